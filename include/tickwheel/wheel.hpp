@@ -486,6 +486,17 @@ template <class Tick = std::chrono::milliseconds, class Timer = timer, class Clo
     {
         return tw_wheel_check(raw_);
     }
+    /* The timer whose tw_timer a function of C was given, such as the due callback of a loop (loop.h). NULL: of
+     * NULL. */
+    static Timer *object(tw_timer *found) noexcept
+    {
+        if (found == nullptr)
+            return nullptr;
+        if constexpr (cancels_itself) /* `timer` has standard layout: the same address as its first member */
+            return static_cast<Timer *>(reinterpret_cast<tickwheel::timer *>(found));
+        else
+            return static_cast<Timer *>(found);
+    }
 
     /* Calls see(Timer &) for each pending timer. If it returns a bool, true ends the visit.
      * Returns: true if `see` ended the visit. */
@@ -549,16 +560,6 @@ template <class Tick = std::chrono::milliseconds, class Timer = timer, class Clo
     {
         TICKWHEEL_ASSERT(!tw_timer_pending(&raw(timer)));
         return mark(timer);
-    }
-    /* `timer` has standard layout, so it has the same address as its first member. */
-    static Timer *object(tw_timer *found) noexcept
-    {
-        if (found == nullptr)
-            return nullptr;
-        if constexpr (cancels_itself)
-            return static_cast<Timer *>(reinterpret_cast<tickwheel::timer *>(found));
-        else
-            return static_cast<Timer *>(found);
     }
     static const Timer *object(const tw_timer *found) noexcept
     {

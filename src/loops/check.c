@@ -42,6 +42,12 @@ static bool pass_is_bounded(const struct tw_loop *loop, const struct tw__loop_pa
            tw_wheel_now(loop->wheel) >= pass->tick;
 }
 
+/* L4. */
+static bool wheel_is_behind(const struct tw_loop *loop)
+{
+    return tw_wheel_now(loop->wheel) <= loop->begun;
+}
+
 const char *tw__loop_check(const struct tw_loop *loop)
 {
     TW_ASSERT(loop != NULL);
@@ -54,5 +60,7 @@ const char *tw__loop_check(const struct tw_loop *loop)
     for (const struct tw__loop_pass *pass = loop->pass; pass != NULL; pass = pass->outer)
         if (!pass_is_bounded(loop, pass))
             return "L3: a pass does more work than its budget, or works for more than one tick";
+    if (!wheel_is_behind(loop))
+        return "L4: the wheel stands at a tick that the loop has not seen begin";
     return NULL;
 }

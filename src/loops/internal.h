@@ -26,6 +26,7 @@ struct tw_loop {
     uint64_t armed;   /* L1; TW_NEVER: the driver's timer is off */
     uint64_t told_ns; /* the time for which the driver was armed last; UINT64_MAX: its timer is off */
     uint64_t tick_ns, base_ns, base_tick;
+    uint64_t begun; /* L4: the latest tick that the loop has seen begin */
     uint32_t budget;
     tw_due_fn *due;
     void *arg;
@@ -43,7 +44,7 @@ static inline uint64_t tw__loop_tick_start(const struct tw_loop *loop, uint64_t 
     return tw__add_saturating(loop->base_ns, tw__mul_saturating(tick - loop->base_tick, loop->tick_ns));
 }
 
-/* Checks L1 to L3. Returns NULL, or the first invariant that does not hold, as a static string. Cost:
+/* Checks L1 to L4. Returns NULL, or the first invariant that does not hold, as a static string. Cost:
  * O(timers that are due before `armed`), and a look at the slots before it. */
 const char *tw__loop_check(const struct tw_loop *loop);
 

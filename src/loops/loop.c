@@ -28,6 +28,8 @@
  *       pass has set `armed` for the rest of the outer pass.
  *   L3  A pass does at most `budget` units of work, all for one tick. A timer that its callback files again
  *       is due on a later tick.
+ *   L4  The wheel's time never passes the loop's: the wheel stands at no tick later than `begun`, the latest
+ *       tick that the loop has seen begin.
  *
  * It is enough to wake at `armed`. L1 speaks of deadlines, but the wheel may want to refile a far timer
  * earlier than `armed`, if `armed` was set before that timer was filed. Refiling the timer late is harmless:
@@ -37,7 +39,7 @@
  *
  * A cancel does not set the loop's timer later. That would be a system call for each cancel, and would save
  * one wake-up. The exception is a loop that does not end while its timer is set (`lingers`): there the last
- * cancel switches the timer off.
+ * cancel switches the timer off, and so does an update that finds no timer.
  *
  * While a loop sleeps, its wheel stays at an old tick. Before the loop's timer is set for a new timer, the
  * wheel is brought to the present, by a poll with a budget of 0 that does no work. Filed from there, the new
@@ -139,13 +141,23 @@ uint64_t tw_loop_time(const struct tw_loop *loop, uint64_t tick)
     return tw__loop_tick_start(loop, tick);
 }
 
-/* The tick that has begun at a time, never TW_NEVER (the last). Requires: the driver's clock does not go
- * back. */
-static uint64_t tick_begun(const struct tw_loop *loop, uint64_t now_ns)
+/* The tick that has begun at a time, never TW_NEVER (the last). Notes it for L4. Requires: the driver's clock
+ * does not go back. */
+static uint64_t tick_begun(struct tw_loop *loop, uint64_t now_ns)
 {
     TW_ASSERT(now_ns >= loop->base_ns);
     uint64_t tick = tw__add_saturating(loop->base_tick, (now_ns - loop->base_ns) / loop->tick_ns);
-    return tick < TW_NEVER ? tick : TW_NEVER - 1;
+    tick = tick < TW_NEVER ? tick : TW_NEVER - 1;
+    loop->begun = tick > loop->begun ? tick : loop->begun;
+    return tick;
+}
+
+/* Brings a wheel that has slept to the present. Timers that are due stay in it. */
+static void note_time(struct tw_loop *loop)
+{
+    uint32_t none = 0;
+    struct tw_timer *timer;
+    tw_wheel_poll_budget(loop->wheel, tick_begun(loop, tw_loop_now(loop)), &none, &timer);
 }
 
 /* ---- the loop's timer ------------------------------------------------------------------------------------ */
@@ -177,11 +189,20 @@ static int arm(struct tw_loop *loop, uint64_t tick)
     return error;
 }
 
+/* Switches the timer off in a loop that would not end otherwise, if nothing is pending. Not in a pass, after
+ * which the timer is set anyway. */
+static void let_end(struct tw_loop *loop)
+{
+    if (loop->driver.lingers && loop->armed != 0 && loop->armed != TW_NEVER && tw_wheel_count(loop->wheel) == 0)
+        arm(loop, TW_NEVER);
+}
+
 int tw_loop_update(struct tw_loop *loop)
 {
     may_change(loop);
     uint64_t tick = tw_wheel_next_bound(loop->wheel);
     int error = tick < loop->armed ? arm(loop, tick) : 0;
+    let_end(loop);
     TW_ASSERT_WALK(error != 0 || tw__loop_check(loop) == NULL);
     return error;
 }
@@ -212,7 +233,7 @@ int tw_loop_new(struct tw_loop **made, struct tw_wheel *wheel, const struct tw_l
     loop->driver_arg = arg;
     loop->thread = pthread_self();
     loop->base_ns = tw_loop_now(loop);
-    loop->base_tick = tw_wheel_now(wheel);
+    loop->base_tick = loop->begun = tw_wheel_now(wheel);
     loop->armed = TW_NEVER;
     loop->told_ns = UINT64_MAX;
     int error = tw_loop_update(loop);
@@ -229,6 +250,7 @@ void tw_loop_free(struct tw_loop *loop)
     if (loop == NULL)
         return;
     may_change(loop);
+    note_time(loop);
     for (struct tw__loop_pass *pass = loop->pass; pass != NULL; pass = pass->outer)
         pass->gone = true;
     loop->driver.close(loop->driver_arg);
@@ -251,24 +273,19 @@ struct tw_wheel *tw_loop_wheel(const struct tw_loop *loop)
 
 typedef int file_fn(struct tw_wheel *wheel, struct tw_timer *timer, uint64_t deadline);
 
-/* Brings a wheel that has slept to the present. Timers that are due stay in it. */
-static void note_time(struct tw_loop *loop)
-{
-    uint32_t none = 0;
-    struct tw_timer *timer;
-    tw_wheel_poll_budget(loop->wheel, tick_begun(loop, tw_loop_now(loop)), &none, &timer);
-}
-
 /* Brings a wheel to the present after it has refused a timer. A wheel that refuses measures a deadline from
  * the latest tick that it was polled for, and a wheel that grows from the tick up to which it has done its
  * work. So the work is done here, up to the present or to the tick before the first deadline: a poll at that
  * deadline would take a due timer out. A wheel with a timer that is due already is left where it is. */
 static void catch_up(struct tw_loop *loop)
 {
-    uint64_t tick = tick_begun(loop, tw_loop_now(loop)), first = tw_wheel_next_exact(loop->wheel);
-    tick = tick < first ? tick : first - 1; /* no deadline is 0 */
-    if (tick >= tw_wheel_now(loop->wheel))
-        tw_wheel_poll(loop->wheel, tick);
+    uint64_t tick = tick_begun(loop, tw_loop_now(loop)), stands = tw_wheel_now(loop->wheel),
+             first = tw_wheel_next_exact(loop->wheel);
+    if (tick < stands || first <= stands)
+        return;
+    struct tw_timer *due = tw_wheel_poll(loop->wheel, tick < first ? tick : first - 1);
+    (void)due;
+    TW_ASSERT(due == NULL);
 }
 
 static int file_timer(struct tw_loop *loop, struct tw_timer *timer, uint64_t at_ns, file_fn *into)
@@ -319,8 +336,8 @@ static bool cancel(struct tw_loop *loop, struct tw_timer *timer)
 {
     may_change(loop);
     bool pending = tw_wheel_cancel(loop->wheel, timer);
-    if (pending && loop->driver.lingers && loop->armed != 0 && tw_wheel_count(loop->wheel) == 0)
-        arm(loop, TW_NEVER);
+    if (pending)
+        let_end(loop);
     return pending;
 }
 

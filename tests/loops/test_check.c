@@ -156,6 +156,18 @@ static void test_l3_a_turn_keeps_to_its_budget_and_its_tick(void **state)
     broken_in_a_turn(LATER_TICK);
 }
 
+static void test_l4_the_wheel_never_passes_the_loop(void **state)
+{
+    (void)state;
+    tw_loop_add_in(fake.loop, &timers[0], 50 * FAKE_MS);
+    fake_turn(&fake, 7 * FAKE_MS);
+    assert_null(tw__loop_check(fake.loop));
+    tw_wheel_poll(fake.wheel, 108); /* the tick that begins in a millisecond */
+    starts_with(tw__loop_check(fake.loop), "L4");
+    fake_turn(&fake, FAKE_MS);
+    assert_null(tw__loop_check(fake.loop));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -167,6 +179,7 @@ int main(void)
         TEST(test_l2_nothing_is_set_in_a_turn),
         TEST(test_l2_a_turn_inside_may_set_it),
         TEST(test_l3_a_turn_keeps_to_its_budget_and_its_tick),
+        TEST(test_l4_the_wheel_never_passes_the_loop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -308,7 +308,29 @@ static void test_a_loop_that_would_not_end_is_told_at_once(void **state)
     assert_int_equal(fake.arms, 2);
     tw_loop_add_in(loop, &b, 200 * MS);
     assert_int_equal(fake.at_ns, start_ns + 200 * MS);
+    tw_wheel_cancel(wheel, &b); /* behind the loop's back: as a timer of C++ that is destroyed */
+    assert_int_equal(tw_loop_update(loop), 0);
+    assert_true(fake.at_ns == UINT64_MAX);
+    assert_int_equal(tw_loop_update(loop), 0);
+    assert_int_equal(fake.arms, 4);
     detach();
+}
+
+/* While a wheel is in a loop that sleeps, it stays at an old tick. */
+static void test_a_wheel_that_is_taken_out_stands_at_the_present(void **state)
+{
+    (void)state;
+    struct tw_timer timer = {0};
+    struct tw_loop_options options = {.due = note};
+    const uint64_t hour_ns = UINT64_C(3600000000000);
+    attach(TW_DEFAULT, 0, note);
+    tw_loop_add_in(loop, &timer, 2 * hour_ns);
+    fake.now_ns += hour_ns;
+    tw_loop_free(loop);
+    assert_int_equal(tw_loop_new(&loop, wheel, &options, &plain_driver, &fake), 0);
+    assert_int_equal(tw_loop_time(loop, tw_timer_deadline(&timer)), start_ns + 2 * hour_ns);
+    tw_loop_free(loop);
+    tw_wheel_free(wheel);
 }
 
 static void test_a_loop_that_refuses_the_first_timer_can_be_asked_again(void **state)
@@ -406,6 +428,30 @@ static void test_a_wheel_that_refuses_measures_from_the_present(void **state)
     turn_at(start_ns + 180 * MS);
     assert_int_equal(fired_count, 2);
     detach();
+}
+
+/* A timer that was filed for now is due on the tick on which the wheel stands, which is the first tick there is
+ * in a wheel that has just been made. */
+static void test_a_refused_timer_moves_no_wheel_past_the_present(void **state)
+{
+    (void)state;
+    const uint64_t ticks[] = {0, 1, 77}, waits_ms[] = {0, 1, 50, 300};
+    for (size_t i = 0; i < 12; i++) {
+        struct tw_timer at_once = {0}, too_far = {0}, soon = {0};
+        attach(TW_SIMPLE(100), ticks[i % 3], note);
+        fake.now_ns += waits_ms[i / 3] * MS;
+        tw_wheel_add_now(wheel, &at_once);
+        assert_int_equal(tw_loop_update(loop), 0);
+        assert_int_equal(tw_loop_add_in(loop, &too_far, 5000 * (uint64_t)MS), TW_ERANGE);
+        assert_int_equal(tw_wheel_now(wheel), ticks[i % 3]);
+        turn_at(fake.now_ns);
+        assert_int_equal(tw_loop_add_in(loop, &soon, 10 * MS), 0);
+        turn_at(fake.now_ns + 11 * MS);
+        assert_int_equal(fired_count, 2);
+        assert_ptr_equal(fired[0], &at_once);
+        assert_ptr_equal(fired[1], &soon);
+        detach();
+    }
 }
 
 static struct tw_timer refused;
@@ -630,12 +676,14 @@ int main(void)
         cmocka_unit_test(test_an_early_turn_does_no_harm),
         cmocka_unit_test(test_a_far_deadline_is_approached_by_days),
         cmocka_unit_test(test_a_loop_that_would_not_end_is_told_at_once),
+        cmocka_unit_test(test_a_wheel_that_is_taken_out_stands_at_the_present),
         cmocka_unit_test(test_a_loop_that_refuses_the_first_timer_can_be_asked_again),
         cmocka_unit_test(test_a_move_that_the_loop_refuses_changes_nothing),
         cmocka_unit_test(test_timers_filed_behind_its_back_need_an_update),
         cmocka_unit_test(test_a_wheel_may_have_timers_already),
         cmocka_unit_test(test_after_a_sleep_one_wake_up_is_enough),
         cmocka_unit_test(test_a_wheel_that_refuses_measures_from_the_present),
+        cmocka_unit_test(test_a_refused_timer_moves_no_wheel_past_the_present),
         cmocka_unit_test(test_a_refused_timer_loses_no_other),
         cmocka_unit_test(test_a_turn_is_bounded_and_goes_on_in_the_next),
         cmocka_unit_test(test_a_timer_that_files_itself_at_once_does_not_hold_the_loop),
