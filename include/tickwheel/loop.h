@@ -35,6 +35,12 @@
  *             duties that docs/guide.md lists.
  *   Errors    0 or a negative TW_E* code. tw_strerror() returns its text (wheel.h). A call that fails has
  *             changed nothing.
+ *   Fork      A child of fork() inherits copies of loops and executors, and must not use them: every call
+ *             requires that this process made the loop or the executor. But the child may free both, and
+ *             this takes nothing from the parent, whose timers and callbacks go on. A child that goes on
+ *             with its parent's wheel frees the loop, makes the event loop its own in the way that the
+ *             adapter's header names, and attaches the wheel again: its timers keep their times, to a tick.
+ *             A child that calls exec() or _exit() need not do anything.
  *   NULL      Valid only where a label says so. A pointer that the library only hands back (`arg`) may be
  *             NULL.
  */
@@ -89,10 +95,11 @@ struct tw_loop_options {
  * Returns: 0 or TW_EINVAL. */
 int tw_loop_check(const struct tw_loop_options *options, char *message, size_t size);
 
-/* Takes the wheel out of the loop. Its timers stay pending, and the wheel stays the caller's. `loop` may be
- * NULL.
+/* Takes the wheel out of the loop. Its timers stay pending, and the wheel stays the caller's. It stands at the
+ * present tick, so in a loop to which it is attached at once its timers keep their times, to a tick. `loop` may
+ * be NULL.
  * Requires: the wheel is still there. Free the wheel after the loop, not before.
- * In callback: yes. */
+ * In callback: yes. In a child of fork(): yes. */
 void tw_loop_free(struct tw_loop *loop);
 
 /* ---- timers --------------------------------------------------------------------------------------------- */
@@ -141,8 +148,11 @@ uint64_t tw_loop_tick(const struct tw_loop *loop, uint64_t at_ns);
  * begin at T, and tick 105 begins at T + TW_MS(5). */
 uint64_t tw_loop_time(const struct tw_loop *loop, uint64_t tick);
 
-/* Sets the loop's timer earlier if that is needed. The caller calls it after filing timers with
- * tw_wheel_add_at() and the like, of which the loop knows nothing.
+/* Sets the loop's timer earlier if that is needed. In a loop that ends when nothing is pending (libuv,
+ * libevent, libev), switches the timer off if the wheel is empty. The caller calls it after filing timers with
+ * tw_wheel_add_at() and the like, of which the loop knows nothing, and after taking the last timer out with
+ * tw_wheel_cancel(), a drain or the destructor of a C++ timer. Without the call such a loop goes on until that
+ * timer would have fired.
  * Returns: 0, or TW_ESYSTEM if the loop did not take its timer. Then call it again.
  * In callback: yes, but it is not needed, because the loop's timer is set after the callbacks.
  * Example: `tw_wheel_add_at(wheel, timer, tw_loop_tick(loop, at_ns))`, then `tw_loop_update(loop)`. */
@@ -151,8 +161,9 @@ int tw_loop_update(struct tw_loop *loop);
 /* ---- a scheduler in a loop ------------------------------------------------------------------------------- */
 
 /* Ends an executor. `executor` may be NULL.
- * Requires: its scheduler was freed, or never made, and no callback of the scheduler is under way.
- * In callback: no. */
+ * Requires: its scheduler was freed, or never made, and no callback of the scheduler is under way. A child of
+ * fork(), which cannot free its parent's scheduler (sched.h), frees the executor alone.
+ * In callback: no. In a child of fork(): yes. */
 void tw_executor_free(struct tw_executor *executor);
 
 /* ---- other loops ----------------------------------------------------------------------------------------- */
@@ -165,7 +176,8 @@ struct tw_loop_driver {
      * or is UINT64_MAX, which means never. A time that has passed means the next iteration, after the loop's
      * other events. Returns 0, or TW_ESYSTEM. Requires: it fails only when the timer was off before. */
     int (*arm)(void *arg, uint64_t at_ns, uint64_t now_ns);
-    /* Frees everything that the driver holds. tw_loop_free() calls it. */
+    /* Frees everything that the driver holds. tw_loop_free() calls it, in a child of fork() as well: there it
+     * must not change what the child shares with its parent, such as an epoll set. */
     void (*close)(void *arg);
     /* The clock, in nanoseconds; NULL: CLOCK_MONOTONIC. Requires: it does not go back. */
     uint64_t (*now)(void *arg);
@@ -191,12 +203,12 @@ void tw_loop_turn(struct tw_loop *loop);
 /* The functions that a loop provides for an executor. */
 struct tw_executor_driver {
     /* Makes the loop call tw_executor_turn() in its next iteration, on the loop's thread. The scheduler's
-     * threads call `wake`, so it must work from any thread. */
+     * threads call `wake`, so it must work from any thread. A wake-up may be repeated before that iteration. */
     void (*wake)(void *arg);
     /* Takes a wake-up back, because tw_executor_turn() runs now, which calls this first. NULL: there is
      * nothing to do. */
     void (*clear)(void *arg);
-    /* Frees everything that the driver holds. tw_executor_free() calls it. */
+    /* Frees everything that the driver holds. tw_executor_free() calls it, in a child of fork() as well. */
     void (*close)(void *arg);
 };
 

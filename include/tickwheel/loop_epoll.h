@@ -54,6 +54,9 @@
  * that has been idle, and the next event of the same epoll_wait() is a read of that connection. The program
  * must not use such an event. Either it handles the loop's event last, or it uses tw_loop_epoll_wait(), which
  * fires timers before it fetches events. The conventions are those of loop.h.
+ *
+ * fork(): the epoll set of a child is its parent's. A child that goes on frees its loops and executors, closes
+ * `epoll_fd`, makes a set of its own, and attaches the wheel to it.
  */
 #ifndef TICKWHEEL_LOOP_EPOLL_H
 #define TICKWHEEL_LOOP_EPOLL_H

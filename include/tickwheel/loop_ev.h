@@ -36,7 +36,8 @@
  *
  * The loop goes on by itself while timers are pending, as it does for timers of its own. The adapter calls
  * ev_now_update() when it sets the loop's timer. ev_suspend() does not stop the clock of the wheel. The
- * conventions are those of loop.h.
+ * conventions are those of loop.h. A child of fork() that goes on frees its loops and executors, calls
+ * ev_loop_fork(), and attaches the wheel again.
  *
  * libev has functions with the names of libevent's functions, such as event_add(). A program with both
  * libraries links -levent_core before -lev.

@@ -36,6 +36,10 @@
  *
  * The base goes on by itself while timers are pending, as it does for timers of its own. The event has the
  * middle priority. Free loops and executors before the base. The conventions are those of loop.h.
+ *
+ * A child of fork() that goes on frees its loops and executors, calls event_reinit(), and attaches the wheel
+ * again. In this order: a base made anew before the loop is freed would still watch the parent's timerfd, and
+ * wake up whenever the parent does.
  */
 #ifndef TICKWHEEL_LOOP_EVENT_H
 #define TICKWHEEL_LOOP_EVENT_H

@@ -34,7 +34,8 @@
  * The source has the default priority. A callback may run the main loop, for a dialogue. No timer of the
  * wheel fires in that inner loop, as is usual for GLib's sources. GLib counts milliseconds while it sleeps: a
  * shorter tick fires no sooner. The conventions are those of loop.h. `context` may be NULL, for the default
- * context.
+ * context. GLib has no way to go on with a context in a child of fork(): the child frees its loops and
+ * executors, and attaches the wheel to a context of its own.
  */
 #ifndef TICKWHEEL_LOOP_GLIB_H
 #define TICKWHEEL_LOOP_GLIB_H

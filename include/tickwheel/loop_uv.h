@@ -38,7 +38,8 @@
  * The loop goes on by itself while timers are pending, as it does for timers of its own. tw_loop_free() and
  * tw_executor_free() close their handles. libuv completes this in the loop's next iteration, so let the loop
  * run once more before uv_loop_close(). libuv counts milliseconds: a shorter tick fires no sooner. The
- * conventions are those of loop.h.
+ * conventions are those of loop.h. A child of fork() that goes on frees its loops and executors, calls
+ * uv_loop_fork(), and attaches the wheel again.
  */
 #ifndef TICKWHEEL_LOOP_UV_H
 #define TICKWHEEL_LOOP_UV_H

@@ -2,42 +2,69 @@
  *
  * The two Linux descriptors that a loop can wait for. A timerfd is readable from a set time on; an eventfd is
  * made readable by another thread. For the loops that watch descriptors: epoll and libevent.
+ *
+ * fork(). The descriptors of a child are other numbers for the parent's timerfd, eventfd and epoll set. What
+ * the child sets, reads or takes out of the set is set, read or taken out for the parent. So a child that has
+ * inherited a descriptor only closes it.
  */
 #ifndef TW_LOOPS_DESCRIPTORS_H
 #define TW_LOOPS_DESCRIPTORS_H
 
 #include <base/time.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-static inline int tw__loop_timer_new(void)
+struct tw__loop_descriptor {
+    int fd;
+    pid_t process;   /* which made the descriptor */
+    uint64_t set_ns; /* of a timerfd: the time for which it is set */
+};
+
+/* `fd` may be negative: the system had no descriptor left. */
+static inline struct tw__loop_descriptor tw__loop_descriptor_of(int fd)
 {
-    return timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+    return (struct tw__loop_descriptor){fd, getpid(), UINT64_MAX};
 }
 
-/* Makes a timerfd readable from `at_ns` on; UINT64_MAX: never. *set_ns is the time for which the timerfd is
- * set, UINT64_MAX at first. Setting a timerfd again makes it unreadable, so no caller has to read it. If it
- * is readable already and is to be readable at once, the call leaves it as it is. */
-static inline void tw__loop_timer_arm(int fd, uint64_t *set_ns, uint64_t at_ns, uint64_t now_ns)
+static inline struct tw__loop_descriptor tw__loop_timer_new(void)
 {
-    if (at_ns <= now_ns && *set_ns <= now_ns)
-        return;
-    *set_ns = at_ns;
+    return tw__loop_descriptor_of(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
+}
+
+static inline struct tw__loop_descriptor tw__loop_event_new(void)
+{
+    return tw__loop_descriptor_of(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+}
+
+/* Whether this process is a child of the one that made the descriptor. Cost: a system call. */
+static inline bool tw__loop_is_inherited(const struct tw__loop_descriptor *descriptor)
+{
+    return descriptor->process != getpid();
+}
+
+/* Whether a timerfd is left as it is: it is readable already, and is to be readable at once. */
+static inline bool tw__loop_timer_stays(const struct tw__loop_descriptor *timer, uint64_t at_ns,
+                                        uint64_t now_ns)
+{
+    return at_ns <= now_ns && timer->set_ns <= now_ns;
+}
+
+/* Makes a timerfd readable from `at_ns` on; UINT64_MAX: never. Setting a timerfd again makes it unreadable, so
+ * no caller has to read it. */
+static inline void tw__loop_timer_set(struct tw__loop_descriptor *timer, uint64_t at_ns)
+{
+    timer->set_ns = at_ns;
     struct itimerspec when = {.it_value = {0, 0}};
     if (at_ns != UINT64_MAX) {
         when.it_value.tv_sec = (time_t)(at_ns / TW__NS_PER_S);
         when.it_value.tv_nsec =
             at_ns == 0 ? 1 : (long)(at_ns % TW__NS_PER_S); /* zero in both would mean never */
     }
-    timerfd_settime(fd, TFD_TIMER_ABSTIME, &when, NULL);
-}
-
-static inline int tw__loop_event_new(void)
-{
-    return eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    timerfd_settime(timer->fd, TFD_TIMER_ABSTIME, &when, NULL);
 }
 
 /* Makes an eventfd readable, from any thread. It is readable afterwards in any case, so the result of write()

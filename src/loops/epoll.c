@@ -7,8 +7,9 @@
  *
  * The timerfd is never read. Setting it to another time makes it unreadable. When a pass ends while more
  * timers are due, the timerfd is left alone: it stays readable, and the next epoll_wait() reports it again,
- * with all other events. So a wake-up costs one system call besides the epoll_wait() itself. A wake-up that
- * leaves due timers for the next one costs none.
+ * with all other events. So a wake-up costs two system calls besides the epoll_wait() itself: one sets the
+ * timerfd, and one asks whether this is a child of fork(). A wake-up that leaves due timers for the next one
+ * costs none.
  */
 #include <tickwheel/loop_epoll.h>
 #include <tickwheel/sched.h>
@@ -21,31 +22,32 @@
 
 /* A descriptor of this adapter in the caller's epoll set. */
 struct epoll_descriptor {
-    int epoll_fd, fd;
-    uint64_t set_ns; /* of a timerfd: the time for which it is set */
+    struct tw__loop_descriptor own;
+    int epoll_fd;
 };
 
+/* In a child, the epoll set is its parent's. */
 static void watched_close(void *arg)
 {
     struct epoll_descriptor *watched = arg;
-    epoll_ctl(watched->epoll_fd, EPOLL_CTL_DEL, watched->fd, NULL);
-    close(watched->fd);
+    if (!tw__loop_is_inherited(&watched->own))
+        epoll_ctl(watched->epoll_fd, EPOLL_CTL_DEL, watched->own.fd, NULL);
+    close(watched->own.fd);
     free(watched);
 }
 
 /* Wraps a descriptor, which is not in the epoll set yet. Takes the descriptor over in any case: a failure
- * closes it. Returns: 0; TW_ENOMEM; TW_ESYSTEM: `fd` is negative, because the system had no descriptor
- * left. */
-static int watched_new(struct epoll_descriptor **made, int epoll_fd, int fd)
+ * closes it. Returns: 0; TW_ENOMEM; TW_ESYSTEM: there is no descriptor, because the system had none left. */
+static int watched_new(struct epoll_descriptor **made, int epoll_fd, struct tw__loop_descriptor own)
 {
-    if (fd < 0)
+    if (own.fd < 0)
         return TW_ESYSTEM;
     struct epoll_descriptor *watched = malloc(sizeof *watched);
     if (watched == NULL) {
-        close(fd);
+        close(own.fd);
         return TW_ENOMEM;
     }
-    *watched = (struct epoll_descriptor){epoll_fd, fd, UINT64_MAX};
+    *watched = (struct epoll_descriptor){own, epoll_fd};
     *made = watched;
     return 0;
 }
@@ -55,7 +57,7 @@ static int watched_new(struct epoll_descriptor **made, int epoll_fd, int fd)
 static int watched_start(const struct epoll_descriptor *watched, void *owner)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = owner};
-    if (epoll_ctl(watched->epoll_fd, EPOLL_CTL_ADD, watched->fd, &event) == 0)
+    if (epoll_ctl(watched->epoll_fd, EPOLL_CTL_ADD, watched->own.fd, &event) == 0)
         return 0;
     return errno == EBADF || errno == EINVAL ? TW_EINVAL : TW_ESYSTEM;
 }
@@ -71,7 +73,8 @@ static bool is_of(const struct epoll_event *event, const void *owner)
 static int timer_arm(void *arg, uint64_t at_ns, uint64_t now_ns)
 {
     struct epoll_descriptor *watched = arg;
-    tw__loop_timer_arm(watched->fd, &watched->set_ns, at_ns, now_ns);
+    if (!tw__loop_timer_stays(&watched->own, at_ns, now_ns) && !tw__loop_is_inherited(&watched->own))
+        tw__loop_timer_set(&watched->own, at_ns);
     return 0;
 }
 
@@ -195,13 +198,13 @@ int tw_loop_epoll_wait(struct tw_loop *loop, struct epoll_event *events, int roo
 static void event_wake(void *arg)
 {
     const struct epoll_descriptor *watched = arg;
-    tw__loop_event_raise(watched->fd);
+    tw__loop_event_raise(watched->own.fd);
 }
 
 static void event_clear(void *arg)
 {
     const struct epoll_descriptor *watched = arg;
-    tw__loop_event_lower(watched->fd);
+    tw__loop_event_lower(watched->own.fd);
 }
 
 int tw_executor_epoll_new(struct tw_executor **made, int epoll_fd, uint32_t budget,

@@ -20,38 +20,42 @@
 
 /* An event on a descriptor of this adapter. */
 struct event_descriptor {
+    struct tw__loop_descriptor own;
     struct event *event;
-    int fd;
-    uint64_t set_ns; /* of a timerfd: the time for which it is set */
     bool added;
     struct tw_loop *loop;
     struct tw_executor *executor;
 };
 
+/* event_free() takes the event out of the base, from inside its callback as well. In a child the base may
+ * still use the epoll set of the parent, and a descriptor that is closed first is taken out of none. */
 static void watched_close(void *arg)
 {
     struct event_descriptor *watched = arg;
+    bool inherited = tw__loop_is_inherited(&watched->own);
+    if (inherited)
+        close(watched->own.fd);
     if (watched->event != NULL)
-        event_free(watched->event); /* takes it out of the base, from inside its callback as well */
-    close(watched->fd);
+        event_free(watched->event);
+    if (!inherited)
+        close(watched->own.fd);
     free(watched);
 }
 
 /* Makes an event that is not added yet. Takes the descriptor over in any case: a failure closes it. Returns:
- * 0; TW_ENOMEM; TW_ESYSTEM: `fd` is negative, because the system had no descriptor left. */
-static int watched_new(struct event_descriptor **made, struct event_base *base, int fd,
+ * 0; TW_ENOMEM; TW_ESYSTEM: there is no descriptor, because the system had none left. */
+static int watched_new(struct event_descriptor **made, struct event_base *base, struct tw__loop_descriptor own,
                        event_callback_fn called)
 {
-    if (fd < 0)
+    if (own.fd < 0)
         return TW_ESYSTEM;
     struct event_descriptor *watched = calloc(1, sizeof *watched);
     if (watched == NULL) {
-        close(fd);
+        close(own.fd);
         return TW_ENOMEM;
     }
-    watched->fd = fd;
-    watched->set_ns = UINT64_MAX;
-    watched->event = event_new(base, fd, EV_READ | EV_PERSIST, called, watched);
+    watched->own = own;
+    watched->event = event_new(base, own.fd, EV_READ | EV_PERSIST, called, watched);
     if (watched->event == NULL) {
         watched_close(watched);
         return TW_ENOMEM;
@@ -81,13 +85,14 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 static int timer_arm(void *arg, uint64_t at_ns, uint64_t now_ns)
 {
     struct event_descriptor *watched = arg;
-    int error = 0;
-    if (at_ns != UINT64_MAX)
-        error = watched_add(watched);
-    else if (watched->added)
+    if (tw__loop_timer_stays(&watched->own, at_ns, now_ns) || tw__loop_is_inherited(&watched->own))
+        return 0;
+    if (at_ns != UINT64_MAX && watched_add(watched) != 0)
+        return TW_ESYSTEM;
+    if (at_ns == UINT64_MAX && watched->added)
         watched->added = event_del(watched->event) != 0;
-    tw__loop_timer_arm(watched->fd, &watched->set_ns, at_ns, now_ns);
-    return error;
+    tw__loop_timer_set(&watched->own, at_ns);
+    return 0;
 }
 
 int tw_loop_event_new(struct tw_loop **made, struct event_base *base, struct tw_wheel *wheel,
@@ -120,13 +125,13 @@ static void on_event(evutil_socket_t fd, short what, void *arg)
 static void event_wake(void *arg)
 {
     const struct event_descriptor *watched = arg;
-    tw__loop_event_raise(watched->fd);
+    tw__loop_event_raise(watched->own.fd);
 }
 
 static void event_clear(void *arg)
 {
     const struct event_descriptor *watched = arg;
-    tw__loop_event_lower(watched->fd);
+    tw__loop_event_lower(watched->own.fd);
 }
 
 int tw_executor_event_new(struct tw_executor **made, struct event_base *base, uint32_t budget,

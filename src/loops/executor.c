@@ -6,9 +6,16 @@
  *     loop thread:   tw_executor_turn()  -->  tw_sched_run_some(), at most `budget` callbacks
  *
  * There is no queue here: the scheduler keeps the tasks that it gave to the hook in a list of its own, in
- * order. The hook only wakes the loop, and sets `woken` so that later tasks do not wake it again.
- * tw_executor_turn() clears `woken` before it looks at the list. So a task that comes after the look finds
- * `woken` clear, and wakes the loop again.
+ * order. The hook only wakes the loop, and notes the time in `woken_ns`, so that later tasks do not wake it
+ * again. tw_executor_turn() sets `woken_ns` to 0 before it looks at the list. So a task that comes after the
+ * look finds 0, and wakes the loop again.
+ *
+ * `woken_ns` is this program's memory of what lies in the kernel, and the two may differ: somebody else has
+ * read the eventfd. So it is good for one step of the coarse clock, some milliseconds. A task that comes later
+ * wakes the loop again, and a wake-up that was lost is made up for.
+ *
+ * A child of fork() has the parent's eventfd, and a copy of the scheduler that has no thread. There a turn does
+ * nothing, and takes no wake-up from the parent.
  *
  * A program that has only a wheel in its loop needs no scheduler, and its adapter must not bring one along,
  * with libsodium behind it. So the one call of the scheduler, tw_sched_run_some(), is a weak reference: a
@@ -18,9 +25,12 @@
 #include <tickwheel/sched.h>
 
 #include <base/assert.h>
+#include <base/time.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
 
 #pragma weak tw_sched_run_some
 
@@ -28,27 +38,27 @@ enum { CALLBACKS_BUDGET = 256 };
 
 struct tw_executor {
     uint32_t budget;
-    uint32_t turns;    /* nested calls of tw_executor_turn() under way */
-    pthread_t thread;  /* the thread that runs the loop */
-    atomic_bool woken; /* the driver was woken: a call of tw_executor_turn() will come */
-    bool freed;        /* with TW_DEBUG 2 the memory is kept, so that an assertion catches a late call */
+    uint32_t turns;   /* nested calls of tw_executor_turn() under way */
+    pthread_t thread; /* the thread that runs the loop */
+    pid_t process;    /* which made the executor */
+    bool freed;       /* with TW_DEBUG 2 the memory is kept, so that an assertion catches a late call */
+    _Atomic uint64_t woken_ns; /* when the driver was woken, since the last turn began; 0: it was not */
     _Atomic(struct tw_sched *) sched;
     struct tw_executor_driver driver;
     void *driver_arg;
 };
 
-/* Asserts the duties of each call but a wake-up: the executor is not NULL, and the call comes from the thread
- * of its loop. */
-static inline void may_call(const struct tw_executor *executor)
+static bool is_inherited(const struct tw_executor *executor)
 {
-    (void)executor;
-    TW_ASSERT(executor != NULL);
-    TW_ASSERT(pthread_equal(pthread_self(), executor->thread));
+    return executor->process != getpid();
 }
 
 static void wake(struct tw_executor *executor)
 {
-    if (!atomic_exchange(&executor->woken, true))
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    uint64_t now_ns = (uint64_t)now.tv_sec * TW__NS_PER_S + (uint64_t)now.tv_nsec;
+    if (atomic_exchange(&executor->woken_ns, now_ns) != now_ns)
         executor->driver.wake(executor->driver_arg);
 }
 
@@ -74,6 +84,7 @@ int tw_executor_new(struct tw_executor **made, uint32_t budget, struct tw_sched_
         return TW_ENOMEM;
     executor->budget = budget != 0 ? budget : CALLBACKS_BUDGET;
     executor->thread = pthread_self();
+    executor->process = getpid();
     executor->driver = *driver;
     executor->driver_arg = arg;
     options->execute = execute;
@@ -84,11 +95,15 @@ int tw_executor_new(struct tw_executor **made, uint32_t budget, struct tw_sched_
 
 void tw_executor_turn(struct tw_executor *executor)
 {
-    may_call(executor);
+    TW_ASSERT(executor != NULL);
+    TW_ASSERT(!is_inherited(executor));
+    TW_ASSERT(pthread_equal(pthread_self(), executor->thread));
+    if (is_inherited(executor))
+        return;
     executor->turns++;
     if (executor->driver.clear != NULL)
         executor->driver.clear(executor->driver_arg);
-    atomic_store(&executor->woken, false);
+    atomic_store(&executor->woken_ns, 0);
     struct tw_sched *sched = atomic_load(&executor->sched);
     if (sched != NULL && tw_sched_run_some(sched, executor->budget) == executor->budget)
         wake(executor);
@@ -99,8 +114,8 @@ void tw_executor_free(struct tw_executor *executor)
 {
     if (executor == NULL)
         return;
-    may_call(executor);
-    TW_ASSERT(executor->turns == 0);
+    TW_ASSERT(is_inherited(executor) || pthread_equal(pthread_self(), executor->thread));
+    TW_ASSERT(is_inherited(executor) || executor->turns == 0);
     executor->driver.close(executor->driver_arg);
 #if TW_DEBUG > 1
     executor->freed = true;

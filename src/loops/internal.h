@@ -10,6 +10,7 @@
 #include <base/assert.h>
 #include <base/saturate.h>
 #include <pthread.h>
+#include <sys/types.h>
 
 /* A pass: a call of tw_loop_turn() under way. Passes nest when a callback runs the loop. */
 struct tw__loop_pass {
@@ -34,6 +35,7 @@ struct tw_loop {
     struct tw_loop_driver driver;
     void *driver_arg;
     pthread_t thread; /* the thread that runs the loop */
+    pid_t process;    /* which made it: a child of fork() may only free it */
 };
 
 /* The time at which a tick begins. */

@@ -59,6 +59,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 static const uint64_t loop_tick_min_ns = 1000, loop_tick_max_ns = UINT64_C(3600000000000);
 /* The default budget. A million timers that are due at once cost, each, in an epoll loop: 90 ns with a budget
@@ -84,12 +85,13 @@ static const uint64_t day_ns = UINT64_C(86400000000000);
 #define TW__LOOP_AUDITED(loop, result) (result)
 #endif
 
-/* Asserts the duties of each call that changes a loop: the loop is not NULL, and the call comes from the
- * thread that runs it. */
+/* Asserts the duties of each call that changes a loop: the loop is not NULL, this process made it, and the
+ * call comes from the thread that runs it. */
 static inline void may_change(const struct tw_loop *loop)
 {
     (void)loop;
     TW_ASSERT(loop != NULL);
+    TW_ASSERT(loop->process == getpid());
     TW_ASSERT(pthread_equal(pthread_self(), loop->thread));
 }
 
@@ -232,6 +234,7 @@ int tw_loop_new(struct tw_loop **made, struct tw_wheel *wheel, const struct tw_l
     loop->driver = *driver;
     loop->driver_arg = arg;
     loop->thread = pthread_self();
+    loop->process = getpid();
     loop->base_ns = tw_loop_now(loop);
     loop->base_tick = loop->begun = tw_wheel_now(wheel);
     loop->armed = TW_NEVER;
@@ -249,7 +252,7 @@ void tw_loop_free(struct tw_loop *loop)
 {
     if (loop == NULL)
         return;
-    may_change(loop);
+    TW_ASSERT(loop->process != getpid() || pthread_equal(pthread_self(), loop->thread));
     note_time(loop);
     for (struct tw__loop_pass *pass = loop->pass; pass != NULL; pass = pass->outer)
         pass->gone = true;

@@ -257,6 +257,11 @@ int main(void)
         TEST(test_a_schedulers_callbacks_run_on_the_loops_thread),
         TEST(test_a_schedulers_callbacks_are_bounded_and_in_order),
         TEST(test_an_idle_executor_lets_the_loop_sleep),
+        TEST(test_a_child_that_frees_all_takes_nothing),
+        TEST(test_a_child_goes_on_with_the_wheel),
+        TEST(test_a_child_that_meddles_takes_no_timer),
+        TEST(test_a_child_takes_no_wake_up),
+        TEST(test_a_child_frees_an_executor),
         TEST(test_a_callback_runs_the_loop), /* the last: only of loops that nest */
     };
     return _cmocka_run_group_tests("loops", tests, sizeof tests / sizeof *tests - !kind.nests, NULL, NULL);

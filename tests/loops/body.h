@@ -68,11 +68,22 @@ void test_a_loop_ends_when_nothing_is_pending(void **state);
 void test_a_wheel_is_taken_out_in_a_callback_and_put_in_again(void **state);
 void test_a_wheel_is_taken_out_with_timers_pending(void **state);
 void test_a_callback_runs_the_loop(void **state);
+void test_a_child_that_frees_all_takes_nothing(void **state);
+void test_a_child_goes_on_with_the_wheel(void **state);
+void test_a_child_that_meddles_takes_no_timer(void **state);
+void test_a_child_takes_no_wake_up(void **state);
+void test_a_child_frees_an_executor(void **state);
 void test_bad_options_are_refused(void **state);
 void test_a_wheel_that_cannot_be_attached_leaves_nothing(void **state);
 void test_an_executor_that_cannot_be_made_leaves_nothing(void **state);
 void test_a_schedulers_callbacks_run_on_the_loops_thread(void **state);
 void test_a_schedulers_callbacks_are_bounded_and_in_order(void **state);
 void test_an_idle_executor_lets_the_loop_sleep(void **state);
+
+/* A scheduler with an executor in the loop. `send_one` files a task that stops the loop when it runs, and waits
+ * until the loop has been woken for it. */
+struct tw_executor *make_sched(uint32_t budget);
+void send_one(void);
+void end_sched(void);
 
 #endif

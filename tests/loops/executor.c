@@ -27,7 +27,7 @@ static void count_sent(void *arg, struct tw_sched *of, uint64_t id)
     atomic_fetch_add(&sent, 1);
 }
 
-static void make_sched(uint32_t budget)
+struct tw_executor *make_sched(uint32_t budget)
 {
     struct tw_sched_options options = {.clock = TW_SCHED_MONOTONIC};
     assert_int_equal(kind.executor(&executor, base, budget, &options), 0);
@@ -36,9 +36,10 @@ static void make_sched(uint32_t budget)
     atomic_store(&sent, 0);
     assert_int_equal(tw_sched_new(&sched, &options), 0);
     kind.owner(loop, executor);
+    return executor;
 }
 
-static void end_sched(void)
+void end_sched(void)
 {
     tw_sched_free(sched);
     tw_executor_free(executor);
@@ -54,6 +55,13 @@ static void on_task(struct tw_sched *of, const struct tw_task *task)
     assert_true(clock_now() >= task->due_ns);
     if (atomic_fetch_sub(&tasks_left, 1) == 1)
         kind.stop(base);
+}
+
+void send_one(void)
+{
+    atomic_store(&tasks_left, 1);
+    assert_int_equal(tw_sched_after(sched, 0, on_task, NULL, NULL), 0);
+    EVENTUALLY_TOLD(atomic_load(&sent) == 1, "%u were sent", atomic_load(&sent));
 }
 
 static void *add_tasks(void *arg)

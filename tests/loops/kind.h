@@ -31,6 +31,9 @@ struct kind {
     /* Lets a timer of the loop's own call `called` every millisecond, until `called` returns false. NULL: not
      * tried. */
     void (*often)(void *base, bool (*called)(void));
+    /* In a child of fork(): makes the loop the child's own, as its library asks. Returns the loop to go on
+     * with: another one, if the library has no way. */
+    void *(*forked)(void *base);
 };
 
 extern const struct kind kind;

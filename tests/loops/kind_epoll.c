@@ -104,14 +104,21 @@ static void stop(void *arg)
     base.stopped = true;
 }
 
+static void *forked(void *arg)
+{
+    close(base.fd);
+    base.fd = epoll_create1(EPOLL_CLOEXEC);
+    return arg;
+}
+
 #ifdef OWN_WAIT
 #define NAME "epoll_wait"
 #else
 #define NAME "epoll"
 #endif
 
-const struct kind kind = {NAME,  false, true,    base_open, base_close, attach, executor,
-                          owner, watch, unwatch, run,       stop,       NULL,   NULL};
+const struct kind kind = {NAME,  false,   true, base_open, base_close, attach, executor, owner,
+                          watch, unwatch, run,  stop,      NULL,       NULL,   forked};
 
 /* ---- calls that may fail --------------------------------------------------------------------------------- */
 

@@ -69,5 +69,11 @@ static void stop(void *base)
     ev_break(base, EVBREAK_ALL);
 }
 
-const struct kind kind = {"libev", true,  false,   base_open, base_close, attach, executor,
-                          owner,   watch, unwatch, run,       stop,       NULL,   NULL};
+static void *forked(void *base)
+{
+    ev_loop_fork(base);
+    return base;
+}
+
+const struct kind kind = {"libev", true,    false, base_open, base_close, attach, executor, owner,
+                          watch,   unwatch, run,   stop,      NULL,       NULL,   forked};

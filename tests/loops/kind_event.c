@@ -73,8 +73,14 @@ static bool empty(void *base)
     return event_base_get_num_events(base, EVENT_BASE_COUNT_ADDED) == 0;
 }
 
-const struct kind kind = {"libevent", true,  false,   base_open, base_close, attach, executor,
-                          owner,      watch, unwatch, run,       stop,       empty,  NULL};
+static void *forked(void *base)
+{
+    event_reinit(base);
+    return base;
+}
+
+const struct kind kind = {"libevent", true,    false, base_open, base_close, attach, executor, owner,
+                          watch,      unwatch, run,   stop,      empty,      NULL,   forked};
 
 /* ---- calls that may fail --------------------------------------------------------------------------------- */
 

@@ -80,5 +80,11 @@ static void stop(void *base)
     g_main_loop_quit(main_loop);
 }
 
-const struct kind kind = {"GLib", false, false,   base_open, base_close, attach, executor,
-                          owner,  watch, unwatch, run,       stop,       NULL,   NULL};
+static void *forked(void *base)
+{
+    (void)base;
+    return base_open();
+}
+
+const struct kind kind = {"GLib", false,   false, base_open, base_close, attach, executor, owner,
+                          watch,  unwatch, run,   stop,      NULL,       NULL,   forked};

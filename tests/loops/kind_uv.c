@@ -98,8 +98,14 @@ static void often(void *base, bool (*called)(void))
     uv_timer_start(&own_timer, on_own_timer, 1, 1);
 }
 
-const struct kind kind = {"libuv", true,  false,   base_open, base_close, attach, executor,
-                          owner,   watch, unwatch, run,       stop,       empty,  often};
+static void *forked(void *base)
+{
+    uv_loop_fork(base);
+    return base;
+}
+
+const struct kind kind = {"libuv", true,    false, base_open, base_close, attach, executor, owner,
+                          watch,   unwatch, run,   stop,      empty,      often,  forked};
 
 /* ---- calls that may fail --------------------------------------------------------------------------------- */
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Cases that only epoll's adapter has: bad descriptors, events of other owners, and nested waits with a
- * timeout.
+ * Cases that only epoll's adapter has: bad descriptors, events of other owners, nested waits with a timeout,
+ * and wake-ups that are lost.
  */
 #include "tests/support/cmocka.h"
+#include "tests/support/dies.h"
 #include "tests/support/eventually.h"
 
 #include <errno.h>
@@ -163,6 +164,121 @@ static void test_a_wait_inside_a_wait_may_lose_the_loop(void **state)
     assert_null(loop);
 }
 
+/* ---- a scheduler's wake-ups ------------------------------------------------------------------------------ */
+
+static int executor_fd; /* the executor's eventfd */
+static struct tw_executor *executor;
+static struct tw_sched *sched;
+
+static void count_task(struct tw_sched *of, const struct tw_task *task)
+{
+    (void)of;
+    (void)task;
+    fired++;
+}
+
+static void open_executor(void)
+{
+    struct tw_sched_options options = {.clock = TW_SCHED_VIRTUAL};
+    executor_fd = dup(epoll_fd); /* the number that the next descriptor gets */
+    close(executor_fd);
+    assert_int_equal(tw_executor_epoll_new(&executor, epoll_fd, 0, &options), 0);
+    assert_int_equal(tw_sched_new(&sched, &options), 0);
+}
+
+static void close_executor(void)
+{
+    tw_sched_free(sched);
+    tw_executor_free(executor);
+}
+
+/* Whether the loop has an event of the executor now. */
+static bool is_woken(void)
+{
+    struct epoll_event event;
+    return epoll_wait(epoll_fd, &event, 1, 0) == 1 && event.data.ptr == executor;
+}
+
+/* One iteration of the loop, which has an event of the executor. */
+static bool run_woken(void)
+{
+    struct epoll_event event = {.data.ptr = executor};
+    return tw_executor_epoll_handle(executor, &event);
+}
+
+/* Gives tasks to the executor. */
+static void send(unsigned tasks)
+{
+    for (unsigned i = 0; i < tasks; i++)
+        assert_int_equal(tw_sched_after(sched, 0, count_task, NULL, NULL), 0);
+    tw_sched_advance(sched, tw_sched_now(sched) + MS);
+}
+
+static uint64_t wake_ups(void)
+{
+    uint64_t n = 0;
+    return read(executor_fd, &n, sizeof n) == sizeof n ? n : 0;
+}
+
+static uint64_t coarse_ns(void)
+{
+    const clockid_t clock = CLOCK_MONOTONIC_COARSE;
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (uint64_t)now.tv_sec * 1000 * MS + (uint64_t)now.tv_nsec;
+}
+
+static void test_a_wake_up_that_was_lost_is_made_up_for(void **state)
+{
+    (void)state;
+    open_executor();
+    send(1);
+    assert_int_equal(wake_ups(), 1); /* somebody else has read the eventfd */
+    assert_false(is_woken());
+    uint64_t lost_ns = coarse_ns();
+    EVENTUALLY(coarse_ns() != lost_ns);
+    send(1);
+    assert_true(is_woken());
+    assert_true(run_woken());
+    assert_int_equal(fired, 2);
+    close_executor();
+}
+
+static void test_many_tasks_wake_the_loop_once_in_a_step_of_the_coarse_clock(void **state)
+{
+    enum { TASKS = 2000 };
+    struct timespec step;
+    (void)state;
+    open_executor();
+    clock_getres(CLOCK_MONOTONIC_COARSE, &step);
+    uint64_t began_ns = coarse_ns();
+    send(TASKS);
+    uint64_t steps = (coarse_ns() - began_ns) / (uint64_t)step.tv_nsec;
+    assert_in_range(wake_ups(), 1, steps + 1);
+    close_executor();
+}
+
+/* A child that handles the events of its parent's epoll set, which it must not do. */
+static void test_a_child_in_its_parents_set_takes_no_wake_up(void **state)
+{
+    struct dying dying;
+    (void)state;
+    open_executor();
+    send(1);
+    assert_true(is_woken());
+    if (dying_fork(&dying)) {
+        run_woken();
+        tw_executor_free(executor);
+        _exit(0);
+    }
+    fclose(dying.words);
+    eventually_exited(dying.child);
+    assert_true(is_woken());
+    assert_true(run_woken());
+    assert_int_equal(fired, 1);
+    close_executor();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -173,6 +289,9 @@ int main(void)
         TEST(test_a_wait_keeps_to_its_timeout),
         TEST(test_what_is_due_comes_with_the_events),
         TEST(test_a_wait_inside_a_wait_may_lose_the_loop),
+        TEST(test_a_wake_up_that_was_lost_is_made_up_for),
+        TEST(test_many_tasks_wake_the_loop_once_in_a_step_of_the_coarse_clock),
+        TEST(test_a_child_in_its_parents_set_takes_no_wake_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

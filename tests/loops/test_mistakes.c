@@ -13,6 +13,15 @@
 #include <tickwheel/loop_epoll.h>
 #include <tickwheel/sched.h>
 
+/* The process that the loops believe to be in. The mistakes are made in children, which are not meant. */
+static pid_t process = 1;
+pid_t __wrap_getpid(void);
+
+pid_t __wrap_getpid(void)
+{
+    return process;
+}
+
 static struct fake fake;
 static struct tw_timer timer;
 static struct tw_executor *executor;
@@ -147,6 +156,26 @@ static void test_calls_come_from_the_loops_thread(void **state)
     assert_dies(on_thread(end), "pthread_equal(pthread_self(), loop->thread)");
     assert_dies(on_thread(turn_executor), "pthread_equal(pthread_self(), executor->thread)");
     assert_dies(on_thread(end_executor), "pthread_equal(pthread_self(), executor->thread)");
+    tw_loop_cancel(fake.loop, &earlier);
+}
+
+/* ---- fork() ---------------------------------------------------------------------------------------------- */
+
+static void test_a_child_of_fork_only_frees(void **state)
+{
+    (void)state;
+    process = 2;
+    assert_dies(tw_loop_update(fake.loop), "loop->process == ");
+    assert_dies(tw_loop_add_in(fake.loop, &timer, FAKE_MS), "loop->process == ");
+    assert_dies(tw_loop_move_at(fake.loop, &timer, fake.now_ns), "loop->process == ");
+    assert_dies(tw_loop_cancel(fake.loop, &timer), "loop->process == ");
+    assert_dies(tw_loop_turn(fake.loop), "loop->process == ");
+    assert_dies(tw_executor_turn(executor), "!is_inherited(executor)");
+    on_thread(end); /* the thread that ran the loop may be another one, and is not in the child */
+    on_thread(end_executor);
+    fake.loop = NULL;
+    executor = NULL;
+    process = 1;
 }
 
 /* ---- executors ------------------------------------------------------------------------------------------- */
@@ -188,6 +217,7 @@ static void test_a_drivers_clock_does_not_go_back(void **state)
     (void)state;
     fake.now_ns--;
     assert_dies(tw_loop_turn(fake.loop), "now_ns >= loop->base_ns");
+    fake.now_ns++;
 }
 
 /* ---- epoll ----------------------------------------------------------------------------------------------- */
@@ -263,6 +293,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
         TEST(test_what_the_wheel_requires),
         TEST(test_calls_come_from_the_loops_thread),
+        TEST(test_a_child_of_fork_only_frees),
         TEST(test_an_executor_is_not_freed_in_a_callback),
         TEST(test_an_executor_is_freed_after_its_scheduler),
         TEST(test_a_driver_refuses_only_when_its_timer_is_off),

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Every loop: a child of fork() has its parent's descriptors, and takes no timer and no wake-up from it. The
+ * parent waits for the end of the child, and then runs the loop.
+ */
+#include "body.h"
+#include "tests/support/dies.h"
+
+enum { MARK = 3 };
+static uint64_t near_ns;
+static unsigned fired;
+
+static void on_near(void *arg, struct tw_timer *timer)
+{
+    (void)arg;
+    fired += timer == &near && clock_now() >= near_ns;
+    done();
+}
+
+static void attach_near(void)
+{
+    memset(&near, 0, sizeof near);
+    memset(&far, 0, sizeof far);
+    fired = 0;
+    attach(on_near, 0);
+    near_ns = clock_now() + 5 * MS;
+    assert_int_equal(tw_loop_add_at(loop, &near, near_ns), 0);
+}
+
+/* The status with which the child ended. */
+static int status_of(struct dying *dying)
+{
+    fclose(dying->words);
+    return eventually_exited(dying->child);
+}
+
+static void near_fires(void)
+{
+    kind.run(base);
+    assert_int_equal(fired, 1);
+    assert_int_equal(tw_wheel_count(wheel), 0);
+}
+
+void test_a_child_that_frees_all_takes_nothing(void **state)
+{
+    struct dying dying;
+    (void)state;
+    attach_near();
+    if (dying_fork(&dying)) {
+        tw_loop_free(loop);
+        tw_wheel_free(wheel);
+        kind.close(base);
+        _exit(0);
+    }
+    assert_int_equal(status_of(&dying), 0);
+    near_fires();
+}
+
+/* In the child as in the parent the timer fires once, and not before its time. */
+void test_a_child_goes_on_with_the_wheel(void **state)
+{
+    struct dying dying;
+    (void)state;
+    attach_near();
+    if (dying_fork(&dying)) {
+        struct tw_loop_options options = {.due = on_near};
+        tw_loop_free(loop);
+        base = kind.forked(base);
+        if (kind.attach(&loop, base, wheel, &options) != 0)
+            _exit(1);
+        kind.owner(loop, NULL);
+        kind.run(base);
+        _exit(fired == 1 ? MARK : 2);
+    }
+    int status = status_of(&dying);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == MARK);
+    near_fires();
+}
+
+/* A child must not do this, and with assertions it ends here. */
+void test_a_child_that_meddles_takes_no_timer(void **state)
+{
+    struct dying dying;
+    (void)state;
+    attach_near();
+    if (dying_fork(&dying)) {
+        base = kind.forked(base);
+        tw_loop_add_in(loop, &far, 0);
+        tw_loop_cancel(loop, &far);
+        tw_loop_cancel(loop, &near);
+        tw_loop_update(loop);
+        tw_loop_turn(loop);
+        _exit(0);
+    }
+    status_of(&dying);
+    near_fires();
+}
+
+static void stop_after_some(void)
+{
+    if (++calls < 3)
+        return;
+    kind.unwatch(base);
+    kind.stop(base);
+}
+
+/* The child runs its own events, and leaves the executor in the loop. This, too, it must not do. */
+void test_a_child_takes_no_wake_up(void **state)
+{
+    struct dying dying;
+    (void)state;
+    make_sched(0);
+    send_one();
+    if (dying_fork(&dying)) {
+        base = kind.forked(base);
+        calls = 0;
+        const uint64_t one = 1;
+        if (write(wake_fd, &one, sizeof one) != sizeof one)
+            _exit(1);
+        kind.watch(base, wake_fd, stop_after_some);
+        kind.run(base);
+        _exit(0);
+    }
+    status_of(&dying);
+    kind.run(base);
+    end_sched();
+}
+
+void test_a_child_frees_an_executor(void **state)
+{
+    struct dying dying;
+    (void)state;
+    struct tw_executor *executor = make_sched(0);
+    send_one();
+    if (dying_fork(&dying)) {
+        tw_executor_free(executor);
+        kind.owner(NULL, NULL);
+        kind.close(kind.forked(base));
+        _exit(0);
+    }
+    assert_int_equal(status_of(&dying), 0);
+    kind.run(base);
+    end_sched();
+}
