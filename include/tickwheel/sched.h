@@ -218,11 +218,13 @@ enum tw_missed {
 
 /* A task, as its callback or a tw_hand_fn sees it. It is valid during that call. Times are in nanoseconds. */
 struct tw_task {
-    uint64_t id;           /* never 0 */
-    tw_task_fn *fn;        /* its callback */
-    void *arg;             /* the argument given with the task; the value of a keyed task */
-    uint64_t due_ns;       /* when the task is, or was, due, on the scheduler's clock */
-    uint64_t late_ns;      /* in its callback: how long after due_ns the callback started */
+    uint64_t id;     /* never 0 */
+    tw_task_fn *fn;  /* its callback */
+    void *arg;       /* the argument given with the task; the value of a keyed task */
+    uint64_t due_ns; /* when the task is, or was, due, on the scheduler's clock */
+    /* in its callback: how long after due_ns the callback started. If due_ns is a period that had passed when
+     * the task was filed or moved, it counts from there. */
+    uint64_t late_ns;
     uint64_t period_ns;    /* 0: it runs once */
     uint64_t left;         /* calls after the call under way or, while it waits, after the next; TW_FOREVER */
     uint64_t missed;       /* TW_MISSED_COALESCE: periods that this call stands for besides its own */
@@ -242,8 +244,10 @@ struct tw_task {
  * Cost: O(1). */
 int tw_sched_after(struct tw_sched *sched, uint64_t delay_ns, tw_task_fn *fn, void *arg, uint64_t *id);
 
-/* As tw_sched_after(), at the point `due_ns` of the scheduler's clock. A point that has passed means at
- * once. */
+/* As tw_sched_after(), at the point `due_ns` of the scheduler's clock. A point that has passed means at once,
+ * and lateness counts from this call: the task's due_ns becomes the beginning of the present tick.
+ * Example: the scheduler was made at 0 with a tick of 1 ms. At 5,000.7 ms, tw_sched_at() for the point 0 files
+ * a task that is due at 5,000 ms. */
 int tw_sched_at(struct tw_sched *sched, uint64_t due_ns, tw_task_fn *fn, void *arg, uint64_t *id);
 
 /* When a repeating task runs. Times are in nanoseconds.
@@ -251,8 +255,10 @@ int tw_sched_at(struct tw_sched *sched, uint64_t due_ns, tw_task_fn *fn, void *a
  *     struct tw_every every = {.first_ns = TW_MS(250), .period_ns = TW_SEC(1), .times = 10};
  */
 struct tw_every {
-    uint64_t first_ns;     /* delay of the first call; 0: at once */
-    uint64_t at_ns;        /* not 0: the point in time of the first call, and first_ns does not count */
+    uint64_t first_ns; /* delay of the first call; 0: at once */
+    /* not 0: the point in time of the first call, and first_ns does not count. If it has passed, the periods
+     * since then are missed periods. */
+    uint64_t at_ns;
     uint64_t period_ns;    /* from due time to due time, at least the tick */
     uint64_t times;        /* calls in all, however many periods are missed; 0 or TW_FOREVER: no end */
     enum tw_missed missed; /* 0: TW_MISSED_BURST */
@@ -292,9 +298,10 @@ enum tw_cancelled tw_sched_cancel(struct tw_sched *sched, uint64_t id);
  * Returns: 0, or TW_EDEADLK from inside the task's own callback, and then the task is not cancelled. */
 int tw_sched_cancel_wait(struct tw_sched *sched, uint64_t id, enum tw_cancelled *found);
 
-/* Gives a pending task a new due time: `delay_ns` nanoseconds from now, or the point `due_ns`. For a
- * repeating task this is the due time of the next call, and the phase goes on from there. A task that runs
- * once may move itself in its own callback: it is filed again, under its id.
+/* Gives a pending task a new due time: `delay_ns` nanoseconds from now, or the point `due_ns`, which may have
+ * passed, as in tw_sched_at(). For a repeating task this is the due time of the next call, and the phase goes
+ * on from there, so the periods after a point that has passed are missed periods. A task that runs once may
+ * move itself in its own callback: it is filed again, under its id.
  * Returns: 0 or an error.
  *   - TW_EGONE: there is no such task, or its last call is under way on another thread. After tw_sched_stop()
  *     has returned, this holds for every task whose callback is not under way.

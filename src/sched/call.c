@@ -129,6 +129,15 @@ static bool put_off(struct tw__sched_shard *shard, struct tw__sched_task *task, 
     return false;
 }
 
+/* How long after the due time a call starts. A period that had passed when the task was filed is late from the
+ * filing on, because nobody could have made its call before. */
+static uint64_t lateness(const struct tw__sched_task *task, uint64_t now_ns)
+{
+    const struct tw__sched_details *details = tw__sched_task_details(task);
+    uint64_t from_ns = details != NULL && details->filed_ns > task->due_ns ? details->filed_ns : task->due_ns;
+    return now_ns > from_ns ? now_ns - from_ns : 0;
+}
+
 /* ---- beginning; the lock is held ------------------------------------------------------------------------ */
 
 bool tw__sched_call_try_begin(struct tw__sched_shard *shard, struct tw__sched_task *task, uint64_t now_ns,
@@ -144,7 +153,7 @@ bool tw__sched_call_try_begin(struct tw__sched_shard *shard, struct tw__sched_ta
     call->begun_ns = now_ns;
     call->waited = false;
     tw__sched_task_describe(shard, task, &call->seen);
-    call->seen.late_ns = now_ns > task->due_ns ? now_ns - task->due_ns : 0;
+    call->seen.late_ns = lateness(task, now_ns);
     task->state = TW__SCHED_RUNNING;
     tw__list_append(&shard->busy, &call->link);
     shard->stats.running++;

@@ -52,8 +52,11 @@ struct tw__sched_details {
     uint64_t period_ns;
     uint64_t left;   /* calls after the call that is filed or under way */
     uint64_t missed; /* periods that the next call stands for besides its own */
-    uint8_t policy;
+    /* the time of the call that filed the task; its lower bits, where the clock has run for 146 years */
+    __extension__ uint64_t filed_ns : 62;
+    __extension__ uint64_t policy : 2;
 };
+_Static_assert(sizeof(void *) != 8 || sizeof(struct tw__sched_details) == 40, "docs/guide.md says 40 bytes");
 
 /* A task is one cache line. Its state tells which list or wheel the task is in. */
 struct tw__sched_task {

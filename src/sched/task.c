@@ -34,7 +34,7 @@
 
 /* A task that is to be added. */
 struct addition {
-    uint64_t due_ns;
+    uint64_t now_ns, due_ns;
     tw_task_fn *fn;
     void *arg;
     const struct tw_every *every; /* NULL: once */
@@ -48,7 +48,7 @@ static int take_details(struct tw__sched_shard *shard, struct tw__sched_task *ta
     if (details == NULL)
         return TW_ENOMEM;
     details->arg = addition->arg;
-    tw__sched_details_every(details, addition->every);
+    tw__sched_details_every(details, addition->every, addition->now_ns);
     task->detailed = 1;
     task->arg = details;
     return 0;
@@ -123,13 +123,16 @@ int tw_sched_at(struct tw_sched *sched, uint64_t due_ns, tw_task_fn *fn, void *a
 {
     TW_ASSERT(tw__sched_usable(sched));
     TW_ASSERT(fn != NULL);
+    due_ns = tw__sched_due_once(sched, due_ns, tw__sched_clock_read(sched));
     return add_task(sched, &(struct addition){.due_ns = due_ns, .fn = fn, .arg = arg, .id = id});
 }
 
 int tw_sched_after(struct tw_sched *sched, uint64_t delay_ns, tw_task_fn *fn, void *arg, uint64_t *id)
 {
     TW_ASSERT(tw__sched_usable(sched));
-    return tw_sched_at(sched, tw__add_saturating(tw__sched_clock_read(sched), delay_ns), fn, arg, id);
+    TW_ASSERT(fn != NULL);
+    uint64_t due_ns = tw__add_saturating(tw__sched_clock_read(sched), delay_ns);
+    return add_task(sched, &(struct addition){.due_ns = due_ns, .fn = fn, .arg = arg, .id = id});
 }
 
 int tw__sched_every_check(const struct tw_sched *sched, const struct tw_every *every)
@@ -139,15 +142,16 @@ int tw__sched_every_check(const struct tw_sched *sched, const struct tw_every *e
     return good ? 0 : TW_EINVAL;
 }
 
-uint64_t tw__sched_every_first(const struct tw_sched *sched, const struct tw_every *every)
+uint64_t tw__sched_every_first(const struct tw_every *every, uint64_t now_ns)
 {
-    return every->at_ns != 0 ? every->at_ns : tw__add_saturating(tw__sched_clock_read(sched), every->first_ns);
+    return every->at_ns != 0 ? every->at_ns : tw__add_saturating(now_ns, every->first_ns);
 }
 
-void tw__sched_details_every(struct tw__sched_details *details, const struct tw_every *every)
+void tw__sched_details_every(struct tw__sched_details *details, const struct tw_every *every, uint64_t now_ns)
 {
     details->period_ns = every->period_ns;
-    details->policy = (uint8_t)every->missed;
+    details->policy = (unsigned)every->missed;
+    details->filed_ns = now_ns;
     details->left = every->times == 0 || every->times == TW_FOREVER ? TW_FOREVER : every->times - 1;
     details->missed = 0;
 }
@@ -160,9 +164,13 @@ int tw_sched_every(struct tw_sched *sched, const struct tw_every *every, tw_task
     int error = tw__sched_every_check(sched, every);
     if (error != 0)
         return error;
-    uint64_t due_ns = tw__sched_every_first(sched, every);
-    return add_task(sched,
-                    &(struct addition){.due_ns = due_ns, .fn = fn, .arg = arg, .every = every, .id = id});
+    uint64_t now_ns = tw__sched_clock_read(sched);
+    return add_task(sched, &(struct addition){.now_ns = now_ns,
+                                              .due_ns = tw__sched_every_first(every, now_ns),
+                                              .fn = fn,
+                                              .arg = arg,
+                                              .every = every,
+                                              .id = id});
 }
 
 /* The most tasks that can still be added, 2^25 for a shard that has not been made yet. */
@@ -325,35 +333,49 @@ static int move_running(struct tw__sched_shard *shard, struct tw__sched_task *ta
     return error;
 }
 
-int tw__sched_task_move(struct tw__sched_shard *shard, struct tw__sched_task *task, uint64_t due_ns)
+/* A task that repeats keeps its phase, so its due time may lie in the past. */
+int tw__sched_task_move(struct tw__sched_shard *shard, struct tw__sched_task *task, uint64_t due_ns,
+                        uint64_t now_ns)
 {
     TW_ASSERT(tw__sched_locked(shard));
+    struct tw__sched_details *details = tw__sched_task_details(task);
     if (shard->stopped)
         return TW_ESTOPPED;
+    if (details == NULL)
+        due_ns = tw__sched_due_once(shard->sched, due_ns, now_ns);
     int error = task->state == TW__SCHED_RUNNING ? move_running(shard, task, due_ns)
                                                  : tw__sched_task_refile(shard, task, due_ns);
-    if (error == 0)
-        shard->stats.moved++;
+    if (error != 0)
+        return error;
+    if (details != NULL)
+        details->filed_ns = now_ns;
+    shard->stats.moved++;
+    return 0;
+}
+
+static int move(struct tw_sched *sched, uint64_t id, uint64_t due_ns, uint64_t now_ns)
+{
+    struct tw__sched_shard *shard = tw__sched_shard_of(sched, id);
+    if (shard == NULL)
+        return TW_EGONE;
+    tw__sched_lock(shard);
+    struct tw__sched_task *task = tw__sched_task_find(shard, id);
+    int error = task == NULL ? TW_EGONE : tw__sched_task_move(shard, task, due_ns, now_ns);
+    tw__sched_unlock(shard);
     return error;
 }
 
 int tw_sched_move_at(struct tw_sched *sched, uint64_t id, uint64_t due_ns)
 {
     TW_ASSERT(tw__sched_usable(sched));
-    struct tw__sched_shard *shard = tw__sched_shard_of(sched, id);
-    if (shard == NULL)
-        return TW_EGONE;
-    tw__sched_lock(shard);
-    struct tw__sched_task *task = tw__sched_task_find(shard, id);
-    int error = task == NULL ? TW_EGONE : tw__sched_task_move(shard, task, due_ns);
-    tw__sched_unlock(shard);
-    return error;
+    return move(sched, id, due_ns, tw__sched_clock_read(sched));
 }
 
 int tw_sched_move_after(struct tw_sched *sched, uint64_t id, uint64_t delay_ns)
 {
     TW_ASSERT(tw__sched_usable(sched));
-    return tw_sched_move_at(sched, id, tw__add_saturating(tw__sched_clock_read(sched), delay_ns));
+    uint64_t now_ns = tw__sched_clock_read(sched);
+    return move(sched, id, tw__add_saturating(now_ns, delay_ns), now_ns);
 }
 
 /* ---- looking -------------------------------------------------------------------------------------------- */

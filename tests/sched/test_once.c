@@ -43,11 +43,19 @@ static void a_time_that_has_passed_means_the_next_tick(void **state)
 {
     (void)state;
     struct tw_sched *sched = plain_sched();
-    advance(sched, 100 * ms);
+    advance(sched, 100 * ms + 300);
     tw_sched_at(sched, 3 * ms, log_call, NULL, NULL);
+    tw_sched_at(sched, 0, log_call, NULL, NULL);
+    tw_sched_at(sched, 100 * ms + 1, log_call, NULL, NULL);
     tw_sched_after(sched, 0, log_call, NULL, NULL);
     advance(sched, ms);
-    assert_int_equal(calls, 2);
+    assert_int_equal(calls, 4);
+    assert_int_equal(seen[0].due_ns, 100 * ms); /* the beginning of the tick in which it was filed */
+    assert_int_equal(seen[1].due_ns, 100 * ms);
+    assert_int_equal(seen[2].due_ns, 100 * ms + 1);
+    assert_int_equal(seen[3].due_ns, 100 * ms + 300);
+    for (int i = 0; i < calls; i++)
+        assert_int_equal(seen_at[i], 101 * ms);
     tw_sched_free(sched);
 }
 

@@ -77,6 +77,49 @@ static void late_and_slow_callbacks_are_told_and_counted(void **state)
     tw_sched_free(sched);
 }
 
+static void move_itself_to_0(struct tw_sched *sched, const struct tw_task *task)
+{
+    log_call(sched, task);
+    if (task->left > 0)
+        error_inside = task->key == NULL ? tw_sched_move_at(sched, task->id, 0)
+                                         : tw_sched_key_move_at(sched, task->key, task->key_size, 0);
+}
+
+/* Tasks for points that passed an hour ago. Each call starts a tick after the call that filed or moved it. */
+static void a_point_that_has_passed_is_late_from_its_filing_on(void **state)
+{
+    (void)state;
+    struct tw_sched *sched =
+        sched_of((struct tw_sched_options){.late_ns = ms, .on_late = on_late, .hook_arg = &late_told});
+    struct tw_every every = {.at_ns = 1, .period_ns = 1000 * ms, .times = 2};
+    uint64_t id;
+    late_told = 0;
+    error_inside = 1;
+    advance(sched, 3600000 * ms);
+    tw_sched_at(sched, 0, log_call, NULL, NULL);
+    tw_sched_set_at(sched, "set", 3, 0, log_call, NULL, NULL);
+    tw_sched_after(sched, ms, log_call, NULL, &id);
+    assert_int_equal(tw_sched_move_at(sched, id, 0), 0);
+    tw_sched_set_after(sched, "moved", 5, ms, log_call, NULL, NULL);
+    assert_int_equal(tw_sched_key_move_at(sched, "moved", 5, 0), 0);
+    for (int policy = TW_MISSED_BURST; policy <= TW_MISSED_COALESCE; policy++) {
+        every.missed = (enum tw_missed)policy;
+        tw_sched_every(sched, &every, log_call, NULL, NULL);
+        tw_sched_set_every(sched, &policy, sizeof policy, &every, log_call, NULL, NULL);
+    }
+    every = (struct tw_every){.first_ns = 5 * ms, .period_ns = 1000 * ms, .times = 2};
+    tw_sched_every(sched, &every, move_itself_to_0, NULL, &id);
+    tw_sched_set_every(sched, "itself", 6, &every, move_itself_to_0, NULL, NULL);
+    assert_int_equal(tw_sched_move_at(sched, id, 1), 0);
+    advance(sched, 3000 * ms);
+    assert_int_equal(error_inside, 0);
+    assert_int_equal(calls, 4 + 3 * 4 + 4);
+    assert_int_equal(stats_of(sched).late, 0);
+    assert_int_equal(stats_of(sched).late_max_ns, ms);
+    assert_int_equal(late_told, 0);
+    tw_sched_free(sched);
+}
+
 static void percentiles_are_right_to_three_per_cent(void **state)
 {
     (void)state;
@@ -126,6 +169,7 @@ int main(void)
         cmocka_unit_test(a_virtual_clock_does_not_go_back_and_others_are_not_moved),
         cmocka_unit_test(next_is_the_time_of_the_next_work),
         cmocka_unit_test(late_and_slow_callbacks_are_told_and_counted),
+        cmocka_unit_test(a_point_that_has_passed_is_late_from_its_filing_on),
         cmocka_unit_test(percentiles_are_right_to_three_per_cent),
         cmocka_unit_test(statistics_can_be_read_by_prometheus),
     };
