@@ -25,7 +25,7 @@ static const char HELP[] = "usage: tickwheel plan --timers N --tick TIME --max T
                            "\n"
                            "  --timers N         timers that are pending at a time, 1 to 1e12\n"
                            "  --tick TIME        the length of a tick, 1ns to 1d\n"
-                           "  --max TIME         the longest delay, --tick to 584 years\n"
+                           "  --max TIME         the longest delay, --tick to 213503d (584 years)\n"
                            "  --lifetime TIME    how long a timer is pending on average, --tick to --max\n"
                            "                     (default: --max)\n"
                            "  --rate N           instead of --lifetime: timers added a second, where a move\n"
@@ -80,7 +80,7 @@ static bool read_tick(struct plan_options *o)
 static bool read_time(const char *option, uint64_t *ns)
 {
     return (duration_parse(optarg, ns) && *ns > 0) ||
-           wrong(option, "a time, --tick to 584 years (such as 30s or 7d)", optarg);
+           wrong(option, "a time, --tick to 213503d (such as 30s or 7d)", optarg);
 }
 
 static bool read_rate(struct plan_options *o)
