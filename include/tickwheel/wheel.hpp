@@ -50,7 +50,7 @@
  *             also by visit() and drain(), ends the program (std::terminate). With -fno-exceptions, an error
  *             that would be thrown is printed, and the program aborts. -fno-rtti changes nothing.
  *   Requires  As in wheel.h. The duties that these headers alone can see are asserted in a program that is
- *             compiled with -DTW_DEBUG=1.
+ *             compiled with -DTW_DEBUG=1, also where NDEBUG is defined.
  *   Moved     An object that was moved from is empty. It may be assigned to or destroyed, and tested with
  *             `if`.
  */
@@ -76,8 +76,17 @@
 #include <utility>
 
 #if defined(TW_DEBUG) && TW_DEBUG >= 1
-#include <cassert>
-#define TICKWHEEL_ASSERT(condition) assert(condition)
+namespace tickwheel::detail
+{
+/* Ends the program as a failed assert() does, also where NDEBUG is defined. */
+[[noreturn]] inline void fail(const char *condition, const char *file, int line) noexcept
+{
+    std::fprintf(stderr, "%s:%d: Assertion `%s' failed.\n", file, line, condition);
+    std::abort();
+}
+} // namespace tickwheel::detail
+#define TICKWHEEL_ASSERT(condition)                                                                            \
+    ((condition) ? static_cast<void>(0) : ::tickwheel::detail::fail(#condition, __FILE__, __LINE__))
 #else
 #define TICKWHEEL_ASSERT(condition) static_cast<void>(0)
 #endif

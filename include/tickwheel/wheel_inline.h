@@ -46,6 +46,12 @@
 #if defined(__GNUC__) && (defined(TW__WHEEL_LIBRARY) || !defined(TW_DEBUG) || TW_DEBUG < 2)
 #include <tickwheel/wheel_layout.h>
 
+#ifdef TW__WHEEL_ASSERTS
+#pragma push_macro("NDEBUG")
+#undef NDEBUG
+#include <assert.h>
+#endif
+
 /* With TW_DEBUG 2 the library checks the whole wheel after each call that changes it. */
 #if defined(TW_DEBUG) && TW_DEBUG > 1
 #define TW__WHEEL_REQUIRES_WALK(condition) assert(condition)
@@ -258,6 +264,11 @@ TW__WHEEL_HOT uint64_t tw_wheel_next_bound(const struct tw_wheel *wheel)
 
 #ifdef __cplusplus
 }
+#endif
+
+#ifdef TW__WHEEL_ASSERTS
+#pragma pop_macro("NDEBUG")
+#include <assert.h>
 #endif
 
 #endif

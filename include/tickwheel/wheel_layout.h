@@ -16,7 +16,12 @@
 
 #include <tickwheel/wheel.h>
 
+/* TW_DEBUG alone switches the assertions on, also where NDEBUG is defined. Each of these two headers gives the
+ * program its own assert() back at its end. */
 #if (defined(TW_DEBUG) && TW_DEBUG > 0) || defined(__clang_analyzer__)
+#define TW__WHEEL_ASSERTS
+#pragma push_macro("NDEBUG")
+#undef NDEBUG
 #include <assert.h>
 #define TW__WHEEL_REQUIRES(condition) assert(condition)
 #else
@@ -213,6 +218,11 @@ bool tw__wheel_has(const struct tw_wheel *wheel, const struct tw_timer *timer);
 #pragma clang diagnostic pop
 #endif
 }
+#endif
+
+#ifdef TW__WHEEL_ASSERTS
+#pragma pop_macro("NDEBUG")
+#include <assert.h>
 #endif
 
 #endif

@@ -5,6 +5,8 @@
  *     0    no assertions
  *     1    cheap assertions
  *     2    also the checkers, which look at a whole structure and name the invariant that is broken
+ *
+ * TW_DEBUG alone decides: RelWithDebInfo, MinSizeRel and many a parent project define NDEBUG.
  */
 #ifndef TW_BASE_ASSERT_H
 #define TW_BASE_ASSERT_H
@@ -15,6 +17,7 @@
 
 /* Coverage leaves out the branches of this macro only: no correct program takes the second branch. */
 #if TW_DEBUG > 0 || defined(__clang_analyzer__)
+#undef NDEBUG
 #include <assert.h>
 #define TW_ASSERT(condition) assert(condition)
 #else

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * The header with -fno-exceptions and -fno-rtti. It works, and where it would throw an exception, it prints
- * the message and ends the program.
+ * the message and ends the program. It is compiled with TW_DEBUG 1 and NDEBUG here, so the assertions of the
+ * header are on.
  */
 #include "tests/support/dies.h"
 
@@ -63,5 +64,12 @@ int main()
     check(dies(bad_tick, "tick_ns is 1: expected 1,000"), "the value is named");
     const auto bad_level = [] { tickwheel::wheel<> wheel(tickwheel::make_geometry({{1, 1}})); };
     check(dies(bad_level, "level 0"), "the level is named");
+    const auto twice = [] {
+        tickwheel::wheel<> wheel;
+        tickwheel::timer timer;
+        wheel.add(timer, 1s);
+        wheel.add(timer, 1s);
+    };
+    check(dies(twice, "wheel.hpp"), "the header asserts that a timer is not pending");
     return failures != 0;
 }
