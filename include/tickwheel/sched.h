@@ -92,6 +92,9 @@ struct tw_task;
 /* The clock that measures due times. With a virtual clock tw_sched_advance() runs the due tasks itself, so
  * `workers` must be 0: with workers tw_sched_new() and tw_sched_check() return TW_EINVAL. */
 enum tw_sched_clock {
+    /* TW_SCHED_BOOTTIME, or TW_SCHED_MONOTONIC if the system has no timers on that clock: old kernels,
+     * emulators and sandboxes have none. tw_sched_stats() tells which. */
+    TW_SCHED_AUTO,
     TW_SCHED_BOOTTIME,  /* time since boot, with the time that the machine sleeps */
     TW_SCHED_MONOTONIC, /* time since boot, without the time that the machine sleeps */
     TW_SCHED_VIRTUAL    /* stands still until tw_sched_advance() moves it; for tests and simulations */
@@ -156,7 +159,7 @@ struct tw_sched_options {
     void *execute_arg; /* for `execute` */
     /* tasks pending at once, in all shards together; 0: no limit but memory (2^25 tasks a shard) */
     uint64_t max_pending;
-    enum tw_sched_clock clock; /* 0: TW_SCHED_BOOTTIME */
+    enum tw_sched_clock clock; /* 0: TW_SCHED_AUTO */
     uint64_t start_ns;         /* TW_SCHED_VIRTUAL: the time at which the clock starts; other clocks: 0 */
     tw_memory_fn *memory;      /* NULL: malloc and free */
     void *memory_arg;          /* for `memory` */
@@ -188,7 +191,8 @@ int tw_sched_check(const struct tw_sched_options *options, char *message, size_t
  *   - 0: the scheduler is in *sched.
  *   - TW_EINVAL, TW_EGEOMETRY: an option is not valid. tw_sched_check() says which.
  *   - TW_ENOMEM: there is no memory.
- *   - TW_ESYSTEM: no descriptor is left, for the process or the system. */
+ *   - TW_ESYSTEM: no descriptor is left, for the process or the system.
+ *   - TW_ECLOCK: `clock` is TW_SCHED_BOOTTIME, and the system has no timers on that clock. */
 int tw_sched_new(struct tw_sched **sched, const struct tw_sched_options *options);
 
 /* Stops the scheduler, waits for running callbacks, ends the threads and frees everything. Pending tasks are
@@ -431,7 +435,7 @@ uint64_t tw_sched_next(const struct tw_sched *sched);
 
 /* ---- statistics ---------------------------------------------------------------------------------------- */
 
-/* Numbers of a scheduler; all but the first three and `memory` count from the start.
+/* Numbers of a scheduler; all but the first three and the last two count from the start.
  * added + again = fired + cancelled + handed + pending */
 struct tw_sched_stats {
     uint64_t pending, keys, running; /* now: pending tasks, keys that name a task, callbacks under way */
@@ -448,6 +452,7 @@ struct tw_sched_stats {
     uint64_t late_p50_ns, late_p99_ns, late_max_ns; /* nanoseconds; a percentile is at most 3.2 % too high */
     uint64_t run_max_ns;                            /* the longest callback, in nanoseconds */
     uint64_t memory;                                /* bytes held now */
+    enum tw_sched_clock clock;                      /* the clock in use, never TW_SCHED_AUTO */
 };
 
 #if defined(__cplusplus) && defined(__GNUC__)

@@ -497,12 +497,15 @@ class scheduler
   public:
     using time_point = scheduler_clock::time_point;
 
-    /* Makes a scheduler. Throws std::system_error, whose what() says which option is wrong. */
+    /* Makes a scheduler. Throws std::system_error, whose what() says which option is wrong, or has the text of
+     * the error. */
     explicit scheduler(const options &given = options())
     {
         const status made = open(given);
-        if (!made.ok())
-            detail::raise(made, given.explain().c_str());
+        if (made.ok())
+            return;
+        const std::string wrong = given.explain();
+        detail::raise(made, wrong.empty() ? "scheduler" : wrong.c_str());
     }
     scheduler(const options &given, status &made) noexcept
     {

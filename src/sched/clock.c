@@ -21,6 +21,9 @@
  *
  * Rejected: a sleep with a timeout, as in poll() and pthread_cond_timedwait(), because no such timeout counts
  * on CLOCK_BOOTTIME. clock_nanosleep() knows that clock, but only a signal can wake its thread.
+ *
+ * Systems without timers on CLOCK_BOOTTIME: Linux before 3.15, some emulators and sandboxes. There the default
+ * clock is CLOCK_MONOTONIC, on which all other timers of such a system run too.
  */
 #include "clock.h"
 
@@ -34,7 +37,7 @@
 
 static clockid_t clock_of(const struct tw_sched *sched)
 {
-    return sched->options.clock == TW_SCHED_MONOTONIC ? CLOCK_MONOTONIC : CLOCK_BOOTTIME;
+    return sched->options.clock == TW_SCHED_BOOTTIME ? CLOCK_BOOTTIME : CLOCK_MONOTONIC;
 }
 
 uint64_t tw__sched_clock_read(const struct tw_sched *sched)
@@ -90,17 +93,41 @@ uint64_t tw_sched_now(const struct tw_sched *sched)
 
 /* ---- sleeping -------------------------------------------------------------------------------------------- */
 
+/* Makes a timer on a clock, which the scheduler then reads. Returns: 0; TW_ECLOCK: the system has no timers on
+ * CLOCK_BOOTTIME, or does not know that clock; TW_ESYSTEM: any other failure. */
+static int open_timer(struct tw_sched *sched, enum tw_sched_clock clock)
+{
+    struct timespec now;
+    sched->options.clock = clock;
+    if (clock_gettime(clock_of(sched), &now) == 0)
+        sched->timer_fd = timerfd_create(clock_of(sched), TFD_NONBLOCK | TFD_CLOEXEC);
+    if (sched->timer_fd >= 0)
+        return 0;
+    bool no_room = errno == EMFILE || errno == ENFILE || errno == ENOMEM;
+    return clock == TW_SCHED_BOOTTIME && !no_room ? TW_ECLOCK : TW_ESYSTEM;
+}
+
+static int open_descriptors(struct tw_sched *sched)
+{
+    enum tw_sched_clock wanted = sched->options.clock;
+    int error = open_timer(sched, wanted == TW_SCHED_AUTO ? TW_SCHED_BOOTTIME : wanted);
+    if (error == TW_ECLOCK && wanted == TW_SCHED_AUTO)
+        error = open_timer(sched, TW_SCHED_MONOTONIC);
+    if (error != 0)
+        return error;
+    sched->event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    return sched->event_fd >= 0 ? 0 : TW_ESYSTEM;
+}
+
 int tw__sched_clock_open(struct tw_sched *sched)
 {
     sched->timer_fd = sched->event_fd = -1;
-    if (sched->options.clock == TW_SCHED_VIRTUAL)
-        return 0;
-    sched->timer_fd = timerfd_create(clock_of(sched), TFD_NONBLOCK | TFD_CLOEXEC);
-    sched->event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    if (sched->timer_fd >= 0 && sched->event_fd >= 0)
-        return 0;
-    tw__sched_clock_close(sched);
-    return TW_ESYSTEM;
+    int error = sched->options.clock == TW_SCHED_VIRTUAL ? 0 : open_descriptors(sched);
+    if (error != 0)
+        tw__sched_clock_close(sched);
+    else
+        sched->base_ns = tw__sched_clock_read(sched);
+    return error;
 }
 
 void tw__sched_clock_close(struct tw_sched *sched)

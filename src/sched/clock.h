@@ -18,6 +18,8 @@ uint64_t tw__sched_due_once(const struct tw_sched *sched, uint64_t due_ns, uint6
 uint64_t tw__sched_tick_now(const struct tw_sched *sched, uint64_t now_ns);
 /* The time at which a tick begins. */
 uint64_t tw__sched_tick_start(const struct tw_sched *sched, uint64_t tick);
+/* Makes the descriptors, and begins tick 0. From here on options.clock is the clock in use. Returns: 0;
+ * TW_ESYSTEM; TW_ECLOCK. */
 int tw__sched_clock_open(struct tw_sched *sched);
 void tw__sched_clock_close(struct tw_sched *sched);
 /* Sleeps until a tick begins or another thread calls tw__sched_clock_wake(). If a thread has called that

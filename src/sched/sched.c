@@ -102,9 +102,9 @@ int tw_sched_check(const struct tw_sched_options *options, char *message, size_t
     if (options->workers > 0 && options->execute != NULL)
         return refuse(message, size, "workers", options->workers,
                       "0 with an execute hook, because callbacks run on the caller's own threads");
-    if (options->clock < TW_SCHED_BOOTTIME || options->clock > TW_SCHED_VIRTUAL)
+    if (options->clock < TW_SCHED_AUTO || options->clock > TW_SCHED_VIRTUAL)
         return refuse(message, size, "clock", (uint64_t)options->clock,
-                      "0 to 2, a value of enum tw_sched_clock");
+                      "0 to 3, a value of enum tw_sched_clock");
     if (options->workers > 0 && options->clock == TW_SCHED_VIRTUAL)
         return refuse(message, size, "workers", options->workers,
                       "0 with a virtual clock, because tw_sched_advance() runs the due tasks itself");
@@ -186,7 +186,6 @@ int tw_sched_new(struct tw_sched **made, const struct tw_sched_options *options)
     pthread_mutex_init(&sched->pool_lock, NULL);
     pthread_cond_init(&sched->pool_work, NULL);
     atomic_store(&sched->virtual_ns, options->start_ns);
-    sched->base_ns = tw__sched_clock_read(sched);
     randombytes_buf(sched->secret, sizeof sched->secret);
     if ((error = tw__sched_clock_open(sched)) != 0 || (error = tw__sched_shards_begin(sched)) != 0) {
         end(sched);

@@ -95,6 +95,7 @@ void tw_sched_stats(const struct tw_sched *sched, struct tw_sched_stats *stats)
     stats->late_p50_ns = tw__histogram_percentile(buckets, 0.5, stats->late_max_ns);
     stats->late_p99_ns = tw__histogram_percentile(buckets, 0.99, stats->late_max_ns);
     stats->memory = atomic_load(&sched->memory);
+    stats->clock = sched->options.clock;
 }
 
 uint64_t tw_sched_late_percentile(const struct tw_sched *sched, double share)

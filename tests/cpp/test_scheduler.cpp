@@ -7,6 +7,8 @@
 #include "tests/support/eventually.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <ctime>
 #include <stdexcept>
 #include <unistd.h>
 #include <unordered_set>
@@ -613,13 +615,38 @@ TEST_CASE("options that are wrong are refused by name, value and range")
     CHECK(what_of(options().shards(65)).find("shards is 65: expected 1 to 64") != std::string::npos);
     CHECK(what_of(options().workers(1025)).find("workers is 1025") != std::string::npos);
     CHECK(what_of(virtual_time().workers(1)).find("workers is 1: expected 0") != std::string::npos);
-    CHECK(what_of(options().clock(static_cast<tw_sched_clock>(3))).find("clock is 3") != std::string::npos);
     CHECK(virtual_time().explain().empty());
     CHECK(!options().shards(65).explain().empty());
     status made;
     scheduler none(options().shards(65), made);
     CHECK(made == TW_EINVAL);
     CHECK(!none);
+}
+
+static bool no_boottime_timers;
+
+extern "C" {
+int __real_timerfd_create(int clock, int flags);
+int __wrap_timerfd_create(int clock, int flags);
+int __wrap_timerfd_create(int clock, int flags)
+{
+    if (!no_boottime_timers || clock != CLOCK_BOOTTIME)
+        return __real_timerfd_create(clock, flags);
+    errno = EINVAL;
+    return -1;
+}
+}
+
+TEST_CASE("a clock that the system lacks is named")
+{
+    no_boottime_timers = true;
+    CHECK(what_of(options().clock(TW_SCHED_BOOTTIME)).find("no timers on CLOCK_BOOTTIME") != std::string::npos);
+    status made;
+    scheduler named(options().clock(TW_SCHED_BOOTTIME), made);
+    CHECK(made == TW_ECLOCK);
+    scheduler other;
+    CHECK(other.stats().clock == TW_SCHED_MONOTONIC);
+    no_boottime_timers = false;
 }
 
 static void *counted_memory(void *count, void *old, std::size_t size)

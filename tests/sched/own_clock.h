@@ -13,6 +13,7 @@
 #include "tests/support/cmocka.h"
 #include "tests/support/eventually.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -41,6 +42,8 @@ static struct {
 
     _Atomic bool stands;
     _Atomic int read_kind, alarm_kind; /* the clocks that the scheduler uses */
+    _Atomic bool no_boottime;          /* the system does not know CLOCK_BOOTTIME */
+    _Atomic bool no_boottime_timers;   /* or knows it, and has no timers on it */
     _Atomic bool asleep;               /* the timer thread sleeps */
     _Atomic long sleeps;               /* how often it has begun to */
     _Atomic long short_sleeps;         /* how many of them had a timeout, and so end though nothing happens */
@@ -52,6 +55,8 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
 {
     uint64_t ns = own.now_ns;
     own.read_kind = clock;
+    if (own.no_boottime && clock == CLOCK_BOOTTIME)
+        return errno = EINVAL, -1;
     if (!own.stands)
         return __real_clock_gettime(clock, now);
     now->tv_sec = (time_t)(ns / 1000000000);
@@ -79,6 +84,8 @@ int __wrap_timerfd_create(int clock, int flags)
 {
     (void)flags;
     own.alarm_kind = clock;
+    if (own.no_boottime_timers && clock == CLOCK_BOOTTIME)
+        return errno = EINVAL, -1;
     if (!own.stands)
         return __real_timerfd_create(clock, flags);
     int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);

@@ -43,17 +43,26 @@ static int tear_down(void **state)
 
 #define wait_for_calls(n) EVENTUALLY_TOLD(calls == (n), "%d calls, expected %d", calls, (int)(n))
 
+static enum tw_sched_clock clock_in_use(const struct tw_sched *sched)
+{
+    struct tw_sched_stats stats;
+    tw_sched_stats(sched, &stats);
+    return stats.clock;
+}
+
 static void tasks_run_on_both_clocks_and_never_early(void **state)
 {
     (void)state;
     static const struct {
-        enum tw_sched_clock clock;
+        enum tw_sched_clock wanted, used;
         int kind;
-    } clocks[] = {{TW_SCHED_BOOTTIME, CLOCK_BOOTTIME}, {TW_SCHED_MONOTONIC, CLOCK_MONOTONIC}};
+    } clocks[] = {{TW_SCHED_AUTO, TW_SCHED_BOOTTIME, CLOCK_BOOTTIME},
+                  {TW_SCHED_BOOTTIME, TW_SCHED_BOOTTIME, CLOCK_BOOTTIME},
+                  {TW_SCHED_MONOTONIC, TW_SCHED_MONOTONIC, CLOCK_MONOTONIC}};
     own.stands = false;
-    for (int c = 0; c < 2; c++)
+    for (int c = 0; c < 3; c++)
         for (uint32_t workers = 0; workers < 3; workers++) {
-            struct tw_sched_options options = {.clock = clocks[c].clock, .workers = workers};
+            struct tw_sched_options options = {.clock = clocks[c].wanted, .workers = workers};
             struct tw_sched *sched = NULL;
             calls = 0;
             assert_int_equal(tw_sched_new(&sched, &options), 0);
@@ -62,8 +71,36 @@ static void tasks_run_on_both_clocks_and_never_early(void **state)
             wait_for_calls(100);
             assert_int_equal(own.read_kind, clocks[c].kind);
             assert_int_equal(own.alarm_kind, clocks[c].kind);
+            assert_int_equal(clock_in_use(sched), clocks[c].used);
             tw_sched_free(sched);
         }
+}
+
+static void a_system_without_boottime_timers_counts_on_the_monotonic_clock(void **state)
+{
+    (void)state;
+    for (int known = 0; known < 2; known++) {
+        struct tw_sched *none = NULL;
+        calls = 0;
+        own.no_boottime = known == 0;
+        own.no_boottime_timers = true;
+        struct tw_sched *sched = still_sched((struct tw_sched_options){.workers = 1});
+        assert_int_equal(clock_in_use(sched), TW_SCHED_MONOTONIC);
+        tw_sched_after(sched, 10 * ms, count_call, NULL, NULL);
+        settle();
+        pass(10 * ms);
+        wait_for_calls(1);
+        assert_int_equal(own.read_kind, CLOCK_MONOTONIC);
+        assert_int_equal(own.alarm_kind, CLOCK_MONOTONIC);
+        tw_sched_free(sched);
+        assert_int_equal(tw_sched_new(&none, &(struct tw_sched_options){.clock = TW_SCHED_BOOTTIME}),
+                         TW_ECLOCK);
+        assert_null(none);
+        sched = still_sched((struct tw_sched_options){.clock = TW_SCHED_MONOTONIC});
+        tw_sched_free(sched);
+    }
+    own.no_boottime = own.no_boottime_timers = false;
+    assert_non_null(strstr(tw_strerror(TW_ECLOCK), "CLOCK_BOOTTIME"));
 }
 
 static void an_earlier_task_wakes_a_scheduler_that_sleeps_long(void **state)
@@ -376,6 +413,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
         TEST(tasks_run_on_both_clocks_and_never_early),
+        TEST(a_system_without_boottime_timers_counts_on_the_monotonic_clock),
         TEST(an_earlier_task_wakes_a_scheduler_that_sleeps_long),
         TEST(nobody_wakes_up_while_nothing_is_due),
         TEST(a_slow_callback_does_not_delay_others_while_workers_are_free),

@@ -6,6 +6,7 @@
 #include "spread.h"
 #include "support.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -357,7 +358,7 @@ static void periods_of_centuries_saturate(void **state)
 
 /* The number of system calls that will still succeed before one fails. 0: the next call fails. -1: no call
  * fails. */
-static int threads_left = -1, descriptors_left = -1;
+static int threads_left = -1, descriptors_left = -1, timers_tried;
 
 int __real_pthread_create(pthread_t *thread, const pthread_attr_t *how, void *(*body)(void *), void *arg);
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *how, void *(*body)(void *), void *arg);
@@ -373,14 +374,21 @@ int __real_timerfd_create(int clock, int flags);
 int __wrap_timerfd_create(int clock, int flags);
 int __wrap_timerfd_create(int clock, int flags)
 {
-    return descriptors_left == 0 ? -1 : __real_timerfd_create(clock, flags);
+    timers_tried++;
+    if (descriptors_left != 0)
+        return __real_timerfd_create(clock, flags);
+    errno = EMFILE;
+    return -1;
 }
 
 int __real_eventfd(unsigned count, int flags);
 int __wrap_eventfd(unsigned count, int flags);
 int __wrap_eventfd(unsigned count, int flags)
 {
-    return descriptors_left >= 0 ? -1 : __real_eventfd(count, flags);
+    if (descriptors_left < 0)
+        return __real_eventfd(count, flags);
+    errno = EMFILE;
+    return -1;
 }
 
 static void a_scheduler_without_threads_says_so_and_can_try_again(void **state)
@@ -404,8 +412,13 @@ static void a_scheduler_without_descriptors_says_so(void **state)
 {
     (void)state;
     struct tw_sched *sched = NULL;
-    for (descriptors_left = 0; descriptors_left < 2; descriptors_left++)
-        assert_int_equal(tw_sched_new(&sched, NULL), TW_ESYSTEM);
+    for (int clock = TW_SCHED_AUTO; clock < TW_SCHED_VIRTUAL; clock++)
+        for (descriptors_left = 0; descriptors_left < 2; descriptors_left++) {
+            struct tw_sched_options options = {.clock = (enum tw_sched_clock)clock};
+            timers_tried = 0;
+            assert_int_equal(tw_sched_new(&sched, &options), TW_ESYSTEM);
+            assert_int_equal(timers_tried, 1); /* the clock is there, so no other is taken */
+        }
     descriptors_left = -1;
     assert_null(sched);
 }

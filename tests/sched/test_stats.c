@@ -11,6 +11,7 @@ static void a_virtual_clock_does_not_go_back_and_others_are_not_moved(void **sta
     advance(sched, 10 * ms);
     assert_int_equal(tw_sched_advance(sched, 10 * ms - 1), TW_EINVAL);
     assert_int_equal(tw_sched_now(sched), 10 * ms);
+    assert_int_equal(stats_of(sched).clock, TW_SCHED_VIRTUAL);
     tw_sched_free(sched);
     assert_int_equal(tw_sched_new(&real, NULL), 0);
     assert_int_equal(tw_sched_advance(real, UINT64_MAX), TW_EINVAL);
