@@ -63,6 +63,13 @@
  *   Threads   Every call may come from any thread and from inside a callback, except where a label says
  *             otherwise. The scheduler holds no lock while a callback runs. A task never runs on two threads
  *             at once.
+ *   Locks     A call that runs callbacks, hooks or a tw_hand_fn, or waits for callbacks, requires that the
+ *             caller holds no lock that they take: both threads would wait for ever. Calls that wait are
+ *             tw_sched_cancel_wait(), tw_sched_stop() and tw_sched_free(). tw_sched_cancel_wait() says how
+ *             a program does without a wait under its lock.
+ *   Signals   No call may be made in a signal handler, which may have interrupted a call that holds a lock of
+ *             the scheduler. The handler writes to an eventfd instead, and a thread that reads the eventfd
+ *             makes the call.
  *   Ids       An id has 64 bits. It is never 0 and is never used twice, so a stale id finds nothing.
  *   NULL      Never a valid argument, except where a label says so. A pointer that the scheduler only hands
  *             back (`arg`, `value`) may be NULL. An id may be any number.
@@ -139,7 +146,8 @@ typedef void tw_slow_fn(void *arg, const struct tw_task *task, uint64_t ns);
  * hook is part of the call that ended the task, and has returned when that call returns on its thread. Other
  * threads may find the task gone before the hook has returned, and do not wait for it.
  * Example: one thread cancels a task that is pending, so the hook runs inside its tw_sched_cancel(). A second
- * thread that cancels the same task gets TW_GONE, perhaps before the hook has returned. */
+ * thread that cancels the same task gets TW_GONE, perhaps before the hook has returned.
+ * Requires: it takes no lock that a thread holds while it ends a task, for example by tw_sched_cancel(). */
 typedef void tw_release_fn(void *arg, void *value);
 
 /* The options of a scheduler. If all members are zero, the options are the defaults.
@@ -197,7 +205,8 @@ int tw_sched_new(struct tw_sched **sched, const struct tw_sched_options *options
 
 /* Stops the scheduler, waits for running callbacks, ends the threads and frees everything. Pending tasks are
  * dropped. `sched` may be NULL.
- * Requires: no other call is under way, except calls from running callbacks, and no call comes later.
+ * Requires: no other call is under way, except calls from running callbacks, and no call comes later. The
+ * caller holds no lock that a running callback takes.
  * In callback: no, and not in a hook or a tw_hand_fn either. */
 void tw_sched_free(struct tw_sched *sched);
 
@@ -213,7 +222,11 @@ uint64_t tw_sched_now(const struct tw_sched *sched);
  * slow. The phase is kept in any case: due times stay at first + n * period.
  * Example: calls are due at 1, 2, 3, 4, 5 ... seconds, and nothing runs from 1.5 to 4.2 seconds. BURST makes
  * the calls of 2, 3 and 4 at 4.2. SKIP makes none of them. COALESCE makes one call at 4.2, with `missed` 2.
- * With each of them the next call is due at 5. */
+ * With each of them the next call is due at 5.
+ *
+ * SKIP makes a call only if it can start less than a period after its due time. So a task with a short period
+ * never runs if its thread is busy with slow callbacks all the time. A heartbeat takes COALESCE, which makes a
+ * call whenever the thread is free. */
 enum tw_missed {
     TW_MISSED_BURST,   /* makes up for each period, one call after the other */
     TW_MISSED_SKIP,    /* makes up for none: the next call is at the next period that lies ahead */
@@ -298,7 +311,12 @@ enum tw_cancelled tw_sched_cancel(struct tw_sched *sched, uint64_t id);
 
 /* Cancels a task. If its callback is under way, waits until the callback has returned. Then the argument is
  * the caller's. If the call returns 0 and `found` is not NULL, *found receives one of enum tw_cancelled.
- * Requires: no callback waits for another callback that waits for it, because both would wait for ever.
+ * Requires: nobody waits for ever, so
+ *   - no callback waits for another callback that waits for it
+ *   - the caller holds no lock that the callback, or its release hook, takes. Under such a lock the caller
+ *     calls tw_sched_cancel(), which does not wait. If it returns TW_RUNNING, the caller releases the lock, and
+ *     calls tw_sched_cancel_wait() for the same id.
+ *
  * Returns: 0, or TW_EDEADLK from inside the task's own callback, and then the task is not cancelled. */
 int tw_sched_cancel_wait(struct tw_sched *sched, uint64_t id, enum tw_cancelled *found);
 
@@ -411,7 +429,8 @@ enum { TW_STOP_NOWAIT = 1 }; /* flag: do not wait for callbacks that are under w
  * If a callback is under way with an argument that the release hook will receive, `hand` receives the task
  * without the argument: `fn` and `arg` are NULL. A second stop finds nothing to hand over. The scheduler
  * itself stays: tw_sched_free() ends it.
- * Requires: `flags` is 0 or TW_STOP_NOWAIT.
+ * Requires: `flags` is 0 or TW_STOP_NOWAIT. If the call waits, the caller holds no lock that a running callback
+ * takes. Under such a lock the caller passes TW_STOP_NOWAIT, releases the lock, and waits in a second stop.
  * Returns: how many tasks were handed over.
  * Example: with release set, the stop finds a repeating task in the middle of its third call of ten. `hand`
  * receives the task with no argument and with `left` 6 (after the next call), and the hook receives the

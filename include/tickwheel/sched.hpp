@@ -523,7 +523,8 @@ class scheduler
         std::swap(run_box_, taken.run_box_);
         return *this;
     }
-    /* As tw_sched_free(): drops pending tasks, and waits for running callbacks.
+    /* As tw_sched_free(): drops pending tasks, and waits for running callbacks. So the caller holds no lock
+     * that a callback takes.
      * In callback: no. */
     ~scheduler()
     {

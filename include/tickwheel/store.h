@@ -48,7 +48,8 @@
  *   File      The store has connections of its own, in WAL mode. Any number of processes may have the same
  *             file open, with this library or with SQLite alone, and keep their own tables there. The names of
  *             our tables begin with tw_. docs/store.md describes them.
- *   Threads   Every call may come from any thread, except where a label says otherwise.
+ *   Threads   Every call may come from any thread, except where a label says otherwise, and none from a signal
+ *             handler.
  *   NULL      Never a valid argument, except where a label says so. `arg` may be NULL.
  *   Requires  A duty of the caller that no return code reports. A library compiled with TICKWHEEL_DEBUG 1
  *             asserts it.
@@ -439,7 +440,7 @@ int tw_store_start(struct tw_store *store, const struct tw_store_run *options);
 
 /* Stops: no handler is called any more. Jobs whose handlers have not begun are given back (TW_BACK). Waits
  * until each other job is answered, and the answers are on the disk. tw_store_close() stops too.
- * Requires: it is not called in a handler.
+ * Requires: it is not called in a handler, and the caller holds no lock that a handler takes.
  * Returns: 0, also if the store does not run; or an error, because an answer could not be written, and then its
  * task will run again. */
 int tw_store_stop(struct tw_store *store);

@@ -58,7 +58,8 @@
  *             - end the whole wheel
  *   Callback  "In callback: yes" says that a call is allowed between two polls, and so also in a due callback
  *             of loop.h. A tw_visit_fn has a rule of its own.
- *   Threads   One thread at a time per wheel. Wheels share nothing: no globals, no locks.
+ *   Threads   One thread at a time per wheel; a signal handler counts as another thread. Wheels share nothing:
+ *             no globals, no locks.
  *   NULL      Never a valid argument, except where a label says so. A pointer that the library only hands
  *             back (`arg`) may be NULL.
  *   Requires  A duty of the caller that no return code reports. A library compiled with TICKWHEEL_DEBUG 1

@@ -11,7 +11,7 @@
 static inline void tw__sched_lock(struct tw__sched_shard *shard)
 {
     int error = pthread_mutex_lock(&shard->lock);
-    TW_ASSERT(error == 0); /* EDEADLK: the memory function has called the scheduler, which it must not */
+    TW_ASSERT(error == 0); /* EDEADLK: a memory hook or a signal handler made the call, and must not */
     (void)error;
 }
 

@@ -388,6 +388,48 @@ static void cancel_wait_waits_until_the_callback_has_returned(void **state)
     tw_sched_free(sched);
 }
 
+static pthread_mutex_t callers_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void take_the_callers_lock(struct tw_sched *sched, const struct tw_task *task)
+{
+    (void)sched, (void)task;
+    running++;
+    pthread_mutex_lock(&callers_lock);
+    pthread_mutex_unlock(&callers_lock);
+    running--;
+}
+
+/* Makes a scheduler whose callback waits for a lock that the caller holds from here on. */
+static struct tw_sched *sched_that_wants_the_lock(uint64_t *id)
+{
+    struct tw_sched *sched = still_sched((struct tw_sched_options){.workers = 1});
+    tw_sched_after(sched, ms, take_the_callers_lock, NULL, id);
+    pthread_mutex_lock(&callers_lock);
+    pass(ms);
+    EVENTUALLY(running == 1);
+    return sched;
+}
+
+static void a_caller_cancels_or_stops_under_its_lock_and_waits_without_it(void **state)
+{
+    (void)state;
+    uint64_t id;
+    struct tw_sched *sched = sched_that_wants_the_lock(&id);
+    assert_int_equal(tw_sched_cancel(sched, id), TW_RUNNING);
+    assert_int_equal(running, 1);
+    pthread_mutex_unlock(&callers_lock);
+    assert_int_equal(tw_sched_cancel_wait(sched, id, NULL), 0);
+    assert_int_equal(running, 0);
+    tw_sched_free(sched);
+    sched = sched_that_wants_the_lock(&id);
+    assert_int_equal(tw_sched_stop(sched, TW_STOP_NOWAIT, NULL, NULL), 0);
+    assert_int_equal(running, 1);
+    pthread_mutex_unlock(&callers_lock);
+    assert_int_equal(tw_sched_stop(sched, 0, NULL, NULL), 0);
+    assert_int_equal(running, 0);
+    tw_sched_free(sched);
+}
+
 static void stop_waits_for_callbacks_unless_told_not_to(void **state)
 {
     (void)state;
@@ -425,6 +467,7 @@ int main(void)
         TEST(a_wheel_that_refuses_reaches_as_far_after_a_rest),
         TEST(a_wheel_that_refuses_is_brought_to_the_present_by_who_needs_it),
         TEST(cancel_wait_waits_until_the_callback_has_returned),
+        TEST(a_caller_cancels_or_stops_under_its_lock_and_waits_without_it),
         TEST(stop_waits_for_callbacks_unless_told_not_to),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

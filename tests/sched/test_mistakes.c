@@ -383,6 +383,39 @@ static void a_source_of_memory_does_not_call_the_scheduler(void **state)
     assert_dies(call_from_memory(), "error == 0");
 }
 
+static struct tw_sched *interrupted;
+
+static void call_in_handler(int number)
+{
+    (void)number;
+    tw_sched_after(interrupted, ms, nop, NULL, NULL);
+}
+
+static void *raising_memory(void *arg, void *old, size_t size)
+{
+    (void)arg;
+    if (interrupted != NULL)
+        raise(SIGUSR1);
+    if (old == NULL)
+        return malloc(size);
+    free(old);
+    return NULL;
+}
+
+/* The signal arrives while this thread holds the lock of the shard. */
+static void interrupt_a_call(void)
+{
+    signal(SIGUSR1, call_in_handler);
+    interrupted = sched_of((struct tw_sched_options){.clock = TW_SCHED_VIRTUAL, .memory = raising_memory});
+    tw_sched_after(interrupted, ms, nop, NULL, NULL);
+}
+
+static void a_signal_handler_does_not_call_the_scheduler(void **state)
+{
+    (void)state;
+    assert_dies(interrupt_a_call(), "error == 0");
+}
+
 static void a_function_that_wants_the_lock_asserts_it(void **state)
 {
     (void)state;
@@ -417,6 +450,7 @@ int main(void)
         cmocka_unit_test(a_hand_does_not_free_the_scheduler),
         cmocka_unit_test(a_scheduler_is_not_freed_while_a_thread_waits_in_it),
         cmocka_unit_test(a_source_of_memory_does_not_call_the_scheduler),
+        cmocka_unit_test(a_signal_handler_does_not_call_the_scheduler),
         cmocka_unit_test(a_function_that_wants_the_lock_asserts_it),
         cmocka_unit_test(the_invariants_are_checked_when_the_lock_is_let_go_of),
     };

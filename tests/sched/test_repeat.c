@@ -129,6 +129,37 @@ static void missed_periods_use_up_no_calls(void **state)
     }
 }
 
+static void take_95_ms(struct tw_sched *sched, const struct tw_task *task)
+{
+    (void)task;
+    atomic_store(&sched->virtual_ns, tw_sched_now(sched) + 95 * ms);
+}
+
+/* A heartbeat of 10 ms, for 2.9 s, on a thread that is in another callback for 95 ms of each 100. */
+static struct tw_sched *heartbeat_behind_a_slow_task(enum tw_missed missed)
+{
+    struct tw_sched *sched = plain_sched();
+    struct tw_every slow = {.first_ns = 10 * ms, .period_ns = 100 * ms},
+                    beat = {.first_ns = 20 * ms, .period_ns = 10 * ms, .missed = missed};
+    tw_sched_every(sched, &slow, take_95_ms, NULL, NULL);
+    tw_sched_every(sched, &beat, log_call, NULL, NULL);
+    advance(sched, 2908 * ms);
+    return sched;
+}
+
+static void behind_a_slow_task_skip_never_runs_and_coalesce_does(void **state)
+{
+    (void)state;
+    struct tw_sched *sched = heartbeat_behind_a_slow_task(TW_MISSED_SKIP);
+    assert_int_equal(calls, 0);
+    assert_int_equal(stats_of(sched).skipped, 9 + 28 * 10);
+    tw_sched_free(sched);
+    sched = heartbeat_behind_a_slow_task(TW_MISSED_COALESCE);
+    assert_int_equal(calls, 29);
+    assert_int_equal(stats_of(sched).skipped, 8 + 28 * 9);
+    tw_sched_free(sched);
+}
+
 static struct tw_task handed_one;
 static int handed_ones;
 
@@ -234,6 +265,7 @@ int main(void)
         cmocka_unit_test(burst_makes_up_for_every_missed_period),
         cmocka_unit_test(skip_goes_on_at_the_next_period_ahead),
         cmocka_unit_test(coalesce_makes_one_call_stand_for_all),
+        cmocka_unit_test(behind_a_slow_task_skip_never_runs_and_coalesce_does),
         cmocka_unit_test(missed_periods_use_up_no_calls),
         cmocka_unit_test(a_stop_inside_a_coalesced_call_hands_over_the_call_after_it),
         cmocka_unit_test(a_move_in_a_coalesced_call_starts_afresh),
