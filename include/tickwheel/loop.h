@@ -30,7 +30,7 @@
  *             more: epoll and GLib do not switch it off at a cancel.
  *   Threads   All calls come from the thread that runs the loop. "In callback" means in a due callback or,
  *             for an executor, in a callback of its scheduler. A callback of the loop itself may make every
- *             call.
+ *             call. A signal handler may make none: it writes to an eventfd that the loop watches.
  *   Requires  As in wheel.h: a duty of the caller. A library with assertions sees a breach, except for the
  *             duties that docs/guide.md lists.
  *   Errors    0 or a negative TW_E* code. tw_strerror() returns its text (wheel.h). A call that fails has
