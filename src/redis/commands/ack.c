@@ -71,8 +71,10 @@ int tw__redis_ack_command(RedisModuleCtx *ctx, RedisModuleString **argv, int arg
     struct tw__redis_schedule *schedule;
     struct tw__redis_buffer log = {0};
     long long done = 0;
-    if (argc < 4 || argc % 2 != 0)
+    if (argc < 3)
         return RedisModule_WrongArity(ctx);
+    if (argc % 2 != 0)
+        return tw__redis_argument_missing(ctx, "the token of the last id", "id token [id token ...]");
     if (!tw__redis_lives_open(ctx, argv[1], &schedule))
         return REDISMODULE_OK;
     if (schedule == NULL)
@@ -134,11 +136,7 @@ static bool read_time(RedisModuleCtx *ctx, RedisModuleString **argv, int count, 
 {
     uint64_t now_ms;
     bool absolute;
-    if (count == 1)
-        return tw__redis_argument_is(argv[0], "IN")
-                   ? has_no_value(ctx, "IN", "an integer, 0 or more")
-                   : has_no_value(ctx, "AT", "an integer from 0 to 9223372036854775807");
-    if (!tw__redis_argument_time(ctx, argv, &now_ms, &nack->at_ms, &absolute))
+    if (!tw__redis_argument_time(ctx, argv, count, &now_ms, &nack->at_ms, &absolute))
         return false;
     nack->at_ms += nack->at_ms == 0; /* AT 0 is a time too, and long past */
     return true;
@@ -236,13 +234,17 @@ int tw__redis_touch_command(RedisModuleCtx *ctx, RedisModuleString **argv, int a
 {
     struct tw__redis_schedule *schedule;
     struct tw__redis_buffer log = {0};
-    uint64_t lease_ms;
-    if (argc != 6)
+    struct tw__redis_option options[] = {{"LEASE", TW__REDIS_MS, 1, UINT32_MAX, NULL},
+                                         {NULL, TW__REDIS_TEXT, 0, 0, NULL}};
+    uint64_t lease_ms = 0;
+    if (argc < 4)
         return RedisModule_WrongArity(ctx);
-    if (!tw__redis_argument_is(argv[4], "LEASE"))
-        return tw__redis_argument_error(ctx, argv[4], "the option", "LEASE ms");
-    if (!tw__redis_argument_number(ctx, argv[5], "LEASE", 1, UINT32_MAX, &lease_ms) ||
-        !tw__redis_lives_open(ctx, argv[1], &schedule))
+    if (!tw__redis_argument_options(ctx, argv + 4, argc - 4, options, "LEASE ms") ||
+        !tw__redis_argument_option_number(ctx, &options[0], &lease_ms))
+        return REDISMODULE_OK;
+    if (options[0].value == NULL)
+        return tw__redis_argument_missing(ctx, "LEASE", "LEASE ms, an integer from 1 to 4294967295");
+    if (!tw__redis_lives_open(ctx, argv[1], &schedule))
         return REDISMODULE_OK;
     struct tw__redis_task *task = find_leased(schedule, argv[2], argv[3]);
     if (task == NULL)

@@ -31,7 +31,7 @@ static bool read_own(RedisModuleCtx *ctx, struct tw__redis_filing *filing, int *
         read_kind(filing, at);
     } else if (tw__redis_argument_is(word, "MAXLEN")) {
         *option = TW__REDIS_OPTION_MAXLEN;
-        return tw__redis_filing_value(ctx, filing, at, "MAXLEN", &filing->plan.maxlen);
+        return tw__redis_filing_value(ctx, filing, at, "MAXLEN", TW__REDIS_COUNT, &filing->plan.maxlen);
     }
     return true;
 }
@@ -92,7 +92,7 @@ static bool read_add(RedisModuleCtx *ctx, struct tw__redis_filing *filing, Redis
 int tw__redis_add_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     struct tw__redis_filing filing;
-    if (argc < 8)
+    if (argc < 4)
         return RedisModule_WrongArity(ctx);
     uint64_t hash = tw__redis_schedule_foresee(tw__redis_shared.schedules, tw__redis_string_bytes(argv[3]));
     if (!read_add(ctx, &filing, argv, argc))

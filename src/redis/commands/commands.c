@@ -105,10 +105,10 @@ static int command_move(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     uint64_t now_ms, due;
     bool absolute;
     enum tw__redis_condition condition = TW__REDIS_ALWAYS;
-    if (argc < 5 || argc > 6)
+    if (argc < 3 || argc > 6)
         return RedisModule_WrongArity(ctx);
     uint64_t hash = tw__redis_schedule_foresee(tw__redis_shared.schedules, tw__redis_string_bytes(argv[2]));
-    if (!tw__redis_argument_time(ctx, argv + 3, &now_ms, &due, &absolute))
+    if (!tw__redis_argument_time(ctx, argv + 3, argc - 3, &now_ms, &due, &absolute))
         return REDISMODULE_OK;
     tw__redis_schedule_foresee_cells(tw__redis_shared.schedules, hash);
     if (argc == 6 && (!tw__redis_argument_condition(argv[5], &condition) || condition == TW__REDIS_ONLY_NEW ||
@@ -151,7 +151,8 @@ static int command_drain(RedisModuleCtx *ctx, RedisModuleString **argv, int argc
     RedisModuleKey *key;
     struct tw__redis_schedule *schedule;
     uint64_t limit = (uint64_t)tw__redis_config.tasks_per_tick, delivered = 0;
-    struct tw__redis_option options[] = {{"LIMIT", 1, DRAIN_MAX, NULL}, {NULL, 0, 0, NULL}};
+    struct tw__redis_option options[] = {{"LIMIT", TW__REDIS_COUNT, 1, DRAIN_MAX, NULL},
+                                         {NULL, TW__REDIS_TEXT, 0, 0, NULL}};
     if (limit > DRAIN_MAX)
         limit = DRAIN_MAX;
     if (argc < 2)

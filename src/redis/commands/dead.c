@@ -53,7 +53,9 @@ int tw__redis_dead_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
 {
     struct tw__redis_schedule *schedule;
     uint64_t limit = DEAD_USUAL;
-    struct tw__redis_option options[] = {{"LIMIT", 1, MANY, NULL}, {"AFTER", 0, 0, NULL}, {NULL, 0, 0, NULL}};
+    struct tw__redis_option options[] = {{"LIMIT", TW__REDIS_COUNT, 1, MANY, NULL},
+                                         {"AFTER", TW__REDIS_TEXT, 0, 0, NULL},
+                                         {NULL, TW__REDIS_TEXT, 0, 0, NULL}};
     if (argc < 2)
         return RedisModule_WrongArity(ctx);
     if (!tw__redis_argument_options(ctx, argv + 2, argc - 2, options, "LIMIT n or AFTER id") ||
@@ -82,23 +84,34 @@ static bool is_all(RedisModuleString *argument)
     return tw__redis_bytes_equal(text, (struct tw__redis_bytes){"ALL", 3});
 }
 
-/* Gathers the named dead task, or the first MANY of all. The caller frees `tasks->at`. */
-static void gather_dead(const struct tw__redis_schedule *schedule, RedisModuleString *name,
+/* The id or ALL, the only argument behind the schedule that TW.REPLAY and TW.PURGE need. */
+static int reply_no_name(RedisModuleCtx *ctx)
+{
+    return tw__redis_argument_missing(ctx, "the id", "the id of a dead task, or ALL");
+}
+
+/* Gathers the named dead task, or the first MANY of all. The caller frees `tasks->at`. Returns false, after an
+ * error reply, for `all` in other letters, unless a dead task has this id: the caller may have meant ALL, and
+ * would take a reply of 0 for success. */
+static bool gather_dead(RedisModuleCtx *ctx, const struct tw__redis_schedule *schedule, RedisModuleString *name,
                         struct tw__redis_vector *tasks)
 {
     const struct tw__redis_memory *memory = &tw__redis_shared.schedules->memory;
     *tasks = (struct tw__redis_vector){NULL, 0, 0};
-    if (schedule == NULL)
-        return;
     if (!is_all(name)) {
         struct tw__redis_task *task = tw__redis_lives_find(schedule, name);
         if (task != NULL && tw__redis_task_stage(task) == TW__REDIS_DEAD)
             tw__redis_vector_add(tasks, task, memory);
-        return;
+        else if (tw__redis_argument_is(name, "ALL")) {
+            tw__redis_argument_error(ctx, name, "the id", "ALL in capital letters, or the id of a dead task");
+            return false;
+        }
+        return true;
     }
-    struct tw__redis_task *task = tw__redis_place_first_dead(schedule);
+    struct tw__redis_task *task = schedule == NULL ? NULL : tw__redis_place_first_dead(schedule);
     for (; task != NULL && tasks->count < MANY; task = tw__redis_place_next_dead(schedule, task))
         tw__redis_vector_add(tasks, task, memory);
+    return true;
 }
 
 /* Returns whether the caller may write the targets of all these tasks, the tasks that have one. If not, replies
@@ -135,12 +148,13 @@ int tw__redis_replay_command(RedisModuleCtx *ctx, RedisModuleString **argv, int 
     struct tw__redis_vector tasks;
     uint64_t now_ms, due_ms = tw__redis_now_ms();
     bool absolute;
-    if (argc != 3 && argc != 5)
+    if (argc < 2 || argc > 5)
         return RedisModule_WrongArity(ctx);
-    if ((argc == 5 && !tw__redis_argument_time(ctx, argv + 3, &now_ms, &due_ms, &absolute)) ||
-        !tw__redis_lives_open(ctx, argv[1], &schedule))
+    if (argc == 2)
+        return reply_no_name(ctx);
+    if ((argc > 3 && !tw__redis_argument_time(ctx, argv + 3, argc - 3, &now_ms, &due_ms, &absolute)) ||
+        !tw__redis_lives_open(ctx, argv[1], &schedule) || !gather_dead(ctx, schedule, argv[2], &tasks))
         return REDISMODULE_OK;
-    gather_dead(schedule, argv[2], &tasks);
     bool may = tasks.count == 0 || may_replay(ctx, &tasks);
     if (may && tasks.count > 0) {
         replay(schedule, &tasks, due_ms, &log);
@@ -157,11 +171,12 @@ int tw__redis_purge_command(RedisModuleCtx *ctx, RedisModuleString **argv, int a
     struct tw__redis_schedule *schedule;
     struct tw__redis_buffer log = {0};
     struct tw__redis_vector tasks;
-    if (argc != 3)
+    if (argc < 2 || argc > 3)
         return RedisModule_WrongArity(ctx);
-    if (!tw__redis_lives_open(ctx, argv[1], &schedule))
+    if (argc == 2)
+        return reply_no_name(ctx);
+    if (!tw__redis_lives_open(ctx, argv[1], &schedule) || !gather_dead(ctx, schedule, argv[2], &tasks))
         return REDISMODULE_OK;
-    gather_dead(schedule, argv[2], &tasks);
     for (size_t i = 0; i < tasks.count; i++)
         tw__redis_purge_task(schedule, tasks.at[i], &log);
     if (tasks.count > 0)
@@ -194,8 +209,10 @@ static void end_pause(struct tw__redis_schedule *schedule)
 int tw__redis_pause_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     struct tw__redis_schedule *schedule;
-    if (argc != 3)
+    if (argc < 2 || argc > 3)
         return RedisModule_WrongArity(ctx);
+    if (argc == 2)
+        return tw__redis_argument_missing(ctx, "the state", "ON or OFF");
     bool on = tw__redis_argument_is(argv[2], "ON");
     if (!on && !tw__redis_argument_is(argv[2], "OFF"))
         return tw__redis_argument_error(ctx, argv[2], "the state", "ON or OFF");

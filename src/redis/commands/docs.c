@@ -91,6 +91,9 @@
 
 /* ---- the commands ---------------------------------------------------------------------------------------- */
 
+/* The arity is the least number of arguments with which a command says what is missing. With fewer the server
+ * says that the number of arguments is wrong. Example: the id of TW.PUT has to be there, but a call without IN
+ * or PAYLOAD gets an error that names them. */
 static const struct {
     const char *name, *categories;
     RedisModuleCommandInfo info;
@@ -100,7 +103,7 @@ static const struct {
      {
          .summary = "Adds a delayed task, or replaces the task with this id.",
          .complexity = O1,
-         .arity = -8,
+         .arity = -4,
          .key_specs = SPECS(SPEC(1, RW(UPDATE)), SPEC(2, RW(INSERT))),
          .args =
              ARGS(KEY("schedule", 0), KEY("target", 1), ARG("id", STRING), TIME, CONDITION,
@@ -119,7 +122,7 @@ static const struct {
      {
          .summary = "Puts a task that workers take when it is due, or replaces the task with this id.",
          .complexity = O1,
-         .arity = -7,
+         .arity = -3,
          .key_specs = SPECS(SPEC(1, RW(UPDATE))),
          .args =
              ARGS(KEY("schedule", 0), ARG("id", STRING), TIME, CONDITION,
@@ -134,7 +137,7 @@ static const struct {
      {
          .summary = "Gives ready tasks to a worker for a while, or blocks until there is one.",
          .complexity = "O(1) for each task and each schedule",
-         .arity = -6,
+         .arity = -2,
          .key_specs =
              SPECS({.flags = REDISMODULE_CMD_KEY_RW | REDISMODULE_CMD_KEY_ACCESS | REDISMODULE_CMD_KEY_UPDATE,
                     .begin_search_type = REDISMODULE_KSPEC_BS_KEYWORD,
@@ -151,7 +154,7 @@ static const struct {
      {
          .summary = "Says that the work of leased tasks is done.",
          .complexity = "O(1) for each id",
-         .arity = -4,
+         .arity = -3,
          .key_specs = SPECS(SPEC(1, RW(DELETE))),
          .args = ARGS(KEY("schedule", 0), {.name = "lease",
                                            .type = REDISMODULE_ARG_TYPE_BLOCK,
@@ -175,7 +178,7 @@ static const struct {
      {
          .summary = "Lets a lease end later, or sooner.",
          .complexity = O1,
-         .arity = 6,
+         .arity = -4,
          .key_specs = SPECS(SPEC(1, RW(UPDATE))),
          .args =
              ARGS(KEY("schedule", 0), ARG("id", STRING), ARG("token", STRING), VALUE("ms", "LEASE", INTEGER)),
@@ -194,7 +197,7 @@ static const struct {
      {
          .summary = "Lets dead tasks wait again, as if they had just been put.",
          .complexity = "O(n) with n the number of tasks, at most 10,000",
-         .arity = -3,
+         .arity = -2,
          .key_specs = SPECS(SPEC(1, RW(UPDATE))),
          .args = ARGS(
              KEY("schedule", 0), ARG("id-or-all", STRING),
@@ -205,7 +208,7 @@ static const struct {
      {
          .summary = "Removes dead tasks.",
          .complexity = "O(n) with n the number of tasks, at most 10,000",
-         .arity = 3,
+         .arity = -2,
          .key_specs = SPECS(SPEC(1, RW(DELETE))),
          .args = ARGS(KEY("schedule", 0), ARG("id-or-all", STRING)),
      }},
@@ -215,7 +218,7 @@ static const struct {
          .summary = "Stops the deliveries of a schedule, or lets them go on.",
          .complexity = "O(1); OFF at most O(N+M) with N the tasks that wait for the end of the pause and M the "
                        "overdue tasks of the server",
-         .arity = 3,
+         .arity = -2,
          .key_specs = SPECS(SPEC(1, RW(UPDATE))),
          .args = ARGS(KEY("schedule", 0),
                       GROUP("state", ONEOF, REDISMODULE_CMD_ARG_NONE, WORD("on", "ON"), WORD("off", "OFF"))),
@@ -234,7 +237,7 @@ static const struct {
      {
          .summary = "Changes the due time of a task.",
          .complexity = O1,
-         .arity = -5,
+         .arity = -3,
          .key_specs = SPECS(SPEC(1, RW(UPDATE))),
          .args = ARGS(KEY("schedule", 0), ARG("id", STRING), TIME,
                       GROUP("condition", ONEOF, OPTIONAL, WORD("gt", "GT"), WORD("lt", "LT"))),

@@ -44,23 +44,19 @@ static bool read_late(RedisModuleCtx *ctx, struct tw__redis_filing *filing, int 
     if (filing->plan.late != TW__REDIS_LATE_DROP)
         return true;
     if (*at + 1 >= filing->argc) {
-        RedisModule_ReplyWithError(
-            ctx, "ERR LATE DROP has no value: expected an integer from 0 to 9223372036854775807");
+        tw__redis_argument_no_number(ctx, "LATE DROP", TW__REDIS_MS, 0, INT64_MAX);
         return false;
     }
-    return tw__redis_argument_number(ctx, filing->argv[++*at], "LATE DROP", 0, INT64_MAX,
+    return tw__redis_argument_number(ctx, filing->argv[++*at], "LATE DROP", TW__REDIS_MS, 0, INT64_MAX,
                                      &filing->plan.late_ms);
 }
 
 bool tw__redis_filing_value(RedisModuleCtx *ctx, const struct tw__redis_filing *filing, int *at,
-                            const char *what, uint64_t *value)
+                            const char *what, enum tw__redis_unit unit, uint64_t *value)
 {
-    char error[REPLY_MAX];
     if (*at + 1 < filing->argc)
-        return tw__redis_argument_number(ctx, filing->argv[++*at], what, 1, INT64_MAX, value);
-    snprintf(error, sizeof error, "ERR %s has no value: expected an integer from 1 to %lld", what,
-             (long long)INT64_MAX);
-    RedisModule_ReplyWithError(ctx, error);
+        return tw__redis_argument_number(ctx, filing->argv[++*at], what, unit, 1, INT64_MAX, value);
+    tw__redis_argument_no_number(ctx, what, unit, 1, INT64_MAX);
     return false;
 }
 
@@ -76,11 +72,11 @@ static bool read_common(RedisModuleCtx *ctx, struct tw__redis_filing *filing, in
     }
     if (tw__redis_argument_is(word, "EVERY")) {
         *option = TW__REDIS_OPTION_EVERY;
-        return tw__redis_filing_value(ctx, filing, at, "EVERY", &filing->every);
+        return tw__redis_filing_value(ctx, filing, at, "EVERY", TW__REDIS_MS, &filing->every);
     }
     if (tw__redis_argument_is(word, "TIMES")) {
         *option = TW__REDIS_OPTION_TIMES;
-        return tw__redis_filing_value(ctx, filing, at, "TIMES", &filing->times);
+        return tw__redis_filing_value(ctx, filing, at, "TIMES", TW__REDIS_COUNT, &filing->times);
     }
     if (tw__redis_argument_is(word, "LATE")) {
         *option = TW__REDIS_OPTION_LATE;
@@ -127,7 +123,8 @@ bool tw__redis_filing_init(RedisModuleCtx *ctx, struct tw__redis_filing *filing,
     filing->times = TW__REDIS_FOR_EVER;
     struct tw__redis_bytes id = tw__redis_string_bytes(filing->id);
     filing->new_id = id.size == 1 && *id.at == '*';
-    return tw__redis_argument_time(ctx, argv + id_at + 1, &filing->now_ms, &filing->due, &filing->absolute);
+    return tw__redis_argument_time(ctx, argv + id_at + 1, argc - id_at - 1, &filing->now_ms, &filing->due,
+                                   &filing->absolute);
 }
 
 bool tw__redis_filing_options(RedisModuleCtx *ctx, struct tw__redis_filing *filing, tw__redis_filing_read *own,

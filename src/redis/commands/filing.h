@@ -53,7 +53,7 @@ bool tw__redis_filing_options(RedisModuleCtx *ctx, struct tw__redis_filing *fili
 
 /* Reads the value of an option: an integer from 1 to 2^63-1. Moves *at to it. */
 bool tw__redis_filing_value(RedisModuleCtx *ctx, const struct tw__redis_filing *filing, int *at,
-                            const char *what, uint64_t *value);
+                            const char *what, enum tw__redis_unit unit, uint64_t *value);
 
 /* Returns whether the bytes of id, target and payload are few enough. If not, replies with an error. A task
  * that was acknowledged before is not refused. */

@@ -45,14 +45,15 @@ static bool read_backoff(RedisModuleCtx *ctx, struct tw__redis_filing *filing, i
         RedisModule_ReplyWithError(ctx, "ERR BACKOFF has too few values: expected first-ms factor max-ms");
         return false;
     }
-    if (!tw__redis_argument_number(ctx, argv[1], "BACKOFF first-ms", 1, INT64_MAX, &retry->first_ms))
+    if (!tw__redis_argument_number(ctx, argv[1], "BACKOFF first-ms", TW__REDIS_MS, 1, INT64_MAX,
+                                   &retry->first_ms))
         return false;
     if (!read_factor(argv[2], &retry->factor)) {
         tw__redis_argument_error(ctx, argv[2], "BACKOFF factor",
                                  "a number from 1 to 100 with at most two decimal places");
         return false;
     }
-    if (!tw__redis_argument_number(ctx, argv[3], "BACKOFF max-ms", 1, INT64_MAX, &retry->max_ms))
+    if (!tw__redis_argument_number(ctx, argv[3], "BACKOFF max-ms", TW__REDIS_MS, 1, INT64_MAX, &retry->max_ms))
         return false;
     *at += 3;
     if (*at + 1 >= filing->argc || !tw__redis_argument_is(filing->argv[*at + 1], "JITTER"))
@@ -62,7 +63,7 @@ static bool read_backoff(RedisModuleCtx *ctx, struct tw__redis_filing *filing, i
         return false;
     }
     *at += 2;
-    if (!tw__redis_argument_number(ctx, filing->argv[*at], "JITTER", 0, 100, &jitter))
+    if (!tw__redis_argument_number(ctx, filing->argv[*at], "JITTER", TW__REDIS_COUNT, 0, 100, &jitter))
         return false;
     retry->jitter = (uint32_t)jitter;
     return true;
@@ -85,7 +86,8 @@ static bool read_own(RedisModuleCtx *ctx, struct tw__redis_filing *filing, int *
         RedisModule_ReplyWithError(ctx, "ERR TRIES has no value: expected an integer from 1 to 1000000");
         return false;
     }
-    if (!tw__redis_argument_number(ctx, filing->argv[++*at], "TRIES", 1, TW__REDIS_ATTEMPTS_MAX, &tries))
+    if (!tw__redis_argument_number(ctx, filing->argv[++*at], "TRIES", TW__REDIS_COUNT, 1,
+                                   TW__REDIS_ATTEMPTS_MAX, &tries))
         return false;
     filing->plan.retry.tries = (uint32_t)tries;
     return true;
@@ -111,7 +113,7 @@ static bool read_put(RedisModuleCtx *ctx, struct tw__redis_filing *filing, Redis
 int tw__redis_put_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     struct tw__redis_filing filing;
-    if (argc < 7)
+    if (argc < 3)
         return RedisModule_WrongArity(ctx);
     uint64_t hash = tw__redis_schedule_foresee(tw__redis_shared.schedules, tw__redis_string_bytes(argv[2]));
     if (!read_put(ctx, &filing, argv, argc))

@@ -186,7 +186,8 @@ static bool read_end(RedisModuleCtx *ctx, RedisModuleString *argument, const cha
     else if (RedisModule_StringToLongLong(argument, &number) == REDISMODULE_OK && number >= 0)
         *time = (uint64_t)number;
     else {
-        tw__redis_argument_error(ctx, argument, what, "-, + or an integer from 0 to 9223372036854775807");
+        tw__redis_argument_error(ctx, argument, what,
+                                 "-, + or Unix time in milliseconds, an integer from 0 to 9223372036854775807");
         return false;
     }
     return true;
@@ -221,8 +222,9 @@ static int command_range(RedisModuleCtx *ctx, RedisModuleString **argv, int argc
     struct tw__redis_schedule *schedule;
     struct tw__redis_wanted wanted = {.after = NULL};
     uint64_t limit = RANGE_USUAL;
-    struct tw__redis_option options[] = {
-        {"LIMIT", 1, RANGE_MAX, NULL}, {"AFTER", 0, 0, NULL}, {NULL, 0, 0, NULL}};
+    struct tw__redis_option options[] = {{"LIMIT", TW__REDIS_COUNT, 1, RANGE_MAX, NULL},
+                                         {"AFTER", TW__REDIS_TEXT, 0, 0, NULL},
+                                         {NULL, TW__REDIS_TEXT, 0, 0, NULL}};
     if (argc < 4)
         return RedisModule_WrongArity(ctx);
     if (!read_end(ctx, argv[2], "from", &wanted.from) || !read_end(ctx, argv[3], "to", &wanted.to) ||
@@ -308,8 +310,8 @@ static bool read_cursor(RedisModuleCtx *ctx, RedisModuleString *argument, uint64
         *cursor = value;
         return true;
     }
-    RedisModule_ReplyWithError(
-        ctx, "ERR invalid cursor: expected 0, or the cursor that the previous call replied with");
+    tw__redis_argument_error(ctx, argument, "the cursor",
+                             "0, or the cursor that the previous call replied with");
     return false;
 }
 
@@ -318,8 +320,9 @@ static int command_scan(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     struct tw__redis_schedule *schedule;
     struct scan scan = {.match = false};
     uint64_t cursor, count = SCAN_USUAL;
-    struct tw__redis_option options[] = {
-        {"COUNT", 1, INT32_MAX, NULL}, {"MATCH", 0, 0, NULL}, {NULL, 0, 0, NULL}};
+    struct tw__redis_option options[] = {{"COUNT", TW__REDIS_COUNT, 1, INT32_MAX, NULL},
+                                         {"MATCH", TW__REDIS_TEXT, 0, 0, NULL},
+                                         {NULL, TW__REDIS_TEXT, 0, 0, NULL}};
     if (argc < 3)
         return RedisModule_WrongArity(ctx);
     if (!read_cursor(ctx, argv[2], &cursor) ||
@@ -346,8 +349,9 @@ static int command_forecast(RedisModuleCtx *ctx, RedisModuleString **argv, int a
 {
     struct tw__redis_schedule *schedule;
     uint64_t step = STEP_USUAL_MS, count = STEPS_USUAL;
-    struct tw__redis_option options[] = {
-        {"STEP", 1, INT64_MAX, NULL}, {"COUNT", 1, STEPS_MAX, NULL}, {NULL, 0, 0, NULL}};
+    struct tw__redis_option options[] = {{"STEP", TW__REDIS_MS, 1, INT64_MAX, NULL},
+                                         {"COUNT", TW__REDIS_COUNT, 1, STEPS_MAX, NULL},
+                                         {NULL, TW__REDIS_TEXT, 0, 0, NULL}};
     if (argc < 2)
         return RedisModule_WrongArity(ctx);
     if (!tw__redis_argument_options(ctx, argv + 2, argc - 2, options, "STEP ms or COUNT n") ||
@@ -434,10 +438,10 @@ static void reply_largest(RedisModuleCtx *ctx, const struct tw__redis_schedules 
 static int command_top(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     uint64_t step = STEP_USUAL_MS, count = STEPS_USUAL, limit = LARGEST_USUAL;
-    struct tw__redis_option options[] = {{"STEP", 1, INT64_MAX, NULL},
-                                         {"COUNT", 1, STEPS_MAX, NULL},
-                                         {"SCHEDULES", 0, LARGEST_MAX, NULL},
-                                         {NULL, 0, 0, NULL}};
+    struct tw__redis_option options[] = {{"STEP", TW__REDIS_MS, 1, INT64_MAX, NULL},
+                                         {"COUNT", TW__REDIS_COUNT, 1, STEPS_MAX, NULL},
+                                         {"SCHEDULES", TW__REDIS_COUNT, 0, LARGEST_MAX, NULL},
+                                         {NULL, TW__REDIS_TEXT, 0, 0, NULL}};
     if (!tw__redis_argument_options(ctx, argv + 1, argc - 1, options, "STEP ms, COUNT n or SCHEDULES n") ||
         !tw__redis_argument_option_number(ctx, &options[0], &step) ||
         !tw__redis_argument_option_number(ctx, &options[1], &count) ||

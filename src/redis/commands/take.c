@@ -56,10 +56,10 @@ static bool read_keys(RedisModuleCtx *ctx, struct taking *take, RedisModuleStrin
 {
     uint64_t count;
     if (argc < 3 || !tw__redis_argument_is(argv[0], "KEYS")) {
-        RedisModule_ReplyWithError(ctx, "ERR KEYS is missing: expected KEYS n schedule [schedule ...]");
+        tw__redis_argument_missing(ctx, "KEYS", "KEYS n schedule [schedule ...]");
         return false;
     }
-    if (!tw__redis_argument_number(ctx, argv[1], "KEYS", 1, INT32_MAX, &count))
+    if (!tw__redis_argument_number(ctx, argv[1], "KEYS", TW__REDIS_COUNT, 1, INT32_MAX, &count))
         return false;
     if (count != (uint64_t)argc - 2) {
         tw__redis_argument_error(ctx, argv[1], "KEYS", "the number of schedules that follow it");
@@ -101,11 +101,11 @@ static void tell_keys(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 
 static bool read_take(RedisModuleCtx *ctx, struct taking *take, RedisModuleString **argv, int argc)
 {
-    struct tw__redis_option options[] = {{"LEASE", 1, UINT32_MAX, NULL},
-                                         {"COUNT", 1, TAKE_MAX, NULL},
-                                         {"BLOCK", 0, UINT32_MAX, NULL},
-                                         {"NAME", 0, 0, NULL},
-                                         {NULL, 0, 0, NULL}};
+    struct tw__redis_option options[] = {{"LEASE", TW__REDIS_MS, 1, UINT32_MAX, NULL},
+                                         {"COUNT", TW__REDIS_COUNT, 1, TAKE_MAX, NULL},
+                                         {"BLOCK", TW__REDIS_MS, 0, UINT32_MAX, NULL},
+                                         {"NAME", TW__REDIS_TEXT, 0, 0, NULL},
+                                         {NULL, TW__REDIS_TEXT, 0, 0, NULL}};
     int at = find_keys(argv, argc);
     *take = (struct taking){.count = 1};
     if (!tw__redis_argument_options(ctx, argv + 1, at - 1, options,
@@ -118,7 +118,7 @@ static bool read_take(RedisModuleCtx *ctx, struct taking *take, RedisModuleStrin
     take->block = options[2].value != NULL;
     if (options[0].value != NULL)
         return true;
-    RedisModule_ReplyWithError(ctx, "ERR LEASE is missing: expected LEASE ms, an integer from 1 to 4294967295");
+    tw__redis_argument_missing(ctx, "LEASE", "LEASE ms, an integer from 1 to 4294967295");
     return false;
 }
 
@@ -206,7 +206,7 @@ int tw__redis_take_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
         tell_keys(ctx, argv, argc);
         return REDISMODULE_OK;
     }
-    if (argc < 6)
+    if (argc < 2)
         return RedisModule_WrongArity(ctx);
     if (!read_take(ctx, &take, argv, argc) || !are_schedules(ctx, &take))
         return REDISMODULE_OK;

@@ -11,8 +11,7 @@
 #include "shared.h"
 #include "strings.h"
 
-enum { ERROR_MAX = 256, RANGE_TEXT = 80 };
-#define INTEGER "an integer from %lld to %lld"
+enum { ERROR_MAX = 256, RANGE_TEXT = 96 };
 
 bool tw__redis_argument_is(RedisModuleString *argument, const char *word)
 {
@@ -33,24 +32,52 @@ int tw__redis_argument_error(RedisModuleCtx *ctx, RedisModuleString *argument, c
     return RedisModule_ReplyWithError(ctx, error);
 }
 
+/* Returns "an integer from 0 to 5", with the unit before it. */
+static const char *range_of(enum tw__redis_unit unit, long long min, long long max, char text[RANGE_TEXT])
+{
+    static const char *const units[] = {[TW__REDIS_COUNT] = "",
+                                        [TW__REDIS_MS] = "milliseconds, ",
+                                        [TW__REDIS_UNIX_MS] = "Unix time in milliseconds, "};
+    snprintf(text, RANGE_TEXT, "%san integer from %lld to %lld", units[unit], min, max);
+    return text;
+}
+
 bool tw__redis_argument_number(RedisModuleCtx *ctx, RedisModuleString *argument, const char *what,
-                               long long min, long long max, uint64_t *number)
+                               enum tw__redis_unit unit, long long min, long long max, uint64_t *number)
 {
     long long value;
-    char expected[RANGE_TEXT];
+    char range[RANGE_TEXT];
     if (RedisModule_StringToLongLong(argument, &value) == REDISMODULE_OK && value >= min && value <= max) {
         *number = (uint64_t)value;
         return true;
     }
-    snprintf(expected, sizeof expected, INTEGER, min, max);
-    tw__redis_argument_error(ctx, argument, what, expected);
+    tw__redis_argument_error(ctx, argument, what, range_of(unit, min, max, range));
     return false;
+}
+
+/* Replies: ERR `what` `fault`: expected `expected`. */
+static int reply_fault(RedisModuleCtx *ctx, const char *what, const char *fault, const char *expected)
+{
+    char error[ERROR_MAX];
+    snprintf(error, sizeof error, "ERR %s %s: expected %s", what, fault, expected);
+    return RedisModule_ReplyWithError(ctx, error);
+}
+
+int tw__redis_argument_missing(RedisModuleCtx *ctx, const char *what, const char *expected)
+{
+    return reply_fault(ctx, what, "is missing", expected);
+}
+
+int tw__redis_argument_no_number(RedisModuleCtx *ctx, const char *word, enum tw__redis_unit unit, long long min,
+                                 long long max)
+{
+    char range[RANGE_TEXT];
+    return reply_fault(ctx, word, "has no value", range_of(unit, min, max, range));
 }
 
 bool tw__redis_argument_options(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
                                 struct tw__redis_option *options, const char *expected)
 {
-    char error[ERROR_MAX];
     for (int at = 0; at < argc; at += 2) {
         struct tw__redis_option *option = options;
         while (option->word != NULL && !tw__redis_argument_is(argv[at], option->word))
@@ -61,11 +88,10 @@ bool tw__redis_argument_options(RedisModuleCtx *ctx, RedisModuleString **argv, i
             return false;
         }
         if (at + 1 == argc) {
-            char range[RANGE_TEXT];
-            snprintf(range, sizeof range, INTEGER, option->min, option->max);
-            snprintf(error, sizeof error, "ERR %s has no value: expected %s", option->word,
-                     option->max > 0 ? range : expected);
-            RedisModule_ReplyWithError(ctx, error);
+            if (option->unit == TW__REDIS_TEXT)
+                reply_fault(ctx, option->word, "has no value", expected);
+            else
+                tw__redis_argument_no_number(ctx, option->word, option->unit, option->min, option->max);
             return false;
         }
         option->value = argv[at + 1];
@@ -76,31 +102,44 @@ bool tw__redis_argument_options(RedisModuleCtx *ctx, RedisModuleString **argv, i
 bool tw__redis_argument_option_number(RedisModuleCtx *ctx, const struct tw__redis_option *option,
                                       uint64_t *number)
 {
-    return option->value == NULL ||
-           tw__redis_argument_number(ctx, option->value, option->word, option->min, option->max, number);
+    return option->value == NULL || tw__redis_argument_number(ctx, option->value, option->word, option->unit,
+                                                              option->min, option->max, number);
 }
 
 /* ---- times and conditions --------------------------------------------------------------------------------
  * */
 
-bool tw__redis_argument_time(RedisModuleCtx *ctx, RedisModuleString **argv, uint64_t *now_ms, uint64_t *due,
-                             bool *absolute)
+/* Replies that there is no whole time among `argc` arguments, 0 or more. Returns false. */
+static bool reply_no_time(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, bool absolute, bool in)
+{
+    if (argc == 0)
+        tw__redis_argument_missing(ctx, "IN or AT", "IN ms or AT unix-ms");
+    else if (absolute)
+        tw__redis_argument_no_number(ctx, "AT", TW__REDIS_UNIX_MS, 0, INT64_MAX);
+    else if (in)
+        tw__redis_argument_no_number(ctx, "IN", TW__REDIS_MS, 0, INT64_MAX - (int64_t)tw__redis_now_ms());
+    else
+        tw__redis_argument_error(ctx, argv[0], "the time", "IN ms or AT unix-ms");
+    return false;
+}
+
+bool tw__redis_argument_time(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, uint64_t *now_ms,
+                             uint64_t *due, bool *absolute)
 {
     *now_ms = 0;
-    *absolute = tw__redis_argument_is(argv[0], "AT");
-    if (!*absolute && !tw__redis_argument_is(argv[0], "IN")) {
-        tw__redis_argument_error(ctx, argv[0], "the time", "IN ms or AT unix-ms");
-        return false;
-    }
+    *absolute = argc > 0 && tw__redis_argument_is(argv[0], "AT");
+    bool in = argc > 0 && !*absolute && tw__redis_argument_is(argv[0], "IN");
+    if (argc < 2 || (!*absolute && !in))
+        return reply_no_time(ctx, argv, argc, *absolute, in);
     if (*absolute) {
-        if (!tw__redis_argument_number(ctx, argv[1], "AT", 0, INT64_MAX, due))
+        if (!tw__redis_argument_number(ctx, argv[1], "AT", TW__REDIS_UNIX_MS, 0, INT64_MAX, due))
             return false;
         if (*due <= tw_wheel_now(tw__redis_shared.schedules->wheel))
             *now_ms = tw__redis_now_ms();
         return true;
     }
     *now_ms = tw__redis_now_ms();
-    if (!tw__redis_argument_number(ctx, argv[1], "IN", 0, INT64_MAX - (int64_t)*now_ms, due))
+    if (!tw__redis_argument_number(ctx, argv[1], "IN", TW__REDIS_MS, 0, INT64_MAX - (int64_t)*now_ms, due))
         return false;
     *due += *now_ms;
     return true;

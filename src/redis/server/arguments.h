@@ -14,18 +14,32 @@
 /* Returns whether an argument is this word, without regard to case. */
 bool tw__redis_argument_is(RedisModuleString *argument, const char *word);
 
+/* The unit of a number, which an error names: who writes 30m for a delay learns that it is in milliseconds. */
+enum tw__redis_unit {
+    TW__REDIS_TEXT, /* no number at all */
+    TW__REDIS_COUNT,
+    TW__REDIS_MS,
+    TW__REDIS_UNIX_MS
+};
+
 /* Reads a number from min to max. Returns false after an error reply that names the argument. */
 bool tw__redis_argument_number(RedisModuleCtx *ctx, RedisModuleString *argument, const char *what,
-                               long long min, long long max, uint64_t *number);
+                               enum tw__redis_unit unit, long long min, long long max, uint64_t *number);
 
 /* Replies with an error: this argument stands for `what`, and `expected` was expected. */
 int tw__redis_argument_error(RedisModuleCtx *ctx, RedisModuleString *argument, const char *what,
                              const char *expected);
+/* Replies with an error: the caller has left out `what`, and `expected` was expected. */
+int tw__redis_argument_missing(RedisModuleCtx *ctx, const char *what, const char *expected);
+/* Replies with an error: the caller has left out the number behind a word. */
+int tw__redis_argument_no_number(RedisModuleCtx *ctx, const char *word, enum tw__redis_unit unit, long long min,
+                                 long long max);
 
 /* An option with one value. */
 struct tw__redis_option {
     const char *word;
-    long long min, max;       /* of a number; both 0: the value is a text */
+    enum tw__redis_unit unit;
+    long long min, max;       /* of a number */
     RedisModuleString *value; /* NULL: the caller did not give it */
 };
 
@@ -40,11 +54,12 @@ bool tw__redis_argument_option_number(RedisModuleCtx *ctx, const struct tw__redi
 
 /* ---- times and conditions -------------------------------------------------------------------------------- */
 
-/* Reads IN ms or AT unix-ms, two arguments. Sets *absolute to whether it was AT. Sets *now_ms to the time, or
- * to 0 if filing the task will not ask for the time, because the due time is absolute and the wheel has not
- * passed it. To read the clock takes a thirtieth of a TW.MOVE. Returns false after an error reply. */
-bool tw__redis_argument_time(RedisModuleCtx *ctx, RedisModuleString **argv, uint64_t *now_ms, uint64_t *due,
-                             bool *absolute);
+/* Reads IN ms or AT unix-ms, the first two of `argc` arguments. Sets *absolute to whether it was AT. Sets
+ * *now_ms to the time, or to 0 if filing the task will not ask for the time, because the due time is absolute
+ * and the wheel has not passed it. To read the clock takes a thirtieth of a TW.MOVE. Returns false after an
+ * error reply, which names IN and AT if they are missing. */
+bool tw__redis_argument_time(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, uint64_t *now_ms,
+                             uint64_t *due, bool *absolute);
 
 /* NX, XX, GT, LT. */
 enum tw__redis_condition {

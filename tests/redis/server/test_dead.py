@@ -98,10 +98,19 @@ def test_only_dead_tasks_are_replayed_and_purged(r):
     for name in ("waiting", "leased", "nobody", ""):
         assert r.execute_command("TW.REPLAY", "s", name) == 0
         assert r.execute_command("TW.PURGE", "s", name) == 0
-    for word in ("ALL", "all"):
-        assert r.execute_command("TW.REPLAY", "s", word) == r.execute_command("TW.PURGE", "s", word) == 0
-        assert r.execute_command("TW.REPLAY", "none", word) == r.execute_command("TW.PURGE", "none", word) == 0
+    for schedule in ("s", "none"):
+        assert r.execute_command("TW.REPLAY", schedule, "ALL") == 0
+        assert r.execute_command("TW.PURGE", schedule, "ALL") == 0
     assert r.execute_command("TW.LEN", "s") == 2
+
+
+def test_a_dead_task_may_have_the_id_all(r):
+    kill(r, "all"), kill(r, "All"), kill(r, "a")
+    assert r.execute_command("TW.REPLAY", "s", "all", "IN", HOUR) == 1
+    assert r.execute_command("TW.PURGE", "s", "All") == 1
+    with pytest.raises(redis.ResponseError, match="the id is 'all': expected ALL in capital letters"):
+        r.execute_command("TW.REPLAY", "s", "all")  # it waits now
+    assert [one.id for one in dead_of(r, "s")] == ["a"]
 
 
 def test_all_is_at_most_ten_thousand_in_one_call(server, r):

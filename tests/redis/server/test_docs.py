@@ -25,8 +25,8 @@ DENY_OOM = {"tw.add", "tw.put", "tw.move", "tw.drain", "tw.replay"}
 ALL = sorted(WRITES | READS)
 PUBLIC = sorted((WRITES | READS) - {"tw.fired", "tw.load"})
 ARITY = {
-    "tw.add": -8, "tw.put": -7, "tw.take": -6, "tw.ack": -4, "tw.nack": -4, "tw.touch": 6, "tw.dead": -2,
-    "tw.replay": -3, "tw.purge": 3, "tw.pause": 3, "tw.cancel": -3, "tw.move": -5,
+    "tw.add": -4, "tw.put": -3, "tw.take": -2, "tw.ack": -3, "tw.nack": -4, "tw.touch": -4, "tw.dead": -2,
+    "tw.replay": -2, "tw.purge": -2, "tw.pause": -2, "tw.cancel": -3, "tw.move": -3,
     "tw.get": -3, "tw.len": 2, "tw.next": 2, "tw.scan": -3, "tw.range": -4, "tw.forecast": -2,
     "tw.drain": -2, "tw.info": 2, "tw.top": -1
 }
@@ -97,8 +97,8 @@ def test_the_reference_tells_the_flags(name):
 
 @pytest.mark.parametrize("name", PUBLIC)
 def test_arity(server, name):
-    """The least number of words, as COMMAND INFO gives it to clients. test_errors.py tests the commands that
-    are refused with fewer words."""
+    """The least number of words with which the command itself says what is missing, as COMMAND INFO gives it to
+    clients. test_errors.py and test_work_errors.py test which words are named."""
     assert command_info(server, name)[1] in (ARITY[name], -1), "a server that keeps its own says -1"
     raw = Raw(server)
     if name in KEYLESS:

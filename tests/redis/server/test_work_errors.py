@@ -138,8 +138,32 @@ def test_a_word_that_is_unknown_or_out_of_place(stage, words, fragments):
     case(("TW.NACK", "s", "leased", TOKEN, "DEAD", "ERROR", "x" * 4097), "ERROR is 4097 bytes", "at most 4096"),
     case(("TW.NACK", "s", "leased", TOKEN, "ERROR"), "ERROR has no value", "at most 4096 bytes"),
     case(("TW.NACK", "s", "leased", TOKEN, "DEAD", "ERROR"), "ERROR has no value", "at most 4096 bytes"),
-    case(("TW.NACK", "s", "leased", TOKEN, "IN"), "IN has no value", "0 or more"),
+    case(("TW.NACK", "s", "leased", TOKEN, "IN"), "IN has no value", "milliseconds, an integer from 0 to"),
     case(("TW.NACK", "s", "leased", TOKEN, "ERROR", "x", "AT"), "AT has no value", MAX),
+    case(PUT, "IN or AT is missing", "IN ms or AT unix-ms"),
+    case((*PUT, "IN"), "IN has no value", "milliseconds"),
+    case((*PUT, "5", *PAYLOAD), "the time is '5'", "IN ms or AT unix-ms"),
+    case((*PUT, *PAYLOAD), "the time is 'PAYLOAD'", "IN ms or AT unix-ms"),
+    case(IN, "PAYLOAD is missing", "PAYLOAD value [value ...]"),
+    case((*IN, "PAYLOAD"), "PAYLOAD is missing", "PAYLOAD value [value ...]"),
+    case((*IN, "EVERY"), "EVERY has no value", "milliseconds"),
+    case(("TW.TAKE", "LEASE"), "LEASE has no value", "milliseconds", LEASE_MAX),
+    case(TAKE, "KEYS is missing", "KEYS n schedule"),
+    case((*TAKE, "s"), "'s'", "KEYS n"),
+    case((*TAKE, "KEYS"), "KEYS is missing", "KEYS n schedule"),
+    case((*TAKE, "KEYS", "1"), "KEYS is missing", "KEYS n schedule"),
+    case(("TW.TAKE", *KEYS), "LEASE is missing", LEASE_MAX),
+    case(("TW.ACK", "s", "leased"), "the token of the last id is missing", "id token"),
+    case(("TW.ACK", "s", "leased", TOKEN, "ready"), "the token of the last id is missing", "id token"),
+    case(("TW.TOUCH", "s", "leased", TOKEN), "LEASE is missing", LEASE_MAX),
+    case(("TW.TOUCH", "s", "leased", TOKEN, "LEASE"), "LEASE has no value", "milliseconds", LEASE_MAX),
+    case(("TW.TOUCH", "s", "leased", TOKEN, "5000"), "'5000'", "LEASE ms"),
+    case(("TW.TOUCH", "s", "leased", TOKEN, "LEASE", "5", "x"), "'x'", "LEASE ms"),
+    case(("TW.REPLAY", "s"), "the id is missing", "the id of a dead task, or ALL"),
+    case(("TW.REPLAY", "s", "dead", "IN"), "IN has no value", "milliseconds"),
+    case(("TW.REPLAY", "s", "dead", "5"), "the time is '5'", "IN ms or AT unix-ms"),
+    case(("TW.PURGE", "s"), "the id is missing", "the id of a dead task, or ALL"),
+    case(("TW.PAUSE", "s"), "the state is missing", "ON or OFF"),
     case(("TW.DEAD", "s", "LIMIT"), "LIMIT has no value", "1 to 10000"),
     case(("TW.DEAD", "s", "AFTER"), "AFTER has no value"),
 ])
@@ -175,14 +199,16 @@ def test_each_option_once(stage, words, fragments):
     refused(stage, words, *fragments)
 
 
+@pytest.mark.parametrize("words", [("TW.REPLAY", "s", "all"), ("TW.REPLAY", "s", "All", "IN", "5"),
+                                   ("TW.REPLAY", "none", "all"), ("TW.PURGE", "s", "all")], ids=" ".join)
+def test_all_in_other_letters_is_not_0_without_a_word(stage, words):
+    refused(stage, words, f"the id is '{words[2]}'", "ALL in capital letters, or the id of a dead task")
+
+
 @pytest.mark.parametrize("words", [
-    ("TW.PUT", ), ("TW.PUT", "s", "a", "IN", "5"), ("TW.PUT", "s", "a", "IN", "5", "PAYLOAD"), ("TW.TAKE", ),
-    ("TW.TAKE", "LEASE", "5"), ("TW.TAKE", "LEASE", "5", "KEYS", "1"), ("TW.ACK", ), ("TW.ACK", "s"),
-    ("TW.ACK", "s", "leased"), ("TW.ACK", "s", "leased", TOKEN, "ready"), ("TW.NACK", "s", "leased"),
-    ("TW.TOUCH", "s", "leased", TOKEN), ("TW.TOUCH", "s", "leased", TOKEN, "LEASE"),
-    ("TW.TOUCH", "s", "leased", TOKEN, "LEASE", "5", "x"), ("TW.DEAD", ), ("TW.REPLAY", "s"),
-    ("TW.REPLAY", "s", "dead", "IN"), ("TW.REPLAY", "s", "dead", "IN", "5", "x"), ("TW.PURGE", "s"),
-    ("TW.PURGE", "s", "dead", "x"), ("TW.PAUSE", "s"), ("TW.PAUSE", "s", "ON", "x")], ids=" ".join)
+    ("TW.PUT", ), ("TW.PUT", "s"), ("TW.TAKE", ), ("TW.ACK", ), ("TW.ACK", "s"), ("TW.NACK", "s", "leased"),
+    ("TW.TOUCH", "s", "leased"), ("TW.DEAD", ), ("TW.REPLAY", ), ("TW.REPLAY", "s", "dead", "IN", "5", "x"),
+    ("TW.PURGE", ), ("TW.PURGE", "s", "dead", "x"), ("TW.PAUSE", ), ("TW.PAUSE", "s", "ON", "x")], ids=" ".join)
 def test_a_wrong_number_of_arguments(stage, words):
     refused(stage, words, "wrong number of arguments", words[0])
 
