@@ -327,8 +327,9 @@ static const struct {
     {"tw.top",
      "admin slow dangerous",
      {
-         .summary = "Returns a forecast for all schedules, the lateness of recent deliveries, and the largest "
-                    "schedules.",
+         .summary =
+             "Returns a forecast for all schedules, the lateness of recent deliveries, and the largest and "
+             "the paused schedules.",
          .complexity = "O(S + N) with S schedules and N tasks, at most 20,000 of each",
          .arity = -1,
          .tips = "nondeterministic_output",

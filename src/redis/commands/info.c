@@ -100,6 +100,8 @@ static void add_pending(RedisModuleInfoCtx *info)
     add_number(info, "oldest_overdue_ms", oldest < now_ms ? now_ms - oldest : 0);
     add_number(info, "held", schedules->held);
     add_number(info, "paused", paused);
+    add_number(info, "paused_schedules", schedules->paused);
+    RedisModule_InfoAddFieldCString(info, "deliver", tw__redis_config.deliver ? "yes" : "no");
     add_number(info, "ready", schedules->ready_count);
     add_number(info, "oldest_ready_ms", oldest_ready < now_ms ? now_ms - oldest_ready : 0);
     add_number(info, "leased", schedules->leased_count);

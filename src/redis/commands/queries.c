@@ -28,8 +28,8 @@ enum {
     SCAN_USUAL = 10,
     SCAN_MOST = 20000, /* tasks that one call looks at: about ten milliseconds */
     SCAN_BYTES = 256,  /* so many bytes of an id count as one more task */
-    LARGEST_USUAL = 10,
-    LARGEST_MAX = 100
+    LISTED_USUAL = 10,
+    LISTED_MAX = 100
 };
 
 /* ---- replies --------------------------------------------------------------------------------------------- */
@@ -414,33 +414,41 @@ static void reply_lateness(RedisModuleCtx *ctx)
     reply_named(ctx, "max", recent.max_us);
 }
 
-static void reply_largest(RedisModuleCtx *ctx, const struct tw__redis_schedules *schedules, uint64_t limit)
+static void reply_schedules(RedisModuleCtx *ctx, const char *name, const struct tw__redis_schedule *const *list,
+                            size_t count)
 {
-    const struct tw__redis_schedule *largest[LARGEST_MAX];
-    size_t count = tw__redis_overview_largest(schedules, largest, limit);
-    RedisModule_ReplyWithCString(ctx, "schedules");
+    RedisModule_ReplyWithCString(ctx, name);
     RedisModule_ReplyWithArray(ctx, (long)count);
     for (size_t i = 0; i < count; i++) {
         RedisModule_ReplyWithArray(ctx, 10);
-        RedisModule_ReplyWithLongLong(ctx, largest[i]->db);
-        RedisModule_ReplyWithString(ctx, largest[i]->name);
-        reply_number(ctx, tw__redis_table_count(&largest[i]->tasks) - largest[i]->dead_count);
-        reply_number(ctx, largest[i]->held);
-        reply_number(ctx, largest[i]->fired);
-        reply_number(ctx, largest[i]->died);
-        reply_number(ctx, largest[i]->ready_count);
-        reply_number(ctx, largest[i]->leased_count);
-        reply_number(ctx, largest[i]->dead_count);
-        reply_number(ctx, largest[i]->paused);
+        RedisModule_ReplyWithLongLong(ctx, list[i]->db);
+        RedisModule_ReplyWithString(ctx, list[i]->name);
+        reply_number(ctx, tw__redis_table_count(&list[i]->tasks) - list[i]->dead_count);
+        reply_number(ctx, list[i]->held);
+        reply_number(ctx, list[i]->fired);
+        reply_number(ctx, list[i]->died);
+        reply_number(ctx, list[i]->ready_count);
+        reply_number(ctx, list[i]->leased_count);
+        reply_number(ctx, list[i]->dead_count);
+        reply_number(ctx, list[i]->paused);
     }
+}
+
+static void reply_listed(RedisModuleCtx *ctx, const struct tw__redis_schedules *schedules, uint64_t limit)
+{
+    const struct tw__redis_schedule *listed[LISTED_MAX];
+    size_t count = tw__redis_overview_largest(schedules, listed, limit);
+    reply_schedules(ctx, "schedules", listed, count);
+    count = tw__redis_overview_paused(schedules, listed, limit);
+    reply_schedules(ctx, "paused", listed, count);
 }
 
 static int command_top(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
-    uint64_t step = STEP_USUAL_MS, count = STEPS_USUAL, limit = LARGEST_USUAL;
+    uint64_t step = STEP_USUAL_MS, count = STEPS_USUAL, limit = LISTED_USUAL;
     struct tw__redis_option options[] = {{"STEP", TW__REDIS_MS, 1, INT64_MAX, NULL},
                                          {"COUNT", TW__REDIS_COUNT, 1, STEPS_MAX, NULL},
-                                         {"SCHEDULES", TW__REDIS_COUNT, 0, LARGEST_MAX, NULL},
+                                         {"SCHEDULES", TW__REDIS_COUNT, 0, LISTED_MAX, NULL},
                                          {NULL, TW__REDIS_TEXT, 0, 0, NULL}};
     if (!tw__redis_argument_options(ctx, argv + 1, argc - 1, options, "STEP ms, COUNT n or SCHEDULES n") ||
         !tw__redis_argument_option_number(ctx, &options[0], &step) ||
@@ -450,12 +458,12 @@ static int command_top(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     struct tw__redis_schedules *schedules = tw__redis_keys_all();
     uint64_t *counts = RedisModule_Alloc(count * sizeof *counts);
     bool exact = tw__redis_overview_forecast(schedules, tw__redis_now_ms(), step, count, counts);
-    RedisModule_ReplyWithMap(ctx, 4);
+    RedisModule_ReplyWithMap(ctx, 5);
     RedisModule_ReplyWithCString(ctx, "forecast");
     reply_counts(ctx, counts, count);
     reply_named(ctx, "exact", exact);
     reply_lateness(ctx);
-    reply_largest(ctx, schedules, limit);
+    reply_listed(ctx, schedules, limit);
     RedisModule_Free(counts);
     return REDISMODULE_OK;
 }

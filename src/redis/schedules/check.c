@@ -183,11 +183,14 @@ const char *tw__redis_check_sums(const struct tw__redis_schedules *schedules)
         const struct tw__redis_schedule *schedule = tw__redis_schedule_at(link);
         uint64_t tasks = tw__redis_table_count(&schedule->tasks);
         fault = check_counts(schedule, true);
+        if (fault == NULL && schedule->paused && sums.paused < sums.count)
+            fault = "C5: a paused schedule is behind one that is not paused";
         sums.count++;
         sums.empty += tasks == 0 && !schedule->paused;
         sums.pending += tasks;
         sums.queued += schedule->queued;
         sums.held += schedule->held;
+        sums.paused += schedule->paused;
         sums.stopped += schedule->paused ? schedule->queued : 0;
         sums.ready_count += schedule->ready_count;
         sums.leased_count += schedule->leased_count;
@@ -199,13 +202,13 @@ const char *tw__redis_check_sums(const struct tw__redis_schedules *schedules)
         fault = check_counts(tw__redis_schedule_at(link), false);
         sums.reaping += tw__redis_table_count(&tw__redis_schedule_at(link)->tasks);
     }
-    if (fault == NULL &&
-        (sums.count != schedules->count || sums.empty != schedules->empty ||
-         sums.pending != schedules->pending || sums.queued != schedules->queued ||
-         sums.held != schedules->held || sums.stopped != schedules->stopped ||
-         sums.ready_count != schedules->ready_count || sums.leased_count != schedules->leased_count ||
-         sums.dead_count != schedules->dead_count || sums.bytes != schedules->bytes ||
-         sums.too_large != schedules->too_large || sums.reaping != schedules->reaping))
+    if (fault == NULL && (sums.count != schedules->count || sums.empty != schedules->empty ||
+                          sums.pending != schedules->pending || sums.queued != schedules->queued ||
+                          sums.held != schedules->held || sums.paused != schedules->paused ||
+                          sums.stopped != schedules->stopped || sums.ready_count != schedules->ready_count ||
+                          sums.leased_count != schedules->leased_count ||
+                          sums.dead_count != schedules->dead_count || sums.bytes != schedules->bytes ||
+                          sums.too_large != schedules->too_large || sums.reaping != schedules->reaping))
         fault = "C2: a sum is not that of all schedules";
     return fault;
 }

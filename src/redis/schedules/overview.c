@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * All schedules at once, for operators who watch a server: how many tasks are due when, and which schedules
- * have the most tasks.
+ * All schedules at once, for operators who watch a server: how many tasks are due when, which schedules have
+ * the most tasks, and which are paused.
  *
  * The forecast reads the wheel that all schedules share. It reads as far as a budget goes, because the server
  * does nothing else meanwhile. If more tasks are due than that, the forecast is an estimate from a sample. Of
@@ -26,7 +26,7 @@
 
 enum {
     AHEAD_MAX = 20000,     /* tasks read in the wheel, or tasks of a sample: a millisecond or two each */
-    SCHEDULES_MAX = 20000, /* schedules looked at, to find the largest and to take a sample */
+    SCHEDULES_MAX = 20000, /* schedules looked at, to find the largest or the paused ones, or for a sample */
     SAMPLED_MAX = 4000,    /* schedules that give one task each to a sample: some cache misses for each */
     QUEUE_MAX = 1000,      /* tasks of a queue, which is roughly in order, that are looked at; also queues */
     PAST_MAX = 20000       /* tasks counted in the wheels: a millisecond or two */
@@ -39,19 +39,36 @@ struct ahead {
     uint64_t skip, seen, wanted; /* of a sample */
 };
 
-/* ---- the largest ----------------------------------------------------------------------------------------- */
+/* ---- the largest, and the paused ------------------------------------------------------------------------- */
 
-/* Inserts a schedule among the largest so far, if it is one of them. */
-static size_t insert(const struct tw__redis_schedule **largest, size_t count, size_t limit,
-                     const struct tw__redis_schedule *schedule)
+/* Whether a schedule comes before another one in a list. */
+typedef bool is_first(const struct tw__redis_schedule *schedule, const struct tw__redis_schedule *other);
+
+static bool is_larger(const struct tw__redis_schedule *schedule, const struct tw__redis_schedule *other)
+{
+    return tw__redis_table_count(&schedule->tasks) > tw__redis_table_count(&other->tasks);
+}
+
+/* Whether a pause keeps more back than another one: ready tasks first, then tasks that became due in it. */
+static bool keeps_more(const struct tw__redis_schedule *schedule, const struct tw__redis_schedule *other)
+{
+    if (schedule->ready_count != other->ready_count)
+        return schedule->ready_count > other->ready_count;
+    if (schedule->queued != other->queued)
+        return schedule->queued > other->queued;
+    return is_larger(schedule, other);
+}
+
+/* Inserts a schedule into the sorted list of the first ones so far, if it is one of them. */
+static size_t insert(const struct tw__redis_schedule **list, size_t count, size_t limit,
+                     const struct tw__redis_schedule *schedule, is_first *before)
 {
     size_t at = count < limit ? count : limit - 1;
-    uint64_t tasks = tw__redis_table_count(&schedule->tasks);
-    if (count == limit && tw__redis_table_count(&largest[at]->tasks) >= tasks)
+    if (count == limit && !before(schedule, list[at]))
         return count;
-    for (; at > 0 && tw__redis_table_count(&largest[at - 1]->tasks) < tasks; at--)
-        largest[at] = largest[at - 1];
-    largest[at] = schedule;
+    for (; at > 0 && before(schedule, list[at - 1]); at--)
+        list[at] = list[at - 1];
+    list[at] = schedule;
     return count < limit ? count + 1 : limit;
 }
 
@@ -62,7 +79,19 @@ size_t tw__redis_overview_largest(const struct tw__redis_schedules *schedules,
     uint32_t left = SCHEDULES_MAX;
     struct tw__link *link = schedules->attached.next;
     for (; limit > 0 && link != &schedules->attached && left > 0; link = link->next, left--)
-        count = insert(largest, count, limit, tw__redis_schedule_at(link));
+        count = insert(largest, count, limit, tw__redis_schedule_at(link), is_larger);
+    return count;
+}
+
+size_t tw__redis_overview_paused(const struct tw__redis_schedules *schedules,
+                                 const struct tw__redis_schedule **paused, size_t limit)
+{
+    size_t count = 0;
+    uint32_t left = SCHEDULES_MAX;
+    struct tw__link *link = schedules->attached.next; /* the paused ones come first: C5 (sums.c) */
+    for (; limit > 0 && link != &schedules->attached && tw__redis_schedule_at(link)->paused && left > 0;
+         link = link->next, left--)
+        count = insert(paused, count, limit, tw__redis_schedule_at(link), keeps_more);
     return count;
 }
 

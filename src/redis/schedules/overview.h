@@ -18,6 +18,12 @@ bool tw__redis_overview_forecast(struct tw__redis_schedules *schedules, uint64_t
 size_t tw__redis_overview_largest(const struct tw__redis_schedules *schedules,
                                   const struct tw__redis_schedule **largest, size_t limit);
 
+/* Writes up to `limit` of the attached schedules that are paused to `paused`: first those with the most ready
+ * tasks, of these those with the most tasks that became due in the pause. Returns how many. It looks at 20,000
+ * paused schedules at most. */
+size_t tw__redis_overview_paused(const struct tw__redis_schedules *schedules,
+                                 const struct tw__redis_schedule **paused, size_t limit);
+
 /* Returns since when the ready task that has been ready longest has been so; TW_NEVER if there is none. It
  * looks at the first 20,000 schedules. */
 uint64_t tw__redis_overview_oldest_ready(const struct tw__redis_schedules *schedules);

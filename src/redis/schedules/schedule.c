@@ -53,7 +53,7 @@ void tw__redis_schedule_attach(struct tw__redis_schedule *schedule)
     if (schedule->attached)
         return;
     tw__list_remove(&schedule->all);
-    tw__list_append(&schedule->schedules->attached, &schedule->all);
+    tw__redis_sums_list(schedule);
     schedule->attached = true;
     tw__redis_sums_schedule(schedule, 1);
     tw__redis_check_changed(schedule->schedules, tw__redis_check_sums);

@@ -111,7 +111,7 @@ struct tw__redis_schedules {
     struct tw__redis_memory memory;
     void (*forget)(void *string); /* frees a string of the server's: a route's target, a schedule's name */
     struct tw__redis_table_type of_tasks, of_routes;
-    struct tw__link attached, detached;
+    struct tw__link attached, detached; /* of the attached schedules, the paused ones come first */
     /* The schedule that the last command looked into, or NULL. The next command mostly looks there again. */
     struct tw__redis_schedule *recent;
     struct tw__redis_task *delivering; /* NULL: no task, or this task has been changed meanwhile */
@@ -130,7 +130,7 @@ struct tw__redis_schedules {
 
     /* Sums of attached schedules (sums.c). */
     uint64_t count, pending, queued, held, ready_count, leased_count, dead_count, bytes;
-    uint64_t stopped;               /* queued tasks of schedules that are paused */
+    uint64_t paused, stopped;       /* schedules that are paused; their queued tasks */
     uint64_t empty;                 /* schedules that are to be removed: without tasks, and not paused */
     uint64_t reaping;               /* tasks of detached schedules */
     uint64_t dump_limit, too_large; /* schedules whose dump may take more than dump_limit bytes */

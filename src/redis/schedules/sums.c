@@ -8,8 +8,12 @@
  * C3 The bytes of an attached schedule are those of its block, its tables, and the blocks of its tasks and
  *    routes.
  * C4 A schedule is too large if it is attached and its dump may take more than dump_limit bytes.
+ * C5 The paused schedules come first in the list of attached schedules. So a look at the beginning of a long
+ *    list finds a pause that somebody has forgotten.
  */
 #include "sums.h"
+
+#include <base/list.h>
 
 /* ---- schedules that are too large to be moved ------------------------------------------------------------ */
 
@@ -89,16 +93,24 @@ static uint64_t stopped_of(const struct tw__redis_schedule *schedule)
     return schedule->paused ? schedule->queued : 0;
 }
 
+/* Adds the numbers that a pause changes to the sums (`one` 1), or subtracts them (-1). */
+static void count_pause(const struct tw__redis_schedule *schedule, uint64_t one)
+{
+    struct tw__redis_schedules *schedules = schedule->schedules;
+    schedules->empty += one * is_empty(schedule);
+    schedules->paused += one * schedule->paused;
+    schedules->stopped += one * stopped_of(schedule);
+}
+
 void tw__redis_sums_schedule(struct tw__redis_schedule *schedule, int sign)
 {
     struct tw__redis_schedules *schedules = schedule->schedules;
     uint64_t one = (uint64_t)(int64_t)sign;
     schedules->count += one;
-    schedules->empty += one * is_empty(schedule);
+    count_pause(schedule, one);
     schedules->pending += one * tw__redis_table_count(&schedule->tasks);
     schedules->queued += one * schedule->queued;
     schedules->held += one * schedule->held;
-    schedules->stopped += one * stopped_of(schedule);
     schedules->ready_count += one * schedule->ready_count;
     schedules->leased_count += one * schedule->leased_count;
     schedules->dead_count += one * schedule->dead_count;
@@ -118,15 +130,23 @@ void tw__redis_sums_task(struct tw__redis_schedule *schedule, int sign)
     }
 }
 
+void tw__redis_sums_list(struct tw__redis_schedule *schedule)
+{
+    struct tw__link *attached = &schedule->schedules->attached;
+    tw__list_insert(&schedule->all, schedule->paused ? attached->next : attached);
+}
+
 void tw__redis_sums_pause(struct tw__redis_schedule *schedule, bool paused)
 {
-    struct tw__redis_schedules *schedules = schedule->schedules;
-    uint64_t one = schedule->attached;
-    schedules->empty -= one * is_empty(schedule);
-    schedules->stopped -= one * stopped_of(schedule);
+    if (!schedule->attached) {
+        schedule->paused = paused;
+        return;
+    }
+    count_pause(schedule, (uint64_t)-1);
     schedule->paused = paused;
-    schedules->empty += one * is_empty(schedule);
-    schedules->stopped += one * stopped_of(schedule);
+    count_pause(schedule, 1);
+    tw__list_remove(&schedule->all);
+    tw__redis_sums_list(schedule);
 }
 
 /* ---- places and stages ----------------------------------------------------------------------------------- */

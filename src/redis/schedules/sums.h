@@ -31,6 +31,9 @@ void tw__redis_sums_dead(struct tw__redis_schedule *schedule, int more);
 void tw__redis_sums_leased(struct tw__redis_schedule *schedule, const struct tw__redis_task *task, int sign);
 /* Sets whether the schedule is paused. */
 void tw__redis_sums_pause(struct tw__redis_schedule *schedule, bool paused);
+/* Puts a schedule into the list of attached schedules: before all others if it is paused, else behind them.
+ * Requires: the schedule is in no list. */
+void tw__redis_sums_list(struct tw__redis_schedule *schedule);
 
 /* A chunk (chunk.h) of a snapshot or of DUMP has at most TW__REDIS_CHUNK_TASKS tasks. It also ends after the
  * task with which it reaches TW__REDIS_CHUNK_BYTES. */

@@ -103,13 +103,14 @@ def test_deliver(fleet, way):
     wait_until(lambda: server.tw()["deferred_stopped"] > 0)
     found = server.tw()
     assert [found[name] for name in ("paused", "overdue", "oldest_overdue_ms", "ready")] == [2, 0, 0, 0]
+    assert (found["deliver"], found["paused_schedules"]) == ("no", 0)
     for value in ("maybe", "", "2"):
         with pytest.raises(redis.ResponseError, match="deliver"):
             r.config_set("tickwheel.deliver", value)
     assert r.xlen("q") == 0
     r.config_set("tickwheel.deliver", "yes")
     wait_until(lambda: r.xlen("q") == 1 and server.tw()["ready"] == 1)
-    assert server.tw()["paused"] == 0
+    assert (server.tw()["paused"], server.tw()["deliver"]) == (0, "yes")
 
 
 # Module arguments
@@ -260,7 +261,8 @@ def test_a_fresh_server_counts_from_0(server):
     settings = ("budget_tasks", "budget_us", "bytes", "tick_us_max")
     numbers = {
         name: value
-        for name, value in found.items() if name not in ("version", "durability", "warning", *settings)
+        for name, value in found.items()
+        if name not in ("version", "durability", "warning", "deliver", *settings)
     }
     assert numbers == {name: 0 for name in numbers}
     assert (found["budget_tasks"], found["budget_us"]) == (1000, 1200)

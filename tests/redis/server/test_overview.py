@@ -27,7 +27,7 @@ def add(r, schedule, *dues, every=None):
 
 
 def test_an_empty_server(r):
-    assert top(r) == {"forecast": [0] * 60, "exact": 1, "schedules": [],
+    assert top(r) == {"forecast": [0] * 60, "exact": 1, "schedules": [], "paused": [],
                       "recent": {"fired": 0, "p50": 0, "p90": 0, "p99": 0, "p999": 0, "max": 0}}
 
 
@@ -82,6 +82,47 @@ def test_the_largest_schedules_come_first(r):
     assert [(db, name, tasks) for db, name, tasks, *_ in found] == [(0, f"s{n}", n) for n in (9, 7, 5, 3, 1)]
     assert [name for _, name, *_ in top(r, "SCHEDULES", 2)["schedules"]] == ["s9", "s7"]
     assert top(r, "SCHEDULES", 0)["schedules"] == []
+
+
+def test_paused_schedules_are_listed(server, r):
+    """A past bug: nobody found a pause among a hundred and fifty larger schedules. With a ready task INFO said
+    that nothing was paused."""
+    def paused(*words):
+        return [name for _, name, *_ in top(r, *words)["paused"]]
+    assert (paused(), server.tw()["paused_schedules"]) == ([], 0)
+    for s in range(150):
+        add(r, f"large{s}", *[HOUR] * 3)
+    put(r, "one", 1)
+    put(r, "two", 1, 2)
+    wait_until(lambda: server.tw()["ready"] == 3)
+    for name in ("idle", "one", "due", "two"):
+        assert r.execute_command("TW.PAUSE", name, "ON") == 1
+    put(r, "due", 1)
+    wait_until(lambda: server.tw()["paused"] == 1)
+    assert (paused(), server.tw()["paused_schedules"]) == (["two", "one", "due", "idle"], 4)
+    assert (paused("SCHEDULES", 2), paused("SCHEDULES", 0)) == (["two", "one"], [])
+    assert top(r)["paused"][0] == [0, "two", 2, 0, 0, 0, 2, 0, 0, 1]
+    r.rename("two", "three")
+    r.unlink("due")
+    assert r.execute_command("TW.PAUSE", "one", "OFF") == 1
+    assert (paused(), server.tw()["paused_schedules"]) == (["three", "idle"], 2)
+    r.flushall()
+    assert (paused(), server.tw()["paused_schedules"]) == ([], 0)
+
+
+@pytest.mark.parametrize("file", ["rdb", "aof"])
+def test_a_pause_is_found_after_a_restart(fleet, file):
+    server = fleet.server(appendonly="yes" if file == "aof" else "no")
+    r = server.client()
+    add(r, "other", HOUR)
+    put(r, "s", 0)
+    wait_until(lambda: server.tw()["ready"] == 1)
+    r.execute_command("TW.PAUSE", "s", "ON")
+    r.save()
+    server.restart()
+    wait_until(lambda: server.tw()["paused"] == 1)  # The task that was ready became due again in the pause.
+    assert server.tw()["paused_schedules"] == 1
+    assert [name for _, name, *_ in top(server.client())["paused"]] == ["s"]
 
 
 def test_a_schedule_is_described(server, r):

@@ -906,6 +906,7 @@ def test_info_is_complete_and_in_numbers(server, r):
     fields = parse_info(Raw(server)("INFO", "tickwheel"))
     for name in (
             "pending schedules bytes overdue oldest_overdue_ms held reaping added cancelled moved fired "
+            "paused_schedules "
             "dropped coalesced dead died expired_tasks evicted_tasks "
             "paused ready oldest_ready_ms leased offered taken acknowledged failed given_back lapsed "
             "renewed replayed purged waiting_us_p50 waiting_us_p99 waiting_us_max deferred_stopped "
@@ -916,6 +917,7 @@ def test_info_is_complete_and_in_numbers(server, r):
         assert isinstance(fields[f"tickwheel_{name}"], int), name
     assert fields["tickwheel_version"] == version()
     assert fields["tickwheel_durability"] in ("aof", "rdb-only", "none")
+    assert fields["tickwheel_deliver"] == "yes"
     assert fields["tickwheel_warning"]
 
 

@@ -114,6 +114,7 @@ void close_all(void)
     assert_int_equal(all->pending, 0);
     assert_int_equal(all->queued, 0);
     assert_int_equal(all->held, 0);
+    assert_int_equal(all->paused, 0);
     assert_int_equal(all->stopped, 0);
     assert_int_equal(all->ready_count, 0);
     assert_int_equal(all->leased_count, 0);

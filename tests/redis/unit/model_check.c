@@ -130,7 +130,7 @@ static uint64_t check_own_queue(const struct room *room, const struct tw__link *
 
 struct sums {
     uint64_t schedules, pending, queued, held, bytes, too_large, reaping, filed, taken_up;
-    uint64_t stopped, ready, leased, dead, empty, with_dead;
+    uint64_t paused, stopped, ready, leased, dead, empty, with_dead;
 };
 
 /* The queues and the counts of tasks for workers, of stopped and of dead tasks. */
@@ -154,6 +154,7 @@ static void check_lives(const struct room *room, struct sums *sums)
     sums->ready += schedule->ready_count;
     sums->leased += leased;
     sums->dead += dead_count;
+    sums->paused += room->paused;
     sums->stopped += room->paused ? schedule->queued : 0;
     sums->empty += !room->paused && tw__redis_table_count(&schedule->tasks) == 0;
 }
@@ -219,6 +220,7 @@ void check_sums(void)
     assert_int_equal(all->pending, sums.pending);
     assert_int_equal(all->queued, sums.queued);
     assert_int_equal(all->held, sums.held);
+    assert_int_equal(all->paused, sums.paused);
     assert_int_equal(all->stopped, sums.stopped);
     assert_int_equal(all->ready_count, sums.ready);
     assert_int_equal(all->leased_count, sums.leased);

@@ -149,6 +149,18 @@ static void a_stopped_task_of_a_schedule_that_is_not_paused_is_seen(void **state
     close_places();
 }
 
+static void a_paused_schedule_behind_others_is_seen(void **state)
+{
+    (void)state;
+    open_places();
+    tw__list_remove(&paused->all);
+    tw__list_append(&all->attached, &paused->all);
+    assert_fault("C5");
+    tw__list_remove(&paused->all);
+    tw__redis_sums_list(paused);
+    close_places();
+}
+
 static void a_schedule_that_is_not_among_those_with_dead_tasks_is_seen(void **state)
 {
     (void)state;
@@ -232,6 +244,7 @@ static void a_wrong_count_is_seen(void **state)
     BREAK(detached->attached, true, "C1");
     BREAK(all->count, all->count + 1, "C2");
     BREAK(all->empty, 1, "C2");
+    BREAK(all->paused, 0, "C2");
     BREAK(all->stopped, 0, "C2");
     BREAK(all->ready_count, 0, "C2");
     BREAK(all->leased_count, all->leased_count + 1, "C2");
@@ -285,6 +298,7 @@ int main(void)
         cmocka_unit_test(a_task_that_is_not_where_it_says_is_seen),
         cmocka_unit_test(a_task_in_the_wrong_stage_is_seen),
         cmocka_unit_test(a_stopped_task_of_a_schedule_that_is_not_paused_is_seen),
+        cmocka_unit_test(a_paused_schedule_behind_others_is_seen),
         cmocka_unit_test(a_schedule_that_is_not_among_those_with_dead_tasks_is_seen),
         cmocka_unit_test(counts_of_queues_that_are_exchanged_are_seen),
         cmocka_unit_test(a_task_that_is_in_no_table_is_seen),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * All schedules at once: the largest schedules, the overdue tasks, and the forecast, exact and from a sample.
+ * All schedules at once: the largest and the paused schedules, the overdue tasks, and the forecast, exact and
+ * from a sample.
  */
 #include "fixture.h"
 
@@ -216,6 +217,87 @@ static void tasks_of_a_paused_schedule_are_not_overdue(void **state)
     close_one(schedule);
 }
 
+/* Stops a schedule in which some tasks are ready, and others become due then. */
+static struct tw__redis_schedule *paused_with(unsigned ready, unsigned due, unsigned waiting)
+{
+    struct tw__redis_schedule *schedule = schedule_of(waiting, 1000);
+    char id[16];
+    for (unsigned k = 0; k < ready + due; k++) {
+        snprintf(id, sizeof id, "now%u", k);
+        if (k == ready)
+            tw__redis_sums_pause(schedule, true);
+        if (k < ready) {
+            put_ready(schedule, id, START);
+            continue;
+        }
+        struct tw__redis_task *task = put_work(schedule, id, START + 1, START);
+        tw__redis_place_unfile(all, task);
+        tw__redis_place_stop(all, task);
+    }
+    tw__redis_sums_pause(schedule, true);
+    return schedule;
+}
+
+/* First those with ready tasks, then those in which tasks became due, then the largest. */
+static void the_pauses_that_keep_most_back_come_first(void **state)
+{
+    enum { PAUSED = 5 };
+    const struct tw__redis_schedule *found[PAUSED + 1];
+    (void)state;
+    open_all();
+    struct tw__redis_schedule *large = schedule_of(50, 1000), *gone = paused_with(9, 9, 9);
+    struct tw__redis_schedule *none = paused_with(0, 0, 0), *one = paused_with(1, 0, 0),
+                              *many = paused_with(0, 5, 7), *two = paused_with(2, 0, 0),
+                              *some = paused_with(0, 5, 2);
+    tw__redis_schedule_detach(gone);
+    assert_int_equal(all->paused, PAUSED);
+    struct tw__redis_schedule *const expected[] = {two, one, many, some, none};
+    for (size_t limit = 0; limit <= PAUSED + 1; limit++) {
+        size_t count = limit < PAUSED ? limit : PAUSED;
+        assert_int_equal(tw__redis_overview_paused(all, found, limit), count);
+        for (size_t i = 0; i < count; i++)
+            assert_ptr_equal(found[i], expected[i]);
+    }
+    tw__redis_place_go_on(many);
+    tw__redis_sums_pause(many, false);
+    assert_int_equal(tw__redis_overview_paused(all, found, PAUSED), PAUSED - 1);
+    tw__redis_schedule_attach(gone);
+    assert_int_equal(tw__redis_overview_paused(all, found, PAUSED), PAUSED);
+    assert_ptr_equal(found[0], gone);
+    close_schedule(large);
+    close_schedule(gone);
+    close_schedule(none);
+    close_schedule(one);
+    close_schedule(many);
+    close_schedule(two);
+    close_schedule(some);
+    close_all();
+}
+
+/* A look at 20,000 schedules does not overlook a pause in the last of more schedules, whether it began there or
+ * came with the schedule. */
+static void a_pause_is_found_behind_very_many_schedules(void **state)
+{
+    enum { MANY = 20001, BEYOND_WALKS = 1001 };
+    static struct tw__redis_schedule *schedule[MANY];
+    const struct tw__redis_schedule *found[2];
+    (void)state;
+    open_all();
+    schedule[0] = schedule_of(BEYOND_WALKS, 1000); /* with more tasks DEBUG does not walk after each change */
+    for (unsigned i = 1; i < MANY; i++)
+        schedule[i] = schedule_of(0, 0);
+    tw__redis_sums_pause(schedule[MANY - 1], true);
+    assert_int_equal(tw__redis_overview_paused(all, found, 2), 1);
+    assert_ptr_equal(found[0], schedule[MANY - 1]);
+    tw__redis_schedule_detach(schedule[MANY - 1]);
+    assert_int_equal(tw__redis_overview_paused(all, found, 2), 0);
+    tw__redis_schedule_attach(schedule[MANY - 1]);
+    assert_int_equal(tw__redis_overview_paused(all, found, 2), 1);
+    for (unsigned i = MANY; i-- > 0;)
+        close_schedule(schedule[i]);
+    close_all();
+}
+
 static void the_task_that_has_been_ready_longest_is_found(void **state)
 {
     (void)state;
@@ -249,6 +331,8 @@ int main(void)
         cmocka_unit_test(ready_leased_and_dead_tasks_are_neither_foretold_nor_overdue),
         cmocka_unit_test(an_estimate_counts_the_tasks_that_wait_alone),
         cmocka_unit_test(tasks_of_a_paused_schedule_are_not_overdue),
+        cmocka_unit_test(the_pauses_that_keep_most_back_come_first),
+        cmocka_unit_test(a_pause_is_found_behind_very_many_schedules),
         cmocka_unit_test(the_task_that_has_been_ready_longest_is_found),
     };
     use_seed();
