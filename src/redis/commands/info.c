@@ -14,6 +14,7 @@
 #include "schedules/overview.h"
 #include "schedules/sums.h"
 #include "server/config.h"
+#include "server/gate.h"
 #include "server/lateness.h"
 
 /* ---- durability ------------------------------------------------------------------------------------------ */
@@ -82,28 +83,39 @@ static uint64_t all_bytes(void)
            tw__redis_shared.schedules->route_capacity * sizeof(struct tw__redis_route *);
 }
 
-static void add_pending(RedisModuleInfoCtx *info)
+static uint64_t age(uint64_t since_ms, uint64_t now_ms)
+{
+    return since_ms < now_ms ? now_ms - since_ms : 0;
+}
+
+/* Tasks that are due, and neither delivered nor ready. A server that delivers is late with them. On a replica
+ * they wait for the primary, which has perhaps long given them to workers: only attempts are replicated. */
+static void add_due(RedisModuleInfoCtx *info, RedisModuleCtx *ctx, const struct tw__redis_schedules *schedules,
+                    uint64_t now_ms)
+{
+    bool replica = tw__redis_gate_is_replica(ctx), stopped = !replica && !tw__redis_config.deliver;
+    uint64_t oldest, due = tw__redis_overview_overdue(schedules, now_ms, &oldest), ms = age(oldest, now_ms);
+    bool late = !replica && !stopped;
+    add_number(info, "overdue", late ? due : 0);
+    add_number(info, "oldest_overdue_ms", late ? ms : 0);
+    add_number(info, "as_replica_due", replica ? due : 0);
+    add_number(info, "as_replica_oldest_due_ms", replica ? ms : 0);
+    add_number(info, "held", schedules->held);
+    add_number(info, "paused", stopped ? schedules->queued + schedules->held : schedules->stopped);
+    add_number(info, "paused_schedules", schedules->paused);
+    RedisModule_InfoAddFieldCString(info, "deliver", tw__redis_config.deliver ? "yes" : "no");
+}
+
+static void add_pending(RedisModuleInfoCtx *info, RedisModuleCtx *ctx)
 {
     const struct tw__redis_schedules *schedules = tw__redis_keys_all();
-    uint64_t now_ms = tw__redis_now_ms(), oldest,
-             overdue = tw__redis_overview_overdue(schedules, now_ms, &oldest);
-    uint64_t oldest_ready = tw__redis_overview_oldest_ready(schedules), paused = schedules->stopped;
-    if (!tw__redis_config.deliver) {
-        paused = schedules->queued + schedules->held;
-        overdue = 0;
-        oldest = now_ms;
-    }
+    uint64_t now_ms = tw__redis_now_ms(), oldest_ready = tw__redis_overview_oldest_ready(schedules);
     add_number(info, "pending", schedules->pending - schedules->dead_count);
     add_number(info, "schedules", schedules->count);
     add_number(info, "bytes", all_bytes());
-    add_number(info, "overdue", overdue);
-    add_number(info, "oldest_overdue_ms", oldest < now_ms ? now_ms - oldest : 0);
-    add_number(info, "held", schedules->held);
-    add_number(info, "paused", paused);
-    add_number(info, "paused_schedules", schedules->paused);
-    RedisModule_InfoAddFieldCString(info, "deliver", tw__redis_config.deliver ? "yes" : "no");
+    add_due(info, ctx, schedules, now_ms);
     add_number(info, "ready", schedules->ready_count);
-    add_number(info, "oldest_ready_ms", oldest_ready < now_ms ? now_ms - oldest_ready : 0);
+    add_number(info, "oldest_ready_ms", age(oldest_ready, now_ms));
     add_number(info, "leased", schedules->leased_count);
     add_number(info, "dead", schedules->dead_count);
     add_number(info, "reaping", schedules->reaping);
@@ -168,11 +180,11 @@ static void on_info(RedisModuleInfoCtx *info, int for_crash_report)
                    tw__redis_shared.schedules->pending - tw__redis_shared.schedules->dead_count);
         return;
     }
-    add_pending(info);
+    RedisModuleCtx *ctx = RedisModule_GetThreadSafeContext(NULL);
+    add_pending(info, ctx);
     add_number(info, "unmovable", tw__redis_shared.schedules->too_large);
     add_counts(info);
     add_times(info);
-    RedisModuleCtx *ctx = RedisModule_GetThreadSafeContext(NULL);
     RedisModule_InfoAddFieldCString(info, "durability", durability(ctx));
     add_warning(info, ctx);
     RedisModule_FreeThreadSafeContext(ctx);

@@ -15,6 +15,7 @@
 #include "schedules/route.h"
 #include "schedules/schedule.h"
 #include "server/arguments.h"
+#include "server/gate.h"
 #include "server/lateness.h"
 #include "server/strings.h"
 
@@ -379,11 +380,12 @@ static int command_info(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     if (schedule == NULL)
         return RedisModule_ReplyWithError(ctx, "ERR no such key");
     tw__redis_look_forecast(schedule, now_ms - 1, 1, 1, &overdue);
+    bool replica = tw__redis_gate_is_replica(ctx);
     size_t any = tw__redis_look_earliest(schedule, 0, UINT64_MAX, now_ms, 1, &task);
     const struct tw__redis_task *ready = tw__redis_place_first_ready(schedule);
-    RedisModule_ReplyWithMap(ctx, 13);
+    RedisModule_ReplyWithMap(ctx, 14);
     reply_named(ctx, "tasks", tw__redis_table_count(&schedule->tasks) - schedule->dead_count);
-    reply_named(ctx, "overdue", overdue);
+    reply_named(ctx, "overdue", replica ? 0 : overdue);
     reply_named(ctx, "next-due", any == 0 ? UINT64_MAX : tw__redis_task_due(task));
     reply_named(ctx, "routes", tw__redis_route_count(schedule));
     reply_named(ctx, "held", schedule->held);
@@ -396,6 +398,7 @@ static int command_info(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
                 ready != NULL && ready->parked.since_ms < now_ms ? now_ms - ready->parked.since_ms : 0);
     reply_named(ctx, "leased", schedule->leased_count);
     reply_named(ctx, "dead", schedule->dead_count);
+    reply_named(ctx, "as-replica-due", replica ? overdue : 0);
     return REDISMODULE_OK;
 }
 

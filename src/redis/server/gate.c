@@ -17,3 +17,8 @@ enum tw__redis_defer tw__redis_gate(RedisModuleCtx *ctx)
         return TW__REDIS_DEFER_OOM;
     return TW__REDIS_DEFER_NONE;
 }
+
+bool tw__redis_gate_is_replica(RedisModuleCtx *ctx)
+{
+    return (RedisModule_GetContextFlags(ctx) & REDISMODULE_CTX_FLAGS_SLAVE) != 0;
+}

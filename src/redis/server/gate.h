@@ -11,4 +11,8 @@
  * not asked about: the server itself refuses a call that they do not allow. */
 enum tw__redis_defer tw__redis_gate(RedisModuleCtx *ctx);
 
+/* Returns whether this server is a replica. Then its due tasks wait until the primary has delivered them, or
+ * given them to workers. */
+bool tw__redis_gate_is_replica(RedisModuleCtx *ctx);
+
 #endif

@@ -267,6 +267,35 @@ def test_a_lease_that_has_run_out_is_not_overdue(clock, server, r):
     assert states(server)[1:4] == [0, 0, 0]
 
 
+def test_no_task_is_overdue_on_a_replica(fleet):
+    """A past bug: the tasks that were ready on the primary were overdue on the replica for as long as no worker
+    took them, and the documented alarm rang. They are told in fields of their own there."""
+    primary = fleet.server()
+    replica = fleet.server(replicaof=primary)
+    wait_replica_in_sync(primary, replica)
+    r, copy = primary.client(), replica.client()
+    put(r, "s", 0, 0, 0, HOUR)
+    wait_until(lambda: primary.tw()["ready"] == 3)
+    wait_until(lambda: replica.tw()["as_replica_due"] == 3)
+    wait_until(lambda: replica.tw()["as_replica_oldest_due_ms"] > 0)
+    assert states(replica) == [4, 0, 0, 0, 0, 0, 0] and replica.tw()["oldest_overdue_ms"] == 0
+    assert [info_of(copy, "s")[name] for name in ("tasks", "overdue", "as-replica-due")] == [4, 0, 3]
+    found = primary.tw()
+    assert [found[name] for name in ("as_replica_due", "as_replica_oldest_due_ms")] == [0, 0]
+    assert info_of(r, "s")["as-replica-due"] == 0
+    take(r, "s", 2)
+    wait_until(lambda: replica.tw()["leased"] == 2)
+    assert replica.tw()["as_replica_due"] == 1
+    copy.config_set("tickwheel.deliver", "no")  # It counts from the promotion on.
+    found = replica.tw()
+    assert [found[name] for name in ("as_replica_due", "paused", "deliver")] == [1, 0, "no"]
+    copy.replicaof("NO", "ONE")
+    wait_until(lambda: replica.tw()["paused"] == 1)
+    assert [replica.tw()[name] for name in ("as_replica_due", "overdue")] == [0, 0]
+    copy.config_set("tickwheel.deliver", "yes")
+    wait_until(lambda: replica.tw()["ready"] == 1)
+
+
 def test_a_paused_schedule_and_the_forecast(server, r):
     """Its due tasks wait, so they are in the first step, and are counted as paused until the pause ends."""
     r.execute_command("TW.PAUSE", "s", "ON")

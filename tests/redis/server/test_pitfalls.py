@@ -257,7 +257,7 @@ def test_a_replica_never_fires(fleet, clock):
         clock.reach(due)
         deferred(replica, "role")
         assert copy.xlen("out") == 0
-        assert replica.tw()["overdue"] == 100
+        assert replica.tw()["as_replica_due"] == 100
     wait_delivered(r, "out", 100)
     wait_replica_in_sync(master, replica)
     assert delivered(copy, "out") == names
@@ -303,7 +303,7 @@ def test_demotion_with_timers_armed(fleet, clock):
     with frozen(other):
         r.replicaof("127.0.0.1", other.port)
         clock.reach(due + 400)
-        wait_until(lambda: server.tw()["overdue"] == 400)
+        wait_until(lambda: server.tw()["as_replica_due"] == 400)
         deferred(server, "role")
         assert (r.xlen("out"), r.execute_command("TW.LEN", "s")) == (0, 400)
         r.replicaof("NO", "ONE")
@@ -334,7 +334,7 @@ def test_promotion_fires_overdue_tasks_at_once_and_once(fleet, clock):
     wait_replica_in_sync(master, replica)
     r.execute_command("CLIENT", "PAUSE", 600000, "WRITE")
     clock.reach(due)
-    wait_until(lambda: replica.tw()["overdue"] == 3000)
+    wait_until(lambda: replica.tw()["as_replica_due"] == 3000)
     promoted = clock.now()
     copy.replicaof("NO", "ONE")
     assert wait_delivered(copy, "out", 3000) == names
@@ -856,7 +856,7 @@ def test_the_wall_clock_of_a_replica_steps_back_before_it_is_promoted(fleet, clo
     wait_until(lambda: replica.client().exists("s"))
     with frozen(master):
         clock.push(1000)
-        wait_until(lambda: replica.tw()["overdue"] == 1)
+        wait_until(lambda: replica.tw()["as_replica_due"] == 1)
         deferred(replica, "role")
         clock.push(-1000)
         there = replica.client()
@@ -905,8 +905,8 @@ def test_the_wall_clock_before_and_after_a_restart(fleet, clock):
 def test_info_is_complete_and_in_numbers(server, r):
     fields = parse_info(Raw(server)("INFO", "tickwheel"))
     for name in (
-            "pending schedules bytes overdue oldest_overdue_ms held reaping added cancelled moved fired "
-            "paused_schedules "
+            "pending schedules bytes overdue oldest_overdue_ms as_replica_due as_replica_oldest_due_ms "
+            "paused_schedules held reaping added cancelled moved fired "
             "dropped coalesced dead died expired_tasks evicted_tasks "
             "paused ready oldest_ready_ms leased offered taken acknowledged failed given_back lapsed "
             "renewed replayed purged waiting_us_p50 waiting_us_p99 waiting_us_max deferred_stopped "
@@ -916,8 +916,8 @@ def test_info_is_complete_and_in_numbers(server, r):
             "lateness_minute_us_max tick_us_max budget_tasks budget_us clock_jumps").split():
         assert isinstance(fields[f"tickwheel_{name}"], int), name
     assert fields["tickwheel_version"] == version()
-    assert fields["tickwheel_durability"] in ("aof", "rdb-only", "none")
     assert fields["tickwheel_deliver"] == "yes"
+    assert fields["tickwheel_durability"] in ("aof", "rdb-only", "none")
     assert fields["tickwheel_warning"]
 
 

@@ -14,7 +14,7 @@ GET_NAMES = [
 ]
 INFO_NAMES = [
     "tasks", "overdue", "next-due", "routes", "held", "bytes", "fired", "died", "paused", "ready",
-    "oldest-ready", "leased", "dead"
+    "oldest-ready", "leased", "dead", "as-replica-due"
 ]
 
 
