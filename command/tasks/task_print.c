@@ -2,11 +2,11 @@
 #include "task_print.h"
 
 #include "figures.h"
+#include "json.h"
 #include "printable.h"
 #include "task_line.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { MS_NS = 1000000, ID_COLUMNS = 24, PAYLOAD_COLUMNS = 60, ERROR_COLUMNS = 40 };
@@ -98,52 +98,12 @@ void task_print_row(const struct tw_store_task *task, uint64_t now_ms, FILE *out
 
 /* ---- JSON ------------------------------------------------------------------------------------------------ */
 
-static char *hex_of(const unsigned char *bytes, size_t size)
-{
-    static const char digits[] = "0123456789abcdef";
-    char *text = malloc(size * 2 + 1);
-    for (size_t i = 0; i < size && text != NULL; i++) {
-        text[2 * i] = digits[bytes[i] >> 4];
-        text[2 * i + 1] = digits[bytes[i] & 15];
-    }
-    if (text != NULL)
-        text[size * 2] = '\0';
-    return text;
-}
-
-void json_put_bytes(json_t *object, const char *name, const void *bytes, size_t size)
-{
-    char in_hex[32], *hex;
-    if (bytes == NULL)
-        return;
-    if (printable_is_utf8(bytes, size)) {
-        json_object_set_new(object, name, json_stringn(bytes, size));
-        return;
-    }
-    snprintf(in_hex, sizeof in_hex, "%s_hex", name);
-    hex = hex_of(bytes, size);
-    json_object_set_new(object, in_hex, hex != NULL ? json_string(hex) : NULL);
-    free(hex);
-}
-
-bool json_line(json_t *object, FILE *out)
-{
-    bool good = json_dumpf(object, out, JSON_COMPACT) == 0 && fputc('\n', out) != EOF;
-    json_decref(object);
-    return good;
-}
-
-static json_t *number(uint64_t value)
-{
-    return json_integer(value > INT64_MAX ? INT64_MAX : (json_int_t)value);
-}
-
 static void put_period(json_t *object, const struct tw_store_task *task)
 {
     static const char *const WAYS[] = {
         [TW_MISSED_BURST] = "burst", [TW_MISSED_SKIP] = "skip", [TW_MISSED_COALESCE] = "coalesce"};
-    json_object_set_new(object, "period_ms", number(task->period_ms));
-    json_object_set_new(object, "times", task->times == TW_FOREVER ? json_null() : number(task->times));
+    json_object_set_new(object, "period_ms", json_number(task->period_ms));
+    json_object_set_new(object, "times", task->times == TW_FOREVER ? json_null() : json_number(task->times));
     json_object_set_new(object, "missed", json_string(WAYS[task->missed]));
 }
 
@@ -153,16 +113,16 @@ bool task_print_json(const struct tw_store_task *task, FILE *out)
     json_put_bytes(object, "queue", task->queue, strlen(task->queue));
     json_put_bytes(object, "id", task->id, task->id_size);
     json_object_set_new(object, "state", json_string(STATES[task->state]));
-    json_object_set_new(object, "due_ms", number(task->due_ms));
-    json_object_set_new(object, "call_ms", number(task->call_ms));
-    json_object_set_new(object, "revision", number(task->revision));
-    json_object_set_new(object, "attempt", number(task->attempt));
-    json_object_set_new(object, "tries", number(task->tries));
-    json_object_set_new(object, "backoff_ms", number(task->backoff_ms));
+    json_object_set_new(object, "due_ms", json_number(task->due_ms));
+    json_object_set_new(object, "call_ms", json_number(task->call_ms));
+    json_object_set_new(object, "revision", json_number(task->revision));
+    json_object_set_new(object, "attempt", json_number(task->attempt));
+    json_object_set_new(object, "tries", json_number(task->tries));
+    json_object_set_new(object, "backoff_ms", json_number(task->backoff_ms));
     if (task->period_ms > 0)
         put_period(object, task);
     if (task->state == TW_STORE_DEAD)
-        json_object_set_new(object, "dead_ms", number(task->dead_ms));
+        json_object_set_new(object, "dead_ms", json_number(task->dead_ms));
     if (task->error != NULL)
         json_put_bytes(object, "error", task->error, strlen(task->error));
     json_put_bytes(object, "payload", task->payload, task->payload_size);

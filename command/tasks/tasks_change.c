@@ -4,6 +4,7 @@
  */
 #include "command.h"
 #include "figures.h"
+#include "json.h"
 #include "printable.h"
 #include "task_options.h"
 #include "task_print.h"

@@ -20,6 +20,7 @@ struct redis_feed {
     struct feed feed;
     const struct top_options *options;
     struct link *link; /* NULL: not connected */
+    redisReply *top;   /* the last reply to TW.TOP, in which the names of the reading are; NULL: none */
 };
 
 /* One attempt to read: the feed, the reading to fill, and the text of the error. */
@@ -147,14 +148,13 @@ static void take_recent(const redisReply *map, struct lateness_of *recent)
     recent->max = us_of(map, "max");
 }
 
-static void take_schedule(const redisReply *one, struct reading *reading)
+/* Reads one schedule of the list. Returns false if it has not the form of one. */
+static bool take_schedule(const redisReply *one, struct schedule_seen *seen)
 {
     const redisReply *name = element(one, 1, REDIS_REPLY_STRING);
-    struct schedule_seen *seen = &reading->seen[reading->schedules];
     if (name == NULL || one->elements < 6)
-        return;
-    reading_text(seen->name, sizeof seen->name, name->str, (size_t)name->len);
-    seen->hash = reading_hash(name->str, (size_t)name->len);
+        return false;
+    reading_name(seen, name->str, (size_t)name->len);
     seen->db = number(element(one, 0, REDIS_REPLY_INTEGER));
     seen->tasks = number(element(one, 2, REDIS_REPLY_INTEGER));
     seen->held = number(element(one, 3, REDIS_REPLY_INTEGER));
@@ -164,21 +164,31 @@ static void take_schedule(const redisReply *one, struct reading *reading)
     seen->leased = number(element(one, 7, REDIS_REPLY_INTEGER));
     seen->dead = number(element(one, 8, REDIS_REPLY_INTEGER));
     seen->paused = number(element(one, 9, REDIS_REPLY_INTEGER)) == 1;
-    reading->schedules++;
+    return true;
+}
+
+/* Reads a list of schedules. Returns how many. */
+static size_t take_schedules(const redisReply *list, struct schedule_seen seen[READING_SCHEDULES])
+{
+    const redisReply *one;
+    size_t count = 0;
+    for (size_t i = 0; i < READING_SCHEDULES && (one = element(list, i, REDIS_REPLY_ARRAY)) != NULL; i++)
+        count += take_schedule(one, &seen[count]);
+    return count;
 }
 
 static bool take_top(const struct attempt *attempt)
 {
+    struct reading *reading = attempt->reading;
     redisReply *reply = next_answer(attempt, "TW.TOP");
     if (reply == NULL)
         return false;
-    const redisReply *all = value_of(reply, "schedules", REDIS_REPLY_ARRAY), *one;
+    freeReplyObject(attempt->feed->top);
+    attempt->feed->top = reply;
     bool good = take_forecast(attempt, value_of(reply, "forecast", REDIS_REPLY_ARRAY));
-    attempt->reading->exact = number_of(reply, "exact") == 1;
-    take_recent(value_of(reply, "recent", REDIS_REPLY_ARRAY), &attempt->reading->recent);
-    for (size_t i = 0; i < READING_SCHEDULES && (one = element(all, i, REDIS_REPLY_ARRAY)) != NULL; i++)
-        take_schedule(one, attempt->reading);
-    freeReplyObject(reply);
+    reading->exact = number_of(reply, "exact") == 1;
+    take_recent(value_of(reply, "recent", REDIS_REPLY_ARRAY), &reading->recent);
+    reading->schedules = take_schedules(value_of(reply, "schedules", REDIS_REPLY_ARRAY), reading->seen);
     return good;
 }
 
@@ -216,8 +226,7 @@ static bool take_one_info(const struct attempt *attempt)
     bool absent = reply == NULL && strstr(attempt->error, "no such key") != NULL;
     if (reply == NULL && !absent)
         return false;
-    reading_text(seen->name, sizeof seen->name, name, strlen(name));
-    seen->hash = reading_hash(name, strlen(name));
+    reading_name(seen, name, strlen(name));
     seen->db = (uint64_t)target_of(attempt)->url.db;
     if (!absent)
         take_numbers(reply, seen);
@@ -241,6 +250,7 @@ static bool ask(const struct attempt *attempt)
     send_words(attempt, 2, (const char *[]){"TW.FORECAST", schedule});
     send_words(attempt, 2, (const char *[]){"TW.INFO", schedule});
     attempt->reading->alone = true;
+    attempt->reading->asked = schedule;
     reading_text(attempt->reading->schedule, sizeof attempt->reading->schedule, schedule, strlen(schedule));
     return take_info(attempt) && take_one_forecast(attempt) && take_one_info(attempt);
 }
@@ -252,6 +262,7 @@ static bool try_once(const struct attempt *attempt)
     reading_init(reading);
     reading->source = "redis";
     const char *address = target_of(attempt)->url.text;
+    reading->given = address;
     reading_text(reading->address, sizeof reading->address, address, strlen(address));
     return (feed->link != NULL || open_connection(attempt)) && ask(attempt);
 }
@@ -273,8 +284,10 @@ static bool read_redis(struct feed *base, struct reading *reading, char error[FE
 
 static void free_redis(struct feed *base)
 {
-    disconnect((struct redis_feed *)base);
-    free(base);
+    struct redis_feed *feed = (struct redis_feed *)base;
+    disconnect(feed);
+    freeReplyObject(feed->top);
+    free(feed);
 }
 
 struct feed *feed_redis(const struct top_options *options)
@@ -282,6 +295,6 @@ struct feed *feed_redis(const struct top_options *options)
     struct redis_feed *feed = malloc(sizeof *feed);
     if (feed == NULL)
         return NULL;
-    *feed = (struct redis_feed){{read_redis, free_redis}, options, NULL};
+    *feed = (struct redis_feed){{read_redis, free_redis}, options, NULL, NULL};
     return &feed->feed;
 }

@@ -217,6 +217,7 @@ static bool read_sched(struct feed *base, struct reading *reading, char error[FE
     struct sched_feed *feed = (struct sched_feed *)base;
     reading_init(reading);
     reading->source = "scheduler";
+    reading->given = feed->path;
     reading_text(reading->address, sizeof reading->address, feed->path, strlen(feed->path));
     if (!ask_anyhow(feed, error))
         return false;

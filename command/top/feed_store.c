@@ -29,6 +29,7 @@ struct store_feed {
     const struct top_options *options;
     struct tw_store *store;
     struct reading last;       /* the last reading that was counted */
+    struct queues queues;      /* its queues, whose names it has */
     uint64_t counted_ns, took; /* when that was, and how long it took; 0: never */
     uint64_t held;             /* the overdue tasks of paused queues */
 };
@@ -56,8 +57,8 @@ static bool count_queue(const struct store_feed *feed, const char *queue, uint64
 {
     struct tw_store_range due = {.to_ms = now_ms};
     uint64_t next_ms = TW_NEVER;
-    *seen = (struct schedule_seen){.hash = reading_hash(queue, strlen(queue))};
-    reading_text(seen->name, sizeof seen->name, queue, strlen(queue));
+    *seen = (struct schedule_seen){.tasks = 0};
+    reading_name(seen, queue, strlen(queue));
     int64_t pending = tw_store_count(feed->store, queue, false),
             dead = tw_store_count(feed->store, queue, true);
     int paused = tw_store_is_paused(feed->store, queue);
@@ -108,15 +109,15 @@ static bool count_one(struct store_feed *feed, const char *queue, struct reading
 
 static bool count_all(struct store_feed *feed, struct reading *reading)
 {
-    struct queues queues;
-    bool good = queues_read(&queues, feed->store, feed->options->queue) == 0;
+    struct queues *queues = &feed->queues;
+    queues_free(queues);
+    bool good = queues_read(queues, feed->store, feed->options->queue) == 0;
     reading->count[COUNT_PENDING] = reading->count[COUNT_OVERDUE] = reading->count[COUNT_RUNNING] = 0;
     reading->count[COUNT_DEAD] = 0;
     feed->held = 0;
-    reading->count[COUNT_QUEUES] = queues.count;
-    for (size_t i = 0; i < queues.count && good; i++)
-        good = count_one(feed, queues.name[i], reading);
-    queues_free(&queues);
+    reading->count[COUNT_QUEUES] = queues->count;
+    for (size_t i = 0; i < queues->count && good; i++)
+        good = count_one(feed, queues->name[i], reading);
     return good;
 }
 
@@ -161,9 +162,11 @@ static void begin(const struct store_feed *feed, struct reading *reading)
     reading->time_ms = tw_store_now();
     reading->up_s = ABSENT;
     reading->exact = true;
+    reading->given = options->store;
     reading_text(reading->address, sizeof reading->address, options->store, strlen(options->store));
     snprintf(reading->version, sizeof reading->version, "tickwheel " TW_VERSION);
     reading->alone = options->queue != NULL;
+    reading->asked = options->queue;
     if (reading->alone)
         reading_text(reading->schedule, sizeof reading->schedule, options->queue, strlen(options->queue));
 }
@@ -189,8 +192,10 @@ static bool read_store(struct feed *base, struct reading *reading, char error[FE
 
 static void free_store(struct feed *base)
 {
-    tw_store_close(((struct store_feed *)base)->store);
-    free(base);
+    struct store_feed *feed = (struct store_feed *)base;
+    tw_store_close(feed->store);
+    queues_free(&feed->queues);
+    free(feed);
 }
 
 struct feed *command_top_store(const struct top_options *options)

@@ -121,6 +121,14 @@ uint64_t reading_hash(const char *bytes, size_t size)
     return hash == 0 ? 1 : hash;
 }
 
+void reading_name(struct schedule_seen *seen, const char *name, size_t size)
+{
+    reading_text(seen->name, sizeof seen->name, name, size);
+    seen->whole = name;
+    seen->whole_size = size;
+    seen->hash = reading_hash(name, size);
+}
+
 void reading_text(char *to, size_t size, const char *from, size_t length)
 {
     size_t i = 0;

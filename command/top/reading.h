@@ -70,7 +70,9 @@ struct lateness_of {
 /* A schedule of a server, or a queue of a file. */
 struct schedule_seen {
     char name[READING_NAME]; /* printable */
-    uint64_t hash;           /* of the whole name; other names may have the same printable form */
+    const char *whole;       /* the name with all its bytes, which the feed keeps until it is read again */
+    size_t whole_size;
+    uint64_t hash; /* of the whole name; other names may have the same printable form */
     uint64_t db, tasks, held, fired, died;
     uint64_t ready, leased, dead; /* ABSENT: the server is older than tasks for workers */
     uint64_t overdue, running;    /* of a queue; its `tasks` wait */
@@ -81,21 +83,23 @@ struct schedule_seen {
 struct reading {
     uint64_t at_ns;      /* time of the reading on a monotonic clock */
     const char *source;  /* "scheduler", "redis" or "store" */
-    char address[160];   /* as the user gave it */
+    char address[160];   /* as the user gave it, but printable */
+    const char *given;   /* the same with all its bytes */
     char version[32];    /* of the server, or of tickwheel run */
     char state[128];     /* for people: role, process id */
     char durability[16]; /* empty: not reported */
-    char warning[160];   /* empty: no warning */
+    char warning[512];   /* empty: no warning */
     bool alone;          /* the forecast is that of one schedule, whose name may be empty */
-    char schedule[160];  /* name of that schedule */
+    char schedule[160];  /* name of that schedule, printable */
+    const char *asked;   /* the same with all its bytes */
     uint64_t up_s;       /* ABSENT: not reported */
     uint64_t time_ms;    /* of a file: Unix time of the reading */
     uint64_t instance;   /* changes when the process has been started again; 0: not reported */
     uint64_t count[COUNTS];
     uint64_t deferred[DEFERREDS]; /* all ABSENT for a scheduler */
     struct lateness_of recent, all;
-    uint64_t forecast[READING_STEPS]; /* tasks due in each of the coming seconds */
-    bool exact;                       /* the forecast is not an estimate */
+    uint64_t forecast[READING_STEPS];             /* tasks due in each of the coming seconds */
+    bool exact;                                   /* the forecast is not an estimate */
     struct schedule_seen seen[READING_SCHEDULES];
     size_t schedules;
 };
@@ -138,6 +142,9 @@ bool reading_is_store(const struct reading *reading);
 
 /* Returns a hash of any bytes; it is never 0. */
 uint64_t reading_hash(const char *bytes, size_t size);
+
+/* Sets the name of a schedule or a queue, in each form. */
+void reading_name(struct schedule_seen *seen, const char *name, size_t size);
 
 /* Copies a text and cuts it to `size`. Control bytes, which a terminal would obey, and bytes that are not
  * ASCII become '?'. */

@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "top_json.h"
 
-#include <jansson.h>
-#include <string.h>
+#include "json.h"
 
-static json_t *number(uint64_t value)
-{
-    return json_integer(value > INT64_MAX ? INT64_MAX : (json_int_t)value);
-}
+#include <string.h>
 
 /* Adds a number, unless the source does not report it. */
 static void put(json_t *object, const char *name, uint64_t value)
 {
     if (value != ABSENT)
-        json_object_set_new(object, name, number(value));
+        json_object_set_new(object, name, json_number(value));
 }
 
 static void put_text(json_t *object, const char *name, const char *text)
@@ -62,48 +58,48 @@ static json_t *forecast(const struct reading *reading)
 {
     json_t *array = json_array();
     for (int i = 0; i < READING_STEPS; i++)
-        json_array_append_new(array, number(reading->forecast[i]));
+        json_array_append_new(array, json_number(reading->forecast[i]));
     return json_pack("{s:i, s:b, s:o}", "step_ms", 1000, "exact", (int)reading->exact, "counts", array);
 }
 
-static json_t *schedules(const struct reading *reading)
+static json_t *schedule(const struct schedule_seen *seen)
 {
-    json_t *array = json_array();
-    for (size_t i = 0; i < reading->schedules; i++) {
-        const struct schedule_seen *seen = &reading->seen[i];
-        json_t *object = json_object();
-        put(object, "db", seen->db);
-        json_object_set_new(object, "name", json_string(seen->name));
-        put(object, "tasks", seen->tasks);
-        put(object, "ready", seen->ready);
-        put(object, "leased", seen->leased);
-        put(object, "dead", seen->dead);
-        put(object, "held", seen->held);
-        put(object, "fired", seen->fired);
-        put(object, "died", seen->died);
-        if (seen->dead != ABSENT)
-            json_object_set_new(object, "paused", json_boolean(seen->paused));
-        json_array_append_new(array, object);
-    }
-    return array;
+    json_t *object = json_object();
+    put(object, "db", seen->db);
+    json_put_bytes(object, "name", seen->whole, seen->whole_size);
+    put(object, "tasks", seen->tasks);
+    put(object, "ready", seen->ready);
+    put(object, "leased", seen->leased);
+    put(object, "dead", seen->dead);
+    put(object, "held", seen->held);
+    put(object, "fired", seen->fired);
+    put(object, "died", seen->died);
+    if (seen->dead != ABSENT)
+        json_object_set_new(object, "paused", json_boolean(seen->paused));
+    return object;
 }
 
-static json_t *queues(const struct reading *reading)
+static json_t *queue(const struct schedule_seen *seen)
 {
+    json_t *object = json_object();
+    json_put_bytes(object, "name", seen->whole, seen->whole_size);
+    put(object, "waiting", seen->tasks);
+    put(object, "overdue", seen->overdue);
+    put(object, "running", seen->running);
+    put(object, "dead", seen->dead);
+    put(object, "next_ms", seen->next_ms);
+    json_object_set_new(object, "paused", json_boolean(seen->paused));
+    return object;
+}
+
+/* Adds the largest schedules or queues. */
+static void put_list(json_t *root, const struct reading *reading)
+{
+    bool store = reading_is_store(reading);
     json_t *array = json_array();
-    for (size_t i = 0; i < reading->schedules; i++) {
-        const struct schedule_seen *seen = &reading->seen[i];
-        json_t *object = json_object();
-        json_object_set_new(object, "name", json_string(seen->name));
-        put(object, "waiting", seen->tasks);
-        put(object, "overdue", seen->overdue);
-        put(object, "running", seen->running);
-        put(object, "dead", seen->dead);
-        put(object, "next_ms", seen->next_ms);
-        json_object_set_new(object, "paused", json_boolean(seen->paused));
-        json_array_append_new(array, object);
-    }
-    return array;
+    for (size_t i = 0; i < reading->schedules; i++)
+        json_array_append_new(array, (store ? queue : schedule)(&reading->seen[i]));
+    json_object_set_new(root, store ? "queues" : "schedules", array);
 }
 
 static json_t *all(const struct history *history)
@@ -111,20 +107,20 @@ static json_t *all(const struct history *history)
     const struct reading *reading = &history->now;
     json_t *root = json_object();
     put_text(root, "source", reading->source);
-    put_text(root, "address", reading->address);
+    json_put_bytes(root, "address", reading->given, strlen(reading->given));
     put_text(root, "version", reading->version);
     put_text(root, "state", reading->state);
     put_text(root, "durability", reading->durability);
     put_text(root, "warning", reading->warning);
     if (reading->alone)
-        json_object_set_new(root, reading_is_store(reading) ? "queue" : "schedule",
-                            json_string(reading->schedule));
+        json_put_bytes(root, reading_is_store(reading) ? "queue" : "schedule", reading->asked,
+                       strlen(reading->asked));
     put(root, "up_s", reading->up_s);
     json_object_set_new(root, "counts", named(COUNT_NAMES, reading->count, COUNTS));
     json_object_set_new(root, "rates", rates(history));
     json_object_set_new(root, "forecast", forecast(reading));
     if (reading_is_store(reading)) {
-        json_object_set_new(root, "queues", queues(reading));
+        put_list(root, reading);
         return root;
     }
     json_object_set_new(root, "recent_late_ns", lateness(&reading->recent));
@@ -132,14 +128,11 @@ static json_t *all(const struct history *history)
     if (strcmp(reading->source, "redis") != 0)
         return root;
     json_object_set_new(root, "deferred", named(DEFERRED_NAMES, reading->deferred, DEFERREDS));
-    json_object_set_new(root, "schedules", schedules(reading));
+    put_list(root, reading);
     return root;
 }
 
 bool top_json(const struct history *history, FILE *out)
 {
-    json_t *root = all(history);
-    bool good = json_dumpf(root, out, JSON_COMPACT) == 0 && fputc('\n', out) != EOF;
-    json_decref(root);
-    return good;
+    return json_line(all(history), out);
 }

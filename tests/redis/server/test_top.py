@@ -103,6 +103,36 @@ def test_json_says_what_was_filed(clock, server, r):
     assert "nothing is saved" in found["warning"] and found["durability"] == "none"
 
 
+def test_names_are_exact_in_json(server, r):
+    """A past bug: `größe` was `gr????e`, and a long name was cut off."""
+    names = ["größe", "x" * 300, "a\x00\x1b\x7f\u009b\\\"", "", b"a\xff"]
+    for n, name in enumerate(names):
+        for i in range(len(names) - n):
+            r.execute_command("TW.PUT", name, i, "IN", HOUR, "PAYLOAD", "v")
+    done = run(server, "--json", "--interval", "100ms")
+    assert [char for char in done.stdout if char in "\x00\x1b\x7f\u009b"] == []
+    found = json.loads(done.stdout)
+    assert [one.get("name") for one in found["schedules"]] == [*names[:-1], None]
+    assert found["schedules"][-1]["name_hex"] == "61ff"
+    found = as_json(server, "--schedule", "größe")
+    assert (found["schedule"], found["schedules"][0]["name"]) == ("größe", "größe")
+    found = as_json(server, "--schedule", b"a\xff")
+    assert (found["schedule_hex"], found["schedules"][0]["name_hex"]) == ("61ff", "61ff")
+    assert " gr????e  " in run(server, "--once", "--interval", "100ms").stdout
+
+
+def test_a_long_warning_is_whole_in_json(fleet):
+    """A past bug: it was cut off after 159 bytes."""
+    server = fleet.server()
+    r = server.client()
+    r.config_set("proto-max-bulk-len", 1 << 20)
+    for i in range(12):
+        r.execute_command("TW.PUT", "s", i, "IN", HOUR, "PAYLOAD", str(i) * 100000)
+    wait_until(lambda: server.tw()["unmovable"] == 1)
+    warning = as_json(server)["warning"]
+    assert "nothing is saved" in warning and warning.endswith("spread its tasks over more schedules")
+
+
 def test_rates_and_lateness(server, r):
     pipe = r.pipeline(transaction=False)
     for i in range(10):
