@@ -185,10 +185,13 @@ static bool take_top(const struct attempt *attempt)
         return false;
     freeReplyObject(attempt->feed->top);
     attempt->feed->top = reply;
+    const redisReply *paused = value_of(reply, "paused", REDIS_REPLY_ARRAY);
     bool good = take_forecast(attempt, value_of(reply, "forecast", REDIS_REPLY_ARRAY));
     reading->exact = number_of(reply, "exact") == 1;
     take_recent(value_of(reply, "recent", REDIS_REPLY_ARRAY), &reading->recent);
     reading->schedules = take_schedules(value_of(reply, "schedules", REDIS_REPLY_ARRAY), reading->seen);
+    reading->pauses = take_schedules(paused, reading->paused);
+    reading->tells_pauses = paused != NULL;
     return good;
 }
 

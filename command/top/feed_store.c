@@ -82,15 +82,30 @@ static bool add_forecast(const struct store_feed *feed, const char *queue, struc
     return true;
 }
 
-/* Puts a queue into the list, which is sorted by tasks and keeps the largest queues. */
-static void list_queue(struct reading *reading, const struct schedule_seen *seen)
+/* Whether a queue comes before another one in a list. */
+typedef bool is_first(const struct schedule_seen *seen, const struct schedule_seen *other);
+
+static bool is_larger(const struct schedule_seen *seen, const struct schedule_seen *other)
 {
-    size_t at = reading->schedules < READING_SCHEDULES ? reading->schedules++ : READING_SCHEDULES;
-    for (; at > 0 && reading->seen[at - 1].tasks < seen->tasks; at--)
+    return seen->tasks > other->tasks;
+}
+
+/* Whether the pause of a queue keeps more due tasks back than that of another one. */
+static bool keeps_more(const struct schedule_seen *seen, const struct schedule_seen *other)
+{
+    return seen->overdue != other->overdue ? seen->overdue > other->overdue : is_larger(seen, other);
+}
+
+/* Puts a queue into a sorted list, which keeps the first ones. */
+static void list_queue(struct schedule_seen list[READING_SCHEDULES], size_t *count,
+                       const struct schedule_seen *seen, is_first *before)
+{
+    size_t at = *count < READING_SCHEDULES ? (*count)++ : READING_SCHEDULES;
+    for (; at > 0 && before(seen, &list[at - 1]); at--)
         if (at < READING_SCHEDULES)
-            reading->seen[at] = reading->seen[at - 1];
+            list[at] = list[at - 1];
     if (at < READING_SCHEDULES)
-        reading->seen[at] = *seen;
+        list[at] = *seen;
 }
 
 static bool count_one(struct store_feed *feed, const char *queue, struct reading *reading)
@@ -103,7 +118,9 @@ static bool count_one(struct store_feed *feed, const char *queue, struct reading
     feed->held += seen.paused ? seen.overdue : 0;
     reading->count[COUNT_RUNNING] += seen.running;
     reading->count[COUNT_DEAD] += seen.dead;
-    list_queue(reading, &seen);
+    list_queue(reading->seen, &reading->schedules, &seen, is_larger);
+    if (seen.paused)
+        list_queue(reading->paused, &reading->pauses, &seen, keeps_more);
     return true;
 }
 
@@ -167,6 +184,7 @@ static void begin(const struct store_feed *feed, struct reading *reading)
     snprintf(reading->version, sizeof reading->version, "tickwheel " TW_VERSION);
     reading->alone = options->queue != NULL;
     reading->asked = options->queue;
+    reading->tells_pauses = !reading->alone;
     if (reading->alone)
         reading_text(reading->schedule, sizeof reading->schedule, options->queue, strlen(options->queue));
 }

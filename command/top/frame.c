@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The parts from top to bottom: the watched process, levels, rates with the history of firing, lateness, the
- * forecast, deferred deliveries, the largest schedules or queues, the keys.
+ * forecast, deferred deliveries, the paused and the largest schedules or queues, the keys.
  *
  * Each part takes a number of rows at a given width. The rows left over go to the bars of the forecast, then
  * to the schedules, then to blank rows between the parts. If there are too few rows, the bars are low and the
@@ -68,7 +68,9 @@ static void put_state(struct page *page)
     if (reading->up_s != ABSENT)
         col = sheet_put(page->sheet, page->row, col, STYLE_LABEL, ", up %s", up.text);
     if (reading->durability[0] != '\0')
-        sheet_put(page->sheet, page->row, col, STYLE_LABEL, ", %s", reading->durability);
+        col = sheet_put(page->sheet, page->row, col, STYLE_LABEL, ", %s", reading->durability);
+    if (strcmp(reading->deliver, "no") == 0)
+        sheet_put(page->sheet, page->row, col, STYLE_WARN, ", tickwheel.deliver is no");
     page->row++;
     if (reading->warning[0] == '\0')
         return;
@@ -82,7 +84,18 @@ enum { READY_LONG_MS = 60000 }; /* so long a ready task has waited for a worker 
 /* The name of a number in the frame, where there is little room. */
 static const char *name_of(int count)
 {
-    return count == COUNT_OLDEST_READY ? "oldest" : count == COUNT_ACKNOWLEDGED ? "done" : COUNT_NAMES[count];
+    switch (count) {
+    case COUNT_OLDEST_READY:
+        return "oldest";
+    case COUNT_ACKNOWLEDGED:
+        return "done";
+    case COUNT_PAUSED_SCHEDULES:
+        return "pauses";
+    case COUNT_AS_REPLICA:
+        return "as replica";
+    default:
+        return COUNT_NAMES[count];
+    }
 }
 
 static int levels_told(const struct reading *reading)
@@ -101,6 +114,7 @@ static enum style style_of_level(int level, uint64_t count)
     case COUNT_OVERDUE:
     case COUNT_HELD:
     case COUNT_PAUSED:
+    case COUNT_PAUSED_SCHEDULES:
     case COUNT_DEAD:
         return count > 0 ? STYLE_WARN : STYLE_PLAIN;
     case COUNT_OLDEST_READY:
@@ -365,8 +379,11 @@ static void put_deferred(struct page *page)
         uint64_t count = page->reading->deferred[i];
         if (!is_deferred_told(page->reading, i))
             continue;
+        /* A replica leaves all deliveries to its primary. */
+        bool usual = i == DEFERRED_ROLE && page->reading->count[COUNT_AS_REPLICA] != ABSENT;
         put_item(page, item++, DEFERRED_NAMES[i], show_count(count).text,
-                 rate > 0    ? STYLE_BAD
+                 usual       ? STYLE_LABEL
+                 : rate > 0  ? STYLE_BAD
                  : count > 0 ? STYLE_WARN
                              : STYLE_LABEL);
     }

@@ -82,8 +82,10 @@ static void take_state(const char *info, struct reading *reading)
     if (strcmp(role, "slave") == 0)
         snprintf(reading->state, sizeof reading->state, "replica%s, its primary %s, link %s", cluster, host,
                  link);
-    else
+    else {
         snprintf(reading->state, sizeof reading->state, "primary%s", cluster);
+        reading->count[COUNT_AS_REPLICA] = ABSENT;
+    }
     uint64_t up_s = info_number(info, "uptime_in_seconds");
     reading->up_s = up_s == ABSENT ? 0 : up_s;
     size_t size;
@@ -98,6 +100,7 @@ bool info_read(const char *info, struct reading *reading)
     take_counts(info, reading);
     take_state(info, reading);
     info_text(info, "tickwheel_durability", reading->durability, sizeof reading->durability);
+    info_text(info, "tickwheel_deliver", reading->deliver, sizeof reading->deliver);
     info_text(info, "tickwheel_warning", reading->warning, sizeof reading->warning);
     if (strcmp(reading->warning, "none") == 0)
         reading->warning[0] = '\0';

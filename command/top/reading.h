@@ -26,6 +26,8 @@ enum count {
     COUNT_DEAD,
     COUNT_HELD,
     COUNT_PAUSED,
+    COUNT_PAUSED_SCHEDULES,
+    COUNT_AS_REPLICA, /* tasks that are due on a replica; ABSENT: the server is a primary */
     COUNT_SCHEDULES,
     COUNT_QUEUES,
     COUNT_KEYS,
@@ -89,6 +91,7 @@ struct reading {
     char state[128];     /* for people: role, process id */
     char durability[16]; /* empty: not reported */
     char warning[512];   /* empty: no warning */
+    char deliver[4];     /* yes or no, as tickwheel.deliver of the server; empty: not reported */
     bool alone;          /* the forecast is that of one schedule, whose name may be empty */
     char schedule[160];  /* name of that schedule, printable */
     const char *asked;   /* the same with all its bytes */
@@ -100,8 +103,11 @@ struct reading {
     struct lateness_of recent, all;
     uint64_t forecast[READING_STEPS];             /* tasks due in each of the coming seconds */
     bool exact;                                   /* the forecast is not an estimate */
-    struct schedule_seen seen[READING_SCHEDULES];
+    struct schedule_seen seen[READING_SCHEDULES]; /* the largest */
     size_t schedules;
+    struct schedule_seen paused[READING_SCHEDULES]; /* first those that keep most ready or due tasks back */
+    size_t pauses;
+    bool tells_pauses; /* the source reports them */
 };
 
 extern const char *const COUNT_NAMES[COUNTS];

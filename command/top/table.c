@@ -4,9 +4,25 @@
 #include <inttypes.h>
 #include <string.h>
 
+enum { LISTED_MAX = 2 * READING_SCHEDULES };
+
+/* Lists the paused schedules, then the largest of the others. Returns how many. */
+static int list_all(const struct reading *reading, const struct schedule_seen *list[LISTED_MAX])
+{
+    int count = 0;
+    for (size_t i = 0; i < reading->pauses; i++)
+        list[count++] = &reading->paused[i];
+    for (size_t i = 0; i < reading->schedules; i++)
+        if (!reading->tells_pauses || !reading->seen[i].paused)
+            list[count++] = &reading->seen[i];
+    return count;
+}
+
 int table_rows(const struct reading *reading)
 {
-    return reading->schedules == 0 ? 0 : (int)reading->schedules + 1;
+    const struct schedule_seen *list[LISTED_MAX];
+    int count = list_all(reading, list);
+    return count == 0 ? 0 : count + 1;
 }
 
 /* Returns the schedule of the same name and database in the reading before; NULL if it was not listed
@@ -89,8 +105,18 @@ static void put_queue(struct page *page, const struct schedule_seen *seen)
     put_cells(page, STYLE_PLAIN, seen->name, cells);
 }
 
+static const char *heading(const struct reading *reading)
+{
+    if (reading->pauses > 0)
+        return "paused, then the largest";
+    if (reading_is_store(reading))
+        return "largest queues";
+    return reading->alone ? "schedule" : "largest schedules";
+}
+
 void table_put(struct page *page)
 {
+    const struct schedule_seen *list[LISTED_MAX];
     static const char *const names[] = {"tasks", "fired/s", "fired", "held", "dead", NULL};
     static const char *const of_workers[] = {"tasks",   "ready", "leased", "dead",
                                              "fired/s", "fired", "held",   NULL};
@@ -98,13 +124,11 @@ void table_put(struct page *page)
     bool queues = reading_is_store(page->reading);
     if (page->schedules < 2)
         return;
-    put_cells(page, STYLE_HEAD,
-              queues                 ? "largest queues"
-              : page->reading->alone ? "schedule"
-                                     : "largest schedules",
+    list_all(page->reading, list);
+    put_cells(page, STYLE_HEAD, heading(page->reading),
               queues                               ? of_queues
               : reading_has_workers(page->reading) ? of_workers
                                                    : names);
     for (int i = 0; i + 1 < page->schedules; i++)
-        (queues ? put_queue : put_schedule)(page, &page->reading->seen[i]);
+        (queues ? put_queue : put_schedule)(page, list[i]);
 }

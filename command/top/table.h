@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The table at the foot of a frame: the largest schedules of a server, or the largest queues of a file.
+ * The table at the foot of a frame: the schedules of a server, or the queues of a file. The paused ones come
+ * first, so that nobody overlooks a pause, then the largest.
  */
 #ifndef COMMAND_TABLE_H
 #define COMMAND_TABLE_H

@@ -92,14 +92,20 @@ static json_t *queue(const struct schedule_seen *seen)
     return object;
 }
 
-/* Adds the largest schedules or queues. */
-static void put_list(json_t *root, const struct reading *reading)
+/* Adds the largest schedules or queues, and those that are paused. */
+static void put_lists(json_t *root, const struct reading *reading)
 {
     bool store = reading_is_store(reading);
-    json_t *array = json_array();
+    json_t *largest = json_array(), *paused = json_array();
     for (size_t i = 0; i < reading->schedules; i++)
-        json_array_append_new(array, (store ? queue : schedule)(&reading->seen[i]));
-    json_object_set_new(root, store ? "queues" : "schedules", array);
+        json_array_append_new(largest, (store ? queue : schedule)(&reading->seen[i]));
+    for (size_t i = 0; i < reading->pauses; i++)
+        json_array_append_new(paused, (store ? queue : schedule)(&reading->paused[i]));
+    json_object_set_new(root, store ? "queues" : "schedules", largest);
+    if (reading->tells_pauses)
+        json_object_set_new(root, store ? "paused_queues" : "paused_schedules", paused);
+    else
+        json_decref(paused);
 }
 
 static json_t *all(const struct history *history)
@@ -112,6 +118,7 @@ static json_t *all(const struct history *history)
     put_text(root, "state", reading->state);
     put_text(root, "durability", reading->durability);
     put_text(root, "warning", reading->warning);
+    put_text(root, "deliver", reading->deliver);
     if (reading->alone)
         json_put_bytes(root, reading_is_store(reading) ? "queue" : "schedule", reading->asked,
                        strlen(reading->asked));
@@ -120,7 +127,7 @@ static json_t *all(const struct history *history)
     json_object_set_new(root, "rates", rates(history));
     json_object_set_new(root, "forecast", forecast(reading));
     if (reading_is_store(reading)) {
-        put_list(root, reading);
+        put_lists(root, reading);
         return root;
     }
     json_object_set_new(root, "recent_late_ns", lateness(&reading->recent));
@@ -128,7 +135,7 @@ static json_t *all(const struct history *history)
     if (strcmp(reading->source, "redis") != 0)
         return root;
     json_object_set_new(root, "deferred", named(DEFERRED_NAMES, reading->deferred, DEFERREDS));
-    put_list(root, reading);
+    put_lists(root, reading);
     return root;
 }
 

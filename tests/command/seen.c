@@ -62,9 +62,13 @@ static void check_reading(const struct reading *reading)
     require_terminated(reading->state, sizeof reading->state);
     require_terminated(reading->durability, sizeof reading->durability);
     require_terminated(reading->warning, sizeof reading->warning);
-    fuzz_require(reading->schedules <= READING_SCHEDULES, "a reading has too many schedules");
+    require_terminated(reading->deliver, sizeof reading->deliver);
+    fuzz_require(reading->schedules <= READING_SCHEDULES && reading->pauses <= READING_SCHEDULES,
+                 "a reading has too many schedules");
     for (size_t i = 0; i < reading->schedules; i++)
         require_terminated(reading->seen[i].name, sizeof reading->seen[i].name);
+    for (size_t i = 0; i < reading->pauses; i++)
+        require_terminated(reading->paused[i].name, sizeof reading->paused[i].name);
 }
 
 static void check_error(const char error[FEED_ERROR])

@@ -101,6 +101,8 @@ def test_json_says_what_was_filed(clock, server, r):
         ("pause", "role", "oom", "slot", "replicas", "disk", "refused", "stopped"), 0)
     assert [(one["name"], one["tasks"]) for one in found["schedules"]] == [("a", 41), ("b", 1)]
     assert "nothing is saved" in found["warning"] and found["durability"] == "none"
+    assert (found["deliver"], found["paused_schedules"]) == ("yes", [])
+    assert "as_replica_due" not in counts
 
 
 def test_names_are_exact_in_json(server, r):
@@ -109,11 +111,13 @@ def test_names_are_exact_in_json(server, r):
     for n, name in enumerate(names):
         for i in range(len(names) - n):
             r.execute_command("TW.PUT", name, i, "IN", HOUR, "PAYLOAD", "v")
+    r.execute_command("TW.PAUSE", "größe", "ON")
     done = run(server, "--json", "--interval", "100ms")
     assert [char for char in done.stdout if char in "\x00\x1b\x7f\u009b"] == []
     found = json.loads(done.stdout)
     assert [one.get("name") for one in found["schedules"]] == [*names[:-1], None]
     assert found["schedules"][-1]["name_hex"] == "61ff"
+    assert [one["name"] for one in found["paused_schedules"]] == ["größe"]
     found = as_json(server, "--schedule", "größe")
     assert (found["schedule"], found["schedules"][0]["name"]) == ("größe", "größe")
     found = as_json(server, "--schedule", b"a\xff")
@@ -208,8 +212,8 @@ def test_json_of_tasks_for_workers(server, r):
     fill_with_jobs(server, r)
     found = as_json(server)
     counts = found["counts"]
-    assert [counts[name] for name in ("pending", "overdue", "ready", "leased", "dead", "held", "paused")
-            ] == [9, 0, 2, 3, 1, 0, 2]
+    assert [counts[name] for name in ("pending", "overdue", "ready", "leased", "dead", "held", "paused",
+                                      "paused_schedules")] == [9, 0, 2, 3, 1, 0, 2, 1]
     assert [counts[name] for name in ("fired", "offered", "taken", "acknowledged", "failed", "lapsed", "died")
             ] == [0, 8, 6, 1, 2, 0, 2]
     assert 0 < counts["oldest_ready_ms"] < 60000
@@ -217,23 +221,27 @@ def test_json_of_tasks_for_workers(server, r):
     assert {name: found["rates"][name] for name in rates} == rates
     assert found["late_ns"]["calls"] == found["recent_late_ns"]["calls"] == 8
     assert found["schedules"] == [{"db": 0, "name": "jobs", **JOBS}, {"db": 0, "name": "stopped", **STOPPED}]
+    assert found["paused_schedules"] == [{"db": 0, "name": "stopped", **STOPPED}]
     for name, numbers in (("jobs", JOBS), ("stopped", STOPPED)):
-        assert as_json(server, "--schedule", name)["schedules"] == [{"db": 0, "name": name, **numbers}]
+        found = as_json(server, "--schedule", name)
+        assert found["schedules"] == [{"db": 0, "name": name, **numbers}] and "paused_schedules" not in found
 
 
 def test_a_frame_of_tasks_for_workers(server, r):
     fill_with_jobs(server, r)
     shown = run(server, "--once", "--interval", "100ms").stdout
     for words in (r" pending 9 +overdue 0 +ready 2 +oldest [\d.]+ m?s\n leased 3 +dead 1 +held 0 +paused 2\n",
+                  r"\n pauses 1 +schedules 2 +memory ",
                   r" firing 0/s +in all 8\n", r" taken 0/s\n done 0/s +failed 0/s +died 0/s\n",
-                  r" largest schedules +tasks +ready +leased +dead +fired/s\n",
-                  r" jobs +6 +2 +3 +1 +0\n stopped +3 +0 +0 +0 +paused\n"):
+                  r" paused, then the largest +tasks +ready +leased +dead +fired/s\n"
+                  r" stopped +3 +0 +0 +0 +paused\n jobs +6 +2 +3 +1 +0\n$"):
         assert re.search(words, shown), (words, shown)
     r.execute_command("TW.PAUSE", "stopped", "OFF")
     wait_until(lambda: server.tw()["ready"] == 4)
     r.execute_command("TW.TAKE", "LEASE", HOUR, "COUNT", 9, "KEYS", 2, "jobs", "stopped")
     shown = run(server, "--once", "--interval", "100ms").stdout
-    assert re.search(r" ready 0 +oldest -\n leased 7 +dead 1 +held 0 +paused 0\n", shown), shown
+    assert re.search(r" ready 0 +oldest -\n leased 7 +dead 1 +held 0 +paused 0\n pauses 0 ", shown), shown
+    assert re.search(r" largest schedules +tasks ", shown), shown
     assert re.search(r" stopped +3 +0 +2 +0 +0\n", shown), shown
 
 
@@ -246,8 +254,9 @@ def test_a_server_that_is_told_not_to_deliver(server, r):
         wait_until(lambda: server.tw()["deferred_stopped"] > 0 and server.tw()["paused"] == 3)
         found = as_json(server)
         assert (found["counts"]["paused"], found["counts"]["overdue"]) == (3, 0)
-        assert found["deferred"]["stopped"] > 0
+        assert found["deferred"]["stopped"] > 0 and found["deliver"] == "no"
         shown = run(server, "--once", "--interval", "100ms").stdout
+        assert shown.splitlines()[1].endswith(", tickwheel.deliver is no")
         assert re.search(r" paused 3\n", shown) and re.search(r" stopped [1-9]", shown), shown
     finally:
         r.config_set("tickwheel.deliver", "yes")
@@ -382,9 +391,13 @@ def test_a_replica(fleet):
     wait_replica_in_sync(primary, replica)
     add(primary.client(), "s", HOUR, 30000)
     wait_until(lambda: as_json(replica)["counts"]["pending"] == 2)
+    put(primary.client(), "jobs", 0, 0)
+    wait_until(lambda: as_json(replica)["counts"]["as_replica_due"] == 2)
     found = as_json(replica)
+    assert found["counts"]["overdue"] == 0
+    assert re.search(r" as replica 2\b", run(replica, "--once", "--interval", "100ms").stdout)
     assert re.fullmatch(r"replica, its primary 127\.0\.0\.1, link up", found["state"])
-    assert sum(found["forecast"]["counts"]) == 1
+    assert sum(found["forecast"]["counts"]) == 1 + 2  # The two tasks that are due are in its first second.
 
 
 def test_a_node_of_a_cluster(fleet):
