@@ -77,7 +77,7 @@ func (s *Schedule) EachDead(ctx context.Context, f func(DeadTask) error) error {
 }
 
 // Replay lets a dead task wait again, with the due time `when` or, without it, now. Its attempts begin anew.
-// Replay returns false if there is no such dead task.
+// Replay returns false if there is no such dead task, and an error if its id would be "all", in any letters.
 func (s *Schedule) Replay(ctx context.Context, id string, when ...When) (bool, error) {
 	if err := notAll(id, "ReplayAll"); err != nil {
 		return false, err
