@@ -72,7 +72,7 @@ class Worker:
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen([program, *words[1:]], cwd=folder, env=environment(folder, **more),
                                             stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                            start_new_session=True)
+                                            process_group=0)
         Guard.tell("+", self.process.pid)
 
     def log(self):

@@ -178,7 +178,7 @@ class Subject:
         # pylint: disable-next=consider-using-with  (close() ends it)
         self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE, env={**os.environ, **ENVIRONMENT},
-                                        start_new_session=True)
+                                        process_group=0)
         Guard.tell("+", self.pid)
         for pipe, note in ((self.process.stdout, self.note), (self.process.stderr, self.note_error)):
             threading.Thread(target=self.read, args=(pipe, note), daemon=True).start()

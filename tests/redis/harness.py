@@ -93,7 +93,7 @@ class Guard:
     def tell(cls, sign, what):
         if cls.process is None:
             cls.process = subprocess.Popen([sys.executable, "-c", GUARD], stdin=subprocess.PIPE, text=True,
-                                           start_new_session=True)
+                                           process_group=0)
             atexit.register(cls.end)
         cls.process.stdin.write(f"{sign}{what}\n")
         cls.process.stdin.flush()
@@ -227,7 +227,7 @@ class Server:
                                             stdout=log,
                                             stderr=log,
                                             env=environment,
-                                            start_new_session=True)
+                                            process_group=0)
         self.expected_to_die = False
         Guard.tell("+", self.pid)
 

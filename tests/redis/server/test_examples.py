@@ -347,7 +347,7 @@ def test_the_tour_of_the_readme(server, r):
     path = f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"
     environ = {**os.environ, "PATH": path, "PYTHONDONTWRITEBYTECODE": "1", "REDIS_URL": url_of(server)}
     for line in [*calls, *(f"{line} --count 0" for line in consumers)]:
-        process = subprocess.Popen(line, shell=True, cwd=ROOT, env=environ, start_new_session=True, text=True,
+        process = subprocess.Popen(line, shell=True, cwd=ROOT, env=environ, process_group=0, text=True,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         try:
             if re.search(r"consumer|shop.py work", line):

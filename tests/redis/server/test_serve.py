@@ -36,7 +36,7 @@ class Serving:
         self.process = subprocess.Popen(line,
                                         stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE,
-                                        start_new_session=True,
+                                        process_group=0,
                                         **options)
         self.port, self.welcome = port, ""
 
