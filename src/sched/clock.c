@@ -71,14 +71,6 @@ uint64_t tw__sched_tick_start(const struct tw_sched *sched, uint64_t tick)
     return tw__add_saturating(ns, sched->base_ns);
 }
 
-uint64_t tw__sched_due_once(const struct tw_sched *sched, uint64_t due_ns, uint64_t now_ns)
-{
-    if (due_ns >= now_ns)
-        return due_ns;
-    uint64_t begun_ns = tw__sched_tick_start(sched, tw__sched_tick_now(sched, now_ns));
-    return due_ns > begun_ns ? due_ns : begun_ns;
-}
-
 uint64_t tw__sched_periods_after(uint64_t due_ns, uint64_t periods, uint64_t period_ns)
 {
     uint64_t ns;

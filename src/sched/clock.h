@@ -11,9 +11,6 @@ uint64_t tw__sched_clock_read(const struct tw_sched *sched);
 /* The tick on which a task with this due time runs: the first tick that does not begin before it (the
  * ceiling), so that no task is early. TW_NEVER at the end of time. */
 uint64_t tw__sched_tick_due(const struct tw_sched *sched, uint64_t due_ns);
-/* The due time of a task that runs once. A point that has passed becomes the beginning of the present tick, or
- * stays if it lies in that tick. So the task starts at once, and is late from the call that files it on. */
-uint64_t tw__sched_due_once(const struct tw_sched *sched, uint64_t due_ns, uint64_t now_ns);
 /* The last tick that has begun at this time (the floor). */
 uint64_t tw__sched_tick_now(const struct tw_sched *sched, uint64_t now_ns);
 /* The time at which a tick begins. */

@@ -85,6 +85,21 @@ void tw__sched_catch_up(struct tw__sched_shard *shard)
         tw__sched_clock_wake(shard->sched); /* which opens the horizon, and tells the workers */
 }
 
+/* A tick from `wake` on has not begun, or the timer thread is about to wake up for it. So the clock is read only
+ * for a task that wakes that thread, or finds it awake. */
+uint64_t tw__sched_due_once(struct tw__sched_shard *shard, uint64_t due_ns)
+{
+    const struct tw_sched *sched = shard->sched;
+    TW_ASSERT(tw__sched_locked(shard));
+    if (shard->wake != 0 && tw__sched_tick_due(sched, due_ns) >= shard->wake)
+        return due_ns;
+    uint64_t now_ns = tw__sched_clock_read(sched);
+    if (due_ns >= now_ns)
+        return due_ns;
+    uint64_t begun_ns = tw__sched_tick_start(sched, tw__sched_tick_now(sched, now_ns));
+    return due_ns > begun_ns ? due_ns : begun_ns;
+}
+
 /* Adds a timer to the wheel. If the wheel refuses, moves it to the present and tries once more. */
 static int add_timer(struct tw__sched_shard *shard, struct tw_timer *timer, uint64_t tick)
 {

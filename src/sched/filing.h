@@ -36,6 +36,9 @@ static inline void tw__sched_task_collect(struct tw__sched_shard *shard, struct 
     *place = (struct tw__sched_task *)(void *)timer;
 }
 
+/* The due time of a task that runs once. A point that has passed becomes the beginning of the present tick, or
+ * stays if it lies in that tick. So the task starts at once, and is late from the call that files it on. */
+uint64_t tw__sched_due_once(struct tw__sched_shard *shard, uint64_t due_ns);
 /* Puts a task into the wheel, and wakes the timer thread if it would sleep past the task's tick.
  * Returns: 0; TW_ERANGE; TW_ENOMEM. */
 int tw__sched_task_file(struct tw__sched_shard *shard, struct tw__sched_task *task, uint64_t due_ns);

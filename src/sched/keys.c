@@ -143,11 +143,11 @@ static void fetch_ahead(struct tw_sched *sched, const struct tw__sched_key *key)
     tw__sched_table_prefetch(&shard->table, key->tag);
 }
 
-/* Reads the clock while that line is being fetched. */
-static uint64_t now_of(struct tw_sched *sched, const struct tw__sched_key *key)
+/* Reads the clock, if ns is a delay, while that line is being fetched. */
+static uint64_t due_of(struct tw_sched *sched, const struct tw__sched_key *key, uint64_t ns, bool delayed)
 {
     fetch_ahead(sched, key);
-    return tw__sched_clock_read(sched);
+    return delayed ? tw__add_saturating(tw__sched_clock_read(sched), ns) : ns;
 }
 
 /* Finds the task of a key, or NULL. Locks the shard in which the key lives or, if there is no task, the shard
@@ -171,23 +171,14 @@ static struct tw__sched_task *find_and_lock(struct tw_sched *sched, struct targe
 /* ---- setting -------------------------------------------------------------------------------------------- */
 
 struct assignment {
-    uint64_t ns;             /* the point in time or, with `delayed`, the delay; not used with `every` */
-    uint64_t now_ns, due_ns; /* which set() fills in */
+    uint64_t due_ns; /* with `delayed` the delay, until set() makes it the due time */
     bool delayed;
     const struct tw_every *every;
+    uint64_t now_ns; /* with `every`: when the task is filed */
     tw_task_fn *fn;
     void *value;
     void **old;
 };
-
-static uint64_t due_of(const struct tw_sched *sched, const struct assignment *wanted)
-{
-    if (wanted->every != NULL)
-        return tw__sched_every_first(wanted->every, wanted->now_ns);
-    if (wanted->delayed)
-        return tw__add_saturating(wanted->now_ns, wanted->ns);
-    return tw__sched_due_once(sched, wanted->ns, wanted->now_ns);
-}
 
 /* Takes details in advance if a task is to repeat and has none. Returns false if there is no memory. */
 static bool take_details(struct tw__sched_shard *shard, const struct tw__sched_task *task,
@@ -280,7 +271,7 @@ static int set_existing(const struct target *target, struct tw__sched_task *task
     return 0;
 }
 
-static int set_locked(const struct target *target, struct tw__sched_task *task, const struct assignment *wanted,
+static int set_locked(const struct target *target, struct tw__sched_task *task, struct assignment *wanted,
                       struct tw__sched_value *replaced)
 {
     if (target->shard->stopped)
@@ -288,6 +279,8 @@ static int set_locked(const struct target *target, struct tw__sched_task *task, 
     int error = wanted->every == NULL ? 0 : tw__sched_every_reach(target->shard, wanted->every);
     if (error != 0)
         return error;
+    if (wanted->every == NULL && !wanted->delayed)
+        wanted->due_ns = tw__sched_due_once(target->shard, wanted->due_ns);
     return task == NULL ? set_new(target, wanted) : set_existing(target, task, wanted, replaced);
 }
 
@@ -296,8 +289,7 @@ static int set(struct tw_sched *sched, const void *key, size_t size, struct assi
     if (size == 0 || size > TW_KEY_MAX)
         return TW_EINVAL;
     struct target target = {NULL, key_of(sched, key, size)};
-    wanted->now_ns = now_of(sched, &target.key);
-    wanted->due_ns = due_of(sched, wanted);
+    wanted->due_ns = due_of(sched, &target.key, wanted->due_ns, wanted->delayed);
     int error = tw__sched_ready(sched);
     if (error != 0)
         return error;
@@ -319,7 +311,8 @@ int tw_sched_set_at(struct tw_sched *sched, const void *key, size_t key_size, ui
     TW_ASSERT(tw__sched_usable(sched));
     TW_ASSERT(key != NULL || key_size == 0);
     TW_ASSERT(fn != NULL);
-    return set(sched, key, key_size, &(struct assignment){.ns = due_ns, .fn = fn, .value = value, .old = old});
+    return set(sched, key, key_size,
+               &(struct assignment){.due_ns = due_ns, .fn = fn, .value = value, .old = old});
 }
 
 int tw_sched_set_after(struct tw_sched *sched, const void *key, size_t key_size, uint64_t delay_ns,
@@ -329,7 +322,7 @@ int tw_sched_set_after(struct tw_sched *sched, const void *key, size_t key_size,
     TW_ASSERT(key != NULL || key_size == 0);
     TW_ASSERT(fn != NULL);
     return set(sched, key, key_size,
-               &(struct assignment){.ns = delay_ns, .delayed = true, .fn = fn, .value = value, .old = old});
+               &(struct assignment){.due_ns = delay_ns, .delayed = true, .fn = fn, .value = value, .old = old});
 }
 
 int tw_sched_set_every(struct tw_sched *sched, const void *key, size_t key_size, const struct tw_every *every,
@@ -341,8 +334,10 @@ int tw_sched_set_every(struct tw_sched *sched, const void *key, size_t key_size,
     int error = tw__sched_every_check(sched, every);
     if (error != 0)
         return error;
+    uint64_t now_ns = tw__sched_clock_read(sched), due_ns = tw__sched_every_first(every, now_ns);
     return set(sched, key, key_size,
-               &(struct assignment){.every = every, .fn = fn, .value = value, .old = old});
+               &(struct assignment){
+                   .due_ns = due_ns, .every = every, .now_ns = now_ns, .fn = fn, .value = value, .old = old});
 }
 
 /* ---- moving, removing, looking -------------------------------------------------------------------------- */
@@ -364,10 +359,9 @@ static int move_key(struct tw_sched *sched, const void *key, size_t size, uint64
     TW_ASSERT(tw__sched_usable(sched));
     TW_ASSERT(key != NULL || size == 0);
     struct target target = {NULL, key_of(sched, key, size)};
-    uint64_t now_ns = now_of(sched, &target.key);
-    uint64_t due_ns = delayed ? tw__add_saturating(now_ns, ns) : ns;
+    uint64_t due_ns = due_of(sched, &target.key, ns, delayed);
     struct tw__sched_task *task = find_and_lock(sched, &target);
-    int error = task == NULL ? TW_EGONE : tw__sched_task_move(target.shard, task, due_ns, now_ns);
+    int error = task == NULL ? TW_EGONE : tw__sched_task_move(target.shard, task, due_ns);
     tw__sched_unlock(target.shard);
     return error;
 }

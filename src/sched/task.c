@@ -35,6 +35,7 @@
 /* A task that is to be added. */
 struct addition {
     uint64_t now_ns, due_ns;
+    bool delayed; /* due_ns has not passed */
     tw_task_fn *fn;
     void *arg;
     const struct tw_every *every; /* NULL: once */
@@ -60,7 +61,11 @@ static int fill_and_file(struct tw__sched_shard *shard, struct tw__sched_task *t
     task->fn = addition->fn;
     task->arg = addition->arg;
     int error = addition->every == NULL ? 0 : take_details(shard, task, addition);
-    return error != 0 ? error : tw__sched_task_file(shard, task, addition->due_ns);
+    if (error != 0)
+        return error;
+    bool may_have_passed = addition->every == NULL && !addition->delayed;
+    uint64_t due_ns = may_have_passed ? tw__sched_due_once(shard, addition->due_ns) : addition->due_ns;
+    return tw__sched_task_file(shard, task, due_ns);
 }
 
 static int add_locked(struct tw__sched_shard *shard, const struct addition *addition)
@@ -123,7 +128,6 @@ int tw_sched_at(struct tw_sched *sched, uint64_t due_ns, tw_task_fn *fn, void *a
 {
     TW_ASSERT(tw__sched_usable(sched));
     TW_ASSERT(fn != NULL);
-    due_ns = tw__sched_due_once(sched, due_ns, tw__sched_clock_read(sched));
     return add_task(sched, &(struct addition){.due_ns = due_ns, .fn = fn, .arg = arg, .id = id});
 }
 
@@ -132,7 +136,8 @@ int tw_sched_after(struct tw_sched *sched, uint64_t delay_ns, tw_task_fn *fn, vo
     TW_ASSERT(tw__sched_usable(sched));
     TW_ASSERT(fn != NULL);
     uint64_t due_ns = tw__add_saturating(tw__sched_clock_read(sched), delay_ns);
-    return add_task(sched, &(struct addition){.due_ns = due_ns, .fn = fn, .arg = arg, .id = id});
+    return add_task(sched,
+                    &(struct addition){.due_ns = due_ns, .delayed = true, .fn = fn, .arg = arg, .id = id});
 }
 
 int tw__sched_every_check(const struct tw_sched *sched, const struct tw_every *every)
@@ -334,48 +339,41 @@ static int move_running(struct tw__sched_shard *shard, struct tw__sched_task *ta
 }
 
 /* A task that repeats keeps its phase, so its due time may lie in the past. */
-int tw__sched_task_move(struct tw__sched_shard *shard, struct tw__sched_task *task, uint64_t due_ns,
-                        uint64_t now_ns)
+int tw__sched_task_move(struct tw__sched_shard *shard, struct tw__sched_task *task, uint64_t due_ns)
 {
     TW_ASSERT(tw__sched_locked(shard));
     struct tw__sched_details *details = tw__sched_task_details(task);
     if (shard->stopped)
         return TW_ESTOPPED;
     if (details == NULL)
-        due_ns = tw__sched_due_once(shard->sched, due_ns, now_ns);
+        due_ns = tw__sched_due_once(shard, due_ns);
     int error = task->state == TW__SCHED_RUNNING ? move_running(shard, task, due_ns)
                                                  : tw__sched_task_refile(shard, task, due_ns);
     if (error != 0)
         return error;
     if (details != NULL)
-        details->filed_ns = now_ns;
+        details->filed_ns = tw__sched_clock_read(shard->sched);
     shard->stats.moved++;
     return 0;
-}
-
-static int move(struct tw_sched *sched, uint64_t id, uint64_t due_ns, uint64_t now_ns)
-{
-    struct tw__sched_shard *shard = tw__sched_shard_of(sched, id);
-    if (shard == NULL)
-        return TW_EGONE;
-    tw__sched_lock(shard);
-    struct tw__sched_task *task = tw__sched_task_find(shard, id);
-    int error = task == NULL ? TW_EGONE : tw__sched_task_move(shard, task, due_ns, now_ns);
-    tw__sched_unlock(shard);
-    return error;
 }
 
 int tw_sched_move_at(struct tw_sched *sched, uint64_t id, uint64_t due_ns)
 {
     TW_ASSERT(tw__sched_usable(sched));
-    return move(sched, id, due_ns, tw__sched_clock_read(sched));
+    struct tw__sched_shard *shard = tw__sched_shard_of(sched, id);
+    if (shard == NULL)
+        return TW_EGONE;
+    tw__sched_lock(shard);
+    struct tw__sched_task *task = tw__sched_task_find(shard, id);
+    int error = task == NULL ? TW_EGONE : tw__sched_task_move(shard, task, due_ns);
+    tw__sched_unlock(shard);
+    return error;
 }
 
 int tw_sched_move_after(struct tw_sched *sched, uint64_t id, uint64_t delay_ns)
 {
     TW_ASSERT(tw__sched_usable(sched));
-    uint64_t now_ns = tw__sched_clock_read(sched);
-    return move(sched, id, tw__add_saturating(now_ns, delay_ns), now_ns);
+    return tw_sched_move_at(sched, id, tw__add_saturating(tw__sched_clock_read(sched), delay_ns));
 }
 
 /* ---- looking -------------------------------------------------------------------------------------------- */

@@ -12,9 +12,8 @@
  * caller releases them after it has released the lock. */
 enum tw_cancelled tw__sched_task_cancel(struct tw__sched_shard *shard, struct tw__sched_task *task,
                                         struct tw__sched_value *value);
-/* Moves a task in any state, at the time now_ns. */
-int tw__sched_task_move(struct tw__sched_shard *shard, struct tw__sched_task *task, uint64_t due_ns,
-                        uint64_t now_ns);
+/* Moves a task in any state. */
+int tw__sched_task_move(struct tw__sched_shard *shard, struct tw__sched_task *task, uint64_t due_ns);
 /* Notes that a RUNNING task is to be filed when its callback has returned.
  * Returns: 0; TW_ERANGE; TW_ENOMEM; TW_EFULL. */
 int tw__sched_task_again(struct tw__sched_shard *shard, struct tw__sched_task *task, uint64_t due_ns);
