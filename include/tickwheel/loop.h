@@ -40,7 +40,8 @@
  *             this takes nothing from the parent, whose timers and callbacks go on. A child that goes on
  *             with its parent's wheel frees the loop, makes the event loop its own in the way that the
  *             adapter's header names, and attaches the wheel again: its timers keep their times, to a tick.
- *             A child that calls exec() or _exit() need not do anything.
+ *             A child that calls exec() or _exit() need not do anything. A server calls daemon() first, and
+ *             attaches its wheels afterwards.
  *   NULL      Valid only where a label says so. A pointer that the library only hands back (`arg`) may be
  *             NULL.
  */
@@ -134,7 +135,7 @@ bool tw_loop_cancel(struct tw_loop *loop, struct tw_timer *timer);
 
 /* ---- the wheel itself ------------------------------------------------------------------------------------ */
 
-/* The wheel that was attached. */
+/* The wheel that was attached. A program that polls it itself polls for no tick that has not begun. */
 struct tw_wheel *tw_loop_wheel(const struct tw_loop *loop);
 
 /* The tick on which a timer for the point `at_ns` is due: the first tick that does not begin before

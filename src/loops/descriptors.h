@@ -5,13 +5,15 @@
  *
  * fork(). The descriptors of a child are other numbers for the parent's timerfd, eventfd and epoll set. What
  * the child sets, reads or takes out of the set is set, read or taken out for the parent. So a child that has
- * inherited a descriptor only closes it.
+ * inherited a descriptor only closes it, and a child that sets a timerfd makes one of its own first. It must
+ * not do so, but a program that attaches its wheel and then calls daemon() does.
  */
 #ifndef TW_LOOPS_DESCRIPTORS_H
 #define TW_LOOPS_DESCRIPTORS_H
 
 #include <base/time.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/eventfd.h>
@@ -44,6 +46,21 @@ static inline struct tw__loop_descriptor tw__loop_event_new(void)
 static inline bool tw__loop_is_inherited(const struct tw__loop_descriptor *descriptor)
 {
     return descriptor->process != getpid();
+}
+
+/* Gives a child a timerfd of its own, under the number of the one that it has inherited. Returns false if the
+ * system has no descriptor left. */
+static inline bool tw__loop_timer_adopt(struct tw__loop_descriptor *timer)
+{
+    struct tw__loop_descriptor own = tw__loop_timer_new();
+    if (own.fd < 0)
+        return false;
+    dup2(own.fd, timer->fd);
+    fcntl(timer->fd, F_SETFD, FD_CLOEXEC);
+    close(own.fd);
+    own.fd = timer->fd;
+    *timer = own;
+    return true;
 }
 
 /* Whether a timerfd is left as it is: it is readable already, and is to be readable at once. */

@@ -24,6 +24,7 @@
 struct epoll_descriptor {
     struct tw__loop_descriptor own;
     int epoll_fd;
+    void *owner; /* the tw_loop or tw_executor */
 };
 
 /* In a child, the epoll set is its parent's. */
@@ -47,16 +48,21 @@ static int watched_new(struct epoll_descriptor **made, int epoll_fd, struct tw__
         close(own.fd);
         return TW_ENOMEM;
     }
-    *watched = (struct epoll_descriptor){own, epoll_fd};
+    *watched = (struct epoll_descriptor){own, epoll_fd, NULL};
     *made = watched;
     return 0;
 }
 
-/* Puts a descriptor into the epoll set. Its events carry `owner`. Returns: 0; TW_EINVAL: `epoll_fd` is not an
- * epoll set, the caller's mistake; TW_ESYSTEM: any other failure, such as a full set. */
-static int watched_start(const struct epoll_descriptor *watched, void *owner)
+static struct epoll_event event_of(const struct epoll_descriptor *watched)
 {
-    struct epoll_event event = {.events = EPOLLIN, .data.ptr = owner};
+    return (struct epoll_event){.events = EPOLLIN, .data.ptr = watched->owner};
+}
+
+/* Puts a descriptor into the epoll set. Its events carry watched->owner. Returns: 0; TW_EINVAL: `epoll_fd` is
+ * not an epoll set, the caller's mistake; TW_ESYSTEM: any other failure, such as a full set. */
+static int watched_start(const struct epoll_descriptor *watched)
+{
+    struct epoll_event event = event_of(watched);
     if (epoll_ctl(watched->epoll_fd, EPOLL_CTL_ADD, watched->own.fd, &event) == 0)
         return 0;
     return errno == EBADF || errno == EINVAL ? TW_EINVAL : TW_ESYSTEM;
@@ -73,32 +79,36 @@ static bool is_of(const struct epoll_event *event, const void *owner)
 static int timer_arm(void *arg, uint64_t at_ns, uint64_t now_ns)
 {
     struct epoll_descriptor *watched = arg;
-    if (!tw__loop_timer_stays(&watched->own, at_ns, now_ns) && !tw__loop_is_inherited(&watched->own))
-        tw__loop_timer_set(&watched->own, at_ns);
+    if (tw__loop_timer_stays(&watched->own, at_ns, now_ns))
+        return 0;
+    if (tw__loop_is_inherited(&watched->own) &&
+        (!tw__loop_timer_adopt(&watched->own) || watched_start(watched) != 0))
+        return TW_ESYSTEM;
+    tw__loop_timer_set(&watched->own, at_ns);
     return 0;
 }
 
+/* The timerfd is in the set before the loop is made, because freeing a loop moves its wheel. */
 int tw_loop_epoll_new(struct tw_loop **made, int epoll_fd, struct tw_wheel *wheel,
                       const struct tw_loop_options *options)
 {
     static const struct tw_loop_driver driver = {.arm = timer_arm, .close = watched_close};
     struct epoll_descriptor *watched;
-    struct tw_loop *loop;
     TW_ASSERT(made != NULL);
     int error = watched_new(&watched, epoll_fd, tw__loop_timer_new());
     if (error != 0)
         return error;
-    error = tw_loop_new(&loop, wheel, options, &driver, watched);
+    error = watched_start(watched);
+    if (error == 0)
+        error = tw_loop_new(made, wheel, options, &driver, watched);
     if (error != 0) {
         watched_close(watched);
         return error;
     }
-    error = watched_start(watched, loop);
-    if (error != 0)
-        tw_loop_free(loop);
-    else
-        *made = loop;
-    return error;
+    watched->owner = *made;
+    struct epoll_event event = event_of(watched);
+    epoll_ctl(epoll_fd, EPOLL_CTL_MOD, watched->own.fd, &event);
+    return 0;
 }
 
 bool tw_loop_epoll_handle(struct tw_loop *loop, const struct epoll_event *event)
@@ -223,7 +233,8 @@ int tw_executor_epoll_new(struct tw_executor **made, int epoll_fd, uint32_t budg
         watched_close(watched);
         return error;
     }
-    error = watched_start(watched, executor);
+    watched->owner = executor;
+    error = watched_start(watched);
     if (error != 0) {
         tw_executor_free(executor);
         return error;

@@ -15,7 +15,8 @@
  * wakes the loop again, and a wake-up that was lost is made up for.
  *
  * A child of fork() has the parent's eventfd, and a copy of the scheduler that has no thread. There a turn does
- * nothing, and takes no wake-up from the parent.
+ * nothing, and takes no wake-up from the parent. But a program may call daemon() before its scheduler has a
+ * thread: then the hook is called in the child, and the executor is the child's.
  *
  * A program that has only a wheel in its loop needs no scheduler, and its adapter must not bring one along,
  * with libsodium behind it. So the one call of the scheduler, tw_sched_run_some(), is a weak reference: a
@@ -38,10 +39,10 @@ enum { CALLBACKS_BUDGET = 256 };
 
 struct tw_executor {
     uint32_t budget;
-    uint32_t turns;   /* nested calls of tw_executor_turn() under way */
-    pthread_t thread; /* the thread that runs the loop */
-    pid_t process;    /* which made the executor */
-    bool freed;       /* with TW_DEBUG 2 the memory is kept, so that an assertion catches a late call */
+    uint32_t turns;        /* nested calls of tw_executor_turn() under way */
+    pthread_t thread;      /* the thread that runs the loop */
+    _Atomic pid_t process; /* which made the executor, or whose scheduler has called it */
+    bool freed;            /* with TW_DEBUG 2 the memory is kept, so that an assertion catches a late call */
     _Atomic uint64_t woken_ns; /* when the driver was woken, since the last turn began; 0: it was not */
     _Atomic(struct tw_sched *) sched;
     struct tw_executor_driver driver;
@@ -50,16 +51,18 @@ struct tw_executor {
 
 static bool is_inherited(const struct tw_executor *executor)
 {
-    return executor->process != getpid();
+    return atomic_load(&executor->process) != getpid();
 }
 
 static void wake(struct tw_executor *executor)
 {
-    struct timespec now;
+    struct timespec now = {0, 0};
     clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
     uint64_t now_ns = (uint64_t)now.tv_sec * TW__NS_PER_S + (uint64_t)now.tv_nsec;
-    if (atomic_exchange(&executor->woken_ns, now_ns) != now_ns)
-        executor->driver.wake(executor->driver_arg);
+    if (atomic_exchange(&executor->woken_ns, now_ns) == now_ns && now_ns != 0)
+        return;
+    atomic_store(&executor->process, getpid());
+    executor->driver.wake(executor->driver_arg);
 }
 
 /* The execute hook. It does not need the task's id: the scheduler has the task in its list. */
@@ -84,7 +87,7 @@ int tw_executor_new(struct tw_executor **made, uint32_t budget, struct tw_sched_
         return TW_ENOMEM;
     executor->budget = budget != 0 ? budget : CALLBACKS_BUDGET;
     executor->thread = pthread_self();
-    executor->process = getpid();
+    atomic_init(&executor->process, getpid());
     executor->driver = *driver;
     executor->driver_arg = arg;
     options->execute = execute;

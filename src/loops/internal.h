@@ -27,7 +27,7 @@ struct tw_loop {
     uint64_t armed;   /* L1; TW_NEVER: the driver's timer is off */
     uint64_t told_ns; /* the time for which the driver was armed last; UINT64_MAX: its timer is off */
     uint64_t tick_ns, base_ns, base_tick;
-    uint64_t begun; /* L4: the latest tick that the loop has seen begin */
+    uint64_t begun; /* L4: the latest tick of which the loop knows that it has begun */
     uint32_t budget;
     tw_due_fn *due;
     void *arg;

@@ -28,8 +28,8 @@
  *       pass has set `armed` for the rest of the outer pass.
  *   L3  A pass does at most `budget` units of work, all for one tick. A timer that its callback files again
  *       is due on a later tick.
- *   L4  The wheel's time never passes the loop's: the wheel stands at no tick later than `begun`, the latest
- *       tick that the loop has seen begin.
+ *   L4  The wheel's time never passes the loop's: the wheel stands at no tick that has not begun. `begun` is
+ *       the latest tick of which the loop knows that.
  *
  * It is enough to wake at `armed`. L1 speaks of deadlines, but the wheel may want to refile a far timer
  * earlier than `armed`, if `armed` was set before that timer was filed. Refiling the timer late is harmless:
@@ -148,6 +148,8 @@ uint64_t tw_loop_time(const struct tw_loop *loop, uint64_t tick)
 static uint64_t tick_begun(struct tw_loop *loop, uint64_t now_ns)
 {
     TW_ASSERT(now_ns >= loop->base_ns);
+    if (now_ns < loop->base_ns)
+        return loop->begun;
     uint64_t tick = tw__add_saturating(loop->base_tick, (now_ns - loop->base_ns) / loop->tick_ns);
     tick = tick < TW_NEVER ? tick : TW_NEVER - 1;
     loop->begun = tick > loop->begun ? tick : loop->begun;

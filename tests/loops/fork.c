@@ -17,14 +17,19 @@ static void on_near(void *arg, struct tw_timer *timer)
     done();
 }
 
+static bool file_near(void)
+{
+    near_ns = clock_now() + 5 * MS;
+    return tw_loop_add_at(loop, &near, near_ns) == 0;
+}
+
 static void attach_near(void)
 {
     memset(&near, 0, sizeof near);
     memset(&far, 0, sizeof far);
     fired = 0;
     attach(on_near, 0);
-    near_ns = clock_now() + 5 * MS;
-    assert_int_equal(tw_loop_add_at(loop, &near, near_ns), 0);
+    assert_true(file_near());
 }
 
 /* The status with which the child ended. */
@@ -93,6 +98,24 @@ void test_a_child_that_meddles_takes_no_timer(void **state)
         _exit(0);
     }
     status_of(&dying);
+    near_fires();
+}
+
+/* A server that attaches its wheel, and then calls daemon(). It must not do this either. */
+void test_the_loop_of_a_daemon_fires(void **state)
+{
+    struct dying dying;
+    (void)state;
+    attach_near();
+    if (dying_fork(&dying)) {
+        kind.run(base);
+        if (!file_near())
+            _exit(1);
+        kind.run(base);
+        _exit(fired == 2 ? MARK : 2);
+    }
+    int status = status_of(&dying);
+    assert_true(WIFSIGNALED(status) || (WIFEXITED(status) && WEXITSTATUS(status) == MARK));
     near_fires();
 }
 

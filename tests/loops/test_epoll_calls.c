@@ -70,8 +70,10 @@ static void test_what_is_no_epoll_set_is_refused(void **state)
     struct tw_executor *executor = NULL;
     int pipe_fds[2];
     assert_int_equal(pipe(pipe_fds), 0);
-    assert_int_equal(tw_loop_epoll_new(&loop, -1, wheel, &plain), TW_EINVAL);
-    assert_int_equal(tw_loop_epoll_new(&loop, pipe_fds[0], wheel, &plain), TW_EINVAL);
+    const struct tw_loop_options fine = {.due = count_one, .tick_ns = 1000};
+    assert_int_equal(tw_loop_epoll_new(&loop, -1, wheel, &fine), TW_EINVAL);
+    assert_int_equal(tw_loop_epoll_new(&loop, pipe_fds[0], wheel, &fine), TW_EINVAL);
+    assert_int_equal(tw_wheel_now(wheel), 0);
     assert_int_equal(tw_executor_epoll_new(&executor, -1, 0, &options), TW_EINVAL);
     assert_true(loop == NULL && executor == NULL && options.execute == NULL);
     close(pipe_fds[0]);
