@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// errorBytes is the length of an error that the server keeps, at most.
+// errorBytes is the length of an error that stays with a task, at most.
 const errorBytes = 4096
 
 // Handler does the work of a job. If it returns nil, the job is done. If it returns an error, the attempt has

@@ -286,7 +286,7 @@ def test_a_job_is_dead_after_its_tries(desk, language):
 
 
 def test_a_long_error_is_cut_between_two_characters(desk):
-    """The server takes 4,096 bytes. Half a character would not be text, which encode() refuses."""
+    """4,096 bytes stay with the task. Half a character would not be text, which encode() refuses."""
     desk.put("novel", "fail " + "\u00e4" * 5000, words=("IN", 0, "TRIES", 1))
     error = desk.dead("novel").error
     assert 4000 < len(error.encode()) <= 4096 and "\u00e4" * 100 in error

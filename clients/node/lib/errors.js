@@ -3,7 +3,7 @@
 "use strict";
 const check = require("./check");
 
-const ERROR_BYTES = 4096; // The most that TW.NACK takes.
+const ERROR_BYTES = 4096; // The most that stays with a task.
 
 class Named extends Error {
     get name() {

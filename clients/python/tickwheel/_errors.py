@@ -13,7 +13,7 @@ import redis.exceptions
 from ._tasks import Counts, Job
 from ._words import Moment, Seconds, Words, encoded, when
 
-ERROR_BYTES = 4096  # The longest ERROR of TW.NACK.
+ERROR_BYTES = 4096  # The most that stays with a task.
 
 
 class Retry(Exception):

@@ -6,6 +6,7 @@
  */
 #include "ack.h"
 
+#include <base/error_text.h>
 #include <stdio.h>
 
 #include "delivery/offer.h"
@@ -18,7 +19,7 @@
 #include "server/strings.h"
 #include "server/token.h"
 
-enum { ERROR_BYTES_MAX = 4096, TEXT_SIZE = 128 };
+enum { TEXT_SIZE = 128 };
 
 /* The task with an id, if the token is its token; else NULL. */
 static struct tw__redis_task *find_task(const struct tw__redis_schedule *schedule, RedisModuleString *name,
@@ -116,19 +117,15 @@ static bool has_no_value(RedisModuleCtx *ctx, const char *option, const char *ex
     return false;
 }
 
-/* Reads the text of ERROR from `count` arguments. */
+/* Reads the text of ERROR from `count` arguments. A long text is cut, and never refused: the attempt has failed
+ * however long the text is. */
 static bool read_text(RedisModuleCtx *ctx, RedisModuleString **argv, int count, struct nack *nack)
 {
-    char error[TEXT_SIZE];
     if (count == 0)
-        return has_no_value(ctx, "ERROR", "a text of at most 4096 bytes");
+        return has_no_value(ctx, "ERROR", "a text, of which 4096 bytes are kept");
     nack->error = tw__redis_string_bytes(argv[0]);
-    if (nack->error.size <= ERROR_BYTES_MAX)
-        return true;
-    snprintf(error, sizeof error, "ERR ERROR is %zu bytes: expected at most %d", nack->error.size,
-             ERROR_BYTES_MAX);
-    RedisModule_ReplyWithError(ctx, error);
-    return false;
+    nack->error.size = tw__error_size(nack->error.at, nack->error.size);
+    return true;
 }
 
 /* Reads IN ms or AT unix-ms from `count` arguments. */

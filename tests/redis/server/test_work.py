@@ -475,6 +475,18 @@ def test_the_forms_of_nack(r):
         r.execute_command("TW.CANCEL", "s", job.id)
 
 
+@pytest.mark.parametrize("text,kept", [("x" * 4096, 4096), ("x" * 5000, 4096), ("\u00e4" * 4096, 4096),
+                                       ("x" + "\u00e4" * 4096, 4095), ("xx" + "\u20ac" * 4096, 4094),
+                                       ("x" * 2**20, 4096)])
+def test_a_long_error_is_cut_at_a_character_and_the_attempt_ends(r, text, kept):
+    put(r, "s", "a", "IN", 0, "TRIES", 2)
+    assert nack(r, wait_take(r, "s"), "IN", 0, "ERROR", text) > 0
+    shown = get(r, "a")
+    assert shown["state"] in ("waiting", "ready") and shown["error"] == text.encode()[:kept].decode()
+    assert nack(r, wait_take(r, "s"), "ERROR", text) == 0
+    assert dead_of(r, "s")[0].error == text.encode()[:kept].decode()
+
+
 @pytest.mark.parametrize("at", [0, 1, 1000, LAST])
 def test_nack_at_a_time(r, at):
     put(r, "s", "a")
