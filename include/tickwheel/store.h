@@ -379,7 +379,8 @@ struct tw_job {
  * Returns: its answer. After each of them but TW_LATER the job is gone. */
 typedef enum tw_answer tw_handler_fn(void *arg, struct tw_job *job);
 
-/* Notes the error of an attempt, for TW_RETRY and TW_DEAD. At most 1,000 bytes are kept. */
+/* Notes the error of an attempt, for TW_RETRY and TW_DEAD. A longer text than 4,096 bytes is cut, between two
+ * characters of UTF-8. Without memory the error is empty. */
 void tw_job_fail(struct tw_job *job, const char *error);
 
 /* Sets when the next attempt is due, for TW_RETRY, in place of the backoff. */

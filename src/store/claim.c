@@ -53,7 +53,6 @@ static int change_row(struct tw__store_db *db, enum tw__store_statement which, u
 static int write_answer(struct tw__store_db *db, struct tw__store_job *job, uint64_t now_ms)
 {
     uint64_t seq = job->job.revision;
-    const char *text = job->error[0] != '\0' ? job->error : NULL;
     bool repeats = job->period_ms > 0 && job->job.left > 0;
     int error;
     job->again_ms = 0;
@@ -62,10 +61,10 @@ static int write_answer(struct tw__store_db *db, struct tw__store_job *job, uint
         job->again_ms = job->entry->due_ms;
         error = change_row(db, TW__STORE_BACK, seq, 0, NULL);
     } else if (job->buried) {
-        error = change_row(db, TW__STORE_BURY, seq, now_ms, text);
+        error = change_row(db, TW__STORE_BURY, seq, now_ms, job->error);
     } else if (job->answer == TW_RETRY) {
         job->again_ms = tw__store_job_retry_due(job, now_ms);
-        error = change_row(db, TW__STORE_RETRY, seq, job->again_ms, text);
+        error = change_row(db, TW__STORE_RETRY, seq, job->again_ms, job->error);
     } else if (repeats) {
         job->again_ms = tw__store_job_next_due(job);
         error = change_row(db, TW__STORE_AGAIN, seq, job->again_ms, NULL);
@@ -160,7 +159,7 @@ static int check_run_number(struct tw__store_db *db, const struct tw__store_batc
 void tw__store_claim_undo(struct tw__store_batch *batch)
 {
     for (size_t i = 0; i < batch->n; i++) {
-        free(batch->claims[i].job);
+        tw__store_job_free(batch->claims[i].job);
         batch->claims[i].job = NULL;
     }
 }

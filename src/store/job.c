@@ -6,6 +6,7 @@
 #include "job.h"
 
 #include <base/assert.h>
+#include <base/error_text.h>
 #include <base/saturate.h>
 
 #include "open.h"
@@ -35,7 +36,7 @@ struct tw__store_job *tw__store_job_new(const struct tw_store_task *task, struct
 {
     size_t queue = strlen(task->queue) + 1, error = task->error != NULL ? strlen(task->error) + 1 : 0;
     size_t size = queue + task->id_size + error + task->payload_size;
-    struct tw__store_job *job = malloc(sizeof *job + size + TW__STORE_ERROR + 1);
+    struct tw__store_job *job = malloc(sizeof *job + size);
     if (job == NULL)
         return NULL;
     char *to = job->bytes;
@@ -45,9 +46,7 @@ struct tw__store_job *tw__store_job_new(const struct tw_store_task *task, struct
         .period_ms = task->period_ms,
         .backoff_ms = task->backoff_ms,
         .policy = task->missed,
-        .error = job->bytes + size,
     };
-    job->error[0] = '\0';
     job->job = (struct tw_job){
         .queue = keep(&to, task->queue, queue),
         .id_size = task->id_size,
@@ -66,17 +65,25 @@ struct tw__store_job *tw__store_job_new(const struct tw_store_task *task, struct
     return job;
 }
 
+void tw__store_job_free(struct tw__store_job *job)
+{
+    if (job != NULL)
+        free(job->error);
+    free(job);
+}
+
 /* ---- answers --------------------------------------------------------------------------------------------- */
 
-/* Cuts the text where a letter of UTF-8 begins. */
 void tw_job_fail(struct tw_job *job, const char *error)
 {
-    size_t size = strlen(error);
-    if (size > TW__STORE_ERROR)
-        for (size = TW__STORE_ERROR; size > 0 && ((unsigned char)error[size] & 0xc0) == 0x80;)
-            size--;
-    memcpy(job_of(job)->error, error, size);
-    job_of(job)->error[size] = '\0';
+    size_t size = tw__error_size(error, strlen(error));
+    char *text = size > 0 ? malloc(size + 1) : NULL;
+    if (text != NULL) {
+        memcpy(text, error, size);
+        text[size] = '\0';
+    }
+    free(job_of(job)->error);
+    job_of(job)->error = text;
 }
 
 void tw_job_retry_at(struct tw_job *job, uint64_t due_ms)

@@ -9,8 +9,6 @@
 
 #include <stdatomic.h>
 
-enum { TW__STORE_ERROR = 1000 }; /* bytes of the text of an error */
-
 struct tw__store_job;
 
 /* Receives a job whose handler has returned and whose answer is there. */
@@ -32,13 +30,15 @@ struct tw__store_job {
     enum tw_answer answer;
     atomic_uint state; /* which of the two, the handler's return and the answer, have come */
     bool buried;       /* the answer has made the task dead */
-    char *error;       /* of this attempt, TW__STORE_ERROR + 1 bytes; empty: none */
+    char *error;       /* of this attempt, a block of its own; NULL: none */
     size_t size;       /* of the parts of the task */
-    char bytes[];      /* queue, id, error of the attempt before, payload; the error of this attempt */
+    char bytes[];      /* queue, id, error of the attempt before, payload */
 };
 
 /* Makes a job of the next attempt of a task. Returns NULL if there is no memory. */
 struct tw__store_job *tw__store_job_new(const struct tw_store_task *task, struct tw__store_entry *entry);
+/* `job` may be NULL. */
+void tw__store_job_free(struct tw__store_job *job);
 
 /* Calls the handler. */
 void tw__store_job_run(struct tw__store_job *job);

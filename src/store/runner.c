@@ -161,7 +161,7 @@ static void end_job(struct tw__store_runner *runner, struct tw__store_job *job)
     else
         tw__store_window_forget(&runner->window, job->entry);
     runner->bytes -= job->size;
-    free(job);
+    tw__store_job_free(job);
 }
 
 /* ---- a round --------------------------------------------------------------------------------------------- */
@@ -386,7 +386,7 @@ void *tw__store_runner_main(void *arg)
     }
     for (struct tw__store_job *job = runner->answered, *next; job != NULL; job = next) {
         next = job->next;
-        free(job); /* its answer could not be written */
+        tw__store_job_free(job); /* its answer could not be written */
     }
     return NULL;
 }

@@ -5,6 +5,7 @@
 #include "clock.h"
 #include "running.h"
 
+#include <src/base/error_text.h>
 #include <src/store/internal.h>
 #include <src/store/runner.h>
 #include <stdatomic.h>
@@ -194,11 +195,11 @@ static void a_backoff_is_at_most_a_day(void **state)
     sqlite3_close(db);
 }
 
-/* Fails with a text of 1,200 bytes, of letters of three bytes, and asks for a time beyond the end. */
+/* Fails with a text of 4,200 bytes, of letters of three bytes, and asks for a time beyond the end. */
 static enum tw_answer fail_at_length(void *arg, struct tw_job *job)
 {
-    char text[1201] = "";
-    for (int i = 0; i < 400; i++)
+    char text[4201] = "";
+    for (int i = 0; i < 1400; i++)
         memcpy(&text[3 * i], "\xe2\x82\xac", 4);
     tw_job_fail(job, text);
     tw_job_retry_at(job, job->attempt == 1 ? 0 : TW_STORE_TIME_MAX + 1);
@@ -221,8 +222,43 @@ static void an_error_is_cut_and_a_time_has_an_end(void **state)
     wait_for_answers(store, 2);
     assert_int_equal(tw_store_stop(store), 0);
     assert_string_equal(other_ask(db, "SELECT due_ms FROM tw_task"), "253402300799999");
-    assert_string_equal(other_ask(db, "SELECT length(CAST(error AS BLOB)) FROM tw_task"), "999");
+    assert_string_equal(other_ask(db, "SELECT length(CAST(error AS BLOB)) FROM tw_task"), "4095");
     sqlite3_close(db);
+}
+
+/* The bytes of a text that is all `letter`, but for one byte at its beginning if `odd`. */
+static size_t kept_of_text(const char *letter, size_t size, bool odd)
+{
+    static char text[TW__ERROR_MAX + 8];
+    size_t at = 0;
+    if (odd)
+        text[at++] = 'x';
+    for (size_t step = strlen(letter); at + step <= size; at += step)
+        memcpy(text + at, letter, step);
+    return tw__error_size(text, at);
+}
+
+static void a_text_is_cut_between_two_characters(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *letter;
+        size_t size, kept, kept_odd;
+    } texts[] = {
+        {"a", 0, 0, 1},
+        {"a", 4096, 4096, 4096},
+        {"a", 4097, 4096, 4096},
+        {"\xc3\xa4", 4096, 4096, 4095},
+        {"\xc3\xa4", 4100, 4096, 4095},
+        {"\xe2\x82\xac", 4100, 4095, 4096},
+        {"\xf0\x9f\x98\x80", 4103, 4096, 4093},
+        {"\x80", 4100, 4096, 4096}, /* no characters at all: as many bytes as fit */
+        {"\xff", 4100, 4096, 4096},
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        assert_int_equal(kept_of_text(texts[i].letter, texts[i].size, false), texts[i].kept);
+        assert_int_equal(kept_of_text(texts[i].letter, texts[i].size, true), texts[i].kept_odd);
+    }
 }
 
 /* Threads that wait for the end of a stop, which another one has begun. While `slow` is set they do not notice
@@ -1165,6 +1201,7 @@ int main(void)
         TEST_STOPPED(a_cancelled_task_is_not_called),
         TEST_STOPPED(a_row_that_is_due_later_than_it_was_waits),
         TEST(an_error_is_cut_and_a_time_has_an_end),
+        cmocka_unit_test(a_text_is_cut_between_two_characters),
         TEST(two_threads_may_stop),
         TEST(a_stop_ends_though_the_next_run_has_begun),
         TEST(stop_waits_for_the_answers),
