@@ -8,10 +8,12 @@
 
 #include "job.h"
 
+#include <base/error_text.h>
+
 #include <poll.h>
 #include <stdbool.h>
 
-enum { CHILD_TAIL = 4096, CHILD_WATCHES = 2 };
+enum { CHILD_TAIL = TW__ERROR_MAX, CHILD_WATCHES = 2 };
 
 /* Zeroed: no command runs. */
 struct child {
@@ -40,8 +42,7 @@ bool child_ended(struct child *child, int *status);
 void child_signal(const struct child *child, int number);
 
 /* Writes the error of a command that has failed: `ended` (job.h) and the end of its standard error, as UTF-8
- * of at most `max` bytes, terminated. Returns its size.
- * Requires: `error` has room for max + 1 bytes. */
-size_t child_error(const struct child *child, const char *ended, char *error, size_t max);
+ * of at most TW__ERROR_MAX bytes, terminated. Returns its size. */
+size_t child_error(const struct child *child, const char *ended, char error[TW__ERROR_MAX + 1]);
 
 #endif

@@ -22,7 +22,7 @@ struct crew {
     struct timers *timers;
     bool given_up;
     size_t running;
-    char *error;
+    char error[TW__ERROR_MAX + 1];
     struct place place[];
 };
 
@@ -95,7 +95,7 @@ static void end(struct crew *crew, struct place *place, int status)
     place->taken = NULL;
     crew->running--;
     if (result == RESULT_FAILED)
-        child_error(&place->child, ended, crew->error, crew->options.error_max);
+        child_error(&place->child, ended, crew->error);
     crew->options.ended(crew->options.arg, taken, result, result == RESULT_FAILED ? crew->error : NULL);
 }
 
@@ -150,21 +150,14 @@ struct crew *crew_new(const struct crew_options *options, struct timers *timers)
         return NULL;
     crew->options = *options;
     crew->timers = timers;
-    crew->error = malloc(options->error_max + 1);
     for (size_t i = 0; i < options->jobs; i++) {
         crew->place[i].crew = crew;
         crew->place[i].beat = (struct timer){.fire = beat, .arg = &crew->place[i]};
     }
-    if (crew->error != NULL)
-        return crew;
-    free(crew);
-    return NULL;
+    return crew;
 }
 
 void crew_free(struct crew *crew)
 {
-    if (crew == NULL)
-        return;
-    free(crew->error);
     free(crew);
 }

@@ -19,7 +19,6 @@ typedef void crew_beat_fn(void *arg, struct taken *taken);
 struct crew_options {
     const char *exec;
     size_t jobs;
-    size_t error_max; /* bytes of an error */
     uint64_t beat_ms;
     bool output; /* the standard output of commands comes through this process */
     crew_ended_fn *ended;

@@ -53,7 +53,6 @@ struct source;
 
 /* The functions of a kind of source. */
 struct source_kind {
-    size_t error_max; /* bytes of the error of an attempt */
     /* Adds the descriptors to watch. Returns their number, at most SOURCE_WATCHES. */
     size_t (*watch)(struct source *source, struct pollfd *fds);
     /* Goes on, after a poll. */

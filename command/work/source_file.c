@@ -20,7 +20,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-enum { ERROR_MAX = 1000, LOOK_MS = 100 };
+enum { LOOK_MS = 100 };
 static const char COMMAND[] = "tickwheel work";
 
 /* A job that the worker has, or will have. */
@@ -311,8 +311,7 @@ static bool start(struct file *file)
 struct source *command_work_store(const struct work_options *options, struct timers *timers,
                                   const struct source_events *events)
 {
-    static const struct source_kind KIND = {.error_max = ERROR_MAX,
-                                            .watch = watch,
+    static const struct source_kind KIND = {.watch = watch,
                                             .turn = turn,
                                             .touch = touch,
                                             .answer = answer,

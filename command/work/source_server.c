@@ -20,14 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    BLOCK_MS = 5000,
-    ERROR_MAX = 4096,
-    WORDS_FIXED = 11,
-    UNBLOCK_AGAIN_MS = 20,
-    CALM_MS = 300,
-    REPLY_MAX = 2047 << 20
-};
+enum { BLOCK_MS = 5000, WORDS_FIXED = 11, UNBLOCK_AGAIN_MS = 20, CALM_MS = 300, REPLY_MAX = 2047 << 20 };
 static const char COMMAND[] = "tickwheel work";
 
 /* The connection that takes. */
@@ -437,8 +430,7 @@ static void connect_both(struct server *server)
 struct source *source_server(const struct work_options *options, struct timers *timers,
                              const struct source_events *events)
 {
-    static const struct source_kind KIND = {.error_max = ERROR_MAX,
-                                            .watch = watch,
+    static const struct source_kind KIND = {.watch = watch,
                                             .turn = turn,
                                             .touch = touch,
                                             .answer = answer,

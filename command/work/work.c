@@ -264,7 +264,6 @@ static bool make_crew(struct worker *worker)
     const struct work_options *options = worker->options;
     const struct crew_options crew = {.exec = options->exec,
                                       .jobs = options->jobs,
-                                      .error_max = worker->source->kind->error_max,
                                       .beat_ms = options->lease_ms / 3,
                                       .output = screen_live() && isatty(STDOUT_FILENO),
                                       .ended = on_ended,
