@@ -16,6 +16,7 @@
 #include "schedules/lease.h"
 #include "schedules/schedule.h"
 #include "server/arguments.h"
+#include "server/gate.h"
 #include "server/strings.h"
 #include "server/token.h"
 
@@ -118,13 +119,13 @@ static bool has_no_value(RedisModuleCtx *ctx, const char *option, const char *ex
 }
 
 /* Reads the text of ERROR from `count` arguments. A long text is cut, and never refused: the attempt has failed
- * however long the text is. */
+ * however long the text is. For the same reason the text is left out while memory is full. */
 static bool read_text(RedisModuleCtx *ctx, RedisModuleString **argv, int count, struct nack *nack)
 {
     if (count == 0)
         return has_no_value(ctx, "ERROR", "a text, of which 4096 bytes are kept");
     nack->error = tw__redis_string_bytes(argv[0]);
-    nack->error.size = tw__error_size(nack->error.at, nack->error.size);
+    nack->error.size = tw__redis_gate_is_full(ctx) ? 0 : tw__error_size(nack->error.at, nack->error.size);
     return true;
 }
 

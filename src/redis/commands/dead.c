@@ -15,6 +15,7 @@
 #include "schedules/schedule.h"
 #include "schedules/sums.h"
 #include "server/arguments.h"
+#include "server/gate.h"
 #include "server/rights.h"
 #include "server/strings.h"
 
@@ -221,6 +222,8 @@ int tw__redis_pause_command(RedisModuleCtx *ctx, RedisModuleString **argv, int a
     bool was = schedule != NULL && schedule->paused;
     if (on == was)
         return RedisModule_ReplyWithLongLong(ctx, 0);
+    if (schedule == NULL && tw__redis_gate_is_full(ctx)) /* a pause that ends needs no memory */
+        return RedisModule_ReplyWithError(ctx, "OOM command not allowed when used memory > 'maxmemory'.");
     if (schedule == NULL)
         make_paused(ctx, argv[1]);
     else if (on)

@@ -2,6 +2,7 @@
 #include "gate.h"
 
 #include "config.h"
+#include "rights.h"
 
 enum tw__redis_defer tw__redis_gate(RedisModuleCtx *ctx)
 {
@@ -21,4 +22,9 @@ enum tw__redis_defer tw__redis_gate(RedisModuleCtx *ctx)
 bool tw__redis_gate_is_replica(RedisModuleCtx *ctx)
 {
     return (RedisModule_GetContextFlags(ctx) & REDISMODULE_CTX_FLAGS_SLAVE) != 0;
+}
+
+bool tw__redis_gate_is_full(RedisModuleCtx *ctx)
+{
+    return (RedisModule_GetContextFlags(ctx) & REDISMODULE_CTX_FLAGS_OOM) != 0 && !tw__redis_caller_is_log(ctx);
 }

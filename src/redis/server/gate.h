@@ -15,4 +15,8 @@ enum tw__redis_defer tw__redis_gate(RedisModuleCtx *ctx);
  * given them to workers. */
 bool tw__redis_gate_is_replica(RedisModuleCtx *ctx);
 
+/* Returns whether memory is full, so that a command without the flag deny-oom must not take more of it. False
+ * for commands of the log and of the primary, which repeat changes that were made before. */
+bool tw__redis_gate_is_full(RedisModuleCtx *ctx);
+
 #endif

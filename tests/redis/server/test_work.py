@@ -487,6 +487,23 @@ def test_a_long_error_is_cut_at_a_character_and_the_attempt_ends(r, text, kept):
     assert dead_of(r, "s")[0].error == text.encode()[:kept].decode()
 
 
+def test_a_full_server_keeps_the_end_of_an_attempt_without_its_error(r):
+    """The text took memory past maxmemory."""
+    for name in ("a", "b"):
+        put(r, "s", name, "AT", 1000)
+    wait_ready(r, "s", 2)
+    jobs = take(r, "s", options=("COUNT", 2))
+    r.config_set("maxmemory", 1)
+    assert nack(r, jobs[0], "AT", LAST, "ERROR", "x" * 4000) == LAST
+    assert nack(r, jobs[1], "ERROR", "x" * 4000, "DEAD") == 0
+    assert (get(r, "a")["state"], get(r, "a")["error"]) == ("waiting", "")
+    assert (get(r, "b")["state"], get(r, "b")["error"]) == ("dead", "")
+    r.config_set("maxmemory", 0)
+    put(r, "s", "c")
+    assert nack(r, wait_take(r, "s"), "ERROR", "x" * 4000, "DEAD") == 0
+    assert get(r, "c")["error"] == "x" * 4000
+
+
 @pytest.mark.parametrize("at", [0, 1, 1000, LAST])
 def test_nack_at_a_time(r, at):
     put(r, "s", "a")

@@ -235,7 +235,7 @@ def test_over_the_limit_of_memory(stage):
     server, raw, _ = stage
     raw("CONFIG", "SET", "maxmemory", 1)
     try:
-        for words in ((*IN, *PAYLOAD), ("TW.REPLAY", "s", "dead")):
+        for words in ((*IN, *PAYLOAD), ("TW.REPLAY", "s", "dead"), ("TW.PAUSE", "new", "ON")):
             refused(stage, words, code="OOM")
         assert raw("TW.PURGE", "s", "nobody") == 0
         assert raw("TW.ACK", "s", "leased", "0" * 16) == 0
