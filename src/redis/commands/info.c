@@ -118,6 +118,7 @@ static void add_pending(RedisModuleInfoCtx *info, RedisModuleCtx *ctx)
     add_number(info, "oldest_ready_ms", age(oldest_ready, now_ms));
     add_number(info, "leased", schedules->leased_count);
     add_number(info, "dead", schedules->dead_count);
+    add_number(info, "dead_bytes", schedules->dead_bytes);
     add_number(info, "reaping", schedules->reaping);
 }
 

@@ -159,7 +159,7 @@ static void lease_from(RedisModuleCtx *ctx, struct taking *take, RedisModuleStri
         if (take->taken++ == 0)
             RedisModule_ReplyWithArray(ctx, REDISMODULE_POSTPONED_LEN);
         task = tw__redis_lease_begin(schedule, task, &lease, now_ms, &log);
-        take->bytes += tw__redis_shared.schedules->memory.usable(task);
+        take->bytes += tw__redis_task_bytes(task, &tw__redis_shared.schedules->memory);
         reply_task(ctx, key, task);
         tw__redis_shared.counts.taken++;
     }

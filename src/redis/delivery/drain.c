@@ -123,7 +123,7 @@ static enum drain_step drain_tasks(struct drain *drain, struct tw__redis_task **
     enum drain_step step = NEXT;
     for (uint64_t i = 0; i < count && step == NEXT && drain->delivered < drain->limit && !drain->over; i++) {
         struct tw__redis_delivery delivery;
-        bool big = tw__redis_shared.schedules->memory.usable(task[i]) > DRAIN_BIG;
+        bool big = tw__redis_task_bytes(task[i], &tw__redis_shared.schedules->memory) > DRAIN_BIG;
         tw__redis_delivery_init(&delivery, &drain->batch, task[i], now_ms);
         if (tw__redis_size_is_too_big(&delivery))
             continue; /* without a look at the clock: the next call would not go on after this task */

@@ -190,7 +190,7 @@ static enum tw__redis_defer deliver_batch(RedisModuleCtx *ctx, uint64_t now_ms, 
         taken = tw__redis_place_take(tw__redis_shared.schedules, now_ms, TW__REDIS_FROM_ALL, &work, &task);
         if (taken == TW__REDIS_TAKEN_NONE || taken == TW__REDIS_TAKEN_MORE)
             break;
-        bool big = tw__redis_shared.schedules->memory.usable(task) > BIG;
+        bool big = tw__redis_task_bytes(task, &tw__redis_shared.schedules->memory) > BIG;
         why = tw__redis_deliver(&batch, task, taken, now_ms, ticks.serving_since_ms);
         if (why != TW__REDIS_DEFER_NONE) {
             tw__redis_place_put_back(tw__redis_shared.schedules, task, taken);

@@ -120,7 +120,7 @@ static bool is_urgent(const struct tw__redis_chores *chores, const struct tw__re
 {
     return chores->ending || chores->tight || tw__redis_shared.batch != NULL ||
            (chore->kind == TW__REDIS_CHORE_REMOVE &&
-            tw__redis_shared.schedules->memory.usable(chore->task) > LARGE) ||
+            tw__redis_task_bytes(chore->task, &tw__redis_shared.schedules->memory) > LARGE) ||
            !pthread_equal(pthread_self(), chores->server);
 }
 

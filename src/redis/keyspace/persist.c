@@ -3,8 +3,9 @@
  * The data type: how a schedule is saved, loaded, written to the AOF, copied, digested, defragmented and
  * freed.
  *
- * RDB, encoding 2:  number of tasks, 1 if paused or 0, then chunks (chunk.c), each a string, until there are
- *                       that many tasks
+ *     RDB, encoding 3:  number of tasks, 1 if paused or 0, then chunks (chunk.c), each a string, until there
+ *                       are that many tasks
+ *     RDB, encoding 2:  the same with chunks of version 2; it is still read
  *     RDB, encoding 1:  the same without the pause, and with chunks of version 1; it is still read
  *     AOF:              TW.LOAD schedule chunk, for each chunk; TW.PAUSE schedule ON, if it is paused
  *
@@ -26,9 +27,10 @@
 #include "schedules/lease.h"
 #include "schedules/route.h"
 #include "schedules/schedule.h"
+#include "schedules/share.h"
 #include "schedules/sums.h"
 
-enum { ENCODING = 2, PAUSED = 1 };
+enum { ENCODING = 3, PAUSED = 1 };
 
 static pthread_t server_thread;
 
@@ -243,9 +245,10 @@ static bool defrag_segment(struct tw__redis_schedule *schedule, uint64_t *segmen
     uint64_t same = *segment;
     bool there = tw__redis_table_walk(&schedule->tasks, &same, gather_task, &few);
     for (size_t i = 0; i < few.count; i++) {
-        struct tw__redis_task *moved = RedisModule_DefragAlloc(defrag_context, few.at[i]);
+        struct tw__redis_task *task = few.at[i], *moved = move_block(task);
         if (moved != NULL)
-            tw__redis_schedule_moved(schedule, few.at[i], moved);
+            tw__redis_schedule_moved(schedule, task, moved);
+        tw__redis_share_relocate(moved != NULL ? moved : task, move_block);
     }
     RedisModule_Free(few.at);
     return tw__redis_schedule_relocate(schedule, segment, move_block) && there;

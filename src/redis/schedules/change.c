@@ -78,7 +78,8 @@ struct tw__redis_task *tw__redis_change_letter(struct tw__redis_schedule *schedu
 {
     struct tw__redis_schedules *schedules = schedule->schedules;
     struct tw__redis_task_plan plan = {
-        .id = id, .due = died_ms, .packed = tw__redis_task_packed(from), .life = life};
+        .id = id, .due = died_ms, .share = tw__redis_task_share(from), .life = life};
+    TW_ASSERT(from->shares);
     struct tw__redis_task *task = tw__redis_task_new(&plan, &schedules->memory);
     uint64_t hash = tw__redis_schedule_hash(schedules, id);
     tw__redis_schedule_put(schedule, task, tw__redis_route_of(schedules, from), hash,
@@ -114,14 +115,14 @@ static void take_life(struct tw__redis_schedule *schedule, struct tw__redis_read
 
 static void take_letter(struct tw__redis_schedule *schedule, struct tw__redis_reader *reader)
 {
-    const struct tw__redis_task *from = named_task(schedule, tw__redis_reader_bytes(reader));
+    struct tw__redis_task *from = named_task(schedule, tw__redis_reader_bytes(reader));
     struct tw__redis_bytes id = tw__redis_reader_bytes(reader);
     uint64_t died_ms = tw__redis_reader_number(reader, INT64_MAX);
     struct tw__redis_life life = tw__redis_life_take(reader);
     if (life.stage != TW__REDIS_DEAD)
         reader->at = NULL;
     if (reader->at != NULL && from != NULL)
-        tw__redis_change_letter(schedule, from, id, &life, died_ms);
+        tw__redis_change_letter(schedule, tw__redis_schedule_share(schedule, from), id, &life, died_ms);
 }
 
 static void take_gone(struct tw__redis_schedule *schedule, struct tw__redis_reader *reader)

@@ -33,8 +33,8 @@ void tw__redis_change_put_anew(struct tw__redis_buffer *buffer, const struct tw_
  * are not changes; then some of them may have been made. */
 bool tw__redis_change_read(struct tw__redis_schedule *schedule, struct tw__redis_bytes bytes, uint64_t now_ms);
 
-/* Makes a dead task from another task, with the same payload and route, another id, and this life. The new
- * task replaces a task with that id. Returns it. */
+/* Makes a dead task from another task, with the same payload, which both share, the same route, another id, and
+ * this life. The new task replaces a task with that id. Returns it. Requires: `from` shares its payload. */
 struct tw__redis_task *tw__redis_change_letter(struct tw__redis_schedule *schedule,
                                                const struct tw__redis_task *from, struct tw__redis_bytes id,
                                                const struct tw__redis_life *life, uint64_t died_ms);

@@ -143,7 +143,9 @@ const char *tw__redis_check_places(const struct tw__redis_schedules *schedules)
 
 struct blocks {
     const struct tw__redis_memory *memory;
-    uint64_t bytes;
+    uint64_t bytes, dead; /* dead: of payloads that dead tasks share, and of the queue of dead tasks */
+    uint64_t sharing, users;
+    const char *fault;
 };
 
 static void add_block(void *entry, void *arg)
@@ -152,25 +154,69 @@ static void add_block(void *entry, void *arg)
     blocks->bytes += blocks->memory->usable(entry);
 }
 
-static uint64_t bytes_of(const struct tw__redis_schedule *schedule)
+/* Checks the users of a share, and adds its blocks. */
+static void add_share(struct blocks *blocks, struct tw__redis_share *share)
 {
-    struct blocks blocks = {&schedule->schedules->memory, tw__redis_sums_table_bytes(schedule)};
+    uint64_t dead = 0;
+    for (uint32_t i = 0; i < share->users; i++) {
+        if (tw__redis_task_share(share->user[i]) != share)
+            blocks->fault = "U1: a user of a payload has another payload";
+        dead += tw__redis_task_stage(share->user[i]) == TW__REDIS_DEAD;
+    }
+    if (blocks->fault == NULL && dead != share->dead)
+        blocks->fault = "U2: the count of dead users of a payload is wrong";
+    blocks->users += share->users;
+    blocks->bytes += blocks->memory->usable(share) + blocks->memory->usable(share->user);
+    blocks->dead += share->dead > 0 ? blocks->memory->usable(share) : 0;
+}
+
+static void add_with_share(void *entry, void *arg)
+{
+    struct blocks *blocks = arg;
+    const struct tw__redis_task *task = entry;
+    add_block(entry, arg);
+    blocks->sharing += task->shares;
+    if (task->shares && tw__redis_task_share(task)->user[0] == task)
+        add_share(blocks, tw__redis_task_share(task));
+}
+
+static struct blocks blocks_of(const struct tw__redis_schedule *schedule)
+{
+    struct blocks blocks = {&schedule->schedules->memory, .bytes = tw__redis_sums_table_bytes(schedule)};
     uint64_t tasks = 0, routes = 0;
     add_block((void *)(uintptr_t)schedule, &blocks);
-    while (tw__redis_table_walk(&schedule->tasks, &tasks, add_block, &blocks))
+    while (tw__redis_table_walk(&schedule->tasks, &tasks, add_with_share, &blocks))
         ;
     while (tw__redis_table_walk(&schedule->routes, &routes, add_block, &blocks))
         ;
-    return blocks.bytes;
+    for (struct tw__link *link = schedule->dead.next; link != &schedule->dead; link = link->next)
+        blocks.dead += blocks.memory->usable(tw__redis_task_of_link(link));
+    return blocks;
+}
+
+static const char *check_blocks(const struct tw__redis_schedule *schedule)
+{
+    struct blocks blocks = blocks_of(schedule);
+    if (blocks.fault != NULL)
+        return blocks.fault;
+    if (blocks.users != blocks.sharing)
+        return "U1: a task is not among the users of its payload, or twice";
+    if (schedule->bytes != blocks.bytes)
+        return "C3: the bytes of a schedule are not those of its blocks";
+    return schedule->dead_bytes == blocks.dead ? NULL
+                                               : "C6: the bytes of dead tasks are not those of their blocks";
 }
 
 static const char *check_counts(const struct tw__redis_schedule *schedule, bool attached)
 {
     bool too_large = schedule->attached && tw__redis_sums_dump_most(schedule) > schedule->schedules->dump_limit;
+    const char *fault = NULL;
     if (schedule->attached != attached)
         return "C1: a schedule is in the wrong list";
-    if (attached && schedule->bytes != bytes_of(schedule))
-        return "C3: the bytes of a schedule are not those of its blocks";
+    if (attached)
+        fault = check_blocks(schedule);
+    if (fault != NULL)
+        return fault;
     return schedule->too_large == too_large ? NULL : "C4: the mark `too_large` of a schedule is wrong";
 }
 
@@ -196,19 +242,21 @@ const char *tw__redis_check_sums(const struct tw__redis_schedules *schedules)
         sums.leased_count += schedule->leased_count;
         sums.dead_count += schedule->dead_count;
         sums.bytes += schedule->bytes;
+        sums.dead_bytes += schedule->dead_bytes;
         sums.too_large += schedule->too_large;
     }
     for (link = schedules->detached.next; link != &schedules->detached && fault == NULL; link = link->next) {
         fault = check_counts(tw__redis_schedule_at(link), false);
         sums.reaping += tw__redis_table_count(&tw__redis_schedule_at(link)->tasks);
     }
-    if (fault == NULL && (sums.count != schedules->count || sums.empty != schedules->empty ||
-                          sums.pending != schedules->pending || sums.queued != schedules->queued ||
-                          sums.held != schedules->held || sums.paused != schedules->paused ||
-                          sums.stopped != schedules->stopped || sums.ready_count != schedules->ready_count ||
-                          sums.leased_count != schedules->leased_count ||
-                          sums.dead_count != schedules->dead_count || sums.bytes != schedules->bytes ||
-                          sums.too_large != schedules->too_large || sums.reaping != schedules->reaping))
+    if (fault == NULL &&
+        (sums.count != schedules->count || sums.empty != schedules->empty ||
+         sums.pending != schedules->pending || sums.queued != schedules->queued ||
+         sums.held != schedules->held || sums.paused != schedules->paused ||
+         sums.stopped != schedules->stopped || sums.ready_count != schedules->ready_count ||
+         sums.leased_count != schedules->leased_count || sums.dead_count != schedules->dead_count ||
+         sums.bytes != schedules->bytes || sums.dead_bytes != schedules->dead_bytes ||
+         sums.too_large != schedules->too_large || sums.reaping != schedules->reaping))
         fault = "C2: a sum is not that of all schedules";
     return fault;
 }

@@ -2,22 +2,28 @@
  *
  * Tasks as bytes. All numbers are varints (varint.h).
  *
- *     chunk:  version 2, then tasks to the end
+ *     chunk:  version 3, then tasks to the end
  *
  *     task:   route, due - due of the task before (the first task: due), flags, [life], [every, times],
  *             id size, id, payload size, payload as it is packed in memory
+ *
+ *     task that shares the payload of a task before it, in this chunk or in one before: in place of the payload
+ *             the id of that task, as a number of bytes at the start of its own id, and size and bytes of the
+ *             rest. Example: for the task x@1700000060000, the numbers 10 and 5 and the bytes 00000 name the
+ *             task x@1700000000000
  *
  *     route:  its number in this chunk; a new number is one more than the last number, and the definition of
  *             the route follows it: kind, late, maxlen, late_ms, target size, target; of tasks for workers, in
  *             place of the target: tries, first_ms, factor, max_ms, jitter
  *
  *     due:    the time for which the task is filed, such as the end of its lease; its life has its due time
- *     flags:  1 if the task repeats, 2 if it has a life (life.c); from bit 4 on the number of failed tries
+ *     flags:  1 if the task repeats, 2 if it has a life (life.c), 4 if it shares a payload that was written
+ *             before; from bit 4 on the number of failed tries
  *     times:  0 means for ever
  *
  * Tasks are in the order of their due times, equal due times in the order of filing. So the differences of
- * due times are small, and tasks with equal due times keep their order. A chunk can be read without the
- * chunks before it. Version 1 had neither lives nor tasks for workers; it is still read.
+ * due times are small, and tasks with equal due times keep their order. A chunk is read after the chunks before
+ * it. Version 2 had no shared payloads, version 1 neither lives nor tasks for workers; both are still read.
  *
  * The bytes may come from a damaged file, or from RESTORE, so the reader checks every size.
  */
@@ -32,7 +38,7 @@
 #include "sums.h"
 #include "varint.h"
 
-enum { CHUNK_VERSION = 2, REPEATS = 1, LIVED = 2 };
+enum { CHUNK_VERSION = 3, REPEATS = 1, LIVED = 2, SHARED = 4 };
 
 /* ---- writing --------------------------------------------------------------------------------------------- */
 
@@ -42,6 +48,7 @@ void tw__redis_chunks_init(struct tw__redis_chunks *chunks, const struct tw__red
     chunks->schedules = schedule->schedules;
     chunks->task = tw__redis_look_sorted(schedule);
     chunks->count = tw__redis_table_count(&schedule->tasks);
+    chunks->dump = ++chunks->schedules->dumps;
 }
 
 void tw__redis_chunks_fini(struct tw__redis_chunks *chunks)
@@ -85,14 +92,39 @@ static void put_route(struct tw__redis_chunks *chunks, struct tw__redis_route *r
     put_number(chunks, plan.retry.jitter);
 }
 
+/* The task with which the payload that this task shares has been written; NULL if the payload is not shared, or
+ * is to be written with this task. */
+static const struct tw__redis_task *written_before(const struct tw__redis_chunks *chunks,
+                                                   const struct tw__redis_task *task)
+{
+    struct tw__redis_share *share = tw__redis_task_share(task);
+    if (share == NULL || share->dump == chunks->dump)
+        return share == NULL ? NULL : share->written;
+    share->dump = chunks->dump;
+    share->written = task;
+    return NULL;
+}
+
+/* Writes the id of another task in place of the payload. */
+static void put_other(struct tw__redis_chunks *chunks, struct tw__redis_bytes own, struct tw__redis_bytes other)
+{
+    size_t same = 0;
+    while (same < own.size && same < other.size && own.at[same] == other.at[same])
+        same++;
+    put_number(chunks, same);
+    put_bytes(chunks, (struct tw__redis_bytes){other.at + same, other.size - same});
+}
+
 static void put_task(struct tw__redis_chunks *chunks, const struct tw__redis_task *task, uint64_t before,
                      uint32_t *routes)
 {
+    const struct tw__redis_task *written = written_before(chunks, task);
     uint64_t times = tw__redis_task_times(task);
     bool repeats = (task->flags & TW__REDIS_TASK_REPEATS) != 0;
     put_route(chunks, tw__redis_route_of(chunks->schedules, task), routes);
     put_number(chunks, tw__redis_task_due(task) - before);
     put_number(chunks, (uint64_t)(repeats ? REPEATS : 0) + (task->lived ? LIVED : 0) +
+                           (written != NULL ? SHARED : 0) +
                            (uint64_t)tw__redis_place_tries(chunks->schedules, task) * TW__REDIS_TASK_TRIES);
     if (task->lived) {
         struct tw__redis_life life = tw__redis_task_whole_life(task);
@@ -103,7 +135,10 @@ static void put_task(struct tw__redis_chunks *chunks, const struct tw__redis_tas
         put_number(chunks, times == TW__REDIS_FOR_EVER ? 0 : times);
     }
     put_bytes(chunks, tw__redis_task_id(task));
-    put_bytes(chunks, tw__redis_task_packed(task));
+    if (written != NULL)
+        put_other(chunks, tw__redis_task_id(task), tw__redis_task_id(written));
+    else
+        put_bytes(chunks, tw__redis_task_packed(task));
 }
 
 bool tw__redis_chunks_next(struct tw__redis_chunks *chunks, struct tw__redis_bytes *bytes)
@@ -191,12 +226,16 @@ static bool payload_fits(const struct tw__redis_route *route, struct tw__redis_b
     }
 }
 
-/* Reads the flags of a task, and what they announce. Returns false after a fault. */
-static bool take_flags(struct reader *reader, struct tw__redis_task_plan *plan, struct tw__redis_life *life)
+/* Reads the flags of a task, and its life and its repetition if they announce these. Sets *shares. Returns
+ * false after a fault. */
+static bool take_flags(struct reader *reader, struct tw__redis_task_plan *plan, struct tw__redis_life *life,
+                       bool *shares)
 {
-    uint64_t flags = take_number(reader, LIVED + REPEATS + TW__REDIS_TRIES_MAX * TW__REDIS_TASK_TRIES);
+    static const uint64_t most[CHUNK_VERSION + 1] = {0, REPEATS, LIVED + REPEATS, SHARED + LIVED + REPEATS};
+    uint64_t flags = take_number(reader, SHARED + LIVED + REPEATS + TW__REDIS_TRIES_MAX * TW__REDIS_TASK_TRIES);
     bool repeats = (flags & REPEATS) != 0;
-    if (flags % TW__REDIS_TASK_TRIES > (reader->version == 1 ? REPEATS : LIVED + REPEATS))
+    *shares = (flags & SHARED) != 0;
+    if (flags % TW__REDIS_TASK_TRIES > most[reader->version])
         return false;
     if (flags & LIVED) {
         *life = tw__redis_life_take(&reader->bytes);
@@ -206,6 +245,30 @@ static bool take_flags(struct reader *reader, struct tw__redis_task_plan *plan, 
     plan->every = repeats ? take_number(reader, INT64_MAX) : 0;
     plan->times = repeats ? take_number(reader, INT64_MAX) : 1;
     return reader->bytes.at != NULL && (!repeats || plan->every > 0);
+}
+
+/* Reads the id of another task of the schedule, and sets the payload of that task as the one of this task.
+ * After a fault `share` stays NULL. */
+static void take_other(struct reader *reader, struct tw__redis_task_plan *plan)
+{
+    struct tw__redis_schedule *schedule = reader->schedule;
+    const struct tw__redis_memory *memory = &schedule->schedules->memory;
+    uint64_t same = take_number(reader, plan->id.size);
+    struct tw__redis_bytes rest = tw__redis_reader_bytes(&reader->bytes), id = {NULL, same + rest.size};
+    if (reader->bytes.at == NULL)
+        return;
+    char *name = memory->alloc(id.size + 1);
+    memcpy(name, plan->id.at, same);
+    memcpy(name + same, rest.at, rest.size);
+    id.at = name;
+    struct tw__redis_task *other =
+        tw__redis_schedule_find(schedule, tw__redis_schedule_hash(schedule->schedules, id), id);
+    memory->free(name);
+    if (other == NULL)
+        return;
+    other = tw__redis_schedule_share(schedule, other);
+    plan->share = tw__redis_task_share(other);
+    plan->packed = tw__redis_task_packed(other);
 }
 
 /* Whether a task may have this life: only workers have leases. */
@@ -220,10 +283,13 @@ static void take_task(struct reader *reader)
     struct tw__redis_route *route = take_route(reader);
     struct tw__redis_task_plan plan = {.due = take_number(reader, INT64_MAX)};
     struct tw__redis_life life;
-    bool good = take_flags(reader, &plan, &life);
+    bool shares, good = take_flags(reader, &plan, &life, &shares);
     plan.id = tw__redis_reader_bytes(&reader->bytes);
-    plan.packed = tw__redis_reader_bytes(&reader->bytes);
-    if (!good || reader->bytes.at == NULL || plan.due > INT64_MAX - reader->due ||
+    if (good && shares)
+        take_other(reader, &plan);
+    else
+        plan.packed = tw__redis_reader_bytes(&reader->bytes);
+    if (!good || plan.packed.at == NULL || reader->bytes.at == NULL || plan.due > INT64_MAX - reader->due ||
         !payload_fits(route, plan.packed) || !life_fits(route, plan.life)) {
         reader->bytes.at = NULL;
         return;

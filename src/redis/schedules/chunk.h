@@ -16,14 +16,15 @@
 struct tw__redis_chunks {
     struct tw__redis_schedules *schedules;
     struct tw__redis_task **task;
-    uint64_t count, at;
+    uint64_t count, at, dump; /* dump: its number */
     struct tw__redis_buffer buffer;
 };
 void tw__redis_chunks_init(struct tw__redis_chunks *chunks, const struct tw__redis_schedule *schedule);
 bool tw__redis_chunks_next(struct tw__redis_chunks *chunks, struct tw__redis_bytes *bytes);
 void tw__redis_chunks_fini(struct tw__redis_chunks *chunks);
 
-/* Puts the tasks of a chunk into a schedule. A task of the chunk replaces a task with the same id. Returns
+/* Puts the tasks of a chunk into a schedule, which has the tasks of the chunks before it: a task may share the
+ * payload of one of them. A task of the chunk replaces a task with the same id. Returns
  * false if the bytes are not a chunk; then some of the chunk's tasks may be in the schedule. */
 bool tw__redis_chunk_read(struct tw__redis_schedule *schedule, struct tw__redis_bytes bytes, uint64_t now_ms);
 

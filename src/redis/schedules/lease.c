@@ -197,6 +197,7 @@ void tw__redis_lease_kill(struct tw__redis_schedule *schedule, struct tw__redis_
         tw__redis_lease_kill_series(schedule, task, attempts, error, now_ms, log);
         return;
     }
+    task = tw__redis_schedule_share(schedule, task); /* now, as the life and the id lie in its block */
     struct tw__redis_life life = death_of(task, attempts, error);
     struct tw__redis_bytes id = tw__redis_task_id(task);
     char *name = memory->alloc(id.size + DUE_MAX);

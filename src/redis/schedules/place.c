@@ -169,7 +169,7 @@ static void file_dead(struct tw__redis_schedules *schedules, struct tw__redis_ta
 {
     struct tw__redis_schedule *schedule = tw__redis_schedule_of(schedules, task);
     park(task, 0, &schedule->dead);
-    tw__redis_sums_dead(schedule, 1);
+    tw__redis_sums_dead(schedule, task, 1);
     if (!tw__link_listed(&schedule->with_dead))
         tw__list_append(&schedules->with_dead, &schedule->with_dead);
 }
@@ -178,7 +178,7 @@ static void unfile_dead(struct tw__redis_schedules *schedules, struct tw__redis_
 {
     struct tw__redis_schedule *schedule = tw__redis_schedule_of(schedules, task);
     unpark(task);
-    tw__redis_sums_dead(schedule, -1);
+    tw__redis_sums_dead(schedule, task, -1);
     if (tw__list_empty(&schedule->dead))
         tw__list_remove(&schedule->with_dead);
 }

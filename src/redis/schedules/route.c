@@ -115,7 +115,7 @@ static uint32_t new_index(struct tw__redis_schedules *schedules)
                                                                            sizeof(struct tw__redis_route *));
     }
     schedules->route_free = NO_INDEX;
-    TW_ASSERT(schedules->routes < TW__REDIS_ROUTES_MAX); /* so many routes take more than 100 GB */
+    TW_ASSERT(schedules->routes < TW__REDIS_ROUTES_MAX); /* so many routes take more than 80 GB */
     return schedules->routes++;
 }
 

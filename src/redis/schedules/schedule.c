@@ -11,6 +11,7 @@
 #include "check.h"
 #include "place.h"
 #include "route.h"
+#include "share.h"
 #include "sums.h"
 
 /* ---- attached and detached ------------------------------------------------------------------------------- */
@@ -109,7 +110,7 @@ struct tw__redis_task *tw__redis_schedule_find(const struct tw__redis_schedule *
     return tw__redis_table_find(&schedule->tasks, hash, id.at, id.size);
 }
 
-/* Takes a task from its place and from its route. */
+/* Takes a task from its place, from its route and from the payload that it shares. */
 static void leave(struct tw__redis_schedule *schedule, struct tw__redis_task *task)
 {
     struct tw__redis_schedules *schedules = schedule->schedules;
@@ -119,6 +120,8 @@ static void leave(struct tw__redis_schedule *schedule, struct tw__redis_task *ta
     tw__redis_place_unfile(schedules, task);
     tw__redis_sums_leased(schedule, task, -1);
     tw__redis_sums_block(schedule, task, -1);
+    if (task->shares)
+        tw__redis_share_leave(schedule, task);
     tw__redis_route_release(route);
 }
 
@@ -132,6 +135,8 @@ void tw__redis_schedule_put(struct tw__redis_schedule *schedule, struct tw__redi
     tw__redis_route_keep(route);
     tw__redis_sums_block(schedule, task, 1);
     tw__redis_sums_leased(schedule, task, 1);
+    if (task->shares)
+        tw__redis_share_join(schedule, task);
     if (old != NULL) {
         leave(schedule, old);
         tw__redis_table_replace(&schedule->tasks, hash, old, task);
@@ -167,27 +172,57 @@ static bool fits_in_place(const struct tw__redis_task *task, const struct tw__re
     return tw__redis_bytes_equal(own.worker, life->worker) && tw__redis_bytes_equal(own.error, life->error);
 }
 
+/* Lets a copy take the place of a task, which it frees. */
+static void replace_block(struct tw__redis_schedule *schedule, struct tw__redis_task *task,
+                          struct tw__redis_task *copy)
+{
+    struct tw__redis_schedules *schedules = schedule->schedules;
+    tw__redis_schedule_moved(schedule, task, copy);
+    tw__redis_sums_block(schedule, copy, 1);
+    tw__redis_sums_block(schedule, task, -1);
+    if (schedules->delivering == task)
+        schedules->delivering = copy;
+    schedules->memory.free(task);
+}
+
 struct tw__redis_task *tw__redis_schedule_relive(struct tw__redis_schedule *schedule,
                                                  struct tw__redis_task *task, const struct tw__redis_life *life)
 {
     struct tw__redis_schedules *schedules = schedule->schedules;
     TW_ASSERT(tw__redis_task_stage(task) != TW__REDIS_DEAD || !tw__redis_task_filed(task));
     tw__redis_sums_leased(schedule, task, -1);
+    if (task->shares)
+        tw__redis_share_dead(schedule, task, -1);
     if (fits_in_place(task, life)) {
         tw__redis_task_set_life(task, life);
     } else if (task->lived || life != NULL) {
         struct tw__redis_task *copy = tw__redis_task_relive(task, life, &schedules->memory);
-        tw__redis_schedule_moved(schedule, task, copy);
-        tw__redis_sums_block(schedule, copy, 1);
-        tw__redis_sums_block(schedule, task, -1);
-        if (schedules->delivering == task)
-            schedules->delivering = copy;
-        schedules->memory.free(task);
+        replace_block(schedule, task, copy);
         task = copy;
     }
     tw__redis_sums_leased(schedule, task, 1);
+    if (task->shares)
+        tw__redis_share_dead(schedule, task, 1);
     tw__redis_check_changed(schedules, tw__redis_check_sums);
     return task;
+}
+
+struct tw__redis_task *tw__redis_schedule_share(struct tw__redis_schedule *schedule,
+                                                struct tw__redis_task *task)
+{
+    struct tw__redis_schedules *schedules = schedule->schedules;
+    if (task->shares)
+        return task;
+    bool dead = tw__redis_task_stage(task) == TW__REDIS_DEAD;
+    struct tw__redis_share *share = tw__redis_share_new(schedule, task);
+    struct tw__redis_task *copy = tw__redis_task_sharing(task, share, &schedules->memory);
+    if (dead) {
+        tw__redis_sums_dead_block(schedule, task, -1);
+        tw__redis_sums_dead_block(schedule, copy, 1);
+    }
+    replace_block(schedule, task, copy);
+    tw__redis_check_changed(schedules, tw__redis_check_sums);
+    return copy;
 }
 
 void tw__redis_schedule_begin_anew(struct tw__redis_schedule *schedule, struct tw__redis_task *task,
@@ -203,6 +238,8 @@ void tw__redis_schedule_moved(struct tw__redis_schedule *schedule, const struct 
                               struct tw__redis_task *task)
 {
     tw__redis_place_moved(task);
+    if (task->shares)
+        tw__redis_share_moved(old, task);
     tw__redis_table_replace(&schedule->tasks,
                             tw__redis_schedule_hash(schedule->schedules, tw__redis_task_id(task)), old, task);
 }
@@ -227,6 +264,8 @@ uint64_t tw__redis_schedule_drop(struct tw__redis_schedule *schedule, uint64_t l
             schedules->delivering = NULL;
         tw__redis_place_unfile(schedules, task);
         tw__redis_sums_leased(schedule, task, -1);
+        if (task->shares)
+            tw__redis_share_leave(schedule, task);
         schedules->memory.free(task);
         schedules->reaping--;
         dropped++;

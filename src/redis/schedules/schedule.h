@@ -54,6 +54,11 @@ struct tw__redis_task *tw__redis_schedule_relive(struct tw__redis_schedule *sche
                                                  struct tw__redis_task *task,
                                                  const struct tw__redis_life *life);
 
+/* Gives a task a payload that other tasks of the schedule can share (share.c), if it has none. The task stays
+ * filed as it is. Returns the task, whose address may have changed. */
+struct tw__redis_task *tw__redis_schedule_share(struct tw__redis_schedule *schedule,
+                                                struct tw__redis_task *task);
+
 /* The task waits for `due_ms` as if it had just been put: without a life, without failed tries. Logs
  * nothing. */
 void tw__redis_schedule_begin_anew(struct tw__redis_schedule *schedule, struct tw__redis_task *task,

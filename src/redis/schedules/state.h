@@ -99,7 +99,8 @@ struct tw__redis_schedule {
     struct tw__link with_dead;            /* in the list of schedules with dead tasks */
     uint64_t queued, held; /* waiting tasks that are overdue, past or stopped; in its routes' queues */
     uint64_t ready_count, leased_count, dead_count;
-    uint64_t bytes;       /* all memory of this schedule: its tasks, its routes, the tables of both */
+    uint64_t bytes;      /* all memory of this schedule: its tasks, their shared payloads, its routes, tables */
+    uint64_t dead_bytes; /* of them those of dead tasks, and of payloads that dead tasks share */
     uint64_t fired, died; /* deliveries, and tasks that died, since it was made or loaded */
     /* Strings of the server's, and changes (change.h), which the present batch has to replicate. */
     struct tw__redis_vector once, next;
@@ -129,7 +130,7 @@ struct tw__redis_schedules {
     uint32_t order;
 
     /* Sums of attached schedules (sums.c). */
-    uint64_t count, pending, queued, held, ready_count, leased_count, dead_count, bytes;
+    uint64_t count, pending, queued, held, ready_count, leased_count, dead_count, bytes, dead_bytes;
     uint64_t paused, stopped;       /* schedules that are paused; their queued tasks */
     uint64_t empty;                 /* schedules that are to be removed: without tasks, and not paused */
     uint64_t reaping;               /* tasks of detached schedules */
@@ -138,7 +139,7 @@ struct tw__redis_schedules {
     struct tw__redis_route **route; /* by number; unused numbers are a list, see tw__redis_route_at() */
     uint32_t routes, route_capacity, route_free;
 
-    uint64_t chunks, samples; /* counted, to number them (chunk.c, overview.c) */
+    uint64_t dumps, chunks, samples; /* counted, to number them (chunk.c, overview.c) */
 
     pthread_mutex_t graves_lock;
     struct tw__redis_schedule *graves;

@@ -5,11 +5,13 @@
  * Invariants
  * C1 A schedule is in the list of attached or of detached schedules, as its member `attached` says.
  * C2 Each sum adds up the counts of all attached schedules; `reaping` counts the tasks of detached schedules.
- * C3 The bytes of an attached schedule are those of its block, its tables, and the blocks of its tasks and
- *    routes.
+ * C3 The bytes of an attached schedule are those of its block, its tables, and the blocks of its tasks, of the
+ *    payloads that they share, and of its routes.
  * C4 A schedule is too large if it is attached and its dump may take more than dump_limit bytes.
  * C5 The paused schedules come first in the list of attached schedules. So a look at the beginning of a long
  *    list finds a pause that somebody has forgotten.
+ * C6 The bytes of dead tasks are those of the blocks in the queue of dead tasks, and of each shared payload
+ *    that has a dead user.
  */
 #include "sums.h"
 
@@ -115,6 +117,7 @@ void tw__redis_sums_schedule(struct tw__redis_schedule *schedule, int sign)
     schedules->leased_count += one * schedule->leased_count;
     schedules->dead_count += one * schedule->dead_count;
     schedules->bytes += one * schedule->bytes;
+    schedules->dead_bytes += one * schedule->dead_bytes;
     schedules->reaping -= one * tw__redis_table_count(&schedule->tasks);
     weigh(schedule);
 }
@@ -176,9 +179,18 @@ void tw__redis_sums_ready(struct tw__redis_schedule *schedule, int more)
     add(schedule, &schedule->ready_count, &schedule->schedules->ready_count, more);
 }
 
-void tw__redis_sums_dead(struct tw__redis_schedule *schedule, int more)
+void tw__redis_sums_dead_block(struct tw__redis_schedule *schedule, void *block, int sign)
 {
-    add(schedule, &schedule->dead_count, &schedule->schedules->dead_count, more);
+    uint64_t more = (uint64_t)(int64_t)sign * schedule->schedules->memory.usable(block);
+    schedule->dead_bytes += more;
+    if (schedule->attached)
+        schedule->schedules->dead_bytes += more;
+}
+
+void tw__redis_sums_dead(struct tw__redis_schedule *schedule, struct tw__redis_task *task, int sign)
+{
+    add(schedule, &schedule->dead_count, &schedule->schedules->dead_count, sign);
+    tw__redis_sums_dead_block(schedule, task, sign);
 }
 
 void tw__redis_sums_leased(struct tw__redis_schedule *schedule, const struct tw__redis_task *task, int sign)

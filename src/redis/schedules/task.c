@@ -14,6 +14,8 @@ enum { REPEAT_SIZE = 2 * sizeof(uint64_t) };
 
 static size_t packed_size(const struct tw__redis_task_plan *plan)
 {
+    if (plan->share != NULL)
+        return sizeof plan->share;
     if (plan->packed.at != NULL)
         return plan->packed.size;
     size_t size = tw__redis_varint_size(plan->count);
@@ -27,6 +29,10 @@ static size_t packed_size(const struct tw__redis_task_plan *plan)
 /* Writes the payload. Returns its end. */
 static char *put_payload(char *at, const struct tw__redis_task_plan *plan)
 {
+    if (plan->share != NULL) {
+        memcpy(at, &plan->share, sizeof plan->share);
+        return at + sizeof plan->share;
+    }
     if (plan->packed.at != NULL) {
         memcpy(at, plan->packed.at, plan->packed.size);
         return at + plan->packed.size;
@@ -57,6 +63,7 @@ struct tw__redis_task *tw__redis_task_new(const struct tw__redis_task_plan *plan
     struct tw__redis_task *task = memory->alloc(size > sizeof *task ? size : sizeof *task);
     tw_timer_init_at(&task->timer, plan->due);
     task->route = 0;
+    task->shares = plan->share != NULL;
     task->ready = 0;
     task->lived = lived;
     task->order = 0;
@@ -127,21 +134,51 @@ void tw__redis_task_set_tries(struct tw__redis_task *task, uint32_t tries)
         (uint8_t)(task->flags % TW__REDIS_TASK_TRIES + (tries & TW__REDIS_TRIES_MAX) * TW__REDIS_TASK_TRIES);
 }
 
-struct tw__redis_payload tw__redis_task_payload(const struct tw__redis_task *task)
+/* Where the payload lies in the task, or the address of the one that it shares. */
+static const char *payload_at(const struct tw__redis_task *task)
 {
     struct tw__redis_bytes id = tw__redis_task_id(task);
+    return id.at + id.size;
+}
+
+struct tw__redis_share *tw__redis_task_share(const struct tw__redis_task *task)
+{
+    struct tw__redis_share *share = NULL;
+    if (task->shares)
+        memcpy(&share, payload_at(task), sizeof share);
+    return share;
+}
+
+void tw__redis_task_set_share(struct tw__redis_task *task, struct tw__redis_share *share)
+{
+    TW_ASSERT(task->shares);
+    memcpy((char *)(uintptr_t)payload_at(task), &share, sizeof share);
+}
+
+size_t tw__redis_task_bytes(const struct tw__redis_task *task, const struct tw__redis_memory *memory)
+{
+    return memory->usable((void *)(uintptr_t)task) + (task->shares ? tw__redis_task_share(task)->size : 0);
+}
+
+struct tw__redis_payload tw__redis_task_payload(const struct tw__redis_task *task)
+{
     uint64_t count;
-    const char *at = tw__redis_varint_get(id.at + id.size, &count);
+    const char *packed = task->shares ? tw__redis_task_share(task)->packed : payload_at(task);
+    const char *at = tw__redis_varint_get(packed, &count);
     return (struct tw__redis_payload){at, (uint32_t)count};
 }
 
 struct tw__redis_bytes tw__redis_task_packed(const struct tw__redis_task *task)
 {
-    struct tw__redis_bytes id = tw__redis_task_id(task);
+    if (task->shares) {
+        const struct tw__redis_share *share = tw__redis_task_share(task);
+        return (struct tw__redis_bytes){share->packed, share->size};
+    }
+    const char *at = payload_at(task);
     struct tw__redis_payload payload = tw__redis_task_payload(task);
     while (payload.count > 0)
         tw__redis_payload_next(&payload);
-    return (struct tw__redis_bytes){id.at + id.size, (size_t)(payload.at - (id.at + id.size))};
+    return (struct tw__redis_bytes){at, (size_t)(payload.at - at)};
 }
 
 /* ---- lives ----------------------------------------------------------------------------------------------- */
@@ -160,8 +197,12 @@ struct tw__redis_life tw__redis_task_life(const struct tw__redis_task *task)
 struct tw__redis_life tw__redis_task_whole_life(const struct tw__redis_task *task)
 {
     struct tw__redis_life life = tw__redis_task_life(task);
-    struct tw__redis_bytes packed = tw__redis_task_packed(task);
-    life.worker = tw__redis_varint_get_bytes(packed.at + packed.size);
+    const char *at = payload_at(task) + sizeof(struct tw__redis_share *);
+    if (!task->shares) {
+        struct tw__redis_bytes packed = tw__redis_task_packed(task);
+        at = packed.at + packed.size;
+    }
+    life.worker = tw__redis_varint_get_bytes(at);
     life.error = tw__redis_varint_get_bytes(life.worker.at + life.worker.size);
     return life;
 }
@@ -172,17 +213,35 @@ void tw__redis_task_set_life(struct tw__redis_task *task, const struct tw__redis
     tw__redis_life_pack(task->rest, life);
 }
 
-struct tw__redis_task *tw__redis_task_relive(const struct tw__redis_task *task,
-                                             const struct tw__redis_life *life,
-                                             const struct tw__redis_memory *memory)
+/* Makes a copy of a task, with another life and perhaps another payload. */
+static struct tw__redis_task *copy_with(const struct tw__redis_task *task, const struct tw__redis_life *life,
+                                        struct tw__redis_share *share, const struct tw__redis_memory *memory)
 {
     struct tw__redis_task_plan plan = {.id = tw__redis_task_id(task),
                                        .every = tw__redis_task_every(task),
                                        .times = tw__redis_task_times(task),
+                                       .share = share,
                                        .packed = tw__redis_task_packed(task),
                                        .life = life};
     struct tw__redis_task *copy = tw__redis_task_new(&plan, memory);
     memcpy(copy, task, offsetof(struct tw__redis_task, rest));
     copy->lived = life != NULL;
+    copy->shares = share != NULL;
     return copy;
+}
+
+struct tw__redis_task *tw__redis_task_relive(const struct tw__redis_task *task,
+                                             const struct tw__redis_life *life,
+                                             const struct tw__redis_memory *memory)
+{
+    return copy_with(task, life, tw__redis_task_share(task), memory);
+}
+
+struct tw__redis_task *tw__redis_task_sharing(const struct tw__redis_task *task, struct tw__redis_share *share,
+                                              const struct tw__redis_memory *memory)
+{
+    struct tw__redis_life life;
+    if (task->lived)
+        life = tw__redis_task_whole_life(task);
+    return copy_with(task, task->lived ? &life : NULL, share, memory);
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * A task: one block of memory that holds its timer, its id and its payload.
+ * A task: one block of memory that holds its timer, its id and its payload, unless it shares the payload.
  *
  *     [ timer, or place in a queue, 32 | route 4 | order 4 | flags 1 | life 25 if it has one
  *       | every 8, times 8 if it repeats | id size, id | count, size, bytes ...
  *       | worker size, worker | error size, error if it has a life ]
  *
  * Sizes are varints (varint.h). So a task costs 43 bytes besides its id and payload, and a byte or two for
- * each string of the payload. A life (life.h) adds 27 bytes, the worker's name and the last error.
+ * each string of the payload. A life (life.h) adds 27 bytes, the worker's name and the last error. In place of
+ * a payload that is shared (payload.h) stands its address.
  */
 #ifndef TW_REDIS_TASK_H
 #define TW_REDIS_TASK_H
@@ -29,7 +30,7 @@ enum {
     TW__REDIS_TASK_BEHIND = 8,  /* in the wheel for times that the main wheel has passed (place.c) */
     TW__REDIS_TASK_TRIES = 16   /* the upper four bits count the failed tries (place.h) */
 };
-enum { TW__REDIS_TRIES_MAX = 15, TW__REDIS_ROUTES_MAX = 1 << 30 };
+enum { TW__REDIS_TRIES_MAX = 15, TW__REDIS_ROUTES_MAX = 1 << 29 };
 
 #define TW__REDIS_FOR_EVER UINT64_MAX
 
@@ -46,7 +47,8 @@ struct tw__redis_task {
         struct tw_timer timer;          /* in a wheel or nowhere; nowhere, it still carries the due time */
         struct tw__redis_parked parked; /* in a queue: TW__REDIS_TASK_QUEUED */
     };
-    uint32_t route : 30; /* index in the list of all routes */
+    uint32_t route : 29; /* index in the list of all routes */
+    uint32_t shares : 1; /* its payload, with other tasks */
     uint32_t ready : 1;  /* in the queue of ready tasks of its schedule */
     uint32_t lived : 1;  /* has a life */
     uint32_t order;      /* the order of filing among tasks that are due at the same time; it may wrap */
@@ -61,7 +63,8 @@ struct tw__redis_task_plan {
     uint64_t every, times;             /* every 0: once; times TW__REDIS_FOR_EVER: no end */
     uint32_t tries;                    /* tries that have failed so far */
     const struct tw__redis_life *life; /* NULL: none */
-    /* The payload, in one of two forms: packed already, or `count` strings that `string` returns. */
+    /* The payload, in one of three forms: shared, packed already, or `count` strings that `string` returns. */
+    struct tw__redis_share *share;
     struct tw__redis_bytes packed;
     uint32_t count;
     struct tw__redis_bytes (*string)(void *arg, uint32_t i);
@@ -91,6 +94,10 @@ void tw__redis_task_set_life(struct tw__redis_task *task, const struct tw__redis
 struct tw__redis_task *tw__redis_task_relive(const struct tw__redis_task *task,
                                              const struct tw__redis_life *life,
                                              const struct tw__redis_memory *memory);
+
+/* Makes a copy of the task in the same way, with a payload that it shares. */
+struct tw__redis_task *tw__redis_task_sharing(const struct tw__redis_task *task, struct tw__redis_share *share,
+                                              const struct tw__redis_memory *memory);
 
 /* The upper four bits of the flags: the failed tries, unless the task is held (place.c). */
 uint32_t tw__redis_task_tries(const struct tw__redis_task *task);
@@ -142,5 +149,11 @@ static inline struct tw__redis_task *tw__redis_task_of_link(struct tw__link *lin
 struct tw__redis_payload tw__redis_task_payload(const struct tw__redis_task *task);
 /* The payload in its packed form, with its sizes. */
 struct tw__redis_bytes tw__redis_task_packed(const struct tw__redis_task *task);
+/* The payload that the task shares; NULL if it has one of its own. */
+struct tw__redis_share *tw__redis_task_share(const struct tw__redis_task *task);
+/* Corrects the address of a shared payload whose block has been moved. Requires: the task shares it. */
+void tw__redis_task_set_share(struct tw__redis_task *task, struct tw__redis_share *share);
+/* The memory of a task with its payload, be it shared or not. */
+size_t tw__redis_task_bytes(const struct tw__redis_task *task, const struct tw__redis_memory *memory);
 
 #endif

@@ -181,9 +181,11 @@ static void counts_of_queues_that_are_exchanged_are_seen(void **state)
     (void)state;
     open_places();
     tw__redis_sums_ready(schedule, 1);
-    tw__redis_sums_dead(schedule, -1);
+    schedule->dead_count--;
+    all->dead_count--;
     assert_fault("P4: the count of tasks in queues");
-    tw__redis_sums_dead(schedule, 1);
+    schedule->dead_count++;
+    all->dead_count++;
     tw__redis_sums_queued(schedule, -1);
     assert_fault("P4: the count of tasks in queues");
     tw__redis_sums_queued(schedule, 1);
@@ -249,6 +251,7 @@ static void a_wrong_count_is_seen(void **state)
     BREAK(all->ready_count, 0, "C2");
     BREAK(all->leased_count, all->leased_count + 1, "C2");
     BREAK(all->dead_count, all->dead_count - 1, "C2");
+    BREAK(all->dead_bytes, all->dead_bytes - 1, "C2");
     BREAK(schedule->ready_count, schedule->ready_count + 1, "P4: the count of tasks in queues");
     BREAK(schedule->dead_count, schedule->dead_count - 1, "P4: the count of tasks in queues");
     BREAK(schedule->leased_count, schedule->leased_count + 1, "P4: the count of leased tasks");
@@ -260,8 +263,31 @@ static void a_wrong_count_is_seen(void **state)
     BREAK(all->too_large, all->too_large + 1, "C2");
     BREAK(all->reaping, 0, "C2");
     BREAK(schedule->bytes, schedule->bytes + 1, "C3");
+    BREAK(schedule->dead_bytes, 0, "C6");
     BREAK(schedule->too_large, !schedule->too_large, "C4");
     BREAK(detached->too_large, true, "C4");
+    close_places();
+}
+
+static void a_wrong_share_is_seen(void **state)
+{
+    (void)state;
+    open_places();
+    struct tw__redis_buffer log = {0};
+    struct tw__redis_task_plan series = {
+        .id = text("series"), .due = START + 5000, .every = 60000, .times = 9, .packed = text("\1\1p")};
+    tw__redis_schedule_put(schedule, tw__redis_task_new(&series, &counted),
+                           tw__redis_route_for(schedule, &plan_of[6]), tw__redis_schedule_hash(all, series.id),
+                           NULL, START + 3000);
+    tw__redis_lease_kill(schedule, find(schedule, "series"), 5, text("no"), START + 3000, &log);
+    tw__redis_buffer_free(&log, &counted);
+    struct tw__redis_share *share = tw__redis_task_share(find(schedule, "series"));
+    assert_int_equal(share->users, 2);
+    BREAK(share->user[0], filed, "U1: a task is not among the users");
+    BREAK(share->user[1], filed, "U1: a user of a payload");
+    BREAK(share->users, 1, "U1: a task is not among the users");
+    BREAK(share->user[0], share->user[1], "U2");
+    BREAK(share->dead, 0, "U2");
     close_places();
 }
 
@@ -304,6 +330,7 @@ int main(void)
         cmocka_unit_test(a_task_that_is_in_no_table_is_seen),
         cmocka_unit_test(a_queue_that_waits_for_nothing_is_seen),
         cmocka_unit_test(a_wrong_count_is_seen),
+        cmocka_unit_test(a_wrong_share_is_seen),
         cmocka_unit_test(a_wrong_route_is_seen),
         cmocka_unit_test(a_wrong_table_is_seen),
     };

@@ -7,6 +7,7 @@
 #include "tests/support/cmocka.h"
 
 #include <src/redis/schedules/chunk.h>
+#include <src/redis/schedules/lease.h>
 #include <src/redis/schedules/place.h>
 #include <src/redis/schedules/route.h>
 #include <src/redis/schedules/schedule.h>
@@ -208,6 +209,69 @@ static void leases_take_no_more_bytes_than_is_foretold(void **state)
     close_one(schedule);
 }
 
+/* Puts a series whose payload has `payload` bytes, of which `deaths` periods die. */
+static void put_dying(struct tw__redis_schedule *schedule, const char *id, size_t payload, unsigned deaths)
+{
+    struct tw__redis_buffer log = {0};
+    char packed[BIG + 8] = {1};
+    char *end = tw__redis_varint_put(packed + 1, payload);
+    memset(end, 'p', payload);
+    struct tw__redis_task_plan plan = {.id = text(id),
+                                       .due = START + 5,
+                                       .every = 1000003,
+                                       .times = TW__REDIS_FOR_EVER,
+                                       .packed = {packed, (size_t)(end - packed) + payload}};
+    tw__redis_schedule_put(schedule, tw__redis_task_new(&plan, &all->memory),
+                           tw__redis_route_for(schedule, &plan_of[FIRST_OF_WORKERS]),
+                           tw__redis_schedule_hash(all, plan.id), NULL, START);
+    for (unsigned i = 0; i < deaths; i++)
+        tw__redis_lease_kill(schedule, find(schedule, id), 5, text("no"), START + 700 + i * 1000003, &log);
+    tw__redis_buffer_free(&log, &counted);
+}
+
+/* The other tasks name a task of a chunk before. */
+static void a_shared_payload_is_written_once_and_shared_again(void **state)
+{
+    unsigned chunks;
+    (void)state;
+    struct tw__redis_schedule *schedule = open_one();
+    put_dying(schedule, "big", BIG, 6);
+    put_dying(schedule, "small", 1, 2);
+    put_dying(schedule, "gone", 300, 2);
+    tw__redis_schedule_remove(schedule, find(schedule, "gone"), tw__redis_schedule_hash(all, text("gone")));
+    put_dying(schedule, "alive", 300, 0);
+    uint64_t most = tw__redis_sums_dump_most(schedule), bytes = bytes_of_chunks(schedule);
+    assert_in_range(bytes, BIG, most);
+    assert_true(bytes < BIG + 2000);
+    struct tw__redis_schedule *copy = copy_through_chunks(schedule, &chunks);
+    tw__redis_schedule_attach(copy);
+    assert_int_equal(chunks, 2);
+    assert_schedules_equal(schedule, copy);
+    assert_int_equal(copy->bytes, schedule->bytes);
+    assert_int_equal(copy->dead_bytes, schedule->dead_bytes);
+    assert_int_equal(tw__redis_task_share(find(copy, "big"))->users, 7);
+    assert_int_equal(tw__redis_task_share(find(copy, "big"))->dead, 6);
+    assert_int_equal(tw__redis_task_share(find(copy, "gone@1700000000005"))->users, 2);
+    assert_null(tw__redis_task_share(find(copy, "alive")));
+    assert_int_equal(bytes_of_chunks(copy), bytes);
+    close_schedule(copy);
+    close_one(schedule);
+}
+
+static void many_deaths_take_no_more_bytes_than_is_foretold(void **state)
+{
+    char id[16];
+    (void)state;
+    struct tw__redis_schedule *schedule = open_one();
+    for (unsigned i = 0; i < 700; i++) {
+        snprintf(id, sizeof id, "%u", i);
+        put_dying(schedule, id, i % 3 * 20, i % 5);
+    }
+    uint64_t most = tw__redis_sums_dump_most(schedule), bytes = bytes_of_chunks(schedule);
+    assert_in_range(most, bytes, bytes * 3);
+    close_one(schedule);
+}
+
 static void a_chunk_is_not_much_larger_than_its_size(void **state)
 {
     unsigned chunks;
@@ -242,6 +306,8 @@ int main(void)
         cmocka_unit_test(reading_a_chunk_twice_changes_nothing_more),
         cmocka_unit_test(a_schedule_takes_no_more_bytes_than_is_foretold),
         cmocka_unit_test(leases_take_no_more_bytes_than_is_foretold),
+        cmocka_unit_test(a_shared_payload_is_written_once_and_shared_again),
+        cmocka_unit_test(many_deaths_take_no_more_bytes_than_is_foretold),
         cmocka_unit_test(a_chunk_is_not_much_larger_than_its_size),
     };
     use_seed();

@@ -11,6 +11,7 @@
 #include <src/redis/schedules/check.h>
 #include <src/redis/schedules/chunk.h>
 #include <src/redis/schedules/grave.h>
+#include <src/redis/schedules/lease.h>
 #include <src/redis/schedules/look.h>
 #include <src/redis/schedules/place.h>
 #include <src/redis/schedules/route.h>
@@ -19,17 +20,18 @@
 
 /* ---- chunks that are damaged ----------------------------------------------------------------------------- */
 
-enum { SMALL = 8 };
+enum { PUT = 8, SMALL = PUT + 1 };
 
 /* Writes a chunk of a few small tasks that has every part that a chunk can have. */
 static size_t small_chunk(char *into)
 {
     struct tw__redis_schedule *schedule = tw__redis_schedule_new(all);
     struct tw__redis_chunks chunks;
+    struct tw__redis_buffer log = {0};
     struct tw__redis_bytes bytes;
-    for (unsigned i = 0; i < SMALL; i++) {
-        static const unsigned target_of[SMALL] = {0, 1, 2, 3, 0, 9, 8, 8}; /* two targets have two tasks */
-        static const int life[SMALL] = {-1, -1, DEAD_LIFE, -1, -1, 0, 2, -1};
+    for (unsigned i = 0; i < PUT; i++) {
+        static const unsigned target_of[PUT] = {0, 1, 2, 3, 0, 9, 8, 8}; /* two targets have two tasks */
+        static const int life[PUT] = {-1, -1, DEAD_LIFE, -1, -1, 0, 2, -1};
         unsigned target = target_of[i];
         struct tw__redis_life its;
         struct tw__redis_task_plan plan = {.id = id_of(i),
@@ -48,6 +50,9 @@ static size_t small_chunk(char *into)
                                tw__redis_route_for(schedule, &plan_of[target]),
                                tw__redis_schedule_hash(all, plan.id), NULL, START);
     }
+    /* A period dies, which shares the payload of its series. */
+    tw__redis_lease_kill(schedule, find(schedule, "1xx"), 3, text("no"), START + 5, &log);
+    tw__redis_buffer_free(&log, &counted);
     tw__redis_chunks_init(&chunks, schedule);
     assert_true(tw__redis_chunks_next(&chunks, &bytes));
     memcpy(into, bytes.at, bytes.size);
@@ -92,7 +97,7 @@ static void a_changed_byte_is_refused_or_read_as_something_in_order(void **state
             int count = read_chunk(bytes, size);
             refused += count == -1;
             read += count >= 0;
-            assert_true(at > 0 || count == -1); /* in version 1 these are no tasks either */
+            assert_true(at > 0 || count == -1); /* in versions 1 and 2 these are no tasks either */
         }
         bytes[at] = before;
     }
@@ -192,8 +197,59 @@ static void version_1_has_none_of_the_parts_of_version_2(void **state)
     assert_int_equal(read_chunk(bytes, size), TASKS_OF_VERSION_1);
     bytes[0] = 2; /* the same bytes are a chunk of version 2 */
     assert_int_equal(read_chunk(bytes, size), TASKS_OF_VERSION_1);
-    bytes[0] = 3;
+    bytes[0] = 3; /* and of version 3 */
+    assert_int_equal(read_chunk(bytes, size), TASKS_OF_VERSION_1);
+    bytes[0] = 4;
     assert_int_equal(read_chunk(bytes, size), -1);
+    close_all();
+}
+
+/* Reads a chunk of the task `x`, for a Stream, and the task `xy`, for the same Stream or a List, with these
+ * flags. The bytes `other` stand in place of its payload. */
+static int read_two(char version, bool list, char flags, struct tw__redis_bytes other)
+{
+    const struct tw__redis_bytes parts[] = {
+        {&version, 1},
+        {"\0\0\0\0\0\1a\5\0\1x\5\2\1f\1v", 17},
+        list ? (struct tw__redis_bytes){"\1\1\0\0\0\1a", 7} : (struct tw__redis_bytes){"\0", 1},
+        {"\0", 1},
+        {&flags, 1},
+        {"\2xy", 3},
+        other,
+    };
+    char bytes[64], *at = bytes;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        memcpy(at, parts[i].at, parts[i].size);
+        at += parts[i].size;
+    }
+    return read_chunk(bytes, (size_t)(at - bytes));
+}
+
+/* Shared payloads came with version 3. A task that shares one names another task: by so many bytes of its own
+ * id, and the rest. */
+static void a_task_of_a_chunk_may_share_a_payload_that_was_read(void **state)
+{
+    enum { SHARES = 4 };
+    const struct tw__redis_bytes own = {"\5\2\1f\1v", 6}, of_x = {"\1\0", 2};
+    static const struct tw__redis_bytes bad[] = {
+        {"\2\0", 2},  /* the task itself */
+        {"\3\0", 2},  /* its id is shorter */
+        {"\1\1q", 3}, /* nobody has this id */
+        {"\1\2y", 3}, /* the rest is cut off */
+        {"\1", 1},    {"", 0},
+    };
+    (void)state;
+    open_all();
+    assert_int_equal(read_two(2, false, 0, own), 2);
+    assert_int_equal(read_two(3, false, 0, own), 2);
+    assert_int_equal(read_two(3, false, SHARES, of_x), 2);
+    assert_int_equal(read_two(3, false, SHARES, (struct tw__redis_bytes){"\0\1x", 3}), 2);
+    assert_int_equal(read_two(2, false, SHARES, of_x), -1);
+    assert_int_equal(read_two(3, false, 2 * SHARES, of_x), -1);
+    assert_int_equal(read_two(3, true, SHARES, of_x),
+                     -1); /* a List takes one value, and this payload has two */
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_int_equal(read_two(3, false, SHARES, bad[i]), -1);
     close_all();
 }
 
@@ -277,7 +333,8 @@ struct wrong {
 static const struct wrong cases[] = {
     {VERSION, 0, -1},
     {VERSION, 2, 1},
-    {VERSION, 3, -1},
+    {VERSION, 3, 1},
+    {VERSION, 4, -1},
     {ROUTE, 1, -1},
     {ROUTE, 512, -1},
     {KIND, TW__REDIS_LIST_LEFT, -1},
@@ -433,6 +490,7 @@ int main(void)
         cmocka_unit_test(garbage_is_refused_or_read_as_something_in_order),
         cmocka_unit_test(a_chunk_of_version_1_is_read),
         cmocka_unit_test(version_1_has_none_of_the_parts_of_version_2),
+        cmocka_unit_test(a_task_of_a_chunk_may_share_a_payload_that_was_read),
         cmocka_unit_test(every_number_of_a_chunk_has_its_limits),
         cmocka_unit_test(a_dead_task_of_a_chunk_has_any_kind),
         cmocka_unit_test(numbers_of_a_chunk_have_to_fit_each_other),

@@ -12,6 +12,9 @@
 #include <src/redis/schedules/place.h>
 #include <src/redis/schedules/route.h>
 #include <src/redis/schedules/schedule.h>
+#include <src/redis/schedules/share.h>
+#include <src/redis/schedules/varint.h>
+#include <inttypes.h>
 #include <stdio.h>
 
 static struct tw__redis_schedule *schedule;
@@ -452,6 +455,176 @@ static void a_series_can_die_as_a_whole(void **state)
     close_work();
 }
 
+/* ---- payloads that dead periods share -------------------------------------------------------------------- */
+
+enum { HEAVY = 20000, PERIOD = 60000 };
+
+static void put_heavy(void)
+{
+    static char packed[HEAVY + 8] = {1};
+    char *end = tw__redis_varint_put(packed + 1, HEAVY);
+    struct tw__redis_task_plan plan = {.id = text("s"),
+                                       .due = START,
+                                       .every = PERIOD,
+                                       .times = TW__REDIS_FOR_EVER,
+                                       .packed = {packed, (size_t)(end - packed) + HEAVY}};
+    memset(end, 'p', HEAVY);
+    tw__redis_schedule_put(schedule, tw__redis_task_new(&plan, &counted),
+                           tw__redis_route_for(schedule, &plan_of[FIRST_OF_WORKERS]),
+                           tw__redis_schedule_hash(all, plan.id), NULL, START);
+}
+
+static void kill_heavy(unsigned times)
+{
+    for (unsigned i = 0; i < times; i++)
+        tw__redis_lease_kill(schedule, find(schedule, "s"), 5, text("no"), START + 700 + i, &changes);
+}
+
+/* The n-th period that has died, from 0 on; NULL: it is gone. */
+static struct tw__redis_task *period(unsigned n)
+{
+    char id[48];
+    snprintf(id, sizeof id, "s@%" PRIu64, START + (uint64_t)n * PERIOD);
+    return find(schedule, id);
+}
+
+static void assert_heavy(const struct tw__redis_task *task)
+{
+    struct tw__redis_payload payload = tw__redis_task_payload(task);
+    struct tw__redis_bytes string = tw__redis_payload_next(&payload);
+    assert_int_equal(payload.count, 0);
+    assert_int_equal(string.size, HEAVY);
+    assert_true(string.at[0] == 'p' && string.at[HEAVY - 1] == 'p');
+    assert_int_equal(tw__redis_task_bytes(task, &counted) > HEAVY, true);
+}
+
+static void drop_task(struct tw__redis_task *task)
+{
+    tw__redis_schedule_remove(schedule, task, tw__redis_schedule_hash(all, tw__redis_task_id(task)));
+}
+
+/* Each death cost the memory of the payload once more. */
+static void the_deaths_of_a_series_have_one_payload(void **state)
+{
+    (void)state;
+    open_work();
+    put_heavy();
+    uint64_t before = schedule->bytes;
+    kill_heavy(10);
+    assert_counts(11, 0, 0, 10);
+    assert_true(schedule->bytes < before + HEAVY / 2);
+    assert_in_range(schedule->dead_bytes, HEAVY, HEAVY + HEAVY / 2);
+    assert_heavy(find(schedule, "s"));
+    for (unsigned i = 0; i < 10; i++) {
+        assert_heavy(period(i));
+        assert_ptr_equal(tw__redis_task_share(period(i)), tw__redis_task_share(find(schedule, "s")));
+    }
+    struct tw__redis_life life = tw__redis_task_whole_life(period(3));
+    assert_bytes_equal(life.error, text("no"));
+    close_work();
+}
+
+static void a_shared_payload_stays_for_the_last_that_has_it(void **state)
+{
+    (void)state;
+    open_work();
+    put_heavy();
+    kill_heavy(4);
+    drop_task(find(schedule, "s"));
+    drop_task(period(1));
+    assert_counts(3, 0, 0, 3);
+    assert_true(schedule->dead_bytes > HEAVY);
+    tw__redis_schedule_begin_anew(schedule, period(2), START + 9000, START + 800);
+    assert_counts(3, 0, 0, 2);
+    drop_task(period(0));
+    drop_task(period(3));
+    assert_counts(1, 0, 0, 0);
+    assert_int_equal(schedule->dead_bytes, 0);
+    assert_heavy(period(2));
+    offer(period(2), START + 9000);
+    lease(period(2), 9, START + 9000);
+    assert_heavy(period(2));
+    drop_task(period(2));
+    assert_true(schedule->bytes < HEAVY);
+    close_work();
+}
+
+/* A series that is put again has another payload, and its old deaths keep theirs. */
+static void a_series_that_is_put_again_shares_nothing_with_its_old_deaths(void **state)
+{
+    (void)state;
+    open_work();
+    put_heavy();
+    kill_heavy(2);
+    drop_task(find(schedule, "s"));
+    put_repeating("s", FIRST_OF_WORKERS, PERIOD, TW__REDIS_FOR_EVER);
+    kill_heavy(1);
+    struct tw__redis_task *dead = find(schedule, "s@1700000000005");
+    assert_counts(4, 0, 0, 3);
+    assert_bytes_equal(tw__redis_task_packed(dead), text("\1\3job"));
+    assert_heavy(period(0));
+    assert_int_equal(tw__redis_task_share(dead)->dead, 1);
+    close_work();
+}
+
+static void the_first_death_beyond_the_limit_is_named(void **state)
+{
+    (void)state;
+    open_work();
+    put_heavy();
+    assert_null(tw__redis_share_excess(find(schedule, "s")));
+    kill_heavy(TW__REDIS_DEATHS_MAX);
+    assert_null(tw__redis_share_excess(period(99)));
+    kill_heavy(1);
+    assert_ptr_equal(tw__redis_share_excess(period(100)), period(0));
+    drop_task(period(50));
+    assert_null(tw__redis_share_excess(period(100)));
+    tw__redis_schedule_begin_anew(schedule, period(0), START + 9000, START + 800);
+    kill_heavy(1);
+    assert_null(tw__redis_share_excess(period(101))); /* a period that was replayed is not dead */
+    tw__redis_lease_kill(schedule, period(0), 5, text("no"), START + 9000, &changes);
+    assert_ptr_equal(tw__redis_share_excess(period(0)), period(1)); /* it has died last now */
+    close_work();
+}
+
+static unsigned moves;
+
+static void *move_block(void *old)
+{
+    void *moved = counted_alloc(counted_usable(old));
+    memcpy(moved, old, counted_usable(old));
+    counted_free(old);
+    moves++;
+    return moved;
+}
+
+static void *leave_block(void *old)
+{
+    (void)old;
+    moves++;
+    return NULL;
+}
+
+static void the_blocks_of_a_shared_payload_are_moved_once(void **state)
+{
+    (void)state;
+    open_work();
+    put_heavy();
+    kill_heavy(3);
+    struct tw__redis_task *tasks[] = {find(schedule, "s"), period(0), period(1), period(2)};
+    for (size_t i = 0; i < 4; i++)
+        tw__redis_share_relocate(tasks[i], move_block);
+    assert_int_equal(moves, 2);
+    for (size_t i = 0; i < 4; i++)
+        tw__redis_share_relocate(tasks[i], leave_block);
+    assert_int_equal(moves, 4);
+    tw__redis_share_relocate(put_one(schedule, "plain", START, START), move_block);
+    assert_int_equal(moves, 4);
+    for (size_t i = 0; i < 4; i++)
+        assert_heavy(tasks[i]);
+    close_work();
+}
+
 /* ---- beginning anew -------------------------------------------------------------------------------------- */
 
 static void assert_new(struct tw__redis_task *task, const char *id)
@@ -628,6 +801,11 @@ int main(void)
         cmocka_unit_test(a_period_that_a_target_refused_dies_in_the_same_way),
         cmocka_unit_test(a_dead_period_leaves_a_task_with_its_id_alone),
         cmocka_unit_test(a_series_can_die_as_a_whole),
+        cmocka_unit_test(the_deaths_of_a_series_have_one_payload),
+        cmocka_unit_test(a_shared_payload_stays_for_the_last_that_has_it),
+        cmocka_unit_test(a_series_that_is_put_again_shares_nothing_with_its_old_deaths),
+        cmocka_unit_test(the_first_death_beyond_the_limit_is_named),
+        cmocka_unit_test(the_blocks_of_a_shared_payload_are_moved_once),
         cmocka_unit_test(a_task_begins_anew_in_any_state),
         cmocka_unit_test(a_copy_has_no_leases),
         cmocka_unit_test(the_leases_of_a_copy_end_in_order),
