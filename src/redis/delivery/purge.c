@@ -10,6 +10,7 @@
 #include "call.h"
 #include "schedules/lease.h"
 #include "schedules/place.h"
+#include "schedules/share.h"
 #include "server/config.h"
 
 enum { LOOK_AT = 16, PURGE_MAX = 50 }; /* schedules in one look; tasks of one schedule in one call */
@@ -21,10 +22,20 @@ void tw__redis_purge_task(struct tw__redis_schedule *schedule, struct tw__redis_
     tw__redis_shared.counts.purged++;
 }
 
+/* The first dead period of a series, if the last task that died is one too many of it; else NULL. */
+static struct tw__redis_task *old_period(const struct tw__redis_schedule *schedule)
+{
+    struct tw__link *last = schedule->dead.prev;
+    return last == &schedule->dead ? NULL : tw__redis_share_excess(tw__redis_task_of_link(last));
+}
+
 bool tw__redis_purge_excess(struct tw__redis_schedule *schedule, struct tw__redis_buffer *log)
 {
     uint64_t most = (uint64_t)tw__redis_config.dead_max;
-    int purged = 0;
+    struct tw__redis_task *period = old_period(schedule);
+    int purged = period != NULL;
+    if (period != NULL)
+        tw__redis_purge_task(schedule, period, log);
     for (; purged < PURGE_MAX && most > 0 && schedule->dead_count > most; purged++)
         tw__redis_purge_task(schedule, tw__redis_place_first_dead(schedule), log);
     return purged > 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Dead tasks that the settings do not let stay: tickwheel.dead-max and tickwheel.dead-ms.
+ * Dead tasks that may not stay: by tickwheel.dead-max and tickwheel.dead-ms, and periods of a series that has
+ * died more than TW__REDIS_DEATHS_MAX times.
  */
 #ifndef TW_REDIS_PURGE_H
 #define TW_REDIS_PURGE_H
@@ -11,8 +12,9 @@
 void tw__redis_purge_task(struct tw__redis_schedule *schedule, struct tw__redis_task *task,
                           struct tw__redis_buffer *log);
 
-/* Removes the tasks that died first, while the schedule has more dead tasks than it may have. Adds what it
- * does to `log`. Returns whether it has removed any. To be called when a task has died. */
+/* Removes the tasks that died first, while the schedule, or the series of the task that died last, has more
+ * dead tasks than it may have. Adds what it does to `log`. Returns whether it has removed any. To be called
+ * when a task has died. */
 bool tw__redis_purge_excess(struct tw__redis_schedule *schedule, struct tw__redis_buffer *log);
 
 /* The same in a batch, which will tell of the death, and of the tasks that were removed. */

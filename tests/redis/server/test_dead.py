@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
 """Dead tasks: TW.DEAD, TW.REPLAY, TW.PURGE and the settings that limit them. Stopped schedules: TW.PAUSE. And
 every command that files, finds or removes tasks, for tasks that are ready, leased and dead."""
+import os
+
 import pytest
 import redis
 
-from harness import Raw, now_ms, task, tasks, wait_until
-from situations import (Counters, add, dead_of, events_of, fill, let_pass, put, take, wait_dead,
+from harness import Raw, now_ms, task, tasks, wait_replica_in_sync, wait_until
+from situations import (Counters, add, dead_of, events_of, fill, let_pass, put, rewrite, take, wait_dead,
                         wait_delivered, wait_ready, wait_take, working)
 
 HOUR = 3600 * 1000
@@ -191,6 +193,103 @@ def test_dead_tasks_for_a_time(clock, server, r):
     clock.push(1)
     counters.wait("purged", 5)
     assert r.dbsize() == 0
+
+
+# The deaths of a series
+
+MILLION = 1000000
+
+
+def kill_periods(client, count, payload="v", schedule="s"):
+    """Puts a series, if it is not there, of which so many periods die, one after the other."""
+    put(client, schedule, "series", "AT", 1000, "NX", "EVERY", 1000, "TRIES", 1, payload=(payload, ))
+    for _ in range(count):
+        job = wait_take(client, schedule)
+        assert client.execute_command("TW.NACK", schedule, job.id, job.token, "DEAD") == 0
+
+
+def has_one_payload(server, schedule="s"):
+    """A schedule with a series of a megabyte and its deaths, in its memory and in INFO."""
+    numbers = server.tw()
+    assert MILLION <= numbers["dead_bytes"] <= numbers["bytes"] < 1.2 * MILLION, numbers
+    assert MILLION <= server.client().memory_usage(schedule) < 1.2 * MILLION
+
+
+def test_the_deaths_of_a_series_have_one_payload(fleet):
+    """Ten deaths of a task of 10 MB took 100 MB, in memory, in snapshots and in the append-only file."""
+    server = fleet.server(appendonly="yes", aof_use_rdb_preamble="no", module_args=("deliver", "yes"))
+    replica = fleet.server(replicaof=server)
+    r, raw, payload = server.client(), server.client(decode_responses=False), os.urandom(MILLION // 2).hex()
+    kill_periods(r, 10, payload)
+    periods = [f"series@{1000 * (i + 1)}" for i in range(10)]
+    assert [one.id for one in dead_of(r, "s")] == periods
+    has_one_payload(server)
+    wait_replica_in_sync(server, replica)
+    has_one_payload(replica)
+    assert len(raw.dump("s")) < 1.2 * MILLION
+    r.config_set("tickwheel.deliver", "no")
+    rewrite(server)
+    server.module_args = ("deliver", "no")
+    server.kill()
+    server.start()
+    has_one_payload(server)
+    r, raw = server.client(), server.client(decode_responses=False)
+    raw.restore("restored", 0, raw.dump("s"))
+    r.delete("s")
+    wait_until(lambda: server.tw()["reaping"] == 0)
+    has_one_payload(server, "restored")
+    r.copy("restored", "copied")
+    r.delete("restored")
+    wait_until(lambda: server.tw()["reaping"] == 0)
+    has_one_payload(server, "copied")
+    assert [one.id for one in dead_of(r, "copied")] == periods
+    assert all(task(r, "copied", name)["payload"] == [payload] for name in (*periods, "series"))
+    assert r.execute_command("TW.REPLAY", "copied", periods[3]) == 1
+    assert r.execute_command("TW.PURGE", "copied", "ALL") == 9
+    r.execute_command("TW.CANCEL", "copied", "series")
+    assert task(r, "copied", periods[3])["payload"] == [payload] and server.tw()["dead_bytes"] == 0
+
+
+def test_a_shared_payload_counts_for_each_task_of_a_reply(r):
+    """A reply of TW.TAKE ends after 16 MiB, also if the tasks have their payload together."""
+    kill_periods(r, 5, "v" * 6 * MILLION)
+    r.execute_command("TW.CANCEL", "s", "series")
+    assert r.execute_command("TW.REPLAY", "s", "ALL") == 5
+    wait_ready(r, "s", 5)
+    assert len(take(r, "s", options=("COUNT", 10))) == 3
+    assert len(take(r, "s", options=("COUNT", 10))) == 2
+
+
+def test_a_series_keeps_its_last_hundred_deaths(server, r):
+    counters = Counters(server)
+    kill(r, "other")
+    kill_periods(r, 100)
+    assert counters["purged"] == 0
+    told = events_of(r, lambda: kill_periods(r, 3))
+    assert (told.count("tw.dead"), told.count("tw.purge"), counters["purged"]) == (3, 3, 3)
+    assert [one.id for one in dead_of(r, "s", "LIMIT", 200)] == ["other"] + [
+        f"series@{1000 * i}" for i in range(4, 104)]
+    raw = server.client(decode_responses=False)
+    dump = raw.dump("s")
+    r.delete("s")
+    raw.restore("s", 0, dump)
+    kill_periods(r, 1)
+    assert (len(dead_of(r, "s", "LIMIT", 200)), counters["purged"]) == (101, 4)
+    assert dead_of(r, "s", "LIMIT", 2)[1].id == "series@5000"
+
+
+def test_a_series_that_its_target_refuses_keeps_its_last_hundred_deaths(fleet):
+    server = fleet.server(module_args=("dead-letter-tries", 1))
+    replica = fleet.server(replicaof=server)
+    r = server.client()
+    r.set("wrong", "a string")
+    add(r, "s", "wrong", "series", 1000, "EVERY", 1000, "TIMES", 250)
+    wait_until(lambda: server.tw()["died"] == 250)
+    wait_replica_in_sync(server, replica)
+    for client in (r, replica.client()):
+        assert [one.id for one in dead_of(client, "s", "LIMIT", 200)] == [
+            f"series@{1000 * i}" for i in range(151, 251)]
+    assert server.tw()["purged"] == 150
 
 
 # Each command, for each state
@@ -459,6 +558,32 @@ def test_a_pause_goes_with_the_schedule(server, r, how, empty):
     assert working(other, name)["paused"] == 1 and take(other, name) == []
     assert other.execute_command("TW.PAUSE", name, "OFF") == 1
     assert empty or wait_take(other, name).id == "a"
+
+
+def test_a_full_server_takes_no_new_pause(fleet):
+    """20,000 pauses of new keys took 10 MB past maxmemory. A pause that is there, or of a schedule with tasks,
+    takes no memory, and the log and the primary are never refused."""
+    server = fleet.server(appendonly="yes", aof_use_rdb_preamble="no")
+    replica = fleet.server(replicaof=server, maxmemory=1)
+    r = server.client()
+    put(r, "s", "a", "IN", HOUR)
+    r.execute_command("TW.PAUSE", "old", "ON")
+    r.config_set("maxmemory", 1)
+    for pause in (("TW.PAUSE", "new", "ON"), ("EVAL", "redis.call('TW.PAUSE', KEYS[1], 'ON')", 1, "new")):
+        with pytest.raises(redis.ResponseError, match="OOM"):
+            r.execute_command(*pause)
+    assert r.exists("new") == 0
+    assert r.execute_command("TW.PAUSE", "old", "ON") == r.execute_command("TW.PAUSE", "new", "OFF") == 0
+    assert [r.execute_command("TW.PAUSE", "s", state) for state in ("ON", "OFF", "ON")] == [1, 1, 1]
+    assert r.execute_command("TW.PAUSE", "old", "OFF") == 1 and r.exists("old") == 0
+    r.config_set("maxmemory", 0)
+    r.execute_command("TW.PAUSE", "new", "ON")
+    wait_replica_in_sync(server, replica)
+    assert working(replica.client(), "new")["paused"] == 1, "the primary was refused"
+    server.options["maxmemory"] = 1
+    server.kill()
+    server.start()
+    assert working(server.client(), "new")["paused"] == 1, "the log was refused"
 
 
 def test_a_removed_schedule_is_not_paused_any_more(r):
