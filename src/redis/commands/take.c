@@ -21,7 +21,7 @@
 #include "server/token.h"
 
 enum { TAKE_BYTES = 16 << 20 }; /* a reply ends after the task with which it reaches so many bytes */
-enum { TAKE_MAX = 10000, NAME_MAX_BYTES = 255, FIELDS = 6, TEXT_MAX = 128 };
+enum { TAKE_MAX = 10000, KEYS_MAX = 10000, NAME_MAX_BYTES = 255, FIELDS = 6, TEXT_MAX = 128 };
 
 /* The arguments of one TW.TAKE. */
 struct taking {
@@ -51,7 +51,8 @@ static bool read_worker(RedisModuleCtx *ctx, const struct tw__redis_option *opti
     return false;
 }
 
-/* Reads KEYS n schedule [schedule ...], to the end of the arguments. */
+/* Reads KEYS n schedule [schedule ...], to the end of the arguments. Their number has a limit, because the
+ * server takes a worker that leaves off the list of each key, in one go. */
 static bool read_keys(RedisModuleCtx *ctx, struct taking *take, RedisModuleString **argv, int argc)
 {
     uint64_t count;
@@ -59,7 +60,7 @@ static bool read_keys(RedisModuleCtx *ctx, struct taking *take, RedisModuleStrin
         tw__redis_argument_missing(ctx, "KEYS", "KEYS n schedule [schedule ...]");
         return false;
     }
-    if (!tw__redis_argument_number(ctx, argv[1], "KEYS", TW__REDIS_COUNT, 1, INT32_MAX, &count))
+    if (!tw__redis_argument_number(ctx, argv[1], "KEYS", TW__REDIS_COUNT, 1, KEYS_MAX, &count))
         return false;
     if (count != (uint64_t)argc - 2) {
         tw__redis_argument_error(ctx, argv[1], "KEYS", "the number of schedules that follow it");

@@ -70,7 +70,7 @@ def refused(stage, words, *fragments, code="ERR"):
     *numbers(("TW.TAKE", "LEASE"), KEYS, "LEASE", 1, LEASE_MAX),
     *numbers((*TAKE, "COUNT"), KEYS, "COUNT", 1, "10000"),
     *numbers((*TAKE, "BLOCK"), KEYS, "BLOCK", 0, "4294967295"),
-    *numbers((*TAKE, "KEYS"), ("s", ), "KEYS", 1, "2147483647"),
+    *numbers((*TAKE, "KEYS"), ("s", ), "KEYS", 1, "10000"),
     *numbers(("TW.TOUCH", "s", "leased", TOKEN, "LEASE"), (), "LEASE", 1, LEASE_MAX),
     *numbers(("TW.NACK", "s", "leased", TOKEN, "IN"), (), "IN", 0),
     *numbers(("TW.NACK", "s", "leased", TOKEN, "AT"), (), "AT", 0, MAX),
