@@ -427,6 +427,18 @@ def test_a_copy_has_no_leases(r, state):
     assert {**task(r, "s", "a"), "remaining": 0} == {**before, "remaining": 0}
 
 
+def test_late_leaves_out_a_copy_of_a_copied_lease(clock, r):
+    """The copy of a leased task is ready whatever its LATE. A copy of it is as one of any ready task."""
+    put(r, "s", "a", "IN", 0, "LATE", "DROP", 1000)
+    assert wait_take(r, "s").id == "a"
+    clock.push(2000)
+    r.copy("s", "first")
+    wait_ready(r, "first")
+    r.copy("first", "second")
+    wait_until(lambda: r.exists("second") == 0)
+    assert task(r, "first", "a")["state"] == "ready" and task(r, "s", "a")["state"] == "leased"
+
+
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("how", ["RENAME", "RESTORE", "MOVE", "SWAPDB"])
 def test_leases_go_with_the_schedule(server, r, state, how):

@@ -194,6 +194,12 @@ def test_several_schedules_in_the_order_of_the_keys(r):
     assert [(job.schedule, job.id) for job in jobs] == [("high", "high0"), ("high", "high1"), ("low", "low0")]
 
 
+def test_as_many_schedules_as_a_worker_may_name(r):
+    names = [f"s{i}" for i in range(10000)]
+    put(r, names[-1], "a")
+    assert wait_take(r, *names).id == "a"
+
+
 def test_tokens_differ(r):
     for i in range(300):
         put(r, "s", f"t{i}")
@@ -306,6 +312,17 @@ def test_a_worker_that_leaves_takes_nothing(server, r):
     put(r, "s", "a")
     assert second.read()[0][1] == "a"
     assert get(r, "a")["attempt"] == 1
+
+
+def test_workers_that_hang_cost_attempts_until_their_waits_are_over(server, r):
+    """They stay connected, and do nothing with their tasks. Each gets one at most, and none after its wait."""
+    over = [Raw(server) for _ in range(3)]
+    assert [one("TW.TAKE", "LEASE", 1, "BLOCK", 1, "KEYS", 1, "s") for one in over] == [None] * 3
+    hung = [blocked(server, "LEASE", 1, "BLOCK", 0, "KEYS", 1, "s") for _ in range(4)]
+    lives = blocked(server, "LEASE", HOUR, "BLOCK", 0, "KEYS", 1, "s")
+    put(r, "s", "a", "IN", 0, "TRIES", 5, "BACKOFF", 1, 1, 1)
+    row = lives.read()[0]
+    assert (row[1], row[4], len(hung)) == ("a", 5, 4)
 
 
 def test_client_unblock(server, r):
