@@ -35,8 +35,8 @@ static uint64_t entry_bytes(const struct tw__redis_task *task)
            tw__redis_payload_bytes(tw__redis_task_payload(task));
 }
 
-/* The id and the payload lie in the task's block. So the size of the block alone clears every task that
- * TW.ADD accepted, and its payload is not summed at each delivery. */
+/* The id and the payload lie in the task's block, or in that block and the block of a shared payload. So the
+ * size of these clears every task that TW.ADD accepted, and its payload is not summed at each delivery. */
 bool tw__redis_size_is_too_big(const struct tw__redis_delivery *delivery)
 {
     return tw__redis_task_bytes(delivery->task, &tw__redis_shared.schedules->memory) >

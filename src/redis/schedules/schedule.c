@@ -211,7 +211,7 @@ struct tw__redis_task *tw__redis_schedule_share(struct tw__redis_schedule *sched
                                                 struct tw__redis_task *task)
 {
     struct tw__redis_schedules *schedules = schedule->schedules;
-    if (task->shares)
+    if (task->shares && tw__redis_task_share(task)->users < TW__REDIS_USERS_MAX)
         return task;
     bool dead = tw__redis_task_stage(task) == TW__REDIS_DEAD;
     struct tw__redis_share *share = tw__redis_share_new(schedule, task);

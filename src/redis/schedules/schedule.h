@@ -54,8 +54,8 @@ struct tw__redis_task *tw__redis_schedule_relive(struct tw__redis_schedule *sche
                                                  struct tw__redis_task *task,
                                                  const struct tw__redis_life *life);
 
-/* Gives a task a payload that other tasks of the schedule can share (share.c), if it has none. The task stays
- * filed as it is. Returns the task, whose address may have changed. */
+/* Gives a task a payload that another task of the schedule can share (share.c), unless it has one. The task
+ * stays filed as it is. Returns the task, whose address may have changed. */
 struct tw__redis_task *tw__redis_schedule_share(struct tw__redis_schedule *schedule,
                                                 struct tw__redis_task *task);
 

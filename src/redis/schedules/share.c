@@ -12,6 +12,10 @@
  * of the payload can be moved. It goes with its last user, whichever that is: the series may be done long
  * before somebody purges its deaths. A series that is put again has another payload, and begins to count anew.
  *
+ * A share has at most TW__REDIS_USERS_MAX users, so that one of them is found within a microsecond. A series
+ * whose share is full gets another one. So many users come together only if dead periods are replayed and not
+ * worked on, or in a dump that somebody has made up.
+ *
  * A chunk has a shared payload once, and names the task that has it for each other user (chunk.c).
  *
  * Rejected: the time of death or the id of the oldest period in the series, because the number of an id, as in
@@ -29,6 +33,12 @@
 #include "sums.h"
 
 /* ---- users ----------------------------------------------------------------------------------------------- */
+
+static struct tw__redis_share *shared_by(const struct tw__redis_task *task)
+{
+    TW_ASSERT(task->shares);
+    return tw__redis_task_share(task);
+}
 
 /* Makes room for one more user. */
 static void reserve(struct tw__redis_schedule *schedule, struct tw__redis_share *share)
@@ -72,9 +82,10 @@ struct tw__redis_share *tw__redis_share_new(struct tw__redis_schedule *schedule,
 {
     struct tw__redis_bytes packed = tw__redis_task_packed(task);
     struct tw__redis_share *share = schedule->schedules->memory.alloc(sizeof *share + packed.size);
-    TW_ASSERT(!task->shares);
     *share = (struct tw__redis_share){.size = packed.size};
     memcpy(share->packed, packed.at, packed.size);
+    if (task->shares)
+        tw__redis_share_leave(schedule, task);
     tw__redis_sums_block(schedule, share, 1);
     reserve(schedule, share);
     share->user[share->users++] = task;
@@ -85,7 +96,7 @@ struct tw__redis_share *tw__redis_share_new(struct tw__redis_schedule *schedule,
 
 void tw__redis_share_join(struct tw__redis_schedule *schedule, struct tw__redis_task *task)
 {
-    struct tw__redis_share *share = tw__redis_task_share(task);
+    struct tw__redis_share *share = shared_by(task);
     reserve(schedule, share);
     share->user[share->users++] = task;
     if (tw__redis_task_stage(task) == TW__REDIS_DEAD)
@@ -94,7 +105,7 @@ void tw__redis_share_join(struct tw__redis_schedule *schedule, struct tw__redis_
 
 void tw__redis_share_leave(struct tw__redis_schedule *schedule, struct tw__redis_task *task)
 {
-    struct tw__redis_share *share = tw__redis_task_share(task);
+    struct tw__redis_share *share = shared_by(task);
     if (tw__redis_task_stage(task) == TW__REDIS_DEAD)
         count_dead(schedule, share, -1);
     take_out(share, task);
@@ -108,7 +119,7 @@ void tw__redis_share_leave(struct tw__redis_schedule *schedule, struct tw__redis
 
 void tw__redis_share_dead(struct tw__redis_schedule *schedule, struct tw__redis_task *task, int sign)
 {
-    struct tw__redis_share *share = tw__redis_task_share(task);
+    struct tw__redis_share *share = shared_by(task);
     if (tw__redis_task_stage(task) != TW__REDIS_DEAD)
         return;
     count_dead(schedule, share, sign);
@@ -122,7 +133,7 @@ void tw__redis_share_dead(struct tw__redis_schedule *schedule, struct tw__redis_
 
 void tw__redis_share_moved(const struct tw__redis_task *old, struct tw__redis_task *task)
 {
-    struct tw__redis_share *share = tw__redis_task_share(task);
+    struct tw__redis_share *share = shared_by(task);
     share->user[place_of(share, old)] = task;
 }
 

@@ -7,10 +7,14 @@
 
 #include "state.h"
 
-enum { TW__REDIS_DEATHS_MAX = 100 }; /* dead periods that a series keeps */
+enum {
+    TW__REDIS_DEATHS_MAX = 100, /* dead periods that a series keeps */
+    TW__REDIS_USERS_MAX = 1000  /* of a shared payload */
+};
 
 /* Makes a payload of its own block, from that of a task, which is its only user so far. The caller gives the
- * task a block with which it shares the payload, and moves it there (tw__redis_schedule_moved()). */
+ * task a block with which it shares the payload, and moves it there (tw__redis_schedule_moved()). If the task
+ * has shared another payload, it leaves that one. */
 struct tw__redis_share *tw__redis_share_new(struct tw__redis_schedule *schedule, struct tw__redis_task *task);
 
 /* Adds a task to the users of its payload as it comes to the schedule; takes it out as it leaves, and frees the
@@ -22,7 +26,8 @@ void tw__redis_share_leave(struct tw__redis_schedule *schedule, struct tw__redis
  * Requires: the task shares its payload. */
 void tw__redis_share_dead(struct tw__redis_schedule *schedule, struct tw__redis_task *task, int sign);
 
-/* Corrects the users after the block of a task has been moved from `old`, which is not read. */
+/* Corrects the users after the block of a task has been moved from `old`, which is not read. Requires: the task
+ * shares its payload, and `old` is among the users. */
 void tw__redis_share_moved(const struct tw__redis_task *old, struct tw__redis_task *task);
 
 /* For defragmentation: moves the blocks of the payload that the task shares, if the task is its first user.

@@ -587,6 +587,25 @@ static void the_first_death_beyond_the_limit_is_named(void **state)
     close_work();
 }
 
+/* Otherwise a dump that somebody has made up could have a million users of one payload, and each that leaves it
+ * would be looked for among all others. */
+static void a_payload_has_a_limited_number_of_users(void **state)
+{
+    (void)state;
+    open_work();
+    put_heavy();
+    for (unsigned i = 0; i < TW__REDIS_USERS_MAX; i++) {
+        kill_heavy(1);
+        tw__redis_schedule_begin_anew(schedule, period(i), START + 9000, START + 800);
+    }
+    assert_int_equal(tw__redis_task_share(period(0))->users, TW__REDIS_USERS_MAX - 1);
+    assert_int_equal(tw__redis_task_share(find(schedule, "s"))->users, 2);
+    assert_heavy(period(0));
+    assert_heavy(period(TW__REDIS_USERS_MAX - 1));
+    assert_heavy(find(schedule, "s"));
+    close_work();
+}
+
 static unsigned moves;
 
 static void *move_block(void *old)
@@ -805,6 +824,7 @@ int main(void)
         cmocka_unit_test(a_shared_payload_stays_for_the_last_that_has_it),
         cmocka_unit_test(a_series_that_is_put_again_shares_nothing_with_its_old_deaths),
         cmocka_unit_test(the_first_death_beyond_the_limit_is_named),
+        cmocka_unit_test(a_payload_has_a_limited_number_of_users),
         cmocka_unit_test(the_blocks_of_a_shared_payload_are_moved_once),
         cmocka_unit_test(a_task_begins_anew_in_any_state),
         cmocka_unit_test(a_copy_has_no_leases),

@@ -22,6 +22,7 @@
 #include <src/redis/schedules/place.h>
 #include <src/redis/schedules/route.h>
 #include <src/redis/schedules/schedule.h>
+#include <src/redis/schedules/share.h>
 #include <src/redis/schedules/sums.h>
 
 static struct tw__redis_schedule *schedule;
@@ -255,6 +256,53 @@ static void kill_what_is_dead_as_a_whole(void *arg)
     tw__redis_lease_kill_series(schedule, dead, 5, text("no"), START, &changes);
 }
 
+/* ---- shared payloads ------------------------------------------------------------------------------------- */
+
+static void join_a_payload_of_its_own(void *arg)
+{
+    (void)arg;
+    tw__redis_share_join(schedule, one);
+}
+
+static void leave_a_payload_of_its_own(void *arg)
+{
+    (void)arg;
+    tw__redis_share_leave(schedule, one);
+}
+
+static void die_with_a_payload_of_its_own(void *arg)
+{
+    (void)arg;
+    tw__redis_share_dead(schedule, dead, 1);
+}
+
+static void move_with_a_payload_of_its_own(void *arg)
+{
+    (void)arg;
+    tw__redis_share_moved(one, one);
+}
+
+static void move_what_is_no_user(void *arg)
+{
+    (void)arg;
+    tw__redis_share_moved(dead, tw__redis_schedule_share(schedule, one));
+}
+
+static void the_address_of_a_payload_of_its_own(void *arg)
+{
+    (void)arg;
+    tw__redis_task_set_share(one, NULL);
+}
+
+static void a_dead_period_of_a_task_that_shares_nothing(void *arg)
+{
+    struct tw__redis_life life = {.stage = TW__REDIS_DEAD, .worker = text(""), .error = text("")};
+    (void)arg;
+    (void)!tw__redis_change_letter(schedule, one, text("two"), &life, START);
+}
+
+/* ---- broken invariants ----------------------------------------------------------------------------------- */
+
 /* The next call that changes anything sees a broken invariant. */
 static void break_places(void *arg)
 {
@@ -385,6 +433,13 @@ static const struct {
     {give_back_what_is_not_leased, "life.stage == TW__REDIS_LEASED"},
     {kill_what_is_dead, "life.stage != TW__REDIS_DEAD"},
     {kill_what_is_dead_as_a_whole, "life.stage != TW__REDIS_DEAD"},
+    {join_a_payload_of_its_own, "task->shares"},
+    {leave_a_payload_of_its_own, "task->shares"},
+    {die_with_a_payload_of_its_own, "task->shares"},
+    {move_with_a_payload_of_its_own, "task->shares"},
+    {move_what_is_no_user, "at < share->users"},
+    {the_address_of_a_payload_of_its_own, "task->shares"},
+    {a_dead_period_of_a_task_that_shares_nothing, "from->shares"},
     {break_places, "check(schedules) =="},
     {break_sums, "check(schedules) =="},
     {release_a_route_twice, "route->tasks > 0"},
