@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: MIT
  *
- * The text of an error that stays with a task whose attempt has failed.
+ * Texts of errors, and how they are cut.
  */
 #ifndef TW_BASE_ERROR_TEXT_H
 #define TW_BASE_ERROR_TEXT_H
 
 #include <stddef.h>
 
-enum { TW__ERROR_MAX = 4096 }; /* bytes that stay */
+enum { TW__ERROR_MAX = 4096 }; /* bytes of an error that stay with its task */
 
-/* Returns how many bytes of a text stay. A longer text is cut where a character of UTF-8 begins, or at
- * TW__ERROR_MAX bytes if no character is there. */
-static inline size_t tw__error_size(const char *text, size_t size)
+/* Returns how many bytes of a text stay if there is room for `most`. A longer text is cut where a character of
+ * UTF-8 begins, or at `most` bytes if no character begins near there. */
+static inline size_t tw__text_size(const char *text, size_t size, size_t most)
 {
     enum { CHARACTER = 4 }; /* bytes of the longest */
-    if (size <= TW__ERROR_MAX)
+    if (size <= most)
         return size;
-    for (size_t cut = TW__ERROR_MAX; cut > TW__ERROR_MAX - CHARACTER; cut--)
-        if (((unsigned char)text[cut] & 0xC0) != 0x80)
-            return cut;
-    return TW__ERROR_MAX;
+    for (size_t back = 0; back < CHARACTER && back <= most; back++)
+        if (((unsigned char)text[most - back] & 0xC0) != 0x80)
+            return most - back;
+    return most;
 }
 
 #endif

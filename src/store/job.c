@@ -76,7 +76,7 @@ void tw__store_job_free(struct tw__store_job *job)
 
 void tw_job_fail(struct tw_job *job, const char *error)
 {
-    size_t size = tw__error_size(error, strlen(error));
+    size_t size = tw__text_size(error, strlen(error), TW__ERROR_MAX);
     char *text = size > 0 ? malloc(size + 1) : NULL;
     if (text != NULL) {
         memcpy(text, error, size);

@@ -235,7 +235,7 @@ static size_t kept_of_text(const char *letter, size_t size, bool odd)
         text[at++] = 'x';
     for (size_t step = strlen(letter); at + step <= size; at += step)
         memcpy(text + at, letter, step);
-    return tw__error_size(text, at);
+    return tw__text_size(text, at, TW__ERROR_MAX);
 }
 
 static void a_text_is_cut_between_two_characters(void **state)
@@ -259,6 +259,9 @@ static void a_text_is_cut_between_two_characters(void **state)
         assert_int_equal(kept_of_text(texts[i].letter, texts[i].size, false), texts[i].kept);
         assert_int_equal(kept_of_text(texts[i].letter, texts[i].size, true), texts[i].kept_odd);
     }
+    assert_int_equal(tw__text_size("\xe2\x82\xac", 3, 2), 0);
+    assert_int_equal(tw__text_size("\x82\x82\xac", 3, 2), 2);
+    assert_int_equal(tw__text_size("abc", 3, 0), 0);
 }
 
 /* Threads that wait for the end of a stop, which another one has begun. While `slow` is set they do not notice

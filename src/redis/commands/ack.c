@@ -125,7 +125,8 @@ static bool read_text(RedisModuleCtx *ctx, RedisModuleString **argv, int count, 
     if (count == 0)
         return has_no_value(ctx, "ERROR", "a text, of which 4096 bytes are kept");
     nack->error = tw__redis_string_bytes(argv[0]);
-    nack->error.size = tw__redis_gate_is_full(ctx) ? 0 : tw__error_size(nack->error.at, nack->error.size);
+    nack->error.size =
+        tw__redis_gate_is_full(ctx) ? 0 : tw__text_size(nack->error.at, nack->error.size, TW__ERROR_MAX);
     return true;
 }
 

@@ -19,6 +19,7 @@
 #include "call.h"
 
 #include <base/assert.h>
+#include <base/error_text.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -157,8 +158,7 @@ static void note_answer(struct tw__redis_delivery *delivery, RedisModuleCallRepl
         text = given;
     while (text.size > 0 && (text.at[text.size - 1] == '\r' || text.at[text.size - 1] == '\n'))
         text.size--;
-    if (text.size >= TW__REDIS_ERROR_MAX)
-        text.size = TW__REDIS_ERROR_MAX - 1;
+    text.size = tw__text_size(text.at, text.size, TW__REDIS_ERROR_MAX - 1);
     snprintf(delivery->error, TW__REDIS_ERROR_MAX, "%.*s", (int)text.size, text.at);
     delivery->why = TW__REDIS_DEFER_REFUSED;
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "strings.h"
 
+#include <base/error_text.h>
 #include <string.h>
 
 #include "schedules/route.h"
@@ -34,8 +35,8 @@ struct tw__redis_bytes tw__redis_string_bytes(const RedisModuleString *string)
 const char *tw__redis_string_shown(const RedisModuleString *string, char *text)
 {
     struct tw__redis_bytes bytes = tw__redis_string_bytes(string);
-    size_t i;
-    for (i = 0; i < bytes.size && i < SHOWN; i++)
+    size_t i, size = tw__text_size(bytes.at, bytes.size, SHOWN);
+    for (i = 0; i < size; i++)
         text[i] = (unsigned char)bytes.at[i] < 0x20 || bytes.at[i] == 0x7F ? '?' : bytes.at[i];
     memcpy(text + i, i < bytes.size ? "..." : "", i < bytes.size ? sizeof "..." : 1);
     return text;

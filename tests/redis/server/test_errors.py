@@ -247,6 +247,10 @@ def test_other_commands_on_a_schedule(server, raw, words):
     refused(server, raw, words, code="WRONGTYPE")
 
 
+def test_a_long_argument_is_cut_at_a_character(server, raw):
+    refused(server, raw, ("TW.MOVE", "s", "old", "IN", "x" + "\u00e4" * 100), "'x" + "\u00e4" * 31 + "...'")
+
+
 # Too few words, or too many
 
 @pytest.mark.parametrize("words,fragments", [
