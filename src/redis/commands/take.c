@@ -211,8 +211,11 @@ int tw__redis_take_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
         return RedisModule_WrongArity(ctx);
     if (!read_take(ctx, &take, argv, argc) || !are_schedules(ctx, &take))
         return REDISMODULE_OK;
-    if (tw__redis_gate(ctx) == TW__REDIS_DEFER_ROLE)
+    enum tw__redis_defer why = tw__redis_gate(ctx);
+    if (why == TW__REDIS_DEFER_ROLE)
         return RedisModule_ReplyWithError(ctx, "READONLY TW.TAKE on a replica: expected a call of its primary");
+    if (why == TW__REDIS_DEFER_OOM)
+        take.worker.size = 0; /* a task that is taken and done makes room, and a name takes some meanwhile */
     for (int i = 0; i < take.key_count && take.taken < take.count && take.bytes < TAKE_BYTES; i++)
         take_key(ctx, &take, take.keys[i]);
     if (take.taken > 0)

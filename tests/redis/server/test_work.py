@@ -505,12 +505,13 @@ def test_a_long_error_is_cut_at_a_character_and_the_attempt_ends(r, text, kept):
 
 
 def test_a_full_server_keeps_the_end_of_an_attempt_without_its_error(r):
-    """The text took memory past maxmemory."""
+    """The texts took memory past maxmemory: that of ERROR, and the NAME of a worker for each task."""
     for name in ("a", "b"):
         put(r, "s", name, "AT", 1000)
     wait_ready(r, "s", 2)
-    jobs = take(r, "s", options=("COUNT", 2))
     r.config_set("maxmemory", 1)
+    jobs = take(r, "s", options=("COUNT", 2, "NAME", "w" * 255))
+    assert [get(r, name)["worker"] for name in ("a", "b")] == ["", ""]
     assert nack(r, jobs[0], "AT", LAST, "ERROR", "x" * 4000) == LAST
     assert nack(r, jobs[1], "ERROR", "x" * 4000, "DEAD") == 0
     assert (get(r, "a")["state"], get(r, "a")["error"]) == ("waiting", "")
