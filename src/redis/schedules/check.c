@@ -154,11 +154,19 @@ static void add_block(void *entry, void *arg)
     blocks->bytes += blocks->memory->usable(entry);
 }
 
+static bool is_user(const struct tw__redis_share *share, const struct tw__redis_task *task)
+{
+    uint32_t at = 0;
+    while (at < share->users && share->user[at] != task)
+        at++;
+    return at < share->users;
+}
+
 /* Checks the users of a share, and adds its blocks. */
 static void add_share(struct blocks *blocks, struct tw__redis_share *share)
 {
     uint64_t dead = 0;
-    for (uint32_t i = 0; i < share->users; i++) {
+    for (uint32_t i = 0; i < share->users && blocks->fault == NULL; i++) {
         if (tw__redis_task_share(share->user[i]) != share)
             blocks->fault = "U1: a user of a payload has another payload";
         dead += tw__redis_task_stage(share->user[i]) == TW__REDIS_DEAD;
@@ -175,8 +183,12 @@ static void add_with_share(void *entry, void *arg)
     struct blocks *blocks = arg;
     const struct tw__redis_task *task = entry;
     add_block(entry, arg);
-    blocks->sharing += task->shares;
-    if (task->shares && tw__redis_task_share(task)->user[0] == task)
+    if (!task->shares)
+        return;
+    blocks->sharing++;
+    if (!is_user(tw__redis_task_share(task), task))
+        blocks->fault = "U1: a task is not among the users of its payload";
+    else if (tw__redis_task_share(task)->user[0] == task)
         add_share(blocks, tw__redis_task_share(task));
 }
 
@@ -200,7 +212,7 @@ static const char *check_blocks(const struct tw__redis_schedule *schedule)
     if (blocks.fault != NULL)
         return blocks.fault;
     if (blocks.users != blocks.sharing)
-        return "U1: a task is not among the users of its payload, or twice";
+        return "U1: a task is twice among the users of its payload";
     if (schedule->bytes != blocks.bytes)
         return "C3: the bytes of a schedule are not those of its blocks";
     return schedule->dead_bytes == blocks.dead ? NULL

@@ -237,7 +237,7 @@ static void a_shared_payload_is_written_once_and_shared_again(void **state)
     struct tw__redis_schedule *schedule = open_one();
     put_dying(schedule, "big", BIG, 6);
     put_dying(schedule, "small", 1, 2);
-    put_dying(schedule, "gone", 300, 2);
+    put_dying(schedule, "gone", 300, 3);
     tw__redis_schedule_remove(schedule, find(schedule, "gone"), tw__redis_schedule_hash(all, text("gone")));
     put_dying(schedule, "alive", 300, 0);
     uint64_t most = tw__redis_sums_dump_most(schedule), bytes = bytes_of_chunks(schedule);
@@ -251,7 +251,7 @@ static void a_shared_payload_is_written_once_and_shared_again(void **state)
     assert_int_equal(copy->dead_bytes, schedule->dead_bytes);
     assert_int_equal(tw__redis_task_share(find(copy, "big"))->users, 7);
     assert_int_equal(tw__redis_task_share(find(copy, "big"))->dead, 6);
-    assert_int_equal(tw__redis_task_share(find(copy, "gone@1700000000005"))->users, 2);
+    assert_int_equal(tw__redis_task_share(find(copy, "gone@1700000000005"))->users, 3);
     assert_null(tw__redis_task_share(find(copy, "alive")));
     assert_int_equal(bytes_of_chunks(copy), bytes);
     close_schedule(copy);
