@@ -494,7 +494,7 @@ def test_the_forms_of_nack(r):
 
 @pytest.mark.parametrize("text,kept", [("x" * 4096, 4096), ("x" * 5000, 4096), ("\u00e4" * 4096, 4096),
                                        ("x" + "\u00e4" * 4096, 4095), ("xx" + "\u20ac" * 4096, 4094),
-                                       ("x" * 2**20, 4096)])
+                                       ("x" * 2**20, 4096)], ids=range(6))
 def test_a_long_error_is_cut_at_a_character_and_the_attempt_ends(r, text, kept):
     put(r, "s", "a", "IN", 0, "TRIES", 2)
     assert nack(r, wait_take(r, "s"), "IN", 0, "ERROR", text) > 0
