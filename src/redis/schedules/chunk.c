@@ -35,6 +35,7 @@
 #include "place.h"
 #include "route.h"
 #include "schedule.h"
+#include "share.h"
 #include "sums.h"
 #include "varint.h"
 
@@ -209,13 +210,14 @@ static struct tw__redis_route *take_route(struct reader *reader)
     return reader->route[reader->routes++] = route;
 }
 
-/* Whether a payload fits its target: one value for a List, pairs for a Stream, anything for workers. */
-static bool payload_fits(const struct tw__redis_route *route, struct tw__redis_bytes packed)
+/* Whether a payload fits its target: one value for a List, pairs for a Stream, anything for workers. A payload
+ * that is shared was valid as it was read, and may be long. */
+static bool payload_fits(const struct tw__redis_route *route, const struct tw__redis_task_plan *plan)
 {
     uint64_t count;
-    if (!tw__redis_payload_valid(packed))
+    if (plan->share == NULL && !tw__redis_payload_valid(plan->packed))
         return false;
-    tw__redis_varint_get(packed.at, &count);
+    tw__redis_varint_get(plan->packed.at, &count);
     switch (tw__redis_route_plan(route).kind) {
     case TW__REDIS_STREAM:
         return count % 2 == 0;
@@ -247,6 +249,13 @@ static bool take_flags(struct reader *reader, struct tw__redis_task_plan *plan, 
     return reader->bytes.at != NULL && (!repeats || plan->every > 0);
 }
 
+/* Whether one more task may share the payload of a task. A full payload would be copied, and no schedule is
+ * written in this way: so a few bytes that somebody has made up cannot take the memory of many payloads. */
+static bool may_share(const struct tw__redis_task *task)
+{
+    return task != NULL && (!task->shares || tw__redis_task_share(task)->users < TW__REDIS_USERS_MAX);
+}
+
 /* Reads the id of another task of the schedule, and sets the payload of that task as the one of this task.
  * After a fault `share` stays NULL. */
 static void take_other(struct reader *reader, struct tw__redis_task_plan *plan)
@@ -264,7 +273,7 @@ static void take_other(struct reader *reader, struct tw__redis_task_plan *plan)
     struct tw__redis_task *other =
         tw__redis_schedule_find(schedule, tw__redis_schedule_hash(schedule->schedules, id), id);
     memory->free(name);
-    if (other == NULL)
+    if (!may_share(other))
         return;
     other = tw__redis_schedule_share(schedule, other);
     plan->share = tw__redis_task_share(other);
@@ -290,7 +299,7 @@ static void take_task(struct reader *reader)
     else
         plan.packed = tw__redis_reader_bytes(&reader->bytes);
     if (!good || plan.packed.at == NULL || reader->bytes.at == NULL || plan.due > INT64_MAX - reader->due ||
-        !payload_fits(route, plan.packed) || !life_fits(route, plan.life)) {
+        !payload_fits(route, &plan) || !life_fits(route, plan.life)) {
         reader->bytes.at = NULL;
         return;
     }

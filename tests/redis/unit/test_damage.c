@@ -16,6 +16,7 @@
 #include <src/redis/schedules/place.h>
 #include <src/redis/schedules/route.h>
 #include <src/redis/schedules/schedule.h>
+#include <src/redis/schedules/share.h>
 #include <src/redis/schedules/varint.h>
 
 /* ---- chunks that are damaged ----------------------------------------------------------------------------- */
@@ -250,6 +251,26 @@ static void a_task_of_a_chunk_may_share_a_payload_that_was_read(void **state)
                      -1); /* a List takes one value, and this payload has two */
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_int_equal(read_two(3, false, SHARES, bad[i]), -1);
+    close_all();
+}
+
+/* A task beyond the limit would get a copy of the payload. */
+static void a_chunk_gives_a_payload_no_more_users_than_it_may_have(void **state)
+{
+    static const char first[] = "\3\0\0\0\0\0\1a\5\0\1x\5\2\1f\1v";
+    enum { FIRST = sizeof first - 1, EACH = 11 };
+    char bytes[FIRST + EACH * TW__REDIS_USERS_MAX + 1];
+    (void)state;
+    open_all();
+    memcpy(bytes, first, FIRST);
+    for (unsigned i = 0; i < TW__REDIS_USERS_MAX; i++) {
+        char *at = bytes + FIRST + i * EACH;
+        memcpy(at, "\0\0\4\4", 4);
+        snprintf(at + 4, 5, "%04u", i);
+        memcpy(at + 8, "\0\1x", 3);
+    }
+    assert_int_equal(read_chunk(bytes, sizeof bytes - 1 - EACH), TW__REDIS_USERS_MAX);
+    assert_int_equal(read_chunk(bytes, sizeof bytes - 1), -1);
     close_all();
 }
 
@@ -491,6 +512,7 @@ int main(void)
         cmocka_unit_test(a_chunk_of_version_1_is_read),
         cmocka_unit_test(version_1_has_none_of_the_parts_of_version_2),
         cmocka_unit_test(a_task_of_a_chunk_may_share_a_payload_that_was_read),
+        cmocka_unit_test(a_chunk_gives_a_payload_no_more_users_than_it_may_have),
         cmocka_unit_test(every_number_of_a_chunk_has_its_limits),
         cmocka_unit_test(a_dead_task_of_a_chunk_has_any_kind),
         cmocka_unit_test(numbers_of_a_chunk_have_to_fit_each_other),
