@@ -14,7 +14,7 @@
  *
  * A share has at most TW__REDIS_USERS_MAX users, so that one of them is found within a microsecond. A series
  * whose share is full gets another one. So many users come together only if dead periods are replayed and not
- * worked on, or in a dump that somebody has made up.
+ * worked on. A dump that somebody has made up may name more users, and is refused (chunk.c).
  *
  * A chunk has a shared payload once, and names the task that has it for each other user (chunk.c).
  *
