@@ -85,8 +85,8 @@ void tw__sched_catch_up(struct tw__sched_shard *shard)
         tw__sched_clock_wake(shard->sched); /* which opens the horizon, and tells the workers */
 }
 
-/* A tick from `wake` on has not begun, or the timer thread is about to wake up for it. So the clock is read only
- * for a task that wakes that thread, or finds it awake. */
+/* A tick from `wake` on has not begun, or the timer thread is about to wake up for it. So the clock is read
+ * only for a task that wakes that thread, or finds it awake. */
 uint64_t tw__sched_due_once(struct tw__sched_shard *shard, uint64_t due_ns)
 {
     const struct tw_sched *sched = shard->sched;
