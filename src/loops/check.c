@@ -46,7 +46,7 @@ static bool pass_is_bounded(const struct tw_loop *loop, const struct tw__loop_pa
 static bool wheel_is_behind(const struct tw_loop *loop)
 {
     uint64_t stands = tw_wheel_now(loop->wheel);
-    return stands <= loop->begun || tw__loop_tick_start(loop, stands) <= tw_loop_now(loop);
+    return stands <= loop->begun || tw__loop_tick_start(loop, stands) <= tw__loop_clock(loop);
 }
 
 const char *tw__loop_check(const struct tw_loop *loop)

@@ -9,8 +9,10 @@
 
 #include <base/assert.h>
 #include <base/saturate.h>
+#include <base/time.h>
 #include <pthread.h>
 #include <sys/types.h>
+#include <time.h>
 
 /* A pass: a call of tw_loop_turn() under way. Passes nest when a callback runs the loop. */
 struct tw__loop_pass {
@@ -37,6 +39,15 @@ struct tw_loop {
     pthread_t thread; /* the thread that runs the loop */
     pid_t process;    /* which made it: a child of fork() may only free it */
 };
+
+static inline uint64_t tw__loop_clock(const struct tw_loop *loop)
+{
+    struct timespec now;
+    if (loop->driver.now != NULL)
+        return loop->driver.now(loop->driver_arg);
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * TW__NS_PER_S + (uint64_t)now.tv_nsec;
+}
 
 /* The time at which a tick begins. */
 static inline uint64_t tw__loop_tick_start(const struct tw_loop *loop, uint64_t tick)

@@ -54,11 +54,9 @@
 #include "internal.h"
 
 #include <base/saturate.h>
-#include <base/time.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 static const uint64_t loop_tick_min_ns = 1000, loop_tick_max_ns = UINT64_C(3600000000000);
@@ -119,12 +117,8 @@ int tw_loop_check(const struct tw_loop_options *options, char *message, size_t s
 
 uint64_t tw_loop_now(const struct tw_loop *loop)
 {
-    struct timespec now;
     TW_ASSERT(loop != NULL);
-    if (loop->driver.now != NULL)
-        return loop->driver.now(loop->driver_arg);
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * TW__NS_PER_S + (uint64_t)now.tv_nsec;
+    return tw__loop_clock(loop);
 }
 
 uint64_t tw_loop_tick(const struct tw_loop *loop, uint64_t at_ns)
