@@ -8,14 +8,21 @@
 
 #include "varint.h"
 
-enum { REPEAT_SIZE = 2 * sizeof(uint64_t) };
+enum { REPEAT_SIZE = 2 * sizeof(uint64_t), ADDRESS_SIZE = sizeof(struct tw__redis_share *) };
+
+/* Where the address of a share lies behind an id that ends at `at`: aligned, because LeakSanitizer looks for
+ * addresses there alone. */
+static const char *address_at(const char *at)
+{
+    return at + (-(uintptr_t)at & (ADDRESS_SIZE - 1));
+}
 
 /* ---- making ---------------------------------------------------------------------------------------------- */
 
 static size_t packed_size(const struct tw__redis_task_plan *plan)
 {
     if (plan->share != NULL)
-        return sizeof plan->share;
+        return 2 * ADDRESS_SIZE - 1;
     if (plan->packed.at != NULL)
         return plan->packed.size;
     size_t size = tw__redis_varint_size(plan->count);
@@ -30,8 +37,9 @@ static size_t packed_size(const struct tw__redis_task_plan *plan)
 static char *put_payload(char *at, const struct tw__redis_task_plan *plan)
 {
     if (plan->share != NULL) {
-        memcpy(at, &plan->share, sizeof plan->share);
-        return at + sizeof plan->share;
+        at += address_at(at) - at;
+        memcpy(at, &plan->share, ADDRESS_SIZE);
+        return at + ADDRESS_SIZE;
     }
     if (plan->packed.at != NULL) {
         memcpy(at, plan->packed.at, plan->packed.size);
@@ -138,21 +146,21 @@ void tw__redis_task_set_tries(struct tw__redis_task *task, uint32_t tries)
 static const char *payload_at(const struct tw__redis_task *task)
 {
     struct tw__redis_bytes id = tw__redis_task_id(task);
-    return id.at + id.size;
+    return task->shares ? address_at(id.at + id.size) : id.at + id.size;
 }
 
 struct tw__redis_share *tw__redis_task_share(const struct tw__redis_task *task)
 {
     struct tw__redis_share *share = NULL;
     if (task->shares)
-        memcpy(&share, payload_at(task), sizeof share);
+        memcpy(&share, payload_at(task), ADDRESS_SIZE);
     return share;
 }
 
 void tw__redis_task_set_share(struct tw__redis_task *task, struct tw__redis_share *share)
 {
     TW_ASSERT(task->shares);
-    memcpy((char *)(uintptr_t)payload_at(task), &share, sizeof share);
+    memcpy((char *)(uintptr_t)payload_at(task), &share, ADDRESS_SIZE);
 }
 
 size_t tw__redis_task_bytes(const struct tw__redis_task *task, const struct tw__redis_memory *memory)
@@ -197,7 +205,7 @@ struct tw__redis_life tw__redis_task_life(const struct tw__redis_task *task)
 struct tw__redis_life tw__redis_task_whole_life(const struct tw__redis_task *task)
 {
     struct tw__redis_life life = tw__redis_task_life(task);
-    const char *at = payload_at(task) + sizeof(struct tw__redis_share *);
+    const char *at = payload_at(task) + ADDRESS_SIZE;
     if (!task->shares) {
         struct tw__redis_bytes packed = tw__redis_task_packed(task);
         at = packed.at + packed.size;

@@ -8,7 +8,7 @@
  *
  * Sizes are varints (varint.h). So a task costs 43 bytes besides its id and payload, and a byte or two for
  * each string of the payload. A life (life.h) adds 27 bytes, the worker's name and the last error. In place of
- * a payload that is shared (payload.h) stands its address.
+ * a payload that is shared (payload.h) stands its address, aligned.
  */
 #ifndef TW_REDIS_TASK_H
 #define TW_REDIS_TASK_H
