@@ -124,11 +124,11 @@ void table_put(struct page *page)
     bool queues = reading_is_store(page->reading);
     if (page->schedules < 2)
         return;
-    list_all(page->reading, list);
+    int listed = list_all(page->reading, list);
     put_cells(page, STYLE_HEAD, heading(page->reading),
               queues                               ? of_queues
               : reading_has_workers(page->reading) ? of_workers
                                                    : names);
-    for (int i = 0; i + 1 < page->schedules; i++)
+    for (int i = 0; i < listed && i + 1 < page->schedules; i++)
         (queues ? put_queue : put_schedule)(page, list[i]);
 }

@@ -48,7 +48,7 @@ static void reserve(struct tw__redis_schedule *schedule, struct tw__redis_share 
     if (share->user != NULL)
         tw__redis_sums_block(schedule, share->user, -1);
     share->room = share->room == 0 ? 2 : share->room * 2;
-    share->user = schedule->schedules->memory.realloc(share->user, share->room * sizeof *share->user);
+    share->user = schedule->schedules->memory.realloc(share->user, share->room * sizeof(void *));
     tw__redis_sums_block(schedule, share->user, 1);
 }
 
@@ -66,7 +66,7 @@ static void take_out(struct tw__redis_share *share, const struct tw__redis_task 
 {
     uint32_t at = place_of(share, task);
     share->users--;
-    memmove(share->user + at, share->user + at + 1, (share->users - at) * sizeof *share->user);
+    memmove(share->user + at, share->user + at + 1, (share->users - at) * sizeof(void *));
 }
 
 /* The payload counts as memory of dead tasks while one of its users is dead. */
