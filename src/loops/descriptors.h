@@ -53,14 +53,15 @@ static inline bool tw__loop_is_inherited(const struct tw__loop_descriptor *descr
 static inline bool tw__loop_timer_adopt(struct tw__loop_descriptor *timer)
 {
     struct tw__loop_descriptor own = tw__loop_timer_new();
-    if (own.fd < 0)
-        return false;
-    dup2(own.fd, timer->fd);
-    fcntl(timer->fd, F_SETFD, FD_CLOEXEC);
-    close(own.fd);
-    own.fd = timer->fd;
-    *timer = own;
-    return true;
+    bool made = own.fd >= 0;
+    if (made) {
+        dup2(own.fd, timer->fd);
+        fcntl(timer->fd, F_SETFD, FD_CLOEXEC);
+        close(own.fd);
+        own.fd = timer->fd;
+        *timer = own;
+    }
+    return made;
 }
 
 /* Whether a timerfd is left as it is: it is readable already, and is to be readable at once. */

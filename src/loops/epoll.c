@@ -81,11 +81,11 @@ static int timer_arm(void *arg, uint64_t at_ns, uint64_t now_ns)
     struct epoll_descriptor *watched = arg;
     if (tw__loop_timer_stays(&watched->own, at_ns, now_ns))
         return 0;
-    if (tw__loop_is_inherited(&watched->own) &&
-        (!tw__loop_timer_adopt(&watched->own) || watched_start(watched) != 0))
-        return TW_ESYSTEM;
-    tw__loop_timer_set(&watched->own, at_ns);
-    return 0;
+    bool good = !tw__loop_is_inherited(&watched->own) ||
+                (tw__loop_timer_adopt(&watched->own) && watched_start(watched) == 0);
+    if (good)
+        tw__loop_timer_set(&watched->own, at_ns);
+    return good ? 0 : TW_ESYSTEM;
 }
 
 /* The timerfd is in the set before the loop is made, because freeing a loop moves its wheel. */

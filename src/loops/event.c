@@ -85,11 +85,12 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 /* For a child. event_del() finds the new timerfd, which is in no epoll set yet, and not the parent's. */
 static bool adopt(struct event_descriptor *watched)
 {
-    if (!tw__loop_timer_adopt(&watched->own))
-        return false;
-    event_del(watched->event);
-    watched->added = false;
-    return true;
+    bool made = tw__loop_timer_adopt(&watched->own);
+    if (made) {
+        event_del(watched->event);
+        watched->added = false;
+    }
+    return made;
 }
 
 static int timer_arm(void *arg, uint64_t at_ns, uint64_t now_ns)
@@ -97,9 +98,8 @@ static int timer_arm(void *arg, uint64_t at_ns, uint64_t now_ns)
     struct event_descriptor *watched = arg;
     if (tw__loop_timer_stays(&watched->own, at_ns, now_ns))
         return 0;
-    if (tw__loop_is_inherited(&watched->own) && !adopt(watched))
-        return TW_ESYSTEM;
-    if (at_ns != UINT64_MAX && watched_add(watched) != 0)
+    if ((tw__loop_is_inherited(&watched->own) && !adopt(watched)) ||
+        (at_ns != UINT64_MAX && watched_add(watched) != 0))
         return TW_ESYSTEM;
     if (at_ns == UINT64_MAX && watched->added)
         watched->added = event_del(watched->event) != 0;

@@ -142,9 +142,8 @@ uint64_t tw_loop_time(const struct tw_loop *loop, uint64_t tick)
 static uint64_t tick_begun(struct tw_loop *loop, uint64_t now_ns)
 {
     TW_ASSERT(now_ns >= loop->base_ns);
-    if (now_ns < loop->base_ns)
-        return loop->begun;
-    uint64_t tick = tw__add_saturating(loop->base_tick, (now_ns - loop->base_ns) / loop->tick_ns);
+    uint64_t passed_ns = now_ns > loop->base_ns ? now_ns - loop->base_ns : 0;
+    uint64_t tick = tw__add_saturating(loop->base_tick, passed_ns / loop->tick_ns);
     tick = tick < TW_NEVER ? tick : TW_NEVER - 1;
     loop->begun = tick > loop->begun ? tick : loop->begun;
     return tick;

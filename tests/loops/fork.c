@@ -55,7 +55,7 @@ void test_a_child_that_frees_all_takes_nothing(void **state)
         tw_loop_free(loop);
         tw_wheel_free(wheel);
         kind.close(base);
-        _exit(0);
+        dying_exit(0);
     }
     assert_int_equal(status_of(&dying), 0);
     near_fires();
@@ -72,10 +72,10 @@ void test_a_child_goes_on_with_the_wheel(void **state)
         tw_loop_free(loop);
         base = kind.forked(base);
         if (kind.attach(&loop, base, wheel, &options) != 0)
-            _exit(1);
+            dying_exit(1);
         kind.owner(loop, NULL);
         kind.run(base);
-        _exit(fired == 1 ? MARK : 2);
+        dying_exit(fired == 1 ? MARK : 2);
     }
     int status = status_of(&dying);
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == MARK);
@@ -95,7 +95,7 @@ void test_a_child_that_meddles_takes_no_timer(void **state)
         tw_loop_cancel(loop, &near);
         tw_loop_update(loop);
         tw_loop_turn(loop);
-        _exit(0);
+        dying_exit(0);
     }
     status_of(&dying);
     near_fires();
@@ -110,9 +110,9 @@ void test_the_loop_of_a_daemon_fires(void **state)
     if (dying_fork(&dying)) {
         kind.run(base);
         if (!file_near())
-            _exit(1);
+            dying_exit(1);
         kind.run(base);
-        _exit(fired == 2 ? MARK : 2);
+        dying_exit(fired == 2 ? MARK : 2);
     }
     int status = status_of(&dying);
     assert_true(WIFSIGNALED(status) || (WIFEXITED(status) && WEXITSTATUS(status) == MARK));
@@ -139,10 +139,10 @@ void test_a_child_takes_no_wake_up(void **state)
         calls = 0;
         const uint64_t one = 1;
         if (write(wake_fd, &one, sizeof one) != sizeof one)
-            _exit(1);
+            dying_exit(1);
         kind.watch(base, wake_fd, stop_after_some);
         kind.run(base);
-        _exit(0);
+        dying_exit(0);
     }
     status_of(&dying);
     kind.run(base);
@@ -159,7 +159,7 @@ void test_a_child_frees_an_executor(void **state)
         tw_executor_free(executor);
         kind.owner(NULL, NULL);
         kind.close(kind.forked(base));
-        _exit(0);
+        dying_exit(0);
     }
     assert_int_equal(status_of(&dying), 0);
     kind.run(base);

@@ -271,7 +271,7 @@ static void test_a_child_in_its_parents_set_takes_no_wake_up(void **state)
     if (dying_fork(&dying)) {
         run_woken();
         tw_executor_free(executor);
-        _exit(0);
+        dying_exit(0);
     }
     fclose(dying.words);
     eventually_exited(dying.child);
