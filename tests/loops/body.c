@@ -261,6 +261,7 @@ int main(void)
         TEST(test_a_child_goes_on_with_the_wheel),
         TEST(test_a_child_that_meddles_takes_no_timer),
         TEST(test_the_loop_of_a_daemon_fires),
+        TEST(test_a_daemon_without_a_descriptor_is_told),
         TEST(test_a_child_takes_no_wake_up),
         TEST(test_a_child_frees_an_executor),
         TEST(test_a_callback_runs_the_loop), /* the last: only of loops that nest */

@@ -72,6 +72,7 @@ void test_a_child_that_frees_all_takes_nothing(void **state);
 void test_a_child_goes_on_with_the_wheel(void **state);
 void test_a_child_that_meddles_takes_no_timer(void **state);
 void test_the_loop_of_a_daemon_fires(void **state);
+void test_a_daemon_without_a_descriptor_is_told(void **state);
 void test_a_child_takes_no_wake_up(void **state);
 void test_a_child_frees_an_executor(void **state);
 void test_bad_options_are_refused(void **state);

@@ -119,6 +119,33 @@ void test_the_loop_of_a_daemon_fires(void **state)
     near_fires();
 }
 
+/* A child whose loop needs a descriptor of its own, and gets none, or cannot watch it. */
+static bool a_filing_fails_as_a_whole(unsigned call)
+{
+    fail_at = call;
+    int error = tw_loop_add_in(loop, &near, MS);
+    fail_at = 0;
+    return error == 0 || (error == TW_ESYSTEM && !tw_timer_pending(&near));
+}
+
+void test_a_daemon_without_a_descriptor_is_told(void **state)
+{
+    (void)state;
+    for (unsigned call = 1; call <= 2; call++) {
+        struct dying dying;
+        memset(&near, 0, sizeof near);
+        attach(on_near, 0);
+        if (dying_fork(&dying))
+            dying_exit(a_filing_fails_as_a_whole(call) ? MARK : 2);
+        int status = status_of(&dying);
+        assert_true(WIFSIGNALED(status) || (WIFEXITED(status) && WEXITSTATUS(status) == MARK));
+        tw_loop_free(loop);
+        loop = NULL;
+        if (kind.ends)
+            kind.run(base);
+    }
+}
+
 static void stop_after_some(void)
 {
     if (++calls < 3)
