@@ -7,7 +7,6 @@
 #include "ack.h"
 
 #include <base/error_text.h>
-#include <stdio.h>
 
 #include "delivery/offer.h"
 #include "delivery/purge.h"
@@ -19,8 +18,6 @@
 #include "server/gate.h"
 #include "server/strings.h"
 #include "server/token.h"
-
-enum { TEXT_SIZE = 128 };
 
 /* The task with an id, if the token is its token; else NULL. */
 static struct tw__redis_task *find_task(const struct tw__redis_schedule *schedule, RedisModuleString *name,
@@ -109,21 +106,14 @@ struct nack {
     struct tw__redis_bytes error;
 };
 
-/* Replies that an option has no value. Returns false. */
-static bool has_no_value(RedisModuleCtx *ctx, const char *option, const char *expected)
-{
-    char error[TEXT_SIZE];
-    snprintf(error, sizeof error, "ERR %s has no value: expected %s", option, expected);
-    RedisModule_ReplyWithError(ctx, error);
-    return false;
-}
-
 /* Reads the text of ERROR from `count` arguments. A long text is cut, and never refused: the attempt has failed
  * however long the text is. For the same reason the text is left out while memory is full. */
 static bool read_text(RedisModuleCtx *ctx, RedisModuleString **argv, int count, struct nack *nack)
 {
-    if (count == 0)
-        return has_no_value(ctx, "ERROR", "a text, of which 4096 bytes are kept");
+    if (count == 0) {
+        tw__redis_argument_no_value(ctx, "ERROR", "a text, of which 4096 bytes are kept");
+        return false;
+    }
     nack->error = tw__redis_string_bytes(argv[0]);
     nack->error.size =
         tw__redis_gate_is_full(ctx) ? 0 : tw__text_size(nack->error.at, nack->error.size, TW__ERROR_MAX);

@@ -41,9 +41,8 @@ static bool read_payload(RedisModuleCtx *ctx, const struct tw__redis_filing *fil
     RedisModuleString **argv = filing->payload;
     int argc = filing->payload_count;
     if (argc < 0) {
-        RedisModule_ReplyWithError(
-            ctx,
-            "ERR PAYLOAD is missing: expected PAYLOAD field value [field value ...], or one value for a LIST");
+        tw__redis_argument_missing(ctx, "PAYLOAD",
+                                   "PAYLOAD field value [field value ...], or one value for a LIST");
         return false;
     }
     if (filing->plan.kind != TW__REDIS_STREAM) {

@@ -59,7 +59,7 @@ static bool read_backoff(RedisModuleCtx *ctx, struct tw__redis_filing *filing, i
     if (*at + 1 >= filing->argc || !tw__redis_argument_is(filing->argv[*at + 1], "JITTER"))
         return true;
     if (*at + 2 >= filing->argc) {
-        RedisModule_ReplyWithError(ctx, "ERR JITTER has no value: expected an integer from 0 to 100");
+        tw__redis_argument_no_number(ctx, "JITTER", TW__REDIS_COUNT, 0, 100);
         return false;
     }
     *at += 2;
@@ -83,7 +83,7 @@ static bool read_own(RedisModuleCtx *ctx, struct tw__redis_filing *filing, int *
         return true;
     *option = TW__REDIS_OPTION_TRIES;
     if (*at + 1 >= filing->argc) {
-        RedisModule_ReplyWithError(ctx, "ERR TRIES has no value: expected an integer from 1 to 1000000");
+        tw__redis_argument_no_number(ctx, "TRIES", TW__REDIS_COUNT, 1, TW__REDIS_ATTEMPTS_MAX);
         return false;
     }
     if (!tw__redis_argument_number(ctx, filing->argv[++*at], "TRIES", TW__REDIS_COUNT, 1,
@@ -103,7 +103,7 @@ static bool read_put(RedisModuleCtx *ctx, struct tw__redis_filing *filing, Redis
                                   "[JITTER percent] or PAYLOAD"))
         return false;
     if (filing->payload_count <= 0) {
-        RedisModule_ReplyWithError(ctx, "ERR PAYLOAD is missing: expected PAYLOAD value [value ...]");
+        tw__redis_argument_missing(ctx, "PAYLOAD", "PAYLOAD value [value ...]");
         return false;
     }
     return tw__redis_filing_fits(ctx, filing);

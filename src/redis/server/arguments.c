@@ -68,11 +68,16 @@ int tw__redis_argument_missing(RedisModuleCtx *ctx, const char *what, const char
     return reply_fault(ctx, what, "is missing", expected);
 }
 
+int tw__redis_argument_no_value(RedisModuleCtx *ctx, const char *word, const char *expected)
+{
+    return reply_fault(ctx, word, "has no value", expected);
+}
+
 int tw__redis_argument_no_number(RedisModuleCtx *ctx, const char *word, enum tw__redis_unit unit, long long min,
                                  long long max)
 {
     char range[RANGE_TEXT];
-    return reply_fault(ctx, word, "has no value", range_of(unit, min, max, range));
+    return tw__redis_argument_no_value(ctx, word, range_of(unit, min, max, range));
 }
 
 bool tw__redis_argument_options(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
@@ -89,7 +94,7 @@ bool tw__redis_argument_options(RedisModuleCtx *ctx, RedisModuleString **argv, i
         }
         if (at + 1 == argc) {
             if (option->unit == TW__REDIS_TEXT)
-                reply_fault(ctx, option->word, "has no value", expected);
+                tw__redis_argument_no_value(ctx, option->word, expected);
             else
                 tw__redis_argument_no_number(ctx, option->word, option->unit, option->min, option->max);
             return false;

@@ -31,7 +31,8 @@ int tw__redis_argument_error(RedisModuleCtx *ctx, RedisModuleString *argument, c
                              const char *expected);
 /* Replies with an error: the caller has left out `what`, and `expected` was expected. */
 int tw__redis_argument_missing(RedisModuleCtx *ctx, const char *what, const char *expected);
-/* Replies with an error: the caller has left out the number behind a word. */
+/* Replies with an error: the caller has left out the value behind a word, or the number. */
+int tw__redis_argument_no_value(RedisModuleCtx *ctx, const char *word, const char *expected);
 int tw__redis_argument_no_number(RedisModuleCtx *ctx, const char *word, enum tw__redis_unit unit, long long min,
                                  long long max);
 
