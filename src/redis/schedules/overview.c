@@ -72,27 +72,33 @@ static size_t insert(const struct tw__redis_schedule **list, size_t count, size_
     return count < limit ? count + 1 : limit;
 }
 
-size_t tw__redis_overview_largest(const struct tw__redis_schedules *schedules,
-                                  const struct tw__redis_schedule **largest, size_t limit)
+/* Lists the first of the attached schedules, or of the paused ones, which stand before the others: C5 (sums.c).
+ * Returns how many. */
+static size_t list_first(const struct tw__redis_schedules *schedules, const struct tw__redis_schedule **list,
+                         size_t limit, bool paused, is_first *before)
 {
     size_t count = 0;
     uint32_t left = SCHEDULES_MAX;
     struct tw__link *link = schedules->attached.next;
-    for (; limit > 0 && link != &schedules->attached && left > 0; link = link->next, left--)
-        count = insert(largest, count, limit, tw__redis_schedule_at(link), is_larger);
+    for (; limit > 0 && link != &schedules->attached && left > 0; link = link->next, left--) {
+        const struct tw__redis_schedule *schedule = tw__redis_schedule_at(link);
+        if (paused && !schedule->paused)
+            break;
+        count = insert(list, count, limit, schedule, before);
+    }
     return count;
+}
+
+size_t tw__redis_overview_largest(const struct tw__redis_schedules *schedules,
+                                  const struct tw__redis_schedule **largest, size_t limit)
+{
+    return list_first(schedules, largest, limit, false, is_larger);
 }
 
 size_t tw__redis_overview_paused(const struct tw__redis_schedules *schedules,
                                  const struct tw__redis_schedule **paused, size_t limit)
 {
-    size_t count = 0;
-    uint32_t left = SCHEDULES_MAX;
-    struct tw__link *link = schedules->attached.next; /* the paused ones come first: C5 (sums.c) */
-    for (; limit > 0 && link != &schedules->attached && tw__redis_schedule_at(link)->paused && left > 0;
-         link = link->next, left--)
-        count = insert(paused, count, limit, tw__redis_schedule_at(link), keeps_more);
-    return count;
+    return list_first(schedules, paused, limit, true, keeps_more);
 }
 
 /* ---- the forecast ---------------------------------------------------------------------------------------- */

@@ -78,6 +78,15 @@ static void count_dead(struct tw__redis_schedule *schedule, struct tw__redis_sha
         tw__redis_sums_dead_block(schedule, share, sign);
 }
 
+static void add_user(struct tw__redis_schedule *schedule, struct tw__redis_share *share,
+                     struct tw__redis_task *task)
+{
+    reserve(schedule, share);
+    share->user[share->users++] = task;
+    if (tw__redis_task_stage(task) == TW__REDIS_DEAD)
+        count_dead(schedule, share, 1);
+}
+
 struct tw__redis_share *tw__redis_share_new(struct tw__redis_schedule *schedule, struct tw__redis_task *task)
 {
     struct tw__redis_bytes packed = tw__redis_task_packed(task);
@@ -87,20 +96,13 @@ struct tw__redis_share *tw__redis_share_new(struct tw__redis_schedule *schedule,
     if (task->shares)
         tw__redis_share_leave(schedule, task);
     tw__redis_sums_block(schedule, share, 1);
-    reserve(schedule, share);
-    share->user[share->users++] = task;
-    if (tw__redis_task_stage(task) == TW__REDIS_DEAD)
-        count_dead(schedule, share, 1);
+    add_user(schedule, share, task);
     return share;
 }
 
 void tw__redis_share_join(struct tw__redis_schedule *schedule, struct tw__redis_task *task)
 {
-    struct tw__redis_share *share = shared_by(task);
-    reserve(schedule, share);
-    share->user[share->users++] = task;
-    if (tw__redis_task_stage(task) == TW__REDIS_DEAD)
-        count_dead(schedule, share, 1);
+    add_user(schedule, shared_by(task), task);
 }
 
 void tw__redis_share_leave(struct tw__redis_schedule *schedule, struct tw__redis_task *task)
