@@ -32,11 +32,16 @@ static void attach_near(void)
     assert_true(file_near());
 }
 
-/* The status with which the child ended. */
-static int status_of(struct dying *dying)
+static bool has_mark(int status)
 {
-    fclose(dying->words);
-    return eventually_exited(dying->child);
+    return WIFEXITED(status) && WEXITSTATUS(status) == MARK;
+}
+
+/* A child did what it must not do: it went well, or an assertion ended the child. */
+static void went_well_or_died(const struct dying *dying)
+{
+    int status = dying_status(dying);
+    assert_true(WIFSIGNALED(status) || has_mark(status));
 }
 
 static void near_fires(void)
@@ -57,7 +62,7 @@ void test_a_child_that_frees_all_takes_nothing(void **state)
         kind.close(base);
         dying_exit(0);
     }
-    assert_int_equal(status_of(&dying), 0);
+    assert_int_equal(dying_status(&dying), 0);
     near_fires();
 }
 
@@ -77,8 +82,7 @@ void test_a_child_goes_on_with_the_wheel(void **state)
         kind.run(base);
         dying_exit(fired == 1 ? MARK : 2);
     }
-    int status = status_of(&dying);
-    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == MARK);
+    assert_true(has_mark(dying_status(&dying)));
     near_fires();
 }
 
@@ -97,7 +101,7 @@ void test_a_child_that_meddles_takes_no_timer(void **state)
         tw_loop_turn(loop);
         dying_exit(0);
     }
-    status_of(&dying);
+    dying_status(&dying);
     near_fires();
 }
 
@@ -114,8 +118,7 @@ void test_the_loop_of_a_daemon_fires(void **state)
         kind.run(base);
         dying_exit(fired == 2 ? MARK : 2);
     }
-    int status = status_of(&dying);
-    assert_true(WIFSIGNALED(status) || (WIFEXITED(status) && WEXITSTATUS(status) == MARK));
+    went_well_or_died(&dying);
     near_fires();
 }
 
@@ -137,8 +140,7 @@ void test_a_daemon_without_a_descriptor_is_told(void **state)
         attach(on_near, 0);
         if (dying_fork(&dying))
             dying_exit(a_filing_fails_as_a_whole(call) ? MARK : 2);
-        int status = status_of(&dying);
-        assert_true(WIFSIGNALED(status) || (WIFEXITED(status) && WEXITSTATUS(status) == MARK));
+        went_well_or_died(&dying);
         tw_loop_free(loop);
         loop = NULL;
         if (kind.ends)
@@ -171,7 +173,7 @@ void test_a_child_takes_no_wake_up(void **state)
         kind.run(base);
         dying_exit(0);
     }
-    status_of(&dying);
+    dying_status(&dying);
     kind.run(base);
     end_sched();
 }
@@ -188,7 +190,7 @@ void test_a_child_frees_an_executor(void **state)
         kind.close(kind.forked(base));
         dying_exit(0);
     }
-    assert_int_equal(status_of(&dying), 0);
+    assert_int_equal(dying_status(&dying), 0);
     kind.run(base);
     end_sched();
 }

@@ -273,8 +273,7 @@ static void test_a_child_in_its_parents_set_takes_no_wake_up(void **state)
         tw_executor_free(executor);
         dying_exit(0);
     }
-    fclose(dying.words);
-    eventually_exited(dying.child);
+    dying_status(&dying);
     assert_true(is_woken());
     assert_true(run_woken());
     assert_int_equal(fired, 1);

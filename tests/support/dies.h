@@ -41,16 +41,24 @@ static inline bool dying_fork(struct dying *dying)
     return dying->child == 0;
 }
 
-/* Ends a child that is to go on to its end, with what it has run noted for gcov, which _exit() leaves out. */
 #ifdef TESTS_COVERAGE
 void __gcov_dump(void);
 #endif
+
+/* Ends a child that is to go on to its end, with what it has run noted for gcov, which _exit() leaves out. */
 static inline void dying_exit(int status)
 {
 #ifdef TESTS_COVERAGE
     __gcov_dump();
 #endif
     _exit(status);
+}
+
+/* Waits for the end of a child. Returns its status, as waitpid() has it. */
+static inline int dying_status(const struct dying *dying)
+{
+    fclose(dying->words);
+    return eventually_exited(dying->child);
 }
 
 /* Waits for the child. Returns whether it was ended by an assertion whose text contains `assertion`; if not,
