@@ -24,6 +24,7 @@
 #include "commands/events.h"
 #include "commands/info.h"
 #include "commands/queries.h"
+#include "delivery/asked.h"
 #include "delivery/call.h"
 #include "delivery/drain.h"
 #include "delivery/tick.h"
@@ -65,6 +66,7 @@ static int make_schedules(void)
 /* Creates the objects that all deliveries share. */
 static void make_deliveries(void)
 {
+    tw__redis_asked_start();
     tw__redis_call_start();
     tw__redis_lateness_start();
     tw__redis_drain_start();

@@ -13,6 +13,7 @@
  *                                                     workers, who may have waited for tickwheel.deliver yes
  *     a replica is promoted                           deliver overdue tasks at once
  *     the event loop goes to sleep, or wakes up       finish the chores
+ *     the event loop wakes up                         free the client that was asked last (delivery/asked.c)
  *
  * Loads may nest. While the server replays an AOF, it serves clients from time to time. A client's DEBUG
  * RELOAD is then a load within that load:
@@ -29,6 +30,7 @@
 
 #include <string.h>
 
+#include "delivery/asked.h"
 #include "delivery/tick.h"
 #include "delivery/workers.h"
 #include "info.h"
@@ -170,6 +172,8 @@ static void on_event_loop(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t 
     (void)ctx;
     (void)event;
     (void)data;
+    if (sub == REDISMODULE_SUBEVENT_EVENTLOOP_AFTER_SLEEP)
+        tw__redis_asked_over();
     tw__redis_chores_iteration(sub == REDISMODULE_SUBEVENT_EVENTLOOP_BEFORE_SLEEP);
 }
 

@@ -23,6 +23,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "asked.h"
 #include "keyspace/keys.h"
 #include "schedules/place.h"
 #include "schedules/route.h"
@@ -213,6 +214,9 @@ enum tw__redis_meanwhile tw__redis_call_send(struct tw__redis_call *call, const 
                                              struct tw__redis_delivery *delivery)
 {
     uint32_t settled = watch(delivery);
+    tw__redis_asked_note(delivery->plan.kind == TW__REDIS_STREAM ? TW__REDIS_ASKED_STREAM
+                                                                 : TW__REDIS_ASKED_LIST,
+                         delivery->schedule->db, call->at[0]);
     RedisModuleCallReply *reply =
         RedisModule_Call(delivery->batch->ctx, command, "!ESv", call->at, call->count);
     note_answer(delivery, reply);

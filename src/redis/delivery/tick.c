@@ -23,6 +23,7 @@
 
 #include <base/list.h>
 
+#include "asked.h"
 #include "deliver.h"
 #include "keyspace/alarm.h"
 #include "keyspace/chores.h"
@@ -296,6 +297,7 @@ static void tick(RedisModuleCtx *ctx)
     if (why != TW__REDIS_DEFER_NONE)
         next = postpone(ctx, now_ms, started_us, why);
     tw__redis_workers_signal(ctx);
+    tw__redis_asked_last(ctx);
     other = tw__redis_alarm_work(now_ms);
     if (other < next)
         next = other;

@@ -24,6 +24,7 @@
 #include <base/list.h>
 #include <string.h>
 
+#include "asked.h"
 #include "keyspace/alarm.h"
 #include "keyspace/keys.h"
 #include "server/arguments.h"
@@ -61,6 +62,7 @@ void tw__redis_workers_signal(RedisModuleCtx *ctx)
             continue;
         RedisModule_SelectDb(ctx, schedule->db);
         RedisModule_SignalKeyAsReady(ctx, schedule->name);
+        tw__redis_asked_note(TW__REDIS_ASKED_SCHEDULE, schedule->db, schedule->name);
     }
     RedisModule_SelectDb(ctx, db);
 }
