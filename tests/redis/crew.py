@@ -2,6 +2,7 @@
 """Clients of schedules with tasks for workers: producers, workers with all their bad habits, and an operator.
 ledger.py judges their histories. Each client stops when its connection is lost, and its last command then has
 no reply."""
+import contextlib
 import itertools
 import random
 import threading
@@ -48,6 +49,7 @@ class Shop:
         self.rng, self.numbers = rng, itertools.count(1)
         self.moments = itertools.count(1)  # in the order in which the clients send and receive
         self.deeds, self.takes, self.stale = [], [], []  # of this round; tokens of earlier rounds
+        self.killed = 0  # workers that were killed while they waited
 
     def new_rng(self):
         return random.Random(self.rng.randrange(1 << 32))
@@ -231,16 +233,38 @@ class Worker(Client):
 
     def take_blocked(self, words, lease, worker):
         self.shop.names.setdefault("", []).append(worker)
-        reply = self.raw(*words)
+        reply = self.wait_for(words)
         self.shop.names[""].remove(worker)
         if isinstance(reply, Raw.Error):
             self.refused(reply)
+        if not reply and self.rng.random() < 0.3:  # It has waited in vain, and leaves.
+            self.raw.close()
+            self.connect()
         taken = self.taken(reply or [], lease, worker)
         for take in taken:
             take.received = next(self.shop.moments)
         self.shop.takes += taken
         self.mine += taken
         return taken
+
+    def wait_for(self, words):
+        """Returns the reply to a TW.TAKE that waits. Some workers are killed meanwhile, and others begin."""
+        mine = self.raw("CLIENT", "ID")
+        self.raw.send(*words)
+        if isinstance(mine, Raw.Error) or self.rng.random() < 0.75:
+            return self.raw.read()
+        any_moment(self.rng, 0.03)
+        with contextlib.closing(Raw(self.server)) as killer:
+            killed = killer("CLIENT", "KILL", "ID", mine)
+        try:
+            reply = self.raw.read()  # A task that the server gave it in time has been sent.
+        except redis.exceptions.ConnectionError:
+            if killed != 1:
+                raise
+            reply, self.shop.killed = [], self.shop.killed + 1
+        self.raw.close()
+        self.connect()
+        return reply
 
     def taken(self, rows, lease, worker):
         came = next(self.shop.moments)

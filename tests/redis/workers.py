@@ -75,20 +75,21 @@ def thread_states(pid):
             yield file.read().rsplit(")", 1)[1].split()[0]
 
 
-class Worker:
-    """A connection whose TW.TAKE waits. It has been blocked when this object is made."""
+class Waiter:
+    """A connection whose command waits. It has been blocked when this object is made."""
 
-    def __init__(self, server, *schedules, count=1, lease=FAR, block=0, db=0, user=None, wait=True):
-        self.raw = Raw(server)
+    def __init__(self, server, *command, db=0, user=None, wait=True, tracking=()):
+        self.raw = Raw(server, protocol=3 if tracking else 2)
         if user:
             self.raw("AUTH", *user)
         self.raw("SELECT", db)
+        if tracking:
+            self.raw("CLIENT", "TRACKING", *tracking)
         self.id = self.raw("CLIENT", "ID")
-        self.raw.send("TW.TAKE", "LEASE", lease, "COUNT", count, "BLOCK", block, "KEYS", len(schedules),
-                      *schedules)
+        self.raw.send(*command)
         if wait:
-            wait_until(lambda: self.waits(server) or self.served(), message="the worker is not blocked")
-            assert not self.served(), f"the worker need not wait: {self.reply()}"
+            wait_until(lambda: self.waits(server) or self.served(), message="the client is not blocked")
+            assert not self.served(), f"the client need not wait: {self.reply()}"
 
     def waits(self, server):
         """Whether the server has blocked the connection."""
@@ -101,14 +102,22 @@ class Worker:
     def reply(self):
         return self.raw.read()
 
+    def close(self):
+        self.raw.close()
+
+
+class Worker(Waiter):
+    """A connection whose TW.TAKE waits."""
+
+    def __init__(self, server, *schedules, count=1, lease=FAR, block=0, **options):
+        super().__init__(server, "TW.TAKE", "LEASE", lease, "COUNT", count, "BLOCK", block, "KEYS",
+                         len(schedules), *schedules, **options)
+
     def ids(self):
         """Waits for the reply, and returns the ids of its tasks."""
         found = self.reply()
         assert isinstance(found, list), found
         return [row[1] for row in found]
-
-    def close(self):
-        self.raw.close()
 
 
 @contextlib.contextmanager

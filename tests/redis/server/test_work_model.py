@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Many workers, producers and an operator on schedules with tasks for workers, while their server crashes.
 
-The workers acknowledge late and twice, stall past their leases, nack, forget and die. The server is killed,
-also in the middle of a write, restarted, replaced by its replica, made to reload and to rewrite its file. Each
-round ends with a judgement of everything (ledger.py):
+The workers acknowledge late and twice, stall past their leases, nack, forget and die. Some are killed while
+they wait, and some leave when they have waited in vain. The server is killed, also in the middle of a write,
+restarted, replaced by its replica, made to reload and to rewrite its file. Each round ends with a judgement of
+everything (ledger.py):
 
 - each acknowledged PUT has exactly one fate;
 - no token counts after its task was taken again, and no task comes back after its ACK;
@@ -31,6 +32,7 @@ def test_every_task_has_one_fate(fleet):
     house = House(fleet, seeded())
     judge = play(house, rounds)
     assert judge.fates["done"] > 20 and judge.lapses and judge.renewals and house.blocked
+    assert house.shop.killed
     assert judge.counts["given_back"]
 
 

@@ -8,7 +8,8 @@ import redis
 from harness import Raw, Tap, now_ms, wait_replica_in_sync, wait_until
 from situations import digest, meddled, none_served
 from test_lifecycle import raw_dump
-from workers import FAR, blocked, counts, put, put_ready, state, take, wait_state, workers
+from workers import (FAR, Waiter, Worker, blocked, counts, put, put_ready, state, take, wait_state,
+                     workers)
 
 
 # Order
@@ -407,6 +408,237 @@ def test_reload_while_workers_wait(clock, server, r):
         assert crew[0].ids() == ["later"]
         put(r, "s", "a")
         assert crew[1].ids() == ["a"]
+
+
+# Whoever was asked last (delivery/asked.c)
+#
+# In each of these situations the server asks several clients after one tick, and the one that is returned gets
+# nothing. He stays blocked, at most for `block` ms.
+
+def deliver(client, *targets):
+    """Tasks for these targets, which are due in one tick. Names of Lists begin with l; others are Streams."""
+    with client.pipeline(transaction=True) as all_at_once:
+        for target in targets:
+            words = ("LIST", "PAYLOAD", "v") if target.startswith("l") else ("PAYLOAD", "n", "v")
+            all_at_once.execute_command("TW.ADD", "deliveries", target, "*", "IN", 0, *words)
+        all_at_once.execute()
+
+
+def consumers(server, stream, **options):
+    """Two consumers of one group, who wait for an entry of the Stream."""
+    server.client().xgroup_create(stream, "g", mkstream=True)
+    block = options.pop("block", 0)
+    return [Waiter(server, "XREADGROUP", "GROUP", "g", name, "COUNT", 1, "BLOCK", block, "STREAMS", stream, ">",
+                   **options) for name in ("first", "second")]
+
+
+def the_second_worker(server, **options):
+    first, second = Worker(server, "s"), Worker(server, "s", **options)
+    put(server.client(), "s", "a")
+    assert first.ids() == ["a"]
+    return second
+
+
+def the_second_worker_of_the_last_schedule(server, **options):
+    others = Worker(server, "s1"), Worker(server, "s1")
+    first, second = Worker(server, "s"), Worker(server, "s", **options)
+    with server.client().pipeline(transaction=True) as both:
+        for schedule in ("s1", "s"):
+            put(both, schedule, "a")
+        both.execute()
+    assert others[0].ids() == first.ids() == ["a"]
+    return second
+
+
+def the_second_consumer(server, **options):
+    first, second = consumers(server, "q", **options)
+    deliver(server.client(), "q")
+    assert first.reply()
+    return second
+
+
+def a_consumer_of_the_stream_before(server, **options):
+    """The tick adds to `q1` at last, but the server asks the consumers of `q2` later."""
+    first, second = consumers(server, "q2", **options)
+    other, _ = consumers(server, "q1")
+    deliver(server.client(), "q1", "q2", "q1")
+    assert first.reply() and other.reply()
+    return second
+
+
+def a_worker_at_a_list(server, **options):
+    """The schedule's name is that of a target."""
+    worker = Worker(server, "list", **options)
+    deliver(server.client(), "list")
+    wait_until(lambda: server.client().llen("list") == 1)
+    return worker
+
+
+def a_worker_behind_an_emptied_list(server, **options):
+    """In the same tick a List is filled, which BLPOP empties at once."""
+    popper = Waiter(server, "BLPOP", "list", 0)
+    first, second = Worker(server, "s"), Worker(server, "s", **options)
+    with server.client().pipeline(transaction=True) as both:
+        put(both, "s", "a")
+        both.execute_command("TW.ADD", "deliveries", "list", "*", "IN", 0, "LIST", "PAYLOAD", "v")
+        both.execute()
+    assert popper.reply() == ["list", "v"] and first.ids() == ["a"]
+    return second
+
+
+def a_consumer_behind_an_emptied_list(server, **options):
+    popper, (first, second) = Waiter(server, "BLPOP", "list", 0), consumers(server, "q", **options)
+    deliver(server.client(), "list", "q")
+    assert popper.reply() == ["list", "v"] and first.reply()
+    return second
+
+
+def a_worker_in_another_database(server, **options):
+    first, second = Worker(server, "s", db=3), Worker(server, "s", db=3, **options)
+    with server.client().pipeline(transaction=True) as both:
+        both.execute_command("TW.ADD", "deliveries", "q", "*", "IN", 0, "PAYLOAD", "n", "v")
+        both.select(3)
+        put(both, "s", "a")
+        both.select(0)
+        both.execute()
+    assert first.ids() == ["a"]
+    return second
+
+
+SITUATIONS = [the_second_worker, the_second_worker_of_the_last_schedule, the_second_consumer,
+              a_consumer_of_the_stream_before, a_worker_at_a_list, a_worker_behind_an_emptied_list,
+              a_consumer_behind_an_emptied_list, a_worker_in_another_database]
+
+
+NOLOOP = {"tracking": ("ON", "NOLOOP")}
+
+
+def hears_of_a_delivery(server, asked):
+    """Ends the wait of a client that tracks keys, but not its own changes. Then the client reads a Stream, and
+    is told that a delivery has changed it."""
+    r, raw = server.client(), asked.raw
+    assert r.client_unblock(asked.id) == 1
+    assert asked.reply() is None
+    raw("SELECT", 0)
+    length = raw("XLEN", "out")
+    r.execute_command("TW.ADD", "others", "out", "*", "IN", 0, "PAYLOAD", "n", "v")
+    wait_until(lambda: r.xlen("out") == length + 1)
+    raw.send("PING")
+    assert raw.read() == Raw.Push(["invalidate", ["out"]]) and raw.read() == "PONG"
+
+
+@pytest.mark.parametrize("situation", SITUATIONS)
+def test_a_client_that_was_asked_in_vain_changes_nothing_itself(server, situation):
+    """To Redis 7.0 all changes of the next ticks were those of this client, so it told the client of none."""
+    hears_of_a_delivery(server, situation(server, **NOLOOP))
+
+
+def test_two_ticks_without_a_sleep(clock, fleet):
+    """A handler puts a task in the first tick. While the clock stands still, the second tick follows at once.
+    The server asks about the schedules in the order of the first tick."""
+    server = meddled(fleet)
+    r = server.client()
+    r.execute_command("MEDDLE", "tw.ready", 0, 1, "TW.PUT", "s", "b", "IN", 0, "PAYLOAD", "v")
+    with workers(server, 2, "s", count=2) as crew, workers(server, 2, "t", **NOLOOP) as others:
+        with r.pipeline(transaction=True) as both:
+            put(both, "s", "a", at=clock.now() + 50)
+            put(both, "t", "c", at=clock.now() + 50)
+            both.execute()
+        clock.push(51)  # The second tick's timer is set for now, and the server runs all timers up to now.
+        assert sorted(crew[0].ids()) == ["a", "b"] and others[0].ids() == ["c"]
+        assert blocked(server) == 2
+        clock.go_on()
+        hears_of_a_delivery(server, others[1])
+
+
+def kill_in_a_transaction(server, asked):
+    with server.client().pipeline(transaction=True) as both:
+        both.execute_command("CLIENT", "KILL", "ID", asked.id)
+        both.incr("killed")
+        assert both.execute() == [1, 1]
+
+
+def unblock_and_kill(server, asked):
+    assert server.client().client_unblock(asked.id) == 1
+    assert asked.reply() is None
+    assert server.client().client_kill_filter(_id=asked.id) == 1
+
+
+GOES = {
+    "killed": lambda server, asked: server.client().client_kill_filter(_id=asked.id),
+    "killed in MULTI": kill_in_a_transaction,
+    "closes": lambda _, asked: asked.close(),
+    "unblocked and killed": unblock_and_kill,
+    "user is deleted": lambda server, _: server.once("ACL", "DELUSER", "mortal"),
+}
+
+
+def deliver_as_one_transaction(server):
+    client = server.client()
+    put(client, "others", "stays", at=now_ms() + FAR)
+    tap = Tap(server)
+    client.execute_command("TW.ADD", "others", "out", "x", "IN", 10, "PAYLOAD", "n", "v")
+    wait_until(lambda: client.xlen("out") == 1)
+    assert [words[0].upper() for words in tap.commands()] == ["TW.ADD", "MULTI", "XADD", "TW.FIRED", "EXEC"]
+    tap.close()
+
+
+def go_on_without(server, asked):
+    """Does all that makes Redis 7.0 look at its current client, after this client has gone."""
+    r = server.client()
+    wait_until(lambda: r.execute_command("CLIENT", "LIST", "ID", asked.id) == "")
+    r.set("mortal", "v", px=20)
+    size = r.dbsize()
+    wait_until(lambda: r.dbsize() < size, "the server's own cycle removes no key")
+    put_ready(r, "others", "lapses", options=("TRIES", 1))
+    take(r, "others", lease=50)
+    wait_state(r, "others", "lapses", "dead")
+    assert r.execute_command("TW.PURGE", "others", "ALL") == 1
+    deliver_as_one_transaction(server)
+    with workers(server, 1, "others") as crew:
+        put(r, "others", "last")
+        assert crew[0].ids() == ["last"]
+
+
+@pytest.mark.parametrize("how", GOES)
+@pytest.mark.parametrize("situation", SITUATIONS)
+def test_a_client_that_was_asked_in_vain_goes(server, r, situation, how):
+    """A server of Redis 7.0 with AddressSanitizer tells whether it reads the memory of the client."""
+    r.execute_command("ACL", "SETUSER", "mortal", "on", ">p", "~*", "&*", "+@all")
+    asked = situation(server, user=("mortal", "p"))
+    GOES[how](server, asked)
+    go_on_without(server, asked)
+
+
+@pytest.mark.parametrize("situation", SITUATIONS)
+def test_the_wait_of_a_client_that_was_asked_in_vain_is_over(clock, server, situation):
+    asked = situation(server, block=1000)
+    clock.pass_by(clock.now() + 1001)
+    assert asked.reply() is None
+    asked.close()
+    go_on_without(server, asked)
+
+
+def test_nobody_is_left_blocked(server, r):
+    """After each tick the server counts those clients as blocked that wait."""
+    with workers(server, 2, "s") as crew, workers(server, 2, "s", db=3) as far:
+        waiting = [*crew, *far, *consumers(server, "q")]
+        for i in range(20):
+            for client in (r, server.client(db=3)):
+                put(client, "others", f"t{i}")
+                wait_state(client, "others", f"t{i}", "ready")
+            deliver(r, "q1", "q2", "list")
+            wait_until(lambda i=i: r.llen("list") == i + 1)
+            assert blocked(server) == len(waiting)
+        put(r, "s", "a")
+        assert crew[0].ids() == ["a"]
+        assert blocked(server) == len(waiting) - 1
+    for one in waiting[4:]:
+        one.close()
+    wait_until(lambda: blocked(server) == 0)
+    deliver(r, "q1")
+    wait_until(lambda: r.xlen("q1") == 21)
+    assert blocked(server) == 0
 
 
 # What leaves for replicas
