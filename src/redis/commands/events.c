@@ -7,6 +7,8 @@
  *     RENAME, MOVE: the value lives on elsewhere      rename_to, move_to: attach again, before a tick
  *     FLUSHDB, FLUSHALL                               FlushDB START: detach all of that database (no unlink)
  *     SWAPDB                                          swap the numbers of the two databases
+ *     RENAME, MOVE, SWAPDB with blocked workers       nothing: the server itself calls them (workers.c), and
+ *                                                     would call in vain if their schedules were awake
  *     loading starts                                  stop the ticks
  *     loading ends                                    sort the overdue tasks, and mend the append-only file
  *     CONFIG SET                                      read the settings again that INFO warns by; wake the
@@ -48,19 +50,11 @@ static uint64_t replays;
 
 /* ---- keys ------------------------------------------------------------------------------------------------ */
 
-static void on_renamed(RedisModuleCtx *ctx, RedisModuleString *name)
-{
-    tw__redis_keys_renamed(ctx, name);
-    struct tw__redis_schedule *schedule = tw__redis_keys_peek(ctx, name);
-    if (schedule != NULL && schedule->ready_count > 0)
-        tw__redis_workers_wake(schedule);
-}
-
 static int on_key(RedisModuleCtx *ctx, int type, const char *event, RedisModuleString *name)
 {
     if (type == REDISMODULE_NOTIFY_GENERIC) {
         if (strcmp(event, "rename_to") == 0 || strcmp(event, "move_to") == 0)
-            on_renamed(ctx, name);
+            tw__redis_keys_renamed(ctx, name);
         return REDISMODULE_OK;
     }
     uint64_t tasks = tw__redis_keys_take_unlinked(name);
@@ -104,7 +98,6 @@ static void on_swap(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, v
         else if (schedule->db == info->dbnum_second)
             schedule->db = info->dbnum_first;
     }
-    tw__redis_workers_wake_all();
 }
 
 /* ---- the server ------------------------------------------------------------------------------------------ */

@@ -342,6 +342,18 @@ def test_swapdb(server, r):
             assert here[0].ids() == ["far"]
 
 
+@pytest.mark.parametrize("how,key,db", [(("RENAME", "s0", "s"), "s0", 0), (("MOVE", "s", 4), "s", 4),
+                                        (("SWAPDB", 0, 4), "s", 4)], ids=["RENAME", "MOVE", "SWAPDB"])
+def test_a_worker_that_comes_when_the_task_has_come_does_not_overtake(server, r, how, key, db):
+    """His TW.TAKE is the next command that the server reads. Nobody waits for the cron."""
+    put_ready(r, key, "a")
+    raw = Raw(server)
+    with workers(server, 1, "s", db=db) as crew:
+        raw.send_all([how, ("SELECT", db), ("TW.TAKE", "LEASE", FAR, "KEYS", 1, "s")])
+        assert (raw.read() in ("OK", 1), raw.read(), raw.read()) == (True, "OK", None)
+        assert crew[0].ids() == ["a"]
+
+
 @pytest.mark.parametrize("how", [("FLUSHALL", "ASYNC"), ("FLUSHDB",), ("DEL", "s"), ("UNLINK", "s"),
                                  ("PEXPIREAT", "s", 1), ("TW.CANCEL", "s", "far")])
 def test_the_schedule_goes_and_a_worker_waits_for_the_next_one(server, r, how):
