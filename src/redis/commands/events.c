@@ -15,7 +15,8 @@
  *                                                     workers, who may have waited for tickwheel.deliver yes
  *     a replica is promoted                           deliver overdue tasks at once
  *     the event loop goes to sleep, or wakes up       finish the chores
- *     the event loop wakes up                         free the client that was asked last (delivery/asked.c)
+ *     the event loop wakes up                         free the client that was asked last (delivery/asked.c); look
+ *                                                     at the clock
  *
  * Loads may nest. While the server replays an AOF, it serves clients from time to time. A client's DEBUG
  * RELOAD is then a load within that load:
@@ -162,12 +163,14 @@ static void on_cron(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, v
 /* The server is about to end an event-loop iteration, or begins the next one. */
 static void on_event_loop(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, void *data)
 {
-    (void)ctx;
     (void)event;
     (void)data;
-    if (sub == REDISMODULE_SUBEVENT_EVENTLOOP_AFTER_SLEEP)
+    bool ending = sub == REDISMODULE_SUBEVENT_EVENTLOOP_BEFORE_SLEEP;
+    if (!ending)
         tw__redis_asked_over();
-    tw__redis_chores_iteration(sub == REDISMODULE_SUBEVENT_EVENTLOOP_BEFORE_SLEEP);
+    tw__redis_chores_iteration(ending);
+    if (!ending)
+        tw__redis_tick_iteration(ctx);
 }
 
 static void on_config(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, void *data)

@@ -58,6 +58,7 @@ static struct {
     uint64_t ended_us; /* monotonic: the end of the last tick if it left work behind; else 0 */
     uint64_t back_off_ms;
     uint64_t wall_us, monotonic_us;        /* at the last look at the clocks */
+    int64_t drift_us;                      /* by how much the wall clock was set since the last cron, in all */
     bool serving;                          /* whether workers could end their leases at the last tick */
     uint64_t serving_since_ms;             /* since when that has been so */
     unsigned long long (*server_us)(void); /* Redis 7.2 and later, else NULL */
@@ -93,23 +94,25 @@ uint32_t tw__redis_tick_budget_us(void)
 
 /* Compares the wall clock with the monotonic clock, which shows whether the wall clock was set and by how
  * much. Returns whether it was set. */
-static bool watch_clock(RedisModuleCtx *ctx, uint64_t now_ms)
+static bool watch_clock(RedisModuleCtx *ctx)
 {
-    uint64_t wall = now_ms * 1000, monotonic = now_us();
-    int64_t jump =
-        ticks.wall_us == 0 ? 0 : (int64_t)(wall - ticks.wall_us) - (int64_t)(monotonic - ticks.monotonic_us);
+    uint64_t before = now_us(), now_ms = tw__redis_now_ms(), wall = now_ms * 1000;
+    bool first = ticks.wall_us == 0;
+    int64_t jump = first ? 0 : (int64_t)(wall - ticks.wall_us) - (int64_t)(before - ticks.monotonic_us);
     if (jump > JUMP_US || jump < -JUMP_US) {
         tw__redis_shared.counts.clock_jumps++;
         RedisModule_Log(ctx, "warning", "tickwheel: the wall clock was set by %lld ms",
                         (long long)(jump / 1000));
     }
     /* Leases that have run out in a step of the clock, or while the server stood still, could not be ended. */
-    if (jump > NOTICE_US || (ticks.wall_us != 0 && monotonic - ticks.monotonic_us > STILL_US))
+    if (jump > NOTICE_US || (!first && before - ticks.monotonic_us > STILL_US))
         ticks.serving = false;
     if (jump < -NOTICE_US && ticks.serving_since_ms > now_ms)
         ticks.serving_since_ms = now_ms; /* otherwise leases would begin anew until the clock has caught up */
+    ticks.drift_us += jump;
     ticks.wall_us = wall;
-    ticks.monotonic_us = monotonic;
+    ticks.monotonic_us = now_us();
+    tw__redis_shared.iteration_ms = now_ms;
     if (now_ms + TW__REDIS_BACK_MS < tw__redis_place_now(tw__redis_shared.schedules))
         tw__redis_place_clock_back(tw__redis_shared.schedules, now_ms);
     return jump > NOTICE_US || jump < -NOTICE_US;
@@ -257,7 +260,7 @@ static enum tw__redis_defer deliver_due(RedisModuleCtx *ctx, uint64_t now_ms, ui
     if (why != TW__REDIS_DEFER_NONE)
         return why;
     ticks.back_off_ms = 0;
-    /* A task that is left in a queue came due once already, before the clock was set back. */
+    /* A task that is left in a queue came due before the clock was set back by a few milliseconds. */
     *next = more                                                      ? now_ms
             : tw__redis_place_any_waiting(tw__redis_shared.schedules) ? now_ms + PAUSE_MS
                                                                       : TW_NEVER;
@@ -286,7 +289,7 @@ static void tick(RedisModuleCtx *ctx)
     uint64_t now_ms = now_of_tick(), started_us = now_us();
     uint64_t next, other;
     tw__redis_chores_settle();
-    (void)watch_clock(ctx, now_ms);
+    (void)watch_clock(ctx);
     if (tw__redis_alarm_overslept() && ticks.ended_us == 0) {
         tw__redis_alarm_soon(); /* workers may have ended their leases meanwhile: the server reads that first */
         return;
@@ -319,16 +322,25 @@ void tw__redis_tick_cron(RedisModuleCtx *ctx)
 {
     uint64_t now_ms = tw__redis_now_ms();
     tw__redis_chores_settle();
-    tw__redis_alarm_renew(now_ms, watch_clock(ctx, now_ms));
+    (void)watch_clock(ctx);
+    /* Of a clock that goes slowly each look sees a small step alone. */
+    tw__redis_alarm_renew(now_ms, ticks.drift_us > NOTICE_US || ticks.drift_us < -NOTICE_US);
+    ticks.drift_us = 0;
     if (!tw__list_empty(&tw__redis_shared.schedules->awake) || tw__redis_purge_any_old(now_ms))
         tw__redis_alarm_at(now_ms);
     if (tw__redis_grave_reaping(tw__redis_shared.schedules) || tw__redis_shared.schedules->empty > 0)
         tw__redis_alarm_at(now_ms);
 }
 
+void tw__redis_tick_iteration(RedisModuleCtx *ctx)
+{
+    if (watch_clock(ctx))
+        tw__redis_alarm_renew(tw__redis_now_ms(), true);
+}
+
 void tw__redis_tick_start(RedisModuleCtx *ctx)
 {
     RedisModule_GetApi("RedisModule_CachedMicroseconds", (void **)&ticks.server_us);
     tw__redis_alarm_start(ctx, tick);
-    (void)watch_clock(ctx, tw__redis_now_ms());
+    (void)watch_clock(ctx);
 }

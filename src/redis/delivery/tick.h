@@ -14,6 +14,9 @@ void tw__redis_tick_start(RedisModuleCtx *ctx);
  * thread. */
 void tw__redis_tick_cron(RedisModuleCtx *ctx);
 
+/* Called when an event-loop iteration begins: looks for steps of the clock. */
+void tw__redis_tick_iteration(RedisModuleCtx *ctx);
+
 /* To be called when a data set has been loaded: leases that have run out meanwhile begin anew. */
 void tw__redis_tick_loaded(void);
 

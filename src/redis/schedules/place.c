@@ -2,17 +2,18 @@
  *
  * The places where tasks wait. state.h has the overview.
  *
- * The wheel counts milliseconds of the wall clock, as the server's own expiry does. A task whose due time the
- * wheel has passed cannot be filed in the wheel with that time. It goes to the queue of past tasks, which
- * keeps its due time. It is delivered when no task is left that was due before it was filed. Example: at
- * 12:00 a client adds a task for 11:00. It is delivered after all tasks that are due by 12:00, and before a
- * task for 12:01.
+ * The wheel counts milliseconds of the wall clock, as the server's own expiry does. A task whose due time has
+ * passed goes to the queue of past tasks, which keeps its due time, also if the wheel still stands before that
+ * time. It is delivered when no task is left that was due before it was filed. So such tasks come in the order
+ * of filing. Example: at 12:00 a client adds a task for 11:00, and then one for 10:00. They are delivered in
+ * this order, after all tasks that are due by 12:00, and before a task for 12:01.
  *
  * The time of the wheel never goes back, but the wall clock may. Then some times are yet to come that the
  * wheel has already passed. Tasks for these times go to a second wheel, `behind`, which stands at the true
  * time. It is freed when the clock has caught up. Example: the clock is set back from 12:00 to 11:50, and a
- * client adds a task for 11:55. Rejected: filing all tasks again in a new wheel, which would stop the server
- * for a second at ten million tasks.
+ * client adds a task for 11:55. A task that is first in a queue, and is not due any more, goes back to a wheel,
+ * so that the tasks behind it do not wait for it. Rejected: filing all tasks again in a new wheel, which would
+ * stop the server for a second at ten million tasks.
  *
  * A schedule has three queues of its own. A task without a target becomes ready when it is due, and waits for
  * a worker in the order in which tasks became ready. While a schedule is paused, its due tasks are stopped:
@@ -43,7 +44,7 @@
 #include "check.h"
 #include "sums.h"
 
-/* ---- filing ---------------------------------------------------------------------------------------------- */
+/* ---- wheels ---------------------------------------------------------------------------------------------- */
 
 int tw__redis_place_init(struct tw__redis_schedules *schedules, uint64_t now_ms, uint64_t monotonic_ms)
 {
@@ -73,6 +74,20 @@ static inline void fits(int result)
     (void)result;
 }
 
+static bool is_leased(const struct tw__redis_task *task)
+{
+    return task->lived && tw__redis_task_stage(task) == TW__REDIS_LEASED;
+}
+
+/* ---- clocks ---------------------------------------------------------------------------------------------- */
+
+uint64_t tw__redis_place_now(const struct tw__redis_schedules *schedules)
+{
+    return tw_wheel_now(schedules->behind != NULL ? schedules->behind : schedules->wheel);
+}
+
+/* ---- filing ---------------------------------------------------------------------------------------------- */
+
 /* Puts a task that is filed nowhere into a queue, before `next`: the place in the queue overwrites the timer.
  * unpark() does the reverse. */
 static void park(struct tw__redis_task *task, uint8_t flags, struct tw__link *next)
@@ -96,7 +111,7 @@ static void unpark(struct tw__redis_task *task)
 static void count_queued(const struct tw__redis_schedules *schedules, const struct tw__redis_task *task,
                          int more)
 {
-    if (tw__redis_task_stage(task) != TW__REDIS_LEASED)
+    if (!is_leased(task))
         tw__redis_sums_queued(tw__redis_schedule_of(schedules, task), more);
 }
 
@@ -119,11 +134,6 @@ static void file_behind(struct tw__redis_schedules *schedules, struct tw_wheel *
     }
     task->flags &= (uint8_t)~TW__REDIS_TASK_BEHIND;
     enqueue(schedules, task, &schedules->overdue);
-}
-
-uint64_t tw__redis_place_now(const struct tw__redis_schedules *schedules)
-{
-    return tw_wheel_now(schedules->behind != NULL ? schedules->behind : schedules->wheel);
 }
 
 void tw__redis_place_clock_back(struct tw__redis_schedules *schedules, uint64_t now_ms)
@@ -183,6 +193,24 @@ static void unfile_dead(struct tw__redis_schedules *schedules, struct tw__redis_
         tw__list_remove(&schedule->with_dead);
 }
 
+/* Files a task in a wheel for a time that is yet to come. Returns false if all wheels have passed this time:
+ * the clock was set back a little, or there is no memory for a second wheel. */
+static bool file_in_wheel(struct tw__redis_schedules *schedules, struct tw__redis_task *task, uint64_t due_ms,
+                          uint64_t now_ms)
+{
+    if (due_ms > tw_wheel_now(schedules->wheel)) {
+        fits(tw_wheel_add_at(schedules->wheel, &task->timer, due_ms));
+        return true;
+    }
+    if (now_ms + TW__REDIS_BACK_MS < tw__redis_place_now(schedules))
+        tw__redis_place_clock_back(schedules, now_ms); /* the clock was set back, and no tick has seen it yet */
+    if (due_ms <= tw__redis_place_now(schedules))
+        return false;
+    task->flags |= TW__REDIS_TASK_BEHIND;
+    fits(tw_wheel_add_at(schedules->behind, &task->timer, due_ms));
+    return true;
+}
+
 static void file_task(struct tw__redis_schedules *schedules, struct tw__redis_task *task, uint64_t due_ms,
                       uint64_t now_ms)
 {
@@ -193,17 +221,8 @@ static void file_task(struct tw__redis_schedules *schedules, struct tw__redis_ta
         file_dead(schedules, task);
         return;
     }
-    if (due_ms > tw_wheel_now(schedules->wheel)) {
-        fits(tw_wheel_add_at(schedules->wheel, &task->timer, due_ms));
+    if (due_ms > now_ms && file_in_wheel(schedules, task, due_ms, now_ms))
         return;
-    }
-    if (due_ms > now_ms && now_ms + TW__REDIS_BACK_MS < tw__redis_place_now(schedules))
-        tw__redis_place_clock_back(schedules, now_ms); /* the clock was set back, and no tick has seen it yet */
-    if (due_ms > now_ms && due_ms > tw__redis_place_now(schedules)) {
-        task->flags |= TW__REDIS_TASK_BEHIND;
-        fits(tw_wheel_add_at(schedules->behind, &task->timer, due_ms));
-        return;
-    }
     tw__redis_task_set_due(task, due_ms);
     enqueue(schedules, task, &schedules->past);
     task->parked.since_ms = now_ms;
@@ -466,8 +485,8 @@ void tw__redis_place_refile(struct tw__redis_schedules *schedules, struct tw__re
 {
     if (schedules->delivering == task)
         schedules->delivering = NULL;
-    if (!(task->flags & (TW__REDIS_TASK_QUEUED | TW__REDIS_TASK_BEHIND)) &&
-        due_ms > tw_wheel_now(schedules->wheel)) {
+    bool in_wheel = due_ms > now_ms && !(task->flags & (TW__REDIS_TASK_QUEUED | TW__REDIS_TASK_BEHIND));
+    if (in_wheel && due_ms > tw_wheel_now(schedules->wheel)) {
         task->order = schedules->order++;
         fits(tw_wheel_move_at(schedules->wheel, &task->timer, due_ms));
     } else {
@@ -512,13 +531,30 @@ static enum tw__redis_taken take_filed(struct tw__redis_schedules *schedules, ui
     return take_from(schedules->wheel, now_ms, budget, task);
 }
 
-/* The first task of a queue if it is due, else NULL. It may not be due when the clock was set back. */
-static struct tw__redis_task *first_due(const struct tw__link *queue, uint64_t now_ms)
+/* Whether a wheel takes a task for a time that is yet to come. */
+static bool has_wheel(const struct tw__redis_schedules *schedules, uint64_t due_ms)
 {
-    if (tw__list_empty(queue))
-        return NULL;
-    struct tw__redis_task *task = tw__redis_task_of_link(queue->next);
-    return tw__redis_task_due(task) <= now_ms ? task : NULL;
+    return due_ms > tw_wheel_now(schedules->wheel) ||
+           (schedules->behind != NULL && due_ms > tw_wheel_now(schedules->behind));
+}
+
+/* The first task of a queue that is due, or NULL. Tasks that are not due came due before the clock was set
+ * back. They go back to a wheel. After a step of a few milliseconds no wheel takes them, and the queue waits.
+ * A lease that has ended stays so, whatever the clock shows. */
+static struct tw__redis_task *first_due(struct tw__redis_schedules *schedules, const struct tw__link *queue,
+                                        uint64_t now_ms, uint32_t *budget)
+{
+    for (; !tw__list_empty(queue) && *budget > 0; --*budget) {
+        struct tw__redis_task *task = tw__redis_task_of_link(queue->next);
+        uint64_t due = tw__redis_task_due(task);
+        if (due <= now_ms || is_leased(task))
+            return task;
+        if (!has_wheel(schedules, due))
+            return NULL;
+        tw__redis_place_unfile(schedules, task);
+        file_task(schedules, task, due, now_ms);
+    }
+    return NULL;
 }
 
 /* Takes the first task of the first route whose wait is over. */
@@ -538,8 +574,10 @@ static struct tw__redis_task *take_probe(struct tw__redis_schedules *schedules, 
 static enum tw__redis_taken take_first(struct tw__redis_schedules *schedules, uint64_t now_ms, uint32_t *budget,
                                        struct tw__redis_task **task)
 {
-    struct tw__redis_task *overdue = first_due(&schedules->overdue, now_ms),
-                          *past = first_due(&schedules->past, now_ms);
+    struct tw__redis_task *overdue = first_due(schedules, &schedules->overdue, now_ms, budget),
+                          *past = first_due(schedules, &schedules->past, now_ms, budget);
+    if (*budget == 0)
+        return TW__REDIS_TAKEN_MORE;
     if (overdue == NULL) {
         enum tw__redis_taken taken = take_filed(schedules, now_ms, budget, task);
         if (past == NULL || taken == TW__REDIS_TAKEN_MORE)

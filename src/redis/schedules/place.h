@@ -38,8 +38,9 @@ enum tw__redis_source {
 
 /* ---- filing ---------------------------------------------------------------------------------------------- */
 
-/* Files a task: a dead one in the queue of its schedule's dead tasks, any other one for its time. Requires:
- * the task is filed nowhere. */
+/* Files a task: a dead one in the queue of its schedule's dead tasks, any other one for its time. `now_ms` is
+ * the present time: a task whose time has passed then comes in the order of filing. Requires: the task is filed
+ * nowhere. */
 void tw__redis_place_file(struct tw__redis_schedules *schedules, struct tw__redis_task *task, uint64_t due_ms,
                           uint64_t now_ms);
 /* Takes a task out of the wheel or queue in which it is filed, if any. */
@@ -121,6 +122,9 @@ void tw__redis_place_sort_overdue(struct tw__redis_schedules *schedules);
 /* From now on the due times of the past tasks count, not the times of their filing. Cost: a sort of the past
  * tasks alone, however many are overdue. */
 void tw__redis_place_sort_past(struct tw__redis_schedules *schedules);
+
+/* ---- clocks ---------------------------------------------------------------------------------------------- */
+
 /* Returns the time of the wheel that follows the wall clock. */
 uint64_t tw__redis_place_now(const struct tw__redis_schedules *schedules);
 /* Prepares for a wall clock that was set back to `now_ms`. Requires: the wheel has passed `now_ms`. */

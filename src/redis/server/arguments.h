@@ -57,8 +57,8 @@ bool tw__redis_argument_option_number(RedisModuleCtx *ctx, const struct tw__redi
 
 /* Reads IN ms or AT unix-ms, the first two of `argc` arguments. Sets *absolute to whether it was AT. Sets
  * *now_ms to the time, or to 0 if filing the task will not ask for the time, because the due time is absolute
- * and the wheel has not passed it. To read the clock takes a thirtieth of a TW.MOVE. Returns false after an
- * error reply, which names IN and AT if they are missing. */
+ * and far away. To read the clock takes a thirtieth of a TW.MOVE. Returns false after an error reply, which
+ * names IN and AT if they are missing. */
 bool tw__redis_argument_time(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, uint64_t *now_ms,
                              uint64_t *due, bool *absolute);
 

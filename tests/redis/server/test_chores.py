@@ -8,7 +8,7 @@ import random
 
 import pytest
 from harness import Raw, delivered, now_ms, wait_until
-from situations import meddled
+from situations import frozen, meddled
 
 SOON = 3600000  # Milliseconds: later than the end of each test
 
@@ -284,6 +284,27 @@ def test_routes_whose_last_task_goes_while_another_comes(clock, server, r):
     clock.reach(due)
     wait_until(lambda: r.execute_command("TW.LEN", "s") == 20)
     assert [len(delivered(r, f"t{i}")) for i in range(3)] == [0, 0, 1]
+
+
+@pytest.mark.parametrize("multi", [False, True], ids=["pipeline", "transaction"])
+@pytest.mark.parametrize("how", ["TW.ADD", "TW.MOVE"])
+def test_passed_times_come_in_the_order_of_filing(clock, server, r, how, multi):
+    """No tick has run since the times passed, so the wheel stands before them."""
+    names, raw = ["third", "second", "first"], Raw(server)
+    if how == "TW.MOVE":
+        piped(server, [["TW.ADD", "s", "list", name, "IN", SOON, "LIST", "PAYLOAD", name] for name in names])
+    with frozen(server):
+        clock.push(300)
+        times = [clock.now() - 10 * i for i in (1, 2, 3)]
+        commands = [["TW.MOVE", "s", name, "AT", due] if how == "TW.MOVE" else
+                    ["TW.ADD", "s", "list", name, "AT", due, "LIST", "PAYLOAD", name]
+                    for name, due in zip(names, times)]
+        if multi:
+            commands = [["MULTI"], *commands, ["EXEC"]]
+        raw.send_all(commands)
+    assert all(raw.read() for _ in commands)
+    wait_until(lambda: r.llen("list") == 3)
+    assert r.lrange("list", 0, -1) == names
 
 
 @pytest.mark.parametrize("late", [["TW.ADD", "s", "list", "late", "AT", 1000, "LIST", "PAYLOAD", "late"],

@@ -8,7 +8,7 @@ import pytest
 import redis
 
 from harness import PATIENCE, Raw, as_map, in_order, now_ms, task, tasks, wait_until
-from situations import Counters, dead_of, let_pass, put, take, wait_ready, wait_take, working
+from situations import Counters, dead_of, frozen, let_pass, put, take, wait_ready, wait_take, working
 
 HOUR = 3600 * 1000
 LAST = 2**63 - 1
@@ -168,6 +168,28 @@ def test_the_order_is_that_of_due_times_and_then_of_filing(clock, r):
     clock.reach(due + 2)
     wait_ready(r, "s", 5)
     assert [job.id for job in take(r, "s", options=("COUNT", 100))] == ["x", "a", "z", "b", "c"]
+
+
+@pytest.mark.parametrize("how", ["TW.PUT", "TW.NACK", "TW.REPLAY"])
+def test_passed_times_come_in_the_order_of_filing(clock, server, r, how):
+    """No tick has run since the times passed, so the wheel stands before them."""
+    names, raw, jobs = ["third", "second", "first"], Raw(server), []
+    if how != "TW.PUT":
+        for name in names:
+            put(r, "s", name)
+        wait_ready(r, "s", 3)
+        jobs = take(r, "s", options=("COUNT", 3))
+    if how == "TW.REPLAY":
+        assert [nack(r, job, "DEAD") for job in jobs] == [0, 0, 0]
+    with frozen(server):
+        clock.push(300)
+        times = [("AT", clock.now() - 10 * i) for i in (1, 2, 3)]
+        raw.send_all({"TW.PUT": [("TW.PUT", "s", name, *at, "PAYLOAD", "v") for name, at in zip(names, times)],
+                      "TW.NACK": [("TW.NACK", "s", *job[1:3], *at) for job, at in zip(jobs, times)],
+                      "TW.REPLAY": [("TW.REPLAY", "s", name, *at) for name, at in zip(names, times)]}[how])
+    assert all(raw.read() for _ in names)
+    wait_ready(r, "s", 3)
+    assert [job.id for job in take(r, "s", options=("COUNT", 3))] == names
 
 
 def test_count_takes_at_most_so_many(r):

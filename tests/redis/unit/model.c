@@ -120,7 +120,7 @@ void model_file(struct ref *ref, uint64_t due)
     ref->moved = false;
     if (ref->lived && ref->life.stage == TW__REDIS_DEAD) {
         model_enqueue(ref, DEAD, false);
-    } else if (due > tw_wheel_now(all->wheel)) {
+    } else if (due > model.now && due > tw_wheel_now(all->wheel)) {
         ref->place = WHEEL;
     } else if (due > model.now && (all->behind != NULL ? due > tw_wheel_now(all->behind) : clock_is_back())) {
         ref->place = BEHIND;
@@ -137,12 +137,13 @@ void model_enqueue(struct ref *ref, enum place place, bool first)
     ref->position = first ? --model.front : ++model.back;
 }
 
-/* The first task of a queue according to the model; with `due`, the first task that is due. */
+/* The first task of a queue according to the model; with `due`, the first task that is due. A lease that has
+ * ended stays so. */
 struct ref *first_of(enum place place, bool due)
 {
     struct ref *first = NULL;
     for (struct ref *ref = model.ref; ref < model.ref + REFS; ref++)
-        if (ref->room->attached && ref->place == place && (!due || ref->due <= model.now) &&
+        if (ref->room->attached && ref->place == place && (!due || ref->due <= model.now || is_leased(ref)) &&
             (first == NULL || ref->position < first->position))
             first = ref;
     return first;
@@ -158,11 +159,16 @@ struct ref *first_in(const struct room *room, enum place place)
     return first;
 }
 
-/* Whether no task can be taken from a queue now. It is empty, or the clock was set back and its first task is
- * no longer due. */
+/* Whether no task can be taken from a queue now. It is empty; or the clock was set back a little, so that its
+ * first task is no longer due, and all wheels have passed that task's time. */
 bool is_stuck(const struct tw__link *queue)
 {
-    return queue->next == queue || tw__redis_task_due(tw__redis_task_of_link(queue->next)) > model.now;
+    if (queue->next == queue)
+        return true;
+    const struct tw__redis_task *task = tw__redis_task_of_link(queue->next);
+    uint64_t due = tw__redis_task_due(task);
+    return tw__redis_task_stage(task) != TW__REDIS_LEASED && due > model.now &&
+           due <= tw_wheel_now(all->wheel) && (all->behind == NULL || due <= tw_wheel_now(all->behind));
 }
 
 /* Whether the task is the first of its queue. Otherwise a task of a detached schedule may stand before it,
@@ -182,6 +188,36 @@ uint64_t reach(const struct ref *ref)
         now = tw_wheel_now(wheel);
     }
     return now > model.now ? now : model.now;
+}
+
+/* The task of a queue that was filed again in the last take as the first after `order`, or NULL. */
+static struct ref *filed_again_after(uint64_t order)
+{
+    struct ref *first = NULL;
+    for (struct ref *ref = model.ref; ref < model.ref + REFS; ref++)
+        if ((ref->place == OVERDUE || ref->place == PAST) && tw__redis_task_filed(ref->task) &&
+            !(ref->task->flags & TW__REDIS_TASK_QUEUED) && ref->task->order - (uint32_t)order < INT32_MAX &&
+            (first == NULL || (int32_t)(ref->task->order - first->task->order) < 0))
+            first = ref;
+    return first;
+}
+
+/* A take files tasks again which are first in a queue, and are not due any more. Tasks of buried schedules have
+ * a place in the order too. */
+void see_what_was_filed_again(void)
+{
+    struct ref *ref;
+    int64_t overdue = INT64_MIN, past = INT64_MIN;
+    while ((ref = filed_again_after(model.order)) != NULL) {
+        int64_t *before = ref->place == OVERDUE ? &overdue : &past;
+        assert_true(ref->position > *before && ref->due > model.now && !is_leased(ref));
+        *before = ref->position;
+        ref->place = ref->task->flags & TW__REDIS_TASK_BEHIND ? BEHIND : WHEEL;
+        ref->order = model.order += ref->task->order - (uint32_t)model.order;
+        ref->moved = false;
+        model.order++;
+    }
+    model.order += all->order - (uint32_t)model.order;
 }
 
 /* A take may move tasks from the wheel to the front of the queue of overdue tasks. */
@@ -210,7 +246,7 @@ void see_what_was_passed_over(void)
 {
     for (struct ref *ref = model.ref; ref < model.ref + REFS; ref++)
         if (ref->place > NOWHERE && !ref->room->attached && !tw__redis_task_filed(ref->task)) {
-            assert_true(ref->place == HELD || ref->due <= reach(ref));
+            assert_true(ref->place == HELD || ref->due <= reach(ref) || (is_leased(ref) && !is_filed(ref)));
             model_leave(ref->room, ref);
             model.passed++;
         }

@@ -87,6 +87,7 @@ struct ref *first_in(const struct room *room, enum place place);
 bool is_stuck(const struct tw__link *queue);
 bool is_next(const struct tw__link *queue, const struct ref *ref);
 uint64_t reach(const struct ref *ref);
+void see_what_was_filed_again(void);
 void see_what_was_moved_to_the_front(void);
 void see_what_was_passed_over(void);
 

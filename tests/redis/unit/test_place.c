@@ -47,6 +47,30 @@ static void a_late_task_waits_for_what_was_due_before_it_was_filed(void **state)
     close_one(schedule);
 }
 
+/* No tick has run since `due` was filed, so the wheel has passed none of these times. */
+static void what_is_filed_with_a_passed_time_comes_in_the_order_of_filing(void **state)
+{
+    (void)state;
+    struct tw__redis_schedule *schedule = open_one();
+    struct tw__redis_task *due = put_one(schedule, "due", START + 250, START),
+                          *moved = put_one(schedule, "moved", START + 9000, START);
+    struct tw__redis_task *third = put_one(schedule, "third", START + 230, START + 300);
+    tw__redis_place_refile(all, moved, START + 220, START + 300);
+    struct tw__redis_task *now = put_one(schedule, "now", START + 300, START + 300);
+    struct tw__redis_task *second = put_work(schedule, "second", START + 210, START + 300);
+    struct tw__redis_task *soon = put_one(schedule, "soon", START + 301, START + 300);
+    struct tw__redis_task *first = put_one(schedule, "first", START + 200, START + 301);
+    assert_taken(START + 400, due);
+    assert_taken(START + 400, third);
+    assert_taken(START + 400, moved);
+    assert_taken(START + 400, now);
+    assert_taken(START + 400, second);
+    assert_taken(START + 400, soon);
+    assert_taken(START + 400, first);
+    assert_taken(START + 400, NULL);
+    close_one(schedule);
+}
+
 static void what_is_filed_while_the_clock_is_back_comes_at_its_time(void **state)
 {
     (void)state;
@@ -102,6 +126,43 @@ static void what_is_filed_after_a_second_step_back_comes_at_its_time(void **stat
     assert_taken(START + 999, NULL);
     assert_taken(START + 1000, sooner);
     assert_taken(START + 1500, later);
+    close_one(schedule);
+}
+
+/* Tasks that came due before a step back, and could not be delivered, are first in both queues. They wait for
+ * their time once more, and nothing waits behind them. */
+static void what_is_due_no_more_after_a_step_back_holds_nothing_up(void **state)
+{
+    (void)state;
+    struct tw__redis_schedule *schedule = open_one();
+    struct tw__redis_task *a = put_one(schedule, "a", START + 3000, START);
+    assert_taken(START + 3000, a);
+    tw__redis_place_file_overdue(all, a);
+    struct tw__redis_task *b = put_one(schedule, "b", START + 3000, START + 3000);
+    tw__redis_place_clock_back(all, START + 1000);
+    struct tw__redis_task *c = put_one(schedule, "c", START + 900, START + 1000);
+    struct tw__redis_task *d = put_one(schedule, "d", START + 1100, START + 1000);
+    assert_taken(START + 1000, c);
+    assert_int_equal(all->queued, 0);
+    assert_taken(START + 1000, NULL);
+    assert_taken(START + 1100, d);
+    assert_taken(START + 2999, NULL);
+    assert_taken(START + 3000, a);
+    assert_taken(START + 3000, b);
+    close_one(schedule);
+}
+
+/* After a step of a few milliseconds no wheel takes the task. */
+static void what_is_due_no_more_after_a_small_step_back_waits_in_its_queue(void **state)
+{
+    (void)state;
+    struct tw__redis_schedule *schedule = open_one();
+    struct tw__redis_task *a = put_one(schedule, "a", START + 3000, START);
+    assert_taken(START + 3000, a);
+    tw__redis_place_file_overdue(all, a);
+    assert_taken(START + 2995, NULL);
+    assert_true(tw__redis_place_any_waiting(all));
+    assert_taken(START + 3000, a);
     close_one(schedule);
 }
 
@@ -399,9 +460,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_late_task_waits_for_what_was_due_before_it_was_filed),
+        cmocka_unit_test(what_is_filed_with_a_passed_time_comes_in_the_order_of_filing),
         cmocka_unit_test(what_is_filed_while_the_clock_is_back_comes_at_its_time),
         cmocka_unit_test(what_came_due_while_the_clock_was_back_keeps_its_time),
         cmocka_unit_test(what_is_filed_after_a_second_step_back_comes_at_its_time),
+        cmocka_unit_test(what_is_due_no_more_after_a_step_back_holds_nothing_up),
+        cmocka_unit_test(what_is_due_no_more_after_a_small_step_back_waits_in_its_queue),
         cmocka_unit_test(each_wait_is_a_try_of_all_that_are_held),
         cmocka_unit_test(ready_tasks_keep_the_order_in_which_they_were_offered),
         cmocka_unit_test(a_task_that_is_offered_again_has_its_place),
