@@ -1,19 +1,24 @@
 /* SPDX-License-Identifier: MIT
  *
- * The schedules with dead tasks are in a list, and each look goes on where the last one has ended. So the
- * cost of a look depends neither on the number of schedules nor on that of dead tasks.
+ * Each schedule with dead tasks has one timer, for the first of them (place.c). The cron asks whether a timer
+ * has expired, and each tick removes dead tasks in a part of its budget. So neither a look nor a tick depends
+ * on the number of schedules, or on that of dead tasks.
  */
 #include "purge.h"
-
-#include <base/list.h>
 
 #include "call.h"
 #include "schedules/lease.h"
 #include "schedules/place.h"
 #include "schedules/share.h"
+#include "schedules/sums.h"
 #include "server/config.h"
 
-enum { LOOK_AT = 16, PURGE_MAX = 50 }; /* schedules in one look; tasks of one schedule in one call */
+enum {
+    PURGE_MAX = 50,    /* tasks removed at a death */
+    LOOK_AT_CLOCK = 8, /* tasks between two looks at the clock */
+    BIG = 4096,        /* after a task of more bytes the clock is looked at too */
+    TIMERS = 1000      /* steps of the wheel of deaths in one call */
+};
 
 void tw__redis_purge_task(struct tw__redis_schedule *schedule, struct tw__redis_task *task,
                           struct tw__redis_buffer *log)
@@ -48,67 +53,98 @@ void tw__redis_purge_after_death(struct tw__redis_batch *batch, struct tw__redis
         tw__redis_batch_tell(batch, schedule, TW__REDIS_TELL_PURGED);
 }
 
+/* ---- dead tasks that have to go -------------------------------------------------------------------------- */
+
+/* One call of tw__redis_purge_some(). */
+struct purge {
+    struct tw__redis_batch *batch;
+    uint64_t now_ms, until_us;
+    uint32_t tasks; /* that may still be removed; 0 also when the time is over */
+};
+
+static void look_at_clock(struct purge *purge)
+{
+    if (RedisModule_MonotonicMicroseconds() >= purge->until_us)
+        purge->tasks = 0;
+}
+
+/* Returns the time by which a task must have died to have stayed too long now, or 0 if the setting lets all
+ * dead tasks stay. */
+static uint64_t too_old(uint64_t now_ms)
+{
+    uint64_t most_ms = (uint64_t)tw__redis_config.dead_ms;
+    return most_ms > 0 && now_ms > most_ms ? now_ms - most_ms : 0;
+}
+
+/* Hands the setting down, as it may be another one since the last call. */
+static struct tw__redis_schedules *limited(void)
+{
+    tw__redis_sums_limit_dead(tw__redis_shared.schedules, (uint64_t)tw__redis_config.dead_max);
+    return tw__redis_shared.schedules;
+}
+
+bool tw__redis_purge_any(uint64_t now_ms)
+{
+    return tw__redis_place_any_stale(limited(), too_old(now_ms));
+}
+
 /* The dead task of a schedule that died first, if it has stayed too long, or if there are too many; else
  * NULL. */
 static struct tw__redis_task *old_task(const struct tw__redis_schedule *schedule, uint64_t now_ms)
 {
-    struct tw__redis_task *task = tw__redis_place_first_dead(schedule);
-    uint64_t most_ms = (uint64_t)tw__redis_config.dead_ms, most = (uint64_t)tw__redis_config.dead_max;
+    struct tw__redis_task *task = schedule->attached ? tw__redis_place_first_dead(schedule) : NULL;
+    uint64_t most = schedule->schedules->dead_limit, by_ms = too_old(now_ms);
     if (task == NULL || (most > 0 && schedule->dead_count > most))
         return task;
-    bool old = most_ms > 0 && tw__redis_task_due(task) < now_ms && now_ms - tw__redis_task_due(task) >= most_ms;
-    return old ? task : NULL;
+    return by_ms > 0 && tw__redis_task_due(task) <= by_ms ? task : NULL;
 }
 
-/* Takes the next schedule with dead tasks, and puts it to the end of the list. */
-static struct tw__redis_schedule *next_schedule(void)
-{
-    struct tw__link *list = &tw__redis_shared.schedules->with_dead;
-    struct tw__redis_schedule *schedule = TW_CONTAINER(list->next, struct tw__redis_schedule, with_dead);
-    tw__list_remove(&schedule->with_dead);
-    tw__list_append(list, &schedule->with_dead);
-    return schedule;
-}
-
-static bool may_be_old(void)
-{
-    return (tw__redis_config.dead_ms > 0 || tw__redis_config.dead_max > 0) &&
-           !tw__list_empty(&tw__redis_shared.schedules->with_dead);
-}
-
-bool tw__redis_purge_any_old(uint64_t now_ms)
-{
-    const struct tw__link *list = &tw__redis_shared.schedules->with_dead;
-    for (int i = 0; i < LOOK_AT && may_be_old(); i++) {
-        struct tw__redis_schedule *schedule = next_schedule();
-        if (schedule->attached && old_task(schedule, now_ms) != NULL) {
-            /* to the head, where tw__redis_purge_old() begins */
-            tw__list_remove(&schedule->with_dead);
-            tw__list_insert(&schedule->with_dead, list->next);
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Whether the server lets us write to the schedule now. */
-static bool may_write(struct tw__redis_batch *batch, struct tw__redis_task *task, uint64_t now_ms)
+/* Whether the server lets us write to a stale schedule now, whose first dead task is `task`. If not, another
+ * schedule has the next turn. */
+static bool may_write(const struct purge *purge, struct tw__redis_schedule *schedule,
+                      struct tw__redis_task *task)
 {
     struct tw__redis_delivery delivery;
-    tw__redis_delivery_init(&delivery, batch, task, now_ms);
-    RedisModule_SelectDb(batch->ctx, delivery.schedule->db);
-    return tw__redis_call_may_write(&delivery) != TW__REDIS_GONE && delivery.why == TW__REDIS_DEFER_NONE;
+    tw__redis_delivery_init(&delivery, purge->batch, task, purge->now_ms);
+    RedisModule_SelectDb(purge->batch->ctx, schedule->db);
+    if (tw__redis_call_may_write(&delivery) == TW__REDIS_GONE)
+        return false; /* another module was faster, and may have removed the schedule too */
+    if (delivery.why != TW__REDIS_DEFER_NONE)
+        tw__redis_place_let_wait(schedule);
+    return delivery.why == TW__REDIS_DEFER_NONE;
 }
 
-void tw__redis_purge_old(struct tw__redis_batch *batch, uint64_t now_ms)
+/* Removes dead tasks of a stale schedule. Returns false if that cannot be done now. */
+static bool purge_from(struct purge *purge, struct tw__redis_schedule *schedule)
 {
-    for (int i = 0; i < LOOK_AT && may_be_old(); i++) {
-        struct tw__redis_schedule *schedule = next_schedule();
-        struct tw__redis_task *task = schedule->attached ? old_task(schedule, now_ms) : NULL;
-        if (task == NULL || !may_write(batch, task, now_ms))
-            continue;
-        tw__redis_batch_tell(batch, schedule, TW__REDIS_TELL_PURGED);
-        for (int j = 0; j < PURGE_MAX && (task = old_task(schedule, now_ms)) != NULL; j++)
-            tw__redis_purge_task(schedule, task, tw__redis_batch_log(batch, schedule));
+    struct tw__redis_task *task = old_task(schedule, purge->now_ms);
+    if (task == NULL) {
+        tw__redis_place_let_stay(schedule);
+        return true;
     }
+    if (!may_write(purge, schedule, task))
+        return false;
+    tw__redis_batch_tell(purge->batch, schedule, TW__REDIS_TELL_PURGED);
+    while (purge->tasks > 0 && (task = old_task(schedule, purge->now_ms)) != NULL) {
+        bool big = tw__redis_shared.schedules->memory.usable(task) > BIG;
+        tw__redis_purge_task(schedule, task, tw__redis_batch_log(purge->batch, schedule));
+        if (--purge->tasks % LOOK_AT_CLOCK == 0 || big)
+            look_at_clock(purge);
+    }
+    return true;
+}
+
+bool tw__redis_purge_some(struct tw__redis_batch *batch, uint64_t now_ms, uint32_t tasks, uint64_t until_us)
+{
+    struct purge purge = {batch, now_ms, until_us, tasks};
+    struct tw__redis_schedules *schedules = limited();
+    struct tw__redis_schedule *schedule;
+    uint32_t work = TIMERS;
+    while (purge.tasks > 0 &&
+           (schedule = tw__redis_place_first_stale(schedules, too_old(now_ms), &work)) != NULL) {
+        if (!purge_from(&purge, schedule))
+            return false;
+        look_at_clock(&purge);
+    }
+    return purge.tasks == 0 || work == 0;
 }

@@ -20,10 +20,12 @@ bool tw__redis_purge_excess(struct tw__redis_schedule *schedule, struct tw__redi
 /* The same in a batch, which will tell of the death, and of the tasks that were removed. */
 void tw__redis_purge_after_death(struct tw__redis_batch *batch, struct tw__redis_schedule *schedule);
 
-/* Whether a dead task of one of a few schedules has stayed too long. Each call looks at other schedules. */
-bool tw__redis_purge_any_old(uint64_t now_ms);
+/* Whether there may be dead tasks that have stayed too long, or that are too many. The answer false is
+ * certain. */
+bool tw__redis_purge_any(uint64_t now_ms);
 
-/* Removes dead tasks that have stayed too long from a few schedules. */
-void tw__redis_purge_old(struct tw__redis_batch *batch, uint64_t now_ms);
+/* Removes such dead tasks, those that died first in each schedule: at most `tasks`, and until the monotonic
+ * clock shows `until_us`. Returns whether there may be more that can be removed at once. */
+bool tw__redis_purge_some(struct tw__redis_batch *batch, uint64_t now_ms, uint32_t tasks, uint64_t until_us);
 
 #endif

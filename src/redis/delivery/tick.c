@@ -5,6 +5,7 @@
  * Each tick does a little of all pending work:
  * - It frees tasks of removed schedules.
  * - It tries a target again whose wait after a refusal is over.
+ * - It removes dead tasks that the settings do not let stay, in a part of the budget.
  * - It delivers due tasks, until the budget of tasks or of time is used up.
  *
  * The server then serves its clients, and the next tick follows. A long gap between two ticks shows that
@@ -12,8 +13,8 @@
  *
  * When nothing may be delivered (a pause, another role, no memory), the tick still moves due tasks from the
  * wheel to the queue of overdue tasks. So the wheel never falls behind, and INFO can say how many tasks wait.
- * When memory is full, tasks for workers still become ready, and leases end: who takes tasks and acknowledges
- * them frees memory.
+ * When memory is full, tasks for workers still become ready, leases end, and dead tasks are removed: that frees
+ * memory, and so does who takes tasks and acknowledges them.
  *
  * A write while the server is paused for a failover or a shutdown ends the server with a failed assertion. So
  * each tick calls RedisModule_AvoidReplicaTraffic() immediately before its first write. Nothing else runs
@@ -45,6 +46,7 @@ enum {
     REAP_TASKS = 1000,     /* tasks freed in one tick */
     COLLECT_TASKS = 10000, /* tasks taken off the wheel in one tick when nothing may be delivered */
     REFILE_FACTOR = 8,     /* steps of the wheel's own work for each task */
+    PURGE_SHARE = 4,       /* dead tasks get at most so many parts of a budget: one */
     PAUSE_MS = 10,         /* between two checks whether a pause is over */
     BACK_OFF_MS = 100,     /* the first wait for memory, replicas or disks; then it doubles */
     BACK_OFF_MAX_MS = 5000,
@@ -140,6 +142,13 @@ static bool take_off_the_wheel(uint64_t now_ms)
     return taken == TW__REDIS_TAKEN_MORE;
 }
 
+/* Removes dead tasks that may not stay. Returns whether there are more. */
+static bool purge(struct tw__redis_batch *batch, uint64_t now_ms, uint64_t started_us)
+{
+    return tw__redis_purge_some(batch, now_ms, tw__redis_tick_budget_tasks() / PURGE_SHARE + 1,
+                                started_us + tw__redis_tick_budget_us() / PURGE_SHARE);
+}
+
 static bool is_for_workers(const struct tw__redis_task *task)
 {
     const struct tw__redis_route *route = tw__redis_route_of(tw__redis_shared.schedules, task);
@@ -157,6 +166,7 @@ static enum tw__redis_defer serve_workers(RedisModuleCtx *ctx, uint64_t now_ms, 
     struct tw__redis_task *task;
     struct tw__redis_batch batch;
     tw__redis_deliver_begin(&batch, ctx);
+    bool dead = purge(&batch, now_ms, started_us);
     while (tasks > 0) {
         taken = tw__redis_place_take(schedules, now_ms, TW__REDIS_FROM_OVERDUE, &work, &task);
         if (taken != TW__REDIS_TAKEN_TASK)
@@ -174,7 +184,7 @@ static enum tw__redis_defer serve_workers(RedisModuleCtx *ctx, uint64_t now_ms, 
             break;
     }
     tw__redis_deliver_finish(&batch);
-    *more = taken != TW__REDIS_TAKEN_NONE;
+    *more = dead || taken != TW__REDIS_TAKEN_NONE;
     return why;
 }
 
@@ -189,7 +199,7 @@ static enum tw__redis_defer deliver_batch(RedisModuleCtx *ctx, uint64_t now_ms, 
     struct tw__redis_task *task;
     struct tw__redis_batch batch;
     tw__redis_deliver_begin(&batch, ctx);
-    tw__redis_purge_old(&batch, now_ms);
+    bool dead = purge(&batch, now_ms, started_us);
     while (tasks > 0) {
         taken = tw__redis_place_take(tw__redis_shared.schedules, now_ms, TW__REDIS_FROM_ALL, &work, &task);
         if (taken == TW__REDIS_TAKEN_NONE || taken == TW__REDIS_TAKEN_MORE)
@@ -204,7 +214,7 @@ static enum tw__redis_defer deliver_batch(RedisModuleCtx *ctx, uint64_t now_ms, 
             break;
     }
     tw__redis_deliver_finish(&batch);
-    *more = taken != TW__REDIS_TAKEN_NONE;
+    *more = dead || taken != TW__REDIS_TAKEN_NONE;
     return why;
 }
 
@@ -326,7 +336,7 @@ void tw__redis_tick_cron(RedisModuleCtx *ctx)
     /* Of a clock that goes slowly each look sees a small step alone. */
     tw__redis_alarm_renew(now_ms, ticks.drift_us > NOTICE_US || ticks.drift_us < -NOTICE_US);
     ticks.drift_us = 0;
-    if (!tw__list_empty(&tw__redis_shared.schedules->awake) || tw__redis_purge_any_old(now_ms))
+    if (!tw__list_empty(&tw__redis_shared.schedules->awake) || tw__redis_purge_any(now_ms))
         tw__redis_alarm_at(now_ms);
     if (tw__redis_grave_reaping(tw__redis_shared.schedules) || tw__redis_shared.schedules->empty > 0)
         tw__redis_alarm_at(now_ms);

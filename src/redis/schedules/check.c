@@ -16,6 +16,7 @@ struct places {
     const struct tw__redis_schedules *schedules;
     uint64_t queued, held, waiting; /* tasks in queues; routes that are ready or wait for a retry */
     uint64_t ready, dead;           /* tasks in these queues of all schedules */
+    uint64_t deaths;                /* schedules that wait for their timer */
     uint8_t flags;                  /* the flags of tasks in the place that is being checked */
     bool of_ready, of_dead;         /* whether that place is a queue of ready tasks, of dead tasks */
     const char *fault;
@@ -64,6 +65,18 @@ static uint64_t check_queue(struct places *places, const struct tw__link *queue,
     return count;
 }
 
+/* P5. The limit binds a schedule while it is attached. */
+static void check_deaths(struct places *places, const struct tw__redis_schedule *schedule)
+{
+    uint64_t limit = places->schedules->dead_limit;
+    bool waits = tw_timer_pending(&schedule->death), stale = tw__link_listed(&schedule->stale);
+    places->deaths += waits;
+    if (tw__list_empty(&schedule->dead) ? waits || stale : !waits && !stale)
+        places->fault = "P5: a schedule with dead tasks does not wait for them, or the reverse";
+    else if (schedule->attached && limit > 0 && schedule->dead_count > limit && !stale)
+        places->fault = "P5: a schedule with too many dead tasks is not in the list";
+}
+
 /* Checks the three queues of each schedule of a list. */
 static void check_own_queues(struct places *places, const struct tw__link *list)
 {
@@ -79,8 +92,8 @@ static void check_own_queues(struct places *places, const struct tw__link *list)
         places->of_dead = false;
         if (places->fault == NULL && stopped > 0 && !schedule->paused)
             places->fault = "P2: a task is stopped, and its schedule is not paused";
-        if (places->fault == NULL && tw__link_listed(&schedule->with_dead) == tw__list_empty(&schedule->dead))
-            places->fault = "P5: a schedule with dead tasks is not in their list, or the reverse";
+        if (places->fault == NULL)
+            check_deaths(places, schedule);
     }
 }
 
@@ -122,6 +135,8 @@ const char *tw__redis_check_places(const struct tw__redis_schedules *schedules)
     check_wheel(&places, schedules->behind, TW__REDIS_TASK_BEHIND);
     if (places.fault == NULL)
         places.fault = tw_wheel_check(schedules->retries);
+    if (places.fault == NULL)
+        places.fault = tw_wheel_check(schedules->deaths);
     places.queued += check_queue(&places, &schedules->aside, NULL);
     places.queued += check_queue(&places, &schedules->overdue, NULL);
     places.queued += check_queue(&places, &schedules->past, NULL);
@@ -136,6 +151,8 @@ const char *tw__redis_check_places(const struct tw__redis_schedules *schedules)
     subtract_counts(&places, &schedules->detached);
     if (places.queued != 0 || places.held != 0 || places.ready != 0 || places.dead != 0)
         return "P4: the count of tasks in queues is wrong";
+    if (places.deaths != tw_wheel_count(schedules->deaths))
+        return "P5: the wheel of deaths holds a timer of no schedule";
     return check_waiting(&places);
 }
 

@@ -20,6 +20,13 @@
  * they leave the wheel, and go to the end of the queue of overdue tasks when the pause ends. A dead task
  * waits until it is replayed, purged, cancelled or replaced.
  *
+ * The settings limit how long dead tasks stay, and how many. Each schedule with dead tasks has one timer, which
+ * is filed for the time at which its first dead task died, and not for the time until which that task may
+ * stay. So the setting can change: the wheel of deaths is polled up to the latest death that is too long ago. A
+ * schedule whose timer has expired, or that has too many dead tasks, is in the list `stale` until it has
+ * removed them. A timer may expire too early, because a later task is the first one by now; then it is filed
+ * again.
+ *
  * Invariants (check.c names the first that does not hold)
  *   P1  A task of a schedule is in one wheel or one queue, unless tw__redis_place_take() has taken it.
  *   P2  The flags of a task say where it is:
@@ -33,8 +40,8 @@
  *   P3  A route whose queue is not empty either waits for its retry or is in the list of ready routes. A route
  *       whose queue is empty does neither.
  *   P4  Each schedule counts its tasks that are in queues, and its leased tasks.
- *   P5  A schedule is in the list of schedules with dead tasks if its queue of dead tasks is not empty, and
- *       otherwise not.
+ *   P5  A schedule with dead tasks waits for its timer or is in the list `stale`. A schedule without dead tasks
+ *       does neither. An attached schedule with more dead tasks than the limit is in that list.
  */
 #include "place.h"
 
@@ -53,8 +60,10 @@ int tw__redis_place_init(struct tw__redis_schedules *schedules, uint64_t now_ms,
     tw__list_init(&schedules->past);
     tw__list_init(&schedules->aside);
     tw__list_init(&schedules->ready);
+    /* The wheel of deaths stands before all deaths that a file may tell of. */
     if (tw_wheel_new(&schedules->wheel, &big, now_ms) == 0 &&
-        tw_wheel_new(&schedules->retries, &small, monotonic_ms) == 0)
+        tw_wheel_new(&schedules->retries, &small, monotonic_ms) == 0 &&
+        tw_wheel_new(&schedules->deaths, &small, 0) == 0)
         return 0;
     tw__redis_place_fini(schedules);
     return -1;
@@ -65,6 +74,7 @@ void tw__redis_place_fini(struct tw__redis_schedules *schedules)
     tw_wheel_free(schedules->wheel);
     tw_wheel_free(schedules->behind);
     tw_wheel_free(schedules->retries);
+    tw_wheel_free(schedules->deaths);
 }
 
 /* Asserts that a wheel took a timer: the wheels' geometries have no end, so no time is out of range. */
@@ -175,13 +185,23 @@ static void bring_back(struct tw__redis_schedules *schedules)
     tw__list_move_all(&schedules->aside, &schedules->overdue);
 }
 
+/* Lets a schedule wait until its first dead task has stayed too long, if it has one. A timer that expires too
+ * early may stay. */
+static void await_death(struct tw__redis_schedule *schedule)
+{
+    if (tw__list_empty(&schedule->dead) || tw__link_listed(&schedule->stale))
+        return;
+    uint64_t died_ms = tw__redis_task_due(tw__redis_task_of_link(schedule->dead.next));
+    if (!tw_timer_pending(&schedule->death) || died_ms < tw_timer_deadline(&schedule->death))
+        fits(tw_wheel_move_at(schedule->schedules->deaths, &schedule->death, died_ms));
+}
+
 static void file_dead(struct tw__redis_schedules *schedules, struct tw__redis_task *task)
 {
     struct tw__redis_schedule *schedule = tw__redis_schedule_of(schedules, task);
     park(task, 0, &schedule->dead);
     tw__redis_sums_dead(schedule, task, 1);
-    if (!tw__link_listed(&schedule->with_dead))
-        tw__list_append(&schedules->with_dead, &schedule->with_dead);
+    await_death(schedule);
 }
 
 static void unfile_dead(struct tw__redis_schedules *schedules, struct tw__redis_task *task)
@@ -189,8 +209,12 @@ static void unfile_dead(struct tw__redis_schedules *schedules, struct tw__redis_
     struct tw__redis_schedule *schedule = tw__redis_schedule_of(schedules, task);
     unpark(task);
     tw__redis_sums_dead(schedule, task, -1);
-    if (tw__list_empty(&schedule->dead))
-        tw__list_remove(&schedule->with_dead);
+    await_death(schedule);
+    if (!tw__list_empty(&schedule->dead))
+        return;
+    tw_wheel_cancel(schedules->deaths, &schedule->death);
+    if (tw__link_listed(&schedule->stale))
+        tw__list_remove(&schedule->stale);
 }
 
 /* Files a task in a wheel for a time that is yet to come. Returns false if all wheels have passed this time:
@@ -426,6 +450,39 @@ struct tw__redis_task *tw__redis_place_next_dead(const struct tw__redis_schedule
 {
     TW_ASSERT(tw__redis_task_stage(task) == TW__REDIS_DEAD);
     return task_at(&schedule->dead, task->parked.link.next);
+}
+
+bool tw__redis_place_any_stale(const struct tw__redis_schedules *schedules, uint64_t died_ms)
+{
+    return !tw__list_empty(&schedules->stale) || tw_wheel_next_bound(schedules->deaths) <= died_ms;
+}
+
+struct tw__redis_schedule *tw__redis_place_first_stale(struct tw__redis_schedules *schedules, uint64_t died_ms,
+                                                       uint32_t *budget)
+{
+    struct tw_timer *timer;
+    while (tw_wheel_poll_budget(schedules->deaths, died_ms, budget, &timer) == TW_POLL_DUE) {
+        struct tw__redis_schedule *schedule = TW_CONTAINER(timer, struct tw__redis_schedule, death);
+        if (!tw__link_listed(&schedule->stale))
+            tw__list_append(&schedules->stale, &schedule->stale);
+    }
+    tw__redis_check_changed(schedules, tw__redis_check_places);
+    if (tw__list_empty(&schedules->stale))
+        return NULL;
+    return TW_CONTAINER(schedules->stale.next, struct tw__redis_schedule, stale);
+}
+
+void tw__redis_place_let_wait(struct tw__redis_schedule *schedule)
+{
+    tw__list_remove(&schedule->stale);
+    tw__list_append(&schedule->schedules->stale, &schedule->stale);
+}
+
+void tw__redis_place_let_stay(struct tw__redis_schedule *schedule)
+{
+    tw__list_remove(&schedule->stale);
+    await_death(schedule);
+    tw__redis_check_changed(schedule->schedules, tw__redis_check_places);
 }
 
 /* ---- other times ----------------------------------------------------------------------------------------- */

@@ -8,8 +8,8 @@
 
 #include "state.h"
 
-/* Makes the wheels. The wheel of tasks counts milliseconds of the wall clock, the wheel of retries
- * milliseconds of a monotonic clock. Returns 0, or -1 without memory. */
+/* Makes the wheels. They count milliseconds of the wall clock, but the wheel of retries those of a monotonic
+ * clock. Returns 0, or -1 without memory. */
 int tw__redis_place_init(struct tw__redis_schedules *schedules, uint64_t now_ms, uint64_t monotonic_ms);
 /* Frees the wheels. */
 void tw__redis_place_fini(struct tw__redis_schedules *schedules);
@@ -104,6 +104,19 @@ struct tw__redis_task *tw__redis_place_first_dead(const struct tw__redis_schedul
 /* The dead task after this one, or NULL. */
 struct tw__redis_task *tw__redis_place_next_dead(const struct tw__redis_schedule *schedule,
                                                  const struct tw__redis_task *task);
+
+/* Whether there may be a stale schedule: one whose first dead task died by `died_ms`, or that has more dead
+ * tasks than the limit (sums.h). The answer false is certain. */
+bool tw__redis_place_any_stale(const struct tw__redis_schedules *schedules, uint64_t died_ms);
+/* Returns the first stale schedule, or NULL if there is none or the budget is used up. The caller removes dead
+ * tasks of the schedule, and then calls one of the next two functions. The schedule may have become fit
+ * meanwhile, or detached. */
+struct tw__redis_schedule *tw__redis_place_first_stale(struct tw__redis_schedules *schedules, uint64_t died_ms,
+                                                       uint32_t *budget);
+/* The first dead task of a stale schedule may stay for now: the schedule is stale no more. */
+void tw__redis_place_let_stay(struct tw__redis_schedule *schedule);
+/* The stale schedule becomes the last of them, because its tasks cannot be removed now. */
+void tw__redis_place_let_wait(struct tw__redis_schedule *schedule);
 
 /* ---- taking out ------------------------------------------------------------------------------------------ */
 

@@ -41,7 +41,7 @@ void tw__redis_schedule_free(struct tw__redis_schedule *schedule)
     tw__list_remove(&schedule->all);
     if (tw__link_listed(&schedule->awake))
         tw__list_remove(&schedule->awake);
-    TW_ASSERT(!tw__link_listed(&schedule->with_dead));
+    TW_ASSERT(!tw__link_listed(&schedule->stale) && !tw_timer_pending(&schedule->death));
     if (schedules->recent == schedule)
         schedules->recent = NULL;
     if (schedule->name != NULL)

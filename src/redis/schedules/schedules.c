@@ -32,7 +32,7 @@ struct tw__redis_schedules *tw__redis_schedules_new(const struct tw__redis_memor
     tw__list_init(&schedules->attached);
     tw__list_init(&schedules->detached);
     tw__list_init(&schedules->awake);
-    tw__list_init(&schedules->with_dead);
+    tw__list_init(&schedules->stale);
     if (tw__redis_place_init(schedules, now_ms, monotonic_ms) != 0) {
         memory->free(schedules);
         return NULL;

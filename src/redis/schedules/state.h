@@ -96,7 +96,8 @@ struct tw__redis_schedule {
     uint32_t longest_route;               /* the longest key of a route that this schedule has had */
     struct tw__link stopped, ready, dead; /* queues of its tasks (place.c) */
     struct tw__link awake;                /* in the list of schedules whose blocked workers can be served */
-    struct tw__link with_dead;            /* in the list of schedules with dead tasks */
+    struct tw_timer death;                /* for the time at which its first dead task died */
+    struct tw__link stale;                /* in the list of schedules whose first dead task may have to go */
     uint64_t queued, held; /* waiting tasks that are overdue, past or stopped; in its routes' queues */
     uint64_t ready_count, leased_count, dead_count;
     uint64_t bytes;      /* all memory of this schedule: its tasks, their shared payloads, its routes, tables */
@@ -118,15 +119,16 @@ struct tw__redis_schedules {
     struct tw__redis_task *delivering; /* NULL: no task, or this task has been changed meanwhile */
 
     /* Places (place.c). */
-    struct tw_wheel *wheel;    /* by the wall clock's milliseconds */
-    struct tw_wheel *behind;   /* for times that `wheel` has passed because the clock was set back; else NULL */
-    struct tw_wheel *retries;  /* of routes, by a monotonic clock's */
-    struct tw__link ready;     /* routes whose wait is over and whose queue is not empty */
-    struct tw__link awake;     /* schedules that have ready tasks which blocked workers may not have seen */
-    struct tw__link with_dead; /* schedules that have dead tasks */
-    struct tw__link overdue;   /* tasks, in the order in which they came due */
-    struct tw__link past;      /* tasks whose time had passed when they were filed, in the order of filing */
-    struct tw__link aside;     /* tasks with targets that come before `overdue`, but wait for memory */
+    struct tw_wheel *wheel;   /* by the wall clock's milliseconds */
+    struct tw_wheel *behind;  /* for times that `wheel` has passed because the clock was set back; else NULL */
+    struct tw_wheel *retries; /* of routes, by a monotonic clock's */
+    struct tw_wheel *deaths;  /* of schedules, by the wall clock's: when their first dead tasks died */
+    struct tw__link ready;    /* routes whose wait is over and whose queue is not empty */
+    struct tw__link awake;    /* schedules that have ready tasks which blocked workers may not have seen */
+    struct tw__link stale;    /* schedules whose first dead task may have to go */
+    struct tw__link overdue;  /* tasks, in the order in which they came due */
+    struct tw__link past;     /* tasks whose time had passed when they were filed, in the order of filing */
+    struct tw__link aside;    /* tasks with targets that come before `overdue`, but wait for memory */
     uint32_t order;
 
     /* Sums of attached schedules (sums.c). */
@@ -135,6 +137,7 @@ struct tw__redis_schedules {
     uint64_t empty;                 /* schedules that are to be removed: without tasks, and not paused */
     uint64_t reaping;               /* tasks of detached schedules */
     uint64_t dump_limit, too_large; /* schedules whose dump may take more than dump_limit bytes */
+    uint64_t dead_limit;            /* a schedule with more dead tasks is in the list `stale`; 0: no limit */
 
     struct tw__redis_route **route; /* by number; unused numbers are a list, see tw__redis_route_at() */
     uint32_t routes, route_capacity, route_free;

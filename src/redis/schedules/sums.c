@@ -57,6 +57,25 @@ void tw__redis_sums_limit_dump(struct tw__redis_schedules *schedules, uint64_t b
         weigh(tw__redis_schedule_at(link));
 }
 
+/* ---- schedules with too many dead tasks ------------------------------------------------------------------ */
+
+static void weigh_dead(struct tw__redis_schedule *schedule)
+{
+    struct tw__redis_schedules *schedules = schedule->schedules;
+    bool too_many = schedules->dead_limit > 0 && schedule->dead_count > schedules->dead_limit;
+    if (schedule->attached && too_many && !tw__link_listed(&schedule->stale))
+        tw__list_append(&schedules->stale, &schedule->stale);
+}
+
+void tw__redis_sums_limit_dead(struct tw__redis_schedules *schedules, uint64_t count)
+{
+    if (count == schedules->dead_limit)
+        return;
+    schedules->dead_limit = count;
+    for (struct tw__link *link = schedules->attached.next; link != &schedules->attached; link = link->next)
+        weigh_dead(tw__redis_schedule_at(link));
+}
+
 /* ---- bytes ----------------------------------------------------------------------------------------------- */
 
 static void count_bytes(struct tw__redis_schedule *schedule, int64_t more)
@@ -120,6 +139,7 @@ void tw__redis_sums_schedule(struct tw__redis_schedule *schedule, int sign)
     schedules->dead_bytes += one * schedule->dead_bytes;
     schedules->reaping -= one * tw__redis_table_count(&schedule->tasks);
     weigh(schedule);
+    weigh_dead(schedule);
 }
 
 void tw__redis_sums_task(struct tw__redis_schedule *schedule, int sign)
@@ -191,6 +211,7 @@ void tw__redis_sums_dead(struct tw__redis_schedule *schedule, struct tw__redis_t
 {
     add(schedule, &schedule->dead_count, &schedule->schedules->dead_count, sign);
     tw__redis_sums_dead_block(schedule, task, sign);
+    weigh_dead(schedule);
 }
 
 void tw__redis_sums_leased(struct tw__redis_schedule *schedule, const struct tw__redis_task *task, int sign)

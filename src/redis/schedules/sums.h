@@ -50,5 +50,8 @@ uint64_t tw__redis_sums_dump_most(const struct tw__redis_schedule *schedule);
 /* From now on `too_large` counts the attached schedules whose dump may take more than `bytes`. Cost: a look
  * at each attached schedule, if the limit differs from the limit before. */
 void tw__redis_sums_limit_dump(struct tw__redis_schedules *schedules, uint64_t bytes);
+/* From now on an attached schedule that has more than `count` dead tasks is stale (place.h); 0 means no limit.
+ * Cost: as tw__redis_sums_limit_dump(). */
+void tw__redis_sums_limit_dead(struct tw__redis_schedules *schedules, uint64_t count);
 
 #endif

@@ -292,6 +292,56 @@ def test_a_series_that_its_target_refuses_keeps_its_last_hundred_deaths(fleet):
     assert server.tw()["purged"] == 150
 
 
+MANY = [(100000, 1), (2, 1500)]  # Dead tasks of each schedule, schedules.
+
+
+@pytest.mark.parametrize("count,schedules", MANY)
+@pytest.mark.parametrize("setting,value,left", [("dead-ms", HOUR, 0), ("dead-max", 1, 1)])
+def test_many_dead_tasks_go_at_once(clock, server, r, count, schedules, setting, value, left):
+    """The cron looks once a second. If each look removed some hundreds, or found some schedules, the last dead
+    task would stay for minutes."""
+    counters = Counters(server)
+    r.config_set("hz", 1, "tickwheel.dead-letter-tries", 1)
+    r.set("wrong", "a string")
+    for i in range(schedules):
+        fill(r, f"s{i}", "wrong", count, 1000, step=1)
+    counters.wait("died", count * schedules)
+    r.config_set(f"tickwheel.{setting}", value)
+    clock.reach(clock.now() + HOUR)  # While the clock stands, so do the server's timers, but for its cron.
+    counters.wait("purged", (count - left) * schedules)
+    wait_until(lambda: r.dbsize() == 1 + left * schedules)
+    assert server.tw()["dead"] == left * schedules
+    if left:
+        assert [one.id for one in dead_of(r, "s0")] == [f"t{count - 1}"]
+
+
+def test_old_dead_tasks_go_when_memory_is_full(clock, server, r):
+    counters = Counters(server)
+    kill(r, "a")
+    r.config_set("tickwheel.dead-ms", HOUR, "maxmemory", 1)
+    clock.push(HOUR)
+    counters.wait("purged")
+    assert r.exists("s") == 0
+
+
+def test_dead_tasks_that_are_replayed_or_die_again_begin_their_time_anew(clock, server, r):
+    counters = Counters(server)
+    r.config_set("tickwheel.dead-ms", HOUR)
+    kill(r, "a"), kill(r, "b")
+    clock.push(HOUR // 2)
+    assert r.execute_command("TW.REPLAY", "s", "a") == 1
+    job = wait_take(r, "s")
+    assert r.execute_command("TW.NACK", "s", "a", job.token, "DEAD") == 0
+    clock.push(HOUR // 2)
+    counters.wait("purged")
+    assert [one.id for one in dead_of(r, "s")] == ["a"]
+    clock.push(HOUR // 2 - 1)
+    let_pass(r, clock.now() - 1)
+    assert counters["purged"] == 1
+    clock.push(1)
+    counters.wait("purged", 2)
+
+
 # Each command, for each state
 
 STAGE = {"retried": "waiting", "given back": "ready"}

@@ -120,12 +120,13 @@ void close_all(void)
     assert_int_equal(all->leased_count, 0);
     assert_int_equal(all->dead_count, 0);
     assert_int_equal(all->empty, 0);
-    assert_true(all->with_dead.next == &all->with_dead && all->awake.next == &all->awake);
+    assert_true(all->stale.next == &all->stale && all->awake.next == &all->awake);
     assert_int_equal(all->bytes, 0);
     assert_int_equal(all->dead_bytes, 0);
     assert_int_equal(all->reaping, 0);
     assert_int_equal(tw_wheel_count(all->wheel), 0);
     assert_int_equal(tw_wheel_count(all->retries), 0);
+    assert_int_equal(tw_wheel_count(all->deaths), 0);
     tw__redis_schedules_free(all);
     assert_int_equal(targets_out, 0);
     assert_int_equal(blocks_out, 0);

@@ -66,6 +66,7 @@ struct model {
     unsigned nowhere;
     uint64_t taken, passed;
     uint64_t stopped, leases, returns, deaths, letters; /* how often that has happened */
+    uint64_t died;                                      /* the latest time up to which deaths were looked at */
 };
 extern struct model model;
 

@@ -161,17 +161,31 @@ static void a_paused_schedule_behind_others_is_seen(void **state)
     close_places();
 }
 
-static void a_schedule_that_is_not_among_those_with_dead_tasks_is_seen(void **state)
+static void a_schedule_that_does_not_wait_for_its_dead_tasks_is_seen(void **state)
 {
+    struct tw__redis_buffer log = {0};
+    struct tw_timer nobody;
     (void)state;
     open_places();
-    tw__list_remove(&schedule->with_dead);
-    assert_fault("P5");
-    tw__list_append(&all->with_dead, &schedule->with_dead);
+    tw_wheel_cancel(all->deaths, &schedule->death);
+    assert_fault("P5: a schedule with dead tasks");
+    tw__list_append(&all->stale, &schedule->stale);
     assert_null(tw__redis_check_all(all));
-    tw__list_append(&all->with_dead, &detached->with_dead);
-    assert_fault("P5");
-    tw__list_remove(&detached->with_dead);
+    tw__list_append(&all->stale, &detached->stale);
+    assert_fault("P5: a schedule with dead tasks");
+    tw__list_remove(&detached->stale);
+    tw__redis_place_let_stay(schedule);
+    assert_true(tw_timer_pending(&schedule->death));
+    assert_int_equal(tw_wheel_add_at(all->deaths, &detached->death, START), 0);
+    assert_fault("P5: a schedule with dead tasks");
+    tw_wheel_cancel(all->deaths, &detached->death);
+    tw_timer_init(&nobody);
+    assert_int_equal(tw_wheel_add_at(all->deaths, &nobody, START), 0);
+    assert_fault("P5: the wheel of deaths");
+    tw_wheel_cancel(all->deaths, &nobody);
+    tw__redis_lease_kill(schedule, ready, 5, text("no"), START + 3000, &log);
+    tw__redis_buffer_free(&log, &counted);
+    BREAK(all->dead_limit, 1, "P5: a schedule with too many dead tasks");
     close_places();
 }
 
@@ -330,7 +344,7 @@ int main(void)
         cmocka_unit_test(a_task_in_the_wrong_stage_is_seen),
         cmocka_unit_test(a_stopped_task_of_a_schedule_that_is_not_paused_is_seen),
         cmocka_unit_test(a_paused_schedule_behind_others_is_seen),
-        cmocka_unit_test(a_schedule_that_is_not_among_those_with_dead_tasks_is_seen),
+        cmocka_unit_test(a_schedule_that_does_not_wait_for_its_dead_tasks_is_seen),
         cmocka_unit_test(counts_of_queues_that_are_exchanged_are_seen),
         cmocka_unit_test(a_task_that_is_in_no_table_is_seen),
         cmocka_unit_test(a_queue_that_waits_for_nothing_is_seen),

@@ -370,7 +370,7 @@ static void a_dead_task_stays_with_its_error(void **state)
     assert_ptr_equal(tw__redis_place_first_dead(schedule), first);
     assert_ptr_equal(tw__redis_place_next_dead(schedule, first), second);
     assert_null(tw__redis_place_next_dead(schedule, second));
-    assert_ptr_equal(all->with_dead.next, &schedule->with_dead);
+    assert_true(tw_timer_pending(&schedule->death));
     close_work();
 }
 
@@ -673,7 +673,7 @@ static void a_task_begins_anew_in_any_state(void **state)
     assert_new(find(schedule, "failed"), "failed");
     tw__redis_lease_kill(schedule, leased("dead", 9), 5, text("no"), START + 700, &changes);
     assert_new(find(schedule, "dead"), "dead");
-    assert_ptr_equal(all->with_dead.next, &all->with_dead);
+    assert_false(tw_timer_pending(&schedule->death));
     task = put_one(schedule, "held", START + 5, START);
     tw__redis_place_unfile(all, task);
     tw__redis_place_hold_first(all, task, 6000);

@@ -401,16 +401,89 @@ static void dead_tasks_are_never_due(void **state)
     assert_taken(START + 9000, NULL);
     assert_true(tw__redis_task_due(one) == START + 50);
     put_one(schedule, "3", START + 5, START);
-    assert_ptr_equal(all->with_dead.next, &schedule->with_dead);
+    assert_true(tw_timer_pending(&schedule->death));
     put_dead(schedule, "1", START + 60); /* replaces the first one, and is the last one now */
     assert_ptr_equal(tw__redis_place_first_dead(schedule), two);
     tw__redis_place_unfile(all, two);
-    assert_ptr_equal(all->with_dead.next, &schedule->with_dead);
+    assert_true(tw_timer_pending(&schedule->death));
     tw__redis_place_unfile(all, find(schedule, "1"));
-    assert_ptr_equal(all->with_dead.next, &all->with_dead);
+    assert_false(tw_timer_pending(&schedule->death));
     assert_int_equal(all->dead_count, 0);
     tw__redis_place_file(all, two, START + 70, START);
     assert_ptr_equal(tw__redis_place_first_dead(schedule), two);
+    close_one(schedule);
+}
+
+static void assert_stale(uint64_t died, const struct tw__redis_schedule *wanted)
+{
+    uint32_t budget = 1000;
+    assert_true(wanted == NULL || tw__redis_place_any_stale(all, died));
+    assert_ptr_equal(tw__redis_place_first_stale(all, died, &budget), wanted);
+    assert_int_equal(tw__redis_place_any_stale(all, died), wanted != NULL);
+}
+
+static void remove_one(struct tw__redis_schedule *schedule, const char *id)
+{
+    tw__redis_schedule_remove(schedule, find(schedule, id), tw__redis_schedule_hash(all, text(id)));
+}
+
+static void a_schedule_is_stale_when_its_first_dead_task_has_stayed_too_long(void **state)
+{
+    (void)state;
+    struct tw__redis_schedule *schedule = open_one(), *other = tw__redis_schedule_new(all);
+    tw__redis_schedule_attach(other);
+    assert_stale(0, NULL);
+    put_dead(schedule, "1", START + 50);
+    put_dead(schedule, "2", START + 60);
+    put_dead(other, "3", START + 55);
+    assert_stale(0, NULL);
+    assert_stale(START + 49, NULL);
+    uint32_t none = 0;
+    assert_null(tw__redis_place_first_stale(all, START + 50, &none));
+    assert_stale(START + 50, schedule);
+    assert_stale(START + 49, schedule); /* until somebody has looked at it */
+    remove_one(schedule, "1");
+    tw__redis_place_let_stay(schedule);
+    assert_stale(START + 54, NULL);
+    assert_stale(START + 60, other);
+    tw__redis_place_let_wait(other);
+    assert_stale(START + 60, schedule);
+    remove_one(schedule, "2"); /* it has no dead task any more */
+    assert_stale(START + 60, other);
+    put_dead(schedule, "4", START + 40); /* from a file, for example */
+    tw__redis_place_let_stay(other);
+    assert_stale(START + 60, NULL);
+    assert_stale(START + 61, schedule);
+    assert_null(tw__redis_check_all(all));
+    close_schedule(other);
+    close_one(schedule);
+}
+
+static void a_schedule_is_stale_while_it_has_too_many_dead_tasks(void **state)
+{
+    (void)state;
+    struct tw__redis_schedule *schedule = open_one();
+    put_dead(schedule, "1", START + 50);
+    put_dead(schedule, "2", START + 60);
+    assert_stale(0, NULL);
+    tw__redis_sums_limit_dead(all, 2);
+    assert_stale(0, NULL);
+    put_dead(schedule, "3", START + 70);
+    assert_stale(0, schedule);
+    tw__redis_schedule_detach(schedule);
+    tw__redis_place_let_stay(schedule);
+    assert_stale(0, NULL);
+    tw__redis_schedule_attach(schedule);
+    assert_stale(0, schedule);
+    remove_one(schedule, "1");
+    tw__redis_place_let_stay(schedule);
+    assert_stale(0, NULL);
+    tw__redis_sums_limit_dead(all, 1);
+    assert_stale(0, schedule);
+    tw__redis_sums_limit_dead(all, 0);
+    tw__redis_place_let_stay(schedule);
+    assert_stale(0, NULL);
+    assert_null(tw__redis_check_all(all));
     close_one(schedule);
 }
 
@@ -475,6 +548,8 @@ int main(void)
         cmocka_unit_test(tasks_put_aside_come_first_later),
         cmocka_unit_test(an_empty_schedule_stays_while_it_is_paused),
         cmocka_unit_test(dead_tasks_are_never_due),
+        cmocka_unit_test(a_schedule_is_stale_when_its_first_dead_task_has_stayed_too_long),
+        cmocka_unit_test(a_schedule_is_stale_while_it_has_too_many_dead_tasks),
     };
     use_seed();
     return cmocka_run_group_tests(tests, NULL, NULL);

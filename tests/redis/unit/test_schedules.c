@@ -308,6 +308,48 @@ static void reap(uint64_t limit)
     model.graves = 0;
 }
 
+static struct room *room_of(const struct tw__redis_schedule *schedule)
+{
+    for (struct room *room = model.room; room < model.room + ROOMS; room++)
+        if (room->schedule == schedule)
+            return room;
+    return NULL; /* a buried schedule */
+}
+
+/* Deals with a stale schedule as the tick does. */
+static void purge_from(struct tw__redis_schedule *schedule, uint64_t by)
+{
+    struct room *room = room_of(schedule);
+    struct ref *first = room == NULL || !room->attached ? NULL : first_in(room, DEAD);
+    bool too_many = all->dead_limit > 0 && schedule->dead_count > all->dead_limit;
+    if (first == NULL || (!too_many && first->due > by))
+        tw__redis_place_let_stay(schedule);
+    else if (below(4) == 0)
+        tw__redis_place_let_wait(schedule);
+    else
+        take_away(room, first);
+}
+
+/* Removes some dead tasks that died by a time, or that are too many. */
+static void purge_some(void)
+{
+    uint64_t by = below(4) == 0 ? 0 : model.now - below(3000), most = 1 + below(12);
+    uint32_t budget = 1 + (uint32_t)below(below(2) == 0 ? 4 : 100);
+    bool further = by > model.died;
+    struct tw__redis_schedule *schedule = NULL;
+    if (further)
+        model.died = by;
+    while (most-- > 0 && (schedule = tw__redis_place_first_stale(all, by, &budget)) != NULL)
+        purge_from(schedule, by);
+    if (schedule != NULL || budget == 0 || !further)
+        return;
+    for (const struct room *room = model.room; room < model.room + ROOMS; room++) {
+        const struct ref *first = first_in(room, DEAD);
+        assert_true(first == NULL || first->due > by || !room->attached);
+    }
+    assert_false(tw__redis_place_any_stale(all, by));
+}
+
 static void attach_or_detach(struct room *room)
 {
     if (room->attached)
@@ -320,7 +362,9 @@ static void attach_or_detach(struct room *room)
 static void rare_operation(struct room *room)
 {
     uint64_t what = below(32);
-    if (what >= 24)
+    if (what >= 30)
+        tw__redis_sums_limit_dead(all, below(3) == 0 ? 0 : below(20));
+    else if (what >= 24)
         pause_or_go_on(&model.room[below(ROOMS)]);
     else if (what < 4)
         bury(room);
@@ -347,6 +391,8 @@ static void operate(void)
         below(4) == 0 ? give_some_back(room) : take_as_a_worker(room);
         return;
     }
+    if (below(100) == 0)
+        purge_some();
     if (what < 55)
         change(room, ref);
     else if (what < 75)
