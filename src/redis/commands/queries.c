@@ -109,7 +109,7 @@ static void reply_task(RedisModuleCtx *ctx, const struct tw__redis_task *task, u
     static const char *const late[] = {"fire", "drop", "coalesce"};
     struct tw__redis_plan plan = tw__redis_route_plan(tw__redis_route_of(tw__redis_shared.schedules, task));
     static const char *const kinds[] = {"stream", "list", "list left", "workers"};
-    uint64_t at = tw__redis_task_due(task), times = tw__redis_task_times(task);
+    uint64_t at = tw__redis_place_due(tw__redis_shared.schedules, task), times = tw__redis_task_times(task);
     RedisModule_ReplyWithMap(ctx, 15);
     reply_named(ctx, "due", tw__redis_task_first_due(task));
     reply_named(ctx, "remaining", at > now_ms ? at - now_ms : 0);
@@ -204,7 +204,7 @@ static struct tw__redis_task *find_after(const struct tw__redis_schedule *schedu
     struct tw__redis_bytes id = tw__redis_string_bytes(option->value);
     struct tw__redis_task *task =
         tw__redis_schedule_find(schedule, tw__redis_schedule_hash(tw__redis_shared.schedules, id), id);
-    return task != NULL && tw__redis_task_due(task) == from ? task : NULL;
+    return task != NULL && tw__redis_place_due(tw__redis_shared.schedules, task) == from ? task : NULL;
 }
 
 static void reply_range(RedisModuleCtx *ctx, const struct tw__redis_schedule *schedule,

@@ -16,6 +16,10 @@
  * When memory is full, tasks for workers still become ready, leases end, and dead tasks are removed: that frees
  * memory, and so does who takes tasks and acknowledges them.
  *
+ * The clocks are compared by each tick, by the cron, and when an event-loop iteration begins. So a step of the
+ * wall clock is known before a command gives out a lease. A step of more than a second moves the ends of leases
+ * (place.c). After a smaller step forward, leases that ended in it begin anew.
+ *
  * A write while the server is paused for a failover or a shutdown ends the server with a failed assertion. So
  * each tick calls RedisModule_AvoidReplicaTraffic() immediately before its first write. Nothing else runs
  * until the tick ends, so the result holds for the whole tick.
@@ -94,20 +98,31 @@ uint32_t tw__redis_tick_budget_us(void)
 
 /* ---- the clock ------------------------------------------------------------------------------------------- */
 
+/* The wall clock was set: notes it. */
+static void clock_was_set(RedisModuleCtx *ctx, int64_t jump_us, bool back)
+{
+    tw__redis_shared.counts.clock_jumps++;
+    RedisModule_Log(ctx, "warning", "tickwheel: the wall clock was set by %lld ms",
+                    (long long)(jump_us / 1000));
+    /* A clock that only goes slowly, or stands still for a while, was not set back. The times are cut off to
+     * milliseconds, so the step may be larger by one: no lease shall be shorter than its length. */
+    if (jump_us > 0 || back)
+        tw__redis_place_clock_set(tw__redis_shared.schedules, jump_us / 1000 + 2);
+}
+
 /* Compares the wall clock with the monotonic clock, which shows whether the wall clock was set and by how
- * much. Returns whether it was set. */
+ * much. Returns whether it was set. The monotonic clock is read before the wall clock and after it. So time
+ * that passes in between makes the step larger: a lease may be longer then, but not shorter. */
 static bool watch_clock(RedisModuleCtx *ctx)
 {
     uint64_t before = now_us(), now_ms = tw__redis_now_ms(), wall = now_ms * 1000;
     bool first = ticks.wall_us == 0;
     int64_t jump = first ? 0 : (int64_t)(wall - ticks.wall_us) - (int64_t)(before - ticks.monotonic_us);
-    if (jump > JUMP_US || jump < -JUMP_US) {
-        tw__redis_shared.counts.clock_jumps++;
-        RedisModule_Log(ctx, "warning", "tickwheel: the wall clock was set by %lld ms",
-                        (long long)(jump / 1000));
-    }
-    /* Leases that have run out in a step of the clock, or while the server stood still, could not be ended. */
-    if (jump > NOTICE_US || (!first && before - ticks.monotonic_us > STILL_US))
+    bool large = jump > JUMP_US || jump < -JUMP_US;
+    if (large)
+        clock_was_set(ctx, jump, wall < ticks.wall_us);
+    /* Leases that have run out in a small step, or while the server stood still, could not be ended. */
+    if ((!large && jump > NOTICE_US) || (!first && before - ticks.monotonic_us > STILL_US))
         ticks.serving = false;
     if (jump < -NOTICE_US && ticks.serving_since_ms > now_ms)
         ticks.serving_since_ms = now_ms; /* otherwise leases would begin anew until the clock has caught up */

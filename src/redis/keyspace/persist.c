@@ -25,6 +25,7 @@
 #include "schedules/chunk.h"
 #include "schedules/grave.h"
 #include "schedules/lease.h"
+#include "schedules/place.h"
 #include "schedules/route.h"
 #include "schedules/schedule.h"
 #include "schedules/share.h"
@@ -167,7 +168,7 @@ static void digest_task(void *entry, void *arg)
     const struct tw__redis_task *task = entry;
     struct tw__redis_plan plan = tw__redis_route_plan(tw__redis_route_of(tw__redis_shared.schedules, task));
     digest_bytes(digest, tw__redis_task_id(task));
-    RedisModule_DigestAddLongLong(digest, (long long)tw__redis_task_due(task));
+    RedisModule_DigestAddLongLong(digest, (long long)tw__redis_place_due(tw__redis_shared.schedules, task));
     RedisModule_DigestAddLongLong(digest, (long long)tw__redis_task_every(task));
     RedisModule_DigestAddLongLong(digest, (long long)tw__redis_task_times(task));
     if (task->lived)

@@ -21,12 +21,13 @@ enum { OF_LIFE, OF_LETTER, OF_GONE, OF_NEXT, OF_ANEW };
 
 /* ---- writing --------------------------------------------------------------------------------------------- */
 
-static void put_life(struct tw__redis_buffer *buffer, const struct tw__redis_memory *memory,
+static void put_life(struct tw__redis_buffer *buffer, const struct tw__redis_schedules *schedules,
                      const struct tw__redis_task *task)
 {
+    const struct tw__redis_memory *memory = &schedules->memory;
     struct tw__redis_life life = tw__redis_task_whole_life(task);
     tw__redis_buffer_put_bytes(buffer, tw__redis_task_id(task), memory);
-    tw__redis_buffer_put_number(buffer, tw__redis_task_due(task), memory);
+    tw__redis_buffer_put_number(buffer, tw__redis_place_due(schedules, task), memory);
     tw__redis_life_put(buffer, &life, memory);
 }
 
@@ -34,7 +35,7 @@ void tw__redis_change_put(struct tw__redis_buffer *buffer, const struct tw__redi
                           const struct tw__redis_task *task)
 {
     tw__redis_buffer_put_number(buffer, OF_LIFE, &schedules->memory);
-    put_life(buffer, &schedules->memory, task);
+    put_life(buffer, schedules, task);
 }
 
 void tw__redis_change_put_letter(struct tw__redis_buffer *buffer, const struct tw__redis_schedules *schedules,
@@ -42,7 +43,7 @@ void tw__redis_change_put_letter(struct tw__redis_buffer *buffer, const struct t
 {
     tw__redis_buffer_put_number(buffer, OF_LETTER, &schedules->memory);
     tw__redis_buffer_put_bytes(buffer, from, &schedules->memory);
-    put_life(buffer, &schedules->memory, dead);
+    put_life(buffer, schedules, dead);
 }
 
 void tw__redis_change_put_gone(struct tw__redis_buffer *buffer, const struct tw__redis_schedules *schedules,

@@ -18,6 +18,7 @@ struct places {
     uint64_t ready, dead;           /* tasks in these queues of all schedules */
     uint64_t deaths;                /* schedules that wait for their timer */
     uint8_t flags;                  /* the flags of tasks in the place that is being checked */
+    bool of_leases;                 /* whether that place is the wheel of leases */
     bool of_ready, of_dead;         /* whether that place is a queue of ready tasks, of dead tasks */
     const char *fault;
 };
@@ -26,9 +27,11 @@ static int check_in_wheel(void *arg, struct tw_timer *timer)
 {
     struct places *places = arg;
     const struct tw__redis_task *task = tw__redis_task_of_timer(timer);
-    if ((task->flags & OF_PLACE) != places->flags || task->ready ||
-        tw__redis_task_stage(task) == TW__REDIS_DEAD)
+    enum tw__redis_stage stage = tw__redis_task_stage(task);
+    if ((task->flags & OF_PLACE) != places->flags || task->ready || stage == TW__REDIS_DEAD)
         places->fault = "P2: the flags of a task in a wheel are wrong";
+    else if ((stage == TW__REDIS_LEASED) != places->of_leases)
+        places->fault = "P2: a leased task is in another wheel than that of leases, or the reverse";
     return places->fault != NULL;
 }
 
@@ -133,6 +136,8 @@ const char *tw__redis_check_places(const struct tw__redis_schedules *schedules)
     struct places places = {.schedules = schedules};
     check_wheel(&places, schedules->wheel, 0);
     check_wheel(&places, schedules->behind, TW__REDIS_TASK_BEHIND);
+    places.of_leases = true;
+    check_wheel(&places, schedules->leases, 0);
     if (places.fault == NULL)
         places.fault = tw_wheel_check(schedules->retries);
     if (places.fault == NULL)
@@ -340,7 +345,7 @@ const char *tw__redis_check_routes(const struct tw__redis_schedule *schedule)
 /* ---- everything ------------------------------------------------------------------------------------------ */
 
 struct filed {
-    uint64_t wheel, behind, queued, leased;
+    uint64_t wheel, behind, leases, queued, leased;
 };
 
 static void count_filed(void *entry, void *arg)
@@ -352,7 +357,7 @@ static void count_filed(void *entry, void *arg)
     if (task->flags & TW__REDIS_TASK_QUEUED)
         filed->queued += !leased || (task->flags & TW__REDIS_TASK_HELD) != 0;
     else if (tw__redis_task_filed(task))
-        *(task->flags & TW__REDIS_TASK_BEHIND ? &filed->behind : &filed->wheel) += 1;
+        *(task->flags & TW__REDIS_TASK_BEHIND ? &filed->behind : leased ? &filed->leases : &filed->wheel) += 1;
 }
 
 static bool is_buried(struct tw__redis_schedules *schedules, const struct tw__redis_schedule *schedule)
@@ -401,7 +406,8 @@ const char *tw__redis_check_all(struct tw__redis_schedules *schedules)
     if (fault == NULL)
         fault = tw__redis_check_places(schedules);
     uint64_t behind = schedules->behind == NULL ? 0 : tw_wheel_count(schedules->behind);
-    if (fault == NULL && (filed.wheel != tw_wheel_count(schedules->wheel) || filed.behind != behind))
+    if (fault == NULL && (filed.wheel != tw_wheel_count(schedules->wheel) || filed.behind != behind ||
+                          filed.leases != tw_wheel_count(schedules->leases)))
         fault = "P1: a wheel holds other tasks than those of the schedules";
     return fault;
 }

@@ -123,7 +123,7 @@ static void put_task(struct tw__redis_chunks *chunks, const struct tw__redis_tas
     uint64_t times = tw__redis_task_times(task);
     bool repeats = (task->flags & TW__REDIS_TASK_REPEATS) != 0;
     put_route(chunks, tw__redis_route_of(chunks->schedules, task), routes);
-    put_number(chunks, tw__redis_task_due(task) - before);
+    put_number(chunks, tw__redis_place_due(chunks->schedules, task) - before);
     put_number(chunks, (uint64_t)(repeats ? REPEATS : 0) + (task->lived ? LIVED : 0) +
                            (written != NULL ? SHARED : 0) +
                            (uint64_t)tw__redis_place_tries(chunks->schedules, task) * TW__REDIS_TASK_TRIES);
@@ -155,7 +155,7 @@ bool tw__redis_chunks_next(struct tw__redis_chunks *chunks, struct tw__redis_byt
            chunks->buffer.size < TW__REDIS_CHUNK_BYTES) {
         const struct tw__redis_task *task = chunks->task[chunks->at++];
         put_task(chunks, task, before, &routes);
-        before = tw__redis_task_due(task);
+        before = tw__redis_place_due(chunks->schedules, task);
     }
     *bytes = (struct tw__redis_bytes){chunks->buffer.at, chunks->buffer.size};
     return true;

@@ -112,9 +112,9 @@ static bool is_before(const struct candidate *a, const struct candidate *b)
     return (int32_t)(a->order - b->order) < 0;
 }
 
-static struct candidate candidate_of(struct tw__redis_task *task)
+static struct candidate candidate_of(const struct tw__redis_schedule *schedule, struct tw__redis_task *task)
 {
-    return (struct candidate){tw__redis_task_due(task), task->order, task};
+    return (struct candidate){tw__redis_place_due(schedule->schedules, task), task->order, task};
 }
 
 static int compare(const void *a, const void *b)
@@ -154,7 +154,7 @@ static void keep_if_wanted(struct look *look, struct tw__redis_task *task)
 {
     const struct tw__redis_wanted *wanted = look->wanted;
     const struct tw__redis_schedules *schedules = look->schedule->schedules;
-    struct candidate one = candidate_of(task);
+    struct candidate one = candidate_of(look->schedule, task);
     if (wanted->after != NULL && !is_before(&look->after, &one))
         return;
     if (wanted->drain != 0 && (tw__redis_route_refused(tw__redis_route_of(schedules, task), wanted->drain) ||
@@ -220,7 +220,7 @@ size_t tw__redis_look_wanted(const struct tw__redis_schedule *schedule, const st
                         .wanted = wanted,
                         .limit = limit};
     if (wanted->after != NULL)
-        look.after = candidate_of(wanted->after);
+        look.after = candidate_of(schedule, wanted->after);
     look.candidate = schedule->schedules->memory.alloc((limit + 1) * sizeof *look.candidate);
     find_earliest(&look, now_ms);
     qsort(look.candidate, look.count, sizeof *look.candidate, compare);
@@ -259,32 +259,26 @@ void tw__redis_look_forecast(const struct tw__redis_schedule *schedule, uint64_t
     look_through_table(&look);
 }
 
-struct gather {
-    struct tw__redis_task **task;
-    size_t count;
-};
-
 static void gather_one(void *entry, void *arg)
 {
-    struct gather *gather = arg;
-    gather->task[gather->count++] = entry;
-}
-
-static int compare_tasks(const void *a, const void *b)
-{
-    struct candidate one = candidate_of(*(struct tw__redis_task *const *)a);
-    struct candidate two = candidate_of(*(struct tw__redis_task *const *)b);
-    return compare(&one, &two);
+    struct look *look = arg;
+    look->candidate[look->count++] = candidate_of(look->schedule, entry);
 }
 
 struct tw__redis_task **tw__redis_look_sorted(const struct tw__redis_schedule *schedule)
 {
+    const struct tw__redis_memory *memory = &schedule->schedules->memory;
     uint64_t count = tw__redis_table_count(&schedule->tasks), segment = 0;
+    struct look look = {.schedule = schedule};
     if (count == 0)
         return NULL;
-    struct gather gather = {schedule->schedules->memory.alloc(count * sizeof(struct tw__redis_task *)), 0};
-    while (tw__redis_table_walk(&schedule->tasks, &segment, gather_one, &gather))
+    look.candidate = memory->alloc(count * sizeof *look.candidate);
+    while (tw__redis_table_walk(&schedule->tasks, &segment, gather_one, &look))
         ;
-    qsort(gather.task, gather.count, sizeof(struct tw__redis_task *), compare_tasks);
-    return gather.task;
+    qsort(look.candidate, look.count, sizeof *look.candidate, compare);
+    struct tw__redis_task **task = memory->alloc(count * sizeof(struct tw__redis_task *));
+    for (size_t i = 0; i < look.count; i++)
+        task[i] = look.candidate[i].task;
+    memory->free(look.candidate);
+    return task;
 }

@@ -15,6 +15,15 @@
  * so that the tasks behind it do not wait for it. Rejected: filing all tasks again in a new wheel, which would
  * stop the server for a second at ten million tasks.
  *
+ * A lease is a span of time, and setting the clock must neither lengthen nor shorten it. The wheel of leases
+ * counts milliseconds of a steady clock. That is the wall clock, minus `set_ms`: by how much tick.c has seen
+ * the wall clock set. So a step of the clock moves the ends of all leases at once, however many there are. A
+ * leased task in this wheel has the end by the steady clock; everywhere else, and for everybody else, the end
+ * is by the wall clock (tw__redis_place_due). A lease that has ended when it is filed goes to the queue of past
+ * tasks. Example: at 12:00 a worker takes a task for ten minutes, so the end is 12:10. At 12:04 the clock is
+ * set back to 11:04. From then on the end is 11:10. Rejected: a monotonic clock, since then the end of a lease
+ * would not be a time that can be named, and each server would name another one.
+ *
  * A schedule has three queues of its own. A task without a target becomes ready when it is due, and waits for
  * a worker in the order in which tasks became ready. While a schedule is paused, its due tasks are stopped:
  * they leave the wheel, and go to the end of the queue of overdue tasks when the pause ends. A dead task
@@ -30,7 +39,7 @@
  * Invariants (check.c names the first that does not hold)
  *   P1  A task of a schedule is in one wheel or one queue, unless tw__redis_place_take() has taken it.
  *   P2  The flags of a task say where it is:
- *         - no flag in the main wheel;
+ *         - no flag in the main wheel, or if it is leased in the wheel of leases;
  *         - TW__REDIS_TASK_BEHIND in the second wheel;
  *         - TW__REDIS_TASK_QUEUED in the queues of overdue, of past tasks, and of those put aside;
  *         - TW__REDIS_TASK_QUEUED and TW__REDIS_TASK_HELD in the queue of its own route;
@@ -47,6 +56,7 @@
 
 #include <base/assert.h>
 #include <base/list.h>
+#include <base/saturate.h>
 
 #include "check.h"
 #include "sums.h"
@@ -62,6 +72,7 @@ int tw__redis_place_init(struct tw__redis_schedules *schedules, uint64_t now_ms,
     tw__list_init(&schedules->ready);
     /* The wheel of deaths stands before all deaths that a file may tell of. */
     if (tw_wheel_new(&schedules->wheel, &big, now_ms) == 0 &&
+        tw_wheel_new(&schedules->leases, &big, now_ms) == 0 &&
         tw_wheel_new(&schedules->retries, &small, monotonic_ms) == 0 &&
         tw_wheel_new(&schedules->deaths, &small, 0) == 0)
         return 0;
@@ -73,6 +84,7 @@ void tw__redis_place_fini(struct tw__redis_schedules *schedules)
 {
     tw_wheel_free(schedules->wheel);
     tw_wheel_free(schedules->behind);
+    tw_wheel_free(schedules->leases);
     tw_wheel_free(schedules->retries);
     tw_wheel_free(schedules->deaths);
 }
@@ -90,6 +102,40 @@ static bool is_leased(const struct tw__redis_task *task)
 }
 
 /* ---- clocks ---------------------------------------------------------------------------------------------- */
+
+/* A time of the wall clock by the steady clock, and the reverse. */
+static uint64_t steady_of(const struct tw__redis_schedules *schedules, uint64_t wall_ms)
+{
+    uint64_t set_ms = (uint64_t)schedules->set_ms;
+    if (schedules->set_ms < 0)
+        return wall_ms - set_ms;
+    return wall_ms > set_ms ? wall_ms - set_ms : 0;
+}
+
+static uint64_t wall_of(const struct tw__redis_schedules *schedules, uint64_t steady_ms)
+{
+    uint64_t set_ms = (uint64_t)schedules->set_ms;
+    return schedules->set_ms >= 0 || steady_ms > -set_ms ? steady_ms + set_ms : 0;
+}
+
+void tw__redis_place_clock_set(struct tw__redis_schedules *schedules, int64_t by_ms)
+{
+    schedules->set_ms += by_ms;
+}
+
+/* Whether a leased task waits in the wheel of leases, so that its time is one of the steady clock. */
+static bool is_steady(const struct tw__redis_task *task)
+{
+    return is_leased(task) && !(task->flags & TW__REDIS_TASK_QUEUED) && tw_timer_pending(&task->timer);
+}
+
+uint64_t tw__redis_place_due(const struct tw__redis_schedules *schedules, const struct tw__redis_task *task)
+{
+    if (!is_steady(task))
+        return tw__redis_task_due(task);
+    uint64_t end = wall_of(schedules, tw__redis_task_due(task));
+    return end < INT64_MAX ? end : INT64_MAX; /* the latest time that a file may have */
+}
 
 uint64_t tw__redis_place_now(const struct tw__redis_schedules *schedules)
 {
@@ -217,6 +263,18 @@ static void unfile_dead(struct tw__redis_schedules *schedules, struct tw__redis_
         tw__list_remove(&schedule->stale);
 }
 
+/* Files a leased task, or gives its lease another end, which is yet to come. If the wheel has passed the
+ * present time, the clock was set back by less than tick.c notices. Then the lease lasts a little longer. */
+static void file_lease(struct tw__redis_schedules *schedules, struct tw__redis_task *task, uint64_t end_ms,
+                       uint64_t now_ms)
+{
+    uint64_t now = steady_of(schedules, now_ms), stands = tw_wheel_now(schedules->leases),
+             end = steady_of(schedules, end_ms);
+    if (now < stands)
+        end = tw__add_saturating(end, stands - now);
+    fits(tw_wheel_move_at(schedules->leases, &task->timer, end));
+}
+
 /* Files a task in a wheel for a time that is yet to come. Returns false if all wheels have passed this time:
  * the clock was set back a little, or there is no memory for a second wheel. */
 static bool file_in_wheel(struct tw__redis_schedules *schedules, struct tw__redis_task *task, uint64_t due_ms,
@@ -243,6 +301,10 @@ static void file_task(struct tw__redis_schedules *schedules, struct tw__redis_ta
     if (task->lived && tw__redis_task_stage(task) == TW__REDIS_DEAD) {
         tw__redis_task_set_due(task, due_ms);
         file_dead(schedules, task);
+        return;
+    }
+    if (due_ms > now_ms && is_leased(task)) {
+        file_lease(schedules, task, due_ms, now_ms);
         return;
     }
     if (due_ms > now_ms && file_in_wheel(schedules, task, due_ms, now_ms))
@@ -511,6 +573,9 @@ void tw__redis_place_unfile(struct tw__redis_schedules *schedules, struct tw__re
     } else if (task->flags & TW__REDIS_TASK_QUEUED) {
         unpark(task);
         count_queued(schedules, task, -1);
+    } else if (is_leased(task)) {
+        if (tw_wheel_cancel(schedules->leases, &task->timer))
+            tw__redis_task_set_due(task, wall_of(schedules, tw__redis_task_due(task)));
     } else {
         tw_wheel_cancel(task->flags & TW__REDIS_TASK_BEHIND ? schedules->behind : schedules->wheel,
                         &task->timer);
@@ -543,7 +608,10 @@ void tw__redis_place_refile(struct tw__redis_schedules *schedules, struct tw__re
     if (schedules->delivering == task)
         schedules->delivering = NULL;
     bool in_wheel = due_ms > now_ms && !(task->flags & (TW__REDIS_TASK_QUEUED | TW__REDIS_TASK_BEHIND));
-    if (in_wheel && due_ms > tw_wheel_now(schedules->wheel)) {
+    if (in_wheel && is_leased(task)) {
+        task->order = schedules->order++;
+        file_lease(schedules, task, due_ms, now_ms);
+    } else if (in_wheel && due_ms > tw_wheel_now(schedules->wheel)) {
         task->order = schedules->order++;
         fits(tw_wheel_move_at(schedules->wheel, &task->timer, due_ms));
     } else {
@@ -576,6 +644,51 @@ static void drop_behind(struct tw__redis_schedules *schedules, uint64_t now_ms)
     schedules->behind = NULL;
 }
 
+/* The time by the wall clock at which a lease ends, or at which the wheel of leases has work of its own. */
+static uint64_t next_lease(const struct tw__redis_schedules *schedules)
+{
+    uint64_t next = tw_wheel_next_bound(schedules->leases);
+    return next == TW_NEVER ? TW_NEVER : wall_of(schedules, next);
+}
+
+static enum tw__redis_taken take_lease(struct tw__redis_schedules *schedules, uint64_t until_ms,
+                                       uint32_t *budget, struct tw__redis_task **task)
+{
+    enum tw__redis_taken taken = take_from(schedules->leases, steady_of(schedules, until_ms), budget, task);
+    if (taken == TW__REDIS_TAKEN_TASK)
+        tw__redis_task_set_due(*task, wall_of(schedules, tw__redis_task_due(*task)));
+    return taken;
+}
+
+/* Whether tasks are left that are due by the time up to which a wheel was polled. */
+static bool has_due(const struct tw_wheel *wheel)
+{
+    return tw_wheel_next_bound(wheel) <= tw_wheel_now(wheel);
+}
+
+/* Takes the first task of the main wheel or the wheel of leases. The wheel that has work next is polled up to
+ * the next work of the other one, and has the turn until it has no due task left. So their tasks come in the
+ * order of time. A task comes before a lease that ends at the same time. */
+static enum tw__redis_taken take_in_order(struct tw__redis_schedules *schedules, uint64_t now_ms,
+                                          uint32_t *budget, struct tw__redis_task **task)
+{
+    uint64_t lease;
+    /* Leases that have ended stay so if the clock was set back since. */
+    while ((lease = next_lease(schedules)) <= now_ms || has_due(schedules->leases)) {
+        uint64_t due = tw_wheel_next_bound(schedules->wheel);
+        enum tw__redis_taken taken;
+        if (has_due(schedules->leases))
+            taken = take_lease(schedules, lease, budget, task);
+        else if (lease < due && !has_due(schedules->wheel))
+            taken = take_lease(schedules, due <= now_ms ? due - 1 : now_ms, budget, task);
+        else
+            taken = take_from(schedules->wheel, lease, budget, task);
+        if (taken != TW__REDIS_TAKEN_NONE)
+            return taken;
+    }
+    return take_from(schedules->wheel, now_ms, budget, task);
+}
+
 static enum tw__redis_taken take_filed(struct tw__redis_schedules *schedules, uint64_t now_ms, uint32_t *budget,
                                        struct tw__redis_task **task)
 {
@@ -585,7 +698,7 @@ static enum tw__redis_taken take_filed(struct tw__redis_schedules *schedules, ui
             return taken;
         drop_behind(schedules, now_ms);
     }
-    return take_from(schedules->wheel, now_ms, budget, task);
+    return take_in_order(schedules, now_ms, budget, task);
 }
 
 /* Whether a wheel takes a task for a time that is yet to come. */
@@ -686,7 +799,9 @@ enum tw__redis_taken tw__redis_place_take(struct tw__redis_schedules *schedules,
 
 uint64_t tw__redis_place_next_work(const struct tw__redis_schedules *schedules)
 {
-    uint64_t next = tw_wheel_next_bound(schedules->wheel);
+    uint64_t next = tw_wheel_next_bound(schedules->wheel), lease = next_lease(schedules);
+    if (lease < next)
+        next = lease;
     if (schedules->behind != NULL && tw_wheel_next_bound(schedules->behind) < next)
         next = tw_wheel_next_bound(schedules->behind);
     return next;

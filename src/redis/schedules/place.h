@@ -138,6 +138,11 @@ void tw__redis_place_sort_past(struct tw__redis_schedules *schedules);
 
 /* ---- clocks ---------------------------------------------------------------------------------------------- */
 
+/* The time for which a task is filed, by the wall clock. For a task that may be leased this function has the
+ * time, and not tw__redis_task_due(). */
+uint64_t tw__redis_place_due(const struct tw__redis_schedules *schedules, const struct tw__redis_task *task);
+/* The wall clock was set by so many milliseconds: moves the ends of all leases that have not ended. */
+void tw__redis_place_clock_set(struct tw__redis_schedules *schedules, int64_t by_ms);
 /* Returns the time of the wheel that follows the wall clock. */
 uint64_t tw__redis_place_now(const struct tw__redis_schedules *schedules);
 /* Prepares for a wall clock that was set back to `now_ms`. Requires: the wheel has passed `now_ms`. */

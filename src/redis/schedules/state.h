@@ -7,7 +7,8 @@
  *                (target, options) -> route
  *
  * A task waits in one of these places:
- *   - the wheel that all schedules share: for its due time, its next attempt, or the end of its lease;
+ *   - the wheel that all schedules share: for its due time or its next attempt;
+ *   - the wheel of leases: for the end of its lease;
  *   - the queue of overdue tasks, if the task became due and could not be delivered yet;
  *   - the queue of past tasks, if its time had passed before it was filed;
  *   - the queue of its route, if the target refused this task, or a task before it;
@@ -121,8 +122,10 @@ struct tw__redis_schedules {
     /* Places (place.c). */
     struct tw_wheel *wheel;   /* by the wall clock's milliseconds */
     struct tw_wheel *behind;  /* for times that `wheel` has passed because the clock was set back; else NULL */
+    struct tw_wheel *leases;  /* by the steady clock's: the wall clock's, minus `set_ms` */
     struct tw_wheel *retries; /* of routes, by a monotonic clock's */
     struct tw_wheel *deaths;  /* of schedules, by the wall clock's: when their first dead tasks died */
+    int64_t set_ms;           /* by how much the wall clock has been set since the start */
     struct tw__link ready;    /* routes whose wait is over and whose queue is not empty */
     struct tw__link awake;    /* schedules that have ready tasks which blocked workers may not have seen */
     struct tw__link stale;    /* schedules whose first dead task may have to go */

@@ -103,8 +103,8 @@ struct tw__redis_task *tw__redis_task_sharing(const struct tw__redis_task *task,
 uint32_t tw__redis_task_tries(const struct tw__redis_task *task);
 void tw__redis_task_set_tries(struct tw__redis_task *task, uint32_t tries);
 
-/* The time for which the task is filed: its due time, or the end of its lease, the time of its next attempt,
- * of its death. */
+/* The time for which the task is filed: its due time, or the time of its next attempt, of its death. The end of
+ * a lease is this time only while the task is not in the wheel of leases: tw__redis_place_due(). */
 static inline uint64_t tw__redis_task_due(const struct tw__redis_task *task)
 {
     return task->flags & TW__REDIS_TASK_QUEUED ? task->parked.due : tw_timer_deadline(&task->timer);

@@ -10,8 +10,8 @@ import os
 import pytest
 import redis
 from harness import Raw, Tap, delivered, now_ms, task, wait_replica_in_sync, wait_until
-from situations import (FullDisk, WallClock, deferred, digest, events_of, fill, frozen, ignoring_signal_xfsz,
-                        let_turn, none_served, rewrite, shut_down, write_until_refused)
+from situations import (Counters, FullDisk, WallClock, deferred, digest, events_of, fill, frozen,
+                        ignoring_signal_xfsz, let_turn, none_served, rewrite, shut_down, write_until_refused)
 from workers import FAR, Stages, counts, put, put_ready, state, take, wait_state, workers
 
 AGAIN = ("TRIES", 5, "BACKOFF", FAR, 1, FAR)
@@ -301,7 +301,7 @@ def test_out_of_memory_nothing_stops_tasks_for_workers(clock, server, r):
     """Not ten thousand tasks with a target that were due before them, not LATE, and no lease that ran out."""
     leased(r, lease=200, options=("TRIES", 2, "BACKOFF", 1, 1, 1))
     r.config_set("tickwheel.deliver", "no")
-    due = clock.now() + 1000
+    due = clock.now() + 500  # A step of more than a second would move the end of the lease.
     ids = fill(r, "other", "stream", 10050, at=due)
     put(r, "s", "drop", "LATE", "DROP", 1, at=due)
     put(r, "s", "first", "LATE", "DROP", FAR, at=due + 1)
@@ -633,19 +633,72 @@ def test_what_a_gate_keeps_back_is_not_replicated(clock, server, r):
 
 # Clocks
 
-def test_leases_that_end_in_a_step_of_the_clock_begin_anew_once(fleet):
-    """The workers had no time to end them."""
+def assert_moved(end, wanted):
+    """A lease has its length, or more by what a busy server needs to read two clocks."""
+    assert 0 <= end - wanted < FAR, (end, wanted)
+
+
+def test_a_step_of_the_clock_moves_the_ends_of_leases(fleet):
+    """In both directions, also if they have moved before. A lease ends when its time has passed."""
     clock = WallClock(fleet.folder)
     server = fleet.server(**clock.options)
     r = server.client()
     put_ready(r, "s", "a", options=("TRIES", 1))
     token = take(r, "s", lease=600000)["a"]
-    clock.push(3600000)
+    end = task(r, "s", "a")["at"]
+    for jumps, ms in ((1, 2 * FAR), (2, -48 * FAR), (3, 24 * FAR)):
+        clock.push(ms)
+        wait_until(lambda jumps=jumps: server.tw()["clock_jumps"] == jumps)
+        end += ms
+        assert_moved(task(r, "s", "a")["at"], end)
+    assert (state(r, "s", "a"), server.tw()["lapsed"], server.tw()["renewed"]) == ("leased", 0, 0)
+    clock.elapse(600000 + FAR)  # Nobody was heard in so long a time.
     wait_until(lambda: server.tw()["renewed"] == 1)
-    assert (state(r, "s", "a"), server.tw()["lapsed"]) == ("leased", 0)
-    clock.push(3600000)
+    clock.elapse(600000)
     wait_state(r, "s", "a", "dead")
     assert r.execute_command("TW.ACK", "s", "a", token) == 0
+
+
+def test_the_lease_of_a_dead_worker_ends_though_the_clock_was_set_back(fleet):
+    clock = WallClock(fleet.folder)
+    server = fleet.server(**clock.options)
+    leased(server.client(), lease=2000)
+    clock.push(-3600000)
+    wait_until(lambda: server.tw()["lapsed"] == 1)
+
+
+def test_the_end_of_a_lease_that_has_moved_is_in_snapshots(fleet, clock):
+    server = fleet.server()
+    r = server.client()
+    token, end = leased(r, lease=FAR), task(r, "s", "a")["at"]
+    clock.push(-2 * FAR)
+    wait_until(lambda: task(r, "s", "a")["at"] < end - FAR)
+    moved = task(r, "s", "a")["at"]
+    r.execute_command("DEBUG", "RELOAD")
+    assert_moved(task(r, "s", "a")["at"], moved)
+    moved = task(r, "s", "a")["at"]
+    r.save()
+    server.kill()
+    server.start()
+    assert task(server.client(), "s", "a")["at"] == moved
+    assert server.once("TW.TOUCH", "s", "a", token, "LEASE", 5) == clock.now() + 5
+
+
+def test_leases_that_end_in_a_small_step_of_the_clock_begin_anew_once(clock, server, r):
+    """The workers had no time to end them. A server that was late takes off what it missed, and sees no step
+    then: it gets another try."""
+    for turn in range(100):
+        leased(r, f"t{turn}", lease=900)
+        counters = Counters(server)
+        clock.push(950)
+        wait_until(lambda counters=counters: counters["renewed"] + counters["lapsed"] == 1)
+        if counters["renewed"]:
+            break
+    assert (state(r, "s", f"t{turn}"), attempt(r, f"t{turn}")) == ("leased", 1)
+    counters = Counters(server)
+    clock.push(950)
+    counters.wait("lapsed")
+    assert counters["renewed"] == 0
 
 
 def test_leases_have_their_length_after_the_clock_was_set_back(fleet):
@@ -674,16 +727,20 @@ def test_a_lease_right_after_the_clock_was_set_back(fleet):
 
 
 def test_every_stage_when_the_clock_steps(fleet):
-    """The ready task stays ready, and dead ones stay dead. A wait for another attempt ends by the new time."""
+    """The ready task stays ready, and dead ones stay dead. A wait for another attempt ends by the new time, and
+    a lease when its time has passed."""
     clock = WallClock(fleet.folder)
     server = fleet.server(**clock.options)
     r = server.client()
     stages = Stages(r)
+    end = stages.tasks["leased"].pop("at")
     for jumps, ms in ((1, -2 * FAR), (2, 2 * FAR)):
         clock.push(ms)
         wait_until(lambda jumps=jumps: server.tw()["clock_jumps"] == jumps)
-        assert stages.all_there(r, "s") and counts(server) == (1, 1, 2)
-    clock.push(FAR + 5000)
+        found, end = stages.look(r, "s"), end + ms
+        assert_moved(found["leased"].pop("at"), end)
+        assert found == stages.tasks and counts(server) == (1, 1, 2)
+    clock.elapse(FAR + 5000)
     for name in ("ready", "waiting", "retry", "beat"):
         wait_state(r, "s", name, "ready")
     outage_ended(server, 1, 0)

@@ -125,6 +125,7 @@ void close_all(void)
     assert_int_equal(all->dead_bytes, 0);
     assert_int_equal(all->reaping, 0);
     assert_int_equal(tw_wheel_count(all->wheel), 0);
+    assert_int_equal(tw_wheel_count(all->leases), 0);
     assert_int_equal(tw_wheel_count(all->retries), 0);
     assert_int_equal(tw_wheel_count(all->deaths), 0);
     tw__redis_schedules_free(all);

@@ -29,7 +29,7 @@ uint64_t below(uint64_t limit)
 
 bool is_filed(const struct ref *ref)
 {
-    return ref->place == WHEEL || ref->place == BEHIND;
+    return ref->place == WHEEL || ref->place == BEHIND || ref->place == LEASE;
 }
 
 bool is_leased(const struct ref *ref)
@@ -113,6 +113,31 @@ static bool clock_is_back(void)
     return model.now + 10 < tw_wheel_now(all->wheel);
 }
 
+/* A lease that ends is filed by the steady clock. It lasts longer if the wheel of leases has passed the present
+ * time. */
+static void model_file_lease(struct ref *ref)
+{
+    uint64_t set = (uint64_t)model.set, stands = tw_wheel_now(all->leases);
+    ref->place = LEASE;
+    ref->steady = ref->due - set;
+    if (model.now - set < stands)
+        ref->steady += stands - (model.now - set);
+    ref->due = ref->steady + set;
+}
+
+/* The wall clock was set: the ends of the leases move. */
+void set_clock(int64_t by)
+{
+    model.set_amid |= tw_wheel_next_bound(all->wheel) <= tw_wheel_now(all->wheel) ||
+                      tw_wheel_next_bound(all->leases) <= tw_wheel_now(all->leases);
+    model.set += by;
+    model.steps++;
+    tw__redis_place_clock_set(all, by);
+    for (struct ref *ref = model.ref; ref < model.ref + REFS; ref++)
+        if (ref->place == LEASE)
+            ref->due = ref->steady + (uint64_t)model.set;
+}
+
 void model_file(struct ref *ref, uint64_t due)
 {
     ref->due = due;
@@ -120,6 +145,8 @@ void model_file(struct ref *ref, uint64_t due)
     ref->moved = false;
     if (ref->lived && ref->life.stage == TW__REDIS_DEAD) {
         model_enqueue(ref, DEAD, false);
+    } else if (due > model.now && is_leased(ref)) {
+        model_file_lease(ref);
     } else if (due > model.now && due > tw_wheel_now(all->wheel)) {
         ref->place = WHEEL;
     } else if (due > model.now && (all->behind != NULL ? due > tw_wheel_now(all->behind) : clock_is_back())) {
@@ -178,12 +205,20 @@ bool is_next(const struct tw__link *queue, const struct ref *ref)
     return ref != NULL && queue->next == &ref->task->parked.link;
 }
 
+/* The time that the schedules tell for a task: no later than the latest one that a file may have. */
+uint64_t due_of(const struct ref *ref)
+{
+    return ref->place == LEASE && ref->due > INT64_MAX ? INT64_MAX : ref->due;
+}
+
 /* The time up to which tasks are due in the place of `ref`. A task is due if the wheel has passed its time,
  * even if the clock was set back since. */
 uint64_t reach(const struct ref *ref)
 {
     uint64_t now = model.now;
-    if (is_filed(ref)) {
+    if (ref->place == LEASE) {
+        now = tw_wheel_now(all->leases) + (uint64_t)model.set;
+    } else if (is_filed(ref)) {
         const struct tw_wheel *wheel = ref->place == BEHIND && all->behind != NULL ? all->behind : all->wheel;
         now = tw_wheel_now(wheel);
     }

@@ -19,6 +19,7 @@ enum place {
     NOWHERE, /* taken, and not filed again yet */
     WHEEL,
     BEHIND,
+    LEASE,
     OVERDUE,
     PAST,
     HELD,
@@ -32,6 +33,7 @@ struct ref {
     struct tw__redis_task *task;
     uint64_t due, every, times;
     uint64_t order;    /* the number of its filing */
+    uint64_t steady;   /* of a task in the wheel of leases: the end of its lease by the steady clock */
     uint64_t filed_ms; /* of a past task: when it was filed; of a ready task: when it became ready */
     int64_t position;  /* in a queue */
     unsigned tries, plan;
@@ -60,13 +62,15 @@ struct model {
     struct room room[ROOMS];
     struct ref ref[REFS];
     uint64_t now, monotonic, order;
+    int64_t set;   /* by how much the wall clock was set, as the schedules know */
+    bool set_amid; /* the clock was set while a wheel had due tasks, and has some since then */
     int64_t front, back, made_ready; /* positions given so far, and routes made ready */
     uint64_t graves, buried;         /* buried schedules, and their tasks */
     struct ref *probe;               /* the task that was taken last, if it was a probe */
     unsigned nowhere;
     uint64_t taken, passed;
-    uint64_t stopped, leases, returns, deaths, letters; /* how often that has happened */
-    uint64_t died;                                      /* the latest time up to which deaths were looked at */
+    uint64_t stopped, leases, returns, deaths, letters, steps; /* how often that has happened */
+    uint64_t died; /* the latest time up to which deaths were looked at */
 };
 extern struct model model;
 
@@ -87,7 +91,9 @@ struct ref *first_of(enum place place, bool due);
 struct ref *first_in(const struct room *room, enum place place);
 bool is_stuck(const struct tw__link *queue);
 bool is_next(const struct tw__link *queue, const struct ref *ref);
+uint64_t due_of(const struct ref *ref);
 uint64_t reach(const struct ref *ref);
+void set_clock(int64_t by);
 void see_what_was_filed_again(void);
 void see_what_was_moved_to_the_front(void);
 void see_what_was_passed_over(void);

@@ -23,6 +23,7 @@ static void check_place(const struct ref *ref)
     static const uint8_t flags[] = {[NOWHERE] = 0,
                                     [WHEEL] = 0,
                                     [BEHIND] = TW__REDIS_TASK_BEHIND,
+                                    [LEASE] = 0,
                                     [OVERDUE] = TW__REDIS_TASK_QUEUED,
                                     [PAST] = TW__REDIS_TASK_QUEUED,
                                     [HELD] = TW__REDIS_TASK_QUEUED | TW__REDIS_TASK_HELD,
@@ -58,7 +59,7 @@ static void check_ref(const struct room *room, const struct ref *ref)
     if (ref->place == ABSENT)
         return;
     assert_bytes_equal(tw__redis_task_id(ref->task), id);
-    assert_true(tw__redis_task_due(ref->task) == ref->due);
+    assert_true(tw__redis_place_due(all, ref->task) == due_of(ref));
     assert_true(tw__redis_task_every(ref->task) == ref->every);
     assert_true(tw__redis_task_times(ref->task) == ref->times);
     assert_int_equal(ref->task->order, (uint32_t)ref->order);
@@ -218,7 +219,7 @@ void check_sums(void)
     if (model.graves > 0)
         return;
     uint64_t behind = all->behind == NULL ? 0 : tw_wheel_count(all->behind);
-    assert_int_equal(tw_wheel_count(all->wheel) + behind, sums.filed);
+    assert_int_equal(tw_wheel_count(all->wheel) + behind + tw_wheel_count(all->leases), sums.filed);
     /* All memory belongs to a schedule, except for names of schedules, the state that all share, the list of
      * routes, and the strings of routes. */
     size_t more =
@@ -229,6 +230,7 @@ void check_sums(void)
 void check_wheels(void)
 {
     assert_null(tw_wheel_check(all->wheel));
+    assert_null(tw_wheel_check(all->leases));
     assert_null(tw_wheel_check(all->retries));
     assert_null(tw_wheel_check(all->deaths));
     if (all->behind != NULL)

@@ -168,11 +168,11 @@ void take_as_a_worker(struct room *room)
 static void extend(struct room *room, struct ref *ref)
 {
     struct tw__redis_buffer log = {0};
-    bool stays = ref->place == WHEEL;
+    bool stays = ref->place == LEASE;
     ref->life.lease_ms = (uint32_t)below(500);
     ref->life.renewed = below(2) == 0;
     file_for(room, ref, model.now + ref->life.lease_ms);
-    ref->moved = stays && ref->place == WHEEL;
+    ref->moved = stays && ref->place == LEASE;
     tw__redis_lease_extend(room->schedule, ref->task, ref->life.lease_ms, ref->life.renewed, model.now, &log);
     check_log(&log);
 }

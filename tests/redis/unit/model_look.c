@@ -20,8 +20,8 @@
 static int compare_refs(const void *a, const void *b)
 {
     const struct ref *one = *(const struct ref *const *)a, *two = *(const struct ref *const *)b;
-    if (one->due != two->due)
-        return one->due < two->due ? -1 : 1;
+    if (due_of(one) != due_of(two))
+        return due_of(one) < due_of(two) ? -1 : 1;
     return one->order < two->order ? -1 : 1;
 }
 
@@ -124,7 +124,8 @@ static void look_at_all(struct room *room)
  * is past. */
 static uint64_t next_of(const struct ref *ref)
 {
-    uint64_t now = tw_wheel_now(ref->place == BEHIND ? all->behind : all->wheel);
+    uint64_t now = ref->place == LEASE ? tw_wheel_now(all->leases) + (uint64_t)model.set
+                                       : tw_wheel_now(ref->place == BEHIND ? all->behind : all->wheel);
     return ref->due > now ? ref->due : now;
 }
 

@@ -138,6 +138,23 @@ static void a_task_in_the_wrong_stage_is_seen(void **state)
     close_places();
 }
 
+static void a_leased_task_in_the_wheel_of_tasks_is_seen(void **state)
+{
+    (void)state;
+    open_places();
+    tw_wheel_cancel(all->leases, &leased->timer);
+    assert_int_equal(tw_wheel_add_at(all->wheel, &leased->timer, START + 12000), 0);
+    assert_fault("P2: a leased task is in another wheel");
+    tw_wheel_cancel(all->wheel, &leased->timer);
+    tw_wheel_cancel(all->wheel, &filed->timer);
+    assert_int_equal(tw_wheel_add_at(all->leases, &filed->timer, START + 5000), 0);
+    assert_int_equal(tw_wheel_add_at(all->leases, &leased->timer, START + 12000), 0);
+    assert_fault("P2: a leased task is in another wheel");
+    tw_wheel_cancel(all->leases, &filed->timer);
+    assert_int_equal(tw_wheel_add_at(all->wheel, &filed->timer, START + 5000), 0);
+    close_places();
+}
+
 static void a_stopped_task_of_a_schedule_that_is_not_paused_is_seen(void **state)
 {
     (void)state;
@@ -342,6 +359,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_task_that_is_not_where_it_says_is_seen),
         cmocka_unit_test(a_task_in_the_wrong_stage_is_seen),
+        cmocka_unit_test(a_leased_task_in_the_wheel_of_tasks_is_seen),
         cmocka_unit_test(a_stopped_task_of_a_schedule_that_is_not_paused_is_seen),
         cmocka_unit_test(a_paused_schedule_behind_others_is_seen),
         cmocka_unit_test(a_schedule_that_does_not_wait_for_its_dead_tasks_is_seen),

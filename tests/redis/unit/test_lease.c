@@ -156,6 +156,99 @@ static void a_lease_that_is_extended_ends_later(void **state)
     close_work();
 }
 
+static void assert_taken_at(uint64_t now, const struct tw__redis_task *wanted)
+{
+    uint32_t budget = 100;
+    struct tw__redis_task *task = NULL;
+    assert_int_equal(tw__redis_place_take(all, now, TW__REDIS_FROM_ALL, &budget, &task),
+                     wanted == NULL ? TW__REDIS_TAKEN_NONE : TW__REDIS_TAKEN_TASK);
+    assert_ptr_equal(task, wanted);
+}
+
+static void assert_end(const struct tw__redis_task *task, uint64_t end)
+{
+    assert_true(tw__redis_place_due(all, task) == end);
+    assert_true(tw__redis_place_next_work(all) <= end);
+}
+
+/* A lease is a span of time. A task with a due time waits for that time. */
+static void the_ends_of_leases_move_with_the_clock(void **state)
+{
+    (void)state;
+    open_work();
+    struct tw__redis_task *one = leased("one", 9), *two = leased("two", 8), *three = leased("three", 7),
+                          *waits = put_one(schedule, "waits", START + 600, START);
+    tw__redis_lease_extend(schedule, three, 1000, false, START + 60, &changes);
+    assert_end(one, START + 1010);
+    tw__redis_place_clock_set(all, -500);
+    assert_end(one, START + 510);
+    assert_taken_at(START + 509, NULL);
+    assert_taken_at(START + 510, one);
+    assert_true(tw__redis_task_due(one) == START + 510);
+    tw__redis_lease_extend(schedule, one, 100, true, START + 510, &changes);
+    assert_end(one, START + 610);
+    assert_taken_at(START + 510, two);
+    tw__redis_place_file_overdue(all, two);
+    tw__redis_place_clock_set(all, 100000);
+    assert_end(one, START + 100610);
+    assert_end(three, START + 100560);
+    assert_true(tw__redis_place_due(all, two) == START + 510); /* it had ended */
+    assert_taken_at(START + 100400, two);
+    assert_taken_at(START + 100400, waits);
+    assert_taken_at(START + 100559, NULL);
+    tw__redis_place_unfile(all, three);
+    assert_true(tw__redis_task_due(three) == START + 100560);
+    tw__redis_place_file(all, three, START + 100560, START + 100559);
+    tw__redis_lease_give_back(schedule, three, START + 100559, &changes);
+    assert_true(tw__redis_task_due(find(schedule, "three")) == START + 5);
+    assert_taken_at(START + 100609, NULL);
+    assert_taken_at(START + 100610, one);
+    close_work();
+}
+
+/* Both wheels have far jumps to make, and the wheel of leases names times that come before its first lease. */
+static void leases_end_and_tasks_are_due_in_the_order_of_time(void **state)
+{
+    (void)state;
+    open_work();
+    struct tw__redis_lease its = {.token = 5, .ms = 700000, .worker = text("bob")};
+    struct tw__redis_task *first = put_work(schedule, "first", START + 5, START);
+    offer(first, START + 5);
+    first = tw__redis_lease_begin(schedule, first, &its, START + 10, &changes);
+    struct tw__redis_task *before = put_one(schedule, "before", START + 700009, START),
+                          *same = put_one(schedule, "same", START + 700010, START),
+                          *after = put_one(schedule, "after", START + 700011, START);
+    its.ms += 2;
+    struct tw__redis_task *last = put_work(schedule, "last", START + 5, START);
+    offer(last, START + 5);
+    last = tw__redis_lease_begin(schedule, last, &its, START + 10, &changes);
+    assert_taken_at(START + 900000, before);
+    assert_taken_at(START + 900000, same);
+    assert_taken_at(START + 900000, first);
+    assert_taken_at(START + 900000, after);
+    assert_taken_at(START + 900000, last);
+    assert_taken_at(START + 900000, NULL);
+    close_work();
+}
+
+/* A step that is too small to be noticed, or has not been noticed yet. */
+static void a_lease_that_begins_after_a_step_back_is_not_shorter(void **state)
+{
+    (void)state;
+    open_work();
+    struct tw__redis_task *ends = leased("ends", 9), *task = put_work(schedule, "a", START + 5, START);
+    offer(task, START + 5);
+    assert_taken_at(START + 2000, ends);
+    tw__redis_lease_remove(schedule, ends, &changes);
+    task = lease(task, 8, START + 1500);
+    assert_end(task, START + 3000);
+    assert_taken_at(START + 2999, NULL);
+    tw__redis_place_clock_set(all, -500); /* noticed only now */
+    assert_end(task, START + 2500);
+    assert_taken_at(START + 2500, task);
+    close_work();
+}
+
 static void an_attempt_that_failed_is_followed_by_another(void **state)
 {
     (void)state;
@@ -805,6 +898,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_lease_is_an_attempt_with_an_end),
         cmocka_unit_test(a_lease_that_is_extended_ends_later),
+        cmocka_unit_test(the_ends_of_leases_move_with_the_clock),
+        cmocka_unit_test(leases_end_and_tasks_are_due_in_the_order_of_time),
+        cmocka_unit_test(a_lease_that_begins_after_a_step_back_is_not_shorter),
         cmocka_unit_test(an_attempt_that_failed_is_followed_by_another),
         cmocka_unit_test(attempts_are_counted_up_to_a_limit),
         cmocka_unit_test(a_task_that_is_given_back_was_never_taken),
