@@ -379,7 +379,7 @@ static int command_info(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
         return REDISMODULE_OK;
     if (schedule == NULL)
         return RedisModule_ReplyWithError(ctx, "ERR no such key");
-    tw__redis_look_forecast(schedule, now_ms - 1, 1, 1, &overdue);
+    tw__redis_look_forecast(schedule, now_ms - (now_ms > 0), 1, 1, &overdue);
     bool replica = tw__redis_gate_is_replica(ctx);
     size_t any = tw__redis_look_earliest(schedule, 0, UINT64_MAX, now_ms, 1, &task);
     const struct tw__redis_task *ready = tw__redis_place_first_ready(schedule);
