@@ -88,6 +88,11 @@ void tw__redis_deliver_finish(struct tw__redis_batch *batch)
     tw__redis_batch_end(batch);
 }
 
+static uint64_t late_since(const struct tw__redis_task *task)
+{
+    return tw__redis_place_late_since(tw__redis_shared.schedules, task);
+}
+
 /* Ends a delivery that the target has accepted. */
 static void delivered(struct tw__redis_delivery *delivery)
 {
@@ -195,7 +200,7 @@ static enum tw__redis_defer decide(struct tw__redis_delivery *delivery)
 {
     switch (delivery->why) {
     case TW__REDIS_DEFER_NONE:
-        tw__redis_lateness_count(tw__redis_task_due(delivery->task));
+        tw__redis_lateness_count(late_since(delivery->task));
         delivered(delivery);
         return TW__REDIS_DEFER_NONE;
     case TW__REDIS_DEFER_SLOT:
@@ -261,7 +266,7 @@ enum tw__redis_defer tw__redis_deliver(struct tw__redis_batch *batch, struct tw_
     if (delivery.plan.kind != TW__REDIS_WORKERS)
         return deliver_to_target(&delivery);
     tw__redis_offer(&delivery, again ? 0 : tw__redis_late_missed(&delivery));
-    tw__redis_lateness_count(tw__redis_task_due(task));
+    tw__redis_lateness_count(late_since(task));
     return TW__REDIS_DEFER_NONE;
 }
 

@@ -760,6 +760,8 @@ static enum tw__redis_taken take_first(struct tw__redis_schedules *schedules, ui
     } else if (past == NULL || tw__redis_task_due(overdue) <= past->parked.since_ms) {
         past = overdue;
     }
+    if (past != overdue && tw__redis_task_every(past) == 0)
+        schedules->late_since_ms = past->parked.since_ms;
     tw__redis_place_unfile(schedules, past);
     *task = past;
     *budget -= *budget > 0; /* taking a task off the wheel above may have used it up */
@@ -771,6 +773,7 @@ static enum tw__redis_taken take(struct tw__redis_schedules *schedules, uint64_t
 {
     enum tw__redis_taken taken = TW__REDIS_TAKEN_MORE;
     while (*budget > 0) {
+        schedules->late_since_ms = 0;
         if (from == TW__REDIS_FROM_ALL && !tw__list_empty(&schedules->ready)) {
             *task = take_probe(schedules, budget);
             taken = TW__REDIS_TAKEN_PROBE;
@@ -795,6 +798,13 @@ enum tw__redis_taken tw__redis_place_take(struct tw__redis_schedules *schedules,
     enum tw__redis_taken taken = take(schedules, now_ms, from, budget, task);
     tw__redis_check_changed(schedules, tw__redis_check_places);
     return taken;
+}
+
+uint64_t tw__redis_place_late_since(const struct tw__redis_schedules *schedules,
+                                    const struct tw__redis_task *task)
+{
+    uint64_t due = tw__redis_task_due(task);
+    return due > schedules->late_since_ms ? due : schedules->late_since_ms;
 }
 
 uint64_t tw__redis_place_next_work(const struct tw__redis_schedules *schedules)

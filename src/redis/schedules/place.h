@@ -124,6 +124,10 @@ void tw__redis_place_let_wait(struct tw__redis_schedule *schedule);
 enum tw__redis_taken tw__redis_place_take(struct tw__redis_schedules *schedules, uint64_t now_ms,
                                           enum tw__redis_source from, uint32_t *budget,
                                           struct tw__redis_task **task);
+/* The time from which the task that was taken last is late: its due time. If it does not repeat, and its time
+ * had passed when it was filed, it is late from its filing. */
+uint64_t tw__redis_place_late_since(const struct tw__redis_schedules *schedules,
+                                    const struct tw__redis_task *task);
 /* Whether tasks wait that could be delivered now: overdue tasks, past tasks, or tasks of a route whose wait
  * is over. */
 bool tw__redis_place_any_waiting(const struct tw__redis_schedules *schedules);

@@ -64,10 +64,10 @@ uint64_t tw__redis_lateness_waiting_us_max(void)
     return tw__redis_shared.lateness->waits.max_us;
 }
 
-void tw__redis_lateness_count(uint64_t due_ms)
+void tw__redis_lateness_count(uint64_t since_ms)
 {
     struct tw__redis_lateness_counts *counts = tw__redis_shared.lateness;
-    uint64_t late_us = us_since(due_ms), now_s = second();
+    uint64_t late_us = us_since(since_ms), now_s = second();
     count(&counts->late, late_us);
     tw__recent_add(&counts->recent, now_s, late_us);
     tw__recent_add(&counts->minute, now_s / MINUTE_STEP_S, late_us);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * How late tasks were delivered or became ready, in microseconds after their due time; and how long ready
- * tasks have waited for a worker.
+ * How late tasks were delivered or became ready, in microseconds; and how long ready tasks have waited for a
+ * worker.
  */
 #ifndef TW_REDIS_LATENESS_H
 #define TW_REDIS_LATENESS_H
@@ -11,8 +11,9 @@
 /* Creates the counts. To be called when the module is loaded. */
 void tw__redis_lateness_start(void);
 
-/* Counts a delivery that was made just now, or a task that has just become ready. */
-void tw__redis_lateness_count(uint64_t due_ms);
+/* Counts a delivery that was made just now, or a task that has just become ready. Its lateness began at
+ * `since_ms`: see tw__redis_place_late_since(). */
+void tw__redis_lateness_count(uint64_t since_ms);
 
 /* Counts a task that a worker has just taken, and that had been ready since then. The waits since the server
  * started: see tw__redis_lateness_us(). */

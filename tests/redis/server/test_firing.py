@@ -662,6 +662,21 @@ def test_lateness_tells_of_a_pause(clock, server, r):
     assert server.tw()["lateness_us_max"] == 500000
 
 
+def test_a_time_that_had_passed_is_late_from_its_filing(clock, server, r):
+    """A producer says "at once" with AT 1. That is no lateness of 56 years. A series that begins in the past is
+    late: it makes up for its periods."""
+    paused(r, HOUR, ("s", "q", "a", "AT", 1, "PAYLOAD", "f", "v"))
+    r.execute_command("TW.PUT", "s", "work", "AT", 1, "PAYLOAD", "v")
+    clock.push(500)
+    r.execute_command("CLIENT", "UNPAUSE")
+    wait_until(lambda: r.exists("q") and server.tw()["ready"] == 1)
+    assert server.tw()["lateness_us_max"] == 500000
+    begin = clock.now() - 500000
+    add(r, "series", "AT", begin, "EVERY", HOUR, payload=("f", "v"))
+    wait_until(lambda: r.xlen("q") == 2)
+    assert server.tw()["lateness_us_max"] == 500000000
+
+
 def test_lateness_of_the_past_minute_recovers(fleet):
     """An alarm should use these figures. The figures since the start keep the worst lateness for ever."""
     clock = WallClock(fleet.folder)
@@ -674,7 +689,7 @@ def test_lateness_of_the_past_minute_recovers(fleet):
         return [found[f"lateness_{name}_{figure}"] for figure in figures]
 
     assert of("minute_us") == [0, 0, 0, 0]
-    add(r, "late", "AT", now_ms() - 500000, payload=("f", "v"))
+    add(r, "late", "AT", now_ms() - 500000, "EVERY", 10 * HOUR, payload=("f", "v"))
     wait_until(lambda: r.xlen("q") == 1)
     assert of("minute_us") == of("us") and of("us")[0] >= 500000000
     clock.push_monotonic(30000)  # The figures are of the past 54 to 60 seconds.
