@@ -125,7 +125,7 @@ static void on_load_end(RedisModuleCtx *ctx)
         return;
     tw__redis_alarm_pause(false);
     tw__redis_chores_settle();
-    tw__redis_place_sort_overdue(tw__redis_shared.schedules);
+    tw__redis_place_sort_overdue(tw__redis_shared.schedules, tw__redis_now_ms());
     tw__redis_tick_loaded();
     tw__redis_alarm_next();
 }

@@ -146,10 +146,11 @@ uint64_t tw__redis_place_now(const struct tw__redis_schedules *schedules)
 
 /* Puts a task that is filed nowhere into a queue, before `next`: the place in the queue overwrites the timer.
  * unpark() does the reverse. */
-static void park(struct tw__redis_task *task, uint8_t flags, struct tw__link *next)
+static void park(struct tw__redis_task *task, uint8_t flags, struct tw__link *next, uint64_t since_ms)
 {
     TW_ASSERT(!tw__redis_task_filed(task));
     task->parked.due = tw_timer_deadline(&task->timer);
+    task->parked.since_ms = since_ms;
     task->flags |= TW__REDIS_TASK_QUEUED | flags;
     tw__list_insert(&task->parked.link, next);
 }
@@ -172,9 +173,10 @@ static void count_queued(const struct tw__redis_schedules *schedules, const stru
 }
 
 /* Puts a task into the queue of overdue or of past tasks, before `next`. */
-static void enqueue(struct tw__redis_schedules *schedules, struct tw__redis_task *task, struct tw__link *next)
+static void enqueue(struct tw__redis_schedules *schedules, struct tw__redis_task *task, struct tw__link *next,
+                    uint64_t since_ms)
 {
-    park(task, 0, next);
+    park(task, 0, next, since_ms);
     count_queued(schedules, task, 1);
 }
 
@@ -189,7 +191,7 @@ static void file_behind(struct tw__redis_schedules *schedules, struct tw_wheel *
         return;
     }
     task->flags &= (uint8_t)~TW__REDIS_TASK_BEHIND;
-    enqueue(schedules, task, &schedules->overdue);
+    enqueue(schedules, task, &schedules->overdue, 0);
 }
 
 void tw__redis_place_clock_back(struct tw__redis_schedules *schedules, uint64_t now_ms)
@@ -212,13 +214,13 @@ void tw__redis_place_clock_back(struct tw__redis_schedules *schedules, uint64_t 
 
 void tw__redis_place_file_overdue(struct tw__redis_schedules *schedules, struct tw__redis_task *task)
 {
-    enqueue(schedules, task, &schedules->overdue);
+    enqueue(schedules, task, &schedules->overdue, 0);
     tw__redis_check_changed(schedules, tw__redis_check_places);
 }
 
 void tw__redis_place_put_aside(struct tw__redis_schedules *schedules, struct tw__redis_task *task)
 {
-    enqueue(schedules, task, &schedules->aside);
+    enqueue(schedules, task, &schedules->aside, schedules->late_since_ms);
     tw__redis_check_changed(schedules, tw__redis_check_places);
 }
 
@@ -245,7 +247,7 @@ static void await_death(struct tw__redis_schedule *schedule)
 static void file_dead(struct tw__redis_schedules *schedules, struct tw__redis_task *task)
 {
     struct tw__redis_schedule *schedule = tw__redis_schedule_of(schedules, task);
-    park(task, 0, &schedule->dead);
+    park(task, 0, &schedule->dead, 0);
     tw__redis_sums_dead(schedule, task, 1);
     await_death(schedule);
 }
@@ -310,8 +312,7 @@ static void file_task(struct tw__redis_schedules *schedules, struct tw__redis_ta
     if (due_ms > now_ms && file_in_wheel(schedules, task, due_ms, now_ms))
         return;
     tw__redis_task_set_due(task, due_ms);
-    enqueue(schedules, task, &schedules->past);
-    task->parked.since_ms = now_ms;
+    enqueue(schedules, task, &schedules->past, now_ms);
 }
 
 void tw__redis_place_file(struct tw__redis_schedules *schedules, struct tw__redis_task *task, uint64_t due_ms,
@@ -348,7 +349,7 @@ static void hold(struct tw__redis_schedules *schedules, struct tw__redis_task *t
 {
     struct tw__redis_route *route = tw__redis_route_of(schedules, task);
     tw__redis_task_set_tries(task, route->waits - tw__redis_task_tries(task));
-    park(task, TW__REDIS_TASK_HELD, next);
+    park(task, TW__REDIS_TASK_HELD, next, schedules->late_since_ms);
     tw__redis_sums_held(route->schedule, 1);
 }
 
@@ -397,7 +398,7 @@ void tw__redis_place_put_back(struct tw__redis_schedules *schedules, struct tw__
         hold(schedules, task, route->queue.next);
         tw__redis_place_make_ready(route);
     } else {
-        enqueue(schedules, task, schedules->overdue.next);
+        enqueue(schedules, task, schedules->overdue.next, schedules->late_since_ms);
     }
     tw__redis_check_changed(schedules, tw__redis_check_places);
 }
@@ -415,9 +416,8 @@ static bool is_due_by(struct tw__link *link, struct tw__link *other)
 static void offer_before(struct tw__redis_schedules *schedules, struct tw__redis_task *task,
                          struct tw__link *next, uint64_t since_ms)
 {
-    park(task, 0, next);
+    park(task, 0, next, since_ms);
     task->ready = 1;
-    task->parked.since_ms = since_ms;
     tw__redis_sums_ready(tw__redis_schedule_of(schedules, task), 1);
     tw__redis_check_changed(schedules, tw__redis_check_places);
 }
@@ -456,7 +456,7 @@ void tw__redis_place_stop(struct tw__redis_schedules *schedules, struct tw__redi
 {
     struct tw__redis_schedule *schedule = tw__redis_schedule_of(schedules, task);
     TW_ASSERT(schedule->paused);
-    enqueue(schedules, task, &schedule->stopped);
+    enqueue(schedules, task, &schedule->stopped, schedules->late_since_ms);
     tw__redis_check_changed(schedules, tw__redis_check_places);
 }
 
@@ -732,6 +732,7 @@ static struct tw__redis_task *take_probe(struct tw__redis_schedules *schedules, 
 {
     struct tw__redis_route *route = TW_CONTAINER(schedules->ready.next, struct tw__redis_route, ready);
     struct tw__redis_task *task = tw__redis_task_of_link(route->queue.next);
+    schedules->late_since_ms = task->parked.since_ms;
     let_go(schedules, task);
     tw__redis_check_changed(schedules, tw__redis_check_places);
     --*budget;
@@ -755,13 +756,12 @@ static enum tw__redis_taken take_first(struct tw__redis_schedules *schedules, ui
         if (taken == TW__REDIS_TAKEN_TASK) {
             if (tw__redis_task_due(*task) <= past->parked.since_ms)
                 return taken;
-            enqueue(schedules, *task, schedules->overdue.next);
+            enqueue(schedules, *task, schedules->overdue.next, 0);
         }
     } else if (past == NULL || tw__redis_task_due(overdue) <= past->parked.since_ms) {
         past = overdue;
     }
-    if (past != overdue && tw__redis_task_every(past) == 0)
-        schedules->late_since_ms = past->parked.since_ms;
+    schedules->late_since_ms = past->parked.since_ms;
     tw__redis_place_unfile(schedules, past);
     *task = past;
     *budget -= *budget > 0; /* taking a task off the wheel above may have used it up */
@@ -803,8 +803,8 @@ enum tw__redis_taken tw__redis_place_take(struct tw__redis_schedules *schedules,
 uint64_t tw__redis_place_late_since(const struct tw__redis_schedules *schedules,
                                     const struct tw__redis_task *task)
 {
-    uint64_t due = tw__redis_task_due(task);
-    return due > schedules->late_since_ms ? due : schedules->late_since_ms;
+    uint64_t due = tw__redis_task_due(task), since_ms = schedules->late_since_ms;
+    return since_ms > due && tw__redis_task_every(task) == 0 ? since_ms : due;
 }
 
 uint64_t tw__redis_place_next_work(const struct tw__redis_schedules *schedules)
@@ -836,7 +836,8 @@ static struct tw__link *merge(struct tw__link *a, struct tw__link *b)
     return head.next;
 }
 
-/* Sorts a queue by due time. Tasks with equal due times keep their order. */
+/* Sorts a queue by due time. Tasks with equal due times keep their order. From now on their due times count, not
+ * the times of their filing. */
 static void sort(struct tw__link *queue)
 {
     /* Merge sort from the bottom: run[i] is a sorted list of 2^i tasks, or empty (Knuth, volume 3, 5.2.4). */
@@ -859,13 +860,29 @@ static void sort(struct tw__link *queue)
     tw__list_init(queue);
     for (; all != NULL; all = following) {
         following = all->next;
+        tw__redis_task_of_link(all)->parked.since_ms = tw__redis_task_due(tw__redis_task_of_link(all));
         tw__list_append(queue, all);
     }
 }
 
-void tw__redis_place_sort_overdue(struct tw__redis_schedules *schedules)
+/* Moves all tasks that are due from the wheels to the queue of overdue tasks. */
+static void take_all_off(struct tw__redis_schedules *schedules, uint64_t now_ms)
+{
+    struct tw__redis_task *task;
+    for (;;) {
+        uint32_t budget = UINT32_MAX;
+        enum tw__redis_taken taken = take(schedules, now_ms, TW__REDIS_FROM_WHEELS, &budget, &task);
+        if (taken == TW__REDIS_TAKEN_NONE)
+            return;
+        if (taken == TW__REDIS_TAKEN_TASK)
+            enqueue(schedules, task, &schedules->overdue, 0);
+    }
+}
+
+void tw__redis_place_sort_overdue(struct tw__redis_schedules *schedules, uint64_t now_ms)
 {
     bring_back(schedules);
+    take_all_off(schedules, now_ms);
     tw__list_move_all(&schedules->past, &schedules->overdue);
     sort(&schedules->overdue);
     tw__redis_check_changed(schedules, tw__redis_check_places);
@@ -874,9 +891,5 @@ void tw__redis_place_sort_overdue(struct tw__redis_schedules *schedules)
 void tw__redis_place_sort_past(struct tw__redis_schedules *schedules)
 {
     sort(&schedules->past);
-    for (struct tw__link *link = schedules->past.next; link != &schedules->past; link = link->next) {
-        struct tw__redis_task *task = tw__redis_task_of_link(link);
-        task->parked.since_ms = tw__redis_task_due(task);
-    }
     tw__redis_check_changed(schedules, tw__redis_check_places);
 }

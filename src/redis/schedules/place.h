@@ -125,7 +125,7 @@ enum tw__redis_taken tw__redis_place_take(struct tw__redis_schedules *schedules,
                                           enum tw__redis_source from, uint32_t *budget,
                                           struct tw__redis_task **task);
 /* The time from which the task that was taken last is late: its due time. If it does not repeat, and its time
- * had passed when it was filed, it is late from its filing. */
+ * had passed when it was filed, it is late from its filing, until the queue where it waits is sorted. */
 uint64_t tw__redis_place_late_since(const struct tw__redis_schedules *schedules,
                                     const struct tw__redis_task *task);
 /* Whether tasks wait that could be delivered now: overdue tasks, past tasks, or tasks of a route whose wait
@@ -134,8 +134,9 @@ bool tw__redis_place_any_waiting(const struct tw__redis_schedules *schedules);
 /* Returns the next time at which a task is due or a wheel has work of its own, or TW_NEVER if the wheels are
  * empty. Overdue tasks do not count. */
 uint64_t tw__redis_place_next_work(const struct tw__redis_schedules *schedules);
-/* Merges the overdue and the past tasks into one queue, sorted by due time. */
-void tw__redis_place_sort_overdue(struct tw__redis_schedules *schedules);
+/* Merges the tasks that are due into one queue, sorted by due time: those of the wheels, the overdue and the past
+ * ones. Cost: a look at each of them. */
+void tw__redis_place_sort_overdue(struct tw__redis_schedules *schedules, uint64_t now_ms);
 /* From now on the due times of the past tasks count, not the times of their filing. Cost: a sort of the past
  * tasks alone, however many are overdue. */
 void tw__redis_place_sort_past(struct tw__redis_schedules *schedules);

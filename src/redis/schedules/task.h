@@ -38,8 +38,9 @@ enum { TW__REDIS_TRIES_MAX = 15, TW__REDIS_ROUTES_MAX = 1 << 29 };
 struct tw__redis_parked {
     struct tw__link link;
     uint64_t due;
-    uint64_t
-        since_ms; /* of a past task: when it was filed, or its due time; of a ready one: when it became so */
+    /* Of a ready task: when it became so. Of a past one: when it was filed, or its due time; it keeps this time
+     * in the queues to which it goes. Elsewhere 0. */
+    uint64_t since_ms;
 };
 
 struct tw__redis_task {

@@ -665,8 +665,11 @@ def test_lateness_tells_of_a_pause(clock, server, r):
 def test_a_time_that_had_passed_is_late_from_its_filing(clock, server, r):
     """A producer says "at once" with AT 1. That is no lateness of 56 years. A series that begins in the past is
     late: it makes up for its periods."""
-    paused(r, HOUR, ("s", "q", "a", "AT", 1, "PAYLOAD", "f", "v"))
-    r.execute_command("TW.PUT", "s", "work", "AT", 1, "PAYLOAD", "v")
+    with r.pipeline(transaction=True) as pipe:
+        pipe.execute_command("TW.ADD", "s", "q", "a", "AT", 1, "PAYLOAD", "f", "v")
+        pipe.execute_command("TW.PUT", "s", "work", "AT", 1, "PAYLOAD", "v")
+        pipe.execute_command("CLIENT", "PAUSE", HOUR, "WRITE")
+        pipe.execute()
     clock.push(500)
     r.execute_command("CLIENT", "UNPAUSE")
     wait_until(lambda: r.exists("q") and server.tw()["ready"] == 1)

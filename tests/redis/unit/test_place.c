@@ -270,6 +270,67 @@ static void stopped_tasks_wait_for_the_end_of_the_pause(void **state)
     close_one(schedule);
 }
 
+static void assert_late_since(const struct tw__redis_task *task, uint64_t since)
+{
+    assert_true(tw__redis_place_late_since(all, task) == since);
+}
+
+static void a_time_that_had_passed_is_late_from_its_filing(void **state)
+{
+    (void)state;
+    struct tw__redis_schedule *schedule = open_one();
+    struct tw__redis_task *waits = put_one(schedule, "1", START + 10, START),
+                          *past = put_one(schedule, "2", 1, START + 20),
+                          *work = put_work(schedule, "3", 2, START + 30);
+    assert_taken(START + 40, waits);
+    assert_late_since(waits, START + 10);
+    assert_taken(START + 40, past);
+    assert_late_since(past, START + 20);
+    tw__redis_place_put_back(all, past, TW__REDIS_TAKEN_TASK); /* no server writes now */
+    assert_taken(START + 50, past);
+    assert_late_since(past, START + 20);
+    tw__redis_place_hold_first(all, past, 6000); /* its target refuses it */
+    assert_taken(START + 50, work);
+    assert_late_since(work, START + 30);
+    tw__redis_sums_pause(schedule, true);
+    tw__redis_place_stop(all, work);
+    tw__redis_place_make_ready(tw__redis_route_of(all, past));
+    assert_take(START + 60, TW__REDIS_TAKEN_PROBE, past);
+    assert_late_since(past, START + 20);
+    tw__redis_place_go_on(schedule);
+    tw__redis_sums_pause(schedule, false);
+    tw__redis_place_put_aside(all, past);
+    assert_taken(START + 70, past);
+    assert_late_since(past, START + 20);
+    assert_taken(START + 70, work);
+    assert_late_since(work, START + 30);
+    tw__redis_place_put_back(all, work, TW__REDIS_TAKEN_TASK);
+    tw__redis_place_sort_overdue(all, START + 70); /* nobody knows any more when it was filed */
+    assert_taken(START + 80, work);
+    assert_late_since(work, 2);
+    close_one(schedule);
+}
+
+/* A load may be long: some of the tasks become due while it lasts, before others are read. */
+static void tasks_that_became_due_in_a_load_are_sorted_with_the_others(void **state)
+{
+    (void)state;
+    struct tw__redis_schedule *schedule = open_one();
+    struct tw__redis_task *second = put_one(schedule, "2", START + 20, START + 10),
+                          *third = put_one(schedule, "3", START + 30, START + 10),
+                          *lives = put_one(schedule, "4", START + 61, START + 10),
+                          *first = put_one(schedule, "1", START + 15, START + 50),
+                          *equal = put_one(schedule, "5", START + 30, START + 50);
+    tw__redis_place_sort_overdue(all, START + 60);
+    assert_taken(START + 60, first);
+    assert_taken(START + 60, second);
+    assert_taken(START + 60, third);
+    assert_taken(START + 60, equal);
+    assert_taken(START + 60, NULL);
+    assert_taken(START + 61, lives);
+    close_one(schedule);
+}
+
 /* A task that is offered again goes to the place that it had: by its time, behind others that were given back
  * before it, and before others that were behind it when it was taken. */
 static void a_task_that_is_offered_again_has_its_place(void **state)
@@ -544,6 +605,8 @@ int main(void)
         cmocka_unit_test(a_task_that_is_offered_again_has_its_place),
         cmocka_unit_test(a_task_that_is_offered_again_passes_a_hundred_at_most),
         cmocka_unit_test(stopped_tasks_wait_for_the_end_of_the_pause),
+        cmocka_unit_test(a_time_that_had_passed_is_late_from_its_filing),
+        cmocka_unit_test(tasks_that_became_due_in_a_load_are_sorted_with_the_others),
         cmocka_unit_test(tasks_wait_beside_stopped_tasks),
         cmocka_unit_test(tasks_put_aside_come_first_later),
         cmocka_unit_test(an_empty_schedule_stays_while_it_is_paused),

@@ -276,8 +276,13 @@ static void check_sorted(void)
 
 static void sort_overdue(void)
 {
+    struct room *room;
+    for (struct ref *ref; (ref = take(false, UINT32_MAX, &room)) != NULL;) {
+        tw__redis_place_file_overdue(all, ref->task);
+        model_enqueue(ref, OVERDUE, false);
+    }
     model_sort(PAST, OVERDUE);
-    tw__redis_place_sort_overdue(all);
+    tw__redis_place_sort_overdue(all, model.now);
     check_sorted();
 }
 
