@@ -60,6 +60,7 @@ struct purge {
     struct tw__redis_batch *batch;
     uint64_t now_ms, until_us;
     uint32_t tasks; /* that may still be removed; 0 also when the time is over */
+    bool removed;   /* whether any was */
 };
 
 static void look_at_clock(struct purge *purge)
@@ -100,21 +101,23 @@ static struct tw__redis_task *old_task(const struct tw__redis_schedule *schedule
 }
 
 /* Whether the server lets us write to a stale schedule now, whose first dead task is `task`. If not, another
- * schedule has the next turn. */
+ * schedule has the next turn; *go_on tells whether that may be at once. */
 static bool may_write(const struct purge *purge, struct tw__redis_schedule *schedule,
-                      struct tw__redis_task *task)
+                      struct tw__redis_task *task, bool *go_on)
 {
     struct tw__redis_delivery delivery;
     tw__redis_delivery_init(&delivery, purge->batch, task, purge->now_ms);
     RedisModule_SelectDb(purge->batch->ctx, schedule->db);
+    *go_on = false;
     if (tw__redis_call_may_write(&delivery) == TW__REDIS_GONE)
         return false; /* another module was faster, and may have removed the schedule too */
+    *go_on = delivery.why == TW__REDIS_DEFER_SLOT;
     if (delivery.why != TW__REDIS_DEFER_NONE)
         tw__redis_place_let_wait(schedule);
     return delivery.why == TW__REDIS_DEFER_NONE;
 }
 
-/* Removes dead tasks of a stale schedule. Returns false if that cannot be done now. */
+/* Removes dead tasks of a stale schedule. Returns false if the server lets nobody remove any now. */
 static bool purge_from(struct purge *purge, struct tw__redis_schedule *schedule)
 {
     struct tw__redis_task *task = old_task(schedule, purge->now_ms);
@@ -122,8 +125,12 @@ static bool purge_from(struct purge *purge, struct tw__redis_schedule *schedule)
         tw__redis_place_let_stay(schedule);
         return true;
     }
-    if (!may_write(purge, schedule, task))
-        return false;
+    bool go_on;
+    if (!may_write(purge, schedule, task, &go_on)) {
+        purge->tasks--; /* so that a migrating slot does not hold up the others, and the tick comes to an end */
+        return go_on;
+    }
+    purge->removed = true;
     tw__redis_batch_tell(purge->batch, schedule, TW__REDIS_TELL_PURGED);
     while (purge->tasks > 0 && (task = old_task(schedule, purge->now_ms)) != NULL) {
         bool big = tw__redis_shared.schedules->memory.usable(task) > BIG;
@@ -136,7 +143,7 @@ static bool purge_from(struct purge *purge, struct tw__redis_schedule *schedule)
 
 bool tw__redis_purge_some(struct tw__redis_batch *batch, uint64_t now_ms, uint32_t tasks, uint64_t until_us)
 {
-    struct purge purge = {batch, now_ms, until_us, tasks};
+    struct purge purge = {batch, now_ms, until_us, tasks, false};
     struct tw__redis_schedules *schedules = limited();
     struct tw__redis_schedule *schedule;
     uint32_t work = TIMERS;
@@ -146,5 +153,5 @@ bool tw__redis_purge_some(struct tw__redis_batch *batch, uint64_t now_ms, uint32
             return false;
         look_at_clock(&purge);
     }
-    return purge.tasks == 0 || work == 0;
+    return (purge.removed && purge.tasks == 0) || work == 0;
 }

@@ -305,8 +305,10 @@ static uint64_t postpone(RedisModuleCtx *ctx, uint64_t now_ms, uint64_t started_
         more = take_off_the_wheel(now_ms);
     if (!tw__redis_place_any_waiting(tw__redis_shared.schedules))
         return more ? now_ms : TW_NEVER;
+    if (more)
+        return now_ms; /* it is put off when this work has been done */
     tw__redis_shared.counts.deferred[why]++;
-    return more ? now_ms : look_again(why, now_ms);
+    return look_again(why, now_ms);
 }
 
 static void tick(RedisModuleCtx *ctx)
