@@ -233,7 +233,7 @@ class Worker(Client):
 
     def take_blocked(self, words, lease, worker):
         self.shop.names.setdefault("", []).append(worker)
-        reply = self.wait_for(words)
+        raw, reply = self.raw, self.wait_for(words)
         self.shop.names[""].remove(worker)
         if isinstance(reply, Raw.Error):
             self.refused(reply)
@@ -244,7 +244,8 @@ class Worker(Client):
         for take in taken:
             take.received = next(self.shop.moments)
         self.shop.takes += taken
-        self.mine += taken
+        if self.raw is raw:  # WAIT on a new connection says nothing of the old one.
+            self.mine += taken
         return taken
 
     def wait_for(self, words):

@@ -15,7 +15,7 @@
  *                                                     workers, who may have waited for tickwheel.deliver yes
  *     a replica is promoted                           deliver overdue tasks at once
  *     the event loop goes to sleep, or wakes up       finish the chores
- *     the event loop wakes up                         free the client that was asked last (delivery/asked.c); look
+ *     the event loop wakes up                         free the client asked last (delivery/asked.c); look
  *                                                     at the clock
  *
  * Loads may nest. While the server replays an AOF, it serves clients from time to time. A client's DEBUG

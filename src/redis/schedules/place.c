@@ -836,8 +836,8 @@ static struct tw__link *merge(struct tw__link *a, struct tw__link *b)
     return head.next;
 }
 
-/* Sorts a queue by due time. Tasks with equal due times keep their order. From now on their due times count, not
- * the times of their filing. */
+/* Sorts a queue by due time. Tasks with equal due times keep their order. From now on their due times count,
+ * not the times of their filing. */
 static void sort(struct tw__link *queue)
 {
     /* Merge sort from the bottom: run[i] is a sorted list of 2^i tasks, or empty (Knuth, volume 3, 5.2.4). */

@@ -134,8 +134,8 @@ bool tw__redis_place_any_waiting(const struct tw__redis_schedules *schedules);
 /* Returns the next time at which a task is due or a wheel has work of its own, or TW_NEVER if the wheels are
  * empty. Overdue tasks do not count. */
 uint64_t tw__redis_place_next_work(const struct tw__redis_schedules *schedules);
-/* Merges the tasks that are due into one queue, sorted by due time: those of the wheels, the overdue and the past
- * ones. Cost: a look at each of them. */
+/* Merges the tasks that are due into one queue, sorted by due time: those of the wheels, the overdue and the
+ * past ones. Cost: a look at each of them. */
 void tw__redis_place_sort_overdue(struct tw__redis_schedules *schedules, uint64_t now_ms);
 /* From now on the due times of the past tasks count, not the times of their filing. Cost: a sort of the past
  * tasks alone, however many are overdue. */
