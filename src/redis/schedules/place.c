@@ -16,13 +16,18 @@
  * stop the server for a second at ten million tasks.
  *
  * A lease is a span of time, and setting the clock must neither lengthen nor shorten it. The wheel of leases
- * counts milliseconds of a steady clock. That is the wall clock, minus `set_ms`: by how much tick.c has seen
- * the wall clock set. So a step of the clock moves the ends of all leases at once, however many there are. A
- * leased task in this wheel has the end by the steady clock; everywhere else, and for everybody else, the end
+ * counts milliseconds of a steady clock. That is the wall clock, minus `set_ms`: by how much the module has
+ * seen the wall clock set. So a step of the clock moves the ends of all leases at once, however many there are.
+ * A leased task in this wheel has the end by the steady clock; everywhere else, and for everybody else, the end
  * is by the wall clock (tw__redis_place_due). A lease that has ended when it is filed goes to the queue of past
  * tasks. Example: at 12:00 a worker takes a task for ten minutes, so the end is 12:10. At 12:04 the clock is
  * set back to 11:04. From then on the end is 11:10. Rejected: a monotonic clock, since then the end of a lease
  * would not be a time that can be named, and each server would name another one.
+ *
+ * The end of a lease that comes from a file or from another server comes from another clock. So no lease that
+ * is filed lasts longer from then on than its length. Example: a machine starts with a clock that is two hours
+ * slow. At 10:00 by this clock it loads a lease of 30 s that ends at 12:00:30, and files it for 10:00:30. When
+ * the clock is corrected, the end moves to 12:00:30, and not to 14:00:30.
  *
  * A schedule has three queues of its own. A task without a target becomes ready when it is due, and waits for
  * a worker in the order in which tasks became ready. While a schedule is paused, its due tasks are stopped:
@@ -265,16 +270,23 @@ static void unfile_dead(struct tw__redis_schedules *schedules, struct tw__redis_
         tw__list_remove(&schedule->stale);
 }
 
-/* Files a leased task, or gives its lease another end, which is yet to come. If the wheel has passed the
- * present time, the clock was set back by less than tick.c notices. Then the lease lasts a little longer. */
-static void file_lease(struct tw__redis_schedules *schedules, struct tw__redis_task *task, uint64_t end_ms,
-                       uint64_t now_ms)
+/* The time for which a task is filed: `due_ms`, but no lease ends later than its length allows from now on. Its
+ * end may have been set by another clock. */
+static uint64_t file_time(const struct tw__redis_task *task, uint64_t due_ms, uint64_t now_ms)
+{
+    if (!is_leased(task))
+        return due_ms;
+    uint64_t end_ms = tw__add_saturating(now_ms, tw__redis_task_life(task).lease_ms);
+    return due_ms > tw__add_saturating(end_ms, TW__REDIS_LEASE_MORE_MS) ? end_ms : due_ms;
+}
+
+/* The end of a lease by the steady clock. If the wheel has passed the present time, the clock was set back, and
+ * the module has not seen it. Then the lease lasts longer. */
+static uint64_t steady_end(const struct tw__redis_schedules *schedules, uint64_t end_ms, uint64_t now_ms)
 {
     uint64_t now = steady_of(schedules, now_ms), stands = tw_wheel_now(schedules->leases),
              end = steady_of(schedules, end_ms);
-    if (now < stands)
-        end = tw__add_saturating(end, stands - now);
-    fits(tw_wheel_move_at(schedules->leases, &task->timer, end));
+    return now < stands ? tw__add_saturating(end, stands - now) : end;
 }
 
 /* Files a task in a wheel for a time that is yet to come. Returns false if all wheels have passed this time:
@@ -299,6 +311,7 @@ static void file_task(struct tw__redis_schedules *schedules, struct tw__redis_ta
                       uint64_t now_ms)
 {
     TW_ASSERT(!tw__redis_task_filed(task));
+    due_ms = file_time(task, due_ms, now_ms);
     task->order = schedules->order++;
     if (task->lived && tw__redis_task_stage(task) == TW__REDIS_DEAD) {
         tw__redis_task_set_due(task, due_ms);
@@ -306,7 +319,7 @@ static void file_task(struct tw__redis_schedules *schedules, struct tw__redis_ta
         return;
     }
     if (due_ms > now_ms && is_leased(task)) {
-        file_lease(schedules, task, due_ms, now_ms);
+        fits(tw_wheel_add_at(schedules->leases, &task->timer, steady_end(schedules, due_ms, now_ms)));
         return;
     }
     if (due_ms > now_ms && file_in_wheel(schedules, task, due_ms, now_ms))
@@ -607,10 +620,11 @@ void tw__redis_place_refile(struct tw__redis_schedules *schedules, struct tw__re
 {
     if (schedules->delivering == task)
         schedules->delivering = NULL;
+    due_ms = file_time(task, due_ms, now_ms);
     bool in_wheel = due_ms > now_ms && !(task->flags & (TW__REDIS_TASK_QUEUED | TW__REDIS_TASK_BEHIND));
     if (in_wheel && is_leased(task)) {
         task->order = schedules->order++;
-        file_lease(schedules, task, due_ms, now_ms);
+        fits(tw_wheel_move_at(schedules->leases, &task->timer, steady_end(schedules, due_ms, now_ms)));
     } else if (in_wheel && due_ms > tw_wheel_now(schedules->wheel)) {
         task->order = schedules->order++;
         fits(tw_wheel_move_at(schedules->wheel, &task->timer, due_ms));

@@ -17,6 +17,10 @@ void tw__redis_place_fini(struct tw__redis_schedules *schedules);
 /* A wheel may stand so many milliseconds ahead of the clock without a second wheel. */
 enum { TW__REDIS_BACK_MS = 10 };
 
+/* The end of a lease from a file or from another server may be so much later than its length allows. The clocks
+ * of two servers differ a little, and the end shall be the same on both. */
+enum { TW__REDIS_LEASE_MORE_MS = 1000 };
+
 /* tw__redis_place_offer_again() passes at most so many ready tasks, so that it takes no longer than other fast
  * commands. */
 enum { TW__REDIS_PASSED_MAX = 100 };
@@ -39,8 +43,8 @@ enum tw__redis_source {
 /* ---- filing ---------------------------------------------------------------------------------------------- */
 
 /* Files a task: a dead one in the queue of its schedule's dead tasks, any other one for its time. `now_ms` is
- * the present time: a task whose time has passed then comes in the order of filing. Requires: the task is filed
- * nowhere. */
+ * the present time: a task whose time has passed then comes in the order of filing. A lease ends no later than
+ * its length allows, and TW__REDIS_LEASE_MORE_MS. Requires: the task is filed nowhere. */
 void tw__redis_place_file(struct tw__redis_schedules *schedules, struct tw__redis_task *task, uint64_t due_ms,
                           uint64_t now_ms);
 /* Takes a task out of the wheel or queue in which it is filed, if any. */

@@ -113,6 +113,13 @@ static bool clock_is_back(void)
     return model.now + 10 < tw_wheel_now(all->wheel);
 }
 
+/* The time for which a task is filed: no lease is longer than its length from now on. */
+static uint64_t time_of(const struct ref *ref, uint64_t due)
+{
+    uint64_t end = model.now + ref->life.lease_ms;
+    return is_leased(ref) && due > end + TW__REDIS_LEASE_MORE_MS ? end : due;
+}
+
 /* A lease that ends is filed by the steady clock. It lasts longer if the wheel of leases has passed the present
  * time. */
 static void model_file_lease(struct ref *ref)
@@ -140,7 +147,7 @@ void set_clock(int64_t by)
 
 void model_file(struct ref *ref, uint64_t due)
 {
-    ref->due = due;
+    ref->due = due = time_of(ref, due);
     ref->order = model.order++;
     ref->moved = false;
     if (ref->lived && ref->life.stage == TW__REDIS_DEAD) {

@@ -25,7 +25,7 @@ struct tw__redis_life some_life(uint64_t due)
     return (struct tw__redis_life){.renewed = below(2) == 0,
                                    .due = due,
                                    .token = below(UINT64_MAX),
-                                   .lease_ms = (uint32_t)below(500),
+                                   .lease_ms = (uint32_t)below(below(2) == 0 ? UINT32_MAX : 500),
                                    .attempt = 1 + (uint32_t)below(5),
                                    .worker = some_name(),
                                    .error = some_name()};

@@ -195,12 +195,12 @@ static void leases_take_no_more_bytes_than_is_foretold(void **state)
         struct tw__redis_life life = {.stage = TW__REDIS_LEASED,
                                       .due = START + i,
                                       .token = UINT64_MAX - i,
-                                      .lease_ms = 1000000,
+                                      .lease_ms = UINT32_MAX,
                                       .attempt = 1000000,
                                       .worker = text(i % 2 == 0 ? "" : "worker"),
                                       .error = text(i % 3 == 0 ? "" : "the lease ran out")};
         struct tw__redis_task_plan plan = {
-            .id = id_of(i), .due = START + i * UINT64_C(1000003), .packed = text("\1\1p"), .life = &life};
+            .id = id_of(i), .due = START + i * UINT64_C(800003), .packed = text("\1\1p"), .life = &life};
         tw__redis_schedule_put(schedule, tw__redis_task_new(&plan, &all->memory),
                                tw__redis_route_for(schedule, &plan_of[PLANS - 1]),
                                tw__redis_schedule_hash(all, plan.id), NULL, START);

@@ -206,6 +206,37 @@ static void the_ends_of_leases_move_with_the_clock(void **state)
     close_work();
 }
 
+static void file_again(struct tw__redis_task *task, uint64_t end, uint64_t now)
+{
+    tw__redis_place_unfile(all, task);
+    tw__redis_place_file(all, task, end, now);
+}
+
+/* Its end was set by another clock. The present clock is two hours slow, and is corrected later. */
+static void a_lease_from_elsewhere_is_no_longer_than_its_length(void **state)
+{
+    const uint64_t hours = 7200000;
+    (void)state;
+    open_work();
+    struct tw__redis_task *task = leased("a", 9), *hangs = leased("b", 8);
+    file_again(task, START + hours, START + 20);
+    assert_end(task, START + 1020);
+    tw__redis_place_refile(all, task, START + hours, START + 30);
+    assert_end(task, START + 1030);
+    file_again(task, START + 40 + 1000 + TW__REDIS_LEASE_MORE_MS, START + 40); /* two clocks differ a little */
+    assert_end(task, START + 1040 + TW__REDIS_LEASE_MORE_MS);
+    file_again(task, START + 50 + 1001 + TW__REDIS_LEASE_MORE_MS, START + 50);
+    assert_end(task, START + 1050);
+    file_again(task, START + 60, START + 50); /* and a lease that has less left ends when it said */
+    assert_end(task, START + 60);
+    file_again(hangs, START + hours, START + 60);
+    tw__redis_place_clock_set(all, (int64_t)hours);
+    assert_taken_at(START + hours + 60, task);
+    assert_taken_at(START + hours + 1059, NULL);
+    assert_taken_at(START + hours + 1060, hangs);
+    close_work();
+}
+
 /* Both wheels have far jumps to make, and the wheel of leases names times that come before its first lease. */
 static void leases_end_and_tasks_are_due_in_the_order_of_time(void **state)
 {
@@ -899,6 +930,7 @@ int main(void)
         cmocka_unit_test(a_lease_is_an_attempt_with_an_end),
         cmocka_unit_test(a_lease_that_is_extended_ends_later),
         cmocka_unit_test(the_ends_of_leases_move_with_the_clock),
+        cmocka_unit_test(a_lease_from_elsewhere_is_no_longer_than_its_length),
         cmocka_unit_test(leases_end_and_tasks_are_due_in_the_order_of_time),
         cmocka_unit_test(a_lease_that_begins_after_a_step_back_is_not_shorter),
         cmocka_unit_test(an_attempt_that_failed_is_followed_by_another),
