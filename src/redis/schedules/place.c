@@ -658,11 +658,10 @@ static void drop_behind(struct tw__redis_schedules *schedules, uint64_t now_ms)
     schedules->behind = NULL;
 }
 
-/* The time by the wall clock at which a lease ends, or at which the wheel of leases has work of its own. */
-static uint64_t next_lease(const struct tw__redis_schedules *schedules)
+/* The answer of tw_wheel_next_bound() for the wheel of leases, by the wall clock. */
+static uint64_t wall_of_bound(const struct tw__redis_schedules *schedules, uint64_t bound)
 {
-    uint64_t next = tw_wheel_next_bound(schedules->leases);
-    return next == TW_NEVER ? TW_NEVER : wall_of(schedules, next);
+    return bound == TW_NEVER ? TW_NEVER : wall_of(schedules, bound);
 }
 
 static enum tw__redis_taken take_lease(struct tw__redis_schedules *schedules, uint64_t until_ms,
@@ -674,32 +673,32 @@ static enum tw__redis_taken take_lease(struct tw__redis_schedules *schedules, ui
     return taken;
 }
 
-/* Whether tasks are left that are due by the time up to which a wheel was polled. */
-static bool has_due(const struct tw_wheel *wheel)
-{
-    return tw_wheel_next_bound(wheel) <= tw_wheel_now(wheel);
-}
-
 /* Takes the first task of the main wheel or the wheel of leases. The wheel that has work next is polled up to
  * the next work of the other one, and has the turn until it has no due task left. So their tasks come in the
- * order of time. A task comes before a lease that ends at the same time. */
+ * order of time. A task comes before a lease that ends at the same time. A lease that has ended stays so if the
+ * clock was set back since. */
 static enum tw__redis_taken take_in_order(struct tw__redis_schedules *schedules, uint64_t now_ms,
                                           uint32_t *budget, struct tw__redis_task **task)
 {
-    uint64_t lease;
-    /* Leases that have ended stay so if the clock was set back since. */
-    while ((lease = next_lease(schedules)) <= now_ms || has_due(schedules->leases)) {
-        uint64_t due = tw_wheel_next_bound(schedules->wheel);
-        enum tw__redis_taken taken;
-        if (has_due(schedules->leases))
+    enum tw__redis_taken taken;
+    for (;;) {
+        uint64_t bound = tw_wheel_next_bound(schedules->leases), lease = wall_of_bound(schedules, bound);
+        uint64_t due;
+        if (bound <= tw_wheel_now(schedules->leases))
             taken = take_lease(schedules, lease, budget, task);
-        else if (lease < due && !has_due(schedules->wheel))
+        else if (lease > now_ms)
+            break;
+        else if (lease < (due = tw_wheel_next_bound(schedules->wheel)) && due > tw_wheel_now(schedules->wheel))
             taken = take_lease(schedules, due <= now_ms ? due - 1 : now_ms, budget, task);
         else
             taken = take_from(schedules->wheel, lease, budget, task);
         if (taken != TW__REDIS_TAKEN_NONE)
             return taken;
     }
+    /* No lease has ended. The wheel of leases follows the clock all the same, for steady_end(). */
+    if (tw_wheel_now(schedules->leases) < steady_of(schedules, now_ms) &&
+        (taken = take_lease(schedules, now_ms, budget, task)) != TW__REDIS_TAKEN_NONE)
+        return taken;
     return take_from(schedules->wheel, now_ms, budget, task);
 }
 
@@ -823,7 +822,8 @@ uint64_t tw__redis_place_late_since(const struct tw__redis_schedules *schedules,
 
 uint64_t tw__redis_place_next_work(const struct tw__redis_schedules *schedules)
 {
-    uint64_t next = tw_wheel_next_bound(schedules->wheel), lease = next_lease(schedules);
+    uint64_t next = tw_wheel_next_bound(schedules->wheel),
+             lease = wall_of_bound(schedules, tw_wheel_next_bound(schedules->leases));
     if (lease < next)
         next = lease;
     if (schedules->behind != NULL && tw_wheel_next_bound(schedules->behind) < next)

@@ -280,6 +280,22 @@ static void a_lease_that_begins_after_a_step_back_is_not_shorter(void **state)
     close_work();
 }
 
+/* The same 55 minutes back, in an hour in which no lease has ended. */
+static void a_lease_that_is_the_first_is_not_shorter_after_a_step_back(void **state)
+{
+    (void)state;
+    open_work();
+    struct tw__redis_task *task = put_work(schedule, "a", START + 5, START);
+    offer(task, START + 5);
+    assert_taken_at(START + 3600000, NULL);
+    task = lease(task, 8, START + 300000);
+    tw__redis_place_clock_set(all, -3300000); /* noticed only now */
+    assert_end(task, START + 301000);
+    assert_taken_at(START + 300999, NULL);
+    assert_taken_at(START + 301000, task);
+    close_work();
+}
+
 static void an_attempt_that_failed_is_followed_by_another(void **state)
 {
     (void)state;
@@ -933,6 +949,7 @@ int main(void)
         cmocka_unit_test(a_lease_from_elsewhere_is_no_longer_than_its_length),
         cmocka_unit_test(leases_end_and_tasks_are_due_in_the_order_of_time),
         cmocka_unit_test(a_lease_that_begins_after_a_step_back_is_not_shorter),
+        cmocka_unit_test(a_lease_that_is_the_first_is_not_shorter_after_a_step_back),
         cmocka_unit_test(an_attempt_that_failed_is_followed_by_another),
         cmocka_unit_test(attempts_are_counted_up_to_a_limit),
         cmocka_unit_test(a_task_that_is_given_back_was_never_taken),
