@@ -16,9 +16,8 @@
  * When memory is full, tasks for workers still become ready, leases end, and dead tasks are removed: that frees
  * memory, and so does who takes tasks and acknowledges them.
  *
- * The clocks are compared by each tick, by the cron, and when an event-loop iteration begins. So a step of the
- * wall clock is known before a command gives out a lease. A step of more than a second moves the ends of leases
- * (place.c). After a smaller step forward, leases that ended in it begin anew.
+ * Each tick looks at the clocks first (server/clock.c), and takes its time from that look. So the clock cannot
+ * be set between the two. Otherwise the tick would end leases that have just moved.
  *
  * A write while the server is paused for a failover or a shutdown ends the server with a failed assertion. So
  * each tick calls RedisModule_AvoidReplicaTraffic() immediately before its first write. Nothing else runs
@@ -38,6 +37,7 @@
 #include "schedules/grave.h"
 #include "schedules/place.h"
 #include "schedules/route.h"
+#include "server/clock.h"
 #include "server/config.h"
 #include "server/gate.h"
 #include "workers.h"
@@ -53,29 +53,24 @@ enum {
     PURGE_SHARE = 4,       /* dead tasks get at most so many parts of a budget: one */
     PAUSE_MS = 10,         /* between two checks whether a pause is over */
     BACK_OFF_MS = 100,     /* the first wait for memory, replicas or disks; then it doubles */
-    BACK_OFF_MAX_MS = 5000,
-    JUMP_US = 1000000,
-    STILL_US = 3000000, /* without a look at the clock: longer than the server's cron waits, even with hz 1 */
-    NOTICE_US = 20000
+    BACK_OFF_MAX_MS = 5000
 };
 
 static struct {
     uint32_t share;    /* the present part of the budget, in SHARES */
     uint64_t ended_us; /* monotonic: the end of the last tick if it left work behind; else 0 */
     uint64_t back_off_ms;
-    uint64_t wall_us, monotonic_us;        /* at the last look at the clocks */
-    int64_t drift_us;                      /* by how much the wall clock was set since the last cron, in all */
-    bool serving;                          /* whether workers could end their leases at the last tick */
-    uint64_t serving_since_ms;             /* since when that has been so */
     unsigned long long (*server_us)(void); /* Redis 7.2 and later, else NULL */
 } ticks = {.share = SHARES};
 
-/* From Redis 7.2 on, the server's own time stands still while it runs one command or callback. The ids of
+/* The time of a tick, after its look at the clocks.
+ *
+ * From Redis 7.2 on, the server's own time stands still while it runs one command or callback. The ids of
  * entries that the tick adds come from that time. So a task is due only when it is due by both clocks.
  * Otherwise an entry could have an id that is older than the due time of its task. */
 static uint64_t now_of_tick(void)
 {
-    uint64_t now_ms = tw__redis_now_ms(),
+    uint64_t now_ms = tw__redis_shared.iteration_ms,
              server_ms = ticks.server_us == NULL ? now_ms : ticks.server_us() / 1000;
     return server_ms < now_ms ? server_ms : now_ms;
 }
@@ -94,45 +89,6 @@ uint32_t tw__redis_tick_budget_tasks(void)
 uint32_t tw__redis_tick_budget_us(void)
 {
     return (uint32_t)((uint64_t)tw__redis_config.us_per_tick * ticks.share / SHARES);
-}
-
-/* ---- the clock ------------------------------------------------------------------------------------------- */
-
-/* The wall clock was set: notes it. */
-static void clock_was_set(RedisModuleCtx *ctx, int64_t jump_us, bool back)
-{
-    tw__redis_shared.counts.clock_jumps++;
-    RedisModule_Log(ctx, "warning", "tickwheel: the wall clock was set by %lld ms",
-                    (long long)(jump_us / 1000));
-    /* A clock that only goes slowly, or stands still for a while, was not set back. The times are cut off to
-     * milliseconds, so the step may be larger by one: no lease shall be shorter than its length. */
-    if (jump_us > 0 || back)
-        tw__redis_place_clock_set(tw__redis_shared.schedules, jump_us / 1000 + 2);
-}
-
-/* Compares the wall clock with the monotonic clock, which shows whether the wall clock was set and by how
- * much. Returns whether it was set. The monotonic clock is read before the wall clock and after it. So time
- * that passes in between makes the step larger: a lease may be longer then, but not shorter. */
-static bool watch_clock(RedisModuleCtx *ctx)
-{
-    uint64_t before = now_us(), now_ms = tw__redis_now_ms(), wall = now_ms * 1000;
-    bool first = ticks.wall_us == 0;
-    int64_t jump = first ? 0 : (int64_t)(wall - ticks.wall_us) - (int64_t)(before - ticks.monotonic_us);
-    bool large = jump > JUMP_US || jump < -JUMP_US;
-    if (large)
-        clock_was_set(ctx, jump, wall < ticks.wall_us);
-    /* Leases that have run out in a small step, or while the server stood still, could not be ended. */
-    if ((!large && jump > NOTICE_US) || (!first && before - ticks.monotonic_us > STILL_US))
-        ticks.serving = false;
-    if (jump < -NOTICE_US && ticks.serving_since_ms > now_ms)
-        ticks.serving_since_ms = now_ms; /* otherwise leases would begin anew until the clock has caught up */
-    ticks.drift_us += jump;
-    ticks.wall_us = wall;
-    ticks.monotonic_us = now_us();
-    tw__redis_shared.iteration_ms = now_ms;
-    if (now_ms + TW__REDIS_BACK_MS < tw__redis_place_now(tw__redis_shared.schedules))
-        tw__redis_place_clock_back(tw__redis_shared.schedules, now_ms);
-    return jump > NOTICE_US || jump < -NOTICE_US;
 }
 
 /* ---- work ------------------------------------------------------------------------------------------------ */
@@ -190,7 +146,7 @@ static enum tw__redis_defer serve_workers(RedisModuleCtx *ctx, uint64_t now_ms, 
             tw__redis_place_put_aside(schedules, task);
             continue;
         }
-        why = tw__redis_deliver(&batch, task, taken, now_ms, ticks.serving_since_ms);
+        why = tw__redis_deliver(&batch, task, taken, now_ms, tw__redis_shared.serving_since_ms);
         if (why != TW__REDIS_DEFER_NONE) {
             tw__redis_place_put_back(schedules, task, taken);
             break;
@@ -220,7 +176,7 @@ static enum tw__redis_defer deliver_batch(RedisModuleCtx *ctx, uint64_t now_ms, 
         if (taken == TW__REDIS_TAKEN_NONE || taken == TW__REDIS_TAKEN_MORE)
             break;
         bool big = tw__redis_task_bytes(task, &tw__redis_shared.schedules->memory) > BIG;
-        why = tw__redis_deliver(&batch, task, taken, now_ms, ticks.serving_since_ms);
+        why = tw__redis_deliver(&batch, task, taken, now_ms, tw__redis_shared.serving_since_ms);
         if (why != TW__REDIS_DEFER_NONE) {
             tw__redis_place_put_back(tw__redis_shared.schedules, task, taken);
             break;
@@ -262,9 +218,9 @@ static uint64_t look_again(enum tw__redis_defer why, uint64_t now_ms)
 static void note_serving(enum tw__redis_defer why, uint64_t now_ms)
 {
     bool serving = why == TW__REDIS_DEFER_NONE || why == TW__REDIS_DEFER_OOM;
-    if (serving && !ticks.serving)
-        ticks.serving_since_ms = now_ms;
-    ticks.serving = serving;
+    if (serving && !tw__redis_shared.serving)
+        tw__redis_shared.serving_since_ms = now_ms;
+    tw__redis_shared.serving = serving;
 }
 
 /* Delivers the due tasks. Returns TW__REDIS_DEFER_NONE and sets *next to the time of the next tick. Otherwise
@@ -313,10 +269,10 @@ static uint64_t postpone(RedisModuleCtx *ctx, uint64_t now_ms, uint64_t started_
 
 static void tick(RedisModuleCtx *ctx)
 {
-    uint64_t now_ms = now_of_tick(), started_us = now_us();
-    uint64_t next, other;
+    uint64_t started_us = now_us(), next, other;
     tw__redis_chores_settle();
-    (void)watch_clock(ctx);
+    tw__redis_clock_look(ctx);
+    uint64_t now_ms = now_of_tick();
     if (tw__redis_alarm_overslept() && ticks.ended_us == 0) {
         tw__redis_alarm_soon(); /* workers may have ended their leases meanwhile: the server reads that first */
         return;
@@ -342,17 +298,15 @@ static void tick(RedisModuleCtx *ctx)
 
 void tw__redis_tick_loaded(void)
 {
-    ticks.serving = false;
+    tw__redis_shared.serving = false;
 }
 
 void tw__redis_tick_cron(RedisModuleCtx *ctx)
 {
-    uint64_t now_ms = tw__redis_now_ms();
     tw__redis_chores_settle();
-    (void)watch_clock(ctx);
-    /* Of a clock that goes slowly each look sees a small step alone. */
-    tw__redis_alarm_renew(now_ms, ticks.drift_us > NOTICE_US || ticks.drift_us < -NOTICE_US);
-    ticks.drift_us = 0;
+    tw__redis_clock_look(ctx);
+    uint64_t now_ms = tw__redis_shared.iteration_ms;
+    tw__redis_alarm_renew(now_ms, tw__redis_clock_was_set());
     if (!tw__list_empty(&tw__redis_shared.schedules->awake) || tw__redis_purge_any(now_ms))
         tw__redis_alarm_at(now_ms);
     if (tw__redis_grave_reaping(tw__redis_shared.schedules) || tw__redis_shared.schedules->empty > 0)
@@ -361,13 +315,14 @@ void tw__redis_tick_cron(RedisModuleCtx *ctx)
 
 void tw__redis_tick_iteration(RedisModuleCtx *ctx)
 {
-    if (watch_clock(ctx))
-        tw__redis_alarm_renew(tw__redis_now_ms(), true);
+    tw__redis_clock_look(ctx);
+    if (tw__redis_clock_was_set())
+        tw__redis_alarm_renew(tw__redis_shared.iteration_ms, true);
 }
 
 void tw__redis_tick_start(RedisModuleCtx *ctx)
 {
     RedisModule_GetApi("RedisModule_CachedMicroseconds", (void **)&ticks.server_us);
     tw__redis_alarm_start(ctx, tick);
-    (void)watch_clock(ctx);
+    tw__redis_clock_look(ctx);
 }

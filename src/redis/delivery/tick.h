@@ -10,11 +10,11 @@
 /* Starts the timer. */
 void tw__redis_tick_start(RedisModuleCtx *ctx);
 
-/* Called ten times a second: looks for steps of the clock, and for removed schedules that came from another
+/* Called ten times a second: looks at the clocks, and for removed schedules that came from another
  * thread. */
 void tw__redis_tick_cron(RedisModuleCtx *ctx);
 
-/* Called when an event-loop iteration begins: looks for steps of the clock. */
+/* Called when an event-loop iteration begins: looks at the clocks. */
 void tw__redis_tick_iteration(RedisModuleCtx *ctx);
 
 /* To be called when a data set has been loaded: leases that have run out meanwhile begin anew. */

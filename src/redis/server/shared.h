@@ -59,7 +59,9 @@ struct tw__redis_shared {
     struct tw__redis_chores *chores;            /* work that commands have left for a moment later (chores.c) */
     struct tw__redis_batch *batch;              /* the open batch; NULL: no delivery is under way */
     uint32_t loads;        /* loads of a data set that have begun and not ended; they may nest (events.c) */
-    uint64_t iteration_ms; /* the wall clock when this event-loop iteration began, or since then (tick.c) */
+    uint64_t iteration_ms; /* the wall clock when this event-loop iteration began, or since then (clock.c) */
+    bool serving;          /* whether workers could end their leases at the last tick, and since then */
+    uint64_t serving_since_ms; /* since when that has been so */
 };
 extern struct tw__redis_shared tw__redis_shared;
 
