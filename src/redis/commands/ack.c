@@ -15,6 +15,7 @@
 #include "schedules/lease.h"
 #include "schedules/schedule.h"
 #include "server/arguments.h"
+#include "server/clock.h"
 #include "server/gate.h"
 #include "server/strings.h"
 #include "server/token.h"
@@ -238,7 +239,7 @@ int tw__redis_touch_command(RedisModuleCtx *ctx, RedisModuleString **argv, int a
     struct tw__redis_task *task = find_leased(schedule, argv[2], argv[3]);
     if (task == NULL)
         return RedisModule_ReplyWithNull(ctx);
-    uint64_t now_ms = tw__redis_now_ms(), end_ms = now_ms + lease_ms;
+    uint64_t now_ms = tw__redis_clock_now(ctx), end_ms = now_ms + lease_ms;
     tw__redis_lease_extend(schedule, task, (uint32_t)lease_ms, false, now_ms, &log);
     tw__redis_lives_close(ctx, argv[1], &log, "tw.touch");
     return RedisModule_ReplyWithLongLong(ctx, (long long)end_ms);

@@ -17,6 +17,7 @@
 #include "schedules/place.h"
 #include "schedules/schedule.h"
 #include "server/arguments.h"
+#include "server/clock.h"
 #include "server/rights.h"
 #include "server/strings.h"
 
@@ -67,7 +68,7 @@ static void fired_once(struct tw__redis_schedule *schedule, RedisModuleString *a
 /* LIVES: tasks were leased, failed, died, were done. Returns false after an error reply. */
 static bool fired_lives(RedisModuleCtx *ctx, struct tw__redis_schedule *schedule, RedisModuleString *changes)
 {
-    bool good = tw__redis_change_read(schedule, tw__redis_string_bytes(changes), tw__redis_now_ms());
+    bool good = tw__redis_change_read(schedule, tw__redis_string_bytes(changes), tw__redis_clock_now(ctx));
     tw__redis_alarm_next();
     if (!good)
         RedisModule_ReplyWithError(ctx, "ERR TW.FIRED LIVES: the changes are damaged");
@@ -135,7 +136,7 @@ int tw__redis_load_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
     bool is_new = schedule == NULL;
     if (is_new)
         schedule = tw__redis_schedule_new(tw__redis_shared.schedules);
-    bool good = tw__redis_chunk_read(schedule, tw__redis_string_bytes(argv[2]), tw__redis_now_ms());
+    bool good = tw__redis_chunk_read(schedule, tw__redis_string_bytes(argv[2]), tw__redis_clock_now(ctx));
     if (is_new && tw__redis_table_count(&schedule->tasks) > 0)
         tw__redis_keys_set(ctx, key, argv[1], schedule);
     else if (is_new)

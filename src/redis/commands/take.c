@@ -14,6 +14,7 @@
 #include "schedules/lease.h"
 #include "schedules/place.h"
 #include "server/arguments.h"
+#include "server/clock.h"
 #include "server/config.h"
 #include "server/gate.h"
 #include "server/lateness.h"
@@ -152,7 +153,7 @@ static void lease_from(RedisModuleCtx *ctx, struct taking *take, RedisModuleStri
 {
     struct tw__redis_buffer log = {0};
     struct tw__redis_task *task;
-    uint64_t now_ms = tw__redis_now_ms();
+    uint64_t now_ms = tw__redis_clock_now(ctx);
     while (take->taken < take->count && take->bytes < TAKE_BYTES &&
            (task = tw__redis_place_first_ready(schedule)) != NULL) {
         struct tw__redis_lease lease = {tw__redis_token_new(), (uint32_t)take->lease_ms, take->worker};

@@ -30,6 +30,7 @@
 #include "schedules/schedule.h"
 #include "schedules/share.h"
 #include "schedules/sums.h"
+#include "server/clock.h"
 
 enum { ENCODING = 3, PAUSED = 1 };
 
@@ -54,7 +55,7 @@ static void rdb_save(RedisModuleIO *rdb, void *value)
  * damaged. */
 static bool load_chunks(RedisModuleIO *rdb, struct tw__redis_schedule *schedule, uint64_t count)
 {
-    uint64_t now_ms = tw__redis_now_ms();
+    RedisModuleCtx *ctx = RedisModule_GetContextFromIO(rdb);
     while (tw__redis_table_count(&schedule->tasks) < count) {
         uint64_t before = tw__redis_table_count(&schedule->tasks);
         struct tw__redis_bytes bytes;
@@ -62,7 +63,7 @@ static bool load_chunks(RedisModuleIO *rdb, struct tw__redis_schedule *schedule,
         if (buffer == NULL || RedisModule_IsIOError(rdb))
             return false;
         bytes.at = buffer;
-        bool good = tw__redis_chunk_read(schedule, bytes, now_ms);
+        bool good = tw__redis_chunk_read(schedule, bytes, tw__redis_clock_now(ctx));
         RedisModule_Free(buffer);
         if (!good || tw__redis_table_count(&schedule->tasks) == before)
             return false;
@@ -162,6 +163,8 @@ static void digest_retry(RedisModuleDigest *digest, const struct tw__redis_retry
     RedisModule_DigestAddLongLong(digest, retry->jitter);
 }
 
+/* Each server moves the ends of leases by its own clock (place.c). So after a step of the clock the digests of
+ * a primary and of its replica may differ, by some milliseconds in a lease, until the lease has another end. */
 static void digest_task(void *entry, void *arg)
 {
     RedisModuleDigest *digest = arg;
