@@ -280,7 +280,8 @@ class WallClock:
         self.write()
 
     def elapse(self, ms):
-        """Lets so much time pass for both clocks in one write: the wall clock goes on, and was not set."""
+        """Lets so much time pass for both clocks in one write: the wall clock goes on, and was not set. If a
+        server reads one clock before the write and the other one after it, it reads both again."""
         self.passed_ms += ms
         self.push(ms)
 

@@ -638,6 +638,13 @@ def assert_moved(end, wanted):
     assert 0 <= end - wanted < FAR, (end, wanted)
 
 
+def set_clock(server, clock, ms):
+    """Sets the clock, and waits until the server has seen that."""
+    jumps = Counters(server)
+    clock.push(ms)
+    jumps.wait("clock_jumps")
+
+
 def test_a_step_of_the_clock_moves_the_ends_of_leases(fleet):
     """In both directions, also if they have moved before. A lease ends when its time has passed."""
     clock = WallClock(fleet.folder)
@@ -646,9 +653,8 @@ def test_a_step_of_the_clock_moves_the_ends_of_leases(fleet):
     put_ready(r, "s", "a", options=("TRIES", 1))
     token = take(r, "s", lease=600000)["a"]
     end = task(r, "s", "a")["at"]
-    for jumps, ms in ((1, 2 * FAR), (2, -48 * FAR), (3, 24 * FAR)):
-        clock.push(ms)
-        wait_until(lambda jumps=jumps: server.tw()["clock_jumps"] == jumps)
+    for ms in (2 * FAR, -48 * FAR, 24 * FAR):
+        set_clock(server, clock, ms)
         end += ms
         assert_moved(task(r, "s", "a")["at"], end)
     assert (state(r, "s", "a"), server.tw()["lapsed"], server.tw()["renewed"]) == ("leased", 0, 0)
@@ -707,10 +713,75 @@ def test_leases_have_their_length_after_the_clock_was_set_back(fleet):
     r = server.client()
     r.config_set("tickwheel.deliver", "no")
     r.config_set("tickwheel.deliver", "yes")  # Workers are served since now, by the clock that is wrong.
-    clock.push(-3600000)
-    wait_until(lambda: server.tw()["clock_jumps"] == 1)
+    set_clock(server, clock, -3600000)
     leased(r)
     outage_ended(server, 0, 1)
+
+
+WAIT_FOR_THE_CLOCK = """
+local function left()
+    local fields = redis.call('TW.GET', KEYS[1], 'far')[1]
+    for i = 1, #fields, 2 do
+        if fields[i] == 'remaining' then return fields[i + 1] end
+    end
+end
+local before = left()
+redis.log(redis.LOG_WARNING, 'a script waits for the clock')
+while math.abs(left() - before) < 1000000 do end
+return redis.call(unpack(ARGV))
+"""
+
+
+@pytest.mark.parametrize("ms", [2 * FAR, -2 * FAR])
+@pytest.mark.parametrize("how", ["take", "touch"])
+def test_a_lease_that_begins_between_a_step_of_the_clock_and_the_next_iteration(clock, server, r, how, ms):
+    """The clock is set while a script runs. No lease has ended for hours."""
+    clock.elapse(3 * FAR)
+    put(r, "s", "far", at=clock.now() + 100 * FAR)
+    put_ready(r, "s", "a", options=("TRIES", 1))
+    words = ("TW.TAKE", "LEASE", 600000, "KEYS", 1, "s")
+    if how == "touch":
+        words = ("TW.TOUCH", "s", "a", take(r, "s", lease=FAR)["a"], "LEASE", 600000)
+    counters, script = Counters(server), Raw(server)
+    script.send("EVAL", WAIT_FOR_THE_CLOCK, 1, "s", *words)
+    wait_until(lambda: "a script waits for the clock" in server.log())
+    clock.push(ms)
+    assert not isinstance(script.read(), Raw.Error)
+    counters.wait("clock_jumps")
+    assert_moved(task(r, "s", "a")["at"], clock.now() + 600000)
+    assert (state(r, "s", "a"), counters["lapsed"], counters["renewed"]) == ("leased", 0, 0)
+
+
+@pytest.mark.parametrize("files", FILES)
+def test_a_lease_that_is_loaded_before_the_clock_is_corrected_has_its_length(fleet, clock, files):
+    """The machine starts with a clock that is two hours slow."""
+    server = fleet.server(**FILES[files])
+    token = leased(server.client(), lease=600000)
+    server.client().save()
+    server.kill()
+    clock.push(-2 * FAR)
+    server.start()
+    r = server.client()
+    end = task(r, "s", "a")["at"]
+    assert_moved(end, clock.now() + 600000)
+    clock.go_on()
+    set_clock(server, clock, 2 * FAR)
+    assert_moved(task(r, "s", "a")["at"], end + 2 * FAR)
+    assert r.execute_command("TW.ACK", "s", "a", token) == 1
+
+
+def test_a_lease_has_its_length_on_a_replica_whose_clock_is_corrected(fleet):
+    """The clock of the primary was right."""
+    folder = os.path.join(fleet.folder, "slow")
+    os.mkdir(folder)
+    slow, master = WallClock(folder), fleet.server()
+    slow.push(-2 * FAR)
+    replica = fleet.server(replicaof=master, **slow.options)
+    wait_replica_in_sync(master, replica)
+    leased(master.client(), lease=600000)
+    wait_replica_in_sync(master, replica)
+    set_clock(replica, slow, 2 * FAR)
+    assert_moved(task(replica.client(), "s", "a")["at"], task(master.client(), "s", "a")["at"])
 
 
 def test_a_lease_right_after_the_clock_was_set_back(fleet):
@@ -734,9 +805,8 @@ def test_every_stage_when_the_clock_steps(fleet):
     r = server.client()
     stages = Stages(r)
     end = stages.tasks["leased"].pop("at")
-    for jumps, ms in ((1, -2 * FAR), (2, 2 * FAR)):
-        clock.push(ms)
-        wait_until(lambda jumps=jumps: server.tw()["clock_jumps"] == jumps)
+    for ms in (-2 * FAR, 2 * FAR):
+        set_clock(server, clock, ms)
         found, end = stages.look(r, "s"), end + ms
         assert_moved(found["leased"].pop("at"), end)
         assert found == stages.tasks and counts(server) == (1, 1, 2)
