@@ -788,7 +788,7 @@ def test_the_wall_clock_steps_forward(fleet):
     let_pass(r, clock.now())
     assert r.exists("later") == 0, "something came early"
     assert r.execute_command("TW.LEN", "s") == 1000
-    wait_until(lambda: server.tw()["clock_jumps"] == 1)
+    wait_until(lambda: server.tw()["clock_jumps"] >= 1)
     never_early(r, "out")
 
 
