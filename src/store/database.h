@@ -64,14 +64,17 @@
     X(NEWS,                                                                                                    \
       "SELECT seq, due_ms, queue FROM $tw_task NOT INDEXED WHERE seq > ?1 AND dead_ms IS NULL ORDER BY seq")   \
     X(PAUSED, "SELECT name FROM $tw_queue WHERE paused <> 0")                                                  \
-    X(CLAIM_ROW, "SELECT " TW__STORE_COLUMNS " FROM $tw_task NOT INDEXED WHERE seq = ?1 AND dead_ms IS NULL")  \
+    X(CLAIM_ROW, "SELECT " TW__STORE_COLUMNS " FROM $tw_task NOT INDEXED"                                      \
+                 " WHERE seq = ?1 AND queue = ?2 AND dead_ms IS NULL")                                         \
     X(CLAIM, "UPDATE $tw_task SET attempt = attempt + 1, run = ?2 WHERE seq = ?1")                             \
-    X(BACK, "UPDATE $tw_task SET attempt = attempt - 1, run = 0 WHERE seq = ?1")                               \
-    X(AGAIN, "UPDATE $tw_task SET due_ms = ?2, call_ms = NULL, attempt = 0, run = 0, error = NULL,"            \
-             " times = max(times - 1, 0) WHERE seq = ?1")                                                      \
-    X(RETRY, "UPDATE $tw_task SET due_ms = ?2, call_ms = coalesce(call_ms, due_ms), run = 0, error = ?3"       \
-             " WHERE seq = ?1")                                                                                \
-    X(BURY, "UPDATE $tw_task SET dead_ms = ?2, run = 0, error = ?3 WHERE seq = ?1")                            \
+    X(CRASHED, "UPDATE $tw_task SET dead_ms = ?2, run = 0, error = ?3 WHERE seq = ?1")                         \
+    X(DONE, "DELETE FROM $tw_task NOT INDEXED" TW__STORE_OF_JOB)                                               \
+    X(BACK, "UPDATE $tw_task NOT INDEXED SET attempt = attempt - 1, run = 0" TW__STORE_OF_JOB)                 \
+    X(AGAIN, "UPDATE $tw_task NOT INDEXED SET due_ms = ?2, call_ms = NULL, attempt = 0, run = 0,"              \
+             " error = NULL, times = max(times - 1, 0)" TW__STORE_OF_JOB)                                      \
+    X(RETRY, "UPDATE $tw_task NOT INDEXED SET due_ms = ?2, call_ms = coalesce(call_ms, due_ms), run = 0,"      \
+             " error = ?3" TW__STORE_OF_JOB)                                                                   \
+    X(BURY, "UPDATE $tw_task NOT INDEXED SET dead_ms = ?2, run = 0, error = ?3" TW__STORE_OF_JOB)              \
     X(FIND_DEAD, "SELECT seq FROM $tw_task WHERE queue = ?1 AND id = ?2 AND dead_ms IS NOT NULL")              \
     X(DEAD, "SELECT seq FROM $tw_task INDEXED BY tw_dead WHERE queue = ?1 AND dead_ms IS NOT NULL"             \
             " AND dead_ms < ?2 AND seq <= ?3 ORDER BY dead_ms, seq LIMIT ?4")                                  \
@@ -85,6 +88,9 @@
 #define TW__STORE_COLUMNS                                                                                      \
     "seq, queue, id, due_ms, attempt, run, dead_ms, period_ms, times, missed, tries, backoff_ms, error, "      \
     "payload, call_ms"
+
+/* The row of a job's task. A file that was restored may have another row under its number. */
+#define TW__STORE_OF_JOB " WHERE seq = ?1 AND queue = ?4 AND id = ?5 AND run = ?6"
 
 enum tw__store_statement {
 #define TW__STORE_NAME(name, sql) TW__STORE_##name,
