@@ -47,7 +47,8 @@
  *             leaves the others as they are.
  *   File      The store has connections of its own, in WAL mode. Any number of processes may have the same
  *             file open, with this library or with SQLite alone, and keep their own tables there. The names of
- *             our tables begin with tw_. docs/store.md describes them.
+ *             our tables begin with tw_. docs/store.md describes them. Each call looks whether the path still
+ *             names the file that tw_store_open() has opened, so the process must keep its access to the path.
  *   Threads   Every call may come from any thread, except where a label says otherwise, and none from a signal
  *             handler.
  *   NULL      Never a valid argument, except where a label says so. `arg` may be NULL.
@@ -60,6 +61,9 @@
  *   Disk      A call returns TW_ENOSPACE if the disk is full, TW_EIO if the disk fails, TW_EREADONLY if the
  *             file cannot be written, and TW_ECORRUPT if the file is damaged. After TW_EIO the change is not
  *             seen, but it may be in SQLite's log: if the process dies then, the next one may find it made.
+ *   Replaced  A call returns TW_EREPLACED, and changes nothing, if the file was removed, or another file has
+ *             taken its place, before the call began. Close the store and open it again. If that happens during
+ *             a call, its change may be lost with the old file.
  *   Fork      Every call requires that this process opened the store. A child of fork() must not use a store
  *             of its parent, and must not close it. While the child lives and calls no exec function, it
  *             keeps the lock of a parent that ran the tasks, also after the parent's end.
@@ -241,6 +245,7 @@ int tw_store_apply(struct tw_store *store, struct tw_store_change *changes, size
  *     transaction: sqlite3_get_autocommit() tells.
  *   - TW_EROLLBACK: the changes could not be taken back, because SQLite is interrupted still or has no
  *     memory. The caller must roll back his transaction.
+ *   - TW_EREPLACED: the file of the connection was removed or replaced. Close the connection and open it again.
  * Example: the order and its timeout are there both, or none of them.
  *     sqlite3_exec(db, "BEGIN; INSERT INTO orders VALUES (42, 'new')", NULL, NULL, NULL);
  *     tw_store_apply_in(db, NULL, &change, 1, NULL, 0);

@@ -99,9 +99,15 @@ enum tw__store_statement {
         TW__STORE_STATEMENTS
 };
 
+/* A file, whatever its name is. */
+struct tw__store_file {
+    uint64_t device, inode; /* inode 0: it is not known */
+};
+
 struct tw__store_db {
     sqlite3 *db;
-    const char *schema; /* not quoted */
+    struct tw__store_file file; /* that the connection has open; not known for a connection of the caller */
+    const char *schema;         /* not quoted */
     sqlite3_stmt *statement[TW__STORE_STATEMENTS];
     int bound;            /* the first error of binding the present statement */
     uint64_t seq, run;    /* of tw_meta, in a transaction that writes */
@@ -137,6 +143,10 @@ int tw__store_db_run(struct tw__store_db *db, sqlite3_stmt *statement, const cha
 /* Runs a statement without parameters. Returns: 0 or an error. */
 int tw__store_db_do(struct tw__store_db *db, enum tw__store_statement which, const char *doing);
 
+/* Begins a transaction, with TW__STORE_BEGIN or TW__STORE_BEGIN_READ, and checks the file. The caller rolls
+ * back after an error. Returns: 0, TW_EREPLACED, or another error. */
+int tw__store_db_begin(struct tw__store_db *db, enum tw__store_statement which);
+
 /* Ends the transaction, if there is one, and takes it back. The message of the last error stays. It fails
  * only if there is no memory and the statement was not prepared before. */
 void tw__store_db_roll_back(struct tw__store_db *db);
@@ -147,6 +157,14 @@ int tw__store_db_exec(struct tw__store_db *db, const char *sql, const char *doin
 /* Reads tw_meta at the beginning of a transaction that writes, and writes its seq at the end. */
 int tw__store_db_begin_seq(struct tw__store_db *db);
 int tw__store_db_end_seq(struct tw__store_db *db);
+
+/* Notes which file the connection has opened, right after that. Returns: 0, or TW_EREPLACED if it is not at its
+ * path any more. */
+int tw__store_db_identify(struct tw__store_db *db);
+
+/* Checks that the path of the connection names the file that it has open. Returns: 0, or TW_EREPLACED with a
+ * message. */
+int tw__store_db_check_file(struct tw__store_db *db);
 
 /* Frees the statements. The connection stays. */
 void tw__store_db_fini(struct tw__store_db *db);

@@ -69,11 +69,3 @@ int tw__store_lock(struct tw__store_db *db, int *locked)
     *locked = fd;
     return 0;
 }
-
-struct tw__store_file tw__store_identify(struct tw__store_db *db)
-{
-    struct stat status;
-    if (stat(sqlite3_db_filename(db->db, "main"), &status) != 0)
-        return (struct tw__store_file){0, 0};
-    return (struct tw__store_file){status.st_dev, status.st_ino};
-}

@@ -120,6 +120,9 @@ int tw__store_open(struct tw__store_db *db, const char *path, const struct tw_st
         int system = sqlite3_system_errno(db->db);
         return tw__store_db_error(db, code, system != 0 ? strerror(system) : "open");
     }
+    error = tw__store_db_identify(db);
+    if (error != 0)
+        return error;
     sqlite3_busy_timeout(db->db, (int)options->busy_ms);
     if (sqlite3_db_readonly(db->db, "main") == 1)
         return tw__store_db_refuse(db, TW_EREADONLY, "the file cannot be written");
@@ -192,7 +195,7 @@ int tw__store_open_tables(struct tw__store_db *db, const struct tw_store_options
         return error != 0 ? error : check_version(db, version);
     if (options->flags & TW_STORE_EXISTING)
         return refuse_foreign(db);
-    error = tw__store_db_do(db, TW__STORE_BEGIN, "begin");
+    error = tw__store_db_begin(db, TW__STORE_BEGIN);
     if (error == 0)
         error = read_version(db, &version);
     if (error == 0)

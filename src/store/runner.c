@@ -79,7 +79,6 @@ int tw__store_runner_begin(struct tw__store_runner *runner)
         runner->lock_fd = -1;
         return error;
     }
-    runner->file = tw__store_identify(db);
     tw__store_watch_begin(&runner->watch, db);
     pthread_mutex_lock(&runner->lock);
     runner->stats.running = true;
@@ -273,16 +272,6 @@ static bool settle_batch(struct tw__store_runner *runner)
     return batch->answered != NULL || batch->n > put_back;
 }
 
-/* SQLite goes on with a file that was removed or replaced, and nobody else would ever see it. */
-static int check_same_file(struct tw__store_runner *runner)
-{
-    struct tw__store_file now = tw__store_identify(&runner->window.db);
-    if (now.inode != 0 && now.device == runner->file.device && now.inode == runner->file.inode)
-        return 0;
-    return tw__store_db_refuse(&runner->window.db, TW_EIO,
-                               "the file was removed or replaced while its tasks ran");
-}
-
 static int look_at_file(struct tw__store_runner *runner, uint64_t now_ms)
 {
     const struct tw__store_window *window = &runner->window;
@@ -290,7 +279,7 @@ static int look_at_file(struct tw__store_runner *runner, uint64_t now_ms)
     bool due = tw__store_watch_look(&runner->watch, &whole);
     if (!due && !whole && now_ms < window->load_at_ms && now_ms >= window->now_ms)
         return 0;
-    int error = check_same_file(runner);
+    int error = tw__store_db_check_file(&runner->window.db);
     if (error == 0)
         error = tw__store_window_look(&runner->window, now_ms, whole);
     runner->spent &= error != 0;

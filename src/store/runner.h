@@ -18,8 +18,7 @@ struct tw__store_runner {
     struct tw_store_run options; /* without zeroes: the defaults are filled in */
     pthread_t thread;
     /* The runner's thread alone: */
-    int lock_fd;                /* of the lock on the file; -1: another process has it */
-    struct tw__store_file file; /* when the run began */
+    int lock_fd; /* of the lock on the file; -1: another process has it */
     struct tw__store_window window;
     struct tw__store_watch watch;
     struct tw__store_table table;

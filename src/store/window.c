@@ -447,7 +447,7 @@ int tw__store_window_look(struct tw__store_window *window, uint64_t now_ms, bool
     if (error != 0)
         return error;
     window->now_ms = now_ms;
-    error = tw__store_db_do(db, TW__STORE_BEGIN_READ, "begin");
+    error = tw__store_db_begin(db, TW__STORE_BEGIN_READ);
     if (error == 0)
         error = look_inside(window);
     tw__store_db_roll_back(db); /* it has changed nothing */
