@@ -407,7 +407,10 @@ int tw_store_handle(struct tw_store *store, const char *queue, uint32_t at_once,
 enum { TW_STORE_STANDBY = 1 };
 
 /* Receives an error that no call returns: the store could not read or write while it ran, and tries again
- * within a second. It is called on the store's own thread.
+ * within a second. TW_EREPLACED is the last one: the file, or the file with the lock, was removed or replaced,
+ * and the run has ended. No handler begins any more, no answer is written, and another process may run the
+ * tasks. The program calls tw_store_stop(), and opens the store again if it shall run the file that is there
+ * now. It is called on the store's own thread.
  * Requires: it makes no call with the store. */
 typedef void tw_store_error_fn(void *arg, int error, const char *message);
 
@@ -429,8 +432,9 @@ struct tw_store_run {
  * or that is paused, wait.
  *
  * One process at a time runs the tasks of a file. A lock on a file beside it, whose name ends in "-tickwheel",
- * ends with the process. Do not remove that file: another process could begin then. The first one would notice,
- * and would call no handler any more, but calls that are under way would come twice.
+ * ends with the process. Do not remove that file: another process could begin then. The first one notices, and
+ * its run ends (TW_EREPLACED, see tw_store_error_fn), but calls that are under way may come twice. A run ends
+ * so too when the store's file is removed or replaced.
  *
  * Changes by other connections and processes are seen within milliseconds of their commit. The file system must
  * report them (inotify(7)); without it they are seen within 100 ms. The system's clock may be set: the tasks
@@ -448,12 +452,12 @@ int tw_store_start(struct tw_store *store, const struct tw_store_run *options);
  * until each other job is answered, and the answers are on the disk. tw_store_close() stops too.
  * Requires: it is not called in a handler, and the caller holds no lock that a handler takes.
  * Returns: 0, also if the store does not run; or an error, because an answer could not be written, and then its
- * task will run again. */
+ * task will run again; or TW_EREPLACED, because the run has ended before. */
 int tw_store_stop(struct tw_store *store);
 
 /* Numbers of a store that runs, since its start. All are 0 if it does not run. */
 struct tw_store_stats {
-    bool running;                                   /* false: it waits for another process to end */
+    bool running;                                   /* false: it stands by, or has ended (TW_EREPLACED) */
     uint64_t loaded;                                /* now: tasks in memory */
     uint64_t jobs;                                  /* now: jobs under way */
     uint64_t attempts;                              /* jobs that have begun */

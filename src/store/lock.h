@@ -13,4 +13,7 @@ enum { TW__STORE_PATH = 4352 }; /* bytes that hold a path of SQLite's, and our e
  * another process has the lock; or an error. With a message. */
 int tw__store_lock(struct tw__store_db *db, int *locked);
 
+/* Checks that the locked file lies at its path still. Returns: 0, or TW_EREPLACED with a message. */
+int tw__store_lock_check(struct tw__store_db *db, int locked);
+
 #endif
