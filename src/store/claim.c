@@ -154,7 +154,7 @@ static int write_claim(struct tw__store_db *db, struct tw__store_batch *batch, s
 static int claim_one(struct tw__store_db *db, struct tw__store_batch *batch, struct tw__store_claim *claim)
 {
     claim->fate = TW__STORE_NO_ROOM;
-    if (batch->full)
+    if (batch->full || db->restored != 0)
         return 0;
     int error = read_claim(db, batch, claim);
     if (error == 0 && claim->fate == TW__STORE_CLAIMED)
@@ -164,16 +164,15 @@ static int claim_one(struct tw__store_db *db, struct tw__store_batch *batch, str
     return error;
 }
 
-/* Another run can have begun only if somebody has removed the file with the lock. It has claimed the tasks
- * anew, so this one neither claims nor answers any more. */
-static int check_run_number(struct tw__store_db *db, const struct tw__store_batch *batch)
+/* Another number: a backup was restored into the file, or another run has begun because somebody has removed
+ * the lock. The runner finds out which, and this transaction neither claims nor answers. */
+static int check_run_number(struct tw__store_db *db, struct tw__store_batch *batch)
 {
-    if (db->run == batch->run)
-        return 0;
-    return tw__store_db_refuse(db, TW_EBUSY,
-                               "run %" PRIu64 " of this file has begun, and this is run %" PRIu64
-                               ": was the file with the lock removed?",
-                               db->run, batch->run);
+    batch->other = db->run != batch->run;
+    return batch->other
+               ? tw__store_db_refuse(db, TW_EBUSY, "the file is at run %" PRIu64 ", and this is run %" PRIu64,
+                                     db->run, batch->run)
+               : 0;
 }
 
 void tw__store_claim_undo(struct tw__store_batch *batch)

@@ -5,7 +5,8 @@
  *
  * The numbers of revisions come from tw_meta. A transaction reads the number when it begins, counts in memory
  * and writes the number before it commits. So a thousand puts of one commit change that row once. After a
- * rollback the next transaction reads the number again.
+ * rollback the next transaction reads the number again. The same statement raises `changes`, for each
+ * transaction that has changed any row: window.c tells why.
  *
  * SQLite goes on with a file that was removed, or that another file has replaced at its path, and nobody else
  * would ever see the changes. So each transaction compares the file of the connection with the file at the
@@ -249,6 +250,8 @@ int tw__store_db_begin(struct tw__store_db *db, enum tw__store_statement which)
 int tw__store_db_begin_seq(struct tw__store_db *db)
 {
     int error = 0, code, found = 0;
+    db->changes = db->restored = 0; /* a file of version 1 has neither */
+    db->rows = sqlite3_total_changes(db->db);
     sqlite3_stmt *meta = tw__store_db_statement(db, TW__STORE_META, &error);
     if (meta == NULL)
         return error;
@@ -260,6 +263,10 @@ int tw__store_db_begin_seq(struct tw__store_db *db)
             found = 1;
         } else if (name != NULL && strcmp(name, "run") == 0) {
             db->run = value;
+        } else if (name != NULL && strcmp(name, "changes") == 0) {
+            db->changes = value;
+        } else if (name != NULL && strcmp(name, "restored") == 0) {
+            db->restored = value;
         }
     }
     sqlite3_reset(meta);
@@ -283,9 +290,9 @@ int tw__store_db_begin_seq(struct tw__store_db *db)
 int tw__store_db_end_seq(struct tw__store_db *db)
 {
     int error = 0;
-    if (db->seq == db->written_seq)
+    if (db->seq == db->written_seq && db->rows == sqlite3_total_changes(db->db))
         return 0;
-    sqlite3_stmt *set = tw__store_db_statement(db, TW__STORE_SET_SEQ, &error);
+    sqlite3_stmt *set = tw__store_db_statement(db, TW__STORE_SET_META, &error);
     if (set == NULL)
         return error;
     tw__store_bind_number(db, set, 1, db->seq);

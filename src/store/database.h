@@ -23,7 +23,8 @@
     X(META, "SELECT name, value FROM $tw_meta")                                                                \
     X(MAX_SEQ, "SELECT max(seq) FROM $tw_task")                                                                \
     X(LOCK, "UPDATE $tw_meta SET value = value WHERE name = 'seq'")                                            \
-    X(SET_SEQ, "UPDATE $tw_meta SET value = ?1 WHERE name = 'seq'")                                            \
+    X(SET_META, "UPDATE $tw_meta SET value = CASE name WHEN 'seq' THEN ?1"                                     \
+                " ELSE (value | 1048575) + 1 + (random() & 1048575) END WHERE name IN ('seq', 'changes')")     \
     X(FIND, "SELECT due_ms, run, dead_ms FROM $tw_task WHERE queue = ?1 AND id = ?2")                          \
     X(PUT,                                                                                                     \
       "INSERT INTO $tw_task(seq, queue, id, due_ms, period_ms, times, missed, tries, backoff_ms, payload)"     \
@@ -109,10 +110,11 @@ struct tw__store_db {
     struct tw__store_file file; /* that the connection has open; not known for a connection of the caller */
     const char *schema;         /* not quoted */
     sqlite3_stmt *statement[TW__STORE_STATEMENTS];
-    int bound;            /* the first error of binding the present statement */
-    uint64_t seq, run;    /* of tw_meta, in a transaction that writes */
-    uint64_t written_seq; /* what tw_meta has */
-    char *message;        /* of the last error */
+    int bound;                            /* the first error of binding the present statement */
+    uint64_t seq, run, changes, restored; /* of tw_meta, when the transaction began; seq: and since */
+    uint64_t written_seq;                 /* what tw_meta has */
+    int rows;                             /* sqlite3_total_changes() when the transaction began */
+    char *message;                        /* of the last error */
     size_t size;
 };
 
@@ -154,7 +156,8 @@ void tw__store_db_roll_back(struct tw__store_db *db);
 /* Runs SQL. Returns: 0 or an error. */
 int tw__store_db_exec(struct tw__store_db *db, const char *sql, const char *doing);
 
-/* Reads tw_meta at the beginning of a transaction that writes, and writes its seq at the end. */
+/* Reads tw_meta at the beginning of a transaction, and at the end, if it has changed a row, writes its seq and
+ * raises its `changes`. */
 int tw__store_db_begin_seq(struct tw__store_db *db);
 int tw__store_db_end_seq(struct tw__store_db *db);
 

@@ -17,7 +17,7 @@
 #include <time.h>
 
 enum {
-    VERSION = 1,             /* of the tables in schema.sql */
+    VERSION = 2,             /* of the tables in schema.sql */
     CACHE_KIB = 16384,       /* of a connection, for pages of the file */
     NEW_FILE_MS = 250,       /* a file that another process makes at this moment has its mode sooner */
     CHECKPOINT_PAGES = 10000 /* of the log, before a commit moves them to the file: 40 MB */
@@ -173,16 +173,39 @@ static int check_version(struct tw__store_db *db, int64_t version)
         db, TW_EFORMAT, "version of the tables is %" PRId64 ": this library knows 1 to %d", version, VERSION);
 }
 
-static int make_tables(struct tw__store_db *db)
+/* Runs the lines of the schema from this one on. */
+static int run_lines(struct tw__store_db *db, const char *const *line, const char *doing)
 {
     sqlite3_str *text = sqlite3_str_new(db->db);
-    for (const char *const *line = tw__store_schema; *line != NULL; line++)
+    for (; *line != NULL; line++)
         sqlite3_str_appendall(text, *line);
     char *sql = sqlite3_str_finish(text);
-    int error = sql != NULL ? tw__store_db_exec(db, sql, "make the tables")
-                            : tw__store_db_refuse(db, TW_ENOMEM, "no memory");
+    int error =
+        sql != NULL ? tw__store_db_exec(db, sql, doing) : tw__store_db_refuse(db, TW_ENOMEM, "no memory");
     sqlite3_free(sql);
     return error;
+}
+
+/* Version 1 had other triggers, and two rows less in tw_meta. The tables of tasks and queues are the same. */
+static int convert_tables(struct tw__store_db *db)
+{
+    static const char sql[] = "DROP VIEW IF EXISTS main.tw_put; DROP VIEW IF EXISTS main.tw_move;"
+                              "DROP VIEW IF EXISTS main.tw_cancel; DROP VIEW IF EXISTS main.tw_list;"
+                              "INSERT OR IGNORE INTO main.tw_meta VALUES ('changes', 0), ('restored', 0);"
+                              "UPDATE main.tw_meta SET value = 2 WHERE name = 'version'";
+    const char *const *line = tw__store_schema;
+    while (strncmp(*line, "CREATE VIEW", strlen("CREATE VIEW")) != 0)
+        line++;
+    int error = tw__store_db_exec(db, sql, "convert the tables");
+    return error == 0 ? run_lines(db, line, "convert the tables") : error;
+}
+
+/* Makes or converts the tables, which have this version now, in a transaction of the caller. */
+static int renew_tables(struct tw__store_db *db, int64_t version)
+{
+    if (version == 0)
+        return run_lines(db, tw__store_schema, "make the tables");
+    return version < VERSION ? convert_tables(db) : check_version(db, version);
 }
 
 /* Most opens find the tables, and need no lock. Two processes may open a new file at the same time, so the
@@ -191,15 +214,15 @@ int tw__store_open_tables(struct tw__store_db *db, const struct tw_store_options
 {
     int64_t version;
     int error = read_version(db, &version);
-    if (error != 0 || version > 0)
+    if (error != 0 || version >= VERSION)
         return error != 0 ? error : check_version(db, version);
-    if (options->flags & TW_STORE_EXISTING)
+    if (version == 0 && (options->flags & TW_STORE_EXISTING) != 0)
         return refuse_foreign(db);
     error = tw__store_db_begin(db, TW__STORE_BEGIN);
     if (error == 0)
         error = read_version(db, &version);
     if (error == 0)
-        error = version > 0 ? check_version(db, version) : make_tables(db);
+        error = renew_tables(db, version);
     if (error == 0)
         error = tw__store_db_do(db, TW__STORE_COMMIT, "commit");
     tw__store_db_roll_back(db);

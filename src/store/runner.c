@@ -27,6 +27,7 @@
 #include "commit.h"
 #include "open.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -324,6 +325,27 @@ static int look_at_file(struct tw__store_runner *runner, uint64_t now_ms)
     return error;
 }
 
+/* The number of the run in the file is not ours. If it is smaller, a backup from before this run was restored,
+ * and the run counts itself anew. If it is larger, another run has begun, and this one is lost. */
+static int count_anew(struct tw__store_runner *runner)
+{
+    struct tw__store_db *db = &runner->window.db;
+    if (db->run == runner->run)
+        return 0;
+    int error;
+    if (db->run > runner->run)
+        error = tw__store_db_refuse(db, TW_EREPLACED,
+                                    "run %" PRIu64 " of this file has begun, and this is run %" PRIu64, db->run,
+                                    runner->run);
+    else if ((error = tw__store_commit(runner->store, count_run, &runner->run, true)) != 0)
+        tw_store_message(runner->store, db->message, db->size);
+    if (error != 0)
+        fail(runner, error, db->message);
+    else
+        db->run = runner->run;
+    return error;
+}
+
 /* Goes round once. If the file cannot be looked at, the answers are written all the same, unless the run is
  * lost. Returns whether there was anything to do, and no error. */
 static bool go_round(struct tw__store_runner *runner)
@@ -333,7 +355,9 @@ static bool go_round(struct tw__store_runner *runner)
     char message[TW_STORE_MESSAGE];
     if (!has_files(runner))
         return false;
-    bool seen = look_at_file(runner, now_ms) == 0;
+    bool seen = look_at_file(runner, now_ms) == 0 && count_anew(runner) == 0;
+    if (runner->lost != 0)
+        return false;
     if (seen)
         tw__store_window_expire(&runner->window, now_ms);
     take_answers(runner);
@@ -345,10 +369,15 @@ static bool go_round(struct tw__store_runner *runner)
     batch->idle = runner->stats.jobs == 0;
     batch->now_ms = tw_store_now(); /* not before an answer came: its retry and its death count from then */
     batch->run = runner->run;
+    batch->other = false;
     int error = tw__store_commit(runner->store, tw__store_claim, batch, false);
     if (error == 0)
         return settle_batch(runner) && seen;
     take_back_batch(runner);
+    if (batch->other && seen) { /* the next round looks, whatever SQLite says, and counts anew */
+        runner->window.broken = true;
+        return true;
+    }
     tw_store_message(runner->store, message, sizeof message);
     fail(runner, error, message);
     return false;

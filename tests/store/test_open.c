@@ -88,15 +88,15 @@ static void a_newer_file_is_refused_and_unchanged(void **state)
 {
     struct fixture *fixture = *state;
     sqlite3 *db = other_open(fixture);
-    other_ask(db, "UPDATE tw_meta SET value = 2 WHERE name = 'version'");
+    other_ask(db, "UPDATE tw_meta SET value = 3 WHERE name = 'version'");
     assert_int_equal(reopen(fixture, NULL), TW_EFORMAT);
-    assert_string_equal(text, "version of the tables is 2: this library knows 1 to 1");
+    assert_string_equal(text, "version of the tables is 3: this library knows 1 to 2");
     other_ask(db, "UPDATE tw_meta SET value = -3 WHERE name = 'version'");
     assert_int_equal(reopen(fixture, NULL), TW_ECORRUPT);
-    assert_string_equal(text, "tw_meta: version is '-3': expected 1 to 1");
+    assert_string_equal(text, "tw_meta: version is '-3': expected 1 to 2");
     other_ask(db, "DELETE FROM tw_meta WHERE name = 'version'");
     assert_int_equal(reopen(fixture, NULL), TW_ECORRUPT);
-    assert_string_equal(text, "tw_meta: version is '': expected 1 to 1");
+    assert_string_equal(text, "tw_meta: version is '': expected 1 to 2");
     sqlite3_close(db);
 }
 
