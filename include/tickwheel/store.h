@@ -114,7 +114,8 @@ struct tw_store_options {
 };
 
 /* Opens the file at `path`, and makes it if it does not exist. A file without the tables of a store gets them,
- * in one transaction, and keeps its other tables. `options` may be NULL, for all defaults, and is copied. If
+ * in one transaction, and keeps its other tables. Tables of an older version are converted. A copy that VACUUM
+ * INTO has made gets WAL mode. `options` may be NULL, for all defaults, and is copied. If
  * the call fails, `message` explains why, in at most `size` bytes, always terminated.
  * Requires: `message` is not NULL, or `size` is 0.
  * Returns: 0, and the store in *store, or an error.

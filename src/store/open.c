@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * A new file gets WAL mode from us. A file that exists keeps the mode that its owner has chosen, and without
- * WAL mode it is refused: in the other modes a reader blocks the writers, and a program that reads its own
- * tables would stop the runner.
+ * A new file gets WAL mode from us, and so does a copy of a store that VACUUM INTO has made. Any other file
+ * that exists keeps the mode that its owner has chosen, and without WAL mode it is refused: in the other modes
+ * a reader blocks the writers, and a program that reads its own tables would stop the runner.
  *
  * The version is a row of tw_meta. SQLite's own user_version and application_id belong to the program whose
  * tables share the file.
@@ -48,17 +48,33 @@ static int refuse_foreign(struct tw__store_db *db)
     return tw__store_db_refuse(db, TW_EFORMAT, "the file has no tables of a store");
 }
 
-/* Reads the mode of the file, and sets it if the file is new. */
+static int set_mode(struct tw__store_db *db, char *mode, size_t size)
+{
+    return ask_text(db, "PRAGMA journal_mode=WAL", mode, size);
+}
+
+/* A store that is in the mode `delete` was copied by VACUUM INTO, and gets its mode back. */
+static int mend_mode(struct tw__store_db *db, char *mode, size_t size)
+{
+    char ours[32];
+    int error = ask_text(db,
+                         "SELECT count(*) FROM main.sqlite_schema"
+                         " WHERE name IN ('tw_meta', 'tw_task', 'tw_queue', 'tw_put')",
+                         ours, sizeof ours);
+    return error == 0 && strcmp(ours, "4") == 0 ? set_mode(db, mode, size) : error;
+}
+
+/* Reads the mode of the file, and sets it if the file is new, or a copy of a store. */
 static int read_mode(struct tw__store_db *db, char *mode, size_t size, const struct tw_store_options *options)
 {
     char pages[32];
     int error = ask_text(db, "PRAGMA page_count", pages, sizeof pages);
-    if (error == 0 && strcmp(pages, "0") == 0 && (options->flags & TW_STORE_EXISTING))
+    bool made = error == 0 && strcmp(pages, "0") != 0;
+    if (error == 0 && !made && (options->flags & TW_STORE_EXISTING))
         return refuse_foreign(db);
     if (error == 0)
-        error = ask_text(db, strcmp(pages, "0") == 0 ? "PRAGMA journal_mode=WAL" : "PRAGMA journal_mode", mode,
-                         size);
-    return error;
+        error = made ? ask_text(db, "PRAGMA journal_mode", mode, size) : set_mode(db, mode, size);
+    return made && error == 0 && strcmp(mode, "delete") == 0 ? mend_mode(db, mode, size) : error;
 }
 
 uint64_t tw_store_now(void)
