@@ -490,6 +490,17 @@ int tw_store_pause(struct tw_store *store, const char *queue, bool paused);
  *   - TW_EINVAL: the queue's name is out of its range. */
 int tw_store_is_paused(struct tw_store *store, const char *queue);
 
+/* Marks the file as restored from a backup, or takes the mark away. While the file has the mark, every run of
+ * it calls nothing, also after a restart. So an operator can look at the tasks first, and cancel the tasks
+ * whose work has been done since the backup. Either change makes a run that is under way read the file anew.
+ * Jobs under way go on. The call is on the disk when it returns, with TW_STORE_LAZY too.
+ * Returns: 1 if that was a change, 0 if the file had the mark already, or had none, or an error. */
+int tw_store_restored(struct tw_store *store, bool restored);
+
+/* Looks up whether the file is marked as restored.
+ * Returns: 1 if it is, 0 if not, or an error. */
+int tw_store_is_restored(struct tw_store *store);
+
 /* ---- dead tasks ---------------------------------------------------------------------------------------- */
 
 /* Makes a dead task wait again, as a new revision that is due at due_ms, with all its tries. If `id` is NULL,

@@ -154,7 +154,7 @@ static int write_claim(struct tw__store_db *db, struct tw__store_batch *batch, s
 static int claim_one(struct tw__store_db *db, struct tw__store_batch *batch, struct tw__store_claim *claim)
 {
     claim->fate = TW__STORE_NO_ROOM;
-    if (batch->full || db->restored != 0)
+    if (batch->full || tw__store_db_is_marked(db))
         return 0;
     int error = read_claim(db, batch, claim);
     if (error == 0 && claim->fate == TW__STORE_CLAIMED)

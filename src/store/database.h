@@ -81,6 +81,9 @@
             " AND dead_ms < ?2 AND seq <= ?3 ORDER BY dead_ms, seq LIMIT ?4")                                  \
     X(REPLAY, "UPDATE $tw_task SET seq = ?2, due_ms = ?3, call_ms = NULL, attempt = 0, run = 0,"               \
               " dead_ms = NULL, error = NULL WHERE seq = ?1")                                                  \
+    X(MARK, "INSERT INTO $tw_meta(name, value) VALUES ('restored', (random() & 4611686018427387903) | 1)"      \
+            " ON CONFLICT (name) DO UPDATE SET value = excluded.value")                                        \
+    X(UNMARK, "UPDATE $tw_meta SET value = random() & 4611686018427387902 WHERE name = 'restored'")            \
     X(IS_PAUSED, "SELECT count(*) FROM $tw_queue WHERE name = ?1 AND paused <> 0")                             \
     X(PAUSE, "INSERT INTO $tw_queue(name, paused) VALUES (?1, 1)"                                              \
              " ON CONFLICT (name) DO UPDATE SET paused = 1 WHERE paused = 0")                                  \
@@ -168,6 +171,12 @@ int tw__store_db_identify(struct tw__store_db *db);
 /* Checks that the path of the connection names the file that it has open. Returns: 0, or TW_EREPLACED with a
  * message. */
 int tw__store_db_check_file(struct tw__store_db *db);
+
+/* Whether the file is marked as restored, in a transaction: an odd number is the mark. */
+static inline bool tw__store_db_is_marked(const struct tw__store_db *db)
+{
+    return (db->restored & 1) != 0;
+}
 
 /* Frees the statements. The connection stays. */
 void tw__store_db_fini(struct tw__store_db *db);

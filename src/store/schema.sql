@@ -4,7 +4,7 @@
 
 -- version: of these tables. seq: the last number that a task got. run: counts the processes that ran the tasks.
 -- changes: each transaction of the library and each insert into a view raises it, to the next multiple of 2^20
--- and 20 random bits. So a run sees that a backup was restored. restored: while it is not 0, no task is called.
+-- and 20 random bits. So a run sees that a backup was restored. restored: while it is odd, no task is called.
 CREATE TABLE tw_meta(
     name TEXT PRIMARY KEY NOT NULL,
     value INTEGER NOT NULL

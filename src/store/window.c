@@ -345,7 +345,7 @@ static void end_pauses(struct tw__store_window *window)
             set_pause(window, queue, false);
 }
 
-/* After `tickwheel restore` nothing is called. */
+/* Of a file that is marked as restored nothing is called. */
 static void pause_all(struct tw__store_window *window)
 {
     for (struct tw__store_queue *queue = window->queues; queue != NULL; queue = queue->next)
@@ -357,7 +357,7 @@ static int read_pauses(struct tw__store_window *window)
     int error = 0, code;
     int64_t found = 0;
     char name[TW_STORE_QUEUE_MAX + 1];
-    if (window->db.restored != 0) {
+    if (tw__store_db_is_marked(&window->db)) {
         pause_all(window);
         return 0;
     }
