@@ -121,6 +121,16 @@ static void tell_trouble(struct file *file)
         file->source.events.failed(file->source.events.arg);
 }
 
+static void tell_mark(const struct file *file)
+{
+    const char *path = file->source.options->store;
+    if (tw_store_is_restored(file->store) != 1)
+        return;
+    screen_hide();
+    complain("%s: %s is marked as restored: `tickwheel restore --store %s --go` lets its tasks run", COMMAND,
+             path, path);
+}
+
 static void tell_ready(struct file *file)
 {
     struct tw_store_stats stats;
@@ -128,6 +138,7 @@ static void tell_ready(struct file *file)
     if (stats.running && !file->told_ready) {
         file->told_ready = true;
         file->source.events.ready(file->source.events.arg, file->source.options->store);
+        tell_mark(file);
     } else if (!stats.running && !file->told_standby && !file->source.options->quiet) {
         file->told_standby = true;
         screen_hide();
