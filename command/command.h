@@ -35,6 +35,7 @@ struct timers;
 struct work_options;
 int command_put(int argc, char **argv);
 int command_tasks(int argc, char **argv);
+int command_restore(int argc, char **argv);
 int command_run_store(const struct run_options *options, int count, char **paths); /* run --store */
 struct feed *command_top_store(const struct top_options *options); /* top --store; NULL after an error */
 struct source *command_work_store(const struct work_options *options, struct timers *timers,

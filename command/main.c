@@ -15,6 +15,7 @@ static const char HELP[] = "usage: tickwheel COMMAND [ARGUMENTS]\n"
                            "  run [FILE...]              run delayed tasks: files, a pipe, an SQLite file\n"
                            "  put --store FILE WHEN ID   put a task into an SQLite file\n"
                            "  tasks --store FILE         show and change the tasks of an SQLite file\n"
+                           "  restore --store FILE       call no task of a restored file, until told\n"
                            "  work SCHEDULE... --exec CMD\n"
                            "                             run a command for each task of a server or a file\n"
                            "  top                        show the load of a server, a scheduler or a file\n"
@@ -49,10 +50,10 @@ static const struct command {
     const char *name;
     int (*run)(int argc, char **argv);
 } COMMANDS[] = {
-    {"run", command_run},   {"put", command_put},   {"tasks", command_tasks},
-    {"work", command_work}, {"top", command_top},   {"replay", command_replay},
-    {"draw", command_draw}, {"plan", command_plan}, {"help", help},
-    {"--help", help},       {"-h", help},           {"--version", version},
+    {"run", command_run},   {"put", command_put}, {"tasks", command_tasks},   {"restore", command_restore},
+    {"work", command_work}, {"top", command_top}, {"replay", command_replay}, {"draw", command_draw},
+    {"plan", command_plan}, {"help", help},       {"--help", help},           {"-h", help},
+    {"--version", version},
 };
 
 static int run(int argc, char **argv)

@@ -25,6 +25,12 @@ int command_tasks(int argc, char **argv)
     return absent(argv[0]);
 }
 
+int command_restore(int argc, char **argv)
+{
+    (void)argc;
+    return absent(argv[0]);
+}
+
 int command_run_store(const struct run_options *options, int count, char **paths)
 {
     (void)options;

@@ -124,17 +124,20 @@ static void tell_of_pauses(void)
 }
 
 /* An error of the store's thread, which tries again each second. Each text is printed once. A damaged file does
- * not mend itself, so it ends a run that is not to stay. */
+ * not mend itself, so it ends a run that is not to stay. A file that was replaced ends every run. */
 static void on_store_error(void *arg, int error, const char *message)
 {
     static char last[TW_STORE_MESSAGE];
-    bool ends = error == TW_ECORRUPT && !run.options->stay;
+    bool ends = error == TW_EREPLACED || (error == TW_ECORRUPT && !run.options->stay);
     (void)arg;
     if (strcmp(last, message) == 0)
         return;
     snprintf(last, sizeof last, "%s", message);
     screen_hide();
-    complain("%s: %s: %s; %s", COMMAND, run.options->store, message, ends ? "stopped" : "trying again");
+    complain("%s: %s: %s; %s", COMMAND, run.options->store, message,
+             error == TW_EREPLACED ? "stopped; start it again to run the tasks of the file that is there now"
+             : ends                ? "stopped"
+                                   : "trying again");
     if (ends) {
         atomic_store(&damaged, true);
         wake_main();
@@ -326,12 +329,13 @@ static bool finish_run(void)
     bool good = true;
     handler_give_back(&run.handler);
     tell_of_commands();
-    if (tw_store_stop(run.store) != 0) {
+    int error = tw_store_stop(run.store);
+    if (error != 0 && error != TW_EREPLACED) { /* that one has been told */
         screen_hide();
         store_file_complain(run.store, COMMAND, run.options->store,
                             "the end of a task cannot be written, and it will run again");
-        good = false;
     }
+    good &= error == 0;
     screen_hide();
     if (stuck)
         complain("%s: stopped, as standard output cannot be written: %s", COMMAND,

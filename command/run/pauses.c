@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "pauses.h"
 
+#include "command.h"
 #include "printable.h"
 #include "queues.h"
 #include "screen.h"
@@ -43,13 +44,27 @@ static void print_pause(const char *queue, const char *path)
     fputs(" resume` ends it\n", stderr);
 }
 
+/* Returns whether the file is marked as restored, after it has said so. */
+static bool tell_of_mark(struct tw_store *store, const char *path)
+{
+    if (tw_store_is_restored(store) != 1)
+        return false;
+    screen_hide();
+    complain("tickwheel run: %s is marked as restored: `tickwheel restore --store %s --go` lets its tasks run",
+             path, path);
+    return true;
+}
+
 void pauses_tell(struct pauses *pauses, struct tw_store *store, const char *path, const char *only)
 {
     struct queues queues;
     uint64_t now_ms = tw_store_now();
-    if (pauses->told || (now_ms >= pauses->looked_ms && now_ms - pauses->looked_ms < AGAIN_MS))
+    if (now_ms >= pauses->looked_ms && now_ms - pauses->looked_ms < AGAIN_MS)
         return;
     pauses->looked_ms = now_ms;
+    pauses->told_mark = pauses->told_mark || tell_of_mark(store, path);
+    if (pauses->told)
+        return;
     if (queues_read(&queues, store, only) == 0 && keep_paused(&queues, store)) {
         for (size_t i = 0; i < queues.count; i++) {
             screen_hide();

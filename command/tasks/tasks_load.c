@@ -82,6 +82,9 @@ static void print_load(const char *queue, const struct load *load)
 
 int tasks_summary(const struct tasks *tasks)
 {
+    if (!tasks->options->json && tw_store_is_restored(tasks->store) == 1)
+        printf("marked as restored: no task is called until `tickwheel restore --store %s --go`\n",
+               tasks->options->store);
     if (tasks->queues == 0 && !tasks->options->json)
         puts("no tasks");
     for (size_t i = 0; i < tasks->queues; i++) {

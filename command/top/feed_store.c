@@ -159,11 +159,14 @@ static bool find_runner(const char *store, struct reading *reading)
     return runs;
 }
 
-/* Warns of the overdue tasks that a run would call now. */
+/* Warns of a mark that keeps all tasks back, or of the overdue tasks that a run would call now. */
 static void warn(const struct store_feed *feed, struct reading *reading, bool runs)
 {
     uint64_t overdue = reading->count[COUNT_OVERDUE] - feed->held;
-    if (!runs && overdue > 0)
+    if (tw_store_is_restored(feed->store) == 1)
+        snprintf(reading->warning, sizeof reading->warning,
+                 "the file is marked as restored, and no task is called (tickwheel restore --go)");
+    else if (!runs && overdue > 0)
         snprintf(reading->warning, sizeof reading->warning,
                  "%" PRIu64 " task%s overdue, and nobody runs %s (tickwheel run --store)", overdue,
                  overdue == 1 ? " is" : "s are", overdue == 1 ? "it" : "them");

@@ -89,7 +89,7 @@ static void on_error(void *arg, int error, const char *message)
 {
     struct file *file = arg;
     pthread_mutex_lock(&file->lock);
-    file->damaged |= error == TW_ECORRUPT;
+    file->damaged |= error == TW_ECORRUPT || error == TW_EREPLACED;
     file->told_trouble &= strcmp(file->trouble, message) == 0;
     snprintf(file->trouble, sizeof file->trouble, "%s", message);
     pthread_mutex_unlock(&file->lock);
@@ -103,7 +103,8 @@ static struct file *of(struct source *source)
     return (struct file *)source;
 }
 
-/* Tells once why the store tries something again. A damaged file does not mend itself. */
+/* Tells once why the store tries something again. A damaged file does not mend itself, and a file that was
+ * replaced has ended the run. */
 static void tell_trouble(struct file *file)
 {
     char trouble[TW_STORE_MESSAGE];
@@ -120,6 +121,16 @@ static void tell_trouble(struct file *file)
         file->source.events.failed(file->source.events.arg);
 }
 
+static void tell_mark(const struct file *file)
+{
+    const char *path = file->source.options->store;
+    if (tw_store_is_restored(file->store) != 1)
+        return;
+    screen_hide();
+    complain("%s: %s is marked as restored: `tickwheel restore --store %s --go` lets its tasks run", COMMAND,
+             path, path);
+}
+
 static void tell_ready(struct file *file)
 {
     struct tw_store_stats stats;
@@ -127,6 +138,7 @@ static void tell_ready(struct file *file)
     if (stats.running && !file->told_ready) {
         file->told_ready = true;
         file->source.events.ready(file->source.events.arg, file->source.options->store);
+        tell_mark(file);
     } else if (!stats.running && !file->told_standby && !file->source.options->quiet) {
         file->told_standby = true;
         screen_hide();
@@ -269,8 +281,8 @@ static bool free_file(struct source *source)
     struct file *file = of(source);
     timers_cancel(source->timers, &file->look);
     give_back(file);
-    bool good = file->store == NULL || tw_store_stop(file->store) == 0;
-    if (!good) {
+    int error = file->store == NULL ? 0 : tw_store_stop(file->store);
+    if (error != 0 && error != TW_EREPLACED) { /* that one has been told */
         screen_hide();
         store_file_complain(file->store, COMMAND, source->options->store,
                             "the end of a task cannot be written, and it will run again");
@@ -279,7 +291,7 @@ static bool free_file(struct source *source)
     close(file->wake);
     pthread_mutex_destroy(&file->lock);
     free(file);
-    return good;
+    return error == 0;
 }
 
 /* The store does not tell when it takes over. */

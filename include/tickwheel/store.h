@@ -47,7 +47,8 @@
  *             leaves the others as they are.
  *   File      The store has connections of its own, in WAL mode. Any number of processes may have the same
  *             file open, with this library or with SQLite alone, and keep their own tables there. The names of
- *             our tables begin with tw_. docs/store.md describes them.
+ *             our tables begin with tw_. docs/store.md describes them. Each call looks whether the path still
+ *             names the file that tw_store_open() has opened, so the process must keep its access to the path.
  *   Threads   Every call may come from any thread, except where a label says otherwise, and none from a signal
  *             handler.
  *   NULL      Never a valid argument, except where a label says so. `arg` may be NULL.
@@ -60,6 +61,9 @@
  *   Disk      A call returns TW_ENOSPACE if the disk is full, TW_EIO if the disk fails, TW_EREADONLY if the
  *             file cannot be written, and TW_ECORRUPT if the file is damaged. After TW_EIO the change is not
  *             seen, but it may be in SQLite's log: if the process dies then, the next one may find it made.
+ *   Replaced  A call returns TW_EREPLACED, and changes nothing, if the file was removed, or another file has
+ *             taken its place, before the call began. Close the store and open it again. If that happens during
+ *             a call, its change may be lost with the old file.
  *   Fork      Every call requires that this process opened the store. A child of fork() must not use a store
  *             of its parent, and must not close it. While the child lives and calls no exec function, it
  *             keeps the lock of a parent that ran the tasks, also after the parent's end.
@@ -110,7 +114,8 @@ struct tw_store_options {
 };
 
 /* Opens the file at `path`, and makes it if it does not exist. A file without the tables of a store gets them,
- * in one transaction, and keeps its other tables. `options` may be NULL, for all defaults, and is copied. If
+ * in one transaction, and keeps its other tables. Tables of an older version are converted. A copy that VACUUM
+ * INTO has made gets WAL mode. `options` may be NULL, for all defaults, and is copied. If
  * the call fails, `message` explains why, in at most `size` bytes, always terminated.
  * Requires: `message` is not NULL, or `size` is 0.
  * Returns: 0, and the store in *store, or an error.
@@ -241,6 +246,7 @@ int tw_store_apply(struct tw_store *store, struct tw_store_change *changes, size
  *     transaction: sqlite3_get_autocommit() tells.
  *   - TW_EROLLBACK: the changes could not be taken back, because SQLite is interrupted still or has no
  *     memory. The caller must roll back his transaction.
+ *   - TW_EREPLACED: the file of the connection was removed or replaced. Close the connection and open it again.
  * Example: the order and its timeout are there both, or none of them.
  *     sqlite3_exec(db, "BEGIN; INSERT INTO orders VALUES (42, 'new')", NULL, NULL, NULL);
  *     tw_store_apply_in(db, NULL, &change, 1, NULL, 0);
@@ -402,7 +408,10 @@ int tw_store_handle(struct tw_store *store, const char *queue, uint32_t at_once,
 enum { TW_STORE_STANDBY = 1 };
 
 /* Receives an error that no call returns: the store could not read or write while it ran, and tries again
- * within a second. It is called on the store's own thread.
+ * within a second. TW_EREPLACED is the last one: the file, or the file with the lock, was removed or replaced,
+ * and the run has ended. No handler begins any more, no answer is written, and another process may run the
+ * tasks. The program calls tw_store_stop(), and opens the store again if it shall run the file that is there
+ * now. It is called on the store's own thread.
  * Requires: it makes no call with the store. */
 typedef void tw_store_error_fn(void *arg, int error, const char *message);
 
@@ -424,8 +433,9 @@ struct tw_store_run {
  * or that is paused, wait.
  *
  * One process at a time runs the tasks of a file. A lock on a file beside it, whose name ends in "-tickwheel",
- * ends with the process. Do not remove that file: another process could begin then. The first one would notice,
- * and would call no handler any more, but calls that are under way would come twice.
+ * ends with the process. Do not remove that file: another process could begin then. The first one notices, and
+ * its run ends (TW_EREPLACED, see tw_store_error_fn), but calls that are under way may come twice. A run ends
+ * so too when the store's file is removed or replaced.
  *
  * Changes by other connections and processes are seen within milliseconds of their commit. The file system must
  * report them (inotify(7)); without it they are seen within 100 ms. The system's clock may be set: the tasks
@@ -443,12 +453,12 @@ int tw_store_start(struct tw_store *store, const struct tw_store_run *options);
  * until each other job is answered, and the answers are on the disk. tw_store_close() stops too.
  * Requires: it is not called in a handler, and the caller holds no lock that a handler takes.
  * Returns: 0, also if the store does not run; or an error, because an answer could not be written, and then its
- * task will run again. */
+ * task will run again; or TW_EREPLACED, because the run has ended before. */
 int tw_store_stop(struct tw_store *store);
 
 /* Numbers of a store that runs, since its start. All are 0 if it does not run. */
 struct tw_store_stats {
-    bool running;                                   /* false: it waits for another process to end */
+    bool running;                                   /* false: it stands by, or has ended (TW_EREPLACED) */
     uint64_t loaded;                                /* now: tasks in memory */
     uint64_t jobs;                                  /* now: jobs under way */
     uint64_t attempts;                              /* jobs that have begun */
@@ -479,6 +489,17 @@ int tw_store_pause(struct tw_store *store, const char *queue, bool paused);
  * Returns: 1 if it is, 0 if not, or an error.
  *   - TW_EINVAL: the queue's name is out of its range. */
 int tw_store_is_paused(struct tw_store *store, const char *queue);
+
+/* Marks the file as restored from a backup, or takes the mark away. While the file has the mark, every run of
+ * it calls nothing, also after a restart. So an operator can look at the tasks first, and cancel the tasks
+ * whose work has been done since the backup. Either change makes a run that is under way read the file anew.
+ * Jobs under way go on. The call is on the disk when it returns, with TW_STORE_LAZY too.
+ * Returns: 1 if that was a change, 0 if the file had the mark already, or had none, or an error. */
+int tw_store_restored(struct tw_store *store, bool restored);
+
+/* Looks up whether the file is marked as restored.
+ * Returns: 1 if it is, 0 if not, or an error. */
+int tw_store_is_restored(struct tw_store *store);
 
 /* ---- dead tasks ---------------------------------------------------------------------------------------- */
 

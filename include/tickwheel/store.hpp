@@ -35,6 +35,7 @@
  *   - put(), move(), move_at(), cancel(), apply(): tw_store_put() and so on; apply_in(): tw_store_apply_in()
  *   - get(), scan(), count(), next(), forecast(), queues(), drain(): tw_store_get() and so on
  *   - handle(), handle_others(), start(), stop(), stats(), pause(), is_paused(): tw_store_handle() and so on
+ *   - restored(), is_restored(): tw_store_restored() and so on
  *   - replay(), replay_all(), purge(): tw_store_replay(), tw_store_purge()
  */
 #ifndef TICKWHEEL_STORE_HPP
@@ -786,6 +787,15 @@ class store
     int is_paused(const std::string &queue) const
     {
         return tw_store_is_paused(raw_, detail::queue_of(queue));
+    }
+    changed restored(bool mark = true)
+    {
+        return tw_store_restored(raw_, mark);
+    }
+    /* Returns: 1 if the file is marked as restored, 0 if not, or an error, which is negative. */
+    int is_restored() const
+    {
+        return tw_store_is_restored(raw_);
     }
 
     /* Makes a dead task wait again. Returns: 1, 0 if it was not dead, or an error, which is negative. */

@@ -7,6 +7,11 @@
  *
  * An answer changes the row of the revision that ran. A put or a move meanwhile has given the task another
  * number, and a cancel has removed it: the answer finds no row then, and changes nothing.
+ *
+ * A number alone names no task, because a backup that is restored takes the numbers back. So a claim asks for
+ * the queue too, whose handler it will call. An answer asks for the queue, the id, and the run that has claimed
+ * the row. Example: a job has revision 7. A backup is restored that ends at 5, and two new tasks get 6 and 7.
+ * The answer of the job leaves the new task as it is.
  */
 #include "claim.h"
 
@@ -33,43 +38,43 @@ struct tw__store_job **tw__store_table_find(const struct tw__store_table *table,
 
 /* ---- answers --------------------------------------------------------------------------------------------- */
 
-/* Runs a statement whose first parameters are a revision, a time and a text. */
-static int change_row(struct tw__store_db *db, enum tw__store_statement which, uint64_t seq, uint64_t at_ms,
-                      const char *text)
+/* Changes the row of a job's task. */
+static int answer_row(struct tw__store_db *db, enum tw__store_statement which, const struct tw__store_job *job,
+                      uint64_t at_ms)
 {
     int error = 0;
     sqlite3_stmt *statement = tw__store_db_statement(db, which, &error);
     if (statement == NULL)
         return error;
-    tw__store_bind_number(db, statement, 1, seq);
-    if (which != TW__STORE_REMOVE && which != TW__STORE_BACK)
-        tw__store_bind_number(db, statement, 2, at_ms);
-    if (which == TW__STORE_RETRY || which == TW__STORE_BURY)
-        tw__store_bind_text(db, statement, 3, text);
+    tw__store_bind_number(db, statement, 1, job->job.revision);
+    tw__store_bind_number(db, statement, 2, at_ms);
+    tw__store_bind_text(db, statement, 3, job->error);
+    tw__store_bind_text(db, statement, 4, job->job.queue);
+    tw__store_bind_blob(db, statement, 5, job->job.id, job->job.id_size);
+    tw__store_bind_number(db, statement, 6, job->run);
     return tw__store_db_run(db, statement, "answer");
 }
 
 /* Writes an answer. It may be written a second time, if the first transaction was rolled back. */
 static int write_answer(struct tw__store_db *db, struct tw__store_job *job, uint64_t now_ms)
 {
-    uint64_t seq = job->job.revision;
     bool repeats = job->period_ms > 0 && job->job.left > 0;
     int error;
     job->again_ms = 0;
     job->buried = job->answer == TW_DEAD || (job->answer == TW_RETRY && job->job.attempt >= job->job.tries);
     if (job->answer == TW_BACK) {
         job->again_ms = job->entry->due_ms;
-        error = change_row(db, TW__STORE_BACK, seq, 0, NULL);
+        error = answer_row(db, TW__STORE_BACK, job, 0);
     } else if (job->buried) {
-        error = change_row(db, TW__STORE_BURY, seq, now_ms, job->error);
+        error = answer_row(db, TW__STORE_BURY, job, now_ms);
     } else if (job->answer == TW_RETRY) {
         job->again_ms = tw__store_job_retry_due(job, now_ms);
-        error = change_row(db, TW__STORE_RETRY, seq, job->again_ms, job->error);
+        error = answer_row(db, TW__STORE_RETRY, job, job->again_ms);
     } else if (repeats) {
         job->again_ms = tw__store_job_next_due(job);
-        error = change_row(db, TW__STORE_AGAIN, seq, job->again_ms, NULL);
+        error = answer_row(db, TW__STORE_AGAIN, job, job->again_ms);
     } else {
-        error = change_row(db, TW__STORE_REMOVE, seq, 0, NULL);
+        error = answer_row(db, TW__STORE_DONE, job, 0);
     }
     if (error == 0 && sqlite3_changes(db->db) == 0)
         job->again_ms = 0;
@@ -77,6 +82,20 @@ static int write_answer(struct tw__store_db *db, struct tw__store_job *job, uint
 }
 
 /* ---- claims ---------------------------------------------------------------------------------------------- */
+
+/* Changes the row that the claim has read in this transaction. */
+static int claim_row(struct tw__store_db *db, enum tw__store_statement which, uint64_t seq, uint64_t number)
+{
+    int error = 0;
+    sqlite3_stmt *statement = tw__store_db_statement(db, which, &error);
+    if (statement == NULL)
+        return error;
+    tw__store_bind_number(db, statement, 1, seq);
+    tw__store_bind_number(db, statement, 2, number);
+    if (which == TW__STORE_CRASHED)
+        tw__store_bind_text(db, statement, 3, "the process died in too many attempts");
+    return tw__store_db_run(db, statement, "claim");
+}
 
 /* Decides about a task that is there. Returns: 0 or an error. */
 static int decide_fate(struct tw__store_db *db, struct tw__store_batch *batch, struct tw__store_claim *claim,
@@ -108,6 +127,7 @@ static int read_claim(struct tw__store_db *db, struct tw__store_batch *batch, st
     if (row == NULL)
         return error;
     tw__store_bind_number(db, row, 1, claim->entry->seq);
+    tw__store_bind_text(db, row, 2, claim->entry->queue->name);
     int code = tw__store_db_step(db, row);
     claim->fate = TW__STORE_GONE;
     if (code == SQLITE_ROW) {
@@ -127,33 +147,32 @@ static int write_claim(struct tw__store_db *db, struct tw__store_batch *batch, s
     uint64_t size = claim->job->size;
     batch->room -= size < batch->room ? size : batch->room;
     batch->idle = false;
-    return change_row(db, TW__STORE_CLAIM, claim->entry->seq, batch->run, NULL);
+    claim->job->run = batch->run;
+    return claim_row(db, TW__STORE_CLAIM, claim->entry->seq, batch->run);
 }
 
 static int claim_one(struct tw__store_db *db, struct tw__store_batch *batch, struct tw__store_claim *claim)
 {
     claim->fate = TW__STORE_NO_ROOM;
-    if (batch->full)
+    if (batch->full || tw__store_db_is_marked(db))
         return 0;
     int error = read_claim(db, batch, claim);
     if (error == 0 && claim->fate == TW__STORE_CLAIMED)
         error = write_claim(db, batch, claim);
     if (error == 0 && claim->fate == TW__STORE_BURIED)
-        error = change_row(db, TW__STORE_BURY, claim->entry->seq, batch->now_ms,
-                           "the process died in too many attempts");
+        error = claim_row(db, TW__STORE_CRASHED, claim->entry->seq, batch->now_ms);
     return error;
 }
 
-/* Another run can have begun only if somebody has removed the file with the lock. It has claimed the tasks
- * anew, so this one neither claims nor answers any more. */
-static int check_run_number(struct tw__store_db *db, const struct tw__store_batch *batch)
+/* Another number: a backup was restored into the file, or another run has begun because somebody has removed
+ * the lock. The runner finds out which, and this transaction neither claims nor answers. */
+static int check_run_number(struct tw__store_db *db, struct tw__store_batch *batch)
 {
-    if (db->run == batch->run)
-        return 0;
-    return tw__store_db_refuse(db, TW_EBUSY,
-                               "run %" PRIu64 " of this file has begun, and this is run %" PRIu64
-                               ": was the file with the lock removed?",
-                               db->run, batch->run);
+    batch->other = db->run != batch->run;
+    return batch->other
+               ? tw__store_db_refuse(db, TW_EBUSY, "the file is at run %" PRIu64 ", and this is run %" PRIu64,
+                                     db->run, batch->run)
+               : 0;
 }
 
 void tw__store_claim_undo(struct tw__store_batch *batch)

@@ -47,6 +47,7 @@ struct tw__store_batch {
     uint64_t room; /* bytes of payloads that may be claimed */
     bool idle;     /* no job is under way, so one payload of any size may be claimed */
     bool full;     /* a payload had no room, so the claims after it wait too */
+    bool other;    /* the file has the number of another run */
     uint64_t now_ms, run;
     const struct tw__store_table *table;
 };

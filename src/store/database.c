@@ -5,17 +5,27 @@
  *
  * The numbers of revisions come from tw_meta. A transaction reads the number when it begins, counts in memory
  * and writes the number before it commits. So a thousand puts of one commit change that row once. After a
- * rollback the next transaction reads the number again.
+ * rollback the next transaction reads the number again. The same statement raises `changes`, for each
+ * transaction that has changed any row: window.c tells why.
+ *
+ * SQLite goes on with a file that was removed, or that another file has replaced at its path, and nobody else
+ * would ever see the changes. So each transaction compares the file of the connection with the file at the
+ * path. It does so when it has begun: for the write lock it may have waited long. A rename that has returned
+ * before a call began is always seen. A rename during the call may come too late to be seen. (Rejected: to ask
+ * SQLite alone, by SQLITE_FCNTL_HAS_MOVED. It compares no devices, and a disk that is mounted over the path may
+ * have the same inode.)
  */
 #include "database.h"
 
 #include <base/assert.h>
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static const uint64_t SEQ_END = UINT64_C(1) << 62;
 
@@ -185,6 +195,54 @@ void tw__store_db_fini(struct tw__store_db *db)
     memset(db->statement, 0, sizeof db->statement);
 }
 
+/* ---- the file -------------------------------------------------------------------------------------------- */
+
+/* Asks SQLite whether the path names another file than the one that the connection has open. */
+static bool has_moved(const struct tw__store_db *db)
+{
+    int moved = 0; /* it stays 0 if the VFS does not know the question */
+    sqlite3_file_control(db->db, db->schema, SQLITE_FCNTL_HAS_MOVED, &moved);
+    return moved != 0;
+}
+
+static int refuse_removed(struct tw__store_db *db)
+{
+    return tw__store_db_refuse(db, TW_EREPLACED, "the file was removed while it was open: open it again");
+}
+
+static int refuse_replaced(struct tw__store_db *db)
+{
+    return tw__store_db_refuse(db, TW_EREPLACED, "the file was replaced while it was open: open it again");
+}
+
+int tw__store_db_identify(struct tw__store_db *db)
+{
+    struct stat status;
+    if (stat(sqlite3_db_filename(db->db, db->schema), &status) == 0)
+        db->file = (struct tw__store_file){status.st_dev, status.st_ino};
+    return has_moved(db) ? refuse_replaced(db) : 0; /* between its opening and this call */
+}
+
+/* If the system does not tell, for example because the process has given up its rights, nothing is proved. */
+int tw__store_db_check_file(struct tw__store_db *db)
+{
+    const char *path = sqlite3_db_filename(db->db, db->schema);
+    struct stat status;
+    if (path == NULL || path[0] == '\0')
+        return 0; /* the caller's, in memory */
+    if (stat(path, &status) != 0)
+        return errno == ENOENT || errno == ENOTDIR ? refuse_removed(db) : 0;
+    bool same = db->file.inode != 0 ? status.st_dev == db->file.device && status.st_ino == db->file.inode
+                                    : !has_moved(db);
+    return same ? 0 : refuse_replaced(db);
+}
+
+int tw__store_db_begin(struct tw__store_db *db, enum tw__store_statement which)
+{
+    int error = tw__store_db_do(db, which, "begin"), replaced = tw__store_db_check_file(db);
+    return replaced != 0 ? replaced : error; /* an error of SQLite may follow from that */
+}
+
 /* ---- numbers --------------------------------------------------------------------------------------------- */
 
 /* The largest number of a task counts too. So if somebody has turned tw_meta back, or has rolled back no more
@@ -192,6 +250,8 @@ void tw__store_db_fini(struct tw__store_db *db)
 int tw__store_db_begin_seq(struct tw__store_db *db)
 {
     int error = 0, code, found = 0;
+    db->changes = db->restored = 0; /* a file of version 1 has neither */
+    db->rows = sqlite3_total_changes(db->db);
     sqlite3_stmt *meta = tw__store_db_statement(db, TW__STORE_META, &error);
     if (meta == NULL)
         return error;
@@ -203,6 +263,10 @@ int tw__store_db_begin_seq(struct tw__store_db *db)
             found = 1;
         } else if (name != NULL && strcmp(name, "run") == 0) {
             db->run = value;
+        } else if (name != NULL && strcmp(name, "changes") == 0) {
+            db->changes = value;
+        } else if (name != NULL && strcmp(name, "restored") == 0) {
+            db->restored = value;
         }
     }
     sqlite3_reset(meta);
@@ -226,9 +290,9 @@ int tw__store_db_begin_seq(struct tw__store_db *db)
 int tw__store_db_end_seq(struct tw__store_db *db)
 {
     int error = 0;
-    if (db->seq == db->written_seq)
+    if (db->seq == db->written_seq && db->rows == sqlite3_total_changes(db->db))
         return 0;
-    sqlite3_stmt *set = tw__store_db_statement(db, TW__STORE_SET_SEQ, &error);
+    sqlite3_stmt *set = tw__store_db_statement(db, TW__STORE_SET_META, &error);
     if (set == NULL)
         return error;
     tw__store_bind_number(db, set, 1, db->seq);

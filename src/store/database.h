@@ -23,7 +23,8 @@
     X(META, "SELECT name, value FROM $tw_meta")                                                                \
     X(MAX_SEQ, "SELECT max(seq) FROM $tw_task")                                                                \
     X(LOCK, "UPDATE $tw_meta SET value = value WHERE name = 'seq'")                                            \
-    X(SET_SEQ, "UPDATE $tw_meta SET value = ?1 WHERE name = 'seq'")                                            \
+    X(SET_META, "UPDATE $tw_meta SET value = CASE name WHEN 'seq' THEN ?1"                                     \
+                " ELSE (value | 1048575) + 1 + (random() & 1048575) END WHERE name IN ('seq', 'changes')")     \
     X(FIND, "SELECT due_ms, run, dead_ms FROM $tw_task WHERE queue = ?1 AND id = ?2")                          \
     X(PUT,                                                                                                     \
       "INSERT INTO $tw_task(seq, queue, id, due_ms, period_ms, times, missed, tries, backoff_ms, payload)"     \
@@ -64,19 +65,25 @@
     X(NEWS,                                                                                                    \
       "SELECT seq, due_ms, queue FROM $tw_task NOT INDEXED WHERE seq > ?1 AND dead_ms IS NULL ORDER BY seq")   \
     X(PAUSED, "SELECT name FROM $tw_queue WHERE paused <> 0")                                                  \
-    X(CLAIM_ROW, "SELECT " TW__STORE_COLUMNS " FROM $tw_task NOT INDEXED WHERE seq = ?1 AND dead_ms IS NULL")  \
+    X(CLAIM_ROW, "SELECT " TW__STORE_COLUMNS " FROM $tw_task NOT INDEXED"                                      \
+                 " WHERE seq = ?1 AND queue = ?2 AND dead_ms IS NULL")                                         \
     X(CLAIM, "UPDATE $tw_task SET attempt = attempt + 1, run = ?2 WHERE seq = ?1")                             \
-    X(BACK, "UPDATE $tw_task SET attempt = attempt - 1, run = 0 WHERE seq = ?1")                               \
-    X(AGAIN, "UPDATE $tw_task SET due_ms = ?2, call_ms = NULL, attempt = 0, run = 0, error = NULL,"            \
-             " times = max(times - 1, 0) WHERE seq = ?1")                                                      \
-    X(RETRY, "UPDATE $tw_task SET due_ms = ?2, call_ms = coalesce(call_ms, due_ms), run = 0, error = ?3"       \
-             " WHERE seq = ?1")                                                                                \
-    X(BURY, "UPDATE $tw_task SET dead_ms = ?2, run = 0, error = ?3 WHERE seq = ?1")                            \
+    X(CRASHED, "UPDATE $tw_task SET dead_ms = ?2, run = 0, error = ?3 WHERE seq = ?1")                         \
+    X(DONE, "DELETE FROM $tw_task NOT INDEXED" TW__STORE_OF_JOB)                                               \
+    X(BACK, "UPDATE $tw_task NOT INDEXED SET attempt = attempt - 1, run = 0" TW__STORE_OF_JOB)                 \
+    X(AGAIN, "UPDATE $tw_task NOT INDEXED SET due_ms = ?2, call_ms = NULL, attempt = 0, run = 0,"              \
+             " error = NULL, times = max(times - 1, 0)" TW__STORE_OF_JOB)                                      \
+    X(RETRY, "UPDATE $tw_task NOT INDEXED SET due_ms = ?2, call_ms = coalesce(call_ms, due_ms), run = 0,"      \
+             " error = ?3" TW__STORE_OF_JOB)                                                                   \
+    X(BURY, "UPDATE $tw_task NOT INDEXED SET dead_ms = ?2, run = 0, error = ?3" TW__STORE_OF_JOB)              \
     X(FIND_DEAD, "SELECT seq FROM $tw_task WHERE queue = ?1 AND id = ?2 AND dead_ms IS NOT NULL")              \
     X(DEAD, "SELECT seq FROM $tw_task INDEXED BY tw_dead WHERE queue = ?1 AND dead_ms IS NOT NULL"             \
             " AND dead_ms < ?2 AND seq <= ?3 ORDER BY dead_ms, seq LIMIT ?4")                                  \
     X(REPLAY, "UPDATE $tw_task SET seq = ?2, due_ms = ?3, call_ms = NULL, attempt = 0, run = 0,"               \
               " dead_ms = NULL, error = NULL WHERE seq = ?1")                                                  \
+    X(MARK, "INSERT INTO $tw_meta(name, value) VALUES ('restored', (random() & 4611686018427387903) | 1)"      \
+            " ON CONFLICT (name) DO UPDATE SET value = excluded.value")                                        \
+    X(UNMARK, "UPDATE $tw_meta SET value = random() & 4611686018427387902 WHERE name = 'restored'")            \
     X(IS_PAUSED, "SELECT count(*) FROM $tw_queue WHERE name = ?1 AND paused <> 0")                             \
     X(PAUSE, "INSERT INTO $tw_queue(name, paused) VALUES (?1, 1)"                                              \
              " ON CONFLICT (name) DO UPDATE SET paused = 1 WHERE paused = 0")                                  \
@@ -86,6 +93,9 @@
     "seq, queue, id, due_ms, attempt, run, dead_ms, period_ms, times, missed, tries, backoff_ms, error, "      \
     "payload, call_ms"
 
+/* The row of a job's task. A file that was restored may have another row under its number. */
+#define TW__STORE_OF_JOB " WHERE seq = ?1 AND queue = ?4 AND id = ?5 AND run = ?6"
+
 enum tw__store_statement {
 #define TW__STORE_NAME(name, sql) TW__STORE_##name,
     TW__STORE_SQL(TW__STORE_NAME)
@@ -93,14 +103,21 @@ enum tw__store_statement {
         TW__STORE_STATEMENTS
 };
 
+/* A file, whatever its name is. */
+struct tw__store_file {
+    uint64_t device, inode; /* inode 0: it is not known */
+};
+
 struct tw__store_db {
     sqlite3 *db;
-    const char *schema; /* not quoted */
+    struct tw__store_file file; /* that the connection has open; not known for a connection of the caller */
+    const char *schema;         /* not quoted */
     sqlite3_stmt *statement[TW__STORE_STATEMENTS];
-    int bound;            /* the first error of binding the present statement */
-    uint64_t seq, run;    /* of tw_meta, in a transaction that writes */
-    uint64_t written_seq; /* what tw_meta has */
-    char *message;        /* of the last error */
+    int bound;                            /* the first error of binding the present statement */
+    uint64_t seq, run, changes, restored; /* of tw_meta, when the transaction began; seq: and since */
+    uint64_t written_seq;                 /* what tw_meta has */
+    int rows;                             /* sqlite3_total_changes() when the transaction began */
+    char *message;                        /* of the last error */
     size_t size;
 };
 
@@ -131,6 +148,10 @@ int tw__store_db_run(struct tw__store_db *db, sqlite3_stmt *statement, const cha
 /* Runs a statement without parameters. Returns: 0 or an error. */
 int tw__store_db_do(struct tw__store_db *db, enum tw__store_statement which, const char *doing);
 
+/* Begins a transaction, with TW__STORE_BEGIN or TW__STORE_BEGIN_READ, and checks the file. The caller rolls
+ * back after an error. Returns: 0, TW_EREPLACED, or another error. */
+int tw__store_db_begin(struct tw__store_db *db, enum tw__store_statement which);
+
 /* Ends the transaction, if there is one, and takes it back. The message of the last error stays. It fails
  * only if there is no memory and the statement was not prepared before. */
 void tw__store_db_roll_back(struct tw__store_db *db);
@@ -138,9 +159,24 @@ void tw__store_db_roll_back(struct tw__store_db *db);
 /* Runs SQL. Returns: 0 or an error. */
 int tw__store_db_exec(struct tw__store_db *db, const char *sql, const char *doing);
 
-/* Reads tw_meta at the beginning of a transaction that writes, and writes its seq at the end. */
+/* Reads tw_meta at the beginning of a transaction, and at the end, if it has changed a row, writes its seq and
+ * raises its `changes`. */
 int tw__store_db_begin_seq(struct tw__store_db *db);
 int tw__store_db_end_seq(struct tw__store_db *db);
+
+/* Notes which file the connection has opened, right after that. Returns: 0, or TW_EREPLACED if it is not at its
+ * path any more. */
+int tw__store_db_identify(struct tw__store_db *db);
+
+/* Checks that the path of the connection names the file that it has open. Returns: 0, or TW_EREPLACED with a
+ * message. */
+int tw__store_db_check_file(struct tw__store_db *db);
+
+/* Whether the file is marked as restored, in a transaction: an odd number is the mark. */
+static inline bool tw__store_db_is_marked(const struct tw__store_db *db)
+{
+    return (db->restored & 1) != 0;
+}
 
 /* Frees the statements. The connection stays. */
 void tw__store_db_fini(struct tw__store_db *db);

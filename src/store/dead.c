@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * What an operator does: pauses a queue, replays its dead tasks, removes them.
+ * What an operator does: pauses a queue, or a file that he has restored, replays dead tasks, removes them.
  */
 #include "commit.h"
 
 #include <base/assert.h>
 
 #include "change.h"
+#include "look.h"
 
 #include <inttypes.h>
 
@@ -44,6 +45,43 @@ int tw_store_pause(struct tw_store *store, const char *queue, bool paused)
         return tw__store_failed(store, error, text);
     error = tw__store_commit(store, write_pause, &pause, false);
     return error == 0 ? pause.changed : error;
+}
+
+/* ---- the mark of a restored file ------------------------------------------------------------------------- */
+
+struct mark {
+    bool restored;
+    int changed;
+};
+
+/* Each mark is a new number, and so is its end: the runner reads everything anew when the number is another
+ * one. */
+static int write_mark(struct tw__store_db *db, void *arg)
+{
+    struct mark *mark = arg;
+    mark->changed = tw__store_db_is_marked(db) != mark->restored;
+    if (!mark->restored && !mark->changed)
+        return 0;
+    return tw__store_db_do(db, mark->restored ? TW__STORE_MARK : TW__STORE_UNMARK, "write tw_meta");
+}
+
+int tw_store_restored(struct tw_store *store, bool restored)
+{
+    struct mark mark = {.restored = restored};
+    int error = tw__store_commit(store, write_mark, &mark, true);
+    return error == 0 ? mark.changed : error;
+}
+
+static int read_mark(struct tw__store_db *db, void *arg)
+{
+    *(int *)arg = tw__store_db_is_marked(db);
+    return 0;
+}
+
+int tw_store_is_restored(struct tw_store *store)
+{
+    int marked = 0, error = tw__store_look(store, read_mark, &marked);
+    return error == 0 ? marked : error;
 }
 
 /* ---- dead tasks ------------------------------------------------------------------------------------------ */

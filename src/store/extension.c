@@ -153,16 +153,17 @@ static bool check_file(sqlite3_context *context)
            expect_answer(context, "PRAGMA main.encoding", "UTF-8", "");
 }
 
-/* Tables that are there must be ours, of this version. Returns: 0, or -1 if they are not. */
+/* Tables that are there must be ours, of this version or the one before, which the library converts. Returns:
+ * 0, or -1 if they are not. */
 static int check_tables(sqlite3 *db, char **refused)
 {
     char *version = answer_of(db, "SELECT value FROM main.tw_meta WHERE name = 'version'");
-    if (version != NULL && strcmp(version, "1") == 0) { /* of schema.sql */
+    if (version != NULL && (strcmp(version, "2") == 0 /* of schema.sql */ || strcmp(version, "1") == 0)) {
         sqlite3_free(version);
         return 0;
     }
     *refused =
-        sqlite3_mprintf("tw_install: tw_meta: version is '%s': expected '1'", version != NULL ? version : "");
+        sqlite3_mprintf("tw_install: tw_meta: version is '%s': expected '2'", version != NULL ? version : "");
     sqlite3_free(version);
     return -1;
 }

@@ -3,7 +3,9 @@
  * The lock lies on a file of its own, beside the store's file: SQLite loses its locks when somebody else closes
  * its file. It belongs to the open file (F_OFD_SETLK, fcntl(2)), so two stores of one process exclude each
  * other too, and the kernel ends it with the process, however that dies. The file holds the number of the
- * process for people, and stays when the lock is gone: who removed it could remove the lock of the next.
+ * process for people, and stays when the lock is gone: who removed it could remove the lock of the next. If
+ * somebody removes it all the same, another process can lock the next file of this name. So the holder of the
+ * lock looks again and again whether its file is there.
  */
 #include "lock.h"
 
@@ -14,6 +16,11 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+static void name_lock(struct tw__store_db *db, char path[TW__STORE_PATH])
+{
+    snprintf(path, TW__STORE_PATH, "%s-tickwheel", sqlite3_db_filename(db->db, "main"));
+}
 
 static int system_failed(struct tw__store_db *db, const char *path)
 {
@@ -52,7 +59,7 @@ int tw__store_lock(struct tw__store_db *db, int *locked)
     char path[TW__STORE_PATH], text[24];
     struct stat status = {.st_mode = 0600};
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    snprintf(path, sizeof path, "%s-tickwheel", of);
+    name_lock(db, path);
     stat(of, &status);
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, status.st_mode & 0777);
     if (fd < 0)
@@ -70,10 +77,16 @@ int tw__store_lock(struct tw__store_db *db, int *locked)
     return 0;
 }
 
-struct tw__store_file tw__store_identify(struct tw__store_db *db)
+int tw__store_lock_check(struct tw__store_db *db, int locked)
 {
-    struct stat status;
-    if (stat(sqlite3_db_filename(db->db, "main"), &status) != 0)
-        return (struct tw__store_file){0, 0};
-    return (struct tw__store_file){status.st_dev, status.st_ino};
+    char path[TW__STORE_PATH];
+    struct stat ours, there;
+    name_lock(db, path);
+    if (fstat(locked, &ours) != 0)
+        return 0; /* nothing is proved */
+    bool known = lstat(path, &there) == 0;
+    if (known ? ours.st_dev == there.st_dev && ours.st_ino == there.st_ino
+              : errno != ENOENT && errno != ENOTDIR)
+        return 0;
+    return tw__store_db_refuse(db, TW_EREPLACED, "%.400s was removed, and the lock of this run with it", path);
 }

@@ -9,16 +9,11 @@
 
 enum { TW__STORE_PATH = 4352 }; /* bytes that hold a path of SQLite's, and our ending */
 
-/* A file, whatever its name is. */
-struct tw__store_file {
-    uint64_t device, inode; /* inode 0: there is none */
-};
-
-/* Returns the file that the path of the store names now. */
-struct tw__store_file tw__store_identify(struct tw__store_db *db);
-
 /* Tries to lock the file beside the store's file. Returns: 0, and the descriptor in *locked; TW_EBUSY if
  * another process has the lock; or an error. With a message. */
 int tw__store_lock(struct tw__store_db *db, int *locked);
+
+/* Checks that the locked file lies at its path still. Returns: 0, or TW_EREPLACED with a message. */
+int tw__store_lock_check(struct tw__store_db *db, int locked);
 
 #endif

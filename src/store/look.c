@@ -60,7 +60,7 @@ int tw__store_look(struct tw_store *store, int (*work)(struct tw__store_db *db, 
     TW_ASSERT(store->pid == getpid());
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancelled); /* `see` may have a point of cancellation */
     pthread_mutex_lock(&reader->lock);
-    int error = tw__store_db_do(&reader->db, TW__STORE_BEGIN_READ, "begin");
+    int error = tw__store_db_begin(&reader->db, TW__STORE_BEGIN_READ);
     if (error == 0)
         error = tw__store_db_begin_seq(&reader->db);
     if (error == 0)

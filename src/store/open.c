@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * A new file gets WAL mode from us. A file that exists keeps the mode that its owner has chosen, and without
- * WAL mode it is refused: in the other modes a reader blocks the writers, and a program that reads its own
- * tables would stop the runner.
+ * A new file gets WAL mode from us, and so does a copy of a store that VACUUM INTO has made. Any other file
+ * that exists keeps the mode that its owner has chosen, and without WAL mode it is refused: in the other modes
+ * a reader blocks the writers, and a program that reads its own tables would stop the runner.
  *
  * The version is a row of tw_meta. SQLite's own user_version and application_id belong to the program whose
  * tables share the file.
@@ -17,7 +17,7 @@
 #include <time.h>
 
 enum {
-    VERSION = 1,             /* of the tables in schema.sql */
+    VERSION = 2,             /* of the tables in schema.sql */
     CACHE_KIB = 16384,       /* of a connection, for pages of the file */
     NEW_FILE_MS = 250,       /* a file that another process makes at this moment has its mode sooner */
     CHECKPOINT_PAGES = 10000 /* of the log, before a commit moves them to the file: 40 MB */
@@ -48,17 +48,33 @@ static int refuse_foreign(struct tw__store_db *db)
     return tw__store_db_refuse(db, TW_EFORMAT, "the file has no tables of a store");
 }
 
-/* Reads the mode of the file, and sets it if the file is new. */
+static int set_mode(struct tw__store_db *db, char *mode, size_t size)
+{
+    return ask_text(db, "PRAGMA journal_mode=WAL", mode, size);
+}
+
+/* A store that is in the mode `delete` was copied by VACUUM INTO, and gets its mode back. */
+static int mend_mode(struct tw__store_db *db, char *mode, size_t size)
+{
+    char ours[32];
+    int error = ask_text(db,
+                         "SELECT count(*) FROM main.sqlite_schema"
+                         " WHERE name IN ('tw_meta', 'tw_task', 'tw_queue', 'tw_put')",
+                         ours, sizeof ours);
+    return error == 0 && strcmp(ours, "4") == 0 ? set_mode(db, mode, size) : error;
+}
+
+/* Reads the mode of the file, and sets it if the file is new, or a copy of a store. */
 static int read_mode(struct tw__store_db *db, char *mode, size_t size, const struct tw_store_options *options)
 {
     char pages[32];
     int error = ask_text(db, "PRAGMA page_count", pages, sizeof pages);
-    if (error == 0 && strcmp(pages, "0") == 0 && (options->flags & TW_STORE_EXISTING))
+    bool made = error == 0 && strcmp(pages, "0") != 0;
+    if (error == 0 && !made && (options->flags & TW_STORE_EXISTING))
         return refuse_foreign(db);
     if (error == 0)
-        error = ask_text(db, strcmp(pages, "0") == 0 ? "PRAGMA journal_mode=WAL" : "PRAGMA journal_mode", mode,
-                         size);
-    return error;
+        error = made ? ask_text(db, "PRAGMA journal_mode", mode, size) : set_mode(db, mode, size);
+    return made && error == 0 && strcmp(mode, "delete") == 0 ? mend_mode(db, mode, size) : error;
 }
 
 uint64_t tw_store_now(void)
@@ -120,6 +136,9 @@ int tw__store_open(struct tw__store_db *db, const char *path, const struct tw_st
         int system = sqlite3_system_errno(db->db);
         return tw__store_db_error(db, code, system != 0 ? strerror(system) : "open");
     }
+    error = tw__store_db_identify(db);
+    if (error != 0)
+        return error;
     sqlite3_busy_timeout(db->db, (int)options->busy_ms);
     if (sqlite3_db_readonly(db->db, "main") == 1)
         return tw__store_db_refuse(db, TW_EREADONLY, "the file cannot be written");
@@ -170,16 +189,39 @@ static int check_version(struct tw__store_db *db, int64_t version)
         db, TW_EFORMAT, "version of the tables is %" PRId64 ": this library knows 1 to %d", version, VERSION);
 }
 
-static int make_tables(struct tw__store_db *db)
+/* Runs the lines of the schema from this one on. */
+static int run_lines(struct tw__store_db *db, const char *const *line, const char *doing)
 {
     sqlite3_str *text = sqlite3_str_new(db->db);
-    for (const char *const *line = tw__store_schema; *line != NULL; line++)
+    for (; *line != NULL; line++)
         sqlite3_str_appendall(text, *line);
     char *sql = sqlite3_str_finish(text);
-    int error = sql != NULL ? tw__store_db_exec(db, sql, "make the tables")
-                            : tw__store_db_refuse(db, TW_ENOMEM, "no memory");
+    int error =
+        sql != NULL ? tw__store_db_exec(db, sql, doing) : tw__store_db_refuse(db, TW_ENOMEM, "no memory");
     sqlite3_free(sql);
     return error;
+}
+
+/* Version 1 had other triggers, and two rows less in tw_meta. The tables of tasks and queues are the same. */
+static int convert_tables(struct tw__store_db *db)
+{
+    static const char sql[] = "DROP VIEW IF EXISTS main.tw_put; DROP VIEW IF EXISTS main.tw_move;"
+                              "DROP VIEW IF EXISTS main.tw_cancel; DROP VIEW IF EXISTS main.tw_list;"
+                              "INSERT OR IGNORE INTO main.tw_meta VALUES ('changes', 0), ('restored', 0);"
+                              "UPDATE main.tw_meta SET value = 2 WHERE name = 'version'";
+    const char *const *line = tw__store_schema;
+    while (strncmp(*line, "CREATE VIEW", strlen("CREATE VIEW")) != 0)
+        line++;
+    int error = tw__store_db_exec(db, sql, "convert the tables");
+    return error == 0 ? run_lines(db, line, "convert the tables") : error;
+}
+
+/* Makes or converts the tables, which have this version now, in a transaction of the caller. */
+static int renew_tables(struct tw__store_db *db, int64_t version)
+{
+    if (version == 0)
+        return run_lines(db, tw__store_schema, "make the tables");
+    return version < VERSION ? convert_tables(db) : check_version(db, version);
 }
 
 /* Most opens find the tables, and need no lock. Two processes may open a new file at the same time, so the
@@ -188,15 +230,15 @@ int tw__store_open_tables(struct tw__store_db *db, const struct tw_store_options
 {
     int64_t version;
     int error = read_version(db, &version);
-    if (error != 0 || version > 0)
+    if (error != 0 || version >= VERSION)
         return error != 0 ? error : check_version(db, version);
-    if (options->flags & TW_STORE_EXISTING)
+    if (version == 0 && (options->flags & TW_STORE_EXISTING) != 0)
         return refuse_foreign(db);
-    error = tw__store_db_do(db, TW__STORE_BEGIN, "begin");
+    error = tw__store_db_begin(db, TW__STORE_BEGIN);
     if (error == 0)
         error = read_version(db, &version);
     if (error == 0)
-        error = version > 0 ? check_version(db, version) : make_tables(db);
+        error = renew_tables(db, version);
     if (error == 0)
         error = tw__store_db_do(db, TW__STORE_COMMIT, "commit");
     tw__store_db_roll_back(db);

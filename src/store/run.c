@@ -279,7 +279,7 @@ int tw_store_stop(struct tw_store *store)
         atomic_store(&runner->hands.stopping, true);
         tw__store_watch_wake(&runner->watch);
         pthread_join(runner->thread, NULL);
-        error = runner->stats.jobs > 0 ? runner->result : 0;
+        error = runner->lost != 0 ? runner->lost : runner->stats.jobs > 0 ? runner->result : 0;
         pthread_mutex_lock(&store->run.lock);
         store->run.runner = NULL;
         store->run.stopping = false;

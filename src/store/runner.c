@@ -14,6 +14,11 @@
  *
  * If the file cannot be read or written, the runner says so and tries again after a second. Answers wait in
  * memory until then. If the process ends before, their tasks run again.
+ *
+ * At the beginning of each round the runner looks whether the file and the lock are at their paths. If the file
+ * was removed or replaced, the connections go on with a file that nobody else sees. If the lock was removed,
+ * another process may run the tasks. In both cases the run is lost: jobs that have not begun are given back,
+ * the lock is free at once, nothing is written any more, and the thread ends with the last handler under way.
  */
 #include "runner.h"
 
@@ -22,6 +27,7 @@
 #include "commit.h"
 #include "open.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -32,13 +38,32 @@ static const uint64_t PATIENCE_NS = 100000000; /* for a job's wait for a worker 
 
 /* ---- errors ---------------------------------------------------------------------------------------------- */
 
+static void release_lock(struct tw__store_runner *runner)
+{
+    if (runner->lock_fd >= 0)
+        close(runner->lock_fd);
+    runner->lock_fd = -1;
+}
+
+/* Ends the run, which has lost its file or its lock. */
+static void lose_run(struct tw__store_runner *runner, int error)
+{
+    runner->lost = error;
+    runner->retry_ns = UINT64_MAX;
+    release_lock(runner);
+    atomic_store(&runner->hands.stopping, true);
+}
+
 /* Reports an error, and puts the next try off. */
 static void fail(struct tw__store_runner *runner, int error, const char *message)
 {
     runner->retry_ns = tw__store_monotonic() + RETRY_NS;
     runner->result = error;
+    if (error == TW_EREPLACED)
+        lose_run(runner, error);
     pthread_mutex_lock(&runner->lock);
     runner->stats.errors++;
+    runner->stats.running &= runner->lost == 0;
     pthread_mutex_unlock(&runner->lock);
     tw__store_failed(runner->store, error, message);
     if (runner->options.on_error != NULL)
@@ -69,17 +94,17 @@ static int count_run(struct tw__store_db *db, void *arg)
 int tw__store_runner_begin(struct tw__store_runner *runner)
 {
     struct tw__store_db *db = &runner->window.db;
-    int error = tw__store_lock(db, &runner->lock_fd);
+    int error = tw__store_db_check_file(db);
+    if (error == 0)
+        error = tw__store_lock(db, &runner->lock_fd);
     if (error != 0)
         return error;
     error = tw__store_commit(runner->store, count_run, &runner->run, true);
     if (error != 0) {
         tw_store_message(runner->store, db->message, db->size);
-        close(runner->lock_fd);
-        runner->lock_fd = -1;
+        release_lock(runner);
         return error;
     }
-    runner->file = tw__store_identify(db);
     tw__store_watch_begin(&runner->watch, db);
     pthread_mutex_lock(&runner->lock);
     runner->stats.running = true;
@@ -273,14 +298,17 @@ static bool settle_batch(struct tw__store_runner *runner)
     return batch->answered != NULL || batch->n > put_back;
 }
 
-/* SQLite goes on with a file that was removed or replaced, and nobody else would ever see it. */
-static int check_same_file(struct tw__store_runner *runner)
+/* Checks that the file and the lock are those of this run. Returns false if the run is lost. */
+static bool has_files(struct tw__store_runner *runner)
 {
-    struct tw__store_file now = tw__store_identify(&runner->window.db);
-    if (now.inode != 0 && now.device == runner->file.device && now.inode == runner->file.inode)
-        return 0;
-    return tw__store_db_refuse(&runner->window.db, TW_EIO,
-                               "the file was removed or replaced while its tasks ran");
+    struct tw__store_db *db = &runner->window.db;
+    int error = runner->lost;
+    if (error == 0 && (error = tw__store_db_check_file(db)) == 0)
+        error = tw__store_lock_check(db, runner->lock_fd);
+    if (error != 0 && runner->lost == 0)
+        fail(runner, error, db->message);
+    runner->result = error;
+    return error == 0;
 }
 
 static int look_at_file(struct tw__store_runner *runner, uint64_t now_ms)
@@ -290,24 +318,46 @@ static int look_at_file(struct tw__store_runner *runner, uint64_t now_ms)
     bool due = tw__store_watch_look(&runner->watch, &whole);
     if (!due && !whole && now_ms < window->load_at_ms && now_ms >= window->now_ms)
         return 0;
-    int error = check_same_file(runner);
-    if (error == 0)
-        error = tw__store_window_look(&runner->window, now_ms, whole);
+    int error = tw__store_window_look(&runner->window, now_ms, whole);
     runner->spent &= error != 0;
     if (error != 0)
         fail(runner, error, runner->window.message);
     return error;
 }
 
-/* Goes round once. If the file cannot be looked at, the answers are written all the same. Returns whether there
- * was anything to do, and no error. */
+/* The number of the run in the file is not ours. If it is smaller, a backup from before this run was restored,
+ * and the run counts itself anew. If it is larger, another run has begun, and this one is lost. */
+static int count_anew(struct tw__store_runner *runner)
+{
+    struct tw__store_db *db = &runner->window.db;
+    if (db->run == runner->run)
+        return 0;
+    int error;
+    if (db->run > runner->run)
+        error = tw__store_db_refuse(db, TW_EREPLACED,
+                                    "run %" PRIu64 " of this file has begun, and this is run %" PRIu64, db->run,
+                                    runner->run);
+    else if ((error = tw__store_commit(runner->store, count_run, &runner->run, true)) != 0)
+        tw_store_message(runner->store, db->message, db->size);
+    if (error != 0)
+        fail(runner, error, db->message);
+    else
+        db->run = runner->run;
+    return error;
+}
+
+/* Goes round once. If the file cannot be looked at, the answers are written all the same, unless the run is
+ * lost. Returns whether there was anything to do, and no error. */
 static bool go_round(struct tw__store_runner *runner)
 {
     struct tw__store_batch *batch = &runner->batch;
     uint64_t now_ms = tw_store_now();
     char message[TW_STORE_MESSAGE];
-    runner->result = 0;
-    bool seen = look_at_file(runner, now_ms) == 0;
+    if (!has_files(runner))
+        return false;
+    bool seen = look_at_file(runner, now_ms) == 0 && count_anew(runner) == 0;
+    if (runner->lost != 0)
+        return false;
     if (seen)
         tw__store_window_expire(&runner->window, now_ms);
     take_answers(runner);
@@ -319,10 +369,15 @@ static bool go_round(struct tw__store_runner *runner)
     batch->idle = runner->stats.jobs == 0;
     batch->now_ms = tw_store_now(); /* not before an answer came: its retry and its death count from then */
     batch->run = runner->run;
+    batch->other = false;
     int error = tw__store_commit(runner->store, tw__store_claim, batch, false);
     if (error == 0)
         return settle_batch(runner) && seen;
     take_back_batch(runner);
+    if (batch->other && seen) { /* the next round looks, whatever SQLite says, and counts anew */
+        runner->window.broken = true;
+        return true;
+    }
     tw_store_message(runner->store, message, sizeof message);
     fail(runner, error, message);
     return false;

@@ -18,8 +18,7 @@ struct tw__store_runner {
     struct tw_store_run options; /* without zeroes: the defaults are filled in */
     pthread_t thread;
     /* The runner's thread alone: */
-    int lock_fd;                /* of the lock on the file; -1: another process has it */
-    struct tw__store_file file; /* when the run began */
+    int lock_fd; /* of the lock on the file; -1: another process has it */
     struct tw__store_window window;
     struct tw__store_watch watch;
     struct tw__store_table table;
@@ -33,6 +32,7 @@ struct tw__store_runner {
     uint64_t retry_ns;              /* after an error: nothing is tried before this time */
     int result;                     /* of the last round */
     bool last_try;                  /* the run was stopped, and the last answers are being written */
+    int lost;                       /* the run has ended by itself, with this error; 0: it has not */
     /* All threads: */
     struct tw__store_hands hands;
     pthread_mutex_t lock; /* guards the members below */

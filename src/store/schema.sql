@@ -1,13 +1,15 @@
 -- SPDX-License-Identifier: MIT
--- The tables and views of a store, version 1. docs/store.md describes them for programs that use plain SQL.
+-- The tables and views of a store, version 2. docs/store.md describes them for programs that use plain SQL.
 -- The build compiles this text into the library.
 
 -- version: of these tables. seq: the last number that a task got. run: counts the processes that ran the tasks.
+-- changes: each transaction of the library and each insert into a view raises it, to the next multiple of 2^20
+-- and 20 random bits. So a run sees that a backup was restored. restored: while it is odd, no task is called.
 CREATE TABLE tw_meta(
     name TEXT PRIMARY KEY NOT NULL,
     value INTEGER NOT NULL
 ) WITHOUT ROWID;
-INSERT INTO tw_meta VALUES ('version', 1), ('seq', 0), ('run', 0);
+INSERT INTO tw_meta VALUES ('version', 2), ('seq', 0), ('run', 0), ('changes', 0), ('restored', 0);
 
 -- A row is a task. The payload comes last, so that reading the other columns does not touch its pages.
 CREATE TABLE tw_task(
@@ -45,7 +47,8 @@ CREATE TABLE tw_queue(
     paused INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 
--- In the views, numbers may come as text or as reals, as some drivers bind them.
+-- In the views, numbers may come as text or as reals, as some drivers bind them. From the first view on there are
+-- only views and triggers: to convert an older file, the library drops the views and makes all of them anew.
 
 -- INSERT INTO tw_put(queue, id, due_ms, payload, ...) puts a task.
 CREATE VIEW tw_put(queue, id, due_ms, payload, period_ms, times, missed, tries, backoff_ms, condition) AS
@@ -100,7 +103,9 @@ CREATE TRIGGER tw_put_insert INSTEAD OF INSERT ON tw_put BEGIN
                                AND dead_ms IS NULL AND due_ms <= CAST(NEW.due_ms AS INTEGER))
     END;
     -- Two statements that never conflict: the conflict clause of the caller's INSERT would count for both.
-    UPDATE tw_meta SET value = value + 1 WHERE name = 'seq';
+    UPDATE tw_meta SET value =
+        CASE name WHEN 'seq' THEN value + 1 ELSE (value | 1048575) + 1 + (random() & 1048575) END
+        WHERE name IN ('seq', 'changes');
     INSERT INTO tw_task(seq, queue, id, due_ms)
         SELECT value, NEW.queue, CAST(NEW.id AS BLOB), 0 FROM tw_meta
         WHERE name = 'seq'
@@ -149,7 +154,9 @@ CREATE TRIGGER tw_move_insert INSTEAD OF INSERT ON tw_move BEGIN
         WHEN 'LT' THEN EXISTS (SELECT 1 FROM tw_task WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB)
                                AND due_ms <= CAST(NEW.due_ms AS INTEGER))
     END;
-    UPDATE tw_meta SET value = value + 1 WHERE name = 'seq';
+    UPDATE tw_meta SET value =
+        CASE name WHEN 'seq' THEN value + 1 ELSE (value | 1048575) + 1 + (random() & 1048575) END
+        WHERE name IN ('seq', 'changes');
     UPDATE tw_task SET seq = (SELECT value FROM tw_meta WHERE name = 'seq'),
         due_ms = CAST(NEW.due_ms AS INTEGER), call_ms = NULL, attempt = 0, run = 0, error = NULL
         WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB);
@@ -166,6 +173,8 @@ CREATE TRIGGER tw_cancel_insert INSTEAD OF INSERT ON tw_cancel BEGIN
             RAISE(ABORT, 'tw_cancel: id: expected text or a blob of 1 to 1024 bytes')
     END;
     DELETE FROM tw_task WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB);
+    UPDATE tw_meta SET value = (value | 1048575) + 1 + (random() & 1048575)
+        WHERE name = 'changes' AND changes() > 0;
 END;
 
 -- The tasks for people: ids as text, times of day in UTC.

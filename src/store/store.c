@@ -62,6 +62,8 @@ static int open_both(struct tw_store *store, const char *path, char *message, si
         error = tw__store_open_tables(writer, &store->options);
     if (error == 0)
         error = tw__store_open(reader, path, &store->options);
+    if (error == 0) /* the reader may have opened another file, which has replaced this one meanwhile */
+        error = tw__store_db_check_file(writer);
     bind_message(writer, store->writer.message, sizeof store->writer.message);
     bind_message(reader, store->reader.message, sizeof store->reader.message);
     return error;
@@ -209,6 +211,8 @@ int tw_store_flush(struct tw_store *store)
 static int apply_inside(struct tw__store_db *db, struct tw_store_change *changes, size_t n)
 {
     int error = tw__store_db_do(db, TW__STORE_LOCK, "begin");
+    if (error == 0)
+        error = tw__store_db_check_file(db);
     if (error == 0)
         error = tw__store_db_begin_seq(db);
     if (error == 0)

@@ -11,8 +11,9 @@
  *
  * A busy log costs little: a hint within two milliseconds of another one waits, and then one look serves both.
  *
- * The folder is watched too, because the log may be made anew. A look every 30 seconds finds commits for which
- * there was no hint. If the system reports no files at all, there is a look every 100 ms.
+ * The folder is watched too, because the log may be made anew, and because the file or the lock may be removed
+ * or replaced: each event wakes the runner. A look every 30 seconds finds commits for which there was no hint.
+ * If the system reports no files at all, there is a look every 100 ms.
  */
 #include "watch.h"
 
@@ -37,6 +38,8 @@ static const uint64_t DOUBLE = UINT64_C(2000000000); /* after a hint: from then 
 static const uint64_t SLOW = UINT64_C(30000000000);  /* without hints */
 static const uint64_t BLIND = 100000000;             /* if there can be none */
 
+enum { FOLDER_EVENTS = IN_CREATE | IN_MOVED_TO | IN_DELETE | IN_MOVED_FROM | IN_MOVE_SELF };
+
 /* ---- beginning ------------------------------------------------------------------------------------------- */
 
 static void watch_log(struct tw__store_watch *watch)
@@ -54,7 +57,7 @@ static void watch_files(struct tw__store_watch *watch)
     watch->files = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
     if (watch->files < 0)
         return;
-    if (inotify_add_watch(watch->files, folder, IN_CREATE | IN_MOVED_TO) < 0) {
+    if (inotify_add_watch(watch->files, folder, FOLDER_EVENTS) < 0) {
         close(watch->files);
         watch->files = -1;
         return;
@@ -134,7 +137,8 @@ static void read_files(struct tw__store_watch *watch, uint64_t now_ns)
     ssize_t size = read(watch->files, events, sizeof events);
     for (ssize_t at = 0; at < size;) {
         const struct inotify_event *event = (const void *)&events[at];
-        bool made = event->len > 0 && strcmp(event->name, watch->name) == 0;
+        bool made = (event->mask & (IN_CREATE | IN_MOVED_TO)) != 0 && event->len > 0 &&
+                    strcmp(event->name, watch->name) == 0;
         if (made)
             watch_log(watch);
         if (made || event->wd == watch->log || (event->mask & IN_Q_OVERFLOW))

@@ -25,11 +25,12 @@ struct tw__store_window {
     struct tw__store_block *blocks; /* their memory */
     uint64_t max_loaded;            /* entries of all queues, roughly */
     uint64_t loaded;
-    uint64_t seen_seq;   /* every task with at most this number was looked at */
-    uint64_t version;    /* SQLite's data_version at the last look */
-    uint64_t load_at_ms; /* when the horizons have to move */
-    uint64_t now_ms;     /* of the wheel */
-    bool broken;         /* a look has failed in the middle */
+    uint64_t seen_seq;                              /* every task with at most this number was looked at */
+    uint64_t seen_run, seen_changes, seen_restored; /* of tw_meta, at the last look */
+    uint64_t version;                               /* SQLite's data_version at the last look */
+    uint64_t load_at_ms;                            /* when the horizons have to move */
+    uint64_t now_ms;                                /* of the wheel */
+    bool broken;                                    /* a look has failed in the middle */
     char message[TW_STORE_MESSAGE];
 };
 

@@ -376,6 +376,22 @@ static uint64_t number(const uint64_t *of)
     return n;
 }
 
+static bool is_stopping(struct tw_store *store)
+{
+    pthread_mutex_lock(&store->run.lock);
+    bool stopping = store->run.runner != NULL && atomic_load(&store->run.runner->hands.stopping);
+    pthread_mutex_unlock(&store->run.lock);
+    return stopping;
+}
+
+/* A run that has lost its file goes round no more. */
+static bool is_lost(struct tw_store *store)
+{
+    struct tw_store_stats stats;
+    tw_store_stats(store, &stats);
+    return is_stopping(store) && !stats.running;
+}
+
 static void go_round(struct tw_store *store, bool look)
 {
     struct runner *runner = runner_of(store);
@@ -384,7 +400,7 @@ static void go_round(struct tw_store *store, bool look)
     runner->must_look = look;
     tw__store_watch_wake(runner->watch);
     pthread_mutex_unlock(&lock);
-    EVENTUALLY_TOLD(is_idle(runner, wanted), "the runner goes round");
+    EVENTUALLY_TOLD(is_idle(runner, wanted) || is_lost(store), "the runner goes round");
 }
 
 void runner_idle(struct tw_store *store)
@@ -395,14 +411,6 @@ void runner_idle(struct tw_store *store)
 void runner_round(struct tw_store *store)
 {
     go_round(store, false);
-}
-
-static bool is_stopping(struct tw_store *store)
-{
-    pthread_mutex_lock(&store->run.lock);
-    bool stopping = store->run.runner != NULL && atomic_load(&store->run.runner->hands.stopping);
-    pthread_mutex_unlock(&store->run.lock);
-    return stopping;
 }
 
 void runner_stopping(struct tw_store *store)

@@ -46,8 +46,8 @@ bool clock_hurry(uint64_t ms);
 void clock_halt(void);
 
 /* Waits until the runner has gone round once more, with a look at the file, has found nothing left to do, and
- * sleeps. So it has seen all that was committed before, and all answers that had come. It is no use after an
- * error, before the next try. */
+ * sleeps, or until it has lost its file. So it has seen all that was committed before, and all answers that had
+ * come. It is no use after an error, before the next try. */
 void runner_idle(struct tw_store *store);
 
 /* The same, but the runner looks at the file only if it wants to: it was told of a commit, or it is time. */

@@ -107,9 +107,9 @@ static void make_valid(void)
 
 static void check(struct tw_store *store, int64_t result)
 {
-    static const int errors[] = {TW_EINVAL,   TW_ENOMEM,   TW_EGONE,        TW_EDEAD,
-                                 TW_EBUSY,    TW_ENOSPACE, TW_EIO,          TW_EREADONLY,
-                                 TW_ECORRUPT, TW_EFORMAT,  TW_EINTERRUPTED, TW_EROLLBACK};
+    static const int errors[] = {TW_EINVAL,       TW_ENOMEM,    TW_EGONE,     TW_EDEAD,    TW_EBUSY,
+                                 TW_ENOSPACE,     TW_EIO,       TW_EREADONLY, TW_ECORRUPT, TW_EFORMAT,
+                                 TW_EINTERRUPTED, TW_EROLLBACK, TW_EREPLACED};
     bool known = result >= 0;
     for (size_t i = 0; i < sizeof errors / sizeof errors[0] && !known; i++)
         known = result == errors[i];
@@ -169,6 +169,9 @@ static void change(struct tw_store *store)
     check(store, tw_store_cancel(store, "q", &other, sizeof other, NULL));
     check(store, tw_store_pause(store, "q", true));
     check(store, tw_store_pause(store, "q", false));
+    check(store, tw_store_restored(store, true));
+    check(store, tw_store_is_restored(store));
+    check(store, tw_store_restored(store, false));
     check(store, tw_store_replay(store, "q", &id, sizeof id, 9));
     check(store, tw_store_flush(store));
     if (sqlite3_open(fixture->path, &db) == SQLITE_OK) {

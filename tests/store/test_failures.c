@@ -137,6 +137,12 @@ static int pause_queue(struct fixture *fixture)
     return paused < 0 ? paused : made(tw_store_pause(fixture->store, "q", false));
 }
 
+static int mark_file(struct fixture *fixture)
+{
+    int marked = tw_store_restored(fixture->store, true);
+    return marked < 0 ? marked : made(tw_store_restored(fixture->store, false));
+}
+
 static int replay_one(struct fixture *fixture)
 {
     return made((int)tw_store_replay(fixture->store, "q", "z", 1, 50));
@@ -168,6 +174,7 @@ static const struct call calls[] = {
     {"queues", queues, NULL},
     {"drain", drain, ""},
     {"pause", pause_queue, NULL},
+    {"mark", mark_file, NULL},
     {"replay", replay_one, "a@10 b@20 c@30 z@50"},
     {"replay all", replay_all, "a@10 b@20 c@30 z@50"},
     {"purge", purge_dead, NULL},

@@ -76,6 +76,25 @@ static void a_file_in_another_journal_mode_is_refused_and_unchanged(void **state
     sqlite3_close(db);
 }
 
+/* VACUUM INTO makes a file in the mode `delete`. */
+static void a_copy_made_by_vacuum_into_is_a_store(void **state)
+{
+    struct fixture *fixture = *state;
+    struct tw_store *store;
+    char copy[PATH_SIZE + 8], sql[PATH_SIZE + 40];
+    put(fixture->store, "a", 1);
+    sqlite3 *db = other_open(fixture);
+    snprintf(copy, sizeof copy, "%s-copy", fixture->path);
+    sqlite3_snprintf(sizeof sql, sql, "VACUUM INTO %Q", copy);
+    other_ask(db, sql);
+    sqlite3_close(db);
+    assert_int_equal(tw_store_open(&store, copy, NULL, text, sizeof text), 0);
+    assert_int_equal(put(store, "b", 2), 1);
+    assert_string_equal(scan(store, NULL), "a@1 b@2");
+    tw_store_close(store);
+    unlink(copy);
+}
+
 static void text_that_is_not_utf8_is_refused(void **state)
 {
     struct fixture *fixture = *state;
@@ -88,15 +107,15 @@ static void a_newer_file_is_refused_and_unchanged(void **state)
 {
     struct fixture *fixture = *state;
     sqlite3 *db = other_open(fixture);
-    other_ask(db, "UPDATE tw_meta SET value = 2 WHERE name = 'version'");
+    other_ask(db, "UPDATE tw_meta SET value = 3 WHERE name = 'version'");
     assert_int_equal(reopen(fixture, NULL), TW_EFORMAT);
-    assert_string_equal(text, "version of the tables is 2: this library knows 1 to 1");
+    assert_string_equal(text, "version of the tables is 3: this library knows 1 to 2");
     other_ask(db, "UPDATE tw_meta SET value = -3 WHERE name = 'version'");
     assert_int_equal(reopen(fixture, NULL), TW_ECORRUPT);
-    assert_string_equal(text, "tw_meta: version is '-3': expected 1 to 1");
+    assert_string_equal(text, "tw_meta: version is '-3': expected 1 to 2");
     other_ask(db, "DELETE FROM tw_meta WHERE name = 'version'");
     assert_int_equal(reopen(fixture, NULL), TW_ECORRUPT);
-    assert_string_equal(text, "tw_meta: version is '': expected 1 to 1");
+    assert_string_equal(text, "tw_meta: version is '': expected 1 to 2");
     sqlite3_close(db);
 }
 
@@ -246,6 +265,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         TEST(a_file_keeps_its_other_tables),
         TEST(a_file_in_another_journal_mode_is_refused_and_unchanged),
+        TEST(a_copy_made_by_vacuum_into_is_a_store),
         TEST(text_that_is_not_utf8_is_refused),
         TEST(a_newer_file_is_refused_and_unchanged),
         TEST(a_file_that_is_no_database_is_refused_and_unchanged),

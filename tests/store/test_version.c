@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Files of earlier versions. golden/version1.db is a file as version 1 has left it. Each version that follows
- * adds a file of its own, and no file changes. A change of schema.sql without a new version fails here.
+ * Files of each version. golden/version1.db is a file as version 1 has left it. Each version that follows adds
+ * a file of its own, and no file changes. A change of schema.sql without a new version fails here.
  *
  *     test_store_version --make FILE    makes the file of the present version anew
  */
@@ -201,18 +201,26 @@ static void the_old_file_is_used_on(void **state)
     sqlite3_close(db);
 }
 
-/* The text of each table, view and trigger is compared, its comments too. */
+/* The text of each table, view and trigger is compared, its comments too. A file of an earlier version is
+ * converted when it is opened, and is then as a new one. */
 static void a_new_schema_has_a_new_version(void **state)
 {
     struct fixture *fixture = *state;
+    struct tw_store *converted;
     char old[PATH_SIZE + 8], sql[PATH_SIZE + 40];
     sqlite3 *db = other_open(fixture);
     snprintf(old, sizeof old, "%s-old", fixture->path);
     copy_file(old);
+    assert_int_equal(tw_store_open(&converted, old, NULL, NULL, 0), 0);
+    tw_store_close(converted);
     sqlite3_snprintf(sizeof sql, sql, "ATTACH %Q AS old", old);
     other_ask(db, sql);
-    assert_string_equal(other_ask(db, "SELECT value FROM main.tw_meta WHERE name = 'version'"), "1");
-    assert_string_equal(other_ask(db, "SELECT value FROM old.tw_meta WHERE name = 'version'"), "1");
+    assert_string_equal(other_ask(db, "SELECT value FROM main.tw_meta WHERE name = 'version'"), "2");
+    assert_string_equal(other_ask(db, "SELECT value FROM old.tw_meta WHERE name = 'version'"), "2");
+    assert_string_equal(other_ask(db, "SELECT group_concat(name) FROM main.tw_meta"),
+                        "changes,restored,run,seq,version");
+    assert_string_equal(other_ask(db, "SELECT group_concat(name) FROM old.tw_meta"),
+                        "changes,restored,run,seq,version");
     assert_string_equal(other_ask(db, "SELECT name FROM (SELECT name, sql FROM main.sqlite_schema"
                                       " EXCEPT SELECT name, sql FROM old.sqlite_schema)"),
                         "");
@@ -223,22 +231,51 @@ static void a_new_schema_has_a_new_version(void **state)
     unlink(old);
 }
 
+/* The views of an earlier version raised no count of changes. */
+static void a_converted_file_counts_changes(void **state)
+{
+    struct fixture *fixture = *state;
+    open_old(fixture);
+    sqlite3 *db = other_open(fixture);
+    static const char *const changes[] = {
+        "INSERT INTO tw_put(queue, id, due_ms) VALUES ('q', 'a', 5)",
+        "INSERT INTO tw_move(queue, id, due_ms) VALUES ('q', 'a', 6)",
+        "INSERT INTO tw_cancel(queue, id) VALUES ('q', 'a')",
+    };
+    long before = atol(other_ask(db, "SELECT value >> 20 FROM tw_meta WHERE name = 'changes'"));
+    for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
+        other_ask(db, changes[i]);
+        assert_int_equal(atol(other_ask(db, "SELECT value >> 20 FROM tw_meta WHERE name = 'changes'")),
+                         ++before);
+    }
+    other_ask(db, changes[2]); /* there is no such task: no change */
+    assert_int_equal(put(fixture->store, "b", 5), 1);
+    assert_int_equal(cancel(fixture->store, "b"), TW_CANCELLED);
+    assert_int_equal(cancel(fixture->store, "b"), TW_GONE);
+    assert_int_equal(tw_store_pause(fixture->store, "q", true), 1);
+    assert_int_equal(atol(other_ask(db, "SELECT value >> 20 FROM tw_meta WHERE name = 'changes'")), before + 3);
+    sqlite3_close(db);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
 
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
-        TEST(each_task_is_as_it_was_put),
-        TEST(attempts_deaths_and_pauses_are_kept),
-        TEST(the_old_file_is_used_on),
-        TEST(a_new_schema_has_a_new_version),
+        TEST(each_task_is_as_it_was_put),      TEST(attempts_deaths_and_pauses_are_kept),
+        TEST(the_old_file_is_used_on),         TEST(a_new_schema_has_a_new_version),
+        TEST(a_converted_file_counts_changes),
     };
+    int failed = 0;
     if (argc == 3 && strcmp(argv[1], "--make") == 0)
         return make_file(argv[2]);
-    if (argc != 2) {
-        fprintf(stderr, "usage: test_store_version FILE\n       test_store_version --make FILE\n");
+    if (argc < 2) {
+        fprintf(stderr, "usage: test_store_version FILE...\n       test_store_version --make FILE\n");
         return 2;
     }
-    old_file = argv[1];
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    for (int i = 1; i < argc; i++) {
+        old_file = argv[i];
+        failed += cmocka_run_group_tests_name(argv[i], tests, NULL, NULL);
+    }
+    return failed;
 }

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * tickwheel restore: marks a file that was restored from a backup, so that no task is called until somebody has
+ * looked at them, and takes the mark away.
+ */
+#include "command.h"
+#include "store_file.h"
+
+#include <stdio.h>
+
+static const char COMMAND[] = "tickwheel restore";
+static const char HELP[] = "usage: tickwheel restore --store FILE [--go]\n"
+                           "\n"
+                           "Marks an SQLite file of tasks as restored from a backup. From then on no\n"
+                           "process calls a task of the file, also after a restart, until --go. Meanwhile\n"
+                           "look at the tasks with `tickwheel tasks`, and cancel the tasks whose work has\n"
+                           "been done since the backup. Tasks can be put, moved and cancelled as ever, and\n"
+                           "commands that run go on. A process that runs the tasks while a backup is\n"
+                           "restored into the file drops all that it knows, and reads the file anew.\n"
+                           "\n"
+                           "  --store FILE   the SQLite file\n"
+                           "  --go           take the mark away: tasks that are due are called at once\n"
+                           "\n"
+                           "Exit status:\n"
+                           "  0  success, also if the file had the mark already, or had none;\n"
+                           "  1  the file cannot be read or written;\n"
+                           "  2  arguments are wrong.\n";
+
+struct restore {
+    const char *store;
+    bool go;
+};
+
+enum { OPTION_STORE = 1, OPTION_GO };
+
+static bool take_option(int code, void *arg)
+{
+    struct restore *restore = arg;
+    if (code == OPTION_STORE)
+        restore->store = optarg;
+    restore->go |= code == OPTION_GO;
+    return true;
+}
+
+static void help(void)
+{
+    fputs(HELP, stdout);
+}
+
+/* Reads the arguments. Returns: -1 to go on, else an exit status. */
+static int parse(int argc, char **argv, struct restore *restore)
+{
+    static const struct option LONG[] = {{"store", required_argument, NULL, OPTION_STORE},
+                                         {"go", no_argument, NULL, OPTION_GO},
+                                         {"help", no_argument, NULL, OPTION_HELP},
+                                         {NULL, 0, NULL, 0}};
+    static const struct option_reader READER = {":h", LONG, take_option, help};
+    int status = options_read(&READER, argc, argv, restore);
+    if (status >= 0)
+        return status;
+    if (restore->store == NULL) {
+        complain("%s: expected --store FILE (try: tickwheel restore --help)", COMMAND);
+        return COMMAND_INPUT;
+    }
+    if (optind < argc) {
+        complain("%s: expected no argument, found \"%s\"", COMMAND, argv[optind]);
+        return COMMAND_INPUT;
+    }
+    return -1;
+}
+
+static void tell(const struct restore *restore, bool changed)
+{
+    if (!restore->go)
+        printf("%s: %smarked as restored; no task is called until `tickwheel restore --store %s --go`\n",
+               restore->store, changed ? "" : "already ", restore->store);
+    else
+        printf("%s: %s\n", restore->store, changed ? "tasks are called again" : "not marked as restored");
+}
+
+int command_restore(int argc, char **argv)
+{
+    struct restore restore = {0};
+    int status = parse(argc, argv, &restore);
+    if (status >= 0)
+        return status;
+    struct tw_store *store = store_file_open(COMMAND, restore.store, false);
+    if (store == NULL)
+        return COMMAND_WRONG;
+    int changed = tw_store_restored(store, !restore.go);
+    if (changed < 0)
+        store_file_complain(store, COMMAND, restore.store,
+                            restore.go ? "the mark is not taken away" : "the file is not marked as restored");
+    else
+        tell(&restore, changed > 0);
+    tw_store_close(store);
+    return changed < 0 ? COMMAND_WRONG : COMMAND_GOOD;
+}

@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Which file is it? A file is removed, replaced by a rename, or restored from a backup, while it is open and
+ * while its tasks run. SQLite's own backup restores into the file itself.
+ */
+#include "clock.h"
+#include "running.h"
+#include "tests/support/eventually.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { SOON_MS = 1000, STANDBY_MS = 250, MINUTE_MS = 60000, HOUR_MS = 3600000 };
+
+/* ---- the system ------------------------------------------------------------------------------------------ */
+
+static atomic_int no_stat; /* the number of an error; 0: none */
+static atomic_bool other_device;
+
+int __real_stat(const char *path, struct stat *status);
+int __wrap_stat(const char *path, struct stat *status);
+
+int __wrap_stat(const char *path, struct stat *status)
+{
+    errno = atomic_load(&no_stat);
+    if (errno != 0)
+        return -1;
+    int result = __real_stat(path, status);
+    status->st_dev += atomic_load(&other_device);
+    return result;
+}
+
+/* ---- support --------------------------------------------------------------------------------------------- */
+
+struct errors {
+    atomic_int count, last;
+};
+
+static void note_error(void *arg, int error, const char *text)
+{
+    struct errors *errors = arg;
+    assert_true(text[0] != '\0');
+    atomic_store(&errors->last, error);
+    atomic_fetch_add(&errors->count, 1);
+}
+
+static struct tw_store *store_of(void **state)
+{
+    return ((struct fixture *)*state)->store;
+}
+
+static struct tw_store *open_there(const struct fixture *fixture)
+{
+    struct tw_store *store;
+    char text[TW_STORE_MESSAGE];
+    if (tw_store_open(&store, fixture->path, &patient, text, sizeof text) != 0)
+        fail_msg("%s", text);
+    return store;
+}
+
+static void remove_beside(const struct fixture *fixture, const char *end)
+{
+    char path[PATH_SIZE + 16];
+    snprintf(path, sizeof path, "%s%s", fixture->path, end);
+    unlink(path);
+}
+
+static void remove_file(const struct fixture *fixture)
+{
+    remove_beside(fixture, "");
+}
+
+static void remove_lock(const struct fixture *fixture)
+{
+    remove_beside(fixture, "-tickwheel");
+}
+
+/* Makes a store beside the fixture's file, with the task "new". */
+static void make_new(const struct fixture *fixture)
+{
+    struct tw_store *store;
+    char path[PATH_SIZE + 8];
+    snprintf(path, sizeof path, "%s-new", fixture->path);
+    assert_int_equal(tw_store_open(&store, path, NULL, NULL, 0), 0);
+    assert_int_equal(put(store, "new", 1), 1);
+    tw_store_close(store);
+}
+
+static void put_new_in_place(const struct fixture *fixture)
+{
+    char path[PATH_SIZE + 8];
+    snprintf(path, sizeof path, "%s-new", fixture->path);
+    assert_int_equal(rename(path, fixture->path), 0);
+}
+
+static void replace_file(const struct fixture *fixture)
+{
+    make_new(fixture);
+    remove_beside(fixture, "-wal");
+    remove_beside(fixture, "-shm");
+    put_new_in_place(fixture);
+}
+
+/* ---- calls ----------------------------------------------------------------------------------------------- */
+
+static void see_queue(void *arg, const char *queue)
+{
+    (void)arg;
+    (void)queue;
+}
+
+static void no_call_succeeds(struct tw_store *store, const char *expected)
+{
+    struct tw_store_change change = {.verb = TW_STORE_PUT,
+                                     .task = {.queue = "q", .id = "x", .id_size = 1, .due_ms = 5}};
+    struct seen seen = {.text = ""};
+    uint64_t next_ms, counts[2];
+    const int64_t results[] = {
+        put(store, "x", 5),
+        tw_store_apply(store, &change, 1),
+        tw_store_move_at(store, "q", "old", 3, 7, 0),
+        tw_store_cancel(store, "q", "old", 3, NULL),
+        tw_store_pause(store, "q", true),
+        tw_store_restored(store, true),
+        tw_store_replay(store, "q", NULL, 0, 5),
+        tw_store_purge(store, "q", TW_STORE_TIME_MAX),
+        tw_store_drain(store, "q", see, &seen),
+        tw_store_get(store, "q", "old", 3, see, &seen),
+        tw_store_scan(store, "q", NULL, see, &seen),
+        tw_store_count(store, "q", false),
+        tw_store_next(store, "q", &next_ms),
+        tw_store_forecast(store, "q", 1000, 2, counts),
+        tw_store_queues(store, see_queue, NULL),
+        tw_store_is_paused(store, "q"),
+        tw_store_is_restored(store),
+    };
+    for (size_t i = 0; i < sizeof results / sizeof results[0]; i++)
+        if (results[i] != TW_EREPLACED)
+            fail_msg("call %d returns %d", (int)i, (int)results[i]);
+    assert_string_equal(seen.text, "");
+    assert_string_equal(message(store), expected);
+}
+
+/* A bug: a put was acknowledged into a file that was gone. */
+static void a_call_after_the_file_was_replaced_or_removed_fails(void **state)
+{
+    struct fixture *fixture = *state;
+    put(fixture->store, "old", 5);
+    replace_file(fixture);
+    no_call_succeeds(fixture->store, "the file was replaced while it was open: open it again");
+    store_reopen(fixture);
+    assert_string_equal(scan(fixture->store, NULL), "new@1");
+    remove_file(fixture);
+    remove_beside(fixture, "-wal");
+    remove_beside(fixture, "-shm");
+    no_call_succeeds(fixture->store, "the file was removed while it was open: open it again");
+    assert_int_not_equal(access(fixture->path, F_OK), 0);
+}
+
+/* SQLite removes the log of a file that it closes last. It must not be that of the new file. */
+static void the_end_of_the_old_file_leaves_the_new_one_alone(void **state)
+{
+    struct fixture *fixture = *state;
+    put(fixture->store, "old", 5);
+    replace_file(fixture);
+    struct tw_store *first = open_there(fixture);
+    put(first, "in its log", 2);
+    tw_store_close(fixture->store);
+    fixture->store = open_there(fixture);
+    assert_string_equal(scan(fixture->store, NULL), "new@1 in its log@2");
+    put(fixture->store, "more", 3);
+    assert_string_equal(scan(first, NULL), "new@1 in its log@2 more@3");
+    tw_store_close(first);
+}
+
+static void a_rename_while_a_call_waits_for_the_lock_is_seen(void **state)
+{
+    struct fixture *fixture = *state;
+    struct putter putter = {.store = fixture->store, .id = "x", .due_ms = 5};
+    sqlite3 *db = other_open(fixture);
+    other_ask(db, "BEGIN IMMEDIATE");
+    begin_puts(&putter, 1);
+    replace_file(fixture);
+    other_ask(db, "ROLLBACK");
+    eventually_joined(putter.thread);
+    assert_int_equal(putter.result, TW_EREPLACED);
+    sqlite3_close(db);
+}
+
+static void a_connection_of_the_caller_is_checked_too(void **state)
+{
+    struct fixture *fixture = *state;
+    struct tw_store_change change = {.verb = TW_STORE_PUT,
+                                     .task = {.queue = "q", .id = "x", .id_size = 1, .due_ms = 5}};
+    char text[TW_STORE_MESSAGE];
+    sqlite3 *db = other_open(fixture);
+    assert_int_equal(tw_store_apply_in(db, NULL, &change, 1, text, sizeof text), 0);
+    replace_file(fixture);
+    change.task.id = "y";
+    assert_int_equal(tw_store_apply_in(db, NULL, &change, 1, text, sizeof text), TW_EREPLACED);
+    assert_string_equal(text, "the file was replaced while it was open: open it again");
+    assert_int_equal(sqlite3_get_autocommit(db), 1);
+    assert_string_equal(other_ask(db, "SELECT group_concat(id) FROM tw_list"), "x");
+    sqlite3_close(db);
+}
+
+static void a_path_that_cannot_be_looked_at_proves_nothing(void **state)
+{
+    atomic_store(&no_stat, EACCES);
+    int result = put(store_of(state), "x", 5);
+    atomic_store(&no_stat, 0);
+    assert_int_equal(result, 1);
+}
+
+static void the_same_number_on_another_device_is_another_file(void **state)
+{
+    atomic_store(&other_device, true);
+    int result = put(store_of(state), "x", 5);
+    atomic_store(&other_device, false);
+    assert_int_equal(result, TW_EREPLACED);
+    assert_int_equal(put(store_of(state), "x", 5), 1);
+}
+
+/* ---- runs ------------------------------------------------------------------------------------------------ */
+
+/* A bug: the runner opened the new file and claimed in the old one, so a handler got a task of another queue.
+ * */
+static void a_run_does_not_begin_on_a_file_that_was_replaced(void **state)
+{
+    struct fixture *fixture = *state;
+    struct calls calls;
+    calls_init(&calls);
+    put(fixture->store, "old", 1);
+    replace_file(fixture);
+    assert_int_equal(tw_store_handle(fixture->store, "q", 0, note_call, &calls), 0);
+    assert_int_equal(tw_store_start(fixture->store, NULL), TW_EREPLACED);
+    struct tw_store *next = open_there(fixture);
+    start_with(next, &calls); /* the lock is free */
+    wait_for_calls(&calls, 1);
+    tw_store_close(next);
+    assert_string_equal(calls.text, "new/1");
+}
+
+static void start_noting(struct tw_store *store, struct calls *calls, struct errors *errors, unsigned flags)
+{
+    struct tw_store_run options = {.flags = flags, .workers = 1, .on_error = note_error, .arg = errors};
+    assert_int_equal(tw_store_handle(store, "q", 0, note_call, calls), 0);
+    assert_int_equal(tw_store_start(store, &options), 0);
+}
+
+static void wait_for_the_end(struct tw_store *store, struct errors *errors)
+{
+    EVENTUALLY_TOLD(atomic_load(&errors->count) > 0, "the run goes on");
+    assert_int_equal(atomic_load(&errors->last), TW_EREPLACED);
+    assert_false(stats_of(store).running);
+}
+
+/* One handler is under way, and one job has not begun. The lock is free before the handler returns. */
+static void a_run_ends_when_its_file_is_replaced(void **state)
+{
+    struct fixture *fixture = *state;
+    struct errors errors = {0};
+    struct calls calls, others;
+    calls_init(&calls);
+    calls_init(&others);
+    calls.block = true;
+    put(fixture->store, "a", 5);
+    put(fixture->store, "b", 6);
+    start_noting(fixture->store, &calls, &errors, 0);
+    wait_for_calls(&calls, 1);
+    EVENTUALLY(attempts(fixture->store) == 2);
+    replace_file(fixture);
+    wait_for_the_end(fixture->store, &errors);
+    struct tw_store *next = open_there(fixture);
+    start_with(next, &others);
+    assert_string_equal(wait_for_calls(&others, 1), "new/1");
+    unblock(&calls);
+    assert_int_equal(tw_store_stop(fixture->store), TW_EREPLACED);
+    assert_string_equal(calls.text, "a/1");
+    assert_int_equal(atomic_load(&errors.count), 1);
+    assert_int_equal(tw_store_stop(fixture->store), 0); /* it does not run any more */
+    tw_store_close(next);
+}
+
+/* The clock stands still, and nothing touches the log. So only the event of the removal or the rename can wake
+ * the run. */
+static void an_idle_run_notices(struct fixture *fixture, void (*lose)(const struct fixture *fixture),
+                                const char *expected)
+{
+    struct errors errors = {0};
+    struct calls calls;
+    calls_init(&calls);
+    clock_stop(0);
+    clock_halt();
+    put(fixture->store, "far", tw_store_now() + HOUR_MS);
+    start_noting(fixture->store, &calls, &errors, 0);
+    for (int i = 0; i < 2; i++) { /* no event of the start is a hint any more */
+        clock_hurry(MINUTE_MS);
+        runner_idle(fixture->store);
+    }
+    lose(fixture);
+    wait_for_the_end(fixture->store, &errors);
+    if (strstr(message(fixture->store), expected) == NULL)
+        fail_msg("%s", message(fixture->store));
+    assert_int_equal(tw_store_stop(fixture->store), TW_EREPLACED);
+    clock_go();
+}
+
+static void an_idle_run_notices_that_its_file_was_replaced(void **state)
+{
+    make_new(*state);
+    an_idle_run_notices(*state, put_new_in_place, "the file was replaced while it was open");
+}
+
+static void an_idle_run_notices_that_its_file_was_removed(void **state)
+{
+    an_idle_run_notices(*state, remove_file, "the file was removed while it was open");
+}
+
+/* The store is as it was, and another run may begin. */
+static void an_idle_run_notices_that_its_lock_was_removed(void **state)
+{
+    struct fixture *fixture = *state;
+    struct calls calls;
+    calls_init(&calls);
+    an_idle_run_notices(fixture, remove_lock, "-tickwheel was removed, and the lock of this run with it");
+    assert_int_equal(put(fixture->store, "x", 5), 1);
+    struct tw_store *next = open_there(fixture);
+    start_with(next, &calls);
+    assert_string_equal(wait_for_calls(&calls, 1), "x/1");
+    tw_store_close(next);
+}
+
+/* A bug: tasks of a file that was removed were still called. The timer wakes the run, and no event. */
+static void a_task_of_a_removed_file_is_not_called(void **state)
+{
+    struct fixture *fixture = *state;
+    struct errors errors = {0};
+    struct calls calls;
+    calls_init(&calls);
+    clock_stop(0);
+    put(fixture->store, "x", tw_store_now() + SOON_MS);
+    start_noting(fixture->store, &calls, &errors, 0);
+    runner_idle(fixture->store);
+    runner_look_away(true);
+    runner_round(fixture->store);
+    remove_file(fixture);
+    clock_pass(SOON_MS);
+    wait_for_the_end(fixture->store, &errors);
+    runner_look_away(false);
+    assert_int_equal(tw_store_stop(fixture->store), TW_EREPLACED);
+    assert_int_equal(calls.count, 0);
+}
+
+static bool hurried(bool there)
+{
+    if (!there)
+        clock_hurry(STANDBY_MS);
+    return there;
+}
+
+/* A bug: it took the lock over, and ran a file that nobody saw. */
+static void a_standby_of_a_replaced_file_ends(void **state)
+{
+    struct fixture *fixture = *state;
+    struct tw_store *second = open_there(fixture);
+    struct errors errors = {0}, first_errors = {0};
+    struct calls calls;
+    calls_init(&calls);
+    start_noting(fixture->store, &calls, &first_errors, 0);
+    start_noting(second, &calls, &errors, TW_STORE_STANDBY);
+    replace_file(fixture);
+    EVENTUALLY_TOLD(hurried(atomic_load(&errors.count) > 0), "the standby goes on");
+    wait_for_the_end(second, &errors);
+    wait_for_the_end(fixture->store, &first_errors);
+    assert_int_equal(tw_store_stop(second), TW_EREPLACED);
+    assert_int_equal(tw_store_stop(fixture->store), TW_EREPLACED);
+    tw_store_close(second);
+    assert_int_equal(calls.count, 0);
+}
+
+static int teardown(void **state)
+{
+    runner_look_away(false);
+    clock_go();
+    return store_teardown(state);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, teardown)
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        TEST(a_call_after_the_file_was_replaced_or_removed_fails),
+        TEST(the_end_of_the_old_file_leaves_the_new_one_alone),
+        TEST(a_rename_while_a_call_waits_for_the_lock_is_seen),
+        TEST(a_connection_of_the_caller_is_checked_too),
+        TEST(a_path_that_cannot_be_looked_at_proves_nothing),
+        TEST(the_same_number_on_another_device_is_another_file),
+        TEST(a_run_does_not_begin_on_a_file_that_was_replaced),
+        TEST(a_run_ends_when_its_file_is_replaced),
+        TEST(an_idle_run_notices_that_its_file_was_replaced),
+        TEST(an_idle_run_notices_that_its_file_was_removed),
+        TEST(an_idle_run_notices_that_its_lock_was_removed),
+        TEST(a_task_of_a_removed_file_is_not_called),
+        TEST(a_standby_of_a_replaced_file_ends),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * How old is the file? A backup is restored into a file while its tasks run, and new tasks get numbers that
+ * were in use before. And the mark of a restored file, whose tasks nobody calls.
+ */
+#include "clock.h"
+#include "running.h"
+#include "tests/support/eventually.h"
+
+#include <stdio.h>
+
+enum { SOON_MS = 1000, HOUR_MS = 3600000 };
+
+static struct tw_store *store_of(void **state)
+{
+    return ((struct fixture *)*state)->store;
+}
+
+/* ---- rows under other numbers ---------------------------------------------------------------------------- */
+
+/* A bug: a claim took the row of its number, whatever it was. */
+static void a_claim_takes_no_row_of_another_queue(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    sqlite3 *db = other_open(*state);
+    calls_init(&calls);
+    clock_stop(0);
+    put(store, "moved", tw_store_now() + SOON_MS);
+    start_with(store, &calls);
+    runner_idle(store);
+    other_ask(db, "UPDATE tw_task SET queue = 'other'");
+    put(store, "x", tw_store_now() + SOON_MS);
+    runner_idle(store);
+    clock_pass(SOON_MS);
+    assert_string_equal(wait_for_calls(&calls, 1), "x/1");
+    wait_for_answers(store, 1);
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_string_equal(other_ask(db, "SELECT queue || ': ' || id || ' is ' || state FROM tw_list"),
+                        "other: moved is waiting");
+    sqlite3_close(db);
+}
+
+/* A bug: an answer removed the row of its number, whatever it was. The row is one of another task, or a new one
+ * of the same task, which no run has claimed. */
+static void an_answer_removes_no_row_that_it_does_not_know(void **state)
+{
+    static const char *const ids[] = {"b", "a"};
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    sqlite3 *db = other_open(*state);
+    calls_init(&calls);
+    calls.answer = TW_LATER;
+    start_with(store, &calls);
+    for (int i = 0; i < 2; i++) {
+        char sql[200], expected[40];
+        put(store, "a", 5);
+        wait_for_calls(&calls, i + 1);
+        EVENTUALLY(kept_of(&calls) == i + 1);
+        uint64_t due_ms = tw_store_now() + HOUR_MS;
+        snprintf(sql, sizeof sql,
+                 "UPDATE tw_task SET id = CAST('%s' AS BLOB), run = 0, attempt = 0, due_ms = %llu", ids[i],
+                 (unsigned long long)due_ms);
+        other_ask(db, sql);
+        tw_job_answer(calls.kept[i], TW_DONE);
+        wait_for_answers(store, (uint64_t)i + 1);
+        snprintf(expected, sizeof expected, "%s@%llu", ids[i], (unsigned long long)due_ms);
+        assert_string_equal(scan(store, NULL), expected);
+        other_ask(db, "DELETE FROM tw_task");
+    }
+    assert_int_equal(tw_store_stop(store), 0);
+    sqlite3_close(db);
+}
+
+/* ---- backups --------------------------------------------------------------------------------------------- */
+
+static void copy_all(sqlite3 *from, sqlite3 *to)
+{
+    sqlite3_backup *copy = sqlite3_backup_init(to, "main", from, "main");
+    assert_non_null(copy);
+    assert_int_equal(sqlite3_backup_step(copy, -1), SQLITE_DONE);
+    assert_int_equal(sqlite3_backup_finish(copy), SQLITE_OK);
+}
+
+static sqlite3 *back_up(sqlite3 *db)
+{
+    sqlite3 *backup;
+    assert_int_equal(sqlite3_open(":memory:", &backup), SQLITE_OK);
+    copy_all(db, backup);
+    return backup;
+}
+
+/* Restores a backup into the file. The runner does not look before the test says so. */
+static void restore_unseen(struct tw_store *store, sqlite3 *backup, sqlite3 *db)
+{
+    runner_idle(store);
+    runner_look_away(true);
+    runner_round(store);
+    copy_all(backup, db);
+    sqlite3_close(backup);
+}
+
+/* Puts n tasks by plain SQL. */
+static void put_many(sqlite3 *db, const char *id, int n, uint64_t due_ms)
+{
+    char sql[120];
+    for (int i = 0; i < n; i++) {
+        snprintf(sql, sizeof sql, "INSERT INTO tw_put(queue, id, due_ms) VALUES ('q', '%s%d', %llu)", id, i,
+                 (unsigned long long)due_ms);
+        other_ask(db, sql);
+    }
+}
+
+/* A bug: new tasks got numbers that the run had seen, and it never looked at them. As many changes as were
+ * lost, or fewer, are told by `changes`. */
+static void a_task_put_after_a_restore_is_called(void **state)
+{
+    static const struct {
+        int lost, made;
+    } rounds[] = {{1, 1}, {2, 1}, {3, 3}, {9, 2}};
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    sqlite3 *db = other_open(*state);
+    int called = 0;
+    calls_init(&calls);
+    clock_stop(0);
+    start_with(store, &calls);
+    for (size_t i = 0; i < sizeof rounds / sizeof rounds[0]; i++) {
+        runner_idle(store);
+        sqlite3 *backup = back_up(db);
+        put_many(db, "lost", rounds[i].lost, tw_store_now() + HOUR_MS);
+        restore_unseen(store, backup, db);
+        put_many(db, "made", rounds[i].made, tw_store_now() + SOON_MS);
+        runner_look_away(false);
+        runner_idle(store);
+        clock_pass(SOON_MS);
+        called += rounds[i].made;
+        wait_for_calls(&calls, called);
+        wait_for_answers(store, (uint64_t)called);
+    }
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_int_equal(calls.count, called);
+    sqlite3_close(db);
+}
+
+/* More changes than were lost are not told by `changes`, but by the mark, which is put and taken away unseen.
+ * */
+static void the_mark_of_a_restore_makes_a_run_read_anew(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    sqlite3 *db = other_open(*state);
+    calls_init(&calls);
+    clock_stop(0);
+    assert_int_equal(tw_store_handle(store, "q", 1, note_call, &calls), 0); /* one after the other */
+    assert_int_equal(tw_store_start(store, NULL), 0);
+    runner_idle(store);
+    sqlite3 *backup = back_up(db);
+    put_many(db, "lost", 1, tw_store_now() + HOUR_MS);
+    restore_unseen(store, backup, db);
+    put_many(db, "made", 3, tw_store_now() + SOON_MS);
+    assert_int_equal(tw_store_restored(store, true), 1);
+    assert_int_equal(tw_store_restored(store, false), 1);
+    runner_look_away(false);
+    runner_idle(store);
+    clock_pass(SOON_MS);
+    assert_string_equal(wait_for_calls(&calls, 3), "made0/1 made1/1 made2/1");
+    wait_for_answers(store, 3);
+    assert_int_equal(tw_store_stop(store), 0);
+    sqlite3_close(db);
+}
+
+/* A job has the number that a new task gets after the restore. It hides the task no more, and its answer leaves
+ * it as it is. */
+static void a_job_of_before_a_restore_neither_hides_nor_removes_a_new_task(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    sqlite3 *db = other_open(*state);
+    calls_init(&calls);
+    calls.answer = TW_LATER;
+    calls.answers = 1;
+    start_with(store, &calls);
+    runner_idle(store);
+    sqlite3 *backup = back_up(db);
+    put(store, "a", 5);
+    wait_for_calls(&calls, 1);
+    EVENTUALLY(kept_of(&calls) == 1);
+    clock_stop(0);
+    restore_unseen(store, backup, db);
+    put_many(db, "b", 1, tw_store_now() + SOON_MS);
+    assert_string_equal(other_ask(db, "SELECT seq FROM tw_task"), "1"); /* the number of the job */
+    runner_look_away(false);
+    runner_idle(store);
+    tw_job_answer(calls.kept[0], TW_DONE);
+    wait_for_answers(store, 1);
+    clock_pass(SOON_MS);
+    assert_string_equal(wait_for_calls(&calls, 2), "a/1 b0/1");
+    wait_for_answers(store, 2);
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_int_equal(tw_store_count(store, "q", false), 0);
+    sqlite3_close(db);
+}
+
+/* The task of a job is in the backup too, as it was before its claim. It is called again, after the job's end.
+ * */
+static void a_task_that_runs_during_a_restore_is_called_again_after_its_end(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    sqlite3 *db = other_open(*state);
+    calls_init(&calls);
+    calls.answer = TW_LATER;
+    calls.answers = 1;
+    clock_stop(0);
+    start_with(store, &calls);
+    put(store, "a", tw_store_now() + SOON_MS);
+    runner_idle(store);
+    sqlite3 *backup = back_up(db);
+    clock_pass(SOON_MS);
+    wait_for_calls(&calls, 1);
+    EVENTUALLY(kept_of(&calls) == 1);
+    restore_unseen(store, backup, db);
+    runner_look_away(false);
+    runner_idle(store);
+    clock_pass(1);
+    runner_idle(store);
+    assert_int_equal(calls_of(&calls), 1);
+    tw_job_answer(calls.kept[0], TW_DONE);
+    wait_for_answers(store, 1);
+    clock_pass(1);
+    assert_string_equal(wait_for_calls(&calls, 2), "a/1 a/1");
+    wait_for_answers(store, 2);
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_int_equal(tw_store_count(store, "q", false), 0);
+    sqlite3_close(db);
+}
+
+/* The backup has an earlier number of the run, which was taken for the number of another run. */
+static void a_run_goes_on_after_a_backup_from_before_its_beginning(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    sqlite3 *db = other_open(*state);
+    calls_init(&calls);
+    put(store, "old", tw_store_now() + HOUR_MS);
+    sqlite3 *backup = back_up(db);
+    start_with(store, &calls);
+    put(store, "lost", 5);
+    wait_for_calls(&calls, 1);
+    wait_for_answers(store, 1);
+    clock_stop(0);
+    restore_unseen(store, backup, db);
+    put_many(db, "made", 1, tw_store_now() + SOON_MS);
+    runner_look_away(false);
+    runner_idle(store);
+    clock_pass(SOON_MS);
+    assert_string_equal(wait_for_calls(&calls, 2), "lost/1 made0/1");
+    wait_for_answers(store, 2);
+    assert_string_equal(other_ask(db, "SELECT value FROM tw_meta WHERE name = 'run'"), "1");
+    assert_int_equal(stats_of(store).errors, 0);
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_int_equal(tw_store_count(store, "q", false), 1);
+    sqlite3_close(db);
+}
+
+/* The run claims before it has looked, with a number that the file does not have any more. */
+static void a_claim_before_the_look_after_a_restore_is_made_again(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    sqlite3 *db = other_open(*state);
+    calls_init(&calls);
+    clock_stop(0);
+    put(store, "x", tw_store_now() + SOON_MS);
+    sqlite3 *backup = back_up(db);
+    start_with(store, &calls);
+    restore_unseen(store, backup, db);
+    clock_pass(SOON_MS);
+    runner_round(store); /* it has read the task anew, and its time has passed */
+    clock_pass(1);
+    assert_string_equal(wait_for_calls(&calls, 1), "x/1");
+    runner_look_away(false);
+    wait_for_answers(store, 1);
+    assert_int_equal(stats_of(store).errors, 0);
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_int_equal(tw_store_count(store, "q", false), 0);
+    sqlite3_close(db);
+}
+
+/* ---- the mark -------------------------------------------------------------------------------------------- */
+
+static void a_marked_file_is_not_run_until_it_is_told(void **state)
+{
+    struct fixture *fixture = *state;
+    struct calls calls;
+    calls_init(&calls);
+    assert_int_equal(tw_store_is_restored(fixture->store), 0);
+    assert_int_equal(tw_store_restored(fixture->store, false), 0);
+    put(fixture->store, "a", 5);
+    assert_int_equal(tw_store_restored(fixture->store, true), 1);
+    assert_int_equal(tw_store_restored(fixture->store, true), 0);
+    store_reopen(fixture);
+    assert_int_equal(tw_store_is_restored(fixture->store), 1);
+    clock_stop(0);
+    start_with(fixture->store, &calls);
+    put(fixture->store, "b", tw_store_now() + SOON_MS);
+    runner_idle(fixture->store);
+    clock_pass(SOON_MS);
+    runner_idle(fixture->store);
+    assert_int_equal(attempts(fixture->store), 0);
+    assert_int_equal(cancel(fixture->store, "a"), TW_CANCELLED);
+    assert_int_equal(tw_store_restored(fixture->store, false), 1);
+    runner_idle(fixture->store);
+    clock_pass(1);
+    assert_string_equal(wait_for_calls(&calls, 1), "b/1");
+    wait_for_answers(fixture->store, 1);
+    assert_int_equal(tw_store_is_restored(fixture->store), 0);
+    assert_int_equal(tw_store_stop(fixture->store), 0);
+}
+
+/* The mark counts from its commit, not from the run's next look. A pause of a queue outlasts it. */
+static void a_mark_that_the_run_has_not_seen_counts(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    calls_init(&calls);
+    clock_stop(0);
+    put(store, "a", tw_store_now() + SOON_MS);
+    start_with(store, &calls);
+    runner_idle(store);
+    runner_look_away(true);
+    runner_round(store);
+    assert_int_equal(tw_store_restored(store, true), 1);
+    assert_int_equal(tw_store_pause(store, "q", true), 1);
+    clock_pass(SOON_MS);
+    runner_round(store);
+    assert_int_equal(attempts(store), 0);
+    runner_look_away(false);
+    runner_idle(store);
+    assert_int_equal(tw_store_restored(store, false), 1);
+    runner_idle(store);
+    clock_pass(1);
+    runner_idle(store);
+    assert_int_equal(attempts(store), 0);
+    assert_int_equal(tw_store_pause(store, "q", false), 1);
+    runner_idle(store);
+    clock_pass(1);
+    assert_string_equal(wait_for_calls(&calls, 1), "a/1");
+    wait_for_answers(store, 1);
+    assert_int_equal(tw_store_stop(store), 0);
+}
+
+static int teardown(void **state)
+{
+    runner_look_away(false);
+    clock_go();
+    return store_teardown(state);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, teardown)
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        TEST(a_claim_takes_no_row_of_another_queue),
+        TEST(an_answer_removes_no_row_that_it_does_not_know),
+        TEST(a_task_put_after_a_restore_is_called),
+        TEST(the_mark_of_a_restore_makes_a_run_read_anew),
+        TEST(a_job_of_before_a_restore_neither_hides_nor_removes_a_new_task),
+        TEST(a_task_that_runs_during_a_restore_is_called_again_after_its_end),
+        TEST(a_run_goes_on_after_a_backup_from_before_its_beginning),
+        TEST(a_claim_before_the_look_after_a_restore_is_made_again),
+        TEST(a_marked_file_is_not_run_until_it_is_told),
+        TEST(a_mark_that_the_run_has_not_seen_counts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
