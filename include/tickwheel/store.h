@@ -420,8 +420,8 @@ struct tw_store_run {
 /* Runs the tasks of the file: the handlers of their queues are called when they are due. Tasks that fell due
  * before come at once. Tasks are called in the order of their due times, and those due at the same time in the
  * order of their revisions. A task that is put when its time has passed, or is tried again, comes after the
- * tasks that are due by then. Several workers call several tasks at once. Tasks of a queue without a handler,
- * or that is paused, wait.
+ * tasks that are due by then. A task that is committed before its time, by whomever, comes before later ones.
+ * Several workers call several tasks at once. Tasks of a queue without a handler, or that is paused, wait.
  *
  * One process at a time runs the tasks of a file. A lock on a file beside it, whose name ends in "-tickwheel",
  * ends with the process. Do not remove that file: another process could begin then. The first one would notice,

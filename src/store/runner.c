@@ -283,18 +283,22 @@ static int check_same_file(struct tw__store_runner *runner)
                                "the file was removed or replaced while its tasks ran");
 }
 
+/* Looks at the file if there may be news, or if an entry is due: its time passes only together with a look that
+ * is as new. */
 static int look_at_file(struct tw__store_runner *runner, uint64_t now_ms)
 {
     const struct tw__store_window *window = &runner->window;
     bool whole = runner->spent || window->broken;
-    bool due = tw__store_watch_look(&runner->watch, &whole);
+    bool due = tw__store_watch_look(&runner->watch, &whole) || tw__store_window_is_due(window, now_ms);
     if (!due && !whole && now_ms < window->load_at_ms && now_ms >= window->now_ms)
         return 0;
     int error = check_same_file(runner);
     if (error == 0)
         error = tw__store_window_look(&runner->window, now_ms, whole);
     runner->spent &= error != 0;
-    if (error != 0)
+    if (error == 0)
+        tw__store_window_expire(&runner->window, now_ms);
+    else
         fail(runner, error, runner->window.message);
     return error;
 }
@@ -308,8 +312,6 @@ static bool go_round(struct tw__store_runner *runner)
     char message[TW_STORE_MESSAGE];
     runner->result = 0;
     bool seen = look_at_file(runner, now_ms) == 0;
-    if (seen)
-        tw__store_window_expire(&runner->window, now_ms);
     take_answers(runner);
     take_claims(runner, seen);
     if (batch->answered == NULL && batch->n == 0)

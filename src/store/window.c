@@ -17,10 +17,16 @@
  * that are not taken are dropped, and read again from the index. Example: an import of a million tasks that are
  * due next month costs one such reading, which finds none of them.
  *
+ * How the order is kept against tasks that were not seen yet. The wheel's time is the clock as it was just
+ * before the last look. So whoever has committed a task before its time finds it in its turn, however long ago
+ * the runner was told of something. Example: the runner waits for a lock of others for a second. Meanwhile a
+ * task comes for in half a second. The next look reads it, and then the wheel passes it before later ones.
+ *
  * Invariants
  *   D1  every task of a queue with a handler that waits, and lies within the horizon, has one entry
  *   D2  an entry is in the wheel, or in a ready list, or taken, or free
  *   D3  an entry in the wheel lies within its queue's horizon
+ *   D4  every entry that the wheel has passed was due when the file was looked at last
  */
 #include "window.h"
 
@@ -99,9 +105,9 @@ static bool is_within(const struct tw__store_queue *queue, uint64_t due_ms, uint
     return due_ms < queue->horizon.due_ms || (due_ms == queue->horizon.due_ms && seq <= queue->horizon.seq);
 }
 
-/* Files a task in the wheel, unless a job has it. Returns: 0 or an error. */
+/* Files a task in the wheel for a time, unless a job has it. Returns: 0 or an error. */
 static int add_entry(struct tw__store_window *window, struct tw__store_queue *queue, uint64_t seq,
-                     uint64_t due_ms)
+                     uint64_t due_ms, uint64_t at_ms)
 {
     if (*find_taken(window, seq) != NULL)
         return 0;
@@ -114,7 +120,7 @@ static int add_entry(struct tw__store_window *window, struct tw__store_queue *qu
     entry->due_ms = due_ms;
     queue->loaded++;
     window->loaded++;
-    tw_wheel_add_at(window->wheel, &entry->timer, due_ms);
+    tw_wheel_add_at(window->wheel, &entry->timer, at_ms);
     return 0;
 }
 
@@ -146,7 +152,7 @@ static int file_rows(struct tw__store_window *window, struct tw__store_queue *qu
     while (error == 0 && (code = tw__store_db_step(&window->db, statement)) == SQLITE_ROW) {
         uint64_t seq = (uint64_t)sqlite3_column_int64(statement, 0);
         uint64_t due_ms = (uint64_t)sqlite3_column_int64(statement, 1);
-        error = add_entry(window, queue, seq, due_ms);
+        error = add_entry(window, queue, seq, due_ms, due_ms);
         queue->horizon = (struct tw__store_place){due_ms, seq};
         ++*rows;
     }
@@ -349,6 +355,13 @@ static int read_pauses(struct tw__store_window *window)
 
 /* ---- looking --------------------------------------------------------------------------------------------- */
 
+/* When a task that has come since the last look is called. If its time had passed at the last look, it came too
+ * late, and goes behind the tasks that are due by now. */
+static uint64_t turn_of(const struct tw__store_window *window, uint64_t due_ms)
+{
+    return due_ms > tw_wheel_now(window->wheel) ? due_ms : window->now_ms;
+}
+
 /* Files the tasks that have come since the last look. */
 static int read_news(struct tw__store_window *window)
 {
@@ -365,7 +378,7 @@ static int read_news(struct tw__store_window *window)
         if (read_name(rows, 2, name))
             error = need_queue(window, name, &queue);
         if (queue != NULL && is_within(queue, due_ms, seq))
-            error = add_entry(window, queue, seq, due_ms);
+            error = add_entry(window, queue, seq, due_ms, turn_of(window, due_ms));
     }
     if (error == 0 && code != SQLITE_DONE)
         error = tw__store_db_error(&window->db, code, "look for tasks");
@@ -456,6 +469,11 @@ int tw__store_window_look(struct tw__store_window *window, uint64_t now_ms, bool
         window->load_at_ms = now_ms + RENEW_MS;
     }
     return error;
+}
+
+bool tw__store_window_is_due(const struct tw__store_window *window, uint64_t now_ms)
+{
+    return tw_wheel_next_bound(window->wheel) <= now_ms;
 }
 
 void tw__store_window_expire(struct tw__store_window *window, uint64_t now_ms)

@@ -28,7 +28,7 @@ struct tw__store_window {
     uint64_t seen_seq;   /* every task with at most this number was looked at */
     uint64_t version;    /* SQLite's data_version at the last look */
     uint64_t load_at_ms; /* when the horizons have to move */
-    uint64_t now_ms;     /* of the wheel */
+    uint64_t now_ms;     /* of the last look */
     bool broken;         /* a look has failed in the middle */
     char message[TW_STORE_MESSAGE];
 };
@@ -55,7 +55,11 @@ struct tw__store_queue *tw__store_window_queue(struct tw__store_window *window, 
  * `whole` it looks even if SQLite says that nothing has changed. Returns: 0 or an error. */
 int tw__store_window_look(struct tw__store_window *window, uint64_t now_ms, bool whole);
 
-/* Moves the entries that are due to the ready lists of their queues. */
+/* Returns whether an entry may be due. */
+bool tw__store_window_is_due(const struct tw__store_window *window, uint64_t now_ms);
+
+/* Moves the entries that are due to the ready lists of their queues.
+ * Requires: the file was looked at with this time, after the clock had shown it. */
 void tw__store_window_expire(struct tw__store_window *window, uint64_t now_ms);
 
 /* When the window has to be looked at next: an entry is due, or the horizons have to move. */
