@@ -172,7 +172,8 @@ enum {
  *   - Waiting: a put replaces it, and a move files it for its new time. A cancel removes it (TW_CANCELLED).
  *   - Running: a put or a move files a new revision, which runs after the call that is under way. A cancel
  *     removes the task (TW_RUNNING), and the handler goes on. In all three cases the answer of that handler
- *     changes nothing.
+ *     changes nothing. A task is running from its claim on, and its handler begins a moment later: if it has
+ *     not begun when the put, the move or the cancel returns, it does not begin.
  *   - Dead: a put replaces it. A move returns TW_EDEAD. A cancel removes it (TW_CANCELLED).
  *
  * A new revision begins with its first attempt. NX and XX see tasks in every state. GT and LT compare with the
@@ -254,7 +255,7 @@ int tw_store_apply_in(struct sqlite3 *db, const char *schema, struct tw_store_ch
 /* The states of a task, as flags. */
 enum tw_store_state {
     TW_STORE_WAITING = 1, /* for its due time, for a handler, or for the end of a pause */
-    TW_STORE_RUNNING = 2, /* its handler has it, or had it when the process died */
+    TW_STORE_RUNNING = 2, /* its handler has it, or gets it next, or had it when the process died */
     TW_STORE_DEAD = 4     /* its tries are used up, or its handler gave it up */
 };
 
@@ -469,8 +470,8 @@ void tw_store_stats(struct tw_store *store, struct tw_store_stats *stats);
 #pragma GCC diagnostic pop
 #endif
 
-/* Pauses a queue, or ends its pause, in the file: so it holds for every process, until it is ended. Jobs under
- * way go on.
+/* Pauses a queue, or ends its pause, in the file: so it holds for every process, until it is ended. Handlers
+ * that have begun go on. No other handler of this queue begins after the call has returned.
  * Returns: 1 if that was a change, 0 if not, or an error.
  *   - TW_EINVAL: the queue's name is out of its range. */
 int tw_store_pause(struct tw_store *store, const char *queue, bool paused);

@@ -65,6 +65,9 @@
       "SELECT seq, due_ms, queue FROM $tw_task NOT INDEXED WHERE seq > ?1 AND dead_ms IS NULL ORDER BY seq")   \
     X(PAUSED, "SELECT name FROM $tw_queue WHERE paused <> 0")                                                  \
     X(CLAIM_ROW, "SELECT " TW__STORE_COLUMNS " FROM $tw_task NOT INDEXED WHERE seq = ?1 AND dead_ms IS NULL")  \
+    X(CHECK, "SELECT 1 FROM $tw_task NOT INDEXED WHERE seq = ?1 AND run = ?2 AND queue = ?3 AND id = ?4"       \
+             " AND dead_ms IS NULL"                                                                            \
+             " AND NOT EXISTS (SELECT 1 FROM $tw_queue WHERE name = ?3 AND paused <> 0)")                      \
     X(CLAIM, "UPDATE $tw_task SET attempt = attempt + 1, run = ?2 WHERE seq = ?1")                             \
     X(BACK, "UPDATE $tw_task SET attempt = attempt - 1, run = 0 WHERE seq = ?1")                               \
     X(AGAIN, "UPDATE $tw_task SET due_ms = ?2, call_ms = NULL, attempt = 0, run = 0, error = NULL,"            \
@@ -100,6 +103,7 @@ struct tw__store_db {
     int bound;            /* the first error of binding the present statement */
     uint64_t seq, run;    /* of tw_meta, in a transaction that writes */
     uint64_t written_seq; /* what tw_meta has */
+    bool shared;          /* several threads have their works in the present transaction */
     char *message;        /* of the last error */
     size_t size;
 };

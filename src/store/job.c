@@ -9,8 +9,6 @@
 #include <base/error_text.h>
 #include <base/saturate.h>
 
-#include "open.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -108,7 +106,7 @@ void tw__store_job_run(struct tw__store_job *job)
 {
     const struct tw__store_queue *queue = job->entry->queue;
     uint64_t now_ms = tw_store_now();
-    job->begun_ns = tw__store_monotonic();
+    job->begun = true;
     job->job.late_ms = now_ms > job->job.due_ms ? now_ms - job->job.due_ms : 0;
     if (job->policy == TW_MISSED_COALESCE && job->period_ms > 0)
         job->job.missed = job->job.late_ms / job->period_ms;

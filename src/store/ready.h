@@ -39,7 +39,8 @@ struct tw__store_entry {
     struct tw__store_queue *queue;
     struct tw__store_entry *next_taken;
     uint64_t seq, due_ms;
-    bool held; /* taken, but not a job of its queue: it waits for the end of another job of its task */
+    uint64_t held : 1;  /* taken, but not a job of its queue: it waits for the end of another job of its task */
+    uint64_t turn : 63; /* its number among all that have become ready */
 };
 
 /* A heap of queues. See ready.c. */

@@ -148,6 +148,7 @@ static void fill_in(struct tw_store_run *options)
 static void free_runner(struct tw__store_runner *runner)
 {
     tw__store_hands_fini(&runner->hands);
+    tw__store_check_fini(&runner->check);
     tw__store_close(&runner->window.db);
     tw__store_window_fini(&runner->window);
     tw__store_watch_fini(&runner->watch);
@@ -168,7 +169,10 @@ static struct tw__store_runner *new_runner(struct tw_store *store, const struct 
     fill_in(&runner->options);
     runner->lock_fd = -1;
     runner->watch.files = runner->watch.wake = runner->watch.timer = -1;
+    runner->hands.check = &runner->check;
+    runner->ahead = 2 * (uint64_t)runner->options.workers;
     pthread_mutex_init(&runner->lock, NULL);
+    tw__store_check_init(&runner->check);
     return runner;
 }
 

@@ -90,7 +90,7 @@ static void end_taking(struct tw__store_window *window, struct tw__store_entry *
     *at = entry->next_taken;
     if (!entry->held)
         end_running(window, entry->queue);
-    entry->held = false;
+    entry->held = 0;
 }
 
 static void free_entry(struct tw__store_window *window, struct tw__store_entry *entry)
@@ -482,6 +482,7 @@ void tw__store_window_expire(struct tw__store_window *window, uint64_t now_ms)
     window->now_ms = now_ms > window->now_ms ? now_ms : window->now_ms;
     while ((timer = tw_wheel_poll(window->wheel, window->now_ms)) != NULL) {
         struct tw__store_entry *entry = TW_CONTAINER(timer, struct tw__store_entry, timer);
+        entry->turn = ++window->turns;
         tw__list_append(&entry->queue->ready, &entry->link);
         tw__store_ready_update(&window->ready, entry->queue);
     }
@@ -512,13 +513,17 @@ struct tw__store_entry *tw__store_window_take(struct tw__store_window *window)
 
 void tw__store_window_hold(struct tw__store_window *window, struct tw__store_entry *entry)
 {
-    entry->held = true;
+    entry->held = 1;
     end_running(window, entry->queue);
 }
 
+/* Entries are taken from the front, so only others that were taken and put back stand before it. */
 void tw__store_window_put_back(struct tw__store_window *window, struct tw__store_entry *entry)
 {
-    tw__list_prepend(&entry->queue->ready, &entry->link);
+    struct tw__link *ready = &entry->queue->ready, *at = ready->next;
+    while (at != ready && entry_linked(at)->turn < entry->turn)
+        at = at->next;
+    tw__list_insert(&entry->link, at);
     if (entry->held)
         tw__store_ready_update(&window->ready, entry->queue);
     end_taking(window, entry);

@@ -25,6 +25,7 @@ struct tw__store_window {
     struct tw__store_block *blocks; /* their memory */
     uint64_t max_loaded;            /* entries of all queues, roughly */
     uint64_t loaded;
+    uint64_t turns;      /* entries that have become ready */
     uint64_t seen_seq;   /* every task with at most this number was looked at */
     uint64_t version;    /* SQLite's data_version at the last look */
     uint64_t load_at_ms; /* when the horizons have to move */
@@ -71,7 +72,7 @@ struct tw__store_entry *tw__store_window_take(struct tw__store_window *window);
 /* A taken entry waits for the end of another job of its task, and counts as no job. */
 void tw__store_window_hold(struct tw__store_window *window, struct tw__store_entry *entry);
 
-/* Ends the taking of an entry: it goes back to the front of its queue's ready list; or it has a new due time,
+/* Ends the taking of an entry: it goes back to its place in its queue's ready list; or it has a new due time,
  * and waits for it; or it is no task any more. */
 void tw__store_window_put_back(struct tw__store_window *window, struct tw__store_entry *entry);
 void tw__store_window_again(struct tw__store_window *window, struct tw__store_entry *entry, uint64_t due_ms);
