@@ -436,8 +436,8 @@ struct tw_store_run {
  *   - TW_EINVAL: an option is out of its range, or no handler was named, or the store runs already.
  *   - TW_EBUSY: another process runs the tasks of the file, and the flag does not say to wait.
  *   - TW_ESYSTEM: the system has no thread or descriptor left.
- * Cost: memory for max_loaded tasks, 88 bytes each, and at least 16 of each queue. A commit for each batch of
- * jobs. */
+ * Cost: memory for max_loaded tasks, 88 bytes each, and at least 16 of each queue that has tasks in the next
+ * ten minutes, besides 150 bytes for such a queue. A commit for each batch of jobs. */
 int tw_store_start(struct tw_store *store, const struct tw_store_run *options);
 
 /* Stops: no handler is called any more. Jobs whose handlers have not begun are given back (TW_BACK). Waits

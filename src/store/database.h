@@ -61,6 +61,8 @@
             " AND due_ms > ?2 AND due_ms <= ?3 ORDER BY due_ms, seq LIMIT ?4")                                 \
     X(LOAD_TIE, "SELECT seq, due_ms FROM $tw_task INDEXED BY tw_due WHERE queue = ?1 AND dead_ms IS NULL"      \
                 " AND due_ms = ?2 AND seq > ?3 ORDER BY seq LIMIT ?4")                                         \
+    X(SWEEP, "SELECT queue, due_ms, seq FROM $tw_task INDEXED BY tw_due WHERE dead_ms IS NULL AND queue > ?1"  \
+             " AND due_ms BETWEEN 0 AND 253402300799999 ORDER BY queue, due_ms, seq")                          \
     X(NEWS,                                                                                                    \
       "SELECT seq, due_ms, queue FROM $tw_task NOT INDEXED WHERE seq > ?1 AND dead_ms IS NULL ORDER BY seq")   \
     X(PAUSED, "SELECT name FROM $tw_queue WHERE paused <> 0")                                                  \

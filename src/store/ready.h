@@ -15,20 +15,29 @@ struct tw__store_place {
     uint64_t due_ms, seq;
 };
 
-/* A queue that has a handler. */
-struct tw__store_queue {
-    struct tw__store_queue *next, *next_named; /* of all queues; of a bucket */
+/* The handler of a queue. */
+struct tw__store_callee {
     tw_handler_fn *handler;
     void *arg;
-    uint32_t at_once;               /* jobs under way at most; 0: no limit of its own */
+    uint32_t at_once; /* jobs under way at most; 0: no limit of its own */
+};
+
+/* A queue that has a handler, and tasks in the window. */
+struct tw__store_queue {
+    struct tw__store_queue *next;        /* of a bucket */
+    struct tw__store_queue *next_hungry; /* of the queues whose next tasks have to be loaded */
+    struct tw__store_callee callee;
     uint32_t running;               /* jobs under way, and entries that a claim has taken */
+    bool named;                     /* the handler is its own: the queue stays also without a task */
     bool paused;                    /* tw_queue says so */
+    bool whole;                     /* every task up to the window's horizon is loaded */
+    bool hungry;                    /* it is in that list */
     uint64_t pause_read;            /* the last reading of tw_queue that has found its pause */
     uint64_t loaded;                /* its entries */
-    struct tw__store_place horizon; /* every task up to this place is loaded */
+    struct tw__store_place horizon; /* unless it is whole: every task up to this place is loaded */
     struct tw__link ready;          /* entries that are due and wait for a claim, in their order */
     uint64_t place;                 /* in the heap of ready.c, from 1; 0: it is not there */
-    char name[TW_STORE_QUEUE_MAX + 1];
+    char name[];
 };
 
 /* A task in the window. It waits in the wheel, or is in its queue's ready list, or is taken: a claim or a job

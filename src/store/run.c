@@ -181,11 +181,10 @@ static int add_queues(struct tw__store_runner *runner)
     struct tw__store_window *window = &runner->window;
     for (const struct tw__store_handler *handler = runner->store->run.handlers; handler != NULL;
          handler = handler->next) {
-        struct tw__store_queue like = {
-            .handler = handler->handler, .arg = handler->arg, .at_once = handler->at_once};
+        struct tw__store_callee callee = {handler->handler, handler->arg, handler->at_once};
         if (handler->others)
-            window->others = like;
-        else if (tw__store_window_queue(window, handler->queue, &like) == NULL)
+            window->others = callee;
+        else if (tw__store_window_name(window, handler->queue, &callee) != 0)
             return TW_ENOMEM;
     }
     return 0;

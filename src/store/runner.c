@@ -305,8 +305,7 @@ static bool settle_batch(struct tw__store_runner *runner)
     }
     runner->answered = NULL;
     tw__store_hands_call(&runner->hands);
-    runner->wished_more &= put_back == 0;     /* an answer makes room */
-    runner->must_look |= batch->n > put_back; /* entries were used up, so the horizon may have to move */
+    runner->wished_more &= put_back == 0; /* an answer makes room */
     return batch->answered != NULL || batch->n > put_back;
 }
 
@@ -326,9 +325,9 @@ static int look_at_file(struct tw__store_runner *runner, uint64_t now_ms)
 {
     const struct tw__store_window *window = &runner->window;
     runner->must_look |= atomic_exchange(&runner->hands.stale, false);
-    bool whole = runner->must_look || window->broken;
+    bool whole = runner->must_look || tw__store_window_wants(window, now_ms);
     bool due = tw__store_watch_look(&runner->watch, &whole) || tw__store_window_is_due(window, now_ms);
-    if (!due && !whole && now_ms < window->load_at_ms && now_ms >= window->now_ms)
+    if (!due && !whole)
         return 0;
     int error = check_same_file(runner);
     pthread_mutex_lock(&runner->check.lock);

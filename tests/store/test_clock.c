@@ -308,6 +308,28 @@ static void a_task_that_was_put_too_late_is_behind_those_that_are_due(void **sta
     sqlite3_close(db);
 }
 
+/* A look is for all tasks that are due together, and none is made while nothing is due. */
+static void a_look_comes_with_the_time_that_it_is_for(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    uint64_t now_ms = tw_store_now();
+    for (char id[2] = "a"; id[0] <= 'h'; id[0]++)
+        put(store, id, now_ms + 1000);
+    start_in_turn(store, &calls);
+    runner_idle(store);
+    runner_look_away(true);
+    uint64_t looks = runner_looks(store);
+    clock_pass(999);
+    runner_round(store);
+    assert_in_range(runner_looks(store), looks, looks + 4); /* where the wheel refiles them */
+    clock_pass(1);
+    wait_for_answers(store, 8);
+    assert_in_range(runner_looks(store), looks + 1, looks + 5);
+    runner_look_away(false);
+    assert_int_equal(tw_store_stop(store), 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -324,6 +346,7 @@ int main(void)
         TEST(unseen_tasks_come_before_later_ones),
         TEST(unseen_tasks_come_before_later_ones_after_a_lock),
         TEST(a_task_that_was_put_too_late_is_behind_those_that_are_due),
+        TEST(a_look_comes_with_the_time_that_it_is_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
