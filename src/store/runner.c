@@ -34,6 +34,7 @@
 static const uint64_t RETRY_NS = 1000000000;   /* after an error */
 static const uint64_t STANDBY_NS = 250000000;  /* between two tries to lock the file */
 static const uint64_t PATIENCE_NS = 100000000; /* for a job's wait for a worker */
+static const uint64_t LOG_NS = 1000000000;     /* between two looks at the size of the log */
 static const uint64_t AHEAD_NS = 50000000;     /* for the handlers of the jobs that are claimed before it */
 
 /* ---- errors ---------------------------------------------------------------------------------------------- */
@@ -319,6 +320,21 @@ static int check_same_file(struct tw__store_runner *runner)
                                "the file was removed or replaced while its tasks ran");
 }
 
+/* Looks inside the file, and at the size of its log now and then. */
+static int look_inside_file(struct tw__store_runner *runner, uint64_t now_ms, bool whole)
+{
+    const struct tw_store_options *options = &runner->store->options;
+    uint64_t now_ns = tw__store_monotonic();
+    pthread_mutex_lock(&runner->check.lock);
+    int error = tw__store_window_look(&runner->window, now_ms, whole);
+    if (error == 0 && now_ns >= runner->log_ns) {
+        tw__store_cut_log(&runner->window.db, runner->log_max, options->busy_ms);
+        runner->log_ns = now_ns + LOG_NS;
+    }
+    pthread_mutex_unlock(&runner->check.lock);
+    return error;
+}
+
 /* Looks at the file if there may be news, or if an entry is due: its time passes only together with a look that
  * is as new. */
 static int look_at_file(struct tw__store_runner *runner, uint64_t now_ms)
@@ -330,10 +346,8 @@ static int look_at_file(struct tw__store_runner *runner, uint64_t now_ms)
     if (!due && !whole)
         return 0;
     int error = check_same_file(runner);
-    pthread_mutex_lock(&runner->check.lock);
     if (error == 0)
-        error = tw__store_window_look(&runner->window, now_ms, whole);
-    pthread_mutex_unlock(&runner->check.lock);
+        error = look_inside_file(runner, now_ms, whole);
     runner->must_look = error != 0;
     if (error == 0)
         tw__store_window_expire(&runner->window, now_ms);

@@ -33,6 +33,7 @@ struct tw__store_runner {
     bool must_look;                 /* whether or not SQLite says that the file has changed */
     uint32_t series;                /* of the last commit (check.c) */
     uint64_t retry_ns;              /* after an error: nothing is tried before this time */
+    uint64_t log_ns, log_max;       /* when the log is looked at; how many bytes it may have */
     int result;                     /* of the last round */
     bool last_try;                  /* the run was stopped, and the last answers are being written */
     /* All threads: */

@@ -318,6 +318,55 @@ static void a_commit_with_a_slow_sync_is_seen(void **state)
     sqlite3_close(db);
 }
 
+static int64_t size_of_log(const struct fixture *fixture)
+{
+    struct stat status;
+    char path[PATH_SIZE + 8];
+    snprintf(path, sizeof path, "%s-wal", fixture->path);
+    assert_int_equal(stat(path, &status), 0);
+    return status.st_size;
+}
+
+/* Lets a second pass, after which the runner looks at the log again. */
+static void pass_a_second(struct tw_store *store)
+{
+    clock_hurry(1000);
+    runner_idle(store);
+}
+
+/* Somebody reads for long, and nobody commits after he has ended. */
+static void the_log_is_cut_when_its_last_reader_has_gone(void **state)
+{
+    enum { MOST = 1000000 };
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    sqlite3 *reader = other_open(*state), *writer = other_open(*state);
+    calls_init(&calls);
+    clock_stop(0);
+    clock_halt();
+    other_ask(writer, "CREATE TABLE mine(x)");
+    start_with(store, &calls);
+    runner_idle(store);
+    store->run.runner->log_max = MOST; /* a real one would be larger than some disks of tests */
+    other_ask(reader, "BEGIN; SELECT count(*) FROM mine");
+    for (int i = 0; i < 3; i++)
+        other_ask(writer, "INSERT INTO mine VALUES (zeroblob(500000))");
+    pass_a_second(store);
+    assert_true(size_of_log(*state) > MOST);
+    assert_string_equal(other_ask(reader, "SELECT count(*) FROM mine"), "0");
+    other_ask(reader, "COMMIT");
+    pass_a_second(store);
+    assert_int_equal(size_of_log(*state), 0);
+    assert_string_equal(other_ask(reader, "SELECT sum(length(x)) FROM mine"), "1500000");
+    put(store, "x", 5);
+    runner_idle(store);
+    clock_pass(1);
+    wait_for_calls(&calls, 1);
+    assert_int_equal(tw_store_stop(store), 0);
+    sqlite3_close(reader);
+    sqlite3_close(writer);
+}
+
 /* A file that was restored while it runs has smaller revisions than those that the runner has seen. */
 static void a_restored_file_is_read_anew(void **state)
 {
@@ -432,6 +481,7 @@ int main(void)
         TEST(commits_of_others_are_seen),
         TEST(a_commit_that_does_not_come_is_looked_for),
         TEST(a_commit_with_a_slow_sync_is_seen),
+        TEST(the_log_is_cut_when_its_last_reader_has_gone),
         TEST(a_flood_is_read_from_the_index),
         TEST(a_flood_behind_many_jobs_is_read),
         TEST(a_restored_file_is_read_anew),
