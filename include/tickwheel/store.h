@@ -302,14 +302,14 @@ struct tw_store_range {
 int64_t tw_store_scan(struct tw_store *store, const char *queue, const struct tw_store_range *range,
                       tw_store_see_fn *see, void *arg);
 
-/* Counts the tasks of a queue: the dead ones, or all others.
+/* Counts the tasks of a queue: the dead ones, or all others. `queue` NULL: of all queues.
  * Returns: how many, or an error.
  * Cost: O(tasks counted), a few million a second. */
 int64_t tw_store_count(struct tw_store *store, const char *queue, bool dead);
 
-/* Looks up when the earliest task of a queue that waits or runs is due.
+/* Looks up when the earliest task of a queue that waits or runs is due. `queue` NULL: of all queues.
  * Returns: 0, and the time in *due_ms, TW_NEVER if there is none; or an error, and *due_ms is as it was.
- * Cost: O(log tasks). */
+ * Cost: O(log tasks), for each queue. */
 int tw_store_next(struct tw_store *store, const char *queue, uint64_t *due_ms);
 
 /* Counts the calls to come of a queue, in `steps` steps of `step_ms` milliseconds from now on. counts[i]
@@ -328,10 +328,31 @@ int tw_store_forecast(struct tw_store *store, const char *queue, uint64_t step_m
  * Requires: it makes no call with the same store. */
 typedef void tw_store_see_queue_fn(void *arg, const char *queue);
 
-/* Shows the name of each queue that has a task, or is paused, to `see`, in the order of their bytes.
+/* Shows the name of each queue that has a task, or is paused, to `see`, in the order of their bytes, as they
+ * were at one moment.
  * Returns: how many queues, or an error.
- * Cost: O(queues * log tasks). */
+ * Cost: O(queues * log tasks), in one transaction that reads. */
 int64_t tw_store_queues(struct tw_store *store, tw_store_see_queue_fn *see, void *arg);
+
+/* The load of a queue, as a tw_store_see_load_fn sees it. It is valid during that call. */
+struct tw_store_load {
+    const char *queue;
+    uint64_t waiting, running, dead; /* tasks */
+    uint64_t overdue;                /* waiting tasks whose due times have passed */
+    uint64_t next_ms; /* when the earliest task that waits or runs is due; TW_NEVER: there is none */
+    bool paused;
+};
+
+/* Sees the load of a queue.
+ * Requires: it makes no call with the same store. */
+typedef void tw_store_see_load_fn(void *arg, const struct tw_store_load *load);
+
+/* Shows the load of each queue that has a task, or is paused, to `see`, in the order of their names, as they
+ * were at one moment. If `queue` is not NULL, it shows that queue alone, also one that the file does not have.
+ * Returns: how many queues, or an error.
+ *   - TW_EINVAL: the queue's name is out of its range.
+ * Cost: O(tasks), a few million a second, and O(log tasks) for each queue, in one transaction that reads. */
+int64_t tw_store_loads(struct tw_store *store, const char *queue, tw_store_see_load_fn *see, void *arg);
 
 /* Takes all waiting tasks of a queue out of the file, in many commits, and hands each to `hand`, in the order
  * of their due times. When `hand` sees a task, the task is not in the file any more. Tasks that are put

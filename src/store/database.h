@@ -49,6 +49,19 @@
                    " UNION ALL SELECT min(name) FROM $tw_queue WHERE name > ?1 AND paused <> 0)")              \
     X(COUNT, "SELECT count(*) FROM $tw_task INDEXED BY tw_due WHERE queue = ?1 AND dead_ms IS NULL")           \
     X(COUNT_DEAD, "SELECT count(*) FROM $tw_task INDEXED BY tw_dead WHERE queue = ?1 AND dead_ms IS NOT NULL") \
+    X(COUNT_ALL, "SELECT count(*) FROM $tw_task INDEXED BY tw_due WHERE queue >= '' AND dead_ms IS NULL")      \
+    X(COUNT_ALL_DEAD,                                                                                          \
+      "SELECT count(*) FROM $tw_task INDEXED BY tw_dead WHERE queue >= '' AND dead_ms IS NOT NULL")            \
+    X(LIVE, "SELECT count(*), min(due_ms) FROM $tw_task INDEXED BY tw_due WHERE queue = ?1"                    \
+            " AND dead_ms IS NULL")                                                                            \
+    X(DUE, "SELECT count(*), sum(run <> 0 AND run = ?3) FROM $tw_task INDEXED BY tw_due WHERE queue = ?1"      \
+           " AND dead_ms IS NULL AND due_ms <= ?2")                                                            \
+    X(NEXT_ALL, "WITH RECURSIVE q(name) AS (SELECT min(queue) FROM $tw_task INDEXED BY tw_due"                 \
+                " WHERE queue >= '' AND dead_ms IS NULL UNION ALL"                                             \
+                " SELECT (SELECT min(queue) FROM $tw_task INDEXED BY tw_due WHERE queue > q.name"              \
+                " AND dead_ms IS NULL) FROM q WHERE q.name IS NOT NULL)"                                       \
+                " SELECT min((SELECT min(due_ms) FROM $tw_task INDEXED BY tw_due WHERE queue = q.name"         \
+                " AND dead_ms IS NULL)) FROM q")                                                               \
     X(NEXT, "SELECT min(due_ms) FROM $tw_task INDEXED BY tw_due WHERE queue = ?1 AND dead_ms IS NULL")         \
     X(FORECAST, "SELECT due_ms FROM $tw_task INDEXED BY tw_due WHERE queue = ?1 AND dead_ms IS NULL"           \
                 " AND due_ms <= ?2")                                                                           \

@@ -221,6 +221,63 @@ static void queues_are_named_once(void **state)
     assert_string_equal(text, "mails o orders ");
 }
 
+static void note_load(void *arg, const struct tw_store_load *load)
+{
+    char next[24] = "never", *text = arg;
+    if (load->next_ms != TW_NEVER)
+        snprintf(next, sizeof next, "%llu", (unsigned long long)load->next_ms);
+    sprintf(text + strlen(text), "%s %d*%d!%d late %d next %s%s; ", load->queue, (int)load->waiting,
+            (int)load->running, (int)load->dead, (int)load->overdue, next, load->paused ? " paused" : "");
+}
+
+/* waiting*running!dead */
+static void loads_are_those_of_each_queue(void **state)
+{
+    struct tw_store *store = store_of(state);
+    char text[256] = "";
+    sqlite3 *db = other_open(*state);
+    assert_int_equal(tw_store_loads(store, NULL, note_load, text), 0);
+    assert_string_equal(text, "");
+    put_many(store, "q", 4, 5, 1);
+    put_many(store, "r", 1, TW_STORE_TIME_MAX, 1);
+    assert_int_equal(tw_store_pause(store, "p", true), 1);
+    other_ask(db, "UPDATE tw_meta SET value = 5 WHERE name = 'run';"
+                  "UPDATE tw_task SET run = 5 WHERE queue = 'q' AND id = CAST('0' AS BLOB);"
+                  "UPDATE tw_task SET run = 4 WHERE queue = 'q' AND id = CAST('1' AS BLOB);"
+                  "UPDATE tw_task SET dead_ms = 7 WHERE queue = 'q' AND id = CAST('3' AS BLOB)");
+    assert_int_equal(tw_store_loads(store, NULL, note_load, text), 3);
+    assert_string_equal(text, "p 0*0!0 late 0 next never paused; q 2*1!1 late 2 next 5; "
+                              "r 1*0!0 late 0 next 253402300799999; ");
+    text[0] = '\0';
+    assert_int_equal(tw_store_loads(store, "none", note_load, text), 1);
+    assert_string_equal(text, "none 0*0!0 late 0 next never; ");
+    assert_int_equal(tw_store_loads(store, "", note_load, text), TW_EINVAL);
+    sqlite3_close(db);
+}
+
+static void all_queues_are_counted_at_once(void **state)
+{
+    struct tw_store *store = store_of(state);
+    uint64_t next_ms = 1;
+    sqlite3 *db = other_open(*state);
+    assert_int_equal(tw_store_count(store, NULL, false), 0);
+    assert_int_equal(tw_store_next(store, NULL, &next_ms), 0);
+    assert_true(next_ms == TW_NEVER);
+    put_many(store, "orders", 10, 7, 1);
+    put_many(store, "mails", 10, 9, 1);
+    put_many(store, "prints", 1, 8, 1);
+    assert_int_equal(tw_store_count(store, NULL, false), 21);
+    assert_int_equal(tw_store_count(store, NULL, true), 0);
+    assert_int_equal(tw_store_next(store, NULL, &next_ms), 0);
+    assert_int_equal(next_ms, 7);
+    other_ask(db, "UPDATE tw_task SET dead_ms = 5 WHERE queue = 'orders'");
+    assert_int_equal(tw_store_count(store, NULL, false), 11);
+    assert_int_equal(tw_store_count(store, NULL, true), 10);
+    assert_int_equal(tw_store_next(store, NULL, &next_ms), 0);
+    assert_int_equal(next_ms, 8);
+    sqlite3_close(db);
+}
+
 static void a_drain_hands_over_every_waiting_task_in_order(void **state)
 {
     struct page page = {0};
@@ -436,6 +493,8 @@ int main(void)
         TEST(odd_rows_end_no_program),
         TEST(a_forecast_refuses_bad_steps),
         TEST(queues_are_named_once),
+        TEST(loads_are_those_of_each_queue),
+        TEST(all_queues_are_counted_at_once),
         TEST(a_drain_hands_over_every_waiting_task_in_order),
         TEST(a_drained_task_has_all_its_parts),
         TEST(tasks_of_many_queues_come_in_order),
