@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { AGAIN_MS = 1000 };
+enum { AGAIN_MS = 1000, SHARE = 10, LONG_MS = 60000 };
 
 /* Keeps the queues that have tasks and are paused. Returns false if a queue with tasks is not paused, or if the
  * file cannot be read. */
@@ -47,7 +47,8 @@ void pauses_tell(struct pauses *pauses, struct tw_store *store, const char *path
 {
     struct queues queues;
     uint64_t now_ms = tw_store_now();
-    if (pauses->told || (now_ms >= pauses->looked_ms && now_ms - pauses->looked_ms < AGAIN_MS))
+    if (pauses->told ||
+        (now_ms >= pauses->looked_ms && now_ms - pauses->looked_ms < AGAIN_MS + pauses->rest_ms))
         return;
     pauses->looked_ms = now_ms;
     if (queues_read(&queues, store, only) == 0 && keep_paused(&queues, store)) {
@@ -58,4 +59,6 @@ void pauses_tell(struct pauses *pauses, struct tw_store *store, const char *path
         pauses->told = queues.count > 0;
     }
     queues_free(&queues);
+    uint64_t took_ms = tw_store_now() - now_ms; /* if the clock was set back: very much */
+    pauses->rest_ms = took_ms < LONG_MS ? SHARE * took_ms : 0;
 }

@@ -14,6 +14,7 @@
 /* The state between two looks; zeroed at first. */
 struct pauses {
     uint64_t looked_ms; /* when the queues were looked up last */
+    uint64_t rest_ms;   /* a file with many queues is looked at more rarely than each second by so much */
     bool told;
 };
 
