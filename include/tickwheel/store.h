@@ -493,7 +493,8 @@ void tw_store_stats(struct tw_store *store, struct tw_store_stats *stats);
 #endif
 
 /* Pauses a queue, or ends its pause, in the file: so it holds for every process, until it is ended. Handlers
- * that have begun go on. No other handler of this queue begins after the call has returned.
+ * that have begun go on, also one that begins at this moment. No other handler of this queue begins after the
+ * call has returned.
  * Returns: 1 if that was a change, 0 if not, or an error.
  *   - TW_EINVAL: the queue's name is out of its range. */
 int tw_store_pause(struct tw_store *store, const char *queue, bool paused);

@@ -64,7 +64,7 @@ bool tw__store_is_within(const struct tw__store_window *window, const struct tw_
 }
 
 int tw__store_entry_add(struct tw__store_window *window, struct tw__store_queue *queue, uint64_t seq,
-                        uint64_t due_ms, uint64_t at_ms)
+                        uint64_t due_ms)
 {
     if (*tw__store_entry_taken(window, seq) != NULL)
         return 0;
@@ -78,7 +78,7 @@ int tw__store_entry_add(struct tw__store_window *window, struct tw__store_queue 
     queue->loaded++;
     window->loaded++;
     window->crowded |= tw__store_waiting_in(queue) > 2 * tw__store_share_of(window);
-    tw_wheel_add_at(window->wheel, &entry->timer, at_ms);
+    tw_wheel_add_at(window->wheel, &entry->timer, due_ms);
     return 0;
 }
 

@@ -42,9 +42,9 @@ static inline struct tw__store_entry *tw__store_entry_linked(struct tw__link *li
 /* Returns the place of the pointer to a taken entry, or the end of its bucket. */
 struct tw__store_entry **tw__store_entry_taken(struct tw__store_window *window, uint64_t seq);
 
-/* Files a task in the wheel for a time, unless a job has it. Returns: 0 or an error. */
+/* Files a task in the wheel, unless a job has it. Returns: 0 or an error. */
 int tw__store_entry_add(struct tw__store_window *window, struct tw__store_queue *queue, uint64_t seq,
-                        uint64_t due_ms, uint64_t at_ms);
+                        uint64_t due_ms);
 void tw__store_entry_free(struct tw__store_window *window, struct tw__store_entry *entry);
 
 /* Drops all entries that are not taken, so that they are loaded again, and queues without entries. */

@@ -26,7 +26,7 @@ static int file_rows(struct tw__store_window *window, struct tw__store_queue *qu
     while (error == 0 && (code = tw__store_db_step(&window->db, statement)) == SQLITE_ROW) {
         uint64_t seq = (uint64_t)sqlite3_column_int64(statement, 0);
         uint64_t due_ms = (uint64_t)sqlite3_column_int64(statement, 1);
-        error = tw__store_entry_add(window, queue, seq, due_ms, due_ms);
+        error = tw__store_entry_add(window, queue, seq, due_ms);
         queue->horizon = (struct tw__store_place){due_ms, seq};
         ++*rows;
     }
@@ -164,7 +164,7 @@ static int visit_row(struct sweep *sweep)
         sweep->passed++;
         return error;
     }
-    error = tw__store_entry_add(sweep->window, sweep->queue, seq, due_ms, due_ms);
+    error = tw__store_entry_add(sweep->window, sweep->queue, seq, due_ms);
     sweep->queue->horizon = (struct tw__store_place){due_ms, seq};
     if (--sweep->room == 0)
         leave_queue(sweep, false);

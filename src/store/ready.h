@@ -47,7 +47,8 @@ struct tw__store_entry {
     struct tw__link link; /* in a ready list, or in the list of free entries */
     struct tw__store_queue *queue;
     struct tw__store_entry *next_taken;
-    uint64_t seq, due_ms;
+    uint64_t seq;
+    uint64_t due_ms;    /* its due time, or when it was filed, if that was later: the order goes by it */
     uint64_t held : 1;  /* taken, but not a job of its queue: it waits for the end of another job of its task */
     uint64_t turn : 63; /* its number among all that have become ready */
 };

@@ -94,8 +94,8 @@ static int read_pauses(struct tw__store_window *window)
 
 /* ---- looking --------------------------------------------------------------------------------------------- */
 
-/* When a task that has come since the last look is called. If its time had passed at the last look, it came too
- * late, and goes behind the tasks that are due by now. */
+/* The place in the order of a task that has come since the last look. If its time had passed at that look, it
+ * came too late, and goes behind the tasks that are due by now. */
 static uint64_t turn_of(const struct tw__store_window *window, uint64_t due_ms)
 {
     return due_ms > tw_wheel_now(window->wheel) ? due_ms : window->now_ms;
@@ -113,7 +113,7 @@ static int file_news(struct tw__store_window *window, const char *name, uint64_t
             return TW_ENOMEM;
         queue->whole = true;
     }
-    return tw__store_entry_add(window, queue, seq, due_ms, turn_of(window, due_ms));
+    return tw__store_entry_add(window, queue, seq, turn_of(window, due_ms));
 }
 
 /* Goes over the tasks that have come since the last look. */
@@ -311,12 +311,12 @@ void tw__store_window_forget(struct tw__store_window *window, struct tw__store_e
 
 void tw__store_window_again(struct tw__store_window *window, struct tw__store_entry *entry, uint64_t due_ms)
 {
-    if (!tw__store_is_within(window, entry->queue, due_ms, entry->seq)) {
+    if (due_ms > entry->due_ms && !tw__store_is_within(window, entry->queue, due_ms, entry->seq)) {
         tw__store_window_forget(window, entry);
         return;
     }
     end_taking(window, entry);
-    entry->due_ms = due_ms;
+    entry->due_ms = due_ms > window->now_ms ? due_ms : window->now_ms; /* a missed period waits for its turn */
     tw_wheel_add_at(window->wheel, &entry->timer, due_ms);
 }
 

@@ -308,6 +308,28 @@ static void a_task_that_was_put_too_late_is_behind_those_that_are_due(void **sta
     sqlite3_close(db);
 }
 
+/* Also behind those of other queues. */
+static void a_task_that_was_put_too_late_overtakes_no_queue(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    sqlite3 *db = other_open(*state);
+    uint64_t now_ms = tw_store_now();
+    calls_init(&calls);
+    put(store, "k1", now_ms + 10);
+    put(store, "k2", now_ms + 20);
+    assert_int_equal(tw_store_handle(store, NULL, 0, note_call, &calls), 0);
+    assert_int_equal(tw_store_start(store, &(struct tw_store_run){.workers = 1, .max_jobs = 1}), 0);
+    runner_idle(store);
+    runner_look_away(true);
+    other_ask(db, "INSERT INTO tw_put(queue, id, due_ms) VALUES ('another', 'late', 5)");
+    clock_pass(20);
+    assert_string_equal(wait_for_calls(&calls, 3), "k1/1 k2/1 late/1");
+    runner_look_away(false);
+    assert_int_equal(tw_store_stop(store), 0);
+    sqlite3_close(db);
+}
+
 /* A look is for all tasks that are due together, and none is made while nothing is due. */
 static void a_look_comes_with_the_time_that_it_is_for(void **state)
 {
@@ -346,6 +368,7 @@ int main(void)
         TEST(unseen_tasks_come_before_later_ones),
         TEST(unseen_tasks_come_before_later_ones_after_a_lock),
         TEST(a_task_that_was_put_too_late_is_behind_those_that_are_due),
+        TEST(a_task_that_was_put_too_late_overtakes_no_queue),
         TEST(a_look_comes_with_the_time_that_it_is_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
