@@ -47,7 +47,7 @@ void tw__store_entry_free(struct tw__store_window *window, struct tw__store_entr
     tw__list_prepend(&window->free, &entry->link);
 }
 
-/* The share counts the queues of now, or those that the last move of the horizon has found. */
+/* The share is one of as many queues as there are now, or as the last move of the horizon has found. */
 uint64_t tw__store_share_of(const struct tw__store_window *window)
 {
     uint64_t queues = window->queues.count > window->found ? window->queues.count : window->found;

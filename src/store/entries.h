@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The entries of the window, and its queues. window.c tells what they are for.
+ * The entries of the window, and its queues. The essay in window.c is about both.
  */
 #ifndef TW_STORE_ENTRIES_H
 #define TW_STORE_ENTRIES_H

@@ -391,7 +391,7 @@ static void large_queues_are_loaded_in_order(void **state)
     assert_int_equal(atomic_load(&sequence.calls), 2 * TASKS + 1);
 }
 
-/* The runner has gone to sleep, and nothing wakes it: the test may look at what it knows. */
+/* The runner has gone to sleep, and nothing wakes it: the test may look at its memory. */
 static uint64_t known_queues(struct tw_store *store)
 {
     runner_look_away(true);
