@@ -88,8 +88,8 @@ static uint64_t count_tasks(bool dead)
 }
 
 /* Returns when the next task is due that waits or runs, TW_NEVER if there is none; 0 if the file cannot be
- * read now. The question costs time for each queue of the file. So an answer is good for ten times as long as it
- * took: a file of a hundred thousand queues takes a tenth of this thread's time. */
+ * read now. The question costs time for each queue of the file. So an answer is good for ten times as long as
+ * it took: a file of a hundred thousand queues takes a tenth of this thread's time. */
 static uint64_t next_due(void)
 {
     uint64_t now_ms = tw_store_now();
