@@ -13,8 +13,9 @@ struct queues {
     bool lost; /* there was no memory for a name */
 };
 
-/* Reads the names of all queues that have a task; unless `only` is NULL, takes only that name, whether the
- * file has it or not. Returns: 0 or an error of the store. queues_free() must follow in each case. */
+/* Reads the names of all queues that have a task, in one transaction; unless `only` is NULL, takes only that
+ * name, whether the file has it or not. Returns: 0 or an error of the store. queues_free() must follow in each
+ * case. */
 int queues_read(struct queues *queues, struct tw_store *store, const char *only);
 
 void queues_free(struct queues *queues);

@@ -43,6 +43,9 @@ void load_late(struct run *run);
 void load_pending(struct run *run);
 void load_idle(struct run *run);
 
+/* queues.c: our runner, and a file of n queues. */
+void load_queues(struct run *run);
+
 /* Opens the run's file, and starts its runner with one handler. */
 struct tw_store *start_runner(struct run *run, tw_handler_fn *handler, void *arg);
 

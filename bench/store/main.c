@@ -54,7 +54,8 @@ static const struct {
     {"change", load_change},       {"due", load_due},
     {"late", load_late},           {"pending", load_pending},
     {"idle", load_idle},           {"notice", load_notice},
-    {"unrelated", load_unrelated},
+    {"unrelated", load_unrelated}, {"queues", load_queues},
+    {"queues_1m", load_queues},
 };
 
 static uint64_t number(const char *name, const char *word, uint64_t most)

@@ -109,22 +109,6 @@ static enum tw_answer note_first(void *arg, struct tw_job *job)
     return TW_DONE;
 }
 
-/* Prints a line of /proc/self/status, which is in KiB, in bytes. */
-static void print_memory(const char *metric, const char *name)
-{
-    char line[256];
-    unsigned long kib = 0;
-    FILE *file = fopen("/proc/self/status", "r");
-    while (file != NULL && fgets(line, sizeof line, file) != NULL)
-        if (strncmp(line, name, strlen(name)) == 0)
-            kib = strtoul(line + strlen(name), NULL, 10);
-    if (file != NULL)
-        fclose(file);
-    if (kib == 0)
-        fail("/proc/self/status has no %s", name);
-    print(metric, (double)kib * 1024);
-}
-
 /* Another process puts a task that is due, so that nothing of SQLite is in the memory of this one. */
 static void put_one_due(struct run *run)
 {

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -68,6 +69,21 @@ void print_spread(const char *name, uint64_t *values, size_t n)
         snprintf(metric, sizeof metric, "%s_%s_us", name, parts[i].name);
         print(metric, (double)values[at < n ? at : n - 1]);
     }
+}
+
+void print_memory(const char *metric, const char *name)
+{
+    char line[256];
+    unsigned long kib = 0;
+    FILE *file = fopen("/proc/self/status", "r");
+    while (file != NULL && fgets(line, sizeof line, file) != NULL)
+        if (strncmp(line, name, strlen(name)) == 0)
+            kib = strtoul(line + strlen(name), NULL, 10);
+    if (file != NULL)
+        fclose(file);
+    if (kib == 0)
+        fail("/proc/self/status has no %s", name);
+    print(metric, (double)kib * 1024);
 }
 
 void settle(void)

@@ -26,6 +26,9 @@ void print(const char *metric, double value);
 /* Sorts the values, and prints them as NAME_p50_us, NAME_p99_us and NAME_max_us. */
 void print_spread(const char *name, uint64_t *values, size_t n);
 
+/* Prints a line of /proc/self/status, which is in KiB, in bytes. Example: "VmRSS:". */
+void print_memory(const char *metric, const char *name);
+
 /* Waits until nothing that was written before is on its way to the disk, so that a load pays for its own writes
  * alone. */
 void settle(void);

@@ -13,7 +13,6 @@
 #include "handler.h"
 #include "lines.h"
 #include "pauses.h"
-#include "queues.h"
 #include "reader.h"
 #include "run_options.h"
 #include "screen.h"
@@ -32,7 +31,7 @@
 #include <unistd.h>
 
 static const char COMMAND[] = "tickwheel run";
-enum { MS_NS = 1000000, PAUSE_MS = 2, LOOK_MS = 1000, STATUS_MS = 250 };
+enum { MS_NS = 1000000, PAUSE_MS = 2, LOOK_MS = 1000, STATUS_MS = 250, SHARE = 10, LONG_MS = 60000 };
 
 static struct {
     const struct run_options *options;
@@ -41,8 +40,9 @@ static struct {
     struct batch batch;
     struct reader reader;
     struct pauses pauses;
-    uint64_t at_start;  /* tasks in the file */
-    bool reading_ended; /* at the end of the last file, not before */
+    uint64_t at_start;                   /* tasks in the file */
+    bool reading_ended;                  /* at the end of the last file, not before */
+    uint64_t asked_ms, rest_ms, next_ms; /* when next_due() has asked the file, for how long, the answer */
 } run;
 static int wake_pipe[2]; /* signals and calls write a byte */
 static volatile sig_atomic_t signalled;
@@ -83,31 +83,24 @@ static bool stops_now(void *arg)
  * result is 0, because only the summary needs it. */
 static uint64_t count_tasks(bool dead)
 {
-    struct queues queues;
-    uint64_t sum = 0;
-    int error = queues_read(&queues, run.store, run.options->task.queue);
-    for (size_t i = 0; i < queues.count && error == 0; i++) {
-        int64_t count = tw_store_count(run.store, queues.name[i], dead);
-        sum += count > 0 ? (uint64_t)count : 0;
-    }
-    queues_free(&queues);
-    return sum;
+    int64_t count = tw_store_count(run.store, run.options->task.queue, dead);
+    return count > 0 ? (uint64_t)count : 0;
 }
 
 /* Returns when the next task is due that waits or runs, TW_NEVER if there is none; 0 if the file cannot be
- * read now. */
+ * read now. The question costs time for each queue of the file. So an answer is good for ten times as long as
+ * it took: a file of a hundred thousand queues takes a tenth of this thread's time. */
 static uint64_t next_due(void)
 {
-    struct queues queues;
-    uint64_t next_ms = TW_NEVER;
-    int error = queues_read(&queues, run.store, run.options->task.queue);
-    for (size_t i = 0; i < queues.count && error == 0; i++) {
-        uint64_t due_ms = TW_NEVER;
-        error = tw_store_next(run.store, queues.name[i], &due_ms);
-        next_ms = due_ms < next_ms ? due_ms : next_ms;
-    }
-    queues_free(&queues);
-    return error == 0 ? next_ms : 0;
+    uint64_t now_ms = tw_store_now();
+    if (now_ms >= run.asked_ms && now_ms - run.asked_ms < run.rest_ms)
+        return run.next_ms;
+    run.asked_ms = now_ms;
+    if (tw_store_next(run.store, run.options->task.queue, &run.next_ms) != 0)
+        run.next_ms = 0;
+    uint64_t took_ms = tw_store_now() - now_ms; /* if the clock was set back: very much */
+    run.rest_ms = took_ms < LONG_MS ? SHARE * took_ms : LOOK_MS;
+    return run.next_ms;
 }
 
 /* A run in standby has not had its turn, even if no task waits now. */

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { AGAIN_MS = 1000 };
+enum { AGAIN_MS = 1000, SHARE = 10, LONG_MS = 60000 };
 
 /* Keeps the queues that have tasks and are paused. Returns false if a queue with tasks is not paused, or if the
  * file cannot be read. */
@@ -55,22 +55,30 @@ static bool tell_of_mark(struct tw_store *store, const char *path)
     return true;
 }
 
-void pauses_tell(struct pauses *pauses, struct tw_store *store, const char *path, const char *only)
+/* Returns whether every task that waits is in a paused queue, after it has named these queues. */
+static bool tell_of_queues(struct tw_store *store, const char *path, const char *only)
 {
     struct queues queues;
-    uint64_t now_ms = tw_store_now();
-    if (now_ms >= pauses->looked_ms && now_ms - pauses->looked_ms < AGAIN_MS)
-        return;
-    pauses->looked_ms = now_ms;
-    pauses->told_mark = pauses->told_mark || tell_of_mark(store, path);
-    if (pauses->told)
-        return;
+    bool told = false;
     if (queues_read(&queues, store, only) == 0 && keep_paused(&queues, store)) {
         for (size_t i = 0; i < queues.count; i++) {
             screen_hide();
             print_pause(queues.name[i], path);
         }
-        pauses->told = queues.count > 0;
+        told = queues.count > 0;
     }
     queues_free(&queues);
+    return told;
+}
+
+void pauses_tell(struct pauses *pauses, struct tw_store *store, const char *path, const char *only)
+{
+    uint64_t now_ms = tw_store_now();
+    if (now_ms >= pauses->looked_ms && now_ms - pauses->looked_ms < AGAIN_MS + pauses->rest_ms)
+        return;
+    pauses->looked_ms = now_ms;
+    pauses->told_mark = pauses->told_mark || tell_of_mark(store, path);
+    pauses->told = pauses->told || tell_of_queues(store, path, only);
+    uint64_t took_ms = tw_store_now() - now_ms; /* if the clock was set back: very much */
+    pauses->rest_ms = took_ms < LONG_MS ? SHARE * took_ms : 0;
 }

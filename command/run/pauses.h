@@ -14,11 +14,13 @@
 /* The state between two looks; zeroed at first. */
 struct pauses {
     uint64_t looked_ms; /* when the queues were looked up last */
+    uint64_t rest_ms;   /* a file with many queues is looked at more rarely than each second by so much */
     bool told, told_mark;
 };
 
 /* Looks at most once a second whether the file is marked as restored, or every task that waits is in a paused
- * queue. If so, says it on standard error, with the names of these queues, once. `only`: the one queue of the run; NULL: every queue. */
+ * queue. If so, says it on standard error, with the names of these queues, once. `only`: the one queue of the
+ * run; NULL: every queue. */
 void pauses_tell(struct pauses *pauses, struct tw_store *store, const char *path, const char *only);
 
 #endif

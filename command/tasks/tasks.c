@@ -52,7 +52,8 @@ int command_tasks(int argc, char **argv)
     struct tasks tasks = {.options = &options, .store = store_file_open(COMMAND, options.store, false)};
     if (tasks.store == NULL)
         return COMMAND_WRONG;
-    status = options.action <= ACTION_DEAD ? act_on_queues(&tasks) : act(&tasks);
+    bool lists = options.action <= ACTION_DEAD && options.action != ACTION_SUMMARY;
+    status = lists ? act_on_queues(&tasks) : act(&tasks);
     tw_store_close(tasks.store);
     return status;
 }

@@ -18,48 +18,60 @@ enum { BAR = 40, QUEUE_COLUMNS = 24, MS_NS = 1000000 };
 
 /* ---- the summary ----------------------------------------------------------------------------------------- */
 
-/* The numbers of a queue. Running tasks are among the tasks that were due already. */
-struct load {
-    uint64_t now_ms, next_ms; /* next_ms: TW_NEVER if no task waits or runs */
-    int64_t pending, dead;    /* pending: waiting or running */
-    int paused;               /* whether it is */
-    uint64_t running, overdue;
+/* The loads of the queues, as they were at one moment. The names are copies. */
+struct loads {
+    struct tw_store_load *load;
+    size_t count, room;
+    bool lost; /* there was no memory for one */
+    uint64_t now_ms;
 };
 
-static void count_due(void *arg, const struct tw_store_task *task)
+static void keep_load(void *arg, const struct tw_store_load *load)
 {
-    struct load *load = arg;
-    load->running += task->state == TW_STORE_RUNNING;
-    load->overdue += task->state == TW_STORE_WAITING;
+    struct loads *loads = arg;
+    if (loads->count == loads->room) {
+        size_t room = loads->room * 2 + 8;
+        struct tw_store_load *more = realloc(loads->load, room * sizeof *more);
+        loads->lost |= more == NULL;
+        if (more == NULL)
+            return;
+        loads->load = more;
+        loads->room = room;
+    }
+    char *name = strdup(load->queue);
+    loads->lost |= name == NULL;
+    if (name == NULL)
+        return;
+    loads->load[loads->count] = *load;
+    loads->load[loads->count++].queue = name;
 }
 
-/* Reads the numbers of a queue. Returns false after it has printed an error. */
-static bool read_load(const struct tasks *tasks, const char *queue, struct load *load)
+/* Reads the loads first and prints them afterwards: a transaction must not last as long as somebody reads our
+ * output. Returns false after it has printed an error. */
+static bool read_loads(const struct tasks *tasks, struct loads *loads)
 {
-    *load = (struct load){.now_ms = tw_store_now(), .next_ms = TW_NEVER};
-    struct tw_store_range due = {.to_ms = load->now_ms};
-    load->pending = tw_store_count(tasks->store, queue, false);
-    load->dead = tw_store_count(tasks->store, queue, true);
-    load->paused = tw_store_is_paused(tasks->store, queue);
-    bool good = load->pending >= 0 && load->dead >= 0 && load->paused >= 0 &&
-                tw_store_scan(tasks->store, queue, &due, count_due, load) >= 0 &&
-                tw_store_next(tasks->store, queue, &load->next_ms) == 0;
-    if (!good)
+    *loads = (struct loads){.now_ms = tw_store_now()};
+    if (tw_store_loads(tasks->store, tasks->options->queue, keep_load, loads) < 0)
         tasks_failed(tasks, "the tasks cannot be counted");
-    return good;
+    else if (loads->lost)
+        complain("tickwheel tasks: there is no memory");
+    else
+        return true;
+    return false;
 }
 
-static uint64_t waiting(const struct load *load)
+static void free_loads(struct loads *loads)
 {
-    uint64_t pending = (uint64_t)load->pending;
-    return pending > load->running ? pending - load->running : 0;
+    for (size_t i = 0; i < loads->count; i++)
+        free((char *)loads->load[i].queue);
+    free(loads->load);
 }
 
-static bool print_load_json(const char *queue, const struct load *load)
+static bool print_load_json(const struct tw_store_load *load)
 {
     json_t *object = json_object();
-    json_put_bytes(object, "queue", queue, strlen(queue));
-    json_object_set_new(object, "waiting", json_integer((json_int_t)waiting(load)));
+    json_put_bytes(object, "queue", load->queue, strlen(load->queue));
+    json_object_set_new(object, "waiting", json_integer((json_int_t)load->waiting));
     json_object_set_new(object, "overdue", json_integer((json_int_t)load->overdue));
     json_object_set_new(object, "running", json_integer((json_int_t)load->running));
     json_object_set_new(object, "dead", json_integer((json_int_t)load->dead));
@@ -69,38 +81,47 @@ static bool print_load_json(const char *queue, const struct load *load)
     return json_line(object, stdout);
 }
 
-static void print_load(const char *queue, const struct load *load)
+static void print_load(const struct tw_store_load *load, uint64_t now_ms)
 {
     struct figure next = {"-"};
     if (load->next_ms != TW_NEVER)
-        next = figure_until(load->next_ms, load->now_ms);
-    size_t used = printable_write(queue, strlen(queue), false, SIZE_MAX, stdout);
+        next = figure_until(load->next_ms, now_ms);
+    size_t used = printable_write(load->queue, strlen(load->queue), false, SIZE_MAX, stdout);
     printf("%*s  %12s  %12s  %9s  %9s  %s%s\n", used < QUEUE_COLUMNS ? (int)(QUEUE_COLUMNS - used) : 0, "",
-           figure_count(waiting(load)).text, figure_count(load->overdue).text, figure_count(load->running).text,
-           figure_count((uint64_t)load->dead).text, next.text, load->paused ? " (paused)" : "");
+           figure_count(load->waiting).text, figure_count(load->overdue).text, figure_count(load->running).text,
+           figure_count(load->dead).text, next.text, load->paused ? " (paused)" : "");
+}
+
+static void print_loads(const struct loads *loads)
+{
+    if (loads->count == 0)
+        puts("no tasks");
+    else
+        printf("%-24s  %12s  %12s  %9s  %9s  %s\n", "queue", "waiting", "overdue", "running", "dead",
+               "next due in");
+    for (size_t i = 0; i < loads->count; i++)
+        print_load(&loads->load[i], loads->now_ms);
+}
+
+static void tell_of_mark(const struct tasks *tasks)
+{
+    if (tw_store_is_restored(tasks->store) == 1)
+        printf("marked as restored: no task is called until `tickwheel restore --store %s --go`\n",
+               tasks->options->store);
 }
 
 int tasks_summary(const struct tasks *tasks)
 {
-    if (!tasks->options->json && tw_store_is_restored(tasks->store) == 1)
-        printf("marked as restored: no task is called until `tickwheel restore --store %s --go`\n",
-               tasks->options->store);
-    if (tasks->queues == 0 && !tasks->options->json)
-        puts("no tasks");
-    for (size_t i = 0; i < tasks->queues; i++) {
-        struct load load;
-        if (!read_load(tasks, tasks->queue[i], &load))
-            return COMMAND_WRONG;
-        if (tasks->options->json) {
-            print_load_json(tasks->queue[i], &load);
-            continue;
-        }
-        if (i == 0)
-            printf("%-24s  %12s  %12s  %9s  %9s  %s\n", "queue", "waiting", "overdue", "running", "dead",
-                   "next due in");
-        print_load(tasks->queue[i], &load);
+    struct loads loads;
+    bool good = read_loads(tasks, &loads);
+    if (good && !tasks->options->json) {
+        tell_of_mark(tasks);
+        print_loads(&loads);
     }
-    return COMMAND_GOOD;
+    for (size_t i = 0; i < loads.count && good && tasks->options->json; i++)
+        print_load_json(&loads.load[i]);
+    free_loads(&loads);
+    return good ? COMMAND_GOOD : COMMAND_WRONG;
 }
 
 /* ---- the forecast ---------------------------------------------------------------------------------------- */

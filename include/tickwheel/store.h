@@ -177,7 +177,8 @@ enum {
  *   - Waiting: a put replaces it, and a move files it for its new time. A cancel removes it (TW_CANCELLED).
  *   - Running: a put or a move files a new revision, which runs after the call that is under way. A cancel
  *     removes the task (TW_RUNNING), and the handler goes on. In all three cases the answer of that handler
- *     changes nothing.
+ *     changes nothing. A task is running from its claim on, and its handler begins a moment later: if it has
+ *     not begun when the put, the move or the cancel returns, it does not begin.
  *   - Dead: a put replaces it. A move returns TW_EDEAD. A cancel removes it (TW_CANCELLED).
  *
  * A new revision begins with its first attempt. NX and XX see tasks in every state. GT and LT compare with the
@@ -260,7 +261,7 @@ int tw_store_apply_in(struct sqlite3 *db, const char *schema, struct tw_store_ch
 /* The states of a task, as flags. */
 enum tw_store_state {
     TW_STORE_WAITING = 1, /* for its due time, for a handler, or for the end of a pause */
-    TW_STORE_RUNNING = 2, /* its handler has it, or had it when the process died */
+    TW_STORE_RUNNING = 2, /* its handler has it, or gets it next, or had it when the process died */
     TW_STORE_DEAD = 4     /* its tries are used up, or its handler gave it up */
 };
 
@@ -307,14 +308,14 @@ struct tw_store_range {
 int64_t tw_store_scan(struct tw_store *store, const char *queue, const struct tw_store_range *range,
                       tw_store_see_fn *see, void *arg);
 
-/* Counts the tasks of a queue: the dead ones, or all others.
+/* Counts the tasks of a queue: the dead ones, or all others. `queue` NULL: of all queues.
  * Returns: how many, or an error.
  * Cost: O(tasks counted), a few million a second. */
 int64_t tw_store_count(struct tw_store *store, const char *queue, bool dead);
 
-/* Looks up when the earliest task of a queue that waits or runs is due.
+/* Looks up when the earliest task of a queue that waits or runs is due. `queue` NULL: of all queues.
  * Returns: 0, and the time in *due_ms, TW_NEVER if there is none; or an error, and *due_ms is as it was.
- * Cost: O(log tasks). */
+ * Cost: O(log tasks), for each queue. */
 int tw_store_next(struct tw_store *store, const char *queue, uint64_t *due_ms);
 
 /* Counts the calls to come of a queue, in `steps` steps of `step_ms` milliseconds from now on. counts[i]
@@ -333,10 +334,31 @@ int tw_store_forecast(struct tw_store *store, const char *queue, uint64_t step_m
  * Requires: it makes no call with the same store. */
 typedef void tw_store_see_queue_fn(void *arg, const char *queue);
 
-/* Shows the name of each queue that has a task, or is paused, to `see`, in the order of their bytes.
+/* Shows the name of each queue that has a task, or is paused, to `see`, in the order of their bytes, as they
+ * were at one moment.
  * Returns: how many queues, or an error.
- * Cost: O(queues * log tasks). */
+ * Cost: O(queues * log tasks), in one transaction that reads. */
 int64_t tw_store_queues(struct tw_store *store, tw_store_see_queue_fn *see, void *arg);
+
+/* The load of a queue, as a tw_store_see_load_fn sees it. It is valid during that call. */
+struct tw_store_load {
+    const char *queue;
+    uint64_t waiting, running, dead; /* tasks */
+    uint64_t overdue;                /* waiting tasks whose due times have passed */
+    uint64_t next_ms; /* when the earliest task that waits or runs is due; TW_NEVER: there is none */
+    bool paused;
+};
+
+/* Sees the load of a queue.
+ * Requires: it makes no call with the same store. */
+typedef void tw_store_see_load_fn(void *arg, const struct tw_store_load *load);
+
+/* Shows the load of each queue that has a task, or is paused, to `see`, in the order of their names, as they
+ * were at one moment. If `queue` is not NULL, it shows that queue alone, also one that the file does not have.
+ * Returns: how many queues, or an error.
+ *   - TW_EINVAL: the queue's name is out of its range.
+ * Cost: O(tasks), a few million a second, and O(log tasks) for each queue, in one transaction that reads. */
+int64_t tw_store_loads(struct tw_store *store, const char *queue, tw_store_see_load_fn *see, void *arg);
 
 /* Takes all waiting tasks of a queue out of the file, in many commits, and hands each to `hand`, in the order
  * of their due times. When `hand` sees a task, the task is not in the file any more. Tasks that are put
@@ -429,24 +451,25 @@ struct tw_store_run {
 /* Runs the tasks of the file: the handlers of their queues are called when they are due. Tasks that fell due
  * before come at once. Tasks are called in the order of their due times, and those due at the same time in the
  * order of their revisions. A task that is put when its time has passed, or is tried again, comes after the
- * tasks that are due by then. Several workers call several tasks at once. Tasks of a queue without a handler,
- * or that is paused, wait.
+ * tasks that are due by then. A task that is committed before its time, by whomever, comes before later ones.
+ * Several workers call several tasks at once. Tasks of a queue without a handler, or that is paused, wait.
  *
  * One process at a time runs the tasks of a file. A lock on a file beside it, whose name ends in "-tickwheel",
  * ends with the process. Do not remove that file: another process could begin then. The first one notices, and
  * its run ends (TW_EREPLACED, see tw_store_error_fn), but calls that are under way may come twice. A run ends
  * so too when the store's file is removed or replaced.
  *
- * Changes by other connections and processes are seen within milliseconds of their commit. The file system must
- * report them (inotify(7)); without it they are seen within 100 ms. The system's clock may be set: the tasks
- * follow it.
+ * Changes by other connections and processes are seen soon after their commit has returned: within a quarter of
+ * the time that its sync has taken, and at most half a second. That is within milliseconds on most disks. If a
+ * sync takes more than a minute, it is within 30 seconds. The file system must report changes (inotify(7));
+ * without it they are seen within 100 ms. The system's clock may be set: the tasks follow it.
  * `options` may be NULL, for all defaults.
  * Returns: 0 or an error.
  *   - TW_EINVAL: an option is out of its range, or no handler was named, or the store runs already.
  *   - TW_EBUSY: another process runs the tasks of the file, and the flag does not say to wait.
  *   - TW_ESYSTEM: the system has no thread or descriptor left.
- * Cost: memory for max_loaded tasks, 88 bytes each, and at least 16 of each queue. A commit for each batch of
- * jobs. */
+ * Cost: memory for max_loaded tasks, 88 bytes each, and at least 16 of each queue that has tasks in the next
+ * ten minutes, besides 150 bytes for such a queue. A commit for each batch of jobs. */
 int tw_store_start(struct tw_store *store, const struct tw_store_run *options);
 
 /* Stops: no handler is called any more. Jobs whose handlers have not begun are given back (TW_BACK). Waits
@@ -479,8 +502,9 @@ void tw_store_stats(struct tw_store *store, struct tw_store_stats *stats);
 #pragma GCC diagnostic pop
 #endif
 
-/* Pauses a queue, or ends its pause, in the file: so it holds for every process, until it is ended. Jobs under
- * way go on.
+/* Pauses a queue, or ends its pause, in the file: so it holds for every process, until it is ended. Handlers
+ * that have begun go on, also one that begins at this moment. No other handler of this queue begins after the
+ * call has returned.
  * Returns: 1 if that was a change, 0 if not, or an error.
  *   - TW_EINVAL: the queue's name is out of its range. */
 int tw_store_pause(struct tw_store *store, const char *queue, bool paused);
@@ -493,7 +517,8 @@ int tw_store_is_paused(struct tw_store *store, const char *queue);
 /* Marks the file as restored from a backup, or takes the mark away. While the file has the mark, every run of
  * it calls nothing, also after a restart. So an operator can look at the tasks first, and cancel the tasks
  * whose work has been done since the backup. Either change makes a run that is under way read the file anew.
- * Jobs under way go on. The call is on the disk when it returns, with TW_STORE_LAZY too.
+ * Handlers that have begun go on, also one that begins at this moment. No other handler begins after the mark
+ * is there. The call is on the disk when it returns, with TW_STORE_LAZY too.
  * Returns: 1 if that was a change, 0 if the file had the mark already, or had none, or an error. */
 int tw_store_restored(struct tw_store *store, bool restored);
 

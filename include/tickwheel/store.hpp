@@ -506,6 +506,11 @@ template <class See> void show_queue(void *see, const char *queue) noexcept
     std::invoke(*static_cast<See *>(see), std::string_view(queue));
 }
 
+template <class See> void show_load(void *see, const tw_store_load *load) noexcept
+{
+    std::invoke(*static_cast<See *>(see), *load);
+}
+
 } // namespace detail
 
 /* The options of a run. An option that is not set has the default of tw_store_run.
@@ -734,6 +739,17 @@ class store
     template <class See> std::int64_t queues(See &&see)
     {
         return tw_store_queues(raw_, detail::show_queue<std::remove_reference_t<See>>, address(see));
+    }
+    /* Calls see(const tw_store_load &) with the load of each queue. */
+    template <class See> std::int64_t loads(See &&see)
+    {
+        return tw_store_loads(raw_, nullptr, detail::show_load<std::remove_reference_t<See>>, address(see));
+    }
+    /* The same for one queue. */
+    template <class See> std::int64_t loads(const std::string &queue, See &&see)
+    {
+        return tw_store_loads(raw_, detail::queue_of(queue), detail::show_load<std::remove_reference_t<See>>,
+                              address(see));
     }
     /* Calls hand(const stored &) with each task that it has taken out of the file. */
     template <class Hand> std::int64_t drain(const std::string &queue, Hand &&hand)

@@ -60,7 +60,7 @@ static int write_answer(struct tw__store_db *db, struct tw__store_job *job, uint
 {
     bool repeats = job->period_ms > 0 && job->job.left > 0;
     int error;
-    job->again_ms = 0;
+    job->again_ms = TW_NEVER;
     job->buried = job->answer == TW_DEAD || (job->answer == TW_RETRY && job->job.attempt >= job->job.tries);
     if (job->answer == TW_BACK) {
         job->again_ms = job->entry->due_ms;
@@ -77,7 +77,7 @@ static int write_answer(struct tw__store_db *db, struct tw__store_job *job, uint
         error = answer_row(db, TW__STORE_DONE, job, 0);
     }
     if (error == 0 && sqlite3_changes(db->db) == 0)
-        job->again_ms = 0;
+        job->again_ms = TW_NEVER;
     return error;
 }
 
@@ -183,18 +183,27 @@ void tw__store_claim_undo(struct tw__store_batch *batch)
     }
 }
 
+/* Notes the count that the commit of this transaction will have. One that has changed no row is not counted. */
+static void note_commit(struct tw__store_db *db, struct tw__store_batch *batch, int changes_before)
+{
+    uint32_t before = batch->count != NULL ? *batch->count : 0; /* nobody else writes now */
+    bool counts = sqlite3_total_changes(db->db) != changes_before;
+    batch->commits = (struct tw__store_commits){before, before + counts, !db->shared};
+}
+
 int tw__store_claim(struct tw__store_db *db, void *arg)
 {
     struct tw__store_batch *batch = arg;
     uint64_t room = batch->room;
     bool idle = batch->idle;
-    int error = check_run_number(db, batch);
+    int changes_before = sqlite3_total_changes(db->db), error = check_run_number(db, batch);
     batch->full = false;
     tw__store_claim_undo(batch); /* of a transaction that was rolled back */
     for (struct tw__store_job *job = batch->answered; job != NULL && error == 0; job = job->next)
         error = write_answer(db, job, batch->now_ms);
     for (size_t i = 0; i < batch->n && error == 0; i++)
         error = claim_one(db, batch, &batch->claims[i]);
+    note_commit(db, batch, changes_before);
     batch->room = room;
     batch->idle = idle;
     return error;

@@ -5,7 +5,7 @@
 #ifndef TW_STORE_CLAIM_H
 #define TW_STORE_CLAIM_H
 
-#include "job.h"
+#include "check.h"
 
 enum {
     TW__STORE_CLAIMS = 256, /* of one commit */
@@ -50,6 +50,8 @@ struct tw__store_batch {
     bool other;    /* the file has the number of another run */
     uint64_t now_ms, run;
     const struct tw__store_table *table;
+    const volatile uint32_t *count;   /* of the commits to the file; NULL: it is not known */
+    struct tw__store_commits commits; /* set by the work */
 };
 
 /* The work of the commit; a tw__store_work_fn with a struct tw__store_batch. */

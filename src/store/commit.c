@@ -71,6 +71,7 @@ static void note(struct tw__store_wish *wish, int error, const struct tw__store_
 static int make_alone(struct tw__store_db *db, struct tw__store_wish *wish)
 {
     int began = begin_writing(db), error = began;
+    db->shared = false;
     if (error == 0)
         error = wish->work(db, wish->arg);
     if (error == 0)
@@ -108,6 +109,7 @@ static int make_together(struct tw__store_db *db, struct tw__store_wish *wishes,
 {
     int error = begin_writing(db);
     bool good = error == 0;
+    db->shared = true;
     for (struct tw__store_wish *wish = wishes; wish != NULL && good; wish = wish->next)
         good = make_one(db, wish);
     *made = good && commit_all(db) == 0;

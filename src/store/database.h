@@ -50,6 +50,19 @@
                    " UNION ALL SELECT min(name) FROM $tw_queue WHERE name > ?1 AND paused <> 0)")              \
     X(COUNT, "SELECT count(*) FROM $tw_task INDEXED BY tw_due WHERE queue = ?1 AND dead_ms IS NULL")           \
     X(COUNT_DEAD, "SELECT count(*) FROM $tw_task INDEXED BY tw_dead WHERE queue = ?1 AND dead_ms IS NOT NULL") \
+    X(COUNT_ALL, "SELECT count(*) FROM $tw_task INDEXED BY tw_due WHERE queue >= '' AND dead_ms IS NULL")      \
+    X(COUNT_ALL_DEAD,                                                                                          \
+      "SELECT count(*) FROM $tw_task INDEXED BY tw_dead WHERE queue >= '' AND dead_ms IS NOT NULL")            \
+    X(LIVE, "SELECT count(*), min(due_ms) FROM $tw_task INDEXED BY tw_due WHERE queue = ?1"                    \
+            " AND dead_ms IS NULL")                                                                            \
+    X(DUE, "SELECT count(*), sum(run <> 0 AND run = ?3) FROM $tw_task INDEXED BY tw_due WHERE queue = ?1"      \
+           " AND dead_ms IS NULL AND due_ms <= ?2")                                                            \
+    X(NEXT_ALL, "WITH RECURSIVE q(name) AS (SELECT min(queue) FROM $tw_task INDEXED BY tw_due"                 \
+                " WHERE queue >= '' AND dead_ms IS NULL UNION ALL"                                             \
+                " SELECT (SELECT min(queue) FROM $tw_task INDEXED BY tw_due WHERE queue > q.name"              \
+                " AND dead_ms IS NULL) FROM q WHERE q.name IS NOT NULL)"                                       \
+                " SELECT min((SELECT min(due_ms) FROM $tw_task INDEXED BY tw_due WHERE queue = q.name"         \
+                " AND dead_ms IS NULL)) FROM q")                                                               \
     X(NEXT, "SELECT min(due_ms) FROM $tw_task INDEXED BY tw_due WHERE queue = ?1 AND dead_ms IS NULL")         \
     X(FORECAST, "SELECT due_ms FROM $tw_task INDEXED BY tw_due WHERE queue = ?1 AND dead_ms IS NULL"           \
                 " AND due_ms <= ?2")                                                                           \
@@ -62,11 +75,17 @@
             " AND due_ms > ?2 AND due_ms <= ?3 ORDER BY due_ms, seq LIMIT ?4")                                 \
     X(LOAD_TIE, "SELECT seq, due_ms FROM $tw_task INDEXED BY tw_due WHERE queue = ?1 AND dead_ms IS NULL"      \
                 " AND due_ms = ?2 AND seq > ?3 ORDER BY seq LIMIT ?4")                                         \
+    X(SWEEP, "SELECT queue, due_ms, seq FROM $tw_task INDEXED BY tw_due WHERE dead_ms IS NULL AND queue > ?1"  \
+             " AND due_ms BETWEEN 0 AND 253402300799999 ORDER BY queue, due_ms, seq")                          \
     X(NEWS,                                                                                                    \
       "SELECT seq, due_ms, queue FROM $tw_task NOT INDEXED WHERE seq > ?1 AND dead_ms IS NULL ORDER BY seq")   \
     X(PAUSED, "SELECT name FROM $tw_queue WHERE paused <> 0")                                                  \
     X(CLAIM_ROW, "SELECT " TW__STORE_COLUMNS " FROM $tw_task NOT INDEXED"                                      \
                  " WHERE seq = ?1 AND queue = ?2 AND dead_ms IS NULL")                                         \
+    X(CHECK, "SELECT 1 FROM $tw_task NOT INDEXED WHERE seq = ?1 AND run = ?2 AND queue = ?3 AND id = ?4"       \
+             " AND dead_ms IS NULL"                                                                            \
+             " AND NOT EXISTS (SELECT 1 FROM $tw_queue WHERE name = ?3 AND paused <> 0)"                       \
+             " AND NOT EXISTS (SELECT 1 FROM $tw_meta WHERE name = 'restored' AND value & 1)")                 \
     X(CLAIM, "UPDATE $tw_task SET attempt = attempt + 1, run = ?2 WHERE seq = ?1")                             \
     X(CRASHED, "UPDATE $tw_task SET dead_ms = ?2, run = 0, error = ?3 WHERE seq = ?1")                         \
     X(DONE, "DELETE FROM $tw_task NOT INDEXED" TW__STORE_OF_JOB)                                               \
@@ -117,6 +136,7 @@ struct tw__store_db {
     uint64_t seq, run, changes, restored; /* of tw_meta, when the transaction began; seq: and since */
     uint64_t written_seq;                 /* what tw_meta has */
     int rows;                             /* sqlite3_total_changes() when the transaction began */
+    bool shared;                          /* several threads have their works in the present transaction */
     char *message;                        /* of the last error */
     size_t size;
 };

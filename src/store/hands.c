@@ -11,7 +11,9 @@
  * the runner falls asleep: it first says so, and then looks for answers and at the ring.
  *
  * The runner keeps a few jobs in the ring. A worker that takes the last one wakes it, even if no job has an
- * answer yet: a handler that returns TW_LATER makes its worker free at once.
+ * answer yet: a handler that returns TW_LATER makes its worker free at once. While handlers are slow the runner
+ * keeps no job there, and a worker that has nothing to do wakes it. Jobs that no worker takes are taken back by
+ * the runner, from the same end of the ring.
  */
 #include "hands.h"
 
@@ -28,6 +30,12 @@ uint64_t tw__store_hands_waiting(const struct tw__store_hands *hands)
 {
     uint64_t head = atomic_load(&hands->head); /* before the tail, which is never behind it */
     return atomic_load(&hands->tail) - head;
+}
+
+uint64_t tw__store_hands_idle(const struct tw__store_hands *hands)
+{
+    uint64_t active = atomic_load(&hands->active);
+    return hands->workers > active ? hands->workers - active : 0;
 }
 
 /* Takes the first job out of the ring; NULL: none. */
@@ -49,19 +57,37 @@ static void wake_runner(struct tw__store_hands *hands)
         tw__store_watch_wake(hands->watch);
 }
 
+static void note_longest(atomic_uint_least64_t *longest_ns, uint64_t from_ns, uint64_t to_ns)
+{
+    if (to_ns > from_ns && to_ns - from_ns > atomic_load(longest_ns))
+        atomic_store(longest_ns, to_ns - from_ns);
+}
+
+/* Calls the handler, or gives the job back. The file is looked at before such a job is claimed again. */
+static void begin_job(struct tw__store_hands *hands, struct tw__store_job *job)
+{
+    if (atomic_load(&hands->stopping)) {
+        tw__store_job_return(job);
+    } else if (tw__store_check_job(hands->check, job)) {
+        tw__store_job_run(job);
+    } else {
+        atomic_store(&hands->stale, true);
+        tw__store_job_return(job);
+    }
+}
+
 static void run_jobs(struct tw__store_hands *hands)
 {
     struct tw__store_job *job;
+    uint64_t now_ns = tw__store_monotonic();
     while ((job = take_job(hands)) != NULL) {
-        if (tw__store_hands_waiting(hands) == 0 && atomic_load(&hands->more))
+        if (tw__store_hands_waiting(hands) == 0 && atomic_load(&hands->more) == TW__STORE_MORE_AHEAD)
             wake_runner(hands);
-        uint64_t waited_ns = tw__store_monotonic() - job->claimed_ns;
-        if (waited_ns > atomic_load(&hands->waited_ns))
-            atomic_store(&hands->waited_ns, waited_ns);
-        if (atomic_load(&hands->stopping))
-            tw__store_job_return(job);
-        else
-            tw__store_job_run(job);
+        note_longest(&hands->waited_ns, job->claimed_ns, now_ns);
+        begin_job(hands, job);
+        uint64_t begun_ns = now_ns;
+        now_ns = tw__store_monotonic();
+        note_longest(&hands->took_ns, begun_ns, now_ns);
     }
 }
 
@@ -71,6 +97,8 @@ static bool come_back(struct tw__store_hands *hands)
     atomic_fetch_sub(&hands->active, 1);
     bool more = tw__store_hands_waiting(hands) > 0;
     atomic_fetch_add(&hands->active, more);
+    if (!more && atomic_load(&hands->more) == TW__STORE_MORE_FOR_WORKERS)
+        wake_runner(hands);
     return more;
 }
 
@@ -102,6 +130,28 @@ void tw__store_hands_call(struct tw__store_hands *hands)
     }
 }
 
+/* Only the runner frees jobs, so it may look at one that a worker takes at this moment. */
+uint64_t tw__store_hands_oldest(const struct tw__store_hands *hands)
+{
+    uint64_t head = atomic_load(&hands->head);
+    if (head == atomic_load(&hands->tail))
+        return UINT64_MAX;
+    return atomic_load(&hands->ring[head & hands->mask])->claimed_ns;
+}
+
+/* All of them at once, so that none begins whose turn is behind one that is taken back. */
+bool tw__store_hands_take_back(struct tw__store_hands *hands, uint64_t given_ns)
+{
+    uint64_t head = atomic_load(&hands->head), tail = atomic_load(&hands->tail);
+    do {
+        if (head == tail || atomic_load(&hands->ring[head & hands->mask])->claimed_ns > given_ns)
+            return false;
+    } while (!atomic_compare_exchange_weak(&hands->head, &head, tail));
+    for (; head < tail; head++)
+        tw__store_job_return(atomic_load(&hands->ring[head & hands->mask]));
+    return true;
+}
+
 /* ---- answers --------------------------------------------------------------------------------------------- */
 
 /* Once the runner has the last answer, it may be freed as soon as nobody is answering. */
@@ -116,13 +166,15 @@ void tw__store_hands_answer(void *arg, struct tw__store_job *job)
     atomic_fetch_sub(&hands->answering, 1);
 }
 
-bool tw__store_hands_sleep(struct tw__store_hands *hands, bool answers, bool more)
+bool tw__store_hands_sleep(struct tw__store_hands *hands, bool answers, enum tw__store_more more)
 {
     atomic_store(&hands->more, more);
     atomic_store(&hands->asleep, true);
     if (answers && atomic_load(&hands->answered) != NULL)
         return false;
-    return !more || tw__store_hands_waiting(hands) > 0;
+    if (more == TW__STORE_NO_MORE || tw__store_hands_waiting(hands) > 0)
+        return true;
+    return more == TW__STORE_MORE_FOR_WORKERS && tw__store_hands_idle(hands) == 0;
 }
 
 void tw__store_hands_awake(struct tw__store_hands *hands)

@@ -5,18 +5,28 @@
 #ifndef TW_STORE_HANDS_H
 #define TW_STORE_HANDS_H
 
-#include "job.h"
+#include "check.h"
 #include "watch.h"
+
+/* What the runner wants to be woken for while it has claimed no more jobs. */
+enum tw__store_more {
+    TW__STORE_NO_MORE,         /* there may be none */
+    TW__STORE_MORE_AHEAD,      /* no job waits for a worker any more */
+    TW__STORE_MORE_FOR_WORKERS /* a worker has nothing to do */
+};
 
 struct tw__store_hands {
     struct tw_sched *sched; /* its workers call the handlers */
     uint32_t workers;
+    struct tw__store_check *check; /* set before the first job is given */
     /* Jobs that wait for a worker: a ring of pointers. The runner moves the tail, the workers move the head. */
     _Atomic(struct tw__store_job *) *ring;
     uint64_t mask;
     atomic_uint_least64_t head, tail;
     atomic_uint active;              /* workers that take jobs out of the ring, or are about to */
     atomic_uint_least64_t waited_ns; /* the longest wait of a job since the runner looked at this number */
+    atomic_uint_least64_t took_ns;   /* the same: the longest call of a handler that has returned */
+    atomic_bool stale;               /* a job could not begin: the file has to be looked at */
     /* Jobs with an answer, the last one first. */
     _Atomic(struct tw__store_job *) answered;
     atomic_uint answering; /* threads that bring an answer at this moment */
@@ -24,7 +34,7 @@ struct tw__store_hands {
     const struct tw__store_watch *watch;
     atomic_bool asleep;   /* it waits, or is about to */
     atomic_bool stopping; /* no handler is called any more: jobs are given back */
-    atomic_bool more;     /* it has claimed no more jobs because enough of them wait for a worker */
+    _Atomic(enum tw__store_more) more;
 };
 
 /* Makes the threads. At most `jobs` jobs are under way. Returns: 0, TW_ENOMEM or TW_ESYSTEM. */
@@ -38,8 +48,16 @@ void tw__store_hands_fini(struct tw__store_hands *hands);
 void tw__store_hands_give(struct tw__store_hands *hands, struct tw__store_job *job);
 void tw__store_hands_call(struct tw__store_hands *hands);
 
-/* How many jobs wait for a worker. */
+/* How many jobs wait for a worker, and how many workers have nothing to do. */
 uint64_t tw__store_hands_waiting(const struct tw__store_hands *hands);
+uint64_t tw__store_hands_idle(const struct tw__store_hands *hands);
+
+/* When the job was given that waits for a worker longest; UINT64_MAX: none waits. The runner's thread alone. */
+uint64_t tw__store_hands_oldest(const struct tw__store_hands *hands);
+
+/* If a job waits for a worker that was given at this time or before, takes all back that wait: they get the
+ * answer TW_BACK. The runner's thread alone. Returns whether it did so. */
+bool tw__store_hands_take_back(struct tw__store_hands *hands, uint64_t given_ns);
 
 /* Notes that a job has an answer, and wakes the runner; a tw__store_answered_fn with a struct tw__store_hands.
  * From any thread. */
@@ -48,9 +66,9 @@ void tw__store_hands_answer(void *hands, struct tw__store_job *job);
 /* Takes the jobs that have an answer, in the order of their answers. */
 struct tw__store_job *tw__store_hands_answers(struct tw__store_hands *hands);
 
-/* The runner is about to wait. Returns whether it may: an answer (with `answers`), or the last job that leaves
- * the ring (with `more`), wakes it from now on. */
-bool tw__store_hands_sleep(struct tw__store_hands *hands, bool answers, bool more);
+/* The runner is about to wait. Returns whether it may: an answer (with `answers`) or the event of `more` wakes
+ * it from now on. */
+bool tw__store_hands_sleep(struct tw__store_hands *hands, bool answers, enum tw__store_more more);
 void tw__store_hands_awake(struct tw__store_hands *hands);
 
 #endif

@@ -9,8 +9,6 @@
 #include <base/error_text.h>
 #include <base/saturate.h>
 
-#include "open.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -106,13 +104,13 @@ void tw_job_answer(struct tw_job *job, enum tw_answer answer)
 
 void tw__store_job_run(struct tw__store_job *job)
 {
-    const struct tw__store_queue *queue = job->entry->queue;
+    const struct tw__store_callee *callee = &job->entry->queue->callee;
     uint64_t now_ms = tw_store_now();
-    job->begun_ns = tw__store_monotonic();
+    job->begun = true;
     job->job.late_ms = now_ms > job->job.due_ms ? now_ms - job->job.due_ms : 0;
     if (job->policy == TW_MISSED_COALESCE && job->period_ms > 0)
         job->job.missed = job->job.late_ms / job->period_ms;
-    enum tw_answer answer = queue->handler(queue->arg, &job->job);
+    enum tw_answer answer = callee->handler(callee->arg, &job->job);
     if (answer != TW_LATER) {
         job->answer = answer;
         note_state(job, RETURNED | ANSWERED);

@@ -22,12 +22,14 @@ struct tw__store_job {
     struct tw__store_entry *later; /* a newer revision, which waits for this job's end; NULL: none */
     tw__store_answered_fn *answered;
     void *answered_arg;
-    uint64_t run;                  /* the number of the run that has claimed it */
-    uint64_t claimed_ns, begun_ns; /* on the monotonic clock */
+    uint64_t run;        /* the number of the run that has claimed it */
+    uint64_t claimed_ns; /* on the monotonic clock */
+    uint32_t series;     /* of commits (check.c) */
+    bool begun;          /* its handler was called */
     uint64_t period_ms, backoff_ms;
     enum tw_missed policy;
     uint64_t retry_ms; /* the caller's time of the next attempt; 0: by the backoff */
-    uint64_t again_ms; /* when the answer makes the task due again; 0: never */
+    uint64_t again_ms; /* when the answer makes the task due again; TW_NEVER: never */
     enum tw_answer answer;
     atomic_uint state; /* which of the two, the handler's return and the answer, have come */
     bool buried;       /* the answer has made the task dead */

@@ -184,11 +184,12 @@ int64_t tw_store_scan(struct tw_store *store, const char *queue, const struct tw
 
 /* ---- counting -------------------------------------------------------------------------------------------- */
 
-/* A statement that has one row with one value. */
+/* A statement that has one row with one value or two. */
 struct question {
     enum tw__store_statement which;
-    const char *queue;
-    uint64_t number;                   /* stays as it is if the value is NULL */
+    const char *queue;                 /* NULL: all */
+    uint64_t now_ms;                   /* DUE: until then */
+    uint64_t number, second;           /* each stays as it is if the value is NULL */
     char text[TW_STORE_QUEUE_MAX + 1]; /* QUEUE_AFTER: the value; empty if it is NULL */
 };
 
@@ -205,6 +206,12 @@ static int read_name(struct tw__store_db *db, sqlite3_stmt *row, struct question
     return 0;
 }
 
+static void read_number(sqlite3_stmt *row, int column, uint64_t *to)
+{
+    if (column < sqlite3_column_count(row) && sqlite3_column_type(row, column) != SQLITE_NULL)
+        *to = number(row, column);
+}
+
 static int ask(struct tw__store_db *db, void *arg)
 {
     struct question *question = arg;
@@ -212,56 +219,139 @@ static int ask(struct tw__store_db *db, void *arg)
     sqlite3_stmt *row = tw__store_db_statement(db, question->which, &error);
     if (row == NULL)
         return error;
-    tw__store_bind_text(db, row, 1, question->queue);
+    if (question->queue != NULL)
+        tw__store_bind_text(db, row, 1, question->queue);
+    if (question->which == TW__STORE_DUE) {
+        tw__store_bind_number(db, row, 2, question->now_ms);
+        tw__store_bind_number(db, row, 3, db->run);
+    }
     int code = tw__store_db_step(db, row);
     error = code == SQLITE_ROW ? 0 : tw__store_db_error(db, code, "count");
-    if (error == 0 && sqlite3_column_type(row, 0) != SQLITE_NULL && question->which == TW__STORE_QUEUE_AFTER)
+    if (error == 0 && question->which != TW__STORE_QUEUE_AFTER) {
+        read_number(row, 0, &question->number);
+        read_number(row, 1, &question->second);
+    } else if (error == 0 && sqlite3_column_type(row, 0) != SQLITE_NULL) {
         error = read_name(db, row, question);
-    else if (error == 0 && sqlite3_column_type(row, 0) != SQLITE_NULL)
-        question->number = number(row, 0);
+    }
     sqlite3_reset(row);
     return error;
 }
 
 int64_t tw_store_count(struct tw_store *store, const char *queue, bool dead)
 {
-    struct question question = {.which = dead ? TW__STORE_COUNT_DEAD : TW__STORE_COUNT, .queue = queue};
+    static const enum tw__store_statement which[2][2] = {{TW__STORE_COUNT_ALL, TW__STORE_COUNT},
+                                                         {TW__STORE_COUNT_ALL_DEAD, TW__STORE_COUNT_DEAD}};
+    struct question question = {.which = which[dead][queue != NULL], .queue = queue};
     int error = tw__store_look(store, ask, &question);
     return error == 0 ? (int64_t)question.number : error;
 }
 
 int tw_store_next(struct tw_store *store, const char *queue, uint64_t *due_ms)
 {
-    struct question question = {.which = TW__STORE_NEXT, .queue = queue, .number = TW_NEVER};
+    struct question question = {
+        .which = queue != NULL ? TW__STORE_NEXT : TW__STORE_NEXT_ALL, .queue = queue, .number = TW_NEVER};
     int error = tw__store_look(store, ask, &question);
     if (error == 0)
         *due_ms = question.number;
     return error;
 }
 
-int tw_store_is_paused(struct tw_store *store, const char *queue)
+static int check_name(struct tw_store *store, const char *queue)
 {
-    struct question question = {.which = TW__STORE_IS_PAUSED, .queue = queue};
     char text[TW_STORE_MESSAGE];
     struct tw__store_db only_message = {.message = text, .size = sizeof text};
     int error = tw__store_queue_check(&only_message, queue);
-    if (error != 0)
-        return tw__store_failed(store, error, text);
-    error = tw__store_look(store, ask, &question);
+    return error == 0 ? 0 : tw__store_failed(store, error, text);
+}
+
+int tw_store_is_paused(struct tw_store *store, const char *queue)
+{
+    struct question question = {.which = TW__STORE_IS_PAUSED, .queue = queue};
+    int error = check_name(store, queue);
+    if (error == 0)
+        error = tw__store_look(store, ask, &question);
     return error == 0 ? (int)question.number : error;
+}
+
+/* ---- queues ---------------------------------------------------------------------------------------------- */
+
+/* The queues that a caller asks for: one, or all. */
+struct tour {
+    const char *queue; /* NULL: all */
+    uint64_t now_ms;
+    int (*visit)(struct tw__store_db *db, struct tour *tour, const char *queue);
+    tw_store_see_queue_fn *see;
+    tw_store_see_load_fn *see_load;
+    void *arg;
+    int64_t seen;
+};
+
+static int visit_queues(struct tw__store_db *db, void *arg)
+{
+    struct tour *tour = arg;
+    char last[TW_STORE_QUEUE_MAX + 1] = "";
+    if (tour->queue != NULL)
+        return tour->visit(db, tour, tour->queue);
+    for (;;) {
+        struct question question = {.which = TW__STORE_QUEUE_AFTER, .queue = last};
+        int error = ask(db, &question);
+        if (error != 0 || question.text[0] == '\0')
+            return error;
+        memcpy(last, question.text, sizeof last);
+        error = tour->visit(db, tour, last);
+        if (error != 0)
+            return error;
+    }
+}
+
+static int show_queue(struct tw__store_db *db, struct tour *tour, const char *queue)
+{
+    (void)db;
+    tour->see(tour->arg, queue);
+    tour->seen++;
+    return 0;
 }
 
 int64_t tw_store_queues(struct tw_store *store, tw_store_see_queue_fn *see, void *arg)
 {
-    char last[TW_STORE_QUEUE_MAX + 1] = "";
-    for (int64_t seen = 0;; seen++) {
-        struct question question = {.which = TW__STORE_QUEUE_AFTER, .queue = last};
-        int error = tw__store_look(store, ask, &question);
-        if (error != 0)
-            return error;
-        if (question.text[0] == '\0')
-            return seen;
-        memcpy(last, question.text, sizeof last);
-        see(arg, last);
-    }
+    struct tour tour = {.visit = show_queue, .see = see, .arg = arg};
+    int error = tw__store_look(store, visit_queues, &tour);
+    return error == 0 ? tour.seen : error;
+}
+
+/* A task that runs is due, unless the clock was set back since. */
+static int show_load(struct tw__store_db *db, struct tour *tour, const char *queue)
+{
+    struct question live = {.which = TW__STORE_LIVE, .queue = queue, .second = TW_NEVER},
+                    due = {.which = TW__STORE_DUE, .queue = queue, .now_ms = tour->now_ms},
+                    dead = {.which = TW__STORE_COUNT_DEAD, .queue = queue},
+                    paused = {.which = TW__STORE_IS_PAUSED, .queue = queue};
+    int error = ask(db, &live);
+    if (error == 0)
+        error = ask(db, &due);
+    if (error == 0)
+        error = ask(db, &dead);
+    if (error == 0)
+        error = ask(db, &paused);
+    if (error != 0)
+        return error;
+    tour->see_load(tour->arg, &(struct tw_store_load){.queue = queue,
+                                                      .waiting = live.number - due.second,
+                                                      .running = due.second,
+                                                      .overdue = due.number - due.second,
+                                                      .dead = dead.number,
+                                                      .next_ms = live.second,
+                                                      .paused = paused.number > 0});
+    tour->seen++;
+    return 0;
+}
+
+int64_t tw_store_loads(struct tw_store *store, const char *queue, tw_store_see_load_fn *see, void *arg)
+{
+    struct tour tour = {
+        .queue = queue, .now_ms = tw_store_now(), .visit = show_load, .see_load = see, .arg = arg};
+    int error = queue != NULL ? check_name(store, queue) : 0;
+    if (error == 0)
+        error = tw__store_look(store, visit_queues, &tour);
+    return error == 0 ? tour.seen : error;
 }

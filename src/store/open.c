@@ -6,6 +6,10 @@
  *
  * The version is a row of tw_meta. SQLite's own user_version and application_id belong to the program whose
  * tables share the file.
+ *
+ * The log. A commit moves it to the file when it has 40 MB, but only up to the place from which somebody reads.
+ * If a reader stays for an hour, the log grows for an hour. When the reader has gone, the log is cut: by the
+ * next commits of any store, or by the runner, also if nobody commits.
  */
 #include "open.h"
 
@@ -14,6 +18,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 enum {
@@ -146,13 +151,32 @@ int tw__store_open(struct tw__store_db *db, const char *path, const struct tw_st
     if (error == 0) {
         char settings[160];
         sqlite3_snprintf(sizeof settings, settings,
-                         "PRAGMA synchronous=%s; PRAGMA cache_size=-%d; PRAGMA wal_autocheckpoint=%d;",
-                         options->flags & TW_STORE_LAZY ? "NORMAL" : "FULL", CACHE_KIB, CHECKPOINT_PAGES);
+                         "PRAGMA synchronous=%s; PRAGMA cache_size=-%d; PRAGMA wal_autocheckpoint=%d;"
+                         "PRAGMA journal_size_limit=%d",
+                         options->flags & TW_STORE_LAZY ? "NORMAL" : "FULL", CACHE_KIB, CHECKPOINT_PAGES,
+                         TW__STORE_LOG_MAX);
         error = tw__store_db_exec(db, settings, "settings");
     }
     if (error == 0) /* a rollback must not need memory */
         tw__store_db_statement(db, TW__STORE_ROLLBACK, &error);
     return error;
+}
+
+/* The first checkpoint waits for nobody. The second one needs the log for itself, for a moment: it has nothing
+ * left to move then, and gives up at once if somebody uses the log. */
+void tw__store_cut_log(struct tw__store_db *db, uint64_t most, uint64_t busy_ms)
+{
+    struct stat status;
+    int frames = 0, moved = -1;
+    if (stat(sqlite3_filename_wal(sqlite3_db_filename(db->db, "main")), &status) != 0 ||
+        (uint64_t)status.st_size <= most)
+        return;
+    sqlite3_wal_checkpoint_v2(db->db, "main", SQLITE_CHECKPOINT_PASSIVE, &frames, &moved);
+    if (frames != moved)
+        return;
+    sqlite3_busy_timeout(db->db, 0);
+    sqlite3_wal_checkpoint_v2(db->db, "main", SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    sqlite3_busy_timeout(db->db, (int)busy_ms);
 }
 
 void tw__store_close(struct tw__store_db *db)

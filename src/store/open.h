@@ -7,6 +7,9 @@
 
 #include "database.h"
 
+/* Bytes that the log keeps when it begins anew. */
+enum { TW__STORE_LOG_MAX = 64 << 20 };
+
 /* The lines of schema.sql, and NULL. The build makes them. */
 extern const char *const tw__store_schema[];
 
@@ -19,6 +22,11 @@ int tw__store_open(struct tw__store_db *db, const char *path, const struct tw_st
 int tw__store_open_tables(struct tw__store_db *db, const struct tw_store_options *options);
 
 void tw__store_close(struct tw__store_db *db);
+
+/* If the log has more bytes than `most`, moves it to the file, and cuts it to nothing, as far as this is
+ * possible without a wait for others. An error is left to the next commit. Requires: the connection is in no
+ * transaction. */
+void tw__store_cut_log(struct tw__store_db *db, uint64_t most, uint64_t busy_ms);
 
 /* The monotonic clock, in nanoseconds. */
 uint64_t tw__store_monotonic(void);

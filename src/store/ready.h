@@ -15,20 +15,29 @@ struct tw__store_place {
     uint64_t due_ms, seq;
 };
 
-/* A queue that has a handler. */
-struct tw__store_queue {
-    struct tw__store_queue *next, *next_named; /* of all queues; of a bucket */
+/* The handler of a queue. */
+struct tw__store_callee {
     tw_handler_fn *handler;
     void *arg;
-    uint32_t at_once;               /* jobs under way at most; 0: no limit of its own */
+    uint32_t at_once; /* jobs under way at most; 0: no limit of its own */
+};
+
+/* A queue that has a handler, and tasks in the window. */
+struct tw__store_queue {
+    struct tw__store_queue *next;        /* of a bucket */
+    struct tw__store_queue *next_hungry; /* of the queues whose next tasks have to be loaded */
+    struct tw__store_callee callee;
     uint32_t running;               /* jobs under way, and entries that a claim has taken */
+    bool named;                     /* the handler is its own: the queue stays also without a task */
     bool paused;                    /* tw_queue says so */
+    bool whole;                     /* every task up to the window's horizon is loaded */
+    bool hungry;                    /* it is in that list */
     uint64_t pause_read;            /* the last reading of tw_queue that has found its pause */
     uint64_t loaded;                /* its entries */
-    struct tw__store_place horizon; /* every task up to this place is loaded */
+    struct tw__store_place horizon; /* unless it is whole: every task up to this place is loaded */
     struct tw__link ready;          /* entries that are due and wait for a claim, in their order */
     uint64_t place;                 /* in the heap of ready.c, from 1; 0: it is not there */
-    char name[TW_STORE_QUEUE_MAX + 1];
+    char name[];
 };
 
 /* A task in the window. It waits in the wheel, or is in its queue's ready list, or is taken: a claim or a job
@@ -38,9 +47,11 @@ struct tw__store_entry {
     struct tw__link link; /* in a ready list, or in the list of free entries */
     struct tw__store_queue *queue;
     struct tw__store_entry *next_taken;
-    uint64_t seq, due_ms;
-    bool held;   /* taken, but not a job of its queue: it waits for the end of another job of its task */
-    bool orphan; /* taken, and the file has gone back since: its number means nothing any more */
+    uint64_t seq;
+    uint64_t due_ms;   /* its due time, or when it was filed, if that was later: the order goes by it */
+    uint64_t held : 1; /* taken, but not a job of its queue: it waits for the end of another job of its task */
+    uint64_t orphan : 1; /* taken, and the file has gone back since: its number means nothing any more */
+    uint64_t turn : 62;  /* its number among all that have become ready */
 };
 
 /* A heap of queues. See ready.c. */

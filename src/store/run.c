@@ -148,6 +148,7 @@ static void fill_in(struct tw_store_run *options)
 static void free_runner(struct tw__store_runner *runner)
 {
     tw__store_hands_fini(&runner->hands);
+    tw__store_check_fini(&runner->check);
     tw__store_close(&runner->window.db);
     tw__store_window_fini(&runner->window);
     tw__store_watch_fini(&runner->watch);
@@ -168,7 +169,11 @@ static struct tw__store_runner *new_runner(struct tw_store *store, const struct 
     fill_in(&runner->options);
     runner->lock_fd = -1;
     runner->watch.files = runner->watch.wake = runner->watch.timer = -1;
+    runner->hands.check = &runner->check;
+    runner->log_max = TW__STORE_LOG_MAX;
+    runner->ahead = 2 * (uint64_t)runner->options.workers;
     pthread_mutex_init(&runner->lock, NULL);
+    tw__store_check_init(&runner->check);
     return runner;
 }
 
@@ -177,11 +182,10 @@ static int add_queues(struct tw__store_runner *runner)
     struct tw__store_window *window = &runner->window;
     for (const struct tw__store_handler *handler = runner->store->run.handlers; handler != NULL;
          handler = handler->next) {
-        struct tw__store_queue like = {
-            .handler = handler->handler, .arg = handler->arg, .at_once = handler->at_once};
+        struct tw__store_callee callee = {handler->handler, handler->arg, handler->at_once};
         if (handler->others)
-            window->others = like;
-        else if (tw__store_window_queue(window, handler->queue, &like) == NULL)
+            window->others = callee;
+        else if (tw__store_window_name(window, handler->queue, &callee) != 0)
             return TW_ENOMEM;
     }
     return 0;

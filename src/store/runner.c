@@ -7,10 +7,15 @@
  * share a few hundred.
  *
  * How many tasks are claimed ahead of the workers? A task that is claimed and waits for a worker is running for
- * everybody else: a cancel comes too late for it, and a crash costs it an attempt. So few are claimed at first,
- * two for each worker. The number doubles each time that the workers were found without work, and it is halved
- * when a job has waited for a worker longer than a tenth of a second. Example: handlers that send a mail in a
- * second get two jobs ahead; handlers that take a microsecond get 1,024 after nine rounds.
+ * everybody else: its cancel cannot say that it is not called, and a crash costs it an attempt. So two are
+ * claimed at first for each worker. The number doubles each time that the workers were found without work, as
+ * long as the handlers of so many jobs take less than a twentieth of a second together. If one alone takes
+ * longer, a job is claimed when a worker is free. Example: handlers that send a mail in a second get none
+ * ahead; handlers that take a microsecond get 1,024 after nine rounds.
+ *
+ * Handlers may turn slow. Then jobs that have waited for a tenth of a second are given back, and wait as
+ * before. And a worker asks before each call whether the claim still holds (check.c), so a pause, a cancel or a
+ * move reaches every job that has not begun.
  *
  * If the file cannot be read or written, the runner says so and tries again after a second. Answers wait in
  * memory until then. If the process ends before, their tasks run again.
@@ -35,6 +40,8 @@
 static const uint64_t RETRY_NS = 1000000000;   /* after an error */
 static const uint64_t STANDBY_NS = 250000000;  /* between two tries to lock the file */
 static const uint64_t PATIENCE_NS = 100000000; /* for a job's wait for a worker */
+static const uint64_t LOG_NS = 1000000000;     /* between two looks at the size of the log */
+static const uint64_t AHEAD_NS = 50000000;     /* for the handlers of the jobs that are claimed before it */
 
 /* ---- errors ---------------------------------------------------------------------------------------------- */
 
@@ -105,6 +112,8 @@ int tw__store_runner_begin(struct tw__store_runner *runner)
         release_lock(runner);
         return error;
     }
+    tw__store_check_begin(&runner->check, db);
+    runner->batch.count = runner->check.count;
     tw__store_watch_begin(&runner->watch, db);
     pthread_mutex_lock(&runner->lock);
     runner->stats.running = true;
@@ -139,6 +148,7 @@ static void hand_out(struct tw__store_runner *runner, struct tw__store_job *job)
     job->answered = tw__store_hands_answer;
     job->answered_arg = &runner->hands;
     job->claimed_ns = tw__store_monotonic();
+    job->series = runner->series;
     runner->bytes += job->size;
     tw__store_hands_give(&runner->hands, job);
 }
@@ -151,7 +161,8 @@ static void count_answer(struct tw__store_runner *runner, const struct tw__store
     stats->done += job->answer == TW_DONE;
     stats->retried += job->answer == TW_RETRY && !job->buried;
     stats->dead += job->buried;
-    if (job->job.attempt == 1) {
+    stats->attempts -= !job->begun;
+    if (job->begun && job->job.attempt == 1) {
         runner->late[tw__histogram_bucket(job->job.late_ms)]++;
         stats->late_max_ms = job->job.late_ms > stats->late_max_ms ? job->job.late_ms : stats->late_max_ms;
     }
@@ -181,7 +192,9 @@ static void end_job(struct tw__store_runner *runner, struct tw__store_job *job)
     *at = job->next_id;
     if (job->later != NULL)
         tw__store_window_put_back(&runner->window, job->later);
-    if (job->again_ms > 0)
+    if (job->again_ms != TW_NEVER && !job->begun)
+        tw__store_window_put_back(&runner->window, job->entry);
+    else if (job->again_ms != TW_NEVER)
         tw__store_window_again(&runner->window, job->entry, job->again_ms);
     else
         tw__store_window_forget(&runner->window, job->entry);
@@ -191,23 +204,47 @@ static void end_job(struct tw__store_runner *runner, struct tw__store_job *job)
 
 /* ---- a round --------------------------------------------------------------------------------------------- */
 
-/* How many tasks may be claimed now. */
+static uint64_t lesser(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Sets how many jobs may wait for a worker, by the pace of the handlers that have returned since the last call.
+ * While none is claimed ahead, only a handler that has returned tells of a pace. */
+static void adapt_ahead(struct tw__store_runner *runner, uint64_t waiting)
+{
+    uint64_t workers = runner->options.workers, most = runner->options.max_jobs;
+    uint64_t waited_ns = atomic_exchange(&runner->hands.waited_ns, 0);
+    uint64_t took_ns = atomic_exchange(&runner->hands.took_ns, 0);
+    if (waited_ns > PATIENCE_NS)
+        runner->ahead /= 2;
+    else if (waiting == 0 && runner->wished_more && (runner->ahead > 0 || took_ns > 0))
+        runner->ahead = runner->ahead > 0 ? 2 * runner->ahead : 2 * workers;
+    if (took_ns > 0)
+        most = lesser(most, AHEAD_NS / took_ns * workers);
+    runner->ahead = lesser(runner->ahead, most);
+}
+
+/* How many tasks may be claimed now. A worker that has nothing to do gets one in any case. */
 static uint64_t claims_allowed(struct tw__store_runner *runner)
 {
-    uint64_t least = 2 * (uint64_t)runner->options.workers, most = runner->options.max_jobs;
+    uint64_t idle = tw__store_hands_idle(&runner->hands), most = runner->options.max_jobs;
     uint64_t waiting = tw__store_hands_waiting(&runner->hands);
-    if (atomic_exchange(&runner->hands.waited_ns, 0) > PATIENCE_NS)
-        runner->ahead /= 2;
-    else if (waiting == 0 && runner->wished_more)
-        runner->ahead *= 2;
-    runner->ahead = runner->ahead < least ? least : runner->ahead;
-    runner->ahead = runner->ahead > most ? most : runner->ahead;
+    adapt_ahead(runner, waiting);
+    uint64_t wanted = runner->ahead > idle ? runner->ahead : idle;
     uint64_t jobs = runner->stats.jobs; /* only this thread changes it */
     uint64_t room = most > jobs ? most - jobs : 0;
-    uint64_t ahead = runner->ahead > waiting ? runner->ahead - waiting : 0;
-    runner->wished_more = ahead <= room;
-    room = room < ahead ? room : ahead;
-    return room < TW__STORE_CLAIMS ? room : TW__STORE_CLAIMS;
+    uint64_t more = wanted > waiting ? wanted - waiting : 0;
+    runner->wished_more = more <= room;
+    return lesser(lesser(room, more), TW__STORE_CLAIMS);
+}
+
+/* Takes the jobs back that have waited for a worker too long. Their answers come with those of the others. */
+static void take_back_jobs(struct tw__store_runner *runner)
+{
+    uint64_t now_ns = tw__store_monotonic();
+    if (now_ns > PATIENCE_NS && tw__store_hands_take_back(&runner->hands, now_ns - PATIENCE_NS))
+        runner->ahead = 0;
 }
 
 static void take_claims(struct tw__store_runner *runner, bool seen)
@@ -278,6 +315,7 @@ static bool settle_batch(struct tw__store_runner *runner)
 {
     struct tw__store_batch *batch = &runner->batch;
     size_t put_back = 0;
+    runner->series = tw__store_check_note(&runner->check, &batch->commits);
     count_batch(runner);
     for (size_t i = batch->n; i-- > 0;) {
         if (batch->claims[i].fate != TW__STORE_NO_ROOM)
@@ -294,7 +332,6 @@ static bool settle_batch(struct tw__store_runner *runner)
     runner->answered = NULL;
     tw__store_hands_call(&runner->hands);
     runner->wished_more &= put_back == 0; /* an answer makes room */
-    runner->spent |= batch->n > put_back;
     return batch->answered != NULL || batch->n > put_back;
 }
 
@@ -311,16 +348,36 @@ static bool has_files(struct tw__store_runner *runner)
     return error == 0;
 }
 
+/* Looks inside the file, and at the size of its log now and then. */
+static int look_inside_file(struct tw__store_runner *runner, uint64_t now_ms, bool whole)
+{
+    const struct tw_store_options *options = &runner->store->options;
+    uint64_t now_ns = tw__store_monotonic();
+    pthread_mutex_lock(&runner->check.lock);
+    int error = tw__store_window_look(&runner->window, now_ms, whole);
+    if (error == 0 && now_ns >= runner->log_ns) {
+        tw__store_cut_log(&runner->window.db, runner->log_max, options->busy_ms);
+        runner->log_ns = now_ns + LOG_NS;
+    }
+    pthread_mutex_unlock(&runner->check.lock);
+    return error;
+}
+
+/* Looks at the file if there may be news, or if an entry is due: its time passes only together with a look that
+ * is as new. */
 static int look_at_file(struct tw__store_runner *runner, uint64_t now_ms)
 {
     const struct tw__store_window *window = &runner->window;
-    bool whole = runner->spent || window->broken;
-    bool due = tw__store_watch_look(&runner->watch, &whole);
-    if (!due && !whole && now_ms < window->load_at_ms && now_ms >= window->now_ms)
+    runner->must_look |= atomic_exchange(&runner->hands.stale, false);
+    bool whole = runner->must_look || tw__store_window_wants(window, now_ms);
+    bool due = tw__store_watch_look(&runner->watch, &whole) || tw__store_window_is_due(window, now_ms);
+    if (!due && !whole)
         return 0;
-    int error = tw__store_window_look(&runner->window, now_ms, whole);
-    runner->spent &= error != 0;
-    if (error != 0)
+    int error = look_inside_file(runner, now_ms, whole);
+    runner->must_look = error != 0;
+    if (error == 0)
+        tw__store_window_expire(&runner->window, now_ms);
+    else
         fail(runner, error, runner->window.message);
     return error;
 }
@@ -358,8 +415,7 @@ static bool go_round(struct tw__store_runner *runner)
     bool seen = look_at_file(runner, now_ms) == 0 && count_anew(runner) == 0;
     if (runner->lost != 0)
         return false;
-    if (seen)
-        tw__store_window_expire(&runner->window, now_ms);
+    take_back_jobs(runner);
     take_answers(runner);
     take_claims(runner, seen);
     if (batch->answered == NULL && batch->n == 0)
@@ -375,7 +431,7 @@ static bool go_round(struct tw__store_runner *runner)
         return settle_batch(runner) && seen;
     take_back_batch(runner);
     if (batch->other && seen) { /* the next round looks, whatever SQLite says, and counts anew */
-        runner->window.broken = true;
+        runner->must_look = true;
         return true;
     }
     tw_store_message(runner->store, message, sizeof message);
@@ -412,9 +468,12 @@ static bool is_over(struct tw__store_runner *runner)
 static void wait(struct tw__store_runner *runner)
 {
     uint64_t until_ms = tw__store_window_next(&runner->window), until_ns = UINT64_MAX;
+    uint64_t oldest_ns = tw__store_hands_oldest(&runner->hands);
     if (runner->result != 0) {
         until_ms = TW_STORE_TIME_MAX;
         until_ns = runner->retry_ns;
+    } else if (oldest_ns != UINT64_MAX) {
+        until_ns = oldest_ns + PATIENCE_NS;
     }
     pthread_mutex_lock(&runner->lock);
     runner->stats.loaded = runner->window.loaded;
@@ -423,7 +482,10 @@ static void wait(struct tw__store_runner *runner)
     bool good = runner->result == 0, ends = atomic_load(&runner->hands.stopping);
     if (ends && missing_answers(runner) == 0) /* the last one came in this round: is_over() decides at once */
         return;
-    if (tw__store_hands_sleep(&runner->hands, good || ends, good && runner->wished_more))
+    enum tw__store_more more = !good || !runner->wished_more ? TW__STORE_NO_MORE
+                               : runner->ahead > 0           ? TW__STORE_MORE_AHEAD
+                                                             : TW__STORE_MORE_FOR_WORKERS;
+    if (tw__store_hands_sleep(&runner->hands, good || ends, more))
         tw__store_watch_wait(&runner->watch, until_ms, until_ns, good);
     tw__store_hands_awake(&runner->hands);
 }

@@ -6,6 +6,7 @@
 #ifndef TW_STORE_RUNNER_H
 #define TW_STORE_RUNNER_H
 
+#include "check.h"
 #include "claim.h"
 #include "hands.h"
 #include "internal.h"
@@ -18,8 +19,8 @@ struct tw__store_runner {
     struct tw_store_run options; /* without zeroes: the defaults are filled in */
     pthread_t thread;
     /* The runner's thread alone: */
-    int lock_fd; /* of the lock on the file; -1: another process has it */
-    struct tw__store_window window;
+    int lock_fd;                    /* of the lock on the file; -1: another process has it */
+    struct tw__store_window window; /* its connection is guarded by the lock of `check` */
     struct tw__store_watch watch;
     struct tw__store_table table;
     struct tw__store_batch batch;
@@ -28,13 +29,16 @@ struct tw__store_runner {
     uint64_t bytes;                 /* of the jobs under way */
     uint64_t ahead;                 /* how many jobs may wait for a worker */
     bool wished_more;               /* more tasks may be ready than `ahead` let it claim */
-    bool spent;                     /* entries were used up, so the horizon may have to move */
+    bool must_look;                 /* whether or not SQLite says that the file has changed */
+    uint32_t series;                /* of the last commit (check.c) */
     uint64_t retry_ns;              /* after an error: nothing is tried before this time */
+    uint64_t log_ns, log_max;       /* when the log is looked at; how many bytes it may have */
     int result;                     /* of the last round */
     bool last_try;                  /* the run was stopped, and the last answers are being written */
     int lost;                       /* the run has ended by itself, with this error; 0: it has not */
     /* All threads: */
     struct tw__store_hands hands;
+    struct tw__store_check check;
     pthread_mutex_t lock; /* guards the members below */
     struct tw_store_stats stats;
     uint64_t late[TW__HISTOGRAM_BUCKETS]; /* milliseconds */

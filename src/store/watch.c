@@ -3,11 +3,15 @@
  * How the runner learns of commits on other connections. A commit writes to the log, waits for the disk, and
  * then publishes the end of the log in shared memory, of which no file event tells. So an event on the log is a
  * hint that comes too early, by the time of a sync. After a hint the runner looks at once, and again at growing
- * intervals: each is a quarter of the time since the hint. So it sees the commit too late by at most a quarter
- * of its sync. Example: the sync takes 8 ms. The runner looks after 0, 0.2, 0.4, ..., 1, 1.25, ..., 6.8 and
- * 8.5 ms, and sees the commit half a millisecond after its return. After two seconds the intervals double, so
- * that a commit without an end costs a dozen looks. A transaction that grew beyond SQLite's memory writes
- * early, and writes again when it commits.
+ * intervals: each is a quarter of the time since the hint, and at most half a second. So it sees the commit too
+ * late by at most a quarter of its sync, and never by more than half a second. Example: the sync takes 8 ms.
+ * The runner looks after 0, 0.2, 0.4, ..., 1, 1.25, ..., 6.8 and 8.5 ms, and sees the commit half a millisecond
+ * after its return. A minute after the hint the looks end: for a sync that takes longer there is the look every
+ * 30 seconds (see below). A hint costs some 150 looks in that minute. A transaction that grew beyond SQLite's
+ * memory writes early, and writes again when it commits.
+ *
+ * (Rejected: to end the looks when one has seen a commit. Two processes may have written to the log before the
+ * hint was read, and only the first of them has committed.)
  *
  * A busy log costs little: a hint within two milliseconds of another one waits, and then one look serves both.
  *
@@ -32,11 +36,12 @@
 #include <unistd.h>
 
 static const uint64_t MS = 1000000;
-static const uint64_t FIRST_STEP = 200000;           /* the first interval after a hint */
-static const uint64_t HOLD = 2000000;                /* from hint to hint */
-static const uint64_t DOUBLE = UINT64_C(2000000000); /* after a hint: from then on the intervals double */
-static const uint64_t SLOW = UINT64_C(30000000000);  /* without hints */
-static const uint64_t BLIND = 100000000;             /* if there can be none */
+static const uint64_t FIRST_STEP = 200000;              /* the first interval after a hint */
+static const uint64_t LAST_STEP = 500000000;            /* the longest one */
+static const uint64_t PATIENCE = UINT64_C(60000000000); /* after a hint: the commit may come until then */
+static const uint64_t HOLD = 2000000;                   /* from hint to hint */
+static const uint64_t SLOW = UINT64_C(30000000000);     /* without hints */
+static const uint64_t BLIND = 100000000;                /* if there can be none */
 
 enum { FOLDER_EVENTS = IN_CREATE | IN_MOVED_TO | IN_DELETE | IN_MOVED_FROM | IN_MOVE_SELF };
 
@@ -181,11 +186,11 @@ void tw__store_watch_wait(struct tw__store_watch *watch, uint64_t until_ms, uint
 static uint64_t interval(struct tw__store_watch *watch, uint64_t now_ns)
 {
     uint64_t since = now_ns - watch->hint_ns, least = watch->busy ? HOLD : FIRST_STEP;
-    if (watch->hint_ns == 0 || since > SLOW) {
+    if (watch->hint_ns == 0 || since >= PATIENCE) {
         watch->hint_ns = 0;
         return watch->files < 0 ? BLIND : SLOW;
     }
-    uint64_t step = since < DOUBLE ? since / 4 : since;
+    uint64_t step = since / 4 < LAST_STEP ? since / 4 : LAST_STEP;
     return step > least ? step : least;
 }
 

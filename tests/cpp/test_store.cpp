@@ -269,6 +269,11 @@ TEST_CASE("ranges, counts, the next task, a forecast, the queues")
     CHECK(tasks.forecast("r", 0min, counts) == TW_EINVAL);
     std::string names;
     CHECK(tasks.queues([&names](std::string_view queue) { names += queue; }) == 2);
+    std::string loaded;
+    CHECK(tasks.loads([&loaded](const tw_store_load &load) { loaded += load.queue; }) == 2);
+    CHECK(loaded == names);
+    CHECK(tasks.loads("none", [&loaded](const tw_store_load &load) { loaded = load.queue; }) == 1);
+    CHECK(loaded == "none");
     CHECK(names == "qr");
     std::string drained;
     CHECK(tasks.drain("q", [&](const stored &task) { drained += task.id(); }) == 5);

@@ -134,6 +134,13 @@ static void read_task(void *arg, const struct tw_store_task *task)
     sum_up(task->error, task->error != NULL ? strlen(task->error) : 0);
 }
 
+static void read_load(void *arg, const struct tw_store_load *load)
+{
+    (void)arg;
+    if (load->queue == NULL || strlen(load->queue) > TW_STORE_QUEUE_MAX)
+        abort();
+}
+
 static void read_queue(void *arg, const char *queue)
 {
     (void)arg;
@@ -238,6 +245,8 @@ static void end(struct tw_store *store)
     check(store, tw_store_purge(store, "q", tw_store_now()));
     check(store, tw_store_drain(store, "other", read_task, NULL));
     check(store, tw_store_queues(store, read_queue, NULL));
+    check(store, tw_store_loads(store, NULL, read_load, NULL));
+    check(store, tw_store_count(store, NULL, false));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -5,6 +5,7 @@
 #include "clock.h"
 #include "running.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { MINUTE_MS = 60000, HOUR_MS = 3600000 };
@@ -221,6 +222,136 @@ static void everything_is_looked_at_after_a_step(void **state)
     assert_int_equal(tw_store_stop(store), 0);
 }
 
+/* ---- tasks that were not seen yet ------------------------------------------------------------------------ */
+
+/* Puts a task on another connection. Nobody tells the runner of it. */
+static void put_unnoticed(sqlite3 *db, const char *id, uint64_t due_ms)
+{
+    char sql[120];
+    snprintf(sql, sizeof sql, "INSERT INTO tw_put(queue, id, due_ms) VALUES ('q', '%s', %llu)", id,
+             (unsigned long long)due_ms);
+    other_ask(db, sql);
+}
+
+static void start_in_turn(struct tw_store *store, struct calls *calls)
+{
+    calls_init(calls);
+    assert_int_equal(tw_store_handle(store, "q", 1, note_call, calls), 0); /* one after the other */
+    assert_int_equal(tw_store_start(store, NULL), 0);
+}
+
+/* A bug: time went on though the file was not looked at, and earlier tasks came after later ones. */
+static void unseen_tasks_come_before_later_ones(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    sqlite3 *db = other_open(*state);
+    uint64_t now_ms = tw_store_now();
+    put(store, "k", now_ms + 700);
+    start_in_turn(store, &calls);
+    runner_idle(store);
+    runner_look_away(true);
+    put_unnoticed(db, "e1", now_ms + 650);
+    put_unnoticed(db, "e2", now_ms + 600);
+    put_unnoticed(db, "e3", now_ms + 550);
+    clock_pass(800);
+    assert_string_equal(wait_for_calls(&calls, 4), "e3/1 e2/1 e1/1 k/1");
+    runner_look_away(false);
+    assert_int_equal(tw_store_stop(store), 0);
+    sqlite3_close(db);
+}
+
+/* The same while a commit of ours waits for a lock: the time of that wait is not seen by any look. */
+static void unseen_tasks_come_before_later_ones_after_a_lock(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    sqlite3 *db = other_open(*state);
+    uint64_t now_ms = tw_store_now();
+    put(store, "a", now_ms);
+    put(store, "k", now_ms + 700);
+    start_in_turn(store, &calls);
+    calls.block = true;
+    clock_pass(1);
+    wait_for_calls(&calls, 1);
+    runner_idle(store);
+    runner_look_away(true);
+    other_ask(db, "BEGIN IMMEDIATE");
+    put_unnoticed(db, "e1", now_ms + 650);
+    put_unnoticed(db, "e2", now_ms + 600);
+    unblock(&calls); /* the answer waits for the lock, or comes a moment later */
+    clock_pass(800);
+    other_ask(db, "COMMIT");
+    assert_string_equal(wait_for_calls(&calls, 4), "a/1 e2/1 e1/1 k/1");
+    runner_look_away(false);
+    assert_int_equal(tw_store_stop(store), 0);
+    sqlite3_close(db);
+}
+
+/* Both are seen together. The late one was put when its time had passed for long. */
+static void a_task_that_was_put_too_late_is_behind_those_that_are_due(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    sqlite3 *db = other_open(*state);
+    uint64_t now_ms = tw_store_now();
+    put(store, "k1", now_ms + 10);
+    put(store, "k2", now_ms + 20);
+    start_in_turn(store, &calls);
+    runner_idle(store);
+    runner_look_away(true);
+    put_unnoticed(db, "late", 5);
+    clock_pass(20);
+    assert_string_equal(wait_for_calls(&calls, 3), "k1/1 k2/1 late/1");
+    runner_look_away(false);
+    assert_int_equal(tw_store_stop(store), 0);
+    sqlite3_close(db);
+}
+
+/* Also behind those of other queues. */
+static void a_task_that_was_put_too_late_overtakes_no_queue(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    sqlite3 *db = other_open(*state);
+    uint64_t now_ms = tw_store_now();
+    calls_init(&calls);
+    put(store, "k1", now_ms + 10);
+    put(store, "k2", now_ms + 20);
+    assert_int_equal(tw_store_handle(store, NULL, 0, note_call, &calls), 0);
+    assert_int_equal(tw_store_start(store, &(struct tw_store_run){.workers = 1, .max_jobs = 1}), 0);
+    runner_idle(store);
+    runner_look_away(true);
+    other_ask(db, "INSERT INTO tw_put(queue, id, due_ms) VALUES ('another', 'late', 5)");
+    clock_pass(20);
+    assert_string_equal(wait_for_calls(&calls, 3), "k1/1 k2/1 late/1");
+    runner_look_away(false);
+    assert_int_equal(tw_store_stop(store), 0);
+    sqlite3_close(db);
+}
+
+/* A look is for all tasks that are due together, and none is made while nothing is due. */
+static void a_look_comes_with_the_time_that_it_is_for(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    uint64_t now_ms = tw_store_now();
+    for (char id[2] = "a"; id[0] <= 'h'; id[0]++)
+        put(store, id, now_ms + 1000);
+    start_in_turn(store, &calls);
+    runner_idle(store);
+    runner_look_away(true);
+    uint64_t looks = runner_looks(store);
+    clock_pass(999);
+    runner_round(store);
+    assert_in_range(runner_looks(store), looks, looks + 4); /* where the wheel refiles them */
+    clock_pass(1);
+    wait_for_answers(store, 8);
+    assert_in_range(runner_looks(store), looks + 1, looks + 5);
+    runner_look_away(false);
+    assert_int_equal(tw_store_stop(store), 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -234,6 +365,11 @@ int main(void)
         TEST(a_call_beyond_the_window_comes_once),
         TEST(a_step_is_noticed_when_the_timer_is_set),
         TEST(everything_is_looked_at_after_a_step),
+        TEST(unseen_tasks_come_before_later_ones),
+        TEST(unseen_tasks_come_before_later_ones_after_a_lock),
+        TEST(a_task_that_was_put_too_late_is_behind_those_that_are_due),
+        TEST(a_task_that_was_put_too_late_overtakes_no_queue),
+        TEST(a_look_comes_with_the_time_that_it_is_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -113,6 +113,12 @@ static void see_queue(void *arg, const char *queue)
     (void)queue;
 }
 
+static void see_load(void *arg, const struct tw_store_load *load)
+{
+    (void)arg;
+    (void)load;
+}
+
 static void no_call_succeeds(struct tw_store *store, const char *expected)
 {
     struct tw_store_change change = {.verb = TW_STORE_PUT,
@@ -135,6 +141,7 @@ static void no_call_succeeds(struct tw_store *store, const char *expected)
         tw_store_next(store, "q", &next_ms),
         tw_store_forecast(store, "q", 1000, 2, counts),
         tw_store_queues(store, see_queue, NULL),
+        tw_store_loads(store, NULL, see_load, NULL),
         tw_store_is_paused(store, "q"),
         tw_store_is_restored(store),
     };
@@ -259,7 +266,8 @@ static void wait_for_the_end(struct tw_store *store, struct errors *errors)
     assert_false(stats_of(store).running);
 }
 
-/* One handler is under way, and one job has not begun. The lock is free before the handler returns. */
+/* One handler is under way, and one job has not begun: the runner's clock stands still, so it waits for the
+ * worker. The lock is free before the handler returns. */
 static void a_run_ends_when_its_file_is_replaced(void **state)
 {
     struct fixture *fixture = *state;
@@ -268,6 +276,7 @@ static void a_run_ends_when_its_file_is_replaced(void **state)
     calls_init(&calls);
     calls_init(&others);
     calls.block = true;
+    clock_halt();
     put(fixture->store, "a", 5);
     put(fixture->store, "b", 6);
     start_noting(fixture->store, &calls, &errors, 0);

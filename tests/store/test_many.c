@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * Looking at many tasks at once: pages among equal due times, forecast, queues, and the drain.
+ * Looking at many tasks at once: pages among equal due times, forecast, queues, and the drain. Running the
+ * tasks of many queues.
  */
 #include "clock.h"
+#include "running.h"
 #include "support.h"
 
+#include <src/store/runner.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -217,6 +221,63 @@ static void queues_are_named_once(void **state)
     assert_string_equal(text, "mails o orders ");
 }
 
+static void note_load(void *arg, const struct tw_store_load *load)
+{
+    char next[24] = "never", *text = arg;
+    if (load->next_ms != TW_NEVER)
+        snprintf(next, sizeof next, "%llu", (unsigned long long)load->next_ms);
+    sprintf(text + strlen(text), "%s %d*%d!%d late %d next %s%s; ", load->queue, (int)load->waiting,
+            (int)load->running, (int)load->dead, (int)load->overdue, next, load->paused ? " paused" : "");
+}
+
+/* waiting*running!dead */
+static void loads_are_those_of_each_queue(void **state)
+{
+    struct tw_store *store = store_of(state);
+    char text[256] = "";
+    sqlite3 *db = other_open(*state);
+    assert_int_equal(tw_store_loads(store, NULL, note_load, text), 0);
+    assert_string_equal(text, "");
+    put_many(store, "q", 4, 5, 1);
+    put_many(store, "r", 1, TW_STORE_TIME_MAX, 1);
+    assert_int_equal(tw_store_pause(store, "p", true), 1);
+    other_ask(db, "UPDATE tw_meta SET value = 5 WHERE name = 'run';"
+                  "UPDATE tw_task SET run = 5 WHERE queue = 'q' AND id = CAST('0' AS BLOB);"
+                  "UPDATE tw_task SET run = 4 WHERE queue = 'q' AND id = CAST('1' AS BLOB);"
+                  "UPDATE tw_task SET dead_ms = 7 WHERE queue = 'q' AND id = CAST('3' AS BLOB)");
+    assert_int_equal(tw_store_loads(store, NULL, note_load, text), 3);
+    assert_string_equal(text, "p 0*0!0 late 0 next never paused; q 2*1!1 late 2 next 5; "
+                              "r 1*0!0 late 0 next 253402300799999; ");
+    text[0] = '\0';
+    assert_int_equal(tw_store_loads(store, "none", note_load, text), 1);
+    assert_string_equal(text, "none 0*0!0 late 0 next never; ");
+    assert_int_equal(tw_store_loads(store, "", note_load, text), TW_EINVAL);
+    sqlite3_close(db);
+}
+
+static void all_queues_are_counted_at_once(void **state)
+{
+    struct tw_store *store = store_of(state);
+    uint64_t next_ms = 1;
+    sqlite3 *db = other_open(*state);
+    assert_int_equal(tw_store_count(store, NULL, false), 0);
+    assert_int_equal(tw_store_next(store, NULL, &next_ms), 0);
+    assert_true(next_ms == TW_NEVER);
+    put_many(store, "orders", 10, 7, 1);
+    put_many(store, "mails", 10, 9, 1);
+    put_many(store, "prints", 1, 8, 1);
+    assert_int_equal(tw_store_count(store, NULL, false), 21);
+    assert_int_equal(tw_store_count(store, NULL, true), 0);
+    assert_int_equal(tw_store_next(store, NULL, &next_ms), 0);
+    assert_int_equal(next_ms, 7);
+    other_ask(db, "UPDATE tw_task SET dead_ms = 5 WHERE queue = 'orders'");
+    assert_int_equal(tw_store_count(store, NULL, false), 11);
+    assert_int_equal(tw_store_count(store, NULL, true), 10);
+    assert_int_equal(tw_store_next(store, NULL, &next_ms), 0);
+    assert_int_equal(next_ms, 8);
+    sqlite3_close(db);
+}
+
 static void a_drain_hands_over_every_waiting_task_in_order(void **state)
 {
     struct page page = {0};
@@ -265,6 +326,158 @@ static void a_drained_task_has_all_its_parts(void **state)
     sqlite3_close(db);
 }
 
+/* ---- running the tasks of many queues -------------------------------------------------------------------- */
+
+/* The calls of one worker. */
+struct sequence {
+    atomic_int calls;
+    atomic_bool wrong; /* a call came after one that was due later */
+    atomic_uint_least64_t due_ms;
+};
+
+static enum tw_answer note_in_turn(void *arg, struct tw_job *job)
+{
+    struct sequence *sequence = arg;
+    if (job->due_ms < atomic_exchange(&sequence->due_ms, job->due_ms))
+        atomic_store(&sequence->wrong, true);
+    atomic_fetch_add(&sequence->calls, 1);
+    return TW_DONE;
+}
+
+static void start_one_worker(struct tw_store *store, struct sequence *sequence)
+{
+    struct tw_store_run options = {.workers = 1, .max_loaded = 1000};
+    assert_int_equal(tw_store_handle(store, NULL, 0, note_in_turn, sequence), 0);
+    assert_int_equal(tw_store_start(store, &options), 0);
+}
+
+static void wait_for_sequence(struct sequence *sequence, int n)
+{
+    EVENTUALLY_TOLD(atomic_load(&sequence->calls) >= n, "%d calls came, expected %d",
+                    atomic_load(&sequence->calls), n);
+    assert_false(atomic_load(&sequence->wrong));
+}
+
+/* Each has one task, and their due times have another order than their names. */
+static void tasks_of_many_queues_come_in_order(void **state)
+{
+    enum { QUEUES = 3000 };
+    struct tw_store *store = store_of(state);
+    struct sequence sequence = {0};
+    sqlite3 *db = other_open(*state);
+    other_ask(db,
+              "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000)"
+              " INSERT INTO tw_put(queue, id, due_ms) SELECT 'user:' || i, 'x', 1000 + i * 7919 % 3001 FROM n");
+    start_one_worker(store, &sequence);
+    wait_for_sequence(&sequence, QUEUES);
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_int_equal(atomic_load(&sequence.calls), QUEUES);
+    assert_string_equal(other_ask(db, "SELECT count(*) FROM tw_task"), "0");
+    sqlite3_close(db);
+}
+
+/* More tasks than there are entries for, so that the queues are loaded piece by piece. */
+static void large_queues_are_loaded_in_order(void **state)
+{
+    enum { TASKS = 3000 };
+    struct tw_store *store = store_of(state);
+    struct sequence sequence = {0};
+    put_many(store, "a", TASKS, 1000, 2);
+    put_many(store, "b", TASKS, 1001, 2);
+    put_many(store, "c", 1, 2000, 1);
+    start_one_worker(store, &sequence);
+    wait_for_sequence(&sequence, 2 * TASKS + 1);
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_int_equal(atomic_load(&sequence.calls), 2 * TASKS + 1);
+}
+
+/* The runner has gone to sleep, and nothing wakes it: the test may look at its memory. */
+static uint64_t known_queues(struct tw_store *store)
+{
+    runner_look_away(true);
+    runner_idle(store);
+    uint64_t count = store->run.runner->window.queues.count;
+    runner_look_away(false);
+    return count;
+}
+
+/* A leak: each queue that had ever had a task stayed in memory. */
+static void queues_without_tasks_are_forgotten(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct sequence sequence = {0};
+    char sql[200];
+    sqlite3 *db = other_open(*state);
+    start_one_worker(store, &sequence);
+    for (int round = 0; round < 4; round++) {
+        atomic_store(&sequence.due_ms, 0);
+        snprintf(sql, sizeof sql,
+                 "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500)"
+                 " INSERT INTO tw_put(queue, id, due_ms) SELECT 'user:' || i || ':%d', 'x', 5 FROM n",
+                 round);
+        other_ask(db, sql);
+        wait_for_sequence(&sequence, 500 * (round + 1));
+        wait_for_answers(store, 500 * ((uint64_t)round + 1));
+        assert_int_equal(known_queues(store), 0);
+    }
+    put(store, "far", tw_store_now() + 4 * HOUR_MS);
+    put(store, "near", tw_store_now() + 60000);
+    assert_int_equal(known_queues(store), 1); /* that of both */
+    assert_int_equal(cancel(store, "near"), TW_CANCELLED);
+    assert_int_equal(tw_store_stop(store), 0);
+    sqlite3_close(db);
+}
+
+/* None of them is known before its time comes near. Each has more tasks than the sweep passes over. */
+static void queues_are_found_when_their_time_comes_near(void **state)
+{
+    enum { QUEUES = 50, TASKS = 12, MINUTE_MS = 60000 };
+    struct tw_store *store = store_of(state);
+    struct sequence sequence = {0};
+    char queue[16];
+    clock_stop(0);
+    uint64_t due_ms = tw_store_now() + 16 * MINUTE_MS;
+    for (int i = 0; i < QUEUES; i++) {
+        snprintf(queue, sizeof queue, "user:%d", i);
+        put_many(store, queue, TASKS, due_ms, 1);
+    }
+    start_one_worker(store, &sequence);
+    assert_int_equal(known_queues(store), 0);
+    clock_pass(8 * MINUTE_MS);
+    assert_int_equal(known_queues(store), QUEUES);
+    assert_int_equal(stats_of(store).loaded, QUEUES * TASKS);
+    put_many(store, "late", 1, due_ms + 5, 1);
+    clock_pass(9 * MINUTE_MS);
+    wait_for_sequence(&sequence, QUEUES * TASKS + 1);
+    wait_for_answers(store, QUEUES * TASKS + 1);
+    assert_int_equal(known_queues(store), 0);
+    assert_int_equal(tw_store_stop(store), 0);
+    clock_go();
+}
+
+/* A pause holds for a queue that was forgotten meanwhile. */
+static void a_forgotten_queue_stays_paused(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct sequence sequence = {0};
+    assert_int_equal(tw_store_pause(store, "q", true), 1);
+    start_one_worker(store, &sequence);
+    assert_int_equal(known_queues(store), 0);
+    put(store, "x", 5);
+    put_many(store, "r", 1, 5, 1);
+    wait_for_sequence(&sequence, 1);
+    runner_idle(store);
+    assert_string_equal(scan(store, NULL), "x@5");
+    assert_int_equal(cancel(store, "x"), TW_CANCELLED);
+    atomic_store(&sequence.due_ms, 0);
+    assert_int_equal(tw_store_pause(store, "q", false), 1);
+    put(store, "y", 5);
+    wait_for_sequence(&sequence, 2);
+    wait_for_answers(store, 2);
+    assert_int_equal(known_queues(store), 0);
+    assert_int_equal(tw_store_stop(store), 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
 
 int main(void)
@@ -280,8 +493,15 @@ int main(void)
         TEST(odd_rows_end_no_program),
         TEST(a_forecast_refuses_bad_steps),
         TEST(queues_are_named_once),
+        TEST(loads_are_those_of_each_queue),
+        TEST(all_queues_are_counted_at_once),
         TEST(a_drain_hands_over_every_waiting_task_in_order),
         TEST(a_drained_task_has_all_its_parts),
+        TEST(tasks_of_many_queues_come_in_order),
+        TEST(large_queues_are_loaded_in_order),
+        TEST(queues_without_tasks_are_forgotten),
+        TEST(queues_are_found_when_their_time_comes_near),
+        TEST(a_forgotten_queue_stays_paused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

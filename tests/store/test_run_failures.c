@@ -85,8 +85,8 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(
 static _Atomic(struct tw_job *) falling_asleep, in_its_round;
 static int takes; /* of answers, by a runner that is to stop */
 
-bool __real_tw__store_hands_sleep(struct tw__store_hands *hands, bool answers, bool more);
-bool __wrap_tw__store_hands_sleep(struct tw__store_hands *hands, bool answers, bool more);
+bool __real_tw__store_hands_sleep(struct tw__store_hands *hands, bool answers, enum tw__store_more more);
+bool __wrap_tw__store_hands_sleep(struct tw__store_hands *hands, bool answers, enum tw__store_more more);
 struct tw__store_job *__real_tw__store_hands_answers(struct tw__store_hands *hands);
 struct tw__store_job *__wrap_tw__store_hands_answers(struct tw__store_hands *hands);
 
@@ -97,7 +97,7 @@ static void answer_last(_Atomic(struct tw_job *) *last)
         tw_job_answer(job, TW_DONE);
 }
 
-bool __wrap_tw__store_hands_sleep(struct tw__store_hands *hands, bool answers, bool more)
+bool __wrap_tw__store_hands_sleep(struct tw__store_hands *hands, bool answers, enum tw__store_more more)
 {
     if (atomic_load(&hands->stopping))
         answer_last(&falling_asleep);

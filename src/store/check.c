@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A claim is as old as its commit, and a handler may begin much later. Meanwhile somebody may have cancelled or
+ * moved the task, paused its queue, restored a backup into the file, or marked the file as restored. So a
+ * worker asks before each call whether the claim still holds.
+ *
+ * Mostly the answer needs no statement. SQLite counts the commits to a file in the memory that all its
+ * connections share, the header of the "wal-index" (sqlite.org/walformat.html). The claim reads this count
+ * while it holds the write lock, so after its commit the count is greater by one. While the count stays there,
+ * nobody else has changed anything. Our next commit makes it greater by one again. Such a chain of our commits
+ * is a series, and each job knows the series in which it was claimed.
+ *
+ *     count    7     8     9     10    11
+ *              ours  ours  ours  put   ours
+ *     series   1     1     1           2          a job of series 1 is looked up from commit 10 on
+ *
+ * A job of an earlier series is looked up as its answer will look for it (claim.c), and so is each job while
+ * SQLite does not tell the count, or tells it in a form that we do not know. A commit that the runner shares
+ * with other threads of the process ends a series too, for one of them may have cancelled a job.
+ *
+ * (Rejected: PRAGMA data_version, which needs a lock of the file for each job, and changes with our own
+ * commits. Rejected too: to let the runner look for changes, because it may wait seconds for the disk or a
+ * lock.)
+ */
+#include "check.h"
+
+enum {
+    HEADER = 32768,          /* bytes of the first part of the shared memory */
+    HEADER_VERSION = 3007000 /* in its first word; the third word is the count */
+};
+
+void tw__store_check_init(struct tw__store_check *check)
+{
+    pthread_mutex_init(&check->lock, NULL);
+}
+
+void tw__store_check_fini(struct tw__store_check *check)
+{
+    tw__store_db_fini(&check->db);
+    pthread_mutex_destroy(&check->lock);
+}
+
+/* Returns where SQLite counts the commits; NULL: this is not known. The address is good while the connection is
+ * open. */
+static const volatile uint32_t *find_count(sqlite3 *db)
+{
+    sqlite3_file *file = NULL;
+    volatile void *header = NULL;
+    int code = sqlite3_file_control(db, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+    if (code != SQLITE_OK || file == NULL || file->pMethods == NULL || file->pMethods->iVersion < 2 ||
+        file->pMethods->xShmMap(file, 0, HEADER, 0, &header) != SQLITE_OK || header == NULL)
+        return NULL;
+    const volatile uint32_t *words = header;
+    return words[0] == HEADER_VERSION ? &words[2] : NULL;
+}
+
+void tw__store_check_begin(struct tw__store_check *check, const struct tw__store_db *db)
+{
+    check->db.db = db->db;
+    check->db.schema = db->schema; /* without room for a message: the window's connection reports errors */
+    check->count = find_count(db->db);
+}
+
+static uint32_t series_of(uint64_t known)
+{
+    return (uint32_t)(known >> 32);
+}
+
+uint32_t tw__store_check_note(struct tw__store_check *check, const struct tw__store_commits *commits)
+{
+    uint64_t known = atomic_load(&check->known);
+    uint32_t series = series_of(known);
+    bool goes_on = (uint32_t)known == commits->before;
+    uint32_t next = commits->alone && goes_on ? series : series + 1;
+    atomic_store(&check->known, (uint64_t)next << 32 | commits->after);
+    return commits->alone ? next : series;
+}
+
+/* Looks the task of a job up. */
+static bool look_up(struct tw__store_check *check, const struct tw__store_job *job)
+{
+    int error = 0;
+    sqlite3_stmt *row = tw__store_db_statement(&check->db, TW__STORE_CHECK, &error);
+    if (row == NULL)
+        return false;
+    tw__store_bind_number(&check->db, row, 1, job->job.revision);
+    tw__store_bind_number(&check->db, row, 2, job->run);
+    tw__store_bind_text(&check->db, row, 3, job->job.queue);
+    tw__store_bind_blob(&check->db, row, 4, job->job.id, job->job.id_size);
+    bool there = tw__store_db_step(&check->db, row) == SQLITE_ROW;
+    sqlite3_reset(row);
+    return there;
+}
+
+bool tw__store_check_job(struct tw__store_check *check, const struct tw__store_job *job)
+{
+    uint64_t known = atomic_load(&check->known);
+    if (check->count != NULL && job->series == series_of(known) && *check->count == (uint32_t)known)
+        return true;
+    pthread_mutex_lock(&check->lock);
+    bool there = look_up(check, job);
+    pthread_mutex_unlock(&check->lock);
+    return there;
+}

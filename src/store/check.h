@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Whether a claimed job may begin: its task is still there, and neither its queue nor the file keeps it back.
+ */
+#ifndef TW_STORE_CHECK_H
+#define TW_STORE_CHECK_H
+
+#include "job.h"
+
+#include <pthread.h>
+
+/* The commits to the file, as SQLite counts them. */
+struct tw__store_commits {
+    uint32_t before, after; /* a commit of ours */
+    bool alone;             /* it has no work of other threads */
+};
+
+struct tw__store_check {
+    pthread_mutex_t lock;           /* guards the window's connection */
+    struct tw__store_db db;         /* that connection, with statements of its own */
+    const volatile uint32_t *count; /* of the commits to the file, by whomever; NULL: SQLite does not tell */
+    atomic_uint_least64_t known; /* the series of our commits that goes on, and the count after the last one */
+};
+
+void tw__store_check_init(struct tw__store_check *check);
+void tw__store_check_fini(struct tw__store_check *check);
+
+/* Begins to check jobs. `db` is the window's connection, which has read the file. */
+void tw__store_check_begin(struct tw__store_check *check, const struct tw__store_db *db);
+
+/* Notes a commit of the runner, before its jobs are handed out. Returns the series for these jobs. */
+uint32_t tw__store_check_note(struct tw__store_check *check, const struct tw__store_commits *commits);
+
+/* Returns whether a job may begin: nobody has cancelled, moved or replaced its task, its queue is not paused,
+ * and the file is not marked as restored. If the file cannot be read, it may not. From any thread. */
+bool tw__store_check_job(struct tw__store_check *check, const struct tw__store_job *job);
+
+#endif

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The entries of the window, and its queues. The essay in window.c is about both.
+ */
+#ifndef TW_STORE_ENTRIES_H
+#define TW_STORE_ENTRIES_H
+
+#include "queues.h"
+
+struct tw__store_window {
+    struct tw__store_db db; /* a connection of its own, which only reads */
+    struct tw_wheel *wheel;
+    struct tw__store_queues queues;
+    struct tw__store_queue *hungry; /* the queues whose next tasks have to be loaded */
+    struct tw__store_ready ready;
+    int64_t paused_count;           /* of the queues */
+    uint64_t pause_reads;           /* readings of tw_queue */
+    struct tw__store_callee others; /* of queues that have no handler of their own; NULL: there is none */
+    struct tw__store_entry **taken; /* by their numbers */
+    uint64_t taken_mask;
+    struct tw__link free;           /* entries */
+    struct tw__store_block *blocks; /* their memory */
+    uint64_t max_loaded;            /* entries of all queues, roughly */
+    uint64_t loaded;
+    uint64_t found;                                 /* queues, when the horizon moved last */
+    uint64_t turns;                                 /* entries that have become ready */
+    uint64_t seen_seq;                              /* every task with at most this number was looked at */
+    uint64_t seen_run, seen_changes, seen_restored; /* of tw_meta, at the last look */
+    uint64_t version;                               /* SQLite's data_version at the last look */
+    uint64_t horizon_ms; /* the tasks that are due until then are loaded, but for queues that are not whole */
+    uint64_t load_at_ms; /* when the horizon has to move */
+    uint64_t now_ms;     /* of the last look */
+    bool broken;         /* a look has failed in the middle */
+    bool crowded;        /* a queue has far too many entries */
+    char message[TW_STORE_MESSAGE];
+};
+
+static inline struct tw__store_entry *tw__store_entry_linked(struct tw__link *link)
+{
+    return TW_CONTAINER(link, struct tw__store_entry, link);
+}
+
+/* Returns the place of the pointer to a taken entry, or the end of its bucket. */
+struct tw__store_entry **tw__store_entry_taken(struct tw__store_window *window, uint64_t seq);
+
+/* Files a task in the wheel, unless a job has it. Returns: 0 or an error. */
+int tw__store_entry_add(struct tw__store_window *window, struct tw__store_queue *queue, uint64_t seq,
+                        uint64_t due_ms);
+void tw__store_entry_free(struct tw__store_window *window, struct tw__store_entry *entry);
+
+/* Drops all entries that are not taken, so that they are loaded again, and queues without entries. */
+void tw__store_entries_drop(struct tw__store_window *window);
+
+/* Takes the numbers of the taken entries out of the table: the file has gone back, and they hide no task. */
+void tw__store_entries_orphan(struct tw__store_window *window);
+
+/* Frees the memory of all entries. */
+void tw__store_entries_fini(struct tw__store_window *window);
+
+/* The entries of a queue that are no jobs, and how many it may have. */
+static inline uint64_t tw__store_waiting_in(const struct tw__store_queue *queue)
+{
+    return queue->loaded - queue->running;
+}
+uint64_t tw__store_share_of(const struct tw__store_window *window);
+
+/* Returns whether a task lies within the horizon of its queue. `queue` NULL: one that is not known. */
+bool tw__store_is_within(const struct tw__store_window *window, const struct tw__store_queue *queue,
+                         uint64_t due_ms, uint64_t seq);
+
+/* Adds a queue. Returns NULL after it has noted that there is no memory. */
+struct tw__store_queue *tw__store_queue_add(struct tw__store_window *window, const char *name,
+                                            const struct tw__store_callee *callee);
+
+/* Forgets a queue that has no entry, and needs to have none. */
+void tw__store_queue_forget(struct tw__store_window *window, struct tw__store_queue *queue);
+
+/* Copies the name of a queue from a row. Returns false if somebody has written one that is none. */
+bool tw__store_queue_name(sqlite3_stmt *row, int column, char *name);
+
+#endif
