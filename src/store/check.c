@@ -18,6 +18,10 @@
  * SQLite does not tell the count, or tells it in a form that we do not know. A commit that the runner shares
  * with other threads of the process ends a series too, for one of them may have cancelled a job.
  *
+ * A claim reads its task anew, but the pauses are those of the last look. So until the runner has looked at the
+ * commit that ended a series, jobs of the next one are looked up too. Example: commit 10 is a pause, and the
+ * runner has looked before. A job of commit 11 is looked up, and finds its queue paused.
+ *
  * (Rejected: PRAGMA data_version, which needs a lock of the file for each job, and changes with our own
  * commits. Rejected too: to let the runner look for changes, because it may wait seconds for the disk or a
  * lock.)
@@ -66,14 +70,22 @@ static uint32_t series_of(uint64_t known)
     return (uint32_t)(known >> 32);
 }
 
+uint32_t tw__store_check_count(const struct tw__store_check *check)
+{
+    return check->count != NULL ? *check->count : 0;
+}
+
 uint32_t tw__store_check_note(struct tw__store_check *check, const struct tw__store_commits *commits)
 {
     uint64_t known = atomic_load(&check->known);
     uint32_t series = series_of(known);
-    bool goes_on = (uint32_t)known == commits->before;
-    uint32_t next = commits->alone && goes_on ? series : series + 1;
-    atomic_store(&check->known, (uint64_t)next << 32 | commits->after);
-    return commits->alone ? next : series;
+    if (!commits->alone || (uint32_t)known != commits->before) {
+        series++;
+        check->since = commits->alone ? commits->before : commits->after;
+    }
+    atomic_store(&check->known, (uint64_t)series << 32 | commits->after);
+    bool seen = check->looked - check->since <= commits->after - check->since; /* the counts may overflow */
+    return seen ? series : series - 1;
 }
 
 /* Looks the task of a job up. */

@@ -20,6 +20,9 @@ struct tw__store_check {
     struct tw__store_db db;         /* that connection, with statements of its own */
     const volatile uint32_t *count; /* of the commits to the file, by whomever; NULL: SQLite does not tell */
     atomic_uint_least64_t known; /* the series of our commits that goes on, and the count after the last one */
+    /* The runner's thread alone: */
+    uint32_t since;  /* the count after the last commit of somebody else */
+    uint32_t looked; /* the count before the last look at the file */
 };
 
 void tw__store_check_init(struct tw__store_check *check);
@@ -27,6 +30,9 @@ void tw__store_check_fini(struct tw__store_check *check);
 
 /* Begins to check jobs. `db` is the window's connection, which has read the file. */
 void tw__store_check_begin(struct tw__store_check *check, const struct tw__store_db *db);
+
+/* Returns how many commits there were; 0: SQLite does not tell. */
+uint32_t tw__store_check_count(const struct tw__store_check *check);
 
 /* Notes a commit of the runner, before its jobs are handed out. Returns the series for these jobs. */
 uint32_t tw__store_check_note(struct tw__store_check *check, const struct tw__store_commits *commits);

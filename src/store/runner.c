@@ -353,8 +353,11 @@ static int look_inside_file(struct tw__store_runner *runner, uint64_t now_ms, bo
 {
     const struct tw_store_options *options = &runner->store->options;
     uint64_t now_ns = tw__store_monotonic();
+    uint32_t count = tw__store_check_count(&runner->check);
     pthread_mutex_lock(&runner->check.lock);
     int error = tw__store_window_look(&runner->window, now_ms, whole);
+    if (error == 0)
+        runner->check.looked = count;
     if (error == 0 && now_ns >= runner->log_ns) {
         tw__store_cut_log(&runner->window.db, runner->log_max, options->busy_ms);
         runner->log_ns = now_ns + LOG_NS;

@@ -1045,6 +1045,38 @@ static void a_pause_reaches_jobs_that_have_not_begun(void **state)
     assert_int_equal(tw_store_stop(store), 0);
 }
 
+/* A bug: a claim that came after the pause, but before the look that sees it, was taken for newer than the
+ * pause. "b" has its turn at the answer of "a", and then the run does not look. */
+static void a_pause_that_the_run_has_not_seen_counts(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    calls_init(&calls);
+    calls.answer = TW_LATER;
+    calls.answers = 1;
+    put(store, "a", 5);
+    put(store, "b", 5);
+    assert_int_equal(tw_store_handle(store, "q", 1, note_call, &calls), 0);
+    assert_int_equal(tw_store_start(store, NULL), 0);
+    clock_pass(1);
+    wait_for_calls(&calls, 1);
+    EVENTUALLY(kept_of(&calls) == 1);
+    runner_idle(store);
+    runner_look_away(true);
+    runner_round(store);
+    assert_int_equal(tw_store_pause(store, "q", true), 1);
+    tw_job_answer(calls.kept[0], TW_DONE);
+    wait_for_answers(store, 1);
+    runner_round(store);
+    runner_look_away(false);
+    EVENTUALLY(stats_of(store).jobs == 0);
+    assert_string_equal(calls.text, "a/1");
+    assert_int_equal(tw_store_pause(store, "q", false), 1);
+    runner_idle(store);
+    assert_string_equal(wait_for_calls(&calls, 2), "a/1 b/1");
+    assert_int_equal(tw_store_stop(store), 0);
+}
+
 /* So does the mark of a restored file. Its end makes the run read the file anew. */
 static void a_mark_reaches_jobs_that_have_not_begun(void **state)
 {
@@ -1371,6 +1403,7 @@ int main(void)
         TEST(payloads_wait_for_room),
         TEST(tasks_that_wait_for_room_keep_their_order),
         TEST_STOPPED(a_pause_reaches_jobs_that_have_not_begun),
+        TEST_STOPPED(a_pause_that_the_run_has_not_seen_counts),
         TEST_STOPPED(a_mark_reaches_jobs_that_have_not_begun),
         TEST_STOPPED(a_cancel_and_a_move_reach_jobs_that_have_not_begun),
         TEST_STOPPED(a_put_reaches_a_job_that_has_not_begun),
