@@ -143,11 +143,6 @@ void tw__store_bind_blob(struct tw__store_db *db, sqlite3_stmt *statement, int a
     note_bound(db, sqlite3_bind_blob64(statement, at, blob, size, SQLITE_STATIC));
 }
 
-void tw__store_bind_value(struct tw__store_db *db, sqlite3_stmt *statement, int at, const sqlite3_value *value)
-{
-    note_bound(db, sqlite3_bind_value(statement, at, value));
-}
-
 int tw__store_db_step(struct tw__store_db *db, sqlite3_stmt *statement)
 {
     return db->bound == SQLITE_OK ? sqlite3_step(statement) : db->bound;

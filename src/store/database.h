@@ -157,7 +157,6 @@ void tw__store_bind_number(struct tw__store_db *db, sqlite3_stmt *statement, int
 void tw__store_bind_text(struct tw__store_db *db, sqlite3_stmt *statement, int at, const char *text);
 void tw__store_bind_blob(struct tw__store_db *db, sqlite3_stmt *statement, int at, const void *blob,
                          size_t size);
-void tw__store_bind_value(struct tw__store_db *db, sqlite3_stmt *statement, int at, const sqlite3_value *value);
 
 /* As sqlite3_step(). */
 int tw__store_db_step(struct tw__store_db *db, sqlite3_stmt *statement);
