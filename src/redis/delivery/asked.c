@@ -59,7 +59,7 @@ void tw__redis_asked_start(void)
     asked.needed = RedisModule_GetServerVersion() < MENDED;
 }
 
-static void forget(void)
+static void forget_note(void)
 {
     if (asked.key != NULL)
         RedisModule_FreeString(NULL, asked.key);
@@ -73,7 +73,7 @@ void tw__redis_asked_note(enum tw__redis_asked what, int db, RedisModuleString *
         return;
     bool several = asked.key != NULL;
     if (!several || what >= asked.what) {
-        forget();
+        forget_note();
         asked.key = RedisModule_HoldString(NULL, key);
         asked.what = what;
         asked.db = db;
@@ -103,7 +103,7 @@ void tw__redis_asked_last(RedisModuleCtx *ctx)
     RedisModule_SelectDb(asked.ctx, asked.db);
     RedisModule_BlockClientOnKeys(asked.ctx, on_ready, NULL, NULL, 0, &asked.key, 1, NULL);
     RedisModule_SignalKeyAsReady(asked.ctx, asked.key);
-    forget();
+    forget_note();
 }
 
 void tw__redis_asked_over(void)
