@@ -7,6 +7,7 @@
 #include "change.h"
 
 #include <base/assert.h>
+#include <base/utf8.h>
 
 #include <inttypes.h>
 #include <string.h>
@@ -15,26 +16,6 @@
 enum { TRIES_MAX = 1000000, BACKOFF_MAX = 86400000, BACKOFF = 1000, PAYLOAD_MAX = 999000000 };
 
 /* ---- checks ---------------------------------------------------------------------------------------------- */
-
-static bool is_utf8(const unsigned char *text, size_t size)
-{
-    for (size_t i = 0, more; i < size; i += 1 + more) {
-        uint32_t point = text[i];
-        more = point < 0x80 ? 0 : point >= 0xf0 ? 3 : point >= 0xe0 ? 2 : 1;
-        if ((point >= 0x80 && point < 0xc2) || point > 0xf4 || size - i <= more)
-            return false;
-        point &= 0x7fU >> (more > 0 ? more + 1 : 0);
-        for (size_t j = 1; j <= more; j++) {
-            if ((text[i + j] & 0xc0) != 0x80)
-                return false;
-            point = point << 6 | (text[i + j] & 0x3f);
-        }
-        if ((more == 2 && (point < 0x800 || (point >= 0xd800 && point < 0xe000))) ||
-            (more == 3 && (point < 0x10000 || point > 0x10ffff)))
-            return false;
-    }
-    return true;
-}
 
 int tw__store_queue_check(struct tw__store_db *db, const char *queue)
 {
@@ -78,7 +59,7 @@ static int check_range(struct tw__store_db *db, const char *name, uint64_t value
 static int check_put(struct tw__store_db *db, const struct tw_delayed *put, uint64_t max_payload)
 {
     int error = check_due(db, put->due_ms);
-    if (error == 0 && !is_utf8((const unsigned char *)put->queue, strlen(put->queue)))
+    if (error == 0 && !tw__is_utf8(put->queue, strlen(put->queue)))
         error = tw__store_db_refuse(db, TW_EINVAL, "queue is not UTF-8");
     if (error == 0)
         error = check_range(db, "payload_size", put->payload_size, put->payload != NULL ? max_payload : 0);
