@@ -380,7 +380,8 @@ struct tw_job {
 typedef enum tw_answer tw_handler_fn(void *arg, struct tw_job *job);
 
 /* Notes the error of an attempt, for TW_RETRY and TW_DEAD. A longer text than 4,096 bytes is cut, between two
- * characters of UTF-8. Without memory the error is empty. */
+ * characters of UTF-8. A byte that is not UTF-8 becomes '?', because programs in many languages refuse to read a
+ * row with such a text. Without memory the error is empty. */
 void tw_job_fail(struct tw_job *job, const char *error);
 
 /* Sets when the next attempt is due, for TW_RETRY, in place of the backoff. */
