@@ -544,6 +544,59 @@ static void the_list_for_people(void **state)
     sqlite3_close(db);
 }
 
+/* A bug: with one id that is no text, no program that checks text could read the list. */
+static void the_list_has_each_id_as_text(void **state)
+{
+    static const struct {
+        const char *id, *shown;
+    } rows[] = {
+        {"'a'", "a text"},
+        {"'[^]*?' || char(127)", "[^]*?\x7f text"},
+        {"'\xc3\xa9'", "\xc3\xa9 text"},
+        {"x'e282ac'", "\xe2\x82\xac text"},
+        {"x'f09f9880'", "\xf0\x9f\x98\x80 text"},
+        {"x'f48fbfbf'", "\xf4\x8f\xbf\xbf text"},
+        {"x'efbfbd'", "\xef\xbf\xbd text"},
+        {"x'efbfbf'", "\xef\xbf\xbf text"},
+        {"x'ff'", "ff hex"},
+        {"x'80'", "80 hex"},
+        {"x'C3'", "c3 hex"},
+        {"x'61c3a9a9'", "61c3a9a9 hex"},
+        {"x'c3a9c3'", "c3a9c3 hex"},
+        {"x'c080'", "c080 hex"},
+        {"x'e0829f'", "e0829f hex"},
+        {"x'f08080af'", "f08080af hex"},
+        {"x'eda080'", "eda080 hex"},
+        {"x'f4908080'", "f4908080 hex"},
+        {"x'f888808080'", "f888808080 hex"},
+        {"x'610062'", "610062 hex"},
+        {"x'61006200ff'", "61006200ff hex"},
+        {"x'00'", "00 hex"},
+    };
+    sqlite3 *db = other_open(*state);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char sql[200];
+        snprintf(sql, sizeof sql,
+                 "DELETE FROM tw_task; INSERT INTO tw_put(queue, id, due_ms) VALUES ('q', %s, 1)", rows[i].id);
+        other_ask(db, sql);
+        assert_string_equal(other_ask(db, "SELECT id || ' ' || id_form FROM tw_list"), rows[i].shown);
+        assert_string_equal(other_ask(db, "SELECT typeof(id) || typeof(queue) FROM tw_list"), "texttext");
+    }
+    sqlite3_close(db);
+}
+
+static void the_list_has_a_queue_that_is_no_text_as_a_blob(void **state)
+{
+    sqlite3 *db = other_open(*state);
+    other_ask(db, "INSERT INTO tw_put(queue, id, due_ms) VALUES ('\xc3\xa9', 'a', 1),"
+                  " (CAST(x'61ff' AS TEXT), 'b', 2)");
+    assert_string_equal(other_ask(db, "SELECT typeof(queue) || queue FROM tw_list WHERE id = 'a'"),
+                        "text\xc3\xa9");
+    assert_string_equal(other_ask(db, "SELECT typeof(queue) || hex(queue) FROM tw_list WHERE id = 'b'"),
+                        "blob61FF");
+    sqlite3_close(db);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
 
 int main(void)
@@ -570,6 +623,8 @@ int main(void)
         TEST(queues_with_equal_ids_do_not_meet),
         TEST(conditions_on_a_dead_task),
         TEST(the_list_for_people),
+        TEST(the_list_has_each_id_as_text),
+        TEST(the_list_has_a_queue_that_is_no_text_as_a_blob),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
