@@ -59,9 +59,21 @@ static void in_adds_a_duration_to_the_clock(void **state)
     static const struct {
         const char *text;
         uint64_t ms;
-    } durations[] = {{"30m", 1800000}, {"1h30m", 5400000}, {"1.5s", 1500},      {"90s", 90000},
-                     {"0s", 0},        {"1us", 1},         {"1001us", 2},       {"2ms", 2},
-                     {"1d", 86400000}, {"0.25h", 900000},  {"1d1ns", 86400001}, {"213503d", 18446659200000}};
+    } durations[] = {{"30m", 1800000},
+                     {"1h30m", 5400000},
+                     {"1.5s", 1500},
+                     {"90s", 90000},
+                     {"0s", 0},
+                     {"1us", 1},
+                     {"1001us", 2},
+                     {"2ms", 2},
+                     {"1d", 86400000},
+                     {"0.25h", 900000},
+                     {"1d1ns", 86400001},
+                     {"213503d", 18446659200000},
+                     {"0.5ns", 1},
+                     {"1.0000000001s", 1001},
+                     {"0.000000000000001d", 1}};
     sqlite3 *db = open_loaded(*state);
     for (size_t i = 0; i < sizeof durations / sizeof durations[0]; i++) {
         char sql[64];
@@ -101,7 +113,10 @@ static void at_is_a_time_in_utc(void **state)
     }
     assert_int_equal(number(db, "SELECT tw_at('2026-12-01T08:00:00.5Z')"), 1796112000500);
     assert_int_equal(number(db, "SELECT tw_at('2026-12-01T08:00:00.0001Z')"), 1796112000001);
+    assert_int_equal(number(db, "SELECT tw_at('2026-12-01T08:00:00.0000000001Z')"), 1796112000001);
+    assert_int_equal(number(db, "SELECT tw_at('2026-12-01T07:59:59.9999999999Z')"), 1796112000000);
     assert_int_equal(number(db, "SELECT tw_at('9999-12-31T23:59:59.9999Z')"), 253402300799999);
+    assert_int_equal(number(db, "SELECT tw_at('9999-12-31T23:59:59.9999999999Z')"), 253402300799999);
     sqlite3_close(db);
 }
 
