@@ -118,7 +118,10 @@ struct tw_store_options {
  * "file:...").
  *   - TW_EFORMAT: the file is no database of SQLite, or is not in WAL mode, or its text is not UTF-8, or a
  *     newer library made its tables, or it has none and the flag says that it must. The file is unchanged.
- *   - TW_EIO: the file cannot be opened. */
+ *   - TW_EREADONLY: the process may not write the file, or may make no file in its folder.
+ *   - TW_ENOSPACE: the disk has no room, or no inode, for a new file.
+ *   - TW_ESYSTEM: the system has no descriptor left.
+ *   - TW_EIO: the file cannot be opened, for another reason: its folder does not exist. */
 int tw_store_open(struct tw_store **store, const char *path, const struct tw_store_options *options,
                   char *message, size_t size);
 
@@ -380,8 +383,8 @@ struct tw_job {
 typedef enum tw_answer tw_handler_fn(void *arg, struct tw_job *job);
 
 /* Notes the error of an attempt, for TW_RETRY and TW_DEAD. A longer text than 4,096 bytes is cut, between two
- * characters of UTF-8. A byte that is not UTF-8 becomes '?', because programs in many languages refuse to read a
- * row with such a text. Without memory the error is empty. */
+ * characters of UTF-8. A byte that is not UTF-8 becomes '?', because programs in many languages refuse to read
+ * a row with such a text. Without memory the error is empty. */
 void tw_job_fail(struct tw_job *job, const char *error);
 
 /* Sets when the next attempt is due, for TW_RETRY, in place of the backoff. */

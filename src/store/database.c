@@ -11,6 +11,7 @@
 
 #include <base/assert.h>
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -26,6 +27,24 @@ static const char *const sql_of[] = {
 };
 
 /* ---- errors ---------------------------------------------------------------------------------------------- */
+
+int tw__store_errno_error(int number)
+{
+    switch (number) {
+    case EACCES:
+    case EPERM:
+    case EROFS:
+        return TW_EREADONLY;
+    case EMFILE:
+    case ENFILE:
+        return TW_ESYSTEM;
+    case ENOSPC:
+    case EDQUOT:
+        return TW_ENOSPACE;
+    default:
+        return TW_EIO;
+    }
+}
 
 static int error_of(int code)
 {

@@ -107,6 +107,9 @@ struct tw__store_db {
 /* Notes an error of SQLite. `doing` says in which words the caller asked for it. Returns: the TW_E* code. */
 int tw__store_db_error(struct tw__store_db *db, int code, const char *doing);
 
+/* Returns: the TW_E* code of an errno. */
+int tw__store_errno_error(int number);
+
 /* Notes an error of the caller, in the words of printf(). Returns: `error`. */
 int tw__store_db_refuse(struct tw__store_db *db, int error, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

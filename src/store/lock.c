@@ -18,11 +18,7 @@
 static int system_failed(struct tw__store_db *db, const char *path)
 {
     int number = errno;
-    int error = number == EACCES || number == EROFS || number == EPERM ? TW_EREADONLY
-                : number == EMFILE || number == ENFILE                 ? TW_ESYSTEM
-                : number == ENOSPC || number == EDQUOT                 ? TW_ENOSPACE
-                                                                       : TW_EIO;
-    return tw__store_db_refuse(db, error, "%.400s: %s", path, strerror(number));
+    return tw__store_db_refuse(db, tw__store_errno_error(number), "%.400s: %s", path, strerror(number));
 }
 
 static int held_by_other(struct tw__store_db *db, int fd)

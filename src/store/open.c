@@ -11,10 +11,17 @@
 
 #include <base/time.h>
 
+#include "lock.h"
+
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <time.h>
+#include <unistd.h>
 
 enum {
     VERSION = 1,             /* of the tables in schema.sql */
@@ -107,6 +114,44 @@ static int check_mode(struct tw__store_db *db, const struct tw_store_options *op
     return error;
 }
 
+/* ---- opening --------------------------------------------------------------------------------------------- */
+
+/* Asks why no file can be made in the folder of this one. SQLite opens a file that it cannot make a second
+ * time, to read only, and keeps the errno of that try: "No such file". Nothing is opened here, because to
+ * close a file would end the locks that SQLite has on it in this process. Returns: an errno; 0: the folder is
+ * good. */
+static int ask_folder(const char *path)
+{
+    char folder[TW__STORE_PATH];
+    struct statvfs space;
+    const char *slash = strrchr(path, '/');
+    size_t size = slash == NULL ? 0 : slash == path ? 1 : (size_t)(slash - path);
+    snprintf(folder, sizeof folder, "%.*s", size > 0 ? (int)size : 1, size > 0 ? path : ".");
+    if (faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS) != 0)
+        return errno;
+    bool asked = statvfs(folder, &space) == 0;
+    return asked && (space.f_bavail == 0 || (space.f_files > 0 && space.f_favail == 0)) ? ENOSPC : 0;
+}
+
+static int refuse_file(struct tw__store_db *db, int code, const char *path, bool make)
+{
+    int number = sqlite3_system_errno(db->db), asked = number == ENOENT && make ? ask_folder(path) : 0;
+    number = asked != 0 ? asked : number;
+    int error = tw__store_db_error(db, code, number != 0 ? strerror(number) : "open");
+    return (code & 0xff) == SQLITE_CANTOPEN ? tw__store_errno_error(number) : error;
+}
+
+/* Explains an error of the first reading. SQLite makes its log beside the file, and may not be able to. */
+static int explain_reading(struct tw__store_db *db, int error, const char *path)
+{
+    int code = sqlite3_errcode(db->db) & 0xff;
+    int number = code == SQLITE_CANTOPEN || code == SQLITE_READONLY ? ask_folder(path) : 0;
+    if (number == 0)
+        return error;
+    return tw__store_db_refuse(db, tw__store_errno_error(number),
+                               "%s: the folder of the file, where SQLite makes its log", strerror(number));
+}
+
 int tw__store_open(struct tw__store_db *db, const char *path, const struct tw_store_options *options)
 {
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE |
@@ -116,14 +161,14 @@ int tw__store_open(struct tw__store_db *db, const char *path, const struct tw_st
     int code = sqlite3_open_v2(path, &db->db, flags, NULL), error;
     if (db->db == NULL)
         return tw__store_db_refuse(db, TW_ENOMEM, "no memory");
-    if (code != SQLITE_OK) {
-        int system = sqlite3_system_errno(db->db);
-        return tw__store_db_error(db, code, system != 0 ? strerror(system) : "open");
-    }
+    if (code != SQLITE_OK)
+        return refuse_file(db, code, path, (flags & SQLITE_OPEN_CREATE) != 0);
     sqlite3_busy_timeout(db->db, (int)options->busy_ms);
     if (sqlite3_db_readonly(db->db, "main") == 1)
         return tw__store_db_refuse(db, TW_EREADONLY, "the file cannot be written");
     error = check_mode(db, options);
+    if (error == TW_EIO || error == TW_EREADONLY)
+        error = explain_reading(db, error, path);
     if (error == 0) {
         char settings[160];
         sqlite3_snprintf(sizeof settings, settings,
