@@ -57,9 +57,10 @@
  *             more. Each call may return TW_ENOMEM, besides the codes that its own label lists.
  *   Busy      A call returns TW_EBUSY if another connection has held the write lock for busy_ms. Example: the
  *             caller himself has begun a transaction that writes, on a connection of his own.
- *   Disk      A call returns TW_ENOSPACE if the disk is full, TW_EIO if the disk fails, TW_EREADONLY if the
- *             file cannot be written, and TW_ECORRUPT if the file is damaged. After TW_EIO the change is not
- *             seen, but it may be in SQLite's log: if the process dies then, the next one may find it made.
+ *   Disk      A call returns TW_ENOSPACE if the disk is full or a quota is used up, TW_EIO if the disk fails,
+ *             TW_EREADONLY if the file cannot be written, and TW_ECORRUPT if the file is damaged. After TW_EIO
+ *             the change is not seen, but it may be in SQLite's log: if the process dies then, the next one may
+ *             find it made.
  *   Fork      Every call requires that this process opened the store. A child of fork() must not use a store
  *             of its parent, and must not close it. While the child lives and calls no exec function, it
  *             keeps the lock of a parent that ran the tasks, also after the parent's end.

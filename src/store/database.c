@@ -46,7 +46,9 @@ int tw__store_errno_error(int number)
     }
 }
 
-static int error_of(int code)
+/* `number` is the errno that the call has left. For SQLite a sync without room, and any write beyond a quota,
+ * is an error of the disk. */
+static int error_of(int code, int number)
 {
     switch (code == SQLITE_IOERR_NOMEM ? SQLITE_NOMEM : code & 0xff) {
     case SQLITE_BUSY:
@@ -68,7 +70,7 @@ static int error_of(int code)
         return TW_EINVAL;
     case SQLITE_CANTOPEN:
     case SQLITE_IOERR:
-        return TW_EIO;
+        return number == ENOSPC || number == EDQUOT ? TW_ENOSPACE : TW_EIO;
     case SQLITE_INTERRUPT:
     case SQLITE_ABORT:
         return TW_EINTERRUPTED;
@@ -77,14 +79,24 @@ static int error_of(int code)
     }
 }
 
+/* Whether the errno explains an error of the disk. The others come from questions, for example for a log that
+ * is not there. */
+static bool tells(int number)
+{
+    return number != 0 && number != ENOENT && number != EAGAIN && number != EINTR;
+}
+
 int tw__store_db_error(struct tw__store_db *db, int code, const char *doing)
 {
+    int number = errno;
     const char *text = sqlite3_errcode(db->db) == (code & 0xff) || sqlite3_extended_errcode(db->db) == code
                            ? sqlite3_errmsg(db->db)
                            : sqlite3_errstr(code);
+    bool system = (code & 0xff) == SQLITE_IOERR && tells(number);
     if (db->size > 0)
-        snprintf(db->message, db->size, "%s: %s (SQLite's code %d)", doing, text, code);
-    return error_of(code);
+        snprintf(db->message, db->size, "%s: %s%s%s (SQLite's code %d)", doing, text, system ? ": " : "",
+                 system ? strerror(number) : "", code);
+    return error_of(code, number);
 }
 
 int tw__store_db_refuse(struct tw__store_db *db, int error, const char *format, ...)
@@ -116,6 +128,7 @@ sqlite3_stmt *tw__store_db_statement(struct tw__store_db *db, enum tw__store_sta
 {
     sqlite3_stmt **statement = &db->statement[which];
     db->bound = SQLITE_OK;
+    errno = 0; /* an error of before explains nothing */
     if (*statement != NULL) {
         sqlite3_reset(*statement);
         return *statement;
@@ -159,6 +172,7 @@ void tw__store_bind_value(struct tw__store_db *db, sqlite3_stmt *statement, int 
 
 int tw__store_db_step(struct tw__store_db *db, sqlite3_stmt *statement)
 {
+    errno = 0;
     return db->bound == SQLITE_OK ? sqlite3_step(statement) : db->bound;
 }
 
@@ -193,6 +207,7 @@ void tw__store_db_roll_back(struct tw__store_db *db)
 
 int tw__store_db_exec(struct tw__store_db *db, const char *sql, const char *doing)
 {
+    errno = 0;
     int code = sqlite3_exec(db->db, sql, NULL, NULL, NULL);
     return code == SQLITE_OK ? 0 : tw__store_db_error(db, code, doing);
 }

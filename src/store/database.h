@@ -104,7 +104,8 @@ struct tw__store_db {
     size_t size;
 };
 
-/* Notes an error of SQLite. `doing` says in which words the caller asked for it. Returns: the TW_E* code. */
+/* Notes an error of SQLite, which has just failed. `doing` says in which words the caller asked for it. The
+ * errno may explain it, so the caller has set that to 0 before. Returns: the TW_E* code. */
 int tw__store_db_error(struct tw__store_db *db, int code, const char *doing);
 
 /* Returns: the TW_E* code of an errno. */

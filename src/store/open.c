@@ -34,6 +34,7 @@ enum {
 static int ask_text(struct tw__store_db *db, const char *sql, char *answer, size_t size)
 {
     sqlite3_stmt *row = NULL;
+    errno = 0;
     int error = 0, code = sqlite3_prepare_v2(db->db, sql, -1, &row, NULL);
     answer[0] = '\0';
     if (code == SQLITE_OK)
