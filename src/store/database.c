@@ -46,6 +46,12 @@ int tw__store_errno_error(int number)
     }
 }
 
+/* Whether a read has failed. SQLite calls a file damaged that the disk cannot read: unixRead() of os_unix.c. */
+static bool is_unread(int code, int number)
+{
+    return (code & 0xff) == SQLITE_CORRUPT && (number == EIO || number == ENXIO || number == ERANGE);
+}
+
 /* `number` is the errno that the call has left. For SQLite a sync without room, and any write beyond a quota,
  * is an error of the disk. */
 static int error_of(int code, int number)
@@ -74,8 +80,8 @@ static int error_of(int code, int number)
     case SQLITE_INTERRUPT:
     case SQLITE_ABORT:
         return TW_EINTERRUPTED;
-    default:
-        return TW_ECORRUPT; /* our tables are not as we made them */
+    default: /* our tables are not as we made them */
+        return is_unread(code, number) ? TW_EIO : TW_ECORRUPT;
     }
 }
 
@@ -89,10 +95,12 @@ static bool tells(int number)
 int tw__store_db_error(struct tw__store_db *db, int code, const char *doing)
 {
     int number = errno;
-    const char *text = sqlite3_errcode(db->db) == (code & 0xff) || sqlite3_extended_errcode(db->db) == code
+    bool unread = is_unread(code, number);
+    const char *text = unread ? sqlite3_errstr(SQLITE_IOERR)
+                       : sqlite3_errcode(db->db) == (code & 0xff) || sqlite3_extended_errcode(db->db) == code
                            ? sqlite3_errmsg(db->db)
                            : sqlite3_errstr(code);
-    bool system = (code & 0xff) == SQLITE_IOERR && tells(number);
+    bool system = unread || ((code & 0xff) == SQLITE_IOERR && tells(number));
     if (db->size > 0)
         snprintf(db->message, db->size, "%s: %s%s%s (SQLite's code %d)", doing, text, system ? ": " : "",
                  system ? strerror(number) : "", code);

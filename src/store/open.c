@@ -137,9 +137,11 @@ static int ask_folder(const char *path)
 static int refuse_file(struct tw__store_db *db, int code, const char *path, bool make)
 {
     int number = sqlite3_system_errno(db->db), asked = number == ENOENT && make ? ask_folder(path) : 0;
+    if ((code & 0xff) != SQLITE_CANTOPEN || number == 0)
+        return tw__store_db_error(db, code, "open");
     number = asked != 0 ? asked : number;
-    int error = tw__store_db_error(db, code, number != 0 ? strerror(number) : "open");
-    return (code & 0xff) == SQLITE_CANTOPEN ? tw__store_errno_error(number) : error;
+    tw__store_db_error(db, code, strerror(number));
+    return tw__store_errno_error(number);
 }
 
 /* Explains an error of the first reading. SQLite makes its log beside the file, and may not be able to. */
@@ -159,6 +161,7 @@ int tw__store_open(struct tw__store_db *db, const char *path, const struct tw_st
                 SQLITE_OPEN_PRIVATECACHE;
     if (options->flags & TW_STORE_EXISTING)
         flags &= ~SQLITE_OPEN_CREATE;
+    errno = 0;
     int code = sqlite3_open_v2(path, &db->db, flags, NULL), error;
     if (db->db == NULL)
         return tw__store_db_refuse(db, TW_ENOMEM, "no memory");

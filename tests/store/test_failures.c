@@ -292,9 +292,12 @@ static void fail_writing(long n, bool on)
     faulty_disk(n, SQLITE_IOERR_WRITE, on);
 }
 
+/* Takes one of two ways in turn. A disk that cannot read answers EIO, of which SQLite makes a damaged file. */
 static void fail_reading(long n, bool on)
 {
-    faulty_disk(n, SQLITE_IOERR_READ, on);
+    bool as_damage = n / 2 % 2 == 0;
+    faulty_errno(as_damage ? EIO : 0);
+    faulty_disk(n, as_damage ? SQLITE_IOERR_CORRUPTFS : SQLITE_IOERR_READ, on);
 }
 
 static void every_call_survives_that_the_disk_is_full(void **state)
@@ -341,6 +344,30 @@ static void an_error_of_the_disk_has_the_reason_of_the_system(void **state)
     assert_int_equal(put(store, "a", 1), TW_EIO);
     faulty_disk(0, 0, false);
     assert_string_equal(scan(store, NULL), "");
+}
+
+/* A bug: a run without --stay ended because of "a damaged file". */
+static void a_read_that_fails_is_no_damage(void **state)
+{
+    struct fixture *fixture = *state;
+    struct tw_store *store;
+    char text[TW_STORE_MESSAGE];
+    put(fixture->store, "a", 1);
+    tw_store_close(fixture->store); /* the next one reads from the disk */
+    fixture->store = NULL;
+    faulty_errno(EIO);
+    for (long n = 1, error = TW_EIO; error != 0; n++) {
+        faulty_disk(n, SQLITE_IOERR_CORRUPTFS, true);
+        error = tw_store_open(&store, fixture->path, NULL, text, sizeof text);
+        faulty_disk(0, 0, false);
+        if (error != 0) {
+            assert_int_equal(error, TW_EIO);
+            assert_non_null(strstr(text, "disk I/O error"));
+        }
+    }
+    faulty_errno(0);
+    fixture->store = store;
+    assert_string_equal(scan(store, NULL), "a@1");
 }
 
 /* ---- syncs -----------------------------------------------------------------------------------------------
@@ -443,6 +470,7 @@ int main(void)
         TEST(every_call_survives_that_the_disk_fails),
         TEST(every_call_survives_that_reading_fails),
         TEST(an_error_of_the_disk_has_the_reason_of_the_system),
+        TEST(a_read_that_fails_is_no_damage),
         TEST(a_file_that_cannot_be_written_is_refused),
         TEST(every_durable_call_syncs_before_it_returns),
         TEST(a_lazy_store_syncs_when_it_is_flushed),
