@@ -55,8 +55,9 @@
  *             asserts it.
  * Errors    0 or a negative TW_E* code. tw_strerror() returns its text (wheel.h), and tw_store_message() says
  *             more. Each call may return TW_ENOMEM, besides the codes that its own label lists.
- *   Busy      A call returns TW_EBUSY if another connection has held the write lock for busy_ms. Example: the
- *             caller himself has begun a transaction that writes, on a connection of his own.
+ *   Busy      A call returns TW_EBUSY if another connection has held the write lock for busy_ms. The message
+ *             names that time. Example: the caller himself has begun a transaction that writes, on a connection
+ *             of his own.
  *   Disk      A call returns TW_ENOSPACE if the disk is full or a quota is used up, TW_EIO if the disk fails,
  *             TW_EREADONLY if the file cannot be written, and TW_ECORRUPT if the file is damaged. After TW_EIO
  *             the change is not seen, but it may be in SQLite's log: if the process dies then, the next one may

@@ -92,6 +92,39 @@ static bool tells(int number)
     return number != 0 && number != ENOENT && number != EAGAIN && number != EINTR;
 }
 
+/* How long a connection of the caller waits for a lock; 0 too if it has a handler of its own. */
+static int busy_timeout(sqlite3 *db)
+{
+    sqlite3_stmt *row = NULL;
+    bool asked = sqlite3_prepare_v2(db, "PRAGMA busy_timeout", -1, &row, NULL) == SQLITE_OK;
+    int ms = asked && sqlite3_step(row) == SQLITE_ROW ? sqlite3_column_int(row, 0) : 0;
+    sqlite3_finalize(row);
+    return ms;
+}
+
+/* Adds to the message how long the connection has waited, and the remedy. A transaction that has read cannot
+ * wait for another one that writes: its rows would be out of date then. */
+static void explain_lock(struct tw__store_db *db, int code)
+{
+    if (db->size == 0)
+        return;
+    size_t used = strlen(db->message), room = db->size - used;
+    char *to = db->message + used;
+    if (db->busy_ms > 0)
+        snprintf(to, room,
+                 ": another connection has held the write lock for %" PRIu64 " ms, as long as busy_ms says",
+                 db->busy_ms);
+    else if (db->has_read || code == SQLITE_BUSY_SNAPSHOT)
+        snprintf(to, room,
+                 ": the transaction has read, and another connection writes, or has written since:"
+                 " roll it back, and begin it with BEGIN IMMEDIATE");
+    else
+        snprintf(to, room,
+                 ": another connection has held the write lock for as long as this one waits, %d ms"
+                 " (sqlite3_busy_timeout() sets that)",
+                 busy_timeout(db->db));
+}
+
 int tw__store_db_error(struct tw__store_db *db, int code, const char *doing)
 {
     int number = errno;
@@ -104,6 +137,8 @@ int tw__store_db_error(struct tw__store_db *db, int code, const char *doing)
     if (db->size > 0)
         snprintf(db->message, db->size, "%s: %s%s%s (SQLite's code %d)", doing, text, system ? ": " : "",
                  system ? strerror(number) : "", code);
+    if ((code & 0xff) == SQLITE_BUSY)
+        explain_lock(db, code);
     return error_of(code, number);
 }
 

@@ -100,6 +100,8 @@ struct tw__store_db {
     int bound;            /* the first error of binding the present statement */
     uint64_t seq, run;    /* of tw_meta, in a transaction that writes */
     uint64_t written_seq; /* what tw_meta has */
+    uint64_t busy_ms;     /* how long it waits for a lock; 0: it is the caller's connection */
+    bool has_read;        /* the transaction of the caller had read before the call */
     char *message;        /* of the last error */
     size_t size;
 };

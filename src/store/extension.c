@@ -113,6 +113,21 @@ static char *answer_of(sqlite3 *db, const char *sql)
     return answer;
 }
 
+/* Returns a message with the advice for a file that another connection has locked, in place of this message. A
+ * transaction of the caller has read the file by now, and cannot wait for the lock. */
+static char *explain_lock(sqlite3 *db, char *message)
+{
+    char *wait = answer_of(db, "PRAGMA busy_timeout");
+    char *longer =
+        !sqlite3_get_autocommit(db)
+            ? sqlite3_mprintf("%z: roll the transaction back, and begin it with BEGIN IMMEDIATE", message)
+            : sqlite3_mprintf("%z: another connection has held the write lock for as long as this one waits,"
+                              " %s ms (PRAGMA busy_timeout sets that)",
+                              message, wait);
+    sqlite3_free(wait);
+    return longer;
+}
+
 static void fail_as_sqlite(sqlite3_context *context, sqlite3 *db)
 {
     int code = sqlite3_extended_errcode(db);
@@ -120,7 +135,8 @@ static void fail_as_sqlite(sqlite3_context *context, sqlite3 *db)
         sqlite3_result_error_nomem(context);
         return;
     }
-    fail_with(context, sqlite3_mprintf("tw_install: %s", sqlite3_errmsg(db)));
+    char *message = sqlite3_mprintf("tw_install: %s", sqlite3_errmsg(db));
+    fail_with(context, (code & 0xff) == SQLITE_BUSY ? explain_lock(db, message) : message);
     sqlite3_result_error_code(context, code);
 }
 

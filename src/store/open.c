@@ -168,6 +168,7 @@ int tw__store_open(struct tw__store_db *db, const char *path, const struct tw_st
     if (code != SQLITE_OK)
         return refuse_file(db, code, path, (flags & SQLITE_OPEN_CREATE) != 0);
     sqlite3_busy_timeout(db->db, (int)options->busy_ms);
+    db->busy_ms = options->busy_ms;
     if (sqlite3_db_readonly(db->db, "main") == 1)
         return tw__store_db_refuse(db, TW_EREADONLY, "the file cannot be written");
     error = check_mode(db, options);

@@ -281,8 +281,15 @@ static void install_waits_for_another_writer_and_names_him(void **state)
     sqlite3 *db = open_loaded(&own), *other = other_open(&own);
     other_ask(other, "PRAGMA journal_mode=WAL; BEGIN IMMEDIATE; CREATE TABLE mine(x)");
     sqlite3_busy_timeout(db, 20);
-    assert_string_equal(other_refuses(db, "SELECT tw_install()"), "tw_install: database is locked");
+    assert_string_equal(
+        other_refuses(db, "SELECT tw_install()"),
+        "tw_install: database is locked: another connection has held the write lock for as long "
+        "as this one waits, 20 ms (PRAGMA busy_timeout sets that)");
     assert_int_equal(sqlite3_errcode(db), SQLITE_BUSY);
+    assert_string_equal(other_refuses(db, "BEGIN; SELECT tw_install()"),
+                        "tw_install: database is locked: roll the transaction back, and begin it with BEGIN "
+                        "IMMEDIATE");
+    other_ask(db, "ROLLBACK");
     sqlite3_busy_handler(db, let_commit, other);
     assert_string_equal(other_ask(db, "SELECT tw_install()"), "1");
     sqlite3_close(other);

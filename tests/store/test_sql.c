@@ -205,10 +205,42 @@ static void a_caller_with_the_write_lock_is_told(void **state)
     assert_int_equal(tw_store_open(&fixture->store, fixture->path, &options, NULL, 0), 0);
     other_ask(db, "BEGIN IMMEDIATE");
     assert_int_equal(put(fixture->store, "a", 1), TW_EBUSY);
-    assert_string_equal(message(fixture->store), "begin: database is locked (SQLite's code 5)");
+    assert_string_equal(
+        message(fixture->store),
+        "begin: database is locked (SQLite's code 5): another connection has held the write lock "
+        "for 50 ms, as long as busy_ms says");
     assert_string_equal(scan(fixture->store, NULL), ""); /* readers do not wait */
     other_ask(db, "COMMIT");
     assert_int_equal(put(fixture->store, "a", 1), 1);
+    sqlite3_close(db);
+}
+
+/* If the caller's transaction has read, SQLite does not wait for the lock, and a later try does not help. */
+static void a_lock_that_hinders_the_caller_is_explained(void **state)
+{
+    static const char *const begin_anew = "the transaction has read, and another connection writes, or has "
+                                          "written since: roll it back, and begin it with BEGIN IMMEDIATE";
+    sqlite3 *db = other_open(*state), *other = other_open(*state);
+    struct tw_store_change put = change(TW_STORE_PUT, "a", 10);
+    char text[TW_STORE_MESSAGE];
+    sqlite3_busy_timeout(db, 20);
+    other_ask(other, "BEGIN IMMEDIATE");
+    assert_int_equal(tw_store_apply_in(db, NULL, &put, 1, text, sizeof text), TW_EBUSY);
+    assert_string_equal(text,
+                        "begin: database is locked (SQLite's code 5): another connection has held the write "
+                        "lock for as long as this one waits, 20 ms (sqlite3_busy_timeout() sets that)");
+    other_ask(db, "BEGIN; SELECT * FROM tw_task");
+    assert_int_equal(tw_store_apply_in(db, NULL, &put, 1, text, sizeof text), TW_EBUSY);
+    assert_non_null(strstr(text, begin_anew));
+    other_ask(other, "INSERT INTO tw_put(queue, id, due_ms) VALUES ('q', 'b', 5); COMMIT");
+    assert_int_equal(tw_store_apply_in(db, NULL, &put, 1, text, sizeof text), TW_EBUSY);
+    assert_non_null(strstr(text, begin_anew));
+    assert_int_equal(tw_store_apply_in(db, NULL, &put, 1, NULL, 0), TW_EBUSY);
+    other_ask(db, "ROLLBACK; BEGIN IMMEDIATE");
+    assert_int_equal(tw_store_apply_in(db, NULL, &put, 1, text, sizeof text), 0);
+    other_ask(db, "COMMIT");
+    assert_string_equal(scan(store_of(state), NULL), "b@5 a@10");
+    sqlite3_close(other);
     sqlite3_close(db);
 }
 
@@ -613,6 +645,7 @@ int main(void)
         TEST(the_last_rowid_of_the_caller_stays),
         TEST(a_failure_in_the_middle_takes_back_the_call_alone),
         TEST(a_caller_with_the_write_lock_is_told),
+        TEST(a_lock_that_hinders_the_caller_is_explained),
         TEST(plain_sql_puts_moves_and_cancels),
         TEST(the_conflict_clause_of_the_caller_changes_nothing),
         TEST(conditions_in_sql),
