@@ -7,7 +7,7 @@
 
 #include "database.h"
 
-/* Checks the name of a queue. Returns: 0, or TW_EINVAL with a message. */
+/* Checks the size of a queue's name. Returns: 0, or TW_EINVAL with a message. */
 int tw__store_queue_check(struct tw__store_db *db, const char *queue);
 
 /* Checks the names of a task. Returns: 0, or TW_EINVAL with a message. */

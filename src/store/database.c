@@ -10,6 +10,7 @@
 #include "database.h"
 
 #include <base/assert.h>
+#include <base/utf8.h>
 
 #include <errno.h>
 #include <inttypes.h>
@@ -150,6 +151,29 @@ int tw__store_db_refuse(struct tw__store_db *db, int error, const char *format, 
         vsnprintf(db->message, db->size, format, arguments);
     va_end(arguments);
     return error;
+}
+
+void tw__store_show(char *to, size_t room, const void *bytes, size_t size)
+{
+    static const char cut[] = "...";
+    const char *text = bytes;
+    size_t used = 0;
+    for (size_t at = 0, n, length; at < size; at += n, used += length) {
+        uint32_t point;
+        n = tw__utf8_decode(text + at, size - at, &point);
+        bool plain = n > 0 && point >= ' ' && (point < 0x7f || point >= 0xa0);
+        n = plain ? n : 1;
+        length = plain ? n : strlen("\\xNN");
+        if (used + length + sizeof cut > room) {
+            memcpy(to + used, cut, sizeof cut);
+            return;
+        }
+        if (plain)
+            memcpy(to + used, text + at, n);
+        else
+            snprintf(to + used, length + 1, "\\x%02x", (unsigned char)text[at]);
+    }
+    to[used] = '\0';
 }
 
 /* ---- statements ------------------------------------------------------------------------------------------ */

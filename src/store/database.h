@@ -117,6 +117,10 @@ int tw__store_errno_error(int number);
 int tw__store_db_refuse(struct tw__store_db *db, int error, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Writes bytes of any kind as text, for an error: each that is not a printable character of UTF-8 as \xNN. A
+ * text that is too long for `room` bytes ends with "...". */
+void tw__store_show(char *to, size_t room, const void *bytes, size_t size);
+
 /* Returns a statement, ready to be bound and run; NULL: *error has the TW_E* code. */
 sqlite3_stmt *tw__store_db_statement(struct tw__store_db *db, enum tw__store_statement which, int *error);
 

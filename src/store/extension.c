@@ -25,7 +25,7 @@ SQLITE_EXTENSION_INIT1
 extern const char *const tw__store_schema[]; /* schema.sql; the build makes it */
 
 static const uint64_t ns_per_ms = 1000000;
-enum { OLDEST_SQLITE = 3038000 };
+enum { OLDEST_SQLITE = 3038000, SHOWN = 64 }; /* SHOWN: characters of a wrong value */
 
 /* ---- times ----------------------------------------------------------------------------------------------- */
 
@@ -46,10 +46,34 @@ static void fail_with(sqlite3_context *context, char *message)
     sqlite3_free(message);
 }
 
+/* Returns a value as SQL writes it, but no more than its beginning; sqlite3_free() frees it. */
+static char *show(sqlite3_value *value)
+{
+    int type = sqlite3_value_type(value);
+    const unsigned char *at = type == SQLITE_BLOB ? sqlite3_value_blob(value) : sqlite3_value_text(value);
+    int bytes = sqlite3_value_bytes(value);
+    if (at == NULL && type != SQLITE_BLOB)
+        return NULL; /* no memory */
+    if (type == SQLITE_INTEGER || type == SQLITE_FLOAT)
+        return sqlite3_mprintf("%.*s", bytes, at);
+    sqlite3_str *text = sqlite3_str_new(NULL);
+    if (type == SQLITE_TEXT) {
+        bool zero = memchr(at, '\0', (size_t)bytes) != NULL;
+        sqlite3_str_appendf(text, "'%!.*s'%s", (int)SHOWN, at, zero ? " and a zero byte" : "");
+        return sqlite3_str_finish(text);
+    }
+    sqlite3_str_appendall(text, "x'");
+    for (int i = 0; i < bytes && i < SHOWN / 2; i++)
+        sqlite3_str_appendf(text, "%02x", at[i]);
+    sqlite3_str_appendall(text, bytes > SHOWN / 2 ? "...'" : "'");
+    return sqlite3_str_finish(text);
+}
+
 /* Fails with "tw_in: '30': expected ...". */
 static void refuse_value(sqlite3_context *context, const char *name, sqlite3_value *value, const char *expected)
 {
-    fail_with(context, sqlite3_mprintf("%s: '%!.64s': expected %s", name, sqlite3_value_text(value), expected));
+    char *shown = show(value);
+    fail_with(context, shown != NULL ? sqlite3_mprintf("%s: %z: expected %s", name, shown, expected) : NULL);
 }
 
 /* Returns the argument, if it is text without a zero byte. */

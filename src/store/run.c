@@ -58,7 +58,8 @@ static int add_handler(struct tw_store *store, const struct tw__store_handler *l
     if (store->run.runner != NULL)
         return refuse_run(store, TW_EINVAL, "the store runs: name its handlers before");
     if (has_handler(store, queue))
-        return refuse_run(store, TW_EINVAL, "queue '%s' has a handler already", queue != NULL ? queue : "");
+        return queue != NULL ? refuse_run(store, TW_EINVAL, "queue '%s' has a handler already", queue)
+                             : refuse_run(store, TW_EINVAL, "queue NULL, all others, has a handler already");
     struct tw__store_handler *made = malloc(sizeof *made);
     if (made == NULL)
         return refuse_run(store, TW_ENOMEM, "no memory");

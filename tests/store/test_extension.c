@@ -151,6 +151,19 @@ static void bad_times_are_named_with_their_form(void **state)
         assert_non_null(strstr(refused(db, "tw_at", times[i]),
                                "expected a time in UTC as text, such as '2026-12-01T08:00:00Z', of the years "
                                "1970 to 9999"));
+    static const char *const shown[][2] = {
+        {"30", "tw_in: 30: expected"},
+        {"1.5", "tw_in: 1.5: expected"},
+        {"'30'", "tw_in: '30': expected"},
+        {"x'333000'", "tw_in: x'333000': expected"},
+        {"'1h' || char(0) || 'x'", "tw_in: '1h' and a zero byte: expected"},
+        {"zeroblob(33)",
+         "tw_in: x'0000000000000000000000000000000000000000000000000000000000000000...': expected"},
+        {"printf('%070d', 0)",
+         "tw_in: '0000000000000000000000000000000000000000000000000000000000000000': expected"},
+    };
+    for (size_t i = 0; i < sizeof shown / sizeof shown[0]; i++)
+        assert_non_null(strstr(refused(db, "tw_in", shown[i][0]), shown[i][1]));
     assert_string_equal(other_ask(db, "SELECT tw_in(NULL) IS NULL AND tw_at(NULL) IS NULL"), "1");
     assert_non_null(strstr(refused(db, "tw_in", ""), "wrong number of arguments"));
     sqlite3_close(db);
