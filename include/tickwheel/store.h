@@ -37,7 +37,8 @@
  *             TW_STORE_TIME_MAX. Periods and delays are milliseconds too.
  *   Task      A task is a row of the file. Its queue and its id name it. A queue has a name of 1 to 255 bytes
  *             of UTF-8 without NUL, and exists as soon as a task names it. An id has 1 to 1,024 bytes of any
- *             kind, and is unique in its queue.
+ *             kind, and is unique in its queue. Plain SQL cannot check UTF-8: a queue that another program has
+ *             named with other bytes is shown, run, and emptied as each other one.
  *   Revision  Each put and each move gives its task a new revision, a number that the file never uses twice.
  *             Tasks with equal due times are ordered by their revisions, so in the order of filing.
  *   Durable   A call that changes tasks returns when the change is on the disk (SQLite's synchronous=FULL), or
@@ -478,7 +479,7 @@ void tw_store_stats(struct tw_store *store, struct tw_store_stats *stats);
 /* Pauses a queue, or ends its pause, in the file: so it holds for every process, until it is ended. Jobs under
  * way go on.
  * Returns: 1 if that was a change, 0 if not, or an error.
- *   - TW_EINVAL: the queue's name is out of its range. */
+ *   - TW_EINVAL: the queue's name is out of its range; a pause of a name that is not UTF-8. */
 int tw_store_pause(struct tw_store *store, const char *queue, bool paused);
 
 /* Looks up whether a queue is paused.

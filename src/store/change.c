@@ -27,6 +27,16 @@ int tw__store_queue_check(struct tw__store_db *db, const char *queue)
     return 0;
 }
 
+int tw__store_new_queue_check(struct tw__store_db *db, const char *queue)
+{
+    char shown[256];
+    int error = tw__store_queue_check(db, queue);
+    if (error != 0 || tw__is_utf8(queue, strlen(queue)))
+        return error;
+    tw__store_show(shown, sizeof shown, queue, strlen(queue));
+    return tw__store_db_refuse(db, TW_EINVAL, "queue is '%s': expected UTF-8", shown);
+}
+
 int tw__store_name_check(struct tw__store_db *db, const char *queue, const void *id, size_t id_size)
 {
     TW_ASSERT(id != NULL || id_size == 0);
@@ -56,18 +66,11 @@ static int check_range(struct tw__store_db *db, const char *name, uint64_t value
     return 0;
 }
 
-static int refuse_bytes(struct tw__store_db *db, const char *queue)
-{
-    char shown[256];
-    tw__store_show(shown, sizeof shown, queue, strlen(queue));
-    return tw__store_db_refuse(db, TW_EINVAL, "queue is '%s': expected UTF-8", shown);
-}
-
 static int check_put(struct tw__store_db *db, const struct tw_delayed *put, uint64_t max_payload)
 {
     int error = check_due(db, put->due_ms);
-    if (error == 0 && !tw__is_utf8(put->queue, strlen(put->queue)))
-        error = refuse_bytes(db, put->queue);
+    if (error == 0)
+        error = tw__store_new_queue_check(db, put->queue);
     if (error == 0)
         error = check_range(db, "payload_size", put->payload_size, put->payload != NULL ? max_payload : 0);
     if (error == 0)
