@@ -193,10 +193,25 @@ static bool check_file(sqlite3_context *context)
            expect_answer(context, "PRAGMA main.encoding", "UTF-8", "");
 }
 
-/* Tables that are there must be ours, of this version. Returns: 0, or -1 if they are not. */
+/* Tables that are there must be ours, of this version. Returns: 0, or -1 if they are not, or if SQLite has
+ * failed, and then there is no text in *refused. */
 static int check_tables(sqlite3 *db, char **refused)
 {
+    char *tasks = answer_of(db, "SELECT count(*) FROM main.sqlite_schema WHERE name = 'tw_task'");
+    bool none = tasks != NULL && strcmp(tasks, "0") == 0, unknown = tasks == NULL;
+    sqlite3_free(tasks);
+    if (none)
+        *refused = sqlite3_mprintf("tw_install: the file has a table tw_meta, but no tw_task: it is another "
+                                   "program's, or tw_task was removed");
+    if (none || unknown)
+        return -1;
     char *version = answer_of(db, "SELECT value FROM main.tw_meta WHERE name = 'version'");
+    int code = version == NULL ? sqlite3_errcode(db) & 0xff : SQLITE_OK;
+    if (code == SQLITE_ERROR)
+        *refused =
+            sqlite3_mprintf("tw_install: tw_meta has no columns name and value: it is another program's");
+    if (code != SQLITE_OK)
+        return -1;
     if (version != NULL && strcmp(version, "1") == 0) { /* of schema.sql */
         sqlite3_free(version);
         return 0;

@@ -195,15 +195,34 @@ void tw__store_close(struct tw__store_db *db)
 
 /* ---- the tables ------------------------------------------------------------------------------------------ */
 
+/* Finds out whether the file has a store's tables. A program may have a tw_meta of its own. */
+static int find_tables(struct tw__store_db *db, bool *found)
+{
+    char names[32];
+    int error = ask_text(db,
+                         "SELECT group_concat(name) FROM (SELECT name FROM main.sqlite_schema"
+                         " WHERE name IN ('tw_meta', 'tw_task') ORDER BY name)",
+                         names, sizeof names);
+    *found = error == 0 && strcmp(names, "tw_meta,tw_task") == 0;
+    if (error == 0 && strcmp(names, "tw_meta") == 0)
+        return tw__store_db_refuse(db, TW_EFORMAT,
+                                   "the file has a table tw_meta, but no tw_task: it is another program's, or "
+                                   "tw_task was removed");
+    return error;
+}
+
 /* Sets *version to the version of the tables, 0 if there are none. */
 static int read_version(struct tw__store_db *db, int64_t *version)
 {
     char text[32];
-    int error =
-        ask_text(db, "SELECT count(*) FROM main.sqlite_schema WHERE name = 'tw_meta'", text, sizeof text);
+    bool found;
+    int error = find_tables(db, &found);
     *version = 0;
-    if (error == 0 && strcmp(text, "0") != 0) {
+    if (error == 0 && found) {
         error = ask_text(db, "SELECT value FROM main.tw_meta WHERE name = 'version'", text, sizeof text);
+        if (error == TW_EFORMAT)
+            return tw__store_db_refuse(db, error,
+                                       "tw_meta has no columns name and value: it is another program's");
         *version = strtoll(text, NULL, 10);
         if (error == 0 && *version < 1)
             return tw__store_db_refuse(db, TW_ECORRUPT, "tw_meta: version is '%s': expected 1 to %d", text,

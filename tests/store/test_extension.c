@@ -281,6 +281,22 @@ static void install_refuses_the_files_that_the_library_refuses(void **state)
     sqlite3_close(memory);
 }
 
+static void install_tells_a_tw_meta_of_another_program_as_such(void **state)
+{
+    struct fixture own = another(state);
+    sqlite3 *db = open_loaded(&own);
+    other_ask(db, "PRAGMA journal_mode=WAL; CREATE TABLE tw_meta(id, about)");
+    assert_string_equal(other_refuses(db, "SELECT tw_install()"),
+                        "tw_install: the file has a table tw_meta, but no tw_task: it is another program's, or "
+                        "tw_task was removed");
+    other_ask(db, "CREATE TABLE tw_task(id)");
+    assert_string_equal(other_refuses(db, "SELECT tw_install()"),
+                        "tw_install: tw_meta has no columns name and value: it is another program's");
+    assert_int_equal(number(db, "SELECT count(*) FROM sqlite_schema"), 2);
+    sqlite3_close(db);
+    store_remove(&own);
+}
+
 /* A busy handler: the other writer ends. */
 static int let_commit(void *other, int n)
 {
@@ -436,6 +452,7 @@ int main(void)
         TEST(install_is_a_part_of_the_transaction),
         TEST(install_leaves_nothing_behind_when_it_fails),
         TEST(install_refuses_the_files_that_the_library_refuses),
+        TEST(install_tells_a_tw_meta_of_another_program_as_such),
         TEST(install_waits_for_another_writer_and_names_him),
         TEST(no_schema_may_install),
         TEST(an_old_sqlite_is_refused),

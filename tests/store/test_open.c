@@ -124,6 +124,29 @@ static void a_newer_file_is_refused_and_unchanged(void **state)
     sqlite3_close(db);
 }
 
+/* Other programs have tables of this name too. */
+static void a_tw_meta_of_another_program_is_told_as_such(void **state)
+{
+    struct fixture *fixture = *state;
+    static const char *const none = "the file has a table tw_meta, but no tw_task: it is another program's, or "
+                                    "tw_task was removed";
+    make_file(fixture, "PRAGMA journal_mode=WAL; CREATE TABLE tw_meta(id, about)");
+    assert_int_equal(reopen(fixture, NULL), TW_EFORMAT);
+    assert_string_equal(text, none);
+    assert_int_equal(reopen(fixture, &(struct tw_store_options){.flags = TW_STORE_EXISTING}), TW_EFORMAT);
+    assert_string_equal(text, none);
+    sqlite3 *db = other_open(fixture);
+    other_ask(
+        db, "DROP TABLE tw_meta; CREATE TABLE tw_meta(name, value); INSERT INTO tw_meta VALUES ('version', 9)");
+    assert_int_equal(reopen(fixture, NULL), TW_EFORMAT);
+    assert_string_equal(text, none);
+    other_ask(db, "DROP TABLE tw_meta; CREATE TABLE tw_meta(id, about); CREATE TABLE tw_task(id)");
+    assert_int_equal(reopen(fixture, NULL), TW_EFORMAT);
+    assert_string_equal(text, "tw_meta has no columns name and value: it is another program's");
+    assert_string_equal(other_ask(db, "SELECT group_concat(name) FROM sqlite_schema"), "tw_meta,tw_task");
+    sqlite3_close(db);
+}
+
 static void a_file_that_is_no_database_is_refused_and_unchanged(void **state)
 {
     struct fixture *fixture = *state;
@@ -324,6 +347,7 @@ int main(void)
         TEST(a_file_in_another_journal_mode_is_refused_and_unchanged),
         TEST(text_that_is_not_utf8_is_refused),
         TEST(a_newer_file_is_refused_and_unchanged),
+        TEST(a_tw_meta_of_another_program_is_told_as_such),
         TEST(a_file_that_is_no_database_is_refused_and_unchanged),
         TEST(a_path_that_names_no_file_is_refused),
         TEST(a_folder_in_which_no_file_can_be_made_is_told),
