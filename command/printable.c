@@ -93,3 +93,52 @@ size_t printable_read(char *text)
     *to = '\0';
     return (size_t)(to - text);
 }
+
+/* ---- words of a shell ------------------------------------------------------------------------------------ */
+
+static bool is_printable(const char *text)
+{
+    size_t length;
+    for (size_t left = strlen(text); left > 0; text += length, left -= length)
+        if ((length = printable_char(text, left)) == 0)
+            return false;
+    return true;
+}
+
+/* In '...' a quote ends the quotes, and stands between this part and the next. */
+static void write_quoted(const char *word, FILE *out)
+{
+    fputc('\'', out);
+    for (; *word != '\0'; word++)
+        if (*word == '\'')
+            fputs("'\\''", out);
+        else
+            fputc(*word, out);
+    fputc('\'', out);
+}
+
+static void write_escaped(const char *word, FILE *out)
+{
+    size_t length;
+    fputs("$'", out);
+    for (size_t left = strlen(word); left > 0; word += length, left -= length) {
+        length = printable_char(word, left);
+        if (length > 0)
+            fprintf(out, "%s%.*s", *word == '\'' || *word == '\\' ? "\\" : "", (int)length, word);
+        else
+            fprintf(out, "\\x%02x", (unsigned char)*word);
+        length = length > 0 ? length : 1;
+    }
+    fputc('\'', out);
+}
+
+void printable_word(const char *word, FILE *out)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:@%+=,";
+    if (*word != '\0' && word[strspn(word, plain)] == '\0')
+        fputs(word, out);
+    else if (is_printable(word))
+        write_quoted(word, out);
+    else
+        write_escaped(word, out);
+}
