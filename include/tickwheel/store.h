@@ -440,7 +440,8 @@ struct tw_store_run {
  * `options` may be NULL, for all defaults.
  * Returns: 0 or an error.
  *   - TW_EINVAL: an option is out of its range, or no handler was named, or the store runs already.
- *   - TW_EBUSY: another process runs the tasks of the file, and the flag does not say to wait.
+ *   - TW_EBUSY: another process runs the tasks of the file, be it of other queues, and the flag does not say to
+ *     wait. The message names the process, and its queues if they are not all.
  *   - TW_ESYSTEM: the system has no thread or descriptor left.
  * Cost: memory for max_loaded tasks, 88 bytes each, and at least 16 of each queue. A commit for each batch of
  * jobs. */
