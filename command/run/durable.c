@@ -13,6 +13,7 @@
 #include "handler.h"
 #include "lines.h"
 #include "pauses.h"
+#include "printable.h"
 #include "queues.h"
 #include "reader.h"
 #include "run_options.h"
@@ -294,15 +295,21 @@ static void print_summary(FILE *out)
     uint64_t left = count_tasks(false), dead = count_tasks(true);
     print_lines(out);
     fprintf(out, "tasks in the file: %" PRIu64 " at the start, %" PRIu64 " now", run.at_start, left);
-    if (dead > 0)
-        fprintf(out, ", and %" PRIu64 " dead (tickwheel tasks --store %s dead)", dead, run.options->store);
+    if (dead > 0) {
+        fprintf(out, ", and %" PRIu64 " dead (tickwheel tasks --store ", dead);
+        printable_word(run.options->store, out);
+        fputs(" dead)", out);
+    }
     fputc('\n', out);
     tally_print_overdue(tally, out);
     if (run.options->exec != NULL)
         tally_print_commands(tally, out);
     tally_print_lateness(tally, out);
-    if (left > 0)
-        fprintf(out, "To go on with them later, use `tickwheel run --store %s`.\n", run.options->store);
+    if (left > 0) {
+        fputs("To go on with them later, use `tickwheel run --store ", out);
+        printable_word(run.options->store, out);
+        fputs("`.\n", out);
+    }
 }
 
 /* A signal has come while commands run, which may take long: tells the user how to end at once. */

@@ -19,13 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MS_NS = 1000000 };
-
-static void print_due(uint64_t due_ms, char due[TIME_SIZE])
-{
-    time_print(due_ms < TIME_MAX_NS / MS_NS ? due_ms * MS_NS : TIME_MAX_NS, due);
-}
-
 /* ---- printing -------------------------------------------------------------------------------------------- */
 
 static bool print_line(const struct tw_job *job, uint64_t late_us)
@@ -35,7 +28,7 @@ static bool print_line(const struct tw_job *job, uint64_t late_us)
     FILE *out = open_memstream(&line, &size);
     if (out == NULL)
         return false;
-    print_due(job->due_ms, due);
+    time_print(instant_of_ms(job->due_ms), due);
     fprintf(out, "%s %" PRIu64 " ", due, late_us);
     printable_write(job->id, job->id_size, false, SIZE_MAX, out);
     if (job->payload_size > 0)
@@ -112,7 +105,7 @@ static enum tw_answer start_command(struct handler *handler, struct tw_job *of, 
                       .late_us = late_us,
                       .queue = of->queue,
                       .attempt = of->attempt};
-    print_due(of->due_ms, due);
+    time_print(instant_of_ms(of->due_ms), due);
     int error = children_start(handler->children, &job, of);
     return error == 0 ? TW_LATER : cannot_start(handler, of, error);
 }

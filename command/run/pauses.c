@@ -37,9 +37,11 @@ static void print_pause(const char *queue, const char *path)
     bool usual = strcmp(queue, "default") == 0;
     fputs("tickwheel run: queue ", stderr);
     printable_write(queue, strlen(queue), false, SIZE_MAX, stderr);
-    fprintf(stderr, " is paused: `tickwheel tasks --store %s%s", path, usual ? "" : " --queue ");
+    fputs(" is paused: `tickwheel tasks --store ", stderr);
+    printable_word(path, stderr);
+    fputs(usual ? "" : " --queue ", stderr);
     if (!usual)
-        printable_write(queue, strlen(queue), false, SIZE_MAX, stderr);
+        printable_word(queue, stderr);
     fputs(" resume` ends it\n", stderr);
 }
 

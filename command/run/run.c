@@ -34,7 +34,6 @@
 #include <unistd.h>
 
 enum { TICK_NS = 100000 };
-static const uint64_t second_ns = 1000000000;
 
 static struct run_options options;
 static struct tw_sched *sched;
@@ -125,7 +124,9 @@ static bool call(const struct tw_task *task, const struct when *first)
     struct value *value = task->arg;
     char due[TIME_SIZE];
     uint64_t late = task->late_ns / 1000;
-    time_print(calendar_due(&calendar, first, value->period_ns, task->due_ns) / 1000000 * 1000000, due);
+    struct instant at = calendar_due(&calendar, first, value->period_ns, task->due_ns);
+    at.ns -= at.ns % 1000000;
+    time_print(at, due);
     if (options.exec == NULL && !print_task(value, due, late))
         return false;
     tally(task->late_ns);
@@ -462,7 +463,7 @@ static bool prepare(void)
     signal(SIGPIPE, SIG_IGN);
     clock_gettime(CLOCK_REALTIME, &now);
     calendar = (struct calendar){.clock_ns = tw_sched_now(sched),
-                                 .wall_ns = (uint64_t)now.tv_sec * second_ns + (uint64_t)now.tv_nsec,
+                                 .wall = {(uint64_t)now.tv_sec, (uint64_t)now.tv_nsec},
                                  .speed = options.speed};
     return true;
 }

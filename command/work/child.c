@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "child.h"
 
-#include "printable.h"
 #include "screen.h"
+
+#include <base/utf8.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -128,25 +129,6 @@ void child_signal(const struct child *child, int number)
 
 /* ---- the error ------------------------------------------------------------------------------------------- */
 
-/* Returns the bytes of the character of UTF-8 at the start of `bytes`; 0: there is none. */
-static size_t character(const char *bytes, size_t size)
-{
-    for (size_t n = 1; n <= size && n <= CHARACTER; n++)
-        if (bytes[0] != '\0' && printable_is_utf8(bytes, n))
-            return n;
-    return 0;
-}
-
-/* Replaces the bytes that are no UTF-8, so that every client can read the text. */
-static void clean(char *text, size_t size)
-{
-    for (size_t at = 0, n; at<size; at += n> 0 ? n : 1) {
-        n = character(text + at, size - at);
-        if (n == 0)
-            text[at] = '?';
-    }
-}
-
 /* Copies the tail without the white space at its end. Returns its size; *cut: its beginning is missing. */
 static size_t copy_tail(const struct child *child, char tail[CHILD_TAIL], bool *cut)
 {
@@ -178,7 +160,7 @@ size_t child_error(const struct child *child, const char *ended, char error[TW__
         from++; /* the text begins with a whole character */
     memcpy(error + head, tail + from, size - from);
     size += head - from;
-    clean(error, size);
+    tw__utf8_clean(error, size);
     error[size] = '\0';
     return size;
 }

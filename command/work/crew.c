@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { MS_NS = 1000000, US_NS = 1000, SECOND_NS = 1000000000 };
+enum { MS_US = 1000, US_NS = 1000, SECOND_US = 1000000 };
 
 struct place {
     struct crew *crew;
@@ -38,11 +38,11 @@ static void beat(void *arg)
 
 /* ---- beginning and end ----------------------------------------------------------------------------------- */
 
-static uint64_t wall_ns(void)
+static uint64_t wall_us(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    return (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec;
+    return (uint64_t)now.tv_sec * SECOND_US + (uint64_t)now.tv_nsec / US_NS;
 }
 
 static struct place *free_place(struct crew *crew)
@@ -55,16 +55,15 @@ static struct place *free_place(struct crew *crew)
 
 static struct job job_of(const struct crew *crew, const struct taken *taken, char due[TIME_SIZE])
 {
-    uint64_t due_ns = taken->due_ms < TIME_MAX_NS / MS_NS ? taken->due_ms * MS_NS : TIME_MAX_NS;
-    uint64_t now_ns = wall_ns();
-    time_print(due_ns, due);
+    uint64_t now_us = wall_us();
+    time_print(instant_of_ms(taken->due_ms), due);
     return (struct job){.command = crew->options.exec,
                         .key = taken->id.bytes,
                         .key_size = taken->id.size,
                         .text = taken->values > 0 ? taken->value[0].bytes : "",
                         .text_size = taken->values > 0 ? taken->value[0].size : 0,
                         .due = due,
-                        .late_us = now_ns > due_ns ? (now_ns - due_ns) / US_NS : 0,
+                        .late_us = now_us / MS_US >= taken->due_ms ? now_us - taken->due_ms * MS_US : 0,
                         .queue = taken->schedule,
                         .attempt = taken->attempt,
                         .more = taken->values > 1 ? taken->value + 1 : NULL,

@@ -8,6 +8,7 @@
 #include <base/assert.h>
 #include <base/error_text.h>
 #include <base/saturate.h>
+#include <base/utf8.h>
 
 #include "open.h"
 
@@ -81,6 +82,7 @@ void tw_job_fail(struct tw_job *job, const char *error)
     if (text != NULL) {
         memcpy(text, error, size);
         text[size] = '\0';
+        tw__utf8_clean(text, size);
     }
     free(job_of(job)->error);
     job_of(job)->error = text;

@@ -7,7 +7,10 @@
 
 #include "database.h"
 
-enum { TW__STORE_PATH = 4352 }; /* bytes that hold a path of SQLite's, and our ending */
+enum {
+    TW__STORE_PATH = 4352,   /* bytes that hold a path of SQLite's, and our ending */
+    TW__STORE_RUN_TEXT = 200 /* bytes that hold the names of a run's queues, for people */
+};
 
 /* A file, whatever its name is. */
 struct tw__store_file {
@@ -17,8 +20,9 @@ struct tw__store_file {
 /* Returns the file that the path of the store names now. */
 struct tw__store_file tw__store_identify(struct tw__store_db *db);
 
-/* Tries to lock the file beside the store's file. Returns: 0, and the descriptor in *locked; TW_EBUSY if
- * another process has the lock; or an error. With a message. */
-int tw__store_lock(struct tw__store_db *db, int *locked);
+/* Tries to lock the file beside the store's file. `queues` names the queues of the run for whoever finds the
+ * lock taken, for example "queue 'mail'"; empty: all queues. Returns: 0, and the descriptor in *locked;
+ * TW_EBUSY if another process has the lock; or an error. With a message. */
+int tw__store_lock(struct tw__store_db *db, const char *queues, int *locked);
 
 #endif

@@ -69,7 +69,7 @@ static int count_run(struct tw__store_db *db, void *arg)
 int tw__store_runner_begin(struct tw__store_runner *runner)
 {
     struct tw__store_db *db = &runner->window.db;
-    int error = tw__store_lock(db, &runner->lock_fd);
+    int error = tw__store_lock(db, runner->queues, &runner->lock_fd);
     if (error != 0)
         return error;
     error = tw__store_commit(runner->store, count_run, &runner->run, true);

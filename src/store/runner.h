@@ -18,8 +18,9 @@ struct tw__store_runner {
     struct tw_store_run options; /* without zeroes: the defaults are filled in */
     pthread_t thread;
     /* The runner's thread alone: */
-    int lock_fd;                /* of the lock on the file; -1: another process has it */
-    struct tw__store_file file; /* when the run began */
+    int lock_fd;                     /* of the lock on the file; -1: another process has it */
+    char queues[TW__STORE_RUN_TEXT]; /* the names of the queues that have handlers; empty: all have one */
+    struct tw__store_file file;      /* when the run began */
     struct tw__store_window window;
     struct tw__store_watch watch;
     struct tw__store_table table;

@@ -226,6 +226,23 @@ static void an_error_is_cut_and_a_time_has_an_end(void **state)
     sqlite3_close(db);
 }
 
+/* A bug: a program in another language could not read the row of a task whose error was not UTF-8. */
+static void an_error_that_is_not_utf8_can_be_read(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    calls_init(&calls);
+    calls.answer = TW_DEAD;
+    calls.error = "caf\xe9 \xe2\x82\xac \xe2\x82";
+    sqlite3 *db = other_open(*state);
+    put(store, "x", 5);
+    start_with(store, &calls);
+    wait_for_answers(store, 1);
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_string_equal(other_ask(db, "SELECT error FROM tw_list"), "caf? \xe2\x82\xac ??");
+    sqlite3_close(db);
+}
+
 /* The bytes of a text that is all `letter`, but for one byte at its beginning if `odd`. */
 static size_t kept_of_text(const char *letter, size_t size, bool odd)
 {
@@ -1093,6 +1110,9 @@ static void bad_options_are_refused(void **state)
     assert_string_equal(message(store), "queue 'q' has a handler already");
     assert_int_equal(tw_store_handle(store, NULL, 0, note_call, &calls), 0);
     assert_int_equal(tw_store_handle(store, NULL, 0, note_call, &calls), TW_EINVAL);
+    assert_string_equal(message(store), "queue NULL, all others, has a handler already");
+    assert_int_equal(tw_store_handle(store, NULL, 0, note_call, &calls), 0);
+    assert_int_equal(tw_store_handle(store, NULL, 0, note_call, &calls), TW_EINVAL);
     assert_int_equal(tw_store_start(store, &(struct tw_store_run){.flags = 2}), TW_EINVAL);
     assert_string_equal(message(store), "flags is 2: expected 0 to 1");
     assert_int_equal(tw_store_start(store, &(struct tw_store_run){.workers = 1025}), TW_EINVAL);
@@ -1204,6 +1224,7 @@ int main(void)
         TEST_STOPPED(a_cancelled_task_is_not_called),
         TEST_STOPPED(a_row_that_is_due_later_than_it_was_waits),
         TEST(an_error_is_cut_and_a_time_has_an_end),
+        TEST(an_error_that_is_not_utf8_can_be_read),
         cmocka_unit_test(a_text_is_cut_between_two_characters),
         TEST(two_threads_may_stop),
         TEST(a_stop_ends_though_the_next_run_has_begun),
