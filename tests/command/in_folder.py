@@ -20,6 +20,17 @@ from clock import Clock  # noqa: E402
 COMMAND = os.path.abspath(sys.argv[1])
 
 
+def inherits(ignored=(), blocked=(), default=()):
+    """For preexec_fn: the command inherits these signals so from its parent."""
+    def prepare():
+        for number in default:
+            signal.signal(number, signal.SIG_DFL)
+        for number in ignored:
+            signal.signal(number, signal.SIG_IGN)
+        signal.pthread_sigmask(signal.SIG_BLOCK, blocked)
+    return prepare
+
+
 class Gate:
     """Commands wait at it (`.wait` in a shell) until the test lets one of them pass."""
 
