@@ -385,20 +385,12 @@ static bool make_run_parts(void)
     return good;
 }
 
-static void catch_signals(void)
-{
-    struct sigaction action = {.sa_handler = note_signal};
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    signal(SIGPIPE, SIG_IGN);
-}
-
 static int run_store(int count, char **paths)
 {
     if (!make_run_parts())
         return COMMAND_WRONG;
     run.at_start = run.options->quiet ? 0 : count_tasks(false);
-    catch_signals();
+    signals_catch(note_signal);
     if (!start_store())
         return COMMAND_WRONG;
     bool read = read_input(count, paths);

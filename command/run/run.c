@@ -435,7 +435,6 @@ static void on_signal(int number)
 
 static bool prepare(void)
 {
-    struct sigaction action = {.sa_handler = on_signal};
     struct timespec now;
     struct tw_sched_options sched_options = {.tick_ns = TICK_NS,
                                              .shards = 1, /* lines of one time run in the order of the file */
@@ -457,9 +456,7 @@ static bool prepare(void)
                              .idle = idle,
                              .stopping = stops,
                              .hide = screen_hide};
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    signal(SIGPIPE, SIG_IGN);
+    signals_catch(on_signal);
     clock_gettime(CLOCK_REALTIME, &now);
     calendar = (struct calendar){.clock_ns = tw_sched_now(sched),
                                  .wall_ns = (uint64_t)now.tv_sec * second_ns + (uint64_t)now.tv_nsec,
