@@ -70,13 +70,15 @@ static int run(int argc, char **argv)
 }
 
 /* A parent hands its ignored and blocked signals down. With SIGCHLD ignored, the system forgets how a command
- * has ended; a blocked SIGTERM would never come. */
+ * has ended; a blocked SIGTERM would never come. A file that may not grow any more (`ulimit -f`) is an error of
+ * the write, EFBIG, and no reason to die. */
 static void begin_signals(void)
 {
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     signal(SIGCHLD, SIG_DFL);
+    signal(SIGXFSZ, SIG_IGN);
 }
 
 int main(int argc, char **argv)
