@@ -67,6 +67,7 @@ static void note_signal(int number)
     int saved = errno;
     signalled = number;
     wake_main();
+    screen_quit();
     errno = saved;
 }
 
@@ -322,8 +323,8 @@ static void tell_of_commands(void)
  * written. */
 static bool finish_run(void)
 {
-    bool stuck = handler_stuck(&run.handler);
     bool good = true;
+    screen_last_words();
     handler_give_back(&run.handler);
     tell_of_commands();
     if (tw_store_stop(run.store) != 0) {
@@ -332,10 +333,11 @@ static bool finish_run(void)
                             "the end of a task cannot be written, and it will run again");
         good = false;
     }
+    bool stuck = handler_stuck(&run.handler) || screen_error() != 0;
     screen_hide();
     if (stuck)
         complain("%s: stopped, as standard output cannot be written: %s", COMMAND,
-                 strerror(screen_error() != 0 ? screen_error() : ENOMEM));
+                 screen_reason(screen_error() != 0 ? screen_error() : ENOMEM));
     if (!run.options->quiet)
         print_summary(stderr);
     return good && !stuck && !atomic_load(&damaged);

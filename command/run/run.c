@@ -414,9 +414,12 @@ static bool finish(void)
     bool good = stop_and_write_rest(notes, &rest_above);
     int error = screen_error();
     if (error != 0)
-        fprintf(notes, "tickwheel run: stopped, as standard output cannot be written: %s\n", strerror(error));
+        fprintf(notes, "tickwheel run: stopped, as standard output cannot be written: %s\n",
+                screen_reason(error));
     if (!options.quiet)
         print_summary(notes);
+    if (!rest_above)
+        screen_last_words();
     if (fclose(notes) == 0)
         print_notes(text, rest_above);
     free(text);
@@ -430,6 +433,7 @@ static void on_signal(int number)
     int saved = errno;
     signalled = number;
     wake();
+    screen_quit();
     errno = saved;
 }
 

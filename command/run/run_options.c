@@ -51,7 +51,11 @@ static const char HELP_HEAD[] =
     "\n"
     "SIGINT (Ctrl-C), SIGTERM and SIGHUP stop it cleanly: it waits for running\n"
     "commands and then writes the rest, as --rest says. If standard output cannot be\n"
-    "written, it stops in the same way. Under nohup it goes on at a SIGHUP.\n"
+    "written, it stops in the same way. Under nohup it goes on at a SIGHUP. A line\n"
+    "that nobody reads for a second after a signal is not printed: its task is a part\n"
+    "of the rest, or waits in the file of --store, and the status is 1.\n";
+
+static const char HELP_STORE[] =
     "\n"
     "With --store, tasks live in an SQLite file and survive the end of the process,\n"
     "kill -9 and a crash of the machine included. Each line that is read is a row of\n"
@@ -163,7 +167,7 @@ static bool take_option(int code, void *arg)
 
 static void help(void)
 {
-    printf("%s%s%s", HELP_HEAD, TASK_OPTIONS_HELP, HELP_TAIL);
+    printf("%s%s%s%s", HELP_HEAD, HELP_STORE, TASK_OPTIONS_HELP, HELP_TAIL);
 }
 
 /* ---- options that exclude each other --------------------------------------------------------------------- */

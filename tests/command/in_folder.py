@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """For the tests of commands: a new folder for each test, processes that end with it, and a clock."""
+import fcntl
 import functools
 import json
 import os
@@ -9,6 +10,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import termios
 import threading
 import time
 import unittest
@@ -29,6 +31,16 @@ def inherits(ignored=(), blocked=(), default=()):
             signal.signal(number, signal.SIG_IGN)
         signal.pthread_sigmask(signal.SIG_BLOCK, blocked)
     return prepare
+
+
+def make_small(pipe):
+    fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, 4096)
+
+
+def is_full(pipe):
+    """Whether a pipe takes no more bytes, as nobody reads it."""
+    return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder) == \
+        fcntl.fcntl(pipe, fcntl.F_GETPIPE_SZ)
 
 
 class Gate:
