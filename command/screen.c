@@ -57,15 +57,6 @@ void screen_hide(void)
     pthread_mutex_unlock(&lock);
 }
 
-void screen_show(const char *text)
-{
-    pthread_mutex_lock(&lock);
-    fprintf(stderr, "%s\r\033[K%s", midline ? "\n" : "", text);
-    shown = true;
-    midline = false;
-    pthread_mutex_unlock(&lock);
-}
-
 /* ---- output that nobody reads ---------------------------------------------------------------------------- */
 
 void screen_quit(void)
@@ -127,6 +118,17 @@ static int write_all(int fd, const char *bytes, size_t size, bool wait)
         size -= n > 0 ? (size_t)n : 0;
     }
     return 0;
+}
+
+void screen_show(const char *text)
+{
+    if (!screen_can_tell())
+        return;
+    pthread_mutex_lock(&lock);
+    fprintf(stderr, "%s\r\033[K%s", midline ? "\n" : "", text);
+    shown = true;
+    midline = false;
+    pthread_mutex_unlock(&lock);
 }
 
 /* ---- output ---------------------------------------------------------------------------------------------- */

@@ -20,7 +20,7 @@ struct place {
 struct crew {
     struct crew_options options;
     struct timers *timers;
-    bool given_up;
+    bool given_up, waits; /* waits: some outputs of commands that have ended, for a reader of ours */
     size_t running;
     char error[TW__ERROR_MAX + 1];
     struct place place[];
@@ -102,9 +102,13 @@ static void end(struct crew *crew, struct place *place, int status)
 void crew_reap(struct crew *crew)
 {
     int status;
-    for (size_t i = 0; i < crew->options.jobs; i++)
-        if (child_ended(&crew->place[i].child, &status))
+    crew->waits = false;
+    for (size_t i = 0; i < crew->options.jobs; i++) {
+        enum child_state state = child_look(&crew->place[i].child, &status);
+        crew->waits |= state == CHILD_WAITS;
+        if (state == CHILD_ENDED)
             end(crew, &crew->place[i], status);
+    }
 }
 
 void crew_give_up(struct crew *crew, int number)
@@ -129,6 +133,8 @@ void crew_pass(struct crew *crew, const struct pollfd *fds, size_t count)
     for (size_t i = 0; i < count; i++)
         for (size_t k = 0; k < crew->options.jobs && fds[i].revents != 0; k++)
             child_pass(&crew->place[k].child, fds[i].fd);
+    if (crew->waits)
+        crew_reap(crew);
 }
 
 /* ---- life ------------------------------------------------------------------------------------------------ */

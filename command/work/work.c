@@ -58,8 +58,10 @@ static void cannot_start(struct worker *worker, struct taken *taken, int error)
 {
     char text[160];
     snprintf(text, sizeof text, "cannot be started: %s", strerror(error));
-    screen_hide();
-    complain("%s: the command of a task %s", COMMAND, text);
+    if (screen_can_tell()) {
+        screen_hide();
+        complain("%s: the command of a task %s", COMMAND, text);
+    }
     if (!passes(error)) {
         give(worker, taken, RESULT_FAILED, text);
         return;
@@ -152,6 +154,7 @@ static void stop(struct worker *worker)
     if (worker->stopping)
         return;
     worker->stopping = true;
+    screen_quit();
     timers_cancel(worker->timers, &worker->pause);
     end_pause(worker);
     worker->source->kind->stop(worker->source);
@@ -306,6 +309,7 @@ static int work(struct worker *worker)
         update_status(worker);
     if (made)
         loop(worker);
+    screen_last_words();
     bool good = end(worker) && made && !worker->failed;
     if (made && !worker->options->quiet)
         work_say_stopped(&worker->counts);

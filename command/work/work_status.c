@@ -38,6 +38,8 @@ void work_say_ready(const struct work_options *options, const char *address)
 
 void work_say_lost(const struct taken *taken)
 {
+    if (!screen_can_tell())
+        return;
     screen_hide();
     fprintf(stderr, "%s: lost ", COMMAND);
     printable_write(taken->schedule, strlen(taken->schedule), false, SIZE_MAX, stderr);
@@ -48,6 +50,8 @@ void work_say_lost(const struct taken *taken)
 
 void work_say_waiting(const struct work_options *options, size_t running)
 {
+    if (!screen_can_tell())
+        return;
     screen_hide();
     complain("%s: waiting for %zu running command%s; a second signal%s ends %s", COMMAND, running,
              running == 1 ? "" : "s", options->has_grace ? ", or the end of --grace," : "",
