@@ -227,13 +227,26 @@ static void complain_of_lines(void)
     store_file_complain(run.store, COMMAND, run.options->store, text);
 }
 
+/* Whether standard input is left alone: a service that was started at a terminal would be stopped by it as soon
+ * as it is in the background (SIGTTIN). */
+static bool leaves_terminal(void)
+{
+    if (!run.options->stay || !isatty(STDIN_FILENO))
+        return false;
+    if (!run.options->quiet) {
+        screen_hide();
+        complain("%s: the terminal is not read, as --stay is given; name the file - to read it", COMMAND);
+    }
+    return true;
+}
+
 /* Reads the files, and leaves every line that was read in the file of tasks. Returns false if a file cannot be
  * read. */
 static bool read_input(int count, char **paths)
 {
     bool good = true;
     int i = 0;
-    if (count == 0)
+    if (count == 0 && !leaves_terminal())
         good = reader_read(&run.reader, "-", NULL);
     for (; i < count && !stops_now(NULL); i++)
         good &= reader_read(&run.reader, paths[i], NULL);

@@ -78,7 +78,8 @@ static const char HELP_STORE[] =
     "                  put into the queue \"default\", and run the tasks of every\n"
     "                  queue)\n"
     "  --stay          do not end when the last task has run; for a service, for\n"
-    "                  which other processes put tasks\n"
+    "                  which other processes put tasks. A terminal is then read only\n"
+    "                  if it is named: -\n"
     "  --standby       while another process runs the tasks of the file, wait, and\n"
     "                  take over when that process ends\n";
 
