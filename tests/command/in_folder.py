@@ -32,6 +32,16 @@ def inherits(ignored=(), blocked=(), default=()):
     return prepare
 
 
+ALL_SIGNALS = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
+DISPOSITIONS = "grep -E 'Sig(Blk|Ign)' /proc/self/status"  # a command that prints its own
+
+
+def of_signals(printed):
+    """The signals in the output of DISPOSITIONS."""
+    return {number for line in printed.splitlines() for number in ALL_SIGNALS
+            if int(line.split()[1], 16) >> (number - 1) & 1}
+
+
 def make_small(pipe):
     fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, 4096)
 
