@@ -384,8 +384,9 @@ static bool start_store(void)
 
 static bool make_run_parts(void)
 {
-    bool good = lines_pipe(wake_pipe) && batch_init(&run.batch, run.store, &run.options->task) &&
-                handler_init(&run.handler, run.store, run.options->exec, run.options->jobs);
+    bool good =
+        lines_pipe(wake_pipe) && batch_init(&run.batch, run.store, &run.options->task) &&
+        handler_init(&run.handler, run.store, run.options->exec, run.options->jobs, run.options->timeout_ms);
     if (!good)
         complain("%s: the run cannot be started: %s", COMMAND, strerror(errno));
     run.handler.wake = wake_after_call;

@@ -132,14 +132,15 @@ enum tw_answer handler_call(void *arg, struct tw_job *job)
     return TW_DONE;
 }
 
-bool handler_init(struct handler *handler, struct tw_store *store, const char *exec, size_t jobs)
+bool handler_init(struct handler *handler, struct tw_store *store, const char *exec, size_t jobs,
+                  uint64_t timeout_ms)
 {
     handler->store = store;
     handler->exec = exec;
     pthread_mutex_init(&handler->lock, NULL);
     handler->tally = tally_new();
     if (handler->tally != NULL && exec != NULL)
-        handler->children = children_new(jobs, on_end, handler);
+        handler->children = children_new(jobs, timeout_ms, on_end, handler);
     return handler->tally != NULL && (exec == NULL || handler->children != NULL);
 }
 

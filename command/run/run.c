@@ -5,6 +5,7 @@
  * who frees the value of a task.
  */
 #include "calendar.h"
+#include "children.h"
 #include "command.h"
 #include "bins.h"
 #include "job.h"
@@ -24,12 +25,12 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -39,7 +40,8 @@ static const uint64_t second_ns = 1000000000;
 static struct run_options options;
 static struct tw_sched *sched;
 static struct calendar calendar;
-static int wake_pipe[2]; /* signals and the last callbacks write a byte */
+static struct children *children; /* NULL: there is no --exec */
+static int wake_pipe[2];          /* signals and the last callbacks write a byte */
 static volatile sig_atomic_t signalled;
 static _Atomic bool input_ended;
 static pthread_mutex_t tally_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -79,14 +81,31 @@ static bool print_task(const struct value *value, const char *due, uint64_t late
     return good;
 }
 
-static bool ended_well(pid_t child)
+/* A command whose callback waits for its end. */
+struct command_run {
+    sem_t over;
+    bool good;
+};
+
+static void on_command_end(void *arg, void *task, const char *error)
 {
-    char text[JOB_ENDED];
-    int status = 0;
-    while (waitpid(child, &status, 0) < 0)
-        if (errno != EINTR)
-            return false;
-    return job_ended(status, text) == NULL;
+    struct command_run *run = task;
+    (void)arg;
+    run->good = error == NULL;
+    sem_post(&run->over);
+}
+
+/* Returns 0, and in *good whether the command has done its work; or an errno if it cannot be started. */
+static int wait_for_command(const struct job *job, bool *good)
+{
+    struct command_run run = {.good = false};
+    sem_init(&run.over, 0, 0);
+    int error = children_start(children, job, &run);
+    while (error == 0 && sem_wait(&run.over) != 0)
+        ;
+    sem_destroy(&run.over);
+    *good = run.good;
+    return error;
 }
 
 static void run_command(const struct value *value, const char *due, uint64_t late)
@@ -99,11 +118,10 @@ static void run_command(const struct value *value, const char *due, uint64_t lat
                       .text_size = strlen(text),
                       .due = due,
                       .late_us = late};
-    pid_t child;
-    int error = job_start(&job, &child);
+    bool good;
+    int error = wait_for_command(&job, &good);
     if (error != 0)
         complain("tickwheel run: the command of task %s cannot be started: %s", value->key, strerror(error));
-    bool good = error == 0 && ended_well(child);
     pthread_mutex_lock(&tally_lock);
     good_jobs += good;
     failed_jobs += !good;
@@ -451,6 +469,11 @@ static bool prepare(void)
         complain("tickwheel run: the scheduler cannot be started: %s", strerror(errno));
         return false;
     }
+    if (options.exec != NULL &&
+        (children = children_new(options.jobs, options.timeout_ms, on_command_end, NULL)) == NULL) {
+        complain("tickwheel run: commands cannot be started: %s", strerror(errno));
+        return false;
+    }
     if (options.stats != NULL && !stats_start(sched))
         return false;
     reader = (struct reader){.command = "tickwheel run",
@@ -494,6 +517,7 @@ int command_run(int argc, char **argv)
     stats_close();
     bool good = finish();
     tw_sched_free(sched);
+    children_free(children);
     if (!read || (options.strict && reader.bad_lines > 0))
         return COMMAND_INPUT;
     return good && reader.bad_lines == 0 ? COMMAND_GOOD : COMMAND_WRONG;

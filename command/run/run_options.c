@@ -2,6 +2,7 @@
 #include "run_options.h"
 
 #include "command.h"
+#include "job.h"
 #include "rest.h"
 #include "stats_socket.h"
 
@@ -39,6 +40,9 @@ static const char HELP_HEAD[] =
     "                  TICKWHEEL_LATE_US in its environment; a text of more than\n"
     "                  100000 bytes is on the standard input only\n"
     "  --jobs N        run at most N commands at once, 1 to 1024 (default 4)\n"
+    "  --timeout TIME  a command that runs for longer, 1ms to 365d, gets SIGTERM and, a\n"
+    "                  second later, SIGKILL. It has failed, whatever its exit status\n"
+    "                  (default: none)\n"
     "  --speed N       let time run N times faster, 0.001 to 1000000 (default 1)\n"
     "  --rest FILE     at the end, write the tasks that did not run and the lines\n"
     "                  that were not read to FILE; `tickwheel run FILE` continues\n"
@@ -117,9 +121,18 @@ static bool parse_jobs(const char *text, uint64_t *jobs)
     return false;
 }
 
+static bool parse_timeout(const char *text, uint64_t *timeout_ms)
+{
+    if (job_parse_timeout(text, timeout_ms))
+        return true;
+    complain("tickwheel run: --timeout: expected " JOB_TIMEOUT_EXPECTED ", found \"%s\"", text);
+    return false;
+}
+
 enum {
     OPTION_EXEC = 1,
     OPTION_JOBS,
+    OPTION_TIMEOUT,
     OPTION_SPEED,
     OPTION_REST,
     OPTION_STATS,
@@ -150,6 +163,8 @@ static bool take_option(int code, void *arg)
         return true;
     case OPTION_JOBS:
         return parse_jobs(optarg, &options->jobs);
+    case OPTION_TIMEOUT:
+        return parse_timeout(optarg, &options->timeout_ms);
     case OPTION_SPEED:
         return parse_speed(optarg, &options->speed);
     case OPTION_REST:
@@ -195,6 +210,9 @@ static bool check(const struct run_options *options)
     const struct excluded with_store[] = {{"--queue", task->queue != NULL},    {"--tries", task->tries > 0},
                                           {"--backoff", task->backoff_ms > 0}, {"--missed", task->missed_given},
                                           {"--stay", options->stay},           {"--standby", options->standby}};
+    if (options->exec == NULL &&
+        !exclude(&(struct excluded){"--timeout", options->timeout_ms > 0}, 1, "needs --exec"))
+        return false;
     if (options->store == NULL)
         return exclude(with_store, sizeof with_store / sizeof with_store[0], "needs --store");
     return exclude(&(struct excluded){"--rest", options->rest != NULL}, 1,
@@ -209,6 +227,7 @@ int run_options_parse(int argc, char **argv, struct run_options *options)
 {
     static const struct option LONG[] = {{"exec", required_argument, NULL, OPTION_EXEC},
                                          {"jobs", required_argument, NULL, OPTION_JOBS},
+                                         {"timeout", required_argument, NULL, OPTION_TIMEOUT},
                                          {"speed", required_argument, NULL, OPTION_SPEED},
                                          {"rest", required_argument, NULL, OPTION_REST},
                                          {"stats", required_argument, NULL, OPTION_STATS},

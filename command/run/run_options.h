@@ -14,6 +14,7 @@ struct run_options {
     const char *exec, *rest, *stats, *store; /* NULL: not given */
     struct task_options task;                /* with --store: how lines are put */
     uint64_t jobs;
+    uint64_t timeout_ms; /* of a command; 0: none */
     double speed;
     bool stay, standby; /* with --store */
     bool strict, quiet;

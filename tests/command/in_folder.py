@@ -42,6 +42,11 @@ def of_signals(printed):
             if int(line.split()[1], 16) >> (number - 1) & 1}
 
 
+# A command that hangs, does so in spite of SIGTERM, or says then that all is well: by the task's key.
+HANGING = ("case $TICKWHEEL_KEY in deaf) trap '' TERM; exec sleep infinity;; "
+           "polite) trap 'exit 0' TERM; sleep infinity & wait;; *) exec sleep infinity;; esac")
+
+
 def make_small(pipe):
     fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, 4096)
 
