@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The messages of `tickwheel work`: the status line, the counts at the end, and a task that is lost. The messages
- * while it works are left out if nobody reads standard error: a worker does not wait for a reader.
+ * The messages of `tickwheel work`: the status line, the counts at the end, and a task that is lost. While it
+ * works, messages are left out if nobody reads standard error: a worker does not wait for a reader.
  */
 #ifndef COMMAND_WORK_STATUS_H
 #define COMMAND_WORK_STATUS_H
