@@ -4,7 +4,7 @@
  * the outputs of the commands, and everything that waits for a time is a timer of one wheel.
  *
  * The end comes in steps. A first signal: no more tasks are taken, and the commands go on. A second one, or the
- * end of --grace: SIGTERM to the commands, and KILL_MS later SIGKILL. When no command runs any more, the
+ * end of --grace: SIGTERM to the commands, and JOB_KILL_MS later SIGKILL. When no command runs any more, the
  * results that are under way get LAST_MS, or without a second signal as long as it takes.
  */
 #include "child.h"
@@ -24,7 +24,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-enum { KILL_MS = 1000, LAST_MS = 3000, PAUSE_MS = 1000 };
+enum { LAST_MS = 3000, PAUSE_MS = 1000 };
 static const char COMMAND[] = "tickwheel work";
 
 struct worker {
@@ -145,8 +145,8 @@ static void give_up(void *arg)
     }
     worker->given_up = true;
     crew_give_up(worker->crew, SIGTERM);
-    timers_set(worker->timers, &worker->kill, KILL_MS);
-    timers_set(worker->timers, &worker->last, KILL_MS + LAST_MS);
+    timers_set(worker->timers, &worker->kill, JOB_KILL_MS);
+    timers_set(worker->timers, &worker->last, JOB_KILL_MS + LAST_MS);
 }
 
 static void stop(struct worker *worker)
@@ -267,6 +267,7 @@ static bool make_crew(struct worker *worker)
     const struct crew_options crew = {.exec = options->exec,
                                       .jobs = options->jobs,
                                       .beat_ms = options->lease_ms / 3,
+                                      .timeout_ms = options->timeout_ms,
                                       .output = screen_live() && isatty(STDOUT_FILENO),
                                       .ended = on_ended,
                                       .beat = on_beat,

@@ -2,6 +2,7 @@
 #include "work_options.h"
 
 #include "command.h"
+#include "job.h"
 #include "printable.h"
 #include "task_line.h"
 
@@ -35,6 +36,9 @@ static const char HELP_HEAD[] =
     "                  is a queue of the file. While another process runs the tasks\n"
     "                  of the file, wait, and take over when it ends\n"
     "  --jobs N        run at most N commands at once, 1 to 1024 (default 4)\n"
+    "  --timeout TIME  a command that runs for longer, 1ms to 365d, gets SIGTERM and, a\n"
+    "                  second later, SIGKILL. Its attempt has failed, whatever its exit\n"
+    "                  status (default: none)\n"
     "  --lease TIME    a task that is taken is ours for so long, 10ms to 1d\n"
     "                  (default 30s). While its command runs, the lease is renewed\n"
     "                  each third of this time. If this process dies, another\n"
@@ -114,12 +118,22 @@ static void name_by_process(char name[WORK_NAME])
 
 /* ---- options --------------------------------------------------------------------------------------------- */
 
-enum { OPTION_EXEC = 1, OPTION_STORE, OPTION_JOBS, OPTION_LEASE, OPTION_NAME, OPTION_GRACE, OPTION_QUIET };
+enum {
+    OPTION_EXEC = 1,
+    OPTION_STORE,
+    OPTION_JOBS,
+    OPTION_TIMEOUT,
+    OPTION_LEASE,
+    OPTION_NAME,
+    OPTION_GRACE,
+    OPTION_QUIET
+};
 
 static const struct option LONG[] = {LINK_OPTIONS,
                                      {"exec", required_argument, NULL, OPTION_EXEC},
                                      {"store", required_argument, NULL, OPTION_STORE},
                                      {"jobs", required_argument, NULL, OPTION_JOBS},
+                                     {"timeout", required_argument, NULL, OPTION_TIMEOUT},
                                      {"lease", required_argument, NULL, OPTION_LEASE},
                                      {"name", required_argument, NULL, OPTION_NAME},
                                      {"grace", required_argument, NULL, OPTION_GRACE},
@@ -141,6 +155,9 @@ static bool take_option(int code, void *arg)
         return true;
     case OPTION_JOBS:
         return parse_jobs(optarg, &options->jobs);
+    case OPTION_TIMEOUT:
+        return job_parse_timeout(optarg, &options->timeout_ms) ||
+               refuse("--timeout", JOB_TIMEOUT_EXPECTED, optarg);
     case OPTION_LEASE:
         return parse_ms(optarg, LEASE_MIN_MS, &options->lease_ms) ||
                refuse("--lease", "a duration from 10ms to 1d", optarg);
