@@ -6,9 +6,13 @@
  */
 #include "children.h"
 
+#include "command.h"
+#include "screen.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -24,7 +28,7 @@ struct child {
     pid_t process; /* or FREE, or BEGINS: the place is kept for a command that is being started */
     void *task;
     uint64_t signal_ms; /* when it gets its next signal, on the monotonic clock; UINT64_MAX: never */
-    bool timed_out;
+    enum { RUNS, TIMED_OUT, GIVEN_UP } fate;
 };
 
 struct children {
@@ -35,6 +39,8 @@ struct children {
     children_ended_fn *ended;
     void *arg;
     atomic_bool quit;
+    atomic_uint given_up;         /* how often */
+    atomic_uint_least64_t end_ms; /* when all are given up; UINT64_MAX: never */
     size_t most;
     struct child child[];
 };
@@ -71,8 +77,12 @@ static void end(struct children *children, size_t place, int status)
     struct child child = children->child[place];
     children->child[place].process = FREE;
     pthread_mutex_unlock(&children->lock);
-    const char *error = child.timed_out ? job_timed_out(children->timeout_ms, text) : job_ended(status, text);
-    children->ended(children->arg, child.task, error);
+    const char *error =
+        child.fate == TIMED_OUT ? job_timed_out(children->timeout_ms, text) : job_ended(status, text);
+    enum children_end how = error == NULL            ? CHILDREN_DONE
+                            : child.fate == GIVEN_UP ? CHILDREN_GIVEN_UP
+                                                     : CHILDREN_FAILED;
+    children->ended(children->arg, child.task, how, error);
 }
 
 static void report_ends(struct children *children)
@@ -85,27 +95,57 @@ static void report_ends(struct children *children)
     }
 }
 
+/* A command whose caller waits for its end. */
+struct awaited {
+    sem_t over;
+    enum children_end end;
+};
+
+static void note_end(void *arg, void *task, enum children_end how, const char *error)
+{
+    struct awaited *awaited = task;
+    (void)arg;
+    (void)error;
+    awaited->end = how;
+    sem_post(&awaited->over);
+}
+
 /* ---- signals --------------------------------------------------------------------------------------------- */
 
-/* Sends a command the signal that is due: first SIGTERM, then SIGKILL. */
-static void send_signal(struct child *child, uint64_t ms)
+/* Sends a command the signals that are due: first SIGTERM, then SIGKILL. `given_up`: how often. */
+static void send_signal(struct child *child, unsigned given_up, uint64_t ms)
 {
-    kill(-child->process, child->timed_out ? SIGKILL : SIGTERM);
-    child->signal_ms = child->timed_out ? UINT64_MAX : ms + JOB_KILL_MS;
-    child->timed_out = true;
+    if (child->fate == RUNS && (given_up > 0 || child->signal_ms <= ms)) {
+        kill(-child->process, SIGTERM);
+        child->fate = given_up > 0 ? GIVEN_UP : TIMED_OUT;
+        child->signal_ms = ms + JOB_KILL_MS;
+    }
+    if (child->fate != RUNS && child->signal_ms != UINT64_MAX && (given_up > 1 || child->signal_ms <= ms)) {
+        kill(-child->process, SIGKILL);
+        child->signal_ms = UINT64_MAX;
+    }
+}
+
+/* Gives all commands up if it is time. Returns how often they are given up. */
+static unsigned give_up_in_time(struct children *children, uint64_t ms)
+{
+    unsigned never = 0;
+    if (atomic_load(&children->end_ms) <= ms)
+        atomic_compare_exchange_strong(&children->given_up, &never, 1);
+    return atomic_load(&children->given_up);
 }
 
 /* Sends the signals that are due. Returns when the next one is. */
 static uint64_t send_signals(struct children *children, uint64_t ms)
 {
-    uint64_t next_ms = UINT64_MAX;
+    unsigned given_up = give_up_in_time(children, ms);
+    uint64_t next_ms = given_up > 0 ? UINT64_MAX : atomic_load(&children->end_ms);
     pthread_mutex_lock(&children->lock);
     for (size_t place = 0; place < children->most; place++) {
         struct child *child = &children->child[place];
         if (child->process <= 0)
             continue;
-        if (child->signal_ms <= ms)
-            send_signal(child, ms);
+        send_signal(child, given_up, ms);
         next_ms = child->signal_ms < next_ms ? child->signal_ms : next_ms;
     }
     pthread_mutex_unlock(&children->lock);
@@ -174,9 +214,10 @@ struct children *children_new(size_t most, uint64_t timeout_ms, children_ended_f
         return NULL;
     children->most = most;
     children->timeout_ms = timeout_ms;
-    children->ended = ended;
+    children->ended = ended != NULL ? ended : note_end;
     children->arg = arg;
     children->wake = children->ends = -1;
+    atomic_store(&children->end_ms, UINT64_MAX);
     pthread_mutex_init(&children->lock, NULL);
     int error = start_thread(children);
     if (error == 0)
@@ -205,6 +246,50 @@ int children_start(struct children *children, const struct job *job, void *task)
     pthread_mutex_unlock(&children->lock);
     wake(children);
     return error;
+}
+
+int children_run(struct children *children, const struct job *job, enum children_end *how)
+{
+    struct awaited awaited = {.end = CHILDREN_FAILED};
+    sem_init(&awaited.over, 0, 0);
+    int error = children_start(children, job, &awaited);
+    while (error == 0 && sem_wait(&awaited.over) != 0) /* a signal */
+        ;
+    sem_destroy(&awaited.over);
+    *how = awaited.end;
+    return error;
+}
+
+size_t children_running(struct children *children)
+{
+    size_t running = 0;
+    pthread_mutex_lock(&children->lock);
+    for (size_t place = 0; place < children->most; place++)
+        running += children->child[place].process != FREE;
+    pthread_mutex_unlock(&children->lock);
+    return running;
+}
+
+void children_tell(struct children *children, const char *before, bool grace)
+{
+    size_t running = children_running(children);
+    if (running == 0)
+        return;
+    screen_hide();
+    complain("%stickwheel run: waiting for %zu running command%s; a second signal%s ends %s", before, running,
+             running == 1 ? "" : "s", grace ? ", or the end of --grace," : "", running == 1 ? "it" : "them");
+}
+
+void children_give_up(struct children *children)
+{
+    atomic_fetch_add(&children->given_up, 1);
+    wake(children);
+}
+
+void children_give_up_after(struct children *children, uint64_t grace_ms)
+{
+    atomic_store(&children->end_ms, now_ms() + grace_ms + 1);
+    wake(children);
 }
 
 void children_free(struct children *children)

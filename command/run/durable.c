@@ -65,6 +65,8 @@ static void wake_after_call(bool stop)
 static void note_signal(int number)
 {
     int saved = errno;
+    if (signalled && run.handler.children != NULL)
+        children_give_up(run.handler.children);
     signalled = number;
     wake_main();
     screen_quit();
@@ -319,17 +321,16 @@ static void print_summary(FILE *out)
         fprintf(out, "To go on with them later, use `tickwheel run --store %s`.\n", run.options->store);
 }
 
-/* A signal has come while commands run, which may take long: tells the user how to end at once. */
-static void tell_of_commands(void)
+/* The stop waits for the commands that run. */
+static void limit_commands(void)
 {
-    struct tw_store_stats stats;
-    tw_store_stats(run.store, &stats);
-    if (!signalled || run.options->exec == NULL || stats.jobs == 0)
+    struct children *children = run.handler.children;
+    if (children == NULL)
         return;
-    screen_hide();
-    complain("%s: waiting for %" PRIu64 " running command%s; kill -9 ends at once, and %s called again",
-             COMMAND, stats.jobs, stats.jobs == 1 ? "" : "s",
-             stats.jobs == 1 ? "its task is" : "their tasks are");
+    if (run.options->has_grace)
+        children_give_up_after(children, run.options->grace_ms);
+    if (signalled)
+        children_tell(children, "", run.options->has_grace);
 }
 
 /* Stops the store and prints the summary. Returns false if a line could not be printed, or the file not be
@@ -339,7 +340,7 @@ static bool finish_run(void)
     bool good = true;
     screen_last_words();
     handler_give_back(&run.handler);
-    tell_of_commands();
+    limit_commands();
     if (tw_store_stop(run.store) != 0) {
         screen_hide();
         store_file_complain(run.store, COMMAND, run.options->store,

@@ -78,13 +78,15 @@ void handler_give_back(struct handler *handler)
 
 /* ---- commands -------------------------------------------------------------------------------------------- */
 
-static void on_end(void *arg, void *task, const char *error)
+static void on_end(void *arg, void *task, enum children_end end, const char *error)
 {
+    static const enum tw_answer ANSWERS[] = {
+        [CHILDREN_DONE] = TW_DONE, [CHILDREN_FAILED] = TW_RETRY, [CHILDREN_GIVEN_UP] = TW_BACK};
     struct handler *handler = arg;
-    tally_command(handler->tally, error == NULL);
-    if (error != NULL)
+    tally_command(handler->tally, end);
+    if (end == CHILDREN_FAILED)
         tw_job_fail(task, error);
-    tw_job_answer(task, error == NULL ? TW_DONE : TW_RETRY);
+    tw_job_answer(task, ANSWERS[end]);
     handler->wake(false);
 }
 
@@ -95,7 +97,7 @@ static enum tw_answer cannot_start(struct handler *handler, struct tw_job *job, 
     tw_job_fail(job, text);
     screen_hide();
     complain("tickwheel run: the command of a task %s", text);
-    tally_command(handler->tally, false);
+    tally_command(handler->tally, CHILDREN_FAILED);
     handler->wake(false);
     return TW_RETRY;
 }

@@ -25,7 +25,6 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
-#include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -46,7 +45,7 @@ static volatile sig_atomic_t signalled;
 static _Atomic bool input_ended;
 static pthread_mutex_t tally_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct bins late_us;
-static uint64_t failed_jobs, good_jobs;
+static uint64_t commands[CHILDREN_ENDS]; /* by their ends */
 static struct reader reader;
 static struct {
     uint64_t unknown_keys, moved, cancelled, replaced;
@@ -81,34 +80,8 @@ static bool print_task(const struct value *value, const char *due, uint64_t late
     return good;
 }
 
-/* A command whose callback waits for its end. */
-struct command_run {
-    sem_t over;
-    bool good;
-};
-
-static void on_command_end(void *arg, void *task, const char *error)
-{
-    struct command_run *run = task;
-    (void)arg;
-    run->good = error == NULL;
-    sem_post(&run->over);
-}
-
-/* Returns 0, and in *good whether the command has done its work; or an errno if it cannot be started. */
-static int wait_for_command(const struct job *job, bool *good)
-{
-    struct command_run run = {.good = false};
-    sem_init(&run.over, 0, 0);
-    int error = children_start(children, job, &run);
-    while (error == 0 && sem_wait(&run.over) != 0)
-        ;
-    sem_destroy(&run.over);
-    *good = run.good;
-    return error;
-}
-
-static void run_command(const struct value *value, const char *due, uint64_t late)
+/* Returns false if the command was given up. */
+static bool run_command(const struct value *value, const char *due, uint64_t late)
 {
     const char *text = value_text(value);
     struct job job = {.command = options.exec,
@@ -118,14 +91,14 @@ static void run_command(const struct value *value, const char *due, uint64_t lat
                       .text_size = strlen(text),
                       .due = due,
                       .late_us = late};
-    bool good;
-    int error = wait_for_command(&job, &good);
+    enum children_end end = CHILDREN_FAILED;
+    int error = children_run(children, &job, &end);
     if (error != 0)
         complain("tickwheel run: the command of task %s cannot be started: %s", value->key, strerror(error));
     pthread_mutex_lock(&tally_lock);
-    good_jobs += good;
-    failed_jobs += !good;
+    commands[end]++;
     pthread_mutex_unlock(&tally_lock);
+    return end != CHILDREN_GIVEN_UP;
 }
 
 static void tally(uint64_t late_ns)
@@ -137,7 +110,8 @@ static void tally(uint64_t late_ns)
     pthread_mutex_unlock(&tally_lock);
 }
 
-/* Prints the task's line or runs its command. Returns false if the line could not be printed. */
+/* Prints the task's line or runs its command. Returns false if the line could not be printed, or the command
+ * was given up. */
 static bool call(const struct tw_task *task, const struct when *first)
 {
     struct value *value = task->arg;
@@ -147,9 +121,7 @@ static bool call(const struct tw_task *task, const struct when *first)
     if (options.exec == NULL && !print_task(value, due, late))
         return false;
     tally(task->late_ns);
-    if (options.exec != NULL)
-        run_command(value, due, late);
-    return true;
+    return options.exec == NULL || run_command(value, due, late);
 }
 
 static void on_task(struct tw_sched *of, const struct tw_task *task)
@@ -399,7 +371,10 @@ static void print_summary(FILE *out)
         fprintf(out, "\nlines skipped: %" PRIu64 " (malformed, see above; correct and run them again)",
                 reader.bad_lines);
     if (options.exec != NULL)
-        fprintf(out, "\ncommands: %" PRIu64 " succeeded, %" PRIu64 " failed", good_jobs, failed_jobs);
+        fprintf(out, "\ncommands: %" PRIu64 " succeeded, %" PRIu64 " failed", commands[CHILDREN_DONE],
+                commands[CHILDREN_FAILED]);
+    if (commands[CHILDREN_GIVEN_UP] > 0)
+        fprintf(out, ", %" PRIu64 " given up: their tasks are a part of the rest", commands[CHILDREN_GIVEN_UP]);
     fputc('\n', out);
     if (late_us.total == 0)
         return;
@@ -419,6 +394,17 @@ static void print_notes(const char *text, bool rest_above)
     }
 }
 
+/* The stop waits for the commands that run. */
+static void limit_commands(void)
+{
+    if (children == NULL)
+        return;
+    if (options.has_grace)
+        children_give_up_after(children, options.grace_ms);
+    if (signalled) /* without a file for the rest, standard error is to be an input file */
+        children_tell(children, options.rest != NULL ? "" : "# ", options.has_grace);
+}
+
 /* Stops the scheduler, writes the rest and prints the summary. Returns false if the rest or the output was
  * lost. */
 static bool finish(void)
@@ -429,6 +415,7 @@ static bool finish(void)
     FILE *notes = open_memstream(&text, &size);
     if (notes == NULL)
         return false;
+    limit_commands();
     bool good = stop_and_write_rest(notes, &rest_above);
     int error = screen_error();
     if (error != 0)
@@ -449,6 +436,8 @@ static bool finish(void)
 static void on_signal(int number)
 {
     int saved = errno;
+    if (signalled && children != NULL)
+        children_give_up(children);
     signalled = number;
     wake();
     screen_quit();
@@ -470,7 +459,7 @@ static bool prepare(void)
         return false;
     }
     if (options.exec != NULL &&
-        (children = children_new(options.jobs, options.timeout_ms, on_command_end, NULL)) == NULL) {
+        (children = children_new(options.jobs, options.timeout_ms, NULL, NULL)) == NULL) {
         complain("tickwheel run: commands cannot be started: %s", strerror(errno));
         return false;
     }

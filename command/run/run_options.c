@@ -43,6 +43,8 @@ static const char HELP_HEAD[] =
     "  --timeout TIME  a command that runs for longer, 1ms to 365d, gets SIGTERM and, a\n"
     "                  second later, SIGKILL. It has failed, whatever its exit status\n"
     "                  (default: none)\n"
+    "  --grace TIME    at a signal to stop, wait at most so long for the commands\n"
+    "                  that run, 0s to 1d (default: until they end)\n"
     "  --speed N       let time run N times faster, 0.001 to 1000000 (default 1)\n"
     "  --rest FILE     at the end, write the tasks that did not run and the lines\n"
     "                  that were not read to FILE; `tickwheel run FILE` continues\n"
@@ -55,9 +57,12 @@ static const char HELP_HEAD[] =
     "\n"
     "SIGINT (Ctrl-C), SIGTERM and SIGHUP stop it cleanly: it waits for running\n"
     "commands and then writes the rest, as --rest says. If standard output cannot be\n"
-    "written, it stops in the same way. Under nohup it goes on at a SIGHUP. A line\n"
-    "that nobody reads for a second after a signal is not printed: its task is a part\n"
-    "of the rest, or waits in the file of --store, and the status is 1.\n";
+    "written, it stops in the same way. Under nohup it goes on at a SIGHUP. At a\n"
+    "second signal, or when --grace is over, running commands get SIGTERM and, a\n"
+    "second later, SIGKILL. Their tasks are then a part of the rest, or wait in the\n"
+    "file of --store as if they had not been called. A line that nobody reads for a\n"
+    "second after a signal is not printed: its task is a part of the rest, or waits\n"
+    "in the file, and the status is 1.\n";
 
 static const char HELP_STORE[] =
     "\n"
@@ -101,7 +106,8 @@ static const char HELP_TAIL[] =
     "     or another process runs the tasks of the file;\n"
     "  2  arguments are wrong, a file cannot be read, or --strict stopped it.\n";
 
-enum { JOBS_DEFAULT = 4, JOBS_MAX = 1024 };
+enum { JOBS_DEFAULT = 4, JOBS_MAX = 1024, MS_NS = 1000000 };
+static const uint64_t DAY_NS = UINT64_C(86400000) * MS_NS;
 
 static bool parse_speed(const char *text, double *speed)
 {
@@ -129,10 +135,23 @@ static bool parse_timeout(const char *text, uint64_t *timeout_ms)
     return false;
 }
 
+static bool parse_grace(const char *text, struct run_options *options)
+{
+    uint64_t ns;
+    options->has_grace = duration_parse(text, &ns) && ns <= DAY_NS;
+    if (!options->has_grace) {
+        complain("tickwheel run: --grace: expected a duration from 0s to 1d, found \"%s\"", text);
+        return false;
+    }
+    options->grace_ms = ns / MS_NS;
+    return true;
+}
+
 enum {
     OPTION_EXEC = 1,
     OPTION_JOBS,
     OPTION_TIMEOUT,
+    OPTION_GRACE,
     OPTION_SPEED,
     OPTION_REST,
     OPTION_STATS,
@@ -165,6 +184,8 @@ static bool take_option(int code, void *arg)
         return parse_jobs(optarg, &options->jobs);
     case OPTION_TIMEOUT:
         return parse_timeout(optarg, &options->timeout_ms);
+    case OPTION_GRACE:
+        return parse_grace(optarg, options);
     case OPTION_SPEED:
         return parse_speed(optarg, &options->speed);
     case OPTION_REST:
@@ -210,8 +231,9 @@ static bool check(const struct run_options *options)
     const struct excluded with_store[] = {{"--queue", task->queue != NULL},    {"--tries", task->tries > 0},
                                           {"--backoff", task->backoff_ms > 0}, {"--missed", task->missed_given},
                                           {"--stay", options->stay},           {"--standby", options->standby}};
-    if (options->exec == NULL &&
-        !exclude(&(struct excluded){"--timeout", options->timeout_ms > 0}, 1, "needs --exec"))
+    const struct excluded with_exec[] = {{"--timeout", options->timeout_ms > 0},
+                                         {"--grace", options->has_grace}};
+    if (options->exec == NULL && !exclude(with_exec, sizeof with_exec / sizeof with_exec[0], "needs --exec"))
         return false;
     if (options->store == NULL)
         return exclude(with_store, sizeof with_store / sizeof with_store[0], "needs --store");
@@ -228,6 +250,7 @@ int run_options_parse(int argc, char **argv, struct run_options *options)
     static const struct option LONG[] = {{"exec", required_argument, NULL, OPTION_EXEC},
                                          {"jobs", required_argument, NULL, OPTION_JOBS},
                                          {"timeout", required_argument, NULL, OPTION_TIMEOUT},
+                                         {"grace", required_argument, NULL, OPTION_GRACE},
                                          {"speed", required_argument, NULL, OPTION_SPEED},
                                          {"rest", required_argument, NULL, OPTION_REST},
                                          {"stats", required_argument, NULL, OPTION_STATS},
