@@ -12,6 +12,7 @@
 #include "figures.h"
 #include "handler.h"
 #include "lines.h"
+#include "news.h"
 #include "pauses.h"
 #include "queues.h"
 #include "reader.h"
@@ -41,8 +42,10 @@ static struct {
     struct batch batch;
     struct reader reader;
     struct pauses pauses;
-    uint64_t at_start;  /* tasks in the file */
+    struct news news;
+    int64_t at_start;   /* tasks in the file; an error: unknown */
     bool reading_ended; /* at the end of the last file, not before */
+    bool lines_wait;    /* they could not be put into the file */
 } run;
 static int wake_pipe[2]; /* signals and calls write a byte */
 static volatile sig_atomic_t signalled;
@@ -82,19 +85,18 @@ static bool stops_now(void *arg)
 
 /* ---- the file -------------------------------------------------------------------------------------------- */
 
-/* Counts the tasks of the queues that this run runs; `dead`: the dead tasks. If they cannot be counted, the
- * result is 0, because only the summary needs it. */
-static uint64_t count_tasks(bool dead)
+/* Counts the tasks of the queues that this run runs; `dead`: the dead tasks. Returns: how many, or an error. */
+static int64_t count_tasks(bool dead)
 {
     struct queues queues;
-    uint64_t sum = 0;
+    int64_t sum = 0, count = 0;
     int error = queues_read(&queues, run.store, run.options->task.queue);
-    for (size_t i = 0; i < queues.count && error == 0; i++) {
-        int64_t count = tw_store_count(run.store, queues.name[i], dead);
-        sum += count > 0 ? (uint64_t)count : 0;
+    for (size_t i = 0; i < queues.count && error == 0 && count >= 0; i++) {
+        count = tw_store_count(run.store, queues.name[i], dead);
+        sum += count;
     }
     queues_free(&queues);
-    return sum;
+    return error != 0 ? error : count < 0 ? count : sum;
 }
 
 /* Returns when the next task is due that waits or runs, TW_NEVER if there is none; 0 if the file cannot be
@@ -126,18 +128,16 @@ static void tell_of_pauses(void)
     pauses_tell(&run.pauses, run.store, run.options->store, run.options->task.queue);
 }
 
-/* An error of the store's thread, which tries again each second. Each text is printed once. A damaged file does
- * not mend itself, so it ends a run that is not to stay. */
+/* News of the store's thread, which tries again each second after an error. A damaged file does not mend
+ * itself, so it ends a run that is not to stay. */
 static void on_store_error(void *arg, int error, const char *message)
 {
-    static char last[TW_STORE_MESSAGE];
     bool ends = error == TW_ECORRUPT && !run.options->stay;
     (void)arg;
-    if (strcmp(last, message) == 0)
-        return;
-    snprintf(last, sizeof last, "%s", message);
-    screen_hide();
-    complain("%s: %s: %s; %s", COMMAND, run.options->store, message, ends ? "stopped" : "trying again");
+    if (error == TW_EFAILED || error == TW_EDEAD)
+        news_task(&run.news, message);
+    else
+        news_file(&run.news, error, message, ends ? "stopped" : NULL);
     if (ends) {
         atomic_store(&damaged, true);
         wake_main();
@@ -148,16 +148,28 @@ static void on_store_error(void *arg, int error, const char *message)
  * more are read. An error that goes away by itself does not end a run. */
 static bool try_again(int error)
 {
-    static int told;
     struct pollfd fd = {.fd = wake_pipe[0], .events = POLLIN};
     if ((error != TW_EBUSY && error != TW_ENOSPACE) || stops_now(NULL))
         return false;
-    screen_hide();
-    if (told != error)
+    if (!run.lines_wait) {
+        screen_hide();
         store_file_complain(run.store, COMMAND, run.options->store, "lines wait, and are tried again");
-    told = error;
+    }
+    run.lines_wait = true;
     poll(&fd, 1, LOOK_MS);
     return !stops_now(NULL);
+}
+
+/* Puts the lines that have been read into the file. Returns false if that has failed for good. */
+static bool commit_lines(void)
+{
+    bool good = batch_commit(&run.batch);
+    if (good && run.lines_wait) {
+        screen_hide();
+        complain("%s: %s: the lines that waited are in the file", COMMAND, run.options->store);
+        run.lines_wait = false;
+    }
+    return good;
 }
 
 /* ---- the status line ------------------------------------------------------------------------------------- */
@@ -203,7 +215,7 @@ static const char *take_into_file(void *arg, const struct line *line)
     (void)arg;
     if (line->kind != LINE_WAIT)
         return batch_add(&run.batch, line);
-    if (batch_commit(&run.batch))
+    if (commit_lines())
         do_wait(line->time_ns);
     return NULL;
 }
@@ -212,7 +224,7 @@ static const char *take_into_file(void *arg, const struct line *line)
 static int commit_when_idle(void *arg)
 {
     (void)arg;
-    batch_commit(&run.batch);
+    commit_lines();
     tell_of_pauses();
     show_status();
     return patience_ms(-1);
@@ -253,7 +265,7 @@ static bool read_input(int count, char **paths)
     for (; i < count && !stops_now(NULL); i++)
         good &= reader_read(&run.reader, paths[i], NULL);
     run.reading_ended = run.reader.ended && i == count;
-    if (!batch_commit(&run.batch))
+    if (!commit_lines())
         complain_of_lines();
     return good;
 }
@@ -304,14 +316,28 @@ static void print_lines(FILE *out)
                 run.reader.number, strcmp(run.reader.path, "-") == 0 ? "standard input" : run.reader.path);
 }
 
-static void print_summary(FILE *out)
+static void print_count(int64_t count, const char *when, FILE *out)
+{
+    if (count < 0)
+        fprintf(out, "unknown %s", when);
+    else
+        fprintf(out, "%" PRId64 " %s", count, when);
+}
+
+/* Returns false if the tasks cannot be counted. */
+static bool print_summary(FILE *out)
 {
     const struct tally *tally = run.handler.tally;
-    uint64_t left = count_tasks(false), dead = count_tasks(true);
+    int64_t left = count_tasks(false), dead = left < 0 ? left : count_tasks(true);
+    bool known = left >= 0 && dead >= 0;
+    if (!known)
+        store_file_complain(run.store, COMMAND, run.options->store, "the tasks cannot be counted");
     print_lines(out);
-    fprintf(out, "tasks in the file: %" PRIu64 " at the start, %" PRIu64 " now", run.at_start, left);
+    fputs("tasks in the file: ", out);
+    print_count(run.at_start, "at the start, ", out);
+    print_count(known ? left : -1, "now", out);
     if (dead > 0)
-        fprintf(out, ", and %" PRIu64 " dead (tickwheel tasks --store %s dead)", dead, run.options->store);
+        fprintf(out, ", and %" PRId64 " dead (tickwheel tasks --store %s dead)", dead, run.options->store);
     fputc('\n', out);
     tally_print_overdue(tally, out);
     if (run.options->exec != NULL)
@@ -319,6 +345,7 @@ static void print_summary(FILE *out)
     tally_print_lateness(tally, out);
     if (left > 0)
         fprintf(out, "To go on with them later, use `tickwheel run --store %s`.\n", run.options->store);
+    return known;
 }
 
 /* The stop waits for the commands that run. */
@@ -333,8 +360,8 @@ static void limit_commands(void)
         children_tell(children, "", run.options->has_grace);
 }
 
-/* Stops the store and prints the summary. Returns false if a line could not be printed, or the file not be
- * written. */
+/* Stops the store and prints the summary. Returns false if a line could not be printed, or the file not be read
+ * or written. */
 static bool finish_run(void)
 {
     bool good = true;
@@ -352,8 +379,10 @@ static bool finish_run(void)
     if (stuck)
         complain("%s: stopped, as standard output cannot be written: %s", COMMAND,
                  screen_reason(screen_error() != 0 ? screen_error() : ENOMEM));
-    if (!run.options->quiet)
-        print_summary(stderr);
+    if (!run.options->quiet) {
+        news_end(&run.news);
+        good &= print_summary(stderr);
+    }
     return good && !stuck && !atomic_load(&damaged);
 }
 
@@ -421,6 +450,7 @@ static int run_store(int count, char **paths)
 int command_run_store(const struct run_options *options, int count, char **paths)
 {
     run.options = options;
+    run.news = (struct news){.command = COMMAND, .path = options->store};
     screen_begin(!options->quiet, options->exec != NULL);
     run.store = store_file_open(COMMAND, options->store, true);
     if (run.store == NULL)

@@ -95,8 +95,6 @@ static enum tw_answer cannot_start(struct handler *handler, struct tw_job *job, 
     char text[160];
     snprintf(text, sizeof text, "cannot be started: %s", strerror(error));
     tw_job_fail(job, text);
-    screen_hide();
-    complain("tickwheel run: the command of a task %s", text);
     tally_command(handler->tally, CHILDREN_FAILED);
     handler->wake(false);
     return TW_RETRY;

@@ -75,7 +75,8 @@ static const char HELP_STORE[] =
     "again. After kill -9, a command of --exec that still runs goes on, beside the\n"
     "next attempt. A command of --exec that does not end with status 0 has failed.\n"
     "It is tried again, and after the last of --tries the task is dead: it stays in\n"
-    "the file with its error, for `tickwheel tasks`. The run ends when the input has\n"
+    "the file with its error, for `tickwheel tasks`. A first failure and a death are\n"
+    "told on standard error, at most ten in a minute. The run ends when the input has\n"
     "ended and no task waits or runs any more; tasks of a paused queue wait until\n"
     "`tickwheel tasks --store FILE resume` ends the pause. Example, after a crash:\n"
     "\n"
@@ -101,8 +102,9 @@ static const char HELP_TAIL[] =
     "\n"
     "Exit status:\n"
     "  0  success, also when commands failed or a signal stopped it;\n"
-    "  1  lines were skipped, or the output, the rest or the file of --store cannot\n"
-    "     be written, or the scheduler or the socket of --stats cannot be started,\n"
+    "  1  lines were skipped, or the output or the rest cannot be written, or the file\n"
+    "     of --store cannot be read or written at the end, or the scheduler or the socket of --stats cannot be "
+    "started,\n"
     "     or another process runs the tasks of the file;\n"
     "  2  arguments are wrong, a file cannot be read, or --strict stopped it.\n";
 
