@@ -35,6 +35,7 @@ struct worker {
     struct pollfd *fds;
     int signals; /* a signalfd */
     struct work_counts counts;
+    struct news news;
     struct taken **unstarted; /* tasks whose commands could not be started; they go back after a pause */
     size_t unstarted_count;
     bool stopping, given_up, failed, late;
@@ -58,13 +59,13 @@ static void cannot_start(struct worker *worker, struct taken *taken, int error)
 {
     char text[160];
     snprintf(text, sizeof text, "cannot be started: %s", strerror(error));
-    if (screen_can_tell()) {
-        screen_hide();
-        complain("%s: the command of a task %s", COMMAND, text);
-    }
     if (!passes(error)) {
         give(worker, taken, RESULT_FAILED, text);
         return;
+    }
+    if (screen_can_tell()) {
+        screen_hide();
+        complain("%s: the command of a task %s", COMMAND, text);
     }
     worker->unstarted[worker->unstarted_count++] = taken;
     if (!timers_wait(&worker->pause))
@@ -109,10 +110,15 @@ static void on_lost(void *arg, struct taken *taken)
     work_say_lost(taken);
 }
 
-static void on_settled(void *arg, enum outcome outcome)
+/* A file tells of its tasks itself, when their ends are on the disk. */
+static void on_settled(void *arg, const struct taken *taken, enum outcome outcome, const char *error)
 {
     struct worker *worker = arg;
     worker->counts.of[outcome]++;
+    if (worker->options->store != NULL)
+        return;
+    if (outcome == OUTCOME_DEAD || (outcome == OUTCOME_FAILED && taken->attempt == 1))
+        work_say_failed(&worker->news, taken, outcome == OUTCOME_DEAD, error);
 }
 
 static void on_ready(void *arg, const char *address)
@@ -312,6 +318,7 @@ static int work(struct worker *worker)
         loop(worker);
     screen_last_words();
     bool good = end(worker) && made && !worker->failed;
+    news_end(&worker->news);
     if (made && !worker->options->quiet)
         work_say_stopped(&worker->counts);
     screen_hide();
@@ -324,7 +331,7 @@ int command_work(int argc, char **argv)
     int status = work_options_parse(argc, argv, &options);
     if (status >= 0)
         return status;
-    struct worker worker = {.options = &options};
+    struct worker worker = {.options = &options, .news = {.command = COMMAND}};
     worker.grace = (struct timer){.fire = give_up, .arg = &worker};
     worker.kill = (struct timer){.fire = kill_commands, .arg = &worker};
     worker.last = (struct timer){.fire = end_late, .arg = &worker};

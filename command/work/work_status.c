@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { ERROR_COLUMNS = 300 };
 static const char COMMAND[] = "tickwheel work";
 
 /* Prints the names of the schedules, separated by commas. */
@@ -46,6 +47,29 @@ void work_say_lost(const struct taken *taken)
     fputc(' ', stderr);
     printable_write(taken->id.bytes, taken->id.size, false, SIZE_MAX, stderr);
     complain(" %" PRIu64 " (its command runs on, and the result will not be reported)", taken->attempt);
+}
+
+void work_say_failed(struct news *news, const struct taken *taken, bool dead, const char *error)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    if (out == NULL)
+        return;
+    printable_write(taken->schedule, strlen(taken->schedule), false, SIZE_MAX, out);
+    fputc(' ', out);
+    printable_write(taken->id.bytes, taken->id.size, false, SIZE_MAX, out);
+    if (dead)
+        fprintf(out, ": dead after %" PRIu64 " attempt%s", taken->attempt, taken->attempt == 1 ? "" : "s");
+    else
+        fprintf(out, ": attempt %" PRIu64 " has failed", taken->attempt);
+    if (error != NULL)
+        fputs(": ", out);
+    if (error != NULL)
+        printable_write(error, strlen(error), false, ERROR_COLUMNS, out);
+    if (fclose(out) == 0)
+        news_task(news, text);
+    free(text);
 }
 
 void work_say_waiting(const struct work_options *options, size_t running)
