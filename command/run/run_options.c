@@ -40,9 +40,9 @@ static const char HELP_HEAD[] =
     "                  TICKWHEEL_LATE_US in its environment; a text of more than\n"
     "                  100000 bytes is on the standard input only\n"
     "  --jobs N        run at most N commands at once, 1 to 1024 (default 4)\n"
-    "  --timeout TIME  a command that runs for longer, 1ms to 365d, gets SIGTERM and, a\n"
-    "                  second later, SIGKILL. It has failed, whatever its exit status\n"
-    "                  (default: none)\n"
+    "  --timeout TIME  a command that runs for longer, 1ms to 365d, gets SIGTERM and,\n"
+    "                  a second later, SIGKILL. It has failed, whatever its exit\n"
+    "                  status (default: none)\n"
     "  --grace TIME    at a signal to stop, wait at most so long for the commands\n"
     "                  that run, 0s to 1d (default: until they end)\n"
     "  --speed N       let time run N times faster, 0.001 to 1000000 (default 1)\n"
@@ -102,10 +102,10 @@ static const char HELP_TAIL[] =
     "\n"
     "Exit status:\n"
     "  0  success, also when commands failed or a signal stopped it;\n"
-    "  1  lines were skipped, or the output or the rest cannot be written, or the file\n"
-    "     of --store cannot be read or written at the end, or the scheduler or the socket of --stats cannot be "
-    "started,\n"
-    "     or another process runs the tasks of the file;\n"
+    "  1  lines were skipped, or the output, the rest or the file of --store cannot\n"
+    "     be written, or the tasks in it cannot be counted, or the scheduler or the\n"
+    "     socket of --stats cannot be started, or another process runs the tasks of\n"
+    "     the file;\n"
     "  2  arguments are wrong, a file cannot be read, or --strict stopped it.\n";
 
 enum { JOBS_DEFAULT = 4, JOBS_MAX = 1024, MS_NS = 1000000 };
