@@ -10,7 +10,6 @@
  */
 #include "handler.h"
 
-#include "command.h"
 #include "printable.h"
 #include "screen.h"
 #include "task_line.h"
