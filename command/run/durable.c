@@ -365,7 +365,8 @@ static void limit_commands(void)
 static bool finish_run(void)
 {
     bool good = true;
-    screen_last_words();
+    if (signalled)
+        screen_last_words();
     handler_give_back(&run.handler);
     limit_commands();
     if (tw_store_stop(run.store) != 0) {

@@ -423,7 +423,7 @@ static bool finish(void)
                 screen_reason(error));
     if (!options.quiet)
         print_summary(notes);
-    if (!rest_above)
+    if (signalled && !rest_above)
         screen_last_words();
     if (fclose(notes) == 0)
         print_notes(text, rest_above);
