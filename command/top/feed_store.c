@@ -159,10 +159,14 @@ static bool find_runner(const char *store, struct reading *reading)
     return runs;
 }
 
-/* Warns of the overdue tasks that a run would call now. */
+/* Warns of the overdue tasks that a run would call now, or else of dead tasks, which nobody calls any more. */
 static void warn(const struct store_feed *feed, struct reading *reading, bool runs)
 {
-    uint64_t overdue = reading->count[COUNT_OVERDUE] - feed->held;
+    uint64_t overdue = reading->count[COUNT_OVERDUE] - feed->held, dead = reading->count[COUNT_DEAD];
+    if (dead > 0)
+        snprintf(reading->warning, sizeof reading->warning,
+                 "%" PRIu64 " task%s dead (tickwheel tasks --store FILE dead)", dead,
+                 dead == 1 ? " is" : "s are");
     if (!runs && overdue > 0)
         snprintf(reading->warning, sizeof reading->warning,
                  "%" PRIu64 " task%s overdue, and nobody runs %s (tickwheel run --store)", overdue,

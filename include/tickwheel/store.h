@@ -408,8 +408,16 @@ int tw_store_handle(struct tw_store *store, const char *queue, uint32_t at_once,
 /* Flag of a run: while another process runs the tasks of the file, wait and take over when it ends. */
 enum { TW_STORE_STANDBY = 1 };
 
-/* Receives an error that no call returns: the store could not read or write while it ran, and tries again
- * within a second. It is called on the store's own thread.
+/* Receives the news of a run that no call returns:
+ *   - TW_EFAILED: the first attempt of a call has failed, and there will be another one. The message names the
+ *     queue, the id and the error. Further failures of the call are not told.
+ *   - TW_EDEAD: a task has died; the message is of the same kind.
+ *   - Any other error: the store could not read or write while it ran, and tries again within a second. It is
+ *     called again after each try that has failed.
+ *   - 0: now it could, for the first time after such an error.
+ *
+ * It is called on the store's own thread, which claims no task meanwhile. A thousand tasks may die together,
+ * so a program that prints the news limits its lines.
  * Requires: it makes no call with the store. */
 typedef void tw_store_error_fn(void *arg, int error, const char *message);
 
@@ -462,7 +470,7 @@ struct tw_store_stats {
     uint64_t attempts;                              /* jobs that have begun */
     uint64_t done;                                  /* answers */
     uint64_t retried, dead;                         /* answers */
-    uint64_t errors;                                /* calls of on_error, or those that would have been made */
+    uint64_t errors;                                /* times that the store could not read or write */
     uint64_t late_p50_ms, late_p99_ms, late_max_ms; /* from the due time to the call; of first attempts */
 };
 

@@ -71,12 +71,26 @@ static int write_answer(struct tw__store_db *db, struct tw__store_job *job, uint
     } else {
         error = change_row(db, TW__STORE_REMOVE, seq, 0, NULL);
     }
-    if (error == 0 && sqlite3_changes(db->db) == 0)
+    job->changed = error == 0 && sqlite3_changes(db->db) > 0;
+    if (error == 0 && !job->changed)
         job->again_ms = 0;
     return error;
 }
 
 /* ---- claims ---------------------------------------------------------------------------------------------- */
+
+static const char CRASHED[] = "the process died in too many attempts";
+
+/* The job is for the news; without memory the task dies untold. */
+static void bury(struct tw__store_claim *claim, const struct tw_store_task *task)
+{
+    claim->fate = TW__STORE_BURIED;
+    claim->job = tw__store_job_new(task, claim->entry);
+    if (claim->job == NULL)
+        return;
+    claim->job->job.attempt = task->attempt;
+    tw_job_fail(&claim->job->job, CRASHED);
+}
 
 /* Decides about a task that is there. Returns: 0 or an error. */
 static int decide_fate(struct tw__store_db *db, struct tw__store_batch *batch, struct tw__store_claim *claim,
@@ -92,7 +106,7 @@ static int decide_fate(struct tw__store_db *db, struct tw__store_batch *batch, s
     else if (task->payload_size > batch->room && !batch->idle)
         batch->full = true;
     else if (task->attempt >= task->tries + TW__STORE_CRASHES)
-        claim->fate = TW__STORE_BURIED;
+        bury(claim, task);
     else if ((claim->job = tw__store_job_new(task, claim->entry)) == NULL)
         return tw__store_db_refuse(db, TW_ENOMEM, "no memory");
     else
@@ -139,8 +153,7 @@ static int claim_one(struct tw__store_db *db, struct tw__store_batch *batch, str
     if (error == 0 && claim->fate == TW__STORE_CLAIMED)
         error = write_claim(db, batch, claim);
     if (error == 0 && claim->fate == TW__STORE_BURIED)
-        error = change_row(db, TW__STORE_BURY, claim->entry->seq, batch->now_ms,
-                           "the process died in too many attempts");
+        error = change_row(db, TW__STORE_BURY, claim->entry->seq, batch->now_ms, CRASHED);
     return error;
 }
 

@@ -32,17 +32,55 @@ static const uint64_t PATIENCE_NS = 100000000; /* for a job's wait for a worker 
 
 /* ---- errors ---------------------------------------------------------------------------------------------- */
 
+static void give_news(struct tw__store_runner *runner, int error, const char *message)
+{
+    if (runner->options.on_error != NULL)
+        runner->options.on_error(runner->options.arg, error, message);
+}
+
 /* Reports an error, and puts the next try off. */
 static void fail(struct tw__store_runner *runner, int error, const char *message)
 {
     runner->retry_ns = tw__store_monotonic() + RETRY_NS;
     runner->result = error;
+    runner->broken = true;
     pthread_mutex_lock(&runner->lock);
     runner->stats.errors++;
     pthread_mutex_unlock(&runner->lock);
     tw__store_failed(runner->store, error, message);
-    if (runner->options.on_error != NULL)
-        runner->options.on_error(runner->options.arg, error, message);
+    give_news(runner, error, message);
+}
+
+/* After a round: reports the end of an error. A round after an error has looked at the file (look_at_file). */
+static void note_mending(struct tw__store_runner *runner)
+{
+    if (!runner->broken || runner->result != 0)
+        return;
+    runner->broken = false;
+    give_news(runner, 0, "the file can be read and written again");
+}
+
+/* ---- news of tasks --------------------------------------------------------------------------------------- */
+
+static void tell_of_task(struct tw__store_runner *runner, const struct tw__store_job *job, bool dead)
+{
+    char message[TW_STORE_MESSAGE];
+    if (runner->options.on_error == NULL)
+        return;
+    tw__store_job_tell(&job->job, dead, job->error, message);
+    give_news(runner, dead ? TW_EDEAD : TW_EFAILED, message);
+}
+
+/* Tells of the tasks of a committed batch that have died, or whose first attempt has failed. */
+static void tell_of_tasks(struct tw__store_runner *runner)
+{
+    const struct tw__store_batch *batch = &runner->batch;
+    for (const struct tw__store_job *job = batch->answered; job != NULL; job = job->next)
+        if (job->changed && (job->buried || (job->answer == TW_RETRY && job->job.attempt == 1)))
+            tell_of_task(runner, job, job->buried);
+    for (size_t i = 0; i < batch->n; i++)
+        if (batch->claims[i].fate == TW__STORE_BURIED && batch->claims[i].job != NULL)
+            tell_of_task(runner, batch->claims[i].job, true);
 }
 
 /* ---- the beginning of a run ------------------------------------------------------------------------------ */
@@ -242,6 +280,9 @@ static void settle_claim(struct tw__store_runner *runner, struct tw__store_claim
     case TW__STORE_NO_ROOM: /* settle_batch() has put them back */
         break;
     case TW__STORE_BURIED:
+        tw__store_job_free(claim->job);
+        tw__store_window_forget(window, claim->entry);
+        break;
     case TW__STORE_GONE:
         tw__store_window_forget(window, claim->entry);
     }
@@ -254,6 +295,7 @@ static bool settle_batch(struct tw__store_runner *runner)
     struct tw__store_batch *batch = &runner->batch;
     size_t put_back = 0;
     count_batch(runner);
+    tell_of_tasks(runner);
     for (size_t i = batch->n; i-- > 0;) {
         if (batch->claims[i].fate != TW__STORE_NO_ROOM)
             continue;
@@ -286,7 +328,7 @@ static int check_same_file(struct tw__store_runner *runner)
 static int look_at_file(struct tw__store_runner *runner, uint64_t now_ms)
 {
     const struct tw__store_window *window = &runner->window;
-    bool whole = runner->spent || window->broken;
+    bool whole = runner->spent || window->broken || runner->broken;
     bool due = tw__store_watch_look(&runner->watch, &whole);
     if (!due && !whole && now_ms < window->load_at_ms && now_ms >= window->now_ms)
         return 0;
@@ -381,6 +423,8 @@ void *tw__store_runner_main(void *arg)
     while (!is_over(runner)) {
         bool put_off = runner->result != 0 && tw__store_monotonic() < runner->retry_ns;
         bool idle = put_off || !go_round(runner);
+        if (!put_off)
+            note_mending(runner);
         if (idle && !runner->last_try)
             wait(runner);
     }

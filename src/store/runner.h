@@ -34,6 +34,7 @@ struct tw__store_runner {
     uint64_t retry_ns;              /* after an error: nothing is tried before this time */
     int result;                     /* of the last round */
     bool last_try;                  /* the run was stopped, and the last answers are being written */
+    bool broken;                    /* an error was told, and its end was not */
     /* All threads: */
     struct tw__store_hands hands;
     pthread_mutex_t lock; /* guards the members below */

@@ -432,6 +432,89 @@ static void a_dead_task_stays_until_it_is_replayed(void **state)
     assert_string_equal(dead(store), "");
 }
 
+/* ---- news ------------------------------------------------------------------------------------------------ */
+
+struct news {
+    pthread_mutex_t lock;
+    char text[2048];
+    int count;
+};
+
+static void note_news(void *arg, int error, const char *message)
+{
+    struct news *news = arg;
+    pthread_mutex_lock(&news->lock);
+    size_t used = strlen(news->text);
+    snprintf(news->text + used, sizeof news->text - used, "%s: %s\n",
+             error == TW_EDEAD     ? "dead"
+             : error == TW_EFAILED ? "failed"
+                                   : "other",
+             message);
+    news->count++;
+    pthread_mutex_unlock(&news->lock);
+}
+
+static int count_news(struct news *news)
+{
+    pthread_mutex_lock(&news->lock);
+    int count = news->count;
+    pthread_mutex_unlock(&news->lock);
+    return count;
+}
+
+/* "x" fails three times, "y" once, and the id that is no text is dead at once. The second failure of "x" is no
+ * news. */
+static void a_run_tells_of_tasks_that_fail_and_die(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct news news = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    struct tw_store_run options = {.workers = 1, .on_error = note_news, .arg = &news};
+    struct calls calls;
+    calls_init(&calls);
+    calls.answer = TW_RETRY;
+    calls.error = "broke";
+    struct tw_store_change changes[] = {
+        {.task = {.queue = "q", .id = "x", .id_size = 1, .due_ms = 5, .tries = 3, .backoff_ms = 40}},
+        {.task = {.queue = "q", .id = "a\xff", .id_size = 2, .due_ms = 6}},
+    };
+    assert_int_equal(tw_store_apply(store, changes, 2), 0);
+    assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
+    assert_int_equal(tw_store_start(store, &options), 0);
+    clock_pass(1);
+    wait_for_answers(store, 2);
+    comes_after(store, 40);
+    wait_for_answers(store, 3);
+    comes_after(store, 80);
+    wait_for_answers(store, 4);
+    EVENTUALLY(count_news(&news) == 3);
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_string_equal(news.text, "failed: queue 'q', id 'x': attempt 1 of 3 has failed: broke\n"
+                                   "dead: queue 'q', id x'61ff': dead after 1 attempt: broke\n"
+                                   "dead: queue 'q', id 'x': dead after 3 attempts: broke\n");
+    assert_int_equal(news.count, 3);
+}
+
+static void a_run_tells_of_a_task_that_dies_with_its_process(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct news news = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    struct tw_store_run options = {.workers = 1, .on_error = note_news, .arg = &news};
+    struct calls calls;
+    calls_init(&calls);
+    put(store, "x", 5);
+    sqlite3 *db = other_open(*state);
+    other_ask(db, "UPDATE tw_task SET attempt = 17");
+    sqlite3_close(db);
+    assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
+    assert_int_equal(tw_store_start(store, &options), 0);
+    EVENTUALLY(count_news(&news) == 1);
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_int_equal(calls.count, 0);
+    assert_string_equal(news.text,
+                        "dead: queue 'q', id 'x': dead after 17 attempts: the process died in too many "
+                        "attempts\n");
+}
+
 static void an_answer_may_come_later_from_another_thread(void **state)
 {
     struct tw_store *store = store_of(state);
@@ -1198,6 +1281,8 @@ int main(void)
         TEST_STOPPED(a_backoff_is_at_most_a_day),
         TEST_STOPPED(a_handler_may_name_the_time_of_the_next_attempt),
         TEST(a_dead_task_stays_until_it_is_replayed),
+        TEST_STOPPED(a_run_tells_of_tasks_that_fail_and_die),
+        TEST(a_run_tells_of_a_task_that_dies_with_its_process),
         TEST(an_answer_may_come_later_from_another_thread),
         TEST(a_job_that_is_given_back_was_never_called),
         TEST(a_worker_that_is_free_gets_a_job_before_an_answer_comes),
