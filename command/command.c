@@ -16,6 +16,27 @@ void complain(const char *format, ...)
     fputc('\n', stderr);
 }
 
+void signals_to_stop(sigset_t *set)
+{
+    struct sigaction hangup;
+    sigaddset(set, SIGINT);
+    sigaddset(set, SIGTERM);
+    if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN)
+        sigaddset(set, SIGHUP);
+}
+
+void signals_catch(void (*handler)(int number))
+{
+    struct sigaction action = {.sa_handler = handler};
+    sigset_t set;
+    sigemptyset(&set);
+    signals_to_stop(&set);
+    for (int number = 1; number < NSIG; number++)
+        if (sigismember(&set, number) == 1)
+            sigaction(number, &action, NULL);
+    signal(SIGPIPE, SIG_IGN);
+}
+
 /* Prints the error about an option for which getopt_long() returned `code`, '?' or ':'. */
 static int complain_option(int code, char **argv)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * Shared by all files of the command: the subcommands, the exit statuses, error messages and options.
+ * Shared by all files of the command: the subcommands, the exit statuses, error messages, signals and options.
  */
 #ifndef COMMAND_COMMAND_H
 #define COMMAND_COMMAND_H
 
 #include <getopt.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -43,6 +44,14 @@ struct source *command_work_store(const struct work_options *options, struct tim
 
 /* Prints one line on standard error. Erases the progress bar first. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Adds the signals that stop a service cleanly: SIGINT, SIGTERM, and SIGHUP unless the parent ignores it, as
+ * nohup does. */
+void signals_to_stop(sigset_t *set);
+
+/* Lets these signals call `handler`. A call that waits then returns. A write to a reader that has gone returns
+ * an error. */
+void signals_catch(void (*handler)(int number));
 
 /* The options of a subcommand. In `words`, "help" has the value OPTION_HELP, and no value is the code of a
  * letter: an error message names a letter as -o, and every other option as the user wrote it. */

@@ -17,8 +17,10 @@ static uint64_t whole_ms(uint64_t ns)
 /* A date that has passed means now. */
 static uint64_t due_of(const struct line *line)
 {
-    uint64_t now_ms = tw_store_now(), ms = whole_ms(line->time_ns);
-    uint64_t due_ms = line->absolute ? ms : tw__add_saturating(now_ms, ms);
+    uint64_t now_ms = tw_store_now();
+    uint64_t due_ms = line->absolute ? line->at.s * 1000 + whole_ms(line->at.ns)
+                                     : tw__add_saturating(now_ms, whole_ms(line->time_ns));
+    due_ms = due_ms < TW_STORE_TIME_MAX ? due_ms : TW_STORE_TIME_MAX; /* it was rounded up */
     return due_ms > now_ms ? due_ms : now_ms;
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "job.h"
 
+#include "task_line.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -18,6 +20,8 @@ extern char **environ;
 enum {
     TEXT_MAX = 100000 /* bytes of a text in the environment; Linux refuses a variable of 128 KiB */
 };
+
+static const uint64_t MS_NS = 1000000, TIMEOUT_MAX_MS = UINT64_C(365) * 86400000;
 
 /* The variables of a task. */
 enum variable { KEY, TEXT, DUE, LATE_US, QUEUE, ATTEMPT, VARIABLES };
@@ -187,4 +191,21 @@ const char *job_ended(int status, char text[JOB_ENDED])
     else
         snprintf(text, JOB_ENDED, "killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
     return text;
+}
+
+const char *job_timed_out(uint64_t timeout_ms, char text[JOB_ENDED])
+{
+    char time[DURATION_SIZE];
+    duration_print(timeout_ms * MS_NS, time);
+    snprintf(text, JOB_ENDED, "timed out after %s", time);
+    return text;
+}
+
+bool job_parse_timeout(const char *text, uint64_t *timeout_ms)
+{
+    uint64_t ns;
+    if (!duration_parse(text, &ns) || ns < MS_NS || ns > TIMEOUT_MAX_MS * MS_NS)
+        return false;
+    *timeout_ms = ns / MS_NS;
+    return true;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The command of --exec, which is started for each task: its environment, its
- * standard input, and how it ended.
+ * The command of --exec, which is started for each task: its environment, its standard input, how long it may
+ * run, and how it ended.
  */
 #ifndef COMMAND_JOB_H
 #define COMMAND_JOB_H
@@ -11,7 +11,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { JOB_ENDED = 80 };
+enum {
+    JOB_ENDED = 80,
+    JOB_KILL_MS = 1000 /* a command that is to end has so long from SIGTERM to SIGKILL */
+};
 
 struct job_bytes {
     const char *bytes; /* of any kind */
@@ -37,5 +40,13 @@ int job_start(const struct job *job, pid_t *child);
 /* Returns NULL if a status of waitpid() is that of a command that succeeded, and else `text`, which names the
  * exit status or the signal. */
 const char *job_ended(int status, char text[JOB_ENDED]);
+
+/* Returns `text`, which says that a command has run for its whole time. */
+const char *job_timed_out(uint64_t timeout_ms, char text[JOB_ENDED]);
+
+#define JOB_TIMEOUT_EXPECTED "a duration from 1ms to 365d"
+
+/* Reads the value of --timeout. Returns false if it is none. */
+bool job_parse_timeout(const char *text, uint64_t *timeout_ms);
 
 #endif

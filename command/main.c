@@ -7,6 +7,7 @@
 #include <tickwheel/version.h>
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -69,8 +70,21 @@ static int run(int argc, char **argv)
     return COMMAND_INPUT;
 }
 
+/* A parent hands its ignored and blocked signals down. With SIGCHLD ignored, the system forgets how a command
+ * has ended; a blocked SIGTERM would never come. A file that may not grow any more (`ulimit -f`) is an error of
+ * the write, EFBIG, and no reason to die. */
+static void begin_signals(void)
+{
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    signal(SIGCHLD, SIG_DFL);
+    signal(SIGXFSZ, SIG_IGN);
+}
+
 int main(int argc, char **argv)
 {
+    begin_signals();
     int status = run(argc, argv);
     /* Output is buffered, so a full disk may show only in this last write. */
     if ((fflush(stdout) != 0 || ferror(stdout)) && status == COMMAND_GOOD) {

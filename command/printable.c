@@ -1,33 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "printable.h"
 
-#include <stdint.h>
-#include <string.h>
+#include <base/utf8.h>
 
-/* Decodes the character at the start of the bytes. Returns its size, 0 if it is not UTF-8. */
-static size_t decode(const char *bytes, size_t size, uint32_t *point)
-{
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    if (size == 0)
-        return 0;
-    unsigned char first = (unsigned char)*bytes;
-    size_t length = first < 0x80 ? 1 : first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-    if ((first >= 0x80 && first < 0xc2) || first > 0xf4 || length > size)
-        return 0;
-    *point = length == 1 ? first : first & (0xffU >> (length + 1));
-    for (size_t i = 1; i < length; i++) {
-        if (((unsigned char)bytes[i] & 0xc0) != 0x80)
-            return 0;
-        *point = *point << 6 | ((unsigned char)bytes[i] & 0x3f);
-    }
-    bool surrogate = *point >= 0xd800 && *point < 0xe000;
-    return *point < least[length] || *point > 0x10ffff || surrogate ? 0 : length;
-}
+#include <string.h>
 
 size_t printable_char(const char *bytes, size_t size)
 {
     uint32_t point;
-    size_t length = decode(bytes, size, &point);
+    size_t length = tw__utf8_decode(bytes, size, &point);
     bool control = length > 0 && (point < ' ' || (point >= 0x7f && point < 0xa0));
     /* These change the direction of the text behind them. */
     bool turns = length > 0 && ((point >= 0x202a && point <= 0x202e) || (point >= 0x2066 && point <= 0x2069) ||
@@ -37,11 +18,7 @@ size_t printable_char(const char *bytes, size_t size)
 
 bool printable_is_utf8(const char *bytes, size_t size)
 {
-    uint32_t point;
-    for (size_t at = 0, length; at < size; at += length)
-        if ((length = decode(bytes + at, size - at, &point)) == 0)
-            return false;
-    return true;
+    return tw__is_utf8(bytes, size);
 }
 
 /* The text of the first character: its columns, and how many bytes it stands for. */
@@ -115,4 +92,53 @@ size_t printable_read(char *text)
     }
     *to = '\0';
     return (size_t)(to - text);
+}
+
+/* ---- words of a shell ------------------------------------------------------------------------------------ */
+
+static bool is_printable(const char *text)
+{
+    size_t length;
+    for (size_t left = strlen(text); left > 0; text += length, left -= length)
+        if ((length = printable_char(text, left)) == 0)
+            return false;
+    return true;
+}
+
+/* In '...' a quote ends the quotes, and stands between this part and the next. */
+static void write_quoted(const char *word, FILE *out)
+{
+    fputc('\'', out);
+    for (; *word != '\0'; word++)
+        if (*word == '\'')
+            fputs("'\\''", out);
+        else
+            fputc(*word, out);
+    fputc('\'', out);
+}
+
+static void write_escaped(const char *word, FILE *out)
+{
+    size_t length;
+    fputs("$'", out);
+    for (size_t left = strlen(word); left > 0; word += length, left -= length) {
+        length = printable_char(word, left);
+        if (length > 0)
+            fprintf(out, "%s%.*s", *word == '\'' || *word == '\\' ? "\\" : "", (int)length, word);
+        else
+            fprintf(out, "\\x%02x", (unsigned char)*word);
+        length = length > 0 ? length : 1;
+    }
+    fputc('\'', out);
+}
+
+void printable_word(const char *word, FILE *out)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:@%+=,";
+    if (*word != '\0' && word[strspn(word, plain)] == '\0')
+        fputs(word, out);
+    else if (is_printable(word))
+        write_quoted(word, out);
+    else
+        write_escaped(word, out);
 }

@@ -25,4 +25,8 @@ size_t printable_write(const void *bytes, size_t size, bool exact, size_t column
  * bytes over the text. Returns: their number. */
 size_t printable_read(char *text);
 
+/* Writes a word as a shell reads it: in quotes if it needs them. A byte that is not printable is \xNN in
+ * $'...', which bash and the younger POSIX shells know. */
+void printable_word(const char *word, FILE *out);
+
 #endif

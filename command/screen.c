@@ -3,16 +3,23 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
+
+enum { LAST_MS = 1000, UNREAD = -1 }; /* UNREAD: an error that has no errno */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool live, shown;
 static bool midline; /* the output of a command has not ended its line */
 static _Atomic int error;
+static int quit_fd = -1; /* an eventfd that can be read after screen_quit() */
+static _Atomic bool quitting;
 
 /* Opens /dev/null in place of a closed descriptor: standard input for writing, the outputs for reading. So
  * using the descriptor fails, as it should. */
@@ -27,6 +34,7 @@ void screen_begin(bool status, bool commands)
     hold_descriptor(STDIN_FILENO, O_WRONLY);
     hold_descriptor(STDOUT_FILENO, O_RDONLY);
     hold_descriptor(STDERR_FILENO, O_RDONLY);
+    quit_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     live = status && isatty(STDERR_FILENO) && !(commands && isatty(STDOUT_FILENO));
 }
 
@@ -49,23 +57,62 @@ void screen_hide(void)
     pthread_mutex_unlock(&lock);
 }
 
-void screen_show(const char *text)
+/* ---- output that nobody reads ---------------------------------------------------------------------------- */
+
+void screen_quit(void)
 {
-    pthread_mutex_lock(&lock);
-    fprintf(stderr, "%s\r\033[K%s", midline ? "\n" : "", text);
-    shown = true;
-    midline = false;
-    pthread_mutex_unlock(&lock);
+    uint64_t one = 1;
+    quitting = true;
+    (void)!write(quit_fd, &one, sizeof one);
 }
 
-/* Writes without stdio, which would try to write a failed line again at exit. Returns 0 or an errno. */
-static int write_all(int fd, const char *bytes, size_t size)
+static bool takes_more(int fd, int wait_ms)
+{
+    return poll(&(struct pollfd){.fd = fd, .events = POLLOUT}, 1, wait_ms) > 0;
+}
+
+bool screen_has_room(int fd)
+{
+    return quitting || takes_more(fd, 0);
+}
+
+bool screen_can_tell(void)
+{
+    return takes_more(STDERR_FILENO, 0);
+}
+
+void screen_last_words(void)
+{
+    if (takes_more(STDERR_FILENO, LAST_MS))
+        return;
+    int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    dup2(fd, STDERR_FILENO);
+    close(fd);
+}
+
+/* Waits until a write of PIPE_BUF bytes does not wait. Returns false if nobody reads, and the process is to
+ * end. */
+static bool wait_for_room(int fd)
+{
+    while (!takes_more(fd, 0)) {
+        struct pollfd fds[] = {{.fd = fd, .events = POLLOUT}, {.fd = quit_fd, .events = POLLIN}};
+        poll(fds, 2, -1);
+        if (fds[0].revents == 0 && fds[1].revents != 0)
+            return takes_more(fd, LAST_MS);
+    }
+    return true;
+}
+
+/* Writes without stdio, which would try to write a failed line again at exit. Returns 0, an errno or UNREAD. */
+static int write_all(int fd, const char *bytes, size_t size, bool wait)
 {
     while (size > 0) {
-        ssize_t n = write(fd, bytes, size);
-        if (n < 0 && errno == EAGAIN)
-            poll(&(struct pollfd){.fd = fd, .events = POLLOUT}, 1, -1);
-        else if (n < 0 && errno != EINTR)
+        if (wait ? !wait_for_room(fd) : !takes_more(fd, 0))
+            return UNREAD;
+        ssize_t n = write(fd, bytes, size < PIPE_BUF ? size : PIPE_BUF);
+        if (n < 0 && errno != EINTR && errno != EAGAIN)
             return errno;
         bytes += n > 0 ? n : 0;
         size -= n > 0 ? (size_t)n : 0;
@@ -73,23 +120,50 @@ static int write_all(int fd, const char *bytes, size_t size)
     return 0;
 }
 
+void screen_show(const char *text)
+{
+    if (!screen_can_tell())
+        return;
+    pthread_mutex_lock(&lock);
+    fprintf(stderr, "%s\r\033[K%s", midline ? "\n" : "", text);
+    shown = true;
+    midline = false;
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---- output ---------------------------------------------------------------------------------------------- */
+
 bool screen_print(const char *line, size_t size)
 {
     pthread_mutex_lock(&lock);
     hide();
     if (error == 0)
-        error = write_all(STDOUT_FILENO, line, size);
+        error = write_all(STDOUT_FILENO, line, size, true);
     pthread_mutex_unlock(&lock);
     return error == 0;
+}
+
+int screen_write(const char *bytes, size_t size)
+{
+    pthread_mutex_lock(&lock);
+    hide();
+    int failed = write_all(STDOUT_FILENO, bytes, size, true);
+    pthread_mutex_unlock(&lock);
+    return failed;
 }
 
 void screen_pass(int fd, const char *bytes, size_t size)
 {
     pthread_mutex_lock(&lock);
     hide();
-    (void)write_all(fd, bytes, size);
+    (void)write_all(fd, bytes, size, false);
     midline = size > 0 && bytes[size - 1] != '\n';
     pthread_mutex_unlock(&lock);
+}
+
+const char *screen_reason(int number)
+{
+    return number == UNREAD ? "nobody reads it" : strerror(number);
 }
 
 int screen_error(void)

@@ -22,14 +22,35 @@ bool screen_live(void);
 void screen_show(const char *text);
 void screen_hide(void);
 
-/* Prints a task's line. Returns false if that fails, or has failed before. Threads: any. */
+/* Prints a task's line. If nobody reads standard output, it waits. Returns false if printing fails, or has
+ * failed before. Threads: any. */
 bool screen_print(const char *line, size_t size);
 
-/* Writes a part of the output of a command to standard output or standard error. If that cannot be written, the
- * part is lost. Threads: any. */
+/* The process is to end: from now on nobody waits longer than a second for a reader of the output.
+ * Threads: any, and signal handlers. */
+void screen_quit(void);
+
+/* Writes to standard output, and waits as screen_print(). Returns 0, or an error for screen_reason(). */
+int screen_write(const char *bytes, size_t size);
+
+/* Returns whether an output takes PIPE_BUF bytes at once. After screen_quit() it is true: then bytes for which
+ * there is no room are lost. */
+bool screen_has_room(int fd);
+
+/* Writes a part of the output of a command to standard output or standard error, without waiting. Bytes that
+ * cannot be written are lost. Threads: any. */
 void screen_pass(int fd, const char *bytes, size_t size);
 
-/* Returns the errno with which printing failed; 0 if it has not failed. */
+/* Returns whether a message of ours on standard error would not wait for a reader. Threads: any. */
+bool screen_can_tell(void);
+
+/* The last messages follow. If nobody reads standard error for a second, they are lost. */
+void screen_last_words(void);
+
+/* Returns the error with which printing failed, for screen_reason(); 0 if it has not failed. */
 int screen_error(void);
+
+/* Returns the text of an error. */
+const char *screen_reason(int error);
 
 #endif

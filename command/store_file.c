@@ -3,8 +3,11 @@
 
 #include "command.h"
 #include "lines.h"
+#include "printable.h"
+#include "screen.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -29,4 +32,15 @@ void store_file_complain(struct tw_store *store, const char *command, const char
     char message[TW_STORE_MESSAGE];
     tw_store_message(store, message, sizeof message);
     complain("%s: %s: %s: %s", command, path, undone, message);
+}
+
+bool store_file_tell_of_mark(struct tw_store *store, const char *command, const char *path)
+{
+    if (tw_store_is_restored(store) != 1 || !screen_can_tell())
+        return false;
+    screen_hide();
+    fprintf(stderr, "%s: %s is marked as restored: `tickwheel restore --store ", command, path);
+    printable_word(path, stderr);
+    fputs(" --go` lets its tasks run\n", stderr);
+    return true;
 }

@@ -17,4 +17,8 @@ struct tw_store *store_file_open(const char *command, const char *path, bool mak
  * paused". */
 void store_file_complain(struct tw_store *store, const char *command, const char *path, const char *undone);
 
+/* Says on standard error that the file is marked as restored, unless that would wait for a reader. Returns
+ * whether it has said so. */
+bool store_file_tell_of_mark(struct tw_store *store, const char *command, const char *path);
+
 #endif

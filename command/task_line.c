@@ -9,6 +9,7 @@
 #include <time.h>
 
 static const uint64_t second_ns = 1000000000;
+static const char TOO_LARGE[] = "expected a time of at most +213503d or @9999-12-31T23:59:59Z";
 
 /* ---- durations ----------------------------------------------------------------------------------------- */
 
@@ -35,26 +36,32 @@ void duration_print(uint64_t ns, char text[DURATION_SIZE])
 
 /* ---- points in time -------------------------------------------------------------------------------------- */
 
-static bool read_time(const char *text, uint64_t *ns)
+static struct instant at_most_last(struct instant at)
 {
-    uint64_t seconds, fraction;
-    if (!tw__time_parse(text, &seconds, &fraction) || seconds > TIME_MAX_NS / second_ns)
-        return false;
-    *ns = seconds * second_ns + fraction;
-    return true;
+    return at.s > TW__TIME_LAST_S ? (struct instant){TW__TIME_LAST_S, second_ns - 1} : at;
 }
 
-void time_print(uint64_t ns, char text[TIME_SIZE])
+struct instant instant_of_ms(uint64_t ms)
+{
+    return at_most_last((struct instant){ms / 1000, ms % 1000 * 1000000});
+}
+
+struct instant instant_after(struct instant at, uint64_t ns)
+{
+    uint64_t sum_ns = at.ns + ns % second_ns;
+    return at_most_last((struct instant){at.s + ns / second_ns + sum_ns / second_ns, sum_ns % second_ns});
+}
+
+void time_print(struct instant at, char text[TIME_SIZE])
 {
     struct tm tm;
-    time_t seconds = (time_t)(ns / second_ns);
-    uint64_t rest = ns % second_ns;
+    time_t seconds = (time_t)at.s;
     gmtime_r(&seconds, &tm);
-    size_t at = strftime(text, TIME_SIZE, "%Y-%m-%dT%H:%M:%S", &tm);
-    if (rest % 1000000 == 0)
-        snprintf(text + at, TIME_SIZE - at, ".%03uZ", (unsigned)(rest / 1000000));
+    size_t size = strftime(text, TIME_SIZE, "%Y-%m-%dT%H:%M:%S", &tm);
+    if (at.ns % 1000000 == 0)
+        snprintf(text + size, TIME_SIZE - size, ".%03uZ", (unsigned)(at.ns / 1000000));
     else
-        snprintf(text + at, TIME_SIZE - at, ".%09uZ", (unsigned)rest);
+        snprintf(text + size, TIME_SIZE - size, ".%09uZ", (unsigned)at.ns);
 }
 
 /* ---- lines ----------------------------------------------------------------------------------------------- */
@@ -68,31 +75,50 @@ static char *next_word(char **rest)
     return word;
 }
 
-/* Returns whether the word is a time in form, but too large: it is one with a 1 in place of each number. */
-static bool is_too_large(const char *word)
+/* Returns whether the text is a duration in form, but too large: it is one with a 1 in place of each number. */
+static bool is_long(const char *text)
 {
     char small[DURATION_SIZE];
     size_t size = 0;
-    uint64_t first, second;
-    if (*word == '@')
-        return tw__time_parse(word + 1, &first, &second);
-    for (const char *at = word + 1; *at != '\0' && size < sizeof small - 1; at++)
-        if (!tw__digit(*at))
-            small[size++] = *at;
+    uint64_t ns;
+    for (; *text != '\0' && size < sizeof small - 1; text++)
+        if (!tw__digit(*text))
+            small[size++] = *text;
         else if (size == 0 || small[size - 1] != '1')
             small[size++] = '1';
     small[size] = '\0';
-    return *word == '+' && duration_parse(small, &first);
+    return duration_parse(small, &ns);
+}
+
+/* Explains why the text is no date: the year is out of range, or the time is not in UTC. */
+static const char *explain_date(const char *text)
+{
+    char other[DURATION_SIZE];
+    struct tw__date date;
+    struct instant at;
+    size_t digits = strspn(text, "0123456789");
+    snprintf(other, sizeof other, "2000%s", text + digits); /* the same in another year */
+    bool in_form = tw__time_parse(other, &at.s, &at.ns);
+    if (in_form && digits > 4)
+        return TOO_LARGE;
+    if (in_form && digits == 4 && strncmp(text, "1970", 4) < 0)
+        return "expected a time from @1970-01-01T00:00:00Z on";
+    const char *end = tw__read_date(text, &date);
+    if (end != NULL && *end == '.')
+        end += 1 + strspn(end + 1, "0123456789");
+    if (end != NULL && (*end == '+' || *end == '-'))
+        return "expected a time in UTC, such as @2026-12-01T09:00:00Z, without an offset";
+    return WHEN_EXPECTED;
 }
 
 const char *when_parse(const char *word, struct line *line)
 {
     line->absolute = *word == '@';
+    if (line->absolute)
+        return tw__time_parse(word + 1, &line->at.s, &line->at.ns) ? NULL : explain_date(word + 1);
     if (*word == '+' && duration_parse(word + 1, &line->time_ns))
         return NULL;
-    if (*word == '@' && read_time(word + 1, &line->time_ns))
-        return NULL;
-    return is_too_large(word) ? "expected a time of at most +213503d or @2554-07-21T23:34:32Z" : WHEN_EXPECTED;
+    return *word == '+' && is_long(word + 1) ? TOO_LARGE : WHEN_EXPECTED;
 }
 
 /* Reads a number of times: x3. */

@@ -3,7 +3,7 @@
  * The lines that `tickwheel run` reads:
  *
  *     +1500ms KEY TEXT                    Runs once, 1500 ms after the line was read.
- *     @2026-12-01T09:00:00Z KEY TEXT      Runs once, at this time.
+ *     @2026-12-01T09:00:00Z KEY TEXT      Runs once, at this time (UTC, of the years 1970 to 9999).
  *     every 5s [x3] [+1s|@TIME] KEY TEXT  Repeats; with x3, three times. First after 5 s, or as given.
  *     move KEY +10m|@TIME                 Gives a pending task another time.
  *     cancel KEY                          Cancels a pending task.
@@ -18,16 +18,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The last time that a line can name, in the year 2554. */
-#define TIME_MAX_NS ((UINT64_MAX / 1000000000 - 1) * 1000000000 + 999999999)
+/* A time since 1970, to the end of the year 9999. Nanoseconds alone, in 64 bits, would end in the year 2554. */
+struct instant {
+    uint64_t s, ns; /* ns: less than a second */
+};
 
 enum line_kind { LINE_NOTHING, LINE_TASK, LINE_EVERY, LINE_MOVE, LINE_CANCEL, LINE_WAIT };
 
 /* A parsed line. `key` and `text` point into the line. */
 struct line {
     enum line_kind kind;
-    bool absolute;      /* `time_ns` counts from 1970, not from now */
-    uint64_t time_ns;   /* TASK, MOVE: the time; EVERY: the first time; WAIT: the duration */
+    bool absolute;      /* the line names a date */
+    struct instant at;  /* if `absolute`: TASK, MOVE: the time; EVERY: the first time */
+    uint64_t time_ns;   /* if not, the duration from now on until then; WAIT: the duration */
     uint64_t period_ns; /* EVERY */
     uint64_t times;     /* EVERY: the number of runs; 0: without end */
     const char *key;    /* terminated */
@@ -38,16 +41,20 @@ struct line {
  * Returns: NULL, or the error as a phrase, for example "expected a key after the time". */
 const char *line_parse(char *text, struct line *line);
 
-/* Reads +DURATION or @TIME into `absolute` and `time_ns` of the line. Returns NULL, or the error as
+/* Reads +DURATION or @TIME into `absolute`, and `at` or `time_ns` of the line. Returns NULL, or the error as
  * a phrase. */
 const char *when_parse(const char *word, struct line *line);
 #define WHEN_EXPECTED "expected a time such as +1500ms, +1h30m or @2026-12-01T09:00:00Z"
 
 enum { TIME_SIZE = 32, DURATION_SIZE = 64 };
 
-/* Writes a time since 1970 as 2026-12-01T09:00:00.000Z, or with nine decimals if milliseconds are not
- * exact. */
-void time_print(uint64_t ns, char text[TIME_SIZE]);
+/* Returns the time so many milliseconds after 1970, or nanoseconds after another time. The last one is the end
+ * of the year 9999. */
+struct instant instant_of_ms(uint64_t ms);
+struct instant instant_after(struct instant at, uint64_t ns);
+
+/* Writes a time as 2026-12-01T09:00:00.000Z, or with nine decimals if milliseconds are not exact. */
+void time_print(struct instant at, char text[TIME_SIZE]);
 
 /* Writes a duration exactly, in the units ns us ms s m h d: 5400 s is 1h30m. */
 void duration_print(uint64_t ns, char text[DURATION_SIZE]);

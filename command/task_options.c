@@ -29,10 +29,10 @@ static bool refuse(const char *command, const char *option, const char *expected
     return false;
 }
 
-bool task_options_queue(const char *command, const char *queue)
+bool task_options_queue(const char *command, const char *queue, bool any_bytes)
 {
     size_t size = strlen(queue);
-    if (size > 0 && size <= TW_STORE_QUEUE_MAX && printable_is_utf8(queue, size))
+    if (size > 0 && size <= TW_STORE_QUEUE_MAX && (any_bytes || printable_is_utf8(queue, size)))
         return true;
     fprintf(stderr, "%s: --queue: expected a name of 1 to 255 bytes of UTF-8, found \"", command);
     printable_write(queue, size, false, QUEUE_COLUMNS, stderr);
@@ -92,7 +92,7 @@ bool task_options_take(struct task_options *options, const char *command, int co
     switch (code) {
     case TASK_OPTION_QUEUE:
         options->queue = optarg;
-        return task_options_queue(command, optarg);
+        return task_options_queue(command, optarg, true);
     case TASK_OPTION_TRIES:
         return take_tries(options, command);
     case TASK_OPTION_BACKOFF:

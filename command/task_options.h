@@ -41,8 +41,9 @@ bool task_options_has(int code);
  * begins with `command`, for example "tickwheel put". */
 bool task_options_take(struct task_options *options, const char *command, int code);
 
-/* Checks the name of a queue, and prints an error like task_options_take(). */
-bool task_options_queue(const char *command, const char *queue);
+/* Checks the name of a queue, and prints an error like task_options_take(). A queue that is there already may
+ * have a name of any bytes, because plain SQL does not check that they are UTF-8. */
+bool task_options_queue(const char *command, const char *queue, bool any_bytes);
 
 /* The text of a help that describes tries, backoff and missed. */
 extern const char TASK_OPTIONS_HELP[];

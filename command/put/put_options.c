@@ -116,7 +116,7 @@ static bool check(const struct put_options *options, const char *first)
         complain("tickwheel put: --every needs WHEN and ID; a line has its own `every`");
         return false;
     }
-    return true;
+    return options->task.queue == NULL || task_options_queue("tickwheel put", options->task.queue, false);
 }
 
 int put_options_parse(int argc, char **argv, struct put_options *options)

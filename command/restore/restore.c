@@ -4,6 +4,7 @@
  * looked at them, and takes the mark away.
  */
 #include "command.h"
+#include "printable.h"
 #include "store_file.h"
 
 #include <stdio.h>
@@ -71,11 +72,14 @@ static int parse(int argc, char **argv, struct restore *restore)
 
 static void tell(const struct restore *restore, bool changed)
 {
-    if (!restore->go)
-        printf("%s: %smarked as restored; no task is called until `tickwheel restore --store %s --go`\n",
-               restore->store, changed ? "" : "already ", restore->store);
-    else
+    if (restore->go) {
         printf("%s: %s\n", restore->store, changed ? "tasks are called again" : "not marked as restored");
+        return;
+    }
+    printf("%s: %smarked as restored; no task is called until `tickwheel restore --store ", restore->store,
+           changed ? "" : "already ");
+    printable_word(restore->store, stdout);
+    puts(" --go`");
 }
 
 int command_restore(int argc, char **argv)

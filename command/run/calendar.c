@@ -2,6 +2,7 @@
 #include "calendar.h"
 
 #include <base/saturate.h>
+#include <base/time.h>
 
 static uint64_t rounded(double ns)
 {
@@ -25,19 +26,25 @@ uint64_t calendar_left(const struct calendar *calendar, uint64_t due_ns, uint64_
     return due_ns > now_ns ? calendar_unscale(calendar, due_ns - now_ns) : 0;
 }
 
-uint64_t calendar_wall(const struct calendar *calendar, uint64_t clock_ns)
+struct instant calendar_wall(const struct calendar *calendar, uint64_t clock_ns)
 {
-    if (clock_ns == UINT64_MAX)
-        return TIME_MAX_NS;
     uint64_t since_ns = clock_ns > calendar->clock_ns ? clock_ns - calendar->clock_ns : 0;
-    uint64_t wall_ns = tw__add_saturating(calendar->wall_ns, calendar_unscale(calendar, since_ns));
-    return wall_ns < TIME_MAX_NS ? wall_ns : TIME_MAX_NS;
+    uint64_t passed_ns = calendar_unscale(calendar, since_ns);
+    if (clock_ns == UINT64_MAX || passed_ns == UINT64_MAX)
+        return instant_of_ms(UINT64_MAX);
+    return instant_after(calendar->wall, passed_ns);
 }
 
-static uint64_t clock_of(const struct calendar *calendar, uint64_t wall_ns)
+/* The duration of the clock from the start to a date. */
+static uint64_t clock_until(const struct calendar *calendar, struct instant wall)
 {
-    uint64_t since_ns = wall_ns > calendar->wall_ns ? wall_ns - calendar->wall_ns : 0;
-    return tw__add_saturating(calendar->clock_ns, calendar_scale(calendar, since_ns));
+    struct instant from = calendar->wall;
+    if (wall.s < from.s || (wall.s == from.s && wall.ns < from.ns))
+        return 0;
+    uint64_t borrow = wall.ns < from.ns ? 1 : 0;
+    uint64_t s = wall.s - from.s - borrow, ns = wall.ns + borrow * TW__NS_PER_S - from.ns;
+    return calendar->speed == 1 ? tw__add_saturating(tw__mul_saturating(s, TW__NS_PER_S), ns)
+                                : rounded(((double)s * TW__NS_PER_S + (double)ns) / calendar->speed);
 }
 
 struct when calendar_when(const struct calendar *calendar, const struct line *line, uint64_t now_ns)
@@ -47,17 +54,17 @@ struct when calendar_when(const struct calendar *calendar, const struct line *li
         when.due_ns = tw__add_saturating(now_ns, calendar_scale(calendar, line->time_ns));
         return when;
     }
-    when.due_ns = clock_of(calendar, line->time_ns);
-    when.wall_ns = line->time_ns;
+    when.due_ns = tw__add_saturating(calendar->clock_ns, clock_until(calendar, line->at));
+    when.wall = line->at;
     if (when.due_ns < now_ns) {
         when.due_ns = now_ns;
-        when.wall_ns = calendar_wall(calendar, now_ns);
+        when.wall = calendar_wall(calendar, now_ns);
     }
     return when;
 }
 
-uint64_t calendar_due(const struct calendar *calendar, const struct when *first, uint64_t period_ns,
-                      uint64_t due_ns)
+struct instant calendar_due(const struct calendar *calendar, const struct when *first, uint64_t period_ns,
+                            uint64_t due_ns)
 {
     uint64_t scaled_ns = calendar_scale(calendar, period_ns), ns = 0;
     uint64_t since_ns = due_ns - first->due_ns, periods = scaled_ns > 0 ? since_ns / scaled_ns : 0;
@@ -65,6 +72,5 @@ uint64_t calendar_due(const struct calendar *calendar, const struct when *first,
     if (!first->absolute || due_ns < first->due_ns || since_ns != periods * scaled_ns ||
         __builtin_mul_overflow(periods, period_ns, &ns))
         return calendar_wall(calendar, due_ns);
-    ns = tw__add_saturating(first->wall_ns, ns);
-    return ns < TIME_MAX_NS ? ns : TIME_MAX_NS;
+    return instant_after(first->wall, ns);
 }

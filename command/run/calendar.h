@@ -14,15 +14,16 @@
 
 /* How calendar and clock relate: the value of both at the start, and how much faster the calendar runs. */
 struct calendar {
-    uint64_t clock_ns, wall_ns;
+    uint64_t clock_ns;
+    struct instant wall;
     double speed;
 };
 
 /* A point in time from a line. */
 struct when {
-    uint64_t due_ns;  /* on the scheduler's clock */
-    uint64_t wall_ns; /* on the calendar; valid if `absolute` */
-    bool absolute;    /* the line gave a date, not a duration */
+    uint64_t due_ns;     /* on the scheduler's clock; UINT64_MAX: beyond its end, after 584 years */
+    struct instant wall; /* on the calendar; valid if `absolute` */
+    bool absolute;       /* the line gave a date, not a duration */
 };
 
 /* Convert a duration of the calendar to a duration of the clock, and back, to the nearest nanosecond. Both
@@ -34,9 +35,8 @@ uint64_t calendar_unscale(const struct calendar *calendar, uint64_t ns);
  * is the end of the clock, where a task never runs. */
 uint64_t calendar_left(const struct calendar *calendar, uint64_t due_ns, uint64_t now_ns);
 
-/* Converts a time of the clock to the calendar. Returns at most TIME_MAX_NS, the last time a line can
- * name. */
-uint64_t calendar_wall(const struct calendar *calendar, uint64_t clock_ns);
+/* Converts a time of the clock to the calendar. The end of the clock is the end of the year 9999. */
+struct instant calendar_wall(const struct calendar *calendar, uint64_t clock_ns);
 
 /* Returns the time that a line names, if the line is read at `now_ns`. A date that has passed means now. */
 struct when calendar_when(const struct calendar *calendar, const struct line *line, uint64_t now_ns);
@@ -45,7 +45,7 @@ struct when calendar_when(const struct calendar *calendar, const struct line *li
  * `period_ns` the period as the line gave it. If the line gave a date, the result is whole periods after that
  * date, so that no rounding error adds up. Example: the third call of "every 1h @2026-12-01T09:00:00Z" is due
  * at 11:00:00.000. */
-uint64_t calendar_due(const struct calendar *calendar, const struct when *first, uint64_t period_ns,
-                      uint64_t due_ns);
+struct instant calendar_due(const struct calendar *calendar, const struct when *first, uint64_t period_ns,
+                            uint64_t due_ns);
 
 #endif

@@ -12,7 +12,9 @@
 #include "figures.h"
 #include "handler.h"
 #include "lines.h"
+#include "news.h"
 #include "pauses.h"
+#include "printable.h"
 #include "reader.h"
 #include "run_options.h"
 #include "screen.h"
@@ -40,13 +42,15 @@ static struct {
     struct batch batch;
     struct reader reader;
     struct pauses pauses;
-    uint64_t at_start;                   /* tasks in the file */
+    struct news news;
+    int64_t at_start;                    /* tasks in the file; an error: unknown */
     bool reading_ended;                  /* at the end of the last file, not before */
+    bool lines_wait;                     /* they could not be put into the file */
     uint64_t asked_ms, rest_ms, next_ms; /* when next_due() has asked the file, for how long, the answer */
 } run;
 static int wake_pipe[2]; /* signals and calls write a byte */
 static volatile sig_atomic_t signalled;
-static _Atomic bool input_ended, damaged; /* damaged: the file is, and the run ends */
+static _Atomic bool input_ended, damaged; /* damaged: the file is, or was replaced, and the run ends */
 
 /* ---- waking ---------------------------------------------------------------------------------------------- */
 
@@ -65,8 +69,11 @@ static void wake_after_call(bool stop)
 static void note_signal(int number)
 {
     int saved = errno;
+    if (signalled && run.handler.children != NULL)
+        children_give_up(run.handler.children);
     signalled = number;
     wake_main();
+    screen_quit();
     errno = saved;
 }
 
@@ -79,12 +86,10 @@ static bool stops_now(void *arg)
 
 /* ---- the file -------------------------------------------------------------------------------------------- */
 
-/* Counts the tasks of the queues that this run runs; `dead`: the dead tasks. If they cannot be counted, the
- * result is 0, because only the summary needs it. */
-static uint64_t count_tasks(bool dead)
+/* Counts the tasks of the queues that this run runs; `dead`: the dead tasks. Returns: how many, or an error. */
+static int64_t count_tasks(bool dead)
 {
-    int64_t count = tw_store_count(run.store, run.options->task.queue, dead);
-    return count > 0 ? (uint64_t)count : 0;
+    return tw_store_count(run.store, run.options->task.queue, dead);
 }
 
 /* Returns when the next task is due that waits or runs, TW_NEVER if there is none; 0 if the file cannot be
@@ -116,22 +121,17 @@ static void tell_of_pauses(void)
     pauses_tell(&run.pauses, run.store, run.options->store, run.options->task.queue);
 }
 
-/* An error of the store's thread, which tries again each second. Each text is printed once. A damaged file does
- * not mend itself, so it ends a run that is not to stay. A file that was replaced ends every run. */
+/* News of the store's thread, which tries again each second after an error. A damaged file does not end a run
+ * that is to stay: somebody may mend it. */
 static void on_store_error(void *arg, int error, const char *message)
 {
-    static char last[TW_STORE_MESSAGE];
-    bool ends = error == TW_EREPLACED || (error == TW_ECORRUPT && !run.options->stay);
+    const char *ends = error == TW_ECORRUPT && run.options->stay ? NULL : news_ends(error);
     (void)arg;
-    if (strcmp(last, message) == 0)
-        return;
-    snprintf(last, sizeof last, "%s", message);
-    screen_hide();
-    complain("%s: %s: %s; %s", COMMAND, run.options->store, message,
-             error == TW_EREPLACED ? "stopped; start it again to run the tasks of the file that is there now"
-             : ends                ? "stopped"
-                                   : "trying again");
-    if (ends) {
+    if (error == TW_EFAILED || error == TW_EDEAD)
+        news_task(&run.news, message);
+    else
+        news_file(&run.news, error, message, ends);
+    if (ends != NULL) {
         atomic_store(&damaged, true);
         wake_main();
     }
@@ -141,16 +141,28 @@ static void on_store_error(void *arg, int error, const char *message)
  * more are read. An error that goes away by itself does not end a run. */
 static bool try_again(int error)
 {
-    static int told;
     struct pollfd fd = {.fd = wake_pipe[0], .events = POLLIN};
     if ((error != TW_EBUSY && error != TW_ENOSPACE) || stops_now(NULL))
         return false;
-    screen_hide();
-    if (told != error)
+    if (!run.lines_wait) {
+        screen_hide();
         store_file_complain(run.store, COMMAND, run.options->store, "lines wait, and are tried again");
-    told = error;
+    }
+    run.lines_wait = true;
     poll(&fd, 1, LOOK_MS);
     return !stops_now(NULL);
+}
+
+/* Puts the lines that have been read into the file. Returns false if that has failed for good. */
+static bool commit_lines(void)
+{
+    bool good = batch_commit(&run.batch);
+    if (good && run.lines_wait) {
+        screen_hide();
+        complain("%s: %s: the lines that waited are in the file", COMMAND, run.options->store);
+        run.lines_wait = false;
+    }
+    return good;
 }
 
 /* ---- the status line ------------------------------------------------------------------------------------- */
@@ -196,7 +208,7 @@ static const char *take_into_file(void *arg, const struct line *line)
     (void)arg;
     if (line->kind != LINE_WAIT)
         return batch_add(&run.batch, line);
-    if (batch_commit(&run.batch))
+    if (commit_lines())
         do_wait(line->time_ns);
     return NULL;
 }
@@ -205,7 +217,7 @@ static const char *take_into_file(void *arg, const struct line *line)
 static int commit_when_idle(void *arg)
 {
     (void)arg;
-    batch_commit(&run.batch);
+    commit_lines();
     tell_of_pauses();
     show_status();
     return patience_ms(-1);
@@ -222,18 +234,31 @@ static void complain_of_lines(void)
     store_file_complain(run.store, COMMAND, run.options->store, text);
 }
 
+/* Whether standard input is left alone: a service that was started at a terminal would be stopped by it as soon
+ * as it is in the background (SIGTTIN). */
+static bool leaves_terminal(void)
+{
+    if (!run.options->stay || !isatty(STDIN_FILENO))
+        return false;
+    if (!run.options->quiet) {
+        screen_hide();
+        complain("%s: the terminal is not read, as --stay is given; name the file - to read it", COMMAND);
+    }
+    return true;
+}
+
 /* Reads the files, and leaves every line that was read in the file of tasks. Returns false if a file cannot be
  * read. */
 static bool read_input(int count, char **paths)
 {
     bool good = true;
     int i = 0;
-    if (count == 0)
+    if (count == 0 && !leaves_terminal())
         good = reader_read(&run.reader, "-", NULL);
     for (; i < count && !stops_now(NULL); i++)
         good &= reader_read(&run.reader, paths[i], NULL);
     run.reading_ended = run.reader.ended && i == count;
-    if (!batch_commit(&run.batch))
+    if (!commit_lines())
         complain_of_lines();
     return good;
 }
@@ -284,57 +309,80 @@ static void print_lines(FILE *out)
                 run.reader.number, strcmp(run.reader.path, "-") == 0 ? "standard input" : run.reader.path);
 }
 
-static void print_summary(FILE *out)
+static void print_count(int64_t count, const char *when, FILE *out)
+{
+    if (count < 0)
+        fprintf(out, "unknown %s", when);
+    else
+        fprintf(out, "%" PRId64 " %s", count, when);
+}
+
+/* Returns false if the tasks cannot be counted. */
+static bool print_summary(FILE *out)
 {
     const struct tally *tally = run.handler.tally;
-    uint64_t left = count_tasks(false), dead = count_tasks(true);
+    int64_t left = count_tasks(false), dead = left < 0 ? left : count_tasks(true);
+    bool known = left >= 0 && dead >= 0;
+    if (!known)
+        store_file_complain(run.store, COMMAND, run.options->store, "the tasks cannot be counted");
     print_lines(out);
-    fprintf(out, "tasks in the file: %" PRIu64 " at the start, %" PRIu64 " now", run.at_start, left);
-    if (dead > 0)
-        fprintf(out, ", and %" PRIu64 " dead (tickwheel tasks --store %s dead)", dead, run.options->store);
+    fputs("tasks in the file: ", out);
+    print_count(run.at_start, "at the start, ", out);
+    print_count(known ? left : -1, "now", out);
+    if (dead > 0) {
+        fprintf(out, ", and %" PRId64 " dead (tickwheel tasks --store ", dead);
+        printable_word(run.options->store, out);
+        fputs(" dead)", out);
+    }
     fputc('\n', out);
     tally_print_overdue(tally, out);
     if (run.options->exec != NULL)
         tally_print_commands(tally, out);
     tally_print_lateness(tally, out);
-    if (left > 0)
-        fprintf(out, "To go on with them later, use `tickwheel run --store %s`.\n", run.options->store);
+    if (left > 0) {
+        fputs("To go on with them later, use `tickwheel run --store ", out);
+        printable_word(run.options->store, out);
+        fputs("`.\n", out);
+    }
+    return known;
 }
 
-/* A signal has come while commands run, which may take long: tells the user how to end at once. */
-static void tell_of_commands(void)
+/* The stop waits for the commands that run. */
+static void limit_commands(void)
 {
-    struct tw_store_stats stats;
-    tw_store_stats(run.store, &stats);
-    if (!signalled || run.options->exec == NULL || stats.jobs == 0)
+    struct children *children = run.handler.children;
+    if (children == NULL)
         return;
-    screen_hide();
-    complain("%s: waiting for %" PRIu64 " running command%s; kill -9 ends at once, and %s called again",
-             COMMAND, stats.jobs, stats.jobs == 1 ? "" : "s",
-             stats.jobs == 1 ? "its task is" : "their tasks are");
+    if (run.options->has_grace)
+        children_give_up_after(children, run.options->grace_ms);
+    if (signalled)
+        children_tell(children, "", run.options->has_grace);
 }
 
-/* Stops the store and prints the summary. Returns false if a line could not be printed, or the file not be
- * written. */
+/* Stops the store and prints the summary. Returns false if a line could not be printed, or the file not be read
+ * or written. */
 static bool finish_run(void)
 {
-    bool stuck = handler_stuck(&run.handler);
-    bool good = true;
+    if (signalled)
+        screen_last_words();
     handler_give_back(&run.handler);
-    tell_of_commands();
+    limit_commands();
     int error = tw_store_stop(run.store);
-    if (error != 0 && error != TW_EREPLACED) { /* that one has been told */
+    bool good = error == 0;
+    if (!good && error != TW_EREPLACED) { /* that one has been told */
         screen_hide();
         store_file_complain(run.store, COMMAND, run.options->store,
                             "the end of a task cannot be written, and it will run again");
     }
-    good &= error == 0;
+    bool stuck = handler_stuck(&run.handler) || screen_error() != 0;
     screen_hide();
     if (stuck)
         complain("%s: stopped, as standard output cannot be written: %s", COMMAND,
-                 strerror(screen_error() != 0 ? screen_error() : ENOMEM));
-    if (!run.options->quiet)
-        print_summary(stderr);
+                 screen_reason(screen_error() != 0 ? screen_error() : ENOMEM));
+    if (!run.options->quiet) {
+        news_end(&run.news);
+        good &= print_summary(stderr);
+    }
     return good && !stuck && !atomic_load(&damaged);
 }
 
@@ -366,8 +414,9 @@ static bool start_store(void)
 
 static bool make_run_parts(void)
 {
-    bool good = lines_pipe(wake_pipe) && batch_init(&run.batch, run.store, &run.options->task) &&
-                handler_init(&run.handler, run.store, run.options->exec, run.options->jobs);
+    bool good =
+        lines_pipe(wake_pipe) && batch_init(&run.batch, run.store, &run.options->task) &&
+        handler_init(&run.handler, run.store, run.options->exec, run.options->jobs, run.options->timeout_ms);
     if (!good)
         complain("%s: the run cannot be started: %s", COMMAND, strerror(errno));
     run.handler.wake = wake_after_call;
@@ -382,20 +431,12 @@ static bool make_run_parts(void)
     return good;
 }
 
-static void catch_signals(void)
-{
-    struct sigaction action = {.sa_handler = note_signal};
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    signal(SIGPIPE, SIG_IGN);
-}
-
 static int run_store(int count, char **paths)
 {
     if (!make_run_parts())
         return COMMAND_WRONG;
     run.at_start = run.options->quiet ? 0 : count_tasks(false);
-    catch_signals();
+    signals_catch(note_signal);
     if (!start_store())
         return COMMAND_WRONG;
     bool read = read_input(count, paths);
@@ -409,6 +450,7 @@ static int run_store(int count, char **paths)
 int command_run_store(const struct run_options *options, int count, char **paths)
 {
     run.options = options;
+    run.news = (struct news){.command = COMMAND, .path = options->store};
     screen_begin(!options->quiet, options->exec != NULL);
     run.store = store_file_open(COMMAND, options->store, true);
     if (run.store == NULL)

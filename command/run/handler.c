@@ -10,7 +10,6 @@
  */
 #include "handler.h"
 
-#include "command.h"
 #include "printable.h"
 #include "screen.h"
 #include "task_line.h"
@@ -18,13 +17,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { MS_NS = 1000000 };
-
-static void print_due(uint64_t due_ms, char due[TIME_SIZE])
-{
-    time_print(due_ms < TIME_MAX_NS / MS_NS ? due_ms * MS_NS : TIME_MAX_NS, due);
-}
 
 /* ---- printing -------------------------------------------------------------------------------------------- */
 
@@ -35,7 +27,7 @@ static bool print_line(const struct tw_job *job, uint64_t late_us)
     FILE *out = open_memstream(&line, &size);
     if (out == NULL)
         return false;
-    print_due(job->due_ms, due);
+    time_print(instant_of_ms(job->due_ms), due);
     fprintf(out, "%s %" PRIu64 " ", due, late_us);
     printable_write(job->id, job->id_size, false, SIZE_MAX, out);
     if (job->payload_size > 0)
@@ -78,13 +70,15 @@ void handler_give_back(struct handler *handler)
 
 /* ---- commands -------------------------------------------------------------------------------------------- */
 
-static void on_end(void *arg, void *task, const char *error)
+static void on_end(void *arg, void *task, enum children_end end, const char *error)
 {
+    static const enum tw_answer ANSWERS[] = {
+        [CHILDREN_DONE] = TW_DONE, [CHILDREN_FAILED] = TW_RETRY, [CHILDREN_GIVEN_UP] = TW_BACK};
     struct handler *handler = arg;
-    tally_command(handler->tally, error == NULL);
-    if (error != NULL)
+    tally_command(handler->tally, end);
+    if (end == CHILDREN_FAILED)
         tw_job_fail(task, error);
-    tw_job_answer(task, error == NULL ? TW_DONE : TW_RETRY);
+    tw_job_answer(task, ANSWERS[end]);
     handler->wake(false);
 }
 
@@ -93,9 +87,7 @@ static enum tw_answer cannot_start(struct handler *handler, struct tw_job *job, 
     char text[160];
     snprintf(text, sizeof text, "cannot be started: %s", strerror(error));
     tw_job_fail(job, text);
-    screen_hide();
-    complain("tickwheel run: the command of a task %s", text);
-    tally_command(handler->tally, false);
+    tally_command(handler->tally, CHILDREN_FAILED);
     handler->wake(false);
     return TW_RETRY;
 }
@@ -112,7 +104,7 @@ static enum tw_answer start_command(struct handler *handler, struct tw_job *of, 
                       .late_us = late_us,
                       .queue = of->queue,
                       .attempt = of->attempt};
-    print_due(of->due_ms, due);
+    time_print(instant_of_ms(of->due_ms), due);
     int error = children_start(handler->children, &job, of);
     return error == 0 ? TW_LATER : cannot_start(handler, of, error);
 }
@@ -132,14 +124,15 @@ enum tw_answer handler_call(void *arg, struct tw_job *job)
     return TW_DONE;
 }
 
-bool handler_init(struct handler *handler, struct tw_store *store, const char *exec, size_t jobs)
+bool handler_init(struct handler *handler, struct tw_store *store, const char *exec, size_t jobs,
+                  uint64_t timeout_ms)
 {
     handler->store = store;
     handler->exec = exec;
     pthread_mutex_init(&handler->lock, NULL);
     handler->tally = tally_new();
     if (handler->tally != NULL && exec != NULL)
-        handler->children = children_new(jobs, on_end, handler);
+        handler->children = children_new(jobs, timeout_ms, on_end, handler);
     return handler->tally != NULL && (exec == NULL || handler->children != NULL);
 }
 

@@ -27,8 +27,10 @@ struct handler {
     bool giving_back;
 };
 
-/* Makes a handler, with at most `jobs` commands at once. Returns false if there is no memory or no thread. */
-bool handler_init(struct handler *handler, struct tw_store *store, const char *exec, size_t jobs);
+/* Makes a handler, with at most `jobs` commands at once, which may take timeout_ms (children.h). `exec` NULL:
+ * it prints lines. Returns false if there is no memory or no thread. */
+bool handler_init(struct handler *handler, struct tw_store *store, const char *exec, size_t jobs,
+                  uint64_t timeout_ms);
 
 /* The handler; a tw_handler_fn. `arg` is a struct handler. */
 enum tw_answer handler_call(void *arg, struct tw_job *job);

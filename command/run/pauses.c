@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "pauses.h"
 
-#include "command.h"
 #include "printable.h"
 #include "queues.h"
 #include "screen.h"
+#include "store_file.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,21 +38,12 @@ static void print_pause(const char *queue, const char *path)
     bool usual = strcmp(queue, "default") == 0;
     fputs("tickwheel run: queue ", stderr);
     printable_write(queue, strlen(queue), false, SIZE_MAX, stderr);
-    fprintf(stderr, " is paused: `tickwheel tasks --store %s%s", path, usual ? "" : " --queue ");
+    fputs(" is paused: `tickwheel tasks --store ", stderr);
+    printable_word(path, stderr);
+    fputs(usual ? "" : " --queue ", stderr);
     if (!usual)
-        printable_write(queue, strlen(queue), false, SIZE_MAX, stderr);
+        printable_word(queue, stderr);
     fputs(" resume` ends it\n", stderr);
-}
-
-/* Returns whether the file is marked as restored, after it has said so. */
-static bool tell_of_mark(struct tw_store *store, const char *path)
-{
-    if (tw_store_is_restored(store) != 1)
-        return false;
-    screen_hide();
-    complain("tickwheel run: %s is marked as restored: `tickwheel restore --store %s --go` lets its tasks run",
-             path, path);
-    return true;
 }
 
 /* Returns whether every task that waits is in a paused queue, after it has named these queues. */
@@ -77,7 +68,7 @@ void pauses_tell(struct pauses *pauses, struct tw_store *store, const char *path
     if (now_ms >= pauses->looked_ms && now_ms - pauses->looked_ms < AGAIN_MS + pauses->rest_ms)
         return;
     pauses->looked_ms = now_ms;
-    pauses->told_mark = pauses->told_mark || tell_of_mark(store, path);
+    pauses->told_mark = pauses->told_mark || store_file_tell_of_mark(store, "tickwheel run", path);
     pauses->told = pauses->told || tell_of_queues(store, path, only);
     uint64_t took_ms = tw_store_now() - now_ms; /* if the clock was set back: very much */
     pauses->rest_ms = took_ms < LONG_MS ? SHARE * took_ms : 0;

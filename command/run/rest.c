@@ -4,6 +4,7 @@
 #include "command.h"
 #include "lines.h"
 #include "output.h"
+#include "screen.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -89,11 +90,20 @@ bool rest_file(const char *path, FILE *out)
     return good;
 }
 
+static bool write_output(const char *text, size_t size)
+{
+    int error = screen_write(text, size);
+    if (error != 0)
+        complain("standard output: cannot be written: %s", screen_reason(error));
+    return error == 0;
+}
+
 bool rest_write(const char *path, const char *text, size_t size, bool *on_stderr)
 {
-    bool good = path == NULL || output_write(path, text, size);
+    bool good =
+        path == NULL || (strcmp(path, "-") == 0 ? write_output(text, size) : output_write(path, text, size));
     *on_stderr = path == NULL || !good;
-    if (*on_stderr)
-        fwrite(text, 1, size, stderr);
+    if (*on_stderr && fwrite(text, 1, size, stderr) < size)
+        good = false;
     return good;
 }

@@ -24,7 +24,8 @@ void rest_task(const struct calendar *calendar, uint64_t now_ns, const struct va
 bool rest_file(const char *path, FILE *out);
 
 /* Writes the whole rest to `path`; NULL means standard error. If `path` cannot be written, the rest goes to
- * standard error. Returns: false in that case. *on_stderr tells whether the rest is on standard error. */
+ * standard error. Returns: false in that case, or if standard error cannot be written either. *on_stderr tells
+ * whether the rest is on standard error. */
 bool rest_write(const char *path, const char *text, size_t size, bool *on_stderr);
 
 #endif

@@ -5,6 +5,7 @@
  * who frees the value of a task.
  */
 #include "calendar.h"
+#include "children.h"
 #include "command.h"
 #include "bins.h"
 #include "job.h"
@@ -29,22 +30,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 enum { TICK_NS = 100000 };
-static const uint64_t second_ns = 1000000000;
 
 static struct run_options options;
 static struct tw_sched *sched;
 static struct calendar calendar;
-static int wake_pipe[2]; /* signals and the last callbacks write a byte */
+static struct children *children; /* NULL: there is no --exec */
+static int wake_pipe[2];          /* signals and the last callbacks write a byte */
 static volatile sig_atomic_t signalled;
 static _Atomic bool input_ended;
 static pthread_mutex_t tally_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct bins late_us;
-static uint64_t failed_jobs, good_jobs;
+static uint64_t commands[CHILDREN_ENDS]; /* by their ends */
 static struct reader reader;
 static struct {
     uint64_t unknown_keys, moved, cancelled, replaced;
@@ -79,17 +79,8 @@ static bool print_task(const struct value *value, const char *due, uint64_t late
     return good;
 }
 
-static bool ended_well(pid_t child)
-{
-    char text[JOB_ENDED];
-    int status = 0;
-    while (waitpid(child, &status, 0) < 0)
-        if (errno != EINTR)
-            return false;
-    return job_ended(status, text) == NULL;
-}
-
-static void run_command(const struct value *value, const char *due, uint64_t late)
+/* Returns false if the command was given up. */
+static bool run_command(const struct value *value, const char *due, uint64_t late)
 {
     const char *text = value_text(value);
     struct job job = {.command = options.exec,
@@ -99,15 +90,14 @@ static void run_command(const struct value *value, const char *due, uint64_t lat
                       .text_size = strlen(text),
                       .due = due,
                       .late_us = late};
-    pid_t child;
-    int error = job_start(&job, &child);
+    enum children_end end = CHILDREN_FAILED;
+    int error = children_run(children, &job, &end);
     if (error != 0)
         complain("tickwheel run: the command of task %s cannot be started: %s", value->key, strerror(error));
-    bool good = error == 0 && ended_well(child);
     pthread_mutex_lock(&tally_lock);
-    good_jobs += good;
-    failed_jobs += !good;
+    commands[end]++;
     pthread_mutex_unlock(&tally_lock);
+    return end != CHILDREN_GIVEN_UP;
 }
 
 static void tally(uint64_t late_ns)
@@ -119,19 +109,20 @@ static void tally(uint64_t late_ns)
     pthread_mutex_unlock(&tally_lock);
 }
 
-/* Prints the task's line or runs its command. Returns false if the line could not be printed. */
+/* Prints the task's line or runs its command. Returns false if the line could not be printed, or the command
+ * was given up. */
 static bool call(const struct tw_task *task, const struct when *first)
 {
     struct value *value = task->arg;
     char due[TIME_SIZE];
     uint64_t late = task->late_ns / 1000;
-    time_print(calendar_due(&calendar, first, value->period_ns, task->due_ns) / 1000000 * 1000000, due);
+    struct instant at = calendar_due(&calendar, first, value->period_ns, task->due_ns);
+    at.ns -= at.ns % 1000000;
+    time_print(at, due);
     if (options.exec == NULL && !print_task(value, due, late))
         return false;
     tally(task->late_ns);
-    if (options.exec != NULL)
-        run_command(value, due, late);
-    return true;
+    return options.exec == NULL || run_command(value, due, late);
 }
 
 static void on_task(struct tw_sched *of, const struct tw_task *task)
@@ -381,7 +372,10 @@ static void print_summary(FILE *out)
         fprintf(out, "\nlines skipped: %" PRIu64 " (malformed, see above; correct and run them again)",
                 reader.bad_lines);
     if (options.exec != NULL)
-        fprintf(out, "\ncommands: %" PRIu64 " succeeded, %" PRIu64 " failed", good_jobs, failed_jobs);
+        fprintf(out, "\ncommands: %" PRIu64 " succeeded, %" PRIu64 " failed", commands[CHILDREN_DONE],
+                commands[CHILDREN_FAILED]);
+    if (commands[CHILDREN_GIVEN_UP] > 0)
+        fprintf(out, ", %" PRIu64 " given up: their tasks are a part of the rest", commands[CHILDREN_GIVEN_UP]);
     fputc('\n', out);
     if (late_us.total == 0)
         return;
@@ -401,6 +395,17 @@ static void print_notes(const char *text, bool rest_above)
     }
 }
 
+/* The stop waits for the commands that run. */
+static void limit_commands(void)
+{
+    if (children == NULL)
+        return;
+    if (options.has_grace)
+        children_give_up_after(children, options.grace_ms);
+    if (signalled) /* without a file for the rest, standard error is to be an input file */
+        children_tell(children, options.rest != NULL ? "" : "# ", options.has_grace);
+}
+
 /* Stops the scheduler, writes the rest and prints the summary. Returns false if the rest or the output was
  * lost. */
 static bool finish(void)
@@ -411,12 +416,16 @@ static bool finish(void)
     FILE *notes = open_memstream(&text, &size);
     if (notes == NULL)
         return false;
+    limit_commands();
     bool good = stop_and_write_rest(notes, &rest_above);
     int error = screen_error();
     if (error != 0)
-        fprintf(notes, "tickwheel run: stopped, as standard output cannot be written: %s\n", strerror(error));
+        fprintf(notes, "tickwheel run: stopped, as standard output cannot be written: %s\n",
+                screen_reason(error));
     if (!options.quiet)
         print_summary(notes);
+    if (signalled && !rest_above)
+        screen_last_words();
     if (fclose(notes) == 0)
         print_notes(text, rest_above);
     free(text);
@@ -428,14 +437,16 @@ static bool finish(void)
 static void on_signal(int number)
 {
     int saved = errno;
+    if (signalled && children != NULL)
+        children_give_up(children);
     signalled = number;
     wake();
+    screen_quit();
     errno = saved;
 }
 
 static bool prepare(void)
 {
-    struct sigaction action = {.sa_handler = on_signal};
     struct timespec now;
     struct tw_sched_options sched_options = {.tick_ns = TICK_NS,
                                              .shards = 1, /* lines of one time run in the order of the file */
@@ -448,6 +459,11 @@ static bool prepare(void)
         complain("tickwheel run: the scheduler cannot be started: %s", strerror(errno));
         return false;
     }
+    if (options.exec != NULL &&
+        (children = children_new(options.jobs, options.timeout_ms, NULL, NULL)) == NULL) {
+        complain("tickwheel run: commands cannot be started: %s", strerror(errno));
+        return false;
+    }
     if (options.stats != NULL && !stats_start(sched))
         return false;
     reader = (struct reader){.command = "tickwheel run",
@@ -457,12 +473,10 @@ static bool prepare(void)
                              .idle = idle,
                              .stopping = stops,
                              .hide = screen_hide};
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    signal(SIGPIPE, SIG_IGN);
+    signals_catch(on_signal);
     clock_gettime(CLOCK_REALTIME, &now);
     calendar = (struct calendar){.clock_ns = tw_sched_now(sched),
-                                 .wall_ns = (uint64_t)now.tv_sec * second_ns + (uint64_t)now.tv_nsec,
+                                 .wall = {(uint64_t)now.tv_sec, (uint64_t)now.tv_nsec},
                                  .speed = options.speed};
     return true;
 }
@@ -493,6 +507,7 @@ int command_run(int argc, char **argv)
     stats_close();
     bool good = finish();
     tw_sched_free(sched);
+    children_free(children);
     if (!read || (options.strict && reader.bad_lines > 0))
         return COMMAND_INPUT;
     return good && reader.bad_lines == 0 ? COMMAND_GOOD : COMMAND_WRONG;

@@ -2,6 +2,7 @@
 #include "run_options.h"
 
 #include "command.h"
+#include "job.h"
 #include "rest.h"
 #include "stats_socket.h"
 
@@ -39,6 +40,11 @@ static const char HELP_HEAD[] =
     "                  TICKWHEEL_LATE_US in its environment; a text of more than\n"
     "                  100000 bytes is on the standard input only\n"
     "  --jobs N        run at most N commands at once, 1 to 1024 (default 4)\n"
+    "  --timeout TIME  a command that runs for longer, 1ms to 365d, gets SIGTERM and,\n"
+    "                  a second later, SIGKILL. It has failed, whatever its exit\n"
+    "                  status (default: none)\n"
+    "  --grace TIME    at a signal to stop, wait at most so long for the commands\n"
+    "                  that run, 0s to 1d (default: until they end)\n"
     "  --speed N       let time run N times faster, 0.001 to 1000000 (default 1)\n"
     "  --rest FILE     at the end, write the tasks that did not run and the lines\n"
     "                  that were not read to FILE; `tickwheel run FILE` continues\n"
@@ -49,9 +55,16 @@ static const char HELP_HEAD[] =
     "                  --strict, the line is skipped and the status is 1\n"
     "  --quiet         print no summary\n"
     "\n"
-    "SIGINT (Ctrl-C) and SIGTERM stop it cleanly: it waits for running commands and\n"
-    "then writes the rest, as --rest says. If standard output cannot be written, it\n"
-    "stops in the same way.\n"
+    "SIGINT (Ctrl-C), SIGTERM and SIGHUP stop it cleanly: it waits for running\n"
+    "commands and then writes the rest, as --rest says. If standard output cannot be\n"
+    "written, it stops in the same way. Under nohup it goes on at a SIGHUP. At a\n"
+    "second signal, or when --grace is over, running commands get SIGTERM and, a\n"
+    "second later, SIGKILL. Their tasks are then a part of the rest, or wait in the\n"
+    "file of --store as if they had not been called. A line that nobody reads for a\n"
+    "second after a signal is not printed: its task is a part of the rest, or waits\n"
+    "in the file, and the status is 1.\n";
+
+static const char HELP_STORE[] =
     "\n"
     "With --store, tasks live in an SQLite file and survive the end of the process,\n"
     "kill -9 and a crash of the machine included. Each line that is read is a row of\n"
@@ -62,7 +75,8 @@ static const char HELP_HEAD[] =
     "again. After kill -9, a command of --exec that still runs goes on, beside the\n"
     "next attempt. A command of --exec that does not end with status 0 has failed.\n"
     "It is tried again, and after the last of --tries the task is dead: it stays in\n"
-    "the file with its error, for `tickwheel tasks`. The run ends when the input has\n"
+    "the file with its error, for `tickwheel tasks`. A first failure and a death are\n"
+    "told on standard error, at most ten in a minute. The run ends when the input has\n"
     "ended and no task waits or runs any more; tasks of a paused queue wait until\n"
     "`tickwheel tasks --store FILE resume` ends the pause. Example, after a crash:\n"
     "\n"
@@ -74,7 +88,8 @@ static const char HELP_HEAD[] =
     "                  put into the queue \"default\", and run the tasks of every\n"
     "                  queue)\n"
     "  --stay          do not end when the last task has run; for a service, for\n"
-    "                  which other processes put tasks\n"
+    "                  which other processes put tasks. A terminal is then read only\n"
+    "                  if it is named: -\n"
     "  --standby       while another process runs the tasks of the file, wait, and\n"
     "                  take over when that process ends\n";
 
@@ -88,11 +103,13 @@ static const char HELP_TAIL[] =
     "Exit status:\n"
     "  0  success, also when commands failed or a signal stopped it;\n"
     "  1  lines were skipped, or the output, the rest or the file of --store cannot\n"
-    "     be written, or the scheduler or the socket of --stats cannot be started,\n"
-    "     or another process runs the tasks of the file;\n"
+    "     be written, or the tasks in it cannot be counted, or the scheduler or the\n"
+    "     socket of --stats cannot be started, or another process runs the tasks of\n"
+    "     the file;\n"
     "  2  arguments are wrong, a file cannot be read, or --strict stopped it.\n";
 
-enum { JOBS_DEFAULT = 4, JOBS_MAX = 1024 };
+enum { JOBS_DEFAULT = 4, JOBS_MAX = 1024, MS_NS = 1000000 };
+static const uint64_t DAY_NS = UINT64_C(86400000) * MS_NS;
 
 static bool parse_speed(const char *text, double *speed)
 {
@@ -112,9 +129,31 @@ static bool parse_jobs(const char *text, uint64_t *jobs)
     return false;
 }
 
+static bool parse_timeout(const char *text, uint64_t *timeout_ms)
+{
+    if (job_parse_timeout(text, timeout_ms))
+        return true;
+    complain("tickwheel run: --timeout: expected " JOB_TIMEOUT_EXPECTED ", found \"%s\"", text);
+    return false;
+}
+
+static bool parse_grace(const char *text, struct run_options *options)
+{
+    uint64_t ns;
+    options->has_grace = duration_parse(text, &ns) && ns <= DAY_NS;
+    if (!options->has_grace) {
+        complain("tickwheel run: --grace: expected a duration from 0s to 1d, found \"%s\"", text);
+        return false;
+    }
+    options->grace_ms = ns / MS_NS;
+    return true;
+}
+
 enum {
     OPTION_EXEC = 1,
     OPTION_JOBS,
+    OPTION_TIMEOUT,
+    OPTION_GRACE,
     OPTION_SPEED,
     OPTION_REST,
     OPTION_STATS,
@@ -145,6 +184,10 @@ static bool take_option(int code, void *arg)
         return true;
     case OPTION_JOBS:
         return parse_jobs(optarg, &options->jobs);
+    case OPTION_TIMEOUT:
+        return parse_timeout(optarg, &options->timeout_ms);
+    case OPTION_GRACE:
+        return parse_grace(optarg, options);
     case OPTION_SPEED:
         return parse_speed(optarg, &options->speed);
     case OPTION_REST:
@@ -163,7 +206,7 @@ static bool take_option(int code, void *arg)
 
 static void help(void)
 {
-    printf("%s%s%s", HELP_HEAD, TASK_OPTIONS_HELP, HELP_TAIL);
+    printf("%s%s%s%s", HELP_HEAD, HELP_STORE, TASK_OPTIONS_HELP, HELP_TAIL);
 }
 
 /* ---- options that exclude each other --------------------------------------------------------------------- */
@@ -190,6 +233,10 @@ static bool check(const struct run_options *options)
     const struct excluded with_store[] = {{"--queue", task->queue != NULL},    {"--tries", task->tries > 0},
                                           {"--backoff", task->backoff_ms > 0}, {"--missed", task->missed_given},
                                           {"--stay", options->stay},           {"--standby", options->standby}};
+    const struct excluded with_exec[] = {{"--timeout", options->timeout_ms > 0},
+                                         {"--grace", options->has_grace}};
+    if (options->exec == NULL && !exclude(with_exec, sizeof with_exec / sizeof with_exec[0], "needs --exec"))
+        return false;
     if (options->store == NULL)
         return exclude(with_store, sizeof with_store / sizeof with_store[0], "needs --store");
     return exclude(&(struct excluded){"--rest", options->rest != NULL}, 1,
@@ -204,6 +251,8 @@ int run_options_parse(int argc, char **argv, struct run_options *options)
 {
     static const struct option LONG[] = {{"exec", required_argument, NULL, OPTION_EXEC},
                                          {"jobs", required_argument, NULL, OPTION_JOBS},
+                                         {"timeout", required_argument, NULL, OPTION_TIMEOUT},
+                                         {"grace", required_argument, NULL, OPTION_GRACE},
                                          {"speed", required_argument, NULL, OPTION_SPEED},
                                          {"rest", required_argument, NULL, OPTION_REST},
                                          {"stats", required_argument, NULL, OPTION_STATS},

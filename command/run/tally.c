@@ -31,7 +31,7 @@ struct tally {
     uint64_t began_ms; /* when the run began */
     struct late late, overdue;
     struct bins bins; /* of `late` */
-    uint64_t calls, retries, good, failed;
+    uint64_t calls, retries, commands[CHILDREN_ENDS];
 };
 
 struct tally *tally_new(void)
@@ -90,11 +90,10 @@ void tally_call(struct tally *tally, const struct tw_job *job, uint64_t late_us)
     pthread_mutex_unlock(&tally->lock);
 }
 
-void tally_command(struct tally *tally, bool good)
+void tally_command(struct tally *tally, enum children_end end)
 {
     pthread_mutex_lock(&tally->lock);
-    tally->good += good;
-    tally->failed += !good;
+    tally->commands[end]++;
     pthread_mutex_unlock(&tally->lock);
 }
 
@@ -123,7 +122,10 @@ void tally_print_overdue(const struct tally *tally, FILE *out)
 
 void tally_print_commands(const struct tally *tally, FILE *out)
 {
-    fprintf(out, "commands: %" PRIu64 " succeeded, %" PRIu64 " failed", tally->good, tally->failed);
+    fprintf(out, "commands: %" PRIu64 " succeeded, %" PRIu64 " failed", tally->commands[CHILDREN_DONE],
+            tally->commands[CHILDREN_FAILED]);
+    if (tally->commands[CHILDREN_GIVEN_UP] > 0)
+        fprintf(out, ", %" PRIu64 " given back", tally->commands[CHILDREN_GIVEN_UP]);
     if (tally->retries > 0)
         fprintf(out, "; attempts after the first: %" PRIu64, tally->retries);
     fputc('\n', out);

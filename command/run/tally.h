@@ -5,6 +5,8 @@
 #ifndef COMMAND_TALLY_H
 #define COMMAND_TALLY_H
 
+#include "children.h"
+
 #include <tickwheel/store.h>
 
 #include <stdbool.h>
@@ -26,7 +28,7 @@ uint64_t tally_late_us(const struct tw_job *job);
 void tally_call(struct tally *tally, const struct tw_job *job, uint64_t late_us);
 
 /* Counts the end of a command. Threads: any. */
-void tally_command(struct tally *tally, bool good);
+void tally_command(struct tally *tally, enum children_end end);
 
 /* Returns the number of calls. Threads: any. */
 uint64_t tally_calls(struct tally *tally);

@@ -25,7 +25,7 @@ struct value {
     uint64_t period_ns;        /* as the line gave it; 0: the task runs once */
     uint64_t due_ns, calls;    /* if kept: time and number of the calls still to come; TW_FOREVER: no end */
     uint64_t unprinted_due_ns; /* due time of the first call whose line could not be printed */
-    uint64_t unprinted;        /* number of the calls whose lines could not be printed */
+    uint64_t unprinted;        /* calls whose lines could not be printed, or whose commands were given up */
     bool task_holds, reader_holds;
     bool kept;    /* in a list, because calls were not done; the list has taken over the task's hold */
     bool inside;  /* a call is between value_enter() and value_leave() */

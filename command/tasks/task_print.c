@@ -16,15 +16,6 @@ static const char *const STATES[] = {
 
 /* ---- times ----------------------------------------------------------------------------------------------- */
 
-/* A time since 1970 as text. A file may name times that a 64-bit number of nanoseconds cannot. */
-static void print_time(uint64_t ms, char text[TIME_SIZE])
-{
-    if (ms <= TIME_MAX_NS / MS_NS)
-        time_print(ms * MS_NS, text);
-    else
-        snprintf(text, TIME_SIZE, "after 2554");
-}
-
 struct figure figure_until(uint64_t ms, uint64_t now_ms)
 {
     struct figure figure = {"now"}, length;
@@ -79,7 +70,7 @@ void task_print_row(const struct tw_store_task *task, uint64_t now_ms, FILE *out
     char time[TIME_SIZE], tries[32];
     const char *error = task->error != NULL ? task->error : "-";
     uint64_t ms = dead ? task->dead_ms : task->due_ms;
-    print_time(ms, time);
+    time_print(instant_of_ms(ms), time);
     snprintf(tries, sizeof tries, "%" PRIu32 "/%" PRIu32, task->attempt, task->tries);
     fprintf(out, "  %-24s  %-10s  ", time, figure_until(ms, now_ms).text);
     if (!dead)

@@ -105,9 +105,11 @@ static void print_loads(const struct loads *loads)
 
 static void tell_of_mark(const struct tasks *tasks)
 {
-    if (tw_store_is_restored(tasks->store) == 1)
-        printf("marked as restored: no task is called until `tickwheel restore --store %s --go`\n",
-               tasks->options->store);
+    if (tw_store_is_restored(tasks->store) != 1)
+        return;
+    fputs("marked as restored: no task is called until `tickwheel restore --store ", stdout);
+    printable_word(tasks->options->store, stdout);
+    puts(" --go`");
 }
 
 int tasks_summary(const struct tasks *tasks)

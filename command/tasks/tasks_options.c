@@ -146,7 +146,7 @@ static bool take_option(int code, void *arg)
         return true;
     case OPTION_QUEUE:
         options->queue = optarg;
-        return task_options_queue("tickwheel tasks", optarg);
+        return task_options_queue("tickwheel tasks", optarg, true);
     case OPTION_LIMIT:
         return parse_limit(optarg, &options->limit);
     case OPTION_STEP:

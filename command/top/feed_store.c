@@ -159,10 +159,11 @@ static bool find_runner(const char *store, struct reading *reading)
     return runs;
 }
 
-/* Warns of a mark that keeps all tasks back, or of the overdue tasks that a run would call now. */
+/* Warns of a mark that keeps all tasks back; or of the overdue tasks that a run would call now; or of dead
+ * tasks, which nobody calls any more. */
 static void warn(const struct store_feed *feed, struct reading *reading, bool runs)
 {
-    uint64_t overdue = reading->count[COUNT_OVERDUE] - feed->held;
+    uint64_t overdue = reading->count[COUNT_OVERDUE] - feed->held, dead = reading->count[COUNT_DEAD];
     if (tw_store_is_restored(feed->store) == 1)
         snprintf(reading->warning, sizeof reading->warning,
                  "the file is marked as restored, and no task is called (tickwheel restore --go)");
@@ -170,6 +171,10 @@ static void warn(const struct store_feed *feed, struct reading *reading, bool ru
         snprintf(reading->warning, sizeof reading->warning,
                  "%" PRIu64 " task%s overdue, and nobody runs %s (tickwheel run --store)", overdue,
                  overdue == 1 ? " is" : "s are", overdue == 1 ? "it" : "them");
+    else if (dead > 0)
+        snprintf(reading->warning, sizeof reading->warning,
+                 "%" PRIu64 " task%s dead (tickwheel tasks --store FILE dead)", dead,
+                 dead == 1 ? " is" : "s are");
 }
 
 /* ---- the feed -------------------------------------------------------------------------------------------- */

@@ -120,7 +120,7 @@ static bool take_option(int code, void *arg)
         return true;
     case OPTION_QUEUE:
         options->queue = optarg;
-        return task_options_queue(COMMAND, optarg);
+        return task_options_queue(COMMAND, optarg, true);
     case OPTION_INTERVAL:
         return parse_interval(optarg, &options->interval_ns);
     case OPTION_SCHEDULE:

@@ -139,8 +139,9 @@ static bool is_result(const struct call *call)
 
 static void settle(struct answers *answers, struct call *call, enum outcome outcome)
 {
-    lease_free(call->lease);
-    answers->events.settled(answers->events.arg, outcome);
+    struct lease *lease = call->lease;
+    answers->events.settled(answers->events.arg, &lease->taken, outcome, lease->error);
+    lease_free(lease);
 }
 
 /* A reply of nil to TW.TOUCH, or an end of the lease that TW.ACK shows. */

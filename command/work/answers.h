@@ -11,7 +11,7 @@
 #include "wire.h"
 
 struct answers_events {
-    void (*settled)(void *arg, enum outcome outcome);
+    void (*settled)(void *arg, const struct taken *taken, enum outcome outcome, const char *error);
     void (*lost)(void *arg, struct taken *taken);
     void (*unblocked)(void *arg, bool good);     /* CLIENT UNBLOCK was answered; good: it has had an effect */
     void (*moved)(void *arg, const char *reply); /* another node has the schedules: calls answers_restart() */

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 #include "child.h"
 
-#include "printable.h"
 #include "screen.h"
+
+#include <base/utf8.h>
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { OUTPUT, ERRORS, PART = 65536, CHARACTER = 4 };
+enum { OUTPUT, ERRORS, PART = PIPE_BUF, PARTS = 1024, CHARACTER = 4 };
 
 /* ---- the outputs ----------------------------------------------------------------------------------------- */
 
@@ -34,6 +36,12 @@ static void shut(struct child *child, int which)
     child->pipe[which] = -1;
 }
 
+/* Where an output goes on to. */
+static int ours(int which)
+{
+    return which == ERRORS ? STDERR_FILENO : STDOUT_FILENO;
+}
+
 /* Passes on one part of an output. Returns false if nothing has arrived, or the output has ended. */
 static bool pass_part(struct child *child, int which)
 {
@@ -47,7 +55,21 @@ static bool pass_part(struct child *child, int which)
         return false;
     if (which == ERRORS)
         keep_tail(child, bytes, (size_t)size);
-    screen_pass(which == ERRORS ? STDERR_FILENO : STDOUT_FILENO, bytes, (size_t)size);
+    screen_pass(ours(which), bytes, (size_t)size);
+    return true;
+}
+
+/* Passes on the parts that are there. Returns false if some are left, because our own output has no room. */
+static bool pass_all(struct child *child, int which)
+{
+    for (int parts = 0; parts < PARTS && child->pipe[which] >= 0; parts++) {
+        struct pollfd there = {.fd = child->pipe[which], .events = POLLIN};
+        if (poll(&there, 1, 0) <= 0 || (there.revents & POLLIN) == 0)
+            break;
+        if (!screen_has_room(ours(which)))
+            return false;
+        pass_part(child, which);
+    }
     return true;
 }
 
@@ -55,8 +77,10 @@ size_t child_watch(const struct child *child, struct pollfd *fds)
 {
     size_t count = 0;
     for (int which = OUTPUT; which <= ERRORS && child->process != 0; which++)
-        if (child->pipe[which] >= 0)
+        if (child->pipe[which] >= 0 && screen_has_room(ours(which)))
             fds[count++] = (struct pollfd){.fd = child->pipe[which], .events = POLLIN};
+        else if (child->pipe[which] >= 0)
+            fds[count++] = (struct pollfd){.fd = ours(which), .events = POLLOUT};
     return count;
 }
 
@@ -106,18 +130,21 @@ int child_start(struct child *child, struct job *job, bool output)
 }
 
 /* A process that the command has left behind may hold the pipes open, so only the bytes that are there now are
- * read. */
-bool child_ended(struct child *child, int *status)
+ * read. The system keeps the ended command until they have gone on. */
+enum child_state child_look(struct child *child, int *status)
 {
-    if (child->process == 0 || waitpid(child->process, status, WNOHANG) <= 0)
-        return false;
-    for (int which = OUTPUT; which <= ERRORS; which++) {
-        for (int parts = 0; parts < 1024 && child->pipe[which] >= 0 && pass_part(child, which); parts++)
-            ;
-        shut(child, which);
-    }
+    siginfo_t ended = {.si_pid = 0};
+    if (child->process == 0 || waitid(P_PID, (id_t)child->process, &ended, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+        ended.si_pid == 0)
+        return CHILD_RUNS;
+    for (int which = OUTPUT; which <= ERRORS; which++)
+        if (!pass_all(child, which))
+            return CHILD_WAITS;
+    waitpid(child->process, status, 0);
+    shut(child, OUTPUT);
+    shut(child, ERRORS);
     child->process = 0;
-    return true;
+    return CHILD_ENDED;
 }
 
 void child_signal(const struct child *child, int number)
@@ -127,25 +154,6 @@ void child_signal(const struct child *child, int number)
 }
 
 /* ---- the error ------------------------------------------------------------------------------------------- */
-
-/* Returns the bytes of the character of UTF-8 at the start of `bytes`; 0: there is none. */
-static size_t character(const char *bytes, size_t size)
-{
-    for (size_t n = 1; n <= size && n <= CHARACTER; n++)
-        if (bytes[0] != '\0' && printable_is_utf8(bytes, n))
-            return n;
-    return 0;
-}
-
-/* Replaces the bytes that are no UTF-8, so that every client can read the text. */
-static void clean(char *text, size_t size)
-{
-    for (size_t at = 0, n; at<size; at += n> 0 ? n : 1) {
-        n = character(text + at, size - at);
-        if (n == 0)
-            text[at] = '?';
-    }
-}
 
 /* Copies the tail without the white space at its end. Returns its size; *cut: its beginning is missing. */
 static size_t copy_tail(const struct child *child, char tail[CHILD_TAIL], bool *cut)
@@ -178,7 +186,7 @@ size_t child_error(const struct child *child, const char *ended, char error[TW__
         from++; /* the text begins with a whole character */
     memcpy(error + head, tail + from, size - from);
     size += head - from;
-    clean(error, size);
+    tw__utf8_clean(error, size);
     error[size] = '\0';
     return size;
 }

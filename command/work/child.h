@@ -28,15 +28,22 @@ struct child {
  * errno. */
 int child_start(struct child *child, struct job *job, bool output);
 
-/* Adds the descriptors to watch. Returns their number, at most CHILD_WATCHES. */
+/* Adds the descriptors to watch. While our own output has no room, that one, and not the command's pipe: then
+ * the command waits as if it wrote there itself, and we do not. Returns their number, at most CHILD_WATCHES. */
 size_t child_watch(const struct child *child, struct pollfd *fds);
 
 /* Passes on the outputs that have arrived at a descriptor, if it belongs to this command. */
 void child_pass(struct child *child, int fd);
 
+enum child_state {
+    CHILD_RUNS,
+    CHILD_WAITS, /* it has ended, and a part of its outputs waits for a reader of ours */
+    CHILD_ENDED
+};
+
 /* Looks whether the command has ended, without waiting. If so, passes on the rest of its outputs and closes
  * the pipes; *status receives the status of waitpid(). */
-bool child_ended(struct child *child, int *status);
+enum child_state child_look(struct child *child, int *status);
 
 /* Sends a signal to the command and to all processes of its group. */
 void child_signal(const struct child *child, int number);

@@ -4,23 +4,25 @@
 #include "child.h"
 #include "task_line.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-enum { MS_NS = 1000000, US_NS = 1000, SECOND_NS = 1000000000 };
+enum { MS_US = 1000, US_NS = 1000, SECOND_US = 1000000 };
 
 struct place {
     struct crew *crew;
     struct child child;
     struct taken *taken; /* NULL: the place is free */
-    struct timer beat;
+    struct timer beat, timeout;
+    bool timed_out;
 };
 
 struct crew {
     struct crew_options options;
     struct timers *timers;
-    bool given_up;
+    bool given_up, waits; /* waits: some outputs of commands that have ended, for a reader of ours */
     size_t running;
     char error[TW__ERROR_MAX + 1];
     struct place place[];
@@ -36,13 +38,24 @@ static void beat(void *arg)
     crew->options.beat(crew->options.arg, place->taken);
 }
 
+/* ---- the timeout ----------------------------------------------------------------------------------------- */
+
+static void time_out(void *arg)
+{
+    struct place *place = arg;
+    child_signal(&place->child, place->timed_out ? SIGKILL : SIGTERM);
+    if (!place->timed_out)
+        timers_set(place->crew->timers, &place->timeout, JOB_KILL_MS);
+    place->timed_out = true;
+}
+
 /* ---- beginning and end ----------------------------------------------------------------------------------- */
 
-static uint64_t wall_ns(void)
+static uint64_t wall_us(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    return (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec;
+    return (uint64_t)now.tv_sec * SECOND_US + (uint64_t)now.tv_nsec / US_NS;
 }
 
 static struct place *free_place(struct crew *crew)
@@ -55,16 +68,15 @@ static struct place *free_place(struct crew *crew)
 
 static struct job job_of(const struct crew *crew, const struct taken *taken, char due[TIME_SIZE])
 {
-    uint64_t due_ns = taken->due_ms < TIME_MAX_NS / MS_NS ? taken->due_ms * MS_NS : TIME_MAX_NS;
-    uint64_t now_ns = wall_ns();
-    time_print(due_ns, due);
+    uint64_t now_us = wall_us();
+    time_print(instant_of_ms(taken->due_ms), due);
     return (struct job){.command = crew->options.exec,
                         .key = taken->id.bytes,
                         .key_size = taken->id.size,
                         .text = taken->values > 0 ? taken->value[0].bytes : "",
                         .text_size = taken->values > 0 ? taken->value[0].size : 0,
                         .due = due,
-                        .late_us = now_ns > due_ns ? (now_ns - due_ns) / US_NS : 0,
+                        .late_us = now_us / MS_US >= taken->due_ms ? now_us - taken->due_ms * MS_US : 0,
                         .queue = taken->schedule,
                         .attempt = taken->attempt,
                         .more = taken->values > 1 ? taken->value + 1 : NULL,
@@ -81,17 +93,29 @@ int crew_start(struct crew *crew, struct taken *taken)
         return error;
     place->taken = taken;
     crew->running++;
+    place->timed_out = false;
     timers_set(crew->timers, &place->beat, crew->options.beat_ms);
+    if (crew->options.timeout_ms > 0)
+        timers_set(crew->timers, &place->timeout, crew->options.timeout_ms);
     return 0;
+}
+
+static enum result result_of(const struct crew *crew, const struct place *place, const char *ended)
+{
+    if (place->timed_out)
+        return RESULT_FAILED;
+    return ended == NULL ? RESULT_DONE : crew->given_up ? RESULT_BACK : RESULT_FAILED;
 }
 
 static void end(struct crew *crew, struct place *place, int status)
 {
     char text[JOB_ENDED];
-    const char *ended = job_ended(status, text);
+    const char *ended =
+        place->timed_out ? job_timed_out(crew->options.timeout_ms, text) : job_ended(status, text);
     struct taken *taken = place->taken;
-    enum result result = ended == NULL ? RESULT_DONE : crew->given_up ? RESULT_BACK : RESULT_FAILED;
+    enum result result = result_of(crew, place, ended);
     timers_cancel(crew->timers, &place->beat);
+    timers_cancel(crew->timers, &place->timeout);
     place->taken = NULL;
     crew->running--;
     if (result == RESULT_FAILED)
@@ -102,9 +126,13 @@ static void end(struct crew *crew, struct place *place, int status)
 void crew_reap(struct crew *crew)
 {
     int status;
-    for (size_t i = 0; i < crew->options.jobs; i++)
-        if (child_ended(&crew->place[i].child, &status))
+    crew->waits = false;
+    for (size_t i = 0; i < crew->options.jobs; i++) {
+        enum child_state state = child_look(&crew->place[i].child, &status);
+        crew->waits |= state == CHILD_WAITS;
+        if (state == CHILD_ENDED)
             end(crew, &crew->place[i], status);
+    }
 }
 
 void crew_give_up(struct crew *crew, int number)
@@ -129,6 +157,8 @@ void crew_pass(struct crew *crew, const struct pollfd *fds, size_t count)
     for (size_t i = 0; i < count; i++)
         for (size_t k = 0; k < crew->options.jobs && fds[i].revents != 0; k++)
             child_pass(&crew->place[k].child, fds[i].fd);
+    if (crew->waits)
+        crew_reap(crew);
 }
 
 /* ---- life ------------------------------------------------------------------------------------------------ */
@@ -153,6 +183,7 @@ struct crew *crew_new(const struct crew_options *options, struct timers *timers)
     for (size_t i = 0; i < options->jobs; i++) {
         crew->place[i].crew = crew;
         crew->place[i].beat = (struct timer){.fire = beat, .arg = &crew->place[i]};
+        crew->place[i].timeout = (struct timer){.fire = time_out, .arg = &crew->place[i]};
     }
     return crew;
 }

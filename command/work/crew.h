@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The commands of a worker: a place for each of --jobs, the heartbeat of its task, and its end.
+ * The commands of a worker: a place for each of --jobs, the heartbeat of its task, its timeout, and its end.
  */
 #ifndef COMMAND_CREW_H
 #define COMMAND_CREW_H
@@ -20,7 +20,8 @@ struct crew_options {
     const char *exec;
     size_t jobs;
     uint64_t beat_ms;
-    bool output; /* the standard output of commands comes through this process */
+    uint64_t timeout_ms; /* a command that runs for so long is ended, and has failed; 0: none */
+    bool output;         /* the standard output of commands comes through this process */
     crew_ended_fn *ended;
     crew_beat_fn *beat;
     void *arg;

@@ -44,7 +44,8 @@ struct source_events {
     size_t (*places)(void *arg);                   /* how many tasks the worker can begin now */
     void (*taken)(void *arg, struct taken *taken); /* the worker begins with it */
     void (*lost)(void *arg, struct taken *taken);  /* once, if it is lost; the worker answers nevertheless */
-    void (*settled)(void *arg, enum outcome outcome);
+    /* `error`: of a task that has failed or is dead, as it was answered; it may be NULL */
+    void (*settled)(void *arg, const struct taken *taken, enum outcome outcome, const char *error);
     void (*failed)(void *arg); /* it has printed why no task can be taken any more */
     void *arg;
 };

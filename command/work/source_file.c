@@ -9,6 +9,7 @@
 #include "source.h"
 
 #include "command.h"
+#include "news.h"
 #include "screen.h"
 #include "store_file.h"
 
@@ -37,8 +38,8 @@ struct file {
     int wake; /* an eventfd: a job has come */
     pthread_mutex_t lock;
     struct held *came, **end; /* under the lock, as the next two lines */
-    char trouble[TW_STORE_MESSAGE];
-    bool damaged, ending, told_trouble;
+    bool damaged, ending;
+    struct news news; /* of the store's thread */
     bool told_ready, told_standby, stopping;
     struct timer look; /* while another process runs the tasks */
 };
@@ -88,10 +89,16 @@ static enum tw_answer handle(void *arg, struct tw_job *job)
 static void on_error(void *arg, int error, const char *message)
 {
     struct file *file = arg;
+    const char *ends = news_ends(error);
+    if (error == TW_EFAILED || error == TW_EDEAD) {
+        news_task(&file->news, message);
+        return;
+    }
+    news_file(&file->news, error, message, ends);
+    if (ends == NULL)
+        return;
     pthread_mutex_lock(&file->lock);
-    file->damaged |= error == TW_ECORRUPT || error == TW_EREPLACED;
-    file->told_trouble &= strcmp(file->trouble, message) == 0;
-    snprintf(file->trouble, sizeof file->trouble, "%s", message);
+    file->damaged = true;
     pthread_mutex_unlock(&file->lock);
     wake(file);
 }
@@ -103,32 +110,13 @@ static struct file *of(struct source *source)
     return (struct file *)source;
 }
 
-/* Tells once why the store tries something again. A damaged file does not mend itself, and a file that was
- * replaced has ended the run. */
-static void tell_trouble(struct file *file)
+static void check_damage(struct file *file)
 {
-    char trouble[TW_STORE_MESSAGE];
     pthread_mutex_lock(&file->lock);
-    bool damaged = file->damaged, told = file->told_trouble || *file->trouble == '\0';
-    memcpy(trouble, file->trouble, sizeof trouble);
-    file->told_trouble = true;
+    bool damaged = file->damaged;
     pthread_mutex_unlock(&file->lock);
-    if (told)
-        return;
-    screen_hide();
-    complain("%s: %s: %s%s", COMMAND, file->source.options->store, trouble, damaged ? "" : "; trying again");
     if (damaged)
         file->source.events.failed(file->source.events.arg);
-}
-
-static void tell_mark(const struct file *file)
-{
-    const char *path = file->source.options->store;
-    if (tw_store_is_restored(file->store) != 1)
-        return;
-    screen_hide();
-    complain("%s: %s is marked as restored: `tickwheel restore --store %s --go` lets its tasks run", COMMAND,
-             path, path);
 }
 
 static void tell_ready(struct file *file)
@@ -138,7 +126,7 @@ static void tell_ready(struct file *file)
     if (stats.running && !file->told_ready) {
         file->told_ready = true;
         file->source.events.ready(file->source.events.arg, file->source.options->store);
-        tell_mark(file);
+        store_file_tell_of_mark(file->store, COMMAND, file->source.options->store);
     } else if (!stats.running && !file->told_standby && !file->source.options->quiet) {
         file->told_standby = true;
         screen_hide();
@@ -184,7 +172,7 @@ static void turn(struct source *source)
     struct file *file = of(source);
     uint64_t count;
     (void)!read(file->wake, &count, sizeof count);
-    tell_trouble(file);
+    check_damage(file);
     if (file->stopping)
         return;
     if (!file->told_ready)
@@ -241,8 +229,8 @@ static void answer(struct source *source, struct taken *taken, enum result resul
     enum outcome outcome = outcome_of(held, result);
     if (result == RESULT_FAILED)
         tw_job_fail(held->job, error);
+    source->events.settled(source->events.arg, taken, outcome, error);
     free_held(held, ANSWERS[result]);
-    source->events.settled(source->events.arg, outcome);
 }
 
 static void stop(struct source *source)
@@ -282,6 +270,7 @@ static bool free_file(struct source *source)
     timers_cancel(source->timers, &file->look);
     give_back(file);
     int error = file->store == NULL ? 0 : tw_store_stop(file->store);
+    news_end(&file->news);
     if (error != 0 && error != TW_EREPLACED) { /* that one has been told */
         screen_hide();
         store_file_complain(file->store, COMMAND, source->options->store,
@@ -338,6 +327,7 @@ struct source *command_work_store(const struct work_options *options, struct tim
     }
     file->source = (struct source){&KIND, options, timers, *events};
     file->end = &file->came;
+    file->news = (struct news){.command = COMMAND, .path = options->store};
     file->look = (struct timer){.fire = look_again, .arg = file};
     timers_set(timers, &file->look, 0);
     pthread_mutex_init(&file->lock, NULL);

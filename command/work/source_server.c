@@ -264,10 +264,10 @@ static void on_refused(void *arg, const char *why)
 
 /* ---- the other connection -------------------------------------------------------------------------------- */
 
-static void on_settled(void *arg, enum outcome outcome)
+static void on_settled(void *arg, const struct taken *taken, enum outcome outcome, const char *error)
 {
     struct server *server = arg;
-    server->source.events.settled(server->source.events.arg, outcome);
+    server->source.events.settled(server->source.events.arg, taken, outcome, error);
 }
 
 static void on_lost(void *arg, struct taken *taken)
@@ -348,8 +348,8 @@ static void answer(struct source *source, struct taken *taken, enum result resul
         answers_give(&server->answers, (struct lease *)taken, result, error);
         return;
     }
+    on_settled(server, taken, OUTCOME_LOST, NULL);
     lease_free((struct lease *)taken);
-    on_settled(server, OUTCOME_LOST);
 }
 
 static void ask_to_unblock(void *arg)

@@ -4,7 +4,7 @@
  * the outputs of the commands, and everything that waits for a time is a timer of one wheel.
  *
  * The end comes in steps. A first signal: no more tasks are taken, and the commands go on. A second one, or the
- * end of --grace: SIGTERM to the commands, and KILL_MS later SIGKILL. When no command runs any more, the
+ * end of --grace: SIGTERM to the commands, and JOB_KILL_MS later SIGKILL. When no command runs any more, the
  * results that are under way get LAST_MS, or without a second signal as long as it takes.
  */
 #include "child.h"
@@ -24,7 +24,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-enum { KILL_MS = 1000, LAST_MS = 3000, PAUSE_MS = 1000 };
+enum { LAST_MS = 3000, PAUSE_MS = 1000 };
 static const char COMMAND[] = "tickwheel work";
 
 struct worker {
@@ -35,6 +35,7 @@ struct worker {
     struct pollfd *fds;
     int signals; /* a signalfd */
     struct work_counts counts;
+    struct news news;
     struct taken **unstarted; /* tasks whose commands could not be started; they go back after a pause */
     size_t unstarted_count;
     bool stopping, given_up, failed, late;
@@ -58,11 +59,13 @@ static void cannot_start(struct worker *worker, struct taken *taken, int error)
 {
     char text[160];
     snprintf(text, sizeof text, "cannot be started: %s", strerror(error));
-    screen_hide();
-    complain("%s: the command of a task %s", COMMAND, text);
     if (!passes(error)) {
         give(worker, taken, RESULT_FAILED, text);
         return;
+    }
+    if (screen_can_tell()) {
+        screen_hide();
+        complain("%s: the command of a task %s", COMMAND, text);
     }
     worker->unstarted[worker->unstarted_count++] = taken;
     if (!timers_wait(&worker->pause))
@@ -107,10 +110,15 @@ static void on_lost(void *arg, struct taken *taken)
     work_say_lost(taken);
 }
 
-static void on_settled(void *arg, enum outcome outcome)
+/* A file tells of its tasks itself, when their ends are on the disk. */
+static void on_settled(void *arg, const struct taken *taken, enum outcome outcome, const char *error)
 {
     struct worker *worker = arg;
     worker->counts.of[outcome]++;
+    if (worker->options->store != NULL)
+        return;
+    if (outcome == OUTCOME_DEAD || (outcome == OUTCOME_FAILED && taken->attempt == 1))
+        work_say_failed(&worker->news, taken, outcome == OUTCOME_DEAD, error);
 }
 
 static void on_ready(void *arg, const char *address)
@@ -143,8 +151,8 @@ static void give_up(void *arg)
     }
     worker->given_up = true;
     crew_give_up(worker->crew, SIGTERM);
-    timers_set(worker->timers, &worker->kill, KILL_MS);
-    timers_set(worker->timers, &worker->last, KILL_MS + LAST_MS);
+    timers_set(worker->timers, &worker->kill, JOB_KILL_MS);
+    timers_set(worker->timers, &worker->last, JOB_KILL_MS + LAST_MS);
 }
 
 static void stop(struct worker *worker)
@@ -152,6 +160,7 @@ static void stop(struct worker *worker)
     if (worker->stopping)
         return;
     worker->stopping = true;
+    screen_quit();
     timers_cancel(worker->timers, &worker->pause);
     end_pause(worker);
     worker->source->kind->stop(worker->source);
@@ -235,8 +244,7 @@ static bool catch_signals(struct worker *worker)
 {
     sigset_t set;
     sigemptyset(&set);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGTERM);
+    signals_to_stop(&set);
     sigaddset(&set, SIGCHLD);
     sigprocmask(SIG_BLOCK, &set, NULL);
     signal(SIGPIPE, SIG_IGN);
@@ -265,6 +273,7 @@ static bool make_crew(struct worker *worker)
     const struct crew_options crew = {.exec = options->exec,
                                       .jobs = options->jobs,
                                       .beat_ms = options->lease_ms / 3,
+                                      .timeout_ms = options->timeout_ms,
                                       .output = screen_live() && isatty(STDOUT_FILENO),
                                       .ended = on_ended,
                                       .beat = on_beat,
@@ -307,7 +316,9 @@ static int work(struct worker *worker)
         update_status(worker);
     if (made)
         loop(worker);
+    screen_last_words();
     bool good = end(worker) && made && !worker->failed;
+    news_end(&worker->news);
     if (made && !worker->options->quiet)
         work_say_stopped(&worker->counts);
     screen_hide();
@@ -320,7 +331,7 @@ int command_work(int argc, char **argv)
     int status = work_options_parse(argc, argv, &options);
     if (status >= 0)
         return status;
-    struct worker worker = {.options = &options};
+    struct worker worker = {.options = &options, .news = {.command = COMMAND}};
     worker.grace = (struct timer){.fire = give_up, .arg = &worker};
     worker.kill = (struct timer){.fire = kill_commands, .arg = &worker};
     worker.last = (struct timer){.fire = end_late, .arg = &worker};

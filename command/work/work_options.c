@@ -2,6 +2,7 @@
 #include "work_options.h"
 
 #include "command.h"
+#include "job.h"
 #include "printable.h"
 #include "task_line.h"
 
@@ -19,8 +20,8 @@ static const char HELP_HEAD[] =
     "module (TW.PUT), or from queues of an SQLite file, and runs CMD for each. A\n"
     "CMD that ends with status 0 has done its task. Otherwise the attempt has\n"
     "failed. The next one comes after the task's backoff and, after the last of its\n"
-    "tries, the task is dead. Runs until SIGINT (Ctrl-C) or SIGTERM. docs/work.md\n"
-    "has a tour. Examples:\n"
+    "tries, the task is dead. Runs until SIGINT (Ctrl-C), SIGTERM or SIGHUP.\n"
+    "docs/work.md has a tour. Examples:\n"
     "\n"
     "  tickwheel work orders mails --exec ./notify\n"
     "  tickwheel work --redis rediss://db1 --jobs 16 orders --exec ./notify\n"
@@ -35,6 +36,9 @@ static const char HELP_HEAD[] =
     "                  is a queue of the file. While another process runs the tasks\n"
     "                  of the file, wait, and take over when it ends\n"
     "  --jobs N        run at most N commands at once, 1 to 1024 (default 4)\n"
+    "  --timeout TIME  a command that runs for longer, 1ms to 365d, gets SIGTERM and,\n"
+    "                  a second later, SIGKILL. Its attempt has failed, whatever its\n"
+    "                  exit status (default: none)\n"
     "  --lease TIME    a task that is taken is ours for so long, 10ms to 1d\n"
     "                  (default 30s). While its command runs, the lease is renewed\n"
     "                  each third of this time. If this process dies, another\n"
@@ -52,10 +56,10 @@ static const char HELP_HEAD[] =
 
 static const char HELP_TAIL[] =
     "\n"
-    "At SIGINT or SIGTERM the worker takes no more tasks, and waits for the\n"
-    "commands that run. At a second signal, or when --grace is over, it sends\n"
-    "SIGTERM to them and, a second later, SIGKILL. Their tasks are given back: they\n"
-    "are ready again at once, and the attempt does not count.\n"
+    "At SIGINT, SIGTERM or SIGHUP (but not under nohup) the worker takes no more\n"
+    "tasks, and waits for the commands that run. At a second signal, or when --grace\n"
+    "is over, it sends SIGTERM to them and, a second later, SIGKILL. Their tasks are\n"
+    "given back: they are ready again at once, and the attempt does not count.\n"
     "\n"
     "If the server cannot be reached, the worker tries again until it can. The\n"
     "results of commands that end meanwhile are reported then.\n"
@@ -114,12 +118,22 @@ static void name_by_process(char name[WORK_NAME])
 
 /* ---- options --------------------------------------------------------------------------------------------- */
 
-enum { OPTION_EXEC = 1, OPTION_STORE, OPTION_JOBS, OPTION_LEASE, OPTION_NAME, OPTION_GRACE, OPTION_QUIET };
+enum {
+    OPTION_EXEC = 1,
+    OPTION_STORE,
+    OPTION_JOBS,
+    OPTION_TIMEOUT,
+    OPTION_LEASE,
+    OPTION_NAME,
+    OPTION_GRACE,
+    OPTION_QUIET
+};
 
 static const struct option LONG[] = {LINK_OPTIONS,
                                      {"exec", required_argument, NULL, OPTION_EXEC},
                                      {"store", required_argument, NULL, OPTION_STORE},
                                      {"jobs", required_argument, NULL, OPTION_JOBS},
+                                     {"timeout", required_argument, NULL, OPTION_TIMEOUT},
                                      {"lease", required_argument, NULL, OPTION_LEASE},
                                      {"name", required_argument, NULL, OPTION_NAME},
                                      {"grace", required_argument, NULL, OPTION_GRACE},
@@ -141,6 +155,9 @@ static bool take_option(int code, void *arg)
         return true;
     case OPTION_JOBS:
         return parse_jobs(optarg, &options->jobs);
+    case OPTION_TIMEOUT:
+        return job_parse_timeout(optarg, &options->timeout_ms) ||
+               refuse("--timeout", JOB_TIMEOUT_EXPECTED, optarg);
     case OPTION_LEASE:
         return parse_ms(optarg, LEASE_MIN_MS, &options->lease_ms) ||
                refuse("--lease", "a duration from 10ms to 1d", optarg);

@@ -17,7 +17,7 @@ struct work_options {
     const char *store; /* NULL: a server */
     const char *exec;
     char name[WORK_NAME];
-    uint64_t jobs, lease_ms, grace_ms;
+    uint64_t jobs, lease_ms, grace_ms, timeout_ms; /* timeout_ms: of a command; 0: none */
     bool has_grace, quiet;
     char **schedule; /* or the queues of the file */
     size_t schedules;

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { ERROR_COLUMNS = 300 };
 static const char COMMAND[] = "tickwheel work";
 
 /* Prints the names of the schedules, separated by commas. */
@@ -38,6 +39,8 @@ void work_say_ready(const struct work_options *options, const char *address)
 
 void work_say_lost(const struct taken *taken)
 {
+    if (!screen_can_tell())
+        return;
     screen_hide();
     fprintf(stderr, "%s: lost ", COMMAND);
     printable_write(taken->schedule, strlen(taken->schedule), false, SIZE_MAX, stderr);
@@ -46,8 +49,33 @@ void work_say_lost(const struct taken *taken)
     complain(" %" PRIu64 " (its command runs on, and the result will not be reported)", taken->attempt);
 }
 
+void work_say_failed(struct news *news, const struct taken *taken, bool dead, const char *error)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    if (out == NULL)
+        return;
+    printable_write(taken->schedule, strlen(taken->schedule), false, SIZE_MAX, out);
+    fputc(' ', out);
+    printable_write(taken->id.bytes, taken->id.size, false, SIZE_MAX, out);
+    if (dead)
+        fprintf(out, ": dead after %" PRIu64 " attempt%s", taken->attempt, taken->attempt == 1 ? "" : "s");
+    else
+        fprintf(out, ": attempt %" PRIu64 " has failed", taken->attempt);
+    if (error != NULL)
+        fputs(": ", out);
+    if (error != NULL)
+        printable_write(error, strlen(error), false, ERROR_COLUMNS, out);
+    if (fclose(out) == 0)
+        news_task(news, text);
+    free(text);
+}
+
 void work_say_waiting(const struct work_options *options, size_t running)
 {
+    if (!screen_can_tell())
+        return;
     screen_hide();
     complain("%s: waiting for %zu running command%s; a second signal%s ends %s", COMMAND, running,
              running == 1 ? "" : "s", options->has_grace ? ", or the end of --grace," : "",

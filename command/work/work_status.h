@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * The messages of `tickwheel work`: the status line, the counts at the end, and a task that is lost.
+ * The messages of `tickwheel work`: the status line, the counts at the end, and a task that is lost. While it
+ * works, messages are left out if nobody reads standard error: a worker does not wait for a reader.
  */
 #ifndef COMMAND_WORK_STATUS_H
 #define COMMAND_WORK_STATUS_H
 
+#include "news.h"
 #include "source.h"
 
 enum { WORK_STATUS_MS = 250 }; /* between two updates of the status line */
@@ -19,6 +21,10 @@ void work_say_ready(const struct work_options *options, const char *address);
 
 /* Says that a task is lost whose command runs. */
 void work_say_lost(const struct taken *taken);
+
+/* Says that the first attempt of a call has failed, or that the task is dead; of tasks of a server. `error` may
+ * be NULL. */
+void work_say_failed(struct news *news, const struct taken *taken, bool dead, const char *error);
 
 /* Says that a signal has come while commands run. */
 void work_say_waiting(const struct work_options *options, size_t running);

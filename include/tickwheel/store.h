@@ -37,7 +37,8 @@
  *             TW_STORE_TIME_MAX. Periods and delays are milliseconds too.
  *   Task      A task is a row of the file. Its queue and its id name it. A queue has a name of 1 to 255 bytes
  *             of UTF-8 without NUL, and exists as soon as a task names it. An id has 1 to 1,024 bytes of any
- *             kind, and is unique in its queue.
+ *             kind, and is unique in its queue. Plain SQL cannot check UTF-8: a queue that another program has
+ *             named with other bytes is shown, run, and emptied as each other one.
  *   Revision  Each put and each move gives its task a new revision, a number that the file never uses twice.
  *             Tasks with equal due times are ordered by their revisions, so in the order of filing.
  *   Durable   A call that changes tasks returns when the change is on the disk (SQLite's synchronous=FULL), or
@@ -56,11 +57,13 @@
  *             asserts it.
  * Errors    0 or a negative TW_E* code. tw_strerror() returns its text (wheel.h), and tw_store_message() says
  *             more. Each call may return TW_ENOMEM, besides the codes that its own label lists.
- *   Busy      A call returns TW_EBUSY if another connection has held the write lock for busy_ms. Example: the
- *             caller himself has begun a transaction that writes, on a connection of his own.
- *   Disk      A call returns TW_ENOSPACE if the disk is full, TW_EIO if the disk fails, TW_EREADONLY if the
- *             file cannot be written, and TW_ECORRUPT if the file is damaged. After TW_EIO the change is not
- *             seen, but it may be in SQLite's log: if the process dies then, the next one may find it made.
+ *   Busy      A call returns TW_EBUSY if another connection has held the write lock for busy_ms. The message
+ *             names that time. Example: the caller himself has begun a transaction that writes, on a connection
+ *             of his own.
+ *   Disk      A call returns TW_ENOSPACE if the disk is full or a quota is used up, TW_EIO if the disk fails,
+ *             TW_EREADONLY if the file cannot be written, and TW_ECORRUPT if the file is damaged. After TW_EIO
+ *             the change is not seen, but it may be in SQLite's log: if the process dies then, the next one may
+ *             find it made.
  *   Replaced  A call returns TW_EREPLACED, and changes nothing, if the file was removed, or another file has
  *             taken its place, before the call began. Close the store and open it again. If that happens during
  *             a call, its change may be lost with the old file.
@@ -123,7 +126,10 @@ struct tw_store_options {
  * "file:...").
  *   - TW_EFORMAT: the file is no database of SQLite, or is not in WAL mode, or its text is not UTF-8, or a
  *     newer library made its tables, or it has none and the flag says that it must. The file is unchanged.
- *   - TW_EIO: the file cannot be opened. */
+ *   - TW_EREADONLY: the process may not write the file, or may make no file in its folder.
+ *   - TW_ENOSPACE: the disk has no room, or no inode, for a new file.
+ *   - TW_ESYSTEM: the system has no descriptor left.
+ *   - TW_EIO: the file cannot be opened, for another reason: its folder does not exist. */
 int tw_store_open(struct tw_store **store, const char *path, const struct tw_store_options *options,
                   char *message, size_t size);
 
@@ -408,7 +414,8 @@ struct tw_job {
 typedef enum tw_answer tw_handler_fn(void *arg, struct tw_job *job);
 
 /* Notes the error of an attempt, for TW_RETRY and TW_DEAD. A longer text than 4,096 bytes is cut, between two
- * characters of UTF-8. Without memory the error is empty. */
+ * characters of UTF-8. A byte that is not UTF-8 becomes '?', because programs in many languages refuse to read
+ * a row with such a text. Without memory the error is empty. */
 void tw_job_fail(struct tw_job *job, const char *error);
 
 /* Sets when the next attempt is due, for TW_RETRY, in place of the backoff. */
@@ -429,11 +436,19 @@ int tw_store_handle(struct tw_store *store, const char *queue, uint32_t at_once,
 /* Flag of a run: while another process runs the tasks of the file, wait and take over when it ends. */
 enum { TW_STORE_STANDBY = 1 };
 
-/* Receives an error that no call returns: the store could not read or write while it ran, and tries again
- * within a second. TW_EREPLACED is the last one: the file, or the file with the lock, was removed or replaced,
- * and the run has ended. No handler begins any more, no answer is written, and another process may run the
- * tasks. The program calls tw_store_stop(), and opens the store again if it shall run the file that is there
- * now. It is called on the store's own thread.
+/* Receives the news of a run that no call returns:
+ *   - TW_EFAILED: the first attempt of a call has failed, and there will be another one. The message names the
+ *     queue, the id and the error. Further failures of the call are not told.
+ *   - TW_EDEAD: a task has died; the message is of the same kind.
+ *   - TW_EREPLACED: the last news. The file, or the file with the lock, was removed or replaced, and the run
+ *     has ended. No handler begins any more, no answer is written, and another process may run the tasks. The
+ *     program calls tw_store_stop(), and opens the store again if it shall run the file that is there now.
+ *   - Any other error: the store could not read or write while it ran, and tries again within a second. It is
+ *     called again after each try that has failed.
+ *   - 0: now it could, for the first time after such an error.
+ *
+ * It is called on the store's own thread, which claims no task meanwhile. A thousand tasks may die together,
+ * so a program that prints the news limits its lines.
  * Requires: it makes no call with the store. */
 typedef void tw_store_error_fn(void *arg, int error, const char *message);
 
@@ -466,7 +481,8 @@ struct tw_store_run {
  * `options` may be NULL, for all defaults.
  * Returns: 0 or an error.
  *   - TW_EINVAL: an option is out of its range, or no handler was named, or the store runs already.
- *   - TW_EBUSY: another process runs the tasks of the file, and the flag does not say to wait.
+ *   - TW_EBUSY: another process runs the tasks of the file, be it of other queues, and the flag does not say to
+ *     wait. The message names the process, and its queues if they are not all.
  *   - TW_ESYSTEM: the system has no thread or descriptor left.
  * Cost: memory for max_loaded tasks, 88 bytes each, and at least 16 of each queue that has tasks in the next
  * ten minutes, besides 150 bytes for such a queue. A commit for each batch of jobs. */
@@ -487,7 +503,7 @@ struct tw_store_stats {
     uint64_t attempts;                              /* jobs that have begun */
     uint64_t done;                                  /* answers */
     uint64_t retried, dead;                         /* answers */
-    uint64_t errors;                                /* calls of on_error, or those that would have been made */
+    uint64_t errors;                                /* times that the store could not read or write */
     uint64_t late_p50_ms, late_p99_ms, late_max_ms; /* from the due time to the call; of first attempts */
 };
 
@@ -506,7 +522,7 @@ void tw_store_stats(struct tw_store *store, struct tw_store_stats *stats);
  * that have begun go on, also one that begins at this moment. No other handler of this queue begins after the
  * call has returned.
  * Returns: 1 if that was a change, 0 if not, or an error.
- *   - TW_EINVAL: the queue's name is out of its range. */
+ *   - TW_EINVAL: the queue's name is out of its range; a pause of a name that is not UTF-8. */
 int tw_store_pause(struct tw_store *store, const char *queue, bool paused);
 
 /* Looks up whether a queue is paused.

@@ -544,7 +544,8 @@ class run_options
         raw_.max_loaded = n;
         return *this;
     }
-    /* Receives the errors that no call returns, on the store's own thread. */
+    /* Receives the news that no call returns, on the store's own thread, as tw_store_error_fn says: TW_EFAILED,
+     * TW_EDEAD, other errors, and ok() when the file can be used again. */
     run_options &on_error(std::function<void(status, const char *)> f)
     {
         on_error_ = std::move(f);

@@ -62,15 +62,20 @@ static inline const char *tw__read_digits(const char *text, uint64_t *number)
     return text == first ? NULL : text;
 }
 
-/* The digits behind a point as a fraction of `unit`, rounded down. */
+/* The digits behind a point as a fraction of `unit`, rounded up, so that nothing is early. */
 static inline uint64_t tw__read_decimals(const char *text, uint64_t unit)
 {
-    uint64_t sum = 0, digit;
-    for (; tw__digit(*text) && unit > 0; text++, unit /= 10) {
-        digit = (uint64_t)(*text - '0');
-        sum += digit * (unit / 10) + digit * (unit % 10) / 10;
+    uint64_t sum = 0;
+    bool more = false;
+    const char *end = text;
+    while (tw__digit(*end))
+        end++;
+    while (end > text) {
+        sum += (uint64_t)(*--end - '0') * unit;
+        more |= sum % 10 != 0;
+        sum /= 10;
     }
-    return sum;
+    return sum + (more ? 1 : 0);
 }
 
 /* Reads one number with its unit and adds it to `sum`. Returns the text behind it; NULL if it is not
@@ -106,6 +111,9 @@ static inline bool tw__duration_parse(const char *text, uint64_t *ns)
 }
 
 /* ---- points in time ------------------------------------------------------------------------------------ */
+
+/* The last second: 9999-12-31T23:59:59Z. */
+#define TW__TIME_LAST_S UINT64_C(253402300799)
 
 /* Reads n digits and the character behind them. Returns the text behind these, or NULL if they do not
  * match. */
@@ -165,7 +173,8 @@ static inline bool tw__date_seconds(const struct tw__date *date, uint64_t *secon
 }
 
 /* Reads 2026-12-01T09:00:00Z, with or without decimals of the seconds. The time is *seconds since 1970 and
- * *ns, which is less than a second. Returns false if `text` is no such time of the years 1970 to 9999. */
+ * *ns, which is less than a second, rounded up; at the end of the year 9999 it is rounded down. Returns false
+ * if `text` is no such time of the years 1970 to 9999. */
 static inline bool tw__time_parse(const char *text, uint64_t *seconds, uint64_t *ns)
 {
     struct tw__date date;
@@ -180,7 +189,14 @@ static inline bool tw__time_parse(const char *text, uint64_t *seconds, uint64_t 
             return false;
         *ns = tw__read_decimals(decimals + 1, TW__NS_PER_S);
     }
-    return strcmp(text, "Z") == 0 && tw__date_seconds(&date, seconds);
+    if (strcmp(text, "Z") != 0 || !tw__date_seconds(&date, seconds))
+        return false;
+    if (*ns == TW__NS_PER_S) {
+        bool last = *seconds == TW__TIME_LAST_S;
+        *ns = last ? TW__NS_PER_S - 1 : 0;
+        *seconds += last ? 0 : 1;
+    }
+    return true;
 }
 
 #endif

@@ -7,6 +7,7 @@
 #include "change.h"
 
 #include <base/assert.h>
+#include <base/utf8.h>
 
 #include <inttypes.h>
 #include <string.h>
@@ -16,26 +17,6 @@ enum { TRIES_MAX = 1000000, BACKOFF_MAX = 86400000, BACKOFF = 1000, PAYLOAD_MAX 
 
 /* ---- checks ---------------------------------------------------------------------------------------------- */
 
-static bool is_utf8(const unsigned char *text, size_t size)
-{
-    for (size_t i = 0, more; i < size; i += 1 + more) {
-        uint32_t point = text[i];
-        more = point < 0x80 ? 0 : point >= 0xf0 ? 3 : point >= 0xe0 ? 2 : 1;
-        if ((point >= 0x80 && point < 0xc2) || point > 0xf4 || size - i <= more)
-            return false;
-        point &= 0x7fU >> (more > 0 ? more + 1 : 0);
-        for (size_t j = 1; j <= more; j++) {
-            if ((text[i + j] & 0xc0) != 0x80)
-                return false;
-            point = point << 6 | (text[i + j] & 0x3f);
-        }
-        if ((more == 2 && (point < 0x800 || (point >= 0xd800 && point < 0xe000))) ||
-            (more == 3 && (point < 0x10000 || point > 0x10ffff)))
-            return false;
-    }
-    return true;
-}
-
 int tw__store_queue_check(struct tw__store_db *db, const char *queue)
 {
     TW_ASSERT(queue != NULL);
@@ -44,6 +25,16 @@ int tw__store_queue_check(struct tw__store_db *db, const char *queue)
         return tw__store_db_refuse(db, TW_EINVAL, "queue has %zu bytes: expected 1 to %d", size,
                                    TW_STORE_QUEUE_MAX);
     return 0;
+}
+
+int tw__store_new_queue_check(struct tw__store_db *db, const char *queue)
+{
+    char shown[256];
+    int error = tw__store_queue_check(db, queue);
+    if (error != 0 || tw__is_utf8(queue, strlen(queue)))
+        return error;
+    tw__store_show(shown, sizeof shown, queue, strlen(queue));
+    return tw__store_db_refuse(db, TW_EINVAL, "queue is '%s': expected UTF-8", shown);
 }
 
 int tw__store_name_check(struct tw__store_db *db, const char *queue, const void *id, size_t id_size)
@@ -78,8 +69,8 @@ static int check_range(struct tw__store_db *db, const char *name, uint64_t value
 static int check_put(struct tw__store_db *db, const struct tw_delayed *put, uint64_t max_payload)
 {
     int error = check_due(db, put->due_ms);
-    if (error == 0 && !is_utf8((const unsigned char *)put->queue, strlen(put->queue)))
-        error = tw__store_db_refuse(db, TW_EINVAL, "queue is not UTF-8");
+    if (error == 0)
+        error = tw__store_new_queue_check(db, put->queue);
     if (error == 0)
         error = check_range(db, "payload_size", put->payload_size, put->payload != NULL ? max_payload : 0);
     if (error == 0)

@@ -7,8 +7,12 @@
 
 #include "database.h"
 
-/* Checks the name of a queue. Returns: 0, or TW_EINVAL with a message. */
+/* Checks the size of a queue's name. Plain SQL cannot check that a name is UTF-8, so calls that only read or
+ * end something take every name. Returns: 0, or TW_EINVAL with a message. */
 int tw__store_queue_check(struct tw__store_db *db, const char *queue);
+
+/* The same for a name that goes into the file, which must be UTF-8. */
+int tw__store_new_queue_check(struct tw__store_db *db, const char *queue);
 
 /* Checks the names of a task. Returns: 0, or TW_EINVAL with a message. */
 int tw__store_name_check(struct tw__store_db *db, const char *queue, const void *id, size_t id_size);

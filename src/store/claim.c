@@ -76,12 +76,15 @@ static int write_answer(struct tw__store_db *db, struct tw__store_job *job, uint
     } else {
         error = answer_row(db, TW__STORE_DONE, job, 0);
     }
-    if (error == 0 && sqlite3_changes(db->db) == 0)
+    job->changed = error == 0 && sqlite3_changes(db->db) > 0;
+    if (error == 0 && !job->changed)
         job->again_ms = TW_NEVER;
     return error;
 }
 
 /* ---- claims ---------------------------------------------------------------------------------------------- */
+
+static const char CRASHED[] = "the process died in too many attempts";
 
 /* Changes the row that the claim has read in this transaction. */
 static int claim_row(struct tw__store_db *db, enum tw__store_statement which, uint64_t seq, uint64_t number)
@@ -93,8 +96,19 @@ static int claim_row(struct tw__store_db *db, enum tw__store_statement which, ui
     tw__store_bind_number(db, statement, 1, seq);
     tw__store_bind_number(db, statement, 2, number);
     if (which == TW__STORE_CRASHED)
-        tw__store_bind_text(db, statement, 3, "the process died in too many attempts");
+        tw__store_bind_text(db, statement, 3, CRASHED);
     return tw__store_db_run(db, statement, "claim");
+}
+
+/* The job is for the news; without memory the task dies untold. */
+static void bury(struct tw__store_claim *claim, const struct tw_store_task *task)
+{
+    claim->fate = TW__STORE_BURIED;
+    claim->job = tw__store_job_new(task, claim->entry);
+    if (claim->job == NULL)
+        return;
+    claim->job->job.attempt = task->attempt;
+    tw_job_fail(&claim->job->job, CRASHED);
 }
 
 /* Decides about a task that is there. Returns: 0 or an error. */
@@ -111,7 +125,7 @@ static int decide_fate(struct tw__store_db *db, struct tw__store_batch *batch, s
     else if (task->payload_size > batch->room && !batch->idle)
         batch->full = true;
     else if (task->attempt >= task->tries + TW__STORE_CRASHES)
-        claim->fate = TW__STORE_BURIED;
+        bury(claim, task);
     else if ((claim->job = tw__store_job_new(task, claim->entry)) == NULL)
         return tw__store_db_refuse(db, TW_ENOMEM, "no memory");
     else

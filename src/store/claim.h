@@ -36,7 +36,7 @@ enum tw__store_fate {
 struct tw__store_claim {
     struct tw__store_entry *entry;
     enum tw__store_fate fate;
-    struct tw__store_job *job, *behind;
+    struct tw__store_job *job, *behind; /* job: of TW__STORE_CLAIMED, and of TW__STORE_BURIED for the news */
     uint64_t due_ms;
 };
 

@@ -18,6 +18,7 @@
 #include "database.h"
 
 #include <base/assert.h>
+#include <base/utf8.h>
 
 #include <errno.h>
 #include <inttypes.h>
@@ -37,7 +38,33 @@ static const char *const sql_of[] = {
 
 /* ---- errors ---------------------------------------------------------------------------------------------- */
 
-static int error_of(int code)
+int tw__store_errno_error(int number)
+{
+    switch (number) {
+    case EACCES:
+    case EPERM:
+    case EROFS:
+        return TW_EREADONLY;
+    case EMFILE:
+    case ENFILE:
+        return TW_ESYSTEM;
+    case ENOSPC:
+    case EDQUOT:
+        return TW_ENOSPACE;
+    default:
+        return TW_EIO;
+    }
+}
+
+/* Whether a read has failed. SQLite calls a file damaged that the disk cannot read: unixRead() of os_unix.c. */
+static bool is_unread(int code, int number)
+{
+    return (code & 0xff) == SQLITE_CORRUPT && (number == EIO || number == ENXIO || number == ERANGE);
+}
+
+/* `number` is the errno that the call has left. For SQLite a sync without room, and any write beyond a quota,
+ * is an error of the disk. */
+static int error_of(int code, int number)
 {
     switch (code == SQLITE_IOERR_NOMEM ? SQLITE_NOMEM : code & 0xff) {
     case SQLITE_BUSY:
@@ -59,23 +86,70 @@ static int error_of(int code)
         return TW_EINVAL;
     case SQLITE_CANTOPEN:
     case SQLITE_IOERR:
-        return TW_EIO;
+        return number == ENOSPC || number == EDQUOT ? TW_ENOSPACE : TW_EIO;
     case SQLITE_INTERRUPT:
     case SQLITE_ABORT:
         return TW_EINTERRUPTED;
-    default:
-        return TW_ECORRUPT; /* our tables are not as we made them */
+    default: /* our tables are not as we made them */
+        return is_unread(code, number) ? TW_EIO : TW_ECORRUPT;
     }
+}
+
+/* Whether the errno explains an error of the disk. The others come from questions, for example for a log that
+ * is not there. */
+static bool tells(int number)
+{
+    return number != 0 && number != ENOENT && number != EAGAIN && number != EINTR;
+}
+
+/* How long a connection of the caller waits for a lock; 0 too if it has a handler of its own. */
+static int busy_timeout(sqlite3 *db)
+{
+    sqlite3_stmt *row = NULL;
+    bool asked = sqlite3_prepare_v2(db, "PRAGMA busy_timeout", -1, &row, NULL) == SQLITE_OK;
+    int ms = asked && sqlite3_step(row) == SQLITE_ROW ? sqlite3_column_int(row, 0) : 0;
+    sqlite3_finalize(row);
+    return ms;
+}
+
+/* Adds to the message how long the connection has waited, and the remedy. A transaction that has read cannot
+ * wait for another one that writes: its rows would be out of date then. */
+static void explain_lock(struct tw__store_db *db, int code)
+{
+    if (db->size == 0)
+        return;
+    size_t used = strlen(db->message), room = db->size - used;
+    char *to = db->message + used;
+    if (db->busy_ms > 0)
+        snprintf(to, room,
+                 ": another connection has held the write lock for %" PRIu64 " ms, as long as busy_ms says",
+                 db->busy_ms);
+    else if (db->has_read || code == SQLITE_BUSY_SNAPSHOT)
+        snprintf(to, room,
+                 ": the transaction has read, and another connection writes, or has written since:"
+                 " roll it back, and begin it with BEGIN IMMEDIATE");
+    else
+        snprintf(to, room,
+                 ": another connection has held the write lock for as long as this one waits, %d ms"
+                 " (sqlite3_busy_timeout() sets that)",
+                 busy_timeout(db->db));
 }
 
 int tw__store_db_error(struct tw__store_db *db, int code, const char *doing)
 {
-    const char *text = sqlite3_errcode(db->db) == (code & 0xff) || sqlite3_extended_errcode(db->db) == code
+    int number = errno;
+    bool unread = is_unread(code, number);
+    const char *text = unread ? sqlite3_errstr(SQLITE_IOERR)
+                       : sqlite3_errcode(db->db) == (code & 0xff) || sqlite3_extended_errcode(db->db) == code
                            ? sqlite3_errmsg(db->db)
                            : sqlite3_errstr(code);
+    bool system = unread || ((code & 0xff) == SQLITE_IOERR && tells(number));
     if (db->size > 0)
-        snprintf(db->message, db->size, "%s: %s (SQLite's code %d)", doing, text, code);
-    return error_of(code);
+        snprintf(db->message, db->size, "%s: %s%s%s (SQLite's code %d)", doing, text, system ? ": " : "",
+                 system ? strerror(number) : "", code);
+    if ((code & 0xff) == SQLITE_BUSY)
+        explain_lock(db, code);
+    return error_of(code, number);
 }
 
 int tw__store_db_refuse(struct tw__store_db *db, int error, const char *format, ...)
@@ -86,6 +160,29 @@ int tw__store_db_refuse(struct tw__store_db *db, int error, const char *format, 
         vsnprintf(db->message, db->size, format, arguments);
     va_end(arguments);
     return error;
+}
+
+void tw__store_show(char *to, size_t room, const void *bytes, size_t size)
+{
+    static const char cut[] = "...";
+    const char *text = bytes;
+    size_t used = 0;
+    for (size_t at = 0, n, length; at < size; at += n, used += length) {
+        uint32_t point;
+        n = tw__utf8_decode(text + at, size - at, &point);
+        bool plain = n > 0 && point >= ' ' && (point < 0x7f || point >= 0xa0);
+        n = plain ? n : 1;
+        length = plain ? n : strlen("\\xNN");
+        if (used + length + sizeof cut > room) {
+            memcpy(to + used, cut, sizeof cut);
+            return;
+        }
+        if (plain)
+            memcpy(to + used, text + at, n);
+        else
+            snprintf(to + used, length + 1, "\\x%02x", (unsigned char)text[at]);
+    }
+    to[used] = '\0';
 }
 
 /* ---- statements ------------------------------------------------------------------------------------------ */
@@ -107,6 +204,7 @@ sqlite3_stmt *tw__store_db_statement(struct tw__store_db *db, enum tw__store_sta
 {
     sqlite3_stmt **statement = &db->statement[which];
     db->bound = SQLITE_OK;
+    errno = 0; /* an error of before explains nothing */
     if (*statement != NULL) {
         sqlite3_reset(*statement);
         return *statement;
@@ -145,6 +243,7 @@ void tw__store_bind_blob(struct tw__store_db *db, sqlite3_stmt *statement, int a
 
 int tw__store_db_step(struct tw__store_db *db, sqlite3_stmt *statement)
 {
+    errno = 0;
     return db->bound == SQLITE_OK ? sqlite3_step(statement) : db->bound;
 }
 
@@ -179,6 +278,7 @@ void tw__store_db_roll_back(struct tw__store_db *db)
 
 int tw__store_db_exec(struct tw__store_db *db, const char *sql, const char *doing)
 {
+    errno = 0;
     int code = sqlite3_exec(db->db, sql, NULL, NULL, NULL);
     return code == SQLITE_OK ? 0 : tw__store_db_error(db, code, doing);
 }

@@ -135,18 +135,28 @@ struct tw__store_db {
     int bound;                            /* the first error of binding the present statement */
     uint64_t seq, run, changes, restored; /* of tw_meta, when the transaction began; seq: and since */
     uint64_t written_seq;                 /* what tw_meta has */
+    uint64_t busy_ms;                     /* how long it waits for a lock; 0: it is the caller's connection */
     int rows;                             /* sqlite3_total_changes() when the transaction began */
+    bool has_read;                        /* the transaction of the caller had read before the call */
     bool shared;                          /* several threads have their works in the present transaction */
     char *message;                        /* of the last error */
     size_t size;
 };
 
-/* Notes an error of SQLite. `doing` says in which words the caller asked for it. Returns: the TW_E* code. */
+/* Notes an error of SQLite, which has just failed. `doing` says in which words the caller asked for it. The
+ * errno may explain it, so the caller has set that to 0 before. Returns: the TW_E* code. */
 int tw__store_db_error(struct tw__store_db *db, int code, const char *doing);
+
+/* Returns: the TW_E* code of an errno. */
+int tw__store_errno_error(int number);
 
 /* Notes an error of the caller, in the words of printf(). Returns: `error`. */
 int tw__store_db_refuse(struct tw__store_db *db, int error, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* Writes bytes of any kind as text, for an error: each that is not a printable character of UTF-8 as \xNN. A
+ * text that is too long for `room` bytes ends with "...". */
+void tw__store_show(char *to, size_t room, const void *bytes, size_t size);
 
 /* Returns a statement, ready to be bound and run; NULL: *error has the TW_E* code. */
 sqlite3_stmt *tw__store_db_statement(struct tw__store_db *db, enum tw__store_statement which, int *error);

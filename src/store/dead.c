@@ -40,7 +40,8 @@ int tw_store_pause(struct tw_store *store, const char *queue, bool paused)
     struct pause pause = {.queue = queue, .paused = paused};
     char text[TW_STORE_MESSAGE];
     struct tw__store_db only_message = {.message = text, .size = sizeof text};
-    int error = tw__store_queue_check(&only_message, queue);
+    int error =
+        paused ? tw__store_new_queue_check(&only_message, queue) : tw__store_queue_check(&only_message, queue);
     if (error != 0)
         return tw__store_failed(store, error, text);
     error = tw__store_commit(store, write_pause, &pause, false);

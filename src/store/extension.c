@@ -25,7 +25,7 @@ SQLITE_EXTENSION_INIT1
 extern const char *const tw__store_schema[]; /* schema.sql; the build makes it */
 
 static const uint64_t ns_per_ms = 1000000;
-enum { OLDEST_SQLITE = 3038000 };
+enum { OLDEST_SQLITE = 3038000, SHOWN = 64 }; /* SHOWN: characters of a wrong value */
 
 /* ---- times ----------------------------------------------------------------------------------------------- */
 
@@ -46,10 +46,34 @@ static void fail_with(sqlite3_context *context, char *message)
     sqlite3_free(message);
 }
 
+/* Returns a value as SQL writes it, but no more than its beginning; sqlite3_free() frees it. */
+static char *show(sqlite3_value *value)
+{
+    int type = sqlite3_value_type(value);
+    const unsigned char *at = type == SQLITE_BLOB ? sqlite3_value_blob(value) : sqlite3_value_text(value);
+    int bytes = sqlite3_value_bytes(value);
+    if (at == NULL && type != SQLITE_BLOB)
+        return NULL; /* no memory */
+    if (type == SQLITE_INTEGER || type == SQLITE_FLOAT)
+        return sqlite3_mprintf("%.*s", bytes, at);
+    sqlite3_str *text = sqlite3_str_new(NULL);
+    if (type == SQLITE_TEXT) {
+        bool zero = memchr(at, '\0', (size_t)bytes) != NULL;
+        sqlite3_str_appendf(text, "'%!.*s'%s", (int)SHOWN, at, zero ? " and a zero byte" : "");
+        return sqlite3_str_finish(text);
+    }
+    sqlite3_str_appendall(text, "x'");
+    for (int i = 0; i < bytes && i < SHOWN / 2; i++)
+        sqlite3_str_appendf(text, "%02x", at[i]);
+    sqlite3_str_appendall(text, bytes > SHOWN / 2 ? "...'" : "'");
+    return sqlite3_str_finish(text);
+}
+
 /* Fails with "tw_in: '30': expected ...". */
 static void refuse_value(sqlite3_context *context, const char *name, sqlite3_value *value, const char *expected)
 {
-    fail_with(context, sqlite3_mprintf("%s: '%!.64s': expected %s", name, sqlite3_value_text(value), expected));
+    char *shown = show(value);
+    fail_with(context, shown != NULL ? sqlite3_mprintf("%s: %z: expected %s", name, shown, expected) : NULL);
 }
 
 /* Returns the argument, if it is text without a zero byte. */
@@ -113,6 +137,21 @@ static char *answer_of(sqlite3 *db, const char *sql)
     return answer;
 }
 
+/* Returns a message with the advice for a file that another connection has locked, in place of this message. A
+ * transaction of the caller has read the file by now, and cannot wait for the lock. */
+static char *explain_lock(sqlite3 *db, char *message)
+{
+    char *wait = answer_of(db, "PRAGMA busy_timeout");
+    char *longer =
+        !sqlite3_get_autocommit(db)
+            ? sqlite3_mprintf("%z: roll the transaction back, and begin it with BEGIN IMMEDIATE", message)
+            : sqlite3_mprintf("%z: another connection has held the write lock for as long as this one waits,"
+                              " %s ms (PRAGMA busy_timeout sets that)",
+                              message, wait);
+    sqlite3_free(wait);
+    return longer;
+}
+
 static void fail_as_sqlite(sqlite3_context *context, sqlite3 *db)
 {
     int code = sqlite3_extended_errcode(db);
@@ -120,7 +159,8 @@ static void fail_as_sqlite(sqlite3_context *context, sqlite3 *db)
         sqlite3_result_error_nomem(context);
         return;
     }
-    fail_with(context, sqlite3_mprintf("tw_install: %s", sqlite3_errmsg(db)));
+    char *message = sqlite3_mprintf("tw_install: %s", sqlite3_errmsg(db));
+    fail_with(context, (code & 0xff) == SQLITE_BUSY ? explain_lock(db, message) : message);
     sqlite3_result_error_code(context, code);
 }
 
@@ -154,10 +194,24 @@ static bool check_file(sqlite3_context *context)
 }
 
 /* Tables that are there must be ours, of this version or the one before, which the library converts. Returns:
- * 0, or -1 if they are not. */
+ * 0, or -1 if they are not, or if SQLite has failed, and then there is no text in *refused. */
 static int check_tables(sqlite3 *db, char **refused)
 {
+    char *tasks = answer_of(db, "SELECT count(*) FROM main.sqlite_schema WHERE name = 'tw_task'");
+    bool none = tasks != NULL && strcmp(tasks, "0") == 0, unknown = tasks == NULL;
+    sqlite3_free(tasks);
+    if (none)
+        *refused = sqlite3_mprintf("tw_install: the file has a table tw_meta, but no tw_task: it is another "
+                                   "program's, or tw_task was removed");
+    if (none || unknown)
+        return -1;
     char *version = answer_of(db, "SELECT value FROM main.tw_meta WHERE name = 'version'");
+    int code = version == NULL ? sqlite3_errcode(db) & 0xff : SQLITE_OK;
+    if (code == SQLITE_ERROR)
+        *refused =
+            sqlite3_mprintf("tw_install: tw_meta has no columns name and value: it is another program's");
+    if (code != SQLITE_OK)
+        return -1;
     if (version != NULL && (strcmp(version, "2") == 0 /* of schema.sql */ || strcmp(version, "1") == 0)) {
         sqlite3_free(version);
         return 0;

@@ -8,11 +8,15 @@
 #include <base/assert.h>
 #include <base/error_text.h>
 #include <base/saturate.h>
+#include <base/utf8.h>
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { RETURNED = 1, ANSWERED = 2 };
+enum { ID_SHOWN = 80, ID_NAME = ID_SHOWN + sizeof "x'...'" }; /* bytes of an id in a message */
 enum { BACKOFF_MAX_MS = 86400000, DOUBLINGS_MAX = 30 };
 
 static struct tw__store_job *job_of(struct tw_job *job)
@@ -79,6 +83,7 @@ void tw_job_fail(struct tw_job *job, const char *error)
     if (text != NULL) {
         memcpy(text, error, size);
         text[size] = '\0';
+        tw__utf8_clean(text, size);
     }
     free(job_of(job)->error);
     job_of(job)->error = text;
@@ -123,6 +128,44 @@ void tw__store_job_return(struct tw__store_job *job)
 {
     job->answer = TW_BACK;
     note_state(job, RETURNED | ANSWERED);
+}
+
+/* ---- news ------------------------------------------------------------------------------------------------ */
+
+/* Writes an id as text in quotes or, if it is no short text of ASCII, in hexadecimal as SQL has it. */
+static void name_id(const struct tw_job *job, char name[ID_NAME])
+{
+    const unsigned char *id = job->id;
+    size_t size = 0;
+    while (size < job->id_size && id[size] >= ' ' && id[size] <= '~')
+        size++;
+    if (size == job->id_size && size <= ID_SHOWN) {
+        snprintf(name, ID_NAME, "'%.*s'", (int)size, (const char *)id);
+        return;
+    }
+    size_t shown = job->id_size < ID_SHOWN / 2 ? job->id_size : ID_SHOWN / 2;
+    int at = snprintf(name, ID_NAME, "x'");
+    for (size_t i = 0; i < shown; i++)
+        at += snprintf(name + at, ID_NAME - (size_t)at, "%02x", id[i]);
+    snprintf(name + at, ID_NAME - (size_t)at, "%s'", shown < job->id_size ? "..." : "");
+}
+
+void tw__store_job_tell(const struct tw_job *job, bool dead, const char *error, char message[TW_STORE_MESSAGE])
+{
+    char id[ID_NAME];
+    int queue = (int)tw__text_size(job->queue, strlen(job->queue), ID_SHOWN);
+    name_id(job, id);
+    size_t size = (size_t)snprintf(message, TW_STORE_MESSAGE, "queue '%.*s', id %s: ", queue, job->queue, id);
+    if (dead)
+        size += (size_t)snprintf(message + size, TW_STORE_MESSAGE - size, "dead after %" PRIu32 " attempt%s",
+                                 job->attempt, job->attempt == 1 ? "" : "s");
+    else
+        size += (size_t)snprintf(message + size, TW_STORE_MESSAGE - size,
+                                 "attempt %" PRIu32 " of %" PRIu32 " has failed", job->attempt, job->tries);
+    if (error == NULL)
+        return;
+    int most = (int)tw__text_size(error, strlen(error), TW_STORE_MESSAGE - size - sizeof ": ");
+    snprintf(message + size, TW_STORE_MESSAGE - size, ": %.*s", most, error);
 }
 
 /* ---- times ----------------------------------------------------------------------------------------------- */

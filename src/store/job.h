@@ -33,6 +33,7 @@ struct tw__store_job {
     enum tw_answer answer;
     atomic_uint state; /* which of the two, the handler's return and the answer, have come */
     bool buried;       /* the answer has made the task dead */
+    bool changed;      /* the answer has changed the task: it was still the revision that ran */
     char *error;       /* of this attempt, a block of its own; NULL: none */
     size_t size;       /* of the parts of the task */
     char bytes[];      /* queue, id, error of the attempt before, payload */
@@ -48,6 +49,10 @@ void tw__store_job_run(struct tw__store_job *job);
 
 /* Gives the job back without a call. */
 void tw__store_job_return(struct tw__store_job *job);
+
+/* Writes the news of an attempt that has failed: "queue 'q', id 'a': attempt 1 of 3 has failed: broke".
+ * `dead`: it was the last one. `error` NULL: none is known. */
+void tw__store_job_tell(const struct tw_job *job, bool dead, const char *error, char message[TW_STORE_MESSAGE]);
 
 /* When the next call of a repeating task is due. */
 uint64_t tw__store_job_next_due(const struct tw__store_job *job);

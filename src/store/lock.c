@@ -3,9 +3,9 @@
  * The lock lies on a file of its own, beside the store's file: SQLite loses its locks when somebody else closes
  * its file. It belongs to the open file (F_OFD_SETLK, fcntl(2)), so two stores of one process exclude each
  * other too, and the kernel ends it with the process, however that dies. The file holds the number of the
- * process for people, and stays when the lock is gone: who removed it could remove the lock of the next. If
- * somebody removes it all the same, another process can lock the next file of this name. So the holder of the
- * lock looks again and again whether its file is there.
+ * process for people, and which queues it runs. It stays when the lock is gone: who removed it could remove the
+ * lock of the next. If somebody removes it all the same, another process can lock the next file of this name.
+ * So the holder of the lock looks again and again whether its file is there.
  */
 #include "lock.h"
 
@@ -25,19 +25,23 @@ static void name_lock(struct tw__store_db *db, char path[TW__STORE_PATH])
 static int system_failed(struct tw__store_db *db, const char *path)
 {
     int number = errno;
-    int error = number == EACCES || number == EROFS || number == EPERM ? TW_EREADONLY
-                : number == EMFILE || number == ENFILE                 ? TW_ESYSTEM
-                : number == ENOSPC || number == EDQUOT                 ? TW_ENOSPACE
-                                                                       : TW_EIO;
-    return tw__store_db_refuse(db, error, "%.400s: %s", path, strerror(number));
+    return tw__store_db_refuse(db, tw__store_errno_error(number), "%.400s: %s", path, strerror(number));
 }
 
 static int held_by_other(struct tw__store_db *db, int fd)
 {
-    char text[24] = "";
+    char text[24 + TW__STORE_RUN_TEXT] = "", shown[TW__STORE_RUN_TEXT + 4], *queues;
     if (pread(fd, text, sizeof text - 1, 0) < 1) /* it has not written it yet */
         return tw__store_db_refuse(db, TW_EBUSY, "another process runs the tasks of this file");
-    return tw__store_db_refuse(db, TW_EBUSY, "process %ld runs the tasks of this file", strtol(text, NULL, 10));
+    long process = strtol(text, &queues, 10);
+    queues += *queues == '\n';
+    tw__store_show(shown, sizeof shown, queues, strcspn(queues, "\n"));
+    if (shown[0] == '\0')
+        return tw__store_db_refuse(db, TW_EBUSY, "process %ld runs the tasks of this file", process);
+    return tw__store_db_refuse(
+        db, TW_EBUSY,
+        "process %ld runs the tasks of this file, of %s alone: run all queues of a file in one process",
+        process, shown);
 }
 
 /* Who may write the store's file may write this one, whatever the umask says, and if root made it, too. SQLite
@@ -53,10 +57,10 @@ static void share(int fd, const struct stat *like)
     }
 }
 
-int tw__store_lock(struct tw__store_db *db, int *locked)
+int tw__store_lock(struct tw__store_db *db, const char *queues, int *locked)
 {
     const char *of = sqlite3_db_filename(db->db, "main");
-    char path[TW__STORE_PATH], text[24];
+    char path[TW__STORE_PATH], text[24 + TW__STORE_RUN_TEXT];
     struct stat status = {.st_mode = 0600};
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     name_lock(db, path);
@@ -70,7 +74,7 @@ int tw__store_lock(struct tw__store_db *db, int *locked)
         close(fd);
         return error;
     }
-    int size = snprintf(text, sizeof text, "%ld\n", (long)getpid());
+    int size = snprintf(text, sizeof text, "%ld\n%s%s", (long)getpid(), queues, queues[0] != '\0' ? "\n" : "");
     if (ftruncate(fd, 0) != 0 || pwrite(fd, text, (size_t)size, 0) != size) { /* for people: it may fail */
     }
     *locked = fd;

@@ -7,11 +7,15 @@
 
 #include "database.h"
 
-enum { TW__STORE_PATH = 4352 }; /* bytes that hold a path of SQLite's, and our ending */
+enum {
+    TW__STORE_PATH = 4352,   /* bytes that hold a path of SQLite's, and our ending */
+    TW__STORE_RUN_TEXT = 200 /* bytes that hold the names of a run's queues, for people */
+};
 
-/* Tries to lock the file beside the store's file. Returns: 0, and the descriptor in *locked; TW_EBUSY if
- * another process has the lock; or an error. With a message. */
-int tw__store_lock(struct tw__store_db *db, int *locked);
+/* Tries to lock the file beside the store's file. `queues` names the queues of the run for whoever finds the
+ * lock taken, for example "queue 'mail'"; empty: all queues. Returns: 0, and the descriptor in *locked;
+ * TW_EBUSY if another process has the lock; or an error. With a message. */
+int tw__store_lock(struct tw__store_db *db, const char *queues, int *locked);
 
 /* Checks that the locked file lies at its path still. Returns: 0, or TW_EREPLACED with a message. */
 int tw__store_lock_check(struct tw__store_db *db, int locked);

@@ -11,6 +11,7 @@
 #include "change.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -175,9 +176,12 @@ int64_t tw_store_scan(struct tw_store *store, const char *queue, const struct tw
                         .limit = of->limit > 0 ? of->limit : UINT64_MAX,
                         .see = see,
                         .arg = arg};
-    if ((view.states & ~(unsigned)STATES) != 0 && view.states != TW_STORE_DEAD)
-        return tw__store_failed(store, TW_EINVAL,
-                                "states: expected waiting and running ones, or dead ones alone");
+    char text[TW_STORE_MESSAGE];
+    if ((view.states & ~(unsigned)STATES) != 0 && view.states != TW_STORE_DEAD) {
+        snprintf(text, sizeof text, "states are %u: expected 1 (waiting), 2 (running), 3 (both) or 4 (dead)",
+                 view.states);
+        return tw__store_failed(store, TW_EINVAL, text);
+    }
     int error = tw__store_look(store, scan_queue, &view);
     return error == 0 ? (int64_t)view.seen : error;
 }
@@ -199,9 +203,13 @@ static int read_name(struct tw__store_db *db, sqlite3_stmt *row, struct question
     bool is_text = sqlite3_column_type(row, 0) == SQLITE_TEXT;
     const void *name = sqlite3_column_blob(row, 0);
     size_t size = (size_t)sqlite3_column_bytes(row, 0);
-    if (!is_text || size > TW_STORE_QUEUE_MAX || memchr(name, 0, size) != NULL)
+    if (!is_text || size > TW_STORE_QUEUE_MAX || memchr(name, 0, size) != NULL) {
+        char shown[200];
+        tw__store_show(shown, sizeof shown, name, size);
         return tw__store_db_refuse(
-            db, TW_ECORRUPT, "tw_task: queue: expected text of 1 to %d bytes without NUL", TW_STORE_QUEUE_MAX);
+            db, TW_ECORRUPT, "tw_task: queue is '%s', of %zu bytes: expected text of 1 to %d bytes without NUL",
+            shown, size, TW_STORE_QUEUE_MAX);
+    }
     memcpy(question->text, name, size); /* the rest of it is 0 */
     return 0;
 }

@@ -15,11 +15,18 @@
 
 #include <base/time.h>
 
+#include "lock.h"
+
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <time.h>
+#include <unistd.h>
 
 enum {
     VERSION = 2,             /* of the tables in schema.sql */
@@ -32,6 +39,7 @@ enum {
 static int ask_text(struct tw__store_db *db, const char *sql, char *answer, size_t size)
 {
     sqlite3_stmt *row = NULL;
+    errno = 0;
     int error = 0, code = sqlite3_prepare_v2(db->db, sql, -1, &row, NULL);
     answer[0] = '\0';
     if (code == SQLITE_OK)
@@ -128,26 +136,68 @@ static int check_mode(struct tw__store_db *db, const struct tw_store_options *op
     return error;
 }
 
+/* ---- opening --------------------------------------------------------------------------------------------- */
+
+/* Asks why no file can be made in the folder of this one. SQLite opens a file that it cannot make a second
+ * time, to read only, and keeps the errno of that try: "No such file". Nothing is opened here, because to
+ * close a file would end the locks that SQLite has on it in this process. Returns: an errno; 0: the folder is
+ * good. */
+static int ask_folder(const char *path)
+{
+    char folder[TW__STORE_PATH];
+    struct statvfs space;
+    const char *slash = strrchr(path, '/');
+    size_t size = slash == NULL ? 0 : slash == path ? 1 : (size_t)(slash - path);
+    snprintf(folder, sizeof folder, "%.*s", size > 0 ? (int)size : 1, size > 0 ? path : ".");
+    if (faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS) != 0)
+        return errno;
+    bool asked = statvfs(folder, &space) == 0;
+    return asked && (space.f_bavail == 0 || (space.f_files > 0 && space.f_favail == 0)) ? ENOSPC : 0;
+}
+
+static int refuse_file(struct tw__store_db *db, int code, const char *path, bool make)
+{
+    int number = sqlite3_system_errno(db->db), asked = number == ENOENT && make ? ask_folder(path) : 0;
+    if ((code & 0xff) != SQLITE_CANTOPEN || number == 0)
+        return tw__store_db_error(db, code, "open");
+    number = asked != 0 ? asked : number;
+    tw__store_db_error(db, code, strerror(number));
+    return tw__store_errno_error(number);
+}
+
+/* Explains an error of the first reading. SQLite makes its log beside the file, and may not be able to. */
+static int explain_reading(struct tw__store_db *db, int error, const char *path)
+{
+    int code = sqlite3_errcode(db->db) & 0xff;
+    int number = code == SQLITE_CANTOPEN || code == SQLITE_READONLY ? ask_folder(path) : 0;
+    if (number == 0)
+        return error;
+    return tw__store_db_refuse(db, tw__store_errno_error(number),
+                               "%s: the folder of the file, where SQLite makes its log", strerror(number));
+}
+
 int tw__store_open(struct tw__store_db *db, const char *path, const struct tw_store_options *options)
 {
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE |
                 SQLITE_OPEN_PRIVATECACHE;
     if (options->flags & TW_STORE_EXISTING)
         flags &= ~SQLITE_OPEN_CREATE;
+    errno = 0;
     int code = sqlite3_open_v2(path, &db->db, flags, NULL), error;
     if (db->db == NULL)
         return tw__store_db_refuse(db, TW_ENOMEM, "no memory");
-    if (code != SQLITE_OK) {
-        int system = sqlite3_system_errno(db->db);
-        return tw__store_db_error(db, code, system != 0 ? strerror(system) : "open");
-    }
+    if (code != SQLITE_OK)
+        return refuse_file(db, code, path, (flags & SQLITE_OPEN_CREATE) != 0);
     error = tw__store_db_identify(db);
     if (error != 0)
         return error;
     sqlite3_busy_timeout(db->db, (int)options->busy_ms);
+    db->busy_ms = options->busy_ms;
     if (sqlite3_db_readonly(db->db, "main") == 1)
         return tw__store_db_refuse(db, TW_EREADONLY, "the file cannot be written");
     error = check_mode(db, options);
+    if (error == TW_EIO || error == TW_EREADONLY)
+        error = explain_reading(db, error, path);
     if (error == 0) {
         char settings[160];
         sqlite3_snprintf(sizeof settings, settings,
@@ -188,15 +238,34 @@ void tw__store_close(struct tw__store_db *db)
 
 /* ---- the tables ------------------------------------------------------------------------------------------ */
 
+/* Finds out whether the file has a store's tables. A program may have a tw_meta of its own. */
+static int find_tables(struct tw__store_db *db, bool *found)
+{
+    char names[32];
+    int error = ask_text(db,
+                         "SELECT group_concat(name) FROM (SELECT name FROM main.sqlite_schema"
+                         " WHERE name IN ('tw_meta', 'tw_task') ORDER BY name)",
+                         names, sizeof names);
+    *found = error == 0 && strcmp(names, "tw_meta,tw_task") == 0;
+    if (error == 0 && strcmp(names, "tw_meta") == 0)
+        return tw__store_db_refuse(db, TW_EFORMAT,
+                                   "the file has a table tw_meta, but no tw_task: it is another program's, or "
+                                   "tw_task was removed");
+    return error;
+}
+
 /* Sets *version to the version of the tables, 0 if there are none. */
 static int read_version(struct tw__store_db *db, int64_t *version)
 {
     char text[32];
-    int error =
-        ask_text(db, "SELECT count(*) FROM main.sqlite_schema WHERE name = 'tw_meta'", text, sizeof text);
+    bool found;
+    int error = find_tables(db, &found);
     *version = 0;
-    if (error == 0 && strcmp(text, "0") != 0) {
+    if (error == 0 && found) {
         error = ask_text(db, "SELECT value FROM main.tw_meta WHERE name = 'version'", text, sizeof text);
+        if (error == TW_EFORMAT)
+            return tw__store_db_refuse(db, error,
+                                       "tw_meta has no columns name and value: it is another program's");
         *version = strtoll(text, NULL, 10);
         if (error == 0 && *version < 1)
             return tw__store_db_refuse(db, TW_ECORRUPT, "tw_meta: version is '%s': expected 1 to %d", text,

@@ -58,7 +58,8 @@ static int add_handler(struct tw_store *store, const struct tw__store_handler *l
     if (store->run.runner != NULL)
         return refuse_run(store, TW_EINVAL, "the store runs: name its handlers before");
     if (has_handler(store, queue))
-        return refuse_run(store, TW_EINVAL, "queue '%s' has a handler already", queue != NULL ? queue : "");
+        return queue != NULL ? refuse_run(store, TW_EINVAL, "queue '%s' has a handler already", queue)
+                             : refuse_run(store, TW_EINVAL, "queue NULL, all others, has a handler already");
     struct tw__store_handler *made = malloc(sizeof *made);
     if (made == NULL)
         return refuse_run(store, TW_ENOMEM, "no memory");
@@ -191,9 +192,28 @@ static int add_queues(struct tw__store_runner *runner)
     return 0;
 }
 
+/* Names the queues for a process that finds the file locked. */
+static void name_queues(struct tw__store_runner *runner)
+{
+    const struct tw__store_handler *handler = runner->store->run.handlers;
+    char *text = runner->queues, shown[TW__STORE_RUN_TEXT];
+    size_t room = sizeof runner->queues, used = 0;
+    if (has_handler(runner->store, NULL))
+        return;
+    used += (size_t)snprintf(text, room, handler->next != NULL ? "queues" : "queue");
+    for (; handler != NULL && used < room; handler = handler->next) {
+        const char *comma = handler == runner->store->run.handlers ? "" : ",";
+        tw__store_show(shown, sizeof shown, handler->queue, strlen(handler->queue));
+        used += (size_t)snprintf(text + used, room - used, "%s '%s'", comma, shown);
+    }
+    if (used >= room)
+        memcpy(text + room - sizeof "...", "...", sizeof "...");
+}
+
 static int make_parts(struct tw__store_runner *runner)
 {
     uint64_t buckets = 1;
+    name_queues(runner);
     int error = tw__store_window_init(&runner->window, runner->options.max_loaded, runner->options.max_jobs);
     if (error == 0)
         error = add_queues(runner);

@@ -61,11 +61,18 @@ static void lose_run(struct tw__store_runner *runner, int error)
     atomic_store(&runner->hands.stopping, true);
 }
 
-/* Reports an error, and puts the next try off. */
+static void give_news(struct tw__store_runner *runner, int error, const char *message)
+{
+    if (runner->options.on_error != NULL)
+        runner->options.on_error(runner->options.arg, error, message);
+}
+
+/* Reports an error, and puts the next try off. That one looks at the file, whatever has failed. */
 static void fail(struct tw__store_runner *runner, int error, const char *message)
 {
     runner->retry_ns = tw__store_monotonic() + RETRY_NS;
     runner->result = error;
+    runner->broken = runner->must_look = true;
     if (error == TW_EREPLACED)
         lose_run(runner, error);
     pthread_mutex_lock(&runner->lock);
@@ -73,8 +80,39 @@ static void fail(struct tw__store_runner *runner, int error, const char *message
     runner->stats.running &= runner->lost == 0;
     pthread_mutex_unlock(&runner->lock);
     tw__store_failed(runner->store, error, message);
-    if (runner->options.on_error != NULL)
-        runner->options.on_error(runner->options.arg, error, message);
+    give_news(runner, error, message);
+}
+
+/* After a round: reports the end of an error. A round after an error has looked at the file. */
+static void note_mending(struct tw__store_runner *runner)
+{
+    if (!runner->broken || runner->result != 0)
+        return;
+    runner->broken = false;
+    give_news(runner, 0, "the file can be read and written again");
+}
+
+/* ---- news of tasks --------------------------------------------------------------------------------------- */
+
+static void tell_of_task(struct tw__store_runner *runner, const struct tw__store_job *job, bool dead)
+{
+    char message[TW_STORE_MESSAGE];
+    if (runner->options.on_error == NULL)
+        return;
+    tw__store_job_tell(&job->job, dead, job->error, message);
+    give_news(runner, dead ? TW_EDEAD : TW_EFAILED, message);
+}
+
+/* Tells of the tasks of a committed batch that have died, or whose first attempt has failed. */
+static void tell_of_tasks(struct tw__store_runner *runner)
+{
+    const struct tw__store_batch *batch = &runner->batch;
+    for (const struct tw__store_job *job = batch->answered; job != NULL; job = job->next)
+        if (job->changed && (job->buried || (job->answer == TW_RETRY && job->job.attempt == 1)))
+            tell_of_task(runner, job, job->buried);
+    for (size_t i = 0; i < batch->n; i++)
+        if (batch->claims[i].fate == TW__STORE_BURIED && batch->claims[i].job != NULL)
+            tell_of_task(runner, batch->claims[i].job, true);
 }
 
 /* ---- the beginning of a run ------------------------------------------------------------------------------ */
@@ -103,7 +141,7 @@ int tw__store_runner_begin(struct tw__store_runner *runner)
     struct tw__store_db *db = &runner->window.db;
     int error = tw__store_db_check_file(db);
     if (error == 0)
-        error = tw__store_lock(db, &runner->lock_fd);
+        error = tw__store_lock(db, runner->queues, &runner->lock_fd);
     if (error != 0)
         return error;
     error = tw__store_commit(runner->store, count_run, &runner->run, true);
@@ -304,6 +342,9 @@ static void settle_claim(struct tw__store_runner *runner, struct tw__store_claim
     case TW__STORE_NO_ROOM: /* settle_batch() has put them back */
         break;
     case TW__STORE_BURIED:
+        tw__store_job_free(claim->job);
+        tw__store_window_forget(window, claim->entry);
+        break;
     case TW__STORE_GONE:
         tw__store_window_forget(window, claim->entry);
     }
@@ -317,6 +358,7 @@ static bool settle_batch(struct tw__store_runner *runner)
     size_t put_back = 0;
     runner->series = tw__store_check_note(&runner->check, &batch->commits);
     count_batch(runner);
+    tell_of_tasks(runner);
     for (size_t i = batch->n; i-- > 0;) {
         if (batch->claims[i].fate != TW__STORE_NO_ROOM)
             continue;
@@ -501,6 +543,8 @@ void *tw__store_runner_main(void *arg)
     while (!is_over(runner)) {
         bool put_off = runner->result != 0 && tw__store_monotonic() < runner->retry_ns;
         bool idle = put_off || !go_round(runner);
+        if (!put_off)
+            note_mending(runner);
         if (idle && !runner->last_try)
             wait(runner);
     }

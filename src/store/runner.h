@@ -19,8 +19,9 @@ struct tw__store_runner {
     struct tw_store_run options; /* without zeroes: the defaults are filled in */
     pthread_t thread;
     /* The runner's thread alone: */
-    int lock_fd;                    /* of the lock on the file; -1: another process has it */
-    struct tw__store_window window; /* its connection is guarded by the lock of `check` */
+    int lock_fd;                     /* of the lock on the file; -1: another process has it */
+    char queues[TW__STORE_RUN_TEXT]; /* the names of the queues that have handlers; empty: all have one */
+    struct tw__store_window window;  /* its connection is guarded by the lock of `check` */
     struct tw__store_watch watch;
     struct tw__store_table table;
     struct tw__store_batch batch;
@@ -36,6 +37,7 @@ struct tw__store_runner {
     int result;                     /* of the last round */
     bool last_try;                  /* the run was stopped, and the last answers are being written */
     int lost;                       /* the run has ended by itself, with this error; 0: it has not */
+    bool broken;                    /* an error was told, and its end was not */
     /* All threads: */
     struct tw__store_hands hands;
     struct tw__store_check check;

@@ -47,8 +47,8 @@ CREATE TABLE tw_queue(
     paused INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 
--- In the views, numbers may come as text or as reals, as some drivers bind them. From the first view on there are
--- only views and triggers: to convert an older file, the library drops the views and makes all of them anew.
+-- In the views, numbers may come as text or as reals, as some drivers bind them. From the first view on there
+-- are only views and triggers: to convert an older file, the library drops the views and makes all of them anew.
 
 -- INSERT INTO tw_put(queue, id, due_ms, payload, ...) puts a task.
 CREATE VIEW tw_put(queue, id, due_ms, payload, period_ms, times, missed, tries, backoff_ms, condition) AS
@@ -177,11 +177,30 @@ CREATE TRIGGER tw_cancel_insert INSTEAD OF INSERT ON tw_cancel BEGIN
         WHERE name = 'changes' AND changes() > 0;
 END;
 
--- The tasks for people: ids as text, times of day in UTC.
-CREATE VIEW tw_list(queue, id, due, state, attempt, error, payload) AS
-    SELECT queue, CAST(id AS TEXT), strftime('%Y-%m-%dT%H:%M:%SZ', due_ms / 1000, 'unixepoch'),
+-- The tasks for people: ids as text, times of day in UTC. Programs in many languages cannot read a row with a
+-- text that is not UTF-8. So such an id is in hexadecimal, as is an id with a zero byte, and id_form says so.
+-- Only C checks the name of a queue, so a name that is not UTF-8 is shown as a blob.
+CREATE VIEW tw_list(queue, id, due, state, attempt, error, payload, id_form) AS
+    SELECT CASE WHEN queue NOT GLOB '*[^' || char(1) || '-' || char(127) || ']*' THEN queue
+             WHEN EXISTS (WITH RECURSIVE parts(one, rest) AS (
+                    SELECT substr(queue, 1, 1), substr(queue, 2)
+                    UNION ALL SELECT substr(rest, 1, 1), substr(rest, 2) FROM parts WHERE rest <> '')
+                SELECT 1 FROM parts WHERE hex(one) NOT IN (hex(char(unicode(one))), 'EFBFBE', 'EFBFBF'))
+             THEN CAST(queue AS BLOB)
+             ELSE queue END,
+        CASE id_form WHEN 'text' THEN CAST(id AS TEXT) ELSE lower(hex(id)) END,
+        strftime('%Y-%m-%dT%H:%M:%SZ', due_ms / 1000, 'unixepoch'),
         CASE WHEN dead_ms IS NOT NULL THEN 'dead'
              WHEN run <> 0 AND run = (SELECT value FROM tw_meta WHERE name = 'run') THEN 'running'
              ELSE 'waiting' END,
-        attempt, error, payload
-    FROM tw_task;
+        attempt, error, payload, id_form
+    FROM (SELECT *,
+        CASE WHEN instr(id, x'00') THEN 'hex'
+             WHEN CAST(id AS TEXT) NOT GLOB '*[^' || char(1) || '-' || char(127) || ']*' THEN 'text'
+             WHEN EXISTS (WITH RECURSIVE parts(one, rest) AS (
+                    SELECT substr(CAST(id AS TEXT), 1, 1), substr(CAST(id AS TEXT), 2)
+                    UNION ALL SELECT substr(rest, 1, 1), substr(rest, 2) FROM parts WHERE rest <> '')
+                SELECT 1 FROM parts WHERE hex(one) NOT IN (hex(char(unicode(one))), 'EFBFBE', 'EFBFBF'))
+             THEN 'hex'
+             ELSE 'text' END AS id_form
+        FROM tw_task);

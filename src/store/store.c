@@ -268,6 +268,7 @@ int tw_store_apply_in(struct sqlite3 *handle, const char *schema, struct tw_stor
     struct tw__store_db db = {
         .db = handle, .schema = schema != NULL ? schema : "main", .message = message, .size = size};
     sqlite3_int64 rowid = sqlite3_last_insert_rowid(handle);
+    db.has_read = sqlite3_txn_state(handle, db.schema) == SQLITE_TXN_READ;
     TW_ASSERT(message != NULL || size == 0);
     if (size > 0)
         message[0] = '\0';

@@ -31,7 +31,7 @@ static void write_when(FILE *out, const struct line *line)
 {
     char text[DURATION_SIZE];
     if (line->absolute)
-        time_print(line->time_ns, text);
+        time_print(line->at, text);
     else
         duration_print(line->time_ns, text);
     fprintf(out, "%c%s", line->absolute ? '@' : '+', text);
@@ -75,9 +75,9 @@ static void check_again(const struct line *line)
     write_line(out, line);
     fclose(out);
     fuzz_require(line_parse(text, &again) == NULL, "a line is refused when it is written again");
-    fuzz_require(again.kind == line->kind && again.absolute == line->absolute &&
-                     again.time_ns == line->time_ns && again.period_ns == line->period_ns &&
-                     again.times == line->times,
+    fuzz_require(again.kind == line->kind && again.absolute == line->absolute && again.at.s == line->at.s &&
+                     again.at.ns == line->at.ns && again.time_ns == line->time_ns &&
+                     again.period_ns == line->period_ns && again.times == line->times,
                  "a line that is written again has other numbers");
     fuzz_require(strcmp(again.key, line->key) == 0 && strcmp(again.text, line->text) == 0,
                  "a line that is written again has other texts");
@@ -95,7 +95,8 @@ static const char *check_delayed(const struct line *line)
         return refused;
     }
     fuzz_require(task.id_size > 0 && task.id_size <= TW_STORE_ID_MAX, "an id has no size that a file takes");
-    fuzz_require(task.due_ms <= INT64_MAX && task.times <= INT64_MAX, "a number is too large for a file");
+    fuzz_require(task.due_ms <= TW_STORE_TIME_MAX && task.times <= INT64_MAX,
+                 "a number is too large for a file");
     fuzz_require((line->kind == LINE_EVERY) == (task.period_ms > 0), "a period comes from nowhere, or is lost");
     fuzz_require(task.period_ms <= UINT64_C(36525) * 86400000, "a period is too long for a file");
     return NULL;

@@ -109,11 +109,13 @@ static void on_lost(void *arg, struct taken *taken)
     fuzz_require(taken->lost, "a task that is ours is told as lost");
 }
 
-static void on_settled(void *arg, enum outcome outcome)
+static void on_settled(void *arg, const struct taken *taken, enum outcome outcome, const char *error)
 {
     struct worker *worker = arg;
     worker->settled++;
     fuzz_require(outcome < OUTCOMES, "an outcome is none");
+    fuzz_require(taken->schedule != NULL && taken->id.bytes != NULL, "an outcome is of no task");
+    fuzz_require(error == NULL || outcome != OUTCOME_DONE, "a task that is done has an error");
 }
 
 static void on_failed(void *arg)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """For the tests of commands: a new folder for each test, processes that end with it, and a clock."""
+import fcntl
 import functools
 import json
 import os
@@ -18,6 +19,46 @@ from eventually import PATIENCE  # noqa: E402  (the folder has to be on the path
 from clock import Clock  # noqa: E402
 
 COMMAND = os.path.abspath(sys.argv[1])
+
+
+def inherits(ignored=(), blocked=(), default=()):
+    """For preexec_fn: the command inherits these signals so from its parent."""
+    def prepare():
+        for number in default:
+            signal.signal(number, signal.SIG_DFL)
+        for number in ignored:
+            signal.signal(number, signal.SIG_IGN)
+        signal.pthread_sigmask(signal.SIG_BLOCK, blocked)
+    return prepare
+
+
+ALL_SIGNALS = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
+DISPOSITIONS = "grep -E 'Sig(Blk|Ign)' /proc/self/status"  # a command that prints its own
+
+
+def of_signals(printed):
+    """The signals in the output of DISPOSITIONS."""
+    return {number for line in printed.splitlines() for number in ALL_SIGNALS
+            if int(line.split()[1], 16) >> (number - 1) & 1}
+
+
+# A command that hangs, does so in spite of SIGTERM, or says then that all is well: by the task's key.
+HANGING = ("case $TICKWHEEL_KEY in deaf) trap '' TERM; exec sleep infinity;; "
+           "polite) trap 'exit 0' TERM; sleep infinity & wait;; *) exec sleep infinity;; esac")
+
+
+def make_small(pipe):
+    fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, 4096)
+
+
+def is_full(pipe):
+    """Whether a pipe takes no more bytes, as nobody reads it."""
+    number = pipe if isinstance(pipe, int) else pipe.fileno()
+    writer = os.open(f"/proc/self/fd/{number}", os.O_WRONLY | os.O_NONBLOCK)
+    try:
+        return not select.select([], [writer], [], 0)[1]
+    finally:
+        os.close(writer)
 
 
 class Gate:

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "faulty.h"
 
+#include <errno.h>
 #include <sqlite3.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -8,7 +9,7 @@
 
 static atomic_long memory_left, own_left, disk_left; /* 0: no fault; the fault comes when it goes from 1 to 0 */
 static atomic_bool memory_on, disk_on, happened, readonly;
-static atomic_int disk_code;
+static atomic_int disk_code, disk_errno;
 static atomic_long syncs;
 
 /* Whether this is the n-th call. With `on` the count stays at 1, so all later calls fail too. */
@@ -49,6 +50,11 @@ void faulty_disk(long n, int code, bool on)
     atomic_store(&disk_code, code);
     atomic_store(&disk_on, on);
     atomic_store(&disk_left, n);
+}
+
+void faulty_errno(int number)
+{
+    atomic_store(&disk_errno, number);
 }
 
 long faulty_syncs(void)
@@ -124,17 +130,26 @@ static int close_file(sqlite3_file *file)
     return real_of(file)->pMethods->xClose(real_of(file));
 }
 
+/* The code of a call that fails. */
+static int fault_of_disk(void)
+{
+    if (atomic_load(&disk_errno) != 0)
+        errno = atomic_load(&disk_errno);
+    return atomic_load(&disk_code);
+}
+
 static int read_file(sqlite3_file *file, void *to, int size, sqlite3_int64 at)
 {
-    if (atomic_load(&disk_code) == SQLITE_IOERR_READ && fails(&disk_left, &disk_on))
-        return SQLITE_IOERR_READ;
+    int code = atomic_load(&disk_code);
+    if ((code == SQLITE_IOERR_READ || code == SQLITE_IOERR_CORRUPTFS) && fails(&disk_left, &disk_on))
+        return fault_of_disk();
     return real_of(file)->pMethods->xRead(real_of(file), to, size, at);
 }
 
 static int write_file(sqlite3_file *file, const void *from, int size, sqlite3_int64 at)
 {
     if (fails(&disk_left, &disk_on))
-        return atomic_load(&disk_code);
+        return fault_of_disk();
     return real_of(file)->pMethods->xWrite(real_of(file), from, size, at);
 }
 
@@ -146,7 +161,7 @@ static int truncate_file(sqlite3_file *file, sqlite3_int64 size)
 static int sync_file(sqlite3_file *file, int flags)
 {
     if (fails(&disk_left, &disk_on))
-        return atomic_load(&disk_code);
+        return fault_of_disk();
     atomic_fetch_add(&syncs, 1);
     return real_of(file)->pMethods->xSync(real_of(file), flags);
 }

@@ -16,8 +16,11 @@ void faulty_install(void);
 void faulty_memory(long n, bool on);
 
 /* The n-th write or sync of a file from now on fails with this code of SQLite, and with `on` all later ones
- * too; 0: none. With SQLITE_IOERR_READ reads count and fail too. */
+ * too; 0: none. With SQLITE_IOERR_READ or SQLITE_IOERR_CORRUPTFS reads count and fail too. */
 void faulty_disk(long n, int code, bool on);
+
+/* A write, sync or read that fails leaves this errno from now on; 0: the errno of before. */
+void faulty_errno(int number);
 
 /* The same for our own allocations alone. */
 void faulty_own_memory(long n, bool on);

@@ -209,9 +209,9 @@ static enum tw_answer answer(void *arg, struct tw_job *job)
 static void hurry(void *arg, int error, const char *text)
 {
     (void)arg;
-    (void)error;
     sum_up(text, strlen(text));
-    clock_hurry(RETRY_MS);
+    if (error != 0 && error != TW_EDEAD && error != TW_EFAILED)
+        clock_hurry(RETRY_MS);
 }
 
 static void run_on(struct tw_store *store)

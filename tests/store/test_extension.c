@@ -59,9 +59,21 @@ static void in_adds_a_duration_to_the_clock(void **state)
     static const struct {
         const char *text;
         uint64_t ms;
-    } durations[] = {{"30m", 1800000}, {"1h30m", 5400000}, {"1.5s", 1500},      {"90s", 90000},
-                     {"0s", 0},        {"1us", 1},         {"1001us", 2},       {"2ms", 2},
-                     {"1d", 86400000}, {"0.25h", 900000},  {"1d1ns", 86400001}, {"213503d", 18446659200000}};
+    } durations[] = {{"30m", 1800000},
+                     {"1h30m", 5400000},
+                     {"1.5s", 1500},
+                     {"90s", 90000},
+                     {"0s", 0},
+                     {"1us", 1},
+                     {"1001us", 2},
+                     {"2ms", 2},
+                     {"1d", 86400000},
+                     {"0.25h", 900000},
+                     {"1d1ns", 86400001},
+                     {"213503d", 18446659200000},
+                     {"0.5ns", 1},
+                     {"1.0000000001s", 1001},
+                     {"0.000000000000001d", 1}};
     sqlite3 *db = open_loaded(*state);
     for (size_t i = 0; i < sizeof durations / sizeof durations[0]; i++) {
         char sql[64];
@@ -101,7 +113,10 @@ static void at_is_a_time_in_utc(void **state)
     }
     assert_int_equal(number(db, "SELECT tw_at('2026-12-01T08:00:00.5Z')"), 1796112000500);
     assert_int_equal(number(db, "SELECT tw_at('2026-12-01T08:00:00.0001Z')"), 1796112000001);
+    assert_int_equal(number(db, "SELECT tw_at('2026-12-01T08:00:00.0000000001Z')"), 1796112000001);
+    assert_int_equal(number(db, "SELECT tw_at('2026-12-01T07:59:59.9999999999Z')"), 1796112000000);
     assert_int_equal(number(db, "SELECT tw_at('9999-12-31T23:59:59.9999Z')"), 253402300799999);
+    assert_int_equal(number(db, "SELECT tw_at('9999-12-31T23:59:59.9999999999Z')"), 253402300799999);
     sqlite3_close(db);
 }
 
@@ -136,6 +151,19 @@ static void bad_times_are_named_with_their_form(void **state)
         assert_non_null(strstr(refused(db, "tw_at", times[i]),
                                "expected a time in UTC as text, such as '2026-12-01T08:00:00Z', of the years "
                                "1970 to 9999"));
+    static const char *const shown[][2] = {
+        {"30", "tw_in: 30: expected"},
+        {"1.5", "tw_in: 1.5: expected"},
+        {"'30'", "tw_in: '30': expected"},
+        {"x'333000'", "tw_in: x'333000': expected"},
+        {"'1h' || char(0) || 'x'", "tw_in: '1h' and a zero byte: expected"},
+        {"zeroblob(33)",
+         "tw_in: x'0000000000000000000000000000000000000000000000000000000000000000...': expected"},
+        {"printf('%070d', 0)",
+         "tw_in: '0000000000000000000000000000000000000000000000000000000000000000': expected"},
+    };
+    for (size_t i = 0; i < sizeof shown / sizeof shown[0]; i++)
+        assert_non_null(strstr(refused(db, "tw_in", shown[i][0]), shown[i][1]));
     assert_string_equal(other_ask(db, "SELECT tw_in(NULL) IS NULL AND tw_at(NULL) IS NULL"), "1");
     assert_non_null(strstr(refused(db, "tw_in", ""), "wrong number of arguments"));
     sqlite3_close(db);
@@ -255,6 +283,22 @@ static void install_refuses_the_files_that_the_library_refuses(void **state)
     sqlite3_close(memory);
 }
 
+static void install_tells_a_tw_meta_of_another_program_as_such(void **state)
+{
+    struct fixture own = another(state);
+    sqlite3 *db = open_loaded(&own);
+    other_ask(db, "PRAGMA journal_mode=WAL; CREATE TABLE tw_meta(id, about)");
+    assert_string_equal(other_refuses(db, "SELECT tw_install()"),
+                        "tw_install: the file has a table tw_meta, but no tw_task: it is another program's, or "
+                        "tw_task was removed");
+    other_ask(db, "CREATE TABLE tw_task(id)");
+    assert_string_equal(other_refuses(db, "SELECT tw_install()"),
+                        "tw_install: tw_meta has no columns name and value: it is another program's");
+    assert_int_equal(number(db, "SELECT count(*) FROM sqlite_schema"), 2);
+    sqlite3_close(db);
+    store_remove(&own);
+}
+
 /* A busy handler: the other writer ends. */
 static int let_commit(void *other, int n)
 {
@@ -268,8 +312,15 @@ static void install_waits_for_another_writer_and_names_him(void **state)
     sqlite3 *db = open_loaded(&own), *other = other_open(&own);
     other_ask(other, "PRAGMA journal_mode=WAL; BEGIN IMMEDIATE; CREATE TABLE mine(x)");
     sqlite3_busy_timeout(db, 20);
-    assert_string_equal(other_refuses(db, "SELECT tw_install()"), "tw_install: database is locked");
+    assert_string_equal(
+        other_refuses(db, "SELECT tw_install()"),
+        "tw_install: database is locked: another connection has held the write lock for as long "
+        "as this one waits, 20 ms (PRAGMA busy_timeout sets that)");
     assert_int_equal(sqlite3_errcode(db), SQLITE_BUSY);
+    assert_string_equal(other_refuses(db, "BEGIN; SELECT tw_install()"),
+                        "tw_install: database is locked: roll the transaction back, and begin it with BEGIN "
+                        "IMMEDIATE");
+    other_ask(db, "ROLLBACK");
     sqlite3_busy_handler(db, let_commit, other);
     assert_string_equal(other_ask(db, "SELECT tw_install()"), "1");
     sqlite3_close(other);
@@ -403,6 +454,7 @@ int main(void)
         TEST(install_is_a_part_of_the_transaction),
         TEST(install_leaves_nothing_behind_when_it_fails),
         TEST(install_refuses_the_files_that_the_library_refuses),
+        TEST(install_tells_a_tw_meta_of_another_program_as_such),
         TEST(install_waits_for_another_writer_and_names_him),
         TEST(no_schema_may_install),
         TEST(an_old_sqlite_is_refused),

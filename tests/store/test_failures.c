@@ -7,6 +7,7 @@
 #include "support.h"
 #include "tests/support/eventually.h"
 
+#include <errno.h>
 #include <src/store/internal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -282,19 +283,28 @@ static void opening_survives_that_memory_ends(void **state)
 /* ---- the disk --------------------------------------------------------------------------------------------
  * */
 
+/* Takes one of three ways in turn: a write has no room, a sync has none, or a quota is used up. */
 static void fill_disk(long n, bool on)
 {
-    faulty_disk(n, SQLITE_FULL, on);
+    static const struct {
+        int code, number;
+    } ways[] = {{SQLITE_FULL, ENOSPC}, {SQLITE_IOERR_FSYNC, ENOSPC}, {SQLITE_IOERR_WRITE, EDQUOT}};
+    faulty_errno(ways[n % 3].number);
+    faulty_disk(n, ways[n % 3].code, on);
 }
 
 static void fail_writing(long n, bool on)
 {
+    faulty_errno(EIO);
     faulty_disk(n, SQLITE_IOERR_WRITE, on);
 }
 
+/* Takes one of two ways in turn. A disk that cannot read answers EIO, of which SQLite makes a damaged file. */
 static void fail_reading(long n, bool on)
 {
-    faulty_disk(n, SQLITE_IOERR_READ, on);
+    bool as_damage = n / 2 % 2 == 0;
+    faulty_errno(as_damage ? EIO : 0);
+    faulty_disk(n, as_damage ? SQLITE_IOERR_CORRUPTFS : SQLITE_IOERR_READ, on);
 }
 
 static void every_call_survives_that_the_disk_is_full(void **state)
@@ -310,6 +320,61 @@ static void every_call_survives_that_the_disk_fails(void **state)
 static void every_call_survives_that_reading_fails(void **state)
 {
     every_call_survives(*state, fail_reading, TW_EIO);
+}
+
+static void an_error_of_the_disk_has_the_reason_of_the_system(void **state)
+{
+    struct tw_store *store = ((struct fixture *)*state)->store;
+    static const struct {
+        int code, number, error;
+        const char *text;
+    } rows[] = {
+        {SQLITE_IOERR_FSYNC, ENOSPC, TW_ENOSPACE,
+         "commit: disk I/O error: No space left on device (SQLite's code 1034)"},
+        {SQLITE_IOERR_FSYNC, EDQUOT, TW_ENOSPACE,
+         "commit: disk I/O error: Disk quota exceeded (SQLite's code 1034)"},
+        {SQLITE_IOERR_WRITE, EFBIG, TW_EIO, "commit: disk I/O error: File too large (SQLite's code 778)"},
+        {SQLITE_IOERR_WRITE, EIO, TW_EIO, "commit: disk I/O error: Input/output error (SQLite's code 778)"},
+        {SQLITE_IOERR_WRITE, ENOENT, TW_EIO, "commit: disk I/O error (SQLite's code 778)"},
+        {SQLITE_FULL, ENOSPC, TW_ENOSPACE, "commit: database or disk is full (SQLite's code 13)"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        faulty_errno(rows[i].number);
+        faulty_disk(1, rows[i].code, true);
+        assert_int_equal(put(store, "a", 1), rows[i].error);
+        faulty_disk(0, 0, false);
+        assert_string_equal(message(store), rows[i].text);
+    }
+    errno = ENOSPC; /* of another call */
+    faulty_errno(0);
+    faulty_disk(1, SQLITE_IOERR_WRITE, true);
+    assert_int_equal(put(store, "a", 1), TW_EIO);
+    faulty_disk(0, 0, false);
+    assert_string_equal(scan(store, NULL), "");
+}
+
+/* A bug: a run without --stay ended because of "a damaged file". */
+static void a_read_that_fails_is_no_damage(void **state)
+{
+    struct fixture *fixture = *state;
+    struct tw_store *store;
+    char text[TW_STORE_MESSAGE];
+    put(fixture->store, "a", 1);
+    tw_store_close(fixture->store); /* the next one reads from the disk */
+    fixture->store = NULL;
+    faulty_errno(EIO);
+    for (long n = 1, error = TW_EIO; error != 0; n++) {
+        faulty_disk(n, SQLITE_IOERR_CORRUPTFS, true);
+        error = tw_store_open(&store, fixture->path, NULL, text, sizeof text);
+        faulty_disk(0, 0, false);
+        if (error != 0) {
+            assert_int_equal(error, TW_EIO);
+            assert_non_null(strstr(text, "disk I/O error"));
+        }
+    }
+    faulty_errno(0);
+    fixture->store = store;
+    assert_string_equal(scan(store, NULL), "a@1");
 }
 
 /* ---- syncs -----------------------------------------------------------------------------------------------
@@ -411,6 +476,8 @@ int main(void)
         TEST(every_call_survives_that_the_disk_is_full),
         TEST(every_call_survives_that_the_disk_fails),
         TEST(every_call_survives_that_reading_fails),
+        TEST(an_error_of_the_disk_has_the_reason_of_the_system),
+        TEST(a_read_that_fails_is_no_damage),
         TEST(a_file_that_cannot_be_written_is_refused),
         TEST(every_durable_call_syncs_before_it_returns),
         TEST(a_lazy_store_syncs_when_it_is_flushed),

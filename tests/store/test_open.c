@@ -5,11 +5,15 @@
 #include "support.h"
 #include "tests/support/eventually.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 /* The clocks that the store reads. Where they stand still, no limit on a wait is ever reached. Or the monotonic
@@ -27,6 +31,26 @@ int __wrap_clock_gettime(clockid_t id, struct timespec *now)
         return 0;
     }
     return stands_still ? 0 : __real_clock_gettime(id, now);
+}
+
+/* Whether the disk has an inode left. */
+static bool no_inodes;
+int __real_statvfs(const char *path, struct statvfs *space);
+int __wrap_statvfs(const char *path, struct statvfs *space);
+int __wrap_statvfs(const char *path, struct statvfs *space)
+{
+    int error = __real_statvfs(path, space);
+    if (no_inodes)
+        space->f_files = 1, space->f_favail = 0;
+    return error;
+}
+
+/* open(2), for SQLite, on a disk without inodes. */
+static int open_nothing(const char *path, int flags, int mode)
+{
+    (void)path, (void)mode;
+    errno = flags & O_CREAT ? ENOSPC : ENOENT;
+    return -1;
 }
 
 /* Opens the fixture's file, whose own store is closed first. Returns the error; the message is in `text`. */
@@ -119,6 +143,29 @@ static void a_newer_file_is_refused_and_unchanged(void **state)
     sqlite3_close(db);
 }
 
+/* Other programs have tables of this name too. */
+static void a_tw_meta_of_another_program_is_told_as_such(void **state)
+{
+    struct fixture *fixture = *state;
+    static const char *const none = "the file has a table tw_meta, but no tw_task: it is another program's, or "
+                                    "tw_task was removed";
+    make_file(fixture, "PRAGMA journal_mode=WAL; CREATE TABLE tw_meta(id, about)");
+    assert_int_equal(reopen(fixture, NULL), TW_EFORMAT);
+    assert_string_equal(text, none);
+    assert_int_equal(reopen(fixture, &(struct tw_store_options){.flags = TW_STORE_EXISTING}), TW_EFORMAT);
+    assert_string_equal(text, none);
+    sqlite3 *db = other_open(fixture);
+    other_ask(
+        db, "DROP TABLE tw_meta; CREATE TABLE tw_meta(name, value); INSERT INTO tw_meta VALUES ('version', 9)");
+    assert_int_equal(reopen(fixture, NULL), TW_EFORMAT);
+    assert_string_equal(text, none);
+    other_ask(db, "DROP TABLE tw_meta; CREATE TABLE tw_meta(id, about); CREATE TABLE tw_task(id)");
+    assert_int_equal(reopen(fixture, NULL), TW_EFORMAT);
+    assert_string_equal(text, "tw_meta has no columns name and value: it is another program's");
+    assert_string_equal(other_ask(db, "SELECT group_concat(name) FROM sqlite_schema"), "tw_meta,tw_task");
+    sqlite3_close(db);
+}
+
 static void a_file_that_is_no_database_is_refused_and_unchanged(void **state)
 {
     struct fixture *fixture = *state;
@@ -148,6 +195,58 @@ static void a_path_that_names_no_file_is_refused(void **state)
     assert_int_equal(tw_store_open(&store, "/nowhere/tasks.db", NULL, text, sizeof text), TW_EIO);
     assert_string_equal(text, "No such file or directory: unable to open database file (SQLite's code 14)");
     assert_int_equal(tw_store_open(&store, "/nowhere/tasks.db", NULL, NULL, 0), TW_EIO);
+    assert_null(store);
+}
+
+/* Opens a file in another process, which is not root's. Fails unless that is refused with these two. */
+static void others_are_refused(const char *path, int error, const char *expected)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        struct tw_store *store;
+        bool good = geteuid() != 0 || (setgid(65534) == 0 && setuid(65534) == 0);
+        good = good && tw_store_open(&store, path, NULL, text, sizeof text) == error &&
+               strcmp(text, expected) == 0;
+        if (!good)
+            fprintf(stderr, "%s: %s\n", path, text);
+        _exit(good ? 0 : 1);
+    }
+    assert_int_equal(eventually_exited(child), 0);
+}
+
+/* A bug: the reason was "No such file or directory" in each case, or there was none. */
+static void a_folder_in_which_no_file_can_be_made_is_told(void **state)
+{
+    struct fixture *fixture = *state;
+    char above[PATH_SIZE + 8], made[PATH_SIZE + 8];
+    tw_store_close(fixture->store);
+    fixture->store = NULL;
+    snprintf(above, sizeof above, "%s/..", fixture->folder);
+    snprintf(made, sizeof made, "%s/new.db", fixture->folder);
+    assert_int_equal(chmod(above, 0755), 0);
+    assert_int_equal(chmod(fixture->path, 0666), 0);
+    assert_int_equal(chmod(fixture->folder, 0555), 0);
+    others_are_refused(made, TW_EREADONLY,
+                       "Permission denied: unable to open database file (SQLite's code 14)");
+    others_are_refused(fixture->path, TW_EREADONLY,
+                       "Permission denied: the folder of the file, where SQLite makes its log");
+    assert_int_equal(chmod(fixture->folder, 0700), 0);
+}
+
+static void a_disk_without_inodes_is_full(void **state)
+{
+    struct fixture *fixture = *state;
+    char made[PATH_SIZE + 8];
+    struct tw_store *store = NULL;
+    sqlite3_vfs *vfs = sqlite3_vfs_find(NULL);
+    snprintf(made, sizeof made, "%s/new.db", fixture->folder);
+    assert_int_equal(vfs->xSetSystemCall(vfs, "open", (sqlite3_syscall_ptr)open_nothing), SQLITE_OK);
+    no_inodes = true;
+    int error = tw_store_open(&store, made, NULL, text, sizeof text);
+    no_inodes = false;
+    vfs->xSetSystemCall(vfs, "open", NULL);
+    assert_int_equal(error, TW_ENOSPACE);
+    assert_string_equal(text, "No space left on device: unable to open database file (SQLite's code 14)");
     assert_null(store);
 }
 
@@ -268,8 +367,11 @@ int main(void)
         TEST(a_copy_made_by_vacuum_into_is_a_store),
         TEST(text_that_is_not_utf8_is_refused),
         TEST(a_newer_file_is_refused_and_unchanged),
+        TEST(a_tw_meta_of_another_program_is_told_as_such),
         TEST(a_file_that_is_no_database_is_refused_and_unchanged),
         TEST(a_path_that_names_no_file_is_refused),
+        TEST(a_folder_in_which_no_file_can_be_made_is_told),
+        TEST(a_disk_without_inodes_is_full),
         TEST(a_store_that_must_exist_is_not_made),
         TEST(an_option_out_of_its_range_is_named),
         TEST(two_stores_share_a_file),

@@ -226,6 +226,23 @@ static void an_error_is_cut_and_a_time_has_an_end(void **state)
     sqlite3_close(db);
 }
 
+/* A bug: a program in another language could not read the row of a task whose error was not UTF-8. */
+static void an_error_that_is_not_utf8_can_be_read(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    calls_init(&calls);
+    calls.answer = TW_DEAD;
+    calls.error = "caf\xe9 \xe2\x82\xac \xe2\x82";
+    sqlite3 *db = other_open(*state);
+    put(store, "x", 5);
+    start_with(store, &calls);
+    wait_for_answers(store, 1);
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_string_equal(other_ask(db, "SELECT error FROM tw_list"), "caf? \xe2\x82\xac ??");
+    sqlite3_close(db);
+}
+
 /* The bytes of a text that is all `letter`, but for one byte at its beginning if `odd`. */
 static size_t kept_of_text(const char *letter, size_t size, bool odd)
 {
@@ -413,6 +430,89 @@ static void a_dead_task_stays_until_it_is_replayed(void **state)
     wait_for_answers(store, 4);
     assert_int_equal(tw_store_stop(store), 0);
     assert_string_equal(dead(store), "");
+}
+
+/* ---- news ------------------------------------------------------------------------------------------------ */
+
+struct news {
+    pthread_mutex_t lock;
+    char text[2048];
+    int count;
+};
+
+static void note_news(void *arg, int error, const char *message)
+{
+    struct news *news = arg;
+    pthread_mutex_lock(&news->lock);
+    size_t used = strlen(news->text);
+    snprintf(news->text + used, sizeof news->text - used, "%s: %s\n",
+             error == TW_EDEAD     ? "dead"
+             : error == TW_EFAILED ? "failed"
+                                   : "other",
+             message);
+    news->count++;
+    pthread_mutex_unlock(&news->lock);
+}
+
+static int count_news(struct news *news)
+{
+    pthread_mutex_lock(&news->lock);
+    int count = news->count;
+    pthread_mutex_unlock(&news->lock);
+    return count;
+}
+
+/* "x" fails three times, "y" once, and the id that is no text is dead at once. The second failure of "x" is no
+ * news. */
+static void a_run_tells_of_tasks_that_fail_and_die(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct news news = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    struct tw_store_run options = {.workers = 1, .on_error = note_news, .arg = &news};
+    struct calls calls;
+    calls_init(&calls);
+    calls.answer = TW_RETRY;
+    calls.error = "broke";
+    struct tw_store_change changes[] = {
+        {.task = {.queue = "q", .id = "x", .id_size = 1, .due_ms = 5, .tries = 3, .backoff_ms = 40}},
+        {.task = {.queue = "q", .id = "a\xff", .id_size = 2, .due_ms = 6}},
+    };
+    assert_int_equal(tw_store_apply(store, changes, 2), 0);
+    assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
+    assert_int_equal(tw_store_start(store, &options), 0);
+    clock_pass(1);
+    wait_for_answers(store, 2);
+    comes_after(store, 40);
+    wait_for_answers(store, 3);
+    comes_after(store, 80);
+    wait_for_answers(store, 4);
+    EVENTUALLY(count_news(&news) == 3);
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_string_equal(news.text, "failed: queue 'q', id 'x': attempt 1 of 3 has failed: broke\n"
+                                   "dead: queue 'q', id x'61ff': dead after 1 attempt: broke\n"
+                                   "dead: queue 'q', id 'x': dead after 3 attempts: broke\n");
+    assert_int_equal(news.count, 3);
+}
+
+static void a_run_tells_of_a_task_that_dies_with_its_process(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct news news = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    struct tw_store_run options = {.workers = 1, .on_error = note_news, .arg = &news};
+    struct calls calls;
+    calls_init(&calls);
+    put(store, "x", 5);
+    sqlite3 *db = other_open(*state);
+    other_ask(db, "UPDATE tw_task SET attempt = 17");
+    sqlite3_close(db);
+    assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
+    assert_int_equal(tw_store_start(store, &options), 0);
+    EVENTUALLY(count_news(&news) == 1);
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_int_equal(calls.count, 0);
+    assert_string_equal(news.text,
+                        "dead: queue 'q', id 'x': dead after 17 attempts: the process died in too many "
+                        "attempts\n");
 }
 
 static void an_answer_may_come_later_from_another_thread(void **state)
@@ -1297,6 +1397,9 @@ static void bad_options_are_refused(void **state)
     assert_string_equal(message(store), "queue 'q' has a handler already");
     assert_int_equal(tw_store_handle(store, NULL, 0, note_call, &calls), 0);
     assert_int_equal(tw_store_handle(store, NULL, 0, note_call, &calls), TW_EINVAL);
+    assert_string_equal(message(store), "queue NULL, all others, has a handler already");
+    assert_int_equal(tw_store_handle(store, NULL, 0, note_call, &calls), 0);
+    assert_int_equal(tw_store_handle(store, NULL, 0, note_call, &calls), TW_EINVAL);
     assert_int_equal(tw_store_start(store, &(struct tw_store_run){.flags = 2}), TW_EINVAL);
     assert_string_equal(message(store), "flags is 2: expected 0 to 1");
     assert_int_equal(tw_store_start(store, &(struct tw_store_run){.workers = 1025}), TW_EINVAL);
@@ -1382,6 +1485,8 @@ int main(void)
         TEST_STOPPED(a_backoff_is_at_most_a_day),
         TEST_STOPPED(a_handler_may_name_the_time_of_the_next_attempt),
         TEST(a_dead_task_stays_until_it_is_replayed),
+        TEST_STOPPED(a_run_tells_of_tasks_that_fail_and_die),
+        TEST(a_run_tells_of_a_task_that_dies_with_its_process),
         TEST(an_answer_may_come_later_from_another_thread),
         TEST(a_job_that_is_given_back_was_never_called),
         TEST(a_worker_that_is_free_gets_a_job_before_an_answer_comes),
@@ -1417,6 +1522,7 @@ int main(void)
         TEST_STOPPED(a_cancelled_task_is_not_called),
         TEST_STOPPED(a_row_that_is_due_later_than_it_was_waits),
         TEST(an_error_is_cut_and_a_time_has_an_end),
+        TEST(an_error_that_is_not_utf8_can_be_read),
         cmocka_unit_test(a_text_is_cut_between_two_characters),
         TEST(two_threads_may_stop),
         TEST(a_stop_ends_though_the_next_run_has_begun),

@@ -116,12 +116,19 @@ struct tw__store_job *__wrap_tw__store_hands_answers(struct tw__store_hands *han
 
 struct errors {
     atomic_int count, last;
+    atomic_int mended; /* news that the file can be used again */
 };
 
 static void note_error(void *arg, int error, const char *text)
 {
     struct errors *errors = arg;
     assert_true(text[0] != '\0');
+    if (error == TW_EFAILED || error == TW_EDEAD)
+        return;
+    if (error == 0) {
+        atomic_fetch_add(&errors->mended, 1);
+        return;
+    }
     atomic_store(&errors->last, error);
     atomic_fetch_add(&errors->count, 1);
 }
@@ -344,8 +351,10 @@ static void answers_wait_for_the_disk(void **state)
         tw_job_answer(calls.kept[i], TW_DONE);
         wait_for_errors(&errors, 2 * (i + 1));
     }
+    assert_int_equal(atomic_load(&errors.mended), 0);
     faulty_disk(0, 0, false);
     hurry_for_answers(fixture->store, 3);
+    EVENTUALLY(atomic_load(&errors.mended) == 1);
     tw_store_stats(fixture->store, &stats);
     assert_true(stats.errors >= 6);
     assert_int_equal(tw_store_stop(fixture->store), 0);

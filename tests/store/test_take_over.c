@@ -40,6 +40,7 @@ static void one_store_runs_a_file(void **state)
     struct calls calls;
     char expected[80];
     calls_init(&calls);
+    assert_int_equal(tw_store_handle(store, NULL, 0, note_call, &calls), 0);
     start_with(store, &calls);
     assert_int_equal(tw_store_handle(second, "q", 0, note_call, &calls), 0);
     assert_int_equal(tw_store_start(second, NULL), TW_EBUSY);
@@ -53,6 +54,35 @@ static void one_store_runs_a_file(void **state)
     wait_for_calls(&calls, 1);
     assert_int_equal(tw_store_stop(store), 0);
     assert_int_equal(tw_store_start(second, NULL), 0);
+    tw_store_close(second);
+}
+
+/* Whoever has two runners for two queues of a file learns why the second one is refused. */
+static void a_run_of_some_queues_is_told_with_their_names(void **state)
+{
+    struct tw_store *store = store_of(state), *second = open_again(state);
+    struct calls calls;
+    char expected[TW_STORE_MESSAGE], name[TW_STORE_QUEUE_MAX + 1] = "";
+    calls_init(&calls);
+    start_with(store, &calls);
+    assert_int_equal(tw_store_handle(second, "other", 0, note_call, &calls), 0);
+    assert_int_equal(tw_store_start(second, NULL), TW_EBUSY);
+    snprintf(
+        expected, sizeof expected,
+        "process %ld runs the tasks of this file, of queue 'q' alone: run all queues of a file in one process",
+        (long)getpid());
+    assert_string_equal(message(second), expected);
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_int_equal(tw_store_handle(store, "a\n\xff", 0, note_call, &calls), 0);
+    assert_int_equal(tw_store_start(store, NULL), 0);
+    assert_int_equal(tw_store_start(second, NULL), TW_EBUSY);
+    assert_non_null(strstr(message(second), "file, of queues 'a\\x0a\\xff', 'q' alone: "));
+    assert_int_equal(tw_store_stop(store), 0);
+    memset(name, 'n', sizeof name - 1);
+    assert_int_equal(tw_store_handle(store, name, 0, note_call, &calls), 0);
+    assert_int_equal(tw_store_start(store, NULL), 0);
+    assert_int_equal(tw_store_start(second, NULL), TW_EBUSY);
+    assert_non_null(strstr(message(second), "nnn... alone: run all queues of a file in one process"));
     tw_store_close(second);
 }
 
@@ -574,6 +604,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         TEST(one_store_runs_a_file),
+        TEST(a_run_of_some_queues_is_told_with_their_names),
         TEST(who_may_write_the_file_may_lock_it),
         TEST(a_lock_that_is_a_link_is_refused),
         TEST(a_standby_takes_over_within_a_second),

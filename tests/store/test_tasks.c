@@ -278,6 +278,8 @@ static void bad_verbs_and_conditions_are_refused(void **state)
     assert_int_equal(tw_store_apply(store, &odd, 1), TW_EINVAL);
     assert_int_equal(tw_store_get(store, "q", "a", (size_t)1 << 32 | 1, see, &seen), TW_EINVAL);
     assert_int_equal(tw_store_scan(store, "q", &(struct tw_store_range){.states = 5}, see, &seen), TW_EINVAL);
+    assert_string_equal(message(store),
+                        "states are 5: expected 1 (waiting), 2 (running), 3 (both) or 4 (dead)");
     assert_int_equal(
         tw_store_scan(store, "q", &(struct tw_store_range){.from_ms = 2, .to_ms = 1, .after = 1}, see, &seen),
         0);
@@ -316,19 +318,22 @@ static void bad_arguments_are_named_with_their_range(void **state)
     refused(store, (struct tw_delayed){.queue = ""}, "queue has 0 bytes: expected 1 to 255");
     memset(big, 'x', 256);
     refused(store, (struct tw_delayed){.queue = big}, "queue has 256 bytes: expected 1 to 255");
-    static const char *const bad[] = {"\x80",
-                                      "a\xc3",
-                                      "\xc0\xaf",
-                                      "\xe0\x80\x80",
-                                      "\xed\xa0\x80",
-                                      "\xf4\x90\x80\x80",
-                                      "\xf5\x80\x80\x80",
-                                      "\xe2\x82",
-                                      "\xf0\x8f\xbf\xbf",
-                                      "\xc3\x28",
-                                      "\xff"};
+    static const struct {
+        const char *queue, *text;
+    } bad[] = {{"\x80", "queue is '\\x80': expected UTF-8"},
+               {"a\xc3", "queue is 'a\\xc3': expected UTF-8"},
+               {"\xc0\xaf", "queue is '\\xc0\\xaf': expected UTF-8"},
+               {"\xe0\x80\x80", "queue is '\\xe0\\x80\\x80': expected UTF-8"},
+               {"\xed\xa0\x80", "queue is '\\xed\\xa0\\x80': expected UTF-8"},
+               {"\xf4\x90\x80\x80", "queue is '\\xf4\\x90\\x80\\x80': expected UTF-8"},
+               {"\xf5\x80\x80\x80", "queue is '\\xf5\\x80\\x80\\x80': expected UTF-8"},
+               {"\xe2\x82", "queue is '\\xe2\\x82': expected UTF-8"},
+               {"\xf0\x8f\xbf\xbf", "queue is '\\xf0\\x8f\\xbf\\xbf': expected UTF-8"},
+               {"\xc3\x28", "queue is '\\xc3(': expected UTF-8"},
+               {"\xc3\xa9\t\xff", "queue is '\xc3\xa9\\x09\\xff': expected UTF-8"},
+               {"\xff", "queue is '\\xff': expected UTF-8"}};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-        refused(store, (struct tw_delayed){.queue = bad[i]}, "queue is not UTF-8");
+        refused(store, (struct tw_delayed){.queue = bad[i].queue}, bad[i].text);
     refused(store, (struct tw_delayed){.id = big, .id_size = 1025}, "id has 1025 bytes: expected 1 to 1024");
     refused(store, (struct tw_delayed){.due_ms = TW_STORE_TIME_MAX + 1},
             "due_ms is 253402300800000: expected 0 to 253402300799999");
