@@ -100,19 +100,6 @@ static void give_another_try(uint64_t monotonic_ms)
         tw__redis_place_make_ready(TW_CONTAINER(retry, struct tw__redis_route, retry));
 }
 
-/* Moves due tasks from the wheel to the queue of overdue tasks, although they may not be delivered. Returns
- * whether there are more. */
-static bool take_off_the_wheel(uint64_t now_ms)
-{
-    uint32_t budget = COLLECT_TASKS;
-    struct tw__redis_task *task;
-    enum tw__redis_taken taken;
-    while ((taken = tw__redis_place_take(tw__redis_shared.schedules, now_ms, TW__REDIS_FROM_WHEELS, &budget,
-                                         &task)) == TW__REDIS_TAKEN_TASK)
-        tw__redis_place_file_overdue(tw__redis_shared.schedules, task);
-    return taken == TW__REDIS_TAKEN_MORE;
-}
-
 /* Removes dead tasks that may not stay. Returns whether there are more. */
 static bool purge(struct tw__redis_batch *batch, uint64_t now_ms, uint64_t started_us)
 {
@@ -258,7 +245,7 @@ static uint64_t postpone(RedisModuleCtx *ctx, uint64_t now_ms, uint64_t started_
     }
     note_serving(why, now_ms); /* the batch may have been refused */
     if (why != TW__REDIS_DEFER_OOM)
-        more = take_off_the_wheel(now_ms);
+        more = tw__redis_place_collect(tw__redis_shared.schedules, now_ms, COLLECT_TASKS);
     if (!tw__redis_place_any_waiting(tw__redis_shared.schedules))
         return more ? now_ms : TW_NEVER;
     if (more)
