@@ -246,10 +246,10 @@ static uint64_t postpone(RedisModuleCtx *ctx, uint64_t now_ms, uint64_t started_
     note_serving(why, now_ms); /* the batch may have been refused */
     if (why != TW__REDIS_DEFER_OOM)
         more = tw__redis_place_collect(tw__redis_shared.schedules, now_ms, COLLECT_TASKS);
-    if (!tw__redis_place_any_waiting(tw__redis_shared.schedules))
-        return more ? now_ms : TW_NEVER;
     if (more)
-        return now_ms; /* it is put off when this work has been done */
+        return now_ms; /* the tasks are put off when this work has been done */
+    if (!tw__redis_place_any_waiting(tw__redis_shared.schedules))
+        return TW_NEVER;
     tw__redis_shared.counts.deferred[why]++;
     return look_again(why, now_ms);
 }
