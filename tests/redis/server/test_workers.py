@@ -556,8 +556,9 @@ def two_ticks(clock, server):
             put(both, "t", "c", at=clock.now() + 50)
             both.execute()
         clock.push(51)  # The second tick's timer is set for now, and the server runs all timers up to now.
-        at_once = sorted(crew[0].ids()) == ["a", "b"]
-        assert others[0].ids() == ["c"]
+        ids = sorted(crew[0].ids())
+        at_once = ids == ["a", "b"]
+        assert (at_once or ids == ["a"]) and others[0].ids() == ["c"]
         if at_once:
             assert blocked(server) == 2
             clock.go_on()
