@@ -240,7 +240,7 @@ static enum tw__redis_defer deliver_to_target(struct tw__redis_delivery *deliver
 }
 
 enum tw__redis_defer tw__redis_deliver(struct tw__redis_batch *batch, struct tw__redis_task *task,
-                                       enum tw__redis_taken taken, uint64_t now_ms, uint64_t serving_since_ms)
+                                       enum tw__redis_taken taken, uint64_t now_ms)
 {
     struct tw__redis_schedules *schedules = tw__redis_shared.schedules;
     struct tw__redis_delivery delivery;
@@ -259,7 +259,7 @@ enum tw__redis_defer tw__redis_deliver(struct tw__redis_batch *batch, struct tw_
     if (!join_held(&delivery))
         return TW__REDIS_DEFER_NONE;
     if (leased)
-        return tw__redis_offer_lapse(&delivery, serving_since_ms);
+        return tw__redis_offer_lapse(&delivery);
     bool again = task->lived; /* it was given out, or made ready by TW.DRAIN: LATE concerns it no more */
     if (!again && tw__redis_late_drop(&delivery))
         return TW__REDIS_DEFER_NONE;

@@ -16,10 +16,9 @@ void tw__redis_deliver_finish(struct tw__redis_batch *batch);
 
 /* Delivers a due task that was taken out and is filed nowhere. Returns TW__REDIS_DEFER_NONE: the task is then
  * gone, filed again, held by its route, stopped, ready or dead. Otherwise returns why the server can deliver
- * nothing at all now; the task is then still filed nowhere. `serving_since_ms`: since when this server has
- * been able to deliver. */
+ * nothing at all now; the task is then still filed nowhere. */
 enum tw__redis_defer tw__redis_deliver(struct tw__redis_batch *batch, struct tw__redis_task *task,
-                                       enum tw__redis_taken taken, uint64_t now_ms, uint64_t serving_since_ms);
+                                       enum tw__redis_taken taken, uint64_t now_ms);
 
 /* Delivers a task regardless of its due time, for TW.DRAIN. If the target takes the task (`why` is
  * TW__REDIS_DEFER_NONE), the task is gone or filed again. Otherwise the task stays where it is filed, and the

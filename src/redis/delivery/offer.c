@@ -76,7 +76,7 @@ static bool goes_on(const struct tw__redis_task *task, uint64_t token)
     return tw__redis_task_stage(task) == TW__REDIS_LEASED && tw__redis_lease_has_token(task, token);
 }
 
-enum tw__redis_defer tw__redis_offer_lapse(struct tw__redis_delivery *delivery, uint64_t serving_since_ms)
+enum tw__redis_defer tw__redis_offer_lapse(struct tw__redis_delivery *delivery)
 {
     struct tw__redis_schedule *schedule = delivery->schedule;
     struct tw__redis_task *task = delivery->task;
@@ -92,7 +92,7 @@ enum tw__redis_defer tw__redis_offer_lapse(struct tw__redis_delivery *delivery, 
     if (delivery->why != TW__REDIS_DEFER_NONE)
         return delivery->why;
     tw__redis_batch_tell(delivery->batch, schedule, TW__REDIS_TELL_CHANGED);
-    if (tw__redis_task_due(task) <= serving_since_ms && !life.renewed) {
+    if (tw__redis_task_due(task) <= tw__redis_shared.serving_since_ms && !life.renewed) {
         tw__redis_shared.counts.renewed++;
         tw__redis_lease_extend(schedule, task, life.lease_ms, true, delivery->now_ms,
                                tw__redis_batch_log(delivery->batch, schedule));

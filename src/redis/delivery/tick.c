@@ -100,19 +100,6 @@ static void give_another_try(uint64_t monotonic_ms)
         tw__redis_place_make_ready(TW_CONTAINER(retry, struct tw__redis_route, retry));
 }
 
-/* Moves due tasks from the wheel to the queue of overdue tasks, although they may not be delivered. Returns
- * whether there are more. */
-static bool take_off_the_wheel(uint64_t now_ms)
-{
-    uint32_t budget = COLLECT_TASKS;
-    struct tw__redis_task *task;
-    enum tw__redis_taken taken;
-    while ((taken = tw__redis_place_take(tw__redis_shared.schedules, now_ms, TW__REDIS_FROM_WHEELS, &budget,
-                                         &task)) == TW__REDIS_TAKEN_TASK)
-        tw__redis_place_file_overdue(tw__redis_shared.schedules, task);
-    return taken == TW__REDIS_TAKEN_MORE;
-}
-
 /* Removes dead tasks that may not stay. Returns whether there are more. */
 static bool purge(struct tw__redis_batch *batch, uint64_t now_ms, uint64_t started_us)
 {
@@ -146,7 +133,7 @@ static enum tw__redis_defer serve_workers(RedisModuleCtx *ctx, uint64_t now_ms, 
             tw__redis_place_put_aside(schedules, task);
             continue;
         }
-        why = tw__redis_deliver(&batch, task, taken, now_ms, tw__redis_shared.serving_since_ms);
+        why = tw__redis_deliver(&batch, task, taken, now_ms);
         if (why != TW__REDIS_DEFER_NONE) {
             tw__redis_place_put_back(schedules, task, taken);
             break;
@@ -176,7 +163,7 @@ static enum tw__redis_defer deliver_batch(RedisModuleCtx *ctx, uint64_t now_ms, 
         if (taken == TW__REDIS_TAKEN_NONE || taken == TW__REDIS_TAKEN_MORE)
             break;
         bool big = tw__redis_task_bytes(task, &tw__redis_shared.schedules->memory) > BIG;
-        why = tw__redis_deliver(&batch, task, taken, now_ms, tw__redis_shared.serving_since_ms);
+        why = tw__redis_deliver(&batch, task, taken, now_ms);
         if (why != TW__REDIS_DEFER_NONE) {
             tw__redis_place_put_back(tw__redis_shared.schedules, task, taken);
             break;
@@ -258,11 +245,11 @@ static uint64_t postpone(RedisModuleCtx *ctx, uint64_t now_ms, uint64_t started_
     }
     note_serving(why, now_ms); /* the batch may have been refused */
     if (why != TW__REDIS_DEFER_OOM)
-        more = take_off_the_wheel(now_ms);
-    if (!tw__redis_place_any_waiting(tw__redis_shared.schedules))
-        return more ? now_ms : TW_NEVER;
+        more = tw__redis_place_collect(tw__redis_shared.schedules, now_ms, COLLECT_TASKS);
     if (more)
-        return now_ms; /* it is put off when this work has been done */
+        return now_ms; /* the tasks are put off when this work has been done */
+    if (!tw__redis_place_any_waiting(tw__redis_shared.schedules))
+        return TW_NEVER;
     tw__redis_shared.counts.deferred[why]++;
     return look_again(why, now_ms);
 }

@@ -813,6 +813,16 @@ enum tw__redis_taken tw__redis_place_take(struct tw__redis_schedules *schedules,
     return taken;
 }
 
+bool tw__redis_place_collect(struct tw__redis_schedules *schedules, uint64_t now_ms, uint32_t budget)
+{
+    struct tw__redis_task *task;
+    enum tw__redis_taken taken;
+    while ((taken = tw__redis_place_take(schedules, now_ms, TW__REDIS_FROM_WHEELS, &budget, &task)) ==
+           TW__REDIS_TAKEN_TASK)
+        tw__redis_place_file_overdue(schedules, task);
+    return taken == TW__REDIS_TAKEN_MORE;
+}
+
 uint64_t tw__redis_place_late_since(const struct tw__redis_schedules *schedules,
                                     const struct tw__redis_task *task)
 {
@@ -879,24 +889,11 @@ static void sort(struct tw__link *queue)
     }
 }
 
-/* Moves all tasks that are due from the wheels to the queue of overdue tasks. */
-static void take_all_off(struct tw__redis_schedules *schedules, uint64_t now_ms)
-{
-    struct tw__redis_task *task;
-    for (;;) {
-        uint32_t budget = UINT32_MAX;
-        enum tw__redis_taken taken = take(schedules, now_ms, TW__REDIS_FROM_WHEELS, &budget, &task);
-        if (taken == TW__REDIS_TAKEN_NONE)
-            return;
-        if (taken == TW__REDIS_TAKEN_TASK)
-            enqueue(schedules, task, &schedules->overdue, 0);
-    }
-}
-
 void tw__redis_place_sort_overdue(struct tw__redis_schedules *schedules, uint64_t now_ms)
 {
     bring_back(schedules);
-    take_all_off(schedules, now_ms);
+    while (tw__redis_place_collect(schedules, now_ms, UINT32_MAX))
+        ;
     tw__list_move_all(&schedules->past, &schedules->overdue);
     sort(&schedules->overdue);
     tw__redis_check_changed(schedules, tw__redis_check_places);

@@ -128,6 +128,9 @@ void tw__redis_place_let_wait(struct tw__redis_schedule *schedule);
 enum tw__redis_taken tw__redis_place_take(struct tw__redis_schedules *schedules, uint64_t now_ms,
                                           enum tw__redis_source from, uint32_t *budget,
                                           struct tw__redis_task **task);
+/* Moves due tasks from the wheels to the queue of overdue tasks, although they may not be delivered. Returns
+ * whether there are more. */
+bool tw__redis_place_collect(struct tw__redis_schedules *schedules, uint64_t now_ms, uint32_t budget);
 /* The time from which the task that was taken last is late: its due time. If it does not repeat, and its time
  * had passed when it was filed, it is late from its filing, until the queue where it waits is sorted. */
 uint64_t tw__redis_place_late_since(const struct tw__redis_schedules *schedules,

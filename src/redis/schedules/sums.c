@@ -48,13 +48,20 @@ static void weigh(struct tw__redis_schedule *schedule)
     schedules->too_large += too_large ? 1 : (uint64_t)-1;
 }
 
+/* Sets a limit. If it is another one than before, each attached schedule is looked at. */
+static void set_limit(struct tw__redis_schedules *schedules, uint64_t *limit, uint64_t value,
+                      void (*look_at)(struct tw__redis_schedule *schedule))
+{
+    if (value == *limit)
+        return;
+    *limit = value;
+    for (struct tw__link *link = schedules->attached.next; link != &schedules->attached; link = link->next)
+        look_at(tw__redis_schedule_at(link));
+}
+
 void tw__redis_sums_limit_dump(struct tw__redis_schedules *schedules, uint64_t bytes)
 {
-    if (bytes == schedules->dump_limit)
-        return;
-    schedules->dump_limit = bytes;
-    for (struct tw__link *link = schedules->attached.next; link != &schedules->attached; link = link->next)
-        weigh(tw__redis_schedule_at(link));
+    set_limit(schedules, &schedules->dump_limit, bytes, weigh);
 }
 
 /* ---- schedules with too many dead tasks ------------------------------------------------------------------ */
@@ -69,11 +76,7 @@ static void weigh_dead(struct tw__redis_schedule *schedule)
 
 void tw__redis_sums_limit_dead(struct tw__redis_schedules *schedules, uint64_t count)
 {
-    if (count == schedules->dead_limit)
-        return;
-    schedules->dead_limit = count;
-    for (struct tw__link *link = schedules->attached.next; link != &schedules->attached; link = link->next)
-        weigh_dead(tw__redis_schedule_at(link));
+    set_limit(schedules, &schedules->dead_limit, count, weigh_dead);
 }
 
 /* ---- bytes ----------------------------------------------------------------------------------------------- */

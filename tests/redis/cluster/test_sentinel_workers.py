@@ -35,11 +35,22 @@ def watched(fleet, **options):
     return old, new, sentinel
 
 
-def wait_promoted(sentinel, new):
-    """Has the sentinel find the primary gone, and waits until its replica is the primary."""
+def wait_promoted(sentinel, new, planned=False):
+    """Has the sentinel find the primary gone, and waits until its replica is the primary. `planned`: asks for
+    the failover. A sentinel that its disk held up has not heard from the replica for a while, and gives up.
+    Then it is asked once more."""
+    asked = 0
+
+    def promoted():
+        nonlocal asked
+        if planned and sentinel.log().count("-failover-abort-no-good-slave") == asked:
+            with contextlib.suppress(redis.exceptions.ResponseError):  # It has not heard from the replica yet.
+                sentinel.once("SENTINEL", "FAILOVER", sentinel.name)
+                asked += 1
+        return sentinel.master_port() == new.port and new.info("replication")["role"] == "master"
+
     sentinel.time_out(HASTY_MS)
-    wait_until(lambda: sentinel.master_port() == new.port and new.info("replication")["role"] == "master",
-               message=lambda: f"no promotion\n{sentinel.tail()}")
+    wait_until(promoted, message=lambda: f"no promotion\n{sentinel.tail()}")
     sentinel.time_out(CALM_MS)
 
 

@@ -15,11 +15,14 @@ def add(r, name, *words, schedule="s", target="q", payload=("f", "v")):
     return r.execute_command("TW.ADD", schedule, target, name, *words, "PAYLOAD", *payload)
 
 
-def paused(r, ms, *adds):
-    """Adds tasks, and pauses writes for `ms` from then on, so that tasks that become due meanwhile are late."""
+def paused(r, ms, *adds, puts=()):
+    """Adds tasks, and pauses writes for `ms` from then on, so that tasks that become due meanwhile are late.
+    `puts`: of TW.PUT."""
     with r.pipeline(transaction=True) as pipe:
         for words in adds:
             pipe.execute_command("TW.ADD", *words)
+        for words in puts:
+            pipe.execute_command("TW.PUT", *words)
         pipe.execute_command("CLIENT", "PAUSE", ms, "WRITE")
         pipe.execute()
 
@@ -665,11 +668,8 @@ def test_lateness_tells_of_a_pause(clock, server, r):
 def test_a_time_that_had_passed_is_late_from_its_filing(clock, server, r):
     """A producer says "at once" with AT 1. That is no lateness of 56 years. A series that begins in the past is
     late: it makes up for its periods."""
-    with r.pipeline(transaction=True) as pipe:
-        pipe.execute_command("TW.ADD", "s", "q", "a", "AT", 1, "PAYLOAD", "f", "v")
-        pipe.execute_command("TW.PUT", "s", "work", "AT", 1, "PAYLOAD", "v")
-        pipe.execute_command("CLIENT", "PAUSE", HOUR, "WRITE")
-        pipe.execute()
+    paused(r, HOUR, ("s", "q", "a", "AT", 1, "PAYLOAD", "f", "v"),
+           puts=[("s", "work", "AT", 1, "PAYLOAD", "v")])
     clock.push(500)
     r.execute_command("CLIENT", "UNPAUSE")
     wait_until(lambda: r.exists("q") and server.tw()["ready"] == 1)

@@ -545,10 +545,9 @@ def test_a_client_that_was_asked_in_vain_changes_nothing_itself(server, situatio
     hears_of_a_delivery(server, situation(server, **NOLOOP))
 
 
-def test_two_ticks_without_a_sleep(clock, fleet):
-    """A handler puts a task in the first tick. While the clock stands still, the second tick follows at once.
-    The server asks about the schedules in the order of the first tick."""
-    server = meddled(fleet)
+def two_ticks(clock, server):
+    """Returns whether the second tick followed at once. It comes a moment later if the server has seen the new
+    time before its timer ran: it sets the timer to the present then, and two timers have no time in common."""
     r = server.client()
     r.execute_command("MEDDLE", "tw.ready", 0, 1, "TW.PUT", "s", "b", "IN", 0, "PAYLOAD", "v")
     with workers(server, 2, "s", count=2) as crew, workers(server, 2, "t", **NOLOOP) as others:
@@ -557,10 +556,25 @@ def test_two_ticks_without_a_sleep(clock, fleet):
             put(both, "t", "c", at=clock.now() + 50)
             both.execute()
         clock.push(51)  # The second tick's timer is set for now, and the server runs all timers up to now.
-        assert sorted(crew[0].ids()) == ["a", "b"] and others[0].ids() == ["c"]
-        assert blocked(server) == 2
-        clock.go_on()
-        hears_of_a_delivery(server, others[1])
+        ids = sorted(crew[0].ids())
+        at_once = ids == ["a", "b"]
+        assert (at_once or ids == ["a"]) and others[0].ids() == ["c"]
+        if at_once:
+            assert blocked(server) == 2
+            clock.go_on()
+            hears_of_a_delivery(server, others[1])
+        return at_once
+
+
+def test_two_ticks_without_a_sleep(clock, fleet):
+    """A handler puts a task in the first tick. While the clock stands still, the second tick follows at once.
+    The server asks about the schedules in the order of the first tick."""
+    server = meddled(fleet)
+    for _ in range(100):
+        if two_ticks(clock, server):
+            return
+        server.client().flushall()
+    raise AssertionError("no second tick has followed at once")
 
 
 def kill_in_a_transaction(server, asked):

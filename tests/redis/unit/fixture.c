@@ -9,7 +9,6 @@
 #include "tests/support/run.h"
 
 #include <src/redis/schedules/grave.h>
-#include <src/redis/schedules/place.h>
 #include <src/redis/schedules/route.h>
 #include <src/redis/schedules/schedule.h>
 #include <sodium/randombytes.h>
@@ -265,6 +264,19 @@ struct tw__redis_task *put_one(struct tw__redis_schedule *schedule, const char *
 struct tw__redis_task *put_work(struct tw__redis_schedule *schedule, const char *id, uint64_t due, uint64_t now)
 {
     return put_plain(schedule, id, due, &plan_of[FIRST_OF_WORKERS], now);
+}
+
+void assert_take(uint64_t now, enum tw__redis_taken expected, const struct tw__redis_task *wanted)
+{
+    uint32_t budget = 100;
+    struct tw__redis_task *task = NULL;
+    assert_int_equal(tw__redis_place_take(all, now, TW__REDIS_FROM_ALL, &budget, &task), expected);
+    assert_ptr_equal(task, wanted);
+}
+
+void assert_taken(uint64_t now, const struct tw__redis_task *wanted)
+{
+    assert_take(now, wanted == NULL ? TW__REDIS_TAKEN_NONE : TW__REDIS_TAKEN_TASK, wanted);
 }
 
 struct tw__redis_task *find(const struct tw__redis_schedule *schedule, const char *id)

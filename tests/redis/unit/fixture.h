@@ -6,6 +6,7 @@
 #ifndef TW_TESTS_REDIS_FIXTURE_H
 #define TW_TESTS_REDIS_FIXTURE_H
 
+#include <src/redis/schedules/place.h>
 #include <src/redis/schedules/schedules.h>
 
 /* ---- memory that is counted ------------------------------------------------------------------------------ */
@@ -62,6 +63,10 @@ void assert_plans_equal(const struct tw__redis_plan *a, const struct tw__redis_p
 struct tw__redis_task *put_one(struct tw__redis_schedule *schedule, const char *id, uint64_t due, uint64_t now);
 struct tw__redis_task *put_work(struct tw__redis_schedule *schedule, const char *id, uint64_t due,
                                 uint64_t now);
+
+/* Takes the next task of all that are due, and asserts that it is this one. NULL: there is none. */
+void assert_take(uint64_t now, enum tw__redis_taken expected, const struct tw__redis_task *wanted);
+void assert_taken(uint64_t now, const struct tw__redis_task *wanted);
 
 /* The task with this id, or NULL. */
 struct tw__redis_task *find(const struct tw__redis_schedule *schedule, const char *id);

@@ -64,12 +64,8 @@ static void open_places(void)
     put_to(detached, "detached", 1, START + 9000);
     held = put_to(schedule, "held", 1, START + 1);
     overdue = put_to(schedule, "overdue", 6, START + 2);
-    assert_int_equal(tw__redis_place_take(all, START + 3000, TW__REDIS_FROM_ALL, &budget, &taken),
-                     TW__REDIS_TAKEN_TASK);
-    assert_ptr_equal(taken, held);
-    assert_int_equal(tw__redis_place_take(all, START + 3000, TW__REDIS_FROM_ALL, &budget, &taken),
-                     TW__REDIS_TAKEN_TASK);
-    assert_ptr_equal(taken, overdue);
+    assert_taken(START + 3000, held);
+    assert_taken(START + 3000, overdue);
     tw__redis_place_hold_first(all, held, 6000);
     tw__redis_place_file_overdue(all, overdue);
     assert_int_equal(tw__redis_place_take(all, START + 3000, TW__REDIS_FROM_WHEELS, &budget, &taken),

@@ -156,15 +156,6 @@ static void a_lease_that_is_extended_ends_later(void **state)
     close_work();
 }
 
-static void assert_taken_at(uint64_t now, const struct tw__redis_task *wanted)
-{
-    uint32_t budget = 100;
-    struct tw__redis_task *task = NULL;
-    assert_int_equal(tw__redis_place_take(all, now, TW__REDIS_FROM_ALL, &budget, &task),
-                     wanted == NULL ? TW__REDIS_TAKEN_NONE : TW__REDIS_TAKEN_TASK);
-    assert_ptr_equal(task, wanted);
-}
-
 static void assert_end(const struct tw__redis_task *task, uint64_t end)
 {
     assert_true(tw__redis_place_due(all, task) == end);
@@ -182,27 +173,27 @@ static void the_ends_of_leases_move_with_the_clock(void **state)
     assert_end(one, START + 1010);
     tw__redis_place_clock_set(all, -500);
     assert_end(one, START + 510);
-    assert_taken_at(START + 509, NULL);
-    assert_taken_at(START + 510, one);
+    assert_taken(START + 509, NULL);
+    assert_taken(START + 510, one);
     assert_true(tw__redis_task_due(one) == START + 510);
     tw__redis_lease_extend(schedule, one, 100, true, START + 510, &changes);
     assert_end(one, START + 610);
-    assert_taken_at(START + 510, two);
+    assert_taken(START + 510, two);
     tw__redis_place_file_overdue(all, two);
     tw__redis_place_clock_set(all, 100000);
     assert_end(one, START + 100610);
     assert_end(three, START + 100560);
     assert_true(tw__redis_place_due(all, two) == START + 510); /* it had ended */
-    assert_taken_at(START + 100400, two);
-    assert_taken_at(START + 100400, waits);
-    assert_taken_at(START + 100559, NULL);
+    assert_taken(START + 100400, two);
+    assert_taken(START + 100400, waits);
+    assert_taken(START + 100559, NULL);
     tw__redis_place_unfile(all, three);
     assert_true(tw__redis_task_due(three) == START + 100560);
     tw__redis_place_file(all, three, START + 100560, START + 100559);
     tw__redis_lease_give_back(schedule, three, START + 100559, &changes);
     assert_true(tw__redis_task_due(find(schedule, "three")) == START + 5);
-    assert_taken_at(START + 100609, NULL);
-    assert_taken_at(START + 100610, one);
+    assert_taken(START + 100609, NULL);
+    assert_taken(START + 100610, one);
     close_work();
 }
 
@@ -231,9 +222,9 @@ static void a_lease_from_elsewhere_is_no_longer_than_its_length(void **state)
     assert_end(task, START + 60);
     file_again(hangs, START + hours, START + 60);
     tw__redis_place_clock_set(all, (int64_t)hours);
-    assert_taken_at(START + hours + 60, task);
-    assert_taken_at(START + hours + 1059, NULL);
-    assert_taken_at(START + hours + 1060, hangs);
+    assert_taken(START + hours + 60, task);
+    assert_taken(START + hours + 1059, NULL);
+    assert_taken(START + hours + 1060, hangs);
     close_work();
 }
 
@@ -253,12 +244,12 @@ static void leases_end_and_tasks_are_due_in_the_order_of_time(void **state)
     struct tw__redis_task *last = put_work(schedule, "last", START + 5, START);
     offer(last, START + 5);
     last = tw__redis_lease_begin(schedule, last, &its, START + 10, &changes);
-    assert_taken_at(START + 900000, before);
-    assert_taken_at(START + 900000, same);
-    assert_taken_at(START + 900000, first);
-    assert_taken_at(START + 900000, after);
-    assert_taken_at(START + 900000, last);
-    assert_taken_at(START + 900000, NULL);
+    assert_taken(START + 900000, before);
+    assert_taken(START + 900000, same);
+    assert_taken(START + 900000, first);
+    assert_taken(START + 900000, after);
+    assert_taken(START + 900000, last);
+    assert_taken(START + 900000, NULL);
     close_work();
 }
 
@@ -269,14 +260,14 @@ static void a_lease_that_begins_after_a_step_back_is_not_shorter(void **state)
     open_work();
     struct tw__redis_task *ends = leased("ends", 9), *task = put_work(schedule, "a", START + 5, START);
     offer(task, START + 5);
-    assert_taken_at(START + 2000, ends);
+    assert_taken(START + 2000, ends);
     tw__redis_lease_remove(schedule, ends, &changes);
     task = lease(task, 8, START + 1500);
     assert_end(task, START + 3000);
-    assert_taken_at(START + 2999, NULL);
+    assert_taken(START + 2999, NULL);
     tw__redis_place_clock_set(all, -500); /* noticed only now */
     assert_end(task, START + 2500);
-    assert_taken_at(START + 2500, task);
+    assert_taken(START + 2500, task);
     close_work();
 }
 
@@ -287,12 +278,12 @@ static void a_lease_that_is_the_first_is_not_shorter_after_a_step_back(void **st
     open_work();
     struct tw__redis_task *task = put_work(schedule, "a", START + 5, START);
     offer(task, START + 5);
-    assert_taken_at(START + 3600000, NULL);
+    assert_taken(START + 3600000, NULL);
     task = lease(task, 8, START + 300000);
     tw__redis_place_clock_set(all, -3300000); /* noticed only now */
     assert_end(task, START + 301000);
-    assert_taken_at(START + 300999, NULL);
-    assert_taken_at(START + 301000, task);
+    assert_taken(START + 300999, NULL);
+    assert_taken(START + 301000, task);
     close_work();
 }
 
@@ -824,7 +815,7 @@ static void a_task_begins_anew_in_any_state(void **state)
 
 /* ---- copies ---------------------------------------------------------------------------------------------- */
 
-static void assert_taken(const char *id)
+static void assert_next(const char *id)
 {
     uint32_t budget = 1000;
     struct tw__redis_task *task = NULL;
@@ -847,7 +838,7 @@ static void a_copy_has_no_leases(void **state)
         put_work(schedule, ids[i], START + due[i], START);
     for (unsigned i = 0; i < 5; i++)
         offer(find(schedule, ids[i]), START + 8);
-    assert_taken(NULL); /* from now on the wheel has passed the due times, and does not sort them */
+    assert_next(NULL); /* from now on the wheel has passed the due times, and does not sort them */
     for (unsigned i = 0; i < 5; i++)
         lease(find(schedule, sorted[4 - i]), 100 + i, START + 3020 + i * 10);
     /* Their order is that of the leases by now, so the equal ones change places. */
@@ -858,12 +849,12 @@ static void a_copy_has_no_leases(void **state)
         assert_life(find(schedule, ids[i]), &life); /* it has been given out, so LATE concerns it no more */
     }
     assert_int_equal(tw__redis_task_due(find(schedule, "e")), START + 7);
-    assert_taken("b");
-    assert_taken("a");
-    assert_taken("d");
-    assert_taken("c");
-    assert_taken("e");
-    assert_taken(NULL);
+    assert_next("b");
+    assert_next("a");
+    assert_next("d");
+    assert_next("c");
+    assert_next("e");
+    assert_next(NULL);
     close_work();
 }
 
@@ -885,7 +876,7 @@ static void the_leases_of_a_copy_end_in_order(void **state)
         snprintf(id, sizeof id, "%u", i);
         offer(find(schedule, id), START + 8);
     }
-    assert_taken(NULL); /* the wheel passes the due times */
+    assert_next(NULL); /* the wheel passes the due times */
     for (unsigned i = 0; i < MANY; i++) {
         snprintf(id, sizeof id, "%u", number[i]);
         lease(find(schedule, id), 1 + i, START + 3020);
@@ -896,9 +887,9 @@ static void the_leases_of_a_copy_end_in_order(void **state)
         for (unsigned i = 0; i < MANY; i++)
             if (number[i] % 7 == due) {
                 snprintf(id, sizeof id, "%u", number[i]);
-                assert_taken(id);
+                assert_next(id);
             }
-    assert_taken(NULL);
+    assert_next(NULL);
     close_work();
 }
 

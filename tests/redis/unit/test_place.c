@@ -16,19 +16,6 @@
 
 /* ---- the promises of tw__redis_place_take() -------------------------------------------------------------- */
 
-static void assert_take(uint64_t now, enum tw__redis_taken expected, const struct tw__redis_task *wanted)
-{
-    uint32_t budget = 100;
-    struct tw__redis_task *task = NULL;
-    assert_int_equal(tw__redis_place_take(all, now, TW__REDIS_FROM_ALL, &budget, &task), expected);
-    assert_ptr_equal(task, wanted);
-}
-
-static void assert_taken(uint64_t now, const struct tw__redis_task *wanted)
-{
-    assert_take(now, wanted == NULL ? TW__REDIS_TAKEN_NONE : TW__REDIS_TAKEN_TASK, wanted);
-}
-
 static void a_late_task_waits_for_what_was_due_before_it_was_filed(void **state)
 {
     (void)state;
