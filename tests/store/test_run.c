@@ -1398,8 +1398,6 @@ static void bad_options_are_refused(void **state)
     assert_int_equal(tw_store_handle(store, NULL, 0, note_call, &calls), 0);
     assert_int_equal(tw_store_handle(store, NULL, 0, note_call, &calls), TW_EINVAL);
     assert_string_equal(message(store), "queue NULL, all others, has a handler already");
-    assert_int_equal(tw_store_handle(store, NULL, 0, note_call, &calls), 0);
-    assert_int_equal(tw_store_handle(store, NULL, 0, note_call, &calls), TW_EINVAL);
     assert_int_equal(tw_store_start(store, &(struct tw_store_run){.flags = 2}), TW_EINVAL);
     assert_string_equal(message(store), "flags is 2: expected 0 to 1");
     assert_int_equal(tw_store_start(store, &(struct tw_store_run){.workers = 1025}), TW_EINVAL);
