@@ -251,8 +251,8 @@ int tw_store_apply(struct tw_store *store, struct tw_store_change *changes, size
  *     IMMEDIATE.
  *   - TW_EINTERRUPTED: sqlite3_interrupt() or a progress handler. SQLite may have rolled back the whole
  *     transaction: sqlite3_get_autocommit() tells.
- *   - TW_EROLLBACK: the changes could not be taken back, because SQLite is interrupted still or has no
- *     memory. The caller must roll back his transaction.
+ *   - TW_EROLLBACK: the changes could not be taken back, because SQLite is interrupted still, has no memory
+ *     or cannot read the file. The caller must roll back his transaction.
  *   - TW_EREPLACED: the file of the connection was removed or replaced. Close the connection and open it again.
  * Example: the order and its timeout are there both, or none of them.
  *     sqlite3_exec(db, "BEGIN; INSERT INTO orders VALUES (42, 'new')", NULL, NULL, NULL);

@@ -222,8 +222,8 @@ static int apply_inside(struct tw__store_db *db, struct tw_store_change *changes
     return error;
 }
 
-/* Takes the changes back. If SQLite refuses even that, because it is interrupted or has no memory, the caller
- * has to roll back. Returns: the error of the change, or TW_EROLLBACK. */
+/* Takes the changes back. If SQLite refuses even that, because it is interrupted, has no memory or cannot read
+ * the file, the caller has to roll back. Returns: the error of the change, or TW_EROLLBACK. */
 static int take_back(struct tw__store_db *db, int error)
 {
     size_t size = db->size;

@@ -213,9 +213,10 @@ static long after(long n)
 /* ---- memory ----------------------------------------------------------------------------------------------
  * */
 
-/* Every call, with the n-th time of a fault, for every n. The call may fail with this error alone. Without
- * memory a change of the caller's transaction may stay, and the call says so. */
-static void every_call_survives(struct fixture *fixture, void (*fault)(long n, bool on), int expected_error)
+/* Every call, with the n-th time of a fault, for every n. The call may fail with this error alone. `may_stay`:
+ * the fault may keep a change of the caller's transaction from being taken back, and the call says so. */
+static void every_call_survives(struct fixture *fixture, void (*fault)(long n, bool on), int expected_error,
+                                bool may_stay)
 {
     for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
         bool happened = true, changed = true;
@@ -228,8 +229,8 @@ static void every_call_survives(struct fixture *fixture, void (*fault)(long n, b
             int error = calls[i].make(fixture);
             happened = faulty_happened();
             fault(0, false);
-            bool stays = error == TW_EROLLBACK && expected_error == TW_ENOMEM;
-            if (stays) /* the caller does it, and has memory again */
+            bool stays = error == TW_EROLLBACK && may_stay;
+            if (stays) /* the caller takes it back, and the fault is over */
                 other_ask(own, "ROLLBACK");
             if (error != 0 && ((error != expected_error && !stays) || !happened))
                 fail_msg("%s, fault %ld: %s (%s)", calls[i].name, n, tw_strerror(error),
@@ -246,12 +247,12 @@ static void every_call_survives(struct fixture *fixture, void (*fault)(long n, b
 
 static void every_call_survives_that_memory_ends(void **state)
 {
-    every_call_survives(*state, faulty_memory, TW_ENOMEM);
+    every_call_survives(*state, faulty_memory, TW_ENOMEM, true);
 }
 
 static void every_call_survives_that_memory_ends_for_our_own_code(void **state)
 {
-    every_call_survives(*state, faulty_own_memory, TW_ENOMEM);
+    every_call_survives(*state, faulty_own_memory, TW_ENOMEM, true);
 }
 
 static void opening_survives_that_memory_ends(void **state)
@@ -309,17 +310,17 @@ static void fail_reading(long n, bool on)
 
 static void every_call_survives_that_the_disk_is_full(void **state)
 {
-    every_call_survives(*state, fill_disk, TW_ENOSPACE);
+    every_call_survives(*state, fill_disk, TW_ENOSPACE, false);
 }
 
 static void every_call_survives_that_the_disk_fails(void **state)
 {
-    every_call_survives(*state, fail_writing, TW_EIO);
+    every_call_survives(*state, fail_writing, TW_EIO, false);
 }
 
 static void every_call_survives_that_reading_fails(void **state)
 {
-    every_call_survives(*state, fail_reading, TW_EIO);
+    every_call_survives(*state, fail_reading, TW_EIO, true);
 }
 
 static void an_error_of_the_disk_has_the_reason_of_the_system(void **state)
