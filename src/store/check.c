@@ -61,7 +61,9 @@ static const volatile uint32_t *find_count(sqlite3 *db)
 void tw__store_check_begin(struct tw__store_check *check, const struct tw__store_db *db)
 {
     check->db.db = db->db;
-    check->db.schema = db->schema; /* without room for a message: the window's connection reports errors */
+    check->db.schema = db->schema;
+    check->db.message = check->message;
+    check->db.size = sizeof check->message;
     check->count = find_count(db->db);
 }
 
@@ -91,17 +93,18 @@ uint32_t tw__store_check_note(struct tw__store_check *check, const struct tw__st
 /* Looks the task of a job up. */
 static bool look_up(struct tw__store_check *check, const struct tw__store_job *job)
 {
-    int error = 0;
-    sqlite3_stmt *row = tw__store_db_statement(&check->db, TW__STORE_CHECK, &error);
+    sqlite3_stmt *row = tw__store_db_statement(&check->db, TW__STORE_CHECK, &check->error);
     if (row == NULL)
         return false;
     tw__store_bind_number(&check->db, row, 1, job->job.revision);
     tw__store_bind_number(&check->db, row, 2, job->run);
     tw__store_bind_text(&check->db, row, 3, job->job.queue);
     tw__store_bind_blob(&check->db, row, 4, job->job.id, job->job.id_size);
-    bool there = tw__store_db_step(&check->db, row) == SQLITE_ROW;
+    int code = tw__store_db_step(&check->db, row);
+    if (code != SQLITE_ROW && code != SQLITE_DONE)
+        check->error = tw__store_db_error(&check->db, code, "look a task up");
     sqlite3_reset(row);
-    return there;
+    return code == SQLITE_ROW;
 }
 
 bool tw__store_check_job(struct tw__store_check *check, const struct tw__store_job *job)
@@ -113,4 +116,11 @@ bool tw__store_check_job(struct tw__store_check *check, const struct tw__store_j
     bool there = look_up(check, job);
     pthread_mutex_unlock(&check->lock);
     return there;
+}
+
+int tw__store_check_error(struct tw__store_check *check, struct tw__store_db *db)
+{
+    int error = check->error;
+    check->error = 0;
+    return error == 0 ? 0 : tw__store_db_refuse(db, error, "%s", check->message);
 }

@@ -16,8 +16,10 @@ struct tw__store_commits {
 };
 
 struct tw__store_check {
-    pthread_mutex_t lock;           /* guards the window's connection */
-    struct tw__store_db db;         /* that connection, with statements of its own */
+    pthread_mutex_t lock;   /* guards the window's connection */
+    struct tw__store_db db; /* that connection, with statements of its own */
+    int error;              /* of a job that could not be looked up; 0: none. Under the lock too */
+    char message[TW_STORE_MESSAGE];
     const volatile uint32_t *count; /* of the commits to the file, by whomever; NULL: SQLite does not tell */
     atomic_uint_least64_t known; /* the series of our commits that goes on, and the count after the last one */
     /* The runner's thread alone: */
@@ -40,5 +42,9 @@ uint32_t tw__store_check_note(struct tw__store_check *check, const struct tw__st
 /* Returns whether a job may begin: nobody has cancelled, moved or replaced its task, its queue is not paused,
  * and the file is not marked as restored. If the file cannot be read, it may not. From any thread. */
 bool tw__store_check_job(struct tw__store_check *check, const struct tw__store_job *job);
+
+/* Takes the error of a job that could not be looked up since the last call. Requires: the lock is held.
+ * Returns: 0, or the error, and then `db` has its message. */
+int tw__store_check_error(struct tw__store_check *check, struct tw__store_db *db);
 
 #endif

@@ -390,14 +390,16 @@ static bool has_files(struct tw__store_runner *runner)
     return error == 0;
 }
 
-/* Looks inside the file, and at the size of its log now and then. */
+/* Looks inside the file, unless a worker could not, and at the size of its log now and then. */
 static int look_inside_file(struct tw__store_runner *runner, uint64_t now_ms, bool whole)
 {
     const struct tw_store_options *options = &runner->store->options;
     uint64_t now_ns = tw__store_monotonic();
     uint32_t count = tw__store_check_count(&runner->check);
     pthread_mutex_lock(&runner->check.lock);
-    int error = tw__store_window_look(&runner->window, now_ms, whole);
+    int error = tw__store_check_error(&runner->check, &runner->window.db);
+    if (error == 0)
+        error = tw__store_window_look(&runner->window, now_ms, whole);
     if (error == 0)
         runner->check.looked = count;
     if (error == 0 && now_ns >= runner->log_ns) {

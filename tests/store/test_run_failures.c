@@ -112,6 +112,20 @@ struct tw__store_job *__wrap_tw__store_hands_answers(struct tw__store_hands *han
     return __real_tw__store_hands_answers(hands);
 }
 
+static atomic_bool no_check; /* a worker that looks a task up cannot read it */
+static atomic_int no_checks; /* how often */
+
+int __real_tw__store_db_step(struct tw__store_db *db, sqlite3_stmt *statement);
+int __wrap_tw__store_db_step(struct tw__store_db *db, sqlite3_stmt *statement);
+
+int __wrap_tw__store_db_step(struct tw__store_db *db, sqlite3_stmt *statement)
+{
+    if (!atomic_load(&no_check) || statement != db->statement[TW__STORE_CHECK])
+        return __real_tw__store_db_step(db, statement);
+    atomic_fetch_add(&no_checks, 1);
+    return SQLITE_IOERR_READ;
+}
+
 /* ---- support --------------------------------------------------------------------------------------------- */
 
 struct errors {
@@ -464,6 +478,37 @@ static void a_lock_of_others_is_waited_for(void **state)
     sqlite3_close(db);
 }
 
+/* A bug: the runner claimed the task again at once, and the worker looked it up again, without an end. */
+static void a_job_that_cannot_be_looked_up_waits(void **state)
+{
+    struct fixture *fixture = *state;
+    struct errors errors = {0};
+    struct tw_store_run options = quietly(&errors);
+    struct calls calls;
+    calls_init(&calls);
+    calls.block = true;
+    clock_halt();
+    put(fixture->store, "a", 5);
+    put(fixture->store, "b", 6);
+    assert_int_equal(tw_store_handle(fixture->store, "q", 0, note_call, &calls), 0);
+    assert_int_equal(tw_store_start(fixture->store, &options), 0);
+    wait_for_calls(&calls, 1);
+    EVENTUALLY(attempts(fixture->store) == 2);
+    put(fixture->store, "far", tw_store_now() + HOUR_MS); /* since then "b" has to be looked up */
+    atomic_store(&no_check, true);
+    unblock(&calls);
+    EVENTUALLY(atomic_load(&errors.count) == 1);
+    assert_int_equal(atomic_load(&errors.last), TW_EIO);
+    assert_non_null(strstr(message(fixture->store), "look a task up"));
+    wait_for_answers(fixture->store, 1);
+    assert_int_equal(atomic_load(&no_checks), 1);
+    atomic_store(&no_check, false);
+    assert_string_equal(hurry_for_calls(&calls, 2), "a/1 b/1");
+    assert_int_equal(tw_store_stop(fixture->store), 0);
+    assert_int_equal(atomic_load(&errors.count), 1);
+    assert_int_equal(atomic_load(&errors.mended), 1);
+}
+
 /* Another run has begun, though the lock of this one is there. */
 static void a_run_that_is_not_the_last_one_calls_nobody(void **state)
 {
@@ -722,6 +767,7 @@ int main(void)
         TEST(a_stop_after_an_error_does_not_miss_the_last_answer),
         TEST(a_stop_does_not_miss_the_last_answer_of_a_round_that_fails),
         TEST(a_lock_of_others_is_waited_for),
+        TEST(a_job_that_cannot_be_looked_up_waits),
         TEST(a_run_that_is_not_the_last_one_calls_nobody),
         TEST(a_standby_survives_that_it_cannot_begin),
         TEST(a_system_without_descriptors_or_threads_is_an_error),
