@@ -398,6 +398,7 @@ static uint64_t known_queues(struct tw_store *store)
     runner_idle(store);
     uint64_t count = store->run.runner->window.queues.count;
     runner_look_away(false);
+    runner_idle(store); /* it went to sleep without an eye on the files */
     return count;
 }
 
