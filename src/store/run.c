@@ -172,7 +172,7 @@ static struct tw__store_runner *new_runner(struct tw_store *store, const struct 
     runner->watch.files = runner->watch.wake = runner->watch.timer = -1;
     runner->hands.check = &runner->check;
     runner->log_max = TW__STORE_LOG_MAX;
-    runner->ahead = 2 * (uint64_t)runner->options.workers;
+    tw__store_pace_init(&runner->pace, runner->options.workers);
     pthread_mutex_init(&runner->lock, NULL);
     tw__store_check_init(&runner->check);
     return runner;

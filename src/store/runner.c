@@ -6,16 +6,8 @@
  * pile up for the next one. So a lone task costs two commits, and a hundred thousand that are due together
  * share a few hundred.
  *
- * How many tasks are claimed ahead of the workers? A task that is claimed and waits for a worker is running for
- * everybody else: its cancel cannot say that it is not called, and a crash costs it an attempt. So two are
- * claimed at first for each worker. The number doubles each time that the workers were found without work, as
- * long as the handlers of so many jobs take less than a twentieth of a second together. If one alone takes
- * longer, a job is claimed when a worker is free. Example: handlers that send a mail in a second get none
- * ahead; handlers that take a microsecond get 1,024 after nine rounds.
- *
- * Handlers may turn slow. Then jobs that have waited for a tenth of a second are given back, and wait as
- * before. And a worker asks before each call whether the claim still holds (check.c), so a pause, a cancel or a
- * move reaches every job that has not begun.
+ * How many are claimed ahead of the workers, pace.c tells. A worker asks before each call whether the claim
+ * still holds (check.c), so a pause, a cancel or a move reaches every job that has not begun.
  *
  * If the file cannot be read or written, the runner says so and tries again after a second. Answers wait in
  * memory until then. If the process ends before, their tasks run again.
@@ -37,11 +29,9 @@
 #include <string.h>
 #include <unistd.h>
 
-static const uint64_t RETRY_NS = 1000000000;   /* after an error */
-static const uint64_t STANDBY_NS = 250000000;  /* between two tries to lock the file */
-static const uint64_t PATIENCE_NS = 100000000; /* for a job's wait for a worker */
-static const uint64_t LOG_NS = 1000000000;     /* between two looks at the size of the log */
-static const uint64_t AHEAD_NS = 50000000;     /* for the handlers of the jobs that are claimed before it */
+static const uint64_t RETRY_NS = 1000000000;  /* after an error */
+static const uint64_t STANDBY_NS = 250000000; /* between two tries to lock the file */
+static const uint64_t LOG_NS = 1000000000;    /* between two looks at the size of the log */
 
 /* ---- errors ---------------------------------------------------------------------------------------------- */
 
@@ -242,47 +232,13 @@ static void end_job(struct tw__store_runner *runner, struct tw__store_job *job)
 
 /* ---- a round --------------------------------------------------------------------------------------------- */
 
-static uint64_t lesser(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
-/* Sets how many jobs may wait for a worker, by the pace of the handlers that have returned since the last call.
- * While none is claimed ahead, only a handler that has returned tells of a pace. */
-static void adapt_ahead(struct tw__store_runner *runner, uint64_t waiting)
-{
-    uint64_t workers = runner->options.workers, most = runner->options.max_jobs;
-    uint64_t waited_ns = atomic_exchange(&runner->hands.waited_ns, 0);
-    uint64_t took_ns = atomic_exchange(&runner->hands.took_ns, 0);
-    if (waited_ns > PATIENCE_NS)
-        runner->ahead /= 2;
-    else if (waiting == 0 && runner->wished_more && (runner->ahead > 0 || took_ns > 0))
-        runner->ahead = runner->ahead > 0 ? 2 * runner->ahead : 2 * workers;
-    if (took_ns > 0)
-        most = lesser(most, AHEAD_NS / took_ns * workers);
-    runner->ahead = lesser(runner->ahead, most);
-}
-
-/* How many tasks may be claimed now. A worker that has nothing to do gets one in any case. */
+/* How many tasks may be claimed now. */
 static uint64_t claims_allowed(struct tw__store_runner *runner)
 {
-    uint64_t idle = tw__store_hands_idle(&runner->hands), most = runner->options.max_jobs;
-    uint64_t waiting = tw__store_hands_waiting(&runner->hands);
-    adapt_ahead(runner, waiting);
-    uint64_t wanted = runner->ahead > idle ? runner->ahead : idle;
-    uint64_t jobs = runner->stats.jobs; /* only this thread changes it */
+    uint64_t most = runner->options.max_jobs, jobs = runner->stats.jobs; /* only this thread changes it */
     uint64_t room = most > jobs ? most - jobs : 0;
-    uint64_t more = wanted > waiting ? wanted - waiting : 0;
-    runner->wished_more = more <= room;
-    return lesser(lesser(room, more), TW__STORE_CLAIMS);
-}
-
-/* Takes the jobs back that have waited for a worker too long. Their answers come with those of the others. */
-static void take_back_jobs(struct tw__store_runner *runner)
-{
-    uint64_t now_ns = tw__store_monotonic();
-    if (now_ns > PATIENCE_NS && tw__store_hands_take_back(&runner->hands, now_ns - PATIENCE_NS))
-        runner->ahead = 0;
+    uint64_t allowed = tw__store_pace_claims(&runner->pace, &runner->hands, most, room);
+    return allowed < TW__STORE_CLAIMS ? allowed : TW__STORE_CLAIMS;
 }
 
 static void take_claims(struct tw__store_runner *runner, bool seen)
@@ -292,7 +248,7 @@ static void take_claims(struct tw__store_runner *runner, bool seen)
     uint64_t allowed = claims_allowed(runner);
     if (full || !seen || atomic_load(&runner->hands.stopping)) {
         allowed = 0;
-        runner->wished_more = false;
+        runner->pace.wished_more = false;
     }
     batch->n = 0;
     for (struct tw__store_entry *entry; batch->n < allowed; batch->n++) {
@@ -301,7 +257,7 @@ static void take_claims(struct tw__store_runner *runner, bool seen)
             break;
         batch->claims[batch->n] = (struct tw__store_claim){.entry = entry};
     }
-    runner->wished_more &= batch->n == allowed;
+    runner->pace.wished_more &= batch->n == allowed;
 }
 
 /* Adds the answers that have come to those that could not be written before. */
@@ -373,7 +329,7 @@ static bool settle_batch(struct tw__store_runner *runner)
     }
     runner->answered = NULL;
     tw__store_hands_call(&runner->hands);
-    runner->wished_more &= put_back == 0; /* an answer makes room */
+    runner->pace.wished_more &= put_back == 0; /* an answer makes room */
     return batch->answered != NULL || batch->n > put_back;
 }
 
@@ -462,7 +418,7 @@ static bool go_round(struct tw__store_runner *runner)
     bool seen = look_at_file(runner, now_ms) == 0 && count_anew(runner) == 0;
     if (runner->lost != 0)
         return false;
-    take_back_jobs(runner);
+    tw__store_pace_take_back(&runner->pace, &runner->hands);
     take_answers(runner);
     take_claims(runner, seen);
     if (batch->answered == NULL && batch->n == 0)
@@ -514,24 +470,18 @@ static bool is_over(struct tw__store_runner *runner)
 
 static void wait(struct tw__store_runner *runner)
 {
-    uint64_t until_ms = tw__store_window_next(&runner->window), until_ns = UINT64_MAX;
-    uint64_t oldest_ns = tw__store_hands_oldest(&runner->hands);
-    if (runner->result != 0) {
-        until_ms = TW_STORE_TIME_MAX;
-        until_ns = runner->retry_ns;
-    } else if (oldest_ns != UINT64_MAX) {
-        until_ns = oldest_ns + PATIENCE_NS;
-    }
+    bool good = runner->result == 0, ends = atomic_load(&runner->hands.stopping);
+    uint64_t until_ms = good ? tw__store_window_next(&runner->window) : TW_STORE_TIME_MAX;
+    uint64_t until_ns = good ? tw__store_pace_next(&runner->hands) : runner->retry_ns;
     pthread_mutex_lock(&runner->lock);
     runner->stats.loaded = runner->window.loaded;
     pthread_mutex_unlock(&runner->lock);
     /* After an error answers wait for the next try, but a run that ends takes the last of them at once. */
-    bool good = runner->result == 0, ends = atomic_load(&runner->hands.stopping);
     if (ends && missing_answers(runner) == 0) /* the last one came in this round: is_over() decides at once */
         return;
-    enum tw__store_more more = !good || !runner->wished_more ? TW__STORE_NO_MORE
-                               : runner->ahead > 0           ? TW__STORE_MORE_AHEAD
-                                                             : TW__STORE_MORE_FOR_WORKERS;
+    enum tw__store_more more = !good || !runner->pace.wished_more ? TW__STORE_NO_MORE
+                               : runner->pace.ahead > 0           ? TW__STORE_MORE_AHEAD
+                                                                  : TW__STORE_MORE_FOR_WORKERS;
     if (tw__store_hands_sleep(&runner->hands, good || ends, more))
         tw__store_watch_wait(&runner->watch, until_ms, until_ns, good);
     tw__store_hands_awake(&runner->hands);

@@ -10,6 +10,7 @@
 #include "claim.h"
 #include "hands.h"
 #include "internal.h"
+#include "pace.h"
 #include "watch.h"
 
 #include <base/histogram.h>
@@ -28,16 +29,15 @@ struct tw__store_runner {
     struct tw__store_job *answered; /* jobs whose answer is not written yet: a list */
     uint64_t run;                   /* the number of this run */
     uint64_t bytes;                 /* of the jobs under way */
-    uint64_t ahead;                 /* how many jobs may wait for a worker */
-    bool wished_more;               /* more tasks may be ready than `ahead` let it claim */
-    bool must_look;                 /* whether or not SQLite says that the file has changed */
-    uint32_t series;                /* of the last commit (check.c) */
-    uint64_t retry_ns;              /* after an error: nothing is tried before this time */
-    uint64_t log_ns, log_max;       /* when the log is looked at; how many bytes it may have */
-    int result;                     /* of the last round */
-    bool last_try;                  /* the run was stopped, and the last answers are being written */
-    int lost;                       /* the run has ended by itself, with this error; 0: it has not */
-    bool broken;                    /* an error was told, and its end was not */
+    struct tw__store_pace pace;
+    bool must_look;           /* whether or not SQLite says that the file has changed */
+    uint32_t series;          /* of the last commit (check.c) */
+    uint64_t retry_ns;        /* after an error: nothing is tried before this time */
+    uint64_t log_ns, log_max; /* when the log is looked at; how many bytes it may have */
+    int result;               /* of the last round */
+    bool last_try;            /* the run was stopped, and the last answers are being written */
+    int lost;                 /* the run has ended by itself, with this error; 0: it has not */
+    bool broken;              /* an error was told, and its end was not */
     /* All threads: */
     struct tw__store_hands hands;
     struct tw__store_check check;
