@@ -91,7 +91,7 @@ uint32_t tw__store_check_note(struct tw__store_check *check, const struct tw__st
 }
 
 /* Looks the task of a job up. */
-static bool look_up(struct tw__store_check *check, const struct tw__store_job *job)
+static bool ask_file(struct tw__store_check *check, const struct tw__store_job *job)
 {
     sqlite3_stmt *row = tw__store_db_statement(&check->db, TW__STORE_CHECK, &check->error);
     if (row == NULL)
@@ -113,7 +113,7 @@ bool tw__store_check_job(struct tw__store_check *check, const struct tw__store_j
     if (check->count != NULL && job->series == series_of(known) && *check->count == (uint32_t)known)
         return true;
     pthread_mutex_lock(&check->lock);
-    bool there = look_up(check, job);
+    bool there = ask_file(check, job);
     pthread_mutex_unlock(&check->lock);
     return there;
 }

@@ -25,7 +25,7 @@ SQLITE_EXTENSION_INIT1
 extern const char *const tw__store_schema[]; /* schema.sql; the build makes it */
 
 static const uint64_t ns_per_ms = 1000000;
-enum { OLDEST_SQLITE = 3038000, SHOWN = 64 }; /* SHOWN: characters of a wrong value */
+enum { OLDEST_SQLITE = 3038000, VALUE_SHOWN = 64 }; /* VALUE_SHOWN: characters of a wrong value */
 
 /* ---- times ----------------------------------------------------------------------------------------------- */
 
@@ -59,13 +59,13 @@ static char *show(sqlite3_value *value)
     sqlite3_str *text = sqlite3_str_new(NULL);
     if (type == SQLITE_TEXT) {
         bool zero = memchr(at, '\0', (size_t)bytes) != NULL;
-        sqlite3_str_appendf(text, "'%!.*s'%s", (int)SHOWN, at, zero ? " and a zero byte" : "");
+        sqlite3_str_appendf(text, "'%!.*s'%s", (int)VALUE_SHOWN, at, zero ? " and a zero byte" : "");
         return sqlite3_str_finish(text);
     }
     sqlite3_str_appendall(text, "x'");
-    for (int i = 0; i < bytes && i < SHOWN / 2; i++)
+    for (int i = 0; i < bytes && i < VALUE_SHOWN / 2; i++)
         sqlite3_str_appendf(text, "%02x", at[i]);
-    sqlite3_str_appendall(text, bytes > SHOWN / 2 ? "...'" : "'");
+    sqlite3_str_appendall(text, bytes > VALUE_SHOWN / 2 ? "...'" : "'");
     return sqlite3_str_finish(text);
 }
 

@@ -214,7 +214,7 @@ static int read_name(struct tw__store_db *db, sqlite3_stmt *row, struct question
     return 0;
 }
 
-static void read_number(sqlite3_stmt *row, int column, uint64_t *to)
+static void take_column(sqlite3_stmt *row, int column, uint64_t *to)
 {
     if (column < sqlite3_column_count(row) && sqlite3_column_type(row, column) != SQLITE_NULL)
         *to = number(row, column);
@@ -236,8 +236,8 @@ static int ask(struct tw__store_db *db, void *arg)
     int code = tw__store_db_step(db, row);
     error = code == SQLITE_ROW ? 0 : tw__store_db_error(db, code, "count");
     if (error == 0 && question->which != TW__STORE_QUEUE_AFTER) {
-        read_number(row, 0, &question->number);
-        read_number(row, 1, &question->second);
+        take_column(row, 0, &question->number);
+        take_column(row, 1, &question->second);
     } else if (error == 0 && sqlite3_column_type(row, 0) != SQLITE_NULL) {
         error = read_name(db, row, question);
     }
@@ -284,10 +284,10 @@ int tw_store_is_paused(struct tw_store *store, const char *queue)
 /* ---- queues ---------------------------------------------------------------------------------------------- */
 
 /* The queues that a caller asks for: one, or all. */
-struct tour {
+struct queue_tour {
     const char *queue; /* NULL: all */
     uint64_t now_ms;
-    int (*visit)(struct tw__store_db *db, struct tour *tour, const char *queue);
+    int (*visit)(struct tw__store_db *db, struct queue_tour *tour, const char *queue);
     tw_store_see_queue_fn *see;
     tw_store_see_load_fn *see_load;
     void *arg;
@@ -296,7 +296,7 @@ struct tour {
 
 static int visit_queues(struct tw__store_db *db, void *arg)
 {
-    struct tour *tour = arg;
+    struct queue_tour *tour = arg;
     char last[TW_STORE_QUEUE_MAX + 1] = "";
     if (tour->queue != NULL)
         return tour->visit(db, tour, tour->queue);
@@ -312,7 +312,7 @@ static int visit_queues(struct tw__store_db *db, void *arg)
     }
 }
 
-static int show_queue(struct tw__store_db *db, struct tour *tour, const char *queue)
+static int show_queue(struct tw__store_db *db, struct queue_tour *tour, const char *queue)
 {
     (void)db;
     tour->see(tour->arg, queue);
@@ -322,13 +322,13 @@ static int show_queue(struct tw__store_db *db, struct tour *tour, const char *qu
 
 int64_t tw_store_queues(struct tw_store *store, tw_store_see_queue_fn *see, void *arg)
 {
-    struct tour tour = {.visit = show_queue, .see = see, .arg = arg};
+    struct queue_tour tour = {.visit = show_queue, .see = see, .arg = arg};
     int error = tw__store_look(store, visit_queues, &tour);
     return error == 0 ? tour.seen : error;
 }
 
 /* A task that runs is due, unless the clock was set back since. */
-static int show_load(struct tw__store_db *db, struct tour *tour, const char *queue)
+static int show_load(struct tw__store_db *db, struct queue_tour *tour, const char *queue)
 {
     struct question live = {.which = TW__STORE_LIVE, .queue = queue, .second = TW_NEVER},
                     due = {.which = TW__STORE_DUE, .queue = queue, .now_ms = tour->now_ms},
@@ -356,7 +356,7 @@ static int show_load(struct tw__store_db *db, struct tour *tour, const char *que
 
 int64_t tw_store_loads(struct tw_store *store, const char *queue, tw_store_see_load_fn *see, void *arg)
 {
-    struct tour tour = {
+    struct queue_tour tour = {
         .queue = queue, .now_ms = tw_store_now(), .visit = show_load, .see_load = see, .arg = arg};
     int error = queue != NULL ? check_name(store, queue) : 0;
     if (error == 0)

@@ -35,7 +35,7 @@ void tw__store_queues_fini(struct tw__store_queues *queues)
 }
 
 /* Returns the place of the pointer to a queue, or the end of its bucket. */
-static struct tw__store_queue **place_of(const struct tw__store_queues *queues, const char *name)
+static struct tw__store_queue **bucket_of(const struct tw__store_queues *queues, const char *name)
 {
     struct tw__store_queue **at = &queues->bucket[tw__store_hash(0, name, strlen(name)) & queues->mask];
     while (*at != NULL && strcmp((*at)->name, name) != 0)
@@ -45,19 +45,19 @@ static struct tw__store_queue **place_of(const struct tw__store_queues *queues, 
 
 struct tw__store_queue *tw__store_queues_find(const struct tw__store_queues *queues, const char *name)
 {
-    return *place_of(queues, name);
+    return *bucket_of(queues, name);
 }
 
 static int move_queue(void *arg, struct tw__store_queue *queue)
 {
-    struct tw__store_queue **at = place_of(arg, queue->name);
+    struct tw__store_queue **at = bucket_of(arg, queue->name);
     queue->next = NULL;
     *at = queue;
     return 0;
 }
 
 /* Without memory the table stays, and its chains become longer. */
-static void grow(struct tw__store_queues *queues)
+static void double_table(struct tw__store_queues *queues)
 {
     struct tw__store_queues larger = {.mask = 2 * queues->mask + 1, .count = queues->count};
     larger.bucket = calloc(larger.mask + 1, sizeof(void *));
@@ -76,18 +76,18 @@ struct tw__store_queue *tw__store_queues_add(struct tw__store_queues *queues, co
     if (queue == NULL)
         return NULL;
     if (queues->count > queues->mask)
-        grow(queues);
+        double_table(queues);
     memcpy(queue->name, name, size);
     queue->callee = *callee;
     tw__list_init(&queue->ready);
-    *place_of(queues, name) = queue;
+    *bucket_of(queues, name) = queue;
     queues->count++;
     return queue;
 }
 
 void tw__store_queues_remove(struct tw__store_queues *queues, struct tw__store_queue *queue)
 {
-    struct tw__store_queue **at = place_of(queues, queue->name);
+    struct tw__store_queue **at = bucket_of(queues, queue->name);
     TW_ASSERT(*at == queue);
     *at = queue->next;
     queues->count--;

@@ -70,7 +70,7 @@ static void set_pause(struct tw__store_window *window, struct tw__store_queue *q
 }
 
 /* Ends a pause of which the last reading has found no row. */
-static int end_pause(void *arg, struct tw__store_queue *queue)
+static int unpause_queue(void *arg, struct tw__store_queue *queue)
 {
     struct tw__store_window *window = arg;
     if (queue->pause_read != window->pause_reads)
@@ -110,7 +110,7 @@ static int read_pauses(struct tw__store_window *window)
     if (code != SQLITE_DONE)
         return tw__store_db_error(&window->db, code, "read tw_queue");
     if (window->paused_count > found)
-        tw__store_queues_each(&window->queues, end_pause, window);
+        tw__store_queues_each(&window->queues, unpause_queue, window);
     return 0;
 }
 
