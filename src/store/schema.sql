@@ -29,7 +29,8 @@ CREATE TABLE tw_task(
     error TEXT,                             -- of the last attempt that failed
     payload BLOB,
     UNIQUE (queue, id),
-    CHECK (typeof(queue) = 'text' AND length(CAST(queue AS BLOB)) BETWEEN 1 AND 255 AND NOT instr(queue, char(0))),
+    CHECK (typeof(queue) = 'text' AND length(CAST(queue AS BLOB)) BETWEEN 1 AND 255
+           AND NOT instr(queue, char(0))),
     CHECK (typeof(id) = 'blob' AND length(id) BETWEEN 1 AND 1024),
     CHECK (typeof(due_ms) = 'integer' AND due_ms BETWEEN 0 AND 253402300799999),
     CHECK (typeof(period_ms) = 'integer' AND period_ms BETWEEN 0 AND 3155760000000),
@@ -48,7 +49,8 @@ CREATE TABLE tw_queue(
 ) WITHOUT ROWID;
 
 -- In the views, numbers may come as text or as reals, as some drivers bind them. From the first view on there
--- are only views and triggers: to convert an older file, the library drops the views and makes all of them anew.
+-- are only views and triggers: to convert an older file, the library drops the views and makes all of them
+-- anew.
 
 -- INSERT INTO tw_put(queue, id, due_ms, payload, ...) puts a task.
 CREATE VIEW tw_put(queue, id, due_ms, payload, period_ms, times, missed, tries, backoff_ms, condition) AS
