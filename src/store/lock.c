@@ -46,10 +46,9 @@ static int held_by_other(struct tw__store_db *db, int fd)
 
 /* Who may write the store's file may write this one, whatever the umask says, and if root made it, too. SQLite
  * does the same with its log. A file in use has been shared already. */
-static void share(int fd, const struct stat *like)
+static void share(int fd, const struct stat *status, const struct stat *like)
 {
-    struct stat status;
-    if (fstat(fd, &status) != 0 || status.st_size > 0)
+    if (status->st_size > 0)
         return;
     if (fchmod(fd, like->st_mode & 0777) != 0 ||
         (geteuid() == 0 &&
@@ -57,19 +56,20 @@ static void share(int fd, const struct stat *like)
     }
 }
 
-int tw__store_lock(struct tw__store_db *db, const char *queues, int *locked)
+int tw__store_lock_take(struct tw__store_db *db, const char *queues, struct tw__store_lock *lock)
 {
     const char *of = sqlite3_db_filename(db->db, "main");
     char path[TW__STORE_PATH], text[24 + TW__STORE_RUN_TEXT];
-    struct stat status = {.st_mode = 0600};
-    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    struct stat like = {.st_mode = 0600}, status = {.st_size = 0};
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     name_lock(db, path);
-    stat(of, &status);
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, status.st_mode & 0777);
+    stat(of, &like);
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, like.st_mode & 0777);
     if (fd < 0)
         return system_failed(db, path);
-    share(fd, &status);
-    if (fcntl(fd, F_OFD_SETLK, &lock) != 0) {
+    if (fstat(fd, &status) == 0)
+        share(fd, &status, &like);
+    if (fcntl(fd, F_OFD_SETLK, &whole) != 0) {
         int error = errno == EAGAIN || errno == EACCES ? held_by_other(db, fd) : system_failed(db, path);
         close(fd);
         return error;
@@ -77,19 +77,24 @@ int tw__store_lock(struct tw__store_db *db, const char *queues, int *locked)
     int size = snprintf(text, sizeof text, "%ld\n%s%s", (long)getpid(), queues, queues[0] != '\0' ? "\n" : "");
     if (ftruncate(fd, 0) != 0 || pwrite(fd, text, (size_t)size, 0) != size) { /* for people: it may fail */
     }
-    *locked = fd;
+    *lock = (struct tw__store_lock){fd, {status.st_dev, status.st_ino}};
     return 0;
 }
 
-int tw__store_lock_check(struct tw__store_db *db, int locked)
+void tw__store_lock_release(struct tw__store_lock *lock)
+{
+    if (lock->fd >= 0)
+        close(lock->fd);
+    lock->fd = -1;
+}
+
+int tw__store_lock_check(struct tw__store_db *db, const struct tw__store_lock *lock)
 {
     char path[TW__STORE_PATH];
-    struct stat ours, there;
+    struct stat there;
     name_lock(db, path);
-    if (fstat(locked, &ours) != 0)
-        return 0; /* nothing is proved */
     bool known = lstat(path, &there) == 0;
-    if (known ? ours.st_dev == there.st_dev && ours.st_ino == there.st_ino
+    if (known ? lock->file.inode == 0 || (lock->file.device == there.st_dev && lock->file.inode == there.st_ino)
               : errno != ENOENT && errno != ENOTDIR)
         return 0;
     return tw__store_db_refuse(db, TW_EREPLACED, "%.400s was removed, and the lock of this run with it", path);

@@ -153,8 +153,7 @@ static void free_runner(struct tw__store_runner *runner)
     tw__store_close(&runner->window.db);
     tw__store_window_fini(&runner->window);
     tw__store_watch_fini(&runner->watch);
-    if (runner->lock_fd >= 0)
-        close(runner->lock_fd);
+    tw__store_lock_release(&runner->file_lock);
     pthread_mutex_destroy(&runner->lock);
     free(runner->table.jobs);
     free(runner);
@@ -168,7 +167,7 @@ static struct tw__store_runner *new_runner(struct tw_store *store, const struct 
     runner->store = store;
     runner->options = *options;
     fill_in(&runner->options);
-    runner->lock_fd = -1;
+    runner->file_lock.fd = -1;
     runner->watch.files = runner->watch.wake = runner->watch.timer = -1;
     runner->hands.check = &runner->check;
     runner->log_max = TW__STORE_LOG_MAX;

@@ -27,7 +27,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static const uint64_t RETRY_NS = 1000000000;  /* after an error */
 static const uint64_t STANDBY_NS = 250000000; /* between two tries to lock the file */
@@ -35,19 +34,12 @@ static const uint64_t LOG_NS = 1000000000;    /* between two looks at the size o
 
 /* ---- errors ---------------------------------------------------------------------------------------------- */
 
-static void release_lock(struct tw__store_runner *runner)
-{
-    if (runner->lock_fd >= 0)
-        close(runner->lock_fd);
-    runner->lock_fd = -1;
-}
-
 /* Ends the run, which has lost its file or its lock. */
 static void lose_run(struct tw__store_runner *runner, int error)
 {
     runner->lost = error;
     runner->retry_ns = UINT64_MAX;
-    release_lock(runner);
+    tw__store_lock_release(&runner->file_lock);
     atomic_store(&runner->hands.stopping, true);
 }
 
@@ -131,13 +123,13 @@ int tw__store_runner_begin(struct tw__store_runner *runner)
     struct tw__store_db *db = &runner->window.db;
     int error = tw__store_db_check_file(db);
     if (error == 0)
-        error = tw__store_lock(db, runner->queues, &runner->lock_fd);
+        error = tw__store_lock_take(db, runner->queues, &runner->file_lock);
     if (error != 0)
         return error;
     error = tw__store_commit(runner->store, count_run, &runner->run, true);
     if (error != 0) {
         tw_store_message(runner->store, db->message, db->size);
-        release_lock(runner);
+        tw__store_lock_release(&runner->file_lock);
         return error;
     }
     tw__store_check_begin(&runner->check, db);
@@ -152,7 +144,7 @@ int tw__store_runner_begin(struct tw__store_runner *runner)
 /* Waits for the process that runs the tasks to end. Returns false if this run was stopped before. */
 static bool stand_by(struct tw__store_runner *runner)
 {
-    while (runner->lock_fd < 0 && !atomic_load(&runner->hands.stopping)) {
+    while (runner->file_lock.fd < 0 && !atomic_load(&runner->hands.stopping)) {
         int error = tw__store_runner_begin(runner);
         if (error != 0 && error != TW_EBUSY)
             fail(runner, error, runner->window.message);
@@ -161,7 +153,7 @@ static bool stand_by(struct tw__store_runner *runner)
     }
     runner->retry_ns = 0;
     runner->result = 0;
-    return runner->lock_fd >= 0;
+    return runner->file_lock.fd >= 0;
 }
 
 /* ---- jobs ------------------------------------------------------------------------------------------------ */
@@ -339,7 +331,7 @@ static bool has_files(struct tw__store_runner *runner)
     struct tw__store_db *db = &runner->window.db;
     int error = runner->lost;
     if (error == 0 && (error = tw__store_db_check_file(db)) == 0)
-        error = tw__store_lock_check(db, runner->lock_fd);
+        error = tw__store_lock_check(db, &runner->file_lock);
     if (error != 0 && runner->lost == 0)
         fail(runner, error, db->message);
     runner->result = error;

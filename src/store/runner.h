@@ -10,6 +10,7 @@
 #include "claim.h"
 #include "hands.h"
 #include "internal.h"
+#include "lock.h"
 #include "pace.h"
 #include "watch.h"
 
@@ -20,7 +21,7 @@ struct tw__store_runner {
     struct tw_store_run options; /* without zeroes: the defaults are filled in */
     pthread_t thread;
     /* The runner's thread alone: */
-    int lock_fd;                     /* of the lock on the file; -1: another process has it */
+    struct tw__store_lock file_lock; /* so that no other process runs the tasks */
     char queues[TW__STORE_RUN_TEXT]; /* the names of the queues that have handlers; empty: all have one */
     struct tw__store_window window;  /* its connection is guarded by the lock of `check` */
     struct tw__store_watch watch;
