@@ -12,6 +12,7 @@ CREATE TABLE tw_meta(
 INSERT INTO tw_meta VALUES ('version', 2), ('seq', 0), ('run', 0), ('changes', 0), ('restored', 0);
 
 -- A row is a task. The payload comes last, so that reading the other columns does not touch its pages.
+-- A file of version 1 keeps its tables when it is converted, so their text stays as it is, long lines too.
 CREATE TABLE tw_task(
     seq INTEGER PRIMARY KEY NOT NULL,       -- the revision: new with each put and move, never used twice
     queue TEXT NOT NULL,
@@ -29,8 +30,7 @@ CREATE TABLE tw_task(
     error TEXT,                             -- of the last attempt that failed
     payload BLOB,
     UNIQUE (queue, id),
-    CHECK (typeof(queue) = 'text' AND length(CAST(queue AS BLOB)) BETWEEN 1 AND 255
-           AND NOT instr(queue, char(0))),
+    CHECK (typeof(queue) = 'text' AND length(CAST(queue AS BLOB)) BETWEEN 1 AND 255 AND NOT instr(queue, char(0))),
     CHECK (typeof(id) = 'blob' AND length(id) BETWEEN 1 AND 1024),
     CHECK (typeof(due_ms) = 'integer' AND due_ms BETWEEN 0 AND 253402300799999),
     CHECK (typeof(period_ms) = 'integer' AND period_ms BETWEEN 0 AND 3155760000000),
