@@ -52,8 +52,8 @@ static char *show(sqlite3_value *value)
     int type = sqlite3_value_type(value);
     const unsigned char *at = type == SQLITE_BLOB ? sqlite3_value_blob(value) : sqlite3_value_text(value);
     int bytes = sqlite3_value_bytes(value);
-    if (at == NULL && type != SQLITE_BLOB)
-        return NULL; /* no memory */
+    if (at == NULL && (type != SQLITE_BLOB || bytes > 0)) /* an empty blob has no bytes to show */
+        return NULL;                                      /* no memory */
     if (type == SQLITE_INTEGER || type == SQLITE_FLOAT)
         return sqlite3_mprintf("%.*s", bytes, at);
     sqlite3_str *text = sqlite3_str_new(NULL);
