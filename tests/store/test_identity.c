@@ -21,6 +21,10 @@ enum { HOLD_MS = 3, SOON_MS = 1000, STANDBY_MS = 250, HOUR_MS = 3600000 };
 static atomic_int no_stat; /* the number of an error; 0: none */
 static atomic_bool other_device;
 
+/* What somebody does before a path is looked at; NULL: nothing. */
+static void (*meanwhile)(const struct fixture *fixture);
+static const struct fixture *meanwhile_fixture;
+
 int __real_stat(const char *path, struct stat *status);
 int __wrap_stat(const char *path, struct stat *status);
 
@@ -29,6 +33,9 @@ int __wrap_stat(const char *path, struct stat *status)
     errno = atomic_load(&no_stat);
     if (errno != 0)
         return -1;
+    if (meanwhile != NULL)
+        meanwhile(meanwhile_fixture);
+    meanwhile = NULL;
     int result = __real_stat(path, status);
     status->st_dev += atomic_load(&other_device);
     return result;
@@ -237,6 +244,19 @@ static void the_same_number_on_another_device_is_another_file(void **state)
     assert_int_equal(put(store_of(state), "x", 5), 1);
 }
 
+/* The connection has opened the file that was there, and the path names another one already. */
+static void a_rename_while_a_store_is_opened_is_seen(void **state)
+{
+    struct fixture *fixture = *state;
+    struct tw_store *store;
+    char text[TW_STORE_MESSAGE];
+    make_new(fixture);
+    meanwhile_fixture = fixture;
+    meanwhile = put_new_in_place;
+    assert_int_equal(tw_store_open(&store, fixture->path, NULL, text, sizeof text), TW_EREPLACED);
+    assert_string_equal(text, "the file was replaced while it was open: open it again");
+}
+
 /* ---- runs ------------------------------------------------------------------------------------------------ */
 
 /* A bug: the runner opened the new file and claimed in the old one, so a handler got a task of another queue.
@@ -425,6 +445,7 @@ int main(void)
         TEST(a_connection_of_the_caller_is_checked_too),
         TEST(a_path_that_cannot_be_looked_at_proves_nothing),
         TEST(the_same_number_on_another_device_is_another_file),
+        TEST(a_rename_while_a_store_is_opened_is_seen),
         TEST(a_run_does_not_begin_on_a_file_that_was_replaced),
         TEST(a_run_ends_when_its_file_is_replaced),
         TEST(an_idle_run_notices_that_its_file_was_replaced),

@@ -250,6 +250,26 @@ static void a_disk_without_inodes_is_full(void **state)
     assert_null(store);
 }
 
+/* A folder is where SQLite makes its log. */
+static void a_log_that_cannot_be_made_names_the_folder(void **state)
+{
+    struct fixture *fixture = *state;
+    struct tw_store *store = NULL;
+    char log[PATH_SIZE + 8];
+    snprintf(log, sizeof log, "%s-wal", fixture->path);
+    tw_store_close(fixture->store);
+    fixture->store = NULL;
+    assert_int_equal(mkdir(log, 0700), 0);
+    assert_int_equal(tw_store_open(&store, fixture->path, NULL, text, sizeof text), TW_EIO);
+    no_inodes = true;
+    int error = tw_store_open(&store, fixture->path, NULL, text, sizeof text);
+    no_inodes = false;
+    assert_int_equal(error, TW_ENOSPACE);
+    assert_string_equal(text, "No space left on device: the folder of the file, where SQLite makes its log");
+    assert_null(store);
+    assert_int_equal(rmdir(log), 0);
+}
+
 /* A file that is missing, is empty, or has other tables alone stays as it is. */
 static void a_store_that_must_exist_is_not_made(void **state)
 {
@@ -372,6 +392,7 @@ int main(void)
         TEST(a_path_that_names_no_file_is_refused),
         TEST(a_folder_in_which_no_file_can_be_made_is_told),
         TEST(a_disk_without_inodes_is_full),
+        TEST(a_log_that_cannot_be_made_names_the_folder),
         TEST(a_store_that_must_exist_is_not_made),
         TEST(an_option_out_of_its_range_is_named),
         TEST(two_stores_share_a_file),

@@ -183,6 +183,22 @@ static void an_interrupted_call_has_changed_nothing_or_says_so(void **state)
     sqlite3_close(db);
 }
 
+/* There is no file that somebody could replace. */
+static void a_copy_in_memory_is_changed_too(void **state)
+{
+    char text[TW_STORE_MESSAGE];
+    struct tw_store_change change = {.task = {.queue = "q", .id = "a", .id_size = 1, .due_ms = 5}};
+    sqlite3 *from = other_open(*state), *db;
+    assert_int_equal(sqlite3_open(":memory:", &db), SQLITE_OK);
+    sqlite3_backup *backup = sqlite3_backup_init(db, "main", from, "main");
+    assert_int_equal(sqlite3_backup_step(backup, -1), SQLITE_DONE);
+    assert_int_equal(sqlite3_backup_finish(backup), SQLITE_OK);
+    assert_int_equal(tw_store_apply_in(db, NULL, &change, 1, text, sizeof text), 0);
+    assert_string_equal(other_ask(db, "SELECT id FROM tw_list"), "a");
+    sqlite3_close(db);
+    sqlite3_close(from);
+}
+
 static void the_last_rowid_of_the_caller_stays(void **state)
 {
     sqlite3 *db = other_open(*state);
@@ -681,6 +697,7 @@ int main(void)
         TEST(revisions_that_are_used_up_are_an_error),
         TEST(no_two_tasks_get_one_number),
         TEST(an_interrupted_call_has_changed_nothing_or_says_so),
+        TEST(a_copy_in_memory_is_changed_too),
         TEST(the_last_rowid_of_the_caller_stays),
         TEST(a_failure_in_the_middle_takes_back_the_call_alone),
         TEST(a_caller_with_the_write_lock_is_told),
