@@ -391,6 +391,43 @@ static void large_queues_are_loaded_in_order(void **state)
     assert_int_equal(atomic_load(&sequence.calls), 2 * TASKS + 1);
 }
 
+/* Passes a millisecond, in which tasks that were loaded late are called, unless the test has come to its end. */
+static bool passed(bool there)
+{
+    if (!there)
+        clock_pass(1);
+    return there;
+}
+
+/* The queue is loaded up to the task "999". One that comes then is loaded if it is due before, and else in its
+ * turn. */
+static void news_of_a_queue_that_is_loaded_in_part_come_in_order(void **state)
+{
+    enum { TASKS = 3000, LOADED = 1000 };
+    struct tw_store *store = store_of(state);
+    struct sequence sequence = {0};
+    clock_stop(0);
+    uint64_t due_ms = tw_store_now() + 10000;
+    put_many(store, "q", TASKS, due_ms, 2);
+    start_one_worker(store, &sequence);
+    runner_idle(store);
+    assert_int_equal(stats_of(store).loaded, LOADED);
+    put(store, "last of the part", due_ms + 2 * (LOADED - 1));
+    put(store, "after it", due_ms + 2 * LOADED + 1);
+    runner_idle(store);
+    assert_int_equal(stats_of(store).loaded, LOADED);
+    put(store, "early", due_ms + 1);
+    runner_idle(store);
+    assert_int_equal(stats_of(store).loaded, LOADED + 1);
+    clock_pass(60000);
+    EVENTUALLY_TOLD(passed(atomic_load(&sequence.calls) >= TASKS + 3), "%d calls came",
+                    atomic_load(&sequence.calls));
+    assert_false(atomic_load(&sequence.wrong));
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_int_equal(atomic_load(&sequence.calls), TASKS + 3);
+    clock_go();
+}
+
 /* The runner has gone to sleep, and nothing wakes it: the test may look at its memory. */
 static uint64_t known_queues(struct tw_store *store)
 {
@@ -500,6 +537,7 @@ int main(void)
         TEST(a_drained_task_has_all_its_parts),
         TEST(tasks_of_many_queues_come_in_order),
         TEST(large_queues_are_loaded_in_order),
+        TEST(news_of_a_queue_that_is_loaded_in_part_come_in_order),
         TEST(queues_without_tasks_are_forgotten),
         TEST(queues_are_found_when_their_time_comes_near),
         TEST(a_forgotten_queue_stays_paused),
