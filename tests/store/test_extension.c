@@ -421,6 +421,10 @@ static void a_bad_time_without_memory_for_its_message(void **state)
     sqlite3_hard_heap_limit64(0);
     assert_int_equal(code, SQLITE_NOMEM);
     assert_non_null(strstr(refused(db, "tw_in", "'30'"), "tw_in: '30': expected"));
+    sqlite3_hard_heap_limit64(sqlite3_memory_used() + 1000000);
+    code = sqlite3_exec(db, "SELECT tw_in(zeroblob(10000000))", NULL, NULL, NULL); /* made when it is shown */
+    sqlite3_hard_heap_limit64(0);
+    assert_int_equal(code, SQLITE_NOMEM);
     sqlite3_close(db);
 }
 
