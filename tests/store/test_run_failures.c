@@ -112,18 +112,28 @@ struct tw__store_job *__wrap_tw__store_hands_answers(struct tw__store_hands *han
     return __real_tw__store_hands_answers(hands);
 }
 
+static atomic_bool no_count; /* SQLite does not tell how many commits there were */
+
+int __real_sqlite3_file_control(sqlite3 *db, const char *schema, int question, void *answer);
+int __wrap_sqlite3_file_control(sqlite3 *db, const char *schema, int question, void *answer);
+
+int __wrap_sqlite3_file_control(sqlite3 *db, const char *schema, int question, void *answer)
+{
+    bool known = question != SQLITE_FCNTL_FILE_POINTER || !atomic_load(&no_count);
+    return known ? __real_sqlite3_file_control(db, schema, question, answer) : SQLITE_NOTFOUND;
+}
+
 static atomic_bool no_check; /* a worker that looks a task up cannot read it */
-static atomic_int no_checks; /* how often */
+static atomic_int checks;    /* how often workers look tasks up */
 
 int __real_tw__store_db_step(struct tw__store_db *db, sqlite3_stmt *statement);
 int __wrap_tw__store_db_step(struct tw__store_db *db, sqlite3_stmt *statement);
 
 int __wrap_tw__store_db_step(struct tw__store_db *db, sqlite3_stmt *statement)
 {
-    if (!atomic_load(&no_check) || statement != db->statement[TW__STORE_CHECK])
-        return __real_tw__store_db_step(db, statement);
-    atomic_fetch_add(&no_checks, 1);
-    return SQLITE_IOERR_READ;
+    bool check = statement == db->statement[TW__STORE_CHECK];
+    atomic_fetch_add(&checks, check);
+    return check && atomic_load(&no_check) ? SQLITE_IOERR_READ : __real_tw__store_db_step(db, statement);
 }
 
 /* ---- support --------------------------------------------------------------------------------------------- */
@@ -495,18 +505,63 @@ static void a_job_that_cannot_be_looked_up_waits(void **state)
     wait_for_calls(&calls, 1);
     EVENTUALLY(attempts(fixture->store) == 2);
     put(fixture->store, "far", tw_store_now() + HOUR_MS); /* since then "b" has to be looked up */
+    atomic_store(&checks, 0);
     atomic_store(&no_check, true);
     unblock(&calls);
     EVENTUALLY(atomic_load(&errors.count) == 1);
     assert_int_equal(atomic_load(&errors.last), TW_EIO);
     assert_non_null(strstr(message(fixture->store), "look a task up"));
     wait_for_answers(fixture->store, 1);
-    assert_int_equal(atomic_load(&no_checks), 1);
+    assert_int_equal(atomic_load(&checks), 1);
     atomic_store(&no_check, false);
     assert_string_equal(hurry_for_calls(&calls, 2), "a/1 b/1");
     assert_int_equal(tw_store_stop(fixture->store), 0);
     assert_int_equal(atomic_load(&errors.count), 1);
     assert_int_equal(atomic_load(&errors.mended), 1);
+}
+
+static void without_a_count_of_commits_each_job_is_looked_up(void **state)
+{
+    struct fixture *fixture = *state;
+    struct calls calls;
+    calls_init(&calls);
+    for (int i = 0; i < 3; i++)
+        put(fixture->store, &"a\0b\0c"[2 * i], 5);
+    atomic_store(&checks, 0);
+    atomic_store(&no_count, true);
+    start_with(fixture->store, &calls);
+    wait_for_calls(&calls, 3);
+    assert_int_equal(tw_store_stop(fixture->store), 0);
+    atomic_store(&no_count, false);
+    assert_int_equal(atomic_load(&checks), 3);
+}
+
+/* A backup from before this run was restored, and the disk is full. */
+static void a_run_that_cannot_count_itself_anew_waits(void **state)
+{
+    struct fixture *fixture = *state;
+    struct errors errors = {0};
+    struct tw_store_run options = quietly(&errors);
+    struct calls calls;
+    calls_init(&calls);
+    assert_int_equal(tw_store_handle(fixture->store, "q", 0, note_call, &calls), 0);
+    assert_int_equal(tw_store_start(fixture->store, &options), 0);
+    sqlite3 *db = other_open(fixture);
+    other_ask(db, "BEGIN; UPDATE tw_meta SET value = 0 WHERE name = 'run';"
+                  "INSERT INTO tw_put(queue, id, due_ms) VALUES ('q', 'x', 5)");
+    runner_look_away(true);
+    runner_round(fixture->store);
+    other_ask(db, "COMMIT");
+    faulty_disk(1, SQLITE_FULL, true);
+    runner_look_away(false);
+    wait_for_errors(&errors, 2);
+    assert_int_equal(atomic_load(&errors.last), TW_ENOSPACE);
+    assert_int_equal(calls_of(&calls), 0);
+    faulty_disk(0, 0, false);
+    hurry_for_calls(&calls, 1);
+    assert_int_equal(tw_store_stop(fixture->store), 0);
+    assert_string_equal(other_ask(db, "SELECT value FROM tw_meta WHERE name = 'run'"), "1");
+    sqlite3_close(db);
 }
 
 /* Another run has begun, though the lock of this one is there. */
@@ -735,6 +790,63 @@ static void a_window_without_memory_is_made_up_for(void **state)
     sqlite3_close(db);
 }
 
+/* So many queues come at once that their table grows. */
+static void news_of_new_queues_survive_that_memory_ends(void **state)
+{
+    enum { QUEUES = 80 };
+    struct fixture *fixture = *state;
+    sqlite3 *db = other_open(fixture);
+    bool happened = true;
+    for (long n = 1; happened; n++) {
+        struct errors errors = {0};
+        struct tw_store_run options = quietly(&errors);
+        struct calls calls;
+        calls_init(&calls);
+        store_reopen(fixture);
+        assert_int_equal(tw_store_handle(fixture->store, NULL, 0, note_call, &calls), 0);
+        assert_int_equal(tw_store_start(fixture->store, &options), 0);
+        runner_idle(fixture->store);
+        faulty_own_memory(n, false);
+        other_ask(db, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 80)"
+                      " INSERT INTO tw_put(queue, id, due_ms) SELECT 'user:' || i, 'x', 5 FROM n");
+        hurry_for_calls(&calls, QUEUES);
+        hurry_for_answers(fixture->store, QUEUES);
+        happened = faulty_happened();
+        faulty_own_memory(0, false);
+        assert_int_equal(tw_store_stop(fixture->store), 0);
+        assert_int_equal(calls.count, QUEUES);
+    }
+    sqlite3_close(db);
+}
+
+/* The task has used up its attempts. Without memory for the news of it, it dies untold. */
+static void a_death_survives_that_memory_ends(void **state)
+{
+    struct fixture *fixture = *state;
+    sqlite3 *db = other_open(fixture);
+    bool happened = true;
+    for (long n = 1; happened; n++) {
+        struct errors errors = {0};
+        struct tw_store_run options = quietly(&errors);
+        struct calls calls;
+        calls_init(&calls);
+        store_reopen(fixture);
+        assert_int_equal(tw_store_handle(fixture->store, "q", 0, note_call, &calls), 0);
+        assert_int_equal(tw_store_start(fixture->store, &options), 0);
+        runner_idle(fixture->store);
+        faulty_own_memory(n, false);
+        other_ask(db, "BEGIN; INSERT INTO tw_put(queue, id, due_ms) VALUES ('q', 'x', 5);"
+                      "UPDATE tw_task SET attempt = 1000; COMMIT");
+        hurry_for_answers(fixture->store, 1);
+        happened = faulty_happened();
+        faulty_own_memory(0, false);
+        assert_int_equal(stats_of(fixture->store).dead, 1);
+        assert_int_equal(tw_store_stop(fixture->store), 0);
+        assert_int_equal(calls.count, 0);
+    }
+    sqlite3_close(db);
+}
+
 static void naming_a_handler_survives_that_memory_ends(void **state)
 {
     struct calls calls;
@@ -747,6 +859,7 @@ static void naming_a_handler_survives_that_memory_ends(void **state)
 
 static int teardown(void **state)
 {
+    runner_look_away(false);
     clock_go();
     return store_teardown(state);
 }
@@ -768,6 +881,8 @@ int main(void)
         TEST(a_stop_does_not_miss_the_last_answer_of_a_round_that_fails),
         TEST(a_lock_of_others_is_waited_for),
         TEST(a_job_that_cannot_be_looked_up_waits),
+        TEST(without_a_count_of_commits_each_job_is_looked_up),
+        TEST(a_run_that_cannot_count_itself_anew_waits),
         TEST(a_run_that_is_not_the_last_one_calls_nobody),
         TEST(a_standby_survives_that_it_cannot_begin),
         TEST(a_system_without_descriptors_or_threads_is_an_error),
@@ -777,6 +892,8 @@ int main(void)
         TEST(a_lock_file_that_cannot_be_opened_is_an_error),
         TEST(a_step_without_memory_is_made_up_for),
         TEST(a_window_without_memory_is_made_up_for),
+        TEST(news_of_new_queues_survive_that_memory_ends),
+        TEST(a_death_survives_that_memory_ends),
         TEST(naming_a_handler_survives_that_memory_ends),
     };
     faulty_install();
