@@ -86,6 +86,15 @@ static void remove_lock(const struct fixture *fixture)
     remove_beside(fixture, "-tickwheel");
 }
 
+static void replace_lock(const struct fixture *fixture)
+{
+    char other[PATH_SIZE + 16], lock[PATH_SIZE + 16];
+    snprintf(other, sizeof other, "%s-other", fixture->path);
+    snprintf(lock, sizeof lock, "%s-tickwheel", fixture->path);
+    fclose(fopen(other, "w"));
+    assert_int_equal(rename(other, lock), 0);
+}
+
 /* Makes a store beside the fixture's file, with the task "new". */
 static void make_new(const struct fixture *fixture)
 {
@@ -366,17 +375,27 @@ static void an_idle_run_notices_that_its_file_was_removed(void **state)
 }
 
 /* The store is as it was, and another run may begin. */
-static void an_idle_run_notices_that_its_lock_was_removed(void **state)
+static void a_run_without_its_lock_leaves_the_store(struct fixture *fixture,
+                                                    void (*lose)(const struct fixture *fixture))
 {
-    struct fixture *fixture = *state;
     struct calls calls;
     calls_init(&calls);
-    an_idle_run_notices(fixture, remove_lock, "-tickwheel was removed, and the lock of this run with it");
+    an_idle_run_notices(fixture, lose, "-tickwheel was removed, and the lock of this run with it");
     assert_int_equal(put(fixture->store, "x", 5), 1);
     struct tw_store *next = open_there(fixture);
     start_with(next, &calls);
     assert_string_equal(wait_for_calls(&calls, 1), "x/1");
     tw_store_close(next);
+}
+
+static void an_idle_run_notices_that_its_lock_was_removed(void **state)
+{
+    a_run_without_its_lock_leaves_the_store(*state, remove_lock);
+}
+
+static void an_idle_run_notices_that_its_lock_was_replaced(void **state)
+{
+    a_run_without_its_lock_leaves_the_store(*state, replace_lock);
 }
 
 /* A bug: tasks of a file that was removed were still called. The timer wakes the run, and no event. */
@@ -451,6 +470,7 @@ int main(void)
         TEST(an_idle_run_notices_that_its_file_was_replaced),
         TEST(an_idle_run_notices_that_its_file_was_removed),
         TEST(an_idle_run_notices_that_its_lock_was_removed),
+        TEST(an_idle_run_notices_that_its_lock_was_replaced),
         TEST(a_task_of_a_removed_file_is_not_called),
         TEST(a_standby_of_a_replaced_file_ends),
     };
