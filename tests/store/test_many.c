@@ -391,7 +391,8 @@ static void large_queues_are_loaded_in_order(void **state)
     assert_int_equal(atomic_load(&sequence.calls), 2 * TASKS + 1);
 }
 
-/* Passes a millisecond, in which tasks that were loaded late are called, unless the test has come to its end. */
+/* Passes a millisecond, in which tasks that were loaded late are called, unless the test has come to its end.
+ */
 static bool passed(bool there)
 {
     if (!there)
