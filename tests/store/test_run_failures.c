@@ -123,11 +123,25 @@ int __wrap_sqlite3_file_control(sqlite3 *db, const char *schema, int question, v
     return known ? __real_sqlite3_file_control(db, schema, question, answer) : SQLITE_NOTFOUND;
 }
 
-static atomic_bool no_check; /* a worker that looks a task up cannot read it */
-static atomic_int checks;    /* how often workers look tasks up */
+static atomic_bool no_check;       /* a worker that looks a task up cannot read it */
+static atomic_bool no_check_ready; /* or it has no memory for the statement */
+static atomic_int checks;          /* how often workers look tasks up */
 
+sqlite3_stmt *__real_tw__store_db_statement(struct tw__store_db *db, enum tw__store_statement which,
+                                            int *error);
+sqlite3_stmt *__wrap_tw__store_db_statement(struct tw__store_db *db, enum tw__store_statement which,
+                                            int *error);
 int __real_tw__store_db_step(struct tw__store_db *db, sqlite3_stmt *statement);
 int __wrap_tw__store_db_step(struct tw__store_db *db, sqlite3_stmt *statement);
+
+sqlite3_stmt *__wrap_tw__store_db_statement(struct tw__store_db *db, enum tw__store_statement which, int *error)
+{
+    if (which != TW__STORE_CHECK || !atomic_load(&no_check_ready))
+        return __real_tw__store_db_statement(db, which, error);
+    atomic_fetch_add(&checks, 1);
+    *error = tw__store_db_refuse(db, TW_ENOMEM, "prepare: out of memory");
+    return NULL;
+}
 
 int __wrap_tw__store_db_step(struct tw__store_db *db, sqlite3_stmt *statement)
 {
@@ -489,9 +503,9 @@ static void a_lock_of_others_is_waited_for(void **state)
 }
 
 /* A bug: the runner claimed the task again at once, and the worker looked it up again, without an end. */
-static void a_job_that_cannot_be_looked_up_waits(void **state)
+static void a_job_waits_that_cannot_be_looked_up(struct fixture *fixture, atomic_bool *fault, int error,
+                                                 const char *text)
 {
-    struct fixture *fixture = *state;
     struct errors errors = {0};
     struct tw_store_run options = quietly(&errors);
     struct calls calls;
@@ -506,18 +520,28 @@ static void a_job_that_cannot_be_looked_up_waits(void **state)
     EVENTUALLY(attempts(fixture->store) == 2);
     put(fixture->store, "far", tw_store_now() + HOUR_MS); /* since then "b" has to be looked up */
     atomic_store(&checks, 0);
-    atomic_store(&no_check, true);
+    atomic_store(fault, true);
     unblock(&calls);
     EVENTUALLY(atomic_load(&errors.count) == 1);
-    assert_int_equal(atomic_load(&errors.last), TW_EIO);
-    assert_non_null(strstr(message(fixture->store), "look a task up"));
+    assert_int_equal(atomic_load(&errors.last), error);
+    assert_non_null(strstr(message(fixture->store), text));
     wait_for_answers(fixture->store, 1);
     assert_int_equal(atomic_load(&checks), 1);
-    atomic_store(&no_check, false);
+    atomic_store(fault, false);
     assert_string_equal(hurry_for_calls(&calls, 2), "a/1 b/1");
     assert_int_equal(tw_store_stop(fixture->store), 0);
     assert_int_equal(atomic_load(&errors.count), 1);
     assert_int_equal(atomic_load(&errors.mended), 1);
+}
+
+static void a_job_that_cannot_be_read_waits(void **state)
+{
+    a_job_waits_that_cannot_be_looked_up(*state, &no_check, TW_EIO, "look a task up");
+}
+
+static void a_job_that_no_statement_looks_up_waits(void **state)
+{
+    a_job_waits_that_cannot_be_looked_up(*state, &no_check_ready, TW_ENOMEM, "prepare: out of memory");
 }
 
 static void without_a_count_of_commits_each_job_is_looked_up(void **state)
@@ -880,7 +904,8 @@ int main(void)
         TEST(a_stop_after_an_error_does_not_miss_the_last_answer),
         TEST(a_stop_does_not_miss_the_last_answer_of_a_round_that_fails),
         TEST(a_lock_of_others_is_waited_for),
-        TEST(a_job_that_cannot_be_looked_up_waits),
+        TEST(a_job_that_cannot_be_read_waits),
+        TEST(a_job_that_no_statement_looks_up_waits),
         TEST(without_a_count_of_commits_each_job_is_looked_up),
         TEST(a_run_that_cannot_count_itself_anew_waits),
         TEST(a_run_that_is_not_the_last_one_calls_nobody),
