@@ -323,6 +323,29 @@ static void every_call_survives_that_reading_fails(void **state)
     every_call_survives(*state, fail_reading, TW_EIO, true);
 }
 
+static int stop_at_once(void *arg)
+{
+    (void)arg;
+    return 1;
+}
+
+/* SQLite stops in the middle of a thousand tasks. */
+static void a_forecast_that_is_interrupted_has_no_counts(void **state)
+{
+    struct fixture *fixture = *state;
+    uint64_t counts[1] = {9};
+    sqlite3 *db = other_open(fixture);
+    other_ask(db, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000)"
+                  " INSERT INTO tw_put(queue, id, due_ms) SELECT 'q', 'id ' || i, 5 FROM n");
+    sqlite3_progress_handler(fixture->store->reader.db.db, 1000, stop_at_once, NULL);
+    assert_int_equal(tw_store_forecast(fixture->store, "q", 1000, 1, counts), TW_EINTERRUPTED);
+    sqlite3_progress_handler(fixture->store->reader.db.db, 0, NULL, NULL);
+    assert_int_equal(counts[0], 9);
+    assert_int_equal(tw_store_forecast(fixture->store, "q", 1000, 1, counts), 0);
+    assert_int_equal(counts[0], 1000);
+    sqlite3_close(db);
+}
+
 static void an_error_of_the_disk_has_the_reason_of_the_system(void **state)
 {
     struct tw_store *store = ((struct fixture *)*state)->store;
@@ -477,6 +500,7 @@ int main(void)
         TEST(every_call_survives_that_the_disk_is_full),
         TEST(every_call_survives_that_the_disk_fails),
         TEST(every_call_survives_that_reading_fails),
+        TEST(a_forecast_that_is_interrupted_has_no_counts),
         TEST(an_error_of_the_disk_has_the_reason_of_the_system),
         TEST(a_read_that_fails_is_no_damage),
         TEST(a_file_that_cannot_be_written_is_refused),
