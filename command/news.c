@@ -106,7 +106,7 @@ static void end_trouble(struct news *news, uint64_t now_ns)
 const char *news_ends(int error)
 {
     if (error == TW_EREPLACED)
-        return "stopped; start it again to run the tasks of the file that is there now";
+        return "stopped; start it again";
     return error == TW_ECORRUPT ? "stopped" : NULL;
 }
 

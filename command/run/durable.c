@@ -323,7 +323,7 @@ static bool print_summary(FILE *out)
     const struct tally *tally = run.handler.tally;
     int64_t left = count_tasks(false), dead = left < 0 ? left : count_tasks(true);
     bool known = left >= 0 && dead >= 0;
-    if (!known)
+    if (!known && !atomic_load(&damaged)) /* else the reason has been told */
         store_file_complain(run.store, COMMAND, run.options->store, "the tasks cannot be counted");
     print_lines(out);
     fputs("tasks in the file: ", out);

@@ -166,7 +166,7 @@ static void warn(const struct store_feed *feed, struct reading *reading, bool ru
     uint64_t overdue = reading->count[COUNT_OVERDUE] - feed->held, dead = reading->count[COUNT_DEAD];
     if (tw_store_is_restored(feed->store) == 1)
         snprintf(reading->warning, sizeof reading->warning,
-                 "the file is marked as restored, and no task is called (tickwheel restore --go)");
+                 "marked as restored: no task is called (tickwheel restore --go)");
     else if (!runs && overdue > 0)
         snprintf(reading->warning, sizeof reading->warning,
                  "%" PRIu64 " task%s overdue, and nobody runs %s (tickwheel run --store)", overdue,

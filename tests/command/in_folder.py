@@ -43,8 +43,8 @@ def of_signals(printed):
 
 
 # A command that hangs, does so in spite of SIGTERM, or says then that all is well: by the task's key.
-HANGING = ("case $TICKWHEEL_KEY in deaf) trap '' TERM; exec sleep infinity;; "
-           "polite) trap 'exit 0' TERM; sleep infinity & wait;; *) exec sleep infinity;; esac")
+HANGING = ("case $TICKWHEEL_KEY in deaf) trap '' TERM; exec sleep infinity;; polite) "
+           "trap 'kill $! 2>&-; exit 0' TERM; sleep infinity & wait;; *) exec sleep infinity;; esac")
 
 
 def make_small(pipe):
