@@ -90,6 +90,7 @@ async function main() {
     worker.on("lost", (job) => say("lost", job.schedule, job.id, job.attempt));
     worker.on("trouble", (error) => console.error(`node.js: ${error.message}`));
     for (const schedule of positionals) worker.task(schedule, handle);
+    process.on("SIGTERM", () => {}); // one that comes after the worker's end
     say("ready");
     const counts = await worker.run();
     await close();
