@@ -18,8 +18,11 @@ struct tw__redis_lateness_counts {
     struct tw__recent recent, minute; /* of deliveries: by seconds; by steps of six seconds */
 };
 
+static long long (*server_us)(void); /* Redis 7.2 and later, else NULL */
+
 void tw__redis_lateness_start(void)
 {
+    RedisModule_GetApi("RedisModule_Microseconds", (void **)&server_us);
     tw__redis_shared.lateness = RedisModule_Calloc(1, sizeof *tw__redis_shared.lateness);
 }
 
@@ -28,12 +31,19 @@ static uint64_t second(void)
     return RedisModule_MonotonicMicroseconds() / 1000000;
 }
 
+static uint64_t wall_us(void)
+{
+    struct timespec now;
+    if (server_us != NULL)
+        return (uint64_t)server_us();
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
 /* How long ago a time was, in microseconds. */
 static uint64_t us_since(uint64_t ms)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    uint64_t now_us = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+    uint64_t now_us = wall_us();
     return ms <= now_us / 1000 ? now_us - ms * 1000 : 0;
 }
 

@@ -10,6 +10,7 @@ deeper, without a server.
 import random
 
 import pytest
+import redis
 
 from harness import as_map, tasks
 from situations import aof_commands, aof_path, extent, rewrite
@@ -107,6 +108,16 @@ def specimen(server):
     return found_now
 
 
+def load(server, r):
+    """Loads the file, and returns whether the server has read it to its end. Valkey stops at a command with too
+    few words, and keeps what it has loaded until then."""
+    try:
+        return r.execute_command("DEBUG", "LOADAOF")
+    except redis.ResponseError:
+        assert server.is_valkey() and "wrong number of arguments for 'tw." in server.tail(3), server.tail()
+        return False
+
+
 @pytest.mark.long
 def test_damaged_arguments_do_not_break_the_server(fleet):
     seed = random.randrange(1 << 30)
@@ -121,7 +132,7 @@ def test_damaged_arguments_do_not_break_the_server(fleet):
     for i in range(extent(60, 300, 1000)):
         with open(aof_path(server), "wb") as file:
             file.write(written(damaged(chance, good)))
-        r.execute_command("DEBUG", "LOADAOF")
-        check(server, r, rewrites=i % 20 == 0)  # A rewrite takes a tenth of a second.
+        whole = load(server, r)
+        check(server, r, rewrites=whole and i % 20 == 0)  # A rewrite takes a tenth of a second.
         looked += len(r.keys("*"))
     assert looked > 0
