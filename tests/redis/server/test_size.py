@@ -26,6 +26,7 @@ def big(fleet):
     return fleet.server(client_query_buffer_limit="4gb")
 
 
+@pytest.mark.long(only=True)
 def test_what_no_delivery_could_carry_is_refused(big):
     r = big.client(socket_timeout=MINUTES)
     value = b"x" * PART
@@ -36,6 +37,7 @@ def test_what_no_delivery_could_carry_is_refused(big):
     assert r.dbsize() == 0 and big.tw()["added"] == 0
 
 
+@pytest.mark.long(only=True)
 @pytest.mark.parametrize("words, other", [
     pytest.param(("TW.ADD", "s", "q", "a", "IN", 0, "LIST"), 2, id="list", marks=pytest.mark.long(only=True)),
     pytest.param(("TW.PUT", "s", "a", "IN", 0), 1, id="workers")])
@@ -139,6 +141,7 @@ def test_a_big_one_for_a_list_is_delivered(fleet):
     assert r.llen("q") == 1
 
 
+@pytest.mark.long(only=True)
 def test_draining_passes_a_big_one_by(fleet):
     """The big task stays until it is due, and the task after it is delivered."""
     far = now_ms() + 3600 * 1000
