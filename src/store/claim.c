@@ -63,7 +63,7 @@ static int write_answer(struct tw__store_db *db, struct tw__store_job *job, uint
     job->again_ms = TW_NEVER;
     job->buried = job->answer == TW_DEAD || (job->answer == TW_RETRY && job->job.attempt >= job->job.tries);
     if (job->answer == TW_BACK) {
-        job->again_ms = job->entry->due_ms;
+        job->again_ms = job->row_ms;
         error = answer_row(db, TW__STORE_BACK, job, 0);
     } else if (job->buried) {
         error = answer_row(db, TW__STORE_BURY, job, now_ms);
@@ -159,6 +159,7 @@ static int read_claim(struct tw__store_db *db, struct tw__store_batch *batch, st
 static int write_claim(struct tw__store_db *db, struct tw__store_batch *batch, struct tw__store_claim *claim)
 {
     uint64_t size = claim->job->size;
+    claim->job->row_ms = claim->due_ms;
     batch->room -= size < batch->room ? size : batch->room;
     batch->idle = false;
     claim->job->run = batch->run;

@@ -357,8 +357,7 @@ void tw__store_window_forget(struct tw__store_window *window, struct tw__store_e
 
 void tw__store_window_again(struct tw__store_window *window, struct tw__store_entry *entry, uint64_t due_ms)
 {
-    bool sooner = due_ms <= entry->due_ms;
-    if (entry->orphan || (!sooner && !tw__store_is_within(window, entry->queue, due_ms, entry->seq))) {
+    if (entry->orphan || !tw__store_is_within(window, entry->queue, due_ms, entry->seq)) {
         tw__store_window_forget(window, entry);
         return;
     }

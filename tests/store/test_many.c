@@ -429,6 +429,72 @@ static void news_of_a_queue_that_is_loaded_in_part_come_in_order(void **state)
     clock_go();
 }
 
+enum { SERIES = 20 };
+
+struct series {
+    atomic_int calls, of[SERIES]; /* of all tasks, and of the series "sa", "sb", ... */
+    enum tw_answer first;
+};
+
+static enum tw_answer note_series(void *arg, struct tw_job *job)
+{
+    struct series *series = arg;
+    const char *id = job->id;
+    atomic_fetch_add(&series->calls, 1);
+    if (job->id_size != 2 || id[0] != 's')
+        return TW_DONE;
+    return atomic_fetch_add(&series->of[id[1] - 'a'], 1) == 0 ? series->first : TW_DONE;
+}
+
+/* A bug: a series was filed for a due time that its queue was not loaded up to, and then loaded there once
+ * more. So one period was called twice at once. The series come when they are late already, so that their places
+ * among the entries are later than their due times, and their second periods are all over the queue. Each has
+ * two. */
+static void late_series_are_called_once(struct tw_store *store, enum tw_answer first)
+{
+    enum { TASKS = 3000, STEP = 100 };
+    struct series series = {.first = first};
+    int calls = TASKS + SERIES * (first == TW_BACK ? 3 : 2);
+    char id[2] = "s";
+    clock_stop(0);
+    uint64_t begin_ms = tw_store_now() - TASKS * STEP;
+    put_many(store, "q", TASKS, begin_ms, STEP);
+    assert_int_equal(tw_store_pause(store, "q", true), 1);
+    assert_int_equal(tw_store_handle(store, NULL, 0, note_series, &series), 0);
+    assert_int_equal(tw_store_start(store, &(struct tw_store_run){.workers = 1, .max_loaded = 1000}), 0);
+    runner_idle(store);
+    for (int i = 0; i < SERIES; i++) {
+        id[1] = (char)('a' + i);
+        struct tw_delayed task = {.queue = "q",
+                                  .id = id,
+                                  .id_size = 2,
+                                  .due_ms = begin_ms,
+                                  .period_ms = STEP * (1000 + 100 * (uint64_t)i),
+                                  .times = 2};
+        assert_int_equal(tw_store_put(store, &task, 0), 1);
+    }
+    runner_idle(store);
+    assert_int_equal(tw_store_pause(store, "q", false), 1);
+    EVENTUALLY_TOLD(passed(atomic_load(&series.calls) >= calls), "%d calls came, expected %d",
+                    atomic_load(&series.calls), calls);
+    wait_for_answers(store, TASKS + 2 * SERIES);
+    runner_idle(store);
+    assert_int_equal(stats_of(store).loaded, 0);
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_int_equal(atomic_load(&series.calls), calls);
+    clock_go();
+}
+
+static void late_series_of_a_large_queue_are_called_once(void **state)
+{
+    late_series_are_called_once(store_of(state), TW_DONE);
+}
+
+static void late_series_that_are_given_back_are_called_once_more(void **state)
+{
+    late_series_are_called_once(store_of(state), TW_BACK);
+}
+
 /* The runner has gone to sleep, and nothing wakes it: the test may look at its memory. */
 static uint64_t known_queues(struct tw_store *store)
 {
@@ -539,6 +605,8 @@ int main(void)
         TEST(tasks_of_many_queues_come_in_order),
         TEST(large_queues_are_loaded_in_order),
         TEST(news_of_a_queue_that_is_loaded_in_part_come_in_order),
+        TEST(late_series_of_a_large_queue_are_called_once),
+        TEST(late_series_that_are_given_back_are_called_once_more),
         TEST(queues_without_tasks_are_forgotten),
         TEST(queues_are_found_when_their_time_comes_near),
         TEST(a_forgotten_queue_stays_paused),
