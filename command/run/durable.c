@@ -69,7 +69,8 @@ static void wake_after_call(bool stop)
 static void note_signal(int number)
 {
     int saved = errno;
-    if (signalled && run.handler.children != NULL)
+    /* A terminal that closes sends SIGHUP twice: its shell, and then the kernel. */
+    if (signalled && number != SIGHUP && run.handler.children != NULL)
         children_give_up(run.handler.children);
     signalled = number;
     wake_main();
@@ -113,7 +114,10 @@ static bool has_tasks(void)
 {
     struct tw_store_stats stats;
     tw_store_stats(run.store, &stats);
-    return stats.jobs > 0 || run.options->stay || !stats.running || next_due() != TW_NEVER;
+    if (stats.jobs > 0 || run.options->stay || !stats.running || next_due() != TW_NEVER)
+        return true;
+    run.rest_ms = 0; /* a task may have come since the question: the end of a run needs a new answer */
+    return next_due() != TW_NEVER;
 }
 
 static void tell_of_pauses(void)

@@ -437,7 +437,8 @@ static bool finish(void)
 static void on_signal(int number)
 {
     int saved = errno;
-    if (signalled && children != NULL)
+    /* A terminal that closes sends SIGHUP twice: its shell, and then the kernel. */
+    if (signalled && number != SIGHUP && children != NULL)
         children_give_up(children);
     signalled = number;
     wake();

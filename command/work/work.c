@@ -176,8 +176,11 @@ static void on_failed(void *arg)
     stop(worker);
 }
 
-static void on_stop_signal(struct worker *worker)
+/* A terminal that closes sends SIGHUP twice: its shell, and then the kernel. That is one wish. */
+static void on_stop_signal(struct worker *worker, uint32_t number)
 {
+    if (worker->stopping && number == SIGHUP)
+        return;
     if (worker->stopping) {
         give_up(worker);
         return;
@@ -194,7 +197,7 @@ static void take_signals(struct worker *worker)
         if (info.ssi_signo == SIGCHLD)
             crew_reap(worker->crew);
         else
-            on_stop_signal(worker);
+            on_stop_signal(worker, info.ssi_signo);
 }
 
 static bool has_ended(const struct worker *worker)
