@@ -447,9 +447,9 @@ static enum tw_answer note_series(void *arg, struct tw_job *job)
 }
 
 /* A bug: a series was filed for a due time that its queue was not loaded up to, and then loaded there once
- * more. So one period was called twice at once. The series come when they are late already, so that their places
- * among the entries are later than their due times, and their second periods are all over the queue. Each has
- * two. */
+ * more. So one period was called twice at once. The series come when they are late already, so that their
+ * places among the entries are later than their due times, and their second periods are all over the queue.
+ * Each has two. */
 static void late_series_are_called_once(struct tw_store *store, enum tw_answer first)
 {
     enum { TASKS = 3000, STEP = 100 };
