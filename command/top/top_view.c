@@ -297,7 +297,8 @@ static void on_resize(int number)
     errno = saved;
 }
 
-/* Installs our handler after that of curses, and keeps the latter, which ours calls. */
+/* Installs our handler after that of curses, and keeps the latter, which ours calls. The size may have changed
+ * since curses has read it, so it is read once more. */
 static void wake_on_resize(void)
 {
     struct sigaction action;
@@ -307,6 +308,7 @@ static void wake_on_resize(void)
     curses_on_resize = action.sa_handler;
     action.sa_handler = on_resize;
     sigaction(SIGWINCH, &action, NULL);
+    raise(SIGWINCH);
 }
 
 static bool prepare(void)
