@@ -46,8 +46,11 @@ void load_idle(struct run *run);
 /* queues.c: our runner, and a file of n queues. */
 void load_queues(struct run *run);
 
-/* Opens the run's file, and starts its runner with one handler. */
-struct tw_store *start_runner(struct run *run, tw_handler_fn *handler, void *arg);
+/* Opens the run's file, and starts its runner with one handler: of a queue or, if that is NULL, of all. */
+struct tw_store *start_runner(struct run *run, const char *queue, tw_handler_fn *handler, void *arg);
+
+/* Stops the runner, and closes the file. */
+void end_runner(struct tw_store *store);
 
 /* notice.c: our runner, while another process writes to its file. */
 void load_notice(struct run *run);

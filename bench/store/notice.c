@@ -59,7 +59,7 @@ static void wait_for_other(pid_t pid)
 
 static struct tw_store *start_warm(struct run *run, tw_handler_fn *handler, void *arg)
 {
-    struct tw_store *store = start_runner(run, handler, arg);
+    struct tw_store *store = start_runner(run, QUEUE, handler, arg);
     sleep(WARM_S);
     return store;
 }

@@ -56,21 +56,6 @@ static void fill_queues(struct run *run, uint64_t due_ms)
     settle();
 }
 
-static struct tw_store *start(struct run *run, struct seen *seen)
-{
-    struct tw_store *store = tickwheel_peer.open(run->path);
-    if (tw_store_handle(store, NULL, 0, note_job, seen) != 0 || tw_store_start(store, NULL) != 0)
-        fail("%s: the store does not run", run->path);
-    return store;
-}
-
-static void end(struct tw_store *store)
-{
-    if (tw_store_stop(store) != 0)
-        fail("an answer could not be written");
-    tickwheel_peer.close(store);
-}
-
 static void wait_for(atomic_size_t *count, size_t n)
 {
     uint64_t begun_ns = now_ns();
@@ -87,7 +72,7 @@ static void run_overdue(struct run *run)
     struct seen seen = {0};
     fill_queues(run, wall_us() / MS_US - 1);
     uint64_t begun_ns = now_ns();
-    struct tw_store *store = start(run, &seen);
+    struct tw_store *store = start_runner(run, NULL, note_job, &seen);
     wait_for(&seen.calls, run->n);
     uint64_t all_ns = now_ns() - begun_ns;
     print("first_call_ms", (double)(atomic_load(&seen.first_ns) - begun_ns) / 1e6);
@@ -95,7 +80,7 @@ static void run_overdue(struct run *run)
     sleep(SETTLE_S);
     print_memory("resident", "VmRSS:");
     print_memory("resident_peak", "VmHWM:");
-    end(store);
+    end_runner(store);
 }
 
 /* From the call of tw_store_put() to the call of the handler. */
@@ -120,11 +105,11 @@ static void run_pending(struct run *run)
     struct seen seen = {0};
     uint64_t us[PROBES];
     fill_queues(run, wall_us() / MS_US + MONTH_MS);
-    struct tw_store *store = start(run, &seen);
+    struct tw_store *store = start_runner(run, NULL, note_job, &seen);
     sleep(SETTLE_S);
     put_probes(run, store, &seen, us);
     print_spread("put_to_call", us, PROBES);
-    end(store);
+    end_runner(store);
 }
 
 void load_queues(struct run *run)

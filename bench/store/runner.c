@@ -21,15 +21,15 @@
 enum { PROBES = 2000, PROBES_QUICK = 300, EVERY_MS = 10, AHEAD_MS = 2000, COMMITS = 300, SETTLE_S = 3 };
 enum { QUICK_BELOW = 1000000, US_PER_MS = 1000, STEP_US = 1000, TOO_LONG_US = 60000000 };
 
-struct tw_store *start_runner(struct run *run, tw_handler_fn *handler, void *arg)
+struct tw_store *start_runner(struct run *run, const char *queue, tw_handler_fn *handler, void *arg)
 {
     struct tw_store *store = tickwheel_peer.open(run->path);
-    if (tw_store_handle(store, QUEUE, 0, handler, arg) != 0 || tw_store_start(store, NULL) != 0)
+    if (tw_store_handle(store, queue, 0, handler, arg) != 0 || tw_store_start(store, NULL) != 0)
         fail("%s: the store does not run", run->path);
     return store;
 }
 
-static void end(struct tw_store *store)
+void end_runner(struct tw_store *store)
 {
     if (tw_store_stop(store) != 0)
         fail("an answer could not be written");
@@ -78,7 +78,7 @@ void load_late(struct run *run)
 {
     size_t probes = run->n < QUICK_BELOW ? PROBES_QUICK : PROBES;
     struct lateness *lateness = need(1, sizeof *lateness);
-    struct tw_store *store = start_runner(run, note_lateness, lateness);
+    struct tw_store *store = start_runner(run, QUEUE, note_lateness, lateness);
     struct row *rows = make_rows(run, run->n, probes);
     settle();
     time_commits(store, run);
@@ -89,7 +89,7 @@ void load_late(struct run *run)
         tickwheel_peer.put(store, &rows[i], probes - i < BATCH ? probes - i : BATCH);
     usleep((useconds_t)(AHEAD_MS + probes * EVERY_MS) * US_PER_MS);
     sleep(1);
-    end(store);
+    end_runner(store);
     if (atomic_load(&lateness->n) != probes)
         fail("late: %zu of %zu tasks came", atomic_load(&lateness->n), probes);
     print_spread("late", lateness->late_us, probes);
@@ -140,7 +140,7 @@ static void open_and_wait(struct run *run, const char *first_call, const char *r
 {
     atomic_store(&first_ns, 0);
     uint64_t begun_ns = now_ns();
-    struct tw_store *store = start_runner(run, note_first, &first_ns);
+    struct tw_store *store = start_runner(run, QUEUE, note_first, &first_ns);
     for (int i = 0; atomic_load(&first_ns) == 0; i++) {
         if (i * STEP_US > TOO_LONG_US)
             fail("pending: no handler was called within a minute");
@@ -149,7 +149,7 @@ static void open_and_wait(struct run *run, const char *first_call, const char *r
     print(first_call, (double)(atomic_load(&first_ns) - begun_ns) / 1e6);
     sleep(SETTLE_S);
     print_memory(resident, "VmRSS:");
-    end(store);
+    end_runner(store);
 }
 
 /* Once with the file in the system's memory, as after a restart of the program, and once without. */
@@ -173,7 +173,7 @@ void load_idle(struct run *run)
     sigemptyset(&ends);
     sigaddset(&ends, SIGTERM);
     pthread_sigmask(SIG_BLOCK, &ends, NULL);
-    struct tw_store *store = start_runner(run, note_first, &first_ns);
+    struct tw_store *store = start_runner(run, QUEUE, note_first, &first_ns);
     sigwait(&ends, &got);
-    end(store);
+    end_runner(store);
 }
