@@ -9,7 +9,7 @@ size_t printable_char(const char *bytes, size_t size)
 {
     uint32_t point;
     size_t length = tw__utf8_decode(bytes, size, &point);
-    bool control = length > 0 && (point < ' ' || (point >= 0x7f && point < 0xa0));
+    bool control = length > 0 && tw__utf8_is_control(point);
     /* These change the direction of the text behind them. */
     bool turns = length > 0 && ((point >= 0x202a && point <= 0x202e) || (point >= 0x2066 && point <= 0x2069) ||
                                 point == 0x200e || point == 0x200f || point == 0x2028 || point == 0x2029);

@@ -29,6 +29,12 @@ static inline size_t tw__utf8_decode(const char *bytes, size_t size, uint32_t *p
     return *point < least[length] || *point > 0x10ffff || surrogate ? 0 : length;
 }
 
+/* Whether a terminal would obey the character. */
+static inline bool tw__utf8_is_control(uint32_t point)
+{
+    return point < ' ' || (point >= 0x7f && point < 0xa0);
+}
+
 static inline bool tw__is_utf8(const char *bytes, size_t size)
 {
     uint32_t point;

@@ -170,7 +170,7 @@ void tw__store_show(char *to, size_t room, const void *bytes, size_t size)
     for (size_t at = 0, n, length; at < size; at += n, used += length) {
         uint32_t point;
         n = tw__utf8_decode(text + at, size - at, &point);
-        bool plain = n > 0 && point >= ' ' && (point < 0x7f || point >= 0xa0);
+        bool plain = n > 0 && !tw__utf8_is_control(point);
         n = plain ? n : 1;
         length = plain ? n : strlen("\\xNN");
         if (used + length + sizeof cut > room) {
