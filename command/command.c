@@ -25,6 +25,11 @@ void signals_to_stop(sigset_t *set)
         sigaddset(set, SIGHUP);
 }
 
+bool signal_hurries(int number)
+{
+    return number != SIGHUP;
+}
+
 void signals_catch(void (*handler)(int number))
 {
     struct sigaction action = {.sa_handler = handler};

@@ -49,6 +49,10 @@ void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
  * nohup does. */
 void signals_to_stop(sigset_t *set);
 
+/* Returns whether a signal that comes during a stop asks for an end at once. A SIGHUP does not: a terminal that
+ * closes sends two, one by its shell, and then one by the kernel. */
+bool signal_hurries(int number);
+
 /* Lets these signals call `handler`. A call that waits then returns. A write to a reader that has gone returns
  * an error. */
 void signals_catch(void (*handler)(int number));

@@ -11,6 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { SHARE = 10, LONG_MS = 60000 };
+
 struct tw_store *store_file_open(const char *command, const char *path, bool make)
 {
     struct tw_store_options options = {.flags = make ? 0 : TW_STORE_EXISTING, .max_payload = LINES_MAX};
@@ -32,6 +34,12 @@ void store_file_complain(struct tw_store *store, const char *command, const char
     char message[TW_STORE_MESSAGE];
     tw_store_message(store, message, sizeof message);
     complain("%s: %s: %s: %s", command, path, undone, message);
+}
+
+uint64_t store_file_rest_ms(uint64_t begun_ms)
+{
+    uint64_t took_ms = tw_store_now() - begun_ms; /* if the clock was set back: very much */
+    return took_ms < LONG_MS ? SHARE * took_ms : 0;
 }
 
 bool store_file_tell_of_mark(struct tw_store *store, const char *command, const char *path)

@@ -17,6 +17,11 @@ struct tw_store *store_file_open(const char *command, const char *path, bool mak
  * paused". */
 void store_file_complain(struct tw_store *store, const char *command, const char *path, const char *undone);
 
+/* Returns how long a process leaves the file alone after a question that it began to ask then: ten times as
+ * long as the answer has taken, so that questions about a file of a hundred thousand queues cost a tenth of a
+ * thread's time. 0 if the clock was set back, or far ahead, meanwhile. */
+uint64_t store_file_rest_ms(uint64_t begun_ms);
+
 /* Says on standard error that the file is marked as restored, unless that would wait for a reader. Returns
  * whether it has said so. */
 bool store_file_tell_of_mark(struct tw_store *store, const char *command, const char *path);

@@ -33,7 +33,7 @@
 #include <unistd.h>
 
 static const char COMMAND[] = "tickwheel run";
-enum { MS_NS = 1000000, PAUSE_MS = 2, LOOK_MS = 1000, STATUS_MS = 250, SHARE = 10, LONG_MS = 60000 };
+enum { MS_NS = 1000000, PAUSE_MS = 2, LOOK_MS = 1000, STATUS_MS = 250 };
 
 static struct {
     const struct run_options *options;
@@ -69,8 +69,7 @@ static void wake_after_call(bool stop)
 static void note_signal(int number)
 {
     int saved = errno;
-    /* A terminal that closes sends SIGHUP twice: its shell, and then the kernel. */
-    if (signalled && number != SIGHUP && run.handler.children != NULL)
+    if (signalled && signal_hurries(number) && run.handler.children != NULL)
         children_give_up(run.handler.children);
     signalled = number;
     wake_main();
@@ -94,8 +93,7 @@ static int64_t count_tasks(bool dead)
 }
 
 /* Returns when the next task is due that waits or runs, TW_NEVER if there is none; 0 if the file cannot be
- * read now. The question costs time for each queue of the file. So an answer is good for ten times as long as
- * it took: a file of a hundred thousand queues takes a tenth of this thread's time. */
+ * read now. The question costs time for each queue of the file, so an answer is good for a while. */
 static uint64_t next_due(void)
 {
     uint64_t now_ms = tw_store_now();
@@ -104,8 +102,7 @@ static uint64_t next_due(void)
     run.asked_ms = now_ms;
     if (tw_store_next(run.store, run.options->task.queue, &run.next_ms) != 0)
         run.next_ms = 0;
-    uint64_t took_ms = tw_store_now() - now_ms; /* if the clock was set back: very much */
-    run.rest_ms = took_ms < LONG_MS ? SHARE * took_ms : LOOK_MS;
+    run.rest_ms = store_file_rest_ms(now_ms);
     return run.next_ms;
 }
 

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { AGAIN_MS = 1000, SHARE = 10, LONG_MS = 60000 };
+enum { AGAIN_MS = 1000 };
 
 /* Keeps the queues that have tasks and are paused. Returns false if a queue with tasks is not paused, or if the
  * file cannot be read. */
@@ -70,6 +70,5 @@ void pauses_tell(struct pauses *pauses, struct tw_store *store, const char *path
     pauses->looked_ms = now_ms;
     pauses->told_mark = pauses->told_mark || store_file_tell_of_mark(store, "tickwheel run", path);
     pauses->told = pauses->told || tell_of_queues(store, path, only);
-    uint64_t took_ms = tw_store_now() - now_ms; /* if the clock was set back: very much */
-    pauses->rest_ms = took_ms < LONG_MS ? SHARE * took_ms : 0;
+    pauses->rest_ms = store_file_rest_ms(now_ms);
 }

@@ -437,8 +437,7 @@ static bool finish(void)
 static void on_signal(int number)
 {
     int saved = errno;
-    /* A terminal that closes sends SIGHUP twice: its shell, and then the kernel. */
-    if (signalled && number != SIGHUP && children != NULL)
+    if (signalled && signal_hurries(number) && children != NULL)
         children_give_up(children);
     signalled = number;
     wake();

@@ -176,13 +176,11 @@ static void on_failed(void *arg)
     stop(worker);
 }
 
-/* A terminal that closes sends SIGHUP twice: its shell, and then the kernel. That is one wish. */
-static void on_stop_signal(struct worker *worker, uint32_t number)
+static void on_stop_signal(struct worker *worker, int number)
 {
-    if (worker->stopping && number == SIGHUP)
-        return;
     if (worker->stopping) {
-        give_up(worker);
+        if (signal_hurries(number))
+            give_up(worker);
         return;
     }
     stop(worker);
@@ -197,7 +195,7 @@ static void take_signals(struct worker *worker)
         if (info.ssi_signo == SIGCHLD)
             crew_reap(worker->crew);
         else
-            on_stop_signal(worker, info.ssi_signo);
+            on_stop_signal(worker, (int)info.ssi_signo);
 }
 
 static bool has_ended(const struct worker *worker)
