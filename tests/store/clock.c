@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "clock.h"
 
+#include "support.h"
+
 #include <src/store/runner.h>
 #include <tests/support/eventually.h>
 
@@ -433,4 +435,11 @@ void runner_look_away(bool on)
     pthread_mutex_lock(&lock);
     away = on;
     pthread_mutex_unlock(&lock);
+}
+
+int clock_teardown(void **state)
+{
+    runner_look_away(false);
+    clock_go();
+    return store_teardown(state);
 }

@@ -64,4 +64,7 @@ uint64_t runner_looks(struct tw_store *store);
  * wakes it, and for runner_idle(). */
 void runner_look_away(bool on);
 
+/* store_teardown() of a test that may have stopped the clock, or let the runner look away. */
+int clock_teardown(void **state);
+
 #endif

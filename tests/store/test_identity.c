@@ -446,14 +446,7 @@ static void a_standby_of_a_replaced_file_ends(void **state)
     assert_int_equal(calls.count, 0);
 }
 
-static int teardown(void **state)
-{
-    runner_look_away(false);
-    clock_go();
-    return store_teardown(state);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, clock_teardown)
 
 int main(void)
 {

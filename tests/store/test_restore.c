@@ -16,6 +16,27 @@ static struct tw_store *store_of(void **state)
     return ((struct fixture *)*state)->store;
 }
 
+/* The first job stays until the test answers it. */
+static void keep_first(struct calls *calls)
+{
+    calls_init(calls);
+    calls->answer = TW_LATER;
+    calls->answers = 1;
+}
+
+static void wait_for_kept(struct calls *calls, int n)
+{
+    wait_for_calls(calls, n);
+    EVENTUALLY(kept_of(calls) == n);
+}
+
+/* The runner looks at the file, which it had looked away from. */
+static void look_again(struct tw_store *store)
+{
+    runner_look_away(false);
+    runner_idle(store);
+}
+
 /* ---- rows under other numbers ---------------------------------------------------------------------------- */
 
 /* A bug: a claim took the row of its number, whatever it was. */
@@ -55,8 +76,7 @@ static void an_answer_removes_no_row_that_it_does_not_know(void **state)
     for (int i = 0; i < 2; i++) {
         char sql[200], expected[40];
         put(store, "a", 5);
-        wait_for_calls(&calls, i + 1);
-        EVENTUALLY(kept_of(&calls) == i + 1);
+        wait_for_kept(&calls, i + 1);
         uint64_t due_ms = tw_store_now() + HOUR_MS;
         snprintf(sql, sizeof sql,
                  "UPDATE tw_task SET id = CAST('%s' AS BLOB), run = 0, attempt = 0, due_ms = %llu", ids[i],
@@ -131,8 +151,7 @@ static void a_task_put_after_a_restore_is_called(void **state)
         put_many(db, "lost", rounds[i].lost, tw_store_now() + HOUR_MS);
         restore_unseen(store, backup, db);
         put_many(db, "made", rounds[i].made, tw_store_now() + SOON_MS);
-        runner_look_away(false);
-        runner_idle(store);
+        look_again(store);
         clock_pass(SOON_MS);
         called += rounds[i].made;
         wait_for_calls(&calls, called);
@@ -161,8 +180,7 @@ static void the_mark_of_a_restore_makes_a_run_read_anew(void **state)
     put_many(db, "made", 3, tw_store_now() + SOON_MS);
     assert_int_equal(tw_store_restored(store, true), 1);
     assert_int_equal(tw_store_restored(store, false), 1);
-    runner_look_away(false);
-    runner_idle(store);
+    look_again(store);
     clock_pass(SOON_MS);
     assert_string_equal(wait_for_calls(&calls, 3), "made0/1 made1/1 made2/1");
     wait_for_answers(store, 3);
@@ -177,21 +195,17 @@ static void a_job_of_before_a_restore_neither_hides_nor_removes_a_new_task(void 
     struct tw_store *store = store_of(state);
     struct calls calls;
     sqlite3 *db = other_open(*state);
-    calls_init(&calls);
-    calls.answer = TW_LATER;
-    calls.answers = 1;
+    keep_first(&calls);
     start_with(store, &calls);
     runner_idle(store);
     sqlite3 *backup = back_up(db);
     put(store, "a", 5);
-    wait_for_calls(&calls, 1);
-    EVENTUALLY(kept_of(&calls) == 1);
+    wait_for_kept(&calls, 1);
     clock_stop(0);
     restore_unseen(store, backup, db);
     put_many(db, "b", 1, tw_store_now() + SOON_MS);
     assert_string_equal(other_ask(db, "SELECT seq FROM tw_task"), "1"); /* the number of the job */
-    runner_look_away(false);
-    runner_idle(store);
+    look_again(store);
     tw_job_answer(calls.kept[0], TW_DONE);
     wait_for_answers(store, 1);
     clock_pass(SOON_MS);
@@ -209,20 +223,16 @@ static void a_task_that_runs_during_a_restore_is_called_again_after_its_end(void
     struct tw_store *store = store_of(state);
     struct calls calls;
     sqlite3 *db = other_open(*state);
-    calls_init(&calls);
-    calls.answer = TW_LATER;
-    calls.answers = 1;
+    keep_first(&calls);
     clock_stop(0);
     start_with(store, &calls);
     put(store, "a", tw_store_now() + SOON_MS);
     runner_idle(store);
     sqlite3 *backup = back_up(db);
     clock_pass(SOON_MS);
-    wait_for_calls(&calls, 1);
-    EVENTUALLY(kept_of(&calls) == 1);
+    wait_for_kept(&calls, 1);
     restore_unseen(store, backup, db);
-    runner_look_away(false);
-    runner_idle(store);
+    look_again(store);
     clock_pass(1);
     runner_idle(store);
     assert_int_equal(calls_of(&calls), 1);
@@ -252,8 +262,7 @@ static void a_run_goes_on_after_a_backup_from_before_its_beginning(void **state)
     clock_stop(0);
     restore_unseen(store, backup, db);
     put_many(db, "made", 1, tw_store_now() + SOON_MS);
-    runner_look_away(false);
-    runner_idle(store);
+    look_again(store);
     clock_pass(SOON_MS);
     assert_string_equal(wait_for_calls(&calls, 2), "lost/1 made0/1");
     wait_for_answers(store, 2);
@@ -270,17 +279,14 @@ static void an_answer_before_the_look_after_a_restore_is_no_error(void **state)
     struct tw_store *store = store_of(state);
     struct calls calls;
     sqlite3 *db = other_open(*state);
-    calls_init(&calls);
-    calls.answer = TW_LATER;
-    calls.answers = 1;
+    keep_first(&calls);
     clock_stop(0);
     put(store, "x", tw_store_now() + SOON_MS);
     sqlite3 *backup = back_up(db);
     start_with(store, &calls);
     runner_idle(store);
     clock_pass(SOON_MS);
-    wait_for_calls(&calls, 1);
-    EVENTUALLY(kept_of(&calls) == 1);
+    wait_for_kept(&calls, 1);
     restore_unseen(store, backup, db);
     tw_job_answer(calls.kept[0], TW_DONE);
     wait_for_answers(store, 1);
@@ -331,9 +337,7 @@ static void a_mark_that_the_run_has_not_seen_counts(void **state)
 {
     struct tw_store *store = store_of(state);
     struct calls calls;
-    calls_init(&calls);
-    calls.answer = TW_LATER;
-    calls.answers = 1;
+    keep_first(&calls);
     clock_stop(0);
     put(store, "a", tw_store_now() + SOON_MS);
     put(store, "b", tw_store_now() + SOON_MS);
@@ -341,8 +345,7 @@ static void a_mark_that_the_run_has_not_seen_counts(void **state)
     assert_int_equal(tw_store_start(store, NULL), 0);
     runner_idle(store);
     clock_pass(SOON_MS);
-    wait_for_calls(&calls, 1);
-    EVENTUALLY(kept_of(&calls) == 1);
+    wait_for_kept(&calls, 1);
     runner_idle(store);
     runner_look_away(true);
     runner_round(store);
@@ -352,8 +355,7 @@ static void a_mark_that_the_run_has_not_seen_counts(void **state)
     wait_for_answers(store, 1);
     runner_round(store);
     assert_int_equal(attempts(store), 1);
-    runner_look_away(false);
-    runner_idle(store);
+    look_again(store);
     assert_int_equal(tw_store_restored(store, false), 1);
     runner_idle(store);
     clock_pass(1);
@@ -367,14 +369,7 @@ static void a_mark_that_the_run_has_not_seen_counts(void **state)
     assert_int_equal(tw_store_stop(store), 0);
 }
 
-static int teardown(void **state)
-{
-    runner_look_away(false);
-    clock_go();
-    return store_teardown(state);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, clock_teardown)
 
 int main(void)
 {

@@ -814,6 +814,18 @@ static void a_window_without_memory_is_made_up_for(void **state)
     sqlite3_close(db);
 }
 
+/* Runs the store anew, with one handler. Then the process has no memory: the nth request of ours fails. */
+static void run_without_memory(struct fixture *fixture, const char *queue, struct calls *calls,
+                               const struct tw_store_run *options, long n)
+{
+    calls_init(calls);
+    store_reopen(fixture);
+    assert_int_equal(tw_store_handle(fixture->store, queue, 0, note_call, calls), 0);
+    assert_int_equal(tw_store_start(fixture->store, options), 0);
+    runner_idle(fixture->store);
+    faulty_own_memory(n, false);
+}
+
 /* So many queues come at once that their table grows. */
 static void news_of_new_queues_survive_that_memory_ends(void **state)
 {
@@ -825,12 +837,7 @@ static void news_of_new_queues_survive_that_memory_ends(void **state)
         struct errors errors = {0};
         struct tw_store_run options = quietly(&errors);
         struct calls calls;
-        calls_init(&calls);
-        store_reopen(fixture);
-        assert_int_equal(tw_store_handle(fixture->store, NULL, 0, note_call, &calls), 0);
-        assert_int_equal(tw_store_start(fixture->store, &options), 0);
-        runner_idle(fixture->store);
-        faulty_own_memory(n, false);
+        run_without_memory(fixture, NULL, &calls, &options, n);
         other_ask(db, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 80)"
                       " INSERT INTO tw_put(queue, id, due_ms) SELECT 'user:' || i, 'x', 5 FROM n");
         hurry_for_calls(&calls, QUEUES);
@@ -853,12 +860,7 @@ static void a_death_survives_that_memory_ends(void **state)
         struct errors errors = {0};
         struct tw_store_run options = quietly(&errors);
         struct calls calls;
-        calls_init(&calls);
-        store_reopen(fixture);
-        assert_int_equal(tw_store_handle(fixture->store, "q", 0, note_call, &calls), 0);
-        assert_int_equal(tw_store_start(fixture->store, &options), 0);
-        runner_idle(fixture->store);
-        faulty_own_memory(n, false);
+        run_without_memory(fixture, "q", &calls, &options, n);
         other_ask(db, "BEGIN; INSERT INTO tw_put(queue, id, due_ms) VALUES ('q', 'x', 5);"
                       "UPDATE tw_task SET attempt = 1000; COMMIT");
         hurry_for_answers(fixture->store, 1);
@@ -881,14 +883,7 @@ static void naming_a_handler_survives_that_memory_ends(void **state)
     assert_int_equal(tw_store_handle(store_of(state), "q", 0, note_call, &calls), 0);
 }
 
-static int teardown(void **state)
-{
-    runner_look_away(false);
-    clock_go();
-    return store_teardown(state);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, clock_teardown)
 
 int main(void)
 {

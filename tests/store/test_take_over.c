@@ -20,6 +20,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { MINUTE_MS = 60000 };
+
 static struct tw_store *store_of(void **state)
 {
     return ((struct fixture *)*state)->store;
@@ -249,7 +251,7 @@ static int pass_until_loaded(struct tw_store *store)
  * (bench/store/notice.c). */
 static void commits_of_others_are_seen(void **state)
 {
-    enum { COMMITS = 50, SOON_MS = 10, MINUTE_MS = 60000 };
+    enum { COMMITS = 50, SOON_MS = 10 };
     struct tw_store *store = store_of(state);
     struct calls calls;
     sqlite3 *db = other_open(*state);
@@ -273,20 +275,26 @@ static void commits_of_others_are_seen(void **state)
     sqlite3_close(db);
 }
 
+/* Starts a run a minute ago: the events of its start are no hint any more. */
+static void start_long_ago(struct tw_store *store, struct calls *calls)
+{
+    calls_init(calls);
+    clock_stop(0);
+    clock_halt();
+    start_with(store, calls);
+    clock_hurry(MINUTE_MS);
+    runner_idle(store);
+}
+
 /* A transaction that outgrows SQLite's memory writes before it commits. The runner looks again and again: at
  * once, and after 1, 2, 3, 4, 5, 7 and 9 ms. */
 static void a_commit_that_does_not_come_is_looked_for(void **state)
 {
-    enum { STEPS = 10, LOOKS = 8, MINUTE_MS = 60000 };
+    enum { STEPS = 10, LOOKS = 8 };
     struct tw_store *store = store_of(state);
     struct calls calls;
     sqlite3 *db = other_open(*state);
-    calls_init(&calls);
-    clock_stop(0);
-    clock_halt();
-    start_with(store, &calls);
-    clock_hurry(MINUTE_MS); /* the events of the start are no hint any more */
-    runner_idle(store);
+    start_long_ago(store, &calls);
     uint64_t looks = runner_looks(store);
     runner_look_away(true);
     runner_round(store);
@@ -315,16 +323,11 @@ static void a_commit_that_does_not_come_is_looked_for(void **state)
  * as after a long sync. */
 static void a_commit_with_a_slow_sync_is_seen(void **state)
 {
-    enum { STEP_MS = 50, LAST_STEP_MS = 500, SYNC_MS = 2500, MINUTE_MS = 60000 };
+    enum { STEP_MS = 50, LAST_STEP_MS = 500, SYNC_MS = 2500 };
     struct tw_store *store = store_of(state);
     struct calls calls;
     sqlite3 *db = other_open(*state);
-    calls_init(&calls);
-    clock_stop(0);
-    clock_halt();
-    start_with(store, &calls);
-    clock_hurry(MINUTE_MS);
-    runner_idle(store);
+    start_long_ago(store, &calls);
     const struct tw__store_watch *watch = &store->run.runner->watch;
     assert_int_equal(inotify_rm_watch(watch->files, watch->log), 0);
     runner_round(store);
@@ -592,13 +595,7 @@ static void a_flood_behind_many_jobs_is_read(void **state)
     free(calls);
 }
 
-static int teardown(void **state)
-{
-    clock_go();
-    return store_teardown(state);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, clock_teardown)
 
 int main(void)
 {
