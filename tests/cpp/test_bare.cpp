@@ -6,7 +6,9 @@
  */
 #include "tests/support/dies.h"
 
+#include <cassert>
 #include <tickwheel/tickwheel.hpp>
+#include <tickwheel/wheel_inline.h>
 
 #include <unistd.h>
 
@@ -71,5 +73,11 @@ int main()
         wheel.add(timer, 1s);
     };
     check(dies(twice, "wheel.hpp"), "the header asserts that a timer is not pending");
+    const auto no_wheel = [] {
+        struct tw_timer timer = {};
+        tw_wheel_add_at(nullptr, &timer, 1);
+    };
+    check(dies(no_wheel, "wheel_layout.h"), "wheel_layout.h asserts the duties of a call");
+    assert(failures < 0); /* of the program: the headers have left it as NDEBUG has it */
     return failures != 0;
 }
