@@ -19,9 +19,8 @@ class Command:
     blocks: list
 
 
-def ask(program, *arguments):
-    """Returns the text that the program prints."""
-    return subprocess.run([program, *arguments], text=True, capture_output=True, check=True, timeout=60).stdout
+def tell(program, *arguments):
+    return subprocess.run([program, *arguments], text=True, capture_output=True, check=False, timeout=60)
 
 
 def rows_of(lines):
@@ -66,10 +65,15 @@ def listed(text):
 
 
 def read(program):
-    """Returns every command of the program, as the program describes it."""
+    """Returns every command of the program, as the program describes it. A build without SQLite lists commands
+    that it lacks: they say so, and have no page."""
     commands = []
-    for name, brief in listed(ask(program, "help")):
-        text = ask(program, name, "--help").strip("\n")
+    for name, brief in listed(tell(program, "help").stdout):
+        told = tell(program, name, "--help")
+        if told.returncode != 0 and "this build has no store" in told.stderr:
+            continue
+        told.check_returncode()
+        text = told.stdout.strip("\n")
         blocks = [block.splitlines() for block in re.split(r"\n\s*\n", text)]
         usage = re.sub(r"^usage: |^       ", "", "\n".join(blocks[0]), flags=re.MULTILINE)
         commands.append(Command(name, brief, usage, [block_of(lines) for lines in blocks[1:]]))
