@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-enum { STAGES = 4, RENEWED = 4 };
+enum { RENEWED = TW__REDIS_STAGES };
 
 void tw__redis_life_pack(char *at, const struct tw__redis_life *life)
 {
@@ -21,11 +21,6 @@ void tw__redis_life_pack(char *at, const struct tw__redis_life *life)
     memcpy(at, &life->lease_ms, sizeof life->lease_ms);
     at += sizeof life->lease_ms;
     memcpy(at, &life->attempt, sizeof life->attempt);
-}
-
-enum tw__redis_stage tw__redis_life_stage(const char *at)
-{
-    return (enum tw__redis_stage)((uint8_t)*at % STAGES);
 }
 
 struct tw__redis_life tw__redis_life_unpack(const char *at)
@@ -58,9 +53,9 @@ struct tw__redis_life tw__redis_life_take(struct tw__redis_reader *reader)
 {
     struct tw__redis_life life = {0};
     uint64_t stage = tw__redis_reader_number(reader, RENEWED + TW__REDIS_DEAD);
-    if (stage % STAGES > TW__REDIS_DEAD)
+    if (stage % TW__REDIS_STAGES > TW__REDIS_DEAD)
         reader->at = NULL;
-    life.stage = (enum tw__redis_stage)(stage % STAGES);
+    life.stage = (enum tw__redis_stage)(stage % TW__REDIS_STAGES);
     life.renewed = (stage & RENEWED) != 0;
     life.due = tw__redis_reader_number(reader, INT64_MAX);
     life.token = tw__redis_reader_number(reader, UINT64_MAX);

@@ -36,14 +36,17 @@ struct tw__redis_life {
     struct tw__redis_bytes worker, error; /* the worker that has or had the lease; the last error */
 };
 
-/* The bytes of a life without its two strings, as they lie in a task. */
-enum { TW__REDIS_LIFE_SIZE = 1 + 2 * sizeof(uint64_t) + 2 * sizeof(uint32_t) };
+/* The bytes of a life without its two strings, as they lie in a task; the stages that the first byte tells. */
+enum { TW__REDIS_LIFE_SIZE = 1 + 2 * sizeof(uint64_t) + 2 * sizeof(uint32_t), TW__REDIS_STAGES = 4 };
 
 void tw__redis_life_pack(char *at, const struct tw__redis_life *life);
 /* Reads a life. Its strings are not set. */
 struct tw__redis_life tw__redis_life_unpack(const char *at);
 /* The stage alone. */
-enum tw__redis_stage tw__redis_life_stage(const char *at);
+static inline enum tw__redis_stage tw__redis_life_stage(const char *at)
+{
+    return (enum tw__redis_stage)((uint8_t)*at % TW__REDIS_STAGES);
+}
 
 /* Write a life with its strings to a file or a replica, and read it again. Numbers out of range are a fault of
  * the reader. */

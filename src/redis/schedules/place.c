@@ -103,7 +103,7 @@ static inline void fits(int result)
 
 static bool is_leased(const struct tw__redis_task *task)
 {
-    return task->lived && tw__redis_task_stage(task) == TW__REDIS_LEASED;
+    return tw__redis_task_stage(task) == TW__REDIS_LEASED;
 }
 
 /* ---- clocks ---------------------------------------------------------------------------------------------- */
@@ -313,7 +313,7 @@ static void file_task(struct tw__redis_schedules *schedules, struct tw__redis_ta
     TW_ASSERT(!tw__redis_task_filed(task));
     due_ms = file_time(task, due_ms, now_ms);
     task->order = schedules->order++;
-    if (task->lived && tw__redis_task_stage(task) == TW__REDIS_DEAD) {
+    if (tw__redis_task_stage(task) == TW__REDIS_DEAD) {
         tw__redis_task_set_due(task, due_ms);
         file_dead(schedules, task);
         return;

@@ -191,11 +191,6 @@ struct tw__redis_bytes tw__redis_task_packed(const struct tw__redis_task *task)
 
 /* ---- lives ----------------------------------------------------------------------------------------------- */
 
-enum tw__redis_stage tw__redis_task_stage(const struct tw__redis_task *task)
-{
-    return task->lived ? tw__redis_life_stage(task->rest) : TW__REDIS_WAITING;
-}
-
 struct tw__redis_life tw__redis_task_life(const struct tw__redis_task *task)
 {
     TW_ASSERT(task->lived);

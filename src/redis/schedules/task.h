@@ -86,7 +86,11 @@ void tw__redis_task_set_times(struct tw__redis_task *task, uint64_t times);
 struct tw__redis_life tw__redis_task_life(const struct tw__redis_task *task);
 struct tw__redis_life tw__redis_task_whole_life(const struct tw__redis_task *task);
 /* The stage; WAITING without a life. A ready task is WAITING too. */
-enum tw__redis_stage tw__redis_task_stage(const struct tw__redis_task *task);
+static inline enum tw__redis_stage tw__redis_task_stage(const struct tw__redis_task *task)
+{
+    return task->lived ? tw__redis_life_stage(task->rest) : TW__REDIS_WAITING;
+}
+
 /* Changes the life in place, all but its strings. Requires: the task has a life. */
 void tw__redis_task_set_life(struct tw__redis_task *task, const struct tw__redis_life *life);
 /* Makes a copy of the task, in a block of its own, with another life, or with none if `life` is NULL. The copy
@@ -120,7 +124,7 @@ static inline uint64_t tw__redis_task_first_due(const struct tw__redis_task *tas
 /* Whether a task waits for a time: it is not ready, not leased and not dead. */
 static inline bool tw__redis_task_waits(const struct tw__redis_task *task)
 {
-    return !task->ready && (!task->lived || tw__redis_task_stage(task) == TW__REDIS_WAITING);
+    return !task->ready && tw__redis_task_stage(task) == TW__REDIS_WAITING;
 }
 
 /* Whether a task is filed: in a wheel or a queue. */
