@@ -382,12 +382,10 @@ int tw__store_db_begin_seq(struct tw__store_db *db)
     return 0;
 }
 
-int tw__store_db_end_seq(struct tw__store_db *db)
+static int write_seq(struct tw__store_db *db)
 {
     int error = 0;
-    if (db->seq == db->written_seq && db->rows == sqlite3_total_changes(db->db))
-        return 0;
-    sqlite3_stmt *set = tw__store_db_statement(db, TW__STORE_SET_META, &error);
+    sqlite3_stmt *set = tw__store_db_statement(db, TW__STORE_SET_SEQ, &error);
     if (set == NULL)
         return error;
     tw__store_bind_number(db, set, 1, db->seq);
@@ -395,4 +393,17 @@ int tw__store_db_end_seq(struct tw__store_db *db)
     if (error == 0)
         db->written_seq = db->seq;
     return error;
+}
+
+/* Two statements: for one with two rows SQLite makes a temporary table, which takes as long as all the rest of
+ * a put. */
+int tw__store_db_end_seq(struct tw__store_db *db)
+{
+    int error = 0;
+    bool numbers = db->seq != db->written_seq;
+    if (!numbers && db->rows == sqlite3_total_changes(db->db))
+        return 0;
+    if (numbers)
+        error = write_seq(db);
+    return error == 0 ? tw__store_db_do(db, TW__STORE_SET_CHANGES, "write tw_meta") : error;
 }

@@ -23,8 +23,9 @@
     X(META, "SELECT name, value FROM $tw_meta")                                                                \
     X(MAX_SEQ, "SELECT max(seq) FROM $tw_task")                                                                \
     X(LOCK, "UPDATE $tw_meta SET value = value WHERE name = 'seq'")                                            \
-    X(SET_META, "UPDATE $tw_meta SET value = CASE name WHEN 'seq' THEN ?1"                                     \
-                " ELSE (value | 1048575) + 1 + (random() & 1048575) END WHERE name IN ('seq', 'changes')")     \
+    X(SET_SEQ, "UPDATE $tw_meta SET value = ?1 WHERE name = 'seq'")                                            \
+    X(SET_CHANGES, "UPDATE $tw_meta SET value = (value | 1048575) + 1 + (random() & 1048575)"                  \
+                   " WHERE name = 'changes'")                                                                  \
     X(FIND, "SELECT due_ms, run, dead_ms FROM $tw_task WHERE queue = ?1 AND id = ?2")                          \
     X(PUT,                                                                                                     \
       "INSERT INTO $tw_task(seq, queue, id, due_ms, period_ms, times, missed, tries, backoff_ms, payload)"     \
