@@ -38,7 +38,7 @@ struct tw__store_job **tw__store_table_find(const struct tw__store_table *table,
 
 /* ---- answers --------------------------------------------------------------------------------------------- */
 
-/* Changes the row of a job's task. */
+/* Changes the row of a job's task. at_ms: 0: the statement has neither a time nor an error. */
 static int answer_row(struct tw__store_db *db, enum tw__store_statement which, const struct tw__store_job *job,
                       uint64_t at_ms)
 {
@@ -47,8 +47,10 @@ static int answer_row(struct tw__store_db *db, enum tw__store_statement which, c
     if (statement == NULL)
         return error;
     tw__store_bind_number(db, statement, 1, job->job.revision);
-    tw__store_bind_number(db, statement, 2, at_ms);
-    tw__store_bind_text(db, statement, 3, job->error);
+    if (at_ms > 0) {
+        tw__store_bind_number(db, statement, 2, at_ms);
+        tw__store_bind_text(db, statement, 3, job->error);
+    }
     tw__store_bind_text(db, statement, 4, job->job.queue);
     tw__store_bind_blob(db, statement, 5, job->job.id, job->job.id_size);
     tw__store_bind_number(db, statement, 6, job->run);
