@@ -319,17 +319,23 @@ int tw__store_db_identify(struct tw__store_db *db)
 }
 
 /* If the system does not tell, for example because the process has given up its rights, nothing is proved. */
-int tw__store_db_check_file(struct tw__store_db *db)
+enum tw__store_found tw__store_db_find_file(const struct tw__store_db *db)
 {
     const char *path = sqlite3_db_filename(db->db, db->schema);
     struct stat status;
     if (path == NULL || path[0] == '\0')
-        return 0; /* the caller's, in memory */
+        return TW__STORE_THERE; /* the caller's, in memory */
     if (stat(path, &status) != 0)
-        return errno == ENOENT || errno == ENOTDIR ? refuse_removed(db) : 0;
+        return errno == ENOENT || errno == ENOTDIR ? TW__STORE_REMOVED : TW__STORE_THERE;
     bool same = db->file.inode != 0 ? status.st_dev == db->file.device && status.st_ino == db->file.inode
                                     : !has_moved(db);
-    return same ? 0 : refuse_replaced(db);
+    return same ? TW__STORE_THERE : TW__STORE_REPLACED;
+}
+
+int tw__store_db_check_file(struct tw__store_db *db)
+{
+    enum tw__store_found found = tw__store_db_find_file(db);
+    return found == TW__STORE_THERE ? 0 : found == TW__STORE_REMOVED ? refuse_removed(db) : refuse_replaced(db);
 }
 
 int tw__store_db_begin(struct tw__store_db *db, enum tw__store_statement which)

@@ -197,8 +197,11 @@ int tw__store_db_end_seq(struct tw__store_db *db);
  * path any more. */
 int tw__store_db_identify(struct tw__store_db *db);
 
-/* Checks that the path of the connection names the file that it has open. Returns: 0, or TW_EREPLACED with a
- * message. */
+/* Whether the path of the connection names the file that it has open. From any thread. */
+enum tw__store_found { TW__STORE_THERE, TW__STORE_REMOVED, TW__STORE_REPLACED };
+enum tw__store_found tw__store_db_find_file(const struct tw__store_db *db);
+
+/* Checks that the file is there. Returns: 0, or TW_EREPLACED with a message. */
 int tw__store_db_check_file(struct tw__store_db *db);
 
 /* Whether the file is marked as restored, in a transaction: an odd number is the mark. */
