@@ -19,7 +19,6 @@
 
 #include "look.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -169,7 +168,7 @@ static int write_claim(struct tw__store_db *db, struct tw__store_batch *batch, s
 static int claim_one(struct tw__store_db *db, struct tw__store_batch *batch, struct tw__store_claim *claim)
 {
     claim->fate = TW__STORE_NO_ROOM;
-    if (batch->full || tw__store_db_is_marked(db))
+    if (batch->full)
         return 0;
     int error = read_claim(db, batch, claim);
     if (error == 0 && claim->fate == TW__STORE_CLAIMED)
@@ -179,15 +178,12 @@ static int claim_one(struct tw__store_db *db, struct tw__store_batch *batch, str
     return error;
 }
 
-/* Another number: a backup was restored into the file, or another run has begun because somebody has removed
- * the lock. The runner finds out which, and this transaction neither claims nor answers. */
-static int check_run_number(struct tw__store_db *db, struct tw__store_batch *batch)
+/* A backup was restored into the file since the last look, or the file was marked. This transaction neither
+ * claims nor answers: it would raise `changes`, and then the next look could not tell. */
+static int check_state(struct tw__store_db *db, struct tw__store_batch *batch)
 {
-    batch->other = db->run != batch->run;
-    return batch->other
-               ? tw__store_db_refuse(db, TW_EBUSY, "the file is at run %" PRIu64 ", and this is run %" PRIu64,
-                                     db->run, batch->run)
-               : 0;
+    batch->gone_back = tw__store_db_has_gone_back(db, batch->seen);
+    return batch->gone_back ? tw__store_db_refuse(db, TW_EBUSY, "the file was restored: it is read anew") : 0;
 }
 
 void tw__store_claim_undo(struct tw__store_batch *batch)
@@ -211,7 +207,7 @@ int tw__store_claim(struct tw__store_db *db, void *arg)
     struct tw__store_batch *batch = arg;
     uint64_t room = batch->room;
     bool idle = batch->idle;
-    int changes_before = sqlite3_total_changes(db->db), error = check_run_number(db, batch);
+    int changes_before = sqlite3_total_changes(db->db), error = check_state(db, batch);
     batch->full = false;
     tw__store_claim_undo(batch); /* of a transaction that was rolled back */
     for (struct tw__store_job *job = batch->answered; job != NULL && error == 0; job = job->next)

@@ -29,6 +29,7 @@
 #include <sys/stat.h>
 
 static const uint64_t SEQ_END = UINT64_C(1) << 62;
+enum { RANDOM_BITS = 20 }; /* of `changes` */
 
 static const char *const sql_of[] = {
 #define TEXT(name, sql) sql,
@@ -401,4 +402,11 @@ int tw__store_db_end_seq(struct tw__store_db *db)
     if (error == 0)
         db->written_seq = db->seq;
     return error;
+}
+
+/* Only the run that has the lock raises its number, so another one is that of a backup. */
+bool tw__store_db_has_gone_back(const struct tw__store_db *db, const struct tw__store_seen *seen)
+{
+    bool fewer = db->changes != seen->changes && db->changes >> RANDOM_BITS <= seen->changes >> RANDOM_BITS;
+    return fewer || db->seq < seen->seq || db->run != seen->run || db->restored != seen->restored;
 }

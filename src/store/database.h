@@ -127,6 +127,11 @@ struct tw__store_file {
     uint64_t device, inode; /* inode 0: it is not known */
 };
 
+/* The numbers of tw_meta, as a transaction has found them. */
+struct tw__store_seen {
+    uint64_t seq, run, changes, restored;
+};
+
 struct tw__store_db {
     sqlite3 *db;
     struct tw__store_file file; /* that the connection has open; not known for a connection of the caller */
@@ -192,6 +197,9 @@ int tw__store_db_exec(struct tw__store_db *db, const char *sql, const char *doin
  * raises its `changes`. */
 int tw__store_db_begin_seq(struct tw__store_db *db);
 int tw__store_db_end_seq(struct tw__store_db *db);
+
+/* Returns whether the file is not a later state of the one that had these numbers, in a transaction. */
+bool tw__store_db_has_gone_back(const struct tw__store_db *db, const struct tw__store_seen *seen);
 
 /* Notes which file the connection has opened, right after that. Returns: 0, or TW_EREPLACED if it is not at its
  * path any more. */

@@ -22,11 +22,11 @@ struct tw__store_window {
     struct tw__store_block *blocks; /* their memory */
     uint64_t max_loaded;            /* entries of all queues, roughly */
     uint64_t loaded;
-    uint64_t found;                                 /* queues, when the horizon moved last */
-    uint64_t turns;                                 /* entries that have become ready */
-    uint64_t seen_seq;                              /* every task with at most this number was looked at */
-    uint64_t seen_run, seen_changes, seen_restored; /* of tw_meta, at the last look */
-    uint64_t version;                               /* SQLite's data_version at the last look */
+    uint64_t found;             /* queues, when the horizon moved last */
+    uint64_t turns;             /* entries that have become ready */
+    struct tw__store_seen seen; /* at the last look: every task with at most this seq was looked at */
+    bool gone_back;             /* a look has found a restored file, and the run was not counted anew */
+    uint64_t version;           /* SQLite's data_version at the last look */
     uint64_t horizon_ms; /* the tasks that are due until then are loaded, but for queues that are not whole */
     uint64_t load_at_ms; /* when the horizon has to move */
     uint64_t now_ms;     /* of the last look */

@@ -24,7 +24,6 @@
 #include "commit.h"
 #include "open.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -99,17 +98,18 @@ static void tell_of_tasks(struct tw__store_runner *runner)
 
 /* ---- the beginning of a run ------------------------------------------------------------------------------ */
 
-/* Counts the run; a tw__store_work_fn. */
+/* Counts the run, and sets the numbers that the file has then; a tw__store_work_fn. */
 static int count_run(struct tw__store_db *db, void *arg)
 {
     int error = 0;
-    uint64_t *run = arg;
+    struct tw__store_seen *seen = arg;
     sqlite3_stmt *row = tw__store_db_statement(db, TW__STORE_RUN, &error);
     if (row == NULL)
         return error;
     int code = tw__store_db_step(db, row);
     if (code == SQLITE_ROW) {
-        *run = (uint64_t)sqlite3_column_int64(row, 0);
+        uint64_t run = (uint64_t)sqlite3_column_int64(row, 0);
+        *seen = (struct tw__store_seen){db->seq, run, db->changes, db->restored};
         code = tw__store_db_step(db, row);
     }
     if (code != SQLITE_DONE)
@@ -126,12 +126,14 @@ int tw__store_runner_begin(struct tw__store_runner *runner)
         error = tw__store_lock_take(db, runner->queues, &runner->file_lock);
     if (error != 0)
         return error;
-    error = tw__store_commit(runner->store, count_run, &runner->run, true);
+    error = tw__store_commit(runner->store, count_run, &runner->window.seen, true);
     if (error != 0) {
         tw_store_message(runner->store, db->message, db->size);
         tw__store_lock_release(&runner->file_lock);
         return error;
     }
+    runner->run = runner->window.seen.run;
+    runner->batch.seen = &runner->window.seen;
     tw__store_check_begin(&runner->check, db);
     runner->batch.count = runner->check.count;
     tw__store_watch_begin(&runner->watch, db);
@@ -377,25 +379,25 @@ static int look_at_file(struct tw__store_runner *runner, uint64_t now_ms)
     return error;
 }
 
-/* The number of the run in the file is not ours. If it is smaller, a backup from before this run was restored,
- * and the run counts itself anew. If it is larger, another run has begun, and this one is lost. */
+/* After a restore the run counts itself anew, for the file has the number of another run, or has tasks that this
+ * run had claimed once. If the lock is gone, another run may have begun meanwhile, and this one is lost. */
 static int count_anew(struct tw__store_runner *runner)
 {
-    struct tw__store_db *db = &runner->window.db;
-    if (db->run == runner->run)
+    struct tw__store_window *window = &runner->window;
+    struct tw__store_seen seen;
+    if (!window->gone_back)
         return 0;
-    int error;
-    if (db->run > runner->run)
-        error = tw__store_db_refuse(db, TW_EREPLACED,
-                                    "run %" PRIu64 " of this file has begun, and this is run %" PRIu64, db->run,
-                                    runner->run);
-    else if ((error = tw__store_commit(runner->store, count_run, &runner->run, true)) != 0)
-        tw_store_message(runner->store, db->message, db->size);
-    if (error != 0)
-        fail(runner, error, db->message);
-    else
-        db->run = runner->run;
-    return error;
+    if (!has_files(runner))
+        return runner->lost;
+    int error = tw__store_commit(runner->store, count_run, &seen, true);
+    if (error != 0) {
+        tw_store_message(runner->store, window->message, sizeof window->message);
+        fail(runner, error, window->message);
+        return error;
+    }
+    runner->run = window->seen.run = seen.run;
+    window->gone_back = false;
+    return 0;
 }
 
 /* Goes round once. If the file cannot be looked at, the answers are written all the same, unless the run is
@@ -420,12 +422,12 @@ static bool go_round(struct tw__store_runner *runner)
     batch->idle = runner->stats.jobs == 0;
     batch->now_ms = tw_store_now(); /* not before an answer came: its retry and its death count from then */
     batch->run = runner->run;
-    batch->other = false;
+    batch->gone_back = false;
     int error = tw__store_commit(runner->store, tw__store_claim, batch, false);
     if (error == 0)
         return settle_batch(runner) && seen;
     take_back_batch(runner);
-    if (batch->other && seen) { /* the next round looks, whatever SQLite says, and counts anew */
+    if (batch->gone_back && seen) { /* the next round looks, whatever SQLite says, and counts anew */
         runner->must_look = true;
         return true;
     }

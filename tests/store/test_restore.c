@@ -273,6 +273,57 @@ static void a_run_goes_on_after_a_backup_from_before_its_beginning(void **state)
     sqlite3_close(db);
 }
 
+/* A bug: a larger number was taken for that of another run, and the run ended. No other can begin while this one
+ * has the lock. */
+static void a_run_goes_on_after_a_backup_of_a_later_run(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    sqlite3 *db = other_open(*state);
+    calls_init(&calls);
+    clock_stop(0);
+    start_with(store, &calls);
+    put(store, "made", tw_store_now() + SOON_MS);
+    sqlite3 *backup = back_up(db);
+    other_ask(backup, "UPDATE tw_meta SET value = 9 WHERE name = 'run'");
+    restore_unseen(store, backup, db);
+    look_again(store);
+    clock_pass(SOON_MS);
+    assert_string_equal(wait_for_calls(&calls, 1), "made/1");
+    wait_for_answers(store, 1);
+    assert_string_equal(other_ask(db, "SELECT value FROM tw_meta WHERE name = 'run'"), "10");
+    assert_int_equal(stats_of(store).errors, 0);
+    assert_int_equal(tw_store_stop(store), 0);
+    sqlite3_close(db);
+}
+
+/* A bug: the run's own commits made up for the changes that were lost, and then nobody could tell. */
+static void a_commit_of_the_run_before_its_look_hides_no_restore(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    sqlite3 *db = other_open(*state);
+    keep_first(&calls);
+    start_with(store, &calls);
+    put(store, "a", 5);
+    wait_for_kept(&calls, 1);
+    runner_idle(store);
+    clock_stop(0);
+    sqlite3 *backup = back_up(db);
+    put_many(db, "lost", 1, tw_store_now() + HOUR_MS);
+    restore_unseen(store, backup, db);
+    tw_job_answer(calls.kept[0], TW_DONE);
+    wait_for_answers(store, 1);
+    put_many(db, "made", 1, tw_store_now() + SOON_MS);
+    look_again(store);
+    clock_pass(SOON_MS);
+    assert_string_equal(wait_for_calls(&calls, 2), "a/1 made0/1");
+    wait_for_answers(store, 2);
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_int_equal(tw_store_count(store, "q", false), 0);
+    sqlite3_close(db);
+}
+
 /* The run writes an answer before it has looked, and its number is not that of the file any more. */
 static void an_answer_before_the_look_after_a_restore_is_no_error(void **state)
 {
@@ -381,6 +432,8 @@ int main(void)
         TEST(a_job_of_before_a_restore_neither_hides_nor_removes_a_new_task),
         TEST(a_task_that_runs_during_a_restore_is_called_again_after_its_end),
         TEST(a_run_goes_on_after_a_backup_from_before_its_beginning),
+        TEST(a_run_goes_on_after_a_backup_of_a_later_run),
+        TEST(a_commit_of_the_run_before_its_look_hides_no_restore),
         TEST(an_answer_before_the_look_after_a_restore_is_no_error),
         TEST(a_marked_file_is_not_run_until_it_is_told),
         TEST(a_mark_that_the_run_has_not_seen_counts),

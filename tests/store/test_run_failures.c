@@ -588,29 +588,6 @@ static void a_run_that_cannot_count_itself_anew_waits(void **state)
     sqlite3_close(db);
 }
 
-/* Another run has begun, though the lock of this one is there. */
-static void a_run_that_is_not_the_last_one_calls_nobody(void **state)
-{
-    struct fixture *fixture = *state;
-    struct errors errors = {0};
-    struct tw_store_run options = quietly(&errors);
-    struct calls calls;
-    calls_init(&calls);
-    assert_int_equal(tw_store_handle(fixture->store, "q", 0, note_call, &calls), 0);
-    assert_int_equal(tw_store_start(fixture->store, &options), 0);
-    sqlite3 *db = other_open(fixture);
-    other_ask(db, "UPDATE tw_meta SET value = value + 1 WHERE name = 'run'");
-    sqlite3_close(db);
-    put(fixture->store, "x", 5);
-    wait_for_errors(&errors, 1);
-    assert_int_equal(atomic_load(&errors.last), TW_EREPLACED);
-    assert_string_equal(message(fixture->store), "run 2 of this file has begun, and this is run 1");
-    assert_int_equal(tw_store_stop(fixture->store), TW_EREPLACED);
-    assert_int_equal(atomic_load(&errors.count), 1);
-    assert_int_equal(calls.count, 0);
-    assert_string_equal(scan(fixture->store, NULL), "x@5");
-}
-
 /* A standby that gets the lock, but cannot write, says so and tries again. */
 static void a_standby_survives_that_it_cannot_begin(void **state)
 {
@@ -903,7 +880,6 @@ int main(void)
         TEST(a_job_that_no_statement_looks_up_waits),
         TEST(without_a_count_of_commits_each_job_is_looked_up),
         TEST(a_run_that_cannot_count_itself_anew_waits),
-        TEST(a_run_that_is_not_the_last_one_calls_nobody),
         TEST(a_standby_survives_that_it_cannot_begin),
         TEST(a_system_without_descriptors_or_threads_is_an_error),
         TEST(without_file_events_commits_are_seen_all_the_same),
