@@ -81,6 +81,15 @@ static int write_answer(struct tw__store_db *db, struct tw__store_job *job, uint
     return error;
 }
 
+int tw__store_claim_keep(struct tw__store_db *db, const struct tw__store_table *table, uint64_t run)
+{
+    int error = 0;
+    for (uint64_t i = 0; i <= table->mask; i++)
+        for (const struct tw__store_job *job = table->jobs[i]; job != NULL && error == 0; job = job->next_id)
+            error = answer_row(db, TW__STORE_KEEP, job, run);
+    return error;
+}
+
 /* ---- claims ---------------------------------------------------------------------------------------------- */
 
 static const char CRASHED[] = "the process died in too many attempts";

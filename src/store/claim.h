@@ -58,6 +58,9 @@ struct tw__store_batch {
 /* The work of the commit; a tw__store_work_fn with a struct tw__store_batch. */
 int tw__store_claim(struct tw__store_db *db, void *batch);
 
+/* Gives the rows of all jobs under way another number of the run. A restored file may not have some of them. */
+int tw__store_claim_keep(struct tw__store_db *db, const struct tw__store_table *table, uint64_t run);
+
 /* Frees the jobs that the work has made. */
 void tw__store_claim_undo(struct tw__store_batch *batch);
 

@@ -89,6 +89,7 @@
     X(CLAIM, "UPDATE $tw_task SET attempt = attempt + 1, run = ?2 WHERE seq = ?1")                             \
     X(CRASHED, "UPDATE $tw_task SET dead_ms = ?2, run = 0, error = ?3 WHERE seq = ?1")                         \
     X(DONE, "DELETE FROM $tw_task NOT INDEXED" TW__STORE_OF_JOB)                                               \
+    X(KEEP, "UPDATE $tw_task NOT INDEXED SET run = ?2" TW__STORE_OF_JOB)                                       \
     X(BACK, "UPDATE $tw_task NOT INDEXED SET attempt = attempt - 1, run = 0" TW__STORE_OF_JOB)                 \
     X(AGAIN, "UPDATE $tw_task NOT INDEXED SET due_ms = ?2, call_ms = NULL, attempt = 0, run = 0,"              \
              " error = NULL, times = max(times - 1, 0)" TW__STORE_OF_JOB)                                      \

@@ -2,7 +2,7 @@
 -- The tables and views of a store, version 2. docs/store.md describes them for programs that use plain SQL.
 -- The build compiles this text into the library.
 
--- version: of these tables. seq: the last number that a task got. run: counts the processes that ran the tasks.
+-- version: of these tables. seq: the last number that a task got. run: counts the runs, restores and marks.
 -- changes: each transaction of the library and each insert into a view raises it, to the next multiple of 2^20
 -- and 20 random bits. So a run sees that a backup was restored. restored: while it is odd, no task is called.
 CREATE TABLE tw_meta(
