@@ -347,12 +347,21 @@ int tw__store_db_begin(struct tw__store_db *db, enum tw__store_statement which)
 
 /* ---- numbers --------------------------------------------------------------------------------------------- */
 
+int tw__store_db_check_version(struct tw__store_db *db, uint64_t version)
+{
+    if (version <= TW__STORE_TABLES_VERSION)
+        return 0;
+    return tw__store_db_refuse(db, TW_EFORMAT,
+                               "version of the tables is %" PRIu64 ": this library knows 1 to %d", version,
+                               TW__STORE_TABLES_VERSION);
+}
+
 /* The largest number of a task counts too. So if somebody has turned tw_meta back, or has rolled back no more
  * than a part of our work, no number comes twice among the tasks. */
 int tw__store_db_begin_seq(struct tw__store_db *db)
 {
     int error = 0, code, found = 0;
-    db->changes = db->restored = 0; /* a file of version 1 has neither */
+    db->changes = db->restored = db->version = 0; /* a file of version 1 has only the last */
     db->rows = sqlite3_total_changes(db->db);
     sqlite3_stmt *meta = tw__store_db_statement(db, TW__STORE_META, &error);
     if (meta == NULL)
@@ -369,11 +378,15 @@ int tw__store_db_begin_seq(struct tw__store_db *db)
             db->changes = value;
         } else if (name != NULL && strcmp(name, "restored") == 0) {
             db->restored = value;
+        } else if (name != NULL && strcmp(name, "version") == 0) {
+            db->version = value;
         }
     }
     sqlite3_reset(meta);
-    if (code != SQLITE_DONE)
-        return tw__store_db_error(db, code, "read tw_meta");
+    error = code == SQLITE_DONE ? tw__store_db_check_version(db, db->version)
+                                : tw__store_db_error(db, code, "read tw_meta");
+    if (error != 0)
+        return error;
     sqlite3_stmt *most = tw__store_db_statement(db, TW__STORE_MAX_SEQ, &error);
     if (most == NULL)
         return error;

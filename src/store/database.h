@@ -123,6 +123,8 @@ enum tw__store_statement {
         TW__STORE_STATEMENTS
 };
 
+enum { TW__STORE_TABLES_VERSION = 2 }; /* of the tables in schema.sql */
+
 /* A file, whatever its name is. */
 struct tw__store_file {
     uint64_t device, inode; /* inode 0: it is not known */
@@ -141,6 +143,7 @@ struct tw__store_db {
     int bound;                            /* the first error of binding the present statement */
     uint64_t seq, run, changes, restored; /* of tw_meta, when the transaction began; seq: and since */
     uint64_t written_seq;                 /* what tw_meta has */
+    uint64_t version;                     /* of the tables; 0: tw_meta does not tell */
     uint64_t busy_ms;                     /* how long it waits for a lock; 0: it is the caller's connection */
     int rows;                             /* sqlite3_total_changes() when the transaction began */
     bool has_read;                        /* the transaction of the caller had read before the call */
@@ -194,8 +197,11 @@ void tw__store_db_roll_back(struct tw__store_db *db);
 /* Runs SQL. Returns: 0 or an error. */
 int tw__store_db_exec(struct tw__store_db *db, const char *sql, const char *doing);
 
+/* Checks that this library knows a version of the tables. Returns: 0, or TW_EFORMAT with a message. */
+int tw__store_db_check_version(struct tw__store_db *db, uint64_t version);
+
 /* Reads tw_meta at the beginning of a transaction, and at the end, if it has changed a row, writes its seq and
- * raises its `changes`. */
+ * raises its `changes`. A newer version may have been restored into the file: TW_EFORMAT. */
 int tw__store_db_begin_seq(struct tw__store_db *db);
 int tw__store_db_end_seq(struct tw__store_db *db);
 

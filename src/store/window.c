@@ -30,13 +30,13 @@
  * A backup that is restored into the file takes the numbers back. Then new tasks have numbers that were seen
  * already, and nobody would look at them. So a look compares `changes` of tw_meta, which each transaction of
  * ours raises. Its lower 20 bits are random. A smaller count than before, or the same count with other random
- * bits, means that the file has gone back. So does another number of the run, since nobody else can begin a run.
- * A commit of the run compares the same before it writes: it would raise the count. All is dropped and read
- * anew then, and the numbers of the jobs under way hide no task: their entries are orphans, and end with their
- * jobs. Example: the window has seen the changes 1 to 8. A backup from change 5 is restored, and three changes follow: 8 again, with other bits. Had
- * there been four before the next look, nobody could tell: docs/store.md names this hole, and `tickwheel
- * restore` closes it, for it changes `restored`. (Rejected: a number for each restore. SQLite restores byte by
- * byte, and runs no code of ours in the copy.)
+ * bits, means that the file has gone back. So does another number of the run, since nobody else can begin a
+ * run. A commit of the run compares the same before it writes: it would raise the count. All is dropped and
+ * read anew then, and the numbers of the jobs under way hide no task: their entries are orphans, and end with
+ * their jobs. Example: the window has seen the changes 1 to 8. A backup from change 5 is restored, and three
+ * changes follow: 8 again, with other bits. Had there been four before the next look, nobody could tell:
+ * docs/store.md names this hole, and `tickwheel restore` closes it, for it changes `restored`. (Rejected: a
+ * number for each restore. SQLite restores byte by byte, and runs no code of ours in the copy.)
  *
  * Invariants
  *   D1  every task of a queue with a handler that waits, and lies within the queue's horizon, has one entry

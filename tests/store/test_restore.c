@@ -273,8 +273,8 @@ static void a_run_goes_on_after_a_backup_from_before_its_beginning(void **state)
     sqlite3_close(db);
 }
 
-/* A bug: a larger number was taken for that of another run, and the run ended. No other can begin while this one
- * has the lock. */
+/* A bug: a larger number was taken for that of another run, and the run ended. No other can begin while this
+ * one has the lock. */
 static void a_run_goes_on_after_a_backup_of_a_later_run(void **state)
 {
     struct tw_store *store = store_of(state);
@@ -353,6 +353,47 @@ static void only_tasks_of_jobs_under_way_run_after_a_restore(void **state)
     assert_string_equal(scan(store, NULL), "");
     assert_int_equal(tw_store_stop(store), 0);
     assert_int_equal(calls.count, 2);
+    sqlite3_close(db);
+}
+
+/* A bug: tables of another version were used as they were. Those of version 1 count no changes. */
+static void a_backup_of_an_older_version_is_converted(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    sqlite3 *db = other_open(*state);
+    calls_init(&calls);
+    clock_stop(0);
+    start_with(store, &calls);
+    put(store, "old", tw_store_now() + SOON_MS);
+    sqlite3 *backup = back_up(db);
+    other_ask(backup, "DELETE FROM tw_meta WHERE name IN ('changes', 'restored');"
+                      "UPDATE tw_meta SET value = 1 WHERE name = 'version'");
+    restore_unseen(store, backup, db);
+    look_again(store);
+    assert_string_equal(other_ask(db, "SELECT group_concat(name) FROM tw_meta"),
+                        "changes,restored,run,seq,version");
+    assert_string_equal(other_ask(db, "SELECT value FROM tw_meta WHERE name = 'version'"), "2");
+    clock_pass(SOON_MS);
+    assert_string_equal(wait_for_calls(&calls, 1), "old/1");
+    wait_for_answers(store, 1);
+    assert_int_equal(tw_store_stop(store), 0);
+    sqlite3_close(db);
+}
+
+static void a_backup_of_a_newer_version_is_refused(void **state)
+{
+    struct tw_store *store = store_of(state);
+    sqlite3 *db = other_open(*state);
+    put(store, "x", 5);
+    sqlite3 *backup = back_up(db);
+    other_ask(backup, "UPDATE tw_meta SET value = 3 WHERE name = 'version'");
+    copy_all(backup, db);
+    sqlite3_close(backup);
+    assert_int_equal(tw_store_count(store, "q", false), TW_EFORMAT);
+    assert_int_equal(put(store, "y", 5), TW_EFORMAT);
+    assert_string_equal(message(store), "version of the tables is 3: this library knows 1 to 2");
+    assert_string_equal(other_ask(db, "SELECT group_concat(id) FROM tw_task"), "x");
     sqlite3_close(db);
 }
 
@@ -496,6 +537,8 @@ int main(void)
         TEST(a_run_goes_on_after_a_backup_of_a_later_run),
         TEST(a_commit_of_the_run_before_its_look_hides_no_restore),
         TEST(only_tasks_of_jobs_under_way_run_after_a_restore),
+        TEST(a_backup_of_an_older_version_is_converted),
+        TEST(a_backup_of_a_newer_version_is_refused),
         TEST(an_answer_before_the_look_after_a_restore_is_no_error),
         TEST(a_marked_file_is_not_run_until_it_is_told),
         TEST(a_mark_leaves_no_task_running_without_a_job),
