@@ -107,7 +107,7 @@
     X(IS_PAUSED, "SELECT count(*) FROM $tw_queue WHERE name = ?1 AND paused <> 0")                             \
     X(PAUSE, "INSERT INTO $tw_queue(name, paused) VALUES (?1, 1)"                                              \
              " ON CONFLICT (name) DO UPDATE SET paused = 1 WHERE paused = 0")                                  \
-    X(RESUME, "UPDATE $tw_queue SET paused = 0 WHERE name = ?1 AND paused <> 0")
+    X(RESUME, "DELETE FROM $tw_queue WHERE name = ?1 AND paused <> 0")
 
 #define TW__STORE_COLUMNS                                                                                      \
     "seq, queue, id, due_ms, attempt, run, dead_ms, period_ms, times, missed, tries, backoff_ms, error, "      \
