@@ -477,7 +477,8 @@ struct tw_store_run {
  * Changes by other connections and processes are seen soon after their commit has returned: within a quarter of
  * the time that its sync has taken, and at most half a second. That is within milliseconds on most disks. If a
  * sync takes more than a minute, it is within 30 seconds. The file system must report changes (inotify(7));
- * without it they are seen within 100 ms. The system's clock may be set: the tasks follow it.
+ * without it they are seen within 100 ms. A commit of the run that is under way comes before: its sync, and its
+ * wait for a lock of others. The system's clock may be set: the tasks follow it.
  * `options` may be NULL, for all defaults.
  * Returns: 0 or an error.
  *   - TW_EINVAL: an option is out of its range, or no handler was named, or the store runs already.
