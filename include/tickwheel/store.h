@@ -145,7 +145,8 @@ uint64_t tw_store_now(void);
  * Requires: `message` is not NULL, or `size` is 0. */
 void tw_store_message(struct tw_store *store, char *message, size_t size);
 
-/* Waits until every change so far is on the disk. Only a store with TW_STORE_LAZY needs it.
+/* Waits until every change so far is on the disk. Only a store with TW_STORE_LAZY needs it. Any other store looks
+ * whether the file is still at its path.
  * Returns: 0 or an error. */
 int tw_store_flush(struct tw_store *store);
 

@@ -166,6 +166,7 @@ static void no_call_succeeds(struct tw_store *store, const char *expected)
         tw_store_loads(store, NULL, see_load, NULL),
         tw_store_is_paused(store, "q"),
         tw_store_is_restored(store),
+        tw_store_flush(store),
     };
     for (size_t i = 0; i < sizeof results / sizeof results[0]; i++)
         if (results[i] != TW_EREPLACED)
