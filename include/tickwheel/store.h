@@ -145,8 +145,8 @@ uint64_t tw_store_now(void);
  * Requires: `message` is not NULL, or `size` is 0. */
 void tw_store_message(struct tw_store *store, char *message, size_t size);
 
-/* Waits until every change so far is on the disk. Only a store with TW_STORE_LAZY needs it. Any other store looks
- * whether the file is still at its path.
+/* Waits until every change so far is on the disk. Only a store with TW_STORE_LAZY needs it. Any other store
+ * looks whether the file is still at its path.
  * Returns: 0 or an error. */
 int tw_store_flush(struct tw_store *store);
 
@@ -438,8 +438,8 @@ int tw_store_handle(struct tw_store *store, const char *queue, uint32_t at_once,
 enum { TW_STORE_STANDBY = 1 };
 
 /* Receives the news of a run that no call returns:
- *   - TW_EFAILED: the first attempt of a call has failed, and there will be another one. The message names the
- *     queue, the id and the error. Further failures of the call are not told.
+ *   - TW_EFAILED: a call has failed for the first time, and there will be another attempt. The message names
+ *     the queue, the id and the error. Further failures of the call are not told.
  *   - TW_EDEAD: a task has died; the message is of the same kind.
  *   - TW_EREPLACED: the last news. The file, or the file with the lock, was removed or replaced, and the run
  *     has ended. No handler begins any more, no answer is written, and another process may run the tasks. The

@@ -84,12 +84,18 @@ static void tell_of_task(struct tw__store_runner *runner, const struct tw__store
     give_news(runner, dead ? TW_EDEAD : TW_EFAILED, message);
 }
 
-/* Tells of the tasks of a committed batch that have died, or whose first attempt has failed. */
+/* Whether an attempt has failed, and none of the same call before. The process may have died in earlier ones. */
+static bool fails_first(const struct tw__store_job *job)
+{
+    return job->answer == TW_RETRY && job->job.error == NULL && job->row_ms == job->job.due_ms;
+}
+
+/* Tells of the tasks of a committed batch that have died, or have failed for the first time. */
 static void tell_of_tasks(struct tw__store_runner *runner)
 {
     const struct tw__store_batch *batch = &runner->batch;
     for (const struct tw__store_job *job = batch->answered; job != NULL; job = job->next)
-        if (job->changed && (job->buried || (job->answer == TW_RETRY && job->job.attempt == 1)))
+        if (job->changed && (job->buried || fails_first(job)))
             tell_of_task(runner, job, job->buried);
     for (size_t i = 0; i < batch->n; i++)
         if (batch->claims[i].fate == TW__STORE_BURIED && batch->claims[i].job != NULL)
