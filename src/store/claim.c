@@ -9,9 +9,10 @@
  * number, and a cancel has removed it: the answer finds no row then, and changes nothing.
  *
  * A number alone names no task, because a backup that is restored takes the numbers back. So a claim asks for
- * the queue too, whose handler it will call. An answer asks for the queue, the id, and the run that has claimed
- * the row. Example: a job has revision 7. A backup is restored that ends at 5, and two new tasks get 6 and 7.
- * The answer of the job leaves the new task as it is.
+ * the queue too, whose handler it will call. It need not ask for the id, which an entry does not have: the job
+ * is made of the row that the claim has read, and only if that row is due. An answer asks for the queue, the
+ * id, and the run that has claimed the row. Example: a job has revision 7. A backup is restored that ends at 5,
+ * and two new tasks get 6 and 7. The answer of the job leaves the new task as it is.
  */
 #include "claim.h"
 
