@@ -31,7 +31,7 @@ struct tw__store_window {
     uint64_t load_at_ms; /* when the horizon has to move */
     uint64_t now_ms;     /* of the last look */
     bool broken;         /* a look has failed in the middle */
-    bool crowded;        /* a queue has far too many entries */
+    bool crowded;        /* a queue has far too many entries, and so has the window */
     char message[TW_STORE_MESSAGE];
 };
 
@@ -63,6 +63,9 @@ static inline uint64_t tw__store_waiting_in(const struct tw__store_queue *queue)
     return queue->loaded - queue->running;
 }
 uint64_t tw__store_share_of(const struct tw__store_window *window);
+
+/* Returns whether there are twice as many entries as the shares of all queues. */
+bool tw__store_is_overfull(const struct tw__store_window *window);
 
 /* Returns whether a task lies within the horizon of its queue. `queue` NULL: one that is not known. */
 bool tw__store_is_within(const struct tw__store_window *window, const struct tw__store_queue *queue,

@@ -84,7 +84,8 @@ static void tell_of_task(struct tw__store_runner *runner, const struct tw__store
     give_news(runner, dead ? TW_EDEAD : TW_EFAILED, message);
 }
 
-/* Whether an attempt has failed, and none of the same call before. The process may have died in earlier ones. */
+/* Whether an attempt has failed, and none of the same call before. The process may have died in earlier
+ * ones. */
 static bool fails_first(const struct tw__store_job *job)
 {
     return job->answer == TW_RETRY && job->job.error == NULL && job->row_ms == job->job.due_ms;

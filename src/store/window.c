@@ -17,10 +17,11 @@
  * How the window sees changes. Each put and each move gives its task a number above all numbers before. So a
  * look reads the rows above the last number that it has seen, by the primary key, and files those within the
  * horizon. A task that was cancelled or moved stays an entry: when it is due, its old number finds no row. If
- * very many tasks came at once, or the clock was turned back, or a queue has far too many entries, all entries
- * that are not taken are dropped, and read again from the index. Example: an import of a million tasks that are
- * due next month costs one such reading, which finds none of them. That reading, and each move of the horizon,
- * goes over the index of due times once, and passes over the later tasks of a queue by a search for the next.
+ * very many tasks came at once, or the clock was turned back, or one queue and the window have far too many
+ * entries, all entries that are not taken are dropped, and read again from the index. Example: an import of a
+ * million tasks that are due next month costs one such reading, which finds none of them. That reading, and
+ * each move of the horizon, goes over the index of due times once, and passes over the later tasks of a queue
+ * by a search for the next.
  *
  * How the order is kept against tasks that were not seen yet. The wheel's time is the clock as it was just
  * before the last look. So whoever has committed a task before its time finds it in its turn, however long ago
