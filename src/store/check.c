@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * A claim is as old as its commit, and a handler may begin much later. Meanwhile somebody may have cancelled or
- * moved the task, paused its queue, restored a backup into the file, or marked the file as restored. So a
- * worker asks before each call whether the claim still holds.
+ * moved the task, paused its queue, restored a backup into the file, or marked the file as restored. Another
+ * run may have begun, because somebody has removed the lock. So a worker asks before each call whether the
+ * claim still holds.
  *
  * Mostly the answer needs no statement. SQLite counts the commits to a file in the memory that all its
  * connections share, the header of the "wal-index" (sqlite.org/walformat.html). The claim reads this count

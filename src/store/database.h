@@ -85,7 +85,8 @@
     X(CHECK, "SELECT 1 FROM $tw_task NOT INDEXED WHERE seq = ?1 AND run = ?2 AND queue = ?3 AND id = ?4"       \
              " AND dead_ms IS NULL"                                                                            \
              " AND NOT EXISTS (SELECT 1 FROM $tw_queue WHERE name = ?3 AND paused <> 0)"                       \
-             " AND NOT EXISTS (SELECT 1 FROM $tw_meta WHERE name = 'restored' AND value & 1)")                 \
+             " AND NOT EXISTS (SELECT 1 FROM $tw_meta WHERE name = 'restored' AND value & 1)"                  \
+             " AND NOT EXISTS (SELECT 1 FROM $tw_meta WHERE name = 'run' AND value <> ?2)")                    \
     X(CLAIM, "UPDATE $tw_task SET attempt = attempt + 1, run = ?2 WHERE seq = ?1")                             \
     X(CRASHED, "UPDATE $tw_task SET dead_ms = ?2, run = 0, error = ?3 WHERE seq = ?1")                         \
     X(DONE, "DELETE FROM $tw_task NOT INDEXED" TW__STORE_OF_JOB)                                               \

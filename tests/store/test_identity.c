@@ -468,6 +468,37 @@ static void a_job_of_a_replaced_file_does_not_begin_while_the_run_commits(void *
     remove_log(fixture);
 }
 
+/* The lock is removed, and the first run does not notice. It does not begin the task "b", which the second one
+ * might claim at any moment. */
+static void a_job_does_not_begin_after_another_run_has_begun(void **state)
+{
+    struct fixture *fixture = *state;
+    struct errors errors = {0};
+    struct calls calls;
+    calls_init(&calls);
+    calls.block = true;
+    clock_stop(0);
+    clock_halt();
+    put(fixture->store, "a", 5);
+    put(fixture->store, "b", 6);
+    start_noting(fixture->store, &calls, &errors, 0);
+    runner_idle(fixture->store);
+    clock_pass(1);
+    wait_for_calls(&calls, 1);
+    EVENTUALLY(attempts(fixture->store) == 2);
+    runner_look_away(true);
+    runner_round(fixture->store);
+    remove_lock(fixture);
+    struct tw_store *next = open_there(fixture);
+    assert_int_equal(tw_store_handle(next, "other", 0, note_call, &calls), 0);
+    assert_int_equal(tw_store_start(next, NULL), 0);
+    unblock(&calls);
+    wait_for_the_end(fixture->store, &errors);
+    assert_int_equal(tw_store_stop(fixture->store), TW_EREPLACED);
+    assert_string_equal(calls.text, "a/1");
+    tw_store_close(next);
+}
+
 static bool hurried(bool there)
 {
     if (!there)
@@ -515,6 +546,7 @@ int main(void)
         TEST(an_idle_run_notices_that_its_lock_was_replaced),
         TEST(a_task_of_a_removed_file_is_not_called),
         TEST(a_job_of_a_replaced_file_does_not_begin_while_the_run_commits),
+        TEST(a_job_does_not_begin_after_another_run_has_begun),
         TEST(a_standby_of_a_replaced_file_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
