@@ -82,13 +82,42 @@ static int write_answer(struct tw__store_db *db, struct tw__store_job *job, uint
     return error;
 }
 
-int tw__store_claim_keep(struct tw__store_db *db, const struct tw__store_table *table, uint64_t run)
+/* ---- the number of the run ------------------------------------------------------------------------------- */
+
+/* Gives the tasks of all jobs another number. A restored file may not have some of them. */
+static int keep_tasks(struct tw__store_db *db, const struct tw__store_table *table, uint64_t run)
 {
     int error = 0;
     for (uint64_t i = 0; i <= table->mask; i++)
         for (const struct tw__store_job *job = table->jobs[i]; job != NULL && error == 0; job = job->next_id)
             error = answer_row(db, TW__STORE_KEEP, job, run);
     return error;
+}
+
+int tw__store_count_run(struct tw__store_db *db, void *arg)
+{
+    int error = 0;
+    struct tw__store_count *count = arg;
+    sqlite3_stmt *row = tw__store_db_statement(db, TW__STORE_RUN, &error);
+    if (row == NULL)
+        return error;
+    int code = tw__store_db_step(db, row);
+    if (code == SQLITE_ROW) {
+        uint64_t run = (uint64_t)sqlite3_column_int64(row, 0);
+        count->seen = (struct tw__store_seen){db->seq, run, db->changes, db->restored};
+        code = tw__store_db_step(db, row);
+    }
+    if (code != SQLITE_DONE)
+        error = tw__store_db_error(db, code, "write tw_meta");
+    sqlite3_reset(row);
+    return error == 0 ? keep_tasks(db, count->table, count->seen.run) : error;
+}
+
+void tw__store_count_jobs(const struct tw__store_table *table, uint64_t run)
+{
+    for (uint64_t i = 0; i <= table->mask; i++)
+        for (struct tw__store_job *job = table->jobs[i]; job != NULL; job = job->next_id)
+            job->run = run;
 }
 
 /* ---- claims ---------------------------------------------------------------------------------------------- */

@@ -58,8 +58,16 @@ struct tw__store_batch {
 /* The work of the commit; a tw__store_work_fn with a struct tw__store_batch. */
 int tw__store_claim(struct tw__store_db *db, void *batch);
 
-/* Gives the rows of all jobs under way another number of the run. A restored file may not have some of them. */
-int tw__store_claim_keep(struct tw__store_db *db, const struct tw__store_table *table, uint64_t run);
+/* A run that gets its number. */
+struct tw__store_count {
+    const struct tw__store_table *table; /* its jobs, if it has had another number */
+    struct tw__store_seen seen;          /* the numbers of the file, with this one */
+};
+
+/* Counts a run, and gives its number to the tasks of its jobs; a tw__store_work_fn with a struct
+ * tw__store_count. After the commit tw__store_count_jobs() gives it to the jobs. */
+int tw__store_count_run(struct tw__store_db *db, void *count);
+void tw__store_count_jobs(const struct tw__store_table *table, uint64_t run);
 
 /* Frees the jobs that the work has made. */
 void tw__store_claim_undo(struct tw__store_batch *batch);

@@ -105,42 +105,16 @@ static void tell_of_tasks(struct tw__store_runner *runner)
 
 /* ---- the beginning of a run ------------------------------------------------------------------------------ */
 
-/* The number that a run gets. */
-struct counting {
-    const struct tw__store_table *jobs; /* that are under way */
-    struct tw__store_seen seen;         /* the numbers of the file, with this one */
-};
-
-/* Counts the run, and gives its number to the tasks of its jobs; a tw__store_work_fn. */
-static int count_run(struct tw__store_db *db, void *arg)
-{
-    int error = 0;
-    struct counting *count = arg;
-    sqlite3_stmt *row = tw__store_db_statement(db, TW__STORE_RUN, &error);
-    if (row == NULL)
-        return error;
-    int code = tw__store_db_step(db, row);
-    if (code == SQLITE_ROW) {
-        uint64_t run = (uint64_t)sqlite3_column_int64(row, 0);
-        count->seen = (struct tw__store_seen){db->seq, run, db->changes, db->restored};
-        code = tw__store_db_step(db, row);
-    }
-    if (code != SQLITE_DONE)
-        error = tw__store_db_error(db, code, "write tw_meta");
-    sqlite3_reset(row);
-    return error == 0 ? tw__store_claim_keep(db, count->jobs, count->seen.run) : error;
-}
-
 int tw__store_runner_begin(struct tw__store_runner *runner)
 {
     struct tw__store_db *db = &runner->window.db;
-    struct counting count = {.jobs = &runner->table};
+    struct tw__store_count count = {.table = &runner->table};
     int error = tw__store_db_check_file(db);
     if (error == 0)
         error = tw__store_lock_take(db, runner->queues, &runner->file_lock);
     if (error != 0)
         return error;
-    error = tw__store_commit(runner->store, count_run, &count, true);
+    error = tw__store_commit(runner->store, tw__store_count_run, &count, true);
     if (error != 0) {
         tw_store_message(runner->store, db->message, db->size);
         tw__store_lock_release(&runner->file_lock);
@@ -412,35 +386,27 @@ static int look_at_file(struct tw__store_runner *runner, uint64_t now_ms)
     return error;
 }
 
-/* Gives the jobs under way the number that their tasks have. A worker may be looking one up. */
-static void renumber_jobs(struct tw__store_runner *runner)
-{
-    pthread_mutex_lock(&runner->check.lock);
-    for (uint64_t i = 0; i <= runner->table.mask; i++)
-        for (struct tw__store_job *job = runner->table.jobs[i]; job != NULL; job = job->next_id)
-            job->run = runner->run;
-    pthread_mutex_unlock(&runner->check.lock);
-}
-
 /* After a restore the run counts itself anew: the file may have tasks that this run had claimed once, and they
  * would count as running. If the lock is gone, another run may have begun meanwhile, and this one is lost. */
 static int count_anew(struct tw__store_runner *runner)
 {
     struct tw__store_window *window = &runner->window;
-    struct counting count = {.jobs = &runner->table};
+    struct tw__store_count count = {.table = &runner->table};
     if (!window->gone_back)
         return 0;
     if (!has_files(runner))
         return runner->lost;
-    int error = tw__store_commit(runner->store, count_run, &count, true);
+    int error = tw__store_commit(runner->store, tw__store_count_run, &count, true);
     if (error != 0) {
         tw_store_message(runner->store, window->message, sizeof window->message);
         fail(runner, error, window->message);
         return error;
     }
     runner->run = window->seen.run = count.seen.run;
-    renumber_jobs(runner);
     window->gone_back = false;
+    pthread_mutex_lock(&runner->check.lock); /* a worker may be looking a job up */
+    tw__store_count_jobs(&runner->table, runner->run);
+    pthread_mutex_unlock(&runner->check.lock);
     return 0;
 }
 
