@@ -145,7 +145,8 @@ uint64_t tw_store_now(void);
  * Requires: `message` is not NULL, or `size` is 0. */
 void tw_store_message(struct tw_store *store, char *message, size_t size);
 
-/* Waits until every change so far is on the disk. Only a store with TW_STORE_LAZY needs it.
+/* Waits until every change so far is on the disk. Only a store with TW_STORE_LAZY needs it. Any other store
+ * looks whether the file is still at its path.
  * Returns: 0 or an error. */
 int tw_store_flush(struct tw_store *store);
 
@@ -437,8 +438,8 @@ int tw_store_handle(struct tw_store *store, const char *queue, uint32_t at_once,
 enum { TW_STORE_STANDBY = 1 };
 
 /* Receives the news of a run that no call returns:
- *   - TW_EFAILED: the first attempt of a call has failed, and there will be another one. The message names the
- *     queue, the id and the error. Further failures of the call are not told.
+ *   - TW_EFAILED: a call has failed for the first time, and there will be another attempt. The message names
+ *     the queue, the id and the error. Further failures of the call are not told.
  *   - TW_EDEAD: a task has died; the message is of the same kind.
  *   - TW_EREPLACED: the last news. The file, or the file with the lock, was removed or replaced, and the run
  *     has ended. No handler begins any more, no answer is written, and another process may run the tasks. The
@@ -477,7 +478,8 @@ struct tw_store_run {
  * Changes by other connections and processes are seen soon after their commit has returned: within a quarter of
  * the time that its sync has taken, and at most half a second. That is within milliseconds on most disks. If a
  * sync takes more than a minute, it is within 30 seconds. The file system must report changes (inotify(7));
- * without it they are seen within 100 ms. The system's clock may be set: the tasks follow it.
+ * without it they are seen within 100 ms. A commit of the run that is under way comes before: its sync, and its
+ * wait for a lock of others. The system's clock may be set: the tasks follow it.
  * `options` may be NULL, for all defaults.
  * Returns: 0 or an error.
  *   - TW_EINVAL: an option is out of its range, or no handler was named, or the store runs already.
@@ -534,7 +536,8 @@ int tw_store_is_paused(struct tw_store *store, const char *queue);
  * it calls nothing, also after a restart. So an operator can look at the tasks first, and cancel the tasks
  * whose work has been done since the backup. Either change makes a run that is under way read the file anew.
  * Handlers that have begun go on, also one that begins at this moment. No other handler begins after the mark
- * is there. The call is on the disk when it returns, with TW_STORE_LAZY too.
+ * is there. After a mark no task is running but those of a run that is under way, once it has seen the mark.
+ * The call is on the disk when it returns, with TW_STORE_LAZY too.
  * Returns: 1 if that was a change, 0 if the file had the mark already, or had none, or an error. */
 int tw_store_restored(struct tw_store *store, bool restored);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * A claim is as old as its commit, and a handler may begin much later. Meanwhile somebody may have cancelled or
- * moved the task, paused its queue, restored a backup into the file, or marked the file as restored. So a
- * worker asks before each call whether the claim still holds.
+ * moved the task, paused its queue, restored a backup into the file, or marked the file as restored. Another
+ * run may have begun, because somebody has removed the lock. So a worker asks before each call whether the
+ * claim still holds.
  *
  * Mostly the answer needs no statement. SQLite counts the commits to a file in the memory that all its
  * connections share, the header of the "wal-index" (sqlite.org/walformat.html). The claim reads this count
@@ -22,11 +23,17 @@
  * commit that ended a series, jobs of the next one are looked up too. Example: commit 10 is a pause, and the
  * runner has looked before. A job of commit 11 is looked up, and finds its queue paused.
  *
+ * The runner looks at each round whether the file is at its path. It may be inside a commit for long: it waits
+ * for a lock of others, or for the disk. So a worker looks for the file itself before it begins a job whose
+ * claim is 100 ms old. Younger claims need no look, for each commit looks for the file when it begins.
+ *
  * (Rejected: PRAGMA data_version, which needs a lock of the file for each job, and changes with our own
  * commits. Rejected too: to let the runner look for changes, because it may wait seconds for the disk or a
  * lock.)
  */
 #include "check.h"
+
+static const uint64_t YOUNG_NS = 100000000; /* a claim: the file was there then */
 
 enum {
     HEADER = 32768,          /* bytes of the first part of the shared memory */
@@ -62,6 +69,7 @@ void tw__store_check_begin(struct tw__store_check *check, const struct tw__store
 {
     check->db.db = db->db;
     check->db.schema = db->schema;
+    check->db.file = db->file;
     check->db.message = check->message;
     check->db.size = sizeof check->message;
     check->count = find_count(db->db);
@@ -107,9 +115,11 @@ static bool ask_file(struct tw__store_check *check, const struct tw__store_job *
     return code == SQLITE_ROW;
 }
 
-bool tw__store_check_job(struct tw__store_check *check, const struct tw__store_job *job)
+bool tw__store_check_job(struct tw__store_check *check, const struct tw__store_job *job, uint64_t now_ns)
 {
     uint64_t known = atomic_load(&check->known);
+    if (now_ns > job->claimed_ns + YOUNG_NS && tw__store_db_find_file(&check->db) != TW__STORE_THERE)
+        return false;
     if (check->count != NULL && job->series == series_of(known) && *check->count == (uint32_t)known)
         return true;
     pthread_mutex_lock(&check->lock);

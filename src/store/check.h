@@ -39,9 +39,10 @@ uint32_t tw__store_check_count(const struct tw__store_check *check);
 /* Notes a commit of the runner, before its jobs are handed out. Returns the series for these jobs. */
 uint32_t tw__store_check_note(struct tw__store_check *check, const struct tw__store_commits *commits);
 
-/* Returns whether a job may begin: nobody has cancelled, moved or replaced its task, its queue is not paused,
- * and the file is not marked as restored. If the file cannot be read, it may not. From any thread. */
-bool tw__store_check_job(struct tw__store_check *check, const struct tw__store_job *job);
+/* Returns whether a job may begin at this time of the monotonic clock: nobody has cancelled, moved or replaced
+ * its task, its queue is not paused, the file is not marked as restored, and no other run has begun. If the
+ * file cannot be read, or is not at its path any more, it may not. From any thread. */
+bool tw__store_check_job(struct tw__store_check *check, const struct tw__store_job *job, uint64_t now_ns);
 
 /* Takes the error of a job that could not be looked up since the last call. Requires: the lock is held.
  * Returns: 0, or the error, and then `db` has its message. */

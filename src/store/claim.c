@@ -9,9 +9,10 @@
  * number, and a cancel has removed it: the answer finds no row then, and changes nothing.
  *
  * A number alone names no task, because a backup that is restored takes the numbers back. So a claim asks for
- * the queue too, whose handler it will call. An answer asks for the queue, the id, and the run that has claimed
- * the row. Example: a job has revision 7. A backup is restored that ends at 5, and two new tasks get 6 and 7.
- * The answer of the job leaves the new task as it is.
+ * the queue too, whose handler it will call. It need not ask for the id, which an entry does not have: the job
+ * is made of the row that the claim has read, and only if that row is due. An answer asks for the queue, the
+ * id, and the run that has claimed the row. Example: a job has revision 7. A backup is restored that ends at 5,
+ * and two new tasks get 6 and 7. The answer of the job leaves the new task as it is.
  */
 #include "claim.h"
 
@@ -19,7 +20,6 @@
 
 #include "look.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -82,6 +82,44 @@ static int write_answer(struct tw__store_db *db, struct tw__store_job *job, uint
     if (error == 0 && !job->changed)
         job->again_ms = TW_NEVER;
     return error;
+}
+
+/* ---- the number of the run ------------------------------------------------------------------------------- */
+
+/* Gives the tasks of all jobs another number. A restored file may not have some of them. */
+static int keep_tasks(struct tw__store_db *db, const struct tw__store_table *table, uint64_t run)
+{
+    int error = 0;
+    for (uint64_t i = 0; i <= table->mask; i++)
+        for (const struct tw__store_job *job = table->jobs[i]; job != NULL && error == 0; job = job->next_id)
+            error = answer_row(db, TW__STORE_KEEP, job, run);
+    return error;
+}
+
+int tw__store_count_run(struct tw__store_db *db, void *arg)
+{
+    int error = 0;
+    struct tw__store_count *count = arg;
+    sqlite3_stmt *row = tw__store_db_statement(db, TW__STORE_RUN, &error);
+    if (row == NULL)
+        return error;
+    int code = tw__store_db_step(db, row);
+    if (code == SQLITE_ROW) {
+        uint64_t run = (uint64_t)sqlite3_column_int64(row, 0);
+        count->seen = (struct tw__store_seen){db->seq, run, db->changes, db->restored};
+        code = tw__store_db_step(db, row);
+    }
+    if (code != SQLITE_DONE)
+        error = tw__store_db_error(db, code, "write tw_meta");
+    sqlite3_reset(row);
+    return error == 0 ? keep_tasks(db, count->table, count->seen.run) : error;
+}
+
+void tw__store_count_jobs(const struct tw__store_table *table, uint64_t run)
+{
+    for (uint64_t i = 0; i <= table->mask; i++)
+        for (struct tw__store_job *job = table->jobs[i]; job != NULL; job = job->next_id)
+            job->run = run;
 }
 
 /* ---- claims ---------------------------------------------------------------------------------------------- */
@@ -171,7 +209,7 @@ static int write_claim(struct tw__store_db *db, struct tw__store_batch *batch, s
 static int claim_one(struct tw__store_db *db, struct tw__store_batch *batch, struct tw__store_claim *claim)
 {
     claim->fate = TW__STORE_NO_ROOM;
-    if (batch->full || tw__store_db_is_marked(db))
+    if (batch->full)
         return 0;
     int error = read_claim(db, batch, claim);
     if (error == 0 && claim->fate == TW__STORE_CLAIMED)
@@ -181,15 +219,12 @@ static int claim_one(struct tw__store_db *db, struct tw__store_batch *batch, str
     return error;
 }
 
-/* Another number: a backup was restored into the file, or another run has begun because somebody has removed
- * the lock. The runner finds out which, and this transaction neither claims nor answers. */
-static int check_run_number(struct tw__store_db *db, struct tw__store_batch *batch)
+/* A backup was restored into the file since the last look, or the file was marked. This transaction neither
+ * claims nor answers: it would raise `changes`, and then the next look could not tell. */
+static int check_state(struct tw__store_db *db, struct tw__store_batch *batch)
 {
-    batch->other = db->run != batch->run;
-    return batch->other
-               ? tw__store_db_refuse(db, TW_EBUSY, "the file is at run %" PRIu64 ", and this is run %" PRIu64,
-                                     db->run, batch->run)
-               : 0;
+    batch->gone_back = tw__store_db_has_gone_back(db, batch->seen);
+    return batch->gone_back ? tw__store_db_refuse(db, TW_EBUSY, "the file was restored: it is read anew") : 0;
 }
 
 void tw__store_claim_undo(struct tw__store_batch *batch)
@@ -213,7 +248,7 @@ int tw__store_claim(struct tw__store_db *db, void *arg)
     struct tw__store_batch *batch = arg;
     uint64_t room = batch->room;
     bool idle = batch->idle;
-    int changes_before = sqlite3_total_changes(db->db), error = check_run_number(db, batch);
+    int changes_before = sqlite3_total_changes(db->db), error = check_state(db, batch);
     batch->full = false;
     tw__store_claim_undo(batch); /* of a transaction that was rolled back */
     for (struct tw__store_job *job = batch->answered; job != NULL && error == 0; job = job->next)

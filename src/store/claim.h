@@ -43,11 +43,12 @@ struct tw__store_claim {
 struct tw__store_batch {
     struct tw__store_job *answered; /* a list */
     struct tw__store_claim claims[TW__STORE_CLAIMS];
-    size_t n;      /* claims */
-    uint64_t room; /* bytes of payloads that may be claimed */
-    bool idle;     /* no job is under way, so one payload of any size may be claimed */
-    bool full;     /* a payload had no room, so the claims after it wait too */
-    bool other;    /* the file has the number of another run */
+    size_t n;                          /* claims */
+    uint64_t room;                     /* bytes of payloads that may be claimed */
+    bool idle;                         /* no job is under way, so one payload of any size may be claimed */
+    bool full;                         /* a payload had no room, so the claims after it wait too */
+    bool gone_back;                    /* the file is not a later state of the one that was seen */
+    const struct tw__store_seen *seen; /* the numbers at the last look */
     uint64_t now_ms, run;
     const struct tw__store_table *table;
     const volatile uint32_t *count;   /* of the commits to the file; NULL: it is not known */
@@ -56,6 +57,17 @@ struct tw__store_batch {
 
 /* The work of the commit; a tw__store_work_fn with a struct tw__store_batch. */
 int tw__store_claim(struct tw__store_db *db, void *batch);
+
+/* A run that gets its number. */
+struct tw__store_count {
+    const struct tw__store_table *table; /* its jobs, if it has had another number */
+    struct tw__store_seen seen;          /* the numbers of the file, with this one */
+};
+
+/* Counts a run, and gives its number to the tasks of its jobs; a tw__store_work_fn with a struct
+ * tw__store_count. After the commit tw__store_count_jobs() gives it to the jobs. */
+int tw__store_count_run(struct tw__store_db *db, void *count);
+void tw__store_count_jobs(const struct tw__store_table *table, uint64_t run);
 
 /* Frees the jobs that the work has made. */
 void tw__store_claim_undo(struct tw__store_batch *batch);

@@ -29,6 +29,7 @@
 #include <sys/stat.h>
 
 static const uint64_t SEQ_END = UINT64_C(1) << 62;
+enum { RANDOM_BITS = 20 }; /* of `changes` */
 
 static const char *const sql_of[] = {
 #define TEXT(name, sql) sql,
@@ -319,17 +320,23 @@ int tw__store_db_identify(struct tw__store_db *db)
 }
 
 /* If the system does not tell, for example because the process has given up its rights, nothing is proved. */
-int tw__store_db_check_file(struct tw__store_db *db)
+enum tw__store_found tw__store_db_find_file(const struct tw__store_db *db)
 {
     const char *path = sqlite3_db_filename(db->db, db->schema);
     struct stat status;
     if (path == NULL || path[0] == '\0')
-        return 0; /* the caller's, in memory */
+        return TW__STORE_THERE; /* the caller's, in memory */
     if (stat(path, &status) != 0)
-        return errno == ENOENT || errno == ENOTDIR ? refuse_removed(db) : 0;
+        return errno == ENOENT || errno == ENOTDIR ? TW__STORE_REMOVED : TW__STORE_THERE;
     bool same = db->file.inode != 0 ? status.st_dev == db->file.device && status.st_ino == db->file.inode
                                     : !has_moved(db);
-    return same ? 0 : refuse_replaced(db);
+    return same ? TW__STORE_THERE : TW__STORE_REPLACED;
+}
+
+int tw__store_db_check_file(struct tw__store_db *db)
+{
+    enum tw__store_found found = tw__store_db_find_file(db);
+    return found == TW__STORE_THERE ? 0 : found == TW__STORE_REMOVED ? refuse_removed(db) : refuse_replaced(db);
 }
 
 int tw__store_db_begin(struct tw__store_db *db, enum tw__store_statement which)
@@ -340,12 +347,21 @@ int tw__store_db_begin(struct tw__store_db *db, enum tw__store_statement which)
 
 /* ---- numbers --------------------------------------------------------------------------------------------- */
 
+int tw__store_db_check_version(struct tw__store_db *db, uint64_t version)
+{
+    if (version <= TW__STORE_TABLES_VERSION)
+        return 0;
+    return tw__store_db_refuse(db, TW_EFORMAT,
+                               "version of the tables is %" PRIu64 ": this library knows 1 to %d", version,
+                               TW__STORE_TABLES_VERSION);
+}
+
 /* The largest number of a task counts too. So if somebody has turned tw_meta back, or has rolled back no more
  * than a part of our work, no number comes twice among the tasks. */
 int tw__store_db_begin_seq(struct tw__store_db *db)
 {
     int error = 0, code, found = 0;
-    db->changes = db->restored = 0; /* a file of version 1 has neither */
+    db->changes = db->restored = db->version = 0; /* a file of version 1 has only the last */
     db->rows = sqlite3_total_changes(db->db);
     sqlite3_stmt *meta = tw__store_db_statement(db, TW__STORE_META, &error);
     if (meta == NULL)
@@ -362,11 +378,15 @@ int tw__store_db_begin_seq(struct tw__store_db *db)
             db->changes = value;
         } else if (name != NULL && strcmp(name, "restored") == 0) {
             db->restored = value;
+        } else if (name != NULL && strcmp(name, "version") == 0) {
+            db->version = value;
         }
     }
     sqlite3_reset(meta);
-    if (code != SQLITE_DONE)
-        return tw__store_db_error(db, code, "read tw_meta");
+    error = code == SQLITE_DONE ? tw__store_db_check_version(db, db->version)
+                                : tw__store_db_error(db, code, "read tw_meta");
+    if (error != 0)
+        return error;
     sqlite3_stmt *most = tw__store_db_statement(db, TW__STORE_MAX_SEQ, &error);
     if (most == NULL)
         return error;
@@ -406,4 +426,11 @@ int tw__store_db_end_seq(struct tw__store_db *db)
     if (numbers)
         error = write_seq(db);
     return error == 0 ? tw__store_db_do(db, TW__STORE_SET_CHANGES, "write tw_meta") : error;
+}
+
+/* Only the run that has the lock raises its number, so another one is that of a backup. */
+bool tw__store_db_has_gone_back(const struct tw__store_db *db, const struct tw__store_seen *seen)
+{
+    bool fewer = db->changes != seen->changes && db->changes >> RANDOM_BITS <= seen->changes >> RANDOM_BITS;
+    return fewer || db->seq < seen->seq || db->run != seen->run || db->restored != seen->restored;
 }

@@ -86,10 +86,12 @@
     X(CHECK, "SELECT 1 FROM $tw_task NOT INDEXED WHERE seq = ?1 AND run = ?2 AND queue = ?3 AND id = ?4"       \
              " AND dead_ms IS NULL"                                                                            \
              " AND NOT EXISTS (SELECT 1 FROM $tw_queue WHERE name = ?3 AND paused <> 0)"                       \
-             " AND NOT EXISTS (SELECT 1 FROM $tw_meta WHERE name = 'restored' AND value & 1)")                 \
+             " AND NOT EXISTS (SELECT 1 FROM $tw_meta WHERE name = 'restored' AND value & 1)"                  \
+             " AND NOT EXISTS (SELECT 1 FROM $tw_meta WHERE name = 'run' AND value <> ?2)")                    \
     X(CLAIM, "UPDATE $tw_task SET attempt = attempt + 1, run = ?2 WHERE seq = ?1")                             \
     X(CRASHED, "UPDATE $tw_task SET dead_ms = ?2, run = 0, error = ?3 WHERE seq = ?1")                         \
     X(DONE, "DELETE FROM $tw_task NOT INDEXED" TW__STORE_OF_JOB)                                               \
+    X(KEEP, "UPDATE $tw_task NOT INDEXED SET run = ?2" TW__STORE_OF_JOB)                                       \
     X(BACK, "UPDATE $tw_task NOT INDEXED SET attempt = attempt - 1, run = 0" TW__STORE_OF_JOB)                 \
     X(AGAIN, "UPDATE $tw_task NOT INDEXED SET due_ms = ?2, call_ms = NULL, attempt = 0, run = 0,"              \
              " error = NULL, times = max(times - 1, 0)" TW__STORE_OF_JOB)                                      \
@@ -107,7 +109,7 @@
     X(IS_PAUSED, "SELECT count(*) FROM $tw_queue WHERE name = ?1 AND paused <> 0")                             \
     X(PAUSE, "INSERT INTO $tw_queue(name, paused) VALUES (?1, 1)"                                              \
              " ON CONFLICT (name) DO UPDATE SET paused = 1 WHERE paused = 0")                                  \
-    X(RESUME, "UPDATE $tw_queue SET paused = 0 WHERE name = ?1 AND paused <> 0")
+    X(RESUME, "DELETE FROM $tw_queue WHERE name = ?1 AND paused <> 0")
 
 #define TW__STORE_COLUMNS                                                                                      \
     "seq, queue, id, due_ms, attempt, run, dead_ms, period_ms, times, missed, tries, backoff_ms, error, "      \
@@ -123,9 +125,16 @@ enum tw__store_statement {
         TW__STORE_STATEMENTS
 };
 
+enum { TW__STORE_TABLES_VERSION = 2 }; /* of the tables in schema.sql */
+
 /* A file, whatever its name is. */
 struct tw__store_file {
     uint64_t device, inode; /* inode 0: it is not known */
+};
+
+/* The numbers of tw_meta, as a transaction has found them. */
+struct tw__store_seen {
+    uint64_t seq, run, changes, restored;
 };
 
 struct tw__store_db {
@@ -136,6 +145,7 @@ struct tw__store_db {
     int bound;                            /* the first error of binding the present statement */
     uint64_t seq, run, changes, restored; /* of tw_meta, when the transaction began; seq: and since */
     uint64_t written_seq;                 /* what tw_meta has */
+    uint64_t version;                     /* of the tables; 0: tw_meta does not tell */
     uint64_t busy_ms;                     /* how long it waits for a lock; 0: it is the caller's connection */
     int rows;                             /* sqlite3_total_changes() when the transaction began */
     bool has_read;                        /* the transaction of the caller had read before the call */
@@ -189,17 +199,26 @@ void tw__store_db_roll_back(struct tw__store_db *db);
 /* Runs SQL. Returns: 0 or an error. */
 int tw__store_db_exec(struct tw__store_db *db, const char *sql, const char *doing);
 
+/* Checks that this library knows a version of the tables. Returns: 0, or TW_EFORMAT with a message. */
+int tw__store_db_check_version(struct tw__store_db *db, uint64_t version);
+
 /* Reads tw_meta at the beginning of a transaction, and at the end, if it has changed a row, writes its seq and
- * raises its `changes`. */
+ * raises its `changes`. A newer version may have been restored into the file: TW_EFORMAT. */
 int tw__store_db_begin_seq(struct tw__store_db *db);
 int tw__store_db_end_seq(struct tw__store_db *db);
+
+/* Returns whether the file is not a later state of the one that had these numbers, in a transaction. */
+bool tw__store_db_has_gone_back(const struct tw__store_db *db, const struct tw__store_seen *seen);
 
 /* Notes which file the connection has opened, right after that. Returns: 0, or TW_EREPLACED if it is not at its
  * path any more. */
 int tw__store_db_identify(struct tw__store_db *db);
 
-/* Checks that the path of the connection names the file that it has open. Returns: 0, or TW_EREPLACED with a
- * message. */
+/* Whether the path of the connection names the file that it has open. From any thread. */
+enum tw__store_found { TW__STORE_THERE, TW__STORE_REMOVED, TW__STORE_REPLACED };
+enum tw__store_found tw__store_db_find_file(const struct tw__store_db *db);
+
+/* Checks that the file is there. Returns: 0, or TW_EREPLACED with a message. */
 int tw__store_db_check_file(struct tw__store_db *db);
 
 /* Whether the file is marked as restored, in a transaction: an odd number is the mark. */

@@ -47,12 +47,22 @@ void tw__store_entry_free(struct tw__store_window *window, struct tw__store_entr
     tw__list_prepend(&window->free, &entry->link);
 }
 
-/* The share is one of as many queues as there are now, or as the last move of the horizon has found. */
-uint64_t tw__store_share_of(const struct tw__store_window *window)
+/* As many queues as there are now, or as the last move of the horizon has found. */
+static uint64_t queues_of(const struct tw__store_window *window)
 {
     uint64_t queues = window->queues.count > window->found ? window->queues.count : window->found;
-    uint64_t share = window->max_loaded / (queues > 0 ? queues : 1);
+    return queues > 0 ? queues : 1;
+}
+
+uint64_t tw__store_share_of(const struct tw__store_window *window)
+{
+    uint64_t share = window->max_loaded / queues_of(window);
     return share > SHARE_MIN ? share : SHARE_MIN;
+}
+
+bool tw__store_is_overfull(const struct tw__store_window *window)
+{
+    return window->loaded > 2 * tw__store_share_of(window) * queues_of(window);
 }
 
 bool tw__store_is_within(const struct tw__store_window *window, const struct tw__store_queue *queue,
@@ -77,7 +87,8 @@ int tw__store_entry_add(struct tw__store_window *window, struct tw__store_queue 
     entry->due_ms = due_ms;
     queue->loaded++;
     window->loaded++;
-    window->crowded |= tw__store_waiting_in(queue) > 2 * tw__store_share_of(window);
+    window->crowded |=
+        tw__store_waiting_in(queue) > 2 * tw__store_share_of(window) && tw__store_is_overfull(window);
     tw_wheel_add_at(window->wheel, &entry->timer, due_ms);
     return 0;
 }

@@ -22,16 +22,16 @@ struct tw__store_window {
     struct tw__store_block *blocks; /* their memory */
     uint64_t max_loaded;            /* entries of all queues, roughly */
     uint64_t loaded;
-    uint64_t found;                                 /* queues, when the horizon moved last */
-    uint64_t turns;                                 /* entries that have become ready */
-    uint64_t seen_seq;                              /* every task with at most this number was looked at */
-    uint64_t seen_run, seen_changes, seen_restored; /* of tw_meta, at the last look */
-    uint64_t version;                               /* SQLite's data_version at the last look */
+    uint64_t found;             /* queues, when the horizon moved last */
+    uint64_t turns;             /* entries that have become ready */
+    struct tw__store_seen seen; /* at the last look: every task with at most this seq was looked at */
+    bool gone_back;             /* a look has found a restored file, and the run was not counted anew */
+    uint64_t version;           /* SQLite's data_version at the last look */
     uint64_t horizon_ms; /* the tasks that are due until then are loaded, but for queues that are not whole */
     uint64_t load_at_ms; /* when the horizon has to move */
     uint64_t now_ms;     /* of the last look */
     bool broken;         /* a look has failed in the middle */
-    bool crowded;        /* a queue has far too many entries */
+    bool crowded;        /* a queue has far too many entries, and so has the window */
     char message[TW_STORE_MESSAGE];
 };
 
@@ -63,6 +63,9 @@ static inline uint64_t tw__store_waiting_in(const struct tw__store_queue *queue)
     return queue->loaded - queue->running;
 }
 uint64_t tw__store_share_of(const struct tw__store_window *window);
+
+/* Returns whether there are twice as many entries as the shares of all queues. */
+bool tw__store_is_overfull(const struct tw__store_window *window);
 
 /* Returns whether a task lies within the horizon of its queue. `queue` NULL: one that is not known. */
 bool tw__store_is_within(const struct tw__store_window *window, const struct tw__store_queue *queue,

@@ -64,11 +64,11 @@ static void note_longest(atomic_uint_least64_t *longest_ns, uint64_t from_ns, ui
 }
 
 /* Calls the handler, or gives the job back. The file is looked at before such a job is claimed again. */
-static void begin_job(struct tw__store_hands *hands, struct tw__store_job *job)
+static void begin_job(struct tw__store_hands *hands, struct tw__store_job *job, uint64_t now_ns)
 {
     if (atomic_load(&hands->stopping)) {
         tw__store_job_return(job);
-    } else if (tw__store_check_job(hands->check, job)) {
+    } else if (tw__store_check_job(hands->check, job, now_ns)) {
         tw__store_job_run(job);
     } else {
         atomic_store(&hands->stale, true);
@@ -84,7 +84,7 @@ static void run_jobs(struct tw__store_hands *hands)
         if (tw__store_hands_waiting(hands) == 0 && atomic_load(&hands->more) == TW__STORE_MORE_AHEAD)
             wake_runner(hands);
         note_longest(&hands->waited_ns, job->claimed_ns, now_ns);
-        begin_job(hands, job);
+        begin_job(hands, job, now_ns);
         uint64_t begun_ns = now_ns;
         now_ns = tw__store_monotonic();
         note_longest(&hands->took_ns, begun_ns, now_ns);

@@ -29,7 +29,6 @@
 #include <unistd.h>
 
 enum {
-    VERSION = 2,             /* of the tables in schema.sql */
     CACHE_KIB = 16384,       /* of a connection, for pages of the file */
     NEW_FILE_MS = 250,       /* a file that another process makes at this moment has its mode sooner */
     CHECKPOINT_PAGES = 10000 /* of the log, before a commit moves them to the file: 40 MB */
@@ -269,17 +268,9 @@ static int read_version(struct tw__store_db *db, int64_t *version)
         *version = strtoll(text, NULL, 10);
         if (error == 0 && *version < 1)
             return tw__store_db_refuse(db, TW_ECORRUPT, "tw_meta: version is '%s': expected 1 to %d", text,
-                                       VERSION);
+                                       TW__STORE_TABLES_VERSION);
     }
     return error;
-}
-
-static int check_version(struct tw__store_db *db, int64_t version)
-{
-    if (version <= VERSION)
-        return 0;
-    return tw__store_db_refuse(
-        db, TW_EFORMAT, "version of the tables is %" PRId64 ": this library knows 1 to %d", version, VERSION);
 }
 
 /* Runs the lines of the schema from this one on. */
@@ -296,7 +287,7 @@ static int run_lines(struct tw__store_db *db, const char *const *line, const cha
 }
 
 /* Version 1 had other triggers, and two rows less in tw_meta. The tables of tasks and queues are the same. */
-static int convert_tables(struct tw__store_db *db)
+int tw__store_convert_tables(struct tw__store_db *db)
 {
     static const char sql[] = "DROP VIEW IF EXISTS main.tw_put; DROP VIEW IF EXISTS main.tw_move;"
                               "DROP VIEW IF EXISTS main.tw_cancel; DROP VIEW IF EXISTS main.tw_list;"
@@ -314,7 +305,8 @@ static int renew_tables(struct tw__store_db *db, int64_t version)
 {
     if (version == 0)
         return run_lines(db, tw__store_schema, "make the tables");
-    return version < VERSION ? convert_tables(db) : check_version(db, version);
+    return version < TW__STORE_TABLES_VERSION ? tw__store_convert_tables(db)
+                                              : tw__store_db_check_version(db, (uint64_t)version);
 }
 
 /* Most opens find the tables, and need no lock. Two processes may open a new file at the same time, so the
@@ -323,8 +315,8 @@ int tw__store_open_tables(struct tw__store_db *db, const struct tw_store_options
 {
     int64_t version;
     int error = read_version(db, &version);
-    if (error != 0 || version >= VERSION)
-        return error != 0 ? error : check_version(db, version);
+    if (error != 0 || version >= TW__STORE_TABLES_VERSION)
+        return error != 0 ? error : tw__store_db_check_version(db, (uint64_t)version);
     if (version == 0 && (options->flags & TW_STORE_EXISTING) != 0)
         return refuse_foreign(db);
     error = tw__store_db_begin(db, TW__STORE_BEGIN);

@@ -21,6 +21,9 @@ int tw__store_open(struct tw__store_db *db, const char *path, const struct tw_st
  * tables of an older version. Returns: 0 or an error. */
 int tw__store_open_tables(struct tw__store_db *db, const struct tw_store_options *options);
 
+/* Converts the tables of version 1, in a transaction of the caller. Returns: 0 or an error. */
+int tw__store_convert_tables(struct tw__store_db *db);
+
 void tw__store_close(struct tw__store_db *db);
 
 /* If the log has more bytes than `most`, moves it to the file, and cuts it to nothing, as far as this is

@@ -8,7 +8,7 @@
  * ahead; handlers that take a microsecond get 1,024 after nine rounds.
  *
  * Handlers may turn slow. Then jobs that have waited for a tenth of a second are given back, and wait as
- * before.
+ * before. While the runner is inside a commit it gives nothing back: nobody could write that down either.
  */
 #include "pace.h"
 

@@ -24,7 +24,6 @@
 #include "commit.h"
 #include "open.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -85,12 +84,19 @@ static void tell_of_task(struct tw__store_runner *runner, const struct tw__store
     give_news(runner, dead ? TW_EDEAD : TW_EFAILED, message);
 }
 
-/* Tells of the tasks of a committed batch that have died, or whose first attempt has failed. */
+/* Whether an attempt has failed, and none of the same call before. The process may have died in earlier
+ * ones. */
+static bool fails_first(const struct tw__store_job *job)
+{
+    return job->answer == TW_RETRY && job->job.error == NULL && job->row_ms == job->job.due_ms;
+}
+
+/* Tells of the tasks of a committed batch that have died, or have failed for the first time. */
 static void tell_of_tasks(struct tw__store_runner *runner)
 {
     const struct tw__store_batch *batch = &runner->batch;
     for (const struct tw__store_job *job = batch->answered; job != NULL; job = job->next)
-        if (job->changed && (job->buried || (job->answer == TW_RETRY && job->job.attempt == 1)))
+        if (job->changed && (job->buried || fails_first(job)))
             tell_of_task(runner, job, job->buried);
     for (size_t i = 0; i < batch->n; i++)
         if (batch->claims[i].fate == TW__STORE_BURIED && batch->claims[i].job != NULL)
@@ -99,39 +105,24 @@ static void tell_of_tasks(struct tw__store_runner *runner)
 
 /* ---- the beginning of a run ------------------------------------------------------------------------------ */
 
-/* Counts the run; a tw__store_work_fn. */
-static int count_run(struct tw__store_db *db, void *arg)
-{
-    int error = 0;
-    uint64_t *run = arg;
-    sqlite3_stmt *row = tw__store_db_statement(db, TW__STORE_RUN, &error);
-    if (row == NULL)
-        return error;
-    int code = tw__store_db_step(db, row);
-    if (code == SQLITE_ROW) {
-        *run = (uint64_t)sqlite3_column_int64(row, 0);
-        code = tw__store_db_step(db, row);
-    }
-    if (code != SQLITE_DONE)
-        error = tw__store_db_error(db, code, "write tw_meta");
-    sqlite3_reset(row);
-    return error;
-}
-
 int tw__store_runner_begin(struct tw__store_runner *runner)
 {
     struct tw__store_db *db = &runner->window.db;
+    struct tw__store_count count = {.table = &runner->table};
     int error = tw__store_db_check_file(db);
     if (error == 0)
         error = tw__store_lock_take(db, runner->queues, &runner->file_lock);
     if (error != 0)
         return error;
-    error = tw__store_commit(runner->store, count_run, &runner->run, true);
+    error = tw__store_commit(runner->store, tw__store_count_run, &count, true);
     if (error != 0) {
         tw_store_message(runner->store, db->message, db->size);
         tw__store_lock_release(&runner->file_lock);
         return error;
     }
+    runner->window.seen = count.seen;
+    runner->run = count.seen.run;
+    runner->batch.seen = &runner->window.seen;
     tw__store_check_begin(&runner->check, db);
     runner->batch.count = runner->check.count;
     tw__store_watch_begin(&runner->watch, db);
@@ -141,6 +132,22 @@ int tw__store_runner_begin(struct tw__store_runner *runner)
     return 0;
 }
 
+/* A tw__store_work_fn. */
+static int write_nothing_new(struct tw__store_db *db, void *arg)
+{
+    (void)arg;
+    return tw__store_db_do(db, TW__STORE_LOCK, "write tw_meta");
+}
+
+/* Another process runs the tasks, so this one learns nothing of the file. Tries whether its error is over. */
+static void try_mending(struct tw__store_runner *runner)
+{
+    if (!runner->broken || tw__store_commit(runner->store, write_nothing_new, NULL, true) != 0)
+        return;
+    runner->result = 0;
+    note_mending(runner);
+}
+
 /* Waits for the process that runs the tasks to end. Returns false if this run was stopped before. */
 static bool stand_by(struct tw__store_runner *runner)
 {
@@ -148,6 +155,8 @@ static bool stand_by(struct tw__store_runner *runner)
         int error = tw__store_runner_begin(runner);
         if (error != 0 && error != TW_EBUSY)
             fail(runner, error, runner->window.message);
+        if (error == TW_EBUSY)
+            try_mending(runner);
         if (error != 0)
             tw__store_watch_wait(&runner->watch, TW_STORE_TIME_MAX, tw__store_monotonic() + STANDBY_NS, false);
     }
@@ -377,25 +386,28 @@ static int look_at_file(struct tw__store_runner *runner, uint64_t now_ms)
     return error;
 }
 
-/* The number of the run in the file is not ours. If it is smaller, a backup from before this run was restored,
- * and the run counts itself anew. If it is larger, another run has begun, and this one is lost. */
+/* After a restore the run counts itself anew: the file may have tasks that this run had claimed once, and they
+ * would count as running. If the lock is gone, another run may have begun meanwhile, and this one is lost. */
 static int count_anew(struct tw__store_runner *runner)
 {
-    struct tw__store_db *db = &runner->window.db;
-    if (db->run == runner->run)
+    struct tw__store_window *window = &runner->window;
+    struct tw__store_count count = {.table = &runner->table};
+    if (!window->gone_back)
         return 0;
-    int error;
-    if (db->run > runner->run)
-        error = tw__store_db_refuse(db, TW_EREPLACED,
-                                    "run %" PRIu64 " of this file has begun, and this is run %" PRIu64, db->run,
-                                    runner->run);
-    else if ((error = tw__store_commit(runner->store, count_run, &runner->run, true)) != 0)
-        tw_store_message(runner->store, db->message, db->size);
-    if (error != 0)
-        fail(runner, error, db->message);
-    else
-        db->run = runner->run;
-    return error;
+    if (!has_files(runner))
+        return runner->lost;
+    int error = tw__store_commit(runner->store, tw__store_count_run, &count, true);
+    if (error != 0) {
+        tw_store_message(runner->store, window->message, sizeof window->message);
+        fail(runner, error, window->message);
+        return error;
+    }
+    runner->run = window->seen.run = count.seen.run;
+    window->gone_back = false;
+    pthread_mutex_lock(&runner->check.lock); /* a worker may be looking a job up */
+    tw__store_count_jobs(&runner->table, runner->run);
+    pthread_mutex_unlock(&runner->check.lock);
+    return 0;
 }
 
 /* Goes round once. If the file cannot be looked at, the answers are written all the same, unless the run is
@@ -420,12 +432,12 @@ static bool go_round(struct tw__store_runner *runner)
     batch->idle = runner->stats.jobs == 0;
     batch->now_ms = tw_store_now(); /* not before an answer came: its retry and its death count from then */
     batch->run = runner->run;
-    batch->other = false;
+    batch->gone_back = false;
     int error = tw__store_commit(runner->store, tw__store_claim, batch, false);
     if (error == 0)
         return settle_batch(runner) && seen;
     take_back_batch(runner);
-    if (batch->other && seen) { /* the next round looks, whatever SQLite says, and counts anew */
+    if (batch->gone_back && seen) { /* the next round looks, whatever SQLite says, and counts anew */
         runner->must_look = true;
         return true;
     }

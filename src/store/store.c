@@ -9,6 +9,7 @@
 
 #include "change.h"
 #include "commit.h"
+#include "look.h"
 #include "open.h"
 #include "run.h"
 
@@ -201,7 +202,9 @@ static int nothing(struct tw__store_db *db, void *arg)
 
 int tw_store_flush(struct tw_store *store)
 {
-    return store->options.flags & TW_STORE_LAZY ? tw__store_commit(store, nothing, NULL, true) : 0;
+    if (store->options.flags & TW_STORE_LAZY)
+        return tw__store_commit(store, nothing, NULL, true);
+    return tw__store_look(store, nothing, NULL); /* the file may be gone */
 }
 
 /* ---- in the caller's transaction ------------------------------------------------------------------------- */

@@ -6,7 +6,8 @@
  * intervals: each is a quarter of the time since the hint, and at most half a second. So it sees the commit too
  * late by at most a quarter of its sync, and never by more than half a second. Example: the sync takes 8 ms.
  * The runner looks after 0, 0.2, 0.4, ..., 1, 1.25, ..., 6.8 and 8.5 ms, and sees the commit half a millisecond
- * after its return. A minute after the hint the looks end: for a sync that takes longer there is the look every
+ * after its return. All this holds for a runner that waits: one that is inside a commit of its own looks after
+ * that. A minute after the hint the looks end: for a sync that takes longer there is the look every
  * 30 seconds (see below). A hint costs some 150 looks in that minute. A transaction that grew beyond SQLite's
  * memory writes early, and writes again when it commits.
  *

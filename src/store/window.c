@@ -17,10 +17,11 @@
  * How the window sees changes. Each put and each move gives its task a number above all numbers before. So a
  * look reads the rows above the last number that it has seen, by the primary key, and files those within the
  * horizon. A task that was cancelled or moved stays an entry: when it is due, its old number finds no row. If
- * very many tasks came at once, or the clock was turned back, or a queue has far too many entries, all entries
- * that are not taken are dropped, and read again from the index. Example: an import of a million tasks that are
- * due next month costs one such reading, which finds none of them. That reading, and each move of the horizon,
- * goes over the index of due times once, and passes over the later tasks of a queue by a search for the next.
+ * very many tasks came at once, or the clock was turned back, or one queue and the window have far too many
+ * entries, all entries that are not taken are dropped, and read again from the index. Example: an import of a
+ * million tasks that are due next month costs one such reading, which finds none of them. That reading, and
+ * each move of the horizon, goes over the index of due times once, and passes over the later tasks of a queue
+ * by a search for the next.
  *
  * How the order is kept against tasks that were not seen yet. The wheel's time is the clock as it was just
  * before the last look. So whoever has committed a task before its time finds it in its turn, however long ago
@@ -30,12 +31,13 @@
  * A backup that is restored into the file takes the numbers back. Then new tasks have numbers that were seen
  * already, and nobody would look at them. So a look compares `changes` of tw_meta, which each transaction of
  * ours raises. Its lower 20 bits are random. A smaller count than before, or the same count with other random
- * bits, means that the file has gone back. All is dropped and read anew then, and the numbers of the jobs under
- * way hide no task: their entries are orphans, and end with their jobs. Example: the window has seen the
- * changes 1 to 8. A backup from change 5 is restored, and three changes follow: 8 again, with other bits. Had
- * there been four before the next look, nobody could tell: docs/store.md names this hole, and `tickwheel
- * restore` closes it, for it changes `restored`. (Rejected: a number for each restore. SQLite restores byte by
- * byte, and runs no code of ours in the copy.)
+ * bits, means that the file has gone back. So does another number of the run, since nobody else can begin a
+ * run. A commit of the run compares the same before it writes: it would raise the count. All is dropped and
+ * read anew then, and the numbers of the jobs under way hide no task: their entries are orphans, and end with
+ * their jobs. Example: the window has seen the changes 1 to 8. A backup from change 5 is restored, and three
+ * changes follow: 8 again, with other bits. Had there been four before the next look, nobody could tell:
+ * docs/store.md names this hole, and `tickwheel restore` closes it, for it changes `restored`. (Rejected: a
+ * number for each restore. SQLite restores byte by byte, and runs no code of ours in the copy.)
  *
  * Invariants
  *   D1  every task of a queue with a handler that waits, and lies within the queue's horizon, has one entry
@@ -53,10 +55,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    NEWS_MAX = 20000, /* more new tasks than this are read from the index, not by their numbers */
-    RANDOM_BITS = 20  /* of `changes` in tw_meta */
-};
+enum { NEWS_MAX = 20000 }; /* more new tasks than this are read from the index, not by their numbers */
 
 /* ---- pauses ---------------------------------------------------------------------------------------------- */
 
@@ -146,7 +145,7 @@ static int read_news(struct tw__store_window *window)
     sqlite3_stmt *rows = tw__store_db_statement(&window->db, TW__STORE_NEWS, &error);
     if (rows == NULL)
         return error;
-    tw__store_bind_number(&window->db, rows, 1, window->seen_seq);
+    tw__store_bind_number(&window->db, rows, 1, window->seen.seq);
     while (error == 0 && (code = tw__store_db_step(&window->db, rows)) == SQLITE_ROW) {
         uint64_t seq = (uint64_t)sqlite3_column_int64(rows, 0);
         uint64_t due_ms = (uint64_t)sqlite3_column_int64(rows, 1);
@@ -159,37 +158,21 @@ static int read_news(struct tw__store_window *window)
     return error;
 }
 
-/* Returns whether the file is not a later state of the one that the last look has seen. */
-static bool has_gone_back(const struct tw__store_window *window)
-{
-    const struct tw__store_db *db = &window->db;
-    bool fewer = db->changes != window->seen_changes &&
-                 db->changes >> RANDOM_BITS <= window->seen_changes >> RANDOM_BITS;
-    return fewer || db->seq < window->seen_seq || db->run < window->seen_run ||
-           db->restored != window->seen_restored;
-}
-
 /* Returns whether the entries have to be read anew. */
 static bool is_stale(const struct tw__store_window *window)
 {
-    return window->broken || window->crowded || window->db.seq - window->seen_seq > NEWS_MAX;
-}
-
-static void note_seen(struct tw__store_window *window)
-{
-    window->seen_seq = window->db.seq;
-    window->seen_run = window->db.run;
-    window->seen_changes = window->db.changes;
-    window->seen_restored = window->db.restored;
+    return window->broken || window->crowded || window->db.seq - window->seen.seq > NEWS_MAX;
 }
 
 /* Looks at the file, in a transaction that reads. */
 static int look_inside(struct tw__store_window *window)
 {
-    int error = tw__store_db_begin_seq(&window->db);
+    struct tw__store_db *db = &window->db;
+    int error = tw__store_db_begin_seq(db);
     if (error != 0)
         return error;
-    bool back = has_gone_back(window), anew = back || is_stale(window);
+    bool back = tw__store_db_has_gone_back(db, &window->seen), anew = back || is_stale(window);
+    window->gone_back |= back;
     if (back)
         tw__store_entries_orphan(window);
     if (anew)
@@ -204,7 +187,7 @@ static int look_inside(struct tw__store_window *window)
         error = read_pauses(window);
     window->broken = error != 0;
     if (error == 0)
-        note_seen(window);
+        window->seen = (struct tw__store_seen){db->seq, db->run, db->changes, db->restored};
     return error;
 }
 

@@ -212,7 +212,7 @@ static void a_lazy_store_flushes_when_asked(void **state)
     assert_int_equal(put(fixture->store, "b", 1), 1);
     assert_int_equal(tw_store_flush(fixture->store), 0);
     store_reopen(fixture);
-    assert_int_equal(tw_store_flush(fixture->store), 0); /* durable: nothing to do */
+    assert_int_equal(tw_store_flush(fixture->store), 0); /* durable: nothing to write */
     assert_string_equal(scan(fixture->store, NULL), "a@1 b@1");
 }
 

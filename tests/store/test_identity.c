@@ -5,6 +5,7 @@
  */
 #include "clock.h"
 #include "running.h"
+#include "src/store/runner.h"
 #include "tests/support/eventually.h"
 
 #include <errno.h>
@@ -14,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { HOLD_MS = 3, SOON_MS = 1000, STANDBY_MS = 250, HOUR_MS = 3600000 };
+enum { HOLD_MS = 3, SOON_MS = 1000, YOUNG_MS = 100, STANDBY_MS = 250, HOUR_MS = 3600000 };
 
 /* ---- the system ------------------------------------------------------------------------------------------ */
 
@@ -33,9 +34,10 @@ int __wrap_stat(const char *path, struct stat *status)
     errno = atomic_load(&no_stat);
     if (errno != 0)
         return -1;
-    if (meanwhile != NULL)
+    if (meanwhile != NULL) {
         meanwhile(meanwhile_fixture);
-    meanwhile = NULL;
+        meanwhile = NULL; /* the runners of other tests only read it */
+    }
     int result = __real_stat(path, status);
     status->st_dev += atomic_load(&other_device);
     return result;
@@ -165,6 +167,7 @@ static void no_call_succeeds(struct tw_store *store, const char *expected)
         tw_store_loads(store, NULL, see_load, NULL),
         tw_store_is_paused(store, "q"),
         tw_store_is_restored(store),
+        tw_store_flush(store),
     };
     for (size_t i = 0; i < sizeof results / sizeof results[0]; i++)
         if (results[i] != TW_EREPLACED)
@@ -419,6 +422,83 @@ static void a_task_of_a_removed_file_is_not_called(void **state)
     assert_int_equal(calls.count, 0);
 }
 
+static bool commits(struct tw_store *store)
+{
+    pthread_mutex_lock(&store->writer.lock);
+    bool leads = store->writer.led;
+    pthread_mutex_unlock(&store->writer.lock);
+    return leads;
+}
+
+/* A bug: while the runner waited for a lock of others, its jobs began, whatever had become of the file. Here it
+ * waits to claim "c". */
+static void a_job_of_a_replaced_file_does_not_begin_while_the_run_commits(void **state)
+{
+    struct fixture *fixture = *state;
+    struct errors errors = {0};
+    struct calls calls;
+    sqlite3 *db = other_open(fixture);
+    calls_init(&calls);
+    calls.block = true;
+    clock_stop(0);
+    clock_halt();
+    put(fixture->store, "a", 5);
+    put(fixture->store, "b", 6);
+    put(fixture->store, "c", tw_store_now() + SOON_MS);
+    start_noting(fixture->store, &calls, &errors, 0);
+    const struct tw__store_hands *hands = &fixture->store->run.runner->hands;
+    runner_idle(fixture->store);
+    clock_pass(1);
+    wait_for_calls(&calls, 1);
+    EVENTUALLY(attempts(fixture->store) == 2);
+    make_new(fixture);
+    let_hints_pass(fixture);
+    other_ask(db, "BEGIN IMMEDIATE");
+    clock_pass(SOON_MS);
+    EVENTUALLY(commits(fixture->store));
+    put_new_in_place(fixture);
+    clock_hurry(YOUNG_MS + 1);
+    unblock(&calls);
+    EVENTUALLY(tw__store_hands_waiting(hands) == 0 && tw__store_hands_idle(hands) == 1);
+    other_ask(db, "ROLLBACK");
+    wait_for_the_end(fixture->store, &errors);
+    assert_int_equal(tw_store_stop(fixture->store), TW_EREPLACED);
+    assert_string_equal(calls.text, "a/1");
+    sqlite3_close(db);
+    remove_log(fixture);
+}
+
+/* The lock is removed, and the first run does not notice. It does not begin the task "b", which the second one
+ * might claim at any moment. */
+static void a_job_does_not_begin_after_another_run_has_begun(void **state)
+{
+    struct fixture *fixture = *state;
+    struct errors errors = {0};
+    struct calls calls;
+    calls_init(&calls);
+    calls.block = true;
+    clock_stop(0);
+    clock_halt();
+    put(fixture->store, "a", 5);
+    put(fixture->store, "b", 6);
+    start_noting(fixture->store, &calls, &errors, 0);
+    runner_idle(fixture->store);
+    clock_pass(1);
+    wait_for_calls(&calls, 1);
+    EVENTUALLY(attempts(fixture->store) == 2);
+    runner_look_away(true);
+    runner_round(fixture->store);
+    remove_lock(fixture);
+    struct tw_store *next = open_there(fixture);
+    assert_int_equal(tw_store_handle(next, "other", 0, note_call, &calls), 0);
+    assert_int_equal(tw_store_start(next, NULL), 0);
+    unblock(&calls);
+    wait_for_the_end(fixture->store, &errors);
+    assert_int_equal(tw_store_stop(fixture->store), TW_EREPLACED);
+    assert_string_equal(calls.text, "a/1");
+    tw_store_close(next);
+}
+
 static bool hurried(bool there)
 {
     if (!there)
@@ -465,6 +545,8 @@ int main(void)
         TEST(an_idle_run_notices_that_its_lock_was_removed),
         TEST(an_idle_run_notices_that_its_lock_was_replaced),
         TEST(a_task_of_a_removed_file_is_not_called),
+        TEST(a_job_of_a_replaced_file_does_not_begin_while_the_run_commits),
+        TEST(a_job_does_not_begin_after_another_run_has_begun),
         TEST(a_standby_of_a_replaced_file_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

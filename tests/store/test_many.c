@@ -583,6 +583,64 @@ static void a_forgotten_queue_stays_paused(void **state)
     assert_int_equal(tw_store_stop(store), 0);
 }
 
+/* Puts tasks of many queues, each with the same number of them, which are due in a few minutes. */
+static void put_queues(sqlite3 *db, int queues, int tasks)
+{
+    char sql[400];
+    snprintf(sql, sizeof sql,
+             "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < %d)"
+             " INSERT INTO tw_put(queue, id, due_ms)"
+             " SELECT 'user:' || (i / %d), CAST(i AS TEXT), %llu + i FROM n",
+             queues * tasks - 1, tasks, (unsigned long long)tw_store_now() + 300000);
+    other_ask(db, sql);
+}
+
+static void start_small(struct tw_store *store, struct calls *calls)
+{
+    calls_init(calls);
+    clock_stop(0);
+    assert_int_equal(tw_store_handle(store, NULL, 0, note_call, calls), 0);
+    assert_int_equal(tw_store_start(store, &(struct tw_store_run){.max_loaded = 1000}), 0);
+    runner_idle(store);
+}
+
+/* A bug: the first queues of a new run had shares as if there were no others. With 16 tasks for each queue
+ * there are 1,600; the run had loaded 4,000. */
+static void the_first_queues_have_no_more_than_their_share(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    sqlite3 *db = other_open(*state);
+    put_queues(db, 100, 200);
+    start_small(store, &calls);
+    assert_in_range(stats_of(store).loaded, 1600, 3200);
+    assert_int_equal(tw_store_stop(store), 0);
+    sqlite3_close(db);
+    clock_go();
+}
+
+/* A bug: 40 tasks of one queue are more than twice its share, if there are many queues. Then all queues were
+ * dropped and read anew, though the window has room. */
+static void a_burst_of_one_queue_among_many_drops_no_other(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    sqlite3 *db = other_open(*state);
+    put_queues(db, 500, 2);
+    start_small(store, &calls);
+    uint64_t moves_ms = store->run.runner->window.load_at_ms;
+    clock_pass(1000);
+    put_many(store, "user:7", 40, tw_store_now() + 400000, 1);
+    runner_idle(store);
+    put_many(store, "user:8", 1, tw_store_now() + 400000, 1);
+    runner_idle(store);
+    assert_int_equal(stats_of(store).loaded, 1041);
+    assert_int_equal(store->run.runner->window.load_at_ms, moves_ms);
+    assert_int_equal(tw_store_stop(store), 0);
+    sqlite3_close(db);
+    clock_go();
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
 
 int main(void)
@@ -610,6 +668,8 @@ int main(void)
         TEST(queues_without_tasks_are_forgotten),
         TEST(queues_are_found_when_their_time_comes_near),
         TEST(a_forgotten_queue_stays_paused),
+        TEST(the_first_queues_have_no_more_than_their_share),
+        TEST(a_burst_of_one_queue_among_many_drops_no_other),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
