@@ -104,10 +104,9 @@ CREATE TRIGGER tw_put_insert INSTEAD OF INSERT ON tw_put BEGIN
         WHEN 'LT' THEN EXISTS (SELECT 1 FROM tw_task WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB)
                                AND dead_ms IS NULL AND due_ms <= CAST(NEW.due_ms AS INTEGER))
     END;
+    UPDATE tw_meta SET value = value + 1 WHERE name = 'seq';
+    UPDATE tw_meta SET value = (value | 1048575) + 1 + (random() & 1048575) WHERE name = 'changes';
     -- Two statements that never conflict: the conflict clause of the caller's INSERT would count for both.
-    UPDATE tw_meta SET value =
-        CASE name WHEN 'seq' THEN value + 1 ELSE (value | 1048575) + 1 + (random() & 1048575) END
-        WHERE name IN ('seq', 'changes');
     INSERT INTO tw_task(seq, queue, id, due_ms)
         SELECT value, NEW.queue, CAST(NEW.id AS BLOB), 0 FROM tw_meta
         WHERE name = 'seq'
@@ -156,9 +155,8 @@ CREATE TRIGGER tw_move_insert INSTEAD OF INSERT ON tw_move BEGIN
         WHEN 'LT' THEN EXISTS (SELECT 1 FROM tw_task WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB)
                                AND due_ms <= CAST(NEW.due_ms AS INTEGER))
     END;
-    UPDATE tw_meta SET value =
-        CASE name WHEN 'seq' THEN value + 1 ELSE (value | 1048575) + 1 + (random() & 1048575) END
-        WHERE name IN ('seq', 'changes');
+    UPDATE tw_meta SET value = value + 1 WHERE name = 'seq';
+    UPDATE tw_meta SET value = (value | 1048575) + 1 + (random() & 1048575) WHERE name = 'changes';
     UPDATE tw_task SET seq = (SELECT value FROM tw_meta WHERE name = 'seq'),
         due_ms = CAST(NEW.due_ms AS INTEGER), call_ms = NULL, attempt = 0, run = 0, error = NULL
         WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB);
