@@ -6,6 +6,7 @@
 
 #include <task/conditions.h>
 
+/* keep.10 */
 static void at_most_one_condition_stands_alone_or_beside_keepdue(void **state)
 {
     static const unsigned good[] = {0,

@@ -174,6 +174,30 @@ static void keepdue_lets_the_attempt_of_a_series_go_on(void **state)
                                                                                .at_ms = 5000,
                                                                                .options = &other});
     expect_behind(&outcome, 500);
+    outcome =
+        change(at(TW__TASK_REPLACED, series(), 400), (struct tw__task_call){.verb = TW__TASK_PUT,
+                                                                            .conditions = TW__TASK_KEEPDUE,
+                                                                            .elsewhere = true,
+                                                                            .at_ms = 5000,
+                                                                            .options = &other});
+    expect_behind(&outcome, 400);
+}
+
+/* keep.8, keep.9 */
+static void keepdue_goes_with_nx_and_xx(void **state)
+{
+    struct tw__task_outcome outcome = put((struct tw__task){0}, TW__TASK_KEEPDUE | TW__TASK_NX, 5000, series());
+    (void)state;
+    expect_filed(&outcome, 5000, 5000, 0);
+    assert_int_equal(put((struct tw__task){0}, TW__TASK_KEEPDUE | TW__TASK_XX, 5000, series()).reply,
+                     TW__TASK_NO);
+    for (int stage = TW__TASK_FILED; stage <= TW__TASK_BURIED; stage++) {
+        struct tw__task task = at((enum tw__task_stage)stage, series(), 400);
+        assert_int_equal(put(task, TW__TASK_KEEPDUE | TW__TASK_NX, 5000, series()).reply, TW__TASK_NO);
+        outcome = put(task, TW__TASK_KEEPDUE | TW__TASK_XX, 5000, series());
+        assert_int_equal(outcome.reply, TW__TASK_YES);
+        assert_int_equal(outcome.task.due_ms, stage == TW__TASK_BURIED ? 5000 : 400);
+    }
 }
 
 /* move.1 to move.6 */
@@ -270,7 +294,7 @@ static void a_coalesced_call_is_the_same_in_each_attempt(void **state)
     assert_int_equal(back.tally.coalesced, 0);
 }
 
-/* touch.1, done.1 to done.3, done.5 */
+/* touch.1, touch.2, done.1 to done.3, done.5, fail.4, dead.4, back.4 */
 static void done_ends_the_call(void **state)
 {
     struct tw__task_outcome outcome = answer_with(at(TW__TASK_TAKEN, once(), 400), TW__TASK_TOUCH);
@@ -284,6 +308,8 @@ static void done_ends_the_call(void **state)
     outcome = answer_with(at(TW__TASK_REPLACED, once(), 400), TW__TASK_DONE);
     expect_filed(&outcome, 400, NOW, 0);
     assert_int_equal(outcome.tally.done, 1);
+    struct tw__task_call no_token = {.verb = TW__TASK_DONE};
+    assert_int_equal(change(at(TW__TASK_FILED, once(), 400), no_token).reply, TW__TASK_NO);
     for (int verb = TW__TASK_TOUCH; verb <= TW__TASK_BACK; verb++) {
         outcome = change(at(TW__TASK_TAKEN, once(), 400),
                          (struct tw__task_call){.verb = (enum tw__task_verb)verb, .token = OTHER});
@@ -331,6 +357,15 @@ static void the_last_period_that_dies_is_a_task_of_its_own(void **state)
     assert_int_equal(outcome.task.stage, TW__TASK_NONE);
 }
 
+static void a_period_behind_the_last_time_ends_the_series(void **state)
+{
+    struct tw__task task = at(TW__TASK_TAKEN, series(), TW__TASK_TIME_MAX - 99);
+    (void)state;
+    assert_int_equal(answer_with(task, TW__TASK_DONE).task.stage, TW__TASK_NONE);
+    task.due_ms--;
+    assert_int_equal(answer_with(task, TW__TASK_DONE).task.due_ms, TW__TASK_TIME_MAX);
+}
+
 /* back.1 to back.3 */
 static void a_given_back_task_is_as_before_the_take(void **state)
 {
@@ -363,6 +398,9 @@ static void the_seventeenth_lapse_kills(void **state)
         struct tw__task_outcome outcome = answer_with(task, TW__TASK_LAPSE);
         expect_filed(&outcome, 400, 1000, lapses + 1);
         assert_int_equal(outcome.filed_ms, 900);
+        for (int verb = TW__TASK_TOUCH; verb <= TW__TASK_BACK; verb++) /* the token that is left is for done */
+            if (verb != TW__TASK_DONE)
+                assert_int_equal(answer_with(outcome.task, (enum tw__task_verb)verb).reply, TW__TASK_NO);
         outcome = answer_with(outcome.task, TW__TASK_DONE);
         assert_int_equal(outcome.reply, TW__TASK_YES);
         assert_int_equal(outcome.task.stage, TW__TASK_NONE);
@@ -377,6 +415,34 @@ static void the_seventeenth_lapse_kills(void **state)
     assert_int_equal(answer_with(outcome.task, TW__TASK_DONE).reply, TW__TASK_NO);
 }
 
+static void a_look_tells_the_state_and_the_next_time(void **state)
+{
+    struct tw__task filed = at(TW__TASK_FILED, once(), NOW), taken = at(TW__TASK_TAKEN, once(), 400),
+                    dead = at(TW__TASK_BURIED, once(), 400);
+    (void)state;
+    assert_int_equal(tw__task_state(&filed, NOW - 1), TW__TASK_WAITING);
+    assert_int_equal(tw__task_state(&filed, NOW), TW__TASK_READY);
+    assert_int_equal(tw__task_state(&taken, NOW), TW__TASK_LEASED);
+    assert_int_equal(tw__task_state(&dead, NOW), TW__TASK_DEAD);
+    assert_int_equal(tw__task_next(&filed), NOW);
+    assert_int_equal(tw__task_next(&taken), NOW + 200);
+    assert_int_equal(tw__task_next(&dead), 0);
+    assert_false(tw__task_has_lapsed(&filed, NOW));
+}
+
+/* A run takes without a length: its lease lasts as long as the run. */
+static void a_lease_without_a_length_ends_with_its_run(void **state)
+{
+    struct tw__task_call take = {.verb = TW__TASK_TAKE, .token = TOKEN};
+    struct tw__task_outcome outcome = change(at(TW__TASK_FILED, once(), 400), take);
+    (void)state;
+    assert_int_equal(outcome.task.end_ms, TW__TASK_FOREVER);
+    assert_false(tw__task_has_lapsed(&outcome.task, TW__TASK_TIME_MAX));
+    outcome = answer_with(outcome.task, TW__TASK_LAPSE);
+    expect_filed(&outcome, 400, NOW + 100, 1);
+    assert_int_equal(outcome.filed_ms, NOW);
+}
+
 static void a_lease_has_lapsed_at_its_last_millisecond(void **state)
 {
     struct tw__task task = at(TW__TASK_TAKEN, once(), 400);
@@ -387,6 +453,7 @@ static void a_lease_has_lapsed_at_its_last_millisecond(void **state)
 
 /* ---- targets, people ------------------------------------------------------------------------------------- */
 
+/* promote.2 */
 static void a_target_accepts_or_refuses(void **state)
 {
     struct tw__task task = at(TW__TASK_FILED, series(), 950);
@@ -398,6 +465,9 @@ static void a_target_accepts_or_refuses(void **state)
     struct tw__task_call refusal = {.verb = TW__TASK_REFUSED, .at_ms = 1100};
     outcome = change(task, refusal);
     expect_filed(&outcome, 950, 1100, 1);
+    assert_int_equal(tw__task_state(&outcome.task, NOW), TW__TASK_WAITING);
+    struct tw__task_outcome promoted = answer_with(outcome.task, TW__TASK_PROMOTE);
+    expect_filed(&promoted, 950, NOW, 1);
     outcome = change(outcome.task, refusal);
     outcome = change(outcome.task, refusal);
     assert_int_equal(outcome.dead.stage, TW__TASK_BURIED);
@@ -499,6 +569,7 @@ int main(void)
         cmocka_unit_test(conditions_hold_in_each_state),
         cmocka_unit_test(keepdue_keeps_the_times_of_a_filed_task),
         cmocka_unit_test(keepdue_lets_the_attempt_of_a_series_go_on),
+        cmocka_unit_test(keepdue_goes_with_nx_and_xx),
         cmocka_unit_test(a_move_begins_with_attempt_0),
         cmocka_unit_test(a_cancel_tells_whether_work_may_happen),
         cmocka_unit_test(a_take_begins_an_attempt),
@@ -507,8 +578,11 @@ int main(void)
         cmocka_unit_test(done_ends_the_call),
         cmocka_unit_test(a_failure_is_a_retry_or_a_death),
         cmocka_unit_test(the_last_period_that_dies_is_a_task_of_its_own),
+        cmocka_unit_test(a_period_behind_the_last_time_ends_the_series),
         cmocka_unit_test(a_given_back_task_is_as_before_the_take),
         cmocka_unit_test(the_seventeenth_lapse_kills),
+        cmocka_unit_test(a_look_tells_the_state_and_the_next_time),
+        cmocka_unit_test(a_lease_without_a_length_ends_with_its_run),
         cmocka_unit_test(a_lease_has_lapsed_at_its_last_millisecond),
         cmocka_unit_test(a_target_accepts_or_refuses),
         cmocka_unit_test(people_promote_replay_and_purge),
