@@ -261,7 +261,7 @@ struct tw_every {
     uint64_t at_ns;
     uint64_t period_ns;    /* from due time to due time, at least the tick */
     uint64_t times;        /* calls in all, however many periods are missed; 0 or TW_FOREVER: no end */
-    enum tw_missed missed; /* 0: TW_MISSED_BURST */
+    enum tw_missed missed; /* 0: TW_MISSED_COALESCE */
 };
 
 /* Runs fn again and again, as *every says. No call starts before the previous call has returned.

@@ -165,7 +165,7 @@ struct tw_delayed {
     size_t payload_size;   /* 0 to max_payload; 0 if `payload` is NULL */
     uint64_t period_ms;    /* from due time to due time, 0 to 3,155,760,000,000 (100 years); 0: it runs once */
     uint64_t times;        /* calls in all, if it has a period; 0 or TW_FOREVER: no end */
-    enum tw_missed missed; /* periods that passed without a call (sched.h); 0: TW_MISSED_BURST */
+    enum tw_missed missed; /* periods that passed without a call (task.h); 0: TW_MISSED_COALESCE */
     uint32_t tries;        /* attempts of one call before the task is dead, 1 to 1,000,000; 0: 1 */
     uint64_t backoff_ms; /* before the second attempt, doubled for each further one, at most a day; 0: 1,000 */
 };

@@ -23,9 +23,9 @@
  * never runs if its thread is busy with slow callbacks all the time. A heartbeat takes COALESCE, which makes a
  * call whenever the thread is free. */
 enum tw_missed {
-    TW_MISSED_BURST,   /* makes up for each period, one call after the other */
-    TW_MISSED_SKIP,    /* makes up for none: the next call is at the next period that lies ahead */
-    TW_MISSED_COALESCE /* makes one call at once for all; `missed` is how many it stands for besides itself */
+    TW_MISSED_COALESCE, /* one call at once for all; `missed` is how many it stands for besides itself */
+    TW_MISSED_SKIP,     /* makes up for none: the next call is at the next period that lies ahead */
+    TW_MISSED_BURST     /* makes up for each period, one call after the other */
 };
 
 #endif

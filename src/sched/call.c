@@ -15,9 +15,9 @@
  * that was due at 100 ms can start no earlier than at 137 ms. It is three whole periods late.
  *
  *     policy      calls at 137 ms                              next call due at
- *     BURST       four in a row: for 100, 110, 120, 130        140 ms
- *     SKIP        none; 4 periods count as skipped             140 ms
  *     COALESCE    one, with `missed` 3                         140 ms
+ *     SKIP        none; 4 periods count as skipped             140 ms
+ *     BURST       four in a row: for 100, 110, 120, 130        140 ms
  *
  * A call that is less than a period late is made under every policy.
  */

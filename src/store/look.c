@@ -37,7 +37,7 @@ int tw__store_read_task(struct tw__store_db *db, sqlite3_stmt *row, struct tw_st
         .revision = number(row, 0),
         .period_ms = number(row, 7),
         .times = times == 0 ? TW_FOREVER : times,
-        .missed = (enum tw_missed)sqlite3_column_int(row, 9),
+        .missed = (enum tw_missed)tw__store_missed(sqlite3_column_int(row, 9)),
         .tries = (uint32_t)number(row, 10),
         .attempt = (uint32_t)number(row, 4),
         .backoff_ms = number(row, 11),

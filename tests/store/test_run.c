@@ -676,6 +676,11 @@ static void missed_periods_are_one_call(void **state)
     missed_periods(state, TW_MISSED_COALESCE, 1, 10);
 }
 
+static void missed_periods_are_one_call_without_a_word(void **state)
+{
+    missed_periods(state, (enum tw_missed)0, 1, 10);
+}
+
 /* A retry does not move the phase. */
 static void a_retry_keeps_the_phase(void **state)
 {
@@ -1492,6 +1497,7 @@ int main(void)
         TEST(missed_periods_are_made_up_for),
         TEST(missed_periods_are_skipped),
         TEST(missed_periods_are_one_call),
+        TEST(missed_periods_are_one_call_without_a_word),
         TEST(a_retry_keeps_the_phase),
         TEST(a_put_meanwhile_runs_again_whatever_the_answer),
         TEST(a_move_meanwhile_runs_again),

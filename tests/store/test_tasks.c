@@ -59,7 +59,7 @@ static void a_put_replaces_everything_of_a_waiting_task(void **state)
                               .times = 3,
                               .tries = 9,
                               .backoff_ms = 8,
-                              .missed = TW_MISSED_COALESCE};
+                              .missed = TW_MISSED_BURST};
     struct seen before = {.text = ""}, after = {.text = ""};
     tw_store_put(store_of(state), &task, 0);
     tw_store_get(store_of(state), "q", "a", 1, see, &before);
@@ -70,7 +70,7 @@ static void a_put_replaces_everything_of_a_waiting_task(void **state)
     assert_int_equal(after.last.payload_size, 0);
     assert_int_equal(after.last.period_ms, 0);
     assert_int_equal(after.last.times, 1);
-    assert_int_equal(after.last.missed, TW_MISSED_BURST);
+    assert_int_equal(after.last.missed, TW_MISSED_COALESCE);
     assert_int_equal(after.last.tries, 1);
     assert_int_equal(after.last.backoff_ms, 1000);
     assert_string_equal(scan(store_of(state), NULL), "a@20");
