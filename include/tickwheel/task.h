@@ -28,4 +28,14 @@ enum tw_missed {
     TW_MISSED_BURST     /* makes up for each period, one call after the other */
 };
 
+/* ---- states -------------------------------------------------------------------------------------------- */
+
+/* The states of a task in a queue, as flags. The clock alone makes a waiting task ready. */
+enum tw_state {
+    TW_STATE_WAITING = 1, /* its time is yet to come. With attempts behind it the task is a retry */
+    TW_STATE_READY = 2,   /* its time has come */
+    TW_STATE_LEASED = 4,  /* an attempt is under way */
+    TW_STATE_DEAD = 8     /* its last attempt has failed */
+};
+
 #endif

@@ -11,6 +11,7 @@
 
 #include "limits.h"
 #include "outcome.h"
+#include "periods.h"
 
 /* ---- the beginning --------------------------------------------------------------------------------------- */
 

@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <tickwheel/task.h>
 
 enum {
     TW__TASK_ID_MAX = 960,    /* bytes of an id that a caller chooses */
@@ -25,7 +26,7 @@ enum {
 /* The latest time: the end of the year 9999. */
 #define TW__TASK_TIME_MAX UINT64_C(253402300799999)
 /* No end, of `times`; no limit, of `max_late_ms`. */
-#define TW__TASK_FOREVER UINT64_MAX
+#define TW__TASK_FOREVER TW_FOREVER
 
 /* X(NAME, least, most, usual). The usual value of a number that has no default is 0. */
 #define TW__TASK_NUMBERS(X)                                                                                    \

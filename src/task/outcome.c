@@ -4,6 +4,7 @@
 #include <base/saturate.h>
 
 #include "limits.h"
+#include "periods.h"
 
 void tw__task_leave(struct tw__task_outcome *outcome)
 {

@@ -10,13 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-/* How periods are treated that passed without a call. */
-enum tw__task_missed {
-    TW__TASK_COALESCE, /* one call for all, with the due time of the earliest */
-    TW__TASK_SKIP,     /* no call: the next one is at the first period that lies ahead */
-    TW__TASK_BURST     /* a call for each, one after the other */
-};
+#include <tickwheel/task.h>
 
 /* The due time after `periods` more periods. */
 static inline uint64_t tw__task_due_after(uint64_t due, uint64_t periods, uint64_t every)
@@ -44,7 +38,7 @@ struct tw__task_period {
     uint64_t due, next;
     uint64_t every; /* 0: it runs once */
     uint64_t max_late;
-    enum tw__task_missed missed;
+    enum tw_missed missed;
 };
 
 /* The turn of such a task: the periods that get no call of their own, and the one that gets it. */

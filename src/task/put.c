@@ -18,6 +18,7 @@
 
 #include "conditions.h"
 #include "outcome.h"
+#include "periods.h"
 
 /* Lets the new options count for the stored task, whose times and attempts stay. */
 static void renew_options(struct tw__task_outcome *outcome, const struct tw__task *old)

@@ -25,14 +25,14 @@
 
 /* ---- looks ----------------------------------------------------------------------------------------------- */
 
-enum tw__task_state tw__task_state(const struct tw__task *task, uint64_t now_ms)
+enum tw_state tw__task_state(const struct tw__task *task, uint64_t now_ms)
 {
     TW_ASSERT(task->stage != TW__TASK_NONE);
     if (tw__task_is_leased(task))
-        return TW__TASK_LEASED;
+        return TW_STATE_LEASED;
     if (task->stage == TW__TASK_BURIED)
-        return TW__TASK_DEAD;
-    return task->next_ms <= now_ms ? TW__TASK_READY : TW__TASK_WAITING;
+        return TW_STATE_DEAD;
+    return task->next_ms <= now_ms ? TW_STATE_READY : TW_STATE_WAITING;
 }
 
 uint64_t tw__task_next(const struct tw__task *task)

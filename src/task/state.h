@@ -9,7 +9,7 @@
 #include "task.h"
 
 /* The state that a look shows. */
-enum tw__task_state tw__task_state(const struct tw__task *task, uint64_t now_ms);
+enum tw_state tw__task_state(const struct tw__task *task, uint64_t now_ms);
 
 /* The `next` that a look shows; 0 of a dead task. */
 uint64_t tw__task_next(const struct tw__task *task);

@@ -27,7 +27,7 @@ struct tw__task {
     uint32_t attempt, lapses;
     uint64_t missed;          /* further periods that the call stands for */
     uint64_t every_ms, times; /* every_ms 0: once, and then times is 1; times may be TW__TASK_FOREVER */
-    enum tw__task_missed policy;
+    enum tw_missed policy;
     uint64_t max_late_ms; /* TW__TASK_FOREVER: no limit */
     struct tw__task_retry retry;
     uint64_t token;  /* of the lease; FILED: left behind by a lapse, or 0 */

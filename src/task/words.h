@@ -5,36 +5,32 @@
 #ifndef TW_TASK_WORDS_H
 #define TW_TASK_WORDS_H
 
+#include <stdbool.h>
 #include <string.h>
+#include <tickwheel/task.h>
 
-#include "periods.h"
-
-/* The states of a task. */
-enum tw__task_state {
-    TW__TASK_WAITING, /* `next` is yet to come; with attempts behind it the task is a retry */
-    TW__TASK_READY,   /* `next` has passed */
-    TW__TASK_LEASED,
-    TW__TASK_DEAD
-};
-
-static inline const char *tw__task_state_name(enum tw__task_state state)
+static inline const char *tw__task_state_name(enum tw_state state)
 {
-    static const char *const names[] = {"waiting", "ready", "leased", "dead"};
+    static const char *const names[] = {[TW_STATE_WAITING] = "waiting",
+                                        [TW_STATE_READY] = "ready",
+                                        [TW_STATE_LEASED] = "leased",
+                                        [TW_STATE_DEAD] = "dead"};
     return names[state];
 }
 
-static inline const char *tw__task_missed_name(enum tw__task_missed missed)
+static inline const char *tw__task_missed_name(enum tw_missed missed)
 {
-    static const char *const names[] = {"coalesce", "skip", "burst"};
+    static const char *const names[] = {
+        [TW_MISSED_COALESCE] = "coalesce", [TW_MISSED_SKIP] = "skip", [TW_MISSED_BURST] = "burst"};
     return names[missed];
 }
 
 /* Finds the policy with a name, in small letters. Returns false if there is none. */
-static inline bool tw__task_missed_named(const char *name, enum tw__task_missed *missed)
+static inline bool tw__task_missed_named(const char *name, enum tw_missed *missed)
 {
-    for (int i = TW__TASK_COALESCE; i <= TW__TASK_BURST; i++)
-        if (strcmp(name, tw__task_missed_name((enum tw__task_missed)i)) == 0) {
-            *missed = (enum tw__task_missed)i;
+    for (int i = TW_MISSED_COALESCE; i <= TW_MISSED_BURST; i++)
+        if (strcmp(name, tw__task_missed_name((enum tw_missed)i)) == 0) {
+            *missed = (enum tw_missed)i;
             return true;
         }
     return false;

@@ -13,7 +13,7 @@ static const uint64_t ANY = TW__TASK_FOREVER; /* no limit of lateness */
 
 struct row {
     uint64_t due, next, every, max_late;
-    enum tw__task_missed missed;
+    enum tw_missed missed;
     uint64_t now;
     struct tw__task_turn turn;
 };
@@ -33,14 +33,14 @@ static void expect_turn(const struct row *row)
 static void missed_decides_about_the_periods_that_passed(void **state)
 {
     static const struct row rows[] = {
-        {100, 100, 10, UINT64_MAX, TW__TASK_BURST, 137, {100, 0, 0, 0, true, false}},
-        {100, 100, 10, UINT64_MAX, TW__TASK_SKIP, 137, {140, 0, 4, 0, false, false}},
-        {100, 100, 10, UINT64_MAX, TW__TASK_COALESCE, 137, {100, 0, 0, 3, true, false}},
-        {100, 100, 10, UINT64_MAX, TW__TASK_SKIP, 109, {100, 0, 0, 0, true, false}}, /* less than a period */
-        {100, 100, 10, UINT64_MAX, TW__TASK_SKIP, 110, {120, 0, 2, 0, false, false}},
-        {100, 100, 10, UINT64_MAX, TW__TASK_COALESCE, 110, {100, 0, 0, 1, true, false}},
-        {100, 40, 10, UINT64_MAX, TW__TASK_SKIP, 40, {100, 0, 0, 0, true, false}}, /* promoted */
-        {100, 100, 0, UINT64_MAX, TW__TASK_SKIP, 900, {100, 0, 0, 0, true, false}},
+        {100, 100, 10, UINT64_MAX, TW_MISSED_BURST, 137, {100, 0, 0, 0, true, false}},
+        {100, 100, 10, UINT64_MAX, TW_MISSED_SKIP, 137, {140, 0, 4, 0, false, false}},
+        {100, 100, 10, UINT64_MAX, TW_MISSED_COALESCE, 137, {100, 0, 0, 3, true, false}},
+        {100, 100, 10, UINT64_MAX, TW_MISSED_SKIP, 109, {100, 0, 0, 0, true, false}}, /* less than a period */
+        {100, 100, 10, UINT64_MAX, TW_MISSED_SKIP, 110, {120, 0, 2, 0, false, false}},
+        {100, 100, 10, UINT64_MAX, TW_MISSED_COALESCE, 110, {100, 0, 0, 1, true, false}},
+        {100, 40, 10, UINT64_MAX, TW_MISSED_SKIP, 40, {100, 0, 0, 0, true, false}}, /* promoted */
+        {100, 100, 0, UINT64_MAX, TW_MISSED_SKIP, 900, {100, 0, 0, 0, true, false}},
     };
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
@@ -50,16 +50,16 @@ static void missed_decides_about_the_periods_that_passed(void **state)
 static void periods_that_are_too_late_are_dropped_first(void **state)
 {
     static const struct row rows[] = {
-        {0, 0, 1000, 500, TW__TASK_BURST, 2600, {3000, 3, 0, 0, false, false}},
-        {0, 0, 1000, 600, TW__TASK_BURST, 2600, {2000, 2, 0, 0, true, false}}, /* 600 late is not too late */
-        {0, 0, 1000, 1700, TW__TASK_COALESCE, 2600, {1000, 1, 0, 1, true, false}},
-        {0, 0, 1000, 1700, TW__TASK_SKIP, 2600, {3000, 1, 2, 0, false, false}},
-        {0, 0, 0, 500, TW__TASK_COALESCE, 500, {0, 0, 0, 0, true, false}},
-        {0, 0, 0, 500, TW__TASK_COALESCE, 501, {0, 1, 0, 0, false, true}},
-        {0, 400, 0, 500, TW__TASK_COALESCE, 900, {0, 0, 0, 0, true, false}}, /* it stood behind an attempt */
-        {0, 400, 0, 500, TW__TASK_COALESCE, 901, {0, 1, 0, 0, false, true}},
-        {0, 2100, 1000, 500, TW__TASK_BURST, 2600, {0, 0, 0, 0, true, false}},
-        {0, 0, 1, 0, TW__TASK_BURST, 0, {0, 0, 0, 0, true, false}},
+        {0, 0, 1000, 500, TW_MISSED_BURST, 2600, {3000, 3, 0, 0, false, false}},
+        {0, 0, 1000, 600, TW_MISSED_BURST, 2600, {2000, 2, 0, 0, true, false}}, /* 600 late is not too late */
+        {0, 0, 1000, 1700, TW_MISSED_COALESCE, 2600, {1000, 1, 0, 1, true, false}},
+        {0, 0, 1000, 1700, TW_MISSED_SKIP, 2600, {3000, 1, 2, 0, false, false}},
+        {0, 0, 0, 500, TW_MISSED_COALESCE, 500, {0, 0, 0, 0, true, false}},
+        {0, 0, 0, 500, TW_MISSED_COALESCE, 501, {0, 1, 0, 0, false, true}},
+        {0, 400, 0, 500, TW_MISSED_COALESCE, 900, {0, 0, 0, 0, true, false}}, /* it stood behind an attempt */
+        {0, 400, 0, 500, TW_MISSED_COALESCE, 901, {0, 1, 0, 0, false, true}},
+        {0, 2100, 1000, 500, TW_MISSED_BURST, 2600, {0, 0, 0, 0, true, false}},
+        {0, 0, 1, 0, TW_MISSED_BURST, 0, {0, 0, 0, 0, true, false}},
     };
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
@@ -71,7 +71,7 @@ static void a_series_ends_where_time_ends(void **state)
     uint64_t last = TW__TASK_TIME_MAX;
     (void)state;
     expect_turn(&(struct row){
-        last - 5, last - 5, 10, ANY, TW__TASK_SKIP, last + 90, {last + 95, 0, 10, 0, false, true}});
+        last - 5, last - 5, 10, ANY, TW_MISSED_SKIP, last + 90, {last + 95, 0, 10, 0, false, true}});
     assert_int_equal(tw__task_due_after(last, UINT64_MAX, UINT64_MAX), UINT64_MAX);
 }
 
@@ -85,7 +85,7 @@ static void turns_are_as_a_loop_finds_them(void **state)
         struct row row = {.due = rng_below(&rng, 50),
                           .every = 1 + rng_below(&rng, 9),
                           .max_late = rng_below(&rng, 4) == 0 ? ANY : rng_below(&rng, 30),
-                          .missed = (enum tw__task_missed)rng_below(&rng, 3)};
+                          .missed = (enum tw_missed)rng_below(&rng, 3)};
         row.next = rng_below(&rng, 3) == 0 ? rng_below(&rng, 80) : row.due;
         row.now = row.next + rng_below(&rng, 60);
         uint64_t due = row.due, passed = 0;
@@ -97,8 +97,8 @@ static void turns_are_as_a_loop_finds_them(void **state)
         }
         while (due + (passed + 1) * row.every <= row.now)
             passed++;
-        row.turn.missed = row.missed == TW__TASK_COALESCE ? passed : 0;
-        row.turn.skipped = row.missed == TW__TASK_SKIP && passed > 0 ? passed + 1 : 0;
+        row.turn.missed = row.missed == TW_MISSED_COALESCE ? passed : 0;
+        row.turn.skipped = row.missed == TW_MISSED_SKIP && passed > 0 ? passed + 1 : 0;
         row.turn.due = due + row.turn.skipped * row.every;
         row.turn.calls = row.turn.due == row.due || row.turn.due <= row.now;
         expect_turn(&row);

@@ -267,7 +267,7 @@ static void a_take_drops_and_skips(void **state)
     assert_int_equal(outcome.tally.dropped, 1);
     late.attempt = 1; /* a retry is never too late */
     assert_int_equal(answer_with(late, TW__TASK_TAKE).reply, TW__TASK_YES);
-    skips.policy = TW__TASK_SKIP;
+    skips.policy = TW_MISSED_SKIP;
     outcome = answer_with(skips, TW__TASK_TAKE);
     assert_int_equal(outcome.reply, TW__TASK_LATE);
     assert_int_equal(outcome.tally.skipped, 7);
@@ -420,10 +420,10 @@ static void a_look_tells_the_state_and_the_next_time(void **state)
     struct tw__task filed = at(TW__TASK_FILED, once(), NOW), taken = at(TW__TASK_TAKEN, once(), 400),
                     dead = at(TW__TASK_BURIED, once(), 400);
     (void)state;
-    assert_int_equal(tw__task_state(&filed, NOW - 1), TW__TASK_WAITING);
-    assert_int_equal(tw__task_state(&filed, NOW), TW__TASK_READY);
-    assert_int_equal(tw__task_state(&taken, NOW), TW__TASK_LEASED);
-    assert_int_equal(tw__task_state(&dead, NOW), TW__TASK_DEAD);
+    assert_int_equal(tw__task_state(&filed, NOW - 1), TW_STATE_WAITING);
+    assert_int_equal(tw__task_state(&filed, NOW), TW_STATE_READY);
+    assert_int_equal(tw__task_state(&taken, NOW), TW_STATE_LEASED);
+    assert_int_equal(tw__task_state(&dead, NOW), TW_STATE_DEAD);
     assert_int_equal(tw__task_next(&filed), NOW);
     assert_int_equal(tw__task_next(&taken), NOW + 200);
     assert_int_equal(tw__task_next(&dead), 0);
@@ -465,7 +465,7 @@ static void a_target_accepts_or_refuses(void **state)
     struct tw__task_call refusal = {.verb = TW__TASK_REFUSED, .at_ms = 1100};
     outcome = change(task, refusal);
     expect_filed(&outcome, 950, 1100, 1);
-    assert_int_equal(tw__task_state(&outcome.task, NOW), TW__TASK_WAITING);
+    assert_int_equal(tw__task_state(&outcome.task, NOW), TW_STATE_WAITING);
     struct tw__task_outcome promoted = answer_with(outcome.task, TW__TASK_PROMOTE);
     expect_filed(&promoted, 950, NOW, 1);
     outcome = change(outcome.task, refusal);
@@ -546,7 +546,7 @@ static void no_walk_leaves_the_table(void **state)
         struct tw__task options = rng_below(&rng, 2) == 0 ? once() : series();
         struct tw__task_outcome outcome;
         options.has_target = rng_below(&rng, 4) == 0;
-        options.policy = (enum tw__task_missed)rng_below(&rng, 3);
+        options.policy = (enum tw_missed)rng_below(&rng, 3);
         options.max_late_ms = rng_below(&rng, 2) == 0 ? TW__TASK_FOREVER : 150;
         now_ms += rng_below(&rng, 60);
         struct tw__task_call call = random_call(&rng, now_ms, &options);
