@@ -64,7 +64,7 @@ static void pages_among_equal_due_times_lose_nothing(void **state)
 
 static void pages_of_dead_tasks_too(void **state)
 {
-    struct tw_store_range range = {.limit = 7, .states = TW_STORE_DEAD};
+    struct tw_store_range range = {.limit = 7, .states = TW_STATE_DEAD};
     struct page page = {0};
     sqlite3 *db = other_open(*state);
     put_many(store_of(state), "q", 50, 5, 1);

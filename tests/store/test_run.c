@@ -20,7 +20,7 @@ static struct tw_store *store_of(void **state)
 
 static const char *dead(struct tw_store *store)
 {
-    return scan(store, &(struct tw_store_range){.states = TW_STORE_DEAD});
+    return scan(store, &(struct tw_store_range){.states = TW_STATE_DEAD});
 }
 
 /* ---- calls ----------------------------------------------------------------------------------------------- */
@@ -166,7 +166,7 @@ static void a_retry_comes_after_the_backoff_and_ends_with_the_tries(void **state
     assert_string_equal(scan(store, NULL), "");
     struct seen seen = {.text = ""};
     assert_int_equal(tw_store_get(store, "q", "x", 1, see, &seen), 0);
-    assert_int_equal(seen.last.state, TW_STORE_DEAD);
+    assert_int_equal(seen.last.state, TW_STATE_DEAD);
     assert_string_equal(seen.error, "no paper");
     assert_int_equal(seen.last.attempt, 3);
 }
