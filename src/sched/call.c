@@ -124,6 +124,9 @@ static bool put_off(struct tw__sched_shard *shard, struct tw__sched_task *task, 
     struct tw__sched_details *details = tw__sched_task_details(task);
     if (details == NULL)
         return false;
+    TW_ASSERT(details->missed == 0);
+    if (now_ns - task->due_ns < details->period_ns) /* mostly: then there is nothing to divide */
+        return false;
     if (details->policy == TW_MISSED_SKIP)
         return skip_periods(shard, task, details, now_ns);
     if (details->policy == TW_MISSED_COALESCE)
