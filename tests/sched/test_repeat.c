@@ -133,6 +133,32 @@ static void without_a_word_missed_periods_are_coalesced(void **state)
     tw_sched_free(sched);
 }
 
+/* A call that is due between two ticks, at 10.3 ms, can be made at 11 ms. Up to 21 ms it is late by less than a
+ * period. */
+static void a_period_counts_as_missed_from_the_tick_of_the_call_on(void **state)
+{
+    (void)state;
+    static const struct {
+        enum tw_missed missed;
+        uint64_t due_ns, start_ns, calls, skipped;
+    } rows[] = {
+        {TW_MISSED_COALESCE, 10300000, 20900000, 1, 0}, {TW_MISSED_COALESCE, 10300000, 21000000, 1, 1},
+        {TW_MISSED_COALESCE, 10000000, 19900000, 1, 0}, {TW_MISSED_COALESCE, 10000000, 20000000, 1, 1},
+        {TW_MISSED_SKIP, 10300000, 20900000, 1, 0},     {TW_MISSED_SKIP, 10300000, 21000000, 0, 2},
+        {TW_MISSED_SKIP, 10000000, 19900000, 1, 0},     {TW_MISSED_SKIP, 10000000, 20000000, 0, 2},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct tw_sched *sched = lazy_sched();
+        struct tw_every every = {.first_ns = rows[i].due_ns, .period_ns = 10 * ms, .missed = rows[i].missed};
+        tw_sched_every(sched, &every, log_call, NULL, NULL);
+        advance(sched, rows[i].start_ns);
+        run_sent(sched);
+        assert_int_equal(calls, rows[i].calls);
+        assert_int_equal(stats_of(sched).skipped, rows[i].skipped);
+        tw_sched_free(sched);
+    }
+}
+
 static void missed_periods_use_up_no_calls(void **state)
 {
     (void)state;
@@ -284,6 +310,7 @@ int main(void)
         cmocka_unit_test(coalesce_makes_one_call_stand_for_all),
         cmocka_unit_test(without_a_word_missed_periods_are_coalesced),
         cmocka_unit_test(behind_a_slow_task_skip_never_runs_and_coalesce_does),
+        cmocka_unit_test(a_period_counts_as_missed_from_the_tick_of_the_call_on),
         cmocka_unit_test(missed_periods_use_up_no_calls),
         cmocka_unit_test(a_stop_inside_a_coalesced_call_hands_over_the_call_after_it),
         cmocka_unit_test(a_move_in_a_coalesced_call_starts_afresh),
