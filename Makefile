@@ -92,7 +92,7 @@ races: ## run the scheduler with ThreadSanitizer; SECONDS=60
 audit: ## check the whole wheel after every call in tests
 # Compiles with gcc and clang, for 64 and 32 bits, and runs the tests of the wheel.
 check-amalgamation: amalgamation ## test the amalgamation with both compilers
-# 100 % of the lines; 100 % of the branches of src/wheel, 95 % of those of src/sched, src/store and src/loops.
+# 100 % of the lines; of the branches all of src/task and src/wheel, 95 % of src/sched, src/store and src/loops.
 coverage: ## require all lines to be covered by tests
 # Servers that are killed do not report their lines.
 coverage-redis: ## list the lines of src/redis that no test runs

@@ -42,7 +42,7 @@ const char *delayed_make(const struct task_options *options, const struct line *
                                 .payload_size = text,
                                 .period_ms = period_ms,
                                 .times = line->times,
-                                .missed = options->missed_given ? options->missed : TW_MISSED_COALESCE,
+                                .missed = options->missed,
                                 .tries = options->tries,
                                 .backoff_ms = options->backoff_ms};
     return NULL;

@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <task/words.h>
 
 enum { MS_NS = 1000000, TRIES_MAX = 1000000, BACKOFF_MAX_MS = 86400000, QUEUE_COLUMNS = 80 };
 
@@ -60,17 +61,8 @@ static bool take_backoff(struct task_options *options, const char *command)
 
 static bool take_missed(struct task_options *options, const char *command)
 {
-    static const struct {
-        const char *name;
-        enum tw_missed missed;
-    } ways[] = {{"burst", TW_MISSED_BURST}, {"skip", TW_MISSED_SKIP}, {"coalesce", TW_MISSED_COALESCE}};
-    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++)
-        if (strcmp(optarg, ways[i].name) == 0) {
-            options->missed = ways[i].missed;
-            options->missed_given = true;
-            return true;
-        }
-    return refuse(command, "--missed", "burst, skip or coalesce", optarg);
+    options->missed_given = tw__task_missed_named(optarg, &options->missed);
+    return options->missed_given || refuse(command, "--missed", "burst, skip or coalesce", optarg);
 }
 
 static bool take_condition(struct task_options *options, const char *command)

@@ -192,10 +192,8 @@ static int add_task(const struct line *line, uint64_t at_ns, struct value *value
 {
     if (line->kind == LINE_TASK)
         return tw_sched_set_at(sched, line->key, strlen(line->key), at_ns, on_task, value, NULL);
-    struct tw_every every = {.at_ns = at_ns,
-                             .period_ns = calendar_scale(&calendar, line->period_ns),
-                             .times = line->times,
-                             .missed = TW_MISSED_COALESCE};
+    struct tw_every every = {
+        .at_ns = at_ns, .period_ns = calendar_scale(&calendar, line->period_ns), .times = line->times};
     return tw_sched_set_every(sched, line->key, strlen(line->key), &every, on_task, value, NULL);
 }
 

@@ -8,11 +8,9 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <task/words.h>
 
 enum { MS_NS = 1000000, ID_COLUMNS = 24, PAYLOAD_COLUMNS = 60, ERROR_COLUMNS = 40 };
-
-static const char *const STATES[] = {
-    [TW_STORE_WAITING] = "waiting", [TW_STORE_RUNNING] = "running", [TW_STORE_DEAD] = "dead"};
 
 /* ---- times ----------------------------------------------------------------------------------------------- */
 
@@ -66,7 +64,7 @@ static struct figure every(const struct tw_store_task *task)
 
 void task_print_row(const struct tw_store_task *task, uint64_t now_ms, FILE *out)
 {
-    bool dead = task->state == TW_STORE_DEAD;
+    bool dead = task->state == TW_STATE_DEAD;
     char time[TIME_SIZE], tries[32];
     const char *error = task->error != NULL ? task->error : "-";
     uint64_t ms = dead ? task->dead_ms : task->due_ms;
@@ -74,7 +72,7 @@ void task_print_row(const struct tw_store_task *task, uint64_t now_ms, FILE *out
     snprintf(tries, sizeof tries, "%" PRIu32 "/%" PRIu32, task->attempt, task->tries);
     fprintf(out, "  %-24s  %-10s  ", time, figure_until(ms, now_ms).text);
     if (!dead)
-        fprintf(out, "%-7s  ", STATES[task->state]);
+        fprintf(out, "%-7s  ", tw__task_state_name(task->state));
     fprintf(out, "%-7s  ", tries);
     if (!dead)
         fprintf(out, "%-9s  ", every(task).text);
@@ -91,11 +89,9 @@ void task_print_row(const struct tw_store_task *task, uint64_t now_ms, FILE *out
 
 static void put_period(json_t *object, const struct tw_store_task *task)
 {
-    static const char *const WAYS[] = {
-        [TW_MISSED_BURST] = "burst", [TW_MISSED_SKIP] = "skip", [TW_MISSED_COALESCE] = "coalesce"};
     json_object_set_new(object, "period_ms", json_number(task->period_ms));
     json_object_set_new(object, "times", task->times == TW_FOREVER ? json_null() : json_number(task->times));
-    json_object_set_new(object, "missed", json_string(WAYS[task->missed]));
+    json_object_set_new(object, "missed", json_string(tw__task_missed_name(task->missed)));
 }
 
 bool task_print_json(const struct tw_store_task *task, FILE *out)
@@ -103,7 +99,7 @@ bool task_print_json(const struct tw_store_task *task, FILE *out)
     json_t *object = json_object();
     json_put_bytes(object, "queue", task->queue, strlen(task->queue));
     json_put_bytes(object, "id", task->id, task->id_size);
-    json_object_set_new(object, "state", json_string(STATES[task->state]));
+    json_object_set_new(object, "state", json_string(tw__task_state_name(task->state)));
     json_object_set_new(object, "due_ms", json_number(task->due_ms));
     json_object_set_new(object, "call_ms", json_number(task->call_ms));
     json_object_set_new(object, "revision", json_number(task->revision));
@@ -112,7 +108,7 @@ bool task_print_json(const struct tw_store_task *task, FILE *out)
     json_object_set_new(object, "backoff_ms", json_number(task->backoff_ms));
     if (task->period_ms > 0)
         put_period(object, task);
-    if (task->state == TW_STORE_DEAD)
+    if (task->state == TW_STATE_DEAD)
         json_object_set_new(object, "dead_ms", json_number(task->dead_ms));
     if (task->error != NULL)
         json_put_bytes(object, "error", task->error, strlen(task->error));

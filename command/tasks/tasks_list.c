@@ -20,7 +20,7 @@ struct page {
 static void see(void *arg, const struct tw_store_task *task)
 {
     struct page *page = arg;
-    page->at_ms = task->state == TW_STORE_DEAD ? task->dead_ms : task->due_ms;
+    page->at_ms = task->state == TW_STATE_DEAD ? task->dead_ms : task->due_ms;
     page->revision = task->revision;
     if (page->json)
         page->lost |= !task_print_json(task, page->out);
@@ -75,7 +75,7 @@ static int64_t list_queue(const struct tasks *tasks, const char *queue)
     bool dead = options->action == ACTION_DEAD;
     uint64_t limit = options->action == ACTION_NEXT ? 1 : options->limit > 0 ? options->limit : UINT64_MAX;
     struct page page = {.json = options->json, .now_ms = tw_store_now()};
-    struct tw_store_range range = {.states = dead ? TW_STORE_DEAD : 0};
+    struct tw_store_range range = {.states = dead ? TW_STATE_DEAD : 0};
     int64_t seen = 0, got = has_more(tasks, queue, range);
     if (got <= 0)
         return got;

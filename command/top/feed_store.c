@@ -47,8 +47,8 @@ static bool store_failed(const struct store_feed *feed, char error[FEED_ERROR])
 static void count_due(void *arg, const struct tw_store_task *task)
 {
     struct schedule_seen *seen = arg;
-    seen->running += task->state == TW_STORE_RUNNING;
-    seen->overdue += task->state == TW_STORE_WAITING;
+    seen->running += task->state == TW_STATE_LEASED;
+    seen->overdue += task->state == TW_STATE_WAITING;
 }
 
 /* Counts a queue. Running tasks are among those whose times have come. */

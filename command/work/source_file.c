@@ -188,7 +188,7 @@ struct look {
 static void see(void *arg, const struct tw_store_task *task)
 {
     struct look *look = arg;
-    look->ours = task->state == TW_STORE_RUNNING && task->revision == look->revision;
+    look->ours = task->state == TW_STATE_LEASED && task->revision == look->revision;
 }
 
 /* If the file cannot be read now, the next look will tell. */

@@ -13,11 +13,11 @@ def room(sheet, box, name, lines, colour="soft"):
 
 def layers(_):
     sheet = Sheet(
-        "layers", 336, "The layers of Tickwheel",
+        "layers", 380, "The layers of Tickwheel",
         "An arrow means: uses. The wheel and the base below it carry everything. The scheduler and the Redis "
-        "module stand on the wheel, the store on the scheduler, the event loops on the wheel and, for a "
-        "scheduler's callbacks, on the scheduler. The command stands on the store, the scheduler and the "
-        "wheel.")
+        "module stand on the wheel and on the rules of a task, the store on the scheduler, the event loops on "
+        "the wheel and, for a scheduler's callbacks, on the scheduler. The command stands on the store, the "
+        "scheduler and the wheel.")
     sheet.text(8, 44, "An arrow: includes and calls. Arrows past a layer are left out.", "soft small")
     room(sheet, (8, 58, 118, 142), "redis", ["the server's", "memory, clock", "and thread"], "pink")
     room(sheet, (126, 58, 226, 142), "command", ["run, put, tasks,", "top, plan,", "replay, draw"], "gold")
@@ -25,10 +25,11 @@ def layers(_):
     room(sheet, (362, 58, 472, 142), "loops", ["epoll, libuv,", "libev, libevent,", "GLib"], "green")
     room(sheet, (8, 172, 118, 234), "schedules", ["of redis; knows", "no server"], "pink")
     room(sheet, (126, 172, 420, 234), "sched", ["clock, threads, keys"], "blue")
-    room(sheet, (8, 258, 472, 288), "wheel: no malloc, no clock, no threads", [], "ours")
-    room(sheet, (8, 302, 472, 332), "base: assertions, lists, sums", [])
-    for x, top, bottom in [(63, 142, 170), (176, 142, 170), (304, 142, 170), (391, 142, 170), (446, 142, 256),
-                           (63, 234, 256), (273, 234, 256), (240, 288, 300)]:
+    room(sheet, (62, 258, 250, 288), "task: the rules", [], "gold")
+    room(sheet, (8, 302, 472, 332), "wheel: no malloc, no clock, no threads", [], "ours")
+    room(sheet, (8, 346, 472, 376), "base: assertions, lists, sums", [])
+    for x, top, bottom in [(63, 142, 170), (176, 142, 170), (304, 142, 170), (391, 142, 170), (446, 142, 300),
+                           (35, 234, 300), (90, 234, 256), (188, 234, 256), (335, 234, 300), (240, 332, 344)]:
         sheet.arrow(x, top, x, bottom, "soft")
     sheet.arrow(226, 100, 252, 100, "soft")
     sheet.text(384, 162, "executors", "soft small", "end")

@@ -84,6 +84,7 @@
 #define TICKWHEEL_SCHED_H
 
 #include <tickwheel/duration.h>
+#include <tickwheel/task.h>
 #include <tickwheel/wheel.h>
 
 #ifdef __cplusplus
@@ -215,24 +216,6 @@ uint64_t tw_sched_now(const struct tw_sched *sched);
 
 /* ---- tasks --------------------------------------------------------------------------------------------- */
 
-/* Means "no end", in the `times` of a repeating task and in the calls `left` of it. */
-#define TW_FOREVER UINT64_MAX
-
-/* How a repeating task treats periods that passed without a call, because the machine slept or callbacks were
- * slow. The phase is kept in any case: due times stay at first + n * period.
- * Example: calls are due at 1, 2, 3, 4, 5 ... seconds, and nothing runs from 1.5 to 4.2 seconds. BURST makes
- * the calls of 2, 3 and 4 at 4.2. SKIP makes none of them. COALESCE makes one call at 4.2, with `missed` 2.
- * With each of them the next call is due at 5.
- *
- * SKIP makes a call only if it can start less than a period after its due time. So a task with a short period
- * never runs if its thread is busy with slow callbacks all the time. A heartbeat takes COALESCE, which makes a
- * call whenever the thread is free. */
-enum tw_missed {
-    TW_MISSED_BURST,   /* makes up for each period, one call after the other */
-    TW_MISSED_SKIP,    /* makes up for none: the next call is at the next period that lies ahead */
-    TW_MISSED_COALESCE /* makes one call at once for all; `missed` is how many it stands for besides itself */
-};
-
 /* A task, as its callback or a tw_hand_fn sees it. It is valid during that call. Times are in nanoseconds. */
 struct tw_task {
     uint64_t id;     /* never 0 */
@@ -278,7 +261,7 @@ struct tw_every {
     uint64_t at_ns;
     uint64_t period_ns;    /* from due time to due time, at least the tick */
     uint64_t times;        /* calls in all, however many periods are missed; 0 or TW_FOREVER: no end */
-    enum tw_missed missed; /* 0: TW_MISSED_BURST */
+    enum tw_missed missed; /* 0: TW_MISSED_COALESCE */
 };
 
 /* Runs fn again and again, as *every says. No call starts before the previous call has returned.

@@ -228,7 +228,7 @@ class handed : public task
 };
 
 /* When a repeating task runs. The first call comes after a period, unless first() or first_at() says
- * otherwise.
+ * otherwise. One call stands for all periods that were missed, unless missed() says otherwise.
  * Example: `repeat(1s).first(0s).times(5).missed(TW_MISSED_SKIP)` is five calls, the first at once. */
 class repeat
 {

@@ -166,7 +166,7 @@ struct tw_delayed {
     size_t payload_size;   /* 0 to max_payload; 0 if `payload` is NULL */
     uint64_t period_ms;    /* from due time to due time, 0 to 3,155,760,000,000 (100 years); 0: it runs once */
     uint64_t times;        /* calls in all, if it has a period; 0 or TW_FOREVER: no end */
-    enum tw_missed missed; /* periods that passed without a call (sched.h); 0: TW_MISSED_BURST */
+    enum tw_missed missed; /* periods that passed without a call (task.h); 0: TW_MISSED_COALESCE */
     uint32_t tries;        /* attempts of one call before the task is dead, 1 to 1,000,000; 0: 1 */
     uint64_t backoff_ms; /* before the second attempt, doubled for each further one, at most a day; 0: 1,000 */
 };
@@ -182,10 +182,11 @@ enum {
 /* The state of a task decides about a change:
  *   - No such task: a put files it. A move returns TW_EGONE, and a cancel finds TW_GONE.
  *   - Waiting: a put replaces it, and a move files it for its new time. A cancel removes it (TW_CANCELLED).
- *   - Running: a put or a move files a new revision, which runs after the call that is under way. A cancel
+ *   - Leased: a put or a move files a new revision, which runs after the call that is under way. A cancel
  *     removes the task (TW_RUNNING), and the handler goes on. In all three cases the answer of that handler
- *     changes nothing. A task is running from its claim on, and its handler begins a moment later: if it has
- *     not begun when the put, the move or the cancel returns, it does not begin.
+ *     changes nothing. A task is leased from its claim on, and its handler begins a moment later: if it has
+ *     not begun when the put, the move or the cancel returns, it does not begin. If the process dies, the task
+ *     is leased until the next run begins.
  *   - Dead: a put replaces it. A move returns TW_EDEAD. A cancel removes it (TW_CANCELLED).
  *
  * A new revision begins with its first attempt. NX and XX see tasks in every state. GT and LT compare with the
@@ -265,19 +266,12 @@ int tw_store_apply_in(struct sqlite3 *db, const char *schema, struct tw_store_ch
 
 /* ---- looking ------------------------------------------------------------------------------------------- */
 
-/* The states of a task, as flags. */
-enum tw_store_state {
-    TW_STORE_WAITING = 1, /* for its due time, for a handler, or for the end of a pause */
-    TW_STORE_RUNNING = 2, /* its handler has it, or gets it next, or had it when the process died */
-    TW_STORE_DEAD = 4     /* its tries are used up, or its handler gave it up */
-};
-
 /* A task of the file, as a tw_store_see_fn sees it. It is valid during that call. */
 struct tw_store_task {
     const char *queue;
     const void *id;
     size_t id_size;
-    enum tw_store_state state;
+    enum tw_state state; /* never TW_STATE_READY: a task whose time has come is waiting until its claim */
     uint64_t due_ms, revision;
     uint64_t call_ms; /* when the call was due: due_ms, or an earlier time while a retry waits for due_ms */
     uint64_t period_ms, times; /* as in the put; `times` is how many calls are left */
@@ -298,9 +292,9 @@ typedef void tw_store_see_fn(void *arg, const struct tw_store_task *task);
 int tw_store_get(struct tw_store *store, const char *queue, const void *id, size_t id_size,
                  tw_store_see_fn *see, void *arg);
 
-/* Which tasks a scan shows. If all members are zero, it shows every waiting and running task. */
+/* Which tasks a scan shows. If all members are zero, it shows every waiting and leased task. */
 struct tw_store_range {
-    unsigned states;         /* TW_STORE_WAITING, ..., added; 0: waiting and running */
+    unsigned states; /* TW_STATE_WAITING and TW_STATE_LEASED, added, or TW_STATE_DEAD; 0: the first two */
     uint64_t from_ms, to_ms; /* due times from and to, both included; to_ms 0: no end */
     uint64_t after;          /* of the tasks due at from_ms only revisions after this one */
     uint64_t limit;          /* tasks; 0: no limit */
@@ -369,7 +363,7 @@ int64_t tw_store_loads(struct tw_store *store, const char *queue, tw_store_see_l
 
 /* Takes all waiting tasks of a queue out of the file, in many commits, and hands each to `hand`, in the order
  * of their due times. When `hand` sees a task, the task is not in the file any more. Tasks that are put
- * meanwhile may or may not be among them; running and dead tasks stay.
+ * meanwhile may or may not be among them; leased and dead tasks stay.
  * Requires: `hand` makes no call with the same store.
  * Returns: how many tasks, or an error, and then the tasks that were not handed over are still in the file.
  * Cost: O(tasks), a commit for each 256. */

@@ -285,7 +285,7 @@ class stored
     {
         return {static_cast<const char *>(seen_->id), seen_->id_size};
     }
-    tw_store_state state() const noexcept
+    tw_state state() const noexcept
     {
         return seen_->state;
     }
@@ -324,7 +324,7 @@ class stored
 class scan_range
 {
   public:
-    /* The states, added. Example: `states(TW_STORE_DEAD)`. */
+    /* The states, added. Example: `states(TW_STATE_DEAD)`. */
     scan_range &states(unsigned flags) noexcept
     {
         raw_.states = flags;

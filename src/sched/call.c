@@ -15,13 +15,15 @@
  * that was due at 100 ms can start no earlier than at 137 ms. It is three whole periods late.
  *
  *     policy      calls at 137 ms                              next call due at
- *     BURST       four in a row: for 100, 110, 120, 130        140 ms
- *     SKIP        none; 4 periods count as skipped             140 ms
  *     COALESCE    one, with `missed` 3                         140 ms
+ *     SKIP        none; 4 periods count as skipped             140 ms
+ *     BURST       four in a row: for 100, 110, 120, 130        140 ms
  *
  * A call that is less than a period late is made under every policy.
  */
 #include "call.h"
+
+#include <task/periods.h>
 
 #include "clock.h"
 #include "filing.h"
@@ -92,7 +94,7 @@ static uint64_t periods_late(const struct tw__sched_shard *shard, const struct t
 {
     const struct tw_sched *sched = shard->sched;
     uint64_t from_ns = tw__sched_tick_start(sched, tw__sched_tick_due(sched, task->due_ns));
-    return now_ns > from_ns ? (now_ns - from_ns) / details->period_ns : 0;
+    return tw__task_periods_since(from_ns, details->period_ns, now_ns);
 }
 
 /* Notes the periods that a late call stands for besides its own. */
@@ -112,7 +114,7 @@ static bool skip_periods(struct tw__sched_shard *shard, struct tw__sched_task *t
     if (missed == 0)
         return false;
     shard->stats.skipped += missed + 1;
-    file_again(shard, task, tw__sched_periods_after(task->due_ns, missed + 1, details->period_ns));
+    file_again(shard, task, tw__task_due_after(task->due_ns, missed + 1, details->period_ns));
     return true;
 }
 
@@ -121,6 +123,9 @@ static bool put_off(struct tw__sched_shard *shard, struct tw__sched_task *task, 
 {
     struct tw__sched_details *details = tw__sched_task_details(task);
     if (details == NULL)
+        return false;
+    TW_ASSERT(details->missed == 0);
+    if (now_ns - task->due_ns < details->period_ns) /* mostly: then there is nothing to divide */
         return false;
     if (details->policy == TW_MISSED_SKIP)
         return skip_periods(shard, task, details, now_ns);
@@ -204,7 +209,7 @@ static bool go_on(struct tw__sched_shard *shard, struct tw__sched_task *task, co
     }
     if (details->left != TW_FOREVER)
         details->left--;
-    uint64_t due_ns = tw__sched_periods_after(seen->due_ns, details->missed + 1, details->period_ns);
+    uint64_t due_ns = tw__task_due_after(seen->due_ns, details->missed + 1, details->period_ns);
     details->missed = 0;
     file_next(shard, task, due_ns);
     return true;

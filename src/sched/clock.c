@@ -71,12 +71,6 @@ uint64_t tw__sched_tick_start(const struct tw_sched *sched, uint64_t tick)
     return tw__add_saturating(ns, sched->base_ns);
 }
 
-uint64_t tw__sched_periods_after(uint64_t due_ns, uint64_t periods, uint64_t period_ns)
-{
-    uint64_t ns;
-    return __builtin_mul_overflow(periods, period_ns, &ns) ? UINT64_MAX : tw__add_saturating(due_ns, ns);
-}
-
 uint64_t tw_sched_now(const struct tw_sched *sched)
 {
     TW_ASSERT(tw__sched_usable(sched));

@@ -24,7 +24,4 @@ void tw__sched_clock_close(struct tw_sched *sched);
 void tw__sched_clock_sleep(struct tw_sched *sched, uint64_t tick);
 void tw__sched_clock_wake(struct tw_sched *sched);
 
-/* due_ns + periods * period_ns; saturates at the end of time. */
-uint64_t tw__sched_periods_after(uint64_t due_ns, uint64_t periods, uint64_t period_ns);
-
 #endif

@@ -29,6 +29,7 @@
 #include "pool.h"
 
 #include <string.h>
+#include <task/periods.h>
 #include <time.h>
 
 enum { WHEEL = 2048, SLICE = 2048 };
@@ -55,15 +56,6 @@ static void count_once(const struct forecast *forecast, uint64_t due_ns)
     forecast->counts[due_ns <= now_ns ? 0 : (due_ns - now_ns - 1) / forecast->step_ns]++;
 }
 
-/* The calls of a series that are due by a time. */
-static uint64_t calls_by(const struct series *series, uint64_t ns)
-{
-    if (series->due_ns > ns)
-        return 0;
-    uint64_t periods = (ns - series->due_ns) / series->period_ns;
-    return periods < series->calls ? periods + 1 : series->calls;
-}
-
 static void count_series(const struct forecast *forecast, const struct series *series)
 {
     uint64_t before = 0, ns = forecast->now_ns;
@@ -71,7 +63,7 @@ static void count_series(const struct forecast *forecast, const struct series *s
         ns = tw__add_saturating(ns, forecast->step_ns);
         if (ns == UINT64_MAX)
             ns--; /* a task that is due at the end of time never runs */
-        uint64_t by = calls_by(series, ns);
+        uint64_t by = tw__task_calls_by(series->due_ns, series->period_ns, series->calls, ns);
         forecast->counts[i] += by - before;
         before = by;
     }
@@ -81,9 +73,10 @@ static void count_series(const struct forecast *forecast, const struct series *s
 static void pass_over_missed(const struct forecast *forecast, const struct tw__sched_details *details,
                              struct series *series)
 {
-    if (details->policy == TW_MISSED_BURST || series->due_ns >= forecast->now_ns)
+    if (details->policy == TW_MISSED_BURST)
         return;
-    series->due_ns += (forecast->now_ns - series->due_ns) / series->period_ns * series->period_ns;
+    uint64_t missed = tw__task_periods_since(series->due_ns, series->period_ns, forecast->now_ns);
+    series->due_ns = tw__task_due_after(series->due_ns, missed, series->period_ns);
 }
 
 static void count_repeating(struct forecast *forecast, const struct tw__sched_task *task,
@@ -91,7 +84,7 @@ static void count_repeating(struct forecast *forecast, const struct tw__sched_ta
 {
     struct series series = {task->due_ns, details->period_ns, tw__add_saturating(details->left, 1)};
     if (task->state == TW__SCHED_RUNNING && !task->again) { /* the call under way has started already */
-        series.due_ns = tw__sched_periods_after(task->due_ns, details->missed + 1, details->period_ns);
+        series.due_ns = tw__task_due_after(task->due_ns, details->missed + 1, details->period_ns);
         series.calls = details->left;
     }
     if (series.due_ns > forecast->end_ns)
@@ -217,7 +210,7 @@ int tw_sched_forecast(const struct tw_sched *sched, uint64_t step_ns, uint32_t s
         return TW_EINVAL;
     struct forecast forecast = {
         .now_ns = tw__sched_clock_read(sched), .step_ns = step_ns, .steps = steps, .counts = counts};
-    forecast.end_ns = tw__sched_periods_after(forecast.now_ns, steps, step_ns);
+    forecast.end_ns = tw__add_saturating(forecast.now_ns, tw__mul_saturating(steps, step_ns));
     if (!count_all(&forecast, sched, read_wheel))
         count_all(&forecast, sched, read_tasks);
     return 0;

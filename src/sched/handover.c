@@ -20,6 +20,8 @@
 #include "pool.h"
 #include "shard.h"
 
+#include <task/periods.h>
+
 /* ---- aside ---------------------------------------------------------------------------------------------- */
 
 /* Sets aside the tasks of the ready and the sent list, and at most 64 tasks of the wheel. Returns false if
@@ -111,8 +113,7 @@ static bool take_busy(struct tw__sched_shard *shard, struct handing *handing)
         describe(shard, task, handing);
         if (!task->again) { /* the task repeats: describe its next call */
             const struct tw__sched_details *details = tw__sched_task_details(task);
-            handing->seen.due_ns =
-                tw__sched_periods_after(task->due_ns, details->missed + 1, details->period_ns);
+            handing->seen.due_ns = tw__task_due_after(task->due_ns, details->missed + 1, details->period_ns);
             handing->seen.left = details->left == TW_FOREVER ? TW_FOREVER : details->left - 1;
             handing->seen.missed = 0;
         }

@@ -142,8 +142,7 @@ int tw_sched_after(struct tw_sched *sched, uint64_t delay_ns, tw_task_fn *fn, vo
 
 int tw__sched_every_check(const struct tw_sched *sched, const struct tw_every *every)
 {
-    bool good = every->period_ns >= sched->options.tick_ns && every->missed >= TW_MISSED_BURST &&
-                every->missed <= TW_MISSED_COALESCE;
+    bool good = every->period_ns >= sched->options.tick_ns && (unsigned)every->missed <= TW_MISSED_BURST;
     return good ? 0 : TW_EINVAL;
 }
 

@@ -78,7 +78,7 @@ static int check_put(struct tw__store_db *db, const struct tw_delayed *put, uint
     if (error == 0 && put->times != TW_FOREVER)
         error = check_range(db, "times", put->times, put->period_ms > 0 ? INT64_MAX : 1);
     if (error == 0)
-        error = check_range(db, "missed", (uint64_t)put->missed, TW_MISSED_COALESCE);
+        error = check_range(db, "missed", (uint64_t)put->missed, TW_MISSED_BURST);
     if (error == 0)
         error = check_range(db, "tries", put->tries, TRIES_MAX);
     if (error == 0)
@@ -179,7 +179,7 @@ static int put_row(struct tw__store_db *db, const struct tw_delayed *task)
     tw__store_bind_number(db, statement, 4, task->due_ms);
     tw__store_bind_number(db, statement, 5, task->period_ms);
     tw__store_bind_number(db, statement, 6, times);
-    tw__store_bind_number(db, statement, 7, (uint64_t)task->missed);
+    tw__store_bind_number(db, statement, 7, (uint64_t)tw__store_missed((int)task->missed));
     tw__store_bind_number(db, statement, 8, task->tries > 0 ? task->tries : 1);
     tw__store_bind_number(db, statement, 9, task->backoff_ms > 0 ? task->backoff_ms : BACKOFF);
     tw__store_bind_blob(db, statement, 10, task->payload, task->payload_size);

@@ -115,6 +115,15 @@
     "seq, queue, id, due_ms, attempt, run, dead_ms, period_ms, times, missed, tries, backoff_ms, error, "      \
     "payload, call_ms"
 
+/* The number of a policy in the file, and the policy of such a number. Until the format begins anew, a file has
+ * 0 for burst, 1 for skip and 2 for coalesce. A number that somebody else has written means skip. */
+static inline int tw__store_missed(int number)
+{
+    return number == TW_MISSED_COALESCE ? TW_MISSED_BURST
+           : number == TW_MISSED_BURST  ? TW_MISSED_COALESCE
+                                        : TW_MISSED_SKIP;
+}
+
 /* The row of a job's task. A file that was restored may have another row under its number. */
 #define TW__STORE_OF_JOB " WHERE seq = ?1 AND queue = ?4 AND id = ?5 AND run = ?6"
 

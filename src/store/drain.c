@@ -87,7 +87,7 @@ static int copy_tasks(struct tw__store_db *db, struct emptying *drain)
         if (!drain->more)
             break;
         error = tw__store_read_task(db, rows, &task);
-        if (error == 0 && task.state == TW_STORE_WAITING) {
+        if (error == 0 && task.state == TW_STATE_WAITING) {
             error = add_copy(drain, &task) ? 0 : tw__store_db_refuse(db, TW_ENOMEM, "no memory");
             bytes += task.payload_size;
             n++;

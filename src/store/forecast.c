@@ -69,7 +69,8 @@ static int count_repeats(struct tw__store_db *db, const struct outlook *forecast
         count_repeat(forecast, &(struct repeat){.due_ms = (uint64_t)sqlite3_column_int64(rows, 0),
                                                 .period_ms = (uint64_t)sqlite3_column_int64(rows, 1),
                                                 .further = times == 0 ? UINT64_MAX : times - 1,
-                                                .burst = sqlite3_column_int(rows, 3) == TW_MISSED_BURST});
+                                                .burst = tw__store_missed(sqlite3_column_int(rows, 3)) ==
+                                                         TW_MISSED_BURST});
     }
     if (code != SQLITE_DONE)
         error = tw__store_db_error(db, code, "forecast");

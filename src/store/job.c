@@ -175,7 +175,7 @@ static uint64_t at_most_end(uint64_t due_ms)
     return due_ms < TW_STORE_TIME_MAX ? due_ms : TW_STORE_TIME_MAX;
 }
 
-/* Missed periods are as in sched.h: BURST makes up for each, SKIP and COALESCE go on with the next period that
+/* Missed periods are as in task.h: BURST makes up for each, SKIP and COALESCE go on with the next period that
  * lies ahead of the call. */
 uint64_t tw__store_job_next_due(const struct tw__store_job *job)
 {

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { STATES = TW_STORE_WAITING | TW_STORE_RUNNING };
+enum { STATES = TW_STATE_WAITING | TW_STATE_LEASED };
 
 static uint64_t number(sqlite3_stmt *row, int column)
 {
@@ -30,14 +30,14 @@ int tw__store_read_task(struct tw__store_db *db, sqlite3_stmt *row, struct tw_st
         .queue = (const char *)sqlite3_column_text(row, 1),
         .id = sqlite3_column_blob(row, 2),
         .id_size = (size_t)sqlite3_column_bytes(row, 2),
-        .state = dead                               ? TW_STORE_DEAD
-                 : holder != 0 && holder == db->run ? TW_STORE_RUNNING
-                                                    : TW_STORE_WAITING,
+        .state = dead                               ? TW_STATE_DEAD
+                 : holder != 0 && holder == db->run ? TW_STATE_LEASED
+                                                    : TW_STATE_WAITING,
         .due_ms = number(row, 3),
         .revision = number(row, 0),
         .period_ms = number(row, 7),
         .times = times == 0 ? TW_FOREVER : times,
-        .missed = (enum tw_missed)sqlite3_column_int(row, 9),
+        .missed = (enum tw_missed)tw__store_missed(sqlite3_column_int(row, 9)),
         .tries = (uint32_t)number(row, 10),
         .attempt = (uint32_t)number(row, 4),
         .backoff_ms = number(row, 11),
@@ -121,7 +121,7 @@ int tw_store_get(struct tw_store *store, const char *queue, const void *id, size
     struct view view = {.queue = queue,
                         .id = id,
                         .id_size = id_size,
-                        .states = STATES | TW_STORE_DEAD,
+                        .states = STATES | TW_STATE_DEAD,
                         .limit = 1,
                         .see = see,
                         .arg = arg};
@@ -154,7 +154,7 @@ static int scan_queue(struct tw__store_db *db, void *arg)
 {
     struct view *view = arg;
     const struct tw_store_range *range = view->range;
-    bool dead = view->states == TW_STORE_DEAD;
+    bool dead = view->states == TW_STATE_DEAD;
     uint64_t from_ms = range->from_ms, to_ms = range->to_ms > 0 ? range->to_ms : UINT64_MAX;
     int error = 0;
     if (range->after > 0 && from_ms <= to_ms) {
@@ -177,8 +177,8 @@ int64_t tw_store_scan(struct tw_store *store, const char *queue, const struct tw
                         .see = see,
                         .arg = arg};
     char text[TW_STORE_MESSAGE];
-    if ((view.states & ~(unsigned)STATES) != 0 && view.states != TW_STORE_DEAD) {
-        snprintf(text, sizeof text, "states are %u: expected 1 (waiting), 2 (running), 3 (both) or 4 (dead)",
+    if ((view.states & ~(unsigned)STATES) != 0 && view.states != TW_STATE_DEAD) {
+        snprintf(text, sizeof text, "states are %u: expected 1 (waiting), 4 (leased), 5 (both) or 8 (dead)",
                  view.states);
         return tw__store_failed(store, TW_EINVAL, text);
     }

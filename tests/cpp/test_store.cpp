@@ -74,7 +74,7 @@ static std::string list(store &tasks, const scan_range &range = scan_range(), co
     const std::int64_t n = tasks.scan(queue, range, [&all](const stored &task) {
         all += (all.empty() ? "" : " ") + std::string(task.id()) + "@" +
                std::to_string(task.due().time_since_epoch().count()) +
-               (task.state() == TW_STORE_DEAD ? "!" : "");
+               (task.state() == TW_STATE_DEAD ? "!" : "");
     });
     CHECK(n >= 0);
     return all;
@@ -82,7 +82,7 @@ static std::string list(store &tasks, const scan_range &range = scan_range(), co
 
 static std::string dead(store &tasks)
 {
-    return list(tasks, scan_range().states(TW_STORE_DEAD));
+    return list(tasks, scan_range().states(TW_STATE_DEAD));
 }
 
 /* ---- opening --------------------------------------------------------------------------------------------- */
@@ -146,7 +146,7 @@ TEST_CASE("a task has the members that it was given")
                        CHECK(task.id() == id);
                        CHECK(task.payload() == payload);
                        CHECK(task.due() == far);
-                       CHECK(task.state() == TW_STORE_WAITING);
+                       CHECK(task.state() == TW_STATE_WAITING);
                        CHECK(task.attempt() == 0);
                        CHECK(task.revision() > 0);
                        CHECK(task.error().empty());

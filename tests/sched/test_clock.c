@@ -201,7 +201,8 @@ static void a_thread_that_comes_late_keeps_the_order(void **state)
         struct tw_sched *sched = still_sched((struct tw_sched_options){.shards = shards});
         spread_keys(sched);
         uint64_t now = tw_sched_now(sched);
-        struct tw_every every = {.at_ns = now + 21500000, .period_ns = 9 * ms, .times = 100};
+        struct tw_every every = {
+            .at_ns = now + 21500000, .period_ns = 9 * ms, .times = 100, .missed = TW_MISSED_BURST};
         last_due = 0;
         calls = disorder = 0;
         tw_sched_at(sched, now + 5 * ms, take_a_second, NULL, NULL);
@@ -285,7 +286,7 @@ static void an_executor_that_is_late_is_brought_the_next_call_at_once(void **sta
 {
     (void)state;
     struct tw_sched *sched = still_sched((struct tw_sched_options){.execute = bring});
-    struct tw_every every = {.first_ns = 10 * ms, .period_ns = 10 * ms, .times = 4};
+    struct tw_every every = {.first_ns = 10 * ms, .period_ns = 10 * ms, .times = 4, .missed = TW_MISSED_BURST};
     uint64_t id;
     brought = 0;
     tw_sched_every(sched, &every, count_call, NULL, &id);

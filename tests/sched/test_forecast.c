@@ -114,7 +114,7 @@ static void a_forecast_counts_missed_periods_as_their_policy_has_it(void **state
 {
     (void)state;
     static const uint64_t first[] = {[TW_MISSED_BURST] = 10, [TW_MISSED_SKIP] = 2, [TW_MISSED_COALESCE] = 2};
-    for (enum tw_missed missed = TW_MISSED_BURST; missed <= TW_MISSED_COALESCE; missed++) {
+    for (enum tw_missed missed = TW_MISSED_COALESCE; missed <= TW_MISSED_BURST; missed++) {
         uint64_t id = 0;
         struct tw_sched *sched = sched_of((struct tw_sched_options){.execute = sit_on, .execute_arg = &id});
         struct tw_every every = {.first_ns = 5 * ms, .period_ns = 10 * ms, .missed = missed};

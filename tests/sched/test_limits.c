@@ -341,7 +341,7 @@ static void a_reserve_may_fail_half_way(void **state)
 static void periods_of_centuries_saturate(void **state)
 {
     (void)state;
-    for (int policy = TW_MISSED_BURST; policy <= TW_MISSED_COALESCE; policy++) {
+    for (int policy = TW_MISSED_COALESCE; policy <= TW_MISSED_BURST; policy++) {
         struct tw_sched *sched = lazy_sched();
         struct tw_every every = {
             .first_ns = ms, .period_ns = UINT64_MAX / 2 + 9, .missed = (enum tw_missed)policy};

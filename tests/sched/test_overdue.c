@@ -49,7 +49,7 @@ static void an_overloaded_task_does_not_starve_another_shard(void **state)
 {
     (void)state;
     struct tw_sched *sched = still_sched((struct tw_sched_options){.workers = 1, .shards = 2});
-    struct tw_every every = {.first_ns = ms, .period_ns = ms, .times = 2000};
+    struct tw_every every = {.first_ns = ms, .period_ns = ms, .times = 2000, .missed = TW_MISSED_BURST};
     pthread_t other;
     assert_int_equal(tw_sched_every(sched, &every, take_three, NULL, NULL), 0);
     assert_int_equal(pthread_create(&other, NULL, file_three, sched), 0);
@@ -82,7 +82,7 @@ static void an_overdue_call_is_made_although_its_wheel_is_ahead_of_the_timer_thr
     struct tw_geometry short_range = TW_SIMPLE(10000);
     struct tw_sched *sched =
         still_sched((struct tw_sched_options){.workers = 1, .shards = 1, .geometry = &short_range});
-    struct tw_every every = {.first_ns = 20 * ms, .period_ns = 10 * ms};
+    struct tw_every every = {.first_ns = 20 * ms, .period_ns = 10 * ms, .missed = TW_MISSED_BURST};
     sem_init(&may_return, 0, 0);
     slow_calls = 0;
     assert_int_equal(tw_sched_after(sched, 5000 * ms, ignore, NULL, NULL), 0);
@@ -142,7 +142,7 @@ static void an_overdue_call_does_not_wait_for_the_rest_of_the_batch(void **state
     slow_calls = 0;
     struct tw_sched *sched = still_sched((struct tw_sched_options){.shards = 1, .execute = count_sent});
     uint64_t at_ns = tw_sched_now(sched) + 50 * ms;
-    struct tw_every every = {.at_ns = at_ns, .period_ns = 10 * ms};
+    struct tw_every every = {.at_ns = at_ns, .period_ns = 10 * ms, .missed = TW_MISSED_BURST};
     assert_int_equal(tw_sched_every(sched, &every, slow_once, NULL, NULL), 0);
     assert_int_equal(tw_sched_at(sched, at_ns, end_late, NULL, NULL), 0);
     for (uint64_t i = 1; i <= 15; i++) /* these take the wheel past the second call */

@@ -40,8 +40,10 @@ static void without_times_it_repeats_for_ever(void **state)
 {
     (void)state;
     struct tw_sched *sched = plain_sched();
-    tw_sched_every(sched, &(struct tw_every){.period_ns = ms}, log_call, NULL, NULL);
-    tw_sched_every(sched, &(struct tw_every){.period_ns = ms, .times = TW_FOREVER}, log_call, NULL, NULL);
+    struct tw_every every = {.period_ns = ms, .missed = TW_MISSED_BURST};
+    tw_sched_every(sched, &every, log_call, NULL, NULL);
+    every.times = TW_FOREVER;
+    tw_sched_every(sched, &every, log_call, NULL, NULL);
     advance(sched, 1000 * ms);
     assert_int_equal(calls, 2002); /* the calls due at 0 and at 1,000 ms are among them */
     assert_true(seen[2001].left == TW_FOREVER);
@@ -116,10 +118,51 @@ static void coalesce_makes_one_call_stand_for_all(void **state)
     tw_sched_free(sched);
 }
 
+static void without_a_word_missed_periods_are_coalesced(void **state)
+{
+    (void)state;
+    struct tw_sched *sched = lazy_sched();
+    tw_sched_every(sched, &(struct tw_every){.first_ns = 10 * ms, .period_ns = 10 * ms}, log_call, NULL, NULL);
+    advance(sched, 45 * ms);
+    run_sent(sched);
+    assert_int_equal(calls, 1);
+    assert_int_equal(seen[0].policy, TW_MISSED_COALESCE);
+    assert_int_equal(seen[0].due_ns, 10 * ms);
+    assert_int_equal(seen[0].missed, 3);
+    assert_int_equal(tw_sched_next(sched), 50 * ms);
+    tw_sched_free(sched);
+}
+
+/* A call that is due between two ticks, at 10.3 ms, can be made at 11 ms. Up to 21 ms it is late by less than a
+ * period. */
+static void a_period_counts_as_missed_from_the_tick_of_the_call_on(void **state)
+{
+    (void)state;
+    static const struct {
+        enum tw_missed missed;
+        uint64_t due_ns, start_ns, calls, skipped;
+    } rows[] = {
+        {TW_MISSED_COALESCE, 10300000, 20900000, 1, 0}, {TW_MISSED_COALESCE, 10300000, 21000000, 1, 1},
+        {TW_MISSED_COALESCE, 10000000, 19900000, 1, 0}, {TW_MISSED_COALESCE, 10000000, 20000000, 1, 1},
+        {TW_MISSED_SKIP, 10300000, 20900000, 1, 0},     {TW_MISSED_SKIP, 10300000, 21000000, 0, 2},
+        {TW_MISSED_SKIP, 10000000, 19900000, 1, 0},     {TW_MISSED_SKIP, 10000000, 20000000, 0, 2},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct tw_sched *sched = lazy_sched();
+        struct tw_every every = {.first_ns = rows[i].due_ns, .period_ns = 10 * ms, .missed = rows[i].missed};
+        tw_sched_every(sched, &every, log_call, NULL, NULL);
+        advance(sched, rows[i].start_ns);
+        run_sent(sched);
+        assert_int_equal(calls, rows[i].calls);
+        assert_int_equal(stats_of(sched).skipped, rows[i].skipped);
+        tw_sched_free(sched);
+    }
+}
+
 static void missed_periods_use_up_no_calls(void **state)
 {
     (void)state;
-    for (int policy = TW_MISSED_BURST; policy <= TW_MISSED_COALESCE; policy++) {
+    for (int policy = TW_MISSED_COALESCE; policy <= TW_MISSED_BURST; policy++) {
         struct tw_sched *sched = late_by_three_periods((enum tw_missed)policy, 3);
         assert_int_equal(calls, 3);
         for (uint64_t i = 0; i < 3; i++)
@@ -221,7 +264,7 @@ static void a_repeating_task_is_not_lost_on_a_wheel_that_is_behind(void **state)
 {
     (void)state;
     struct tw_geometry geometry = TW_SIMPLE(256);
-    for (int policy = TW_MISSED_BURST; policy <= TW_MISSED_COALESCE; policy++) {
+    for (int policy = TW_MISSED_COALESCE; policy <= TW_MISSED_BURST; policy++) {
         sent_count = 0;
         struct tw_sched *sched =
             sched_of((struct tw_sched_options){.execute = send_later, .geometry = &geometry});
@@ -265,7 +308,9 @@ int main(void)
         cmocka_unit_test(burst_makes_up_for_every_missed_period),
         cmocka_unit_test(skip_goes_on_at_the_next_period_ahead),
         cmocka_unit_test(coalesce_makes_one_call_stand_for_all),
+        cmocka_unit_test(without_a_word_missed_periods_are_coalesced),
         cmocka_unit_test(behind_a_slow_task_skip_never_runs_and_coalesce_does),
+        cmocka_unit_test(a_period_counts_as_missed_from_the_tick_of_the_call_on),
         cmocka_unit_test(missed_periods_use_up_no_calls),
         cmocka_unit_test(a_stop_inside_a_coalesced_call_hands_over_the_call_after_it),
         cmocka_unit_test(a_move_in_a_coalesced_call_starts_afresh),

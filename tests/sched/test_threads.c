@@ -85,7 +85,7 @@ static void add(struct producer *self, struct ticket *ticket)
         struct tw_every every = {.first_ns = delay_ns,
                                  .period_ns = 1000000 + delay_ns / 4,
                                  .times = 3,
-                                 .missed = (enum tw_missed)rng_below(&self->rng, 2)};
+                                 .missed = (enum tw_missed)rng_below(&self->rng, 3)};
         ticket->wanted = 3;
         error = tw_sched_every(sched, &every, on_task, ticket, &id);
     } else {

@@ -282,7 +282,7 @@ static void collect(void *arg, const struct tw_store_task *task)
     struct remainder *one = &left->first[left->n++];
     memcpy(&one->id, task->id, sizeof one->id);
     one->due_ms = task->due_ms;
-    one->dead = task->state == TW_STORE_DEAD;
+    one->dead = task->state == TW_STATE_DEAD;
 }
 
 static int compare_ids(const void *one, const void *two)
@@ -293,7 +293,7 @@ static int compare_ids(const void *one, const void *two)
 
 const char *account_check(struct account *account, struct tw_store *store, uint64_t far_ms)
 {
-    struct tw_store_range dead = {.states = TW_STORE_DEAD};
+    struct tw_store_range dead = {.states = TW_STATE_DEAD};
     int64_t n = tw_store_count(store, "q", false) + tw_store_count(store, "q", true);
     struct remainders left = {calloc((size_t)n + 1, sizeof *left.first), 0};
     tw_store_scan(store, "q", NULL, collect, &left);

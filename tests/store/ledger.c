@@ -280,7 +280,7 @@ const char *ledger_compare_task(struct ledger *ledger, unsigned task, const stru
     const struct {
         const char *name;
         uint64_t is, expected;
-    } of[] = {{"state", seen->state, entry->dead_ms != 0 ? TW_STORE_DEAD : TW_STORE_WAITING},
+    } of[] = {{"state", seen->state, entry->dead_ms != 0 ? TW_STATE_DEAD : TW_STATE_WAITING},
               {"due_ms", seen->due_ms, entry->due_ms},
               {"call_ms", seen->call_ms, entry->call_ms != 0 ? entry->call_ms : entry->due_ms},
               {"period_ms", seen->period_ms, entry->period_ms},
@@ -317,7 +317,7 @@ static const char *compare_queue(struct ledger *ledger, struct tw_store *store, 
                                  uint64_t page)
 {
     struct reading reading = {.ledger = ledger, .dead = dead};
-    struct tw_store_range range = {.states = dead ? TW_STORE_DEAD : 0, .limit = page};
+    struct tw_store_range range = {.states = dead ? TW_STATE_DEAD : 0, .limit = page};
     int64_t seen;
     reading.n = ledger_sort(ledger, queue, dead, reading.task);
     do {

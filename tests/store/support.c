@@ -161,9 +161,9 @@ void see(void *arg, const struct tw_store_task *task)
     size_t used = strlen(seen->text);
     snprintf(seen->text + used, sizeof seen->text - used, "%s%.*s@%llu%s", used > 0 ? " " : "",
              (int)task->id_size, (const char *)task->id, (unsigned long long)task->due_ms,
-             task->state == TW_STORE_DEAD      ? "!"
-             : task->state == TW_STORE_RUNNING ? "*"
-                                               : "");
+             task->state == TW_STATE_DEAD     ? "!"
+             : task->state == TW_STATE_LEASED ? "*"
+                                              : "");
     seen->last = *task;
     snprintf(seen->payload, sizeof seen->payload, "%.*s", (int)task->payload_size,
              task->payload != NULL ? (const char *)task->payload : "");

@@ -64,7 +64,7 @@ static void pages_among_equal_due_times_lose_nothing(void **state)
 
 static void pages_of_dead_tasks_too(void **state)
 {
-    struct tw_store_range range = {.limit = 7, .states = TW_STORE_DEAD};
+    struct tw_store_range range = {.limit = 7, .states = TW_STATE_DEAD};
     struct page page = {0};
     sqlite3 *db = other_open(*state);
     put_many(store_of(state), "q", 50, 5, 1);
@@ -148,7 +148,8 @@ static void a_missed_call_is_one_of_the_calls_in_all(void **state)
     put_at_hour(store, "a", -9.5,
                 (struct tw_delayed){.period_ms = HOUR_MS, .times = 5, .missed = TW_MISSED_COALESCE});
     expect_forecast(store, "2 1 1 1 0 0 ");
-    put_at_hour(store, "a", -9.5, (struct tw_delayed){.period_ms = HOUR_MS, .times = 12});
+    put_at_hour(store, "a", -9.5,
+                (struct tw_delayed){.period_ms = HOUR_MS, .times = 12, .missed = TW_MISSED_BURST});
     expect_forecast(store, "11 1 0 0 0 0 ");
 }
 
@@ -470,7 +471,8 @@ static void late_series_are_called_once(struct tw_store *store, enum tw_answer f
                                   .id_size = 2,
                                   .due_ms = begin_ms,
                                   .period_ms = STEP * (1000 + 100 * (uint64_t)i),
-                                  .times = 2};
+                                  .times = 2,
+                                  .missed = TW_MISSED_BURST};
         assert_int_equal(tw_store_put(store, &task, 0), 1);
     }
     runner_idle(store);

@@ -20,7 +20,7 @@ static struct tw_store *store_of(void **state)
 
 static const char *dead(struct tw_store *store)
 {
-    return scan(store, &(struct tw_store_range){.states = TW_STORE_DEAD});
+    return scan(store, &(struct tw_store_range){.states = TW_STATE_DEAD});
 }
 
 /* ---- calls ----------------------------------------------------------------------------------------------- */
@@ -166,7 +166,7 @@ static void a_retry_comes_after_the_backoff_and_ends_with_the_tries(void **state
     assert_string_equal(scan(store, NULL), "");
     struct seen seen = {.text = ""};
     assert_int_equal(tw_store_get(store, "q", "x", 1, see, &seen), 0);
-    assert_int_equal(seen.last.state, TW_STORE_DEAD);
+    assert_int_equal(seen.last.state, TW_STATE_DEAD);
     assert_string_equal(seen.error, "no paper");
     assert_int_equal(seen.last.attempt, 3);
 }
@@ -702,6 +702,11 @@ static void missed_periods_are_skipped(void **state)
 static void missed_periods_are_one_call(void **state)
 {
     missed_periods(state, TW_MISSED_COALESCE, 1, 10);
+}
+
+static void missed_periods_are_one_call_without_a_word(void **state)
+{
+    missed_periods(state, (enum tw_missed)0, 1, 10);
 }
 
 /* A retry does not move the phase. */
@@ -1523,6 +1528,7 @@ int main(void)
         TEST(missed_periods_are_made_up_for),
         TEST(missed_periods_are_skipped),
         TEST(missed_periods_are_one_call),
+        TEST(missed_periods_are_one_call_without_a_word),
         TEST(a_retry_keeps_the_phase),
         TEST(a_put_meanwhile_runs_again_whatever_the_answer),
         TEST(a_move_meanwhile_runs_again),

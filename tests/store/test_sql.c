@@ -291,6 +291,9 @@ static void plain_sql_puts_moves_and_cancels(void **state)
     other_ask(db, "INSERT INTO tw_put(queue, id, due_ms, period_ms) VALUES ('q', 'a', 20, 1000)");
     assert_int_equal(tw_store_get(store, "q", "a", 1, see, &seen), 0);
     assert_int_equal(seen.last.times, TW_FOREVER);
+    other_ask(db, "UPDATE tw_task SET missed = 9 WHERE id = CAST('a' AS BLOB)");
+    assert_int_equal(tw_store_get(store, "q", "a", 1, see, &seen), 0);
+    assert_int_equal(seen.last.missed, TW_MISSED_SKIP);
     assert_string_equal(other_ask(db, "SELECT count(*) = (SELECT count(*) FROM tw_task) FROM tw_put"), "1");
     sqlite3_close(db);
 }

@@ -229,7 +229,7 @@ static void a_task_that_kills_its_process_dies(void **state)
     assert_int_equal(stats.dead, 1);
     assert_int_equal(tw_store_stop(store), 0);
     assert_int_equal(tw_store_get(store, "q", "bad", 3, see, &seen), 0);
-    assert_int_equal(seen.last.state, TW_STORE_DEAD);
+    assert_int_equal(seen.last.state, TW_STATE_DEAD);
     assert_string_equal(seen.error, "the process died in too many attempts");
 }
 

@@ -42,7 +42,7 @@ static void a_task_that_is_put_is_there_after_reopening(void **state)
     assert_int_equal(seen.last.tries, 4);
     assert_int_equal(seen.last.backoff_ms, 250);
     assert_int_equal(seen.last.attempt, 0);
-    assert_int_equal(seen.last.state, TW_STORE_WAITING);
+    assert_int_equal(seen.last.state, TW_STATE_WAITING);
     assert_int_equal(tw_store_get(store_of(state), "q", "a", 1, see, &seen), TW_EGONE);
     assert_int_equal(tw_store_get(store_of(state), "other", "a\0b", 3, see, &seen), TW_EGONE);
 }
@@ -59,7 +59,7 @@ static void a_put_replaces_everything_of_a_waiting_task(void **state)
                               .times = 3,
                               .tries = 9,
                               .backoff_ms = 8,
-                              .missed = TW_MISSED_COALESCE};
+                              .missed = TW_MISSED_BURST};
     struct seen before = {.text = ""}, after = {.text = ""};
     tw_store_put(store_of(state), &task, 0);
     tw_store_get(store_of(state), "q", "a", 1, see, &before);
@@ -70,7 +70,7 @@ static void a_put_replaces_everything_of_a_waiting_task(void **state)
     assert_int_equal(after.last.payload_size, 0);
     assert_int_equal(after.last.period_ms, 0);
     assert_int_equal(after.last.times, 1);
-    assert_int_equal(after.last.missed, TW_MISSED_BURST);
+    assert_int_equal(after.last.missed, TW_MISSED_COALESCE);
     assert_int_equal(after.last.tries, 1);
     assert_int_equal(after.last.backoff_ms, 1000);
     assert_string_equal(scan(store_of(state), NULL), "a@20");
@@ -137,7 +137,7 @@ static void the_table_holds_for_running_tasks(void **state)
 
 static void the_table_holds_for_dead_tasks(void **state)
 {
-    static const struct tw_store_range dead = {.states = TW_STORE_DEAD};
+    static const struct tw_store_range dead = {.states = TW_STATE_DEAD};
     struct tw_store *store = store_of(state);
     struct seen seen = {.text = ""};
     sqlite3 *db = other_open(*state);
@@ -211,7 +211,7 @@ static void a_scan_goes_on_after_a_page(void **state)
     assert_string_equal(scan(store, &range), "b@10 c@10 d@10");
     range = (struct tw_store_range){.from_ms = 1, .limit = 1};
     assert_string_equal(scan(store, &range), "b@10");
-    range = (struct tw_store_range){.states = TW_STORE_RUNNING};
+    range = (struct tw_store_range){.states = TW_STATE_LEASED};
     assert_string_equal(scan(store, &range), "");
 }
 
@@ -277,9 +277,8 @@ static void bad_verbs_and_conditions_are_refused(void **state)
     odd.conditions = TW_STORE_XX;
     assert_int_equal(tw_store_apply(store, &odd, 1), TW_EINVAL);
     assert_int_equal(tw_store_get(store, "q", "a", (size_t)1 << 32 | 1, see, &seen), TW_EINVAL);
-    assert_int_equal(tw_store_scan(store, "q", &(struct tw_store_range){.states = 5}, see, &seen), TW_EINVAL);
-    assert_string_equal(message(store),
-                        "states are 5: expected 1 (waiting), 2 (running), 3 (both) or 4 (dead)");
+    assert_int_equal(tw_store_scan(store, "q", &(struct tw_store_range){.states = 9}, see, &seen), TW_EINVAL);
+    assert_string_equal(message(store), "states are 9: expected 1 (waiting), 4 (leased), 5 (both) or 8 (dead)");
     assert_int_equal(
         tw_store_scan(store, "q", &(struct tw_store_range){.from_ms = 2, .to_ms = 1, .after = 1}, see, &seen),
         0);

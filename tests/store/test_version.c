@@ -168,17 +168,17 @@ static void attempts_deaths_and_pauses_are_kept(void **state)
     struct fixture *fixture = *state;
     open_old(fixture);
     const struct seen *seen = get_old(fixture, "dead");
-    assert_int_equal(seen->last.state, TW_STORE_DEAD);
+    assert_int_equal(seen->last.state, TW_STATE_DEAD);
     assert_int_equal(seen->last.dead_ms, 1700000000001);
     assert_string_equal(seen->error, "no answer");
     assert_int_equal(seen->last.attempt, 2);
     seen = get_old(fixture, "retry");
-    assert_int_equal(seen->last.state, TW_STORE_WAITING);
+    assert_int_equal(seen->last.state, TW_STATE_WAITING);
     assert_int_equal(seen->last.call_ms, 1700000000000);
     assert_string_equal(seen->error, "Stra\xc3\x9f"
                                      "e");
     seen = get_old(fixture, "running");
-    assert_int_equal(seen->last.state, TW_STORE_RUNNING);
+    assert_int_equal(seen->last.state, TW_STATE_LEASED);
     assert_int_equal(seen->last.attempt, 1);
     assert_int_equal(tw_store_pause(fixture->store, "orders", true), 0); /* it is paused already */
     assert_int_equal(tw_store_pause(fixture->store, "big", true), 1);

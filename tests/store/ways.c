@@ -71,8 +71,8 @@ static void bind(sqlite3_stmt *statement, const struct tw_store_change *change)
     sqlite3_bind_blob64(statement, 5, task->payload, task->payload_size, SQLITE_STATIC);
     sqlite3_bind_int64(statement, 6, (sqlite3_int64)task->period_ms);
     sqlite3_bind_int64(statement, 7, task->times == TW_FOREVER ? 0 : (sqlite3_int64)task->times);
-    sqlite3_bind_int(statement, 8, (int)task->missed);
-    if (task->tries > 0) /* NULL stands for the default */
+    sqlite3_bind_int(statement, 8, 2 - (int)task->missed); /* SQL has 0 for burst and 2 for coalesce, still */
+    if (task->tries > 0)                                   /* NULL stands for the default */
         sqlite3_bind_int64(statement, 9, task->tries);
     if (task->backoff_ms > 0)
         sqlite3_bind_int64(statement, 10, (sqlite3_int64)task->backoff_ms);

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * tickwheel/task.h - the words that the scheduler (sched.h) and the store (store.h) share. Both headers include
+ * this one. docs/contract.md has the rules behind the words.
+ */
+#ifndef TICKWHEEL_TASK_H
+#define TICKWHEEL_TASK_H
+
+#include <stdint.h>
+
+/* ---- repeats ------------------------------------------------------------------------------------------- */
+
+/* Means "no end", in the `times` of a repeating task and in the calls `left` of it. */
+#define TW_FOREVER UINT64_MAX
+
+/* How a repeating task treats periods that passed without a call, because the machine slept or callbacks were
+ * slow. The phase is kept in any case: due times stay at first + n * period.
+ * Example: calls are due at 1, 2, 3, 4, 5 ... seconds, and nothing runs from 1.5 to 4.2 seconds. BURST makes
+ * the calls of 2, 3 and 4 at 4.2. SKIP makes none of them. COALESCE makes one call at 4.2, with `missed` 2.
+ * With each of them the next call is due at 5.
+ *
+ * SKIP makes a call only if it can start less than a period after its due time. So a task with a short period
+ * never runs if its thread is busy with slow callbacks all the time. A heartbeat takes COALESCE, which makes a
+ * call whenever the thread is free. */
+enum tw_missed {
+    TW_MISSED_COALESCE, /* one call at once for all; `missed` is how many it stands for besides itself */
+    TW_MISSED_SKIP,     /* makes up for none: the next call is at the next period that lies ahead */
+    TW_MISSED_BURST     /* makes up for each period, one call after the other */
+};
+
+/* ---- states -------------------------------------------------------------------------------------------- */
+
+/* The states of a task in a queue, as flags. The clock alone makes a waiting task ready. */
+enum tw_state {
+    TW_STATE_WAITING = 1, /* its time is yet to come. With attempts behind it the task is a retry */
+    TW_STATE_READY = 2,   /* its time has come */
+    TW_STATE_LEASED = 4,  /* an attempt is under way */
+    TW_STATE_DEAD = 8     /* its last attempt has failed */
+};
+
+#endif

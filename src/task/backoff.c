@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Waits are whole numbers, so that a statement of SQL can reckon the same ones: it has no power function in
+ * every build of SQLite, and a row keeps the wait that comes next. Example: with a first wait of 1000 ms and a
+ * factor of 150 the waits are 1000, 1500, 2250, 3375, 5062, 7593.
+ *
+ *     jitter    wait - reach + t mod (2 * reach + 1), where reach = wait * percent / 100
+ *
+ * t is the token without its highest bit, because an integer of SQL is signed. A token is random, so nothing
+ * more has to be mixed.
+ */
+#include "backoff.h"
+
+#include <base/assert.h>
+
+#include "limits.h"
+
+/* value * hundredths / 100, at most `most`. Requires: hundredths > 0. */
+static uint64_t scale(uint64_t value, uint32_t hundredths, uint64_t most)
+{
+    if (value / TW__TASK_HUNDREDTHS > most / hundredths)
+        return most; /* before the product overflows */
+    uint64_t scaled = value / TW__TASK_HUNDREDTHS * hundredths +
+                      value % TW__TASK_HUNDREDTHS * hundredths / TW__TASK_HUNDREDTHS;
+    return scaled < most ? scaled : most;
+}
+
+uint64_t tw__task_wait_after(const struct tw__task_retry *retry, uint64_t wait_ms)
+{
+    if (wait_ms >= retry->max_ms)
+        return retry->max_ms;
+    if (retry->factor <= TW__TASK_HUNDREDTHS)
+        return wait_ms;
+    uint64_t scaled = scale(wait_ms, retry->factor, retry->max_ms);
+    return scaled > wait_ms ? scaled : wait_ms + 1; /* a small wait times 1.01 */
+}
+
+uint64_t tw__task_wait(const struct tw__task_retry *retry, uint32_t n)
+{
+    TW_ASSERT(n > 0);
+    uint64_t wait_ms = retry->first_ms < retry->max_ms ? retry->first_ms : retry->max_ms;
+    for (uint32_t i = 1; i < n && wait_ms < retry->max_ms && retry->factor > TW__TASK_HUNDREDTHS; i++)
+        wait_ms = tw__task_wait_after(retry, wait_ms);
+    return wait_ms;
+}
+
+uint64_t tw__task_jitter(uint64_t wait_ms, uint32_t percent, uint64_t token)
+{
+    TW_ASSERT(percent <= TW__TASK_HUNDREDTHS && wait_ms <= INT64_MAX / 2);
+    uint64_t reach_ms = percent > 0 ? scale(wait_ms, percent, wait_ms) : 0;
+    if (reach_ms == 0)
+        return wait_ms;
+    return wait_ms - reach_ms + (token & INT64_MAX) % (2 * reach_ms + 1);
+}

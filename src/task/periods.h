@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Periods of a task that repeats: due times are first + n * every. The functions know no unit, so the scheduler
+ * uses them with nanoseconds.
+ */
+#ifndef TW_TASK_PERIODS_H
+#define TW_TASK_PERIODS_H
+
+#include <base/saturate.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <tickwheel/task.h>
+
+/* The due time after `periods` more periods. */
+static inline uint64_t tw__task_due_after(uint64_t due, uint64_t periods, uint64_t every)
+{
+    return tw__add_saturating(due, tw__mul_saturating(periods, every));
+}
+
+/* How many periods after the one that is due at `due` have begun by `now`. Requires: every > 0. */
+static inline uint64_t tw__task_periods_since(uint64_t due, uint64_t every, uint64_t now)
+{
+    return now > due ? (now - due) / every : 0;
+}
+
+/* How many of `calls` calls, the first at `due`, are due by `to`. Requires: every > 0. */
+static inline uint64_t tw__task_calls_by(uint64_t due, uint64_t every, uint64_t calls, uint64_t to)
+{
+    if (due > to)
+        return 0;
+    uint64_t more = (to - due) / every;
+    return more < calls ? more + 1 : calls;
+}
+
+/* A task whose first attempt of a period is about to be made. */
+struct tw__task_period {
+    uint64_t due, next;
+    uint64_t every; /* 0: it runs once */
+    uint64_t max_late;
+    enum tw_missed missed;
+};
+
+/* The turn of such a task: the periods that get no call of their own, and the one that gets it. */
+struct tw__task_turn {
+    uint64_t due;     /* of the call, or of the period that comes next */
+    uint64_t dropped; /* periods that are too late; 1 for a task that runs once */
+    uint64_t skipped; /* periods that `skip` passes over */
+    uint64_t missed;  /* periods for which the call stands besides its own */
+    bool calls;       /* false: no call now */
+    bool ends;        /* no call, and no further period: the task leaves */
+};
+
+/* Decides at `now` about a task that is ready with attempt 0. First the periods that are too late are dropped,
+ * then `missed` decides. Example: every 1000, max_late 500, due at 0, and now it is 2600. The periods 0, 1000
+ * and 2000 are dropped, and there is no call until 3000. Requires: next <= now. */
+struct tw__task_turn tw__task_turn(const struct tw__task_period *period, uint64_t now);
+
+enum { TW__TASK_SUFFIX_MAX = 32 }; /* bytes of "@253402300799999-4294967295" and some more */
+
+/* Writes the suffix of a dead period's id: "@due" or, if n > 0, "@due-n". Returns its size. */
+size_t tw__task_suffix(uint64_t due, uint32_t n, char suffix[TW__TASK_SUFFIX_MAX]);
+
+#endif
