@@ -119,7 +119,6 @@ static void end(struct crew *crew, struct place *place, int status)
     struct taken *taken = place->taken;
     enum result result = result_of(crew, place, ended);
     timers_cancel(crew->timers, &place->beat);
-    timers_cancel(crew->timers, &place->timeout);
     place->taken = NULL;
     crew->running--;
     if (result == RESULT_FAILED)
@@ -143,6 +142,8 @@ void crew_reap(struct crew *crew)
         if (is_being_ended(crew, place))
             continue;
         enum child_state state = child_look(&place->child, &status);
+        if (state != CHILD_RUNS)
+            timers_cancel(crew->timers, &place->timeout);
         crew->waits |= state == CHILD_WAITS;
         if (state == CHILD_ENDED)
             end(crew, place, status);
