@@ -14,7 +14,8 @@
 
 enum { LAST_MS = 1000, UNREAD = -1 }; /* UNREAD: an error that has no errno */
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t output = PTHREAD_MUTEX_INITIALIZER; /* held while a line waits for a reader */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;   /* never held while somebody waits */
 static bool live, shown;
 static bool midline; /* the output of a command has not ended its line */
 static _Atomic int error;
@@ -43,9 +44,14 @@ bool screen_live(void)
     return live;
 }
 
+static bool takes_more(int fd, int wait_ms)
+{
+    return poll(&(struct pollfd){.fd = fd, .events = POLLOUT}, 1, wait_ms) > 0;
+}
+
 static void hide(void)
 {
-    if (shown)
+    if (shown && takes_more(STDERR_FILENO, 0))
         fputs("\r\033[K", stderr);
     shown = false;
 }
@@ -64,11 +70,6 @@ void screen_quit(void)
     uint64_t one = 1;
     quitting = true;
     (void)!write(quit_fd, &one, sizeof one);
-}
-
-static bool takes_more(int fd, int wait_ms)
-{
-    return poll(&(struct pollfd){.fd = fd, .events = POLLOUT}, 1, wait_ms) > 0;
 }
 
 bool screen_has_room(int fd)
@@ -105,13 +106,27 @@ static bool wait_for_room(int fd)
     return true;
 }
 
+/* Writes a part as far as there is room. Returns its size, 0 without room, or -1. */
+static ssize_t write_part(int fd, const char *bytes, size_t size)
+{
+    pthread_mutex_lock(&lock);
+    hide();
+    ssize_t n = takes_more(fd, 0) ? write(fd, bytes, size < PIPE_BUF ? size : PIPE_BUF) : 0;
+    int saved = errno;
+    pthread_mutex_unlock(&lock);
+    errno = saved;
+    return n;
+}
+
 /* Writes without stdio, which would try to write a failed line again at exit. Returns 0, an errno or UNREAD. */
 static int write_all(int fd, const char *bytes, size_t size, bool wait)
 {
     while (size > 0) {
-        if (wait ? !wait_for_room(fd) : !takes_more(fd, 0))
+        if (wait && !wait_for_room(fd))
             return UNREAD;
-        ssize_t n = write(fd, bytes, size < PIPE_BUF ? size : PIPE_BUF);
+        ssize_t n = write_part(fd, bytes, size);
+        if (n == 0 && !wait)
+            return UNREAD;
         if (n < 0 && errno != EINTR && errno != EAGAIN)
             return errno;
         bytes += n > 0 ? n : 0;
@@ -122,12 +137,12 @@ static int write_all(int fd, const char *bytes, size_t size, bool wait)
 
 void screen_show(const char *text)
 {
-    if (!screen_can_tell())
-        return;
     pthread_mutex_lock(&lock);
-    fprintf(stderr, "%s\r\033[K%s", midline ? "\n" : "", text);
-    shown = true;
-    midline = false;
+    if (screen_can_tell()) {
+        fprintf(stderr, "%s\r\033[K%s", midline ? "\n" : "", text);
+        shown = true;
+        midline = false;
+    }
     pthread_mutex_unlock(&lock);
 }
 
@@ -135,28 +150,25 @@ void screen_show(const char *text)
 
 bool screen_print(const char *line, size_t size)
 {
-    pthread_mutex_lock(&lock);
-    hide();
+    pthread_mutex_lock(&output);
     if (error == 0)
         error = write_all(STDOUT_FILENO, line, size, true);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&output);
     return error == 0;
 }
 
 int screen_write(const char *bytes, size_t size)
 {
-    pthread_mutex_lock(&lock);
-    hide();
+    pthread_mutex_lock(&output);
     int failed = write_all(STDOUT_FILENO, bytes, size, true);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&output);
     return failed;
 }
 
 void screen_pass(int fd, const char *bytes, size_t size)
 {
-    pthread_mutex_lock(&lock);
-    hide();
     (void)write_all(fd, bytes, size, false);
+    pthread_mutex_lock(&lock);
     midline = size > 0 && bytes[size - 1] != '\n';
     pthread_mutex_unlock(&lock);
 }

@@ -135,6 +135,7 @@ static void on_store_error(void *arg, int error, const char *message)
     if (ends != NULL) {
         atomic_store(&damaged, true);
         wake_main();
+        screen_quit();
     }
 }
 
