@@ -19,8 +19,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;   /* never held while s
 static bool live, shown;
 static bool midline; /* the output of a command has not ended its line */
 static _Atomic int error;
-static int quit_fd = -1; /* an eventfd that can be read after screen_quit() */
-static _Atomic bool quitting;
+static int quit_fd = -1;               /* an eventfd that can be read after screen_quit() */
+static _Atomic bool quitting, patient; /* patient: messages on standard error wait for a reader */
 
 /* Opens /dev/null in place of a closed descriptor: standard input for writing, the outputs for reading. So
  * using the descriptor fails, as it should. */
@@ -28,15 +28,6 @@ static void hold_descriptor(int fd, int flags)
 {
     if (fcntl(fd, F_GETFD) < 0)
         (void)!open("/dev/null", flags);
-}
-
-void screen_begin(bool status, bool commands)
-{
-    hold_descriptor(STDIN_FILENO, O_WRONLY);
-    hold_descriptor(STDOUT_FILENO, O_RDONLY);
-    hold_descriptor(STDERR_FILENO, O_RDONLY);
-    quit_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    live = status && isatty(STDERR_FILENO) && !(commands && isatty(STDOUT_FILENO));
 }
 
 bool screen_live(void)
@@ -52,7 +43,7 @@ static bool takes_more(int fd, int wait_ms)
 static void hide(void)
 {
     if (shown && takes_more(STDERR_FILENO, 0))
-        fputs("\r\033[K", stderr);
+        (void)!write(STDERR_FILENO, "\r\033[K", 4);
     shown = false;
 }
 
@@ -135,11 +126,45 @@ static int write_all(int fd, const char *bytes, size_t size, bool wait)
     return 0;
 }
 
+/* ---- beginning ------------------------------------------------------------------------------------------- */
+
+/* A message waits for its reader here, and not in write(), where screen_quit() would not end the wait. The last
+ * messages wait together for a second. */
+static ssize_t write_errors(void *cookie, const char *bytes, size_t size)
+{
+    (void)cookie;
+    int failed = write_all(STDERR_FILENO, bytes, size, patient);
+    if (failed == UNREAD)
+        patient = false;
+    return failed == 0 ? (ssize_t)size : 0;
+}
+
+/* Without memory for it, stderr stays as it is. */
+static void route_errors(void)
+{
+    FILE *errors = fopencookie(NULL, "w", (cookie_io_functions_t){.write = write_errors});
+    if (errors == NULL)
+        return;
+    setvbuf(errors, NULL, _IONBF, 0);
+    stderr = errors;
+}
+
+void screen_begin(bool status, bool commands, bool wait)
+{
+    hold_descriptor(STDIN_FILENO, O_WRONLY);
+    hold_descriptor(STDOUT_FILENO, O_RDONLY);
+    hold_descriptor(STDERR_FILENO, O_RDONLY);
+    quit_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    patient = wait;
+    route_errors();
+    live = status && isatty(STDERR_FILENO) && !(commands && isatty(STDOUT_FILENO));
+}
+
 void screen_show(const char *text)
 {
     pthread_mutex_lock(&lock);
     if (screen_can_tell()) {
-        fprintf(stderr, "%s\r\033[K%s", midline ? "\n" : "", text);
+        dprintf(STDERR_FILENO, "%s\r\033[K%s", midline ? "\n" : "", text);
         shown = true;
         midline = false;
     }

@@ -365,7 +365,7 @@ static void limit_commands(void)
  * or written. */
 static bool finish_run(void)
 {
-    if (signalled)
+    if (signalled || atomic_load(&damaged))
         screen_last_words();
     handler_give_back(&run.handler);
     limit_commands();
@@ -453,7 +453,7 @@ int command_run_store(const struct run_options *options, int count, char **paths
 {
     run.options = options;
     run.news = (struct news){.command = COMMAND, .path = options->store};
-    screen_begin(!options->quiet, options->exec != NULL);
+    screen_begin(!options->quiet, options->exec != NULL, true);
     run.store = store_file_open(COMMAND, options->store, true);
     if (run.store == NULL)
         return COMMAND_WRONG;

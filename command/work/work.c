@@ -338,6 +338,6 @@ int command_work(int argc, char **argv)
     worker.last = (struct timer){.fire = end_late, .arg = &worker};
     worker.pause = (struct timer){.fire = end_pause, .arg = &worker};
     worker.status = (struct timer){.fire = update_status, .arg = &worker};
-    screen_begin(!options.quiet, false);
+    screen_begin(!options.quiet, false, false);
     return work(&worker);
 }
