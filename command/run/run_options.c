@@ -103,10 +103,11 @@ static const char HELP_TAIL[] =
     "\n"
     "Exit status:\n"
     "  0  success, also when commands failed or a signal stopped it;\n"
-    "  1  lines were skipped, or the output, the rest or the file of --store cannot\n"
-    "     be written, or the tasks in it cannot be counted, or the scheduler or the\n"
-    "     socket of --stats cannot be started, or another process runs the tasks of\n"
-    "     the file;\n"
+    "  1  lines were skipped, or the output or the rest cannot be written, or the\n"
+    "     scheduler, the commands or the socket of --stats cannot be started. With\n"
+    "     --store also: the file cannot be read or written, is damaged, or was removed\n"
+    "     or replaced; the tasks in it cannot be counted at the end; another process\n"
+    "     runs its tasks;\n"
     "  2  arguments are wrong, a file cannot be read, or --strict stopped it.\n";
 
 enum { JOBS_DEFAULT = 4, JOBS_MAX = 1024, MS_NS = 1000000 };

@@ -21,7 +21,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-enum { LOOK_MS = 100 };
+enum { LOOK_MS = 100, NEWS_MS = 60000 };
 static const char COMMAND[] = "tickwheel work";
 
 /* A job that the worker has, or will have. */
@@ -39,9 +39,9 @@ struct file {
     pthread_mutex_t lock;
     struct held *came, **end; /* under the lock, as the next two lines */
     bool damaged, ending;
-    struct news news; /* of the store's thread */
+    struct news news;
     bool told_ready, told_standby, stopping;
-    struct timer look; /* while another process runs the tasks */
+    struct timer look; /* often while another process runs the tasks, then for news */
 };
 
 /* ---- on threads of the store ----------------------------------------------------------------------------- */
@@ -287,8 +287,8 @@ static bool free_file(struct source *source)
 static void look_again(void *arg)
 {
     struct file *file = arg;
-    if (!file->told_ready)
-        timers_set(file->source.timers, &file->look, LOOK_MS);
+    news_look(&file->news);
+    timers_set(file->source.timers, &file->look, file->told_ready ? NEWS_MS : LOOK_MS);
 }
 
 static bool start(struct file *file)
@@ -327,7 +327,7 @@ struct source *command_work_store(const struct work_options *options, struct tim
     }
     file->source = (struct source){&KIND, options, timers, *events};
     file->end = &file->came;
-    file->news = (struct news){.command = COMMAND, .path = options->store};
+    file->news = (struct news){.command = COMMAND, .path = options->store, .lock = PTHREAD_MUTEX_INITIALIZER};
     file->look = (struct timer){.fire = look_again, .arg = file};
     timers_set(timers, &file->look, 0);
     pthread_mutex_init(&file->lock, NULL);

@@ -24,7 +24,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-enum { LAST_MS = 3000, PAUSE_MS = 1000 };
+enum { LAST_MS = 3000, PAUSE_MS = 1000, NEWS_MS = 60000 };
 static const char COMMAND[] = "tickwheel work";
 
 struct worker {
@@ -39,7 +39,7 @@ struct worker {
     struct taken **unstarted; /* tasks whose commands could not be started; they go back after a pause */
     size_t unstarted_count;
     bool stopping, given_up, failed, late;
-    struct timer grace, kill, last, pause, status;
+    struct timer grace, kill, last, pause, status, look;
 };
 
 /* ---- tasks ----------------------------------------------------------------------------------------------- */
@@ -214,6 +214,13 @@ static void update_status(void *arg)
     timers_set(worker->timers, &worker->status, WORK_STATUS_MS);
 }
 
+static void tell_news(void *arg)
+{
+    struct worker *worker = arg;
+    news_look(&worker->news);
+    timers_set(worker->timers, &worker->look, NEWS_MS);
+}
+
 /* The source has its turn last, so that it sends at once whatever the others have given it. */
 static void loop(struct worker *worker)
 {
@@ -315,8 +322,10 @@ static int work(struct worker *worker)
     bool made = make(worker);
     if (made && screen_live())
         update_status(worker);
-    if (made)
+    if (made) {
+        tell_news(worker);
         loop(worker);
+    }
     screen_last_words();
     bool good = end(worker) && made && !worker->failed;
     news_end(&worker->news);
@@ -332,12 +341,14 @@ int command_work(int argc, char **argv)
     int status = work_options_parse(argc, argv, &options);
     if (status >= 0)
         return status;
-    struct worker worker = {.options = &options, .news = {.command = COMMAND}};
+    struct worker worker = {.options = &options,
+                            .news = {.command = COMMAND, .lock = PTHREAD_MUTEX_INITIALIZER}};
     worker.grace = (struct timer){.fire = give_up, .arg = &worker};
     worker.kill = (struct timer){.fire = kill_commands, .arg = &worker};
     worker.last = (struct timer){.fire = end_late, .arg = &worker};
     worker.pause = (struct timer){.fire = end_pause, .arg = &worker};
     worker.status = (struct timer){.fire = update_status, .arg = &worker};
+    worker.look = (struct timer){.fire = tell_news, .arg = &worker};
     screen_begin(!options.quiet, false, false);
     return work(&worker);
 }
