@@ -42,13 +42,14 @@ uint64_t store_file_rest_ms(uint64_t begun_ms)
     return took_ms < LONG_MS ? SHARE * took_ms : 0;
 }
 
-bool store_file_tell_of_mark(struct tw_store *store, const char *command, const char *path)
+void store_file_tell_of_mark(struct tw_store *store, const char *command, const char *path, bool *told)
 {
-    if (tw_store_is_restored(store) != 1 || !screen_can_tell())
-        return false;
+    bool marked = tw_store_is_restored(store) == 1, tells = marked && !*told && screen_can_tell();
+    *told = marked && (*told || tells);
+    if (!tells)
+        return;
     screen_hide();
     fprintf(stderr, "%s: %s is marked as restored: `tickwheel restore --store ", command, path);
     printable_word(path, stderr);
     fputs(" --go` lets its tasks run\n", stderr);
-    return true;
 }

@@ -40,7 +40,7 @@ struct file {
     struct held *came, **end; /* under the lock, as the next two lines */
     bool damaged, ending;
     struct news news;
-    bool told_ready, told_standby, stopping;
+    bool told_ready, told_standby, told_mark, stopping;
     struct timer look; /* often while another process runs the tasks, then for news */
 };
 
@@ -119,6 +119,11 @@ static void check_damage(struct file *file)
         file->source.events.failed(file->source.events.arg);
 }
 
+static void tell_of_mark(struct file *file)
+{
+    store_file_tell_of_mark(file->store, COMMAND, file->source.options->store, &file->told_mark);
+}
+
 static void tell_ready(struct file *file)
 {
     struct tw_store_stats stats;
@@ -126,7 +131,7 @@ static void tell_ready(struct file *file)
     if (stats.running && !file->told_ready) {
         file->told_ready = true;
         file->source.events.ready(file->source.events.arg, file->source.options->store);
-        store_file_tell_of_mark(file->store, COMMAND, file->source.options->store);
+        tell_of_mark(file);
     } else if (!stats.running && !file->told_standby && !file->source.options->quiet) {
         file->told_standby = true;
         screen_hide();
@@ -288,6 +293,8 @@ static void look_again(void *arg)
 {
     struct file *file = arg;
     news_look(&file->news);
+    if (file->told_ready)
+        tell_of_mark(file);
     timers_set(file->source.timers, &file->look, file->told_ready ? NEWS_MS : LOOK_MS);
 }
 
