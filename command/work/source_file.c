@@ -279,7 +279,7 @@ static bool free_file(struct source *source)
     if (error != 0 && error != TW_EREPLACED) { /* that one has been told */
         screen_hide();
         store_file_complain(file->store, COMMAND, source->options->store,
-                            "the end of a task cannot be written, and it will run again");
+                            "the end of a task cannot be written: it will run again, though it is counted");
     }
     tw_store_close(file->store);
     close(file->wake);
