@@ -100,6 +100,14 @@ class Clock:
         self.numbers[NOW] += round(seconds * 10**9)
         return self.settle()
 
+    def skip(self, seconds):
+        """Moves without waiting, for a process in which a thread that has slept waits for something else."""
+        self.numbers[NOW] += round(seconds * 10**9)
+
+    def dues(self, process):
+        """The times for which the threads of a process wait, in seconds."""
+        return [due / 10**9 for pid, _, due in self.sleepers() if pid == process.pid]
+
     def due(self):
         """The next time for which somebody waits."""
         pids = [process.pid for process in self.running()]
