@@ -40,9 +40,16 @@ static bool takes_more(int fd, int wait_ms)
     return poll(&(struct pollfd){.fd = fd, .events = POLLOUT}, 1, wait_ms) > 0;
 }
 
+/* Whether a shell has its prompt on our terminal: we are in its background. */
+static bool in_background(void)
+{
+    pid_t front = tcgetpgrp(STDERR_FILENO); /* -1: the terminal is not ours */
+    return front >= 0 && front != getpgrp();
+}
+
 static void hide(void)
 {
-    if (shown && takes_more(STDERR_FILENO, 0))
+    if (shown && !in_background() && takes_more(STDERR_FILENO, 0))
         (void)!write(STDERR_FILENO, "\r\033[K", 4);
     shown = false;
 }
@@ -163,7 +170,7 @@ void screen_begin(bool status, bool commands, bool wait)
 void screen_show(const char *text)
 {
     pthread_mutex_lock(&lock);
-    if (screen_can_tell()) {
+    if (!in_background() && screen_can_tell()) {
         dprintf(STDERR_FILENO, "%s\r\033[K%s", midline ? "\n" : "", text);
         shown = true;
         midline = false;

@@ -19,7 +19,7 @@ void screen_begin(bool status, bool commands, bool wait);
 /* Returns whether there is a status line. Threads: any. */
 bool screen_live(void);
 
-/* Show the status line, and erase it. Threads: any. */
+/* Show the status line, unless we are in the background of the terminal, and erase it. Threads: any. */
 void screen_show(const char *text);
 void screen_hide(void);
 
