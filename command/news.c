@@ -4,6 +4,7 @@
 #include "command.h"
 #include "printable.h"
 #include "screen.h"
+#include "store_file.h"
 #include "task_line.h"
 
 #include <tickwheel/wheel.h>
@@ -152,6 +153,7 @@ void news_file(struct news *news, int error, const char *message, const char *en
         if (!news->file.broken)
             begin_trouble(news, now_ns);
         snprintf(news->file.reason, sizeof news->file.reason, "%s", message);
+        store_file_cut_option(news->file.reason);
         news->file.ends = ends;
         tell_trouble(news, error, now_ns);
     }

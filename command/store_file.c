@@ -25,6 +25,7 @@ struct tw_store *store_file_open(const char *command, const char *path, bool mak
     }
     if (tw_store_open(&store, path, &options, message, sizeof message) == 0)
         return store;
+    store_file_cut_option(message);
     complain("%s: --store %s: %s", command, path, message);
     return NULL;
 }
@@ -33,6 +34,7 @@ void store_file_complain(struct tw_store *store, const char *command, const char
 {
     char message[TW_STORE_MESSAGE];
     tw_store_message(store, message, sizeof message);
+    store_file_cut_option(message);
     complain("%s: %s: %s: %s", command, path, undone, message);
 }
 

@@ -8,6 +8,15 @@
 #include <tickwheel/store.h>
 
 #include <stdbool.h>
+#include <string.h>
+
+/* Cuts the option of the library that a message about a lock names: the commands do not have it. */
+static inline void store_file_cut_option(char *message)
+{
+    char *option = strstr(message, ", as long as busy_ms says");
+    if (option != NULL)
+        *option = '\0';
+}
 
 /* Opens the file. If it does not exist, makes it if `make`, and else refuses. `command`, for example
  * "tickwheel put", begins an error. Returns: NULL after it has printed an error. */

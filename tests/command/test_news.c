@@ -113,6 +113,14 @@ static void a_short_trouble_that_comes_again_and_again_is_told(void **state)
     assert_string_equal(file(&news, TW_EIO, "broken", NULL), "run: s.db: broken; trying again\n");
 }
 
+static void the_option_of_the_library_is_not_named(void **state)
+{
+    struct news news = begin();
+    (void)state;
+    assert_string_equal(file(&news, TW_EBUSY, "locked for 5000 ms, as long as busy_ms says", NULL),
+                        "run: s.db: locked for 5000 ms; trying again\n");
+}
+
 /* A past bug: an hour passed before it was told. */
 static void another_error_is_told_after_a_minute(void **state)
 {
@@ -179,6 +187,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_trouble_is_told_more_and_more_rarely),
         cmocka_unit_test(a_short_trouble_that_comes_again_and_again_is_told),
+        cmocka_unit_test(the_option_of_the_library_is_not_named),
         cmocka_unit_test(another_error_is_told_after_a_minute),
         cmocka_unit_test(the_reason_of_an_end_waits_for_room),
         cmocka_unit_test(how_many_more_is_told_after_the_minute),
