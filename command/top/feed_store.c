@@ -10,6 +10,7 @@
  */
 #include "command.h"
 #include "feed.h"
+#include "printable.h"
 #include "queues.h"
 #include "store_file.h"
 
@@ -22,7 +23,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SHARE = 10, STEP_MS = 1000, MS_NS = 1000000 };
+enum { SHARE = 10, STEP_MS = 1000, MS_NS = 1000000, PATH_SHOWN = 200 };
 
 struct store_feed {
     struct feed feed;
@@ -159,22 +160,35 @@ static bool find_runner(const char *store, struct reading *reading)
     return runs;
 }
 
+/* Writes the path of the file for a shell, or FILE if it is very long. */
+static void write_path(const struct store_feed *feed, char path[PATH_SHOWN])
+{
+    memset(path, '\0', PATH_SHOWN);
+    FILE *out = fmemopen(path, PATH_SHOWN - 1, "w");
+    if (out != NULL)
+        printable_word(feed->options->store, out);
+    if (out == NULL || fclose(out) != 0 || strlen(path) >= PATH_SHOWN - 2)
+        strcpy(path, "FILE");
+}
+
 /* Warns of a mark that keeps all tasks back; or of the overdue tasks that a run would call now; or of dead
  * tasks, which nobody calls any more. */
 static void warn(const struct store_feed *feed, struct reading *reading, bool runs)
 {
     uint64_t overdue = reading->count[COUNT_OVERDUE] - feed->held, dead = reading->count[COUNT_DEAD];
+    char path[PATH_SHOWN];
+    write_path(feed, path);
     if (tw_store_is_restored(feed->store) == 1)
         snprintf(reading->warning, sizeof reading->warning,
-                 "marked as restored: no task is called (tickwheel restore --go)");
+                 "marked as restored: no task is called (tickwheel restore --store %s --go)", path);
     else if (!runs && overdue > 0)
         snprintf(reading->warning, sizeof reading->warning,
-                 "%" PRIu64 " task%s overdue, and nobody runs %s (tickwheel run --store)", overdue,
-                 overdue == 1 ? " is" : "s are", overdue == 1 ? "it" : "them");
+                 "%" PRIu64 " task%s overdue, and nobody runs %s (tickwheel run --store %s)", overdue,
+                 overdue == 1 ? " is" : "s are", overdue == 1 ? "it" : "them", path);
     else if (dead > 0)
         snprintf(reading->warning, sizeof reading->warning,
-                 "%" PRIu64 " task%s dead (tickwheel tasks --store FILE dead)", dead,
-                 dead == 1 ? " is" : "s are");
+                 "%" PRIu64 " task%s dead (tickwheel tasks --store %s dead)", dead, dead == 1 ? " is" : "s are",
+                 path);
 }
 
 /* ---- the feed -------------------------------------------------------------------------------------------- */
