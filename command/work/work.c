@@ -49,17 +49,12 @@ static void give(struct worker *worker, struct taken *taken, enum result result,
     worker->source->kind->answer(worker->source, taken, result, error);
 }
 
-/* The system has no process or no memory now. A task that went back at once would come again at once. */
-static bool passes(int error)
-{
-    return error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE;
-}
-
+/* A task whose error passes goes back after a pause: at once it would come again at once. */
 static void cannot_start(struct worker *worker, struct taken *taken, int error)
 {
     char text[160];
     snprintf(text, sizeof text, "cannot be started: %s", strerror(error));
-    if (!passes(error)) {
+    if (!job_error_passes(error)) {
         give(worker, taken, RESULT_FAILED, text);
         return;
     }
