@@ -131,19 +131,18 @@ static bool send_signal(struct child *child, unsigned given_up, uint64_t ms)
     return true;
 }
 
-/* Gives all commands up if it is time. Returns how often they are given up. */
-static unsigned give_up_in_time(struct children *children, uint64_t ms)
+/* Returns how often all commands are given up. The end of the grace and the second signal are one time, so that a
+ * signal which comes just then does not take the second away. */
+static unsigned times_given_up(struct children *children, uint64_t ms)
 {
-    unsigned never = 0;
-    if (atomic_load(&children->end_ms) <= ms)
-        atomic_compare_exchange_strong(&children->given_up, &never, 1);
-    return atomic_load(&children->given_up);
+    unsigned times = atomic_load(&children->given_up);
+    return times == 0 && atomic_load(&children->end_ms) <= ms ? 1 : times;
 }
 
 /* Sends the signals that are due. Returns when the next one is. */
 static uint64_t send_signals(struct children *children, uint64_t ms)
 {
-    unsigned given_up = give_up_in_time(children, ms);
+    unsigned given_up = times_given_up(children, ms);
     uint64_t next_ms = given_up > 0 ? UINT64_MAX : atomic_load(&children->end_ms);
     pthread_mutex_lock(&children->lock);
     for (size_t place = 0; place < children->most; place++) {

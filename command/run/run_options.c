@@ -60,10 +60,11 @@ static const char HELP_HEAD[] =
     "commands and then writes the rest, as --rest says. If standard output cannot be\n"
     "written, it stops in the same way. Under nohup it goes on at a SIGHUP. At a\n"
     "second signal, or when --grace is over, running commands get SIGTERM and, a\n"
-    "second later, SIGKILL. Their tasks are then a part of the rest, or wait in the\n"
-    "file of --store as if they had not been called. A line that nobody reads for a\n"
-    "second after a signal is not printed: its task is a part of the rest, or waits\n"
-    "in the file, and the status is 1.\n";
+    "second later or at a third signal, SIGKILL. Their tasks are then a part of the\n"
+    "rest, or wait in the file of --store as if they had not been called. A line that\n"
+    "nobody reads for a second after a signal is not printed: its task is a part of\n"
+    "the rest, or waits in the file, and the status is 1. The same holds for the rest\n"
+    "on standard error.\n";
 
 static const char HELP_STORE[] =
     "\n"

@@ -4,8 +4,8 @@
  * the outputs of the commands, and everything that waits for a time is a timer of one wheel.
  *
  * The end comes in steps. A first signal: no more tasks are taken, and the commands go on. A second one, or the
- * end of --grace: SIGTERM to the commands, and JOB_KILL_MS later SIGKILL. When no command runs any more, the
- * results that are under way get LAST_MS, or without a second signal as long as it takes.
+ * end of --grace: SIGTERM to the commands, and JOB_KILL_MS later, or at a third signal, SIGKILL. When no command
+ * runs any more, the results that are under way get LAST_MS, or without a second signal as long as it takes.
  */
 #include "child.h"
 #include "command.h"
@@ -38,7 +38,7 @@ struct worker {
     struct news news;
     struct taken **unstarted; /* tasks whose commands could not be started; they go back after a pause */
     size_t unstarted_count;
-    bool stopping, given_up, failed, late;
+    bool stopping, hurried, given_up, failed, late; /* hurried: by a second signal */
     struct timer grace, kill, last, pause, status, look;
 };
 
@@ -140,10 +140,8 @@ static void end_late(void *arg)
 static void give_up(void *arg)
 {
     struct worker *worker = arg;
-    if (worker->given_up) {
-        kill_commands(worker);
+    if (worker->given_up)
         return;
-    }
     worker->given_up = true;
     crew_give_up(worker->crew, SIGTERM);
     timers_set(worker->timers, &worker->kill, JOB_KILL_MS);
@@ -174,8 +172,12 @@ static void on_failed(void *arg)
 static void on_stop_signal(struct worker *worker, int number)
 {
     if (worker->stopping) {
-        if (signal_hurries(number))
-            give_up(worker);
+        if (!signal_hurries(number))
+            return;
+        if (worker->hurried)
+            kill_commands(worker);
+        worker->hurried = true;
+        give_up(worker);
         return;
     }
     stop(worker);

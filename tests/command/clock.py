@@ -104,9 +104,13 @@ class Clock:
         """Moves without waiting, for a process in which a thread that has slept waits for something else."""
         self.numbers[NOW] += round(seconds * 10**9)
 
-    def dues(self, process):
-        """The times for which the threads of a process wait, in seconds."""
-        return [due / 10**9 for pid, _, due in self.sleepers() if pid == process.pid]
+    def next_round(self):
+        self.numbers[ROUND] += 1
+
+    def dues(self, process, this_round=False):
+        """The times for which the threads of a process wait, in seconds; only of those that have nothing to do."""
+        return [due / 10**9 for pid, number, due in self.sleepers()
+                if pid == process.pid and (number == self.numbers[ROUND] or not this_round)]
 
     def due(self):
         """The next time for which somebody waits."""
