@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Our runner, and a file of n queues, as a program has them that gives each of its users a queue. Twice: first
- * each queue has a task that is due already. Then each has one that is due in a month, and another process puts single tasks.
+ * each queue has a task that is due already. Then each has one that is due in a month, and another process puts
+ * single tasks.
  */
 #include "loads.h"
 #include "raw.h"

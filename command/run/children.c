@@ -131,8 +131,8 @@ static bool send_signal(struct child *child, unsigned given_up, uint64_t ms)
     return true;
 }
 
-/* Returns how often all commands are given up. The end of the grace and the second signal are one time, so that a
- * signal which comes just then does not take the second away. */
+/* Returns how often all commands are given up. The end of the grace and the second signal are one time, so that
+ * a signal which comes just then does not take the second away. */
 static unsigned times_given_up(struct children *children, uint64_t ms)
 {
     unsigned times = atomic_load(&children->given_up);

@@ -84,7 +84,8 @@ static void on_end(void *arg, void *task, enum children_end end, const char *err
     handler->wake(false);
 }
 
-/* The task goes back after a pause, in which no other command is started: at once it would come again at once. */
+/* The task goes back after a pause, in which no other command is started. At once it would come again at
+ * once. */
 static enum tw_answer start_later(struct handler *handler, const char *text)
 {
     const struct timespec pause = {.tv_sec = 1};

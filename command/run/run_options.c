@@ -41,9 +41,8 @@ static const char HELP_HEAD[] =
     "                  100000 bytes is on the standard input only\n"
     "  --jobs N        run at most N commands at once, 1 to 1024 (default 4)\n"
     "  --timeout TIME  a command that runs for longer, 1ms to 365d, gets SIGTERM and,\n"
-    "                  a second later, SIGKILL, and so does each process of its\n"
-    "                  group. It has failed, whatever its exit status\n"
-    "                  (default: none)\n"
+    "                  a second later, SIGKILL, with its whole process group. It has\n"
+    "                  failed, whatever its exit status (default: none)\n"
     "  --grace TIME    at a signal to stop, wait at most so long for the commands\n"
     "                  that run, 0s to 1d (default: until they end)\n"
     "  --speed N       let time run N times faster, 0.001 to 1000000 (default 1)\n"
@@ -105,10 +104,10 @@ static const char HELP_TAIL[] =
     "Exit status:\n"
     "  0  success, also when commands failed or a signal stopped it;\n"
     "  1  lines were skipped, or the output or the rest cannot be written, or the\n"
-    "     scheduler, the commands or the socket of --stats cannot be started. With\n"
-    "     --store also: the file cannot be read or written, is damaged, or was removed\n"
-    "     or replaced; the tasks in it cannot be counted at the end; another process\n"
-    "     runs its tasks;\n"
+    "     scheduler, the commands or the socket of --stats cannot be started; or the\n"
+    "     file of --store cannot be read or written, is damaged, or was removed or\n"
+    "     replaced, or the tasks in it cannot be counted at the end, or another\n"
+    "     process runs them;\n"
     "  2  arguments are wrong, a file cannot be read, or --strict stopped it.\n";
 
 enum { JOBS_DEFAULT = 4, JOBS_MAX = 1024, MS_NS = 1000000 };

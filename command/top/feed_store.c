@@ -168,7 +168,7 @@ static void write_path(const struct store_feed *feed, char path[PATH_SHOWN])
     if (out != NULL)
         printable_word(feed->options->store, out);
     if (out == NULL || fclose(out) != 0 || strlen(path) >= PATH_SHOWN - 2)
-        strcpy(path, "FILE");
+        snprintf(path, PATH_SHOWN, "FILE");
 }
 
 /* Warns of a mark that keeps all tasks back; or of the overdue tasks that a run would call now; or of dead

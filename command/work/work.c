@@ -4,8 +4,9 @@
  * the outputs of the commands, and everything that waits for a time is a timer of one wheel.
  *
  * The end comes in steps. A first signal: no more tasks are taken, and the commands go on. A second one, or the
- * end of --grace: SIGTERM to the commands, and JOB_KILL_MS later, or at a third signal, SIGKILL. When no command
- * runs any more, the results that are under way get LAST_MS, or without a second signal as long as it takes.
+ * end of --grace: SIGTERM to the commands, and JOB_KILL_MS later, or at a third signal, SIGKILL. When no
+ * command runs any more, the results that are under way get LAST_MS, or without a second signal as long as it
+ * takes.
  */
 #include "child.h"
 #include "command.h"

@@ -108,7 +108,7 @@ class Clock:
         self.numbers[ROUND] += 1
 
     def dues(self, process, this_round=False):
-        """The times for which the threads of a process wait, in seconds; only of those that have nothing to do."""
+        """The times for which a process's threads wait, in seconds; this_round: those with nothing to do."""
         return [due / 10**9 for pid, number, due in self.sleepers()
                 if pid == process.pid and (number == self.numbers[ROUND] or not this_round)]
 
