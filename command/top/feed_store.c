@@ -45,34 +45,6 @@ static bool store_failed(const struct store_feed *feed, char error[FEED_ERROR])
 
 /* ---- counting -------------------------------------------------------------------------------------------- */
 
-static void count_due(void *arg, const struct tw_store_task *task)
-{
-    struct schedule_seen *seen = arg;
-    seen->running += task->state == TW_STORE_RUNNING;
-    seen->overdue += task->state == TW_STORE_WAITING;
-}
-
-/* Counts a queue. Running tasks are among those whose times have come. */
-static bool count_queue(const struct store_feed *feed, const char *queue, uint64_t now_ms,
-                        struct schedule_seen *seen)
-{
-    struct tw_store_range due = {.to_ms = now_ms};
-    uint64_t next_ms = TW_NEVER;
-    *seen = (struct schedule_seen){.tasks = 0};
-    reading_name(seen, queue, strlen(queue));
-    int64_t pending = tw_store_count(feed->store, queue, false),
-            dead = tw_store_count(feed->store, queue, true);
-    int paused = tw_store_is_paused(feed->store, queue);
-    if (pending < 0 || dead < 0 || paused < 0 || tw_store_scan(feed->store, queue, &due, count_due, seen) < 0 ||
-        tw_store_next(feed->store, queue, &next_ms) != 0)
-        return false;
-    seen->tasks = (uint64_t)pending > seen->running ? (uint64_t)pending - seen->running : 0;
-    seen->dead = (uint64_t)dead;
-    seen->paused = paused == 1;
-    seen->next_ms = next_ms == TW_NEVER ? ABSENT : next_ms;
-    return true;
-}
-
 static bool add_forecast(const struct store_feed *feed, const char *queue, struct reading *reading)
 {
     uint64_t counts[READING_STEPS];
@@ -109,33 +81,49 @@ static void list_queue(struct schedule_seen list[READING_SCHEDULES], size_t *cou
         list[at] = *seen;
 }
 
-static bool count_one(struct store_feed *feed, const char *queue, struct reading *reading)
+/* For one reading. */
+struct counting {
+    struct store_feed *feed;
+    struct reading *reading;
+};
+
+static void count_queue(void *arg, const struct tw_store_load *load)
 {
-    struct schedule_seen seen;
-    if (!count_queue(feed, queue, reading->time_ms, &seen) || !add_forecast(feed, queue, reading))
-        return false;
+    const struct counting *counting = arg;
+    struct reading *reading = counting->reading;
+    const char *name = queues_add(&counting->feed->queues, load->queue);
+    if (name == NULL)
+        return;
+    struct schedule_seen seen = {.tasks = load->waiting,
+                                 .overdue = load->overdue,
+                                 .running = load->running,
+                                 .dead = load->dead,
+                                 .paused = load->paused,
+                                 .next_ms = load->next_ms == TW_NEVER ? ABSENT : load->next_ms};
+    reading_name(&seen, name, strlen(name));
     reading->count[COUNT_PENDING] += seen.tasks;
     reading->count[COUNT_OVERDUE] += seen.overdue;
-    feed->held += seen.paused ? seen.overdue : 0;
+    counting->feed->held += seen.paused ? seen.overdue : 0;
     reading->count[COUNT_RUNNING] += seen.running;
     reading->count[COUNT_DEAD] += seen.dead;
     list_queue(reading->seen, &reading->schedules, &seen, is_larger);
     if (seen.paused)
         list_queue(reading->paused, &reading->pauses, &seen, keeps_more);
-    return true;
 }
 
 static bool count_all(struct store_feed *feed, struct reading *reading)
 {
     struct queues *queues = &feed->queues;
+    struct counting counting = {feed, reading};
     queues_free(queues);
-    bool good = queues_read(queues, feed->store, feed->options->queue) == 0;
+    *queues = (struct queues){.name = NULL};
     reading->count[COUNT_PENDING] = reading->count[COUNT_OVERDUE] = reading->count[COUNT_RUNNING] = 0;
     reading->count[COUNT_DEAD] = 0;
     feed->held = 0;
+    bool good = tw_store_loads(feed->store, feed->options->queue, count_queue, &counting) >= 0 && !queues->lost;
     reading->count[COUNT_QUEUES] = queues->count;
     for (size_t i = 0; i < queues->count && good; i++)
-        good = count_one(feed, queues->name[i], reading);
+        good = add_forecast(feed, queues->name[i], reading);
     return good;
 }
 
