@@ -182,6 +182,11 @@ int job_start(const struct job *job, pid_t *child)
     return error;
 }
 
+bool job_error_passes(int error)
+{
+    return error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE;
+}
+
 const char *job_ended(int status, char text[JOB_ENDED])
 {
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0)

@@ -37,6 +37,10 @@ struct job {
 /* Starts the command, in a process group of its own. Returns 0 and its process, or an errno. Threads: any. */
 int job_start(const struct job *job, pid_t *child);
 
+/* Returns whether an error of job_start() passes by itself: the system has no process or no memory now. Then
+ * the task has not failed. */
+bool job_error_passes(int error);
+
 /* Returns NULL if a status of waitpid() is that of a command that succeeded, and else `text`, which names the
  * exit status or the signal. */
 const char *job_ended(int status, char text[JOB_ENDED]);

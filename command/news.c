@@ -4,6 +4,7 @@
 #include "command.h"
 #include "printable.h"
 #include "screen.h"
+#include "store_file.h"
 #include "task_line.h"
 
 #include <tickwheel/wheel.h>
@@ -42,21 +43,30 @@ static void print_line(const struct news *news, const char *text)
     free(line);
 }
 
-void news_end(struct news *news)
+static void tell_more(struct news *news)
 {
-    if (news->tasks.untold > 0 && screen_can_tell()) {
-        screen_hide();
-        complain("%s: %" PRIu64 " more task%s failed or died", news->command, news->tasks.untold,
-                 news->tasks.untold == 1 ? " has" : "s have");
-    }
+    if (news->tasks.untold == 0 || !screen_can_tell())
+        return;
+    screen_hide();
+    complain("%s: %" PRIu64 " more task%s failed or died", news->command, news->tasks.untold,
+             news->tasks.untold == 1 ? " has" : "s have");
     news->tasks.untold = 0;
+}
+
+void news_look(struct news *news)
+{
+    pthread_mutex_lock(&news->lock);
+    if (read_clock(CLOCK_MONOTONIC) >= news->tasks.until_ns)
+        tell_more(news);
+    pthread_mutex_unlock(&news->lock);
 }
 
 void news_task(struct news *news, const char *text)
 {
     uint64_t now_ns = read_clock(CLOCK_MONOTONIC);
+    pthread_mutex_lock(&news->lock);
     if (now_ns >= news->tasks.until_ns) {
-        news_end(news);
+        tell_more(news);
         news->tasks.until_ns = now_ns + MINUTE_NS;
         news->tasks.lines = 0;
     }
@@ -66,28 +76,32 @@ void news_task(struct news *news, const char *text)
     } else {
         news->tasks.untold++;
     }
+    pthread_mutex_unlock(&news->lock);
 }
 
 /* ---- the file -------------------------------------------------------------------------------------------- */
 
-static void print_trouble(const struct news *news, const char *message, const char *then)
+static void print_trouble(const struct news *news, const char *then)
 {
     char since[TIME_SIZE];
     time_print(instant_of_ms(news->file.since_ns / 1000000), since);
     screen_hide();
     if (news->file.told)
-        complain("%s: %s: broken since %s, still: %s; %s", news->command, news->path, since, message, then);
+        complain("%s: %s: broken since %s, still: %s; %s", news->command, news->path, since, news->file.reason,
+                 then);
     else
-        complain("%s: %s: %s; %s", news->command, news->path, message, then);
+        complain("%s: %s: %s; %s", news->command, news->path, news->file.reason, then);
 }
 
+/* After a calm minute a trouble is a new one. Else the last one goes on. */
 static void begin_trouble(struct news *news, uint64_t now_ns)
 {
-    bool calm = news->file.mended_ns == 0 || now_ns - news->file.mended_ns >= MINUTE_NS;
     news->file.broken = true;
     news->file.told = false;
     news->file.since_ns = read_clock(CLOCK_REALTIME);
-    news->file.next_ns = calm ? now_ns : now_ns + MINUTE_NS;
+    if (news->file.mended_ns != 0 && now_ns - news->file.mended_ns < MINUTE_NS)
+        return;
+    news->file.told_ns = news->file.kinds = 0;
     news->file.step = 0;
 }
 
@@ -100,6 +114,7 @@ static void end_trouble(struct news *news, uint64_t now_ns)
         complain("%s: %s: mended; it was broken since %s", news->command, news->path, since);
     }
     news->file.broken = false;
+    news->file.ends = NULL;
     news->file.mended_ns = now_ns;
 }
 
@@ -110,22 +125,47 @@ const char *news_ends(int error)
     return error == TW_ECORRUPT ? "stopped" : NULL;
 }
 
-void news_file(struct news *news, int error, const char *message, const char *ends)
+/* Tells the trouble, if it is time. */
+static void tell_trouble(struct news *news, int error, uint64_t now_ns)
 {
     static const unsigned MINUTES[] = {1, 10, 60};
+    uint64_t kind = UINT64_C(1) << (-error % 64), last_ns = news->file.told_ns;
+    bool other = (news->file.kinds & kind) == 0;
+    uint64_t rest_ns = (other || news->file.step == 0 ? 1 : MINUTES[news->file.step - 1]) * MINUTE_NS;
+    bool over = news->file.ends != NULL && !news->file.ended;
+    if ((!over && last_ns != 0 && now_ns - last_ns < rest_ns) || !screen_can_tell())
+        return;
+    print_trouble(news, news->file.ends != NULL ? news->file.ends : "trying again");
+    news->file.ended |= over;
+    news->file.told = true;
+    news->file.told_ns = now_ns;
+    news->file.kinds |= kind;
+    news->file.step += news->file.step < 3;
+}
+
+void news_file(struct news *news, int error, const char *message, const char *ends)
+{
     uint64_t now_ns = read_clock(CLOCK_MONOTONIC);
+    pthread_mutex_lock(&news->lock);
     if (error == 0) {
         end_trouble(news, now_ns);
-        return;
+    } else {
+        if (!news->file.broken)
+            begin_trouble(news, now_ns);
+        snprintf(news->file.reason, sizeof news->file.reason, "%s", message);
+        store_file_cut_option(news->file.reason);
+        news->file.ends = ends;
+        tell_trouble(news, error, now_ns);
     }
-    if (!news->file.broken)
-        begin_trouble(news, now_ns);
-    bool over = ends != NULL && !news->file.ended;
-    if ((!over && now_ns < news->file.next_ns) || !screen_can_tell())
-        return;
-    print_trouble(news, message, ends != NULL ? ends : "trying again");
-    news->file.told = true;
-    news->file.ended |= over;
-    news->file.next_ns = now_ns + MINUTES[news->file.step] * MINUTE_NS;
-    news->file.step += news->file.step < 2;
+    pthread_mutex_unlock(&news->lock);
+}
+
+void news_end(struct news *news)
+{
+    pthread_mutex_lock(&news->lock);
+    tell_more(news);
+    if (news->file.ends != NULL && !news->file.ended)
+        print_trouble(news, news->file.ends);
+    news->file.ended = true;
+    pthread_mutex_unlock(&news->lock);
 }

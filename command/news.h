@@ -11,28 +11,38 @@
 #ifndef COMMAND_NEWS_H
 #define COMMAND_NEWS_H
 
+#include <tickwheel/store.h>
+
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Zeroed at first, but for `command` and `path`. One thread at a time tells of tasks, and one of the file. */
+/* Zeroed at first, but for `command`, `path` and `lock`. Threads: any. */
 struct news {
     const char *command, *path;
+    pthread_mutex_t lock; /* PTHREAD_MUTEX_INITIALIZER */
     struct {
         uint64_t until_ns; /* the end of a minute */
         uint64_t lines, untold;
     } tasks;
     struct {
-        bool broken, told, ended; /* told: the trouble is on standard error */
-        uint64_t since_ns;        /* Unix time */
-        uint64_t mended_ns, next_ns;
-        unsigned step;
+        bool broken, told, ended;    /* told: the trouble is on standard error; ended: so is the end */
+        uint64_t since_ns;           /* Unix time */
+        uint64_t told_ns, mended_ns; /* 0: never */
+        uint64_t kinds;              /* a bit for each error that was told */
+        unsigned step;               /* how long the next line waits */
+        const char *ends;            /* how the service ends; NULL: it does not */
+        char reason[TW_STORE_MESSAGE];
     } file;
 };
 
 /* Tells of a task: at most ten in a minute. */
 void news_task(struct news *news, const char *text);
 
-/* Says how many tasks were not told. */
+/* Says how many tasks were not told, if a minute is over. */
+void news_look(struct news *news);
+
+/* Says how many tasks were not told, and how the service ends at an error of its file, if that was not told. */
 void news_end(struct news *news);
 
 /* Returns how a service ends at an error of its file; NULL: it tries again. A damaged file does not mend
@@ -40,8 +50,9 @@ void news_end(struct news *news);
 const char *news_ends(int error);
 
 /* Takes each error that the file gives, and 0 when it can be used again. The first error is told at once and,
- * while it lasts, again after a minute, after ten, and each hour. An error within a minute after the end of
- * another one is told when it has lasted for a minute. `ends`: as from news_ends(). */
+ * while it lasts, again after a minute, after ten, and each hour. So are errors that come again within a minute
+ * after the end of the last one. An error of another kind is told a minute after the last line. `ends`: as from
+ * news_ends(). */
 void news_file(struct news *news, int error, const char *message, const char *ends);
 
 #endif

@@ -4,15 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void add_name(void *arg, const char *queue)
+const char *queues_add(struct queues *queues, const char *queue)
 {
-    struct queues *queues = arg;
     if (queues->count == queues->room) {
         size_t room = queues->room * 2 + 8;
         char **more = realloc(queues->name, room * sizeof *more);
         queues->lost |= more == NULL;
         if (more == NULL)
-            return;
+            return NULL;
         queues->name = more;
         queues->room = room;
     }
@@ -20,6 +19,12 @@ static void add_name(void *arg, const char *queue)
     queues->lost |= copy == NULL;
     if (copy != NULL)
         queues->name[queues->count++] = copy;
+    return copy;
+}
+
+static void add_name(void *arg, const char *queue)
+{
+    queues_add(arg, queue);
 }
 
 int queues_read(struct queues *queues, struct tw_store *store, const char *only)

@@ -18,6 +18,9 @@ struct queues {
  * case. */
 int queues_read(struct queues *queues, struct tw_store *store, const char *only);
 
+/* Adds a name. Returns its copy; NULL: there was no memory. */
+const char *queues_add(struct queues *queues, const char *queue);
+
 void queues_free(struct queues *queues);
 
 #endif

@@ -14,12 +14,13 @@
 
 enum { LAST_MS = 1000, UNREAD = -1 }; /* UNREAD: an error that has no errno */
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t output = PTHREAD_MUTEX_INITIALIZER; /* held while a line waits for a reader */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;   /* never held while somebody waits */
 static bool live, shown;
 static bool midline; /* the output of a command has not ended its line */
 static _Atomic int error;
-static int quit_fd = -1; /* an eventfd that can be read after screen_quit() */
-static _Atomic bool quitting;
+static int quit_fd = -1;               /* an eventfd that can be read after screen_quit() */
+static _Atomic bool quitting, patient; /* patient: messages on standard error wait for a reader */
 
 /* Opens /dev/null in place of a closed descriptor: standard input for writing, the outputs for reading. So
  * using the descriptor fails, as it should. */
@@ -29,24 +30,27 @@ static void hold_descriptor(int fd, int flags)
         (void)!open("/dev/null", flags);
 }
 
-void screen_begin(bool status, bool commands)
-{
-    hold_descriptor(STDIN_FILENO, O_WRONLY);
-    hold_descriptor(STDOUT_FILENO, O_RDONLY);
-    hold_descriptor(STDERR_FILENO, O_RDONLY);
-    quit_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    live = status && isatty(STDERR_FILENO) && !(commands && isatty(STDOUT_FILENO));
-}
-
 bool screen_live(void)
 {
     return live;
 }
 
+static bool takes_more(int fd, int wait_ms)
+{
+    return poll(&(struct pollfd){.fd = fd, .events = POLLOUT}, 1, wait_ms) > 0;
+}
+
+/* Whether a shell has its prompt on our terminal: we are in its background. */
+static bool in_background(void)
+{
+    pid_t front = tcgetpgrp(STDERR_FILENO); /* -1: the terminal is not ours */
+    return front >= 0 && front != getpgrp();
+}
+
 static void hide(void)
 {
-    if (shown)
-        fputs("\r\033[K", stderr);
+    if (shown && !in_background() && takes_more(STDERR_FILENO, 0))
+        (void)!write(STDERR_FILENO, "\r\033[K", 4);
     shown = false;
 }
 
@@ -64,11 +68,6 @@ void screen_quit(void)
     uint64_t one = 1;
     quitting = true;
     (void)!write(quit_fd, &one, sizeof one);
-}
-
-static bool takes_more(int fd, int wait_ms)
-{
-    return poll(&(struct pollfd){.fd = fd, .events = POLLOUT}, 1, wait_ms) > 0;
 }
 
 bool screen_has_room(int fd)
@@ -105,13 +104,27 @@ static bool wait_for_room(int fd)
     return true;
 }
 
+/* Writes a part as far as there is room. Returns its size, 0 without room, or -1. */
+static ssize_t write_part(int fd, const char *bytes, size_t size)
+{
+    pthread_mutex_lock(&lock);
+    hide();
+    ssize_t n = takes_more(fd, 0) ? write(fd, bytes, size < PIPE_BUF ? size : PIPE_BUF) : 0;
+    int saved = errno;
+    pthread_mutex_unlock(&lock);
+    errno = saved;
+    return n;
+}
+
 /* Writes without stdio, which would try to write a failed line again at exit. Returns 0, an errno or UNREAD. */
 static int write_all(int fd, const char *bytes, size_t size, bool wait)
 {
     while (size > 0) {
-        if (wait ? !wait_for_room(fd) : !takes_more(fd, 0))
+        if (wait && !wait_for_room(fd))
             return UNREAD;
-        ssize_t n = write(fd, bytes, size < PIPE_BUF ? size : PIPE_BUF);
+        ssize_t n = write_part(fd, bytes, size);
+        if (n == 0 && !wait)
+            return UNREAD;
         if (n < 0 && errno != EINTR && errno != EAGAIN)
             return errno;
         bytes += n > 0 ? n : 0;
@@ -120,14 +133,48 @@ static int write_all(int fd, const char *bytes, size_t size, bool wait)
     return 0;
 }
 
+/* ---- beginning ------------------------------------------------------------------------------------------- */
+
+/* A message waits for its reader here, and not in write(), where screen_quit() would not end the wait. The last
+ * messages wait together for a second. */
+static ssize_t write_errors(void *cookie, const char *bytes, size_t size)
+{
+    (void)cookie;
+    int failed = write_all(STDERR_FILENO, bytes, size, patient);
+    if (failed == UNREAD)
+        patient = false;
+    return failed == 0 ? (ssize_t)size : 0;
+}
+
+/* Without memory for it, stderr stays as it is. */
+static void route_errors(void)
+{
+    FILE *errors = fopencookie(NULL, "w", (cookie_io_functions_t){.write = write_errors});
+    if (errors == NULL)
+        return;
+    setvbuf(errors, NULL, _IONBF, 0);
+    stderr = errors;
+}
+
+void screen_begin(bool status, bool commands, bool wait)
+{
+    hold_descriptor(STDIN_FILENO, O_WRONLY);
+    hold_descriptor(STDOUT_FILENO, O_RDONLY);
+    hold_descriptor(STDERR_FILENO, O_RDONLY);
+    quit_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    patient = wait;
+    route_errors();
+    live = status && isatty(STDERR_FILENO) && !(commands && isatty(STDOUT_FILENO));
+}
+
 void screen_show(const char *text)
 {
-    if (!screen_can_tell())
-        return;
     pthread_mutex_lock(&lock);
-    fprintf(stderr, "%s\r\033[K%s", midline ? "\n" : "", text);
-    shown = true;
-    midline = false;
+    if (!in_background() && screen_can_tell()) {
+        dprintf(STDERR_FILENO, "%s\r\033[K%s", midline ? "\n" : "", text);
+        shown = true;
+        midline = false;
+    }
     pthread_mutex_unlock(&lock);
 }
 
@@ -135,28 +182,25 @@ void screen_show(const char *text)
 
 bool screen_print(const char *line, size_t size)
 {
-    pthread_mutex_lock(&lock);
-    hide();
+    pthread_mutex_lock(&output);
     if (error == 0)
         error = write_all(STDOUT_FILENO, line, size, true);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&output);
     return error == 0;
 }
 
 int screen_write(const char *bytes, size_t size)
 {
-    pthread_mutex_lock(&lock);
-    hide();
+    pthread_mutex_lock(&output);
     int failed = write_all(STDOUT_FILENO, bytes, size, true);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&output);
     return failed;
 }
 
 void screen_pass(int fd, const char *bytes, size_t size)
 {
-    pthread_mutex_lock(&lock);
-    hide();
     (void)write_all(fd, bytes, size, false);
+    pthread_mutex_lock(&lock);
     midline = size > 0 && bytes[size - 1] != '\n';
     pthread_mutex_unlock(&lock);
 }

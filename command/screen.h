@@ -12,13 +12,14 @@
 /* Prepares the output. Requires: no descriptor has been opened yet. If a standard descriptor is closed, it
  * opens it, so that no other file gets that number. `status`: a status line is wanted. `commands`: other
  * programs write to standard output, too; they cannot erase the status line, so a terminal that they write to
- * gets none. */
-void screen_begin(bool status, bool commands);
+ * gets none. `wait`: a message on stderr (stdio.h) waits for a reader as screen_print(); else it is left out
+ * if it would wait. */
+void screen_begin(bool status, bool commands, bool wait);
 
 /* Returns whether there is a status line. Threads: any. */
 bool screen_live(void);
 
-/* Show the status line, and erase it. Threads: any. */
+/* Show the status line, unless we are in the background of the terminal, and erase it. Threads: any. */
 void screen_show(const char *text);
 void screen_hide(void);
 

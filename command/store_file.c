@@ -25,6 +25,7 @@ struct tw_store *store_file_open(const char *command, const char *path, bool mak
     }
     if (tw_store_open(&store, path, &options, message, sizeof message) == 0)
         return store;
+    store_file_cut_option(message);
     complain("%s: --store %s: %s", command, path, message);
     return NULL;
 }
@@ -33,6 +34,7 @@ void store_file_complain(struct tw_store *store, const char *command, const char
 {
     char message[TW_STORE_MESSAGE];
     tw_store_message(store, message, sizeof message);
+    store_file_cut_option(message);
     complain("%s: %s: %s: %s", command, path, undone, message);
 }
 
@@ -42,13 +44,14 @@ uint64_t store_file_rest_ms(uint64_t begun_ms)
     return took_ms < LONG_MS ? SHARE * took_ms : 0;
 }
 
-bool store_file_tell_of_mark(struct tw_store *store, const char *command, const char *path)
+void store_file_tell_of_mark(struct tw_store *store, const char *command, const char *path, bool *told)
 {
-    if (tw_store_is_restored(store) != 1 || !screen_can_tell())
-        return false;
+    bool marked = tw_store_is_restored(store) == 1, tells = marked && !*told && screen_can_tell();
+    *told = marked && (*told || tells);
+    if (!tells)
+        return;
     screen_hide();
     fprintf(stderr, "%s: %s is marked as restored: `tickwheel restore --store ", command, path);
     printable_word(path, stderr);
     fputs(" --go` lets its tasks run\n", stderr);
-    return true;
 }

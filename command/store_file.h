@@ -8,6 +8,15 @@
 #include <tickwheel/store.h>
 
 #include <stdbool.h>
+#include <string.h>
+
+/* Cuts the option of the library that a message about a lock names: the commands do not have it. */
+static inline void store_file_cut_option(char *message)
+{
+    char *option = strstr(message, ", as long as busy_ms says");
+    if (option != NULL)
+        *option = '\0';
+}
 
 /* Opens the file. If it does not exist, makes it if `make`, and else refuses. `command`, for example
  * "tickwheel put", begins an error. Returns: NULL after it has printed an error. */
@@ -22,8 +31,8 @@ void store_file_complain(struct tw_store *store, const char *command, const char
  * thread's time. 0 if the clock was set back, or far ahead, meanwhile. */
 uint64_t store_file_rest_ms(uint64_t begun_ms);
 
-/* Says on standard error that the file is marked as restored, unless that would wait for a reader. Returns
- * whether it has said so. */
-bool store_file_tell_of_mark(struct tw_store *store, const char *command, const char *path);
+/* Says on standard error that the file is marked as restored, unless that would wait for a reader; once until
+ * the mark has gone. *told: whether it has said so; false at first. */
+void store_file_tell_of_mark(struct tw_store *store, const char *command, const char *path, bool *told);
 
 #endif

@@ -7,7 +7,10 @@
 
 #include "peer.h"
 
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include <tickwheel/store.h>
 
 struct run {
@@ -55,6 +58,16 @@ void end_runner(struct tw_store *store);
 /* notice.c: our runner, while another process writes to its file. */
 void load_notice(struct run *run);
 void load_unrelated(struct run *run);
+
+/* Makes zeroed memory that two processes share. */
+void *share(size_t size);
+
+/* Starts another process, which works when *begin is set. It starts before the store is opened, because a store
+ * does not survive a fork. *begin and `shared`: in shared memory. */
+pid_t start_other(struct run *run, void (*work)(struct run *, void *shared), void *shared, atomic_bool *begin);
+
+/* Waits for its end. */
+void wait_for_other(pid_t other);
 
 /* fill.c: files of n tasks, made without waiting for the disk. They are due within thirty days, from tomorrow
  * on or from now on. */

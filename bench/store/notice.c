@@ -26,8 +26,7 @@ struct shared {
     uint64_t committed_us[COMMITS_MAX], called_us[COMMITS_MAX];
 };
 
-/* The other process starts before the store is opened: a store does not survive a fork. */
-static pid_t start_other(struct run *run, struct shared *shared, void (*work)(struct run *, struct shared *))
+pid_t start_other(struct run *run, void (*work)(struct run *, void *shared), void *shared, atomic_bool *begin)
 {
     pid_t parent = getpid(), pid = fork();
     if (pid < 0)
@@ -35,25 +34,24 @@ static pid_t start_other(struct run *run, struct shared *shared, void (*work)(st
     if (pid > 0)
         return pid;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    while (getppid() == parent && !atomic_load(&shared->begin))
+    while (getppid() == parent && !atomic_load(begin))
         usleep(PAUSE_US);
     work(run, shared);
     _exit(0);
 }
 
-static struct shared *share(void)
+void *share(size_t size)
 {
-    struct shared *shared =
-        mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    void *shared = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED)
         fail("no memory");
     return shared;
 }
 
-static void wait_for_other(pid_t pid)
+void wait_for_other(pid_t other)
 {
     int status = 1;
-    if (waitpid(pid, &status, 0) != pid || status != 0)
+    if (waitpid(other, &status, 0) != other || status != 0)
         fail("the other process has failed");
 }
 
@@ -78,8 +76,9 @@ static enum tw_answer note_call(void *arg, struct tw_job *job)
     return TW_DONE;
 }
 
-static void commit_due_tasks(struct run *run, struct shared *shared)
+static void commit_due_tasks(struct run *run, void *arg)
 {
+    struct shared *shared = arg;
     struct raw *raw = raw_open(run->path);
     for (size_t i = 0; i < run->n; i++) {
         struct row row = {.due_ms = wall_us() / 1000};
@@ -95,10 +94,10 @@ static void commit_due_tasks(struct run *run, struct shared *shared)
 /* From the return of COMMIT to the call of the handler. The handler may even be called before. */
 void load_notice(struct run *run)
 {
-    struct shared *shared = share();
+    struct shared *shared = share(sizeof *shared);
     if (run->n > COMMITS_MAX)
         fail("notice: expected at most %d tasks", COMMITS_MAX);
-    pid_t other = start_other(run, shared, commit_due_tasks);
+    pid_t other = start_other(run, commit_due_tasks, shared, &shared->begin);
     struct tw_store *store = start_warm(run, note_call, shared);
     atomic_store(&shared->begin, true);
     wait_for_other(other);
@@ -118,8 +117,9 @@ void load_notice(struct run *run)
 /* ---- commits that are none of ours ----------------------------------------------------------------------- */
 
 /* Commits that wait for no disk: with a sync each, the disk would allow fewer. */
-static void commit_unrelated(struct run *run, struct shared *shared)
+static void commit_unrelated(struct run *run, void *arg)
 {
+    struct shared *shared = arg;
     struct raw *raw = raw_open(run->path);
     raw_run(raw, "PRAGMA synchronous=OFF; CREATE TABLE other(id INTEGER PRIMARY KEY, n INTEGER);"
                  " INSERT INTO other VALUES (1, 0)");
@@ -145,8 +145,8 @@ static uint64_t cpu_us(void)
 /* The time of the processor that this process uses meanwhile, for n seconds. */
 void load_unrelated(struct run *run)
 {
-    struct shared *shared = share();
-    pid_t other = start_other(run, shared, commit_unrelated);
+    struct shared *shared = share(sizeof *shared);
+    pid_t other = start_other(run, commit_unrelated, shared, &shared->begin);
     struct tw_store *store = start_warm(run, note_call, shared);
     atomic_store(&shared->begin, true);
     sleep(WARM_S);

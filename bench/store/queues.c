@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Our runner, and a file of n queues, as a program has them that gives each of its users a queue. Twice: first
- * each queue has a task that is due already. Then each has one that is due in a month, and single tasks come.
+ * each queue has a task that is due already. Then each has one that is due in a month, and another process puts
+ * single tasks.
  */
 #include "loads.h"
 #include "raw.h"
@@ -12,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <tickwheel/store.h>
 #include <unistd.h>
 
@@ -22,6 +24,13 @@ static const uint64_t TOO_LONG_NS = UINT64_C(600000000000), MONTH_MS = UINT64_C(
 struct seen {
     atomic_size_t calls, probes;
     atomic_uint_fast64_t first_ns, probe_ns; /* when the first call came, and the last probe */
+};
+
+/* With the process that puts. */
+struct shared {
+    struct seen seen;
+    atomic_bool begin;
+    uint64_t us[PROBES];
 };
 
 static enum tw_answer note_job(void *arg, struct tw_job *job)
@@ -83,9 +92,11 @@ static void run_overdue(struct run *run)
     end_runner(store);
 }
 
-/* From the call of tw_store_put() to the call of the handler. */
-static void put_probes(struct run *run, struct tw_store *store, struct seen *seen, uint64_t *us)
+/* From the call of tw_store_put() in another process to the call of the handler. */
+static void put_probes(struct run *run, void *arg)
 {
+    struct shared *shared = arg;
+    struct tw_store *store = tickwheel_peer.open(run->path);
     for (size_t i = 0; i < PROBES; i++) {
         char queue[32];
         snprintf(queue, sizeof queue, "user:%" PRIu64, draw(run, run->n) + 1);
@@ -94,22 +105,25 @@ static void put_probes(struct run *run, struct tw_store *store, struct seen *see
         uint64_t begun_ns = now_ns();
         if (tw_store_put(store, &task, 0) != 1)
             fail("queues: a put has failed");
-        wait_for(&seen->probes, i + 1);
-        us[i] = (atomic_load(&seen->probe_ns) - begun_ns) / 1000;
+        wait_for(&shared->seen.probes, i + 1);
+        shared->us[i] = (atomic_load(&shared->seen.probe_ns) - begun_ns) / 1000;
         usleep(PAUSE_US);
     }
+    tickwheel_peer.close(store);
 }
 
 static void run_pending(struct run *run)
 {
-    struct seen seen = {0};
-    uint64_t us[PROBES];
+    struct shared *shared = share(sizeof *shared);
     fill_queues(run, wall_us() / MS_US + MONTH_MS);
-    struct tw_store *store = start_runner(run, NULL, note_job, &seen);
+    pid_t other = start_other(run, put_probes, shared, &shared->begin);
+    struct tw_store *store = start_runner(run, NULL, note_job, &shared->seen);
     sleep(SETTLE_S);
-    put_probes(run, store, &seen, us);
-    print_spread("put_to_call", us, PROBES);
+    atomic_store(&shared->begin, true);
+    wait_for_other(other);
+    print_spread("put_to_call", shared->us, PROBES);
     end_runner(store);
+    munmap(shared, sizeof *shared);
 }
 
 void load_queues(struct run *run)

@@ -3,6 +3,9 @@
  * The thread hears of ends by SIGCHLD, and asks the system about each command that it knows. A command may end
  * before it is noted, so children_start() wakes the thread. Only the thread forgets a process, and only the
  * thread sends signals: so none reaches another process that has got the same number since.
+ *
+ * A shell that ends at SIGTERM may leave processes behind that do not. So the thread asks about a command that
+ * has got SIGTERM only when its group has got SIGKILL too.
  */
 #include "children.h"
 
@@ -60,13 +63,13 @@ static void wake(struct children *children)
 
 /* ---- ends ------------------------------------------------------------------------------------------------ */
 
-/* Returns the process at a place; 0: none runs there. */
+/* Returns the process at a place; 0: none runs there, or it is to get SIGKILL yet. */
 static pid_t process_at(struct children *children, size_t place)
 {
     pthread_mutex_lock(&children->lock);
-    pid_t process = children->child[place].process;
+    struct child child = children->child[place];
     pthread_mutex_unlock(&children->lock);
-    return process > 0 ? process : 0;
+    return child.process > 0 && (child.fate == RUNS || child.signal_ms == UINT64_MAX) ? child.process : 0;
 }
 
 /* Makes the place free, and reports the end. */
@@ -112,40 +115,42 @@ static void note_end(void *arg, void *task, enum children_end how, const char *e
 
 /* ---- signals --------------------------------------------------------------------------------------------- */
 
-/* Sends a command the signals that are due: first SIGTERM, then SIGKILL. `given_up`: how often. */
-static void send_signal(struct child *child, unsigned given_up, uint64_t ms)
+/* Sends a command the signals that are due: first SIGTERM, then SIGKILL. `given_up`: how often. Returns whether
+ * it was the last signal. */
+static bool send_signal(struct child *child, unsigned given_up, uint64_t ms)
 {
     if (child->fate == RUNS && (given_up > 0 || child->signal_ms <= ms)) {
         kill(-child->process, SIGTERM);
         child->fate = given_up > 0 ? GIVEN_UP : TIMED_OUT;
         child->signal_ms = ms + JOB_KILL_MS;
     }
-    if (child->fate != RUNS && child->signal_ms != UINT64_MAX && (given_up > 1 || child->signal_ms <= ms)) {
-        kill(-child->process, SIGKILL);
-        child->signal_ms = UINT64_MAX;
-    }
+    if (child->fate == RUNS || child->signal_ms == UINT64_MAX || (given_up < 2 && child->signal_ms > ms))
+        return false;
+    kill(-child->process, SIGKILL);
+    child->signal_ms = UINT64_MAX;
+    return true;
 }
 
-/* Gives all commands up if it is time. Returns how often they are given up. */
-static unsigned give_up_in_time(struct children *children, uint64_t ms)
+/* Returns how often all commands are given up. The end of the grace and the second signal are one time, so that
+ * a signal which comes just then does not take the second away. */
+static unsigned times_given_up(struct children *children, uint64_t ms)
 {
-    unsigned never = 0;
-    if (atomic_load(&children->end_ms) <= ms)
-        atomic_compare_exchange_strong(&children->given_up, &never, 1);
-    return atomic_load(&children->given_up);
+    unsigned times = atomic_load(&children->given_up);
+    return times == 0 && atomic_load(&children->end_ms) <= ms ? 1 : times;
 }
 
 /* Sends the signals that are due. Returns when the next one is. */
 static uint64_t send_signals(struct children *children, uint64_t ms)
 {
-    unsigned given_up = give_up_in_time(children, ms);
+    unsigned given_up = times_given_up(children, ms);
     uint64_t next_ms = given_up > 0 ? UINT64_MAX : atomic_load(&children->end_ms);
     pthread_mutex_lock(&children->lock);
     for (size_t place = 0; place < children->most; place++) {
         struct child *child = &children->child[place];
         if (child->process <= 0)
             continue;
-        send_signal(child, given_up, ms);
+        if (send_signal(child, given_up, ms))
+            wake(children); /* it may have ended before: then no SIGCHLD follows */
         next_ms = child->signal_ms < next_ms ? child->signal_ms : next_ms;
     }
     pthread_mutex_unlock(&children->lock);

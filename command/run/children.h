@@ -22,8 +22,8 @@ enum children_end {
 typedef void children_ended_fn(void *arg, void *task, enum children_end end, const char *error);
 
 /* Makes room for `most` commands at once. A command that runs for timeout_ms has failed: it gets SIGTERM and,
- * JOB_KILL_MS later, SIGKILL; 0: it may run for ever. `ended` NULL: for children_run(). SIGCHLD is blocked in
- * the calling thread from now on.
+ * JOB_KILL_MS later, SIGKILL, as its whole process group does; then it has ended. 0: it may run for ever.
+ * `ended` NULL: for children_run(). SIGCHLD is blocked in the calling thread from now on.
  * Requires: every other thread blocks SIGCHLD.
  * Returns: NULL if there is no memory, no descriptor or no thread, with errno set. */
 struct children *children_new(size_t most, uint64_t timeout_ms, children_ended_fn *ended, void *arg);

@@ -33,7 +33,7 @@
 #include <unistd.h>
 
 static const char COMMAND[] = "tickwheel run";
-enum { MS_NS = 1000000, PAUSE_MS = 2, LOOK_MS = 1000, STATUS_MS = 250 };
+enum { MS_NS = 1000000, PAUSE_MS = 2, LOOK_MS = 1000, STATUS_MS = 250, NEWS_MS = 60000 };
 
 static struct {
     const struct run_options *options;
@@ -117,8 +117,9 @@ static bool has_tasks(void)
     return next_due() != TW_NEVER;
 }
 
-static void tell_of_pauses(void)
+static void tell_news(void)
 {
+    news_look(&run.news);
     pauses_tell(&run.pauses, run.store, run.options->store, run.options->task.queue);
 }
 
@@ -135,6 +136,7 @@ static void on_store_error(void *arg, int error, const char *message)
     if (ends != NULL) {
         atomic_store(&damaged, true);
         wake_main();
+        screen_quit();
     }
 }
 
@@ -187,7 +189,8 @@ static void show_status(void)
 
 static int patience_ms(int most_ms)
 {
-    return screen_live() && (most_ms < 0 || most_ms > STATUS_MS) ? STATUS_MS : most_ms;
+    int ours_ms = screen_live() ? STATUS_MS : NEWS_MS;
+    return most_ms < ours_ms ? most_ms : ours_ms;
 }
 
 /* ---- lines ----------------------------------------------------------------------------------------------- */
@@ -219,9 +222,9 @@ static int commit_when_idle(void *arg)
 {
     (void)arg;
     commit_lines();
-    tell_of_pauses();
+    tell_news();
     show_status();
-    return patience_ms(-1);
+    return patience_ms(NEWS_MS);
 }
 
 /* Says which lines are not in the file. */
@@ -283,9 +286,9 @@ static void wait_for_the_last_task(void)
     int soon_ms = PAUSE_MS;
     atomic_store(&input_ended, !run.options->stay);
     while (!stops_now(NULL) && has_tasks()) {
-        tell_of_pauses();
+        tell_news();
         show_status();
-        bool woken = poll(&fd, 1, patience_ms(run.options->stay ? -1 : soon_ms)) > 0;
+        bool woken = poll(&fd, 1, patience_ms(run.options->stay ? NEWS_MS : soon_ms)) > 0;
         soon_ms = woken ? PAUSE_MS : soon_ms * 2 < LOOK_MS ? soon_ms * 2 : LOOK_MS;
         if (woken && !stops_now(NULL))
             rest_a_little();
@@ -318,7 +321,7 @@ static void print_count(int64_t count, const char *when, FILE *out)
         fprintf(out, "%" PRId64 " %s", count, when);
 }
 
-/* Returns false if the tasks cannot be counted. */
+/* Prints nothing with --quiet, but for an error. Returns false if the tasks cannot be counted. */
 static bool print_summary(FILE *out)
 {
     const struct tally *tally = run.handler.tally;
@@ -326,6 +329,8 @@ static bool print_summary(FILE *out)
     bool known = left >= 0 && dead >= 0;
     if (!known && !atomic_load(&damaged)) /* else the reason has been told */
         store_file_complain(run.store, COMMAND, run.options->store, "the tasks cannot be counted");
+    if (run.options->quiet)
+        return known;
     print_lines(out);
     fputs("tasks in the file: ", out);
     print_count(run.at_start, "at the start, ", out);
@@ -364,7 +369,7 @@ static void limit_commands(void)
  * or written. */
 static bool finish_run(void)
 {
-    if (signalled)
+    if (signalled || atomic_load(&damaged))
         screen_last_words();
     handler_give_back(&run.handler);
     limit_commands();
@@ -380,10 +385,8 @@ static bool finish_run(void)
     if (stuck)
         complain("%s: stopped, as standard output cannot be written: %s", COMMAND,
                  screen_reason(screen_error() != 0 ? screen_error() : ENOMEM));
-    if (!run.options->quiet) {
-        news_end(&run.news);
-        good &= print_summary(stderr);
-    }
+    news_end(&run.news);
+    good &= print_summary(stderr);
     return good && !stuck && !atomic_load(&damaged);
 }
 
@@ -451,8 +454,8 @@ static int run_store(int count, char **paths)
 int command_run_store(const struct run_options *options, int count, char **paths)
 {
     run.options = options;
-    run.news = (struct news){.command = COMMAND, .path = options->store};
-    screen_begin(!options->quiet, options->exec != NULL);
+    run.news = (struct news){.command = COMMAND, .path = options->store, .lock = PTHREAD_MUTEX_INITIALIZER};
+    screen_begin(!options->quiet, options->exec != NULL, true);
     run.store = store_file_open(COMMAND, options->store, true);
     if (run.store == NULL)
         return COMMAND_WRONG;

@@ -10,6 +10,7 @@
  */
 #include "handler.h"
 
+#include "command.h"
 #include "printable.h"
 #include "screen.h"
 #include "task_line.h"
@@ -17,6 +18,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* ---- printing -------------------------------------------------------------------------------------------- */
 
@@ -82,10 +84,26 @@ static void on_end(void *arg, void *task, enum children_end end, const char *err
     handler->wake(false);
 }
 
+/* The task goes back after a pause, in which no other command is started. At once it would come again at
+ * once. */
+static enum tw_answer start_later(struct handler *handler, const char *text)
+{
+    const struct timespec pause = {.tv_sec = 1};
+    if (screen_can_tell()) {
+        screen_hide();
+        complain("tickwheel run: the command of a task %s", text);
+    }
+    tally_command(handler->tally, CHILDREN_GIVEN_UP);
+    nanosleep(&pause, NULL);
+    return TW_BACK;
+}
+
 static enum tw_answer cannot_start(struct handler *handler, struct tw_job *job, int error)
 {
     char text[160];
     snprintf(text, sizeof text, "cannot be started: %s", strerror(error));
+    if (job_error_passes(error))
+        return start_later(handler, text);
     tw_job_fail(job, text);
     tally_command(handler->tally, CHILDREN_FAILED);
     handler->wake(false);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "pauses.h"
 
+#include "command.h"
 #include "printable.h"
 #include "queues.h"
 #include "screen.h"
@@ -10,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { AGAIN_MS = 1000 };
+enum { AGAIN_MS = 1000, NAMES = 10 };
 
 /* Keeps the queues that have tasks and are paused. Returns false if a queue with tasks is not paused, or if the
  * file cannot be read. */
@@ -46,20 +47,25 @@ static void print_pause(const char *queue, const char *path)
     fputs(" resume` ends it\n", stderr);
 }
 
-/* Returns whether every task that waits is in a paused queue, after it has named these queues. */
-static bool tell_of_queues(struct tw_store *store, const char *path, const char *only)
+static void print_pauses(const struct queues *queues, const char *path)
+{
+    size_t named = queues->count < NAMES ? queues->count : NAMES, more = queues->count - named;
+    screen_hide();
+    for (size_t i = 0; i < named; i++)
+        print_pause(queues->name[i], path);
+    if (more > 0)
+        complain("tickwheel run: %zu more queue%s paused", more, more == 1 ? " is" : "s are");
+}
+
+/* Names the paused queues if every task that waits is in one of them. */
+static void tell_of_queues(struct pauses *pauses, struct tw_store *store, const char *path, const char *only)
 {
     struct queues queues;
-    bool told = false;
-    if (queues_read(&queues, store, only) == 0 && keep_paused(&queues, store)) {
-        for (size_t i = 0; i < queues.count; i++) {
-            screen_hide();
-            print_pause(queues.name[i], path);
-        }
-        told = queues.count > 0;
-    }
+    bool stuck = queues_read(&queues, store, only) == 0 && keep_paused(&queues, store) && queues.count > 0;
+    if (stuck && !pauses->told)
+        print_pauses(&queues, path);
+    pauses->told = stuck;
     queues_free(&queues);
-    return told;
 }
 
 void pauses_tell(struct pauses *pauses, struct tw_store *store, const char *path, const char *only)
@@ -68,7 +74,7 @@ void pauses_tell(struct pauses *pauses, struct tw_store *store, const char *path
     if (now_ms >= pauses->looked_ms && now_ms - pauses->looked_ms < AGAIN_MS + pauses->rest_ms)
         return;
     pauses->looked_ms = now_ms;
-    pauses->told_mark = pauses->told_mark || store_file_tell_of_mark(store, "tickwheel run", path);
-    pauses->told = pauses->told || tell_of_queues(store, path, only);
+    store_file_tell_of_mark(store, "tickwheel run", path, &pauses->told_mark);
+    tell_of_queues(pauses, store, path, only);
     pauses->rest_ms = store_file_rest_ms(now_ms);
 }

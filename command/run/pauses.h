@@ -19,8 +19,8 @@ struct pauses {
 };
 
 /* Looks at most once a second whether the file is marked as restored, or every task that waits is in a paused
- * queue. If so, says it on standard error, with the names of these queues, once. `only`: the one queue of the
- * run; NULL: every queue. */
+ * queue. If so, says it on standard error, with the names of ten of these queues, once until that has ended.
+ * `only`: the one queue of the run; NULL: every queue. */
 void pauses_tell(struct pauses *pauses, struct tw_store *store, const char *path, const char *only);
 
 #endif

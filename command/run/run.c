@@ -449,7 +449,7 @@ static bool prepare(void)
     struct tw_sched_options sched_options = {.tick_ns = TICK_NS,
                                              .shards = 1, /* lines of one time run in the order of the file */
                                              .workers = options.exec != NULL ? (uint32_t)options.jobs : 0};
-    screen_begin(!options.quiet, options.exec != NULL);
+    screen_begin(!options.quiet, options.exec != NULL, true);
     if (options.stats != NULL && !stats_open(options.stats))
         return false;
     unread.out = open_memstream(&unread.text, &unread.size);

@@ -41,8 +41,8 @@ static const char HELP_HEAD[] =
     "                  100000 bytes is on the standard input only\n"
     "  --jobs N        run at most N commands at once, 1 to 1024 (default 4)\n"
     "  --timeout TIME  a command that runs for longer, 1ms to 365d, gets SIGTERM and,\n"
-    "                  a second later, SIGKILL. It has failed, whatever its exit\n"
-    "                  status (default: none)\n"
+    "                  a second later, SIGKILL, with its whole process group. It has\n"
+    "                  failed, whatever its exit status (default: none)\n"
     "  --grace TIME    at a signal to stop, wait at most so long for the commands\n"
     "                  that run, 0s to 1d (default: until they end)\n"
     "  --speed N       let time run N times faster, 0.001 to 1000000 (default 1)\n"
@@ -59,10 +59,11 @@ static const char HELP_HEAD[] =
     "commands and then writes the rest, as --rest says. If standard output cannot be\n"
     "written, it stops in the same way. Under nohup it goes on at a SIGHUP. At a\n"
     "second signal, or when --grace is over, running commands get SIGTERM and, a\n"
-    "second later, SIGKILL. Their tasks are then a part of the rest, or wait in the\n"
-    "file of --store as if they had not been called. A line that nobody reads for a\n"
-    "second after a signal is not printed: its task is a part of the rest, or waits\n"
-    "in the file, and the status is 1.\n";
+    "second later or at a third signal, SIGKILL. Their tasks are then a part of the\n"
+    "rest, or wait in the file of --store as if they had not been called. A line that\n"
+    "nobody reads for a second after a signal is not printed: its task is a part of\n"
+    "the rest, or waits in the file, and the status is 1. The same holds for the rest\n"
+    "on standard error.\n";
 
 static const char HELP_STORE[] =
     "\n"
@@ -102,10 +103,11 @@ static const char HELP_TAIL[] =
     "\n"
     "Exit status:\n"
     "  0  success, also when commands failed or a signal stopped it;\n"
-    "  1  lines were skipped, or the output, the rest or the file of --store cannot\n"
-    "     be written, or the tasks in it cannot be counted, or the scheduler or the\n"
-    "     socket of --stats cannot be started, or another process runs the tasks of\n"
-    "     the file;\n"
+    "  1  lines were skipped, or the output or the rest cannot be written, or the\n"
+    "     scheduler, the commands or the socket of --stats cannot be started; or the\n"
+    "     file of --store cannot be read or written, is damaged, or was removed or\n"
+    "     replaced, or the tasks in it cannot be counted at the end, or another\n"
+    "     process runs them;\n"
     "  2  arguments are wrong, a file cannot be read, or --strict stopped it.\n";
 
 enum { JOBS_DEFAULT = 4, JOBS_MAX = 1024, MS_NS = 1000000 };

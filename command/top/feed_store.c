@@ -10,6 +10,7 @@
  */
 #include "command.h"
 #include "feed.h"
+#include "printable.h"
 #include "queues.h"
 #include "store_file.h"
 
@@ -22,7 +23,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SHARE = 10, STEP_MS = 1000, MS_NS = 1000000 };
+enum { SHARE = 10, STEP_MS = 1000, MS_NS = 1000000, PATH_SHOWN = 200 };
 
 struct store_feed {
     struct feed feed;
@@ -43,34 +44,6 @@ static bool store_failed(const struct store_feed *feed, char error[FEED_ERROR])
 }
 
 /* ---- counting -------------------------------------------------------------------------------------------- */
-
-static void count_due(void *arg, const struct tw_store_task *task)
-{
-    struct schedule_seen *seen = arg;
-    seen->running += task->state == TW_STATE_LEASED;
-    seen->overdue += task->state == TW_STATE_WAITING;
-}
-
-/* Counts a queue. Running tasks are among those whose times have come. */
-static bool count_queue(const struct store_feed *feed, const char *queue, uint64_t now_ms,
-                        struct schedule_seen *seen)
-{
-    struct tw_store_range due = {.to_ms = now_ms};
-    uint64_t next_ms = TW_NEVER;
-    *seen = (struct schedule_seen){.tasks = 0};
-    reading_name(seen, queue, strlen(queue));
-    int64_t pending = tw_store_count(feed->store, queue, false),
-            dead = tw_store_count(feed->store, queue, true);
-    int paused = tw_store_is_paused(feed->store, queue);
-    if (pending < 0 || dead < 0 || paused < 0 || tw_store_scan(feed->store, queue, &due, count_due, seen) < 0 ||
-        tw_store_next(feed->store, queue, &next_ms) != 0)
-        return false;
-    seen->tasks = (uint64_t)pending > seen->running ? (uint64_t)pending - seen->running : 0;
-    seen->dead = (uint64_t)dead;
-    seen->paused = paused == 1;
-    seen->next_ms = next_ms == TW_NEVER ? ABSENT : next_ms;
-    return true;
-}
 
 static bool add_forecast(const struct store_feed *feed, const char *queue, struct reading *reading)
 {
@@ -108,33 +81,49 @@ static void list_queue(struct schedule_seen list[READING_SCHEDULES], size_t *cou
         list[at] = *seen;
 }
 
-static bool count_one(struct store_feed *feed, const char *queue, struct reading *reading)
+/* For one reading. */
+struct counting {
+    struct store_feed *feed;
+    struct reading *reading;
+};
+
+static void count_queue(void *arg, const struct tw_store_load *load)
 {
-    struct schedule_seen seen;
-    if (!count_queue(feed, queue, reading->time_ms, &seen) || !add_forecast(feed, queue, reading))
-        return false;
+    const struct counting *counting = arg;
+    struct reading *reading = counting->reading;
+    const char *name = queues_add(&counting->feed->queues, load->queue);
+    if (name == NULL)
+        return;
+    struct schedule_seen seen = {.tasks = load->waiting,
+                                 .overdue = load->overdue,
+                                 .running = load->running,
+                                 .dead = load->dead,
+                                 .paused = load->paused,
+                                 .next_ms = load->next_ms == TW_NEVER ? ABSENT : load->next_ms};
+    reading_name(&seen, name, strlen(name));
     reading->count[COUNT_PENDING] += seen.tasks;
     reading->count[COUNT_OVERDUE] += seen.overdue;
-    feed->held += seen.paused ? seen.overdue : 0;
+    counting->feed->held += seen.paused ? seen.overdue : 0;
     reading->count[COUNT_RUNNING] += seen.running;
     reading->count[COUNT_DEAD] += seen.dead;
     list_queue(reading->seen, &reading->schedules, &seen, is_larger);
     if (seen.paused)
         list_queue(reading->paused, &reading->pauses, &seen, keeps_more);
-    return true;
 }
 
 static bool count_all(struct store_feed *feed, struct reading *reading)
 {
     struct queues *queues = &feed->queues;
+    struct counting counting = {feed, reading};
     queues_free(queues);
-    bool good = queues_read(queues, feed->store, feed->options->queue) == 0;
+    *queues = (struct queues){.name = NULL};
     reading->count[COUNT_PENDING] = reading->count[COUNT_OVERDUE] = reading->count[COUNT_RUNNING] = 0;
     reading->count[COUNT_DEAD] = 0;
     feed->held = 0;
+    bool good = tw_store_loads(feed->store, feed->options->queue, count_queue, &counting) >= 0 && !queues->lost;
     reading->count[COUNT_QUEUES] = queues->count;
     for (size_t i = 0; i < queues->count && good; i++)
-        good = count_one(feed, queues->name[i], reading);
+        good = add_forecast(feed, queues->name[i], reading);
     return good;
 }
 
@@ -159,22 +148,35 @@ static bool find_runner(const char *store, struct reading *reading)
     return runs;
 }
 
+/* Writes the path of the file for a shell, or FILE if it is very long. */
+static void write_path(const struct store_feed *feed, char path[PATH_SHOWN])
+{
+    memset(path, '\0', PATH_SHOWN);
+    FILE *out = fmemopen(path, PATH_SHOWN - 1, "w");
+    if (out != NULL)
+        printable_word(feed->options->store, out);
+    if (out == NULL || fclose(out) != 0 || strlen(path) >= PATH_SHOWN - 2)
+        snprintf(path, PATH_SHOWN, "FILE");
+}
+
 /* Warns of a mark that keeps all tasks back; or of the overdue tasks that a run would call now; or of dead
  * tasks, which nobody calls any more. */
 static void warn(const struct store_feed *feed, struct reading *reading, bool runs)
 {
     uint64_t overdue = reading->count[COUNT_OVERDUE] - feed->held, dead = reading->count[COUNT_DEAD];
+    char path[PATH_SHOWN];
+    write_path(feed, path);
     if (tw_store_is_restored(feed->store) == 1)
         snprintf(reading->warning, sizeof reading->warning,
-                 "marked as restored: no task is called (tickwheel restore --go)");
+                 "marked as restored: no task is called (tickwheel restore --store %s --go)", path);
     else if (!runs && overdue > 0)
         snprintf(reading->warning, sizeof reading->warning,
-                 "%" PRIu64 " task%s overdue, and nobody runs %s (tickwheel run --store)", overdue,
-                 overdue == 1 ? " is" : "s are", overdue == 1 ? "it" : "them");
+                 "%" PRIu64 " task%s overdue, and nobody runs %s (tickwheel run --store %s)", overdue,
+                 overdue == 1 ? " is" : "s are", overdue == 1 ? "it" : "them", path);
     else if (dead > 0)
         snprintf(reading->warning, sizeof reading->warning,
-                 "%" PRIu64 " task%s dead (tickwheel tasks --store FILE dead)", dead,
-                 dead == 1 ? " is" : "s are");
+                 "%" PRIu64 " task%s dead (tickwheel tasks --store %s dead)", dead, dead == 1 ? " is" : "s are",
+                 path);
 }
 
 /* ---- the feed -------------------------------------------------------------------------------------------- */

@@ -22,7 +22,8 @@ struct place {
 struct crew {
     struct crew_options options;
     struct timers *timers;
-    bool given_up, waits; /* waits: some outputs of commands that have ended, for a reader of ours */
+    int signal; /* the last one that all commands have got, after which they are given up; 0: none */
+    bool waits; /* some outputs of commands that have ended, for a reader of ours */
     size_t running;
     char error[TW__ERROR_MAX + 1];
     struct place place[];
@@ -44,8 +45,11 @@ static void time_out(void *arg)
 {
     struct place *place = arg;
     child_signal(&place->child, place->timed_out ? SIGKILL : SIGTERM);
-    if (!place->timed_out)
-        timers_set(place->crew->timers, &place->timeout, JOB_KILL_MS);
+    if (place->timed_out) {
+        crew_reap(place->crew); /* if it has ended before, no SIGCHLD follows */
+        return;
+    }
+    timers_set(place->crew->timers, &place->timeout, JOB_KILL_MS);
     place->timed_out = true;
 }
 
@@ -104,7 +108,7 @@ static enum result result_of(const struct crew *crew, const struct place *place,
 {
     if (place->timed_out)
         return RESULT_FAILED;
-    return ended == NULL ? RESULT_DONE : crew->given_up ? RESULT_BACK : RESULT_FAILED;
+    return ended == NULL ? RESULT_DONE : crew->signal != 0 ? RESULT_BACK : RESULT_FAILED;
 }
 
 static void end(struct crew *crew, struct place *place, int status)
@@ -115,7 +119,6 @@ static void end(struct crew *crew, struct place *place, int status)
     struct taken *taken = place->taken;
     enum result result = result_of(crew, place, ended);
     timers_cancel(crew->timers, &place->beat);
-    timers_cancel(crew->timers, &place->timeout);
     place->taken = NULL;
     crew->running--;
     if (result == RESULT_FAILED)
@@ -123,23 +126,36 @@ static void end(struct crew *crew, struct place *place, int status)
     crew->options.ended(crew->options.arg, taken, result, result == RESULT_FAILED ? crew->error : NULL);
 }
 
+/* Whether a command has got SIGTERM, and SIGKILL follows. A shell that ends at SIGTERM may leave processes
+ * behind that do not, so its end counts only when the whole group has got SIGKILL. */
+static bool is_being_ended(const struct crew *crew, const struct place *place)
+{
+    return crew->signal == SIGTERM || (place->timed_out && timers_wait(&place->timeout));
+}
+
 void crew_reap(struct crew *crew)
 {
     int status;
     crew->waits = false;
     for (size_t i = 0; i < crew->options.jobs; i++) {
-        enum child_state state = child_look(&crew->place[i].child, &status);
+        struct place *place = &crew->place[i];
+        if (is_being_ended(crew, place))
+            continue;
+        enum child_state state = child_look(&place->child, &status);
+        if (state != CHILD_RUNS)
+            timers_cancel(crew->timers, &place->timeout);
         crew->waits |= state == CHILD_WAITS;
         if (state == CHILD_ENDED)
-            end(crew, &crew->place[i], status);
+            end(crew, place, status);
     }
 }
 
 void crew_give_up(struct crew *crew, int number)
 {
-    crew->given_up = true;
+    crew->signal = number;
     for (size_t i = 0; i < crew->options.jobs; i++)
         child_signal(&crew->place[i].child, number);
+    crew_reap(crew); /* of those that have ended before, no SIGCHLD follows */
 }
 
 /* ---- outputs --------------------------------------------------------------------------------------------- */

@@ -21,7 +21,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-enum { LOOK_MS = 100 };
+enum { LOOK_MS = 100, NEWS_MS = 60000 };
 static const char COMMAND[] = "tickwheel work";
 
 /* A job that the worker has, or will have. */
@@ -39,9 +39,9 @@ struct file {
     pthread_mutex_t lock;
     struct held *came, **end; /* under the lock, as the next two lines */
     bool damaged, ending;
-    struct news news; /* of the store's thread */
-    bool told_ready, told_standby, stopping;
-    struct timer look; /* while another process runs the tasks */
+    struct news news;
+    bool told_ready, told_standby, told_mark, stopping;
+    struct timer look; /* often while another process runs the tasks, then for news */
 };
 
 /* ---- on threads of the store ----------------------------------------------------------------------------- */
@@ -119,6 +119,11 @@ static void check_damage(struct file *file)
         file->source.events.failed(file->source.events.arg);
 }
 
+static void tell_of_mark(struct file *file)
+{
+    store_file_tell_of_mark(file->store, COMMAND, file->source.options->store, &file->told_mark);
+}
+
 static void tell_ready(struct file *file)
 {
     struct tw_store_stats stats;
@@ -126,7 +131,7 @@ static void tell_ready(struct file *file)
     if (stats.running && !file->told_ready) {
         file->told_ready = true;
         file->source.events.ready(file->source.events.arg, file->source.options->store);
-        store_file_tell_of_mark(file->store, COMMAND, file->source.options->store);
+        tell_of_mark(file);
     } else if (!stats.running && !file->told_standby && !file->source.options->quiet) {
         file->told_standby = true;
         screen_hide();
@@ -274,7 +279,7 @@ static bool free_file(struct source *source)
     if (error != 0 && error != TW_EREPLACED) { /* that one has been told */
         screen_hide();
         store_file_complain(file->store, COMMAND, source->options->store,
-                            "the end of a task cannot be written, and it will run again");
+                            "the end of a task cannot be written: it will run again, though it is counted");
     }
     tw_store_close(file->store);
     close(file->wake);
@@ -287,8 +292,10 @@ static bool free_file(struct source *source)
 static void look_again(void *arg)
 {
     struct file *file = arg;
-    if (!file->told_ready)
-        timers_set(file->source.timers, &file->look, LOOK_MS);
+    news_look(&file->news);
+    if (file->told_ready)
+        tell_of_mark(file);
+    timers_set(file->source.timers, &file->look, file->told_ready ? NEWS_MS : LOOK_MS);
 }
 
 static bool start(struct file *file)
@@ -327,7 +334,7 @@ struct source *command_work_store(const struct work_options *options, struct tim
     }
     file->source = (struct source){&KIND, options, timers, *events};
     file->end = &file->came;
-    file->news = (struct news){.command = COMMAND, .path = options->store};
+    file->news = (struct news){.command = COMMAND, .path = options->store, .lock = PTHREAD_MUTEX_INITIALIZER};
     file->look = (struct timer){.fire = look_again, .arg = file};
     timers_set(timers, &file->look, 0);
     pthread_mutex_init(&file->lock, NULL);

@@ -4,8 +4,9 @@
  * the outputs of the commands, and everything that waits for a time is a timer of one wheel.
  *
  * The end comes in steps. A first signal: no more tasks are taken, and the commands go on. A second one, or the
- * end of --grace: SIGTERM to the commands, and JOB_KILL_MS later SIGKILL. When no command runs any more, the
- * results that are under way get LAST_MS, or without a second signal as long as it takes.
+ * end of --grace: SIGTERM to the commands, and JOB_KILL_MS later, or at a third signal, SIGKILL. When no
+ * command runs any more, the results that are under way get LAST_MS, or without a second signal as long as it
+ * takes.
  */
 #include "child.h"
 #include "command.h"
@@ -24,7 +25,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-enum { LAST_MS = 3000, PAUSE_MS = 1000 };
+enum { LAST_MS = 3000, PAUSE_MS = 1000, NEWS_MS = 60000 };
 static const char COMMAND[] = "tickwheel work";
 
 struct worker {
@@ -38,8 +39,8 @@ struct worker {
     struct news news;
     struct taken **unstarted; /* tasks whose commands could not be started; they go back after a pause */
     size_t unstarted_count;
-    bool stopping, given_up, failed, late;
-    struct timer grace, kill, last, pause, status;
+    bool stopping, hurried, given_up, failed, late; /* hurried: by a second signal */
+    struct timer grace, kill, last, pause, status, look;
 };
 
 /* ---- tasks ----------------------------------------------------------------------------------------------- */
@@ -49,17 +50,12 @@ static void give(struct worker *worker, struct taken *taken, enum result result,
     worker->source->kind->answer(worker->source, taken, result, error);
 }
 
-/* The system has no process or no memory now. A task that went back at once would come again at once. */
-static bool passes(int error)
-{
-    return error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE;
-}
-
+/* A task whose error passes goes back after a pause: at once it would come again at once. */
 static void cannot_start(struct worker *worker, struct taken *taken, int error)
 {
     char text[160];
     snprintf(text, sizeof text, "cannot be started: %s", strerror(error));
-    if (!passes(error)) {
+    if (!job_error_passes(error)) {
         give(worker, taken, RESULT_FAILED, text);
         return;
     }
@@ -145,10 +141,8 @@ static void end_late(void *arg)
 static void give_up(void *arg)
 {
     struct worker *worker = arg;
-    if (worker->given_up) {
-        kill_commands(worker);
+    if (worker->given_up)
         return;
-    }
     worker->given_up = true;
     crew_give_up(worker->crew, SIGTERM);
     timers_set(worker->timers, &worker->kill, JOB_KILL_MS);
@@ -179,8 +173,12 @@ static void on_failed(void *arg)
 static void on_stop_signal(struct worker *worker, int number)
 {
     if (worker->stopping) {
-        if (signal_hurries(number))
-            give_up(worker);
+        if (!signal_hurries(number))
+            return;
+        if (worker->hurried)
+            kill_commands(worker);
+        worker->hurried = true;
+        give_up(worker);
         return;
     }
     stop(worker);
@@ -212,6 +210,13 @@ static void update_status(void *arg)
     struct worker *worker = arg;
     work_show_status(worker->source, &worker->counts, crew_running(worker->crew), worker->stopping);
     timers_set(worker->timers, &worker->status, WORK_STATUS_MS);
+}
+
+static void tell_news(void *arg)
+{
+    struct worker *worker = arg;
+    news_look(&worker->news);
+    timers_set(worker->timers, &worker->look, NEWS_MS);
 }
 
 /* The source has its turn last, so that it sends at once whatever the others have given it. */
@@ -315,8 +320,10 @@ static int work(struct worker *worker)
     bool made = make(worker);
     if (made && screen_live())
         update_status(worker);
-    if (made)
+    if (made) {
+        tell_news(worker);
         loop(worker);
+    }
     screen_last_words();
     bool good = end(worker) && made && !worker->failed;
     news_end(&worker->news);
@@ -332,12 +339,14 @@ int command_work(int argc, char **argv)
     int status = work_options_parse(argc, argv, &options);
     if (status >= 0)
         return status;
-    struct worker worker = {.options = &options, .news = {.command = COMMAND}};
+    struct worker worker = {.options = &options,
+                            .news = {.command = COMMAND, .lock = PTHREAD_MUTEX_INITIALIZER}};
     worker.grace = (struct timer){.fire = give_up, .arg = &worker};
     worker.kill = (struct timer){.fire = kill_commands, .arg = &worker};
     worker.last = (struct timer){.fire = end_late, .arg = &worker};
     worker.pause = (struct timer){.fire = end_pause, .arg = &worker};
     worker.status = (struct timer){.fire = update_status, .arg = &worker};
-    screen_begin(!options.quiet, false);
+    worker.look = (struct timer){.fire = tell_news, .arg = &worker};
+    screen_begin(!options.quiet, false, false);
     return work(&worker);
 }

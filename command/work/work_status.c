@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ERROR_COLUMNS = 300 };
+enum { COLUMNS = 300 }; /* of an id or an error, which may be as long as 64 KiB */
 static const char COMMAND[] = "tickwheel work";
 
 /* Prints the names of the schedules, separated by commas. */
@@ -45,7 +45,7 @@ void work_say_lost(const struct taken *taken)
     fprintf(stderr, "%s: lost ", COMMAND);
     printable_write(taken->schedule, strlen(taken->schedule), false, SIZE_MAX, stderr);
     fputc(' ', stderr);
-    printable_write(taken->id.bytes, taken->id.size, false, SIZE_MAX, stderr);
+    printable_write(taken->id.bytes, taken->id.size, false, COLUMNS, stderr);
     complain(" %" PRIu64 " (its command runs on, and the result will not be reported)", taken->attempt);
 }
 
@@ -58,7 +58,7 @@ void work_say_failed(struct news *news, const struct taken *taken, bool dead, co
         return;
     printable_write(taken->schedule, strlen(taken->schedule), false, SIZE_MAX, out);
     fputc(' ', out);
-    printable_write(taken->id.bytes, taken->id.size, false, SIZE_MAX, out);
+    printable_write(taken->id.bytes, taken->id.size, false, COLUMNS, out);
     if (dead)
         fprintf(out, ": dead after %" PRIu64 " attempt%s", taken->attempt, taken->attempt == 1 ? "" : "s");
     else
@@ -66,7 +66,7 @@ void work_say_failed(struct news *news, const struct taken *taken, bool dead, co
     if (error != NULL)
         fputs(": ", out);
     if (error != NULL)
-        printable_write(error, strlen(error), false, ERROR_COLUMNS, out);
+        printable_write(error, strlen(error), false, COLUMNS, out);
     if (fclose(out) == 0)
         news_task(news, text);
     free(text);

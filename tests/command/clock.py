@@ -100,6 +100,18 @@ class Clock:
         self.numbers[NOW] += round(seconds * 10**9)
         return self.settle()
 
+    def skip(self, seconds):
+        """Moves without waiting, for a process in which a thread that has slept waits for something else."""
+        self.numbers[NOW] += round(seconds * 10**9)
+
+    def next_round(self):
+        self.numbers[ROUND] += 1
+
+    def dues(self, process, this_round=False):
+        """The times for which a process's threads wait, in seconds; this_round: those with nothing to do."""
+        return [due / 10**9 for pid, number, due in self.sleepers()
+                if pid == process.pid and (number == self.numbers[ROUND] or not this_round)]
+
     def due(self):
         """The next time for which somebody waits."""
         pids = [process.pid for process in self.running()]

@@ -42,9 +42,11 @@ def of_signals(printed):
             if int(line.split()[1], 16) >> (number - 1) & 1}
 
 
-# A command that hangs, does so in spite of SIGTERM, or says then that all is well: by the task's key.
-HANGING = ("case $TICKWHEEL_KEY in deaf) trap '' TERM; exec sleep infinity;; polite) "
-           "trap 'kill $! 2>&-; exit 0' TERM; sleep infinity & wait;; *) exec sleep infinity;; esac")
+# A command that hangs, does so in spite of SIGTERM, leaves a process that does so, or says then that all is
+# well: by the task's key.
+HANGING = ("case $TICKWHEEL_KEY in deaf) trap '' TERM; exec sleep infinity;; "
+           "leaver) (trap '' TERM; exec sleep infinity) & wait;; "
+           "polite) trap 'kill $! 2>&-; exit 0' TERM; sleep infinity & wait;; *) exec sleep infinity;; esac")
 
 
 def make_small(pipe):

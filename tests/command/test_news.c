@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The news of a service. The clocks and the room on standard error are the test's.
+ */
+#include "news.h"
+
+#include "screen.h"
+
+#include "tests/support/cmocka.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { MINUTE = 60, HOUR = 3600 };
+
+static struct {
+    uint64_t now_s;
+    bool full;
+    char *text;
+    size_t size;
+    FILE *errors, *before;
+} seen;
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
+bool __wrap_screen_can_tell(void);
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
+{
+    (void)clock;
+    *now = (struct timespec){(time_t)seen.now_s, 0};
+    return 0;
+}
+
+bool __wrap_screen_can_tell(void)
+{
+    return !seen.full;
+}
+
+static struct news begin(void)
+{
+    free(seen.text);
+    seen.text = NULL;
+    seen.now_s = 1000;
+    seen.full = false;
+    return (struct news){.command = "run", .path = "s.db", .lock = PTHREAD_MUTEX_INITIALIZER};
+}
+
+static void listen(void)
+{
+    free(seen.text);
+    seen.text = NULL;
+    seen.errors = open_memstream(&seen.text, &seen.size);
+    assert_non_null(seen.errors);
+    seen.before = stderr;
+    stderr = seen.errors;
+}
+
+static const char *heard(void)
+{
+    stderr = seen.before;
+    assert_int_equal(fclose(seen.errors), 0);
+    return seen.text;
+}
+
+/* Tells of the file, and returns the text on standard error. */
+static const char *file(struct news *news, int error, const char *message, const char *ends)
+{
+    listen();
+    news_file(news, error, message, ends);
+    return heard();
+}
+
+static const char *end(struct news *news)
+{
+    listen();
+    news_end(news);
+    return heard();
+}
+
+/* ---- the file -------------------------------------------------------------------------------------------- */
+
+static void a_trouble_is_told_more_and_more_rarely(void **state)
+{
+    static const uint64_t AT[] = {0, MINUTE, 11 * MINUTE, 71 * MINUTE, 131 * MINUTE};
+    struct news news = begin();
+    size_t told = 0;
+    (void)state;
+    for (uint64_t s = 0; s <= 131 * MINUTE; s++, seen.now_s++)
+        if (*file(&news, TW_EIO, "broken", NULL) != '\0')
+            assert_int_equal(s, AT[told++]);
+    assert_int_equal(told, 5);
+    assert_string_equal(file(&news, 0, "", NULL),
+                        "run: s.db: mended; it was broken since 1970-01-01T00:16:40.000Z\n");
+}
+
+/* A past bug: after the first line there was none for ever. */
+static void a_short_trouble_that_comes_again_and_again_is_told(void **state)
+{
+    static const uint64_t AT[] = {0, MINUTE, 11 * MINUTE, 71 * MINUTE};
+    struct news news = begin();
+    size_t told = 0;
+    (void)state;
+    for (uint64_t s = 0; s <= 71 * MINUTE; s += 30, seen.now_s += 30) {
+        bool tells = *file(&news, TW_EIO, "broken", NULL) != '\0';
+        if (tells)
+            assert_int_equal(s, AT[told++]);
+        assert_int_equal(*file(&news, 0, "", NULL) != '\0', tells);
+    }
+    assert_int_equal(told, 4);
+    seen.now_s += MINUTE;
+    assert_string_equal(file(&news, TW_EIO, "broken", NULL), "run: s.db: broken; trying again\n");
+}
+
+static void the_option_of_the_library_is_not_named(void **state)
+{
+    struct news news = begin();
+    (void)state;
+    assert_string_equal(file(&news, TW_EBUSY, "locked for 5000 ms, as long as busy_ms says", NULL),
+                        "run: s.db: locked for 5000 ms; trying again\n");
+}
+
+/* A past bug: an hour passed before it was told. */
+static void another_error_is_told_after_a_minute(void **state)
+{
+    struct news news = begin();
+    (void)state;
+    for (int i = 0; i < 12; i++, seen.now_s += MINUTE)
+        file(&news, TW_EBUSY, "locked", NULL);
+    seen.now_s -= 30; /* the last line was told half a minute ago */
+    assert_string_equal(file(&news, TW_EIO, "broken", NULL), "");
+    seen.now_s += 30;
+    assert_non_null(strstr(file(&news, TW_EIO, "broken", NULL), "still: broken; trying again\n"));
+    for (int i = 0; i < 30; i++, seen.now_s += MINUTE)
+        assert_string_equal(file(&news, i % 2 ? TW_EIO : TW_EBUSY, "in turn", NULL), "");
+}
+
+/* A past bug: a service ended without a reason if nobody had read its messages at that moment. */
+static void the_reason_of_an_end_waits_for_room(void **state)
+{
+    struct news news = begin();
+    (void)state;
+    seen.full = true;
+    assert_string_equal(file(&news, TW_EREPLACED, "gone", "stopped"), "");
+    assert_string_equal(end(&news), "run: s.db: gone; stopped\n");
+    assert_string_equal(end(&news), "");
+    news = begin();
+    assert_string_equal(file(&news, TW_EREPLACED, "gone", "stopped"), "run: s.db: gone; stopped\n");
+    assert_string_equal(file(&news, TW_EREPLACED, "gone", "stopped"), "");
+    assert_string_equal(end(&news), "");
+}
+
+/* ---- tasks ----------------------------------------------------------------------------------------------- */
+
+static const char *look(struct news *news)
+{
+    listen();
+    news_look(news);
+    return heard();
+}
+
+/* Past bugs: the number of the others was told at the next death only, and forgotten without room. */
+static void how_many_more_is_told_after_the_minute(void **state)
+{
+    struct news news = begin();
+    size_t lines = 0;
+    (void)state;
+    listen();
+    for (int i = 0; i < 1000; i++)
+        news_task(&news, "a: dead");
+    for (const char *at = heard(); (at = strstr(at, "run: a: dead\n")) != NULL; at++)
+        lines++;
+    assert_int_equal(lines, 10);
+    assert_string_equal(look(&news), "");
+    seen.now_s += MINUTE;
+    seen.full = true;
+    assert_string_equal(look(&news), "");
+    seen.full = false;
+    assert_string_equal(look(&news), "run: 990 more tasks have failed or died\n");
+    assert_string_equal(look(&news), "");
+    assert_string_equal(end(&news), "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_trouble_is_told_more_and_more_rarely),
+        cmocka_unit_test(a_short_trouble_that_comes_again_and_again_is_told),
+        cmocka_unit_test(the_option_of_the_library_is_not_named),
+        cmocka_unit_test(another_error_is_told_after_a_minute),
+        cmocka_unit_test(the_reason_of_an_end_waits_for_room),
+        cmocka_unit_test(how_many_more_is_told_after_the_minute),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
