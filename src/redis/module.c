@@ -10,7 +10,7 @@
  *
  * All schedules of the process share one wheel and one timer. The timer is armed for the next tick with work,
  * so an idle server sleeps. Only a primary delivers. A replica's wheel turns too, but its due tasks wait in a
- * queue until TW.FIRED takes them out, or until the replica is promoted. The AOF and the replicas get
+ * line until TW.FIRED takes them out, or until the replica is promoted. The AOF and the replicas get
  * absolute times and final ids.
  *
  * This file loads the module: it checks the server, passes on the server's memory functions, and calls the

@@ -101,7 +101,7 @@ static void add_due(RedisModuleInfoCtx *info, RedisModuleCtx *ctx, const struct 
     add_number(info, "as_replica_due", replica ? due : 0);
     add_number(info, "as_replica_oldest_due_ms", replica ? ms : 0);
     add_number(info, "held", schedules->held);
-    add_number(info, "paused", stopped ? schedules->queued + schedules->held : schedules->stopped);
+    add_number(info, "paused", stopped ? schedules->in_line + schedules->held : schedules->stopped);
     add_number(info, "paused_schedules", schedules->paused);
     RedisModule_InfoAddFieldCString(info, "deliver", tw__redis_config.deliver ? "yes" : "no");
 }

@@ -152,7 +152,7 @@ static enum tw__redis_meanwhile call_target(struct tw__redis_delivery *delivery,
 
 /* ---- refusals -------------------------------------------------------------------------------------------- */
 
-/* Holds the task as the first in the queue of its route, and lets the route wait. The wait doubles with each
+/* Holds the task as the first in the line of its route, and lets the route wait. The wait doubles with each
  * refusal, up to `most_ms`. */
 static void make_wait(struct tw__redis_delivery *delivery, uint64_t most_ms)
 {

@@ -12,7 +12,7 @@
  * clients had to wait. While that is so, the budget shrinks, but not below one eighth.
  *
  * When nothing may be delivered (a pause, another role, no memory), the tick still moves due tasks from the
- * wheel to the queue of overdue tasks. So the wheel never falls behind, and INFO can say how many tasks wait.
+ * wheel to the line of overdue tasks. So the wheel never falls behind, and INFO can say how many tasks wait.
  * When memory is full, tasks for workers still become ready, leases end, and dead tasks are removed: that frees
  * memory, and so does who takes tasks and acknowledges them.
  *
@@ -228,14 +228,14 @@ static enum tw__redis_defer deliver_due(RedisModuleCtx *ctx, uint64_t now_ms, ui
     if (why != TW__REDIS_DEFER_NONE)
         return why;
     ticks.back_off_ms = 0;
-    /* A task that is left in a queue came due before the clock was set back by a few milliseconds. */
+    /* A task that is left in a line came due before the clock was set back by a few milliseconds. */
     *next = more                                                      ? now_ms
             : tw__redis_place_any_waiting(tw__redis_shared.schedules) ? now_ms + PAUSE_MS
                                                                       : TW_NEVER;
     return TW__REDIS_DEFER_NONE;
 }
 
-/* Moves the due tasks to a queue, because they cannot be delivered now. Returns the time of the next tick. */
+/* Moves the due tasks to a line, because they cannot be delivered now. Returns the time of the next tick. */
 static uint64_t postpone(RedisModuleCtx *ctx, uint64_t now_ms, uint64_t started_us, enum tw__redis_defer why)
 {
     bool more = false;

@@ -10,7 +10,7 @@
  *     AOF:              TW.LOAD schedule chunk, for each chunk; TW.PAUSE schedule ON, if it is paused
  *
  * A loaded schedule is attached at once. After RESTORE the key exists when the call returns, and while a data
- * set is loaded no tick runs. Tasks whose due time has passed wait in a queue, which is sorted at the end of
+ * set is loaded no tick runs. Tasks whose due time has passed wait in a line, which is sorted at the end of
  * loading.
  *
  * The server may free a value on any thread. A value that belonged to a key is detached by then (events.c).

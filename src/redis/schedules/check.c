@@ -10,16 +10,16 @@
 
 /* ---- places ---------------------------------------------------------------------------------------------- */
 
-enum { OF_PLACE = TW__REDIS_TASK_QUEUED | TW__REDIS_TASK_HELD | TW__REDIS_TASK_BEHIND };
+enum { OF_PLACE = TW__REDIS_TASK_IN_LINE | TW__REDIS_TASK_HELD | TW__REDIS_TASK_BEHIND };
 
 struct places {
     const struct tw__redis_schedules *schedules;
-    uint64_t queued, held, waiting; /* tasks in queues; routes that are ready or wait for a retry */
-    uint64_t ready, dead;           /* tasks in these queues of all schedules */
-    uint64_t deaths;                /* schedules that wait for their timer */
-    uint8_t flags;                  /* the flags of tasks in the place that is being checked */
-    bool of_leases;                 /* whether that place is the wheel of leases */
-    bool of_ready, of_dead;         /* whether that place is a queue of ready tasks, of dead tasks */
+    uint64_t in_line, held, waiting; /* tasks in lines; routes that are ready or wait for a retry */
+    uint64_t ready, dead;            /* tasks in these lines of all schedules */
+    uint64_t deaths;                 /* schedules that wait for their timer */
+    uint8_t flags;                   /* the flags of tasks in the place that is being checked */
+    bool of_leases;                  /* whether that place is the wheel of leases */
+    bool of_ready, of_dead;          /* whether that place is a line of ready tasks, of dead tasks */
     const char *fault;
 };
 
@@ -45,25 +45,25 @@ static void check_wheel(struct places *places, const struct tw_wheel *wheel, uin
         tw_wheel_visit(wheel, check_in_wheel, places);
 }
 
-/* Returns how many tasks are in the queue. `route` is the route to which the queue belongs, or NULL; then
+/* Returns how many tasks are in the line. `route` is the route to which the line belongs, or NULL; then
  * leased tasks do not count. */
-static uint64_t check_queue(struct places *places, const struct tw__link *queue,
-                            const struct tw__redis_route *route)
+static uint64_t check_line(struct places *places, const struct tw__link *line,
+                           const struct tw__redis_route *route)
 {
-    uint8_t flags = route == NULL ? TW__REDIS_TASK_QUEUED : TW__REDIS_TASK_QUEUED | TW__REDIS_TASK_HELD;
+    uint8_t flags = route == NULL ? TW__REDIS_TASK_IN_LINE : TW__REDIS_TASK_IN_LINE | TW__REDIS_TASK_HELD;
     uint64_t count = 0;
-    for (struct tw__link *link = queue->next; link != queue && places->fault == NULL; link = link->next) {
+    for (struct tw__link *link = line->next; link != line && places->fault == NULL; link = link->next) {
         const struct tw__redis_task *task = tw__redis_task_of_link(link);
         count += route != NULL || tw__redis_task_stage(task) != TW__REDIS_LEASED;
         if (link->next->prev != link || link->prev->next != link)
-            places->fault = "P1: a task in a queue has links that lead elsewhere";
+            places->fault = "P1: a task in a line has links that lead elsewhere";
         else if ((task->flags & OF_PLACE) != flags)
-            places->fault = "P2: the flags of a task in a queue are wrong";
+            places->fault = "P2: the flags of a task in a line are wrong";
         else if (route != NULL && tw__redis_route_of(places->schedules, task) != route)
-            places->fault = "P2: a task in the queue of another route than its own";
+            places->fault = "P2: a task in the line of another route than its own";
         else if (task->ready != places->of_ready ||
                  (tw__redis_task_stage(task) == TW__REDIS_DEAD) != places->of_dead)
-            places->fault = "P2: a task is in the queue of ready or dead tasks, and neither, or the reverse";
+            places->fault = "P2: a task is in the line of ready or dead tasks, and neither, or the reverse";
     }
     return count;
 }
@@ -80,18 +80,18 @@ static void check_deaths(struct places *places, const struct tw__redis_schedule 
         places->fault = "P5: a schedule with too many dead tasks is not in the list";
 }
 
-/* Checks the three queues of each schedule of a list. */
-static void check_own_queues(struct places *places, const struct tw__link *list)
+/* Checks the three lines of each schedule of a list. */
+static void check_own_lines(struct places *places, const struct tw__link *list)
 {
     for (struct tw__link *link = list->next; link != list && places->fault == NULL; link = link->next) {
         const struct tw__redis_schedule *schedule = tw__redis_schedule_at(link);
-        uint64_t stopped = check_queue(places, &schedule->stopped, NULL);
-        places->queued += stopped;
+        uint64_t stopped = check_line(places, &schedule->stopped, NULL);
+        places->in_line += stopped;
         places->of_ready = true;
-        places->ready += check_queue(places, &schedule->ready, NULL);
+        places->ready += check_line(places, &schedule->ready, NULL);
         places->of_ready = false;
         places->of_dead = true;
-        places->dead += check_queue(places, &schedule->dead, NULL);
+        places->dead += check_line(places, &schedule->dead, NULL);
         places->of_dead = false;
         if (places->fault == NULL && stopped > 0 && !schedule->paused)
             places->fault = "P2: a task is stopped, and its schedule is not paused";
@@ -100,14 +100,14 @@ static void check_own_queues(struct places *places, const struct tw__link *list)
     }
 }
 
-static void check_route_queue(struct places *places, const struct tw__redis_route *route)
+static void check_route_line(struct places *places, const struct tw__redis_route *route)
 {
-    uint64_t held = check_queue(places, &route->queue, route);
+    uint64_t held = check_line(places, &route->line, route);
     bool retries = tw_timer_pending(&route->retry), is_ready = tw__link_listed(&route->ready);
     places->held += held;
     places->waiting += retries + is_ready;
     if (places->fault == NULL && retries + is_ready != (held > 0))
-        places->fault = "P3: a queue is in no list or in two, or a route without a queue is in one";
+        places->fault = "P3: a line is in no list or in two, or a route without a line is in one";
 }
 
 static const char *check_waiting(const struct places *places)
@@ -120,11 +120,11 @@ static const char *check_waiting(const struct places *places)
     return waiting == places->waiting ? NULL : "P3: a wait belongs to a route that does not exist";
 }
 
-/* Subtracts the counts of tasks in queues of the schedules of a list. */
+/* Subtracts the counts of tasks in lines of the schedules of a list. */
 static void subtract_counts(struct places *places, const struct tw__link *list)
 {
     for (struct tw__link *link = list->next; link != list; link = link->next) {
-        places->queued -= tw__redis_schedule_at(link)->queued;
+        places->in_line -= tw__redis_schedule_at(link)->in_line;
         places->held -= tw__redis_schedule_at(link)->held;
         places->ready -= tw__redis_schedule_at(link)->ready_count;
         places->dead -= tw__redis_schedule_at(link)->dead_count;
@@ -142,20 +142,20 @@ const char *tw__redis_check_places(const struct tw__redis_schedules *schedules)
         places.fault = tw_wheel_check(schedules->retries);
     if (places.fault == NULL)
         places.fault = tw_wheel_check(schedules->deaths);
-    places.queued += check_queue(&places, &schedules->aside, NULL);
-    places.queued += check_queue(&places, &schedules->overdue, NULL);
-    places.queued += check_queue(&places, &schedules->past, NULL);
+    places.in_line += check_line(&places, &schedules->aside, NULL);
+    places.in_line += check_line(&places, &schedules->overdue, NULL);
+    places.in_line += check_line(&places, &schedules->past, NULL);
     for (uint32_t i = 0; i < schedules->routes && places.fault == NULL; i++)
         if (tw__redis_route_at(schedules, i) != NULL)
-            check_route_queue(&places, tw__redis_route_at(schedules, i));
-    check_own_queues(&places, &schedules->attached);
-    check_own_queues(&places, &schedules->detached);
+            check_route_line(&places, tw__redis_route_at(schedules, i));
+    check_own_lines(&places, &schedules->attached);
+    check_own_lines(&places, &schedules->detached);
     if (places.fault != NULL)
         return places.fault;
     subtract_counts(&places, &schedules->attached);
     subtract_counts(&places, &schedules->detached);
-    if (places.queued != 0 || places.held != 0 || places.ready != 0 || places.dead != 0)
-        return "P4: the count of tasks in queues is wrong";
+    if (places.in_line != 0 || places.held != 0 || places.ready != 0 || places.dead != 0)
+        return "P4: the count of tasks in lines is wrong";
     if (places.deaths != tw_wheel_count(schedules->deaths))
         return "P5: the wheel of deaths holds a timer of no schedule";
     return check_waiting(&places);
@@ -165,7 +165,7 @@ const char *tw__redis_check_places(const struct tw__redis_schedules *schedules)
 
 struct blocks {
     const struct tw__redis_memory *memory;
-    uint64_t bytes, dead; /* dead: of payloads that dead tasks share, and of the queue of dead tasks */
+    uint64_t bytes, dead; /* dead: of payloads that dead tasks share, and of the line of dead tasks */
     uint64_t sharing, users;
     const char *fault;
 };
@@ -268,10 +268,10 @@ const char *tw__redis_check_sums(const struct tw__redis_schedules *schedules)
         sums.count++;
         sums.empty += tasks == 0 && !schedule->paused;
         sums.pending += tasks;
-        sums.queued += schedule->queued;
+        sums.in_line += schedule->in_line;
         sums.held += schedule->held;
         sums.paused += schedule->paused;
-        sums.stopped += schedule->paused ? schedule->queued : 0;
+        sums.stopped += schedule->paused ? schedule->in_line : 0;
         sums.ready_count += schedule->ready_count;
         sums.leased_count += schedule->leased_count;
         sums.dead_count += schedule->dead_count;
@@ -285,7 +285,7 @@ const char *tw__redis_check_sums(const struct tw__redis_schedules *schedules)
     }
     if (fault == NULL &&
         (sums.count != schedules->count || sums.empty != schedules->empty ||
-         sums.pending != schedules->pending || sums.queued != schedules->queued ||
+         sums.pending != schedules->pending || sums.in_line != schedules->in_line ||
          sums.held != schedules->held || sums.paused != schedules->paused ||
          sums.stopped != schedules->stopped || sums.ready_count != schedules->ready_count ||
          sums.leased_count != schedules->leased_count || sums.dead_count != schedules->dead_count ||
@@ -345,7 +345,7 @@ const char *tw__redis_check_routes(const struct tw__redis_schedule *schedule)
 /* ---- everything ------------------------------------------------------------------------------------------ */
 
 struct filed {
-    uint64_t wheel, behind, leases, queued, leased;
+    uint64_t wheel, behind, leases, in_line, leased;
 };
 
 static void count_filed(void *entry, void *arg)
@@ -354,8 +354,8 @@ static void count_filed(void *entry, void *arg)
     const struct tw__redis_task *task = entry;
     bool leased = tw__redis_task_stage(task) == TW__REDIS_LEASED;
     filed->leased += leased;
-    if (task->flags & TW__REDIS_TASK_QUEUED)
-        filed->queued += !leased || (task->flags & TW__REDIS_TASK_HELD) != 0;
+    if (task->flags & TW__REDIS_TASK_IN_LINE)
+        filed->in_line += !leased || (task->flags & TW__REDIS_TASK_HELD) != 0;
     else if (tw__redis_task_filed(task))
         *(task->flags & TW__REDIS_TASK_BEHIND ? &filed->behind : leased ? &filed->leases : &filed->wheel) += 1;
 }
@@ -383,12 +383,12 @@ static const char *check_list(struct tw__redis_schedules *schedules, const struc
             fault = tw__redis_table_check(&schedule->routes);
         if (fault == NULL && !is_buried(schedules, schedule))
             fault = tw__redis_check_routes(schedule);
-        uint64_t before = filed->queued, leased = filed->leased;
+        uint64_t before = filed->in_line, leased = filed->leased;
         while (tw__redis_table_walk(&schedule->tasks, &segment, count_filed, filed))
             ;
-        if (fault == NULL && filed->queued - before != schedule->queued + schedule->held +
-                                                           schedule->ready_count + schedule->dead_count)
-            fault = "P4: the count of tasks in queues is wrong";
+        if (fault == NULL && filed->in_line - before != schedule->in_line + schedule->held +
+                                                            schedule->ready_count + schedule->dead_count)
+            fault = "P4: the count of tasks in lines is wrong";
         if (fault == NULL && filed->leased - leased != schedule->leased_count)
             fault = "P4: the count of leased tasks is wrong";
     }

@@ -211,7 +211,7 @@ void tw__redis_lease_kill(struct tw__redis_schedule *schedule, struct tw__redis_
 
 /* ---- copies ---------------------------------------------------------------------------------------------- */
 
-/* A task whose attempts are forgotten, or that waits in the queue of past tasks behind which they would go. */
+/* A task whose attempts are forgotten, or that waits in the line of past tasks behind which they would go. */
 struct begun {
     struct tw__redis_task *task;
     uint64_t at_ms;
@@ -229,7 +229,7 @@ static void gather_begun(void *entry, void *arg)
     struct all_begun *all = arg;
     struct tw__redis_task *task = entry;
     enum tw__redis_stage stage = tw__redis_task_stage(task);
-    if (stage == TW__REDIS_DEAD || (!task->lived && (task->ready || !(task->flags & TW__REDIS_TASK_QUEUED))))
+    if (stage == TW__REDIS_DEAD || (!task->lived && (task->ready || !(task->flags & TW__REDIS_TASK_IN_LINE))))
         return;
     uint64_t at_ms = stage == TW__REDIS_LEASED ? tw__redis_task_life(task).due : tw__redis_task_due(task);
     all->at[all->count++] = (struct begun){task, at_ms, stage == TW__REDIS_LEASED, task->order};

@@ -67,25 +67,25 @@ static int look_in_wheel(void *arg, struct tw_timer *timer)
     return look_if_own(arg, tw__redis_task_of_timer(timer));
 }
 
-static int look_in_queue(struct look *look, const struct tw__link *queue)
+static int look_in_line(struct look *look, const struct tw__link *line)
 {
     int enough = 0;
-    for (struct tw__link *link = queue->next; !enough && link != queue; link = link->next)
+    for (struct tw__link *link = line->next; !enough && link != line; link = link->next)
         enough = look_if_own(look, tw__redis_task_of_link(link));
     return enough;
 }
 
-struct queues {
+struct line_look {
     struct look *look;
     int enough;
 };
 
 static void look_in_route(void *entry, void *arg)
 {
-    struct queues *queues = arg;
+    struct line_look *lines = arg;
     const struct tw__redis_route *route = entry;
-    if (!queues->enough)
-        queues->enough = look_in_queue(queues->look, &route->queue);
+    if (!lines->enough)
+        lines->enough = look_in_line(lines->look, &route->line);
 }
 
 /* Looks at the tasks that are due up to `to`, in all places where they wait. Returns false if it gave up
@@ -93,14 +93,14 @@ static void look_in_route(void *entry, void *arg)
 static bool look_through_wheel(struct look *look)
 {
     const struct tw__redis_schedules *schedules = look->schedule->schedules;
-    struct queues queues = {
-        look, look_in_queue(look, &schedules->aside) || look_in_queue(look, &schedules->overdue) ||
-                  look_in_queue(look, &schedules->past) || look_in_queue(look, &look->schedule->stopped)};
+    struct line_look lines = {
+        look, look_in_line(look, &schedules->aside) || look_in_line(look, &schedules->overdue) ||
+                  look_in_line(look, &schedules->past) || look_in_line(look, &look->schedule->stopped)};
     uint64_t segment = 0;
     while (look->schedule->held > 0 &&
-           tw__redis_table_walk(&look->schedule->routes, &segment, look_in_route, &queues))
+           tw__redis_table_walk(&look->schedule->routes, &segment, look_in_route, &lines))
         ;
-    return queues.enough == 0 && tw_wheel_visit_until(schedules->wheel, look->to, look_in_wheel, look) == 0 &&
+    return lines.enough == 0 && tw_wheel_visit_until(schedules->wheel, look->to, look_in_wheel, look) == 0 &&
            (schedules->behind == NULL ||
             tw_wheel_visit_until(schedules->behind, look->to, look_in_wheel, look) == 0);
 }

@@ -28,7 +28,7 @@ enum {
     AHEAD_MAX = 20000,     /* tasks read in the wheel, or tasks of a sample: a millisecond or two each */
     SCHEDULES_MAX = 20000, /* schedules looked at, to find the largest or the paused ones, or for a sample */
     SAMPLED_MAX = 4000,    /* schedules that give one task each to a sample: some cache misses for each */
-    QUEUE_MAX = 1000,      /* tasks of a queue, which is roughly in order, that are looked at; also queues */
+    IN_LINE_MAX = 1000,    /* tasks of a line, which is roughly in order, that are looked at; also lines */
     PAST_MAX = 20000       /* tasks counted in the wheels: a millisecond or two */
 };
 
@@ -54,8 +54,8 @@ static bool keeps_more(const struct tw__redis_schedule *schedule, const struct t
 {
     if (schedule->ready_count != other->ready_count)
         return schedule->ready_count > other->ready_count;
-    if (schedule->queued != other->queued)
-        return schedule->queued > other->queued;
+    if (schedule->in_line != other->in_line)
+        return schedule->in_line > other->in_line;
     return is_larger(schedule, other);
 }
 
@@ -139,7 +139,7 @@ static void count_in_sample(void *entry, void *arg)
     if (ahead->seen == ahead->wanted)
         return;
     ahead->seen++;
-    if (!(task->flags & TW__REDIS_TASK_QUEUED))
+    if (!(task->flags & TW__REDIS_TASK_IN_LINE))
         count_task(ahead, task);
 }
 
@@ -208,7 +208,7 @@ bool tw__redis_overview_forecast(struct tw__redis_schedules *schedules, uint64_t
     bool exact = read_wheels(&ahead) || schedules->pending == 0;
     if (!exact)
         estimate(&ahead, steps);
-    counts[0] += schedules->queued + schedules->held;
+    counts[0] += schedules->in_line + schedules->held;
     return exact;
 }
 
@@ -235,26 +235,26 @@ static int count_overdue_in_wheel(void *arg, struct tw_timer *timer)
     return 0;
 }
 
-static void look_into_queue(struct overdue *overdue, const struct tw__link *queue, uint32_t most)
+static void look_into_line(struct overdue *overdue, const struct tw__link *line, uint32_t most)
 {
-    for (struct tw__link *link = queue->next; link != queue && most-- > 0; link = link->next)
+    for (struct tw__link *link = line->next; link != line && most-- > 0; link = link->next)
         count_overdue(overdue, tw__redis_task_of_link(link));
 }
 
 static int look_into_route(void *arg, struct tw_timer *timer)
 {
-    look_into_queue(arg, &TW_CONTAINER(timer, const struct tw__redis_route, retry)->queue, 1);
+    look_into_line(arg, &TW_CONTAINER(timer, const struct tw__redis_route, retry)->line, 1);
     return 0;
 }
 
-/* Looks at the first task of each route's queue. P3 (place.c) says where to find the routes with a queue. */
+/* Looks at the first task of each route's line. P3 (place.c) says where to find the routes with a line. */
 static void look_into_routes(struct overdue *overdue)
 {
     const struct tw__redis_schedules *schedules = overdue->schedules;
-    uint32_t ready = QUEUE_MAX, retries = QUEUE_MAX;
+    uint32_t ready = IN_LINE_MAX, retries = IN_LINE_MAX;
     for (const struct tw__link *link = schedules->ready.next; link != &schedules->ready && ready > 0;
          link = link->next, ready--)
-        look_into_queue(overdue, &TW_CONTAINER(link, const struct tw__redis_route, ready)->queue, 1);
+        look_into_line(overdue, &TW_CONTAINER(link, const struct tw__redis_route, ready)->line, 1);
     tw_wheel_visit_budget(schedules->retries, TW_NEVER - 1, &retries, look_into_route, overdue);
 }
 
@@ -263,11 +263,11 @@ uint64_t tw__redis_overview_overdue(const struct tw__redis_schedules *schedules,
 {
     struct overdue overdue = {schedules, 0, TW_NEVER};
     uint32_t budget = PAST_MAX; /* also for tasks that are not due: past slots may hold any number of them */
-    look_into_queue(&overdue, &schedules->aside, QUEUE_MAX);
-    look_into_queue(&overdue, &schedules->overdue, QUEUE_MAX);
-    look_into_queue(&overdue, &schedules->past, QUEUE_MAX);
+    look_into_line(&overdue, &schedules->aside, IN_LINE_MAX);
+    look_into_line(&overdue, &schedules->overdue, IN_LINE_MAX);
+    look_into_line(&overdue, &schedules->past, IN_LINE_MAX);
     look_into_routes(&overdue);
-    overdue.count = schedules->queued + schedules->held - schedules->stopped;
+    overdue.count = schedules->in_line + schedules->held - schedules->stopped;
     if (tw_wheel_visit_budget(schedules->wheel, now_ms, &budget, count_overdue_in_wheel, &overdue) &&
         schedules->behind != NULL)
         tw_wheel_visit_budget(schedules->behind, now_ms, &budget, count_overdue_in_wheel, &overdue);

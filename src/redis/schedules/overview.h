@@ -8,7 +8,7 @@
 #include "state.h"
 
 /* Counts the tasks of all schedules that are due up to now_ms + step * count, by step. A task that waits in a
- * queue counts in the first step. Returns whether the counts are exact; if not, they are estimated from a
+ * line counts in the first step. Returns whether the counts are exact; if not, they are estimated from a
  * sample. Requires: neither `step` nor `count` is 0. */
 bool tw__redis_overview_forecast(struct tw__redis_schedules *schedules, uint64_t now_ms, uint64_t step,
                                  size_t count, uint64_t *counts);

@@ -3,7 +3,7 @@
  * The places where tasks wait. state.h has the overview.
  *
  * The wheel counts milliseconds of the wall clock, as the server's own expiry does. A task whose due time has
- * passed goes to the queue of past tasks, which keeps its due time, also if the wheel still stands before that
+ * passed goes to the line of past tasks, which keeps its due time, also if the wheel still stands before that
  * time. It is delivered when no task is left that was due before it was filed. So such tasks come in the order
  * of filing. Example: at 12:00 a client adds a task for 11:00, and then one for 10:00. They are delivered in
  * this order, after all tasks that are due by 12:00, and before a task for 12:01.
@@ -11,7 +11,7 @@
  * The time of the wheel never goes back, but the wall clock may. Then some times are yet to come that the
  * wheel has already passed. Tasks for these times go to a second wheel, `behind`, which stands at the true
  * time. It is freed when the clock has caught up. Example: the clock is set back from 12:00 to 11:50, and a
- * client adds a task for 11:55. A task that is first in a queue, and is not due any more, goes back to a wheel,
+ * client adds a task for 11:55. A task that is first in a line, and is not due any more, goes back to a wheel,
  * so that the tasks behind it do not wait for it. Rejected: filing all tasks again in a new wheel, which would
  * stop the server for a second at ten million tasks.
  *
@@ -19,7 +19,7 @@
  * counts milliseconds of a steady clock. That is the wall clock, minus `set_ms`: by how much the module has
  * seen the wall clock set. So a step of the clock moves the ends of all leases at once, however many there are.
  * A leased task in this wheel has the end by the steady clock; everywhere else, and for everybody else, the end
- * is by the wall clock (tw__redis_place_due). A lease that has ended when it is filed goes to the queue of past
+ * is by the wall clock (tw__redis_place_due). A lease that has ended when it is filed goes to the line of past
  * tasks. Example: at 12:00 a worker takes a task for ten minutes, so the end is 12:10. At 12:04 the clock is
  * set back to 11:04. From then on the end is 11:10. Rejected: a monotonic clock, since then the end of a lease
  * would not be a time that can be named, and each server would name another one.
@@ -29,9 +29,9 @@
  * slow. At 10:00 by this clock it loads a lease of 30 s that ends at 12:00:30, and files it for 10:00:30. When
  * the clock is corrected, the end moves to 12:00:30, and not to 14:00:30.
  *
- * A schedule has three queues of its own. A task without a target becomes ready when it is due, and waits for
+ * A schedule has three lines of its own. A task without a target becomes ready when it is due, and waits for
  * a worker in the order in which tasks became ready. While a schedule is paused, its due tasks are stopped:
- * they leave the wheel, and go to the end of the queue of overdue tasks when the pause ends. A dead task
+ * they leave the wheel, and go to the end of the line of overdue tasks when the pause ends. A dead task
  * waits until it is replayed, purged, cancelled or replaced.
  *
  * The settings limit how long dead tasks stay, and how many. Each schedule with dead tasks has one timer, which
@@ -42,18 +42,18 @@
  * again.
  *
  * Invariants (check.c names the first that does not hold)
- *   P1  A task of a schedule is in one wheel or one queue, unless tw__redis_place_take() has taken it.
+ *   P1  A task of a schedule is in one wheel or one line, unless tw__redis_place_take() has taken it.
  *   P2  The flags of a task say where it is:
  *         - no flag in the main wheel, or if it is leased in the wheel of leases;
  *         - TW__REDIS_TASK_BEHIND in the second wheel;
- *         - TW__REDIS_TASK_QUEUED in the queues of overdue, of past tasks, and of those put aside;
- *         - TW__REDIS_TASK_QUEUED and TW__REDIS_TASK_HELD in the queue of its own route;
- *         - TW__REDIS_TASK_QUEUED in the three queues of its schedule;
- *         - `ready` besides in the queue of ready tasks.
- *       A task is in the queue of dead tasks if its stage is DEAD.
- *   P3  A route whose queue is not empty either waits for its retry or is in the list of ready routes. A route
- *       whose queue is empty does neither.
- *   P4  Each schedule counts its tasks that are in queues, and its leased tasks.
+ *         - TW__REDIS_TASK_IN_LINE in the lines of overdue, of past tasks, and of those put aside;
+ *         - TW__REDIS_TASK_IN_LINE and TW__REDIS_TASK_HELD in the line of its own route;
+ *         - TW__REDIS_TASK_IN_LINE in the three lines of its schedule;
+ *         - `ready` besides in the line of ready tasks.
+ *       A task is in the line of dead tasks if its stage is DEAD.
+ *   P3  A route whose line is not empty either waits for its retry or is in the list of ready routes. A route
+ *       whose line is empty does neither.
+ *   P4  Each schedule counts its tasks that are in lines, and its leased tasks.
  *   P5  A schedule with dead tasks waits for its timer or is in the list `stale`. A schedule without dead tasks
  *       does neither. An attached schedule with more dead tasks than the limit is in that list.
  */
@@ -131,7 +131,7 @@ void tw__redis_place_clock_set(struct tw__redis_schedules *schedules, int64_t by
 /* Whether a leased task waits in the wheel of leases, so that its time is one of the steady clock. */
 static bool is_steady(const struct tw__redis_task *task)
 {
-    return is_leased(task) && !(task->flags & TW__REDIS_TASK_QUEUED) && tw_timer_pending(&task->timer);
+    return is_leased(task) && !(task->flags & TW__REDIS_TASK_IN_LINE) && tw_timer_pending(&task->timer);
 }
 
 uint64_t tw__redis_place_due(const struct tw__redis_schedules *schedules, const struct tw__redis_task *task)
@@ -149,44 +149,44 @@ uint64_t tw__redis_place_now(const struct tw__redis_schedules *schedules)
 
 /* ---- filing ---------------------------------------------------------------------------------------------- */
 
-/* Puts a task that is filed nowhere into a queue, before `next`: the place in the queue overwrites the timer.
+/* Puts a task that is filed nowhere into a line, before `next`: the place in the line overwrites the timer.
  * unpark() does the reverse. */
 static void park(struct tw__redis_task *task, uint8_t flags, struct tw__link *next, uint64_t since_ms)
 {
     TW_ASSERT(!tw__redis_task_filed(task));
     task->parked.due = tw_timer_deadline(&task->timer);
     task->parked.since_ms = since_ms;
-    task->flags |= TW__REDIS_TASK_QUEUED | flags;
+    task->flags |= TW__REDIS_TASK_IN_LINE | flags;
     tw__list_insert(&task->parked.link, next);
 }
 
 static void unpark(struct tw__redis_task *task)
 {
     tw__list_remove(&task->parked.link);
-    task->flags &= (uint8_t) ~(TW__REDIS_TASK_QUEUED | TW__REDIS_TASK_HELD);
+    task->flags &= (uint8_t) ~(TW__REDIS_TASK_IN_LINE | TW__REDIS_TASK_HELD);
     task->ready = 0;
     tw_timer_init_at(&task->timer, task->parked.due);
 }
 
-/* Counts a task of the queue of overdue, past or stopped tasks. A lease that has run out while the server may
- * not deliver is in the queue of overdue tasks too. It is counted as leased alone. */
-static void count_queued(const struct tw__redis_schedules *schedules, const struct tw__redis_task *task,
-                         int more)
+/* Counts a task of the line of overdue, past or stopped tasks. A lease that has run out while the server may
+ * not deliver is in the line of overdue tasks too. It is counted as leased alone. */
+static void count_in_line(const struct tw__redis_schedules *schedules, const struct tw__redis_task *task,
+                          int more)
 {
     if (!is_leased(task))
-        tw__redis_sums_queued(tw__redis_schedule_of(schedules, task), more);
+        tw__redis_sums_in_line(tw__redis_schedule_of(schedules, task), more);
 }
 
-/* Puts a task into the queue of overdue or of past tasks, before `next`. */
-static void enqueue(struct tw__redis_schedules *schedules, struct tw__redis_task *task, struct tw__link *next,
+/* Puts a task into the line of overdue or of past tasks, before `next`. */
+static void line_up(struct tw__redis_schedules *schedules, struct tw__redis_task *task, struct tw__link *next,
                     uint64_t since_ms)
 {
     park(task, 0, next, since_ms);
-    count_queued(schedules, task, 1);
+    count_in_line(schedules, task, 1);
 }
 
 /* Files a task of the old second wheel in a new one. A task that became due meanwhile, and was not taken,
- * goes to the queue of overdue tasks. */
+ * goes to the line of overdue tasks. */
 static void file_behind(struct tw__redis_schedules *schedules, struct tw_wheel *behind,
                         struct tw__redis_task *task, uint64_t now_ms)
 {
@@ -196,7 +196,7 @@ static void file_behind(struct tw__redis_schedules *schedules, struct tw_wheel *
         return;
     }
     task->flags &= (uint8_t)~TW__REDIS_TASK_BEHIND;
-    enqueue(schedules, task, &schedules->overdue, 0);
+    line_up(schedules, task, &schedules->overdue, 0);
 }
 
 void tw__redis_place_clock_back(struct tw__redis_schedules *schedules, uint64_t now_ms)
@@ -205,7 +205,7 @@ void tw__redis_place_clock_back(struct tw__redis_schedules *schedules, uint64_t 
     struct tw_wheel *behind;
     TW_ASSERT(now_ms < tw_wheel_now(schedules->wheel));
     if (tw_wheel_new(&behind, &small, now_ms) != 0)
-        return; /* tasks filed meanwhile wait in the queue of past tasks, and leave it no earlier than due */
+        return; /* tasks filed meanwhile wait in the line of past tasks, and leave it no earlier than due */
     if (schedules->behind != NULL) {
         /* The clock was set back once more: this wheel holds the tasks filed since the last time. */
         struct tw_timer *timer;
@@ -219,13 +219,13 @@ void tw__redis_place_clock_back(struct tw__redis_schedules *schedules, uint64_t 
 
 void tw__redis_place_file_overdue(struct tw__redis_schedules *schedules, struct tw__redis_task *task)
 {
-    enqueue(schedules, task, &schedules->overdue, 0);
+    line_up(schedules, task, &schedules->overdue, 0);
     tw__redis_check_changed(schedules, tw__redis_check_places);
 }
 
 void tw__redis_place_put_aside(struct tw__redis_schedules *schedules, struct tw__redis_task *task)
 {
-    enqueue(schedules, task, &schedules->aside, schedules->late_since_ms);
+    line_up(schedules, task, &schedules->aside, schedules->late_since_ms);
     tw__redis_check_changed(schedules, tw__redis_check_places);
 }
 
@@ -325,7 +325,7 @@ static void file_task(struct tw__redis_schedules *schedules, struct tw__redis_ta
     if (due_ms > now_ms && file_in_wheel(schedules, task, due_ms, now_ms))
         return;
     tw__redis_task_set_due(task, due_ms);
-    enqueue(schedules, task, &schedules->past, now_ms);
+    line_up(schedules, task, &schedules->past, now_ms);
 }
 
 void tw__redis_place_file(struct tw__redis_schedules *schedules, struct tw__redis_task *task, uint64_t due_ms,
@@ -368,7 +368,7 @@ static void hold(struct tw__redis_schedules *schedules, struct tw__redis_task *t
 
 bool tw__redis_place_is_blocked(const struct tw__redis_schedules *schedules, const struct tw__redis_task *task)
 {
-    return !tw__list_empty(&tw__redis_route_of(schedules, task)->queue);
+    return !tw__list_empty(&tw__redis_route_of(schedules, task)->line);
 }
 
 bool tw__redis_place_any_waiting(const struct tw__redis_schedules *schedules)
@@ -379,9 +379,9 @@ bool tw__redis_place_any_waiting(const struct tw__redis_schedules *schedules)
 
 void tw__redis_place_hold(struct tw__redis_schedules *schedules, struct tw__redis_task *task)
 {
-    struct tw__link *queue = &tw__redis_route_of(schedules, task)->queue;
-    TW_ASSERT(!tw__list_empty(queue));
-    hold(schedules, task, queue);
+    struct tw__link *line = &tw__redis_route_of(schedules, task)->line;
+    TW_ASSERT(!tw__list_empty(line));
+    hold(schedules, task, line);
     tw__redis_check_changed(schedules, tw__redis_check_places);
 }
 
@@ -390,14 +390,14 @@ void tw__redis_place_hold_first(struct tw__redis_schedules *schedules, struct tw
 {
     struct tw__redis_route *route = tw__redis_route_of(schedules, task);
     tw__redis_place_rest(route);
-    hold(schedules, task, route->queue.next);
+    hold(schedules, task, route->line.next);
     fits(tw_wheel_move_at(schedules->retries, &route->retry, retry_ms));
     tw__redis_check_changed(schedules, tw__redis_check_places);
 }
 
 void tw__redis_place_make_ready(struct tw__redis_route *route)
 {
-    TW_ASSERT(!tw__list_empty(&route->queue));
+    TW_ASSERT(!tw__list_empty(&route->line));
     if (!tw__link_listed(&route->ready))
         tw__list_append(&route->schedule->schedules->ready, &route->ready);
 }
@@ -408,10 +408,10 @@ void tw__redis_place_put_back(struct tw__redis_schedules *schedules, struct tw__
     struct tw__redis_route *route = tw__redis_route_of(schedules, task);
     TW_ASSERT(taken == TW__REDIS_TAKEN_TASK || taken == TW__REDIS_TAKEN_PROBE);
     if (taken == TW__REDIS_TAKEN_PROBE) {
-        hold(schedules, task, route->queue.next);
+        hold(schedules, task, route->line.next);
         tw__redis_place_make_ready(route);
     } else {
-        enqueue(schedules, task, schedules->overdue.next, schedules->late_since_ms);
+        line_up(schedules, task, schedules->overdue.next, schedules->late_since_ms);
     }
     tw__redis_check_changed(schedules, tw__redis_check_places);
 }
@@ -425,7 +425,7 @@ static bool is_due_by(struct tw__link *link, struct tw__link *other)
            tw__redis_task_due(tw__redis_task_of_link(other));
 }
 
-/* Puts a due task into its schedule's queue of ready tasks, before `next`. */
+/* Puts a due task into its schedule's line of ready tasks, before `next`. */
 static void offer_before(struct tw__redis_schedules *schedules, struct tw__redis_task *task,
                          struct tw__link *next, uint64_t since_ms)
 {
@@ -452,14 +452,14 @@ static bool was_ready_before(const struct tw__redis_task *ready, const struct tw
 void tw__redis_place_offer_again(struct tw__redis_schedules *schedules, struct tw__redis_task *task,
                                  uint64_t now_ms)
 {
-    struct tw__link *queue = &tw__redis_schedule_of(schedules, task)->ready, *next = queue->next;
+    struct tw__link *line = &tw__redis_schedule_of(schedules, task)->ready, *next = line->next;
     uint64_t since_ms = now_ms;
     for (uint32_t left = TW__REDIS_PASSED_MAX;
-         left > 0 && next != queue && was_ready_before(tw__redis_task_of_link(next), task); left--)
+         left > 0 && next != line && was_ready_before(tw__redis_task_of_link(next), task); left--)
         next = next->next;
     /* It has been ready for as long as the task behind it, at least. Otherwise a worker that takes and gives
-     * back the first task again and again would hide how old the queue is. */
-    if (next != queue && tw__redis_task_of_link(next)->parked.since_ms < now_ms)
+     * back the first task again and again would hide how old the line is. */
+    if (next != line && tw__redis_task_of_link(next)->parked.since_ms < now_ms)
         since_ms = tw__redis_task_of_link(next)->parked.since_ms;
     task->order = schedules->order++;
     offer_before(schedules, task, next, since_ms);
@@ -469,7 +469,7 @@ void tw__redis_place_stop(struct tw__redis_schedules *schedules, struct tw__redi
 {
     struct tw__redis_schedule *schedule = tw__redis_schedule_of(schedules, task);
     TW_ASSERT(schedule->paused);
-    enqueue(schedules, task, &schedule->stopped, schedules->late_since_ms);
+    line_up(schedules, task, &schedule->stopped, schedules->late_since_ms);
     tw__redis_check_changed(schedules, tw__redis_check_places);
 }
 
@@ -504,10 +504,10 @@ void tw__redis_place_go_on(struct tw__redis_schedule *schedule)
     tw__redis_check_changed(schedule->schedules, tw__redis_check_places);
 }
 
-/* The task at a link of a queue of the schedule, or NULL at the queue's end. */
-static struct tw__redis_task *task_at(const struct tw__link *queue, struct tw__link *link)
+/* The task at a link of a line of the schedule, or NULL at the line's end. */
+static struct tw__redis_task *task_at(const struct tw__link *line, struct tw__link *link)
 {
-    return link == queue ? NULL : tw__redis_task_of_link(link);
+    return link == line ? NULL : tw__redis_task_of_link(link);
 }
 
 struct tw__redis_task *tw__redis_place_first_ready(const struct tw__redis_schedule *schedule)
@@ -562,7 +562,7 @@ void tw__redis_place_let_stay(struct tw__redis_schedule *schedule)
 
 /* ---- other times ----------------------------------------------------------------------------------------- */
 
-/* Takes a task out of its route's queue. */
+/* Takes a task out of its route's line. */
 static void let_go(struct tw__redis_schedules *schedules, struct tw__redis_task *task)
 {
     struct tw__redis_route *route = tw__redis_route_of(schedules, task);
@@ -570,7 +570,7 @@ static void let_go(struct tw__redis_schedules *schedules, struct tw__redis_task 
     unpark(task);
     tw__redis_task_set_tries(task, tries);
     tw__redis_sums_held(route->schedule, -1);
-    if (tw__list_empty(&route->queue))
+    if (tw__list_empty(&route->line))
         tw__redis_place_rest(route);
 }
 
@@ -581,11 +581,11 @@ void tw__redis_place_unfile(struct tw__redis_schedules *schedules, struct tw__re
     } else if (task->ready) {
         unpark(task);
         tw__redis_sums_ready(tw__redis_schedule_of(schedules, task), -1);
-    } else if (task->flags & TW__REDIS_TASK_QUEUED && tw__redis_task_stage(task) == TW__REDIS_DEAD) {
+    } else if (task->flags & TW__REDIS_TASK_IN_LINE && tw__redis_task_stage(task) == TW__REDIS_DEAD) {
         unfile_dead(schedules, task);
-    } else if (task->flags & TW__REDIS_TASK_QUEUED) {
+    } else if (task->flags & TW__REDIS_TASK_IN_LINE) {
         unpark(task);
-        count_queued(schedules, task, -1);
+        count_in_line(schedules, task, -1);
     } else if (is_leased(task)) {
         if (tw_wheel_cancel(schedules->leases, &task->timer))
             tw__redis_task_set_due(task, wall_of(schedules, tw__redis_task_due(task)));
@@ -599,7 +599,7 @@ void tw__redis_place_unfile(struct tw__redis_schedules *schedules, struct tw__re
 
 void tw__redis_place_prefetch(const struct tw__redis_task *task)
 {
-    if (!(task->flags & TW__REDIS_TASK_QUEUED)) {
+    if (!(task->flags & TW__REDIS_TASK_IN_LINE)) {
         tw_timer_prefetch(&task->timer);
         return;
     }
@@ -609,7 +609,7 @@ void tw__redis_place_prefetch(const struct tw__redis_task *task)
 
 void tw__redis_place_moved(struct tw__redis_task *task)
 {
-    if (task->flags & TW__REDIS_TASK_QUEUED)
+    if (task->flags & TW__REDIS_TASK_IN_LINE)
         tw__link_relocated(&task->parked.link);
     else
         tw_timer_relocated(&task->timer);
@@ -621,7 +621,7 @@ void tw__redis_place_refile(struct tw__redis_schedules *schedules, struct tw__re
     if (schedules->delivering == task)
         schedules->delivering = NULL;
     due_ms = file_time(task, due_ms, now_ms);
-    bool in_wheel = due_ms > now_ms && !(task->flags & (TW__REDIS_TASK_QUEUED | TW__REDIS_TASK_BEHIND));
+    bool in_wheel = due_ms > now_ms && !(task->flags & (TW__REDIS_TASK_IN_LINE | TW__REDIS_TASK_BEHIND));
     if (in_wheel && is_leased(task)) {
         task->order = schedules->order++;
         fits(tw_wheel_move_at(schedules->leases, &task->timer, steady_end(schedules, due_ms, now_ms)));
@@ -721,14 +721,14 @@ static bool has_wheel(const struct tw__redis_schedules *schedules, uint64_t due_
            (schedules->behind != NULL && due_ms > tw_wheel_now(schedules->behind));
 }
 
-/* The first task of a queue that is due, or NULL. Tasks that are not due came due before the clock was set
- * back. They go back to a wheel. After a step of a few milliseconds no wheel takes them, and the queue waits.
+/* The first task of a line that is due, or NULL. Tasks that are not due came due before the clock was set
+ * back. They go back to a wheel. After a step of a few milliseconds no wheel takes them, and the line waits.
  * A lease that has ended stays so, whatever the clock shows. */
-static struct tw__redis_task *first_due(struct tw__redis_schedules *schedules, const struct tw__link *queue,
+static struct tw__redis_task *first_due(struct tw__redis_schedules *schedules, const struct tw__link *line,
                                         uint64_t now_ms, uint32_t *budget)
 {
-    for (; !tw__list_empty(queue) && *budget > 0; --*budget) {
-        struct tw__redis_task *task = tw__redis_task_of_link(queue->next);
+    for (; !tw__list_empty(line) && *budget > 0; --*budget) {
+        struct tw__redis_task *task = tw__redis_task_of_link(line->next);
         uint64_t due = tw__redis_task_due(task);
         if (due <= now_ms || is_leased(task))
             return task;
@@ -744,7 +744,7 @@ static struct tw__redis_task *first_due(struct tw__redis_schedules *schedules, c
 static struct tw__redis_task *take_probe(struct tw__redis_schedules *schedules, uint32_t *budget)
 {
     struct tw__redis_route *route = TW_CONTAINER(schedules->ready.next, struct tw__redis_route, ready);
-    struct tw__redis_task *task = tw__redis_task_of_link(route->queue.next);
+    struct tw__redis_task *task = tw__redis_task_of_link(route->line.next);
     schedules->late_since_ms = task->parked.since_ms;
     let_go(schedules, task);
     tw__redis_check_changed(schedules, tw__redis_check_places);
@@ -752,7 +752,7 @@ static struct tw__redis_task *take_probe(struct tw__redis_schedules *schedules, 
     return task;
 }
 
-/* Takes the task that is due first, from the queues and the wheels. For a past task the time of its filing
+/* Takes the task that is due first, from the lines and the wheels. For a past task the time of its filing
  * counts, not its due time. Otherwise a task that repeats every second and is a day late would be delivered
  * 86,400 times while all other tasks wait. */
 static enum tw__redis_taken take_first(struct tw__redis_schedules *schedules, uint64_t now_ms, uint32_t *budget,
@@ -769,7 +769,7 @@ static enum tw__redis_taken take_first(struct tw__redis_schedules *schedules, ui
         if (taken == TW__REDIS_TAKEN_TASK) {
             if (tw__redis_task_due(*task) <= past->parked.since_ms)
                 return taken;
-            enqueue(schedules, *task, schedules->overdue.next, 0);
+            line_up(schedules, *task, schedules->overdue.next, 0);
         }
     } else if (past == NULL || tw__redis_task_due(overdue) <= past->parked.since_ms) {
         past = overdue;
@@ -860,14 +860,14 @@ static struct tw__link *merge(struct tw__link *a, struct tw__link *b)
     return head.next;
 }
 
-/* Sorts a queue by due time. Tasks with equal due times keep their order. From now on their due times count,
+/* Sorts a line by due time. Tasks with equal due times keep their order. From now on their due times count,
  * not the times of their filing. */
-static void sort(struct tw__link *queue)
+static void sort(struct tw__link *line)
 {
     /* Merge sort from the bottom: run[i] is a sorted list of 2^i tasks, or empty (Knuth, volume 3, 5.2.4). */
     struct tw__link *run[64] = {NULL};
-    struct tw__link *link = queue->next, *following;
-    for (; link != queue; link = following) {
+    struct tw__link *link = line->next, *following;
+    for (; link != line; link = following) {
         following = link->next;
         struct tw__link *list = link;
         list->next = NULL;
@@ -881,11 +881,11 @@ static void sort(struct tw__link *queue)
     struct tw__link *all = NULL;
     for (uint32_t i = 0; i < 64; i++)
         all = merge(run[i], all);
-    tw__list_init(queue);
+    tw__list_init(line);
     for (; all != NULL; all = following) {
         following = all->next;
         tw__redis_task_of_link(all)->parked.since_ms = tw__redis_task_due(tw__redis_task_of_link(all));
-        tw__list_append(queue, all);
+        tw__list_append(line, all);
     }
 }
 

@@ -42,28 +42,28 @@ enum tw__redis_source {
 
 /* ---- filing ---------------------------------------------------------------------------------------------- */
 
-/* Files a task: a dead one in the queue of its schedule's dead tasks, any other one for its time. `now_ms` is
+/* Files a task: a dead one in the line of its schedule's dead tasks, any other one for its time. `now_ms` is
  * the present time: a task whose time has passed then comes in the order of filing. A lease ends no later than
  * its length allows, and TW__REDIS_LEASE_MORE_MS. Requires: the task is filed nowhere. */
 void tw__redis_place_file(struct tw__redis_schedules *schedules, struct tw__redis_task *task, uint64_t due_ms,
                           uint64_t now_ms);
-/* Takes a task out of the wheel or queue in which it is filed, if any. */
+/* Takes a task out of the wheel or line in which it is filed, if any. */
 void tw__redis_place_unfile(struct tw__redis_schedules *schedules, struct tw__redis_task *task);
 /* Prefetches the neighbours of a task that will soon be unfiled or refiled. */
 void tw__redis_place_prefetch(const struct tw__redis_task *task);
-/* Corrects the neighbours in a wheel or a queue after the block of a task has been moved. */
+/* Corrects the neighbours in a wheel or a line after the block of a task has been moved. */
 void tw__redis_place_moved(struct tw__redis_task *task);
 /* Gives a task another due time. */
 void tw__redis_place_refile(struct tw__redis_schedules *schedules, struct tw__redis_task *task, uint64_t due_ms,
                             uint64_t now_ms);
-/* Puts a task that was taken out into the queue of overdue tasks. Requires: the task is filed nowhere. */
+/* Puts a task that was taken out into the line of overdue tasks. Requires: the task is filed nowhere. */
 void tw__redis_place_file_overdue(struct tw__redis_schedules *schedules, struct tw__redis_task *task);
 /* Puts a task with a target aside, because it needs memory and tasks for workers do not. It keeps its place in
  * the order of tasks: tw__redis_place_take() from all tasks finds it before the overdue ones. Requires: the
  * task was taken from the overdue tasks, and is filed nowhere. */
 void tw__redis_place_put_aside(struct tw__redis_schedules *schedules, struct tw__redis_task *task);
-/* Puts back a task that was taken out: a probe first in the queue of its route, any other task first in the
- * queue of overdue tasks. Requires: the task is filed nowhere. */
+/* Puts back a task that was taken out: a probe first in the line of its route, any other task first in the
+ * line of overdue tasks. Requires: the task is filed nowhere. */
 void tw__redis_place_put_back(struct tw__redis_schedules *schedules, struct tw__redis_task *task,
                               enum tw__redis_taken taken);
 
@@ -72,14 +72,14 @@ void tw__redis_place_put_back(struct tw__redis_schedules *schedules, struct tw__
 /* Whether the task's route holds tasks already. Then this task has to wait behind them, unless it is their
  * probe. */
 bool tw__redis_place_is_blocked(const struct tw__redis_schedules *schedules, const struct tw__redis_task *task);
-/* Puts a task at the end of its route's queue. Requires: the task is filed nowhere; the queue is not empty. */
+/* Puts a task at the end of its route's line. Requires: the task is filed nowhere; the line is not empty. */
 void tw__redis_place_hold(struct tw__redis_schedules *schedules, struct tw__redis_task *task);
-/* Puts a task at the head of its route's queue. The queue then waits until `retry_ms` on the monotonic clock.
+/* Puts a task at the head of its route's line. The line then waits until `retry_ms` on the monotonic clock.
  * Requires: the task is filed nowhere. */
 void tw__redis_place_hold_first(struct tw__redis_schedules *schedules, struct tw__redis_task *task,
                                 uint64_t retry_ms);
-/* Ends the wait of a route: tw__redis_place_take() now takes the first task of its queue, and then the other
- * tasks of this queue. Requires: the queue is not empty. */
+/* Ends the wait of a route: tw__redis_place_take() now takes the first task of its line, and then the other
+ * tasks of this line. Requires: the line is not empty. */
 void tw__redis_place_make_ready(struct tw__redis_route *route);
 /* Cancels the retry of a route, and takes the route off the list of ready routes. */
 void tw__redis_place_rest(struct tw__redis_route *route);
@@ -89,7 +89,7 @@ uint32_t tw__redis_place_tries(const struct tw__redis_schedules *schedules, cons
 
 /* ---- workers, pauses, dead tasks ------------------------------------------------------------------------- */
 
-/* Puts a due task at the end of its schedule's queue of ready tasks. Requires: the task is filed nowhere. */
+/* Puts a due task at the end of its schedule's line of ready tasks. Requires: the task is filed nowhere. */
 void tw__redis_place_offer(struct tw__redis_schedules *schedules, struct tw__redis_task *task, uint64_t now_ms);
 /* The same for a task that a worker has given back: the task goes to the place that it had. That is behind the
  * ready tasks that waited for an earlier time, and behind those for the same time that were given back before
@@ -97,10 +97,10 @@ void tw__redis_place_offer(struct tw__redis_schedules *schedules, struct tw__red
  * that of its lease. */
 void tw__redis_place_offer_again(struct tw__redis_schedules *schedules, struct tw__redis_task *task,
                                  uint64_t now_ms);
-/* Puts a due task of a paused schedule at the end of the schedule's queue of stopped tasks. Requires: the task
+/* Puts a due task of a paused schedule at the end of the schedule's line of stopped tasks. Requires: the task
  * is filed nowhere. */
 void tw__redis_place_stop(struct tw__redis_schedules *schedules, struct tw__redis_task *task);
-/* Moves the stopped tasks of a schedule to the queue of overdue tasks, in the order of due times. */
+/* Moves the stopped tasks of a schedule to the line of overdue tasks, in the order of due times. */
 void tw__redis_place_go_on(struct tw__redis_schedule *schedule);
 /* The first ready task, and the first dead one, the one that died first; NULL if there is none. */
 struct tw__redis_task *tw__redis_place_first_ready(const struct tw__redis_schedule *schedule);
@@ -128,11 +128,11 @@ void tw__redis_place_let_wait(struct tw__redis_schedule *schedule);
 enum tw__redis_taken tw__redis_place_take(struct tw__redis_schedules *schedules, uint64_t now_ms,
                                           enum tw__redis_source from, uint32_t *budget,
                                           struct tw__redis_task **task);
-/* Moves due tasks from the wheels to the queue of overdue tasks, although they may not be delivered. Returns
+/* Moves due tasks from the wheels to the line of overdue tasks, although they may not be delivered. Returns
  * whether there are more. */
 bool tw__redis_place_collect(struct tw__redis_schedules *schedules, uint64_t now_ms, uint32_t budget);
 /* The time from which the task that was taken last is late: its due time. If it does not repeat, and its time
- * had passed when it was filed, it is late from its filing, until the queue where it waits is sorted. */
+ * had passed when it was filed, it is late from its filing, until the line where it waits is sorted. */
 uint64_t tw__redis_place_late_since(const struct tw__redis_schedules *schedules,
                                     const struct tw__redis_task *task);
 /* Whether tasks wait that could be delivered now: overdue tasks, past tasks, or tasks of a route whose wait
@@ -141,7 +141,7 @@ bool tw__redis_place_any_waiting(const struct tw__redis_schedules *schedules);
 /* Returns the next time at which a task is due or a wheel has work of its own, or TW_NEVER if the wheels are
  * empty. Overdue tasks do not count. */
 uint64_t tw__redis_place_next_work(const struct tw__redis_schedules *schedules);
-/* Merges the tasks that are due into one queue, sorted by due time: those of the wheels, the overdue and the
+/* Merges the tasks that are due into one line, sorted by due time: those of the wheels, the overdue and the
  * past ones. Cost: a look at each of them. */
 void tw__redis_place_sort_overdue(struct tw__redis_schedules *schedules, uint64_t now_ms);
 /* From now on the due times of the past tasks count, not the times of their filing. Cost: a sort of the past

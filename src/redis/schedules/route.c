@@ -174,7 +174,7 @@ static struct tw__redis_route *make_route(struct tw__redis_schedule *schedule, c
     struct tw__redis_route *route = schedules->memory.alloc(sizeof *route + size);
     memset(route, 0, sizeof *route);
     route->schedule = schedule;
-    tw__list_init(&route->queue);
+    tw__list_init(&route->line);
     tw_timer_init(&route->retry);
     route->index = new_index(schedules);
     route->key_size = (uint32_t)size;

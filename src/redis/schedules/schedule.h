@@ -49,7 +49,7 @@ uint64_t tw__redis_schedule_drop(struct tw__redis_schedule *schedule, uint64_t l
 
 /* Gives a task another life, or takes its life away if `life` is NULL. The task stays filed as it is, so the
  * caller changes the place before or after. Returns the task, whose address may have changed. Requires: the
- * task belongs to this schedule; it is not in the queue of dead tasks. */
+ * task belongs to this schedule; it is not in the line of dead tasks. */
 struct tw__redis_task *tw__redis_schedule_relive(struct tw__redis_schedule *schedule,
                                                  struct tw__redis_task *task,
                                                  const struct tw__redis_life *life);

@@ -9,12 +9,12 @@
  * A task waits in one of these places:
  *   - the wheel that all schedules share: for its due time or its next attempt;
  *   - the wheel of leases: for the end of its lease;
- *   - the queue of overdue tasks, if the task became due and could not be delivered yet;
- *   - the queue of past tasks, if its time had passed before it was filed;
- *   - the queue of its route, if the target refused this task, or a task before it;
- *   - the queue of its schedule for stopped tasks, if it became due while the schedule was paused;
- *   - the queue of its schedule for ready tasks, if it has no target: workers take it from there;
- *   - the queue of its schedule for dead tasks, if its last try or attempt has failed.
+ *   - the line of overdue tasks, if the task became due and could not be delivered yet;
+ *   - the line of past tasks, if its time had passed before it was filed;
+ *   - the line of its route, if the target refused this task, or a task before it;
+ *   - the line of its schedule for stopped tasks, if it became due while the schedule was paused;
+ *   - the line of its schedule for ready tasks, if it has no target: workers take it from there;
+ *   - the line of its schedule for dead tasks, if its last try or attempt has failed.
  *
  * A schedule is attached while it is the value of a key. A detached schedule keeps its tasks, which then
  * expire without effect. When a key is removed, its schedule is first detached, and reaped later: the
@@ -64,9 +64,9 @@ struct tw__redis_schedules;
 /* Shared by all tasks of a schedule that have the same plan. */
 struct tw__redis_route {
     struct tw__redis_schedule *schedule;
-    struct tw__link queue; /* tasks held back because the target refused the first of them */
-    struct tw_timer retry; /* pending while the queue waits for another try */
-    struct tw__link ready; /* in the list of routes whose wait is over, while the queue gets its try */
+    struct tw__link line;  /* tasks held back because the target refused the first of them */
+    struct tw_timer retry; /* pending while the line waits for another try */
+    struct tw__link ready; /* in the list of routes whose wait is over, while the line gets its try */
     uint64_t wait_ms;      /* the last wait before a retry; 0: none yet */
     uint32_t waits;        /* counts the waits for the target; gives the tries of a held task (place.c) */
     void *target;          /* the target's name as a string of the server's, made on first use */
@@ -95,11 +95,11 @@ struct tw__redis_schedule {
     bool too_large;                       /* the schedule counts in the sum `too_large` */
     bool paused;                          /* its due tasks wait, and nobody may take one */
     uint32_t longest_route;               /* the longest key of a route that this schedule has had */
-    struct tw__link stopped, ready, dead; /* queues of its tasks (place.c) */
+    struct tw__link stopped, ready, dead; /* lines of its tasks (place.c) */
     struct tw__link awake;                /* in the list of schedules whose blocked workers can be served */
     struct tw_timer death;                /* for the time at which its first dead task died */
     struct tw__link stale;                /* in the list of schedules whose first dead task may have to go */
-    uint64_t queued, held; /* waiting tasks that are overdue, past or stopped; in its routes' queues */
+    uint64_t in_line, held; /* waiting tasks that are overdue, past or stopped; in its routes' lines */
     uint64_t ready_count, leased_count, dead_count;
     uint64_t bytes;      /* all memory of this schedule: its tasks, their shared payloads, its routes, tables */
     uint64_t dead_bytes; /* of them those of dead tasks, and of payloads that dead tasks share */
@@ -126,7 +126,7 @@ struct tw__redis_schedules {
     struct tw_wheel *retries; /* of routes, by a monotonic clock's */
     struct tw_wheel *deaths;  /* of schedules, by the wall clock's: when their first dead tasks died */
     int64_t set_ms;           /* by how much the wall clock has been set since the start */
-    struct tw__link ready;    /* routes whose wait is over and whose queue is not empty */
+    struct tw__link ready;    /* routes whose wait is over and whose line is not empty */
     struct tw__link awake;    /* schedules that have ready tasks which blocked workers may not have seen */
     struct tw__link stale;    /* schedules whose first dead task may have to go */
     struct tw__link overdue;  /* tasks, in the order in which they came due */
@@ -136,8 +136,8 @@ struct tw__redis_schedules {
     uint32_t order;
 
     /* Sums of attached schedules (sums.c). */
-    uint64_t count, pending, queued, held, ready_count, leased_count, dead_count, bytes, dead_bytes;
-    uint64_t paused, stopped;       /* schedules that are paused; their queued tasks */
+    uint64_t count, pending, in_line, held, ready_count, leased_count, dead_count, bytes, dead_bytes;
+    uint64_t paused, stopped;       /* schedules that are paused; their tasks in line */
     uint64_t empty;                 /* schedules that are to be removed: without tasks, and not paused */
     uint64_t reaping;               /* tasks of detached schedules */
     uint64_t dump_limit, too_large; /* schedules whose dump may take more than dump_limit bytes */

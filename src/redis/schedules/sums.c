@@ -10,7 +10,7 @@
  * C4 A schedule is too large if it is attached and its dump may take more than dump_limit bytes.
  * C5 The paused schedules come first in the list of attached schedules. So a look at the beginning of a long
  *    list finds a pause that somebody has forgotten.
- * C6 The bytes of dead tasks are those of the blocks in the queue of dead tasks, and of each shared payload
+ * C6 The bytes of dead tasks are those of the blocks in the line of dead tasks, and of each shared payload
  *    that has a dead user.
  */
 #include "sums.h"
@@ -114,7 +114,7 @@ static uint64_t is_empty(const struct tw__redis_schedule *schedule)
 
 static uint64_t stopped_of(const struct tw__redis_schedule *schedule)
 {
-    return schedule->paused ? schedule->queued : 0;
+    return schedule->paused ? schedule->in_line : 0;
 }
 
 /* Adds the numbers that a pause changes to the sums (`one` 1), or subtracts them (-1). */
@@ -133,7 +133,7 @@ void tw__redis_sums_schedule(struct tw__redis_schedule *schedule, int sign)
     schedules->count += one;
     count_pause(schedule, one);
     schedules->pending += one * tw__redis_table_count(&schedule->tasks);
-    schedules->queued += one * schedule->queued;
+    schedules->in_line += one * schedule->in_line;
     schedules->held += one * schedule->held;
     schedules->ready_count += one * schedule->ready_count;
     schedules->leased_count += one * schedule->leased_count;
@@ -185,9 +185,9 @@ static void add(const struct tw__redis_schedule *schedule, uint64_t *own, uint64
         *all += (uint64_t)(int64_t)more;
 }
 
-void tw__redis_sums_queued(struct tw__redis_schedule *schedule, int more)
+void tw__redis_sums_in_line(struct tw__redis_schedule *schedule, int more)
 {
-    add(schedule, &schedule->queued, &schedule->schedules->queued, more);
+    add(schedule, &schedule->in_line, &schedule->schedules->in_line, more);
     if (schedule->attached && schedule->paused)
         schedule->schedules->stopped += (uint64_t)(int64_t)more;
 }

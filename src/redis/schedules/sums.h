@@ -20,12 +20,12 @@ void tw__redis_sums_block(struct tw__redis_schedule *schedule, void *block, int 
  * tw__redis_sums_tables() after the change. */
 size_t tw__redis_sums_table_bytes(const struct tw__redis_schedule *schedule);
 void tw__redis_sums_tables(struct tw__redis_schedule *schedule, size_t before);
-/* Count `more` tasks, which may be negative: waiting ones in the queues of overdue, past and stopped tasks; of
- * the queues of routes; of the queues of ready tasks. */
-void tw__redis_sums_queued(struct tw__redis_schedule *schedule, int more);
+/* Count `more` tasks, which may be negative: waiting ones in the lines of overdue, past and stopped tasks; of
+ * the lines of routes; of the lines of ready tasks. */
+void tw__redis_sums_in_line(struct tw__redis_schedule *schedule, int more);
 void tw__redis_sums_held(struct tw__redis_schedule *schedule, int more);
 void tw__redis_sums_ready(struct tw__redis_schedule *schedule, int more);
-/* Counts a task in the queue of dead tasks, with its block, as it comes (`sign` 1) or leaves (-1); and a block
+/* Counts a task in the line of dead tasks, with its block, as it comes (`sign` 1) or leaves (-1); and a block
  * alone, of a dead task or of a payload that dead tasks share. */
 void tw__redis_sums_dead(struct tw__redis_schedule *schedule, struct tw__redis_task *task, int sign);
 void tw__redis_sums_dead_block(struct tw__redis_schedule *schedule, void *block, int sign);

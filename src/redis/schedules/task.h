@@ -2,7 +2,7 @@
  *
  * A task: one block of memory that holds its timer, its id and its payload, unless it shares the payload.
  *
- *     [ timer, or place in a queue, 32 | route 4 | order 4 | flags 1 | life 25 if it has one
+ *     [ timer, or place in a line, 32 | route 4 | order 4 | flags 1 | life 25 if it has one
  *       | every 8, times 8 if it repeats | id size, id | count, size, bytes ...
  *       | worker size, worker | error size, error if it has a life ]
  *
@@ -25,8 +25,8 @@
 
 enum {
     TW__REDIS_TASK_REPEATS = 1, /* the task has `every` and `times` */
-    TW__REDIS_TASK_QUEUED = 2,  /* in a queue, not in a wheel */
-    TW__REDIS_TASK_HELD = 4,    /* the queue is that of its route, which its target refuses */
+    TW__REDIS_TASK_IN_LINE = 2, /* in a line, not in a wheel */
+    TW__REDIS_TASK_HELD = 4,    /* the line is that of its route, which its target refuses */
     TW__REDIS_TASK_BEHIND = 8,  /* in the wheel for times that the main wheel has passed (place.c) */
     TW__REDIS_TASK_TRIES = 16   /* the upper four bits count the failed tries (place.h) */
 };
@@ -34,23 +34,23 @@ enum { TW__REDIS_TRIES_MAX = 15, TW__REDIS_ROUTES_MAX = 1 << 29 };
 
 #define TW__REDIS_FOR_EVER UINT64_MAX
 
-/* A task's place in a queue. */
+/* A task's place in a line. */
 struct tw__redis_parked {
     struct tw__link link;
     uint64_t due;
     /* Of a ready task: when it became so. Of a past one: when it was filed, or its due time; it keeps this time
-     * in the queues to which it goes. Elsewhere 0. */
+     * in the lines to which it goes. Elsewhere 0. */
     uint64_t since_ms;
 };
 
 struct tw__redis_task {
     union {
         struct tw_timer timer;          /* in a wheel or nowhere; nowhere, it still carries the due time */
-        struct tw__redis_parked parked; /* in a queue: TW__REDIS_TASK_QUEUED */
+        struct tw__redis_parked parked; /* in a line: TW__REDIS_TASK_IN_LINE */
     };
     uint32_t route : 29; /* index in the list of all routes */
     uint32_t shares : 1; /* its payload, with other tasks */
-    uint32_t ready : 1;  /* in the queue of ready tasks of its schedule */
+    uint32_t ready : 1;  /* in the line of ready tasks of its schedule */
     uint32_t lived : 1;  /* has a life */
     uint32_t order;      /* the order of filing among tasks that are due at the same time; it may wrap */
     uint8_t flags;
@@ -112,7 +112,7 @@ void tw__redis_task_set_tries(struct tw__redis_task *task, uint32_t tries);
  * a lease is this time only while the task is not in the wheel of leases: tw__redis_place_due(). */
 static inline uint64_t tw__redis_task_due(const struct tw__redis_task *task)
 {
-    return task->flags & TW__REDIS_TASK_QUEUED ? task->parked.due : tw_timer_deadline(&task->timer);
+    return task->flags & TW__REDIS_TASK_IN_LINE ? task->parked.due : tw_timer_deadline(&task->timer);
 }
 
 /* The due time that its user has given the task. */
@@ -127,10 +127,10 @@ static inline bool tw__redis_task_waits(const struct tw__redis_task *task)
     return !task->ready && tw__redis_task_stage(task) == TW__REDIS_WAITING;
 }
 
-/* Whether a task is filed: in a wheel or a queue. */
+/* Whether a task is filed: in a wheel or a line. */
 static inline bool tw__redis_task_filed(const struct tw__redis_task *task)
 {
-    return task->flags & TW__REDIS_TASK_QUEUED || tw_timer_pending(&task->timer);
+    return task->flags & TW__REDIS_TASK_IN_LINE || tw_timer_pending(&task->timer);
 }
 
 /* Gives a task another due time. Requires: the task is filed nowhere. */
@@ -140,7 +140,7 @@ static inline void tw__redis_task_set_due(struct tw__redis_task *task, uint64_t 
     tw_timer_init_at(&task->timer, due);
 }
 
-/* The task of a timer in a wheel, and the task of a link in a queue. */
+/* The task of a timer in a wheel, and the task of a link in a line. */
 static inline struct tw__redis_task *tw__redis_task_of_timer(struct tw_timer *timer)
 {
     return TW_CONTAINER(timer, struct tw__redis_task, timer);

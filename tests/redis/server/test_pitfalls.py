@@ -813,7 +813,7 @@ def test_the_wall_clock_steps_back(clock, server, r):
 
 
 def test_tasks_that_are_filed_after_steps_back_come_in_their_order(clock, server, r):
-    """The wheel has passed their times. In a queue the one that is filed first would hold up the others. Before
+    """The wheel has passed their times. In a line the one that is filed first would hold up the others. Before
     the server files tasks it has seen the second step; what it has not seen is in unit/test_place.c."""
     def file(turn):
         for name, ms in (("later", 2000), ("sooner", 1000)):

@@ -702,7 +702,7 @@ def test_a_drained_task_that_is_given_back_stays_ready(r):
     assert take(r, "s")[0].attempt == 1
 
 
-def test_giving_back_does_not_hide_how_old_the_queue_is(server, r):
+def test_giving_back_does_not_hide_how_old_the_line_is(server, r):
     put(r, "s", "a", "AT", 1000), put(r, "s", "b", "AT", 1001)
     wait_ready(r, "s", 2)
     age = working(r, "s")["oldest-ready"]

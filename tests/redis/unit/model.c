@@ -151,7 +151,7 @@ void model_file(struct ref *ref, uint64_t due)
     ref->order = model.order++;
     ref->moved = false;
     if (ref->lived && ref->life.stage == TW__REDIS_DEAD) {
-        model_enqueue(ref, DEAD, false);
+        model_line_up(ref, DEAD, false);
     } else if (due > model.now && is_leased(ref)) {
         model_file_lease(ref);
     } else if (due > model.now && due > tw_wheel_now(all->wheel)) {
@@ -165,13 +165,13 @@ void model_file(struct ref *ref, uint64_t due)
     }
 }
 
-void model_enqueue(struct ref *ref, enum place place, bool first)
+void model_line_up(struct ref *ref, enum place place, bool first)
 {
     ref->place = place;
     ref->position = first ? --model.front : ++model.back;
 }
 
-/* The first task of a queue according to the model; with `due`, the first task that is due. A lease that has
+/* The first task of a line according to the model; with `due`, the first task that is due. A lease that has
  * ended stays so. */
 struct ref *first_of(enum place place, bool due)
 {
@@ -183,7 +183,7 @@ struct ref *first_of(enum place place, bool due)
     return first;
 }
 
-/* The first task of a queue of a room, according to the model. */
+/* The first task of a line of a room, according to the model. */
 struct ref *first_in(const struct room *room, enum place place)
 {
     struct ref *first = NULL;
@@ -193,23 +193,23 @@ struct ref *first_in(const struct room *room, enum place place)
     return first;
 }
 
-/* Whether no task can be taken from a queue now. It is empty; or the clock was set back a little, so that its
+/* Whether no task can be taken from a line now. It is empty; or the clock was set back a little, so that its
  * first task is no longer due, and all wheels have passed that task's time. */
-bool is_stuck(const struct tw__link *queue)
+bool is_stuck(const struct tw__link *line)
 {
-    if (queue->next == queue)
+    if (line->next == line)
         return true;
-    const struct tw__redis_task *task = tw__redis_task_of_link(queue->next);
+    const struct tw__redis_task *task = tw__redis_task_of_link(line->next);
     uint64_t due = tw__redis_task_due(task);
     return tw__redis_task_stage(task) != TW__REDIS_LEASED && due > model.now &&
            due <= tw_wheel_now(all->wheel) && (all->behind == NULL || due <= tw_wheel_now(all->behind));
 }
 
-/* Whether the task is the first of its queue. Otherwise a task of a detached schedule may stand before it,
+/* Whether the task is the first of its line. Otherwise a task of a detached schedule may stand before it,
  * which takes its turn and is passed over. */
-bool is_next(const struct tw__link *queue, const struct ref *ref)
+bool is_next(const struct tw__link *line, const struct ref *ref)
 {
-    return ref != NULL && queue->next == &ref->task->parked.link;
+    return ref != NULL && line->next == &ref->task->parked.link;
 }
 
 /* The time that the schedules tell for a task: no later than the latest one that a file may have. */
@@ -232,19 +232,19 @@ uint64_t reach(const struct ref *ref)
     return now > model.now ? now : model.now;
 }
 
-/* The task of a queue that was filed again in the last take as the first after `order`, or NULL. */
+/* The task of a line that was filed again in the last take as the first after `order`, or NULL. */
 static struct ref *filed_again_after(uint64_t order)
 {
     struct ref *first = NULL;
     for (struct ref *ref = model.ref; ref < model.ref + REFS; ref++)
         if ((ref->place == OVERDUE || ref->place == PAST) && tw__redis_task_filed(ref->task) &&
-            !(ref->task->flags & TW__REDIS_TASK_QUEUED) && ref->task->order - (uint32_t)order < INT32_MAX &&
+            !(ref->task->flags & TW__REDIS_TASK_IN_LINE) && ref->task->order - (uint32_t)order < INT32_MAX &&
             (first == NULL || (int32_t)(ref->task->order - first->task->order) < 0))
             first = ref;
     return first;
 }
 
-/* A take files tasks again which are first in a queue, and are not due any more. Tasks of buried schedules have
+/* A take files tasks again which are first in a line, and are not due any more. Tasks of buried schedules have
  * a place in the order too. */
 void see_what_was_filed_again(void)
 {
@@ -262,7 +262,7 @@ void see_what_was_filed_again(void)
     model.order += all->order - (uint32_t)model.order;
 }
 
-/* A take may move tasks from the wheel to the front of the queue of overdue tasks. */
+/* A take may move tasks from the wheel to the front of the line of overdue tasks. */
 void see_what_was_moved_to_the_front(void)
 {
     struct ref *moved[REFS];
@@ -280,7 +280,7 @@ void see_what_was_moved_to_the_front(void)
     }
     assert_true(due <= 1);
     while (count > 0)
-        model_enqueue(moved[--count], OVERDUE, true);
+        model_line_up(moved[--count], OVERDUE, true);
 }
 
 /* A take passes over tasks of detached schedules. */

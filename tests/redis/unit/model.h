@@ -3,7 +3,7 @@
  * A model of all schedules: an array that says where each task should be, when it is due, and which task
  * comes next.
  *
- * A room stands for a schedule, a ref for a task (by the number of its id), and a line for the queue of a
+ * A room stands for a schedule, a ref for a task (by the number of its id), and a struct line for the line of a
  * route.
  */
 #ifndef TW_TESTS_REDIS_MODEL_H
@@ -35,7 +35,7 @@ struct ref {
     uint64_t order;    /* the number of its filing */
     uint64_t steady;   /* of a task in the wheel of leases: the end of its lease by the steady clock */
     uint64_t filed_ms; /* of a past task: when it was filed; of a ready task: when it became ready */
-    int64_t position;  /* in a queue */
+    int64_t position;  /* in a line */
     unsigned tries, plan;
     enum place place;
     bool moved; /* its turn among tasks with the same due time is not promised */
@@ -86,11 +86,11 @@ void open_model(void);
 unsigned held_of(const struct room *room, unsigned plan);
 void model_leave(struct room *room, struct ref *ref);
 void model_file(struct ref *ref, uint64_t due);
-void model_enqueue(struct ref *ref, enum place place, bool first);
+void model_line_up(struct ref *ref, enum place place, bool first);
 struct ref *first_of(enum place place, bool due);
 struct ref *first_in(const struct room *room, enum place place);
-bool is_stuck(const struct tw__link *queue);
-bool is_next(const struct tw__link *queue, const struct ref *ref);
+bool is_stuck(const struct tw__link *line);
+bool is_next(const struct tw__link *line, const struct ref *ref);
 uint64_t due_of(const struct ref *ref);
 uint64_t reach(const struct ref *ref);
 void set_clock(int64_t by);
@@ -99,10 +99,10 @@ void see_what_was_moved_to_the_front(void);
 void see_what_was_passed_over(void);
 
 /* model_judge.c: whether tw__redis_place_take() took the right task */
-struct ref *take(bool queued, uint32_t budget, struct room **room);
+struct ref *take(bool in_line, uint32_t budget, struct room **room);
 
 /* model_check.c: whether the schedules are as the model says */
-void check_queue(const struct tw__link *queue, enum place place);
+void check_line(const struct tw__link *line, enum place place);
 void check_sums(void);
 void check_wheels(void);
 void check_invariants(void);

@@ -36,36 +36,36 @@ struct tw__redis_life some_life(uint64_t due)
 void offer(struct ref *ref)
 {
     tw__redis_place_offer(all, ref->task, model.now);
-    model_enqueue(ref, READY, false);
+    model_line_up(ref, READY, false);
     ref->filed_ms = model.now;
 }
 
 void stop(struct ref *ref)
 {
     tw__redis_place_stop(all, ref->task);
-    model_enqueue(ref, STOPPED, false);
+    model_line_up(ref, STOPPED, false);
     model.stopped++;
 }
 
-/* A task of the queue of overdue tasks. `ref` is NULL if its schedule is buried: the model has forgotten the
+/* A task of the line of overdue tasks. `ref` is NULL if its schedule is buried: the model has forgotten the
  * task, but others may still wait behind it. */
 struct overdue {
     uint64_t due;
     struct ref *ref;
 };
 
-/* The overdue tasks in the order of their queue, which is the model's order. There are `*count`. */
+/* The overdue tasks in the order of their line, which is the model's order. There are `*count`. */
 static struct overdue *list_overdue(size_t *count)
 {
     struct room *room;
-    struct tw__link *queue = &all->overdue;
+    struct tw__link *line = &all->overdue;
     size_t size = 0;
-    check_queue(queue, OVERDUE);
-    for (struct tw__link *link = queue->next; link != queue; link = link->next)
+    check_line(line, OVERDUE);
+    for (struct tw__link *link = line->next; link != line; link = link->next)
         size++;
     struct overdue *list = calloc(size + 1, sizeof *list), *next = list;
     assert_non_null(list);
-    for (struct tw__link *link = queue->next; link != queue; link = link->next) {
+    for (struct tw__link *link = line->next; link != line; link = link->next) {
         const struct tw__redis_task *task = tw__redis_task_of_link(link);
         *next++ = (struct overdue){tw__redis_task_due(task), ref_of(task, &room)};
     }
@@ -73,10 +73,10 @@ static struct overdue *list_overdue(size_t *count)
     return list;
 }
 
-static void enqueue_overdue(const struct overdue *overdue)
+static void line_up_overdue(const struct overdue *overdue)
 {
     if (overdue->ref != NULL)
-        model_enqueue(overdue->ref, OVERDUE, false);
+        model_line_up(overdue->ref, OVERDUE, false);
 }
 
 /* Each stopped task goes before the first overdue task that is due later than it, of those that are behind the
@@ -89,14 +89,14 @@ static void merge_stopped(struct room *room, const struct overdue *overdue, size
         return;
     if (count > 0 && end[-1].due <= ref->due)
         while (overdue < end)
-            enqueue_overdue(overdue++);
+            line_up_overdue(overdue++);
     while ((ref = first_in(room, STOPPED)) != NULL) {
         while (overdue < end && overdue->due <= ref->due)
-            enqueue_overdue(overdue++);
-        model_enqueue(ref, OVERDUE, false);
+            line_up_overdue(overdue++);
+        model_line_up(ref, OVERDUE, false);
     }
     while (overdue < end)
-        enqueue_overdue(overdue++);
+        line_up_overdue(overdue++);
 }
 
 void pause_or_go_on(struct room *room)
@@ -202,7 +202,7 @@ static struct ref *ready_behind(const struct room *room, int64_t position)
 
 /* Puts a task among the ready ones, before the first that waited for a later time, or for the same time and
  * was filed before `order`; behind a hundred tasks at most. */
-static void enqueue_again(struct room *room, struct ref *ref, uint64_t order)
+static void line_up_again(struct room *room, struct ref *ref, uint64_t order)
 {
     struct ref *next = ready_behind(room, INT64_MIN);
     ref->filed_ms = model.now;
@@ -212,7 +212,7 @@ static void enqueue_again(struct room *room, struct ref *ref, uint64_t order)
         next = ready_behind(room, next->position);
     }
     if (next == NULL) {
-        model_enqueue(ref, READY, false);
+        model_line_up(ref, READY, false);
         return;
     }
     if (next->filed_ms < model.now)
@@ -242,7 +242,7 @@ static void give_back(struct room *room, struct ref *ref)
     ref->lived = ref->life.attempt > 0 || ref->life.due != ref->due;
     if (!ref->lived)
         ref->tries = 0;
-    enqueue_again(room, ref, order);
+    line_up_again(room, ref, order);
     assert_ptr_equal(found(room, ref), task);
     ref->task = task;
     model.returns++;
@@ -341,7 +341,7 @@ static void begin_anew(struct room *room, struct ref *ref)
     ref->task = found(room, ref);
 }
 
-/* Gives the task another life where it is: in a wheel, in a queue or nowhere. */
+/* Gives the task another life where it is: in a wheel, in a line or nowhere. */
 static void relive(struct room *room, struct ref *ref)
 {
     enum tw__redis_stage stage = ref->lived ? ref->life.stage : TW__REDIS_WAITING;

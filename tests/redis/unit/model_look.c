@@ -130,7 +130,7 @@ static uint64_t next_of(const struct ref *ref)
 }
 
 /* Whether a task counts as overdue. A stopped task, and a task that is due and will be stopped, do not. Neither
- * does a lease that runs, but a lease that has run out does, once it is in a queue. */
+ * does a lease that runs, but a lease that has run out does, once it is in a line. */
 static bool is_overdue(const struct ref *ref)
 {
     if (!ref->room->attached || ref->place <= NOWHERE || ref->place >= STOPPED)
@@ -162,7 +162,7 @@ static void look_for_overdue(void)
         count++;
         if (is_leased(ref) || ref->room->paused)
             continue; /* no task that waits since its due time */
-        if (ref->place == HELD && tw__redis_route_of(all, ref->task)->queue.next != &ref->task->parked.link)
+        if (ref->place == HELD && tw__redis_route_of(all, ref->task)->line.next != &ref->task->parked.link)
             continue; /* only the first of each line is looked at */
         if (ref->due < wanted)
             wanted = ref->due;

@@ -111,10 +111,10 @@ static void a_task_that_is_not_where_it_says_is_seen(void **state)
     open_places();
     BREAK(filed->flags, filed->flags | TW__REDIS_TASK_BEHIND, "P2: the flags of a task in a wheel");
     BREAK(behind->flags, 0, "P2: the flags of a task in a wheel");
-    BREAK(overdue->flags, TW__REDIS_TASK_QUEUED | TW__REDIS_TASK_HELD, "P2: the flags of a task in a queue");
-    BREAK(past->flags, TW__REDIS_TASK_QUEUED | TW__REDIS_TASK_BEHIND, "P2: the flags of a task in a queue");
-    BREAK(held->flags, held->flags & ~TW__REDIS_TASK_HELD, "P2: the flags of a task in a queue");
-    BREAK(overdue->parked.link.prev, &past->parked.link, "P1: a task in a queue");
+    BREAK(overdue->flags, TW__REDIS_TASK_IN_LINE | TW__REDIS_TASK_HELD, "P2: the flags of a task in a line");
+    BREAK(past->flags, TW__REDIS_TASK_IN_LINE | TW__REDIS_TASK_BEHIND, "P2: the flags of a task in a line");
+    BREAK(held->flags, held->flags & ~TW__REDIS_TASK_HELD, "P2: the flags of a task in a line");
+    BREAK(overdue->parked.link.prev, &past->parked.link, "P1: a task in a line");
     close_places();
 }
 
@@ -122,15 +122,15 @@ static void a_task_in_the_wrong_stage_is_seen(void **state)
 {
     (void)state;
     open_places();
-    BREAK(ready->ready, 0, "P2: a task is in the queue of ready or dead tasks");
-    BREAK(stopped->ready, 1, "P2: a task is in the queue of ready or dead tasks");
-    BREAK(dead->rest[0], TW__REDIS_WAITING, "P2: a task is in the queue of ready or dead tasks");
+    BREAK(ready->ready, 0, "P2: a task is in the line of ready or dead tasks");
+    BREAK(stopped->ready, 1, "P2: a task is in the line of ready or dead tasks");
+    BREAK(dead->rest[0], TW__REDIS_WAITING, "P2: a task is in the line of ready or dead tasks");
     BREAK(filed->ready, 1, "P2: the flags of a task in a wheel");
     BREAK(again->rest[0], TW__REDIS_DEAD, "P2: the flags of a task in a wheel");
     BREAK(again->rest[0], TW__REDIS_LEASED, "P4: the count of leased tasks");
     BREAK(leased->rest[0], TW__REDIS_WAITING, "P4: the count of leased tasks");
-    BREAK(ready->flags, 0, "P4: the count of tasks in queues");
-    BREAK(dead->flags, TW__REDIS_TASK_QUEUED | TW__REDIS_TASK_BEHIND, "P2: the flags of a task in a queue");
+    BREAK(ready->flags, 0, "P4: the count of tasks in lines");
+    BREAK(dead->flags, TW__REDIS_TASK_IN_LINE | TW__REDIS_TASK_BEHIND, "P2: the flags of a task in a line");
     close_places();
 }
 
@@ -203,21 +203,21 @@ static void a_schedule_that_does_not_wait_for_its_dead_tasks_is_seen(void **stat
 }
 
 /* Two wrong counts of one schedule whose sum is right. */
-static void counts_of_queues_that_are_exchanged_are_seen(void **state)
+static void counts_of_lines_that_are_exchanged_are_seen(void **state)
 {
     (void)state;
     open_places();
     tw__redis_sums_ready(schedule, 1);
     schedule->dead_count--;
     all->dead_count--;
-    assert_fault("P4: the count of tasks in queues");
+    assert_fault("P4: the count of tasks in lines");
     schedule->dead_count++;
     all->dead_count++;
-    tw__redis_sums_queued(schedule, -1);
-    assert_fault("P4: the count of tasks in queues");
-    tw__redis_sums_queued(schedule, 1);
+    tw__redis_sums_in_line(schedule, -1);
+    assert_fault("P4: the count of tasks in lines");
+    tw__redis_sums_in_line(schedule, 1);
     tw__redis_sums_held(schedule, -1);
-    assert_fault("P4: the count of tasks in queues");
+    assert_fault("P4: the count of tasks in lines");
     tw__redis_sums_held(schedule, 1);
     tw__redis_sums_ready(schedule, -1);
     close_places();
@@ -237,19 +237,19 @@ static void a_task_that_is_in_no_table_is_seen(void **state)
     close_places();
 }
 
-static void a_queue_that_waits_for_nothing_is_seen(void **state)
+static void a_line_that_waits_for_nothing_is_seen(void **state)
 {
     (void)state;
     open_places();
     tw_wheel_cancel(all->retries, &refused->retry);
-    assert_fault("P3: a queue");
+    assert_fault("P3: a line");
     tw__list_append(&all->ready, &refused->ready);
     assert_null(tw__redis_check_all(all));
     assert_int_equal(tw_wheel_add_at(all->retries, &refused->retry, 7000), 0); /* waits, and is ready */
-    assert_fault("P3: a queue");
+    assert_fault("P3: a line");
     tw__list_remove(&refused->ready);
-    assert_int_equal(tw_wheel_add_at(all->retries, &other->retry, 7000), 0); /* a retry without a queue */
-    assert_fault("P3: a queue");
+    assert_int_equal(tw_wheel_add_at(all->retries, &other->retry, 7000), 0); /* a retry without a line */
+    assert_fault("P3: a line");
     tw_wheel_cancel(all->retries, &other->retry);
     struct tw_timer nobody;
     tw_timer_init(&nobody);
@@ -263,9 +263,9 @@ static void a_wrong_count_is_seen(void **state)
 {
     (void)state;
     open_places();
-    detached->queued++; /* no sum counts it */
+    detached->in_line++; /* no sum counts it */
     assert_fault("P4");
-    detached->queued--;
+    detached->in_line--;
     detached->held++;
     assert_fault("P4");
     detached->held--;
@@ -279,12 +279,12 @@ static void a_wrong_count_is_seen(void **state)
     BREAK(all->leased_count, all->leased_count + 1, "C2");
     BREAK(all->dead_count, all->dead_count - 1, "C2");
     BREAK(all->dead_bytes, all->dead_bytes - 1, "C2");
-    BREAK(schedule->ready_count, schedule->ready_count + 1, "P4: the count of tasks in queues");
-    BREAK(schedule->dead_count, schedule->dead_count - 1, "P4: the count of tasks in queues");
+    BREAK(schedule->ready_count, schedule->ready_count + 1, "P4: the count of tasks in lines");
+    BREAK(schedule->dead_count, schedule->dead_count - 1, "P4: the count of tasks in lines");
     BREAK(schedule->leased_count, schedule->leased_count + 1, "P4: the count of leased tasks");
-    BREAK(paused->queued, 0, "P4: the count of tasks in queues");
+    BREAK(paused->in_line, 0, "P4: the count of tasks in lines");
     BREAK(all->pending, all->pending + 1, "C2");
-    BREAK(all->queued, all->queued - 1, "C2");
+    BREAK(all->in_line, all->in_line - 1, "C2");
     BREAK(all->held, 0, "C2");
     BREAK(all->bytes, all->bytes + 1, "C2");
     BREAK(all->too_large, all->too_large + 1, "C2");
@@ -337,7 +337,7 @@ static void a_wrong_route_is_seen(void **state)
     BREAK(other->tasks, other->tasks - 1, "R2");
     BREAK(refused->tasks, 0, "R3");
     BREAK(schedule->longest_route, refused->key_size - 1, "R4");
-    BREAK(held->route, other->index, "P2: a task in the queue of another route");
+    BREAK(held->route, other->index, "P2: a task in the line of another route");
     close_places();
 }
 
@@ -359,9 +359,9 @@ int main(void)
         cmocka_unit_test(a_stopped_task_of_a_schedule_that_is_not_paused_is_seen),
         cmocka_unit_test(a_paused_schedule_behind_others_is_seen),
         cmocka_unit_test(a_schedule_that_does_not_wait_for_its_dead_tasks_is_seen),
-        cmocka_unit_test(counts_of_queues_that_are_exchanged_are_seen),
+        cmocka_unit_test(counts_of_lines_that_are_exchanged_are_seen),
         cmocka_unit_test(a_task_that_is_in_no_table_is_seen),
-        cmocka_unit_test(a_queue_that_waits_for_nothing_is_seen),
+        cmocka_unit_test(a_line_that_waits_for_nothing_is_seen),
         cmocka_unit_test(a_wrong_count_is_seen),
         cmocka_unit_test(a_wrong_share_is_seen),
         cmocka_unit_test(a_wrong_route_is_seen),

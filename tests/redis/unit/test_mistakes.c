@@ -139,7 +139,7 @@ static void hold_first_what_is_filed(void *arg)
     tw__redis_place_hold_first(all, one, 6000);
 }
 
-static void make_an_empty_queue_ready(void *arg)
+static void make_an_empty_line_ready(void *arg)
 {
     (void)arg;
     tw__redis_place_make_ready(tw__redis_route_of(all, one));
@@ -204,7 +204,7 @@ static void the_change_of_a_task_without_a_life(void *arg)
     tw__redis_change_put(&changes, all, one);
 }
 
-static void a_new_life_in_the_queue_of_dead_tasks(void *arg)
+static void a_new_life_in_the_line_of_dead_tasks(void *arg)
 {
     (void)arg;
     (void)!tw__redis_schedule_relive(schedule, dead, NULL);
@@ -413,9 +413,9 @@ static const struct {
     {file_twice, "!tw__redis_task_filed(task)"},
     {file_overdue_what_is_filed, "!tw__redis_task_filed(task)"},
     {put_back_what_is_filed, "!tw__redis_task_filed(task)"},
-    {hold_behind_nobody, "!tw__list_empty(queue)"},
+    {hold_behind_nobody, "!tw__list_empty(line)"},
     {hold_first_what_is_filed, "!tw__redis_task_filed(task)"},
-    {make_an_empty_queue_ready, "!tw__list_empty(&route->queue)"},
+    {make_an_empty_line_ready, "!tw__list_empty(&route->line)"},
     {set_the_clock_back_to_the_future, "now_ms < tw_wheel_now(schedules->wheel)"},
     {offer_what_is_filed, "!tw__redis_task_filed(task)"},
     {offer_again_what_is_filed, "!tw__redis_task_filed(task)"},
@@ -425,7 +425,7 @@ static const struct {
     {the_life_of_a_task_without_one, "task->lived"},
     {a_new_life_in_a_task_without_one, "task->lived"},
     {the_change_of_a_task_without_a_life, "task->lived"},
-    {a_new_life_in_the_queue_of_dead_tasks, "tw__redis_task_stage(task) != TW__REDIS_DEAD"},
+    {a_new_life_in_the_line_of_dead_tasks, "tw__redis_task_stage(task) != TW__REDIS_DEAD"},
     {lease_what_is_not_ready, "task->ready && lease->token != 0"},
     {lease_without_a_token, "task->ready && lease->token != 0"},
     {extend_what_is_not_leased, "life.stage == TW__REDIS_LEASED"},

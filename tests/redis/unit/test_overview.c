@@ -62,7 +62,7 @@ static void few_tasks_are_counted_one_by_one(void **state)
     tw__redis_schedule_detach(gone);
     put_one(two, "past", START - 1, START);
     assert_true(tw__redis_overview_forecast(all, START, 1000, 5, counts));
-    assert_int_equal(counts[0], 100 + 2 + 1); /* a task in a queue counts in the first step */
+    assert_int_equal(counts[0], 100 + 2 + 1); /* a task in a line counts in the first step */
     for (unsigned i = 1; i < 5; i++)
         assert_int_equal(counts[i], 100 + 2);
     assert_true(tw__redis_overview_forecast(all, START, UINT64_MAX, 1, counts));
@@ -126,7 +126,7 @@ static void overdue_tasks_are_counted_wherever_they_wait(void **state)
     }
     assert_int_equal(tw__redis_overview_overdue(all, START + 50, &oldest), 3);
     assert_true(oldest == START + 10);
-    /* From now on the overview finds the queue of its route in the list of ready routes. */
+    /* From now on the overview finds the line of its route in the list of ready routes. */
     tw__redis_place_make_ready(tw__redis_route_of(all, task));
     tw_wheel_cancel(all->retries, &tw__redis_route_of(all, task)->retry);
     assert_int_equal(tw__redis_overview_overdue(all, START + 50, &oldest), 3);
@@ -169,7 +169,7 @@ static void ready_leased_and_dead_tasks_are_neither_foretold_nor_overdue(void **
     close_one(schedule);
 }
 
-/* The sample knows dead and ready tasks by their place in a queue, and leases by their lives. */
+/* The sample knows dead and ready tasks by their place in a line, and leases by their lives. */
 static void an_estimate_counts_the_tasks_that_wait_alone(void **state)
 {
     enum { EACH = 21000 }; /* more than an exact forecast reads */

@@ -101,7 +101,7 @@ static void what_came_due_while_the_clock_was_back_keeps_its_time(void **state)
     close_one(schedule);
 }
 
-/* The past tasks leave their queue in the order of their filing, so these may not go there. */
+/* The past tasks leave their line in the order of their filing, so these may not go there. */
 static void what_is_filed_after_a_second_step_back_comes_at_its_time(void **state)
 {
     (void)state;
@@ -116,7 +116,7 @@ static void what_is_filed_after_a_second_step_back_comes_at_its_time(void **stat
     close_one(schedule);
 }
 
-/* Tasks that came due before a step back, and could not be delivered, are first in both queues. They wait for
+/* Tasks that came due before a step back, and could not be delivered, are first in both lines. They wait for
  * their time once more, and nothing waits behind them. */
 static void what_is_due_no_more_after_a_step_back_holds_nothing_up(void **state)
 {
@@ -130,7 +130,7 @@ static void what_is_due_no_more_after_a_step_back_holds_nothing_up(void **state)
     struct tw__redis_task *c = put_one(schedule, "c", START + 900, START + 1000);
     struct tw__redis_task *d = put_one(schedule, "d", START + 1100, START + 1000);
     assert_taken(START + 1000, c);
-    assert_int_equal(all->queued, 0);
+    assert_int_equal(all->in_line, 0);
     assert_taken(START + 1000, NULL);
     assert_taken(START + 1100, d);
     assert_taken(START + 2999, NULL);
@@ -140,7 +140,7 @@ static void what_is_due_no_more_after_a_step_back_holds_nothing_up(void **state)
 }
 
 /* After a step of a few milliseconds no wheel takes the task. */
-static void what_is_due_no_more_after_a_small_step_back_waits_in_its_queue(void **state)
+static void what_is_due_no_more_after_a_small_step_back_waits_in_its_line(void **state)
 {
     (void)state;
     struct tw__redis_schedule *schedule = open_one();
@@ -210,7 +210,7 @@ static void ready_tasks_keep_the_order_in_which_they_were_offered(void **state)
     assert_true(tw__redis_task_due(one) == START + 30 && one->parked.since_ms == START + 40);
     assert_int_equal(schedule->ready_count, 3);
     assert_int_equal(all->ready_count, 3);
-    assert_int_equal(schedule->queued, 0);
+    assert_int_equal(schedule->in_line, 0);
     assert_false(tw__redis_place_any_waiting(all)); /* the server has nothing to do with them */
     assert_true(tw__redis_place_next_work(all) == TW_NEVER);
     assert_taken(START + 9000, NULL);
@@ -240,7 +240,7 @@ static void stopped_tasks_wait_for_the_end_of_the_pause(void **state)
     assert_taken(START + 2, two);
     tw__redis_place_stop(all, two);
     assert_int_equal(all->stopped, 2);
-    assert_int_equal(schedule->queued, 2);
+    assert_int_equal(schedule->in_line, 2);
     assert_false(tw__redis_place_any_waiting(all));
     assert_taken(START + 800, NULL);
     assert_true(tw__redis_place_next_work(all) <= START + 900);
@@ -392,7 +392,7 @@ static void tasks_wait_beside_stopped_tasks(void **state)
     assert_false(tw__redis_place_any_waiting(all));
     tw__redis_schedule_detach(paused);
     assert_int_equal(all->stopped, 0);
-    assert_int_equal(all->queued, 0);
+    assert_int_equal(all->in_line, 0);
     tw__redis_schedule_attach(paused);
     assert_int_equal(all->stopped, 1);
     close_schedule(other);
@@ -586,7 +586,7 @@ int main(void)
         cmocka_unit_test(what_came_due_while_the_clock_was_back_keeps_its_time),
         cmocka_unit_test(what_is_filed_after_a_second_step_back_comes_at_its_time),
         cmocka_unit_test(what_is_due_no_more_after_a_step_back_holds_nothing_up),
-        cmocka_unit_test(what_is_due_no_more_after_a_small_step_back_waits_in_its_queue),
+        cmocka_unit_test(what_is_due_no_more_after_a_small_step_back_waits_in_its_line),
         cmocka_unit_test(each_wait_is_a_try_of_all_that_are_held),
         cmocka_unit_test(ready_tasks_keep_the_order_in_which_they_were_offered),
         cmocka_unit_test(a_task_that_is_offered_again_has_its_place),

@@ -109,13 +109,13 @@ static void hold(struct room *room, struct ref *ref)
     struct line *line = &room->line[ref->plan];
     if (model.probe != ref && tw__redis_place_is_blocked(all, ref->task)) {
         tw__redis_place_hold(all, ref->task);
-        model_enqueue(ref, HELD, false);
+        model_line_up(ref, HELD, false);
         return;
     }
     uint64_t retry = model.monotonic + below(200);
     bool counts = below(2) == 0;
     tw__redis_place_hold_first(all, ref->task, retry);
-    model_enqueue(ref, HELD, true);
+    model_line_up(ref, HELD, true);
     *line = (struct line){retry > model.monotonic ? retry : model.monotonic + 1, 0};
     if (!counts)
         return;
@@ -128,7 +128,7 @@ static void put_back(struct room *room, struct ref *ref)
 {
     bool probe = model.probe == ref;
     tw__redis_place_put_back(all, ref->task, probe ? TW__REDIS_TAKEN_PROBE : TW__REDIS_TAKEN_TASK);
-    model_enqueue(ref, probe ? HELD : OVERDUE, true);
+    model_line_up(ref, probe ? HELD : OVERDUE, true);
     if (probe && room->line[ref->plan].ready == 0)
         room->line[ref->plan].ready = ++model.made_ready;
 }
@@ -153,17 +153,17 @@ static void deal_with(struct room *room, struct ref *ref)
         put_back(room, ref);
     } else if (what < 18) {
         tw__redis_place_file_overdue(all, ref->task);
-        model_enqueue(ref, OVERDUE, false);
+        model_line_up(ref, OVERDUE, false);
     } /* else the task stays nowhere for a while */
 }
 
 static void take_some(void)
 {
     uint32_t budget = 1 + (uint32_t)below(below(3) == 0 ? 200 : 6);
-    bool queued = below(4) > 0;
+    bool in_line = below(4) > 0;
     for (uint64_t most = 1 + below(12); most > 0; most--) {
         struct room *room;
-        struct ref *ref = take(queued, budget, &room);
+        struct ref *ref = take(in_line, budget, &room);
         if (ref == NULL)
             return;
         deal_with(room, ref);
@@ -181,7 +181,7 @@ static void end_waits(uint64_t ms)
             room++;
         if (room < model.room + ROOMS) {
             struct room *its = NULL;
-            struct ref *ref = ref_of(tw__redis_task_of_link(route->queue.next), &its);
+            struct ref *ref = ref_of(tw__redis_task_of_link(route->line.next), &its);
             struct line *line = &room->line[ref->plan];
             assert_true(line->retry_ms <= model.monotonic);
             *line = (struct line){TW_NEVER, ++model.made_ready};
@@ -216,7 +216,7 @@ static void clock_forward(void)
 }
 
 /* Whether a task of the second wheel is due by `now`. When the clock is set back twice, such a task goes to a
- * queue; that case has a test of its own. */
+ * line; that case has a test of its own. */
 static bool is_due_behind(uint64_t now)
 {
     bool due = false;
@@ -265,13 +265,13 @@ static void model_sort(enum place place, enum place into)
             sorted[count++] = ref;
     qsort(sorted, count, sizeof sorted[0], compare_positions);
     for (size_t i = 0; i < count; i++)
-        model_enqueue(sorted[i], into, false);
+        model_line_up(sorted[i], into, false);
 }
 
 static void check_sorted(void)
 {
-    check_queue(&all->overdue, OVERDUE);
-    check_queue(&all->past, PAST);
+    check_line(&all->overdue, OVERDUE);
+    check_line(&all->past, PAST);
 }
 
 static void sort_overdue(void)
@@ -279,7 +279,7 @@ static void sort_overdue(void)
     struct room *room;
     for (struct ref *ref; (ref = take(false, UINT32_MAX, &room)) != NULL;) {
         tw__redis_place_file_overdue(all, ref->task);
-        model_enqueue(ref, OVERDUE, false);
+        model_line_up(ref, OVERDUE, false);
     }
     model_sort(PAST, OVERDUE);
     tw__redis_place_sort_overdue(all, model.now);
