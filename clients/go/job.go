@@ -30,7 +30,7 @@ type Handler func(ctx context.Context, job *Job) error
 
 // Job is one attempt of a task. The fields are the handler's to read.
 type Job struct {
-	Schedule string
+	Queue string
 	ID       string
 	Payload  [][]byte
 	Due      time.Time // The due time of the task; the same in each attempt.

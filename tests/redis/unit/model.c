@@ -8,16 +8,16 @@
 #include "tests/support/run.h"
 
 #include <base/list.h>
-#include <src/redis/schedules/check.h>
-#include <src/redis/schedules/look.h>
-#include <src/redis/schedules/overview.h>
-#include <src/redis/schedules/place.h>
-#include <src/redis/schedules/route.h>
-#include <src/redis/schedules/schedule.h>
-#include <src/redis/schedules/sums.h>
+#include <src/redis/queues/check.h>
+#include <src/redis/queues/look.h>
+#include <src/redis/queues/overview.h>
+#include <src/redis/queues/place.h>
+#include <src/redis/queues/route.h>
+#include <src/redis/queues/queue.h>
+#include <src/redis/queues/sums.h>
 #include <stdlib.h>
 
-/* Looking for tasks works in another way in small schedules than in large ones. */
+/* Looking for tasks works in another way in small queues than in large ones. */
 static const unsigned room_size[ROOMS] = {3, 20, 90, 600};
 
 struct model model;
@@ -47,18 +47,18 @@ struct ref *ref_of(const struct tw__redis_task *task, struct room **room)
     struct tw__redis_bytes id = tw__redis_task_id(task);
     unsigned long i = id.size == 0 ? 0 : strtoul(id.at, NULL, 10);
     for (*room = model.room; *room < model.room + ROOMS; ++*room)
-        if ((*room)->schedule == tw__redis_schedule_of(all, task)) {
+        if ((*room)->queue == tw__redis_queue_of(all, task)) {
             assert_true(i < (*room)->size);
             assert_ptr_equal((*room)->ref[i].task, task);
             return &(*room)->ref[i];
         }
-    return NULL; /* a task of a buried schedule */
+    return NULL; /* a task of a buried queue */
 }
 
 uint64_t hash_of_ref(const struct room *room, const struct ref *ref)
 {
     struct tw__redis_bytes id = id_of((unsigned)(ref - room->ref));
-    return tw__redis_schedule_hash(all, id);
+    return tw__redis_queue_hash(all, id);
 }
 
 void open_room(struct room *room)
@@ -67,8 +67,8 @@ void open_room(struct room *room)
     for (unsigned i = 0; i < room->size; i++)
         room->ref[i].room = room;
     room->attached = room->paused = false;
-    room->schedule = tw__redis_schedule_new(all);
-    room->schedule->name = new_target();
+    room->queue = tw__redis_queue_new(all);
+    room->queue->name = new_target();
     for (unsigned i = 0; i < PLANS; i++)
         room->line[i] = (struct line){TW_NEVER, 0};
 }
@@ -205,14 +205,14 @@ bool is_stuck(const struct tw__link *line)
            due <= tw_wheel_now(all->wheel) && (all->behind == NULL || due <= tw_wheel_now(all->behind));
 }
 
-/* Whether the task is the first of its line. Otherwise a task of a detached schedule may stand before it,
+/* Whether the task is the first of its line. Otherwise a task of a detached queue may stand before it,
  * which takes its turn and is passed over. */
 bool is_next(const struct tw__link *line, const struct ref *ref)
 {
     return ref != NULL && line->next == &ref->task->parked.link;
 }
 
-/* The time that the schedules tell for a task: no later than the latest one that a file may have. */
+/* The time that the queues tell for a task: no later than the latest one that a file may have. */
 uint64_t due_of(const struct ref *ref)
 {
     return ref->place == LEASE && ref->due > INT64_MAX ? INT64_MAX : ref->due;
@@ -244,7 +244,7 @@ static struct ref *filed_again_after(uint64_t order)
     return first;
 }
 
-/* A take files tasks again which are first in a line, and are not due any more. Tasks of buried schedules have
+/* A take files tasks again which are first in a line, and are not due any more. Tasks of buried queues have
  * a place in the order too. */
 void see_what_was_filed_again(void)
 {
@@ -283,7 +283,7 @@ void see_what_was_moved_to_the_front(void)
         model_line_up(moved[--count], OVERDUE, true);
 }
 
-/* A take passes over tasks of detached schedules. */
+/* A take passes over tasks of detached queues. */
 void see_what_was_passed_over(void)
 {
     for (struct ref *ref = model.ref; ref < model.ref + REFS; ref++)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * A model of all schedules: an array that says where each task should be, when it is due, and which task
+ * A model of all queues: an array that says where each task should be, when it is due, and which task
  * comes next.
  *
- * A room stands for a schedule, a ref for a task (by the number of its id), and a struct line for the line of a
+ * A room stands for a queue, a ref for a task (by the number of its id), and a struct line for the line of a
  * route.
  */
 #ifndef TW_TESTS_REDIS_MODEL_H
@@ -50,7 +50,7 @@ struct line {
 };
 
 struct room {
-    struct tw__redis_schedule *schedule;
+    struct tw__redis_queue *queue;
     struct ref *ref;
     unsigned size;
     struct line line[PLANS];
@@ -62,10 +62,10 @@ struct model {
     struct room room[ROOMS];
     struct ref ref[REFS];
     uint64_t now, monotonic, order;
-    int64_t set;   /* by how much the wall clock was set, as the schedules know */
+    int64_t set;   /* by how much the wall clock was set, as the queues know */
     bool set_amid; /* the clock was set while a wheel had due tasks, and has some since then */
     int64_t front, back, made_ready; /* positions given so far, and routes made ready */
-    uint64_t graves, buried;         /* buried schedules, and their tasks */
+    uint64_t graves, buried;         /* buried queues, and their tasks */
     struct ref *probe;               /* the task that was taken last, if it was a probe */
     unsigned nowhere;
     uint64_t taken, passed;
@@ -101,14 +101,14 @@ void see_what_was_passed_over(void);
 /* model_judge.c: whether tw__redis_place_take() took the right task */
 struct ref *take(bool in_line, uint32_t budget, struct room **room);
 
-/* model_check.c: whether the schedules are as the model says */
+/* model_check.c: whether the queues are as the model says */
 void check_line(const struct tw__link *line, enum place place);
 void check_sums(void);
 void check_wheels(void);
 void check_invariants(void);
 void check_all(void);
 
-/* model_lives.c: leases, attempts, deaths and pauses, on the schedules and in the model */
+/* model_lives.c: leases, attempts, deaths and pauses, on the queues and in the model */
 struct tw__redis_life some_life(uint64_t due);
 void offer(struct ref *ref);
 void stop(struct ref *ref);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The model: comparing it with the schedules.
+ * The model: comparing it with the queues.
  */
 #include "model.h"
 
@@ -8,14 +8,14 @@
 #include "tests/support/run.h"
 
 #include <base/list.h>
-#include <src/redis/schedules/check.h>
-#include <src/redis/schedules/grave.h>
-#include <src/redis/schedules/look.h>
-#include <src/redis/schedules/overview.h>
-#include <src/redis/schedules/place.h>
-#include <src/redis/schedules/route.h>
-#include <src/redis/schedules/schedule.h>
-#include <src/redis/schedules/sums.h>
+#include <src/redis/queues/check.h>
+#include <src/redis/queues/grave.h>
+#include <src/redis/queues/look.h>
+#include <src/redis/queues/overview.h>
+#include <src/redis/queues/place.h>
+#include <src/redis/queues/route.h>
+#include <src/redis/queues/queue.h>
+#include <src/redis/queues/sums.h>
 #include <stdlib.h>
 
 static void check_place(const struct ref *ref)
@@ -54,7 +54,7 @@ static void check_ref(const struct room *room, const struct ref *ref)
 {
     unsigned i = (unsigned)(ref - room->ref);
     struct tw__redis_bytes id = id_of(i);
-    assert_ptr_equal(tw__redis_schedule_find(room->schedule, tw__redis_schedule_foresee(all, id), id),
+    assert_ptr_equal(tw__redis_queue_find(room->queue, tw__redis_queue_foresee(all, id), id),
                      ref->task);
     if (ref->place == ABSENT)
         return;
@@ -70,7 +70,7 @@ static void check_ref(const struct room *room, const struct ref *ref)
     const struct tw__redis_route *route = tw__redis_route_of(all, ref->task);
     struct tw__redis_plan plan = tw__redis_route_plan(route);
     const struct tw__redis_plan *wanted = &plan_of[ref->plan];
-    assert_ptr_equal(route->schedule, room->schedule);
+    assert_ptr_equal(route->queue, room->queue);
     assert_ptr_equal(tw__redis_route_at(all, route->index), route);
     assert_plans_equal(&plan, wanted);
 }
@@ -91,7 +91,7 @@ static void check_route_line(const struct room *room, const struct ref *ref)
 }
 
 /* Counts the tasks in a line, which have to be in order, and all in this place. Passes over the tasks of
- * buried schedules. */
+ * buried queues. */
 static uint64_t count_in_order(const struct tw__link *line, enum place place)
 {
     int64_t before = INT64_MIN;
@@ -110,7 +110,7 @@ static uint64_t count_in_order(const struct tw__link *line, enum place place)
     return count;
 }
 
-/* A line of all schedules. */
+/* A line of all queues. */
 void check_line(const struct tw__link *line, enum place place)
 {
     uint64_t wanted = 0;
@@ -119,7 +119,7 @@ void check_line(const struct tw__link *line, enum place place)
     assert_int_equal(count_in_order(line, place), wanted);
 }
 
-/* A line of one schedule. */
+/* A line of one queue. */
 static uint64_t check_own_line(const struct room *room, const struct tw__link *line, enum place place)
 {
     uint64_t wanted = 0;
@@ -130,34 +130,34 @@ static uint64_t check_own_line(const struct room *room, const struct tw__link *l
 }
 
 struct sums {
-    uint64_t schedules, pending, in_line, held, bytes, too_large, reaping, filed, taken_up;
+    uint64_t queues, pending, in_line, held, bytes, too_large, reaping, filed, taken_up;
     uint64_t paused, stopped, ready, leased, dead, empty;
 };
 
 /* The lines and the counts of tasks for workers, of stopped and of dead tasks. */
 static void check_lives(const struct room *room, struct sums *sums)
 {
-    const struct tw__redis_schedule *schedule = room->schedule;
+    const struct tw__redis_queue *queue = room->queue;
     const struct ref *ready = first_in(room, READY), *dead = first_in(room, DEAD);
-    uint64_t leased = 0, dead_count = check_own_line(room, &schedule->dead, DEAD);
+    uint64_t leased = 0, dead_count = check_own_line(room, &queue->dead, DEAD);
     for (const struct ref *ref = room->ref; ref < room->ref + room->size; ref++)
         leased += ref->place != ABSENT && is_leased(ref);
-    check_own_line(room, &schedule->stopped, STOPPED);
-    assert_int_equal(schedule->ready_count, check_own_line(room, &schedule->ready, READY));
-    assert_int_equal(schedule->leased_count, leased);
-    assert_int_equal(schedule->dead_count, dead_count);
-    assert_int_equal(schedule->paused, room->paused);
-    assert_int_equal(tw_timer_pending(&schedule->death) || schedule->stale.next != NULL, dead_count > 0);
-    assert_ptr_equal(tw__redis_place_first_ready(schedule), ready == NULL ? NULL : ready->task);
-    assert_ptr_equal(tw__redis_place_first_dead(schedule), dead == NULL ? NULL : dead->task);
+    check_own_line(room, &queue->stopped, STOPPED);
+    assert_int_equal(queue->ready_count, check_own_line(room, &queue->ready, READY));
+    assert_int_equal(queue->leased_count, leased);
+    assert_int_equal(queue->dead_count, dead_count);
+    assert_int_equal(queue->paused, room->paused);
+    assert_int_equal(tw_timer_pending(&queue->death) || queue->stale.next != NULL, dead_count > 0);
+    assert_ptr_equal(tw__redis_place_first_ready(queue), ready == NULL ? NULL : ready->task);
+    assert_ptr_equal(tw__redis_place_first_dead(queue), dead == NULL ? NULL : dead->task);
     if (!room->attached)
         return;
-    sums->ready += schedule->ready_count;
+    sums->ready += queue->ready_count;
     sums->leased += leased;
     sums->dead += dead_count;
     sums->paused += room->paused;
-    sums->stopped += room->paused ? schedule->in_line : 0;
-    sums->empty += !room->paused && tw__redis_table_count(&schedule->tasks) == 0;
+    sums->stopped += room->paused ? queue->in_line : 0;
+    sums->empty += !room->paused && tw__redis_table_count(&queue->tasks) == 0;
 }
 
 static void check_room(const struct room *room, struct sums *sums)
@@ -175,23 +175,23 @@ static void check_room(const struct room *room, struct sums *sums)
     }
     for (unsigned i = 0; i < PLANS; i++)
         routes += tasks[i] > 0;
-    assert_int_equal(tw__redis_table_count(&room->schedule->tasks), count);
-    assert_int_equal(room->schedule->in_line, in_line);
-    assert_int_equal(room->schedule->held, held);
-    assert_int_equal(tw__redis_route_count(room->schedule), routes);
-    assert_int_equal(room->schedule->attached, room->attached);
-    sums->taken_up += tw__redis_schedule_bytes(room->schedule);
+    assert_int_equal(tw__redis_table_count(&room->queue->tasks), count);
+    assert_int_equal(room->queue->in_line, in_line);
+    assert_int_equal(room->queue->held, held);
+    assert_int_equal(tw__redis_route_count(room->queue), routes);
+    assert_int_equal(room->queue->attached, room->attached);
+    sums->taken_up += tw__redis_queue_bytes(room->queue);
     check_lives(room, sums);
     if (!room->attached) {
         sums->reaping += count;
         return;
     }
-    sums->schedules++;
+    sums->queues++;
     sums->pending += count;
     sums->in_line += in_line;
     sums->held += held;
-    sums->bytes += room->schedule->bytes;
-    sums->too_large += tw__redis_sums_dump_most(room->schedule) > all->dump_limit;
+    sums->bytes += room->queue->bytes;
+    sums->too_large += tw__redis_sums_dump_most(room->queue) > all->dump_limit;
 }
 
 void check_sums(void)
@@ -202,7 +202,7 @@ void check_sums(void)
         check_room(room, &sums);
         detached |= !room->attached;
     }
-    assert_int_equal(all->count, sums.schedules);
+    assert_int_equal(all->count, sums.queues);
     assert_int_equal(all->pending, sums.pending);
     assert_int_equal(all->in_line, sums.in_line);
     assert_int_equal(all->held, sums.held);
@@ -220,7 +220,7 @@ void check_sums(void)
         return;
     uint64_t behind = all->behind == NULL ? 0 : tw_wheel_count(all->behind);
     assert_int_equal(tw_wheel_count(all->wheel) + behind + tw_wheel_count(all->leases), sums.filed);
-    /* All memory belongs to a schedule, except for names of schedules, the state that all share, the list of
+    /* All memory belongs to a queue, except for names of queues, the state that all share, the list of
      * routes, and the strings of routes. */
     size_t more =
         (size_t)targets_out + (all->route == NULL ? 0 : counted_usable(all->route)) + counted_usable(all);
