@@ -59,7 +59,7 @@ static int make_queues(void)
     const struct tw__redis_memory memory = {RedisModule_Alloc, RedisModule_Realloc, RedisModule_Free,
                                             RedisModule_MallocSize};
     tw__redis_shared.queues = tw__redis_queues_new(&memory, forget_string, tw__redis_now_ms(),
-                                                         RedisModule_MonotonicMicroseconds() / 1000);
+                                                   RedisModule_MonotonicMicroseconds() / 1000);
     return tw__redis_shared.queues == NULL ? -1 : 0;
 }
 

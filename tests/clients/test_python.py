@@ -47,7 +47,7 @@ def ready(queue, *ids):
 def take(queue, count=1):
     """Takes tasks as a worker does. Returns the jobs by their ids."""
     raw = queue.client.execute_command(*_words.take_words(60000, count, 5000, "me", [queue.key]),
-                                          NEVER_DECODE=True)
+                                       NEVER_DECODE=True)
     return {job.id: job for job in tickwheel._tasks.jobs(raw)}
 
 

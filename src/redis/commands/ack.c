@@ -55,7 +55,7 @@ static void look_ahead(struct foresight *ahead, int i)
     const struct tw__redis_table *table = &ahead->queue->tasks;
     for (; ahead->looked < ahead->count && ahead->looked < i + SEEN; ahead->looked++) {
         uint64_t hash = tw__redis_queue_hash(tw__redis_shared.queues,
-                                                tw__redis_string_bytes(ahead->pair[(size_t)ahead->looked * 2]));
+                                             tw__redis_string_bytes(ahead->pair[(size_t)ahead->looked * 2]));
         tw__redis_table_prefetch_directory(table, hash);
         ahead->hash[ahead->looked % SEEN] = hash;
     }

@@ -36,8 +36,8 @@ static bool cancel_id(struct tw__redis_queue *queue, uint64_t hash, struct tw__r
     struct tw__redis_task *task = tw__redis_queue_find(queue, hash, id);
     if (task == NULL)
         return false;
-    tw__redis_chores_leave(&(struct tw__redis_chore){
-        .kind = TW__REDIS_CHORE_REMOVE, .queue = queue, .task = task, .hash = hash});
+    tw__redis_chores_leave(
+        &(struct tw__redis_chore){.kind = TW__REDIS_CHORE_REMOVE, .queue = queue, .task = task, .hash = hash});
     return true;
 }
 

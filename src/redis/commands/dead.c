@@ -37,8 +37,8 @@ static void reply_dead(RedisModuleCtx *ctx, const struct tw__redis_task *task)
 
 /* AFTER: sets *task to the dead task after the named one. Returns false, after an error reply, if the named
  * task is not dead. */
-static bool begin_after(RedisModuleCtx *ctx, const struct tw__redis_queue *queue,
-                        RedisModuleString *after, struct tw__redis_task **task)
+static bool begin_after(RedisModuleCtx *ctx, const struct tw__redis_queue *queue, RedisModuleString *after,
+                        struct tw__redis_task **task)
 {
     struct tw__redis_task *named = tw__redis_lives_find(queue, after);
     if (named == NULL || tw__redis_task_stage(named) != TW__REDIS_DEAD) {
@@ -123,8 +123,7 @@ static bool may_replay(RedisModuleCtx *ctx, const struct tw__redis_vector *tasks
     bool may = true;
     tw__redis_caller_init(&caller, ctx);
     for (size_t i = 0; i < tasks->count && may; i++)
-        may =
-            tw__redis_caller_may_deliver(&caller, tw__redis_route_of(tw__redis_shared.queues, tasks->at[i]));
+        may = tw__redis_caller_may_deliver(&caller, tw__redis_route_of(tw__redis_shared.queues, tasks->at[i]));
     if (!may)
         tw__redis_caller_error(&caller, ctx);
     tw__redis_caller_fini(&caller);

@@ -157,9 +157,9 @@ static const struct {
          .arity = -3,
          .key_specs = SPECS(SPEC(1, RW(DELETE))),
          .args = ARGS(KEY("queue", 0), {.name = "lease",
-                                           .type = REDISMODULE_ARG_TYPE_BLOCK,
-                                           .flags = REDISMODULE_CMD_ARG_MULTIPLE,
-                                           .subargs = ARGS(ARG("id", STRING), ARG("token", STRING))}),
+                                        .type = REDISMODULE_ARG_TYPE_BLOCK,
+                                        .flags = REDISMODULE_CMD_ARG_MULTIPLE,
+                                        .subargs = ARGS(ARG("id", STRING), ARG("token", STRING))}),
      }},
     {"tw.nack",
      "write fast",
@@ -180,8 +180,7 @@ static const struct {
          .complexity = O1,
          .arity = -4,
          .key_specs = SPECS(SPEC(1, RW(UPDATE))),
-         .args =
-             ARGS(KEY("queue", 0), ARG("id", STRING), ARG("token", STRING), VALUE("ms", "LEASE", INTEGER)),
+         .args = ARGS(KEY("queue", 0), ARG("id", STRING), ARG("token", STRING), VALUE("ms", "LEASE", INTEGER)),
      }},
     {"tw.dead",
      "read slow",
@@ -245,8 +244,7 @@ static const struct {
     {"tw.drain",
      "write slow",
      {
-         .summary =
-             "Delivers the tasks of a queue with the earliest due times now, even before they are due.",
+         .summary = "Delivers the tasks of a queue with the earliest due times now, even before they are due.",
          .complexity = "O(N) with N the number of delivered tasks, for at most 20 ms, plus the cost of finding "
                        "them as TW.RANGE",
          .arity = -2,
@@ -327,9 +325,8 @@ static const struct {
     {"tw.top",
      "admin slow dangerous",
      {
-         .summary =
-             "Returns a forecast for all queues, the lateness of recent deliveries, and the largest and "
-             "the paused queues.",
+         .summary = "Returns a forecast for all queues, the lateness of recent deliveries, and the largest and "
+                    "the paused queues.",
          .complexity = "O(S + N) with S queues and N tasks, at most 20,000 of each",
          .arity = -1,
          .tips = "nondeterministic_output",

@@ -13,8 +13,8 @@
 #include "keyspace/alarm.h"
 #include "keyspace/chores.h"
 #include "keyspace/keys.h"
-#include "queues/route.h"
 #include "queues/queue.h"
+#include "queues/route.h"
 #include "server/rights.h"
 #include "server/strings.h"
 

@@ -76,8 +76,7 @@ static bool fired_lives(RedisModuleCtx *ctx, struct tw__redis_queue *queue, Redi
 }
 
 /* Makes the changes of a TW.FIRED. Returns false after an error reply. */
-static bool make_changes(RedisModuleCtx *ctx, struct tw__redis_queue *queue, RedisModuleString **argv,
-                         int argc)
+static bool make_changes(RedisModuleCtx *ctx, struct tw__redis_queue *queue, RedisModuleString **argv, int argc)
 {
     bool good = true;
     if (tw__redis_argument_is(argv[2], "LIVES"))

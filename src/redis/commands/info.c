@@ -177,8 +177,7 @@ static void on_info(RedisModuleInfoCtx *info, int for_crash_report)
     RedisModule_InfoAddSection(info, "");
     RedisModule_InfoAddFieldCString(info, "version", TW_VERSION);
     if (for_crash_report) { /* touch as little as possible */
-        add_number(info, "pending",
-                   tw__redis_shared.queues->pending - tw__redis_shared.queues->dead_count);
+        add_number(info, "pending", tw__redis_shared.queues->pending - tw__redis_shared.queues->dead_count);
         return;
     }
     RedisModuleCtx *ctx = RedisModule_GetThreadSafeContext(NULL);

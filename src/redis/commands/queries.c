@@ -12,8 +12,8 @@
 #include "queues/match.h"
 #include "queues/overview.h"
 #include "queues/place.h"
-#include "queues/route.h"
 #include "queues/queue.h"
+#include "queues/route.h"
 #include "server/arguments.h"
 #include "server/gate.h"
 #include "server/lateness.h"
@@ -139,8 +139,7 @@ static int command_get(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
         struct tw__redis_bytes id = tw__redis_string_bytes(argv[i]);
         const struct tw__redis_task *task =
             queue == NULL ? NULL
-                             : tw__redis_queue_find(
-                                   queue, tw__redis_queue_hash(tw__redis_shared.queues, id), id);
+                          : tw__redis_queue_find(queue, tw__redis_queue_hash(tw__redis_shared.queues, id), id);
         if (task == NULL)
             RedisModule_ReplyWithNull(ctx);
         else
@@ -418,7 +417,7 @@ static void reply_lateness(RedisModuleCtx *ctx)
 }
 
 static void reply_queues(RedisModuleCtx *ctx, const char *name, const struct tw__redis_queue *const *list,
-                            size_t count)
+                         size_t count)
 {
     RedisModule_ReplyWithCString(ctx, name);
     RedisModule_ReplyWithArray(ctx, (long)count);

@@ -175,9 +175,8 @@ static void give_up(struct tw__redis_delivery *delivery, bool series)
     tw__redis_shared.counts.died++;
     queue->died++;
     delivery->route->wait_ms = 0; /* the tries of the next task begin with the first wait */
-    (series ? tw__redis_lease_kill_series
-            : tw__redis_lease_kill)(queue, delivery->task, tries, error, delivery->now_ms,
-                                    tw__redis_batch_log(delivery->batch, queue));
+    (series ? tw__redis_lease_kill_series : tw__redis_lease_kill)(
+        queue, delivery->task, tries, error, delivery->now_ms, tw__redis_batch_log(delivery->batch, queue));
     tw__redis_purge_after_death(delivery->batch, queue);
 }
 

@@ -155,8 +155,8 @@ static enum tw__redis_drained drain_some(struct drain *drain)
 {
     struct tw__redis_queue *queue = drain->queue;
     enum drain_step step = NEXT;
-    uint64_t count = tw__redis_table_count(&queue->tasks),
-             want = drain->limit < count ? drain->limit : count, found = want;
+    uint64_t count = tw__redis_table_count(&queue->tasks), want = drain->limit < count ? drain->limit : count,
+             found = want;
     while (queue->held < count && found == want && drain->delivered == 0 && !drain->over) {
         step = drain_first(drain, want, &found);
         if (step != NEXT || want == count)
@@ -181,8 +181,7 @@ enum tw__redis_drained tw__redis_drain(RedisModuleCtx *ctx, struct tw__redis_que
     drains->number += 2;
     if (queue != drains->goes_on || RedisModule_MonotonicMicroseconds() - drains->ended_us > DRAIN_SERIES_US)
         drains->series = drains->number;
-    struct drain drain = {
-        .queue = queue, .number = drains->number, .series = drains->series, .limit = limit};
+    struct drain drain = {.queue = queue, .number = drains->number, .series = drains->series, .limit = limit};
     tw__redis_deliver_begin(&drain.batch, ctx);
     tw__redis_batch_touch(&drain.batch, queue);
     enum tw__redis_drained outcome = drain_some(&drain);

@@ -60,8 +60,8 @@ uint64_t tw__redis_offer_fail(struct tw__redis_queue *queue, struct tw__redis_ta
     return at_ms;
 }
 
-uint64_t tw__redis_offer_again(struct tw__redis_queue *queue, struct tw__redis_task *task,
-                               uint64_t now_ms, struct tw__redis_buffer *log)
+uint64_t tw__redis_offer_again(struct tw__redis_queue *queue, struct tw__redis_task *task, uint64_t now_ms,
+                               struct tw__redis_buffer *log)
 {
     task = tw__redis_lease_give_back(queue, task, now_ms, log);
     tw__redis_shared.counts.given_back++;
@@ -85,8 +85,7 @@ enum tw__redis_defer tw__redis_offer_lapse(struct tw__redis_delivery *delivery)
     if (others == TW__REDIS_GONE || !goes_on(task, life.token))
         return TW__REDIS_DEFER_NONE;
     if (delivery->why == TW__REDIS_DEFER_SLOT) {
-        tw__redis_place_file(tw__redis_shared.queues, task, delivery->now_ms + SLOT_WAIT_MS,
-                             delivery->now_ms);
+        tw__redis_place_file(tw__redis_shared.queues, task, delivery->now_ms + SLOT_WAIT_MS, delivery->now_ms);
         return TW__REDIS_DEFER_NONE;
     }
     if (delivery->why != TW__REDIS_DEFER_NONE)

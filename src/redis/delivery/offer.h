@@ -27,7 +27,7 @@ uint64_t tw__redis_offer_fail(struct tw__redis_queue *queue, struct tw__redis_ta
 
 /* Ends an attempt as if it had not begun: the task is ready again, and blocked workers can have it. Adds what
  * it does to `log`. Returns the time for which the task waited. Requires: the task is leased. */
-uint64_t tw__redis_offer_again(struct tw__redis_queue *queue, struct tw__redis_task *task,
-                               uint64_t now_ms, struct tw__redis_buffer *log);
+uint64_t tw__redis_offer_again(struct tw__redis_queue *queue, struct tw__redis_task *task, uint64_t now_ms,
+                               struct tw__redis_buffer *log);
 
 #endif

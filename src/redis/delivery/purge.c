@@ -102,8 +102,8 @@ static struct tw__redis_task *old_task(const struct tw__redis_queue *queue, uint
 
 /* Whether the server lets us write to a stale queue now, whose first dead task is `task`. If not, another
  * queue has the next turn; *go_on tells whether that may be at once. */
-static bool may_write(const struct purge *purge, struct tw__redis_queue *queue,
-                      struct tw__redis_task *task, bool *go_on)
+static bool may_write(const struct purge *purge, struct tw__redis_queue *queue, struct tw__redis_task *task,
+                      bool *go_on)
 {
     struct tw__redis_delivery delivery;
     tw__redis_delivery_init(&delivery, purge->batch, task, purge->now_ms);
@@ -147,8 +147,7 @@ bool tw__redis_purge_some(struct tw__redis_batch *batch, uint64_t now_ms, uint32
     struct tw__redis_queues *queues = limited();
     struct tw__redis_queue *queue;
     uint32_t work = TIMERS;
-    while (purge.tasks > 0 &&
-           (queue = tw__redis_place_first_stale(queues, too_old(now_ms), &work)) != NULL) {
+    while (purge.tasks > 0 && (queue = tw__redis_place_first_stale(queues, too_old(now_ms), &work)) != NULL) {
         if (!purge_from(&purge, queue))
             return false;
         look_at_clock(&purge);

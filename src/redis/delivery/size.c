@@ -39,8 +39,7 @@ static uint64_t entry_bytes(const struct tw__redis_task *task)
  * size of these clears every task that TW.ADD accepted, and its payload is not summed at each delivery. */
 bool tw__redis_size_is_too_big(const struct tw__redis_delivery *delivery)
 {
-    return tw__redis_task_bytes(delivery->task, &tw__redis_shared.queues->memory) >
-               TW__REDIS_TASK_BYTES_MAX &&
+    return tw__redis_task_bytes(delivery->task, &tw__redis_shared.queues->memory) > TW__REDIS_TASK_BYTES_MAX &&
            delivery->plan.kind == TW__REDIS_STREAM && entry_bytes(delivery->task) > ENTRY_MAX;
 }
 

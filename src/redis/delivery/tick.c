@@ -229,9 +229,7 @@ static enum tw__redis_defer deliver_due(RedisModuleCtx *ctx, uint64_t now_ms, ui
         return why;
     ticks.back_off_ms = 0;
     /* A task that is left in a line came due before the clock was set back by a few milliseconds. */
-    *next = more                                                      ? now_ms
-            : tw__redis_place_any_waiting(tw__redis_shared.queues) ? now_ms + PAUSE_MS
-                                                                      : TW_NEVER;
+    *next = more ? now_ms : tw__redis_place_any_waiting(tw__redis_shared.queues) ? now_ms + PAUSE_MS : TW_NEVER;
     return TW__REDIS_DEFER_NONE;
 }
 

@@ -38,16 +38,15 @@
 static const char *broken(const struct tw__redis_batch *batch)
 {
     uint64_t touched = 0;
-    for (const struct tw__redis_queue *queue = batch->touched; queue != NULL;
-         queue = queue->touched, touched++)
+    for (const struct tw__redis_queue *queue = batch->touched; queue != NULL; queue = queue->touched, touched++)
         if (!queue->in_batch || !queue->attached)
             return "B1: a touched queue is not in the batch, or is detached";
     struct tw__link *attached = &tw__redis_shared.queues->attached;
     for (struct tw__link *link = attached->next; link != attached; link = link->next) {
         const struct tw__redis_queue *queue = tw__redis_queue_at(link);
         touched -= queue->in_batch;
-        if (!queue->in_batch && (queue->tells != 0 || queue->once.count > 0 ||
-                                    queue->next.count > 0 || queue->changes.size > 0))
+        if (!queue->in_batch &&
+            (queue->tells != 0 || queue->once.count > 0 || queue->next.count > 0 || queue->changes.size > 0))
             return "B1: a queue outside the batch has something to replicate";
     }
     if (touched != 0)
@@ -112,8 +111,7 @@ static void replicate_changes(RedisModuleCtx *ctx, struct tw__redis_queue *queue
         return;
     int db = RedisModule_GetSelectedDb(ctx);
     RedisModule_SelectDb(ctx, queue->db);
-    RedisModule_Replicate(ctx, "TW.FIRED", "scb", queue->name, "LIVES", queue->changes.at,
-                          queue->changes.size);
+    RedisModule_Replicate(ctx, "TW.FIRED", "scb", queue->name, "LIVES", queue->changes.at, queue->changes.size);
     tw__redis_buffer_free(&queue->changes, &tw__redis_shared.queues->memory);
     RedisModule_SelectDb(ctx, db);
 }

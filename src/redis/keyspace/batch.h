@@ -16,7 +16,7 @@ enum { TW__REDIS_BATCH_LEAVING = 8 };
 struct tw__redis_batch {
     RedisModuleCtx *ctx;
     struct tw__redis_queue *touched; /* the queues in this batch, linked by their `touched` */
-    uint32_t settled;                   /* how often others were about to look at the queues */
+    uint32_t settled;                /* how often others were about to look at the queues */
     uint32_t leaving_count;
     /* Delivered tasks that are still in their queues. Their removal waits a little, so that the memory it
      * touches is prefetched while other tasks are delivered. */
@@ -71,8 +71,7 @@ void tw__redis_batch_rearm(struct tw__redis_batch *batch, struct tw__redis_queue
 
 /* Puts a queue into the batch, if it is not there yet, and returns the buffer for changes of its tasks,
  * which the batch will replicate. */
-struct tw__redis_buffer *tw__redis_batch_log(struct tw__redis_batch *batch,
-                                             struct tw__redis_queue *queue);
+struct tw__redis_buffer *tw__redis_batch_log(struct tw__redis_batch *batch, struct tw__redis_queue *queue);
 
 /* Notes what has happened to a queue: one of TW__REDIS_TELL_..., but not FIRED. */
 void tw__redis_batch_tell(struct tw__redis_batch *batch, struct tw__redis_queue *queue, uint8_t what);

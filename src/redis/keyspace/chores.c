@@ -46,8 +46,8 @@
 #include <base/assert.h>
 
 #include "queues/place.h"
-#include "queues/route.h"
 #include "queues/queue.h"
+#include "queues/route.h"
 
 enum {
     WAIT = 4,    /* chores that are left open behind a command */

@@ -197,8 +197,8 @@ void tw__redis_keys_remove_if_empty(RedisModuleCtx *ctx, RedisModuleString *name
         return;
     tw__redis_chores_settle(); /* a handler may have added a task */
     RedisModuleKey *key = RedisModule_OpenKey(ctx, name, REDISMODULE_READ | REDISMODULE_WRITE);
-    bool empty = look_up(key, &queue) && queue != NULL && tw__redis_table_count(&queue->tasks) == 0 &&
-                 !queue->paused;
+    bool empty =
+        look_up(key, &queue) && queue != NULL && tw__redis_table_count(&queue->tasks) == 0 && !queue->paused;
     if (empty)
         RedisModule_DeleteKey(key);
     RedisModule_CloseKey(key);
@@ -226,8 +226,8 @@ void tw__redis_keys_remove_empty_ones(RedisModuleCtx *ctx)
 {
     int db = RedisModule_GetSelectedDb(ctx);
     const struct tw__redis_queue *queue;
-    for (uint32_t i = 0;
-         i < EMPTY_MAX && tw__redis_shared.queues->empty > 0 && (queue = first_empty()) != NULL; i++) {
+    for (uint32_t i = 0; i < EMPTY_MAX && tw__redis_shared.queues->empty > 0 && (queue = first_empty()) != NULL;
+         i++) {
         RedisModuleString *name = RedisModule_CreateStringFromString(NULL, queue->name);
         RedisModule_SelectDb(ctx, queue->db);
         tw__redis_keys_remove_if_empty(ctx, name, true);

@@ -26,8 +26,8 @@
 #include "queues/grave.h"
 #include "queues/lease.h"
 #include "queues/place.h"
-#include "queues/route.h"
 #include "queues/queue.h"
+#include "queues/route.h"
 #include "queues/share.h"
 #include "queues/sums.h"
 #include "server/clock.h"
@@ -74,9 +74,9 @@ static bool load_chunks(RedisModuleIO *rdb, struct tw__redis_queue *queue, uint6
 static void *rdb_load(RedisModuleIO *rdb, int encoding)
 {
     if (encoding < 1 || encoding > ENCODING) {
-        RedisModule_LogIOError(
-            rdb, "warning", "tickwheel: a queue has encoding %d: expected 1 to %d, which this version reads",
-            encoding, ENCODING);
+        RedisModule_LogIOError(rdb, "warning",
+                               "tickwheel: a queue has encoding %d: expected 1 to %d, which this version reads",
+                               encoding, ENCODING);
         return NULL;
     }
     uint64_t count = RedisModule_LoadUnsigned(rdb), state = encoding == 1 ? 0 : RedisModule_LoadUnsigned(rdb);

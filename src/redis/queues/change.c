@@ -14,8 +14,8 @@
 #include "change.h"
 
 #include "place.h"
-#include "route.h"
 #include "queue.h"
+#include "route.h"
 
 enum { OF_LIFE, OF_LETTER, OF_GONE, OF_NEXT, OF_ANEW };
 
@@ -73,9 +73,9 @@ void tw__redis_change_put_anew(struct tw__redis_buffer *buffer, const struct tw_
 
 /* ---- reading --------------------------------------------------------------------------------------------- */
 
-struct tw__redis_task *tw__redis_change_letter(struct tw__redis_queue *queue,
-                                               const struct tw__redis_task *from, struct tw__redis_bytes id,
-                                               const struct tw__redis_life *life, uint64_t died_ms)
+struct tw__redis_task *tw__redis_change_letter(struct tw__redis_queue *queue, const struct tw__redis_task *from,
+                                               struct tw__redis_bytes id, const struct tw__redis_life *life,
+                                               uint64_t died_ms)
 {
     struct tw__redis_queues *queues = queue->queues;
     struct tw__redis_task_plan plan = {
@@ -84,7 +84,7 @@ struct tw__redis_task *tw__redis_change_letter(struct tw__redis_queue *queue,
     struct tw__redis_task *task = tw__redis_task_new(&plan, &queues->memory);
     uint64_t hash = tw__redis_queue_hash(queues, id);
     tw__redis_queue_put(queue, task, tw__redis_route_of(queues, from), hash,
-                           tw__redis_queue_find(queue, hash, id), died_ms);
+                        tw__redis_queue_find(queue, hash, id), died_ms);
     return task;
 }
 

@@ -35,8 +35,8 @@ bool tw__redis_change_read(struct tw__redis_queue *queue, struct tw__redis_bytes
 
 /* Makes a dead task from another task, with the same payload, which both share, the same route, another id, and
  * this life. The new task replaces a task with that id. Returns it. Requires: `from` shares its payload. */
-struct tw__redis_task *tw__redis_change_letter(struct tw__redis_queue *queue,
-                                               const struct tw__redis_task *from, struct tw__redis_bytes id,
-                                               const struct tw__redis_life *life, uint64_t died_ms);
+struct tw__redis_task *tw__redis_change_letter(struct tw__redis_queue *queue, const struct tw__redis_task *from,
+                                               struct tw__redis_bytes id, const struct tw__redis_life *life,
+                                               uint64_t died_ms);
 
 #endif

@@ -238,7 +238,7 @@ static const char *check_blocks(const struct tw__redis_queue *queue)
     if (queue->bytes != blocks.bytes)
         return "C3: the bytes of a queue are not those of its blocks";
     return queue->dead_bytes == blocks.dead ? NULL
-                                               : "C6: the bytes of dead tasks are not those of their blocks";
+                                            : "C6: the bytes of dead tasks are not those of their blocks";
 }
 
 static const char *check_counts(const struct tw__redis_queue *queue, bool attached)
@@ -284,9 +284,8 @@ const char *tw__redis_check_sums(const struct tw__redis_queues *queues)
         sums.reaping += tw__redis_table_count(&tw__redis_queue_at(link)->tasks);
     }
     if (fault == NULL &&
-        (sums.count != queues->count || sums.empty != queues->empty ||
-         sums.pending != queues->pending || sums.in_line != queues->in_line ||
-         sums.held != queues->held || sums.paused != queues->paused ||
+        (sums.count != queues->count || sums.empty != queues->empty || sums.pending != queues->pending ||
+         sums.in_line != queues->in_line || sums.held != queues->held || sums.paused != queues->paused ||
          sums.stopped != queues->stopped || sums.ready_count != queues->ready_count ||
          sums.leased_count != queues->leased_count || sums.dead_count != queues->dead_count ||
          sums.bytes != queues->bytes || sums.dead_bytes != queues->dead_bytes ||
@@ -309,8 +308,8 @@ static void check_route(void *entry, void *arg)
     const struct tw__redis_route *route = entry;
     const struct tw__redis_queue *queue = routes->queue;
     routes->tasks += route->tasks;
-    if (route->index >= queue->queues->routes ||
-        tw__redis_route_at(queue->queues, route->index) != route || route->queue != queue)
+    if (route->index >= queue->queues->routes || tw__redis_route_at(queue->queues, route->index) != route ||
+        route->queue != queue)
         routes->fault = "R1: a route has the number of another route, or is in another queue's table";
     else if (route->tasks == 0 && route != queue->last)
         routes->fault = "R3: a route has no tasks, and is not the last one used";
@@ -371,8 +370,7 @@ static bool is_buried(struct tw__redis_queues *queues, const struct tw__redis_qu
 }
 
 /* Checks the queues of a list, and counts their tasks by the place where they are filed. */
-static const char *check_list(struct tw__redis_queues *queues, const struct tw__link *list,
-                              struct filed *filed)
+static const char *check_list(struct tw__redis_queues *queues, const struct tw__link *list, struct filed *filed)
 {
     const char *fault = NULL;
     for (struct tw__link *link = list->next; link != list && fault == NULL; link = link->next) {
@@ -386,8 +384,8 @@ static const char *check_list(struct tw__redis_queues *queues, const struct tw__
         uint64_t before = filed->in_line, leased = filed->leased;
         while (tw__redis_table_walk(&queue->tasks, &segment, count_filed, filed))
             ;
-        if (fault == NULL && filed->in_line - before != queue->in_line + queue->held +
-                                                            queue->ready_count + queue->dead_count)
+        if (fault == NULL &&
+            filed->in_line - before != queue->in_line + queue->held + queue->ready_count + queue->dead_count)
             fault = "P4: the count of tasks in lines is wrong";
         if (fault == NULL && filed->leased - leased != queue->leased_count)
             fault = "P4: the count of leased tasks is wrong";

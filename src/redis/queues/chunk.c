@@ -33,8 +33,8 @@
 
 #include "look.h"
 #include "place.h"
-#include "route.h"
 #include "queue.h"
+#include "route.h"
 #include "share.h"
 #include "sums.h"
 #include "varint.h"
@@ -270,8 +270,7 @@ static void take_other(struct reader *reader, struct tw__redis_task_plan *plan)
     memcpy(name, plan->id.at, same);
     memcpy(name + same, rest.at, rest.size);
     id.at = name;
-    struct tw__redis_task *other =
-        tw__redis_queue_find(queue, tw__redis_queue_hash(queue->queues, id), id);
+    struct tw__redis_task *other = tw__redis_queue_find(queue, tw__redis_queue_hash(queue->queues, id), id);
     memory->free(name);
     if (!may_share(other))
         return;

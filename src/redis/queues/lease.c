@@ -103,9 +103,8 @@ static void unbegin(struct tw__redis_life *life)
     life->worker.size = 0;
 }
 
-struct tw__redis_task *tw__redis_lease_give_back(struct tw__redis_queue *queue,
-                                                 struct tw__redis_task *task, uint64_t now_ms,
-                                                 struct tw__redis_buffer *log)
+struct tw__redis_task *tw__redis_lease_give_back(struct tw__redis_queue *queue, struct tw__redis_task *task,
+                                                 uint64_t now_ms, struct tw__redis_buffer *log)
 {
     struct tw__redis_queues *queues = queue->queues;
     struct tw__redis_life life = tw__redis_task_whole_life(task);
@@ -132,8 +131,7 @@ void tw__redis_lease_remove(struct tw__redis_queue *queue, struct tw__redis_task
                             struct tw__redis_buffer *log)
 {
     tw__redis_change_put_gone(log, queue->queues, task);
-    tw__redis_queue_remove(queue, task,
-                              tw__redis_queue_hash(queue->queues, tw__redis_task_id(task)));
+    tw__redis_queue_remove(queue, task, tw__redis_queue_hash(queue->queues, tw__redis_task_id(task)));
 }
 
 void tw__redis_lease_done(struct tw__redis_queue *queue, struct tw__redis_task *task, uint64_t now_ms,
@@ -166,9 +164,8 @@ static struct tw__redis_life death_of(const struct tw__redis_task *task, uint32_
     return life;
 }
 
-void tw__redis_lease_kill_series(struct tw__redis_queue *queue, struct tw__redis_task *task,
-                                 uint32_t attempts, struct tw__redis_bytes error, uint64_t now_ms,
-                                 struct tw__redis_buffer *log)
+void tw__redis_lease_kill_series(struct tw__redis_queue *queue, struct tw__redis_task *task, uint32_t attempts,
+                                 struct tw__redis_bytes error, uint64_t now_ms, struct tw__redis_buffer *log)
 {
     struct tw__redis_life life = death_of(task, attempts, error);
     task = relive(queue, task, &life, now_ms, now_ms);

@@ -38,9 +38,8 @@ void tw__redis_lease_fail(struct tw__redis_queue *queue, struct tw__redis_task *
  * and the task is ready again, for the time for which it was filed first, or for now if that is later
  * (TW.DRAIN). After its first attempt it has no life any more, as before. Returns the task, whose address may
  * have changed. Requires: the task is leased. */
-struct tw__redis_task *tw__redis_lease_give_back(struct tw__redis_queue *queue,
-                                                 struct tw__redis_task *task, uint64_t now_ms,
-                                                 struct tw__redis_buffer *log);
+struct tw__redis_task *tw__redis_lease_give_back(struct tw__redis_queue *queue, struct tw__redis_task *task,
+                                                 uint64_t now_ms, struct tw__redis_buffer *log);
 /* The task leaves its queue. */
 void tw__redis_lease_remove(struct tw__redis_queue *queue, struct tw__redis_task *task,
                             struct tw__redis_buffer *log);
@@ -54,9 +53,8 @@ void tw__redis_lease_done(struct tw__redis_queue *queue, struct tw__redis_task *
 void tw__redis_lease_kill(struct tw__redis_queue *queue, struct tw__redis_task *task, uint32_t attempts,
                           struct tw__redis_bytes error, uint64_t now_ms, struct tw__redis_buffer *log);
 /* The same, and a repeating task dies as a whole. */
-void tw__redis_lease_kill_series(struct tw__redis_queue *queue, struct tw__redis_task *task,
-                                 uint32_t attempts, struct tw__redis_bytes error, uint64_t now_ms,
-                                 struct tw__redis_buffer *log);
+void tw__redis_lease_kill_series(struct tw__redis_queue *queue, struct tw__redis_task *task, uint32_t attempts,
+                                 struct tw__redis_bytes error, uint64_t now_ms, struct tw__redis_buffer *log);
 
 /* For a copy of a queue, which has no leases and no tokens: the attempts under way there have not begun. */
 void tw__redis_lease_forget_all(struct tw__redis_queue *queue, uint64_t now_ms);

@@ -97,12 +97,10 @@ static bool look_through_wheel(struct look *look)
         look, look_in_line(look, &queues->aside) || look_in_line(look, &queues->overdue) ||
                   look_in_line(look, &queues->past) || look_in_line(look, &look->queue->stopped)};
     uint64_t segment = 0;
-    while (look->queue->held > 0 &&
-           tw__redis_table_walk(&look->queue->routes, &segment, look_in_route, &lines))
+    while (look->queue->held > 0 && tw__redis_table_walk(&look->queue->routes, &segment, look_in_route, &lines))
         ;
     return lines.enough == 0 && tw_wheel_visit_until(queues->wheel, look->to, look_in_wheel, look) == 0 &&
-           (queues->behind == NULL ||
-            tw_wheel_visit_until(queues->behind, look->to, look_in_wheel, look) == 0);
+           (queues->behind == NULL || tw_wheel_visit_until(queues->behind, look->to, look_in_wheel, look) == 0);
 }
 
 static bool is_before(const struct candidate *a, const struct candidate *b)
@@ -185,8 +183,7 @@ static uint64_t first_look(const struct look *look, uint64_t now_ms)
 /* Whether all tasks of a queue are ready, leased or dead, so that there is none to find. */
 static bool none_waits(const struct tw__redis_queue *queue)
 {
-    return tw__redis_table_count(&queue->tasks) ==
-           queue->ready_count + queue->leased_count + queue->dead_count;
+    return tw__redis_table_count(&queue->tasks) == queue->ready_count + queue->leased_count + queue->dead_count;
 }
 
 /* Looks further and further ahead until it has found enough tasks, and goes through the table as soon as that
@@ -230,8 +227,8 @@ size_t tw__redis_look_wanted(const struct tw__redis_queue *queue, const struct t
     return look.count;
 }
 
-size_t tw__redis_look_earliest(const struct tw__redis_queue *queue, uint64_t from, uint64_t to,
-                               uint64_t now_ms, size_t limit, struct tw__redis_task **task)
+size_t tw__redis_look_earliest(const struct tw__redis_queue *queue, uint64_t from, uint64_t to, uint64_t now_ms,
+                               size_t limit, struct tw__redis_task **task)
 {
     struct tw__redis_wanted wanted = {.from = from, .to = to};
     return tw__redis_look_wanted(queue, &wanted, now_ms, limit, task);
@@ -244,12 +241,11 @@ static void count_step(struct look *look, struct tw__redis_task *task)
     look->counts[step]++;
 }
 
-void tw__redis_look_forecast(const struct tw__redis_queue *queue, uint64_t now_ms, uint64_t step,
-                             size_t count, uint64_t *counts)
+void tw__redis_look_forecast(const struct tw__redis_queue *queue, uint64_t now_ms, uint64_t step, size_t count,
+                             uint64_t *counts)
 {
     TW_ASSERT(step > 0 && count > 0);
-    struct look look = {
-        .queue = queue, .each = count_step, .now_ms = now_ms, .step = step, .counts = counts};
+    struct look look = {.queue = queue, .each = count_step, .now_ms = now_ms, .step = step, .counts = counts};
     look.to = step > (UINT64_MAX - now_ms) / count ? UINT64_MAX : now_ms + step * count;
     look.most = most_in_wheel(queue);
     memset(counts, 0, count * sizeof *counts);

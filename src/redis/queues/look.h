@@ -21,14 +21,14 @@ struct tw__redis_wanted {
 size_t tw__redis_look_wanted(const struct tw__redis_queue *queue, const struct tw__redis_wanted *wanted,
                              uint64_t now_ms, size_t limit, struct tw__redis_task **task);
 /* The same for the tasks with from <= due <= to. */
-size_t tw__redis_look_earliest(const struct tw__redis_queue *queue, uint64_t from, uint64_t to,
-                               uint64_t now_ms, size_t limit, struct tw__redis_task **task);
+size_t tw__redis_look_earliest(const struct tw__redis_queue *queue, uint64_t from, uint64_t to, uint64_t now_ms,
+                               size_t limit, struct tw__redis_task **task);
 
 /* Counts the tasks of a queue that wait, and are due up to now_ms + step * count: counts[i] is the number
  * for step i. Example: with a step of 1000, a task due at now_ms + 1500 counts in counts[1]. Requires:
  * neither `step` nor `count` is 0. */
-void tw__redis_look_forecast(const struct tw__redis_queue *queue, uint64_t now_ms, uint64_t step,
-                             size_t count, uint64_t *counts);
+void tw__redis_look_forecast(const struct tw__redis_queue *queue, uint64_t now_ms, uint64_t step, size_t count,
+                             uint64_t *counts);
 
 /* Returns all tasks of a queue in the order of due times, in a block of memory that the caller frees; NULL
  * if the queue has no tasks. */

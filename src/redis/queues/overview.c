@@ -25,11 +25,11 @@
 #include "place.h"
 
 enum {
-    AHEAD_MAX = 20000,     /* tasks read in the wheel, or tasks of a sample: a millisecond or two each */
+    AHEAD_MAX = 20000,  /* tasks read in the wheel, or tasks of a sample: a millisecond or two each */
     QUEUES_MAX = 20000, /* queues looked at, to find the largest or the paused ones, or for a sample */
-    SAMPLED_MAX = 4000,    /* queues that give one task each to a sample: some cache misses for each */
-    IN_LINE_MAX = 1000,    /* tasks of a line, which is roughly in order, that are looked at; also lines */
-    PAST_MAX = 20000       /* tasks counted in the wheels: a millisecond or two */
+    SAMPLED_MAX = 4000, /* queues that give one task each to a sample: some cache misses for each */
+    IN_LINE_MAX = 1000, /* tasks of a line, which is roughly in order, that are looked at; also lines */
+    PAST_MAX = 20000    /* tasks counted in the wheels: a millisecond or two */
 };
 
 struct ahead {
@@ -89,14 +89,14 @@ static size_t list_first(const struct tw__redis_queues *queues, const struct tw_
     return count;
 }
 
-size_t tw__redis_overview_largest(const struct tw__redis_queues *queues,
-                                  const struct tw__redis_queue **largest, size_t limit)
+size_t tw__redis_overview_largest(const struct tw__redis_queues *queues, const struct tw__redis_queue **largest,
+                                  size_t limit)
 {
     return list_first(queues, largest, limit, false, is_larger);
 }
 
-size_t tw__redis_overview_paused(const struct tw__redis_queues *queues,
-                                 const struct tw__redis_queue **paused, size_t limit)
+size_t tw__redis_overview_paused(const struct tw__redis_queues *queues, const struct tw__redis_queue **paused,
+                                 size_t limit)
 {
     return list_first(queues, paused, limit, true, keeps_more);
 }
@@ -149,8 +149,7 @@ static void take_sample(struct ahead *ahead, const struct tw__redis_queue *queue
 {
     struct tw__redis_queues *queues = ahead->queues;
     queues->samples++;
-    uint64_t cursor =
-        tw__redis_table_hash(&queues->of_tasks, &queues->samples, sizeof queues->samples);
+    uint64_t cursor = tw__redis_table_hash(&queues->of_tasks, &queues->samples, sizeof queues->samples);
     uint64_t first = tw__redis_table_scan_size(&queue->tasks, cursor);
     ahead->skip = first == 0 ? 0 : (cursor >> 32) % first;
     ahead->wanted = ahead->seen + share;
@@ -198,8 +197,8 @@ static void estimate(struct ahead *ahead, size_t steps)
         ahead->counts[i] = (uint64_t)((double)ahead->counts[i] * weight + 0.5);
 }
 
-bool tw__redis_overview_forecast(struct tw__redis_queues *queues, uint64_t now_ms, uint64_t step,
-                                 size_t steps, uint64_t *counts)
+bool tw__redis_overview_forecast(struct tw__redis_queues *queues, uint64_t now_ms, uint64_t step, size_t steps,
+                                 uint64_t *counts)
 {
     TW_ASSERT(step > 0 && steps > 0);
     struct ahead ahead = {.queues = queues, .now_ms = now_ms, .step = step, .counts = counts};
@@ -258,8 +257,7 @@ static void look_into_routes(struct overdue *overdue)
     tw_wheel_visit_budget(queues->retries, TW_NEVER - 1, &retries, look_into_route, overdue);
 }
 
-uint64_t tw__redis_overview_overdue(const struct tw__redis_queues *queues, uint64_t now_ms,
-                                    uint64_t *oldest)
+uint64_t tw__redis_overview_overdue(const struct tw__redis_queues *queues, uint64_t now_ms, uint64_t *oldest)
 {
     struct overdue overdue = {queues, 0, TW_NEVER};
     uint32_t budget = PAST_MAX; /* also for tasks that are not due: past slots may hold any number of them */
@@ -282,8 +280,7 @@ uint64_t tw__redis_overview_oldest_ready(const struct tw__redis_queues *queues)
     uint64_t oldest = TW_NEVER, seen = 0;
     uint32_t left = QUEUES_MAX;
     struct tw__link *link = queues->attached.next;
-    for (; link != &queues->attached && left > 0 && seen < queues->ready_count;
-         link = link->next, left--) {
+    for (; link != &queues->attached && left > 0 && seen < queues->ready_count; link = link->next, left--) {
         const struct tw__redis_queue *queue = tw__redis_queue_at(link);
         const struct tw__redis_task *task = tw__redis_place_first_ready(queue);
         seen += queue->ready_count;

@@ -28,7 +28,7 @@ struct tw__redis_share {
     struct tw__redis_task **user; /* these tasks; the dead ones among them in the order of their deaths */
     uint32_t users, room;         /* how many there are, and for how many there is room */
     uint32_t dead;
-    uint64_t dump; /* the last writing of the queue as chunks that came to the payload */
+    uint64_t dump;                        /* the last writing of the queue as chunks that came to the payload */
     const struct tw__redis_task *written; /* and the task with which it wrote the payload (chunk.c) */
     size_t size;
     char packed[];

@@ -76,8 +76,7 @@ int tw__redis_place_init(struct tw__redis_queues *queues, uint64_t now_ms, uint6
     tw__list_init(&queues->aside);
     tw__list_init(&queues->ready);
     /* The wheel of deaths stands before all deaths that a file may tell of. */
-    if (tw_wheel_new(&queues->wheel, &big, now_ms) == 0 &&
-        tw_wheel_new(&queues->leases, &big, now_ms) == 0 &&
+    if (tw_wheel_new(&queues->wheel, &big, now_ms) == 0 && tw_wheel_new(&queues->leases, &big, now_ms) == 0 &&
         tw_wheel_new(&queues->retries, &small, monotonic_ms) == 0 &&
         tw_wheel_new(&queues->deaths, &small, 0) == 0)
         return 0;
@@ -170,8 +169,7 @@ static void unpark(struct tw__redis_task *task)
 
 /* Counts a task of the line of overdue, past or stopped tasks. A lease that has run out while the server may
  * not deliver is in the line of overdue tasks too. It is counted as leased alone. */
-static void count_in_line(const struct tw__redis_queues *queues, const struct tw__redis_task *task,
-                          int more)
+static void count_in_line(const struct tw__redis_queues *queues, const struct tw__redis_task *task, int more)
 {
     if (!is_leased(task))
         tw__redis_sums_in_line(tw__redis_queue_of(queues, task), more);
@@ -187,8 +185,8 @@ static void line_up(struct tw__redis_queues *queues, struct tw__redis_task *task
 
 /* Files a task of the old second wheel in a new one. A task that became due meanwhile, and was not taken,
  * goes to the line of overdue tasks. */
-static void file_behind(struct tw__redis_queues *queues, struct tw_wheel *behind,
-                        struct tw__redis_task *task, uint64_t now_ms)
+static void file_behind(struct tw__redis_queues *queues, struct tw_wheel *behind, struct tw__redis_task *task,
+                        uint64_t now_ms)
 {
     uint64_t due_ms = tw__redis_task_due(task);
     if (due_ms > now_ms) {
@@ -385,8 +383,7 @@ void tw__redis_place_hold(struct tw__redis_queues *queues, struct tw__redis_task
     tw__redis_check_changed(queues, tw__redis_check_places);
 }
 
-void tw__redis_place_hold_first(struct tw__redis_queues *queues, struct tw__redis_task *task,
-                                uint64_t retry_ms)
+void tw__redis_place_hold_first(struct tw__redis_queues *queues, struct tw__redis_task *task, uint64_t retry_ms)
 {
     struct tw__redis_route *route = tw__redis_route_of(queues, task);
     tw__redis_place_rest(route);
@@ -426,8 +423,8 @@ static bool is_due_by(struct tw__link *link, struct tw__link *other)
 }
 
 /* Puts a due task into its queue's line of ready tasks, before `next`. */
-static void offer_before(struct tw__redis_queues *queues, struct tw__redis_task *task,
-                         struct tw__link *next, uint64_t since_ms)
+static void offer_before(struct tw__redis_queues *queues, struct tw__redis_task *task, struct tw__link *next,
+                         uint64_t since_ms)
 {
     park(task, 0, next, since_ms);
     task->ready = 1;
@@ -449,8 +446,7 @@ static bool was_ready_before(const struct tw__redis_task *ready, const struct tw
     return due < its || (due == its && (int32_t)(ready->order - task->order) > 0);
 }
 
-void tw__redis_place_offer_again(struct tw__redis_queues *queues, struct tw__redis_task *task,
-                                 uint64_t now_ms)
+void tw__redis_place_offer_again(struct tw__redis_queues *queues, struct tw__redis_task *task, uint64_t now_ms)
 {
     struct tw__link *line = &tw__redis_queue_of(queues, task)->ready, *next = line->next;
     uint64_t since_ms = now_ms;
@@ -533,7 +529,7 @@ bool tw__redis_place_any_stale(const struct tw__redis_queues *queues, uint64_t d
 }
 
 struct tw__redis_queue *tw__redis_place_first_stale(struct tw__redis_queues *queues, uint64_t died_ms,
-                                                       uint32_t *budget)
+                                                    uint32_t *budget)
 {
     struct tw_timer *timer;
     while (tw_wheel_poll_budget(queues->deaths, died_ms, budget, &timer) == TW_POLL_DUE) {
@@ -590,8 +586,7 @@ void tw__redis_place_unfile(struct tw__redis_queues *queues, struct tw__redis_ta
         if (tw_wheel_cancel(queues->leases, &task->timer))
             tw__redis_task_set_due(task, wall_of(queues, tw__redis_task_due(task)));
     } else {
-        tw_wheel_cancel(task->flags & TW__REDIS_TASK_BEHIND ? queues->behind : queues->wheel,
-                        &task->timer);
+        tw_wheel_cancel(task->flags & TW__REDIS_TASK_BEHIND ? queues->behind : queues->wheel, &task->timer);
         task->flags &= (uint8_t)~TW__REDIS_TASK_BEHIND;
     }
     tw__redis_check_changed(queues, tw__redis_check_places);
@@ -664,8 +659,8 @@ static uint64_t wall_of_bound(const struct tw__redis_queues *queues, uint64_t bo
     return bound == TW_NEVER ? TW_NEVER : wall_of(queues, bound);
 }
 
-static enum tw__redis_taken take_lease(struct tw__redis_queues *queues, uint64_t until_ms,
-                                       uint32_t *budget, struct tw__redis_task **task)
+static enum tw__redis_taken take_lease(struct tw__redis_queues *queues, uint64_t until_ms, uint32_t *budget,
+                                       struct tw__redis_task **task)
 {
     enum tw__redis_taken taken = take_from(queues->leases, steady_of(queues, until_ms), budget, task);
     if (taken == TW__REDIS_TAKEN_TASK)
@@ -677,8 +672,8 @@ static enum tw__redis_taken take_lease(struct tw__redis_queues *queues, uint64_t
  * the next work of the other one, and has the turn until it has no due task left. So their tasks come in the
  * order of time. A task comes before a lease that ends at the same time. A lease that has ended stays so if the
  * clock was set back since. */
-static enum tw__redis_taken take_in_order(struct tw__redis_queues *queues, uint64_t now_ms,
-                                          uint32_t *budget, struct tw__redis_task **task)
+static enum tw__redis_taken take_in_order(struct tw__redis_queues *queues, uint64_t now_ms, uint32_t *budget,
+                                          struct tw__redis_task **task)
 {
     enum tw__redis_taken taken;
     for (;;) {
@@ -781,8 +776,8 @@ static enum tw__redis_taken take_first(struct tw__redis_queues *queues, uint64_t
     return TW__REDIS_TAKEN_TASK;
 }
 
-static enum tw__redis_taken take(struct tw__redis_queues *queues, uint64_t now_ms,
-                                 enum tw__redis_source from, uint32_t *budget, struct tw__redis_task **task)
+static enum tw__redis_taken take(struct tw__redis_queues *queues, uint64_t now_ms, enum tw__redis_source from,
+                                 uint32_t *budget, struct tw__redis_task **task)
 {
     enum tw__redis_taken taken = TW__REDIS_TAKEN_MORE;
     while (*budget > 0) {
@@ -823,8 +818,7 @@ bool tw__redis_place_collect(struct tw__redis_queues *queues, uint64_t now_ms, u
     return taken == TW__REDIS_TAKEN_MORE;
 }
 
-uint64_t tw__redis_place_late_since(const struct tw__redis_queues *queues,
-                                    const struct tw__redis_task *task)
+uint64_t tw__redis_place_late_since(const struct tw__redis_queues *queues, const struct tw__redis_task *task)
 {
     uint64_t due = tw__redis_task_due(task), since_ms = queues->late_since_ms;
     return since_ms > due && tw__redis_task_every(task) == 0 ? since_ms : due;

@@ -95,8 +95,7 @@ void tw__redis_place_offer(struct tw__redis_queues *queues, struct tw__redis_tas
  * ready tasks that waited for an earlier time, and behind those for the same time that were given back before
  * it. The call passes at most TW__REDIS_PASSED_MAX tasks. Requires: the task is filed nowhere, and its order is
  * that of its lease. */
-void tw__redis_place_offer_again(struct tw__redis_queues *queues, struct tw__redis_task *task,
-                                 uint64_t now_ms);
+void tw__redis_place_offer_again(struct tw__redis_queues *queues, struct tw__redis_task *task, uint64_t now_ms);
 /* Puts a due task of a paused queue at the end of the queue's line of stopped tasks. Requires: the task
  * is filed nowhere. */
 void tw__redis_place_stop(struct tw__redis_queues *queues, struct tw__redis_task *task);
@@ -116,7 +115,7 @@ bool tw__redis_place_any_stale(const struct tw__redis_queues *queues, uint64_t d
  * tasks of the queue, and then calls one of the next two functions. The queue may have become fit
  * meanwhile, or detached. */
 struct tw__redis_queue *tw__redis_place_first_stale(struct tw__redis_queues *queues, uint64_t died_ms,
-                                                       uint32_t *budget);
+                                                    uint32_t *budget);
 /* The first dead task of a stale queue may stay for now: the queue is stale no more. */
 void tw__redis_place_let_stay(struct tw__redis_queue *queue);
 /* The stale queue becomes the last of them, because its tasks cannot be removed now. */
@@ -133,8 +132,7 @@ enum tw__redis_taken tw__redis_place_take(struct tw__redis_queues *queues, uint6
 bool tw__redis_place_collect(struct tw__redis_queues *queues, uint64_t now_ms, uint32_t budget);
 /* The time from which the task that was taken last is late: its due time. If it does not repeat, and its time
  * had passed when it was filed, it is late from its filing, until the line where it waits is sorted. */
-uint64_t tw__redis_place_late_since(const struct tw__redis_queues *queues,
-                                    const struct tw__redis_task *task);
+uint64_t tw__redis_place_late_since(const struct tw__redis_queues *queues, const struct tw__redis_task *task);
 /* Whether tasks wait that could be delivered now: overdue tasks, past tasks, or tasks of a route whose wait
  * is over. */
 bool tw__redis_place_any_waiting(const struct tw__redis_queues *queues);

@@ -105,7 +105,7 @@ void tw__redis_queue_foresee_removal(const struct tw__redis_queue *queue, uint64
 }
 
 struct tw__redis_task *tw__redis_queue_find(const struct tw__redis_queue *queue, uint64_t hash,
-                                               struct tw__redis_bytes id)
+                                            struct tw__redis_bytes id)
 {
     return tw__redis_table_find(&queue->tasks, hash, id.at, id.size);
 }
@@ -126,8 +126,8 @@ static void leave(struct tw__redis_queue *queue, struct tw__redis_task *task)
 }
 
 void tw__redis_queue_put(struct tw__redis_queue *queue, struct tw__redis_task *task,
-                            struct tw__redis_route *route, uint64_t hash, struct tw__redis_task *old,
-                            uint64_t now_ms)
+                         struct tw__redis_route *route, uint64_t hash, struct tw__redis_task *old,
+                         uint64_t now_ms)
 {
     TW_ASSERT(route->queue == queue && !tw__redis_task_filed(task));
     TW_ASSERT(tw__redis_queue_find(queue, hash, tw__redis_task_id(task)) == old);
@@ -185,8 +185,8 @@ static void replace_block(struct tw__redis_queue *queue, struct tw__redis_task *
     queues->memory.free(task);
 }
 
-struct tw__redis_task *tw__redis_queue_relive(struct tw__redis_queue *queue,
-                                                 struct tw__redis_task *task, const struct tw__redis_life *life)
+struct tw__redis_task *tw__redis_queue_relive(struct tw__redis_queue *queue, struct tw__redis_task *task,
+                                              const struct tw__redis_life *life)
 {
     struct tw__redis_queues *queues = queue->queues;
     TW_ASSERT(tw__redis_task_stage(task) != TW__REDIS_DEAD || !tw__redis_task_filed(task));
@@ -207,8 +207,7 @@ struct tw__redis_task *tw__redis_queue_relive(struct tw__redis_queue *queue,
     return task;
 }
 
-struct tw__redis_task *tw__redis_queue_share(struct tw__redis_queue *queue,
-                                                struct tw__redis_task *task)
+struct tw__redis_task *tw__redis_queue_share(struct tw__redis_queue *queue, struct tw__redis_task *task)
 {
     struct tw__redis_queues *queues = queue->queues;
     if (task->shares && tw__redis_task_share(task)->users < TW__REDIS_USERS_MAX)
@@ -225,8 +224,8 @@ struct tw__redis_task *tw__redis_queue_share(struct tw__redis_queue *queue,
     return copy;
 }
 
-void tw__redis_queue_begin_anew(struct tw__redis_queue *queue, struct tw__redis_task *task,
-                                   uint64_t due_ms, uint64_t now_ms)
+void tw__redis_queue_begin_anew(struct tw__redis_queue *queue, struct tw__redis_task *task, uint64_t due_ms,
+                                uint64_t now_ms)
 {
     tw__redis_place_unfile(queue->queues, task);
     task = tw__redis_queue_relive(queue, task, NULL);
@@ -235,17 +234,16 @@ void tw__redis_queue_begin_anew(struct tw__redis_queue *queue, struct tw__redis_
 }
 
 void tw__redis_queue_moved(struct tw__redis_queue *queue, const struct tw__redis_task *old,
-                              struct tw__redis_task *task)
+                           struct tw__redis_task *task)
 {
     tw__redis_place_moved(task);
     if (task->shares)
         tw__redis_share_moved(old, task);
-    tw__redis_table_replace(&queue->tasks,
-                            tw__redis_queue_hash(queue->queues, tw__redis_task_id(task)), old, task);
+    tw__redis_table_replace(&queue->tasks, tw__redis_queue_hash(queue->queues, tw__redis_task_id(task)), old,
+                            task);
 }
 
-bool tw__redis_queue_relocate(struct tw__redis_queue *queue, uint64_t *segment,
-                                 void *(*move)(void *old))
+bool tw__redis_queue_relocate(struct tw__redis_queue *queue, uint64_t *segment, void *(*move)(void *old))
 {
     size_t before = tw__redis_sums_table_bytes(queue);
     bool there = tw__redis_table_relocate(&queue->tasks, segment, move);

@@ -33,13 +33,13 @@ void tw__redis_queue_foresee_cells(const struct tw__redis_queues *queues, uint64
 void tw__redis_queue_foresee_removal(const struct tw__redis_queue *queue, uint64_t hash);
 
 struct tw__redis_task *tw__redis_queue_find(const struct tw__redis_queue *queue, uint64_t hash,
-                                               struct tw__redis_bytes id);
+                                            struct tw__redis_bytes id);
 /* Puts a task into a queue and files it. Takes out and frees `old`, the task that it replaces; NULL if
  * there is none. Requires: the route belongs to the queue; the task is filed nowhere;
  * tw__redis_queue_find() returns `old` for the task's id. */
 void tw__redis_queue_put(struct tw__redis_queue *queue, struct tw__redis_task *task,
-                            struct tw__redis_route *route, uint64_t hash, struct tw__redis_task *old,
-                            uint64_t now_ms);
+                         struct tw__redis_route *route, uint64_t hash, struct tw__redis_task *old,
+                         uint64_t now_ms);
 /* Takes a task out of the queue and of the place where it is filed, if any, and frees it. Requires: the
  * task belongs to this queue and has this hash. */
 void tw__redis_queue_remove(struct tw__redis_queue *queue, struct tw__redis_task *task, uint64_t hash);
@@ -50,25 +50,22 @@ uint64_t tw__redis_queue_drop(struct tw__redis_queue *queue, uint64_t limit);
 /* Gives a task another life, or takes its life away if `life` is NULL. The task stays filed as it is, so the
  * caller changes the place before or after. Returns the task, whose address may have changed. Requires: the
  * task belongs to this queue; it is not in the line of dead tasks. */
-struct tw__redis_task *tw__redis_queue_relive(struct tw__redis_queue *queue,
-                                                 struct tw__redis_task *task,
-                                                 const struct tw__redis_life *life);
+struct tw__redis_task *tw__redis_queue_relive(struct tw__redis_queue *queue, struct tw__redis_task *task,
+                                              const struct tw__redis_life *life);
 
 /* Gives a task a payload that another task of the queue can share (share.c), unless it has one. The task
  * stays filed as it is. Returns the task, whose address may have changed. */
-struct tw__redis_task *tw__redis_queue_share(struct tw__redis_queue *queue,
-                                                struct tw__redis_task *task);
+struct tw__redis_task *tw__redis_queue_share(struct tw__redis_queue *queue, struct tw__redis_task *task);
 
 /* The task waits for `due_ms` as if it had just been put: without a life, without failed tries. Logs
  * nothing. */
-void tw__redis_queue_begin_anew(struct tw__redis_queue *queue, struct tw__redis_task *task,
-                                   uint64_t due_ms, uint64_t now_ms);
+void tw__redis_queue_begin_anew(struct tw__redis_queue *queue, struct tw__redis_task *task, uint64_t due_ms,
+                                uint64_t now_ms);
 
 /* Corrects the queue after the block of a task has been moved from `old`. */
 void tw__redis_queue_moved(struct tw__redis_queue *queue, const struct tw__redis_task *old,
-                              struct tw__redis_task *task);
+                           struct tw__redis_task *task);
 /* For defragmentation: tw__redis_table_relocate() of the table of tasks. */
-bool tw__redis_queue_relocate(struct tw__redis_queue *queue, uint64_t *segment,
-                                 void *(*move)(void *old));
+bool tw__redis_queue_relocate(struct tw__redis_queue *queue, uint64_t *segment, void *(*move)(void *old));
 
 #endif

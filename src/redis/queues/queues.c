@@ -20,8 +20,8 @@ static void task_key(const void *entry, const char **bytes, size_t *size)
 }
 
 struct tw__redis_queues *tw__redis_queues_new(const struct tw__redis_memory *memory,
-                                                    void (*forget)(void *string), uint64_t now_ms,
-                                                    uint64_t monotonic_ms)
+                                              void (*forget)(void *string), uint64_t now_ms,
+                                              uint64_t monotonic_ms)
 {
     struct tw__redis_queues *queues = memory->alloc(sizeof *queues);
     memset(queues, 0, sizeof *queues);

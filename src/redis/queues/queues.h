@@ -11,8 +11,8 @@
  * queues keep strings of the server's; `forget` frees such a string. Returns NULL if there is no memory
  * for the wheels. */
 struct tw__redis_queues *tw__redis_queues_new(const struct tw__redis_memory *memory,
-                                                    void (*forget)(void *string), uint64_t now_ms,
-                                                    uint64_t monotonic_ms);
+                                              void (*forget)(void *string), uint64_t now_ms,
+                                              uint64_t monotonic_ms);
 /* Frees the state and the buried queues. Requires: all queues have been buried. */
 void tw__redis_queues_free(struct tw__redis_queues *queues);
 

@@ -111,8 +111,8 @@ static uint32_t new_index(struct tw__redis_queues *queues)
     }
     if (queues->routes == queues->route_capacity) {
         queues->route_capacity = queues->route_capacity == 0 ? 16 : queues->route_capacity * 2;
-        queues->route = queues->memory.realloc(queues->route, queues->route_capacity *
-                                                                           sizeof(struct tw__redis_route *));
+        queues->route =
+            queues->memory.realloc(queues->route, queues->route_capacity * sizeof(struct tw__redis_route *));
     }
     queues->route_free = NO_INDEX;
     TW_ASSERT(queues->routes < TW__REDIS_ROUTES_MAX); /* so many routes take more than 80 GB */
@@ -149,8 +149,7 @@ static void free_if_unused(struct tw__redis_route *route)
         return;
     size_t before = tw__redis_sums_table_bytes(queue);
     tw__redis_table_remove(&queue->routes,
-                           tw__redis_table_hash(&queue->queues->of_routes, route->key, route->key_size),
-                           route);
+                           tw__redis_table_hash(&queue->queues->of_routes, route->key, route->key_size), route);
     tw__redis_sums_tables(queue, before);
     free_route(route);
 }
@@ -189,8 +188,7 @@ static struct tw__redis_route *make_route(struct tw__redis_queue *queue, const c
     return route;
 }
 
-struct tw__redis_route *tw__redis_route_for(struct tw__redis_queue *queue,
-                                            const struct tw__redis_plan *plan)
+struct tw__redis_route *tw__redis_route_for(struct tw__redis_queue *queue, const struct tw__redis_plan *plan)
 {
     if (queue->last != NULL && plan_is_of(plan, queue->last))
         return queue->last;

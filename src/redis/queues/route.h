@@ -14,8 +14,7 @@ struct tw__redis_plan tw__redis_route_plan(const struct tw__redis_route *route);
 
 /* Returns the route of a plan, and makes it if there is none. A route stays while it has tasks, while somebody
  * keeps it, or while it is the route that the queue was asked for last. */
-struct tw__redis_route *tw__redis_route_for(struct tw__redis_queue *queue,
-                                            const struct tw__redis_plan *plan);
+struct tw__redis_route *tw__redis_route_for(struct tw__redis_queue *queue, const struct tw__redis_plan *plan);
 /* Keep a route, and release it again. A release frees the route if it has no other reason to stay. Each task
  * keeps its route. */
 void tw__redis_route_keep(struct tw__redis_route *route);

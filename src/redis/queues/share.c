@@ -78,8 +78,7 @@ static void count_dead(struct tw__redis_queue *queue, struct tw__redis_share *sh
         tw__redis_sums_dead_block(queue, share, sign);
 }
 
-static void add_user(struct tw__redis_queue *queue, struct tw__redis_share *share,
-                     struct tw__redis_task *task)
+static void add_user(struct tw__redis_queue *queue, struct tw__redis_share *share, struct tw__redis_task *task)
 {
     reserve(queue, share);
     share->user[share->users++] = task;

@@ -84,11 +84,11 @@ struct tw__redis_route {
 struct tw__redis_queue {
     struct tw__redis_queues *queues;
     struct tw__redis_table tasks, routes;
-    struct tw__redis_route *last;       /* the route that was used last */
-    struct tw__link all;                /* in the list of attached queues, or of detached ones */
+    struct tw__redis_route *last;    /* the route that was used last */
+    struct tw__link all;             /* in the list of attached queues, or of detached ones */
     struct tw__redis_queue *grave;   /* the next queue to be reaped */
     struct tw__redis_queue *touched; /* the next queue that the present batch has touched */
-    void *name;                         /* of its key, as a string of the server's */
+    void *name;                      /* of its key, as a string of the server's */
     int db;
     bool attached, in_batch;
     uint8_t tells;                        /* what has happened to its tasks in this batch (batch.h) */
@@ -101,8 +101,8 @@ struct tw__redis_queue {
     struct tw__link stale;                /* in the list of queues whose first dead task may have to go */
     uint64_t in_line, held; /* waiting tasks that are overdue, past or stopped; in its routes' lines */
     uint64_t ready_count, leased_count, dead_count;
-    uint64_t bytes;      /* all memory of this queue: its tasks, their shared payloads, its routes, tables */
-    uint64_t dead_bytes; /* of them those of dead tasks, and of payloads that dead tasks share */
+    uint64_t bytes;       /* all memory of this queue: its tasks, their shared payloads, its routes, tables */
+    uint64_t dead_bytes;  /* of them those of dead tasks, and of payloads that dead tasks share */
     uint64_t fired, died; /* deliveries, and tasks that died, since it was made or loaded */
     /* Strings of the server's, and changes (change.h), which the present batch has to replicate. */
     struct tw__redis_vector once, next;
@@ -154,8 +154,7 @@ struct tw__redis_queues {
 
 /* The route with a number, or NULL. The entry of an unused number holds twice the next unused number plus 1,
  * which no pointer is. */
-static inline struct tw__redis_route *tw__redis_route_at(const struct tw__redis_queues *queues,
-                                                         uint32_t i)
+static inline struct tw__redis_route *tw__redis_route_at(const struct tw__redis_queues *queues, uint32_t i)
 {
     return (uintptr_t)queues->route[i] & 1 ? NULL : queues->route[i];
 }
@@ -167,7 +166,7 @@ static inline struct tw__redis_route *tw__redis_route_of(const struct tw__redis_
 }
 
 static inline struct tw__redis_queue *tw__redis_queue_of(const struct tw__redis_queues *queues,
-                                                               const struct tw__redis_task *task)
+                                                         const struct tw__redis_task *task)
 {
     return tw__redis_route_of(queues, task)->queue;
 }

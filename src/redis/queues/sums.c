@@ -31,8 +31,8 @@ uint64_t tw__redis_sums_dump_most(const struct tw__redis_queue *queue)
     if (routes * definition <= TW__REDIS_CHUNK_BYTES / 2)
         chunks = tasks / TW__REDIS_CHUNK_TASKS + queue->bytes / (TW__REDIS_CHUNK_BYTES / 2) + 1;
     uint64_t definitions = routes * chunks < tasks ? routes * chunks : tasks;
-    return queue->bytes - tasks * (beside - NUMBER - DUE - FLAGS - SIZE - REPEAT) +
-           definitions * definition + chunks * CHUNK + SNAPSHOT;
+    return queue->bytes - tasks * (beside - NUMBER - DUE - FLAGS - SIZE - REPEAT) + definitions * definition +
+           chunks * CHUNK + SNAPSHOT;
 }
 
 /* Keeps `too_large` correct, so that INFO does not have to go through all queues. A task or a route that

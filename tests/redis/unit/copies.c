@@ -48,8 +48,7 @@ void assert_queues_equal(const struct tw__redis_queue *a, const struct tw__redis
         assert_true(tw__redis_task_due(one[i]) == tw__redis_task_due(two[i]));
         assert_true(tw__redis_task_every(one[i]) == tw__redis_task_every(two[i]));
         assert_true(tw__redis_task_times(one[i]) == tw__redis_task_times(two[i]));
-        assert_int_equal(tw__redis_place_tries(a->queues, one[i]),
-                         tw__redis_place_tries(b->queues, two[i]));
+        assert_int_equal(tw__redis_place_tries(a->queues, one[i]), tw__redis_place_tries(b->queues, two[i]));
         assert_bytes_equal(tw__redis_task_packed(one[i]), tw__redis_task_packed(two[i]));
         assert_plans_equal(&plan, &other);
         assert_int_equal(one[i]->lived, two[i]->lived);

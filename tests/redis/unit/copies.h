@@ -18,8 +18,7 @@ void check_dead(const struct tw__redis_queue *queue);
 /* Compares everything that a chunk keeps, of two queues of the same state or of two. */
 void assert_queues_equal(const struct tw__redis_queue *a, const struct tw__redis_queue *b);
 /* Makes a queue from the chunks of another one, and counts the chunks. */
-struct tw__redis_queue *copy_through_chunks(const struct tw__redis_queue *queue,
-                                               unsigned *chunks_made);
+struct tw__redis_queue *copy_through_chunks(const struct tw__redis_queue *queue, unsigned *chunks_made);
 
 /* Checks that the tasks of a queue are valid, whatever bytes they were read from. `good`: the bytes were not
  * refused; then the queue is also copied. */

@@ -251,8 +251,8 @@ static struct tw__redis_task *put_plain(struct tw__redis_queue *queue, const cha
     struct tw__redis_task_plan plan = {.id = text(id), .due = due, .packed = text("\1\1p")};
     struct tw__redis_queues *queues = queue->queues;
     struct tw__redis_task *task = tw__redis_task_new(&plan, &queues->memory);
-    tw__redis_queue_put(queue, task, tw__redis_route_for(queue, route),
-                           tw__redis_queue_hash(queues, text(id)), NULL, now);
+    tw__redis_queue_put(queue, task, tw__redis_route_for(queue, route), tw__redis_queue_hash(queues, text(id)),
+                        NULL, now);
     return task;
 }
 

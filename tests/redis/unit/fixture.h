@@ -61,8 +61,7 @@ void assert_plans_equal(const struct tw__redis_plan *a, const struct tw__redis_p
 
 /* Puts a task for a List, or for workers, into a queue, filed at `now`. */
 struct tw__redis_task *put_one(struct tw__redis_queue *queue, const char *id, uint64_t due, uint64_t now);
-struct tw__redis_task *put_work(struct tw__redis_queue *queue, const char *id, uint64_t due,
-                                uint64_t now);
+struct tw__redis_task *put_work(struct tw__redis_queue *queue, const char *id, uint64_t due, uint64_t now);
 
 /* Takes the next task of all that are due, and asserts that it is this one. NULL: there is none. */
 void assert_take(uint64_t now, enum tw__redis_taken expected, const struct tw__redis_task *wanted);

@@ -41,8 +41,8 @@ static void put_task(struct tw__redis_queue *queue, size_t i)
                                        .life = tasks[i].life >= 0 ? &life_of[tasks[i].life] : NULL,
                                        .packed = text(tasks[i].target == 0 ? "\2\1f\1v" : "\1\1p")};
     tw__redis_queue_put(queue, tw__redis_task_new(&plan, &all->memory),
-                           tw__redis_route_for(queue, &plan_of[tasks[i].target]),
-                           tw__redis_queue_hash(all, plan.id), NULL, START);
+                        tw__redis_route_for(queue, &plan_of[tasks[i].target]),
+                        tw__redis_queue_hash(all, plan.id), NULL, START);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -54,8 +54,7 @@ static void check_ref(const struct room *room, const struct ref *ref)
 {
     unsigned i = (unsigned)(ref - room->ref);
     struct tw__redis_bytes id = id_of(i);
-    assert_ptr_equal(tw__redis_queue_find(room->queue, tw__redis_queue_foresee(all, id), id),
-                     ref->task);
+    assert_ptr_equal(tw__redis_queue_find(room->queue, tw__redis_queue_foresee(all, id), id), ref->task);
     if (ref->place == ABSENT)
         return;
     assert_bytes_equal(tw__redis_task_id(ref->task), id);

@@ -91,7 +91,7 @@ static void put_on(struct tw__redis_queue *one, const struct tw__redis_task_plan
     uint64_t hash = tw__redis_queue_hash(one->queues, plan->id);
     struct tw__redis_task *old = tw__redis_queue_find(one, hash, plan->id);
     tw__redis_queue_put(one, tw__redis_task_new(plan, &counted), tw__redis_route_for(one, route), hash, old,
-                           now);
+                        now);
 }
 
 static void put_on_both(const char *id, unsigned route, uint64_t due, uint64_t every, uint64_t times)
@@ -196,8 +196,7 @@ static void a_task_that_is_not_there_is_passed_over(void **state)
     for (unsigned i = 0; i < 4; i++)
         put_on_both(ids[i], FIRST_OF_WORKERS, START + 5, i < 2 ? 0 : 60000, 3);
     for (unsigned i = 0; i < 4; i++)
-        tw__redis_queue_remove(replica, find(replica, ids[i]),
-                                  tw__redis_queue_hash(others, text(ids[i])));
+        tw__redis_queue_remove(replica, find(replica, ids[i]), tw__redis_queue_hash(others, text(ids[i])));
     put_on_both("stays", FIRST_OF_WORKERS, START + 5, 0, 1);
     lease("a", 7);
     lease("b", 8);

@@ -24,8 +24,8 @@ static struct tw__redis_task *put_to(struct tw__redis_queue *to, const char *id,
 {
     struct tw__redis_task_plan task = {.id = text(id), .due = due, .packed = text("\1\1p")};
     struct tw__redis_task *made = tw__redis_task_new(&task, &counted);
-    tw__redis_queue_put(to, made, tw__redis_route_for(to, &plan_of[plan]),
-                           tw__redis_queue_hash(all, text(id)), NULL, START);
+    tw__redis_queue_put(to, made, tw__redis_route_for(to, &plan_of[plan]), tw__redis_queue_hash(all, text(id)),
+                        NULL, START);
     return made;
 }
 
@@ -303,9 +303,8 @@ static void a_wrong_share_is_seen(void **state)
     struct tw__redis_buffer log = {0};
     struct tw__redis_task_plan series = {
         .id = text("series"), .due = START + 5000, .every = 60000, .times = 9, .packed = text("\1\1p")};
-    tw__redis_queue_put(queue, tw__redis_task_new(&series, &counted),
-                           tw__redis_route_for(queue, &plan_of[6]), tw__redis_queue_hash(all, series.id),
-                           NULL, START + 3000);
+    tw__redis_queue_put(queue, tw__redis_task_new(&series, &counted), tw__redis_route_for(queue, &plan_of[6]),
+                        tw__redis_queue_hash(all, series.id), NULL, START + 3000);
     for (unsigned i = 0; i < 2; i++)
         tw__redis_lease_kill(queue, find(queue, "series"), 5, text("no"), START + 3000, &log);
     tw__redis_buffer_free(&log, &counted);

@@ -52,8 +52,8 @@ static void put_many(struct tw__redis_queue *queue, unsigned from, unsigned to)
         if (i % 300 != 3)
             plan.packed = text(strings_suit(target->kind, 2) ? "\2\1f\1v" : "\1\1p");
         struct tw__redis_task *task = tw__redis_task_new(&plan, &all->memory);
-        tw__redis_queue_put(queue, task, tw__redis_route_for(queue, target),
-                               tw__redis_queue_hash(all, plan.id), NULL, START);
+        tw__redis_queue_put(queue, task, tw__redis_route_for(queue, target), tw__redis_queue_hash(all, plan.id),
+                            NULL, START);
     }
 }
 
@@ -94,8 +94,7 @@ static void reading_a_chunk_twice_changes_nothing_more(void **state)
     tw__redis_queue_attach(queue);
     tw__redis_queue_attach(copy);
     put_many(queue, 0, 100);
-    struct tw__redis_task *held =
-        tw__redis_queue_find(queue, tw__redis_queue_hash(all, text("")), text(""));
+    struct tw__redis_task *held = tw__redis_queue_find(queue, tw__redis_queue_hash(all, text("")), text(""));
     tw__redis_place_unfile(all, held);
     tw__redis_place_hold_first(all, held, 6000);
     tw__redis_route_of(all, held)->waits += 5;
@@ -154,9 +153,8 @@ static void put_like(struct tw__redis_queue *queue, unsigned count, unsigned tar
         struct tw__redis_task_plan plan = {.id = id_of(i),
                                            .due = START + (uint64_t)i * 1000003,
                                            .packed = {packed, (size_t)(end - packed) + payload}};
-        tw__redis_queue_put(queue, tw__redis_task_new(&plan, &all->memory),
-                               tw__redis_route_for(queue, &route), tw__redis_queue_hash(all, plan.id),
-                               NULL, START);
+        tw__redis_queue_put(queue, tw__redis_task_new(&plan, &all->memory), tw__redis_route_for(queue, &route),
+                            tw__redis_queue_hash(all, plan.id), NULL, START);
     }
 }
 
@@ -202,8 +200,8 @@ static void leases_take_no_more_bytes_than_is_foretold(void **state)
         struct tw__redis_task_plan plan = {
             .id = id_of(i), .due = START + i * UINT64_C(800003), .packed = text("\1\1p"), .life = &life};
         tw__redis_queue_put(queue, tw__redis_task_new(&plan, &all->memory),
-                               tw__redis_route_for(queue, &plan_of[PLANS - 1]),
-                               tw__redis_queue_hash(all, plan.id), NULL, START);
+                            tw__redis_route_for(queue, &plan_of[PLANS - 1]), tw__redis_queue_hash(all, plan.id),
+                            NULL, START);
     }
     uint64_t most = tw__redis_sums_dump_most(queue), bytes = bytes_of_chunks(queue);
     assert_in_range(most, bytes, bytes * 2);
@@ -223,8 +221,8 @@ static void put_dying(struct tw__redis_queue *queue, const char *id, size_t payl
                                        .times = TW__REDIS_FOR_EVER,
                                        .packed = {packed, (size_t)(end - packed) + payload}};
     tw__redis_queue_put(queue, tw__redis_task_new(&plan, &all->memory),
-                           tw__redis_route_for(queue, &plan_of[FIRST_OF_WORKERS]),
-                           tw__redis_queue_hash(all, plan.id), NULL, START);
+                        tw__redis_route_for(queue, &plan_of[FIRST_OF_WORKERS]),
+                        tw__redis_queue_hash(all, plan.id), NULL, START);
     for (unsigned i = 0; i < deaths; i++)
         tw__redis_lease_kill(queue, find(queue, id), 5, text("no"), START + 700 + i * 1000003, &log);
     tw__redis_buffer_free(&log, &counted);
@@ -289,8 +287,8 @@ static void a_chunk_is_not_much_larger_than_its_size(void **state)
         struct tw__redis_task_plan plan = {
             .id = id_of(i), .due = START + i, .packed = {packed, (size_t)(end - packed) + size}};
         tw__redis_queue_put(queue, tw__redis_task_new(&plan, &all->memory),
-                               tw__redis_route_for(queue, &plan_of[1]),
-                               tw__redis_queue_hash(all, plan.id), NULL, START);
+                            tw__redis_route_for(queue, &plan_of[1]), tw__redis_queue_hash(all, plan.id), NULL,
+                            START);
     }
     struct tw__redis_queue *copy = copy_through_chunks(queue, &chunks);
     assert_int_equal(chunks, 3);

@@ -48,8 +48,8 @@ static size_t small_chunk(char *into)
             plan.life = &its;
         }
         tw__redis_queue_put(queue, tw__redis_task_new(&plan, &all->memory),
-                               tw__redis_route_for(queue, &plan_of[target]),
-                               tw__redis_queue_hash(all, plan.id), NULL, START);
+                            tw__redis_route_for(queue, &plan_of[target]), tw__redis_queue_hash(all, plan.id),
+                            NULL, START);
     }
     /* A period dies, which shares the payload of its series. */
     tw__redis_lease_kill(queue, find(queue, "1xx"), 3, text("no"), START + 5, &log);

@@ -63,7 +63,7 @@ static struct tw__redis_task *put_repeating(const char *id, unsigned plan, uint6
                                         .packed = text("\1\3job")};
     struct tw__redis_task *task = tw__redis_task_new(&parts, &counted);
     tw__redis_queue_put(queue, task, tw__redis_route_for(queue, &plan_of[plan]),
-                           tw__redis_queue_hash(all, text(id)), NULL, START);
+                        tw__redis_queue_hash(all, text(id)), NULL, START);
     return task;
 }
 
@@ -601,8 +601,8 @@ static void put_heavy(void)
                                        .packed = {packed, (size_t)(end - packed) + HEAVY}};
     memset(end, 'p', HEAVY);
     tw__redis_queue_put(queue, tw__redis_task_new(&plan, &counted),
-                           tw__redis_route_for(queue, &plan_of[FIRST_OF_WORKERS]),
-                           tw__redis_queue_hash(all, plan.id), NULL, START);
+                        tw__redis_route_for(queue, &plan_of[FIRST_OF_WORKERS]),
+                        tw__redis_queue_hash(all, plan.id), NULL, START);
 }
 
 static void kill_heavy(unsigned times)

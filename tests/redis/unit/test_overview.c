@@ -57,8 +57,7 @@ static void few_tasks_are_counted_one_by_one(void **state)
     uint64_t counts[5];
     (void)state;
     open_all();
-    struct tw__redis_queue *one = queue_of(1000, 10), *two = queue_of(100, 500),
-                              *gone = queue_of(50, 1);
+    struct tw__redis_queue *one = queue_of(1000, 10), *two = queue_of(100, 500), *gone = queue_of(50, 1);
     tw__redis_queue_detach(gone);
     put_one(two, "past", START - 1, START);
     assert_true(tw__redis_overview_forecast(all, START, 1000, 5, counts));
@@ -247,8 +246,8 @@ static void the_pauses_that_keep_most_back_come_first(void **state)
     open_all();
     struct tw__redis_queue *large = queue_of(50, 1000), *gone = paused_with(9, 9, 9);
     struct tw__redis_queue *none = paused_with(0, 0, 0), *one = paused_with(1, 0, 0),
-                              *many = paused_with(0, 5, 7), *two = paused_with(2, 0, 0),
-                              *some = paused_with(0, 5, 2);
+                           *many = paused_with(0, 5, 7), *two = paused_with(2, 0, 0),
+                           *some = paused_with(0, 5, 2);
     tw__redis_queue_detach(gone);
     assert_int_equal(all->paused, PAUSED);
     struct tw__redis_queue *const expected[] = {two, one, many, some, none};
@@ -302,8 +301,8 @@ static void the_task_that_has_been_ready_longest_is_found(void **state)
 {
     (void)state;
     open_all();
-    struct tw__redis_queue *none = queue_of(3, 1000), *some = queue_of(1, 1000),
-                              *older = queue_of(0, 0), *gone = queue_of(0, 0);
+    struct tw__redis_queue *none = queue_of(3, 1000), *some = queue_of(1, 1000), *older = queue_of(0, 0),
+                           *gone = queue_of(0, 0);
     assert_true(tw__redis_overview_oldest_ready(all) == TW_NEVER);
     put_ready(some, "a", START + 30);
     put_ready(some, "b", START + 40);

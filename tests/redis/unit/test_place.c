@@ -429,7 +429,7 @@ static struct tw__redis_task *put_dead(struct tw__redis_queue *queue, const char
     struct tw__redis_task_plan plan = {.id = text(id), .due = died, .packed = text("\1\1p"), .life = &life};
     struct tw__redis_task *task = tw__redis_task_new(&plan, &all->memory);
     tw__redis_queue_put(queue, task, tw__redis_route_for(queue, &plan_of[1]),
-                           tw__redis_queue_hash(all, text(id)), find(queue, id), START);
+                        tw__redis_queue_hash(all, text(id)), find(queue, id), START);
     return task;
 }
 
@@ -438,8 +438,7 @@ static void dead_tasks_are_never_due(void **state)
     (void)state;
     struct tw__redis_queue *queue = open_one();
     assert_null(tw__redis_place_first_dead(queue));
-    struct tw__redis_task *one = put_dead(queue, "1", START + 50),
-                          *two = put_dead(queue, "2", START + 10);
+    struct tw__redis_task *one = put_dead(queue, "1", START + 50), *two = put_dead(queue, "2", START + 10);
     assert_ptr_equal(tw__redis_place_first_dead(queue), one); /* the first that was filed */
     assert_ptr_equal(tw__redis_place_next_dead(queue, one), two);
     assert_null(tw__redis_place_next_dead(queue, two));
