@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Where a worker connects to. Each kind of servers has these methods:
-//   groups(queues)     groups of queues that one TW.TAKE can name, as [{ slot, queues }]
+//   groups(queues)        groups of queues that one TW.TAKE can name, as [{ slot, queues }]
 //   find(slot)            a client, not connected yet, for the server that serves the slot
 //   failed(slot, error)   takes notice of an error; true if find() leads to another server now
 //   ask(slot, error, words, timeout)   sends words to the node that an ASK error names

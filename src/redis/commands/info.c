@@ -42,7 +42,7 @@ const char *tw__redis_info_warning(RedisModuleCtx *ctx)
 
 enum { WARNING_MAX = 512 };
 
-/* ---- queues that are too large ------------------------------------------------------------------------ */
+/* ---- queues that are too large --------------------------------------------------------------------------- */
 
 /* A client may send at most proto-max-bulk-len bytes as one argument. This limits MIGRATE too, which sends a
  * queue as one argument of RESTORE. */

@@ -5,9 +5,9 @@
  *
  *     tick.c      place.c: the next due task          the task is filed nowhere from here on
  *        |
- *     deliver.c   is its queue paused? ----------- yes: the task is stopped
+ *     deliver.c   is its queue paused? -------------- yes: the task is stopped
  *        |        are tasks of its target held? ----- yes: the task is held behind them
- *        |        is its queue still a key? ------ no: the queue is detached by now, with this task
+ *        |        is its queue still a key? --------- no: the queue is detached by now, with this task
  *        |        has its lease run out? ------------ yes, offer.c: it waits for the next attempt, or is dead
  *        |        too late for LATE DROP? ----------- yes: done
  *        |        is it for workers? ---------------- yes, offer.c: it is ready

@@ -32,7 +32,7 @@
 
 enum { AGAIN_MS = 100, SMALL = 32 };
 
-/* ---- queues that are awake ---------------------------------------------------------------------------- */
+/* ---- queues that are awake ------------------------------------------------------------------------------- */
 
 void tw__redis_workers_wake(struct tw__redis_queue *queue)
 {

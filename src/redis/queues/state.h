@@ -3,8 +3,8 @@
  * Queues, the routes of their tasks, and the state that all queues of a process share. The caller
  * passes in the time and the functions for memory; nothing here knows a server.
  *
- *     queue:  id -> task                task -> route -> queue
- *                (target, options) -> route
+ *     queue:  id -> task                   task -> route -> queue
+ *             (target, options) -> route
  *
  * A task waits in one of these places:
  *   - the wheel that all queues share: for its due time or its next attempt;

@@ -17,7 +17,7 @@
 
 #include <base/list.h>
 
-/* ---- queues that are too large to be moved ------------------------------------------------------------ */
+/* ---- queues that are too large to be moved --------------------------------------------------------------- */
 
 /* In memory a task has its block and a cell of the table of ids. In a dump it has the number of its route,
  * its due time, flags and sizes instead. A chunk ends after TW__REDIS_CHUNK_BYTES. If the definitions of all
@@ -64,7 +64,7 @@ void tw__redis_sums_limit_dump(struct tw__redis_queues *queues, uint64_t bytes)
     set_limit(queues, &queues->dump_limit, bytes, weigh);
 }
 
-/* ---- queues with too many dead tasks ------------------------------------------------------------------ */
+/* ---- queues with too many dead tasks --------------------------------------------------------------------- */
 
 static void weigh_dead(struct tw__redis_queue *queue)
 {
@@ -104,7 +104,7 @@ void tw__redis_sums_tables(struct tw__redis_queue *queue, size_t before)
     count_bytes(queue, (int64_t)tw__redis_sums_table_bytes(queue) - (int64_t)before);
 }
 
-/* ---- tasks and queues --------------------------------------------------------------------------------- */
+/* ---- tasks and queues ------------------------------------------------------------------------------------ */
 
 /* The `empty` of a queue: 1 if it is to be removed. */
 static uint64_t is_empty(const struct tw__redis_queue *queue)

@@ -11,8 +11,8 @@
 #include <src/redis/queues/grave.h>
 #include <src/redis/queues/look.h>
 #include <src/redis/queues/place.h>
-#include <src/redis/queues/route.h>
 #include <src/redis/queues/queue.h>
+#include <src/redis/queues/route.h>
 #include <src/redis/queues/sums.h>
 
 const struct tw__redis_life life_of[LIVES] = {

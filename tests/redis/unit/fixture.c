@@ -9,8 +9,8 @@
 #include "tests/support/run.h"
 
 #include <src/redis/queues/grave.h>
-#include <src/redis/queues/route.h>
 #include <src/redis/queues/queue.h>
+#include <src/redis/queues/route.h>
 #include <sodium/randombytes.h>
 #include <stdlib.h>
 

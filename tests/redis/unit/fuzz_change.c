@@ -11,8 +11,8 @@
 
 #include <src/redis/queues/change.h>
 #include <src/redis/queues/grave.h>
-#include <src/redis/queues/route.h>
 #include <src/redis/queues/queue.h>
+#include <src/redis/queues/route.h>
 
 enum { MOST = 16384, NO_LIFE = -1 };
 

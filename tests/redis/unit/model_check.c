@@ -13,8 +13,8 @@
 #include <src/redis/queues/look.h>
 #include <src/redis/queues/overview.h>
 #include <src/redis/queues/place.h>
-#include <src/redis/queues/route.h>
 #include <src/redis/queues/queue.h>
+#include <src/redis/queues/route.h>
 #include <src/redis/queues/sums.h>
 #include <stdlib.h>
 

@@ -15,8 +15,8 @@
 #include <src/redis/queues/grave.h>
 #include <src/redis/queues/lease.h>
 #include <src/redis/queues/place.h>
-#include <src/redis/queues/route.h>
 #include <src/redis/queues/queue.h>
+#include <src/redis/queues/route.h>
 #include <stdio.h>
 
 /* ---- two servers ----------------------------------------------------------------------------------------- */

@@ -10,8 +10,8 @@
 #include <src/redis/queues/check.h>
 #include <src/redis/queues/lease.h>
 #include <src/redis/queues/place.h>
-#include <src/redis/queues/route.h>
 #include <src/redis/queues/queue.h>
+#include <src/redis/queues/route.h>
 #include <src/redis/queues/sums.h>
 
 /* Three queues, with a task in each place. All tasks belong to the attached queue, except one task in the

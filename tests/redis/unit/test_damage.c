@@ -14,8 +14,8 @@
 #include <src/redis/queues/lease.h>
 #include <src/redis/queues/look.h>
 #include <src/redis/queues/place.h>
-#include <src/redis/queues/route.h>
 #include <src/redis/queues/queue.h>
+#include <src/redis/queues/route.h>
 #include <src/redis/queues/share.h>
 #include <src/redis/queues/varint.h>
 

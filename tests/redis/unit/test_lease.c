@@ -10,8 +10,8 @@
 #include <src/redis/queues/check.h>
 #include <src/redis/queues/lease.h>
 #include <src/redis/queues/place.h>
-#include <src/redis/queues/route.h>
 #include <src/redis/queues/queue.h>
+#include <src/redis/queues/route.h>
 #include <src/redis/queues/share.h>
 #include <src/redis/queues/varint.h>
 #include <inttypes.h>

@@ -20,8 +20,8 @@
 #include <src/redis/queues/match.h>
 #include <src/redis/queues/overview.h>
 #include <src/redis/queues/place.h>
-#include <src/redis/queues/route.h>
 #include <src/redis/queues/queue.h>
+#include <src/redis/queues/route.h>
 #include <src/redis/queues/share.h>
 #include <src/redis/queues/sums.h>
 
@@ -318,7 +318,7 @@ static void break_sums(void *arg)
     put(unfiled("two"), queue, NULL, "two");
 }
 
-/* ---- routes and queues -------------------------------------------------------------------------------- */
+/* ---- routes and queues ----------------------------------------------------------------------------------- */
 
 static void release_a_route_twice(void *arg)
 {

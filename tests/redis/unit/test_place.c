@@ -9,8 +9,8 @@
 #include <src/redis/queues/check.h>
 #include <src/redis/queues/overview.h>
 #include <src/redis/queues/place.h>
-#include <src/redis/queues/route.h>
 #include <src/redis/queues/queue.h>
+#include <src/redis/queues/route.h>
 #include <src/redis/queues/sums.h>
 #include <stdio.h>
 

@@ -6,8 +6,8 @@
 
 #include "tests/support/cmocka.h"
 
-#include <src/redis/queues/route.h>
 #include <src/redis/queues/queue.h>
+#include <src/redis/queues/route.h>
 
 static void each_plan_has_one_route_that_tells_it(void **state)
 {
