@@ -20,4 +20,4 @@ from .._words import Backoff
 from .queue import Queue
 from .worker import Worker
 
-__all__ = ["Backoff", "Counts", "Dead", "DeadTask", "Job", "Retry", "Queue", "Task", "Worker", "WorkerError"]
+__all__ = ["Backoff", "Counts", "Dead", "DeadTask", "Job", "Queue", "Retry", "Task", "Worker", "WorkerError"]
