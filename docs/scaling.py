@@ -65,9 +65,9 @@ class Assumed:
     lag_s = 0.01       # by which a replica is behind
     pages = 10         # of 4 KiB, that a task changes in its life while a snapshot is written
     backlog_s = 600    # between the delivery of an entry and its reading
-    argument = 2**29   # proto-max-bulk-len, Redis' default: bytes of one argument; a schedule moves as one
-    full = 0.5  # of that, because schedules are not equally large, and the module warns from three quarters on
-    gentle = 10000     # tasks of a schedule whose move nobody notices
+    argument = 2**29   # proto-max-bulk-len, Redis' default: bytes of one argument; a queue moves as one
+    full = 0.5  # of that, because queues are not equally large, and the module warns from three quarters on
+    gentle = 10000     # tasks of a queue whose move nobody notices
 
 
 # ---- conclusions ---------------------------------------------------------------------------------------------
@@ -253,7 +253,7 @@ def measured(_):
         ["writing it to a snapshot", us(m.save_us), f"{footprint}: snapshot"],
         ["loading it from a snapshot of 5,000,000",
          us(m.load_us), f"{redis}: load_rdb"],
-        ["DUMP and RESTORE of its schedule",
+        ["DUMP and RESTORE of its queue",
          us(m.dump_us + m.restore_us), f"{footprint}: dump, restore"],
     ])
 
@@ -341,12 +341,12 @@ def move_s(tasks):
 
 
 def movable():
-    """Number of tasks in the largest schedule that MIGRATE can carry."""
+    """Number of tasks in the largest queue that MIGRATE can carry."""
     return int(Assumed.argument / Measured.snapshot)
 
 
 def keys(_):
-    return table(["tasks in the schedule", "both servers wait for"],
+    return table(["tasks in the queue", "both servers wait for"],
                  [[count(tasks), time(move_s(tasks)) if tasks <= movable() else "it cannot be moved"]
                   for tasks in (10 ** power for power in range(3, 8))])
 
@@ -354,7 +354,7 @@ def keys(_):
 def spread(plans):
     return across(plans, [
         [
-            "schedules, so that each can be moved",
+            "queues, so that each can be moved",
             lambda p: count(math.ceil(p.tasks / (movable() * Assumed.full)))
         ],
         ["- so that nobody notices", lambda p: count(math.ceil(p.tasks / Assumed.gentle))],

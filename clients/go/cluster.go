@@ -20,7 +20,7 @@ const (
 	redirections = 5 // A command that was sent on more often than this fails: the nodes disagree.
 )
 
-// Cluster gives the connections of a Redis Cluster to schedules and workers: each command goes to the node that
+// Cluster gives the connections of a Redis Cluster to queues and workers: each command goes to the node that
 // has its key. It asks the nodes by CLUSTER SLOTS, and follows MOVED and ASK. Set the fields before the first
 // use.
 type Cluster struct {

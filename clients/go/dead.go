@@ -29,15 +29,15 @@ type DeadTask struct {
 // Dead lists up to limit dead tasks, 1 to 10,000, the first death first. The limit 0 stands for 100. With an id
 // as `after` the list continues behind this dead task; if the task is no longer dead, that is an error of the
 // server.
-func (s *Schedule) Dead(ctx context.Context, limit int, after string) ([]DeadTask, error) {
-	args := redis.Args{s.key}
+func (q *Queue) Dead(ctx context.Context, limit int, after string) ([]DeadTask, error) {
+	args := redis.Args{q.key}
 	if limit != 0 {
 		args = args.Add("LIMIT", limit)
 	}
 	if after != "" {
 		args = args.Add("AFTER", after)
 	}
-	found, err := redis.Values(s.do(ctx, "TW.DEAD", args))
+	found, err := redis.Values(q.do(ctx, "TW.DEAD", args))
 	if err != nil {
 		return nil, err
 	}
@@ -47,11 +47,11 @@ func (s *Schedule) Dead(ctx context.Context, limit int, after string) ([]DeadTas
 // EachDead calls f for each dead task, the first death first, until f returns an error, which EachDead then
 // returns. f may replay, purge or cancel the task. EachDead remembers the ids that it has shown, so each comes
 // once.
-func (s *Schedule) EachDead(ctx context.Context, f func(DeadTask) error) error {
+func (q *Queue) EachDead(ctx context.Context, f func(DeadTask) error) error {
 	shown := make(map[string]time.Time)
 	after := ""
 	for {
-		tasks, err := s.Dead(ctx, page, after)
+		tasks, err := q.Dead(ctx, page, after)
 		var refused redis.Error
 		if after != "" && errors.As(err, &refused) {
 			after = "" // The task is no longer dead. The list begins anew, and the map leaves out its beginning.
@@ -78,33 +78,33 @@ func (s *Schedule) EachDead(ctx context.Context, f func(DeadTask) error) error {
 
 // Replay lets a dead task wait again, with the due time `when` or, without it, now. Its attempts begin anew.
 // Replay returns false if there is no such dead task, and an error if its id would be "all", in any letters.
-func (s *Schedule) Replay(ctx context.Context, id string, when ...When) (bool, error) {
+func (q *Queue) Replay(ctx context.Context, id string, when ...When) (bool, error) {
 	if err := notAll(id, "ReplayAll"); err != nil {
 		return false, err
 	}
-	return redis.Bool(s.do(ctx, "TW.REPLAY", s.replayArgs(id, when)))
+	return redis.Bool(q.do(ctx, "TW.REPLAY", q.replayArgs(id, when)))
 }
 
 // ReplayAll lets all dead tasks wait again, in the order of their deaths, and returns their number.
-func (s *Schedule) ReplayAll(ctx context.Context, when ...When) (int, error) {
-	return s.all(ctx, "TW.REPLAY", s.replayArgs("ALL", when))
+func (q *Queue) ReplayAll(ctx context.Context, when ...When) (int, error) {
+	return q.all(ctx, "TW.REPLAY", q.replayArgs("ALL", when))
 }
 
 // Purge removes a dead task for good. It returns false if there is no such dead task.
-func (s *Schedule) Purge(ctx context.Context, id string) (bool, error) {
+func (q *Queue) Purge(ctx context.Context, id string) (bool, error) {
 	if err := notAll(id, "PurgeAll"); err != nil {
 		return false, err
 	}
-	return redis.Bool(s.do(ctx, "TW.PURGE", redis.Args{s.key, id}))
+	return redis.Bool(q.do(ctx, "TW.PURGE", redis.Args{q.key, id}))
 }
 
 // PurgeAll removes all dead tasks for good, and returns their number.
-func (s *Schedule) PurgeAll(ctx context.Context) (int, error) {
-	return s.all(ctx, "TW.PURGE", redis.Args{s.key, "ALL"})
+func (q *Queue) PurgeAll(ctx context.Context) (int, error) {
+	return q.all(ctx, "TW.PURGE", redis.Args{q.key, "ALL"})
 }
 
-func (s *Schedule) replayArgs(id string, when []When) redis.Args {
-	args := redis.Args{s.key, id}
+func (q *Queue) replayArgs(id string, when []When) redis.Args {
+	args := redis.Args{q.key, id}
 	for _, one := range when {
 		args = append(args, one.words()...)
 	}
@@ -113,10 +113,10 @@ func (s *Schedule) replayArgs(id string, when []When) redis.Args {
 
 // all calls a command until a call has done less than it may. It does not wait for a reply of 0: tasks that die
 // again at once would keep it busy for ever.
-func (s *Schedule) all(ctx context.Context, command string, args redis.Args) (int, error) {
+func (q *Queue) all(ctx context.Context, command string, args redis.Args) (int, error) {
 	sum := 0
 	for {
-		n, err := redis.Int(s.do(ctx, command, args))
+		n, err := redis.Int(q.do(ctx, command, args))
 		sum += n
 		if err != nil || n < oneCall {
 			return sum, err

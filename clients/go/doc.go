@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 
-// Package tickwheel puts tasks into the schedules of the Redis module tickwheel, and works on them. It stands
+// Package tickwheel puts tasks into the queues of the Redis module tickwheel, and works on them. It stands
 // on redigo (github.com/gomodule/redigo/redis), whose pools it takes connections from.
 //
-// A Schedule files, moves, cancels and describes the tasks of one key. A Worker takes tasks that are ready,
+// A Queue files, moves, cancels and describes the tasks of one key. A Worker takes tasks that are ready,
 // each for a limited time, its lease, and calls a handler for each:
 //
 //	pool, err := tickwheel.NewPool("redis://127.0.0.1:7379")
-//	mails := tickwheel.NewSchedule(pool, "mails")
+//	mails := tickwheel.NewQueue(pool, "mails")
 //	id, err := mails.Put(ctx, "mail:7", "remind ann", tickwheel.In(30*time.Minute))
 //
 //	worker := &tickwheel.Worker{Pool: pool, Jobs: 8}

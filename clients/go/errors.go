@@ -17,8 +17,8 @@ var passing = map[string]bool{"READONLY": true, "LOADING": true, "UNBLOCKED": tr
 var advice = map[string]string{
 	"NOAUTH":    "give user and password in the URL or in the options of the pool",
 	"WRONGPASS": "give the right user and password in the URL or in the options of the pool",
-	"NOPERM":    "a worker's user needs ~schedule +tw.take +tw.ack +tw.nack +tw.touch",
-	"WRONGTYPE": "a key with the name of a schedule is no schedule: remove it, or name another schedule",
+	"NOPERM":    "a worker's user needs ~queue +tw.take +tw.ack +tw.nack +tw.touch",
+	"WRONGTYPE": "a key with the name of a queue is no queue: remove it, or name another queue",
 	"CROSSSLOT": "the server is a node of a cluster: use a tickwheel.Cluster as the pool",
 	"MOVED":     "the server is a node of a cluster: use a tickwheel.Cluster as the pool",
 	"ASK":       "the server is a node of a cluster: use a tickwheel.Cluster as the pool",

@@ -48,7 +48,7 @@ func (r *run) touch(job *Job, cancel context.CancelFunc, pause *backoff) time.Du
 	case err == nil:
 		*pause = backoff{most: pause.most}
 		return time.Until(sent.Add(r.lease() / 3))
-	case !r.isFatal("TW.TOUCH", job.Schedule, err):
+	case !r.isFatal("TW.TOUCH", job.Queue, err):
 		return pause.length()
 	}
 	return r.lease() / 3 // After an error that stays the worker stops, and the running work goes on.

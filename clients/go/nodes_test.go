@@ -85,9 +85,9 @@ func TestClusterFollowsMovedAndAsk(t *testing.T) {
 	})
 	cluster := &Cluster{Addrs: []string{"127.0.0.1:1", first.address()}} // Nobody listens on port 1.
 	defer cluster.Close()
-	schedule := NewSchedule(cluster, "s")
+	queue := NewQueue(cluster, "s")
 	for i := 0; i < 2; i++ {
-		if count, err := schedule.Count(background); count != 5 || err != nil {
+		if count, err := queue.Count(background); count != 5 || err != nil {
 			t.Fatalf("%d, %v", count, err)
 		}
 	}
@@ -111,12 +111,12 @@ func TestClusterGivesUp(t *testing.T) {
 		return fmt.Sprintf("-MOVED %d %s", Slot("s"), round.address())
 	})
 	cluster := &Cluster{Addrs: []string{round.address()}}
-	_, err := NewSchedule(cluster, "s").Count(background)
+	_, err := NewQueue(cluster, "s").Count(background)
 	if errorCode(err) != "MOVED" || len(round.commands()) != 2+redirections {
 		t.Errorf("%v after %d commands", err, len(round.commands()))
 	}
 	hole := newFake(t, func(string) string { return "*0" })
-	empty := NewSchedule(&Cluster{Addrs: []string{hole.address()}}, "s")
+	empty := NewQueue(&Cluster{Addrs: []string{hole.address()}}, "s")
 	if _, err := empty.Count(background); errorCode(err) != "CLUSTERDOWN" {
 		t.Errorf("without slots: %v", err)
 	}
@@ -136,11 +136,11 @@ func TestClusterAsksAgainAfterALoss(t *testing.T) {
 		return slots("127.0.0.1", healthy.port())
 	})
 	cluster := &Cluster{Addrs: []string{map1.address()}}
-	schedule := NewSchedule(cluster, "s")
-	if _, err := schedule.Count(background); err == nil {
+	queue := NewQueue(cluster, "s")
+	if _, err := queue.Count(background); err == nil {
 		t.Error("the node that ends connections has replied")
 	}
-	if count, err := schedule.Count(background); count != 5 || err != nil {
+	if count, err := queue.Count(background); count != 5 || err != nil {
 		t.Errorf("%d, %v", count, err)
 	}
 }
@@ -208,11 +208,11 @@ func TestADemotedServerIsLeft(t *testing.T) {
 		dials++
 		return redis.Dial("tcp", node.address(), redis.DialReadTimeout(time.Minute))
 	}}
-	schedule := NewSchedule(pool, "s")
-	if _, err := schedule.Count(background); errorCode(err) != "READONLY" {
+	queue := NewQueue(pool, "s")
+	if _, err := queue.Count(background); errorCode(err) != "READONLY" {
 		t.Errorf("%v", err)
 	}
-	if _, err := schedule.Count(background); err != nil || dials != 2 {
+	if _, err := queue.Count(background); err != nil || dials != 2 {
 		t.Errorf("%v after %d dials", err, dials)
 	}
 }
@@ -225,10 +225,10 @@ func TestTheContextLimitsACall(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(background, 20*time.Millisecond)
 	defer cancel()
-	if _, err := NewSchedule(pool, "s").Count(ctx); err == nil {
+	if _, err := NewQueue(pool, "s").Count(ctx); err == nil {
 		t.Error("a server that does not reply has replied")
 	}
-	if _, err := NewSchedule(pool, "s").Count(ctx); err == nil {
+	if _, err := NewQueue(pool, "s").Count(ctx); err == nil {
 		t.Error("a context that has ended is no limit")
 	}
 }

@@ -47,7 +47,7 @@ func milliseconds(d time.Duration) int64 {
 	return ms
 }
 
-// Option is an option of Schedule.Put: a When, a Condition, a Backoff, or a call of Every, Times, Tries,
+// Option is an option of Queue.Put: a When, a Condition, a Backoff, or a call of Every, Times, Tries,
 // LateDrop, LateCoalesce or More. Each kind may be given once. The server refuses a value that is out of its
 // range, and names the value and the range in its error.
 type Option interface{ add(*filing) }

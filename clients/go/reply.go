@@ -21,7 +21,7 @@ const (
 	Died    State = "dead"    // All its attempts have failed, or a worker gave it up.
 )
 
-// Task describes a task, as Schedule.Get found it. Durations of more than 292 years read as 292 years.
+// Task describes a task, as Queue.Get found it. Durations of more than 292 years read as 292 years.
 type Task struct {
 	ID        string
 	Due       time.Time     // The same in each attempt.
@@ -170,7 +170,7 @@ func parseJobs(reply interface{}) ([]*Job, error) {
 	var jobs []*Job
 	for _, one := range read.fields(reply, nil, 0) {
 		f := read.fields(one, nil, 6)
-		jobs = append(jobs, &Job{Schedule: read.text(f[0]), ID: read.text(f[1]), Token: read.text(f[2]),
+		jobs = append(jobs, &Job{Queue: read.text(f[0]), ID: read.text(f[1]), Token: read.text(f[2]),
 			Due: read.time(f[3]), Attempt: int(read.int(f[4])), Payload: read.payload(f[5])})
 	}
 	if read.err != nil {

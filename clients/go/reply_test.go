@@ -44,7 +44,7 @@ func TestParseJobs(t *testing.T) {
 		t.Fatalf("%v, %v", jobs, err)
 	}
 	job := jobs[1]
-	if job.Schedule != "s" || job.ID != "a" || job.Token != token || job.Attempt != 3 ||
+	if job.Queue != "s" || job.ID != "a" || job.Token != token || job.Attempt != 3 ||
 		!job.Due.Equal(time.UnixMilli(1)) || job.Text() != "v" {
 		t.Errorf("%+v", job)
 	}
@@ -74,7 +74,7 @@ func TestParseDead(t *testing.T) {
 }
 
 func TestIDsThatMeanAll(t *testing.T) {
-	s := NewSchedule(nil, "s")
+	s := NewQueue(nil, "s")
 	if _, err := s.Replay(context.Background(), "ALL"); err == nil || !strings.Contains(err.Error(), "ReplayAll") {
 		t.Errorf("Replay of ALL: %v", err)
 	}

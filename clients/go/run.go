@@ -63,7 +63,7 @@ func (r *run) close() {
 	r.hangUp()
 }
 
-// begin starts a taking loop for each group of schedules, and returns a channel that is closed when all loops
+// begin starts a taking loop for each group of queues, and returns a channel that is closed when all loops
 // and all jobs have ended.
 func (r *run) begin() <-chan struct{} {
 	var taking sync.WaitGroup
@@ -113,7 +113,7 @@ func (r *run) finish(ended <-chan struct{}) {
 	}
 }
 
-// groups divides schedules into those that one TW.TAKE can ask for: in a cluster the schedules of one slot.
+// groups divides queues into those that one TW.TAKE can ask for: in a cluster the queues of one slot.
 func groups(pool Pool, keys []string) [][]string {
 	if _, ok := pool.(*Cluster); !ok {
 		return [][]string{keys}
@@ -163,11 +163,11 @@ func (r *run) callHandler(ctx context.Context, job *Job) (err error) {
 			return
 		}
 		value := recover()
-		r.logf("tickwheel: the handler of %s panicked at the task %s: %v\n%s", job.Schedule, job.ID, value,
+		r.logf("tickwheel: the handler of %s panicked at the task %s: %v\n%s", job.Queue, job.ID, value,
 			debug.Stack())
 		err = &panicError{value}
 	}()
-	err = r.handlers[job.Schedule](ctx, job)
+	err = r.handlers[job.Queue](ctx, job)
 	returned = true
 	return err
 }
@@ -229,7 +229,7 @@ func (r *run) send(job *Job, command string, words ...interface{}) (reply interf
 	pause := backoff{most: r.longestPause()}
 	for {
 		reply, err = r.call(r.calling, job, command, words...)
-		if err == nil || r.isFatal(command, job.Schedule, err) {
+		if err == nil || r.isFatal(command, job.Queue, err) {
 			return reply, unsure, err
 		}
 		unsure = unsure || errorCode(err) == ""
@@ -243,8 +243,8 @@ func (r *run) send(job *Job, command string, words ...interface{}) (reply interf
 func (r *run) call(ctx context.Context, job *Job, command string, words ...interface{}) (interface{}, error) {
 	limited, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	args := append(redis.Args{job.Schedule, job.ID, job.Token}, words...)
-	return call(limited, r.Pool, job.Schedule, command, args)
+	args := append(redis.Args{job.Queue, job.ID, job.Token}, words...)
+	return call(limited, r.Pool, job.Queue, command, args)
 }
 
 // Errors

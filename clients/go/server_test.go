@@ -46,8 +46,8 @@ func newPool(t *testing.T) *redis.Pool {
 	return pool
 }
 
-func newSchedule(t *testing.T) *tickwheel.Schedule {
-	return tickwheel.NewSchedule(newPool(t), "go:"+t.Name())
+func newQueue(t *testing.T) *tickwheel.Queue {
+	return tickwheel.NewQueue(newPool(t), "go:"+t.Name())
 }
 
 // must stops the test at an error.
@@ -67,7 +67,7 @@ func is(t *testing.T, want, got interface{}, err error) {
 	}
 }
 
-func put(t *testing.T, s *tickwheel.Schedule, id, payload string, options ...tickwheel.Option) {
+func put(t *testing.T, s *tickwheel.Queue, id, payload string, options ...tickwheel.Option) {
 	t.Helper()
 	made, err := s.Put(ctx, id, payload, options...)
 	is(t, id, made, err)
@@ -84,7 +84,7 @@ func await(t *testing.T, condition func() bool) {
 }
 
 func TestServerATaskFromPutToCancel(t *testing.T) {
-	s := newSchedule(t)
+	s := newQueue(t)
 	due := time.Now().Add(time.Hour).Truncate(time.Millisecond)
 	put(t, s, "a", "one", tickwheel.At(due), tickwheel.More("two", "\x00\xff"), tickwheel.Every(time.Minute),
 		tickwheel.Times(3), tickwheel.LateDrop(5*time.Second), tickwheel.Tries(2),
@@ -110,7 +110,7 @@ func TestServerATaskFromPutToCancel(t *testing.T) {
 }
 
 func TestServerNoSuchTask(t *testing.T) {
-	s := newSchedule(t)
+	s := newQueue(t)
 	_, got := s.Get(ctx, "a")
 	_, moved := s.Move(ctx, "a", tickwheel.In(0))
 	_, _, next := s.Next(ctx)
@@ -122,7 +122,7 @@ func TestServerNoSuchTask(t *testing.T) {
 }
 
 func TestServerConditionsKeepATask(t *testing.T) {
-	s := newSchedule(t)
+	s := newQueue(t)
 	hour, two := tickwheel.In(time.Hour), tickwheel.In(2*time.Hour)
 	for _, c := range []struct {
 		when      tickwheel.When
@@ -145,7 +145,7 @@ func TestServerConditionsKeepATask(t *testing.T) {
 }
 
 func TestServerMakesAnID(t *testing.T) {
-	s := newSchedule(t)
+	s := newQueue(t)
 	id, err := s.Put(ctx, "", "v", tickwheel.In(time.Hour))
 	must(t, err)
 	task, err := s.Get(ctx, id)
@@ -156,7 +156,7 @@ func TestServerMakesAnID(t *testing.T) {
 }
 
 func TestServerNamesAWrongValue(t *testing.T) {
-	s := newSchedule(t)
+	s := newQueue(t)
 	for text, option := range map[string]tickwheel.Option{"TRIES is '0'": tickwheel.Tries(0),
 		"IN is '-1'": tickwheel.In(-1), "EVERY is '0'": tickwheel.Every(0), "TIMES needs": tickwheel.Times(1)} {
 		if _, err := s.Put(ctx, "a", "v", option); err == nil || !strings.Contains(err.Error(), text) {
@@ -170,7 +170,7 @@ func TestServerNamesAWrongValue(t *testing.T) {
 
 func TestServerPutInATransaction(t *testing.T) {
 	pool := newPool(t)
-	s := tickwheel.NewSchedule(pool, "{go:shop}:timeouts")
+	s := tickwheel.NewQueue(pool, "{go:shop}:timeouts")
 	conn := pool.Get()
 	defer conn.Close()
 	for _, end := range []string{"DISCARD", "EXEC"} {
@@ -192,7 +192,7 @@ func TestServerPutInATransaction(t *testing.T) {
 }
 
 func TestServerPauseAndDrain(t *testing.T) {
-	s := newSchedule(t)
+	s := newQueue(t)
 	for _, c := range []struct {
 		do   func(context.Context) (bool, error)
 		want bool
@@ -212,8 +212,8 @@ func TestServerPauseAndDrain(t *testing.T) {
 	is(t, tickwheel.Ready, task.State, nil)
 }
 
-// kill gives the schedule so many dead tasks, called 0, 1, 2 and so on.
-func kill(t *testing.T, pool *redis.Pool, s *tickwheel.Schedule, n int) {
+// kill gives the queue so many dead tasks, called 0, 1, 2 and so on.
+func kill(t *testing.T, pool *redis.Pool, s *tickwheel.Queue, n int) {
 	conn := pool.Get()
 	defer conn.Close()
 	for i := 0; i < n; i++ {
@@ -237,7 +237,7 @@ func kill(t *testing.T, pool *redis.Pool, s *tickwheel.Schedule, n int) {
 
 func TestServerDeadTasks(t *testing.T) {
 	pool := newPool(t)
-	s := tickwheel.NewSchedule(pool, "go:dead")
+	s := tickwheel.NewQueue(pool, "go:dead")
 	began := time.Now().Truncate(time.Millisecond)
 	kill(t, pool, s, 5)
 	dead, err := s.Dead(ctx, 2, "1")
@@ -267,7 +267,7 @@ func TestServerDeadTasks(t *testing.T) {
 func TestServerManyDeadTasks(t *testing.T) {
 	const many = 13001
 	pool := newPool(t)
-	s := tickwheel.NewSchedule(pool, "go:many")
+	s := tickwheel.NewQueue(pool, "go:many")
 	kill(t, pool, s, many)
 	var shown []string
 	err := s.EachDead(ctx, func(task tickwheel.DeadTask) error {
@@ -302,14 +302,14 @@ type running struct {
 // valueKey is the key of a value in the context of Run.
 type valueKey struct{}
 
-func work(t *testing.T, pool tickwheel.Pool, schedule string, handler tickwheel.Handler) *running {
-	return workWith(t, &tickwheel.Worker{Pool: pool, Lease: time.Hour}, schedule, handler)
+func work(t *testing.T, pool tickwheel.Pool, queue string, handler tickwheel.Handler) *running {
+	return workWith(t, &tickwheel.Worker{Pool: pool, Lease: time.Hour}, queue, handler)
 }
 
-func workWith(t *testing.T, worker *tickwheel.Worker, schedule string, handler tickwheel.Handler) *running {
+func workWith(t *testing.T, worker *tickwheel.Worker, queue string, handler tickwheel.Handler) *running {
 	r := &running{Worker: worker, end: make(chan error, 1)}
 	r.ErrorLog = log.New(&r.log, "", 0)
-	r.Handle(schedule, handler)
+	r.Handle(queue, handler)
 	parent, stop := context.WithCancel(context.WithValue(ctx, valueKey{}, "value"))
 	r.stop = stop
 	t.Cleanup(stop)
@@ -326,7 +326,7 @@ func (r *running) stopped(t *testing.T, want tickwheel.Counts) {
 }
 
 func TestServerAHandlerSeesItsJob(t *testing.T) {
-	s := newSchedule(t)
+	s := newQueue(t)
 	due := time.Now().Add(20 * time.Millisecond).Truncate(time.Millisecond)
 	put(t, s, "a", "one", tickwheel.More("two"), tickwheel.At(due))
 	seen := make(chan *tickwheel.Job, 1)
@@ -338,7 +338,7 @@ func TestServerAHandlerSeesItsJob(t *testing.T) {
 		return nil
 	})
 	job := <-seen
-	if job.Schedule != s.Key() || job.ID != "a" || job.Text() != "one" || string(job.Payload[1]) != "two" ||
+	if job.Queue != s.Key() || job.ID != "a" || job.Text() != "one" || string(job.Payload[1]) != "two" ||
 		!job.Due.Equal(due) || job.Attempt != 1 || len(job.Token) != 16 || job.Lost() {
 		t.Errorf("%+v", job)
 	}
@@ -346,7 +346,7 @@ func TestServerAHandlerSeesItsJob(t *testing.T) {
 }
 
 func TestServerAContextThatHasEndedSendsNothing(t *testing.T) {
-	s := newSchedule(t)
+	s := newQueue(t)
 	put(t, s, "a", "v") // Its connection is idle now.
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
@@ -359,7 +359,7 @@ func TestServerAContextThatHasEndedSendsNothing(t *testing.T) {
 }
 
 func TestServerAPanicIsAFailure(t *testing.T) {
-	s := newSchedule(t)
+	s := newQueue(t)
 	put(t, s, "a", "v", tickwheel.Tries(1))
 	r := work(t, newPool(t), s.Key(), func(context.Context, *tickwheel.Job) error { panic("no map") })
 	await(t, func() bool { return r.Counts().Dead == 1 })
@@ -372,7 +372,7 @@ func TestServerAPanicIsAFailure(t *testing.T) {
 }
 
 func TestServerAHandlerThatDoesNotReturnHasFailed(t *testing.T) {
-	s := newSchedule(t)
+	s := newQueue(t)
 	put(t, s, "exit", "v", tickwheel.Tries(1))
 	put(t, s, "nil", "v", tickwheel.Tries(1))
 	r := work(t, newPool(t), s.Key(), func(_ context.Context, job *tickwheel.Job) error {
@@ -386,7 +386,7 @@ func TestServerAHandlerThatDoesNotReturnHasFailed(t *testing.T) {
 }
 
 func TestServerWrappedWishesCount(t *testing.T) {
-	s := newSchedule(t)
+	s := newQueue(t)
 	put(t, s, "a", "v")
 	r := work(t, newPool(t), s.Key(), func(_ context.Context, job *tickwheel.Job) error {
 		if job.Attempt == 1 {
@@ -404,7 +404,7 @@ func TestServerWrappedWishesCount(t *testing.T) {
 
 // TestServerAHandlerThatDoesNotReturnIsGivenUp: its context ends, and its task goes back without it.
 func TestServerAHandlerThatDoesNotReturnIsGivenUp(t *testing.T) {
-	s := newSchedule(t)
+	s := newQueue(t)
 	put(t, s, "deaf", "v")
 	put(t, s, "done", "v")
 	put(t, s, "wish", "v")
@@ -442,7 +442,7 @@ func TestServerAHandlerThatDoesNotReturnIsGivenUp(t *testing.T) {
 
 // TestServerAWorkerBeforeItsServer: the first two connections are refused.
 func TestServerAWorkerBeforeItsServer(t *testing.T) {
-	s := newSchedule(t)
+	s := newQueue(t)
 	put(t, s, "a", "v")
 	real, dials := newPool(t), make(chan int, 1)
 	dials <- 0
@@ -463,7 +463,7 @@ func TestServerAWorkerBeforeItsServer(t *testing.T) {
 // TestServerOnlyItsWordEndsALease: a worker that is cut off goes on although its lease is over. It hears of the
 // end when it can ask the server again.
 func TestServerOnlyItsWordEndsALease(t *testing.T) {
-	s := newSchedule(t)
+	s := newQueue(t)
 	put(t, s, "a", "v", tickwheel.Tries(1))
 	real := newPool(t)
 	var dials, refused atomic.Int32
@@ -505,7 +505,7 @@ func TestServerInACluster(t *testing.T) {
 	worker := &tickwheel.Worker{Pool: cluster, Jobs: 2}
 	const many = 6
 	for i := 0; i < many; i++ {
-		s := tickwheel.NewSchedule(cluster, fmt.Sprintf("{go:%d}:work", i))
+		s := tickwheel.NewQueue(cluster, fmt.Sprintf("{go:%d}:work", i))
 		put(t, s, "a", "v")
 		worker.Handle(s.Key(), func(context.Context, *tickwheel.Job) error { return nil })
 	}
@@ -513,7 +513,7 @@ func TestServerInACluster(t *testing.T) {
 	must(t, err)
 	must(t, conn.Send("MULTI"))
 	must(t, conn.Send("SET", "{go:0}:order", "placed"))
-	must(t, conn.Send("TW.PUT", tickwheel.NewSchedule(cluster, "{go:0}:work").PutArgs("b", "v")...))
+	must(t, conn.Send("TW.PUT", tickwheel.NewQueue(cluster, "{go:0}:work").PutArgs("b", "v")...))
 	_, err = conn.Do("EXEC")
 	must(t, err)
 	conn.Close()
@@ -529,7 +529,7 @@ func TestServerBehindASentinel(t *testing.T) {
 	sentinel := &tickwheel.Sentinel{Addrs: []string{given(t, "TICKWHEEL_TEST_SENTINEL")}, Service: "tw"}
 	pool := &redis.Pool{DialContext: sentinel.DialContext, TestOnBorrow: tickwheel.TestPrimary, MaxIdle: 4}
 	defer pool.Close()
-	s := tickwheel.NewSchedule(pool, "go:sentinel")
+	s := tickwheel.NewQueue(pool, "go:sentinel")
 	put(t, s, "a", "v")
 	r := work(t, pool, s.Key(), func(context.Context, *tickwheel.Job) error { return nil })
 	await(t, func() bool { return r.Counts().Done == 1 })

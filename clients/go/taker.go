@@ -24,7 +24,7 @@ const (
 	shortestPause = 10 * time.Millisecond // Of heartbeats and results, however short the lease is.
 )
 
-// taker is a loop that takes the tasks of some schedules, on a connection of its own that may block.
+// taker is a loop that takes the tasks of some queues, on a connection of its own that may block.
 type taker struct {
 	run   *run
 	keys  []string
@@ -130,7 +130,7 @@ func (t *taker) drop() {
 	t.asking = ""
 }
 
-// follow says that the schedules of a cluster are on another node, which the next connection goes to.
+// follow says that the queues of a cluster are on another node, which the next connection goes to.
 func (t *taker) follow(err error) bool {
 	cluster, ok := t.run.Pool.(*Cluster)
 	if !ok || !cluster.Learn(err) {

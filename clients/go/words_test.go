@@ -18,7 +18,7 @@ func joined(args redis.Args) string { return strings.TrimSuffix(fmt.Sprintln(arg
 
 func TestPutArgs(t *testing.T) {
 	noon := time.Date(2030, 1, 2, 12, 0, 0, 0, time.UTC)
-	orders := NewSchedule(nil, "orders")
+	orders := NewQueue(nil, "orders")
 	cases := []struct {
 		want string
 		args redis.Args
@@ -138,7 +138,7 @@ func TestLastingAdvice(t *testing.T) {
 		"ERR Protocol error: unauthenticated multibulk length": "password",
 		"WRONGPASS invalid username-password pair":             "password",
 		"NOPERM this user has no permissions":                  "+tw.take",
-		"WRONGTYPE Operation against a key":                    "no schedule",
+		"WRONGTYPE Operation against a key":                    "no queue",
 		"ERR unknown command 'TW.TAKE', with args":             "module",
 		"ERR LEASE is '0': expected":                           "refuses",
 		"MOVED 1 127.0.0.1:1":                                  "tickwheel.Cluster",

@@ -25,7 +25,7 @@ const (
 // Worker takes tasks that are ready, and calls a handler for each. Set the fields and call Handle before Run.
 type Worker struct {
 	// Pool has the connections. The worker keeps one for waiting (in a Cluster one for each slot of its
-	// schedules), and uses others for short calls. So MaxActive must be 0, or greater than Jobs.
+	// queues), and uses others for short calls. So MaxActive must be 0, or greater than Jobs.
 	Pool Pool
 
 	// Lease is the time in which another worker gets the task if this one has died, 1 ms to 1193 hours. While a
@@ -35,7 +35,7 @@ type Worker struct {
 	// Jobs is the number of handlers that run at a time, 1 to 10,000. The default is 4.
 	Jobs int
 
-	// Name is shown by Schedule.Get, at most 255 bytes. The default is host:pid.
+	// Name is shown by Queue.Get, at most 255 bytes. The default is host:pid.
 	Name string
 
 	// Grace is the time that running handlers have to finish after a stop. The default is as long as they need.
@@ -65,24 +65,24 @@ type Counts struct {
 
 type counters struct{ done, failed, dead, back, lost atomic.Int64 }
 
-// Handle names the handler for the tasks of a schedule. The server is asked for tasks of the schedules in the
-// order of these calls. It panics if the handler is nil, if the schedule has a handler, or if Run was called.
-func (w *Worker) Handle(schedule string, handler Handler) {
+// Handle names the handler for the tasks of a queue. The server is asked for tasks of the queues in the
+// order of these calls. It panics if the handler is nil, if the queue has a handler, or if Run was called.
+func (w *Worker) Handle(queue string, handler Handler) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
 	case handler == nil:
-		panic("tickwheel: the handler of " + schedule + " is nil")
-	case w.handlers[schedule] != nil:
-		panic("tickwheel: the schedule " + schedule + " has a handler already")
+		panic("tickwheel: the handler of " + queue + " is nil")
+	case w.handlers[queue] != nil:
+		panic("tickwheel: the queue " + queue + " has a handler already")
 	case w.started:
 		panic("tickwheel: Handle was called after Run")
 	}
 	if w.handlers == nil {
 		w.handlers = make(map[string]Handler)
 	}
-	w.handlers[schedule] = handler
-	w.keys = append(w.keys, schedule)
+	w.handlers[queue] = handler
+	w.keys = append(w.keys, queue)
 }
 
 // Run works until ctx ends, and then stops gracefully: it takes no more, lets handlers finish, and returns nil.

@@ -54,7 +54,7 @@ export type MoveOptions = When & {
     only?: "gt" | "lt";
 };
 
-/** A task, as TW.GET describes it. Payload holds Buffers if the schedule was made with `buffers`. */
+/** A task, as TW.GET describes it. Payload holds Buffers if the queue was made with `buffers`. */
 export interface Task<P extends string | Buffer = string> {
     id: string;
     due: Date;
@@ -85,18 +85,18 @@ export interface DeadTask {
     error: string;
 }
 
-export interface ScheduleOptions<B extends boolean = boolean> {
+export interface QueueOptions<B extends boolean = boolean> {
     /** Payloads in replies are Buffers. Default: false, strings of UTF-8. */
     buffers?: B;
 }
 
 /** Tasks for workers under one key. Bad arguments are a TypeError or RangeError, and then nothing is sent. */
-export class Schedule<B extends boolean = false> {
-    constructor(client: Client, key: Bytes, options?: ScheduleOptions<B>);
+export class Queue<B extends boolean = false> {
+    constructor(client: Client, key: Bytes, options?: QueueOptions<B>);
     readonly key: Bytes;
 
     /** Files a task; the server makes an id for null. Resolves to the id, or to null if `only` kept the
-     * schedule as it was. */
+     * queue as it was. */
     put(id: Bytes | null, payload: Bytes | readonly Bytes[], options?: PutOptions): Promise<string | null>;
     /** Resolves to the number of tasks that were there. */
     cancel(...ids: [Bytes, ...Bytes[]]): Promise<number>;
@@ -109,9 +109,9 @@ export class Schedule<B extends boolean = false> {
     next(): Promise<{ id: string; due: Date } | null>;
     /** Makes waiting tasks ready now. Resolves to their number; 0 says that no task is left. */
     drain(options?: { limit?: number }): Promise<number>;
-    /** Resolves to false if the schedule was paused already. */
+    /** Resolves to false if the queue was paused already. */
     pause(): Promise<boolean>;
-    /** Resolves to false if the schedule was not paused. */
+    /** Resolves to false if the queue was not paused. */
     resume(): Promise<boolean>;
 
     /** Dead tasks, the first death first; 100 unless `limit` says another number, at most 10,000. */
@@ -134,7 +134,7 @@ export class Schedule<B extends boolean = false> {
 
 /** An attempt of a task. */
 export interface Job<P extends string | Buffer = string> {
-    readonly schedule: string;
+    readonly queue: string;
     readonly id: string;
     readonly payload: P[];
     /** The first value of the payload, as text. */
@@ -193,8 +193,8 @@ export class Worker<B extends boolean = false> extends EventEmitter {
     constructor(client: Source | (() => Source | Promise<Source>), options?: WorkerOptions<B>);
     readonly name: string;
     readonly counts: Counts;
-    /** With `jobs` the schedule has so many places of its own, besides those of the worker. */
-    task(schedule: string, handler: (job: Job<Payload<B>>) => unknown, options?: { jobs?: number }): this;
+    /** With `jobs` the queue has so many places of its own, besides those of the worker. */
+    task(queue: string, handler: (job: Job<Payload<B>>) => unknown, options?: { jobs?: number }): this;
     /** Works until stop(), giveUp() or a signal. Rejects with a WorkerError that says what to do, when
      * the handlers that run have ended. */
     run(options?: { signals?: readonly NodeJS.Signals[] }): Promise<Counts>;
@@ -228,7 +228,7 @@ export class Dead extends Error {
 
 /** The reason of job.signal when another worker may have the task. */
 export class LeaseLost extends Error {
-    constructor(schedule: string, id: string);
+    constructor(queue: string, id: string);
 }
 
 /** The reason of job.signal when the worker ends. */

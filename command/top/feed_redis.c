@@ -189,7 +189,7 @@ static bool take_top(const struct attempt *attempt)
     bool good = take_forecast(attempt, value_of(reply, "forecast", REDIS_REPLY_ARRAY));
     reading->exact = number_of(reply, "exact") == 1;
     take_recent(value_of(reply, "recent", REDIS_REPLY_ARRAY), &reading->recent);
-    reading->schedules = take_schedules(value_of(reply, "schedules", REDIS_REPLY_ARRAY), reading->seen);
+    reading->schedules = take_schedules(value_of(reply, "queues", REDIS_REPLY_ARRAY), reading->seen);
     reading->pauses = take_schedules(paused, reading->paused);
     reading->tells_pauses = paused != NULL;
     return good;
@@ -247,7 +247,7 @@ static bool ask(const struct attempt *attempt)
     const char *schedule = attempt->feed->options->schedule;
     send_words(attempt, 5, (const char *[]){"INFO", "server", "replication", "cluster", "tickwheel"});
     if (schedule == NULL) {
-        send_words(attempt, 3, (const char *[]){"TW.TOP", "SCHEDULES", "20"});
+        send_words(attempt, 3, (const char *[]){"TW.TOP", "QUEUES", "20"});
         return take_info(attempt) && take_top(attempt);
     }
     send_words(attempt, 2, (const char *[]){"TW.FORECAST", schedule});

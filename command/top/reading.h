@@ -28,7 +28,6 @@ enum count {
     COUNT_PAUSED,
     COUNT_PAUSED_SCHEDULES,
     COUNT_AS_REPLICA, /* tasks that are due on a replica; ABSENT: the server is a primary */
-    COUNT_SCHEDULES,
     COUNT_QUEUES,
     COUNT_KEYS,
     COUNT_MEMORY,

@@ -23,7 +23,7 @@ def layers(_):
     room(sheet, (126, 58, 226, 142), "command", ["run, put, tasks,", "top, plan,", "replay, draw"], "gold")
     room(sheet, (254, 58, 354, 142), "store", ["tasks in an", "SQLite file"], "blue")
     room(sheet, (362, 58, 472, 142), "loops", ["epoll, libuv,", "libev, libevent,", "GLib"], "green")
-    room(sheet, (8, 172, 118, 234), "schedules", ["of redis; knows", "no server"], "pink")
+    room(sheet, (8, 172, 118, 234), "queues", ["of redis; knows", "no server"], "pink")
     room(sheet, (126, 172, 420, 234), "sched", ["clock, threads, keys"], "blue")
     room(sheet, (62, 258, 250, 288), "task: the rules", [], "gold")
     room(sheet, (8, 302, 472, 332), "wheel: no malloc, no clock, no threads", [], "ours")
@@ -66,14 +66,14 @@ def threads(_):
 def delivery(_):
     sheet = Sheet(
         "delivery", 512, "From TW.ADD to a consumer",
-        "TW.ADD files a task in its schedule, which is a key, and in the wheel of the process. The "
+        "TW.ADD files a task in its queue, which is a key, and in the wheel of the process. The "
         "server's timer rings at the next tick that has work. The tick hands each task that is due to "
         "the delivery, which writes it to its target by XADD or RPUSH and removes it from the "
-        "schedule in the same transaction. A refused delivery waits or becomes a dead letter.")
+        "queue in the same transaction. A refused delivery waits or becomes a dead letter.")
     for box, name, lines, colour in [
             ((8, 44, 232, 94), "client", ["TW.ADD, TW.MOVE, TW.CANCEL"], "green"),
             ((8, 118, 232, 184), "commands.c, add.c",
-             ["the task joins its schedule,", "a key, and the one wheel"], "pink"),
+             ["the task joins its queue,", "a key, and the one wheel"], "pink"),
             ((8, 208, 232, 274), "the wheel",
              ["alarm.c sets the server's timer", "to the next tick with work"], "ours"),
             ((8, 298, 232, 348), "tick.c", ["takes the tasks that are due"], "pink"),

@@ -28,7 +28,7 @@ except ImportError:
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "clients", "python"))
 import tickwheel  # noqa: E402  (of this tree, unless it is installed)
 
-SCHEDULE, STREAM = "{shop}:timeouts", "{shop}:unpaid"
+QUEUE, STREAM = "{shop}:timeouts", "{shop}:unpaid"
 
 # An order that is paid while its job is on the way stays paid. To expire twice does no harm.
 EXPIRE = """
@@ -47,10 +47,10 @@ def place(r, options):
     with r.pipeline(transaction=True) as both:
         both.hset(key_of(order), "state", "placed")
         if options.stream:
-            both.execute_command("TW.ADD", SCHEDULE, STREAM, f"order:{order}", "IN", within, "PAYLOAD", "order",
+            both.execute_command("TW.ADD", QUEUE, STREAM, f"order:{order}", "IN", within, "PAYLOAD", "order",
                                  order)
         else:
-            tickwheel.Schedule(both, SCHEDULE).put(f"order:{order}", order, delay=within / 1000)
+            tickwheel.Queue(both, QUEUE).put(f"order:{order}", order, delay=within / 1000)
         both.execute()
     return f"order {order} is placed; it expires in {within} ms unless it is paid"
 
@@ -58,7 +58,7 @@ def place(r, options):
 def pay(r, options):
     with r.pipeline(transaction=True) as both:
         both.hset(key_of(options.order), "state", "paid")
-        tickwheel.Schedule(both, SCHEDULE).cancel(f"order:{options.order}")
+        tickwheel.Queue(both, QUEUE).cancel(f"order:{options.order}")
         _, cancelled = both.execute()
     return f"order {options.order} is paid" + ("" if cancelled else ", though its time was up")
 
@@ -66,7 +66,7 @@ def pay(r, options):
 def extend(r, options):
     """Makes the time to pay longer, never shorter."""
     order, within = options.order, options.within
-    moved = tickwheel.Schedule(r, SCHEDULE).move(f"order:{order}", delay=within / 1000, only="gt")
+    moved = tickwheel.Queue(r, QUEUE).move(f"order:{order}", delay=within / 1000, only="gt")
     return {True: f"order {order} has {within} ms from now", False: f"order {order} has longer than that",
             None: f"order {order} waits for no payment"}[moved]
 
@@ -76,7 +76,7 @@ def work(r, options):
     worker = tickwheel.Worker(r, jobs=options.jobs, lease=options.lease / 1000)
     expire_if_unpaid = r.register_script(EXPIRE)
 
-    @worker.task(SCHEDULE)
+    @worker.task(QUEUE)
     def expire(job):
         state = expire_if_unpaid(keys=[key_of(job.text)])
         outcome = "was not paid: expired" if state == "placed" else f"is {state}"

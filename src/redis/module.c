@@ -2,15 +2,15 @@
  *
  * tickwheel.so: delayed tasks as a data type of Redis and Valkey. Users read docs/redis.md.
  *
- *     TW.ADD -> commands.c -> schedule.c: the task is in its schedule, a key, and filed in the wheel
+ *     TW.ADD -> commands.c -> queue.c: the task is in its queue, a key, and filed in the wheel
  *                                  |
  *     the server's timer -> tick.c | due
  *                                  v
  *                             deliver.c -> XADD or RPUSH, and TW.FIRED: one MULTI/EXEC in AOF and replication
  *
- * All schedules of the process share one wheel and one timer. The timer is armed for the next tick with work,
+ * All queues of the process share one wheel and one timer. The timer is armed for the next tick with work,
  * so an idle server sleeps. Only a primary delivers. A replica's wheel turns too, but its due tasks wait in a
- * queue until TW.FIRED takes them out, or until the replica is promoted. The AOF and the replicas get
+ * line until TW.FIRED takes them out, or until the replica is promoted. The AOF and the replicas get
  * absolute times and final ids.
  *
  * This file loads the module: it checks the server, passes on the server's memory functions, and calls the
@@ -30,7 +30,7 @@
 #include "delivery/tick.h"
 #include "keyspace/chores.h"
 #include "keyspace/persist.h"
-#include "schedules/schedules.h"
+#include "queues/queues.h"
 #include "server/config.h"
 #include "server/lateness.h"
 #include "server/shared.h"
@@ -54,13 +54,13 @@ static bool server_is_new_enough(void)
 }
 
 /* Returns 0, or -1 if there is no memory. */
-static int make_schedules(void)
+static int make_queues(void)
 {
     const struct tw__redis_memory memory = {RedisModule_Alloc, RedisModule_Realloc, RedisModule_Free,
                                             RedisModule_MallocSize};
-    tw__redis_shared.schedules = tw__redis_schedules_new(&memory, forget_string, tw__redis_now_ms(),
-                                                         RedisModule_MonotonicMicroseconds() / 1000);
-    return tw__redis_shared.schedules == NULL ? -1 : 0;
+    tw__redis_shared.queues = tw__redis_queues_new(&memory, forget_string, tw__redis_now_ms(),
+                                                   RedisModule_MonotonicMicroseconds() / 1000);
+    return tw__redis_shared.queues == NULL ? -1 : 0;
 }
 
 /* Creates the objects that all deliveries share. */
@@ -99,7 +99,7 @@ int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
                                           REDISMODULE_OPTION_NO_IMPLICIT_SIGNAL_MODIFIED);
     /* Read the arguments first. If a module fails to load, the server removes its settings and commands, but
      * not its subscriptions to events. */
-    if (tw__redis_config_register(ctx, argv, argc) != REDISMODULE_OK || make_schedules() != 0)
+    if (tw__redis_config_register(ctx, argv, argc) != REDISMODULE_OK || make_queues() != 0)
         return REDISMODULE_ERR;
     make_deliveries();
     if (register_all(ctx) != REDISMODULE_OK)

@@ -2,9 +2,9 @@
 """Fixtures of the tests of workers: those of tests/redis (`fleet`, `clock`, `server`, `r`), whose harness.py
 starts real servers, and a server that the tests of one file share.
 
-    def test_a_job_is_done(common, schedule):
+    def test_a_job_is_done(common, queue):
         r = common.client()
-        r.execute_command("TW.PUT", schedule, "a", "IN", 0, "PAYLOAD", "ok")
+        r.execute_command("TW.PUT", queue, "a", "IN", 0, "PAYLOAD", "ok")
 """
 import importlib.util
 import itertools
@@ -58,6 +58,6 @@ def common(request):
 
 
 @pytest.fixture
-def schedule():
+def queue():
     """A key that no other test of this file uses, with a hash tag for a cluster."""
     return f"{{jobs{next(NUMBERS)}}}:work"

@@ -104,11 +104,11 @@ class Worker:
         self.end(0)
 
 
-def move_to(r, schedule, dues):
-    """Gives tasks of a schedule other due times, {id: Unix ms}, all of them at one moment."""
+def move_to(r, queue, dues):
+    """Gives tasks of a queue other due times, {id: Unix ms}, all of them at one moment."""
     with r.pipeline() as pipe:
         for name, due in dues.items():
-            pipe.execute_command("TW.MOVE", schedule, name, "AT", due)
+            pipe.execute_command("TW.MOVE", queue, name, "AT", due)
         assert pipe.execute() == [1] * len(dues)
 
 

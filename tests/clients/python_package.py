@@ -10,14 +10,14 @@ if PACKAGE not in sys.path:
     sys.path.insert(0, PACKAGE)
 
 
-def emptied(schedule):
-    """Waits until a schedule has no task that is not dead."""
-    wait_until(lambda: schedule.count() == 0, message=lambda: f"{schedule.next()} waits")
+def emptied(queue):
+    """Waits until a queue has no task that is not dead."""
+    wait_until(lambda: queue.count() == 0, message=lambda: f"{queue.next()} waits")
 
 
-def bad_arguments(schedule):
+def bad_arguments(queue):
     """Returns calls with wrong arguments, each with the words that its error has. They send nothing."""
-    put, naive = schedule.put, __import__("datetime").datetime(2030, 1, 1)
+    put, naive = queue.put, __import__("datetime").datetime(2030, 1, 1)
     return [
         (lambda: put("a", "x", delay=-1), "delay is -1: expected 0 to"),
         (lambda: put("a", "x", delay="1"), "delay is '1': expected seconds"),
@@ -33,8 +33,8 @@ def bad_arguments(schedule):
         (lambda: put("a", []), "at least one value"),
         (lambda: put("a", None), "payload has None"),
         (lambda: put("a", ["x", {}]), "payload has {}"),
-        (lambda: schedule.move("a"), "neither delay nor at"),
-        (lambda: schedule.move("a", delay=1, only="nx"), "only is 'nx'"),
+        (lambda: queue.move("a"), "neither delay nor at"),
+        (lambda: queue.move("a", delay=1, only="nx"), "only is 'nx'"),
         (lambda: put("a", "x", delay=10**400), "delay is 1000"),
         (lambda: put("a", "x", tries=0), "tries is 0: expected an integer from 1 to 1000000"),
         (lambda: put("a", "x", tries=True), "tries is True"),
@@ -45,13 +45,13 @@ def bad_arguments(schedule):
         (lambda: put("a", "x", backoff=(1, 2, 3, 101)), "backoff.jitter is 101: expected an integer from 0 to"),
         (lambda: put("*", "x"), "id is '*', for which the server makes another one: use None"),
         (lambda: put(5, "x"), "id is 5: expected str or bytes"),
-        (lambda: schedule.get(None), "id is None"),
-        (lambda: schedule.cancel(), "no id is given"),
-        (lambda: schedule.cancel(["a"]), "id is ['a']"),
-        (lambda: schedule.dead(0), "limit is 0: expected an integer from 1 to 10000"),
-        (lambda: schedule.drain(-1), "limit is -1"),
-        (lambda: type(schedule)(schedule.client, 5), "key is 5"),
-        (lambda: type(schedule)(None, "s"), "client is None: expected a client of redis-py"),
-        (lambda: schedule.replay("ALL"), "use replay_all"),
-        (lambda: schedule.purge(b"ALL"), "purge_all"),
+        (lambda: queue.get(None), "id is None"),
+        (lambda: queue.cancel(), "no id is given"),
+        (lambda: queue.cancel(["a"]), "id is ['a']"),
+        (lambda: queue.dead(0), "limit is 0: expected an integer from 1 to 10000"),
+        (lambda: queue.drain(-1), "limit is -1"),
+        (lambda: type(queue)(queue.client, 5), "key is 5"),
+        (lambda: type(queue)(None, "s"), "client is None: expected a client of redis-py"),
+        (lambda: queue.replay("ALL"), "use replay_all"),
+        (lambda: queue.purge(b"ALL"), "purge_all"),
     ]

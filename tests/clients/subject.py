@@ -10,15 +10,15 @@ reads its lines and sends it signals.
     assert subject.stop() == {**NOTHING, "done": 1}
 
 Arguments of the program: `--url URL`, with `--cluster` if that is a node of a cluster, or `--sentinel
-HOST:PORT[,HOST:PORT] --service NAME`; `--jobs N`, `--lease MS`, `--name NAME`, `--grace MS`; then schedules.
+HOST:PORT[,HOST:PORT] --service NAME`; `--jobs N`, `--lease MS`, `--name NAME`, `--grace MS`; then queues.
 
 It prints these lines, each at once:
 
     ready                         it is about to take tasks
-    begin SCHEDULE ID ATTEMPT     the handler begins
-    shown SCHEDULE ID SHA1        the SHA-1 of all values of the payload, joined by line feeds
-    end SCHEDULE ID ATTEMPT       the handler has done its work; the worker has not acknowledged it yet
-    lost SCHEDULE ID ATTEMPT      the handler was told that the lease is lost
+    begin QUEUE ID ATTEMPT     the handler begins
+    shown QUEUE ID SHA1        the SHA-1 of all values of the payload, joined by line feeds
+    end QUEUE ID ATTEMPT       the handler has done its work; the worker has not acknowledged it yet
+    lost QUEUE ID ATTEMPT      the handler was told that the lease is lost
     stopped done=N failed=N dead=N back=N lost=N
 
 An error that ends it goes to its standard error, and its exit status is 1. The act is the value of the payload
@@ -169,12 +169,12 @@ def counts_of(words):
 class Subject:
     """A program that runs. `options`: jobs, lease, name, grace, sentinel, service, cluster."""
 
-    def __init__(self, language, *schedules, server=None, url=None, **options):
-        self.language, self.schedules = language, schedules
+    def __init__(self, language, *queues, server=None, url=None, **options):
+        self.language, self.queues = language, queues
         self.changed, self.lines, self.errors, self.open = threading.Condition(), [], [], 2
         options = {"jobs": 4, "lease": LEASE, **options}
         url = url or (server and url_of(server))
-        words = [*PROGRAMS[language](), *arguments(language, url, options), *schedules]
+        words = [*PROGRAMS[language](), *arguments(language, url, options), *queues]
         # pylint: disable-next=consider-using-with  (close() ends it)
         self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE, env={**os.environ, **ENVIRONMENT},

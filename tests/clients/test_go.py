@@ -28,7 +28,7 @@ var _ = signal.Notify
 var _ = syscall.Kill
 
 """
-SIGNATURE = ("func(ctx context.Context, pool *redis.Pool, orders *tickwheel.Schedule, "
+SIGNATURE = ("func(ctx context.Context, pool *redis.Pool, orders *tickwheel.Queue, "
              "worker *tickwheel.Worker) error")
 
 

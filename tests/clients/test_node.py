@@ -65,7 +65,7 @@ def environment(modules, server=None):
 
 # The interface
 
-@pytest.mark.parametrize("script", ["schedule.js", "worker.js"])
+@pytest.mark.parametrize("script", ["queue.js", "worker.js"])
 def test_the_interface(script, common, modules):
     told = run([node(), SCRIPTS / script], env=environment(modules, common))
     assert re.search(r"^# fail 0$", told, re.MULTILINE) and not re.search(r"^# pass 0$", told, re.MULTILINE)
@@ -73,7 +73,7 @@ def test_the_interface(script, common, modules):
 
 @pytest.mark.long(only=True)
 def test_a_cluster(fleet, modules):
-    """Schedules in more slots than the worker has places, and a slot that moves while the worker waits."""
+    """Queues in more slots than the worker has places, and a slot that moves while the worker waits."""
     cluster = fleet.cluster(primaries=2)
     process = subprocess.Popen([node(), str(SCRIPTS / "cluster.js")], stdin=subprocess.PIPE,
                                stdout=subprocess.PIPE, text=True,

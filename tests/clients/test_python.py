@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The package for Python with threads: each call of Schedule, and the parts of a worker that only Python has.
+"""The package for Python with threads: each call of Queue, and the parts of a worker that only Python has.
 The behaviour that all languages share is in test_workers.py, the same for asyncio in test_python_aio.py."""
 import asyncio
 import logging
@@ -19,7 +19,7 @@ from harness import HOST, PATIENCE, ROOT, now_ms, version, wait_until
 from python_package import PACKAGE, bad_arguments, emptied
 
 import tickwheel
-from tickwheel import Backoff, Counts, Dead, Retry, Schedule, Worker, WorkerError, _errors, _links, _words
+from tickwheel import Backoff, Counts, Dead, Retry, Queue, Worker, WorkerError, _errors, _links, _words
 from tickwheel.worker import Places
 
 
@@ -36,31 +36,31 @@ def client(common, request):
 
 
 @pytest.fixture
-def work(client, schedule):
-    return Schedule(client, schedule)
+def work(client, queue):
+    return Queue(client, queue)
 
 
-def ready(schedule, *ids):
-    wait_until(lambda: all(schedule.get(id).state == "ready" for id in ids))
+def ready(queue, *ids):
+    wait_until(lambda: all(queue.get(id).state == "ready" for id in ids))
 
 
-def take(schedule, count=1):
+def take(queue, count=1):
     """Takes tasks as a worker does. Returns the jobs by their ids."""
-    raw = schedule.client.execute_command(*_words.take_words(60000, count, 5000, "me", [schedule.key]),
-                                          NEVER_DECODE=True)
+    raw = queue.client.execute_command(*_words.take_words(60000, count, 5000, "me", [queue.key]),
+                                       NEVER_DECODE=True)
     return {job.id: job for job in tickwheel._tasks.jobs(raw)}
 
 
-def kill(schedule, *ids):
+def kill(queue, *ids):
     """Makes dead tasks of these ids, in this order."""
     for id in ids:
-        schedule.put(id, "x")
-        ready(schedule, id)
-        job = take(schedule)[id]
-        schedule.client.execute_command("TW.NACK", schedule.key, id, job.token, "DEAD", "ERROR", f"no {id}")
+        queue.put(id, "x")
+        ready(queue, id)
+        job = take(queue)[id]
+        queue.client.execute_command("TW.NACK", queue.key, id, job.token, "DEAD", "ERROR", f"no {id}")
 
 
-# A schedule
+# A queue
 
 def test_a_task_has_all_its_fields(work):
     due = time.time() + 3600
@@ -156,7 +156,7 @@ def test_more_dead_tasks_than_one_command_handles(work, monkeypatch):
             self.left -= done
             return done
 
-    monkeypatch.setattr(tickwheel.schedule, "PAGE", 2)
+    monkeypatch.setattr(tickwheel.queue, "PAGE", 2)
     short = work.on(Short())
     assert [one.id for one in short.all_dead()] == ["1", "2", "3", "4", "5"]
     assert short.purge_all() == 5 and short.replay_all() == 0
@@ -169,7 +169,7 @@ def test_wrong_arguments_send_nothing(work):
         assert said in str(error.value)
     assert work.client.exists(work.key) == 0
     with pytest.raises(TypeError, match="expected one that is not of redis.asyncio"):
-        Schedule(redis.asyncio.Redis(), work.key)
+        Queue(redis.asyncio.Redis(), work.key)
     with pytest.raises(redis.ResponseError, match="TIMES"):
         work.put("a", "x", times=2)
 
@@ -254,7 +254,7 @@ def test_how_replies_count(outcome, reply, unsure, counted):
     assert outcome.counted(reply, unsure) == counted
 
 
-def test_groups_of_schedules_share_the_places():
+def test_groups_of_queues_share_the_places():
     """Each of three groups has a place of its own among five; two places for four groups go around. When jobs
     have all places but one, the groups have that one in turns, and none of them keeps it for long."""
     places = Places(5, 3)
@@ -303,7 +303,7 @@ def test_a_decorated_function_stays_a_function(crew, work):
 
     @worker.task(work.key)
     def handler(job):
-        names.append((job.schedule, job.id, job.text, job.value, job.attempt, job.due,
+        names.append((job.queue, job.id, job.text, job.value, job.attempt, job.due,
                       threading.current_thread().name))
         return "ignored"
 
@@ -339,7 +339,7 @@ def test_wrong_arguments_of_a_worker(client):
             worker.add(handler, "s")
     with pytest.raises(ValueError, match="no handler"):
         worker.run()
-    with pytest.raises(ValueError, match="no schedule"):
+    with pytest.raises(ValueError, match="no queue"):
         worker.add(print)
     with pytest.raises(TypeError, match="expected a str"):
         worker.add(print, b"s")
@@ -442,11 +442,11 @@ def test_a_thread_that_does_not_end_is_left_alone(crew, work):
         idle.join(timeout=-1)
 
 
-def test_the_client_keeps_its_own_connections(common, schedule, messages):
+def test_the_client_keeps_its_own_connections(common, queue, messages):
     """Its short time limit is not that of a TW.TAKE that waits, and its pool may be full."""
     client = client_of(common, socket_timeout=1.5, max_connections=1, decode_responses=True)
-    worker, work = Worker(client), Schedule(client, schedule)
-    worker.add(lambda job: None, schedule)
+    worker, work = Worker(client), Queue(client, queue)
+    worker.add(lambda job: None, queue)
     with worker:
         work.put("a", "x", delay=2)
         emptied(work)
@@ -458,8 +458,8 @@ def test_the_client_keeps_its_own_connections(common, schedule, messages):
 def test_an_error_that_stays_ends_the_worker(crew, work, messages):
     worker = crew()
     worker.add(print, work.key)
-    work.client.set(work.key, "no schedule")
-    with pytest.raises(WorkerError, match=f"TW.TAKE {work.key}: WRONGTYPE.*no schedule") as error:
+    work.client.set(work.key, "no queue")
+    with pytest.raises(WorkerError, match=f"TW.TAKE {work.key}: WRONGTYPE.*no queue") as error:
         worker.run(signals=False)
     assert isinstance(error.value.__cause__, redis.ResponseError)
     assert any("WRONGTYPE" in message for message in messages())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The package for Python with asyncio: each call of Schedule, and the parts of a worker that only asyncio has.
+"""The package for Python with asyncio: each call of Queue, and the parts of a worker that only asyncio has.
 test_python.py has the same for threads, test_workers.py the behaviour that all languages share."""
 import asyncio
 import functools
@@ -16,7 +16,7 @@ from python_package import bad_arguments
 import tickwheel
 import tickwheel.aio
 from tickwheel import Counts, Dead, Retry, WorkerError
-from tickwheel.aio import Schedule, Worker
+from tickwheel.aio import Queue, Worker
 
 
 def in_a_loop(test):
@@ -28,12 +28,12 @@ def in_a_loop(test):
 
 
 class Place:
-    """A client of the server, a schedule of it, and workers, which are made in the event loop of a test."""
+    """A client of the server, a queue of it, and workers, which are made in the event loop of a test."""
 
-    def __init__(self, server, schedule, **options):
+    def __init__(self, server, queue, **options):
         self.client = redis.asyncio.Redis(host=HOST, port=server.port, **options)
-        self.work = Schedule(self.client, schedule)
-        self.key, self.runs = schedule, []
+        self.work = Queue(self.client, queue)
+        self.key, self.runs = queue, []
 
     def start(self, worker):
         """Lets the worker run beside the test."""
@@ -52,8 +52,8 @@ class Place:
 
 
 @pytest.fixture(params=[False, True], ids=["bytes", "str"])
-def place(common, schedule, request):
-    return functools.partial(Place, common, schedule, decode_responses=request.param)
+def place(common, queue, request):
+    return functools.partial(Place, common, queue, decode_responses=request.param)
 
 
 def names():
@@ -62,7 +62,7 @@ def names():
 
 
 @in_a_loop
-async def test_the_calls_of_a_schedule(place):
+async def test_the_calls_of_a_queue(place):
     async with place() as here:
         work = here.work
         assert await work.put("a", ["x", b"\xff"], at=4e9, tries=2, backoff=(1, 2, 3)) == "a"
@@ -86,7 +86,7 @@ async def test_the_calls_of_a_schedule(place):
                 await call()
             assert said in str(error.value)
         with pytest.raises(TypeError, match="expected one of redis.asyncio"):
-            Schedule(redis.Redis(), work.key)
+            Queue(redis.Redis(), work.key)
 
 
 @in_a_loop
@@ -103,8 +103,8 @@ async def test_a_transaction(place):
             assert (await here.work.on(pipe).get("a")).text == "x"  # At once, since the pipeline watches.
 
 
-def test_both_kinds_of_schedule_have_the_same_calls():
-    mine, other = (inspect.getmembers(kind, inspect.isfunction) for kind in (Schedule, tickwheel.Schedule))
+def test_both_kinds_of_queue_have_the_same_calls():
+    mine, other = (inspect.getmembers(kind, inspect.isfunction) for kind in (Queue, tickwheel.Queue))
     assert {name: str(inspect.signature(call)).replace("AsyncIterator", "Iterator") for name, call in mine} == {
         name: str(inspect.signature(call)) for name, call in other}
 
@@ -228,7 +228,7 @@ async def test_wrong_handlers_and_errors_that_stay(place, caplog):
         async def handler(_):
             pass
 
-        await here.client.set(here.key, "no schedule")
+        await here.client.set(here.key, "no queue")
         with pytest.raises(WorkerError, match=f"TW.TAKE {here.key}: WRONGTYPE"):
             await worker.run()
         await here.client.delete(here.key)
@@ -236,12 +236,12 @@ async def test_wrong_handlers_and_errors_that_stay(place, caplog):
 
 
 @in_a_loop
-async def test_the_client_keeps_its_own_connections(common, schedule, caplog):
+async def test_the_client_keeps_its_own_connections(common, queue, caplog):
     """Its short time limit is not that of a TW.TAKE that waits."""
-    async with Place(common, schedule, socket_timeout=1.5, max_connections=1) as here:
+    async with Place(common, queue, socket_timeout=1.5, max_connections=1) as here:
         worker = Worker(here.client)
 
-        @worker.task(schedule)
+        @worker.task(queue)
         async def handler(_):
             pass
 

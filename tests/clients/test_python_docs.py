@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The blocks of docs/python.md, run in their order. Where the page lets a worker run until a signal, the test
-stops it when its schedules are empty. Both kinds of clients have a cluster here, since the page needs one."""
+stops it when its queues are empty. Both kinds of clients have a cluster here, since the page needs one."""
 import asyncio
 import contextlib
 import io
@@ -27,10 +27,10 @@ def blocks():
 
 
 def empty(port, worker):
-    """Waits until the schedules of a worker have no task."""
+    """Waits until the queues of a worker have no task."""
     client = redis.Redis(host=HOST, port=port)
     for key in worker._settings.handlers:
-        emptied(tickwheel.Schedule(client, key))
+        emptied(tickwheel.Queue(client, key))
     client.close()
 
 
@@ -91,14 +91,14 @@ def works(client, key, id):
     worker, seen = tickwheel.Worker(client), []
     worker.add(lambda job: seen.append(job.id), key)
     with worker:
-        emptied(tickwheel.Schedule(client, key))
+        emptied(tickwheel.Queue(client, key))
     assert seen == [id]
 
 
-def test_a_cluster(cluster, schedule):
-    """Each call finds its node, and a worker has schedules of all of them, with fewer places than nodes."""
+def test_a_cluster(cluster, queue):
+    """Each call finds its node, and a worker has queues of all of them, with fewer places than nodes."""
     client = redis.RedisCluster(host=HOST, port=cluster.nodes[0].port, socket_timeout=10)
-    works = [tickwheel.Schedule(client, f"{{{tag}}}:{schedule}") for tag in ("a", "b", "c")]
+    works = [tickwheel.Queue(client, f"{{{tag}}}:{queue}") for tag in ("a", "b", "c")]
     assert len({client.get_node_from_key(work.key).port for work in works}) == 3
     for work in works:
         work.put("a", "x", delay=60)
@@ -110,7 +110,7 @@ def test_a_cluster(cluster, schedule):
         work.on(pipe).put("b", "x")
     assert pipe.execute() == [b"b"] * 3
     worker, done = tickwheel.Worker(client, jobs=2, lease=30), []
-    worker.add(lambda job: done.append((job.schedule, job.id)), *(work.key for work in works))
+    worker.add(lambda job: done.append((job.queue, job.id)), *(work.key for work in works))
     with worker:
         for work in works:
             emptied(work)
@@ -122,12 +122,12 @@ def test_a_cluster_with_asyncio(cluster):
     async def test():
         port = cluster.nodes[0].port
         async with redis.asyncio.RedisCluster(host=HOST, port=port, socket_timeout=10) as client:
-            works = [tickwheel.aio.Schedule(client, f"{{{tag}}}:aio") for tag in "abc"]
+            works = [tickwheel.aio.Queue(client, f"{{{tag}}}:aio") for tag in "abc"]
             worker, done = tickwheel.aio.Worker(client, jobs=2), []
 
             @worker.task(*(work.key for work in works))
             async def handler(job):
-                done.append(job.schedule)
+                done.append(job.queue)
                 if len(done) == 3:
                     worker.stop()
 

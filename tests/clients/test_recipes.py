@@ -44,16 +44,16 @@ def recipe(common):
 
 
 @contextlib.contextmanager
-def worked_on(client, schedule, handler, **settings):
-    """A worker of one schedule, in threads of its own."""
+def worked_on(client, queue, handler, **settings):
+    """A worker of one queue, in threads of its own."""
     worker = tickwheel.Worker(client, **{"jobs": 1, "lease": PATIENCE, **settings})
-    worker.add(handler, schedule.key)
+    worker.add(handler, queue.key)
     with worker:
         yield worker
 
 
-def empty(schedule):
-    wait_until(lambda: schedule.count() == 0)
+def empty(queue):
+    wait_until(lambda: queue.count() == 0)
 
 
 def test_order_timeout(recipe):
@@ -138,32 +138,32 @@ def test_unique_job(recipe):
         assert it["export"]("ann") is True
 
 
-def test_run_now(recipe, schedule):
+def test_run_now(recipe, queue):
     it = recipe("Run now")
-    some = tickwheel.Schedule(it["client"], schedule)
+    some = tickwheel.Queue(it["client"], queue)
     call = it["client"].execute_command
     assert it["run_now"](some, "a") is False
     some.put("a", "x", delay=3600, backoff=tickwheel.Backoff(3600, 1, 3600))
     assert it["run_now"](some, "a") is True
 
     def take():
-        [[_, _, token, _, attempt, _]] = call("TW.TAKE", "LEASE", HOUR, "BLOCK", HOUR, "KEYS", 1, schedule)
+        [[_, _, token, _, attempt, _]] = call("TW.TAKE", "LEASE", HOUR, "BLOCK", HOUR, "KEYS", 1, queue)
         return token, attempt
 
     token, attempt = take()
     assert attempt == 1 and it["run_now"](some, "a") is True
     before = now_ms()
-    assert call("TW.NACK", schedule, "a", token) >= before + HOUR, "the worker had the task until now"
+    assert call("TW.NACK", queue, "a", token) >= before + HOUR, "the worker had the task until now"
     assert it["run_now"](some, "a") is True
     token, _ = take()
-    call("TW.NACK", schedule, "a", token, "DEAD")
+    call("TW.NACK", queue, "a", token, "DEAD")
     assert it["run_now"](some, "a") is True
     assert take()[1] == 1
 
 
 def test_a_pacer(recipe):
     it = recipe("A pacer: n a second")
-    calls, free = tickwheel.Schedule(it["client"], "{crm}:calls"), 0
+    calls, free = tickwheel.Queue(it["client"], "{crm}:calls"), 0
     for number in range(101):
         before = now_ms()
         wait = it["pace"]("{crm}:calls", f"call:{number}", "x", 50)
@@ -234,9 +234,9 @@ def test_every_monday(recipe):
     assert len(list(reports.scan())) == 2, "a second attempt files nothing twice"
 
 
-def test_cancel_a_thousand_by_prefix(recipe, schedule):
+def test_cancel_a_thousand_by_prefix(recipe, queue):
     it = recipe("Cancel a thousand by prefix")
-    some = tickwheel.Schedule(it["client"], schedule)
+    some = tickwheel.Queue(it["client"], queue)
     with it["client"].pipeline(transaction=False) as many:
         for number in range(2500):
             some.on(many).put(f"ann:{number}" if number % 2 else f"bob:{number}", "x", delay=3600)
@@ -264,7 +264,7 @@ def test_a_trace_through_the_queue(recipe):
 def test_from_a_polled_sorted_set(recipe):
     """A poller goes on while the jobs are moved over: each job is done once, by the poller or by the worker."""
     it = recipe("From a polled sorted set, without downtime")
-    client, done, moved = it["client"], [], tickwheel.Schedule(it["client"], "{s}:jobs")
+    client, done, moved = it["client"], [], tickwheel.Queue(it["client"], "{s}:jobs")
     now = time.time()
     for number in range(3000):
         client.zadd("{s}:due", {f"job:{number}": now + (-1, 0.5, 3600)[number % 3]})

@@ -124,7 +124,7 @@ def test_cancel_and_delete_reach_parked_jobs(shop):
     assert registry.count == 0 and not Job.exists(jobs[1].id, shop.connection)
 
 
-def test_a_job_that_left_the_schedule_is_queued_and_can_be_cancelled(shop):
+def test_a_job_that_is_parked_no_more_is_queued_and_can_be_cancelled(shop):
     job = shop.see_in("due", 0, "due")
     wait_until(lambda: shop.queue("due").count == 1)
     assert job.get_status() == JobStatus.QUEUED

@@ -13,7 +13,7 @@ from harness import PATIENCE, ROOT, now_ms, wait_until
 
 from frameworks import Page, Seen, Worker, environment, move_to, url_of
 
-SCHEDULE, RETRY = "tickwheel:schedule", "tickwheel:retry"
+LATER, RETRY = "tickwheel:schedule", "tickwheel:retry"
 HOUR = 3600
 
 # Jobs of the tests. Sidekiq adds up to ten seconds to each retry at random, so the tests set the delay.
@@ -122,8 +122,8 @@ class Shop:
     def wait(self, words, count=None):
         return self.seen.wait(words, count, lambda: "\n".join(worker.log() for worker in self.workers))
 
-    def task(self, schedule, name):
-        row, = self.r.execute_command("TW.GET", schedule, name)
+    def task(self, key, name):
+        row, = self.r.execute_command("TW.GET", key, name)
         if row is None:
             return None
         task = dict(zip(row[::2], row[1::2]))
@@ -155,7 +155,7 @@ def ruby(shop):
 def test_a_job_is_parked_as_the_poller_would_push_it(shop, ruby):
     jid = ruby(f"See.set(queue: 'idle').perform_in({HOUR}, 'x', "
                "{'big' => 12345678901234567890, 'none' => []})")
-    task = shop.task(SCHEDULE, jid)
+    task = shop.task(LATER, jid)
     assert (task["target"], task["kind"]) == ("queue:idle", "list left")
     assert task["item"]["args"] == ["x", {"big": 12345678901234567890, "none": []}]
     assert task["item"]["enqueued_at"] * 1000 == pytest.approx(task["due"], abs=1)
@@ -169,7 +169,7 @@ def test_cancel_find_move_and_sizes(shop, ruby):
     assert ruby("Tickwheel::Sidekiq.sizes") == {**before, "schedule": before["schedule"] + 1}
     assert ruby(f"Tickwheel::Sidekiq.find('{jid}').item['args']") == ["y"]
     assert ruby(f"Tickwheel::Sidekiq.move('{jid}', Time.at(4102444800))") is True
-    task = shop.task(SCHEDULE, jid)
+    task = shop.task(LATER, jid)
     assert (task["due"], task["item"]["enqueued_at"]) == (4102444800000, 4102444800)
     assert ruby(f"Tickwheel::Sidekiq.find('{jid}').due.to_i") == 4102444800
     assert [ruby(f"Tickwheel::Sidekiq.cancel('{jid}', 'nobody')") for _ in range(2)] == [1, 0]
@@ -180,7 +180,7 @@ def test_cancel_find_move_and_sizes(shop, ruby):
 def test_bulk_with_times(shop, ruby):
     jids = ruby("Sidekiq::Client.push_bulk('class' => See, 'queue' => 'idle', 'args' => [['p'], ['q']], "
                 "'at' => [4102444800, 4102444801.5])")
-    assert [shop.task(SCHEDULE, jid)["due"] for jid in jids] == [4102444800000, 4102444801500]
+    assert [shop.task(LATER, jid)["due"] for jid in jids] == [4102444800000, 4102444801500]
     assert ruby(f"Tickwheel::Sidekiq.cancel(*{json.dumps(jids)})") == 2
 
 
@@ -192,10 +192,10 @@ def test_jobs_of_the_old_sets_are_adopted(shop, ruby):
     shop.r.zadd("schedule", {"no JSON": 5})
     shop.r.zadd("retry", {json.dumps({**jobs[3], "retry_count": 4}): 4102444900})
     assert [ruby("Tickwheel::Sidekiq.adopt") for _ in range(2)] == [4, 0]
-    assert shop.task(SCHEDULE, "a1")["due"] == 4102444800250
+    assert shop.task(LATER, "a1")["due"] == 4102444800250
     assert shop.task(RETRY, "a3")["item"] == {**jobs[3], "retry_count": 4, "enqueued_at": 4102444900}
-    due = shop.r.execute_command("TW.RANGE", SCHEDULE, 4102444800250, 4102444800250)
-    numbers = sorted(shop.task(SCHEDULE, name)["item"]["args"][0] for name, _ in due)
+    due = shop.r.execute_command("TW.RANGE", LATER, 4102444800250, 4102444800250)
+    numbers = sorted(shop.task(LATER, name)["item"]["args"][0] for name, _ in due)
     assert numbers == [0, 1, 2]
     assert shop.r.zrange("schedule", 0, -1) == ["no JSON"] and not shop.r.exists("retry")
     shop.r.delete("schedule")
@@ -213,7 +213,7 @@ def test_a_namespace_is_refused(ruby):
 def test_jobs_come_in_due_order_and_not_early(shop, ruby):
     names = ruby(f"%w[c a b].map {{ |word| See.perform_in({HOUR}, word) }}")
     began = now_ms()
-    move_to(shop.r, SCHEDULE, {name: began + ms for name, ms in zip(names, (500, 200, 350))})
+    move_to(shop.r, LATER, {name: began + ms for name, ms in zip(names, (500, 200, 350))})
     rows = shop.wait(["a", "b", "c"])
     assert [row[0] for row in rows] == ["a", "b", "c"]
     assert all(at >= began + ms for (_, at), ms in zip(rows, (200, 350, 500))), (began, rows)
@@ -292,7 +292,7 @@ def test_a_worker_and_a_server_that_are_killed_lose_no_parked_job(own):
     own.server.kill()
     own.server.start()
     own.r, own.seen, now = own.server.client(), Seen(own.server), now_ms()
-    move_to(own.r, SCHEDULE, {name: now + 20 * number for number, name in enumerate(names)})
+    move_to(own.r, LATER, {name: now + 20 * number for number, name in enumerate(names)})
     own.worker()
     assert_once_each(own, ruby, words)
 
@@ -313,7 +313,7 @@ def test_a_running_system_moves_over(own):
     own.worker()
     wait_until(lambda: not own.r.exists("schedule"))
     assert 0 < own.server.tw()["added"] < len(words)
-    while own.r.execute_command("TW.DRAIN", SCHEDULE):
+    while own.r.execute_command("TW.DRAIN", LATER):
         pass
     old.stop()
     assert_once_each(own, own.console(), words)

@@ -40,8 +40,8 @@ def start(language, request):
     """Starts workers of the language; those of them that still run at the end of the test are killed."""
     made = []
 
-    def one(*schedules, **options):
-        made.append(Subject(options.pop("of", language), *schedules, **options))
+    def one(*queues, **options):
+        made.append(Subject(options.pop("of", language), *queues, **options))
         return made[-1]
     yield one
     if getattr(request.node, "outcome_of_call", "failed") == "failed":
@@ -102,12 +102,12 @@ def common():
 
 
 class Desk:
-    """A worker that several tests use, its server and its schedule, and the counts that it must have when it
+    """A worker that several tests use, its server and its queue, and the counts that it must have when it
     stops. The act until("a") lasts until finish("a")."""
 
     def __init__(self, server, subject, files, clock=None):
         self.server, self.subject, self.files, self.clock = server, subject, files, clock
-        self.schedule, self.r = subject.schedules[0], self.client()
+        self.queue, self.r = subject.queues[0], self.client()
         self.wanted = collections.Counter(NOTHING)
 
     def client(self):
@@ -129,11 +129,11 @@ class Desk:
         for name in names:
             release(self.file(name))
 
-    def put(self, name, *acts, words=AGAIN, schedule=None):
-        put(self.r, schedule or self.schedule, name, *words, payload=acts)
+    def put(self, name, *acts, words=AGAIN, queue=None):
+        put(self.r, queue or self.queue, name, *words, payload=acts)
 
-    def begun(self, name, attempt=1, schedule=None):
-        self.subject.wait("begin", schedule or self.schedule, name, attempt)
+    def begun(self, name, attempt=1, queue=None):
+        self.subject.wait("begin", queue or self.queue, name, attempt)
 
     def at_work(self, *names):
         """Puts jobs that run until they are finished, and waits until they have begun."""
@@ -142,17 +142,17 @@ class Desk:
         for name in names:
             self.begun(name)
 
-    def task(self, name, schedule=None):
-        return task(self.r, schedule or self.schedule, name)
+    def task(self, name, queue=None):
+        return task(self.r, queue or self.queue, name)
 
-    def story(self, name, schedule=None):
-        return f"{name}: {self.task(name, schedule)}\n{self.subject.story()}"
+    def story(self, name, queue=None):
+        return f"{name}: {self.task(name, queue)}\n{self.subject.story()}"
 
-    def done(self, *names, schedule=None):
-        """Waits until the tasks have left the schedule, and counts them as done."""
+    def done(self, *names, queue=None):
+        """Waits until the tasks have left the queue, and counts them as done."""
         for name in names:
-            wait_until(lambda name=name: self.task(name, schedule) is None,
-                       message=lambda name=name: self.story(name, schedule))
+            wait_until(lambda name=name: self.task(name, queue) is None,
+                       message=lambda name=name: self.story(name, queue))
         self.wanted["done"] += len(names)
 
     def done_at_once(self, *names):
@@ -170,11 +170,11 @@ class Desk:
     def dead(self, name):
         """Waits until the task is dead, and returns its row of TW.DEAD."""
         wait_until(lambda: self.task(name)["state"] == "dead", message=lambda: self.story(name))
-        return next(row for row in dead_of(self.r, self.schedule) if row.id == name)
+        return next(row for row in dead_of(self.r, self.queue) if row.id == name)
 
     def attempts(self, name):
         """The numbers of the attempts of a task that have begun, in order."""
-        return [int(line[3]) for line in self.subject.all("begin", self.schedule, name)]
+        return [int(line[3]) for line in self.subject.all("begin", self.queue, name)]
 
     def idle(self):
         """Waits until the worker waits for a task."""
@@ -297,14 +297,14 @@ def test_a_long_error_is_cut_between_two_characters(desk):
     desk.wanted["dead"] += 1
 
 
-def test_tasks_of_all_schedules_are_taken(desk):
-    for schedule in (MAILS, BILLS):
-        desk.put("both", desk.until("both"), schedule=schedule)
-    for schedule in (MAILS, BILLS):
-        desk.begun("both", schedule=schedule)
+def test_tasks_of_all_queues_are_taken(desk):
+    for queue in (MAILS, BILLS):
+        desk.put("both", desk.until("both"), queue=queue)
+    for queue in (MAILS, BILLS):
+        desk.begun("both", queue=queue)
     desk.finish("both")
-    for schedule in (MAILS, BILLS):
-        desk.done("both", schedule=schedule)
+    for queue in (MAILS, BILLS):
+        desk.done("both", queue=queue)
 
 
 def test_a_repeating_job_is_done_in_each_period(desk):
@@ -358,15 +358,15 @@ def test_a_job_ends_after_its_task_was_replaced(desk):
     desk.wanted["lost"] += 2
 
 
-def test_a_pause_of_the_schedule(desk):
+def test_a_pause_of_the_queue(desk):
     """In the pause no job begins, and a job that runs is done."""
     desk.at_work("running")
     desk.r.execute_command("TW.PAUSE", MAILS, "ON")
     desk.put("paused", "ok")
     desk.finish("running")
     desk.done("running")
-    desk.put("bill", "ok", schedule=BILLS)  # The worker lives, and has had time for the other task.
-    desk.done("bill", schedule=BILLS)
+    desk.put("bill", "ok", queue=BILLS)  # The worker lives, and has had time for the other task.
+    desk.done("bill", queue=BILLS)
     assert not desk.attempts("paused")
     desk.r.execute_command("TW.PAUSE", MAILS, "OFF")
     desk.done("paused")
@@ -401,34 +401,34 @@ def test_the_counts_at_the_end(desk):
 
 # Several jobs, several workers
 
-def test_so_many_jobs_at_once_and_no_more(common, start, schedule, tmp_path):
+def test_so_many_jobs_at_once_and_no_more(common, start, queue, tmp_path):
     """The worker takes no task that it cannot start. Its name is its host and its process, and SIGINT stops it
     too."""
     r = common.client()
     names = [f"job{i}" for i in range(7)]
     for name in names:
-        put(r, schedule, name, payload=(f"until {tmp_path / name}",))
-    subject = start(schedule, server=common, jobs=3)
+        put(r, queue, name, payload=(f"until {tmp_path / name}",))
+    subject = start(queue, server=common, jobs=3)
     for at in range(7):
-        begun = sorted(line[2] for line in subject.wait("begin", schedule, count=min(at + 3, 7)))
-        state = working(r, schedule)
+        begun = sorted(line[2] for line in subject.wait("begin", queue, count=min(at + 3, 7)))
+        state = working(r, queue)
         assert begun == names[:at + 3]
         assert (state["leased"], state["ready"]) == (len(begun) - at, 7 - len(begun))
-        assert task(r, schedule, names[at])["worker"] == f"{socket.gethostname()}:{subject.pid}"
+        assert task(r, queue, names[at])["worker"] == f"{socket.gethostname()}:{subject.pid}"
         release(tmp_path / names[at])
-        wait_until(lambda at=at: task(r, schedule, names[at]) is None)
+        wait_until(lambda at=at: task(r, queue, names[at]) is None)
     assert subject.stop(signal.SIGINT) == {**NOTHING, "done": 7}
 
 
-def test_one_job_at_a_time_in_order(common, start, schedule):
+def test_one_job_at_a_time_in_order(common, start, queue):
     r = common.client()
     names = [f"job{i}" for i in range(20)]
     for name in names:
-        put(r, schedule, name, payload=("ok",))
-    wait_ready(r, schedule, 20)
-    subject = start(schedule, server=common, jobs=1)
+        put(r, queue, name, payload=("ok",))
+    wait_ready(r, queue, 20)
+    subject = start(queue, server=common, jobs=1)
     subject.wait("end", count=20)
-    expected = [(word, schedule, name, "1") for name in names for word in ("begin", "end")]
+    expected = [(word, queue, name, "1") for name in names for word in ("begin", "end")]
     assert [line for line in subject.all() if line[0] in ("begin", "end")] == expected
     assert subject.stop() == {**NOTHING, "done": 20}
 
@@ -442,46 +442,46 @@ def run_out(clock, server):
     clock.push(1)  # the backoff
 
 
-def test_a_worker_that_stalls_loses_its_job(clock, server, start, schedule, tmp_path):
+def test_a_worker_that_stalls_loses_its_job(clock, server, start, queue, tmp_path):
     """The worker is suspended for longer than its lease. Another worker gets the task, and the first one does
     no harm when it goes on: its handler is told, its result is left out."""
     r = server.client()
-    put(r, schedule, "a", *AGAIN, payload=(f"until {tmp_path / 'go'}",))
-    first = start(schedule, server=server, jobs=1)
-    first.wait("begin", schedule, "a", 1)
+    put(r, queue, "a", *AGAIN, payload=(f"until {tmp_path / 'go'}",))
+    first = start(queue, server=server, jobs=1)
+    first.wait("begin", queue, "a", 1)
     first.suspend()
     try:
         run_out(clock, server)
-        second = start(schedule, server=server, jobs=1)
-        second.wait("begin", schedule, "a", 2)
+        second = start(queue, server=server, jobs=1)
+        second.wait("begin", queue, "a", 2)
     finally:
         first.send(signal.SIGCONT)
-    first.wait("lost", schedule, "a", 1)
-    assert task(r, schedule, "a")["error"] == "the lease ran out"
+    first.wait("lost", queue, "a", 1)
+    assert task(r, queue, "a")["error"] == "the lease ran out"
     release(tmp_path / "go")
-    second.wait("end", schedule, "a", 2)
-    wait_until(lambda: not r.exists(schedule))
+    second.wait("end", queue, "a", 2)
+    wait_until(lambda: not r.exists(queue))
     for one, counts in ((first, {"lost": 1}), (second, {"done": 1})):
         assert one.stop() == {**NOTHING, **counts}
 
 
-def test_a_worker_that_dies_loses_its_job(clock, server, start, schedule):
+def test_a_worker_that_dies_loses_its_job(clock, server, start, queue):
     """SIGKILL in the middle of the work: the attempt counts, and another worker has the next one."""
     r = server.client()
-    put(r, schedule, "a", *AGAIN, payload=("die", "ok"))
-    assert start(schedule, server=server, jobs=1).ended() == -signal.SIGKILL
+    put(r, queue, "a", *AGAIN, payload=("die", "ok"))
+    assert start(queue, server=server, jobs=1).ended() == -signal.SIGKILL
     run_out(clock, server)
-    second = start(schedule, server=server, jobs=1)
-    second.wait("end", schedule, "a", 2)
-    wait_until(lambda: not r.exists(schedule))
+    second = start(queue, server=server, jobs=1)
+    second.wait("end", queue, "a", 2)
+    wait_until(lambda: not r.exists(queue))
     assert second.stop() == {**NOTHING, "done": 1}
 
 
 # The stop
 
-def test_an_idle_worker_stops_at_once(server, start, schedule):
+def test_an_idle_worker_stops_at_once(server, start, queue):
     """It does not wait for the end of its BLOCK, but ends it by CLIENT UNBLOCK."""
-    subject = start(schedule, server=server)
+    subject = start(queue, server=server)
     subject.wait("ready")
     idle(server)
     assert subject.stop() == NOTHING
@@ -495,109 +495,109 @@ def stop_begins(server, subject):
     wait_until(lambda: blocked(server) == 0, message=lambda: f"it goes on taking\n{subject.story()}")
 
 
-def test_a_stop_waits_for_jobs_and_begins_none(clock, server, start, schedule, tmp_path):
+def test_a_stop_waits_for_jobs_and_begins_none(clock, server, start, queue, tmp_path):
     """The leases of the running jobs are kept, and the next task stays for others."""
     r = server.client()
     for name in ("a", "b"):
-        put(r, schedule, name, *AGAIN, payload=(f"until {tmp_path / name}",))
-    subject = start(schedule, server=server, jobs=3)
+        put(r, queue, name, *AGAIN, payload=(f"until {tmp_path / name}",))
+    subject = start(queue, server=server, jobs=3)
     subject.wait("begin", count=2)
     stop_begins(server, subject)
-    put(r, schedule, "next", payload=("ok",))
+    put(r, queue, "next", payload=("ok",))
     release(tmp_path / "a")
-    wait_until(lambda: task(r, schedule, "a") is None)
+    wait_until(lambda: task(r, queue, "a") is None)
     for _ in range(4):
         clock.push(LEASE // 2)
-        wait_until(lambda: task(r, schedule, "b")["at"] == clock.now() + LEASE, subject.story)
-    assert (task(r, schedule, "b")["state"], task(r, schedule, "b")["attempt"]) == ("leased", 1)
+        wait_until(lambda: task(r, queue, "b")["at"] == clock.now() + LEASE, subject.story)
+    assert (task(r, queue, "b")["state"], task(r, queue, "b")["attempt"]) == ("leased", 1)
     release(tmp_path / "b")
     assert subject.counts() == {**NOTHING, "done": 2}
-    assert {line[2] for line in subject.all("begin")} == {"a", "b"} and fresh(r, schedule, "next")
+    assert {line[2] for line in subject.all("begin")} == {"a", "b"} and fresh(r, queue, "next")
 
 
-def fresh(r, schedule, name):
+def fresh(r, queue, name):
     """Whether the task waits for a worker now, and no attempt counts."""
-    found = task(r, schedule, name)
+    found = task(r, queue, name)
     return (found["state"], found["attempt"], found["error"]) == ("ready", 1, "")
 
 
-def test_a_second_signal_gives_jobs_back(clock, server, start, schedule, tmp_path):
+def test_a_second_signal_gives_jobs_back(clock, server, start, queue, tmp_path):
     r = server.client()
-    put(r, schedule, "a", *LATER, payload=(f"until {tmp_path / 'never'}",))
-    subject = start(schedule, server=server, jobs=2)
-    subject.wait("begin", schedule, "a", 1)
+    put(r, queue, "a", *LATER, payload=(f"until {tmp_path / 'never'}",))
+    subject = start(queue, server=server, jobs=2)
+    subject.wait("begin", queue, "a", 1)
     stop_begins(server, subject)
     assert subject.stop() == {**NOTHING, "back": 1}
-    assert fresh(r, schedule, "a") and not subject.all("end") and not subject.all("lost")
+    assert fresh(r, queue, "a") and not subject.all("end") and not subject.all("lost")
 
 
-def test_jobs_are_given_back_when_the_grace_is_over(common, start, schedule, tmp_path):
+def test_jobs_are_given_back_when_the_grace_is_over(common, start, queue, tmp_path):
     r = common.client()
-    put(r, schedule, "a", *LATER, payload=(f"until {tmp_path / 'a'}",))
-    put(r, schedule, "b", *LATER, payload=(f"until {tmp_path / 'never'}",))
-    subject = start(schedule, server=common, grace=300)
+    put(r, queue, "a", *LATER, payload=(f"until {tmp_path / 'a'}",))
+    put(r, queue, "b", *LATER, payload=(f"until {tmp_path / 'never'}",))
+    subject = start(queue, server=common, grace=300)
     subject.wait("begin", count=2)
     release(tmp_path / "a")
-    wait_until(lambda: task(r, schedule, "a") is None, subject.story)
+    wait_until(lambda: task(r, queue, "a") is None, subject.story)
     assert subject.stop() == {**NOTHING, "done": 1, "back": 1}
-    assert fresh(r, schedule, "b")
+    assert fresh(r, queue, "b")
 
 
-def test_a_task_that_arrives_at_the_stop_is_not_lost(clock, server, start, schedule):
+def test_a_task_that_arrives_at_the_stop_is_not_lost(clock, server, start, queue):
     """The server gives a task to a worker that has a signal to stop and has not read the reply yet. The worker
     does the task, or gives it back."""
     r = server.client()
-    subject = start(schedule, server=server, jobs=2)
+    subject = start(queue, server=server, jobs=2)
     subject.wait("ready")
     idle(server)
     subject.suspend()
-    put(r, schedule, "a", *LATER, payload=("ok",))
-    wait_until(lambda: working(r, schedule)["leased"] == 1)
+    put(r, queue, "a", *LATER, payload=("ok",))
+    wait_until(lambda: working(r, queue)["leased"] == 1)
     subject.send(signal.SIGTERM)
     subject.send(signal.SIGCONT)
     counts = subject.counts()
     if counts["back"]:
-        assert counts == {**NOTHING, "back": 1} and fresh(r, schedule, "a") and not subject.all("begin")
+        assert counts == {**NOTHING, "back": 1} and fresh(r, queue, "a") and not subject.all("begin")
     else:
-        assert counts == {**NOTHING, "done": 1} and not r.exists(schedule)
+        assert counts == {**NOTHING, "done": 1} and not r.exists(queue)
 
 
-def test_a_stop_while_the_server_is_down(fleet, clock, start, schedule, tmp_path):
+def test_a_stop_while_the_server_is_down(fleet, clock, start, queue, tmp_path):
     """An idle worker ends. A worker whose job has ended waits for the server, and acknowledges the job."""
     server = fleet.server(appendonly="yes", appendfsync="always")
-    put(server.client(), schedule, "a", *AGAIN, payload=(f"until {tmp_path / 'a'}",))
-    busy, lazy = start(schedule, server=server), start("nothing", server=server)
-    busy.wait("begin", schedule, "a", 1)
+    put(server.client(), queue, "a", *AGAIN, payload=(f"until {tmp_path / 'a'}",))
+    busy, lazy = start(queue, server=server), start("nothing", server=server)
+    busy.wait("begin", queue, "a", 1)
     lazy.wait("ready")
     idle(server, 2)
     server.kill()
     assert lazy.stop() == NOTHING
     release(tmp_path / "a")
-    busy.wait("end", schedule, "a", 1)
+    busy.wait("end", queue, "a", 1)
     busy.send(signal.SIGTERM)
     server.start()
     assert busy.counts() == {**NOTHING, "done": 1}
-    assert not server.client().exists(schedule)
+    assert not server.client().exists(queue)
 
 
-def test_the_server_is_down_for_three_leases(fleet, clock, start, schedule, tmp_path):
+def test_the_server_is_down_for_three_leases(fleet, clock, start, queue, tmp_path):
     """Only the server's word ends a lease. The lease of a job begins anew when the server is back, once, and a
     heartbeat comes before its end. So the job runs on, and later heartbeats keep it."""
     server = fleet.server(appendonly="yes", appendfsync="always")
-    put(server.client(), schedule, "a", *AGAIN, payload=(f"until {tmp_path / 'go'}",))
-    subject = start(schedule, server=server, jobs=1)
-    subject.wait("begin", schedule, "a", 1)
+    put(server.client(), queue, "a", *AGAIN, payload=(f"until {tmp_path / 'go'}",))
+    subject = start(queue, server=server, jobs=1)
+    subject.wait("begin", queue, "a", 1)
     server.kill()
     clock.push(3 * LEASE)
     server.start()
     r = server.client()
     for _ in range(4):
-        wait_until(lambda: task(r, schedule, "a")["at"] == clock.now() + LEASE, message=subject.story)
+        wait_until(lambda: task(r, queue, "a")["at"] == clock.now() + LEASE, message=subject.story)
         clock.push(LEASE // 2)
     release(tmp_path / "go")
-    subject.wait("end", schedule, "a", 1)
+    subject.wait("end", queue, "a", 1)
     assert subject.stop() == {**NOTHING, "done": 1}
-    assert subject.all("begin") == [("begin", schedule, "a", "1")] and not subject.all("lost")
+    assert subject.all("begin") == [("begin", queue, "a", "1")] and not subject.all("lost")
 
 
 # A server that is treated badly
@@ -649,29 +649,29 @@ def test_the_connections_are_ended_between_the_work_and_its_acknowledgement(roug
     rough.done_at_once("unheard")
 
 
-def test_the_reply_of_an_acknowledgement_is_lost(rough, start, schedule):
+def test_the_reply_of_an_acknowledgement_is_lost(rough, start, queue):
     """The worker sends it again. The reply is 0 then, and the job is done all the same."""
     with Proxy(rough.server) as proxy:
-        subject = start(schedule, url=proxy.url)
+        subject = start(queue, url=proxy.url)
         proxy.lose_reply("TW.ACK")
         for name in ("a", "b"):
-            put(rough.r, schedule, name, *AGAIN, payload=("ok",))
-            subject.wait("end", schedule, name, 1)
-            wait_until(lambda: not rough.r.exists(schedule), message=subject.story)
+            put(rough.r, queue, name, *AGAIN, payload=("ok",))
+            subject.wait("end", queue, name, 1)
+            wait_until(lambda: not rough.r.exists(queue), message=subject.story)
         wait_until(proxy.lost.is_set)  # its thread may be the last to go on
         assert subject.stop() == {**NOTHING, "done": 2}
 
 
-def test_the_reply_of_a_take_is_lost(rough, start, schedule):
+def test_the_reply_of_a_take_is_lost(rough, start, queue):
     """Nobody has the task until its lease has run out, and the attempt has failed then."""
-    put(rough.r, schedule, "a", *AGAIN, payload=("ok",))
+    put(rough.r, queue, "a", *AGAIN, payload=("ok",))
     with Proxy(rough.server) as proxy:
         proxy.lose_reply("TW.TAKE")
-        subject = start(schedule, url=proxy.url)
+        subject = start(queue, url=proxy.url)
         wait_until(proxy.lost.is_set, subject.story)
         run_out(rough.clock, rough.server)
-        subject.wait("end", schedule, "a", 2)
-        wait_until(lambda: not rough.r.exists(schedule), message=subject.story)
+        subject.wait("end", queue, "a", 2)
+        wait_until(lambda: not rough.r.exists(queue), message=subject.story)
         assert subject.stop() == {**NOTHING, "done": 1}
 
 
@@ -756,12 +756,12 @@ def test_errors_that_end_the_worker(fleet, start):
     r = server.client()
     r.config_set("requirepass", "secret")
     r.execute_command("ACL", "SETUSER", "reader", "on", ">word", "~*", "+@all", "-tw.take")
-    r.set("text", "no schedule")
+    r.set("text", "no queue")
     cases = {
         "no password": (url_of(server), r"(?i)password"),
         "a wrong password": (url_of(server, password="wrong"), r"(?i)password"),
         "no right": (url_of(server, "reader", "word"), r"(?i)tw\.take"),
-        "another type": (url_of(server, password="secret"), r"(?i)schedule"),
+        "another type": (url_of(server, password="secret"), r"(?i)queue|schedule"),
         "no module": (url_of(plain), r"(?i)module"),
     }
     subjects = {name: start("text", url=url) for name, (url, _) in cases.items()}
@@ -773,15 +773,15 @@ def test_errors_that_end_the_worker(fleet, start):
 
 
 @pytest.mark.long(only=True)
-def test_a_worker_with_few_rights_in_another_database(server, start, schedule):
+def test_a_worker_with_few_rights_in_another_database(server, start, queue):
     """The rights of docs/redis.md suffice. Without the right to end its own wait, the worker ends with its
     BLOCK."""
     r = server.client(db=3)
-    r.execute_command("ACL", "SETUSER", "worker", "on", ">word", f"~{schedule}", "+tw.take", "+tw.ack",
+    r.execute_command("ACL", "SETUSER", "worker", "on", ">word", f"~{queue}", "+tw.take", "+tw.ack",
                       "+tw.nack", "+tw.touch", "+select", "+hello")
-    subject = start(schedule, url=url_of(server, "worker", "word", 3))
-    put(r, schedule, "a", payload=("ok",))
-    subject.wait("end", schedule, "a", 1)
-    wait_until(lambda: not r.exists(schedule))
+    subject = start(queue, url=url_of(server, "worker", "word", 3))
+    put(r, queue, "a", payload=("ok",))
+    subject.wait("end", queue, "a", 1)
+    wait_until(lambda: not r.exists(queue))
     subject.send(signal.SIGTERM)
     assert subject.counts() == {**NOTHING, "done": 1}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Workers of all languages in a cluster. Each has schedules on every node. They share the cluster, but no
-schedule."""
+"""Workers of all languages in a cluster. Each has queues on every node. They share the cluster, but no
+queue."""
 import contextlib
 import re
 
@@ -14,50 +14,50 @@ from test_migration import reshard, tags_below
 
 LANGUAGES = [one for one in languages() if one != "command"]  # The command has no cluster.
 LEASE = 15000  # Longer than a failover takes, for the server and for the workers.
-TURN_MS = 1000  # The groups of schedules share places by turns: no TW.TAKE waits for longer.
+TURN_MS = 1000  # The groups of queues share places by turns: no TW.TAKE waits for longer.
 pytestmark = pytest.mark.library
 
 
 class Town:
-    """A cluster, and a worker of each language for three schedules, one on each primary."""
+    """A cluster, and a worker of each language for three queues, one on each primary."""
 
     def __init__(self, fleet, folder, replicas, tags):
         self.cluster, self.folder, self.crew = fleet.cluster(3, replicas, **OPTIONS), folder, {}
         self.tags = tags
         for language in LANGUAGES:
             url = f"redis://{HOST}:{self.cluster.nodes[0].port}"
-            self.crew[language] = Subject(language, *self.schedules(language), url=url, cluster=True,
+            self.crew[language] = Subject(language, *self.queues(language), url=url, cluster=True,
                                           lease=LEASE)
         self.done = 0
 
-    def schedules(self, language):
+    def queues(self, language):
         return [f"{{{tag}}}:{language}" for tag in self.tags]
 
     def put(self, name, act):
         for language in LANGUAGES:
-            for schedule in self.schedules(language):
-                put(self.cluster.owner(schedule).client(), schedule, name, payload=(act,))
+            for queue in self.queues(language):
+                put(self.cluster.owner(queue).client(), queue, name, payload=(act,))
 
     def wait(self, word, name):
         for language, subject in self.crew.items():
-            for schedule in self.schedules(language):
-                subject.wait(word, schedule, name, 1)
+            for queue in self.queues(language):
+                subject.wait(word, queue, name, 1)
 
     def works(self, name):
-        """Each worker does a job of each schedule."""
+        """Each worker does a job of each queue."""
         self.put(name, "ok")
         self.wait("end", name)
         self.done += len(self.tags)
 
     def works_in_turns(self, name):
-        """The same. No schedule waits for a place until a whole BLOCK of another schedule is over."""
+        """The same. No queue waits for a place until a whole BLOCK of another queue is over."""
         with monitored(self.cluster.primaries()) as commands:
             self.works(name)
         blocks = [int(ms) for ms in re.findall(r'"BLOCK" "(\d+)"', "\n".join(commands))]
         assert blocks and max(blocks) <= TURN_MS, blocks
 
     def hold(self):
-        """Each worker has a job of each schedule, and so one place of four is left for three schedules."""
+        """Each worker has a job of each queue, and so one place of four is left for three queues."""
         self.put("held", f"until {self.folder / 'held'}")
         self.wait("begin", "held")
 
@@ -67,9 +67,9 @@ class Town:
         self.wait("end", "held")
         self.done += len(self.tags)
         for language, subject in self.crew.items():
-            for schedule in self.schedules(language):
-                client = self.cluster.owner(schedule).client()
-                wait_until(lambda client=client, schedule=schedule: not client.exists(schedule),
+            for queue in self.queues(language):
+                client = self.cluster.owner(queue).client()
+                wait_until(lambda client=client, queue=queue: not client.exists(queue),
                            message=subject.story)
             assert len(subject.wait("begin", count=self.done)) == self.done, subject.story()
             assert subject.stop() == {**NOTHING, "done": self.done}, subject.story()
@@ -140,7 +140,7 @@ def test_a_primary_is_killed_while_workers_work(town):
 
 @pytest.mark.long(only=True)
 def test_slots_move_while_workers_work(town):
-    """redis-cli moves the slots of two of the three schedules to another node, and back."""
+    """redis-cli moves the slots of two of the three queues to another node, and back."""
     slots = 300
     tags = [*tags_below(slots, 2), tag_of_each_node()[2]]
     place = town(0, tags)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Workers of all languages share two schedules, while they are killed, suspended and stopped, and while their
+"""Workers of all languages share two queues, while they are killed, suspended and stopped, and while their
 server crashes. At the end each job has one fate: it is done, or dead, and the acts that the workers have really
 performed agree with it. The server syncs each write, so no crash loses anything.
 
@@ -17,12 +17,12 @@ from load import seeded
 from situations import dead_of, extent, put
 from subject import Subject, counts_of, languages, release
 
-SCHEDULES = ["{w}:mails", "{w}:bills"]
+QUEUES = ["{w}:mails", "{w}:bills"]
 TRIES, LEASE = 6, 500
 ACTS = ["ok", "fail for a reason", "until", "untilfail", "retry 30 not yet", "dead for a reason", "die"]
 WEIGHTS = [40, 24, 16, 8, 12, 4, 1]
 
-Job = collections.namedtuple("Job", "schedule name acts")
+Job = collections.namedtuple("Job", "queue name acts")
 
 
 class Model:
@@ -37,7 +37,7 @@ class Model:
 
     def hire(self):
         language = languages()[next(self.numbers) % len(languages())]
-        self.crew.append(Subject(language, *SCHEDULES, server=self.server, jobs=self.rng.randrange(1, 5),
+        self.crew.append(Subject(language, *QUEUES, server=self.server, jobs=self.rng.randrange(1, 5),
                                  lease=LEASE, name=language, grace=self.rng.choice([None, 100])))
 
     def leave(self, subject):
@@ -55,14 +55,14 @@ class Model:
         return f"untilfail {self.folder / name} for a reason" if act == "untilfail" else act
 
     def file(self, count):
-        """Puts jobs into both schedules; the server may be down at any other time only."""
+        """Puts jobs into both queues; the server may be down at any other time only."""
         client = self.server.client()
         for _ in range(count):
             name = f"job{len(self.jobs)}"
-            schedule = self.rng.choice(SCHEDULES)
+            queue = self.rng.choice(QUEUES)
             acts = [self.act(name) for _ in range(self.rng.randrange(1, 4))]
-            self.jobs[name] = Job(schedule, name, acts)
-            put(client, schedule, name, "IN", self.rng.randrange(200), "TRIES", TRIES, "BACKOFF", 5, 2, 50,
+            self.jobs[name] = Job(queue, name, acts)
+            put(client, queue, name, "IN", self.rng.randrange(200), "TRIES", TRIES, "BACKOFF", 5, 2, 50,
                 payload=acts)
 
     def end_some(self):
@@ -118,7 +118,7 @@ class Model:
 
     def fate(self, client, job):
         """Whether the job is done, dead, or still there."""
-        found = task(client, job.schedule, job.name)
+        found = task(client, job.queue, job.name)
         return "done" if found is None else "dead" if found["state"] == "dead" else "there"
 
     def settle(self):
@@ -140,7 +140,7 @@ class Model:
 
     def judge(self):
         client, begun, ended = self.server.client(), self.lines("begin"), self.lines("end")
-        errors = {row.id: row for schedule in SCHEDULES for row in dead_of(client, schedule, "LIMIT", 10000)}
+        errors = {row.id: row for queue in QUEUES for row in dead_of(client, queue, "LIMIT", 10000)}
         for job in self.jobs.values():
             fate, attempts = self.fate(client, job), begun[job.name]
             acts = [self.performed(job, attempt) for attempt in ended[job.name]]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Workers of all languages at a failover by Sentinel. They have one server together, and a schedule each."""
+"""Workers of all languages at a failover by Sentinel. They have one server together, and a queue each."""
 import contextlib
 
 import pytest
@@ -20,21 +20,21 @@ class Watch:
         self.old, self.new, self.sentinel = watched(fleet, appendonly="yes")
         self.folder, self.crew = folder, {}
         for language in LANGUAGES:
-            self.crew[language] = Subject(language, self.schedule(language), lease=LEASE,
+            self.crew[language] = Subject(language, self.queue(language), lease=LEASE,
                                           sentinel=f"{HOST}:{self.sentinel.port}", service=self.sentinel.name)
 
     @staticmethod
-    def schedule(language):
+    def queue(language):
         return f"{language}:jobs"
 
     def put(self, server, name, act):
         client = server.client()
         for language in LANGUAGES:
-            put(client, self.schedule(language), name, payload=(act,))
+            put(client, self.queue(language), name, payload=(act,))
 
     def wait(self, word, name):
         for language, subject in self.crew.items():
-            subject.wait(word, self.schedule(language), name, 1)
+            subject.wait(word, self.queue(language), name, 1)
 
     def hold(self):
         """Each worker does a job, has another one, and waits for a third one. The replica has all of that."""
@@ -52,8 +52,8 @@ class Watch:
         self.wait("end", "next")
         client = self.new.client()
         for language, subject in self.crew.items():
-            schedule = self.schedule(language)
-            wait_until(lambda schedule=schedule: not client.exists(schedule), message=subject.story)
+            queue = self.queue(language)
+            wait_until(lambda queue=queue: not client.exists(queue), message=subject.story)
             assert len(subject.wait("begin", count=3)) == 3, subject.story()
             assert subject.stop() == {**NOTHING, "done": 3}, subject.story()
 

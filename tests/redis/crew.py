@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Clients of schedules with tasks for workers: producers, workers with all their bad habits, and an operator.
+"""Clients of queues with tasks for workers: producers, workers with all their bad habits, and an operator.
 ledger.py judges their histories. Each client stops when its connection is lost, and its last command then has
 no reply."""
 import contextlib
@@ -14,7 +14,7 @@ from ledger import Deed, Taken
 from load import OUT_OF_OFFICE
 
 LEDGER = "{w}:ledger"
-SCHEDULES = ["{w}:mails", "{w}:bills"]
+QUEUES = ["{w}:mails", "{w}:bills"]
 AWAY = (*OUT_OF_OFFICE, "MOVED", "ASK", "TRYAGAIN", "CLUSTERDOWN", "MISCONF")
 
 
@@ -45,7 +45,7 @@ class Shop:
     """All that the clients of one model share."""
 
     def __init__(self, rng):
-        self.times, self.names = Times(), {schedule: [] for schedule in SCHEDULES}
+        self.times, self.names = Times(), {queue: [] for queue in QUEUES}
         self.rng, self.numbers = rng, itertools.count(1)
         self.moments = itertools.count(1)  # in the order in which the clients send and receive
         self.deeds, self.takes, self.stale = [], [], []  # of this round; tokens of earlier rounds
@@ -56,9 +56,9 @@ class Shop:
 
     def name(self, rng):
         """An id that was put not long ago, mostly."""
-        schedule = rng.choice(SCHEDULES)
-        names = self.names[schedule]
-        return schedule, (rng.choice(names[-60:]) if names else "none")
+        queue = rng.choice(QUEUES)
+        names = self.names[queue]
+        return queue, (rng.choice(names[-60:]) if names else "none")
 
 
 class Client(threading.Thread):
@@ -115,10 +115,10 @@ class Client(threading.Thread):
                     one.promised = True
                 self.mine = []
 
-    def do(self, kind, schedule, name, words, **about):
+    def do(self, kind, queue, name, words, **about):
         """One command between two looks. Returns the Deed."""
-        deed = Deed(str(next(self.shop.numbers)), kind, schedule, name, about, sent=next(self.shop.moments))
-        look = [["TW.GET", schedule, name]] if name else []
+        deed = Deed(str(next(self.shop.numbers)), kind, queue, name, about, sent=next(self.shop.moments))
+        look = [["TW.GET", queue, name]] if name else []
         words = [deed.number if word is Ellipsis else word for word in words]
         whole = [["RPUSH", LEDGER, deed.number], ["TIME"], *look, words, *look, ["TIME"]]
         self.shop.deeds.append(deed)
@@ -148,34 +148,34 @@ class Producer(Client):
         if chance < 0.55:
             self.put_some()
         elif chance < 0.67:
-            schedule, name = self.shop.name(self.rng)
+            queue, name = self.shop.name(self.rng)
             at = self.shop.times.after(self.rng.randrange(300))
-            self.do("move", schedule, name, ["TW.MOVE", schedule, name, "AT", at], at=at)
+            self.do("move", queue, name, ["TW.MOVE", queue, name, "AT", at], at=at)
         elif chance < 0.79:
-            schedule, name = self.shop.name(self.rng)
-            self.do("cancel", schedule, name, ["TW.CANCEL", schedule, name])
+            queue, name = self.shop.name(self.rng)
+            self.do("cancel", queue, name, ["TW.CANCEL", queue, name])
         else:
-            schedule, name = self.shop.name(self.rng)
+            queue, name = self.shop.name(self.rng)
             if name != "none":
-                self.put(schedule, name, self.shop.times.after(self.rng.randrange(200)))
+                self.put(queue, name, self.shop.times.after(self.rng.randrange(200)))
         any_moment(self.rng, 0.004)
 
     def put_some(self):
-        schedule, at = self.rng.choice(SCHEDULES), self.shop.times.after(self.rng.randrange(-50, 200))
+        queue, at = self.rng.choice(QUEUES), self.shop.times.after(self.rng.randrange(-50, 200))
         if self.rng.random() < 0.1:
             at += 7200000
         for _ in range(self.rng.randrange(1, 5)):
             name = f"t{next(self.shop.numbers)}"
-            self.put(schedule, name, at)
-            self.shop.names[schedule].append(name)
+            self.put(queue, name, at)
+            self.shop.names[queue].append(name)
 
-    def put(self, schedule, name, at):
+    def put(self, queue, name, at):
         tries, every, times, repeat = self.rng.choice([1, 2, 3, 30]), 0, 1, []
         if self.rng.random() < 0.1:
             every, times = self.rng.randrange(20, 200), self.rng.randrange(1, 4)
             repeat = ["EVERY", every, "TIMES", times]
-        self.do("put", schedule, name,
-                ["TW.PUT", schedule, name, "AT", at, *repeat, "TRIES", tries, "BACKOFF", 20, 2, 200, "JITTER",
+        self.do("put", queue, name,
+                ["TW.PUT", queue, name, "AT", at, *repeat, "TRIES", tries, "BACKOFF", 20, 2, 200, "JITTER",
                  20, "PAYLOAD", ...], at=at, tries=tries, every=every, times=times)
 
 
@@ -218,7 +218,7 @@ class Worker(Client):
     def take(self):
         lease, worker = self.rng.choice([30, 100, 300, 600, 1500]), str(next(self.shop.numbers))
         words = ["TW.TAKE", "LEASE", lease, "COUNT", self.rng.randrange(1, 4), "NAME", worker]
-        keys = self.rng.sample(SCHEDULES, self.rng.randrange(1, 3))
+        keys = self.rng.sample(QUEUES, self.rng.randrange(1, 3))
         if self.blocks:
             taken = self.take_blocked([*words, "BLOCK", 100, "KEYS", len(keys), *keys], lease, worker)
         else:
@@ -269,14 +269,14 @@ class Worker(Client):
 
     def taken(self, rows, lease, worker):
         came = next(self.shop.moments)
-        return [Taken(schedule, name, token, due, attempt, payload[0], worker, lease, came=came)
-                for schedule, name, token, due, attempt, payload in rows]
+        return [Taken(queue, name, token, due, attempt, payload[0], worker, lease, came=came)
+                for queue, name, token, due, attempt, payload in rows]
 
     def about(self, take, **more):
         return {"due": take.due, "attempt": take.attempt, "token": take.token, **more}
 
     def ack(self, take):
-        self.do("ack", take.schedule, take.name, ["TW.ACK", take.schedule, take.name, take.token],
+        self.do("ack", take.queue, take.name, ["TW.ACK", take.queue, take.name, take.token],
                 **self.about(take))
 
     def nack(self, take):
@@ -286,40 +286,40 @@ class Worker(Client):
         elif self.rng.random() < 0.6:
             at = self.shop.times.after(self.rng.randrange(100))
             when = ["AT", at]
-        self.do("nack", take.schedule, take.name,
-                ["TW.NACK", take.schedule, take.name, take.token, *when, "ERROR", error],
+        self.do("nack", take.queue, take.name,
+                ["TW.NACK", take.queue, take.name, take.token, *when, "ERROR", error],
                 **self.about(take, at=at, dead=dead, error=error))
 
     def back(self, take):
-        self.do("back", take.schedule, take.name, ["TW.NACK", take.schedule, take.name, take.token, "BACK"],
+        self.do("back", take.queue, take.name, ["TW.NACK", take.queue, take.name, take.token, "BACK"],
                 **self.about(take))
 
     def touch(self, take):
         lease = self.rng.choice([50, 200, 600])
-        self.do("touch", take.schedule, take.name,
-                ["TW.TOUCH", take.schedule, take.name, take.token, "LEASE", lease],
+        self.do("touch", take.queue, take.name,
+                ["TW.TOUCH", take.queue, take.name, take.token, "LEASE", lease],
                 **self.about(take, lease=lease))
 
 
 class Operator(Client):
-    """Pauses schedules for moments, replays and purges dead tasks."""
+    """Pauses queues for moments, replays and purges dead tasks."""
 
     def step(self):
         chance = self.rng.random()
-        schedule, name = self.shop.name(self.rng)
+        queue, name = self.shop.name(self.rng)
         if chance < 0.25:
-            self.do("pause", schedule, "", ["TW.PAUSE", schedule, "ON"], on=True)
+            self.do("pause", queue, "", ["TW.PAUSE", queue, "ON"], on=True)
             any_moment(self.rng, 0.03)
-            self.do("pause", schedule, "", ["TW.PAUSE", schedule, "OFF"], on=False)
+            self.do("pause", queue, "", ["TW.PAUSE", queue, "OFF"], on=False)
         else:
-            dead = self.raw("TW.DEAD", schedule)
+            dead = self.raw("TW.DEAD", queue)
             if isinstance(dead, Raw.Error):
                 self.refused(dead)
             if dead and self.rng.random() < 0.8:
                 name = self.rng.choice(dead)[0]
             if chance < 0.75:
                 at = self.shop.times.after(self.rng.randrange(100))
-                self.do("replay", schedule, name, ["TW.REPLAY", schedule, name, "AT", at], at=at)
+                self.do("replay", queue, name, ["TW.REPLAY", queue, name, "AT", at], at=at)
             else:
-                self.do("purge", schedule, name, ["TW.PURGE", schedule, name])
+                self.do("purge", queue, name, ["TW.PURGE", queue, name])
         any_moment(self.rng, 0.03)

@@ -833,17 +833,17 @@ def delivered(client, stream):
     return [fields["tw.id"] for _, fields in entries(client, stream)]
 
 
-def task(client, schedule, name):
+def task(client, queue, name):
     """Returns TW.GET of one id as a dict, payload included; None if there is no such task."""
-    found = client.execute_command("TW.GET", schedule, name)[0]
+    found = client.execute_command("TW.GET", queue, name)[0]
     return None if found is None else as_map(found)
 
 
-def tasks(client, schedule):
-    """Returns {id: due} of all tasks of a schedule, by TW.SCAN."""
+def tasks(client, queue):
+    """Returns {id: due} of all tasks of a queue, by TW.SCAN."""
     found, cursor = {}, "0"
     while True:
-        cursor, flat = client.execute_command("TW.SCAN", schedule, cursor, "COUNT", 1000)
+        cursor, flat = client.execute_command("TW.SCAN", queue, cursor, "COUNT", 1000)
         found.update(zip(flat[::2], map(int, flat[1::2])))
         if int(cursor) == 0:
             return found
@@ -852,12 +852,12 @@ def tasks(client, schedule):
 PAGE = 10000  # The most rows that TW.RANGE returns at once.
 
 
-def in_order(execute, schedule, limit=PAGE):
-    """Returns [[id, due], ...] of all tasks of a schedule, by TW.RANGE, page by page. `execute` sends a
+def in_order(execute, queue, limit=PAGE):
+    """Returns [[id, due], ...] of all tasks of a queue, by TW.RANGE, page by page. `execute` sends a
     command."""
     rows, words = [], ("-", "+")
     while True:
-        page = execute("TW.RANGE", schedule, *words, "LIMIT", limit)
+        page = execute("TW.RANGE", queue, *words, "LIMIT", limit)
         rows += page
         if len(page) < limit:
             return rows

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The servers of schedules with tasks for workers, under load by crew.py, in rounds. Each round ends in its own
+"""The servers of queues with tasks for workers, under load by crew.py, in rounds. Each round ends in its own
 way, mostly with the end of a server, and then everything is judged (judge.py)."""
 import contextlib
 import itertools
@@ -7,7 +7,7 @@ import os
 import re
 import resource
 
-from crew import LEDGER, SCHEDULES, Operator, Producer, Shop, Worker, ms
+from crew import LEDGER, QUEUES, Operator, Producer, Shop, Worker, ms
 from harness import HOST, PATIENCE, Raw, any_moment, now_ms, parse_info, wait_replica_in_sync, wait_until
 from judge import Judge
 from ledger import ANY, NO_TASK, Gap
@@ -22,7 +22,7 @@ class House:
     """A primary, its replica, and the judge of both."""
 
     def __init__(self, fleet, rng):
-        self.rng, self.shop, self.judge = rng, Shop(rng), Judge(SCHEDULES)
+        self.rng, self.shop, self.judge = rng, Shop(rng), Judge(QUEUES)
         self.read = self.done = self.blocked = self.gaps = 0
         self.baseline, self.crew, self.puts = None, [], set()
         self.primary, self.replica = self.servers(fleet)
@@ -188,23 +188,23 @@ class House:
     def look(self):
         """Reads everything at one moment."""
         raw, names = Raw(self.primary), {}
-        for schedule in SCHEDULES:
-            known = {name for name, states in self.judge.tasks[schedule].items() if states != (NO_TASK,)}
-            filed = {deed.name for deed in self.shop.deeds if deed.schedule == schedule and deed.name}
-            names[schedule] = sorted(known | filed | {"none"})
-        looks = [[["TW.GET", schedule, *names[schedule]], ["TW.SCAN", schedule, 0, "COUNT", 100000],
-                  ["TW.DEAD", schedule, "LIMIT", 10000], ["TW.LEN", schedule]] for schedule in SCHEDULES]
+        for queue in QUEUES:
+            known = {name for name, states in self.judge.tasks[queue].items() if states != (NO_TASK,)}
+            filed = {deed.name for deed in self.shop.deeds if deed.queue == queue and deed.name}
+            names[queue] = sorted(known | filed | {"none"})
+        looks = [[["TW.GET", queue, *names[queue]], ["TW.SCAN", queue, 0, "COUNT", 100000],
+                  ["TW.DEAD", queue, "LIMIT", 10000], ["TW.LEN", queue]] for queue in QUEUES]
         raw.send_all([["MULTI"], ["LRANGE", LEDGER, self.read, -1], ["TIME"], *itertools.chain(*looks),
                       ["INFO", "tickwheel"], ["EXEC"]])
         for _ in range(len(looks) * 4 + 4):
             raw.read()
         answers = raw.read()
         rows = {}
-        for k, schedule in enumerate(SCHEDULES):
-            found = dict(zip(names[schedule], answers[2 + 4 * k]))
+        for k, queue in enumerate(QUEUES):
+            found = dict(zip(names[queue], answers[2 + 4 * k]))
             letters = [name for name in answers[3 + 4 * k][1][::2] if name not in found]
             assert all("@" in name for name in letters), f"nobody put {letters}"
-            rows[schedule] = found, letters, answers[4 + 4 * k], answers[5 + 4 * k]
+            rows[queue] = found, letters, answers[4 + 4 * k], answers[5 + 4 * k]
         raw.close()
         return answers[0], ms(answers[1]), rows, parse_info(answers[-1])
 
@@ -233,23 +233,23 @@ class House:
         for take in self.shop.takes:
             self.judge.add_take(take)
         self.judge.nameless |= set(self.shop.names[""])
-        self.judge.letters = {(schedule, name): error for schedule, (_, _, dead, _) in looks.items()
+        self.judge.letters = {(queue, name): error for queue, (_, _, dead, _) in looks.items()
                               for name, _, _, _, error in dead}
         self.judge.unknown = {}
-        self.judge.letters.update({(deed.schedule, deed.name): ANY for deed in self.shop.deeds})
+        self.judge.letters.update({(deed.queue, deed.name): ANY for deed in self.shop.deeds})
         self.judge.ordered, self.judge.passed = ordered, passed
         self.replay(numbers, may_lose)
-        rows = {schedule: look[0] for schedule, look in looks.items()}
+        rows = {queue: look[0] for queue, look in looks.items()}
         self.judge.settle_takes(self.shop.takes, rows, may_lose)
-        for schedule, (found, letters, dead, length) in looks.items():
-            self.judge.check_all(schedule, found, now)
-            self.check_dead(schedule, letters, dead)
-            there = [row for row in self.there(schedule).values() if row.stage != "dead"]
-            assert length == len(there), f"{schedule}: TW.LEN is {length}, and {len(there)} are there"
+        for queue, (found, letters, dead, length) in looks.items():
+            self.judge.check_all(queue, found, now)
+            self.check_dead(queue, letters, dead)
+            there = [row for row in self.there(queue).values() if row.stage != "dead"]
+            assert length == len(there), f"{queue}: TW.LEN is {length}, and {len(there)} are there"
         self.check_counts(info)
         self.judge.nameless.clear()
-        for schedule in SCHEDULES:
-            self.judge.forget_order(schedule)
+        for queue in QUEUES:
+            self.judge.forget_order(queue)
 
     def replay(self, numbers, may_lose):
         """Plays the commands that the ledger names, in its order."""
@@ -264,14 +264,14 @@ class House:
             assert deed.reply is ... or may_lose(deed), f"{deed} is lost"
         self.read += len(numbers)
 
-    def there(self, schedule):
-        return {name: states[0] for name, states in self.judge.tasks[schedule].items()
+    def there(self, queue):
+        return {name: states[0] for name, states in self.judge.tasks[queue].items()
                 if states != (NO_TASK,)}
 
-    def check_dead(self, schedule, letters, dead):
+    def check_dead(self, queue, letters, dead):
         """TW.DEAD lists the dead tasks that the judge knows, the first death first, with their errors."""
-        known = {name: row for name, row in self.there(schedule).items() if row.stage == "dead"}
-        assert sorted(known) == sorted(row[0] for row in dead), f"{schedule}: {letters} {dead} {known}"
+        known = {name: row for name, row in self.there(queue).items() if row.stage == "dead"}
+        assert sorted(known) == sorted(row[0] for row in dead), f"{queue}: {letters} {dead} {known}"
         assert [row[2] for row in dead] == sorted(row[2] for row in dead), dead
         for name, due, at, attempts, error in dead:
             row = known[name]
@@ -280,7 +280,7 @@ class House:
     def check_counts(self, info):
         """INFO counts the states of the tasks, and the commands of the clients."""
         told = {key[len("tickwheel_"):]: value for key, value in info.items()}
-        all_tasks = [row for schedule in SCHEDULES for row in self.there(schedule).values()]
+        all_tasks = [row for queue in QUEUES for row in self.there(queue).values()]
         for stage in ("leased", "dead"):
             assert told[stage] == sum(row.stage == stage for row in all_tasks), (stage, told)
         assert told["pending"] == sum(row.stage != "dead" for row in all_tasks), told
@@ -320,21 +320,21 @@ class House:
         far = now_ms() + 3600000
         worker.connect()
         with contextlib.closing(worker.raw):
-            for schedule in SCHEDULES:
-                worker.do("pause", schedule, "", ["TW.PAUSE", schedule, "OFF"], on=False)
-            while any(self.near(worker.raw, schedule, far) for schedule in SCHEDULES):
+            for queue in QUEUES:
+                worker.do("pause", queue, "", ["TW.PAUSE", queue, "OFF"], on=False)
+            while any(self.near(worker.raw, queue, far) for queue in QUEUES):
                 worker.held = []
                 worker.take()
                 for take in worker.held:
                     worker.ack(take)
         self.judge_round(self.nothing_lost, True)
-        there = {row.payload for schedule in SCHEDULES for row in self.there(schedule).values()}
+        there = {row.payload for queue in QUEUES for row in self.there(queue).values()}
         ended = {payload for _, payload, _ in self.judge.ended}
         assert self.puts == there | ended, f"without a fate: {self.puts - there - ended}"
 
     @staticmethod
-    def near(raw, schedule, far):
-        info = raw("TW.LEN", schedule) - len(raw("TW.RANGE", schedule, far, "+", "LIMIT", 10000))
+    def near(raw, queue, far):
+        info = raw("TW.LEN", queue) - len(raw("TW.RANGE", queue, far, "+", "LIMIT", 10000))
         return info > 0
 
 

@@ -15,7 +15,7 @@ def comes_before(one, other):
 
 
 class Judge(Belief):
-    """All schedules of one ledger."""
+    """All queues of one ledger."""
 
     # Commands
 
@@ -23,26 +23,26 @@ class Judge(Belief):
         """Applies a command that has survived."""
         self.filed += 1
         if deed.reply is ...:
-            self.unknown.setdefault((deed.schedule, deed.name), []).append(deed)
+            self.unknown.setdefault((deed.queue, deed.name), []).append(deed)
             getattr(self, "guess_" + deed.kind, self.guess)(deed)
             return
         if deed.name:
-            self.explain(deed.schedule, deed.name, deed.before, deed.begin)
+            self.explain(deed.queue, deed.name, deed.before, deed.begin)
             self.check_seen(deed)
         getattr(self, "play_" + deed.kind)(deed)
         if deed.name:
-            self.explain(deed.schedule, deed.name, deed.after, deed.end)
+            self.explain(deed.queue, deed.name, deed.after, deed.end)
 
     def check_seen(self, deed):
         """A take whose reply had come before the command was sent has happened before it."""
-        state = self.states(deed.schedule, deed.name)[0]
-        for attempt, takes in self.takes.get((deed.schedule, deed.name, state and state.due), {}).items():
+        state = self.states(deed.queue, deed.name)[0]
+        for attempt, takes in self.takes.get((deed.queue, deed.name, state and state.due), {}).items():
             for take in takes:
                 assert (state.begun >= attempt or take.received > deed.sent
                         or take.token in state.given), f"{take} is forgotten at {deed}"
 
     def one(self, deed):
-        return self.states(deed.schedule, deed.name)[0]
+        return self.states(deed.queue, deed.name)[0]
 
     def end_of(self, deed, state, fate):
         """A task ends, by one of several fates. None ends twice; a letter is another task than its series."""
@@ -61,14 +61,14 @@ class Judge(Belief):
         assert deed.reply == deed.name, deed
         self.counts["added"] += 1
         self.end_of(deed, self.one(deed), "replaced")
-        self.put_state(deed.schedule, deed.name, self.filed_task(deed))
+        self.put_state(deed.queue, deed.name, self.filed_task(deed))
 
     def play_cancel(self, deed):
         state = self.one(deed)
         assert deed.reply == (state is not NO_TASK), f"{deed}, {state}"
         self.counts["cancelled"] += deed.reply
         self.end_of(deed, state, "cancelled")
-        self.put_state(deed.schedule, deed.name, NO_TASK)
+        self.put_state(deed.queue, deed.name, NO_TASK)
 
     def moved(self, state, at):
         return Task(state.payload, at, state.tries, state.every, state.times, at=at)
@@ -82,7 +82,7 @@ class Judge(Belief):
         else:
             assert deed.reply == 1, f"{deed} {state}"
             self.counts["moved"] += 1
-            self.put_state(deed.schedule, deed.name, self.moved(state, deed.about["at"]))
+            self.put_state(deed.queue, deed.name, self.moved(state, deed.about["at"]))
 
     def dead_one(self, deed):
         """The state of the task that the deed names, or None if it is not dead, as the reply has to say."""
@@ -95,25 +95,25 @@ class Judge(Belief):
         state = self.dead_one(deed)
         if state is not None:
             self.counts["replayed"] += 1
-            self.put_state(deed.schedule, deed.name, self.moved(state, deed.about["at"]))
+            self.put_state(deed.queue, deed.name, self.moved(state, deed.about["at"]))
 
     def play_purge(self, deed):
         state = self.dead_one(deed)
         if state is not None:
             self.counts["purged"] += 1
             self.end_of(deed, state, "purged")
-            self.put_state(deed.schedule, deed.name, NO_TASK)
+            self.put_state(deed.queue, deed.name, NO_TASK)
 
     def play_pause(self, deed):
         on = deed.about["on"]
-        assert deed.reply == (on != self.paused[deed.schedule]), deed
-        self.paused[deed.schedule] = on
-        self.resumed[deed.schedule] = deed.end
-        self.forget_order(deed.schedule)
+        assert deed.reply == (on != self.paused[deed.queue]), deed
+        self.paused[deed.queue] = on
+        self.resumed[deed.queue] = deed.end
+        self.forget_order(deed.queue)
 
-    def forget_order(self, schedule):
-        for name, states in self.tasks[schedule].items():
-            self.tasks[schedule][name] = tuple(
+    def forget_order(self, queue):
+        for name, states in self.tasks[queue].items():
+            self.tasks[queue][name] = tuple(
                 state and dataclasses.replace(state, order=None) for state in states)
 
     # Commands of workers
@@ -131,7 +131,7 @@ class Judge(Belief):
         if holds:
             self.counts["acknowledged"] += 1
             self.end_of(deed, state, "done")
-            self.put_state(deed.schedule, deed.name, self.next_period(state))
+            self.put_state(deed.queue, deed.name, self.next_period(state))
 
     def play_nack(self, deed):
         state = self.one(deed)
@@ -147,17 +147,17 @@ class Judge(Belief):
             at = deed.about["at"] or deed.reply
             assert deed.reply == at, f"{deed} {state}"
             known = at > deed.end + SLACK
-            self.put_state(deed.schedule, deed.name,
+            self.put_state(deed.queue, deed.name,
                            dataclasses.replace(state, stage="waiting", at=at, error=error,
                                                order=(at, self.filed) if known else None))
             return
         dead = dataclasses.replace(state, stage="dead", at=0, error=error)
         if state.every == 0:
-            self.put_state(deed.schedule, deed.name, dead)
+            self.put_state(deed.queue, deed.name, dead)
             return
         letter = f"{deed.name}@{state.due}"
-        self.put_state(deed.schedule, letter, dataclasses.replace(dead, every=0, times=1))
-        self.put_state(deed.schedule, deed.name,
+        self.put_state(deed.queue, letter, dataclasses.replace(dead, every=0, times=1))
+        self.put_state(deed.queue, deed.name,
                        self.next_period(state))
 
     def play_back(self, deed):
@@ -167,7 +167,7 @@ class Judge(Belief):
         if holds:
             assert deed.reply == state.due, f"{deed} {state}"
             self.counts["given_back"] += 1
-            self.put_state(deed.schedule, deed.name,
+            self.put_state(deed.queue, deed.name,
                            dataclasses.replace(self.given_back(deed, state), order=(state.due, None)))
 
     def given_back(self, deed, state):
@@ -186,18 +186,18 @@ class Judge(Belief):
         if holds:
             lease = deed.about["lease"]
             assert deed.begin + lease <= deed.reply <= deed.end + lease + SLACK, deed
-            self.put_state(deed.schedule, deed.name,
+            self.put_state(deed.queue, deed.name,
                            dataclasses.replace(state, at=deed.reply, lease=lease, renewed=False))
 
     def play_take(self, deed):
         for take in deed.reply:
             self.add_take(take)
-            assert not self.paused[take.schedule], f"taken while paused: {take}"
-            state = self.states(take.schedule, take.name)[0]
+            assert not self.paused[take.queue], f"taken while paused: {take}"
+            state = self.states(take.queue, take.name)[0]
             assert state is not NO_TASK, f"not there, but given out: {take}"
             state = self.take_now(take, state, deed)
             self.check_order(take, state)
-            self.put_state(take.schedule, take.name,
+            self.put_state(take.queue, take.name,
                            dataclasses.replace(state, begun=take.attempt, stage="leased",
                                                at=deed.end + take.lease, lease=take.lease,
                                                unsure=(deed.end + take.lease, deed.end - deed.begin),
@@ -209,10 +209,10 @@ class Judge(Belief):
         assert state.payload == take.payload, f"{take} {state}"
         look = imagined(take.due, "ready", take.attempt, take.payload)
         while state.due != take.due:
-            state = self.next_after_death(take.schedule, take.name, state, look, deed.end)
+            state = self.next_after_death(take.queue, take.name, state, look, deed.end)
             assert state is not NO_TASK, f"it had no more periods: {take}"
         while state.begun + 1 < take.attempt:
-            state = self.begin_silently(take.schedule, take.name, state, look, deed.end)
+            state = self.begin_silently(take.queue, take.name, state, look, deed.end)
         assert state.begun + 1 == take.attempt <= state.tries, f"attempts: {take} {state}"
         if state.stage == "leased":
             self.check_lapse(state, deed.end)
@@ -222,33 +222,33 @@ class Judge(Belief):
         return state
 
     def check_order(self, take, state):
-        """No task of the schedule was ready longer, or for the same time and filed earlier."""
+        """No task of the queue was ready longer, or for the same time and filed earlier."""
         if state.order is None or self.nameless or not self.ordered:
             return
-        for name, states in self.tasks[take.schedule].items():
+        for name, states in self.tasks[take.queue].items():
             other = states[0]
             if (len(states) == 1 and other is not NO_TASK and name != take.name and other.stage == "waiting"
                     and other.order is not None and comes_before(other.order, state.order)):
-                behind = self.take_of(take.schedule, name, other)
+                behind = self.take_of(take.queue, name, other)
                 assert behind is not None, f"{take} of {state} before {name} of {other}"
 
     # Commands whose replies were lost
 
-    def catch_up(self, schedule, name):
+    def catch_up(self, queue, name):
         """Periods of which letters are there have died, so a command without a reply concerns a later one."""
         for of, letter in sorted(self.letters):
-            news = (of, letter.rpartition("@")[0]) == (schedule, name) and self.states(of, letter) == (NO_TASK,)
-            if news and len(self.states(schedule, name)) == 1:
-                self.make_letter(schedule, letter, now_ms())
+            news = (of, letter.rpartition("@")[0]) == (queue, name) and self.states(of, letter) == (NO_TASK,)
+            if news and len(self.states(queue, name)) == 1:
+                self.make_letter(queue, letter, now_ms())
 
     def guess(self, deed):
         """The task is as before the command or as after it, whichever the next look shows."""
-        self.catch_up(deed.schedule, deed.name)
-        before, after = self.states(deed.schedule, deed.name), []
+        self.catch_up(deed.queue, deed.name)
+        before, after = self.states(deed.queue, deed.name), []
         fate = {"put": "replaced", "cancel": "cancelled", "purge": "purged", "ack": "done"}.get(deed.kind)
         for state in before:
             if fate and state is not NO_TASK:
-                self.guessed.setdefault((deed.schedule, deed.name), []).append((state, fate))
+                self.guessed.setdefault((deed.queue, deed.name), []).append((state, fate))
             if deed.kind == "put":
                 after.append(self.filed_task(deed))
             elif state is NO_TASK:
@@ -269,12 +269,12 @@ class Judge(Belief):
                 after.append(self.given_back(deed, state))
         if deed.kind == "back":
             before = [self.had_begun(deed, state) for state in before]
-        self.put_state(deed.schedule, deed.name, *(after if deed.kind == "put" else (*before, *after)))
+        self.put_state(deed.queue, deed.name, *(after if deed.kind == "put" else (*before, *after)))
 
-    def end_guessed(self, schedule, name):
+    def end_guessed(self, queue, name):
         """A look has shown whether commands without replies have ended a task."""
-        now = self.states(schedule, name)[0]
-        for state, fate in self.guessed.pop((schedule, name), ()):
+        now = self.states(queue, name)[0]
+        for state, fate in self.guessed.pop((queue, name), ()):
             if now is NO_TASK or (now.payload, now.due) != (state.payload, state.due):
                 self.ended.setdefault((name, state.payload, state.due), fate)
 
@@ -298,41 +298,41 @@ class Judge(Belief):
             return [dead]
         letter = f"{deed.name}@{state.due}"
         dead = dataclasses.replace(dead, every=0, times=1)
-        self.put_state(deed.schedule, letter, *dict.fromkeys((*self.states(deed.schedule, letter), dead)))
+        self.put_state(deed.queue, letter, *dict.fromkeys((*self.states(deed.queue, letter), dead)))
         return [self.next_period(state)]
 
     def guess_take(self, deed):
         self.nameless.add(deed.number)
 
     def guess_pause(self, deed):
-        self.paused[deed.schedule] = deed.about["on"]
-        self.resumed[deed.schedule] = now_ms()
-        self.forget_order(deed.schedule)
+        self.paused[deed.queue] = deed.about["on"]
+        self.resumed[deed.queue] = now_ms()
+        self.forget_order(deed.queue)
 
     # Looks at everything
 
-    def check_all(self, schedule, rows, now):
-        """rows: {id: TW.GET} of all tasks of a schedule, and of all ids that the judge knows."""
+    def check_all(self, queue, rows, now):
+        """rows: {id: TW.GET} of all tasks of a queue, and of all ids that the judge knows."""
         for name, flat in rows.items():
             if "@" not in name:  # Letters come into being with the task from which they are made.
-                self.explain(schedule, name, flat, now)
+                self.explain(queue, name, flat, now)
         for name, flat in rows.items():
             if "@" in name:
-                self.explain(schedule, name, flat, now)
+                self.explain(queue, name, flat, now)
         for name, flat in rows.items():
             if flat:
-                self.check_passed(schedule, name, Look(flat))
-        for name, states in self.tasks[schedule].items():
+                self.check_passed(queue, name, Look(flat))
+        for name, states in self.tasks[queue].items():
             if name not in rows and len(states) > 1:  # A letter, if a command without a reply has run.
-                error = self.letters.get((schedule, name))
-                self.put_state(schedule, name, *(state for state in states if (state and state.error) == error))
-                assert len(self.states(schedule, name)) == 1, f"{name}: {states}, and its error is {error}"
-        return {name: states[0] for name, states in self.tasks[schedule].items() if states[0] is not NO_TASK}
+                error = self.letters.get((queue, name))
+                self.put_state(queue, name, *(state for state in states if (state and state.error) == error))
+                assert len(self.states(queue, name)) == 1, f"{name}: {states}, and its error is {error}"
+        return {name: states[0] for name, states in self.tasks[queue].items() if states[0] is not NO_TASK}
 
     def settle_takes(self, takes, rows, lost_ok):
         """Tells which takes of blocked workers have survived. lost_ok(take): it may be lost."""
         for take in takes:
-            states, row = self.states(take.schedule, take.name), rows[take.schedule].get(take.name)
+            states, row = self.states(take.queue, take.name), rows[take.queue].get(take.name)
             state, back = states[0], any(one is not NO_TASK and take.token in one.given for one in states)
             if (row and state is not NO_TASK and Look(row).due == state.due == take.due and not back
                     and max(state.begun, Look(row).begun) < take.attempt):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Judges the histories of many workers, producers and an operator of schedules with tasks for workers.
+"""Judges the histories of many workers, producers and an operator of queues with tasks for workers.
 
-Each command is a transaction that also writes its own number into a ledger, a List beside the schedules, and
+Each command is a transaction that also writes its own number into a ledger, a List beside the queues, and
 looks at the task before and after the command (crew.py):
 
     MULTI  RPUSH ledger number  TIME  TW.GET id  -- the command --  TW.GET id  TIME  EXEC
@@ -27,7 +27,7 @@ RAN_OUT = "the lease ran out"
 SLACK = 30
 # By which a server may be late, before its last reply and after it came up.
 BEHIND = 1000
-# By which the end of a lease is put off while the slot of its schedule moves away.
+# By which the end of a lease is put off while the slot of its queue moves away.
 SLOT_WAIT = 1000
 MAYBE = "maybe"
 ANY = ...
@@ -64,7 +64,7 @@ class Deed:
     """One command of one client. `reply` is Ellipsis while no reply has come."""
     number: str
     kind: str
-    schedule: str
+    queue: str
     name: str = ""
     about: dict = dataclasses.field(default_factory=dict)
     position: int = -1
@@ -80,7 +80,7 @@ class Deed:
 @dataclasses.dataclass
 class Taken:
     """A task that a worker got, one that was blocked or one in a transaction."""
-    schedule: str
+    queue: str
     name: str
     token: str
     due: int
@@ -115,7 +115,7 @@ def imagined(due, stage, attempt, payload):
 
 class Gap:
     """A time without a server that serves. It was down from `down` to `up` for certain, and at most from
-    `began`, its last reply, to `ended`. `slot`: the slot of the schedules moved to another node."""
+    `began`, its last reply, to `ended`. `slot`: the slot of the queues moved to another node."""
 
     def __init__(self, began, down, up, ended, slot=False):
         self.began, self.down, self.up, self.ended, self.slot = began, down, up, ended, slot
@@ -124,17 +124,17 @@ class Gap:
 class Belief:
     """The judge's belief about all tasks, and how a look changes it."""
 
-    def __init__(self, schedules):
-        self.tasks = {schedule: {} for schedule in schedules}  # id -> possible Tasks, the last one usual
-        self.paused, self.resumed = dict.fromkeys(schedules, False), {}
-        self.takes = {}  # (schedule, id, due) -> {attempt: [Taken]}, all but one of them given back
+    def __init__(self, queues):
+        self.tasks = {queue: {} for queue in queues}  # id -> possible Tasks, the last one usual
+        self.paused, self.resumed = dict.fromkeys(queues, False), {}
+        self.takes = {}  # (queue, id, due) -> {attempt: [Taken]}, all but one of them given back
         self.tokens = {}  # token -> Taken
         self.returned = set()  # tokens that a TW.NACK BACK has named, perhaps without a reply
         self.nameless = set()  # workers whose replies were lost
-        self.letters = {}  # (schedule, id): error at the end of the round, or ANY because a command names it
-        self.unknown = {}  # (schedule, id): this round's commands without replies
+        self.letters = {}  # (queue, id): error at the end of the round, or ANY because a command names it
+        self.unknown = {}  # (queue, id): this round's commands without replies
         self.gaps, self.fates, self.counts = [], collections.Counter(), collections.Counter()
-        self.ended, self.guessed = {}, {}  # (id, payload, due) -> fate; (schedule, id) -> [(Task, fate)]
+        self.ended, self.guessed = {}, {}  # (id, payload, due) -> fate; (queue, id) -> [(Task, fate)]
         self.ordered = True  # whether the order of ready tasks is certain
         self.passed = 0  # all that was due by then has had its turn
         self.filed, self.lapses, self.renewals = 0, 0, 0
@@ -144,7 +144,7 @@ class Belief:
     def like(self, take):
         """All takes of the same attempt, in the order in which they came: a worker has to have the reply of one
         take before it can give the task back for the next one."""
-        return self.takes.setdefault((take.schedule, take.name, take.due), {}).setdefault(take.attempt, [])
+        return self.takes.setdefault((take.queue, take.name, take.due), {}).setdefault(take.attempt, [])
 
     def add_take(self, take):
         assert take.token not in self.tokens, f"a token came again: {take}"
@@ -156,37 +156,37 @@ class Belief:
         """The take has not survived a failover."""
         self.like(take).remove(take)
 
-    def take_of(self, schedule, name, state):
+    def take_of(self, queue, name, state):
         """The take that begins the next attempt of a task in this state, if anybody has told of it."""
-        takes = self.takes.get((schedule, name, state.due), {}).get(state.begun + 1, ())
+        takes = self.takes.get((queue, name, state.due), {}).get(state.begun + 1, ())
         return next((take for take in takes if take.token not in state.given), None)
 
     # Changes of a task by itself
 
-    def states(self, schedule, name):
-        return self.tasks[schedule].get(name, (NO_TASK,))
+    def states(self, queue, name):
+        return self.tasks[queue].get(name, (NO_TASK,))
 
-    def put_state(self, schedule, name, *states):
-        self.tasks[schedule][name] = states
+    def put_state(self, queue, name, *states):
+        self.tasks[queue][name] = states
 
-    def explain(self, schedule, name, flat, now):
+    def explain(self, queue, name, flat, now):
         """Brings the judge's belief about a task to that of a look, or raises AssertionError."""
         look, why = Look(flat) if flat else None, []
-        if look and "@" in name and self.states(schedule, name) == (NO_TASK,):
-            self.make_letter(schedule, name, now)
+        if look and "@" in name and self.states(queue, name) == (NO_TASK,):
+            self.make_letter(queue, name, now)
         fits = []
-        for state in self.states(schedule, name):
+        for state in self.states(queue, name):
             try:
-                fits.append(self.follow(schedule, name, state, look, now))
+                fits.append(self.follow(queue, name, state, look, now))
             except AssertionError as error:
                 why.append(f"{state}: {error}")
                 continue
             if not self.is_daring(state, fits[-1], look):
                 fits = fits[-1:]
                 break
-        assert fits, f"{schedule} {name} at {now} is {look}\n" + "\n".join(why)
-        self.put_state(schedule, name, fits[0])
-        self.end_guessed(schedule, name)
+        assert fits, f"{queue} {name} at {now} is {look}\n" + "\n".join(why)
+        self.put_state(queue, name, fits[0])
+        self.end_guessed(queue, name)
 
     @staticmethod
     def is_daring(before, after, look):
@@ -194,15 +194,15 @@ class Belief:
         better."""
         return None not in (before, after, look) and after.renewed is True and before.at != look.at
 
-    def check_passed(self, schedule, name, look):
+    def check_passed(self, queue, name, look):
         """All that was due before a later task has had its turn before this one."""
-        if look.stage == "leased" or (look.stage == "waiting" and not self.paused[schedule]):
-            since = max(look.at, self.resumed.get(schedule, 0))
-            assert since > self.passed, f"{name} of {schedule} waits at {self.passed}: {look}"
+        if look.stage == "leased" or (look.stage == "waiting" and not self.paused[queue]):
+            since = max(look.at, self.resumed.get(queue, 0))
+            assert since > self.passed, f"{name} of {queue} waits at {self.passed}: {look}"
 
-    def follow(self, schedule, name, state, look, now):
+    def follow(self, queue, name, state, look, now):
         if state is not NO_TASK and look is None and state.every:
-            return self.last_period_died(schedule, name, state, now)
+            return self.last_period_died(queue, name, state, now)
         if state is NO_TASK or look is None:
             assert state is NO_TASK, "it is lost"
             assert look is None, "it should not be there"
@@ -210,31 +210,31 @@ class Belief:
         assert look.payload == state.payload, "another payload"
         assert look.every == state.every, "another period"
         while state.due != look.due:
-            state = self.next_after_death(schedule, name, state, look, now)
+            state = self.next_after_death(queue, name, state, look, now)
             assert state is not NO_TASK, "it had no more periods"
         assert look.times == state.times, "another number of periods"
         assert look.begun >= max(state.begun, state.least), "an attempt is forgotten"
         assert look.begun <= state.tries, "too many attempts"
         while state.begun < look.begun:
-            state = self.begin_silently(schedule, name, state, look, now)
+            state = self.begin_silently(queue, name, state, look, now)
         return self.same_attempt(state, look, now)
 
-    def make_letter(self, schedule, name, now):
+    def make_letter(self, queue, name, now):
         """A letter is there, so the attempts of its period have failed."""
         name, due = name.rsplit("@", 1)
-        for state in self.states(schedule, name):
+        for state in self.states(queue, name):
             later = imagined(int(due) + 1, "dead", 0, "")
             while state is not NO_TASK and state.due <= int(due):
-                state = self.next_after_death(schedule, name, state, later, now)
-                self.put_state(schedule, name, state)
+                state = self.next_after_death(queue, name, state, later, now)
+                self.put_state(queue, name, state)
 
-    def next_after_death(self, schedule, name, state, look, now):
+    def next_after_death(self, queue, name, state, look, now):
         """The period has ended between two looks, by a command without a reply, or its last lease has run
         out, and a letter is there."""
         assert state.every and look.due > state.due, "another due time"
         letter = f"{name}@{state.due}"
-        error = self.letters.get((schedule, letter))
-        for deed in self.unknown.get((schedule, name), ()):
+        error = self.letters.get((queue, letter))
+        for deed in self.unknown.get((queue, name), ()):
             if deed.about.get("due") != state.due:
                 continue
             if (deed.kind, error) == ("ack", None):
@@ -242,27 +242,27 @@ class Belief:
                 return self.next_period(state)
             if deed.kind == "nack" and error == deed.about["error"]:
                 state = dataclasses.replace(state, begun=deed.about["attempt"])
-                self.put_letter(schedule, letter, state, error)
+                self.put_letter(queue, letter, state, error)
                 return self.next_period(state)
         while state.begun < state.tries:
-            state = self.begin_silently(schedule, name, state, look, now)
+            state = self.begin_silently(queue, name, state, look, now)
         assert state.stage == "leased", "the last attempt cannot have failed"
         self.check_lapse(state, now)
         assert error in (RAN_OUT, ANY), "such a letter was not left"
-        self.put_letter(schedule, letter, state, RAN_OUT)
+        self.put_letter(queue, letter, state, RAN_OUT)
         return self.next_period(state)
 
-    def put_letter(self, schedule, letter, state, error):
-        self.put_state(schedule, letter,
+    def put_letter(self, queue, letter, state, error):
+        self.put_state(queue, letter,
                        dataclasses.replace(state, stage="dead", at=0, error=error, every=0, times=1))
-        for deed in self.unknown.get((schedule, letter), ()):
+        for deed in self.unknown.get((queue, letter), ()):
             self.guess(deed)
 
-    def last_period_died(self, schedule, name, state, now):
+    def last_period_died(self, queue, name, state, now):
         """A repeating task is gone: the attempts of all its periods have failed."""
         gone = imagined(state.due + state.every * state.times, "dead", 0, state.payload)
         while state is not NO_TASK:
-            state = self.next_after_death(schedule, name, state, gone, now)
+            state = self.next_after_death(queue, name, state, gone, now)
         return NO_TASK
 
     @staticmethod
@@ -272,17 +272,17 @@ class Belief:
         due = state.due + state.every
         return Task(state.payload, due, state.tries, state.every, state.times - 1, at=due)
 
-    def begin_silently(self, schedule, name, state, look, now):
+    def begin_silently(self, queue, name, state, look, now):
         """A blocked worker has taken the task, or a worker whose reply was lost."""
         assert state.stage != "dead", "it was dead"
-        take = self.take_of(schedule, name, state)
+        take = self.take_of(queue, name, state)
         if state.stage == "leased":
             self.check_lapse(state, now)
             state = dataclasses.replace(state, error=RAN_OUT)
         if take is None:
             # Of a worker without a reply only the last attempt shows its name.
             assert look.begun > state.begun + 1 or look.due != state.due or look.worker in self.nameless, \
-                f"nobody took it: {self.takes.get((schedule, name, state.due))} {look.worker}"
+                f"nobody took it: {self.takes.get((queue, name, state.due))} {look.worker}"
             return dataclasses.replace(state, begun=state.begun + 1, stage="leased", at=0, lease=0,
                                        token="?", renewed=False, order=None)
         assert take.payload == state.payload, f"a worker got another payload: {take}"

@@ -16,7 +16,7 @@ never both. A cut is possible if every task, as it is found, fits one of its Wor
 A command was lost if no cut fits, or only cuts before the promised part. A task that was delivered twice, or
 is both pending and delivered, fits no World at all.
 
-Books reads the contents of the server in one transaction, so that no task is between schedule and target
+Books reads the contents of the server in one transaction, so that no task is between queue and target
 meanwhile.
 """
 import collections
@@ -188,11 +188,11 @@ class Line:
 
 
 class Books:
-    """The contents of the schedules and targets of one keyspace, read in one transaction, and all deliveries
+    """The contents of the queues and targets of one keyspace, read in one transaction, and all deliveries
     so far."""
 
-    def __init__(self, schedules, streams=(), lists=()):
-        self.schedules, self.streams, self.lists = list(schedules), list(streams), list(lists)
+    def __init__(self, queues, streams=(), lists=()):
+        self.queues, self.streams, self.lists = list(queues), list(streams), list(lists)
         self.lines, self.closed, self.pending = [], {}, {}
         self.forget()
 
@@ -215,9 +215,9 @@ class Books:
         """Reads everything once."""
         pipe = client.pipeline(transaction=True)
         pipe.time()
-        for schedule in self.schedules:
-            pipe.eval(IN_ORDER, 1, schedule)
-            pipe.execute_command("TW.LEN", schedule)
+        for queue in self.queues:
+            pipe.eval(IN_ORDER, 1, queue)
+            pipe.execute_command("TW.LEN", queue)
         for stream in self.streams:
             pipe.xrange(stream, min=self.last[stream] if self.last[stream] == "-" else "(" + self.last[stream])
             pipe.xlen(stream)
@@ -233,8 +233,8 @@ class Books:
         seconds, micros = next(answers)
         self.read_at = seconds * 1000 + micros // 1000
         self.pending = {}
-        for schedule in self.schedules:
-            self.take_schedule(schedule, next(answers), next(answers))
+        for queue in self.queues:
+            self.take_queue(queue, next(answers), next(answers))
         for stream in self.streams:
             self.take_entries(stream, next(answers), next(answers))
         for key in self.lists:
@@ -245,10 +245,10 @@ class Books:
                  f"now: {self.dues(name)}, pending {self.pending.get(name)}")
         return self
 
-    def take_schedule(self, schedule, rows, length):
-        assert len(rows) == length, f"{schedule}: TW.RANGE tells {len(rows)} tasks, TW.LEN {length}"
+    def take_queue(self, queue, rows, length):
+        assert len(rows) == length, f"{queue}: TW.RANGE tells {len(rows)} tasks, TW.LEN {length}"
         dues = [due for _, due in rows]
-        assert dues == sorted(dues), f"{schedule}: TW.RANGE is not in order"
+        assert dues == sorted(dues), f"{queue}: TW.RANGE is not in order"
         for name, due in rows:
             assert name not in self.pending, f"{name} is there twice"
             self.pending[name] = due
@@ -321,7 +321,7 @@ class Maker:
         return self.rng.randrange(0, self.soon_ms)
 
     def add(self):
-        schedule, target, kind = self.rng.choice(self.places)
+        queue, target, kind = self.rng.choice(self.places)
         self.made += 1
         name = f"{self.line.name}.{self.made}"
         delay, every, times = self.delay(), 0, 1
@@ -331,8 +331,8 @@ class Maker:
             repeat = ["EVERY", every, "TIMES", times]
         when, due = self.when(delay)
         payload = ["LIST", "PAYLOAD", name] if kind == "list" else ["PAYLOAD", "of", name]
-        words = ["TW.ADD", schedule, target, name, *when, *repeat, *payload]
-        self.where[name] = schedule
+        words = ["TW.ADD", queue, target, name, *when, *repeat, *payload]
+        self.where[name] = queue
         if not repeat:
             self.candidates.append(name)
         return Op(words, name, after_add(due, every, times))
@@ -493,9 +493,9 @@ class Shards:
         """Returns a Maker with a new history."""
         self.number += 1
         books = self.books[tag]
-        places = [(books.schedules[0], books.streams[0], "stream"),
-                  (books.schedules[1], books.streams[0], "stream"),
-                  (books.schedules[1], books.lists[0], "list")]
+        places = [(books.queues[0], books.streams[0], "stream"),
+                  (books.queues[1], books.streams[0], "stream"),
+                  (books.queues[1], books.lists[0], "list")]
         return Maker(books.line(f"{tag}.{self.number}"), type(self.rng)(self.rng.randrange(1 << 32)), places)
 
     def start(self, clients=3, wait=None):

@@ -6,10 +6,10 @@
 - a wall clock that can be pushed
 - the commands in the append-only file
 - the checksum of DUMP
-- a clock of the schedule's own
+- a clock of the queue's own
 
 With `let_pass` a test makes sure, without a long wait, that a task will not be delivered any more. Tasks of
-all schedules are delivered in the order of their due times. So when a task that is due later has arrived, all
+all queues are delivered in the order of their due times. So when a task that is due later has arrived, all
 earlier tasks have had their turn."""
 import collections
 import contextlib
@@ -29,7 +29,7 @@ import redis
 from harness import (PATIENCE, ROOT, Broken, Guard, Raw, as_map, delivered, module_path, now_ms, wait_until)
 
 # A task as TW.TAKE gives it to a worker.
-Job = collections.namedtuple("Job", "schedule id token due attempt payload")
+Job = collections.namedtuple("Job", "queue id token due attempt payload")
 # A dead task as TW.DEAD lists it.
 Dead = collections.namedtuple("Dead", "id due died attempts error")
 BLOCK_MS = 60000  # A worker of these tests waits so long for a task at most.
@@ -44,64 +44,64 @@ end
 MARKS = itertools.count()
 
 
-def add(client, schedule, target, name, at, *options, payload=("n", "v")):
+def add(client, queue, target, name, at, *options, payload=("n", "v")):
     """One TW.ADD with an absolute time."""
-    return client.execute_command("TW.ADD", schedule, target, name, "AT", at, *options, "PAYLOAD", *payload)
+    return client.execute_command("TW.ADD", queue, target, name, "AT", at, *options, "PAYLOAD", *payload)
 
 
-def put(client, schedule, name, *words, payload=("v",)):
+def put(client, queue, name, *words, payload=("v",)):
     """One TW.PUT. `words` are its time and its options; a task without them is due at once."""
-    return client.execute_command("TW.PUT", schedule, name, *(words or ("IN", 0)), "PAYLOAD", *payload)
+    return client.execute_command("TW.PUT", queue, name, *(words or ("IN", 0)), "PAYLOAD", *payload)
 
 
-def take(client, *schedules, lease=3600000, options=()):
+def take(client, *queues, lease=3600000, options=()):
     """Takes what is ready now. Returns a list of jobs, which may be empty."""
-    reply = client.execute_command("TW.TAKE", "LEASE", lease, *options, "KEYS", len(schedules), *schedules)
+    reply = client.execute_command("TW.TAKE", "LEASE", lease, *options, "KEYS", len(queues), *queues)
     return [Job(*row) for row in reply or []]
 
 
-def wait_take(client, *schedules, lease=3600000, options=()):
+def wait_take(client, *queues, lease=3600000, options=()):
     """Takes one task, and waits until there is one."""
-    jobs = take(client, *schedules, lease=lease, options=("BLOCK", BLOCK_MS, *options))
+    jobs = take(client, *queues, lease=lease, options=("BLOCK", BLOCK_MS, *options))
     assert jobs, "no task became ready"
     return jobs[0]
 
 
-def working(client, schedule):
-    """Returns TW.INFO of a schedule as a dict."""
-    return as_map(client.execute_command("TW.INFO", schedule))
+def working(client, queue):
+    """Returns TW.INFO of a queue as a dict."""
+    return as_map(client.execute_command("TW.INFO", queue))
 
 
-def wait_ready(client, schedule, count=1):
-    """Waits until so many tasks of a schedule are ready."""
-    wait_until(lambda: client.exists(schedule) and working(client, schedule)["ready"] == count,
-               message=lambda: f"not {count} ready tasks: {client.execute_command('TW.INFO', schedule)}")
+def wait_ready(client, queue, count=1):
+    """Waits until so many tasks of a queue are ready."""
+    wait_until(lambda: client.exists(queue) and working(client, queue)["ready"] == count,
+               message=lambda: f"not {count} ready tasks: {client.execute_command('TW.INFO', queue)}")
 
 
-def dead_of(client, schedule, *options):
-    """Returns the dead tasks of a schedule, as TW.DEAD lists them."""
-    return [Dead(*row) for row in client.execute_command("TW.DEAD", schedule, *options)]
+def dead_of(client, queue, *options):
+    """Returns the dead tasks of a queue, as TW.DEAD lists them."""
+    return [Dead(*row) for row in client.execute_command("TW.DEAD", queue, *options)]
 
 
-def wait_dead(client, schedule, count=1, patience=PATIENCE):
+def wait_dead(client, queue, count=1, patience=PATIENCE):
     """Waits for so many dead tasks, and returns them."""
-    wait_until(lambda: len(dead_of(client, schedule)) >= count,
-               lambda: f"{dead_of(client, schedule)}, not {count}", patience=patience)
-    return dead_of(client, schedule)
+    wait_until(lambda: len(dead_of(client, queue)) >= count,
+               lambda: f"{dead_of(client, queue)}, not {count}", patience=patience)
+    return dead_of(client, queue)
 
 
-def fill(client, schedule, target, count, at, first=0, step=0, options=(), payload=("n", "v"), prefix="t"):
+def fill(client, queue, target, count, at, first=0, step=0, options=(), payload=("n", "v"), prefix="t"):
     """Adds tasks t0, t1 ... that are due at `at`, `step` ms apart, ten thousand in one script. Returns their
     ids."""
     for low in range(first, first + count, 10000):
         high = min(low + 10000, first + count) - 1
-        client.eval(FILL, 2, schedule, target, low, high, prefix, at, first, step, *options, "PAYLOAD",
+        client.eval(FILL, 2, queue, target, low, high, prefix, at, first, step, *options, "PAYLOAD",
                     *payload)
     return [f"{prefix}{i}" for i in range(first, first + count)]
 
 
 def events_of(r, run):
-    """Returns the keyspace notifications for schedule s while run() runs."""
+    """Returns the keyspace notifications for queue s while run() runs."""
     r.config_set("notify-keyspace-events", "Kdg")
     listener = r.pubsub()
     listener.subscribe("__keyspace@0__:s")
@@ -123,10 +123,10 @@ def extent(light, usual, full):
 
 
 def let_pass(client, due):
-    """Waits until all tasks that are due at `due` or before have had their turn, in all schedules of a server
+    """Waits until all tasks that are due at `due` or before have had their turn, in all queues of a server
     that delivers."""
     mark, (seconds, us) = f"let-pass:{next(MARKS)}", client.time()
-    add(client, f"{mark}:schedule", f"{mark}:target", "mark", max(due + 1, seconds * 1000 + us // 1000))
+    add(client, f"{mark}:queue", f"{mark}:target", "mark", max(due + 1, seconds * 1000 + us // 1000))
     wait_until(lambda: client.xlen(f"{mark}:target") == 1, message=f"a task due at {due + 1} was not delivered")
     client.delete(f"{mark}:target")
 

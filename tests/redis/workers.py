@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Tasks for workers, and workers that wait: shared by the tests of TW.PUT, TW.TAKE and the commands after them.
 
-`stages` makes a schedule with a task in each stage of its life, and `Stages` says later whether all of them are
+`stages` makes a queue with a task in each stage of its life, and `Stages` says later whether all of them are
 still as they were."""
 import contextlib
 import os
@@ -14,36 +14,36 @@ from harness import Raw, now_ms, task, tasks, wait_until
 FAR = 3600000
 
 
-def put(client, schedule, name, *options, at=None, payload=("n", "v")):
+def put(client, queue, name, *options, at=None, payload=("n", "v")):
     """One TW.PUT; the task is due at once if `at` is None."""
     when = ("IN", 0) if at is None else ("AT", at)
-    return client.execute_command("TW.PUT", schedule, name, *when, *options, "PAYLOAD", *payload)
+    return client.execute_command("TW.PUT", queue, name, *when, *options, "PAYLOAD", *payload)
 
 
-def take(client, *schedules, count=1, lease=FAR, name="w"):
+def take(client, *queues, count=1, lease=FAR, name="w"):
     """One TW.TAKE that does not wait. Returns {id: token}."""
     rows = client.execute_command("TW.TAKE", "LEASE", lease, "COUNT", count, "NAME", name, "KEYS",
-                                  len(schedules), *schedules)
+                                  len(queues), *queues)
     return {row[1]: row[2] for row in rows or []}
 
 
-def state(client, schedule, name):
+def state(client, queue, name):
     """Returns the state of a task: waiting, ready, leased, dead ...; None if there is no such task."""
-    found = task(client, schedule, name)
+    found = task(client, queue, name)
     return found and found["state"]
 
 
-def wait_state(client, schedule, name, wanted):
-    wait_until(lambda: state(client, schedule, name) == wanted,
-               message=lambda: f"{name} is {state(client, schedule, name)}, not {wanted}")
+def wait_state(client, queue, name, wanted):
+    wait_until(lambda: state(client, queue, name) == wanted,
+               message=lambda: f"{name} is {state(client, queue, name)}, not {wanted}")
 
 
-def put_ready(client, schedule, *names, options=()):
+def put_ready(client, queue, *names, options=()):
     """Puts tasks, and waits until all of them are ready."""
     for name in names:
-        put(client, schedule, name, *options)
+        put(client, queue, name, *options)
     for name in names:
-        wait_state(client, schedule, name, "ready")
+        wait_state(client, queue, name, "ready")
 
 
 def blocked(server):
@@ -109,9 +109,9 @@ class Waiter:
 class Worker(Waiter):
     """A connection whose TW.TAKE waits."""
 
-    def __init__(self, server, *schedules, count=1, lease=FAR, block=0, **options):
+    def __init__(self, server, *queues, count=1, lease=FAR, block=0, **options):
         super().__init__(server, "TW.TAKE", "LEASE", lease, "COUNT", count, "BLOCK", block, "KEYS",
-                         len(schedules), *schedules, **options)
+                         len(queues), *queues, **options)
 
     def ids(self):
         """Waits for the reply, and returns the ids of its tasks."""
@@ -121,70 +121,70 @@ class Worker(Waiter):
 
 
 @contextlib.contextmanager
-def workers(server, how_many, /, *schedules, **options):
+def workers(server, how_many, /, *queues, **options):
     """So many workers, blocked one after the other."""
-    crew = [Worker(server, *schedules, **options) for _ in range(how_many)]
+    crew = [Worker(server, *queues, **options) for _ in range(how_many)]
     yield crew
     for one in crew:
         one.close()
 
 
 class Stages:
-    """A schedule with a task in each stage: `waiting`, `ready`, `leased`, `retry` (waits for its second
+    """A queue with a task in each stage: `waiting`, `ready`, `leased`, `retry` (waits for its second
     attempt), `dead`, and `beat`, which repeats and whose first period is dead."""
 
     READY, LEASED, DEAD = "ready", "leased", "dead"
 
-    def __init__(self, client, schedule="s"):
-        self.client, self.schedule = client, schedule
-        put_ready(client, schedule, "leased", "retry", "dead", options=("TRIES", 3))
-        self.tokens = take(client, schedule, count=3)
+    def __init__(self, client, queue="s"):
+        self.client, self.queue = client, queue
+        put_ready(client, queue, "leased", "retry", "dead", options=("TRIES", 3))
+        self.tokens = take(client, queue, count=3)
         due = now_ms()
-        put(client, schedule, "beat", "EVERY", FAR, "TRIES", 1, at=due)
-        wait_state(client, schedule, "beat", "ready")
-        self.tokens.update(take(client, schedule))
-        put_ready(client, schedule, "ready")
-        put(client, schedule, "waiting", at=due + FAR)
+        put(client, queue, "beat", "EVERY", FAR, "TRIES", 1, at=due)
+        wait_state(client, queue, "beat", "ready")
+        self.tokens.update(take(client, queue))
+        put_ready(client, queue, "ready")
+        put(client, queue, "waiting", at=due + FAR)
         for name, how in (("retry", ("IN", FAR)), ("dead", ("DEAD",)), ("beat", ())):
-            self.nack(client, schedule, name, *how, "ERROR", "no " + name)
+            self.nack(client, queue, name, *how, "ERROR", "no " + name)
         self.beat = f"beat@{due}"
         self.names = {"waiting", "ready", "leased", "retry", "dead", "beat", self.beat}
-        self.tasks = self.look(client, schedule)
+        self.tasks = self.look(client, queue)
 
-    def nack(self, client, schedule, name, *words):
-        reply = client.execute_command("TW.NACK", schedule, name, self.tokens[name], *words)
+    def nack(self, client, queue, name, *words):
+        reply = client.execute_command("TW.NACK", queue, name, self.tokens[name], *words)
         assert reply is not None, name
         return reply
 
-    def ack(self, client, schedule, name="leased"):
-        return client.execute_command("TW.ACK", schedule, name, self.tokens[name])
+    def ack(self, client, queue, name="leased"):
+        return client.execute_command("TW.ACK", queue, name, self.tokens[name])
 
     @staticmethod
-    def look(client, schedule):
+    def look(client, queue):
         """Returns {id: its fields} of all tasks; the time left is left out."""
-        found = {name: task(client, schedule, name) for name in tasks(client, schedule)}
+        found = {name: task(client, queue, name) for name in tasks(client, queue)}
         return {name: {**fields, "remaining": 0} for name, fields in found.items()}
 
-    def all_there(self, client, schedule):
+    def all_there(self, client, queue):
         """Whether all tasks are as they were: lives, times, errors."""
-        return self.look(client, schedule) == self.tasks
+        return self.look(client, queue) == self.tasks
 
-    def wait_there(self, client, schedule):
-        wait_until(lambda: self.all_there(client, schedule),
-                   message=lambda: f"{self.look(client, schedule)}\nis not\n{self.tasks}")
+    def wait_there(self, client, queue):
+        wait_until(lambda: self.all_there(client, queue),
+                   message=lambda: f"{self.look(client, queue)}\nis not\n{self.tasks}")
 
-    def work_on(self, client, schedule):
+    def work_on(self, client, queue):
         """The tasks are as usable as before: the token counts, the ready task can be taken, the dead ones can
-        be replayed and purged. Leaves the schedule without tasks."""
-        assert self.ack(client, schedule, "retry") == 1
-        assert self.ack(client, schedule) == 1
-        assert list(take(client, schedule)) == ["ready"]
-        assert [row[0] for row in client.execute_command("TW.DEAD", schedule)] == ["dead", self.beat]
-        assert client.execute_command("TW.REPLAY", schedule, "dead") == 1
-        wait_state(client, schedule, "dead", "ready")
-        assert client.execute_command("TW.PURGE", schedule, "ALL") == 1
-        assert client.execute_command("TW.CANCEL", schedule, "waiting", "ready", "dead", "beat") == 4
-        assert client.exists(schedule) == 0
+        be replayed and purged. Leaves the queue without tasks."""
+        assert self.ack(client, queue, "retry") == 1
+        assert self.ack(client, queue) == 1
+        assert list(take(client, queue)) == ["ready"]
+        assert [row[0] for row in client.execute_command("TW.DEAD", queue)] == ["dead", self.beat]
+        assert client.execute_command("TW.REPLAY", queue, "dead") == 1
+        wait_state(client, queue, "dead", "ready")
+        assert client.execute_command("TW.PURGE", queue, "ALL") == 1
+        assert client.execute_command("TW.CANCEL", queue, "waiting", "ready", "dead", "beat") == 4
+        assert client.exists(queue) == 0
 
 
 def counts(server):

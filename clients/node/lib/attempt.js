@@ -90,7 +90,7 @@ class Attempt {
     }
 
     #lose() {
-        this.job.end(new LeaseLost(this.job.schedule, this.job.id));
+        this.job.end(new LeaseLost(this.job.queue, this.job.id));
         this.#crew.emit("lost", this.job);
         return "lost";
     }

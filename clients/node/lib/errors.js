@@ -26,8 +26,8 @@ class Dead extends Named {}
 
 /** The reason of job.signal when the task is no longer this worker's: another worker may begin it. */
 class LeaseLost extends Named {
-    constructor(schedule, id) {
-        super(`the lease of '${id}' in '${schedule}' is lost`);
+    constructor(queue, id) {
+        super(`the lease of '${id}' in '${queue}' is lost`);
     }
 }
 

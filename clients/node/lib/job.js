@@ -8,15 +8,15 @@ class Job {
     #controller = new AbortController();
 
     /** `row` is an element of TW.TAKE's reply. */
-    constructor([schedule, id, token, due, attempt, payload], buffers) {
-        this.schedule = text(schedule);
+    constructor([queue, id, token, due, attempt, payload], buffers) {
+        this.queue = text(queue);
         this.id = text(id);
         this.token = text(token);
         this.due = new Date(due);
         this.attempt = attempt;
         this.payload = values(payload, buffers);
         // The names as bytes, for the commands that end the attempt.
-        Object.defineProperty(this, "names", { value: [schedule, id, token] });
+        Object.defineProperty(this, "names", { value: [queue, id, token] });
     }
 
     /** The first value of the payload as text. */

@@ -8,12 +8,12 @@ const { sleep, Waits } = require("./time");
 const AGAIN_MS = 10; // between two CLIENT UNBLOCK, while TW.TAKE is on its way
 
 /**
- * Takes tasks of schedules that lie in one slot, and sends the commands about them. TW.TAKE waits on a line of
+ * Takes tasks of queues that lie in one slot, and sends the commands about them. TW.TAKE waits on a line of
  * its own; all other commands go over the second line.
  */
 class Loop {
     #crew; // the worker's: servers, settings, signals, and functions that tell the worker of events
-    #schedules;
+    #queues;
     #slot;
     #block;
     #alone;
@@ -22,11 +22,11 @@ class Loop {
     #blocked = null; // the server's id of the connection on which TW.TAKE waits
 
     /** `alone` says that no other loop takes of these places. */
-    constructor(crew, { slot, schedules }, { places, alone, block }) {
+    constructor(crew, { slot, queues }, { places, alone, block }) {
         const find = () => crew.servers.find(slot);
         this.#crew = crew;
         this.#slot = slot;
-        this.#schedules = schedules;
+        this.#queues = queues;
         this.#block = block;
         this.#alone = alone;
         this.places = places;
@@ -75,7 +75,7 @@ class Loop {
         if (this.#crew.stopping.aborted) return [];
         const words = ["TW.TAKE", "LEASE", String(lease), "COUNT", String(count),
             ...(block ? ["BLOCK", String(block)] : []), "NAME", name,
-            "KEYS", String(this.#schedules.length), ...this.#schedules];
+            "KEYS", String(this.#queues.length), ...this.#queues];
         this.#blocked = block ? id : null;
         try {
             return await this.#taker.callOn(client, words, block + timeout) || [];
@@ -132,7 +132,7 @@ class Loop {
 
     /** Waits after an error that may go away. Throws the error that ends the worker. */
     async #recover(line, error, waits, until) {
-        const end = endOf(error, this.#schedules);
+        const end = endOf(error, this.#queues);
         if (end) throw end;
         if (until.aborted) return;
         if (isElsewhere(error)) line.drop();

@@ -17,16 +17,16 @@ const ADVICE = {
     NOAUTH: () => "give the client the user and the password that the server asks for",
     WRONGPASS: () => "give the client a user and a password that the server knows",
     NOPERM: (keys) => `give the user the rights ${RIGHTS} (ACL SETUSER), and to read and write ${keys}`,
-    WRONGTYPE: (keys) => `expected schedules, or keys that do not exist yet: ${keys}`,
+    WRONGTYPE: (keys) => `expected queues, or keys that do not exist yet: ${keys}`,
 };
 
-/** Returns the error that ends the worker because of `error`, which concerns these schedules; null if the error
+/** Returns the error that ends the worker because of `error`, which concerns these queues; null if the error
  * may go away. */
-function endOf(error, schedules) {
+function endOf(error, queues) {
     const kind = kindOf(error);
     if (error instanceof WorkerError) return error;
     if (kind === "" || PASSING.has(kind) || error.message.startsWith(FULL)) return null;
-    const keys = schedules.map((key) => `'${key}'`).join(", ");
+    const keys = queues.map((key) => `'${key}'`).join(", ");
     const advice = ADVICE[kind] ? ADVICE[kind](keys) : /unknown command/i.test(error.message)
         ? "load the module tickwheel.so into this server" : `a command for ${keys} was refused`;
     return new WorkerError(`${error.message}: ${advice}`, { cause: error });

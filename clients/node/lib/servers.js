@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Where a worker connects to. Each kind of servers has these methods:
-//   groups(schedules)     groups of schedules that one TW.TAKE can name, as [{ slot, schedules }]
+//   groups(queues)        groups of queues that one TW.TAKE can name, as [{ slot, queues }]
 //   find(slot)            a client, not connected yet, for the server that serves the slot
 //   failed(slot, error)   takes notice of an error; true if find() leads to another server now
 //   ask(slot, error, words, timeout)   sends words to the node that an ASK error names
@@ -8,7 +8,7 @@
 const check = require("./check");
 const { WorkerError } = require("./errors");
 const { RAW, isReply, kindOf } = require("./replies");
-const { checkClient, isCluster, isSentinel } = require("./schedule");
+const { checkClient, isCluster, isSentinel } = require("./queue");
 const { copyOf, end } = require("./line");
 const { slotOf } = require("./slots");
 const { within } = require("./time");
@@ -23,8 +23,8 @@ class OnePrimary {
         this.#make = make;
     }
 
-    groups(schedules) {
-        return [{ slot: 0, schedules }];
+    groups(queues) {
+        return [{ slot: 0, queues }];
     }
 
     async find() {
@@ -60,13 +60,13 @@ class ClusterNodes {
         this.#map = map;
     }
 
-    groups(schedules) {
+    groups(queues) {
         const bySlot = new Map();
-        for (const schedule of schedules) {
-            const slot = slotOf(schedule);
-            bySlot.set(slot, [...(bySlot.get(slot) || []), schedule]);
+        for (const queue of queues) {
+            const slot = slotOf(queue);
+            bySlot.set(slot, [...(bySlot.get(slot) || []), queue]);
         }
-        return [...bySlot].map(([slot, some]) => ({ slot, schedules: some }));
+        return [...bySlot].map(([slot, some]) => ({ slot, queues: some }));
     }
 
     async #look() {

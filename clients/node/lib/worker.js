@@ -34,11 +34,11 @@ function settingsOf(options) {
     };
 }
 
-/** Takes tasks of schedules, and calls a handler for each. docs/node.md says how it behaves. */
+/** Takes tasks of queues, and calls a handler for each. docs/node.md says how it behaves. */
 class Worker extends EventEmitter {
     #servers;
     #settings;
-    #tasks = new Map(); // by schedule: { handler, jobs }
+    #tasks = new Map(); // by queue: { handler, jobs }
     #counts = { done: 0, failed: 0, dead: 0, back: 0, lost: 0 };
     #loops = [];
     #running = new Map(); // attempts, each with a promise of its end
@@ -62,19 +62,19 @@ class Worker extends EventEmitter {
         return this.#settings.name;
     }
 
-    /** Calls `handler` for each task of a schedule. With `jobs` the schedule has so many places of its own. */
-    task(schedule, handler, options = {}) {
+    /** Calls `handler` for each task of a queue. With `jobs` the queue has so many places of its own. */
+    task(queue, handler, options = {}) {
         const { jobs } = check.options(options, ["jobs"]);
-        if (typeof schedule !== "string") {
-            throw new TypeError(`the schedule is ${check.shown(schedule)}: expected a string`);
+        if (typeof queue !== "string") {
+            throw new TypeError(`the queue is ${check.shown(queue)}: expected a string`);
         }
         if (typeof handler !== "function") {
             throw new TypeError(`the handler is ${check.shown(handler)}: expected a function`);
         }
         if (jobs !== undefined) check.integer("jobs", jobs, 1, MOST_JOBS);
-        if (this.#ended) throw new Error(`the worker runs already: call task('${schedule}') before run()`);
-        if (this.#tasks.has(schedule)) throw new Error(`'${schedule}' has a handler already`);
-        this.#tasks.set(schedule, { handler, jobs });
+        if (this.#ended) throw new Error(`the worker runs already: call task('${queue}') before run()`);
+        if (this.#tasks.has(queue)) throw new Error(`'${queue}' has a handler already`);
+        this.#tasks.set(queue, { handler, jobs });
         return this;
     }
 
@@ -82,7 +82,7 @@ class Worker extends EventEmitter {
     async run(options = {}) {
         const { signals = ["SIGTERM", "SIGINT"] } = check.options(options, ["signals"]);
         if (this.#ended) throw new Error("the worker runs already, or has run: make another one");
-        if (this.#tasks.size === 0) throw new Error("the worker has no schedule: call task() first");
+        if (this.#tasks.size === 0) throw new Error("the worker has no queue: call task() first");
         const onSignal = () => (this.#stopping.signal.aborted ? this.#giveUp() : this.#halt());
         for (const signal of signals) process.on(signal, onSignal);
         this.#ended = this.#work().finally(() => {
@@ -176,15 +176,15 @@ class Worker extends EventEmitter {
         return this.#groups().map(([group, settings]) => new Loop(crew, group, settings));
     }
 
-    /** Returns the groups of schedules that a loop each takes from, with the settings of the loop. A schedule
+    /** Returns the groups of queues that a loop each takes from, with the settings of the loop. A queue
      * with places of its own has a loop of its own, and the others share the worker's places. */
     #groups() {
         const { jobs: all, block } = this.#settings, found = [], shared = [];
-        for (const [schedule, { jobs }] of this.#tasks) {
-            if (jobs === undefined) shared.push(schedule);
+        for (const [queue, { jobs }] of this.#tasks) {
+            if (jobs === undefined) shared.push(queue);
             else {
                 const places = new Places(jobs);
-                found.push([this.#servers.groups([schedule])[0], { places, alone: true, block }]);
+                found.push([this.#servers.groups([queue])[0], { places, alone: true, block }]);
             }
         }
         if (!shared.length) return found;
@@ -197,7 +197,7 @@ class Worker extends EventEmitter {
 
     #took(crew, loop, row) {
         const attempt = new Attempt(crew, loop, row);
-        const { handler } = this.#tasks.get(attempt.job.schedule);
+        const { handler } = this.#tasks.get(attempt.job.queue);
         this.#running.set(attempt, attempt.run(handler).then((count) => {
             this.#counts[count]++;
         }).catch(crew.fail).finally(() => {

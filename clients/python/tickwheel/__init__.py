@@ -4,7 +4,7 @@
     import redis, tickwheel
 
     client = redis.Redis()
-    orders = tickwheel.Schedule(client, "orders")
+    orders = tickwheel.Queue(client, "orders")
     orders.put("order:42", "42", delay=1800)
 
     worker = tickwheel.Worker(client)
@@ -20,8 +20,8 @@ Times and delays are seconds: numbers or timedelta; a moment is Unix seconds or 
 from ._errors import Dead, Retry, WorkerError
 from ._tasks import Counts, DeadTask, Job, Task
 from ._words import Backoff
-from .schedule import Schedule
+from .queue import Queue
 from .worker import Worker
 
-__all__ = ["Backoff", "Counts", "Dead", "DeadTask", "Job", "Retry", "Schedule", "Task", "Worker", "WorkerError"]
+__all__ = ["Backoff", "Counts", "Dead", "DeadTask", "Job", "Queue", "Retry", "Task", "Worker", "WorkerError"]
 __version__ = "1.0.0"

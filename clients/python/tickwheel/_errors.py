@@ -50,7 +50,7 @@ class Outcome(NamedTuple):
 
     def command(self, job: Job) -> Words:
         command = "TW.ACK" if self.kind == "done" else "TW.NACK"
-        return [command, encoded(job.schedule), encoded(job.id), job.token, *self.words]
+        return [command, encoded(job.queue), encoded(job.id), job.token, *self.words]
 
     def counted(self, reply: Optional[int], unsure: bool) -> str:
         """Returns the name of the count for this reply. If an earlier reply to the same words was lost
@@ -124,7 +124,7 @@ ADVICE = {
     "NOAUTH": "give the client the name and the password of a user of this server",
     "WRONGPASS": "give the client the name and the password of a user of this server",
     "NOPERM": "the user needs the rights to these keys, and +tw.take +tw.ack +tw.nack +tw.touch",
-    "WRONGTYPE": "the key is no schedule: name another one, or remove the key",
+    "WRONGTYPE": "the key is no queue: name another one, or remove the key",
     "CROSSSLOT": "the server is a node of a cluster: use redis.RedisCluster",
     "MOVED": "the server is a node of a cluster: use redis.RedisCluster",
 }
@@ -150,14 +150,14 @@ def passes(error: BaseException, cluster: bool) -> bool:
     return known in PASSING and (cluster or known != "MOVED")
 
 
-def fatal(command: str, schedules: Iterable[str], error: BaseException) -> WorkerError:
-    """Returns the error that ends a worker whose command about these schedules was refused."""
+def fatal(command: str, queues: Iterable[str], error: BaseException) -> WorkerError:
+    """Returns the error that ends a worker whose command about these queues was refused."""
     said, known = str(error), code(error)
     advice = ADVICE.get(known, "")
     if "unknown command" in said or "doesn't exist in Redis commands" in said:
         advice = "load the module tickwheel.so into the server, or use a newer one"
     prefix = "" if said.startswith(known) or known == "ERR" else known + " "
-    made = WorkerError(f"{command} {' '.join(schedules)}: {prefix}{said}" + (f"; {advice}" if advice else ""))
+    made = WorkerError(f"{command} {' '.join(queues)}: {prefix}{said}" + (f"; {advice}" if advice else ""))
     made.__cause__ = error
     return made
 

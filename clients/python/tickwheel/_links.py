@@ -64,7 +64,7 @@ def address_in(error: BaseException) -> Tuple[str, int]:
 
 
 class Link:
-    """The connections to the server of some schedules: one server, or the primary that the Sentinels name. All
+    """The connections to the server of some queues: one server, or the primary that the Sentinels name. All
     methods but take() are for any thread."""
 
     def __init__(self, client: Any, lease_s: float, block_s: float) -> None:
@@ -147,7 +147,7 @@ class Link:
 
 
 class ClusterLink(Link):
-    """The connections to the node of a cluster that has the slot of these schedules."""
+    """The connections to the node of a cluster that has the slot of these queues."""
     finding = threading.Lock()  # The client's table of slots is one for all links.
 
     def __init__(self, client: Any, key: str, lease_s: float, block_s: float) -> None:
@@ -175,7 +175,7 @@ class ClusterLink(Link):
             return self.asking(error, words, self.caller.connection_pool)
 
     def asking(self, error: BaseException, words: Sequence[Value], pool: Any) -> Any:
-        """Asks the node to which the slot is on its way, which has the schedule already."""
+        """Asks the node to which the slot is on its way, which has the queue already."""
         if _errors.code(error) != "ASK":
             raise error
         timeout = pool.connection_kwargs["socket_timeout"]
@@ -212,7 +212,7 @@ class ClusterLink(Link):
 
 
 def groups(client: Any, keys: Sequence[str]) -> List[List[str]]:
-    """Returns the schedules in groups that one TW.TAKE can name: in a cluster those of one slot."""
+    """Returns the queues in groups that one TW.TAKE can name: in a cluster those of one slot."""
     if not isinstance(client, RedisCluster):
         return [list(keys)]
     by_slot: Dict[int, List[str]] = {}

@@ -45,7 +45,7 @@ class Task:
 
 @dataclass(frozen=True)
 class DeadTask:
-    """A dead task, as TW.DEAD lists it. Times are Unix seconds. Schedule.get has its payload."""
+    """A dead task, as TW.DEAD lists it. Times are Unix seconds. Queue.get has its payload."""
     id: str
     due: float
     died: float
@@ -54,19 +54,19 @@ class DeadTask:
 
 
 class Job:
-    """A task that the worker has, and that a handler works on. Attributes: `schedule`, `id`, `payload` (its
+    """A task that the worker has, and that a handler works on. Attributes: `queue`, `id`, `payload` (its
     values, bytes), `due` (Unix seconds, the same in each attempt), `attempt` (from 1 on) and `token`."""
 
-    def __init__(self, schedule: str, id: str, token: str, due: float, attempt: int,
+    def __init__(self, queue: str, id: str, token: str, due: float, attempt: int,
                  payload: Tuple[bytes, ...]) -> None:
-        self.schedule, self.id, self.token = schedule, id, token
+        self.queue, self.id, self.token = queue, id, token
         self.due, self.attempt, self.payload = due, attempt, payload
         self._over = threading.Event()
         self._lost = self._settled = False
         self._touch_at = 0.0  # By time.monotonic().
 
     def __repr__(self) -> str:
-        return f"<Job {self.schedule} {self.id} attempt {self.attempt}>"
+        return f"<Job {self.queue} {self.id} attempt {self.attempt}>"
 
     @property
     def value(self) -> bytes:
@@ -150,5 +150,5 @@ def scanned(raw: Any) -> Tuple[int, List[Tuple[str, float]]]:
 
 def jobs(raw: Any) -> Iterator[Job]:
     """Yields the tasks of a reply of TW.TAKE."""
-    for schedule, id, token, due, attempt, values in raw or []:
-        yield Job(text(schedule), text(id), text(token), due / 1000, attempt, values_of(values))
+    for queue, id, token, due, attempt, values in raw or []:
+        yield Job(text(queue), text(id), text(token), due / 1000, attempt, values_of(values))

@@ -131,7 +131,7 @@ def put_words(key: Id, id: Optional[Id], payload: Payload, *, delay: Optional[Se
               at: Optional[Moment] = None, only: Optional[str] = None, every: Optional[Seconds] = None,
               times: Optional[int] = None, late: Optional[Late] = None, tries: Optional[int] = None,
               backoff: Optional[Tuple[object, ...]] = None) -> Words:
-    """Returns the words of a TW.PUT. Schedule.put explains the arguments."""
+    """Returns the words of a TW.PUT. Queue.put explains the arguments."""
     words: Words = ["TW.PUT", key, "*" if id is None else encoded(id), *(when(delay, at) or ["IN", 0])]
     if id in ("*", b"*"):
         raise ValueError(f"id is {id!r}, for which the server makes another one: use None")

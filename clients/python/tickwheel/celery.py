@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Delayed tasks of Celery, parked in a schedule of the Redis module.
+"""Delayed tasks of Celery, parked in a queue of the Redis module.
 
     from celery import Celery
     import tickwheel.celery
@@ -16,8 +16,8 @@ The work is done in kombu's transport for Redis, the one place through which eve
 tasks, signatures and chains, retries, `send_task` and beat. The messages, the lists and their priorities stay
 those of kombu. docs/frameworks.md tells which features of Celery work, and which do not.
 
-Options in `broker_transport_options`: `tickwheel_schedule`, the key of the schedule (default
-"tickwheel:celery"). `global_keyprefix` is put before it, as before all keys.
+Options in `broker_transport_options`: `tickwheel_queue`, the key of the module's queue
+(default "tickwheel:celery"). `global_keyprefix` is put before it, as before all keys.
 """
 import contextlib
 import functools
@@ -40,9 +40,9 @@ EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 MILLISECOND = timedelta(milliseconds=1)
 logger = logging.getLogger(__name__)
 
-# Moves a message from the hash of messages that workers hold to the schedule, unless it has left the hash. A
-# task that is parked already is newer than this copy, and stays. TW.ADD comes first: if it fails, nothing is
-# changed.
+# Moves a message from the hash of messages that workers hold to the module's queue, unless it has left the
+# hash. A task that is parked already is newer than this copy, and stays. TW.ADD comes first: if it fails,
+# nothing is changed.
 ADOPT = """
 if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return 0 end
 redis.call('TW.ADD', KEYS[3], KEYS[4], ARGV[2], 'AT', ARGV[3], 'NX', 'LIST', 'LEFT', 'PAYLOAD', ARGV[4])
@@ -76,12 +76,12 @@ def without_eta(message: dict) -> dict:
 class Parking:
     """The part of a channel that parks messages; it stands before kombu's channel for Redis."""
 
-    tickwheel_schedule = "tickwheel:celery"
-    from_transport_options = (*redis.Channel.from_transport_options, "tickwheel_schedule")
+    tickwheel_queue = "tickwheel:celery"
+    from_transport_options = (*redis.Channel.from_transport_options, "tickwheel_queue")
 
     @property
-    def schedule_key(self) -> str:
-        return self.global_keyprefix + self.tickwheel_schedule
+    def tickwheel_key(self) -> str:
+        return self.global_keyprefix + self.tickwheel_queue
 
     def _put(self, queue: str, message: dict, **kwargs):
         """Parks a message that is due later; pushes any other message as ever."""
@@ -92,7 +92,7 @@ class Parking:
 
     def park(self, queue: str, message: dict, due: int) -> None:
         with self.conn_or_acquire() as client:
-            client.execute_command("TW.ADD", self.schedule_key, self.target_of(queue, message),
+            client.execute_command("TW.ADD", self.tickwheel_key, self.target_of(queue, message),
                                    self.id_of(queue, message), "AT", due, "LIST", "LEFT",
                                    "PAYLOAD", dumps(without_eta(message)))
 
@@ -102,8 +102,8 @@ class Parking:
         return self.global_keyprefix + self._q_for_pri(queue, priority)
 
     def id_of(self, queue: str, message: dict) -> str:
-        """Returns the id of the task in the schedule: that of Celery. An exchange that has several queues for
-        the message files a copy for each, and the copies need different ids."""
+        """Returns the id of the parked task: that of Celery. An exchange that has several queues for the
+        message files a copy for each, and the copies need different ids."""
         delivery = message["properties"]["delivery_info"]
         name = message["headers"]["id"]
         if delivery["exchange"] and len(self._lookup(delivery["exchange"], delivery["routing_key"])) > 1:
@@ -144,7 +144,7 @@ class Parking:
         if due is None or due <= time.time() * 1000 or len(queues) != 1 or queues[0] in self._fanout_queues:
             return 0  # Work that has begun, or a copy for one of several queues: kombu restores it.
         return client.execute_command("EVAL", ADOPT, 4, unacked, self.global_keyprefix + self.unacked_index_key,
-                                      self.schedule_key, self.target_of(queues[0], message), tag,
+                                      self.tickwheel_key, self.target_of(queues[0], message), tag,
                                       message["headers"]["id"], due, dumps(without_eta(message)))
 
 
@@ -155,7 +155,7 @@ class Channel(Parking, redis.Channel):
 class SentinelChannel(Parking, redis.SentinelChannel):
     """kombu's channel for a primary that sentinels name, with tasks parked."""
 
-    from_transport_options = (*redis.SentinelChannel.from_transport_options, "tickwheel_schedule")
+    from_transport_options = (*redis.SentinelChannel.from_transport_options, "tickwheel_queue")
 
 
 class Transport(redis.Transport):
@@ -192,7 +192,7 @@ def channel_of(app: Celery) -> Iterator[Parking]:
 
 
 def ids_of(app: Celery, task_id: str) -> List[str]:
-    """Returns the ids that a task may have in the schedule: its own, and that of a copy for each queue."""
+    """Returns the ids that a parked task may have: its own, and that of a copy for each queue."""
     return [task_id, *(f"{task_id}@{queue}" for queue in app.amqp.queues)]
 
 
@@ -204,7 +204,7 @@ def cancel(app: Celery, *task_ids: str) -> int:
     if not ids:
         return 0
     with channel_of(app) as channel, channel.conn_or_acquire() as client:
-        return client.execute_command("TW.CANCEL", channel.schedule_key, *ids)
+        return client.execute_command("TW.CANCEL", channel.tickwheel_key, *ids)
 
 
 def move(app: Celery, task_id: str, countdown: Optional[float] = None, eta: Optional[datetime] = None) -> bool:
@@ -217,14 +217,14 @@ def move(app: Celery, task_id: str, countdown: Optional[float] = None, eta: Opti
     when = ("IN", max(0, round(countdown * 1000))) if eta is None else ("AT", max(0, unix_ms(eta)))
     with channel_of(app) as channel, channel.conn_or_acquire() as client, client.pipeline() as pipe:
         for name in ids_of(app, task_id):
-            pipe.execute_command("TW.MOVE", channel.schedule_key, name, *when)
+            pipe.execute_command("TW.MOVE", channel.tickwheel_key, name, *when)
         return any(pipe.execute())
 
 
 def parked(app: Celery, task_id: str) -> Optional[datetime]:
     """Returns when a parked task is due, an aware datetime in UTC; None if the task is not parked."""
     with channel_of(app) as channel, channel.conn_or_acquire() as client:
-        rows = client.execute_command("TW.GET", channel.schedule_key, *ids_of(app, task_id))
+        rows = client.execute_command("TW.GET", channel.tickwheel_key, *ids_of(app, task_id))
     found = [row[row.index(b"due") + 1] for row in rows if row]
     return EPOCH + min(found) * MILLISECOND if found else None
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Scheduled jobs of RQ, parked in a schedule of the Redis module: no RQScheduler process is needed.
+"""Scheduled jobs of RQ, parked in a queue of the Redis module: no RQScheduler process is needed.
 
     from datetime import timedelta
     from redis import Redis
@@ -13,9 +13,9 @@
     rq worker --queue-class tickwheel.rq.Queue --job-class tickwheel.rq.Job
 
 `enqueue_at`, `enqueue_in` and a retry with an interval file the job's id with TW.ADD, in the transaction that
-saves the job. When the job is due, the server itself pushes the id to the list of the queue. Each queue has a
-schedule of its own, `rq:tickwheel:<name of the queue>`. docs/frameworks.md tells which features of RQ work,
-and which do not.
+saves the job. When the job is due, the server itself pushes the id to the list of the queue. For each queue
+of RQ the module has a queue of its own, `rq:tickwheel:<name of the queue>`. docs/frameworks.md tells which
+features of RQ work, and which do not.
 
 Times without a time zone are local times, as in RQ.
 """
@@ -167,7 +167,7 @@ class Job(rq.job.Job):
         ScheduledJobRegistry(self.origin, connection=self.connection).remove(self, pipeline=pipeline)
 
     def get_status(self, refresh=True):
-        """As in RQ. A scheduled job that has left the schedule lies in the list of its queue, so it is
+        """As in RQ. A scheduled job that is parked no more lies in the list of its queue, so it is
         queued; the server that pushed its id there has not changed its hash."""
         status = super().get_status(refresh)
         if refresh and status == JobStatus.SCHEDULED:
@@ -209,9 +209,9 @@ def move(job: rq.job.Job, when: Union[datetime, timedelta]) -> bool:
     """Gives a parked job another time: a datetime, or a timedelta from now. Returns whether it was parked."""
     due = unix_ms(datetime.now(timezone.utc) + when if isinstance(when, timedelta) else when)
     enqueued_at = utcformat((EPOCH + due * MILLISECOND).replace(tzinfo=None))
-    schedule = ScheduledJobRegistry(job.origin, connection=job.connection).key
+    parked = ScheduledJobRegistry(job.origin, connection=job.connection).key
     expires = due + job.ttl * 1000 if job.ttl else ""
-    return bool(job.connection.eval(MOVE, 2, schedule, job.key, job.id, due, enqueued_at, expires))
+    return bool(job.connection.eval(MOVE, 2, parked, job.key, job.id, due, enqueued_at, expires))
 
 
 def adopt(queue: Queue) -> int:

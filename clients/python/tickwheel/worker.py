@@ -45,19 +45,19 @@ class Settings:
         if not self.cluster:
             _links.check_role(client.connection_pool)
 
-    def add(self, handler: Any, schedules: Any) -> None:
-        if not schedules:
-            raise ValueError("no schedule is named: expected at least one")
-        for key in schedules:
+    def add(self, handler: Any, queues: Any) -> None:
+        if not queues:
+            raise ValueError("no queue is named: expected at least one")
+        for key in queues:
             if not isinstance(key, str):
-                raise TypeError(f"schedule is {key!r}: expected a str")
+                raise TypeError(f"queue is {key!r}: expected a str")
             if key in self.handlers:
-                raise ValueError(f"schedule {key!r} has a handler already")
-        self.handlers.update(dict.fromkeys(schedules, handler))
+                raise ValueError(f"queue {key!r} has a handler already")
+        self.handlers.update(dict.fromkeys(queues, handler))
 
     def check(self) -> None:
         if not self.handlers:
-            raise ValueError("the worker has no handler: give it one by @worker.task(schedule)")
+            raise ValueError("the worker has no handler: give it one by @worker.task(queue)")
 
     @property
     def again_s(self) -> float:
@@ -67,7 +67,7 @@ class Settings:
 
 
 class Places:
-    """The places for jobs that the groups of schedules share; guarded by the worker's lock. A group asks for
+    """The places for jobs that the groups of queues share; guarded by the worker's lock. A group asks for
     tasks only for places that it has reserved, and leaves some to the other groups."""
 
     def __init__(self, jobs: int, groups: int) -> None:
@@ -105,7 +105,7 @@ class Places:
 
 
 class Group:
-    """The schedules that one TW.TAKE can name, with their connections and their jobs."""
+    """The queues that one TW.TAKE can name, with their connections and their jobs."""
 
     def __init__(self, keys: List[str], link: Any) -> None:
         self.keys, self.link = keys, link
@@ -114,7 +114,7 @@ class Group:
 
 
 class Worker:
-    """Takes tasks of schedules, and calls a handler for each in a thread of its own. A Worker runs once.
+    """Takes tasks of queues, and calls a handler for each in a thread of its own. A Worker runs once.
 
     `client` has the settings of the server: a redis.Redis, one of Sentinel.master_for, or a
     redis.RedisCluster. The worker has its own connections with these settings. `name`: shown by TW.GET;
@@ -143,15 +143,15 @@ class Worker:
 
     # Its handlers
 
-    def task(self, *schedules: str) -> Callable[[H], H]:
-        """Makes the decorated function the handler of these schedules. It gets a Job."""
+    def task(self, *queues: str) -> Callable[[H], H]:
+        """Makes the decorated function the handler of these queues. It gets a Job."""
         def decorate(handler: H) -> H:
-            self.add(handler, *schedules)
+            self.add(handler, *queues)
             return handler
         return decorate
 
-    def add(self, handler: Handler, *schedules: str) -> None:
-        """Makes a function the handler of these schedules. Before start()."""
+    def add(self, handler: Handler, *queues: str) -> None:
+        """Makes a function the handler of these queues. Before start()."""
         if self._started:
             raise RuntimeError("the worker has started: add handlers before")
         call = getattr(handler, "__call__", None)
@@ -159,7 +159,7 @@ class Worker:
             raise TypeError(f"handler is {handler!r}: expected a function")
         if inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(call):
             raise TypeError(f"handler is {handler!r}, which is for asyncio: use tickwheel.aio.Worker")
-        self._settings.add(handler, schedules)
+        self._settings.add(handler, queues)
 
     @property
     def counts(self) -> Counts:
@@ -332,7 +332,7 @@ class Worker:
         """Calls the handler. Even SystemExit and KeyboardInterrupt, raised in it, are failures of this job
         alone."""
         try:
-            result = self._settings.handlers[job.schedule](job)
+            result = self._settings.handlers[job.queue](job)
             if inspect.iscoroutine(result):  # Of a lambda, say: nobody would run it.
                 result.close()
                 raise TypeError("the handler returned a coroutine, which is for tickwheel.aio.Worker")
@@ -376,7 +376,7 @@ class Worker:
         if outcome is BACK:
             log.warning("%r is not given back: %s", job, error)
         else:
-            self._fail(_errors.fatal(str(outcome.command(job)[0]), [job.schedule], error))
+            self._fail(_errors.fatal(str(outcome.command(job)[0]), [job.queue], error))
         return "lost"
 
     def _count(self, name: str) -> None:
@@ -403,7 +403,7 @@ class Worker:
 
     def _touch(self, group: Group, job: Job) -> None:
         one, generation, began = self._settings, group.link.generation, time.monotonic()
-        words = ["TW.TOUCH", encoded(job.schedule), encoded(job.id), job.token, "LEASE", one.lease_ms]
+        words = ["TW.TOUCH", encoded(job.queue), encoded(job.id), job.token, "LEASE", one.lease_ms]
         try:
             kept = group.link.call(words) is not None
             job._touch_at = began + one.lease_s / 3
@@ -411,7 +411,7 @@ class Worker:
             kept = True  # Only the server's word ends a lease: after its downtime leases begin anew.
             job._touch_at = time.monotonic() + min(one.again_s, 1.0)
             if not _errors.passes(error, one.cluster):
-                return self._fail(_errors.fatal("TW.TOUCH", [job.schedule], error))
+                return self._fail(_errors.fatal("TW.TOUCH", [job.queue], error))
             log.warning("heartbeat of %r: %s", job, _errors.described(error))
             group.link.renew(error, generation)
         if not kept:
@@ -471,7 +471,7 @@ class Worker:
         for group in self._groups:
             self._rests(group, _links.PATIENCE)
             with self._changed:
-                jobs = [job for job in self._running if job.schedule in group.keys and not job._settled]
+                jobs = [job for job in self._running if job.queue in group.keys and not job._settled]
                 for job in jobs:
                     job._settled = True
                     group.beating.discard(job)

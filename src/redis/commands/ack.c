@@ -12,8 +12,8 @@
 #include "delivery/purge.h"
 #include "keyspace/keys.h"
 #include "lives.h"
-#include "schedules/lease.h"
-#include "schedules/schedule.h"
+#include "queues/lease.h"
+#include "queues/queue.h"
 #include "server/arguments.h"
 #include "server/clock.h"
 #include "server/gate.h"
@@ -21,18 +21,18 @@
 #include "server/token.h"
 
 /* The task with an id, if the token is its token; else NULL. */
-static struct tw__redis_task *find_task(const struct tw__redis_schedule *schedule, RedisModuleString *name,
+static struct tw__redis_task *find_task(const struct tw__redis_queue *queue, RedisModuleString *name,
                                         RedisModuleString *token)
 {
-    struct tw__redis_task *task = tw__redis_lives_find(schedule, name);
+    struct tw__redis_task *task = tw__redis_lives_find(queue, name);
     return task != NULL && tw__redis_lease_has_token(task, tw__redis_token_read(token)) ? task : NULL;
 }
 
 /* The same if the task is leased. */
-static struct tw__redis_task *find_leased(const struct tw__redis_schedule *schedule, RedisModuleString *name,
+static struct tw__redis_task *find_leased(const struct tw__redis_queue *queue, RedisModuleString *name,
                                           RedisModuleString *token)
 {
-    struct tw__redis_task *task = find_task(schedule, name, token);
+    struct tw__redis_task *task = find_task(queue, name, token);
     return task != NULL && tw__redis_task_stage(task) == TW__REDIS_LEASED ? task : NULL;
 }
 
@@ -43,7 +43,7 @@ static struct tw__redis_task *find_leased(const struct tw__redis_schedule *sched
 enum { ACKS_AHEAD = 4, SEEN = 3 * ACKS_AHEAD };
 
 struct foresight {
-    const struct tw__redis_schedule *schedule;
+    const struct tw__redis_queue *queue;
     RedisModuleString **pair; /* id, token, id, token, and so on */
     int count, looked;        /* pairs, and those among them whose hash is known */
     uint64_t hash[SEEN];      /* of the last ids that were looked at */
@@ -52,43 +52,43 @@ struct foresight {
 /* Fetches memory for the pairs after pair `i`. */
 static void look_ahead(struct foresight *ahead, int i)
 {
-    const struct tw__redis_table *table = &ahead->schedule->tasks;
+    const struct tw__redis_table *table = &ahead->queue->tasks;
     for (; ahead->looked < ahead->count && ahead->looked < i + SEEN; ahead->looked++) {
-        uint64_t hash = tw__redis_schedule_hash(tw__redis_shared.schedules,
-                                                tw__redis_string_bytes(ahead->pair[(size_t)ahead->looked * 2]));
+        uint64_t hash = tw__redis_queue_hash(tw__redis_shared.queues,
+                                             tw__redis_string_bytes(ahead->pair[(size_t)ahead->looked * 2]));
         tw__redis_table_prefetch_directory(table, hash);
         ahead->hash[ahead->looked % SEEN] = hash;
     }
     if (i + 2 * ACKS_AHEAD < ahead->count)
         tw__redis_table_prefetch(table, ahead->hash[(i + 2 * ACKS_AHEAD) % SEEN]);
     if (i + ACKS_AHEAD < ahead->count)
-        tw__redis_schedule_foresee_removal(ahead->schedule, ahead->hash[(i + ACKS_AHEAD) % SEEN]);
+        tw__redis_queue_foresee_removal(ahead->queue, ahead->hash[(i + ACKS_AHEAD) % SEEN]);
 }
 
-/* TW.ACK schedule id token [id token ...] */
+/* TW.ACK queue id token [id token ...] */
 int tw__redis_ack_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
-    struct tw__redis_schedule *schedule;
+    struct tw__redis_queue *queue;
     struct tw__redis_buffer log = {0};
     long long done = 0;
     if (argc < 3)
         return RedisModule_WrongArity(ctx);
     if (argc % 2 != 0)
         return tw__redis_argument_missing(ctx, "the token of the last id", "id token [id token ...]");
-    if (!tw__redis_lives_open(ctx, argv[1], &schedule))
+    if (!tw__redis_lives_open(ctx, argv[1], &queue))
         return REDISMODULE_OK;
-    if (schedule == NULL)
+    if (queue == NULL)
         return RedisModule_ReplyWithLongLong(ctx, 0);
     uint64_t now_ms = tw__redis_now_ms();
-    struct foresight ahead = {.schedule = schedule, .pair = argv + 2, .count = argc / 2 - 1};
+    struct foresight ahead = {.queue = queue, .pair = argv + 2, .count = argc / 2 - 1};
     for (int i = 2; i < argc; i += 2) {
         if (ahead.count > 1)
             look_ahead(&ahead, i / 2 - 1);
-        struct tw__redis_task *task = find_task(schedule, argv[i], argv[i + 1]);
+        struct tw__redis_task *task = find_task(queue, argv[i], argv[i + 1]);
         if (task == NULL)
             continue;
-        tw__redis_lease_done(schedule, task, now_ms, &log);
-        schedule->fired++;
+        tw__redis_lease_done(queue, task, now_ms, &log);
+        queue->fired++;
         done++;
     }
     tw__redis_shared.counts.acknowledged += (uint64_t)done;
@@ -175,13 +175,13 @@ static bool read_nack(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, s
 }
 
 /* Fails the attempt. Returns the time of the next one, or 0 if the task is dead. */
-static uint64_t end_failed(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_schedule *schedule,
+static uint64_t end_failed(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_queue *queue,
                            struct tw__redis_task *task, const struct nack *nack)
 {
     struct tw__redis_buffer log = {0};
     uint64_t at_ms =
-        tw__redis_offer_fail(schedule, task, nack->error, nack->at_ms, nack->dead, tw__redis_now_ms(), &log);
-    bool purged = at_ms == 0 && tw__redis_purge_excess(schedule, &log);
+        tw__redis_offer_fail(queue, task, nack->error, nack->at_ms, nack->dead, tw__redis_now_ms(), &log);
+    bool purged = at_ms == 0 && tw__redis_purge_excess(queue, &log);
     tw__redis_shared.counts.failed++;
     tw__redis_lives_close(ctx, name, &log, at_ms == 0 ? "tw.dead" : "tw.nack");
     if (purged)
@@ -190,39 +190,39 @@ static uint64_t end_failed(RedisModuleCtx *ctx, RedisModuleString *name, struct 
 }
 
 /* Gives the task back. Returns the time for which it waited. */
-static uint64_t hand_back(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_schedule *schedule,
+static uint64_t hand_back(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_queue *queue,
                           struct tw__redis_task *task)
 {
     struct tw__redis_buffer log = {0};
-    uint64_t at_ms = tw__redis_offer_again(schedule, task, tw__redis_now_ms(), &log);
+    uint64_t at_ms = tw__redis_offer_again(queue, task, tw__redis_now_ms(), &log);
     tw__redis_lives_close(ctx, name, &log, "tw.back");
     tw__redis_keys_changed(ctx, name, "tw.ready");
     return at_ms == 0 ? 1 : at_ms; /* 0 would say that the task is dead */
 }
 
-/* TW.NACK schedule id token [IN ms|AT unix-ms|DEAD|BACK] [ERROR text] */
+/* TW.NACK queue id token [IN ms|AT unix-ms|DEAD|BACK] [ERROR text] */
 int tw__redis_nack_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
-    struct tw__redis_schedule *schedule;
+    struct tw__redis_queue *queue;
     struct nack nack;
     if (argc < 4)
         return RedisModule_WrongArity(ctx);
-    if (!read_nack(ctx, argv + 4, argc - 4, &nack) || !tw__redis_lives_open(ctx, argv[1], &schedule))
+    if (!read_nack(ctx, argv + 4, argc - 4, &nack) || !tw__redis_lives_open(ctx, argv[1], &queue))
         return REDISMODULE_OK;
-    struct tw__redis_task *task = find_leased(schedule, argv[2], argv[3]);
+    struct tw__redis_task *task = find_leased(queue, argv[2], argv[3]);
     if (task == NULL)
         return RedisModule_ReplyWithNull(ctx);
     uint64_t at_ms =
-        nack.back ? hand_back(ctx, argv[1], schedule, task) : end_failed(ctx, argv[1], schedule, task, &nack);
+        nack.back ? hand_back(ctx, argv[1], queue, task) : end_failed(ctx, argv[1], queue, task, &nack);
     return RedisModule_ReplyWithLongLong(ctx, (long long)at_ms);
 }
 
 /* ---- TW.TOUCH -------------------------------------------------------------------------------------------- */
 
-/* TW.TOUCH schedule id token LEASE ms */
+/* TW.TOUCH queue id token LEASE ms */
 int tw__redis_touch_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
-    struct tw__redis_schedule *schedule;
+    struct tw__redis_queue *queue;
     struct tw__redis_buffer log = {0};
     struct tw__redis_option options[] = {{"LEASE", TW__REDIS_MS, 1, UINT32_MAX, NULL},
                                          {NULL, TW__REDIS_TEXT, 0, 0, NULL}};
@@ -234,13 +234,13 @@ int tw__redis_touch_command(RedisModuleCtx *ctx, RedisModuleString **argv, int a
         return REDISMODULE_OK;
     if (options[0].value == NULL)
         return tw__redis_argument_missing(ctx, "LEASE", "LEASE ms, an integer from 1 to 4294967295");
-    if (!tw__redis_lives_open(ctx, argv[1], &schedule))
+    if (!tw__redis_lives_open(ctx, argv[1], &queue))
         return REDISMODULE_OK;
-    struct tw__redis_task *task = find_leased(schedule, argv[2], argv[3]);
+    struct tw__redis_task *task = find_leased(queue, argv[2], argv[3]);
     if (task == NULL)
         return RedisModule_ReplyWithNull(ctx);
     uint64_t now_ms = tw__redis_clock_now(ctx), end_ms = now_ms + lease_ms;
-    tw__redis_lease_extend(schedule, task, (uint32_t)lease_ms, false, now_ms, &log);
+    tw__redis_lease_extend(queue, task, (uint32_t)lease_ms, false, now_ms, &log);
     tw__redis_lives_close(ctx, argv[1], &log, "tw.touch");
     return RedisModule_ReplyWithLongLong(ctx, (long long)end_ms);
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "filing.h"
-#include "schedules/schedule.h"
+#include "queues/queue.h"
 #include "server/strings.h"
 
 /* Reads LIST [LEFT] or STREAM. */
@@ -72,7 +72,7 @@ static bool read_payload(RedisModuleCtx *ctx, const struct tw__redis_filing *fil
 static bool read_add(RedisModuleCtx *ctx, struct tw__redis_filing *filing, RedisModuleString **argv, int argc)
 {
     if (RedisModule_StringCompare(argv[1], argv[2]) == 0) {
-        tw__redis_argument_error(ctx, argv[2], "the target", "a key other than the schedule");
+        tw__redis_argument_error(ctx, argv[2], "the target", "a key other than the queue");
         return false;
     }
     if (!tw__redis_filing_init(ctx, filing, "TW.ADD", 3, argv, argc))
@@ -93,7 +93,7 @@ int tw__redis_add_command(RedisModuleCtx *ctx, RedisModuleString **argv, int arg
     struct tw__redis_filing filing;
     if (argc < 4)
         return RedisModule_WrongArity(ctx);
-    uint64_t hash = tw__redis_schedule_foresee(tw__redis_shared.schedules, tw__redis_string_bytes(argv[3]));
+    uint64_t hash = tw__redis_queue_foresee(tw__redis_shared.queues, tw__redis_string_bytes(argv[3]));
     if (!read_add(ctx, &filing, argv, argc))
         return REDISMODULE_OK;
     return tw__redis_filing_file(ctx, &filing, hash, "tw.add");

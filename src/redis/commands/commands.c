@@ -18,7 +18,7 @@
 #include "keyspace/chores.h"
 #include "keyspace/keys.h"
 #include "put.h"
-#include "schedules/schedule.h"
+#include "queues/queue.h"
 #include "server/arguments.h"
 #include "server/config.h"
 #include "server/gate.h"
@@ -29,42 +29,42 @@
 /* ---- TW.CANCEL ------------------------------------------------------------------------------------------- */
 
 /* Cancels the task with an id. Returns whether there was one. */
-static bool cancel_id(struct tw__redis_schedule *schedule, uint64_t hash, struct tw__redis_bytes id)
+static bool cancel_id(struct tw__redis_queue *queue, uint64_t hash, struct tw__redis_bytes id)
 {
     tw__redis_chores_finish_for(hash);
-    tw__redis_schedule_foresee_removal(schedule, hash);
-    struct tw__redis_task *task = tw__redis_schedule_find(schedule, hash, id);
+    tw__redis_queue_foresee_removal(queue, hash);
+    struct tw__redis_task *task = tw__redis_queue_find(queue, hash, id);
     if (task == NULL)
         return false;
-    tw__redis_chores_leave(&(struct tw__redis_chore){
-        .kind = TW__REDIS_CHORE_REMOVE, .schedule = schedule, .task = task, .hash = hash});
+    tw__redis_chores_leave(
+        &(struct tw__redis_chore){.kind = TW__REDIS_CHORE_REMOVE, .queue = queue, .task = task, .hash = hash});
     return true;
 }
 
 static int command_cancel(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     RedisModuleKey *key;
-    struct tw__redis_schedule *schedule;
+    struct tw__redis_queue *queue;
     long long cancelled = 0;
     if (argc < 3)
         return RedisModule_WrongArity(ctx);
-    uint64_t hash = tw__redis_schedule_foresee(tw__redis_shared.schedules, tw__redis_string_bytes(argv[2]));
-    tw__redis_schedule_foresee_cells(tw__redis_shared.schedules, hash);
-    if (!tw__redis_keys_open_quickly(ctx, argv[1], &key, &schedule))
+    uint64_t hash = tw__redis_queue_foresee(tw__redis_shared.queues, tw__redis_string_bytes(argv[2]));
+    tw__redis_queue_foresee_cells(tw__redis_shared.queues, hash);
+    if (!tw__redis_keys_open_quickly(ctx, argv[1], &key, &queue))
         return REDISMODULE_OK;
     RedisModule_CloseKey(key);
-    for (int i = 2; i < argc && schedule != NULL; i++) {
+    for (int i = 2; i < argc && queue != NULL; i++) {
         uint64_t next = 0;
         if (i + 1 < argc) {
-            next = tw__redis_schedule_foresee(tw__redis_shared.schedules, tw__redis_string_bytes(argv[i + 1]));
-            tw__redis_schedule_foresee_cells(tw__redis_shared.schedules, next);
+            next = tw__redis_queue_foresee(tw__redis_shared.queues, tw__redis_string_bytes(argv[i + 1]));
+            tw__redis_queue_foresee_cells(tw__redis_shared.queues, next);
         }
-        cancelled += cancel_id(schedule, hash, tw__redis_string_bytes(argv[i]));
+        cancelled += cancel_id(queue, hash, tw__redis_string_bytes(argv[i]));
         hash = next;
     }
     if (cancelled > 0) {
         RedisModule_ReplicateVerbatim(ctx);
-        tw__redis_chores_finish_last(schedule);
+        tw__redis_chores_finish_last(queue);
         tw__redis_shared.counts.cancelled += (uint64_t)cancelled;
         tw__redis_keys_changed(ctx, argv[1], "tw.cancel");
         tw__redis_keys_remove_if_empty(ctx, argv[1], false);
@@ -74,7 +74,7 @@ static int command_cancel(RedisModuleCtx *ctx, RedisModuleString **argv, int arg
 
 /* ---- TW.MOVE --------------------------------------------------------------------------------------------- */
 
-/* Replicates TW.MOVE schedule id AT due. */
+/* Replicates TW.MOVE queue id AT due. */
 static void replicate_move(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, bool absolute, uint64_t due)
 {
     if (absolute && argc == 5) {
@@ -91,7 +91,7 @@ static bool may_move(RedisModuleCtx *ctx, const struct tw__redis_task *task)
 {
     struct tw__redis_caller caller;
     tw__redis_caller_init(&caller, ctx);
-    bool may = tw__redis_caller_may_deliver(&caller, tw__redis_route_of(tw__redis_shared.schedules, task));
+    bool may = tw__redis_caller_may_deliver(&caller, tw__redis_route_of(tw__redis_shared.queues, task));
     if (!may)
         tw__redis_caller_error(&caller, ctx);
     tw__redis_caller_fini(&caller);
@@ -101,24 +101,24 @@ static bool may_move(RedisModuleCtx *ctx, const struct tw__redis_task *task)
 static int command_move(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     RedisModuleKey *key;
-    struct tw__redis_schedule *schedule;
+    struct tw__redis_queue *queue;
     uint64_t now_ms, due;
     bool absolute;
     enum tw__redis_condition condition = TW__REDIS_ALWAYS;
     if (argc < 3 || argc > 6)
         return RedisModule_WrongArity(ctx);
-    uint64_t hash = tw__redis_schedule_foresee(tw__redis_shared.schedules, tw__redis_string_bytes(argv[2]));
+    uint64_t hash = tw__redis_queue_foresee(tw__redis_shared.queues, tw__redis_string_bytes(argv[2]));
     if (!tw__redis_argument_time(ctx, argv + 3, argc - 3, &now_ms, &due, &absolute))
         return REDISMODULE_OK;
-    tw__redis_schedule_foresee_cells(tw__redis_shared.schedules, hash);
+    tw__redis_queue_foresee_cells(tw__redis_shared.queues, hash);
     if (argc == 6 && (!tw__redis_argument_condition(argv[5], &condition) || condition == TW__REDIS_ONLY_NEW ||
                       condition == TW__REDIS_ONLY_OLD))
         return tw__redis_argument_error(ctx, argv[5], "the option", "GT or LT");
-    if (!tw__redis_keys_open_quickly(ctx, argv[1], &key, &schedule))
+    if (!tw__redis_keys_open_quickly(ctx, argv[1], &key, &queue))
         return REDISMODULE_OK;
     tw__redis_chores_finish_for(hash);
     struct tw__redis_bytes id = tw__redis_string_bytes(argv[2]);
-    struct tw__redis_task *task = schedule == NULL ? NULL : tw__redis_schedule_find(schedule, hash, id);
+    struct tw__redis_task *task = queue == NULL ? NULL : tw__redis_queue_find(queue, hash, id);
     RedisModule_CloseKey(key);
     if (task == NULL)
         return RedisModule_ReplyWithNull(ctx);
@@ -129,7 +129,7 @@ static int command_move(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     bool moves = tw__redis_condition_allows(condition, task, due);
     if (moves) {
         tw__redis_chores_leave(&(struct tw__redis_chore){.kind = TW__REDIS_CHORE_REFILE,
-                                                         .schedule = schedule,
+                                                         .queue = queue,
                                                          .task = task,
                                                          .hash = hash,
                                                          .due = due,
@@ -149,7 +149,7 @@ enum { DRAIN_MAX = 10000 };
 static int command_drain(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     RedisModuleKey *key;
-    struct tw__redis_schedule *schedule;
+    struct tw__redis_queue *queue;
     uint64_t limit = (uint64_t)tw__redis_config.tasks_per_tick, delivered = 0;
     struct tw__redis_option options[] = {{"LIMIT", TW__REDIS_COUNT, 1, DRAIN_MAX, NULL},
                                          {NULL, TW__REDIS_TEXT, 0, 0, NULL}};
@@ -159,7 +159,7 @@ static int command_drain(RedisModuleCtx *ctx, RedisModuleString **argv, int argc
         return RedisModule_WrongArity(ctx);
     if (!tw__redis_argument_options(ctx, argv + 2, argc - 2, options, "LIMIT n") ||
         !tw__redis_argument_option_number(ctx, &options[0], &limit) ||
-        !tw__redis_keys_open(ctx, argv[1], &key, &schedule))
+        !tw__redis_keys_open(ctx, argv[1], &key, &queue))
         return REDISMODULE_OK;
     RedisModule_CloseKey(key);
     if (tw__redis_loading())
@@ -171,7 +171,7 @@ static int command_drain(RedisModuleCtx *ctx, RedisModuleString **argv, int argc
         return RedisModule_ReplyWithError(ctx,
                                           "ERR TW.DRAIN within a delivery: expected a call after the delivery");
     enum tw__redis_drained drained =
-        schedule == NULL ? TW__REDIS_DRAINED : tw__redis_drain(ctx, schedule, limit, &delivered);
+        queue == NULL ? TW__REDIS_DRAINED : tw__redis_drain(ctx, queue, limit, &delivered);
     tw__redis_alarm_next();
     if (drained == TW__REDIS_DRAIN_FORBIDDEN)
         return REDISMODULE_OK;

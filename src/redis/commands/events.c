@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Handlers of keyspace notifications and of server events, and how the schedules react to them.
+ * Handlers of keyspace notifications and of server events, and how the queues react to them.
  *
  *     DEL, UNLINK, SET over a key, expiry, eviction   unlink callback: detach
  *     RENAME or MOVE away                             unlink callback: detach
@@ -8,7 +8,7 @@
  *     FLUSHDB, FLUSHALL                               FlushDB START: detach all of that database (no unlink)
  *     SWAPDB                                          swap the numbers of the two databases
  *     RENAME, MOVE, SWAPDB with blocked workers       nothing: the server itself calls them (workers.c), and
- *                                                     would call in vain if their schedules were awake
+ *                                                     would call in vain if their queues were awake
  *     loading starts                                  stop the ticks
  *     loading ends                                    sort the overdue tasks, and mend the append-only file
  *     CONFIG SET                                      read the settings again that INFO warns by; wake the
@@ -40,8 +40,8 @@
 #include "keyspace/alarm.h"
 #include "keyspace/chores.h"
 #include "keyspace/keys.h"
-#include "schedules/grave.h"
-#include "schedules/place.h"
+#include "queues/grave.h"
+#include "queues/place.h"
 #include "server/config.h"
 #include "server/mend.h"
 
@@ -75,12 +75,12 @@ static void on_flush(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, 
     const RedisModuleFlushInfo *info = data;
     if (sub != REDISMODULE_SUBEVENT_FLUSHDB_START)
         return;
-    struct tw__redis_schedules *schedules = tw__redis_keys_all();
+    struct tw__redis_queues *queues = tw__redis_keys_all();
     struct tw__link *following;
-    for (struct tw__link *link = schedules->attached.next; link != &schedules->attached; link = following) {
+    for (struct tw__link *link = queues->attached.next; link != &queues->attached; link = following) {
         following = link->next;
-        if (info->dbnum == -1 || info->dbnum == tw__redis_schedule_at(link)->db)
-            tw__redis_keys_detach(tw__redis_schedule_at(link));
+        if (info->dbnum == -1 || info->dbnum == tw__redis_queue_at(link)->db)
+            tw__redis_keys_detach(tw__redis_queue_at(link));
     }
     tw__redis_alarm_next();
 }
@@ -91,13 +91,13 @@ static void on_swap(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, v
     (void)event;
     (void)sub;
     const RedisModuleSwapDbInfo *info = data;
-    struct tw__redis_schedules *schedules = tw__redis_keys_all();
-    for (struct tw__link *link = schedules->attached.next; link != &schedules->attached; link = link->next) {
-        struct tw__redis_schedule *schedule = tw__redis_schedule_at(link);
-        if (schedule->db == info->dbnum_first)
-            schedule->db = info->dbnum_second;
-        else if (schedule->db == info->dbnum_second)
-            schedule->db = info->dbnum_first;
+    struct tw__redis_queues *queues = tw__redis_keys_all();
+    for (struct tw__link *link = queues->attached.next; link != &queues->attached; link = link->next) {
+        struct tw__redis_queue *queue = tw__redis_queue_at(link);
+        if (queue->db == info->dbnum_first)
+            queue->db = info->dbnum_second;
+        else if (queue->db == info->dbnum_second)
+            queue->db = info->dbnum_first;
     }
 }
 
@@ -113,7 +113,7 @@ static void on_load_start(RedisModuleCtx *ctx, bool replay)
     tw__redis_alarm_pause(true);
     if (tw__redis_shared.batch == NULL)
         tw__redis_grave_reap_all(
-            tw__redis_shared.schedules); /* two data sets at a time would be too much memory */
+            tw__redis_shared.queues); /* two data sets at a time would be too much memory */
 }
 
 static void on_load_end(RedisModuleCtx *ctx)
@@ -125,7 +125,7 @@ static void on_load_end(RedisModuleCtx *ctx)
         return;
     tw__redis_alarm_pause(false);
     tw__redis_chores_settle();
-    tw__redis_place_sort_overdue(tw__redis_shared.schedules, tw__redis_now_ms());
+    tw__redis_place_sort_overdue(tw__redis_shared.queues, tw__redis_now_ms());
     tw__redis_tick_loaded();
     tw__redis_alarm_next();
 }
@@ -148,7 +148,7 @@ static void on_role(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, v
     if (sub != REDISMODULE_EVENT_REPLROLECHANGED_NOW_MASTER)
         return;
     /* What was ready on the old primary before, and changed there, came here as a task of the past. */
-    tw__redis_place_sort_past(tw__redis_shared.schedules);
+    tw__redis_place_sort_past(tw__redis_shared.queues);
     tw__redis_alarm_at(tw__redis_now_ms());
 }
 

@@ -13,8 +13,8 @@
 #include "keyspace/alarm.h"
 #include "keyspace/chores.h"
 #include "keyspace/keys.h"
-#include "schedules/route.h"
-#include "schedules/schedule.h"
+#include "queues/queue.h"
+#include "queues/route.h"
 #include "server/rights.h"
 #include "server/strings.h"
 
@@ -118,7 +118,7 @@ bool tw__redis_filing_init(RedisModuleCtx *ctx, struct tw__redis_filing *filing,
     filing->argv = argv;
     filing->argc = argc;
     filing->id_at = id_at;
-    filing->schedule = argv[1];
+    filing->queue = argv[1];
     filing->id = argv[id_at];
     filing->times = TW__REDIS_FOR_EVER;
     struct tw__redis_bytes id = tw__redis_string_bytes(filing->id);
@@ -167,7 +167,7 @@ static struct tw__redis_bytes payload_string(void *arg, uint32_t i)
 /* ---- filing ---------------------------------------------------------------------------------------------- */
 
 /* Returns a new id that is not in use. */
-static RedisModuleString *make_id(const struct tw__redis_schedule *schedule, uint64_t now_ms)
+static RedisModuleString *make_id(const struct tw__redis_queue *queue, uint64_t now_ms)
 {
     char text[ID_MAX];
     struct tw__redis_bytes id = {text, 0};
@@ -176,9 +176,9 @@ static RedisModuleString *make_id(const struct tw__redis_schedule *schedule, uin
     for (;; last_id.number++) {
         id.size = (size_t)snprintf(text, sizeof text, "%llu-%llu", (unsigned long long)now_ms,
                                    (unsigned long long)last_id.number);
-        uint64_t hash = tw__redis_schedule_hash(tw__redis_shared.schedules, id);
+        uint64_t hash = tw__redis_queue_hash(tw__redis_shared.queues, id);
         tw__redis_chores_finish_for(hash);
-        if (schedule == NULL || tw__redis_schedule_find(schedule, hash, id) == NULL)
+        if (queue == NULL || tw__redis_queue_find(queue, hash, id) == NULL)
             return RedisModule_CreateString(NULL, id.at, id.size);
     }
 }
@@ -194,7 +194,7 @@ static struct tw__redis_task *make_task(const struct tw__redis_filing *filing, s
         .string = payload_string,
         .arg = filing->payload,
     };
-    return tw__redis_task_new(&plan, &tw__redis_shared.schedules->memory);
+    return tw__redis_task_new(&plan, &tw__redis_shared.queues->memory);
 }
 
 /* Replicates the command as it came, except for the id, the time and the condition. */
@@ -221,28 +221,28 @@ static void replicate_filing(RedisModuleCtx *ctx, const struct tw__redis_filing 
         RedisModule_Free(vector);
 }
 
-/* Makes the schedule with its first task. */
+/* Makes the queue with its first task. */
 static void file_first(RedisModuleCtx *ctx, const struct tw__redis_filing *filing, RedisModuleKey *key,
                        struct tw__redis_task *task, uint64_t hash)
 {
-    tw__redis_chores_finish(); /* tasks that are due together keep their order, whatever their schedules */
-    struct tw__redis_schedule *schedule = tw__redis_schedule_new(tw__redis_shared.schedules);
-    struct tw__redis_route *route = tw__redis_route_for(schedule, &filing->plan);
-    tw__redis_schedule_put(schedule, task, route, hash, NULL, filing->now_ms);
-    tw__redis_keys_set(ctx, key, filing->schedule, schedule);
+    tw__redis_chores_finish(); /* tasks that are due together keep their order, whatever their queues */
+    struct tw__redis_queue *queue = tw__redis_queue_new(tw__redis_shared.queues);
+    struct tw__redis_route *route = tw__redis_route_for(queue, &filing->plan);
+    tw__redis_queue_put(queue, task, route, hash, NULL, filing->now_ms);
+    tw__redis_keys_set(ctx, key, filing->queue, queue);
 }
 
 static void file_new(RedisModuleCtx *ctx, const struct tw__redis_filing *filing, RedisModuleKey *key,
-                     struct tw__redis_schedule *schedule, uint64_t hash)
+                     struct tw__redis_queue *queue, uint64_t hash)
 {
     struct tw__redis_task *task = make_task(filing, tw__redis_string_bytes(filing->id));
-    if (schedule == NULL)
+    if (queue == NULL)
         file_first(ctx, filing, key, task, hash);
     else
         tw__redis_chores_leave(&(struct tw__redis_chore){.kind = TW__REDIS_CHORE_PUT,
-                                                         .schedule = schedule,
+                                                         .queue = queue,
                                                          .task = task,
-                                                         .route = tw__redis_route_for(schedule, &filing->plan),
+                                                         .route = tw__redis_route_for(queue, &filing->plan),
                                                          .hash = hash,
                                                          .now_ms = filing->now_ms});
     tw__redis_shared.counts.added++;
@@ -250,14 +250,14 @@ static void file_new(RedisModuleCtx *ctx, const struct tw__redis_filing *filing,
 }
 
 /* Returns whether the condition allows the task. Without a condition nothing is looked up yet (chores.c). */
-static bool is_allowed(const struct tw__redis_filing *filing, const struct tw__redis_schedule *schedule,
+static bool is_allowed(const struct tw__redis_filing *filing, const struct tw__redis_queue *queue,
                        uint64_t hash)
 {
     if (filing->condition == TW__REDIS_ALWAYS)
         return true;
     struct tw__redis_task *old = NULL;
-    if (schedule != NULL)
-        old = tw__redis_schedule_find(schedule, hash, tw__redis_string_bytes(filing->id));
+    if (queue != NULL)
+        old = tw__redis_queue_find(queue, hash, tw__redis_string_bytes(filing->id));
     return tw__redis_condition_allows(filing->condition, old, filing->due);
 }
 
@@ -265,19 +265,19 @@ int tw__redis_filing_file(RedisModuleCtx *ctx, struct tw__redis_filing *filing, 
                           const char *event)
 {
     RedisModuleKey *key;
-    struct tw__redis_schedule *schedule;
-    if (!tw__redis_keys_open_quickly(ctx, filing->schedule, &key, &schedule))
+    struct tw__redis_queue *queue;
+    if (!tw__redis_keys_open_quickly(ctx, filing->queue, &key, &queue))
         return REDISMODULE_OK;
     if (filing->new_id) {
-        filing->id = make_id(schedule, filing->now_ms == 0 ? tw__redis_now_ms() : filing->now_ms);
-        hash = tw__redis_schedule_foresee(tw__redis_shared.schedules, tw__redis_string_bytes(filing->id));
+        filing->id = make_id(queue, filing->now_ms == 0 ? tw__redis_now_ms() : filing->now_ms);
+        hash = tw__redis_queue_foresee(tw__redis_shared.queues, tw__redis_string_bytes(filing->id));
     }
     tw__redis_chores_finish_for(hash);
-    if (is_allowed(filing, schedule, hash)) {
-        file_new(ctx, filing, key, schedule, hash);
+    if (is_allowed(filing, queue, hash)) {
+        file_new(ctx, filing, key, queue, hash);
         RedisModule_CloseKey(key);
         replicate_filing(ctx, filing);
-        tw__redis_keys_changed(ctx, filing->schedule, event);
+        tw__redis_keys_changed(ctx, filing->queue, event);
         RedisModule_ReplyWithString(ctx, filing->id);
     } else {
         RedisModule_CloseKey(key);

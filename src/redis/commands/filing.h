@@ -15,7 +15,7 @@ struct tw__redis_filing {
     RedisModuleString **argv;
     int argc;
     int id_at; /* the index of the id, which the time follows */
-    RedisModuleString *schedule, *id;
+    RedisModuleString *queue, *id;
     uint64_t now_ms, due, every, times;
     bool absolute, new_id;
     unsigned seen; /* the options that were given: TW__REDIS_OPTION_... */
@@ -60,7 +60,7 @@ bool tw__redis_filing_value(RedisModuleCtx *ctx, const struct tw__redis_filing *
 bool tw__redis_filing_fits(RedisModuleCtx *ctx, const struct tw__redis_filing *filing);
 
 /* Files the task, replicates the command, notifies of `event`, and replies with the id; or with nil, if the
- * condition keeps the schedule as it is. `hash` is that of the id among the arguments. */
+ * condition keeps the queue as it is. `hash` is that of the id among the arguments. */
 int tw__redis_filing_file(RedisModuleCtx *ctx, struct tw__redis_filing *filing, uint64_t hash,
                           const char *event);
 

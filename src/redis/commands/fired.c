@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * These commands run on a replica, or while the AOF is loaded. They repeat changes that were made before, and
- * deliver nothing. TW.FIRED leaves an emptied schedule in place, because DEL follows in the AOF. TW.FIRED
+ * deliver nothing. TW.FIRED leaves an emptied queue in place, because DEL follows in the AOF. TW.FIRED
  * NOTHING alone is called by the module itself, while a batch of deliveries is open (call.c).
  */
 #include "fired.h"
@@ -10,12 +10,12 @@
 
 #include "keyspace/alarm.h"
 #include "keyspace/keys.h"
-#include "schedules/change.h"
-#include "schedules/chunk.h"
-#include "schedules/grave.h"
-#include "schedules/lease.h"
-#include "schedules/place.h"
-#include "schedules/schedule.h"
+#include "queues/change.h"
+#include "queues/chunk.h"
+#include "queues/grave.h"
+#include "queues/lease.h"
+#include "queues/place.h"
+#include "queues/queue.h"
 #include "server/arguments.h"
 #include "server/clock.h"
 #include "server/rights.h"
@@ -36,7 +36,7 @@ static bool is_internal(RedisModuleCtx *ctx, const char *name)
 }
 
 /* NEXT: a repeating task was delivered, and is due again. Returns false after an error reply. */
-static bool fired_next(RedisModuleCtx *ctx, struct tw__redis_schedule *schedule, RedisModuleString **argv,
+static bool fired_next(RedisModuleCtx *ctx, struct tw__redis_queue *queue, RedisModuleString **argv,
                        uint64_t now_ms)
 {
     long long due, times;
@@ -47,28 +47,28 @@ static bool fired_next(RedisModuleCtx *ctx, struct tw__redis_schedule *schedule,
     }
     struct tw__redis_bytes id = tw__redis_string_bytes(argv[0]);
     struct tw__redis_task *task =
-        tw__redis_schedule_find(schedule, tw__redis_schedule_hash(tw__redis_shared.schedules, id), id);
+        tw__redis_queue_find(queue, tw__redis_queue_hash(tw__redis_shared.queues, id), id);
     if (task == NULL || tw__redis_task_every(task) == 0)
         return true;
     tw__redis_task_set_times(task, times < 0 ? TW__REDIS_FOR_EVER : (uint64_t)times);
-    tw__redis_schedule_begin_anew(schedule, task, (uint64_t)due, now_ms);
+    tw__redis_queue_begin_anew(queue, task, (uint64_t)due, now_ms);
     tw__redis_alarm_at((uint64_t)due);
     return true;
 }
 
-static void fired_once(struct tw__redis_schedule *schedule, RedisModuleString *argument)
+static void fired_once(struct tw__redis_queue *queue, RedisModuleString *argument)
 {
     struct tw__redis_bytes id = tw__redis_string_bytes(argument);
-    uint64_t hash = tw__redis_schedule_hash(tw__redis_shared.schedules, id);
-    struct tw__redis_task *task = tw__redis_schedule_find(schedule, hash, id);
+    uint64_t hash = tw__redis_queue_hash(tw__redis_shared.queues, id);
+    struct tw__redis_task *task = tw__redis_queue_find(queue, hash, id);
     if (task != NULL)
-        tw__redis_schedule_remove(schedule, task, hash);
+        tw__redis_queue_remove(queue, task, hash);
 }
 
 /* LIVES: tasks were leased, failed, died, were done. Returns false after an error reply. */
-static bool fired_lives(RedisModuleCtx *ctx, struct tw__redis_schedule *schedule, RedisModuleString *changes)
+static bool fired_lives(RedisModuleCtx *ctx, struct tw__redis_queue *queue, RedisModuleString *changes)
 {
-    bool good = tw__redis_change_read(schedule, tw__redis_string_bytes(changes), tw__redis_clock_now(ctx));
+    bool good = tw__redis_change_read(queue, tw__redis_string_bytes(changes), tw__redis_clock_now(ctx));
     tw__redis_alarm_next();
     if (!good)
         RedisModule_ReplyWithError(ctx, "ERR TW.FIRED LIVES: the changes are damaged");
@@ -76,19 +76,18 @@ static bool fired_lives(RedisModuleCtx *ctx, struct tw__redis_schedule *schedule
 }
 
 /* Makes the changes of a TW.FIRED. Returns false after an error reply. */
-static bool make_changes(RedisModuleCtx *ctx, struct tw__redis_schedule *schedule, RedisModuleString **argv,
-                         int argc)
+static bool make_changes(RedisModuleCtx *ctx, struct tw__redis_queue *queue, RedisModuleString **argv, int argc)
 {
     bool good = true;
     if (tw__redis_argument_is(argv[2], "LIVES"))
-        return fired_lives(ctx, schedule, argv[3]);
+        return fired_lives(ctx, queue, argv[3]);
     if (tw__redis_argument_is(argv[2], "ONCE")) {
         for (int i = 3; i < argc; i++)
-            fired_once(schedule, argv[i]);
+            fired_once(queue, argv[i]);
         return true;
     }
     for (int i = 3; i < argc && good; i += 3)
-        good = fired_next(ctx, schedule, argv + i, tw__redis_now_ms());
+        good = fired_next(ctx, queue, argv + i, tw__redis_now_ms());
     return good;
 }
 
@@ -99,11 +98,11 @@ static bool is_form(RedisModuleString **argv, int argc)
            (tw__redis_argument_is(argv[2], "LIVES") && argc == 4);
 }
 
-/* TW.FIRED schedule ONCE id [id ...] | NEXT id due times [id due times ...] | LIVES changes | NOTHING */
+/* TW.FIRED queue ONCE id [id ...] | NEXT id due times [id due times ...] | LIVES changes | NOTHING */
 int tw__redis_fired_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     RedisModuleKey *key;
-    struct tw__redis_schedule *schedule;
+    struct tw__redis_queue *queue;
     bool nothing = argc == 3 && tw__redis_argument_is(argv[2], "NOTHING");
     if (nothing && tw__redis_shared.batch != NULL)
         return RedisModule_ReplyWithSimpleString(ctx, "OK"); /* call.c asks whether it may write */
@@ -114,33 +113,33 @@ int tw__redis_fired_command(RedisModuleCtx *ctx, RedisModuleString **argv, int a
     if (!is_form(argv, argc))
         return tw__redis_argument_error(ctx, argv[2], "TW.FIRED",
                                         "ONCE id ..., NEXT id due times ... or LIVES changes");
-    if (!tw__redis_keys_open(ctx, argv[1], &key, &schedule))
+    if (!tw__redis_keys_open(ctx, argv[1], &key, &queue))
         return REDISMODULE_OK;
     RedisModule_CloseKey(key);
-    bool good = schedule == NULL || make_changes(ctx, schedule, argv, argc);
+    bool good = queue == NULL || make_changes(ctx, queue, argv, argc);
     if (good)
         RedisModule_ReplicateVerbatim(ctx);
     RedisModule_SignalModifiedKey(ctx, argv[1]); /* if no task is left, DEL follows */
     return good ? RedisModule_ReplyWithSimpleString(ctx, "OK") : REDISMODULE_OK;
 }
 
-/* TW.LOAD schedule chunk: tasks as persist.c writes them. */
+/* TW.LOAD queue chunk: tasks as persist.c writes them. */
 int tw__redis_load_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     RedisModuleKey *key;
-    struct tw__redis_schedule *schedule;
+    struct tw__redis_queue *queue;
     if (argc != 3)
         return RedisModule_WrongArity(ctx);
-    if (!is_internal(ctx, "TW.LOAD") || !tw__redis_keys_open(ctx, argv[1], &key, &schedule))
+    if (!is_internal(ctx, "TW.LOAD") || !tw__redis_keys_open(ctx, argv[1], &key, &queue))
         return REDISMODULE_OK;
-    bool is_new = schedule == NULL;
+    bool is_new = queue == NULL;
     if (is_new)
-        schedule = tw__redis_schedule_new(tw__redis_shared.schedules);
-    bool good = tw__redis_chunk_read(schedule, tw__redis_string_bytes(argv[2]), tw__redis_clock_now(ctx));
-    if (is_new && tw__redis_table_count(&schedule->tasks) > 0)
-        tw__redis_keys_set(ctx, key, argv[1], schedule);
+        queue = tw__redis_queue_new(tw__redis_shared.queues);
+    bool good = tw__redis_chunk_read(queue, tw__redis_string_bytes(argv[2]), tw__redis_clock_now(ctx));
+    if (is_new && tw__redis_table_count(&queue->tasks) > 0)
+        tw__redis_keys_set(ctx, key, argv[1], queue);
     else if (is_new)
-        tw__redis_grave_bury(schedule);
+        tw__redis_grave_bury(queue);
     RedisModule_CloseKey(key);
     if (!good)
         return RedisModule_ReplyWithError(ctx, "ERR TW.LOAD: the chunk is damaged");

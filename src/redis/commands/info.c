@@ -11,8 +11,8 @@
 
 #include "delivery/tick.h"
 #include "keyspace/keys.h"
-#include "schedules/overview.h"
-#include "schedules/sums.h"
+#include "queues/overview.h"
+#include "queues/sums.h"
 #include "server/config.h"
 #include "server/gate.h"
 #include "server/lateness.h"
@@ -32,7 +32,7 @@ const char *tw__redis_info_warning(RedisModuleCtx *ctx)
     int flags = RedisModule_GetContextFlags(ctx);
     const int evicting = REDISMODULE_CTX_FLAGS_MAXMEMORY | REDISMODULE_CTX_FLAGS_EVICT;
     if ((flags & evicting) == evicting)
-        return "maxmemory-policy allows the server to evict schedules with their tasks; use noeviction";
+        return "maxmemory-policy allows the server to evict queues with their tasks; use noeviction";
     if (!(flags & REDISMODULE_CTX_FLAGS_AOF))
         return flags & REDISMODULE_CTX_FLAGS_RDB
                    ? "tasks added since the last snapshot are lost in a crash; use appendonly yes"
@@ -42,20 +42,20 @@ const char *tw__redis_info_warning(RedisModuleCtx *ctx)
 
 enum { WARNING_MAX = 512 };
 
-/* ---- schedules that are too large ------------------------------------------------------------------------ */
+/* ---- queues that are too large --------------------------------------------------------------------------- */
 
 /* A client may send at most proto-max-bulk-len bytes as one argument. This limits MIGRATE too, which sends a
- * schedule as one argument of RESTORE. */
+ * queue as one argument of RESTORE. */
 void tw__redis_info_settings(RedisModuleCtx *ctx)
 {
     char value[32];
     tw__redis_config_of_server(ctx, "proto-max-bulk-len", "536870912", value, sizeof value);
-    tw__redis_sums_limit_dump(tw__redis_shared.schedules, strtoull(value, NULL, 10));
+    tw__redis_sums_limit_dump(tw__redis_shared.queues, strtoull(value, NULL, 10));
 }
 
 static const char too_large[] =
-    "the dump of a schedule may be larger than proto-max-bulk-len, so that MIGRATE and RESTORE fail; "
-    "spread its tasks over more schedules";
+    "the dump of a queue may be larger than proto-max-bulk-len, so that MIGRATE and RESTORE fail; "
+    "spread its tasks over more queues";
 
 /* Adds all warnings as one field. */
 static void add_warning(RedisModuleInfoCtx *info, RedisModuleCtx *ctx)
@@ -63,7 +63,7 @@ static void add_warning(RedisModuleInfoCtx *info, RedisModuleCtx *ctx)
     char text[WARNING_MAX];
     const char *other = tw__redis_info_warning(ctx);
     bool more = strcmp(other, "none") != 0;
-    if (tw__redis_shared.schedules->too_large == 0)
+    if (tw__redis_shared.queues->too_large == 0)
         snprintf(text, sizeof text, "%s", other);
     else
         snprintf(text, sizeof text, "%s%s%s", more ? other : "", more ? "; " : "", too_large);
@@ -79,8 +79,8 @@ static void add_number(RedisModuleInfoCtx *info, const char *name, uint64_t numb
 
 static uint64_t all_bytes(void)
 {
-    return tw__redis_shared.schedules->bytes +
-           tw__redis_shared.schedules->route_capacity * sizeof(struct tw__redis_route *);
+    return tw__redis_shared.queues->bytes +
+           tw__redis_shared.queues->route_capacity * sizeof(struct tw__redis_route *);
 }
 
 static uint64_t age(uint64_t since_ms, uint64_t now_ms)
@@ -90,36 +90,36 @@ static uint64_t age(uint64_t since_ms, uint64_t now_ms)
 
 /* Tasks that are due, and neither delivered nor ready. A server that delivers is late with them. On a replica
  * they wait for the primary, which has perhaps long given them to workers: only attempts are replicated. */
-static void add_due(RedisModuleInfoCtx *info, RedisModuleCtx *ctx, const struct tw__redis_schedules *schedules,
+static void add_due(RedisModuleInfoCtx *info, RedisModuleCtx *ctx, const struct tw__redis_queues *queues,
                     uint64_t now_ms)
 {
     bool replica = tw__redis_gate_is_replica(ctx), stopped = !replica && !tw__redis_config.deliver;
-    uint64_t oldest, due = tw__redis_overview_overdue(schedules, now_ms, &oldest), ms = age(oldest, now_ms);
+    uint64_t oldest, due = tw__redis_overview_overdue(queues, now_ms, &oldest), ms = age(oldest, now_ms);
     bool late = !replica && !stopped;
     add_number(info, "overdue", late ? due : 0);
     add_number(info, "oldest_overdue_ms", late ? ms : 0);
     add_number(info, "as_replica_due", replica ? due : 0);
     add_number(info, "as_replica_oldest_due_ms", replica ? ms : 0);
-    add_number(info, "held", schedules->held);
-    add_number(info, "paused", stopped ? schedules->queued + schedules->held : schedules->stopped);
-    add_number(info, "paused_schedules", schedules->paused);
+    add_number(info, "held", queues->held);
+    add_number(info, "paused", stopped ? queues->in_line + queues->held : queues->stopped);
+    add_number(info, "paused_queues", queues->paused);
     RedisModule_InfoAddFieldCString(info, "deliver", tw__redis_config.deliver ? "yes" : "no");
 }
 
 static void add_pending(RedisModuleInfoCtx *info, RedisModuleCtx *ctx)
 {
-    const struct tw__redis_schedules *schedules = tw__redis_keys_all();
-    uint64_t now_ms = tw__redis_now_ms(), oldest_ready = tw__redis_overview_oldest_ready(schedules);
-    add_number(info, "pending", schedules->pending - schedules->dead_count);
-    add_number(info, "schedules", schedules->count);
+    const struct tw__redis_queues *queues = tw__redis_keys_all();
+    uint64_t now_ms = tw__redis_now_ms(), oldest_ready = tw__redis_overview_oldest_ready(queues);
+    add_number(info, "pending", queues->pending - queues->dead_count);
+    add_number(info, "queues", queues->count);
     add_number(info, "bytes", all_bytes());
-    add_due(info, ctx, schedules, now_ms);
-    add_number(info, "ready", schedules->ready_count);
+    add_due(info, ctx, queues, now_ms);
+    add_number(info, "ready", queues->ready_count);
     add_number(info, "oldest_ready_ms", age(oldest_ready, now_ms));
-    add_number(info, "leased", schedules->leased_count);
-    add_number(info, "dead", schedules->dead_count);
-    add_number(info, "dead_bytes", schedules->dead_bytes);
-    add_number(info, "reaping", schedules->reaping);
+    add_number(info, "leased", queues->leased_count);
+    add_number(info, "dead", queues->dead_count);
+    add_number(info, "dead_bytes", queues->dead_bytes);
+    add_number(info, "reaping", queues->reaping);
 }
 
 static void add_counts(RedisModuleInfoCtx *info)
@@ -177,13 +177,12 @@ static void on_info(RedisModuleInfoCtx *info, int for_crash_report)
     RedisModule_InfoAddSection(info, "");
     RedisModule_InfoAddFieldCString(info, "version", TW_VERSION);
     if (for_crash_report) { /* touch as little as possible */
-        add_number(info, "pending",
-                   tw__redis_shared.schedules->pending - tw__redis_shared.schedules->dead_count);
+        add_number(info, "pending", tw__redis_shared.queues->pending - tw__redis_shared.queues->dead_count);
         return;
     }
     RedisModuleCtx *ctx = RedisModule_GetThreadSafeContext(NULL);
     add_pending(info, ctx);
-    add_number(info, "unmovable", tw__redis_shared.schedules->too_large);
+    add_number(info, "unmovable", tw__redis_shared.queues->too_large);
     add_counts(info);
     add_times(info);
     RedisModule_InfoAddFieldCString(info, "durability", durability(ctx));

@@ -3,31 +3,31 @@
 
 #include "keyspace/alarm.h"
 #include "keyspace/keys.h"
-#include "schedules/schedule.h"
+#include "queues/queue.h"
 #include "server/strings.h"
 
-bool tw__redis_lives_open(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_schedule **schedule)
+bool tw__redis_lives_open(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_queue **queue)
 {
     RedisModuleKey *key;
-    if (!tw__redis_keys_open(ctx, name, &key, schedule))
+    if (!tw__redis_keys_open(ctx, name, &key, queue))
         return false;
     RedisModule_CloseKey(key);
     return true;
 }
 
-struct tw__redis_task *tw__redis_lives_find(const struct tw__redis_schedule *schedule, RedisModuleString *id)
+struct tw__redis_task *tw__redis_lives_find(const struct tw__redis_queue *queue, RedisModuleString *id)
 {
     struct tw__redis_bytes bytes = tw__redis_string_bytes(id);
-    if (schedule == NULL)
+    if (queue == NULL)
         return NULL;
-    return tw__redis_schedule_find(schedule, tw__redis_schedule_hash(tw__redis_shared.schedules, bytes), bytes);
+    return tw__redis_queue_find(queue, tw__redis_queue_hash(tw__redis_shared.queues, bytes), bytes);
 }
 
 void tw__redis_lives_close(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_buffer *log,
                            const char *event)
 {
     RedisModule_Replicate(ctx, "TW.FIRED", "scb", name, "LIVES", log->at, log->size);
-    tw__redis_buffer_free(log, &tw__redis_shared.schedules->memory);
+    tw__redis_buffer_free(log, &tw__redis_shared.queues->memory);
     tw__redis_alarm_next();
     tw__redis_keys_changed(ctx, name, event);
     tw__redis_keys_remove_if_empty(ctx, name, true);

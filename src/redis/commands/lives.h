@@ -7,15 +7,15 @@
 
 #include "server/shared.h"
 
-/* Opens the schedule of a command; *schedule is NULL if there is no such key. Returns false after an error
+/* Opens the queue of a command; *queue is NULL if there is no such key. Returns false after an error
  * reply. */
-bool tw__redis_lives_open(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_schedule **schedule);
+bool tw__redis_lives_open(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_queue **queue);
 
 /* The task with an id, or NULL. */
-struct tw__redis_task *tw__redis_lives_find(const struct tw__redis_schedule *schedule, RedisModuleString *id);
+struct tw__redis_task *tw__redis_lives_find(const struct tw__redis_queue *queue, RedisModuleString *id);
 
 /* Replicates the changes that the command has made, frees the log, and notifies of the event. Removes the
- * schedule if it is empty. */
+ * queue if it is empty. */
 void tw__redis_lives_close(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_buffer *log,
                            const char *event);
 

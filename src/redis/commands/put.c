@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "filing.h"
-#include "schedules/schedule.h"
+#include "queues/queue.h"
 #include "server/strings.h"
 
 enum { FACTOR_USUAL = 100 };
@@ -109,13 +109,13 @@ static bool read_put(RedisModuleCtx *ctx, struct tw__redis_filing *filing, Redis
     return tw__redis_filing_fits(ctx, filing);
 }
 
-/* TW.PUT schedule id|* IN ms|AT unix-ms [option ...] PAYLOAD value [value ...] */
+/* TW.PUT queue id|* IN ms|AT unix-ms [option ...] PAYLOAD value [value ...] */
 int tw__redis_put_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     struct tw__redis_filing filing;
     if (argc < 3)
         return RedisModule_WrongArity(ctx);
-    uint64_t hash = tw__redis_schedule_foresee(tw__redis_shared.schedules, tw__redis_string_bytes(argv[2]));
+    uint64_t hash = tw__redis_queue_foresee(tw__redis_shared.queues, tw__redis_string_bytes(argv[2]));
     if (!read_put(ctx, &filing, argv, argc))
         return REDISMODULE_OK;
     return tw__redis_filing_file(ctx, &filing, hash, "tw.put");

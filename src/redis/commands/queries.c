@@ -8,12 +8,12 @@
 #include <stdio.h>
 
 #include "keyspace/keys.h"
-#include "schedules/look.h"
-#include "schedules/match.h"
-#include "schedules/overview.h"
-#include "schedules/place.h"
-#include "schedules/route.h"
-#include "schedules/schedule.h"
+#include "queues/look.h"
+#include "queues/match.h"
+#include "queues/overview.h"
+#include "queues/place.h"
+#include "queues/queue.h"
+#include "queues/route.h"
 #include "server/arguments.h"
 #include "server/gate.h"
 #include "server/lateness.h"
@@ -85,7 +85,7 @@ static const char *state_of(const struct tw__redis_task *task)
 static uint64_t attempt_of(const struct tw__redis_task *task)
 {
     if (!task->lived)
-        return tw__redis_place_tries(tw__redis_shared.schedules, task) + 1;
+        return tw__redis_place_tries(tw__redis_shared.queues, task) + 1;
     return (uint64_t)tw__redis_task_life(task).attempt + (tw__redis_task_stage(task) == TW__REDIS_WAITING);
 }
 
@@ -107,9 +107,9 @@ static void reply_life(RedisModuleCtx *ctx, const struct tw__redis_task *task, u
 static void reply_task(RedisModuleCtx *ctx, const struct tw__redis_task *task, uint64_t now_ms)
 {
     static const char *const late[] = {"fire", "drop", "coalesce"};
-    struct tw__redis_plan plan = tw__redis_route_plan(tw__redis_route_of(tw__redis_shared.schedules, task));
+    struct tw__redis_plan plan = tw__redis_route_plan(tw__redis_route_of(tw__redis_shared.queues, task));
     static const char *const kinds[] = {"stream", "list", "list left", "workers"};
-    uint64_t at = tw__redis_place_due(tw__redis_shared.schedules, task), times = tw__redis_task_times(task);
+    uint64_t at = tw__redis_place_due(tw__redis_shared.queues, task), times = tw__redis_task_times(task);
     RedisModule_ReplyWithMap(ctx, 15);
     reply_named(ctx, "due", tw__redis_task_first_due(task));
     reply_named(ctx, "remaining", at > now_ms ? at - now_ms : 0);
@@ -128,19 +128,18 @@ static void reply_task(RedisModuleCtx *ctx, const struct tw__redis_task *task, u
 
 static int command_get(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
-    struct tw__redis_schedule *schedule;
+    struct tw__redis_queue *queue;
     if (argc < 3)
         return RedisModule_WrongArity(ctx);
-    if (!tw__redis_keys_find(ctx, argv[1], &schedule))
+    if (!tw__redis_keys_find(ctx, argv[1], &queue))
         return REDISMODULE_OK;
     uint64_t now_ms = tw__redis_now_ms();
     RedisModule_ReplyWithArray(ctx, argc - 2);
     for (int i = 2; i < argc; i++) {
         struct tw__redis_bytes id = tw__redis_string_bytes(argv[i]);
         const struct tw__redis_task *task =
-            schedule == NULL ? NULL
-                             : tw__redis_schedule_find(
-                                   schedule, tw__redis_schedule_hash(tw__redis_shared.schedules, id), id);
+            queue == NULL ? NULL
+                          : tw__redis_queue_find(queue, tw__redis_queue_hash(tw__redis_shared.queues, id), id);
         if (task == NULL)
             RedisModule_ReplyWithNull(ctx);
         else
@@ -153,24 +152,24 @@ static int command_get(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 
 static int command_len(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
-    struct tw__redis_schedule *schedule;
+    struct tw__redis_queue *queue;
     if (argc != 2)
         return RedisModule_WrongArity(ctx);
-    if (!tw__redis_keys_find(ctx, argv[1], &schedule))
+    if (!tw__redis_keys_find(ctx, argv[1], &queue))
         return REDISMODULE_OK;
-    reply_number(ctx, schedule == NULL ? 0 : tw__redis_table_count(&schedule->tasks) - schedule->dead_count);
+    reply_number(ctx, queue == NULL ? 0 : tw__redis_table_count(&queue->tasks) - queue->dead_count);
     return REDISMODULE_OK;
 }
 
 static int command_next(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
-    struct tw__redis_schedule *schedule;
+    struct tw__redis_queue *queue;
     struct tw__redis_task *task;
     if (argc != 2)
         return RedisModule_WrongArity(ctx);
-    if (!tw__redis_keys_find(ctx, argv[1], &schedule))
+    if (!tw__redis_keys_find(ctx, argv[1], &queue))
         return REDISMODULE_OK;
-    if (schedule == NULL || tw__redis_look_earliest(schedule, 0, UINT64_MAX, tw__redis_now_ms(), 1, &task) == 0)
+    if (queue == NULL || tw__redis_look_earliest(queue, 0, UINT64_MAX, tw__redis_now_ms(), 1, &task) == 0)
         return RedisModule_ReplyWithNull(ctx);
     reply_id_and_due(ctx, task);
     return REDISMODULE_OK;
@@ -196,22 +195,22 @@ static bool read_end(RedisModuleCtx *ctx, RedisModuleString *argument, const cha
 
 /* AFTER: returns the named task if it is still due at `from`. Otherwise returns NULL, and no task is left
  * out. */
-static struct tw__redis_task *find_after(const struct tw__redis_schedule *schedule,
+static struct tw__redis_task *find_after(const struct tw__redis_queue *queue,
                                          const struct tw__redis_option *option, uint64_t from)
 {
     if (option->value == NULL)
         return NULL;
     struct tw__redis_bytes id = tw__redis_string_bytes(option->value);
     struct tw__redis_task *task =
-        tw__redis_schedule_find(schedule, tw__redis_schedule_hash(tw__redis_shared.schedules, id), id);
-    return task != NULL && tw__redis_place_due(tw__redis_shared.schedules, task) == from ? task : NULL;
+        tw__redis_queue_find(queue, tw__redis_queue_hash(tw__redis_shared.queues, id), id);
+    return task != NULL && tw__redis_place_due(tw__redis_shared.queues, task) == from ? task : NULL;
 }
 
-static void reply_range(RedisModuleCtx *ctx, const struct tw__redis_schedule *schedule,
+static void reply_range(RedisModuleCtx *ctx, const struct tw__redis_queue *queue,
                         const struct tw__redis_wanted *wanted, uint64_t limit)
 {
     struct tw__redis_task **task = RedisModule_Alloc(limit * sizeof(struct tw__redis_task *));
-    size_t count = tw__redis_look_wanted(schedule, wanted, tw__redis_now_ms(), limit, task);
+    size_t count = tw__redis_look_wanted(queue, wanted, tw__redis_now_ms(), limit, task);
     RedisModule_ReplyWithArray(ctx, (long)count);
     for (size_t i = 0; i < count; i++)
         reply_id_and_due(ctx, task[i]);
@@ -220,7 +219,7 @@ static void reply_range(RedisModuleCtx *ctx, const struct tw__redis_schedule *sc
 
 static int command_range(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
-    struct tw__redis_schedule *schedule;
+    struct tw__redis_queue *queue;
     struct tw__redis_wanted wanted = {.after = NULL};
     uint64_t limit = RANGE_USUAL;
     struct tw__redis_option options[] = {{"LIMIT", TW__REDIS_COUNT, 1, RANGE_MAX, NULL},
@@ -231,14 +230,14 @@ static int command_range(RedisModuleCtx *ctx, RedisModuleString **argv, int argc
     if (!read_end(ctx, argv[2], "from", &wanted.from) || !read_end(ctx, argv[3], "to", &wanted.to) ||
         !tw__redis_argument_options(ctx, argv + 4, argc - 4, options, "AFTER id or LIMIT n") ||
         !tw__redis_argument_option_number(ctx, &options[0], &limit) ||
-        !tw__redis_keys_find(ctx, argv[1], &schedule))
+        !tw__redis_keys_find(ctx, argv[1], &queue))
         return REDISMODULE_OK;
-    if (schedule == NULL || tw__redis_table_count(&schedule->tasks) == 0 || wanted.from > wanted.to)
+    if (queue == NULL || tw__redis_table_count(&queue->tasks) == 0 || wanted.from > wanted.to)
         return RedisModule_ReplyWithArray(ctx, 0);
-    wanted.after = find_after(schedule, &options[1], wanted.from);
-    if (limit > tw__redis_table_count(&schedule->tasks))
-        limit = tw__redis_table_count(&schedule->tasks);
-    reply_range(ctx, schedule, &wanted, limit);
+    wanted.after = find_after(queue, &options[1], wanted.from);
+    if (limit > tw__redis_table_count(&queue->tasks))
+        limit = tw__redis_table_count(&queue->tasks);
+    reply_range(ctx, queue, &wanted, limit);
     return REDISMODULE_OK;
 }
 
@@ -259,16 +258,16 @@ static void scan_task(void *entry, void *arg)
     scan->seen++;
     scan->work += 1 + id.size / SCAN_BYTES;
     if (!scan->match || tw__redis_pattern_matches(&scan->pattern, id))
-        tw__redis_vector_add(&scan->found, entry, &tw__redis_shared.schedules->memory);
+        tw__redis_vector_add(&scan->found, entry, &tw__redis_shared.queues->memory);
 }
 
 /* Looks at about `count` tasks from the cursor on, but at no more tasks than one call may look at
  * (SCAN_MOST). Returns the next cursor. */
-static uint64_t scan_some(struct scan *scan, const struct tw__redis_schedule *schedule, uint64_t cursor,
+static uint64_t scan_some(struct scan *scan, const struct tw__redis_queue *queue, uint64_t cursor,
                           uint64_t count)
 {
     do
-        cursor = tw__redis_table_scan(&schedule->tasks, cursor, scan_task, scan);
+        cursor = tw__redis_table_scan(&queue->tasks, cursor, scan_task, scan);
     while (cursor != 0 && scan->seen < count && scan->work < SCAN_MOST);
     return cursor;
 }
@@ -318,7 +317,7 @@ static bool read_cursor(RedisModuleCtx *ctx, RedisModuleString *argument, uint64
 
 static int command_scan(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
-    struct tw__redis_schedule *schedule;
+    struct tw__redis_queue *queue;
     struct scan scan = {.match = false};
     uint64_t cursor, count = SCAN_USUAL;
     struct tw__redis_option options[] = {{"COUNT", TW__REDIS_COUNT, 1, INT32_MAX, NULL},
@@ -329,9 +328,9 @@ static int command_scan(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     if (!read_cursor(ctx, argv[2], &cursor) ||
         !tw__redis_argument_options(ctx, argv + 3, argc - 3, options, "COUNT n or MATCH glob") ||
         !tw__redis_argument_option_number(ctx, &options[0], &count) || !read_match(ctx, &options[1], &scan) ||
-        !tw__redis_keys_find(ctx, argv[1], &schedule))
+        !tw__redis_keys_find(ctx, argv[1], &queue))
         return REDISMODULE_OK;
-    cursor = schedule == NULL ? 0 : scan_some(&scan, schedule, cursor, count);
+    cursor = queue == NULL ? 0 : scan_some(&scan, queue, cursor, count);
     reply_scan(ctx, &scan, cursor);
     RedisModule_Free(scan.found.at);
     return REDISMODULE_OK;
@@ -348,7 +347,7 @@ static void reply_counts(RedisModuleCtx *ctx, const uint64_t *counts, uint64_t c
 
 static int command_forecast(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
-    struct tw__redis_schedule *schedule;
+    struct tw__redis_queue *queue;
     uint64_t step = STEP_USUAL_MS, count = STEPS_USUAL;
     struct tw__redis_option options[] = {{"STEP", TW__REDIS_MS, 1, INT64_MAX, NULL},
                                          {"COUNT", TW__REDIS_COUNT, 1, STEPS_MAX, NULL},
@@ -358,11 +357,11 @@ static int command_forecast(RedisModuleCtx *ctx, RedisModuleString **argv, int a
     if (!tw__redis_argument_options(ctx, argv + 2, argc - 2, options, "STEP ms or COUNT n") ||
         !tw__redis_argument_option_number(ctx, &options[0], &step) ||
         !tw__redis_argument_option_number(ctx, &options[1], &count) ||
-        !tw__redis_keys_find(ctx, argv[1], &schedule))
+        !tw__redis_keys_find(ctx, argv[1], &queue))
         return REDISMODULE_OK;
     uint64_t *counts = RedisModule_Calloc(count, sizeof *counts);
-    if (schedule != NULL)
-        tw__redis_look_forecast(schedule, tw__redis_now_ms(), step, count, counts);
+    if (queue != NULL)
+        tw__redis_look_forecast(queue, tw__redis_now_ms(), step, count, counts);
     reply_counts(ctx, counts, count);
     RedisModule_Free(counts);
     return REDISMODULE_OK;
@@ -370,34 +369,34 @@ static int command_forecast(RedisModuleCtx *ctx, RedisModuleString **argv, int a
 
 static int command_info(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
-    struct tw__redis_schedule *schedule;
+    struct tw__redis_queue *queue;
     struct tw__redis_task *task;
     uint64_t now_ms = tw__redis_now_ms(), overdue;
     if (argc != 2)
         return RedisModule_WrongArity(ctx);
-    if (!tw__redis_keys_find(ctx, argv[1], &schedule))
+    if (!tw__redis_keys_find(ctx, argv[1], &queue))
         return REDISMODULE_OK;
-    if (schedule == NULL)
+    if (queue == NULL)
         return RedisModule_ReplyWithError(ctx, "ERR no such key");
-    tw__redis_look_forecast(schedule, now_ms - (now_ms > 0), 1, 1, &overdue);
+    tw__redis_look_forecast(queue, now_ms - (now_ms > 0), 1, 1, &overdue);
     bool replica = tw__redis_gate_is_replica(ctx);
-    size_t any = tw__redis_look_earliest(schedule, 0, UINT64_MAX, now_ms, 1, &task);
-    const struct tw__redis_task *ready = tw__redis_place_first_ready(schedule);
+    size_t any = tw__redis_look_earliest(queue, 0, UINT64_MAX, now_ms, 1, &task);
+    const struct tw__redis_task *ready = tw__redis_place_first_ready(queue);
     RedisModule_ReplyWithMap(ctx, 14);
-    reply_named(ctx, "tasks", tw__redis_table_count(&schedule->tasks) - schedule->dead_count);
+    reply_named(ctx, "tasks", tw__redis_table_count(&queue->tasks) - queue->dead_count);
     reply_named(ctx, "overdue", replica ? 0 : overdue);
     reply_named(ctx, "next-due", any == 0 ? UINT64_MAX : tw__redis_task_due(task));
-    reply_named(ctx, "routes", tw__redis_route_count(schedule));
-    reply_named(ctx, "held", schedule->held);
-    reply_named(ctx, "bytes", tw__redis_schedule_bytes(schedule));
-    reply_named(ctx, "fired", schedule->fired);
-    reply_named(ctx, "died", schedule->died);
-    reply_named(ctx, "paused", schedule->paused);
-    reply_named(ctx, "ready", schedule->ready_count);
+    reply_named(ctx, "routes", tw__redis_route_count(queue));
+    reply_named(ctx, "held", queue->held);
+    reply_named(ctx, "bytes", tw__redis_queue_bytes(queue));
+    reply_named(ctx, "fired", queue->fired);
+    reply_named(ctx, "died", queue->died);
+    reply_named(ctx, "paused", queue->paused);
+    reply_named(ctx, "ready", queue->ready_count);
     reply_named(ctx, "oldest-ready",
                 ready != NULL && ready->parked.since_ms < now_ms ? now_ms - ready->parked.since_ms : 0);
-    reply_named(ctx, "leased", schedule->leased_count);
-    reply_named(ctx, "dead", schedule->dead_count);
+    reply_named(ctx, "leased", queue->leased_count);
+    reply_named(ctx, "dead", queue->dead_count);
     reply_named(ctx, "as-replica-due", replica ? overdue : 0);
     return REDISMODULE_OK;
 }
@@ -417,8 +416,8 @@ static void reply_lateness(RedisModuleCtx *ctx)
     reply_named(ctx, "max", recent.max_us);
 }
 
-static void reply_schedules(RedisModuleCtx *ctx, const char *name, const struct tw__redis_schedule *const *list,
-                            size_t count)
+static void reply_queues(RedisModuleCtx *ctx, const char *name, const struct tw__redis_queue *const *list,
+                         size_t count)
 {
     RedisModule_ReplyWithCString(ctx, name);
     RedisModule_ReplyWithArray(ctx, (long)count);
@@ -437,13 +436,13 @@ static void reply_schedules(RedisModuleCtx *ctx, const char *name, const struct 
     }
 }
 
-static void reply_listed(RedisModuleCtx *ctx, const struct tw__redis_schedules *schedules, uint64_t limit)
+static void reply_listed(RedisModuleCtx *ctx, const struct tw__redis_queues *queues, uint64_t limit)
 {
-    const struct tw__redis_schedule *listed[LISTED_MAX];
-    size_t count = tw__redis_overview_largest(schedules, listed, limit);
-    reply_schedules(ctx, "schedules", listed, count);
-    count = tw__redis_overview_paused(schedules, listed, limit);
-    reply_schedules(ctx, "paused", listed, count);
+    const struct tw__redis_queue *listed[LISTED_MAX];
+    size_t count = tw__redis_overview_largest(queues, listed, limit);
+    reply_queues(ctx, "queues", listed, count);
+    count = tw__redis_overview_paused(queues, listed, limit);
+    reply_queues(ctx, "paused", listed, count);
 }
 
 static int command_top(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
@@ -451,22 +450,22 @@ static int command_top(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     uint64_t step = STEP_USUAL_MS, count = STEPS_USUAL, limit = LISTED_USUAL;
     struct tw__redis_option options[] = {{"STEP", TW__REDIS_MS, 1, INT64_MAX, NULL},
                                          {"COUNT", TW__REDIS_COUNT, 1, STEPS_MAX, NULL},
-                                         {"SCHEDULES", TW__REDIS_COUNT, 0, LISTED_MAX, NULL},
+                                         {"QUEUES", TW__REDIS_COUNT, 0, LISTED_MAX, NULL},
                                          {NULL, TW__REDIS_TEXT, 0, 0, NULL}};
-    if (!tw__redis_argument_options(ctx, argv + 1, argc - 1, options, "STEP ms, COUNT n or SCHEDULES n") ||
+    if (!tw__redis_argument_options(ctx, argv + 1, argc - 1, options, "STEP ms, COUNT n or QUEUES n") ||
         !tw__redis_argument_option_number(ctx, &options[0], &step) ||
         !tw__redis_argument_option_number(ctx, &options[1], &count) ||
         !tw__redis_argument_option_number(ctx, &options[2], &limit))
         return REDISMODULE_OK;
-    struct tw__redis_schedules *schedules = tw__redis_keys_all();
+    struct tw__redis_queues *queues = tw__redis_keys_all();
     uint64_t *counts = RedisModule_Alloc(count * sizeof *counts);
-    bool exact = tw__redis_overview_forecast(schedules, tw__redis_now_ms(), step, count, counts);
+    bool exact = tw__redis_overview_forecast(queues, tw__redis_now_ms(), step, count, counts);
     RedisModule_ReplyWithMap(ctx, 5);
     RedisModule_ReplyWithCString(ctx, "forecast");
     reply_counts(ctx, counts, count);
     reply_named(ctx, "exact", exact);
     reply_lateness(ctx);
-    reply_listed(ctx, schedules, limit);
+    reply_listed(ctx, queues, limit);
     RedisModule_Free(counts);
     return REDISMODULE_OK;
 }

@@ -11,8 +11,8 @@
 #include "delivery/workers.h"
 #include "keyspace/alarm.h"
 #include "keyspace/keys.h"
-#include "schedules/lease.h"
-#include "schedules/place.h"
+#include "queues/lease.h"
+#include "queues/place.h"
 #include "server/arguments.h"
 #include "server/clock.h"
 #include "server/config.h"
@@ -52,19 +52,19 @@ static bool read_worker(RedisModuleCtx *ctx, const struct tw__redis_option *opti
     return false;
 }
 
-/* Reads KEYS n schedule [schedule ...], to the end of the arguments. Their number has a limit, because the
+/* Reads KEYS n queue [queue ...], to the end of the arguments. Their number has a limit, because the
  * server takes a worker that leaves off the list of each key, in one go. */
 static bool read_keys(RedisModuleCtx *ctx, struct taking *take, RedisModuleString **argv, int argc)
 {
     uint64_t count;
     if (argc < 3 || !tw__redis_argument_is(argv[0], "KEYS")) {
-        tw__redis_argument_missing(ctx, "KEYS", "KEYS n schedule [schedule ...]");
+        tw__redis_argument_missing(ctx, "KEYS", "KEYS n queue [queue ...]");
         return false;
     }
     if (!tw__redis_argument_number(ctx, argv[1], "KEYS", TW__REDIS_COUNT, 1, KEYS_MAX, &count))
         return false;
     if (count != (uint64_t)argc - 2) {
-        tw__redis_argument_error(ctx, argv[1], "KEYS", "the number of schedules that follow it");
+        tw__redis_argument_error(ctx, argv[1], "KEYS", "the number of queues that follow it");
         return false;
     }
     take->keys = argv + 2;
@@ -74,7 +74,7 @@ static bool read_keys(RedisModuleCtx *ctx, struct taking *take, RedisModuleStrin
 
 /* Whether an argument is KEYS for the server, which checks rights and slots of the keys after the first one.
  * It compares C strings, so "KEYS" and a zero byte and more is KEYS too, and read_keys() refuses it.
- * Otherwise a worker with such a name would take from schedules that nobody has checked. */
+ * Otherwise a worker with such a name would take from queues that nobody has checked. */
 static bool is_keys(RedisModuleString *argument)
 {
     return strcasecmp(RedisModule_StringPtrLen(argument, NULL), "KEYS") == 0;
@@ -147,46 +147,46 @@ static void reply_task(RedisModuleCtx *ctx, RedisModuleString *key, const struct
     }
 }
 
-/* Gives ready tasks of one schedule to the worker, and adds them to the reply. */
+/* Gives ready tasks of one queue to the worker, and adds them to the reply. */
 static void lease_from(RedisModuleCtx *ctx, struct taking *take, RedisModuleString *key,
-                       struct tw__redis_schedule *schedule)
+                       struct tw__redis_queue *queue)
 {
     struct tw__redis_buffer log = {0};
     struct tw__redis_task *task;
     uint64_t now_ms = tw__redis_clock_now(ctx);
     while (take->taken < take->count && take->bytes < TAKE_BYTES &&
-           (task = tw__redis_place_first_ready(schedule)) != NULL) {
+           (task = tw__redis_place_first_ready(queue)) != NULL) {
         struct tw__redis_lease lease = {tw__redis_token_new(), (uint32_t)take->lease_ms, take->worker};
         tw__redis_lateness_count_taken(task->parked.since_ms);
         if (take->taken++ == 0)
             RedisModule_ReplyWithArray(ctx, REDISMODULE_POSTPONED_LEN);
-        task = tw__redis_lease_begin(schedule, task, &lease, now_ms, &log);
-        take->bytes += tw__redis_task_bytes(task, &tw__redis_shared.schedules->memory);
+        task = tw__redis_lease_begin(queue, task, &lease, now_ms, &log);
+        take->bytes += tw__redis_task_bytes(task, &tw__redis_shared.queues->memory);
         reply_task(ctx, key, task);
         tw__redis_shared.counts.taken++;
     }
     RedisModule_Replicate(ctx, "TW.FIRED", "scb", key, "LIVES", log.at, log.size);
-    tw__redis_buffer_free(&log, &tw__redis_shared.schedules->memory);
+    tw__redis_buffer_free(&log, &tw__redis_shared.queues->memory);
     tw__redis_alarm_at(now_ms + take->lease_ms);
 }
 
 /* Takes from one key. The reply may have begun, so a key that a handler has changed meanwhile is no error. */
 static void take_key(RedisModuleCtx *ctx, struct taking *take, RedisModuleString *name)
 {
-    struct tw__redis_schedule *schedule = tw__redis_keys_peek(ctx, name);
-    if (schedule == NULL || schedule->paused || schedule->ready_count == 0 || !tw__redis_config.deliver)
+    struct tw__redis_queue *queue = tw__redis_keys_peek(ctx, name);
+    if (queue == NULL || queue->paused || queue->ready_count == 0 || !tw__redis_config.deliver)
         return;
-    lease_from(ctx, take, name, schedule);
+    lease_from(ctx, take, name, queue);
     tw__redis_keys_changed(ctx, name, "tw.take");
 }
 
-/* Whether all keys are schedules, or nothing. If not, replies with an error. */
-static bool are_schedules(RedisModuleCtx *ctx, const struct taking *take)
+/* Whether all keys are queues, or nothing. If not, replies with an error. */
+static bool are_queues(RedisModuleCtx *ctx, const struct taking *take)
 {
     RedisModuleKey *key;
-    struct tw__redis_schedule *schedule;
+    struct tw__redis_queue *queue;
     for (int i = 0; i < take->key_count; i++) {
-        if (!tw__redis_keys_open(ctx, take->keys[i], &key, &schedule))
+        if (!tw__redis_keys_open(ctx, take->keys[i], &key, &queue))
             return false;
         RedisModule_CloseKey(key);
     }
@@ -200,7 +200,7 @@ static bool may_block(RedisModuleCtx *ctx)
     return (RedisModule_GetContextFlags(ctx) & no) == 0;
 }
 
-/* TW.TAKE LEASE ms [COUNT n] [BLOCK ms] [NAME worker] KEYS n schedule [schedule ...] */
+/* TW.TAKE LEASE ms [COUNT n] [BLOCK ms] [NAME worker] KEYS n queue [queue ...] */
 int tw__redis_take_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     struct taking take;
@@ -210,7 +210,7 @@ int tw__redis_take_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
     }
     if (argc < 2)
         return RedisModule_WrongArity(ctx);
-    if (!read_take(ctx, &take, argv, argc) || !are_schedules(ctx, &take))
+    if (!read_take(ctx, &take, argv, argc) || !are_queues(ctx, &take))
         return REDISMODULE_OK;
     enum tw__redis_defer why = tw__redis_gate(ctx);
     if (why == TW__REDIS_DEFER_ROLE)

@@ -4,7 +4,7 @@
  *
  * When a key is ready, the server asks each client that is blocked on the key. It stores the client that it
  * asks in `server.current_client`. If that client is not served, Redis 7.0 does not restore the pointer.
- * Example: two workers are blocked on a schedule, and one task becomes ready. The first worker gets the task.
+ * Example: two workers are blocked on a queue, and one task becomes ready. The first worker gets the task.
  * The second worker is asked in vain. It remains the current client, although no command of it runs. The same
  * happens to the second consumer in XREADGROUP on a target. The server restores the pointer after each
  * command, so there is no harm within a command. After a tick nobody restores it:
@@ -24,9 +24,9 @@
  *     after sleep     over(): our client is freed. No client is the current client
  *     commands        CLIENT KILL B
  *
- * The server asks about the keys in the order in which they were signalled. A tick signals schedules after
- * all targets, so the last schedule is the last key. Between targets the order is not known: a tick that adds
- * to q1, q2 and q1 has signalled q2 last. So if there are several targets and no schedule, our client signals
+ * The server asks about the keys in the order in which they were signalled. A tick signals queues after
+ * all targets, so the last queue is the last key. Between targets the order is not known: a tick that adds
+ * to q1, q2 and q1 has signalled q2 last. So if there are several targets and no queue, our client signals
  * its key again when it is asked, and the server asks the clients of that key once more, after all others. A
  * Stream is better than a List, which a consumer may have emptied by then. The server asks nobody about a
  * missing key.
@@ -97,7 +97,7 @@ void tw__redis_asked_last(RedisModuleCtx *ctx)
     if (asked.key == NULL)
         return;
     /* A client of an earlier tick is still there while the clock stands still: the server has not asked yet. */
-    asked.again = asked.ctx != NULL || (asked.several && asked.what != TW__REDIS_ASKED_SCHEDULE);
+    asked.again = asked.ctx != NULL || (asked.several && asked.what != TW__REDIS_ASKED_QUEUE);
     tw__redis_asked_over();
     asked.ctx = RedisModule_GetDetachedThreadSafeContext(ctx);
     RedisModule_SelectDb(asked.ctx, asked.db);

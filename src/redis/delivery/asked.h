@@ -9,12 +9,12 @@
 
 /* The keys whose waiting clients the server asks after a tick. The later one in this list is the better one to
  * wait on. */
-enum tw__redis_asked { TW__REDIS_ASKED_LIST, TW__REDIS_ASKED_STREAM, TW__REDIS_ASKED_SCHEDULE };
+enum tw__redis_asked { TW__REDIS_ASKED_LIST, TW__REDIS_ASKED_STREAM, TW__REDIS_ASKED_QUEUE };
 
 /* Looks at the server's version. To be called when the module is loaded. */
 void tw__redis_asked_start(void);
 
-/* Notes that the tick adds to a target, or tells the server that a schedule has ready tasks. */
+/* Notes that the tick adds to a target, or tells the server that a queue has ready tasks. */
 void tw__redis_asked_note(enum tw__redis_asked what, int db, RedisModuleString *key);
 
 /* Sees to it that a client of ours is asked last. To be called at the end of the tick: whatever signals a key

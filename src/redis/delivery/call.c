@@ -12,7 +12,7 @@
  * each batch.
  *
  * While the server runs a call for us, it may notify other modules, and these modules may call our commands.
- * All commands reach the schedules through keys.c, which settles the batch. So `settled` of the batch tells
+ * All commands reach the queues through keys.c, which settles the batch. So `settled` of the batch tells
  * whether any caller came. `delivering`, which is cleared when that task is changed or removed, tells whether
  * the task is the same.
  */
@@ -25,8 +25,8 @@
 
 #include "asked.h"
 #include "keyspace/keys.h"
-#include "schedules/place.h"
-#include "schedules/route.h"
+#include "queues/place.h"
+#include "queues/route.h"
 #include "server/strings.h"
 
 const char *const tw__redis_word_text[TW__REDIS_WORDS] = {
@@ -114,11 +114,11 @@ void tw__redis_call_add_about(struct tw__redis_call *call, const struct tw__redi
     tw__redis_call_add_word(call, TW__REDIS_WORD_DUE);
     tw__redis_call_add_kept(call, due_string(tw__redis_shared.calls, tw__redis_task_due(task)));
     tw__redis_call_add_word(call, TW__REDIS_WORD_ATTEMPT);
-    if (tw__redis_place_tries(tw__redis_shared.schedules, task) == 0)
+    if (tw__redis_place_tries(tw__redis_shared.queues, task) == 0)
         tw__redis_call_add_word(call, TW__REDIS_WORD_FIRST);
     else
         tw__redis_call_add_own(
-            call, tw__redis_string_of_number(tw__redis_place_tries(tw__redis_shared.schedules, task) + 1));
+            call, tw__redis_string_of_number(tw__redis_place_tries(tw__redis_shared.queues, task) + 1));
 }
 
 void tw__redis_call_add_payload(struct tw__redis_call *call, const struct tw__redis_task *task)
@@ -176,8 +176,8 @@ void tw__redis_delivery_init(struct tw__redis_delivery *delivery, struct tw__red
 {
     delivery->batch = batch;
     delivery->task = task;
-    delivery->route = tw__redis_route_of(tw__redis_shared.schedules, task);
-    delivery->schedule = delivery->route->schedule;
+    delivery->route = tw__redis_route_of(tw__redis_shared.queues, task);
+    delivery->queue = delivery->route->queue;
     delivery->plan = tw__redis_route_plan(delivery->route);
     delivery->now_ms = now_ms;
 }
@@ -186,16 +186,16 @@ void tw__redis_delivery_init(struct tw__redis_delivery *delivery, struct tw__red
  * the count of settles, which the caller passes to meanwhile(). */
 static uint32_t watch(const struct tw__redis_delivery *delivery)
 {
-    TW_ASSERT(tw__redis_shared.batch == delivery->batch && tw__redis_shared.schedules->delivering == NULL);
-    tw__redis_shared.schedules->delivering = delivery->task;
+    TW_ASSERT(tw__redis_shared.batch == delivery->batch && tw__redis_shared.queues->delivering == NULL);
+    tw__redis_shared.queues->delivering = delivery->task;
     return delivery->batch->settled;
 }
 
-/* Ends watch(). Returns how other modules may have changed the schedules since. */
+/* Ends watch(). Returns how other modules may have changed the queues since. */
 static enum tw__redis_meanwhile meanwhile(const struct tw__redis_delivery *delivery, uint32_t settled)
 {
-    bool same = tw__redis_shared.schedules->delivering == delivery->task && delivery->schedule->attached;
-    tw__redis_shared.schedules->delivering = NULL;
+    bool same = tw__redis_shared.queues->delivering == delivery->task && delivery->queue->attached;
+    tw__redis_shared.queues->delivering = NULL;
     TW_ASSERT(same || delivery->batch->settled != settled);
     if (!same)
         return TW__REDIS_GONE;
@@ -205,7 +205,7 @@ static enum tw__redis_meanwhile meanwhile(const struct tw__redis_delivery *deliv
 enum tw__redis_meanwhile tw__redis_call_key(struct tw__redis_delivery *delivery)
 {
     uint32_t settled = watch(delivery);
-    bool there = tw__redis_keys_has(delivery->batch->ctx, delivery->schedule);
+    bool there = tw__redis_keys_has(delivery->batch->ctx, delivery->queue);
     enum tw__redis_meanwhile others = meanwhile(delivery, settled);
     return there ? others : TW__REDIS_GONE;
 }
@@ -216,7 +216,7 @@ enum tw__redis_meanwhile tw__redis_call_send(struct tw__redis_call *call, const 
     uint32_t settled = watch(delivery);
     tw__redis_asked_note(delivery->plan.kind == TW__REDIS_STREAM ? TW__REDIS_ASKED_STREAM
                                                                  : TW__REDIS_ASKED_LIST,
-                         delivery->schedule->db, call->at[0]);
+                         delivery->queue->db, call->at[0]);
     RedisModuleCallReply *reply =
         RedisModule_Call(delivery->batch->ctx, command, "!ESv", call->at, call->count);
     note_answer(delivery, reply);
@@ -233,7 +233,7 @@ enum tw__redis_meanwhile tw__redis_call_may_write(struct tw__redis_delivery *del
 {
     uint32_t settled = watch(delivery);
     RedisModuleCallReply *reply =
-        RedisModule_Call(delivery->batch->ctx, "TW.FIRED", "ESsc", delivery->schedule->name, "NOTHING");
+        RedisModule_Call(delivery->batch->ctx, "TW.FIRED", "ESsc", delivery->queue->name, "NOTHING");
     note_answer(delivery, reply);
     enum tw__redis_meanwhile others = meanwhile(delivery, settled);
     if (reply != NULL)

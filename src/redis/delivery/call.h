@@ -14,7 +14,7 @@ struct tw__redis_delivery {
     struct tw__redis_batch *batch;
     struct tw__redis_task *task;
     struct tw__redis_route *route;
-    struct tw__redis_schedule *schedule;
+    struct tw__redis_queue *queue;
     struct tw__redis_plan plan; /* the route's plan, unpacked */
     uint64_t now_ms;
     enum tw__redis_defer why;        /* the server's last reply: TW__REDIS_DEFER_NONE, or why it refused */
@@ -23,18 +23,18 @@ struct tw__redis_delivery {
 void tw__redis_delivery_init(struct tw__redis_delivery *delivery, struct tw__redis_batch *batch,
                              struct tw__redis_task *task, uint64_t now_ms);
 
-/* How other modules may have changed the schedules while the server did something for a delivery. */
+/* How other modules may have changed the queues while the server did something for a delivery. */
 enum tw__redis_meanwhile {
-    TW__REDIS_UNSEEN, /* no other module was about to look at a schedule */
+    TW__REDIS_UNSEEN, /* no other module was about to look at a queue */
     /* another module was about to look. The task is the same; other tasks may have been changed or removed */
     TW__REDIS_SEEN,
-    TW__REDIS_GONE /* the task was changed or removed, or its schedule detached: the delivery is over */
+    TW__REDIS_GONE /* the task was changed or removed, or its queue detached: the delivery is over */
 };
 
-/* Checks whether the task's schedule is still the value of its key. Returns TW__REDIS_GONE if it is not. */
+/* Checks whether the task's queue is still the value of its key. Returns TW__REDIS_GONE if it is not. */
 enum tw__redis_meanwhile tw__redis_call_key(struct tw__redis_delivery *delivery);
 
-/* Asks the server whether a write to the task's schedule would be refused now, and sets `why` and `error` as
+/* Asks the server whether a write to the task's queue would be refused now, and sets `why` and `error` as
  * tw__redis_call_send() does. */
 enum tw__redis_meanwhile tw__redis_call_may_write(struct tw__redis_delivery *delivery);
 

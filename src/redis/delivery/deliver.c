@@ -5,9 +5,9 @@
  *
  *     tick.c      place.c: the next due task          the task is filed nowhere from here on
  *        |
- *     deliver.c   is its schedule paused? ----------- yes: the task is stopped
+ *     deliver.c   is its queue paused? -------------- yes: the task is stopped
  *        |        are tasks of its target held? ----- yes: the task is held behind them
- *        |        is its schedule still a key? ------ no: the schedule is detached by now, with this task
+ *        |        is its queue still a key? --------- no: the queue is detached by now, with this task
  *        |        has its lease run out? ------------ yes, offer.c: it waits for the next attempt, or is dead
  *        |        too late for LATE DROP? ----------- yes: done
  *        |        is it for workers? ---------------- yes, offer.c: it is ready
@@ -21,7 +21,7 @@
  *        v
  *     batch.c     done: the task leaves, or is filed for its next time; TW.FIRED will name it
  *
- * TW.FIRED replicates which tasks a batch has removed from a schedule. The server wraps everything that a
+ * TW.FIRED replicates which tasks a batch has removed from a queue. The server wraps everything that a
  * timer callback replicates into one MULTI/EXEC, so a delivery and the removal of its task stand or fall
  * together.
  *
@@ -41,7 +41,7 @@
 #include "late.h"
 #include "offer.h"
 #include "purge.h"
-#include "schedules/lease.h"
+#include "queues/lease.h"
 #include "server/config.h"
 #include "server/lateness.h"
 #include "server/strings.h"
@@ -90,7 +90,7 @@ void tw__redis_deliver_finish(struct tw__redis_batch *batch)
 
 static uint64_t late_since(const struct tw__redis_task *task)
 {
-    return tw__redis_place_late_since(tw__redis_shared.schedules, task);
+    return tw__redis_place_late_since(tw__redis_shared.queues, task);
 }
 
 /* Ends a delivery that the target has accepted. */
@@ -98,7 +98,7 @@ static void delivered(struct tw__redis_delivery *delivery)
 {
     delivery->route->wait_ms = 0;
     tw__redis_shared.counts.fired++;
-    delivery->schedule->fired++;
+    delivery->queue->fired++;
     tw__redis_late_done(delivery);
 }
 
@@ -152,7 +152,7 @@ static enum tw__redis_meanwhile call_target(struct tw__redis_delivery *delivery,
 
 /* ---- refusals -------------------------------------------------------------------------------------------- */
 
-/* Holds the task as the first in the queue of its route, and lets the route wait. The wait doubles with each
+/* Holds the task as the first in the line of its route, and lets the route wait. The wait doubles with each
  * refusal, up to `most_ms`. */
 static void make_wait(struct tw__redis_delivery *delivery, uint64_t most_ms)
 {
@@ -161,7 +161,7 @@ static void make_wait(struct tw__redis_delivery *delivery, uint64_t most_ms)
     route->wait_ms = route->wait_ms == 0 ? (uint64_t)tw__redis_config.retry_ms : route->wait_ms * 2;
     if (route->wait_ms > most_ms)
         route->wait_ms = most_ms;
-    tw__redis_place_hold_first(tw__redis_shared.schedules, delivery->task,
+    tw__redis_place_hold_first(tw__redis_shared.queues, delivery->task,
                                RedisModule_MonotonicMicroseconds() / 1000 + route->wait_ms);
 }
 
@@ -169,22 +169,21 @@ static void make_wait(struct tw__redis_delivery *delivery, uint64_t most_ms)
  * whole, even if it repeats. */
 static void give_up(struct tw__redis_delivery *delivery, bool series)
 {
-    struct tw__redis_schedule *schedule = delivery->schedule;
+    struct tw__redis_queue *queue = delivery->queue;
     struct tw__redis_bytes error = {delivery->error, strlen(delivery->error)};
-    uint32_t tries = tw__redis_place_tries(tw__redis_shared.schedules, delivery->task) + 1;
+    uint32_t tries = tw__redis_place_tries(tw__redis_shared.queues, delivery->task) + 1;
     tw__redis_shared.counts.died++;
-    schedule->died++;
+    queue->died++;
     delivery->route->wait_ms = 0; /* the tries of the next task begin with the first wait */
-    (series ? tw__redis_lease_kill_series
-            : tw__redis_lease_kill)(schedule, delivery->task, tries, error, delivery->now_ms,
-                                    tw__redis_batch_log(delivery->batch, schedule));
-    tw__redis_purge_after_death(delivery->batch, schedule);
+    (series ? tw__redis_lease_kill_series : tw__redis_lease_kill)(
+        queue, delivery->task, tries, error, delivery->now_ms, tw__redis_batch_log(delivery->batch, queue));
+    tw__redis_purge_after_death(delivery->batch, queue);
 }
 
 /* A permanent refusal: one more try is counted, for this task and for all tasks that are held behind it. */
 static void refused(struct tw__redis_delivery *delivery)
 {
-    uint32_t tries = tw__redis_place_tries(tw__redis_shared.schedules, delivery->task);
+    uint32_t tries = tw__redis_place_tries(tw__redis_shared.queues, delivery->task);
     if (tries + 1 >= (uint32_t)tw__redis_config.dead_letter_tries) {
         give_up(delivery, false);
         return;
@@ -216,14 +215,14 @@ static enum tw__redis_defer decide(struct tw__redis_delivery *delivery)
 
 /* ---- delivery -------------------------------------------------------------------------------------------- */
 
-/* Puts the schedule into the batch. Returns false if it is no longer the value of a key. */
+/* Puts the queue into the batch. Returns false if it is no longer the value of a key. */
 static bool join_held(struct tw__redis_delivery *delivery)
 {
-    if (delivery->schedule->in_batch)
+    if (delivery->queue->in_batch)
         return true;
     if (tw__redis_call_key(delivery) == TW__REDIS_GONE)
-        return false; /* the key had expired: the schedule is detached by now, with this task */
-    tw__redis_batch_touch(delivery->batch, delivery->schedule);
+        return false; /* the key had expired: the queue is detached by now, with this task */
+    tw__redis_batch_touch(delivery->batch, delivery->queue);
     return true;
 }
 
@@ -242,20 +241,20 @@ static enum tw__redis_defer deliver_to_target(struct tw__redis_delivery *deliver
 enum tw__redis_defer tw__redis_deliver(struct tw__redis_batch *batch, struct tw__redis_task *task,
                                        enum tw__redis_taken taken, uint64_t now_ms)
 {
-    struct tw__redis_schedules *schedules = tw__redis_shared.schedules;
+    struct tw__redis_queues *queues = tw__redis_shared.queues;
     struct tw__redis_delivery delivery;
     bool leased = tw__redis_task_stage(task) == TW__REDIS_LEASED;
     TW_ASSERT(!tw__redis_task_filed(task));
     tw__redis_delivery_init(&delivery, batch, task, now_ms);
-    if (delivery.schedule->paused && !leased) {
-        tw__redis_place_stop(schedules, task);
+    if (delivery.queue->paused && !leased) {
+        tw__redis_place_stop(queues, task);
         return TW__REDIS_DEFER_NONE;
     }
-    if (taken != TW__REDIS_TAKEN_PROBE && tw__redis_place_is_blocked(schedules, task)) {
-        tw__redis_place_hold(schedules, task); /* behind the refused task, so that their order holds */
+    if (taken != TW__REDIS_TAKEN_PROBE && tw__redis_place_is_blocked(queues, task)) {
+        tw__redis_place_hold(queues, task); /* behind the refused task, so that their order holds */
         return TW__REDIS_DEFER_NONE;
     }
-    RedisModule_SelectDb(batch->ctx, delivery.schedule->db);
+    RedisModule_SelectDb(batch->ctx, delivery.queue->db);
     if (!join_held(&delivery))
         return TW__REDIS_DEFER_NONE;
     if (leased)
@@ -273,18 +272,18 @@ enum tw__redis_defer tw__redis_deliver(struct tw__redis_batch *batch, struct tw_
 enum tw__redis_meanwhile tw__redis_deliver_early(struct tw__redis_delivery *delivery)
 {
     TW_ASSERT(tw__redis_task_filed(delivery->task));
-    RedisModule_SelectDb(delivery->batch->ctx, delivery->schedule->db);
+    RedisModule_SelectDb(delivery->batch->ctx, delivery->queue->db);
     if (delivery->plan.kind == TW__REDIS_WORKERS) {
         delivery->why = TW__REDIS_DEFER_NONE;
-        delivery->task = tw__redis_lease_hasten(delivery->schedule, delivery->task, delivery->now_ms,
-                                                tw__redis_batch_log(delivery->batch, delivery->schedule));
-        tw__redis_place_unfile(tw__redis_shared.schedules, delivery->task);
+        delivery->task = tw__redis_lease_hasten(delivery->queue, delivery->task, delivery->now_ms,
+                                                tw__redis_batch_log(delivery->batch, delivery->queue));
+        tw__redis_place_unfile(tw__redis_shared.queues, delivery->task);
         tw__redis_offer(delivery, 0);
         return TW__REDIS_UNSEEN;
     }
     enum tw__redis_meanwhile others = call_target(delivery, 0);
     if (others != TW__REDIS_GONE && delivery->why == TW__REDIS_DEFER_NONE) {
-        tw__redis_place_unfile(tw__redis_shared.schedules, delivery->task);
+        tw__redis_place_unfile(tw__redis_shared.queues, delivery->task);
         delivered(delivery);
     }
     return others;

@@ -6,10 +6,10 @@
 #define TW_REDIS_DELIVER_H
 
 #include "call.h"
-#include "schedules/place.h"
+#include "queues/place.h"
 
 /* tw__redis_deliver_begin() opens a batch of deliveries. tw__redis_deliver_finish() replicates which tasks
- * have left their schedules, sends keyspace notifications, removes the schedules that are empty, and closes
+ * have left their queues, sends keyspace notifications, removes the queues that are empty, and closes
  * the batch. */
 void tw__redis_deliver_begin(struct tw__redis_batch *batch, RedisModuleCtx *ctx);
 void tw__redis_deliver_finish(struct tw__redis_batch *batch);

@@ -13,8 +13,8 @@
 #include <base/assert.h>
 
 #include "deliver.h"
-#include "schedules/look.h"
-#include "schedules/place.h"
+#include "queues/look.h"
+#include "queues/place.h"
 #include "server/rights.h"
 #include "server/strings.h"
 #include "size.h"
@@ -30,17 +30,17 @@ enum {
 struct tw__redis_drains {
     uint64_t number; /* of the last call; each call takes two numbers, see struct tw__redis_route */
     uint64_t series; /* the number of the first call of the present series */
-    /* The schedule in which the last call met only refused tasks until its time was over; else NULL. The next
-     * call for this schedule belongs to the same series, if it comes within DRAIN_SERIES_US. The schedule may
+    /* The queue in which the last call met only refused tasks until its time was over; else NULL. The next
+     * call for this queue belongs to the same series, if it comes within DRAIN_SERIES_US. The queue may
      * have been removed: the pointer is only compared. */
-    const struct tw__redis_schedule *goes_on;
+    const struct tw__redis_queue *goes_on;
     uint64_t ended_us;
 };
 
 /* One TW.DRAIN. */
 struct drain {
     struct tw__redis_batch batch;
-    struct tw__redis_schedule *schedule;
+    struct tw__redis_queue *queue;
     uint64_t number, series; /* see above */
     uint64_t limit, delivered, tried;
     uint64_t until_us; /* 0 before the first try: the time to find the tasks does not count */
@@ -58,7 +58,7 @@ static bool may_deliver_all(const struct drain *drain, struct tw__redis_caller *
                             struct tw__redis_task **task, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++) {
-        struct tw__redis_route *route = tw__redis_route_of(tw__redis_shared.schedules, task[i]);
+        struct tw__redis_route *route = tw__redis_route_of(tw__redis_shared.queues, task[i]);
         if (route->drain >= drain->number - 1)
             continue;
         if (!tw__redis_caller_may_deliver(caller, route))
@@ -70,7 +70,7 @@ static bool may_deliver_all(const struct drain *drain, struct tw__redis_caller *
 
 /* Returns whether the caller may write the targets of all these tasks. If not, replies with an error. Each
  * route is checked once in a TW.DRAIN. So the cost depends on the number of different targets among these
- * tasks, not on the size of the schedule. The user is looked up anew each time, because a handler may have
+ * tasks, not on the size of the queue. The user is looked up anew each time, because a handler may have
  * removed the user while a delivery was tried. */
 static bool is_permitted(const struct drain *drain, struct tw__redis_task **task, uint64_t count)
 {
@@ -97,7 +97,7 @@ static void look_at_clock(struct drain *drain, bool big)
 /* Delivers a task if its target takes it. */
 static enum drain_step drain_task(struct drain *drain, struct tw__redis_delivery *delivery)
 {
-    if (tw__redis_place_is_blocked(tw__redis_shared.schedules, delivery->task) ||
+    if (tw__redis_place_is_blocked(tw__redis_shared.queues, delivery->task) ||
         tw__redis_route_refused(delivery->route, drain->series))
         return NEXT;
     enum tw__redis_meanwhile others = tw__redis_deliver_early(delivery);
@@ -123,7 +123,7 @@ static enum drain_step drain_tasks(struct drain *drain, struct tw__redis_task **
     enum drain_step step = NEXT;
     for (uint64_t i = 0; i < count && step == NEXT && drain->delivered < drain->limit && !drain->over; i++) {
         struct tw__redis_delivery delivery;
-        bool big = tw__redis_task_bytes(task[i], &tw__redis_shared.schedules->memory) > DRAIN_BIG;
+        bool big = tw__redis_task_bytes(task[i], &tw__redis_shared.queues->memory) > DRAIN_BIG;
         tw__redis_delivery_init(&delivery, &drain->batch, task[i], now_ms);
         if (tw__redis_size_is_too_big(&delivery))
             continue; /* without a look at the clock: the next call would not go on after this task */
@@ -140,7 +140,7 @@ static enum drain_step drain_first(struct drain *drain, uint64_t want, uint64_t 
     uint64_t now_ms = tw__redis_now_ms();
     struct tw__redis_wanted wanted = {.to = UINT64_MAX, .drain = drain->series};
     struct tw__redis_task **task = RedisModule_Alloc((want + 1) * sizeof(struct tw__redis_task *));
-    *found = tw__redis_look_wanted(drain->schedule, &wanted, now_ms, want, task);
+    *found = tw__redis_look_wanted(drain->queue, &wanted, now_ms, want, task);
     if (drain->until_us == 0)
         drain->until_us = RedisModule_MonotonicMicroseconds() + DRAIN_US;
     enum drain_step step =
@@ -153,11 +153,11 @@ static enum drain_step drain_first(struct drain *drain, uint64_t want, uint64_t 
  * more. */
 static enum tw__redis_drained drain_some(struct drain *drain)
 {
-    struct tw__redis_schedule *schedule = drain->schedule;
+    struct tw__redis_queue *queue = drain->queue;
     enum drain_step step = NEXT;
-    uint64_t count = tw__redis_table_count(&schedule->tasks),
-             want = drain->limit < count ? drain->limit : count, found = want;
-    while (schedule->held < count && found == want && drain->delivered == 0 && !drain->over) {
+    uint64_t count = tw__redis_table_count(&queue->tasks), want = drain->limit < count ? drain->limit : count,
+             found = want;
+    while (queue->held < count && found == want && drain->delivered == 0 && !drain->over) {
         step = drain_first(drain, want, &found);
         if (step != NEXT || want == count)
             break;
@@ -169,24 +169,23 @@ static enum tw__redis_drained drain_some(struct drain *drain)
     return drain->delivered == 0 && drain->over ? TW__REDIS_DRAINED_NONE_YET : TW__REDIS_DRAINED;
 }
 
-enum tw__redis_drained tw__redis_drain(RedisModuleCtx *ctx, struct tw__redis_schedule *schedule, uint64_t limit,
+enum tw__redis_drained tw__redis_drain(RedisModuleCtx *ctx, struct tw__redis_queue *queue, uint64_t limit,
                                        uint64_t *delivered)
 {
     struct tw__redis_drains *drains = tw__redis_shared.drains;
     int db = RedisModule_GetSelectedDb(ctx);
     TW_ASSERT(tw__redis_shared.batch == NULL);
     *delivered = 0;
-    if (!schedule->attached)
+    if (!queue->attached)
         return TW__REDIS_DRAINED; /* a handler calls in the middle of RENAME */
     drains->number += 2;
-    if (schedule != drains->goes_on || RedisModule_MonotonicMicroseconds() - drains->ended_us > DRAIN_SERIES_US)
+    if (queue != drains->goes_on || RedisModule_MonotonicMicroseconds() - drains->ended_us > DRAIN_SERIES_US)
         drains->series = drains->number;
-    struct drain drain = {
-        .schedule = schedule, .number = drains->number, .series = drains->series, .limit = limit};
+    struct drain drain = {.queue = queue, .number = drains->number, .series = drains->series, .limit = limit};
     tw__redis_deliver_begin(&drain.batch, ctx);
-    tw__redis_batch_touch(&drain.batch, schedule);
+    tw__redis_batch_touch(&drain.batch, queue);
     enum tw__redis_drained outcome = drain_some(&drain);
-    drains->goes_on = outcome == TW__REDIS_DRAINED_NONE_YET ? schedule : NULL;
+    drains->goes_on = outcome == TW__REDIS_DRAINED_NONE_YET ? queue : NULL;
     drains->ended_us = RedisModule_MonotonicMicroseconds();
     RedisModule_SelectDb(ctx, db);
     *delivered = drain.delivered;

@@ -17,8 +17,8 @@ enum tw__redis_drained {
     TW__REDIS_DRAIN_FORBIDDEN /* the caller may not write a target: none delivered, error sent */
 };
 
-/* Delivers up to `limit` of a schedule's tasks, for about 20 ms. Requires: no batch is open. */
-enum tw__redis_drained tw__redis_drain(RedisModuleCtx *ctx, struct tw__redis_schedule *schedule, uint64_t limit,
+/* Delivers up to `limit` of a queue's tasks, for about 20 ms. Requires: no batch is open. */
+enum tw__redis_drained tw__redis_drain(RedisModuleCtx *ctx, struct tw__redis_queue *queue, uint64_t limit,
                                        uint64_t *delivered);
 
 #endif

@@ -14,9 +14,9 @@ bool tw__redis_late_drop(struct tw__redis_delivery *delivery)
     uint64_t periods = every == 0 ? 1 : (delivery->now_ms - due - late_ms - 1) / every + 1;
     tw__redis_shared.counts.dropped += periods;
     if (every == 0)
-        tw__redis_batch_leave(delivery->batch, delivery->schedule, task);
+        tw__redis_batch_leave(delivery->batch, delivery->queue, task);
     else
-        tw__redis_batch_rearm(delivery->batch, delivery->schedule, task, due + periods * every,
+        tw__redis_batch_rearm(delivery->batch, delivery->queue, task, due + periods * every,
                               tw__redis_task_times(task), delivery->now_ms);
     return true;
 }
@@ -32,9 +32,9 @@ void tw__redis_late_done(struct tw__redis_delivery *delivery)
 {
     uint64_t every = tw__redis_task_every(delivery->task), times = tw__redis_task_times(delivery->task);
     if (every == 0)
-        tw__redis_batch_leave(delivery->batch, delivery->schedule, delivery->task);
+        tw__redis_batch_leave(delivery->batch, delivery->queue, delivery->task);
     else
-        tw__redis_batch_rearm(delivery->batch, delivery->schedule, delivery->task,
+        tw__redis_batch_rearm(delivery->batch, delivery->queue, delivery->task,
                               tw__add_saturating(tw__redis_task_first_due(delivery->task), every),
                               times == TW__REDIS_FOR_EVER ? times : times - 1, delivery->now_ms);
 }

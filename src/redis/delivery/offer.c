@@ -10,10 +10,10 @@
 #include <base/saturate.h>
 
 #include "purge.h"
-#include "schedules/change.h"
-#include "schedules/lease.h"
-#include "schedules/place.h"
-#include "schedules/route.h"
+#include "queues/change.h"
+#include "queues/lease.h"
+#include "queues/place.h"
+#include "queues/route.h"
 #include "server/config.h"
 #include "workers.h"
 
@@ -27,28 +27,28 @@ void tw__redis_offer(struct tw__redis_delivery *delivery, uint64_t missed)
     if (missed > 0) {
         uint64_t due = tw__redis_task_due(task) + missed * tw__redis_task_every(task);
         tw__redis_task_set_due(task, due);
-        tw__redis_change_put_anew(tw__redis_batch_log(delivery->batch, delivery->schedule),
-                                  tw__redis_shared.schedules, task, due);
+        tw__redis_change_put_anew(tw__redis_batch_log(delivery->batch, delivery->queue),
+                                  tw__redis_shared.queues, task, due);
     }
     tw__redis_shared.counts.coalesced += missed;
-    tw__redis_batch_tell(delivery->batch, delivery->schedule, TW__REDIS_TELL_READY);
+    tw__redis_batch_tell(delivery->batch, delivery->queue, TW__REDIS_TELL_READY);
     tw__redis_shared.counts.offered++;
-    tw__redis_place_offer(tw__redis_shared.schedules, task, delivery->now_ms);
-    tw__redis_workers_wake(delivery->schedule);
+    tw__redis_place_offer(tw__redis_shared.queues, task, delivery->now_ms);
+    tw__redis_workers_wake(delivery->queue);
 }
 
-uint64_t tw__redis_offer_fail(struct tw__redis_schedule *schedule, struct tw__redis_task *task,
+uint64_t tw__redis_offer_fail(struct tw__redis_queue *queue, struct tw__redis_task *task,
                               struct tw__redis_bytes error, uint64_t at_ms, bool last, uint64_t now_ms,
                               struct tw__redis_buffer *log)
 {
-    struct tw__redis_plan plan = tw__redis_route_plan(tw__redis_route_of(tw__redis_shared.schedules, task));
+    struct tw__redis_plan plan = tw__redis_route_plan(tw__redis_route_of(tw__redis_shared.queues, task));
     struct tw__redis_retry retry = tw__redis_config_retry(&plan.retry);
     uint32_t attempt = tw__redis_task_life(task).attempt;
     uint64_t random;
     if (last || attempt >= retry.tries) {
         tw__redis_shared.counts.died++;
-        schedule->died++;
-        tw__redis_lease_kill(schedule, task, attempt, error, now_ms, log);
+        queue->died++;
+        tw__redis_lease_kill(queue, task, attempt, error, now_ms, log);
         return 0;
     }
     RedisModule_GetRandomBytes((unsigned char *)&random, sizeof random);
@@ -56,16 +56,16 @@ uint64_t tw__redis_offer_fail(struct tw__redis_schedule *schedule, struct tw__re
         at_ms = tw__add_saturating(now_ms, tw__redis_lease_backoff(&retry, attempt, random));
     if (at_ms > TW__REDIS_TIME_MAX)
         at_ms = TW__REDIS_TIME_MAX;
-    tw__redis_lease_fail(schedule, task, error, at_ms, now_ms, log);
+    tw__redis_lease_fail(queue, task, error, at_ms, now_ms, log);
     return at_ms;
 }
 
-uint64_t tw__redis_offer_again(struct tw__redis_schedule *schedule, struct tw__redis_task *task,
-                               uint64_t now_ms, struct tw__redis_buffer *log)
+uint64_t tw__redis_offer_again(struct tw__redis_queue *queue, struct tw__redis_task *task, uint64_t now_ms,
+                               struct tw__redis_buffer *log)
 {
-    task = tw__redis_lease_give_back(schedule, task, now_ms, log);
+    task = tw__redis_lease_give_back(queue, task, now_ms, log);
     tw__redis_shared.counts.given_back++;
-    tw__redis_workers_wake(schedule);
+    tw__redis_workers_wake(queue);
     return tw__redis_task_due(task);
 }
 
@@ -78,30 +78,29 @@ static bool goes_on(const struct tw__redis_task *task, uint64_t token)
 
 enum tw__redis_defer tw__redis_offer_lapse(struct tw__redis_delivery *delivery)
 {
-    struct tw__redis_schedule *schedule = delivery->schedule;
+    struct tw__redis_queue *queue = delivery->queue;
     struct tw__redis_task *task = delivery->task;
     struct tw__redis_life life = tw__redis_task_life(task);
     enum tw__redis_meanwhile others = tw__redis_call_may_write(delivery);
     if (others == TW__REDIS_GONE || !goes_on(task, life.token))
         return TW__REDIS_DEFER_NONE;
     if (delivery->why == TW__REDIS_DEFER_SLOT) {
-        tw__redis_place_file(tw__redis_shared.schedules, task, delivery->now_ms + SLOT_WAIT_MS,
-                             delivery->now_ms);
+        tw__redis_place_file(tw__redis_shared.queues, task, delivery->now_ms + SLOT_WAIT_MS, delivery->now_ms);
         return TW__REDIS_DEFER_NONE;
     }
     if (delivery->why != TW__REDIS_DEFER_NONE)
         return delivery->why;
-    tw__redis_batch_tell(delivery->batch, schedule, TW__REDIS_TELL_CHANGED);
+    tw__redis_batch_tell(delivery->batch, queue, TW__REDIS_TELL_CHANGED);
     if (tw__redis_task_due(task) <= tw__redis_shared.serving_since_ms && !life.renewed) {
         tw__redis_shared.counts.renewed++;
-        tw__redis_lease_extend(schedule, task, life.lease_ms, true, delivery->now_ms,
-                               tw__redis_batch_log(delivery->batch, schedule));
+        tw__redis_lease_extend(queue, task, life.lease_ms, true, delivery->now_ms,
+                               tw__redis_batch_log(delivery->batch, queue));
         return TW__REDIS_DEFER_NONE;
     }
     tw__redis_shared.counts.lapsed++;
     struct tw__redis_bytes error = {lease_ran_out, sizeof lease_ran_out - 1};
-    if (tw__redis_offer_fail(schedule, task, error, 0, false, delivery->now_ms,
-                             tw__redis_batch_log(delivery->batch, schedule)) == 0)
-        tw__redis_purge_after_death(delivery->batch, schedule);
+    if (tw__redis_offer_fail(queue, task, error, 0, false, delivery->now_ms,
+                             tw__redis_batch_log(delivery->batch, queue)) == 0)
+        tw__redis_purge_after_death(delivery->batch, queue);
     return TW__REDIS_DEFER_NONE;
 }

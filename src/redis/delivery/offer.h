@@ -21,13 +21,13 @@ enum tw__redis_defer tw__redis_offer_lapse(struct tw__redis_delivery *delivery);
  * is 0, after its backoff; or it is dead, if this was its last attempt or `last` is true. Adds what it does
  * to `log`. Returns when the next attempt is, or 0 if the task is dead: then the caller removes those that are
  * too many (purge.h). Requires: the task is leased. */
-uint64_t tw__redis_offer_fail(struct tw__redis_schedule *schedule, struct tw__redis_task *task,
+uint64_t tw__redis_offer_fail(struct tw__redis_queue *queue, struct tw__redis_task *task,
                               struct tw__redis_bytes error, uint64_t at_ms, bool last, uint64_t now_ms,
                               struct tw__redis_buffer *log);
 
 /* Ends an attempt as if it had not begun: the task is ready again, and blocked workers can have it. Adds what
  * it does to `log`. Returns the time for which the task waited. Requires: the task is leased. */
-uint64_t tw__redis_offer_again(struct tw__redis_schedule *schedule, struct tw__redis_task *task,
-                               uint64_t now_ms, struct tw__redis_buffer *log);
+uint64_t tw__redis_offer_again(struct tw__redis_queue *queue, struct tw__redis_task *task, uint64_t now_ms,
+                               struct tw__redis_buffer *log);
 
 #endif

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "schedules/place.h"
+#include "queues/place.h"
 
 #define ENTRY_MAX (UINT64_C(1) << 30)
 _Static_assert(TW__REDIS_TASK_BYTES_MAX + 1024 <= ENTRY_MAX, "there is room for the fields of a delivery");
@@ -31,7 +31,7 @@ static uint64_t entry_bytes(const struct tw__redis_task *task)
 {
     return word_bytes(TW__REDIS_WORD_ID) + tw__redis_task_id(task).size + word_bytes(TW__REDIS_WORD_DUE) +
            digits(tw__redis_task_due(task)) + word_bytes(TW__REDIS_WORD_ATTEMPT) +
-           digits(tw__redis_place_tries(tw__redis_shared.schedules, task) + 1) +
+           digits(tw__redis_place_tries(tw__redis_shared.queues, task) + 1) +
            tw__redis_payload_bytes(tw__redis_task_payload(task));
 }
 
@@ -39,8 +39,7 @@ static uint64_t entry_bytes(const struct tw__redis_task *task)
  * size of these clears every task that TW.ADD accepted, and its payload is not summed at each delivery. */
 bool tw__redis_size_is_too_big(const struct tw__redis_delivery *delivery)
 {
-    return tw__redis_task_bytes(delivery->task, &tw__redis_shared.schedules->memory) >
-               TW__REDIS_TASK_BYTES_MAX &&
+    return tw__redis_task_bytes(delivery->task, &tw__redis_shared.queues->memory) > TW__REDIS_TASK_BYTES_MAX &&
            delivery->plan.kind == TW__REDIS_STREAM && entry_bytes(delivery->task) > ENTRY_MAX;
 }
 

@@ -3,7 +3,7 @@
  * The tick is the callback of the module's timer (alarm.c). It turns the wheel.
  *
  * Each tick does a little of all pending work:
- * - It frees tasks of removed schedules.
+ * - It frees tasks of removed queues.
  * - It tries a target again whose wait after a refusal is over.
  * - It removes dead tasks that the settings do not let stay, in a part of the budget.
  * - It delivers due tasks, until the budget of tasks or of time is used up.
@@ -12,7 +12,7 @@
  * clients had to wait. While that is so, the budget shrinks, but not below one eighth.
  *
  * When nothing may be delivered (a pause, another role, no memory), the tick still moves due tasks from the
- * wheel to the queue of overdue tasks. So the wheel never falls behind, and INFO can say how many tasks wait.
+ * wheel to the line of overdue tasks. So the wheel never falls behind, and INFO can say how many tasks wait.
  * When memory is full, tasks for workers still become ready, leases end, and dead tasks are removed: that frees
  * memory, and so does who takes tasks and acknowledges them.
  *
@@ -34,9 +34,9 @@
 #include "keyspace/keys.h"
 #include "offer.h"
 #include "purge.h"
-#include "schedules/grave.h"
-#include "schedules/place.h"
-#include "schedules/route.h"
+#include "queues/grave.h"
+#include "queues/place.h"
+#include "queues/route.h"
 #include "server/clock.h"
 #include "server/config.h"
 #include "server/gate.h"
@@ -96,7 +96,7 @@ uint32_t tw__redis_tick_budget_us(void)
 static void give_another_try(uint64_t monotonic_ms)
 {
     struct tw_timer *retry;
-    while ((retry = tw_wheel_poll(tw__redis_shared.schedules->retries, monotonic_ms)) != NULL)
+    while ((retry = tw_wheel_poll(tw__redis_shared.queues->retries, monotonic_ms)) != NULL)
         tw__redis_place_make_ready(TW_CONTAINER(retry, struct tw__redis_route, retry));
 }
 
@@ -109,7 +109,7 @@ static bool purge(struct tw__redis_batch *batch, uint64_t now_ms, uint64_t start
 
 static bool is_for_workers(const struct tw__redis_task *task)
 {
-    const struct tw__redis_route *route = tw__redis_route_of(tw__redis_shared.schedules, task);
+    const struct tw__redis_route *route = tw__redis_route_of(tw__redis_shared.queues, task);
     return tw__redis_route_plan(route).kind == TW__REDIS_WORKERS;
 }
 
@@ -117,7 +117,7 @@ static bool is_for_workers(const struct tw__redis_task *task)
  * memory. Tasks with targets are put aside. Sets *more and returns as deliver_batch(). */
 static enum tw__redis_defer serve_workers(RedisModuleCtx *ctx, uint64_t now_ms, uint64_t started_us, bool *more)
 {
-    struct tw__redis_schedules *schedules = tw__redis_shared.schedules;
+    struct tw__redis_queues *queues = tw__redis_shared.queues;
     uint32_t tasks = tw__redis_tick_budget_tasks(), us = tw__redis_tick_budget_us(), work = COLLECT_TASKS;
     enum tw__redis_defer why = TW__REDIS_DEFER_NONE;
     enum tw__redis_taken taken = TW__REDIS_TAKEN_MORE;
@@ -126,16 +126,16 @@ static enum tw__redis_defer serve_workers(RedisModuleCtx *ctx, uint64_t now_ms, 
     tw__redis_deliver_begin(&batch, ctx);
     bool dead = purge(&batch, now_ms, started_us);
     while (tasks > 0) {
-        taken = tw__redis_place_take(schedules, now_ms, TW__REDIS_FROM_OVERDUE, &work, &task);
+        taken = tw__redis_place_take(queues, now_ms, TW__REDIS_FROM_OVERDUE, &work, &task);
         if (taken != TW__REDIS_TAKEN_TASK)
             break;
         if (!is_for_workers(task)) {
-            tw__redis_place_put_aside(schedules, task);
+            tw__redis_place_put_aside(queues, task);
             continue;
         }
         why = tw__redis_deliver(&batch, task, taken, now_ms);
         if (why != TW__REDIS_DEFER_NONE) {
-            tw__redis_place_put_back(schedules, task, taken);
+            tw__redis_place_put_back(queues, task, taken);
             break;
         }
         if (--tasks % LOOK_AT_CLOCK == 0 && now_us() - started_us >= us)
@@ -159,13 +159,13 @@ static enum tw__redis_defer deliver_batch(RedisModuleCtx *ctx, uint64_t now_ms, 
     tw__redis_deliver_begin(&batch, ctx);
     bool dead = purge(&batch, now_ms, started_us);
     while (tasks > 0) {
-        taken = tw__redis_place_take(tw__redis_shared.schedules, now_ms, TW__REDIS_FROM_ALL, &work, &task);
+        taken = tw__redis_place_take(tw__redis_shared.queues, now_ms, TW__REDIS_FROM_ALL, &work, &task);
         if (taken == TW__REDIS_TAKEN_NONE || taken == TW__REDIS_TAKEN_MORE)
             break;
-        bool big = tw__redis_task_bytes(task, &tw__redis_shared.schedules->memory) > BIG;
+        bool big = tw__redis_task_bytes(task, &tw__redis_shared.queues->memory) > BIG;
         why = tw__redis_deliver(&batch, task, taken, now_ms);
         if (why != TW__REDIS_DEFER_NONE) {
-            tw__redis_place_put_back(tw__redis_shared.schedules, task, taken);
+            tw__redis_place_put_back(tw__redis_shared.queues, task, taken);
             break;
         }
         if ((--tasks % LOOK_AT_CLOCK == 0 || big) && now_us() - started_us >= us)
@@ -220,7 +220,7 @@ static enum tw__redis_defer deliver_due(RedisModuleCtx *ctx, uint64_t now_ms, ui
     note_serving(why, now_ms);
     if (why != TW__REDIS_DEFER_NONE)
         return why;
-    if (tw__redis_shared.schedules->empty > 0)
+    if (tw__redis_shared.queues->empty > 0)
         tw__redis_keys_remove_empty_ones(ctx);
     adapt(started_us);
     why = deliver_batch(ctx, now_ms, started_us, &more);
@@ -228,14 +228,12 @@ static enum tw__redis_defer deliver_due(RedisModuleCtx *ctx, uint64_t now_ms, ui
     if (why != TW__REDIS_DEFER_NONE)
         return why;
     ticks.back_off_ms = 0;
-    /* A task that is left in a queue came due before the clock was set back by a few milliseconds. */
-    *next = more                                                      ? now_ms
-            : tw__redis_place_any_waiting(tw__redis_shared.schedules) ? now_ms + PAUSE_MS
-                                                                      : TW_NEVER;
+    /* A task that is left in a line came due before the clock was set back by a few milliseconds. */
+    *next = more ? now_ms : tw__redis_place_any_waiting(tw__redis_shared.queues) ? now_ms + PAUSE_MS : TW_NEVER;
     return TW__REDIS_DEFER_NONE;
 }
 
-/* Moves the due tasks to a queue, because they cannot be delivered now. Returns the time of the next tick. */
+/* Moves the due tasks to a line, because they cannot be delivered now. Returns the time of the next tick. */
 static uint64_t postpone(RedisModuleCtx *ctx, uint64_t now_ms, uint64_t started_us, enum tw__redis_defer why)
 {
     bool more = false;
@@ -245,10 +243,10 @@ static uint64_t postpone(RedisModuleCtx *ctx, uint64_t now_ms, uint64_t started_
     }
     note_serving(why, now_ms); /* the batch may have been refused */
     if (why != TW__REDIS_DEFER_OOM)
-        more = tw__redis_place_collect(tw__redis_shared.schedules, now_ms, COLLECT_TASKS);
+        more = tw__redis_place_collect(tw__redis_shared.queues, now_ms, COLLECT_TASKS);
     if (more)
         return now_ms; /* the tasks are put off when this work has been done */
-    if (!tw__redis_place_any_waiting(tw__redis_shared.schedules))
+    if (!tw__redis_place_any_waiting(tw__redis_shared.queues))
         return TW_NEVER;
     tw__redis_shared.counts.deferred[why]++;
     return look_again(why, now_ms);
@@ -264,7 +262,7 @@ static void tick(RedisModuleCtx *ctx)
         tw__redis_alarm_soon(); /* workers may have ended their leases meanwhile: the server reads that first */
         return;
     }
-    tw__redis_grave_reap(tw__redis_shared.schedules, REAP_TASKS);
+    tw__redis_grave_reap(tw__redis_shared.queues, REAP_TASKS);
     give_another_try(started_us / 1000);
     enum tw__redis_defer why = deliver_due(ctx, now_ms, started_us, &next);
     if (why != TW__REDIS_DEFER_NONE)
@@ -294,9 +292,9 @@ void tw__redis_tick_cron(RedisModuleCtx *ctx)
     tw__redis_clock_look(ctx);
     uint64_t now_ms = tw__redis_shared.iteration_ms;
     tw__redis_alarm_renew(now_ms, tw__redis_clock_was_set());
-    if (!tw__list_empty(&tw__redis_shared.schedules->awake) || tw__redis_purge_any(now_ms))
+    if (!tw__list_empty(&tw__redis_shared.queues->awake) || tw__redis_purge_any(now_ms))
         tw__redis_alarm_at(now_ms);
-    if (tw__redis_grave_reaping(tw__redis_shared.schedules) || tw__redis_shared.schedules->empty > 0)
+    if (tw__redis_grave_reaping(tw__redis_shared.queues) || tw__redis_shared.queues->empty > 0)
         tw__redis_alarm_at(now_ms);
 }
 

@@ -10,7 +10,7 @@
 /* Starts the timer. */
 void tw__redis_tick_start(RedisModuleCtx *ctx);
 
-/* Called ten times a second: looks at the clocks, and for removed schedules that came from another
+/* Called ten times a second: looks at the clocks, and for removed queues that came from another
  * thread. */
 void tw__redis_tick_cron(RedisModuleCtx *ctx);
 

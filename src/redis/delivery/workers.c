@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * A worker that finds no ready task is blocked by the server on the keys of its schedules, as BLPOP is. The
+ * A worker that finds no ready task is blocked by the server on the keys of its queues, as BLPOP is. The
  * server keeps the order in which clients were blocked; it answers their timeouts, ends their waits when it
  * becomes a replica or gives a slot away, and serves them after SWAPDB and RENAME. It also lets them wait for
  * keys that do not exist yet. (Tried on Redis 7.0.15.)
  *
- *     tick.c      a task becomes ready: its schedule is awake
+ *     tick.c      a task becomes ready: its queue is awake
  *        |
- *     workers.c   RedisModule_SignalKeyAsReady()      at the end of the tick, for each schedule that is awake
+ *     workers.c   RedisModule_SignalKeyAsReady()      at the end of the tick, for each queue that is awake
  *        |
  *     the server  calls on_ready() for each client that is blocked on the key, the longest-blocked first
  *        |
@@ -16,7 +16,7 @@
  * Serving a blocked worker is a write at a time when no command runs. As a call of TW.TAKE, it passes all
  * checks of the server that a command passes: the rights of the user, too few replicas, disk errors, slots.
  * Pauses, role and memory are asked for before. A worker that must not be served now stays blocked, and its
- * schedule awake. When memory is full, it gets nil at once: its next TW.TAKE is a command, which the server
+ * queue awake. When memory is full, it gets nil at once: its next TW.TAKE is a command, which the server
  * lets through, and its TW.ACK frees memory.
  */
 #include "workers.h"
@@ -32,37 +32,37 @@
 
 enum { AGAIN_MS = 100, SMALL = 32 };
 
-/* ---- schedules that are awake ---------------------------------------------------------------------------- */
+/* ---- queues that are awake ------------------------------------------------------------------------------- */
 
-void tw__redis_workers_wake(struct tw__redis_schedule *schedule)
+void tw__redis_workers_wake(struct tw__redis_queue *queue)
 {
-    if (!tw__link_listed(&schedule->awake))
-        tw__list_append(&schedule->schedules->awake, &schedule->awake);
+    if (!tw__link_listed(&queue->awake))
+        tw__list_append(&queue->queues->awake, &queue->awake);
 }
 
 void tw__redis_workers_wake_all(void)
 {
-    struct tw__link *attached = &tw__redis_shared.schedules->attached;
+    struct tw__link *attached = &tw__redis_shared.queues->attached;
     for (struct tw__link *link = attached->next; link != attached; link = link->next)
-        if (tw__redis_schedule_at(link)->ready_count > 0)
-            tw__redis_workers_wake(tw__redis_schedule_at(link));
+        if (tw__redis_queue_at(link)->ready_count > 0)
+            tw__redis_workers_wake(tw__redis_queue_at(link));
 }
 
 void tw__redis_workers_signal(RedisModuleCtx *ctx)
 {
-    struct tw__link *awake = &tw__redis_shared.schedules->awake;
+    struct tw__link *awake = &tw__redis_shared.queues->awake;
     int db = RedisModule_GetSelectedDb(ctx);
     enum tw__redis_defer why = tw__redis_gate(ctx);
     if (tw__list_empty(awake) || (why != TW__REDIS_DEFER_NONE && why != TW__REDIS_DEFER_OOM))
         return;
     while (!tw__list_empty(awake)) {
-        struct tw__redis_schedule *schedule = TW_CONTAINER(awake->next, struct tw__redis_schedule, awake);
-        tw__list_remove(&schedule->awake);
-        if (!schedule->attached || schedule->paused || schedule->ready_count == 0)
+        struct tw__redis_queue *queue = TW_CONTAINER(awake->next, struct tw__redis_queue, awake);
+        tw__list_remove(&queue->awake);
+        if (!queue->attached || queue->paused || queue->ready_count == 0)
             continue;
-        RedisModule_SelectDb(ctx, schedule->db);
-        RedisModule_SignalKeyAsReady(ctx, schedule->name);
-        tw__redis_asked_note(TW__REDIS_ASKED_SCHEDULE, schedule->db, schedule->name);
+        RedisModule_SelectDb(ctx, queue->db);
+        RedisModule_SignalKeyAsReady(ctx, queue->name);
+        tw__redis_asked_note(TW__REDIS_ASKED_QUEUE, queue->db, queue->name);
     }
     RedisModule_SelectDb(ctx, db);
 }
@@ -127,20 +127,20 @@ static bool is_forbidden(RedisModuleCallReply *reply)
 
 /* Replies to a blocked client what TW.TAKE has replied. Returns whether it replied; otherwise the client stays
  * blocked. */
-static bool pass_on(RedisModuleCtx *ctx, RedisModuleCallReply *reply, struct tw__redis_schedule *schedule)
+static bool pass_on(RedisModuleCtx *ctx, RedisModuleCallReply *reply, struct tw__redis_queue *queue)
 {
     if (reply == NULL)
         return false;
     int type = RedisModule_CallReplyType(reply);
     if (type == REDISMODULE_REPLY_NULL || (type == REDISMODULE_REPLY_ERROR && is_temporary(reply))) {
         if (type == REDISMODULE_REPLY_ERROR) {
-            tw__redis_workers_wake(schedule);
+            tw__redis_workers_wake(queue);
             tw__redis_alarm_at(tw__redis_now_ms() + AGAIN_MS);
         }
         return false;
     }
     if (type == REDISMODULE_REPLY_ERROR && is_forbidden(reply))
-        RedisModule_ReplyWithError(ctx, "NOPERM the user may not take tasks of this schedule any more");
+        RedisModule_ReplyWithError(ctx, "NOPERM the user may not take tasks of this queue any more");
     else
         RedisModule_ReplyWithCallReply(ctx, reply);
     return true;
@@ -151,8 +151,8 @@ static bool pass_on(RedisModuleCtx *ctx, RedisModuleCallReply *reply, struct tw_
 static int on_ready(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     RedisModuleString *key = RedisModule_GetBlockedClientReadyKey(ctx);
-    struct tw__redis_schedule *schedule = tw__redis_keys_peek(ctx, key);
-    if (schedule == NULL || schedule->paused || schedule->ready_count == 0 || tw__link_listed(&schedule->awake))
+    struct tw__redis_queue *queue = tw__redis_keys_peek(ctx, key);
+    if (queue == NULL || queue->paused || queue->ready_count == 0 || tw__link_listed(&queue->awake))
         return REDISMODULE_ERR; /* awake: another worker has just been refused */
     enum tw__redis_defer why = tw__redis_gate(ctx);
     if (why == TW__REDIS_DEFER_OOM) {
@@ -160,12 +160,12 @@ static int on_ready(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
         return REDISMODULE_OK;
     }
     if (why != TW__REDIS_DEFER_NONE) {
-        tw__redis_workers_wake(schedule);
+        tw__redis_workers_wake(queue);
         tw__redis_alarm_at(tw__redis_now_ms() + AGAIN_MS);
         return REDISMODULE_ERR;
     }
     RedisModuleCallReply *reply = take_for(ctx, argv, argc, key);
-    bool replied = pass_on(ctx, reply, schedule);
+    bool replied = pass_on(ctx, reply, queue);
     if (reply != NULL)
         RedisModule_FreeCallReply(reply);
     return replied ? REDISMODULE_OK : REDISMODULE_ERR;

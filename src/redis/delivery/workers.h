@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT
  *
- * Workers that wait in TW.TAKE: the schedules whose ready tasks they have not seen.
+ * Workers that wait in TW.TAKE: the queues whose ready tasks they have not seen.
  */
 #ifndef TW_REDIS_WORKERS_H
 #define TW_REDIS_WORKERS_H
 
 #include "server/shared.h"
 
-/* Notes that a schedule has a ready task, or that its ready tasks may be given out again. */
-void tw__redis_workers_wake(struct tw__redis_schedule *schedule);
+/* Notes that a queue has a ready task, or that its ready tasks may be given out again. */
+void tw__redis_workers_wake(struct tw__redis_queue *queue);
 
-/* The same for all schedules that have ready tasks. Cost: a look at each schedule. */
+/* The same for all queues that have ready tasks. Cost: a look at each queue. */
 void tw__redis_workers_wake_all(void);
 
-/* Tells the server which schedules have ready tasks, if it may give them out. The server then serves the
+/* Tells the server which queues have ready tasks, if it may give them out. The server then serves the
  * clients that are blocked on these keys, in the order in which they were blocked. */
 void tw__redis_workers_signal(RedisModuleCtx *ctx);
 

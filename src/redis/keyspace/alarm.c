@@ -19,8 +19,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "schedules/grave.h"
-#include "schedules/place.h"
+#include "queues/grave.h"
+#include "queues/place.h"
 
 enum {
     OVERSLEPT_MS = 20,
@@ -96,10 +96,10 @@ void tw__redis_alarm_soon(void)
 
 uint64_t tw__redis_alarm_work(uint64_t now_ms)
 {
-    if (tw__redis_grave_reaping(tw__redis_shared.schedules))
-        return now_ms + 1; /* not at once: the background thread may not have handed a schedule over yet */
-    uint64_t next = tw__redis_place_next_work(tw__redis_shared.schedules),
-             retry = tw_wheel_next_bound(tw__redis_shared.schedules->retries);
+    if (tw__redis_grave_reaping(tw__redis_shared.queues))
+        return now_ms + 1; /* not at once: the background thread may not have handed a queue over yet */
+    uint64_t next = tw__redis_place_next_work(tw__redis_shared.queues),
+             retry = tw_wheel_next_bound(tw__redis_shared.queues->retries);
     if (retry == TW_NEVER)
         return next;
     uint64_t monotonic_ms = RedisModule_MonotonicMicroseconds() / 1000;
@@ -109,8 +109,8 @@ uint64_t tw__redis_alarm_work(uint64_t now_ms)
 
 void tw__redis_alarm_next(void)
 {
-    const struct tw__redis_schedules *schedules = tw__redis_shared.schedules;
-    bool waiting = tw__redis_place_any_waiting(schedules) || !tw__list_empty(&schedules->awake);
+    const struct tw__redis_queues *queues = tw__redis_shared.queues;
+    bool waiting = tw__redis_place_any_waiting(queues) || !tw__list_empty(&queues->awake);
     uint64_t now_ms = tw__redis_now_ms(), next = waiting ? now_ms : tw__redis_alarm_work(now_ms);
     if (next != TW_NEVER)
         tw__redis_alarm_at(next);

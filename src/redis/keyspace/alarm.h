@@ -24,7 +24,7 @@ void tw__redis_alarm_next(void);
 void tw__redis_alarm_soon(void);
 
 /* Returns when there is work next, by the wall clock, or TW_NEVER if there is none. Tasks that wait in a
- * queue already do not count. */
+ * line already do not count. */
 uint64_t tw__redis_alarm_work(uint64_t now_ms);
 
 /* Called ten times a second: sets the timer again if it should have expired by now, or if the clock was set. */

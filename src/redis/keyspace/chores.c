@@ -14,7 +14,7 @@
  * task. It then takes the task of id 1 out of the wheel, whose neighbours have arrived meanwhile, and replies.
  *
  * Nobody can tell that a chore is open, because all chores are done
- *   - before anybody reaches a schedule by another command, by a snapshot, by INFO, or by a callback (keys.c);
+ *   - before anybody reaches a queue by another command, by a snapshot, by INFO, or by a callback (keys.c);
  *   - before the tick looks at the wheel, before a batch begins, and before RESTORE files tasks;
  *   - before one of the three commands names an id whose hash has an open chore;
  *   - at the end of each event-loop iteration, before the server writes the AOF and sends the replies.
@@ -32,7 +32,7 @@
  * WAIT commands later.
  *
  * Invariants
- *   K1  The schedule of an open chore is attached. No batch is open while a chore is, but for the one that
+ *   K1  The queue of an open chore is attached. No batch is open while a chore is, but for the one that
  *       tw__redis_chores_leave() does at once.
  *   K2  No two open chores have the same hash. Chores are done in the order of their commands, because tasks
  *       that are due together keep the order in which they were filed.
@@ -45,9 +45,9 @@
 
 #include <base/assert.h>
 
-#include "schedules/place.h"
-#include "schedules/route.h"
-#include "schedules/schedule.h"
+#include "queues/place.h"
+#include "queues/queue.h"
+#include "queues/route.h"
 
 enum {
     WAIT = 4,    /* chores that are left open behind a command */
@@ -71,25 +71,25 @@ static struct tw__redis_chore *chore_at(struct tw__redis_chores *chores, uint32_
 static void do_put(const struct tw__redis_chore *chore)
 {
     struct tw__redis_bytes id = tw__redis_task_id(chore->task);
-    struct tw__redis_task *old = tw__redis_schedule_find(chore->schedule, chore->hash, id);
-    tw__redis_schedule_put(chore->schedule, chore->task, chore->route, chore->hash, old, chore->now_ms);
+    struct tw__redis_task *old = tw__redis_queue_find(chore->queue, chore->hash, id);
+    tw__redis_queue_put(chore->queue, chore->task, chore->route, chore->hash, old, chore->now_ms);
     tw__redis_route_release(chore->route); /* the task itself keeps it now */
 }
 
 static void do_refile(const struct tw__redis_chore *chore)
 {
     if (chore->task->lived) { /* a lease ends, and its token with it */
-        tw__redis_schedule_begin_anew(chore->schedule, chore->task, chore->due, chore->now_ms);
+        tw__redis_queue_begin_anew(chore->queue, chore->task, chore->due, chore->now_ms);
         return;
     }
-    tw__redis_place_refile(tw__redis_shared.schedules, chore->task, chore->due, chore->now_ms);
+    tw__redis_place_refile(tw__redis_shared.queues, chore->task, chore->due, chore->now_ms);
     tw__redis_task_set_tries(chore->task, 0);
 }
 
 static void do_first(struct tw__redis_chores *chores)
 {
     struct tw__redis_chore chore = *chore_at(chores, 0);
-    TW_ASSERT(chores->count > 0 && chore.schedule->attached);
+    TW_ASSERT(chores->count > 0 && chore.queue->attached);
     chores->first++;
     chores->count--;
     switch (chore.kind) {
@@ -97,7 +97,7 @@ static void do_first(struct tw__redis_chores *chores)
         do_put(&chore);
         break;
     case TW__REDIS_CHORE_REMOVE:
-        tw__redis_schedule_remove(chore.schedule, chore.task, chore.hash);
+        tw__redis_queue_remove(chore.queue, chore.task, chore.hash);
         break;
     case TW__REDIS_CHORE_REFILE:
         do_refile(&chore);
@@ -120,20 +120,20 @@ static bool is_urgent(const struct tw__redis_chores *chores, const struct tw__re
 {
     return chores->ending || chores->tight || tw__redis_shared.batch != NULL ||
            (chore->kind == TW__REDIS_CHORE_REMOVE &&
-            tw__redis_task_bytes(chore->task, &tw__redis_shared.schedules->memory) > LARGE) ||
+            tw__redis_task_bytes(chore->task, &tw__redis_shared.queues->memory) > LARGE) ||
            !pthread_equal(pthread_self(), chores->server);
 }
 
 void tw__redis_chores_leave(const struct tw__redis_chore *chore)
 {
     struct tw__redis_chores *chores = tw__redis_shared.chores;
-    TW_ASSERT(chore->schedule->attached && !any_open_for(chores, chore->hash));
+    TW_ASSERT(chore->queue->attached && !any_open_for(chores, chore->hash));
     TW_ASSERT(tw__redis_task_filed(chore->task) == (chore->kind != TW__REDIS_CHORE_PUT) ||
               tw__redis_shared.batch != NULL); /* the task that is being delivered is filed nowhere either */
     *chore_at(chores, chores->count++) = *chore;
     if (chore->kind == TW__REDIS_CHORE_PUT) {
         tw__redis_route_keep(chore->route);
-        tw__redis_table_prefetch(&chore->schedule->tasks, chore->hash);
+        tw__redis_table_prefetch(&chore->queue->tasks, chore->hash);
     } else {
         tw__redis_place_prefetch(chore->task);
     }
@@ -164,8 +164,8 @@ void tw__redis_chores_finish_for(uint64_t hash)
         tw__redis_chores_finish();
 }
 
-void tw__redis_chores_finish_last(const struct tw__redis_schedule *schedule)
+void tw__redis_chores_finish_last(const struct tw__redis_queue *queue)
 {
-    if (tw__redis_table_count(&schedule->tasks) <= tw__redis_shared.chores->count)
+    if (tw__redis_table_count(&queue->tasks) <= tw__redis_shared.chores->count)
         tw__redis_chores_finish();
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A schedule is removed with its last task, as the server does it with its own types. Commands and batches
- * remove the schedule after they have sent their notifications. The tick removes schedules that another
+ * A queue is removed with its last task, as the server does it with its own types. Commands and batches
+ * remove the queue after they have sent their notifications. The tick removes queues that another
  * module's handler has left without tasks.
  */
 #include "keys.h"
@@ -11,18 +11,18 @@
 #include "alarm.h"
 #include "batch.h"
 #include "chores.h"
-#include "schedules/schedule.h"
+#include "queues/queue.h"
 #include "server/rights.h"
 
 enum { EMPTY_MAX = 8 }; /* removed in one tick */
 
-/* The schedule that was unlinked last. A later notification may say why: it expired, or was evicted. */
+/* The queue that was unlinked last. A later notification may say why: it expired, or was evicted. */
 static struct {
     RedisModuleString *name;
     uint64_t tasks;
 } unlinked;
 
-/* Before a caller reaches a schedule: finishes everything that is still to be done to the schedules. Either
+/* Before a caller reaches a queue: finishes everything that is still to be done to the queues. Either
  * the chores or the open batch have nothing to do. */
 static void settle_all(void)
 {
@@ -32,24 +32,24 @@ static void settle_all(void)
 
 /* ---- finding --------------------------------------------------------------------------------------------- */
 
-/* Finds the schedule that is the value of a key; NULL if there is none. Returns false if the key has another
+/* Finds the queue that is the value of a key; NULL if there is none. Returns false if the key has another
  * type. */
-static bool look_up(RedisModuleKey *key, struct tw__redis_schedule **schedule)
+static bool look_up(RedisModuleKey *key, struct tw__redis_queue **queue)
 {
-    *schedule = NULL;
+    *queue = NULL;
     if (key == NULL || RedisModule_KeyType(key) == REDISMODULE_KEYTYPE_EMPTY)
         return true;
     if (RedisModule_ModuleTypeGetType(key) != tw__redis_shared.type)
         return false;
-    *schedule = RedisModule_ModuleTypeGetValue(key);
+    *queue = RedisModule_ModuleTypeGetValue(key);
     return true;
 }
 
-bool tw__redis_keys_find(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_schedule **schedule)
+bool tw__redis_keys_find(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_queue **queue)
 {
     settle_all();
     RedisModuleKey *key = RedisModule_OpenKey(ctx, name, REDISMODULE_READ);
-    bool found = look_up(key, schedule);
+    bool found = look_up(key, queue);
     if (key != NULL)
         RedisModule_CloseKey(key);
     if (!found)
@@ -57,16 +57,16 @@ bool tw__redis_keys_find(RedisModuleCtx *ctx, RedisModuleString *name, struct tw
     return found;
 }
 
-struct tw__redis_schedule *tw__redis_keys_peek(RedisModuleCtx *ctx, RedisModuleString *name)
+struct tw__redis_queue *tw__redis_keys_peek(RedisModuleCtx *ctx, RedisModuleString *name)
 {
-    struct tw__redis_schedule *schedule;
+    struct tw__redis_queue *queue;
     settle_all();
     RedisModuleKey *key = RedisModule_OpenKey(ctx, name, REDISMODULE_READ);
-    if (!look_up(key, &schedule))
-        schedule = NULL;
+    if (!look_up(key, &queue))
+        queue = NULL;
     if (key != NULL)
         RedisModule_CloseKey(key);
-    return schedule;
+    return queue;
 }
 
 int tw__redis_keys_reply_loading(RedisModuleCtx *ctx)
@@ -76,14 +76,14 @@ int tw__redis_keys_reply_loading(RedisModuleCtx *ctx)
 }
 
 bool tw__redis_keys_open(RedisModuleCtx *ctx, RedisModuleString *name, RedisModuleKey **key,
-                         struct tw__redis_schedule **schedule)
+                         struct tw__redis_queue **queue)
 {
     tw__redis_chores_settle();
-    return tw__redis_keys_open_quickly(ctx, name, key, schedule);
+    return tw__redis_keys_open_quickly(ctx, name, key, queue);
 }
 
 bool tw__redis_keys_open_quickly(RedisModuleCtx *ctx, RedisModuleString *name, RedisModuleKey **key,
-                                 struct tw__redis_schedule **schedule)
+                                 struct tw__redis_queue **queue)
 {
     if (tw__redis_caller_is_early(ctx)) {
         tw__redis_keys_reply_loading(ctx);
@@ -91,8 +91,8 @@ bool tw__redis_keys_open_quickly(RedisModuleCtx *ctx, RedisModuleString *name, R
     }
     tw__redis_batch_settle();
     *key = RedisModule_OpenKey(ctx, name, REDISMODULE_READ | REDISMODULE_WRITE);
-    if (look_up(*key, schedule)) {
-        tw__redis_shared.schedules->recent = *schedule;
+    if (look_up(*key, queue)) {
+        tw__redis_shared.queues->recent = *queue;
         return true;
     }
     RedisModule_CloseKey(*key);
@@ -100,76 +100,76 @@ bool tw__redis_keys_open_quickly(RedisModuleCtx *ctx, RedisModuleString *name, R
     return false;
 }
 
-struct tw__redis_schedule *tw__redis_keys_value(const void *value)
+struct tw__redis_queue *tw__redis_keys_value(const void *value)
 {
     settle_all();
-    return (struct tw__redis_schedule *)(uintptr_t)value;
+    return (struct tw__redis_queue *)(uintptr_t)value;
 }
 
-struct tw__redis_schedules *tw__redis_keys_all(void)
+struct tw__redis_queues *tw__redis_keys_all(void)
 {
     settle_all();
-    return tw__redis_shared.schedules;
+    return tw__redis_shared.queues;
 }
 
-bool tw__redis_keys_has(RedisModuleCtx *ctx, const struct tw__redis_schedule *schedule)
+bool tw__redis_keys_has(RedisModuleCtx *ctx, const struct tw__redis_queue *queue)
 {
-    struct tw__redis_schedule *found;
-    RedisModuleKey *key = RedisModule_OpenKey(ctx, schedule->name, REDISMODULE_READ | REDISMODULE_WRITE);
-    bool same = look_up(key, &found) && found == schedule;
+    struct tw__redis_queue *found;
+    RedisModuleKey *key = RedisModule_OpenKey(ctx, queue->name, REDISMODULE_READ | REDISMODULE_WRITE);
+    bool same = look_up(key, &found) && found == queue;
     RedisModule_CloseKey(key);
     return same;
 }
 
 /* ---- coming and going ------------------------------------------------------------------------------------ */
 
-void tw__redis_keys_name(struct tw__redis_schedule *schedule, const RedisModuleString *name, int db)
+void tw__redis_keys_name(struct tw__redis_queue *queue, const RedisModuleString *name, int db)
 {
     size_t size = 0;
     const char *bytes = name == NULL ? "" : RedisModule_StringPtrLen(name, &size);
-    if (schedule->name != NULL)
-        RedisModule_FreeString(NULL, schedule->name);
-    schedule->name = RedisModule_CreateString(NULL, bytes, size);
-    schedule->db = db;
+    if (queue->name != NULL)
+        RedisModule_FreeString(NULL, queue->name);
+    queue->name = RedisModule_CreateString(NULL, bytes, size);
+    queue->db = db;
 }
 
 void tw__redis_keys_set(RedisModuleCtx *ctx, RedisModuleKey *key, RedisModuleString *name,
-                        struct tw__redis_schedule *schedule)
+                        struct tw__redis_queue *queue)
 {
-    TW_ASSERT(!schedule->attached);
-    tw__redis_keys_name(schedule, name, RedisModule_GetSelectedDb(ctx));
-    tw__redis_schedule_attach(schedule);
-    RedisModule_ModuleTypeSetValue(key, tw__redis_shared.type, schedule);
+    TW_ASSERT(!queue->attached);
+    tw__redis_keys_name(queue, name, RedisModule_GetSelectedDb(ctx));
+    tw__redis_queue_attach(queue);
+    RedisModule_ModuleTypeSetValue(key, tw__redis_shared.type, queue);
 }
 
 void tw__redis_keys_renamed(RedisModuleCtx *ctx, RedisModuleString *name)
 {
-    struct tw__redis_schedule *schedule;
+    struct tw__redis_queue *queue;
     settle_all();
     RedisModuleKey *key = RedisModule_OpenKey(ctx, name, REDISMODULE_READ | REDISMODULE_OPEN_KEY_NOTOUCH);
-    if (look_up(key, &schedule) && schedule != NULL) {
-        tw__redis_keys_name(schedule, name, RedisModule_GetSelectedDb(ctx));
-        tw__redis_schedule_attach(schedule);
+    if (look_up(key, &queue) && queue != NULL) {
+        tw__redis_keys_name(queue, name, RedisModule_GetSelectedDb(ctx));
+        tw__redis_queue_attach(queue);
         tw__redis_alarm_next();
     }
     if (key != NULL)
         RedisModule_CloseKey(key);
 }
 
-void tw__redis_keys_detach(struct tw__redis_schedule *schedule)
+void tw__redis_keys_detach(struct tw__redis_queue *queue)
 {
-    tw__redis_batch_forget(schedule);
-    tw__redis_schedule_detach(schedule);
+    tw__redis_batch_forget(queue);
+    tw__redis_queue_detach(queue);
 }
 
 void tw__redis_keys_unlinked(RedisModuleKeyOptCtx *context, const void *value)
 {
-    struct tw__redis_schedule *schedule = tw__redis_keys_value(value);
+    struct tw__redis_queue *queue = tw__redis_keys_value(value);
     if (unlinked.name != NULL)
         RedisModule_FreeString(NULL, unlinked.name);
     unlinked.name = RedisModule_CreateStringFromString(NULL, RedisModule_GetKeyNameFromOptCtx(context));
-    unlinked.tasks = tw__redis_table_count(&schedule->tasks);
-    tw__redis_keys_detach(schedule);
+    unlinked.tasks = tw__redis_table_count(&queue->tasks);
+    tw__redis_keys_detach(queue);
     tw__redis_alarm_at(tw__redis_now_ms());
 }
 
@@ -192,13 +192,13 @@ void tw__redis_keys_changed(RedisModuleCtx *ctx, RedisModuleString *name, const 
 
 void tw__redis_keys_remove_if_empty(RedisModuleCtx *ctx, RedisModuleString *name, bool replicate)
 {
-    struct tw__redis_schedule *schedule;
-    if (tw__redis_shared.schedules->empty == 0)
+    struct tw__redis_queue *queue;
+    if (tw__redis_shared.queues->empty == 0)
         return;
     tw__redis_chores_settle(); /* a handler may have added a task */
     RedisModuleKey *key = RedisModule_OpenKey(ctx, name, REDISMODULE_READ | REDISMODULE_WRITE);
-    bool empty = look_up(key, &schedule) && schedule != NULL && tw__redis_table_count(&schedule->tasks) == 0 &&
-                 !schedule->paused;
+    bool empty =
+        look_up(key, &queue) && queue != NULL && tw__redis_table_count(&queue->tasks) == 0 && !queue->paused;
     if (empty)
         RedisModule_DeleteKey(key);
     RedisModule_CloseKey(key);
@@ -210,14 +210,14 @@ void tw__redis_keys_remove_if_empty(RedisModuleCtx *ctx, RedisModuleString *name
     RedisModule_NotifyKeyspaceEvent(ctx, REDISMODULE_NOTIFY_GENERIC, "del", name);
 }
 
-/* Returns the first schedule without tasks, or NULL. */
-static const struct tw__redis_schedule *first_empty(void)
+/* Returns the first queue without tasks, or NULL. */
+static const struct tw__redis_queue *first_empty(void)
 {
-    struct tw__link *attached = &tw__redis_shared.schedules->attached;
+    struct tw__link *attached = &tw__redis_shared.queues->attached;
     for (struct tw__link *link = attached->next; link != attached; link = link->next) {
-        const struct tw__redis_schedule *schedule = tw__redis_schedule_at(link);
-        if (tw__redis_table_count(&schedule->tasks) == 0 && !schedule->paused)
-            return schedule;
+        const struct tw__redis_queue *queue = tw__redis_queue_at(link);
+        if (tw__redis_table_count(&queue->tasks) == 0 && !queue->paused)
+            return queue;
     }
     return NULL;
 }
@@ -225,11 +225,11 @@ static const struct tw__redis_schedule *first_empty(void)
 void tw__redis_keys_remove_empty_ones(RedisModuleCtx *ctx)
 {
     int db = RedisModule_GetSelectedDb(ctx);
-    const struct tw__redis_schedule *schedule;
-    for (uint32_t i = 0;
-         i < EMPTY_MAX && tw__redis_shared.schedules->empty > 0 && (schedule = first_empty()) != NULL; i++) {
-        RedisModuleString *name = RedisModule_CreateStringFromString(NULL, schedule->name);
-        RedisModule_SelectDb(ctx, schedule->db);
+    const struct tw__redis_queue *queue;
+    for (uint32_t i = 0; i < EMPTY_MAX && tw__redis_shared.queues->empty > 0 && (queue = first_empty()) != NULL;
+         i++) {
+        RedisModuleString *name = RedisModule_CreateStringFromString(NULL, queue->name);
+        RedisModule_SelectDb(ctx, queue->db);
         tw__redis_keys_remove_if_empty(ctx, name, true);
         RedisModule_FreeString(NULL, name);
     }

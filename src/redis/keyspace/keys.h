@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Schedules as keys. This file is the only way to a schedule: by its key, by the value of the key, or by a
- * walk over all schedules. Each way does all open chores (chores.c) and settles the open batch of deliveries
+ * Queues as keys. This file is the only way to a queue: by its key, by the value of the key, or by a
+ * walk over all queues. Each way does all open chores (chores.c) and settles the open batch of deliveries
  * (batch.c) first. So the caller finds each task that was added, and no task that was cancelled or delivered.
  */
 #ifndef TW_REDIS_KEYS_H
@@ -11,76 +11,76 @@
 
 /* ---- finding --------------------------------------------------------------------------------------------- */
 
-/* Finds a schedule for reading. Sets *schedule to NULL if there is no such key. The key is closed again,
- * because nothing can remove the schedule before the command ends. Returns false, after an error reply, if
+/* Finds a queue for reading. Sets *queue to NULL if there is no such key. The key is closed again,
+ * because nothing can remove the queue before the command ends. Returns false, after an error reply, if
  * the key has another type. */
-bool tw__redis_keys_find(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_schedule **schedule);
+bool tw__redis_keys_find(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_queue **queue);
 
-/* Finds a schedule without an error reply. Returns NULL if there is none. */
-struct tw__redis_schedule *tw__redis_keys_peek(RedisModuleCtx *ctx, RedisModuleString *name);
+/* Finds a queue without an error reply. Returns NULL if there is none. */
+struct tw__redis_queue *tw__redis_keys_peek(RedisModuleCtx *ctx, RedisModuleString *name);
 
-/* Opens a schedule for writing. Sets *schedule to NULL if there is no such key. Returns false, after an error
+/* Opens a queue for writing. Sets *queue to NULL if there is no such key. Returns false, after an error
  * reply and with no key open, if the key has another type or the call comes too early
  * (tw__redis_caller_is_early()). */
 bool tw__redis_keys_open(RedisModuleCtx *ctx, RedisModuleString *name, RedisModuleKey **key,
-                         struct tw__redis_schedule **schedule);
+                         struct tw__redis_queue **queue);
 
-/* The same for a command that looks at a few ids and at nothing else of the schedule: open chores stay open.
+/* The same for a command that looks at a few ids and at nothing else of the queue: open chores stay open.
  * Before the caller looks an id up, it calls tw__redis_chores_finish_for(). */
 bool tw__redis_keys_open_quickly(RedisModuleCtx *ctx, RedisModuleString *name, RedisModuleKey **key,
-                                 struct tw__redis_schedule **schedule);
+                                 struct tw__redis_queue **queue);
 
-/* Returns the schedule that the server passes to a callback as the value of a key. */
-struct tw__redis_schedule *tw__redis_keys_value(const void *value);
+/* Returns the queue that the server passes to a callback as the value of a key. */
+struct tw__redis_queue *tw__redis_keys_value(const void *value);
 
-/* Returns all schedules, for a walk over them. */
-struct tw__redis_schedules *tw__redis_keys_all(void);
+/* Returns all queues, for a walk over them. */
+struct tw__redis_queues *tw__redis_keys_all(void);
 
-/* Returns whether the schedule is still the value of its key, in the selected database. This call is for the
+/* Returns whether the queue is still the value of its key, in the selected database. This call is for the
  * batch itself and settles nothing. It removes a key that has expired, and the server notifies other modules
  * of that. */
-bool tw__redis_keys_has(RedisModuleCtx *ctx, const struct tw__redis_schedule *schedule);
+bool tw__redis_keys_has(RedisModuleCtx *ctx, const struct tw__redis_queue *queue);
 
 /* Replies that a data set is being loaded. */
 int tw__redis_keys_reply_loading(RedisModuleCtx *ctx);
 
 /* ---- coming and going ------------------------------------------------------------------------------------ */
 
-/* Makes a schedule the value of its key. To be called when the schedule has its tasks, because other modules
+/* Makes a queue the value of its key. To be called when the queue has its tasks, because other modules
  * are notified of the new key. */
 void tw__redis_keys_set(RedisModuleCtx *ctx, RedisModuleKey *key, RedisModuleString *name,
-                        struct tw__redis_schedule *schedule);
+                        struct tw__redis_queue *queue);
 
-/* Sets the name and the database of the schedule's key. A name of NULL counts as an empty name. */
-void tw__redis_keys_name(struct tw__redis_schedule *schedule, const RedisModuleString *name, int db);
+/* Sets the name and the database of the queue's key. A name of NULL counts as an empty name. */
+void tw__redis_keys_name(struct tw__redis_queue *queue, const RedisModuleString *name, int db);
 
-/* Attaches the schedule whose key has come to this name by RENAME or MOVE; until now the schedule lived on
+/* Attaches the queue whose key has come to this name by RENAME or MOVE; until now the queue lived on
  * without a key. */
 void tw__redis_keys_renamed(RedisModuleCtx *ctx, RedisModuleString *name);
 
-/* Detaches a schedule that is no longer the value of a key. */
-void tw__redis_keys_detach(struct tw__redis_schedule *schedule);
+/* Detaches a queue that is no longer the value of a key. */
+void tw__redis_keys_detach(struct tw__redis_queue *queue);
 
 /* The same, as the server's callback: the key's value is removed, or moves to another key. */
 void tw__redis_keys_unlinked(RedisModuleKeyOptCtx *context, const void *value);
 
-/* Returns how many tasks the last unlinked schedule had, if this was its name. Returns 0 otherwise, and on a
+/* Returns how many tasks the last unlinked queue had, if this was its name. Returns 0 otherwise, and on a
  * second call. */
 uint64_t tw__redis_keys_take_unlinked(RedisModuleString *name);
 
 /* ---- telling --------------------------------------------------------------------------------------------- */
 
-/* Reports that a schedule was changed, to clients that WATCH its key and by a keyspace notification. A
- * handler may do anything. So no key may be open meanwhile, and afterwards the schedule may belong to another
+/* Reports that a queue was changed, to clients that WATCH its key and by a keyspace notification. A
+ * handler may do anything. So no key may be open meanwhile, and afterwards the queue may belong to another
  * key or to none. */
 void tw__redis_keys_changed(RedisModuleCtx *ctx, RedisModuleString *name, const char *event);
 
-/* Removes the key if its value is a schedule without tasks, and sends a keyspace notification. With
+/* Removes the key if its value is a queue without tasks, and sends a keyspace notification. With
  * `replicate`, replicas get a DEL. The replicas need it unless another replicated command has the same effect
- * there. Example: TW.CANCEL removes an emptied schedule on the replica too, TW.FIRED does not. */
+ * there. Example: TW.CANCEL removes an emptied queue on the replica too, TW.FIRED does not. */
 void tw__redis_keys_remove_if_empty(RedisModuleCtx *ctx, RedisModuleString *name, bool replicate);
 
-/* The same for at most EMPTY_MAX of the schedules without tasks, in any database. Replicates each DEL. */
+/* The same for at most EMPTY_MAX of the queues without tasks, in any database. Replicates each DEL. */
 void tw__redis_keys_remove_empty_ones(RedisModuleCtx *ctx);
 
 #endif

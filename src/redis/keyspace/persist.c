@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * The data type: how a schedule is saved, loaded, written to the AOF, copied, digested, defragmented and
+ * The data type: how a queue is saved, loaded, written to the AOF, copied, digested, defragmented and
  * freed.
  *
  *     RDB, encoding 3:  number of tasks, 1 if paused or 0, then chunks (chunk.c), each a string, until there
  *                       are that many tasks
  *     RDB, encoding 2:  the same with chunks of version 2; it is still read
  *     RDB, encoding 1:  the same without the pause, and with chunks of version 1; it is still read
- *     AOF:              TW.LOAD schedule chunk, for each chunk; TW.PAUSE schedule ON, if it is paused
+ *     AOF:              TW.LOAD queue chunk, for each chunk; TW.PAUSE queue ON, if it is paused
  *
- * A loaded schedule is attached at once. After RESTORE the key exists when the call returns, and while a data
- * set is loaded no tick runs. Tasks whose due time has passed wait in a queue, which is sorted at the end of
+ * A loaded queue is attached at once. After RESTORE the key exists when the call returns, and while a data
+ * set is loaded no tick runs. Tasks whose due time has passed wait in a line, which is sorted at the end of
  * loading.
  *
  * The server may free a value on any thread. A value that belonged to a key is detached by then (events.c).
@@ -22,14 +22,14 @@
 #include "alarm.h"
 #include "chores.h"
 #include "keys.h"
-#include "schedules/chunk.h"
-#include "schedules/grave.h"
-#include "schedules/lease.h"
-#include "schedules/place.h"
-#include "schedules/route.h"
-#include "schedules/schedule.h"
-#include "schedules/share.h"
-#include "schedules/sums.h"
+#include "queues/chunk.h"
+#include "queues/grave.h"
+#include "queues/lease.h"
+#include "queues/place.h"
+#include "queues/queue.h"
+#include "queues/route.h"
+#include "queues/share.h"
+#include "queues/sums.h"
 #include "server/clock.h"
 
 enum { ENCODING = 3, PAUSED = 1 };
@@ -42,10 +42,10 @@ static void rdb_save(RedisModuleIO *rdb, void *value)
 {
     struct tw__redis_chunks chunks;
     struct tw__redis_bytes bytes;
-    const struct tw__redis_schedule *schedule = tw__redis_keys_value(value);
-    tw__redis_chunks_init(&chunks, schedule);
+    const struct tw__redis_queue *queue = tw__redis_keys_value(value);
+    tw__redis_chunks_init(&chunks, queue);
     RedisModule_SaveUnsigned(rdb, chunks.count);
-    RedisModule_SaveUnsigned(rdb, schedule->paused ? PAUSED : 0);
+    RedisModule_SaveUnsigned(rdb, queue->paused ? PAUSED : 0);
     while (tw__redis_chunks_next(&chunks, &bytes))
         RedisModule_SaveStringBuffer(rdb, bytes.at, bytes.size);
     tw__redis_chunks_fini(&chunks);
@@ -53,51 +53,51 @@ static void rdb_save(RedisModuleIO *rdb, void *value)
 
 /* Loads chunks until there are `count` tasks. Returns false if the file cannot be read, or if a chunk is
  * damaged. */
-static bool load_chunks(RedisModuleIO *rdb, struct tw__redis_schedule *schedule, uint64_t count)
+static bool load_chunks(RedisModuleIO *rdb, struct tw__redis_queue *queue, uint64_t count)
 {
     RedisModuleCtx *ctx = RedisModule_GetContextFromIO(rdb);
-    while (tw__redis_table_count(&schedule->tasks) < count) {
-        uint64_t before = tw__redis_table_count(&schedule->tasks);
+    while (tw__redis_table_count(&queue->tasks) < count) {
+        uint64_t before = tw__redis_table_count(&queue->tasks);
         struct tw__redis_bytes bytes;
         char *buffer = RedisModule_LoadStringBuffer(rdb, &bytes.size);
         if (buffer == NULL || RedisModule_IsIOError(rdb))
             return false;
         bytes.at = buffer;
-        bool good = tw__redis_chunk_read(schedule, bytes, tw__redis_clock_now(ctx));
+        bool good = tw__redis_chunk_read(queue, bytes, tw__redis_clock_now(ctx));
         RedisModule_Free(buffer);
-        if (!good || tw__redis_table_count(&schedule->tasks) == before)
+        if (!good || tw__redis_table_count(&queue->tasks) == before)
             return false;
     }
-    return tw__redis_table_count(&schedule->tasks) == count;
+    return tw__redis_table_count(&queue->tasks) == count;
 }
 
 static void *rdb_load(RedisModuleIO *rdb, int encoding)
 {
     if (encoding < 1 || encoding > ENCODING) {
-        RedisModule_LogIOError(
-            rdb, "warning", "tickwheel: a schedule has encoding %d: expected 1 to %d, which this version reads",
-            encoding, ENCODING);
+        RedisModule_LogIOError(rdb, "warning",
+                               "tickwheel: a queue has encoding %d: expected 1 to %d, which this version reads",
+                               encoding, ENCODING);
         return NULL;
     }
     uint64_t count = RedisModule_LoadUnsigned(rdb), state = encoding == 1 ? 0 : RedisModule_LoadUnsigned(rdb);
     if (RedisModule_IsIOError(rdb))
         return NULL;
     tw__redis_chores_settle(); /* their tasks were filed before the tasks that RESTORE loads */
-    struct tw__redis_schedule *schedule = tw__redis_schedule_new(tw__redis_shared.schedules);
-    tw__redis_keys_name(schedule, RedisModule_GetKeyNameFromIO(rdb), RedisModule_GetDbIdFromIO(rdb));
-    /* A file has an empty schedule if another module's handler had the file written. The server must be able
+    struct tw__redis_queue *queue = tw__redis_queue_new(tw__redis_shared.queues);
+    tw__redis_keys_name(queue, RedisModule_GetKeyNameFromIO(rdb), RedisModule_GetDbIdFromIO(rdb));
+    /* A file has an empty queue if another module's handler had the file written. The server must be able
      * to load such a file. */
     bool good = state <= PAUSED &&
                 (count > 0 || state == PAUSED || (RedisModule_GetContextFlags(NULL) & TW__REDIS_LOADING) != 0);
-    tw__redis_sums_pause(schedule, state == PAUSED);
-    if (!good || !load_chunks(rdb, schedule, count)) {
-        RedisModule_LogIOError(rdb, "warning", "tickwheel: a schedule is damaged");
-        tw__redis_grave_bury(schedule);
+    tw__redis_sums_pause(queue, state == PAUSED);
+    if (!good || !load_chunks(rdb, queue, count)) {
+        RedisModule_LogIOError(rdb, "warning", "tickwheel: a queue is damaged");
+        tw__redis_grave_bury(queue);
         return NULL;
     }
-    tw__redis_schedule_attach(schedule);
+    tw__redis_queue_attach(queue);
     tw__redis_alarm_next();
-    return schedule;
+    return queue;
 }
 
 /* ---- AOF ------------------------------------------------------------------------------------------------- */
@@ -106,12 +106,12 @@ static void aof_rewrite(RedisModuleIO *aof, RedisModuleString *name, void *value
 {
     struct tw__redis_chunks chunks;
     struct tw__redis_bytes bytes;
-    const struct tw__redis_schedule *schedule = tw__redis_keys_value(value);
-    tw__redis_chunks_init(&chunks, schedule);
+    const struct tw__redis_queue *queue = tw__redis_keys_value(value);
+    tw__redis_chunks_init(&chunks, queue);
     while (tw__redis_chunks_next(&chunks, &bytes))
         RedisModule_EmitAOF(aof, "TW.LOAD", "sb", name, bytes.at, bytes.size);
     tw__redis_chunks_fini(&chunks);
-    if (schedule->paused)
+    if (queue->paused)
         RedisModule_EmitAOF(aof, "TW.PAUSE", "sc", name, "ON");
 }
 
@@ -119,21 +119,21 @@ static void aof_rewrite(RedisModuleIO *aof, RedisModuleString *name, void *value
 
 static void *copy(RedisModuleKeyOptCtx *context, const void *value)
 {
-    struct tw__redis_schedule *schedule = tw__redis_schedule_new(tw__redis_shared.schedules);
+    struct tw__redis_queue *queue = tw__redis_queue_new(tw__redis_shared.queues);
     struct tw__redis_chunks chunks;
     struct tw__redis_bytes bytes;
-    tw__redis_keys_name(schedule, RedisModule_GetToKeyNameFromOptCtx(context),
+    tw__redis_keys_name(queue, RedisModule_GetToKeyNameFromOptCtx(context),
                         RedisModule_GetToDbIdFromOptCtx(context));
-    const struct tw__redis_schedule *from = tw__redis_keys_value(value);
+    const struct tw__redis_queue *from = tw__redis_keys_value(value);
     tw__redis_chunks_init(&chunks, from);
     while (tw__redis_chunks_next(&chunks, &bytes))
-        tw__redis_chunk_read(schedule, bytes, tw__redis_now_ms());
+        tw__redis_chunk_read(queue, bytes, tw__redis_now_ms());
     tw__redis_chunks_fini(&chunks);
-    tw__redis_lease_forget_all(schedule, tw__redis_now_ms());
-    tw__redis_sums_pause(schedule, from->paused);
-    tw__redis_schedule_attach(schedule);
+    tw__redis_lease_forget_all(queue, tw__redis_now_ms());
+    tw__redis_sums_pause(queue, from->paused);
+    tw__redis_queue_attach(queue);
     tw__redis_alarm_next();
-    return schedule;
+    return queue;
 }
 
 static void digest_bytes(RedisModuleDigest *digest, struct tw__redis_bytes bytes)
@@ -169,9 +169,9 @@ static void digest_task(void *entry, void *arg)
 {
     RedisModuleDigest *digest = arg;
     const struct tw__redis_task *task = entry;
-    struct tw__redis_plan plan = tw__redis_route_plan(tw__redis_route_of(tw__redis_shared.schedules, task));
+    struct tw__redis_plan plan = tw__redis_route_plan(tw__redis_route_of(tw__redis_shared.queues, task));
     digest_bytes(digest, tw__redis_task_id(task));
-    RedisModule_DigestAddLongLong(digest, (long long)tw__redis_place_due(tw__redis_shared.schedules, task));
+    RedisModule_DigestAddLongLong(digest, (long long)tw__redis_place_due(tw__redis_shared.queues, task));
     RedisModule_DigestAddLongLong(digest, (long long)tw__redis_task_every(task));
     RedisModule_DigestAddLongLong(digest, (long long)tw__redis_task_times(task));
     if (task->lived)
@@ -188,11 +188,11 @@ static void digest_task(void *entry, void *arg)
 
 static void digest(RedisModuleDigest *sum, void *value)
 {
-    const struct tw__redis_schedule *schedule = tw__redis_keys_value(value);
+    const struct tw__redis_queue *queue = tw__redis_keys_value(value);
     uint64_t segment = 0;
-    RedisModule_DigestAddLongLong(sum, schedule->paused);
+    RedisModule_DigestAddLongLong(sum, queue->paused);
     RedisModule_DigestEndSequence(sum);
-    while (tw__redis_table_walk(&schedule->tasks, &segment, digest_task, sum))
+    while (tw__redis_table_walk(&queue->tasks, &segment, digest_task, sum))
         ;
 }
 
@@ -200,7 +200,7 @@ static size_t memory_usage(RedisModuleKeyOptCtx *context, const void *value, siz
 {
     (void)context;
     (void)samples;
-    return tw__redis_schedule_bytes(tw__redis_keys_value(value));
+    return tw__redis_queue_bytes(tw__redis_keys_value(value));
 }
 
 /* The server frees values with a high effort on a background thread. When memory is short we report an effort
@@ -210,22 +210,22 @@ static size_t free_effort(RedisModuleKeyOptCtx *context, const void *value)
     (void)context;
     if (RedisModule_GetUsedMemoryRatio() >= 1)
         return 1;
-    return tw__redis_table_count(&((const struct tw__redis_schedule *)value)->tasks);
+    return tw__redis_table_count(&((const struct tw__redis_queue *)value)->tasks);
 }
 
 /* ---- freeing --------------------------------------------------------------------------------------------- */
 
 static void free_value(void *value)
 {
-    struct tw__redis_schedule *schedule = value;
+    struct tw__redis_queue *queue = value;
     bool ours = pthread_equal(pthread_self(), server_thread) != 0;
     if (ours)
-        tw__redis_schedule_detach(
-            schedule); /* never a key's value, for example from RESTORE with an expiry in the past */
-    tw__redis_grave_bury(schedule);
+        tw__redis_queue_detach(
+            queue); /* never a key's value, for example from RESTORE with an expiry in the past */
+    tw__redis_grave_bury(queue);
     /* While the server evicts keys, it goes on until memory is free. So the tasks are freed now, not later. */
     if (ours && RedisModule_GetUsedMemoryRatio() >= 1)
-        tw__redis_grave_reap_all(tw__redis_shared.schedules);
+        tw__redis_grave_reap_all(tw__redis_shared.queues);
 }
 
 /* ---- defragmentation ------------------------------------------------------------------------------------- */
@@ -239,23 +239,23 @@ static void *move_block(void *block)
 
 static void gather_task(void *entry, void *arg)
 {
-    tw__redis_vector_add(arg, entry, &tw__redis_shared.schedules->memory);
+    tw__redis_vector_add(arg, entry, &tw__redis_shared.queues->memory);
 }
 
 /* Moves the tasks of one segment of the table, and the segment's memory. Returns false past the end. */
-static bool defrag_segment(struct tw__redis_schedule *schedule, uint64_t *segment)
+static bool defrag_segment(struct tw__redis_queue *queue, uint64_t *segment)
 {
     struct tw__redis_vector few = {NULL, 0, 0};
     uint64_t same = *segment;
-    bool there = tw__redis_table_walk(&schedule->tasks, &same, gather_task, &few);
+    bool there = tw__redis_table_walk(&queue->tasks, &same, gather_task, &few);
     for (size_t i = 0; i < few.count; i++) {
         struct tw__redis_task *task = few.at[i], *moved = move_block(task);
         if (moved != NULL)
-            tw__redis_schedule_moved(schedule, task, moved);
+            tw__redis_queue_moved(queue, task, moved);
         tw__redis_share_relocate(moved != NULL ? moved : task, move_block);
     }
     RedisModule_Free(few.at);
-    return tw__redis_schedule_relocate(schedule, segment, move_block) && there;
+    return tw__redis_queue_relocate(queue, segment, move_block) && there;
 }
 
 static int defrag(RedisModuleDefragCtx *context, RedisModuleString *name, void **value)
@@ -265,10 +265,10 @@ static int defrag(RedisModuleDefragCtx *context, RedisModuleString *name, void *
     RedisModule_DefragCursorGet(context, &cursor);
     defrag_context = context;
     uint64_t segment = cursor;
-    struct tw__redis_schedule *schedule = tw__redis_keys_value(*value);
+    struct tw__redis_queue *queue = tw__redis_keys_value(*value);
     if (tw__redis_shared.batch != NULL)
         return 0; /* the open batch and the current delivery keep addresses of tasks */
-    while (defrag_segment(schedule, &segment))
+    while (defrag_segment(queue, &segment))
         if (RedisModule_DefragShouldStop(context) &&
             RedisModule_DefragCursorSet(context, segment) == REDISMODULE_OK)
             return 1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The data type: how a schedule is saved, loaded, written to the AOF, copied, digested, defragmented and
+ * The data type: how a queue is saved, loaded, written to the AOF, copied, digested, defragmented and
  * freed.
  */
 #ifndef TW_REDIS_PERSIST_H

@@ -119,8 +119,7 @@ bool tw__redis_argument_option_number(RedisModuleCtx *ctx, const struct tw__redi
  * which takes a thirtieth of a TW.MOVE. */
 static bool is_far(uint64_t due)
 {
-    return due > tw__redis_shared.iteration_ms + FAR_MS &&
-           due > tw_wheel_now(tw__redis_shared.schedules->wheel);
+    return due > tw__redis_shared.iteration_ms + FAR_MS && due > tw_wheel_now(tw__redis_shared.queues->wheel);
 }
 
 /* Replies that there is no whole time among `argc` arguments, 0 or more. Returns false. */

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "schedules/task.h"
+#include "queues/task.h"
 
 /* Returns whether an argument is this word, without regard to case. */
 bool tw__redis_argument_is(RedisModuleString *argument, const char *word);

@@ -26,7 +26,7 @@
  */
 #include "clock.h"
 
-#include "schedules/place.h"
+#include "queues/place.h"
 
 enum {
     STEP_US = 1000000,
@@ -85,7 +85,7 @@ static void note_step(RedisModuleCtx *ctx, int64_t set_us, bool back)
     tw__redis_shared.counts.clock_jumps++;
     RedisModule_Log(ctx, "warning", "tickwheel: the wall clock was set by %lld ms", (long long)(set_us / 1000));
     if (set_us > 0 || back)
-        tw__redis_place_clock_set(tw__redis_shared.schedules, set_us / 1000 + MORE_MS);
+        tw__redis_place_clock_set(tw__redis_shared.queues, set_us / 1000 + MORE_MS);
 }
 
 static void compare_clocks(RedisModuleCtx *ctx)
@@ -106,8 +106,8 @@ static void compare_clocks(RedisModuleCtx *ctx)
     clocks.drift_us += set_us;
     clocks.monotonic_us = now.monotonic_us;
     shared->iteration_ms = now.wall_ms;
-    if (now.wall_ms + TW__REDIS_BACK_MS < tw__redis_place_now(shared->schedules))
-        tw__redis_place_clock_back(shared->schedules, now.wall_ms);
+    if (now.wall_ms + TW__REDIS_BACK_MS < tw__redis_place_now(shared->queues))
+        tw__redis_place_clock_back(shared->queues, now.wall_ms);
 }
 
 void tw__redis_clock_look(RedisModuleCtx *ctx)

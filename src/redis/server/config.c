@@ -9,7 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "schedules/task.h"
+#include "queues/task.h"
 
 struct tw__redis_config tw__redis_config;
 

@@ -23,7 +23,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "schedules/route.h"
+#include "queues/route.h"
 #include "strings.h"
 
 enum { ERROR_MAX = 256 };
@@ -124,7 +124,7 @@ bool tw__redis_caller_may_write(struct tw__redis_caller *caller, RedisModuleStri
     return false;
 }
 
-/* The string of a target is kept for later deliveries. But a schedule where each task has its own target does
+/* The string of a target is kept for later deliveries. But a queue where each task has its own target does
  * not keep one string for each task. */
 enum { TASKS_TO_KEEP_TARGET = 8 };
 

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "schedules/state.h"
+#include "queues/state.h"
 
 /* The latest time, in ms: the largest integer that Redis can reply with. */
 #define TW__REDIS_TIME_MAX ((uint64_t)INT64_MAX)
@@ -49,8 +49,8 @@ struct tw__redis_counts {
 /* The state of the module. All objects that it points at are created when the module is loaded, except for
  * the open batch. */
 struct tw__redis_shared {
-    struct tw__redis_schedules *schedules;
-    RedisModuleType *type; /* of a key whose value is a schedule */
+    struct tw__redis_queues *queues;
+    RedisModuleType *type; /* of a key whose value is a queue */
     struct tw__redis_counts counts;
     RedisModuleString *at;                      /* "AT", which replicated commands often contain */
     struct tw__redis_calls *calls;              /* strings that deliveries share (call.c) */

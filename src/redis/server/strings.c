@@ -4,7 +4,7 @@
 #include <base/error_text.h>
 #include <string.h>
 
-#include "schedules/route.h"
+#include "queues/route.h"
 
 enum { SHOWN = TW__REDIS_SHOWN_MAX - sizeof "..." };
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// clients/node in a cluster: a schedule in each of many slots, a slot that moves, a transaction. test_node.py
+// clients/node in a cluster: a queue in each of many slots, a slot that moves, a transaction. test_node.py
 // runs it.
 "use strict";
 const assert = require("assert");
 const { createCluster } = require("redis");
-const { Schedule, Worker } = require("tickwheel");
+const { Queue, Worker } = require("tickwheel");
 
 const FAR = 3600000, SLOTS = 6;
 const say = (line) => process.stdout.write(`${line}\n`);
@@ -28,25 +28,25 @@ async function main() {
     const early = new Worker(cluster).task("s", () => {});
     await assert.rejects(early.run(), /connect\(\) it before the worker runs/);
     await cluster.connect();
-    const schedules = Array.from({ length: SLOTS }, (_, i) => new Schedule(cluster, `{${i}}:work`));
+    const queues = Array.from({ length: SLOTS }, (_, i) => new Queue(cluster, `{${i}}:work`));
 
-    await schedules[0].put("a", "x", { delay: FAR });
-    assert.deepEqual((await schedules[0].get("a")).payload, ["x"]);
-    const replies = await add(cluster.multi("{0}:"), "{0}:", schedules[0].cancelWords("a")).exec();
+    await queues[0].put("a", "x", { delay: FAR });
+    assert.deepEqual((await queues[0].get("a")).payload, ["x"]);
+    const replies = await add(cluster.multi("{0}:"), "{0}:", queues[0].cancelWords("a")).exec();
     assert.deepEqual(replies, [1]);
 
     // Fewer places than slots, so that the loops take turns.
     const worker = new Worker(cluster, { jobs: 2, block: 200, timeout: 1000 });
     worker.on("trouble", () => {});
-    for (const { key } of schedules) worker.task(key, () => {});
+    for (const { key } of queues) worker.task(key, () => {});
     const ended = worker.run({ signals: [] }), all = done(worker, 4 * SLOTS);
-    for (const schedule of schedules) for (const id of "abcd") await schedule.put(id, "x");
+    for (const queue of queues) for (const id of "abcd") await queue.put(id, "x");
     await all;
     say("worked");
 
     await new Promise((resolve) => process.stdin.once("data", resolve)); // The test moves a slot meanwhile.
     const again = done(worker, SLOTS);
-    for (const schedule of schedules) await schedule.put("e", "x");
+    for (const queue of queues) await queue.put("e", "x");
     await again;
     assert.equal((await worker.stop()).done, 5 * SLOTS);
     await ended;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The types of clients/node. A line behind @ts-expect-error must be an error. test_node.py lets tsc read this
 // file.
-import tickwheel, { Schedule, Worker, Retry, Dead, WorkerError, LeaseLost, sentinelPrimary } from "tickwheel";
+import tickwheel, { Queue, Worker, Retry, Dead, WorkerError, LeaseLost, sentinelPrimary } from "tickwheel";
 import type { Counts, DeadTask, Job, Task, Words } from "tickwheel";
 
 declare const client: {
@@ -10,42 +10,42 @@ declare const client: {
     multi(): { addCommand(words: Array<string | Buffer>): unknown };
 };
 
-async function schedules() {
-    const schedule = new Schedule(client, "s");
-    const bytes = new Schedule(client, Buffer.from("s"), { buffers: true });
-    const id: string | null = await schedule.put("a", ["x", Buffer.from("y")], { delay: 5, only: "nx",
+async function queues() {
+    const queue = new Queue(client, "s");
+    const bytes = new Queue(client, Buffer.from("s"), { buffers: true });
+    const id: string | null = await queue.put("a", ["x", Buffer.from("y")], { delay: 5, only: "nx",
         late: { drop: 5 }, backoff: { first: 1, factor: 2, max: 3 } });
-    await schedule.put(null, new Uint8Array(1), { at: new Date() });
-    const task: Task | null = await schedule.get("a"), raw: Task<Buffer> | null = await bytes.get("a");
+    await queue.put(null, new Uint8Array(1), { at: new Date() });
+    const task: Task | null = await queue.get("a"), raw: Task<Buffer> | null = await bytes.get("a");
     const texts: string[] = task!.payload, buffers: Buffer[] = raw!.payload, due: Date = task!.due;
-    const moved: boolean | null = await schedule.move("a", { at: 5, only: "gt" });
-    const count: number = await schedule.cancel("a", "b");
-    for await (const dead of schedule.allDead()) {
+    const moved: boolean | null = await queue.move("a", { at: 5, only: "gt" });
+    const count: number = await queue.cancel("a", "b");
+    for await (const dead of queue.allDead()) {
         const one: DeadTask = dead;
-        await schedule.replay(one.id, { delay: 5 });
+        await queue.replay(one.id, { delay: 5 });
     }
-    const words: Words = schedule.putWords("a", "x");
+    const words: Words = queue.putWords("a", "x");
     client.multi().addCommand(words);
-    const next: { id: string; due: Date } | null = await schedule.next();
+    const next: { id: string; due: Date } | null = await queue.next();
 
     // @ts-expect-error: a number is no payload
-    await schedule.put("a", 5);
+    await queue.put("a", 5);
     // @ts-expect-error: either a delay or a time
-    await schedule.put("a", "x", { delay: 5, at: new Date() });
+    await queue.put("a", "x", { delay: 5, at: new Date() });
     // @ts-expect-error: a misspelt option
-    await schedule.put("a", "x", { dealy: 5 });
+    await queue.put("a", "x", { dealy: 5 });
     // @ts-expect-error: only in small letters
-    await schedule.put("a", "x", { only: "NX" });
+    await queue.put("a", "x", { only: "NX" });
     // @ts-expect-error: a backoff is whole
-    await schedule.put("a", "x", { backoff: { first: 1 } });
+    await queue.put("a", "x", { backoff: { first: 1 } });
     // @ts-expect-error: nx is none of move's conditions
-    await schedule.move("a", { delay: 5, only: "nx" });
+    await queue.move("a", { delay: 5, only: "nx" });
     // @ts-expect-error: cancel needs an id
-    await schedule.cancel();
-    // @ts-expect-error: strings, unless the schedule has buffers
+    await queue.cancel();
+    // @ts-expect-error: strings, unless the queue has buffers
     const wrong: Buffer[] = task!.payload;
     // @ts-expect-error: no client
-    new Schedule("redis://127.0.0.1", "s");
+    new Queue("redis://127.0.0.1", "s");
     return [id, texts, buffers, due, moved, count, next, wrong];
 }
 
@@ -75,4 +75,4 @@ async function workers() {
     return [counts, error.cause];
 }
 
-export { schedules, workers };
+export { queues, workers };

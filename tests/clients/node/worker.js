@@ -6,7 +6,7 @@ const assert = require("assert");
 const { once } = require("events");
 const test = require("node:test");
 const { createClient } = require("redis");
-const { Schedule, Worker, Retry, Dead, LeaseLost, GivenUp, WorkerError } = require("tickwheel");
+const { Queue, Worker, Retry, Dead, LeaseLost, GivenUp, WorkerError } = require("tickwheel");
 
 const FAR = 3600000, NO_SIGNALS = { signals: [] };
 const NOTHING = { done: 0, failed: 0, dead: 0, back: 0, lost: 0 };
@@ -14,12 +14,12 @@ const client = createClient({ url: process.env.TICKWHEEL_URL });
 let count = 0;
 
 function fresh() {
-    return new Schedule(client, `{nodework${count++}}:work`);
+    return new Queue(client, `{nodework${count++}}:work`);
 }
 
-/** A worker with one schedule and its promise of the counts. */
-function begin(schedule, handler, options = {}) {
-    const worker = new Worker(client, { lease: 2000, ...options }).task(schedule.key, handler);
+/** A worker with one queue and its promise of the counts. */
+function begin(queue, handler, options = {}) {
+    const worker = new Worker(client, { lease: 2000, ...options }).task(queue.key, handler);
     return [worker, worker.run(NO_SIGNALS)];
 }
 
@@ -43,15 +43,15 @@ test.before(async () => {
 test.after(() => client.quit());
 
 test("the handler gets the whole job, and events tell of it", async () => {
-    const schedule = fresh(), seen = [], due = Date.now() - 60000;
-    await schedule.put("a", ["one", "two"], { at: due });
-    const [worker, counts] = begin(schedule, (job) => seen.push(job));
+    const queue = fresh(), seen = [], due = Date.now() - 60000;
+    await queue.put("a", ["one", "two"], { at: due });
+    const [worker, counts] = begin(queue, (job) => seen.push(job));
     const told = [];
     for (const name of ["begin", "done"]) worker.on(name, (job) => told.push([name, job.id]));
     await events(worker, "done");
     await worker.stop();
     const [job] = seen;
-    assert.deepEqual([job.schedule, job.id, job.text, job.payload], [schedule.key, "a", "one", ["one", "two"]]);
+    assert.deepEqual([job.queue, job.id, job.text, job.payload], [queue.key, "a", "one", ["one", "two"]]);
     assert.deepEqual([job.due.getTime(), job.attempt, job.lost, job.givenUp], [due, 1, false, false]);
     assert.match(job.token, /^[0-9a-f]{16}$/);
     assert.deepEqual(told, [["begin", "a"], ["done", "a"]]);
@@ -60,10 +60,10 @@ test("the handler gets the whole job, and events tell of it", async () => {
 });
 
 test("payloads as bytes", async () => {
-    const schedule = fresh(), bytes = Buffer.from([0, 255]);
-    await schedule.put(Buffer.from([200]), bytes);
+    const queue = fresh(), bytes = Buffer.from([0, 255]);
+    await queue.put(Buffer.from([200]), bytes);
     let payload;
-    const [worker] = begin(schedule, (job) => {
+    const [worker] = begin(queue, (job) => {
         ({ payload } = job);
     }, { buffers: true });
     await events(worker, "done"); // The id is no text either, and is acknowledged.
@@ -73,7 +73,7 @@ test("payloads as bytes", async () => {
 
 test("errors of a handler, and the text that stays with the task", async () => {
     class PaymentFailed extends Error {}
-    const schedule = fresh();
+    const queue = fresh();
     const throws = {
         plain: new TypeError("no function"),
         own: new PaymentFailed("card refused"),
@@ -87,28 +87,28 @@ test("errors of a handler, and the text that stays with the task", async () => {
         symbol: Object.assign(new Error("x"), { name: Symbol("x") }),
     };
     for (const id of Object.keys(throws)) {
-        await schedule.put(id, "x", { tries: 2, backoff: { first: FAR, factor: 1, max: FAR } });
+        await queue.put(id, "x", { tries: 2, backoff: { first: FAR, factor: 1, max: FAR } });
     }
-    const [worker] = begin(schedule, (job) => {
+    const [worker] = begin(queue, (job) => {
         throw throws[job.id];
     });
     const [failed, dead] = await Promise.all([events(worker, "failed", 8), events(worker, "dead", 2)]);
     assert.deepEqual(await worker.stop(), { ...NOTHING, failed: 8, dead: 2 });
     for (const [job, error, next] of failed) {
         assert.equal(error, throws[job.id]);
-        assert.equal((await schedule.get(job.id)).at.getTime(), next.getTime());
+        assert.equal((await queue.get(job.id)).at.getTime(), next.getTime());
     }
     assert.deepEqual(dead.map(([job]) => job.id).sort(), ["dead", "why"]);
     const found = {};
-    for (const id of Object.keys(throws)) found[id] = (await schedule.get(id)).error;
+    for (const id of Object.keys(throws)) found[id] = (await queue.get(id)).error;
     assert.deepEqual(found, { plain: "TypeError: no function", own: "PaymentFailed: card refused",
         text: "only text", retry: "the server is busy", date: "", cause: "RangeError: too far",
         dead: "no such address", why: "PaymentFailed: card stolen",
         mute: "an error without a text", symbol: "an error without a text" });
-    assert.equal((await schedule.get("date")).at.getTime(), 4102444800000);
+    assert.equal((await queue.get("date")).at.getTime(), 4102444800000);
 });
 
-test("a schedule with places of its own", async () => {
+test("a queue with places of its own", async () => {
     const many = fresh(), one = fresh(), at = { [many.key]: 0, [one.key]: 0 }, most = { ...at };
     for (let i = 0; i < 5; i++) {
         await many.put(`${i}`, "x");
@@ -118,12 +118,12 @@ test("a schedule with places of its own", async () => {
     const gate = new Promise((resolve) => {
         open = resolve;
     });
-    async function handler({ schedule }) {
-        at[schedule]++;
-        most[schedule] = Math.max(most[schedule], at[schedule]);
+    async function handler({ queue }) {
+        at[queue]++;
+        most[queue] = Math.max(most[queue], at[queue]);
         if (++begun === 4) open(); // three of `many`, one of `one`
         await gate;
-        at[schedule]--;
+        at[queue]--;
     }
     const worker = new Worker(client, { jobs: 3 }).task(many.key, handler).task(one.key, handler, { jobs: 1 });
     worker.run(NO_SIGNALS);
@@ -133,38 +133,38 @@ test("a schedule with places of its own", async () => {
 });
 
 test("the signal says why", async () => {
-    const schedule = fresh(), reasons = {};
-    for (const id of ["lost", "stopped"]) await schedule.put(id, "x");
-    const [worker, counts] = begin(schedule, async (job) => {
+    const queue = fresh(), reasons = {};
+    for (const id of ["lost", "stopped"]) await queue.put(id, "x");
+    const [worker, counts] = begin(queue, async (job) => {
         await aborted(job.signal);
         reasons[job.id] = [job.signal.reason.constructor, job.lost, job.givenUp];
         throw job.signal.reason;
     });
     await events(worker, "begin", 2);
-    const [[lost]] = await Promise.all([events(worker, "lost"), schedule.cancel("lost")]);
+    const [[lost]] = await Promise.all([events(worker, "lost"), queue.cancel("lost")]);
     assert.equal(lost[0].id, "lost");
     await worker.giveUp();
     assert.deepEqual(reasons, { lost: [LeaseLost, true, false], stopped: [GivenUp, false, true] });
     assert.deepEqual(await counts, { ...NOTHING, back: 1, lost: 1 });
-    const { state, attempt } = await schedule.get("stopped");
+    const { state, attempt } = await queue.get("stopped");
     assert.deepEqual([state, attempt], ["ready", 1]);
 });
 
 test("after giveUp() a handler that ends is acknowledged, and one that does not end is left", async () => {
-    const schedule = fresh();
-    for (const id of ["ends", "stays"]) await schedule.put(id, "x");
-    const [worker, counts] = begin(schedule, async (job) => {
+    const queue = fresh();
+    for (const id of ["ends", "stays"]) await queue.put(id, "x");
+    const [worker, counts] = begin(queue, async (job) => {
         await aborted(job.signal);
         if (job.id === "stays") await new Promise(() => {});
     });
     await events(worker, "begin", 2);
     await worker.giveUp();
     assert.deepEqual(await counts, { ...NOTHING, done: 1, back: 1 });
-    assert.equal((await schedule.get("stays")).state, "ready");
+    assert.equal((await queue.get("stays")).state, "ready");
 });
 
 test("a function makes the client, and is asked again after a failure", async () => {
-    const schedule = fresh();
+    const queue = fresh();
     let asked = 0;
     const worker = new Worker(async () => {
         if (++asked < 3) throw new Error("no primary yet");
@@ -172,8 +172,8 @@ test("a function makes the client, and is asked again after a failure", async ()
     });
     const troubles = [];
     worker.on("trouble", (error, wait) => troubles.push([error.message, wait >= 50 && wait <= 200]));
-    worker.task(schedule.key, () => {}).run(NO_SIGNALS);
-    await schedule.put("a", "x");
+    worker.task(queue.key, () => {}).run(NO_SIGNALS);
+    await queue.put("a", "x");
     await events(worker, "done");
     await worker.stop();
     assert.deepEqual(troubles, [["no primary yet", true], ["no primary yet", true]]);
@@ -190,19 +190,19 @@ test("without a listener trouble is a warning", async () => {
 });
 
 test("a refusal ends the worker when the handlers that run have ended", async () => {
-    const schedule = fresh(), other = fresh();
-    await schedule.put("a", "x");
+    const queue = fresh(), other = fresh();
+    await queue.put("a", "x");
     let finish, told;
     const finished = new Promise((resolve) => {
         finish = resolve;
     });
-    const worker = new Worker(client, { block: 50 }).task(schedule.key, async (job) => {
+    const worker = new Worker(client, { block: 50 }).task(queue.key, async (job) => {
         await finished;
         told = job.signal.aborted;
     }).task(other.key, () => {}, { jobs: 1 });
     const ended = assert.rejects(worker.run(NO_SIGNALS), (error) => {
         assert.ok(error instanceof WorkerError && /^WRONGTYPE/.test(error.cause.message));
-        assert.ok(error.message.endsWith(`expected schedules, or keys that do not exist yet: '${other.key}'`));
+        assert.ok(error.message.endsWith(`expected queues, or keys that do not exist yet: '${other.key}'`));
         return true;
     });
     await events(worker, "begin");
@@ -211,13 +211,13 @@ test("a refusal ends the worker when the handlers that run have ended", async ()
     while (await client.sendCommand(["INFO", "errorstats"]) === before) await new Promise(setImmediate);
     finish();
     await ended;
-    assert.deepEqual([told, worker.counts, await schedule.count()], [false, { ...NOTHING, done: 1 }, 0]);
+    assert.deepEqual([told, worker.counts, await queue.count()], [false, { ...NOTHING, done: 1 }, 0]);
 });
 
 test("a worker runs once", async () => {
-    const schedule = fresh();
-    await assert.rejects(new Worker(client).run(), /the worker has no schedule: call task\(\) first/);
-    const worker = new Worker(client).task(schedule.key, () => {});
+    const queue = fresh();
+    await assert.rejects(new Worker(client).run(), /the worker has no queue: call task\(\) first/);
+    const worker = new Worker(client).task(queue.key, () => {});
     assert.deepEqual(await worker.stop(), NOTHING); // before run(): it ends as soon as it begins.
     assert.deepEqual(await worker.run(NO_SIGNALS), NOTHING);
     await assert.rejects(worker.run(), /the worker runs already, or has run/);
@@ -225,7 +225,7 @@ test("a worker runs once", async () => {
 });
 
 test("signals are heard while the worker runs, and no longer", async () => {
-    const schedule = fresh(), worker = new Worker(client).task(schedule.key, () => {});
+    const queue = fresh(), worker = new Worker(client).task(queue.key, () => {});
     const before = process.listenerCount("SIGTERM"), ended = worker.run();
     assert.equal(process.listenerCount("SIGTERM"), before + 1);
     process.kill(process.pid, "SIGTERM");
@@ -251,7 +251,7 @@ const WRONG = [
         () => new Worker(client, { name: "\u00e4".repeat(128) })],
     [TypeError, "there is no option 'concurrency': expected name, lease, jobs",
         () => new Worker(client, { concurrency: 5 })],
-    [TypeError, "the schedule is undefined: expected a string",
+    [TypeError, "the queue is undefined: expected a string",
         () => new Worker(client).task(undefined, handler)],
     [TypeError, "the handler is 'ok': expected a function", () => new Worker(client).task("s", "ok")],
     [RangeError, "jobs is 10001: expected an integer from 1 to 10000",

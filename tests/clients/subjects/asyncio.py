@@ -26,14 +26,14 @@ common = sibling()
 
 
 async def handle(job):
-    common.say("begin", job.schedule, job.id, job.attempt)
+    common.say("begin", job.queue, job.id, job.attempt)
     act, rest = common.act_of(job)
     try:
         if act.startswith("until"):
             await wait_until_async(lambda: os.path.exists(rest.split()[0]), patience=math.inf)
     except asyncio.CancelledError:
         if job.lost:
-            common.say("lost", job.schedule, job.id, job.attempt)
+            common.say("lost", job.queue, job.id, job.attempt)
         raise
     common.end(job, act, rest)
 
@@ -50,7 +50,7 @@ def client_of(arguments):
 async def work(arguments):
     client = client_of(arguments)
     worker = tickwheel.aio.Worker(client, **common.options_of(arguments))
-    worker.add(handle, *arguments.schedules)
+    worker.add(handle, *arguments.queues)
     try:
         common.stopped(await worker.run())
     finally:

@@ -3,7 +3,7 @@
 // The worker of clients/node that the common tests drive. subject.py has its arguments, its output and the
 // acts.
 //   node.js --url URL [--cluster] | --sentinel HOST:PORT[,HOST:PORT] --service NAME
-//           [--jobs N] [--lease MS] [--name NAME] [--grace MS] SCHEDULE...
+//           [--jobs N] [--lease MS] [--name NAME] [--grace MS] QUEUE...
 "use strict";
 const { createHash } = require("crypto");
 const { existsSync, watch, writeSync } = require("fs");
@@ -60,7 +60,7 @@ function untilExists(job, file) {
 
 async function act(job) {
     const [verb, ...rest] = job.payload[Math.min(job.attempt, job.payload.length) - 1].toString().split(" ");
-    if (verb === "show") say("shown", job.schedule, job.id, digest(job.payload));
+    if (verb === "show") say("shown", job.queue, job.id, digest(job.payload));
     if (verb === "fail") throw new Error(rest.join(" "));
     if (verb === "retry") throw new Retry(Number(rest[0]), rest.slice(1).join(" "));
     if (verb === "dead") throw new Dead(rest.join(" "));
@@ -71,7 +71,7 @@ async function act(job) {
 }
 
 async function handle(job) {
-    const names = [job.schedule, job.id, job.attempt];
+    const names = [job.queue, job.id, job.attempt];
     say("begin", ...names);
     try {
         await act(job);
@@ -87,9 +87,9 @@ async function main() {
     const name = values.name === undefined ? {} : { name: values.name };
     const worker = new Worker(client, { buffers: true, ...name, ...number("jobs"), ...number("lease"),
         ...number("grace") });
-    worker.on("lost", (job) => say("lost", job.schedule, job.id, job.attempt));
+    worker.on("lost", (job) => say("lost", job.queue, job.id, job.attempt));
     worker.on("trouble", (error) => console.error(`node.js: ${error.message}`));
-    for (const schedule of positionals) worker.task(schedule, handle);
+    for (const queue of positionals) worker.task(queue, handle);
     process.on("SIGTERM", () => {}); // one that comes after the worker's end
     say("ready");
     const counts = await worker.run();

@@ -25,7 +25,7 @@ def arguments():
     parser.add_argument("--lease", type=int, default=30000)
     parser.add_argument("--name")
     parser.add_argument("--grace", type=int)
-    parser.add_argument("schedules", nargs="+")
+    parser.add_argument("queues", nargs="+")
     return parser.parse_args()
 
 
@@ -71,10 +71,10 @@ def act_of(job):
 def end(job, act, rest):
     """The end of an act, which is the same with threads and asyncio: prints it, and raises its error."""
     if act == "show":
-        say("shown", job.schedule, job.id, hashlib.sha1(b"\n".join(job.payload)).hexdigest())
+        say("shown", job.queue, job.id, hashlib.sha1(b"\n".join(job.payload)).hexdigest())
     if act == "die":
         os.kill(os.getpid(), signal.SIGKILL)
-    say("end", job.schedule, job.id, job.attempt)
+    say("end", job.queue, job.id, job.attempt)
     word, _, text = rest.partition(" ")
     if act == "fail":
         raise RuntimeError(rest)
@@ -90,12 +90,12 @@ POLL_S = 0.01
 
 
 def handle(job):
-    say("begin", job.schedule, job.id, job.attempt)
+    say("begin", job.queue, job.id, job.attempt)
     act, rest = act_of(job)
     while act.startswith("until") and not os.path.exists(rest.split()[0]):
         if job.wait(POLL_S):
             if job.lost:
-                say("lost", job.schedule, job.id, job.attempt)
+                say("lost", job.queue, job.id, job.attempt)
             return
     end(job, act, rest)
 
@@ -118,7 +118,7 @@ def main():
     listen()
     try:
         worker = tickwheel.Worker(client_of(chosen), **options_of(chosen))
-        worker.add(handle, *chosen.schedules)
+        worker.add(handle, *chosen.queues)
         stopped(worker.run())
     except (tickwheel.WorkerError, redis.RedisError, ValueError) as error:
         sys.exit(str(error))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Schedules in a cluster: which node accepts a command, and how tasks survive when a primary dies or hands
+"""Queues in a cluster: which node accepts a command, and how tasks survive when a primary dies or hands
 over."""
 import pytest
 import redis
@@ -12,7 +12,7 @@ TAGS = [f"t{k}" for k in range(24)]
 
 
 def test_both_keys_in_one_slot(fleet):
-    """Schedule and target must share a slot, and a node serves only its own slots."""
+    """Queue and target must share a slot, and a node serves only its own slots."""
     cluster = fleet.cluster(3)
     owner = cluster.owner("{a}:timeouts")
     other = next(node for node in cluster.nodes if node is not owner)
@@ -38,7 +38,7 @@ def test_both_keys_in_one_slot(fleet):
     away.close()
 
 
-def test_one_client_library_finds_all_schedules(fleet):
+def test_one_client_library_finds_all_queues(fleet):
     """redis-py's cluster client finds the keys by COMMAND."""
     cluster = fleet.cluster(3)
     client = redis.RedisCluster(host=HOST, port=cluster.nodes[0].port, decode_responses=True)
@@ -113,7 +113,7 @@ def same(new, old, books):
     def held(node):
         with_replica = Raw(node)
         with_replica("READONLY")
-        found = [in_order(with_replica, schedule) for schedule in books.schedules]
+        found = [in_order(with_replica, queue) for queue in books.queues]
         found += [with_replica("XRANGE", stream, "-", "+") for stream in books.streams]
         found += [with_replica("LRANGE", key, 0, -1) for key in books.lists]
         with_replica.close()

@@ -55,7 +55,7 @@ def nothing_left(folder):
 
 
 def test_a_primary_is_killed_and_every_task_accounted_for(start, tmp_path):
-    process = start("--tasks", 3000, "--schedules", 60, "--seconds", 4)
+    process = start("--tasks", 3000, "--queues", 60, "--seconds", 4)
     output, errors = process.communicate(timeout=PATIENCE * 2)
     assert (process.returncode, errors) == (0, ""), output
     rows = [[int(number.replace(",", "")) for number in re.search(ROW.format(name), output).groups()]
@@ -71,7 +71,7 @@ def test_a_primary_is_killed_and_every_task_accounted_for(start, tmp_path):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_it_stops_what_it_has_started_when_it_is_interrupted(start, tmp_path, number):
-    process = start("--tasks", 3000, "--schedules", 60, "--seconds", 60)
+    process = start("--tasks", 3000, "--queues", 60, "--seconds", 60)
     for line in process.stdout:
         if "on primaries and replicas" in line:
             break
@@ -84,7 +84,7 @@ def test_it_stops_what_it_has_started_when_it_is_interrupted(start, tmp_path, nu
 
 
 @pytest.mark.parametrize("options",
-                         [["--tasks", "0"], ["--schedules", "-1"], ["--seconds", "x"], ["--nonsense"]])
+                         [["--tasks", "0"], ["--queues", "-1"], ["--seconds", "x"], ["--nonsense"]])
 def test_options_that_are_none(start, options):
     process = start(*options)
     _, errors = process.communicate(timeout=PATIENCE)

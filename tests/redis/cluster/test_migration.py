@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Slots that migrate in a real cluster.
 
-Redis 7 moves a slot key by key. Meanwhile a schedule may be on one node and its target on the other. Each
+Redis 7 moves a slot key by key. Meanwhile a queue may be on one node and its target on the other. Each
 node refuses to write a key that it does not have. So a delivery has to wait until both keys are on one node
 and that node owns the slot.
 """
@@ -80,9 +80,9 @@ class Move:
 
     def __init__(self, cluster):
         self.cluster, self.tag = cluster, f"pay{next(self.NUMBERS)}"
-        self.schedule, self.stream = self.key("timeouts"), self.key("unpaid")
+        self.queue, self.stream = self.key("timeouts"), self.key("unpaid")
         self.slot = key_slot(self.tag.encode())
-        self.source = self.cluster.owner(self.schedule)
+        self.source = self.cluster.owner(self.queue)
         self.target = next(node for node in self.cluster.nodes if node is not self.source)
         self.client, self.there = self.source.client(), self.target.client()
         self.before = {node: node.tw() for node in (self.source, self.target)}
@@ -97,15 +97,15 @@ class Move:
 
     def add(self, name, delay, *options, stream=None):
         due = now_ms() + delay
-        self.client.execute_command("TW.ADD", self.schedule, stream or self.stream, name, "AT", due, *options,
+        self.client.execute_command("TW.ADD", self.queue, stream or self.stream, name, "AT", due, *options,
                                     "PAYLOAD", "of", name)
         return due
 
-    def fall_due(self, node, *names, schedule=None):
-        """Has tasks fall due, in this order, on the node that has the schedule. Returns their due times."""
+    def fall_due(self, node, *names, queue=None):
+        """Has tasks fall due, in this order, on the node that has the queue. Returns their due times."""
         dues = {name: now_ms() - 10 + k for k, name in enumerate(names)}
         for name, due in dues.items():
-            assert self.asked(node, "TW.MOVE", schedule or self.schedule, name, "AT", due) == 1
+            assert self.asked(node, "TW.MOVE", queue or self.queue, name, "AT", due) == 1
         return dues
 
     def let_pass(self, node):
@@ -189,18 +189,18 @@ def one_delivered_two_to_come(move):
     return {"before": int(entries(move.client, move.stream)[0][1]["tw.due"])}
 
 
-def test_the_schedule_goes_first(move):
+def test_the_queue_goes_first(move):
     """Its tasks fall due on the new node while the Stream is still on the old node."""
     due = one_delivered_two_to_come(move)
-    move.carry(move.schedule)
+    move.carry(move.queue)
     due |= move.fall_due(move.target, "a", "b")
     move.put_off(move.target)
-    assert move.keys(move.source) == [move.stream] and move.keys(move.target) == [move.schedule]
-    assert move.asked(move.target, "TW.LEN", move.schedule) == 3
+    assert move.keys(move.source) == [move.stream] and move.keys(move.target) == [move.queue]
+    assert move.asked(move.target, "TW.LEN", move.queue) == 3
     move.carry(move.stream)
     move.end()
     once_in_order(move, move.there, due)
-    assert list(tasks(move.there, move.schedule)) == ["far"] and move.count(move.source, "fired") == (1,)
+    assert list(tasks(move.there, move.queue)) == ["far"] and move.count(move.source, "fired") == (1,)
 
 
 def test_the_stream_goes_first(move):
@@ -209,12 +209,12 @@ def test_the_stream_goes_first(move):
     move.carry(move.stream)
     due |= move.fall_due(move.source, "a", "b")
     move.put_off(move.source)
-    assert move.keys(move.source) == [move.schedule] and move.keys(move.target) == [move.stream]
-    assert move.client.execute_command("TW.LEN", move.schedule) == 3
-    move.carry(move.schedule)
+    assert move.keys(move.source) == [move.queue] and move.keys(move.target) == [move.stream]
+    assert move.client.execute_command("TW.LEN", move.queue) == 3
+    move.carry(move.queue)
     move.end()
     once_in_order(move, move.there, due)
-    assert list(tasks(move.there, move.schedule)) == ["far"] and move.count(move.source, "fired") == (1,)
+    assert list(tasks(move.there, move.queue)) == ["far"] and move.count(move.source, "fired") == (1,)
 
 
 def test_a_new_stream_in_a_slot_that_moves(move):
@@ -224,8 +224,8 @@ def test_a_new_stream_in_a_slot_that_moves(move):
     move.begin()
     due = move.fall_due(move.source, "a", "b")
     move.put_off(move.source)
-    assert move.keys(move.source) == [move.schedule] and move.keys(move.target) == []
-    move.carry(move.schedule)
+    assert move.keys(move.source) == [move.queue] and move.keys(move.target) == []
+    move.carry(move.queue)
     move.end()
     once_in_order(move, move.there, due)
     assert move.keys(move.source) == [] and move.keys(move.target) == [move.stream]
@@ -239,7 +239,7 @@ def test_both_are_across_but_the_slot_is_not(move):
     move.client.xadd(move.stream, {"tw.id": "mine", "tw.due": "0", "tw.attempt": "1"})
     move.begin()
     move.carry(move.stream)
-    move.carry(move.schedule)
+    move.carry(move.queue)
     move.fall_due(move.target, "a")
     move.put_off(move.target)
     assert move.asked(move.target, "XLEN", move.stream) == 1
@@ -261,45 +261,45 @@ def test_a_move_that_is_called_off(move):
 
 
 def test_what_is_not_due_keeps_everything(move):
-    """A whole schedule moves: the order of equal due times, repetition, options, payloads."""
-    at, add = move.add("first", FAR), ["TW.ADD", move.schedule]
+    """A whole queue moves: the order of equal due times, repetition, options, payloads."""
+    at, add = move.add("first", FAR), ["TW.ADD", move.queue]
     for k in range(600):
         move.client.execute_command(*add, move.stream, f"equal{k}", "AT", at, "PAYLOAD", "of", f"{k}")
     move.add("again", FAR, "EVERY", 1000, "TIMES", 5, "MAXLEN", 100000, "LATE", "DROP", 99)
     move.client.execute_command(*add, move.key("list"), "bare", "AT", at, "LIST", "PAYLOAD", "x" * 100000)
-    rows = move.client.execute_command("TW.RANGE", move.schedule, "-", "+")
+    rows = move.client.execute_command("TW.RANGE", move.queue, "-", "+")
     names = [name for name, _ in rows]
     assert names[:601] == ["first", *(f"equal{k}" for k in range(600))]
-    details = all_of(move.client, move.schedule, names)
-    digest = move.client.execute_command("DEBUG", "DIGEST-VALUE", move.schedule)
+    details = all_of(move.client, move.queue, names)
+    digest = move.client.execute_command("DEBUG", "DIGEST-VALUE", move.queue)
     move.begin()
-    move.carry(move.schedule)
+    move.carry(move.queue)
     move.end()
-    assert move.there.execute_command("TW.RANGE", move.schedule, "-", "+") == rows
-    assert all_of(move.there, move.schedule, names) == details
-    assert move.there.execute_command("DEBUG", "DIGEST-VALUE", move.schedule) == digest
+    assert move.there.execute_command("TW.RANGE", move.queue, "-", "+") == rows
+    assert all_of(move.there, move.queue, names) == details
+    assert move.there.execute_command("DEBUG", "DIGEST-VALUE", move.queue) == digest
     assert move.client.execute_command("CLUSTER", "COUNTKEYSINSLOT", move.slot) == 0
     drained = 0
-    while drained < 603 and (some := move.there.execute_command("TW.DRAIN", move.schedule, "LIMIT",
+    while drained < 603 and (some := move.there.execute_command("TW.DRAIN", move.queue, "LIMIT",
                                                                 603 - drained)):
         drained += some
     assert drained == 603
     assert delivered(move.there, move.stream)[:601] == names[:601]
 
 
-def all_of(client, schedule, names):
+def all_of(client, queue, names):
     """Returns the replies of TW.GET without `remaining`, which changes with time."""
     return [[part for k, part in enumerate(flat) if k // 2 != 1]
-            for flat in client.execute_command("TW.GET", schedule, *names)]
+            for flat in client.execute_command("TW.GET", queue, *names)]
 
 
-# Schedules that are too large to be moved
+# Queues that are too large to be moved
 
 MEGABYTE = 1 << 20  # The least value that proto-max-bulk-len may have.
 
 
 class Growing:
-    """A schedule that grows by tasks whose payloads no server compresses. It is on one of two servers with
+    """A queue that grows by tasks whose payloads no server compresses. It is on one of two servers with
     that limit."""
 
     def __init__(self, fleet, payload):
@@ -328,15 +328,15 @@ class Growing:
 
 
 @pytest.mark.parametrize("payload", [100, 1000, 20000])
-def test_a_schedule_that_is_too_large_to_be_moved_is_warned_of(fleet, payload):
+def test_a_queue_that_is_too_large_to_be_moved_is_warned_of(fleet, payload):
     """The warning comes from four fifths of the limit on, and not later than at the limit. Below the limit
-    the schedule moves."""
+    the queue moves."""
     growing = Growing(fleet, payload)
     step = MEGABYTE // (payload + 60) // 50 + 1
     while not growing.warned():
         below = growing.dump() if growing.count else b""
         growing.grow(step)
-    assert 0.77 * MEGABYTE < len(below) <= MEGABYTE  # A schedule that was not warned of can be moved.
+    assert 0.77 * MEGABYTE < len(below) <= MEGABYTE  # A queue that was not warned of can be moved.
     # Steps of that size lead past the limit, where the server's allocator rounds up by little.
     if payload < 20000:
         assert len(growing.dump()) <= MEGABYTE

@@ -19,7 +19,7 @@ from situations import frozen
 
 STREAM = "unpaid"
 PLACES = [("timeouts", STREAM, "stream"), ("retries", "mails", "list")]
-SCHEDULES = ["timeouts", "retries"]
+QUEUES = ["timeouts", "retries"]
 # A sentinel that gives a server its role ends the connections of all its clients, and each of the three
 # sentinels may do so.
 AGAIN = {"retry": Retry(NoBackoff(), 3), "retry_on_error": [redis.exceptions.ConnectionError]}
@@ -47,7 +47,7 @@ class Watched:
         for sentinel in self.sentinels:
             sentinel.hasten()
             sentinel.wait_sees(replicas=2, sentinels=2)
-        self.books = Books(SCHEDULES, [STREAM], ["mails"])
+        self.books = Books(QUEUES, [STREAM], ["mails"])
         self.read_from = self.master
         self.reader, self.crew = Reader(lambda: self.read_from, STREAM), []
         self.reader.start()
@@ -108,11 +108,11 @@ class Watched:
 
 
 def same(first, second):
-    """Asserts that two servers hold the same data. The schedules hold far tasks only, so nothing moves
+    """Asserts that two servers hold the same data. The queues hold far tasks only, so nothing moves
     meanwhile."""
     def held(server):
         client = server.client(**AGAIN)
-        return ([in_order(client.execute_command, schedule) for schedule in SCHEDULES],
+        return ([in_order(client.execute_command, queue) for queue in QUEUES],
                 entries(client, STREAM), client.lrange("mails", 0, -1))
     for mine, yours in zip(held(first), held(second)):
         assert mine == yours

@@ -19,7 +19,7 @@ from harness import (CALM_MS, HASTY_MS, HOST, PATIENCE, any_moment, now_ms, task
 from situations import digest
 from workers import FAR, Worker, blocked, frozen_before, put, put_ready, spans, take, wait_state
 
-JOBS, HEAP = "jobs", "heap"  # The schedules of the workers; HEAP is paused until the failover is over.
+JOBS, HEAP = "jobs", "heap"  # The queues of the workers; HEAP is paused until the failover is over.
 
 Take = collections.namedtuple("Take", "port name token attempt done")
 
@@ -71,11 +71,11 @@ def confirmed(client):
 class Follower(threading.Thread):
     """A worker that finds its primary by Sentinel. It acknowledges each task, and stops after a task `stop`."""
 
-    def __init__(self, sentinel, *schedules):
+    def __init__(self, sentinel, *queues):
         super().__init__(daemon=True)
         self.client = Sentinel([(HOST, sentinel.port)], socket_timeout=PATIENCE).master_for(
             sentinel.name, socket_timeout=PATIENCE, decode_responses=True)
-        self.schedules, self.halt, self.failure = schedules, threading.Event(), None
+        self.queues, self.halt, self.failure = queues, threading.Event(), None
         self.takes, self.ends = [], []
 
     def run(self):
@@ -97,11 +97,11 @@ class Follower(threading.Thread):
         any_moment(random, 0.1)
 
     def step(self):
-        [[schedule, name, token, _, attempt, _]] = self.client.execute_command(
-            "TW.TAKE", "LEASE", FAR, "BLOCK", 0, "KEYS", len(self.schedules), *self.schedules)
+        [[queue, name, token, _, attempt, _]] = self.client.execute_command(
+            "TW.TAKE", "LEASE", FAR, "BLOCK", 0, "KEYS", len(self.queues), *self.queues)
         port = self.client.connection_pool.master_address[1]
         self.takes.append(Take(port, name, token, attempt,
-                               self.client.execute_command("TW.ACK", schedule, name, token)))
+                               self.client.execute_command("TW.ACK", queue, name, token)))
         if name.startswith("stop"):
             self.halt.set()
 
@@ -113,9 +113,9 @@ class Follower(threading.Thread):
 
 
 @contextlib.contextmanager
-def following(sentinel, server, how_many, *schedules):
+def following(sentinel, server, how_many, *queues):
     """So many workers, all of them blocked on the server."""
-    crew = [Follower(sentinel, *schedules) for _ in range(how_many)]
+    crew = [Follower(sentinel, *queues) for _ in range(how_many)]
     try:
         for one in crew:
             one.start()

@@ -21,28 +21,28 @@ def no_node_but_the_owner_gives_anything_out(move):
         reply = raw("TW.TAKE", "LEASE", 5, "KEYS", 2, move.key("no"), move.key("more"))
         moved = f"MOVED {move.slot} {HOST}:{move.source.port}"
         assert reply == (None if node is move.source else moved)
-        assert raw("TW.TAKE", "LEASE", 5, "KEYS", 2, move.schedule, "{other}:jobs").startswith("CROSSSLOT")
+        assert raw("TW.TAKE", "LEASE", 5, "KEYS", 2, move.queue, "{other}:jobs").startswith("CROSSSLOT")
         raw.close()
 
 
 def test_a_slot_moves_with_all_its_tasks_and_its_workers_are_sent_after_it(move):
     no_node_but_the_owner_gives_anything_out(move)
-    stages = Stages(move.client, move.schedule)
-    before = digest_of(move.client, move.schedule)
+    stages = Stages(move.client, move.queue)
+    before = digest_of(move.client, move.queue)
     with (workers(move.source, 1, move.key("empty")) as of_nothing,
           workers(move.source, 1, move.key("paused")) as stopped):
         move.client.execute_command("TW.PAUSE", move.key("paused"), "ON")
         put(move.client, move.key("paused"), "a")
         move.begin()
         move.carry(move.key("paused"))
-        move.carry(move.schedule)
-        assert digest_of(move.there, move.schedule) == before
+        move.carry(move.queue)
+        assert digest_of(move.there, move.queue) == before
         move.end()
         for one in of_nothing + stopped:
             assert str(one.reply()) == f"MOVED {move.slot} {HOST}:{move.target.port}"
     assert move.client.execute_command("CLUSTER", "COUNTKEYSINSLOT", move.slot) == 0
-    stages.wait_there(move.there, move.schedule)
-    stages.work_on(move.there, move.schedule)
+    stages.wait_there(move.there, move.queue)
+    stages.work_on(move.there, move.queue)
     with workers(move.target, 1, move.key("paused"), move.key("empty")) as crew:
         put(move.there, move.key("empty"), "b")
         assert crew[0].ids() == ["b"]
@@ -52,40 +52,40 @@ def test_a_slot_moves_with_all_its_tasks_and_its_workers_are_sent_after_it(move)
 
 
 def test_tasks_become_ready_while_their_slot_moves(move):
-    """The old node serves its worker while the schedule is there; then nobody gives out anything until the new
+    """The old node serves its worker while the queue is there; then nobody gives out anything until the new
     node owns the slot."""
-    put(move.client, move.schedule, "early", at=now_ms() + FAR)
-    put(move.client, move.schedule, "late", at=now_ms() + FAR)
-    with workers(move.source, 2, move.schedule) as crew:
+    put(move.client, move.queue, "early", at=now_ms() + FAR)
+    put(move.client, move.queue, "late", at=now_ms() + FAR)
+    with workers(move.source, 2, move.queue) as crew:
         move.begin()
         move.fall_due(move.source, "early")
         assert crew[0].ids() == ["early"]
-        move.carry(move.schedule)
+        move.carry(move.queue)
         move.fall_due(move.target, "late")
         wait_until(lambda: move.count(move.target, "ready") == (1,))
         move.let_pass(move.source)
         move.end()
         assert str(crew[1].reply()).startswith("MOVED")
-    with workers(move.target, 1, move.schedule, wait=False) as crew:
+    with workers(move.target, 1, move.queue, wait=False) as crew:
         assert crew[0].ids() == ["late"]
 
 
 @pytest.mark.long(only=True)
 def test_a_lease_runs_out_while_its_slot_moves(move):
     """The attempt fails on the node that owns the slot, once."""
-    put_ready(move.client, move.schedule, "a", options=("TRIES", 2, "BACKOFF", FAR, 1, FAR))
-    token = take(move.client, move.schedule)["a"]
+    put_ready(move.client, move.queue, "a", options=("TRIES", 2, "BACKOFF", FAR, 1, FAR))
+    token = take(move.client, move.queue)["a"]
     move.begin()
-    move.carry(move.schedule)
-    end = move.asked(move.target, "TW.TOUCH", move.schedule, "a", token, "LEASE", 1)
+    move.carry(move.queue)
+    end = move.asked(move.target, "TW.TOUCH", move.queue, "a", token, "LEASE", 1)
     wait_until(lambda: now_ms() > end)
     move.let_pass(move.target)
-    asked = move.asked(move.target, "TW.GET", move.schedule, "a")
+    asked = move.asked(move.target, "TW.GET", move.queue, "a")
     assert "leased" in asked[0] and move.count(move.target, "lapsed") == (0,)
     move.end()
-    wait_state(move.there, move.schedule, "a", "waiting")
+    wait_state(move.there, move.queue, "a", "waiting")
     assert move.count(move.target, "lapsed") + move.count(move.source, "lapsed") == (1, 0)
-    assert move.there.execute_command("TW.ACK", move.schedule, "a", token) == 1
+    assert move.there.execute_command("TW.ACK", move.queue, "a", token) == 1
 
 
 OPTIONS = {"cluster-replica-validity-factor": 0, "cluster-allow-replica-migration": "no"}

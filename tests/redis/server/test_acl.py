@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Users with limited rights. Schedule and target are both keys, and ACL rules apply to both."""
+"""Users with limited rights. Queue and target are both keys, and ACL rules apply to both."""
 import contextlib
 import os
 import re
@@ -56,7 +56,7 @@ def test_the_target_needs_the_right_to_write(server):
     refuses(user(server, "+@all", "%RW~s", "%R~q"), "TW.ADD", "s", "q", "a", *DUE)
 
 
-def test_the_schedule_needs_the_right_to_write(server, r):
+def test_the_queue_needs_the_right_to_write(server, r):
     r.execute_command("TW.ADD", "s", "q", "a", *DUE)
     client = user(server, "+@all", "%R~s", "%RW~q")
     for words in (("TW.ADD", "s", "q", "b", *DUE), ("TW.CANCEL", "s", "a"), ("TW.MOVE", "s", "a", "IN", "5"),
@@ -333,7 +333,7 @@ RENAMES = [("COPY", "s", "w:1"), ("RENAME", "s", "w:1"), ("RENAMENX", "s", "w:1"
 
 
 @pytest.mark.parametrize("words", RENAMES, ids=" ".join)
-def test_copies_and_renamed_schedules_write_where_their_tasks_say(clock, server, r, words):
+def test_copies_and_renamed_queues_write_where_their_tasks_say(clock, server, r, words):
     client = user(server, "+@all", "~s", "~w:*")
     with filed(clock, r):
         client.execute_command(*words)
@@ -341,7 +341,7 @@ def test_copies_and_renamed_schedules_write_where_their_tasks_say(clock, server,
 
 
 @pytest.mark.parametrize("words", RENAMES, ids=" ".join)
-def test_who_copies_or_renames_a_schedule_can_still_not_move_its_tasks(server, r, words):
+def test_who_copies_or_renames_a_queue_can_still_not_move_its_tasks(server, r, words):
     r.execute_command("TW.ADD", "s", "secret", "a", *DUE)
     client = user(server, "+@all", "~s", "~w:*")
     client.execute_command(*words)
@@ -350,7 +350,7 @@ def test_who_copies_or_renames_a_schedule_can_still_not_move_its_tasks(server, r
     assert (list(tasks(r, "w:1")), r.exists("secret")) == (["a"], 0)
 
 
-def test_moving_a_schedule_to_another_database_writes_there(clock, server, r):
+def test_moving_a_queue_to_another_database_writes_there(clock, server, r):
     client = user(server, "+@all", "~s")
     with filed(clock, r):
         client.execute_command("MOVE", "s", 1)
@@ -377,8 +377,8 @@ def test_the_tasks_of_a_removed_user_are_found_as_in_the_document(server, r):
                                "EVERY", 1, "PAYLOAD", "f", "v")
     client.execute_command("TW.PUT", "mine:0", "work", "IN", HOUR, "PAYLOAD", "v")
     r.execute_command("TW.PUT", "theirs", "stays:work", "IN", HOUR, "PAYLOAD", "v")
-    for schedule, target in (("mine:0", "secret"), ("theirs", "open"), ("theirs", "mine:q")):
-        r.execute_command("TW.ADD", schedule, target, f"stays:{target}", *DUE)
+    for queue, target in (("mine:0", "secret"), ("theirs", "open"), ("theirs", "mine:q")):
+        r.execute_command("TW.ADD", queue, target, f"stays:{target}", *DUE)
     names = {"r": r, "user": "someone"}
     exec(recipe, names)  # pylint: disable=exec-used
     found = list(names["tasks_of"](r, "someone"))

@@ -2,7 +2,7 @@
 """TW.ADD, TW.CANCEL and TW.MOVE leave a part of their work for a moment later (chores.c of
 src/redis/keyspace). Nobody may be able to tell. A server reads all commands of a pipeline in one event-loop
 iteration. So in these tests some of that work is still open when the next command comes. It is done at once if
-the schedule may have no tasks afterwards, so most schedules here have some tasks more."""
+the queue may have no tasks afterwards, so most queues here have some tasks more."""
 import itertools
 import random
 
@@ -26,7 +26,7 @@ def adds(count, key="s", target="t", due=None):
 
 
 def filled(key="s", count=20):
-    """Gives a schedule tasks that stay."""
+    """Gives a queue tasks that stay."""
     return [["TW.ADD", key, "t", f"filler{i}", "IN", SOON, "PAYLOAD", "f", "v"] for i in range(count)]
 
 
@@ -69,7 +69,7 @@ def test_the_same_id_twice_in_one_cancel(server):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_any_order_over_two_schedules(server, seed):
+def test_any_order_over_two_queues(server, seed):
     chance = random.Random(seed)
     model, commands, expected = {"a": set(), "b": set()}, [], []
     for _ in range(4000):
@@ -154,7 +154,7 @@ def test_a_snapshot_has_the_tasks_of_the_commands_before_it(server, r):
 
 
 def test_a_cancelled_task_is_freed_before_the_reply(server, r):
-    """INFO memory looks at no schedule, so it would not finish anything."""
+    """INFO memory looks at no queue, so it would not finish anything."""
     size = 4 << 20
     raw = Raw(server)
     raw("TW.ADD", "s", "t", "other", "IN", SOON, "PAYLOAD", "f", "v")
@@ -222,7 +222,7 @@ def test_restored_tasks_come_after_the_tasks_that_were_filed_before(clock, serve
 
 
 def test_a_batch_begins_with_no_chore_open(fleet):
-    """The tick removes an empty schedule, which tells a handler. The handler cancels a task that is due in this
+    """The tick removes an empty queue, which tells a handler. The handler cancels a task that is due in this
     tick."""
     server = meddled(fleet, appendonly="yes")
     r = server.client()
@@ -249,7 +249,7 @@ def test_a_thread_of_another_module_leaves_nothing_open(fleet):
 
 
 def test_tasks_that_are_due_together_keep_their_order(clock, server, r):
-    """The first task of a schedule makes the schedule and is filed at once, the others a moment later."""
+    """The first task of a queue makes the queue and is filed at once, the others a moment later."""
     due = clock.now() + 1500
     commands = []
     for i in range(40):

@@ -16,14 +16,14 @@ HOUR = 3600 * 1000
 END_OF_TIME = 2**63 - 1
 
 
-def add(r, name, *words, schedule="s", target="q", payload=("f", "v")):
+def add(r, name, *words, queue="s", target="q", payload=("f", "v")):
     """Adds a task that is due in an hour, unless `words` say otherwise."""
     when = () if {"IN", "AT"} & set(map(str, words)) else ("IN", HOUR)
-    return r.execute_command("TW.ADD", schedule, target, name, *when, *words, "PAYLOAD", *payload)
+    return r.execute_command("TW.ADD", queue, target, name, *when, *words, "PAYLOAD", *payload)
 
 
-def length(r, schedule="s"):
-    return r.execute_command("TW.LEN", schedule)
+def length(r, queue="s"):
+    return r.execute_command("TW.LEN", queue)
 
 
 # TW.ADD: the id
@@ -80,7 +80,7 @@ def test_star_makes_no_id_that_is_in_use(r):
 
 
 def test_star_keeps_to_its_condition(r):
-    """A task with a new id is not in the schedule yet, so XX adds nothing, while GT and LT add it."""
+    """A task with a new id is not in the queue yet, so XX adds nothing, while GT and LT add it."""
     assert add(r, "*", "XX") is None
     assert length(r) == 0
     assert all(add(r, "*", word) for word in ("NX", "GT", "LT"))
@@ -161,9 +161,9 @@ def test_what_was_replaced_is_not_delivered(r):
     assert r.exists("s") == 0
 
 
-def test_one_id_in_two_schedules_is_two_tasks(r):
-    add(r, "a", schedule="s1", payload=("f", "1"))
-    add(r, "a", schedule="s2", payload=("f", "2"))
+def test_one_id_in_two_queues_is_two_tasks(r):
+    add(r, "a", queue="s1", payload=("f", "1"))
+    add(r, "a", queue="s2", payload=("f", "2"))
     assert r.execute_command("TW.CANCEL", "s1", "a") == 1
     assert task(r, "s2", "a")["payload"] == ["f", "2"]
 
@@ -328,7 +328,7 @@ def test_an_id_given_twice_is_cancelled_once(r):
     assert r.execute_command("TW.CANCEL", "s", "a", "a") == 1
 
 
-def test_cancel_where_there_is_no_schedule(r):
+def test_cancel_where_there_is_no_queue(r):
     assert r.execute_command("TW.CANCEL", "nowhere", "a", "b") == 0
     assert r.exists("nowhere") == 0
 
@@ -343,7 +343,7 @@ def test_what_was_cancelled_is_not_delivered(r):
     assert delivered(r, "q") == ["b"]
 
 
-def test_a_schedule_that_becomes_empty_is_removed(r):
+def test_a_queue_that_becomes_empty_is_removed(r):
     add(r, "a")
     assert r.exists("s") == 1
     r.execute_command("TW.CANCEL", "s", "a")
@@ -474,9 +474,9 @@ def test_drain_of_nothing(r):
     assert r.exists("nowhere") == 0
 
 
-def test_drain_leaves_other_schedules_alone(r):
+def test_drain_leaves_other_queues_alone(r):
     add(r, "a")
-    add(r, "b", schedule="other")
+    add(r, "b", queue="other")
     assert r.execute_command("TW.DRAIN", "s") == 1
     assert delivered(r, "q") == ["a"]
     assert length(r, "other") == 1
@@ -582,7 +582,7 @@ def test_drain_delivers_what_was_to_be_dropped_if_late(r):
 
 # Keys
 
-def test_a_schedule_has_no_expiry_of_its_own(r):
+def test_a_queue_has_no_expiry_of_its_own(r):
     add(r, "a")
     assert r.pttl("s") == -1
     assert r.type("s") not in ("none", "string", "stream")
@@ -595,12 +595,12 @@ def test_expire_cancels_all_that_is_left_by_then(r):
     r.pexpire("s", 50)
     wait_until(lambda: r.exists("s") == 0)
     assert r.execute_command("TW.GET", "s", "b") == [None]
-    add(r, "b", "IN", 1)  # The name is free again, and no task of the old schedule is left.
+    add(r, "b", "IN", 1)  # The name is free again, and no task of the old queue is left.
     wait_until(lambda: delivered(r, "q") == ["a", "b"])
 
 
 @pytest.mark.parametrize("removal", ["DEL", "UNLINK"])
-def test_a_removed_schedule_delivers_nothing(r, removal):
+def test_a_removed_queue_delivers_nothing(r, removal):
     with r.pipeline() as pipe:
         for i in range(100):
             add(pipe, i, "IN", 100)

@@ -103,7 +103,7 @@ def test_deliver(fleet, way):
     wait_until(lambda: server.tw()["deferred_stopped"] > 0)
     found = server.tw()
     assert [found[name] for name in ("paused", "overdue", "oldest_overdue_ms", "ready")] == [2, 0, 0, 0]
-    assert (found["deliver"], found["paused_schedules"]) == ("no", 0)
+    assert (found["deliver"], found["paused_queues"]) == ("no", 0)
     for value in ("maybe", "", "2"):
         with pytest.raises(redis.ResponseError, match="deliver"):
             r.config_set("tickwheel.deliver", value)
@@ -286,13 +286,13 @@ def add(r, name, *words):
     return r.execute_command("TW.ADD", "s", "q", name, *(words or ("IN", HOUR)), "PAYLOAD", "f", "v")
 
 
-def test_added_pending_and_schedules(server):
+def test_added_pending_and_queues(server):
     def run(r):
         add(r, "a")
         add(r, "b")
         add(r, "b", "IN", 5, "NX")
         r.execute_command("TW.ADD", "s2", "q", "a", "IN", HOUR, "PAYLOAD", "f", "v")
-    assert counted(server, run) == {"added": 3, "pending": 3, "schedules": 2}
+    assert counted(server, run) == {"added": 3, "pending": 3, "queues": 2}
 
 
 def test_a_task_that_is_replaced_is_pending_once(server):
@@ -300,7 +300,7 @@ def test_a_task_that_is_replaced_is_pending_once(server):
         add(r, "a")
         add(r, "a")
     found = counted(server, run)
-    assert (found["pending"], found["schedules"]) == (1, 1)
+    assert (found["pending"], found["queues"]) == (1, 1)
 
 
 def test_cancelled(server, r):
@@ -328,7 +328,7 @@ def test_fired(server, r):
         add(r, "b", "IN", 0, "EVERY", 1, "TIMES", 3)
         wait_until(lambda: r.xlen("q") == 3)
         r.execute_command("TW.DRAIN", "s")
-    assert counted(server, run) == {"added": 1, "fired": 4, "pending": -1, "schedules": -1}
+    assert counted(server, run) == {"added": 1, "fired": 4, "pending": -1, "queues": -1}
 
 
 def test_expired_tasks(server, r):
@@ -338,7 +338,7 @@ def test_expired_tasks(server, r):
     def run(r):
         r.pexpire("s", 10)
         wait_until(lambda: r.exists("s") == 0)
-    assert counted(server, run) == {"expired_tasks": 5, "pending": -5, "schedules": -1}
+    assert counted(server, run) == {"expired_tasks": 5, "pending": -5, "queues": -1}
 
 
 def test_evicted_tasks(server, r):
@@ -349,10 +349,10 @@ def test_evicted_tasks(server, r):
         r.config_set("maxmemory-policy", "allkeys-lru", "maxmemory", 1)
         wait_until(lambda: r.exists("s") == 0)
         r.config_set("maxmemory", 0)
-    assert counted(server, run) == {"evicted_tasks": 5, "pending": -5, "schedules": -1}
+    assert counted(server, run) == {"evicted_tasks": 5, "pending": -5, "queues": -1}
 
 
-def test_a_removed_schedule_is_not_pending_and_gives_its_memory_back(server, r):
+def test_a_removed_queue_is_not_pending_and_gives_its_memory_back(server, r):
     empty = server.tw()["bytes"]
     pipe = r.pipeline(transaction=False)
     for i in range(20000):
@@ -362,7 +362,7 @@ def test_a_removed_schedule_is_not_pending_and_gives_its_memory_back(server, r):
     assert full - empty > 20000 * 40
     r.delete("s")
     found = server.tw()
-    assert (found["pending"], found["schedules"]) == (0, 0)
+    assert (found["pending"], found["queues"]) == (0, 0)
     wait_until(lambda: server.tw()["reaping"] == 0)
     assert server.tw()["bytes"] < empty + (full - empty) // 10
 

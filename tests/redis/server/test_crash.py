@@ -32,7 +32,7 @@ ROUNDS = int(os.environ.get("TICKWHEEL_CRASH_ROUNDS") or extent(10, 15, 50))
 CLIENTS = 3
 STREAM = "unpaid"
 PLACES = [("timeouts", STREAM, "stream"), ("timeouts", "mails", "list"), ("retries", STREAM, "stream")]
-SCHEDULES, STREAMS, LISTS = ["timeouts", "retries"], [STREAM], ["mails"]
+QUEUES, STREAMS, LISTS = ["timeouts", "retries"], [STREAM], ["mails"]
 HELD_BACK_MS = 2000  # Redis may hold back writes of everysec for this time while the disk is slow.
 
 
@@ -42,7 +42,7 @@ class Crash:
     def __init__(self, fleet, rng, **options):
         self.rng = rng
         self.server = fleet.server(appendonly="yes", **{"auto-aof-rewrite-percentage": 0, **options})
-        self.books = Books(SCHEDULES, STREAMS, LISTS)
+        self.books = Books(QUEUES, STREAMS, LISTS)
         self.makers = [Maker(self.books.line(f"c{k}"), self.rng, PLACES) for k in range(CLIENTS)]
         self.done = self.rewrites = 0
 

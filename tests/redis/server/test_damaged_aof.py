@@ -3,7 +3,7 @@
 
 A server hands each command of the file to the module, without a look at the number of its arguments, and lets
 it be TW.LOAD or TW.FIRED. So each round damages some arguments of the module's commands in a valid file, and
-has the server load it. Whatever the module makes of the file: the server lives, the schedules can be looked
+has the server load it. Whatever the module makes of the file: the server lives, the queues can be looked
 at, and they come back from a snapshot and from a rewritten file. The fuzz targets in tests/redis/unit search
 deeper, without a server.
 """
@@ -69,7 +69,7 @@ def damaged(chance, good):
 
 
 def found(r):
-    """Looks at every schedule. Returns the ids of its tasks."""
+    """Looks at every queue. Returns the ids of its tasks."""
     ids = {}
     for key in r.keys("*"):
         if r.type(key) != b"tickwheel":

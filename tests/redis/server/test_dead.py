@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Dead tasks: TW.DEAD, TW.REPLAY, TW.PURGE and the settings that limit them. Stopped schedules: TW.PAUSE. And
+"""Dead tasks: TW.DEAD, TW.REPLAY, TW.PURGE and the settings that limit them. Stopped queues: TW.PAUSE. And
 every command that files, finds or removes tasks, for tasks that are ready, leased and dead."""
 import os
 
@@ -14,24 +14,24 @@ HOUR = 3600 * 1000
 
 
 def ack(client, job):
-    return client.execute_command("TW.ACK", job.schedule, job.id, job.token)
+    return client.execute_command("TW.ACK", job.queue, job.id, job.token)
 
 
-def kill(client, name, schedule="s", error="bad"):
+def kill(client, name, queue="s", error="bad"):
     """Puts a task that dies at once. Returns its last job."""
-    put(client, schedule, name, "AT", 1000)
-    job = wait_take(client, schedule)
+    put(client, queue, name, "AT", 1000)
+    job = wait_take(client, queue)
     assert job.id == name
-    assert client.execute_command("TW.NACK", schedule, name, job.token, "DEAD", "ERROR", error) == 0
+    assert client.execute_command("TW.NACK", queue, name, job.token, "DEAD", "ERROR", error) == 0
     return job
 
 
-def kill_many(client, count, schedule="s"):
+def kill_many(client, count, queue="s"):
     """Makes many dead tasks, whose target refuses them."""
     client.config_set("tickwheel.dead-letter-tries", 1)
     client.set("wrong", "a string")
-    fill(client, schedule, "wrong", count, 1000, step=1)
-    wait_until(lambda: working(client, schedule)["dead"] == count)
+    fill(client, queue, "wrong", count, 1000, step=1)
+    wait_until(lambda: working(client, queue)["dead"] == count)
 
 
 # TW.DEAD
@@ -100,9 +100,9 @@ def test_only_dead_tasks_are_replayed_and_purged(r):
     for name in ("waiting", "leased", "nobody", ""):
         assert r.execute_command("TW.REPLAY", "s", name) == 0
         assert r.execute_command("TW.PURGE", "s", name) == 0
-    for schedule in ("s", "none"):
-        assert r.execute_command("TW.REPLAY", schedule, "ALL") == 0
-        assert r.execute_command("TW.PURGE", schedule, "ALL") == 0
+    for queue in ("s", "none"):
+        assert r.execute_command("TW.REPLAY", queue, "ALL") == 0
+        assert r.execute_command("TW.PURGE", queue, "ALL") == 0
     assert r.execute_command("TW.LEN", "s") == 2
 
 
@@ -185,7 +185,7 @@ def test_at_most_so_many_dead_tasks(server, r):
 def test_dead_tasks_for_a_time(clock, server, r):
     counters = Counters(server)
     for i in range(5):
-        kill(r, f"t{i}", schedule=f"s{i}")
+        kill(r, f"t{i}", queue=f"s{i}")
     r.config_set("tickwheel.dead-ms", HOUR)
     clock.push(HOUR - 1)
     let_pass(r, clock.now() - 1)
@@ -200,19 +200,19 @@ def test_dead_tasks_for_a_time(clock, server, r):
 MILLION = 1000000
 
 
-def kill_periods(client, count, payload="v", schedule="s"):
+def kill_periods(client, count, payload="v", queue="s"):
     """Puts a series, if it is not there, of which so many periods die, one after the other."""
-    put(client, schedule, "series", "AT", 1000, "NX", "EVERY", 1000, "TRIES", 1, payload=(payload, ))
+    put(client, queue, "series", "AT", 1000, "NX", "EVERY", 1000, "TRIES", 1, payload=(payload, ))
     for _ in range(count):
-        job = wait_take(client, schedule)
-        assert client.execute_command("TW.NACK", schedule, job.id, job.token, "DEAD") == 0
+        job = wait_take(client, queue)
+        assert client.execute_command("TW.NACK", queue, job.id, job.token, "DEAD") == 0
 
 
-def has_one_payload(server, schedule="s"):
-    """A schedule with a series of a megabyte and its deaths, in its memory and in INFO."""
+def has_one_payload(server, queue="s"):
+    """A queue with a series of a megabyte and its deaths, in its memory and in INFO."""
     numbers = server.tw()
     assert MILLION <= numbers["dead_bytes"] <= numbers["bytes"] < 1.2 * MILLION, numbers
-    assert MILLION <= server.client().memory_usage(schedule) < 1.2 * MILLION
+    assert MILLION <= server.client().memory_usage(queue) < 1.2 * MILLION
 
 
 def test_the_deaths_of_a_series_have_one_payload(fleet):
@@ -292,25 +292,25 @@ def test_a_series_that_its_target_refuses_keeps_its_last_hundred_deaths(fleet):
     assert server.tw()["purged"] == 150
 
 
-MANY = [(100000, 1), (2, 1500)]  # Dead tasks of each schedule, schedules.
+MANY = [(100000, 1), (2, 1500)]  # Dead tasks of each queue, queues.
 
 
-@pytest.mark.parametrize("count,schedules", MANY)
+@pytest.mark.parametrize("count,queues", MANY)
 @pytest.mark.parametrize("setting,value,left", [("dead-ms", HOUR, 0), ("dead-max", 1, 1)])
-def test_many_dead_tasks_go_at_once(clock, server, r, count, schedules, setting, value, left):
-    """The cron looks once a second. If each look removed some hundreds, or found some schedules, the last dead
+def test_many_dead_tasks_go_at_once(clock, server, r, count, queues, setting, value, left):
+    """The cron looks once a second. If each look removed some hundreds, or found some queues, the last dead
     task would stay for minutes."""
     counters = Counters(server)
     r.config_set("hz", 1, "tickwheel.dead-letter-tries", 1)
     r.set("wrong", "a string")
-    for i in range(schedules):
+    for i in range(queues):
         fill(r, f"s{i}", "wrong", count, 1000, step=1)
-    counters.wait("died", count * schedules)
+    counters.wait("died", count * queues)
     r.config_set(f"tickwheel.{setting}", value)
     clock.reach(clock.now() + HOUR)  # While the clock stands, so do the server's timers, but for its cron.
-    counters.wait("purged", (count - left) * schedules)
-    wait_until(lambda: r.dbsize() == 1 + left * schedules)
-    assert server.tw()["dead"] == left * schedules
+    counters.wait("purged", (count - left) * queues)
+    wait_until(lambda: r.dbsize() == 1 + left * queues)
+    assert server.tw()["dead"] == left * queues
     if left:
         assert [one.id for one in dead_of(r, "s0")] == [f"t{count - 1}"]
 
@@ -473,7 +473,7 @@ def test_a_copy_has_no_leases(r, state):
     else:
         wait_until(lambda: task(r, "s2", "a")["state"] == "ready")
         assert task(r, "s2", "a")["attempt"] == 1 and copied["worker"] == ""
-    assert job is None or ack(r, job._replace(schedule="s2")) == 0
+    assert job is None or ack(r, job._replace(queue="s2")) == 0
     assert {**task(r, "s", "a"), "remaining": 0} == {**before, "remaining": 0}
 
 
@@ -491,7 +491,7 @@ def test_late_leaves_out_a_copy_of_a_copied_lease(clock, r):
 
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("how", ["RENAME", "RESTORE", "MOVE", "SWAPDB"])
-def test_leases_go_with_the_schedule(server, r, state, how):
+def test_leases_go_with_the_queue(server, r, state, how):
     job = in_state(r, state)
     before = task(r, "s", "a")
     other, name = r, "s"
@@ -513,11 +513,11 @@ def test_leases_go_with_the_schedule(server, r, state, how):
     wait_until(lambda: task(other, name, "a")["state"] == before["state"])
     assert {**task(other, name, "a"), "remaining": 0} == {**before, "remaining": 0}
     if job is not None:
-        assert ack(other, job._replace(schedule=name)) == (state not in ("dead", "given back"))
+        assert ack(other, job._replace(queue=name)) == (state not in ("dead", "given back"))
 
 
 @pytest.mark.parametrize("how", ["DEL", "UNLINK", "FLUSHALL", "FLUSHALL ASYNC", "EXPIRE", "SET"])
-def test_a_schedule_is_removed_with_tasks_in_all_states(server, r, how):
+def test_a_queue_is_removed_with_tasks_in_all_states(server, r, how):
     for i, state in enumerate(STATES):
         in_state(r, state)
         r.rename("s", f"s{i}")
@@ -526,14 +526,14 @@ def test_a_schedule_is_removed_with_tasks_in_all_states(server, r, how):
      "FLUSHALL ASYNC": lambda: r.flushall(asynchronous=True),
      "EXPIRE": lambda: [r.pexpire(name, 1) for name in names],
      "SET": lambda: [r.set(name, "text") for name in names]}[how]()
-    wait_until(lambda: server.tw()["schedules"] == 0 and server.tw()["reaping"] == 0)
+    wait_until(lambda: server.tw()["queues"] == 0 and server.tw()["reaping"] == 0)
     found = server.tw()
     assert all(found[name] == 0 for name in ("pending", "ready", "leased", "dead", "overdue", "held", "paused"))
 
 
 # TW.PAUSE
 
-def test_a_paused_schedule_stops(server, r):
+def test_a_paused_queue_stops(server, r):
     counters = Counters(server)
     assert r.execute_command("TW.PAUSE", "s", "ON") == 1
     assert r.execute_command("TW.PAUSE", "s", "on") == 0
@@ -550,7 +550,7 @@ def test_a_paused_schedule_stops(server, r):
     assert counters["died"] == 0 and server.tw()["paused"] == 0
 
 
-def test_ready_tasks_of_a_paused_schedule_wait(server, r):
+def test_ready_tasks_of_a_paused_queue_wait(server, r):
     put(r, "s", "a")
     wait_ready(r, "s")
     r.execute_command("TW.PAUSE", "s", "ON")
@@ -565,7 +565,7 @@ def test_ready_tasks_of_a_paused_schedule_wait(server, r):
     assert raw.read()[0][1] == "a"
 
 
-def test_leases_of_a_paused_schedule_run_on(r):
+def test_leases_of_a_paused_queue_run_on(r):
     put(r, "s", "a", "AT", 1000, "TRIES", 2, "BACKOFF", 1, 1, 1), put(r, "s", "b", "AT", 1001)
     wait_ready(r, "s", 2)
     first, second = take(r, "s", lease=500)[0], take(r, "s")[0]
@@ -589,19 +589,19 @@ def test_late_drop_is_decided_when_the_pause_ends(server, r):
     assert counters["dropped"] == 2
 
 
-def test_a_pause_is_kept_while_the_schedule_is_empty(server, r):
+def test_a_pause_is_kept_while_the_queue_is_empty(server, r):
     r.execute_command("TW.PAUSE", "s", "ON")
     assert (r.type("s"), r.execute_command("TW.LEN", "s")) == ("tickwheel", 0)
     put(r, "s", "a", "IN", HOUR)
     r.execute_command("TW.CANCEL", "s", "a")
-    assert r.exists("s") == 1 and server.tw()["schedules"] == 1
+    assert r.exists("s") == 1 and server.tw()["queues"] == 1
     assert r.execute_command("TW.PAUSE", "s", "OFF") == 1
     assert r.exists("s") == 0
 
 
 @pytest.mark.parametrize("how", ["RENAME", "COPY", "RESTORE", "MOVE"])
 @pytest.mark.parametrize("empty", [False, True], ids=["with a task", "empty"])
-def test_a_pause_goes_with_the_schedule(server, r, how, empty):
+def test_a_pause_goes_with_the_queue(server, r, how, empty):
     r.execute_command("TW.PAUSE", "s", "ON")
     if not empty:
         put(r, "s", "a", "AT", 1000)
@@ -623,7 +623,7 @@ def test_a_pause_goes_with_the_schedule(server, r, how, empty):
 
 
 def test_a_full_server_takes_no_new_pause(fleet):
-    """20,000 pauses of new keys took 10 MB past maxmemory. A pause that is there, or of a schedule with tasks,
+    """20,000 pauses of new keys took 10 MB past maxmemory. A pause that is there, or of a queue with tasks,
     takes no memory, and the log and the primary are never refused."""
     server = fleet.server(appendonly="yes", aof_use_rdb_preamble="no")
     replica = fleet.server(replicaof=server, maxmemory=1)
@@ -648,7 +648,7 @@ def test_a_full_server_takes_no_new_pause(fleet):
     assert working(server.client(), "new")["paused"] == 1, "the log was refused"
 
 
-def test_a_removed_schedule_is_not_paused_any_more(r):
+def test_a_removed_queue_is_not_paused_any_more(r):
     r.execute_command("TW.PAUSE", "s", "ON")
     r.delete("s")
     put(r, "s", "a")

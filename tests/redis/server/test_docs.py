@@ -207,7 +207,7 @@ def test_docs_tell_the_same_options_as_the_reference(server, name):
 def test_docs_tell_which_arguments_are_keys(server, name):
     keys = [(one["name"], one["key_spec_index"]) for one in arguments(docs(server, name)["arguments"])
             if one["type"] == "key"]
-    assert keys == [("schedule", 0), ("target", 1)][:keys_of(name)]
+    assert keys == [("queue", 0), ("target", 1)][:keys_of(name)]
 
 
 @pytest.mark.parametrize("name", PUBLIC)
@@ -218,7 +218,7 @@ def test_what_is_optional_in_the_reference_is_optional_in_the_docs(server, name)
     for char in syntax(name):
         groups += char == "[" and depth == 0
         depth += (char == "[") - (char == "]")
-    repeated = len(re.findall(r"\[(?:id|id token|field value|value|schedule) (?:\.|\[)", syntax(name)))
+    repeated = len(re.findall(r"\[(?:id|id token|field value|value|queue) (?:\.|\[)", syntax(name)))
     assert len(optional) == groups - repeated
 
 

@@ -9,7 +9,7 @@ from harness import Fleet, Raw, Tap, now_ms
 
 HOUR = 3600 * 1000
 MAX = "9223372036854775807"  # A message may also write it as 2^63-1.
-COUNTERS = ("added", "cancelled", "moved", "fired", "dropped", "coalesced", "dead", "pending", "schedules")
+COUNTERS = ("added", "cancelled", "moved", "fired", "dropped", "coalesced", "dead", "pending", "queues")
 
 ADD = ("TW.ADD", "s", "q", "new")
 IN = (*ADD, "IN", "5")
@@ -37,7 +37,7 @@ def server(shared):
 
 @pytest.fixture
 def raw(server):
-    """A connection to a server that has a schedule, a stream, a list, a string and a set, and no other key."""
+    """A connection to a server that has a queue, a stream, a list, a string and a set, and no other key."""
     connection = Raw(server)
     connection("CONFIG", "SET", "maxmemory", 0)
     connection("FLUSHALL")
@@ -221,7 +221,7 @@ def test_errors_come_before_what_the_condition_would_keep(server, raw):
     refused(server, raw, ("TW.ADD", "s", "q", "new", "IN", "5", "XX", "PAYLOAD", "f"), "PAYLOAD")
 
 
-def test_a_refused_command_makes_no_schedule(server, raw):
+def test_a_refused_command_makes_no_queue(server, raw):
     before = sorted(raw("KEYS", "*"))
     for words in (("IN", "-1", *PAYLOAD), ("IN", "5", "PAYLOAD", "f"), ("IN", "5", "LATE", "x", *PAYLOAD)):
         assert isinstance(raw("TW.ADD", "nowhere", "q", "a", *words), Raw.Error)
@@ -243,7 +243,7 @@ def test_a_key_of_another_type(server, raw, key, words):
 @pytest.mark.parametrize("words", [("GET", "s"), ("XADD", "s", "*", "f", "v"), ("LPUSH", "s", "v"),
                                    ("HGETALL", "s")],
                          ids=lambda words: words[0])
-def test_other_commands_on_a_schedule(server, raw, words):
+def test_other_commands_on_a_queue(server, raw, words):
     refused(server, raw, words, code="WRONGTYPE")
 
 

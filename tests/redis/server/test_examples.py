@@ -19,7 +19,7 @@ import pytest
 from harness import PATIENCE, ROOT, Broken, delivered, task, tasks, wait_until
 
 EXAMPLES = os.path.join(ROOT, "examples", "redis")
-STREAM, SCHEDULE, GROUP = "{shop}:unpaid", "{shop}:timeouts", "expiry"
+STREAM, QUEUE, GROUP = "{shop}:unpaid", "{shop}:timeouts", "expiry"
 MINUTE = 60000
 
 
@@ -104,7 +104,7 @@ def test_an_order_that_is_paid_does_not(server, r, consumer):
     assert shop(server, "pay", 1) == "order 1 is paid"
     assert lines_of(consumer(1)) == ["order 2 was not paid: expired"]
     assert (state(r, 1), state(r, 2)) == ("paid", "expired")
-    assert tasks(r, SCHEDULE) == {}
+    assert tasks(r, QUEUE) == {}
 
 
 def test_an_order_that_is_paid_when_its_time_is_up_stays_paid(server, r, consumer):
@@ -117,11 +117,11 @@ def test_an_order_that_is_paid_when_its_time_is_up_stays_paid(server, r, consume
 
 def test_more_time_to_pay_and_never_less(server, r):
     shop(server, "place", 1, "--within", MINUTE)
-    before = task(r, SCHEDULE, "order:1")["due"]
+    before = task(r, QUEUE, "order:1")["due"]
     assert shop(server, "extend", 1, "--within", 10) == "order 1 has longer than that"
-    assert task(r, SCHEDULE, "order:1")["due"] == before
+    assert task(r, QUEUE, "order:1")["due"] == before
     assert shop(server, "extend", 1, "--within", 10 * MINUTE) == "order 1 has 600000 ms from now"
-    assert task(r, SCHEDULE, "order:1")["due"] >= before + 8 * MINUTE
+    assert task(r, QUEUE, "order:1")["due"] >= before + 8 * MINUTE
     assert shop(server, "extend", 2) == "order 2 waits for no payment"
 
 
@@ -298,7 +298,7 @@ def test_the_worker_of_the_shop_lets_unpaid_orders_expire(server, r, worker):
     assert shop(server, "pay", 1) == "order 1 is paid"
     assert lines_of(worker(1)) == ["order 2 was not paid: expired", "stopped; 1 done, 0 failed"]
     assert (state(r, 1), state(r, 2)) == ("paid", "expired")
-    assert tasks(r, SCHEDULE) == {}
+    assert tasks(r, QUEUE) == {}
 
 
 def test_an_order_of_a_worker_that_was_killed_goes_to_another_one(server, r, worker):
@@ -307,7 +307,7 @@ def test_an_order_of_a_worker_that_was_killed_goes_to_another_one(server, r, wor
         other.execute_command("ACL", "SETUSER", "default", "-evalsha", "-eval")
     first = worker(1, "--lease", 300)
     shop(server, "place", 1, "--within", 1)
-    wait_until(lambda: task(r, SCHEDULE, "order:1")["error"] != "")
+    wait_until(lambda: task(r, QUEUE, "order:1")["error"] != "")
     first.kill()
     r.execute_command("ACL", "SETUSER", "default", "+evalsha", "+eval")
     assert lines_of(worker(1))[0] == "order 1 was not paid: expired"
@@ -316,7 +316,7 @@ def test_an_order_of_a_worker_that_was_killed_goes_to_another_one(server, r, wor
 
 def test_an_order_that_is_paid_while_its_job_is_on_the_way_stays_paid(server, r, worker):
     shop(server, "place", 1, "--within", 1)
-    wait_until(lambda: task(r, SCHEDULE, "order:1")["state"] == "ready")
+    wait_until(lambda: task(r, QUEUE, "order:1")["state"] == "ready")
     r.hset("{shop}:order:1", "state", "paid")
     assert lines_of(worker(1))[0] == "order 1 is paid"
     assert state(r, 1) == "paid"

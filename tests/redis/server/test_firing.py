@@ -11,8 +11,8 @@ HOUR = 3600 * 1000
 LAST_ID = "18446744073709551615-18446744073709551615"
 
 
-def add(r, name, *words, schedule="s", target="q", payload=("f", "v")):
-    return r.execute_command("TW.ADD", schedule, target, name, *words, "PAYLOAD", *payload)
+def add(r, name, *words, queue="s", target="q", payload=("f", "v")):
+    return r.execute_command("TW.ADD", queue, target, name, *words, "PAYLOAD", *payload)
 
 
 def paused(r, ms, *adds, puts=()):
@@ -73,14 +73,14 @@ def test_a_task_is_gone_after_its_delivery(server, r):
     assert server.tw()["fired"] == 1
 
 
-def test_a_schedule_is_gone_after_its_last_delivery(r):
+def test_a_queue_is_gone_after_its_last_delivery(r):
     add(r, "a", "IN", 5)
     wait_until(lambda: r.exists("q"))
     assert r.exists("s") == 0
 
 
 @pytest.mark.parametrize("db", [0, 3, 15])
-def test_a_task_is_delivered_in_the_database_of_its_schedule(server, db):
+def test_a_task_is_delivered_in_the_database_of_its_queue(server, db):
     clients = [server.client(db=i) for i in (0, 3, 15)]
     mine = server.client(db=db)
     add(mine, "a", "IN", 5)
@@ -207,11 +207,11 @@ def test_what_came_due_while_the_server_was_down_is_delivered_in_order(fleet, pe
     assert dues(r) == sorted(dues(r))
 
 
-def test_schedules_do_not_wait_for_each_other(r):
+def test_queues_do_not_wait_for_each_other(r):
     base = now_ms() + 200
     pipe = r.pipeline(transaction=True)
     for i in range(200):
-        add(pipe, i, "AT", base + i, schedule=f"s{i % 20}", target="q")
+        add(pipe, i, "AT", base + i, queue=f"s{i % 20}", target="q")
     pipe.execute()
     wait_until(lambda: r.xlen("q") == 200)
     assert dues(r) == sorted(dues(r))
@@ -429,7 +429,7 @@ def test_drain_wakes_consumers(server, r):
 # Targets that refuse
 
 def test_a_task_dies_after_its_tries(server, r):
-    """The dead task stays in its schedule, and tells why. It dies after all tries, and each try is later than
+    """The dead task stays in its queue, and tells why. It dies after all tries, and each try is later than
     the try before."""
     r.set("wrong", "a string")
     due = now_ms() + 20
@@ -463,9 +463,9 @@ def test_a_stream_whose_ids_are_used_up(r):
     assert r.xlen("q") == 1
 
 
-def test_another_schedule_is_no_target(r):
+def test_another_queue_is_no_target(r):
     r.config_set("tickwheel.retry-ms", 1)
-    add(r, "stays", "IN", HOUR, schedule="other")
+    add(r, "stays", "IN", HOUR, queue="other")
     add(r, "a", "IN", 0, target="other")
     wait_dead(r, "s")
     assert list(tasks(r, "other")) == ["stays"]
@@ -569,10 +569,10 @@ def test_a_repeating_task_that_is_refused_goes_on_elsewhere(r):
     assert sorted(tasks(r, "s")) == [dead.id for dead in found]
 
 
-def test_a_cluster_wants_schedule_and_target_in_one_slot(fleet):
+def test_a_cluster_wants_queue_and_target_in_one_slot(fleet):
     r = fleet.cluster(primaries=1).nodes[0].client()
     with pytest.raises(redis.ResponseError, match="(?i)crossslot|same slot"):
-        add(r, "a", "IN", HOUR, schedule="s", target="other")
+        add(r, "a", "IN", HOUR, queue="s", target="other")
     assert r.dbsize() == 0
 
 
@@ -748,7 +748,7 @@ def test_overdue_and_oldest_are_in_info(clock, server, r):
 def overdue_in_the_wheel(r, count):
     """Returns how many overdue tasks INFO counts if `count` tasks become due within a transaction, where no
     tick runs."""
-    # A task that became due and was removed is known only to its schedule, by an address that a leak checker
+    # A task that became due and was removed is known only to its queue, by an address that a leak checker
     # does not know. Also, INFO looks at tasks that are not freed yet.
     wait_until(lambda: r.info("tickwheel")["tickwheel_reaping"] == 0)
     with r.pipeline(transaction=True) as pipe:
@@ -770,7 +770,7 @@ def test_a_server_whose_next_task_is_an_hour_away_sleeps(server, r):
     """The server goes to sleep although its timer was set anew. Redis 7.0 checks a timer without a pause if it
     is further away than 35 minutes."""
     add(r, "stays", "IN", HOUR)
-    add(r, "goes", "IN", HOUR, schedule="emptied")
+    add(r, "goes", "IN", HOUR, queue="emptied")
     r.execute_command("TW.CANCEL", "emptied", "goes")
     before = sleeps(server)
     wait_until(lambda: sleeps(server) >= before + 10, "it does not sleep")
@@ -811,7 +811,7 @@ def test_a_herd_in_the_same_second(fleet, clock):
 def test_a_repeating_task_that_is_an_age_behind_does_not_keep_others_waiting(r):
     """A client passes a time in seconds instead of milliseconds. The task has missed more than a billion
     periods, and each of them is delivered."""
-    add(r, "x", "AT", now_ms() // 1000, "EVERY", 1000, "MAXLEN", 10, schedule="behind", target="flood")
+    add(r, "x", "AT", now_ms() // 1000, "EVERY", 1000, "MAXLEN", 10, queue="behind", target="flood")
     wait_until(lambda: r.exists("flood"))
     add(r, "a", "IN", 50)
     add(r, "b", "AT", 5)

@@ -41,7 +41,7 @@ def test_client_pause(clock, server, r, mode):
 
 
 def test_client_pause_with_a_ready_task_and_a_worker_that_comes(fleet):
-    """The worker is blocked on another schedule, whose task was ready when the pause began."""
+    """The worker is blocked on another queue, whose task was ready when the pause began."""
     master, replica = pair(fleet)
     r = master.client()
     put_ready(r, "s0", "a")
@@ -274,7 +274,7 @@ def test_out_of_memory(clock, server, r):
         assert list(take(r, "s2")) == ["c"]
 
 
-def test_out_of_memory_and_a_schedule_that_is_renamed_onto_the_key(server, r):
+def test_out_of_memory_and_a_queue_that_is_renamed_onto_the_key(server, r):
     """The server itself calls the workers of the key then. They are told to ask again."""
     put_ready(r, "s0", "a")
     with workers(server, 1, "s") as crew:
@@ -515,8 +515,8 @@ def test_clients_that_watch_the_key_see_that_a_lease_ends(clock, server, r):
         r.delete("s")
 
 
-def test_a_lease_runs_out_while_its_schedule_is_paused(server, r):
-    """TW.PAUSE is a decision about this schedule, no outage."""
+def test_a_lease_runs_out_while_its_queue_is_paused(server, r):
+    """TW.PAUSE is a decision about this queue, no outage."""
     leased(r)
     r.execute_command("TW.PAUSE", "s", "ON")
     wait_until(lambda: server.tw()["lapsed"] == 1)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Handlers of other modules run at odd moments:
   - when a key expires in the middle of a batch;
-  - when a schedule is empty for an instant;
-  - when a schedule has just been made;
+  - when a queue is empty for an instant;
+  - when a queue has just been made;
   - when memory is short.
 
 As in test_meddling.py, the server lives and starts again, no delivery comes twice, and the replica and the
@@ -24,8 +24,8 @@ def alone(fleet):
     return meddled(fleet)
 
 
-def add(r, schedule, name, due, target="t"):
-    return r.execute_command("TW.ADD", schedule, target, name, "AT", due, "PAYLOAD", "n", name)
+def add(r, queue, name, due, target="t"):
+    return r.execute_command("TW.ADD", queue, target, name, "AT", due, "PAYLOAD", "n", name)
 
 
 def add_together(r, count):
@@ -54,7 +54,7 @@ def wait_quiet(r):
     wait_until(quiet)
 
 
-def schedules(r):
+def queues(r):
     return {
         key: sorted(map(str,
                         r.execute_command("TW.SCAN", key, 0, "COUNT", 1000)[1]))
@@ -73,8 +73,8 @@ def lua(words):
 @pytest.mark.parametrize("command", [("TW.CANCEL", "s", "id0"), ("TW.LEN", "s"),
                                      ("TW.ADD", "s", "t", "id0", "AT", FAR, "PAYLOAD", "n", "again")],
                          ids=lambda c: c[0])
-def test_a_schedule_expires_in_the_middle_of_a_batch(fleet, clock, command):
-    """The handler of the expiry meets tasks of another schedule that have already been delivered."""
+def test_a_queue_expires_in_the_middle_of_a_batch(fleet, clock, command):
+    """The handler of the expiry meets tasks of another queue that have already been delivered."""
     server = meddled(fleet, appendonly="yes", appendfsync="always")
     replica = fleet.server(replicaof=server)
     r, due = server.client(), clock.now() + 300
@@ -90,9 +90,9 @@ def test_a_schedule_expires_in_the_middle_of_a_batch(fleet, clock, command):
     wait_quiet(r)
     wait_replica_in_sync(server, replica)
     left = {"s": sorted(["id0", str(FAR)])} if command[0] == "TW.ADD" else {}
-    assert schedules(r) == left and schedules(replica.client()) == left
+    assert queues(r) == left and queues(replica.client()) == left
     server.restart()
-    assert schedules(server.client()) == left and ids(server.client()) == ["id0", "id1", "id2"]
+    assert queues(server.client()) == left and ids(server.client()) == ["id0", "id1", "id2"]
 
 
 @pytest.mark.parametrize("command", [("TW.ACK", "s", "a", "token"), ("TW.CANCEL", "s", "a"),
@@ -100,8 +100,8 @@ def test_a_schedule_expires_in_the_middle_of_a_batch(fleet, clock, command):
                                      ("TW.TAKE", "LEASE", 5000, "KEYS", 1, "s")],
                          ids=lambda c: c[0])
 @pytest.mark.parametrize("order", ["se", "es"])
-def test_a_schedule_expires_where_leases_end(fleet, order, command):
-    """The handler of the expiry meets a lease of another schedule that has just ended, or ends next."""
+def test_a_queue_expires_where_leases_end(fleet, order, command):
+    """The handler of the expiry meets a lease of another queue that has just ended, or ends next."""
     server = meddled(fleet, appendonly="yes", appendfsync="always")
     replica = fleet.server(replicaof=server)
     r = server.client()
@@ -129,8 +129,8 @@ def test_a_schedule_expires_where_leases_end(fleet, order, command):
     assert digest(server) == before
 
 
-def test_a_task_is_filed_again_while_another_schedule_is_told_of(fleet, clock):
-    """Both schedules have delivered in one batch. The log entry of neither may undo the commands after it."""
+def test_a_task_is_filed_again_while_another_queue_is_told_of(fleet, clock):
+    """Both queues have delivered in one batch. The log entry of neither may undo the commands after it."""
     server = meddled(fleet, appendonly="yes", appendfsync="always")
     replica = fleet.server(replicaof=server)
     r, due = server.client(), clock.now() + 300
@@ -147,18 +147,18 @@ def test_a_task_is_filed_again_while_another_schedule_is_told_of(fleet, clock):
     wait_quiet(r)
     wait_replica_in_sync(server, replica)
     both = {"a": sorted(["x", str(FAR)]), "b": sorted(["x", str(FAR)])}
-    assert schedules(r) == both and schedules(replica.client()) == both
+    assert queues(r) == both and queues(replica.client()) == both
     server.restart()
-    assert schedules(server.client()) == both
+    assert queues(server.client()) == both
 
 
 @pytest.mark.parametrize("command", [("RENAME", "a", "c"), ("COPY", "a", "c2"), ("MOVE", "a", 1), ("DEL", "a"),
                                      lua("redis.call('tw.len', 'a'); return redis.call('copy', 'a', 'c2')"),
                                      lua("redis.call('tw.len', 'a'); return redis.call('rename', 'a', 'c')")],
                          ids=lambda c: c[0] if c[0] != "EVAL" else c[1][-20:-2])
-def test_a_schedule_that_has_just_been_emptied(fleet, clock, command):
-    """The last task of the schedule has been delivered, and a task of another schedule is next. The emptied
-    schedule still exists for all commands, or for none."""
+def test_a_queue_that_has_just_been_emptied(fleet, clock, command):
+    """The last task of the queue has been delivered, and a task of another queue is next. The emptied
+    queue still exists for all commands, or for none."""
     server = meddled(fleet, appendonly="yes", appendfsync="always")
     if command[0] == "MOVE" and server.is_valkey():
         pytest.skip("Valkey has a fault here, with replicas: its pull request 4024")
@@ -170,21 +170,21 @@ def test_a_schedule_that_has_just_been_emptied(fleet, clock, command):
     meddle(r, "xadd", 1, *command)
     clock.reach(due)
     wait_meddled(r)
-    wait_until(lambda: r.info("tickwheel")["tickwheel_schedules"] == r.info("tickwheel")["tickwheel_pending"])
+    wait_until(lambda: r.info("tickwheel")["tickwheel_queues"] == r.info("tickwheel")["tickwheel_pending"])
     wait_replica_in_sync(server, replica)
-    mine = schedules(r)
-    assert all(mine.values()) and schedules(replica.client()) == mine
+    mine = queues(r)
+    assert all(mine.values()) and queues(replica.client()) == mine
     assert ids(r) == ["x", "y"]
     server.restart()
-    assert schedules(server.client()) == mine
+    assert queues(server.client()) == mine
 
 
 @pytest.mark.parametrize("event", ["tw.cancel", "tw.fired", "tw.ack"])
 @pytest.mark.parametrize("command", [("SAVE", ), ("BGSAVE", ), ("RENAME", "s", "s2"), ("COPY", "s", "s2"),
                                      ("MOVE", "s", 1)],
                          ids=lambda c: c[0])
-def test_an_empty_schedule_does_not_stay(alone, event, command):
-    """A handler may save an empty schedule, or rename it, before it is removed. The file is good
+def test_an_empty_queue_does_not_stay(alone, event, command):
+    """A handler may save an empty queue, or rename it, before it is removed. The file is good
     nevertheless."""
     r = alone.client()
     if event == "tw.ack":
@@ -203,12 +203,12 @@ def test_an_empty_schedule_does_not_stay(alone, event, command):
     wait_until(lambda: r.info("persistence")["rdb_bgsave_in_progress"] == 0)
     if "SAVE" not in command[0]:
         r.save()
-    wait_until(lambda: r.info("tickwheel")["tickwheel_schedules"] == 0)
+    wait_until(lambda: r.info("tickwheel")["tickwheel_queues"] == 0)
     alone.kill()
     alone.start()
     r = alone.client()
-    wait_until(lambda: r.info("tickwheel")["tickwheel_schedules"] == 0)
-    assert schedules(r) == {} and r.exists("s2") == 0 and alone.client(db=1).dbsize() == 0
+    wait_until(lambda: r.info("tickwheel")["tickwheel_queues"] == 0)
+    assert queues(r) == {} and r.exists("s2") == 0 and alone.client(db=1).dbsize() == 0
 
 
 SEEN = {
@@ -256,7 +256,7 @@ def test_draining_in_the_middle_of_a_rename(alone, event):
 
 
 def test_draining_while_databases_are_swapped(alone):
-    """Each task goes to the database of its schedule."""
+    """Each task goes to the database of its queue."""
     r = alone.client()
     for i in range(10):
         add(r, "s", f"id{i}", FAR)
@@ -282,24 +282,24 @@ def test_draining_says_what_it_has_delivered(alone):
 
 @pytest.mark.parametrize("command", [("TW.ADD", "s", "t", "a", "AT", FAR, "PAYLOAD", "n", "other"), ("SAVE",)],
                          ids=lambda c: c[0])
-def test_a_schedule_that_has_just_been_made(alone, command):
-    """The first task is in the schedule when other modules receive the event `new` for its key. (They must
+def test_a_queue_that_has_just_been_made(alone, command):
+    """The first task is in the queue when other modules receive the event `new` for its key. (They must
     not remove the key, as the server itself then crashes, for every command that makes a key.)"""
     r = alone.client()
     meddle(r, "new", 0, *command)
     assert add(r, "s", "a", FAR) == "a"
     wait_meddled(r)
-    wait_until(lambda: r.info("tickwheel")["tickwheel_schedules"] == r.info("tickwheel")["tickwheel_pending"])
-    assert schedules(r) == {"s": sorted(["a", str(FAR)])}
+    wait_until(lambda: r.info("tickwheel")["tickwheel_queues"] == r.info("tickwheel")["tickwheel_pending"])
+    assert queues(r) == {"s": sorted(["a", str(FAR)])}
     if command[0] == "SAVE":
         alone.kill()
         alone.start()
-        assert schedules(alone.client()) == {"s": sorted(["a", str(FAR)])}
+        assert queues(alone.client()) == {"s": sorted(["a", str(FAR)])}
 
 
 @pytest.mark.parametrize("command", [("TW.PUT", "s", "b", "IN", 0, "PAYLOAD", "n"), ("SAVE",),
                                      ("TW.TAKE", "LEASE", 5000, "KEYS", 1, "s")], ids=lambda c: c[0])
-def test_a_schedule_that_has_just_been_made_for_a_worker(alone, command):
+def test_a_queue_that_has_just_been_made_for_a_worker(alone, command):
     r = alone.client()
     with workers(alone, 1, "s", count=2) as crew:
         meddle(r, "new", 0, *command)
@@ -309,13 +309,13 @@ def test_a_schedule_that_has_just_been_made_for_a_worker(alone, command):
     assert counts(alone) == (0, 2 if command[0] == "TW.PUT" else 1, 0)
     alone.kill()
     alone.start()
-    assert alone.tw()["schedules"] == (command[0] == "SAVE")
+    assert alone.tw()["queues"] == (command[0] == "SAVE")
 
 
 @pytest.mark.parametrize("event, skip", [("xadd", 3), ("tw.fired", 0)])
 @pytest.mark.parametrize("command", [("UNLINK", "s"), ("DEL", "s"), ("FLUSHALL",)], ids=lambda c: c[0])
-def test_a_schedule_is_freed_at_once_when_memory_is_short(alone, event, skip, command):
-    """The schedule is gone when the call returns, and not a tick later."""
+def test_a_queue_is_freed_at_once_when_memory_is_short(alone, event, skip, command):
+    """The queue is gone when the call returns, and not a tick later."""
     r = alone.client()
     r.config_set("maxmemory-policy", "volatile-lru")
     add(r, "s", "far", FAR)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The tasks of a schedule when its key is deleted, renamed, moved, copied, flushed, swapped, restored,
-expired or evicted. The tests do everything that Redis does to keys, to schedules whose tasks are about to be
+"""The tasks of a queue when its key is deleted, renamed, moved, copied, flushed, swapped, restored,
+expired or evicted. The tests do everything that Redis does to keys, to queues whose tasks are about to be
 due. The table of all situations is at the head of test_pitfalls.py.
 
 If tasks must not be delivered any more, `let_pass` waits until the server has delivered another task that was
@@ -65,12 +65,12 @@ WAYS_TO_GO = {
 
 
 @pytest.mark.parametrize("way", WAYS_TO_GO)
-def test_tasks_go_with_their_schedule(clock, server, r, way):
+def test_tasks_go_with_their_queue(clock, server, r, way):
     due = clock.now() + AHEAD
     fill(r, "s", "out", 100, due)
     assert server.tw()["pending"] == 100
     WAYS_TO_GO[way](r, "s")
-    assert (server.tw()["pending"], server.tw()["schedules"]) == (0, 0)
+    assert (server.tw()["pending"], server.tw()["queues"]) == (0, 0)
     assert "tickwheel" not in r.type("s")
     clock.reach(due)
     let_pass(r, due)
@@ -79,7 +79,7 @@ def test_tasks_go_with_their_schedule(clock, server, r, way):
 
 
 @pytest.mark.parametrize("way", WAYS_TO_GO)
-def test_a_name_is_as_new_after_its_schedule_has_gone(clock, r, way):
+def test_a_name_is_as_new_after_its_queue_has_gone(clock, r, way):
     due = clock.now() + AHEAD
     fill(r, "s", "out", 100, due)
     WAYS_TO_GO[way](r, "s")
@@ -92,11 +92,11 @@ def test_a_name_is_as_new_after_its_schedule_has_gone(clock, r, way):
     assert r.exists("s") == 0
 
 
-def test_a_schedule_whose_last_task_was_delivered_is_gone(server, r):
+def test_a_queue_whose_last_task_was_delivered_is_gone(server, r):
     add(r, "s", "out", "a", now_ms())
     wait_delivered(r, "out", 1)
     assert r.exists("s") == 0
-    assert server.tw()["schedules"] == 0
+    assert server.tw()["queues"] == 0
 
 
 def test_deleting_and_adding_again_in_one_transaction(clock, r):
@@ -113,7 +113,7 @@ def test_deleting_and_adding_again_in_one_transaction(clock, r):
 
 # Expiry and eviction
 
-def test_a_schedule_that_expires_takes_its_tasks_with_it_and_they_are_counted(clock, server, r):
+def test_a_queue_that_expires_takes_its_tasks_with_it_and_they_are_counted(clock, server, r):
     counters, due = Counters(server), clock.now() + AHEAD
     fill(r, "s", "out", 100, due)
     r.pexpire("s", 200)
@@ -123,7 +123,7 @@ def test_a_schedule_that_expires_takes_its_tasks_with_it_and_they_are_counted(cl
     assert (r.exists("out"), server.tw()["pending"], counters["fired"]) == (0, 0, 1)
 
 
-def test_a_schedule_found_to_have_expired_is_counted_too(server, r):
+def test_a_queue_found_to_have_expired_is_counted_too(server, r):
     counters = Counters(server)
     r.execute_command("DEBUG", "SET-ACTIVE-EXPIRE", 0)
     try:
@@ -136,7 +136,7 @@ def test_a_schedule_found_to_have_expired_is_counted_too(server, r):
     assert server.tw()["pending"] == 0
 
 
-def test_tasks_due_after_their_schedule_has_expired_are_not_delivered_though_nobody_noticed(clock, server, r):
+def test_tasks_due_after_their_queue_has_expired_are_not_delivered_though_nobody_noticed(clock, server, r):
     counters = Counters(server)
     r.execute_command("DEBUG", "SET-ACTIVE-EXPIRE", 0)
     try:
@@ -198,7 +198,7 @@ def test_the_warning_follows_the_configuration(server, r):
 # Another name, another database
 
 def renamed(r, due, new, *before):
-    """Adds tasks and renames their schedule in one transaction, so that no task can fire in between."""
+    """Adds tasks and renames their queue in one transaction, so that no task can fire in between."""
     with r.pipeline(transaction=True) as all_at_once:
         for words in before:
             all_at_once.execute_command(*words)
@@ -216,10 +216,10 @@ def test_rename_with_tasks_due_right_after(server, r, ahead):
     let_pass(r, due + 10)
     assert delivered(r, "out") == names
     assert r.exists("s", "s2") == 0
-    assert (server.tw()["pending"], server.tw()["schedules"]) == (0, 0)
+    assert (server.tw()["pending"], server.tw()["queues"]) == (0, 0)
 
 
-def test_rename_leaves_the_old_name_free_for_another_schedule(clock, r):
+def test_rename_leaves_the_old_name_free_for_another_queue(clock, r):
     due = clock.now() + AHEAD
     names = renamed(r, due, "s2")
     fill(r, "s", "other", 10, due)
@@ -232,7 +232,7 @@ def test_rename_leaves_the_old_name_free_for_another_schedule(clock, r):
     assert delivered(r, "other") == names
 
 
-def test_rename_over_another_schedule_cancels_that_one(clock, server, r):
+def test_rename_over_another_queue_cancels_that_one(clock, server, r):
     due = clock.now() + AHEAD
     fill(r, "s2", "other", 50, due)
     names = renamed(r, due, "s2")
@@ -282,7 +282,7 @@ def test_renamenx(clock, r):
     assert r.get("taken") == "text"
 
 
-def test_a_renamed_schedule_keeps_its_tasks_that_die(r):
+def test_a_renamed_queue_keeps_its_tasks_that_die(r):
     r.config_set("tickwheel.retry-ms", 1)
     r.set("out", "text")
     renamed(r, now_ms(), "s2")
@@ -290,7 +290,7 @@ def test_a_renamed_schedule_keeps_its_tasks_that_die(r):
     assert r.exists("s", "s:dead", "s2:dead") == 0
 
 
-def test_a_schedule_is_renamed_while_its_tasks_wait_for_another_try(r):
+def test_a_queue_is_renamed_while_its_tasks_wait_for_another_try(r):
     r.config_set("tickwheel.retry-ms", 300, "tickwheel.dead-letter-tries", 15)
     r.set("out", "text")
     names = fill(r, "s", "out", 10, now_ms())
@@ -369,7 +369,7 @@ def test_a_copy_keeps_the_order_of_equals(clock, r):
     assert delivered(r, "out") == names
 
 
-def test_swapdb_and_tasks_arrive_where_their_schedules_are(clock, server, r):
+def test_swapdb_and_tasks_arrive_where_their_queues_are(clock, server, r):
     due = clock.now() + AHEAD
     there, other = server.client(db=5), server.client(db=6)
     here = fill(r, "s", "out", 10, due)
@@ -498,7 +498,7 @@ def test_restore_is_refused_where_the_name_is_taken_and_leaves_no_task_behind(cl
     assert delivered(r, "out") == names
 
 
-def test_restore_replace_over_a_live_schedule(clock, server, r):
+def test_restore_replace_over_a_live_queue(clock, server, r):
     """The server loads the new value before it unlinks the old value."""
     due = clock.now() + AHEAD
     names = fill(r, "s", "out", 10, due)
@@ -508,7 +508,7 @@ def test_restore_replace_over_a_live_schedule(clock, server, r):
     r.restore("s", 0, dump, replace=True)
     assert server.tw()["pending"] == 10
     r.restore("s", 0, dump, replace=True)
-    assert (server.tw()["pending"], server.tw()["schedules"]) == (10, 1)
+    assert (server.tw()["pending"], server.tw()["queues"]) == (10, 1)
     clock.reach(due)
     let_pass(r, due)
     assert delivered(r, "out") == names
@@ -523,7 +523,7 @@ def test_restore_with_an_expiry_that_has_passed_leaves_nothing_behind(clock, ser
     r.restore("s", 1000, dump, replace=True, absttl=True)
     r.restore("s2", 1000, dump, absttl=True)
     assert r.exists("s", "s2") == 0
-    wait_until(lambda: (server.tw()["pending"], server.tw()["schedules"]) == (0, 0),
+    wait_until(lambda: (server.tw()["pending"], server.tw()["queues"]) == (0, 0),
                message=lambda: str(server.tw()))
     clock.reach(due)
     let_pass(r, due)
@@ -558,7 +558,7 @@ def test_reload_in_place(fleet, clock, how):
     else:
         r.execute_command(*how.split())
     assert digest(server) == before
-    assert (server.tw()["pending"], server.tw()["schedules"]) == (150, 2)
+    assert (server.tw()["pending"], server.tw()["queues"]) == (150, 2)
     clock.reach(due)
     let_pass(r, due)
     assert delivered(r, "out") == names
@@ -592,7 +592,7 @@ def test_commands_for_all_keys_are_harmless(clock, server, r):
     assert delivered(r, "out") == names
 
 
-def test_the_commands_of_schedules_refuse_other_types(r):
+def test_the_commands_of_queues_refuse_other_types(r):
     r.set("text", "text")
     for words in (("TW.ADD", "text", "out", "a", "IN", 5, "PAYLOAD", "f", "v"), ("TW.CANCEL", "text", "a"),
                   ("TW.MOVE", "text", "a", "IN", 5), ("TW.GET", "text", "a"), ("TW.LEN", "text"),
@@ -629,7 +629,7 @@ def test_full_resync(fleet, clock, diskless_sync, diskless_load):
     assert ("master to parser" in replica.log()
             or "EOF to parser" in replica.log()) == (diskless_load == "on-empty-db")
     assert digest(replica) == digest(master)
-    assert (replica.tw()["pending"], replica.tw()["schedules"]) == (5101, 2)
+    assert (replica.tw()["pending"], replica.tw()["queues"]) == (5101, 2)
     assert tasks(copy, "s") == tasks(r, "s")
     clock.reach(old_due)
     let_pass(r, old_due)
@@ -661,7 +661,7 @@ def test_a_primary_that_dies_in_the_middle_of_a_full_resync(fleet):
     wait_until(lambda: replica.info("persistence")["loading"] == 0)
     # A replica with Redis 8 may have all data nevertheless: it is connected to the saving child, which lives
     # on.
-    found = replica.tw()["pending"], replica.tw()["schedules"], replica.once("DBSIZE")
+    found = replica.tw()["pending"], replica.tw()["queues"], replica.once("DBSIZE")
     assert found in ((0, 0, 0), (15000, 300, 300))
     master.start()
     wait_replica_in_sync(master, replica)
@@ -723,10 +723,10 @@ def test_life_cycle_commands_reach_replicas(fleet):
                    message=lambda: f"{replica.tw()} {master.tw()}")
     r.flushall()
     wait_replica_in_sync(master, replica)
-    assert (replica.tw()["pending"], replica.tw()["schedules"]) == (0, 0)
+    assert (replica.tw()["pending"], replica.tw()["queues"]) == (0, 0)
 
 
-def test_info_of_a_renamed_schedule(server, r):
+def test_info_of_a_renamed_queue(server, r):
     fill(r, "s", "out", 3, now_ms() + 3600000)
     r.rename("s", "s2")
     assert Raw(server, protocol=3)("TW.INFO", "s2")["tasks"] == 3

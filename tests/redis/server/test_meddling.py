@@ -8,7 +8,7 @@ from harness import now_ms, wait_replica_in_sync, wait_until
 from situations import digest, meddled
 from workers import put_ready, state, take
 
-MANY = 40       # more tasks than leave their schedule together
+MANY = 40       # more tasks than leave their queue together
 AFTER = [0, 8, MANY - 1]  # deliveries before the delivery in which the handler acts
 FAR = now_ms() + 3600 * 1000
 AT_ONCE = {"repl_diskless_sync": "no", "shutdown_timeout": 0}  # No cron of a second is waited for.
@@ -128,7 +128,7 @@ def test_moving_the_task_that_is_being_delivered(pair, words):
 @pytest.mark.parametrize("command", [("UNLINK", "s"), ("DEL", "s"), ("FLUSHALL",), ("FLUSHALL", "ASYNC"),
                                      ("RESTORE", "s", 0, "nonsense", "REPLACE"), ("SET", "s", "gone")])
 @pytest.mark.parametrize("after", AFTER)
-def test_the_schedule_is_removed_meanwhile(pair, after, command):
+def test_the_queue_is_removed_meanwhile(pair, after, command):
     r = meddle(pair, after, 1, *command)
     if command[0] == "RESTORE":
         wait_delivered(r, MANY)
@@ -148,8 +148,8 @@ def test_the_schedule_is_removed_meanwhile(pair, after, command):
 
 
 @pytest.mark.parametrize("after", AFTER)
-def test_another_schedule_takes_its_place(pair, after):
-    """The tasks of the old schedule are gone, and the module does not mistake tasks of the new schedule for
+def test_another_queue_takes_its_place(pair, after):
+    """The tasks of the old queue are gone, and the module does not mistake tasks of the new queue for
     them."""
     server, _ = pair
     r = server.client()
@@ -162,7 +162,7 @@ def test_another_schedule_takes_its_place(pair, after):
 
 
 @pytest.mark.parametrize("after", AFTER)
-def test_the_schedule_is_renamed_meanwhile(pair, after):
+def test_the_queue_is_renamed_meanwhile(pair, after):
     r = meddle(pair, after, 1, "RENAME", "s", "s2")
     wait_delivered(r, MANY)
     wait_until(lambda: not r.exists("s2"))
@@ -209,7 +209,7 @@ def test_draining_is_meddled_with(pair, after, command):
         assert set(came) == set(ALL)
 
 
-# Commands whose notification comes after the schedule has changed
+# Commands whose notification comes after the queue has changed
 
 CHANGES = {
     "tw.add": ["TW.ADD", "s", "t", "last", "AT", FAR, "PAYLOAD", "n", "1"],
@@ -303,5 +303,5 @@ def test_handlers_meddle_while_leases_end(pair, event, skip):
         assert digest(server) == before, words
         r.flushall()
         r.config_set("tickwheel.deliver", "yes")
-    wait_until(lambda: server.tw()["schedules"] == 0)
+    wait_until(lambda: server.tw()["queues"] == 0)
     assert server.tw()["renewed"] == 0

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Sizes: big payloads, all bytes and none, a million tasks that are due in the same second, and the server's
-figures about the memory of schedules.
+figures about the memory of queues.
 
 Active defragmentation works only with one allocator, which Debian's redis-server does not have. Its test
 exists if REDIS_SERVER_DEFRAG names a server with this allocator (tests/redis/make_server jemalloc builds
@@ -107,7 +107,7 @@ def test_payloads_and_ids_of_no_bytes(clock, r):
             for _, fields in r.xrange("out")] == [{"tw.id": "", "tw.due": str(due), "tw.attempt": "1", "": ""}]
     assert r.lrange("list", 0, -1) == [""]
     assert delivered(r, "out2") == ["of the empty name"]
-    # The schedule with the empty name has no tasks now, so its key is free for a Stream. If it was not free
+    # The queue with the empty name has no tasks now, so its key is free for a Stream. If it was not free
     # at the first try, it is at the second.
     assert wait_delivered(r, "", 1) == ["to the empty name"]
     wait_until(lambda: r.exists("s") == 0)
@@ -131,7 +131,7 @@ def test_ids_targets_and_fields_of_many_bytes(fleet, size):
     assert r.execute_command("TW.CANCEL", "s", long + "2") == 1
 
 
-def test_many_targets_of_one_schedule(server, r):
+def test_many_targets_of_one_queue(server, r):
     """There are as many routes as tasks. Each task goes its way, and the memory of the routes is freed."""
     due = now_ms() + 1500
     for low in range(0, 20000, 1000):
@@ -196,7 +196,7 @@ def test_memory_comes_back_over_and_over(server, r):
         r.execute_command("MEMORY", "PURGE")
         sizes.append(server.info("memory")["used_memory"])
     assert sizes[-1] < sizes[1] + 500000, sizes
-    assert (server.tw()["pending"], server.tw()["schedules"]) == (0, 0)
+    assert (server.tw()["pending"], server.tw()["queues"]) == (0, 0)
 
 
 # A million

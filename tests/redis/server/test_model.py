@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: MIT
-"""Random commands, compared with a reference of schedules in Python, with restarts, crashes, promotions and
+"""Random commands, compared with a reference of queues in Python, with restarts, crashes, promotions and
 rewrites in between.
 
-Each command goes in a transaction of its own, between two looks at the targets and at its schedule, so that
+Each command goes in a transaction of its own, between two looks at the targets and at its queue, so that
 no task can fire unseen. First, the deliveries before the command are applied to the reference. From there the
 reply and the state after the command must be exactly those of the reference.
 
     MULTI  TIME  targets  TW.RANGE  -- the command --  targets  TW.RANGE  TIME  EXEC
 
-Schedules `far:*` hold tasks that are due in hours, many of them at the same time. They test order, queries
+Queues `far:*` hold tasks that are due in hours, many of them at the same time. They test order, queries
 and TW.DRAIN.
 
-Schedules `near:*` hold tasks that are due at once or soon, and repeat. No task may come early, twice, with
+Queues `near:*` hold tasks that are due at once or soon, and repeat. No task may come early, twice, with
 another due time than its own, or not at all. LATE decides which deliveries may be left out, and only if they
 were really late.
 
@@ -65,41 +65,41 @@ class Task:
 
 
 class Reference:
-    """The tasks that the schedules should hold. Each filing takes the next number of a counter, and tasks
+    """The tasks that the queues should hold. Each filing takes the next number of a counter, and tasks
     with equal due times are in the order of these numbers."""
 
     def __init__(self):
-        self.schedules = {name: {} for name in FAR + NEAR}
+        self.queues = {name: {} for name in FAR + NEAR}
         self.counter = itertools.count(1)
 
-    def file(self, schedule, task):
+    def file(self, queue, task):
         task.order = next(self.counter)
-        self.schedules[schedule][task.name] = task
+        self.queues[queue][task.name] = task
 
     def refile(self, task, due):
         task.due, task.order = due, next(self.counter)
 
-    def sorted(self, schedule):
-        return sorted(self.schedules[schedule].values(), key=lambda task: (task.due, task.order))
+    def sorted(self, queue):
+        return sorted(self.queues[queue].values(), key=lambda task: (task.due, task.order))
 
-    def rows(self, schedule):
-        return [[task.name, task.due] for task in self.sorted(schedule)]
+    def rows(self, queue):
+        return [[task.name, task.due] for task in self.sorted(queue)]
 
-    def after_delivery(self, schedule, task, due):
+    def after_delivery(self, queue, task, due):
         """Changes the reference after a delivery with this due time."""
         if task.every == 0 or task.times == 1:
-            del self.schedules[schedule][task.name]
+            del self.queues[queue][task.name]
             return
         if task.times > 0:
             task.times -= 1
         self.refile(task, due + task.every)
 
     def find(self, number):
-        """Returns the near task with this number, as (schedule, task)."""
-        for schedule in NEAR:
-            for task in self.schedules[schedule].values():
+        """Returns the near task with this number, as (queue, task)."""
+        for queue in NEAR:
+            for task in self.queues[queue].values():
                 if task.number == number:
-                    return schedule, task
+                    return queue, task
         return None, None
 
 
@@ -219,12 +219,12 @@ class Play:
         return [*(["XRANGE", stream, "(" + self.last[stream], "+"] for stream in STREAMS),
                 ["LRANGE", LIST, self.listed, -1]]
 
-    def do(self, schedule, words, judge):
+    def do(self, queue, words, judge):
         """Runs one command between two looks. judge(reply) compares the reply with the reference, and changes
-        the reference as the command should have changed the schedule."""
+        the reference as the command should have changed the queue."""
         if words[0] != "EVAL" and self.rng.random() < 0.15:
             words = ["EVAL", "return redis.call(unpack(ARGV))", 0, *words]
-        whole = [["TIME"], *self.looks(), ["TW.RANGE", schedule, "-", "+", "LIMIT", 10000]]
+        whole = [["TIME"], *self.looks(), ["TW.RANGE", queue, "-", "+", "LIMIT", 10000]]
         self.raw.send_all([["MULTI"], *whole, words, *whole[1:], ["TIME"], ["EXEC"]])
         answers = [self.raw.read() for _ in range(2 * len(whole) + 3)][-1]
         assert isinstance(answers, list), f"{words}: {answers}"
@@ -234,22 +234,22 @@ class Play:
         # From Redis 7.2 on, TIME stands still within a transaction.
         self.now = (self.ms(answers[0]), max(self.ms(answers[-1]), now_ms()))
         self.take(before[:-1], None)
-        self.catch_up(schedule, before[-1])
+        self.catch_up(queue, before[-1])
         self.rows, self.drained = after[-1], []
         self.take([look[len(first):] for first, look in zip(before, after[:-1])], self.drained)
         judge(reply)
         assert not self.drained, f"{words}: delivered {self.drained}"
-        self.check_rows(schedule, after[-1])
+        self.check_rows(queue, after[-1])
 
     @staticmethod
     def ms(seconds_and_micros):
         return int(seconds_and_micros[0]) * 1000 + int(seconds_and_micros[1]) // 1000
 
-    def check_rows(self, schedule, rows):
-        mine = self.reference.rows(schedule)
-        if schedule in NEAR:  # Several tasks may have been filed between two looks, in unknown order.
+    def check_rows(self, queue, rows):
+        mine = self.reference.rows(queue)
+        if queue in NEAR:  # Several tasks may have been filed between two looks, in unknown order.
             mine, rows = sorted(mine), sorted(rows)
-        assert rows == mine, f"{schedule}: {difference(rows, mine)}"
+        assert rows == mine, f"{queue}: {difference(rows, mine)}"
 
     # Deliveries
 
@@ -274,7 +274,7 @@ class Play:
 
     def has_fired(self, delivery, number):
         target, name, due, at, payload = delivery
-        schedule, task = self.reference.find(number)
+        queue, task = self.reference.find(number)
         assert task, f"{delivery} was not pending: twice, or cancelled, or replaced"
         assert (target, payload) == (task.target, task.payload) and name in (None, task.name), (delivery, task)
         if due is None:
@@ -283,11 +283,11 @@ class Play:
         assert due <= self.now[0], f"early: {delivery} {task}"
         self.check_late(task, due, at)
         self.fired += 1
-        self.reference.after_delivery(schedule, task, due)
+        self.reference.after_delivery(queue, task, due)
 
     def likely(self, task):
         """Returns the likely due time, as a List does not give it. Periods that are left out show in the
-        schedule (catch_up)."""
+        queue (catch_up)."""
         return task.due
 
     def check_late(self, task, due, at):
@@ -312,22 +312,22 @@ class Play:
         """Whether a delivery was decided upon within the bound: its entry was made in the same tick."""
         return ms <= bound + SLACK or ms <= bound + self.pair.primary.tw()["tick_us_max"] // 1000
 
-    def catch_up(self, schedule, rows):
+    def catch_up(self, queue, rows):
         """Applies the changes that the looks do not show: dropped tasks, periods that were left out, and due
         times of Lists."""
         found, now = dict(rows), self.now[0]
-        for task in list(self.reference.schedules[schedule].values()):
+        for task in list(self.reference.queues[queue].values()):
             due = found.get(task.name)
             if due is None:
                 dropped = task.late == "drop" and task.every == 0 and now - task.due > task.late_ms
                 assert dropped, f"lost: {task} at {now}"
-                del self.reference.schedules[schedule][task.name]
+                del self.reference.queues[queue][task.name]
                 self.skipped += 1
             elif due != task.due:
                 self.check_left_out(task, due, now)
                 self.reference.refile(task, due)
                 self.skipped += 1
-        self.check_rows(schedule, rows)
+        self.check_rows(queue, rows)
 
     @staticmethod
     def check_left_out(task, due, now):
@@ -341,28 +341,28 @@ class Play:
 
     # Commands that write
 
-    def some_id(self, schedule):
+    def some_id(self, queue):
         """Returns the id of a pending task, or an id that may be pending."""
-        names = list(self.reference.schedules[schedule])
+        names = list(self.reference.queues[queue])
         if names and self.rng.random() < 0.5:
             return self.rng.choice(names)
         return f"{self.rng.randrange(150)}"
 
-    def some_due(self, schedule):
+    def some_due(self, queue):
         """Returns words of a command, and a function from the server's time to the due time."""
-        if schedule in FAR and self.rng.random() < 0.8:
+        if queue in FAR and self.rng.random() < 0.8:
             at = GRID + self.rng.randrange(40) * 1000
             return ["AT", at], lambda now: at
         if self.rng.random() < 0.5:
-            delay = self.rng.randrange(5000000, 9000000) if schedule in FAR else self.rng.randrange(0, 500)
+            delay = self.rng.randrange(5000000, 9000000) if queue in FAR else self.rng.randrange(0, 500)
             return ["IN", delay], lambda now: now + delay
-        at = now_ms() + (self.rng.randrange(5000000, 9000000) if schedule in FAR else self.rng.randrange(
+        at = now_ms() + (self.rng.randrange(5000000, 9000000) if queue in FAR else self.rng.randrange(
             -200, 500))
         return ["AT", at], lambda now: at
 
-    def some_options(self, schedule):
+    def some_options(self, queue):
         """Returns options in any order, and the members of the task that they make."""
-        rng, near = self.rng, schedule in NEAR
+        rng, near = self.rng, queue in NEAR
         every = rng.choice(
             [0, 0, rng.randrange(100, 300) if near else rng.randrange(1, 10**rng.randrange(1, 13))])
         times = rng.choice([rng.randrange(1, 5), -1 if not near or rng.random() < 0.2 else 3]) if every else 1
@@ -391,10 +391,10 @@ class Play:
             more[k] = f"f{k}{more[k]}"
         return ["n", str(number), *more]
 
-    def condition(self, schedule, name, new, word):
-        """Returns whether TW.ADD or TW.MOVE with this condition changes the schedule, or None if that depends
+    def condition(self, queue, name, new, word):
+        """Returns whether TW.ADD or TW.MOVE with this condition changes the queue, or None if that depends
         on the server's clock."""
-        old = self.reference.schedules[schedule].get(name)
+        old = self.reference.queues[queue].get(name)
         if word in ("NX", "XX"):
             return (old is None) == (word == "NX")
         if old is None or word is None:
@@ -409,11 +409,11 @@ class Play:
         assert new(self.now[0]) <= due <= new(self.now[1]), f"{name}: due {due}, {self.now}"
         return due
 
-    def add(self, schedule):
+    def add(self, queue):
         rng, number = self.rng, next(self.numbers)
-        name = "*" if rng.random() < 0.1 else self.some_id(schedule)
-        when, new = self.some_due(schedule)
-        parts, options = self.some_options(schedule)
+        name = "*" if rng.random() < 0.1 else self.some_id(queue)
+        when, new = self.some_due(queue)
+        parts, options = self.some_options(queue)
         word = rng.choice([None, None, None, "NX", "XX", "GT", "LT"])
         parts += [[word]] if word else []
         rng.shuffle(parts)
@@ -425,13 +425,13 @@ class Play:
         def judge(reply):
             if name == "*" and word != "XX":
                 assert re.fullmatch(r"\d+-\d+",
-                                    reply) and reply not in self.reference.schedules[schedule], reply
-            expected = self.condition(schedule, name, new, word)
+                                    reply) and reply not in self.reference.queues[queue], reply
+            expected = self.condition(queue, name, new, word)
             if expected is not None:
                 assert (reply is not None) == expected and reply in (None, name) or name == "*", reply
             if reply is not None:
                 self.reference.file(
-                    schedule,
+                    queue,
                     Task(reply,
                          self.due_of(reply, new),
                          target=target,
@@ -439,36 +439,36 @@ class Play:
                          number=number,
                          order=0,
                          **options))
-        self.do(schedule, ["TW.ADD", schedule, target, name, *flat, "PAYLOAD", *payload], judge)
+        self.do(queue, ["TW.ADD", queue, target, name, *flat, "PAYLOAD", *payload], judge)
 
-    def move(self, schedule):
-        name, word = self.some_id(schedule), self.rng.choice([None, None, "GT", "LT"])
-        when, new = self.some_due(schedule)
+    def move(self, queue):
+        name, word = self.some_id(queue), self.rng.choice([None, None, "GT", "LT"])
+        when, new = self.some_due(queue)
 
         def judge(reply):
-            task = self.reference.schedules[schedule].get(name)
+            task = self.reference.queues[queue].get(name)
             if task is None:
                 assert reply is None
                 return
-            expected = self.condition(schedule, name, new, word)
+            expected = self.condition(queue, name, new, word)
             assert reply in (0, 1) and (expected is None or reply == int(expected)), reply
             if reply:
                 self.reference.refile(task, self.due_of(name, new))
-        self.do(schedule, ["TW.MOVE", schedule, name, *when, *([word] if word else [])], judge)
+        self.do(queue, ["TW.MOVE", queue, name, *when, *([word] if word else [])], judge)
 
-    def cancel(self, schedule):
-        names = [self.some_id(schedule) for _ in range(self.rng.choice([1, 1, 1, 2, 5]))]
+    def cancel(self, queue):
+        names = [self.some_id(queue) for _ in range(self.rng.choice([1, 1, 1, 2, 5]))]
 
         def judge(reply):
-            there = self.reference.schedules[schedule]
+            there = self.reference.queues[queue]
             assert reply == len([there.pop(name) for name in dict.fromkeys(names) if name in there])
-        self.do(schedule, ["TW.CANCEL", schedule, *names], judge)
+        self.do(queue, ["TW.CANCEL", queue, *names], judge)
 
-    def drain(self, schedule):
+    def drain(self, queue):
         limit = 10000 if self.rng.random() < 0.05 else self.rng.choice([1, 2, 10])
 
         def judge(reply):
-            first = self.reference.sorted(schedule)[:limit]
+            first = self.reference.sorted(queue)[:limit]
             assert min(len(first), 100) <= reply <= len(first)  # On a slow machine TW.DRAIN ends earlier.
             first = first[:reply]
             for target in (*STREAMS, LIST):
@@ -479,24 +479,24 @@ class Play:
             payloads = {number: delivery[4] for delivery, number in self.drained}
             assert all(payloads[task.number] == task.payload for task in first)
             for task in first:
-                self.reference.after_delivery(schedule, task, task.due)
+                self.reference.after_delivery(queue, task, task.due)
             self.drained.clear()
-        self.do(schedule, ["TW.DRAIN", schedule, "LIMIT", limit], judge)
+        self.do(queue, ["TW.DRAIN", queue, "LIMIT", limit], judge)
 
     # Commands that read
 
-    def get(self, schedule):
-        names = [self.some_id(schedule) for _ in range(self.rng.randrange(1, 5))]
-        self.do(schedule, ["TW.GET", schedule, *names], lambda reply: self.check_get(schedule, names, reply))
+    def get(self, queue):
+        names = [self.some_id(queue) for _ in range(self.rng.randrange(1, 5))]
+        self.do(queue, ["TW.GET", queue, *names], lambda reply: self.check_get(queue, names, reply))
 
-    def get_all(self, schedule):
-        names = sorted(self.reference.schedules[schedule]) + ["nobody"]
-        self.do(schedule, ["TW.GET", schedule, *names], lambda reply: self.check_get(schedule, names, reply))
+    def get_all(self, queue):
+        names = sorted(self.reference.queues[queue]) + ["nobody"]
+        self.do(queue, ["TW.GET", queue, *names], lambda reply: self.check_get(queue, names, reply))
 
-    def check_get(self, schedule, names, reply):
+    def check_get(self, queue, names, reply):
         assert len(reply) == len(names)
         for name, found in zip(names, reply):
-            task = self.reference.schedules[schedule].get(name)
+            task = self.reference.queues[queue].get(name)
             if task is None:
                 assert found is None, (name, found)
                 continue
@@ -505,43 +505,43 @@ class Play:
             assert max(0, task.due - self.now[1]) <= remaining <= max(0, task.due - self.now[0])
             assert found == task.as_get_tells()
 
-    def length(self, schedule):
+    def length(self, queue):
         def judge(reply):
-            assert reply == len(self.reference.schedules[schedule])
-        self.do(schedule, ["TW.LEN", schedule], judge)
+            assert reply == len(self.reference.queues[queue])
+        self.do(queue, ["TW.LEN", queue], judge)
 
-    def next(self, schedule):
+    def next(self, queue):
         def judge(reply):
-            rows = self.reference.rows(schedule)
-            if schedule in FAR or not rows:
+            rows = self.reference.rows(queue)
+            if queue in FAR or not rows:
                 assert reply == (rows[0] if rows else None)
             else:
                 assert reply in [row for row in rows if row[1] == rows[0][1]]
-        self.do(schedule, ["TW.NEXT", schedule], judge)
+        self.do(queue, ["TW.NEXT", queue], judge)
 
-    def range(self, schedule):
+    def range(self, queue):
         rng = self.rng
         ends = sorted(GRID + rng.choice([-10000000, rng.randrange(40) * 1000, rng.randrange(40000), 10000000])
                       for _ in range(2))
         low, high = (end if self.rng.random() < 0.8 else sign for end, sign in zip(ends, "-+"))
-        limit = self.rng.choice([1, 5, 1000]) if schedule in FAR else 1000
+        limit = self.rng.choice([1, 5, 1000]) if queue in FAR else 1000
 
         def judge(reply):
-            rows = [row for row in self.reference.rows(schedule)
+            rows = [row for row in self.reference.rows(queue)
                     if (low == "-" or row[1] >= low) and (high == "+" or row[1] <= high)][:limit]
-            assert (reply if schedule in FAR else sorted(reply)) == (rows if schedule in FAR else sorted(rows))
+            assert (reply if queue in FAR else sorted(reply)) == (rows if queue in FAR else sorted(rows))
 
-        self.do(schedule, ["TW.RANGE", schedule, low, high, *([] if limit == 1000 else ["LIMIT", limit])],
+        self.do(queue, ["TW.RANGE", queue, low, high, *([] if limit == 1000 else ["LIMIT", limit])],
                 judge)
 
-    def forecast(self, schedule):
+    def forecast(self, queue):
         step, count = (self.rng.choice([1000, 7777, 60000, 5000000]), self.rng.choice([1, 60, 5000]))
-        if schedule in NEAR:
+        if queue in NEAR:
             step, count = self.rng.choice([1, 50, 1000]), self.rng.choice([1, 20, 1000])
 
         def counted(now):
             cells = [0] * count
-            for task in self.reference.schedules[schedule].values():
+            for task in self.reference.queues[queue].values():
                 cell = max(0, -(-(task.due - now) // step) - 1)
                 if cell < count:
                     cells[cell] += 1
@@ -553,11 +553,11 @@ class Play:
                 assert reply == first
             else:
                 assert len(reply) == count and abs(sum(reply) - sum(first)) <= abs(sum(second) - sum(first))
-        self.do(schedule, ["TW.FORECAST", schedule, "STEP", step, "COUNT", count], judge)
+        self.do(queue, ["TW.FORECAST", queue, "STEP", step, "COUNT", count], judge)
 
-    def info(self, schedule):
+    def info(self, queue):
         def judge(reply):
-            tasks = self.reference.sorted(schedule)
+            tasks = self.reference.sorted(queue)
             if not tasks:
                 assert isinstance(reply, Raw.Error) and "no such key" in reply
                 return
@@ -565,28 +565,28 @@ class Play:
             overdue = [sum(task.due <= now for task in tasks) for now in self.now]
             assert told["tasks"] == len(tasks) and told["next-due"] == tasks[0].due and told["held"] == 0
             assert overdue[0] <= told["overdue"] <= overdue[1] and told["dead"] == 0 and told["bytes"] > 0
-        self.do(schedule, ["TW.INFO", schedule], judge)
+        self.do(queue, ["TW.INFO", queue], judge)
 
-    def scan(self, schedule):
-        """Scans far schedules only: no task fires meanwhile, so the scan must return all tasks."""
-        if schedule in NEAR:
+    def scan(self, queue):
+        """Scans far queues only: no task fires meanwhile, so the scan must return all tasks."""
+        if queue in NEAR:
             return
         glob, count = self.rng.choice(["*", "*", "1*", "?", "[0-4]?", "*-*"]), self.rng.choice([1, 10, 100])
         found, cursor = {}, 0
         for _ in range(10000):
-            cursor, flat = self.raw("TW.SCAN", schedule, cursor, "COUNT", count, "MATCH", glob)
+            cursor, flat = self.raw("TW.SCAN", queue, cursor, "COUNT", count, "MATCH", glob)
             found.update(zip(flat[::2], flat[1::2]))
             if str(cursor) == "0":
                 break
-        expected = {name: task.due for name, task in self.reference.schedules[schedule].items()
+        expected = {name: task.due for name, task in self.reference.queues[queue].items()
                     if fnmatch.fnmatchcase(name, glob)}
         assert str(cursor) == "0" and found == expected
 
     # Keys as a whole
 
-    def swap(self, schedule):
-        """Two schedules exchange their names."""
-        other = next(name for name in (FAR if schedule in FAR else NEAR) if name != schedule)
+    def swap(self, queue):
+        """Two queues exchange their names."""
+        other = next(name for name in (FAR if queue in FAR else NEAR) if name != queue)
         script = (
             "local function move(a, b) if redis.call('EXISTS', a) == 1 then redis.call('RENAME', a, b) end end "
             "move(KEYS[1], 'spare') move(KEYS[2], KEYS[1]) move('spare', KEYS[2]) return 'done'")
@@ -594,66 +594,66 @@ class Play:
 
         def judge(reply):
             assert reply == "done"
-            there = self.reference.schedules
-            there[schedule], there[other] = there[other], there[schedule]
-            if schedule in NEAR:
-                self.catch_up(schedule, self.rows)
-        self.do(schedule, ["EVAL", script, 2, schedule, other], judge)
+            there = self.reference.queues
+            there[queue], there[other] = there[other], there[queue]
+            if queue in NEAR:
+                self.catch_up(queue, self.rows)
+        self.do(queue, ["EVAL", script, 2, queue, other], judge)
 
-    def copy(self, schedule):
-        """Copies far schedules only: in near schedules a delivery could come from either of two twins."""
-        if schedule in FAR:
-            other = next(name for name in FAR if name != schedule)
-            there = self.reference.schedules
+    def copy(self, queue):
+        """Copies far queues only: in near queues a delivery could come from either of two twins."""
+        if queue in FAR:
+            other = next(name for name in FAR if name != queue)
+            there = self.reference.queues
 
             def judge(reply):
-                assert reply == int(bool(there[schedule]))
+                assert reply == int(bool(there[queue]))
                 if reply:
-                    there[other] = {name: dataclasses.replace(task) for name, task in there[schedule].items()}
-            self.do(schedule, ["COPY", schedule, other, "REPLACE"], judge)
+                    there[other] = {name: dataclasses.replace(task) for name, task in there[queue].items()}
+            self.do(queue, ["COPY", queue, other, "REPLACE"], judge)
 
-    def dump(self, schedule):
+    def dump(self, queue):
         script = ("local bytes = redis.call('DUMP', KEYS[1]) if bytes then "
                   "redis.call('RESTORE', KEYS[1], 0, bytes, 'REPLACE') end return 'done'")
 
         def judge(reply):
             assert reply == "done"
-        self.do(schedule, ["EVAL", script, 1, schedule], judge)
+        self.do(queue, ["EVAL", script, 1, queue], judge)
 
-    def remove(self, schedule):
+    def remove(self, queue):
         if self.rng.random() < 0.05:
             def judge(reply):
-                assert reply == int(bool(self.reference.schedules[schedule]))
-                self.reference.schedules[schedule].clear()
-            self.do(schedule, [self.rng.choice(["DEL", "UNLINK"]), schedule], judge)
+                assert reply == int(bool(self.reference.queues[queue]))
+                self.reference.queues[queue].clear()
+            self.do(queue, [self.rng.choice(["DEL", "UNLINK"]), queue], judge)
 
     # Nonsense
 
-    def nonsense(self, schedule):
-        name, stream = self.some_id(schedule), STREAMS[0]
-        words = self.rng.choice([["TW.ADD", schedule, stream, name, "IN", -1, "PAYLOAD", "n", "0"],
-                                 ["TW.ADD", schedule, stream, name, "IN", "soon", "PAYLOAD", "n", "0"],
-                                 ["TW.ADD", schedule, stream, name, "IN", 2**63 - 1, "PAYLOAD", "n", "0"],
-                                 ["TW.ADD", schedule, stream, name, "IN", 1, "AT", 1, "PAYLOAD", "n", "0"],
-                                 ["TW.ADD", schedule, stream, name, "IN", 1, "NX", "XX", "PAYLOAD", "n", "0"],
-                                 ["TW.ADD", schedule, stream, name, "IN", 1, "EVERY", 0, "PAYLOAD", "n", "0"],
-                                 ["TW.ADD", schedule, stream, name, "IN", 1, "MAXLEN", 0, "PAYLOAD", "n", "0"],
-                                 ["TW.ADD", schedule, stream, name, "IN", 1, "PAYLOAD", "n"],
-                                 ["TW.ADD", schedule, stream, name, "IN", 1, "PAYLOAD", "tw.id", "0"],
-                                 ["TW.ADD", schedule, LIST, name, "IN", 1, "LIST", "PAYLOAD", "n", "0"],
-                                 ["TW.ADD", schedule, stream, name, "PAYLOAD", "n", "0"],
+    def nonsense(self, queue):
+        name, stream = self.some_id(queue), STREAMS[0]
+        words = self.rng.choice([["TW.ADD", queue, stream, name, "IN", -1, "PAYLOAD", "n", "0"],
+                                 ["TW.ADD", queue, stream, name, "IN", "soon", "PAYLOAD", "n", "0"],
+                                 ["TW.ADD", queue, stream, name, "IN", 2**63 - 1, "PAYLOAD", "n", "0"],
+                                 ["TW.ADD", queue, stream, name, "IN", 1, "AT", 1, "PAYLOAD", "n", "0"],
+                                 ["TW.ADD", queue, stream, name, "IN", 1, "NX", "XX", "PAYLOAD", "n", "0"],
+                                 ["TW.ADD", queue, stream, name, "IN", 1, "EVERY", 0, "PAYLOAD", "n", "0"],
+                                 ["TW.ADD", queue, stream, name, "IN", 1, "MAXLEN", 0, "PAYLOAD", "n", "0"],
+                                 ["TW.ADD", queue, stream, name, "IN", 1, "PAYLOAD", "n"],
+                                 ["TW.ADD", queue, stream, name, "IN", 1, "PAYLOAD", "tw.id", "0"],
+                                 ["TW.ADD", queue, LIST, name, "IN", 1, "LIST", "PAYLOAD", "n", "0"],
+                                 ["TW.ADD", queue, stream, name, "PAYLOAD", "n", "0"],
                                  ["TW.ADD", stream, stream, name, "IN", 1, "PAYLOAD", "n", "0"],
-                                 ["TW.MOVE", schedule, name, "IN", 1, "GT", "LT"], ["TW.MOVE", schedule, name],
-                                 ["TW.CANCEL", schedule], ["TW.DRAIN", schedule, "LIMIT", 0],
-                                 ["TW.RANGE", schedule, "-", "+", "LIMIT", 0], ["TW.RANGE", schedule, "x", "+"],
-                                 ["TW.FORECAST", schedule, "STEP", 0], ["TW.SCAN", schedule, "x"],
-                                 ["TW.FIRED", schedule, name], ["TW.LOAD", schedule, "x"]])
+                                 ["TW.MOVE", queue, name, "IN", 1, "GT", "LT"], ["TW.MOVE", queue, name],
+                                 ["TW.CANCEL", queue], ["TW.DRAIN", queue, "LIMIT", 0],
+                                 ["TW.RANGE", queue, "-", "+", "LIMIT", 0], ["TW.RANGE", queue, "x", "+"],
+                                 ["TW.FORECAST", queue, "STEP", 0], ["TW.SCAN", queue, "x"],
+                                 ["TW.FIRED", queue, name], ["TW.LOAD", queue, "x"]])
         if words[1] == stream:
             self.raw("XADD", "other", "*", "f", "v")
             words[1] = "other"
         reply = self.raw(*words)
         assert isinstance(reply, Raw.Error), f"{words}: {reply}"
-        self.length(schedule)
+        self.length(queue)
 
     COMMANDS = [(40, add), (12, move), (10, cancel), (4, drain), (6, get), (1, get_all), (2, length), (3, next),
                 (3, range), (3, forecast), (2, info), (1, scan), (0.5, swap), (0.3, copy), (0.5, dump),
@@ -662,21 +662,21 @@ class Play:
     def step(self):
         weights, commands = zip(*self.COMMANDS)
         command = self.rng.choices(commands, weights)[0]
-        schedule = self.rng.choice(FAR + NEAR + NEAR)
-        if schedule in FAR and command is Play.add and len(self.reference.schedules[schedule]) > 120:
-            command = Play.cancel  # The schedule stays small enough to look at all of it each time.
-        command(self, schedule)
+        queue = self.rng.choice(FAR + NEAR + NEAR)
+        if queue in FAR and command is Play.add and len(self.reference.queues[queue]) > 120:
+            command = Play.cancel  # The queue stays small enough to look at all of it each time.
+        command(self, queue)
 
     def check_passed(self):
         """A task that is due has its turn before a task that is due later."""
         client, now = self.pair.primary.client(), now_ms()
         let_pass(client, now)
-        for schedule in NEAR:
-            assert client.execute_command("TW.RANGE", schedule, "-", now) == [], schedule
+        for queue in NEAR:
+            assert client.execute_command("TW.RANGE", queue, "-", now) == [], queue
 
     def check_all(self):
-        for schedule in FAR + NEAR:
-            self.get_all(schedule)
+        for queue in FAR + NEAR:
+            self.get_all(queue)
 
 
 def difference(rows, mine):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""TW.TOP: all schedules of a server at once."""
+"""TW.TOP: all queues of a server at once."""
 import math
 
 import pytest
@@ -16,22 +16,22 @@ def top(r, *words):
     return found
 
 
-def add(r, schedule, *dues, every=None):
+def add(r, queue, *dues, every=None):
     """Adds tasks that are due in these numbers of milliseconds."""
     pipe, now = r.pipeline(transaction=False), now_ms()
     for i, due in enumerate(dues):
         again = ("EVERY", every) if every else ()
-        pipe.execute_command("TW.ADD", schedule, f"{schedule}:out", f"{due}:{i}", "AT", now + due, *again,
+        pipe.execute_command("TW.ADD", queue, f"{queue}:out", f"{due}:{i}", "AT", now + due, *again,
                              "PAYLOAD", "f", "v")
     pipe.execute()
 
 
 def test_an_empty_server(r):
-    assert top(r) == {"forecast": [0] * 60, "exact": 1, "schedules": [], "paused": [],
+    assert top(r) == {"forecast": [0] * 60, "exact": 1, "queues": [], "paused": [],
                       "recent": {"fired": 0, "p50": 0, "p90": 0, "p99": 0, "p999": 0, "max": 0}}
 
 
-def test_the_forecast_adds_up_all_schedules(r):
+def test_the_forecast_adds_up_all_queues(r):
     add(r, "a", HOUR // 2, 3 * HOUR // 2, 3 * HOUR // 2)
     add(r, "b", HOUR // 2, 7 * HOUR // 2, 9 * HOUR // 2)
     found = top(r, "STEP", HOUR, "COUNT", 4)
@@ -44,7 +44,7 @@ def test_only_the_next_time_of_a_repeating_task_counts(r):
     assert top(r, "STEP", HOUR, "COUNT", 4)["forecast"] == [1, 0, 0, 0]
 
 
-def test_tasks_of_a_removed_schedule_do_not_count(r):
+def test_tasks_of_a_removed_queue_do_not_count(r):
     """The server takes these tasks out of the wheel only later, a few at a time."""
     add(r, "a", *[HOUR // 2] * 50)
     add(r, "b", HOUR // 2)
@@ -75,21 +75,21 @@ def test_on_a_replica_what_is_due_waits(fleet):
     wait_until(lambda: top(client, "STEP", 2 * HOUR, "COUNT", 1)["forecast"] == [1])
 
 
-def test_the_largest_schedules_come_first(r):
+def test_the_largest_queues_come_first(r):
     for n in (3, 9, 1, 5, 7):
         add(r, f"s{n}", *[HOUR] * n)
-    found = top(r)["schedules"]
+    found = top(r)["queues"]
     assert [(db, name, tasks) for db, name, tasks, *_ in found] == [(0, f"s{n}", n) for n in (9, 7, 5, 3, 1)]
-    assert [name for _, name, *_ in top(r, "SCHEDULES", 2)["schedules"]] == ["s9", "s7"]
-    assert top(r, "SCHEDULES", 0)["schedules"] == []
+    assert [name for _, name, *_ in top(r, "QUEUES", 2)["queues"]] == ["s9", "s7"]
+    assert top(r, "QUEUES", 0)["queues"] == []
 
 
-def test_paused_schedules_are_listed(server, r):
-    """A past bug: nobody found a pause among a hundred and fifty larger schedules. With a ready task INFO said
+def test_paused_queues_are_listed(server, r):
+    """A past bug: nobody found a pause among a hundred and fifty larger queues. With a ready task INFO said
     that nothing was paused."""
     def paused(*words):
         return [name for _, name, *_ in top(r, *words)["paused"]]
-    assert (paused(), server.tw()["paused_schedules"]) == ([], 0)
+    assert (paused(), server.tw()["paused_queues"]) == ([], 0)
     for s in range(150):
         add(r, f"large{s}", *[HOUR] * 3)
     put(r, "one", 1)
@@ -99,15 +99,15 @@ def test_paused_schedules_are_listed(server, r):
         assert r.execute_command("TW.PAUSE", name, "ON") == 1
     put(r, "due", 1)
     wait_until(lambda: server.tw()["paused"] == 1)
-    assert (paused(), server.tw()["paused_schedules"]) == (["two", "one", "due", "idle"], 4)
-    assert (paused("SCHEDULES", 2), paused("SCHEDULES", 0)) == (["two", "one"], [])
+    assert (paused(), server.tw()["paused_queues"]) == (["two", "one", "due", "idle"], 4)
+    assert (paused("QUEUES", 2), paused("QUEUES", 0)) == (["two", "one"], [])
     assert top(r)["paused"][0] == [0, "two", 2, 0, 0, 0, 2, 0, 0, 1]
     r.rename("two", "three")
     r.unlink("due")
     assert r.execute_command("TW.PAUSE", "one", "OFF") == 1
-    assert (paused(), server.tw()["paused_schedules"]) == (["three", "idle"], 2)
+    assert (paused(), server.tw()["paused_queues"]) == (["three", "idle"], 2)
     r.flushall()
-    assert (paused(), server.tw()["paused_schedules"]) == ([], 0)
+    assert (paused(), server.tw()["paused_queues"]) == ([], 0)
 
 
 @pytest.mark.parametrize("file", ["rdb", "aof"])
@@ -121,36 +121,36 @@ def test_a_pause_is_found_after_a_restart(fleet, file):
     r.save()
     server.restart()
     wait_until(lambda: server.tw()["paused"] == 1)  # The task that was ready became due again in the pause.
-    assert server.tw()["paused_schedules"] == 1
+    assert server.tw()["paused_queues"] == 1
     assert [name for _, name, *_ in top(server.client())["paused"]] == ["s"]
 
 
-def test_a_schedule_is_described(server, r):
+def test_a_queue_is_described(server, r):
     other = server.client(db=3)
     r.set("x", "not a stream")
     add(other, "s", 1, 2, HOUR)
     wait_until(lambda: other.xlen("s:out") == 2)
-    assert top(r)["schedules"] == [[3, "s", 1, 0, 2, 0, 0, 0, 0, 0]]
+    assert top(r)["queues"] == [[3, "s", 1, 0, 2, 0, 0, 0, 0, 0]]
 
 
 # Tasks for workers
 
 
-def put(r, schedule, *dues, more=()):
+def put(r, queue, *dues, more=()):
     """Files tasks for workers that are due in these numbers of milliseconds."""
     pipe, now = r.pipeline(transaction=False), now_ms()
     for i, due in enumerate(dues):
-        pipe.execute_command("TW.PUT", schedule, f"{due}:{i}", "AT", now + due, *more, "PAYLOAD", "v")
+        pipe.execute_command("TW.PUT", queue, f"{due}:{i}", "AT", now + due, *more, "PAYLOAD", "v")
     pipe.execute()
 
 
-def take(r, schedule, count=1, lease=HOUR):
+def take(r, queue, count=1, lease=HOUR):
     return [(id, token) for _, id, token, *_ in r.execute_command("TW.TAKE", "LEASE", lease, "COUNT", count,
-                                                                    "KEYS", 1, schedule) or ()]
+                                                                    "KEYS", 1, queue) or ()]
 
 
 def fill(server, r):
-    """Makes a schedule with a task in each state: two wait, one waits for its next attempt, three are ready,
+    """Makes a queue with a task in each state: two wait, one waits for its next attempt, three are ready,
     four leased, five dead and one done."""
     put(r, "s", *range(1, 15), HOUR // 2, HOUR // 2)
     wait_until(lambda: server.tw()["ready"] == 14)
@@ -169,25 +169,25 @@ def states(server):
     return [found[name] for name in STATES]
 
 
-def info_of(r, schedule):
-    return as_map(r.execute_command("TW.INFO", schedule))
+def info_of(r, queue):
+    return as_map(r.execute_command("TW.INFO", queue))
 
 
 def test_each_state_is_counted(server, r):
     fill(server, r)
     assert states(server) == [10, 0, 0, 0, 3, 4, 5]
-    assert top(r)["schedules"] == [[0, "s", 10, 0, 1, 5, 3, 4, 5, 0]]
+    assert top(r)["queues"] == [[0, "s", 10, 0, 1, 5, 3, 4, 5, 0]]
     found = info_of(r, "s")
     names = ("tasks", "overdue", "held", "fired", "died", "paused", "ready", "leased", "dead")
     assert [found[name] for name in names] == [10, 0, 0, 1, 5, 0, 3, 4, 5]
     r.execute_command("TW.PAUSE", "s", "ON")
-    assert top(r)["schedules"] == [[0, "s", 10, 0, 1, 5, 3, 4, 5, 1]] and info_of(r, "s")["paused"] == 1
+    assert top(r)["queues"] == [[0, "s", 10, 0, 1, 5, 3, 4, 5, 1]] and info_of(r, "s")["paused"] == 1
     assert states(server) == [10, 0, 0, 0, 3, 4, 5]
     assert r.execute_command("TW.PURGE", "s", "ALL") == 5
     assert states(server) == [10, 0, 0, 0, 3, 4, 0]
-    assert top(r)["schedules"] == [[0, "s", 10, 0, 1, 5, 3, 4, 0, 1]]
+    assert top(r)["queues"] == [[0, "s", 10, 0, 1, 5, 3, 4, 0, 1]]
     r.unlink("s")
-    assert states(server) == [0] * 7 and top(r)["schedules"] == []
+    assert states(server) == [0] * 7 and top(r)["queues"] == []
 
 
 def test_the_forecast_has_the_waiting_tasks_alone(server, r):
@@ -296,7 +296,7 @@ def test_no_task_is_overdue_on_a_replica(fleet):
     wait_until(lambda: replica.tw()["ready"] == 1)
 
 
-def test_a_paused_schedule_and_the_forecast(server, r):
+def test_a_paused_queue_and_the_forecast(server, r):
     """Its due tasks wait, so they are in the first step, and are counted as paused until the pause ends."""
     r.execute_command("TW.PAUSE", "s", "ON")
     put(r, "s", 1, 2, HOUR // 2)
@@ -369,12 +369,12 @@ def test_lateness_of_the_past_seconds(r):
     assert top(r)["recent"]["max"] == 0
 
 
-@pytest.mark.parametrize("schedules", [1, 5, 200])
-def test_of_very_many_it_is_an_estimate(r, schedules):
+@pytest.mark.parametrize("queues", [1, 5, 200])
+def test_of_very_many_it_is_an_estimate(r, queues):
     """120,000 tasks over an hour, with twice as many in each quarter of an hour as in the quarter before."""
     weights = (1, 2, 4, 8)
-    per, now = 120000 // schedules // 15, now_ms()
-    for s in range(schedules):
+    per, now = 120000 // queues // 15, now_ms()
+    for s in range(queues):
         pipe = r.pipeline(transaction=False)
         for quarter, weight in enumerate(weights):
             for i in range(per * weight):
@@ -385,7 +385,7 @@ def test_of_very_many_it_is_an_estimate(r, schedules):
     found = top(r, "STEP", HOUR // 4, "COUNT", 5)
     assert found["exact"] == 0
     for count, weight in zip(found["forecast"], weights):
-        expected = per * weight * schedules
+        expected = per * weight * queues
         assert abs(count - expected
                    ) < 6 * (expected * 6)**0.5 + 100, found  # six standard deviations of a sample of a sixth
     assert found["forecast"][4] == 0
@@ -393,28 +393,28 @@ def test_of_very_many_it_is_an_estimate(r, schedules):
     assert (few["forecast"], few["exact"]) == ([0] * 60, 1)
 
 
-def test_an_estimate_is_as_good_for_schedules_that_have_the_same_ids(r):
-    """The tables of these schedules have the ids in the same order. If samples never began at some places of
+def test_an_estimate_is_as_good_for_queues_that_have_the_same_ids(r):
+    """The tables of these queues have the ids in the same order. If samples never began at some places of
     it, or began there too often, they would leave out the same tasks in all tables. Then repeated forecasts
     would not help either."""
-    groups, schedules, times, step = 15, 200, 10, 200000
+    groups, queues, times, step = 15, 200, 10, 200000
     r.eval(
         """for s = 1, ARGV[1] do for i = 0, ARGV[2] - 1 do
                   redis.call('TW.ADD', 's' .. s, 'out', i,
                              'AT', string.format('%d', ARGV[3] + (i % ARGV[4] + 0.5) * ARGV[5]),
-                             'LIST', 'PAYLOAD', 'v') end end""", 0, schedules, 600, now_ms(), groups, step)
+                             'LIST', 'PAYLOAD', 'v') end end""", 0, queues, 600, now_ms(), groups, step)
     found = [0] * (groups + 1)
     for _ in range(times):
         found = [a + b for a, b in zip(found, top(r, "STEP", step, "COUNT", groups + 1)["forecast"])]
-    expected = times * schedules * 600 / groups
+    expected = times * queues * 600 / groups
     off = math.sqrt(sum((count / expected - 1) ** 2 for count in found[:groups]) / groups)
     # With 6,000 keys of the hash it was 0.003 to 0.037, as segments differ in size. With places left out it
     # was 0.066, and 0.045 in one of 25 runs.
     assert off < 0.045 and found[groups] == 0, found
 
 
-def test_an_estimate_does_not_overlook_small_schedules(r):
-    """A past bug: with 64 schedules that were larger and due later, the forecast said that no task would be
+def test_an_estimate_does_not_overlook_small_queues(r):
+    """A past bug: with 64 queues that were larger and due later, the forecast said that no task would be
     due."""
     for s in range(64):
         add(r, f"large{s}", *[3 * HOUR] * 100)
@@ -425,7 +425,7 @@ def test_an_estimate_does_not_overlook_small_schedules(r):
     assert abs(found["forecast"][0] - 30000) < 1500, found
 
 
-def test_an_estimate_of_schedules_that_have_the_same_ids(r):
+def test_an_estimate_of_queues_that_have_the_same_ids(r):
     """All tables have the ids in the same order. If the forecast looked at the first task of each table, it
     would look at the same id each time."""
     now = now_ms()
@@ -450,8 +450,8 @@ def info_us(r):
     return min(found)
 
 
-def test_info_takes_no_longer_with_many_schedules(server, r):
-    """A past bug: INFO went through all schedules for their bytes and, while a task was held, through all
+def test_info_takes_no_longer_with_many_queues(server, r):
+    """A past bug: INFO went through all queues for their bytes and, while a task was held, through all
     targets."""
     r.config_set("tickwheel.retry-ms", 5000)
     r.set("held:out", "not a stream")
@@ -464,13 +464,13 @@ def test_info_takes_no_longer_with_many_schedules(server, r):
             pipe.execute_command("TW.ADD", f"s{s}", f"out{s}", 1, "IN", 3 * HOUR, "PAYLOAD", "f", "v")
         pipe.execute()
     many, told = info_us(r), server.tw()
-    assert (told["schedules"], told["held"], told["oldest_overdue_ms"] > 0) == (60001, 1, True)
+    assert (told["queues"], told["held"], told["oldest_overdue_ms"] > 0) == (60001, 1, True)
     assert many < 2 * few + 300, (few, many)
 
 
 @pytest.mark.parametrize("words,expected", [
     (("STEP", 0), "STEP"), (("STEP", "x"), "STEP"), (("COUNT", 0), "COUNT"), (("COUNT", 10001), "10000"),
-    (("SCHEDULES", 101), "100"), (("SCHEDULES", -1), "SCHEDULES"), (("s",), "STEP ms, COUNT n or SCHEDULES n"),
+    (("QUEUES", 101), "100"), (("QUEUES", -1), "QUEUES"), (("s",), "STEP ms, COUNT n or QUEUES n"),
     (("STEP", 1, "STEP", 2), "STEP")], ids=str)
 def test_a_bad_argument_is_named(r, words, expected):
     with pytest.raises(redis.ResponseError, match=expected):

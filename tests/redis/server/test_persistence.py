@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Schedules on disk:
+"""Queues on disk:
   - the append-only file with its rewrites and its broken ends;
   - RDB files of this and of earlier versions;
   - corrupt values;
@@ -26,22 +26,22 @@ ALWAYS = {"appendonly": "yes", "appendfsync": "always"}
 HELD_BACK = {"maxmemory": 1}  # A server with this option delivers to no target: a test can look at its tasks.
 
 
-def order(client, schedule):
-    """Returns the ids of a schedule in the order in which their tasks will be delivered."""
-    return [name for name, _ in in_order(client.execute_command, schedule)]
+def order(client, queue):
+    """Returns the ids of a queue in the order in which their tasks will be delivered."""
+    return [name for name, _ in in_order(client.execute_command, queue)]
 
 
-def everything(client, schedule):
-    """Returns {id: reply of TW.GET} for a whole schedule, without the remaining time."""
-    names = sorted(tasks(client, schedule))
-    found = [as_map(one) for one in client.execute_command("TW.GET", schedule, *names)]
+def everything(client, queue):
+    """Returns {id: reply of TW.GET} for a whole queue, without the remaining time."""
+    names = sorted(tasks(client, queue))
+    found = [as_map(one) for one in client.execute_command("TW.GET", queue, *names)]
     for one in found:
         del one["remaining"]
     return dict(zip(names, found))
 
 
 def variety(client, due):
-    """Fills a schedule with every kind of task. The order of tasks with equal due times is not the order of
+    """Fills a queue with every kind of task. The order of tasks with equal due times is not the order of
     their names."""
     for i in range(300):
         add(client, "s", "out", f"t{i * 113 % 307}", due)
@@ -81,7 +81,7 @@ def test_aof_rewrite_and_crash(fleet, preamble):
     server.start()
     r = server.client()
     assert (everything(r, "s"), order(r, "s"), digest(server)) == (before, sequence, fingerprint)
-    assert (server.tw()["pending"], server.tw()["schedules"]) == (len(before) + 20010, 3)
+    assert (server.tw()["pending"], server.tw()["queues"]) == (len(before) + 20010, 3)
     add(r, "s", "out", "t0", due)
     r.execute_command("TW.CANCEL", "s", "t9")
     sequence = [name for name in sequence if name not in ("t0", "t9")]
@@ -248,7 +248,7 @@ def test_rdb_restart(fleet, end):
         server.start()
     r = server.client()
     assert (everything(r, "s"), order(r, "s"), digest(server)) == (before, sequence, fingerprint)
-    assert server.tw()["schedules"] == 2
+    assert server.tw()["queues"] == 2
 
 
 def test_downtime_counts_and_each_task_says_what_becomes_of_it(fleet, clock):
@@ -340,7 +340,7 @@ def raw(server):
 
 
 def specimen(r):
-    """Makes a schedule with a few tasks of each kind, small enough to try each byte of its value. The value
+    """Makes a queue with a few tasks of each kind, small enough to try each byte of its value. The value
     is not compressed, so each byte counts."""
     r.config_set("rdbcompression", "no")
     due = now_ms() + HOUR
@@ -353,7 +353,7 @@ def specimen(r):
 
 def restore_or_refuse(server, client, value):
     """Runs RESTORE with a value that may be corrupt. Either the server refuses it, or it makes a usable
-    schedule. Returns whether the server refused it."""
+    queue. Returns whether the server refused it."""
     try:
         client.restore("c", 0, value)
     except redis.ResponseError as error:
@@ -369,7 +369,7 @@ def restore_or_refuse(server, client, value):
 
 
 def look_and_cancel(client):
-    """Reads the schedule in a transaction, as a changed task may be due, and gone a moment later."""
+    """Reads the queue in a transaction, as a changed task may be due, and gone a moment later."""
     with client.pipeline(transaction=True) as both:
         both.execute_command("TW.RANGE", "c", "-", "+")
         both.execute_command("TW.LEN", "c")
@@ -386,7 +386,7 @@ def look_and_cancel(client):
 
 
 def check_untouched(server, client, before):
-    assert server.tw()["schedules"] == 1, server.tw()
+    assert server.tw()["queues"] == 1, server.tw()
     assert client.dump("s") == before
 
 
@@ -537,7 +537,7 @@ def may_be_ready(found):
 
 
 def describe(server, version):
-    """Returns all schedules of a server as text: a line for each task, first those that wait for a time, in
+    """Returns all queues of a server as text: a line for each task, first those that wait for a time, in
     their order, then the dead tasks in the order of death, then all others. A long payload is shown by its
     hash."""
     lines = []

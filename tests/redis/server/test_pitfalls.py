@@ -6,10 +6,10 @@ The table says where each situation is tested. L is test_lifecycle.py, M is test
 test_persistence.py, P is this file. `name...` stands for all tests whose names begin with it, after test_.
 
   A key's life
-    deleted, written over, given an expiry that has passed   L tasks_go_with_their_schedule, a_name_is_as_new...
-    expires                                                  L a_schedule_that_expires..., a_schedule_found...
+    deleted, written over, given an expiry that has passed   L tasks_go_with_their_queue, a_name_is_as_new...
+    expires                                                  L a_queue_that_expires..., a_queue_found...
     is evicted                                               L eviction_is_counted...
-    RENAME, RENAMENX                                         L rename..., a_renamed..., a_schedule_is_renamed...
+    RENAME, RENAMENX                                         L rename..., a_renamed..., a_queue_is_renamed...
     MOVE                                                     L move_...
     COPY                                                     L copies_deliver_too, a_copy...
     SWAPDB                                                   L swapdb_...
@@ -39,8 +39,8 @@ test_persistence.py, P is this file. `name...` stands for all tests whose names 
     a slot of another node, a slot on the move               P a_slot_on_the_move...
   Handlers of other modules
     they change or remove the task being delivered           test_meddling.py
-    a key expires in a batch, a schedule is empty or new     test_handlers.py
-    a schedule is freed at once as memory is short           test_handlers.py
+    a key expires in a batch, a queue is empty or new     test_handlers.py
+    a queue is freed at once as memory is short           test_handlers.py
   The clock
     steps forward and back                                   P the_wall_clock...
     a million tasks due in one second                        M a_million...
@@ -580,7 +580,7 @@ def test_a_target_repaired_before_the_last_try(r):
     assert r.exists("s") == 0
 
 
-def test_dead_tasks_stay_in_the_schedule_until_they_are_replayed(server, r):
+def test_dead_tasks_stay_in_the_queue_until_they_are_replayed(server, r):
     counters = Counters(server)
     r.config_set("tickwheel.dead-letter-tries", 1)
     r.set("out", "text")
@@ -618,7 +618,7 @@ def test_a_repeating_task_goes_on_after_a_period_has_died(r):
     assert (dead + came, dead >= 1) == (4, True)
 
 
-def test_a_target_that_is_the_schedule_itself(clock, server, r):
+def test_a_target_that_is_the_queue_itself(clock, server, r):
     """TW.ADD refuses such a target, but RENAME can make one. It then is a target of the wrong type, like any
     other."""
     r.config_set("tickwheel.retry-ms", 1)
@@ -634,14 +634,14 @@ def test_a_target_that_is_the_schedule_itself(clock, server, r):
 
 # Rights
 
-def test_a_user_needs_rights_to_schedule_and_target(server, r):
+def test_a_user_needs_rights_to_queue_and_target(server, r):
     r.acl_setuser("half", enabled=True, nopass=True, keys=["mine:*"], commands=["+@all"])
     r.acl_setuser("both", enabled=True, nopass=True, keys=["mine:*", "theirs:*"], commands=["+@all"])
     half, both = server.client(username="half"), server.client(username="both")
     due = now_ms()
-    for schedule, target in (("mine:s", "theirs:out"), ("theirs:s", "mine:out")):
+    for queue, target in (("mine:s", "theirs:out"), ("theirs:s", "mine:out")):
         with pytest.raises(redis.exceptions.NoPermissionError):
-            add(half, schedule, target, "a", due)
+            add(half, queue, target, "a", due)
     add(half, "mine:s", "mine:out", "a", due)
     add(both, "mine:s", "theirs:out", "b", due)
     assert wait_delivered(r, "mine:out", 1) == ["a"]
@@ -748,7 +748,7 @@ def test_a_tight_loop_of_clients_does_not_keep_tasks_from_arriving(server, r):
 # Slots
 
 def test_a_slot_on_the_move_puts_delivery_off(fleet):
-    """The target has been moved already, but not the schedule. The schedule keeps its tasks, is moved, and
+    """The target has been moved already, but not the queue. The queue keeps its tasks, is moved, and
     fires at the new owner of the slot."""
     cluster = fleet.cluster(primaries=2)
     source = cluster.owner("{s}")
@@ -813,7 +813,7 @@ def test_the_wall_clock_steps_back(clock, server, r):
 
 
 def test_tasks_that_are_filed_after_steps_back_come_in_their_order(clock, server, r):
-    """The wheel has passed their times. In a queue the one that is filed first would hold up the others. Before
+    """The wheel has passed their times. In a line the one that is filed first would hold up the others. Before
     the server files tasks it has seen the second step; what it has not seen is in unit/test_place.c."""
     def file(turn):
         for name, ms in (("later", 2000), ("sooner", 1000)):
@@ -905,8 +905,8 @@ def test_the_wall_clock_before_and_after_a_restart(fleet, clock):
 def test_info_is_complete_and_in_numbers(server, r):
     fields = parse_info(Raw(server)("INFO", "tickwheel"))
     for name in (
-            "pending schedules bytes overdue oldest_overdue_ms as_replica_due as_replica_oldest_due_ms "
-            "paused_schedules held reaping added cancelled moved fired "
+            "pending queues bytes overdue oldest_overdue_ms as_replica_due as_replica_oldest_due_ms "
+            "paused_queues held reaping added cancelled moved fired "
             "dropped coalesced dead died expired_tasks evicted_tasks "
             "paused ready oldest_ready_ms leased offered taken acknowledged failed given_back lapsed "
             "renewed replayed purged waiting_us_p50 waiting_us_p99 waiting_us_max deferred_stopped "

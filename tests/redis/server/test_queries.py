@@ -18,15 +18,15 @@ INFO_NAMES = [
 ]
 
 
-def add(r, name, due, *words, schedule="s", target="q", payload=("f", "v")):
-    return r.execute_command("TW.ADD", schedule, target, name, "AT", due, *words, "PAYLOAD", *payload)
+def add(r, name, due, *words, queue="s", target="q", payload=("f", "v")):
+    return r.execute_command("TW.ADD", queue, target, name, "AT", due, *words, "PAYLOAD", *payload)
 
 
-def fill(r, dues, schedule="s"):
+def fill(r, dues, queue="s"):
     """Adds tasks t0, t1 ... with these due times."""
     pipe = r.pipeline(transaction=False)
     for i, due in enumerate(dues):
-        add(pipe, f"t{i}", due, schedule=schedule)
+        add(pipe, f"t{i}", due, queue=queue)
     pipe.execute()
 
 
@@ -62,7 +62,7 @@ def test_get_has_an_element_for_each_id(r):
     assert [one and as_map(one)["payload"] for one in found] == [["y", "2"], None, ["x", "1"], ["x", "1"]]
 
 
-def test_get_where_there_is_no_schedule(r):
+def test_get_where_there_is_no_queue(r):
     assert r.execute_command("TW.GET", "nowhere", "a", "b") == [None, None]
     assert r.exists("nowhere") == 0
 
@@ -132,11 +132,11 @@ def test_next_sees_what_is_overdue(r):
 
 
 @pytest.mark.parametrize("mine,others", [(3, 2000), (2000, 3), (1, 0), (500, 500)])
-def test_next_among_other_schedules(r, mine, others):
-    """The search may go through the wheel or through the schedule's table. The reply is the same."""
+def test_next_among_other_queues(r, mine, others):
+    """The search may go through the wheel or through the queue's table. The reply is the same."""
     base = now_ms() + HOUR
     fill(r, [base + 1000 + i for i in reversed(range(mine))])
-    fill(r, [base + i for i in range(others)], schedule="others")
+    fill(r, [base + i for i in range(others)], queue="others")
     assert r.execute_command("TW.NEXT", "s") == [f"t{mine - 1}", base + 1000]
 
 
@@ -147,11 +147,11 @@ def test_next_far_away(r):
 
 # TW.SCAN
 
-def scan_all(r, *words, during=None, schedule="s"):
+def scan_all(r, *words, during=None, queue="s"):
     """Returns [(id, due)] of a scan from the first to the last call. during() runs between calls."""
     found, cursor, calls = [], "0", 0
     while True:
-        cursor, flat = r.execute_command("TW.SCAN", schedule, cursor, *words)
+        cursor, flat = r.execute_command("TW.SCAN", queue, cursor, *words)
         found += zip(flat[::2], flat[1::2])
         calls += 1
         assert calls < 1000000, "the scan does not end"
@@ -169,7 +169,7 @@ def test_a_scan_returns_all(r, size, words):
     assert set(scan_all(r, *words)) == {(f"t{i}", base + i) for i in range(size)}
 
 
-def test_scan_of_no_schedule(server, r):
+def test_scan_of_no_queue(server, r):
     assert Raw(server)("TW.SCAN", "nowhere", 0) == ["0", []]
     assert r.exists("nowhere") == 0
 
@@ -290,7 +290,7 @@ def test_what_is_there_from_first_to_last_call_is_returned(r, seed):
     assert seen <= stay | set(come_and_go)
 
 
-def test_a_scan_goes_on_while_the_schedule_grows_and_shrinks_by_a_hundred_times(r):
+def test_a_scan_goes_on_while_the_queue_grows_and_shrinks_by_a_hundred_times(r):
     base = now_ms() + HOUR
     fill(r, [base] * 200)
     stay = {f"t{i}" for i in range(200)}
@@ -307,7 +307,7 @@ def test_a_scan_goes_on_while_the_schedule_grows_and_shrinks_by_a_hundred_times(
     assert stay <= {name for name, _ in scan_all(r, during=change)}
 
 
-def test_a_cursor_of_a_schedule_that_is_gone_ends(r):
+def test_a_cursor_of_a_queue_that_is_gone_ends(r):
     fill(r, [now_ms() + HOUR] * 1000)
     cursor, _ = r.execute_command("TW.SCAN", "s", 0)
     r.delete("s")
@@ -412,12 +412,12 @@ def test_range_of_nothing(r):
 
 
 @pytest.mark.parametrize("mine,others", [(5, 3000), (3000, 5)])
-def test_range_among_other_schedules(r, mine, others):
-    """The search may go through the wheel or through the schedule's table. The reply is the same, in RANGE as
+def test_range_among_other_queues(r, mine, others):
+    """The search may go through the wheel or through the queue's table. The reply is the same, in RANGE as
     in FORECAST."""
     base = now_ms() + HOUR
     fill(r, [base + 10 * i for i in range(mine)])
-    fill(r, [base + 10 * i for i in range(others)], schedule="others")
+    fill(r, [base + 10 * i for i in range(others)], queue="others")
     found = r.execute_command("TW.RANGE", "s", base + 10, base + 40)
     assert found == [[f"t{i}", base + 10 * i] for i in range(1, 5)]
 
@@ -427,7 +427,7 @@ def test_range_against_a_sorted_list(r):
     choose, base = random.Random(7), now_ms() + HOUR
     dues = [base + int(10 ** choose.uniform(0, 15)) for _ in range(2000)]
     fill(r, dues)
-    fill(r, [base + int(10 ** choose.uniform(0, 15)) for _ in range(2000)], schedule="others")
+    fill(r, [base + int(10 ** choose.uniform(0, 15)) for _ in range(2000)], queue="others")
     model = sorted((due, i) for i, due in enumerate(dues))
     for _ in range(100):
         low, high = sorted(base + int(10 ** choose.uniform(0, 15)) for _ in range(2))
@@ -439,8 +439,8 @@ def test_range_against_a_sorted_list(r):
 
 # TW.FORECAST
 
-def forecast(r, *words, schedule="s"):
-    return r.execute_command("TW.FORECAST", schedule, *words)
+def forecast(r, *words, queue="s"):
+    return r.execute_command("TW.FORECAST", queue, *words)
 
 
 def test_forecast_counts_what_falls_due_in_each_step(r):
@@ -488,7 +488,7 @@ def test_forecast_counts_the_next_due_time_of_a_repeating_task_alone(r):
 
 @pytest.mark.parametrize("count", [1, 60, 10000])
 def test_forecast_of_nothing(r, count):
-    assert forecast(r, "COUNT", count, schedule="nowhere") == [0] * count
+    assert forecast(r, "COUNT", count, queue="nowhere") == [0] * count
 
 
 def test_a_forecast_to_the_end_of_time(r):
@@ -498,10 +498,10 @@ def test_a_forecast_to_the_end_of_time(r):
 
 
 @pytest.mark.parametrize("mine,others", [(4, 3000), (3000, 4), (3000, 3000)])
-def test_forecast_among_other_schedules(r, mine, others):
+def test_forecast_among_other_queues(r, mine, others):
     base = now_ms() + HOUR // 2
     fill(r, [base + HOUR * (i % 4) for i in range(mine)])
-    fill(r, [base + HOUR * (i % 4) for i in range(others)], schedule="others")
+    fill(r, [base + HOUR * (i % 4) for i in range(others)], queue="others")
     assert forecast(r, "STEP", HOUR, "COUNT", 4) == [mine // 4] * 4
 
 
@@ -531,8 +531,8 @@ def test_info_of_what_is_not_there(server):
     assert Raw(server)("TW.INFO", "nowhere") == "ERR no such key"
 
 
-def info(r, schedule="s"):
-    return as_map(r.execute_command("TW.INFO", schedule))
+def info(r, queue="s"):
+    return as_map(r.execute_command("TW.INFO", queue))
 
 
 def test_info_tells_of_tasks(r):

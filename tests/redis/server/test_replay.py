@@ -104,7 +104,7 @@ def replayed(after):
 
 
 def test_a_file_is_replayed_to_its_end_when_a_reload_comes_in_between(fleet):
-    """Tasks that the file delivers are taken out of the schedule. Pending tasks are delivered once, after the
+    """Tasks that the file delivers are taken out of the queue. Pending tasks are delivered once, after the
     replay."""
     server = fleet.server(**ALWAYS)
     r = between_the_gates(server, filed("a") + filed("b"), replayed(delivery("a") + filed("c")))

@@ -114,8 +114,8 @@ def test_the_other_commands_show_the_life_of_a_job(serve):
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=PATIENCE, check=True)
     put, first, failed, second, ended, _ = (output.split() for output in done.stdout.split("---"))
     assert put == ["remind:ann"]
-    (schedule, name, token, due, attempt), other = first[:5], second[2]
-    assert (schedule, name, attempt) == ("mails", "remind:ann", "1") and int(due) >= began + 3000
+    (queue, name, token, due, attempt), other = first[:5], second[2]
+    assert (queue, name, attempt) == ("mails", "remind:ann", "1") and int(due) >= began + 3000
     assert int(failed[0]) >= int(due) + 2000
     assert second == ["mails", "remind:ann", other, due, "2", "remind", "ann"] and other != token
     assert ended == ["1"]

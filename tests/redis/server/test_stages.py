@@ -2,7 +2,7 @@
 """Tasks that are ready, leased, waiting for another attempt, or dead, when their key is renamed, moved, copied,
 dumped, flushed, swapped, expired, evicted or defragmented. test_lifecycle.py has the same for tasks that wait.
 
-`Stages` (workers.py) makes a schedule with a task in each stage. Most tests look whether all of them are as
+`Stages` (workers.py) makes a queue with a task in each stage. Most tests look whether all of them are as
 before, and then work on with the old tokens.
 
 The table is that of test_pitfalls.py, with the tests for tasks in these stages. S is this file, G is
@@ -10,9 +10,9 @@ test_gates.py, F is test_work_files.py, W is test_workers.py, D is test_dead.py,
 the cluster, M, P and R are as there. A row without a test says why.
 
   A key's life
-    deleted, written over, given an expiry that has passed   S all_go..., W the_schedule_goes...
-    expires                                                  S expiry..., an_expired..., W the_schedule_ex...
-    is evicted                                               S eviction..., W the_schedule_is_evicted...
+    deleted, written over, given an expiry that has passed   S all_go..., W the_queue_goes...
+    expires                                                  S expiry..., an_expired..., W the_queue_ex...
+    is evicted                                               S eviction..., W the_queue_is_evicted...
     RENAME, RENAMENX                                         S rename..., leases_run_out_after..., W rename...
     MOVE                                                     S move_..., W move_...
     COPY                                                     S a_copy..., W copy_onto_the_key, F copies...
@@ -43,8 +43,8 @@ the cluster, M, P and R are as there. A row without a test says why.
     a slot of another node, a slot on the move               C a_slot_moves..., tasks_become_ready...
   Handlers of other modules
     they change or remove the task being delivered           test_meddling.py, W handlers_meddle...
-    a key expires in a batch, a schedule is empty or new     test_handlers.py
-    a schedule is freed at once as memory is short           test_handlers.py
+    a key expires in a batch, a queue is empty or new     test_handlers.py
+    a queue is freed at once as memory is short           test_handlers.py
   The clock
     steps forward and back                                   G leases_..., every_stage..., a_lease_right...
     a million tasks due in one second                        M many_leases...
@@ -79,7 +79,7 @@ from workers import FAR, Stages, blocked, counts, put, put_ready, state, take, w
 def gone(server):
     """Whether the module holds nothing any more."""
     now = server.tw()
-    return (now["pending"], now["schedules"], now["reaping"], *counts(server)) == (0, 0, 0, 0, 0, 0)
+    return (now["pending"], now["queues"], now["reaping"], *counts(server)) == (0, 0, 0, 0, 0, 0)
 
 
 def test_the_stages_are_those_that_these_tests_speak_of(server, r):
@@ -97,7 +97,7 @@ def test_the_stages_are_those_that_these_tests_speak_of(server, r):
 # Gone
 
 def bytes_of_nothing(server, r):
-    """The module's memory without a schedule. The list of all routes stays, once there has been one."""
+    """The module's memory without a queue. The list of all routes stays, once there has been one."""
     put(r, "first", "a")
     r.delete("first")
     wait_until(lambda: gone(server))
@@ -112,7 +112,7 @@ ALL_WAYS = {**WAYS_TO_GO, "TW.CANCEL of all": cancel_all}
 
 
 @pytest.mark.parametrize("way", ALL_WAYS)
-def test_all_go_with_their_schedule(clock, server, r, way):
+def test_all_go_with_their_queue(clock, server, r, way):
     """Nothing is left: no count, no memory, no token, and no lease that runs out later."""
     clock.go_on()
     before = bytes_of_nothing(server, r)
@@ -142,7 +142,7 @@ def test_expiry_takes_all_and_counts_them(server, r):
     wait_until(lambda: gone(server))
 
 
-def test_an_expired_schedule_ends_no_lease(server, r):
+def test_an_expired_queue_ends_no_lease(server, r):
     """Nobody has noticed the expiry when the lease runs out."""
     r.execute_command("DEBUG", "SET-ACTIVE-EXPIRE", 0)
     put_ready(r, "s", "a", options=("TRIES", 1))
@@ -191,15 +191,15 @@ end
 """
 
 
-def third_each(server, r, schedule="s"):
-    """Fills a schedule: a third of its tasks are dead, a third are leased, a third are ready."""
+def third_each(server, r, queue="s"):
+    """Fills a queue: a third of its tasks are dead, a third are leased, a third are ready."""
     before = counts(server)[0]
     for low in range(0, MANY, 10000):
-        r.eval(FILL, 1, schedule, low, low + 9999)
+        r.eval(FILL, 1, queue, low, low + 9999)
     wait_until(lambda: counts(server)[0] == before + MANY)
     for _ in range(2):
-        r.eval(KILL, 1, schedule)
-        take(r, schedule, count=5000)
+        r.eval(KILL, 1, queue)
+        take(r, queue, count=5000)
 
 
 @pytest.mark.parametrize("how", [("UNLINK", "s"), ("FLUSHALL", "ASYNC"), ("FLUSHALL", "SYNC")])
@@ -219,10 +219,10 @@ def test_the_memory_of_many_is_given_back(server, r, how):
 
 # Elsewhere
 
-@pytest.mark.parametrize("over", [None, "schedule", "text"])
+@pytest.mark.parametrize("over", [None, "queue", "text"])
 def test_rename(server, r, over):
     stages = Stages(r)
-    if over == "schedule":
+    if over == "queue":
         Stages(r, "s2")
     elif over == "text":
         r.set("s2", "text")
@@ -386,7 +386,7 @@ def test_pauses_go_with_the_key(server, r, paused):
 
 
 @pytest.mark.parametrize("how", [("DEL", "s"), ("RENAME", "other", "s"), ("FLUSHALL",), ("UNLINK", "s")])
-def test_stopped_tasks_go_with_their_schedule(server, r, how):
+def test_stopped_tasks_go_with_their_queue(server, r, how):
     put_ready(r, "other", "x")
     r.execute_command("TW.PAUSE", "s", "ON")
     for name in "abc":
@@ -656,7 +656,7 @@ def counts_of(names, stage):
 
 
 def test_keys_without_tasks_that_live_are_kept(server, r):
-    """A schedule with dead tasks alone is a key; without them it is none."""
+    """A queue with dead tasks alone is a key; without them it is none."""
     put_ready(r, "s", "a", "b", options=("TRIES", 1))
     tokens = take(r, "s", count=2)
     for name, token in tokens.items():

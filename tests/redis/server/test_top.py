@@ -71,10 +71,10 @@ def between_two_looks(r, act, *words):
     raise AssertionError("there is no time between two looks")
 
 
-def add(r, schedule, *dues, target=None):
+def add(r, queue, *dues, target=None):
     pipe = r.pipeline(transaction=False)
     for i, due in enumerate(dues):
-        pipe.execute_command("TW.ADD", schedule, target or f"{schedule}:out", f"{due}:{i}", "IN", due,
+        pipe.execute_command("TW.ADD", queue, target or f"{queue}:out", f"{due}:{i}", "IN", due,
                              "PAYLOAD", "f", "v")
     pipe.execute()
 
@@ -90,7 +90,7 @@ def test_json_says_what_was_filed(clock, server, r):
     assert (found["source"], found["address"]) == ("redis", f"127.0.0.1:{server.port}")
     assert re.fullmatch(r"(redis|valkey) \d+\.\d+\.\d+", found["version"]) and found["state"] == "primary"
     counts = found["counts"]
-    assert [counts[name] for name in ("pending", "schedules", "added", "cancelled", "overdue", "held")
+    assert [counts[name] for name in ("pending", "queues", "added", "cancelled", "overdue", "held")
             ] == [42, 2, 43, 1, 0, 0]
     assert counts["memory"] == server.info("tickwheel")["tickwheel_bytes"]
     forecast = found["forecast"]["counts"]
@@ -134,7 +134,7 @@ def test_a_long_warning_is_whole_in_json(fleet):
         r.execute_command("TW.PUT", "s", i, "IN", HOUR, "PAYLOAD", str(i) * 100000)
     wait_until(lambda: server.tw()["unmovable"] == 1)
     warning = as_json(server)["warning"]
-    assert "nothing is saved" in warning and warning.endswith("spread its tasks over more schedules")
+    assert "nothing is saved" in warning and warning.endswith("spread its tasks over more queues")
 
 
 def test_rates_and_lateness(server, r):
@@ -152,8 +152,8 @@ def test_rates_and_lateness(server, r):
     recent = found["recent_late_ns"]
     assert 0 < recent["p50"] <= recent["p90"] <= recent["p99"] <= recent["max"] <= late["max"]
     assert 50 < recent["calls"] <= found["counts"]["fired"]
-    [schedule] = found["schedules"]
-    assert schedule["fired"] == found["counts"]["fired"] or schedule["fired"] > 50
+    [queue] = found["schedules"]
+    assert queue["fired"] == found["counts"]["fired"] or queue["fired"] > 50
 
 
 def test_a_rate_is_that_of_the_interval(server, r):
@@ -175,23 +175,23 @@ def test_a_frame(clock, server, r):
     lines = done.stdout.splitlines()
     assert lines[0] == f" tickwheel top  127.0.0.1:{server.port}"
     assert all(len(line) <= 80 for line in lines)
-    for words in (r"pending 41\b", r"schedules 2\b", r"the coming minute 40 due, at most 30 in a second", "█",
+    for words in (r"pending 41\b", r"queues 2\b", r"the coming minute 40 due, at most 30 in a second", "█",
                   r"put off because of pause 0", r"orders:timeouts +40 +0 +0 +0 +0",
                   r"db2 bad\?\[31m\?name +1 "):
         assert re.search(words, done.stdout), (words, done.stdout)
     assert "\x1b" not in done.stdout
 
 
-def put(r, schedule, *dues):
+def put(r, queue, *dues):
     pipe, now = r.pipeline(transaction=False), now_ms()
     for i, due in enumerate(dues):
-        pipe.execute_command("TW.PUT", schedule, f"{due}:{i}", "AT", now + due, "PAYLOAD", "v")
+        pipe.execute_command("TW.PUT", queue, f"{due}:{i}", "AT", now + due, "PAYLOAD", "v")
     pipe.execute()
 
 
 def fill_with_jobs(server, r):
-    """Makes the schedule `jobs` with one task that waits, two ready ones, three leased ones, one dead, one
-    purged and one done; and the schedule `stopped`, which is paused, with two due tasks and one that waits."""
+    """Makes the queue `jobs` with one task that waits, two ready ones, three leased ones, one dead, one
+    purged and one done; and the queue `stopped`, which is paused, with two due tasks and one that waits."""
     put(r, "jobs", *range(1, 9), HOUR)
     wait_until(lambda: server.tw()["ready"] == 8)
     purged, dead, done, *_ = [(id, token) for _, id, token, *_ in r.execute_command(
@@ -213,7 +213,7 @@ def test_json_of_tasks_for_workers(server, r):
     found = as_json(server)
     counts = found["counts"]
     assert [counts[name] for name in ("pending", "overdue", "ready", "leased", "dead", "held", "paused",
-                                      "paused_schedules")] == [9, 0, 2, 3, 1, 0, 2, 1]
+                                      "paused_queues")] == [9, 0, 2, 3, 1, 0, 2, 1]
     assert [counts[name] for name in ("fired", "offered", "taken", "acknowledged", "failed", "lapsed", "died")
             ] == [0, 8, 6, 1, 2, 0, 2]
     assert 0 < counts["oldest_ready_ms"] < 60000
@@ -231,7 +231,7 @@ def test_a_frame_of_tasks_for_workers(server, r):
     fill_with_jobs(server, r)
     shown = run(server, "--once", "--interval", "100ms").stdout
     for words in (r" pending 9 +overdue 0 +ready 2 +oldest [\d.]+ m?s\n leased 3 +dead 1 +held 0 +paused 2\n",
-                  r"\n pauses 1 +schedules 2 +memory ",
+                  r"\n pauses 1 +queues 2 +memory ",
                   r" firing 0/s +in all 8\n", r" taken 0/s\n done 0/s +failed 0/s +died 0/s\n",
                   r" paused, then the largest +tasks +ready +leased +dead +fired/s\n"
                   r" stopped +3 +0 +0 +0 +paused\n jobs +6 +2 +3 +1 +0\n$"):
@@ -275,7 +275,7 @@ def older_server(**fields):
     """Starts a server whose module is older than tasks for workers. Returns its address."""
     info = "".join(f"tickwheel_{name}:{value}\r\n" for name, value in fields.items())
     recent = ["fired", 0, "p50", 0, "p90", 0, "p99", 0, "p999", 0, "max", 0]
-    top = ["forecast", [0] * 60, "exact", 1, "recent", recent, "schedules", [[2, "old", 41, 3, 700, 5]]]
+    top = ["forecast", [0] * 60, "exact", 1, "recent", recent, "queues", [[2, "old", 41, 3, 700, 5]]]
     of_one = ["tasks", 41, "overdue", 0, "held", 3, "fired", 700, "dead", 5]
     listener = socket.create_server(("127.0.0.1", 0))
 
@@ -291,25 +291,25 @@ def older_server(**fields):
 
 def test_a_server_with_an_older_module():
     """Its `dead` counts the tasks that have died, and it does not tell the numbers of tasks for workers."""
-    fields = {"pending": 41, "overdue": 1, "held": 3, "schedules": 1, "bytes": 5000, "added": 746, "fired": 700,
+    fields = {"pending": 41, "overdue": 1, "held": 3, "queues": 1, "bytes": 5000, "added": 746, "fired": 700,
               "cancelled": 0, "moved": 0, "dead": 5, "deferred_pause": 0}
     expected = {"db": 2, "name": "old", "tasks": 41, "held": 3, "fired": 700, "died": 5}
     address, _kept = older_server(**fields)
     found = as_json(address)
-    assert found["counts"] == {"pending": 41, "overdue": 1, "held": 3, "schedules": 1, "memory": 5000,
+    assert found["counts"] == {"pending": 41, "overdue": 1, "held": 3, "queues": 1, "memory": 5000,
                                "added": 746, "fired": 700, "cancelled": 0, "moved": 0, "died": 5}
     assert found["schedules"] == [expected]
     address, _kept = older_server(**fields)
     assert as_json(address, "--schedule", "old")["schedules"] == [{**expected, "db": 0}]
     address, _kept = older_server(**fields)
     shown = run(address, "--once", "--interval", "100ms").stdout
-    for words in (r" pending 41 +overdue 1 +held 3 +schedules 1\n memory 4.88 KiB\n", r" died 0/s\n",
+    for words in (r" pending 41 +overdue 1 +held 3 +queues 1\n memory 4.88 KiB\n", r" died 0/s\n",
                   r" largest schedules +tasks +fired/s +fired +held +dead\n db2 old +41 +0 +700 +3 +5\n"):
         assert re.search(words, shown), (words, shown)
 
 
-def test_schedules_whose_names_look_alike(server, r):
-    """A past bug: one schedule was shown with the fired tasks of the other."""
+def test_queues_whose_names_look_alike(server, r):
+    """A past bug: one queue was shown with the fired tasks of the other."""
     add(r, "\u00e9", *[HOUR] * 5)
     add(r, "\u00fc", *[HOUR] * 3, *range(1, 21))
     wait_until(lambda: r.xlen("\u00fc:out") == 20)
@@ -330,7 +330,7 @@ def test_a_server_that_starts_anew_between_two_looks(server, r):
     assert (found["counts"]["fired"], found["rates"]["fired"]) == (20, None)
 
 
-def test_one_schedule(server, r):
+def test_one_queue(server, r):
     add(r, "a", *[5500] * 7)
     other = server.client(db=3)
     add(other, "b", *[5500] * 5, HOUR)
@@ -347,8 +347,8 @@ def test_one_schedule(server, r):
     fails(server, "--schedule", "c", "--db", "3", says="TW.FORECAST: WRONGTYPE")
 
 
-def test_a_schedule_with_an_empty_name(server, r):
-    """A past bug: an empty name counted as no name, so the schedule was taken for all schedules."""
+def test_a_queue_with_an_empty_name(server, r):
+    """A past bug: an empty name counted as no name, so the queue was taken for all queues."""
     add(r, "", 5500)
     add(r, "a", 5500, 5500)
     assert sorted(one["name"] for one in as_json(server)["schedules"]) == ["", "a"]

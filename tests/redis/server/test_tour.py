@@ -137,14 +137,14 @@ def test_the_retry_of_the_tour(r):
     """A task whose work fails twice comes three times, with the number of the try; the entries are
     acknowledged."""
     names = function_of_the_tour("retry_later")
-    schedule, stream, group = "{shop}:jobs", "{shop}:mail", "workers"
+    queue, stream, group = "{shop}:jobs", "{shop}:mail", "workers"
     r.xgroup_create(stream, group, id="0", mkstream=True)
-    r.execute_command("TW.ADD", schedule, stream, "mail:7", "IN", 0, "PAYLOAD", "to", "ann")
+    r.execute_command("TW.ADD", queue, stream, "mail:7", "IN", 0, "PAYLOAD", "to", "ann")
     seen = []
     for least in (500, 1000, 2000):
         [[_, [[entry, fields]]]] = r.xreadgroup(group, "me", {stream: ">"}, block=PATIENCE * 1000)
         seen.append((fields["tw.id"], fields["to"], fields.get("try")))
-        wait = names["retry_later"](r, schedule, stream, group, entry, fields)
+        wait = names["retry_later"](r, queue, stream, group, entry, fields)
         assert least <= wait <= 2 * least
         assert r.xpending(stream, group)["pending"] == 0
     assert seen == [("mail:7", "ann", None), ("mail:7", "ann", "2"), ("mail:7", "ann", "3")]

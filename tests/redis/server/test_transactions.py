@@ -13,8 +13,8 @@ HOUR = 3600 * 1000
 PAYLOAD = ("PAYLOAD", "f", "v")
 
 
-def add(r, name, *words, schedule="s", target="q"):
-    return r.execute_command("TW.ADD", schedule, target, name, *(words or ("IN", HOUR)), *PAYLOAD)
+def add(r, name, *words, queue="s", target="q"):
+    return r.execute_command("TW.ADD", queue, target, name, *(words or ("IN", HOUR)), *PAYLOAD)
 
 
 # MULTI
@@ -68,7 +68,7 @@ def test_a_transaction_that_cancels_in_time(r):
     assert delivered(r, "q") == ["after"]
 
 
-def test_a_schedule_made_and_removed_in_one_transaction(r):
+def test_a_queue_made_and_removed_in_one_transaction(r):
     for _ in range(100):
         pipe = r.pipeline(transaction=True)
         add(pipe, "a", "IN", 1)
@@ -126,7 +126,7 @@ def watched(r, key, change):
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_a_watched_schedule_that_changes_breaks_the_transaction(r, name):
+def test_a_watched_queue_that_changes_breaks_the_transaction(r, name):
     add(r, "old")
     add(r, "other")
     assert not watched(r, "s", CHANGES[name])
@@ -140,7 +140,7 @@ def test_what_changes_nothing_leaves_the_transaction(r, name):
 
 
 @pytest.mark.parametrize("key", ["s", "q"])
-def test_a_delivery_breaks_a_transaction_that_watches_schedule_or_target(r, key):
+def test_a_delivery_breaks_a_transaction_that_watches_queue_or_target(r, key):
     add(r, "stays")
     r.xadd("q", {"f": "v"})
 
@@ -151,7 +151,7 @@ def test_a_delivery_breaks_a_transaction_that_watches_schedule_or_target(r, key)
     assert not watched(r, key, change)
 
 
-def test_a_schedule_that_is_watched_before_it_is_there(r):
+def test_a_queue_that_is_watched_before_it_is_there(r):
     assert not watched(r, "s", lambda client: add(client, "a"))
 
 
@@ -337,9 +337,9 @@ def test_a_drain_is_replicated_by_what_it_delivered(server, r):
     tap.close()
 
 
-def full(client, schedule):
+def full(client, queue):
     """Returns the reply of TW.GET for each task, without the remaining time."""
-    return {name: {**task(client, schedule, name), "remaining": 0} for name in tasks(client, schedule)}
+    return {name: {**task(client, queue, name), "remaining": 0} for name in tasks(client, queue)}
 
 
 def test_a_replica_has_the_same_tasks(fleet, server, r):

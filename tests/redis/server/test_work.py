@@ -15,17 +15,17 @@ LAST = 2**63 - 1
 ANY = bytes(range(256))
 
 
-def get(client, name, schedule="s"):
-    return task(client, schedule, name)
+def get(client, name, queue="s"):
+    return task(client, queue, name)
 
 
 def ack(client, *jobs):
     words = [word for job in jobs for word in (job.id, job.token)]
-    return client.execute_command("TW.ACK", jobs[0].schedule, *words)
+    return client.execute_command("TW.ACK", jobs[0].queue, *words)
 
 
 def nack(client, job, *words):
-    return client.execute_command("TW.NACK", job.schedule, job.id, job.token, *words)
+    return client.execute_command("TW.NACK", job.queue, job.id, job.token, *words)
 
 
 def give_back(client, job):
@@ -33,7 +33,7 @@ def give_back(client, job):
 
 
 def touch(client, job, lease):
-    return client.execute_command("TW.TOUCH", job.schedule, job.id, job.token, "LEASE", lease)
+    return client.execute_command("TW.TOUCH", job.queue, job.id, job.token, "LEASE", lease)
 
 
 # From TW.PUT to TW.ACK
@@ -207,16 +207,16 @@ def test_without_count_one_task(r):
     assert [len(take(r, "s")) for _ in range(3)] == [1, 1, 0]
 
 
-def test_several_schedules_in_the_order_of_the_keys(r):
-    for schedule in ("low", "high"):
+def test_several_queues_in_the_order_of_the_keys(r):
+    for queue in ("low", "high"):
         for i in range(2):
-            put(r, schedule, f"{schedule}{i}")
-        wait_ready(r, schedule, 2)
+            put(r, queue, f"{queue}{i}")
+        wait_ready(r, queue, 2)
     jobs = take(r, "none", "high", "low", "high", options=("COUNT", 3))
-    assert [(job.schedule, job.id) for job in jobs] == [("high", "high0"), ("high", "high1"), ("low", "low0")]
+    assert [(job.queue, job.id) for job in jobs] == [("high", "high0"), ("high", "high1"), ("low", "low0")]
 
 
-def test_as_many_schedules_as_a_worker_may_name(r):
+def test_as_many_queues_as_a_worker_may_name(r):
     names = [f"s{i}" for i in range(10000)]
     put(r, names[-1], "a")
     assert wait_take(r, *names).id == "a"
@@ -702,7 +702,7 @@ def test_a_drained_task_that_is_given_back_stays_ready(r):
     assert take(r, "s")[0].attempt == 1
 
 
-def test_giving_back_does_not_hide_how_old_the_queue_is(server, r):
+def test_giving_back_does_not_hide_how_old_the_line_is(server, r):
     put(r, "s", "a", "AT", 1000), put(r, "s", "b", "AT", 1001)
     wait_ready(r, "s", 2)
     age = working(r, "s")["oldest-ready"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Users and tasks for workers: a worker needs rights to the schedule alone, and the rules of a producer do not
+"""Users and tasks for workers: a worker needs rights to the queue alone, and the rules of a producer do not
 let him take. Where the keys of TW.TAKE stand; and the rights to a target that a dead task has."""
 import re
 
@@ -28,7 +28,7 @@ def call(r, request):
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=lambda words: f"{words[0]} {words[-1]}")
-def test_a_command_and_its_schedule_have_to_be_allowed(server, r, words):
+def test_a_command_and_its_queue_have_to_be_allowed(server, r, words):
     put(r, "s", "a", "IN", HOUR)
     refuses(user(server, "~*", "+@all", f"-{words[0]}"), *words)
     refuses(user(server, "~other", "+@all"), *words)
@@ -37,7 +37,7 @@ def test_a_command_and_its_schedule_have_to_be_allowed(server, r, words):
     user(server, "~s", "-@all", f"+{words[0]}").execute_command(*words)
 
 
-def test_a_worker_needs_the_schedule_alone(server, r):
+def test_a_worker_needs_the_queue_alone(server, r):
     worker = user(server, *WORKER)
     for i in range(3):
         put(r, "s", f"t{i}", "AT", 1000 + i)
@@ -58,13 +58,13 @@ def test_the_rules_of_a_producer_do_not_let_him_take(server, r):
     assert put(producer, "s", "a") == "a"
     wait_ready(r, "s")
     refuses(producer, *TAKE, "s")
-    producer = user(server, "%W~s", "+@all")  # even with all commands: TW.TAKE reads the schedule
+    producer = user(server, "%W~s", "+@all")  # even with all commands: TW.TAKE reads the queue
     refuses(producer, *TAKE, "s")
     assert producer.execute_command("TW.MOVE", "s", "a", "IN", HOUR) == 1
     assert producer.execute_command("TW.CANCEL", "s", "a") == 1
 
 
-def test_all_schedules_of_a_take_have_to_be_allowed(server, r, call):
+def test_all_queues_of_a_take_have_to_be_allowed(server, r, call):
     put(r, "s", "a")
     wait_ready(r, "s")
     worker = user(server, "+@all", "~s")
@@ -106,7 +106,7 @@ def test_the_server_finds_the_keys(server, words, keys):
 
 
 def test_a_name_that_is_the_word_keys(server, r):
-    """The server looks for keys behind the first KEYS, so the module does too: nothing is taken from a schedule
+    """The server looks for keys behind the first KEYS, so the module does too: nothing is taken from a queue
     to which the rights were not checked."""
     put(r, "s", "a"), put(r, "secret", "b")
     wait_ready(r, "s"), wait_ready(r, "secret")

@@ -10,7 +10,7 @@ from test_errors import MAX, PAYLOAD, case, numbers
 HOUR = 3600 * 1000
 LEASE_MAX = "4294967295"
 COUNTERS = ("added", "cancelled", "taken", "acknowledged", "failed", "given_back", "lapsed", "died", "replayed",
-            "purged", "offered", "pending", "ready", "leased", "dead", "paused", "schedules")
+            "purged", "offered", "pending", "ready", "leased", "dead", "paused", "queues")
 PUT = ("TW.PUT", "s", "new")
 IN = (*PUT, "IN", "5")
 TAKE = ("TW.TAKE", "LEASE", "5000")
@@ -20,7 +20,7 @@ TOKEN = "TOKEN"  # stands for the token of the leased task
 
 @pytest.fixture(scope="module")
 def stage():
-    """One server for all tests of this file, which show that they change nothing: a schedule with a waiting, a
+    """One server for all tests of this file, which show that they change nothing: a queue with a waiting, a
     ready, a leased and a dead task, and keys of other types."""
     fleet = Fleet()
     server = fleet.server()
@@ -98,9 +98,9 @@ def test_a_factor_out_of_range(stage, factor):
     case((*IN, "JITTER", "5", *PAYLOAD), "JITTER", "BACKOFF"),
     case((*IN, "LATE", "NEVER", *PAYLOAD), "NEVER", "FIRE, DROP ms or COALESCE"),
     case((*TAKE, "LIMIT", "5", *KEYS), "LIMIT", "LEASE ms, COUNT n, BLOCK ms, NAME worker or KEYS n"),
-    case((*TAKE, "KEYS", "2", "s"), "KEYS is '2'", "the number of schedules"),
-    case((*TAKE, "KEYS", "1", "s", "s2"), "KEYS is '1'", "the number of schedules"),
-    case((*TAKE, *KEYS, "COUNT", "5"), "KEYS is '1'", "the number of schedules"),
+    case((*TAKE, "KEYS", "2", "s"), "KEYS is '2'", "the number of queues"),
+    case((*TAKE, "KEYS", "1", "s", "s2"), "KEYS is '1'", "the number of queues"),
+    case((*TAKE, *KEYS, "COUNT", "5"), "KEYS is '1'", "the number of queues"),
     case(("TW.NACK", "s", "leased", TOKEN, "LATER", "5"), "LATER", "IN ms, AT unix-ms, DEAD, BACK or"),
     case(("TW.NACK", "s", "leased", TOKEN, "SOON"), "SOON", "AT unix-ms, DEAD, BACK or ERROR text"),
     case(("TW.NACK", "s", "leased", TOKEN, "IN", "5", "ERROR", "a", "b"), "'b'", "ERROR text"),
@@ -147,10 +147,10 @@ def test_a_word_that_is_unknown_or_out_of_place(stage, words, fragments):
     case((*IN, "PAYLOAD"), "PAYLOAD is missing", "PAYLOAD value [value ...]"),
     case((*IN, "EVERY"), "EVERY has no value", "milliseconds"),
     case(("TW.TAKE", "LEASE"), "LEASE has no value", "milliseconds", LEASE_MAX),
-    case(TAKE, "KEYS is missing", "KEYS n schedule"),
+    case(TAKE, "KEYS is missing", "KEYS n queue"),
     case((*TAKE, "s"), "'s'", "KEYS n"),
-    case((*TAKE, "KEYS"), "KEYS is missing", "KEYS n schedule"),
-    case((*TAKE, "KEYS", "1"), "KEYS is missing", "KEYS n schedule"),
+    case((*TAKE, "KEYS"), "KEYS is missing", "KEYS n queue"),
+    case((*TAKE, "KEYS", "1"), "KEYS is missing", "KEYS n queue"),
     case(("TW.TAKE", *KEYS), "LEASE is missing", LEASE_MAX),
     case(("TW.ACK", "s", "leased"), "the token of the last id is missing", "id token"),
     case(("TW.ACK", "s", "leased", TOKEN, "ready"), "the token of the last id is missing", "id token"),
@@ -221,7 +221,7 @@ def test_a_wrong_number_of_arguments(stage, words):
     ("TW.PURGE", "KEY", "ALL"), ("TW.PAUSE", "KEY", "ON"), ("TW.PAUSE", "KEY", "OFF")],
     ids=lambda words: " ".join(words[:2]))
 def test_a_key_of_another_type(stage, key, words):
-    """TW.TAKE takes nothing from the other schedules either."""
+    """TW.TAKE takes nothing from the other queues either."""
     refused(stage, [key if word == "KEY" else word for word in words], code="WRONGTYPE")
 
 

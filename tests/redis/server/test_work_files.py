@@ -20,7 +20,7 @@ ALWAYS = {"appendonly": "yes", "appendfsync": "always"}
 
 
 def ack(client, job):
-    return client.execute_command("TW.ACK", job.schedule, job.id, job.token)
+    return client.execute_command("TW.ACK", job.queue, job.id, job.token)
 
 
 def values(server):
@@ -31,7 +31,7 @@ def values(server):
 
 
 def variety(r):
-    """Fills the schedule `s` with tasks in all states, and the paused schedules `p` and `empty`. Returns the
+    """Fills the queue `s` with tasks in all states, and the paused queues `p` and `empty`. Returns the
     jobs whose leases are running."""
     due = now_ms() - 10
     for i, name in enumerate(("acked", "failed", "leased", "touched", "dead", "period", "ready")):
@@ -61,13 +61,13 @@ def variety(r):
 def everything(r):
     """Returns all that can be asked about the tasks of variety(), without what passes with time."""
     found = {}
-    for schedule in ("s", "p", "empty"):
-        for name in tasks(r, schedule):
-            found[schedule, name] = {**task(r, schedule, name), "remaining": 0}
-        info = working(r, schedule)
+    for queue in ("s", "p", "empty"):
+        for name in tasks(r, queue):
+            found[queue, name] = {**task(r, queue, name), "remaining": 0}
+        info = working(r, queue)
         names = ("tasks", "next-due", "paused", "ready", "leased", "dead")
-        found[schedule] = {name: info[name] for name in names}
-        found[schedule, "order of death"] = dead_of(r, schedule)
+        found[queue] = {name: info[name] for name in names}
+        found[queue, "order of death"] = dead_of(r, queue)
     return found
 
 

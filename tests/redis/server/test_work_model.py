@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Many workers, producers and an operator on schedules with tasks for workers, while their server crashes.
+"""Many workers, producers and an operator on queues with tasks for workers, while their server crashes.
 
 The workers acknowledge late and twice, stall past their leases, nack, forget and die. Some are killed while
 they wait, and some leave when they have waited in vain. The server is killed, also in the middle of a write,

@@ -42,8 +42,8 @@ def test_a_worker_takes_as_many_as_are_ready(server, r):
         assert [one.ids() for one in crew] == [["a", "b", "c"], ["d"]]
 
 
-def test_several_schedules_and_one_that_does_not_exist_yet(server, r):
-    """The worker is served by whichever schedule has a task first, and waits for no other one after that."""
+def test_several_queues_and_one_that_does_not_exist_yet(server, r):
+    """The worker is served by whichever queue has a task first, and waits for no other one after that."""
     with workers(server, 1, "s1", "s2", "s3") as one, workers(server, 2, "s3", "s2") as two:
         put(r, "s2", "a")
         assert one[0].reply()[0][:2] == ["s2", "a"]
@@ -70,8 +70,8 @@ def test_a_blocked_worker_gets_all_that_a_reply_has(server, r):
     with workers(server, 1, "s", lease=54321) as crew:
         due = now_ms() + 100
         put(r, "s", "a", at=due, payload=("one", "", "three"))
-        [[schedule, name, token, when, attempt, payload]] = crew[0].reply()
-        assert (schedule, name, when, attempt, payload) == ("s", "a", due, 1, ["one", "", "three"])
+        [[queue, name, token, when, attempt, payload]] = crew[0].reply()
+        assert (queue, name, when, attempt, payload) == ("s", "a", due, 1, ["one", "", "three"])
         assert r.execute_command("TW.ACK", "s", "a", token) == 1
 
 
@@ -241,7 +241,7 @@ def test_a_lease_that_runs_out_while_a_worker_waits(server, r):
 
 # Deliveries that are stopped
 
-def test_pause_of_a_schedule(server, r):
+def test_pause_of_a_queue(server, r):
     put_ready(r, "s", "a")
     r.execute_command("TW.PAUSE", "s", "ON")
     assert take(r, "s") == {}
@@ -287,7 +287,7 @@ def test_a_ready_task_alone_is_given_out_when_the_server_may_deliver_again(serve
 
 # Keys that come and go
 
-def test_rename_of_a_schedule_with_ready_tasks_onto_the_key(server, r):
+def test_rename_of_a_queue_with_ready_tasks_onto_the_key(server, r):
     put_ready(r, "s0", "a", "b")
     with workers(server, 1, "s") as crew:
         r.rename("s0", "s")
@@ -295,7 +295,7 @@ def test_rename_of_a_schedule_with_ready_tasks_onto_the_key(server, r):
         assert (state(r, "s", "a"), state(r, "s", "b")) == ("leased", "ready")
 
 
-def test_rename_away_and_a_new_schedule(clock, server, r):
+def test_rename_away_and_a_new_queue(clock, server, r):
     due = clock.now() + 300
     put(r, "s", "later", at=due)
     with workers(server, 1, "s") as here, workers(server, 1, "s2") as there:
@@ -356,7 +356,7 @@ def test_a_worker_that_comes_when_the_task_has_come_does_not_overtake(server, r,
 
 @pytest.mark.parametrize("how", [("FLUSHALL", "ASYNC"), ("FLUSHDB",), ("DEL", "s"), ("UNLINK", "s"),
                                  ("PEXPIREAT", "s", 1), ("TW.CANCEL", "s", "far")])
-def test_the_schedule_goes_and_a_worker_waits_for_the_next_one(server, r, how):
+def test_the_queue_goes_and_a_worker_waits_for_the_next_one(server, r, how):
     put(r, "s", "far", at=now_ms() + FAR)
     with workers(server, 2, "s") as crew:
         r.execute_command(*how)
@@ -367,7 +367,7 @@ def test_the_schedule_goes_and_a_worker_waits_for_the_next_one(server, r, how):
         none_served(server, crew[1:])
 
 
-def test_the_schedule_expires_while_a_worker_waits(server, r):
+def test_the_queue_expires_while_a_worker_waits(server, r):
     put(r, "s", "far", at=now_ms() + FAR)
     with workers(server, 1, "s") as crew:
         r.pexpire("s", 50)
@@ -377,7 +377,7 @@ def test_the_schedule_expires_while_a_worker_waits(server, r):
         assert crew[0].ids() == ["a"]
 
 
-def test_the_schedule_is_evicted_while_a_worker_waits(fleet):
+def test_the_queue_is_evicted_while_a_worker_waits(fleet):
     server = fleet.server(maxmemory_policy="allkeys-random")
     r = server.client()
     put(r, "s", "far", at=now_ms() + FAR)
@@ -451,12 +451,12 @@ def the_second_worker(server, **options):
     return second
 
 
-def the_second_worker_of_the_last_schedule(server, **options):
+def the_second_worker_of_the_last_queue(server, **options):
     others = Worker(server, "s1"), Worker(server, "s1")
     first, second = Worker(server, "s"), Worker(server, "s", **options)
     with server.client().pipeline(transaction=True) as both:
-        for schedule in ("s1", "s"):
-            put(both, schedule, "a")
+        for queue in ("s1", "s"):
+            put(both, queue, "a")
         both.execute()
     assert others[0].ids() == first.ids() == ["a"]
     return second
@@ -479,7 +479,7 @@ def a_consumer_of_the_stream_before(server, **options):
 
 
 def a_worker_at_a_list(server, **options):
-    """The schedule's name is that of a target."""
+    """The queue's name is that of a target."""
     worker = Worker(server, "list", **options)
     deliver(server.client(), "list")
     wait_until(lambda: server.client().llen("list") == 1)
@@ -517,7 +517,7 @@ def a_worker_in_another_database(server, **options):
     return second
 
 
-SITUATIONS = [the_second_worker, the_second_worker_of_the_last_schedule, the_second_consumer,
+SITUATIONS = [the_second_worker, the_second_worker_of_the_last_queue, the_second_consumer,
               a_consumer_of_the_stream_before, a_worker_at_a_list, a_worker_behind_an_emptied_list,
               a_consumer_behind_an_emptied_list, a_worker_in_another_database]
 
@@ -568,7 +568,7 @@ def two_ticks(clock, server):
 
 def test_two_ticks_without_a_sleep(clock, fleet):
     """A handler puts a task in the first tick. While the clock stands still, the second tick follows at once.
-    The server asks about the schedules in the order of the first tick."""
+    The server asks about the queues in the order of the first tick."""
     server = meddled(fleet)
     for _ in range(100):
         if two_ticks(clock, server):

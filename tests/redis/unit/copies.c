@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT
  *
- * Copies of schedules, the comparison of two schedules, and chunks of any bytes.
+ * Copies of queues, the comparison of two queues, and chunks of any bytes.
  */
 #include "copies.h"
 
 #include "tests/support/cmocka.h"
 
-#include <src/redis/schedules/check.h>
-#include <src/redis/schedules/chunk.h>
-#include <src/redis/schedules/grave.h>
-#include <src/redis/schedules/look.h>
-#include <src/redis/schedules/place.h>
-#include <src/redis/schedules/route.h>
-#include <src/redis/schedules/schedule.h>
-#include <src/redis/schedules/sums.h>
+#include <src/redis/queues/check.h>
+#include <src/redis/queues/chunk.h>
+#include <src/redis/queues/grave.h>
+#include <src/redis/queues/look.h>
+#include <src/redis/queues/place.h>
+#include <src/redis/queues/queue.h>
+#include <src/redis/queues/route.h>
+#include <src/redis/queues/sums.h>
 
 const struct tw__redis_life life_of[LIVES] = {
     {.stage = TW__REDIS_WAITING, .due = START, .token = UINT64_MAX, .lease_ms = 1, .attempt = 1},
@@ -22,19 +22,19 @@ const struct tw__redis_life life_of[LIVES] = {
     {.stage = TW__REDIS_DEAD, .due = 0, .lease_ms = 5, .attempt = UINT32_MAX},
 };
 /* The dead tasks are in the order in which they died, and the counts are those of the tasks. */
-void check_dead(const struct tw__redis_schedule *schedule)
+void check_dead(const struct tw__redis_queue *queue)
 {
     uint64_t before = 0, count = 0;
-    const struct tw__redis_task *task = tw__redis_place_first_dead(schedule);
-    for (; task != NULL; task = tw__redis_place_next_dead(schedule, task)) {
+    const struct tw__redis_task *task = tw__redis_place_first_dead(queue);
+    for (; task != NULL; task = tw__redis_place_next_dead(queue, task)) {
         assert_true(tw__redis_task_due(task) >= before);
         before = tw__redis_task_due(task);
         count++;
     }
-    assert_int_equal(schedule->dead_count, count);
+    assert_int_equal(queue->dead_count, count);
 }
 
-void assert_schedules_equal(const struct tw__redis_schedule *a, const struct tw__redis_schedule *b)
+void assert_queues_equal(const struct tw__redis_queue *a, const struct tw__redis_queue *b)
 {
     assert_int_equal(a->leased_count, b->leased_count);
     assert_int_equal(a->dead_count, b->dead_count);
@@ -42,14 +42,13 @@ void assert_schedules_equal(const struct tw__redis_schedule *a, const struct tw_
     struct tw__redis_task **one = tw__redis_look_sorted(a), **two = tw__redis_look_sorted(b);
     assert_int_equal(tw__redis_table_count(&a->tasks), tw__redis_table_count(&b->tasks));
     for (uint64_t i = 0; i < tw__redis_table_count(&a->tasks); i++) {
-        struct tw__redis_plan plan = tw__redis_route_plan(tw__redis_route_of(a->schedules, one[i])),
-                              other = tw__redis_route_plan(tw__redis_route_of(b->schedules, two[i]));
+        struct tw__redis_plan plan = tw__redis_route_plan(tw__redis_route_of(a->queues, one[i])),
+                              other = tw__redis_route_plan(tw__redis_route_of(b->queues, two[i]));
         assert_bytes_equal(tw__redis_task_id(one[i]), tw__redis_task_id(two[i]));
         assert_true(tw__redis_task_due(one[i]) == tw__redis_task_due(two[i]));
         assert_true(tw__redis_task_every(one[i]) == tw__redis_task_every(two[i]));
         assert_true(tw__redis_task_times(one[i]) == tw__redis_task_times(two[i]));
-        assert_int_equal(tw__redis_place_tries(a->schedules, one[i]),
-                         tw__redis_place_tries(b->schedules, two[i]));
+        assert_int_equal(tw__redis_place_tries(a->queues, one[i]), tw__redis_place_tries(b->queues, two[i]));
         assert_bytes_equal(tw__redis_task_packed(one[i]), tw__redis_task_packed(two[i]));
         assert_plans_equal(&plan, &other);
         assert_int_equal(one[i]->lived, two[i]->lived);
@@ -63,13 +62,13 @@ void assert_schedules_equal(const struct tw__redis_schedule *a, const struct tw_
     counted_free(two);
 }
 
-struct tw__redis_schedule *copy_through_chunks(const struct tw__redis_schedule *schedule, unsigned *chunks_made)
+struct tw__redis_queue *copy_through_chunks(const struct tw__redis_queue *queue, unsigned *chunks_made)
 {
-    struct tw__redis_schedule *copy = tw__redis_schedule_new(schedule->schedules);
+    struct tw__redis_queue *copy = tw__redis_queue_new(queue->queues);
     struct tw__redis_chunks chunks;
     struct tw__redis_bytes bytes;
     uint64_t before = 0;
-    tw__redis_chunks_init(&chunks, schedule);
+    tw__redis_chunks_init(&chunks, queue);
     for (*chunks_made = 0; tw__redis_chunks_next(&chunks, &bytes); ++*chunks_made) {
         char *exact = counted_alloc(bytes.size); /* so that a sanitizer sees a read past the end */
         memcpy(exact, bytes.at, bytes.size);
@@ -95,11 +94,11 @@ static void check_life(const struct tw__redis_task *task, uint8_t kind)
     assert_true(kind == TW__REDIS_WORKERS || life.stage == TW__REDIS_DEAD);
 }
 
-void check_what_was_read(struct tw__redis_schedule *schedule, bool good)
+void check_what_was_read(struct tw__redis_queue *queue, bool good)
 {
     unsigned chunks;
-    struct tw__redis_task **task = tw__redis_look_sorted(schedule);
-    uint64_t count = tw__redis_table_count(&schedule->tasks);
+    struct tw__redis_task **task = tw__redis_look_sorted(queue);
+    uint64_t count = tw__redis_table_count(&queue->tasks);
     for (uint64_t i = 0; i < count; i++) {
         struct tw__redis_plan plan = tw__redis_route_plan(tw__redis_route_of(all, task[i]));
         uint64_t times = tw__redis_task_times(task[i]);
@@ -120,29 +119,29 @@ void check_what_was_read(struct tw__redis_schedule *schedule, bool good)
         check_life(task[i], plan.kind);
     }
     counted_free(task);
-    assert_true(tw__redis_route_count(schedule) <= count);
+    assert_true(tw__redis_route_count(queue) <= count);
     assert_null(tw__redis_check_all(all));
     if (!good || count == 0)
         return;
-    struct tw__redis_schedule *copy = copy_through_chunks(schedule, &chunks);
+    struct tw__redis_queue *copy = copy_through_chunks(queue, &chunks);
     assert_int_equal(chunks, (count + TW__REDIS_CHUNK_TASKS - 1) / TW__REDIS_CHUNK_TASKS);
-    assert_schedules_equal(schedule, copy);
-    assert_int_equal(tw__redis_route_count(schedule), tw__redis_route_count(copy));
-    close_schedule(copy);
+    assert_queues_equal(queue, copy);
+    assert_int_equal(tw__redis_route_count(queue), tw__redis_route_count(copy));
+    close_queue(copy);
 }
 
 int read_chunk(const char *bytes, size_t size)
 {
-    struct tw__redis_schedule *schedule = tw__redis_schedule_new(all);
+    struct tw__redis_queue *queue = tw__redis_queue_new(all);
     char *exact = counted_alloc(size);
     if (size > 0)
         memcpy(exact, bytes, size);
-    bool good = tw__redis_chunk_read(schedule, (struct tw__redis_bytes){exact, size}, START);
+    bool good = tw__redis_chunk_read(queue, (struct tw__redis_bytes){exact, size}, START);
     counted_free(exact);
-    int count = (int)tw__redis_table_count(&schedule->tasks);
-    check_what_was_read(schedule, good);
-    check_dead(schedule);
-    close_schedule(schedule);
+    int count = (int)tw__redis_table_count(&queue->tasks);
+    check_what_was_read(queue, good);
+    check_dead(queue);
+    close_queue(queue);
     tw__redis_grave_reap_all(all);
     assert_int_equal(all->reaping, 0);
     assert_int_equal(blocks_out, 1 + (all->route != NULL));

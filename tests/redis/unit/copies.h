@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Schedules that are copied through chunks and compared, and chunks of any bytes, for the tests of chunks and
+ * Queues that are copied through chunks and compared, and chunks of any bytes, for the tests of chunks and
  * of changes.
  */
 #ifndef TW_TESTS_REDIS_COPIES_H
@@ -14,18 +14,17 @@ enum { LIVES = 4, DEAD_LIFE = LIVES - 1 };
 extern const struct tw__redis_life life_of[LIVES];
 
 /* Checks the order and the count of the dead tasks. */
-void check_dead(const struct tw__redis_schedule *schedule);
-/* Compares everything that a chunk keeps, of two schedules of the same state or of two. */
-void assert_schedules_equal(const struct tw__redis_schedule *a, const struct tw__redis_schedule *b);
-/* Makes a schedule from the chunks of another one, and counts the chunks. */
-struct tw__redis_schedule *copy_through_chunks(const struct tw__redis_schedule *schedule,
-                                               unsigned *chunks_made);
+void check_dead(const struct tw__redis_queue *queue);
+/* Compares everything that a chunk keeps, of two queues of the same state or of two. */
+void assert_queues_equal(const struct tw__redis_queue *a, const struct tw__redis_queue *b);
+/* Makes a queue from the chunks of another one, and counts the chunks. */
+struct tw__redis_queue *copy_through_chunks(const struct tw__redis_queue *queue, unsigned *chunks_made);
 
-/* Checks that the tasks of a schedule are valid, whatever bytes they were read from. `good`: the bytes were not
- * refused; then the schedule is also copied. */
-void check_what_was_read(struct tw__redis_schedule *schedule, bool good);
-/* Reads a chunk into a new schedule, checks it, and frees it again. Returns how many tasks it had, or -1 if the
- * bytes were refused. Requires: there is no other schedule. */
+/* Checks that the tasks of a queue are valid, whatever bytes they were read from. `good`: the bytes were not
+ * refused; then the queue is also copied. */
+void check_what_was_read(struct tw__redis_queue *queue, bool good);
+/* Reads a chunk into a new queue, checks it, and frees it again. Returns how many tasks it had, or -1 if the
+ * bytes were refused. Requires: there is no other queue. */
 int read_chunk(const char *bytes, size_t size);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Counted memory, schedules, and ids and tasks to put into them.
+ * Counted memory, queues, and ids and tasks to put into them.
  */
 #include "fixture.h"
 
@@ -8,9 +8,9 @@
 #include "tests/support/random.h"
 #include "tests/support/run.h"
 
-#include <src/redis/schedules/grave.h>
-#include <src/redis/schedules/route.h>
-#include <src/redis/schedules/schedule.h>
+#include <src/redis/queues/grave.h>
+#include <src/redis/queues/queue.h>
+#include <src/redis/queues/route.h>
 #include <sodium/randombytes.h>
 #include <stdlib.h>
 
@@ -72,7 +72,7 @@ void *counted_realloc(void *old, size_t size)
 
 const struct tw__redis_memory counted = {counted_alloc, counted_realloc, counted_free, counted_usable};
 
-/* The strings that routes and schedules keep for the server, and give back. */
+/* The strings that routes and queues keep for the server, and give back. */
 long targets_out;
 
 void *new_target(void)
@@ -89,21 +89,21 @@ static void forget_target(void *target)
 
 /* ---- the start and the end of a test --------------------------------------------------------------------- */
 
-struct tw__redis_schedules *all;
+struct tw__redis_queues *all;
 
 void open_all(void)
 {
-    all = tw__redis_schedules_new(&counted, forget_target, START, 5000);
+    all = tw__redis_queues_new(&counted, forget_target, START, 5000);
     assert_non_null(all);
 }
 
-void close_schedule(struct tw__redis_schedule *schedule)
+void close_queue(struct tw__redis_queue *queue)
 {
-    tw__redis_schedule_detach(schedule);
-    tw__redis_grave_bury(schedule);
+    tw__redis_queue_detach(queue);
+    tw__redis_grave_bury(queue);
 }
 
-/* Requires: all schedules have been buried. */
+/* Requires: all queues have been buried. */
 void close_all(void)
 {
     tw__redis_grave_reap_all(all);
@@ -111,7 +111,7 @@ void close_all(void)
     assert_false(tw__redis_place_any_waiting(all));
     assert_int_equal(all->count, 0);
     assert_int_equal(all->pending, 0);
-    assert_int_equal(all->queued, 0);
+    assert_int_equal(all->in_line, 0);
     assert_int_equal(all->held, 0);
     assert_int_equal(all->paused, 0);
     assert_int_equal(all->stopped, 0);
@@ -127,24 +127,24 @@ void close_all(void)
     assert_int_equal(tw_wheel_count(all->leases), 0);
     assert_int_equal(tw_wheel_count(all->retries), 0);
     assert_int_equal(tw_wheel_count(all->deaths), 0);
-    tw__redis_schedules_free(all);
+    tw__redis_queues_free(all);
     assert_int_equal(targets_out, 0);
     assert_int_equal(blocks_out, 0);
     assert_int_equal(bytes_out, 0);
 }
 
-/* For a test of one schedule, which is attached. */
-struct tw__redis_schedule *open_one(void)
+/* For a test of one queue, which is attached. */
+struct tw__redis_queue *open_one(void)
 {
     open_all();
-    struct tw__redis_schedule *schedule = tw__redis_schedule_new(all);
-    tw__redis_schedule_attach(schedule);
-    return schedule;
+    struct tw__redis_queue *queue = tw__redis_queue_new(all);
+    tw__redis_queue_attach(queue);
+    return queue;
 }
 
-void close_one(struct tw__redis_schedule *schedule)
+void close_one(struct tw__redis_queue *queue)
 {
-    close_schedule(schedule);
+    close_queue(queue);
     close_all();
 }
 
@@ -245,25 +245,25 @@ struct tw__redis_bytes id_of(unsigned i)
     return (struct tw__redis_bytes){id, i == 0 ? 0 : (size_t)digits + 1 + i % 40};
 }
 
-static struct tw__redis_task *put_plain(struct tw__redis_schedule *schedule, const char *id, uint64_t due,
+static struct tw__redis_task *put_plain(struct tw__redis_queue *queue, const char *id, uint64_t due,
                                         const struct tw__redis_plan *route, uint64_t now)
 {
     struct tw__redis_task_plan plan = {.id = text(id), .due = due, .packed = text("\1\1p")};
-    struct tw__redis_schedules *schedules = schedule->schedules;
-    struct tw__redis_task *task = tw__redis_task_new(&plan, &schedules->memory);
-    tw__redis_schedule_put(schedule, task, tw__redis_route_for(schedule, route),
-                           tw__redis_schedule_hash(schedules, text(id)), NULL, now);
+    struct tw__redis_queues *queues = queue->queues;
+    struct tw__redis_task *task = tw__redis_task_new(&plan, &queues->memory);
+    tw__redis_queue_put(queue, task, tw__redis_route_for(queue, route), tw__redis_queue_hash(queues, text(id)),
+                        NULL, now);
     return task;
 }
 
-struct tw__redis_task *put_one(struct tw__redis_schedule *schedule, const char *id, uint64_t due, uint64_t now)
+struct tw__redis_task *put_one(struct tw__redis_queue *queue, const char *id, uint64_t due, uint64_t now)
 {
-    return put_plain(schedule, id, due, &plan_of[1], now);
+    return put_plain(queue, id, due, &plan_of[1], now);
 }
 
-struct tw__redis_task *put_work(struct tw__redis_schedule *schedule, const char *id, uint64_t due, uint64_t now)
+struct tw__redis_task *put_work(struct tw__redis_queue *queue, const char *id, uint64_t due, uint64_t now)
 {
-    return put_plain(schedule, id, due, &plan_of[FIRST_OF_WORKERS], now);
+    return put_plain(queue, id, due, &plan_of[FIRST_OF_WORKERS], now);
 }
 
 void assert_take(uint64_t now, enum tw__redis_taken expected, const struct tw__redis_task *wanted)
@@ -279,9 +279,9 @@ void assert_taken(uint64_t now, const struct tw__redis_task *wanted)
     assert_take(now, wanted == NULL ? TW__REDIS_TAKEN_NONE : TW__REDIS_TAKEN_TASK, wanted);
 }
 
-struct tw__redis_task *find(const struct tw__redis_schedule *schedule, const char *id)
+struct tw__redis_task *find(const struct tw__redis_queue *queue, const char *id)
 {
-    return tw__redis_schedule_find(schedule, tw__redis_schedule_hash(schedule->schedules, text(id)), text(id));
+    return tw__redis_queue_find(queue, tw__redis_queue_hash(queue->queues, text(id)), text(id));
 }
 
 void assert_lives_equal(const struct tw__redis_life *a, const struct tw__redis_life *b)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * The start and the end of a test of schedules: counted memory, and ids, strings and tasks to put into
- * schedules.
+ * The start and the end of a test of queues: counted memory, and ids, strings and tasks to put into
+ * queues.
  */
 #ifndef TW_TESTS_REDIS_FIXTURE_H
 #define TW_TESTS_REDIS_FIXTURE_H
 
-#include <src/redis/schedules/place.h>
-#include <src/redis/schedules/schedules.h>
+#include <src/redis/queues/place.h>
+#include <src/redis/queues/queues.h>
 
 /* ---- memory that is counted ------------------------------------------------------------------------------ */
 
@@ -19,23 +19,23 @@ void counted_free(void *old);
 void *counted_alloc(size_t size);
 void *counted_realloc(void *old, size_t size);
 
-/* Makes a string such as routes and schedules keep for the server; and counts the strings that they have not
+/* Makes a string such as routes and queues keep for the server; and counts the strings that they have not
  * given back. */
 extern long targets_out;
 void *new_target(void);
 
-/* ---- schedules ------------------------------------------------------------------------------------------- */
+/* ---- queues ---------------------------------------------------------------------------------------------- */
 
 #define START UINT64_C(1700000000000)
 
-extern struct tw__redis_schedules *all;
+extern struct tw__redis_queues *all;
 void open_all(void);
-/* Checks that nothing is left of the schedules. Requires: all schedules have been buried. */
+/* Checks that nothing is left of the queues. Requires: all queues have been buried. */
 void close_all(void);
-void close_schedule(struct tw__redis_schedule *schedule);
-/* For a test of one schedule, which is attached. */
-struct tw__redis_schedule *open_one(void);
-void close_one(struct tw__redis_schedule *schedule);
+void close_queue(struct tw__redis_queue *queue);
+/* For a test of one queue, which is attached. */
+struct tw__redis_queue *open_one(void);
+void close_one(struct tw__redis_queue *queue);
 
 /* Derives the secret of the tables from the seed too, so that a run can be repeated. */
 void use_seed(void);
@@ -59,17 +59,16 @@ extern const struct tw__redis_plan plan_of[PLANS];
 bool strings_suit(uint8_t kind, uint32_t count);
 void assert_plans_equal(const struct tw__redis_plan *a, const struct tw__redis_plan *b);
 
-/* Puts a task for a List, or for workers, into a schedule, filed at `now`. */
-struct tw__redis_task *put_one(struct tw__redis_schedule *schedule, const char *id, uint64_t due, uint64_t now);
-struct tw__redis_task *put_work(struct tw__redis_schedule *schedule, const char *id, uint64_t due,
-                                uint64_t now);
+/* Puts a task for a List, or for workers, into a queue, filed at `now`. */
+struct tw__redis_task *put_one(struct tw__redis_queue *queue, const char *id, uint64_t due, uint64_t now);
+struct tw__redis_task *put_work(struct tw__redis_queue *queue, const char *id, uint64_t due, uint64_t now);
 
 /* Takes the next task of all that are due, and asserts that it is this one. NULL: there is none. */
 void assert_take(uint64_t now, enum tw__redis_taken expected, const struct tw__redis_task *wanted);
 void assert_taken(uint64_t now, const struct tw__redis_task *wanted);
 
 /* The task with this id, or NULL. */
-struct tw__redis_task *find(const struct tw__redis_schedule *schedule, const char *id);
+struct tw__redis_task *find(const struct tw__redis_queue *queue, const char *id);
 
 void assert_lives_equal(const struct tw__redis_life *a, const struct tw__redis_life *b);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Fuzzes changes of lives (schedules/change.c, life.c): the string of TW.FIRED LIVES, in an append-only file or
- * from a primary. The changes are made in a schedule of tasks of each kind and stage, whose ids are the letters
+ * Fuzzes changes of lives (queues/change.c, life.c): the string of TW.FIRED LIVES, in an append-only file or
+ * from a primary. The changes are made in a queue of tasks of each kind and stage, whose ids are the letters
  * a to h. Its invariants hold afterwards, whether the changes were refused or not.
  */
 #include "copies.h"
@@ -9,10 +9,10 @@
 #include "tests/support/cmocka.h"
 #include "tests/support/fuzz.h"
 
-#include <src/redis/schedules/change.h>
-#include <src/redis/schedules/grave.h>
-#include <src/redis/schedules/route.h>
-#include <src/redis/schedules/schedule.h>
+#include <src/redis/queues/change.h>
+#include <src/redis/queues/grave.h>
+#include <src/redis/queues/queue.h>
+#include <src/redis/queues/route.h>
 
 enum { MOST = 16384, NO_LIFE = -1 };
 
@@ -32,7 +32,7 @@ static const struct {
     {"h", FIRST_OF_WORKERS, 2, START - 1, 500},
 };
 
-static void put_task(struct tw__redis_schedule *schedule, size_t i)
+static void put_task(struct tw__redis_queue *queue, size_t i)
 {
     struct tw__redis_task_plan plan = {.id = text(tasks[i].id),
                                        .due = tasks[i].due,
@@ -40,9 +40,9 @@ static void put_task(struct tw__redis_schedule *schedule, size_t i)
                                        .times = tasks[i].every > 0 ? 3 : 1,
                                        .life = tasks[i].life >= 0 ? &life_of[tasks[i].life] : NULL,
                                        .packed = text(tasks[i].target == 0 ? "\2\1f\1v" : "\1\1p")};
-    tw__redis_schedule_put(schedule, tw__redis_task_new(&plan, &all->memory),
-                           tw__redis_route_for(schedule, &plan_of[tasks[i].target]),
-                           tw__redis_schedule_hash(all, plan.id), NULL, START);
+    tw__redis_queue_put(queue, tw__redis_task_new(&plan, &all->memory),
+                        tw__redis_route_for(queue, &plan_of[tasks[i].target]),
+                        tw__redis_queue_hash(all, plan.id), NULL, START);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -51,17 +51,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         use_seed();
         open_all();
     }
-    struct tw__redis_schedule *schedule = tw__redis_schedule_new(all);
+    struct tw__redis_queue *queue = tw__redis_queue_new(all);
     for (size_t i = 0; i < sizeof tasks / sizeof *tasks; i++)
-        put_task(schedule, i);
+        put_task(queue, i);
     size = size < MOST ? size : MOST;
     char *exact = counted_alloc(size);
     if (size > 0)
         memcpy(exact, data, size);
-    tw__redis_change_read(schedule, (struct tw__redis_bytes){exact, size}, START);
+    tw__redis_change_read(queue, (struct tw__redis_bytes){exact, size}, START);
     counted_free(exact);
-    check_what_was_read(schedule, true);
-    close_schedule(schedule);
+    check_what_was_read(queue, true);
+    close_queue(queue);
     tw__redis_grave_reap_all(all);
     assert_int_equal(all->reaping, 0);
     assert_int_equal(blocks_out, 1 + (all->route != NULL));

@@ -8,16 +8,16 @@
 #include "tests/support/run.h"
 
 #include <base/list.h>
-#include <src/redis/schedules/check.h>
-#include <src/redis/schedules/look.h>
-#include <src/redis/schedules/overview.h>
-#include <src/redis/schedules/place.h>
-#include <src/redis/schedules/route.h>
-#include <src/redis/schedules/schedule.h>
-#include <src/redis/schedules/sums.h>
+#include <src/redis/queues/check.h>
+#include <src/redis/queues/look.h>
+#include <src/redis/queues/overview.h>
+#include <src/redis/queues/place.h>
+#include <src/redis/queues/queue.h>
+#include <src/redis/queues/route.h>
+#include <src/redis/queues/sums.h>
 #include <stdlib.h>
 
-/* Looking for tasks works in another way in small schedules than in large ones. */
+/* Looking for tasks works in another way in small queues than in large ones. */
 static const unsigned room_size[ROOMS] = {3, 20, 90, 600};
 
 struct model model;
@@ -47,18 +47,18 @@ struct ref *ref_of(const struct tw__redis_task *task, struct room **room)
     struct tw__redis_bytes id = tw__redis_task_id(task);
     unsigned long i = id.size == 0 ? 0 : strtoul(id.at, NULL, 10);
     for (*room = model.room; *room < model.room + ROOMS; ++*room)
-        if ((*room)->schedule == tw__redis_schedule_of(all, task)) {
+        if ((*room)->queue == tw__redis_queue_of(all, task)) {
             assert_true(i < (*room)->size);
             assert_ptr_equal((*room)->ref[i].task, task);
             return &(*room)->ref[i];
         }
-    return NULL; /* a task of a buried schedule */
+    return NULL; /* a task of a buried queue */
 }
 
 uint64_t hash_of_ref(const struct room *room, const struct ref *ref)
 {
     struct tw__redis_bytes id = id_of((unsigned)(ref - room->ref));
-    return tw__redis_schedule_hash(all, id);
+    return tw__redis_queue_hash(all, id);
 }
 
 void open_room(struct room *room)
@@ -67,8 +67,8 @@ void open_room(struct room *room)
     for (unsigned i = 0; i < room->size; i++)
         room->ref[i].room = room;
     room->attached = room->paused = false;
-    room->schedule = tw__redis_schedule_new(all);
-    room->schedule->name = new_target();
+    room->queue = tw__redis_queue_new(all);
+    room->queue->name = new_target();
     for (unsigned i = 0; i < PLANS; i++)
         room->line[i] = (struct line){TW_NEVER, 0};
 }
@@ -151,7 +151,7 @@ void model_file(struct ref *ref, uint64_t due)
     ref->order = model.order++;
     ref->moved = false;
     if (ref->lived && ref->life.stage == TW__REDIS_DEAD) {
-        model_enqueue(ref, DEAD, false);
+        model_line_up(ref, DEAD, false);
     } else if (due > model.now && is_leased(ref)) {
         model_file_lease(ref);
     } else if (due > model.now && due > tw_wheel_now(all->wheel)) {
@@ -165,13 +165,13 @@ void model_file(struct ref *ref, uint64_t due)
     }
 }
 
-void model_enqueue(struct ref *ref, enum place place, bool first)
+void model_line_up(struct ref *ref, enum place place, bool first)
 {
     ref->place = place;
     ref->position = first ? --model.front : ++model.back;
 }
 
-/* The first task of a queue according to the model; with `due`, the first task that is due. A lease that has
+/* The first task of a line according to the model; with `due`, the first task that is due. A lease that has
  * ended stays so. */
 struct ref *first_of(enum place place, bool due)
 {
@@ -183,7 +183,7 @@ struct ref *first_of(enum place place, bool due)
     return first;
 }
 
-/* The first task of a queue of a room, according to the model. */
+/* The first task of a line of a room, according to the model. */
 struct ref *first_in(const struct room *room, enum place place)
 {
     struct ref *first = NULL;
@@ -193,26 +193,26 @@ struct ref *first_in(const struct room *room, enum place place)
     return first;
 }
 
-/* Whether no task can be taken from a queue now. It is empty; or the clock was set back a little, so that its
+/* Whether no task can be taken from a line now. It is empty; or the clock was set back a little, so that its
  * first task is no longer due, and all wheels have passed that task's time. */
-bool is_stuck(const struct tw__link *queue)
+bool is_stuck(const struct tw__link *line)
 {
-    if (queue->next == queue)
+    if (line->next == line)
         return true;
-    const struct tw__redis_task *task = tw__redis_task_of_link(queue->next);
+    const struct tw__redis_task *task = tw__redis_task_of_link(line->next);
     uint64_t due = tw__redis_task_due(task);
     return tw__redis_task_stage(task) != TW__REDIS_LEASED && due > model.now &&
            due <= tw_wheel_now(all->wheel) && (all->behind == NULL || due <= tw_wheel_now(all->behind));
 }
 
-/* Whether the task is the first of its queue. Otherwise a task of a detached schedule may stand before it,
+/* Whether the task is the first of its line. Otherwise a task of a detached queue may stand before it,
  * which takes its turn and is passed over. */
-bool is_next(const struct tw__link *queue, const struct ref *ref)
+bool is_next(const struct tw__link *line, const struct ref *ref)
 {
-    return ref != NULL && queue->next == &ref->task->parked.link;
+    return ref != NULL && line->next == &ref->task->parked.link;
 }
 
-/* The time that the schedules tell for a task: no later than the latest one that a file may have. */
+/* The time that the queues tell for a task: no later than the latest one that a file may have. */
 uint64_t due_of(const struct ref *ref)
 {
     return ref->place == LEASE && ref->due > INT64_MAX ? INT64_MAX : ref->due;
@@ -232,19 +232,19 @@ uint64_t reach(const struct ref *ref)
     return now > model.now ? now : model.now;
 }
 
-/* The task of a queue that was filed again in the last take as the first after `order`, or NULL. */
+/* The task of a line that was filed again in the last take as the first after `order`, or NULL. */
 static struct ref *filed_again_after(uint64_t order)
 {
     struct ref *first = NULL;
     for (struct ref *ref = model.ref; ref < model.ref + REFS; ref++)
         if ((ref->place == OVERDUE || ref->place == PAST) && tw__redis_task_filed(ref->task) &&
-            !(ref->task->flags & TW__REDIS_TASK_QUEUED) && ref->task->order - (uint32_t)order < INT32_MAX &&
+            !(ref->task->flags & TW__REDIS_TASK_IN_LINE) && ref->task->order - (uint32_t)order < INT32_MAX &&
             (first == NULL || (int32_t)(ref->task->order - first->task->order) < 0))
             first = ref;
     return first;
 }
 
-/* A take files tasks again which are first in a queue, and are not due any more. Tasks of buried schedules have
+/* A take files tasks again which are first in a line, and are not due any more. Tasks of buried queues have
  * a place in the order too. */
 void see_what_was_filed_again(void)
 {
@@ -262,7 +262,7 @@ void see_what_was_filed_again(void)
     model.order += all->order - (uint32_t)model.order;
 }
 
-/* A take may move tasks from the wheel to the front of the queue of overdue tasks. */
+/* A take may move tasks from the wheel to the front of the line of overdue tasks. */
 void see_what_was_moved_to_the_front(void)
 {
     struct ref *moved[REFS];
@@ -280,10 +280,10 @@ void see_what_was_moved_to_the_front(void)
     }
     assert_true(due <= 1);
     while (count > 0)
-        model_enqueue(moved[--count], OVERDUE, true);
+        model_line_up(moved[--count], OVERDUE, true);
 }
 
-/* A take passes over tasks of detached schedules. */
+/* A take passes over tasks of detached queues. */
 void see_what_was_passed_over(void)
 {
     for (struct ref *ref = model.ref; ref < model.ref + REFS; ref++)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * A model of all schedules: an array that says where each task should be, when it is due, and which task
+ * A model of all queues: an array that says where each task should be, when it is due, and which task
  * comes next.
  *
- * A room stands for a schedule, a ref for a task (by the number of its id), and a line for the queue of a
+ * A room stands for a queue, a ref for a task (by the number of its id), and a struct line for the line of a
  * route.
  */
 #ifndef TW_TESTS_REDIS_MODEL_H
@@ -35,7 +35,7 @@ struct ref {
     uint64_t order;    /* the number of its filing */
     uint64_t steady;   /* of a task in the wheel of leases: the end of its lease by the steady clock */
     uint64_t filed_ms; /* of a past task: when it was filed; of a ready task: when it became ready */
-    int64_t position;  /* in a queue */
+    int64_t position;  /* in a line */
     unsigned tries, plan;
     enum place place;
     bool moved; /* its turn among tasks with the same due time is not promised */
@@ -50,7 +50,7 @@ struct line {
 };
 
 struct room {
-    struct tw__redis_schedule *schedule;
+    struct tw__redis_queue *queue;
     struct ref *ref;
     unsigned size;
     struct line line[PLANS];
@@ -62,10 +62,10 @@ struct model {
     struct room room[ROOMS];
     struct ref ref[REFS];
     uint64_t now, monotonic, order;
-    int64_t set;   /* by how much the wall clock was set, as the schedules know */
+    int64_t set;   /* by how much the wall clock was set, as the queues know */
     bool set_amid; /* the clock was set while a wheel had due tasks, and has some since then */
     int64_t front, back, made_ready; /* positions given so far, and routes made ready */
-    uint64_t graves, buried;         /* buried schedules, and their tasks */
+    uint64_t graves, buried;         /* buried queues, and their tasks */
     struct ref *probe;               /* the task that was taken last, if it was a probe */
     unsigned nowhere;
     uint64_t taken, passed;
@@ -86,11 +86,11 @@ void open_model(void);
 unsigned held_of(const struct room *room, unsigned plan);
 void model_leave(struct room *room, struct ref *ref);
 void model_file(struct ref *ref, uint64_t due);
-void model_enqueue(struct ref *ref, enum place place, bool first);
+void model_line_up(struct ref *ref, enum place place, bool first);
 struct ref *first_of(enum place place, bool due);
 struct ref *first_in(const struct room *room, enum place place);
-bool is_stuck(const struct tw__link *queue);
-bool is_next(const struct tw__link *queue, const struct ref *ref);
+bool is_stuck(const struct tw__link *line);
+bool is_next(const struct tw__link *line, const struct ref *ref);
 uint64_t due_of(const struct ref *ref);
 uint64_t reach(const struct ref *ref);
 void set_clock(int64_t by);
@@ -99,16 +99,16 @@ void see_what_was_moved_to_the_front(void);
 void see_what_was_passed_over(void);
 
 /* model_judge.c: whether tw__redis_place_take() took the right task */
-struct ref *take(bool queued, uint32_t budget, struct room **room);
+struct ref *take(bool in_line, uint32_t budget, struct room **room);
 
-/* model_check.c: whether the schedules are as the model says */
-void check_queue(const struct tw__link *queue, enum place place);
+/* model_check.c: whether the queues are as the model says */
+void check_line(const struct tw__link *line, enum place place);
 void check_sums(void);
 void check_wheels(void);
 void check_invariants(void);
 void check_all(void);
 
-/* model_lives.c: leases, attempts, deaths and pauses, on the schedules and in the model */
+/* model_lives.c: leases, attempts, deaths and pauses, on the queues and in the model */
 struct tw__redis_life some_life(uint64_t due);
 void offer(struct ref *ref);
 void stop(struct ref *ref);

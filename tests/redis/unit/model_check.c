@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The model: comparing it with the schedules.
+ * The model: comparing it with the queues.
  */
 #include "model.h"
 
@@ -8,14 +8,14 @@
 #include "tests/support/run.h"
 
 #include <base/list.h>
-#include <src/redis/schedules/check.h>
-#include <src/redis/schedules/grave.h>
-#include <src/redis/schedules/look.h>
-#include <src/redis/schedules/overview.h>
-#include <src/redis/schedules/place.h>
-#include <src/redis/schedules/route.h>
-#include <src/redis/schedules/schedule.h>
-#include <src/redis/schedules/sums.h>
+#include <src/redis/queues/check.h>
+#include <src/redis/queues/grave.h>
+#include <src/redis/queues/look.h>
+#include <src/redis/queues/overview.h>
+#include <src/redis/queues/place.h>
+#include <src/redis/queues/queue.h>
+#include <src/redis/queues/route.h>
+#include <src/redis/queues/sums.h>
 #include <stdlib.h>
 
 static void check_place(const struct ref *ref)
@@ -24,13 +24,13 @@ static void check_place(const struct ref *ref)
                                     [WHEEL] = 0,
                                     [BEHIND] = TW__REDIS_TASK_BEHIND,
                                     [LEASE] = 0,
-                                    [OVERDUE] = TW__REDIS_TASK_QUEUED,
-                                    [PAST] = TW__REDIS_TASK_QUEUED,
-                                    [HELD] = TW__REDIS_TASK_QUEUED | TW__REDIS_TASK_HELD,
-                                    [STOPPED] = TW__REDIS_TASK_QUEUED,
-                                    [READY] = TW__REDIS_TASK_QUEUED,
-                                    [DEAD] = TW__REDIS_TASK_QUEUED};
-    assert_int_equal(ref->task->flags & (TW__REDIS_TASK_QUEUED | TW__REDIS_TASK_HELD | TW__REDIS_TASK_BEHIND),
+                                    [OVERDUE] = TW__REDIS_TASK_IN_LINE,
+                                    [PAST] = TW__REDIS_TASK_IN_LINE,
+                                    [HELD] = TW__REDIS_TASK_IN_LINE | TW__REDIS_TASK_HELD,
+                                    [STOPPED] = TW__REDIS_TASK_IN_LINE,
+                                    [READY] = TW__REDIS_TASK_IN_LINE,
+                                    [DEAD] = TW__REDIS_TASK_IN_LINE};
+    assert_int_equal(ref->task->flags & (TW__REDIS_TASK_IN_LINE | TW__REDIS_TASK_HELD | TW__REDIS_TASK_BEHIND),
                      flags[ref->place]);
     assert_int_equal(tw__redis_task_filed(ref->task), ref->place != NOWHERE);
     assert_int_equal(ref->task->ready, ref->place == READY);
@@ -54,8 +54,7 @@ static void check_ref(const struct room *room, const struct ref *ref)
 {
     unsigned i = (unsigned)(ref - room->ref);
     struct tw__redis_bytes id = id_of(i);
-    assert_ptr_equal(tw__redis_schedule_find(room->schedule, tw__redis_schedule_foresee(all, id), id),
-                     ref->task);
+    assert_ptr_equal(tw__redis_queue_find(room->queue, tw__redis_queue_foresee(all, id), id), ref->task);
     if (ref->place == ABSENT)
         return;
     assert_bytes_equal(tw__redis_task_id(ref->task), id);
@@ -70,13 +69,13 @@ static void check_ref(const struct room *room, const struct ref *ref)
     const struct tw__redis_route *route = tw__redis_route_of(all, ref->task);
     struct tw__redis_plan plan = tw__redis_route_plan(route);
     const struct tw__redis_plan *wanted = &plan_of[ref->plan];
-    assert_ptr_equal(route->schedule, room->schedule);
+    assert_ptr_equal(route->queue, room->queue);
     assert_ptr_equal(tw__redis_route_at(all, route->index), route);
     assert_plans_equal(&plan, wanted);
 }
 
 /* P3, and the state of the line. */
-static void check_line(const struct room *room, const struct ref *ref)
+static void check_route_line(const struct room *room, const struct ref *ref)
 {
     const struct tw__redis_route *route = tw__redis_route_of(all, ref->task);
     const struct line *line = &room->line[ref->plan];
@@ -85,18 +84,18 @@ static void check_line(const struct room *room, const struct ref *ref)
     if (line->retry_ms != TW_NEVER)
         assert_true(tw_timer_deadline(&route->retry) == line->retry_ms);
     bool held = held_of(room, ref->plan) > 0;
-    assert_int_equal(route->queue.next != &route->queue, held);
+    assert_int_equal(route->line.next != &route->line, held);
     assert_int_equal(held, (line->ready > 0) + (line->retry_ms != TW_NEVER));
     assert_int_equal(tw__redis_place_is_blocked(all, ref->task), held);
 }
 
-/* Counts the tasks in a queue, which have to be in order, and all in this place. Passes over the tasks of
- * buried schedules. */
-static uint64_t count_in_order(const struct tw__link *queue, enum place place)
+/* Counts the tasks in a line, which have to be in order, and all in this place. Passes over the tasks of
+ * buried queues. */
+static uint64_t count_in_order(const struct tw__link *line, enum place place)
 {
     int64_t before = INT64_MIN;
     uint64_t count = 0;
-    for (struct tw__link *link = queue->next; link != queue; link = link->next) {
+    for (struct tw__link *link = line->next; link != line; link = link->next) {
         struct room *room;
         const struct ref *ref = ref_of(tw__redis_task_of_link(link), &room);
         assert_ptr_equal(link->next->prev, link);
@@ -110,64 +109,64 @@ static uint64_t count_in_order(const struct tw__link *queue, enum place place)
     return count;
 }
 
-/* A queue of all schedules. */
-void check_queue(const struct tw__link *queue, enum place place)
+/* A line of all queues. */
+void check_line(const struct tw__link *line, enum place place)
 {
     uint64_t wanted = 0;
     for (struct ref *ref = model.ref; ref < model.ref + REFS; ref++)
         wanted += ref->place == place;
-    assert_int_equal(count_in_order(queue, place), wanted);
+    assert_int_equal(count_in_order(line, place), wanted);
 }
 
-/* A queue of one schedule. */
-static uint64_t check_own_queue(const struct room *room, const struct tw__link *queue, enum place place)
+/* A line of one queue. */
+static uint64_t check_own_line(const struct room *room, const struct tw__link *line, enum place place)
 {
     uint64_t wanted = 0;
     for (const struct ref *ref = room->ref; ref < room->ref + room->size; ref++)
         wanted += ref->place == place;
-    assert_int_equal(count_in_order(queue, place), wanted);
+    assert_int_equal(count_in_order(line, place), wanted);
     return wanted;
 }
 
 struct sums {
-    uint64_t schedules, pending, queued, held, bytes, too_large, reaping, filed, taken_up;
+    uint64_t queues, pending, in_line, held, bytes, too_large, reaping, filed, taken_up;
     uint64_t paused, stopped, ready, leased, dead, empty;
 };
 
-/* The queues and the counts of tasks for workers, of stopped and of dead tasks. */
+/* The lines and the counts of tasks for workers, of stopped and of dead tasks. */
 static void check_lives(const struct room *room, struct sums *sums)
 {
-    const struct tw__redis_schedule *schedule = room->schedule;
+    const struct tw__redis_queue *queue = room->queue;
     const struct ref *ready = first_in(room, READY), *dead = first_in(room, DEAD);
-    uint64_t leased = 0, dead_count = check_own_queue(room, &schedule->dead, DEAD);
+    uint64_t leased = 0, dead_count = check_own_line(room, &queue->dead, DEAD);
     for (const struct ref *ref = room->ref; ref < room->ref + room->size; ref++)
         leased += ref->place != ABSENT && is_leased(ref);
-    check_own_queue(room, &schedule->stopped, STOPPED);
-    assert_int_equal(schedule->ready_count, check_own_queue(room, &schedule->ready, READY));
-    assert_int_equal(schedule->leased_count, leased);
-    assert_int_equal(schedule->dead_count, dead_count);
-    assert_int_equal(schedule->paused, room->paused);
-    assert_int_equal(tw_timer_pending(&schedule->death) || schedule->stale.next != NULL, dead_count > 0);
-    assert_ptr_equal(tw__redis_place_first_ready(schedule), ready == NULL ? NULL : ready->task);
-    assert_ptr_equal(tw__redis_place_first_dead(schedule), dead == NULL ? NULL : dead->task);
+    check_own_line(room, &queue->stopped, STOPPED);
+    assert_int_equal(queue->ready_count, check_own_line(room, &queue->ready, READY));
+    assert_int_equal(queue->leased_count, leased);
+    assert_int_equal(queue->dead_count, dead_count);
+    assert_int_equal(queue->paused, room->paused);
+    assert_int_equal(tw_timer_pending(&queue->death) || queue->stale.next != NULL, dead_count > 0);
+    assert_ptr_equal(tw__redis_place_first_ready(queue), ready == NULL ? NULL : ready->task);
+    assert_ptr_equal(tw__redis_place_first_dead(queue), dead == NULL ? NULL : dead->task);
     if (!room->attached)
         return;
-    sums->ready += schedule->ready_count;
+    sums->ready += queue->ready_count;
     sums->leased += leased;
     sums->dead += dead_count;
     sums->paused += room->paused;
-    sums->stopped += room->paused ? schedule->queued : 0;
-    sums->empty += !room->paused && tw__redis_table_count(&schedule->tasks) == 0;
+    sums->stopped += room->paused ? queue->in_line : 0;
+    sums->empty += !room->paused && tw__redis_table_count(&queue->tasks) == 0;
 }
 
 static void check_room(const struct room *room, struct sums *sums)
 {
-    uint64_t count = 0, queued = 0, held = 0, routes = 0;
+    uint64_t count = 0, in_line = 0, held = 0, routes = 0;
     uint64_t tasks[PLANS] = {0};
     for (const struct ref *ref = room->ref; ref < room->ref + room->size; ref++) {
         count += ref->place != ABSENT;
         bool leased = ref->lived && ref->life.stage == TW__REDIS_LEASED;
-        queued += !leased && (ref->place == OVERDUE || ref->place == PAST || ref->place == STOPPED);
+        in_line += !leased && (ref->place == OVERDUE || ref->place == PAST || ref->place == STOPPED);
         held += ref->place == HELD;
         sums->filed += is_filed(ref);
         if (ref->place != ABSENT)
@@ -175,23 +174,23 @@ static void check_room(const struct room *room, struct sums *sums)
     }
     for (unsigned i = 0; i < PLANS; i++)
         routes += tasks[i] > 0;
-    assert_int_equal(tw__redis_table_count(&room->schedule->tasks), count);
-    assert_int_equal(room->schedule->queued, queued);
-    assert_int_equal(room->schedule->held, held);
-    assert_int_equal(tw__redis_route_count(room->schedule), routes);
-    assert_int_equal(room->schedule->attached, room->attached);
-    sums->taken_up += tw__redis_schedule_bytes(room->schedule);
+    assert_int_equal(tw__redis_table_count(&room->queue->tasks), count);
+    assert_int_equal(room->queue->in_line, in_line);
+    assert_int_equal(room->queue->held, held);
+    assert_int_equal(tw__redis_route_count(room->queue), routes);
+    assert_int_equal(room->queue->attached, room->attached);
+    sums->taken_up += tw__redis_queue_bytes(room->queue);
     check_lives(room, sums);
     if (!room->attached) {
         sums->reaping += count;
         return;
     }
-    sums->schedules++;
+    sums->queues++;
     sums->pending += count;
-    sums->queued += queued;
+    sums->in_line += in_line;
     sums->held += held;
-    sums->bytes += room->schedule->bytes;
-    sums->too_large += tw__redis_sums_dump_most(room->schedule) > all->dump_limit;
+    sums->bytes += room->queue->bytes;
+    sums->too_large += tw__redis_sums_dump_most(room->queue) > all->dump_limit;
 }
 
 void check_sums(void)
@@ -202,9 +201,9 @@ void check_sums(void)
         check_room(room, &sums);
         detached |= !room->attached;
     }
-    assert_int_equal(all->count, sums.schedules);
+    assert_int_equal(all->count, sums.queues);
     assert_int_equal(all->pending, sums.pending);
-    assert_int_equal(all->queued, sums.queued);
+    assert_int_equal(all->in_line, sums.in_line);
     assert_int_equal(all->held, sums.held);
     assert_int_equal(all->paused, sums.paused);
     assert_int_equal(all->stopped, sums.stopped);
@@ -220,7 +219,7 @@ void check_sums(void)
         return;
     uint64_t behind = all->behind == NULL ? 0 : tw_wheel_count(all->behind);
     assert_int_equal(tw_wheel_count(all->wheel) + behind + tw_wheel_count(all->leases), sums.filed);
-    /* All memory belongs to a schedule, except for names of schedules, the state that all share, the list of
+    /* All memory belongs to a queue, except for names of queues, the state that all share, the list of
      * routes, and the strings of routes. */
     size_t more =
         (size_t)targets_out + (all->route == NULL ? 0 : counted_usable(all->route)) + counted_usable(all);
@@ -250,8 +249,8 @@ void check_all(void)
     for (struct ref *ref = model.ref; ref < model.ref + REFS; ref++) {
         check_ref(ref->room, ref);
         if (ref->place != ABSENT && (ref->place == HELD || below(16) == 0))
-            check_line(ref->room, ref);
+            check_route_line(ref->room, ref);
     }
-    check_queue(&all->overdue, OVERDUE);
-    check_queue(&all->past, PAST);
+    check_line(&all->overdue, OVERDUE);
+    check_line(&all->past, PAST);
 }

@@ -8,13 +8,13 @@
 #include "tests/support/run.h"
 
 #include <base/list.h>
-#include <src/redis/schedules/check.h>
-#include <src/redis/schedules/look.h>
-#include <src/redis/schedules/overview.h>
-#include <src/redis/schedules/place.h>
-#include <src/redis/schedules/route.h>
-#include <src/redis/schedules/schedule.h>
-#include <src/redis/schedules/sums.h>
+#include <src/redis/queues/check.h>
+#include <src/redis/queues/look.h>
+#include <src/redis/queues/overview.h>
+#include <src/redis/queues/place.h>
+#include <src/redis/queues/queue.h>
+#include <src/redis/queues/route.h>
+#include <src/redis/queues/sums.h>
 #include <stdlib.h>
 
 static void judge_ready(const struct room *its_room, const struct ref *taken)
@@ -68,7 +68,7 @@ static void judge_filed(const struct ref *taken)
 }
 
 /* A past task takes its turn when no task is left that was due before the past task was filed. */
-static void judge_queued(const struct ref *taken)
+static void judge_in_line(const struct ref *taken)
 {
     const struct ref *late = first_of(PAST, true), *overdue = first_of(OVERDUE, true);
     if (taken->place == PAST) {
@@ -88,15 +88,15 @@ static void judge_queued(const struct ref *taken)
         assert_true(overdue == NULL || is_stuck(&all->overdue));
 }
 
-static void judge(const struct room *room, const struct ref *taken, bool queued, bool probe)
+static void judge(const struct room *room, const struct ref *taken, bool in_line, bool probe)
 {
     assert_true(room->attached);
     assert_false(tw__redis_task_filed(taken->task));
-    assert_int_equal(taken->task->flags & (TW__REDIS_TASK_QUEUED | TW__REDIS_TASK_HELD | TW__REDIS_TASK_BEHIND),
-                     0);
+    assert_int_equal(
+        taken->task->flags & (TW__REDIS_TASK_IN_LINE | TW__REDIS_TASK_HELD | TW__REDIS_TASK_BEHIND), 0);
     assert_int_equal(probe, taken->place == HELD);
     if (probe) {
-        assert_true(queued);
+        assert_true(in_line);
         judge_ready(room, taken);
         return;
     }
@@ -104,25 +104,25 @@ static void judge(const struct room *room, const struct ref *taken, bool queued,
     if (is_filed(taken))
         judge_filed(taken);
     else
-        assert_true(queued);
-    if (!queued)
+        assert_true(in_line);
+    if (!in_line)
         return;
-    judge_queued(taken);
+    judge_in_line(taken);
     for (struct ref *ref = model.ref; ref < model.ref + REFS; ref++)
         assert_false(ref->room->attached && ref->place == HELD && ref->room->line[ref->plan].ready > 0);
 }
 
-static void judge_none(bool queued)
+static void judge_none(bool in_line)
 {
     model.set_amid = false;
     for (struct ref *ref = model.ref; ref < model.ref + REFS; ref++) {
         if (!ref->room->attached)
             continue;
         assert_false(is_filed(ref) && ref->due <= model.now);
-        if (queued)
+        if (in_line)
             assert_false(ref->place == HELD && ref->room->line[ref->plan].ready > 0);
     }
-    if (queued)
+    if (in_line)
         assert_true(is_stuck(&all->overdue) && is_stuck(&all->past));
     if (model.now >= tw_wheel_now(all->wheel)) {
         assert_null(all->behind);
@@ -130,17 +130,17 @@ static void judge_none(bool queued)
     }
 }
 
-struct ref *take(bool queued, uint32_t budget, struct room **room)
+struct ref *take(bool in_line, uint32_t budget, struct room **room)
 {
     uint32_t left = budget;
     struct tw__redis_task *task = NULL;
-    enum tw__redis_taken taken =
-        tw__redis_place_take(all, model.now, queued ? TW__REDIS_FROM_ALL : TW__REDIS_FROM_WHEELS, &left, &task);
+    enum tw__redis_taken taken = tw__redis_place_take(
+        all, model.now, in_line ? TW__REDIS_FROM_ALL : TW__REDIS_FROM_WHEELS, &left, &task);
     see_what_was_filed_again();
     see_what_was_moved_to_the_front();
     see_what_was_passed_over();
     if (taken == TW__REDIS_TAKEN_NONE)
-        judge_none(queued);
+        judge_none(in_line);
     else if (taken == TW__REDIS_TAKEN_MORE)
         assert_int_equal(left, 0);
     model.probe = NULL;
@@ -149,7 +149,7 @@ struct ref *take(bool queued, uint32_t budget, struct room **room)
     struct ref *ref = ref_of(task, room);
     assert_non_null(ref);
     assert_true(left < budget);
-    judge(*room, ref, queued, taken == TW__REDIS_TAKEN_PROBE);
+    judge(*room, ref, in_line, taken == TW__REDIS_TAKEN_PROBE);
     model.probe = taken == TW__REDIS_TAKEN_PROBE ? ref : NULL;
     model_leave(*room, ref);
     model.taken++;

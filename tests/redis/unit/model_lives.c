@@ -6,11 +6,11 @@
 
 #include "tests/support/cmocka.h"
 
-#include <src/redis/schedules/change.h>
-#include <src/redis/schedules/lease.h>
-#include <src/redis/schedules/place.h>
-#include <src/redis/schedules/schedule.h>
-#include <src/redis/schedules/sums.h>
+#include <src/redis/queues/change.h>
+#include <src/redis/queues/lease.h>
+#include <src/redis/queues/place.h>
+#include <src/redis/queues/queue.h>
+#include <src/redis/queues/sums.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -36,36 +36,36 @@ struct tw__redis_life some_life(uint64_t due)
 void offer(struct ref *ref)
 {
     tw__redis_place_offer(all, ref->task, model.now);
-    model_enqueue(ref, READY, false);
+    model_line_up(ref, READY, false);
     ref->filed_ms = model.now;
 }
 
 void stop(struct ref *ref)
 {
     tw__redis_place_stop(all, ref->task);
-    model_enqueue(ref, STOPPED, false);
+    model_line_up(ref, STOPPED, false);
     model.stopped++;
 }
 
-/* A task of the queue of overdue tasks. `ref` is NULL if its schedule is buried: the model has forgotten the
+/* A task of the line of overdue tasks. `ref` is NULL if its queue is buried: the model has forgotten the
  * task, but others may still wait behind it. */
 struct overdue {
     uint64_t due;
     struct ref *ref;
 };
 
-/* The overdue tasks in the order of their queue, which is the model's order. There are `*count`. */
+/* The overdue tasks in the order of their line, which is the model's order. There are `*count`. */
 static struct overdue *list_overdue(size_t *count)
 {
     struct room *room;
-    struct tw__link *queue = &all->overdue;
+    struct tw__link *line = &all->overdue;
     size_t size = 0;
-    check_queue(queue, OVERDUE);
-    for (struct tw__link *link = queue->next; link != queue; link = link->next)
+    check_line(line, OVERDUE);
+    for (struct tw__link *link = line->next; link != line; link = link->next)
         size++;
     struct overdue *list = calloc(size + 1, sizeof *list), *next = list;
     assert_non_null(list);
-    for (struct tw__link *link = queue->next; link != queue; link = link->next) {
+    for (struct tw__link *link = line->next; link != line; link = link->next) {
         const struct tw__redis_task *task = tw__redis_task_of_link(link);
         *next++ = (struct overdue){tw__redis_task_due(task), ref_of(task, &room)};
     }
@@ -73,10 +73,10 @@ static struct overdue *list_overdue(size_t *count)
     return list;
 }
 
-static void enqueue_overdue(const struct overdue *overdue)
+static void line_up_overdue(const struct overdue *overdue)
 {
     if (overdue->ref != NULL)
-        model_enqueue(overdue->ref, OVERDUE, false);
+        model_line_up(overdue->ref, OVERDUE, false);
 }
 
 /* Each stopped task goes before the first overdue task that is due later than it, of those that are behind the
@@ -89,14 +89,14 @@ static void merge_stopped(struct room *room, const struct overdue *overdue, size
         return;
     if (count > 0 && end[-1].due <= ref->due)
         while (overdue < end)
-            enqueue_overdue(overdue++);
+            line_up_overdue(overdue++);
     while ((ref = first_in(room, STOPPED)) != NULL) {
         while (overdue < end && overdue->due <= ref->due)
-            enqueue_overdue(overdue++);
-        model_enqueue(ref, OVERDUE, false);
+            line_up_overdue(overdue++);
+        model_line_up(ref, OVERDUE, false);
     }
     while (overdue < end)
-        enqueue_overdue(overdue++);
+        line_up_overdue(overdue++);
 }
 
 void pause_or_go_on(struct room *room)
@@ -105,11 +105,11 @@ void pause_or_go_on(struct room *room)
     if (!room->paused) {
         size_t count;
         struct overdue *overdue = list_overdue(&count);
-        tw__redis_place_go_on(room->schedule);
+        tw__redis_place_go_on(room->queue);
         merge_stopped(room, overdue, count);
         free(overdue);
     }
-    tw__redis_sums_pause(room->schedule, room->paused);
+    tw__redis_sums_pause(room->queue, room->paused);
 }
 
 /* ---- lives ----------------------------------------------------------------------------------------------- */
@@ -128,10 +128,10 @@ static void file_for(struct room *room, struct ref *ref, uint64_t due)
     model_file(ref, due);
 }
 
-/* The task as the schedule has it. Its block may be another one by now. */
+/* The task as the queue has it. Its block may be another one by now. */
 static struct tw__redis_task *found(const struct room *room, const struct ref *ref)
 {
-    return tw__redis_schedule_find(room->schedule, hash_of_ref(room, ref), id_of((unsigned)(ref - room->ref)));
+    return tw__redis_queue_find(room->queue, hash_of_ref(room, ref), id_of((unsigned)(ref - room->ref)));
 }
 
 static void begin_life(struct ref *ref)
@@ -148,8 +148,8 @@ void take_as_a_worker(struct room *room)
     struct tw__redis_lease lease = {1 + below(UINT64_MAX), (uint32_t)below(500), some_name()};
     if (ref == NULL)
         return;
-    assert_ptr_equal(tw__redis_place_first_ready(room->schedule), ref->task);
-    struct tw__redis_task *task = tw__redis_lease_begin(room->schedule, ref->task, &lease, model.now, &log);
+    assert_ptr_equal(tw__redis_place_first_ready(room->queue), ref->task);
+    struct tw__redis_task *task = tw__redis_lease_begin(room->queue, ref->task, &lease, model.now, &log);
     begin_life(ref);
     ref->life.stage = TW__REDIS_LEASED;
     ref->life.renewed = false;
@@ -173,7 +173,7 @@ static void extend(struct room *room, struct ref *ref)
     ref->life.renewed = below(2) == 0;
     file_for(room, ref, model.now + ref->life.lease_ms);
     ref->moved = stays && ref->place == LEASE;
-    tw__redis_lease_extend(room->schedule, ref->task, ref->life.lease_ms, ref->life.renewed, model.now, &log);
+    tw__redis_lease_extend(room->queue, ref->task, ref->life.lease_ms, ref->life.renewed, model.now, &log);
     check_log(&log);
 }
 
@@ -184,7 +184,7 @@ static void fail_attempt(struct room *room, struct ref *ref)
     ref->life.stage = TW__REDIS_WAITING;
     ref->life.error = some_name();
     file_for(room, ref, at_ms);
-    tw__redis_lease_fail(room->schedule, ref->task, ref->life.error, at_ms, model.now, &log);
+    tw__redis_lease_fail(room->queue, ref->task, ref->life.error, at_ms, model.now, &log);
     ref->task = found(room, ref);
     check_log(&log);
 }
@@ -202,7 +202,7 @@ static struct ref *ready_behind(const struct room *room, int64_t position)
 
 /* Puts a task among the ready ones, before the first that waited for a later time, or for the same time and
  * was filed before `order`; behind a hundred tasks at most. */
-static void enqueue_again(struct room *room, struct ref *ref, uint64_t order)
+static void line_up_again(struct room *room, struct ref *ref, uint64_t order)
 {
     struct ref *next = ready_behind(room, INT64_MIN);
     ref->filed_ms = model.now;
@@ -212,7 +212,7 @@ static void enqueue_again(struct room *room, struct ref *ref, uint64_t order)
         next = ready_behind(room, next->position);
     }
     if (next == NULL) {
-        model_enqueue(ref, READY, false);
+        model_line_up(ref, READY, false);
         return;
     }
     if (next->filed_ms < model.now)
@@ -230,7 +230,7 @@ static void give_back(struct room *room, struct ref *ref)
 {
     struct tw__redis_buffer log = {0};
     uint64_t order = ref->order;
-    struct tw__redis_task *task = tw__redis_lease_give_back(room->schedule, ref->task, model.now, &log);
+    struct tw__redis_task *task = tw__redis_lease_give_back(room->queue, ref->task, model.now, &log);
     model_leave(room, ref);
     ref->due = ref->life.due < model.now ? ref->life.due : model.now;
     ref->order = model.order++;
@@ -242,7 +242,7 @@ static void give_back(struct room *room, struct ref *ref)
     ref->lived = ref->life.attempt > 0 || ref->life.due != ref->due;
     if (!ref->lived)
         ref->tries = 0;
-    enqueue_again(room, ref, order);
+    line_up_again(room, ref, order);
     assert_ptr_equal(found(room, ref), task);
     ref->task = task;
     model.returns++;
@@ -279,7 +279,7 @@ static void model_done(struct room *room, struct ref *ref)
 static void finish(struct room *room, struct ref *ref)
 {
     struct tw__redis_buffer log = {0};
-    tw__redis_lease_done(room->schedule, ref->task, model.now, &log);
+    tw__redis_lease_done(room->queue, ref->task, model.now, &log);
     model_done(room, ref);
     ref->task = found(room, ref);
     check_log(&log);
@@ -291,15 +291,15 @@ static void take_letter(struct room *room, const struct tw__redis_life *wanted, 
     char name[128];
     int size = snprintf(name, sizeof name, "%.*s@%" PRIu64, (int)id.size, id.at, wanted->due);
     struct tw__redis_bytes own = {name, (size_t)size};
-    uint64_t hash = tw__redis_schedule_hash(all, own);
-    struct tw__redis_task *letter = tw__redis_schedule_find(room->schedule, hash, own);
+    uint64_t hash = tw__redis_queue_hash(all, own);
+    struct tw__redis_task *letter = tw__redis_queue_find(room->queue, hash, own);
     assert_non_null(letter);
     struct tw__redis_life life = tw__redis_task_whole_life(letter);
     assert_lives_equal(&life, wanted);
     assert_true(tw__redis_task_due(letter) == model.now && tw__redis_task_every(letter) == 0);
-    assert_null(tw__redis_place_next_dead(room->schedule, letter));
+    assert_null(tw__redis_place_next_dead(room->queue, letter));
     assert_bytes_equal(tw__redis_task_packed(letter), text("\1\1p"));
-    tw__redis_schedule_remove(room->schedule, letter, hash);
+    tw__redis_queue_remove(room->queue, letter, hash);
     model.letters++;
 }
 
@@ -309,7 +309,7 @@ static void kill_task(struct room *room, struct ref *ref)
     bool series = below(2) == 0;
     struct tw__redis_bytes error = some_name();
     uint32_t attempts = (uint32_t)below(9);
-    (series ? tw__redis_lease_kill_series : tw__redis_lease_kill)(room->schedule, ref->task, attempts, error,
+    (series ? tw__redis_lease_kill_series : tw__redis_lease_kill)(room->queue, ref->task, attempts, error,
                                                                   model.now, &log);
     begin_life(ref);
     struct tw__redis_life alive = ref->life;
@@ -334,14 +334,14 @@ static void kill_task(struct room *room, struct ref *ref)
 static void begin_anew(struct room *room, struct ref *ref)
 {
     uint64_t due = some_time() & INT64_MAX;
-    tw__redis_schedule_begin_anew(room->schedule, ref->task, due, model.now);
+    tw__redis_queue_begin_anew(room->queue, ref->task, due, model.now);
     ref->lived = false;
     ref->tries = 0;
     file_for(room, ref, due);
     ref->task = found(room, ref);
 }
 
-/* Gives the task another life where it is: in a wheel, in a queue or nowhere. */
+/* Gives the task another life where it is: in a wheel, in a line or nowhere. */
 static void relive(struct room *room, struct ref *ref)
 {
     enum tw__redis_stage stage = ref->lived ? ref->life.stage : TW__REDIS_WAITING;
@@ -352,7 +352,7 @@ static void relive(struct room *room, struct ref *ref)
         life.worker = ref->life.worker;
         life.error = ref->life.error;
     }
-    ref->task = tw__redis_schedule_relive(room->schedule, ref->task, none ? NULL : &life);
+    ref->task = tw__redis_queue_relive(room->queue, ref->task, none ? NULL : &life);
     ref->lived = !none;
     ref->life = life;
 }

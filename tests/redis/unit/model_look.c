@@ -8,13 +8,13 @@
 #include "tests/support/run.h"
 
 #include <base/list.h>
-#include <src/redis/schedules/check.h>
-#include <src/redis/schedules/look.h>
-#include <src/redis/schedules/overview.h>
-#include <src/redis/schedules/place.h>
-#include <src/redis/schedules/route.h>
-#include <src/redis/schedules/schedule.h>
-#include <src/redis/schedules/sums.h>
+#include <src/redis/queues/check.h>
+#include <src/redis/queues/look.h>
+#include <src/redis/queues/overview.h>
+#include <src/redis/queues/place.h>
+#include <src/redis/queues/queue.h>
+#include <src/redis/queues/route.h>
+#include <src/redis/queues/sums.h>
 #include <stdlib.h>
 
 static int compare_refs(const void *a, const void *b)
@@ -53,7 +53,7 @@ static void look_for_earliest(struct room *room)
     struct tw__redis_task *found[ROOM_MAX];
     size_t count = sort_refs(room, sorted, true), first = 0;
     uint64_t from = some_time(), to = some_time(), limit = 1 + below(below(4) == 0 ? 600 : 5);
-    size_t got = tw__redis_look_earliest(room->schedule, from, to, model.now, limit, found);
+    size_t got = tw__redis_look_earliest(room->queue, from, to, model.now, limit, found);
     while (first < count && sorted[first]->due < from)
         first++;
     for (size_t i = 0; i < got; i++) {
@@ -81,7 +81,7 @@ static void look_for_wanted(struct room *room)
     for (size_t i = 0; i < count; i++)
         if (below(4) == 0)
             tw__redis_route_of(all, sorted[i]->task)->drain = drain;
-    size_t got = tw__redis_look_wanted(room->schedule, &wanted, model.now, limit, found);
+    size_t got = tw__redis_look_wanted(room->queue, &wanted, model.now, limit, found);
     for (size_t i = wanted.after == NULL ? 0 : at + 1; i < count && wanted_count < limit; i++) {
         struct tw__redis_task *task = sorted[i]->task;
         if (wanted.drain != 0 &&
@@ -100,7 +100,7 @@ static void look_ahead(struct room *room)
     if (below(30) == 0)
         step = UINT64_MAX / 2;
     memset(counts, 0xEE, sizeof counts);
-    tw__redis_look_forecast(room->schedule, model.now, step, many, counts);
+    tw__redis_look_forecast(room->queue, model.now, step, many, counts);
     for (struct ref *ref = room->ref; ref < room->ref + room->size; ref++) {
         uint64_t at = ref->due <= model.now ? 0 : (ref->due - model.now - 1) / step;
         if (waits(ref) && at < many)
@@ -113,7 +113,7 @@ static void look_at_all(struct room *room)
 {
     const struct ref *sorted[ROOM_MAX];
     size_t count = sort_refs(room, sorted, false);
-    struct tw__redis_task **task = tw__redis_look_sorted(room->schedule);
+    struct tw__redis_task **task = tw__redis_look_sorted(room->queue);
     assert_int_equal(task == NULL, count == 0);
     for (size_t i = 0; i < count; i++)
         assert_ptr_equal(task[i], sorted[i]->task);
@@ -130,7 +130,7 @@ static uint64_t next_of(const struct ref *ref)
 }
 
 /* Whether a task counts as overdue. A stopped task, and a task that is due and will be stopped, do not. Neither
- * does a lease that runs, but a lease that has run out does, once it is in a queue. */
+ * does a lease that runs, but a lease that has run out does, once it is in a line. */
 static bool is_overdue(const struct ref *ref)
 {
     if (!ref->room->attached || ref->place <= NOWHERE || ref->place >= STOPPED)
@@ -162,7 +162,7 @@ static void look_for_overdue(void)
         count++;
         if (is_leased(ref) || ref->room->paused)
             continue; /* no task that waits since its due time */
-        if (ref->place == HELD && tw__redis_route_of(all, ref->task)->queue.next != &ref->task->parked.link)
+        if (ref->place == HELD && tw__redis_route_of(all, ref->task)->line.next != &ref->task->parked.link)
             continue; /* only the first of each line is looked at */
         if (ref->due < wanted)
             wanted = ref->due;
@@ -194,11 +194,11 @@ void file_again(struct ref *ref)
     tw__redis_place_file(all, ref->task, due, model.now);
 }
 
-/* The limit is near the size of this schedule's dump, so that a change of the schedule often leads past the
+/* The limit is near the size of this queue's dump, so that a change of the queue often leads past the
  * limit. */
 static void limit_dumps(const struct room *room)
 {
-    tw__redis_sums_limit_dump(all, tw__redis_sums_dump_most(room->schedule) + below(3) - 1);
+    tw__redis_sums_limit_dump(all, tw__redis_sums_dump_most(room->queue) + below(3) - 1);
     check_sums();
 }
 

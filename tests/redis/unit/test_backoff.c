@@ -8,7 +8,7 @@
 #include "tests/support/random.h"
 #include "tests/support/run.h"
 
-#include <src/redis/schedules/lease.h>
+#include <src/redis/queues/lease.h>
 
 static uint64_t wait_of(uint64_t first_ms, uint32_t factor, uint64_t max_ms, uint32_t attempt)
 {

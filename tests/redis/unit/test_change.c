@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Changes of lives, from one server to another: after each batch of changes the schedules on both servers are
+ * Changes of lives, from one server to another: after each batch of changes the queues on both servers are
  * equal, bytes and order.
  */
 #include "copies.h"
@@ -9,40 +9,40 @@
 #include "tests/support/random.h"
 #include "tests/support/run.h"
 
-#include <src/redis/schedules/change.h>
-#include <src/redis/schedules/check.h>
-#include <src/redis/schedules/chunk.h>
-#include <src/redis/schedules/grave.h>
-#include <src/redis/schedules/lease.h>
-#include <src/redis/schedules/place.h>
-#include <src/redis/schedules/route.h>
-#include <src/redis/schedules/schedule.h>
+#include <src/redis/queues/change.h>
+#include <src/redis/queues/check.h>
+#include <src/redis/queues/chunk.h>
+#include <src/redis/queues/grave.h>
+#include <src/redis/queues/lease.h>
+#include <src/redis/queues/place.h>
+#include <src/redis/queues/queue.h>
+#include <src/redis/queues/route.h>
 #include <stdio.h>
 
 /* ---- two servers ----------------------------------------------------------------------------------------- */
 
-/* The schedules of the first server hang on `all`, those of the second on `others`. */
-static struct tw__redis_schedules *others;
-static struct tw__redis_schedule *schedule, *replica;
+/* The queues of the first server hang on `all`, those of the second on `others`. */
+static struct tw__redis_queues *others;
+static struct tw__redis_queue *queue, *replica;
 static struct tw__redis_buffer changes;
 static uint64_t now;
 
 static void open_both(void)
 {
-    schedule = open_one();
-    others = tw__redis_schedules_new(&counted, NULL, START, 5000);
+    queue = open_one();
+    others = tw__redis_queues_new(&counted, NULL, START, 5000);
     assert_non_null(others);
-    replica = tw__redis_schedule_new(others);
-    tw__redis_schedule_attach(replica);
+    replica = tw__redis_queue_new(others);
+    tw__redis_queue_attach(replica);
     now = START;
 }
 
 static void close_both(void)
 {
     tw__redis_buffer_free(&changes, &counted);
-    close_schedule(replica);
-    tw__redis_schedules_free(others);
-    close_one(schedule);
+    close_queue(replica);
+    tw__redis_queues_free(others);
+    close_one(queue);
 }
 
 /* Reads the changes so far on the second server, from a block that is no larger than they are. */
@@ -60,7 +60,7 @@ static void assert_same_bytes(void)
 {
     struct tw__redis_chunks one, two;
     struct tw__redis_bytes bytes, others_bytes;
-    tw__redis_chunks_init(&one, schedule);
+    tw__redis_chunks_init(&one, queue);
     tw__redis_chunks_init(&two, replica);
     bool more;
     do {
@@ -76,7 +76,7 @@ static void assert_same_bytes(void)
 static void assert_same(void)
 {
     replicate();
-    assert_schedules_equal(schedule, replica);
+    assert_queues_equal(queue, replica);
     assert_same_bytes();
     const char *fault = tw__redis_check_all(others);
     if (fault != NULL)
@@ -85,13 +85,13 @@ static void assert_same(void)
 }
 
 /* Puts a task on both servers, as a replicated command does. */
-static void put_on(struct tw__redis_schedule *one, const struct tw__redis_task_plan *plan,
+static void put_on(struct tw__redis_queue *one, const struct tw__redis_task_plan *plan,
                    const struct tw__redis_plan *route)
 {
-    uint64_t hash = tw__redis_schedule_hash(one->schedules, plan->id);
-    struct tw__redis_task *old = tw__redis_schedule_find(one, hash, plan->id);
-    tw__redis_schedule_put(one, tw__redis_task_new(plan, &counted), tw__redis_route_for(one, route), hash, old,
-                           now);
+    uint64_t hash = tw__redis_queue_hash(one->queues, plan->id);
+    struct tw__redis_task *old = tw__redis_queue_find(one, hash, plan->id);
+    tw__redis_queue_put(one, tw__redis_task_new(plan, &counted), tw__redis_route_for(one, route), hash, old,
+                        now);
 }
 
 static void put_on_both(const char *id, unsigned route, uint64_t due, uint64_t every, uint64_t times)
@@ -99,17 +99,17 @@ static void put_on_both(const char *id, unsigned route, uint64_t due, uint64_t e
     struct tw__redis_task_plan plan = {
         .id = text(id), .due = due, .every = every, .times = times, .packed = text("\1\3job")};
     replicate();
-    put_on(schedule, &plan, &plan_of[route]);
+    put_on(queue, &plan, &plan_of[route]);
     put_on(replica, &plan, &plan_of[route]);
 }
 
 static struct tw__redis_task *lease(const char *id, uint64_t token)
 {
     struct tw__redis_lease its = {.token = token, .ms = 1000, .worker = text("bob")};
-    struct tw__redis_task *task = find(schedule, id);
+    struct tw__redis_task *task = find(queue, id);
     tw__redis_place_unfile(all, task);
     tw__redis_place_offer(all, task, now);
-    return tw__redis_lease_begin(schedule, task, &its, now, &changes);
+    return tw__redis_lease_begin(queue, task, &its, now, &changes);
 }
 
 /* ---- one change after the other -------------------------------------------------------------------------- */
@@ -127,33 +127,33 @@ static void each_change_arrives(void **state)
     assert_int_equal(replica->leased_count, 2);
     assert_true(tw__redis_lease_has_token(find(replica, "a"), 7));
     assert_true(tw__redis_task_due(find(replica, "a")) == START + 1000);
-    tw__redis_lease_extend(schedule, find(schedule, "a"), 50, true, now + 10, &changes);
+    tw__redis_lease_extend(queue, find(queue, "a"), 50, true, now + 10, &changes);
     assert_same();
     assert_true(tw__redis_task_life(find(replica, "a")).renewed);
-    tw__redis_lease_fail(schedule, find(schedule, "a"), text("no"), START + 9000, now + 20, &changes);
+    tw__redis_lease_fail(queue, find(queue, "a"), text("no"), START + 9000, now + 20, &changes);
     assert_same();
     assert_int_equal(replica->leased_count, 1);
     assert_bytes_equal(tw__redis_task_whole_life(find(replica, "a")).error, text("no"));
-    tw__redis_lease_done(schedule, find(schedule, "r"), now + 30, &changes);
+    tw__redis_lease_done(queue, find(queue, "r"), now + 30, &changes);
     assert_same();
     assert_true(tw__redis_task_times(find(replica, "r")) == 2);
     assert_true(tw__redis_task_due(find(replica, "r")) == START + 60005);
     assert_false(find(replica, "r")->lived);
-    tw__redis_lease_kill(schedule, find(schedule, "s"), 3, text("WRONGTYPE"), now + 40, &changes);
+    tw__redis_lease_kill(queue, find(queue, "s"), 3, text("WRONGTYPE"), now + 40, &changes);
     assert_same();
     assert_int_equal(replica->dead_count, 1);
     assert_true(tw__redis_task_times(find(replica, "s")) == TW__REDIS_FOR_EVER);
-    tw__redis_lease_kill_series(schedule, find(schedule, "r"), 1, text("too big"), now + 50, &changes);
+    tw__redis_lease_kill_series(queue, find(queue, "r"), 1, text("too big"), now + 50, &changes);
     assert_same();
     assert_int_equal(tw__redis_task_stage(find(replica, "r")), TW__REDIS_DEAD);
-    tw__redis_change_put_anew(&changes, all, find(schedule, "r"), START + 77);
-    tw__redis_schedule_begin_anew(schedule, find(schedule, "r"), START + 77, now + 60);
+    tw__redis_change_put_anew(&changes, all, find(queue, "r"), START + 77);
+    tw__redis_queue_begin_anew(queue, find(queue, "r"), START + 77, now + 60);
     assert_same();
     assert_int_equal(replica->dead_count, 1);
     assert_true(tw__redis_task_due(find(replica, "r")) == START + 77);
     lease("a", 9);
     assert_same();
-    tw__redis_lease_give_back(schedule, find(schedule, "a"), now + 64, &changes);
+    tw__redis_lease_give_back(queue, find(queue, "a"), now + 64, &changes);
     assert_same();
     assert_int_equal(replica->leased_count, 0);
     assert_int_equal(tw__redis_task_life(find(replica, "a")).attempt, 1);
@@ -162,11 +162,11 @@ static void each_change_arrives(void **state)
     put_on_both("b", FIRST_OF_WORKERS, START + 6, 0, 1);
     lease("b", 10);
     assert_same();
-    tw__redis_lease_give_back(schedule, find(schedule, "b"), now + 66, &changes);
+    tw__redis_lease_give_back(queue, find(queue, "b"), now + 66, &changes);
     assert_same();
     assert_false(find(replica, "b")->lived);
     assert_true(tw__redis_task_due(find(replica, "b")) == START + 6);
-    tw__redis_lease_done(schedule, find(schedule, "a"), now + 70, &changes);
+    tw__redis_lease_done(queue, find(queue, "a"), now + 70, &changes);
     assert_same();
     assert_null(find(replica, "a"));
     close_both();
@@ -179,11 +179,11 @@ static void a_task_that_begins_anew_has_no_tries(void **state)
     open_both();
     put_on_both("a", FIRST_OF_WORKERS, START + 5, 60000, 3);
     tw__redis_task_set_tries(find(replica, "a"), 5);
-    tw__redis_lease_done(schedule, lease("a", 7), now + 30, &changes);
+    tw__redis_lease_done(queue, lease("a", 7), now + 30, &changes);
     assert_same();
     tw__redis_task_set_tries(find(replica, "a"), 5);
-    tw__redis_change_put_anew(&changes, all, find(schedule, "a"), START + 77);
-    tw__redis_schedule_begin_anew(schedule, find(schedule, "a"), START + 77, now + 60);
+    tw__redis_change_put_anew(&changes, all, find(queue, "a"), START + 77);
+    tw__redis_queue_begin_anew(queue, find(queue, "a"), START + 77, now + 60);
     assert_same();
     close_both();
 }
@@ -196,15 +196,14 @@ static void a_task_that_is_not_there_is_passed_over(void **state)
     for (unsigned i = 0; i < 4; i++)
         put_on_both(ids[i], FIRST_OF_WORKERS, START + 5, i < 2 ? 0 : 60000, 3);
     for (unsigned i = 0; i < 4; i++)
-        tw__redis_schedule_remove(replica, find(replica, ids[i]),
-                                  tw__redis_schedule_hash(others, text(ids[i])));
+        tw__redis_queue_remove(replica, find(replica, ids[i]), tw__redis_queue_hash(others, text(ids[i])));
     put_on_both("stays", FIRST_OF_WORKERS, START + 5, 0, 1);
     lease("a", 7);
     lease("b", 8);
-    tw__redis_lease_done(schedule, find(schedule, "a"), now, &changes);
-    tw__redis_lease_kill(schedule, lease("r", 9), 5, text("no"), now, &changes);
-    tw__redis_lease_done(schedule, lease("s", 10), now, &changes);
-    tw__redis_change_put_anew(&changes, all, find(schedule, "s"), START + 77);
+    tw__redis_lease_done(queue, find(queue, "a"), now, &changes);
+    tw__redis_lease_kill(queue, lease("r", 9), 5, text("no"), now, &changes);
+    tw__redis_lease_done(queue, lease("s", 10), now, &changes);
+    tw__redis_change_put_anew(&changes, all, find(queue, "s"), START + 77);
     lease("stays", 11);
     replicate();
     assert_int_equal(tw__redis_table_count(&replica->tasks), 1);
@@ -249,7 +248,7 @@ static void life(struct writer *writer, uint64_t stage)
 static bool reads(const struct writer *writer)
 {
     struct tw__redis_bytes bytes = {writer->bytes, (size_t)(writer->end - writer->bytes)};
-    bool good = tw__redis_change_read(schedule, bytes, now);
+    bool good = tw__redis_change_read(queue, bytes, now);
     assert_null(tw__redis_check_all(all));
     return good;
 }
@@ -295,7 +294,7 @@ static void numbers_out_of_range_are_no_changes(void **state)
     open_both();
     put_on_both("", FIRST_OF_WORKERS, START + 5, 60000, 3); /* a fault must not be taken for the empty id */
     assert_true(reads_life("", INT64_MAX, TW__REDIS_LEASED));
-    assert_int_equal(schedule->leased_count, 1);
+    assert_int_equal(queue->leased_count, 1);
     assert_false(reads_life("", too_late, TW__REDIS_WAITING));
     assert_false(reads_life("", START, 3));
     assert_false(reads_letter("", "x", too_late, TW__REDIS_DEAD));
@@ -305,17 +304,17 @@ static void numbers_out_of_range_are_no_changes(void **state)
     assert_false(reads_numbers(OF_NEXT, "", START, too_late));
     assert_false(reads_numbers(OF_ANEW, "", too_late, 0));
     assert_false(reads_numbers(OF_ANEW + 1, "", START, 0));
-    assert_int_equal(tw__redis_table_count(&schedule->tasks), 1);
-    assert_int_equal(schedule->leased_count, 1);
-    assert_true(tw__redis_task_times(find(schedule, "")) == 3);
+    assert_int_equal(tw__redis_table_count(&queue->tasks), 1);
+    assert_int_equal(queue->leased_count, 1);
+    assert_true(tw__redis_task_times(find(queue, "")) == 3);
     assert_true(reads_letter("", "x", INT64_MAX, TW__REDIS_DEAD));
-    assert_int_equal(schedule->dead_count, 1);
+    assert_int_equal(queue->dead_count, 1);
     assert_true(reads_numbers(OF_NEXT, "", INT64_MAX, INT64_MAX));
-    assert_true(tw__redis_task_times(find(schedule, "")) == INT64_MAX);
+    assert_true(tw__redis_task_times(find(queue, "")) == INT64_MAX);
     assert_true(reads_numbers(OF_NEXT, "", START + 9, 0));
-    assert_true(tw__redis_task_times(find(schedule, "")) == TW__REDIS_FOR_EVER);
+    assert_true(tw__redis_task_times(find(queue, "")) == TW__REDIS_FOR_EVER);
     assert_true(reads_numbers(OF_ANEW, "", INT64_MAX, 0));
-    assert_true(tw__redis_task_due(find(schedule, "")) == INT64_MAX);
+    assert_true(tw__redis_task_due(find(queue, "")) == INT64_MAX);
     close_both();
 }
 
@@ -326,14 +325,14 @@ static void a_task_for_a_target_can_die_and_nothing_else(void **state)
     open_both();
     put_on_both("s", 0, START + 5, 0, 1);
     assert_true(reads_life("s", START + 900, TW__REDIS_LEASED));
-    assert_false(find(schedule, "s")->lived);
+    assert_false(find(queue, "s")->lived);
     assert_true(reads_life("s", START + 900, TW__REDIS_WAITING));
-    assert_false(find(schedule, "s")->lived);
-    assert_true(tw__redis_task_due(find(schedule, "s")) == START + 5);
+    assert_false(find(queue, "s")->lived);
+    assert_true(tw__redis_task_due(find(queue, "s")) == START + 5);
     assert_true(reads_life("s", START + 900, TW__REDIS_DEAD));
-    assert_int_equal(schedule->dead_count, 1);
+    assert_int_equal(queue->dead_count, 1);
     assert_true(reads_numbers(OF_NEXT, "s", START + 9, 5)); /* it does not repeat */
-    assert_int_equal(schedule->dead_count, 1);
+    assert_int_equal(queue->dead_count, 1);
     close_both();
 }
 
@@ -345,22 +344,22 @@ static size_t some_changes(char *into)
     put_on_both("r", FIRST_OF_WORKERS, START + 5, 60000, 3);
     put_on_both("s", 0, START + 5, 0, 1);
     lease("a", 7);
-    tw__redis_lease_fail(schedule, lease("b", UINT64_MAX), text("wrong"), START + 600, now, &changes);
-    tw__redis_lease_kill(schedule, lease("r", 9), 5, text("no"), now, &changes);
-    tw__redis_lease_kill(schedule, find(schedule, "s"), 3, text("WRONGTYPE"), now, &changes);
-    tw__redis_lease_done(schedule, find(schedule, "a"), now, &changes);
-    tw__redis_change_put_anew(&changes, all, find(schedule, "b"), START + 77);
+    tw__redis_lease_fail(queue, lease("b", UINT64_MAX), text("wrong"), START + 600, now, &changes);
+    tw__redis_lease_kill(queue, lease("r", 9), 5, text("no"), now, &changes);
+    tw__redis_lease_kill(queue, find(queue, "s"), 3, text("WRONGTYPE"), now, &changes);
+    tw__redis_lease_done(queue, find(queue, "a"), now, &changes);
+    tw__redis_change_put_anew(&changes, all, find(queue, "b"), START + 77);
     memcpy(into, changes.at, changes.size);
     return changes.size;
 }
 
-/* Reads changes into a new schedule with the tasks of some_changes(). Even if the bytes are damaged, it is
+/* Reads changes into a new queue with the tasks of some_changes(). Even if the bytes are damaged, it is
  * in order afterwards, and comes back from its chunks. */
 static bool read_bytes(const char *bytes, size_t size)
 {
     static const char *const ids[] = {"a", "b", "r", "s"};
     unsigned chunks;
-    struct tw__redis_schedule *target = tw__redis_schedule_new(others);
+    struct tw__redis_queue *target = tw__redis_queue_new(others);
     struct tw__redis_task_plan plan = {.packed = text("\2\1f\1v"), .times = 3};
     for (unsigned i = 0; i < 4; i++) {
         plan.id = text(ids[i]);
@@ -375,10 +374,10 @@ static bool read_bytes(const char *bytes, size_t size)
     const char *fault = tw__redis_check_all(others);
     if (fault != NULL)
         fail_msg("%s", fault);
-    struct tw__redis_schedule *copy = copy_through_chunks(target, &chunks);
-    assert_schedules_equal(target, copy);
-    close_schedule(copy);
-    close_schedule(target);
+    struct tw__redis_queue *copy = copy_through_chunks(target, &chunks);
+    assert_queues_equal(target, copy);
+    close_queue(copy);
+    close_queue(target);
     tw__redis_grave_reap_all(others);
     return good;
 }
@@ -396,7 +395,7 @@ static void changes_that_were_cut_are_refused_but_between_changes(void **state)
     close_both();
 }
 
-static void damaged_changes_leave_a_schedule_in_order(void **state)
+static void damaged_changes_leave_a_queue_in_order(void **state)
 {
     char bytes[1024];
     unsigned good = 0, refused = 0;
@@ -463,18 +462,18 @@ static void do_something(struct tw__redis_task *task)
     bool under_lease = tw__redis_task_stage(task) == TW__REDIS_LEASED;
     if (tw__redis_task_stage(task) == TW__REDIS_DEAD || what == 0) {
         tw__redis_change_put_anew(&changes, all, task, later);
-        tw__redis_schedule_begin_anew(schedule, task, later, now);
+        tw__redis_queue_begin_anew(queue, task, later, now);
     } else if (what < 3) {
-        tw__redis_lease_done(schedule, task, now, &changes);
+        tw__redis_lease_done(queue, task, now, &changes);
     } else if (what < 5) {
-        (what == 3 ? tw__redis_lease_kill : tw__redis_lease_kill_series)(schedule, task, (uint32_t)below(9),
+        (what == 3 ? tw__redis_lease_kill : tw__redis_lease_kill_series)(queue, task, (uint32_t)below(9),
                                                                          some_error(), now, &changes);
     } else if (under_lease && what < 7) {
-        tw__redis_lease_give_back(schedule, task, now, &changes);
+        tw__redis_lease_give_back(queue, task, now, &changes);
     } else if (under_lease && what < 9) {
-        tw__redis_lease_extend(schedule, task, (uint32_t)below(100), below(2) == 0, now, &changes);
+        tw__redis_lease_extend(queue, task, (uint32_t)below(100), below(2) == 0, now, &changes);
     } else if (under_lease) {
-        tw__redis_lease_fail(schedule, task, some_error(), later, now, &changes);
+        tw__redis_lease_fail(queue, task, some_error(), later, now, &changes);
     } else if (!tw__redis_task_filed(task)) {
         tw__redis_place_file_overdue(all, task);
     }
@@ -483,12 +482,12 @@ static void do_something(struct tw__redis_task *task)
 static void take_ready_ones(void)
 {
     static const char *const workers[] = {"", "ann", "bob"};
-    struct tw__redis_task *task = tw__redis_place_first_ready(schedule);
+    struct tw__redis_task *task = tw__redis_place_first_ready(queue);
     for (uint64_t most = below(4); task != NULL && most > 0; most--) {
         struct tw__redis_lease its = {
             .token = 1 + below(UINT64_MAX), .ms = (uint32_t)below(100), .worker = text(workers[below(3)])};
-        tw__redis_lease_begin(schedule, task, &its, now, &changes);
-        task = tw__redis_place_first_ready(schedule);
+        tw__redis_lease_begin(queue, task, &its, now, &changes);
+        task = tw__redis_place_first_ready(queue);
     }
 }
 
@@ -498,7 +497,7 @@ static void tick_both(void)
     struct tw__redis_task *task;
     uint32_t budget = 1000;
     while (tw__redis_place_take(all, now, TW__REDIS_FROM_ALL, &budget, &task) == TW__REDIS_TAKEN_TASK)
-        if (task->route == find(schedule, "worker")->route && tw__redis_task_stage(task) == TW__REDIS_WAITING)
+        if (task->route == find(queue, "worker")->route && tw__redis_task_stage(task) == TW__REDIS_WAITING)
             tw__redis_place_offer(all, task, now);
         else
             do_something(task);
@@ -517,13 +516,13 @@ static void whatever_happens_is_told_in_full(void **state)
     put_on_both("worker", FIRST_OF_WORKERS, INT64_MAX, 0, 1); /* its route is that of tasks for workers */
     for (unsigned i = run_scaled(40000); i > 0; i--) {
         uint64_t what = below(20);
-        struct tw__redis_task *task = find(schedule, some_id());
+        struct tw__redis_task *task = find(queue, some_id());
         if (what < 6)
             put_some();
         else if (what < 10 && task != NULL && !task->ready)
             do_something(task);
-        else if (what == 11 && tw__redis_place_first_dead(schedule) != NULL)
-            do_something(tw__redis_place_first_dead(schedule));
+        else if (what == 11 && tw__redis_place_first_dead(queue) != NULL)
+            do_something(tw__redis_place_first_dead(queue));
         else if (what < 14)
             take_ready_ones();
         else if (what < 18)
@@ -546,7 +545,7 @@ int main(void)
         cmocka_unit_test(numbers_out_of_range_are_no_changes),
         cmocka_unit_test(a_task_for_a_target_can_die_and_nothing_else),
         cmocka_unit_test(changes_that_were_cut_are_refused_but_between_changes),
-        cmocka_unit_test(damaged_changes_leave_a_schedule_in_order),
+        cmocka_unit_test(damaged_changes_leave_a_queue_in_order),
         cmocka_unit_test(whatever_happens_is_told_in_full),
     };
     use_seed();

@@ -7,25 +7,25 @@
 #include "tests/support/cmocka.h"
 
 #include <base/list.h>
-#include <src/redis/schedules/check.h>
-#include <src/redis/schedules/lease.h>
-#include <src/redis/schedules/place.h>
-#include <src/redis/schedules/route.h>
-#include <src/redis/schedules/schedule.h>
-#include <src/redis/schedules/sums.h>
+#include <src/redis/queues/check.h>
+#include <src/redis/queues/lease.h>
+#include <src/redis/queues/place.h>
+#include <src/redis/queues/queue.h>
+#include <src/redis/queues/route.h>
+#include <src/redis/queues/sums.h>
 
-/* Three schedules, with a task in each place. All tasks belong to the attached schedule, except one task in the
- * wheel, which belongs to the detached schedule, and the stopped task of the paused schedule. */
-static struct tw__redis_schedule *schedule, *detached, *paused;
+/* Three queues, with a task in each place. All tasks belong to the attached queue, except one task in the
+ * wheel, which belongs to the detached queue, and the stopped task of the paused queue. */
+static struct tw__redis_queue *queue, *detached, *paused;
 static struct tw__redis_task *filed, *behind, *overdue, *past, *held, *stopped, *ready, *leased, *again, *dead;
 static struct tw__redis_route *refused, *other;
 
-static struct tw__redis_task *put_to(struct tw__redis_schedule *to, const char *id, unsigned plan, uint64_t due)
+static struct tw__redis_task *put_to(struct tw__redis_queue *to, const char *id, unsigned plan, uint64_t due)
 {
     struct tw__redis_task_plan task = {.id = text(id), .due = due, .packed = text("\1\1p")};
     struct tw__redis_task *made = tw__redis_task_new(&task, &counted);
-    tw__redis_schedule_put(to, made, tw__redis_route_for(to, &plan_of[plan]),
-                           tw__redis_schedule_hash(all, text(id)), NULL, START);
+    tw__redis_queue_put(to, made, tw__redis_route_for(to, &plan_of[plan]), tw__redis_queue_hash(all, text(id)),
+                        NULL, START);
     return made;
 }
 
@@ -34,7 +34,7 @@ static void open_lives(void)
 {
     struct tw__redis_lease lease = {.token = 7, .ms = 9000, .worker = text("bob")};
     struct tw__redis_buffer log = {0};
-    tw__redis_schedule_attach(paused = tw__redis_schedule_new(all));
+    tw__redis_queue_attach(paused = tw__redis_queue_new(all));
     tw__redis_sums_pause(paused, true);
     stopped = put_to(paused, "stopped", 1, START + 1);
     tw__redis_place_unfile(all, stopped);
@@ -42,16 +42,16 @@ static void open_lives(void)
     struct tw__redis_task **task[] = {&leased, &again, &ready, &dead};
     static const char *const ids[] = {"leased", "again", "ready", "dead"};
     for (unsigned i = 0; i < 4; i++) {
-        *task[i] = put_to(schedule, ids[i], FIRST_OF_WORKERS, START + 1);
+        *task[i] = put_to(queue, ids[i], FIRST_OF_WORKERS, START + 1);
         tw__redis_place_unfile(all, *task[i]);
         tw__redis_place_offer(all, *task[i], START + 1);
     }
-    leased = tw__redis_lease_begin(schedule, leased, &lease, START + 3000, &log);
-    again = tw__redis_lease_begin(schedule, again, &lease, START + 3000, &log);
-    tw__redis_lease_fail(schedule, again, text("no"), START + 9000, START + 3000, &log);
-    again = find(schedule, "again");
-    tw__redis_lease_kill(schedule, dead, 5, text("no"), START + 3000, &log);
-    dead = find(schedule, "dead");
+    leased = tw__redis_lease_begin(queue, leased, &lease, START + 3000, &log);
+    again = tw__redis_lease_begin(queue, again, &lease, START + 3000, &log);
+    tw__redis_lease_fail(queue, again, text("no"), START + 9000, START + 3000, &log);
+    again = find(queue, "again");
+    tw__redis_lease_kill(queue, dead, 5, text("no"), START + 3000, &log);
+    dead = find(queue, "dead");
     tw__redis_buffer_free(&log, &counted);
 }
 
@@ -59,11 +59,11 @@ static void open_places(void)
 {
     uint32_t budget = 100;
     struct tw__redis_task *taken;
-    schedule = open_one();
-    detached = tw__redis_schedule_new(all);
+    queue = open_one();
+    detached = tw__redis_queue_new(all);
     put_to(detached, "detached", 1, START + 9000);
-    held = put_to(schedule, "held", 1, START + 1);
-    overdue = put_to(schedule, "overdue", 6, START + 2);
+    held = put_to(queue, "held", 1, START + 1);
+    overdue = put_to(queue, "overdue", 6, START + 2);
     assert_taken(START + 3000, held);
     assert_taken(START + 3000, overdue);
     tw__redis_place_hold_first(all, held, 6000);
@@ -71,9 +71,9 @@ static void open_places(void)
     assert_int_equal(tw__redis_place_take(all, START + 3000, TW__REDIS_FROM_WHEELS, &budget, &taken),
                      TW__REDIS_TAKEN_NONE);
     tw__redis_place_clock_back(all, START + 1000);
-    behind = put_to(schedule, "behind", 6, START + 2000);
-    past = put_to(schedule, "past", 6, START);
-    filed = put_to(schedule, "filed", 6, START + 5000);
+    behind = put_to(queue, "behind", 6, START + 2000);
+    past = put_to(queue, "past", 6, START);
+    filed = put_to(queue, "filed", 6, START + 5000);
     refused = tw__redis_route_of(all, held);
     other = tw__redis_route_of(all, filed);
     open_lives();
@@ -83,9 +83,9 @@ static void open_places(void)
 static void close_places(void)
 {
     assert_null(tw__redis_check_all(all));
-    close_schedule(detached);
-    close_schedule(paused);
-    close_one(schedule);
+    close_queue(detached);
+    close_queue(paused);
+    close_one(queue);
 }
 
 static void assert_fault(const char *name)
@@ -111,10 +111,10 @@ static void a_task_that_is_not_where_it_says_is_seen(void **state)
     open_places();
     BREAK(filed->flags, filed->flags | TW__REDIS_TASK_BEHIND, "P2: the flags of a task in a wheel");
     BREAK(behind->flags, 0, "P2: the flags of a task in a wheel");
-    BREAK(overdue->flags, TW__REDIS_TASK_QUEUED | TW__REDIS_TASK_HELD, "P2: the flags of a task in a queue");
-    BREAK(past->flags, TW__REDIS_TASK_QUEUED | TW__REDIS_TASK_BEHIND, "P2: the flags of a task in a queue");
-    BREAK(held->flags, held->flags & ~TW__REDIS_TASK_HELD, "P2: the flags of a task in a queue");
-    BREAK(overdue->parked.link.prev, &past->parked.link, "P1: a task in a queue");
+    BREAK(overdue->flags, TW__REDIS_TASK_IN_LINE | TW__REDIS_TASK_HELD, "P2: the flags of a task in a line");
+    BREAK(past->flags, TW__REDIS_TASK_IN_LINE | TW__REDIS_TASK_BEHIND, "P2: the flags of a task in a line");
+    BREAK(held->flags, held->flags & ~TW__REDIS_TASK_HELD, "P2: the flags of a task in a line");
+    BREAK(overdue->parked.link.prev, &past->parked.link, "P1: a task in a line");
     close_places();
 }
 
@@ -122,15 +122,15 @@ static void a_task_in_the_wrong_stage_is_seen(void **state)
 {
     (void)state;
     open_places();
-    BREAK(ready->ready, 0, "P2: a task is in the queue of ready or dead tasks");
-    BREAK(stopped->ready, 1, "P2: a task is in the queue of ready or dead tasks");
-    BREAK(dead->rest[0], TW__REDIS_WAITING, "P2: a task is in the queue of ready or dead tasks");
+    BREAK(ready->ready, 0, "P2: a task is in the line of ready or dead tasks");
+    BREAK(stopped->ready, 1, "P2: a task is in the line of ready or dead tasks");
+    BREAK(dead->rest[0], TW__REDIS_WAITING, "P2: a task is in the line of ready or dead tasks");
     BREAK(filed->ready, 1, "P2: the flags of a task in a wheel");
     BREAK(again->rest[0], TW__REDIS_DEAD, "P2: the flags of a task in a wheel");
     BREAK(again->rest[0], TW__REDIS_LEASED, "P4: the count of leased tasks");
     BREAK(leased->rest[0], TW__REDIS_WAITING, "P4: the count of leased tasks");
-    BREAK(ready->flags, 0, "P4: the count of tasks in queues");
-    BREAK(dead->flags, TW__REDIS_TASK_QUEUED | TW__REDIS_TASK_BEHIND, "P2: the flags of a task in a queue");
+    BREAK(ready->flags, 0, "P4: the count of tasks in lines");
+    BREAK(dead->flags, TW__REDIS_TASK_IN_LINE | TW__REDIS_TASK_BEHIND, "P2: the flags of a task in a line");
     close_places();
 }
 
@@ -151,7 +151,7 @@ static void a_leased_task_in_the_wheel_of_tasks_is_seen(void **state)
     close_places();
 }
 
-static void a_stopped_task_of_a_schedule_that_is_not_paused_is_seen(void **state)
+static void a_stopped_task_of_a_queue_that_is_not_paused_is_seen(void **state)
 {
     (void)state;
     open_places();
@@ -162,7 +162,7 @@ static void a_stopped_task_of_a_schedule_that_is_not_paused_is_seen(void **state
     close_places();
 }
 
-static void a_paused_schedule_behind_others_is_seen(void **state)
+static void a_paused_queue_behind_others_is_seen(void **state)
 {
     (void)state;
     open_places();
@@ -174,52 +174,52 @@ static void a_paused_schedule_behind_others_is_seen(void **state)
     close_places();
 }
 
-static void a_schedule_that_does_not_wait_for_its_dead_tasks_is_seen(void **state)
+static void a_queue_that_does_not_wait_for_its_dead_tasks_is_seen(void **state)
 {
     struct tw__redis_buffer log = {0};
     struct tw_timer nobody;
     (void)state;
     open_places();
-    tw_wheel_cancel(all->deaths, &schedule->death);
-    assert_fault("P5: a schedule with dead tasks");
-    tw__list_append(&all->stale, &schedule->stale);
+    tw_wheel_cancel(all->deaths, &queue->death);
+    assert_fault("P5: a queue with dead tasks");
+    tw__list_append(&all->stale, &queue->stale);
     assert_null(tw__redis_check_all(all));
     tw__list_append(&all->stale, &detached->stale);
-    assert_fault("P5: a schedule with dead tasks");
+    assert_fault("P5: a queue with dead tasks");
     tw__list_remove(&detached->stale);
-    tw__redis_place_let_stay(schedule);
-    assert_true(tw_timer_pending(&schedule->death));
+    tw__redis_place_let_stay(queue);
+    assert_true(tw_timer_pending(&queue->death));
     assert_int_equal(tw_wheel_add_at(all->deaths, &detached->death, START), 0);
-    assert_fault("P5: a schedule with dead tasks");
+    assert_fault("P5: a queue with dead tasks");
     tw_wheel_cancel(all->deaths, &detached->death);
     tw_timer_init(&nobody);
     assert_int_equal(tw_wheel_add_at(all->deaths, &nobody, START), 0);
     assert_fault("P5: the wheel of deaths");
     tw_wheel_cancel(all->deaths, &nobody);
-    tw__redis_lease_kill(schedule, ready, 5, text("no"), START + 3000, &log);
+    tw__redis_lease_kill(queue, ready, 5, text("no"), START + 3000, &log);
     tw__redis_buffer_free(&log, &counted);
-    BREAK(all->dead_limit, 1, "P5: a schedule with too many dead tasks");
+    BREAK(all->dead_limit, 1, "P5: a queue with too many dead tasks");
     close_places();
 }
 
-/* Two wrong counts of one schedule whose sum is right. */
-static void counts_of_queues_that_are_exchanged_are_seen(void **state)
+/* Two wrong counts of one queue whose sum is right. */
+static void counts_of_lines_that_are_exchanged_are_seen(void **state)
 {
     (void)state;
     open_places();
-    tw__redis_sums_ready(schedule, 1);
-    schedule->dead_count--;
+    tw__redis_sums_ready(queue, 1);
+    queue->dead_count--;
     all->dead_count--;
-    assert_fault("P4: the count of tasks in queues");
-    schedule->dead_count++;
+    assert_fault("P4: the count of tasks in lines");
+    queue->dead_count++;
     all->dead_count++;
-    tw__redis_sums_queued(schedule, -1);
-    assert_fault("P4: the count of tasks in queues");
-    tw__redis_sums_queued(schedule, 1);
-    tw__redis_sums_held(schedule, -1);
-    assert_fault("P4: the count of tasks in queues");
-    tw__redis_sums_held(schedule, 1);
-    tw__redis_sums_ready(schedule, -1);
+    tw__redis_sums_in_line(queue, -1);
+    assert_fault("P4: the count of tasks in lines");
+    tw__redis_sums_in_line(queue, 1);
+    tw__redis_sums_held(queue, -1);
+    assert_fault("P4: the count of tasks in lines");
+    tw__redis_sums_held(queue, 1);
+    tw__redis_sums_ready(queue, -1);
     close_places();
 }
 
@@ -237,19 +237,19 @@ static void a_task_that_is_in_no_table_is_seen(void **state)
     close_places();
 }
 
-static void a_queue_that_waits_for_nothing_is_seen(void **state)
+static void a_line_that_waits_for_nothing_is_seen(void **state)
 {
     (void)state;
     open_places();
     tw_wheel_cancel(all->retries, &refused->retry);
-    assert_fault("P3: a queue");
+    assert_fault("P3: a line");
     tw__list_append(&all->ready, &refused->ready);
     assert_null(tw__redis_check_all(all));
     assert_int_equal(tw_wheel_add_at(all->retries, &refused->retry, 7000), 0); /* waits, and is ready */
-    assert_fault("P3: a queue");
+    assert_fault("P3: a line");
     tw__list_remove(&refused->ready);
-    assert_int_equal(tw_wheel_add_at(all->retries, &other->retry, 7000), 0); /* a retry without a queue */
-    assert_fault("P3: a queue");
+    assert_int_equal(tw_wheel_add_at(all->retries, &other->retry, 7000), 0); /* a retry without a line */
+    assert_fault("P3: a line");
     tw_wheel_cancel(all->retries, &other->retry);
     struct tw_timer nobody;
     tw_timer_init(&nobody);
@@ -263,13 +263,13 @@ static void a_wrong_count_is_seen(void **state)
 {
     (void)state;
     open_places();
-    detached->queued++; /* no sum counts it */
+    detached->in_line++; /* no sum counts it */
     assert_fault("P4");
-    detached->queued--;
+    detached->in_line--;
     detached->held++;
     assert_fault("P4");
     detached->held--;
-    BREAK(schedule->attached, false, "C1");
+    BREAK(queue->attached, false, "C1");
     BREAK(detached->attached, true, "C1");
     BREAK(all->count, all->count + 1, "C2");
     BREAK(all->empty, 1, "C2");
@@ -279,19 +279,19 @@ static void a_wrong_count_is_seen(void **state)
     BREAK(all->leased_count, all->leased_count + 1, "C2");
     BREAK(all->dead_count, all->dead_count - 1, "C2");
     BREAK(all->dead_bytes, all->dead_bytes - 1, "C2");
-    BREAK(schedule->ready_count, schedule->ready_count + 1, "P4: the count of tasks in queues");
-    BREAK(schedule->dead_count, schedule->dead_count - 1, "P4: the count of tasks in queues");
-    BREAK(schedule->leased_count, schedule->leased_count + 1, "P4: the count of leased tasks");
-    BREAK(paused->queued, 0, "P4: the count of tasks in queues");
+    BREAK(queue->ready_count, queue->ready_count + 1, "P4: the count of tasks in lines");
+    BREAK(queue->dead_count, queue->dead_count - 1, "P4: the count of tasks in lines");
+    BREAK(queue->leased_count, queue->leased_count + 1, "P4: the count of leased tasks");
+    BREAK(paused->in_line, 0, "P4: the count of tasks in lines");
     BREAK(all->pending, all->pending + 1, "C2");
-    BREAK(all->queued, all->queued - 1, "C2");
+    BREAK(all->in_line, all->in_line - 1, "C2");
     BREAK(all->held, 0, "C2");
     BREAK(all->bytes, all->bytes + 1, "C2");
     BREAK(all->too_large, all->too_large + 1, "C2");
     BREAK(all->reaping, 0, "C2");
-    BREAK(schedule->bytes, schedule->bytes + 1, "C3");
-    BREAK(schedule->dead_bytes, 0, "C6");
-    BREAK(schedule->too_large, !schedule->too_large, "C4");
+    BREAK(queue->bytes, queue->bytes + 1, "C3");
+    BREAK(queue->dead_bytes, 0, "C6");
+    BREAK(queue->too_large, !queue->too_large, "C4");
     BREAK(detached->too_large, true, "C4");
     close_places();
 }
@@ -303,13 +303,12 @@ static void a_wrong_share_is_seen(void **state)
     struct tw__redis_buffer log = {0};
     struct tw__redis_task_plan series = {
         .id = text("series"), .due = START + 5000, .every = 60000, .times = 9, .packed = text("\1\1p")};
-    tw__redis_schedule_put(schedule, tw__redis_task_new(&series, &counted),
-                           tw__redis_route_for(schedule, &plan_of[6]), tw__redis_schedule_hash(all, series.id),
-                           NULL, START + 3000);
+    tw__redis_queue_put(queue, tw__redis_task_new(&series, &counted), tw__redis_route_for(queue, &plan_of[6]),
+                        tw__redis_queue_hash(all, series.id), NULL, START + 3000);
     for (unsigned i = 0; i < 2; i++)
-        tw__redis_lease_kill(schedule, find(schedule, "series"), 5, text("no"), START + 3000, &log);
+        tw__redis_lease_kill(queue, find(queue, "series"), 5, text("no"), START + 3000, &log);
     tw__redis_buffer_free(&log, &counted);
-    struct tw__redis_share *share = tw__redis_task_share(find(schedule, "series"));
+    struct tw__redis_share *share = tw__redis_task_share(find(queue, "series"));
     assert_int_equal(share->users, 3);
     BREAK(share->users, 2, "U1: a task is not among the users");
     BREAK(share->user[0], filed, "U1: a task is not among the users");
@@ -330,14 +329,14 @@ static void a_wrong_route_is_seen(void **state)
     struct tw__redis_route *foreign = tw__redis_route_for(detached, &plan_of[1]);
     BREAK(refused->index, other->index, "R1");
     BREAK(refused->index, all->routes, "R1");
-    BREAK(refused->schedule, detached, "R1");
+    BREAK(refused->queue, detached, "R1");
     BREAK(filed->route, foreign->index, "R1");
     BREAK(filed->route, all->routes, "R1");
     BREAK(refused->tasks, refused->tasks + 1, "R2");
     BREAK(other->tasks, other->tasks - 1, "R2");
     BREAK(refused->tasks, 0, "R3");
-    BREAK(schedule->longest_route, refused->key_size - 1, "R4");
-    BREAK(held->route, other->index, "P2: a task in the queue of another route");
+    BREAK(queue->longest_route, refused->key_size - 1, "R4");
+    BREAK(held->route, other->index, "P2: a task in the line of another route");
     close_places();
 }
 
@@ -345,7 +344,7 @@ static void a_wrong_table_is_seen(void **state)
 {
     (void)state;
     open_places();
-    BREAK(schedule->tasks.count, schedule->tasks.count + 1, "T6");
+    BREAK(queue->tasks.count, queue->tasks.count + 1, "T6");
     BREAK(detached->routes.bytes, detached->routes.bytes + 1, "T6");
     close_places();
 }
@@ -356,12 +355,12 @@ int main(void)
         cmocka_unit_test(a_task_that_is_not_where_it_says_is_seen),
         cmocka_unit_test(a_task_in_the_wrong_stage_is_seen),
         cmocka_unit_test(a_leased_task_in_the_wheel_of_tasks_is_seen),
-        cmocka_unit_test(a_stopped_task_of_a_schedule_that_is_not_paused_is_seen),
-        cmocka_unit_test(a_paused_schedule_behind_others_is_seen),
-        cmocka_unit_test(a_schedule_that_does_not_wait_for_its_dead_tasks_is_seen),
-        cmocka_unit_test(counts_of_queues_that_are_exchanged_are_seen),
+        cmocka_unit_test(a_stopped_task_of_a_queue_that_is_not_paused_is_seen),
+        cmocka_unit_test(a_paused_queue_behind_others_is_seen),
+        cmocka_unit_test(a_queue_that_does_not_wait_for_its_dead_tasks_is_seen),
+        cmocka_unit_test(counts_of_lines_that_are_exchanged_are_seen),
         cmocka_unit_test(a_task_that_is_in_no_table_is_seen),
-        cmocka_unit_test(a_queue_that_waits_for_nothing_is_seen),
+        cmocka_unit_test(a_line_that_waits_for_nothing_is_seen),
         cmocka_unit_test(a_wrong_count_is_seen),
         cmocka_unit_test(a_wrong_share_is_seen),
         cmocka_unit_test(a_wrong_route_is_seen),

@@ -6,13 +6,13 @@
 
 #include "tests/support/cmocka.h"
 
-#include <src/redis/schedules/chunk.h>
-#include <src/redis/schedules/lease.h>
-#include <src/redis/schedules/place.h>
-#include <src/redis/schedules/route.h>
-#include <src/redis/schedules/schedule.h>
-#include <src/redis/schedules/sums.h>
-#include <src/redis/schedules/varint.h>
+#include <src/redis/queues/chunk.h>
+#include <src/redis/queues/lease.h>
+#include <src/redis/queues/place.h>
+#include <src/redis/queues/queue.h>
+#include <src/redis/queues/route.h>
+#include <src/redis/queues/sums.h>
+#include <src/redis/queues/varint.h>
 
 /* ---- chunks ---------------------------------------------------------------------------------------------- */
 
@@ -31,7 +31,7 @@ static bool some_life(struct tw__redis_life *life, uint8_t kind, unsigned i)
 }
 
 /* Puts tasks that differ from their neighbours. Several are due at the same time. */
-static void put_many(struct tw__redis_schedule *schedule, unsigned from, unsigned to)
+static void put_many(struct tw__redis_queue *queue, unsigned from, unsigned to)
 {
     for (unsigned i = from; i < to; i++) {
         const struct tw__redis_plan *target = &plan_of[i % PLANS];
@@ -52,12 +52,12 @@ static void put_many(struct tw__redis_schedule *schedule, unsigned from, unsigne
         if (i % 300 != 3)
             plan.packed = text(strings_suit(target->kind, 2) ? "\2\1f\1v" : "\1\1p");
         struct tw__redis_task *task = tw__redis_task_new(&plan, &all->memory);
-        tw__redis_schedule_put(schedule, task, tw__redis_route_for(schedule, target),
-                               tw__redis_schedule_hash(all, plan.id), NULL, START);
+        tw__redis_queue_put(queue, task, tw__redis_route_for(queue, target), tw__redis_queue_hash(all, plan.id),
+                            NULL, START);
     }
 }
 
-static void a_schedule_comes_back_from_its_chunks(void **state)
+static void a_queue_comes_back_from_its_chunks(void **state)
 {
     static const unsigned counts[] = {0, 1, 2, 511, 512, 513, 1300};
     (void)state;
@@ -65,72 +65,71 @@ static void a_schedule_comes_back_from_its_chunks(void **state)
     for (size_t k = 0; k < sizeof counts / sizeof counts[0]; k++) {
         unsigned chunks, again;
         open_all();
-        struct tw__redis_schedule *schedule = tw__redis_schedule_new(all);
-        tw__redis_schedule_attach(schedule);
-        put_many(schedule, 0, counts[k]);
-        struct tw__redis_schedule *copy = copy_through_chunks(schedule, &chunks);
+        struct tw__redis_queue *queue = tw__redis_queue_new(all);
+        tw__redis_queue_attach(queue);
+        put_many(queue, 0, counts[k]);
+        struct tw__redis_queue *copy = copy_through_chunks(queue, &chunks);
         assert_true(chunks >= (counts[k] + 511) / 512);
-        assert_schedules_equal(schedule, copy);
+        assert_queues_equal(queue, copy);
         assert_int_equal(tw__redis_route_count(copy), counts[k] < PLANS ? counts[k] : PLANS);
-        struct tw__redis_schedule *third = copy_through_chunks(copy, &again);
+        struct tw__redis_queue *third = copy_through_chunks(copy, &again);
         assert_int_equal(chunks, again);
-        assert_schedules_equal(schedule, third);
+        assert_queues_equal(queue, third);
         assert_int_equal(copy->bytes, third->bytes);
-        close_schedule(schedule);
-        close_schedule(copy);
-        close_schedule(third);
+        close_queue(queue);
+        close_queue(copy);
+        close_queue(third);
         close_all();
     }
 }
 
-/* A chunk replaces the tasks that are in the schedule already. Held tasks keep the tries that they have by
+/* A chunk replaces the tasks that are in the queue already. Held tasks keep the tries that they have by
  * now. */
 static void reading_a_chunk_twice_changes_nothing_more(void **state)
 {
     (void)state;
     fill_letters();
     open_all();
-    struct tw__redis_schedule *schedule = tw__redis_schedule_new(all), *copy = tw__redis_schedule_new(all);
-    tw__redis_schedule_attach(schedule);
-    tw__redis_schedule_attach(copy);
-    put_many(schedule, 0, 100);
-    struct tw__redis_task *held =
-        tw__redis_schedule_find(schedule, tw__redis_schedule_hash(all, text("")), text(""));
+    struct tw__redis_queue *queue = tw__redis_queue_new(all), *copy = tw__redis_queue_new(all);
+    tw__redis_queue_attach(queue);
+    tw__redis_queue_attach(copy);
+    put_many(queue, 0, 100);
+    struct tw__redis_task *held = tw__redis_queue_find(queue, tw__redis_queue_hash(all, text("")), text(""));
     tw__redis_place_unfile(all, held);
     tw__redis_place_hold_first(all, held, 6000);
     tw__redis_route_of(all, held)->waits += 5;
     struct tw__redis_chunks chunks;
     struct tw__redis_bytes bytes;
-    tw__redis_chunks_init(&chunks, schedule);
+    tw__redis_chunks_init(&chunks, queue);
     while (tw__redis_chunks_next(&chunks, &bytes)) {
         assert_true(tw__redis_chunk_read(copy, bytes, START));
-        size_t taken_up = tw__redis_schedule_bytes(copy);
+        size_t taken_up = tw__redis_queue_bytes(copy);
         assert_true(tw__redis_chunk_read(copy, bytes, START));
-        assert_int_equal(tw__redis_schedule_bytes(copy), taken_up);
+        assert_int_equal(tw__redis_queue_bytes(copy), taken_up);
     }
     assert_int_equal(all->pending, 200);
     uint64_t behind = all->behind == NULL ? 0 : tw_wheel_count(all->behind), leases = 0; /* that have run out */
     for (struct tw__link *link = all->past.next; link != &all->past; link = link->next)
         leases += tw__redis_task_stage(tw__redis_task_of_link(link)) == TW__REDIS_LEASED;
     leases += tw_wheel_count(all->leases);
-    assert_int_equal(copy->queued + copy->dead_count + tw_wheel_count(all->wheel) + behind + leases +
-                         schedule->queued + schedule->held + schedule->dead_count,
+    assert_int_equal(copy->in_line + copy->dead_count + tw_wheel_count(all->wheel) + behind + leases +
+                         queue->in_line + queue->held + queue->dead_count,
                      200);
-    assert_schedules_equal(schedule, copy);
+    assert_queues_equal(queue, copy);
     tw__redis_chunks_fini(&chunks);
-    close_schedule(schedule);
-    close_schedule(copy);
+    close_queue(queue);
+    close_queue(copy);
     close_all();
 }
 
-/* The bytes of DUMP for a schedule, uncompressed: for each chunk its bytes, one byte as a mark and five for its
+/* The bytes of DUMP for a queue, uncompressed: for each chunk its bytes, one byte as a mark and five for its
  * size, and 40 bytes around all chunks. */
-static uint64_t bytes_of_chunks(const struct tw__redis_schedule *schedule)
+static uint64_t bytes_of_chunks(const struct tw__redis_queue *queue)
 {
     struct tw__redis_chunks chunks;
     struct tw__redis_bytes bytes;
     uint64_t sum = 40;
-    tw__redis_chunks_init(&chunks, schedule);
+    tw__redis_chunks_init(&chunks, queue);
     while (tw__redis_chunks_next(&chunks, &bytes))
         sum += bytes.size + 6;
     tw__redis_chunks_fini(&chunks);
@@ -139,7 +138,7 @@ static uint64_t bytes_of_chunks(const struct tw__redis_schedule *schedule)
 
 /* Puts `count` tasks for `targets` targets in turn. The names of targets have `name` bytes, the payloads have
  * `payload` bytes. */
-static void put_like(struct tw__redis_schedule *schedule, unsigned count, unsigned targets, size_t name,
+static void put_like(struct tw__redis_queue *queue, unsigned count, unsigned targets, size_t name,
                      size_t payload)
 {
     char packed[BIG + 8], target[BIG];
@@ -154,13 +153,12 @@ static void put_like(struct tw__redis_schedule *schedule, unsigned count, unsign
         struct tw__redis_task_plan plan = {.id = id_of(i),
                                            .due = START + (uint64_t)i * 1000003,
                                            .packed = {packed, (size_t)(end - packed) + payload}};
-        tw__redis_schedule_put(schedule, tw__redis_task_new(&plan, &all->memory),
-                               tw__redis_route_for(schedule, &route), tw__redis_schedule_hash(all, plan.id),
-                               NULL, START);
+        tw__redis_queue_put(queue, tw__redis_task_new(&plan, &all->memory), tw__redis_route_for(queue, &route),
+                            tw__redis_queue_hash(all, plan.id), NULL, START);
     }
 }
 
-static void a_schedule_takes_no_more_bytes_than_is_foretold(void **state)
+static void a_queue_takes_no_more_bytes_than_is_foretold(void **state)
 {
     static const struct {
         unsigned count, targets;
@@ -174,14 +172,14 @@ static void a_schedule_takes_no_more_bytes_than_is_foretold(void **state)
     fill_letters();
     for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) {
         open_all();
-        struct tw__redis_schedule *schedule = tw__redis_schedule_new(all);
-        put_like(schedule, shapes[k].count, shapes[k].targets, shapes[k].name, shapes[k].payload);
-        uint64_t most = tw__redis_sums_dump_most(schedule), bytes = bytes_of_chunks(schedule);
+        struct tw__redis_queue *queue = tw__redis_queue_new(all);
+        put_like(queue, shapes[k].count, shapes[k].targets, shapes[k].name, shapes[k].payload);
+        uint64_t most = tw__redis_sums_dump_most(queue), bytes = bytes_of_chunks(queue);
         assert_true(most >= bytes);
         assert_true(shapes[k].factor == 0 || (double)most <= (double)bytes * shapes[k].factor);
-        put_many(schedule, 20000, 21300);
-        assert_true(tw__redis_sums_dump_most(schedule) >= bytes_of_chunks(schedule));
-        close_schedule(schedule);
+        put_many(queue, 20000, 21300);
+        assert_true(tw__redis_sums_dump_most(queue) >= bytes_of_chunks(queue));
+        close_queue(queue);
         close_all();
     }
 }
@@ -190,7 +188,7 @@ static void a_schedule_takes_no_more_bytes_than_is_foretold(void **state)
 static void leases_take_no_more_bytes_than_is_foretold(void **state)
 {
     (void)state;
-    struct tw__redis_schedule *schedule = open_one();
+    struct tw__redis_queue *queue = open_one();
     for (unsigned i = 0; i < 5000; i++) {
         struct tw__redis_life life = {.stage = TW__REDIS_LEASED,
                                       .due = START + i,
@@ -201,17 +199,17 @@ static void leases_take_no_more_bytes_than_is_foretold(void **state)
                                       .error = text(i % 3 == 0 ? "" : "the lease ran out")};
         struct tw__redis_task_plan plan = {
             .id = id_of(i), .due = START + i * UINT64_C(800003), .packed = text("\1\1p"), .life = &life};
-        tw__redis_schedule_put(schedule, tw__redis_task_new(&plan, &all->memory),
-                               tw__redis_route_for(schedule, &plan_of[PLANS - 1]),
-                               tw__redis_schedule_hash(all, plan.id), NULL, START);
+        tw__redis_queue_put(queue, tw__redis_task_new(&plan, &all->memory),
+                            tw__redis_route_for(queue, &plan_of[PLANS - 1]), tw__redis_queue_hash(all, plan.id),
+                            NULL, START);
     }
-    uint64_t most = tw__redis_sums_dump_most(schedule), bytes = bytes_of_chunks(schedule);
+    uint64_t most = tw__redis_sums_dump_most(queue), bytes = bytes_of_chunks(queue);
     assert_in_range(most, bytes, bytes * 2);
-    close_one(schedule);
+    close_one(queue);
 }
 
 /* Puts a series whose payload has `payload` bytes, of which `deaths` periods die. */
-static void put_dying(struct tw__redis_schedule *schedule, const char *id, size_t payload, unsigned deaths)
+static void put_dying(struct tw__redis_queue *queue, const char *id, size_t payload, unsigned deaths)
 {
     struct tw__redis_buffer log = {0};
     char packed[BIG + 8] = {1};
@@ -222,11 +220,11 @@ static void put_dying(struct tw__redis_schedule *schedule, const char *id, size_
                                        .every = 1000003,
                                        .times = TW__REDIS_FOR_EVER,
                                        .packed = {packed, (size_t)(end - packed) + payload}};
-    tw__redis_schedule_put(schedule, tw__redis_task_new(&plan, &all->memory),
-                           tw__redis_route_for(schedule, &plan_of[FIRST_OF_WORKERS]),
-                           tw__redis_schedule_hash(all, plan.id), NULL, START);
+    tw__redis_queue_put(queue, tw__redis_task_new(&plan, &all->memory),
+                        tw__redis_route_for(queue, &plan_of[FIRST_OF_WORKERS]),
+                        tw__redis_queue_hash(all, plan.id), NULL, START);
     for (unsigned i = 0; i < deaths; i++)
-        tw__redis_lease_kill(schedule, find(schedule, id), 5, text("no"), START + 700 + i * 1000003, &log);
+        tw__redis_lease_kill(queue, find(queue, id), 5, text("no"), START + 700 + i * 1000003, &log);
     tw__redis_buffer_free(&log, &counted);
 }
 
@@ -235,42 +233,42 @@ static void a_shared_payload_is_written_once_and_shared_again(void **state)
 {
     unsigned chunks;
     (void)state;
-    struct tw__redis_schedule *schedule = open_one();
-    put_dying(schedule, "big", BIG, 6);
-    put_dying(schedule, "small", 1, 2);
-    put_dying(schedule, "gone", 300, 3);
-    tw__redis_schedule_remove(schedule, find(schedule, "gone"), tw__redis_schedule_hash(all, text("gone")));
-    put_dying(schedule, "alive", 300, 0);
-    uint64_t most = tw__redis_sums_dump_most(schedule), bytes = bytes_of_chunks(schedule);
+    struct tw__redis_queue *queue = open_one();
+    put_dying(queue, "big", BIG, 6);
+    put_dying(queue, "small", 1, 2);
+    put_dying(queue, "gone", 300, 3);
+    tw__redis_queue_remove(queue, find(queue, "gone"), tw__redis_queue_hash(all, text("gone")));
+    put_dying(queue, "alive", 300, 0);
+    uint64_t most = tw__redis_sums_dump_most(queue), bytes = bytes_of_chunks(queue);
     assert_in_range(bytes, BIG, most);
     assert_true(bytes < BIG + 2000);
-    struct tw__redis_schedule *copy = copy_through_chunks(schedule, &chunks);
-    tw__redis_schedule_attach(copy);
+    struct tw__redis_queue *copy = copy_through_chunks(queue, &chunks);
+    tw__redis_queue_attach(copy);
     assert_int_equal(chunks, 2);
-    assert_schedules_equal(schedule, copy);
-    assert_int_equal(copy->bytes, schedule->bytes);
-    assert_int_equal(copy->dead_bytes, schedule->dead_bytes);
+    assert_queues_equal(queue, copy);
+    assert_int_equal(copy->bytes, queue->bytes);
+    assert_int_equal(copy->dead_bytes, queue->dead_bytes);
     assert_int_equal(tw__redis_task_share(find(copy, "big"))->users, 7);
     assert_int_equal(tw__redis_task_share(find(copy, "big"))->dead, 6);
     assert_int_equal(tw__redis_task_share(find(copy, "gone@1700000000005"))->users, 3);
     assert_null(tw__redis_task_share(find(copy, "alive")));
     assert_int_equal(bytes_of_chunks(copy), bytes);
-    close_schedule(copy);
-    close_one(schedule);
+    close_queue(copy);
+    close_one(queue);
 }
 
 static void many_deaths_take_no_more_bytes_than_is_foretold(void **state)
 {
     char id[16];
     (void)state;
-    struct tw__redis_schedule *schedule = open_one();
+    struct tw__redis_queue *queue = open_one();
     for (unsigned i = 0; i < 700; i++) {
         snprintf(id, sizeof id, "%u", i);
-        put_dying(schedule, id, i % 3 * 20, i % 5);
+        put_dying(queue, id, i % 3 * 20, i % 5);
     }
-    uint64_t most = tw__redis_sums_dump_most(schedule), bytes = bytes_of_chunks(schedule);
+    uint64_t most = tw__redis_sums_dump_most(queue), bytes = bytes_of_chunks(queue);
     assert_in_range(most, bytes, bytes * 3);
-    close_one(schedule);
+    close_one(queue);
 }
 
 static void a_chunk_is_not_much_larger_than_its_size(void **state)
@@ -278,7 +276,7 @@ static void a_chunk_is_not_much_larger_than_its_size(void **state)
     unsigned chunks;
     (void)state;
     open_all();
-    struct tw__redis_schedule *schedule = tw__redis_schedule_new(all);
+    struct tw__redis_queue *queue = tw__redis_queue_new(all);
     for (unsigned i = 0; i < 5; i++) {
         char packed[BIG + 8];
         size_t size = i == 3 ? BIG : 40000;
@@ -288,24 +286,24 @@ static void a_chunk_is_not_much_larger_than_its_size(void **state)
         memcpy(end, big, size);
         struct tw__redis_task_plan plan = {
             .id = id_of(i), .due = START + i, .packed = {packed, (size_t)(end - packed) + size}};
-        tw__redis_schedule_put(schedule, tw__redis_task_new(&plan, &all->memory),
-                               tw__redis_route_for(schedule, &plan_of[1]),
-                               tw__redis_schedule_hash(all, plan.id), NULL, START);
+        tw__redis_queue_put(queue, tw__redis_task_new(&plan, &all->memory),
+                            tw__redis_route_for(queue, &plan_of[1]), tw__redis_queue_hash(all, plan.id), NULL,
+                            START);
     }
-    struct tw__redis_schedule *copy = copy_through_chunks(schedule, &chunks);
+    struct tw__redis_queue *copy = copy_through_chunks(queue, &chunks);
     assert_int_equal(chunks, 3);
-    assert_schedules_equal(schedule, copy);
-    close_schedule(schedule);
-    close_schedule(copy);
+    assert_queues_equal(queue, copy);
+    close_queue(queue);
+    close_queue(copy);
     close_all();
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_schedule_comes_back_from_its_chunks),
+        cmocka_unit_test(a_queue_comes_back_from_its_chunks),
         cmocka_unit_test(reading_a_chunk_twice_changes_nothing_more),
-        cmocka_unit_test(a_schedule_takes_no_more_bytes_than_is_foretold),
+        cmocka_unit_test(a_queue_takes_no_more_bytes_than_is_foretold),
         cmocka_unit_test(leases_take_no_more_bytes_than_is_foretold),
         cmocka_unit_test(a_shared_payload_is_written_once_and_shared_again),
         cmocka_unit_test(many_deaths_take_no_more_bytes_than_is_foretold),

@@ -8,16 +8,16 @@
 #include "tests/support/random.h"
 #include "tests/support/run.h"
 
-#include <src/redis/schedules/check.h>
-#include <src/redis/schedules/chunk.h>
-#include <src/redis/schedules/grave.h>
-#include <src/redis/schedules/lease.h>
-#include <src/redis/schedules/look.h>
-#include <src/redis/schedules/place.h>
-#include <src/redis/schedules/route.h>
-#include <src/redis/schedules/schedule.h>
-#include <src/redis/schedules/share.h>
-#include <src/redis/schedules/varint.h>
+#include <src/redis/queues/check.h>
+#include <src/redis/queues/chunk.h>
+#include <src/redis/queues/grave.h>
+#include <src/redis/queues/lease.h>
+#include <src/redis/queues/look.h>
+#include <src/redis/queues/place.h>
+#include <src/redis/queues/queue.h>
+#include <src/redis/queues/route.h>
+#include <src/redis/queues/share.h>
+#include <src/redis/queues/varint.h>
 
 /* ---- chunks that are damaged ----------------------------------------------------------------------------- */
 
@@ -26,7 +26,7 @@ enum { PUT = 8, SMALL = PUT + 1 };
 /* Writes a chunk of a few small tasks that has every part that a chunk can have. */
 static size_t small_chunk(char *into)
 {
-    struct tw__redis_schedule *schedule = tw__redis_schedule_new(all);
+    struct tw__redis_queue *queue = tw__redis_queue_new(all);
     struct tw__redis_chunks chunks;
     struct tw__redis_buffer log = {0};
     struct tw__redis_bytes bytes;
@@ -47,20 +47,20 @@ static size_t small_chunk(char *into)
             its.error = text("wrong");
             plan.life = &its;
         }
-        tw__redis_schedule_put(schedule, tw__redis_task_new(&plan, &all->memory),
-                               tw__redis_route_for(schedule, &plan_of[target]),
-                               tw__redis_schedule_hash(all, plan.id), NULL, START);
+        tw__redis_queue_put(queue, tw__redis_task_new(&plan, &all->memory),
+                            tw__redis_route_for(queue, &plan_of[target]), tw__redis_queue_hash(all, plan.id),
+                            NULL, START);
     }
     /* A period dies, which shares the payload of its series. */
-    tw__redis_lease_kill(schedule, find(schedule, "1xx"), 3, text("no"), START + 5, &log);
+    tw__redis_lease_kill(queue, find(queue, "1xx"), 3, text("no"), START + 5, &log);
     tw__redis_buffer_free(&log, &counted);
-    tw__redis_chunks_init(&chunks, schedule);
+    tw__redis_chunks_init(&chunks, queue);
     assert_true(tw__redis_chunks_next(&chunks, &bytes));
     memcpy(into, bytes.at, bytes.size);
     size_t size = bytes.size;
     assert_false(tw__redis_chunks_next(&chunks, &bytes));
     tw__redis_chunks_fini(&chunks);
-    close_schedule(schedule);
+    close_queue(queue);
     tw__redis_grave_reap_all(all);
     return size;
 }
@@ -165,11 +165,11 @@ static void a_chunk_of_version_1_is_read(void **state)
 {
     char bytes[sizeof version_1];
     (void)state;
-    struct tw__redis_schedule *schedule = open_one();
+    struct tw__redis_queue *queue = open_one();
     size_t size = from_hex(version_1, bytes);
-    assert_true(tw__redis_chunk_read(schedule, (struct tw__redis_bytes){bytes, size}, START));
-    struct tw__redis_task **task = tw__redis_look_sorted(schedule);
-    assert_int_equal(tw__redis_table_count(&schedule->tasks), TASKS_OF_VERSION_1);
+    assert_true(tw__redis_chunk_read(queue, (struct tw__redis_bytes){bytes, size}, START));
+    struct tw__redis_task **task = tw__redis_look_sorted(queue);
+    assert_int_equal(tw__redis_table_count(&queue->tasks), TASKS_OF_VERSION_1);
     for (size_t i = 0; i < TASKS_OF_VERSION_1; i++) {
         struct tw__redis_plan plan = tw__redis_route_plan(tw__redis_route_of(all, task[i]));
         bool list = plan.kind == TW__REDIS_LIST;
@@ -183,7 +183,7 @@ static void a_chunk_of_version_1_is_read(void **state)
         assert_false(task[i]->lived);
     }
     counted_free(task);
-    close_one(schedule);
+    close_one(queue);
 }
 
 /* ---- numbers out of range -------------------------------------------------------------------------------- */

@@ -1,35 +1,35 @@
 /* SPDX-License-Identifier: MIT
  *
  * The ways of a task through its life, one promise after the other. test_change.c compares random lives on two
- * servers; test_schedules.c has the model.
+ * servers; test_queues.c has the model.
  */
 #include "copies.h"
 
 #include "tests/support/cmocka.h"
 
-#include <src/redis/schedules/check.h>
-#include <src/redis/schedules/lease.h>
-#include <src/redis/schedules/place.h>
-#include <src/redis/schedules/route.h>
-#include <src/redis/schedules/schedule.h>
-#include <src/redis/schedules/share.h>
-#include <src/redis/schedules/varint.h>
+#include <src/redis/queues/check.h>
+#include <src/redis/queues/lease.h>
+#include <src/redis/queues/place.h>
+#include <src/redis/queues/queue.h>
+#include <src/redis/queues/route.h>
+#include <src/redis/queues/share.h>
+#include <src/redis/queues/varint.h>
 #include <inttypes.h>
 #include <stdio.h>
 
-static struct tw__redis_schedule *schedule;
+static struct tw__redis_queue *queue;
 static struct tw__redis_buffer changes;
 
 static void open_work(void)
 {
-    schedule = open_one();
+    queue = open_one();
 }
 
 static void close_work(void)
 {
     assert_null(tw__redis_check_all(all));
     tw__redis_buffer_free(&changes, &counted);
-    close_one(schedule);
+    close_one(queue);
 }
 
 /* Makes a task ready, wherever it waits. */
@@ -42,13 +42,13 @@ static void offer(struct tw__redis_task *task, uint64_t now)
 static struct tw__redis_task *lease(struct tw__redis_task *task, uint64_t token, uint64_t now)
 {
     struct tw__redis_lease its = {.token = token, .ms = 1000, .worker = text("bob")};
-    return tw__redis_lease_begin(schedule, task, &its, now, &changes);
+    return tw__redis_lease_begin(queue, task, &its, now, &changes);
 }
 
 /* A task that was due at START + 5, and was leased at START + 10. */
 static struct tw__redis_task *leased(const char *id, uint64_t token)
 {
-    struct tw__redis_task *task = put_work(schedule, id, START + 5, START);
+    struct tw__redis_task *task = put_work(queue, id, START + 5, START);
     offer(task, START + 5);
     return lease(task, token, START + 10);
 }
@@ -62,8 +62,8 @@ static struct tw__redis_task *put_repeating(const char *id, unsigned plan, uint6
                                         .tries = 3,
                                         .packed = text("\1\3job")};
     struct tw__redis_task *task = tw__redis_task_new(&parts, &counted);
-    tw__redis_schedule_put(schedule, task, tw__redis_route_for(schedule, &plan_of[plan]),
-                           tw__redis_schedule_hash(all, text(id)), NULL, START);
+    tw__redis_queue_put(queue, task, tw__redis_route_for(queue, &plan_of[plan]),
+                        tw__redis_queue_hash(all, text(id)), NULL, START);
     return task;
 }
 
@@ -76,10 +76,10 @@ static struct tw__redis_task *leased_repeating(const char *id, uint64_t every, u
 
 static void assert_counts(uint64_t tasks, uint64_t ready, uint64_t under_lease, uint64_t dead)
 {
-    assert_int_equal(tw__redis_table_count(&schedule->tasks), tasks);
-    assert_int_equal(schedule->ready_count, ready);
-    assert_int_equal(schedule->leased_count, under_lease);
-    assert_int_equal(schedule->dead_count, dead);
+    assert_int_equal(tw__redis_table_count(&queue->tasks), tasks);
+    assert_int_equal(queue->ready_count, ready);
+    assert_int_equal(queue->leased_count, under_lease);
+    assert_int_equal(queue->dead_count, dead);
     assert_int_equal(all->ready_count, ready);
     assert_int_equal(all->leased_count, under_lease);
     assert_int_equal(all->dead_count, dead);
@@ -100,7 +100,7 @@ static void a_lease_is_an_attempt_with_an_end(void **state)
 {
     (void)state;
     open_work();
-    struct tw__redis_task *task = put_work(schedule, "a", START + 5, START);
+    struct tw__redis_task *task = put_work(queue, "a", START + 5, START);
     assert_true(tw__redis_task_waits(task));
     assert_false(tw__redis_lease_has_token(task, 0));
     offer(task, START + 6);
@@ -110,7 +110,7 @@ static void a_lease_is_an_attempt_with_an_end(void **state)
     task = lease(task, UINT64_MAX, START + 10);
     assert_ptr_equal(all->delivering, task); /* the new block */
     all->delivering = NULL;
-    assert_ptr_equal(task, find(schedule, "a"));
+    assert_ptr_equal(task, find(queue, "a"));
     assert_counts(1, 0, 1, 0);
     assert_life(task, &(struct tw__redis_life){.stage = TW__REDIS_LEASED,
                                                .due = START + 5,
@@ -139,19 +139,19 @@ static void a_lease_that_is_extended_ends_later(void **state)
                                     .lease_ms = 50,
                                     .attempt = 1,
                                     .worker = text("bob")};
-    tw__redis_lease_extend(schedule, task, 50, false, START + 400, &changes);
-    assert_ptr_equal(task, find(schedule, "a")); /* in its block */
+    tw__redis_lease_extend(queue, task, 50, false, START + 400, &changes);
+    assert_ptr_equal(task, find(queue, "a")); /* in its block */
     assert_life(task, &wanted);
     assert_true(tw__redis_task_due(task) == START + 450);
     wanted.renewed = true;
-    tw__redis_lease_extend(schedule, task, 50, true, START + 500, &changes);
+    tw__redis_lease_extend(queue, task, 50, true, START + 500, &changes);
     assert_life(task, &wanted);
     assert_true(tw__redis_task_due(task) == START + 550);
     assert_counts(1, 0, 1, 0);
     /* The next lease is not a renewed one. */
-    tw__redis_lease_fail(schedule, task, text(""), START + 600, START + 550, &changes);
-    offer(find(schedule, "a"), START + 600);
-    task = lease(find(schedule, "a"), 10, START + 700);
+    tw__redis_lease_fail(queue, task, text(""), START + 600, START + 550, &changes);
+    offer(find(queue, "a"), START + 600);
+    task = lease(find(queue, "a"), 10, START + 700);
     assert_false(tw__redis_task_life(task).renewed);
     close_work();
 }
@@ -168,15 +168,15 @@ static void the_ends_of_leases_move_with_the_clock(void **state)
     (void)state;
     open_work();
     struct tw__redis_task *one = leased("one", 9), *two = leased("two", 8), *three = leased("three", 7),
-                          *waits = put_one(schedule, "waits", START + 600, START);
-    tw__redis_lease_extend(schedule, three, 1000, false, START + 60, &changes);
+                          *waits = put_one(queue, "waits", START + 600, START);
+    tw__redis_lease_extend(queue, three, 1000, false, START + 60, &changes);
     assert_end(one, START + 1010);
     tw__redis_place_clock_set(all, -500);
     assert_end(one, START + 510);
     assert_taken(START + 509, NULL);
     assert_taken(START + 510, one);
     assert_true(tw__redis_task_due(one) == START + 510);
-    tw__redis_lease_extend(schedule, one, 100, true, START + 510, &changes);
+    tw__redis_lease_extend(queue, one, 100, true, START + 510, &changes);
     assert_end(one, START + 610);
     assert_taken(START + 510, two);
     tw__redis_place_file_overdue(all, two);
@@ -190,8 +190,8 @@ static void the_ends_of_leases_move_with_the_clock(void **state)
     tw__redis_place_unfile(all, three);
     assert_true(tw__redis_task_due(three) == START + 100560);
     tw__redis_place_file(all, three, START + 100560, START + 100559);
-    tw__redis_lease_give_back(schedule, three, START + 100559, &changes);
-    assert_true(tw__redis_task_due(find(schedule, "three")) == START + 5);
+    tw__redis_lease_give_back(queue, three, START + 100559, &changes);
+    assert_true(tw__redis_task_due(find(queue, "three")) == START + 5);
     assert_taken(START + 100609, NULL);
     assert_taken(START + 100610, one);
     close_work();
@@ -234,16 +234,16 @@ static void leases_end_and_tasks_are_due_in_the_order_of_time(void **state)
     (void)state;
     open_work();
     struct tw__redis_lease its = {.token = 5, .ms = 700000, .worker = text("bob")};
-    struct tw__redis_task *first = put_work(schedule, "first", START + 5, START);
+    struct tw__redis_task *first = put_work(queue, "first", START + 5, START);
     offer(first, START + 5);
-    first = tw__redis_lease_begin(schedule, first, &its, START + 10, &changes);
-    struct tw__redis_task *before = put_one(schedule, "before", START + 700009, START),
-                          *same = put_one(schedule, "same", START + 700010, START),
-                          *after = put_one(schedule, "after", START + 700011, START);
+    first = tw__redis_lease_begin(queue, first, &its, START + 10, &changes);
+    struct tw__redis_task *before = put_one(queue, "before", START + 700009, START),
+                          *same = put_one(queue, "same", START + 700010, START),
+                          *after = put_one(queue, "after", START + 700011, START);
     its.ms += 2;
-    struct tw__redis_task *last = put_work(schedule, "last", START + 5, START);
+    struct tw__redis_task *last = put_work(queue, "last", START + 5, START);
     offer(last, START + 5);
-    last = tw__redis_lease_begin(schedule, last, &its, START + 10, &changes);
+    last = tw__redis_lease_begin(queue, last, &its, START + 10, &changes);
     assert_taken(START + 900000, before);
     assert_taken(START + 900000, same);
     assert_taken(START + 900000, first);
@@ -258,10 +258,10 @@ static void a_lease_that_begins_after_a_step_back_is_not_shorter(void **state)
 {
     (void)state;
     open_work();
-    struct tw__redis_task *ends = leased("ends", 9), *task = put_work(schedule, "a", START + 5, START);
+    struct tw__redis_task *ends = leased("ends", 9), *task = put_work(queue, "a", START + 5, START);
     offer(task, START + 5);
     assert_taken(START + 2000, ends);
-    tw__redis_lease_remove(schedule, ends, &changes);
+    tw__redis_lease_remove(queue, ends, &changes);
     task = lease(task, 8, START + 1500);
     assert_end(task, START + 3000);
     assert_taken(START + 2999, NULL);
@@ -276,7 +276,7 @@ static void a_lease_that_is_the_first_is_not_shorter_after_a_step_back(void **st
 {
     (void)state;
     open_work();
-    struct tw__redis_task *task = put_work(schedule, "a", START + 5, START);
+    struct tw__redis_task *task = put_work(queue, "a", START + 5, START);
     offer(task, START + 5);
     assert_taken(START + 3600000, NULL);
     task = lease(task, 8, START + 300000);
@@ -292,8 +292,8 @@ static void an_attempt_that_failed_is_followed_by_another(void **state)
     (void)state;
     open_work();
     struct tw__redis_task *task = leased("a", 9);
-    tw__redis_lease_fail(schedule, task, text("no network"), START + 5000, START + 700, &changes);
-    task = find(schedule, "a");
+    tw__redis_lease_fail(queue, task, text("no network"), START + 5000, START + 700, &changes);
+    task = find(queue, "a");
     struct tw__redis_life wanted = {.stage = TW__REDIS_WAITING,
                                     .due = START + 5,
                                     .token = 9,
@@ -329,9 +329,9 @@ static void attempts_are_counted_up_to_a_limit(void **state)
     struct tw__redis_life life = tw__redis_task_whole_life(task);
     life.attempt = UINT32_MAX;
     tw__redis_task_set_life(task, &life);
-    tw__redis_lease_fail(schedule, task, text(""), START + 600, START + 550, &changes);
-    offer(find(schedule, "a"), START + 600);
-    assert_true(tw__redis_task_life(lease(find(schedule, "a"), 8, START + 700)).attempt == UINT32_MAX);
+    tw__redis_lease_fail(queue, task, text(""), START + 600, START + 550, &changes);
+    offer(find(queue, "a"), START + 600);
+    assert_true(tw__redis_task_life(lease(find(queue, "a"), 8, START + 700)).attempt == UINT32_MAX);
     close_work();
 }
 
@@ -341,21 +341,21 @@ static void a_task_that_is_given_back_was_never_taken(void **state)
 {
     (void)state;
     open_work();
-    struct tw__redis_task *task = put_work(schedule, "a", START + 5, START);
+    struct tw__redis_task *task = put_work(queue, "a", START + 5, START);
     offer(task, START + 6);
-    uint64_t bytes = schedule->bytes;
+    uint64_t bytes = queue->bytes;
     task = lease(task, 9, START + 10);
-    assert_true(schedule->bytes > bytes);
+    assert_true(queue->bytes > bytes);
     all->delivering = task;
-    task = tw__redis_lease_give_back(schedule, task, START + 700, &changes);
+    task = tw__redis_lease_give_back(queue, task, START + 700, &changes);
     assert_null(all->delivering);
-    assert_ptr_equal(task, find(schedule, "a"));
+    assert_ptr_equal(task, find(queue, "a"));
     assert_counts(1, 1, 0, 0);
     assert_false(task->lived);
-    assert_int_equal(schedule->bytes, bytes);
+    assert_int_equal(queue->bytes, bytes);
     assert_true(task->ready && tw__redis_task_due(task) == START + 5);
     assert_false(tw__redis_lease_has_token(task, 9));
-    assert_ptr_equal(tw__redis_place_first_ready(schedule), task);
+    assert_ptr_equal(tw__redis_place_first_ready(queue), task);
     task = lease(task, 10, START + 800);
     assert_int_equal(tw__redis_task_life(task).attempt, 1);
     close_work();
@@ -367,11 +367,11 @@ static void a_second_attempt_that_is_given_back_leaves_the_first(void **state)
     (void)state;
     open_work();
     struct tw__redis_task *task = leased("a", 9);
-    tw__redis_lease_fail(schedule, task, text("no network"), START + 600, START + 500, &changes);
-    offer(find(schedule, "a"), START + 600);
-    task = lease(find(schedule, "a"), 10, START + 700);
-    tw__redis_lease_extend(schedule, task, 50, true, START + 710, &changes);
-    task = tw__redis_lease_give_back(schedule, task, START + 720, &changes);
+    tw__redis_lease_fail(queue, task, text("no network"), START + 600, START + 500, &changes);
+    offer(find(queue, "a"), START + 600);
+    task = lease(find(queue, "a"), 10, START + 700);
+    tw__redis_lease_extend(queue, task, 50, true, START + 710, &changes);
+    task = tw__redis_lease_give_back(queue, task, START + 720, &changes);
     assert_counts(1, 1, 0, 0);
     struct tw__redis_life wanted = {.stage = TW__REDIS_WAITING,
                                     .renewed = true,
@@ -394,11 +394,11 @@ static void a_drained_task_that_is_given_back_is_ready_everywhere(void **state)
 {
     (void)state;
     open_work();
-    struct tw__redis_task *task = put_work(schedule, "a", START + 9000, START);
-    task = tw__redis_lease_hasten(schedule, task, START + 5, &changes);
+    struct tw__redis_task *task = put_work(queue, "a", START + 9000, START);
+    task = tw__redis_lease_hasten(queue, task, START + 5, &changes);
     offer(task, START + 5);
-    task = lease(find(schedule, "a"), 9, START + 10);
-    task = tw__redis_lease_give_back(schedule, task, START + 700, &changes);
+    task = lease(find(queue, "a"), 9, START + 10);
+    task = tw__redis_lease_give_back(queue, task, START + 700, &changes);
     assert_counts(1, 1, 0, 0);
     struct tw__redis_life wanted = {.stage = TW__REDIS_WAITING, .due = START + 9000, .lease_ms = 1000};
     assert_life(task, &wanted);
@@ -412,13 +412,13 @@ static void a_period_that_is_given_back_is_still_to_come(void **state)
     open_work();
     struct tw__redis_task *task = leased_repeating("a", 60000, 3);
     tw__redis_task_set_tries(task, 2);
-    task = tw__redis_lease_give_back(schedule, task, START + 700, &changes);
+    task = tw__redis_lease_give_back(queue, task, START + 700, &changes);
     assert_counts(1, 1, 0, 0);
     assert_false(task->lived);
     assert_true(tw__redis_task_due(task) == START + 5 && tw__redis_task_times(task) == 3);
     assert_int_equal(tw__redis_task_tries(task), 0);
-    tw__redis_lease_done(schedule, lease(task, 8, START + 800), START + 900, &changes);
-    assert_true(tw__redis_task_due(find(schedule, "a")) == START + 60005);
+    tw__redis_lease_done(queue, lease(task, 8, START + 800), START + 900, &changes);
+    assert_true(tw__redis_task_due(find(queue, "a")) == START + 60005);
     close_work();
 }
 
@@ -428,13 +428,13 @@ static void a_task_that_is_done_leaves(void **state)
 {
     (void)state;
     open_work();
-    tw__redis_lease_done(schedule, leased("a", 9), START + 20, &changes);
+    tw__redis_lease_done(queue, leased("a", 9), START + 20, &changes);
     assert_counts(0, 0, 0, 0);
-    assert_null(find(schedule, "a"));
+    assert_null(find(queue, "a"));
     /* Late: after the lease, while the task is ready again. */
-    tw__redis_lease_fail(schedule, leased("b", 9), text("late"), START + 600, START + 550, &changes);
-    offer(find(schedule, "b"), START + 600);
-    tw__redis_lease_done(schedule, find(schedule, "b"), START + 700, &changes);
+    tw__redis_lease_fail(queue, leased("b", 9), text("late"), START + 600, START + 550, &changes);
+    offer(find(queue, "b"), START + 600);
+    tw__redis_lease_done(queue, find(queue, "b"), START + 700, &changes);
     assert_counts(0, 0, 0, 0);
     close_work();
 }
@@ -444,21 +444,21 @@ static void a_repeating_task_goes_on_from_its_due_time(void **state)
     (void)state;
     open_work();
     struct tw__redis_task *task = leased_repeating("a", 60000, 3);
-    tw__redis_lease_done(schedule, task, START + 900, &changes);
-    task = find(schedule, "a");
+    tw__redis_lease_done(queue, task, START + 900, &changes);
+    task = find(queue, "a");
     assert_counts(1, 0, 0, 0);
     assert_false(task->lived);
     assert_true(tw__redis_task_due(task) == START + 60005);
     assert_true(tw__redis_task_every(task) == 60000);
     assert_true(tw__redis_task_times(task) == 2);
     assert_int_equal(tw__redis_task_tries(task), 0);
-    tw__redis_lease_done(schedule, task, START + 900, &changes);
-    assert_true(tw__redis_task_due(find(schedule, "a")) == START + 120005);
-    tw__redis_lease_done(schedule, find(schedule, "a"), START + 900, &changes); /* the last time */
+    tw__redis_lease_done(queue, task, START + 900, &changes);
+    assert_true(tw__redis_task_due(find(queue, "a")) == START + 120005);
+    tw__redis_lease_done(queue, find(queue, "a"), START + 900, &changes); /* the last time */
     assert_counts(0, 0, 0, 0);
     task = leased_repeating("b", 60000, TW__REDIS_FOR_EVER);
-    tw__redis_lease_done(schedule, task, START + 900, &changes);
-    assert_true(tw__redis_task_times(find(schedule, "b")) == TW__REDIS_FOR_EVER);
+    tw__redis_lease_done(queue, task, START + 900, &changes);
+    assert_true(tw__redis_task_times(find(queue, "b")) == TW__REDIS_FOR_EVER);
     close_work();
 }
 
@@ -466,10 +466,10 @@ static void a_period_that_no_clock_reaches_is_the_last_one(void **state)
 {
     (void)state;
     open_work();
-    tw__redis_lease_done(schedule, leased_repeating("a", INT64_MAX - START - 5, 3), START + 900, &changes);
-    assert_true(tw__redis_task_due(find(schedule, "a")) == INT64_MAX);
-    tw__redis_lease_done(schedule, leased_repeating("b", INT64_MAX - START - 4, 3), START + 900, &changes);
-    assert_null(find(schedule, "b"));
+    tw__redis_lease_done(queue, leased_repeating("a", INT64_MAX - START - 5, 3), START + 900, &changes);
+    assert_true(tw__redis_task_due(find(queue, "a")) == INT64_MAX);
+    tw__redis_lease_done(queue, leased_repeating("b", INT64_MAX - START - 4, 3), START + 900, &changes);
+    assert_null(find(queue, "b"));
     close_work();
 }
 
@@ -479,12 +479,12 @@ static void a_dead_task_stays_with_its_error(void **state)
 {
     (void)state;
     open_work();
-    struct tw__redis_task *first = leased("a", 9), *second = put_one(schedule, "b", START + 6, START);
-    tw__redis_lease_kill(schedule, first, 5, text("no network"), START + 700, &changes);
-    tw__redis_lease_kill(schedule, second, 3, text("WRONGTYPE"), START + 800, &changes);
+    struct tw__redis_task *first = leased("a", 9), *second = put_one(queue, "b", START + 6, START);
+    tw__redis_lease_kill(queue, first, 5, text("no network"), START + 700, &changes);
+    tw__redis_lease_kill(queue, second, 3, text("WRONGTYPE"), START + 800, &changes);
     assert_counts(2, 0, 0, 2);
-    first = find(schedule, "a");
-    second = find(schedule, "b");
+    first = find(queue, "a");
+    second = find(queue, "b");
     assert_life(first, &(struct tw__redis_life){.stage = TW__REDIS_DEAD,
                                                 .due = START + 5,
                                                 .lease_ms = 1000,
@@ -498,10 +498,10 @@ static void a_dead_task_stays_with_its_error(void **state)
     assert_false(tw__redis_task_waits(first));
     assert_false(tw__redis_lease_has_token(first, 9));
     assert_false(tw__redis_lease_has_token(first, 0));
-    assert_ptr_equal(tw__redis_place_first_dead(schedule), first);
-    assert_ptr_equal(tw__redis_place_next_dead(schedule, first), second);
-    assert_null(tw__redis_place_next_dead(schedule, second));
-    assert_true(tw_timer_pending(&schedule->death));
+    assert_ptr_equal(tw__redis_place_first_dead(queue), first);
+    assert_ptr_equal(tw__redis_place_next_dead(queue, first), second);
+    assert_null(tw__redis_place_next_dead(queue, second));
+    assert_true(tw_timer_pending(&queue->death));
     close_work();
 }
 
@@ -510,9 +510,9 @@ static void a_dead_period_is_a_task_of_its_own(void **state)
 {
     (void)state;
     open_work();
-    tw__redis_lease_kill(schedule, leased_repeating("a", 60000, 3), 5, text("no"), START + 700, &changes);
+    tw__redis_lease_kill(queue, leased_repeating("a", 60000, 3), 5, text("no"), START + 700, &changes);
     assert_counts(2, 0, 0, 1);
-    struct tw__redis_task *dead = find(schedule, "a@1700000000005"), *task = find(schedule, "a");
+    struct tw__redis_task *dead = find(queue, "a@1700000000005"), *task = find(queue, "a");
     assert_non_null(dead);
     assert_life(dead, &(struct tw__redis_life){.stage = TW__REDIS_DEAD,
                                                .due = START + 5,
@@ -534,10 +534,10 @@ static void the_last_period_dies_and_ends_the_series(void **state)
 {
     (void)state;
     open_work();
-    tw__redis_lease_kill(schedule, leased_repeating("a", 60000, 1), 5, text("no"), START + 700, &changes);
+    tw__redis_lease_kill(queue, leased_repeating("a", 60000, 1), 5, text("no"), START + 700, &changes);
     assert_counts(1, 0, 0, 1);
-    assert_null(find(schedule, "a"));
-    assert_non_null(find(schedule, "a@1700000000005"));
+    assert_null(find(queue, "a"));
+    assert_non_null(find(queue, "a@1700000000005"));
     close_work();
 }
 
@@ -547,10 +547,10 @@ static void a_period_that_a_target_refused_dies_in_the_same_way(void **state)
     (void)state;
     open_work();
     struct tw__redis_task *task = put_repeating("s", 1, 60000, TW__REDIS_FOR_EVER);
-    tw__redis_lease_kill(schedule, task, 3, text("WRONGTYPE"), START + 700, &changes);
-    task = find(schedule, "s");
+    tw__redis_lease_kill(queue, task, 3, text("WRONGTYPE"), START + 700, &changes);
+    task = find(queue, "s");
     assert_counts(2, 0, 0, 1);
-    assert_non_null(find(schedule, "s@1700000000005"));
+    assert_non_null(find(queue, "s@1700000000005"));
     assert_true(tw__redis_task_due(task) == START + 60005);
     assert_true(tw__redis_task_times(task) == TW__REDIS_FOR_EVER);
     assert_int_equal(tw__redis_task_tries(task), 0);
@@ -564,11 +564,11 @@ static void a_dead_period_leaves_a_task_with_its_id_alone(void **state)
     leased("a@1700000000005", 8);
     leased("a@1700000000005-1", 9);
     assert_counts(2, 0, 2, 0);
-    tw__redis_lease_kill(schedule, leased_repeating("a", 60000, 3), 5, text("no"), START + 700, &changes);
+    tw__redis_lease_kill(queue, leased_repeating("a", 60000, 3), 5, text("no"), START + 700, &changes);
     assert_counts(4, 0, 2, 1);
-    assert_int_equal(tw__redis_task_stage(find(schedule, "a@1700000000005")), TW__REDIS_LEASED);
-    assert_int_equal(tw__redis_task_stage(find(schedule, "a@1700000000005-1")), TW__REDIS_LEASED);
-    assert_int_equal(tw__redis_task_stage(find(schedule, "a@1700000000005-2")), TW__REDIS_DEAD);
+    assert_int_equal(tw__redis_task_stage(find(queue, "a@1700000000005")), TW__REDIS_LEASED);
+    assert_int_equal(tw__redis_task_stage(find(queue, "a@1700000000005-1")), TW__REDIS_LEASED);
+    assert_int_equal(tw__redis_task_stage(find(queue, "a@1700000000005-2")), TW__REDIS_DEAD);
     close_work();
 }
 
@@ -577,8 +577,8 @@ static void a_series_can_die_as_a_whole(void **state)
     (void)state;
     open_work();
     struct tw__redis_task *task = leased_repeating("a", 60000, 3);
-    tw__redis_lease_kill_series(schedule, task, 1, text("too big"), START + 700, &changes);
-    task = find(schedule, "a");
+    tw__redis_lease_kill_series(queue, task, 1, text("too big"), START + 700, &changes);
+    task = find(queue, "a");
     assert_counts(1, 0, 0, 1);
     assert_int_equal(tw__redis_task_stage(task), TW__REDIS_DEAD);
     assert_true(tw__redis_task_every(task) == 60000 && tw__redis_task_times(task) == 3);
@@ -600,15 +600,15 @@ static void put_heavy(void)
                                        .times = TW__REDIS_FOR_EVER,
                                        .packed = {packed, (size_t)(end - packed) + HEAVY}};
     memset(end, 'p', HEAVY);
-    tw__redis_schedule_put(schedule, tw__redis_task_new(&plan, &counted),
-                           tw__redis_route_for(schedule, &plan_of[FIRST_OF_WORKERS]),
-                           tw__redis_schedule_hash(all, plan.id), NULL, START);
+    tw__redis_queue_put(queue, tw__redis_task_new(&plan, &counted),
+                        tw__redis_route_for(queue, &plan_of[FIRST_OF_WORKERS]),
+                        tw__redis_queue_hash(all, plan.id), NULL, START);
 }
 
 static void kill_heavy(unsigned times)
 {
     for (unsigned i = 0; i < times; i++)
-        tw__redis_lease_kill(schedule, find(schedule, "s"), 5, text("no"), START + 700 + i, &changes);
+        tw__redis_lease_kill(queue, find(queue, "s"), 5, text("no"), START + 700 + i, &changes);
 }
 
 /* The n-th period that has died, from 0 on; NULL: it is gone. */
@@ -616,7 +616,7 @@ static struct tw__redis_task *period(unsigned n)
 {
     char id[48];
     snprintf(id, sizeof id, "s@%" PRIu64, START + (uint64_t)n * PERIOD);
-    return find(schedule, id);
+    return find(queue, id);
 }
 
 static void assert_heavy(const struct tw__redis_task *task)
@@ -631,7 +631,7 @@ static void assert_heavy(const struct tw__redis_task *task)
 
 static void drop_task(struct tw__redis_task *task)
 {
-    tw__redis_schedule_remove(schedule, task, tw__redis_schedule_hash(all, tw__redis_task_id(task)));
+    tw__redis_queue_remove(queue, task, tw__redis_queue_hash(all, tw__redis_task_id(task)));
 }
 
 /* Each death cost the memory of the payload once more. */
@@ -640,15 +640,15 @@ static void the_deaths_of_a_series_have_one_payload(void **state)
     (void)state;
     open_work();
     put_heavy();
-    uint64_t before = schedule->bytes;
+    uint64_t before = queue->bytes;
     kill_heavy(10);
     assert_counts(11, 0, 0, 10);
-    assert_true(schedule->bytes < before + HEAVY / 2);
-    assert_in_range(schedule->dead_bytes, HEAVY, HEAVY + HEAVY / 2);
-    assert_heavy(find(schedule, "s"));
+    assert_true(queue->bytes < before + HEAVY / 2);
+    assert_in_range(queue->dead_bytes, HEAVY, HEAVY + HEAVY / 2);
+    assert_heavy(find(queue, "s"));
     for (unsigned i = 0; i < 10; i++) {
         assert_heavy(period(i));
-        assert_ptr_equal(tw__redis_task_share(period(i)), tw__redis_task_share(find(schedule, "s")));
+        assert_ptr_equal(tw__redis_task_share(period(i)), tw__redis_task_share(find(queue, "s")));
     }
     struct tw__redis_life life = tw__redis_task_whole_life(period(3));
     assert_bytes_equal(life.error, text("no"));
@@ -661,22 +661,22 @@ static void a_shared_payload_stays_for_the_last_that_has_it(void **state)
     open_work();
     put_heavy();
     kill_heavy(4);
-    drop_task(find(schedule, "s"));
+    drop_task(find(queue, "s"));
     drop_task(period(1));
     assert_counts(3, 0, 0, 3);
-    assert_true(schedule->dead_bytes > HEAVY);
-    tw__redis_schedule_begin_anew(schedule, period(2), START + 9000, START + 800);
+    assert_true(queue->dead_bytes > HEAVY);
+    tw__redis_queue_begin_anew(queue, period(2), START + 9000, START + 800);
     assert_counts(3, 0, 0, 2);
     drop_task(period(0));
     drop_task(period(3));
     assert_counts(1, 0, 0, 0);
-    assert_int_equal(schedule->dead_bytes, 0);
+    assert_int_equal(queue->dead_bytes, 0);
     assert_heavy(period(2));
     offer(period(2), START + 9000);
     lease(period(2), 9, START + 9000);
     assert_heavy(period(2));
     drop_task(period(2));
-    assert_true(schedule->bytes < HEAVY);
+    assert_true(queue->bytes < HEAVY);
     close_work();
 }
 
@@ -687,10 +687,10 @@ static void a_series_that_is_put_again_shares_nothing_with_its_old_deaths(void *
     open_work();
     put_heavy();
     kill_heavy(2);
-    drop_task(find(schedule, "s"));
+    drop_task(find(queue, "s"));
     put_repeating("s", FIRST_OF_WORKERS, PERIOD, TW__REDIS_FOR_EVER);
     kill_heavy(1);
-    struct tw__redis_task *dead = find(schedule, "s@1700000000005");
+    struct tw__redis_task *dead = find(queue, "s@1700000000005");
     assert_counts(4, 0, 0, 3);
     assert_bytes_equal(tw__redis_task_packed(dead), text("\1\3job"));
     assert_heavy(period(0));
@@ -703,17 +703,17 @@ static void the_first_death_beyond_the_limit_is_named(void **state)
     (void)state;
     open_work();
     put_heavy();
-    assert_null(tw__redis_share_excess(find(schedule, "s")));
+    assert_null(tw__redis_share_excess(find(queue, "s")));
     kill_heavy(TW__REDIS_DEATHS_MAX);
     assert_null(tw__redis_share_excess(period(99)));
     kill_heavy(1);
     assert_ptr_equal(tw__redis_share_excess(period(100)), period(0));
     drop_task(period(50));
     assert_null(tw__redis_share_excess(period(100)));
-    tw__redis_schedule_begin_anew(schedule, period(0), START + 9000, START + 800);
+    tw__redis_queue_begin_anew(queue, period(0), START + 9000, START + 800);
     kill_heavy(1);
     assert_null(tw__redis_share_excess(period(101))); /* a period that was replayed is not dead */
-    tw__redis_lease_kill(schedule, period(0), 5, text("no"), START + 9000, &changes);
+    tw__redis_lease_kill(queue, period(0), 5, text("no"), START + 9000, &changes);
     assert_ptr_equal(tw__redis_share_excess(period(0)), period(1)); /* it has died last now */
     close_work();
 }
@@ -727,13 +727,13 @@ static void a_payload_has_a_limited_number_of_users(void **state)
     put_heavy();
     for (unsigned i = 0; i < TW__REDIS_USERS_MAX; i++) {
         kill_heavy(1);
-        tw__redis_schedule_begin_anew(schedule, period(i), START + 9000, START + 800);
+        tw__redis_queue_begin_anew(queue, period(i), START + 9000, START + 800);
     }
     assert_int_equal(tw__redis_task_share(period(0))->users, TW__REDIS_USERS_MAX - 1);
-    assert_int_equal(tw__redis_task_share(find(schedule, "s"))->users, 2);
+    assert_int_equal(tw__redis_task_share(find(queue, "s"))->users, 2);
     assert_heavy(period(0));
     assert_heavy(period(TW__REDIS_USERS_MAX - 1));
-    assert_heavy(find(schedule, "s"));
+    assert_heavy(find(queue, "s"));
     close_work();
 }
 
@@ -761,14 +761,14 @@ static void the_blocks_of_a_shared_payload_are_moved_once(void **state)
     open_work();
     put_heavy();
     kill_heavy(3);
-    struct tw__redis_task *tasks[] = {find(schedule, "s"), period(0), period(1), period(2)};
+    struct tw__redis_task *tasks[] = {find(queue, "s"), period(0), period(1), period(2)};
     for (size_t i = 0; i < 4; i++)
         tw__redis_share_relocate(tasks[i], move_block);
     assert_int_equal(moves, 2);
     for (size_t i = 0; i < 4; i++)
         tw__redis_share_relocate(tasks[i], leave_block);
     assert_int_equal(moves, 4);
-    tw__redis_share_relocate(put_one(schedule, "plain", START, START), move_block);
+    tw__redis_share_relocate(put_one(queue, "plain", START, START), move_block);
     assert_int_equal(moves, 4);
     for (size_t i = 0; i < 4; i++)
         assert_heavy(tasks[i]);
@@ -780,15 +780,15 @@ static void the_blocks_of_a_shared_payload_are_moved_once(void **state)
 static void assert_new(struct tw__redis_task *task, const char *id)
 {
     size_t logged = changes.size;
-    tw__redis_schedule_begin_anew(schedule, task, START + 9000, START + 800);
-    task = find(schedule, id);
+    tw__redis_queue_begin_anew(queue, task, START + 9000, START + 800);
+    task = find(queue, id);
     assert_false(task->lived || task->ready);
     assert_int_equal(tw__redis_task_tries(task), 0);
     assert_true(tw__redis_task_waits(task));
     assert_true(tw__redis_task_due(task) == START + 9000 && tw__redis_task_first_due(task) == START + 9000);
     assert_int_equal(changes.size, logged);
     assert_counts(1, 0, 0, 0);
-    tw__redis_schedule_remove(schedule, task, tw__redis_schedule_hash(all, text(id)));
+    tw__redis_queue_remove(queue, task, tw__redis_queue_hash(all, text(id)));
 }
 
 static void a_task_begins_anew_in_any_state(void **state)
@@ -797,15 +797,15 @@ static void a_task_begins_anew_in_any_state(void **state)
     open_work();
     assert_new(put_repeating("waits", 1, 100, 5), "waits");
     assert_new(leased("leased", 9), "leased");
-    struct tw__redis_task *task = put_work(schedule, "ready", START + 5, START);
+    struct tw__redis_task *task = put_work(queue, "ready", START + 5, START);
     offer(task, START + 6);
     assert_new(task, "ready");
-    tw__redis_lease_fail(schedule, leased("failed", 9), text("no"), START + 600, START + 550, &changes);
-    assert_new(find(schedule, "failed"), "failed");
-    tw__redis_lease_kill(schedule, leased("dead", 9), 5, text("no"), START + 700, &changes);
-    assert_new(find(schedule, "dead"), "dead");
-    assert_false(tw_timer_pending(&schedule->death));
-    task = put_one(schedule, "held", START + 5, START);
+    tw__redis_lease_fail(queue, leased("failed", 9), text("no"), START + 600, START + 550, &changes);
+    assert_new(find(queue, "failed"), "failed");
+    tw__redis_lease_kill(queue, leased("dead", 9), 5, text("no"), START + 700, &changes);
+    assert_new(find(queue, "dead"), "dead");
+    assert_false(tw_timer_pending(&queue->death));
+    task = put_one(queue, "held", START + 5, START);
     tw__redis_place_unfile(all, task);
     tw__redis_place_hold_first(all, task, 6000);
     tw__redis_route_of(all, task)->waits += 2;
@@ -835,20 +835,20 @@ static void a_copy_has_no_leases(void **state)
     (void)state;
     open_work();
     for (unsigned i = 0; i < 5; i++)
-        put_work(schedule, ids[i], START + due[i], START);
+        put_work(queue, ids[i], START + due[i], START);
     for (unsigned i = 0; i < 5; i++)
-        offer(find(schedule, ids[i]), START + 8);
+        offer(find(queue, ids[i]), START + 8);
     assert_next(NULL); /* from now on the wheel has passed the due times, and does not sort them */
     for (unsigned i = 0; i < 5; i++)
-        lease(find(schedule, sorted[4 - i]), 100 + i, START + 3020 + i * 10);
+        lease(find(queue, sorted[4 - i]), 100 + i, START + 3020 + i * 10);
     /* Their order is that of the leases by now, so the equal ones change places. */
-    tw__redis_lease_forget_all(schedule, START + 3500);
+    tw__redis_lease_forget_all(queue, START + 3500);
     assert_counts(5, 0, 0, 0);
     for (unsigned i = 0; i < 5; i++) {
         struct tw__redis_life life = {.stage = TW__REDIS_WAITING, .due = START + due[i], .lease_ms = 1000};
-        assert_life(find(schedule, ids[i]), &life); /* it has been given out, so LATE concerns it no more */
+        assert_life(find(queue, ids[i]), &life); /* it has been given out, so LATE concerns it no more */
     }
-    assert_int_equal(tw__redis_task_due(find(schedule, "e")), START + 7);
+    assert_int_equal(tw__redis_task_due(find(queue, "e")), START + 7);
     assert_next("b");
     assert_next("a");
     assert_next("d");
@@ -870,18 +870,18 @@ static void the_leases_of_a_copy_end_in_order(void **state)
     for (unsigned i = 0; i < MANY; i++) {
         number[i] = i * 37 % MANY;
         snprintf(id, sizeof id, "%u", number[i]);
-        put_work(schedule, id, START + 1 + number[i] % 7, START);
+        put_work(queue, id, START + 1 + number[i] % 7, START);
     }
     for (unsigned i = 0; i < MANY; i++) {
         snprintf(id, sizeof id, "%u", i);
-        offer(find(schedule, id), START + 8);
+        offer(find(queue, id), START + 8);
     }
     assert_next(NULL); /* the wheel passes the due times */
     for (unsigned i = 0; i < MANY; i++) {
         snprintf(id, sizeof id, "%u", number[i]);
-        lease(find(schedule, id), 1 + i, START + 3020);
+        lease(find(queue, id), 1 + i, START + 3020);
     }
-    tw__redis_lease_forget_all(schedule, START + 3500);
+    tw__redis_lease_forget_all(queue, START + 3500);
     assert_counts(MANY, 0, 0, 0);
     for (unsigned due = 0; due < 7; due++)
         for (unsigned i = 0; i < MANY; i++)
@@ -897,36 +897,36 @@ static void a_copy_keeps_the_attempts_that_have_failed(void **state)
 {
     (void)state;
     open_work();
-    tw__redis_lease_fail(schedule, leased("waits", 9), text("no"), START + 9000, START + 550, &changes);
-    tw__redis_lease_fail(schedule, leased("again", 9), text("no"), START + 600, START + 550, &changes);
-    offer(find(schedule, "again"), START + 600);
-    lease(find(schedule, "again"), 10, START + 700);
-    tw__redis_lease_fail(schedule, leased("ready", 9), text("no"), START + 600, START + 550, &changes);
-    offer(find(schedule, "ready"), START + 600);
-    tw__redis_lease_kill(schedule, leased("dead", 9), 5, text("no"), START + 700, &changes);
-    offer(put_work(schedule, "first", START + 5, START), START + 6);
-    put_work(schedule, "plain", START + 8000, START);
+    tw__redis_lease_fail(queue, leased("waits", 9), text("no"), START + 9000, START + 550, &changes);
+    tw__redis_lease_fail(queue, leased("again", 9), text("no"), START + 600, START + 550, &changes);
+    offer(find(queue, "again"), START + 600);
+    lease(find(queue, "again"), 10, START + 700);
+    tw__redis_lease_fail(queue, leased("ready", 9), text("no"), START + 600, START + 550, &changes);
+    offer(find(queue, "ready"), START + 600);
+    tw__redis_lease_kill(queue, leased("dead", 9), 5, text("no"), START + 700, &changes);
+    offer(put_work(queue, "first", START + 5, START), START + 6);
+    put_work(queue, "plain", START + 8000, START);
     assert_counts(6, 2, 1, 1);
-    tw__redis_lease_forget_all(schedule, START + 2000);
+    tw__redis_lease_forget_all(queue, START + 2000);
     assert_counts(6, 1, 0, 1);
     struct tw__redis_life wanted = {
         .stage = TW__REDIS_WAITING, .due = START + 5, .lease_ms = 1000, .attempt = 1, .error = text("no")};
-    assert_life(find(schedule, "waits"), &wanted);
-    assert_life(find(schedule, "again"), &wanted);
-    assert_life(find(schedule, "ready"), &wanted);
-    assert_true(tw__redis_task_due(find(schedule, "waits")) == START + 9000);
-    assert_true(tw__redis_task_due(find(schedule, "again")) == START + 5);
-    assert_true(tw__redis_task_due(find(schedule, "ready")) == START + 600);
+    assert_life(find(queue, "waits"), &wanted);
+    assert_life(find(queue, "again"), &wanted);
+    assert_life(find(queue, "ready"), &wanted);
+    assert_true(tw__redis_task_due(find(queue, "waits")) == START + 9000);
+    assert_true(tw__redis_task_due(find(queue, "again")) == START + 5);
+    assert_true(tw__redis_task_due(find(queue, "ready")) == START + 600);
     wanted = (struct tw__redis_life){.stage = TW__REDIS_DEAD,
                                      .due = START + 5,
                                      .lease_ms = 1000,
                                      .attempt = 5,
                                      .worker = text("bob"),
                                      .error = text("no")};
-    assert_life(find(schedule, "dead"), &wanted);
-    assert_true(find(schedule, "first")->ready);
-    assert_false(find(schedule, "plain")->lived);
-    tw__redis_lease_forget_all(schedule, START + 2000); /* nothing is left to forget */
+    assert_life(find(queue, "dead"), &wanted);
+    assert_true(find(queue, "first")->ready);
+    assert_false(find(queue, "plain")->lived);
+    tw__redis_lease_forget_all(queue, START + 2000); /* nothing is left to forget */
     assert_counts(6, 1, 0, 1);
     close_work();
 }

@@ -1,38 +1,38 @@
 /* SPDX-License-Identifier: MIT
  *
- * Looking for tasks of a schedule. The model of test_schedules.c looks for tasks too.
+ * Looking for tasks of a queue. The model of test_queues.c looks for tasks too.
  */
 #include "fixture.h"
 
 #include "tests/support/cmocka.h"
 
-#include <src/redis/schedules/lease.h>
-#include <src/redis/schedules/look.h>
-#include <src/redis/schedules/schedule.h>
+#include <src/redis/queues/lease.h>
+#include <src/redis/queues/look.h>
+#include <src/redis/queues/queue.h>
 #include <stdio.h>
 
-/* The search in a large schedule goes through the wheel, further and further ahead. */
+/* The search in a large queue goes through the wheel, further and further ahead. */
 static void the_earliest_are_found_however_far_apart_they_are(void **state)
 {
     enum { MANY = 300 };
     struct tw__redis_task *task[MANY], *found[MANY];
     (void)state;
     open_all();
-    struct tw__redis_schedule *schedule = tw__redis_schedule_new(all);
+    struct tw__redis_queue *queue = tw__redis_queue_new(all);
     for (unsigned i = 0; i < MANY; i++) {
         char id[16];
         snprintf(id, sizeof id, "%u", i);
-        task[i] = put_one(schedule, id, START + 1 + i * UINT64_C(5000), START);
+        task[i] = put_one(queue, id, START + 1 + i * UINT64_C(5000), START);
     }
     for (unsigned from = 0; from < MANY; from += 7) {
         for (unsigned limit = 1; limit < MANY; limit += 13) {
             unsigned left = MANY - from, wanted = limit < left ? limit : left;
             uint64_t start = tw__redis_task_due(task[from]);
-            assert_int_equal(tw__redis_look_earliest(schedule, start, UINT64_MAX, START, limit, found), wanted);
+            assert_int_equal(tw__redis_look_earliest(queue, start, UINT64_MAX, START, limit, found), wanted);
             assert_memory_equal(found, task + from, wanted * sizeof found[0]);
         }
     }
-    close_one(schedule);
+    close_one(queue);
 }
 
 /* Dead tasks are in the table and in no place where the search looks: it ends all the same. */
@@ -43,19 +43,19 @@ static void a_search_ends_that_finds_nothing(void **state)
     struct tw__redis_buffer log = {0};
     (void)state;
     open_all();
-    struct tw__redis_schedule *schedule = tw__redis_schedule_new(all);
+    struct tw__redis_queue *queue = tw__redis_queue_new(all);
     for (unsigned i = 0; i < MANY; i++) {
         char id[16];
         snprintf(id, sizeof id, "%u", i);
-        struct tw__redis_task *task = put_one(schedule, id, START + 1, START);
-        tw__redis_lease_kill_series(schedule, task, 1, text("refused"), START, &log);
+        struct tw__redis_task *task = put_one(queue, id, START + 1, START);
+        tw__redis_lease_kill_series(queue, task, 1, text("refused"), START, &log);
     }
     tw__redis_buffer_free(&log, &all->memory);
-    assert_int_equal(tw__redis_look_earliest(schedule, 0, UINT64_MAX, START, 1, found), 0);
-    struct tw__redis_task *waiting = put_one(schedule, "waiting", START + 5000000, START);
-    assert_int_equal(tw__redis_look_earliest(schedule, 0, UINT64_MAX, START, 2, found), 1);
+    assert_int_equal(tw__redis_look_earliest(queue, 0, UINT64_MAX, START, 1, found), 0);
+    struct tw__redis_task *waiting = put_one(queue, "waiting", START + 5000000, START);
+    assert_int_equal(tw__redis_look_earliest(queue, 0, UINT64_MAX, START, 2, found), 1);
     assert_ptr_equal(found[0], waiting);
-    close_one(schedule);
+    close_one(queue);
 }
 
 int main(void)

@@ -7,7 +7,7 @@
 #include "tests/support/random.h"
 #include "tests/support/run.h"
 
-#include <src/redis/schedules/match.h>
+#include <src/redis/queues/match.h>
 #include <stdlib.h>
 
 static bool matches(const char *text, size_t size, const char *id, size_t id_size)

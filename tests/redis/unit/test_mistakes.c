@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: MIT
  *
- * Mistakes of the caller of the schedules end the program where assertions are compiled in. The assertions do
+ * Mistakes of the caller of the queues end the program where assertions are compiled in. The assertions do
  * not see these mistakes:
  *   - an entry of a table that changes while it is in the table;
  *   - a table that changes while a caller walks through it;
  *   - bytes that are passed as a whole varint or payload and are not;
- *   - a schedule that another thread uses.
+ *   - a queue that another thread uses.
  */
 #include "fixture.h"
 
 #include "tests/support/cmocka.h"
 #include "tests/support/dies.h"
 
-#include <src/redis/schedules/change.h>
-#include <src/redis/schedules/chunk.h>
-#include <src/redis/schedules/grave.h>
-#include <src/redis/schedules/lease.h>
-#include <src/redis/schedules/look.h>
-#include <src/redis/schedules/match.h>
-#include <src/redis/schedules/overview.h>
-#include <src/redis/schedules/place.h>
-#include <src/redis/schedules/route.h>
-#include <src/redis/schedules/schedule.h>
-#include <src/redis/schedules/share.h>
-#include <src/redis/schedules/sums.h>
+#include <src/redis/queues/change.h>
+#include <src/redis/queues/chunk.h>
+#include <src/redis/queues/grave.h>
+#include <src/redis/queues/lease.h>
+#include <src/redis/queues/look.h>
+#include <src/redis/queues/match.h>
+#include <src/redis/queues/overview.h>
+#include <src/redis/queues/place.h>
+#include <src/redis/queues/queue.h>
+#include <src/redis/queues/route.h>
+#include <src/redis/queues/share.h>
+#include <src/redis/queues/sums.h>
 
-static struct tw__redis_schedule *schedule;
+static struct tw__redis_queue *queue;
 static struct tw__redis_task *one; /* in the wheel */
 static struct tw__redis_task *dead;
 static struct tw__redis_buffer changes;
@@ -44,13 +44,13 @@ static struct tw__redis_task *unfiled(const char *id)
 
 static uint64_t hash_of(const char *id)
 {
-    return tw__redis_schedule_hash(all, text(id));
+    return tw__redis_queue_hash(all, text(id));
 }
 
-static void put(struct tw__redis_task *task, struct tw__redis_schedule *to, struct tw__redis_task *old,
+static void put(struct tw__redis_task *task, struct tw__redis_queue *to, struct tw__redis_task *old,
                 const char *id)
 {
-    tw__redis_schedule_put(to, task, tw__redis_route_for(schedule, &plan_of[1]), hash_of(id), old, START);
+    tw__redis_queue_put(to, task, tw__redis_route_for(queue, &plan_of[1]), hash_of(id), old, START);
 }
 
 /* ---- tasks and tables ------------------------------------------------------------------------------------ */
@@ -78,24 +78,24 @@ static void a_string_too_many(void *arg)
 static void insert_twice(void *arg)
 {
     (void)arg;
-    (void)!tw__redis_table_insert(&schedule->tasks, hash_of("one"), unfiled("one"));
+    (void)!tw__redis_table_insert(&queue->tasks, hash_of("one"), unfiled("one"));
 }
 
 static void insert_without_memory(void *arg)
 {
     (void)arg;
-    struct tw__redis_route *route = tw__redis_route_for(schedule, &plan_of[2]);
+    struct tw__redis_route *route = tw__redis_route_for(queue, &plan_of[2]);
     struct tw__redis_task *task = unfiled("two");
-    struct tw__redis_schedule *empty = tw__redis_schedule_new(all);
-    route->schedule = empty;
+    struct tw__redis_queue *empty = tw__redis_queue_new(all);
+    route->queue = empty;
     all->memory.alloc = no_memory;
-    tw__redis_schedule_put(empty, task, route, hash_of("two"), NULL, START);
+    tw__redis_queue_put(empty, task, route, hash_of("two"), NULL, START);
 }
 
 static void remove_from_a_table_what_is_not_in(void *arg)
 {
     (void)arg;
-    tw__redis_table_remove(&schedule->tasks, hash_of("one"), schedule);
+    tw__redis_table_remove(&queue->tasks, hash_of("one"), queue);
 }
 
 static void read_a_long_pattern(void *arg)
@@ -139,7 +139,7 @@ static void hold_first_what_is_filed(void *arg)
     tw__redis_place_hold_first(all, one, 6000);
 }
 
-static void make_an_empty_queue_ready(void *arg)
+static void make_an_empty_line_ready(void *arg)
 {
     (void)arg;
     tw__redis_place_make_ready(tw__redis_route_of(all, one));
@@ -173,14 +173,14 @@ static void stop_without_a_pause(void *arg)
 static void stop_what_is_filed(void *arg)
 {
     (void)arg;
-    tw__redis_sums_pause(schedule, true);
+    tw__redis_sums_pause(queue, true);
     tw__redis_place_stop(all, one);
 }
 
 static void the_dead_task_after_a_living_one(void *arg)
 {
     (void)arg;
-    (void)!tw__redis_place_next_dead(schedule, one);
+    (void)!tw__redis_place_next_dead(queue, one);
 }
 
 /* ---- lives ----------------------------------------------------------------------------------------------- */
@@ -204,17 +204,17 @@ static void the_change_of_a_task_without_a_life(void *arg)
     tw__redis_change_put(&changes, all, one);
 }
 
-static void a_new_life_in_the_queue_of_dead_tasks(void *arg)
+static void a_new_life_in_the_line_of_dead_tasks(void *arg)
 {
     (void)arg;
-    (void)!tw__redis_schedule_relive(schedule, dead, NULL);
+    (void)!tw__redis_queue_relive(queue, dead, NULL);
 }
 
 static void lease_what_is_not_ready(void *arg)
 {
     struct tw__redis_lease lease = {.token = 7, .ms = 5};
     (void)arg;
-    (void)!tw__redis_lease_begin(schedule, one, &lease, START, &changes);
+    (void)!tw__redis_lease_begin(queue, one, &lease, START, &changes);
 }
 
 static void lease_without_a_token(void *arg)
@@ -223,37 +223,37 @@ static void lease_without_a_token(void *arg)
     (void)arg;
     tw__redis_place_unfile(all, one);
     tw__redis_place_offer(all, one, START);
-    (void)!tw__redis_lease_begin(schedule, one, &lease, START, &changes);
+    (void)!tw__redis_lease_begin(queue, one, &lease, START, &changes);
 }
 
 static void extend_what_is_not_leased(void *arg)
 {
     (void)arg;
-    tw__redis_lease_extend(schedule, dead, 5, false, START, &changes);
+    tw__redis_lease_extend(queue, dead, 5, false, START, &changes);
 }
 
 static void fail_what_is_not_leased(void *arg)
 {
     (void)arg;
-    tw__redis_lease_fail(schedule, dead, text("no"), START, START, &changes);
+    tw__redis_lease_fail(queue, dead, text("no"), START, START, &changes);
 }
 
 static void give_back_what_is_not_leased(void *arg)
 {
     (void)arg;
-    (void)!tw__redis_lease_give_back(schedule, dead, START, &changes);
+    (void)!tw__redis_lease_give_back(queue, dead, START, &changes);
 }
 
 static void kill_what_is_dead(void *arg)
 {
     (void)arg;
-    tw__redis_lease_kill(schedule, dead, 5, text("no"), START, &changes);
+    tw__redis_lease_kill(queue, dead, 5, text("no"), START, &changes);
 }
 
 static void kill_what_is_dead_as_a_whole(void *arg)
 {
     (void)arg;
-    tw__redis_lease_kill_series(schedule, dead, 5, text("no"), START, &changes);
+    tw__redis_lease_kill_series(queue, dead, 5, text("no"), START, &changes);
 }
 
 /* ---- shared payloads ------------------------------------------------------------------------------------- */
@@ -261,19 +261,19 @@ static void kill_what_is_dead_as_a_whole(void *arg)
 static void join_a_payload_of_its_own(void *arg)
 {
     (void)arg;
-    tw__redis_share_join(schedule, one);
+    tw__redis_share_join(queue, one);
 }
 
 static void leave_a_payload_of_its_own(void *arg)
 {
     (void)arg;
-    tw__redis_share_leave(schedule, one);
+    tw__redis_share_leave(queue, one);
 }
 
 static void die_with_a_payload_of_its_own(void *arg)
 {
     (void)arg;
-    tw__redis_share_dead(schedule, dead, 1);
+    tw__redis_share_dead(queue, dead, 1);
 }
 
 static void move_with_a_payload_of_its_own(void *arg)
@@ -285,7 +285,7 @@ static void move_with_a_payload_of_its_own(void *arg)
 static void move_what_is_no_user(void *arg)
 {
     (void)arg;
-    tw__redis_share_moved(dead, tw__redis_schedule_share(schedule, one));
+    tw__redis_share_moved(dead, tw__redis_queue_share(queue, one));
 }
 
 static void the_address_of_a_payload_of_its_own(void *arg)
@@ -298,7 +298,7 @@ static void a_dead_period_of_a_task_that_shares_nothing(void *arg)
 {
     struct tw__redis_life life = {.stage = TW__REDIS_DEAD, .worker = text(""), .error = text("")};
     (void)arg;
-    (void)!tw__redis_change_letter(schedule, one, text("two"), &life, START);
+    (void)!tw__redis_change_letter(queue, one, text("two"), &life, START);
 }
 
 /* ---- broken invariants ----------------------------------------------------------------------------------- */
@@ -308,21 +308,21 @@ static void break_places(void *arg)
 {
     (void)arg;
     one->flags |= TW__REDIS_TASK_BEHIND;
-    put(unfiled("two"), schedule, NULL, "two");
+    put(unfiled("two"), queue, NULL, "two");
 }
 
 static void break_sums(void *arg)
 {
     (void)arg;
     all->bytes++;
-    put(unfiled("two"), schedule, NULL, "two");
+    put(unfiled("two"), queue, NULL, "two");
 }
 
-/* ---- routes and schedules -------------------------------------------------------------------------------- */
+/* ---- routes and queues ----------------------------------------------------------------------------------- */
 
 static void release_a_route_twice(void *arg)
 {
-    struct tw__redis_route *route = tw__redis_route_for(schedule, &plan_of[3]);
+    struct tw__redis_route *route = tw__redis_route_for(queue, &plan_of[3]);
     (void)arg;
     tw__redis_route_keep(route);
     tw__redis_route_release(route);
@@ -332,55 +332,55 @@ static void release_a_route_twice(void *arg)
 static void free_routes_of_tasks(void *arg)
 {
     (void)arg;
-    tw__redis_route_free_all(schedule);
+    tw__redis_route_free_all(queue);
 }
 
 static void put_a_filed_task(void *arg)
 {
     (void)arg;
-    put(one, schedule, one, "one");
+    put(one, queue, one, "one");
 }
 
 static void put_to_a_route_of_another(void *arg)
 {
     (void)arg;
-    put(unfiled("two"), tw__redis_schedule_new(all), NULL, "two");
+    put(unfiled("two"), tw__redis_queue_new(all), NULL, "two");
 }
 
 static void put_twice(void *arg)
 {
     (void)arg;
-    put(unfiled("one"), schedule, NULL, "one");
+    put(unfiled("one"), queue, NULL, "one");
 }
 
 static void remove_what_is_not_in(void *arg)
 {
     (void)arg;
-    tw__redis_schedule_remove(schedule, unfiled("two"), hash_of("two"));
+    tw__redis_queue_remove(queue, unfiled("two"), hash_of("two"));
 }
 
 static void drop_tasks_of_a_key(void *arg)
 {
     (void)arg;
-    tw__redis_schedule_drop(schedule, 1);
+    tw__redis_queue_drop(queue, 1);
 }
 
 static void free_a_key(void *arg)
 {
     (void)arg;
-    tw__redis_schedule_free(schedule);
+    tw__redis_queue_free(queue);
 }
 
 static void bury_a_key(void *arg)
 {
     (void)arg;
-    tw__redis_grave_bury(schedule);
+    tw__redis_grave_bury(queue);
 }
 
 static void free_all_with_a_key(void *arg)
 {
     (void)arg;
-    tw__redis_schedules_free(all);
+    tw__redis_queues_free(all);
 }
 
 /* ---- looking --------------------------------------------------------------------------------------------- */
@@ -389,7 +389,7 @@ static void forecast_without_steps(void *arg)
 {
     uint64_t counts[1];
     (void)arg;
-    tw__redis_look_forecast(schedule, START, 1, 0, counts);
+    tw__redis_look_forecast(queue, START, 1, 0, counts);
 }
 
 static void overview_without_steps(void *arg)
@@ -413,19 +413,19 @@ static const struct {
     {file_twice, "!tw__redis_task_filed(task)"},
     {file_overdue_what_is_filed, "!tw__redis_task_filed(task)"},
     {put_back_what_is_filed, "!tw__redis_task_filed(task)"},
-    {hold_behind_nobody, "!tw__list_empty(queue)"},
+    {hold_behind_nobody, "!tw__list_empty(line)"},
     {hold_first_what_is_filed, "!tw__redis_task_filed(task)"},
-    {make_an_empty_queue_ready, "!tw__list_empty(&route->queue)"},
-    {set_the_clock_back_to_the_future, "now_ms < tw_wheel_now(schedules->wheel)"},
+    {make_an_empty_line_ready, "!tw__list_empty(&route->line)"},
+    {set_the_clock_back_to_the_future, "now_ms < tw_wheel_now(queues->wheel)"},
     {offer_what_is_filed, "!tw__redis_task_filed(task)"},
     {offer_again_what_is_filed, "!tw__redis_task_filed(task)"},
-    {stop_without_a_pause, "schedule->paused"},
+    {stop_without_a_pause, "queue->paused"},
     {stop_what_is_filed, "!tw__redis_task_filed(task)"},
     {the_dead_task_after_a_living_one, "tw__redis_task_stage(task) == TW__REDIS_DEAD"},
     {the_life_of_a_task_without_one, "task->lived"},
     {a_new_life_in_a_task_without_one, "task->lived"},
     {the_change_of_a_task_without_a_life, "task->lived"},
-    {a_new_life_in_the_queue_of_dead_tasks, "tw__redis_task_stage(task) != TW__REDIS_DEAD"},
+    {a_new_life_in_the_line_of_dead_tasks, "tw__redis_task_stage(task) != TW__REDIS_DEAD"},
     {lease_what_is_not_ready, "task->ready && lease->token != 0"},
     {lease_without_a_token, "task->ready && lease->token != 0"},
     {extend_what_is_not_leased, "life.stage == TW__REDIS_LEASED"},
@@ -440,18 +440,18 @@ static const struct {
     {move_what_is_no_user, "at < share->users"},
     {the_address_of_a_payload_of_its_own, "task->shares"},
     {a_dead_period_of_a_task_that_shares_nothing, "from->shares"},
-    {break_places, "check(schedules) =="},
-    {break_sums, "check(schedules) =="},
+    {break_places, "check(queues) =="},
+    {break_sums, "check(queues) =="},
     {release_a_route_twice, "route->tasks > 0"},
-    {free_routes_of_tasks, "tw__redis_table_count(&schedule->tasks) == 0"},
+    {free_routes_of_tasks, "tw__redis_table_count(&queue->tasks) == 0"},
     {put_a_filed_task, "!tw__redis_task_filed(task)"},
-    {put_to_a_route_of_another, "route->schedule == schedule"},
+    {put_to_a_route_of_another, "route->queue == queue"},
     {put_twice, "tw__redis_task_id(task)) == old"},
     {remove_what_is_not_in, "tw__redis_task_id(task)) == task"},
-    {drop_tasks_of_a_key, "!schedule->attached"},
-    {free_a_key, "!schedule->attached"},
-    {bury_a_key, "!schedule->attached"},
-    {free_all_with_a_key, "tw__list_empty(&schedules->attached)"},
+    {drop_tasks_of_a_key, "!queue->attached"},
+    {free_a_key, "!queue->attached"},
+    {bury_a_key, "!queue->attached"},
+    {free_all_with_a_key, "tw__list_empty(&queues->attached)"},
     {forecast_without_steps, "step > 0 && count > 0"},
     {overview_without_steps, "step > 0 && steps > 0"},
 };
@@ -459,15 +459,15 @@ static const struct {
 static void each_mistake_of_the_caller_is_an_assertion(void **state)
 {
     (void)state;
-    schedule = open_one();
-    one = put_one(schedule, "one", START + 5, START);
-    put_work(schedule, "dead", START + 5, START);
-    tw__redis_lease_kill(schedule, find(schedule, "dead"), 5, text("no"), START, &changes);
-    dead = find(schedule, "dead");
+    queue = open_one();
+    one = put_one(queue, "one", START + 5, START);
+    put_work(queue, "dead", START + 5, START);
+    tw__redis_lease_kill(queue, find(queue, "dead"), 5, text("no"), START, &changes);
+    dead = find(queue, "dead");
     for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++)
         assert_dies(mistakes[i].mistake(NULL), mistakes[i].assertion);
     tw__redis_buffer_free(&changes, &counted);
-    close_one(schedule);
+    close_one(queue);
 }
 
 int main(void)

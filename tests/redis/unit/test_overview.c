@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: MIT
  *
- * All schedules at once: the largest and the paused schedules, the overdue tasks, and the forecast, exact and
+ * All queues at once: the largest and the paused queues, the overdue tasks, and the forecast, exact and
  * from a sample.
  */
 #include "fixture.h"
 
 #include "tests/support/cmocka.h"
 
-#include <src/redis/schedules/lease.h>
-#include <src/redis/schedules/overview.h>
-#include <src/redis/schedules/place.h>
-#include <src/redis/schedules/schedule.h>
-#include <src/redis/schedules/sums.h>
+#include <src/redis/queues/lease.h>
+#include <src/redis/queues/overview.h>
+#include <src/redis/queues/place.h>
+#include <src/redis/queues/queue.h>
+#include <src/redis/queues/sums.h>
 #include <stdio.h>
 
-/* Makes an attached schedule with `tasks` tasks. They are due at START + step, START + 2 * step and so on. */
-static struct tw__redis_schedule *schedule_of(unsigned tasks, uint64_t step)
+/* Makes an attached queue with `tasks` tasks. They are due at START + step, START + 2 * step and so on. */
+static struct tw__redis_queue *queue_of(unsigned tasks, uint64_t step)
 {
-    struct tw__redis_schedule *schedule = tw__redis_schedule_new(all);
-    tw__redis_schedule_attach(schedule);
+    struct tw__redis_queue *queue = tw__redis_queue_new(all);
+    tw__redis_queue_attach(queue);
     for (unsigned k = 0; k < tasks; k++) {
         char id[16];
         snprintf(id, sizeof id, "%u", k);
-        put_one(schedule, id, START + (k + 1) * step, START);
+        put_one(queue, id, START + (k + 1) * step, START);
     }
-    return schedule;
+    return queue;
 }
 
 static void the_largest_come_in_order(void **state)
@@ -32,14 +32,14 @@ static void the_largest_come_in_order(void **state)
     static const unsigned sizes[] = {3, 9, 0, 7, 9, 1, 8};
     static const unsigned sorted[] = {9, 9, 8, 7, 3, 1, 0};
     enum { ALL = sizeof sizes / sizeof *sizes };
-    struct tw__redis_schedule *schedule[ALL];
-    const struct tw__redis_schedule *largest[ALL + 2];
+    struct tw__redis_queue *queue[ALL];
+    const struct tw__redis_queue *largest[ALL + 2];
     (void)state;
     open_all();
     for (unsigned i = 0; i < ALL; i++)
-        schedule[i] = schedule_of(sizes[i], 1000);
-    struct tw__redis_schedule *detached = schedule_of(20, 1000);
-    tw__redis_schedule_detach(detached);
+        queue[i] = queue_of(sizes[i], 1000);
+    struct tw__redis_queue *detached = queue_of(20, 1000);
+    tw__redis_queue_detach(detached);
     for (size_t limit = 0; limit < ALL + 2; limit++) {
         size_t count = limit < ALL ? limit : ALL;
         assert_int_equal(tw__redis_overview_largest(all, largest, limit), count);
@@ -47,8 +47,8 @@ static void the_largest_come_in_order(void **state)
             assert_int_equal(tw__redis_table_count(&largest[i]->tasks), sorted[i]);
     }
     for (unsigned i = 0; i < ALL; i++)
-        close_schedule(schedule[i]);
-    close_schedule(detached);
+        close_queue(queue[i]);
+    close_queue(detached);
     close_all();
 }
 
@@ -57,23 +57,22 @@ static void few_tasks_are_counted_one_by_one(void **state)
     uint64_t counts[5];
     (void)state;
     open_all();
-    struct tw__redis_schedule *one = schedule_of(1000, 10), *two = schedule_of(100, 500),
-                              *gone = schedule_of(50, 1);
-    tw__redis_schedule_detach(gone);
+    struct tw__redis_queue *one = queue_of(1000, 10), *two = queue_of(100, 500), *gone = queue_of(50, 1);
+    tw__redis_queue_detach(gone);
     put_one(two, "past", START - 1, START);
     assert_true(tw__redis_overview_forecast(all, START, 1000, 5, counts));
-    assert_int_equal(counts[0], 100 + 2 + 1); /* a task in a queue counts in the first step */
+    assert_int_equal(counts[0], 100 + 2 + 1); /* a task in a line counts in the first step */
     for (unsigned i = 1; i < 5; i++)
         assert_int_equal(counts[i], 100 + 2);
     assert_true(tw__redis_overview_forecast(all, START, UINT64_MAX, 1, counts));
     assert_int_equal(counts[0], 1101);
-    close_schedule(one);
-    close_schedule(two);
-    close_schedule(gone);
+    close_queue(one);
+    close_queue(two);
+    close_queue(gone);
     close_all();
 }
 
-/* 50,000 tasks are more than the forecast looks at. Half of them, in a schedule of their own, are due in the
+/* 50,000 tasks are more than the forecast looks at. Half of them, in a queue of their own, are due in the
  * first of four steps. The other half is spread evenly over the other three steps. */
 static void many_tasks_are_estimated_from_a_fair_sample(void **state)
 {
@@ -81,8 +80,8 @@ static void many_tasks_are_estimated_from_a_fair_sample(void **state)
     uint64_t counts[4], sum = 0;
     (void)state;
     open_all();
-    struct tw__redis_schedule *near = schedule_of(HALF, 1), *far = tw__redis_schedule_new(all);
-    tw__redis_schedule_attach(far);
+    struct tw__redis_queue *near = queue_of(HALF, 1), *far = tw__redis_queue_new(all);
+    tw__redis_queue_attach(far);
     for (unsigned k = 0; k < HALF; k++) {
         char id[16];
         snprintf(id, sizeof id, "%u", k);
@@ -95,8 +94,8 @@ static void many_tasks_are_estimated_from_a_fair_sample(void **state)
     assert_in_range(counts[0], HALF * 0.97, HALF * 1.03);
     for (unsigned i = 1; i < 4; i++)
         assert_in_range(counts[i], HALF / 3 * 0.9, HALF / 3 * 1.1);
-    close_schedule(near);
-    close_schedule(far);
+    close_queue(near);
+    close_queue(far);
     close_all();
 }
 
@@ -106,19 +105,19 @@ static void overdue_tasks_are_counted_wherever_they_wait(void **state)
     uint64_t oldest;
     struct tw__redis_task *task;
     (void)state;
-    struct tw__redis_schedule *schedule = open_one();
+    struct tw__redis_queue *queue = open_one();
     assert_int_equal(tw__redis_overview_overdue(all, START, &oldest), 0);
     assert_true(oldest == TW_NEVER);
-    put_one(schedule, "held", START + 10, START);
-    put_one(schedule, "behind it", START + 11, START);
-    put_one(schedule, "due", START + 20, START);
-    put_one(schedule, "yet to come", START + 100, START);
-    put_one(schedule, "past", START - 5, START);
+    put_one(queue, "held", START + 10, START);
+    put_one(queue, "behind it", START + 11, START);
+    put_one(queue, "due", START + 20, START);
+    put_one(queue, "yet to come", START + 100, START);
+    put_one(queue, "past", START - 5, START);
     assert_int_equal(tw__redis_overview_overdue(all, START + 50, &oldest), 4);
     assert_true(oldest == START - 5);
     struct tw__redis_task *past =
-        tw__redis_schedule_find(schedule, tw__redis_schedule_hash(all, text("past")), text("past"));
-    tw__redis_schedule_remove(schedule, past, tw__redis_schedule_hash(all, text("past")));
+        tw__redis_queue_find(queue, tw__redis_queue_hash(all, text("past")), text("past"));
+    tw__redis_queue_remove(queue, past, tw__redis_queue_hash(all, text("past")));
     for (unsigned i = 0; i < 2; i++) {
         assert_int_equal(tw__redis_place_take(all, START + 12, TW__REDIS_FROM_ALL, &budget, &task),
                          TW__REDIS_TAKEN_TASK);
@@ -126,20 +125,20 @@ static void overdue_tasks_are_counted_wherever_they_wait(void **state)
     }
     assert_int_equal(tw__redis_overview_overdue(all, START + 50, &oldest), 3);
     assert_true(oldest == START + 10);
-    /* From now on the overview finds the queue of its route in the list of ready routes. */
+    /* From now on the overview finds the line of its route in the list of ready routes. */
     tw__redis_place_make_ready(tw__redis_route_of(all, task));
     tw_wheel_cancel(all->retries, &tw__redis_route_of(all, task)->retry);
     assert_int_equal(tw__redis_overview_overdue(all, START + 50, &oldest), 3);
     assert_true(oldest == START + 10);
-    close_one(schedule);
+    close_one(queue);
 }
 
 /* ---- workers, pauses, dead tasks ------------------------------------------------------------------------- */
 
 /* Puts a task for workers that has been ready since `since`. */
-static struct tw__redis_task *put_ready(struct tw__redis_schedule *schedule, const char *id, uint64_t since)
+static struct tw__redis_task *put_ready(struct tw__redis_queue *queue, const char *id, uint64_t since)
 {
-    struct tw__redis_task *task = put_work(schedule, id, START + 1, START);
+    struct tw__redis_task *task = put_work(queue, id, START + 1, START);
     tw__redis_place_unfile(all, task);
     tw__redis_place_offer(all, task, since);
     return task;
@@ -151,14 +150,14 @@ static void ready_leased_and_dead_tasks_are_neither_foretold_nor_overdue(void **
     struct tw__redis_buffer log = {0};
     uint64_t counts[4], oldest;
     (void)state;
-    struct tw__redis_schedule *schedule = open_one();
-    put_ready(schedule, "ready", START);
-    tw__redis_lease_begin(schedule, put_ready(schedule, "leased", START), &lease, START, &log);
+    struct tw__redis_queue *queue = open_one();
+    put_ready(queue, "ready", START);
+    tw__redis_lease_begin(queue, put_ready(queue, "leased", START), &lease, START, &log);
     struct tw__redis_task *again =
-        tw__redis_lease_begin(schedule, put_ready(schedule, "again", START), &lease, START, &log);
-    tw__redis_lease_fail(schedule, again, text("no"), START + 1500, START, &log);
-    tw__redis_lease_kill(schedule, put_ready(schedule, "dead", START), 5, text("no"), START, &log);
-    put_work(schedule, "waits", START + 2500, START);
+        tw__redis_lease_begin(queue, put_ready(queue, "again", START), &lease, START, &log);
+    tw__redis_lease_fail(queue, again, text("no"), START + 1500, START, &log);
+    tw__redis_lease_kill(queue, put_ready(queue, "dead", START), 5, text("no"), START, &log);
+    put_work(queue, "waits", START + 2500, START);
     assert_true(tw__redis_overview_forecast(all, START, 1000, 4, counts));
     assert_true(counts[0] == 0 && counts[1] == 1 && counts[2] == 1 && counts[3] == 0);
     assert_int_equal(tw__redis_overview_overdue(all, START + 1000, &oldest), 0);
@@ -166,10 +165,10 @@ static void ready_leased_and_dead_tasks_are_neither_foretold_nor_overdue(void **
     assert_int_equal(tw__redis_overview_overdue(all, START + 2000, &oldest), 1);
     assert_true(oldest == START + 1500);
     tw__redis_buffer_free(&log, &counted);
-    close_one(schedule);
+    close_one(queue);
 }
 
-/* The sample knows dead and ready tasks by their place in a queue, and leases by their lives. */
+/* The sample knows dead and ready tasks by their place in a line, and leases by their lives. */
 static void an_estimate_counts_the_tasks_that_wait_alone(void **state)
 {
     enum { EACH = 21000 }; /* more than an exact forecast reads */
@@ -177,81 +176,81 @@ static void an_estimate_counts_the_tasks_that_wait_alone(void **state)
     struct tw__redis_buffer log = {0};
     uint64_t counts[1];
     (void)state;
-    struct tw__redis_schedule *schedule = open_one();
+    struct tw__redis_queue *queue = open_one();
     for (unsigned k = 0; k < EACH; k++) {
         char id[16];
         snprintf(id, sizeof id, "%u", k);
-        put_work(schedule, id, START + 1 + k % 1000, START);
+        put_work(queue, id, START + 1 + k % 1000, START);
         snprintf(id, sizeof id, "l%u", k);
-        tw__redis_lease_begin(schedule, put_ready(schedule, id, START), &lease, START, &log);
+        tw__redis_lease_begin(queue, put_ready(queue, id, START), &lease, START, &log);
         snprintf(id, sizeof id, "r%u", k);
-        put_ready(schedule, id, START);
+        put_ready(queue, id, START);
         log.size = 0;
     }
     assert_false(tw__redis_overview_forecast(all, START, 1000, 1, counts));
     assert_in_range(counts[0], EACH * 0.95, EACH * 1.05);
     tw__redis_buffer_free(&log, &counted);
-    close_one(schedule);
+    close_one(queue);
 }
 
-static void tasks_of_a_paused_schedule_are_not_overdue(void **state)
+static void tasks_of_a_paused_queue_are_not_overdue(void **state)
 {
     uint64_t oldest, counts[2];
     (void)state;
-    struct tw__redis_schedule *schedule = open_one();
-    struct tw__redis_task *stopped = put_one(schedule, "stopped", START + 1, START);
-    put_one(schedule, "past", START - 1, START);
-    put_one(schedule, "due", START + 2, START);
-    put_one(schedule, "waits", START + 5000, START);
-    tw__redis_sums_pause(schedule, true);
+    struct tw__redis_queue *queue = open_one();
+    struct tw__redis_task *stopped = put_one(queue, "stopped", START + 1, START);
+    put_one(queue, "past", START - 1, START);
+    put_one(queue, "due", START + 2, START);
+    put_one(queue, "waits", START + 5000, START);
+    tw__redis_sums_pause(queue, true);
     tw__redis_place_unfile(all, stopped);
     tw__redis_place_stop(all, stopped);
     assert_int_equal(tw__redis_overview_overdue(all, START + 10, &oldest), 0);
     assert_true(oldest == TW_NEVER);
     assert_true(tw__redis_overview_forecast(all, START, 10, 2, counts));
     assert_int_equal(counts[0], 3); /* they still wait for a time that has come */
-    tw__redis_place_go_on(schedule);
-    tw__redis_sums_pause(schedule, false);
+    tw__redis_place_go_on(queue);
+    tw__redis_sums_pause(queue, false);
     assert_int_equal(tw__redis_overview_overdue(all, START + 10, &oldest), 3);
     assert_true(oldest == START - 1);
-    close_one(schedule);
+    close_one(queue);
 }
 
-/* Stops a schedule in which some tasks are ready, and others become due then. */
-static struct tw__redis_schedule *paused_with(unsigned ready, unsigned due, unsigned waiting)
+/* Stops a queue in which some tasks are ready, and others become due then. */
+static struct tw__redis_queue *paused_with(unsigned ready, unsigned due, unsigned waiting)
 {
-    struct tw__redis_schedule *schedule = schedule_of(waiting, 1000);
+    struct tw__redis_queue *queue = queue_of(waiting, 1000);
     char id[16];
     for (unsigned k = 0; k < ready + due; k++) {
         snprintf(id, sizeof id, "now%u", k);
         if (k == ready)
-            tw__redis_sums_pause(schedule, true);
+            tw__redis_sums_pause(queue, true);
         if (k < ready) {
-            put_ready(schedule, id, START);
+            put_ready(queue, id, START);
             continue;
         }
-        struct tw__redis_task *task = put_work(schedule, id, START + 1, START);
+        struct tw__redis_task *task = put_work(queue, id, START + 1, START);
         tw__redis_place_unfile(all, task);
         tw__redis_place_stop(all, task);
     }
-    tw__redis_sums_pause(schedule, true);
-    return schedule;
+    tw__redis_sums_pause(queue, true);
+    return queue;
 }
 
 /* First those with ready tasks, then those in which tasks became due, then the largest. */
 static void the_pauses_that_keep_most_back_come_first(void **state)
 {
     enum { PAUSED = 5 };
-    const struct tw__redis_schedule *found[PAUSED + 1];
+    const struct tw__redis_queue *found[PAUSED + 1];
     (void)state;
     open_all();
-    struct tw__redis_schedule *large = schedule_of(50, 1000), *gone = paused_with(9, 9, 9);
-    struct tw__redis_schedule *none = paused_with(0, 0, 0), *one = paused_with(1, 0, 0),
-                              *many = paused_with(0, 5, 7), *two = paused_with(2, 0, 0),
-                              *some = paused_with(0, 5, 2);
-    tw__redis_schedule_detach(gone);
+    struct tw__redis_queue *large = queue_of(50, 1000), *gone = paused_with(9, 9, 9);
+    struct tw__redis_queue *none = paused_with(0, 0, 0), *one = paused_with(1, 0, 0),
+                           *many = paused_with(0, 5, 7), *two = paused_with(2, 0, 0),
+                           *some = paused_with(0, 5, 2);
+    tw__redis_queue_detach(gone);
     assert_int_equal(all->paused, PAUSED);
-    struct tw__redis_schedule *const expected[] = {two, one, many, some, none};
+    struct tw__redis_queue *const expected[] = {two, one, many, some, none};
     for (size_t limit = 0; limit <= PAUSED + 1; limit++) {
         size_t count = limit < PAUSED ? limit : PAUSED;
         assert_int_equal(tw__redis_overview_paused(all, found, limit), count);
@@ -261,40 +260,40 @@ static void the_pauses_that_keep_most_back_come_first(void **state)
     tw__redis_place_go_on(many);
     tw__redis_sums_pause(many, false);
     assert_int_equal(tw__redis_overview_paused(all, found, PAUSED), PAUSED - 1);
-    tw__redis_schedule_attach(gone);
+    tw__redis_queue_attach(gone);
     assert_int_equal(tw__redis_overview_paused(all, found, PAUSED), PAUSED);
     assert_ptr_equal(found[0], gone);
-    close_schedule(large);
-    close_schedule(gone);
-    close_schedule(none);
-    close_schedule(one);
-    close_schedule(many);
-    close_schedule(two);
-    close_schedule(some);
+    close_queue(large);
+    close_queue(gone);
+    close_queue(none);
+    close_queue(one);
+    close_queue(many);
+    close_queue(two);
+    close_queue(some);
     close_all();
 }
 
-/* A look at 20,000 schedules does not overlook a pause in the last of more schedules, whether it began there or
- * came with the schedule. */
-static void a_pause_is_found_behind_very_many_schedules(void **state)
+/* A look at 20,000 queues does not overlook a pause in the last of more queues, whether it began there or
+ * came with the queue. */
+static void a_pause_is_found_behind_very_many_queues(void **state)
 {
     enum { MANY = 20001, BEYOND_WALKS = 1001 };
-    static struct tw__redis_schedule *schedule[MANY];
-    const struct tw__redis_schedule *found[2];
+    static struct tw__redis_queue *queue[MANY];
+    const struct tw__redis_queue *found[2];
     (void)state;
     open_all();
-    schedule[0] = schedule_of(BEYOND_WALKS, 1000); /* with more tasks DEBUG does not walk after each change */
+    queue[0] = queue_of(BEYOND_WALKS, 1000); /* with more tasks DEBUG does not walk after each change */
     for (unsigned i = 1; i < MANY; i++)
-        schedule[i] = schedule_of(0, 0);
-    tw__redis_sums_pause(schedule[MANY - 1], true);
+        queue[i] = queue_of(0, 0);
+    tw__redis_sums_pause(queue[MANY - 1], true);
     assert_int_equal(tw__redis_overview_paused(all, found, 2), 1);
-    assert_ptr_equal(found[0], schedule[MANY - 1]);
-    tw__redis_schedule_detach(schedule[MANY - 1]);
+    assert_ptr_equal(found[0], queue[MANY - 1]);
+    tw__redis_queue_detach(queue[MANY - 1]);
     assert_int_equal(tw__redis_overview_paused(all, found, 2), 0);
-    tw__redis_schedule_attach(schedule[MANY - 1]);
+    tw__redis_queue_attach(queue[MANY - 1]);
     assert_int_equal(tw__redis_overview_paused(all, found, 2), 1);
     for (unsigned i = MANY; i-- > 0;)
-        close_schedule(schedule[i]);
+        close_queue(queue[i]);
     close_all();
 }
 
@@ -302,22 +301,22 @@ static void the_task_that_has_been_ready_longest_is_found(void **state)
 {
     (void)state;
     open_all();
-    struct tw__redis_schedule *none = schedule_of(3, 1000), *some = schedule_of(1, 1000),
-                              *older = schedule_of(0, 0), *gone = schedule_of(0, 0);
+    struct tw__redis_queue *none = queue_of(3, 1000), *some = queue_of(1, 1000), *older = queue_of(0, 0),
+                           *gone = queue_of(0, 0);
     assert_true(tw__redis_overview_oldest_ready(all) == TW_NEVER);
     put_ready(some, "a", START + 30);
     put_ready(some, "b", START + 40);
     assert_true(tw__redis_overview_oldest_ready(all) == START + 30);
     struct tw__redis_task *oldest = put_ready(older, "c", START + 20);
     put_ready(gone, "d", START + 10);
-    tw__redis_schedule_detach(gone);
+    tw__redis_queue_detach(gone);
     assert_true(tw__redis_overview_oldest_ready(all) == START + 20);
     tw__redis_place_unfile(all, oldest);
     assert_true(tw__redis_overview_oldest_ready(all) == START + 30);
-    close_schedule(none);
-    close_schedule(some);
-    close_schedule(older);
-    close_schedule(gone);
+    close_queue(none);
+    close_queue(some);
+    close_queue(older);
+    close_queue(gone);
     close_all();
 }
 
@@ -330,9 +329,9 @@ int main(void)
         cmocka_unit_test(overdue_tasks_are_counted_wherever_they_wait),
         cmocka_unit_test(ready_leased_and_dead_tasks_are_neither_foretold_nor_overdue),
         cmocka_unit_test(an_estimate_counts_the_tasks_that_wait_alone),
-        cmocka_unit_test(tasks_of_a_paused_schedule_are_not_overdue),
+        cmocka_unit_test(tasks_of_a_paused_queue_are_not_overdue),
         cmocka_unit_test(the_pauses_that_keep_most_back_come_first),
-        cmocka_unit_test(a_pause_is_found_behind_very_many_schedules),
+        cmocka_unit_test(a_pause_is_found_behind_very_many_queues),
         cmocka_unit_test(the_task_that_has_been_ready_longest_is_found),
     };
     use_seed();

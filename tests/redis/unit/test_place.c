@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * The places where tasks wait, one promise after the other. test_schedules.c has the model.
+ * The places where tasks wait, one promise after the other. test_queues.c has the model.
  */
 #include "fixture.h"
 
 #include "tests/support/cmocka.h"
 
-#include <src/redis/schedules/check.h>
-#include <src/redis/schedules/overview.h>
-#include <src/redis/schedules/place.h>
-#include <src/redis/schedules/route.h>
-#include <src/redis/schedules/schedule.h>
-#include <src/redis/schedules/sums.h>
+#include <src/redis/queues/check.h>
+#include <src/redis/queues/overview.h>
+#include <src/redis/queues/place.h>
+#include <src/redis/queues/queue.h>
+#include <src/redis/queues/route.h>
+#include <src/redis/queues/sums.h>
 #include <stdio.h>
 
 /* ---- the promises of tw__redis_place_take() -------------------------------------------------------------- */
@@ -19,34 +19,34 @@
 static void a_late_task_waits_for_what_was_due_before_it_was_filed(void **state)
 {
     (void)state;
-    struct tw__redis_schedule *schedule = open_one();
-    struct tw__redis_task *before = put_one(schedule, "before", START + 50, START);
-    struct tw__redis_task *at = put_one(schedule, "at", START + 100, START);
-    struct tw__redis_task *after = put_one(schedule, "after", START + 101, START);
-    struct tw__redis_task *late = put_one(schedule, "late", START - 9, START + 100);
-    struct tw__redis_task *later = put_one(schedule, "later", START - 10, START + 100);
+    struct tw__redis_queue *queue = open_one();
+    struct tw__redis_task *before = put_one(queue, "before", START + 50, START);
+    struct tw__redis_task *at = put_one(queue, "at", START + 100, START);
+    struct tw__redis_task *after = put_one(queue, "after", START + 101, START);
+    struct tw__redis_task *late = put_one(queue, "late", START - 9, START + 100);
+    struct tw__redis_task *later = put_one(queue, "later", START - 10, START + 100);
     assert_taken(START + 200, before);
     assert_taken(START + 200, at);
     assert_taken(START + 200, late);
     assert_taken(START + 200, later);
     assert_taken(START + 200, after);
     assert_taken(START + 200, NULL);
-    close_one(schedule);
+    close_one(queue);
 }
 
 /* No tick has run since `due` was filed, so the wheel has passed none of these times. */
 static void what_is_filed_with_a_passed_time_comes_in_the_order_of_filing(void **state)
 {
     (void)state;
-    struct tw__redis_schedule *schedule = open_one();
-    struct tw__redis_task *due = put_one(schedule, "due", START + 250, START),
-                          *moved = put_one(schedule, "moved", START + 9000, START);
-    struct tw__redis_task *third = put_one(schedule, "third", START + 230, START + 300);
+    struct tw__redis_queue *queue = open_one();
+    struct tw__redis_task *due = put_one(queue, "due", START + 250, START),
+                          *moved = put_one(queue, "moved", START + 9000, START);
+    struct tw__redis_task *third = put_one(queue, "third", START + 230, START + 300);
     tw__redis_place_refile(all, moved, START + 220, START + 300);
-    struct tw__redis_task *now = put_one(schedule, "now", START + 300, START + 300);
-    struct tw__redis_task *second = put_work(schedule, "second", START + 210, START + 300);
-    struct tw__redis_task *soon = put_one(schedule, "soon", START + 301, START + 300);
-    struct tw__redis_task *first = put_one(schedule, "first", START + 200, START + 301);
+    struct tw__redis_task *now = put_one(queue, "now", START + 300, START + 300);
+    struct tw__redis_task *second = put_work(queue, "second", START + 210, START + 300);
+    struct tw__redis_task *soon = put_one(queue, "soon", START + 301, START + 300);
+    struct tw__redis_task *first = put_one(queue, "first", START + 200, START + 301);
     assert_taken(START + 400, due);
     assert_taken(START + 400, third);
     assert_taken(START + 400, moved);
@@ -55,17 +55,17 @@ static void what_is_filed_with_a_passed_time_comes_in_the_order_of_filing(void *
     assert_taken(START + 400, soon);
     assert_taken(START + 400, first);
     assert_taken(START + 400, NULL);
-    close_one(schedule);
+    close_one(queue);
 }
 
 static void what_is_filed_while_the_clock_is_back_comes_at_its_time(void **state)
 {
     (void)state;
-    struct tw__redis_schedule *schedule = open_one();
-    struct tw__redis_task *far = put_one(schedule, "far", START + 5000, START);
+    struct tw__redis_queue *queue = open_one();
+    struct tw__redis_task *far = put_one(queue, "far", START + 5000, START);
     assert_taken(START + 3000, NULL);
     tw__redis_place_clock_back(all, START + 1000);
-    struct tw__redis_task *near = put_one(schedule, "near", START + 2000, START + 1000);
+    struct tw__redis_task *near = put_one(queue, "near", START + 2000, START + 1000);
     assert_true(tw__redis_place_next_work(all) <= START + 2000);
     assert_taken(START + 1999, NULL);
     tw__redis_place_clock_back(all, START + 500); /* once more */
@@ -76,7 +76,7 @@ static void what_is_filed_while_the_clock_is_back_comes_at_its_time(void **state
     assert_taken(START + 3000, NULL);
     assert_null(all->behind);
     assert_taken(START + 5000, far);
-    close_one(schedule);
+    close_one(queue);
 }
 
 /* The tasks are due in the second wheel when the clock is set back once more, but nobody has taken them
@@ -86,11 +86,11 @@ static void what_came_due_while_the_clock_was_back_keeps_its_time(void **state)
     uint32_t budget = 1;
     struct tw__redis_task *task = NULL;
     (void)state;
-    struct tw__redis_schedule *schedule = open_one();
+    struct tw__redis_queue *queue = open_one();
     assert_taken(START + 1000, NULL);
     tw__redis_place_clock_back(all, START + 300);
-    struct tw__redis_task *a = put_one(schedule, "a", START + 400, START + 300);
-    struct tw__redis_task *b = put_one(schedule, "b", START + 450, START + 300);
+    struct tw__redis_task *a = put_one(queue, "a", START + 400, START + 300);
+    struct tw__redis_task *b = put_one(queue, "b", START + 450, START + 300);
     assert_int_equal(tw__redis_place_take(all, START + 600, TW__REDIS_FROM_ALL, &budget, &task),
                      TW__REDIS_TAKEN_MORE);
     tw__redis_place_clock_back(all, START + 500);
@@ -98,59 +98,59 @@ static void what_came_due_while_the_clock_was_back_keeps_its_time(void **state)
     assert_int_equal(tw__redis_task_due(a), START + 400);
     assert_taken(START + 500, b);
     assert_int_equal(tw__redis_task_due(b), START + 450);
-    close_one(schedule);
+    close_one(queue);
 }
 
-/* The past tasks leave their queue in the order of their filing, so these may not go there. */
+/* The past tasks leave their line in the order of their filing, so these may not go there. */
 static void what_is_filed_after_a_second_step_back_comes_at_its_time(void **state)
 {
     (void)state;
-    struct tw__redis_schedule *schedule = open_one();
+    struct tw__redis_queue *queue = open_one();
     assert_taken(START + 3000, NULL);
     tw__redis_place_clock_back(all, START + 2000);
-    struct tw__redis_task *later = put_one(schedule, "later", START + 1500, START + 500);
-    struct tw__redis_task *sooner = put_one(schedule, "sooner", START + 1000, START + 500);
+    struct tw__redis_task *later = put_one(queue, "later", START + 1500, START + 500);
+    struct tw__redis_task *sooner = put_one(queue, "sooner", START + 1000, START + 500);
     assert_taken(START + 999, NULL);
     assert_taken(START + 1000, sooner);
     assert_taken(START + 1500, later);
-    close_one(schedule);
+    close_one(queue);
 }
 
-/* Tasks that came due before a step back, and could not be delivered, are first in both queues. They wait for
+/* Tasks that came due before a step back, and could not be delivered, are first in both lines. They wait for
  * their time once more, and nothing waits behind them. */
 static void what_is_due_no_more_after_a_step_back_holds_nothing_up(void **state)
 {
     (void)state;
-    struct tw__redis_schedule *schedule = open_one();
-    struct tw__redis_task *a = put_one(schedule, "a", START + 3000, START);
+    struct tw__redis_queue *queue = open_one();
+    struct tw__redis_task *a = put_one(queue, "a", START + 3000, START);
     assert_taken(START + 3000, a);
     tw__redis_place_file_overdue(all, a);
-    struct tw__redis_task *b = put_one(schedule, "b", START + 3000, START + 3000);
+    struct tw__redis_task *b = put_one(queue, "b", START + 3000, START + 3000);
     tw__redis_place_clock_back(all, START + 1000);
-    struct tw__redis_task *c = put_one(schedule, "c", START + 900, START + 1000);
-    struct tw__redis_task *d = put_one(schedule, "d", START + 1100, START + 1000);
+    struct tw__redis_task *c = put_one(queue, "c", START + 900, START + 1000);
+    struct tw__redis_task *d = put_one(queue, "d", START + 1100, START + 1000);
     assert_taken(START + 1000, c);
-    assert_int_equal(all->queued, 0);
+    assert_int_equal(all->in_line, 0);
     assert_taken(START + 1000, NULL);
     assert_taken(START + 1100, d);
     assert_taken(START + 2999, NULL);
     assert_taken(START + 3000, a);
     assert_taken(START + 3000, b);
-    close_one(schedule);
+    close_one(queue);
 }
 
 /* After a step of a few milliseconds no wheel takes the task. */
-static void what_is_due_no_more_after_a_small_step_back_waits_in_its_queue(void **state)
+static void what_is_due_no_more_after_a_small_step_back_waits_in_its_line(void **state)
 {
     (void)state;
-    struct tw__redis_schedule *schedule = open_one();
-    struct tw__redis_task *a = put_one(schedule, "a", START + 3000, START);
+    struct tw__redis_queue *queue = open_one();
+    struct tw__redis_task *a = put_one(queue, "a", START + 3000, START);
     assert_taken(START + 3000, a);
     tw__redis_place_file_overdue(all, a);
     assert_taken(START + 2995, NULL);
     assert_true(tw__redis_place_any_waiting(all));
     assert_taken(START + 3000, a);
-    close_one(schedule);
+    close_one(queue);
 }
 
 /* A task has four bits for its tries. While it is held, its tries are derived from the waits of its route,
@@ -158,9 +158,9 @@ static void what_is_due_no_more_after_a_small_step_back_waits_in_its_queue(void 
 static void each_wait_is_a_try_of_all_that_are_held(void **state)
 {
     (void)state;
-    struct tw__redis_schedule *schedule = open_one();
-    struct tw__redis_task *first = put_one(schedule, "1", START + 1, START);
-    struct tw__redis_task *second = put_one(schedule, "2", START + 2, START);
+    struct tw__redis_queue *queue = open_one();
+    struct tw__redis_task *first = put_one(queue, "1", START + 1, START);
+    struct tw__redis_task *second = put_one(queue, "2", START + 2, START);
     struct tw__redis_route *route = tw__redis_route_of(all, first);
     route->waits = UINT32_MAX - 3;
     assert_taken(START + 2, first);
@@ -184,7 +184,7 @@ static void each_wait_is_a_try_of_all_that_are_held(void **state)
     tw__redis_place_unfile(all, second);
     assert_false(tw_timer_pending(&route->retry));
     assert_int_equal(tw__redis_task_tries(second), 7);
-    close_one(schedule);
+    close_one(queue);
 }
 
 /* ---- ready, stopped and dead tasks ----------------------------------------------------------------------- */
@@ -192,8 +192,8 @@ static void each_wait_is_a_try_of_all_that_are_held(void **state)
 /* Takes a task that is due, and makes it ready. */
 static struct tw__redis_task *offer(const char *id, uint64_t due, uint64_t now)
 {
-    struct tw__redis_schedule *schedule = tw__redis_schedule_at(all->attached.next);
-    struct tw__redis_task *task = put_work(schedule, id, due, START);
+    struct tw__redis_queue *queue = tw__redis_queue_at(all->attached.next);
+    struct tw__redis_task *task = put_work(queue, id, due, START);
     assert_taken(now, task);
     tw__redis_place_offer(all, task, now);
     return task;
@@ -202,59 +202,59 @@ static struct tw__redis_task *offer(const char *id, uint64_t due, uint64_t now)
 static void ready_tasks_keep_the_order_in_which_they_were_offered(void **state)
 {
     (void)state;
-    struct tw__redis_schedule *schedule = open_one();
-    assert_null(tw__redis_place_first_ready(schedule));
+    struct tw__redis_queue *queue = open_one();
+    assert_null(tw__redis_place_first_ready(queue));
     struct tw__redis_task *one = offer("1", START + 30, START + 40), *two = offer("2", START + 10, START + 41),
                           *three = offer("3", START + 42, START + 50);
     assert_true(one->ready && tw__redis_task_filed(one));
     assert_true(tw__redis_task_due(one) == START + 30 && one->parked.since_ms == START + 40);
-    assert_int_equal(schedule->ready_count, 3);
+    assert_int_equal(queue->ready_count, 3);
     assert_int_equal(all->ready_count, 3);
-    assert_int_equal(schedule->queued, 0);
+    assert_int_equal(queue->in_line, 0);
     assert_false(tw__redis_place_any_waiting(all)); /* the server has nothing to do with them */
     assert_true(tw__redis_place_next_work(all) == TW_NEVER);
     assert_taken(START + 9000, NULL);
-    assert_ptr_equal(tw__redis_place_first_ready(schedule), one);
+    assert_ptr_equal(tw__redis_place_first_ready(queue), one);
     tw__redis_place_unfile(all, one);
     assert_false(one->ready || tw__redis_task_filed(one));
     assert_true(tw__redis_task_due(one) == START + 30);
-    assert_ptr_equal(tw__redis_place_first_ready(schedule), two);
+    assert_ptr_equal(tw__redis_place_first_ready(queue), two);
     tw__redis_place_refile(all, two, START + 20000, START + 9000); /* waits again */
     assert_false(two->ready);
-    assert_ptr_equal(tw__redis_place_first_ready(schedule), three);
+    assert_ptr_equal(tw__redis_place_first_ready(queue), three);
     assert_int_equal(all->ready_count, 1);
     assert_taken(START + 20000, two);
-    close_one(schedule);
+    close_one(queue);
 }
 
 static void stopped_tasks_wait_for_the_end_of_the_pause(void **state)
 {
     (void)state;
-    struct tw__redis_schedule *schedule = open_one();
-    struct tw__redis_task *one = put_one(schedule, "1", START + 1, START),
-                          *two = put_work(schedule, "2", START + 2, START),
-                          *waits = put_one(schedule, "3", START + 900, START);
-    tw__redis_sums_pause(schedule, true);
+    struct tw__redis_queue *queue = open_one();
+    struct tw__redis_task *one = put_one(queue, "1", START + 1, START),
+                          *two = put_work(queue, "2", START + 2, START),
+                          *waits = put_one(queue, "3", START + 900, START);
+    tw__redis_sums_pause(queue, true);
     assert_taken(START + 2, one);
     tw__redis_place_stop(all, one);
     assert_taken(START + 2, two);
     tw__redis_place_stop(all, two);
     assert_int_equal(all->stopped, 2);
-    assert_int_equal(schedule->queued, 2);
+    assert_int_equal(queue->in_line, 2);
     assert_false(tw__redis_place_any_waiting(all));
     assert_taken(START + 800, NULL);
     assert_true(tw__redis_place_next_work(all) <= START + 900);
-    tw__redis_place_go_on(schedule);
-    tw__redis_sums_pause(schedule, false);
+    tw__redis_place_go_on(queue);
+    tw__redis_sums_pause(queue, false);
     assert_int_equal(all->stopped, 0);
     assert_true(tw__redis_place_any_waiting(all));
     assert_taken(START + 800, one);
     assert_true(tw__redis_task_due(one) == START + 1);
     assert_taken(START + 800, two);
     assert_taken(START + 900, waits);
-    tw__redis_place_go_on(schedule); /* of no task */
+    tw__redis_place_go_on(queue); /* of no task */
     assert_taken(START + 900, NULL);
-    close_one(schedule);
+    close_one(queue);
 }
 
 static void assert_late_since(const struct tw__redis_task *task, uint64_t since)
@@ -265,10 +265,10 @@ static void assert_late_since(const struct tw__redis_task *task, uint64_t since)
 static void a_time_that_had_passed_is_late_from_its_filing(void **state)
 {
     (void)state;
-    struct tw__redis_schedule *schedule = open_one();
-    struct tw__redis_task *waits = put_one(schedule, "1", START + 10, START),
-                          *past = put_one(schedule, "2", 1, START + 20),
-                          *work = put_work(schedule, "3", 2, START + 30);
+    struct tw__redis_queue *queue = open_one();
+    struct tw__redis_task *waits = put_one(queue, "1", START + 10, START),
+                          *past = put_one(queue, "2", 1, START + 20),
+                          *work = put_work(queue, "3", 2, START + 30);
     assert_taken(START + 40, waits);
     assert_late_since(waits, START + 10);
     assert_taken(START + 40, past);
@@ -279,13 +279,13 @@ static void a_time_that_had_passed_is_late_from_its_filing(void **state)
     tw__redis_place_hold_first(all, past, 6000); /* its target refuses it */
     assert_taken(START + 50, work);
     assert_late_since(work, START + 30);
-    tw__redis_sums_pause(schedule, true);
+    tw__redis_sums_pause(queue, true);
     tw__redis_place_stop(all, work);
     tw__redis_place_make_ready(tw__redis_route_of(all, past));
     assert_take(START + 60, TW__REDIS_TAKEN_PROBE, past);
     assert_late_since(past, START + 20);
-    tw__redis_place_go_on(schedule);
-    tw__redis_sums_pause(schedule, false);
+    tw__redis_place_go_on(queue);
+    tw__redis_sums_pause(queue, false);
     tw__redis_place_put_aside(all, past);
     assert_taken(START + 70, past);
     assert_late_since(past, START + 20);
@@ -295,19 +295,19 @@ static void a_time_that_had_passed_is_late_from_its_filing(void **state)
     tw__redis_place_sort_overdue(all, START + 70); /* nobody knows any more when it was filed */
     assert_taken(START + 80, work);
     assert_late_since(work, 2);
-    close_one(schedule);
+    close_one(queue);
 }
 
 /* A load may be long: some of the tasks become due while it lasts, before others are read. */
 static void tasks_that_became_due_in_a_load_are_sorted_with_the_others(void **state)
 {
     (void)state;
-    struct tw__redis_schedule *schedule = open_one();
-    struct tw__redis_task *second = put_one(schedule, "2", START + 20, START + 10),
-                          *third = put_one(schedule, "3", START + 30, START + 10),
-                          *lives = put_one(schedule, "4", START + 61, START + 10),
-                          *first = put_one(schedule, "1", START + 15, START + 50),
-                          *equal = put_one(schedule, "5", START + 30, START + 50);
+    struct tw__redis_queue *queue = open_one();
+    struct tw__redis_task *second = put_one(queue, "2", START + 20, START + 10),
+                          *third = put_one(queue, "3", START + 30, START + 10),
+                          *lives = put_one(queue, "4", START + 61, START + 10),
+                          *first = put_one(queue, "1", START + 15, START + 50),
+                          *equal = put_one(queue, "5", START + 30, START + 50);
     tw__redis_place_sort_overdue(all, START + 60);
     assert_taken(START + 60, first);
     assert_taken(START + 60, second);
@@ -315,7 +315,7 @@ static void tasks_that_became_due_in_a_load_are_sorted_with_the_others(void **st
     assert_taken(START + 60, equal);
     assert_taken(START + 60, NULL);
     assert_taken(START + 61, lives);
-    close_one(schedule);
+    close_one(queue);
 }
 
 /* A task that is offered again goes to the place that it had: by its time, behind others that were given back
@@ -327,7 +327,7 @@ static void a_task_that_is_offered_again_has_its_place(void **state)
     static const unsigned back[] = {2, 0, 1, 3};
     struct tw__redis_task *task[6];
     (void)state;
-    struct tw__redis_schedule *schedule = open_one();
+    struct tw__redis_queue *queue = open_one();
     for (unsigned i = 0; i < 6; i++)
         task[i] = offer(ids[i], START + due[i], START + 40 + i);
     for (unsigned i = 0; i < 4; i++) { /* taken, one after the other, and filed for the end of the lease */
@@ -343,44 +343,44 @@ static void a_task_that_is_offered_again_has_its_place(void **state)
         assert_true(one->ready && one->order == order && all->order == order + 1);
         assert_true(tw__redis_task_due(one) == START + due[back[i]]);
         assert_true(one->parked.since_ms == START + 44); /* as long as the fifth, which was behind it */
-        assert_int_equal(schedule->ready_count, 3 + i);
+        assert_int_equal(queue->ready_count, 3 + i);
     }
     static const unsigned order[] = {0, 2, 1, 3, 4, 5};
     for (unsigned i = 0; i < 6; i++) {
-        assert_ptr_equal(tw__redis_place_first_ready(schedule), task[order[i]]);
+        assert_ptr_equal(tw__redis_place_first_ready(queue), task[order[i]]);
         tw__redis_place_unfile(all, task[order[i]]);
     }
     tw__redis_place_offer_again(all, task[0], START + 70); /* alone */
     assert_true(task[0]->parked.since_ms == START + 70);
     assert_null(tw__redis_check_places(all));
-    close_one(schedule);
+    close_one(queue);
 }
 
 static void a_task_that_is_offered_again_passes_a_hundred_at_most(void **state)
 {
     char id[8];
     (void)state;
-    struct tw__redis_schedule *schedule = open_one();
-    struct tw__redis_task *task = put_work(schedule, "back", START + 300, START);
+    struct tw__redis_queue *queue = open_one();
+    struct tw__redis_task *task = put_work(queue, "back", START + 300, START);
     for (unsigned i = 0; i < 150; i++) {
         snprintf(id, sizeof id, "%u", i);
         offer(id, START + 1 + i, START + 200);
     }
     tw__redis_place_unfile(all, task);
     tw__redis_place_offer_again(all, task, START + 300);
-    struct tw__link *link = schedule->ready.next;
+    struct tw__link *link = queue->ready.next;
     for (unsigned i = 0; i < TW__REDIS_PASSED_MAX; i++)
         link = link->next;
     assert_ptr_equal(tw__redis_task_of_link(link), task);
-    close_one(schedule);
+    close_one(queue);
 }
 
-/* A pause of one schedule does not hide the tasks of another. */
+/* A pause of one queue does not hide the tasks of another. */
 static void tasks_wait_beside_stopped_tasks(void **state)
 {
     (void)state;
-    struct tw__redis_schedule *paused = open_one(), *other = tw__redis_schedule_new(all);
-    tw__redis_schedule_attach(other);
+    struct tw__redis_queue *paused = open_one(), *other = tw__redis_queue_new(all);
+    tw__redis_queue_attach(other);
     struct tw__redis_task *stopped = put_one(paused, "1", START + 1, START),
                           *late = put_one(other, "2", START - 1, START + 5);
     tw__redis_sums_pause(paused, true);
@@ -390,79 +390,78 @@ static void tasks_wait_beside_stopped_tasks(void **state)
     assert_true(tw__redis_place_any_waiting(all));
     assert_taken(START + 5, late);
     assert_false(tw__redis_place_any_waiting(all));
-    tw__redis_schedule_detach(paused);
+    tw__redis_queue_detach(paused);
     assert_int_equal(all->stopped, 0);
-    assert_int_equal(all->queued, 0);
-    tw__redis_schedule_attach(paused);
+    assert_int_equal(all->in_line, 0);
+    tw__redis_queue_attach(paused);
     assert_int_equal(all->stopped, 1);
-    close_schedule(other);
+    close_queue(other);
     close_one(paused);
 }
 
-/* The server removes a schedule without tasks, but not while it is paused. */
-static void an_empty_schedule_stays_while_it_is_paused(void **state)
+/* The server removes a queue without tasks, but not while it is paused. */
+static void an_empty_queue_stays_while_it_is_paused(void **state)
 {
     (void)state;
-    struct tw__redis_schedule *schedule = open_one();
+    struct tw__redis_queue *queue = open_one();
     assert_int_equal(all->empty, 1);
-    tw__redis_sums_pause(schedule, true);
+    tw__redis_sums_pause(queue, true);
     assert_int_equal(all->empty, 0);
-    put_one(schedule, "1", START + 1, START);
+    put_one(queue, "1", START + 1, START);
     assert_int_equal(all->empty, 0);
-    tw__redis_schedule_remove(schedule, find(schedule, "1"), tw__redis_schedule_hash(all, text("1")));
+    tw__redis_queue_remove(queue, find(queue, "1"), tw__redis_queue_hash(all, text("1")));
     assert_int_equal(all->empty, 0);
-    tw__redis_schedule_detach(schedule);
-    tw__redis_sums_pause(schedule, false);
+    tw__redis_queue_detach(queue);
+    tw__redis_sums_pause(queue, false);
     assert_int_equal(all->empty, 0);
-    tw__redis_sums_pause(schedule, true);
-    tw__redis_schedule_attach(schedule);
+    tw__redis_sums_pause(queue, true);
+    tw__redis_queue_attach(queue);
     assert_int_equal(all->empty, 0);
-    tw__redis_sums_pause(schedule, false);
+    tw__redis_sums_pause(queue, false);
     assert_int_equal(all->empty, 1);
     assert_null(tw__redis_check_all(all));
-    close_one(schedule);
+    close_one(queue);
 }
 
-static struct tw__redis_task *put_dead(struct tw__redis_schedule *schedule, const char *id, uint64_t died)
+static struct tw__redis_task *put_dead(struct tw__redis_queue *queue, const char *id, uint64_t died)
 {
     struct tw__redis_life life = {.stage = TW__REDIS_DEAD, .due = START};
     struct tw__redis_task_plan plan = {.id = text(id), .due = died, .packed = text("\1\1p"), .life = &life};
     struct tw__redis_task *task = tw__redis_task_new(&plan, &all->memory);
-    tw__redis_schedule_put(schedule, task, tw__redis_route_for(schedule, &plan_of[1]),
-                           tw__redis_schedule_hash(all, text(id)), find(schedule, id), START);
+    tw__redis_queue_put(queue, task, tw__redis_route_for(queue, &plan_of[1]),
+                        tw__redis_queue_hash(all, text(id)), find(queue, id), START);
     return task;
 }
 
 static void dead_tasks_are_never_due(void **state)
 {
     (void)state;
-    struct tw__redis_schedule *schedule = open_one();
-    assert_null(tw__redis_place_first_dead(schedule));
-    struct tw__redis_task *one = put_dead(schedule, "1", START + 50),
-                          *two = put_dead(schedule, "2", START + 10);
-    assert_ptr_equal(tw__redis_place_first_dead(schedule), one); /* the first that was filed */
-    assert_ptr_equal(tw__redis_place_next_dead(schedule, one), two);
-    assert_null(tw__redis_place_next_dead(schedule, two));
+    struct tw__redis_queue *queue = open_one();
+    assert_null(tw__redis_place_first_dead(queue));
+    struct tw__redis_task *one = put_dead(queue, "1", START + 50), *two = put_dead(queue, "2", START + 10);
+    assert_ptr_equal(tw__redis_place_first_dead(queue), one); /* the first that was filed */
+    assert_ptr_equal(tw__redis_place_next_dead(queue, one), two);
+    assert_null(tw__redis_place_next_dead(queue, two));
     assert_int_equal(all->dead_count, 2);
     assert_false(tw__redis_place_any_waiting(all));
     assert_true(tw__redis_place_next_work(all) == TW_NEVER);
     assert_taken(START + 9000, NULL);
     assert_true(tw__redis_task_due(one) == START + 50);
-    put_one(schedule, "3", START + 5, START);
-    assert_true(tw_timer_pending(&schedule->death));
-    put_dead(schedule, "1", START + 60); /* replaces the first one, and is the last one now */
-    assert_ptr_equal(tw__redis_place_first_dead(schedule), two);
+    put_one(queue, "3", START + 5, START);
+    assert_true(tw_timer_pending(&queue->death));
+    put_dead(queue, "1", START + 60); /* replaces the first one, and is the last one now */
+    assert_ptr_equal(tw__redis_place_first_dead(queue), two);
     tw__redis_place_unfile(all, two);
-    assert_true(tw_timer_pending(&schedule->death));
-    tw__redis_place_unfile(all, find(schedule, "1"));
-    assert_false(tw_timer_pending(&schedule->death));
+    assert_true(tw_timer_pending(&queue->death));
+    tw__redis_place_unfile(all, find(queue, "1"));
+    assert_false(tw_timer_pending(&queue->death));
     assert_int_equal(all->dead_count, 0);
     tw__redis_place_file(all, two, START + 70, START);
-    assert_ptr_equal(tw__redis_place_first_dead(schedule), two);
-    close_one(schedule);
+    assert_ptr_equal(tw__redis_place_first_dead(queue), two);
+    close_one(queue);
 }
 
-static void assert_stale(uint64_t died, const struct tw__redis_schedule *wanted)
+static void assert_stale(uint64_t died, const struct tw__redis_queue *wanted)
 {
     uint32_t budget = 1000;
     assert_true(wanted == NULL || tw__redis_place_any_stale(all, died));
@@ -470,82 +469,82 @@ static void assert_stale(uint64_t died, const struct tw__redis_schedule *wanted)
     assert_int_equal(tw__redis_place_any_stale(all, died), wanted != NULL);
 }
 
-static void remove_one(struct tw__redis_schedule *schedule, const char *id)
+static void remove_one(struct tw__redis_queue *queue, const char *id)
 {
-    tw__redis_schedule_remove(schedule, find(schedule, id), tw__redis_schedule_hash(all, text(id)));
+    tw__redis_queue_remove(queue, find(queue, id), tw__redis_queue_hash(all, text(id)));
 }
 
-static void a_schedule_is_stale_when_its_first_dead_task_has_stayed_too_long(void **state)
+static void a_queue_is_stale_when_its_first_dead_task_has_stayed_too_long(void **state)
 {
     (void)state;
-    struct tw__redis_schedule *schedule = open_one(), *other = tw__redis_schedule_new(all);
-    tw__redis_schedule_attach(other);
+    struct tw__redis_queue *queue = open_one(), *other = tw__redis_queue_new(all);
+    tw__redis_queue_attach(other);
     assert_stale(0, NULL);
-    put_dead(schedule, "1", START + 50);
-    put_dead(schedule, "2", START + 60);
+    put_dead(queue, "1", START + 50);
+    put_dead(queue, "2", START + 60);
     put_dead(other, "3", START + 55);
     assert_stale(0, NULL);
     assert_stale(START + 49, NULL);
     uint32_t none = 0;
     assert_null(tw__redis_place_first_stale(all, START + 50, &none));
-    assert_stale(START + 50, schedule);
-    assert_stale(START + 49, schedule); /* until somebody has looked at it */
-    remove_one(schedule, "1");
-    tw__redis_place_let_stay(schedule);
+    assert_stale(START + 50, queue);
+    assert_stale(START + 49, queue); /* until somebody has looked at it */
+    remove_one(queue, "1");
+    tw__redis_place_let_stay(queue);
     assert_stale(START + 54, NULL);
     assert_stale(START + 60, other);
     tw__redis_place_let_wait(other);
-    assert_stale(START + 60, schedule);
-    remove_one(schedule, "2"); /* it has no dead task any more */
+    assert_stale(START + 60, queue);
+    remove_one(queue, "2"); /* it has no dead task any more */
     assert_stale(START + 60, other);
-    put_dead(schedule, "4", START + 40); /* from a file, for example */
+    put_dead(queue, "4", START + 40); /* from a file, for example */
     tw__redis_place_let_stay(other);
     assert_stale(START + 60, NULL);
-    assert_stale(START + 61, schedule);
+    assert_stale(START + 61, queue);
     assert_null(tw__redis_check_all(all));
-    close_schedule(other);
-    close_one(schedule);
+    close_queue(other);
+    close_one(queue);
 }
 
-static void a_schedule_is_stale_while_it_has_too_many_dead_tasks(void **state)
+static void a_queue_is_stale_while_it_has_too_many_dead_tasks(void **state)
 {
     (void)state;
-    struct tw__redis_schedule *schedule = open_one();
-    put_dead(schedule, "1", START + 50);
-    put_dead(schedule, "2", START + 60);
+    struct tw__redis_queue *queue = open_one();
+    put_dead(queue, "1", START + 50);
+    put_dead(queue, "2", START + 60);
     assert_stale(0, NULL);
     tw__redis_sums_limit_dead(all, 2);
     assert_stale(0, NULL);
-    put_dead(schedule, "3", START + 70);
-    assert_stale(0, schedule);
-    tw__redis_schedule_detach(schedule);
-    tw__redis_place_let_stay(schedule);
+    put_dead(queue, "3", START + 70);
+    assert_stale(0, queue);
+    tw__redis_queue_detach(queue);
+    tw__redis_place_let_stay(queue);
     assert_stale(0, NULL);
-    tw__redis_schedule_attach(schedule);
-    assert_stale(0, schedule);
-    remove_one(schedule, "1");
-    tw__redis_place_let_stay(schedule);
+    tw__redis_queue_attach(queue);
+    assert_stale(0, queue);
+    remove_one(queue, "1");
+    tw__redis_place_let_stay(queue);
     assert_stale(0, NULL);
     tw__redis_sums_limit_dead(all, 1);
-    assert_stale(0, schedule);
+    assert_stale(0, queue);
     tw__redis_sums_limit_dead(all, 0);
-    tw__redis_place_let_stay(schedule);
+    tw__redis_place_let_stay(queue);
     assert_stale(0, NULL);
     assert_null(tw__redis_check_all(all));
-    close_one(schedule);
+    close_one(queue);
 }
 
 /* While memory is full: tasks for workers are reached behind tasks with targets, which keep their order. */
 static void tasks_put_aside_come_first_later(void **state)
 {
     (void)state;
-    struct tw__redis_schedule *schedule = open_one();
+    struct tw__redis_queue *queue = open_one();
     struct tw__redis_task *tasks[5];
     static const char *const ids[] = {"a", "b", "c", "d", "e"};
     uint64_t oldest;
     uint32_t budget = 100;
     for (unsigned i = 0; i < 4; i++)
-        tasks[i] = put_one(schedule, ids[i], START + 10 + i, START);
+        tasks[i] = put_one(queue, ids[i], START + 10 + i, START);
     for (unsigned i = 0; i < 3; i++) {
         struct tw__redis_task *task;
         assert_int_equal(tw__redis_place_take(all, START + 20, TW__REDIS_FROM_OVERDUE, &budget, &task),
@@ -562,7 +561,7 @@ static void tasks_put_aside_come_first_later(void **state)
             tw__redis_place_put_aside(all, task);
         }
     }
-    tasks[4] = put_one(schedule, ids[4], START + 30, START + 20);
+    tasks[4] = put_one(queue, ids[4], START + 30, START + 20);
     assert_true(tw__redis_place_any_waiting(all));
     assert_int_equal(tw__redis_overview_overdue(all, START + 20, &oldest), 4);
     assert_true(oldest == START + 10);
@@ -574,7 +573,7 @@ static void tasks_put_aside_come_first_later(void **state)
         assert_taken(START + 40, tasks[order[i]]);
     assert_taken(START + 40, NULL);
     assert_false(tw__redis_place_any_waiting(all));
-    close_one(schedule);
+    close_one(queue);
 }
 
 int main(void)
@@ -586,7 +585,7 @@ int main(void)
         cmocka_unit_test(what_came_due_while_the_clock_was_back_keeps_its_time),
         cmocka_unit_test(what_is_filed_after_a_second_step_back_comes_at_its_time),
         cmocka_unit_test(what_is_due_no_more_after_a_step_back_holds_nothing_up),
-        cmocka_unit_test(what_is_due_no_more_after_a_small_step_back_waits_in_its_queue),
+        cmocka_unit_test(what_is_due_no_more_after_a_small_step_back_waits_in_its_line),
         cmocka_unit_test(each_wait_is_a_try_of_all_that_are_held),
         cmocka_unit_test(ready_tasks_keep_the_order_in_which_they_were_offered),
         cmocka_unit_test(a_task_that_is_offered_again_has_its_place),
@@ -596,10 +595,10 @@ int main(void)
         cmocka_unit_test(tasks_that_became_due_in_a_load_are_sorted_with_the_others),
         cmocka_unit_test(tasks_wait_beside_stopped_tasks),
         cmocka_unit_test(tasks_put_aside_come_first_later),
-        cmocka_unit_test(an_empty_schedule_stays_while_it_is_paused),
+        cmocka_unit_test(an_empty_queue_stays_while_it_is_paused),
         cmocka_unit_test(dead_tasks_are_never_due),
-        cmocka_unit_test(a_schedule_is_stale_when_its_first_dead_task_has_stayed_too_long),
-        cmocka_unit_test(a_schedule_is_stale_while_it_has_too_many_dead_tasks),
+        cmocka_unit_test(a_queue_is_stale_when_its_first_dead_task_has_stayed_too_long),
+        cmocka_unit_test(a_queue_is_stale_while_it_has_too_many_dead_tasks),
     };
     use_seed();
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,8 +8,8 @@
 #include "tests/support/run.h"
 
 #include <malloc.h>
-#include <src/redis/schedules/memory.h>
-#include <src/redis/schedules/table.h>
+#include <src/redis/queues/memory.h>
+#include <src/redis/queues/table.h>
 #include <stdlib.h>
 
 /* ---- memory that is counted and can run out -------------------------------------------------------------- */

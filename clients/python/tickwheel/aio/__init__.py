@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Schedules and workers for asyncio, with the clients of redis.asyncio.
+"""Queues and workers for asyncio, with the clients of redis.asyncio.
 
     import asyncio, redis.asyncio, tickwheel.aio
 
@@ -17,7 +17,7 @@
 from .._errors import Dead, Retry, WorkerError
 from .._tasks import Counts, DeadTask, Job, Task
 from .._words import Backoff
-from .schedule import Schedule
+from .queue import Queue
 from .worker import Worker
 
-__all__ = ["Backoff", "Counts", "Dead", "DeadTask", "Job", "Retry", "Schedule", "Task", "Worker", "WorkerError"]
+__all__ = ["Backoff", "Counts", "Dead", "DeadTask", "Job", "Queue", "Retry", "Task", "Worker", "WorkerError"]

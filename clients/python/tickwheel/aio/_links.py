@@ -35,7 +35,7 @@ def pool_like(pool: Any, timeout: float, address: Dict[str, Any]) -> Any:
 
 
 class Link:
-    """The connections to the server of some schedules: one server, or the primary that the Sentinels name."""
+    """The connections to the server of some queues: one server, or the primary that the Sentinels name."""
 
     def __init__(self, client: Any, lease_s: float, block_s: float) -> None:
         self.client, self.lease_s, self.block_s, self.generation = client, lease_s, block_s, 0
@@ -106,7 +106,7 @@ class Link:
 
 
 class ClusterLink(Link):
-    """The connections to the node of a cluster that has the slot of these schedules."""
+    """The connections to the node of a cluster that has the slot of these queues."""
 
     def __init__(self, client: Any, key: str, lease_s: float, block_s: float, finding: asyncio.Lock) -> None:
         super().__init__(client, lease_s, block_s)
@@ -133,7 +133,7 @@ class ClusterLink(Link):
             return await self.asking(error, words, self.caller.connection_pool)
 
     async def asking(self, error: BaseException, words: Sequence[Value], pool: Any) -> Any:
-        """Asks the node to which the slot is on its way, which has the schedule already."""
+        """Asks the node to which the slot is on its way, which has the queue already."""
         if _errors.code(error) != "ASK":
             raise error
         other = pool_like(pool, pool.connection_kwargs["socket_timeout"], self.address(error))
@@ -170,7 +170,7 @@ class ClusterLink(Link):
 
 
 def groups(client: Any, keys: Sequence[str]) -> List[List[str]]:
-    """Returns the schedules in groups that one TW.TAKE can name: in a cluster those of one slot."""
+    """Returns the queues in groups that one TW.TAKE can name: in a cluster those of one slot."""
     if not isinstance(client, RedisCluster):
         return [list(keys)]
     by_slot: Dict[int, List[str]] = {}

@@ -24,7 +24,7 @@ H = TypeVar("H", bound=Callable[..., Awaitable[object]])
 
 
 class Group:
-    """The schedules that one TW.TAKE can name, with their connections."""
+    """The queues that one TW.TAKE can name, with their connections."""
 
     def __init__(self, keys: List[str], link: Any) -> None:
         self.keys, self.link = keys, link
@@ -32,7 +32,7 @@ class Group:
 
 
 class Worker:
-    """Takes tasks of schedules, and calls a coroutine function for each. A Worker runs once, in one event
+    """Takes tasks of queues, and calls a coroutine function for each. A Worker runs once, in one event
     loop, and its methods are for this loop alone.
 
     The arguments are those of tickwheel.Worker, with a client of redis.asyncio, and ten jobs at once. When the
@@ -52,21 +52,21 @@ class Worker:
 
     # Its handlers
 
-    def task(self, *schedules: str) -> Callable[[H], H]:
-        """Makes the decorated coroutine function the handler of these schedules. It gets a Job."""
+    def task(self, *queues: str) -> Callable[[H], H]:
+        """Makes the decorated coroutine function the handler of these queues. It gets a Job."""
         def decorate(handler: H) -> H:
-            self.add(handler, *schedules)
+            self.add(handler, *queues)
             return handler
         return decorate
 
-    def add(self, handler: Handler, *schedules: str) -> None:
-        """Makes a coroutine function the handler of these schedules. Before run()."""
+    def add(self, handler: Handler, *queues: str) -> None:
+        """Makes a coroutine function the handler of these queues. Before run()."""
         if self._started:
             raise RuntimeError("the worker has started: add handlers before")
         call = getattr(handler, "__call__", None)
         if not inspect.iscoroutinefunction(handler) and not inspect.iscoroutinefunction(call):
             raise TypeError(f"handler is {handler!r}: expected a coroutine function (async def)")
-        self._settings.add(handler, schedules)
+        self._settings.add(handler, queues)
 
     @property
     def counts(self) -> Counts:
@@ -288,7 +288,7 @@ class Worker:
         """Calls the handler. Even SystemExit and KeyboardInterrupt, raised in it, are failures of this job
         alone."""
         try:
-            await self._settings.handlers[job.schedule](job)
+            await self._settings.handlers[job.queue](job)
         except asyncio.CancelledError:
             raise
         except (_errors.Retry, _errors.Dead) as error:
@@ -322,7 +322,7 @@ class Worker:
         if outcome is BACK:
             log.warning("%r is not given back: %s", job, error)
         else:
-            self._fail(_errors.fatal(str(outcome.command(job)[0]), [job.schedule], error))
+            self._fail(_errors.fatal(str(outcome.command(job)[0]), [job.queue], error))
         return "lost"
 
     # Heartbeats
@@ -337,7 +337,7 @@ class Worker:
 
     async def _touch(self, group: Group, job: Job, call: asyncio.Task[Outcome]) -> None:
         one, generation, began = self._settings, group.link.generation, time.monotonic()
-        words = ["TW.TOUCH", encoded(job.schedule), encoded(job.id), job.token, "LEASE", one.lease_ms]
+        words = ["TW.TOUCH", encoded(job.queue), encoded(job.id), job.token, "LEASE", one.lease_ms]
         try:
             kept = await group.link.call(words) is not None
             job._touch_at = began + one.lease_s / 3
@@ -345,7 +345,7 @@ class Worker:
             kept = True  # Only the server's word ends a lease: after its downtime leases begin anew.
             job._touch_at = time.monotonic() + min(one.again_s, 1.0)
             if not _errors.passes(error, one.cluster):
-                return self._fail(_errors.fatal("TW.TOUCH", [job.schedule], error))
+                return self._fail(_errors.fatal("TW.TOUCH", [job.queue], error))
             log.warning("heartbeat of %r: %s", job, _errors.described(error))
             await group.link.renew(error, generation)
         if not kept and not call.done():

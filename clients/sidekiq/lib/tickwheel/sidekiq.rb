@@ -10,7 +10,7 @@ require "sidekiq/launcher"
 require "sidekiq/scheduled"
 
 module Tickwheel
-  # Jobs of Sidekiq that are due later, parked in schedules of the Redis module.
+  # Jobs of Sidekiq that are due later, parked in queues of the Redis module.
   #
   #   gem "tickwheel-sidekiq", require: "tickwheel/sidekiq"
   #
@@ -24,13 +24,13 @@ module Tickwheel
   module Sidekiq
     VERSION = "1.0.0"
 
-    # Sidekiq's sorted sets, each with the schedule that takes its place.
-    SCHEDULES = {"schedule" => "tickwheel:schedule", "retry" => "tickwheel:retry"}.freeze
+    # Sidekiq's sorted sets, each with the module's queue that takes its place.
+    QUEUES = {"schedule" => "tickwheel:schedule", "retry" => "tickwheel:retry"}.freeze
     PAGE = 1000
 
-    # Moves a job from a sorted set to a schedule, unless a poller has taken it from the set. TW.ADD comes
-    # first: if it fails, nothing is changed. A set may hold several jobs under one jid, and none of them may
-    # be lost.
+    # Moves a job from a sorted set to the module's queue, unless a poller has taken it from the set. TW.ADD
+    # comes first: if it fails, nothing is changed. A set may hold several jobs under one jid, and none of
+    # them may be lost.
     ADOPT = <<~LUA
       if not redis.call("ZSCORE", KEYS[1], ARGV[1]) then return 0 end
       local function park(id)
@@ -50,13 +50,13 @@ module Tickwheel
       # so each is due already, done or unknown.
       def cancel(*jids)
         return 0 if jids.empty?
-        redis { |conn| SCHEDULES.values.sum { |schedule| conn.call("TW.CANCEL", schedule, *jids) } }
+        redis { |conn| QUEUES.values.sum { |key| conn.call("TW.CANCEL", key, *jids) } }
       end
 
       # Returns the job that is parked under this jid, as Parked; nil if there is none.
       def find(jid)
-        SCHEDULES.each do |set, schedule|
-          row = redis { |conn| conn.call("TW.GET", schedule, jid) }.first or next
+        QUEUES.each do |set, key|
+          row = redis { |conn| conn.call("TW.GET", key, jid) }.first or next
           task = Hash[*row]
           return Parked.new(item: ::Sidekiq.load_json(task["payload"].first), retry: set == "retry",
             due: Time.at(task["due"] / 1000r))
@@ -74,14 +74,14 @@ module Tickwheel
 
       # Returns how many jobs are parked: {"schedule" => 3, "retry" => 1}.
       def sizes
-        redis { |conn| SCHEDULES.transform_values { |schedule| conn.call("TW.LEN", schedule) } }
+        redis { |conn| QUEUES.transform_values { |key| conn.call("TW.LEN", key) } }
       end
 
       # Parks the jobs that lie in Sidekiq's sorted sets, and returns their number. Each job is moved in one
       # step (Lua), so none is lost or doubled, even while old processes with a poller run. Each server
       # process calls this when it starts. Entries that are no JSON stay.
       def adopt
-        SCHEDULES.sum { |set, schedule| adopt_set(set, schedule) }
+        QUEUES.sum { |set, key| adopt_set(set, key) }
       end
 
       # Files a job, a hash, at a time in Unix seconds. Returns the reply of TW.ADD.
@@ -89,7 +89,7 @@ module Tickwheel
         refuse_namespace(conn)
         queue, entry = item["queue"], entry_of(item, at)
         conn.call("SADD", "queues", queue)
-        conn.call("TW.ADD", SCHEDULES.fetch(set), "queue:#{queue}", item["jid"], "AT", unix_ms(at), *options,
+        conn.call("TW.ADD", QUEUES.fetch(set), "queue:#{queue}", item["jid"], "AT", unix_ms(at), *options,
           "LIST", "LEFT", "PAYLOAD", entry)
       end
 
@@ -109,22 +109,22 @@ module Tickwheel
         ::Sidekiq.dump_json(item.merge("enqueued_at" => at).reject { |name, _| name == "at" })
       end
 
-      def adopt_set(set, schedule)
+      def adopt_set(set, key)
         moved = kept = 0
         loop do
           page = redis { |conn| conn.zrange(set, kept, kept + PAGE - 1, with_scores: true) }
           return moved if page.empty?
-          calls = page.filter_map { |member, at| adoption_of(set, schedule, member, at) }
+          calls = page.filter_map { |member, at| adoption_of(set, key, member, at) }
           kept += page.size - calls.size
           moved += redis { |conn| adopt_page(conn, calls) }.sum
         end
       end
 
       # Returns keys and arguments of ADOPT for an entry of a sorted set; nil if the entry is no JSON.
-      def adoption_of(set, schedule, member, at)
+      def adoption_of(set, key, member, at)
         item = ::Sidekiq.load_json(member)
         queue = item["queue"]
-        keys = [set, schedule, "queue:#{queue}", "queues"]
+        keys = [set, key, "queue:#{queue}", "queues"]
         [keys, [member, item["jid"], unix_ms(at), entry_of(item, at), queue]]
       rescue JSON::ParserError
         nil

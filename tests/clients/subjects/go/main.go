@@ -57,10 +57,10 @@ func newPool() (tickwheel.Pool, error) {
 	return &tickwheel.Cluster{Addrs: []string{address}, Options: options}, err
 }
 
-func work(pool tickwheel.Pool, schedules []string) error {
+func work(pool tickwheel.Pool, queues []string) error {
 	worker := &tickwheel.Worker{Pool: pool, Jobs: *jobs, Lease: ms(*lease), Name: *name, Grace: ms(*grace)}
-	for _, schedule := range schedules {
-		worker.Handle(schedule, handle)
+	for _, queue := range queues {
+		worker.Handle(queue, handle)
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
@@ -138,7 +138,7 @@ func show(job *tickwheel.Job) error {
 		}
 		sum.Write(value)
 	}
-	fmt.Printf("shown %s %s %x\n", job.Schedule, job.ID, sum.Sum(nil))
+	fmt.Printf("shown %s %s %x\n", job.Queue, job.ID, sum.Sum(nil))
 	return nil
 }
 
@@ -159,5 +159,5 @@ func until(ctx context.Context, path string) error {
 }
 
 func say(word string, job *tickwheel.Job) {
-	fmt.Println(word, job.Schedule, job.ID, job.Attempt)
+	fmt.Println(word, job.Queue, job.ID, job.Attempt)
 }

@@ -23,7 +23,7 @@ import (
 var url = os.Getenv("TICKWHEEL_TEST_URL")
 
 // fragment is a block of the page, with the variables that the page does not define.
-type fragment func(context.Context, *redis.Pool, *tickwheel.Schedule, *tickwheel.Worker) error
+type fragment func(context.Context, *redis.Pool, *tickwheel.Queue, *tickwheel.Worker) error
 
 var (
 	errBusy      = errors.New("the mail server is busy")
@@ -51,7 +51,7 @@ func cancelOrder(context.Context, *tickwheel.Job) error {
 type proof struct {
 	ctx    context.Context
 	pool   *redis.Pool
-	orders *tickwheel.Schedule
+	orders *tickwheel.Queue
 	worker *tickwheel.Worker
 	block  fragment
 }
@@ -74,7 +74,7 @@ func init() {
 	for i, one := range proofs {
 		pool, err := tickwheel.NewPool(url)
 		must(err)
-		one.prove(&proof{context.Background(), pool, tickwheel.NewSchedule(pool, "orders"),
+		one.prove(&proof{context.Background(), pool, tickwheel.NewQueue(pool, "orders"),
 			&tickwheel.Worker{Pool: pool, Lease: 90 * time.Millisecond}, fragments[i]})
 		pool.Close()
 		fmt.Println("proved:", one.name)
@@ -115,13 +115,13 @@ func (p *proof) work(want tickwheel.Counts) {
 	is(want, p.worker.Counts())
 }
 
-func (p *proof) put(key string, payloads ...string) *tickwheel.Schedule {
-	schedule := tickwheel.NewSchedule(p.pool, key)
+func (p *proof) put(key string, payloads ...string) *tickwheel.Queue {
+	queue := tickwheel.NewQueue(p.pool, key)
 	for _, payload := range payloads {
-		_, err := schedule.Put(p.ctx, payload, payload)
+		_, err := queue.Put(p.ctx, payload, payload)
 		must(err)
 	}
-	return schedule
+	return queue
 }
 
 func (p *proof) options() {
@@ -139,7 +139,7 @@ func (p *proof) options() {
 
 func (p *proof) transaction() {
 	p.run()
-	_, err := tickwheel.NewSchedule(p.pool, "{shop}:timeouts").Get(p.ctx, "order:43")
+	_, err := tickwheel.NewQueue(p.pool, "{shop}:timeouts").Get(p.ctx, "order:43")
 	must(err)
 	conn := p.pool.Get()
 	defer conn.Close()

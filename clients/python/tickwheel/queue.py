@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: MIT
+"""A queue, as the processes that put tasks see it."""
+from __future__ import annotations
+
+from typing import Any, Callable, Iterator, List, Optional, Tuple, TypeVar
+
+from . import _tasks
+from ._links import check_client
+from ._tasks import DeadTask, Task
+from ._words import (PAGE, Id, Late, Moment, Payload, Seconds, Words, cancel_words, dead_words, encoded,
+                     limit_words, move_words, one_dead, put_words, scan_words, when)
+
+T = TypeVar("T")
+
+
+class Queue:
+    """The queue `key` of a server, for any thread that may use the client.
+
+    `client` is a redis.Redis, one of Sentinel.master_for, a redis.RedisCluster, or a pipeline. With a pipeline
+    a call is queued and returns the pipeline; its reply comes from execute() as the server sends it. All
+    methods raise TypeError or ValueError for a wrong argument, before anything is sent, and otherwise the
+    client's errors; after the error of a server nothing has changed. Ids are str, and payloads bytes, whatever
+    decode_responses says."""
+
+    def __init__(self, client: Any, key: Id) -> None:
+        check_client(client, asyncio=False)
+        encoded(key, "key")
+        self.client, self.key = client, key
+
+    def __repr__(self) -> str:
+        return f"<Queue {self.key!r}>"
+
+    def on(self, client: Any) -> Queue:
+        """Returns the same queue through another client: a pipeline, for example."""
+        return Queue(client, self.key)
+
+    def _send(self, parse: Callable[[Any], T], *words: Any) -> T:
+        reply = self.client.execute_command(*words, NEVER_DECODE=True)
+        result: T = reply if reply is self.client else parse(reply)
+        return result
+
+    def put_words(self, id: Optional[Id], payload: Payload, *, delay: Optional[Seconds] = None,
+                  at: Optional[Moment] = None, only: Optional[str] = None, every: Optional[Seconds] = None,
+                  times: Optional[int] = None, late: Optional[Late] = None, tries: Optional[int] = None,
+                  backoff: Optional[Tuple[Any, ...]] = None) -> Words:
+        """Returns the words of put() as a list: for a script's ARGV, or for another client."""
+        return put_words(self.key, id, payload, delay=delay, at=at, only=only, every=every, times=times,
+                         late=late, tries=tries, backoff=backoff)
+
+    def put(self, id: Optional[Id], payload: Payload, *, delay: Optional[Seconds] = None,
+            at: Optional[Moment] = None, only: Optional[str] = None, every: Optional[Seconds] = None,
+            times: Optional[int] = None, late: Optional[Late] = None, tries: Optional[int] = None,
+            backoff: Optional[Tuple[Any, ...]] = None) -> Optional[str]:
+        """Puts a task for workers, or replaces the task with this id. Returns its id; None if `only` kept the
+        queue as it was.
+
+        `id`: None lets the server make one. `payload`: a value (str, bytes, int, float) or a list of values.
+        `delay`: due in so many seconds, or `at`: at this moment; at once if neither is given. `only`: "nx" if
+        there is no such task, "xx" if there is one; "gt" and "lt" replace a task only by a later or an earlier
+        time. `every`: seconds between two periods, of which there are `times`. `late`: "fire", "coalesce", or
+        the seconds after which a period is dropped. `tries`: attempts before the task is dead, 1 to 1,000,000.
+        `backoff`: a Backoff."""
+        words = self.put_words(id, payload, delay=delay, at=at, only=only, every=every, times=times, late=late,
+                               tries=tries, backoff=backoff)
+        return self._send(_tasks.optional_text, *words)
+
+    def cancel(self, *ids: Id) -> int:
+        """Removes tasks, in any state. Returns how many were there."""
+        return self._send(int, *cancel_words(self.key, ids))
+
+    def move(self, id: Id, *, delay: Optional[Seconds] = None, at: Optional[Moment] = None,
+             only: Optional[str] = None) -> Optional[bool]:
+        """Gives a task another due time; `only`: "gt" if it is later, "lt" if it is earlier. Returns True if
+        it was moved, False if `only` kept it, None if there is no such task. A dead task is an error: see
+        replay()."""
+        return self._send(_tasks.moved, *move_words(self.key, id, delay, at, only))
+
+    def get(self, id: Id) -> Optional[Task]:
+        """Describes a task. Returns None if there is none."""
+        return self._send(lambda raw: _tasks.task(id, raw), "TW.GET", self.key, encoded(id))
+
+    def count(self) -> int:
+        """Returns the number of tasks, without those that are dead."""
+        return self._send(int, "TW.LEN", self.key)
+
+    def next(self) -> Optional[Tuple[str, float]]:
+        """Returns the id and the time, in Unix seconds, of the task that waits for the earliest time; None if
+        no task waits."""
+        return self._send(_tasks.next_task, "TW.NEXT", self.key)
+
+    def scan(self, match: Optional[Id] = None, count: int = 1000) -> Iterator[Tuple[str, float]]:
+        """Yields id and due time (Unix seconds) of all tasks in any state and order, as TW.SCAN: a task may
+        come twice. `match` is a glob pattern; a call looks at about `count` tasks. Not for pipelines."""
+        cursor = 0
+        while True:
+            cursor, found = self._send(_tasks.scanned, *scan_words(self.key, cursor, count, match))
+            yield from found
+            if cursor == 0:
+                return
+
+    def drain(self, limit: Optional[int] = None) -> int:
+        """Makes the tasks with the earliest times ready now, at most `limit` (1 to 10,000) and for about 20
+        ms. Returns how many; 0 if none is left."""
+        return self._send(int, "TW.DRAIN", self.key, *limit_words(limit))
+
+    def dead(self, limit: int = 100, after: Optional[Id] = None) -> List[DeadTask]:
+        """Returns at most `limit` dead tasks (1 to 10,000), the first death first, from the one behind `after`
+        on."""
+        return self._send(_tasks.dead_tasks, *dead_words(self.key, limit, after))
+
+    def all_dead(self) -> Iterator[DeadTask]:
+        """Yields all dead tasks, the first death first. Raises the server's error if a dead task that was the
+        last of its page is replayed or removed meanwhile. Not for pipelines."""
+        page = self.dead(PAGE)
+        while page:
+            yield from page
+            page = self.dead(PAGE, page[-1].id) if len(page) == PAGE else []
+
+    def replay(self, id: Id, *, delay: Optional[Seconds] = None, at: Optional[Moment] = None) -> bool:
+        """Lets a dead task wait again, for now if no time is given. Returns False if no dead task has this
+        id."""
+        return self._send(bool, "TW.REPLAY", self.key, one_dead(id), *when(delay, at))
+
+    def replay_all(self, *, delay: Optional[Seconds] = None, at: Optional[Moment] = None) -> int:
+        """Lets all dead tasks wait again. Returns their number. A pipeline has one command, for at most
+        10,000."""
+        return self._repeat("TW.REPLAY", self.key, "ALL", *when(delay, at))
+
+    def purge(self, id: Id) -> bool:
+        """Removes a dead task for good. Returns False if no dead task has this id."""
+        return self._send(bool, "TW.PURGE", self.key, one_dead(id))
+
+    def purge_all(self) -> int:
+        """Removes all dead tasks. Returns their number. A pipeline has one command, for at most 10,000."""
+        return self._repeat("TW.PURGE", self.key, "ALL")
+
+    def _repeat(self, *words: Any) -> int:
+        done = total = self._send(int, *words)
+        while done == PAGE:
+            done = self._send(int, *words)
+            total += done
+        return total
+
+    def pause(self) -> bool:
+        """Stops the queue: workers get no task of it. Returns False if it was stopped already."""
+        return self._send(bool, "TW.PAUSE", self.key, "ON")
+
+    def resume(self) -> bool:
+        """Ends the pause. Returns False if there was none."""
+        return self._send(bool, "TW.PAUSE", self.key, "OFF")

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Changes of the lives of tasks, as bytes. All numbers are varints (varint.h).
+ *
+ *     life:    0, id size, id, time, life
+ *     letter:  1, id size, id of the task that goes on, new id size, new id, time of death, life
+ *     gone:    2, id size, id
+ *     next:    3, id size, id, due, times (0 means for ever)
+ *     anew:    4, id size, id, due
+ *
+ * The time is the one for which the task is filed: the end of its lease, its next attempt, its death. life.c
+ * has the bytes of a life.
+ */
+#include "change.h"
+
+#include "place.h"
+#include "queue.h"
+#include "route.h"
+
+enum { OF_LIFE, OF_LETTER, OF_GONE, OF_NEXT, OF_ANEW };
+
+/* ---- writing --------------------------------------------------------------------------------------------- */
+
+static void put_life(struct tw__redis_buffer *buffer, const struct tw__redis_queues *queues,
+                     const struct tw__redis_task *task)
+{
+    const struct tw__redis_memory *memory = &queues->memory;
+    struct tw__redis_life life = tw__redis_task_whole_life(task);
+    tw__redis_buffer_put_bytes(buffer, tw__redis_task_id(task), memory);
+    tw__redis_buffer_put_number(buffer, tw__redis_place_due(queues, task), memory);
+    tw__redis_life_put(buffer, &life, memory);
+}
+
+void tw__redis_change_put(struct tw__redis_buffer *buffer, const struct tw__redis_queues *queues,
+                          const struct tw__redis_task *task)
+{
+    tw__redis_buffer_put_number(buffer, OF_LIFE, &queues->memory);
+    put_life(buffer, queues, task);
+}
+
+void tw__redis_change_put_letter(struct tw__redis_buffer *buffer, const struct tw__redis_queues *queues,
+                                 struct tw__redis_bytes from, const struct tw__redis_task *dead)
+{
+    tw__redis_buffer_put_number(buffer, OF_LETTER, &queues->memory);
+    tw__redis_buffer_put_bytes(buffer, from, &queues->memory);
+    put_life(buffer, queues, dead);
+}
+
+void tw__redis_change_put_gone(struct tw__redis_buffer *buffer, const struct tw__redis_queues *queues,
+                               const struct tw__redis_task *task)
+{
+    tw__redis_buffer_put_number(buffer, OF_GONE, &queues->memory);
+    tw__redis_buffer_put_bytes(buffer, tw__redis_task_id(task), &queues->memory);
+}
+
+void tw__redis_change_put_next(struct tw__redis_buffer *buffer, const struct tw__redis_queues *queues,
+                               const struct tw__redis_task *task)
+{
+    uint64_t times = tw__redis_task_times(task);
+    tw__redis_buffer_put_number(buffer, OF_NEXT, &queues->memory);
+    tw__redis_buffer_put_bytes(buffer, tw__redis_task_id(task), &queues->memory);
+    tw__redis_buffer_put_number(buffer, tw__redis_task_due(task), &queues->memory);
+    tw__redis_buffer_put_number(buffer, times == TW__REDIS_FOR_EVER ? 0 : times, &queues->memory);
+}
+
+void tw__redis_change_put_anew(struct tw__redis_buffer *buffer, const struct tw__redis_queues *queues,
+                               const struct tw__redis_task *task, uint64_t due_ms)
+{
+    tw__redis_buffer_put_number(buffer, OF_ANEW, &queues->memory);
+    tw__redis_buffer_put_bytes(buffer, tw__redis_task_id(task), &queues->memory);
+    tw__redis_buffer_put_number(buffer, due_ms, &queues->memory);
+}
+
+/* ---- reading --------------------------------------------------------------------------------------------- */
+
+struct tw__redis_task *tw__redis_change_letter(struct tw__redis_queue *queue, const struct tw__redis_task *from,
+                                               struct tw__redis_bytes id, const struct tw__redis_life *life,
+                                               uint64_t died_ms)
+{
+    struct tw__redis_queues *queues = queue->queues;
+    struct tw__redis_task_plan plan = {
+        .id = id, .due = died_ms, .share = tw__redis_task_share(from), .life = life};
+    TW_ASSERT(from->shares);
+    struct tw__redis_task *task = tw__redis_task_new(&plan, &queues->memory);
+    uint64_t hash = tw__redis_queue_hash(queues, id);
+    tw__redis_queue_put(queue, task, tw__redis_route_of(queues, from), hash,
+                        tw__redis_queue_find(queue, hash, id), died_ms);
+    return task;
+}
+
+static struct tw__redis_task *named_task(const struct tw__redis_queue *queue, struct tw__redis_bytes id)
+{
+    return tw__redis_queue_find(queue, tw__redis_queue_hash(queue->queues, id), id);
+}
+
+/* Whether a task may have this life: only workers have leases and attempts. */
+static bool may_have(const struct tw__redis_queue *queue, const struct tw__redis_task *task,
+                     const struct tw__redis_life *life)
+{
+    return life->stage == TW__REDIS_DEAD ||
+           tw__redis_route_plan(tw__redis_route_of(queue->queues, task)).kind == TW__REDIS_WORKERS;
+}
+
+/* Gives a task its new life and time. */
+static void take_life(struct tw__redis_queue *queue, struct tw__redis_reader *reader, uint64_t now_ms)
+{
+    struct tw__redis_task *task = named_task(queue, tw__redis_reader_bytes(reader));
+    uint64_t time = tw__redis_reader_number(reader, INT64_MAX);
+    struct tw__redis_life life = tw__redis_life_take(reader);
+    if (reader->at == NULL || task == NULL || !may_have(queue, task, &life))
+        return;
+    tw__redis_place_unfile(queue->queues, task);
+    task = tw__redis_queue_relive(queue, task, &life);
+    tw__redis_place_file(queue->queues, task, time, now_ms);
+}
+
+static void take_letter(struct tw__redis_queue *queue, struct tw__redis_reader *reader)
+{
+    struct tw__redis_task *from = named_task(queue, tw__redis_reader_bytes(reader));
+    struct tw__redis_bytes id = tw__redis_reader_bytes(reader);
+    uint64_t died_ms = tw__redis_reader_number(reader, INT64_MAX);
+    struct tw__redis_life life = tw__redis_life_take(reader);
+    if (life.stage != TW__REDIS_DEAD)
+        reader->at = NULL;
+    if (reader->at != NULL && from != NULL)
+        tw__redis_change_letter(queue, tw__redis_queue_share(queue, from), id, &life, died_ms);
+}
+
+static void take_gone(struct tw__redis_queue *queue, struct tw__redis_reader *reader)
+{
+    struct tw__redis_bytes id = tw__redis_reader_bytes(reader);
+    struct tw__redis_task *task = named_task(queue, id);
+    if (reader->at != NULL && task != NULL)
+        tw__redis_queue_remove(queue, task, tw__redis_queue_hash(queue->queues, id));
+}
+
+static void take_period(struct tw__redis_queue *queue, struct tw__redis_reader *reader, uint64_t now_ms)
+{
+    struct tw__redis_task *task = named_task(queue, tw__redis_reader_bytes(reader));
+    uint64_t due = tw__redis_reader_number(reader, INT64_MAX),
+             times = tw__redis_reader_number(reader, INT64_MAX);
+    if (reader->at == NULL || task == NULL || tw__redis_task_every(task) == 0)
+        return;
+    tw__redis_task_set_times(task, times == 0 ? TW__REDIS_FOR_EVER : times);
+    tw__redis_queue_begin_anew(queue, task, due, now_ms);
+}
+
+static void take_anew(struct tw__redis_queue *queue, struct tw__redis_reader *reader, uint64_t now_ms)
+{
+    struct tw__redis_task *task = named_task(queue, tw__redis_reader_bytes(reader));
+    uint64_t due = tw__redis_reader_number(reader, INT64_MAX);
+    if (reader->at != NULL && task != NULL)
+        tw__redis_queue_begin_anew(queue, task, due, now_ms);
+}
+
+bool tw__redis_change_read(struct tw__redis_queue *queue, struct tw__redis_bytes bytes, uint64_t now_ms)
+{
+    struct tw__redis_reader reader = {bytes.at, bytes.at + bytes.size};
+    while (reader.at != NULL && reader.at < reader.end)
+        switch (tw__redis_reader_number(&reader, OF_ANEW)) {
+        case OF_LETTER:
+            take_letter(queue, &reader);
+            break;
+        case OF_GONE:
+            take_gone(queue, &reader);
+            break;
+        case OF_NEXT:
+            take_period(queue, &reader, now_ms);
+            break;
+        case OF_ANEW:
+            take_anew(queue, &reader, now_ms);
+            break;
+        default: /* OF_LIFE, and a fault */
+            take_life(queue, &reader, now_ms);
+        }
+    return reader.at != NULL;
+}

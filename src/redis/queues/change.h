@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Changes of the lives of tasks, as bytes: how a server tells its append-only file and its replicas that tasks
+ * were leased, given back, failed, died or were done. A change names the task, and gives its new life and time
+ * in full, so that nobody has to compute them again.
+ */
+#ifndef TW_REDIS_CHANGE_H
+#define TW_REDIS_CHANGE_H
+
+#include "state.h"
+
+/* Adds the present life and time of a task. Requires: the task has a life. */
+void tw__redis_change_put(struct tw__redis_buffer *buffer, const struct tw__redis_queues *queues,
+                          const struct tw__redis_task *task);
+
+/* Adds that a dead task is a new one, made from another task of its queue that goes on: the payload and the
+ * route are those of `from`. Requires: the dead task has a life. */
+void tw__redis_change_put_letter(struct tw__redis_buffer *buffer, const struct tw__redis_queues *queues,
+                                 struct tw__redis_bytes from, const struct tw__redis_task *dead);
+
+/* Adds that a task has left its queue; and that a repeating task waits for its next period, without a
+ * life. */
+void tw__redis_change_put_gone(struct tw__redis_buffer *buffer, const struct tw__redis_queues *queues,
+                               const struct tw__redis_task *task);
+void tw__redis_change_put_next(struct tw__redis_buffer *buffer, const struct tw__redis_queues *queues,
+                               const struct tw__redis_task *task);
+
+/* Adds that a task waits for `due_ms` as if it had just been put. A time that has passed makes it ready. */
+void tw__redis_change_put_anew(struct tw__redis_buffer *buffer, const struct tw__redis_queues *queues,
+                               const struct tw__redis_task *task, uint64_t due_ms);
+
+/* Makes all these changes in a queue. A task that is not there is passed over. Returns false if the bytes
+ * are not changes; then some of them may have been made. */
+bool tw__redis_change_read(struct tw__redis_queue *queue, struct tw__redis_bytes bytes, uint64_t now_ms);
+
+/* Makes a dead task from another task, with the same payload, which both share, the same route, another id, and
+ * this life. The new task replaces a task with that id. Returns it. Requires: `from` shares its payload. */
+struct tw__redis_task *tw__redis_change_letter(struct tw__redis_queue *queue, const struct tw__redis_task *from,
+                                               struct tw__redis_bytes id, const struct tw__redis_life *life,
+                                               uint64_t died_ms);
+
+#endif

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Tasks as bytes. All numbers are varints (varint.h).
+ *
+ *     chunk:  version 3, then tasks to the end
+ *
+ *     task:   route, due - due of the task before (the first task: due), flags, [life], [every, times],
+ *             id size, id, payload size, payload as it is packed in memory
+ *
+ *     task that shares the payload of a task before it, in this chunk or in one before: in place of the payload
+ *             the id of that task, as a number of bytes at the start of its own id, and size and bytes of the
+ *             rest. Example: for the task x@1700000060000, the numbers 10 and 5 and the bytes 00000 name the
+ *             task x@1700000000000
+ *
+ *     route:  its number in this chunk; a new number is one more than the last number, and the definition of
+ *             the route follows it: kind, late, maxlen, late_ms, target size, target; of tasks for workers, in
+ *             place of the target: tries, first_ms, factor, max_ms, jitter
+ *
+ *     due:    the time for which the task is filed, such as the end of its lease; its life has its due time
+ *     flags:  1 if the task repeats, 2 if it has a life (life.c), 4 if it shares a payload that was written
+ *             before; from bit 4 on the number of failed tries
+ *     times:  0 means for ever
+ *
+ * Tasks are in the order of their due times, equal due times in the order of filing. So the differences of
+ * due times are small, and tasks with equal due times keep their order. A chunk is read after the chunks before
+ * it. Version 2 had no shared payloads, version 1 neither lives nor tasks for workers; both are still read.
+ *
+ * The bytes may come from a damaged file, or from RESTORE, so the reader checks every size.
+ */
+#include "chunk.h"
+
+#include <string.h>
+
+#include "look.h"
+#include "place.h"
+#include "queue.h"
+#include "route.h"
+#include "share.h"
+#include "sums.h"
+#include "varint.h"
+
+enum { CHUNK_VERSION = 3, REPEATS = 1, LIVED = 2, SHARED = 4 };
+
+/* ---- writing --------------------------------------------------------------------------------------------- */
+
+void tw__redis_chunks_init(struct tw__redis_chunks *chunks, const struct tw__redis_queue *queue)
+{
+    memset(chunks, 0, sizeof *chunks);
+    chunks->queues = queue->queues;
+    chunks->task = tw__redis_look_sorted(queue);
+    chunks->count = tw__redis_table_count(&queue->tasks);
+    chunks->dump = ++chunks->queues->dumps;
+}
+
+void tw__redis_chunks_fini(struct tw__redis_chunks *chunks)
+{
+    chunks->queues->memory.free(chunks->task);
+    tw__redis_buffer_free(&chunks->buffer, &chunks->queues->memory);
+}
+
+static void put_number(struct tw__redis_chunks *chunks, uint64_t number)
+{
+    tw__redis_buffer_put_number(&chunks->buffer, number, &chunks->queues->memory);
+}
+
+static void put_bytes(struct tw__redis_chunks *chunks, struct tw__redis_bytes bytes)
+{
+    tw__redis_buffer_put_bytes(&chunks->buffer, bytes, &chunks->queues->memory);
+}
+
+static void put_route(struct tw__redis_chunks *chunks, struct tw__redis_route *route, uint32_t *routes)
+{
+    if (route->chunk == chunks->queues->chunks) {
+        put_number(chunks, route->number);
+        return;
+    }
+    struct tw__redis_plan plan = tw__redis_route_plan(route);
+    route->chunk = chunks->queues->chunks;
+    route->number = (*routes)++;
+    put_number(chunks, route->number);
+    put_number(chunks, plan.kind);
+    put_number(chunks, plan.late);
+    put_number(chunks, plan.maxlen);
+    put_number(chunks, plan.late_ms);
+    if (plan.kind != TW__REDIS_WORKERS) {
+        put_bytes(chunks, plan.target);
+        return;
+    }
+    put_number(chunks, plan.retry.tries);
+    put_number(chunks, plan.retry.first_ms);
+    put_number(chunks, plan.retry.factor);
+    put_number(chunks, plan.retry.max_ms);
+    put_number(chunks, plan.retry.jitter);
+}
+
+/* The task with which the payload that this task shares has been written; NULL if the payload is not shared, or
+ * is to be written with this task. */
+static const struct tw__redis_task *written_before(const struct tw__redis_chunks *chunks,
+                                                   const struct tw__redis_task *task)
+{
+    struct tw__redis_share *share = tw__redis_task_share(task);
+    if (share == NULL || share->dump == chunks->dump)
+        return share == NULL ? NULL : share->written;
+    share->dump = chunks->dump;
+    share->written = task;
+    return NULL;
+}
+
+/* Writes the id of another task in place of the payload. */
+static void put_other(struct tw__redis_chunks *chunks, struct tw__redis_bytes own, struct tw__redis_bytes other)
+{
+    size_t same = 0;
+    while (same < own.size && same < other.size && own.at[same] == other.at[same])
+        same++;
+    put_number(chunks, same);
+    put_bytes(chunks, (struct tw__redis_bytes){other.at + same, other.size - same});
+}
+
+static void put_task(struct tw__redis_chunks *chunks, const struct tw__redis_task *task, uint64_t before,
+                     uint32_t *routes)
+{
+    const struct tw__redis_task *written = written_before(chunks, task);
+    uint64_t times = tw__redis_task_times(task);
+    bool repeats = (task->flags & TW__REDIS_TASK_REPEATS) != 0;
+    put_route(chunks, tw__redis_route_of(chunks->queues, task), routes);
+    put_number(chunks, tw__redis_place_due(chunks->queues, task) - before);
+    put_number(chunks, (uint64_t)(repeats ? REPEATS : 0) + (task->lived ? LIVED : 0) +
+                           (written != NULL ? SHARED : 0) +
+                           (uint64_t)tw__redis_place_tries(chunks->queues, task) * TW__REDIS_TASK_TRIES);
+    if (task->lived) {
+        struct tw__redis_life life = tw__redis_task_whole_life(task);
+        tw__redis_life_put(&chunks->buffer, &life, &chunks->queues->memory);
+    }
+    if (repeats) {
+        put_number(chunks, tw__redis_task_every(task));
+        put_number(chunks, times == TW__REDIS_FOR_EVER ? 0 : times);
+    }
+    put_bytes(chunks, tw__redis_task_id(task));
+    if (written != NULL)
+        put_other(chunks, tw__redis_task_id(task), tw__redis_task_id(written));
+    else
+        put_bytes(chunks, tw__redis_task_packed(task));
+}
+
+bool tw__redis_chunks_next(struct tw__redis_chunks *chunks, struct tw__redis_bytes *bytes)
+{
+    uint64_t before = 0, first = chunks->at;
+    uint32_t routes = 0;
+    if (chunks->at == chunks->count)
+        return false;
+    chunks->queues->chunks++;
+    chunks->buffer.size = 0;
+    put_number(chunks, CHUNK_VERSION);
+    while (chunks->at < chunks->count && chunks->at - first < TW__REDIS_CHUNK_TASKS &&
+           chunks->buffer.size < TW__REDIS_CHUNK_BYTES) {
+        const struct tw__redis_task *task = chunks->task[chunks->at++];
+        put_task(chunks, task, before, &routes);
+        before = tw__redis_place_due(chunks->queues, task);
+    }
+    *bytes = (struct tw__redis_bytes){chunks->buffer.at, chunks->buffer.size};
+    return true;
+}
+
+/* ---- reading --------------------------------------------------------------------------------------------- */
+
+struct reader {
+    struct tw__redis_reader bytes;
+    struct tw__redis_queue *queue;
+    struct tw__redis_route *route[TW__REDIS_CHUNK_TASKS];
+    uint32_t routes;
+    uint64_t version, due, now_ms;
+};
+
+static uint64_t take_number(struct reader *reader, uint64_t most)
+{
+    return tw__redis_reader_number(&reader->bytes, most);
+}
+
+static struct tw__redis_retry take_retry(struct reader *reader)
+{
+    struct tw__redis_retry retry;
+    retry.tries = (uint32_t)take_number(reader, TW__REDIS_ATTEMPTS_MAX);
+    retry.first_ms = take_number(reader, INT64_MAX);
+    retry.factor = (uint32_t)take_number(reader, TW__REDIS_FACTOR_MAX);
+    retry.max_ms = take_number(reader, INT64_MAX);
+    retry.jitter = (uint32_t)take_number(reader, 100);
+    return retry;
+}
+
+static struct tw__redis_route *take_route(struct reader *reader)
+{
+    uint64_t number = take_number(reader, TW__REDIS_CHUNK_TASKS - 1);
+    if (reader->bytes.at == NULL || number < reader->routes)
+        return reader->bytes.at == NULL ? NULL : reader->route[number];
+    struct tw__redis_plan plan = {
+        .kind = (uint8_t)take_number(reader, reader->version == 1 ? TW__REDIS_LIST : TW__REDIS_WORKERS)};
+    plan.late = (uint8_t)take_number(reader, TW__REDIS_LATE_COALESCE);
+    plan.maxlen = take_number(reader, INT64_MAX);
+    plan.late_ms = take_number(reader, INT64_MAX);
+    if (plan.kind == TW__REDIS_WORKERS)
+        plan.retry = take_retry(reader);
+    else
+        plan.target = tw__redis_reader_bytes(&reader->bytes);
+    if (number != reader->routes)
+        reader->bytes.at = NULL;
+    if (reader->bytes.at == NULL)
+        return NULL;
+    struct tw__redis_route *route = tw__redis_route_for(reader->queue, &plan);
+    tw__redis_route_keep(route); /* until the chunk is read */
+    return reader->route[reader->routes++] = route;
+}
+
+/* Whether a payload fits its target: one value for a List, pairs for a Stream, anything for workers. A payload
+ * that is shared was valid as it was read, and may be long. */
+static bool payload_fits(const struct tw__redis_route *route, const struct tw__redis_task_plan *plan)
+{
+    uint64_t count;
+    if (plan->share == NULL && !tw__redis_payload_valid(plan->packed))
+        return false;
+    tw__redis_varint_get(plan->packed.at, &count);
+    switch (tw__redis_route_plan(route).kind) {
+    case TW__REDIS_STREAM:
+        return count % 2 == 0;
+    case TW__REDIS_WORKERS:
+        return true;
+    default:
+        return count == 1;
+    }
+}
+
+/* Reads the flags of a task, and its life and its repetition if they announce these. Sets *shares. Returns
+ * false after a fault. */
+static bool take_flags(struct reader *reader, struct tw__redis_task_plan *plan, struct tw__redis_life *life,
+                       bool *shares)
+{
+    static const uint64_t most[CHUNK_VERSION + 1] = {0, REPEATS, LIVED + REPEATS, SHARED + LIVED + REPEATS};
+    uint64_t flags = take_number(reader, SHARED + LIVED + REPEATS + TW__REDIS_TRIES_MAX * TW__REDIS_TASK_TRIES);
+    bool repeats = (flags & REPEATS) != 0;
+    *shares = (flags & SHARED) != 0;
+    if (flags % TW__REDIS_TASK_TRIES > most[reader->version])
+        return false;
+    if (flags & LIVED) {
+        *life = tw__redis_life_take(&reader->bytes);
+        plan->life = life;
+    }
+    plan->tries = (uint32_t)flags / TW__REDIS_TASK_TRIES;
+    plan->every = repeats ? take_number(reader, INT64_MAX) : 0;
+    plan->times = repeats ? take_number(reader, INT64_MAX) : 1;
+    return reader->bytes.at != NULL && (!repeats || plan->every > 0);
+}
+
+/* Whether one more task may share the payload of a task. A full payload would be copied, and no queue is
+ * written in this way: so a few bytes that somebody has made up cannot take the memory of many payloads. */
+static bool may_share(const struct tw__redis_task *task)
+{
+    return task != NULL && (!task->shares || tw__redis_task_share(task)->users < TW__REDIS_USERS_MAX);
+}
+
+/* Reads the id of another task of the queue, and sets the payload of that task as the one of this task.
+ * After a fault `share` stays NULL. */
+static void take_other(struct reader *reader, struct tw__redis_task_plan *plan)
+{
+    struct tw__redis_queue *queue = reader->queue;
+    const struct tw__redis_memory *memory = &queue->queues->memory;
+    uint64_t same = take_number(reader, plan->id.size);
+    struct tw__redis_bytes rest = tw__redis_reader_bytes(&reader->bytes), id = {NULL, same + rest.size};
+    if (reader->bytes.at == NULL)
+        return;
+    char *name = memory->alloc(id.size + 1);
+    memcpy(name, plan->id.at, same);
+    memcpy(name + same, rest.at, rest.size);
+    id.at = name;
+    struct tw__redis_task *other = tw__redis_queue_find(queue, tw__redis_queue_hash(queue->queues, id), id);
+    memory->free(name);
+    if (!may_share(other))
+        return;
+    other = tw__redis_queue_share(queue, other);
+    plan->share = tw__redis_task_share(other);
+    plan->packed = tw__redis_task_packed(other);
+}
+
+/* Whether a task may have this life: only workers have leases. */
+static bool life_fits(const struct tw__redis_route *route, const struct tw__redis_life *life)
+{
+    return life == NULL || life->stage == TW__REDIS_DEAD ||
+           tw__redis_route_plan(route).kind == TW__REDIS_WORKERS;
+}
+
+static void take_task(struct reader *reader)
+{
+    struct tw__redis_route *route = take_route(reader);
+    struct tw__redis_task_plan plan = {.due = take_number(reader, INT64_MAX)};
+    struct tw__redis_life life;
+    bool shares, good = take_flags(reader, &plan, &life, &shares);
+    plan.id = tw__redis_reader_bytes(&reader->bytes);
+    if (good && shares)
+        take_other(reader, &plan);
+    else
+        plan.packed = tw__redis_reader_bytes(&reader->bytes);
+    if (!good || plan.packed.at == NULL || reader->bytes.at == NULL || plan.due > INT64_MAX - reader->due ||
+        !payload_fits(route, &plan) || !life_fits(route, plan.life)) {
+        reader->bytes.at = NULL;
+        return;
+    }
+    plan.due += reader->due;
+    reader->due = plan.due;
+    if (plan.times == 0)
+        plan.times = TW__REDIS_FOR_EVER;
+    uint64_t hash = tw__redis_queue_hash(reader->queue->queues, plan.id);
+    struct tw__redis_task *task = tw__redis_task_new(&plan, &reader->queue->queues->memory);
+    struct tw__redis_task *old = tw__redis_queue_find(reader->queue, hash, plan.id);
+    tw__redis_queue_put(reader->queue, task, route, hash, old, reader->now_ms);
+}
+
+bool tw__redis_chunk_read(struct tw__redis_queue *queue, struct tw__redis_bytes bytes, uint64_t now_ms)
+{
+    struct reader reader = {.bytes = {bytes.at, bytes.at + bytes.size}, .queue = queue, .now_ms = now_ms};
+    reader.version = take_number(&reader, CHUNK_VERSION);
+    if (reader.version == 0)
+        return false;
+    while (reader.bytes.at != NULL && reader.bytes.at < reader.bytes.end)
+        take_task(&reader);
+    for (uint32_t i = 0; i < reader.routes; i++)
+        tw__redis_route_release(reader.route[i]);
+    return reader.bytes.at != NULL;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Tasks as bytes, a few hundred at a time: for RDB, for AOF, and to copy a queue.
+ */
+#ifndef TW_REDIS_CHUNK_H
+#define TW_REDIS_CHUNK_H
+
+#include "buffer.h"
+#include "state.h"
+
+/* Makes chunks of a queue's tasks, in the order of their due times, equal due times in the order of
+ * filing:
+ *     tw__redis_chunks_init(&chunks, queue);
+ *     while (tw__redis_chunks_next(&chunks, &bytes)) ...      the bytes are good until the next call
+ *     tw__redis_chunks_fini(&chunks); */
+struct tw__redis_chunks {
+    struct tw__redis_queues *queues;
+    struct tw__redis_task **task;
+    uint64_t count, at, dump; /* dump: its number */
+    struct tw__redis_buffer buffer;
+};
+void tw__redis_chunks_init(struct tw__redis_chunks *chunks, const struct tw__redis_queue *queue);
+bool tw__redis_chunks_next(struct tw__redis_chunks *chunks, struct tw__redis_bytes *bytes);
+void tw__redis_chunks_fini(struct tw__redis_chunks *chunks);
+
+/* Puts the tasks of a chunk into a queue, which has the tasks of the chunks before it: a task may share the
+ * payload of one of them. A task of the chunk replaces a task with the same id. Returns
+ * false if the bytes are not a chunk; then some of the chunk's tasks may be in the queue. */
+bool tw__redis_chunk_read(struct tw__redis_queue *queue, struct tw__redis_bytes bytes, uint64_t now_ms);
+
+#endif

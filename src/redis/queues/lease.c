@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The ways of a task through its life. A lease is a timer in the wheel, and so is the wait for the next
+ * attempt: the task's own timer, which it does not need for its due time any more.
+ */
+#include "lease.h"
+
+#include <base/assert.h>
+#include <base/saturate.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "change.h"
+#include "place.h"
+#include "queue.h"
+
+/* The life of a task, or the one that begins when a task without a life is leased, or dies. */
+static struct tw__redis_life life_of(const struct tw__redis_task *task)
+{
+    if (task->lived)
+        return tw__redis_task_whole_life(task);
+    return (struct tw__redis_life){.due = tw__redis_task_due(task), .worker = {"", 0}, .error = {"", 0}};
+}
+
+/* Takes the task from its place, gives it this life, and files it for another time. */
+static struct tw__redis_task *relive(struct tw__redis_queue *queue, struct tw__redis_task *task,
+                                     const struct tw__redis_life *life, uint64_t at_ms, uint64_t now_ms)
+{
+    tw__redis_place_unfile(queue->queues, task);
+    task = tw__redis_queue_relive(queue, task, life);
+    tw__redis_place_file(queue->queues, task, at_ms, now_ms);
+    return task;
+}
+
+/* ---- leases ---------------------------------------------------------------------------------------------- */
+
+struct tw__redis_task *tw__redis_lease_begin(struct tw__redis_queue *queue, struct tw__redis_task *task,
+                                             const struct tw__redis_lease *lease, uint64_t now_ms,
+                                             struct tw__redis_buffer *log)
+{
+    struct tw__redis_life life = life_of(task);
+    TW_ASSERT(task->ready && lease->token != 0);
+    life.stage = TW__REDIS_LEASED;
+    life.renewed = false;
+    life.token = lease->token;
+    life.lease_ms = lease->ms;
+    life.attempt += life.attempt < UINT32_MAX;
+    life.worker = lease->worker;
+    task = relive(queue, task, &life, tw__add_saturating(now_ms, lease->ms), now_ms);
+    tw__redis_change_put(log, queue->queues, task);
+    return task;
+}
+
+struct tw__redis_task *tw__redis_lease_hasten(struct tw__redis_queue *queue, struct tw__redis_task *task,
+                                              uint64_t now_ms, struct tw__redis_buffer *log)
+{
+    struct tw__redis_life life = life_of(task);
+    TW_ASSERT(life.stage == TW__REDIS_WAITING);
+    task = relive(queue, task, &life, now_ms, now_ms);
+    tw__redis_change_put(log, queue->queues, task);
+    return task;
+}
+
+bool tw__redis_lease_has_token(const struct tw__redis_task *task, uint64_t token)
+{
+    return task->lived && token != 0 && tw__redis_task_life(task).token == token;
+}
+
+void tw__redis_lease_extend(struct tw__redis_queue *queue, struct tw__redis_task *task, uint32_t ms,
+                            bool renewed, uint64_t now_ms, struct tw__redis_buffer *log)
+{
+    struct tw__redis_life life = tw__redis_task_life(task);
+    TW_ASSERT(life.stage == TW__REDIS_LEASED);
+    life.renewed = renewed;
+    life.lease_ms = ms;
+    tw__redis_task_set_life(task, &life);
+    tw__redis_place_refile(queue->queues, task, tw__add_saturating(now_ms, ms), now_ms);
+    tw__redis_change_put(log, queue->queues, task);
+}
+
+/* ---- the end of an attempt ------------------------------------------------------------------------------- */
+
+void tw__redis_lease_fail(struct tw__redis_queue *queue, struct tw__redis_task *task,
+                          struct tw__redis_bytes error, uint64_t at_ms, uint64_t now_ms,
+                          struct tw__redis_buffer *log)
+{
+    struct tw__redis_life life = tw__redis_task_whole_life(task);
+    TW_ASSERT(life.stage == TW__REDIS_LEASED);
+    life.stage = TW__REDIS_WAITING;
+    life.error = error;
+    task = relive(queue, task, &life, at_ms, now_ms);
+    tw__redis_change_put(log, queue->queues, task);
+}
+
+/* Lets an attempt that is under way not have begun, and makes the token worthless. */
+static void unbegin(struct tw__redis_life *life)
+{
+    life->attempt -= life->stage == TW__REDIS_LEASED && life->attempt > 0;
+    life->stage = TW__REDIS_WAITING;
+    life->token = 0;
+    life->worker.size = 0;
+}
+
+struct tw__redis_task *tw__redis_lease_give_back(struct tw__redis_queue *queue, struct tw__redis_task *task,
+                                                 uint64_t now_ms, struct tw__redis_buffer *log)
+{
+    struct tw__redis_queues *queues = queue->queues;
+    struct tw__redis_life life = tw__redis_task_whole_life(task);
+    uint64_t at_ms = life.due < now_ms ? life.due : now_ms;
+    TW_ASSERT(life.stage == TW__REDIS_LEASED);
+    unbegin(&life);
+    bool again = life.attempt > 0 || life.due != at_ms; /* LATE concerns it no more */
+    if (queues->delivering == task)
+        queues->delivering = NULL;
+    tw__redis_place_unfile(queues, task);
+    task = tw__redis_queue_relive(queue, task, again ? &life : NULL);
+    tw__redis_task_set_due(task, at_ms);
+    if (!again)
+        tw__redis_task_set_tries(task, 0); /* as where the change is read */
+    tw__redis_place_offer_again(queues, task, now_ms);
+    if (again)
+        tw__redis_change_put(log, queues, task);
+    else
+        tw__redis_change_put_anew(log, queues, task, at_ms);
+    return task;
+}
+
+void tw__redis_lease_remove(struct tw__redis_queue *queue, struct tw__redis_task *task,
+                            struct tw__redis_buffer *log)
+{
+    tw__redis_change_put_gone(log, queue->queues, task);
+    tw__redis_queue_remove(queue, task, tw__redis_queue_hash(queue->queues, tw__redis_task_id(task)));
+}
+
+void tw__redis_lease_done(struct tw__redis_queue *queue, struct tw__redis_task *task, uint64_t now_ms,
+                          struct tw__redis_buffer *log)
+{
+    uint64_t every = tw__redis_task_every(task), times = tw__redis_task_times(task),
+             next = tw__add_saturating(tw__redis_task_first_due(task), every);
+    if (every == 0 || times == 1 || next > INT64_MAX) {
+        tw__redis_lease_remove(queue, task, log);
+        return;
+    }
+    if (times != TW__REDIS_FOR_EVER)
+        tw__redis_task_set_times(task, times - 1);
+    task = relive(queue, task, NULL, next, now_ms);
+    tw__redis_task_set_tries(task, 0); /* only now: the tries of a held task stand in its route too */
+    tw__redis_change_put_next(log, queue->queues, task);
+}
+
+/* ---- death ----------------------------------------------------------------------------------------------- */
+
+static struct tw__redis_life death_of(const struct tw__redis_task *task, uint32_t attempts,
+                                      struct tw__redis_bytes error)
+{
+    struct tw__redis_life life = life_of(task);
+    TW_ASSERT(life.stage != TW__REDIS_DEAD);
+    life.stage = TW__REDIS_DEAD;
+    life.token = 0;
+    life.attempt = attempts;
+    life.error = error;
+    return life;
+}
+
+void tw__redis_lease_kill_series(struct tw__redis_queue *queue, struct tw__redis_task *task, uint32_t attempts,
+                                 struct tw__redis_bytes error, uint64_t now_ms, struct tw__redis_buffer *log)
+{
+    struct tw__redis_life life = death_of(task, attempts, error);
+    task = relive(queue, task, &life, now_ms, now_ms);
+    tw__redis_change_put(log, queue->queues, task);
+}
+
+enum { DUE_MAX = 48 }; /* bytes of an @, a time, a - and a number */
+
+/* Appends to the id of a task, for which `name` has room, so that it is the id of a dead period of this task,
+ * and not in use. Returns its size. */
+static size_t name_period(const struct tw__redis_queue *queue, char *name, size_t size, uint64_t due)
+{
+    size_t at = size + (size_t)snprintf(name + size, DUE_MAX, "@%" PRIu64, due);
+    struct tw__redis_bytes id = {name, at};
+    uint32_t i = 1;
+    while (tw__redis_queue_find(queue, tw__redis_queue_hash(queue->queues, id), id) != NULL)
+        id.size = at + (size_t)snprintf(name + at, DUE_MAX - (at - size), "-%" PRIu32, i++);
+    return id.size;
+}
+
+void tw__redis_lease_kill(struct tw__redis_queue *queue, struct tw__redis_task *task, uint32_t attempts,
+                          struct tw__redis_bytes error, uint64_t now_ms, struct tw__redis_buffer *log)
+{
+    const struct tw__redis_memory *memory = &queue->queues->memory;
+    if (tw__redis_task_every(task) == 0) {
+        tw__redis_lease_kill_series(queue, task, attempts, error, now_ms, log);
+        return;
+    }
+    task = tw__redis_queue_share(queue, task); /* now, as the life and the id lie in its block */
+    struct tw__redis_life life = death_of(task, attempts, error);
+    struct tw__redis_bytes id = tw__redis_task_id(task);
+    char *name = memory->alloc(id.size + DUE_MAX);
+    memcpy(name, id.at, id.size);
+    struct tw__redis_bytes own = {name, name_period(queue, name, id.size, life.due)};
+    const struct tw__redis_task *dead = tw__redis_change_letter(queue, task, own, &life, now_ms);
+    tw__redis_change_put_letter(log, queue->queues, id, dead);
+    memory->free(name);
+    tw__redis_lease_done(queue, task, now_ms, log);
+}
+
+/* ---- copies ---------------------------------------------------------------------------------------------- */
+
+/* A task whose attempts are forgotten, or that waits in the line of past tasks behind which they would go. */
+struct begun {
+    struct tw__redis_task *task;
+    uint64_t at_ms;
+    bool leased;
+    uint32_t order;
+};
+
+struct all_begun {
+    struct begun *at;
+    size_t count;
+};
+
+static void gather_begun(void *entry, void *arg)
+{
+    struct all_begun *all = arg;
+    struct tw__redis_task *task = entry;
+    enum tw__redis_stage stage = tw__redis_task_stage(task);
+    if (stage == TW__REDIS_DEAD || (!task->lived && (task->ready || !(task->flags & TW__REDIS_TASK_IN_LINE))))
+        return;
+    uint64_t at_ms = stage == TW__REDIS_LEASED ? tw__redis_task_life(task).due : tw__redis_task_due(task);
+    all->at[all->count++] = (struct begun){task, at_ms, stage == TW__REDIS_LEASED, task->order};
+}
+
+static int compare_begun(const void *one, const void *other)
+{
+    const struct begun *a = one, *b = other;
+    if (a->at_ms != b->at_ms)
+        return a->at_ms < b->at_ms ? -1 : 1;
+    if (a->leased != b->leased)
+        return a->leased ? -1 : 1; /* it was taken before the other, and so filed before it */
+    return (int32_t)(a->order - b->order) < 0 ? -1 : 1;
+}
+
+/* Ends the lease of a task, if it has one, and makes its token worthless. */
+static void forget(struct tw__redis_queue *queue, const struct begun *begun, uint64_t now_ms)
+{
+    struct tw__redis_life life = life_of(begun->task);
+    bool leased = life.stage == TW__REDIS_LEASED;
+    unbegin(&life);
+    bool again = leased || life.attempt > 0 || life.due != begun->at_ms; /* LATE concerns it no more */
+    relive(queue, begun->task, again ? &life : NULL, begun->at_ms, now_ms);
+}
+
+void tw__redis_lease_forget_all(struct tw__redis_queue *queue, uint64_t now_ms)
+{
+    const struct tw__redis_memory *memory = &queue->queues->memory;
+    uint64_t segment = 0;
+    struct all_begun all = {memory->alloc((tw__redis_table_count(&queue->tasks) + 1) * sizeof *all.at), 0};
+    while (tw__redis_table_walk(&queue->tasks, &segment, gather_begun, &all))
+        ;
+    qsort(all.at, all.count, sizeof *all.at, compare_begun);
+    for (size_t i = 0; i < all.count; i++)
+        forget(queue, &all.at[i], now_ms);
+    memory->free(all.at);
+}
+
+/* ---- backoff --------------------------------------------------------------------------------------------- */
+
+enum { HUNDREDTHS = 100 };
+
+/* value * hundredths / 100, at most `most`. Requires: hundredths > 0. */
+static uint64_t grow(uint64_t value, uint32_t hundredths, uint64_t most)
+{
+    if (value / HUNDREDTHS > most / hundredths)
+        return most; /* before the product overflows */
+    uint64_t grown = value / HUNDREDTHS * hundredths + value % HUNDREDTHS * hundredths / HUNDREDTHS;
+    return grown < most ? grown : most;
+}
+
+uint64_t tw__redis_lease_backoff(const struct tw__redis_retry *retry, uint32_t attempt, uint64_t random)
+{
+    uint64_t wait = retry->first_ms < retry->max_ms ? retry->first_ms : retry->max_ms;
+    for (uint32_t i = 1; i < attempt && wait < retry->max_ms && retry->factor > HUNDREDTHS; i++) {
+        uint64_t grown = grow(wait, retry->factor, retry->max_ms);
+        if (grown == wait)
+            grown++; /* a small wait times 1.01 */
+        wait = grown;
+    }
+    uint64_t reach = wait / HUNDREDTHS * retry->jitter + wait % HUNDREDTHS * retry->jitter / HUNDREDTHS;
+    if (reach == 0)
+        return wait;
+    return tw__add_saturating(wait - reach, random % (2 * reach + 1));
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The ways of a task through its life: leased to a worker, failed, dead, done. life.h has the picture.
+ *
+ * Each function files the task in its new place, and adds what it has done to `log`, for the append-only file
+ * and the replicas (change.h). The block of the task may be another one afterwards.
+ */
+#ifndef TW_REDIS_LEASE_H
+#define TW_REDIS_LEASE_H
+
+#include "state.h"
+
+struct tw__redis_lease {
+    uint64_t token; /* not 0 */
+    uint32_t ms;
+    struct tw__redis_bytes worker;
+};
+
+/* Gives a ready task to a worker: an attempt begins. Returns the task, whose address may have changed. */
+struct tw__redis_task *tw__redis_lease_begin(struct tw__redis_queue *queue, struct tw__redis_task *task,
+                                             const struct tw__redis_lease *lease, uint64_t now_ms,
+                                             struct tw__redis_buffer *log);
+/* Lets a waiting task for workers be due now; it keeps the due time that its user has given. Returns the task,
+ * whose address may have changed. */
+struct tw__redis_task *tw__redis_lease_hasten(struct tw__redis_queue *queue, struct tw__redis_task *task,
+                                              uint64_t now_ms, struct tw__redis_buffer *log);
+/* Whether a token is the task's: that of its lease or, after the lease, of its last attempt. */
+bool tw__redis_lease_has_token(const struct tw__redis_task *task, uint64_t token);
+/* Lets the lease end `ms` from now, and have this length. `renewed`: it had run out. Requires: the task is
+ * leased. */
+void tw__redis_lease_extend(struct tw__redis_queue *queue, struct tw__redis_task *task, uint32_t ms,
+                            bool renewed, uint64_t now_ms, struct tw__redis_buffer *log);
+/* The attempt has failed: the task waits for the next one, at `at_ms`. Requires: the task is leased. */
+void tw__redis_lease_fail(struct tw__redis_queue *queue, struct tw__redis_task *task,
+                          struct tw__redis_bytes error, uint64_t at_ms, uint64_t now_ms,
+                          struct tw__redis_buffer *log);
+/* The worker gives the task back as if it had not taken it: the attempt does not count, the token is worthless,
+ * and the task is ready again, for the time for which it was filed first, or for now if that is later
+ * (TW.DRAIN). After its first attempt it has no life any more, as before. Returns the task, whose address may
+ * have changed. Requires: the task is leased. */
+struct tw__redis_task *tw__redis_lease_give_back(struct tw__redis_queue *queue, struct tw__redis_task *task,
+                                                 uint64_t now_ms, struct tw__redis_buffer *log);
+/* The task leaves its queue. */
+void tw__redis_lease_remove(struct tw__redis_queue *queue, struct tw__redis_task *task,
+                            struct tw__redis_buffer *log);
+/* The work is done: the task leaves, or waits for its next period. */
+void tw__redis_lease_done(struct tw__redis_queue *queue, struct tw__redis_task *task, uint64_t now_ms,
+                          struct tw__redis_buffer *log);
+
+/* The task is dead, after so many attempts or tries. Of a repeating task only the period is dead: it becomes a
+ * task of its own, whose id is that of the task, an @ and the due time, and then -1, -2 ... while such an id
+ * is in use; and the task waits for its next period. Requires: the task is not dead. */
+void tw__redis_lease_kill(struct tw__redis_queue *queue, struct tw__redis_task *task, uint32_t attempts,
+                          struct tw__redis_bytes error, uint64_t now_ms, struct tw__redis_buffer *log);
+/* The same, and a repeating task dies as a whole. */
+void tw__redis_lease_kill_series(struct tw__redis_queue *queue, struct tw__redis_task *task, uint32_t attempts,
+                                 struct tw__redis_bytes error, uint64_t now_ms, struct tw__redis_buffer *log);
+
+/* For a copy of a queue, which has no leases and no tokens: the attempts under way there have not begun. */
+void tw__redis_lease_forget_all(struct tw__redis_queue *queue, uint64_t now_ms);
+
+/* The wait after a failed attempt, the first of which is number 1. `random` is any number: it places the wait
+ * within the jitter. */
+uint64_t tw__redis_lease_backoff(const struct tw__redis_retry *retry, uint32_t attempt, uint64_t random);
+
+#endif

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * All queues at once, for operators who watch a server: how many tasks are due when, which queues have
+ * the most tasks, and which are paused.
+ *
+ * The forecast reads the wheel that all queues share. It reads as far as a budget goes, because the server
+ * does nothing else meanwhile. If more tasks are due than that, the forecast is an estimate from a sample. Of
+ * all tasks, counted queue by queue, every n-th counts for the sample, and each queue gives as many
+ * tasks as count in it. Example: a sample of 20,000 out of 1,000,000 tasks makes n 50, so a queue with
+ * 5,000 tasks gives 100.
+ *
+ * The tables of ids are in the order of a keyed hash, so neighbours in a table, from any position on, are a
+ * fair sample of its queue. The position is drawn anew for each queue, because queues that have the
+ * same ids have them in the same order.
+ *
+ * Rejected:
+ *   - the first tasks of the wheel alone, as they say nothing about the seconds after them;
+ *   - some of the largest queues alone, as they say nothing about a million small queues.
+ */
+#include "overview.h"
+
+#include <base/assert.h>
+#include <string.h>
+
+#include "place.h"
+
+enum {
+    AHEAD_MAX = 20000,  /* tasks read in the wheel, or tasks of a sample: a millisecond or two each */
+    QUEUES_MAX = 20000, /* queues looked at, to find the largest or the paused ones, or for a sample */
+    SAMPLED_MAX = 4000, /* queues that give one task each to a sample: some cache misses for each */
+    IN_LINE_MAX = 1000, /* tasks of a line, which is roughly in order, that are looked at; also lines */
+    PAST_MAX = 20000    /* tasks counted in the wheels: a millisecond or two */
+};
+
+struct ahead {
+    struct tw__redis_queues *queues;
+    uint64_t now_ms, step, to;
+    uint64_t *counts;
+    uint64_t skip, seen, wanted; /* of a sample */
+};
+
+/* ---- the largest, and the paused ------------------------------------------------------------------------- */
+
+/* Whether a queue comes before another one in a list. */
+typedef bool is_first(const struct tw__redis_queue *queue, const struct tw__redis_queue *other);
+
+static bool is_larger(const struct tw__redis_queue *queue, const struct tw__redis_queue *other)
+{
+    return tw__redis_table_count(&queue->tasks) > tw__redis_table_count(&other->tasks);
+}
+
+/* Whether a pause keeps more back than another one: ready tasks first, then tasks that became due in it. */
+static bool keeps_more(const struct tw__redis_queue *queue, const struct tw__redis_queue *other)
+{
+    if (queue->ready_count != other->ready_count)
+        return queue->ready_count > other->ready_count;
+    if (queue->in_line != other->in_line)
+        return queue->in_line > other->in_line;
+    return is_larger(queue, other);
+}
+
+/* Inserts a queue into the sorted list of the first ones so far, if it is one of them. */
+static size_t insert(const struct tw__redis_queue **list, size_t count, size_t limit,
+                     const struct tw__redis_queue *queue, is_first *before)
+{
+    size_t at = count < limit ? count : limit - 1;
+    if (count == limit && !before(queue, list[at]))
+        return count;
+    for (; at > 0 && before(queue, list[at - 1]); at--)
+        list[at] = list[at - 1];
+    list[at] = queue;
+    return count < limit ? count + 1 : limit;
+}
+
+/* Lists the first of the attached queues, or of the paused ones, which stand before the others: C5 (sums.c).
+ * Returns how many. */
+static size_t list_first(const struct tw__redis_queues *queues, const struct tw__redis_queue **list,
+                         size_t limit, bool paused, is_first *before)
+{
+    size_t count = 0;
+    uint32_t left = QUEUES_MAX;
+    struct tw__link *link = queues->attached.next;
+    for (; limit > 0 && link != &queues->attached && left > 0; link = link->next, left--) {
+        const struct tw__redis_queue *queue = tw__redis_queue_at(link);
+        if (paused && !queue->paused)
+            break;
+        count = insert(list, count, limit, queue, before);
+    }
+    return count;
+}
+
+size_t tw__redis_overview_largest(const struct tw__redis_queues *queues, const struct tw__redis_queue **largest,
+                                  size_t limit)
+{
+    return list_first(queues, largest, limit, false, is_larger);
+}
+
+size_t tw__redis_overview_paused(const struct tw__redis_queues *queues, const struct tw__redis_queue **paused,
+                                 size_t limit)
+{
+    return list_first(queues, paused, limit, true, keeps_more);
+}
+
+/* ---- the forecast ---------------------------------------------------------------------------------------- */
+
+static void count_task(struct ahead *ahead, const struct tw__redis_task *task)
+{
+    uint64_t due = tw__redis_task_due(task);
+    if (due <= ahead->to && tw__redis_task_waits(task))
+        ahead->counts[due <= ahead->now_ms ? 0 : (due - ahead->now_ms - 1) / ahead->step]++;
+}
+
+static int count_in_wheel(void *arg, struct tw_timer *timer)
+{
+    struct ahead *ahead = arg;
+    const struct tw__redis_task *task = tw__redis_task_of_timer(timer);
+    if (tw__redis_queue_of(ahead->queues, task)->attached)
+        count_task(ahead, task);
+    return 0;
+}
+
+static bool read_wheels(struct ahead *ahead)
+{
+    const struct tw__redis_queues *queues = ahead->queues;
+    uint32_t budget = AHEAD_MAX;
+    return tw_wheel_visit_budget(queues->wheel, ahead->to, &budget, count_in_wheel, ahead) &&
+           (queues->behind == NULL ||
+            tw_wheel_visit_budget(queues->behind, ahead->to, &budget, count_in_wheel, ahead));
+}
+
+static void count_in_sample(void *entry, void *arg)
+{
+    struct ahead *ahead = arg;
+    const struct tw__redis_task *task = entry;
+    if (ahead->skip > 0) {
+        ahead->skip--;
+        return;
+    }
+    if (ahead->seen == ahead->wanted)
+        return;
+    ahead->seen++;
+    if (!(task->flags & TW__REDIS_TASK_IN_LINE))
+        count_task(ahead, task);
+}
+
+/* Adds `share` tasks of a queue to the sample, from a random position on. The queue has at least
+ * `share` tasks. */
+static void take_sample(struct ahead *ahead, const struct tw__redis_queue *queue, uint64_t share)
+{
+    struct tw__redis_queues *queues = ahead->queues;
+    queues->samples++;
+    uint64_t cursor = tw__redis_table_hash(&queues->of_tasks, &queues->samples, sizeof queues->samples);
+    uint64_t first = tw__redis_table_scan_size(&queue->tasks, cursor);
+    ahead->skip = first == 0 ? 0 : (cursor >> 32) % first;
+    ahead->wanted = ahead->seen + share;
+    while (ahead->seen < ahead->wanted)
+        cursor = tw__redis_table_scan(&queue->tasks, cursor, count_in_sample, ahead);
+}
+
+/* Returns how many queues a sample looks at; *tasks is the number of their tasks. */
+static uint32_t queues_looked_at(const struct tw__redis_queues *queues, uint64_t *tasks)
+{
+    uint32_t count = 0;
+    struct tw__link *link = queues->attached.next;
+    for (*tasks = 0; link != &queues->attached && count < QUEUES_MAX; link = link->next, count++)
+        *tasks += tw__redis_table_count(&tw__redis_queue_at(link)->tasks);
+    return count;
+}
+
+/* Takes a sample of `wanted` tasks. `all` is the number of tasks of the queues that it looks at. Requires:
+ * wanted <= all, so that no queue has to give more tasks than it has. */
+static void sample_all(struct ahead *ahead, uint64_t wanted, uint64_t all)
+{
+    uint64_t passed = 0, given = 0;
+    uint32_t left = QUEUES_MAX;
+    struct tw__link *attached = &ahead->queues->attached;
+    for (struct tw__link *link = attached->next; link != attached && left > 0; link = link->next, left--) {
+        const struct tw__redis_queue *queue = tw__redis_queue_at(link);
+        passed += tw__redis_table_count(&queue->tasks);
+        uint64_t until = passed * wanted / all;
+        if (until > given)
+            take_sample(ahead, queue, until - given);
+        given = until;
+    }
+}
+
+static void estimate(struct ahead *ahead, size_t steps)
+{
+    uint64_t all;
+    uint64_t wanted = queues_looked_at(ahead->queues, &all) > SAMPLED_MAX ? SAMPLED_MAX : AHEAD_MAX;
+    memset(ahead->counts, 0, steps * sizeof *ahead->counts);
+    if (all == 0)
+        return; /* the pending tasks belong to queues that were not looked at */
+    sample_all(ahead, wanted < all ? wanted : all, all);
+    double weight = (double)ahead->queues->pending / (double)ahead->seen;
+    for (size_t i = 0; i < steps; i++)
+        ahead->counts[i] = (uint64_t)((double)ahead->counts[i] * weight + 0.5);
+}
+
+bool tw__redis_overview_forecast(struct tw__redis_queues *queues, uint64_t now_ms, uint64_t step, size_t steps,
+                                 uint64_t *counts)
+{
+    TW_ASSERT(step > 0 && steps > 0);
+    struct ahead ahead = {.queues = queues, .now_ms = now_ms, .step = step, .counts = counts};
+    ahead.to = step > (UINT64_MAX - now_ms) / steps ? UINT64_MAX : now_ms + step * steps;
+    memset(counts, 0, steps * sizeof *counts);
+    bool exact = read_wheels(&ahead) || queues->pending == 0;
+    if (!exact)
+        estimate(&ahead, steps);
+    counts[0] += queues->in_line + queues->held;
+    return exact;
+}
+
+/* ---- overdue --------------------------------------------------------------------------------------------- */
+
+struct overdue {
+    const struct tw__redis_queues *queues;
+    uint64_t count, oldest;
+};
+
+static void count_overdue(struct overdue *overdue, const struct tw__redis_task *task)
+{
+    const struct tw__redis_queue *queue = tw__redis_queue_of(overdue->queues, task);
+    if (queue->attached && !queue->paused && tw__redis_task_waits(task)) {
+        overdue->count++;
+        if (tw__redis_task_due(task) < overdue->oldest)
+            overdue->oldest = tw__redis_task_due(task);
+    }
+}
+
+static int count_overdue_in_wheel(void *arg, struct tw_timer *timer)
+{
+    count_overdue(arg, tw__redis_task_of_timer(timer));
+    return 0;
+}
+
+static void look_into_line(struct overdue *overdue, const struct tw__link *line, uint32_t most)
+{
+    for (struct tw__link *link = line->next; link != line && most-- > 0; link = link->next)
+        count_overdue(overdue, tw__redis_task_of_link(link));
+}
+
+static int look_into_route(void *arg, struct tw_timer *timer)
+{
+    look_into_line(arg, &TW_CONTAINER(timer, const struct tw__redis_route, retry)->line, 1);
+    return 0;
+}
+
+/* Looks at the first task of each route's line. P3 (place.c) says where to find the routes with a line. */
+static void look_into_routes(struct overdue *overdue)
+{
+    const struct tw__redis_queues *queues = overdue->queues;
+    uint32_t ready = IN_LINE_MAX, retries = IN_LINE_MAX;
+    for (const struct tw__link *link = queues->ready.next; link != &queues->ready && ready > 0;
+         link = link->next, ready--)
+        look_into_line(overdue, &TW_CONTAINER(link, const struct tw__redis_route, ready)->line, 1);
+    tw_wheel_visit_budget(queues->retries, TW_NEVER - 1, &retries, look_into_route, overdue);
+}
+
+uint64_t tw__redis_overview_overdue(const struct tw__redis_queues *queues, uint64_t now_ms, uint64_t *oldest)
+{
+    struct overdue overdue = {queues, 0, TW_NEVER};
+    uint32_t budget = PAST_MAX; /* also for tasks that are not due: past slots may hold any number of them */
+    look_into_line(&overdue, &queues->aside, IN_LINE_MAX);
+    look_into_line(&overdue, &queues->overdue, IN_LINE_MAX);
+    look_into_line(&overdue, &queues->past, IN_LINE_MAX);
+    look_into_routes(&overdue);
+    overdue.count = queues->in_line + queues->held - queues->stopped;
+    if (tw_wheel_visit_budget(queues->wheel, now_ms, &budget, count_overdue_in_wheel, &overdue) &&
+        queues->behind != NULL)
+        tw_wheel_visit_budget(queues->behind, now_ms, &budget, count_overdue_in_wheel, &overdue);
+    *oldest = overdue.oldest;
+    return overdue.count;
+}
+
+/* ---- ready ----------------------------------------------------------------------------------------------- */
+
+uint64_t tw__redis_overview_oldest_ready(const struct tw__redis_queues *queues)
+{
+    uint64_t oldest = TW_NEVER, seen = 0;
+    uint32_t left = QUEUES_MAX;
+    struct tw__link *link = queues->attached.next;
+    for (; link != &queues->attached && left > 0 && seen < queues->ready_count; link = link->next, left--) {
+        const struct tw__redis_queue *queue = tw__redis_queue_at(link);
+        const struct tw__redis_task *task = tw__redis_place_first_ready(queue);
+        seen += queue->ready_count;
+        if (task != NULL && task->parked.since_ms < oldest)
+            oldest = task->parked.since_ms;
+    }
+    return oldest;
+}

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A queue: its beginning and end, and the tasks that come and go. state.h has the overview.
+ */
+#include "queue.h"
+
+#include <base/assert.h>
+#include <base/list.h>
+#include <string.h>
+
+#include "check.h"
+#include "place.h"
+#include "route.h"
+#include "share.h"
+#include "sums.h"
+
+/* ---- attached and detached ------------------------------------------------------------------------------- */
+
+struct tw__redis_queue *tw__redis_queue_new(struct tw__redis_queues *queues)
+{
+    struct tw__redis_queue *queue = queues->memory.alloc(sizeof *queue);
+    memset(queue, 0, sizeof *queue);
+    queue->queues = queues;
+    tw__redis_table_init(&queue->tasks, &queues->of_tasks);
+    tw__redis_table_init(&queue->routes, &queues->of_routes);
+    tw__list_init(&queue->stopped);
+    tw__list_init(&queue->ready);
+    tw__list_init(&queue->dead);
+    queue->bytes = queues->memory.usable(queue);
+    tw__list_append(&queues->detached, &queue->all);
+    return queue;
+}
+
+void tw__redis_queue_free(struct tw__redis_queue *queue)
+{
+    struct tw__redis_queues *queues = queue->queues;
+    TW_ASSERT(!queue->attached);
+    tw__redis_route_free_all(queue);
+    tw__redis_table_fini(&queue->tasks);
+    tw__redis_table_fini(&queue->routes);
+    tw__list_remove(&queue->all);
+    if (tw__link_listed(&queue->awake))
+        tw__list_remove(&queue->awake);
+    TW_ASSERT(!tw__link_listed(&queue->stale) && !tw_timer_pending(&queue->death));
+    if (queues->recent == queue)
+        queues->recent = NULL;
+    if (queue->name != NULL)
+        queues->forget(queue->name);
+    queues->memory.free(queue);
+}
+
+void tw__redis_queue_attach(struct tw__redis_queue *queue)
+{
+    if (queue->attached)
+        return;
+    tw__list_remove(&queue->all);
+    tw__redis_sums_list(queue);
+    queue->attached = true;
+    tw__redis_sums_queue(queue, 1);
+    tw__redis_check_changed(queue->queues, tw__redis_check_sums);
+}
+
+void tw__redis_queue_detach(struct tw__redis_queue *queue)
+{
+    if (!queue->attached)
+        return;
+    tw__list_remove(&queue->all);
+    tw__list_append(&queue->queues->detached, &queue->all);
+    queue->attached = false;
+    tw__redis_sums_queue(queue, -1);
+    tw__redis_check_changed(queue->queues, tw__redis_check_sums);
+}
+
+size_t tw__redis_queue_bytes(const struct tw__redis_queue *queue)
+{
+    return queue->bytes;
+}
+
+/* ---- tasks ----------------------------------------------------------------------------------------------- */
+
+uint64_t tw__redis_queue_hash(const struct tw__redis_queues *queues, struct tw__redis_bytes id)
+{
+    return tw__redis_table_hash(&queues->of_tasks, id.at, id.size);
+}
+
+uint64_t tw__redis_queue_foresee(const struct tw__redis_queues *queues, struct tw__redis_bytes id)
+{
+    uint64_t hash = tw__redis_queue_hash(queues, id);
+    if (queues->recent != NULL)
+        tw__redis_table_prefetch_directory(&queues->recent->tasks, hash);
+    return hash;
+}
+
+void tw__redis_queue_foresee_cells(const struct tw__redis_queues *queues, uint64_t hash)
+{
+    if (queues->recent != NULL)
+        tw__redis_table_prefetch(&queues->recent->tasks, hash);
+}
+
+void tw__redis_queue_foresee_removal(const struct tw__redis_queue *queue, uint64_t hash)
+{
+    void *task = tw__redis_table_prefetch_entry(&queue->tasks, hash);
+    if (task != NULL)
+        (void)queue->queues->memory.usable(task); /* reads the allocator's entry while the task arrives */
+}
+
+struct tw__redis_task *tw__redis_queue_find(const struct tw__redis_queue *queue, uint64_t hash,
+                                            struct tw__redis_bytes id)
+{
+    return tw__redis_table_find(&queue->tasks, hash, id.at, id.size);
+}
+
+/* Takes a task from its place, from its route and from the payload that it shares. */
+static void leave(struct tw__redis_queue *queue, struct tw__redis_task *task)
+{
+    struct tw__redis_queues *queues = queue->queues;
+    struct tw__redis_route *route = tw__redis_route_of(queues, task);
+    if (queues->delivering == task)
+        queues->delivering = NULL;
+    tw__redis_place_unfile(queues, task);
+    tw__redis_sums_leased(queue, task, -1);
+    tw__redis_sums_block(queue, task, -1);
+    if (task->shares)
+        tw__redis_share_leave(queue, task);
+    tw__redis_route_release(route);
+}
+
+void tw__redis_queue_put(struct tw__redis_queue *queue, struct tw__redis_task *task,
+                         struct tw__redis_route *route, uint64_t hash, struct tw__redis_task *old,
+                         uint64_t now_ms)
+{
+    TW_ASSERT(route->queue == queue && !tw__redis_task_filed(task));
+    TW_ASSERT(tw__redis_queue_find(queue, hash, tw__redis_task_id(task)) == old);
+    task->route = route->index & (TW__REDIS_ROUTES_MAX - 1);
+    tw__redis_route_keep(route);
+    tw__redis_sums_block(queue, task, 1);
+    tw__redis_sums_leased(queue, task, 1);
+    if (task->shares)
+        tw__redis_share_join(queue, task);
+    if (old != NULL) {
+        leave(queue, old);
+        tw__redis_table_replace(&queue->tasks, hash, old, task);
+        queue->queues->memory.free(old);
+    } else {
+        size_t before = tw__redis_sums_table_bytes(queue);
+        tw__redis_sums_task(queue, 1);
+        tw__redis_table_add(&queue->tasks, hash, task);
+        tw__redis_sums_tables(queue, before);
+    }
+    tw__redis_place_file(queue->queues, task, tw__redis_task_due(task), now_ms);
+    tw__redis_check_changed(queue->queues, tw__redis_check_sums);
+}
+
+void tw__redis_queue_remove(struct tw__redis_queue *queue, struct tw__redis_task *task, uint64_t hash)
+{
+    size_t before = tw__redis_sums_table_bytes(queue);
+    TW_ASSERT(tw__redis_queue_find(queue, hash, tw__redis_task_id(task)) == task);
+    tw__redis_table_remove(&queue->tasks, hash, task);
+    tw__redis_sums_tables(queue, before);
+    tw__redis_sums_task(queue, -1);
+    leave(queue, task);
+    queue->queues->memory.free(task);
+    tw__redis_check_changed(queue->queues, tw__redis_check_sums);
+}
+
+/* Whether a life has the strings that the task's own life has, so that it fits in the task's block. */
+static bool fits_in_place(const struct tw__redis_task *task, const struct tw__redis_life *life)
+{
+    if (!task->lived || life == NULL)
+        return false;
+    struct tw__redis_life own = tw__redis_task_whole_life(task);
+    return tw__redis_bytes_equal(own.worker, life->worker) && tw__redis_bytes_equal(own.error, life->error);
+}
+
+/* Lets a copy take the place of a task, which it frees. */
+static void replace_block(struct tw__redis_queue *queue, struct tw__redis_task *task,
+                          struct tw__redis_task *copy)
+{
+    struct tw__redis_queues *queues = queue->queues;
+    tw__redis_queue_moved(queue, task, copy);
+    tw__redis_sums_block(queue, copy, 1);
+    tw__redis_sums_block(queue, task, -1);
+    if (queues->delivering == task)
+        queues->delivering = copy;
+    queues->memory.free(task);
+}
+
+struct tw__redis_task *tw__redis_queue_relive(struct tw__redis_queue *queue, struct tw__redis_task *task,
+                                              const struct tw__redis_life *life)
+{
+    struct tw__redis_queues *queues = queue->queues;
+    TW_ASSERT(tw__redis_task_stage(task) != TW__REDIS_DEAD || !tw__redis_task_filed(task));
+    tw__redis_sums_leased(queue, task, -1);
+    if (task->shares)
+        tw__redis_share_dead(queue, task, -1);
+    if (fits_in_place(task, life)) {
+        tw__redis_task_set_life(task, life);
+    } else if (task->lived || life != NULL) {
+        struct tw__redis_task *copy = tw__redis_task_relive(task, life, &queues->memory);
+        replace_block(queue, task, copy);
+        task = copy;
+    }
+    tw__redis_sums_leased(queue, task, 1);
+    if (task->shares)
+        tw__redis_share_dead(queue, task, 1);
+    tw__redis_check_changed(queues, tw__redis_check_sums);
+    return task;
+}
+
+struct tw__redis_task *tw__redis_queue_share(struct tw__redis_queue *queue, struct tw__redis_task *task)
+{
+    struct tw__redis_queues *queues = queue->queues;
+    if (task->shares && tw__redis_task_share(task)->users < TW__REDIS_USERS_MAX)
+        return task;
+    bool dead = tw__redis_task_stage(task) == TW__REDIS_DEAD;
+    struct tw__redis_share *share = tw__redis_share_new(queue, task);
+    struct tw__redis_task *copy = tw__redis_task_sharing(task, share, &queues->memory);
+    if (dead) {
+        tw__redis_sums_dead_block(queue, task, -1);
+        tw__redis_sums_dead_block(queue, copy, 1);
+    }
+    replace_block(queue, task, copy);
+    tw__redis_check_changed(queues, tw__redis_check_sums);
+    return copy;
+}
+
+void tw__redis_queue_begin_anew(struct tw__redis_queue *queue, struct tw__redis_task *task, uint64_t due_ms,
+                                uint64_t now_ms)
+{
+    tw__redis_place_unfile(queue->queues, task);
+    task = tw__redis_queue_relive(queue, task, NULL);
+    tw__redis_task_set_tries(task, 0);
+    tw__redis_place_file(queue->queues, task, due_ms, now_ms);
+}
+
+void tw__redis_queue_moved(struct tw__redis_queue *queue, const struct tw__redis_task *old,
+                           struct tw__redis_task *task)
+{
+    tw__redis_place_moved(task);
+    if (task->shares)
+        tw__redis_share_moved(old, task);
+    tw__redis_table_replace(&queue->tasks, tw__redis_queue_hash(queue->queues, tw__redis_task_id(task)), old,
+                            task);
+}
+
+bool tw__redis_queue_relocate(struct tw__redis_queue *queue, uint64_t *segment, void *(*move)(void *old))
+{
+    size_t before = tw__redis_sums_table_bytes(queue);
+    bool there = tw__redis_table_relocate(&queue->tasks, segment, move);
+    tw__redis_sums_tables(queue, before);
+    return there;
+}
+
+uint64_t tw__redis_queue_drop(struct tw__redis_queue *queue, uint64_t limit)
+{
+    struct tw__redis_queues *queues = queue->queues;
+    uint64_t dropped = 0;
+    TW_ASSERT(!queue->attached);
+    struct tw__redis_task *task;
+    while (dropped < limit && (task = tw__redis_table_pop(&queue->tasks)) != NULL) {
+        if (queues->delivering == task)
+            queues->delivering = NULL;
+        tw__redis_place_unfile(queues, task);
+        tw__redis_sums_leased(queue, task, -1);
+        if (task->shares)
+            tw__redis_share_leave(queue, task);
+        queues->memory.free(task);
+        queues->reaping--;
+        dropped++;
+    }
+    return dropped;
+}

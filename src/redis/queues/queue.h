@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A queue: its beginning and end, and the tasks that come and go. state.h has the overview.
+ */
+#ifndef TW_REDIS_QUEUE_H
+#define TW_REDIS_QUEUE_H
+
+#include "state.h"
+
+/* Makes an empty, detached queue. */
+struct tw__redis_queue *tw__redis_queue_new(struct tw__redis_queues *queues);
+/* Frees a queue. Requires: the queue is detached and has no tasks. */
+void tw__redis_queue_free(struct tw__redis_queue *queue);
+/* Attaches a queue that is the value of a key, or will be: from now on its tasks count, and become due. */
+void tw__redis_queue_attach(struct tw__redis_queue *queue);
+/* Detaches a queue that is no longer the value of a key. */
+void tw__redis_queue_detach(struct tw__redis_queue *queue);
+
+/* The bytes that a queue takes in memory. */
+size_t tw__redis_queue_bytes(const struct tw__redis_queue *queue);
+
+/* The hash of an id, for the parameter `hash` of the functions below. */
+uint64_t tw__redis_queue_hash(const struct tw__redis_queues *queues, struct tw__redis_bytes id);
+/* Prefetch the memory that tw__redis_queue_find() will read. Finding a task takes three cache misses, each
+ * after the other: the directory of the table, its cells, the task. So a command passes its id to
+ * tw__redis_queue_foresee(), which returns the hash. It calls tw__redis_queue_foresee_cells() a while
+ * later, and looks the id up as late as it can. If the command addresses the same queue as the command
+ * before it, some of the cache lines have arrived by then. */
+uint64_t tw__redis_queue_foresee(const struct tw__redis_queues *queues, struct tw__redis_bytes id);
+void tw__redis_queue_foresee_cells(const struct tw__redis_queues *queues, uint64_t hash);
+
+/* Prefetches the task itself, and the allocator's entry for its block, which freeing the task will read. */
+void tw__redis_queue_foresee_removal(const struct tw__redis_queue *queue, uint64_t hash);
+
+struct tw__redis_task *tw__redis_queue_find(const struct tw__redis_queue *queue, uint64_t hash,
+                                            struct tw__redis_bytes id);
+/* Puts a task into a queue and files it. Takes out and frees `old`, the task that it replaces; NULL if
+ * there is none. Requires: the route belongs to the queue; the task is filed nowhere;
+ * tw__redis_queue_find() returns `old` for the task's id. */
+void tw__redis_queue_put(struct tw__redis_queue *queue, struct tw__redis_task *task,
+                         struct tw__redis_route *route, uint64_t hash, struct tw__redis_task *old,
+                         uint64_t now_ms);
+/* Takes a task out of the queue and of the place where it is filed, if any, and frees it. Requires: the
+ * task belongs to this queue and has this hash. */
+void tw__redis_queue_remove(struct tw__redis_queue *queue, struct tw__redis_task *task, uint64_t hash);
+/* Takes out and frees up to `limit` tasks. Returns how many. Requires: the queue is detached and about to
+ * be freed, because its own counts are not kept. */
+uint64_t tw__redis_queue_drop(struct tw__redis_queue *queue, uint64_t limit);
+
+/* Gives a task another life, or takes its life away if `life` is NULL. The task stays filed as it is, so the
+ * caller changes the place before or after. Returns the task, whose address may have changed. Requires: the
+ * task belongs to this queue; it is not in the line of dead tasks. */
+struct tw__redis_task *tw__redis_queue_relive(struct tw__redis_queue *queue, struct tw__redis_task *task,
+                                              const struct tw__redis_life *life);
+
+/* Gives a task a payload that another task of the queue can share (share.c), unless it has one. The task
+ * stays filed as it is. Returns the task, whose address may have changed. */
+struct tw__redis_task *tw__redis_queue_share(struct tw__redis_queue *queue, struct tw__redis_task *task);
+
+/* The task waits for `due_ms` as if it had just been put: without a life, without failed tries. Logs
+ * nothing. */
+void tw__redis_queue_begin_anew(struct tw__redis_queue *queue, struct tw__redis_task *task, uint64_t due_ms,
+                                uint64_t now_ms);
+
+/* Corrects the queue after the block of a task has been moved from `old`. */
+void tw__redis_queue_moved(struct tw__redis_queue *queue, const struct tw__redis_task *old,
+                           struct tw__redis_task *task);
+/* For defragmentation: tw__redis_table_relocate() of the table of tasks. */
+bool tw__redis_queue_relocate(struct tw__redis_queue *queue, uint64_t *segment, void *(*move)(void *old));
+
+#endif

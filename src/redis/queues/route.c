@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Routes are numbered, and a task keeps the number of its route: four bytes instead of a pointer.
+ *
+ * Invariants
+ * R1 A route stands in the list of all routes at its number, and in the table of its own queue. The number
+ *    in a task is that of a route of the task's queue.
+ * R2 `tasks` of a route is the number of its tasks, plus one while a chunk that uses the route is read, and
+ *    one for each open chore that puts a task with the route (chores.c).
+ * R3 A route that counts no tasks is the route that was used last.
+ * R4 `longest_route` of the queue is no less than the size of any route.
+ */
+#include "route.h"
+
+#include <base/assert.h>
+#include <base/list.h>
+#include <string.h>
+
+#include "check.h"
+#include "place.h"
+#include "sums.h"
+
+void tw__redis_route_key(const void *entry, const char **bytes, size_t *size)
+{
+    const struct tw__redis_route *route = entry;
+    *bytes = route->key;
+    *size = route->key_size;
+}
+
+/* ---- plans ----------------------------------------------------------------------------------------------- */
+
+enum {
+    ROUTE_FIXED = 2 + 2 * sizeof(uint64_t), /* kind, late, maxlen, late_ms: before the target */
+    RETRY_SIZE = 2 * sizeof(uint64_t) + 3 * sizeof(uint32_t) /* of tasks for workers, instead of a target */
+};
+
+static size_t plan_size(const struct tw__redis_plan *plan)
+{
+    return ROUTE_FIXED + (plan->kind == TW__REDIS_WORKERS ? (size_t)RETRY_SIZE : plan->target.size);
+}
+
+static void pack_retry(char *at, const struct tw__redis_retry *retry)
+{
+    memcpy(at, &retry->first_ms, sizeof retry->first_ms);
+    memcpy(at + 8, &retry->max_ms, sizeof retry->max_ms);
+    memcpy(at + 16, &retry->tries, sizeof retry->tries);
+    memcpy(at + 20, &retry->factor, sizeof retry->factor);
+    memcpy(at + 24, &retry->jitter, sizeof retry->jitter);
+}
+
+static struct tw__redis_retry unpack_retry(const char *at)
+{
+    struct tw__redis_retry retry;
+    memcpy(&retry.first_ms, at, sizeof retry.first_ms);
+    memcpy(&retry.max_ms, at + 8, sizeof retry.max_ms);
+    memcpy(&retry.tries, at + 16, sizeof retry.tries);
+    memcpy(&retry.factor, at + 20, sizeof retry.factor);
+    memcpy(&retry.jitter, at + 24, sizeof retry.jitter);
+    return retry;
+}
+
+static void pack_plan(char *key, const struct tw__redis_plan *plan)
+{
+    key[0] = (char)plan->kind;
+    key[1] = (char)plan->late;
+    memcpy(key + 2, &plan->maxlen, sizeof plan->maxlen);
+    memcpy(key + 2 + sizeof plan->maxlen, &plan->late_ms, sizeof plan->late_ms);
+    if (plan->kind == TW__REDIS_WORKERS)
+        pack_retry(key + ROUTE_FIXED, &plan->retry);
+    else if (plan->target.size > 0)
+        memcpy(key + ROUTE_FIXED, plan->target.at, plan->target.size);
+}
+
+struct tw__redis_plan tw__redis_route_plan(const struct tw__redis_route *route)
+{
+    struct tw__redis_plan plan = {.kind = (uint8_t)route->key[0], .late = (uint8_t)route->key[1]};
+    if (plan.kind == TW__REDIS_WORKERS)
+        plan.retry = unpack_retry(route->key + ROUTE_FIXED);
+    else
+        plan.target = (struct tw__redis_bytes){route->key + ROUTE_FIXED, route->key_size - ROUTE_FIXED};
+    memcpy(&plan.maxlen, route->key + 2, sizeof plan.maxlen);
+    memcpy(&plan.late_ms, route->key + 2 + sizeof plan.maxlen, sizeof plan.late_ms);
+    return plan;
+}
+
+static bool retries_are_equal(const struct tw__redis_retry *a, const struct tw__redis_retry *b)
+{
+    return a->first_ms == b->first_ms && a->max_ms == b->max_ms && a->tries == b->tries &&
+           a->factor == b->factor && a->jitter == b->jitter;
+}
+
+static bool plan_is_of(const struct tw__redis_plan *plan, const struct tw__redis_route *route)
+{
+    struct tw__redis_plan other = tw__redis_route_plan(route);
+    return plan->kind == other.kind && plan->late == other.late && plan->maxlen == other.maxlen &&
+           plan->late_ms == other.late_ms && tw__redis_bytes_equal(plan->target, other.target) &&
+           (plan->kind != TW__REDIS_WORKERS || retries_are_equal(&plan->retry, &other.retry));
+}
+
+/* ---- numbers --------------------------------------------------------------------------------------------- */
+
+static const uint32_t NO_INDEX = UINT32_MAX;
+
+/* Returns an unused number for a route. */
+static uint32_t new_index(struct tw__redis_queues *queues)
+{
+    if (queues->routes > 0 && queues->route_free != NO_INDEX) {
+        uint32_t index = queues->route_free;
+        queues->route_free = (uint32_t)((uintptr_t)queues->route[index] >> 1);
+        return index;
+    }
+    if (queues->routes == queues->route_capacity) {
+        queues->route_capacity = queues->route_capacity == 0 ? 16 : queues->route_capacity * 2;
+        queues->route =
+            queues->memory.realloc(queues->route, queues->route_capacity * sizeof(struct tw__redis_route *));
+    }
+    queues->route_free = NO_INDEX;
+    TW_ASSERT(queues->routes < TW__REDIS_ROUTES_MAX); /* so many routes take more than 80 GB */
+    return queues->routes++;
+}
+
+static void free_index(struct tw__redis_queues *queues, uint32_t index)
+{
+    queues->route[index] = (struct tw__redis_route *)((uintptr_t)queues->route_free << 1 | 1);
+    queues->route_free = index;
+}
+
+/* ---- making and freeing ---------------------------------------------------------------------------------- */
+
+static void free_route(struct tw__redis_route *route)
+{
+    struct tw__redis_queue *queue = route->queue;
+    struct tw__redis_queues *queues = queue->queues;
+    tw__redis_sums_block(queue, route, -1);
+    if (queue->last == route)
+        queue->last = NULL;
+    tw__redis_place_rest(route);
+    free_index(queues, route->index);
+    if (route->target != NULL)
+        queues->forget(route->target);
+    queues->memory.free(route);
+}
+
+/* Frees a route that has no tasks. The route that was used last stays, as the next task may want it. */
+static void free_if_unused(struct tw__redis_route *route)
+{
+    struct tw__redis_queue *queue = route->queue;
+    if (route->tasks > 0 || route == queue->last)
+        return;
+    size_t before = tw__redis_sums_table_bytes(queue);
+    tw__redis_table_remove(&queue->routes,
+                           tw__redis_table_hash(&queue->queues->of_routes, route->key, route->key_size), route);
+    tw__redis_sums_tables(queue, before);
+    free_route(route);
+}
+
+void tw__redis_route_keep(struct tw__redis_route *route)
+{
+    route->tasks++;
+}
+
+void tw__redis_route_release(struct tw__redis_route *route)
+{
+    TW_ASSERT(route->tasks > 0);
+    route->tasks--;
+    free_if_unused(route);
+}
+
+static struct tw__redis_route *make_route(struct tw__redis_queue *queue, const char *key, size_t size,
+                                          uint64_t hash)
+{
+    struct tw__redis_queues *queues = queue->queues;
+    struct tw__redis_route *route = queues->memory.alloc(sizeof *route + size);
+    memset(route, 0, sizeof *route);
+    route->queue = queue;
+    tw__list_init(&route->line);
+    tw_timer_init(&route->retry);
+    route->index = new_index(queues);
+    route->key_size = (uint32_t)size;
+    memcpy(route->key, key, size);
+    queues->route[route->index] = route;
+    size_t before = tw__redis_sums_table_bytes(queue);
+    tw__redis_table_add(&queue->routes, hash, route);
+    if (route->key_size > queue->longest_route)
+        queue->longest_route = route->key_size;
+    tw__redis_sums_tables(queue, before);
+    tw__redis_sums_block(queue, route, 1);
+    return route;
+}
+
+struct tw__redis_route *tw__redis_route_for(struct tw__redis_queue *queue, const struct tw__redis_plan *plan)
+{
+    if (queue->last != NULL && plan_is_of(plan, queue->last))
+        return queue->last;
+    const struct tw__redis_memory *memory = &queue->queues->memory;
+    size_t size = plan_size(plan);
+    char *key = memory->alloc(size);
+    pack_plan(key, plan);
+    uint64_t hash = tw__redis_table_hash(&queue->queues->of_routes, key, size);
+    struct tw__redis_route *route = tw__redis_table_find(&queue->routes, hash, key, size);
+    if (route == NULL)
+        route = make_route(queue, key, size, hash);
+    memory->free(key);
+    struct tw__redis_route *before = queue->last;
+    queue->last = route;
+    if (before != NULL)
+        free_if_unused(before);
+    tw__redis_check_changed(queue->queues, tw__redis_check_sums);
+    return route;
+}
+
+uint64_t tw__redis_route_count(const struct tw__redis_queue *queue)
+{
+    return tw__redis_table_count(&queue->routes) - (queue->last != NULL && queue->last->tasks == 0);
+}
+
+void tw__redis_route_free_all(struct tw__redis_queue *queue)
+{
+    struct tw__redis_route *route;
+    TW_ASSERT(tw__redis_table_count(&queue->tasks) == 0);
+    while ((route = tw__redis_table_pop(&queue->routes)) != NULL)
+        free_route(route);
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A task: one block of memory that holds its timer, its id and its payload, unless it shares the payload.
+ *
+ *     [ timer, or place in a line, 32 | route 4 | order 4 | flags 1 | life 25 if it has one
+ *       | every 8, times 8 if it repeats | id size, id | count, size, bytes ...
+ *       | worker size, worker | error size, error if it has a life ]
+ *
+ * Sizes are varints (varint.h). So a task costs 43 bytes besides its id and payload, and a byte or two for
+ * each string of the payload. A life (life.h) adds 27 bytes, the worker's name and the last error. In place of
+ * a payload that is shared (payload.h) stands its address, aligned.
+ */
+#ifndef TW_REDIS_TASK_H
+#define TW_REDIS_TASK_H
+
+#include <base/assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <tickwheel/wheel.h>
+
+#include "life.h"
+#include "memory.h"
+#include "payload.h"
+
+enum {
+    TW__REDIS_TASK_REPEATS = 1, /* the task has `every` and `times` */
+    TW__REDIS_TASK_IN_LINE = 2, /* in a line, not in a wheel */
+    TW__REDIS_TASK_HELD = 4,    /* the line is that of its route, which its target refuses */
+    TW__REDIS_TASK_BEHIND = 8,  /* in the wheel for times that the main wheel has passed (place.c) */
+    TW__REDIS_TASK_TRIES = 16   /* the upper four bits count the failed tries (place.h) */
+};
+enum { TW__REDIS_TRIES_MAX = 15, TW__REDIS_ROUTES_MAX = 1 << 29 };
+
+#define TW__REDIS_FOR_EVER UINT64_MAX
+
+/* A task's place in a line. */
+struct tw__redis_parked {
+    struct tw__link link;
+    uint64_t due;
+    /* Of a ready task: when it became so. Of a past one: when it was filed, or its due time; it keeps this time
+     * in the lines to which it goes. Elsewhere 0. */
+    uint64_t since_ms;
+};
+
+struct tw__redis_task {
+    union {
+        struct tw_timer timer;          /* in a wheel or nowhere; nowhere, it still carries the due time */
+        struct tw__redis_parked parked; /* in a line: TW__REDIS_TASK_IN_LINE */
+    };
+    uint32_t route : 29; /* index in the list of all routes */
+    uint32_t shares : 1; /* its payload, with other tasks */
+    uint32_t ready : 1;  /* in the line of ready tasks of its queue */
+    uint32_t lived : 1;  /* has a life */
+    uint32_t order;      /* the order of filing among tasks that are due at the same time; it may wrap */
+    uint8_t flags;
+    char rest[];
+};
+
+/* The parts from which a task is made. */
+struct tw__redis_task_plan {
+    struct tw__redis_bytes id;
+    uint64_t due;                      /* Unix ms */
+    uint64_t every, times;             /* every 0: once; times TW__REDIS_FOR_EVER: no end */
+    uint32_t tries;                    /* tries that have failed so far */
+    const struct tw__redis_life *life; /* NULL: none */
+    /* The payload, in one of three forms: shared, packed already, or `count` strings that `string` returns. */
+    struct tw__redis_share *share;
+    struct tw__redis_bytes packed;
+    uint32_t count;
+    struct tw__redis_bytes (*string)(void *arg, uint32_t i);
+    void *arg;
+};
+
+/* Makes a task in a block of memory of its own, filed nowhere. */
+struct tw__redis_task *tw__redis_task_new(const struct tw__redis_task_plan *plan,
+                                          const struct tw__redis_memory *memory);
+
+struct tw__redis_bytes tw__redis_task_id(const struct tw__redis_task *task);
+uint64_t tw__redis_task_every(const struct tw__redis_task *task);
+uint64_t tw__redis_task_times(const struct tw__redis_task *task);
+/* Requires: the task repeats. */
+void tw__redis_task_set_times(struct tw__redis_task *task, uint64_t times);
+/* The life of a task. Requires: it has one. The strings lie behind the payload and are read only by the second
+ * function. */
+struct tw__redis_life tw__redis_task_life(const struct tw__redis_task *task);
+struct tw__redis_life tw__redis_task_whole_life(const struct tw__redis_task *task);
+/* The stage; WAITING without a life. A ready task is WAITING too. */
+static inline enum tw__redis_stage tw__redis_task_stage(const struct tw__redis_task *task)
+{
+    return task->lived ? tw__redis_life_stage(task->rest) : TW__REDIS_WAITING;
+}
+
+/* Changes the life in place, all but its strings. Requires: the task has a life. */
+void tw__redis_task_set_life(struct tw__redis_task *task, const struct tw__redis_life *life);
+/* Makes a copy of the task, in a block of its own, with another life, or with none if `life` is NULL. The copy
+ * begins with the same bytes: the caller corrects what points at the old block, as after any move. The strings
+ * of `life` may lie in the task itself. */
+struct tw__redis_task *tw__redis_task_relive(const struct tw__redis_task *task,
+                                             const struct tw__redis_life *life,
+                                             const struct tw__redis_memory *memory);
+
+/* Makes a copy of the task in the same way, with a payload that it shares. */
+struct tw__redis_task *tw__redis_task_sharing(const struct tw__redis_task *task, struct tw__redis_share *share,
+                                              const struct tw__redis_memory *memory);
+
+/* The upper four bits of the flags: the failed tries, unless the task is held (place.c). */
+uint32_t tw__redis_task_tries(const struct tw__redis_task *task);
+void tw__redis_task_set_tries(struct tw__redis_task *task, uint32_t tries);
+
+/* The time for which the task is filed: its due time, or the time of its next attempt, of its death. The end of
+ * a lease is this time only while the task is not in the wheel of leases: tw__redis_place_due(). */
+static inline uint64_t tw__redis_task_due(const struct tw__redis_task *task)
+{
+    return task->flags & TW__REDIS_TASK_IN_LINE ? task->parked.due : tw_timer_deadline(&task->timer);
+}
+
+/* The due time that its user has given the task. */
+static inline uint64_t tw__redis_task_first_due(const struct tw__redis_task *task)
+{
+    return task->lived ? tw__redis_task_life(task).due : tw__redis_task_due(task);
+}
+
+/* Whether a task waits for a time: it is not ready, not leased and not dead. */
+static inline bool tw__redis_task_waits(const struct tw__redis_task *task)
+{
+    return !task->ready && tw__redis_task_stage(task) == TW__REDIS_WAITING;
+}
+
+/* Whether a task is filed: in a wheel or a line. */
+static inline bool tw__redis_task_filed(const struct tw__redis_task *task)
+{
+    return task->flags & TW__REDIS_TASK_IN_LINE || tw_timer_pending(&task->timer);
+}
+
+/* Gives a task another due time. Requires: the task is filed nowhere. */
+static inline void tw__redis_task_set_due(struct tw__redis_task *task, uint64_t due)
+{
+    TW_ASSERT(!tw__redis_task_filed(task));
+    tw_timer_init_at(&task->timer, due);
+}
+
+/* The task of a timer in a wheel, and the task of a link in a line. */
+static inline struct tw__redis_task *tw__redis_task_of_timer(struct tw_timer *timer)
+{
+    return TW_CONTAINER(timer, struct tw__redis_task, timer);
+}
+
+static inline struct tw__redis_task *tw__redis_task_of_link(struct tw__link *link)
+{
+    return TW_CONTAINER(link, struct tw__redis_task, parked.link);
+}
+
+struct tw__redis_payload tw__redis_task_payload(const struct tw__redis_task *task);
+/* The payload in its packed form, with its sizes. */
+struct tw__redis_bytes tw__redis_task_packed(const struct tw__redis_task *task);
+/* The payload that the task shares; NULL if it has one of its own. */
+struct tw__redis_share *tw__redis_task_share(const struct tw__redis_task *task);
+/* Corrects the address of a shared payload whose block has been moved. Requires: the task shares it. */
+void tw__redis_task_set_share(struct tw__redis_task *task, struct tw__redis_share *share);
+/* The memory of a task with its payload, be it shared or not. */
+size_t tw__redis_task_bytes(const struct tw__redis_task *task, const struct tw__redis_memory *memory);
+
+#endif

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: MIT
+// Queue of clients/node against a server: each command and each reply. test_node.py runs it.
+"use strict";
+const assert = require("assert");
+const test = require("node:test");
+const { createClient } = require("redis");
+const { Queue } = require("tickwheel");
+const { slotOf } = require("../../../clients/node/lib/slots");
+
+const FAR = 3600000, YEAR_2100 = new Date(4102444800000);
+const client = createClient({ url: process.env.TICKWHEEL_URL });
+let count = 0;
+
+function fresh(options) {
+    return new Queue(client, `{node${count++}}:work`, options);
+}
+
+/** Takes the tasks that are ready, as a worker would, and lets them fail for the last time. */
+async function kill(queue, ids) {
+    for (const id of ids) await queue.put(id, "x", { tries: 1 });
+    for (let i = 0; i < ids.length; i++) {
+        const words = ["TW.TAKE", "LEASE", "60000", "BLOCK", "60000", "KEYS", "1", queue.key];
+        const [[key, id, token]] = await client.sendCommand(words);
+        await client.sendCommand(["TW.NACK", key, id, token, "DEAD", "ERROR", `no ${id}`]);
+    }
+}
+
+async function list(iterator) {
+    const found = [];
+    for await (const one of iterator) found.push(one);
+    return found;
+}
+
+test.before(() => client.connect());
+test.after(() => client.quit());
+
+test("a task that was put is there with all its fields", async () => {
+    const queue = fresh(), begin = Date.now();
+    assert.equal(await queue.put("a", ["one", "two"], { delay: FAR }), "a");
+    const { due, remaining, at, ...task } = await queue.get("a");
+    assert.ok(due.getTime() >= begin + FAR && due.getTime() <= Date.now() + FAR);
+    assert.deepEqual(at, due);
+    assert.ok(remaining > FAR - 60000 && remaining <= FAR);
+    assert.deepEqual(task, { id: "a", every: 0, times: 1, target: "", kind: "workers", maxlen: 0, late: "fire",
+        lateMs: 0, attempt: 1, state: "waiting", worker: "", error: "", payload: ["one", "two"] });
+    assert.equal(await queue.get("b"), null);
+    assert.equal(await queue.count(), 1);
+});
+
+test("options of put", async () => {
+    const queue = fresh();
+    await queue.put("a", "x", { at: YEAR_2100, every: 60000, times: 3, late: { drop: 5000 }, tries: 7,
+        backoff: { first: 100, factor: 1.5, max: 1000, jitter: 20 } });
+    const task = await queue.get("a");
+    assert.deepEqual([task.due, task.every, task.times, task.late, task.lateMs],
+        [YEAR_2100, 60000, 3, "drop", 5000]);
+    await queue.put("b", "x", { at: YEAR_2100.getTime(), every: 60000, late: "coalesce" });
+    const { due, times, late } = await queue.get("b");
+    assert.deepEqual([due, times, late], [YEAR_2100, Infinity, "coalesce"]);
+});
+
+test("the words of all options", () => {
+    const queue = new Queue(client, "s");
+    const words = queue.putWords("a", [Buffer.from("p"), "q"], { delay: 5, only: "nx", every: 10, times: 2,
+        late: "fire", tries: 3, backoff: { first: 1, factor: 2.25, max: 9, jitter: 0 } });
+    assert.deepEqual(words.map(String), ["TW.PUT", "s", "a", "IN", "5", "NX", "EVERY", "10", "TIMES", "2",
+        "LATE", "FIRE", "TRIES", "3", "BACKOFF", "1", "2.25", "9", "JITTER", "0", "PAYLOAD", "p", "q"]);
+    assert.deepEqual(queue.putWords(null, "p"), ["TW.PUT", "s", "*", "IN", "0", "PAYLOAD", "p"]);
+    assert.deepEqual(queue.cancelWords("a", "b"), ["TW.CANCEL", "s", "a", "b"]);
+    assert.deepEqual(queue.moveWords("a", { at: 7, only: "gt" }), ["TW.MOVE", "s", "a", "AT", "7", "GT"]);
+});
+
+test("conditions of put and move", async () => {
+    const queue = fresh();
+    assert.equal(await queue.put("a", "1", { delay: FAR, only: "xx" }), null);
+    assert.equal(await queue.put("a", "1", { delay: FAR, only: "nx" }), "a");
+    assert.equal(await queue.put("a", "2", { delay: FAR, only: "nx" }), null);
+    assert.equal(await queue.put("a", "2", { delay: 60000, only: "gt" }), null);
+    assert.equal(await queue.put("a", "2", { delay: 60000, only: "lt" }), "a");
+    assert.deepEqual((await queue.get("a")).payload, ["2"]);
+    assert.equal(await queue.move("a", { delay: 5000, only: "gt" }), false);
+    assert.equal(await queue.move("a", { at: YEAR_2100, only: "gt" }), true);
+    assert.equal(await queue.move("b", { delay: 0 }), null);
+    assert.deepEqual(await queue.next(), { id: "a", due: YEAR_2100 });
+    assert.equal(await queue.cancel("a", "b"), 1);
+    assert.equal(await queue.next(), null);
+});
+
+test("the server makes ids", async () => {
+    const queue = fresh();
+    const ids = [];
+    for (const id of [null, undefined]) ids.push(await queue.put(id, "x", { delay: FAR }));
+    assert.match(ids[0], /^\d+-\d+$/);
+    assert.equal(await queue.cancel(...ids), 2);
+});
+
+test("bytes that are no text", async () => {
+    const queue = fresh({ buffers: true }), bytes = Buffer.from([0, 255, 13, 10]), id = Buffer.from([254]);
+    await queue.put(id, [bytes, new Uint8Array([255, 1]), "text", ""], { delay: FAR });
+    const found = (await queue.get(id)).payload;
+    assert.deepEqual(found, [bytes, Buffer.from([255, 1]), Buffer.from("text"), Buffer.from("")]);
+    assert.equal(await queue.cancel(id), 1);
+});
+
+test("inside a transaction", async () => {
+    const queue = fresh();
+    const replies = await client.multi().set(`${queue.key}:order`, "placed")
+        .addCommand(queue.putWords("a", "1", { delay: FAR }))
+        .addCommand(queue.moveWords("a", { delay: 60000 }))
+        .addCommand(queue.cancelWords("a", "b")).exec();
+    assert.deepEqual(replies, ["OK", "a", 1, 1]);
+});
+
+test("a pause and a drain", async () => {
+    const queue = fresh();
+    assert.deepEqual([await queue.resume(), await queue.pause()], [false, true]);
+    assert.deepEqual([await queue.pause(), await queue.resume()], [false, true]);
+    for (const id of ["a", "b", "c"]) await queue.put(id, "x", { delay: FAR });
+    assert.equal(await queue.drain({ limit: 2 }), 2);
+    assert.deepEqual([await queue.drain(), await queue.drain()], [1, 0]);
+    assert.equal((await queue.get("a")).state, "ready");
+});
+
+test("dead tasks", async () => {
+    const queue = fresh(), begin = Date.now();
+    await kill(queue, ["a", "b", "c"]);
+    const [first, ...rest] = await queue.dead();
+    assert.ok(first.died.getTime() >= begin && first.due.getTime() >= begin);
+    assert.deepEqual([first.id, first.attempts, first.error], ["a", 1, "no a"]);
+    assert.deepEqual(rest.map((one) => one.id), ["b", "c"]);
+    assert.deepEqual((await queue.dead({ limit: 1, after: "a" })).map((one) => one.id), ["b"]);
+    assert.equal((await queue.get("a")).state, "dead");
+    assert.equal(await queue.replay(new Uint8Array([97]), { delay: FAR }), true);
+    assert.equal(await queue.replay("a"), false);
+    assert.equal(await queue.purge("b"), true);
+    assert.equal(await queue.purge("b"), false);
+    assert.equal(await queue.replayAll({ at: YEAR_2100 }), 1);
+    assert.deepEqual((await queue.get("c")).due, YEAR_2100);
+    assert.equal(await queue.purgeAll(), 0);
+});
+
+const REPLAYED = [1, 1000, 1001, 2000]; // The first ones and the last ones of pages.
+
+test("all dead tasks, page by page, while some of them are replayed", async () => {
+    const queue = fresh();
+    await client.eval(`for i = 1, 10500 do redis.call('TW.PUT', KEYS[1], i, 'IN', 0, 'PAYLOAD', 'x') end
+        repeat
+            redis.call('TW.DRAIN', KEYS[1])
+            local rows = redis.call('TW.TAKE', 'LEASE', 60000, 'COUNT', 1000, 'KEYS', 1, KEYS[1])
+            for _, row in ipairs(rows or {}) do redis.call('TW.NACK', row[1], row[2], row[3], 'DEAD') end
+        until redis.call('TW.LEN', KEYS[1]) == 0`, { keys: [queue.key] });
+    const ids = (await list(queue.allDead())).map((one) => Number(one.id)).sort((a, b) => a - b);
+    assert.deepEqual(ids, Array.from({ length: 10500 }, (_, i) => i + 1));
+    const seen = [];
+    for await (const one of queue.allDead()) {
+        seen.push(Number(one.id));
+        if (REPLAYED.includes(seen.length)) await queue.replay(one.id, { delay: FAR });
+    }
+    assert.deepEqual(seen.sort((a, b) => a - b), ids);
+    assert.equal(await queue.count(), REPLAYED.length);
+    assert.equal(await queue.purgeAll(), 10500 - REPLAYED.length); // in two calls
+    assert.deepEqual(await list(queue.allDead()), []);
+});
+
+test("the server's errors are those of the client", async () => {
+    const queue = fresh();
+    await client.set(queue.key, "a string");
+    await assert.rejects(queue.count(), /^Error: WRONGTYPE|WRONGTYPE/);
+    await assert.rejects(list(queue.allDead()), /WRONGTYPE/);
+    const other = fresh();
+    await kill(other, ["a"]);
+    await assert.rejects(other.move("a", { delay: 0 }), /TW.REPLAY/);
+    await assert.rejects(other.dead({ after: "b" }), /AFTER is 'b'/);
+});
+
+test("hash slots are those of a cluster", () => {
+    const keys = { 123456789: 12739, foo: 12182, "x{foo}y{bar}": 12182, "{}foo": 9500, "": 0 };
+    for (const [key, slot] of Object.entries(keys)) assert.equal(slotOf(key), slot, key);
+});
+
+// Wrong arguments: the error names the value and the range, and nothing is sent.
+
+const silent = { sendCommand() {
+    throw new Error("it was sent");
+} };
+const none = new Queue(silent, "s");
+const HUGE = 8.64e15 + 2;
+
+const WRONG = [
+    [TypeError, "delay is '5': expected an integer from 0 to 8640000000000000",
+        () => none.put("a", "x", { delay: "5" })],
+    [RangeError, "delay is -1: expected an integer from 0 to", () => none.put("a", "x", { delay: -1 })],
+    [RangeError, "delay is 0.5: expected an integer", () => none.put("a", "x", { delay: 0.5 })],
+    [RangeError, "delay is NaN: expected an integer", () => none.put("a", "x", { delay: NaN })],
+    [RangeError, `delay is ${HUGE}: expected an integer`, () => none.put("a", "x", { delay: HUGE })],
+    [TypeError, "at is '2030': expected a Date, or Unix time in ms", () => none.put("a", "x", { at: "2030" })],
+    [RangeError, "at is Invalid Date: expected a valid Date",
+        () => none.put("a", "x", { at: new Date("soon") })],
+    [RangeError, "expected a valid Date from 1970 on", () => none.move("a", { at: new Date(-1) })],
+    [TypeError, "delay and at are both given", () => none.put("a", "x", { delay: 1, at: 1 })],
+    [TypeError, "there is no option 'dealy': expected delay, at, only", () => none.put("a", "x", { dealy: 1 })],
+    [TypeError, "the options are 5: expected an object", () => none.put("a", "x", 5)],
+    [TypeError, "the options are null: expected an object", () => none.put("a", "x", null)],
+    [RangeError, "only is 'NX': expected 'nx' or 'xx' or 'gt' or 'lt'",
+        () => none.put("a", "x", { only: "NX" })],
+    [RangeError, "every is 0: expected an integer from 1", () => none.put("a", "x", { every: 0 })],
+    [TypeError, "times is 3, and every is missing", () => none.put("a", "x", { times: 3 })],
+    [RangeError, "times is 0: expected an integer from 1", () => none.put("a", "x", { every: 1, times: 0 })],
+    [RangeError, "late is 'never': expected 'fire' or 'coalesce'", () => none.put("a", "x", { late: "never" })],
+    [TypeError, "late.drop is undefined: expected an integer", () => none.put("a", "x", { late: {} })],
+    [RangeError, "tries is 1000001: expected an integer from 1 to 1000000",
+        () => none.put("a", "x", { tries: 1000001 })],
+    [TypeError, "backoff.first is undefined", () => none.put("a", "x", { backoff: { factor: 2, max: 9 } })],
+    [RangeError, "backoff.factor is 0.5: expected a number from 1 to 100",
+        () => none.put("a", "x", { backoff: { first: 1, factor: 0.5, max: 9 } })],
+    [RangeError, "backoff.factor is 1.125: expected a number from 1 to 100 with at most two decimal places",
+        () => none.put("a", "x", { backoff: { first: 1, factor: 1.125, max: 9 } })],
+    [RangeError, "backoff.jitter is 101: expected an integer from 0 to 100",
+        () => none.put("a", "x", { backoff: { first: 1, factor: 2, max: 9, jitter: 101 } })],
+    [TypeError, "payload is { order: 42 }: expected a string, a Buffer", () => none.put("a", { order: 42 })],
+    [TypeError, "payload[1] is 42: expected a string", () => none.put("a", ["x", 42])],
+    [RangeError, "payload is []: expected one value or more", () => none.put("a", [])],
+    [TypeError, "id is 42: expected a string", () => none.put(42, "x")],
+    [RangeError, "id is '*', for which the server makes another one: expected null", () => none.put("*", "x")],
+    [RangeError, "there is no id: expected one or more", () => none.cancel()],
+    [TypeError, "id is undefined: expected a string", () => none.cancel(undefined)],
+    [TypeError, "neither delay nor at is given", () => none.move("a", {})],
+    [RangeError, "only is 'nx': expected 'gt' or 'lt'", () => none.move("a", { delay: 1, only: "nx" })],
+    [TypeError, "id is undefined: expected a string", () => none.get()],
+    [RangeError, "limit is 10001: expected an integer from 1 to 10000", () => none.dead({ limit: 10001 })],
+    [RangeError, "limit is 0: expected an integer from 1 to 10000", () => none.drain({ limit: 0 })],
+    [RangeError, "id is 'ALL': expected another id, or replayAll()", () => none.replay("ALL")],
+    [RangeError, "id is 'ALL': expected another id, or purgeAll()", () => none.purge("ALL")],
+    [TypeError, "id is null: expected a string", () => none.purge(null)],
+    [TypeError, "id is null: expected a string", () => none.replay(null)],
+    [TypeError, "there is no option 'only': expected delay, at", () => none.replay("a", { only: "gt" })],
+    [TypeError, "the client is undefined: expected a client of npm's redis",
+        async () => new Queue(undefined, "s")],
+    [TypeError, "the client has legacyMode",
+        async () => new Queue({ ...silent, options: { legacyMode: true } }, "s")],
+    [TypeError, "key is undefined: expected a string", async () => new Queue(silent)],
+    [TypeError, "buffers is 1: expected true or false", async () => new Queue(silent, "s", { buffers: 1 })],
+];
+
+for (const [type, message, call] of WRONG) {
+    test(`${type.name}: ${message}`, () => assert.rejects(call, (error) => {
+        assert.ok(error instanceof type && error.message.includes(message), `${error.name}: ${error.message}`);
+        return true;
+    }));
+}
