@@ -75,7 +75,7 @@ static void add_text(struct words *words, const char *text)
 static void add_task(struct words *words, const char *command, const struct lease *lease)
 {
     add_text(words, command);
-    add_text(words, lease->taken.schedule);
+    add_text(words, lease->taken.queue);
     add(words, lease->taken.id.bytes, lease->taken.id.size);
     add(words, lease->token.bytes, lease->token.size);
 }

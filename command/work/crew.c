@@ -81,7 +81,7 @@ static struct job job_of(const struct crew *crew, const struct taken *taken, cha
                         .text_size = taken->values > 0 ? taken->value[0].size : 0,
                         .due = due,
                         .late_us = now_us / MS_US >= taken->due_ms ? now_us - taken->due_ms * MS_US : 0,
-                        .queue = taken->schedule,
+                        .queue = taken->queue,
                         .attempt = taken->attempt,
                         .more = taken->values > 1 ? taken->value + 1 : NULL,
                         .more_count = taken->values > 1 ? taken->values - 1 : 0};

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SCHEDULE, ID, TOKEN, DUE, ATTEMPT, VALUES, MEMBERS };
+enum { QUEUE, ID, TOKEN, DUE, ATTEMPT, VALUES, MEMBERS };
 
 static bool is_text(const redisReply *reply)
 {
@@ -16,7 +16,7 @@ bool lease_is_row(const redisReply *row)
     if (row->type != REDIS_REPLY_ARRAY || row->elements < MEMBERS)
         return false;
     redisReply *const *member = row->element;
-    if (!is_text(member[SCHEDULE]) || !is_text(member[ID]) || !is_text(member[TOKEN]) ||
+    if (!is_text(member[QUEUE]) || !is_text(member[ID]) || !is_text(member[TOKEN]) ||
         member[DUE]->type != REDIS_REPLY_INTEGER || member[ATTEMPT]->type != REDIS_REPLY_INTEGER ||
         member[VALUES]->type != REDIS_REPLY_ARRAY)
         return false;
@@ -34,7 +34,7 @@ static struct job_bytes copy(const redisReply *text, char **at)
     return bytes;
 }
 
-struct lease *lease_new(const redisReply *row, const char *schedule)
+struct lease *lease_new(const redisReply *row, const char *queue)
 {
     redisReply *const *member = row->element;
     const redisReply *values = member[VALUES];
@@ -45,7 +45,7 @@ struct lease *lease_new(const redisReply *row, const char *schedule)
     if (lease == NULL)
         return NULL;
     char *at = (char *)(lease->value + values->elements);
-    *lease = (struct lease){.taken = {.schedule = schedule,
+    *lease = (struct lease){.taken = {.queue = queue,
                                       .id = copy(member[ID], &at),
                                       .value = lease->value,
                                       .values = values->elements,

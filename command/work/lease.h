@@ -29,12 +29,12 @@ struct lease {
     struct job_bytes value[]; /* the bytes of all members follow behind the last value */
 };
 
-/* Makes a lease of a row. `schedule`: the argument that the row names, which outlives the lease.
+/* Makes a lease of a row. `queue`: the argument that the row names, which outlives the lease.
  * Returns: NULL if there is no memory. */
-struct lease *lease_new(const redisReply *row, const char *schedule);
+struct lease *lease_new(const redisReply *row, const char *queue);
 void lease_free(struct lease *lease);
 
-/* Returns whether a reply is a row of TW.TAKE: schedule, id, token, due, attempt, values. */
+/* Returns whether a reply is a row of TW.TAKE: queue, id, token, due, attempt, values. */
 bool lease_is_row(const redisReply *row);
 
 #endif

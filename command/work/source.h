@@ -20,7 +20,7 @@ enum { SOURCE_WATCHES = 2, SOURCE_STATUS = 700 };
 
 /* One attempt of a task that the worker has. The source makes and frees it. */
 struct taken {
-    const char *schedule; /* or the queue of a file */
+    const char *queue;
     struct job_bytes id;
     const struct job_bytes *value; /* the payload */
     size_t values;

@@ -59,7 +59,7 @@ static struct held *hold(struct tw_job *job)
     if (held == NULL)
         return NULL;
     *held = (struct held){.job = job, .value = {job->payload, job->payload_size}};
-    held->taken = (struct taken){.schedule = job->queue,
+    held->taken = (struct taken){.queue = job->queue,
                                  .id = {job->id, job->id_size},
                                  .value = &held->value,
                                  .values = job->payload != NULL,
@@ -201,7 +201,7 @@ static bool is_lost(struct file *file, const struct held *held)
 {
     struct look look = {held->job->revision, false};
     const struct taken *taken = &held->taken;
-    int error = tw_store_get(file->store, taken->schedule, taken->id.bytes, taken->id.size, see, &look);
+    int error = tw_store_get(file->store, taken->queue, taken->id.bytes, taken->id.size, see, &look);
     return !look.ours && (error == 0 || error == TW_EGONE);
 }
 
@@ -307,8 +307,8 @@ static bool start(struct file *file)
                                      .on_error = on_error,
                                      .arg = file};
     int error = 0;
-    for (size_t i = 0; i < options->schedules && error == 0; i++)
-        error = tw_store_handle(file->store, options->schedule[i], 0, handle, file);
+    for (size_t i = 0; i < options->queues && error == 0; i++)
+        error = tw_store_handle(file->store, options->queue[i], 0, handle, file);
     if (error == 0)
         error = tw_store_start(file->store, &how);
     if (error != 0)

@@ -4,7 +4,7 @@
  * free places; answers.c makes all other calls over another one. To end the wait at once, CLIENT UNBLOCK comes
  * over that other connection.
  *
- * A cluster: the schedules of one worker lie in one slot, as TW.TAKE names all of them. Both connections follow
+ * A cluster: the queues of one worker lie in one slot, as TW.TAKE names all of them. Both connections follow
  * MOVED to the node that has the slot.
  */
 #include "source.h"
@@ -96,36 +96,36 @@ static void send_take(struct server *server, size_t places)
     snprintf(lease, sizeof lease, "%" PRIu64, options->lease_ms);
     snprintf(count, sizeof count, "%zu", places);
     snprintf(block, sizeof block, "%d", BLOCK_MS);
-    snprintf(keys, sizeof keys, "%zu", options->schedules);
+    snprintf(keys, sizeof keys, "%zu", options->queues);
     const char *const head[WORDS_FIXED] = {"TW.TAKE", "LEASE", lease,         "COUNT", count, "BLOCK",
                                            block,     "NAME",  options->name, "KEYS",  keys};
     for (; at < WORDS_FIXED; at++)
         server->words[at] = head[at];
-    for (size_t i = 0; i < options->schedules; i++)
-        server->words[at++] = options->schedule[i];
+    for (size_t i = 0; i < options->queues; i++)
+        server->words[at++] = options->queue[i];
     wire_send(&server->wire, at, server->words, NULL);
     wire_expect(&server->wire, BLOCK_MS + WIRE_PATIENCE_MS);
     timers_set(server->source.timers, &server->calm, CALM_MS);
     server->stage = TAKING;
 }
 
-static const char *schedule_of(const struct server *server, const redisReply *row)
+static const char *queue_of(const struct server *server, const redisReply *row)
 {
     const struct work_options *options = server->source.options;
-    for (size_t i = 0; i < options->schedules; i++)
-        if (strcmp(options->schedule[i], row->element[0]->str) == 0)
-            return options->schedule[i];
+    for (size_t i = 0; i < options->queues; i++)
+        if (strcmp(options->queue[i], row->element[0]->str) == 0)
+            return options->queue[i];
     return NULL;
 }
 
 static void take_row(struct server *server, const redisReply *row)
 {
-    const char *schedule = lease_is_row(row) ? schedule_of(server, row) : NULL;
-    if (schedule == NULL) {
+    const char *queue = lease_is_row(row) ? queue_of(server, row) : NULL;
+    if (queue == NULL) {
         fail(server, "the answer of TW.TAKE is not the one that this command knows");
         return;
     }
-    struct lease *lease = lease_new(row, schedule);
+    struct lease *lease = lease_new(row, queue);
     if (lease == NULL)
         return; /* without memory for it, the task comes again after its lease */
     if (server->stopping)
@@ -148,7 +148,7 @@ static void follow(struct server *server, const char *reply)
     char why[LINK_ERROR];
     struct link_target old = server->target;
     if (!trouble_follow(reply, &server->target)) {
-        snprintf(why, sizeof why, "the node that has the schedules cannot be reached from here: %.200s", reply);
+        snprintf(why, sizeof why, "the node that has the queues cannot be reached from here: %.200s", reply);
         fail(server, why);
         return;
     }
@@ -439,7 +439,7 @@ struct source *source_server(const struct work_options *options, struct timers *
                                             .tell = tell,
                                             .free = free_server};
     struct server *server = malloc(sizeof *server);
-    const char **words = malloc((WORDS_FIXED + options->schedules) * sizeof *words);
+    const char **words = malloc((WORDS_FIXED + options->queues) * sizeof *words);
     if (server == NULL || words == NULL) {
         complain("%s: there is no memory", COMMAND);
         free(server);

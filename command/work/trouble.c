@@ -66,12 +66,11 @@ void trouble_explain(const struct link_target *target, const char *command, cons
                      char error[LINK_ERROR])
 {
     if (begins(reply, "CROSSSLOT"))
-        snprintf(
-            error, LINK_ERROR,
-            "the schedules lie in several slots of a cluster: start a worker for each hash tag, or give the "
-            "schedules the same one, as in {shop}:orders and {shop}:mails");
+        snprintf(error, LINK_ERROR,
+                 "the queues lie in several slots of a cluster: start a worker for each hash tag, or give the "
+                 "queues the same one, as in {shop}:orders and {shop}:mails");
     else if (begins(reply, "WRONGTYPE"))
-        snprintf(error, LINK_ERROR, "%s: a key of this name is no schedule: %.200s", command, reply);
+        snprintf(error, LINK_ERROR, "%s: a key of this name is no queue: %.200s", command, reply);
     else
         link_explain(target, command, reply, error);
 }

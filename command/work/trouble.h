@@ -12,7 +12,7 @@
 enum trouble {
     TROUBLE_PASSES,    /* it passes by itself: the same command, a while later */
     TROUBLE_ELSEWHERE, /* another server may have this address now: a new connection */
-    TROUBLE_MOVED,     /* another node of the cluster has the schedule */
+    TROUBLE_MOVED,     /* another node of the cluster has the queue */
     TROUBLE_STAYS      /* somebody has to mend it: the worker ends */
 };
 

@@ -13,10 +13,10 @@
 #include <unistd.h>
 
 static const char HELP_HEAD[] =
-    "usage: tickwheel work [--redis URL] [OPTIONS] SCHEDULE... --exec CMD\n"
-    "       tickwheel work --store FILE [OPTIONS] SCHEDULE... --exec CMD\n"
+    "usage: tickwheel work [--redis URL] [OPTIONS] QUEUE... --exec CMD\n"
+    "       tickwheel work --store FILE [OPTIONS] QUEUE... --exec CMD\n"
     "\n"
-    "A worker: takes tasks that are due from schedules of a Redis server with the\n"
+    "A worker: takes tasks that are due from queues of a Redis server with the\n"
     "module (TW.PUT), or from queues of an SQLite file, and runs CMD for each. A\n"
     "CMD that ends with status 0 has done its task. Otherwise the attempt has\n"
     "failed. The next one comes after the task's backoff and, after the last of its\n"
@@ -29,12 +29,12 @@ static const char HELP_HEAD[] =
     "\n"
     "  --exec CMD      run CMD in a shell for each task. CMD gets the id and the\n"
     "                  payload on its standard input, and TICKWHEEL_QUEUE (the\n"
-    "                  schedule), TICKWHEEL_KEY (the id), TICKWHEEL_TEXT (the first\n"
-    "                  value of the payload), TICKWHEEL_ATTEMPT, TICKWHEEL_DUE and\n"
-    "                  TICKWHEEL_LATE_US in its environment\n"
-    "  --store FILE    take from this SQLite file instead of a server. A SCHEDULE\n"
-    "                  is a queue of the file. While another process runs the tasks\n"
-    "                  of the file, wait, and take over when it ends\n"
+    "                  queue's name), TICKWHEEL_KEY (the id), TICKWHEEL_TEXT (the\n"
+    "                  first value of the payload), TICKWHEEL_ATTEMPT, TICKWHEEL_DUE\n"
+    "                  and TICKWHEEL_LATE_US in its environment\n"
+    "  --store FILE    take from queues of this SQLite file instead of a server.\n"
+    "                  While another process runs the tasks of the file, wait, and\n"
+    "                  take over when it ends\n"
     "  --jobs N        run at most N commands at once, 1 to 1024 (default 4)\n"
     "  --timeout TIME  a command that runs for longer, 1ms to 365d, gets SIGTERM and,\n"
     "                  a second later, SIGKILL, with its whole process group. Its\n"
@@ -67,7 +67,7 @@ static const char HELP_TAIL[] =
     "\n"
     "Exit status:\n"
     "  0  a signal has stopped it;\n"
-    "  1  it cannot go on: no permission, no module, a key that is no schedule, or\n"
+    "  1  it cannot go on: no permission, no module, a key that is no queue, or\n"
     "     the file cannot be used; or the result of a command could not be\n"
     "     reported;\n"
     "  2  arguments are wrong.\n";
@@ -180,19 +180,19 @@ static void help(void)
 
 /* ---- checks ---------------------------------------------------------------------------------------------- */
 
-static bool check_schedules(const struct work_options *options)
+static bool check_queues(const struct work_options *options)
 {
-    if (options->schedules == 0) {
-        complain("%s: expected the schedules to take tasks from (try: tickwheel work --help)", COMMAND);
+    if (options->queues == 0) {
+        complain("%s: expected the queues to take tasks from (try: tickwheel work --help)", COMMAND);
         return false;
     }
-    for (size_t i = 0; i < options->schedules; i++)
-        if (*options->schedule[i] == '\0')
-            return refuse("arguments", "schedules", "");
-    for (size_t i = 0; i < options->schedules; i++)
+    for (size_t i = 0; i < options->queues; i++)
+        if (*options->queue[i] == '\0')
+            return refuse("arguments", "queues", "");
+    for (size_t i = 0; i < options->queues; i++)
         for (size_t j = 0; j < i; j++)
-            if (strcmp(options->schedule[i], options->schedule[j]) == 0)
-                return refuse("arguments", "each schedule once", options->schedule[i]);
+            if (strcmp(options->queue[i], options->queue[j]) == 0)
+                return refuse("arguments", "each queue once", options->queue[i]);
     return true;
 }
 
@@ -229,7 +229,7 @@ int work_options_parse(int argc, char **argv, struct work_options *options)
     int status = options_read(&READER, argc, argv, options);
     if (status >= 0)
         return status;
-    options->schedule = argv + optind;
-    options->schedules = (size_t)(argc - optind);
-    return check_exec(options) && check_schedules(options) && check_source(options) ? -1 : COMMAND_INPUT;
+    options->queue = argv + optind;
+    options->queues = (size_t)(argc - optind);
+    return check_exec(options) && check_queues(options) && check_source(options) ? -1 : COMMAND_INPUT;
 }

@@ -19,11 +19,11 @@ struct work_options {
     char name[WORK_NAME];
     uint64_t jobs, lease_ms, grace_ms, timeout_ms; /* timeout_ms: of a command; 0: none */
     bool has_grace, quiet;
-    char **schedule; /* or the queues of the file */
-    size_t schedules;
+    char **queue;
+    size_t queues;
 };
 
-/* Reads the options and the schedules. Returns: -1 to go on, else an exit status. */
+/* Reads the options and the queues. Returns: -1 to go on, else an exit status. */
 int work_options_parse(int argc, char **argv, struct work_options *options);
 
 #endif

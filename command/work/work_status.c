@@ -13,12 +13,12 @@
 enum { COLUMNS = 300 }; /* of an id or an error, which may be as long as 64 KiB */
 static const char COMMAND[] = "tickwheel work";
 
-/* Prints the names of the schedules, separated by commas. */
-static void print_schedules(const struct work_options *options, FILE *out)
+/* Prints the names of the queues, separated by commas. */
+static void print_queues(const struct work_options *options, FILE *out)
 {
-    for (size_t i = 0; i < options->schedules; i++) {
+    for (size_t i = 0; i < options->queues; i++) {
         fputs(i > 0 ? ", " : "", out);
-        printable_write(options->schedule[i], strlen(options->schedule[i]), false, SIZE_MAX, out);
+        printable_write(options->queue[i], strlen(options->queue[i]), false, SIZE_MAX, out);
     }
 }
 
@@ -29,7 +29,7 @@ void work_say_ready(const struct work_options *options, const char *address)
     FILE *out = open_memstream(&names, &size);
     if (out == NULL)
         return;
-    print_schedules(options, out);
+    print_queues(options, out);
     if (fclose(out) == 0) {
         screen_hide();
         complain("%s: ready; taking from %s at %s", COMMAND, names, address);
@@ -43,7 +43,7 @@ void work_say_lost(const struct taken *taken)
         return;
     screen_hide();
     fprintf(stderr, "%s: lost ", COMMAND);
-    printable_write(taken->schedule, strlen(taken->schedule), false, SIZE_MAX, stderr);
+    printable_write(taken->queue, strlen(taken->queue), false, SIZE_MAX, stderr);
     fputc(' ', stderr);
     printable_write(taken->id.bytes, taken->id.size, false, COLUMNS, stderr);
     complain(" %" PRIu64 " (its command runs on, and the result will not be reported)", taken->attempt);
@@ -56,7 +56,7 @@ void work_say_failed(struct news *news, const struct taken *taken, bool dead, co
     FILE *out = open_memstream(&text, &size);
     if (out == NULL)
         return;
-    printable_write(taken->schedule, strlen(taken->schedule), false, SIZE_MAX, out);
+    printable_write(taken->queue, strlen(taken->queue), false, SIZE_MAX, out);
     fputc(' ', out);
     printable_write(taken->id.bytes, taken->id.size, false, COLUMNS, out);
     if (dead)

@@ -75,7 +75,7 @@ static size_t places(void *arg)
 
 static unsigned sum_of(const struct taken *taken)
 {
-    unsigned sum = (unsigned)strlen(taken->schedule);
+    unsigned sum = (unsigned)strlen(taken->queue);
     for (size_t i = 0; i < taken->id.size; i++)
         sum += (unsigned char)taken->id.bytes[i];
     for (size_t k = 0; k < taken->values; k++)
@@ -114,7 +114,7 @@ static void on_settled(void *arg, const struct taken *taken, enum outcome outcom
     struct worker *worker = arg;
     worker->settled++;
     fuzz_require(outcome < OUTCOMES, "an outcome is none");
-    fuzz_require(taken->schedule != NULL && taken->id.bytes != NULL, "an outcome is of no task");
+    fuzz_require(taken->queue != NULL && taken->id.bytes != NULL, "an outcome is of no task");
     fuzz_require(error == NULL || outcome != OUTCOME_DONE, "a task that is done has an error");
 }
 
@@ -185,7 +185,7 @@ static void check_end(const struct worker *worker, bool good)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static struct work_options options;
-    char *schedules[] = {"mails", "s"}, error[URL_ERROR];
+    char *queues[] = {"mails", "s"}, error[URL_ERROR];
     struct worker worker = {.source = NULL};
     const struct source_events events = {.ready = on_ready,
                                          .places = places,
@@ -196,8 +196,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                          .arg = &worker};
     struct heard heard;
     options = (struct work_options){.exec = "true", .name = "fuzz", .lease_ms = 3000, .jobs = PLACES};
-    options.schedule = schedules;
-    options.schedules = 2;
+    options.queue = queues;
+    options.queues = 2;
     options.link.target.password_variable = "PASSWORD";
     fuzz_require(url_parse("h:7", &options.link.target.url, error), error);
     clock_ms = 1000000;

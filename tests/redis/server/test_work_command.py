@@ -544,7 +544,7 @@ def test_a_cluster(fleet, tmp_path, work):
     assert one.stop() == [2, 0, 0, 0, 0]
     two = work(place, "true", queues=("{a}q", "{b}q"))
     two.ends(1)
-    assert "the schedules lie in several slots of a cluster" in two.said()
+    assert "the queues lie in several slots of a cluster" in two.said()
 
 
 # The page
