@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Reads a Redis server with the module: by INFO and TW.TOP or, for one schedule, by INFO, TW.FORECAST and
+ * Reads a Redis server with the module: by INFO and TW.TOP or, for one queue, by INFO, TW.FORECAST and
  * TW.INFO. All waits are bounded. After any error the connection is closed, so that the next reading starts
  * with a new one.
  */
@@ -148,8 +148,8 @@ static void take_recent(const redisReply *map, struct lateness_of *recent)
     recent->max = us_of(map, "max");
 }
 
-/* Reads one schedule of the list. Returns false if it has not the form of one. */
-static bool take_schedule(const redisReply *one, struct schedule_seen *seen)
+/* Reads one queue of the list. Returns false if it has not the form of one. */
+static bool take_queue(const redisReply *one, struct queue_seen *seen)
 {
     const redisReply *name = element(one, 1, REDIS_REPLY_STRING);
     if (name == NULL || one->elements < 6)
@@ -167,13 +167,13 @@ static bool take_schedule(const redisReply *one, struct schedule_seen *seen)
     return true;
 }
 
-/* Reads a list of schedules. Returns how many. */
-static size_t take_schedules(const redisReply *list, struct schedule_seen seen[READING_SCHEDULES])
+/* Reads a list of queues. Returns how many. */
+static size_t take_queues(const redisReply *list, struct queue_seen seen[READING_QUEUES])
 {
     const redisReply *one;
     size_t count = 0;
-    for (size_t i = 0; i < READING_SCHEDULES && (one = element(list, i, REDIS_REPLY_ARRAY)) != NULL; i++)
-        count += take_schedule(one, &seen[count]);
+    for (size_t i = 0; i < READING_QUEUES && (one = element(list, i, REDIS_REPLY_ARRAY)) != NULL; i++)
+        count += take_queue(one, &seen[count]);
     return count;
 }
 
@@ -189,8 +189,8 @@ static bool take_top(const struct attempt *attempt)
     bool good = take_forecast(attempt, value_of(reply, "forecast", REDIS_REPLY_ARRAY));
     reading->exact = number_of(reply, "exact") == 1;
     take_recent(value_of(reply, "recent", REDIS_REPLY_ARRAY), &reading->recent);
-    reading->schedules = take_schedules(value_of(reply, "queues", REDIS_REPLY_ARRAY), reading->seen);
-    reading->pauses = take_schedules(paused, reading->paused);
+    reading->queues = take_queues(value_of(reply, "queues", REDIS_REPLY_ARRAY), reading->seen);
+    reading->pauses = take_queues(paused, reading->paused);
     reading->tells_pauses = paused != NULL;
     return good;
 }
@@ -206,7 +206,7 @@ static bool take_one_forecast(const struct attempt *attempt)
 }
 
 /* In an older server `dead` counts the tasks that have died. */
-static void take_numbers(const redisReply *map, struct schedule_seen *seen)
+static void take_numbers(const redisReply *map, struct queue_seen *seen)
 {
     bool old = value_of(map, "died", REDIS_REPLY_INTEGER) == NULL;
     seen->tasks = number_of(map, "tasks");
@@ -219,12 +219,11 @@ static void take_numbers(const redisReply *map, struct schedule_seen *seen)
     seen->paused = number_of(map, "paused") == 1;
 }
 
-/* Reads TW.INFO of one schedule. A schedule that does not exist counts as empty, because it may be made
- * later. */
+/* Reads TW.INFO of one queue. A queue that does not exist counts as empty, because it may be made later. */
 static bool take_one_info(const struct attempt *attempt)
 {
-    struct schedule_seen *seen = &attempt->reading->seen[0];
-    const char *name = attempt->feed->options->schedule;
+    struct queue_seen *seen = &attempt->reading->seen[0];
+    const char *name = attempt->feed->options->queue;
     redisReply *reply = next_answer(attempt, "TW.INFO");
     bool absent = reply == NULL && strstr(attempt->error, "no such key") != NULL;
     if (reply == NULL && !absent)
@@ -233,7 +232,7 @@ static bool take_one_info(const struct attempt *attempt)
     seen->db = (uint64_t)target_of(attempt)->url.db;
     if (!absent)
         take_numbers(reply, seen);
-    attempt->reading->schedules = 1;
+    attempt->reading->queues = 1;
     if (reply != NULL)
         freeReplyObject(reply);
     return true;
@@ -244,17 +243,17 @@ static bool take_one_info(const struct attempt *attempt)
 /* Sends all commands before it waits for the first answer. */
 static bool ask(const struct attempt *attempt)
 {
-    const char *schedule = attempt->feed->options->schedule;
+    const char *queue = attempt->feed->options->queue;
     send_words(attempt, 5, (const char *[]){"INFO", "server", "replication", "cluster", "tickwheel"});
-    if (schedule == NULL) {
+    if (queue == NULL) {
         send_words(attempt, 3, (const char *[]){"TW.TOP", "QUEUES", "20"});
         return take_info(attempt) && take_top(attempt);
     }
-    send_words(attempt, 2, (const char *[]){"TW.FORECAST", schedule});
-    send_words(attempt, 2, (const char *[]){"TW.INFO", schedule});
+    send_words(attempt, 2, (const char *[]){"TW.FORECAST", queue});
+    send_words(attempt, 2, (const char *[]){"TW.INFO", queue});
     attempt->reading->alone = true;
-    attempt->reading->asked = schedule;
-    reading_text(attempt->reading->schedule, sizeof attempt->reading->schedule, schedule, strlen(schedule));
+    attempt->reading->asked = queue;
+    reading_text(attempt->reading->queue, sizeof attempt->reading->queue, queue, strlen(queue));
     return take_info(attempt) && take_one_forecast(attempt) && take_one_info(attempt);
 }
 

@@ -56,28 +56,28 @@ static bool add_forecast(const struct store_feed *feed, const char *queue, struc
 }
 
 /* Whether a queue comes before another one in a list. */
-typedef bool is_first(const struct schedule_seen *seen, const struct schedule_seen *other);
+typedef bool is_first(const struct queue_seen *seen, const struct queue_seen *other);
 
-static bool is_larger(const struct schedule_seen *seen, const struct schedule_seen *other)
+static bool is_larger(const struct queue_seen *seen, const struct queue_seen *other)
 {
     return seen->tasks > other->tasks;
 }
 
 /* Whether the pause of a queue keeps more due tasks back than that of another one. */
-static bool keeps_more(const struct schedule_seen *seen, const struct schedule_seen *other)
+static bool keeps_more(const struct queue_seen *seen, const struct queue_seen *other)
 {
     return seen->overdue != other->overdue ? seen->overdue > other->overdue : is_larger(seen, other);
 }
 
 /* Puts a queue into a sorted list, which keeps the first ones. */
-static void list_queue(struct schedule_seen list[READING_SCHEDULES], size_t *count,
-                       const struct schedule_seen *seen, is_first *before)
+static void list_queue(struct queue_seen list[READING_QUEUES], size_t *count, const struct queue_seen *seen,
+                       is_first *before)
 {
-    size_t at = *count < READING_SCHEDULES ? (*count)++ : READING_SCHEDULES;
+    size_t at = *count < READING_QUEUES ? (*count)++ : READING_QUEUES;
     for (; at > 0 && before(seen, &list[at - 1]); at--)
-        if (at < READING_SCHEDULES)
+        if (at < READING_QUEUES)
             list[at] = list[at - 1];
-    if (at < READING_SCHEDULES)
+    if (at < READING_QUEUES)
         list[at] = *seen;
 }
 
@@ -94,19 +94,19 @@ static void count_queue(void *arg, const struct tw_store_load *load)
     const char *name = queues_add(&counting->feed->queues, load->queue);
     if (name == NULL)
         return;
-    struct schedule_seen seen = {.tasks = load->waiting,
-                                 .overdue = load->overdue,
-                                 .running = load->running,
-                                 .dead = load->dead,
-                                 .paused = load->paused,
-                                 .next_ms = load->next_ms == TW_NEVER ? ABSENT : load->next_ms};
+    struct queue_seen seen = {.tasks = load->waiting,
+                              .overdue = load->overdue,
+                              .running = load->running,
+                              .dead = load->dead,
+                              .paused = load->paused,
+                              .next_ms = load->next_ms == TW_NEVER ? ABSENT : load->next_ms};
     reading_name(&seen, name, strlen(name));
     reading->count[COUNT_PENDING] += seen.tasks;
     reading->count[COUNT_OVERDUE] += seen.overdue;
     counting->feed->held += seen.paused ? seen.overdue : 0;
     reading->count[COUNT_RUNNING] += seen.running;
     reading->count[COUNT_DEAD] += seen.dead;
-    list_queue(reading->seen, &reading->schedules, &seen, is_larger);
+    list_queue(reading->seen, &reading->queues, &seen, is_larger);
     if (seen.paused)
         list_queue(reading->paused, &reading->pauses, &seen, keeps_more);
 }
@@ -196,7 +196,7 @@ static void begin(const struct store_feed *feed, struct reading *reading)
     reading->asked = options->queue;
     reading->tells_pauses = !reading->alone;
     if (reading->alone)
-        reading_text(reading->schedule, sizeof reading->schedule, options->queue, strlen(options->queue));
+        reading_text(reading->queue, sizeof reading->queue, options->queue, strlen(options->queue));
 }
 
 static bool read_store(struct feed *base, struct reading *reading, char error[FEED_ERROR])

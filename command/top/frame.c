@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
  * The parts from top to bottom: the watched process, levels, rates with the history of firing, lateness, the
- * forecast, deferred deliveries, the paused and the largest schedules or queues, the keys.
+ * forecast, deferred deliveries, the paused and the largest queues, the keys.
  *
  * Each part takes a number of rows at a given width. The rows left over go to the bars of the forecast, then
- * to the schedules, then to blank rows between the parts. If there are too few rows, the bars are low and the
+ * to the queues, then to blank rows between the parts. If there are too few rows, the bars are low and the
  * last parts are left out, because the sheet drops all text outside its edges.
  */
 #include "frame.h"
@@ -17,7 +17,7 @@ enum {
     BARS_MIN = 3,   /* rows of the bars */
     BARS_USUAL = 6, /* rows of the bars in a whole frame */
     BARS_MAX = 14,
-    SCHEDULES_MIN = 3
+    QUEUES_MIN = 3
 };
 
 /* ---- history --------------------------------------------------------------------------------------------- */
@@ -89,7 +89,7 @@ static const char *name_of(int count)
         return "oldest";
     case COUNT_ACKNOWLEDGED:
         return "done";
-    case COUNT_PAUSED_SCHEDULES:
+    case COUNT_PAUSED_QUEUES:
         return "pauses";
     case COUNT_AS_REPLICA:
         return "as replica";
@@ -114,7 +114,7 @@ static enum style style_of_level(int level, uint64_t count)
     case COUNT_OVERDUE:
     case COUNT_HELD:
     case COUNT_PAUSED:
-    case COUNT_PAUSED_SCHEDULES:
+    case COUNT_PAUSED_QUEUES:
     case COUNT_DEAD:
         return count > 0 ? STYLE_WARN : STYLE_PLAIN;
     case COUNT_OLDEST_READY:
@@ -342,7 +342,7 @@ static void put_forecast(struct page *page)
                         show_count(reading_most(reading)).text, reading->exact ? "" : " (estimated)");
     if (reading->alone)
         sheet_put(page->sheet, page->row, col, STYLE_LABEL, ", of %s",
-                  reading->schedule[0] == '\0' ? "\"\"" : reading->schedule);
+                  reading->queue[0] == '\0' ? "\"\"" : reading->queue);
     page->row++;
     put_bars(page, &scale);
     put_axis(page, &scale);
@@ -405,7 +405,7 @@ static int fixed_rows(const struct reading *reading, int cols, bool brief)
 
 static int gaps(const struct reading *reading)
 {
-    return 4 - reading_is_store(reading) + defers(reading) + (reading->schedules > 0);
+    return 4 - reading_is_store(reading) + defers(reading) + (reading->queues > 0);
 }
 
 int frame_rows(const struct history *history, int cols)
@@ -426,18 +426,18 @@ static void deal(struct page *page, int keys)
     page->brief = rows < fixed_rows(page->reading, page->cols, false) + BARS_MIN;
     int left = rows - fixed_rows(page->reading, page->cols, page->brief);
     int wanted = table_rows(page->reading);
-    int some = wanted < SCHEDULES_MIN + 1 ? wanted : SCHEDULES_MIN + 1;
+    int some = wanted < QUEUES_MIN + 1 ? wanted : QUEUES_MIN + 1;
     page->airy = left >= BARS_USUAL + some + gaps(page->reading);
     if (page->airy)
         left -= gaps(page->reading);
     page->bars = limit(left - some, page->brief ? 1 : BARS_MIN, BARS_USUAL);
-    page->schedules = limit(left - page->bars, 0, wanted);
+    page->queues = limit(left - page->bars, 0, wanted);
     page->levels = rows_for(levels_told(page->reading), page->cols);
     if (page->brief) { /* the other levels come before more than the usual bars */
-        page->levels = limit(1 + left - page->schedules - BARS_USUAL, 1, page->levels);
+        page->levels = limit(1 + left - page->queues - BARS_USUAL, 1, page->levels);
         left -= page->levels - 1;
     }
-    page->bars = limit(left - page->schedules, page->bars, BARS_MAX);
+    page->bars = limit(left - page->queues, page->bars, BARS_MAX);
 }
 
 void frame_draw(struct sheet *sheet, const struct history *history, const char *notice, const char *keys)

@@ -22,9 +22,9 @@ struct page {
     const struct history *history;
     const struct reading *reading, *before;
     int cols, row;
-    int levels, bars, schedules; /* rows */
-    bool airy;                   /* a blank row between the parts */
-    bool brief;                  /* only the most important numbers */
+    int levels, bars, queues; /* rows */
+    bool airy;                /* a blank row between the parts */
+    bool brief;               /* only the most important numbers */
 };
 
 /* Leaves a blank row, if there is room for such rows. */

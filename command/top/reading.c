@@ -13,7 +13,7 @@ const char *const COUNT_NAMES[COUNTS] = {
     [COUNT_DEAD] = "dead",
     [COUNT_HELD] = "held",
     [COUNT_PAUSED] = "paused",
-    [COUNT_PAUSED_SCHEDULES] = "paused_queues",
+    [COUNT_PAUSED_QUEUES] = "paused_queues",
     [COUNT_AS_REPLICA] = "as_replica_due",
     [COUNT_QUEUES] = "queues",
     [COUNT_KEYS] = "keys",
@@ -136,7 +136,7 @@ uint64_t reading_hash(const char *bytes, size_t size)
     return hash == 0 ? 1 : hash;
 }
 
-void reading_name(struct schedule_seen *seen, const char *name, size_t size)
+void reading_name(struct queue_seen *seen, const char *name, size_t size)
 {
     reading_text(seen->name, sizeof seen->name, name, size);
     seen->whole = name;

@@ -12,7 +12,7 @@
 /* A number that this source does not report. */
 #define ABSENT UINT64_MAX
 
-enum { READING_STEPS = 60, READING_SCHEDULES = 20, READING_NAME = 64 };
+enum { READING_STEPS = 60, READING_QUEUES = 20, READING_NAME = 64 };
 
 /* The numbers that a source may report. The numbers before COUNT_LEVELS are levels, which rise and fall; the
  * other numbers count events. */
@@ -26,7 +26,7 @@ enum count {
     COUNT_DEAD,
     COUNT_HELD,
     COUNT_PAUSED,
-    COUNT_PAUSED_SCHEDULES,
+    COUNT_PAUSED_QUEUES,
     COUNT_AS_REPLICA, /* tasks that are due on a replica; ABSENT: the server is a primary */
     COUNT_QUEUES,
     COUNT_KEYS,
@@ -68,16 +68,16 @@ struct lateness_of {
     uint64_t calls, p50, p90, p99, p999, max;
 };
 
-/* A schedule of a server, or a queue of a file. */
-struct schedule_seen {
+/* A queue of a server or a file. */
+struct queue_seen {
     char name[READING_NAME]; /* printable */
     const char *whole;       /* the name with all its bytes, which the feed keeps until it is read again */
     size_t whole_size;
     uint64_t hash; /* of the whole name; other names may have the same printable form */
     uint64_t db, tasks, held, fired, died;
     uint64_t ready, leased, dead; /* ABSENT: the server is older than tasks for workers */
-    uint64_t overdue, running;    /* of a queue; its `tasks` wait */
-    uint64_t next_ms;             /* when the next task of a queue is due; ABSENT: never */
+    uint64_t overdue, running;    /* of a file, where `tasks` are waiting tasks */
+    uint64_t next_ms;             /* of a file: when the next task is due; ABSENT: never */
     bool paused;                  /* so its tasks wait */
 };
 
@@ -91,8 +91,8 @@ struct reading {
     char durability[16]; /* empty: not reported */
     char warning[512];   /* empty: no warning */
     char deliver[4];     /* yes or no, as tickwheel.deliver of the server; empty: not reported */
-    bool alone;          /* the forecast is that of one schedule, whose name may be empty */
-    char schedule[160];  /* name of that schedule, printable */
+    bool alone;          /* the forecast is that of one queue, whose name may be empty */
+    char queue[160];     /* name of that queue, printable */
     const char *asked;   /* the same with all its bytes */
     uint64_t up_s;       /* ABSENT: not reported */
     uint64_t time_ms;    /* of a file: Unix time of the reading */
@@ -100,11 +100,11 @@ struct reading {
     uint64_t count[COUNTS];
     uint64_t deferred[DEFERREDS]; /* all ABSENT for a scheduler */
     struct lateness_of recent, all;
-    uint64_t forecast[READING_STEPS];             /* tasks due in each of the coming seconds */
-    bool exact;                                   /* the forecast is not an estimate */
-    struct schedule_seen seen[READING_SCHEDULES]; /* the largest */
-    size_t schedules;
-    struct schedule_seen paused[READING_SCHEDULES]; /* first those that keep most ready or due tasks back */
+    uint64_t forecast[READING_STEPS];       /* tasks due in each of the coming seconds */
+    bool exact;                             /* the forecast is not an estimate */
+    struct queue_seen seen[READING_QUEUES]; /* the largest */
+    size_t queues;
+    struct queue_seen paused[READING_QUEUES]; /* first those that keep most ready or due tasks back */
     size_t pauses;
     bool tells_pauses; /* the source reports them */
 };
@@ -148,8 +148,8 @@ bool reading_is_store(const struct reading *reading);
 /* Returns a hash of any bytes; it is never 0. */
 uint64_t reading_hash(const char *bytes, size_t size);
 
-/* Sets the name of a schedule or a queue, in each form. */
-void reading_name(struct schedule_seen *seen, const char *name, size_t size);
+/* Sets the name of a queue, in each form. */
+void reading_name(struct queue_seen *seen, const char *name, size_t size);
 
 /* Copies a text and cuts it to `size`. Control bytes, which a terminal would obey, and bytes that are not
  * ASCII become '?'. */

@@ -4,15 +4,15 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { LISTED_MAX = 2 * READING_SCHEDULES };
+enum { LISTED_MAX = 2 * READING_QUEUES };
 
-/* Lists the paused schedules, then the largest of the others. Returns how many. */
-static int list_all(const struct reading *reading, const struct schedule_seen *list[LISTED_MAX])
+/* Lists the paused queues, then the largest of the others. Returns how many. */
+static int list_all(const struct reading *reading, const struct queue_seen *list[LISTED_MAX])
 {
     int count = 0;
     for (size_t i = 0; i < reading->pauses; i++)
         list[count++] = &reading->paused[i];
-    for (size_t i = 0; i < reading->schedules; i++)
+    for (size_t i = 0; i < reading->queues; i++)
         if (!reading->tells_pauses || !reading->seen[i].paused)
             list[count++] = &reading->seen[i];
     return count;
@@ -20,26 +20,25 @@ static int list_all(const struct reading *reading, const struct schedule_seen *l
 
 int table_rows(const struct reading *reading)
 {
-    const struct schedule_seen *list[LISTED_MAX];
+    const struct queue_seen *list[LISTED_MAX];
     int count = list_all(reading, list);
     return count == 0 ? 0 : count + 1;
 }
 
-/* Returns the schedule of the same name and database in the reading before; NULL if it was not listed
- * there. */
-static const struct schedule_seen *seen_before(const struct page *page, const struct schedule_seen *seen)
+/* Returns the queue of the same name and database in the reading before; NULL if it was not listed there. */
+static const struct queue_seen *seen_before(const struct page *page, const struct queue_seen *seen)
 {
-    for (size_t i = 0; page->before != NULL && i < page->before->schedules; i++) {
-        const struct schedule_seen *one = &page->before->seen[i];
+    for (size_t i = 0; page->before != NULL && i < page->before->queues; i++) {
+        const struct queue_seen *one = &page->before->seen[i];
         if (one->db == seen->db && one->hash == seen->hash)
             return one;
     }
     return NULL;
 }
 
-static double schedule_rate(const struct page *page, const struct schedule_seen *seen)
+static double firing_rate(const struct page *page, const struct queue_seen *seen)
 {
-    const struct schedule_seen *before = seen_before(page, seen);
+    const struct queue_seen *before = seen_before(page, seen);
     uint64_t ns = page->before == NULL ? 0 : page->reading->at_ns - page->before->at_ns;
     if (before == NULL || ns == 0 || seen->fired < before->fired ||
         !reading_goes_on(page->before, page->reading))
@@ -47,30 +46,30 @@ static double schedule_rate(const struct page *page, const struct schedule_seen 
     return (double)(seen->fired - before->fired) * 1e9 / (double)ns;
 }
 
-enum { SCHEDULE_NAME = 24, SCHEDULE_COLUMN = 10 };
+enum { QUEUE_NAME = 24, QUEUE_COLUMN = 10 };
 
 /* Puts a row of the table, whose cells end with NULL. The name takes the columns that the numbers leave; a
  * narrow sheet shows fewer numbers. */
 static void put_cells(struct page *page, enum style style, const char *name, const char *const *cells)
 {
-    int most = (page->cols - 2 * MARGIN - SCHEDULE_NAME) / SCHEDULE_COLUMN, columns = 0;
+    int most = (page->cols - 2 * MARGIN - QUEUE_NAME) / QUEUE_COLUMN, columns = 0;
     while (cells[columns] != NULL && (columns == 0 || columns < most))
         columns++;
-    int room = page->cols - 2 * MARGIN - columns * SCHEDULE_COLUMN;
+    int room = page->cols - 2 * MARGIN - columns * QUEUE_COLUMN;
     sheet_put(page->sheet, page->row, MARGIN, style, "%.*s", room < 1 ? 1 : room, name);
     for (int i = 0; i < columns; i++)
-        sheet_put(page->sheet, page->row, MARGIN + room + (i + 1) * SCHEDULE_COLUMN - (int)strlen(cells[i]),
+        sheet_put(page->sheet, page->row, MARGIN + room + (i + 1) * QUEUE_COLUMN - (int)strlen(cells[i]),
                   style == STYLE_PLAIN ? style : STYLE_LABEL, "%s", cells[i]);
     page->row++;
 }
 
-static void put_schedule(struct page *page, const struct schedule_seen *seen)
+static void put_queue_of_server(struct page *page, const struct queue_seen *seen)
 {
     char name[READING_NAME + 32] = "";
     struct figure tasks = show_count(seen->tasks), held = show_count(seen->held);
     struct figure ready = show_count(seen->ready), leased = show_count(seen->leased);
     struct figure dead = show_count(seen->dead == ABSENT ? seen->died : seen->dead);
-    struct figure fired = show_count(seen->fired), rate = show_rate(schedule_rate(page, seen));
+    struct figure fired = show_count(seen->fired), rate = show_rate(firing_rate(page, seen));
     const char *now = seen->paused ? "paused" : rate.text;
     const char *const cells[] = {tasks.text, now, fired.text, held.text, dead.text, NULL};
     const char *const of_workers[] = {tasks.text, ready.text, leased.text, dead.text,
@@ -95,7 +94,7 @@ static struct figure show_next(const struct page *page, uint64_t next_ms)
     return figure;
 }
 
-static void put_queue(struct page *page, const struct schedule_seen *seen)
+static void put_queue_of_file(struct page *page, const struct queue_seen *seen)
 {
     struct figure tasks = show_count(seen->tasks), overdue = show_count(seen->overdue);
     struct figure running = show_count(seen->running), dead = show_count(seen->dead);
@@ -109,26 +108,24 @@ static const char *heading(const struct reading *reading)
 {
     if (reading->pauses > 0)
         return "paused, then the largest";
-    if (reading_is_store(reading))
-        return "largest queues";
-    return reading->alone ? "schedule" : "largest schedules";
+    return reading->alone ? "queue" : "largest queues";
 }
 
 void table_put(struct page *page)
 {
-    const struct schedule_seen *list[LISTED_MAX];
+    const struct queue_seen *list[LISTED_MAX];
     static const char *const names[] = {"tasks", "fired/s", "fired", "held", "dead", NULL};
     static const char *const of_workers[] = {"tasks",   "ready", "leased", "dead",
                                              "fired/s", "fired", "held",   NULL};
-    static const char *const of_queues[] = {"waiting", "next in", "overdue", "running", "dead", NULL};
-    bool queues = reading_is_store(page->reading);
-    if (page->schedules < 2)
+    static const char *const of_file[] = {"waiting", "next in", "overdue", "running", "dead", NULL};
+    bool store = reading_is_store(page->reading);
+    if (page->queues < 2)
         return;
     int listed = list_all(page->reading, list);
     put_cells(page, STYLE_HEAD, heading(page->reading),
-              queues                               ? of_queues
+              store                                ? of_file
               : reading_has_workers(page->reading) ? of_workers
                                                    : names);
-    for (int i = 0; i < listed && i + 1 < page->schedules; i++)
-        (queues ? put_queue : put_schedule)(page, list[i]);
+    for (int i = 0; i < listed && i + 1 < page->queues; i++)
+        (store ? put_queue_of_file : put_queue_of_server)(page, list[i]);
 }

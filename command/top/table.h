@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The table at the foot of a frame: the schedules of a server, or the queues of a file. The paused ones come
+ * The table at the foot of a frame: the queues of a server or a file. The paused ones come
  * first, so that nobody overlooks a pause, then the largest.
  */
 #ifndef COMMAND_TABLE_H

@@ -62,7 +62,7 @@ static json_t *forecast(const struct reading *reading)
     return json_pack("{s:i, s:b, s:o}", "step_ms", 1000, "exact", (int)reading->exact, "counts", array);
 }
 
-static json_t *schedule(const struct schedule_seen *seen)
+static json_t *queue_of_server(const struct queue_seen *seen)
 {
     json_t *object = json_object();
     put(object, "db", seen->db);
@@ -79,7 +79,7 @@ static json_t *schedule(const struct schedule_seen *seen)
     return object;
 }
 
-static json_t *queue(const struct schedule_seen *seen)
+static json_t *queue_of_file(const struct queue_seen *seen)
 {
     json_t *object = json_object();
     json_put_bytes(object, "name", seen->whole, seen->whole_size);
@@ -92,18 +92,18 @@ static json_t *queue(const struct schedule_seen *seen)
     return object;
 }
 
-/* Adds the largest schedules or queues, and those that are paused. */
+/* Adds the largest queues, and those that are paused. */
 static void put_lists(json_t *root, const struct reading *reading)
 {
     bool store = reading_is_store(reading);
     json_t *largest = json_array(), *paused = json_array();
-    for (size_t i = 0; i < reading->schedules; i++)
-        json_array_append_new(largest, (store ? queue : schedule)(&reading->seen[i]));
+    for (size_t i = 0; i < reading->queues; i++)
+        json_array_append_new(largest, (store ? queue_of_file : queue_of_server)(&reading->seen[i]));
     for (size_t i = 0; i < reading->pauses; i++)
-        json_array_append_new(paused, (store ? queue : schedule)(&reading->paused[i]));
-    json_object_set_new(root, store ? "queues" : "schedules", largest);
+        json_array_append_new(paused, (store ? queue_of_file : queue_of_server)(&reading->paused[i]));
+    json_object_set_new(root, "queues", largest);
     if (reading->tells_pauses)
-        json_object_set_new(root, store ? "paused_queues" : "paused_schedules", paused);
+        json_object_set_new(root, "paused_queues", paused);
     else
         json_decref(paused);
 }
@@ -120,8 +120,7 @@ static json_t *all(const struct history *history)
     put_text(root, "warning", reading->warning);
     put_text(root, "deliver", reading->deliver);
     if (reading->alone)
-        json_put_bytes(root, reading_is_store(reading) ? "queue" : "schedule", reading->asked,
-                       strlen(reading->asked));
+        json_put_bytes(root, "queue", reading->asked, strlen(reading->asked));
     put(root, "up_s", reading->up_s);
     json_object_set_new(root, "counts", named(COUNT_NAMES, reading->count, COUNTS));
     json_object_set_new(root, "rates", rates(history));

@@ -23,7 +23,8 @@ static const char HELP[] = "usage: tickwheel top [--redis URL | --stats PATH | -
                            "\n"
                            "  --stats PATH       read the scheduler of a `tickwheel run --stats PATH`\n"
                            "  --store FILE       read an SQLite file of tasks, by queue\n"
-                           "  --queue NAME       with --store, this queue only\n"
+                           "  --queue NAME       of a server or a file: show the forecast and the tasks of\n"
+                           "                     this queue only\n"
                            "  --interval TIME    time between two readings: 100ms to 1h (default: 1s)\n"
                            "  --once             print one frame as text. For its rates it reads twice, so\n"
                            "                     it takes one interval\n"
@@ -34,21 +35,21 @@ static const char HELP[] = "usage: tickwheel top [--redis URL | --stats PATH | -
                            "Options for a Redis server with the module:\n"
                            "\n";
 
-static const char HELP_END[] = "  --schedule KEY     show the forecast and the tasks of one schedule only, of\n"
-                               "                     the database --db. The user then needs +info, and\n"
-                               "                     +tw.forecast and +tw.info on the key; without\n"
-                               "                     --schedule, +info and +tw.top\n"
-                               "\n"
-                               "A password that the URL does not hold is taken from the environment:\n"
-                               "TICKWHEEL_TOP_PASSWORD or, if that is not set, REDISCLI_AUTH. All users of a\n"
-                               "machine can read arguments, so prefer the environment.\n"
-                               "\n"
-                               "Keys: q quits, p pauses, + halves the interval, - doubles it.\n"
-                               "\n"
-                               "Exit status:\n"
-                               "  0  the load was shown;\n"
-                               "  1  it cannot be read: no server, no module or no permission;\n"
-                               "  2  arguments are wrong.\n";
+static const char HELP_END[] =
+    "\n"
+    "The queue of --queue is a key of the database --db. The user then needs +info,\n"
+    "and +tw.forecast and +tw.info on the key; without --queue, +info and +tw.top.\n"
+    "\n"
+    "A password that the URL does not hold is taken from the environment:\n"
+    "TICKWHEEL_TOP_PASSWORD or, if that is not set, REDISCLI_AUTH. All users of a\n"
+    "machine can read arguments, so prefer the environment.\n"
+    "\n"
+    "Keys: q quits, p pauses, + halves the interval, - doubles it.\n"
+    "\n"
+    "Exit status:\n"
+    "  0  the load was shown;\n"
+    "  1  it cannot be read: no server, no module or no permission;\n"
+    "  2  arguments are wrong.\n";
 
 static const char COMMAND[] = "tickwheel top";
 
@@ -76,16 +77,7 @@ static bool parse_stats(const char *path, struct top_options *options)
 
 /* ---- options --------------------------------------------------------------------------------------------- */
 
-enum {
-    OPTION_STATS = 1,
-    OPTION_STORE,
-    OPTION_QUEUE,
-    OPTION_INTERVAL,
-    OPTION_ONCE,
-    OPTION_JSON,
-    OPTION_ASCII,
-    OPTION_SCHEDULE
-};
+enum { OPTION_STATS = 1, OPTION_STORE, OPTION_QUEUE, OPTION_INTERVAL, OPTION_ONCE, OPTION_JSON, OPTION_ASCII };
 
 static const struct option LONG[] = {LINK_OPTIONS,
                                      {"stats", required_argument, NULL, OPTION_STATS},
@@ -95,7 +87,6 @@ static const struct option LONG[] = {LINK_OPTIONS,
                                      {"once", no_argument, NULL, OPTION_ONCE},
                                      {"json", no_argument, NULL, OPTION_JSON},
                                      {"ascii", no_argument, NULL, OPTION_ASCII},
-                                     {"schedule", required_argument, NULL, OPTION_SCHEDULE},
                                      {"help", no_argument, NULL, OPTION_HELP},
                                      {NULL, 0, NULL, 0}};
 
@@ -120,41 +111,39 @@ static bool take_option(int code, void *arg)
         return true;
     case OPTION_QUEUE:
         options->queue = optarg;
-        return task_options_queue(COMMAND, optarg, true);
+        return true;
     case OPTION_INTERVAL:
         return parse_interval(optarg, &options->interval_ns);
-    case OPTION_SCHEDULE:
-        options->schedule = optarg;
-        return true;
     default:
         return take_flag(code, options);
     }
 }
 
-/* Checks that there is one source. `redis`: an option for a server was given. */
-static bool check_source(const struct top_options *options, bool redis)
+/* Checks that there is one source, and that it can have the queue. */
+static bool check_source(const struct top_options *options)
 {
     const char *error = NULL;
-    if (options->stats != NULL && redis)
-        error = "--stats reads a scheduler; --schedule, --redis and its options are for a server";
-    else if (options->store != NULL && (redis || options->stats != NULL))
-        error = "--store reads a file; --stats is for a scheduler, and --schedule, --redis and its options are "
-                "for a server";
-    else if (options->queue != NULL && options->store == NULL)
-        error = "--queue needs --store";
+    bool redis = link_options_given(&options->link);
+    if (options->store != NULL && (redis || options->stats != NULL))
+        error = "--store reads a file; --stats is for a scheduler, --redis and its options for a server";
+    else if (options->stats != NULL && redis)
+        error = "--stats reads a scheduler; --redis and its options are for a server";
+    else if (options->stats != NULL && options->queue != NULL)
+        error = "--stats reads a scheduler, which has no queues; --queue is for a server or a file";
     if (error != NULL)
         complain("%s: %s", COMMAND, error);
+    else if (options->store != NULL && options->queue != NULL)
+        return task_options_queue(COMMAND, options->queue, true);
     return error == NULL;
 }
 
 /* Checks that the options can be combined. Prints an error if not. */
 static bool check(int argc, char **argv, struct top_options *options)
 {
-    bool redis = link_options_given(&options->link) || options->schedule != NULL;
     bool other = options->stats != NULL || options->store != NULL;
     if (optind < argc)
         return refuse("arguments", "nothing but options (try: tickwheel top --help)", argv[optind]);
-    if (!check_source(options, redis))
+    if (!check_source(options))
         return false;
     if (options->once && options->json) {
         complain("%s: expected --once or --json, found both", COMMAND);

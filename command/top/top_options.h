@@ -16,9 +16,8 @@
 struct top_options {
     const char *stats; /* path of a scheduler's socket; NULL: read a Redis server */
     const char *store; /* a file of tasks; NULL: not given */
-    const char *queue; /* of that file; NULL: all */
     struct link_options link;
-    const char *schedule; /* NULL: all schedules */
+    const char *queue; /* of the server or the file; NULL: all */
     uint64_t interval_ns;
     bool once, json, ascii;
 };

@@ -2,18 +2,18 @@
  *
  * Fuzzes the replies of a server, as `tickwheel top` reads them (top/feed_redis.c, top/info.c, link/link.c).
  * The input is the server's replies in RESP, one connection after the other (peer.h). It is read twice: by a
- * command that shows all schedules, and by a command that shows one.
+ * command that shows all queues, and by a command that shows one.
  */
 #include "peer.h"
 #include "seen.h"
 
 #include "tests/support/fuzz.h"
 
-static void read_all(const uint8_t *data, size_t size, const char *schedule)
+static void read_all(const uint8_t *data, size_t size, const char *queue)
 {
     static struct top_options options;
     char error[URL_ERROR];
-    options.schedule = schedule;
+    options.queue = queue;
     options.link.target.password_variable = "PASSWORD";
     fuzz_require(url_parse("unix:user:secret@" PEER_PATH "?db=3", &options.link.target.url, error), error);
     peers_begin(data, size, true);

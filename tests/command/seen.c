@@ -63,9 +63,9 @@ static void check_reading(const struct reading *reading)
     require_terminated(reading->durability, sizeof reading->durability);
     require_terminated(reading->warning, sizeof reading->warning);
     require_terminated(reading->deliver, sizeof reading->deliver);
-    fuzz_require(reading->schedules <= READING_SCHEDULES && reading->pauses <= READING_SCHEDULES,
-                 "a reading has too many schedules");
-    for (size_t i = 0; i < reading->schedules; i++)
+    fuzz_require(reading->queues <= READING_QUEUES && reading->pauses <= READING_QUEUES,
+                 "a reading has too many queues");
+    for (size_t i = 0; i < reading->queues; i++)
         require_terminated(reading->seen[i].name, sizeof reading->seen[i].name);
     for (size_t i = 0; i < reading->pauses; i++)
         require_terminated(reading->paused[i].name, sizeof reading->paused[i].name);

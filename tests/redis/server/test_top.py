@@ -99,9 +99,9 @@ def test_json_says_what_was_filed(clock, server, r):
     assert (first, forecast[20], forecast[40]) == (20, 30, 10)
     assert found["deferred"] == dict.fromkeys(
         ("pause", "role", "oom", "slot", "replicas", "disk", "refused", "stopped"), 0)
-    assert [(one["name"], one["tasks"]) for one in found["schedules"]] == [("a", 41), ("b", 1)]
+    assert [(one["name"], one["tasks"]) for one in found["queues"]] == [("a", 41), ("b", 1)]
     assert "nothing is saved" in found["warning"] and found["durability"] == "none"
-    assert (found["deliver"], found["paused_schedules"]) == ("yes", [])
+    assert (found["deliver"], found["paused_queues"]) == ("yes", [])
     assert "as_replica_due" not in counts
 
 
@@ -115,13 +115,13 @@ def test_names_are_exact_in_json(server, r):
     done = run(server, "--json", "--interval", "100ms")
     assert [char for char in done.stdout if char in "\x00\x1b\x7f\u009b"] == []
     found = json.loads(done.stdout)
-    assert [one.get("name") for one in found["schedules"]] == [*names[:-1], None]
-    assert found["schedules"][-1]["name_hex"] == "61ff"
-    assert [one["name"] for one in found["paused_schedules"]] == ["größe"]
-    found = as_json(server, "--schedule", "größe")
-    assert (found["schedule"], found["schedules"][0]["name"]) == ("größe", "größe")
-    found = as_json(server, "--schedule", b"a\xff")
-    assert (found["schedule_hex"], found["schedules"][0]["name_hex"]) == ("61ff", "61ff")
+    assert [one.get("name") for one in found["queues"]] == [*names[:-1], None]
+    assert found["queues"][-1]["name_hex"] == "61ff"
+    assert [one["name"] for one in found["paused_queues"]] == ["größe"]
+    found = as_json(server, "--queue", "größe")
+    assert (found["queue"], found["queues"][0]["name"]) == ("größe", "größe")
+    found = as_json(server, "--queue", b"a\xff")
+    assert (found["queue_hex"], found["queues"][0]["name_hex"]) == ("61ff", "61ff")
     assert " gr????e  " in run(server, "--once", "--interval", "100ms").stdout
 
 
@@ -152,7 +152,7 @@ def test_rates_and_lateness(server, r):
     recent = found["recent_late_ns"]
     assert 0 < recent["p50"] <= recent["p90"] <= recent["p99"] <= recent["max"] <= late["max"]
     assert 50 < recent["calls"] <= found["counts"]["fired"]
-    [queue] = found["schedules"]
+    [queue] = found["queues"]
     assert queue["fired"] == found["counts"]["fired"] or queue["fired"] > 50
 
 
@@ -220,11 +220,11 @@ def test_json_of_tasks_for_workers(server, r):
     rates = dict.fromkeys(("offered", "taken", "acknowledged", "failed", "lapsed", "died"), 0)
     assert {name: found["rates"][name] for name in rates} == rates
     assert found["late_ns"]["calls"] == found["recent_late_ns"]["calls"] == 8
-    assert found["schedules"] == [{"db": 0, "name": "jobs", **JOBS}, {"db": 0, "name": "stopped", **STOPPED}]
-    assert found["paused_schedules"] == [{"db": 0, "name": "stopped", **STOPPED}]
+    assert found["queues"] == [{"db": 0, "name": "jobs", **JOBS}, {"db": 0, "name": "stopped", **STOPPED}]
+    assert found["paused_queues"] == [{"db": 0, "name": "stopped", **STOPPED}]
     for name, numbers in (("jobs", JOBS), ("stopped", STOPPED)):
-        found = as_json(server, "--schedule", name)
-        assert found["schedules"] == [{"db": 0, "name": name, **numbers}] and "paused_schedules" not in found
+        found = as_json(server, "--queue", name)
+        assert found["queues"] == [{"db": 0, "name": name, **numbers}] and "paused_queues" not in found
 
 
 def test_a_frame_of_tasks_for_workers(server, r):
@@ -241,7 +241,7 @@ def test_a_frame_of_tasks_for_workers(server, r):
     r.execute_command("TW.TAKE", "LEASE", HOUR, "COUNT", 9, "KEYS", 2, "jobs", "stopped")
     shown = run(server, "--once", "--interval", "100ms").stdout
     assert re.search(r" ready 0 +oldest -\n leased 7 +dead 1 +held 0 +paused 0\n pauses 0 ", shown), shown
-    assert re.search(r" largest schedules +tasks ", shown), shown
+    assert re.search(r" largest queues +tasks ", shown), shown
     assert re.search(r" stopped +3 +0 +2 +0 +0\n", shown), shown
 
 
@@ -298,13 +298,13 @@ def test_a_server_with_an_older_module():
     found = as_json(address)
     assert found["counts"] == {"pending": 41, "overdue": 1, "held": 3, "queues": 1, "memory": 5000,
                                "added": 746, "fired": 700, "cancelled": 0, "moved": 0, "died": 5}
-    assert found["schedules"] == [expected]
+    assert found["queues"] == [expected]
     address, _kept = older_server(**fields)
-    assert as_json(address, "--schedule", "old")["schedules"] == [{**expected, "db": 0}]
+    assert as_json(address, "--queue", "old")["queues"] == [{**expected, "db": 0}]
     address, _kept = older_server(**fields)
     shown = run(address, "--once", "--interval", "100ms").stdout
     for words in (r" pending 41 +overdue 1 +held 3 +queues 1\n memory 4.88 KiB\n", r" died 0/s\n",
-                  r" largest schedules +tasks +fired/s +fired +held +dead\n db2 old +41 +0 +700 +3 +5\n"):
+                  r" largest queues +tasks +fired/s +fired +held +dead\n db2 old +41 +0 +700 +3 +5\n"):
         assert re.search(words, shown), (words, shown)
 
 
@@ -335,26 +335,26 @@ def test_one_queue(server, r):
     other = server.client(db=3)
     add(other, "b", *[5500] * 5, HOUR)
     other.set("c", "a string")
-    found = as_json(server, "--schedule", "b", "--db", "3")
-    assert (found["schedule"], sum(found["forecast"]["counts"])) == ("b", 5)
-    assert found["schedules"] == [{
+    found = as_json(server, "--queue", "b", "--db", "3")
+    assert (found["queue"], sum(found["forecast"]["counts"])) == ("b", 5)
+    assert found["queues"] == [{
         "db": 3, "name": "b", "tasks": 6, "ready": 0, "leased": 0, "dead": 0, "held": 0, "fired": 0, "died": 0,
         "paused": False
     }]
-    assert sum(as_json(server, "--schedule", "a")["forecast"]["counts"]) == 7
-    assert as_json(server, "--schedule", "nobody")["schedules"][0]["tasks"] == 0
-    assert ", of b" in run(server, "--once", "--interval", "100ms", "--schedule", "b", "--db", "3").stdout
-    fails(server, "--schedule", "c", "--db", "3", says="TW.FORECAST: WRONGTYPE")
+    assert sum(as_json(server, "--queue", "a")["forecast"]["counts"]) == 7
+    assert as_json(server, "--queue", "nobody")["queues"][0]["tasks"] == 0
+    assert ", of b" in run(server, "--once", "--interval", "100ms", "--queue", "b", "--db", "3").stdout
+    fails(server, "--queue", "c", "--db", "3", says="TW.FORECAST: WRONGTYPE")
 
 
 def test_a_queue_with_an_empty_name(server, r):
     """A past bug: an empty name counted as no name, so the queue was taken for all queues."""
     add(r, "", 5500)
     add(r, "a", 5500, 5500)
-    assert sorted(one["name"] for one in as_json(server)["schedules"]) == ["", "a"]
-    found = as_json(server, "--schedule", "")
-    assert (found["schedule"], sum(found["forecast"]["counts"]), found["schedules"][0]["name"]) == ("", 1, "")
-    shown = run(server, "--once", "--interval", "100ms", "--schedule", "").stdout
+    assert sorted(one["name"] for one in as_json(server)["queues"]) == ["", "a"]
+    found = as_json(server, "--queue", "")
+    assert (found["queue"], sum(found["forecast"]["counts"]), found["queues"][0]["name"]) == ("", 1, "")
+    shown = run(server, "--once", "--interval", "100ms", "--queue", "").stdout
     assert "the coming minute 1 due, at most 1 in a second, of \"\"" in shown and "largest" not in shown, shown
 
 
@@ -486,19 +486,19 @@ def test_users(server, r):
     rules("+tw.top")
     fails(server, "--user", "watch", env=password, says="user watch has no permission for INFO: NOPERM")
     rules("+info", "+tw.forecast", "+tw.info", "%R~mine:*")
-    assert as_json(server, "--user", "watch", "--schedule", "mine:s",
-                   env=password)["schedules"][0]["tasks"] == 1
+    assert as_json(server, "--user", "watch", "--queue", "mine:s",
+                   env=password)["queues"][0]["tasks"] == 1
     fails(server,
           "--user",
           "watch",
-          "--schedule",
+          "--queue",
           "theirs:s",
           env=password,
           says="no permission for TW.FORECAST: NOPERM")
     fails(server,
           "--user",
           "watch",
-          "--schedule",
+          "--queue",
           "s",
           "--db",
           "3",
@@ -589,7 +589,7 @@ def test_live(server, r, terminals):
     terminal.sees("█")
     add(r, "bigger", *[HOUR] * 70)
     terminal.sees(r"pending 120\b")
-    terminal.sees(r"largest schedules[^\n]*\n bigger +70 [^\n]*\n s +50 ")
+    terminal.sees(r"largest queues[^\n]*\n bigger +70 [^\n]*\n s +50 ")
     terminal.resize(40, 24)
     terminal.sees(r"late +p50 +p90 +p99 +max")
     add(r, "soon", *range(1, 30))
