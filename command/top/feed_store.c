@@ -107,7 +107,7 @@ static void count_queue(void *arg, const struct tw_store_load *load)
     reading->count[COUNT_RUNNING] += seen.running;
     reading->count[COUNT_DEAD] += seen.dead;
     list_queue(reading->seen, &reading->queues, &seen, is_larger);
-    if (seen.paused)
+    if (seen.paused && reading->tells_pauses)
         list_queue(reading->paused, &reading->pauses, &seen, keeps_more);
 }
 
