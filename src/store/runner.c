@@ -132,22 +132,6 @@ int tw__store_runner_begin(struct tw__store_runner *runner)
     return 0;
 }
 
-/* A tw__store_work_fn. */
-static int write_nothing_new(struct tw__store_db *db, void *arg)
-{
-    (void)arg;
-    return tw__store_db_do(db, TW__STORE_LOCK, "write tw_meta");
-}
-
-/* Another process runs the tasks, so this one learns nothing of the file. Tries whether its error is over. */
-static void try_mending(struct tw__store_runner *runner)
-{
-    if (!runner->broken || tw__store_commit(runner->store, write_nothing_new, NULL, true) != 0)
-        return;
-    runner->result = 0;
-    note_mending(runner);
-}
-
 /* Waits for the process that runs the tasks to end. Returns false if this run was stopped before. */
 static bool stand_by(struct tw__store_runner *runner)
 {
@@ -155,8 +139,6 @@ static bool stand_by(struct tw__store_runner *runner)
         int error = tw__store_runner_begin(runner);
         if (error != 0 && error != TW_EBUSY)
             fail(runner, error, runner->window.message);
-        if (error == TW_EBUSY)
-            try_mending(runner);
         if (error != 0)
             tw__store_watch_wait(&runner->watch, TW_STORE_TIME_MAX, tw__store_monotonic() + STANDBY_NS, false);
     }

@@ -8,7 +8,7 @@
 #include "clock.h"
 #include "faulty.h"
 #include "running.h"
-#include "src/store/runner.h"
+#include "src/store/hands.h"
 #include "tests/support/eventually.h"
 
 #include <errno.h>
@@ -612,39 +612,6 @@ static void a_standby_survives_that_it_cannot_begin(void **state)
     tw_store_close(second);
 }
 
-/* A bug: it told of the end of its error when it had taken over, perhaps days later. Here somebody else has the
- * lock before the disk has room again. */
-static void a_standby_tells_that_it_could_begin(void **state)
-{
-    struct fixture *fixture = *state;
-    struct tw__store_db *db = &fixture->store->reader.db;
-    struct tw__store_lock lock = {.fd = -1};
-    struct tw_store *second;
-    struct errors errors = {0};
-    struct tw_store_run options = quietly(&errors);
-    struct calls calls;
-    calls_init(&calls);
-    start_with(fixture->store, &calls);
-    options.flags = TW_STORE_STANDBY;
-    assert_int_equal(tw_store_open(&second, fixture->path, NULL, NULL, 0), 0);
-    assert_int_equal(tw_store_handle(second, "q", 0, note_call, &calls), 0);
-    assert_int_equal(tw_store_start(second, &options), 0);
-    faulty_disk(1, SQLITE_FULL, true);
-    assert_int_equal(tw_store_stop(fixture->store), 0);
-    wait_for_errors(&errors, 1);
-    EVENTUALLY(tw__store_lock_take(db, "", &lock) == 0);
-    uint64_t sleeps = runner_sleeps(second);
-    EVENTUALLY(hurried(runner_sleeps(second) >= sleeps + 3));
-    assert_int_equal(atomic_load(&errors.mended), 0);
-    faulty_disk(0, 0, false);
-    EVENTUALLY(hurried(atomic_load(&errors.mended) == 1));
-    tw__store_lock_release(&lock);
-    put(second, "x", 5);
-    hurry_for_calls(&calls, 1);
-    tw_store_close(second);
-    assert_int_equal(atomic_load(&errors.mended), 1);
-}
-
 /* ---- the system has nothing left ------------------------------------------------------------------------- */
 
 static void a_system_without_descriptors_or_threads_is_an_error(void **state)
@@ -914,7 +881,6 @@ int main(void)
         TEST(without_a_count_of_commits_each_job_is_looked_up),
         TEST(a_run_that_cannot_count_itself_anew_waits),
         TEST(a_standby_survives_that_it_cannot_begin),
-        TEST(a_standby_tells_that_it_could_begin),
         TEST(a_system_without_descriptors_or_threads_is_an_error),
         TEST(without_file_events_commits_are_seen_all_the_same),
         TEST(commits_without_an_event_are_seen_at_last),
