@@ -292,6 +292,7 @@ int tw__store_convert_tables(struct tw__store_db *db)
     static const char sql[] = "DROP VIEW IF EXISTS main.tw_put; DROP VIEW IF EXISTS main.tw_move;"
                               "DROP VIEW IF EXISTS main.tw_cancel; DROP VIEW IF EXISTS main.tw_list;"
                               "INSERT OR IGNORE INTO main.tw_meta VALUES ('changes', 0), ('restored', 0);"
+                              "DELETE FROM main.tw_queue WHERE paused = 0;" /* each look would read them */
                               "UPDATE main.tw_meta SET value = 2 WHERE name = 'version'";
     const char *const *line = tw__store_schema;
     while (strncmp(*line, "CREATE VIEW", strlen("CREATE VIEW")) != 0)

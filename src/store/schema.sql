@@ -179,28 +179,29 @@ END;
 
 -- The tasks for people: ids as text, times of day in UTC. Programs in many languages cannot read a row with a
 -- text that is not UTF-8. So such an id is in hexadecimal, as is an id with a zero byte, and id_form says so.
--- Other such texts are blobs, and so is a text of more than 4,096 bytes that is not all ASCII: the test below
--- takes the square of its length. `bad` has the first letters of these columns.
+-- Only C checks the name of a queue, so a name that is not UTF-8 is shown as a blob. A payload is a blob
+-- whatever it is: to look whether a long text is UTF-8 takes SQL seconds.
 CREATE VIEW tw_list(queue, id, due, state, attempt, error, payload, id_form) AS
-    SELECT CASE WHEN instr(bad, 'q') THEN CAST(queue AS BLOB) ELSE queue END,
-        CASE WHEN instr(bad, 'i') THEN lower(hex(id)) ELSE CAST(id AS TEXT) END,
+    SELECT CASE WHEN queue NOT GLOB '*[^' || char(1) || '-' || char(127) || ']*' THEN queue
+             WHEN EXISTS (WITH RECURSIVE parts(one, rest) AS (
+                    SELECT substr(queue, 1, 1), substr(queue, 2)
+                    UNION ALL SELECT substr(rest, 1, 1), substr(rest, 2) FROM parts WHERE rest <> '')
+                SELECT 1 FROM parts WHERE hex(one) NOT IN (hex(char(unicode(one))), 'EFBFBE', 'EFBFBF'))
+             THEN CAST(queue AS BLOB)
+             ELSE queue END,
+        CASE id_form WHEN 'text' THEN CAST(id AS TEXT) ELSE lower(hex(id)) END,
         strftime('%Y-%m-%dT%H:%M:%SZ', due_ms / 1000, 'unixepoch'),
         CASE WHEN dead_ms IS NOT NULL THEN 'dead'
              WHEN run <> 0 AND run = (SELECT value FROM tw_meta WHERE name = 'run') THEN 'running'
              ELSE 'waiting' END,
-        attempt,
-        CASE WHEN instr(bad, 'e') THEN CAST(error AS BLOB) ELSE error END,
-        CASE WHEN instr(bad, 'p') THEN CAST(payload AS BLOB) ELSE payload END,
-        CASE WHEN instr(bad, 'i') THEN 'hex' ELSE 'text' END
-    FROM (SELECT *, (WITH RECURSIVE
-            texts(letter, text) AS (
-                VALUES ('q', queue), ('i', CAST(id AS TEXT)), ('e', error), ('p', payload)),
-            parts(letter, one, rest) AS (
-                SELECT letter, iif(hopeless, x'FF', substr(text, 1, 1)), iif(hopeless, '', substr(text, 2))
-                    FROM (SELECT *, instr(text, char(0)) OR length(CAST(text AS BLOB)) > 4096 AS hopeless
-                        FROM texts WHERE typeof(text) = 'text')
-                    WHERE instr(text, char(0)) OR text GLOB '*[^' || char(1) || '-' || char(127) || ']*'
-                UNION ALL SELECT letter, substr(rest, 1, 1), substr(rest, 2) FROM parts WHERE rest <> '')
-            SELECT coalesce(group_concat(letter), '') FROM parts
-                WHERE hex(one) NOT IN (hex(char(unicode(one))), 'EFBFBE', 'EFBFBF')) AS bad
+        attempt, error, CASE typeof(payload) WHEN 'text' THEN CAST(payload AS BLOB) ELSE payload END, id_form
+    FROM (SELECT *,
+        CASE WHEN instr(id, x'00') THEN 'hex'
+             WHEN CAST(id AS TEXT) NOT GLOB '*[^' || char(1) || '-' || char(127) || ']*' THEN 'text'
+             WHEN EXISTS (WITH RECURSIVE parts(one, rest) AS (
+                    SELECT substr(CAST(id AS TEXT), 1, 1), substr(CAST(id AS TEXT), 2)
+                    UNION ALL SELECT substr(rest, 1, 1), substr(rest, 2) FROM parts WHERE rest <> '')
+                SELECT 1 FROM parts WHERE hex(one) NOT IN (hex(char(unicode(one))), 'EFBFBE', 'EFBFBF'))
+             THEN 'hex'
+             ELSE 'text' END AS id_form
         FROM tw_task);

@@ -649,37 +649,19 @@ static void the_list_has_a_queue_that_is_no_text_as_a_blob(void **state)
 }
 
 /* A bug: one payload or error that is text, and no UTF-8, made the whole list fail for other languages. */
-static void the_list_has_a_payload_and_an_error_that_are_no_text_as_blobs(void **state)
+/* Programs in many languages cannot read a row with a text that is not UTF-8. */
+static void the_list_has_each_payload_as_a_blob(void **state)
 {
-    static const struct {
-        const char *text, *type;
-    } rows[] = {
-        {"'plain'", "text"},
-        {"'\xc3\xa9\xe2\x82\xac'", "text"},
-        {"CAST(x'61ff' AS TEXT)", "blob"},
-        {"CAST(x'c3a9eda080' AS TEXT)", "blob"},
-        {"CAST(x'c3a900c3' AS TEXT)", "blob"},
-        {"CAST(x'6100' AS TEXT)", "blob"},
-        {"replace(hex(zeroblob(50000)), '0', 'a')", "text"},
-        {"replace(hex(zeroblob(2049)), '0', '\xc3\xa9')", "blob"}, /* too long to be tested */
-        {"replace(hex(zeroblob(1024)), '0', '\xc3\xa9')", "text"},
-    };
+    static const char *const payloads[] = {"'plain'", "'\xc3\xa9'", "CAST(x'61ff' AS TEXT)", "x'00ff'", "''"};
     sqlite3 *db = other_open(*state);
+    char sql[200];
     other_ask(db, "INSERT INTO tw_put(queue, id, due_ms) VALUES ('q', 'a', 1)");
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        char sql[200];
-        for (int error = 0; error < 2; error++) {
-            snprintf(sql, sizeof sql, "UPDATE tw_task SET payload = x'00', error = 'e', %s = %s",
-                     error ? "error" : "payload", rows[i].text);
-            other_ask(db, sql);
-            assert_string_equal(other_ask(db, error ? "SELECT typeof(error) FROM tw_list"
-                                                    : "SELECT typeof(payload) FROM tw_list"),
-                                rows[i].type);
-            assert_string_equal(other_ask(db, error ? "SELECT typeof(payload) FROM tw_list"
-                                                    : "SELECT typeof(error) FROM tw_list"),
-                                error ? "blob" : "text");
-        }
-        assert_string_equal(other_ask(db, "SELECT hex(tw_list.error) = hex(tw_task.error)"
+    assert_string_equal(other_ask(db, "SELECT typeof(payload) FROM tw_list"), "null");
+    for (size_t i = 0; i < sizeof payloads / sizeof *payloads; i++) {
+        snprintf(sql, sizeof sql, "UPDATE tw_task SET payload = %s", payloads[i]);
+        other_ask(db, sql);
+        assert_string_equal(other_ask(db, "SELECT typeof(payload) FROM tw_list"), "blob");
+        assert_string_equal(other_ask(db, "SELECT hex(tw_list.payload) = hex(tw_task.payload)"
                                           " FROM tw_list, tw_task"),
                             "1");
     }
@@ -755,7 +737,7 @@ int main(void)
         TEST(the_list_for_people),
         TEST(the_list_has_each_id_as_text),
         TEST(the_list_has_a_queue_that_is_no_text_as_a_blob),
-        TEST(the_list_has_a_payload_and_an_error_that_are_no_text_as_blobs),
+        TEST(the_list_has_each_payload_as_a_blob),
         TEST(a_queue_that_is_not_utf8_is_read_and_emptied_all_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
