@@ -530,7 +530,7 @@ int tw_store_is_paused(struct tw_store *store, const char *queue);
  * it calls nothing, also after a restart. So an operator can look at the tasks first, and cancel the tasks
  * whose work has been done since the backup. Either change makes a run that is under way read the file anew.
  * Handlers that have begun go on, also one that begins at this moment. No other handler begins after the mark
- * is there. After a mark no task is running but those of a run that is under way, once it has seen the mark.
+ * is there. After a mark no task is running but those of a run that is under way.
  * The call is on the disk when it returns, with TW_STORE_LAZY too.
  * Returns: 1 if that was a change, 0 if the file had the mark already, or had none, or an error. */
 int tw_store_restored(struct tw_store *store, bool restored);

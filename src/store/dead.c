@@ -7,6 +7,7 @@
 #include <base/assert.h>
 
 #include "change.h"
+#include "lock.h"
 #include "look.h"
 
 #include <inttypes.h>
@@ -56,14 +57,16 @@ struct mark {
 };
 
 /* Each mark is a new number, and so is its end: the runner reads everything anew when the number is another
- * one. A mark counts as a run, so that no task of the backup is running. */
+ * one, and counts itself anew. Without a runner a mark counts as a run, so that no task of the backup is
+ * running. */
 static int write_mark(struct tw__store_db *db, void *arg)
 {
     struct mark *mark = arg;
     mark->changed = tw__store_db_is_marked(db) != mark->restored;
     if (!mark->restored && !mark->changed)
         return 0;
-    int error = mark->restored ? tw__store_db_do(db, TW__STORE_RUN, "write tw_meta") : 0;
+    bool counts = mark->restored && !tw__store_lock_is_held(db);
+    int error = counts ? tw__store_db_do(db, TW__STORE_RUN, "write tw_meta") : 0;
     return error == 0 ? tw__store_db_do(db, mark->restored ? TW__STORE_MARK : TW__STORE_UNMARK, "write tw_meta")
                       : error;
 }

@@ -88,6 +88,19 @@ void tw__store_lock_release(struct tw__store_lock *lock)
     lock->fd = -1;
 }
 
+bool tw__store_lock_is_held(struct tw__store_db *db)
+{
+    char path[TW__STORE_PATH];
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    name_lock(db, path);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0)
+        return errno != ENOENT;
+    bool held = fcntl(fd, F_OFD_GETLK, &whole) != 0 || whole.l_type != F_UNLCK;
+    close(fd);
+    return held;
+}
+
 int tw__store_lock_check(struct tw__store_db *db, const struct tw__store_lock *lock)
 {
     char path[TW__STORE_PATH];

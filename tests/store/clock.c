@@ -51,6 +51,8 @@ static int64_t stopped_ns; /* where the system's clock stands still; 0: it goes 
 static int64_t halted_ns;  /* where the monotonic clock stands still but for hurried_ns; 0: it goes */
 static int64_t hurried_ns; /* of the monotonic clock */
 static bool away;
+static void (*before_look)(void *arg);
+static void *before_look_arg;
 
 static void take_lock(void)
 {
@@ -253,8 +255,12 @@ int __wrap_tw__store_window_look(struct tw__store_window *window, uint64_t now_m
 {
     const struct tw__store_runner *its = TW_CONTAINER(window, struct tw__store_runner, window);
     pthread_mutex_lock(&lock);
+    void (*first)(void *arg) = before_look;
+    before_look = NULL;
     find(&its->watch)->looks++;
     pthread_mutex_unlock(&lock);
+    if (first != NULL)
+        first(before_look_arg);
     return __real_tw__store_window_look(window, now_ms, whole);
 }
 
@@ -434,6 +440,14 @@ void runner_look_away(bool on)
 {
     pthread_mutex_lock(&lock);
     away = on;
+    pthread_mutex_unlock(&lock);
+}
+
+void runner_before_look(void (*call)(void *arg), void *arg)
+{
+    pthread_mutex_lock(&lock);
+    before_look = call;
+    before_look_arg = arg;
     pthread_mutex_unlock(&lock);
 }
 

@@ -64,6 +64,9 @@ uint64_t runner_looks(struct tw_store *store);
  * wakes it, and for runner_idle(). */
 void runner_look_away(bool on);
 
+/* The next look of a runner at its file calls this first, on its thread. */
+void runner_before_look(void (*call)(void *arg), void *arg);
+
 /* store_teardown() of a test that may have stopped the clock, or let the runner look away. */
 int clock_teardown(void **state);
 

@@ -401,6 +401,33 @@ static void an_idle_run_notices_that_its_lock_was_replaced(void **state)
     a_run_without_its_lock_leaves_the_store(*state, replace_lock);
 }
 
+/* Somebody removes the lock, and another run begins. */
+static void begin_another_run(void *arg)
+{
+    sqlite3 *db = other_open(arg);
+    remove_lock(arg);
+    other_ask(db, "UPDATE tw_meta SET value = 7 WHERE name = 'run'");
+    sqlite3_close(db);
+}
+
+/* The run has looked for its lock just before. It sees another number, as after a restore, and looks again. */
+static void a_run_that_another_one_follows_does_not_count_itself_anew(void **state)
+{
+    struct fixture *fixture = *state;
+    struct errors errors = {0};
+    struct calls calls;
+    calls_init(&calls);
+    start_noting(fixture->store, &calls, &errors, 0);
+    runner_idle(fixture->store);
+    runner_before_look(begin_another_run, fixture);
+    put(fixture->store, "far", tw_store_now() + HOUR_MS);
+    wait_for_the_end(fixture->store, &errors);
+    sqlite3 *db = other_open(fixture);
+    assert_string_equal(other_ask(db, "SELECT value FROM tw_meta WHERE name = 'run'"), "7");
+    sqlite3_close(db);
+    assert_int_equal(tw_store_stop(fixture->store), TW_EREPLACED);
+}
+
 /* A bug: tasks of a file that was removed were still called. The timer wakes the run, and no event. */
 static void a_task_of_a_removed_file_is_not_called(void **state)
 {
@@ -544,6 +571,7 @@ int main(void)
         TEST(an_idle_run_notices_that_its_file_was_removed),
         TEST(an_idle_run_notices_that_its_lock_was_removed),
         TEST(an_idle_run_notices_that_its_lock_was_replaced),
+        TEST(a_run_that_another_one_follows_does_not_count_itself_anew),
         TEST(a_task_of_a_removed_file_is_not_called),
         TEST(a_job_of_a_replaced_file_does_not_begin_while_the_run_commits),
         TEST(a_job_does_not_begin_after_another_run_has_begun),
