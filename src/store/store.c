@@ -9,7 +9,6 @@
 
 #include "change.h"
 #include "commit.h"
-#include "look.h"
 #include "open.h"
 #include "run.h"
 
@@ -204,7 +203,12 @@ int tw_store_flush(struct tw_store *store)
 {
     if (store->options.flags & TW_STORE_LAZY)
         return tw__store_commit(store, nothing, NULL, true);
-    return tw__store_look(store, nothing, NULL); /* the file may be gone */
+    char message[TW_STORE_MESSAGE];
+    const struct tw__store_db *open = &store->reader.db;
+    struct tw__store_db db = {
+        .db = open->db, .file = open->file, .schema = open->schema, .message = message, .size = sizeof message};
+    int error = tw__store_db_check_file(&db); /* without the reader's lock: somebody may be scanning */
+    return error == 0 ? 0 : tw__store_failed(store, error, message);
 }
 
 /* ---- in the caller's transaction ------------------------------------------------------------------------- */
