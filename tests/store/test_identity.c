@@ -43,6 +43,31 @@ int __wrap_stat(const char *path, struct stat *status)
     return result;
 }
 
+/* Whose file is replaced during the next commit of the run, after that has looked for it; NULL: nobody's. And
+ * how many jobs it had handed out when it looked for the file again. */
+static const struct fixture *_Atomic claiming;
+static atomic_uint_least64_t handed_out;
+
+int __real_tw__store_claim(struct tw__store_db *db, void *batch);
+int __wrap_tw__store_claim(struct tw__store_db *db, void *batch);
+static void put_new_in_place(const struct fixture *fixture);
+
+static void note_handed_out(const struct fixture *fixture)
+{
+    atomic_store(&handed_out, atomic_load(&fixture->store->run.runner->hands.tail));
+}
+
+int __wrap_tw__store_claim(struct tw__store_db *db, void *batch)
+{
+    const struct fixture *fixture = atomic_exchange(&claiming, NULL);
+    if (fixture != NULL) {
+        put_new_in_place(fixture);
+        meanwhile_fixture = fixture;
+        meanwhile = note_handed_out;
+    }
+    return __real_tw__store_claim(db, batch);
+}
+
 /* ---- support --------------------------------------------------------------------------------------------- */
 
 struct errors {
@@ -468,6 +493,29 @@ static void a_job_of_a_replaced_file_does_not_begin_while_the_run_commits(void *
     remove_log(fixture);
 }
 
+/* A bug: the file was replaced while the disk was slow to write the claims, and the jobs began all the same. */
+static void a_job_of_a_file_that_its_commit_has_outlived_does_not_begin(void **state)
+{
+    struct fixture *fixture = *state;
+    struct errors errors = {0};
+    struct calls calls;
+    calls_init(&calls);
+    clock_stop(0);
+    clock_halt();
+    make_new(fixture);
+    put(fixture->store, "a", tw_store_now() + SOON_MS);
+    start_noting(fixture->store, &calls, &errors, 0);
+    runner_idle(fixture->store);
+    atomic_store(&handed_out, 1);
+    atomic_store(&claiming, fixture);
+    clock_pass(SOON_MS);
+    wait_for_the_end(fixture->store, &errors);
+    assert_int_equal(atomic_load(&handed_out), 0);
+    assert_int_equal(tw_store_stop(fixture->store), TW_EREPLACED);
+    assert_int_equal(calls.count, 0);
+    remove_log(fixture);
+}
+
 /* The lock is removed, and the first run does not notice. It does not begin the task "b", which the second one
  * might claim at any moment. */
 static void a_job_does_not_begin_after_another_run_has_begun(void **state)
@@ -546,6 +594,7 @@ int main(void)
         TEST(an_idle_run_notices_that_its_lock_was_replaced),
         TEST(a_task_of_a_removed_file_is_not_called),
         TEST(a_job_of_a_replaced_file_does_not_begin_while_the_run_commits),
+        TEST(a_job_of_a_file_that_its_commit_has_outlived_does_not_begin),
         TEST(a_job_does_not_begin_after_another_run_has_begun),
         TEST(a_standby_of_a_replaced_file_ends),
     };
