@@ -235,12 +235,13 @@ void tw__store_claim_undo(struct tw__store_batch *batch)
     }
 }
 
-/* Notes the count that the commit of this transaction will have. One that has changed no row is not counted. */
+/* Notes the counts that the file will have after the commit. One that has changed no row is not counted. */
 static void note_commit(struct tw__store_db *db, struct tw__store_batch *batch, int changes_before)
 {
     uint32_t before = batch->count != NULL ? *batch->count : 0; /* nobody else writes now */
     bool counts = sqlite3_total_changes(db->db) != changes_before;
     batch->commits = (struct tw__store_commits){before, before + counts, !db->shared};
+    batch->changes = counts ? db->next_changes : batch->seen->changes;
 }
 
 int tw__store_claim(struct tw__store_db *db, void *arg)

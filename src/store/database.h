@@ -24,8 +24,7 @@
     X(MAX_SEQ, "SELECT max(seq) FROM $tw_task")                                                                \
     X(LOCK, "UPDATE $tw_meta SET value = value WHERE name = 'seq'")                                            \
     X(SET_SEQ, "UPDATE $tw_meta SET value = ?1 WHERE name = 'seq'")                                            \
-    X(SET_CHANGES, "UPDATE $tw_meta SET value = (value | 1048575) + 1 + (random() & 1048575)"                  \
-                   " WHERE name = 'changes'")                                                                  \
+    X(SET_CHANGES, "UPDATE $tw_meta SET value = ?1 WHERE name = 'changes'")                                    \
     X(FIND, "SELECT due_ms, run, dead_ms FROM $tw_task WHERE queue = ?1 AND id = ?2")                          \
     X(PUT,                                                                                                     \
       "INSERT INTO $tw_task(seq, queue, id, due_ms, period_ms, times, missed, tries, backoff_ms, payload)"     \
@@ -154,6 +153,7 @@ struct tw__store_db {
     int bound;                            /* the first error of binding the present statement */
     uint64_t seq, run, changes, restored; /* of tw_meta, when the transaction began; seq: and since */
     uint64_t written_seq;                 /* what tw_meta has */
+    uint64_t next_changes;                /* what the transaction writes, if it changes a row */
     uint64_t version;                     /* of the tables; 0: tw_meta does not tell */
     uint64_t busy_ms;                     /* how long it waits for a lock; 0: it is the caller's connection */
     int rows;                             /* sqlite3_total_changes() when the transaction began */

@@ -315,6 +315,7 @@ static bool settle_batch(struct tw__store_runner *runner)
     struct tw__store_batch *batch = &runner->batch;
     size_t put_back = 0;
     runner->series = tw__store_check_note(&runner->check, &batch->commits);
+    runner->window.seen.changes = batch->changes;
     count_batch(runner);
     tell_of_tasks(runner);
     for (size_t i = batch->n; i-- > 0;) {
@@ -440,6 +441,7 @@ static bool go_round(struct tw__store_runner *runner)
         return settle_batch(runner) && seen && there;
     }
     take_back_batch(runner);
+    runner->window.gone_back |= batch->gone_back; /* whatever others write before the next look */
     if (batch->gone_back && seen) { /* the next round looks, whatever SQLite says, and counts anew */
         runner->must_look = true;
         return true;
