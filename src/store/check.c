@@ -109,6 +109,8 @@ static bool ask_file(struct tw__store_check *check, const struct tw__store_job *
     tw__store_bind_number(&check->db, row, 2, job->run);
     tw__store_bind_text(&check->db, row, 3, job->job.queue);
     tw__store_bind_blob(&check->db, row, 4, job->job.id, job->job.id_size);
+    tw__store_bind_number(&check->db, row, 5, job->job.attempt);
+    tw__store_bind_number(&check->db, row, 6, job->row_ms);
     int code = tw__store_db_step(&check->db, row);
     if (code != SQLITE_ROW && code != SQLITE_DONE)
         check->error = tw__store_db_error(&check->db, code, "look a task up");

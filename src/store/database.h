@@ -83,7 +83,7 @@
     X(CLAIM_ROW, "SELECT " TW__STORE_COLUMNS " FROM $tw_task NOT INDEXED"                                      \
                  " WHERE seq = ?1 AND queue = ?2 AND dead_ms IS NULL")                                         \
     X(CHECK, "SELECT 1 FROM $tw_task NOT INDEXED WHERE seq = ?1 AND run = ?2 AND queue = ?3 AND id = ?4"       \
-             " AND dead_ms IS NULL"                                                                            \
+             " AND attempt = ?5 AND due_ms = ?6 AND dead_ms IS NULL"                                           \
              " AND NOT EXISTS (SELECT 1 FROM $tw_queue WHERE name = ?3 AND paused <> 0)"                       \
              " AND NOT EXISTS (SELECT 1 FROM $tw_meta WHERE name = 'restored' AND value & 1)"                  \
              " AND NOT EXISTS (SELECT 1 FROM $tw_meta WHERE name = 'run' AND value <> ?2)")                    \
@@ -123,8 +123,10 @@ static inline int tw__store_missed(int number)
                                         : TW_MISSED_SKIP;
 }
 
-/* The row of a job's task. A file that was restored may have another row under its number. */
-#define TW__STORE_OF_JOB " WHERE seq = ?1 AND queue = ?4 AND id = ?5 AND run = ?6"
+/* The row of a job's task. A file that was restored may have another task under its number, or another attempt or
+ * another call of the same task. */
+#define TW__STORE_OF_JOB                                                                                       \
+    " WHERE seq = ?1 AND queue = ?4 AND id = ?5 AND run = ?6 AND attempt = ?7 AND due_ms = ?8"
 
 enum tw__store_statement {
 #define TW__STORE_NAME(name, sql) TW__STORE_##name,

@@ -435,6 +435,57 @@ static void only_tasks_of_jobs_under_way_run_after_a_restore(void **state)
     sqlite3_close(db);
 }
 
+/* The backup has the task from before this answer to its first job. The job after that is under way. */
+static void no_later_answer_counts(const struct fixture *fixture, enum tw_answer answer, uint64_t period_ms,
+                                   uint64_t pass_ms)
+{
+    struct tw_store *store = fixture->store;
+    struct calls calls;
+    sqlite3 *db = other_open(fixture);
+    clock_stop(0);
+    struct tw_delayed task = {.queue = "q", .id = "r", .id_size = 1, .due_ms = tw_store_now() + SOON_MS};
+    char expected[40];
+    snprintf(expected, sizeof expected, "r@%llu", (unsigned long long)task.due_ms);
+    keep_first(&calls);
+    calls.answers = 2;
+    calls.retry_ms = task.due_ms;
+    task.period_ms = period_ms;
+    task.tries = 3;
+    assert_int_equal(tw_store_put(store, &task, 0), 1);
+    start_with(store, &calls);
+    runner_idle(store);
+    clock_pass(SOON_MS);
+    wait_for_kept(&calls, 1);
+    runner_idle(store);
+    sqlite3 *backup = back_up(db);
+    tw_job_answer(calls.kept[0], answer);
+    wait_for_answers(store, 1);
+    runner_idle(store);
+    clock_pass(pass_ms);
+    wait_for_kept(&calls, 2);
+    restore_unseen(store, backup, db);
+    look_again(store);
+    assert_string_equal(scan(store, NULL), expected);
+    tw_job_answer(calls.kept[1], TW_DEAD);
+    wait_for_answers(store, 2);
+    assert_string_equal(scan(store, NULL), expected);
+    assert_int_equal(cancel(store, "r"), TW_CANCELLED);
+    assert_int_equal(tw_store_stop(store), 0);
+    sqlite3_close(db);
+}
+
+/* A bug: the answer was written to an earlier call of the series. */
+static void an_answer_counts_for_its_call_alone(void **state)
+{
+    no_later_answer_counts(*state, TW_DONE, SOON_MS, SOON_MS);
+}
+
+/* The two attempts are due in the same millisecond. */
+static void an_answer_counts_for_its_attempt_alone(void **state)
+{
+    no_later_answer_counts(*state, TW_RETRY, 0, 1);
+}
+
 /* A bug: tables of another version were used as they were. Those of version 1 count no changes. */
 static void a_backup_of_an_older_version_is_converted(void **state)
 {
@@ -618,6 +669,8 @@ int main(void)
         TEST(a_backup_from_between_two_commits_of_the_run_is_noticed),
         TEST(a_restore_that_a_commit_of_the_run_has_noticed_counts),
         TEST(only_tasks_of_jobs_under_way_run_after_a_restore),
+        TEST(an_answer_counts_for_its_call_alone),
+        TEST(an_answer_counts_for_its_attempt_alone),
         TEST(a_backup_of_an_older_version_is_converted),
         TEST(a_backup_of_a_newer_version_is_refused),
         TEST(an_answer_before_the_look_after_a_restore_is_no_error),
