@@ -404,6 +404,8 @@ static int count_anew(struct tw__store_runner *runner)
         fail(runner, error, window->message);
         return error;
     }
+    if (!has_files(runner)) /* the commit may have waited long */
+        return runner->lost;
     runner->run = window->seen.run = count.seen.run;
     window->gone_back = false;
     pthread_mutex_lock(&runner->check.lock); /* a worker may be looking a job up */
