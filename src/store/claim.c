@@ -12,8 +12,8 @@
  * the queue too, whose handler it will call. It need not ask for the id, which an entry does not have: the job
  * is made of the row that the claim has read, and only if that row is due. An answer asks for the queue, the
  * id, and the run that has claimed the row. Example: a job has revision 7. A backup is restored that ends at 5,
- * and two new tasks get 6 and 7. The answer of the job leaves the new task as it is. It asks for the attempt and
- * the due time too, because a backup may have an earlier attempt, or an earlier call of a repeating task.
+ * and two new tasks get 6 and 7. The answer of the job leaves the new task as it is. It asks for the attempt
+ * and the due time too, because a backup may have an earlier attempt, or an earlier call of a repeating task.
  */
 #include "claim.h"
 

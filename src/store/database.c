@@ -405,7 +405,7 @@ int tw__store_db_begin_seq(struct tw__store_db *db)
     return 0;
 }
 
-static int write_number(struct tw__store_db *db, enum tw__store_statement which, uint64_t number)
+static int write_meta(struct tw__store_db *db, enum tw__store_statement which, uint64_t number)
 {
     int error = 0;
     sqlite3_stmt *set = tw__store_db_statement(db, which, &error);
@@ -424,8 +424,8 @@ int tw__store_db_end_seq(struct tw__store_db *db)
     if (!numbers && db->rows == sqlite3_total_changes(db->db))
         return 0;
     if (numbers)
-        error = write_number(db, TW__STORE_SET_SEQ, db->seq);
-    return error == 0 ? write_number(db, TW__STORE_SET_CHANGES, db->next_changes) : error;
+        error = write_meta(db, TW__STORE_SET_SEQ, db->seq);
+    return error == 0 ? write_meta(db, TW__STORE_SET_CHANGES, db->next_changes) : error;
 }
 
 /* Only the run that has the lock raises its number, so another one is that of a backup. */

@@ -123,8 +123,8 @@ static inline int tw__store_missed(int number)
                                         : TW_MISSED_SKIP;
 }
 
-/* The row of a job's task. A file that was restored may have another task under its number, or another attempt or
- * another call of the same task. */
+/* The row of a job's task. A file that was restored may have another task under its number, or another attempt
+ * or another call of the same task. */
 #define TW__STORE_OF_JOB                                                                                       \
     " WHERE seq = ?1 AND queue = ?4 AND id = ?5 AND run = ?6 AND attempt = ?7 AND due_ms = ?8"
 

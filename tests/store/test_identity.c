@@ -562,8 +562,8 @@ static void a_job_does_not_begin_after_another_run_has_begun(void **state)
     tw_store_close(next);
 }
 
-/* A backup is restored, and the lock is removed while the run waits to count itself anew. So another run may have
- * begun, and this one claims nothing. */
+/* A backup is restored, and the lock is removed while the run waits to count itself anew. So another run may
+ * have begun, and this one claims nothing. */
 static void a_run_whose_lock_is_removed_while_it_counts_itself_anew_claims_nothing(void **state)
 {
     struct fixture *fixture = *state;

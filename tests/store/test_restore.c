@@ -133,8 +133,8 @@ static void put_many(sqlite3 *db, const char *id, int n, uint64_t due_ms)
     }
 }
 
-/* With this connection others put three tasks, between the next commit of the run that fails and its look; NULL:
- * nobody does. */
+/* With this connection others put three tasks, between the next commit of the run that fails and its look;
+ * NULL: nobody does. */
 static sqlite3 *_Atomic putting;
 
 void __real_tw__store_claim_undo(struct tw__store_batch *batch);
