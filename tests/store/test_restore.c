@@ -486,6 +486,55 @@ static void an_answer_counts_for_its_attempt_alone(void **state)
     no_later_answer_counts(*state, TW_RETRY, 0, 1);
 }
 
+static bool passed(bool there)
+{
+    if (!there)
+        clock_pass(1);
+    return there;
+}
+
+/* A bug: it began for the row of the earlier call. The runner does not look, and the job waits for the end of
+ * "b". */
+static void a_job_does_not_begin_for_an_earlier_call(void **state)
+{
+    struct tw_store *store = store_of(state);
+    const struct tw_store_run one_worker = {.workers = 1};
+    struct calls calls;
+    sqlite3 *db = other_open(*state);
+    keep_first(&calls);
+    calls.answers = 3;
+    clock_stop(0);
+    clock_halt();
+    uint64_t due_ms = tw_store_now() + SOON_MS;
+    struct tw_delayed task = {.queue = "q", .id = "r", .id_size = 1, .due_ms = due_ms, .period_ms = SOON_MS};
+    assert_int_equal(tw_store_put(store, &task, 0), 1);
+    put(store, "b", due_ms + SOON_MS - 1);
+    assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
+    assert_int_equal(tw_store_start(store, &one_worker), 0);
+    runner_idle(store);
+    clock_pass(SOON_MS);
+    wait_for_kept(&calls, 1);
+    runner_idle(store);
+    sqlite3 *backup = back_up(db);
+    calls.block = true;
+    tw_job_answer(calls.kept[0], TW_DONE);
+    wait_for_answers(store, 1);
+    runner_idle(store);
+    clock_pass(SOON_MS);
+    wait_for_calls(&calls, 2);
+    EVENTUALLY(attempts(store) == 3);
+    restore_unseen(store, backup, db);
+    unblock(&calls);
+    EVENTUALLY(passed(kept_of(&calls) == 3));
+    assert_string_equal(calls.text, "r/1 b/1 r/2"); /* the backup has its first attempt */
+    assert_int_equal(calls.last.due_ms, due_ms);
+    tw_job_answer(calls.kept[1], TW_DONE);
+    tw_job_answer(calls.kept[2], TW_DONE);
+    wait_for_answers(store, 3);
+    assert_int_equal(tw_store_stop(store), 0);
+    sqlite3_close(db);
+}
+
 /* A bug: tables of another version were used as they were. Those of version 1 count no changes. */
 static void a_backup_of_an_older_version_is_converted(void **state)
 {
@@ -671,6 +720,7 @@ int main(void)
         TEST(only_tasks_of_jobs_under_way_run_after_a_restore),
         TEST(an_answer_counts_for_its_call_alone),
         TEST(an_answer_counts_for_its_attempt_alone),
+        TEST(a_job_does_not_begin_for_an_earlier_call),
         TEST(a_backup_of_an_older_version_is_converted),
         TEST(a_backup_of_a_newer_version_is_refused),
         TEST(an_answer_before_the_look_after_a_restore_is_no_error),
