@@ -25,7 +25,8 @@
  *
  * The runner looks at each round whether the file is at its path. It may be inside a commit for long: it waits
  * for a lock of others, or for the disk. So a worker looks for the file itself before it begins a job whose
- * claim is 100 ms old. Younger claims need no look, for each commit looks for the file when it begins.
+ * claim is 100 ms old. Younger claims need no look: the runner looks for the file between the commit of the
+ * claims and the time from which their age counts.
  *
  * (Rejected: PRAGMA data_version, which needs a lock of the file for each job, and changes with our own
  * commits. Rejected too: to let the runner look for changes, because it may wait seconds for the disk or a
@@ -108,6 +109,8 @@ static bool ask_file(struct tw__store_check *check, const struct tw__store_job *
     tw__store_bind_number(&check->db, row, 2, job->run);
     tw__store_bind_text(&check->db, row, 3, job->job.queue);
     tw__store_bind_blob(&check->db, row, 4, job->job.id, job->job.id_size);
+    tw__store_bind_number(&check->db, row, 5, job->job.attempt);
+    tw__store_bind_number(&check->db, row, 6, job->row_ms);
     int code = tw__store_db_step(&check->db, row);
     if (code != SQLITE_ROW && code != SQLITE_DONE)
         check->error = tw__store_db_error(&check->db, code, "look a task up");

@@ -12,7 +12,8 @@
  * the queue too, whose handler it will call. It need not ask for the id, which an entry does not have: the job
  * is made of the row that the claim has read, and only if that row is due. An answer asks for the queue, the
  * id, and the run that has claimed the row. Example: a job has revision 7. A backup is restored that ends at 5,
- * and two new tasks get 6 and 7. The answer of the job leaves the new task as it is.
+ * and two new tasks get 6 and 7. The answer of the job leaves the new task as it is. It asks for the attempt
+ * and the due time too, because a backup may have an earlier attempt, or an earlier call of a repeating task.
  */
 #include "claim.h"
 
@@ -54,6 +55,8 @@ static int answer_row(struct tw__store_db *db, enum tw__store_statement which, c
     tw__store_bind_text(db, statement, 4, job->job.queue);
     tw__store_bind_blob(db, statement, 5, job->job.id, job->job.id_size);
     tw__store_bind_number(db, statement, 6, job->run);
+    tw__store_bind_number(db, statement, 7, job->job.attempt);
+    tw__store_bind_number(db, statement, 8, job->row_ms);
     return tw__store_db_run(db, statement, "answer");
 }
 
@@ -235,12 +238,13 @@ void tw__store_claim_undo(struct tw__store_batch *batch)
     }
 }
 
-/* Notes the count that the commit of this transaction will have. One that has changed no row is not counted. */
+/* Notes the counts that the file will have after the commit. One that has changed no row is not counted. */
 static void note_commit(struct tw__store_db *db, struct tw__store_batch *batch, int changes_before)
 {
     uint32_t before = batch->count != NULL ? *batch->count : 0; /* nobody else writes now */
     bool counts = sqlite3_total_changes(db->db) != changes_before;
     batch->commits = (struct tw__store_commits){before, before + counts, !db->shared};
+    batch->changes = counts ? db->next_changes : batch->seen->changes;
 }
 
 int tw__store_claim(struct tw__store_db *db, void *arg)

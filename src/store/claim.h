@@ -48,7 +48,8 @@ struct tw__store_batch {
     bool idle;                         /* no job is under way, so one payload of any size may be claimed */
     bool full;                         /* a payload had no room, so the claims after it wait too */
     bool gone_back;                    /* the file is not a later state of the one that was seen */
-    const struct tw__store_seen *seen; /* the numbers at the last look */
+    const struct tw__store_seen *seen; /* the numbers of the last look, and `changes` of our last commit */
+    uint64_t changes;                  /* the same after this one. Set by the work */
     uint64_t now_ms, run;
     const struct tw__store_table *table;
     const volatile uint32_t *count;   /* of the commits to the file; NULL: it is not known */

@@ -29,7 +29,7 @@
 #include <sys/stat.h>
 
 static const uint64_t SEQ_END = UINT64_C(1) << 62;
-enum { RANDOM_BITS = 20 }; /* of `changes` */
+enum { RANDOM_BITS = 20, RANDOM_MASK = (1 << RANDOM_BITS) - 1 }; /* of `changes` */
 
 static const char *const sql_of[] = {
 #define TEXT(name, sql) sql,
@@ -361,6 +361,7 @@ int tw__store_db_check_version(struct tw__store_db *db, uint64_t version)
 int tw__store_db_begin_seq(struct tw__store_db *db)
 {
     int error = 0, code, found = 0;
+    uint32_t random;
     db->changes = db->restored = db->version = 0; /* a file of version 1 has only the last */
     db->rows = sqlite3_total_changes(db->db);
     sqlite3_stmt *meta = tw__store_db_statement(db, TW__STORE_META, &error);
@@ -383,6 +384,8 @@ int tw__store_db_begin_seq(struct tw__store_db *db)
         }
     }
     sqlite3_reset(meta);
+    sqlite3_randomness(sizeof random, &random);
+    db->next_changes = (db->changes | RANDOM_MASK) + 1 + (random & RANDOM_MASK);
     error = code == SQLITE_DONE ? tw__store_db_check_version(db, db->version)
                                 : tw__store_db_error(db, code, "read tw_meta");
     if (error != 0)
@@ -402,17 +405,14 @@ int tw__store_db_begin_seq(struct tw__store_db *db)
     return 0;
 }
 
-static int write_seq(struct tw__store_db *db)
+static int write_meta(struct tw__store_db *db, enum tw__store_statement which, uint64_t number)
 {
     int error = 0;
-    sqlite3_stmt *set = tw__store_db_statement(db, TW__STORE_SET_SEQ, &error);
+    sqlite3_stmt *set = tw__store_db_statement(db, which, &error);
     if (set == NULL)
         return error;
-    tw__store_bind_number(db, set, 1, db->seq);
-    error = tw__store_db_run(db, set, "write tw_meta");
-    if (error == 0)
-        db->written_seq = db->seq;
-    return error;
+    tw__store_bind_number(db, set, 1, number);
+    return tw__store_db_run(db, set, "write tw_meta");
 }
 
 /* Two statements: for one with two rows SQLite makes a temporary table, which takes as long as all the rest of
@@ -424,8 +424,8 @@ int tw__store_db_end_seq(struct tw__store_db *db)
     if (!numbers && db->rows == sqlite3_total_changes(db->db))
         return 0;
     if (numbers)
-        error = write_seq(db);
-    return error == 0 ? tw__store_db_do(db, TW__STORE_SET_CHANGES, "write tw_meta") : error;
+        error = write_meta(db, TW__STORE_SET_SEQ, db->seq);
+    return error == 0 ? write_meta(db, TW__STORE_SET_CHANGES, db->next_changes) : error;
 }
 
 /* Only the run that has the lock raises its number, so another one is that of a backup. */

@@ -24,8 +24,7 @@
     X(MAX_SEQ, "SELECT max(seq) FROM $tw_task")                                                                \
     X(LOCK, "UPDATE $tw_meta SET value = value WHERE name = 'seq'")                                            \
     X(SET_SEQ, "UPDATE $tw_meta SET value = ?1 WHERE name = 'seq'")                                            \
-    X(SET_CHANGES, "UPDATE $tw_meta SET value = (value | 1048575) + 1 + (random() & 1048575)"                  \
-                   " WHERE name = 'changes'")                                                                  \
+    X(SET_CHANGES, "UPDATE $tw_meta SET value = ?1 WHERE name = 'changes'")                                    \
     X(FIND, "SELECT due_ms, run, dead_ms FROM $tw_task WHERE queue = ?1 AND id = ?2")                          \
     X(PUT,                                                                                                     \
       "INSERT INTO $tw_task(seq, queue, id, due_ms, period_ms, times, missed, tries, backoff_ms, payload)"     \
@@ -84,7 +83,7 @@
     X(CLAIM_ROW, "SELECT " TW__STORE_COLUMNS " FROM $tw_task NOT INDEXED"                                      \
                  " WHERE seq = ?1 AND queue = ?2 AND dead_ms IS NULL")                                         \
     X(CHECK, "SELECT 1 FROM $tw_task NOT INDEXED WHERE seq = ?1 AND run = ?2 AND queue = ?3 AND id = ?4"       \
-             " AND dead_ms IS NULL"                                                                            \
+             " AND attempt = ?5 AND due_ms = ?6 AND dead_ms IS NULL"                                           \
              " AND NOT EXISTS (SELECT 1 FROM $tw_queue WHERE name = ?3 AND paused <> 0)"                       \
              " AND NOT EXISTS (SELECT 1 FROM $tw_meta WHERE name = 'restored' AND value & 1)"                  \
              " AND NOT EXISTS (SELECT 1 FROM $tw_meta WHERE name = 'run' AND value <> ?2)")                    \
@@ -124,8 +123,10 @@ static inline int tw__store_missed(int number)
                                         : TW_MISSED_SKIP;
 }
 
-/* The row of a job's task. A file that was restored may have another row under its number. */
-#define TW__STORE_OF_JOB " WHERE seq = ?1 AND queue = ?4 AND id = ?5 AND run = ?6"
+/* The row of a job's task. A file that was restored may have another task under its number, or another attempt
+ * or another call of the same task. */
+#define TW__STORE_OF_JOB                                                                                       \
+    " WHERE seq = ?1 AND queue = ?4 AND id = ?5 AND run = ?6 AND attempt = ?7 AND due_ms = ?8"
 
 enum tw__store_statement {
 #define TW__STORE_NAME(name, sql) TW__STORE_##name,
@@ -154,6 +155,7 @@ struct tw__store_db {
     int bound;                            /* the first error of binding the present statement */
     uint64_t seq, run, changes, restored; /* of tw_meta, when the transaction began; seq: and since */
     uint64_t written_seq;                 /* what tw_meta has */
+    uint64_t next_changes;                /* what the transaction writes, if it changes a row */
     uint64_t version;                     /* of the tables; 0: tw_meta does not tell */
     uint64_t busy_ms;                     /* how long it waits for a lock; 0: it is the caller's connection */
     int rows;                             /* sqlite3_total_changes() when the transaction began */

@@ -24,8 +24,8 @@ struct tw__store_window {
     uint64_t loaded;
     uint64_t found;             /* queues, when the horizon moved last */
     uint64_t turns;             /* entries that have become ready */
-    struct tw__store_seen seen; /* at the last look: every task with at most this seq was looked at */
-    bool gone_back;             /* a look has found a restored file, and the run was not counted anew */
+    struct tw__store_seen seen; /* at the last look; `changes` of our last commit, if that is later */
+    bool gone_back;             /* the file was restored, and the run was not counted anew */
     uint64_t version;           /* SQLite's data_version at the last look */
     uint64_t horizon_ms; /* the tasks that are due until then are loaded, but for queues that are not whole */
     uint64_t load_at_ms; /* when the horizon has to move */

@@ -12,10 +12,11 @@
  * If the file cannot be read or written, the runner says so and tries again after a second. Answers wait in
  * memory until then. If the process ends before, their tasks run again.
  *
- * At the beginning of each round the runner looks whether the file and the lock are at their paths. If the file
- * was removed or replaced, the connections go on with a file that nobody else sees. If the lock was removed,
- * another process may run the tasks. In both cases the run is lost: jobs that have not begun are given back,
- * the lock is free at once, nothing is written any more, and the thread ends with the last handler under way.
+ * At the beginning of each round the runner looks whether the file and the lock are at their paths, and again
+ * after each commit, which may have waited long, before it hands the jobs out. If the file was removed or
+ * replaced, the connections go on with a file that nobody else sees. If the lock was removed, another process
+ * may run the tasks. In both cases the run is lost: jobs that have not begun are given back, the lock is free
+ * at once, nothing is written any more, and the thread ends with the last handler under way.
  */
 #include "runner.h"
 
@@ -296,6 +297,7 @@ static bool settle_batch(struct tw__store_runner *runner)
     struct tw__store_batch *batch = &runner->batch;
     size_t put_back = 0;
     runner->series = tw__store_check_note(&runner->check, &batch->commits);
+    runner->window.seen.changes = batch->changes;
     count_batch(runner);
     tell_of_tasks(runner);
     for (size_t i = batch->n; i-- > 0;) {
@@ -384,6 +386,8 @@ static int count_anew(struct tw__store_runner *runner)
         fail(runner, error, window->message);
         return error;
     }
+    if (!has_files(runner)) /* the commit may have waited long */
+        return runner->lost;
     runner->run = window->seen.run = count.seen.run;
     window->gone_back = false;
     pthread_mutex_lock(&runner->check.lock); /* a worker may be looking a job up */
@@ -416,9 +420,12 @@ static bool go_round(struct tw__store_runner *runner)
     batch->run = runner->run;
     batch->gone_back = false;
     int error = tw__store_commit(runner->store, tw__store_claim, batch, false);
-    if (error == 0)
-        return settle_batch(runner) && seen;
+    if (error == 0) {
+        bool there = has_files(runner); /* else the workers give the new jobs back: the run stops */
+        return settle_batch(runner) && seen && there;
+    }
     take_back_batch(runner);
+    runner->window.gone_back |= batch->gone_back; /* whatever others write before the next look */
     if (batch->gone_back && seen) { /* the next round looks, whatever SQLite says, and counts anew */
         runner->must_look = true;
         return true;

@@ -32,12 +32,14 @@
  * already, and nobody would look at them. So a look compares `changes` of tw_meta, which each transaction of
  * ours raises. Its lower 20 bits are random. A smaller count than before, or the same count with other random
  * bits, means that the file has gone back. So does another number of the run, since nobody else can begin a
- * run. A commit of the run compares the same before it writes: it would raise the count. All is dropped and
- * read anew then, and the numbers of the jobs under way hide no task: their entries are orphans, and end with
- * their jobs. Example: the window has seen the changes 1 to 8. A backup from change 5 is restored, and three
- * changes follow: 8 again, with other bits. Had there been four before the next look, nobody could tell:
- * docs/store.md names this hole, and `tickwheel restore` closes it, for it changes `restored`. (Rejected: a
- * number for each restore. SQLite restores byte by byte, and runs no code of ours in the copy.)
+ * run. A commit of the run compares the same before it writes: it would raise the count. Then it writes
+ * nothing; else the count that it has written is the next one to compare with, so a backup from between two of
+ * our commits is noticed too. If the file has gone back, all is dropped and read anew, and the numbers of the
+ * jobs under way hide no task: their entries are orphans, and end with their jobs. Example: the window has seen
+ * the changes 1 to 8. A backup from change 5 is restored, and three changes follow: 8 again, with other bits.
+ * Had there been four before the next look, nobody could tell: docs/store.md names this hole, and `tickwheel
+ * restore` closes it, for it changes `restored`. (Rejected: a number for each restore. SQLite restores byte by
+ * byte, and runs no code of ours in the copy.)
  *
  * Invariants
  *   D1  every task of a queue with a handler that waits, and lies within the queue's horizon, has one entry
@@ -171,9 +173,9 @@ static int look_inside(struct tw__store_window *window)
     int error = tw__store_db_begin_seq(db);
     if (error != 0)
         return error;
-    bool back = tw__store_db_has_gone_back(db, &window->seen), anew = back || is_stale(window);
-    window->gone_back |= back;
-    if (back)
+    window->gone_back |= tw__store_db_has_gone_back(db, &window->seen);
+    bool anew = window->gone_back || is_stale(window);
+    if (window->gone_back)
         tw__store_entries_orphan(window);
     if (anew)
         tw__store_entries_drop(window);

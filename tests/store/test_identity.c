@@ -43,6 +43,46 @@ int __wrap_stat(const char *path, struct stat *status)
     return result;
 }
 
+/* Whose file is replaced during the next commit of the run, after that has looked for it; NULL: nobody's. And
+ * how many jobs it had handed out when it looked for the file again. */
+static const struct fixture *_Atomic claiming;
+static atomic_uint_least64_t handed_out;
+
+int __real_tw__store_claim(struct tw__store_db *db, void *batch);
+int __wrap_tw__store_claim(struct tw__store_db *db, void *batch);
+static void put_new_in_place(const struct fixture *fixture);
+
+static void note_handed_out(const struct fixture *fixture)
+{
+    atomic_store(&handed_out, atomic_load(&fixture->store->run.runner->hands.tail));
+}
+
+int __wrap_tw__store_claim(struct tw__store_db *db, void *batch)
+{
+    const struct fixture *fixture = atomic_exchange(&claiming, NULL);
+    if (fixture != NULL) {
+        put_new_in_place(fixture);
+        meanwhile_fixture = fixture;
+        meanwhile = note_handed_out;
+    }
+    return __real_tw__store_claim(db, batch);
+}
+
+/* Whose lock is removed while the run counts itself, or does so anew; NULL: nobody's. */
+static const struct fixture *_Atomic counting;
+
+int __real_tw__store_count_run(struct tw__store_db *db, void *count);
+int __wrap_tw__store_count_run(struct tw__store_db *db, void *count);
+static void remove_lock(const struct fixture *fixture);
+
+int __wrap_tw__store_count_run(struct tw__store_db *db, void *count)
+{
+    const struct fixture *fixture = atomic_exchange(&counting, NULL);
+    if (fixture != NULL)
+        remove_lock(fixture);
+    return __real_tw__store_count_run(db, count);
+}
+
 /* ---- support --------------------------------------------------------------------------------------------- */
 
 struct errors {
@@ -495,6 +535,29 @@ static void a_job_of_a_replaced_file_does_not_begin_while_the_run_commits(void *
     remove_log(fixture);
 }
 
+/* A bug: the file was replaced while the disk was slow to write the claims, and the jobs began all the same. */
+static void a_job_of_a_file_that_its_commit_has_outlived_does_not_begin(void **state)
+{
+    struct fixture *fixture = *state;
+    struct errors errors = {0};
+    struct calls calls;
+    calls_init(&calls);
+    clock_stop(0);
+    clock_halt();
+    make_new(fixture);
+    put(fixture->store, "a", tw_store_now() + SOON_MS);
+    start_noting(fixture->store, &calls, &errors, 0);
+    runner_idle(fixture->store);
+    atomic_store(&handed_out, 1);
+    atomic_store(&claiming, fixture);
+    clock_pass(SOON_MS);
+    wait_for_the_end(fixture->store, &errors);
+    assert_int_equal(atomic_load(&handed_out), 0);
+    assert_int_equal(tw_store_stop(fixture->store), TW_EREPLACED);
+    assert_int_equal(calls.count, 0);
+    remove_log(fixture);
+}
+
 /* The lock is removed, and the first run does not notice. It does not begin the task "b", which the second one
  * might claim at any moment. */
 static void a_job_does_not_begin_after_another_run_has_begun(void **state)
@@ -524,6 +587,31 @@ static void a_job_does_not_begin_after_another_run_has_begun(void **state)
     assert_int_equal(tw_store_stop(fixture->store), TW_EREPLACED);
     assert_string_equal(calls.text, "a/1");
     tw_store_close(next);
+}
+
+/* A backup is restored, and the lock is removed while the run waits to count itself anew. So another run may
+ * have begun, and this one claims nothing. */
+static void a_run_whose_lock_is_removed_while_it_counts_itself_anew_claims_nothing(void **state)
+{
+    struct fixture *fixture = *state;
+    struct errors errors = {0};
+    struct calls calls;
+    sqlite3 *db = other_open(fixture);
+    calls_init(&calls);
+    clock_stop(0);
+    put(fixture->store, "a", tw_store_now() + SOON_MS);
+    start_noting(fixture->store, &calls, &errors, 0);
+    runner_idle(fixture->store);
+    runner_look_away(true);
+    runner_round(fixture->store);
+    other_ask(db,
+              "UPDATE tw_meta SET value = value + 1 WHERE name = 'run'"); /* as in the backup of a later run */
+    atomic_store(&counting, fixture);
+    clock_pass(SOON_MS);
+    wait_for_the_end(fixture->store, &errors);
+    assert_int_equal(tw_store_stop(fixture->store), TW_EREPLACED);
+    assert_string_equal(other_ask(db, "SELECT attempt FROM tw_task"), "0");
+    sqlite3_close(db);
 }
 
 static bool hurried(bool there)
@@ -574,7 +662,9 @@ int main(void)
         TEST(a_run_that_another_one_follows_does_not_count_itself_anew),
         TEST(a_task_of_a_removed_file_is_not_called),
         TEST(a_job_of_a_replaced_file_does_not_begin_while_the_run_commits),
+        TEST(a_job_of_a_file_that_its_commit_has_outlived_does_not_begin),
         TEST(a_job_does_not_begin_after_another_run_has_begun),
+        TEST(a_run_whose_lock_is_removed_while_it_counts_itself_anew_claims_nothing),
         TEST(a_standby_of_a_replaced_file_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

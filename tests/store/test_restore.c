@@ -5,8 +5,10 @@
  */
 #include "clock.h"
 #include "running.h"
+#include "src/store/claim.h"
 #include "tests/support/eventually.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 
 enum { SOON_MS = 1000, HOUR_MS = 3600000 };
@@ -129,6 +131,21 @@ static void put_many(sqlite3 *db, const char *id, int n, uint64_t due_ms)
                  (unsigned long long)due_ms);
         other_ask(db, sql);
     }
+}
+
+/* With this connection others put three tasks, between the next commit of the run that fails and its look;
+ * NULL: nobody does. */
+static sqlite3 *_Atomic putting;
+
+void __real_tw__store_claim_undo(struct tw__store_batch *batch);
+void __wrap_tw__store_claim_undo(struct tw__store_batch *batch);
+
+void __wrap_tw__store_claim_undo(struct tw__store_batch *batch)
+{
+    sqlite3 *db = atomic_exchange(&putting, NULL);
+    if (db != NULL)
+        put_many(db, "made", 3, tw_store_now() + SOON_MS);
+    __real_tw__store_claim_undo(batch);
 }
 
 /* A bug: new tasks got numbers that the run had seen, and it never looked at them. As many changes as were
@@ -324,6 +341,68 @@ static void a_commit_of_the_run_before_its_look_hides_no_restore(void **state)
     sqlite3_close(db);
 }
 
+/* A bug: so did two commits of the run, of which the backup has the first. It had "b" as running for ever. */
+static void a_backup_from_between_two_commits_of_the_run_is_noticed(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    sqlite3 *db = other_open(*state);
+    keep_first(&calls);
+    calls.answers = 2;
+    put(store, "a", 5);
+    put(store, "b", 6);
+    start_with(store, &calls);
+    wait_for_kept(&calls, 2);
+    runner_idle(store);
+    clock_stop(0);
+    assert_int_equal(tw_store_pause(store, "q", true), 1);
+    runner_look_away(true);
+    runner_round(store);
+    tw_job_answer(calls.kept[0], TW_DONE);
+    wait_for_answers(store, 1);
+    sqlite3 *backup = back_up(db);
+    tw_job_answer(calls.kept[1], TW_DONE);
+    wait_for_answers(store, 2);
+    copy_all(backup, db);
+    sqlite3_close(backup);
+    assert_string_equal(scan(store, NULL), "b@6*");
+    look_again(store);
+    assert_string_equal(scan(store, NULL), "b@6");
+    assert_int_equal(cancel(store, "b"), TW_CANCELLED);
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_int_equal(calls.count, 2);
+    sqlite3_close(db);
+}
+
+/* A bug: the run's commit had noticed the restore, and forgot it. Before its look others made more changes than
+ * were lost. */
+static void a_restore_that_a_commit_of_the_run_has_noticed_counts(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    sqlite3 *db = other_open(*state);
+    keep_first(&calls);
+    start_with(store, &calls);
+    put(store, "a", 5);
+    wait_for_kept(&calls, 1);
+    runner_idle(store);
+    clock_stop(0);
+    sqlite3 *backup = back_up(db);
+    put_many(db, "lost", 2, tw_store_now() + HOUR_MS);
+    restore_unseen(store, backup, db);
+    atomic_store(&putting, db);
+    tw_job_answer(calls.kept[0], TW_DONE);
+    wait_for_answers(store, 1);
+    assert_null(atomic_load(&putting));
+    look_again(store);
+    clock_pass(SOON_MS);
+    assert_string_equal(wait_for_calls(&calls, 4), "a/1 made0/1 made1/1 made2/1");
+    wait_for_answers(store, 4);
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_int_equal(tw_store_count(store, "q", false), 0);
+    sqlite3_close(db);
+}
+
 /* A bug: a backup of this very run has tasks that its jobs had once, and those of jobs under way. Nobody runs
  * the first ones any more. */
 static void only_tasks_of_jobs_under_way_run_after_a_restore(void **state)
@@ -353,6 +432,106 @@ static void only_tasks_of_jobs_under_way_run_after_a_restore(void **state)
     assert_string_equal(scan(store, NULL), "");
     assert_int_equal(tw_store_stop(store), 0);
     assert_int_equal(calls.count, 2);
+    sqlite3_close(db);
+}
+
+/* The backup has the task from before this answer to its first job. The job after that is under way. */
+static void no_later_answer_counts(const struct fixture *fixture, enum tw_answer answer, uint64_t period_ms,
+                                   uint64_t pass_ms)
+{
+    struct tw_store *store = fixture->store;
+    struct calls calls;
+    sqlite3 *db = other_open(fixture);
+    clock_stop(0);
+    struct tw_delayed task = {.queue = "q", .id = "r", .id_size = 1, .due_ms = tw_store_now() + SOON_MS};
+    char expected[40];
+    snprintf(expected, sizeof expected, "r@%llu", (unsigned long long)task.due_ms);
+    keep_first(&calls);
+    calls.answers = 2;
+    calls.retry_ms = task.due_ms;
+    task.period_ms = period_ms;
+    task.tries = 3;
+    assert_int_equal(tw_store_put(store, &task, 0), 1);
+    start_with(store, &calls);
+    runner_idle(store);
+    clock_pass(SOON_MS);
+    wait_for_kept(&calls, 1);
+    runner_idle(store);
+    sqlite3 *backup = back_up(db);
+    tw_job_answer(calls.kept[0], answer);
+    wait_for_answers(store, 1);
+    runner_idle(store);
+    clock_pass(pass_ms);
+    wait_for_kept(&calls, 2);
+    restore_unseen(store, backup, db);
+    look_again(store);
+    assert_string_equal(scan(store, NULL), expected);
+    tw_job_answer(calls.kept[1], TW_DEAD);
+    wait_for_answers(store, 2);
+    assert_string_equal(scan(store, NULL), expected);
+    assert_int_equal(cancel(store, "r"), TW_CANCELLED);
+    assert_int_equal(tw_store_stop(store), 0);
+    sqlite3_close(db);
+}
+
+/* A bug: the answer was written to an earlier call of the series. */
+static void an_answer_counts_for_its_call_alone(void **state)
+{
+    no_later_answer_counts(*state, TW_DONE, SOON_MS, SOON_MS);
+}
+
+/* The two attempts are due in the same millisecond. */
+static void an_answer_counts_for_its_attempt_alone(void **state)
+{
+    no_later_answer_counts(*state, TW_RETRY, 0, 1);
+}
+
+static bool passed(bool there)
+{
+    if (!there)
+        clock_pass(1);
+    return there;
+}
+
+/* A bug: it began for the row of the earlier call. The runner does not look, and the job waits for the end of
+ * "b". */
+static void a_job_does_not_begin_for_an_earlier_call(void **state)
+{
+    struct tw_store *store = store_of(state);
+    const struct tw_store_run one_worker = {.workers = 1};
+    struct calls calls;
+    sqlite3 *db = other_open(*state);
+    keep_first(&calls);
+    calls.answers = 3;
+    clock_stop(0);
+    clock_halt();
+    uint64_t due_ms = tw_store_now() + SOON_MS;
+    struct tw_delayed task = {.queue = "q", .id = "r", .id_size = 1, .due_ms = due_ms, .period_ms = SOON_MS};
+    assert_int_equal(tw_store_put(store, &task, 0), 1);
+    put(store, "b", due_ms + SOON_MS - 1);
+    assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
+    assert_int_equal(tw_store_start(store, &one_worker), 0);
+    runner_idle(store);
+    clock_pass(SOON_MS);
+    wait_for_kept(&calls, 1);
+    runner_idle(store);
+    sqlite3 *backup = back_up(db);
+    calls.block = true;
+    tw_job_answer(calls.kept[0], TW_DONE);
+    wait_for_answers(store, 1);
+    runner_idle(store);
+    clock_pass(SOON_MS);
+    wait_for_calls(&calls, 2);
+    EVENTUALLY(attempts(store) == 3);
+    restore_unseen(store, backup, db);
+    unblock(&calls);
+    EVENTUALLY(passed(kept_of(&calls) == 3));
+    assert_string_equal(calls.text, "r/1 b/1 r/2"); /* the backup has its first attempt */
+    assert_int_equal(calls.last.due_ms, due_ms);
+    tw_job_answer(calls.kept[1], TW_DONE);
+    tw_job_answer(calls.kept[2], TW_DONE);
+    wait_for_answers(store, 3);
+    assert_int_equal(tw_store_stop(store), 0);
     sqlite3_close(db);
 }
 
@@ -545,7 +724,12 @@ int main(void)
         TEST(a_run_goes_on_after_a_backup_from_before_its_beginning),
         TEST(a_run_goes_on_after_a_backup_of_a_later_run),
         TEST(a_commit_of_the_run_before_its_look_hides_no_restore),
+        TEST(a_backup_from_between_two_commits_of_the_run_is_noticed),
+        TEST(a_restore_that_a_commit_of_the_run_has_noticed_counts),
         TEST(only_tasks_of_jobs_under_way_run_after_a_restore),
+        TEST(an_answer_counts_for_its_call_alone),
+        TEST(an_answer_counts_for_its_attempt_alone),
+        TEST(a_job_does_not_begin_for_an_earlier_call),
         TEST(a_backup_of_an_older_version_is_converted),
         TEST(a_backup_of_a_newer_version_is_refused),
         TEST(an_answer_before_the_look_after_a_restore_is_no_error),
