@@ -341,6 +341,16 @@ static void a_commit_of_the_run_before_its_look_hides_no_restore(void **state)
     sqlite3_close(db);
 }
 
+/* Starts a run of two jobs, of which "a" is kept first. Two workers keep what they have in any order. */
+static void put_and_keep(struct tw_store *store, struct calls *calls)
+{
+    put(store, "a", 5);
+    start_with(store, calls);
+    wait_for_kept(calls, 1);
+    put(store, "b", 6);
+    wait_for_kept(calls, 2);
+}
+
 /* A bug: so did two commits of the run, of which the backup has the first. It had "b" as running for ever. */
 static void a_backup_from_between_two_commits_of_the_run_is_noticed(void **state)
 {
@@ -349,10 +359,7 @@ static void a_backup_from_between_two_commits_of_the_run_is_noticed(void **state
     sqlite3 *db = other_open(*state);
     keep_first(&calls);
     calls.answers = 2;
-    put(store, "a", 5);
-    put(store, "b", 6);
-    start_with(store, &calls);
-    wait_for_kept(&calls, 2);
+    put_and_keep(store, &calls);
     runner_idle(store);
     clock_stop(0);
     assert_int_equal(tw_store_pause(store, "q", true), 1);
@@ -412,10 +419,7 @@ static void only_tasks_of_jobs_under_way_run_after_a_restore(void **state)
     sqlite3 *db = other_open(*state);
     keep_first(&calls);
     calls.answers = 2;
-    put(store, "a", 5);
-    put(store, "b", 6);
-    start_with(store, &calls);
-    wait_for_kept(&calls, 2);
+    put_and_keep(store, &calls);
     runner_idle(store);
     clock_stop(0);
     assert_string_equal(scan(store, NULL), "a@5* b@6*");
