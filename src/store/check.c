@@ -105,12 +105,7 @@ static bool ask_file(struct tw__store_check *check, const struct tw__store_job *
     sqlite3_stmt *row = tw__store_db_statement(&check->db, TW__STORE_CHECK, &check->error);
     if (row == NULL)
         return false;
-    tw__store_bind_number(&check->db, row, 1, job->job.revision);
-    tw__store_bind_number(&check->db, row, 2, job->run);
-    tw__store_bind_text(&check->db, row, 3, job->job.queue);
-    tw__store_bind_blob(&check->db, row, 4, job->job.id, job->job.id_size);
-    tw__store_bind_number(&check->db, row, 5, job->job.attempt);
-    tw__store_bind_number(&check->db, row, 6, job->row_ms);
+    tw__store_job_bind(&check->db, row, job);
     int code = tw__store_db_step(&check->db, row);
     if (code != SQLITE_ROW && code != SQLITE_DONE)
         check->error = tw__store_db_error(&check->db, code, "look a task up");

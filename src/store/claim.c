@@ -47,16 +47,11 @@ static int answer_row(struct tw__store_db *db, enum tw__store_statement which, c
     sqlite3_stmt *statement = tw__store_db_statement(db, which, &error);
     if (statement == NULL)
         return error;
-    tw__store_bind_number(db, statement, 1, job->job.revision);
+    tw__store_job_bind(db, statement, job);
     if (at_ms > 0) {
         tw__store_bind_number(db, statement, 2, at_ms);
         tw__store_bind_text(db, statement, 3, job->error);
     }
-    tw__store_bind_text(db, statement, 4, job->job.queue);
-    tw__store_bind_blob(db, statement, 5, job->job.id, job->job.id_size);
-    tw__store_bind_number(db, statement, 6, job->run);
-    tw__store_bind_number(db, statement, 7, job->job.attempt);
-    tw__store_bind_number(db, statement, 8, job->row_ms);
     return tw__store_db_run(db, statement, "answer");
 }
 

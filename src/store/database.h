@@ -82,11 +82,10 @@
     X(PAUSED, "SELECT name FROM $tw_queue WHERE paused <> 0")                                                  \
     X(CLAIM_ROW, "SELECT " TW__STORE_COLUMNS " FROM $tw_task NOT INDEXED"                                      \
                  " WHERE seq = ?1 AND queue = ?2 AND dead_ms IS NULL")                                         \
-    X(CHECK, "SELECT 1 FROM $tw_task NOT INDEXED WHERE seq = ?1 AND run = ?2 AND queue = ?3 AND id = ?4"       \
-             " AND attempt = ?5 AND due_ms = ?6 AND dead_ms IS NULL"                                           \
-             " AND NOT EXISTS (SELECT 1 FROM $tw_queue WHERE name = ?3 AND paused <> 0)"                       \
+    X(CHECK, "SELECT 1 FROM $tw_task NOT INDEXED" TW__STORE_OF_JOB " AND dead_ms IS NULL"                      \
+             " AND NOT EXISTS (SELECT 1 FROM $tw_queue WHERE name = ?4 AND paused <> 0)"                       \
              " AND NOT EXISTS (SELECT 1 FROM $tw_meta WHERE name = 'restored' AND value & 1)"                  \
-             " AND NOT EXISTS (SELECT 1 FROM $tw_meta WHERE name = 'run' AND value <> ?2)")                    \
+             " AND NOT EXISTS (SELECT 1 FROM $tw_meta WHERE name = 'run' AND value <> ?6)")                    \
     X(CLAIM, "UPDATE $tw_task SET attempt = attempt + 1, run = ?2 WHERE seq = ?1")                             \
     X(CRASHED, "UPDATE $tw_task SET dead_ms = ?2, run = 0, error = ?3 WHERE seq = ?1")                         \
     X(DONE, "DELETE FROM $tw_task NOT INDEXED" TW__STORE_OF_JOB)                                               \
@@ -124,7 +123,7 @@ static inline int tw__store_missed(int number)
 }
 
 /* The row of a job's task. A file that was restored may have another task under its number, or another attempt
- * or another call of the same task. */
+ * or another call of the same task. tw__store_job_bind() binds these numbers. */
 #define TW__STORE_OF_JOB                                                                                       \
     " WHERE seq = ?1 AND queue = ?4 AND id = ?5 AND run = ?6 AND attempt = ?7 AND due_ms = ?8"
 

@@ -74,6 +74,16 @@ void tw__store_job_free(struct tw__store_job *job)
     free(job);
 }
 
+void tw__store_job_bind(struct tw__store_db *db, sqlite3_stmt *statement, const struct tw__store_job *job)
+{
+    tw__store_bind_number(db, statement, 1, job->job.revision);
+    tw__store_bind_text(db, statement, 4, job->job.queue);
+    tw__store_bind_blob(db, statement, 5, job->job.id, job->job.id_size);
+    tw__store_bind_number(db, statement, 6, job->run);
+    tw__store_bind_number(db, statement, 7, job->job.attempt);
+    tw__store_bind_number(db, statement, 8, job->row_ms);
+}
+
 /* ---- answers --------------------------------------------------------------------------------------------- */
 
 void tw_job_fail(struct tw_job *job, const char *error)

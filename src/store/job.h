@@ -45,6 +45,9 @@ struct tw__store_job *tw__store_job_new(const struct tw_store_task *task, struct
 /* `job` may be NULL. */
 void tw__store_job_free(struct tw__store_job *job);
 
+/* Binds what a statement with TW__STORE_OF_JOB asks for. */
+void tw__store_job_bind(struct tw__store_db *db, sqlite3_stmt *statement, const struct tw__store_job *job);
+
 /* Calls the handler. */
 void tw__store_job_run(struct tw__store_job *job);
 
