@@ -239,7 +239,7 @@ static void note_commit(struct tw__store_db *db, struct tw__store_batch *batch, 
     uint32_t before = batch->count != NULL ? *batch->count : 0; /* nobody else writes now */
     bool counts = sqlite3_total_changes(db->db) != changes_before;
     batch->commits = (struct tw__store_commits){before, before + counts, !db->shared};
-    batch->changes = counts ? db->next_changes : batch->seen->changes;
+    batch->changes = counts ? tw__store_db_next_changes(db) : batch->seen->changes;
 }
 
 int tw__store_claim(struct tw__store_db *db, void *arg)

@@ -361,8 +361,8 @@ int tw__store_db_check_version(struct tw__store_db *db, uint64_t version)
 int tw__store_db_begin_seq(struct tw__store_db *db)
 {
     int error = 0, code, found = 0;
-    uint32_t random;
     db->changes = db->restored = db->version = 0; /* a file of version 1 has only the last */
+    db->next_changes = 0;
     db->rows = sqlite3_total_changes(db->db);
     sqlite3_stmt *meta = tw__store_db_statement(db, TW__STORE_META, &error);
     if (meta == NULL)
@@ -384,8 +384,6 @@ int tw__store_db_begin_seq(struct tw__store_db *db)
         }
     }
     sqlite3_reset(meta);
-    sqlite3_randomness(sizeof random, &random);
-    db->next_changes = (db->changes | RANDOM_MASK) + 1 + (random & RANDOM_MASK);
     error = code == SQLITE_DONE ? tw__store_db_check_version(db, db->version)
                                 : tw__store_db_error(db, code, "read tw_meta");
     if (error != 0)
@@ -403,6 +401,16 @@ int tw__store_db_begin_seq(struct tw__store_db *db)
         return tw__store_db_refuse(db, TW_ECORRUPT, "tw_meta: seq is %" PRIu64 ": expected a number below 2^62",
                                    db->seq);
     return 0;
+}
+
+uint64_t tw__store_db_next_changes(struct tw__store_db *db)
+{
+    uint32_t random;
+    if (db->next_changes == 0) {
+        sqlite3_randomness(sizeof random, &random);
+        db->next_changes = (db->changes | RANDOM_MASK) + 1 + (random & RANDOM_MASK);
+    }
+    return db->next_changes;
 }
 
 static int write_meta(struct tw__store_db *db, enum tw__store_statement which, uint64_t number)
@@ -425,7 +433,7 @@ int tw__store_db_end_seq(struct tw__store_db *db)
         return 0;
     if (numbers)
         error = write_meta(db, TW__STORE_SET_SEQ, db->seq);
-    return error == 0 ? write_meta(db, TW__STORE_SET_CHANGES, db->next_changes) : error;
+    return error == 0 ? write_meta(db, TW__STORE_SET_CHANGES, tw__store_db_next_changes(db)) : error;
 }
 
 /* Only the run that has the lock raises its number, so another one is that of a backup. */

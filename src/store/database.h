@@ -154,7 +154,7 @@ struct tw__store_db {
     int bound;                            /* the first error of binding the present statement */
     uint64_t seq, run, changes, restored; /* of tw_meta, when the transaction began; seq: and since */
     uint64_t written_seq;                 /* what tw_meta has */
-    uint64_t next_changes;                /* what the transaction writes, if it changes a row */
+    uint64_t next_changes;                /* tw__store_db_next_changes(); 0: nobody has asked yet */
     uint64_t version;                     /* of the tables; 0: tw_meta does not tell */
     uint64_t busy_ms;                     /* how long it waits for a lock; 0: it is the caller's connection */
     int rows;                             /* sqlite3_total_changes() when the transaction began */
@@ -216,6 +216,9 @@ int tw__store_db_check_version(struct tw__store_db *db, uint64_t version);
  * raises its `changes`. A newer version may have been restored into the file: TW_EFORMAT. */
 int tw__store_db_begin_seq(struct tw__store_db *db);
 int tw__store_db_end_seq(struct tw__store_db *db);
+
+/* Returns the `changes` that a transaction writes if it changes a row. */
+uint64_t tw__store_db_next_changes(struct tw__store_db *db);
 
 /* Returns whether the file is not a later state of the one that had these numbers, in a transaction. */
 bool tw__store_db_has_gone_back(const struct tw__store_db *db, const struct tw__store_seen *seen);
