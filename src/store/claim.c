@@ -200,8 +200,8 @@ static int write_claim(struct tw__store_db *db, struct tw__store_batch *batch, s
     claim->job->row_ms = claim->due_ms;
     batch->room -= size < batch->room ? size : batch->room;
     batch->idle = false;
-    claim->job->run = batch->run;
-    return claim_row(db, TW__STORE_CLAIM, claim->entry->seq, batch->run);
+    claim->job->run = db->run;
+    return claim_row(db, TW__STORE_CLAIM, claim->entry->seq, db->run);
 }
 
 static int claim_one(struct tw__store_db *db, struct tw__store_batch *batch, struct tw__store_claim *claim)

@@ -50,7 +50,7 @@ struct tw__store_batch {
     bool gone_back;                    /* the file is not a later state of the one that was seen */
     const struct tw__store_seen *seen; /* the numbers of the last look, and `changes` of our last commit */
     uint64_t changes;                  /* the same after this one. Set by the work */
-    uint64_t now_ms, run;
+    uint64_t now_ms;
     const struct tw__store_table *table;
     const volatile uint32_t *count;   /* of the commits to the file; NULL: it is not known */
     struct tw__store_commits commits; /* set by the work */

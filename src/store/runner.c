@@ -122,7 +122,6 @@ int tw__store_runner_begin(struct tw__store_runner *runner)
         return error;
     }
     runner->window.seen = count.seen;
-    runner->run = count.seen.run;
     runner->batch.seen = &runner->window.seen;
     tw__store_check_begin(&runner->check, db);
     runner->batch.count = runner->check.count;
@@ -388,10 +387,10 @@ static int count_anew(struct tw__store_runner *runner)
     }
     if (!has_files(runner)) /* the commit may have waited long */
         return runner->lost;
-    runner->run = window->seen.run = count.seen.run;
+    window->seen.run = count.seen.run;
     window->gone_back = false;
     pthread_mutex_lock(&runner->check.lock); /* a worker may be looking a job up */
-    tw__store_count_jobs(&runner->table, runner->run);
+    tw__store_count_jobs(&runner->table, count.seen.run);
     pthread_mutex_unlock(&runner->check.lock);
     return 0;
 }
@@ -417,7 +416,6 @@ static bool go_round(struct tw__store_runner *runner)
     batch->room = most > runner->bytes ? most - runner->bytes : 0;
     batch->idle = runner->stats.jobs == 0;
     batch->now_ms = tw_store_now(); /* not before an answer came: its retry and its death count from then */
-    batch->run = runner->run;
     batch->gone_back = false;
     int error = tw__store_commit(runner->store, tw__store_claim, batch, false);
     if (error == 0) {

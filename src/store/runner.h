@@ -28,7 +28,6 @@ struct tw__store_runner {
     struct tw__store_table table;
     struct tw__store_batch batch;
     struct tw__store_job *answered; /* jobs whose answer is not written yet: a list */
-    uint64_t run;                   /* the number of this run */
     uint64_t bytes;                 /* of the jobs under way */
     struct tw__store_pace pace;
     bool must_look;           /* whether or not SQLite says that the file has changed */
