@@ -62,7 +62,7 @@ static void fill_from(struct run *run, uint64_t from_ms)
     }
     sqlite3_int64 seq = raw->seq;
     char sql[96];
-    snprintf(sql, sizeof sql, "UPDATE tw_meta SET value = %lld WHERE name = 'seq'", seq);
+    snprintf(sql, sizeof sql, "UPDATE tw_meta SET seq = %lld", seq);
     raw_run(raw, sql);
     raw_run(raw, "PRAGMA wal_checkpoint(TRUNCATE)");
     raw_close(raw);

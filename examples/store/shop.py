@@ -89,7 +89,7 @@ def expire(db, *_):
     with transaction(db):
         due = db.execute("SELECT id FROM tw_task WHERE queue = ? AND dead_ms IS NULL AND due_ms <= ?"
                          " AND NOT EXISTS (SELECT 1 FROM tw_queue WHERE name = queue AND paused <> 0)"
-                         " AND NOT EXISTS (SELECT 1 FROM tw_meta WHERE name = 'restored' AND value & 1)"
+                         " AND NOT EXISTS (SELECT 1 FROM tw_meta WHERE restored & 1)"
                          " ORDER BY due_ms, seq LIMIT 100", (QUEUE, now_ms())).fetchall()
         for (task,) in due:
             db.execute("UPDATE orders SET state = 'expired' WHERE id = ? AND state = 'placed'",

@@ -117,15 +117,15 @@ struct tw_store_options {
 };
 
 /* Opens the file at `path`, and makes it if it does not exist. A file without the tables of a store gets them,
- * in one transaction, and keeps its other tables. Tables of an older version are converted. A copy that VACUUM
- * INTO has made gets WAL mode. `options` may be NULL, for all defaults, and is copied. If
- * the call fails, `message` explains why, in at most `size` bytes, always terminated.
+ * in one transaction, and keeps its other tables. A copy that VACUUM INTO has made gets WAL mode. `options` may
+ * be NULL, for all defaults, and is copied. If the call fails, `message` explains why, in at most `size` bytes,
+ * always terminated.
  * Requires: `message` is not NULL, or `size` is 0.
  * Returns: 0, and the store in *store, or an error.
  * - TW_EINVAL: an option is out of its range, or the path names no file (":memory:", an empty path,
  * "file:...").
- *   - TW_EFORMAT: the file is no database of SQLite, or is not in WAL mode, or its text is not UTF-8, or a
- *     newer library made its tables, or it has none and the flag says that it must. The file is unchanged.
+ *   - TW_EFORMAT: the file is no database of SQLite, or is not in WAL mode, or its text is not UTF-8, or
+ *     its tables have another format, or it has none and the flag says that it must. The file is unchanged.
  *   - TW_EREADONLY: the process may not write the file, or may make no file in its folder.
  *   - TW_ENOSPACE: the disk has no room, or no inode, for a new file.
  *   - TW_ESYSTEM: the system has no descriptor left.

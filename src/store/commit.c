@@ -24,8 +24,6 @@
 
 #include <base/assert.h>
 
-#include "open.h"
-
 #include <semaphore.h>
 #include <string.h>
 #include <unistd.h>
@@ -51,15 +49,9 @@ static int set_sync(struct tw__store_db *db, bool full)
     return tw__store_db_exec(db, full ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=NORMAL", "synchronous");
 }
 
-/* A backup of an older version may have been restored into the file. */
 static int begin_writing(struct tw__store_db *db)
 {
     int error = tw__store_db_begin(db, TW__STORE_BEGIN);
-    if (error == 0)
-        error = tw__store_db_begin_seq(db);
-    if (error != 0 || db->version == 0 || db->version == TW__STORE_TABLES_VERSION)
-        return error;
-    error = tw__store_convert_tables(db);
     return error == 0 ? tw__store_db_begin_seq(db) : error;
 }
 

@@ -347,60 +347,86 @@ int tw__store_db_begin(struct tw__store_db *db, enum tw__store_statement which)
 
 /* ---- numbers --------------------------------------------------------------------------------------------- */
 
-int tw__store_db_check_version(struct tw__store_db *db, uint64_t version)
+static int refuse_format(struct tw__store_db *db, int64_t format)
 {
-    if (version <= TW__STORE_TABLES_VERSION)
-        return 0;
     return tw__store_db_refuse(db, TW_EFORMAT,
-                               "version of the tables is %" PRIu64 ": this library knows 1 to %d", version,
-                               TW__STORE_TABLES_VERSION);
+                               "format is %" PRId64 ": expected %d; the version that wrote it can read it",
+                               format, TW__STORE_FORMAT);
+}
+
+/* Returns whether tw_meta is there and has this column; NULL: whether it is there. */
+static bool has_column(struct tw__store_db *db, const char *name)
+{
+    return sqlite3_table_column_metadata(db->db, db->schema, "tw_meta", name, NULL, NULL, NULL, NULL, NULL) ==
+           SQLITE_OK;
+}
+
+/* Reads the format of tables that have other columns. Returns: TW_EFORMAT with a message; `error`: that could
+ * not be read either. */
+static int explain_format(struct tw__store_db *db, int error)
+{
+    sqlite3_stmt *row = tw__store_db_statement(db, TW__STORE_META_FORMAT, &error);
+    int64_t format = TW__STORE_FORMAT;
+    if (row != NULL && sqlite3_step(row) == SQLITE_ROW)
+        format = sqlite3_column_int64(row, 0);
+    sqlite3_reset(row);
+    return format != TW__STORE_FORMAT ? refuse_format(db, format) : error;
+}
+
+/* Each format has a column of this name, but those before the first release had rows of names and values. */
+int tw__store_db_explain(struct tw__store_db *db, int error)
+{
+    if (error != TW_EFORMAT || !has_column(db, NULL))
+        return error;
+    if (has_column(db, "format"))
+        return explain_format(db, error);
+    if (has_column(db, "name") && has_column(db, "value"))
+        return refuse_format(db, 0);
+    return tw__store_db_refuse(db, TW_EFORMAT, "tw_meta has no column format: it is another program's");
 }
 
 /* The largest number of a task counts too. So if somebody has turned tw_meta back, or has rolled back no more
  * than a part of our work, no number comes twice among the tasks. */
-int tw__store_db_begin_seq(struct tw__store_db *db)
+static int read_numbers(struct tw__store_db *db, sqlite3_stmt *meta)
 {
-    int error = 0, code, found = 0;
-    db->changes = db->restored = db->version = 0; /* a file of version 1 has only the last */
-    db->next_changes = 0;
-    db->rows = sqlite3_total_changes(db->db);
-    sqlite3_stmt *meta = tw__store_db_statement(db, TW__STORE_META, &error);
-    if (meta == NULL)
-        return error;
-    while ((code = sqlite3_step(meta)) == SQLITE_ROW) {
-        const char *name = (const char *)sqlite3_column_text(meta, 0);
-        uint64_t value = (uint64_t)sqlite3_column_int64(meta, 1);
-        if (name != NULL && strcmp(name, "seq") == 0) {
-            db->seq = db->written_seq = value;
-            found = 1;
-        } else if (name != NULL && strcmp(name, "run") == 0) {
-            db->run = value;
-        } else if (name != NULL && strcmp(name, "changes") == 0) {
-            db->changes = value;
-        } else if (name != NULL && strcmp(name, "restored") == 0) {
-            db->restored = value;
-        } else if (name != NULL && strcmp(name, "version") == 0) {
-            db->version = value;
-        }
-    }
-    sqlite3_reset(meta);
-    error = code == SQLITE_DONE ? tw__store_db_check_version(db, db->version)
-                                : tw__store_db_error(db, code, "read tw_meta");
-    if (error != 0)
-        return error;
-    sqlite3_stmt *most = tw__store_db_statement(db, TW__STORE_MAX_SEQ, &error);
-    if (most == NULL)
-        return error;
-    code = sqlite3_step(most);
-    uint64_t seq = code == SQLITE_ROW ? (uint64_t)sqlite3_column_int64(most, 0) : 0;
-    sqlite3_reset(most);
-    if (code != SQLITE_ROW)
-        return tw__store_db_error(db, code, "read tw_task");
-    db->seq = seq > db->seq ? seq : db->seq;
-    if (!found || db->seq >= SEQ_END)
+    int64_t format = sqlite3_column_int64(meta, 0);
+    uint64_t most = (uint64_t)sqlite3_column_int64(meta, 5);
+    if (format != TW__STORE_FORMAT)
+        return refuse_format(db, format);
+    db->seq = db->written_seq = (uint64_t)sqlite3_column_int64(meta, 1);
+    db->run = (uint64_t)sqlite3_column_int64(meta, 2);
+    db->changes = (uint64_t)sqlite3_column_int64(meta, 3);
+    db->restored = (uint64_t)sqlite3_column_int64(meta, 4);
+    db->seq = most > db->seq ? most : db->seq;
+    if (db->seq >= SEQ_END)
         return tw__store_db_refuse(db, TW_ECORRUPT, "tw_meta: seq is %" PRIu64 ": expected a number below 2^62",
                                    db->seq);
     return 0;
+}
+
+static int read_meta(struct tw__store_db *db)
+{
+    int error = 0;
+    sqlite3_stmt *meta = tw__store_db_statement(db, TW__STORE_META, &error);
+    if (meta == NULL)
+        return error;
+    int code = sqlite3_step(meta);
+    if (code == SQLITE_ROW)
+        error = read_numbers(db, meta);
+    else if (code == SQLITE_DONE)
+        error = tw__store_db_refuse(db, TW_ECORRUPT, "tw_meta has no row: expected one");
+    else
+        error = tw__store_db_error(db, code, "read tw_meta");
+    sqlite3_reset(meta);
+    return error;
+}
+
+int tw__store_db_begin_seq(struct tw__store_db *db)
+{
+    db->next_changes = 0;
+    db->rows = sqlite3_total_changes(db->db);
+    int error = read_meta(db);
+    return tw__store_db_explain(db, error);
 }
 
 uint64_t tw__store_db_next_changes(struct tw__store_db *db)
@@ -413,27 +439,17 @@ uint64_t tw__store_db_next_changes(struct tw__store_db *db)
     return db->next_changes;
 }
 
-static int write_meta(struct tw__store_db *db, enum tw__store_statement which, uint64_t number)
-{
-    int error = 0;
-    sqlite3_stmt *set = tw__store_db_statement(db, which, &error);
-    if (set == NULL)
-        return error;
-    tw__store_bind_number(db, set, 1, number);
-    return tw__store_db_run(db, set, "write tw_meta");
-}
-
-/* Two statements: for one with two rows SQLite makes a temporary table, which takes as long as all the rest of
- * a put. */
 int tw__store_db_end_seq(struct tw__store_db *db)
 {
     int error = 0;
-    bool numbers = db->seq != db->written_seq;
-    if (!numbers && db->rows == sqlite3_total_changes(db->db))
+    if (db->seq == db->written_seq && db->rows == sqlite3_total_changes(db->db))
         return 0;
-    if (numbers)
-        error = write_meta(db, TW__STORE_SET_SEQ, db->seq);
-    return error == 0 ? write_meta(db, TW__STORE_SET_CHANGES, tw__store_db_next_changes(db)) : error;
+    sqlite3_stmt *set = tw__store_db_statement(db, TW__STORE_SET_META, &error);
+    if (set == NULL)
+        return error;
+    tw__store_bind_number(db, set, 1, db->seq);
+    tw__store_bind_number(db, set, 2, tw__store_db_next_changes(db));
+    return tw__store_db_run(db, set, "write tw_meta");
 }
 
 /* Only the run that has the lock raises its number, so another one is that of a backup. */

@@ -20,11 +20,10 @@
     X(SAVEPOINT, "SAVEPOINT tw")                                                                               \
     X(ROLLBACK_TO, "ROLLBACK TO tw")                                                                           \
     X(RELEASE, "RELEASE tw")                                                                                   \
-    X(META, "SELECT name, value FROM $tw_meta")                                                                \
-    X(MAX_SEQ, "SELECT max(seq) FROM $tw_task")                                                                \
-    X(LOCK, "UPDATE $tw_meta SET value = value WHERE name = 'seq'")                                            \
-    X(SET_SEQ, "UPDATE $tw_meta SET value = ?1 WHERE name = 'seq'")                                            \
-    X(SET_CHANGES, "UPDATE $tw_meta SET value = ?1 WHERE name = 'changes'")                                    \
+    X(META, "SELECT format, seq, run, changes, restored, (SELECT max(seq) FROM $tw_task) FROM $tw_meta")       \
+    X(META_FORMAT, "SELECT format FROM $tw_meta")                                                              \
+    X(SET_META, "UPDATE $tw_meta SET seq = ?1, changes = ?2 WHERE format = 1")                                 \
+    X(LOCK, "UPDATE $tw_meta SET seq = seq")                                                                   \
     X(FIND, "SELECT due_ms, run, dead_ms FROM $tw_task WHERE queue = ?1 AND id = ?2")                          \
     X(PUT,                                                                                                     \
       "INSERT INTO $tw_task(seq, queue, id, due_ms, period_ms, times, missed, tries, backoff_ms, payload)"     \
@@ -69,7 +68,7 @@
     X(FORECAST_REPEAT, "SELECT due_ms, period_ms, times, missed FROM $tw_task INDEXED BY tw_repeat"            \
                        " WHERE queue = ?1 AND dead_ms IS NULL AND period_ms > 0 AND due_ms <= ?2")             \
     X(REMOVE, "DELETE FROM $tw_task WHERE seq = ?1")                                                           \
-    X(RUN, "UPDATE $tw_meta SET value = value + 1 WHERE name = 'run' RETURNING value")                         \
+    X(RUN, "UPDATE $tw_meta SET run = run + 1 RETURNING run")                                                  \
     X(VERSION, "PRAGMA $data_version")                                                                         \
     X(LOAD, "SELECT seq, due_ms FROM $tw_task INDEXED BY tw_due WHERE queue = ?1 AND dead_ms IS NULL"          \
             " AND due_ms > ?2 AND due_ms <= ?3 ORDER BY due_ms, seq LIMIT ?4")                                 \
@@ -84,8 +83,7 @@
                  " WHERE seq = ?1 AND queue = ?2 AND dead_ms IS NULL")                                         \
     X(CHECK, "SELECT 1 FROM $tw_task NOT INDEXED" TW__STORE_OF_JOB " AND dead_ms IS NULL"                      \
              " AND NOT EXISTS (SELECT 1 FROM $tw_queue WHERE name = ?4 AND paused <> 0)"                       \
-             " AND NOT EXISTS (SELECT 1 FROM $tw_meta WHERE name = 'restored' AND value & 1)"                  \
-             " AND NOT EXISTS (SELECT 1 FROM $tw_meta WHERE name = 'run' AND value <> ?6)")                    \
+             " AND NOT EXISTS (SELECT 1 FROM $tw_meta WHERE restored & 1 OR run <> ?6)")                       \
     X(CLAIM, "UPDATE $tw_task SET attempt = attempt + 1, run = ?2 WHERE seq = ?1")                             \
     X(CRASHED, "UPDATE $tw_task SET dead_ms = ?2, run = 0, error = ?3 WHERE seq = ?1")                         \
     X(DONE, "DELETE FROM $tw_task NOT INDEXED" TW__STORE_OF_JOB)                                               \
@@ -101,9 +99,8 @@
             " AND dead_ms < ?2 AND seq <= ?3 ORDER BY dead_ms, seq LIMIT ?4")                                  \
     X(REPLAY, "UPDATE $tw_task SET seq = ?2, due_ms = ?3, call_ms = NULL, attempt = 0, run = 0,"               \
               " dead_ms = NULL, error = NULL WHERE seq = ?1")                                                  \
-    X(MARK, "INSERT INTO $tw_meta(name, value) VALUES ('restored', (random() & 4611686018427387903) | 1)"      \
-            " ON CONFLICT (name) DO UPDATE SET value = excluded.value")                                        \
-    X(UNMARK, "UPDATE $tw_meta SET value = random() & 4611686018427387902 WHERE name = 'restored'")            \
+    X(MARK, "UPDATE $tw_meta SET restored = (random() & 4611686018427387903) | 1")                             \
+    X(UNMARK, "UPDATE $tw_meta SET restored = random() & 4611686018427387902")                                 \
     X(IS_PAUSED, "SELECT count(*) FROM $tw_queue WHERE name = ?1 AND paused <> 0")                             \
     X(PAUSE, "INSERT INTO $tw_queue(name, paused) VALUES (?1, 1)"                                              \
              " ON CONFLICT (name) DO UPDATE SET paused = 1 WHERE paused = 0")                                  \
@@ -134,7 +131,7 @@ enum tw__store_statement {
         TW__STORE_STATEMENTS
 };
 
-enum { TW__STORE_TABLES_VERSION = 2 }; /* of the tables in schema.sql */
+enum { TW__STORE_FORMAT = 1 }; /* of the tables in schema.sql */
 
 /* A file, whatever its name is. */
 struct tw__store_file {
@@ -155,7 +152,6 @@ struct tw__store_db {
     uint64_t seq, run, changes, restored; /* of tw_meta, when the transaction began; seq: and since */
     uint64_t written_seq;                 /* what tw_meta has */
     uint64_t next_changes;                /* tw__store_db_next_changes(); 0: nobody has asked yet */
-    uint64_t version;                     /* of the tables; 0: tw_meta does not tell */
     uint64_t busy_ms;                     /* how long it waits for a lock; 0: it is the caller's connection */
     int rows;                             /* sqlite3_total_changes() when the transaction began */
     bool has_read;                        /* the transaction of the caller had read before the call */
@@ -209,11 +205,13 @@ void tw__store_db_roll_back(struct tw__store_db *db);
 /* Runs SQL. Returns: 0 or an error. */
 int tw__store_db_exec(struct tw__store_db *db, const char *sql, const char *doing);
 
-/* Checks that this library knows a version of the tables. Returns: 0, or TW_EFORMAT with a message. */
-int tw__store_db_check_version(struct tw__store_db *db, uint64_t version);
+/* Explains an error that comes from tables of another format, or of another program. Returns: TW_EFORMAT with a
+ * message that says so; else `error`, with the message that it has. */
+int tw__store_db_explain(struct tw__store_db *db, int error);
 
 /* Reads tw_meta at the beginning of a transaction, and at the end, if it has changed a row, writes its seq and
- * raises its `changes`. A newer version may have been restored into the file: TW_EFORMAT. */
+ * raises its `changes`. The tables may be none of this format, also because another file was restored into this
+ * one: TW_EFORMAT. */
 int tw__store_db_begin_seq(struct tw__store_db *db);
 int tw__store_db_end_seq(struct tw__store_db *db);
 

@@ -193,8 +193,26 @@ static bool check_file(sqlite3_context *context)
            expect_answer(context, "PRAGMA main.encoding", "UTF-8", "");
 }
 
-/* Tables that are there must be ours, of this version or the one before, which the library converts. Returns:
- * 0, or -1 if they are not, or if SQLite has failed, and then there is no text in *refused. */
+static bool has_column(sqlite3 *db, const char *name)
+{
+    return sqlite3_table_column_metadata(db, "main", "tw_meta", name, NULL, NULL, NULL, NULL, NULL) ==
+           SQLITE_OK;
+}
+
+/* Returns the format of the tables, which sqlite3_free() frees. Before the first release tw_meta had rows of
+ * names and values. NULL: SQLite has failed, or *refused has a text. */
+static char *format_of(sqlite3 *db, char **refused)
+{
+    if (has_column(db, "format"))
+        return answer_of(db, "SELECT format FROM main.tw_meta");
+    if (has_column(db, "name") && has_column(db, "value"))
+        return sqlite3_mprintf("0");
+    *refused = sqlite3_mprintf("tw_install: tw_meta has no column format: it is another program's");
+    return NULL;
+}
+
+/* Tables that are there must be ours. Returns: 0, or -1 if they are not, or if SQLite has failed, and then
+ * there is no text in *refused. */
 static int check_tables(sqlite3 *db, char **refused)
 {
     char *tasks = answer_of(db, "SELECT count(*) FROM main.sqlite_schema WHERE name = 'tw_task'");
@@ -205,21 +223,15 @@ static int check_tables(sqlite3 *db, char **refused)
                                    "program's, or tw_task was removed");
     if (none || unknown)
         return -1;
-    char *version = answer_of(db, "SELECT value FROM main.tw_meta WHERE name = 'version'");
-    int code = version == NULL ? sqlite3_errcode(db) & 0xff : SQLITE_OK;
-    if (code == SQLITE_ERROR)
-        *refused =
-            sqlite3_mprintf("tw_install: tw_meta has no columns name and value: it is another program's");
-    if (code != SQLITE_OK)
+    char *format = format_of(db, refused);
+    if (format == NULL)
         return -1;
-    if (version != NULL && (strcmp(version, "2") == 0 /* of schema.sql */ || strcmp(version, "1") == 0)) {
-        sqlite3_free(version);
-        return 0;
-    }
-    *refused =
-        sqlite3_mprintf("tw_install: tw_meta: version is '%s': expected '2'", version != NULL ? version : "");
-    sqlite3_free(version);
-    return -1;
+    bool good = strcmp(format, "1") == 0; /* of schema.sql */
+    if (!good)
+        *refused = sqlite3_mprintf(
+            "tw_install: format is %s: expected 1; the version that wrote it can read it", format);
+    sqlite3_free(format);
+    return good ? 0 : -1;
 }
 
 /* Makes the tables, unless they are there. Returns: 1, 0, or -1 if SQLite has failed, or with a text in

@@ -4,7 +4,7 @@
  * that exists keeps the mode that its owner has chosen, and without WAL mode it is refused: in the other modes
  * a reader blocks the writers, and a program that reads its own tables would stop the runner.
  *
- * The version is a row of tw_meta. SQLite's own user_version and application_id belong to the program whose
+ * The format is a column of tw_meta. SQLite's own user_version and application_id belong to the program whose
  * tables share the file.
  *
  * The log. A commit moves it to the file when it has 40 MB, but only up to the place from which somebody reads.
@@ -253,80 +253,41 @@ static int find_tables(struct tw__store_db *db, bool *found)
     return error;
 }
 
-/* Sets *version to the version of the tables, 0 if there are none. */
-static int read_version(struct tw__store_db *db, int64_t *version)
-{
-    char text[32];
-    bool found;
-    int error = find_tables(db, &found);
-    *version = 0;
-    if (error == 0 && found) {
-        error = ask_text(db, "SELECT value FROM main.tw_meta WHERE name = 'version'", text, sizeof text);
-        if (error == TW_EFORMAT)
-            return tw__store_db_refuse(db, error,
-                                       "tw_meta has no columns name and value: it is another program's");
-        *version = strtoll(text, NULL, 10);
-        if (error == 0 && *version < 1)
-            return tw__store_db_refuse(db, TW_ECORRUPT, "tw_meta: version is '%s': expected 1 to %d", text,
-                                       TW__STORE_TABLES_VERSION);
-    }
-    return error;
-}
-
-/* Runs the lines of the schema from this one on. */
-static int run_lines(struct tw__store_db *db, const char *const *line, const char *doing)
+static int make_tables(struct tw__store_db *db)
 {
     sqlite3_str *text = sqlite3_str_new(db->db);
-    for (; *line != NULL; line++)
+    for (const char *const *line = tw__store_schema; *line != NULL; line++)
         sqlite3_str_appendall(text, *line);
     char *sql = sqlite3_str_finish(text);
-    int error =
-        sql != NULL ? tw__store_db_exec(db, sql, doing) : tw__store_db_refuse(db, TW_ENOMEM, "no memory");
+    int error = sql != NULL ? tw__store_db_exec(db, sql, "make the tables")
+                            : tw__store_db_refuse(db, TW_ENOMEM, "no memory");
     sqlite3_free(sql);
     return error;
 }
 
-/* Version 1 had other triggers, and two rows less in tw_meta. The tables of tasks and queues are the same. */
-int tw__store_convert_tables(struct tw__store_db *db)
+/* Checks the tables, or makes them, in a transaction: another process may have made them since. */
+static int add_tables(struct tw__store_db *db)
 {
-    static const char sql[] = "DROP VIEW IF EXISTS main.tw_put; DROP VIEW IF EXISTS main.tw_move;"
-                              "DROP VIEW IF EXISTS main.tw_cancel; DROP VIEW IF EXISTS main.tw_list;"
-                              "INSERT OR IGNORE INTO main.tw_meta VALUES ('changes', 0), ('restored', 0);"
-                              "DELETE FROM main.tw_queue WHERE paused = 0;" /* each look would read them */
-                              "UPDATE main.tw_meta SET value = 2 WHERE name = 'version'";
-    const char *const *line = tw__store_schema;
-    while (strncmp(*line, "CREATE VIEW", strlen("CREATE VIEW")) != 0)
-        line++;
-    int error = tw__store_db_exec(db, sql, "convert the tables");
-    return error == 0 ? run_lines(db, line, "convert the tables") : error;
-}
-
-/* Makes or converts the tables, which have this version now, in a transaction of the caller. */
-static int renew_tables(struct tw__store_db *db, int64_t version)
-{
-    if (version == 0)
-        return run_lines(db, tw__store_schema, "make the tables");
-    return version < TW__STORE_TABLES_VERSION ? tw__store_convert_tables(db)
-                                              : tw__store_db_check_version(db, (uint64_t)version);
-}
-
-/* Most opens find the tables, and need no lock. Two processes may open a new file at the same time, so the
- * version is read again with the lock. */
-int tw__store_open_tables(struct tw__store_db *db, const struct tw_store_options *options)
-{
-    int64_t version;
-    int error = read_version(db, &version);
-    if (error != 0 || version >= TW__STORE_TABLES_VERSION)
-        return error != 0 ? error : tw__store_db_check_version(db, (uint64_t)version);
-    if (version == 0 && (options->flags & TW_STORE_EXISTING) != 0)
-        return refuse_foreign(db);
-    error = tw__store_db_begin(db, TW__STORE_BEGIN);
+    bool found;
+    int error = tw__store_db_begin(db, TW__STORE_BEGIN);
     if (error == 0)
-        error = read_version(db, &version);
+        error = find_tables(db, &found);
     if (error == 0)
-        error = renew_tables(db, version);
+        error = found ? tw__store_db_begin_seq(db) : make_tables(db);
     if (error == 0)
         error = tw__store_db_do(db, TW__STORE_COMMIT, "commit");
     tw__store_db_roll_back(db);
     return error;
+}
+
+/* Most opens find the tables, and need no lock. */
+int tw__store_open_tables(struct tw__store_db *db, const struct tw_store_options *options)
+{
+    bool found;
+    int error = find_tables(db, &found);
+    if (error != 0)
+        return error;
+    if (found)
+        return tw__store_db_begin_seq(db);
+    return options->flags & TW_STORE_EXISTING ? refuse_foreign(db) : add_tables(db);
 }

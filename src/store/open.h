@@ -17,12 +17,9 @@ extern const char *const tw__store_schema[];
  * in both cases. */
 int tw__store_open(struct tw__store_db *db, const char *path, const struct tw_store_options *options);
 
-/* Checks that the file is a store, and makes the tables if it has none and the options allow it. Converts the
- * tables of an older version. Returns: 0 or an error. */
+/* Checks that the file is a store, and makes the tables if it has none and the options allow it. Returns:
+ * 0 or an error. */
 int tw__store_open_tables(struct tw__store_db *db, const struct tw_store_options *options);
-
-/* Converts the tables of version 1, in a transaction of the caller. Returns: 0 or an error. */
-int tw__store_convert_tables(struct tw__store_db *db);
 
 void tw__store_close(struct tw__store_db *db);
 

@@ -1,18 +1,19 @@
 -- SPDX-License-Identifier: MIT
--- The tables and views of a store, version 2. docs/store.md describes them for programs that use plain SQL.
+-- The tables and views of a store, format 1. docs/store.md describes them for programs that use plain SQL.
 -- The build compiles this text into the library.
 
--- version: of these tables. seq: the last number that a task got. run: counts the runs, restores and marks.
--- changes: each transaction of the library and each insert into a view raises it, to the next multiple of 2^20
--- and 20 random bits. So a run sees that a backup was restored. restored: while it is odd, no task is called.
+-- One row. changes: each transaction of the library and each insert into a view raises it, to the next multiple
+-- of 2^20 and 20 random bits. So a run sees that a backup was restored.
 CREATE TABLE tw_meta(
-    name TEXT PRIMARY KEY NOT NULL,
-    value INTEGER NOT NULL
-) WITHOUT ROWID;
-INSERT INTO tw_meta VALUES ('version', 2), ('seq', 0), ('run', 0), ('changes', 0), ('restored', 0);
+    format INTEGER PRIMARY KEY NOT NULL,    -- of these tables
+    seq INTEGER NOT NULL,                   -- the last number that a task got
+    run INTEGER NOT NULL,                   -- counts the runs, restores and marks
+    changes INTEGER NOT NULL,
+    restored INTEGER NOT NULL               -- while it is odd, no task is called
+);
+INSERT INTO tw_meta(format, seq, run, changes, restored) VALUES (1, 0, 0, 0, 0);
 
 -- A row is a task. The payload comes last, so that reading the other columns does not touch its pages.
--- A file of version 1 keeps its tables when it is converted, so their text stays as it is, long lines too.
 CREATE TABLE tw_task(
     seq INTEGER PRIMARY KEY NOT NULL,       -- the revision: new with each put and move, never used twice
     queue TEXT NOT NULL,
@@ -30,7 +31,8 @@ CREATE TABLE tw_task(
     error TEXT,                             -- of the last attempt that failed
     payload BLOB,
     UNIQUE (queue, id),
-    CHECK (typeof(queue) = 'text' AND length(CAST(queue AS BLOB)) BETWEEN 1 AND 255 AND NOT instr(queue, char(0))),
+    CHECK (typeof(queue) = 'text' AND length(CAST(queue AS BLOB)) BETWEEN 1 AND 255
+        AND NOT instr(queue, char(0))),
     CHECK (typeof(id) = 'blob' AND length(id) BETWEEN 1 AND 1024),
     CHECK (typeof(due_ms) = 'integer' AND due_ms BETWEEN 0 AND 253402300799999),
     CHECK (typeof(period_ms) = 'integer' AND period_ms BETWEEN 0 AND 3155760000000),
@@ -48,9 +50,7 @@ CREATE TABLE tw_queue(
     paused INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 
--- In the views, numbers may come as text or as reals, as some drivers bind them. From the first view on there
--- are only views and triggers: to convert an older file, the library drops the views and makes all of them
--- anew.
+-- In the views, numbers may come as text or as reals, as some drivers bind them.
 
 -- INSERT INTO tw_put(queue, id, due_ms, payload, ...) puts a task.
 CREATE VIEW tw_put(queue, id, due_ms, payload, period_ms, times, missed, tries, backoff_ms, condition) AS
@@ -90,10 +90,8 @@ CREATE TRIGGER tw_put_insert INSTEAD OF INSERT ON tw_put BEGIN
             RAISE(ABORT, 'tw_put: backoff_ms: expected 1 to 86400000')
         WHEN NEW.condition NOT IN ('NX', 'XX', 'GT', 'LT') THEN
             RAISE(ABORT, 'tw_put: condition: expected NX, XX, GT, LT or NULL')
-        WHEN NOT EXISTS (SELECT 1 FROM tw_meta WHERE name = 'seq'
-                         AND value >= coalesce((SELECT max(seq) FROM tw_task), 0)
-                         AND value < 4611686018427387904)
-        THEN
+        WHEN NOT EXISTS (SELECT 1 FROM tw_meta WHERE seq >= coalesce((SELECT max(seq) FROM tw_task), 0)
+                         AND seq < 4611686018427387904) THEN
             RAISE(ABORT, 'tw_meta: seq: expected the largest revision of a task, below 2^62')
     END;
     SELECT RAISE(IGNORE) WHERE CASE NEW.condition
@@ -104,14 +102,12 @@ CREATE TRIGGER tw_put_insert INSTEAD OF INSERT ON tw_put BEGIN
         WHEN 'LT' THEN EXISTS (SELECT 1 FROM tw_task WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB)
                                AND dead_ms IS NULL AND due_ms <= CAST(NEW.due_ms AS INTEGER))
     END;
-    UPDATE tw_meta SET value = value + 1 WHERE name = 'seq';
-    UPDATE tw_meta SET value = (value | 1048575) + 1 + (random() & 1048575) WHERE name = 'changes';
+    UPDATE tw_meta SET seq = seq + 1, changes = (changes | 1048575) + 1 + (random() & 1048575);
     -- Two statements that never conflict: the conflict clause of the caller's INSERT would count for both.
     INSERT INTO tw_task(seq, queue, id, due_ms)
-        SELECT value, NEW.queue, CAST(NEW.id AS BLOB), 0 FROM tw_meta
-        WHERE name = 'seq'
-            AND NOT EXISTS (SELECT 1 FROM tw_task WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB));
-    UPDATE tw_task SET seq = (SELECT value FROM tw_meta WHERE name = 'seq'),
+        SELECT seq, NEW.queue, CAST(NEW.id AS BLOB), 0 FROM tw_meta
+        WHERE NOT EXISTS (SELECT 1 FROM tw_task WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB));
+    UPDATE tw_task SET seq = (SELECT seq FROM tw_meta),
         due_ms = CAST(NEW.due_ms AS INTEGER), call_ms = NULL, attempt = 0, run = 0, dead_ms = NULL,
         error = NULL,
         period_ms = CAST(coalesce(NEW.period_ms, 0) AS INTEGER),
@@ -138,10 +134,8 @@ CREATE TRIGGER tw_move_insert INSTEAD OF INSERT ON tw_move BEGIN
                 'tw_move: due_ms: expected milliseconds since 1970, a whole number, 0 to 253402300799999')
         WHEN NEW.condition NOT IN ('GT', 'LT') THEN
             RAISE(ABORT, 'tw_move: condition: expected GT, LT or NULL')
-        WHEN NOT EXISTS (SELECT 1 FROM tw_meta WHERE name = 'seq'
-                         AND value >= coalesce((SELECT max(seq) FROM tw_task), 0)
-                         AND value < 4611686018427387904)
-        THEN
+        WHEN NOT EXISTS (SELECT 1 FROM tw_meta WHERE seq >= coalesce((SELECT max(seq) FROM tw_task), 0)
+                         AND seq < 4611686018427387904) THEN
             RAISE(ABORT, 'tw_meta: seq: expected the largest revision of a task, below 2^62')
         WHEN NOT EXISTS (SELECT 1 FROM tw_task WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB)) THEN
             RAISE(ABORT, 'tw_move: no such task: it has run, was cancelled, or never was')
@@ -155,9 +149,8 @@ CREATE TRIGGER tw_move_insert INSTEAD OF INSERT ON tw_move BEGIN
         WHEN 'LT' THEN EXISTS (SELECT 1 FROM tw_task WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB)
                                AND due_ms <= CAST(NEW.due_ms AS INTEGER))
     END;
-    UPDATE tw_meta SET value = value + 1 WHERE name = 'seq';
-    UPDATE tw_meta SET value = (value | 1048575) + 1 + (random() & 1048575) WHERE name = 'changes';
-    UPDATE tw_task SET seq = (SELECT value FROM tw_meta WHERE name = 'seq'),
+    UPDATE tw_meta SET seq = seq + 1, changes = (changes | 1048575) + 1 + (random() & 1048575);
+    UPDATE tw_task SET seq = (SELECT seq FROM tw_meta),
         due_ms = CAST(NEW.due_ms AS INTEGER), call_ms = NULL, attempt = 0, run = 0, error = NULL
         WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB);
 END;
@@ -173,8 +166,7 @@ CREATE TRIGGER tw_cancel_insert INSTEAD OF INSERT ON tw_cancel BEGIN
             RAISE(ABORT, 'tw_cancel: id: expected text or a blob of 1 to 1024 bytes')
     END;
     DELETE FROM tw_task WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB);
-    UPDATE tw_meta SET value = (value | 1048575) + 1 + (random() & 1048575)
-        WHERE name = 'changes' AND changes() > 0;
+    UPDATE tw_meta SET changes = (changes | 1048575) + 1 + (random() & 1048575) WHERE changes() > 0;
 END;
 
 -- The tasks for people: ids as text, times of day in UTC. Programs in many languages cannot read a row with a
@@ -192,7 +184,7 @@ CREATE VIEW tw_list(queue, id, due, state, attempt, error, payload, id_form) AS
         CASE id_form WHEN 'text' THEN CAST(id AS TEXT) ELSE lower(hex(id)) END,
         strftime('%Y-%m-%dT%H:%M:%SZ', due_ms / 1000, 'unixepoch'),
         CASE WHEN dead_ms IS NOT NULL THEN 'dead'
-             WHEN run <> 0 AND run = (SELECT value FROM tw_meta WHERE name = 'run') THEN 'running'
+             WHEN run <> 0 AND run = (SELECT tw_meta.run FROM tw_meta) THEN 'running'
              ELSE 'waiting' END,
         attempt, error, CASE typeof(payload) WHEN 'text' THEN CAST(payload AS BLOB) ELSE payload END, id_form
     FROM (SELECT *,

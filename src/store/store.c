@@ -217,7 +217,7 @@ int tw_store_flush(struct tw_store *store)
  * SQLite would refuse our writing at once, instead of waiting. */
 static int apply_inside(struct tw__store_db *db, struct tw_store_change *changes, size_t n)
 {
-    int error = tw__store_db_do(db, TW__STORE_LOCK, "begin");
+    int error = tw__store_db_explain(db, tw__store_db_do(db, TW__STORE_LOCK, "begin"));
     if (error == 0)
         error = tw__store_db_check_file(db);
     if (error == 0)

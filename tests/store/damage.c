@@ -120,12 +120,12 @@ void damage_tables(struct input *input, const char *path)
                                          "zeroblob(100000)",
                                          "253402300799999"};
     static const char *const wholes[] = {
-        "DELETE FROM tw_meta WHERE name = 'seq'",
-        "DELETE FROM tw_meta WHERE name = 'run'",
-        "UPDATE tw_meta SET value = 4611686018427387904 WHERE name = 'seq'",
-        "UPDATE tw_meta SET value = -5",
-        "UPDATE tw_meta SET value = 'x'",
-        "INSERT OR REPLACE INTO tw_meta VALUES (x'00', x'00'), (NULL, 5), (7, 7)",
+        "DELETE FROM tw_meta",
+        "UPDATE tw_meta SET run = run + 1",
+        "UPDATE tw_meta SET seq = 4611686018427387904",
+        "UPDATE tw_meta SET seq = -5, run = -5, changes = -5, restored = -5",
+        "UPDATE tw_meta SET seq = 'x', run = x'00', changes = 'x'",
+        "INSERT INTO tw_meta VALUES (-7, x'00', 5, 7, 'x'), (7, 7, 7, 7, 7)",
         "DROP TABLE tw_queue",
         "DROP TABLE tw_task",
         "DROP INDEX tw_due",

@@ -196,12 +196,10 @@ static void install_makes_the_tables_that_the_library_makes(void **state)
     assert_string_equal(other_ask(db, "SELECT tw_install()"), "1");
     assert_string_equal(other_ask(db, "PRAGMA journal_mode"), "wal");
     assert_string_equal(other_ask(db, "SELECT tw_install()"), "0");
-    other_ask(db, "UPDATE tw_meta SET value = 99 WHERE name = 'version'");
+    other_ask(db, "UPDATE tw_meta SET format = 99");
     assert_string_equal(other_refuses(db, "SELECT tw_install()"),
-                        "tw_install: tw_meta: version is '99': expected '2'");
-    other_ask(db, "UPDATE tw_meta SET value = 1 WHERE name = 'version'");
-    assert_string_equal(other_ask(db, "SELECT tw_install()"), "0"); /* the library will convert them */
-    other_ask(db, "UPDATE tw_meta SET value = 2 WHERE name = 'version'");
+                        "tw_install: format is 99: expected 1; the version that wrote it can read it");
+    other_ask(db, "UPDATE tw_meta SET format = 1");
     snprintf(sql, sizeof sql, "ATTACH '%s' AS made", made->path);
     other_ask(db, sql);
     static const char *const pairs[][2] = {{"main", "made"}, {"made", "main"}};
@@ -213,7 +211,7 @@ static void install_makes_the_tables_that_the_library_makes(void **state)
                  pairs[i][0], pairs[i][1]);
         assert_string_equal(other_ask(db, compare), "0");
     }
-    assert_int_equal(number(db, "SELECT count(*) FROM main.tw_meta"), 5);
+    assert_int_equal(number(db, "SELECT count(*) FROM main.tw_meta"), 1);
     other_ask(db,
               "INSERT INTO main.tw_put(queue, id, due_ms) VALUES ('q', 'a', tw_at('2026-12-01T08:00:00Z'))");
     sqlite3_close(db);
@@ -233,7 +231,7 @@ static void install_is_a_part_of_the_transaction(void **state)
     other_ask(db, "ROLLBACK");
     assert_int_equal(number(db, "SELECT count(*) FROM sqlite_schema"), 1);
     other_ask(db, "BEGIN; SELECT tw_install(); INSERT INTO orders VALUES (43); COMMIT");
-    assert_int_equal(number(db, "SELECT count(*) FROM orders, tw_meta"), 5);
+    assert_int_equal(number(db, "SELECT count(*) FROM orders, tw_meta"), 1);
     sqlite3_close(db);
     store_remove(&own);
 }
@@ -293,7 +291,10 @@ static void install_tells_a_tw_meta_of_another_program_as_such(void **state)
                         "tw_task was removed");
     other_ask(db, "CREATE TABLE tw_task(id)");
     assert_string_equal(other_refuses(db, "SELECT tw_install()"),
-                        "tw_install: tw_meta has no columns name and value: it is another program's");
+                        "tw_install: tw_meta has no column format: it is another program's");
+    other_ask(db, "DROP TABLE tw_meta; CREATE TABLE tw_meta(name, value)"); /* before the first release */
+    assert_string_equal(other_refuses(db, "SELECT tw_install()"),
+                        "tw_install: format is 0: expected 1; the version that wrote it can read it");
     assert_int_equal(number(db, "SELECT count(*) FROM sqlite_schema"), 2);
     sqlite3_close(db);
     store_remove(&own);
@@ -440,7 +441,7 @@ static void without_memory_nothing_is_made(void **state)
         with_little_memory(db, "BEGIN", "SELECT tw_install()", SQLITE_ERROR); /* a new file has no WAL mode */
         other_ask(db, "PRAGMA journal_mode=WAL");
         with_little_memory(db, begins[i], "SELECT tw_install()", SQLITE_OK);
-        assert_int_equal(number(db, "SELECT count(*) FROM tw_meta"), 5);
+        assert_int_equal(number(db, "SELECT count(*) FROM tw_meta"), 1);
         sqlite3_close(db);
         store_remove(&own);
     }

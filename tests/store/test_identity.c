@@ -446,7 +446,7 @@ static void begin_another_run(void *arg)
 {
     sqlite3 *db = other_open(arg);
     remove_lock(arg);
-    other_ask(db, "UPDATE tw_meta SET value = 7 WHERE name = 'run'");
+    other_ask(db, "UPDATE tw_meta SET run = 7");
     sqlite3_close(db);
 }
 
@@ -463,7 +463,7 @@ static void a_run_that_another_one_follows_does_not_count_itself_anew(void **sta
     put(fixture->store, "far", tw_store_now() + HOUR_MS);
     wait_for_the_end(fixture->store, &errors);
     sqlite3 *db = other_open(fixture);
-    assert_string_equal(other_ask(db, "SELECT value FROM tw_meta WHERE name = 'run'"), "7");
+    assert_string_equal(other_ask(db, "SELECT run FROM tw_meta"), "7");
     sqlite3_close(db);
     assert_int_equal(tw_store_stop(fixture->store), TW_EREPLACED);
 }
@@ -604,8 +604,7 @@ static void a_run_whose_lock_is_removed_while_it_counts_itself_anew_claims_nothi
     runner_idle(fixture->store);
     runner_look_away(true);
     runner_round(fixture->store);
-    other_ask(db,
-              "UPDATE tw_meta SET value = value + 1 WHERE name = 'run'"); /* as in the backup of a later run */
+    other_ask(db, "UPDATE tw_meta SET run = run + 1"); /* as in the backup of a later run */
     atomic_store(&counting, fixture);
     clock_pass(SOON_MS);
     wait_for_the_end(fixture->store, &errors);

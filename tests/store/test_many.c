@@ -242,7 +242,7 @@ static void loads_are_those_of_each_queue(void **state)
     put_many(store, "q", 4, 5, 1);
     put_many(store, "r", 1, TW_STORE_TIME_MAX, 1);
     assert_int_equal(tw_store_pause(store, "p", true), 1);
-    other_ask(db, "UPDATE tw_meta SET value = 5 WHERE name = 'run';"
+    other_ask(db, "UPDATE tw_meta SET run = 5;"
                   "UPDATE tw_task SET run = 5 WHERE queue = 'q' AND id = CAST('0' AS BLOB);"
                   "UPDATE tw_task SET run = 4 WHERE queue = 'q' AND id = CAST('1' AS BLOB);"
                   "UPDATE tw_task SET dead_ms = 7 WHERE queue = 'q' AND id = CAST('3' AS BLOB)");
@@ -285,7 +285,7 @@ static void a_drain_hands_over_every_waiting_task_in_order(void **state)
     sqlite3 *db = other_open(*state);
     put_many(store_of(state), "q", 1000, 5, 1);
     put_many(store_of(state), "other", 3, 5, 1);
-    other_ask(db, "UPDATE tw_meta SET value = 5 WHERE name = 'run';"
+    other_ask(db, "UPDATE tw_meta SET run = 5;"
                   "INSERT INTO tw_put(queue, id, due_ms) VALUES ('q', 'running', 1), ('q', 'dead', 1);"
                   "UPDATE tw_task SET run = 5 WHERE id = CAST('running' AS BLOB);"
                   "UPDATE tw_task SET dead_ms = 5 WHERE id = CAST('dead' AS BLOB)");

@@ -283,7 +283,7 @@ static void a_run_goes_on_after_a_backup_from_before_its_beginning(void **state)
     clock_pass(SOON_MS);
     assert_string_equal(wait_for_calls(&calls, 2), "lost/1 made0/1");
     wait_for_answers(store, 2);
-    assert_string_equal(other_ask(db, "SELECT value FROM tw_meta WHERE name = 'run'"), "1");
+    assert_string_equal(other_ask(db, "SELECT run FROM tw_meta"), "1");
     assert_int_equal(stats_of(store).errors, 0);
     assert_int_equal(tw_store_stop(store), 0);
     assert_int_equal(tw_store_count(store, "q", false), 1);
@@ -302,13 +302,13 @@ static void a_run_goes_on_after_a_backup_of_a_later_run(void **state)
     start_with(store, &calls);
     put(store, "made", tw_store_now() + SOON_MS);
     sqlite3 *backup = back_up(db);
-    other_ask(backup, "UPDATE tw_meta SET value = 9 WHERE name = 'run'");
+    other_ask(backup, "UPDATE tw_meta SET run = 9");
     restore_unseen(store, backup, db);
     look_again(store);
     clock_pass(SOON_MS);
     assert_string_equal(wait_for_calls(&calls, 1), "made/1");
     wait_for_answers(store, 1);
-    assert_string_equal(other_ask(db, "SELECT value FROM tw_meta WHERE name = 'run'"), "10");
+    assert_string_equal(other_ask(db, "SELECT run FROM tw_meta"), "10");
     assert_int_equal(stats_of(store).errors, 0);
     assert_int_equal(tw_store_stop(store), 0);
     sqlite3_close(db);
@@ -539,47 +539,6 @@ static void a_job_does_not_begin_for_an_earlier_call(void **state)
     sqlite3_close(db);
 }
 
-/* A bug: tables of another version were used as they were. Those of version 1 count no changes. */
-static void a_backup_of_an_older_version_is_converted(void **state)
-{
-    struct tw_store *store = store_of(state);
-    struct calls calls;
-    sqlite3 *db = other_open(*state);
-    calls_init(&calls);
-    clock_stop(0);
-    start_with(store, &calls);
-    put(store, "old", tw_store_now() + SOON_MS);
-    sqlite3 *backup = back_up(db);
-    other_ask(backup, "DELETE FROM tw_meta WHERE name IN ('changes', 'restored');"
-                      "UPDATE tw_meta SET value = 1 WHERE name = 'version'");
-    restore_unseen(store, backup, db);
-    look_again(store);
-    assert_string_equal(other_ask(db, "SELECT group_concat(name) FROM tw_meta"),
-                        "changes,restored,run,seq,version");
-    assert_string_equal(other_ask(db, "SELECT value FROM tw_meta WHERE name = 'version'"), "2");
-    clock_pass(SOON_MS);
-    assert_string_equal(wait_for_calls(&calls, 1), "old/1");
-    wait_for_answers(store, 1);
-    assert_int_equal(tw_store_stop(store), 0);
-    sqlite3_close(db);
-}
-
-static void a_backup_of_a_newer_version_is_refused(void **state)
-{
-    struct tw_store *store = store_of(state);
-    sqlite3 *db = other_open(*state);
-    put(store, "x", 5);
-    sqlite3 *backup = back_up(db);
-    other_ask(backup, "UPDATE tw_meta SET value = 3 WHERE name = 'version'");
-    copy_all(backup, db);
-    sqlite3_close(backup);
-    assert_int_equal(tw_store_count(store, "q", false), TW_EFORMAT);
-    assert_int_equal(put(store, "y", 5), TW_EFORMAT);
-    assert_string_equal(message(store), "version of the tables is 3: this library knows 1 to 2");
-    assert_string_equal(other_ask(db, "SELECT group_concat(id) FROM tw_task"), "x");
-    sqlite3_close(db);
-}
-
 /* The run writes an answer before it has looked, and its number is not that of the file any more. */
 static void an_answer_before_the_look_after_a_restore_is_no_error(void **state)
 {
@@ -734,8 +693,6 @@ int main(void)
         TEST(an_answer_counts_for_its_call_alone),
         TEST(an_answer_counts_for_its_attempt_alone),
         TEST(a_job_does_not_begin_for_an_earlier_call),
-        TEST(a_backup_of_an_older_version_is_converted),
-        TEST(a_backup_of_a_newer_version_is_refused),
         TEST(an_answer_before_the_look_after_a_restore_is_no_error),
         TEST(a_marked_file_is_not_run_until_it_is_told),
         TEST(a_mark_leaves_no_task_running_without_a_job),

@@ -414,7 +414,7 @@ static void answers_are_written_though_nothing_can_be_looked_at(void **state)
     sqlite3 *db = other_open(fixture);
     other_ask(db, "DROP INDEX tw_due");
     runner_idle(fixture->store);
-    other_ask(db, "UPDATE tw_meta SET value = value + 30000 WHERE name = 'seq'");
+    other_ask(db, "UPDATE tw_meta SET seq = seq + 30000");
     wait_for_errors(&errors, 1);
     tw_job_answer(calls.kept[0], TW_DONE);
     assert_int_equal(tw_store_stop(fixture->store), 0);
@@ -571,7 +571,7 @@ static void a_run_that_cannot_count_itself_anew_waits(void **state)
     assert_int_equal(tw_store_handle(fixture->store, "q", 0, note_call, &calls), 0);
     assert_int_equal(tw_store_start(fixture->store, &options), 0);
     sqlite3 *db = other_open(fixture);
-    other_ask(db, "BEGIN; UPDATE tw_meta SET value = 0 WHERE name = 'run';"
+    other_ask(db, "BEGIN; UPDATE tw_meta SET run = 0;"
                   "INSERT INTO tw_put(queue, id, due_ms) VALUES ('q', 'x', 5)");
     runner_look_away(true);
     runner_round(fixture->store);
@@ -584,7 +584,7 @@ static void a_run_that_cannot_count_itself_anew_waits(void **state)
     faulty_disk(0, 0, false);
     hurry_for_calls(&calls, 1);
     assert_int_equal(tw_store_stop(fixture->store), 0);
-    assert_string_equal(other_ask(db, "SELECT value FROM tw_meta WHERE name = 'run'"), "1");
+    assert_string_equal(other_ask(db, "SELECT run FROM tw_meta"), "1");
     sqlite3_close(db);
 }
 

@@ -104,7 +104,7 @@ static void a_change_that_the_connection_forbids_is_an_error(void **state)
 static void revisions_that_are_used_up_are_an_error(void **state)
 {
     sqlite3 *db = other_open(*state);
-    other_ask(db, "UPDATE tw_meta SET value = 4611686018427387904 WHERE name = 'seq'");
+    other_ask(db, "UPDATE tw_meta SET seq = 4611686018427387904");
     assert_int_equal(put(store_of(state), "a", 1), TW_ECORRUPT);
     assert_string_equal(message(store_of(state)),
                         "tw_meta: seq is 4611686018427387904: expected a number below 2^62");
@@ -142,13 +142,13 @@ static void no_two_tasks_get_one_number(void **state)
     other_ask(db, "INSERT INTO tw_put(queue, id, due_ms) VALUES ('q', 'd', 1)");
     put(store_of(state), "e", 1);
     assert_string_equal(scan(store_of(state), NULL), "a@1 b@1 c@1 d@1 e@1");
-    assert_string_equal(other_ask(db, "SELECT group_concat(seq) || '/' || value FROM tw_task, tw_meta"
-                                      " WHERE name = 'seq'"),
+    assert_string_equal(other_ask(db, "SELECT group_concat(tw_task.seq) || '/' || tw_meta.seq"
+                                      " FROM tw_task, tw_meta"),
                         "1,2,3,4,5/5");
-    other_ask(db, "UPDATE tw_meta SET value = 2 WHERE name = 'seq'");
+    other_ask(db, "UPDATE tw_meta SET seq = 2");
     put(store_of(state), "f", 1);
     assert_string_equal(scan(store_of(state), NULL), "a@1 b@1 c@1 d@1 e@1 f@1");
-    other_ask(db, "DELETE FROM tw_meta WHERE name = 'seq'");
+    other_ask(db, "DELETE FROM tw_meta");
     assert_int_equal(put(store_of(state), "g", 1), TW_ECORRUPT);
     sqlite3_close(db);
 }
@@ -448,7 +448,7 @@ static void bad_values_of_a_move_or_a_cancel_are_named(void **state)
     other_ask(db, "UPDATE tw_task SET dead_ms = 1");
     assert_string_equal(other_refuses(db, "INSERT INTO tw_move(queue, id, due_ms) VALUES ('q', 'a', 7)"),
                         "tw_move: the task is dead: put it anew");
-    other_ask(db, "UPDATE tw_meta SET value = 0 WHERE name = 'seq'; UPDATE tw_task SET dead_ms = NULL");
+    other_ask(db, "UPDATE tw_meta SET seq = 0; UPDATE tw_task SET dead_ms = NULL");
     static const char *const behind = "tw_meta: seq: expected the largest revision of a task, below 2^62";
     assert_string_equal(other_refuses(db, "INSERT INTO tw_put(queue, id, due_ms) VALUES ('q', 'b', 7)"),
                         behind);
@@ -542,7 +542,7 @@ static void queues_with_equal_ids_do_not_meet(void **state)
             assert_string_equal(other_ask(db, "SELECT due_ms FROM tw_task WHERE queue = 'p' AND seq = 2"),
                                 "15");
         }
-        other_ask(db, "DELETE FROM tw_task; UPDATE tw_meta SET value = 0 WHERE name = 'seq'");
+        other_ask(db, "DELETE FROM tw_task; UPDATE tw_meta SET seq = 0");
     }
     sqlite3_close(db);
 }
@@ -586,7 +586,7 @@ static void the_list_for_people(void **state)
     assert_string_equal(other_ask(db, "SELECT queue || id || due || state || attempt || error || payload"
                                       " FROM tw_list WHERE id = 'order:42'"),
                         "qorder:422026-11-23T07:23:03Zwaiting1no paperhello");
-    other_ask(db, "UPDATE tw_meta SET value = 3 WHERE name = 'run'; UPDATE tw_task SET run = 3");
+    other_ask(db, "UPDATE tw_meta SET run = 3; UPDATE tw_task SET run = 3");
     assert_string_equal(other_ask(db, "SELECT state FROM tw_list"), "running");
     other_ask(db, "UPDATE tw_task SET run = 2");
     assert_string_equal(other_ask(db, "SELECT state FROM tw_list"), "waiting");

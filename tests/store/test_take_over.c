@@ -511,7 +511,7 @@ static void a_restored_file_is_read_anew(void **state)
     start_with(store_of(state), &calls);
     wait_for_calls(&calls, 2);
     wait_for_answers(store_of(state), 2);
-    other_ask(db, "BEGIN; UPDATE tw_meta SET value = 0 WHERE name = 'seq';"
+    other_ask(db, "BEGIN; UPDATE tw_meta SET seq = 0;"
                   "INSERT INTO tw_put(queue, id, due_ms) VALUES ('q', 'old', 5); COMMIT");
     wait_for_calls(&calls, 3);
     runner_idle(store_of(state));

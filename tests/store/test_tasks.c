@@ -116,7 +116,7 @@ static void the_table_holds_for_running_tasks(void **state)
     struct seen seen = {.text = ""};
     sqlite3 *db = other_open(*state);
     put(store, "a", 10), put(store, "b", 10), put(store, "c", 10);
-    other_ask(db, "UPDATE tw_meta SET value = 5 WHERE name = 'run';"
+    other_ask(db, "UPDATE tw_meta SET run = 5;"
                   "UPDATE tw_task SET run = 5, attempt = 1, call_ms = 4");
     assert_string_equal(scan(store, NULL), "a@10* b@10* c@10*");
     assert_int_equal(tw_store_get(store, "q", "a", 1, see, &seen), 0);
