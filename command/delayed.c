@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum { MS_NS = 1000000 };
-static const uint64_t period_max_ms = UINT64_C(3155760000000);
+static const uint64_t every_max_ms = UINT64_C(3155760000000);
 
 /* Rounds up, because a task is never early. */
 static uint64_t whole_ms(uint64_t ns)
@@ -26,11 +26,11 @@ static uint64_t due_of(const struct line *line)
 
 const char *delayed_make(const struct task_options *options, const struct line *line, struct tw_delayed *task)
 {
-    uint64_t period_ms = whole_ms(line->period_ns);
+    uint64_t every_ms = whole_ms(line->period_ns);
     size_t size = strlen(line->key), text = strlen(line->text);
     if (size > TW_STORE_ID_MAX)
-        return "expected a key of at most 1024 bytes";
-    if (line->kind == LINE_EVERY && (line->period_ns < MS_NS || period_ms > period_max_ms))
+        return "expected a key of at most 960 bytes";
+    if (line->kind == LINE_EVERY && (line->period_ns < MS_NS || every_ms > every_max_ms))
         return "expected a period of 1ms to 36525d";
     if (line->times > INT64_MAX)
         return "expected a number of times of at most x9223372036854775807";
@@ -40,7 +40,7 @@ const char *delayed_make(const struct task_options *options, const struct line *
                                 .due_ms = due_of(line),
                                 .payload = text > 0 ? line->text : NULL,
                                 .payload_size = text,
-                                .period_ms = period_ms,
+                                .every_ms = every_ms,
                                 .times = line->times,
                                 .missed = options->missed,
                                 .tries = options->tries,

@@ -14,10 +14,10 @@ enum { BUSY_MS = 5000 };
 static const char *const sql_of[RAW_STATEMENTS] = {
     [BEGIN] = "BEGIN IMMEDIATE",
     [COMMIT] = "COMMIT",
-    [PUT] = "INSERT INTO tw_task(seq, queue, id, due_ms, period_ms, times, missed, tries, backoff_ms, payload)"
-            " VALUES (?3, ?1, ?2, ?4, 0, 1, 0, 1, 1000, ?5)"
+    [PUT] = "INSERT INTO tw_task(seq, queue, id, due_ms, every_ms, times, missed, tries, backoff_ms, payload)"
+            " VALUES (?3, ?1, ?2, ?4, 0, 1, NULL, 1, 1000, ?5)"
             " ON CONFLICT (queue, id) DO UPDATE SET seq = excluded.seq, due_ms = excluded.due_ms, attempt = 0,"
-            " call_ms = NULL, run = 0, dead_ms = NULL, period_ms = excluded.period_ms, times = excluded.times,"
+            " call_ms = NULL, run = 0, dead_ms = NULL, every_ms = excluded.every_ms, times = excluded.times,"
             " missed = excluded.missed, tries = excluded.tries, backoff_ms = excluded.backoff_ms, error = NULL,"
             " payload = excluded.payload",
     [CANCEL] = "DELETE FROM tw_task WHERE queue = ?1 AND id = ?2",

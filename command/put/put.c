@@ -60,7 +60,7 @@ static int put_task(const struct put *put, const struct line *line, char *id)
     task.id = id;
     task.id_size = printable_read(id);
     if (error == NULL && (task.id_size == 0 || task.id_size > TW_STORE_ID_MAX)) {
-        complain("%s: expected an ID of 1 to 1024 bytes, found one of %zu", COMMAND, task.id_size);
+        complain("%s: expected an ID of 1 to 960 bytes, found one of %zu", COMMAND, task.id_size);
         return COMMAND_INPUT;
     }
     if (error == NULL && task.payload_size > LINES_MAX)

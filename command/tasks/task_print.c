@@ -50,11 +50,11 @@ static struct figure every(const struct tw_store_task *task)
 {
     struct figure figure = {"-"};
     char period[DURATION_SIZE];
-    if (task->period_ms == 0)
+    if (task->every_ms == 0)
         return figure;
-    if (task->period_ms > UINT64_MAX / MS_NS)
+    if (task->every_ms > UINT64_MAX / MS_NS)
         return (struct figure){"centuries"};
-    duration_print(task->period_ms * MS_NS, period);
+    duration_print(task->every_ms * MS_NS, period);
     if (task->times == TW_FOREVER)
         snprintf(figure.text, sizeof figure.text, "%.40s", period);
     else
@@ -89,7 +89,7 @@ void task_print_row(const struct tw_store_task *task, uint64_t now_ms, FILE *out
 
 static void put_period(json_t *object, const struct tw_store_task *task)
 {
-    json_object_set_new(object, "period_ms", json_number(task->period_ms));
+    json_object_set_new(object, "every_ms", json_number(task->every_ms));
     json_object_set_new(object, "times", task->times == TW_FOREVER ? json_null() : json_number(task->times));
     json_object_set_new(object, "missed", json_string(tw__task_missed_name(task->missed)));
 }
@@ -106,7 +106,7 @@ bool task_print_json(const struct tw_store_task *task, FILE *out)
     json_object_set_new(object, "attempt", json_number(task->attempt));
     json_object_set_new(object, "tries", json_number(task->tries));
     json_object_set_new(object, "backoff_ms", json_number(task->backoff_ms));
-    if (task->period_ms > 0)
+    if (task->every_ms > 0)
         put_period(object, task);
     if (task->state == TW_STATE_DEAD)
         json_object_set_new(object, "dead_ms", json_number(task->dead_ms));

@@ -186,7 +186,7 @@ static bool take_id(struct tasks_options *options, char *text)
 {
     options->id = text;
     options->id_size = printable_read(text);
-    if (options->id_size > 0 && options->id_size <= TW_STORE_ID_MAX)
+    if (options->id_size > 0 && options->id_size <= TW_STORE_NAME_MAX)
         return true;
     complain("tickwheel tasks: expected an ID of 1 to 1024 bytes, found one of %zu", options->id_size);
     return false;

@@ -36,7 +36,7 @@
  *   Time      Unix time in milliseconds (UTC) in a uint64_t, which tw_store_now() reads, from 0 to
  *             TW_STORE_TIME_MAX. Periods and delays are milliseconds too.
  *   Task      A task is a row of the file. Its queue and its id name it. A queue has a name of 1 to 255 bytes
- *             of UTF-8 without NUL, and exists as soon as a task names it. An id has 1 to 1,024 bytes of any
+ *             of UTF-8 without NUL, and exists as soon as a task names it. An id has 1 to 960 bytes of any
  *             kind, and is unique in its queue. Plain SQL cannot check UTF-8: a queue that another program has
  *             named with other bytes is shown, run, and emptied as each other one.
  *   Revision  Each put and each move gives its task a new revision, a number that the file never uses twice.
@@ -91,7 +91,8 @@ struct sqlite3;
 /* Limits. */
 enum {
     TW_STORE_QUEUE_MAX = 255, /* bytes of a queue's name */
-    TW_STORE_ID_MAX = 1024,   /* bytes of an id */
+    TW_STORE_ID_MAX = 960,    /* bytes of an id that a put may name */
+    TW_STORE_NAME_MAX = 1024, /* bytes of any id, as each other call may name it */
     TW_STORE_MESSAGE = 512    /* bytes that hold every message of this library */
 };
 
@@ -164,7 +165,7 @@ struct tw_delayed {
     uint64_t due_ms;       /* when it is due, at most TW_STORE_TIME_MAX; a time that has passed means at once */
     const void *payload;   /* for the handler; NULL: none */
     size_t payload_size;   /* 0 to max_payload; 0 if `payload` is NULL */
-    uint64_t period_ms;    /* from due time to due time, 0 to 3,155,760,000,000 (100 years); 0: it runs once */
+    uint64_t every_ms;     /* from due time to due time, 0 to 3,155,760,000,000 (100 years); 0: it runs once */
     uint64_t times;        /* calls in all, if it has a period; 0 or TW_FOREVER: no end */
     enum tw_missed missed; /* periods that passed without a call (task.h); 0: TW_MISSED_COALESCE */
     uint32_t tries;        /* attempts of one call before the task is dead, 1 to 1,000,000; 0: 1 */
@@ -189,8 +190,9 @@ enum {
  *     is leased until the next run begins.
  *   - Dead: a put replaces it. A move returns TW_EDEAD. A cancel removes it (TW_CANCELLED).
  *
- * A new revision begins with its first attempt. NX and XX see tasks in every state. GT and LT compare with the
- * due time of a task that waits or runs; a put with GT or LT files a task that does not exist or is dead. */
+ * A new revision begins with its first attempt. The conditions see tasks in every state, dead ones too. GT and
+ * LT compare with `call_ms`, which is the same in each attempt; a put with GT or LT files a task that does not
+ * exist. */
 
 /* Puts a task.
  * Requires: `conditions` is 0 or one of the four.
@@ -274,7 +276,7 @@ struct tw_store_task {
     enum tw_state state; /* never TW_STATE_READY: a task whose time has come is waiting until its claim */
     uint64_t due_ms, revision;
     uint64_t call_ms; /* when the call was due: due_ms, or an earlier time while a retry waits for due_ms */
-    uint64_t period_ms, times; /* as in the put; `times` is how many calls are left */
+    uint64_t every_ms, times; /* as in the put; `times` is how many calls are left */
     enum tw_missed missed;
     uint32_t tries, attempt; /* attempt: the number of the attempt under way, or of the last one; 0: none yet */
     uint64_t backoff_ms, dead_ms; /* dead_ms: when it died; 0: it has not */

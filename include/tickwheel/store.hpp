@@ -146,7 +146,7 @@ class delayed
     /* Repeats the task, from due time to due time. */
     template <class Rep, class Period> delayed &every(std::chrono::duration<Rep, Period> period) noexcept
     {
-        raw_.period_ms = detail::ms_up(period);
+        raw_.every_ms = detail::ms_up(period);
         return *this;
     }
     /* Calls in all, of a task that repeats; 0 and TW_FOREVER: no end. */

@@ -103,7 +103,7 @@ extern "C" {
     X(TW_ECORRUPT, -14, "the file is damaged")                                                                 \
     X(TW_ENOSPACE, -15, "the disk is full")                                                                    \
     X(TW_EIO, -16, "the file cannot be opened, read or written")                                               \
-    X(TW_EDEAD, -17, "the task is dead: put it anew")                                                          \
+    X(TW_EDEAD, -17, "the task is dead: expected a replay, or a put in its place")                             \
     X(TW_EINTERRUPTED, -18, "SQLite was interrupted")                                                          \
     X(TW_EROLLBACK, -19, "a change could not be taken back: roll the transaction back")                        \
     X(TW_ECLOCK, -20, "the system has no timers on CLOCK_BOOTTIME: take TW_SCHED_AUTO or TW_SCHED_MONOTONIC")  \

@@ -8,12 +8,22 @@
 
 #include <base/assert.h>
 #include <base/utf8.h>
+#include <task/conditions.h>
+#include <task/limits.h>
+#include <task/words.h>
 
 #include <inttypes.h>
 #include <string.h>
 
-#define PERIOD_MAX UINT64_C(3155760000000)
-enum { TRIES_MAX = 1000000, BACKOFF_MAX = 86400000, BACKOFF = 1000, PAYLOAD_MAX = 999000000 };
+enum { BACKOFF_MAX = 86400000, BACKOFF = 1000 };
+
+/* The conditions of the header are those of the contract. */
+_Static_assert((int)TW_STORE_NX == TW__TASK_NX && (int)TW_STORE_XX == TW__TASK_XX &&
+                   (int)TW_STORE_GT == TW__TASK_GT && (int)TW_STORE_LT == TW__TASK_LT,
+               "the conditions");
+_Static_assert((int)TW_STORE_ID_MAX == TW__TASK_ID_MAX && (int)TW_STORE_NAME_MAX == TW__TASK_NAME_MAX &&
+                   (int)TW_STORE_QUEUE_MAX == TW__TASK_QUEUE_MAX && TW_STORE_TIME_MAX == TW__TASK_TIME_MAX,
+               "the limits");
 
 /* ---- checks ---------------------------------------------------------------------------------------------- */
 
@@ -37,17 +47,22 @@ int tw__store_new_queue_check(struct tw__store_db *db, const char *queue)
     return tw__store_db_refuse(db, TW_EINVAL, "queue is '%s': expected UTF-8", shown);
 }
 
-int tw__store_name_check(struct tw__store_db *db, const char *queue, const void *id, size_t id_size)
+/* Checks the name of a task whose id may have so many bytes. */
+static int check_name(struct tw__store_db *db, const char *queue, const void *id, size_t id_size, size_t most)
 {
     TW_ASSERT(id != NULL || id_size == 0);
     (void)id;
     int error = tw__store_queue_check(db, queue);
     if (error != 0)
         return error;
-    if (id_size == 0 || id_size > TW_STORE_ID_MAX)
-        return tw__store_db_refuse(db, TW_EINVAL, "id has %zu bytes: expected 1 to %d", id_size,
-                                   TW_STORE_ID_MAX);
+    if (id_size == 0 || id_size > most)
+        return tw__store_db_refuse(db, TW_EINVAL, "id has %zu bytes: expected 1 to %zu", id_size, most);
     return 0;
+}
+
+int tw__store_name_check(struct tw__store_db *db, const char *queue, const void *id, size_t id_size)
+{
+    return check_name(db, queue, id, id_size, TW_STORE_NAME_MAX);
 }
 
 static int check_due(struct tw__store_db *db, uint64_t due_ms)
@@ -74,13 +89,13 @@ static int check_put(struct tw__store_db *db, const struct tw_delayed *put, uint
     if (error == 0)
         error = check_range(db, "payload_size", put->payload_size, put->payload != NULL ? max_payload : 0);
     if (error == 0)
-        error = check_range(db, "period_ms", put->period_ms, PERIOD_MAX);
+        error = check_range(db, "every_ms", put->every_ms, tw__task_range(TW__TASK_IN_EVERY).most);
     if (error == 0 && put->times != TW_FOREVER)
-        error = check_range(db, "times", put->times, put->period_ms > 0 ? INT64_MAX : 1);
+        error = check_range(db, "times", put->times, put->every_ms > 0 ? INT64_MAX : 1);
     if (error == 0)
         error = check_range(db, "missed", (uint64_t)put->missed, TW_MISSED_BURST);
     if (error == 0)
-        error = check_range(db, "tries", put->tries, TRIES_MAX);
+        error = check_range(db, "tries", put->tries, tw__task_range(TW__TASK_IN_TRIES).most);
     if (error == 0)
         error = check_range(db, "backoff_ms", put->backoff_ms, BACKOFF_MAX);
     return error;
@@ -106,7 +121,8 @@ int tw__store_change_check(struct tw__store_db *db, const struct tw_store_change
 {
     int error = check_conditions(db, change->verb, change->conditions);
     if (error == 0)
-        error = tw__store_name_check(db, change->task.queue, change->task.id, change->task.id_size);
+        error = check_name(db, change->task.queue, change->task.id, change->task.id_size,
+                           change->verb == TW_STORE_PUT ? TW_STORE_ID_MAX : TW_STORE_NAME_MAX);
     if (error == 0 && change->verb == TW_STORE_PUT)
         error = check_put(db, &change->task, max_payload);
     if (error == 0 && change->verb == TW_STORE_MOVE)
@@ -140,7 +156,7 @@ static int find_row(struct tw__store_db *db, const struct tw_delayed *task, stru
     int code = tw__store_db_step(db, statement);
     if (code == SQLITE_ROW)
         *found = (struct found){.exists = true,
-                                .dead = sqlite3_column_type(statement, 2) != SQLITE_NULL,
+                                .dead = sqlite3_column_type(statement, 1) != SQLITE_NULL,
                                 .due_ms = (uint64_t)sqlite3_column_int64(statement, 0)};
     else if (code != SQLITE_DONE)
         error = tw__store_db_error(db, code, "look a task up");
@@ -148,22 +164,9 @@ static int find_row(struct tw__store_db *db, const struct tw_delayed *task, stru
     return error;
 }
 
-/* Returns whether the condition lets a change with this due time happen. */
-static bool is_met(unsigned conditions, const struct found *found, uint64_t due_ms)
+static bool is_met(const struct tw_store_change *change, const struct found *found)
 {
-    bool lives = found->exists && !found->dead;
-    switch (conditions) {
-    case TW_STORE_NX:
-        return !found->exists;
-    case TW_STORE_XX:
-        return found->exists;
-    case TW_STORE_GT:
-        return !lives || due_ms > found->due_ms;
-    case TW_STORE_LT:
-        return !lives || due_ms < found->due_ms;
-    default:
-        return true;
-    }
+    return tw__task_conditions_met(change->conditions, found->exists, found->due_ms, change->task.due_ms);
 }
 
 /* Requires: the condition is met. */
@@ -173,13 +176,13 @@ static int put_row(struct tw__store_db *db, const struct tw_delayed *task)
     sqlite3_stmt *statement = tw__store_db_statement(db, TW__STORE_PUT, &error);
     if (statement == NULL)
         return error;
-    uint64_t times = task->period_ms == 0 ? 1 : task->times == TW_FOREVER ? 0 : task->times;
+    uint64_t times = task->every_ms == 0 ? 1 : task->times == TW_FOREVER ? 0 : task->times;
     tw__store_bind_number(db, statement, 1, db->seq + 1);
     bind_name(db, statement, 2, 3, task);
     tw__store_bind_number(db, statement, 4, task->due_ms);
-    tw__store_bind_number(db, statement, 5, task->period_ms);
+    tw__store_bind_number(db, statement, 5, task->every_ms);
     tw__store_bind_number(db, statement, 6, times);
-    tw__store_bind_number(db, statement, 7, (uint64_t)tw__store_missed((int)task->missed));
+    tw__store_bind_text(db, statement, 7, task->every_ms > 0 ? tw__task_missed_name(task->missed) : NULL);
     tw__store_bind_number(db, statement, 8, task->tries > 0 ? task->tries : 1);
     tw__store_bind_number(db, statement, 9, task->backoff_ms > 0 ? task->backoff_ms : BACKOFF);
     tw__store_bind_blob(db, statement, 10, task->payload, task->payload_size);
@@ -194,7 +197,7 @@ static int change_put(struct tw__store_db *db, struct tw_store_change *change)
     int error = change->conditions != 0 ? find_row(db, &change->task, &found) : 0;
     if (error != 0)
         return error;
-    change->result = is_met(change->conditions, &found, change->task.due_ms);
+    change->result = is_met(change, &found);
     return change->result ? put_row(db, &change->task) : 0;
 }
 
@@ -230,7 +233,7 @@ static int change_move(struct tw__store_db *db, struct tw_store_change *change)
         change->result = found.exists ? TW_EDEAD : TW_EGONE;
         return 0;
     }
-    change->result = is_met(change->conditions, &found, change->task.due_ms);
+    change->result = is_met(change, &found);
     return change->result ? move_row(db, &change->task) : 0;
 }
 

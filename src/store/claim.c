@@ -58,7 +58,7 @@ static int answer_row(struct tw__store_db *db, enum tw__store_statement which, c
 /* Writes an answer. It may be written a second time, if the first transaction was rolled back. */
 static int write_answer(struct tw__store_db *db, struct tw__store_job *job, uint64_t now_ms)
 {
-    bool repeats = job->period_ms > 0 && job->job.left > 0;
+    bool repeats = job->every_ms > 0 && job->job.left > 0;
     int error;
     job->again_ms = TW_NEVER;
     job->buried = job->answer == TW_DEAD || (job->answer == TW_RETRY && job->job.attempt >= job->job.tries);

@@ -24,12 +24,12 @@
     X(META_FORMAT, "SELECT format FROM $tw_meta")                                                              \
     X(SET_META, "UPDATE $tw_meta SET seq = ?1, changes = ?2 WHERE format = 1")                                 \
     X(LOCK, "UPDATE $tw_meta SET seq = seq")                                                                   \
-    X(FIND, "SELECT due_ms, run, dead_ms FROM $tw_task WHERE queue = ?1 AND id = ?2")                          \
+    X(FIND, "SELECT coalesce(call_ms, due_ms), dead_ms FROM $tw_task WHERE queue = ?1 AND id = ?2")            \
     X(PUT,                                                                                                     \
-      "INSERT INTO $tw_task(seq, queue, id, due_ms, period_ms, times, missed, tries, backoff_ms, payload)"     \
+      "INSERT INTO $tw_task(seq, queue, id, due_ms, every_ms, times, missed, tries, backoff_ms, payload)"      \
       " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"                                                      \
       " ON CONFLICT (queue, id) DO UPDATE SET seq = excluded.seq, due_ms = excluded.due_ms, attempt = 0,"      \
-      " call_ms = NULL, run = 0, dead_ms = NULL, period_ms = excluded.period_ms, times = excluded.times,"      \
+      " call_ms = NULL, run = 0, dead_ms = NULL, every_ms = excluded.every_ms, times = excluded.times,"        \
       " missed = excluded.missed, tries = excluded.tries, backoff_ms = excluded.backoff_ms, error = NULL,"     \
       " payload = excluded.payload")                                                                           \
     X(MOVE, "UPDATE $tw_task SET seq = ?3, due_ms = ?4, call_ms = NULL, attempt = 0, run = 0, error = NULL"    \
@@ -65,8 +65,8 @@
     X(NEXT, "SELECT min(due_ms) FROM $tw_task INDEXED BY tw_due WHERE queue = ?1 AND dead_ms IS NULL")         \
     X(FORECAST, "SELECT due_ms FROM $tw_task INDEXED BY tw_due WHERE queue = ?1 AND dead_ms IS NULL"           \
                 " AND due_ms <= ?2")                                                                           \
-    X(FORECAST_REPEAT, "SELECT due_ms, period_ms, times, missed FROM $tw_task INDEXED BY tw_repeat"            \
-                       " WHERE queue = ?1 AND dead_ms IS NULL AND period_ms > 0 AND due_ms <= ?2")             \
+    X(FORECAST_REPEAT, "SELECT due_ms, every_ms, times, missed FROM $tw_task INDEXED BY tw_repeat"             \
+                       " WHERE queue = ?1 AND dead_ms IS NULL AND every_ms > 0 AND due_ms <= ?2")              \
     X(REMOVE, "DELETE FROM $tw_task WHERE seq = ?1")                                                           \
     X(RUN, "UPDATE $tw_meta SET run = run + 1 RETURNING run")                                                  \
     X(VERSION, "PRAGMA $data_version")                                                                         \
@@ -107,17 +107,8 @@
     X(RESUME, "DELETE FROM $tw_queue WHERE name = ?1 AND paused <> 0")
 
 #define TW__STORE_COLUMNS                                                                                      \
-    "seq, queue, id, due_ms, attempt, run, dead_ms, period_ms, times, missed, tries, backoff_ms, error, "      \
+    "seq, queue, id, due_ms, attempt, run, dead_ms, every_ms, times, missed, tries, backoff_ms, error, "       \
     "payload, call_ms"
-
-/* The number of a policy in the file, and the policy of such a number. Until the format begins anew, a file has
- * 0 for burst, 1 for skip and 2 for coalesce. A number that somebody else has written means skip. */
-static inline int tw__store_missed(int number)
-{
-    return number == TW_MISSED_COALESCE ? TW_MISSED_BURST
-           : number == TW_MISSED_BURST  ? TW_MISSED_COALESCE
-                                        : TW_MISSED_SKIP;
-}
 
 /* The row of a job's task. A file that was restored may have another task under its number, or another attempt
  * or another call of the same task. tw__store_job_bind() binds these numbers. */

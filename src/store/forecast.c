@@ -22,14 +22,14 @@ struct outlook {
 
 /* A repeating task: its first call is counted already. */
 struct repeat {
-    uint64_t due_ms, period_ms, further; /* further: calls after the first, UINT64_MAX: no end */
+    uint64_t due_ms, every_ms, further; /* further: calls after the first, UINT64_MAX: no end */
     bool burst;
 };
 
 /* The number of further calls that are due until `to_ms`. */
 static uint64_t further_until(const struct repeat *repeat, uint64_t to_ms)
 {
-    uint64_t calls = to_ms > repeat->due_ms ? (to_ms - repeat->due_ms) / repeat->period_ms : 0;
+    uint64_t calls = to_ms > repeat->due_ms ? (to_ms - repeat->due_ms) / repeat->every_ms : 0;
     return calls < repeat->further ? calls : repeat->further;
 }
 
@@ -38,7 +38,7 @@ static uint64_t last_missed(const struct outlook *forecast, const struct repeat 
 {
     if (repeat->burst || repeat->due_ms >= forecast->now_ms)
         return repeat->due_ms;
-    return forecast->now_ms - (forecast->now_ms - repeat->due_ms) % repeat->period_ms;
+    return forecast->now_ms - (forecast->now_ms - repeat->due_ms) % repeat->every_ms;
 }
 
 static void count_repeat(const struct outlook *forecast, struct repeat *repeat)
@@ -67,10 +67,9 @@ static int count_repeats(struct tw__store_db *db, const struct outlook *forecast
         if (sqlite3_column_int64(rows, 1) <= 0)
             continue; /* somebody else's 0.5 */
         count_repeat(forecast, &(struct repeat){.due_ms = (uint64_t)sqlite3_column_int64(rows, 0),
-                                                .period_ms = (uint64_t)sqlite3_column_int64(rows, 1),
+                                                .every_ms = (uint64_t)sqlite3_column_int64(rows, 1),
                                                 .further = times == 0 ? UINT64_MAX : times - 1,
-                                                .burst = tw__store_missed(sqlite3_column_int(rows, 3)) ==
-                                                         TW_MISSED_BURST});
+                                                .burst = tw__store_read_missed(rows, 3) == TW_MISSED_BURST});
     }
     if (code != SQLITE_DONE)
         error = tw__store_db_error(db, code, "forecast");

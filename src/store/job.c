@@ -45,7 +45,7 @@ struct tw__store_job *tw__store_job_new(const struct tw_store_task *task, struct
     *job = (struct tw__store_job){
         .size = size,
         .entry = entry,
-        .period_ms = task->period_ms,
+        .every_ms = task->every_ms,
         .backoff_ms = task->backoff_ms,
         .policy = task->missed,
     };
@@ -55,7 +55,7 @@ struct tw__store_job *tw__store_job_new(const struct tw_store_task *task, struct
         .payload_size = task->payload_size,
         .due_ms = task->call_ms,
         .revision = task->revision,
-        .left = task->period_ms == 0        ? 0
+        .left = task->every_ms == 0         ? 0
                 : task->times == TW_FOREVER ? TW_FOREVER
                                             : task->times - 1,
         .attempt = task->attempt + 1,
@@ -123,8 +123,8 @@ void tw__store_job_run(struct tw__store_job *job)
     uint64_t now_ms = tw_store_now();
     job->begun = true;
     job->job.late_ms = now_ms > job->job.due_ms ? now_ms - job->job.due_ms : 0;
-    if (job->policy == TW_MISSED_COALESCE && job->period_ms > 0)
-        job->job.missed = job->job.late_ms / job->period_ms;
+    if (job->policy == TW_MISSED_COALESCE && job->every_ms > 0)
+        job->job.missed = job->job.late_ms / job->every_ms;
     enum tw_answer answer = callee->handler(callee->arg, &job->job);
     if (answer != TW_LATER) {
         job->answer = answer;
@@ -189,8 +189,8 @@ static uint64_t at_most_end(uint64_t due_ms)
  * lies ahead of the call. */
 uint64_t tw__store_job_next_due(const struct tw__store_job *job)
 {
-    uint64_t passed = job->policy == TW_MISSED_BURST ? 0 : job->job.late_ms / job->period_ms;
-    return at_most_end(tw__add_saturating(job->job.due_ms, tw__mul_saturating(1 + passed, job->period_ms)));
+    uint64_t passed = job->policy == TW_MISSED_BURST ? 0 : job->job.late_ms / job->every_ms;
+    return at_most_end(tw__add_saturating(job->job.due_ms, tw__mul_saturating(1 + passed, job->every_ms)));
 }
 
 uint64_t tw__store_job_retry_due(const struct tw__store_job *job, uint64_t now_ms)

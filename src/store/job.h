@@ -27,7 +27,7 @@ struct tw__store_job {
     uint64_t claimed_ns; /* on the monotonic clock */
     uint32_t series;     /* of commits (check.c) */
     bool begun;          /* its handler was called */
-    uint64_t period_ms, backoff_ms;
+    uint64_t every_ms, backoff_ms;
     enum tw_missed policy;
     uint64_t retry_ms; /* the caller's time of the next attempt; 0: by the backoff */
     uint64_t again_ms; /* when the answer makes the task due again; TW_NEVER: never */

@@ -7,6 +7,7 @@
 
 #include <base/assert.h>
 #include <base/saturate.h>
+#include <task/words.h>
 
 #include "change.h"
 
@@ -22,6 +23,15 @@ static uint64_t number(sqlite3_stmt *row, int column)
     return (uint64_t)sqlite3_column_int64(row, column);
 }
 
+enum tw_missed tw__store_read_missed(sqlite3_stmt *row, int column)
+{
+    const char *name = (const char *)sqlite3_column_text(row, column);
+    enum tw_missed missed = TW_MISSED_COALESCE;
+    if (name != NULL)
+        tw__task_missed_named(name, &missed);
+    return missed;
+}
+
 int tw__store_read_task(struct tw__store_db *db, sqlite3_stmt *row, struct tw_store_task *task)
 {
     bool dead = sqlite3_column_type(row, 6) != SQLITE_NULL;
@@ -35,9 +45,9 @@ int tw__store_read_task(struct tw__store_db *db, sqlite3_stmt *row, struct tw_st
                                                     : TW_STATE_WAITING,
         .due_ms = number(row, 3),
         .revision = number(row, 0),
-        .period_ms = number(row, 7),
+        .every_ms = number(row, 7),
         .times = times == 0 ? TW_FOREVER : times,
-        .missed = (enum tw_missed)tw__store_missed(sqlite3_column_int(row, 9)),
+        .missed = tw__store_read_missed(row, 9),
         .tries = (uint32_t)number(row, 10),
         .attempt = (uint32_t)number(row, 4),
         .backoff_ms = number(row, 11),

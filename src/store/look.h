@@ -14,4 +14,7 @@ int tw__store_look(struct tw_store *store, int (*work)(struct tw__store_db *db, 
  * on. Returns: 0, or TW_ENOMEM. */
 int tw__store_read_task(struct tw__store_db *db, sqlite3_stmt *row, struct tw_store_task *task);
 
+/* Reads what a task does with missed periods. A word that somebody else has written means as much as none. */
+enum tw_missed tw__store_read_missed(sqlite3_stmt *row, int column);
+
 #endif

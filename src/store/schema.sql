@@ -23,9 +23,9 @@ CREATE TABLE tw_task(
     attempt INTEGER NOT NULL DEFAULT 0,     -- attempts of the next call that have begun
     run INTEGER NOT NULL DEFAULT 0,         -- its handler has it, in the process of this number; 0: nobody
     dead_ms INTEGER,                        -- when it died; NULL: it lives
-    period_ms INTEGER NOT NULL DEFAULT 0,   -- 0: it runs once
+    every_ms INTEGER NOT NULL DEFAULT 0,   -- 0: it runs once
     times INTEGER NOT NULL DEFAULT 1,       -- calls left; 0: no end
-    missed INTEGER NOT NULL DEFAULT 0,      -- missed periods: 0 burst, 1 skip, 2 coalesce
+    missed TEXT,                            -- missed periods: burst, skip or coalesce; NULL: it runs once
     tries INTEGER NOT NULL DEFAULT 1,       -- attempts of a call before the task is dead
     backoff_ms INTEGER NOT NULL DEFAULT 1000,
     error TEXT,                             -- of the last attempt that failed
@@ -35,13 +35,13 @@ CREATE TABLE tw_task(
         AND NOT instr(queue, char(0))),
     CHECK (typeof(id) = 'blob' AND length(id) BETWEEN 1 AND 1024),
     CHECK (typeof(due_ms) = 'integer' AND due_ms BETWEEN 0 AND 253402300799999),
-    CHECK (typeof(period_ms) = 'integer' AND period_ms BETWEEN 0 AND 3155760000000),
+    CHECK (typeof(every_ms) = 'integer' AND every_ms BETWEEN 0 AND 3155760000000),
     CHECK (typeof(times) = 'integer' AND times >= 0)
 );
 -- With seq and dead_ms the index alone answers, and the rows stay untouched. The library names the indexes in
 -- its statements, because after ANALYZE SQLite may choose others.
 CREATE INDEX tw_due ON tw_task(queue, due_ms, seq, dead_ms) WHERE dead_ms IS NULL;
-CREATE INDEX tw_repeat ON tw_task(queue, due_ms) WHERE dead_ms IS NULL AND period_ms > 0;
+CREATE INDEX tw_repeat ON tw_task(queue, due_ms) WHERE dead_ms IS NULL AND every_ms > 0;
 CREATE INDEX tw_dead ON tw_task(queue, dead_ms) WHERE dead_ms IS NOT NULL;
 
 -- What is known of a queue beyond its tasks.
@@ -53,15 +53,15 @@ CREATE TABLE tw_queue(
 -- In the views, numbers may come as text or as reals, as some drivers bind them.
 
 -- INSERT INTO tw_put(queue, id, due_ms, payload, ...) puts a task.
-CREATE VIEW tw_put(queue, id, due_ms, payload, period_ms, times, missed, tries, backoff_ms, condition) AS
-    SELECT queue, id, due_ms, payload, period_ms, times, missed, tries, backoff_ms, NULL FROM tw_task;
+CREATE VIEW tw_put(queue, id, due_ms, payload, every_ms, times, missed, tries, backoff_ms, condition) AS
+    SELECT queue, id, due_ms, payload, every_ms, times, missed, tries, backoff_ms, NULL FROM tw_task;
 CREATE TRIGGER tw_put_insert INSTEAD OF INSERT ON tw_put BEGIN
     SELECT CASE
         WHEN typeof(NEW.queue) <> 'text' OR length(CAST(NEW.queue AS BLOB)) NOT BETWEEN 1 AND 255
                 OR instr(NEW.queue, char(0)) THEN
             RAISE(ABORT, 'tw_put: queue: expected text of 1 to 255 bytes without NUL')
-        WHEN typeof(NEW.id) NOT IN ('text', 'blob') OR length(CAST(NEW.id AS BLOB)) NOT BETWEEN 1 AND 1024 THEN
-            RAISE(ABORT, 'tw_put: id: expected text or a blob of 1 to 1024 bytes')
+        WHEN typeof(NEW.id) NOT IN ('text', 'blob') OR length(CAST(NEW.id AS BLOB)) NOT BETWEEN 1 AND 960 THEN
+            RAISE(ABORT, 'tw_put: id: expected text or a blob of 1 to 960 bytes')
         WHEN NEW.due_ms IS NULL
                 OR NEW.due_ms NOT IN (CAST(NEW.due_ms AS INTEGER), CAST(CAST(NEW.due_ms AS INTEGER) AS TEXT))
                 OR CAST(NEW.due_ms AS INTEGER) NOT BETWEEN 0 AND 253402300799999 THEN
@@ -70,17 +70,16 @@ CREATE TRIGGER tw_put_insert INSTEAD OF INSERT ON tw_put BEGIN
         WHEN typeof(NEW.payload) NOT IN ('text', 'blob', 'null')
                 OR length(CAST(NEW.payload AS BLOB)) > 999000000 THEN
             RAISE(ABORT, 'tw_put: payload: expected a blob, text or NULL, of at most 999000000 bytes')
-        WHEN NEW.period_ms NOT IN (CAST(NEW.period_ms AS INTEGER), CAST(CAST(NEW.period_ms AS INTEGER) AS TEXT))
-                OR CAST(NEW.period_ms AS INTEGER) NOT BETWEEN 0 AND 3155760000000 THEN
-            RAISE(ABORT, 'tw_put: period_ms: expected 0 to 3155760000000')
+        WHEN NEW.every_ms NOT IN (CAST(NEW.every_ms AS INTEGER), CAST(CAST(NEW.every_ms AS INTEGER) AS TEXT))
+                OR CAST(NEW.every_ms AS INTEGER) NOT BETWEEN 0 AND 3155760000000 THEN
+            RAISE(ABORT, 'tw_put: every_ms: expected 0 to 3155760000000')
         WHEN NEW.times NOT IN (CAST(NEW.times AS INTEGER), CAST(CAST(NEW.times AS INTEGER) AS TEXT))
                 OR CAST(NEW.times AS INTEGER) NOT BETWEEN 0 AND 9223372036854775807 THEN
-            RAISE(ABORT, 'tw_put: times: expected 0 or more, and at most 1 without period_ms')
-        WHEN CAST(coalesce(NEW.period_ms, 0) AS INTEGER) = 0 AND CAST(NEW.times AS INTEGER) > 1 THEN
-            RAISE(ABORT, 'tw_put: times: expected 0 or more, and at most 1 without period_ms')
-        WHEN NEW.missed NOT IN (CAST(NEW.missed AS INTEGER), CAST(CAST(NEW.missed AS INTEGER) AS TEXT))
-                OR CAST(NEW.missed AS INTEGER) NOT BETWEEN 0 AND 2 THEN
-            RAISE(ABORT, 'tw_put: missed: expected 0 (burst), 1 (skip) or 2 (coalesce)')
+            RAISE(ABORT, 'tw_put: times: expected 0 or more, and at most 1 without every_ms')
+        WHEN CAST(coalesce(NEW.every_ms, 0) AS INTEGER) = 0 AND CAST(NEW.times AS INTEGER) > 1 THEN
+            RAISE(ABORT, 'tw_put: times: expected 0 or more, and at most 1 without every_ms')
+        WHEN NEW.missed NOT IN ('burst', 'skip', 'coalesce') THEN
+            RAISE(ABORT, 'tw_put: missed: expected burst, skip or coalesce')
         WHEN NEW.tries NOT IN (CAST(NEW.tries AS INTEGER), CAST(CAST(NEW.tries AS INTEGER) AS TEXT))
                 OR CAST(NEW.tries AS INTEGER) NOT BETWEEN 1 AND 1000000 THEN
             RAISE(ABORT, 'tw_put: tries: expected 1 to 1000000')
@@ -98,9 +97,9 @@ CREATE TRIGGER tw_put_insert INSTEAD OF INSERT ON tw_put BEGIN
         WHEN 'NX' THEN EXISTS (SELECT 1 FROM tw_task WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB))
         WHEN 'XX' THEN NOT EXISTS (SELECT 1 FROM tw_task WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB))
         WHEN 'GT' THEN EXISTS (SELECT 1 FROM tw_task WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB)
-                               AND dead_ms IS NULL AND due_ms >= CAST(NEW.due_ms AS INTEGER))
+                               AND coalesce(call_ms, due_ms) >= CAST(NEW.due_ms AS INTEGER))
         WHEN 'LT' THEN EXISTS (SELECT 1 FROM tw_task WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB)
-                               AND dead_ms IS NULL AND due_ms <= CAST(NEW.due_ms AS INTEGER))
+                               AND coalesce(call_ms, due_ms) <= CAST(NEW.due_ms AS INTEGER))
     END;
     UPDATE tw_meta SET seq = seq + 1, changes = (changes | 1048575) + 1 + (random() & 1048575);
     -- Two statements that never conflict: the conflict clause of the caller's INSERT would count for both.
@@ -110,10 +109,11 @@ CREATE TRIGGER tw_put_insert INSTEAD OF INSERT ON tw_put BEGIN
     UPDATE tw_task SET seq = (SELECT seq FROM tw_meta),
         due_ms = CAST(NEW.due_ms AS INTEGER), call_ms = NULL, attempt = 0, run = 0, dead_ms = NULL,
         error = NULL,
-        period_ms = CAST(coalesce(NEW.period_ms, 0) AS INTEGER),
-        times = CASE WHEN CAST(coalesce(NEW.period_ms, 0) AS INTEGER) = 0 THEN 1
+        every_ms = CAST(coalesce(NEW.every_ms, 0) AS INTEGER),
+        times = CASE WHEN CAST(coalesce(NEW.every_ms, 0) AS INTEGER) = 0 THEN 1
                 ELSE CAST(coalesce(NEW.times, 0) AS INTEGER) END,
-        missed = CAST(coalesce(NEW.missed, 0) AS INTEGER), tries = CAST(coalesce(NEW.tries, 1) AS INTEGER),
+        missed = CASE WHEN CAST(NEW.every_ms AS INTEGER) > 0 THEN coalesce(NEW.missed, 'coalesce') END,
+        tries = CAST(coalesce(NEW.tries, 1) AS INTEGER),
         backoff_ms = CAST(coalesce(NEW.backoff_ms, 1000) AS INTEGER), payload = NEW.payload
         WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB);
 END;
@@ -138,16 +138,16 @@ CREATE TRIGGER tw_move_insert INSTEAD OF INSERT ON tw_move BEGIN
                          AND seq < 4611686018427387904) THEN
             RAISE(ABORT, 'tw_meta: seq: expected the largest revision of a task, below 2^62')
         WHEN NOT EXISTS (SELECT 1 FROM tw_task WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB)) THEN
-            RAISE(ABORT, 'tw_move: no such task: it has run, was cancelled, or never was')
+            RAISE(ABORT, 'tw_move: there is no such task: it has ended, or never was')
         WHEN EXISTS (SELECT 1 FROM tw_task WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB)
                      AND dead_ms IS NOT NULL) THEN
-            RAISE(ABORT, 'tw_move: the task is dead: put it anew')
+            RAISE(ABORT, 'tw_move: the task is dead: expected a replay, or a put in its place')
     END;
     SELECT RAISE(IGNORE) WHERE CASE NEW.condition
         WHEN 'GT' THEN EXISTS (SELECT 1 FROM tw_task WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB)
-                               AND due_ms >= CAST(NEW.due_ms AS INTEGER))
+                               AND coalesce(call_ms, due_ms) >= CAST(NEW.due_ms AS INTEGER))
         WHEN 'LT' THEN EXISTS (SELECT 1 FROM tw_task WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB)
-                               AND due_ms <= CAST(NEW.due_ms AS INTEGER))
+                               AND coalesce(call_ms, due_ms) <= CAST(NEW.due_ms AS INTEGER))
     END;
     UPDATE tw_meta SET seq = seq + 1, changes = (changes | 1048575) + 1 + (random() & 1048575);
     UPDATE tw_task SET seq = (SELECT seq FROM tw_meta),

@@ -150,7 +150,7 @@ TEST_CASE("a task has the members that it was given")
                        CHECK(task.attempt() == 0);
                        CHECK(task.revision() > 0);
                        CHECK(task.error().empty());
-                       CHECK(task.raw().period_ms == 2); /* rounded up */
+                       CHECK(task.raw().every_ms == 2); /* rounded up */
                        CHECK(task.raw().times == 7);
                        CHECK(task.raw().missed == TW_MISSED_COALESCE);
                        CHECK(task.raw().tries == 5);

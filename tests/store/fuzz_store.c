@@ -75,7 +75,7 @@ static void put_some(struct tw_store *store, uint64_t first, uint64_t n)
                                   .id = &i,
                                   .id_size = sizeof i,
                                   .due_ms = i % 2 == 0 ? i : tw_store_now() + i,
-                                  .period_ms = i % 5 == 0 ? 1000 : 0,
+                                  .every_ms = i % 5 == 0 ? 1000 : 0,
                                   .tries = 2,
                                   .payload = payload,
                                   .payload_size = i % 20 == 0 ? sizeof payload : (size_t)i % 60};

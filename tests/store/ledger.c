@@ -104,8 +104,8 @@ void ledger_draw(struct rng *rng, uint64_t now_ms, struct ledger_change *change)
         return;
     change->conditions = of_put[rng_below(rng, 8)];
     change->payload = (unsigned)rng_below(rng, 1000);
-    change->period_ms = periods[rng_below(rng, 8)];
-    change->times = times[rng_below(rng, change->period_ms > 0 ? 5 : 2)];
+    change->every_ms = periods[rng_below(rng, 8)];
+    change->times = times[rng_below(rng, change->every_ms > 0 ? 5 : 2)];
     change->missed = (enum tw_missed)rng_below(rng, 3);
     change->tries = (uint32_t)rng_below(rng, 4);
     change->backoff_ms = rng_below(rng, 3) * 100;
@@ -119,7 +119,7 @@ struct tw_store_change ledger_call(const struct ledger_change *change)
     task->id = ledger_id(change->task, &task->id_size);
     task->due_ms = change->due_ms;
     task->payload = ledger_payload(change->payload, &task->payload_size);
-    task->period_ms = change->period_ms;
+    task->every_ms = change->every_ms;
     task->times = change->times;
     task->missed = change->missed;
     task->tries = change->tries;
@@ -129,11 +129,11 @@ struct tw_store_change ledger_call(const struct ledger_change *change)
 
 static bool keeps(const struct entry *entry, const struct ledger_change *change)
 {
-    bool lives = entry->exists && entry->dead_ms == 0;
+    uint64_t due_ms = entry->call_ms != 0 ? entry->call_ms : entry->due_ms;
     return (change->conditions == TW_STORE_NX && entry->exists) ||
            (change->conditions == TW_STORE_XX && !entry->exists) ||
-           (change->conditions == TW_STORE_GT && lives && change->due_ms <= entry->due_ms) ||
-           (change->conditions == TW_STORE_LT && lives && change->due_ms >= entry->due_ms);
+           (change->conditions == TW_STORE_GT && entry->exists && change->due_ms <= due_ms) ||
+           (change->conditions == TW_STORE_LT && entry->exists && change->due_ms >= due_ms);
 }
 
 static int make_put(struct ledger *ledger, struct entry *entry, const struct ledger_change *change)
@@ -143,12 +143,12 @@ static int make_put(struct ledger *ledger, struct entry *entry, const struct led
     *entry = (struct entry){.exists = true,
                             .filed = ++ledger->filed,
                             .due_ms = change->due_ms,
-                            .period_ms = change->period_ms,
-                            .times = change->period_ms == 0 ? 1
-                                     : change->times == 0   ? TW_FOREVER
-                                                            : change->times,
+                            .every_ms = change->every_ms,
+                            .times = change->every_ms == 0 ? 1
+                                     : change->times == 0  ? TW_FOREVER
+                                                           : change->times,
                             .backoff_ms = change->backoff_ms == 0 ? 1000 : change->backoff_ms,
-                            .missed = change->missed,
+                            .missed = change->every_ms > 0 ? change->missed : TW_MISSED_COALESCE,
                             .tries = change->tries == 0 ? 1 : change->tries,
                             .payload = change->payload};
     return 1;
@@ -283,7 +283,7 @@ const char *ledger_compare_task(struct ledger *ledger, unsigned task, const stru
     } of[] = {{"state", seen->state, entry->dead_ms != 0 ? TW_STATE_DEAD : TW_STATE_WAITING},
               {"due_ms", seen->due_ms, entry->due_ms},
               {"call_ms", seen->call_ms, entry->call_ms != 0 ? entry->call_ms : entry->due_ms},
-              {"period_ms", seen->period_ms, entry->period_ms},
+              {"every_ms", seen->every_ms, entry->every_ms},
               {"times", seen->times, entry->times},
               {"missed", seen->missed, entry->missed},
               {"tries", seen->tries, entry->tries},
@@ -409,15 +409,15 @@ static void count_entry(const struct entry *entry, uint64_t now_ms, uint64_t ste
                         uint64_t *counts)
 {
     uint64_t due_ms = entry->due_ms, left = entry->times;
-    uint64_t period_ms = entry->period_ms > 0 ? entry->period_ms : TW_STORE_TIME_MAX;
+    uint64_t every_ms = entry->every_ms > 0 ? entry->every_ms : TW_STORE_TIME_MAX;
     if (due_ms <= now_ms) {
-        uint64_t missed = (now_ms - due_ms) / period_ms + 1;
+        uint64_t missed = (now_ms - due_ms) / every_ms + 1;
         uint64_t calls = entry->missed != TW_MISSED_BURST ? 1 : missed < left ? missed : left;
         counts[0] += calls;
         left -= calls;
-        due_ms += missed * period_ms;
+        due_ms += missed * every_ms;
     }
-    for (; left > 0 && due_ms <= now_ms + step_ms * steps; left--, due_ms += period_ms)
+    for (; left > 0 && due_ms <= now_ms + step_ms * steps; left--, due_ms += every_ms)
         counts[due_ms > now_ms ? (due_ms - now_ms - 1) / step_ms : 0]++;
 }
 

@@ -20,7 +20,7 @@ struct entry {
     bool exists;
     uint64_t filed;    /* the number of its last put or move, counted by the ledger */
     uint64_t revision; /* 0: not seen yet */
-    uint64_t due_ms, period_ms, times, backoff_ms, dead_ms;
+    uint64_t due_ms, every_ms, times, backoff_ms, dead_ms;
     uint64_t call_ms; /* when the call was due whose retry waits for due_ms; 0: there is none */
     enum tw_missed missed;
     uint32_t tries, attempt;
@@ -37,12 +37,12 @@ struct ledger {
 struct ledger_change {
     enum tw_store_verb verb;
     unsigned task, conditions, payload;
-    uint64_t due_ms, period_ms, times, backoff_ms;
+    uint64_t due_ms, every_ms, times, backoff_ms;
     enum tw_missed missed;
     uint32_t tries;
 };
 
-/* The names of an entry: three queues, one of them with 255 bytes; ids of 1 to 1,024 bytes of every kind. */
+/* The names of an entry: three queues, one of them with 255 bytes; ids of 1 to 960 bytes of every kind. */
 const char *ledger_queue(unsigned task);
 const void *ledger_id(unsigned task, size_t *size);
 

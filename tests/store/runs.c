@@ -167,7 +167,7 @@ static const char *compare_job(const struct entry *entry, const struct call *cal
 {
     const struct tw_job *job = &call->job;
     uint64_t left = entry->times == TW_FOREVER ? TW_FOREVER : entry->times - 1;
-    bool coalesces = entry->period_ms > 0 && entry->missed == TW_MISSED_COALESCE;
+    bool coalesces = entry->every_ms > 0 && entry->missed == TW_MISSED_COALESCE;
     if (!entry->exists || entry->dead_ms != 0 || entry->due_ms > call->at_ms)
         return mistake_at(call, "it is not due");
     if (time_of(call) < runs.begin_ms || time_of(call) > call->at_ms)
@@ -178,7 +178,7 @@ static const char *compare_job(const struct entry *entry, const struct call *cal
         return mistake_at(call, "another due time was expected");
     if (entry->revision != 0 && job->revision != entry->revision)
         return mistake_at(call, "another revision was expected");
-    if (job->left != left || job->missed != (coalesces ? job->late_ms / entry->period_ms : 0))
+    if (job->left != left || job->missed != (coalesces ? job->late_ms / entry->every_ms : 0))
         return mistake_at(call, "another number of calls was expected");
     if (call->error_before != entry->error && !(entry->error == 3 && call->error_before == 0))
         return mistake_at(call, "another error was expected");
@@ -202,13 +202,13 @@ static void retry(struct entry *entry, const struct call *call)
 static void finish(struct entry *entry, const struct call *call)
 {
     uint64_t due_ms = call_of(entry), passed = 0;
-    if (entry->period_ms == 0 || entry->times == 1) {
+    if (entry->every_ms == 0 || entry->times == 1) {
         entry->exists = false;
         return;
     }
     if (entry->missed != TW_MISSED_BURST)
-        passed = call->job.late_ms / entry->period_ms;
-    due_ms += (1 + passed) * entry->period_ms;
+        passed = call->job.late_ms / entry->every_ms;
+    due_ms += (1 + passed) * entry->every_ms;
     entry->due_ms = due_ms < TW_STORE_TIME_MAX ? due_ms : TW_STORE_TIME_MAX;
     runs.learns_due[call->task] = false;
     entry->times -= entry->times != TW_FOREVER;
@@ -287,10 +287,10 @@ static bool tame(struct ledger *ledger, struct tw_store *store)
         const struct entry *entry = &ledger->entry[task];
         size_t size;
         const void *id = ledger_id(task, &size);
-        if (!entry->exists || entry->dead_ms != 0 || entry->period_ms == 0 ||
-            call_of(entry) + BURST_MAX * entry->period_ms > runs.begin_ms)
+        if (!entry->exists || entry->dead_ms != 0 || entry->every_ms == 0 ||
+            call_of(entry) + BURST_MAX * entry->every_ms > runs.begin_ms)
             continue;
-        uint64_t due_ms = runs.begin_ms - 3 * (entry->period_ms < runs.begin_ms / 4 ? entry->period_ms : 1);
+        uint64_t due_ms = runs.begin_ms - 3 * (entry->every_ms < runs.begin_ms / 4 ? entry->every_ms : 1);
         if (tw_store_move_at(store, ledger_queue(task), id, size, due_ms, 0) != 1)
             return false;
         ledger_file_again(ledger, task, due_ms);

@@ -161,7 +161,7 @@ static void a_call_beyond_the_window_comes_once(void **state)
     calls_init(&calls);
     uint64_t now_ms = tw_store_now();
     struct tw_delayed task = {
-        .queue = "q", .id = "x", .id_size = 1, .due_ms = now_ms, .period_ms = 20 * MINUTE_MS, .times = 2};
+        .queue = "q", .id = "x", .id_size = 1, .due_ms = now_ms, .every_ms = 20 * MINUTE_MS, .times = 2};
     assert_int_equal(tw_store_put(store, &task, 0), 1);
     start_with(store, &calls);
     clock_pass(1);

@@ -122,11 +122,11 @@ static void a_forecast_counts_each_step(void **state)
 static void a_forecast_counts_each_call_of_a_repeating_task(void **state)
 {
     struct tw_store *store = store_of(state);
-    put_at_hour(store, "a", 1.5, (struct tw_delayed){.period_ms = 2 * HOUR_MS});
+    put_at_hour(store, "a", 1.5, (struct tw_delayed){.every_ms = 2 * HOUR_MS});
     expect_forecast(store, "0 1 0 1 0 1 ");
-    put_at_hour(store, "a", 0.4, (struct tw_delayed){.period_ms = HOUR_MS / 4, .times = 6});
+    put_at_hour(store, "a", 0.4, (struct tw_delayed){.every_ms = HOUR_MS / 4, .times = 6});
     expect_forecast(store, "3 3 0 0 0 0 ");
-    put_at_hour(store, "a", 2.5, (struct tw_delayed){.period_ms = HOUR_MS, .times = 1});
+    put_at_hour(store, "a", 2.5, (struct tw_delayed){.every_ms = HOUR_MS, .times = 1});
     expect_forecast(store, "0 0 1 0 0 0 ");
 }
 
@@ -134,11 +134,11 @@ static void a_forecast_counts_each_call_of_a_repeating_task(void **state)
 static void a_forecast_counts_missed_periods_by_their_policy(void **state)
 {
     struct tw_store *store = store_of(state);
-    put_at_hour(store, "a", -9.5, (struct tw_delayed){.period_ms = HOUR_MS, .missed = TW_MISSED_BURST});
+    put_at_hour(store, "a", -9.5, (struct tw_delayed){.every_ms = HOUR_MS, .missed = TW_MISSED_BURST});
     expect_forecast(store, "11 1 1 1 1 1 ");
-    put_at_hour(store, "a", -9.5, (struct tw_delayed){.period_ms = HOUR_MS, .missed = TW_MISSED_SKIP});
+    put_at_hour(store, "a", -9.5, (struct tw_delayed){.every_ms = HOUR_MS, .missed = TW_MISSED_SKIP});
     expect_forecast(store, "2 1 1 1 1 1 ");
-    put_at_hour(store, "a", -9.5, (struct tw_delayed){.period_ms = HOUR_MS, .missed = TW_MISSED_COALESCE});
+    put_at_hour(store, "a", -9.5, (struct tw_delayed){.every_ms = HOUR_MS, .missed = TW_MISSED_COALESCE});
     expect_forecast(store, "2 1 1 1 1 1 ");
 }
 
@@ -146,10 +146,10 @@ static void a_missed_call_is_one_of_the_calls_in_all(void **state)
 {
     struct tw_store *store = store_of(state);
     put_at_hour(store, "a", -9.5,
-                (struct tw_delayed){.period_ms = HOUR_MS, .times = 5, .missed = TW_MISSED_COALESCE});
+                (struct tw_delayed){.every_ms = HOUR_MS, .times = 5, .missed = TW_MISSED_COALESCE});
     expect_forecast(store, "2 1 1 1 0 0 ");
     put_at_hour(store, "a", -9.5,
-                (struct tw_delayed){.period_ms = HOUR_MS, .times = 12, .missed = TW_MISSED_BURST});
+                (struct tw_delayed){.every_ms = HOUR_MS, .times = 12, .missed = TW_MISSED_BURST});
     expect_forecast(store, "11 1 0 0 0 0 ");
 }
 
@@ -165,7 +165,7 @@ static void a_forecast_ends_where_it_says(void **state)
     assert_int_equal(counts[0] + counts[1] + counts[2], 0);
     assert_int_equal(counts[3], 1);
     struct tw_delayed last = {
-        .queue = "q", .id = "last", .id_size = 4, .due_ms = TW_STORE_TIME_MAX, .period_ms = HOUR_MS};
+        .queue = "q", .id = "last", .id_size = 4, .due_ms = TW_STORE_TIME_MAX, .every_ms = HOUR_MS};
     tw_store_put(store, &last, 0);
     assert_int_equal(tw_store_forecast(store, "q", TW_STORE_TIME_MAX, 1, counts), 0);
     assert_int_equal(counts[0], 3);
@@ -180,7 +180,7 @@ static void odd_rows_end_no_program(void **state)
     uint64_t counts[1];
     sqlite3 *db = other_open(*state);
     other_ask(db, "PRAGMA ignore_check_constraints=ON;"
-                  "INSERT INTO tw_task(seq, queue, id, due_ms, period_ms) VALUES (1, 'q', x'61', 5, 0.5)");
+                  "INSERT INTO tw_task(seq, queue, id, due_ms, every_ms) VALUES (1, 'q', x'61', 5, 0.5)");
     assert_int_equal(tw_store_forecast(store, "q", HOUR_MS, 1, counts), 0);
     assert_int_equal(counts[0], 1);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
@@ -470,7 +470,7 @@ static void late_series_are_called_once(struct tw_store *store, enum tw_answer f
                                   .id = id,
                                   .id_size = 2,
                                   .due_ms = begin_ms,
-                                  .period_ms = STEP * (1000 + 100 * (uint64_t)i),
+                                  .every_ms = STEP * (1000 + 100 * (uint64_t)i),
                                   .times = 2,
                                   .missed = TW_MISSED_BURST};
         assert_int_equal(tw_store_put(store, &task, 0), 1);

@@ -26,7 +26,7 @@ static const char *const files[] = {
     "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000)"
     " INSERT INTO tw_task(seq, queue, id, due_ms, dead_ms) SELECT i, 'q', CAST('x' || i AS BLOB), 5, 5 FROM n",
     "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000)"
-    " INSERT INTO tw_task(seq, queue, id, due_ms, period_ms) SELECT i, 'q' || i % 10, CAST('x' || i AS BLOB), "
+    " INSERT INTO tw_task(seq, queue, id, due_ms, every_ms) SELECT i, 'q' || i % 10, CAST('x' || i AS BLOB), "
     "i, 5 FROM n",
 };
 

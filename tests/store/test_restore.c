@@ -440,7 +440,7 @@ static void only_tasks_of_jobs_under_way_run_after_a_restore(void **state)
 }
 
 /* The backup has the task from before this answer to its first job. The job after that is under way. */
-static void no_later_answer_counts(const struct fixture *fixture, enum tw_answer answer, uint64_t period_ms,
+static void no_later_answer_counts(const struct fixture *fixture, enum tw_answer answer, uint64_t every_ms,
                                    uint64_t pass_ms)
 {
     struct tw_store *store = fixture->store;
@@ -453,7 +453,7 @@ static void no_later_answer_counts(const struct fixture *fixture, enum tw_answer
     keep_first(&calls);
     calls.answers = 2;
     calls.retry_ms = task.due_ms;
-    task.period_ms = period_ms;
+    task.every_ms = every_ms;
     task.tries = 3;
     assert_int_equal(tw_store_put(store, &task, 0), 1);
     start_with(store, &calls);
@@ -510,7 +510,7 @@ static void a_job_does_not_begin_for_an_earlier_call(void **state)
     clock_stop(0);
     clock_halt();
     uint64_t due_ms = tw_store_now() + SOON_MS;
-    struct tw_delayed task = {.queue = "q", .id = "r", .id_size = 1, .due_ms = due_ms, .period_ms = SOON_MS};
+    struct tw_delayed task = {.queue = "q", .id = "r", .id_size = 1, .due_ms = due_ms, .every_ms = SOON_MS};
     assert_int_equal(tw_store_put(store, &task, 0), 1);
     put(store, "b", due_ms + SOON_MS - 1);
     assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);

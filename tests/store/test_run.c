@@ -650,7 +650,7 @@ static void a_repeating_task_keeps_its_phase_and_ends(void **state)
     calls_init(&calls);
     uint64_t due_ms = tw_store_now();
     struct tw_delayed task = {
-        .queue = "q", .id = "x", .id_size = 1, .due_ms = due_ms, .period_ms = 30, .times = 3};
+        .queue = "q", .id = "x", .id_size = 1, .due_ms = due_ms, .every_ms = 30, .times = 3};
     assert_int_equal(tw_store_put(store, &task, 0), 1);
     start_with(store, &calls);
     clock_pass(1);
@@ -672,9 +672,9 @@ static void missed_periods(void **state, enum tw_missed policy, int calls_expect
     struct tw_store *store = store_of(state);
     struct calls calls;
     calls_init(&calls);
-    uint64_t period_ms = 1000000, due_ms = tw_store_now() - 10 * period_ms - period_ms / 2;
+    uint64_t every_ms = 1000000, due_ms = tw_store_now() - 10 * every_ms - every_ms / 2;
     struct tw_delayed task = {
-        .queue = "q", .id = "x", .id_size = 1, .due_ms = due_ms, .period_ms = period_ms, .missed = policy};
+        .queue = "q", .id = "x", .id_size = 1, .due_ms = due_ms, .every_ms = every_ms, .missed = policy};
     assert_int_equal(tw_store_put(store, &task, 0), 1);
     start_with(store, &calls);
     wait_for_calls(&calls, calls_expected);
@@ -686,7 +686,7 @@ static void missed_periods(void **state, enum tw_missed policy, int calls_expect
     assert_int_equal(tw_store_stop(store), 0);
     uint64_t next_ms;
     assert_int_equal(tw_store_next(store, "q", &next_ms), 0);
-    assert_int_equal(next_ms, due_ms + 11 * period_ms);
+    assert_int_equal(next_ms, due_ms + 11 * every_ms);
 }
 
 static void missed_periods_are_made_up_for(void **state)
@@ -722,7 +722,7 @@ static void a_retry_keeps_the_phase(void **state)
                               .id = "x",
                               .id_size = 1,
                               .due_ms = due_ms,
-                              .period_ms = 3600000,
+                              .every_ms = 3600000,
                               .tries = 2,
                               .backoff_ms = 20};
     assert_int_equal(tw_store_put(store, &task, 0), 1);

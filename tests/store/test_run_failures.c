@@ -233,7 +233,7 @@ static void put_three(struct tw_store *store, uint64_t now_ms)
     struct tw_store_change changes[] = {
         {.task = {.queue = "q", .id = "a", .id_size = 1, .due_ms = 5, .payload = "x", .payload_size = 1}},
         {.task = {.queue = "q", .id = "b", .id_size = 1, .due_ms = 6, .tries = 2, .backoff_ms = 1}},
-        {.task = {.queue = "q", .id = "c", .id_size = 1, .due_ms = now_ms, .period_ms = 3600000}},
+        {.task = {.queue = "q", .id = "c", .id_size = 1, .due_ms = now_ms, .every_ms = 3600000}},
         {.task = {.queue = "r", .id = "d", .id_size = 1, .due_ms = 7}},
     };
     assert_int_equal(tw_store_apply(store, changes, 4), 0);

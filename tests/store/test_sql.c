@@ -73,7 +73,7 @@ static void an_error_leaves_the_transaction_of_the_caller(void **state)
     char text[TW_STORE_MESSAGE];
     other_ask(db, "CREATE TABLE orders(id); BEGIN; INSERT INTO orders VALUES (42)");
     assert_int_equal(tw_store_apply_in(db, NULL, changes, 2, text, sizeof text), TW_EINVAL);
-    assert_string_equal(text, "change 1: id has 0 bytes: expected 1 to 1024");
+    assert_string_equal(text, "change 1: id has 0 bytes: expected 1 to 960");
     assert_int_equal(tw_store_apply_in(db, "nowhere", changes, 1, text, sizeof text), TW_EFORMAT);
     assert_non_null(strstr(text, "nowhere"));
     other_ask(db, "COMMIT");
@@ -280,20 +280,23 @@ static void plain_sql_puts_moves_and_cancels(void **state)
     other_ask(db, "INSERT INTO tw_move(queue, id, due_ms) VALUES ('q', 'a', 10)");
     other_ask(db, "INSERT INTO tw_cancel(queue, id) VALUES ('q', 'b'), ('q', 'nobody')");
     assert_string_equal(scan(store, NULL), "3@10 a@10");
-    other_ask(db, "INSERT INTO tw_put VALUES ('q', 'a', 20, NULL, 1000, 5, 2, 3, 250, NULL)");
+    other_ask(db, "INSERT INTO tw_put VALUES ('q', 'a', 20, NULL, 1000, 5, 'skip', 3, 250, NULL)");
     assert_int_equal(tw_store_get(store, "q", "a", 1, see, &seen), 0);
     assert_string_equal(seen.payload, "");
-    assert_int_equal(seen.last.period_ms, 1000);
+    assert_int_equal(seen.last.every_ms, 1000);
     assert_int_equal(seen.last.times, 5);
-    assert_int_equal(seen.last.missed, TW_MISSED_COALESCE);
+    assert_int_equal(seen.last.missed, TW_MISSED_SKIP);
     assert_int_equal(seen.last.tries, 3);
     assert_int_equal(seen.last.backoff_ms, 250);
-    other_ask(db, "INSERT INTO tw_put(queue, id, due_ms, period_ms) VALUES ('q', 'a', 20, 1000)");
+    other_ask(db, "INSERT INTO tw_put(queue, id, due_ms, every_ms) VALUES ('q', 'a', 20, 1000)");
     assert_int_equal(tw_store_get(store, "q", "a", 1, see, &seen), 0);
     assert_int_equal(seen.last.times, TW_FOREVER);
+    assert_int_equal(seen.last.missed, TW_MISSED_COALESCE);
+    assert_string_equal(other_ask(db, "SELECT group_concat(coalesce(missed, 'none')) FROM tw_put ORDER BY id"),
+                        "none,coalesce");
     other_ask(db, "UPDATE tw_task SET missed = 9 WHERE id = CAST('a' AS BLOB)");
     assert_int_equal(tw_store_get(store, "q", "a", 1, see, &seen), 0);
-    assert_int_equal(seen.last.missed, TW_MISSED_SKIP);
+    assert_int_equal(seen.last.missed, TW_MISSED_COALESCE);
     assert_string_equal(other_ask(db, "SELECT count(*) = (SELECT count(*) FROM tw_task) FROM tw_put"), "1");
     sqlite3_close(db);
 }
@@ -352,7 +355,7 @@ static void conditions_in_sql(void **state)
 static void bad_values_in_sql_are_named_with_their_range(void **state)
 {
     static const char *const queue = "tw_put: queue: expected text of 1 to 255 bytes without NUL";
-    static const char *const id = "tw_put: id: expected text or a blob of 1 to 1024 bytes";
+    static const char *const id = "tw_put: id: expected text or a blob of 1 to 960 bytes";
     static const char *const due = "tw_put: due_ms: expected milliseconds since 1970, a whole number, "
                                    "0 to 253402300799999";
     static const struct {
@@ -379,21 +382,21 @@ static void bad_values_in_sql_are_named_with_their_range(void **state)
         {"('q', 'a', 253402300800000)", due},
         {"('q', 'a', 9e999)", due},
         {"('q', 'a', 1, 7)", "tw_put: payload: expected a blob, text or NULL, of at most 999000000 bytes"},
-        {"('q', 'a', 1, NULL, -1)", "tw_put: period_ms: expected 0 to 3155760000000"},
-        {"('q', 'a', 1, NULL, 3155760000001)", "tw_put: period_ms: expected 0 to 3155760000000"},
-        {"('q', 'a', 1, NULL, 'x')", "tw_put: period_ms: expected 0 to 3155760000000"},
-        {"('q', 'a', 1, NULL, 0, 2)", "tw_put: times: expected 0 or more, and at most 1 without period_ms"},
-        {"('q', 'a', 1, NULL, 5, -2)", "tw_put: times: expected 0 or more, and at most 1 without period_ms"},
-        {"('q', 'a', 1, NULL, 5, 0.5)", "tw_put: times: expected 0 or more, and at most 1 without period_ms"},
-        {"('q', 'a', 1, NULL, 5, 2, 3)", "tw_put: missed: expected 0 (burst), 1 (skip) or 2 (coalesce)"},
-        {"('q', 'a', 1, NULL, 5, 2, 'burst')", "tw_put: missed: expected 0 (burst), 1 (skip) or 2 (coalesce)"},
-        {"('q', 'a', 1, NULL, 5, 2, 1, 0)", "tw_put: tries: expected 1 to 1000000"},
-        {"('q', 'a', 1, NULL, 5, 2, 1, 1000001)", "tw_put: tries: expected 1 to 1000000"},
-        {"('q', 'a', 1, NULL, 5, 2, 1, 3, 0)", "tw_put: backoff_ms: expected 1 to 86400000"},
-        {"('q', 'a', 1, NULL, 5, 2, 1, 3, 86400001)", "tw_put: backoff_ms: expected 1 to 86400000"},
-        {"('q', 'a', 1, NULL, 5, 2, 1, 3, 4, 'nx')", "tw_put: condition: expected NX, XX, GT, LT or NULL"},
+        {"('q', 'a', 1, NULL, -1)", "tw_put: every_ms: expected 0 to 3155760000000"},
+        {"('q', 'a', 1, NULL, 3155760000001)", "tw_put: every_ms: expected 0 to 3155760000000"},
+        {"('q', 'a', 1, NULL, 'x')", "tw_put: every_ms: expected 0 to 3155760000000"},
+        {"('q', 'a', 1, NULL, 0, 2)", "tw_put: times: expected 0 or more, and at most 1 without every_ms"},
+        {"('q', 'a', 1, NULL, 5, -2)", "tw_put: times: expected 0 or more, and at most 1 without every_ms"},
+        {"('q', 'a', 1, NULL, 5, 0.5)", "tw_put: times: expected 0 or more, and at most 1 without every_ms"},
+        {"('q', 'a', 1, NULL, 5, 2, 1)", "tw_put: missed: expected burst, skip or coalesce"},
+        {"('q', 'a', 1, NULL, 5, 2, 'Burst')", "tw_put: missed: expected burst, skip or coalesce"},
+        {"('q', 'a', 1, NULL, 5, 2, 'skip', 0)", "tw_put: tries: expected 1 to 1000000"},
+        {"('q', 'a', 1, NULL, 5, 2, 'skip', 1000001)", "tw_put: tries: expected 1 to 1000000"},
+        {"('q', 'a', 1, NULL, 5, 2, 'skip', 3, 0)", "tw_put: backoff_ms: expected 1 to 86400000"},
+        {"('q', 'a', 1, NULL, 5, 2, 'skip', 3, 86400001)", "tw_put: backoff_ms: expected 1 to 86400000"},
+        {"('q', 'a', 1, NULL, 5, 2, 'skip', 3, 4, 'nx')", "tw_put: condition: expected NX, XX, GT, LT or NULL"},
     };
-    static const char *const columns[] = {"queue", "id",     "due_ms", "payload",    "period_ms",
+    static const char *const columns[] = {"queue", "id",     "due_ms", "payload",    "every_ms",
                                           "times", "missed", "tries",  "backoff_ms", "condition"};
     sqlite3 *db = other_open(*state);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -419,7 +422,7 @@ static void bad_values_of_a_move_or_a_cancel_are_named(void **state)
         const char *sql, *text;
     } rows[] = {
         {"tw_move(queue, id, due_ms) VALUES ('q', 'b', 1)",
-         "tw_move: no such task: it has run, was cancelled, or never was"},
+         "tw_move: there is no such task: it has ended, or never was"},
         {"tw_move(queue, id, due_ms) VALUES ('q', 'a', 'x')",
          "tw_move: due_ms: expected milliseconds since 1970, a whole number, 0 to 253402300799999"},
         {"tw_move(queue, id, due_ms) VALUES ('q', 'a', -1)",
@@ -447,7 +450,7 @@ static void bad_values_of_a_move_or_a_cancel_are_named(void **state)
     }
     other_ask(db, "UPDATE tw_task SET dead_ms = 1");
     assert_string_equal(other_refuses(db, "INSERT INTO tw_move(queue, id, due_ms) VALUES ('q', 'a', 7)"),
-                        "tw_move: the task is dead: put it anew");
+                        "tw_move: the task is dead: expected a replay, or a put in its place");
     other_ask(db, "UPDATE tw_meta SET seq = 0; UPDATE tw_task SET dead_ms = NULL");
     static const char *const behind = "tw_meta: seq: expected the largest revision of a task, below 2^62";
     assert_string_equal(other_refuses(db, "INSERT INTO tw_put(queue, id, due_ms) VALUES ('q', 'b', 7)"),
@@ -463,15 +466,15 @@ static void the_borders_of_the_ranges_are_taken(void **state)
     static const char *const good[] = {
         "(queue, id, due_ms) VALUES (printf('%255d', 1), 'a', 1)",
         "(queue, id, due_ms) VALUES (replace(printf('%128d', 1), ' ', 'é'), 'a', 1)",
-        "(queue, id, due_ms) VALUES ('q', zeroblob(1024), 1)",
+        "(queue, id, due_ms) VALUES ('q', zeroblob(960), 1)",
         "(queue, id, due_ms) VALUES ('q', 'a', 0)",
         "(queue, id, due_ms) VALUES ('q', 'a', 253402300799999)",
         "(queue, id, due_ms, payload) VALUES ('q', 'a', 1, zeroblob(2000000))",
-        "(queue, id, due_ms, period_ms) VALUES ('q', 'a', 1, 3155760000000)",
-        "(queue, id, due_ms, period_ms, times) VALUES ('q', 'a', 1, 1, 9223372036854775807)",
+        "(queue, id, due_ms, every_ms) VALUES ('q', 'a', 1, 3155760000000)",
+        "(queue, id, due_ms, every_ms, times) VALUES ('q', 'a', 1, 1, 9223372036854775807)",
         "(queue, id, due_ms, times) VALUES ('q', 'a', 1, 0)",
         "(queue, id, due_ms, times) VALUES ('q', 'a', 1, '1')",
-        "(queue, id, due_ms, missed) VALUES ('q', 'a', 1, '2')",
+        "(queue, id, due_ms, missed) VALUES ('q', 'a', 1, 'burst')",
         "(queue, id, due_ms, tries) VALUES ('q', 'a', 1, 1000000)",
         "(queue, id, due_ms, backoff_ms) VALUES ('q', 'a', 1, 86400000.0)",
         "(queue, id, due_ms, backoff_ms) VALUES ('q', 'a', 1, 1)",
@@ -547,13 +550,13 @@ static void queues_with_equal_ids_do_not_meet(void **state)
     sqlite3_close(db);
 }
 
-/* NX sees a dead task, and the others revive it at any time. A revived task begins anew. */
+/* The conditions see a dead task, and compare with its due time, here 3. A revived task begins anew. */
 static void conditions_on_a_dead_task(void **state)
 {
     static const struct {
         const char *condition, *due_ms, *after;
-    } rows[] = {{"'NX'", "50", "10/9"}, {"'XX'", "50", "50/0"}, {"'GT'", "5", "5/0"}, {"'GT'", "50", "50/0"},
-                {"'LT'", "50", "50/0"}, {"'LT'", "5", "5/0"},   {"NULL", "7", "7/0"}};
+    } rows[] = {{"'NX'", "50", "10/9"}, {"'XX'", "50", "50/0"}, {"'GT'", "3", "10/9"}, {"'GT'", "5", "5/0"},
+                {"'LT'", "3", "10/9"},  {"'LT'", "2", "2/0"},   {"NULL", "7", "7/0"}};
     sqlite3 *db = other_open(*state);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         char sql[256];
@@ -564,7 +567,7 @@ static void conditions_on_a_dead_task(void **state)
         other_ask(db, sql);
         assert_string_equal(other_ask(db, "SELECT due_ms || '/' || coalesce(dead_ms, 0) FROM tw_task"),
                             rows[i].after);
-        if (strcmp(rows[i].condition, "'NX'") != 0)
+        if (strcmp(rows[i].after, "10/9") != 0)
             assert_string_equal(other_ask(db, "SELECT attempt || run || coalesce(error, '-')"
                                               " || coalesce(call_ms, '-') FROM tw_task"),
                                 "00--");

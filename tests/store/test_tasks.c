@@ -23,7 +23,7 @@ static void a_task_that_is_put_is_there_after_reopening(void **state)
                               .due_ms = 1234567890123,
                               .payload = "hello",
                               .payload_size = 5,
-                              .period_ms = 60000,
+                              .every_ms = 60000,
                               .times = 7,
                               .missed = TW_MISSED_SKIP,
                               .tries = 4,
@@ -36,7 +36,7 @@ static void a_task_that_is_put_is_there_after_reopening(void **state)
     assert_int_equal(seen.last.due_ms, 1234567890123);
     assert_string_equal(seen.payload, "hello");
     assert_int_equal(seen.last.payload_size, 5);
-    assert_int_equal(seen.last.period_ms, 60000);
+    assert_int_equal(seen.last.every_ms, 60000);
     assert_int_equal(seen.last.times, 7);
     assert_int_equal(seen.last.missed, TW_MISSED_SKIP);
     assert_int_equal(seen.last.tries, 4);
@@ -55,7 +55,7 @@ static void a_put_replaces_everything_of_a_waiting_task(void **state)
                               .due_ms = 10,
                               .payload = "old",
                               .payload_size = 3,
-                              .period_ms = 5,
+                              .every_ms = 5,
                               .times = 3,
                               .tries = 9,
                               .backoff_ms = 8,
@@ -68,7 +68,7 @@ static void a_put_replaces_everything_of_a_waiting_task(void **state)
     assert_true(after.last.revision > before.last.revision);
     assert_int_equal(after.last.due_ms, 20);
     assert_int_equal(after.last.payload_size, 0);
-    assert_int_equal(after.last.period_ms, 0);
+    assert_int_equal(after.last.every_ms, 0);
     assert_int_equal(after.last.times, 1);
     assert_int_equal(after.last.missed, TW_MISSED_COALESCE);
     assert_int_equal(after.last.tries, 1);
@@ -84,7 +84,7 @@ static void a_move_keeps_all_but_the_time(void **state)
                               .due_ms = 10,
                               .payload = "old",
                               .payload_size = 3,
-                              .period_ms = 5,
+                              .every_ms = 5,
                               .times = TW_FOREVER};
     struct seen seen = {.text = ""};
     tw_store_put(store_of(state), &task, 0);
@@ -152,10 +152,13 @@ static void the_table_holds_for_dead_tasks(void **state)
     assert_int_equal(tw_store_move_at(store, "q", "b", 1, 20, 0), TW_EDEAD);
     assert_int_equal(tw_store_move_at(store, "q", "b", 1, 20, TW_STORE_GT), TW_EDEAD);
     assert_int_equal(put(store, "a", 30), 1);
-    assert_int_equal(put_if(store, "b", 5, TW_STORE_GT), 1);
+    assert_int_equal(put_if(store, "b", 10, TW_STORE_GT), 0);
+    assert_int_equal(put_if(store, "b", 11, TW_STORE_LT), 0);
+    assert_string_equal(scan(store, &dead), "c@10! b@10!");
+    assert_int_equal(put_if(store, "b", 11, TW_STORE_GT), 1);
     assert_int_equal(cancel(store, "c"), TW_CANCELLED);
     assert_string_equal(scan(store, &dead), "");
-    assert_string_equal(scan(store, NULL), "b@5 a@30");
+    assert_string_equal(scan(store, NULL), "b@11 a@30");
     assert_string_equal(other_ask(db, "SELECT count(*) FROM tw_task WHERE error IS NOT NULL"), "0");
     sqlite3_close(db);
 }
@@ -256,7 +259,7 @@ static void a_batch_with_one_bad_change_changes_nothing(void **state)
 {
     struct tw_store_change changes[] = {change(TW_STORE_PUT, "a", 1), change(TW_STORE_PUT, "", 2)};
     assert_int_equal(tw_store_apply(store_of(state), changes, 2), TW_EINVAL);
-    assert_string_equal(message(store_of(state)), "change 1: id has 0 bytes: expected 1 to 1024");
+    assert_string_equal(message(store_of(state)), "change 1: id has 0 bytes: expected 1 to 960");
     assert_string_equal(scan(store_of(state), NULL), "");
 }
 
@@ -333,16 +336,16 @@ static void bad_arguments_are_named_with_their_range(void **state)
                {"\xff", "queue is '\\xff': expected UTF-8"}};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         refused(store, (struct tw_delayed){.queue = bad[i].queue}, bad[i].text);
-    refused(store, (struct tw_delayed){.id = big, .id_size = 1025}, "id has 1025 bytes: expected 1 to 1024");
+    refused(store, (struct tw_delayed){.id = big, .id_size = 961}, "id has 961 bytes: expected 1 to 960");
     refused(store, (struct tw_delayed){.due_ms = TW_STORE_TIME_MAX + 1},
             "due_ms is 253402300800000: expected 0 to 253402300799999");
     refused(store, (struct tw_delayed){.payload = big, .payload_size = sizeof big},
             "payload_size is 1000001: expected 0 to 1000000");
     refused(store, (struct tw_delayed){.payload_size = 3}, "payload_size is 3: expected 0 to 0");
-    refused(store, (struct tw_delayed){.period_ms = UINT64_C(3155760000001)},
-            "period_ms is 3155760000001: expected 0 to 3155760000000");
+    refused(store, (struct tw_delayed){.every_ms = UINT64_C(3155760000001)},
+            "every_ms is 3155760000001: expected 0 to 3155760000000");
     refused(store, (struct tw_delayed){.times = 2}, "times is 2: expected 0 to 1");
-    refused(store, (struct tw_delayed){.times = UINT64_C(1) << 63, .period_ms = 1},
+    refused(store, (struct tw_delayed){.times = UINT64_C(1) << 63, .every_ms = 1},
             "times is 9223372036854775808: expected 0 to 9223372036854775807");
     refused(store, (struct tw_delayed){.missed = (enum tw_missed)3}, "missed is 3: expected 0 to 2");
     refused(store, (struct tw_delayed){.tries = 1000001}, "tries is 1000001: expected 0 to 1000000");
@@ -354,13 +357,13 @@ static void bad_arguments_are_named_with_their_range(void **state)
 
 static void the_longest_names_and_the_last_time_are_taken(void **state)
 {
-    char queue[256], id[1024];
+    char queue[256], id[960];
     struct seen seen = {.text = ""};
     memset(queue, 'q', 255), queue[255] = '\0', memset(id, 0xff, sizeof id);
     memcpy(queue, "\xf4\x8f\xbf\xbf\xed\x9f\xbf\xee\x80\x80\xc2\x80", 12);
-    struct tw_delayed task = {.queue = queue, .id = id, .id_size = 1024, .due_ms = TW_STORE_TIME_MAX};
+    struct tw_delayed task = {.queue = queue, .id = id, .id_size = sizeof id, .due_ms = TW_STORE_TIME_MAX};
     assert_int_equal(tw_store_put(store_of(state), &task, 0), 1);
-    assert_int_equal(tw_store_get(store_of(state), queue, id, 1024, see, &seen), 0);
+    assert_int_equal(tw_store_get(store_of(state), queue, id, sizeof id, see, &seen), 0);
     assert_int_equal(seen.last.due_ms, TW_STORE_TIME_MAX);
 }
 

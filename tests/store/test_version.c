@@ -15,7 +15,7 @@
 /* The tasks of the file. A death, a failed attempt and a claim are written as a runner writes them. */
 static const struct old {
     const char *queue, *id, *payload, *more;
-    uint64_t due_ms, period_ms, times;
+    uint64_t due_ms, every_ms, times;
     enum tw_missed missed;
     uint32_t tries;
     uint64_t backoff_ms;
@@ -57,7 +57,7 @@ static void put_old(struct tw_store *store, sqlite3 *db, const struct old *old)
                               .id = old->id,
                               .id_size = strlen(old->id),
                               .due_ms = old->due_ms,
-                              .period_ms = old->period_ms,
+                              .every_ms = old->every_ms,
                               .times = old->times,
                               .missed = old->missed,
                               .tries = old->tries,
@@ -126,11 +126,11 @@ static void compare_old(void *arg, const struct tw_store_task *task)
     const struct old *old = arg;
     size_t size;
     const void *payload = payload_of(old, &size);
-    uint64_t times = old->period_ms == 0 ? 1 : old->times == 0 ? TW_FOREVER : old->times;
+    uint64_t times = old->every_ms == 0 ? 1 : old->times == 0 ? TW_FOREVER : old->times;
     assert_int_equal(task->due_ms, old->due_ms);
-    assert_int_equal(task->period_ms, old->period_ms);
+    assert_int_equal(task->every_ms, old->every_ms);
     assert_int_equal(task->times, times);
-    assert_int_equal(task->missed, old->missed);
+    assert_int_equal(task->missed, old->every_ms > 0 ? old->missed : TW_MISSED_COALESCE);
     assert_int_equal(task->tries, old->tries > 0 ? old->tries : 1);
     assert_int_equal(task->backoff_ms, old->backoff_ms > 0 ? old->backoff_ms : 1000);
     assert_int_equal(task->payload_size, size);

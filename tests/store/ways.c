@@ -45,7 +45,7 @@ static sqlite3_stmt *prepare(sqlite3 *db, const struct tw_store_change *change)
 {
     static const char *const sql[] = {
         [TW_STORE_PUT] =
-            ("INSERT INTO tw_put(queue, id, due_ms, condition, payload, period_ms, times, missed, tries,"
+            ("INSERT INTO tw_put(queue, id, due_ms, condition, payload, every_ms, times, missed, tries,"
              " backoff_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) RETURNING 1"),
         [TW_STORE_MOVE] =
             "INSERT INTO tw_move(queue, id, due_ms, condition) VALUES (?1, ?2, ?3, ?4) RETURNING 1",
@@ -58,6 +58,7 @@ static void bind(sqlite3_stmt *statement, const struct tw_store_change *change)
 {
     static const char *const names[] = {
         [TW_STORE_NX] = "NX", [TW_STORE_XX] = "XX", [TW_STORE_GT] = "GT", [TW_STORE_LT] = "LT"};
+    static const char *const policies[] = {"coalesce", "skip", "burst"};
     const struct tw_delayed *task = &change->task;
     sqlite3_bind_text(statement, 1, task->queue, -1, SQLITE_STATIC);
     sqlite3_bind_blob64(statement, 2, task->id, task->id_size, SQLITE_STATIC);
@@ -69,10 +70,10 @@ static void bind(sqlite3_stmt *statement, const struct tw_store_change *change)
     if (change->verb == TW_STORE_MOVE)
         return;
     sqlite3_bind_blob64(statement, 5, task->payload, task->payload_size, SQLITE_STATIC);
-    sqlite3_bind_int64(statement, 6, (sqlite3_int64)task->period_ms);
+    sqlite3_bind_int64(statement, 6, (sqlite3_int64)task->every_ms);
     sqlite3_bind_int64(statement, 7, task->times == TW_FOREVER ? 0 : (sqlite3_int64)task->times);
-    sqlite3_bind_int(statement, 8, 2 - (int)task->missed); /* SQL has 0 for burst and 2 for coalesce, still */
-    if (task->tries > 0)                                   /* NULL stands for the default */
+    sqlite3_bind_text(statement, 8, policies[task->missed], -1, SQLITE_STATIC);
+    if (task->tries > 0) /* NULL stands for the default */
         sqlite3_bind_int64(statement, 9, task->tries);
     if (task->backoff_ms > 0)
         sqlite3_bind_int64(statement, 10, (sqlite3_int64)task->backoff_ms);
