@@ -273,7 +273,7 @@ struct tw_store_task {
     const char *queue;
     const void *id;
     size_t id_size;
-    enum tw_state state; /* never TW_STATE_READY: a task whose time has come is waiting until its claim */
+    enum tw_state state; /* a task that waits is TW_STATE_READY as soon as due_ms has passed */
     uint64_t due_ms, revision;
     uint64_t call_ms; /* when the call was due: due_ms, or an earlier time while a retry waits for due_ms */
     uint64_t every_ms, times; /* as in the put; `times` is how many calls are left */
@@ -294,16 +294,16 @@ typedef void tw_store_see_fn(void *arg, const struct tw_store_task *task);
 int tw_store_get(struct tw_store *store, const char *queue, const void *id, size_t id_size,
                  tw_store_see_fn *see, void *arg);
 
-/* Which tasks a scan shows. If all members are zero, it shows every waiting and leased task. */
+/* Which tasks a scan shows. If all members are zero, it shows all but the dead tasks. */
 struct tw_store_range {
-    unsigned states; /* TW_STATE_WAITING and TW_STATE_LEASED, added, or TW_STATE_DEAD; 0: the first two */
+    unsigned states; /* TW_STATE_WAITING, _READY and _LEASED, added, or TW_STATE_DEAD; 0: the first three */
     uint64_t from_ms, to_ms; /* due times from and to, both included; to_ms 0: no end */
     uint64_t after;          /* of the tasks due at from_ms only revisions after this one */
     uint64_t limit;          /* tasks; 0: no limit */
 };
 
 /* Shows the tasks of a queue to `see`, in the order of their due times and revisions, as they were at one
- * moment. `range` may be NULL, for all tasks that wait or run. To go on after a page, a caller sets from_ms to
+ * moment. `range` may be NULL, for all but the dead ones. To go on after a page, a caller sets from_ms to
  * the due time and `after` to the revision of the last task that he saw. Dead tasks are asked for alone, and
  * dead_ms, the time of their death, stands in for the due time in all of this.
  * Returns: how many tasks, or an error.

@@ -184,7 +184,7 @@ static int read_claim(struct tw__store_db *db, struct tw__store_batch *batch, st
     claim->fate = TW__STORE_GONE;
     if (code == SQLITE_ROW) {
         struct tw_store_task task;
-        error = tw__store_read_task(db, row, &task);
+        error = tw__store_read_task(db, row, batch->now_ms, &task);
         if (error == 0)
             error = decide_fate(db, batch, claim, &task);
     } else if (code != SQLITE_DONE) {

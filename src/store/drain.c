@@ -73,6 +73,7 @@ static int copy_tasks(struct tw__store_db *db, struct emptying *drain)
 {
     int error = 0, code = SQLITE_DONE;
     size_t bytes = 0;
+    uint64_t now_ms = tw_store_now();
     sqlite3_stmt *rows = tw__store_db_statement(db, TW__STORE_SCAN, &error);
     if (rows == NULL)
         return error;
@@ -86,8 +87,8 @@ static int copy_tasks(struct tw__store_db *db, struct emptying *drain)
         drain->more = code == SQLITE_ROW;
         if (!drain->more)
             break;
-        error = tw__store_read_task(db, rows, &task);
-        if (error == 0 && task.state == TW_STATE_WAITING) {
+        error = tw__store_read_task(db, rows, now_ms, &task);
+        if (error == 0 && (task.state == TW_STATE_WAITING || task.state == TW_STATE_READY)) {
             error = add_copy(drain, &task) ? 0 : tw__store_db_refuse(db, TW_ENOMEM, "no memory");
             bytes += task.payload_size;
             n++;

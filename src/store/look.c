@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { STATES = TW_STATE_WAITING | TW_STATE_LEASED };
+enum { STATES = TW_STATE_WAITING | TW_STATE_READY | TW_STATE_LEASED };
 
 static uint64_t number(sqlite3_stmt *row, int column)
 {
@@ -32,7 +32,7 @@ enum tw_missed tw__store_read_missed(sqlite3_stmt *row, int column)
     return missed;
 }
 
-int tw__store_read_task(struct tw__store_db *db, sqlite3_stmt *row, struct tw_store_task *task)
+int tw__store_read_task(struct tw__store_db *db, sqlite3_stmt *row, uint64_t now_ms, struct tw_store_task *task)
 {
     bool dead = sqlite3_column_type(row, 6) != SQLITE_NULL;
     uint64_t holder = number(row, 5), times = number(row, 8);
@@ -42,6 +42,7 @@ int tw__store_read_task(struct tw__store_db *db, sqlite3_stmt *row, struct tw_st
         .id_size = (size_t)sqlite3_column_bytes(row, 2),
         .state = dead                               ? TW_STATE_DEAD
                  : holder != 0 && holder == db->run ? TW_STATE_LEASED
+                 : number(row, 3) <= now_ms         ? TW_STATE_READY
                                                     : TW_STATE_WAITING,
         .due_ms = number(row, 3),
         .revision = number(row, 0),
@@ -91,7 +92,7 @@ struct view {
     size_t id_size;
     const struct tw_store_range *range;
     unsigned states;
-    uint64_t limit, seen;
+    uint64_t now_ms, limit, seen;
     tw_store_see_fn *see;
     void *arg;
 };
@@ -101,7 +102,7 @@ static int show(struct tw__store_db *db, sqlite3_stmt *rows, struct view *view)
     int code = SQLITE_DONE, error = 0;
     while (view->seen < view->limit && error == 0 && (code = tw__store_db_step(db, rows)) == SQLITE_ROW) {
         struct tw_store_task task;
-        error = tw__store_read_task(db, rows, &task);
+        error = tw__store_read_task(db, rows, view->now_ms, &task);
         if (error == 0 && (task.state & view->states)) {
             view->see(view->arg, &task);
             view->seen++;
@@ -132,6 +133,7 @@ int tw_store_get(struct tw_store *store, const char *queue, const void *id, size
                         .id = id,
                         .id_size = id_size,
                         .states = STATES | TW_STATE_DEAD,
+                        .now_ms = tw_store_now(),
                         .limit = 1,
                         .see = see,
                         .arg = arg};
@@ -183,12 +185,14 @@ int64_t tw_store_scan(struct tw_store *store, const char *queue, const struct tw
     struct view view = {.queue = queue,
                         .range = of,
                         .states = of->states != 0 ? of->states : STATES,
+                        .now_ms = tw_store_now(),
                         .limit = of->limit > 0 ? of->limit : UINT64_MAX,
                         .see = see,
                         .arg = arg};
     char text[TW_STORE_MESSAGE];
     if ((view.states & ~(unsigned)STATES) != 0 && view.states != TW_STATE_DEAD) {
-        snprintf(text, sizeof text, "states are %u: expected 1 (waiting), 4 (leased), 5 (both) or 8 (dead)",
+        snprintf(text, sizeof text,
+                 "states are %u: expected 1 (waiting), 2 (ready) and 4 (leased), added, or 8 (dead)",
                  view.states);
         return tw__store_failed(store, TW_EINVAL, text);
     }

@@ -10,9 +10,10 @@
 /* Runs `work` in a transaction that reads. Returns: its result; an error is noted for tw_store_message(). */
 int tw__store_look(struct tw_store *store, int (*work)(struct tw__store_db *db, void *arg), void *arg);
 
-/* Reads a task from a row of the statements with TW__STORE_COLUMNS. The task is valid until the statement goes
- * on. Returns: 0, or TW_ENOMEM. */
-int tw__store_read_task(struct tw__store_db *db, sqlite3_stmt *row, struct tw_store_task *task);
+/* Reads a task from a row of the statements with TW__STORE_COLUMNS. A task that is due by `now_ms` is
+ * ready. It is valid until the statement goes on. Returns: 0, or TW_ENOMEM. */
+int tw__store_read_task(struct tw__store_db *db, sqlite3_stmt *row, uint64_t now_ms,
+                        struct tw_store_task *task);
 
 /* Reads what a task does with missed periods. A word that somebody else has written means as much as none. */
 enum tw_missed tw__store_read_missed(sqlite3_stmt *row, int column);

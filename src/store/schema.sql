@@ -184,7 +184,8 @@ CREATE VIEW tw_list(queue, id, due, state, attempt, error, payload, id_form) AS
         CASE id_form WHEN 'text' THEN CAST(id AS TEXT) ELSE lower(hex(id)) END,
         strftime('%Y-%m-%dT%H:%M:%SZ', due_ms / 1000, 'unixepoch'),
         CASE WHEN dead_ms IS NOT NULL THEN 'dead'
-             WHEN run <> 0 AND run = (SELECT tw_meta.run FROM tw_meta) THEN 'running'
+             WHEN run <> 0 AND run = (SELECT tw_meta.run FROM tw_meta) THEN 'leased'
+             WHEN due_ms <= CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER) THEN 'ready'
              ELSE 'waiting' END,
         attempt, error, CASE typeof(payload) WHEN 'text' THEN CAST(payload AS BLOB) ELSE payload END, id_form
     FROM (SELECT *,

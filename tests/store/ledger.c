@@ -273,6 +273,14 @@ static const char *compare_revision(struct ledger *ledger, unsigned task, uint64
     return NULL;
 }
 
+/* A task that has become due since the comparison began may be seen with either state. */
+static enum tw_state state_of(const struct ledger *ledger, const struct entry *entry, enum tw_state seen)
+{
+    bool waits =
+        entry->due_ms > tw_store_now() || (entry->due_ms > ledger->look_ms && seen == TW_STATE_WAITING);
+    return entry->dead_ms != 0 ? TW_STATE_DEAD : waits ? TW_STATE_WAITING : TW_STATE_READY;
+}
+
 const char *ledger_compare_task(struct ledger *ledger, unsigned task, const struct tw_store_task *seen)
 {
     const struct entry *entry = &ledger->entry[task];
@@ -280,7 +288,7 @@ const char *ledger_compare_task(struct ledger *ledger, unsigned task, const stru
     const struct {
         const char *name;
         uint64_t is, expected;
-    } of[] = {{"state", seen->state, entry->dead_ms != 0 ? TW_STATE_DEAD : TW_STATE_WAITING},
+    } of[] = {{"state", seen->state, state_of(ledger, entry, seen->state)},
               {"due_ms", seen->due_ms, entry->due_ms},
               {"call_ms", seen->call_ms, entry->call_ms != 0 ? entry->call_ms : entry->due_ms},
               {"every_ms", seen->every_ms, entry->every_ms},
@@ -389,6 +397,7 @@ static const char *compare_order(struct ledger *ledger)
 
 const char *ledger_compare(struct ledger *ledger, struct tw_store *store, uint64_t page)
 {
+    ledger->look_ms = tw_store_now();
     const char *wrong = NULL;
     for (unsigned queue = 0; queue < LEDGER_QUEUES && wrong == NULL; queue++) {
         wrong = compare_queue(ledger, store, queue, false, page);

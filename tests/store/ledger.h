@@ -29,8 +29,9 @@ struct entry {
 
 struct ledger {
     struct entry entry[LEDGER_TASKS];
-    uint64_t filed; /* puts and moves so far */
-    uint64_t top;   /* the largest revision that was ever seen */
+    uint64_t filed;   /* puts and moves so far */
+    uint64_t top;     /* the largest revision that was ever seen */
+    uint64_t look_ms; /* when the last comparison began */
 };
 
 /* A change, as struct tw_store_change; `task` is the number of its entry. */

@@ -588,10 +588,12 @@ static void the_list_for_people(void **state)
               "UPDATE tw_task SET attempt = 1, error = 'no paper'");
     assert_string_equal(other_ask(db, "SELECT queue || id || due || state || attempt || error || payload"
                                       " FROM tw_list WHERE id = 'order:42'"),
-                        "qorder:422026-11-23T07:23:03Zwaiting1no paperhello");
+                        "qorder:422026-11-23T07:23:03Zready1no paperhello");
     other_ask(db, "UPDATE tw_meta SET run = 3; UPDATE tw_task SET run = 3");
-    assert_string_equal(other_ask(db, "SELECT state FROM tw_list"), "running");
+    assert_string_equal(other_ask(db, "SELECT state FROM tw_list"), "leased");
     other_ask(db, "UPDATE tw_task SET run = 2");
+    assert_string_equal(other_ask(db, "SELECT state FROM tw_list"), "ready");
+    other_ask(db, "UPDATE tw_task SET due_ms = 253402300799999");
     assert_string_equal(other_ask(db, "SELECT state FROM tw_list"), "waiting");
     other_ask(db, "UPDATE tw_task SET dead_ms = 2");
     assert_string_equal(other_ask(db, "SELECT state FROM tw_list"), "dead");

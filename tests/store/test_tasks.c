@@ -42,7 +42,7 @@ static void a_task_that_is_put_is_there_after_reopening(void **state)
     assert_int_equal(seen.last.tries, 4);
     assert_int_equal(seen.last.backoff_ms, 250);
     assert_int_equal(seen.last.attempt, 0);
-    assert_int_equal(seen.last.state, TW_STATE_WAITING);
+    assert_int_equal(seen.last.state, TW_STATE_READY);
     assert_int_equal(tw_store_get(store_of(state), "q", "a", 1, see, &seen), TW_EGONE);
     assert_int_equal(tw_store_get(store_of(state), "other", "a\0b", 3, see, &seen), TW_EGONE);
 }
@@ -281,7 +281,8 @@ static void bad_verbs_and_conditions_are_refused(void **state)
     assert_int_equal(tw_store_apply(store, &odd, 1), TW_EINVAL);
     assert_int_equal(tw_store_get(store, "q", "a", (size_t)1 << 32 | 1, see, &seen), TW_EINVAL);
     assert_int_equal(tw_store_scan(store, "q", &(struct tw_store_range){.states = 9}, see, &seen), TW_EINVAL);
-    assert_string_equal(message(store), "states are 9: expected 1 (waiting), 4 (leased), 5 (both) or 8 (dead)");
+    assert_string_equal(message(store),
+                        "states are 9: expected 1 (waiting), 2 (ready) and 4 (leased), added, or 8 (dead)");
     assert_int_equal(
         tw_store_scan(store, "q", &(struct tw_store_range){.from_ms = 2, .to_ms = 1, .after = 1}, see, &seen),
         0);

@@ -173,7 +173,7 @@ static void attempts_deaths_and_pauses_are_kept(void **state)
     assert_string_equal(seen->error, "no answer");
     assert_int_equal(seen->last.attempt, 2);
     seen = get_old(fixture, "retry");
-    assert_int_equal(seen->last.state, TW_STATE_WAITING);
+    assert_int_equal(seen->last.state, TW_STATE_READY);
     assert_int_equal(seen->last.call_ms, 1700000000000);
     assert_string_equal(seen->error, "Stra\xc3\x9f"
                                      "e");
