@@ -22,6 +22,11 @@ static uint64_t number(sqlite3_stmt *row, int column)
     return (uint64_t)sqlite3_column_int64(row, column);
 }
 
+bool tw__store_is_retry(sqlite3_stmt *row)
+{
+    return sqlite3_column_type(row, 14) != SQLITE_NULL;
+}
+
 int tw__store_read_task(struct tw__store_db *db, sqlite3_stmt *row, struct tw_store_task *task)
 {
     bool dead = sqlite3_column_type(row, 6) != SQLITE_NULL;
@@ -41,7 +46,7 @@ int tw__store_read_task(struct tw__store_db *db, sqlite3_stmt *row, struct tw_st
         .tries = (uint32_t)number(row, 10),
         .attempt = (uint32_t)number(row, 4),
         .backoff_ms = number(row, 11),
-        .call_ms = sqlite3_column_type(row, 14) != SQLITE_NULL ? number(row, 14) : number(row, 3),
+        .call_ms = number(row, tw__store_is_retry(row) ? 14 : 3),
         .dead_ms = dead ? number(row, 6) : 0,
         .payload = sqlite3_column_blob(row, 13),
         .payload_size = (size_t)sqlite3_column_bytes(row, 13),
