@@ -11,6 +11,7 @@
 #include "change.h"
 
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -58,25 +59,56 @@ int tw__store_read_task(struct tw__store_db *db, sqlite3_stmt *row, struct tw_st
 
 /* ---- one look -------------------------------------------------------------------------------------------- */
 
-int tw__store_look(struct tw_store *store, int (*work)(struct tw__store_db *db, void *arg), void *arg)
+/* Begins a transaction for the looks of this thread. Returns: 0 or an error; end_looks() follows each. */
+static int begin_looks(struct tw__store_reader *reader, int *cancelled)
+{
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, cancelled); /* `see` may have a point of cancellation */
+    pthread_mutex_lock(&reader->lock);
+    int error = tw__store_db_begin(&reader->db, TW__STORE_BEGIN_READ);
+    return error == 0 ? tw__store_db_begin_seq(&reader->db) : error;
+}
+
+/* Returns: `error`, noted for tw_store_message(). */
+static int end_looks(struct tw_store *store, int error, int cancelled)
 {
     struct tw__store_reader *reader = &store->reader;
     char message[TW_STORE_MESSAGE];
-    int cancelled;
-    TW_ASSERT(store->pid == getpid());
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancelled); /* `see` may have a point of cancellation */
-    pthread_mutex_lock(&reader->lock);
-    int error = tw__store_db_begin(&reader->db, TW__STORE_BEGIN_READ);
-    if (error == 0)
-        error = tw__store_db_begin_seq(&reader->db);
-    if (error == 0)
-        error = work(&reader->db, arg);
     if (error != 0)
         memcpy(message, reader->message, sizeof message);
     tw__store_db_roll_back(&reader->db); /* it has changed nothing */
     pthread_mutex_unlock(&reader->lock);
     pthread_setcancelstate(cancelled, NULL);
     return error == 0 ? 0 : tw__store_failed(store, error, message);
+}
+
+int tw__store_look(struct tw_store *store, int (*work)(struct tw__store_db *db, void *arg), void *arg)
+{
+    struct tw__store_reader *reader = &store->reader;
+    int cancelled, error;
+    TW_ASSERT(store->pid == getpid());
+    if (atomic_load(&reader->snapshot) == (uintptr_t)pthread_self()) {
+        error = work(&reader->db, arg);
+        return error == 0 ? 0 : tw__store_failed(store, error, reader->message);
+    }
+    error = begin_looks(reader, &cancelled);
+    if (error == 0)
+        error = work(&reader->db, arg);
+    return end_looks(store, error, cancelled);
+}
+
+int tw_store_snapshot(struct tw_store *store, tw_store_looks_fn *looks, void *arg)
+{
+    struct tw__store_reader *reader = &store->reader;
+    int cancelled;
+    TW_ASSERT(store->pid == getpid());
+    TW_ASSERT(atomic_load(&reader->snapshot) != (uintptr_t)pthread_self());
+    int error = begin_looks(reader, &cancelled);
+    if (error == 0) {
+        atomic_store(&reader->snapshot, (uintptr_t)pthread_self());
+        looks(arg);
+        atomic_store(&reader->snapshot, 0);
+    }
+    return end_looks(store, error, cancelled);
 }
 
 /* The tasks that a caller asks for: one, by its id, or a range. */

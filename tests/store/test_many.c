@@ -256,6 +256,53 @@ static void loads_are_those_of_each_queue(void **state)
     sqlite3_close(db);
 }
 
+/* What a snapshot sees, while another connection writes. */
+struct snapshot {
+    struct tw_store *store;
+    sqlite3 *db;
+    pthread_t other;
+    int64_t before, after, wrong, outside;
+    uint64_t next_ms;
+    char text[256];
+};
+
+static void *count_outside(void *arg)
+{
+    struct snapshot *snapshot = arg;
+    snapshot->outside = tw_store_count(snapshot->store, "q", false);
+    return NULL;
+}
+
+static void look_twice(void *arg)
+{
+    struct snapshot *snapshot = arg;
+    struct tw_store_range none = {.states = 64};
+    snapshot->before = tw_store_count(snapshot->store, "q", false);
+    other_ask(snapshot->db, "DELETE FROM tw_task WHERE id = CAST('0' AS BLOB)");
+    assert_int_equal(pthread_create(&snapshot->other, NULL, count_outside, snapshot), 0);
+    snapshot->wrong = tw_store_scan(snapshot->store, "q", &none, NULL, NULL);
+    snapshot->after = tw_store_count(snapshot->store, "q", false);
+    assert_int_equal(tw_store_loads(snapshot->store, NULL, note_load, snapshot->text), 1);
+    assert_int_equal(tw_store_next(snapshot->store, "q", &snapshot->next_ms), 0);
+}
+
+/* A look of another thread waits, and is as new as any. A look that fails leaves the others as they are. */
+static void a_snapshot_is_one_moment(void **state)
+{
+    struct snapshot snapshot = {.store = store_of(state), .db = other_open(*state)};
+    put_many(snapshot.store, "q", 4, 5, 1);
+    assert_int_equal(tw_store_snapshot(snapshot.store, look_twice, &snapshot), 0);
+    pthread_join(snapshot.other, NULL);
+    assert_int_equal(snapshot.before, 4);
+    assert_int_equal(snapshot.after, 4);
+    assert_int_equal(snapshot.wrong, TW_EINVAL);
+    assert_string_equal(snapshot.text, "q 4*0!0 late 4 next 5; ");
+    assert_int_equal(snapshot.next_ms, 5);
+    assert_int_equal(snapshot.outside, 3);
+    assert_int_equal(tw_store_count(snapshot.store, "q", false), 3);
+    sqlite3_close(snapshot.db);
+}
+
 static void all_queues_are_counted_at_once(void **state)
 {
     struct tw_store *store = store_of(state);
@@ -659,6 +706,7 @@ int main(void)
         TEST(a_forecast_refuses_bad_steps),
         TEST(queues_are_named_once),
         TEST(loads_are_those_of_each_queue),
+        TEST(a_snapshot_is_one_moment),
         TEST(all_queues_are_counted_at_once),
         TEST(a_drain_hands_over_every_waiting_task_in_order),
         TEST(a_drained_task_has_all_its_parts),
