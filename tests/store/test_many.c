@@ -653,6 +653,38 @@ static void start_small(struct tw_store *store, struct calls *calls)
     runner_idle(store);
 }
 
+/* Entries that have memory, as in known_queues(). That memory stays until the run ends. */
+static uint64_t entries_in_memory(struct tw_store *store)
+{
+    runner_look_away(true);
+    runner_idle(store);
+    const struct tw__store_window *window = &store->run.runner->window;
+    uint64_t count = window->loaded;
+    for (const struct tw__link *link = window->free.next; link != &window->free; link = link->next)
+        count++;
+    runner_look_away(false);
+    runner_idle(store);
+    return count;
+}
+
+/* A bug: the first queues that a run found got shares that were too large, and four to seven times max_loaded
+ * tasks were in memory for a moment. */
+static void the_first_sweep_loads_no_more_than_its_room(void **state)
+{
+    enum { QUEUES = 50, TASKS = 1000, LOADED = 1000 };
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    sqlite3 *db = other_open(*state);
+    put_queues(db, QUEUES, TASKS);
+    start_small(store, &calls);
+    assert_in_range(stats_of(store).loaded, LOADED / 2, LOADED);
+    assert_in_range(entries_in_memory(store), LOADED, 3 * LOADED);
+    assert_int_equal(known_queues(store), QUEUES);
+    assert_int_equal(tw_store_stop(store), 0);
+    sqlite3_close(db);
+    clock_go();
+}
+
 /* A bug: the first queues of a new run had shares as if there were no others. With 16 tasks for each queue
  * there are 1,600; the run had loaded 4,000. */
 static void the_first_queues_have_no_more_than_their_share(void **state)
@@ -717,6 +749,7 @@ int main(void)
         TEST(late_series_that_are_given_back_are_called_once_more),
         TEST(queues_without_tasks_are_forgotten),
         TEST(queues_are_found_when_their_time_comes_near),
+        TEST(the_first_sweep_loads_no_more_than_its_room),
         TEST(a_forgotten_queue_stays_paused),
         TEST(the_first_queues_have_no_more_than_their_share),
         TEST(a_burst_of_one_queue_among_many_drops_no_other),
