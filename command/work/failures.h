@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which calls of a server's tasks have failed here. The number of an attempt does not tell: earlier attempts may
- * have ended with their workers, or were given back. And a worker may have no right to look at a task.
+ * Which calls of a server's tasks have failed here. The number of an attempt does not tell: earlier attempts
+ * may have ended with their workers, or were given back. And a worker may have no right to look at a task.
  */
 #ifndef COMMAND_FAILURES_H
 #define COMMAND_FAILURES_H

@@ -9,7 +9,7 @@
 
 enum { TW__ERROR_MAX = 4096 }; /* bytes of an error that stay with its task */
 
-/* The end of the store's message about a lock, for programs. People who use the command cannot set the option. */
+/* The end of the store's message about a lock, for programs. Who uses the command cannot set the option. */
 #define TW__BUSY_OPTION ", as long as busy_ms says"
 
 /* Returns how many bytes of a text stay if there is room for `most`. A longer text is cut where a character of

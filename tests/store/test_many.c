@@ -292,7 +292,7 @@ static void a_snapshot_is_one_moment(void **state)
     struct snapshot snapshot = {.store = store_of(state), .db = other_open(*state)};
     put_many(snapshot.store, "q", 4, 5, 1);
     assert_int_equal(tw_store_snapshot(snapshot.store, look_twice, &snapshot), 0);
-    pthread_join(snapshot.other, NULL);
+    eventually_joined(snapshot.other);
     assert_int_equal(snapshot.before, 4);
     assert_int_equal(snapshot.after, 4);
     assert_int_equal(snapshot.wrong, TW_EINVAL);
