@@ -7,15 +7,16 @@
 
 #include <tickwheel/store.h>
 
+#include <base/error_text.h>
 #include <stdbool.h>
 #include <string.h>
 
-/* Cuts the option of the library that a message about a lock names: the commands do not have it. */
+/* Cuts the option of the library at the end of a message about a lock: the commands do not have it. */
 static inline void store_file_cut_option(char *message)
 {
-    char *option = strstr(message, ", as long as busy_ms says");
-    if (option != NULL)
-        *option = '\0';
+    size_t size = strlen(message), option = sizeof TW__BUSY_OPTION - 1;
+    if (size >= option && strcmp(message + size - option, TW__BUSY_OPTION) == 0)
+        message[size - option] = '\0';
 }
 
 /* Opens the file. If it does not exist, makes it if `make`, and else refuses. `command`, for example

@@ -57,15 +57,31 @@ static void print_pauses(const struct queues *queues, const char *path)
         complain("tickwheel run: %zu more queue%s paused", more, more == 1 ? " is" : "s are");
 }
 
+/* One look at the file. */
+struct look {
+    struct tw_store *store;
+    const char *only; /* NULL: all queues */
+    struct queues queues;
+    bool stuck; /* every task that waits is in one of the queues, which are paused */
+};
+
+static void look_for_pauses(void *arg)
+{
+    struct look *look = arg;
+    struct queues *queues = &look->queues;
+    look->stuck = queues_read(queues, look->store, look->only) == 0 && keep_paused(queues, look->store) &&
+                  queues->count > 0;
+}
+
 /* Names the paused queues if every task that waits is in one of them. */
 static void tell_of_queues(struct pauses *pauses, struct tw_store *store, const char *path, const char *only)
 {
-    struct queues queues;
-    bool stuck = queues_read(&queues, store, only) == 0 && keep_paused(&queues, store) && queues.count > 0;
-    if (stuck && !pauses->told)
-        print_pauses(&queues, path);
-    pauses->told = stuck;
-    queues_free(&queues);
+    struct look look = {.store = store, .only = only};
+    tw_store_snapshot(store, look_for_pauses, &look); /* after an error it is not stuck */
+    if (look.stuck && !pauses->told)
+        print_pauses(&look.queues, path);
+    pauses->told = look.stuck;
+    queues_free(&look.queues);
 }
 
 void pauses_tell(struct pauses *pauses, struct tw_store *store, const char *path, const char *only)

@@ -1,112 +1,93 @@
 /* SPDX-License-Identifier: MIT
  *
- * Lists tasks. A long list is read in pages, each written when it has been read: so a pager that is slow to
- * read does not hold a transaction open, which would keep SQLite from shortening its log.
+ * Lists tasks: page by page, because a queue may be longer than a part.
  */
 #include "command.h"
+#include "part.h"
 #include "task_print.h"
 #include "tasks_action.h"
 
-#include <stdlib.h>
+#include <base/saturate.h>
 
 enum { PAGE = 1000 };
 
-struct page {
-    FILE *out;
-    bool json, lost; /* lost: there was no memory for a line */
-    uint64_t now_ms, at_ms, revision;
+/* Where the list is: at a task of a queue. */
+struct listing {
+    const struct tasks *tasks;
+    struct part part;
+    size_t queue; /* its number */
+    struct tw_store_range range;
+    uint64_t shows, reads; /* tasks of a queue; one more is read to tell that there are more */
+    uint64_t of_queue, all;
+    uint64_t now_ms;
 };
+
+static void print_task(struct listing *list, const struct tw_store_task *task)
+{
+    struct part *part = &list->part;
+    if (list->tasks->options->json) {
+        part->lost |= !task_print_json(task, part->out);
+        return;
+    }
+    if (list->of_queue == 0)
+        task_print_head(task->queue, task->state == TW_STATE_DEAD, part->out);
+    task_print_row(task, list->now_ms, part->out);
+}
 
 static void see(void *arg, const struct tw_store_task *task)
 {
-    struct page *page = arg;
-    page->at_ms = task->state == TW_STATE_DEAD ? task->dead_ms : task->due_ms;
-    page->revision = task->revision;
-    if (page->json)
-        page->lost |= !task_print_json(task, page->out);
+    struct listing *list = arg;
+    if (list->of_queue < list->shows)
+        print_task(list, task);
     else
-        task_print_row(task, page->now_ms, page->out);
+        fputs("  and more (--limit 0 shows them all)\n", list->part.out);
+    list->of_queue++;
+    list->range.from_ms = task->state == TW_STATE_DEAD ? task->dead_ms : task->due_ms;
+    list->range.after = task->revision;
 }
 
-static void count_only(void *arg, const struct tw_store_task *task)
+static void go_to_queue(struct listing *list, size_t queue)
 {
-    (void)arg;
-    (void)task;
+    bool dead = list->tasks->options->action == ACTION_DEAD;
+    list->all += list->of_queue;
+    list->queue = queue;
+    list->of_queue = 0;
+    list->range = (struct tw_store_range){.states = dead ? TW_STATE_DEAD : 0};
 }
 
-/* Writes a page of tasks. Returns their number, or a negative number after it has printed an error. */
-static int64_t write_page(const struct tasks *tasks, const char *queue, struct page *page,
-                          const struct tw_store_range *range)
+static void read_page(struct listing *list)
 {
-    char *text = NULL;
-    size_t size = 0;
-    page->out = open_memstream(&text, &size);
-    if (page->out == NULL) {
-        complain("tickwheel tasks: there is no memory");
-        return -1;
-    }
-    int64_t seen = tw_store_scan(tasks->store, queue, range, see, page);
-    bool whole = fclose(page->out) == 0 && !page->lost;
-    if (seen < 0)
-        tasks_failed(tasks, "the tasks cannot be read");
-    else if (!whole)
-        complain("tickwheel tasks: there is no memory");
-    else
-        fwrite(text, 1, size, stdout);
-    free(text);
-    return whole ? seen : -1;
+    const struct tasks *tasks = list->tasks;
+    uint64_t left = list->reads - list->of_queue;
+    list->range.limit = left < PAGE ? left : PAGE;
+    int64_t got = tw_store_scan(tasks->store, tasks->queue[list->queue], &list->range, see, list);
+    list->part.failed = got < 0;
+    if (got < PAGE || list->of_queue == list->reads)
+        go_to_queue(list, list->queue + 1);
 }
 
-/* Returns 1 if there is a task in the range, 0 if there is none, or a negative number after it has printed an
- * error. */
-static int64_t has_more(const struct tasks *tasks, const char *queue, struct tw_store_range range)
+static void read_part(void *arg)
 {
-    range.limit = 1;
-    int64_t seen = tw_store_scan(tasks->store, queue, &range, count_only, NULL);
-    if (seen < 0)
-        tasks_failed(tasks, "the tasks cannot be read");
-    return seen;
-}
-
-/* Lists a queue. Returns the number of tasks, or a negative number after it has printed an error. */
-static int64_t list_queue(const struct tasks *tasks, const char *queue)
-{
-    const struct tasks_options *options = tasks->options;
-    bool dead = options->action == ACTION_DEAD;
-    uint64_t limit = options->action == ACTION_NEXT ? 1 : options->limit > 0 ? options->limit : UINT64_MAX;
-    struct page page = {.json = options->json, .now_ms = tw_store_now()};
-    struct tw_store_range range = {.states = dead ? TW_STATE_DEAD : 0};
-    int64_t seen = 0, got = has_more(tasks, queue, range);
-    if (got <= 0)
-        return got;
-    if (!options->json)
-        task_print_head(queue, dead, stdout);
-    do {
-        uint64_t left = limit - (uint64_t)seen;
-        range.limit = left < PAGE ? left : PAGE;
-        got = write_page(tasks, queue, &page, &range);
-        seen += got;
-        range.from_ms = page.at_ms;
-        range.after = page.revision;
-    } while (got == PAGE && (uint64_t)seen < limit);
-    if (got < 0 || options->json || options->action == ACTION_NEXT || (uint64_t)seen < limit)
-        return got < 0 ? got : seen;
-    got = has_more(tasks, queue, range);
-    if (got > 0)
-        printf("  and more (--limit 0 shows them all)\n");
-    return got < 0 ? got : seen;
+    struct listing *list = arg;
+    list->now_ms = tw_store_now();
+    while (list->queue < list->tasks->queues && !part_full(&list->part))
+        read_page(list);
 }
 
 int tasks_list(const struct tasks *tasks)
 {
-    int64_t all = 0;
-    for (size_t i = 0; i < tasks->queues; i++) {
-        int64_t seen = list_queue(tasks, tasks->queue[i]);
-        if (seen < 0)
+    const struct tasks_options *options = tasks->options;
+    bool next = options->action == ACTION_NEXT;
+    uint64_t shows = next ? 1 : options->limit > 0 ? options->limit : UINT64_MAX;
+    struct listing list = {.tasks = tasks,
+                           .part = {.read = read_part, .arg = &list},
+                           .shows = shows,
+                           .reads = tw__add_saturating(shows, !next && !options->json)};
+    go_to_queue(&list, 0);
+    while (list.queue < tasks->queues)
+        if (!part_write(&list.part, tasks, "the tasks cannot be read"))
             return COMMAND_WRONG;
-        all += seen;
-    }
-    if (all == 0 && !tasks->options->json)
-        puts(tasks->options->action == ACTION_DEAD ? "no dead tasks" : "no tasks");
+    if (list.all == 0 && !options->json)
+        puts(options->action == ACTION_DEAD ? "no dead tasks" : "no tasks");
     return COMMAND_GOOD;
 }

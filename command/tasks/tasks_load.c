@@ -5,6 +5,7 @@
 #include "command.h"
 #include "figures.h"
 #include "json.h"
+#include "part.h"
 #include "printable.h"
 #include "task_line.h"
 #include "task_print.h"
@@ -128,27 +129,35 @@ int tasks_summary(const struct tasks *tasks)
 
 /* ---- the forecast ---------------------------------------------------------------------------------------- */
 
-static void print_bar(uint64_t count, uint64_t most)
+/* The forecasts of the queues, one after the other. */
+struct outlook {
+    const struct tasks *tasks;
+    struct part part;
+    size_t queue; /* the number of the next one */
+    uint64_t *counts;
+};
+
+static void print_bar(uint64_t count, uint64_t most, FILE *out)
 {
     int marks = (int)((double)count / (double)most * BAR + 0.5);
     do
-        putchar('#');
+        putc('#', out);
     while (--marks > 0);
 }
 
 /* Prints the beginning of a step and its calls. */
-static void print_step(uint64_t ms, uint64_t count)
+static void print_step(uint64_t ms, uint64_t count, FILE *out)
 {
     char text[DURATION_SIZE] = "now";
     if (ms > UINT64_MAX / MS_NS)
         snprintf(text, sizeof text, "centuries");
     else if (ms > 0)
         duration_print(ms * MS_NS, text);
-    printf("  %10s  %12s  ", text, figure_count(count).text);
+    fprintf(out, "  %10s  %12s  ", text, figure_count(count).text);
 }
 
 /* Prints a row for each step that has calls. Steps without calls between two others are one line. */
-static void print_steps(const struct tasks_options *options, const uint64_t *counts)
+static void print_steps(const struct tasks_options *options, const uint64_t *counts, FILE *out)
 {
     uint64_t most = 0;
     bool gap = false;
@@ -160,30 +169,32 @@ static void print_steps(const struct tasks_options *options, const uint64_t *cou
             continue;
         }
         if (gap)
-            printf("  %10s\n", "...");
+            fprintf(out, "  %10s\n", "...");
         gap = false;
-        print_step(i * options->step_ms, counts[i]);
-        print_bar(counts[i], most);
-        putchar('\n');
+        print_step(i * options->step_ms, counts[i], out);
+        print_bar(counts[i], most, out);
+        putc('\n', out);
     }
 }
 
-static void print_forecast(const struct tasks_options *options, const char *queue, const uint64_t *counts)
+static void print_forecast(const struct tasks_options *options, const char *queue, const uint64_t *counts,
+                           FILE *out)
 {
     uint64_t sum = 0;
     for (uint32_t i = 0; i < options->steps; i++)
         sum += counts[i];
-    fputs("queue ", stdout);
-    printable_write(queue, strlen(queue), false, SIZE_MAX, stdout);
-    printf(": %s call%s due in %s\n", figure_count(sum).text, sum == 1 ? "" : "s",
-           figure_time(options->step_ms * options->steps, MS_NS).text);
+    fputs("queue ", out);
+    printable_write(queue, strlen(queue), false, SIZE_MAX, out);
+    fprintf(out, ": %s call%s due in %s\n", figure_count(sum).text, sum == 1 ? "" : "s",
+            figure_time(options->step_ms * options->steps, MS_NS).text);
     if (sum == 0)
         return;
-    printf("  %10s  %12s\n", "in", "calls");
-    print_steps(options, counts);
+    fprintf(out, "  %10s  %12s\n", "in", "calls");
+    print_steps(options, counts, out);
 }
 
-static void print_forecast_json(const struct tasks_options *options, const char *queue, const uint64_t *counts)
+static bool print_forecast_json(const struct tasks_options *options, const char *queue, const uint64_t *counts,
+                                FILE *out)
 {
     json_t *object = json_object(), *array = json_array();
     for (uint32_t i = 0; i < options->steps; i++)
@@ -191,28 +202,39 @@ static void print_forecast_json(const struct tasks_options *options, const char 
     json_put_bytes(object, "queue", queue, strlen(queue));
     json_object_set_new(object, "step_ms", json_integer((json_int_t)options->step_ms));
     json_object_set_new(object, "counts", array);
-    json_line(object, stdout);
+    return json_line(object, out);
+}
+
+static void read_outlook(void *arg)
+{
+    struct outlook *outlook = arg;
+    const struct tasks *tasks = outlook->tasks;
+    const struct tasks_options *options = tasks->options;
+    struct part *part = &outlook->part;
+    for (; outlook->queue < tasks->queues && !part_full(part); outlook->queue++) {
+        const char *queue = tasks->queue[outlook->queue];
+        if (tw_store_forecast(tasks->store, queue, options->step_ms, options->steps, outlook->counts) != 0)
+            part->failed = true;
+        else if (options->json)
+            part->lost |= !print_forecast_json(options, queue, outlook->counts, part->out);
+        else
+            print_forecast(options, queue, outlook->counts, part->out);
+    }
 }
 
 int tasks_forecast(const struct tasks *tasks)
 {
     const struct tasks_options *options = tasks->options;
-    uint64_t *counts = calloc(options->steps, sizeof *counts);
-    int status = COMMAND_GOOD;
-    if (counts == NULL) {
+    struct outlook outlook = {.tasks = tasks,
+                              .part = {.read = read_outlook, .arg = &outlook},
+                              .counts = calloc(options->steps, sizeof outlook.counts[0])};
+    bool good = outlook.counts != NULL;
+    if (!good)
         complain("tickwheel tasks: there is no memory");
-        return COMMAND_WRONG;
-    }
-    if (tasks->queues == 0 && !options->json)
+    else if (tasks->queues == 0 && !options->json)
         puts("no tasks");
-    for (size_t i = 0; i < tasks->queues && status == COMMAND_GOOD; i++) {
-        if (tw_store_forecast(tasks->store, tasks->queue[i], options->step_ms, options->steps, counts) != 0)
-            status = tasks_failed(tasks, "the tasks cannot be counted");
-        else if (options->json)
-            print_forecast_json(options, tasks->queue[i], counts);
-        else
-            print_forecast(options, tasks->queue[i], counts);
-    }
-    free(counts);
-    return status;
+    while (outlook.queue < tasks->queues && good)
+        good = part_write(&outlook.part, tasks, "the tasks cannot be counted");
+    free(outlook.counts);
+    return good ? COMMAND_GOOD : COMMAND_WRONG;
 }

@@ -85,6 +85,7 @@ static void list_queue(struct queue_seen list[READING_QUEUES], size_t *count, co
 struct counting {
     struct store_feed *feed;
     struct reading *reading;
+    bool good;
 };
 
 static void count_queue(void *arg, const struct tw_store_load *load)
@@ -111,19 +112,28 @@ static void count_queue(void *arg, const struct tw_store_load *load)
         list_queue(reading->paused, &reading->pauses, &seen, keeps_more);
 }
 
+static void look_at_queues(void *arg)
+{
+    struct counting *counting = arg;
+    struct store_feed *feed = counting->feed;
+    const struct queues *queues = &feed->queues;
+    counting->good =
+        tw_store_loads(feed->store, feed->options->queue, count_queue, counting) >= 0 && !queues->lost;
+    for (size_t i = 0; i < queues->count && counting->good; i++)
+        counting->good = add_forecast(feed, queues->name[i], counting->reading);
+}
+
 static bool count_all(struct store_feed *feed, struct reading *reading)
 {
     struct queues *queues = &feed->queues;
-    struct counting counting = {feed, reading};
+    struct counting counting = {feed, reading, false};
     queues_free(queues);
     *queues = (struct queues){.name = NULL};
     reading->count[COUNT_PENDING] = reading->count[COUNT_OVERDUE] = reading->count[COUNT_RUNNING] = 0;
     reading->count[COUNT_DEAD] = 0;
     feed->held = 0;
-    bool good = tw_store_loads(feed->store, feed->options->queue, count_queue, &counting) >= 0 && !queues->lost;
+    bool good = tw_store_snapshot(feed->store, look_at_queues, &counting) == 0 && counting.good;
     reading->count[COUNT_QUEUES] = queues->count;
-    for (size_t i = 0; i < queues->count && good; i++)
-        good = add_forecast(feed, queues->name[i], reading);
     return good;
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "reading.h"
 
+#include "hash.h"
+
 #include <string.h>
 #include <time.h>
 
@@ -127,12 +129,9 @@ bool reading_is_store(const struct reading *reading)
     return strcmp(reading->source, "store") == 0;
 }
 
-/* FNV-1a. */
 uint64_t reading_hash(const char *bytes, size_t size)
 {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    for (size_t i = 0; i < size; i++)
-        hash = (hash ^ (unsigned char)bytes[i]) * UINT64_C(0x100000001b3);
+    uint64_t hash = hash_bytes(HASH_BEGIN, bytes, size);
     return hash == 0 ? 1 : hash;
 }
 

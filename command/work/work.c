@@ -11,6 +11,7 @@
 #include "child.h"
 #include "command.h"
 #include "crew.h"
+#include "failures.h"
 #include "screen.h"
 #include "source.h"
 #include "work_options.h"
@@ -37,6 +38,7 @@ struct worker {
     int signals; /* a signalfd */
     struct work_counts counts;
     struct news news;
+    struct failures failures;
     struct taken **unstarted; /* tasks whose commands could not be started; they go back after a pause */
     size_t unstarted_count;
     bool stopping, hurried, given_up, failed, late; /* hurried: by a second signal */
@@ -113,7 +115,7 @@ static void on_settled(void *arg, const struct taken *taken, enum outcome outcom
     worker->counts.of[outcome]++;
     if (worker->options->store != NULL)
         return;
-    if (outcome == OUTCOME_DEAD || (outcome == OUTCOME_FAILED && taken->attempt == 1))
+    if (outcome == OUTCOME_DEAD || (outcome == OUTCOME_FAILED && failures_note(&worker->failures, taken)))
         work_say_failed(&worker->news, taken, outcome == OUTCOME_DEAD, error);
 }
 

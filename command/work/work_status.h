@@ -22,8 +22,7 @@ void work_say_ready(const struct work_options *options, const char *address);
 /* Says that a task is lost whose command runs. */
 void work_say_lost(const struct taken *taken);
 
-/* Says that the first attempt of a call has failed, or that the task is dead; of tasks of a server. `error` may
- * be NULL. */
+/* Says that an attempt has failed, or that the task is dead; of tasks of a server. `error` may be NULL. */
 void work_say_failed(struct news *news, const struct taken *taken, bool dead, const char *error);
 
 /* Says that a signal has come while commands run. */

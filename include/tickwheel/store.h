@@ -363,6 +363,17 @@ typedef void tw_store_see_load_fn(void *arg, const struct tw_store_load *load);
  * Cost: O(tasks), a few million a second, and O(log tasks) for each queue, in one transaction that reads. */
 int64_t tw_store_loads(struct tw_store *store, const char *queue, tw_store_see_load_fn *see, void *arg);
 
+/* Makes looks at the file: calls of this section.
+ * Requires: it makes no other call with the same store, and leaves by its return. */
+typedef void tw_store_looks_fn(void *arg);
+
+/* Calls `looks`. All its looks see the file as it was at one moment, and are one transaction that reads: so
+ * looking at a hundred thousand queues, one after the other, costs a fraction. Meanwhile looks of other threads
+ * wait, and SQLite cannot shorten its log: do not wait for anybody.
+ * Requires: it is not called by a tw_store_looks_fn or a function that sees, with the same store.
+ * Returns: 0, or an error, and then `looks` was not called. An error of a look is the result of that one. */
+int tw_store_snapshot(struct tw_store *store, tw_store_looks_fn *looks, void *arg);
+
 /* Takes all waiting tasks of a queue out of the file, in many commits, and hands each to `hand`, in the order
  * of their due times. When `hand` sees a task, the task is not in the file any more. Tasks that are put
  * meanwhile may or may not be among them; leased and dead tasks stay.

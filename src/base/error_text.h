@@ -9,6 +9,9 @@
 
 enum { TW__ERROR_MAX = 4096 }; /* bytes of an error that stay with its task */
 
+/* The end of the store's message about a lock, for programs. Who uses the command cannot set the option. */
+#define TW__BUSY_OPTION ", as long as busy_ms says"
+
 /* Returns how many bytes of a text stay if there is room for `most`. A longer text is cut where a character of
  * UTF-8 begins, or at `most` bytes if no character begins near there. */
 static inline size_t tw__text_size(const char *text, size_t size, size_t most)

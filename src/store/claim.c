@@ -187,6 +187,8 @@ static int read_claim(struct tw__store_db *db, struct tw__store_batch *batch, st
         error = tw__store_read_task(db, row, batch->now_ms, &task);
         if (error == 0)
             error = decide_fate(db, batch, claim, &task);
+        if (claim->job != NULL)
+            claim->job->failed_before = tw__store_is_retry(row);
     } else if (code != SQLITE_DONE) {
         error = tw__store_db_error(db, code, "claim");
     }

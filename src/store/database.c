@@ -18,6 +18,7 @@
 #include "database.h"
 
 #include <base/assert.h>
+#include <base/error_text.h>
 #include <base/utf8.h>
 
 #include <errno.h>
@@ -122,8 +123,7 @@ static void explain_lock(struct tw__store_db *db, int code)
     size_t used = strlen(db->message), room = db->size - used;
     char *to = db->message + used;
     if (db->busy_ms > 0)
-        snprintf(to, room,
-                 ": another connection has held the write lock for %" PRIu64 " ms, as long as busy_ms says",
+        snprintf(to, room, ": another connection has held the write lock for %" PRIu64 " ms" TW__BUSY_OPTION,
                  db->busy_ms);
     else if (db->has_read || code == SQLITE_BUSY_SNAPSHOT)
         snprintf(to, room,

@@ -103,9 +103,18 @@ int tw__store_horizon_feed(struct tw__store_window *window)
 
 /* ---- the horizon ----------------------------------------------------------------------------------------- */
 
+/* The window and its old horizon. */
+struct reach {
+    struct tw__store_window *window;
+    uint64_t from_ms;
+    bool again; /* the number of queues is known now */
+    bool tight; /* some queues have got a task alone, as there were far too many entries */
+};
+
 /* A walk over the tasks of all queues, for those queues that are not known. */
 struct sweep {
     struct tw__store_window *window;
+    struct reach *reach;
     sqlite3_stmt *rows;
     char from[TW_STORE_QUEUE_MAX + 1]; /* the rows are those of the queues behind it */
     char name[TW_STORE_QUEUE_MAX + 1]; /* of the last row's queue */
@@ -143,6 +152,10 @@ static int enter_queue(struct sweep *sweep, uint64_t due_ms)
         return 0;
     sweep->queue = tw__store_queue_add(window, sweep->name, &window->others);
     sweep->room = tw__store_share_of(window);
+    if (!sweep->reach->again && tw__store_is_overfull(window)) {
+        sweep->room = 1;
+        sweep->reach->tight = true;
+    }
     return sweep->queue != NULL ? 0 : TW_ENOMEM;
 }
 
@@ -174,9 +187,10 @@ static int visit_row(struct sweep *sweep)
 }
 
 /* Loads the tasks of the queues that are not known. */
-static int sweep_file(struct tw__store_window *window)
+static int sweep_file(struct reach *reach)
 {
-    struct sweep sweep = {.window = window};
+    struct tw__store_window *window = reach->window;
+    struct sweep sweep = {.window = window, .reach = reach};
     int error = seek(&sweep), code = SQLITE_ROW;
     while (error == 0 && (code = tw__store_db_step(&window->db, sweep.rows)) == SQLITE_ROW) {
         error = visit_row(&sweep);
@@ -190,12 +204,6 @@ static int sweep_file(struct tw__store_window *window)
         sqlite3_reset(sweep.rows);
     return error;
 }
-
-/* The window and its old horizon. */
-struct reach {
-    struct tw__store_window *window;
-    uint64_t from_ms;
-};
 
 static int load_queue(void *arg, struct tw__store_queue *queue)
 {
@@ -211,23 +219,24 @@ static int load_queues(struct reach *reach)
     struct tw__store_window *window = reach->window;
     int error = tw__store_queues_each(&window->queues, load_queue, reach);
     if (error == 0 && window->others.handler != NULL)
-        error = sweep_file(window);
+        error = sweep_file(reach);
     return error;
 }
 
 /* A sweep that finds many queues for the first time gives the first ones shares that are too large. Then it is
  * made once more. Example: of a thousand queues the first gets max_loaded tasks, the second half as many, and
- * all together seven times max_loaded. */
+ * the first four together twice max_loaded. The others get one each, until the second sweep. */
 int tw__store_horizon_move(struct tw__store_window *window)
 {
-    struct reach reach = {window, window->horizon_ms};
+    struct reach reach = {.window = window, .from_ms = window->horizon_ms};
     uint64_t found = window->found;
     window->horizon_ms = window->now_ms + AHEAD_MS;
     window->load_at_ms = window->now_ms + RENEW_MS;
     int error = load_queues(&reach);
     window->found = window->queues.count;
-    if (error == 0 && window->found > found && tw__store_is_overfull(window)) {
+    if (error == 0 && (reach.tight || (window->found > found && tw__store_is_overfull(window)))) {
         tw__store_entries_drop(window);
+        reach.again = true;
         error = load_queues(&reach);
     }
     return error;

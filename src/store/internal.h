@@ -8,6 +8,7 @@
 #include "database.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/types.h>
 
 struct tw__store_wish;
@@ -22,10 +23,12 @@ struct tw__store_writer {
     char message[TW_STORE_MESSAGE];
 };
 
-/* The connection that reads; `lock` guards it. */
+/* The connection that reads; `lock` guards it. The thread of a snapshot has the lock until that ends. */
 struct tw__store_reader {
     struct tw__store_db db;
     pthread_mutex_t lock;
+    _Atomic uintptr_t snapshot; /* its thread; 0: there is none */
+    int ended;                  /* the error of a look that has ended the snapshot's transaction; 0: none has */
     char message[TW_STORE_MESSAGE];
 };
 

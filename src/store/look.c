@@ -12,6 +12,7 @@
 #include "change.h"
 
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,6 +22,11 @@ enum { STATES = TW_STATE_WAITING | TW_STATE_READY | TW_STATE_LEASED };
 static uint64_t number(sqlite3_stmt *row, int column)
 {
     return (uint64_t)sqlite3_column_int64(row, column);
+}
+
+bool tw__store_is_retry(sqlite3_stmt *row)
+{
+    return sqlite3_column_type(row, 14) != SQLITE_NULL;
 }
 
 enum tw_missed tw__store_read_missed(sqlite3_stmt *row, int column)
@@ -52,7 +58,7 @@ int tw__store_read_task(struct tw__store_db *db, sqlite3_stmt *row, uint64_t now
         .tries = (uint32_t)number(row, 10),
         .attempt = (uint32_t)number(row, 4),
         .backoff_ms = number(row, 11),
-        .call_ms = sqlite3_column_type(row, 14) != SQLITE_NULL ? number(row, 14) : number(row, 3),
+        .call_ms = number(row, tw__store_is_retry(row) ? 14 : 3),
         .dead_ms = dead ? number(row, 6) : 0,
         .payload = sqlite3_column_blob(row, 13),
         .payload_size = (size_t)sqlite3_column_bytes(row, 13),
@@ -64,25 +70,59 @@ int tw__store_read_task(struct tw__store_db *db, sqlite3_stmt *row, uint64_t now
 
 /* ---- one look -------------------------------------------------------------------------------------------- */
 
-int tw__store_look(struct tw_store *store, int (*work)(struct tw__store_db *db, void *arg), void *arg)
+/* Begins a transaction for the looks of this thread. Returns: 0 or an error; end_looks() follows each. */
+static int begin_looks(struct tw__store_reader *reader, int *cancelled)
+{
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, cancelled); /* `see` may have a point of cancellation */
+    pthread_mutex_lock(&reader->lock);
+    int error = tw__store_db_begin(&reader->db, TW__STORE_BEGIN_READ);
+    return error == 0 ? tw__store_db_begin_seq(&reader->db) : error;
+}
+
+/* Returns: `error`, noted for tw_store_message(). */
+static int end_looks(struct tw_store *store, int error, int cancelled)
 {
     struct tw__store_reader *reader = &store->reader;
     char message[TW_STORE_MESSAGE];
-    int cancelled;
-    TW_ASSERT(store->pid == getpid());
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancelled); /* `see` may have a point of cancellation */
-    pthread_mutex_lock(&reader->lock);
-    int error = tw__store_db_begin(&reader->db, TW__STORE_BEGIN_READ);
-    if (error == 0)
-        error = tw__store_db_begin_seq(&reader->db);
-    if (error == 0)
-        error = work(&reader->db, arg);
     if (error != 0)
         memcpy(message, reader->message, sizeof message);
     tw__store_db_roll_back(&reader->db); /* it has changed nothing */
     pthread_mutex_unlock(&reader->lock);
     pthread_setcancelstate(cancelled, NULL);
     return error == 0 ? 0 : tw__store_failed(store, error, message);
+}
+
+int tw__store_look(struct tw_store *store, int (*work)(struct tw__store_db *db, void *arg), void *arg)
+{
+    struct tw__store_reader *reader = &store->reader;
+    int cancelled, error;
+    TW_ASSERT(store->pid == getpid());
+    if (atomic_load(&reader->snapshot) == (uintptr_t)pthread_self()) {
+        error = reader->ended != 0 ? reader->ended : work(&reader->db, arg);
+        if (error != 0 && sqlite3_get_autocommit(reader->db.db))
+            reader->ended = error;
+        return error == 0 ? 0 : tw__store_failed(store, error, reader->message);
+    }
+    error = begin_looks(reader, &cancelled);
+    if (error == 0)
+        error = work(&reader->db, arg);
+    return end_looks(store, error, cancelled);
+}
+
+int tw_store_snapshot(struct tw_store *store, tw_store_looks_fn *looks, void *arg)
+{
+    struct tw__store_reader *reader = &store->reader;
+    int cancelled;
+    TW_ASSERT(store->pid == getpid());
+    TW_ASSERT(atomic_load(&reader->snapshot) != (uintptr_t)pthread_self());
+    int error = begin_looks(reader, &cancelled);
+    if (error == 0) {
+        reader->ended = 0;
+        atomic_store(&reader->snapshot, (uintptr_t)pthread_self());
+        looks(arg);
+        atomic_store(&reader->snapshot, 0);
+    }
+    return end_looks(store, error, cancelled);
 }
 
 /* The tasks that a caller asks for: one, by its id, or a range. */

@@ -10,6 +10,9 @@
 /* Runs `work` in a transaction that reads. Returns: its result; an error is noted for tw_store_message(). */
 int tw__store_look(struct tw_store *store, int (*work)(struct tw__store_db *db, void *arg), void *arg);
 
+/* Whether an attempt of the task's call has failed already. The row is as below. */
+bool tw__store_is_retry(sqlite3_stmt *row);
+
 /* Reads a task from a row of the statements with TW__STORE_COLUMNS. A task that is due by `now_ms` is
  * ready. It is valid until the statement goes on. Returns: 0, or TW_ENOMEM. */
 int tw__store_read_task(struct tw__store_db *db, sqlite3_stmt *row, uint64_t now_ms,

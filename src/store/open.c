@@ -48,7 +48,7 @@ static int ask_text(struct tw__store_db *db, const char *sql, char *answer, size
         code = sqlite3_errcode(db->db); /* making the text may have failed */
     }
     if (code != SQLITE_ROW && code != SQLITE_DONE)
-        error = tw__store_db_error(db, code, sql);
+        error = tw__store_db_error(db, code, "open");
     sqlite3_finalize(row);
     return error;
 }
@@ -123,8 +123,10 @@ static int wait_for_mode(struct tw__store_db *db, char *mode, size_t size,
 
 static int check_mode(struct tw__store_db *db, const struct tw_store_options *options)
 {
-    char mode[32], encoding[32];
+    char mode[32], encoding[32], pages[32];
     int error = wait_for_mode(db, mode, sizeof mode, options);
+    if (error == 0) /* the first reading in this mode: SQLite makes the files beside a new one */
+        error = ask_text(db, "PRAGMA page_count", pages, sizeof pages);
     if (error == 0)
         error = ask_text(db, "PRAGMA encoding", encoding, sizeof encoding);
     if (error == 0 && strcmp(mode, "wal") != 0)

@@ -89,7 +89,7 @@ static void tell_of_task(struct tw__store_runner *runner, const struct tw__store
  * ones. */
 static bool fails_first(const struct tw__store_job *job)
 {
-    return job->answer == TW_RETRY && job->job.error == NULL && job->row_ms == job->job.due_ms;
+    return job->answer == TW_RETRY && !job->failed_before;
 }
 
 /* Tells of the tasks of a committed batch that have died, or have failed for the first time. */

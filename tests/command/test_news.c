@@ -119,6 +119,9 @@ static void the_option_of_the_library_is_not_named(void **state)
     (void)state;
     assert_string_equal(file(&news, TW_EBUSY, "locked for 5000 ms, as long as busy_ms says", NULL),
                         "run: s.db: locked for 5000 ms; trying again\n");
+    news = begin();
+    assert_string_equal(file(&news, TW_EIO, "not locked, as long as busy_ms says so", NULL),
+                        "run: s.db: not locked, as long as busy_ms says so; trying again\n");
 }
 
 /* A past bug: an hour passed before it was told. */

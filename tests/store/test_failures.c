@@ -104,6 +104,26 @@ static int next_one(struct fixture *fixture)
     return error != 0 ? error : (int)next - 10;
 }
 
+/* Looks in one snapshot. */
+struct looks {
+    struct fixture *fixture;
+    int count, next;
+};
+
+static void look_twice(void *arg)
+{
+    struct looks *looks = arg;
+    looks->count = count_all(looks->fixture);
+    looks->next = next_one(looks->fixture);
+}
+
+static int snapshot(struct fixture *fixture)
+{
+    struct looks looks = {.fixture = fixture};
+    int error = tw_store_snapshot(fixture->store, look_twice, &looks);
+    return error != 0 ? error : looks.count != 0 ? looks.count : looks.next;
+}
+
 static int forecast(struct fixture *fixture)
 {
     uint64_t counts[2] = {9, 9};
@@ -171,6 +191,7 @@ static const struct call calls[] = {
     {"scan", scan_all, NULL},
     {"count", count_all, NULL},
     {"next", next_one, NULL},
+    {"snapshot", snapshot, NULL},
     {"forecast", forecast, NULL},
     {"queues", queues, NULL},
     {"drain", drain, ""},

@@ -182,6 +182,12 @@ static void see_load(void *arg, const struct tw_store_load *load)
     (void)load;
 }
 
+static void fail_in_snapshot(void *arg)
+{
+    (void)arg;
+    fail_msg("a snapshot begins");
+}
+
 static void no_call_succeeds(struct tw_store *store, const char *expected)
 {
     struct tw_store_change change = {.verb = TW_STORE_PUT,
@@ -205,6 +211,7 @@ static void no_call_succeeds(struct tw_store *store, const char *expected)
         tw_store_forecast(store, "q", 1000, 2, counts),
         tw_store_queues(store, see_queue, NULL),
         tw_store_loads(store, NULL, see_load, NULL),
+        tw_store_snapshot(store, fail_in_snapshot, NULL),
         tw_store_is_paused(store, "q"),
         tw_store_is_restored(store),
         tw_store_flush(store),

@@ -256,6 +256,53 @@ static void loads_are_those_of_each_queue(void **state)
     sqlite3_close(db);
 }
 
+/* What a snapshot sees, while another connection writes. */
+struct snapshot {
+    struct tw_store *store;
+    sqlite3 *db;
+    pthread_t other;
+    int64_t before, after, wrong, outside;
+    uint64_t next_ms;
+    char text[256];
+};
+
+static void *count_outside(void *arg)
+{
+    struct snapshot *snapshot = arg;
+    snapshot->outside = tw_store_count(snapshot->store, "q", false);
+    return NULL;
+}
+
+static void look_twice(void *arg)
+{
+    struct snapshot *snapshot = arg;
+    struct tw_store_range none = {.states = 64};
+    snapshot->before = tw_store_count(snapshot->store, "q", false);
+    other_ask(snapshot->db, "DELETE FROM tw_task WHERE id = CAST('0' AS BLOB)");
+    assert_int_equal(pthread_create(&snapshot->other, NULL, count_outside, snapshot), 0);
+    snapshot->wrong = tw_store_scan(snapshot->store, "q", &none, NULL, NULL);
+    snapshot->after = tw_store_count(snapshot->store, "q", false);
+    assert_int_equal(tw_store_loads(snapshot->store, NULL, note_load, snapshot->text), 1);
+    assert_int_equal(tw_store_next(snapshot->store, "q", &snapshot->next_ms), 0);
+}
+
+/* A look of another thread waits, and is as new as any. A look that fails leaves the others as they are. */
+static void a_snapshot_is_one_moment(void **state)
+{
+    struct snapshot snapshot = {.store = store_of(state), .db = other_open(*state)};
+    put_many(snapshot.store, "q", 4, 5, 1);
+    assert_int_equal(tw_store_snapshot(snapshot.store, look_twice, &snapshot), 0);
+    eventually_joined(snapshot.other);
+    assert_int_equal(snapshot.before, 4);
+    assert_int_equal(snapshot.after, 4);
+    assert_int_equal(snapshot.wrong, TW_EINVAL);
+    assert_string_equal(snapshot.text, "q 4*0!0 late 4 next 5; ");
+    assert_int_equal(snapshot.next_ms, 5);
+    assert_int_equal(snapshot.outside, 3);
+    assert_int_equal(tw_store_count(snapshot.store, "q", false), 3);
+    sqlite3_close(snapshot.db);
+}
+
 static void all_queues_are_counted_at_once(void **state)
 {
     struct tw_store *store = store_of(state);
@@ -606,6 +653,38 @@ static void start_small(struct tw_store *store, struct calls *calls)
     runner_idle(store);
 }
 
+/* Entries that have memory, as in known_queues(). That memory stays until the run ends. */
+static uint64_t entries_in_memory(struct tw_store *store)
+{
+    runner_look_away(true);
+    runner_idle(store);
+    const struct tw__store_window *window = &store->run.runner->window;
+    uint64_t count = window->loaded;
+    for (const struct tw__link *link = window->free.next; link != &window->free; link = link->next)
+        count++;
+    runner_look_away(false);
+    runner_idle(store);
+    return count;
+}
+
+/* A bug: the first queues that a run found got shares that were too large, and four to seven times max_loaded
+ * tasks were in memory for a moment. */
+static void the_first_sweep_loads_no_more_than_its_room(void **state)
+{
+    enum { QUEUES = 50, TASKS = 1000, LOADED = 1000 };
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    sqlite3 *db = other_open(*state);
+    put_queues(db, QUEUES, TASKS);
+    start_small(store, &calls);
+    assert_in_range(stats_of(store).loaded, LOADED / 2, LOADED);
+    assert_in_range(entries_in_memory(store), LOADED, 3 * LOADED);
+    assert_int_equal(known_queues(store), QUEUES);
+    assert_int_equal(tw_store_stop(store), 0);
+    sqlite3_close(db);
+    clock_go();
+}
+
 /* A bug: the first queues of a new run had shares as if there were no others. With 16 tasks for each queue
  * there are 1,600; the run had loaded 4,000. */
 static void the_first_queues_have_no_more_than_their_share(void **state)
@@ -659,6 +738,7 @@ int main(void)
         TEST(a_forecast_refuses_bad_steps),
         TEST(queues_are_named_once),
         TEST(loads_are_those_of_each_queue),
+        TEST(a_snapshot_is_one_moment),
         TEST(all_queues_are_counted_at_once),
         TEST(a_drain_hands_over_every_waiting_task_in_order),
         TEST(a_drained_task_has_all_its_parts),
@@ -669,6 +749,7 @@ int main(void)
         TEST(late_series_that_are_given_back_are_called_once_more),
         TEST(queues_without_tasks_are_forgotten),
         TEST(queues_are_found_when_their_time_comes_near),
+        TEST(the_first_sweep_loads_no_more_than_its_room),
         TEST(a_forgotten_queue_stays_paused),
         TEST(the_first_queues_have_no_more_than_their_share),
         TEST(a_burst_of_one_queue_among_many_drops_no_other),

@@ -522,6 +522,63 @@ static void a_first_failure_after_a_crash_is_told_once(void **state)
                                    "dead: queue 'q', id 'x': dead after 4 attempts\n");
 }
 
+/* A bug: a handler that gave no reason, and asked for its next attempt at the due time, was told each time. */
+static void a_failure_is_told_once_if_the_retry_is_at_the_due_time(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct news news = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    struct tw_store_run options = {.workers = 1, .on_error = note_news, .arg = &news};
+    struct tw_delayed task = {.queue = "q", .id = "x", .id_size = 1, .due_ms = 5, .tries = 4};
+    struct calls calls;
+    calls_init(&calls);
+    calls.answer = TW_RETRY;
+    calls.retry_ms = task.due_ms;
+    assert_int_equal(tw_store_put(store, &task, 0), 1);
+    assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
+    assert_int_equal(tw_store_start(store, &options), 0);
+    for (uint64_t n = 1; n <= task.tries; n++) {
+        runner_idle(store);
+        clock_pass(1);
+        wait_for_answers(store, n);
+    }
+    EVENTUALLY(count_news(&news) >= 2);
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_string_equal(news.text, "failed: queue 'q', id 'x': attempt 1 of 4 has failed\n"
+                                   "dead: queue 'q', id 'x': dead after 4 attempts\n");
+}
+
+/* The second failure of a period is no news, the first one of the next period is. */
+static void each_period_tells_of_its_first_failure(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct news news = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    struct tw_store_run options = {.workers = 1, .on_error = note_news, .arg = &news};
+    struct tw_delayed task = {
+        .queue = "q", .id = "x", .id_size = 1, .due_ms = 5, .every_ms = 100, .tries = 3, .backoff_ms = 10};
+    struct calls calls;
+    calls_init(&calls);
+    calls.answer = TW_RETRY;
+    calls.answers = 2;
+    assert_int_equal(tw_store_put(store, &task, 0), 1);
+    assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
+    assert_int_equal(tw_store_start(store, &options), 0);
+    clock_pass(1);
+    wait_for_answers(store, 1);
+    comes_after(store, 10);
+    wait_for_answers(store, 2);
+    comes_after(store, 20);
+    wait_for_answers(store, 3);
+    pthread_mutex_lock(&calls.lock);
+    calls.answers = 4; /* the next one fails, too */
+    pthread_mutex_unlock(&calls.lock);
+    clock_pass(100);
+    wait_for_answers(store, 4);
+    EVENTUALLY(count_news(&news) >= 2);
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_string_equal(news.text, "failed: queue 'q', id 'x': attempt 1 of 3 has failed\n"
+                                   "failed: queue 'q', id 'x': attempt 1 of 3 has failed\n");
+}
+
 static void a_run_tells_of_a_task_that_dies_with_its_process(void **state)
 {
     struct tw_store *store = store_of(state);
@@ -1520,6 +1577,8 @@ int main(void)
         TEST(a_dead_task_stays_until_it_is_replayed),
         TEST_STOPPED(a_run_tells_of_tasks_that_fail_and_die),
         TEST_STOPPED(a_first_failure_after_a_crash_is_told_once),
+        TEST_STOPPED(a_failure_is_told_once_if_the_retry_is_at_the_due_time),
+        TEST_STOPPED(each_period_tells_of_its_first_failure),
         TEST(a_run_tells_of_a_task_that_dies_with_its_process),
         TEST(an_answer_may_come_later_from_another_thread),
         TEST(a_job_that_is_given_back_was_never_called),

@@ -324,6 +324,22 @@ def test_kill_9(place, work):
     assert second.stop() == [1, 0, 0, 0, 0]
 
 
+def test_the_first_failure_is_told_whichever_attempt_it_is(place, work):
+    """A bug: the first attempt ended with its worker, and no failure of a later one was told."""
+    place.put("a", tries=4)
+    first = work(place, WAITS, lease=1000)
+    pid_in(first.out.parent / "a.pid")
+    first.signal(signal.SIGKILL)
+    first.process.wait(PATIENCE)
+    second = work(place, "[ $TICKWHEEL_ATTEMPT -ge 4 ] || exit 9")
+    gone(place, "a")
+    go(first.out.parent, "a")
+    assert second.stop() == [1, 2, 0, 0, 0]
+    told = re.findall(r"^tickwheel work: (?:q a|queue 'q', id 'a'): (attempt \d+) .*: exit status 9$",
+                      second.said(), re.MULTILINE)
+    assert told == ["attempt 2"]
+
+
 # The end
 
 def test_a_stop_waits_for_commands(place, work):
