@@ -20,8 +20,9 @@ enum {
 
 /* The subcommands: argv[0] is the subcommand's own name. Each returns an exit status. */
 int command_run(int argc, char **argv);
-int command_replay(int argc, char **argv);
-int command_draw(int argc, char **argv);
+int command_trace(int argc, char **argv);
+int command_trace_replay(int argc, char **argv); /* argv[0] is "trace replay" */
+int command_trace_draw(int argc, char **argv);
 int command_plan(int argc, char **argv);
 int command_top(int argc, char **argv);
 int command_work(int argc, char **argv);

@@ -99,6 +99,13 @@ _tickwheel() {
         return
     fi
     help=$("$program" "${COMP_WORDS[1]}" --help 2>/dev/null </dev/null)
+    if [[ ${help%%$'\n'*} == *" ${COMP_WORDS[1]} COMMAND [ARGUMENTS]" ]]; then # its commands have help texts of their own
+        if ((COMP_CWORD == 2)); then
+            _tickwheel_reply -W "$(_tickwheel_listed <<<"$help") --help" -- "$current"
+            return
+        fi
+        help=$("$program" "${COMP_WORDS[1]}" "${COMP_WORDS[2]}" --help 2>/dev/null </dev/null)
+    fi
     argument=
     [[ $before != -* ]] || argument=$(_tickwheel_argument "$before" <<<"$help")
     if [[ $argument ]]; then

@@ -24,10 +24,10 @@ enum {
 static const uint64_t MS_NS = 1000000, TIMEOUT_MAX_MS = UINT64_C(365) * 86400000;
 
 /* The variables of a task. */
-enum variable { KEY, TEXT, DUE, LATE_US, QUEUE, ATTEMPT, VARIABLES };
+enum variable { ID, PAYLOAD, DUE, LATE_US, QUEUE, ATTEMPT, VARIABLES };
 static const char *const NAMES[VARIABLES] = {
-    [KEY] = "TICKWHEEL_KEY=",         [TEXT] = "TICKWHEEL_TEXT=",   [DUE] = "TICKWHEEL_DUE=",
-    [LATE_US] = "TICKWHEEL_LATE_US=", [QUEUE] = "TICKWHEEL_QUEUE=", [ATTEMPT] = "TICKWHEEL_ATTEMPT="};
+    [ID] = "TICKWHEEL_ID=",           [PAYLOAD] = "TICKWHEEL_PAYLOAD=", [DUE] = "TICKWHEEL_DUE=",
+    [LATE_US] = "TICKWHEEL_LATE_US=", [QUEUE] = "TICKWHEEL_QUEUE=",     [ATTEMPT] = "TICKWHEEL_ATTEMPT="};
 
 /* ---- the environment ------------------------------------------------------------------------------------- */
 
@@ -63,8 +63,8 @@ static void set_bytes(struct added *added, enum variable variable, const char *b
 static void set_variables(const struct job *job, struct added *added)
 {
     *added = (struct added){.lost = false};
-    set_bytes(added, KEY, job->key, job->key_size);
-    set_bytes(added, TEXT, job->text, job->text_size);
+    set_bytes(added, ID, job->key, job->key_size);
+    set_bytes(added, PAYLOAD, job->text, job->text_size);
     set(added, DUE, "%s", job->due);
     set(added, LATE_US, "%" PRIu64, job->late_us);
     if (job->queue == NULL)

@@ -19,8 +19,7 @@ static const char HELP[] = "usage: tickwheel COMMAND [ARGUMENTS]\n"
                            "  restore --store FILE       call no task of a restored file, until told\n"
                            "  work QUEUE... --exec CMD   run a command for each task of a server or a file\n"
                            "  top                        show the load of a server, a scheduler or a file\n"
-                           "  replay TRACE               run a recorded trace of timers, check every firing\n"
-                           "  draw TRACE --at TICK -o F  draw the wheel at a tick of a trace, as SVG\n"
+                           "  trace replay|draw TRACE    run a recorded trace of timers, or draw the wheel\n"
                            "  plan --timers N --tick T --max T\n"
                            "                             find the wheel for a load, and its costs\n"
                            "  help                       print this text\n"
@@ -50,9 +49,17 @@ static const struct command {
     const char *name;
     int (*run)(int argc, char **argv);
 } COMMANDS[] = {
-    {"run", command_run},   {"put", command_put}, {"tasks", command_tasks},   {"restore", command_restore},
-    {"work", command_work}, {"top", command_top}, {"replay", command_replay}, {"draw", command_draw},
-    {"plan", command_plan}, {"help", help},       {"--help", help},           {"-h", help},
+    {"run", command_run},
+    {"put", command_put},
+    {"tasks", command_tasks},
+    {"restore", command_restore},
+    {"work", command_work},
+    {"top", command_top},
+    {"trace", command_trace},
+    {"plan", command_plan},
+    {"help", help},
+    {"--help", help},
+    {"-h", help},
     {"--version", version},
 };
 

@@ -36,7 +36,7 @@ static const char HELP_HEAD[] =
     "\n"
     "  --exec CMD      for each task, run CMD in a shell instead of printing. CMD\n"
     "                  gets the key and the text on its standard input, and\n"
-    "                  TICKWHEEL_KEY, TICKWHEEL_TEXT, TICKWHEEL_DUE and\n"
+    "                  TICKWHEEL_ID, TICKWHEEL_PAYLOAD, TICKWHEEL_DUE and\n"
     "                  TICKWHEEL_LATE_US in its environment; a text of more than\n"
     "                  100000 bytes is on the standard input only\n"
     "  --jobs N        run at most N commands at once, 1 to 1024 (default 4)\n"

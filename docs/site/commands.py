@@ -64,12 +64,13 @@ def listed(text):
     return [(name, brief) for name, brief in rows if name != "help"]
 
 
-def read(program):
-    """Returns every command of the program, as the program describes it. A build without SQLite lists commands
-    that it lacks: they say so, and have no page."""
+def read(program, group=""):
+    """Returns every command of the program, or of a group such as `trace`, as the program describes it. A build
+    without SQLite lists commands that it lacks: they say so, and have no page."""
     commands = []
-    for name, brief in listed(tell(program, "help").stdout):
-        told = tell(program, name, "--help")
+    for name, brief in listed(tell(program, *group.split(), "--help").stdout):
+        name = f"{group} {name}".strip()
+        told = tell(program, *name.split(), "--help")
         if told.returncode != 0 and "this build has no store" in told.stderr:
             continue
         told.check_returncode()
@@ -77,6 +78,8 @@ def read(program):
         blocks = [block.splitlines() for block in re.split(r"\n\s*\n", text)]
         usage = re.sub(r"^usage: |^       ", "", "\n".join(blocks[0]), flags=re.MULTILINE)
         commands.append(Command(name, brief, usage, [block_of(lines) for lines in blocks[1:]]))
+        if usage.endswith(" COMMAND [ARGUMENTS]"):
+            commands += read(program, name)
     return commands
 
 

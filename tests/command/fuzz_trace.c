@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Fuzzes trace files, plain, gzip or zstd (replay/trace.c, replay/source.c). The input is a file. A trace that
+ * Fuzzes trace files, plain, gzip or zstd (trace/record.c, trace/source.c). The input is a file. A trace that
  * is accepted is written again from its records, packed in each of the three ways, and must give the same
  * records. A trace that is refused leaves one line of error, and no records.
  */
 #include "command.h"
-#include "replay/trace.h"
+#include "trace/record.h"
 
 #include "heard.h"
 #include "tests/support/fuzz.h"

@@ -44,7 +44,7 @@ def of_signals(printed):
 
 # A command that hangs, does so in spite of SIGTERM, leaves a process that does so, or says then that all is
 # well: by the task's key.
-HANGING = ("case $TICKWHEEL_KEY in deaf) trap '' TERM; exec sleep infinity;; "
+HANGING = ("case $TICKWHEEL_ID in deaf) trap '' TERM; exec sleep infinity;; "
            "leaver) (trap '' TERM; exec sleep infinity) & wait;; "
            "polite) trap 'kill $! 2>&-; exit 0' TERM; sleep infinity & wait;; *) exec sleep infinity;; esac")
 
@@ -79,7 +79,7 @@ class Gate:
         """A command that prints how many of its kind run, and waits."""
         folder = f"{self.path}.running"
         os.mkdir(folder)
-        return f"mkdir {folder}/$TICKWHEEL_KEY; ls {folder} | wc -l; {self.wait}; rmdir {folder}/$TICKWHEEL_KEY"
+        return f"mkdir {folder}/$TICKWHEEL_ID; ls {folder} | wc -l; {self.wait}; rmdir {folder}/$TICKWHEEL_ID"
 
     def count(self, process, commands, at_once):
         """Reads of so many commands how many ran. When so many at once wait, lets one more pass for each."""

@@ -181,11 +181,11 @@ def runs(pid):
 def test_the_command_has_the_task(place, work):
     """In its environment and on its standard input."""
     place.put("order:42", "notify ann\tand bob")
-    one = work(place, "env | grep -E '_(ATTEMPT|DUE|KEY|LATE_US|QUEUE|TEXT)=' | sort; cat; echo '*'")
+    one = work(place, "env | grep -E '_(ATTEMPT|DUE|ID|LATE_US|PAYLOAD|QUEUE)=' | sort; cat; echo '*'")
     one.waits_for(r"^\*$")
     due = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
-    assert re.fullmatch(rf"TICKWHEEL_ATTEMPT=1\nTICKWHEEL_DUE={due}\nTICKWHEEL_KEY=order:42\n"
-                        r"TICKWHEEL_LATE_US=\d+\nTICKWHEEL_QUEUE=q\nTICKWHEEL_TEXT=notify ann\tand bob\n"
+    assert re.fullmatch(rf"TICKWHEEL_ATTEMPT=1\nTICKWHEEL_DUE={due}\nTICKWHEEL_ID=order:42\n"
+                        r"TICKWHEEL_LATE_US=\d+\nTICKWHEEL_PAYLOAD=notify ann\tand bob\nTICKWHEEL_QUEUE=q\n"
                         r"order:42 notify ann\tand bob\n\*\n", one.printed()), one.printed()
     gone(place, "order:42")
     assert one.stop() == [1, 0, 0, 0, 0]
@@ -244,7 +244,7 @@ def test_a_long_error_keeps_its_end(place, work):
 def test_several_queues(place, work):
     for queue in ("q", "p"):
         place.put("a", queue=queue)
-    one = work(place, "echo $TICKWHEEL_QUEUE $TICKWHEEL_KEY", queues=("q", "p"))
+    one = work(place, "echo $TICKWHEEL_QUEUE $TICKWHEEL_ID", queues=("q", "p"))
     for queue in ("q", "p"):
         gone(place, "a", queue)
     assert sorted(one.printed().splitlines()) == ["p a", "q a"]
@@ -255,7 +255,7 @@ def test_several_queues(place, work):
 # Several tasks
 
 # Its end of the pipe is open, so that nobody waits for it, and read() waits for a line.
-WAITS = 'mkfifo $TICKWHEEL_KEY.go; exec 3<> $TICKWHEEL_KEY.go; echo $$ > $TICKWHEEL_KEY.pid; read line <&3'
+WAITS = 'mkfifo $TICKWHEEL_ID.go; exec 3<> $TICKWHEEL_ID.go; echo $$ > $TICKWHEEL_ID.pid; read line <&3'
 
 
 def go(folder, name):
@@ -373,8 +373,8 @@ def test_the_end_of_the_grace(place, work):
     for name in "ab":
         place.put(name, wait_ms=FAR_MS)
     for turn in range(5):
-        one = work(place, 'trap "[ $TICKWHEEL_KEY = a ] && exit 0" TERM; here=$TICKWHEEL_KEY.$$; mkfifo $here; '
-                   f'exec 3<> $here; echo $$ > $TICKWHEEL_KEY.{turn}; while :; do read line <&3; done',
+        one = work(place, 'trap "[ $TICKWHEEL_ID = a ] && exit 0" TERM; here=$TICKWHEEL_ID.$$; mkfifo $here; '
+                   f'exec 3<> $here; echo $$ > $TICKWHEEL_ID.{turn}; while :; do read line <&3; done',
                    "--grace", "50ms")
         pids = [pid_in(one.out.parent / f"{name}.{turn}") for name in "ab"]
         begin, counts = now_ms(), one.stop()
@@ -414,7 +414,7 @@ def test_ten_thousand_tasks(place, work):
         lines = "".join(f"+0s k{i}\n" for i in range(10000))
         subprocess.run([COMMAND, "put", "--store", place.store, "--queue", "q"], input=lines, text=True,
                        check=True, timeout=PATIENCE)
-    one = work(place, "echo $TICKWHEEL_KEY", "--jobs", 8, lease=30000)
+    one = work(place, "echo $TICKWHEEL_ID", "--jobs", 8, lease=30000)
     wait_until(lambda: one.printed().count("\n") >= 10000, patience=PATIENCE * 5)
     assert one.stop() == [10000, 0, 0, 0, 0]
     assert sorted(one.printed().split()) == sorted(f"k{i}" for i in range(10000))
@@ -425,7 +425,7 @@ def test_ten_thousand_tasks(place, work):
 def test_values_are_lines_of_the_standard_input(shared, tmp_path, work):
     place = AtServer(shared, tmp_path)
     place.r.execute_command("TW.PUT", "q", "a", "IN", 0, "PAYLOAD", "one", "", b"\x00\xff", "four")
-    one = work(place, 'cat; echo "<$TICKWHEEL_TEXT>"')
+    one = work(place, 'cat; echo "<$TICKWHEEL_PAYLOAD>"')
     wait_until(lambda: not place.r.exists("q"))
     one.stop()
     assert one.out.read_bytes() == b"a one\n\n\x00\xff\nfour\n<one>\n"

@@ -5,7 +5,7 @@
 #ifndef COMMAND_LATENESS_H
 #define COMMAND_LATENESS_H
 
-#include "trace.h"
+#include "record.h"
 
 struct lateness {
     uint64_t fired; /* "f" records of a timer that was armed */

@@ -6,7 +6,7 @@
 #define COMMAND_CANVAS_H
 
 #include "svg.h"
-#include "trace.h"
+#include "record.h"
 #include "view.h"
 
 #include <stdio.h>

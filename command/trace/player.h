@@ -7,7 +7,7 @@
 #ifndef COMMAND_PLAYER_H
 #define COMMAND_PLAYER_H
 
-#include "trace.h"
+#include "record.h"
 
 #include <tickwheel/wheel.h>
 

@@ -2,8 +2,8 @@
  *
  * A recorded trace of timer operations in memory. docs/trace-format.md describes the file.
  */
-#ifndef COMMAND_TRACE_H
-#define COMMAND_TRACE_H
+#ifndef COMMAND_RECORD_H
+#define COMMAND_RECORD_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -9,7 +9,7 @@
 #include "lateness.h"
 #include "model.h"
 #include "shape.h"
-#include "trace.h"
+#include "record.h"
 
 struct findings {
     const struct trace *trace;

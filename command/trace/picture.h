@@ -5,7 +5,7 @@
 #ifndef COMMAND_PICTURE_H
 #define COMMAND_PICTURE_H
 
-#include "trace.h"
+#include "record.h"
 #include "view.h"
 
 #include <stdio.h>

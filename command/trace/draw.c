@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * tickwheel draw: plays a trace up to a tick, and draws the wheel as it then stands.
+ * tickwheel trace draw: plays a trace up to a tick, and draws the wheel as it then stands.
  */
 #include "command.h"
 #include "output.h"
@@ -13,13 +13,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const char HELP[] = "usage: tickwheel draw TRACE --at TICK -o FILE\n"
-                           "                      [--preset NAME | --geometry LEVELS] [--overflow HOW]\n"
+static const char HELP[] = "usage: tickwheel trace draw TRACE --at TICK -o FILE\n"
+                           "                            [--preset NAME | --geometry LEVELS] [--overflow HOW]\n"
                            "\n"
                            "Replays a trace (plain, gzip or zstd; - is standard input) up to a tick. Draws\n"
                            "the wheel at that tick as an SVG picture. Example:\n"
                            "\n"
-                           "  tickwheel draw data/nginx-wrk.trace.zst --at 1000 -o wheel.svg\n"
+                           "  tickwheel trace draw data/nginx-wrk.trace.zst --at 1000 -o wheel.svg\n"
                            "\n"
                            "  --at TICK          the tick: from the first to the last tick of the trace\n"
                            "  -o, --output FILE  the file to write; - is standard output\n"
@@ -167,14 +167,15 @@ static int read_options(struct draw_options *options, int argc, char **argv)
         return -1;
     }
     if (argc - optind != 1)
-        complain("tickwheel draw: expected one trace, found %d (try: tickwheel draw --help)", argc - optind);
+        complain("tickwheel trace draw: expected one trace, found %d (try: tickwheel trace draw --help)",
+                 argc - optind);
     else
-        complain("tickwheel draw: expected %s (try: tickwheel draw --help)",
+        complain("tickwheel trace draw: expected %s (try: tickwheel trace draw --help)",
                  options->at == NULL ? "--at TICK" : "-o FILE");
     return COMMAND_INPUT;
 }
 
-int command_draw(int argc, char **argv)
+int command_trace_draw(int argc, char **argv)
 {
     struct draw_options options = {.trace = NULL};
     int status = read_options(&options, argc, argv);

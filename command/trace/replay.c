@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * tickwheel replay. The whole trace is read into memory first. Then it is played several times:
+ * tickwheel trace replay. The whole trace is read into memory first. Then it is played several times:
  *
  * 1. once to count operations and to warm the caches,
  * 2. several times without hooks, to measure the time,
@@ -23,15 +23,15 @@
 enum { SLICE = 1 << 14, TIMED_MIN = 3, TIMED_MAX = 15 };
 static const double TIMED_ENOUGH = 0.5; /* seconds of timed passes after which no further one is begun */
 
-static const char USAGE[] = "usage: tickwheel replay TRACE [--preset NAME | --geometry LEVELS]\n"
-                            "                        [--overflow HOW] [--no-check] [--json]\n";
+static const char USAGE[] = "usage: tickwheel trace replay TRACE [--preset NAME | --geometry LEVELS]\n"
+                            "                              [--overflow HOW] [--no-check] [--json]\n";
 
 static const char HELP[] = "\n"
                            "Replays a recorded trace of timer operations (plain, gzip or zstd; - is standard\n"
                            "input) through the wheel, in virtual time, and checks every firing against a\n"
                            "sorted list of the pending timers. Example:\n"
                            "\n"
-                           "  tickwheel replay data/nginx-wrk.trace.zst --preset hashed:512\n"
+                           "  tickwheel trace replay data/nginx-wrk.trace.zst --preset hashed:512\n"
                            "\n"
                            "%s"
                            "  --no-check         do not check the firings\n"
@@ -293,11 +293,12 @@ static int read_options(struct replay_options *options, int argc, char **argv)
         options->trace = argv[optind];
         return -1;
     }
-    complain("tickwheel replay: expected one trace, found %d (try: tickwheel replay --help)", argc - optind);
+    complain("tickwheel trace replay: expected one trace, found %d (try: tickwheel trace replay --help)",
+             argc - optind);
     return COMMAND_INPUT;
 }
 
-int command_replay(int argc, char **argv)
+int command_trace_replay(int argc, char **argv)
 {
     struct replay_options options = {.check = true};
     int status = read_options(&options, argc, argv);

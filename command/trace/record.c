@@ -6,7 +6,7 @@
  *
  * The parser guesses and skips nothing. The first error ends the load.
  */
-#include "trace.h"
+#include "record.h"
 
 #include "command.h"
 #include "figures.h"
