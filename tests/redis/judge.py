@@ -78,7 +78,7 @@ class Judge(Belief):
         if state is NO_TASK:
             assert deed.reply is None, deed
         elif state.stage == "dead":
-            assert isinstance(deed.reply, str) and "TW.REPLAY" in deed.reply, f"{deed} {state}"
+            assert isinstance(deed.reply, str) and "expected a replay" in deed.reply, f"{deed} {state}"
         else:
             assert deed.reply == 1, f"{deed} {state}"
             self.counts["moved"] += 1

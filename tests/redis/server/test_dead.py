@@ -403,10 +403,14 @@ def test_nx_and_xx_see_the_task_in_each_state(r, state):
     assert put(r, "s", "a", "IN", HOUR, "XX") == "a"
 
 
-def test_gt_and_lt_compare_with_the_due_time_of_a_dead_task(r):
-    in_state(r, "dead", due=5000)
+@pytest.mark.parametrize("state", ["ready", "leased", "given back", "retried", "dead"])
+def test_gt_and_lt_compare_with_the_due_time_in_each_state(r, state):
+    """The time of a retry and the time of a death do not count."""
+    in_state(r, state, due=5000)
     assert put(r, "s", "a", "AT", 5000, "GT") is put(r, "s", "a", "AT", 5000, "LT") is None
+    assert put(r, "s", "a", "AT", 4999, "GT") is put(r, "s", "a", "AT", now_ms() + 2 * HOUR, "LT") is None
     assert put(r, "s", "a", "AT", 5001, "GT") == "a"
+    assert put(r, "s", "a", "AT", 5000, "LT") == "a"
 
 
 @pytest.mark.parametrize("state", STATES)
@@ -416,7 +420,7 @@ def test_move_in_each_state(r, state):
     if state == "dead":
         with pytest.raises(redis.ResponseError) as refused:
             r.execute_command("TW.MOVE", "s", "a", "AT", due)
-        assert str(refused.value) == "the task is 'a': expected a task that is not dead; use TW.REPLAY"
+        assert str(refused.value) == "the task is dead: expected a replay, or a put in its place"
         return
     assert r.execute_command("TW.MOVE", "s", "a", "AT", due) == 1
     found = task(r, "s", "a")

@@ -113,7 +113,7 @@ def test_a_factor_out_of_range(stage, factor):
     case(("TW.REPLAY", "s", "dead", "SOON", "5"), "SOON", "IN ms or AT unix-ms"),
     case(("TW.PAUSE", "s", "MAYBE"), "MAYBE", "ON or OFF"),
     case(("TW.PAUSE", "s", ""), "ON or OFF"),
-    case(("TW.MOVE", "s", "dead", "IN", "5"), "'dead'", "TW.REPLAY"),
+    case(("TW.MOVE", "s", "dead", "IN", "5"), "the task is dead", "a replay, or a put in its place"),
 ])
 def test_a_word_that_is_unknown_or_out_of_place(stage, words, fragments):
     refused(stage, words, *fragments)
