@@ -207,7 +207,7 @@ class Judge(Belief):
     def take_now(self, take, state, deed):
         """Brings a task to the state in which it was ready at this take."""
         assert state.payload == take.payload, f"{take} {state}"
-        look = imagined(take.due, "ready", take.attempt, take.payload)
+        look = imagined(take.due, "ready", take.attempt - 1, take.payload)
         while state.due != take.due:
             state = self.next_after_death(take.queue, take.name, state, look, deed.end)
             assert state is not NO_TASK, f"it had no more periods: {take}"

@@ -99,9 +99,9 @@ class Look:
     def __init__(self, flat):
         told = as_map(flat)
         self.due, self.every, self.times = told["due"], told["every"], told["times"]
-        self.stage, self.at, self.worker, self.error = (told[key] for key in ("state", "at", "worker", "error"))
+        self.stage, self.at, self.worker, self.error = (told[key] for key in ("state", "next", "worker", "error"))
         self.payload = told["payload"][0]
-        self.begun = told["attempt"] - (self.stage in ("waiting", "ready"))
+        self.begun = told["attempt"]
 
     def __repr__(self):
         return str(self.__dict__)
@@ -109,7 +109,7 @@ class Look:
 
 def imagined(due, stage, attempt, payload):
     """The look at a task that nobody has looked at, but that must have been so."""
-    return Look(["due", due, "every", 0, "times", 0, "attempt", attempt, "state", stage, "at", 0, "worker", "",
+    return Look(["due", due, "every", 0, "times", 0, "attempt", attempt, "state", stage, "next", 0, "worker", "",
                  "error", "", "payload", [payload]])
 
 

@@ -84,7 +84,7 @@ def test_replay_at_a_time(r, words, low, high):
     assert r.execute_command("TW.REPLAY", "s", "a", *words) == 1
     found = task(r, "s", "a")
     assert before + low <= found["due"] <= now_ms() + high
-    assert (found["state"], found["attempt"], found["error"], found["worker"]) == ("waiting", 1, "", "")
+    assert (found["state"], found["attempt"], found["error"], found["worker"]) == ("waiting", 0, "", "")
 
 
 def test_replay_at_an_absolute_time(r):
@@ -388,7 +388,7 @@ def test_a_new_task_replaces_the_old_one_in_each_state(server, r, state, how):
     else:
         add(r, "s", "q", "a", now_ms() + HOUR, payload=("new", "v"))
     found = task(r, "s", "a")
-    assert (found["state"], found["attempt"], found["payload"][0], found["error"]) == ("waiting", 1, "new", "")
+    assert (found["state"], found["attempt"], found["payload"][0], found["error"]) == ("waiting", 0, "new", "")
     assert job is None or ack(r, job) == 0
     numbers = server.tw()
     assert [numbers[name] for name in ("pending", "ready", "leased", "dead")] == [1, 0, 0, 0]
@@ -424,8 +424,8 @@ def test_move_in_each_state(r, state):
         return
     assert r.execute_command("TW.MOVE", "s", "a", "AT", due) == 1
     found = task(r, "s", "a")
-    names = ("state", "due", "at", "attempt", "worker", "error")
-    assert [found[name] for name in names] == ["waiting", due, due, 1, "", ""]
+    names = ("state", "due", "next", "attempt", "worker", "error")
+    assert [found[name] for name in names] == ["waiting", due, due, 0, "", ""]
     assert job is None or ack(r, job) == 0
 
 
@@ -473,10 +473,10 @@ def test_a_copy_has_no_leases(r, state):
     if state != "leased":
         wait_until(lambda: task(r, "s2", "a")["state"] == before["state"])
         copied = task(r, "s2", "a")
-        assert all(copied[name] == before[name] for name in ("due", "attempt", "error", "payload", "at"))
+        assert all(copied[name] == before[name] for name in ("due", "attempt", "error", "payload", "next"))
     else:
         wait_until(lambda: task(r, "s2", "a")["state"] == "ready")
-        assert task(r, "s2", "a")["attempt"] == 1 and copied["worker"] == ""
+        assert task(r, "s2", "a")["attempt"] == 0 and copied["worker"] == ""
     assert job is None or ack(r, job._replace(queue="s2")) == 0
     assert {**task(r, "s", "a"), "remaining": 0} == {**before, "remaining": 0}
 

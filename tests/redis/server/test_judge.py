@@ -8,9 +8,10 @@ from ledger import Deed, Taken
 DUE = 1000000
 
 
-def row(stage, attempt=1, at=DUE, worker=""):
+def row(stage, at=DUE, worker=""):
     """The reply of TW.GET."""
-    return ["due", DUE, "remaining", 0, "every", 0, "times", 1, "attempt", attempt, "state", stage, "at", at,
+    attempt = int(stage == "leased")
+    return ["due", DUE, "remaining", 0, "every", 0, "times", 1, "attempt", attempt, "state", stage, "next", at,
             "worker", worker, "error", "", "payload", ["1"]]
 
 

@@ -285,7 +285,7 @@ def test_a_copy_has_no_leases(server, r, db):
     wait_state(there, "s2", "leased", "ready")
     for name in ("leased", "retry", "beat"):
         assert stages.ack(there, "s2", name) == 0
-    assert (task(there, "s2", "leased")["attempt"], task(there, "s2", "retry")["attempt"]) == (1, 2)
+    assert (task(there, "s2", "leased")["attempt"], task(there, "s2", "retry")["attempt"]) == (0, 1)
     dead = [there.execute_command("TW.DEAD", "s2"), r.execute_command("TW.DEAD", "s")]
     assert dead[0] == dead[1]
     assert list(take(there, "s2", count=9)) == ["leased", "ready"]
@@ -534,7 +534,7 @@ def test_drained_tasks_stay_ready(fleet):
     assert r.execute_command("TW.DRAIN", "s") == 2
     wait_replica_in_sync(server, replica)
     assert digest(server) == digest(replica)
-    assert (task(r, "s", "a")["due"], task(r, "s", "a")["attempt"]) == (due, 1)
+    assert (task(r, "s", "a")["due"], task(r, "s", "a")["attempt"]) == (due, 0)
     r.copy("s", "s2")
     replica.once("REPLICAOF", "NO", "ONE")
     server.kill()
@@ -570,7 +570,7 @@ def test_given_back_tasks_are_ready_everywhere(fleet):
     assert digest(server) == digest(replica)
     seen = Stages.look(r, "s")
     assert {name: (fields["attempt"], fields["error"]) for name, fields in seen.items()} == {
-        "once": (1, ""), "again": (2, "no"), "beat": (1, ""), "drained": (1, "")}
+        "once": (0, ""), "again": (1, "no"), "beat": (0, ""), "drained": (0, "")}
     r.copy("s", "s2")
     replica.once("REPLICAOF", "NO", "ONE")
     server.kill()

@@ -246,7 +246,7 @@ def test_the_shortest_and_the_longest_lease(r, lease):
     if lease == 1:
         wait_until(lambda: get(r, "a")["error"] == "the lease ran out")
     else:
-        assert before + lease <= get(r, "a")["at"] <= now_ms() + lease
+        assert before + lease <= get(r, "a")["next"] <= now_ms() + lease
 
 
 def test_get_shows_each_state(r):
@@ -254,17 +254,17 @@ def test_get_shows_each_state(r):
     put(r, "s", "a", "AT", before)
     wait_ready(r, "s")
     found = get(r, "a")
-    assert (found["state"], found["attempt"], found["due"], found["at"], found["worker"],
-            found["error"]) == ("ready", 1, before, before, "", "")
+    assert (found["state"], found["attempt"], found["due"], found["next"], found["worker"],
+            found["error"]) == ("ready", 0, before, before, "", "")
     job = take(r, "s", options=("NAME", "worker 1"), lease=HOUR)[0]
     found = get(r, "a")
     assert [found[name] for name in ("state", "attempt", "due", "worker")] == ["leased", 1, before, "worker 1"]
     assert 0 < found["remaining"] <= HOUR
-    assert before + HOUR <= found["at"] <= now_ms() + HOUR
+    assert before + HOUR <= found["next"] <= now_ms() + HOUR
     at = nack(r, job, "IN", HOUR, "ERROR", "no luck")
     found = get(r, "a")
-    assert (found["state"], found["attempt"], found["due"], found["at"], found["worker"],
-            found["error"]) == ("waiting", 2, before, at, "worker 1", "no luck")
+    assert (found["state"], found["attempt"], found["due"], found["next"], found["worker"],
+            found["error"]) == ("waiting", 1, before, at, "worker 1", "no luck")
 
 
 def test_ready_and_leased_tasks_are_no_part_of_next_range_and_forecast(r):
@@ -448,12 +448,12 @@ def test_a_token_that_was_never_given_out(r, token):
     put(r, "s", "a"), put(r, "s", "waiting", "IN", HOUR)
     job = wait_take(r, "s")
     token = f"{job.token[:-1]}A" if token == "UPPER" else token
-    before = get(r, "a")["at"]
+    before = get(r, "a")["next"]
     for name in ("a", "waiting", "none"):
         other = job._replace(id=name, token=token)
         assert ack(r, other) == 0 and nack(r, other) is None and touch(r, other, 5) is None
         assert give_back(r, other) is None
-    assert get(r, "a")["at"] == before
+    assert get(r, "a")["next"] == before
     assert r.execute_command("TW.ACK", "none", "a", job.token) == 0
 
 
@@ -551,7 +551,7 @@ def test_nack_at_a_time(r, at):
     if at < LAST:
         assert wait_take(r, "s").attempt == 2
     else:
-        assert get(r, "a")["at"] == LAST
+        assert get(r, "a")["next"] == LAST
 
 
 def test_nack_dead_and_the_last_try(r):
@@ -642,8 +642,8 @@ def test_an_earlier_attempt_and_its_error_stay(r):
         assert job.attempt == 2
         assert give_back(r, job) == 1000
         found = get(r, "a")
-        assert [found[name] for name in ("state", "attempt", "at", "worker", "error")] == [
-            "ready", 2, 1000, "", "no luck"]
+        assert [found[name] for name in ("state", "attempt", "next", "worker", "error")] == [
+            "ready", 1, 1000, "", "no luck"]
     assert nack(r, take(r, "s")[0], "ERROR", "again") == 0
     assert dead_of(r, "s")[0][3:] == (2, "again")
 
@@ -698,7 +698,7 @@ def test_a_drained_task_that_is_given_back_stays_ready(r):
     job, began = take(r, "s")[0], now_ms()
     assert began <= give_back(r, job) <= now_ms()
     found = get(r, "a")
-    assert (found["state"], found["due"], found["attempt"]) == ("ready", due, 1)
+    assert (found["state"], found["due"], found["attempt"]) == ("ready", due, 0)
     assert take(r, "s")[0].attempt == 1
 
 
@@ -741,7 +741,7 @@ def test_touch_makes_a_lease_longer_and_shorter(clock, r):
     put(r, "s", "a", "IN", 0, "BACKOFF", HOUR, 1, HOUR)
     job, first_end = wait_take(r, "s", lease=150), clock.now() + 150
     end = touch(r, job, HOUR)
-    assert end == clock.now() + HOUR == get(r, "a")["at"]
+    assert end == clock.now() + HOUR == get(r, "a")["next"]
     clock.go_on()
     let_pass(r, first_end)
     assert get(r, "a")["state"] == "leased", "the first end of the lease held"
@@ -768,7 +768,7 @@ def test_the_next_period_is_filed_when_the_chain_of_attempts_ends(r):
     assert (again.due, again.attempt) == (due, 2)
     assert ack(r, again) == 1
     found = get(r, "a")
-    assert (found["state"], found["due"], found["times"], found["attempt"]) == ("waiting", due + HOUR, 2, 1)
+    assert (found["state"], found["due"], found["times"], found["attempt"]) == ("waiting", due + HOUR, 2, 0)
     assert found["worker"] == found["error"] == ""
     assert ack(r, again) == 0
 
