@@ -29,7 +29,8 @@ export interface Backoff {
     factor: number;
     /** ms that no wait exceeds. */
     max: number;
-    /** Each wait is longer or shorter by up to so many percent, 0 to 100. Default: 0. */
+    /** Each wait is longer or shorter by up to so many percent, 0 to 100. Default: the server's
+     * setting `tickwheel.backoff-jitter`, 10 unless changed. */
     jitter?: number;
 }
 

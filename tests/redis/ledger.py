@@ -99,7 +99,8 @@ class Look:
     def __init__(self, flat):
         told = as_map(flat)
         self.due, self.every, self.times = told["due"], told["every"], told["times"]
-        self.stage, self.at, self.worker, self.error = (told[key] for key in ("state", "next", "worker", "error"))
+        self.stage, self.at = told["state"], told["next"]
+        self.worker, self.error = told["worker"], told["error"]
         self.payload = told["payload"][0]
         self.begun = told["attempt"]
 
@@ -109,8 +110,8 @@ class Look:
 
 def imagined(due, stage, attempt, payload):
     """The look at a task that nobody has looked at, but that must have been so."""
-    return Look(["due", due, "every", 0, "times", 0, "attempt", attempt, "state", stage, "next", 0, "worker", "",
-                 "error", "", "payload", [payload]])
+    return Look(["due", due, "every", 0, "times", 0, "attempt", attempt, "state", stage, "next", 0,
+                 "worker", "", "error", "", "payload", [payload]])
 
 
 class Gap:

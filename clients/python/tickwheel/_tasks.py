@@ -126,8 +126,9 @@ def task(id: Union[str, bytes], raw: Any) -> Optional[Task]:
         return None
     pairs = raw[0].items() if isinstance(raw[0], dict) else zip(raw[0][::2], raw[0][1::2])
     told = {text(name): value for name, value in pairs}
-    return Task(id=text(id), state=text(told["state"]), due=told["due"] / 1000, next=told["next"] / 1000 or None,
-                remaining=told["remaining"] / 1000, every=told["every"] / 1000 if told["every"] else None,
+    return Task(id=text(id), state=text(told["state"]), due=told["due"] / 1000,
+                next=told["next"] / 1000 or None, remaining=told["remaining"] / 1000,
+                every=told["every"] / 1000 if told["every"] else None,
                 times=None if told["times"] < 0 else told["times"], attempt=told["attempt"],
                 worker=text(told["worker"]), error=text(told["error"]), payload=values_of(told["payload"]),
                 kind=text(told["kind"]), target=text(told["target"]), maxlen=told["maxlen"] or None,

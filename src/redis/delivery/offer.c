@@ -7,7 +7,6 @@
 #include "offer.h"
 
 #include <base/assert.h>
-#include <base/saturate.h>
 
 #include "purge.h"
 #include "queues/change.h"
@@ -42,18 +41,17 @@ uint64_t tw__redis_offer_fail(struct tw__redis_queue *queue, struct tw__redis_ta
                               struct tw__redis_buffer *log)
 {
     struct tw__redis_plan plan = tw__redis_route_plan(tw__redis_route_of(tw__redis_shared.queues, task));
-    struct tw__redis_retry retry = tw__redis_config_retry(&plan.retry);
+    struct tw__task_retry retry = tw__redis_config_retry(&plan.retry);
+    uint64_t token = tw__redis_task_life(task).token;
     uint32_t attempt = tw__redis_task_life(task).attempt;
-    uint64_t random;
     if (last || attempt >= retry.tries) {
         tw__redis_shared.counts.died++;
         queue->died++;
         tw__redis_lease_kill(queue, task, attempt, error, now_ms, log);
         return 0;
     }
-    RedisModule_GetRandomBytes((unsigned char *)&random, sizeof random);
     if (at_ms == 0)
-        at_ms = tw__add_saturating(now_ms, tw__redis_lease_backoff(&retry, attempt, random));
+        at_ms = now_ms + tw__task_jitter(tw__task_wait(&retry, attempt), retry.jitter, token);
     if (at_ms > TW__REDIS_TIME_MAX)
         at_ms = TW__REDIS_TIME_MAX;
     tw__redis_lease_fail(queue, task, error, at_ms, now_ms, log);

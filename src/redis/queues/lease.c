@@ -264,31 +264,3 @@ void tw__redis_lease_forget_all(struct tw__redis_queue *queue, uint64_t now_ms)
         forget(queue, &all.at[i], now_ms);
     memory->free(all.at);
 }
-
-/* ---- backoff --------------------------------------------------------------------------------------------- */
-
-enum { HUNDREDTHS = 100 };
-
-/* value * hundredths / 100, at most `most`. Requires: hundredths > 0. */
-static uint64_t grow(uint64_t value, uint32_t hundredths, uint64_t most)
-{
-    if (value / HUNDREDTHS > most / hundredths)
-        return most; /* before the product overflows */
-    uint64_t grown = value / HUNDREDTHS * hundredths + value % HUNDREDTHS * hundredths / HUNDREDTHS;
-    return grown < most ? grown : most;
-}
-
-uint64_t tw__redis_lease_backoff(const struct tw__redis_retry *retry, uint32_t attempt, uint64_t random)
-{
-    uint64_t wait = retry->first_ms < retry->max_ms ? retry->first_ms : retry->max_ms;
-    for (uint32_t i = 1; i < attempt && wait < retry->max_ms && retry->factor > HUNDREDTHS; i++) {
-        uint64_t grown = grow(wait, retry->factor, retry->max_ms);
-        if (grown == wait)
-            grown++; /* a small wait times 1.01 */
-        wait = grown;
-    }
-    uint64_t reach = wait / HUNDREDTHS * retry->jitter + wait % HUNDREDTHS * retry->jitter / HUNDREDTHS;
-    if (reach == 0)
-        return wait;
-    return tw__add_saturating(wait - reach, random % (2 * reach + 1));
-}

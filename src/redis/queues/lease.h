@@ -59,8 +59,4 @@ void tw__redis_lease_kill_series(struct tw__redis_queue *queue, struct tw__redis
 /* For a copy of a queue, which has no leases and no tokens: the attempts under way there have not begun. */
 void tw__redis_lease_forget_all(struct tw__redis_queue *queue, uint64_t now_ms);
 
-/* The wait after a failed attempt, the first of which is number 1. `random` is any number: it places the wait
- * within the jitter. */
-uint64_t tw__redis_lease_backoff(const struct tw__redis_retry *retry, uint32_t attempt, uint64_t random);
-
 #endif

@@ -12,6 +12,7 @@ from situations import Counters, dead_of, frozen, let_pass, put, take, wait_read
 
 HOUR = 3600 * 1000
 LAST = 2**63 - 1
+CENTURY = 3155760000000
 ANY = bytes(range(256))
 
 
@@ -110,7 +111,8 @@ def test_many_strings_in_a_payload(r):
     ("AT", LAST), ("AT", 0), ("IN", 0), ("IN", HOUR, "EVERY", LAST, "TIMES", LAST),
     ("IN", HOUR, "EVERY", 1, "TIMES", 1),
     ("IN", HOUR, "TRIES", 1), ("IN", HOUR, "TRIES", 1000000), ("IN", HOUR, "BACKOFF", 1, 1, 1),
-    ("IN", HOUR, "BACKOFF", LAST, 100, LAST, "JITTER", 100), ("IN", HOUR, "BACKOFF", 1, "1.00", 1, "JITTER", 0),
+    ("IN", HOUR, "BACKOFF", CENTURY, 100, CENTURY, "JITTER", 100),
+    ("IN", HOUR, "BACKOFF", 1, "1.00", 1, "JITTER", 0),
     ("IN", HOUR, "LATE", "DROP", LAST), ("IN", HOUR, "LATE", "DROP", 0), ("IN", HOUR, "LATE", "FIRE"),
     ("in", HOUR, "tries", 3, "late", "coalesce", "every", 5, "backoff", 10, "1.5", 1000, "jitter", 5, "times",
      9)],
@@ -569,7 +571,7 @@ def test_nack_dead_and_the_last_try(r):
 @pytest.mark.parametrize("backoff,waits", [
     ((100, 1, 1000), [100, 100, 100]), ((100, 2, 350), [100, 200, 350, 350]),
     ((100, "1.5", 1000), [100, 150, 225, 337]), ((1, "1.01", 1000), [1, 2, 3]),
-    ((500, "2.25", 400), [400, 400]), ((LAST, 100, LAST), [LAST])], ids=str)
+    ((500, "2.25", 400), [400, 400]), ((CENTURY, 100, CENTURY), [CENTURY])], ids=str)
 def test_backoff(r, backoff, waits):
     """The waits are those of the option, from one failed attempt to the next."""
     put(r, "s", "a", "IN", 0, "TRIES", 1000, "BACKOFF", *backoff, "JITTER", 0)
@@ -577,8 +579,8 @@ def test_backoff(r, backoff, waits):
         job = wait_take(r, "s")
         began = now_ms()
         at = nack(r, job)
-        assert min(began + wait, LAST) <= at <= min(now_ms() + wait, LAST)
-        if at < LAST and wait > 400:
+        assert began + wait <= at <= now_ms() + wait
+        if wait > 400:
             break
 
 
@@ -592,6 +594,37 @@ def test_jitter_spreads_the_waits_on_both_sides(r):
     slack = now_ms() - began
     assert all(50000 <= wait <= 150000 + slack for wait in waits)
     assert min(waits) < 90000 and max(waits) > 110000 and len(set(waits)) > 40
+
+
+@pytest.mark.parametrize("words,percent", [(("JITTER", 50), 50), (("JITTER", 0), 0), ((), 10)], ids=str)
+def test_jitter_is_a_function_of_the_token(clock, r, words, percent):
+    """So each home, and each look, reckons the same time. A given backoff has the default jitter."""
+    for wait in (100000, 7):
+        put(r, "s", "a", "AT", 1000, "BACKOFF", wait, 1, wait, *words)
+        job = wait_take(r, "s")
+        reach = wait * percent // 100
+        token = int(job.token, 16) & (2**63 - 1)
+        assert nack(r, job) - clock.now() == wait - reach + token % (2 * reach + 1)
+
+
+def test_a_jitter_that_is_left_out_follows_its_setting(clock, r):
+    put(r, "s", "a", "AT", 1000, "BACKOFF", 1000, 1, 1000)
+    job = wait_take(r, "s")
+    r.config_set("tickwheel.backoff-jitter", 0)
+    assert nack(r, job) - clock.now() == 1000
+
+
+def test_a_task_that_keeps_failing_dies_after_twenty_failures_and_eight_hours(clock, r):
+    """The table of the contract, with each wait shorter or longer by a tenth at most."""
+    put(r, "s", "a", "AT", 1000)
+    began = clock.now()
+    for failure in range(1, 20):
+        job, wait = wait_take(r, "s"), min(1000 * 2**(failure - 1), 3600000)
+        at = nack(r, job)
+        assert job.attempt == failure and abs(at - clock.now() - wait) <= wait // 10
+        clock.push(at - clock.now())
+    assert nack(r, wait_take(r, "s")) == 0
+    assert abs(clock.now() - began - 29295000) <= 2929500
 
 
 def test_settings_are_the_defaults(r):

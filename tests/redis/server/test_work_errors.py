@@ -8,7 +8,7 @@ from situations import put, take, wait_ready
 from test_errors import MAX, PAYLOAD, case, numbers
 
 HOUR = 3600 * 1000
-LEASE_MAX = "4294967295"
+LEASE_MAX, CENTURY = "4294967295", "3155760000000"
 COUNTERS = ("added", "cancelled", "taken", "acknowledged", "failed", "given_back", "lapsed", "died", "replayed",
             "purged", "offered", "pending", "ready", "leased", "dead", "paused", "queues")
 PUT = ("TW.PUT", "s", "new")
@@ -64,8 +64,8 @@ def refused(stage, words, *fragments, code="ERR"):
     *numbers((*IN, "EVERY", 5, "TIMES"), PAYLOAD, "TIMES", 1, MAX),
     *numbers((*IN, "TRIES"), PAYLOAD, "TRIES", 1, "1000000"),
     *numbers((*IN, "LATE", "DROP"), PAYLOAD, "LATE DROP", 0, MAX),
-    *numbers((*IN, "BACKOFF"), ("1", "5", *PAYLOAD), "BACKOFF first-ms", 1, MAX),
-    *numbers((*IN, "BACKOFF", "5", "1"), PAYLOAD, "BACKOFF max-ms", 1, MAX),
+    *numbers((*IN, "BACKOFF"), ("1", "5", *PAYLOAD), "BACKOFF first-ms", 1, CENTURY),
+    *numbers((*IN, "BACKOFF", "5", "1"), PAYLOAD, "BACKOFF max-ms", 1, CENTURY),
     *numbers((*IN, "BACKOFF", "5", "1", "5", "JITTER"), PAYLOAD, "JITTER", 0, "100"),
     *numbers(("TW.TAKE", "LEASE"), KEYS, "LEASE", 1, LEASE_MAX),
     *numbers((*TAKE, "COUNT"), KEYS, "COUNT", 1, "10000"),

@@ -107,7 +107,7 @@ void check_what_was_read(struct tw__redis_queue *queue, bool good)
         assert_true(TW__REDIS_LATE_COALESCE >= plan.late);
         assert_true(plan.retry.tries <= TW__REDIS_ATTEMPTS_MAX && plan.retry.factor <= TW__REDIS_FACTOR_MAX);
         assert_true(plan.retry.first_ms <= INT64_MAX && plan.retry.max_ms <= INT64_MAX);
-        assert_true(plan.retry.jitter <= 100);
+        assert_true(plan.retry.jitter <= TW__REDIS_JITTER_OPEN);
         assert_true(plan.maxlen <= INT64_MAX);
         assert_true(INT64_MAX >= plan.late_ms);
         assert_true(tw__redis_task_due(task[i]) <= INT64_MAX && tw__redis_task_every(task[i]) <= INT64_MAX);
