@@ -26,7 +26,7 @@ from workers import FAR, blocked
 MAILS, BILLS = "{desk}:mails", "{desk}:bills"
 RUN = "{rough}:work"
 AGAIN = ("IN", 0, "TRIES", 3, "BACKOFF", 1, 1, 1)  # Tries again at once.
-LATER = ("IN", 0, "TRIES", 3, "BACKOFF", FAR, 1, FAR)  # The next attempt is far away.
+LATER = ("IN", 0, "TRIES", 3, "BACKOFF", FAR, 1, FAR, "JITTER", 0)  # The next attempt is far away.
 BLOCK_MS = 5000
 
 

@@ -12,8 +12,8 @@
 #include "server/strings.h"
 
 /* Reads a number of the contract. Returns false after an error reply. */
-static bool read_number(RedisModuleCtx *ctx, RedisModuleString *argument, const char *what,
-                        enum tw__redis_unit unit, enum tw__task_number number, uint64_t *value)
+static bool read_limited(RedisModuleCtx *ctx, RedisModuleString *argument, const char *what,
+                         enum tw__redis_unit unit, enum tw__task_number number, uint64_t *value)
 {
     struct tw__task_range range = tw__task_range(number);
     return tw__redis_argument_number(ctx, argument, what, unit, (long long)range.least, (long long)range.most,
@@ -30,7 +30,7 @@ static bool read_value(RedisModuleCtx *ctx, struct tw__redis_filing *filing, int
         tw__redis_argument_no_number(ctx, word, TW__REDIS_COUNT, (long long)range.least, (long long)range.most);
         return false;
     }
-    if (!read_number(ctx, filing->argv[++*at], word, TW__REDIS_COUNT, number, &found))
+    if (!read_limited(ctx, filing->argv[++*at], word, TW__REDIS_COUNT, number, &found))
         return false;
     *value = (uint32_t)found;
     return true;
@@ -68,14 +68,14 @@ static bool read_backoff(RedisModuleCtx *ctx, struct tw__redis_filing *filing, i
         RedisModule_ReplyWithError(ctx, "ERR BACKOFF has too few values: expected first-ms factor max-ms");
         return false;
     }
-    if (!read_number(ctx, argv[1], "BACKOFF first-ms", TW__REDIS_MS, TW__TASK_IN_BACKOFF, &retry->first_ms))
+    if (!read_limited(ctx, argv[1], "BACKOFF first-ms", TW__REDIS_MS, TW__TASK_IN_BACKOFF, &retry->first_ms))
         return false;
     if (!read_factor(argv[2], &retry->factor)) {
         tw__redis_argument_error(ctx, argv[2], "BACKOFF factor",
                                  "a number from 1 to 100 with at most two decimal places");
         return false;
     }
-    if (!read_number(ctx, argv[3], "BACKOFF max-ms", TW__REDIS_MS, TW__TASK_IN_BACKOFF_MAX, &retry->max_ms))
+    if (!read_limited(ctx, argv[3], "BACKOFF max-ms", TW__REDIS_MS, TW__TASK_IN_BACKOFF_MAX, &retry->max_ms))
         return false;
     *at += 3;
     retry->jitter = TW__REDIS_JITTER_OPEN;

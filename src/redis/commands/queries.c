@@ -94,6 +94,7 @@ static void reply_life(RedisModuleCtx *ctx, const struct tw__redis_task *task, u
     if (task->lived)
         life = tw__redis_task_whole_life(task);
     reply_named(ctx, "attempt", attempt_of(task));
+    reply_named(ctx, "lapses", life.lapses);
     reply_text(ctx, "state", state_of(task));
     reply_named(ctx, "next", next_ms);
     RedisModule_ReplyWithCString(ctx, "worker");
@@ -110,7 +111,7 @@ static void reply_task(RedisModuleCtx *ctx, const struct tw__redis_task *task, u
     uint64_t times = tw__redis_task_times(task),
              next_ms = tw__redis_place_next(tw__redis_shared.queues, task, now_ms,
                                             RedisModule_MonotonicMicroseconds() / 1000);
-    RedisModule_ReplyWithMap(ctx, 15);
+    RedisModule_ReplyWithMap(ctx, 16);
     reply_named(ctx, "due", tw__redis_task_first_due(task));
     reply_named(ctx, "remaining", next_ms > now_ms ? next_ms - now_ms : 0);
     reply_named(ctx, "every", tw__redis_task_every(task));

@@ -82,16 +82,41 @@ void tw__redis_lease_extend(struct tw__redis_queue *queue, struct tw__redis_task
 
 /* ---- the end of an attempt ------------------------------------------------------------------------------- */
 
-void tw__redis_lease_fail(struct tw__redis_queue *queue, struct tw__redis_task *task,
+/* The task waits for its next attempt. */
+static void await_attempt(struct tw__redis_queue *queue, struct tw__redis_task *task, uint64_t token,
                           struct tw__redis_bytes error, uint64_t at_ms, uint64_t now_ms,
                           struct tw__redis_buffer *log)
 {
     struct tw__redis_life life = tw__redis_task_whole_life(task);
     TW_ASSERT(life.stage == TW__REDIS_LEASED);
     life.stage = TW__REDIS_WAITING;
+    life.token = token;
     life.error = error;
     task = relive(queue, task, &life, at_ms, now_ms);
     tw__redis_change_put(log, queue->queues, task);
+}
+
+void tw__redis_lease_fail(struct tw__redis_queue *queue, struct tw__redis_task *task,
+                          struct tw__redis_bytes error, uint64_t at_ms, uint64_t now_ms,
+                          struct tw__redis_buffer *log)
+{
+    await_attempt(queue, task, 0, error, at_ms, now_ms, log);
+}
+
+void tw__redis_lease_count_lapse(struct tw__redis_task *task)
+{
+    struct tw__redis_life life = tw__redis_task_life(task);
+    TW_ASSERT(life.stage == TW__REDIS_LEASED && life.lapses < TW__REDIS_LAPSES_LAST);
+    life.lapses++;
+    tw__redis_task_set_life(task, &life);
+}
+
+void tw__redis_lease_lapse(struct tw__redis_queue *queue, struct tw__redis_task *task,
+                           struct tw__redis_bytes error, uint64_t at_ms, uint64_t now_ms,
+                           struct tw__redis_buffer *log)
+{
+    uint64_t token = tw__redis_task_life(task).token;
+    await_attempt(queue, task, token, error, at_ms, now_ms, log);
 }
 
 /* Lets an attempt that is under way not have begun, and makes the token worthless. */

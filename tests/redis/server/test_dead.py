@@ -344,7 +344,7 @@ def test_dead_tasks_that_are_replayed_or_die_again_begin_their_time_anew(clock, 
 
 # Each command, for each state
 
-STAGE = {"retried": "waiting", "given back": "ready"}
+STAGE = {"retried": "waiting", "lapsed": "waiting", "given back": "ready"}
 
 
 def in_state(r, state, due=1000):
@@ -356,7 +356,9 @@ def in_state(r, state, due=1000):
     wait_ready(r, "s")
     if state == "ready":
         return None
-    job = take(r, "s")[0]
+    job = take(r, "s", lease=1 if state == "lapsed" else HOUR)[0]
+    if state == "lapsed":
+        wait_until(lambda: task(r, "s", "a")["state"] == "waiting")
     if state == "dead":
         r.execute_command("TW.NACK", "s", "a", job.token, "DEAD")
     elif state == "retried":
@@ -367,7 +369,7 @@ def in_state(r, state, due=1000):
     return job
 
 
-STATES = ["waiting", "ready", "leased", "given back", "retried", "dead"]
+STATES = ["waiting", "ready", "leased", "given back", "retried", "lapsed", "dead"]
 
 
 @pytest.mark.parametrize("state", STATES)
@@ -403,7 +405,7 @@ def test_nx_and_xx_see_the_task_in_each_state(r, state):
     assert put(r, "s", "a", "IN", HOUR, "XX") == "a"
 
 
-@pytest.mark.parametrize("state", ["ready", "leased", "given back", "retried", "dead"])
+@pytest.mark.parametrize("state", ["ready", "leased", "given back", "retried", "lapsed", "dead"])
 def test_gt_and_lt_compare_with_the_due_time_in_each_state(r, state):
     """The time of a retry and the time of a death do not count."""
     in_state(r, state, due=5000)
@@ -429,7 +431,7 @@ def test_move_in_each_state(r, state):
     assert job is None or ack(r, job) == 0
 
 
-@pytest.mark.parametrize("state", ["ready", "leased", "given back", "retried"])
+@pytest.mark.parametrize("state", ["ready", "leased", "given back", "retried", "lapsed"])
 def test_move_with_gt_and_lt_compares_with_the_due_time(r, state):
     in_state(r, state, due=5000)
     assert r.execute_command("TW.MOVE", "s", "a", "AT", 5000, "GT") == 0
@@ -441,7 +443,7 @@ def test_move_with_gt_and_lt_compares_with_the_due_time(r, state):
 @pytest.mark.parametrize("state", STATES)
 def test_queries_in_each_state(r, state):
     in_state(r, state)
-    waits = state in ("waiting", "retried")
+    waits = state in ("waiting", "retried", "lapsed")
     assert r.execute_command("TW.LEN", "s") == (state != "dead")
     assert (r.execute_command("TW.NEXT", "s") is None) != waits
     assert len(r.execute_command("TW.RANGE", "s", "-", "+")) == waits
@@ -457,11 +459,11 @@ def test_queries_in_each_state(r, state):
 def test_drain_in_each_state(r, state):
     """TW.DRAIN makes a waiting task ready, a retried one too."""
     in_state(r, state)
-    assert r.execute_command("TW.DRAIN", "s") == (state in ("waiting", "retried"))
-    now = "ready" if state in ("waiting", "retried", "given back") else state
+    assert r.execute_command("TW.DRAIN", "s") == (state in ("waiting", "retried", "lapsed"))
+    now = "ready" if state in ("waiting", "retried", "lapsed", "given back") else state
     assert task(r, "s", "a")["state"] == now
     if now == "ready":
-        assert take(r, "s")[0].attempt == (2 if state == "retried" else 1)
+        assert take(r, "s")[0].attempt == (2 if state in ("retried", "lapsed") else 1)
 
 
 @pytest.mark.parametrize("state", STATES)
@@ -517,7 +519,7 @@ def test_leases_go_with_the_queue(server, r, state, how):
     wait_until(lambda: task(other, name, "a")["state"] == before["state"])
     assert {**task(other, name, "a"), "remaining": 0} == {**before, "remaining": 0}
     if job is not None:
-        assert ack(other, job._replace(queue=name)) == (state not in ("dead", "given back"))
+        assert ack(other, job._replace(queue=name)) == (state in ("leased", "lapsed"))
 
 
 @pytest.mark.parametrize("how", ["DEL", "UNLINK", "FLUSHALL", "FLUSHALL ASYNC", "EXPIRE", "SET"])

@@ -286,13 +286,15 @@ def test_out_of_memory_and_a_queue_that_is_renamed_onto_the_key(server, r):
 
 def test_out_of_memory_leases_end_and_tasks_are_ready_again(server, r):
     """Otherwise the tasks of workers that died would hold the memory for ever."""
-    for name, tries in (("a", 3), ("b", 1)):
-        put_ready(r, "s", name, options=("TRIES", tries, "BACKOFF", 1, 1, 1))
+    for name in ("a", "b"):
+        put_ready(r, "s", name, options=("TRIES", 1, "BACKOFF", 1, 1, 1))
     assert len(take(r, "s", count=2, lease=300)) == 2
     r.config_set("maxmemory", 1)
-    wait_state(r, "s", "a", "ready")
-    assert (state(r, "s", "b"), server.tw()["lapsed"], server.tw()["renewed"]) == ("dead", 2, 0)
-    tokens = take(r, "s")
+    for name in ("a", "b"):
+        wait_state(r, "s", name, "ready")
+    assert (server.tw()["lapsed"], server.tw()["renewed"], server.tw()["dead"]) == (2, 0, 0)
+    tokens = take(r, "s", count=2)
+    assert r.execute_command("TW.NACK", "s", "b", tokens["b"]) == 0
     assert r.execute_command("TW.ACK", "s", "a", tokens["a"]) == 1
     assert r.execute_command("TW.PURGE", "s", "ALL") == 1
 
@@ -661,8 +663,8 @@ def test_a_step_of_the_clock_moves_the_ends_of_leases(fleet):
     clock.elapse(600000 + FAR)  # Nobody was heard in so long a time.
     wait_until(lambda: server.tw()["renewed"] == 1)
     clock.elapse(600000)
-    wait_state(r, "s", "a", "dead")
-    assert r.execute_command("TW.ACK", "s", "a", token) == 0
+    wait_until(lambda: server.tw()["lapsed"] == 1)
+    assert r.execute_command("TW.ACK", "s", "a", token) == 1, "a late acknowledgement"
 
 
 def test_the_lease_of_a_dead_worker_ends_though_the_clock_was_set_back(fleet):
@@ -815,4 +817,4 @@ def test_every_stage_when_the_clock_steps(fleet):
         wait_state(r, "s", name, "ready")
     outage_ended(server, 1, 0)
     assert (counts(server), task(r, "s", "retry")["attempt"]) == ((4, 1, 2), 1)
-    assert [stages.ack(r, "s", name) for name in ("leased", "retry")] == [1, 1]
+    assert [stages.ack(r, "s", name) for name in ("leased", "retry")] == [1, 0]

@@ -11,8 +11,8 @@ DUE = 1000000
 def row(stage, at=DUE, worker=""):
     """The reply of TW.GET."""
     attempt = int(stage == "leased")
-    return ["due", DUE, "remaining", 0, "every", 0, "times", 1, "attempt", attempt, "state", stage, "next", at,
-            "worker", worker, "error", "", "payload", ["1"]]
+    return ["due", DUE, "remaining", 0, "every", 0, "times", 1, "attempt", attempt, "lapses", 0, "state", stage,
+            "next", at, "worker", worker, "error", "", "payload", ["1"]]
 
 
 def put():

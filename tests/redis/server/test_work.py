@@ -67,7 +67,8 @@ def test_replies_by_protocol(server, protocol):
     assert isinstance(raw("TW.NACK", "s", "a", token), int)
     assert raw("TW.NACK", "s", "a", token) is None
     assert raw("TW.NACK", "s", "a", token, "BACK") is None
-    assert raw("TW.ACK", "s", "a", token) == 1
+    assert raw("TW.ACK", "s", "a", token) == 0
+    assert raw("TW.CANCEL", "s", "a") == 1
     assert raw("TW.PUT", "s", "b", "AT", 1000, "PAYLOAD", "v") == "b"
     token = raw("TW.TAKE", "LEASE", 60000, "BLOCK", 60000, "KEYS", 1, "s")[0][2]
     assert raw("TW.NACK", "s", "b", token, "BACK") == 1000
@@ -98,7 +99,7 @@ def test_any_bytes_and_any_size(server):
     assert as_map(r.execute_command("TW.GET", ANY, ANY)[0])[b"worker"] == ANY[:255]
     r.execute_command("TW.NACK", ANY, ANY, row[2], "ERROR", ANY * 16)
     assert as_map(r.execute_command("TW.GET", ANY, ANY)[0])[b"error"] == ANY * 16
-    assert r.execute_command("TW.ACK", ANY, ANY, row[2]) == 1
+    assert r.execute_command("TW.ACK", ANY, ANY, row[2]) == 0, "a failure leaves no token"
 
 
 def test_many_strings_in_a_payload(r):
@@ -617,14 +618,14 @@ def test_a_jitter_that_is_left_out_follows_its_setting(clock, r):
 def test_a_task_that_keeps_failing_dies_after_twenty_failures_and_eight_hours(clock, r):
     """The table of the contract, with each wait shorter or longer by a tenth at most."""
     put(r, "s", "a", "AT", 1000)
-    began = clock.now()
-    for failure in range(1, 20):
-        job, wait = wait_take(r, "s"), min(1000 * 2**(failure - 1), 3600000)
+    waits = [min(1000 * 2**n, 3600000) for n in range(19)]
+    for failure, wait in enumerate(waits, 1):
+        job, reach = wait_take(r, "s"), wait // 10
         at = nack(r, job)
-        assert job.attempt == failure and abs(at - clock.now() - wait) <= wait // 10
+        token = int(job.token, 16) & (2**63 - 1)
+        assert (job.attempt, at - clock.now()) == (failure, wait - reach + token % (2 * reach + 1))
         clock.push(at - clock.now())
-    assert nack(r, wait_take(r, "s")) == 0
-    assert abs(clock.now() - began - 29295000) <= 2929500
+    assert nack(r, wait_take(r, "s")) == 0 and sum(waits) == 29295000
 
 
 def test_settings_are_the_defaults(r):
@@ -758,16 +759,57 @@ def test_give_back_in_a_transaction_and_in_a_script(r):
 
 # Leases
 
-def test_a_lease_that_runs_out_is_a_failed_attempt(server, r):
+@pytest.mark.parametrize("tries", [1, 1000])
+def test_the_seventeenth_lapse_kills(server, r, tries):
+    """A lapse is no failure, so the tries do not count."""
     counters = Counters(server)
-    put(r, "s", "a", "IN", 0, "TRIES", 2, "BACKOFF", 1, 1, 1)
-    first = wait_take(r, "s", lease=20)
-    second = wait_take(r, "s", lease=20)
-    assert (first.attempt, second.attempt) == (1, 2) and first.token != second.token
+    put(r, "s", "a", "IN", 0, "TRIES", tries, "BACKOFF", 1, 1, 1)
+    jobs = []
+    for lapses in range(17):
+        jobs.append(wait_take(r, "s", lease=HOUR))
+        assert (jobs[-1].attempt, get(r, "a")["lapses"], dead_of(r, "s")) == (lapses + 1, lapses, [])
+        touch(r, jobs[-1], 1)
     wait_until(lambda: dead_of(r, "s"))
     name, due, died, attempts, error = dead_of(r, "s")[0]
-    assert (name, due, attempts, error) == ("a", first.due, 2, "the lease ran out") and died <= now_ms()
-    assert (counters["lapsed"], counters["died"], counters["failed"], counters["renewed"]) == (2, 1, 0, 0)
+    assert (name, due, attempts, error) == ("a", jobs[0].due, 17, "the lease ran out") and died <= now_ms()
+    assert get(r, "a")["lapses"] == 17 and len({job.token for job in jobs}) == 17
+    assert [counters[name] for name in ("lapsed", "died", "failed", "renewed")] == [17, 1, 0, 0]
+    assert ack(r, jobs[-1]) == 0
+    r.execute_command("TW.REPLAY", "s", "a")
+    assert (get(r, "a")["attempt"], get(r, "a")["lapses"], get(r, "a")["error"]) == (0, 0, "")
+
+
+def test_a_failure_counts_and_a_lapse_does_not(clock, server, r):
+    """The wait after a lapse is that of the failure that did not come. It makes no later wait longer."""
+    put(r, "s", "a", "AT", 1000, "TRIES", 3, "BACKOFF", 100, 3, 100000, "JITTER", 0)
+    for wait, lapses in ((100, 0), (300, 0), (300, 1)):
+        job = wait_take(r, "s", lease=400)
+        if (wait, lapses) == (300, 0):
+            clock.push(500)
+            wait_until(lambda: server.tw()["renewed"] == 1)  # Nobody was heard in that time.
+            end = get(r, "a")["next"]
+            clock.push(500)
+            wait_until(lambda: get(r, "a")["state"] != "leased")
+            assert get(r, "a")["next"] == end + wait, "it counts from the end of the lease"
+        else:
+            assert nack(r, job) == clock.now() + wait
+        assert get(r, "a")["lapses"] == lapses + ((wait, lapses) == (300, 0))
+        clock.push(wait)
+    assert nack(r, wait_take(r, "s")) == 0
+    assert (dead_of(r, "s")[0].attempts, get(r, "a")["lapses"]) == (4, 1)
+
+
+@pytest.mark.parametrize("how", ["IN", "DEAD", "BACK", "lapse"])
+def test_a_lapse_alone_leaves_its_token_behind(r, how):
+    put(r, "s", "a", "IN", 0, "BACKOFF", HOUR, 1, HOUR)
+    job = wait_take(r, "s")
+    if how == "lapse":
+        touch(r, job, 1)
+        wait_until(lambda: get(r, "a")["state"] == "waiting")
+    else:
+        nack(r, job, *(("IN", HOUR) if how == "IN" else (how,)))
+    assert nack(r, job) is None and touch(r, job, 1000) is None
+    assert ack(r, job) == (how == "lapse")
 
 
 def test_touch_makes_a_lease_longer_and_shorter(clock, r):

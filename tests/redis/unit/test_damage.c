@@ -417,12 +417,18 @@ static const struct wrong cases_of_work[] = {
     {STAGE, 4 + TW__REDIS_LEASED, 1}, /* renewed */
     {STAGE, 4 + TW__REDIS_DEAD, 1},
     {STAGE, 7, -1},
-    {STAGE, 8, -1},
+    {STAGE, 8, 1}, /* the only attempt has lapsed */
+    {STAGE, 8 + TW__REDIS_LEASED, -1},
+    {STAGE, 8 + TW__REDIS_DEAD, 1},
+    {STAGE, 16, -1},
+    {STAGE, 17 * 8 + TW__REDIS_DEAD, -1},
+    {STAGE, 18 * 8, -1},
     {LIFE_DUE, INT64_MAX, 1},
     {LIFE_DUE, UINT64_C(1) << 63, -1},
     {TOKEN, UINT64_MAX, 1},
     {LEASE_MS, UINT32_MAX, 1},
     {LEASE_MS, UINT64_C(1) << 32, -1},
+    {ATTEMPT, 0, -1}, /* it is under way */
     {ATTEMPT, UINT32_MAX, 1},
     {ATTEMPT, UINT64_C(1) << 32, -1},
     {WORKER, 99, -1},
