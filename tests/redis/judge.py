@@ -165,10 +165,12 @@ class Judge(Belief):
         holds = self.holds(state, deed) and state.stage == "leased"
         assert (deed.reply is not None) == holds, f"{'refused' if holds else 'accepted'}: {deed} {state}"
         if holds:
-            assert deed.reply == state.due, f"{deed} {state}"
+            at = deed.about["at"]
+            assert deed.reply == (at or state.due), f"{deed} {state}"
             self.counts["given_back"] += 1
             self.put_state(deed.queue, deed.name,
-                           dataclasses.replace(self.given_back(deed, state), order=(state.due, None)))
+                           dataclasses.replace(self.given_back(deed, state),
+                                               order=None if at else (state.due, None)))
 
     def given_back(self, deed, state):
         """The state after the attempt of a deed, which begins with this state or later, was given back."""
@@ -176,7 +178,7 @@ class Judge(Belief):
         self.returned.add(token)
         known = state.begun == attempt or (state.begun == attempt - 1 and state.stage == "waiting")
         return dataclasses.replace(state, begun=attempt - 1, lapses=self.lapses_by(state, attempt),
-                                   stage="waiting", at=state.due, lease=0, token="",
+                                   stage="waiting", at=deed.about["at"] or state.due, lease=0, token="",
                                    error=state.error if known else RAN_OUT, renewed=False, order=None,
                                    given=(*state.given, token), least=0)
 

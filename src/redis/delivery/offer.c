@@ -85,6 +85,13 @@ uint64_t tw__redis_offer_again(struct tw__redis_queue *queue, struct tw__redis_t
     return tw__redis_task_due(task);
 }
 
+void tw__redis_offer_put_off(struct tw__redis_queue *queue, struct tw__redis_task *task, uint64_t at_ms,
+                             uint64_t now_ms, struct tw__redis_buffer *log)
+{
+    tw__redis_lease_put_off(queue, task, at_ms, now_ms, log);
+    tw__redis_shared.counts.given_back++;
+}
+
 /* Whether this attempt is still under way. Another module, which the server called meanwhile, may have ended
  * it, and may have begun another one. */
 static bool goes_on(const struct tw__redis_task *task, uint64_t token)

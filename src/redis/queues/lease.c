@@ -152,6 +152,16 @@ struct tw__redis_task *tw__redis_lease_give_back(struct tw__redis_queue *queue, 
     return task;
 }
 
+void tw__redis_lease_put_off(struct tw__redis_queue *queue, struct tw__redis_task *task, uint64_t at_ms,
+                             uint64_t now_ms, struct tw__redis_buffer *log)
+{
+    struct tw__redis_life life = tw__redis_task_whole_life(task);
+    TW_ASSERT(life.stage == TW__REDIS_LEASED);
+    unbegin(&life);
+    task = relive(queue, task, &life, at_ms, now_ms);
+    tw__redis_change_put(log, queue->queues, task);
+}
+
 void tw__redis_lease_remove(struct tw__redis_queue *queue, struct tw__redis_task *task,
                             struct tw__redis_buffer *log)
 {

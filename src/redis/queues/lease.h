@@ -47,6 +47,9 @@ void tw__redis_lease_lapse(struct tw__redis_queue *queue, struct tw__redis_task 
  * have changed. Requires: the task is leased. */
 struct tw__redis_task *tw__redis_lease_give_back(struct tw__redis_queue *queue, struct tw__redis_task *task,
                                                  uint64_t now_ms, struct tw__redis_buffer *log);
+/* The same, but the task waits until `at_ms`, behind the others there. */
+void tw__redis_lease_put_off(struct tw__redis_queue *queue, struct tw__redis_task *task, uint64_t at_ms,
+                             uint64_t now_ms, struct tw__redis_buffer *log);
 /* The task leaves its queue. */
 void tw__redis_lease_remove(struct tw__redis_queue *queue, struct tw__redis_task *task,
                             struct tw__redis_buffer *log);

@@ -27,7 +27,7 @@ def taken(token, worker, came):
 
 def back(take, sent):
     """TW.NACK BACK, whose reply was lost."""
-    about = {"due": DUE, "attempt": 1, "token": take.token}
+    about = {"due": DUE, "attempt": 1, "token": take.token, "at": 0}
     return Deed("2", "back", "s", "t", about, sent=sent)
 
 

@@ -799,6 +799,24 @@ def test_a_failure_counts_and_a_lapse_does_not(clock, server, r):
     assert (dead_of(r, "s")[0].attempts, get(r, "a")["lapses"]) == (4, 1)
 
 
+@pytest.mark.parametrize("words", [("BACK", "IN", 500), ("IN", 500, "BACK")], ids=str)
+def test_a_task_that_is_given_back_until_a_time(clock, server, r, words):
+    """Nothing has failed, so one try is enough, and the worker and the attempt are forgotten."""
+    put(r, "s", "a", "AT", 1000, "TRIES", 1), put(r, "s", "b", "AT", 1001)
+    job = wait_take(r, "s", options=("NAME", "w1"))
+    at = clock.now() + 500
+    assert nack(r, job, *words) == at
+    found = get(r, "a")
+    assert [found[name] for name in ("state", "due", "next", "attempt", "worker", "error")] == [
+        "waiting", 1000, at, 0, "", ""]
+    assert (ack(r, job), server.tw()["given_back"], server.tw()["failed"]) == (0, 1, 0)
+    assert wait_take(r, "s").id == "b"
+    clock.push(500)
+    again = wait_take(r, "s")
+    assert (again.id, again.due, again.attempt) == ("a", 1000, 1)
+    assert nack(r, again, "ERROR", "no") == 0
+
+
 @pytest.mark.parametrize("how", ["IN", "DEAD", "BACK", "lapse"])
 def test_a_lapse_alone_leaves_its_token_behind(r, how):
     put(r, "s", "a", "IN", 0, "BACKOFF", HOUR, 1, HOUR)
