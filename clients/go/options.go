@@ -111,19 +111,27 @@ func More(values ...string) Option {
 	return optionFunc(func(to *filing) { to.more = append(to.more, values...) })
 }
 
+// NoJitter is the Jitter of waits that are neither longer nor shorter.
+const NoJitter = -1
+
 // Backoff says how long a task waits after a failed attempt. The default are the server's settings
 // tickwheel.backoff-..., which wait for about 1, 2, 4, 8 seconds unless changed.
 type Backoff struct {
 	First  time.Duration // The wait after the first failed attempt, at least 1 ms.
 	Factor float64       // Each further wait is so many times as long: 1 to 100, with at most two decimal places.
 	Max    time.Duration // No wait is longer. At least 1 ms.
-	Jitter int           // Makes each wait longer or shorter by up to so many percent, at random: 0 to 100.
+	Jitter int           // Makes each wait longer or shorter by up to so many percent: 1 to 100, or NoJitter.
+	//                      0: as the server's setting tickwheel.backoff-jitter, which is 10 unless changed.
 }
 
 func (b Backoff) add(to *filing) {
 	factor := strconv.FormatFloat(b.Factor, 'f', -1, 64)
 	to.words = to.words.Add("BACKOFF", milliseconds(b.First), factor, milliseconds(b.Max))
-	if b.Jitter != 0 {
+	switch b.Jitter {
+	case 0:
+	case NoJitter:
+		to.words = to.words.Add("JITTER", 0)
+	default:
 		to.words = to.words.Add("JITTER", b.Jitter)
 	}
 }

@@ -25,7 +25,7 @@ const (
 type Task struct {
 	ID        string
 	Due       time.Time     // The same in each attempt.
-	Remaining time.Duration // Until At; 0 if that time has passed.
+	Remaining time.Duration // Until Next; 0 if that time has passed.
 	Every     time.Duration // Between two periods; 0: the task does not repeat.
 	Times     int64         // Periods left; -1: for ever.
 	Target    string        // The Stream or List of a task of TW.ADD; empty for a task for workers.
@@ -33,9 +33,9 @@ type Task struct {
 	MaxLen    int64         // MAXLEN of a task for a Stream; 0: none.
 	Late      string        // "fire", "drop" or "coalesce".
 	LateBy    time.Duration // The time of LateDrop.
-	Attempt   int           // The attempt that is under way, or comes next; of a dead task, the attempts made.
+	Attempt   int           // Attempts that have begun: 0 before the first.
 	State     State
-	At        time.Time // Leased: the end of the lease. Dead: the death. Otherwise the time for which it waits.
+	Next      time.Time // When it can be taken next. Leased: the end of the lease. Dead: the zero time.
 	Worker    string    // The name of the worker that has the task, or had it last.
 	Error     string    // The last error.
 	Payload   [][]byte
@@ -132,8 +132,10 @@ func (t *Task) set(read *reader, name string, value interface{}) {
 		t.LateBy = read.span(value)
 	case "attempt":
 		t.Attempt = int(read.int(value))
-	case "at":
-		t.At = read.time(value)
+	case "next":
+		if next := read.int(value); next > 0 {
+			t.Next = time.UnixMilli(next)
+		}
 	case "payload":
 		t.Payload = read.payload(value)
 	default:

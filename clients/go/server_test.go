@@ -96,7 +96,7 @@ func TestServerATaskFromPutToCancel(t *testing.T) {
 	}
 	task.Remaining = 0
 	is(t, &tickwheel.Task{ID: "a", Due: due, Every: time.Minute, Times: 3, Kind: "workers", Late: "drop",
-		LateBy: 5 * time.Second, Attempt: 1, State: tickwheel.Waiting, At: due,
+		LateBy: 5 * time.Second, Attempt: 0, State: tickwheel.Waiting, Next: due,
 		Payload: [][]byte{[]byte("one"), []byte("two"), {0, 255}}}, task, nil)
 	count, err := s.Count(ctx)
 	is(t, int64(1), count, err)
@@ -434,7 +434,7 @@ func TestServerAHandlerThatDoesNotReturnIsGivenUp(t *testing.T) {
 	for _, id := range []string{"deaf", "wise"} {
 		task, err := s.Get(ctx, id)
 		must(t, err)
-		if task.State != tickwheel.Ready || task.Attempt != 1 {
+		if task.State != tickwheel.Ready || task.Attempt != 0 {
 			t.Errorf("%+v", task)
 		}
 	}

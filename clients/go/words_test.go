@@ -35,6 +35,8 @@ func TestPutArgs(t *testing.T) {
 			orders.PutArgs("a", "v", Every(1), LateDrop(5*time.Second), GT)},
 		{"orders a IN 0 TRIES 7 BACKOFF 500 1.5 60000 JITTER 20 LT PAYLOAD v", orders.PutArgs("a", "v", Tries(7),
 			Backoff{First: 500 * time.Millisecond, Factor: 1.5, Max: time.Minute, Jitter: 20}, LT)},
+		{"orders a IN 0 BACKOFF 1000 2 1000 JITTER 0 PAYLOAD v", orders.PutArgs("a", "v",
+			Backoff{First: time.Second, Factor: 2, Max: time.Second, Jitter: NoJitter})},
 		{"orders a IN 0 BACKOFF 0 0 0 PAYLOAD ", orders.PutArgs("a", "", Backoff{})},
 		{"orders a IN 1 GT", orders.MoveArgs("a", In(1), GT)},
 		{"orders a b", orders.CancelArgs("a", "b")},

@@ -29,7 +29,8 @@ export interface Backoff {
     factor: number;
     /** ms that no wait exceeds. */
     max: number;
-    /** Each wait is longer or shorter by up to so many percent, 0 to 100. Default: 0. */
+    /** Each wait is longer or shorter by up to so many percent, 0 to 100. Default: the server's
+     * setting `tickwheel.backoff-jitter`, 10 unless changed. */
     jitter?: number;
 }
 
@@ -58,7 +59,7 @@ export type MoveOptions = When & {
 export interface Task<P extends string | Buffer = string> {
     id: string;
     due: Date;
-    /** ms until `at`; 0 if that time has passed. */
+    /** ms until `next`; 0 if that time has passed. */
     remaining: number;
     /** ms; 0: the task does not repeat. */
     every: number;
@@ -69,9 +70,11 @@ export interface Task<P extends string | Buffer = string> {
     maxlen: number;
     late: "fire" | "drop" | "coalesce";
     lateMs: number;
+    /** Attempts that have begun: 0 before the first. */
     attempt: number;
     state: "waiting" | "ready" | "leased" | "dead";
-    at: Date;
+    /** When it can be taken next; of a leased task the end of the lease, of a dead one null. */
+    next: Date | null;
     worker: string;
     error: string;
     payload: P[];

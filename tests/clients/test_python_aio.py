@@ -190,7 +190,7 @@ def test_handlers_are_cancelled_and_their_tasks_given_back(place, how):
                 assert await run == Counts(back=1)
             assert worker.counts == Counts(back=1) and seen == ["begun", False]
             task = await here.work.get("a")
-            assert (task.state, task.attempt) == ("ready", 1)
+            assert (task.state, task.attempt) == ("ready", 0)
         await wait_until_async(lambda: not [name for name in names() if name.startswith("tickwheel")])
     test()
 

@@ -143,7 +143,7 @@ def test_run_now(recipe, queue):
     some = tickwheel.Queue(it["client"], queue)
     call = it["client"].execute_command
     assert it["run_now"](some, "a") is False
-    some.put("a", "x", delay=3600, backoff=tickwheel.Backoff(3600, 1, 3600))
+    some.put("a", "x", delay=3600, backoff=tickwheel.Backoff(3600, 1, 3600, 0))
     assert it["run_now"](some, "a") is True
 
     def take():

@@ -26,7 +26,7 @@ from workers import FAR, blocked
 MAILS, BILLS = "{desk}:mails", "{desk}:bills"
 RUN = "{rough}:work"
 AGAIN = ("IN", 0, "TRIES", 3, "BACKOFF", 1, 1, 1)  # Tries again at once.
-LATER = ("IN", 0, "TRIES", 3, "BACKOFF", FAR, 1, FAR)  # The next attempt is far away.
+LATER = ("IN", 0, "TRIES", 3, "BACKOFF", FAR, 1, FAR, "JITTER", 0)  # The next attempt is far away.
 BLOCK_MS = 5000
 
 
@@ -256,7 +256,7 @@ def test_the_backoff_is_the_tasks_own(desk):
     desk.put("backoff", "fail wait", words=LATER)
     wait_until(lambda: desk.task("backoff")["error"], message=lambda: desk.story("backoff"))
     found = desk.task("backoff")
-    assert (found["state"], found["attempt"]) == ("waiting", 2) and found["at"] > found["due"] + FAR - 1
+    assert (found["state"], found["attempt"]) == ("waiting", 1) and found["next"] > found["due"] + FAR - 1
     assert desk.r.execute_command("TW.CANCEL", MAILS, "backoff") == 1
     desk.wanted["failed"] += 1
 
@@ -335,7 +335,7 @@ def test_the_lease_is_lost(desk):
     assert desk.task("cancelled") is None
     for name in ("moved", "replaced"):
         found = desk.task(name)
-        assert (found["state"], found["attempt"], found["error"]) == ("waiting", 1, "")
+        assert (found["state"], found["attempt"], found["error"]) == ("waiting", 0, "")
     assert desk.r.execute_command("TW.CANCEL", MAILS, "moved", "replaced") == 2
     desk.wanted["lost"] += 3
 
@@ -353,7 +353,7 @@ def test_a_job_ends_after_its_task_was_replaced(desk):
         wait_until(lambda name=name: any(desk.subject.all(word, MAILS, name) for word in ("end", "lost")))
     desk.works("after-fails")
     for name in ("fails", "succeeds"):
-        assert (desk.task(name)["error"], desk.task(name)["attempt"]) == ("", 1)
+        assert (desk.task(name)["error"], desk.task(name)["attempt"]) == ("", 0)
     assert desk.r.execute_command("TW.CANCEL", MAILS, "fails", "succeeds") == 2
     desk.wanted["lost"] += 2
 
@@ -375,8 +375,8 @@ def test_a_pause_of_the_queue(desk):
 def test_an_idle_worker_does_not_poll(desk):
     """It calls TW.TAKE once for each BLOCK, while it has a heartbeat for its job."""
     desk.idle()
-    before, begin, end = calls_of(desk.r, "TW.TAKE"), desk.now(), desk.task("long")["at"]
-    wait_until(lambda: desk.task("long")["at"] > end, lambda: desk.story("long"))
+    before, begin, end = calls_of(desk.r, "TW.TAKE"), desk.now(), desk.task("long")["next"]
+    wait_until(lambda: desk.task("long")["next"] > end, lambda: desk.story("long"))
     blocks = (desk.now() - begin) // BLOCK_MS
     assert calls_of(desk.r, "TW.TAKE") <= before + blocks + 1
 
@@ -384,12 +384,12 @@ def test_an_idle_worker_does_not_poll(desk):
 def test_heartbeats_keep_a_long_job(desk):
     """A job that takes more than its lease is in its first attempt all the time."""
     desk.begun("long")
-    end = desk.task("long")["at"]
+    end = desk.task("long")["next"]
     for _ in range(5):
-        wait_until(lambda before=end: desk.task("long")["at"] != before, lambda: desk.story("long"))
+        wait_until(lambda before=end: desk.task("long")["next"] != before, lambda: desk.story("long"))
         found = desk.task("long")
-        assert (found["state"], found["attempt"]) == ("leased", 1) and found["at"] > end
-        end = found["at"]
+        assert (found["state"], found["attempt"]) == ("leased", 1) and found["next"] > end
+        end = found["next"]
 
 
 def test_the_counts_at_the_end(desk):
@@ -508,7 +508,7 @@ def test_a_stop_waits_for_jobs_and_begins_none(clock, server, start, queue, tmp_
     wait_until(lambda: task(r, queue, "a") is None)
     for _ in range(4):
         clock.push(LEASE // 2)
-        wait_until(lambda: task(r, queue, "b")["at"] == clock.now() + LEASE, subject.story)
+        wait_until(lambda: task(r, queue, "b")["next"] == clock.now() + LEASE, subject.story)
     assert (task(r, queue, "b")["state"], task(r, queue, "b")["attempt"]) == ("leased", 1)
     release(tmp_path / "b")
     assert subject.counts() == {**NOTHING, "done": 2}
@@ -518,7 +518,7 @@ def test_a_stop_waits_for_jobs_and_begins_none(clock, server, start, queue, tmp_
 def fresh(r, queue, name):
     """Whether the task waits for a worker now, and no attempt counts."""
     found = task(r, queue, name)
-    return (found["state"], found["attempt"], found["error"]) == ("ready", 1, "")
+    return (found["state"], found["attempt"], found["error"]) == ("ready", 0, "")
 
 
 def test_a_second_signal_gives_jobs_back(clock, server, start, queue, tmp_path):
@@ -592,7 +592,7 @@ def test_the_server_is_down_for_three_leases(fleet, clock, start, queue, tmp_pat
     server.start()
     r = server.client()
     for _ in range(4):
-        wait_until(lambda: task(r, queue, "a")["at"] == clock.now() + LEASE, message=subject.story)
+        wait_until(lambda: task(r, queue, "a")["next"] == clock.now() + LEASE, message=subject.story)
         clock.push(LEASE // 2)
     release(tmp_path / "go")
     subject.wait("end", queue, "a", 1)
@@ -687,8 +687,8 @@ def test_the_server_stands_still_for_longer_than_a_lease(rough):
     """A heartbeat that the worker has sent meanwhile counts before leases end. It comes over a connection that
     the server has accepted before."""
     rough.at_work("still")
-    end = rough.task("still")["at"]
-    wait_until(lambda: rough.task("still")["at"] > end, message=lambda: rough.story("still"))
+    end = rough.task("still")["next"]
+    wait_until(lambda: rough.task("still")["next"] > end, message=lambda: rough.story("still"))
     with frozen(rough.server):
         rough.clock.push(LEASE + 200)
         rough.clock.push_monotonic(LEASE + 200)

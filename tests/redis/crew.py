@@ -291,8 +291,12 @@ class Worker(Client):
                 **self.about(take, at=at, dead=dead, error=error))
 
     def back(self, take):
-        self.do("back", take.queue, take.name, ["TW.NACK", take.queue, take.name, take.token, "BACK"],
-                **self.about(take))
+        at, when = 0, []
+        if self.rng.random() < 0.3:
+            at = self.shop.times.after(self.rng.randrange(100))
+            when = ["AT", at]
+        self.do("back", take.queue, take.name, ["TW.NACK", take.queue, take.name, take.token, "BACK", *when],
+                **self.about(take, at=at))
 
     def touch(self, take):
         lease = self.rng.choice([50, 200, 600])

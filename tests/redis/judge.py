@@ -78,7 +78,7 @@ class Judge(Belief):
         if state is NO_TASK:
             assert deed.reply is None, deed
         elif state.stage == "dead":
-            assert isinstance(deed.reply, str) and "TW.REPLAY" in deed.reply, f"{deed} {state}"
+            assert isinstance(deed.reply, str) and "expected a replay" in deed.reply, f"{deed} {state}"
         else:
             assert deed.reply == 1, f"{deed} {state}"
             self.counts["moved"] += 1
@@ -140,7 +140,7 @@ class Judge(Belief):
         if not holds:
             return
         self.counts["failed"] += 1
-        dies = deed.about["dead"] or state.begun >= state.tries
+        dies = deed.about["dead"] or state.begun - state.lapses >= state.tries
         assert (deed.reply == 0) == dies, f"{deed} {state}"
         error = deed.about["error"]
         if not dies:
@@ -148,7 +148,7 @@ class Judge(Belief):
             assert deed.reply == at, f"{deed} {state}"
             known = at > deed.end + SLACK
             self.put_state(deed.queue, deed.name,
-                           dataclasses.replace(state, stage="waiting", at=at, error=error,
+                           dataclasses.replace(state, stage="waiting", at=at, error=error, token="",
                                                order=(at, self.filed) if known else None))
             return
         dead = dataclasses.replace(state, stage="dead", at=0, error=error)
@@ -165,17 +165,20 @@ class Judge(Belief):
         holds = self.holds(state, deed) and state.stage == "leased"
         assert (deed.reply is not None) == holds, f"{'refused' if holds else 'accepted'}: {deed} {state}"
         if holds:
-            assert deed.reply == state.due, f"{deed} {state}"
+            at = deed.about["at"]
+            assert deed.reply == (at or state.due), f"{deed} {state}"
             self.counts["given_back"] += 1
             self.put_state(deed.queue, deed.name,
-                           dataclasses.replace(self.given_back(deed, state), order=(state.due, None)))
+                           dataclasses.replace(self.given_back(deed, state),
+                                               order=None if at else (state.due, None)))
 
     def given_back(self, deed, state):
         """The state after the attempt of a deed, which begins with this state or later, was given back."""
         token, attempt = deed.about["token"], deed.about["attempt"]
         self.returned.add(token)
         known = state.begun == attempt or (state.begun == attempt - 1 and state.stage == "waiting")
-        return dataclasses.replace(state, begun=attempt - 1, stage="waiting", at=state.due, lease=0, token="",
+        return dataclasses.replace(state, begun=attempt - 1, lapses=self.lapses_by(state, attempt),
+                                   stage="waiting", at=deed.about["at"] or state.due, lease=0, token="",
                                    error=state.error if known else RAN_OUT, renewed=False, order=None,
                                    given=(*state.given, token), least=0)
 
@@ -207,17 +210,18 @@ class Judge(Belief):
     def take_now(self, take, state, deed):
         """Brings a task to the state in which it was ready at this take."""
         assert state.payload == take.payload, f"{take} {state}"
-        look = imagined(take.due, "ready", take.attempt, take.payload)
+        look = imagined(take.due, "ready", take.attempt - 1, take.payload)
         while state.due != take.due:
             state = self.next_after_death(take.queue, take.name, state, look, deed.end)
             assert state is not NO_TASK, f"it had no more periods: {take}"
         while state.begun + 1 < take.attempt:
             state = self.begin_silently(take.queue, take.name, state, look, deed.end)
-        assert state.begun + 1 == take.attempt <= state.tries, f"attempts: {take} {state}"
         if state.stage == "leased":
             self.check_lapse(state, deed.end)
             self.lapses += 1
-            state = dataclasses.replace(state, stage="waiting", at=0, error=RAN_OUT, order=None)
+            state = dataclasses.replace(state, stage="waiting", at=0, error=RAN_OUT, lapses=state.lapses + 1,
+                                        order=None)
+        assert state.begun + 1 == take.attempt <= state.tries + state.lapses, f"attempts: {take} {state}"
         assert state.stage == "waiting" and state.at <= deed.end + SLACK, f"not ready: {take} {state}"
         return state
 
@@ -261,6 +265,7 @@ class Judge(Belief):
                 after.append(self.next_period(state))
             elif deed.kind == "touch" and self.may_hold(state, deed):
                 after.append(dataclasses.replace(state, begun=deed.about["attempt"], stage="leased", at=0,
+                                                 lapses=self.lapses_by(state, deed.about["attempt"]),
                                                  lease=deed.about["lease"], renewed=False,
                                                  token=deed.about["token"]))
             elif deed.kind == "nack" and self.may_hold(state, deed):
@@ -289,9 +294,10 @@ class Judge(Belief):
         return state.due == deed.about["due"] and state.begun <= deed.about["attempt"]
 
     def after_nack(self, deed, state):
-        state = dataclasses.replace(state, begun=deed.about["attempt"], error=deed.about["error"], at=0,
-                                    token=deed.about["token"], order=None)
-        if not deed.about["dead"] and state.begun < state.tries:
+        attempt = deed.about["attempt"]
+        state = dataclasses.replace(state, begun=attempt, lapses=self.lapses_by(state, attempt),
+                                    error=deed.about["error"], at=0, token="", order=None)
+        if not deed.about["dead"] and state.begun - state.lapses < state.tries:
             return [dataclasses.replace(state, stage="waiting", at=deed.about["at"])]
         dead = dataclasses.replace(state, stage="dead")
         if state.every == 0:

@@ -23,6 +23,8 @@ import dataclasses
 from harness import as_map
 
 RAN_OUT = "the lease ran out"
+# A further lapse kills.
+MOST_LAPSES = 16
 # Milliseconds: between two readings of the clock that belong together.
 SLACK = 30
 # By which a server may be late, before its last reply and after it came up.
@@ -43,6 +45,7 @@ class Task:
     every: int = 0
     times: int = 1
     begun: int = 0  # attempts that have begun
+    lapses: int = 0  # those of them whose lease ran out
     stage: str = "waiting"  # or leased, dead; ready is a matter of the clock
     at: int = 0  # the next attempt, the end of the lease, the death; 0: nobody knows
     lease: int = 0  # 0: nobody knows, because the reply of TW.TAKE was lost
@@ -99,9 +102,10 @@ class Look:
     def __init__(self, flat):
         told = as_map(flat)
         self.due, self.every, self.times = told["due"], told["every"], told["times"]
-        self.stage, self.at, self.worker, self.error = (told[key] for key in ("state", "at", "worker", "error"))
+        self.stage, self.at = told["state"], told["next"]
+        self.worker, self.error = told["worker"], told["error"]
         self.payload = told["payload"][0]
-        self.begun = told["attempt"] - (self.stage in ("waiting", "ready"))
+        self.begun, self.lapses = told["attempt"], told["lapses"]
 
     def __repr__(self):
         return str(self.__dict__)
@@ -109,8 +113,8 @@ class Look:
 
 def imagined(due, stage, attempt, payload):
     """The look at a task that nobody has looked at, but that must have been so."""
-    return Look(["due", due, "every", 0, "times", 0, "attempt", attempt, "state", stage, "at", 0, "worker", "",
-                 "error", "", "payload", [payload]])
+    return Look(["due", due, "every", 0, "times", 0, "attempt", attempt, "lapses", 0, "state", stage,
+                 "next", 0, "worker", "", "error", "", "payload", [payload]])
 
 
 class Gap:
@@ -214,7 +218,7 @@ class Belief:
             assert state is not NO_TASK, "it had no more periods"
         assert look.times == state.times, "another number of periods"
         assert look.begun >= max(state.begun, state.least), "an attempt is forgotten"
-        assert look.begun <= state.tries, "too many attempts"
+        assert look.begun - look.lapses <= state.tries, "too many attempts"
         while state.begun < look.begun:
             state = self.begin_silently(queue, name, state, look, now)
         return self.same_attempt(state, look, now)
@@ -241,15 +245,15 @@ class Belief:
                 self.ended.setdefault((name, state.payload, state.due), "done")
                 return self.next_period(state)
             if deed.kind == "nack" and error == deed.about["error"]:
-                state = dataclasses.replace(state, begun=deed.about["attempt"])
+                attempt = deed.about["attempt"]
+                state = dataclasses.replace(state, begun=attempt, lapses=self.lapses_by(state, attempt))
                 self.put_letter(queue, letter, state, error)
                 return self.next_period(state)
-        while state.begun < state.tries:
+        while state.stage != "leased" or state.lapses < MOST_LAPSES:
             state = self.begin_silently(queue, name, state, look, now)
-        assert state.stage == "leased", "the last attempt cannot have failed"
         self.check_lapse(state, now)
         assert error in (RAN_OUT, ANY), "such a letter was not left"
-        self.put_letter(queue, letter, state, RAN_OUT)
+        self.put_letter(queue, letter, dataclasses.replace(state, lapses=state.lapses + 1), RAN_OUT)
         return self.next_period(state)
 
     def put_letter(self, queue, letter, state, error):
@@ -278,7 +282,8 @@ class Belief:
         take = self.take_of(queue, name, state)
         if state.stage == "leased":
             self.check_lapse(state, now)
-            state = dataclasses.replace(state, error=RAN_OUT)
+            assert state.lapses < MOST_LAPSES, "the last lapse kills"
+            state = dataclasses.replace(state, error=RAN_OUT, lapses=state.lapses + 1)
         if take is None:
             # Of a worker without a reply only the last attempt shows its name.
             assert look.begun > state.begun + 1 or look.due != state.due or look.worker in self.nameless, \
@@ -288,6 +293,11 @@ class Belief:
         assert take.payload == state.payload, f"a worker got another payload: {take}"
         return dataclasses.replace(state, begun=state.begun + 1, stage="leased", at=0, lease=take.lease,
                                    token=take.token, renewed=False, order=None)
+
+    @staticmethod
+    def lapses_by(state, attempt):
+        """So many attempts have lapsed when this one has begun, if all before it did so from this state on."""
+        return state.lapses + max(0, attempt - state.begun - (state.stage != "leased"))
 
     def check_lapse(self, state, now):
         """Asserts that the lease can have run out, as a failed attempt, at this time."""
@@ -300,7 +310,9 @@ class Belief:
                 assert gap.up + state.lease <= now + SLACK, f"the lease was not renewed after {gap.__dict__}"
 
     def same_attempt(self, state, look, now):
-        at = dataclasses.replace(state, at=look.at)
+        lapsed = state.stage == "leased" != look.stage
+        assert look.lapses == state.lapses + lapsed, "the number of lapses"
+        at = dataclasses.replace(state, at=look.at, lapses=look.lapses)
         if state.stage == look.stage == "leased":
             assert look.error == state.error, "another error"
             take = self.tokens.get(state.token)
@@ -310,7 +322,7 @@ class Belief:
             self.check_lapse(state, now)
             self.lapses += 1
             assert look.error == RAN_OUT, "the error of a lease that ran out"
-            assert (look.stage == "dead") == (state.begun >= state.tries), "the number of tries"
+            assert (look.stage == "dead") == (look.lapses > MOST_LAPSES), "the lapse that kills"
             return dataclasses.replace(at, stage="dead" if look.stage == "dead" else "waiting", error=RAN_OUT,
                                        order=None)
         assert look.error == state.error, "another error"

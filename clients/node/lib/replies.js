@@ -50,7 +50,7 @@ function task(id, flat, buffers) {
         lateMs: found["late-ms"],
         attempt: found.attempt,
         state: text(found.state),
-        at: new Date(found.at),
+        next: found.next ? new Date(found.next) : null,
         worker: text(found.worker),
         error: text(found.error),
         payload: values(found.payload, buffers),

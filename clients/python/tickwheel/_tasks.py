@@ -23,11 +23,11 @@ class Task:
     id: str
     state: str  #: waiting, ready, leased or dead
     due: float
-    at: float  #: the end of the lease, the time of the next attempt, of the death; else `due`
-    remaining: float  #: seconds until `at`; 0 if that has passed
+    next: Optional[float]  #: when it can be taken next; leased: the end of the lease; dead: None
+    remaining: float  #: seconds until `next`; 0 if that has passed
     every: Optional[float]  #: seconds between two periods; None: it does not repeat
     times: Optional[int]  #: periods that are left; None: for ever
-    attempt: int  #: the attempt that is under way, or comes next; of a dead task, how many there were
+    attempt: int  #: attempts that have begun: 0 before the first
     worker: str  #: the worker that has the task, or had it last; empty: none
     error: str  #: the last error; empty: none
     payload: Tuple[bytes, ...]  #: its values
@@ -126,8 +126,9 @@ def task(id: Union[str, bytes], raw: Any) -> Optional[Task]:
         return None
     pairs = raw[0].items() if isinstance(raw[0], dict) else zip(raw[0][::2], raw[0][1::2])
     told = {text(name): value for name, value in pairs}
-    return Task(id=text(id), state=text(told["state"]), due=told["due"] / 1000, at=told["at"] / 1000,
-                remaining=told["remaining"] / 1000, every=told["every"] / 1000 if told["every"] else None,
+    return Task(id=text(id), state=text(told["state"]), due=told["due"] / 1000,
+                next=told["next"] / 1000 or None, remaining=told["remaining"] / 1000,
+                every=told["every"] / 1000 if told["every"] else None,
                 times=None if told["times"] < 0 else told["times"], attempt=told["attempt"],
                 worker=text(told["worker"]), error=text(told["error"]), payload=values_of(told["payload"]),
                 kind=text(told["kind"]), target=text(told["target"]), maxlen=told["maxlen"] or None,

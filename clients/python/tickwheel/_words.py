@@ -25,11 +25,11 @@ PAGE = 10000  # The most tasks that one TW.DEAD, TW.REPLAY or TW.PURGE handles.
 class Backoff(NamedTuple):
     """The waits after failed attempts of a task: `first` seconds after the first one, `factor` times as long
     after each further one (1 to 100, at most two decimal places), at most `max` seconds; each is longer or
-    shorter by up to `jitter` percent (0 to 100), at random."""
+    shorter by up to `jitter` percent (0 to 100). None: as the server's setting `tickwheel.backoff-jitter`."""
     first: Seconds
     factor: float = 2
     max: Seconds = 3600
-    jitter: int = 0
+    jitter: Optional[int] = None
 
 
 def milliseconds(name: str, value: Seconds, least: int = 0, most: int = MOST_MS) -> int:
@@ -94,8 +94,9 @@ def backoff_words(backoff: Optional[Tuple[object, ...]]) -> Words:
     if not isinstance(backoff, tuple):
         raise TypeError(f"backoff is {backoff!r}: expected a Backoff")
     first, factor, most, jitter = Backoff(*backoff)  # type: ignore[arg-type]
-    return ["BACKOFF", milliseconds("backoff.first", first, 1), factor_word(factor),
-            milliseconds("backoff.max", most, 1), "JITTER", whole("backoff.jitter", jitter, 0, 100)]
+    words: Words = ["BACKOFF", milliseconds("backoff.first", first, 1), factor_word(factor),
+                    milliseconds("backoff.max", most, 1)]
+    return words if jitter is None else [*words, "JITTER", whole("backoff.jitter", jitter, 0, 100)]
 
 
 def factor_word(factor: float) -> str:

@@ -103,7 +103,7 @@ int tw__redis_ack_command(RedisModuleCtx *ctx, RedisModuleString **argv, int arg
 struct nack {
     uint64_t at_ms; /* 0: after the backoff */
     bool dead, back;
-    bool time_given, text_given; /* one of IN, AT, DEAD and BACK; ERROR */
+    bool time_given, text_given; /* IN or AT; ERROR */
     struct tw__redis_bytes error;
 };
 
@@ -143,18 +143,20 @@ static int read_option(RedisModuleCtx *ctx, RedisModuleString **argv, int count,
         tw__redis_argument_error(ctx, argv[0], "the option", "IN ms, AT unix-ms, DEAD, BACK or ERROR text");
         return 0;
     }
-    bool *given = text ? &nack->text_given : &nack->time_given;
-    if (*given) {
+    bool both = dead ? nack->time_given || nack->back : nack->dead; /* a death has no next attempt */
+    if ((text && nack->text_given) || (time && nack->time_given) || (dead && nack->dead) ||
+        (back && nack->back) || (both && !text)) {
         tw__redis_argument_error(
             ctx, argv[0], "the option",
-            "ERROR text at most once, and at most one of IN ms, AT unix-ms, DEAD and BACK");
+            "each option at most once, at most one of IN ms, AT unix-ms and DEAD, and BACK without DEAD");
         return 0;
     }
     if ((back && nack->text_given) || (text && nack->back)) {
-        tw__redis_argument_error(ctx, argv[0], "the option", "BACK without ERROR, as nothing has failed");
+        RedisModule_ReplyWithError(ctx, "ERR BACK has an error text: expected none, as nothing has failed");
         return 0;
     }
-    *given = true;
+    nack->text_given |= text;
+    nack->time_given |= time;
     nack->dead |= dead;
     nack->back |= back;
     if (dead || back)
@@ -162,7 +164,7 @@ static int read_option(RedisModuleCtx *ctx, RedisModuleString **argv, int count,
     return (text ? read_text(ctx, argv + 1, count - 1, nack) : read_time(ctx, argv, count, nack)) ? 2 : 0;
 }
 
-/* Reads [IN ms|AT unix-ms|DEAD|BACK] [ERROR text], in any order. */
+/* Reads [IN ms|AT unix-ms|DEAD] [ERROR text], or BACK [IN ms|AT unix-ms], in any order. */
 static bool read_nack(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, struct nack *nack)
 {
     *nack = (struct nack){.error = {"", 0}};
@@ -189,18 +191,23 @@ static uint64_t end_failed(RedisModuleCtx *ctx, RedisModuleString *name, struct 
     return at_ms;
 }
 
-/* Gives the task back. Returns the time for which it waited. */
+/* Gives the task back, until `at_ms` or, if that is 0, at once. Returns the time of its next attempt. */
 static uint64_t hand_back(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_queue *queue,
-                          struct tw__redis_task *task)
+                          struct tw__redis_task *task, uint64_t at_ms)
 {
     struct tw__redis_buffer log = {0};
-    uint64_t at_ms = tw__redis_offer_again(queue, task, tw__redis_now_ms(), &log);
+    bool at_once = at_ms == 0;
+    if (at_once)
+        at_ms = tw__redis_offer_again(queue, task, tw__redis_now_ms(), &log);
+    else
+        tw__redis_offer_put_off(queue, task, at_ms, tw__redis_now_ms(), &log);
     tw__redis_lives_close(ctx, name, &log, "tw.back");
-    tw__redis_keys_changed(ctx, name, "tw.ready");
+    if (at_once)
+        tw__redis_keys_changed(ctx, name, "tw.ready");
     return at_ms == 0 ? 1 : at_ms; /* 0 would say that the task is dead */
 }
 
-/* TW.NACK queue id token [IN ms|AT unix-ms|DEAD|BACK] [ERROR text] */
+/* TW.NACK queue id token [[IN ms|AT unix-ms|DEAD] [ERROR text]|BACK [IN ms|AT unix-ms]] */
 int tw__redis_nack_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     struct tw__redis_queue *queue;
@@ -212,8 +219,8 @@ int tw__redis_nack_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
     struct tw__redis_task *task = find_leased(queue, argv[2], argv[3]);
     if (task == NULL)
         return RedisModule_ReplyWithNull(ctx);
-    uint64_t at_ms =
-        nack.back ? hand_back(ctx, argv[1], queue, task) : end_failed(ctx, argv[1], queue, task, &nack);
+    uint64_t at_ms = nack.back ? hand_back(ctx, argv[1], queue, task, nack.at_ms)
+                               : end_failed(ctx, argv[1], queue, task, &nack);
     return RedisModule_ReplyWithLongLong(ctx, (long long)at_ms);
 }
 

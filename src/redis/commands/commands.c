@@ -9,6 +9,8 @@
  */
 #include "commands.h"
 
+#include <task/conditions.h>
+
 #include "ack.h"
 #include "add.h"
 #include "dead.h"
@@ -104,15 +106,15 @@ static int command_move(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     struct tw__redis_queue *queue;
     uint64_t now_ms, due;
     bool absolute;
-    enum tw__redis_condition condition = TW__REDIS_ALWAYS;
+    unsigned condition = 0;
     if (argc < 3 || argc > 6)
         return RedisModule_WrongArity(ctx);
     uint64_t hash = tw__redis_queue_foresee(tw__redis_shared.queues, tw__redis_string_bytes(argv[2]));
     if (!tw__redis_argument_time(ctx, argv + 3, argc - 3, &now_ms, &due, &absolute))
         return REDISMODULE_OK;
     tw__redis_queue_foresee_cells(tw__redis_shared.queues, hash);
-    if (argc == 6 && (!tw__redis_argument_condition(argv[5], &condition) || condition == TW__REDIS_ONLY_NEW ||
-                      condition == TW__REDIS_ONLY_OLD))
+    if (argc == 6 &&
+        (!tw__redis_argument_condition(argv[5], &condition) || !(condition & (TW__TASK_GT | TW__TASK_LT))))
         return tw__redis_argument_error(ctx, argv[5], "the option", "GT or LT");
     if (!tw__redis_keys_open_quickly(ctx, argv[1], &key, &queue))
         return REDISMODULE_OK;
@@ -123,10 +125,11 @@ static int command_move(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     if (task == NULL)
         return RedisModule_ReplyWithNull(ctx);
     if (tw__redis_task_stage(task) == TW__REDIS_DEAD)
-        return tw__redis_argument_error(ctx, argv[2], "the task", "a task that is not dead; use TW.REPLAY");
+        return RedisModule_ReplyWithError(ctx,
+                                          "ERR the task is dead: expected a replay, or a put in its place");
     if (!may_move(ctx, task))
         return REDISMODULE_OK;
-    bool moves = tw__redis_condition_allows(condition, task, due);
+    bool moves = tw__redis_conditions_met(condition, task, due);
     if (moves) {
         tw__redis_chores_leave(&(struct tw__redis_chore){.kind = TW__REDIS_CHORE_REFILE,
                                                          .queue = queue,

@@ -253,12 +253,12 @@ static void file_new(RedisModuleCtx *ctx, const struct tw__redis_filing *filing,
 static bool is_allowed(const struct tw__redis_filing *filing, const struct tw__redis_queue *queue,
                        uint64_t hash)
 {
-    if (filing->condition == TW__REDIS_ALWAYS)
+    if (filing->condition == 0)
         return true;
     struct tw__redis_task *old = NULL;
     if (queue != NULL)
         old = tw__redis_queue_find(queue, hash, tw__redis_string_bytes(filing->id));
-    return tw__redis_condition_allows(filing->condition, old, filing->due);
+    return tw__redis_conditions_met(filing->condition, old, filing->due);
 }
 
 int tw__redis_filing_file(RedisModuleCtx *ctx, struct tw__redis_filing *filing, uint64_t hash,

@@ -18,9 +18,9 @@ struct tw__redis_filing {
     RedisModuleString *queue, *id;
     uint64_t now_ms, due, every, times;
     bool absolute, new_id;
-    unsigned seen; /* the options that were given: TW__REDIS_OPTION_... */
-    enum tw__redis_condition condition;
-    int condition_at; /* its index among the arguments; 0: none */
+    unsigned seen;      /* the options that were given: TW__REDIS_OPTION_... */
+    unsigned condition; /* of task/conditions.h; 0: none */
+    int condition_at;   /* its index among the arguments; 0: none */
     struct tw__redis_plan plan;
     RedisModuleString **payload;
     int payload_count;

@@ -5,12 +5,36 @@
 #include "put.h"
 
 #include <stdio.h>
+#include <task/limits.h>
 
 #include "filing.h"
 #include "queues/queue.h"
 #include "server/strings.h"
 
-enum { FACTOR_USUAL = 100 };
+/* Reads a number of the contract. Returns false after an error reply. */
+static bool read_limited(RedisModuleCtx *ctx, RedisModuleString *argument, const char *what,
+                         enum tw__redis_unit unit, enum tw__task_number number, uint64_t *value)
+{
+    struct tw__task_range range = tw__task_range(number);
+    return tw__redis_argument_number(ctx, argument, what, unit, (long long)range.least, (long long)range.most,
+                                     value);
+}
+
+/* The same of a word that a number has to follow. */
+static bool read_value(RedisModuleCtx *ctx, struct tw__redis_filing *filing, int *at, const char *word,
+                       enum tw__task_number number, uint32_t *value)
+{
+    struct tw__task_range range = tw__task_range(number);
+    uint64_t found;
+    if (*at + 1 >= filing->argc) {
+        tw__redis_argument_no_number(ctx, word, TW__REDIS_COUNT, (long long)range.least, (long long)range.most);
+        return false;
+    }
+    if (!read_limited(ctx, filing->argv[++*at], word, TW__REDIS_COUNT, number, &found))
+        return false;
+    *value = (uint32_t)found;
+    return true;
+}
 
 /* Reads a factor from 1 to 100, with at most two decimal places, as hundredths. Example: 1.5 is 150. */
 static bool read_factor(RedisModuleString *argument, uint32_t *factor)
@@ -32,7 +56,7 @@ static bool read_factor(RedisModuleString *argument, uint32_t *factor)
     for (; places < 2 && value <= TW__REDIS_FACTOR_MAX; places++)
         value *= 10;
     *factor = value;
-    return digit && places == 2 && value >= FACTOR_USUAL && value <= TW__REDIS_FACTOR_MAX;
+    return digit && places == 2 && tw__task_in_range(TW__TASK_IN_FACTOR, value);
 }
 
 /* Reads BACKOFF first-ms factor max-ms [JITTER percent]. */
@@ -40,33 +64,25 @@ static bool read_backoff(RedisModuleCtx *ctx, struct tw__redis_filing *filing, i
 {
     struct tw__redis_retry *retry = &filing->plan.retry;
     RedisModuleString **argv = filing->argv + *at;
-    uint64_t jitter = 0;
     if (*at + 3 >= filing->argc) {
         RedisModule_ReplyWithError(ctx, "ERR BACKOFF has too few values: expected first-ms factor max-ms");
         return false;
     }
-    if (!tw__redis_argument_number(ctx, argv[1], "BACKOFF first-ms", TW__REDIS_MS, 1, INT64_MAX,
-                                   &retry->first_ms))
+    if (!read_limited(ctx, argv[1], "BACKOFF first-ms", TW__REDIS_MS, TW__TASK_IN_BACKOFF, &retry->first_ms))
         return false;
     if (!read_factor(argv[2], &retry->factor)) {
         tw__redis_argument_error(ctx, argv[2], "BACKOFF factor",
                                  "a number from 1 to 100 with at most two decimal places");
         return false;
     }
-    if (!tw__redis_argument_number(ctx, argv[3], "BACKOFF max-ms", TW__REDIS_MS, 1, INT64_MAX, &retry->max_ms))
+    if (!read_limited(ctx, argv[3], "BACKOFF max-ms", TW__REDIS_MS, TW__TASK_IN_BACKOFF_MAX, &retry->max_ms))
         return false;
     *at += 3;
+    retry->jitter = TW__REDIS_JITTER_OPEN;
     if (*at + 1 >= filing->argc || !tw__redis_argument_is(filing->argv[*at + 1], "JITTER"))
         return true;
-    if (*at + 2 >= filing->argc) {
-        tw__redis_argument_no_number(ctx, "JITTER", TW__REDIS_COUNT, 0, 100);
-        return false;
-    }
-    *at += 2;
-    if (!tw__redis_argument_number(ctx, filing->argv[*at], "JITTER", TW__REDIS_COUNT, 0, 100, &jitter))
-        return false;
-    retry->jitter = (uint32_t)jitter;
-    return true;
+    ++*at;
+    return read_value(ctx, filing, at, "JITTER", TW__TASK_IN_JITTER, &retry->jitter);
 }
 
 /* Reads an option that TW.PUT alone has. */
@@ -74,7 +90,6 @@ static bool read_own(RedisModuleCtx *ctx, struct tw__redis_filing *filing, int *
                      enum tw__redis_filing_option *option)
 {
     RedisModuleString *word = filing->argv[*at];
-    uint64_t tries;
     if (tw__redis_argument_is(word, "BACKOFF")) {
         *option = TW__REDIS_OPTION_BACKOFF;
         return read_backoff(ctx, filing, at);
@@ -82,15 +97,7 @@ static bool read_own(RedisModuleCtx *ctx, struct tw__redis_filing *filing, int *
     if (!tw__redis_argument_is(word, "TRIES"))
         return true;
     *option = TW__REDIS_OPTION_TRIES;
-    if (*at + 1 >= filing->argc) {
-        tw__redis_argument_no_number(ctx, "TRIES", TW__REDIS_COUNT, 1, TW__REDIS_ATTEMPTS_MAX);
-        return false;
-    }
-    if (!tw__redis_argument_number(ctx, filing->argv[++*at], "TRIES", TW__REDIS_COUNT, 1,
-                                   TW__REDIS_ATTEMPTS_MAX, &tries))
-        return false;
-    filing->plan.retry.tries = (uint32_t)tries;
-    return true;
+    return read_value(ctx, filing, at, "TRIES", TW__TASK_IN_TRIES, &filing->plan.retry.tries);
 }
 
 static bool read_put(RedisModuleCtx *ctx, struct tw__redis_filing *filing, RedisModuleString **argv, int argc)

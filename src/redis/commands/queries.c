@@ -81,23 +81,22 @@ static const char *state_of(const struct tw__redis_task *task)
     return task->ready ? "ready" : stages[tw__redis_task_stage(task)];
 }
 
-/* The attempt that is under way or comes next; of a dead task the attempts that were made. */
+/* The attempts that have begun: of a task with a target the tries that its target has refused. */
 static uint64_t attempt_of(const struct tw__redis_task *task)
 {
-    if (!task->lived)
-        return tw__redis_place_tries(tw__redis_shared.queues, task) + 1;
-    return (uint64_t)tw__redis_task_life(task).attempt + (tw__redis_task_stage(task) == TW__REDIS_WAITING);
+    return task->lived ? tw__redis_task_life(task).attempt
+                       : tw__redis_place_tries(tw__redis_shared.queues, task);
 }
 
-/* `at`: the end of the lease, or the time of the next attempt or of the death; else the due time. */
-static void reply_life(RedisModuleCtx *ctx, const struct tw__redis_task *task, uint64_t at)
+static void reply_life(RedisModuleCtx *ctx, const struct tw__redis_task *task, uint64_t next_ms)
 {
     struct tw__redis_life life = {.worker = {"", 0}, .error = {"", 0}};
     if (task->lived)
         life = tw__redis_task_whole_life(task);
     reply_named(ctx, "attempt", attempt_of(task));
+    reply_named(ctx, "lapses", life.lapses);
     reply_text(ctx, "state", state_of(task));
-    reply_named(ctx, "at", at);
+    reply_named(ctx, "next", next_ms);
     RedisModule_ReplyWithCString(ctx, "worker");
     reply_bytes(ctx, life.worker);
     RedisModule_ReplyWithCString(ctx, "error");
@@ -109,10 +108,12 @@ static void reply_task(RedisModuleCtx *ctx, const struct tw__redis_task *task, u
     static const char *const late[] = {"fire", "drop", "coalesce"};
     struct tw__redis_plan plan = tw__redis_route_plan(tw__redis_route_of(tw__redis_shared.queues, task));
     static const char *const kinds[] = {"stream", "list", "list left", "workers"};
-    uint64_t at = tw__redis_place_due(tw__redis_shared.queues, task), times = tw__redis_task_times(task);
-    RedisModule_ReplyWithMap(ctx, 15);
+    uint64_t times = tw__redis_task_times(task),
+             next_ms = tw__redis_place_next(tw__redis_shared.queues, task, now_ms,
+                                            RedisModule_MonotonicMicroseconds() / 1000);
+    RedisModule_ReplyWithMap(ctx, 16);
     reply_named(ctx, "due", tw__redis_task_first_due(task));
-    reply_named(ctx, "remaining", at > now_ms ? at - now_ms : 0);
+    reply_named(ctx, "remaining", next_ms > now_ms ? next_ms - now_ms : 0);
     reply_named(ctx, "every", tw__redis_task_every(task));
     RedisModule_ReplyWithCString(ctx, "times");
     RedisModule_ReplyWithLongLong(ctx, times == TW__REDIS_FOR_EVER ? -1 : (long long)times);
@@ -122,7 +123,7 @@ static void reply_task(RedisModuleCtx *ctx, const struct tw__redis_task *task, u
     reply_named(ctx, "maxlen", plan.maxlen);
     reply_text(ctx, "late", late[plan.late]);
     reply_named(ctx, "late-ms", plan.late_ms);
-    reply_life(ctx, task, at);
+    reply_life(ctx, task, next_ms);
     reply_payload(ctx, task);
 }
 

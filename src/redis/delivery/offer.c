@@ -7,7 +7,7 @@
 #include "offer.h"
 
 #include <base/assert.h>
-#include <base/saturate.h>
+#include <task/limits.h>
 
 #include "purge.h"
 #include "queues/change.h"
@@ -37,25 +37,41 @@ void tw__redis_offer(struct tw__redis_delivery *delivery, uint64_t missed)
     tw__redis_workers_wake(delivery->queue);
 }
 
+/* The task dies, with its last error. Returns 0. */
+static uint64_t die(struct tw__redis_queue *queue, struct tw__redis_task *task, struct tw__redis_bytes error,
+                    uint64_t now_ms, struct tw__redis_buffer *log)
+{
+    tw__redis_shared.counts.died++;
+    queue->died++;
+    tw__redis_lease_kill(queue, task, tw__redis_task_life(task).attempt, error, now_ms, log);
+    return 0;
+}
+
+static struct tw__task_retry retry_of(const struct tw__redis_task *task)
+{
+    struct tw__redis_plan plan = tw__redis_route_plan(tw__redis_route_of(tw__redis_shared.queues, task));
+    return tw__redis_config_retry(&plan.retry);
+}
+
+/* The time after the wait that follows an attempt. Those that lapsed before it make no wait longer. */
+static uint64_t after_wait(uint64_t end_ms, const struct tw__task_retry *retry,
+                           const struct tw__redis_life *life)
+{
+    uint64_t wait_ms = tw__task_wait(retry, life->attempt - life->lapses),
+             at_ms = end_ms + tw__task_jitter(wait_ms, retry->jitter, life->token);
+    return at_ms < TW__REDIS_TIME_MAX ? at_ms : TW__REDIS_TIME_MAX;
+}
+
 uint64_t tw__redis_offer_fail(struct tw__redis_queue *queue, struct tw__redis_task *task,
                               struct tw__redis_bytes error, uint64_t at_ms, bool last, uint64_t now_ms,
                               struct tw__redis_buffer *log)
 {
-    struct tw__redis_plan plan = tw__redis_route_plan(tw__redis_route_of(tw__redis_shared.queues, task));
-    struct tw__redis_retry retry = tw__redis_config_retry(&plan.retry);
-    uint32_t attempt = tw__redis_task_life(task).attempt;
-    uint64_t random;
-    if (last || attempt >= retry.tries) {
-        tw__redis_shared.counts.died++;
-        queue->died++;
-        tw__redis_lease_kill(queue, task, attempt, error, now_ms, log);
-        return 0;
-    }
-    RedisModule_GetRandomBytes((unsigned char *)&random, sizeof random);
+    struct tw__task_retry retry = retry_of(task);
+    struct tw__redis_life life = tw__redis_task_life(task);
+    if (last || life.attempt - life.lapses >= retry.tries)
+        return die(queue, task, error, now_ms, log);
     if (at_ms == 0)
-        at_ms = tw__add_saturating(now_ms, tw__redis_lease_backoff(&retry, attempt, random));
-    if (at_ms > TW__REDIS_TIME_MAX)
-        at_ms = TW__REDIS_TIME_MAX;
+        at_ms = after_wait(now_ms, &retry, &life);
     tw__redis_lease_fail(queue, task, error, at_ms, now_ms, log);
     return at_ms;
 }
@@ -69,11 +85,38 @@ uint64_t tw__redis_offer_again(struct tw__redis_queue *queue, struct tw__redis_t
     return tw__redis_task_due(task);
 }
 
+void tw__redis_offer_put_off(struct tw__redis_queue *queue, struct tw__redis_task *task, uint64_t at_ms,
+                             uint64_t now_ms, struct tw__redis_buffer *log)
+{
+    tw__redis_lease_put_off(queue, task, at_ms, now_ms, log);
+    tw__redis_shared.counts.given_back++;
+}
+
 /* Whether this attempt is still under way. Another module, which the server called meanwhile, may have ended
  * it, and may have begun another one. */
 static bool goes_on(const struct tw__redis_task *task, uint64_t token)
 {
     return tw__redis_task_stage(task) == TW__REDIS_LEASED && tw__redis_lease_has_token(task, token);
+}
+
+/* The lease has run out. The wait begins at its end, whenever that is noticed. Returns whether the task has
+ * died. */
+static bool lapse(struct tw__redis_delivery *delivery, const struct tw__redis_life *life)
+{
+    struct tw__redis_task *task = delivery->task;
+    struct tw__redis_buffer *log = tw__redis_batch_log(delivery->batch, delivery->queue);
+    struct tw__redis_bytes error = {lease_ran_out, sizeof lease_ran_out - 1};
+    uint64_t end_ms = tw__redis_task_due(task), now_ms = delivery->now_ms;
+    tw__redis_shared.counts.lapsed++;
+    tw__redis_lease_count_lapse(task);
+    if (life->lapses >= TW__TASK_LAPSES_MAX) {
+        die(delivery->queue, task, error, now_ms, log);
+        return true;
+    }
+    struct tw__task_retry retry = retry_of(task);
+    uint64_t at_ms = after_wait(end_ms < now_ms ? end_ms : now_ms, &retry, life);
+    tw__redis_lease_lapse(delivery->queue, task, error, at_ms, now_ms, log);
+    return false;
 }
 
 enum tw__redis_defer tw__redis_offer_lapse(struct tw__redis_delivery *delivery)
@@ -97,10 +140,7 @@ enum tw__redis_defer tw__redis_offer_lapse(struct tw__redis_delivery *delivery)
                                tw__redis_batch_log(delivery->batch, queue));
         return TW__REDIS_DEFER_NONE;
     }
-    tw__redis_shared.counts.lapsed++;
-    struct tw__redis_bytes error = {lease_ran_out, sizeof lease_ran_out - 1};
-    if (tw__redis_offer_fail(queue, task, error, 0, false, delivery->now_ms,
-                             tw__redis_batch_log(delivery->batch, queue)) == 0)
+    if (lapse(delivery, &life))
         tw__redis_purge_after_death(delivery->batch, queue);
     return TW__REDIS_DEFER_NONE;
 }

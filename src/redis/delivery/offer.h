@@ -12,9 +12,10 @@
  * Requires: the task is filed nowhere. */
 void tw__redis_offer(struct tw__redis_delivery *delivery, uint64_t missed);
 
-/* The lease of a task has run out: the attempt has failed. A lease that ran out before the time since which
- * workers are served (shared.h), when nobody could have ended it, begins anew instead, once. Returns
- * TW__REDIS_DEFER_NONE, or why the server must not write now; the task is then filed nowhere, as before. */
+/* The lease of a task has run out, a lapse: the task waits for its next attempt, or is dead after the 17th. A
+ * lease that ran out before the time since which workers are served (shared.h), when nobody could have ended
+ * it, begins anew instead, once. Returns TW__REDIS_DEFER_NONE, or why the server must not write now; the task
+ * is then filed nowhere, as before. */
 enum tw__redis_defer tw__redis_offer_lapse(struct tw__redis_delivery *delivery);
 
 /* Ends an attempt that has failed with an error: the task waits for its next attempt, at `at_ms` or, if that
@@ -29,5 +30,8 @@ uint64_t tw__redis_offer_fail(struct tw__redis_queue *queue, struct tw__redis_ta
  * it does to `log`. Returns the time for which the task waited. Requires: the task is leased. */
 uint64_t tw__redis_offer_again(struct tw__redis_queue *queue, struct tw__redis_task *task, uint64_t now_ms,
                                struct tw__redis_buffer *log);
+/* The same, but the task waits until `at_ms`. */
+void tw__redis_offer_put_off(struct tw__redis_queue *queue, struct tw__redis_task *task, uint64_t at_ms,
+                             uint64_t now_ms, struct tw__redis_buffer *log);
 
 #endif

@@ -150,6 +150,7 @@ static void digest_life(RedisModuleDigest *digest, const struct tw__redis_task *
     RedisModule_DigestAddLongLong(digest, (long long)life.token);
     RedisModule_DigestAddLongLong(digest, life.lease_ms);
     RedisModule_DigestAddLongLong(digest, life.attempt);
+    RedisModule_DigestAddLongLong(digest, life.lapses);
     digest_bytes(digest, life.worker);
     digest_bytes(digest, life.error);
 }

@@ -14,7 +14,7 @@
  *
  *     route:  its number in this chunk; a new number is one more than the last number, and the definition of
  *             the route follows it: kind, late, maxlen, late_ms, target size, target; of tasks for workers, in
- *             place of the target: tries, first_ms, factor, max_ms, jitter
+ *             place of the target: tries, first_ms, factor, max_ms, jitter (101: as the settings say)
  *
  *     due:    the time for which the task is filed, such as the end of its lease; its life has its due time
  *     flags:  1 if the task repeats, 2 if it has a life (life.c), 4 if it shares a payload that was written
@@ -183,7 +183,7 @@ static struct tw__redis_retry take_retry(struct reader *reader)
     retry.first_ms = take_number(reader, INT64_MAX);
     retry.factor = (uint32_t)take_number(reader, TW__REDIS_FACTOR_MAX);
     retry.max_ms = take_number(reader, INT64_MAX);
-    retry.jitter = (uint32_t)take_number(reader, 100);
+    retry.jitter = (uint32_t)take_number(reader, TW__REDIS_JITTER_OPEN);
     return retry;
 }
 

@@ -82,16 +82,41 @@ void tw__redis_lease_extend(struct tw__redis_queue *queue, struct tw__redis_task
 
 /* ---- the end of an attempt ------------------------------------------------------------------------------- */
 
-void tw__redis_lease_fail(struct tw__redis_queue *queue, struct tw__redis_task *task,
+/* The task waits for its next attempt. */
+static void await_attempt(struct tw__redis_queue *queue, struct tw__redis_task *task, uint64_t token,
                           struct tw__redis_bytes error, uint64_t at_ms, uint64_t now_ms,
                           struct tw__redis_buffer *log)
 {
     struct tw__redis_life life = tw__redis_task_whole_life(task);
     TW_ASSERT(life.stage == TW__REDIS_LEASED);
     life.stage = TW__REDIS_WAITING;
+    life.token = token;
     life.error = error;
     task = relive(queue, task, &life, at_ms, now_ms);
     tw__redis_change_put(log, queue->queues, task);
+}
+
+void tw__redis_lease_fail(struct tw__redis_queue *queue, struct tw__redis_task *task,
+                          struct tw__redis_bytes error, uint64_t at_ms, uint64_t now_ms,
+                          struct tw__redis_buffer *log)
+{
+    await_attempt(queue, task, 0, error, at_ms, now_ms, log);
+}
+
+void tw__redis_lease_count_lapse(struct tw__redis_task *task)
+{
+    struct tw__redis_life life = tw__redis_task_life(task);
+    TW_ASSERT(life.stage == TW__REDIS_LEASED && life.lapses < TW__REDIS_LAPSES_LAST);
+    life.lapses++;
+    tw__redis_task_set_life(task, &life);
+}
+
+void tw__redis_lease_lapse(struct tw__redis_queue *queue, struct tw__redis_task *task,
+                           struct tw__redis_bytes error, uint64_t at_ms, uint64_t now_ms,
+                           struct tw__redis_buffer *log)
+{
+    uint64_t token = tw__redis_task_life(task).token;
+    await_attempt(queue, task, token, error, at_ms, now_ms, log);
 }
 
 /* Lets an attempt that is under way not have begun, and makes the token worthless. */
@@ -125,6 +150,16 @@ struct tw__redis_task *tw__redis_lease_give_back(struct tw__redis_queue *queue, 
     else
         tw__redis_change_put_anew(log, queues, task, at_ms);
     return task;
+}
+
+void tw__redis_lease_put_off(struct tw__redis_queue *queue, struct tw__redis_task *task, uint64_t at_ms,
+                             uint64_t now_ms, struct tw__redis_buffer *log)
+{
+    struct tw__redis_life life = tw__redis_task_whole_life(task);
+    TW_ASSERT(life.stage == TW__REDIS_LEASED);
+    unbegin(&life);
+    task = relive(queue, task, &life, at_ms, now_ms);
+    tw__redis_change_put(log, queue->queues, task);
 }
 
 void tw__redis_lease_remove(struct tw__redis_queue *queue, struct tw__redis_task *task,
@@ -263,32 +298,4 @@ void tw__redis_lease_forget_all(struct tw__redis_queue *queue, uint64_t now_ms)
     for (size_t i = 0; i < all.count; i++)
         forget(queue, &all.at[i], now_ms);
     memory->free(all.at);
-}
-
-/* ---- backoff --------------------------------------------------------------------------------------------- */
-
-enum { HUNDREDTHS = 100 };
-
-/* value * hundredths / 100, at most `most`. Requires: hundredths > 0. */
-static uint64_t grow(uint64_t value, uint32_t hundredths, uint64_t most)
-{
-    if (value / HUNDREDTHS > most / hundredths)
-        return most; /* before the product overflows */
-    uint64_t grown = value / HUNDREDTHS * hundredths + value % HUNDREDTHS * hundredths / HUNDREDTHS;
-    return grown < most ? grown : most;
-}
-
-uint64_t tw__redis_lease_backoff(const struct tw__redis_retry *retry, uint32_t attempt, uint64_t random)
-{
-    uint64_t wait = retry->first_ms < retry->max_ms ? retry->first_ms : retry->max_ms;
-    for (uint32_t i = 1; i < attempt && wait < retry->max_ms && retry->factor > HUNDREDTHS; i++) {
-        uint64_t grown = grow(wait, retry->factor, retry->max_ms);
-        if (grown == wait)
-            grown++; /* a small wait times 1.01 */
-        wait = grown;
-    }
-    uint64_t reach = wait / HUNDREDTHS * retry->jitter + wait % HUNDREDTHS * retry->jitter / HUNDREDTHS;
-    if (reach == 0)
-        return wait;
-    return tw__add_saturating(wait - reach, random % (2 * reach + 1));
 }

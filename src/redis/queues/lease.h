@@ -30,16 +30,26 @@ bool tw__redis_lease_has_token(const struct tw__redis_task *task, uint64_t token
  * leased. */
 void tw__redis_lease_extend(struct tw__redis_queue *queue, struct tw__redis_task *task, uint32_t ms,
                             bool renewed, uint64_t now_ms, struct tw__redis_buffer *log);
-/* The attempt has failed: the task waits for the next one, at `at_ms`. Requires: the task is leased. */
+/* The attempt has failed: the task waits for the next one, at `at_ms`, and the token is worthless. Requires:
+ * the task is leased. */
 void tw__redis_lease_fail(struct tw__redis_queue *queue, struct tw__redis_task *task,
                           struct tw__redis_bytes error, uint64_t at_ms, uint64_t now_ms,
                           struct tw__redis_buffer *log);
+/* Counts a lapse: the lease has run out. The caller then calls one of the next two functions. */
+void tw__redis_lease_count_lapse(struct tw__redis_task *task);
+/* The same as tw__redis_lease_fail() after a lapse: the token stays, for a late acknowledgement. */
+void tw__redis_lease_lapse(struct tw__redis_queue *queue, struct tw__redis_task *task,
+                           struct tw__redis_bytes error, uint64_t at_ms, uint64_t now_ms,
+                           struct tw__redis_buffer *log);
 /* The worker gives the task back as if it had not taken it: the attempt does not count, the token is worthless,
  * and the task is ready again, for the time for which it was filed first, or for now if that is later
  * (TW.DRAIN). After its first attempt it has no life any more, as before. Returns the task, whose address may
  * have changed. Requires: the task is leased. */
 struct tw__redis_task *tw__redis_lease_give_back(struct tw__redis_queue *queue, struct tw__redis_task *task,
                                                  uint64_t now_ms, struct tw__redis_buffer *log);
+/* The same, but the task waits until `at_ms`, behind the others there. */
+void tw__redis_lease_put_off(struct tw__redis_queue *queue, struct tw__redis_task *task, uint64_t at_ms,
+                             uint64_t now_ms, struct tw__redis_buffer *log);
 /* The task leaves its queue. */
 void tw__redis_lease_remove(struct tw__redis_queue *queue, struct tw__redis_task *task,
                             struct tw__redis_buffer *log);
@@ -58,9 +68,5 @@ void tw__redis_lease_kill_series(struct tw__redis_queue *queue, struct tw__redis
 
 /* For a copy of a queue, which has no leases and no tokens: the attempts under way there have not begun. */
 void tw__redis_lease_forget_all(struct tw__redis_queue *queue, uint64_t now_ms);
-
-/* The wait after a failed attempt, the first of which is number 1. `random` is any number: it places the wait
- * within the jitter. */
-uint64_t tw__redis_lease_backoff(const struct tw__redis_retry *retry, uint32_t attempt, uint64_t random);
 
 #endif

@@ -2,18 +2,33 @@
  *
  * The bytes of a life.
  *
- *     in a task:  stage, and 4 if the lease was renewed, 1 | due 8 | token 8 | lease_ms 4 | attempt 4
+ *     in a task:  first byte 1 | due 8 | token 8 | lease_ms 4 | attempt 4
  *     elsewhere:  the same as varints, then worker and error, each with its size
+ *     first byte: the stage, plus 4 if the lease was renewed, plus 8 for each lapse
  */
 #include "life.h"
 
 #include <string.h>
 
-enum { RENEWED = TW__REDIS_STAGES };
+enum { RENEWED = TW__REDIS_STAGES, LAPSE = 2 * RENEWED };
+_Static_assert(LAPSE *(TW__REDIS_LAPSES_LAST + 1) <= UINT8_MAX, "the lapses fit in the first byte");
+
+/* The first byte of a life. */
+static unsigned pack_first(const struct tw__redis_life *life)
+{
+    return (unsigned)life->stage + (life->renewed ? RENEWED : 0) + LAPSE * life->lapses;
+}
+
+static void set_first(struct tw__redis_life *life, unsigned first)
+{
+    life->stage = (enum tw__redis_stage)(first % TW__REDIS_STAGES);
+    life->renewed = (first & RENEWED) != 0;
+    life->lapses = first / LAPSE;
+}
 
 void tw__redis_life_pack(char *at, const struct tw__redis_life *life)
 {
-    *at++ = (char)((unsigned)life->stage | (life->renewed ? RENEWED : 0));
+    *at++ = (char)pack_first(life);
     memcpy(at, &life->due, sizeof life->due);
     at += sizeof life->due;
     memcpy(at, &life->token, sizeof life->token);
@@ -25,8 +40,8 @@ void tw__redis_life_pack(char *at, const struct tw__redis_life *life)
 
 struct tw__redis_life tw__redis_life_unpack(const char *at)
 {
-    struct tw__redis_life life = {.stage = tw__redis_life_stage(at), .renewed = (*at & RENEWED) != 0};
-    at++;
+    struct tw__redis_life life = {0};
+    set_first(&life, (uint8_t)*at++);
     memcpy(&life.due, at, sizeof life.due);
     at += sizeof life.due;
     memcpy(&life.token, at, sizeof life.token);
@@ -40,7 +55,7 @@ struct tw__redis_life tw__redis_life_unpack(const char *at)
 void tw__redis_life_put(struct tw__redis_buffer *buffer, const struct tw__redis_life *life,
                         const struct tw__redis_memory *memory)
 {
-    tw__redis_buffer_put_number(buffer, (uint64_t)life->stage | (life->renewed ? RENEWED : 0), memory);
+    tw__redis_buffer_put_number(buffer, pack_first(life), memory);
     tw__redis_buffer_put_number(buffer, life->due, memory);
     tw__redis_buffer_put_number(buffer, life->token, memory);
     tw__redis_buffer_put_number(buffer, life->lease_ms, memory);
@@ -49,18 +64,27 @@ void tw__redis_life_put(struct tw__redis_buffer *buffer, const struct tw__redis_
     tw__redis_buffer_put_bytes(buffer, life->error, memory);
 }
 
+/* Whether so many attempts may have lapsed. The one under way has not. */
+static bool lapses_fit(const struct tw__redis_life *life)
+{
+    if (life->lapses == TW__REDIS_LAPSES_LAST && life->stage != TW__REDIS_DEAD)
+        return false;
+    return life->attempt >= life->lapses + (life->stage == TW__REDIS_LEASED);
+}
+
 struct tw__redis_life tw__redis_life_take(struct tw__redis_reader *reader)
 {
     struct tw__redis_life life = {0};
-    uint64_t stage = tw__redis_reader_number(reader, RENEWED + TW__REDIS_DEAD);
-    if (stage % TW__REDIS_STAGES > TW__REDIS_DEAD)
+    uint64_t most = TW__REDIS_DEAD + RENEWED + LAPSE * TW__REDIS_LAPSES_LAST;
+    set_first(&life, (unsigned)tw__redis_reader_number(reader, most));
+    if (life.stage > TW__REDIS_DEAD)
         reader->at = NULL;
-    life.stage = (enum tw__redis_stage)(stage % TW__REDIS_STAGES);
-    life.renewed = (stage & RENEWED) != 0;
     life.due = tw__redis_reader_number(reader, INT64_MAX);
     life.token = tw__redis_reader_number(reader, UINT64_MAX);
     life.lease_ms = (uint32_t)tw__redis_reader_number(reader, UINT32_MAX);
     life.attempt = (uint32_t)tw__redis_reader_number(reader, UINT32_MAX);
+    if (!lapses_fit(&life))
+        reader->at = NULL;
     life.worker = tw__redis_reader_bytes(reader);
     life.error = tw__redis_reader_bytes(reader);
     return life;

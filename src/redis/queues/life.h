@@ -5,9 +5,9 @@
  *
  *     waiting --due--> ready --TAKE--> leased --ACK--> gone, or waiting for its next period
  *        ^             ^   ^            |  |
- *        |             |   +--- BACK ---+  | NACK, or the lease ran out
+ *        |             |   +--- BACK ---+  | NACK, or a lapse: the lease ran out
  *        |             +--due-- waiting for the next attempt
- *        +--REPLAY-- dead <-- the last attempt failed
+ *        +--REPLAY-- dead <-- the last failure, the 17th lapse
  *
  * Ready is no part of a life: a task is ready because its time has come, which each server sees by itself. So
  * nothing is replicated when a task becomes ready.
@@ -17,6 +17,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <task/limits.h>
 
 #include "buffer.h"
 
@@ -33,8 +34,12 @@ struct tw__redis_life {
     uint64_t token;    /* of the last lease, which may acknowledge the task; 0: there is none */
     uint32_t lease_ms; /* the length of the lease */
     uint32_t attempt;  /* attempts that have begun */
+    uint32_t lapses;   /* those of them whose lease ran out, at most TW__REDIS_LAPSES_LAST */
     struct tw__redis_bytes worker, error; /* the worker that has or had the lease; the last error */
 };
+
+/* The lapse with this number kills. */
+enum { TW__REDIS_LAPSES_LAST = TW__TASK_LAPSES_MAX + 1 };
 
 /* The bytes of a life without its two strings, as they lie in a task; the stages that the first byte tells. */
 enum { TW__REDIS_LIFE_SIZE = 1 + 2 * sizeof(uint64_t) + 2 * sizeof(uint32_t), TW__REDIS_STAGES = 4 };

@@ -141,6 +141,19 @@ uint64_t tw__redis_place_due(const struct tw__redis_queues *queues, const struct
     return end < INT64_MAX ? end : INT64_MAX; /* the latest time that a file may have */
 }
 
+uint64_t tw__redis_place_next(const struct tw__redis_queues *queues, const struct tw__redis_task *task,
+                              uint64_t now_ms, uint64_t monotonic_ms)
+{
+    const struct tw_timer *retry = &tw__redis_route_of(queues, task)->retry;
+    if (tw__redis_task_stage(task) == TW__REDIS_DEAD)
+        return 0;
+    if (!(task->flags & TW__REDIS_TASK_HELD))
+        return tw__redis_place_due(queues, task);
+    if (!tw_timer_pending(retry) || tw_timer_deadline(retry) <= monotonic_ms)
+        return now_ms;
+    return now_ms + (tw_timer_deadline(retry) - monotonic_ms);
+}
+
 uint64_t tw__redis_place_now(const struct tw__redis_queues *queues)
 {
     return tw_wheel_now(queues->behind != NULL ? queues->behind : queues->wheel);

@@ -151,6 +151,10 @@ void tw__redis_place_sort_past(struct tw__redis_queues *queues);
 /* The time for which a task is filed, by the wall clock. For a task that may be leased this function has the
  * time, and not tw__redis_task_due(). */
 uint64_t tw__redis_place_due(const struct tw__redis_queues *queues, const struct tw__redis_task *task);
+/* The time at which the task can be taken or delivered next, as looks show it: of a leased task the end of the
+ * lease, of a held one the next try of its target, of a dead one 0. */
+uint64_t tw__redis_place_next(const struct tw__redis_queues *queues, const struct tw__redis_task *task,
+                              uint64_t now_ms, uint64_t monotonic_ms);
 /* The wall clock was set by so many milliseconds: moves the ends of all leases that have not ended. */
 void tw__redis_place_clock_set(struct tw__redis_queues *queues, int64_t by_ms);
 /* Returns the time of the wheel that follows the wall clock. */

@@ -39,15 +39,14 @@
 enum tw__redis_kind { TW__REDIS_STREAM, TW__REDIS_LIST, TW__REDIS_LIST_LEFT, TW__REDIS_WORKERS };
 enum tw__redis_late { TW__REDIS_LATE_FIRE, TW__REDIS_LATE_DROP, TW__REDIS_LATE_COALESCE };
 
-/* How often and when an attempt that failed is made again. The wait after the n-th attempt is first_ms times
- * factor^(n-1), at most max_ms, and by up to `jitter` percent shorter or longer. */
+/* How often and when an attempt that failed is made again, as its caller has said (task/backoff.h). */
 struct tw__redis_retry {
     uint64_t first_ms, max_ms; /* first_ms 0: all but `tries` as the settings say */
-    uint32_t tries;            /* attempts in all; 0: as the settings say */
+    uint32_t tries;            /* 0: as the settings say */
     uint32_t factor;           /* in hundredths */
-    uint32_t jitter;
+    uint32_t jitter;           /* percent; TW__REDIS_JITTER_OPEN: as the settings say */
 };
-enum { TW__REDIS_ATTEMPTS_MAX = 1000000, TW__REDIS_FACTOR_MAX = 10000 };
+enum { TW__REDIS_ATTEMPTS_MAX = 1000000, TW__REDIS_FACTOR_MAX = 10000, TW__REDIS_JITTER_OPEN = 101 };
 
 /* Where a task goes, and how. */
 struct tw__redis_plan {

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <task/conditions.h>
 
 #include "shared.h"
 #include "strings.h"
@@ -158,33 +159,22 @@ bool tw__redis_argument_time(RedisModuleCtx *ctx, RedisModuleString **argv, int 
     return true;
 }
 
-bool tw__redis_argument_condition(RedisModuleString *argument, enum tw__redis_condition *condition)
+bool tw__redis_argument_condition(RedisModuleString *argument, unsigned *condition)
 {
-    static const char *const words[] = {[TW__REDIS_ONLY_NEW] = "NX",
-                                        [TW__REDIS_ONLY_OLD] = "XX",
-                                        [TW__REDIS_LATER] = "GT",
-                                        [TW__REDIS_EARLIER] = "LT"};
-    for (int i = TW__REDIS_ONLY_NEW; i <= TW__REDIS_EARLIER; i++)
-        if (tw__redis_argument_is(argument, words[i])) {
-            *condition = (enum tw__redis_condition)i;
+    static const struct {
+        const char *word;
+        unsigned condition;
+    } all[] = {{"NX", TW__TASK_NX}, {"XX", TW__TASK_XX}, {"GT", TW__TASK_GT}, {"LT", TW__TASK_LT}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (tw__redis_argument_is(argument, all[i].word)) {
+            *condition = all[i].condition;
             return true;
         }
     return false;
 }
 
-bool tw__redis_condition_allows(enum tw__redis_condition condition, const struct tw__redis_task *old,
-                                uint64_t due)
+bool tw__redis_conditions_met(unsigned conditions, const struct tw__redis_task *old, uint64_t due)
 {
-    switch (condition) {
-    case TW__REDIS_ONLY_NEW:
-        return old == NULL;
-    case TW__REDIS_ONLY_OLD:
-        return old != NULL;
-    case TW__REDIS_LATER:
-        return old == NULL || due > tw__redis_task_first_due(old);
-    case TW__REDIS_EARLIER:
-        return old == NULL || due < tw__redis_task_first_due(old);
-    default:
-        return true;
-    }
+    return tw__task_conditions_met(conditions, old != NULL, old == NULL ? 0 : tw__redis_task_first_due(old),
+                                   due);
 }

@@ -62,20 +62,10 @@ bool tw__redis_argument_option_number(RedisModuleCtx *ctx, const struct tw__redi
 bool tw__redis_argument_time(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, uint64_t *now_ms,
                              uint64_t *due, bool *absolute);
 
-/* NX, XX, GT, LT. */
-enum tw__redis_condition {
-    TW__REDIS_ALWAYS,
-    TW__REDIS_ONLY_NEW,
-    TW__REDIS_ONLY_OLD,
-    TW__REDIS_LATER,
-    TW__REDIS_EARLIER
-};
+/* Reads a condition, one of task/conditions.h. Returns whether the argument is one. */
+bool tw__redis_argument_condition(RedisModuleString *argument, unsigned *condition);
 
-/* Reads a condition. Returns whether the argument is one. */
-bool tw__redis_argument_condition(RedisModuleString *argument, enum tw__redis_condition *condition);
-
-/* Returns whether a task that is due at `due` may replace `old`, which may be NULL. */
-bool tw__redis_condition_allows(enum tw__redis_condition condition, const struct tw__redis_task *old,
-                                uint64_t due);
+/* Returns whether the conditions let a task that is due at `due` take the place of `old`, which may be NULL. */
+bool tw__redis_conditions_met(unsigned conditions, const struct tw__redis_task *old, uint64_t due);
 
 #endif

@@ -8,30 +8,37 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <task/limits.h>
 
-#include "queues/task.h"
+#define NO_NUMBER TW__TASK_NUMBER_COUNT
 
 struct tw__redis_config tw__redis_config;
 
 static const struct setting {
     const char *name;
     long long *value;
-    long long usual, min, max;
+    enum tw__task_number number; /* of the contract; NO_NUMBER: the range is the module's own */
+    struct tw__task_range own;   /* least, most, usual */
 } settings[] = {
-    {"tasks-per-tick", &tw__redis_config.tasks_per_tick, 1000, 1, 100000},
-    {"us-per-tick", &tw__redis_config.us_per_tick, 1200, 100, 1000000},
-    {"dead-letter-tries", &tw__redis_config.dead_letter_tries, 3, 1, TW__REDIS_TRIES_MAX},
-    {"default-maxlen", &tw__redis_config.default_maxlen, 0, 0, INT64_MAX},
-    {"retry-ms", &tw__redis_config.retry_ms, 100, 1, 5000},
-    {"tries", &tw__redis_config.tries, 5, 1, TW__REDIS_ATTEMPTS_MAX},
-    {"backoff-first-ms", &tw__redis_config.backoff_first_ms, 1000, 1, INT64_MAX},
-    {"backoff-percent", &tw__redis_config.backoff_percent, 200, 100, TW__REDIS_FACTOR_MAX},
-    {"backoff-max-ms", &tw__redis_config.backoff_max_ms, 3600000, 1, INT64_MAX},
-    {"backoff-jitter", &tw__redis_config.backoff_jitter, 10, 0, 100},
-    {"dead-max", &tw__redis_config.dead_max, 0, 0, INT64_MAX},
-    {"dead-ms", &tw__redis_config.dead_ms, 0, 0, INT64_MAX},
+    {"tasks-per-tick", &tw__redis_config.tasks_per_tick, NO_NUMBER, {1, 100000, 1000}},
+    {"us-per-tick", &tw__redis_config.us_per_tick, NO_NUMBER, {100, 1000000, 1200}},
+    {"dead-letter-tries", &tw__redis_config.dead_letter_tries, TW__TASK_IN_TARGET_TRIES, {0}},
+    {"default-maxlen", &tw__redis_config.default_maxlen, NO_NUMBER, {0, INT64_MAX, 0}},
+    {"retry-ms", &tw__redis_config.retry_ms, NO_NUMBER, {1, 5000, 100}},
+    {"tries", &tw__redis_config.tries, TW__TASK_IN_TRIES, {0}},
+    {"backoff-first-ms", &tw__redis_config.backoff_first_ms, TW__TASK_IN_BACKOFF, {0}},
+    {"backoff-percent", &tw__redis_config.backoff_percent, TW__TASK_IN_FACTOR, {0}},
+    {"backoff-max-ms", &tw__redis_config.backoff_max_ms, TW__TASK_IN_BACKOFF_MAX, {0}},
+    {"backoff-jitter", &tw__redis_config.backoff_jitter, TW__TASK_IN_JITTER, {0}},
+    {"dead-max", &tw__redis_config.dead_max, NO_NUMBER, {0, INT64_MAX, 0}},
+    {"dead-ms", &tw__redis_config.dead_ms, NO_NUMBER, {0, INT64_MAX, 0}},
 };
 enum { SETTINGS = sizeof settings / sizeof *settings, NAMES_MAX = 512 };
+
+static struct tw__task_range range_of(const struct setting *setting)
+{
+    return setting->number == NO_NUMBER ? setting->own : tw__task_range(setting->number);
+}
 
 static long long get_number(const char *name, void *arg)
 {
@@ -63,25 +70,28 @@ static int set_deliver(const char *name, int value, void *arg, RedisModuleString
     return REDISMODULE_OK;
 }
 
-struct tw__redis_retry tw__redis_config_retry(const struct tw__redis_retry *own)
+struct tw__task_retry tw__redis_config_retry(const struct tw__redis_retry *own)
 {
-    struct tw__redis_retry retry = *own;
-    if (retry.first_ms == 0) {
-        retry.first_ms = (uint64_t)tw__redis_config.backoff_first_ms;
-        retry.factor = (uint32_t)tw__redis_config.backoff_percent;
-        retry.max_ms = (uint64_t)tw__redis_config.backoff_max_ms;
-        retry.jitter = (uint32_t)tw__redis_config.backoff_jitter;
-    }
-    if (retry.tries == 0)
-        retry.tries = (uint32_t)tw__redis_config.tries;
+    bool open = own->first_ms == 0;
+    struct tw__task_retry retry = {
+        .tries = own->tries == 0 ? (uint32_t)tw__redis_config.tries : own->tries,
+        .factor = open ? (uint32_t)tw__redis_config.backoff_percent : own->factor,
+        .jitter = open || own->jitter == TW__REDIS_JITTER_OPEN ? (uint32_t)tw__redis_config.backoff_jitter
+                                                               : own->jitter,
+        .first_ms = open ? (uint64_t)tw__redis_config.backoff_first_ms : own->first_ms,
+        .max_ms = open ? (uint64_t)tw__redis_config.backoff_max_ms : own->max_ms};
+    uint64_t most_ms = tw__task_range(TW__TASK_IN_BACKOFF_MAX).most;
+    if (retry.max_ms > most_ms)
+        retry.max_ms = most_ms; /* a file from before this limit */
     return retry;
 }
 
 static int register_setting(RedisModuleCtx *ctx, const struct setting *setting)
 {
-    return RedisModule_RegisterNumericConfig(ctx, setting->name, setting->usual, REDISMODULE_CONFIG_DEFAULT,
-                                             setting->min, setting->max, get_number, set_number, NULL,
-                                             (struct setting *)(uintptr_t)setting);
+    struct tw__task_range range = range_of(setting);
+    return RedisModule_RegisterNumericConfig(
+        ctx, setting->name, (long long)range.usual, REDISMODULE_CONFIG_DEFAULT, (long long)range.least,
+        (long long)range.most, get_number, set_number, NULL, (struct setting *)(uintptr_t)setting);
 }
 
 /* Reads yes or no. Returns false after logging an error. */
@@ -99,15 +109,15 @@ static bool read_deliver(RedisModuleCtx *ctx, const char *text)
 /* Reads the value of a setting that is a number. Returns false after logging an error. */
 static bool read_number(RedisModuleCtx *ctx, const struct setting *setting, RedisModuleString *value)
 {
-    long long number;
-    if (value != NULL && RedisModule_StringToLongLong(value, &number) == REDISMODULE_OK &&
-        number >= setting->min && number <= setting->max) {
+    struct tw__task_range range = range_of(setting);
+    long long number, least = (long long)range.least, most = (long long)range.most;
+    if (value != NULL && RedisModule_StringToLongLong(value, &number) == REDISMODULE_OK && number >= least &&
+        number <= most) {
         *setting->value = number;
         return true;
     }
     RedisModule_Log(ctx, "warning", "tickwheel: %s is '%s': expected an integer from %lld to %lld",
-                    setting->name, value == NULL ? "" : RedisModule_StringPtrLen(value, NULL), setting->min,
-                    setting->max);
+                    setting->name, value == NULL ? "" : RedisModule_StringPtrLen(value, NULL), least, most);
     return false;
 }
 

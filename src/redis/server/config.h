@@ -7,6 +7,7 @@
 
 #include <redismodule.h>
 #include <stddef.h>
+#include <task/backoff.h>
 
 #include "queues/state.h"
 
@@ -22,7 +23,7 @@ extern struct tw__redis_config tw__redis_config;
 int tw__redis_config_register(RedisModuleCtx *ctx, RedisModuleString **argv, int argc);
 
 /* The attempts and waits of a task for workers: its own, and the settings for what it leaves open. */
-struct tw__redis_retry tw__redis_config_retry(const struct tw__redis_retry *own);
+struct tw__task_retry tw__redis_config_retry(const struct tw__redis_retry *own);
 
 /* Reads a setting of the server, or takes `usual` where CONFIG has been renamed. */
 void tw__redis_config_of_server(RedisModuleCtx *ctx, const char *name, const char *usual, char *value,

@@ -138,7 +138,7 @@ def test_add_replaces_the_whole_task(r):
     found = task(r, "s", "a")
     assert (found["due"], found["every"], found["times"]) == (due, 0, 1)
     assert (found["target"], found["kind"], found["maxlen"]) == ("other", "list", 0)
-    assert (found["late"], found["payload"], found["attempt"]) == ("fire", ["new"], 1)
+    assert (found["late"], found["payload"], found["attempt"]) == ("fire", ["new"], 0)
 
 
 @pytest.mark.parametrize("old,new", [(10, 100000), (100000, 10), (10, 10), (0, 1)])
@@ -222,7 +222,7 @@ def test_defaults(r):
     assert {name: found[name]
             for name in ("every", "times", "target", "kind", "maxlen", "late", "attempt")} == {
                 "every": 0, "times": 1, "target": "q", "kind": "stream", "maxlen": 0, "late": "fire",
-                "attempt": 1
+                "attempt": 0
             }
 
 
@@ -368,7 +368,7 @@ def test_move_gives_another_due_time_and_nothing_else(r):
     assert r.execute_command("TW.MOVE", "s", "a", "AT", due) == 1
     after = task(r, "s", "a")
     assert after["due"] == due
-    assert {**before, "due": due, "at": due, "remaining": 0} == {**after, "remaining": 0}
+    assert {**before, "due": due, "next": due, "remaining": 0} == {**after, "remaining": 0}
 
 
 def test_move_in_counts_from_now(r):

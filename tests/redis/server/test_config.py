@@ -10,13 +10,14 @@ import redis
 from harness import ROOT, Broken, Raw, module_path, now_ms, wait_until
 
 HOUR = 3600 * 1000
+CENTURY = 3155760000000
 END_OF_TIME = 2**63 - 1
 SETTINGS = {  # default, least, most
     "tickwheel.tasks-per-tick": (1000, 1, 100000), "tickwheel.us-per-tick": (1200, 100, 1000000),
     "tickwheel.dead-letter-tries": (3, 1, 15), "tickwheel.default-maxlen": (0, 0, END_OF_TIME),
-    "tickwheel.retry-ms": (100, 1, 5000), "tickwheel.tries": (5, 1, 1000000),
-    "tickwheel.backoff-first-ms": (1000, 1, END_OF_TIME), "tickwheel.backoff-percent": (200, 100, 10000),
-    "tickwheel.backoff-max-ms": (3600000, 1, END_OF_TIME), "tickwheel.backoff-jitter": (10, 0, 100),
+    "tickwheel.retry-ms": (100, 1, 5000), "tickwheel.tries": (20, 1, 1000000),
+    "tickwheel.backoff-first-ms": (1000, 1, CENTURY), "tickwheel.backoff-percent": (200, 100, 10000),
+    "tickwheel.backoff-max-ms": (3600000, 1, CENTURY), "tickwheel.backoff-jitter": (10, 0, 100),
     "tickwheel.dead-max": (0, 0, END_OF_TIME), "tickwheel.dead-ms": (0, 0, END_OF_TIME),
 }
 

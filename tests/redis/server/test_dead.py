@@ -84,7 +84,7 @@ def test_replay_at_a_time(r, words, low, high):
     assert r.execute_command("TW.REPLAY", "s", "a", *words) == 1
     found = task(r, "s", "a")
     assert before + low <= found["due"] <= now_ms() + high
-    assert (found["state"], found["attempt"], found["error"], found["worker"]) == ("waiting", 1, "", "")
+    assert (found["state"], found["attempt"], found["error"], found["worker"]) == ("waiting", 0, "", "")
 
 
 def test_replay_at_an_absolute_time(r):
@@ -344,7 +344,7 @@ def test_dead_tasks_that_are_replayed_or_die_again_begin_their_time_anew(clock, 
 
 # Each command, for each state
 
-STAGE = {"retried": "waiting", "given back": "ready"}
+STAGE = {"retried": "waiting", "lapsed": "waiting", "given back": "ready"}
 
 
 def in_state(r, state, due=1000):
@@ -356,7 +356,9 @@ def in_state(r, state, due=1000):
     wait_ready(r, "s")
     if state == "ready":
         return None
-    job = take(r, "s")[0]
+    job = take(r, "s", lease=1 if state == "lapsed" else HOUR)[0]
+    if state == "lapsed":
+        wait_until(lambda: task(r, "s", "a")["state"] == "waiting")
     if state == "dead":
         r.execute_command("TW.NACK", "s", "a", job.token, "DEAD")
     elif state == "retried":
@@ -367,7 +369,7 @@ def in_state(r, state, due=1000):
     return job
 
 
-STATES = ["waiting", "ready", "leased", "given back", "retried", "dead"]
+STATES = ["waiting", "ready", "leased", "given back", "retried", "lapsed", "dead"]
 
 
 @pytest.mark.parametrize("state", STATES)
@@ -388,7 +390,7 @@ def test_a_new_task_replaces_the_old_one_in_each_state(server, r, state, how):
     else:
         add(r, "s", "q", "a", now_ms() + HOUR, payload=("new", "v"))
     found = task(r, "s", "a")
-    assert (found["state"], found["attempt"], found["payload"][0], found["error"]) == ("waiting", 1, "new", "")
+    assert (found["state"], found["attempt"], found["payload"][0], found["error"]) == ("waiting", 0, "new", "")
     assert job is None or ack(r, job) == 0
     numbers = server.tw()
     assert [numbers[name] for name in ("pending", "ready", "leased", "dead")] == [1, 0, 0, 0]
@@ -403,10 +405,14 @@ def test_nx_and_xx_see_the_task_in_each_state(r, state):
     assert put(r, "s", "a", "IN", HOUR, "XX") == "a"
 
 
-def test_gt_and_lt_compare_with_the_due_time_of_a_dead_task(r):
-    in_state(r, "dead", due=5000)
+@pytest.mark.parametrize("state", ["ready", "leased", "given back", "retried", "lapsed", "dead"])
+def test_gt_and_lt_compare_with_the_due_time_in_each_state(r, state):
+    """The time of a retry and the time of a death do not count."""
+    in_state(r, state, due=5000)
     assert put(r, "s", "a", "AT", 5000, "GT") is put(r, "s", "a", "AT", 5000, "LT") is None
+    assert put(r, "s", "a", "AT", 4999, "GT") is put(r, "s", "a", "AT", now_ms() + 2 * HOUR, "LT") is None
     assert put(r, "s", "a", "AT", 5001, "GT") == "a"
+    assert put(r, "s", "a", "AT", 5000, "LT") == "a"
 
 
 @pytest.mark.parametrize("state", STATES)
@@ -416,16 +422,16 @@ def test_move_in_each_state(r, state):
     if state == "dead":
         with pytest.raises(redis.ResponseError) as refused:
             r.execute_command("TW.MOVE", "s", "a", "AT", due)
-        assert str(refused.value) == "the task is 'a': expected a task that is not dead; use TW.REPLAY"
+        assert str(refused.value) == "the task is dead: expected a replay, or a put in its place"
         return
     assert r.execute_command("TW.MOVE", "s", "a", "AT", due) == 1
     found = task(r, "s", "a")
-    names = ("state", "due", "at", "attempt", "worker", "error")
-    assert [found[name] for name in names] == ["waiting", due, due, 1, "", ""]
+    names = ("state", "due", "next", "attempt", "worker", "error")
+    assert [found[name] for name in names] == ["waiting", due, due, 0, "", ""]
     assert job is None or ack(r, job) == 0
 
 
-@pytest.mark.parametrize("state", ["ready", "leased", "given back", "retried"])
+@pytest.mark.parametrize("state", ["ready", "leased", "given back", "retried", "lapsed"])
 def test_move_with_gt_and_lt_compares_with_the_due_time(r, state):
     in_state(r, state, due=5000)
     assert r.execute_command("TW.MOVE", "s", "a", "AT", 5000, "GT") == 0
@@ -437,7 +443,7 @@ def test_move_with_gt_and_lt_compares_with_the_due_time(r, state):
 @pytest.mark.parametrize("state", STATES)
 def test_queries_in_each_state(r, state):
     in_state(r, state)
-    waits = state in ("waiting", "retried")
+    waits = state in ("waiting", "retried", "lapsed")
     assert r.execute_command("TW.LEN", "s") == (state != "dead")
     assert (r.execute_command("TW.NEXT", "s") is None) != waits
     assert len(r.execute_command("TW.RANGE", "s", "-", "+")) == waits
@@ -453,11 +459,11 @@ def test_queries_in_each_state(r, state):
 def test_drain_in_each_state(r, state):
     """TW.DRAIN makes a waiting task ready, a retried one too."""
     in_state(r, state)
-    assert r.execute_command("TW.DRAIN", "s") == (state in ("waiting", "retried"))
-    now = "ready" if state in ("waiting", "retried", "given back") else state
+    assert r.execute_command("TW.DRAIN", "s") == (state in ("waiting", "retried", "lapsed"))
+    now = "ready" if state in ("waiting", "retried", "lapsed", "given back") else state
     assert task(r, "s", "a")["state"] == now
     if now == "ready":
-        assert take(r, "s")[0].attempt == (2 if state == "retried" else 1)
+        assert take(r, "s")[0].attempt == (2 if state in ("retried", "lapsed") else 1)
 
 
 @pytest.mark.parametrize("state", STATES)
@@ -469,10 +475,10 @@ def test_a_copy_has_no_leases(r, state):
     if state != "leased":
         wait_until(lambda: task(r, "s2", "a")["state"] == before["state"])
         copied = task(r, "s2", "a")
-        assert all(copied[name] == before[name] for name in ("due", "attempt", "error", "payload", "at"))
+        assert all(copied[name] == before[name] for name in ("due", "attempt", "error", "payload", "next"))
     else:
         wait_until(lambda: task(r, "s2", "a")["state"] == "ready")
-        assert task(r, "s2", "a")["attempt"] == 1 and copied["worker"] == ""
+        assert task(r, "s2", "a")["attempt"] == 0 and copied["worker"] == ""
     assert job is None or ack(r, job._replace(queue="s2")) == 0
     assert {**task(r, "s", "a"), "remaining": 0} == {**before, "remaining": 0}
 
@@ -513,7 +519,7 @@ def test_leases_go_with_the_queue(server, r, state, how):
     wait_until(lambda: task(other, name, "a")["state"] == before["state"])
     assert {**task(other, name, "a"), "remaining": 0} == {**before, "remaining": 0}
     if job is not None:
-        assert ack(other, job._replace(queue=name)) == (state not in ("dead", "given back"))
+        assert ack(other, job._replace(queue=name)) == (state in ("leased", "lapsed"))
 
 
 @pytest.mark.parametrize("how", ["DEL", "UNLINK", "FLUSHALL", "FLUSHALL ASYNC", "EXPIRE", "SET"])

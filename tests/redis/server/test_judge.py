@@ -8,10 +8,11 @@ from ledger import Deed, Taken
 DUE = 1000000
 
 
-def row(stage, attempt=1, at=DUE, worker=""):
+def row(stage, at=DUE, worker=""):
     """The reply of TW.GET."""
-    return ["due", DUE, "remaining", 0, "every", 0, "times", 1, "attempt", attempt, "state", stage, "at", at,
-            "worker", worker, "error", "", "payload", ["1"]]
+    attempt = int(stage == "leased")
+    return ["due", DUE, "remaining", 0, "every", 0, "times", 1, "attempt", attempt, "lapses", 0, "state", stage,
+            "next", at, "worker", worker, "error", "", "payload", ["1"]]
 
 
 def put():
@@ -26,7 +27,7 @@ def taken(token, worker, came):
 
 def back(take, sent):
     """TW.NACK BACK, whose reply was lost."""
-    about = {"due": DUE, "attempt": 1, "token": take.token}
+    about = {"due": DUE, "attempt": 1, "token": take.token, "at": 0}
     return Deed("2", "back", "s", "t", about, sent=sent)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from harness import now_ms, wait_replica_in_sync, wait_until
 from situations import digest, meddled
-from workers import put_ready, state, take
+from workers import put_frail, put_ready, state, take
 
 MANY = 40       # more tasks than leave their queue together
 AFTER = [0, 8, MANY - 1]  # deliveries before the delivery in which the handler acts
@@ -268,7 +268,7 @@ redis.call('TW.ADD', KEYS[1], KEYS[2], 'after', 'AT', ends + 1, 'PAYLOAD', 'n', 
 def leases_end(r, event, skip, words):
     """In one tick a task is delivered, the leases of a, b and c end, and another task is delivered. Returns the
     reply to the handler's command."""
-    put_ready(r, "s", "a", "b", options=("TRIES", 1))
+    put_frail(r, "s", "a", "b")
     put_ready(r, "s", "c", options=("BACKOFF", HOUR, 1, HOUR))
     put_ready(r, "other", "new")
     tokens = take(r, "s", count=3)

@@ -59,8 +59,8 @@ class Task:
     def as_get_tells(self):
         return {
             "due": self.due, "every": self.every, "times": self.times, "target": self.target, "kind": self.kind,
-            "maxlen": self.maxlen, "late": self.late, "late-ms": self.late_ms, "attempt": 1, "state": "waiting",
-            "at": self.due, "worker": "", "error": "", "payload": self.payload
+            "maxlen": self.maxlen, "late": self.late, "late-ms": self.late_ms, "attempt": 0, "lapses": 0,
+            "state": "waiting", "next": self.due, "worker": "", "error": "", "payload": self.payload
         }
 
 

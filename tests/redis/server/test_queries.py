@@ -9,8 +9,8 @@ from harness import PAGE, Raw, as_map, in_order, now_ms, task, tasks, wait_repli
 
 HOUR = 3600 * 1000
 GET_NAMES = [
-    "due", "remaining", "every", "times", "target", "kind", "maxlen", "late", "late-ms", "attempt", "state",
-    "at", "worker", "error", "payload"
+    "due", "remaining", "every", "times", "target", "kind", "maxlen", "late", "late-ms", "attempt", "lapses",
+    "state", "next", "worker", "error", "payload"
 ]
 INFO_NAMES = [
     "tasks", "overdue", "next-due", "routes", "held", "bytes", "fired", "died", "paused", "ready",

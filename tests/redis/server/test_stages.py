@@ -73,7 +73,8 @@ from harness import as_map, now_ms, task, tasks, wait_replica_in_sync, wait_unti
 from situations import Counters, digest, frozen, let_pass, rewrite
 from test_lifecycle import RESYNCS, WAYS_TO_GO, raw_dump
 from test_pitfalls import __doc__ as pitfalls
-from workers import FAR, Stages, blocked, counts, put, put_ready, state, take, wait_state, workers
+from workers import (FAR, Stages, blocked, counts, put, put_frail, put_ready, state, take, wait_state,
+                     workers)
 
 
 def gone(server):
@@ -251,7 +252,7 @@ def test_renamenx(server, r):
 
 
 def test_leases_run_out_after_a_rename(r):
-    put_ready(r, "s", "a", options=("TRIES", 1))
+    put_frail(r, "s", "a")
     take(r, "s", lease=100)
     r.rename("s", "s2")
     wait_state(r, "s2", "a", "dead")
@@ -268,7 +269,7 @@ def test_move_to_another_database(server, r):
 def test_swapdb(server, r):
     stages = Stages(r)
     there = server.client(db=3)
-    put_ready(there, "s", "brief", options=("TRIES", 1))
+    put_frail(there, "s", "brief")
     take(there, "s", lease=200)
     r.swapdb(0, 3)
     assert stages.all_there(there, "s")
@@ -285,7 +286,7 @@ def test_a_copy_has_no_leases(server, r, db):
     wait_state(there, "s2", "leased", "ready")
     for name in ("leased", "retry", "beat"):
         assert stages.ack(there, "s2", name) == 0
-    assert (task(there, "s2", "leased")["attempt"], task(there, "s2", "retry")["attempt"]) == (1, 2)
+    assert (task(there, "s2", "leased")["attempt"], task(there, "s2", "retry")["attempt"]) == (0, 1)
     dead = [there.execute_command("TW.DEAD", "s2"), r.execute_command("TW.DEAD", "s")]
     assert dead[0] == dead[1]
     assert list(take(there, "s2", count=9)) == ["leased", "ready"]
@@ -323,13 +324,13 @@ def test_restore_keeps_leases_and_tokens(server, r):
 
 def test_restore_of_a_lease_that_has_run_out(server, r):
     """The server served meanwhile, so the attempt has failed."""
-    put_ready(r, "s", "a", options=("TRIES", 1))
+    put_frail(r, "s", "a")
     take(r, "s", lease=200)
     dump = raw_dump(r, "s")
     wait_state(r, "s", "a", "dead")
     r.restore("s2", 0, dump)
     wait_state(r, "s2", "a", "dead")
-    assert r.execute_command("TW.DEAD", "s2")[0][3:] == [1, "the lease ran out"]
+    assert r.execute_command("TW.DEAD", "s2")[0][3:] == [17, "the lease ran out"]
 
 
 def test_restore_with_an_expiry_that_has_passed(server, r):
@@ -458,7 +459,7 @@ def test_partial_resync(fleet):
     with frozen(replica):
         master.once("CLIENT", "KILL", "TYPE", "replica")
         stages = Stages(r)
-        put_ready(r, "s2", "brief", options=("TRIES", 1))
+        put_frail(r, "s2", "brief")
         take(r, "s2", lease=50)
         wait_state(r, "s2", "brief", "dead")
     wait_replica_in_sync(master, replica)
@@ -534,7 +535,7 @@ def test_drained_tasks_stay_ready(fleet):
     assert r.execute_command("TW.DRAIN", "s") == 2
     wait_replica_in_sync(server, replica)
     assert digest(server) == digest(replica)
-    assert (task(r, "s", "a")["due"], task(r, "s", "a")["attempt"]) == (due, 1)
+    assert (task(r, "s", "a")["due"], task(r, "s", "a")["attempt"]) == (due, 0)
     r.copy("s", "s2")
     replica.once("REPLICAOF", "NO", "ONE")
     server.kill()
@@ -570,7 +571,7 @@ def test_given_back_tasks_are_ready_everywhere(fleet):
     assert digest(server) == digest(replica)
     seen = Stages.look(r, "s")
     assert {name: (fields["attempt"], fields["error"]) for name, fields in seen.items()} == {
-        "once": (1, ""), "again": (2, "no"), "beat": (1, ""), "drained": (1, "")}
+        "once": (0, ""), "again": (1, "no"), "beat": (0, ""), "drained": (0, "")}
     r.copy("s", "s2")
     replica.once("REPLICAOF", "NO", "ONE")
     server.kill()

@@ -12,6 +12,7 @@ from situations import Counters, dead_of, frozen, let_pass, put, take, wait_read
 
 HOUR = 3600 * 1000
 LAST = 2**63 - 1
+CENTURY = 3155760000000
 ANY = bytes(range(256))
 
 
@@ -66,7 +67,8 @@ def test_replies_by_protocol(server, protocol):
     assert isinstance(raw("TW.NACK", "s", "a", token), int)
     assert raw("TW.NACK", "s", "a", token) is None
     assert raw("TW.NACK", "s", "a", token, "BACK") is None
-    assert raw("TW.ACK", "s", "a", token) == 1
+    assert raw("TW.ACK", "s", "a", token) == 0
+    assert raw("TW.CANCEL", "s", "a") == 1
     assert raw("TW.PUT", "s", "b", "AT", 1000, "PAYLOAD", "v") == "b"
     token = raw("TW.TAKE", "LEASE", 60000, "BLOCK", 60000, "KEYS", 1, "s")[0][2]
     assert raw("TW.NACK", "s", "b", token, "BACK") == 1000
@@ -97,7 +99,7 @@ def test_any_bytes_and_any_size(server):
     assert as_map(r.execute_command("TW.GET", ANY, ANY)[0])[b"worker"] == ANY[:255]
     r.execute_command("TW.NACK", ANY, ANY, row[2], "ERROR", ANY * 16)
     assert as_map(r.execute_command("TW.GET", ANY, ANY)[0])[b"error"] == ANY * 16
-    assert r.execute_command("TW.ACK", ANY, ANY, row[2]) == 1
+    assert r.execute_command("TW.ACK", ANY, ANY, row[2]) == 0, "a failure leaves no token"
 
 
 def test_many_strings_in_a_payload(r):
@@ -110,7 +112,8 @@ def test_many_strings_in_a_payload(r):
     ("AT", LAST), ("AT", 0), ("IN", 0), ("IN", HOUR, "EVERY", LAST, "TIMES", LAST),
     ("IN", HOUR, "EVERY", 1, "TIMES", 1),
     ("IN", HOUR, "TRIES", 1), ("IN", HOUR, "TRIES", 1000000), ("IN", HOUR, "BACKOFF", 1, 1, 1),
-    ("IN", HOUR, "BACKOFF", LAST, 100, LAST, "JITTER", 100), ("IN", HOUR, "BACKOFF", 1, "1.00", 1, "JITTER", 0),
+    ("IN", HOUR, "BACKOFF", CENTURY, 100, CENTURY, "JITTER", 100),
+    ("IN", HOUR, "BACKOFF", 1, "1.00", 1, "JITTER", 0),
     ("IN", HOUR, "LATE", "DROP", LAST), ("IN", HOUR, "LATE", "DROP", 0), ("IN", HOUR, "LATE", "FIRE"),
     ("in", HOUR, "tries", 3, "late", "coalesce", "every", 5, "backoff", 10, "1.5", 1000, "jitter", 5, "times",
      9)],
@@ -246,7 +249,7 @@ def test_the_shortest_and_the_longest_lease(r, lease):
     if lease == 1:
         wait_until(lambda: get(r, "a")["error"] == "the lease ran out")
     else:
-        assert before + lease <= get(r, "a")["at"] <= now_ms() + lease
+        assert before + lease <= get(r, "a")["next"] <= now_ms() + lease
 
 
 def test_get_shows_each_state(r):
@@ -254,17 +257,17 @@ def test_get_shows_each_state(r):
     put(r, "s", "a", "AT", before)
     wait_ready(r, "s")
     found = get(r, "a")
-    assert (found["state"], found["attempt"], found["due"], found["at"], found["worker"],
-            found["error"]) == ("ready", 1, before, before, "", "")
+    assert (found["state"], found["attempt"], found["due"], found["next"], found["worker"],
+            found["error"]) == ("ready", 0, before, before, "", "")
     job = take(r, "s", options=("NAME", "worker 1"), lease=HOUR)[0]
     found = get(r, "a")
     assert [found[name] for name in ("state", "attempt", "due", "worker")] == ["leased", 1, before, "worker 1"]
     assert 0 < found["remaining"] <= HOUR
-    assert before + HOUR <= found["at"] <= now_ms() + HOUR
+    assert before + HOUR <= found["next"] <= now_ms() + HOUR
     at = nack(r, job, "IN", HOUR, "ERROR", "no luck")
     found = get(r, "a")
-    assert (found["state"], found["attempt"], found["due"], found["at"], found["worker"],
-            found["error"]) == ("waiting", 2, before, at, "worker 1", "no luck")
+    assert (found["state"], found["attempt"], found["due"], found["next"], found["worker"],
+            found["error"]) == ("waiting", 1, before, at, "worker 1", "no luck")
 
 
 def test_ready_and_leased_tasks_are_no_part_of_next_range_and_forecast(r):
@@ -448,12 +451,12 @@ def test_a_token_that_was_never_given_out(r, token):
     put(r, "s", "a"), put(r, "s", "waiting", "IN", HOUR)
     job = wait_take(r, "s")
     token = f"{job.token[:-1]}A" if token == "UPPER" else token
-    before = get(r, "a")["at"]
+    before = get(r, "a")["next"]
     for name in ("a", "waiting", "none"):
         other = job._replace(id=name, token=token)
         assert ack(r, other) == 0 and nack(r, other) is None and touch(r, other, 5) is None
         assert give_back(r, other) is None
-    assert get(r, "a")["at"] == before
+    assert get(r, "a")["next"] == before
     assert r.execute_command("TW.ACK", "none", "a", job.token) == 0
 
 
@@ -551,7 +554,7 @@ def test_nack_at_a_time(r, at):
     if at < LAST:
         assert wait_take(r, "s").attempt == 2
     else:
-        assert get(r, "a")["at"] == LAST
+        assert get(r, "a")["next"] == LAST
 
 
 def test_nack_dead_and_the_last_try(r):
@@ -569,7 +572,7 @@ def test_nack_dead_and_the_last_try(r):
 @pytest.mark.parametrize("backoff,waits", [
     ((100, 1, 1000), [100, 100, 100]), ((100, 2, 350), [100, 200, 350, 350]),
     ((100, "1.5", 1000), [100, 150, 225, 337]), ((1, "1.01", 1000), [1, 2, 3]),
-    ((500, "2.25", 400), [400, 400]), ((LAST, 100, LAST), [LAST])], ids=str)
+    ((500, "2.25", 400), [400, 400]), ((CENTURY, 100, CENTURY), [CENTURY])], ids=str)
 def test_backoff(r, backoff, waits):
     """The waits are those of the option, from one failed attempt to the next."""
     put(r, "s", "a", "IN", 0, "TRIES", 1000, "BACKOFF", *backoff, "JITTER", 0)
@@ -577,8 +580,8 @@ def test_backoff(r, backoff, waits):
         job = wait_take(r, "s")
         began = now_ms()
         at = nack(r, job)
-        assert min(began + wait, LAST) <= at <= min(now_ms() + wait, LAST)
-        if at < LAST and wait > 400:
+        assert began + wait <= at <= now_ms() + wait
+        if wait > 400:
             break
 
 
@@ -592,6 +595,37 @@ def test_jitter_spreads_the_waits_on_both_sides(r):
     slack = now_ms() - began
     assert all(50000 <= wait <= 150000 + slack for wait in waits)
     assert min(waits) < 90000 and max(waits) > 110000 and len(set(waits)) > 40
+
+
+@pytest.mark.parametrize("words,percent", [(("JITTER", 50), 50), (("JITTER", 0), 0), ((), 10)], ids=str)
+def test_jitter_is_a_function_of_the_token(clock, r, words, percent):
+    """So each home, and each look, reckons the same time. A given backoff has the default jitter."""
+    for wait in (100000, 7):
+        put(r, "s", "a", "AT", 1000, "BACKOFF", wait, 1, wait, *words)
+        job = wait_take(r, "s")
+        reach = wait * percent // 100
+        token = int(job.token, 16) & (2**63 - 1)
+        assert nack(r, job) - clock.now() == wait - reach + token % (2 * reach + 1)
+
+
+def test_a_jitter_that_is_left_out_follows_its_setting(clock, r):
+    put(r, "s", "a", "AT", 1000, "BACKOFF", 1000, 1, 1000)
+    job = wait_take(r, "s")
+    r.config_set("tickwheel.backoff-jitter", 0)
+    assert nack(r, job) - clock.now() == 1000
+
+
+def test_a_task_that_keeps_failing_dies_after_twenty_failures_and_eight_hours(clock, r):
+    """The table of the contract, with each wait shorter or longer by a tenth at most."""
+    put(r, "s", "a", "AT", 1000)
+    waits = [min(1000 * 2**n, 3600000) for n in range(19)]
+    for failure, wait in enumerate(waits, 1):
+        job, reach = wait_take(r, "s"), wait // 10
+        at = nack(r, job)
+        token = int(job.token, 16) & (2**63 - 1)
+        assert (job.attempt, at - clock.now()) == (failure, wait - reach + token % (2 * reach + 1))
+        clock.push(at - clock.now())
+    assert nack(r, wait_take(r, "s")) == 0 and sum(waits) == 29295000
 
 
 def test_settings_are_the_defaults(r):
@@ -642,8 +676,8 @@ def test_an_earlier_attempt_and_its_error_stay(r):
         assert job.attempt == 2
         assert give_back(r, job) == 1000
         found = get(r, "a")
-        assert [found[name] for name in ("state", "attempt", "at", "worker", "error")] == [
-            "ready", 2, 1000, "", "no luck"]
+        assert [found[name] for name in ("state", "attempt", "next", "worker", "error")] == [
+            "ready", 1, 1000, "", "no luck"]
     assert nack(r, take(r, "s")[0], "ERROR", "again") == 0
     assert dead_of(r, "s")[0][3:] == (2, "again")
 
@@ -698,7 +732,7 @@ def test_a_drained_task_that_is_given_back_stays_ready(r):
     job, began = take(r, "s")[0], now_ms()
     assert began <= give_back(r, job) <= now_ms()
     found = get(r, "a")
-    assert (found["state"], found["due"], found["attempt"]) == ("ready", due, 1)
+    assert (found["state"], found["due"], found["attempt"]) == ("ready", due, 0)
     assert take(r, "s")[0].attempt == 1
 
 
@@ -725,23 +759,82 @@ def test_give_back_in_a_transaction_and_in_a_script(r):
 
 # Leases
 
-def test_a_lease_that_runs_out_is_a_failed_attempt(server, r):
+@pytest.mark.parametrize("tries", [1, 1000])
+def test_the_seventeenth_lapse_kills(server, r, tries):
+    """A lapse is no failure, so the tries do not count."""
     counters = Counters(server)
-    put(r, "s", "a", "IN", 0, "TRIES", 2, "BACKOFF", 1, 1, 1)
-    first = wait_take(r, "s", lease=20)
-    second = wait_take(r, "s", lease=20)
-    assert (first.attempt, second.attempt) == (1, 2) and first.token != second.token
+    put(r, "s", "a", "IN", 0, "TRIES", tries, "BACKOFF", 1, 1, 1)
+    jobs = []
+    for lapses in range(17):
+        jobs.append(wait_take(r, "s", lease=HOUR))
+        assert (jobs[-1].attempt, get(r, "a")["lapses"], dead_of(r, "s")) == (lapses + 1, lapses, [])
+        touch(r, jobs[-1], 1)
     wait_until(lambda: dead_of(r, "s"))
     name, due, died, attempts, error = dead_of(r, "s")[0]
-    assert (name, due, attempts, error) == ("a", first.due, 2, "the lease ran out") and died <= now_ms()
-    assert (counters["lapsed"], counters["died"], counters["failed"], counters["renewed"]) == (2, 1, 0, 0)
+    assert (name, due, attempts, error) == ("a", jobs[0].due, 17, "the lease ran out") and died <= now_ms()
+    assert get(r, "a")["lapses"] == 17 and len({job.token for job in jobs}) == 17
+    assert [counters[name] for name in ("lapsed", "died", "failed", "renewed")] == [17, 1, 0, 0]
+    assert ack(r, jobs[-1]) == 0
+    r.execute_command("TW.REPLAY", "s", "a")
+    assert (get(r, "a")["attempt"], get(r, "a")["lapses"], get(r, "a")["error"]) == (0, 0, "")
+
+
+def test_a_failure_counts_and_a_lapse_does_not(clock, server, r):
+    """The wait after a lapse is that of the failure that did not come. It makes no later wait longer."""
+    put(r, "s", "a", "AT", 1000, "TRIES", 3, "BACKOFF", 100, 3, 100000, "JITTER", 0)
+    for wait, lapses in ((100, 0), (300, 0), (300, 1)):
+        job = wait_take(r, "s", lease=400)
+        if (wait, lapses) == (300, 0):
+            clock.push(500)
+            wait_until(lambda: server.tw()["renewed"] == 1)  # Nobody was heard in that time.
+            end = get(r, "a")["next"]
+            clock.push(500)
+            wait_until(lambda: get(r, "a")["state"] != "leased")
+            assert get(r, "a")["next"] == end + wait, "it counts from the end of the lease"
+        else:
+            assert nack(r, job) == clock.now() + wait
+        assert get(r, "a")["lapses"] == lapses + ((wait, lapses) == (300, 0))
+        clock.push(wait)
+    assert nack(r, wait_take(r, "s")) == 0
+    assert (dead_of(r, "s")[0].attempts, get(r, "a")["lapses"]) == (4, 1)
+
+
+@pytest.mark.parametrize("words", [("BACK", "IN", 500), ("IN", 500, "BACK")], ids=str)
+def test_a_task_that_is_given_back_until_a_time(clock, server, r, words):
+    """Nothing has failed, so one try is enough, and the worker and the attempt are forgotten."""
+    put(r, "s", "a", "AT", 1000, "TRIES", 1), put(r, "s", "b", "AT", 1001)
+    job = wait_take(r, "s", options=("NAME", "w1"))
+    at = clock.now() + 500
+    assert nack(r, job, *words) == at
+    found = get(r, "a")
+    assert [found[name] for name in ("state", "due", "next", "attempt", "worker", "error")] == [
+        "waiting", 1000, at, 0, "", ""]
+    assert (ack(r, job), server.tw()["given_back"], server.tw()["failed"]) == (0, 1, 0)
+    assert wait_take(r, "s").id == "b"
+    clock.push(500)
+    again = wait_take(r, "s")
+    assert (again.id, again.due, again.attempt) == ("a", 1000, 1)
+    assert nack(r, again, "ERROR", "no") == 0
+
+
+@pytest.mark.parametrize("how", ["IN", "DEAD", "BACK", "lapse"])
+def test_a_lapse_alone_leaves_its_token_behind(r, how):
+    put(r, "s", "a", "IN", 0, "BACKOFF", HOUR, 1, HOUR)
+    job = wait_take(r, "s")
+    if how == "lapse":
+        touch(r, job, 1)
+        wait_until(lambda: get(r, "a")["state"] == "waiting")
+    else:
+        nack(r, job, *(("IN", HOUR) if how == "IN" else (how,)))
+    assert nack(r, job) is None and touch(r, job, 1000) is None
+    assert ack(r, job) == (how == "lapse")
 
 
 def test_touch_makes_a_lease_longer_and_shorter(clock, r):
     put(r, "s", "a", "IN", 0, "BACKOFF", HOUR, 1, HOUR)
     job, first_end = wait_take(r, "s", lease=150), clock.now() + 150
     end = touch(r, job, HOUR)
-    assert end == clock.now() + HOUR == get(r, "a")["at"]
+    assert end == clock.now() + HOUR == get(r, "a")["next"]
     clock.go_on()
     let_pass(r, first_end)
     assert get(r, "a")["state"] == "leased", "the first end of the lease held"
@@ -768,7 +861,7 @@ def test_the_next_period_is_filed_when_the_chain_of_attempts_ends(r):
     assert (again.due, again.attempt) == (due, 2)
     assert ack(r, again) == 1
     found = get(r, "a")
-    assert (found["state"], found["due"], found["times"], found["attempt"]) == ("waiting", due + HOUR, 2, 1)
+    assert (found["state"], found["due"], found["times"], found["attempt"]) == ("waiting", due + HOUR, 2, 0)
     assert found["worker"] == found["error"] == ""
     assert ack(r, again) == 0
 

@@ -92,7 +92,7 @@ class AtServer:
     def cancel(self, name):
         assert self.r.execute_command("TW.CANCEL", "q", name) == 1
 
-    RUNNING, FRESH = "leased", ("ready", 1, "")
+    RUNNING, FRESH = "leased", ("ready", 0, "")
 
 
 class InFile:

@@ -8,7 +8,7 @@ from situations import put, take, wait_ready
 from test_errors import MAX, PAYLOAD, case, numbers
 
 HOUR = 3600 * 1000
-LEASE_MAX = "4294967295"
+LEASE_MAX, CENTURY = "4294967295", "3155760000000"
 COUNTERS = ("added", "cancelled", "taken", "acknowledged", "failed", "given_back", "lapsed", "died", "replayed",
             "purged", "offered", "pending", "ready", "leased", "dead", "paused", "queues")
 PUT = ("TW.PUT", "s", "new")
@@ -64,8 +64,8 @@ def refused(stage, words, *fragments, code="ERR"):
     *numbers((*IN, "EVERY", 5, "TIMES"), PAYLOAD, "TIMES", 1, MAX),
     *numbers((*IN, "TRIES"), PAYLOAD, "TRIES", 1, "1000000"),
     *numbers((*IN, "LATE", "DROP"), PAYLOAD, "LATE DROP", 0, MAX),
-    *numbers((*IN, "BACKOFF"), ("1", "5", *PAYLOAD), "BACKOFF first-ms", 1, MAX),
-    *numbers((*IN, "BACKOFF", "5", "1"), PAYLOAD, "BACKOFF max-ms", 1, MAX),
+    *numbers((*IN, "BACKOFF"), ("1", "5", *PAYLOAD), "BACKOFF first-ms", 1, CENTURY),
+    *numbers((*IN, "BACKOFF", "5", "1"), PAYLOAD, "BACKOFF max-ms", 1, CENTURY),
     *numbers((*IN, "BACKOFF", "5", "1", "5", "JITTER"), PAYLOAD, "JITTER", 0, "100"),
     *numbers(("TW.TAKE", "LEASE"), KEYS, "LEASE", 1, LEASE_MAX),
     *numbers((*TAKE, "COUNT"), KEYS, "COUNT", 1, "10000"),
@@ -113,7 +113,7 @@ def test_a_factor_out_of_range(stage, factor):
     case(("TW.REPLAY", "s", "dead", "SOON", "5"), "SOON", "IN ms or AT unix-ms"),
     case(("TW.PAUSE", "s", "MAYBE"), "MAYBE", "ON or OFF"),
     case(("TW.PAUSE", "s", ""), "ON or OFF"),
-    case(("TW.MOVE", "s", "dead", "IN", "5"), "'dead'", "TW.REPLAY"),
+    case(("TW.MOVE", "s", "dead", "IN", "5"), "the task is dead", "a replay, or a put in its place"),
 ])
 def test_a_word_that_is_unknown_or_out_of_place(stage, words, fragments):
     refused(stage, words, *fragments)
@@ -181,16 +181,16 @@ def test_something_is_missing_or_too_much(stage, words, fragments):
     case((*TAKE, "COUNT", "5", "COUNT", "5", *KEYS), "COUNT", "once"),
     case((*TAKE, "BLOCK", "5", "BLOCK", "5", *KEYS), "BLOCK", "once"),
     case((*TAKE, "NAME", "5", "NAME", "5", *KEYS), "NAME", "once"),
-    case(("TW.NACK", "s", "leased", TOKEN, "DEAD", "IN", "5"), "IN", "one of IN ms, AT unix-ms, DEAD and"),
-    case(("TW.NACK", "s", "leased", TOKEN, "IN", "5", "DEAD"), "DEAD", "one of IN ms, AT unix-ms, DEAD and"),
-    case(("TW.NACK", "s", "leased", TOKEN, "BACK", "DEAD"), "DEAD", "one of IN ms, AT unix-ms, DEAD and"),
-    case(("TW.NACK", "s", "leased", TOKEN, "AT", "5", "BACK"), "BACK", "one of IN ms, AT unix-ms, DEAD and"),
-    case(("TW.NACK", "s", "leased", TOKEN, "BACK", "BACK"), "BACK", "one of IN ms, AT unix-ms, DEAD and"),
-    case(("TW.NACK", "s", "leased", TOKEN, "BACK", "ERROR", "a"), "'ERROR'", "BACK without ERROR"),
-    case(("TW.NACK", "s", "leased", TOKEN, "ERROR", "a", "BACK"), "'BACK'", "BACK without ERROR"),
-    case(("TW.NACK", "s", "leased", TOKEN, "ERROR", "", "BACK"), "'BACK'", "BACK without ERROR"),
-    case(("TW.NACK", "s", "leased", TOKEN, "IN", "5", "AT", "5"), "AT", "one of IN ms, AT unix-ms, DEAD and"),
-    case(("TW.NACK", "s", "leased", TOKEN, "ERROR", "a", "ERROR", "b"), "ERROR", "ERROR text at most once"),
+    case(("TW.NACK", "s", "leased", TOKEN, "DEAD", "IN", "5"), "IN", "one of IN ms, AT unix-ms and DEAD"),
+    case(("TW.NACK", "s", "leased", TOKEN, "IN", "5", "DEAD"), "DEAD", "one of IN ms, AT unix-ms and DEAD"),
+    case(("TW.NACK", "s", "leased", TOKEN, "BACK", "DEAD"), "DEAD", "BACK without DEAD"),
+    case(("TW.NACK", "s", "leased", TOKEN, "DEAD", "BACK"), "BACK", "BACK without DEAD"),
+    case(("TW.NACK", "s", "leased", TOKEN, "BACK", "BACK"), "BACK", "each option at most once"),
+    case(("TW.NACK", "s", "leased", TOKEN, "BACK", "ERROR", "a"), "BACK has an error text"),
+    case(("TW.NACK", "s", "leased", TOKEN, "ERROR", "a", "BACK"), "BACK has an error text"),
+    case(("TW.NACK", "s", "leased", TOKEN, "ERROR", "", "BACK"), "expected none, as nothing has failed"),
+    case(("TW.NACK", "s", "leased", TOKEN, "IN", "5", "AT", "5"), "AT", "one of IN ms, AT unix-ms and DEAD"),
+    case(("TW.NACK", "s", "leased", TOKEN, "ERROR", "a", "ERROR", "b"), "ERROR", "each option at most once"),
     case(("TW.DEAD", "s", "LIMIT", "5", "LIMIT", "5"), "LIMIT", "once"),
     case(("TW.DEAD", "s", "AFTER", "dead", "AFTER", "dead"), "AFTER", "once"),
 ])

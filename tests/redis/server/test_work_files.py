@@ -126,7 +126,7 @@ def test_a_lease_that_ran_out_while_nobody_could_serve_begins_anew_once(fleet, c
     r = server.client()
     put(r, "s", "a", "IN", 0, "BACKOFF", HOUR, 1, HOUR)
     job = wait_take(r, "s", lease=400)
-    end = task(r, "s", "a")["at"]
+    end = task(r, "s", "a")["next"]
     if way == "killed":
         server.kill()
         clock.push(500)
@@ -146,7 +146,7 @@ def test_a_lease_that_ran_out_while_nobody_could_serve_begins_anew_once(fleet, c
         assert raw.read() == "OK"
     wait_until(lambda: server.tw()["renewed"] == 1)
     found = task(r, "s", "a")
-    assert (found["state"], found["attempt"], found["error"]) == ("leased", 1, "") and found["at"] > end
+    assert (found["state"], found["attempt"], found["error"]) == ("leased", 1, "") and found["next"] > end
     clock.go_on()
     wait_until(lambda: task(r, "s", "a")["error"] == "the lease ran out")
     assert (server.tw()["renewed"], server.tw()["lapsed"]) == (1, 1)
@@ -525,7 +525,7 @@ def test_a_lease_begins_anew_only_once(fleet, clock):
         counter = ("renewed", "lapsed")[turn]
         wait_until(lambda counter=counter: server.tw()[counter] == 1)
     found = task(r, "s", "a")
-    assert (found["state"], found["attempt"], found["error"]) == ("waiting", 2, "the lease ran out")
+    assert (found["state"], found["attempt"], found["error"]) == ("waiting", 1, "the lease ran out")
     assert server.tw()["renewed"] == 0  # since the last start
 
 

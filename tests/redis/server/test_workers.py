@@ -8,7 +8,7 @@ import redis
 from harness import Raw, Tap, now_ms, wait_replica_in_sync, wait_until
 from situations import digest, meddled, none_served
 from test_lifecycle import raw_dump
-from workers import (FAR, Waiter, Worker, blocked, counts, put, put_ready, state, take, wait_state,
+from workers import (FAR, Waiter, Worker, blocked, counts, put, put_frail, put_ready, state, take, wait_state,
                      workers)
 
 
@@ -616,7 +616,7 @@ def go_on_without(server, asked):
     r.set("mortal", "v", px=20)
     size = r.dbsize()
     wait_until(lambda: r.dbsize() < size, "the server's own cycle removes no key")
-    put_ready(r, "others", "lapses", options=("TRIES", 1))
+    put_frail(r, "others", "lapses")
     take(r, "others", lease=50)
     wait_state(r, "others", "lapses", "dead")
     assert r.execute_command("TW.PURGE", "others", "ALL") == 1

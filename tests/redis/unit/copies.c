@@ -17,9 +17,14 @@
 
 const struct tw__redis_life life_of[LIVES] = {
     {.stage = TW__REDIS_WAITING, .due = START, .token = UINT64_MAX, .lease_ms = 1, .attempt = 1},
-    {.stage = TW__REDIS_LEASED, .due = INT64_MAX, .token = 1, .lease_ms = UINT32_MAX, .attempt = 3},
+    {.stage = TW__REDIS_LEASED,
+     .due = INT64_MAX,
+     .token = 1,
+     .lease_ms = UINT32_MAX,
+     .attempt = 3,
+     .lapses = 2},
     {.stage = TW__REDIS_LEASED, .renewed = true, .due = START - 1, .token = 7, .lease_ms = 30000, .attempt = 1},
-    {.stage = TW__REDIS_DEAD, .due = 0, .lease_ms = 5, .attempt = UINT32_MAX},
+    {.stage = TW__REDIS_DEAD, .due = 0, .lease_ms = 5, .attempt = UINT32_MAX, .lapses = 17},
 };
 /* The dead tasks are in the order in which they died, and the counts are those of the tasks. */
 void check_dead(const struct tw__redis_queue *queue)
@@ -91,6 +96,7 @@ static void check_life(const struct tw__redis_task *task, uint8_t kind)
         return;
     struct tw__redis_life life = tw__redis_task_whole_life(task);
     assert_true(life.stage <= TW__REDIS_DEAD && life.due <= INT64_MAX);
+    assert_true(life.lapses <= life.attempt && life.lapses <= TW__REDIS_LAPSES_LAST);
     assert_true(kind == TW__REDIS_WORKERS || life.stage == TW__REDIS_DEAD);
 }
 
@@ -107,7 +113,7 @@ void check_what_was_read(struct tw__redis_queue *queue, bool good)
         assert_true(TW__REDIS_LATE_COALESCE >= plan.late);
         assert_true(plan.retry.tries <= TW__REDIS_ATTEMPTS_MAX && plan.retry.factor <= TW__REDIS_FACTOR_MAX);
         assert_true(plan.retry.first_ms <= INT64_MAX && plan.retry.max_ms <= INT64_MAX);
-        assert_true(plan.retry.jitter <= 100);
+        assert_true(plan.retry.jitter <= TW__REDIS_JITTER_OPEN);
         assert_true(plan.maxlen <= INT64_MAX);
         assert_true(INT64_MAX >= plan.late_ms);
         assert_true(tw__redis_task_due(task[i]) <= INT64_MAX && tw__redis_task_every(task[i]) <= INT64_MAX);

@@ -292,6 +292,7 @@ void assert_lives_equal(const struct tw__redis_life *a, const struct tw__redis_l
     assert_true(a->token == b->token);
     assert_int_equal(a->lease_ms, b->lease_ms);
     assert_int_equal(a->attempt, b->attempt);
+    assert_int_equal(a->lapses, b->lapses);
     assert_bytes_equal(a->worker, b->worker);
     assert_bytes_equal(a->error, b->error);
 }

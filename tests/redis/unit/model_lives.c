@@ -22,11 +22,13 @@ static struct tw__redis_bytes some_name(void)
 
 struct tw__redis_life some_life(uint64_t due)
 {
+    uint32_t attempt = 1 + (uint32_t)below(5);
     return (struct tw__redis_life){.renewed = below(2) == 0,
                                    .due = due,
                                    .token = below(UINT64_MAX),
                                    .lease_ms = (uint32_t)below(below(2) == 0 ? UINT32_MAX : 500),
-                                   .attempt = 1 + (uint32_t)below(5),
+                                   .attempt = attempt,
+                                   .lapses = (uint32_t)below(attempt),
                                    .worker = some_name(),
                                    .error = some_name()};
 }
@@ -177,14 +179,20 @@ static void extend(struct room *room, struct ref *ref)
     check_log(&log);
 }
 
-static void fail_attempt(struct room *room, struct ref *ref)
+static void end_attempt(struct room *room, struct ref *ref, bool lapsed)
 {
     struct tw__redis_buffer log = {0};
     uint64_t at_ms = some_time() & INT64_MAX;
     ref->life.stage = TW__REDIS_WAITING;
     ref->life.error = some_name();
+    ref->life.lapses += lapsed;
+    if (!lapsed)
+        ref->life.token = 0;
     file_for(room, ref, at_ms);
-    tw__redis_lease_fail(room->queue, ref->task, ref->life.error, at_ms, model.now, &log);
+    if (lapsed)
+        tw__redis_lease_count_lapse(ref->task);
+    (lapsed ? tw__redis_lease_lapse : tw__redis_lease_fail)(room->queue, ref->task, ref->life.error, at_ms,
+                                                            model.now, &log);
     ref->task = found(room, ref);
     check_log(&log);
 }
@@ -308,7 +316,7 @@ static void kill_task(struct room *room, struct ref *ref)
     struct tw__redis_buffer log = {0};
     bool series = below(2) == 0;
     struct tw__redis_bytes error = some_name();
-    uint32_t attempts = (uint32_t)below(9);
+    uint32_t attempts = (ref->lived ? ref->life.lapses : 0) + (uint32_t)below(9);
     (series ? tw__redis_lease_kill_series : tw__redis_lease_kill)(room->queue, ref->task, attempts, error,
                                                                   model.now, &log);
     begin_life(ref);
@@ -377,7 +385,7 @@ bool live(struct room *room, struct ref *ref)
         extend(room, ref);
         forgotten = true;
     } else if (is_leased(ref) && what < 7) {
-        fail_attempt(room, ref);
+        end_attempt(room, ref, false);
     } else if (is_leased(ref) && what < 9) {
         give_back(room, ref);
         forgotten = true;
@@ -404,8 +412,8 @@ bool live(struct room *room, struct ref *ref)
 void lapse(struct room *room, struct ref *ref)
 {
     uint64_t what = below(4);
-    if (what < 2)
-        fail_attempt(room, ref);
+    if (what < 2 && ref->life.lapses < TW__REDIS_LAPSES_LAST - 1)
+        end_attempt(room, ref, true);
     else if (what == 2)
         extend(room, ref);
     else

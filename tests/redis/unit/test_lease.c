@@ -296,7 +296,6 @@ static void an_attempt_that_failed_is_followed_by_another(void **state)
     task = find(queue, "a");
     struct tw__redis_life wanted = {.stage = TW__REDIS_WAITING,
                                     .due = START + 5,
-                                    .token = 9,
                                     .lease_ms = 1000,
                                     .attempt = 1,
                                     .worker = text("bob"),
@@ -306,10 +305,9 @@ static void an_attempt_that_failed_is_followed_by_another(void **state)
     assert_true(tw__redis_task_waits(task));
     assert_true(tw__redis_task_due(task) == START + 5000);
     assert_true(tw__redis_task_first_due(task) == START + 5);
-    assert_true(tw__redis_lease_has_token(task, 9)); /* a late ACK counts */
+    assert_false(tw__redis_lease_has_token(task, 9) || tw__redis_lease_has_token(task, 0));
     offer(task, START + 5000);
     assert_false(tw__redis_task_waits(task));
-    assert_true(tw__redis_lease_has_token(task, 9));
     struct tw__redis_task *again = lease(task, 10, START + 5001);
     assert_ptr_equal(again, task); /* the same worker and error: in its block */
     wanted.stage = TW__REDIS_LEASED;
@@ -318,6 +316,36 @@ static void an_attempt_that_failed_is_followed_by_another(void **state)
     assert_life(again, &wanted);
     assert_false(tw__redis_lease_has_token(again, 9));
     assert_true(tw__redis_task_first_due(again) == START + 5);
+    close_work();
+}
+
+/* It counts apart, and leaves its token behind. */
+static void a_lapse_is_followed_by_another_attempt(void **state)
+{
+    (void)state;
+    open_work();
+    struct tw__redis_task *task = leased("a", 9);
+    tw__redis_lease_count_lapse(task);
+    tw__redis_lease_lapse(queue, task, text("the lease ran out"), START + 5000, START + 700, &changes);
+    task = find(queue, "a");
+    struct tw__redis_life wanted = {.stage = TW__REDIS_WAITING,
+                                    .due = START + 5,
+                                    .token = 9,
+                                    .lease_ms = 1000,
+                                    .attempt = 1,
+                                    .lapses = 1,
+                                    .worker = text("bob"),
+                                    .error = text("the lease ran out")};
+    assert_life(task, &wanted);
+    assert_true(tw__redis_task_due(task) == START + 5000);
+    assert_true(tw__redis_lease_has_token(task, 9)); /* a late acknowledgement counts */
+    offer(task, START + 5000);
+    assert_true(tw__redis_lease_has_token(task, 9));
+    task = lease(task, 10, START + 5001);
+    assert_false(tw__redis_lease_has_token(task, 9));
+    assert_int_equal(tw__redis_task_life(task).lapses, 1);
+    task = tw__redis_lease_give_back(queue, task, START + 5002, &changes);
+    assert_int_equal(tw__redis_task_life(task).lapses, 1);
     close_work();
 }
 
@@ -942,6 +970,7 @@ int main(void)
         cmocka_unit_test(a_lease_that_begins_after_a_step_back_is_not_shorter),
         cmocka_unit_test(a_lease_that_is_the_first_is_not_shorter_after_a_step_back),
         cmocka_unit_test(an_attempt_that_failed_is_followed_by_another),
+        cmocka_unit_test(a_lapse_is_followed_by_another_attempt),
         cmocka_unit_test(attempts_are_counted_up_to_a_limit),
         cmocka_unit_test(a_task_that_is_given_back_was_never_taken),
         cmocka_unit_test(a_second_attempt_that_is_given_back_leaves_the_first),

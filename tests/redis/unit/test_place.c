@@ -187,6 +187,27 @@ static void each_wait_is_a_try_of_all_that_are_held(void **state)
     close_one(queue);
 }
 
+/* The next chance of a held task is the next try of its target, by the wall clock. */
+static void a_held_task_comes_next_when_its_target_is_tried(void **state)
+{
+    (void)state;
+    struct tw__redis_queue *queue = open_one();
+    struct tw__redis_task *first = put_one(queue, "1", START + 1, START);
+    struct tw__redis_task *second = put_one(queue, "2", START + 2, START);
+    assert_int_equal(tw__redis_place_next(all, first, START, 5000), START + 1);
+    assert_taken(START + 2, first);
+    tw__redis_place_hold_first(all, first, 6000);
+    assert_taken(START + 2, second);
+    tw__redis_place_hold(all, second);
+    assert_int_equal(tw__redis_place_next(all, first, START + 2, 5000), START + 1002);
+    assert_int_equal(tw__redis_place_next(all, second, START + 2, 5999), START + 3);
+    assert_int_equal(tw__redis_place_next(all, second, START + 2, 6000), START + 2);
+    tw__redis_place_rest(tw__redis_route_of(all, first));
+    tw__redis_place_make_ready(tw__redis_route_of(all, first));
+    assert_int_equal(tw__redis_place_next(all, first, START + 9, 7000), START + 9);
+    close_one(queue);
+}
+
 /* ---- ready, stopped and dead tasks ----------------------------------------------------------------------- */
 
 /* Takes a task that is due, and makes it ready. */
@@ -587,6 +608,7 @@ int main(void)
         cmocka_unit_test(what_is_due_no_more_after_a_step_back_holds_nothing_up),
         cmocka_unit_test(what_is_due_no_more_after_a_small_step_back_waits_in_its_line),
         cmocka_unit_test(each_wait_is_a_try_of_all_that_are_held),
+        cmocka_unit_test(a_held_task_comes_next_when_its_target_is_tried),
         cmocka_unit_test(ready_tasks_keep_the_order_in_which_they_were_offered),
         cmocka_unit_test(a_task_that_is_offered_again_has_its_place),
         cmocka_unit_test(a_task_that_is_offered_again_passes_a_hundred_at_most),
