@@ -2,7 +2,7 @@
  *
  * tickwheel.so: delayed tasks as a data type of Redis and Valkey. Users read docs/redis.md.
  *
- *     TW.ADD -> commands.c -> queue.c: the task is in its queue, a key, and filed in the wheel
+ *     TW.ADD -> add.c -> queue.c: the task is in its queue, a key, and filed in the wheel
  *                                  |
  *     the server's timer -> tick.c | due
  *                                  v
@@ -20,10 +20,8 @@
 #include <tickwheel/version.h>
 
 #include "commands/commands.h"
-#include "commands/docs.h"
 #include "commands/events.h"
 #include "commands/info.h"
-#include "commands/queries.h"
 #include "delivery/asked.h"
 #include "delivery/call.h"
 #include "delivery/drain.h"
@@ -77,8 +75,6 @@ static int register_all(RedisModuleCtx *ctx)
 {
     return tw__redis_persist_register(ctx) == REDISMODULE_OK &&
                    tw__redis_commands_register(ctx) == REDISMODULE_OK &&
-                   tw__redis_queries_register(ctx) == REDISMODULE_OK &&
-                   tw__redis_docs_register(ctx) == REDISMODULE_OK &&
                    tw__redis_info_register(ctx) == REDISMODULE_OK &&
                    tw__redis_events_register(ctx) == REDISMODULE_OK
                ? REDISMODULE_OK

@@ -4,7 +4,7 @@
  * taken again, is dead or gone. After its lease an attempt can still be acknowledged, until the task is taken
  * again: the work was done, only late.
  */
-#include "ack.h"
+#include "commands.h"
 
 #include <base/error_text.h>
 

@@ -2,7 +2,7 @@
  *
  * TW.ADD: a task with a target.
  */
-#include "add.h"
+#include "commands.h"
 
 #include <string.h>
 

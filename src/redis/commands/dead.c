@@ -3,7 +3,7 @@
  * TW.REPLAY and TW.PURGE of ALL take the tasks that died first, and at most MANY in one call, because the
  * server serves nobody else meanwhile.
  */
-#include "dead.h"
+#include "commands.h"
 
 #include "delivery/purge.h"
 #include "delivery/workers.h"

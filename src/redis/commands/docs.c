@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * The description of the commands for COMMAND DOCS, COMMAND INFO and the ACL: summaries, arguments, and how a
- * command uses its keys. docs/redis.md says the same for readers.
+ * The table of all commands, and how the server gets to know them: their functions, flags and keys, and the
+ * texts of COMMAND DOCS. docs/redis.md says the same for readers. Only the append-only file and the replication
+ * link may send TW.FIRED and TW.LOAD.
  */
-#include "docs.h"
+#include "commands.h"
 
 #define SINCE "1.0.0" /* the first release, which has all these commands; a later command names its own */
 #define O1 "O(1)"
@@ -91,14 +92,21 @@
 
 /* ---- the commands ---------------------------------------------------------------------------------------- */
 
-/* The arity is the least number of arguments with which a command says what is missing. With fewer the server
+/* A key that the first arguments name has its place in `key_specs`, for the ACL and for clients alike. The keys
+ * of TW.TAKE follow a number, so it tells them itself when the server asks (getkeys-api).
+ *
+ * The arity is the least number of arguments with which a command says what is missing. With fewer the server
  * says that the number of arguments is wrong. Example: the id of TW.PUT has to be there, but a call without IN
  * or PAYLOAD gets an error that names them. */
-static const struct {
-    const char *name, *categories;
+static const struct command {
+    const char *name;
+    RedisModuleCmdFunc call;
+    const char *flags, *categories;
     RedisModuleCommandInfo info;
 } commands[] = {
     {"tw.add",
+     tw__redis_add_command,
+     "write deny-oom fast",
      "write fast",
      {
          .summary = "Adds a delayed task, or replaces the task with this id.",
@@ -118,6 +126,8 @@ static const struct {
                   MANY("field-or-value", STRING)),
      }},
     {"tw.put",
+     tw__redis_put_command,
+     "write deny-oom fast",
      "write fast",
      {
          .summary = "Puts a task that workers take when it is due, or replaces the task with this id.",
@@ -133,6 +143,8 @@ static const struct {
                   WORD("payload", "PAYLOAD"), MANY("value", STRING)),
      }},
     {"tw.take",
+     tw__redis_take_command,
+     "write blocking getkeys-api",
      "write slow blocking",
      {
          .summary = "Gives ready tasks to a worker for a while, or blocks until there is one.",
@@ -150,6 +162,8 @@ static const struct {
              {.name = "queue", .type = REDISMODULE_ARG_TYPE_KEY, .flags = REDISMODULE_CMD_ARG_MULTIPLE}),
      }},
     {"tw.ack",
+     tw__redis_ack_command,
+     "write fast",
      "write fast",
      {
          .summary = "Says that the work of leased tasks is done.",
@@ -162,6 +176,8 @@ static const struct {
                                         .subargs = ARGS(ARG("id", STRING), ARG("token", STRING))}),
      }},
     {"tw.nack",
+     tw__redis_nack_command,
+     "write fast",
      "write fast",
      {
          .summary = "Says that an attempt has failed, or gives the task back as if it had not been taken.",
@@ -175,6 +191,8 @@ static const struct {
                   MAYBE("text", "ERROR", STRING)),
      }},
     {"tw.touch",
+     tw__redis_touch_command,
+     "write fast",
      "write fast",
      {
          .summary = "Lets a lease end later, or sooner.",
@@ -184,6 +202,8 @@ static const struct {
          .args = ARGS(KEY("queue", 0), ARG("id", STRING), ARG("token", STRING), VALUE("ms", "LEASE", INTEGER)),
      }},
     {"tw.dead",
+     tw__redis_dead_command,
+     "readonly",
      "read slow",
      {
          .summary = "Lists the dead tasks of a queue, in the order of their deaths.",
@@ -193,6 +213,8 @@ static const struct {
          .args = ARGS(KEY("queue", 0), MAYBE("n", "LIMIT", INTEGER), MAYBE("id", "AFTER", STRING)),
      }},
     {"tw.replay",
+     tw__redis_replay_command,
+     "write deny-oom",
      "write slow",
      {
          .summary = "Lets dead tasks wait again, as if they had just been put.",
@@ -204,6 +226,8 @@ static const struct {
              GROUP("time", ONEOF, OPTIONAL, VALUE("ms", "IN", INTEGER), VALUE("unix-ms", "AT", UNIX_TIME))),
      }},
     {"tw.purge",
+     tw__redis_purge_command,
+     "write",
      "write slow",
      {
          .summary = "Removes dead tasks.",
@@ -213,6 +237,8 @@ static const struct {
          .args = ARGS(KEY("queue", 0), ARG("id-or-all", STRING)),
      }},
     {"tw.pause",
+     tw__redis_pause_command,
+     "write fast",
      "write fast",
      {
          .summary = "Stops the deliveries of a queue, or lets them go on.",
@@ -224,6 +250,8 @@ static const struct {
                       GROUP("state", ONEOF, REDISMODULE_CMD_ARG_NONE, WORD("on", "ON"), WORD("off", "OFF"))),
      }},
     {"tw.cancel",
+     tw__redis_cancel_command,
+     "write fast",
      "write fast",
      {
          .summary = "Cancels tasks of a queue.",
@@ -233,6 +261,8 @@ static const struct {
          .args = ARGS(KEY("queue", 0), MANY("id", STRING)),
      }},
     {"tw.move",
+     tw__redis_move_command,
+     "write deny-oom fast",
      "write fast",
      {
          .summary = "Changes the due time of a task.",
@@ -243,6 +273,8 @@ static const struct {
                       GROUP("condition", ONEOF, OPTIONAL, WORD("gt", "GT"), WORD("lt", "LT"))),
      }},
     {"tw.drain",
+     tw__redis_drain_command,
+     "write deny-oom",
      "write slow",
      {
          .summary = "Delivers the tasks of a queue with the earliest due times now, even before they are due.",
@@ -253,6 +285,8 @@ static const struct {
          .args = ARGS(KEY("queue", 0), MAYBE("n", "LIMIT", INTEGER)),
      }},
     {"tw.get",
+     tw__redis_get_command,
+     "readonly fast",
      "read fast",
      {
          .summary = "Returns the details of tasks.",
@@ -262,6 +296,8 @@ static const struct {
          .args = ARGS(KEY("queue", 0), MANY("id", STRING)),
      }},
     {"tw.len",
+     tw__redis_len_command,
+     "readonly fast",
      "read fast",
      {
          .summary = "Counts the tasks of a queue.",
@@ -271,6 +307,8 @@ static const struct {
          .args = ARGS(KEY("queue", 0)),
      }},
     {"tw.next",
+     tw__redis_next_command,
+     "readonly",
      "read slow",
      {
          .summary = "Returns the id and the due time of the task that is due first.",
@@ -281,6 +319,8 @@ static const struct {
          .args = ARGS(KEY("queue", 0)),
      }},
     {"tw.scan",
+     tw__redis_scan_command,
+     "readonly",
      "read slow",
      {
          .summary = "Lists the tasks of a queue in several calls, with a cursor.",
@@ -292,6 +332,8 @@ static const struct {
                       MAYBE("glob", "MATCH", PATTERN)),
      }},
     {"tw.range",
+     tw__redis_range_command,
+     "readonly",
      "read slow",
      {
          .summary = "Lists the tasks that are due between two times, in order.",
@@ -303,6 +345,8 @@ static const struct {
                       MAYBE("id", "AFTER", STRING), MAYBE("n", "LIMIT", INTEGER)),
      }},
     {"tw.forecast",
+     tw__redis_forecast_command,
+     "readonly",
      "read slow",
      {
          .summary = "Counts the tasks that fall due in each coming step of time.",
@@ -314,6 +358,8 @@ static const struct {
          .args = ARGS(KEY("queue", 0), MAYBE("ms", "STEP", INTEGER), MAYBE("n", "COUNT", INTEGER)),
      }},
     {"tw.info",
+     tw__redis_info_command,
+     "readonly",
      "read slow",
      {
          .summary = "Returns the size, the next due time and the counters of a queue.",
@@ -324,6 +370,8 @@ static const struct {
          .args = ARGS(KEY("queue", 0)),
      }},
     {"tw.top",
+     tw__redis_top_command,
+     "readonly admin",
      "admin slow dangerous",
      {
          .summary = "Returns a forecast for all queues, the lateness of recent deliveries, and the largest and "
@@ -335,6 +383,8 @@ static const struct {
                       MAYBE("queues", "QUEUES", INTEGER)),
      }},
     {"tw.fired",
+     tw__redis_fired_command,
+     "write",
      "write slow",
      {
          .summary = "Internal: what became of due tasks, in the append-only file and on replicas.",
@@ -349,6 +399,8 @@ static const struct {
                        .flags = REDISMODULE_CMD_ARG_MULTIPLE | REDISMODULE_CMD_ARG_OPTIONAL}),
      }},
     {"tw.load",
+     tw__redis_load_command,
+     "write",
      "write slow",
      {
          .summary = "Internal: adds tasks, in the append-only file.",
@@ -359,19 +411,41 @@ static const struct {
      }},
 };
 
-int tw__redis_docs_register(RedisModuleCtx *ctx)
+/* The places of the first and the last key among the arguments; 0: none, or a number precedes them. */
+static void find_keys(const RedisModuleCommandKeySpec *spec, int *first, int *last)
+{
+    *first = *last = 0;
+    for (; spec != NULL && spec->begin_search_type == REDISMODULE_KSPEC_BS_INDEX; spec++) {
+        *first = *first == 0 ? spec->bs.index.pos : *first;
+        *last = spec->bs.index.pos;
+    }
+}
+
+static int register_command(RedisModuleCtx *ctx, const struct command *command)
+{
+    int first, last;
+    RedisModuleCommandInfo info = command->info;
+    info.version = REDISMODULE_COMMAND_INFO_VERSION;
+    info.since = SINCE;
+    find_keys(info.key_specs, &first, &last);
+    if (RedisModule_CreateCommand(ctx, command->name, command->call, command->flags, first, last, first > 0) !=
+        REDISMODULE_OK)
+        return REDISMODULE_ERR;
+    return RedisModule_SetCommandInfo(RedisModule_GetCommand(ctx, command->name), &info);
+}
+
+int tw__redis_commands_register(RedisModuleCtx *ctx)
 {
     /* Redis 7.2 and later. Redis 7.0 puts the commands of modules into no category. */
     int (*set_categories)(RedisModuleCommand *, const char *) = NULL;
     RedisModule_GetApi("RedisModule_SetCommandACLCategories", (void **)&set_categories);
+    tw__redis_shared.at = RedisModule_CreateString(NULL, "AT", 2);
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
-        RedisModuleCommandInfo info = commands[i].info;
-        RedisModuleCommand *command = RedisModule_GetCommand(ctx, commands[i].name);
-        info.version = REDISMODULE_COMMAND_INFO_VERSION;
-        info.since = SINCE;
-        if (command == NULL || RedisModule_SetCommandInfo(command, &info) != REDISMODULE_OK)
+        const struct command *command = &commands[i];
+        if (register_command(ctx, command) != REDISMODULE_OK)
             return REDISMODULE_ERR;
-        if (set_categories != NULL && set_categories(command, commands[i].categories) != REDISMODULE_OK)
+        if (set_categories != NULL &&
+            set_categories(RedisModule_GetCommand(ctx, command->name), command->categories) != REDISMODULE_OK)
             return REDISMODULE_ERR;
     }
     return REDISMODULE_OK;

@@ -4,7 +4,7 @@
  * deliver nothing. TW.FIRED leaves an emptied queue in place, because DEL follows in the AOF. TW.FIRED
  * NOTHING alone is called by the module itself, while a batch of deliveries is open (call.c).
  */
-#include "fired.h"
+#include "commands.h"
 
 #include <stdio.h>
 

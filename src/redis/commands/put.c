@@ -2,7 +2,7 @@
  *
  * TW.PUT: a task without a target, for workers.
  */
-#include "put.h"
+#include "commands.h"
 
 #include <stdio.h>
 #include <task/limits.h>

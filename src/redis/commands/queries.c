@@ -3,7 +3,7 @@
  * The commands that read: TW.GET, TW.LEN, TW.NEXT, TW.SCAN, TW.RANGE, TW.FORECAST, TW.INFO, TW.TOP.
  * docs/redis.md describes them.
  */
-#include "queries.h"
+#include "commands.h"
 
 #include <stdio.h>
 
@@ -127,7 +127,7 @@ static void reply_task(RedisModuleCtx *ctx, const struct tw__redis_task *task, u
     reply_payload(ctx, task);
 }
 
-static int command_get(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+int tw__redis_get_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     struct tw__redis_queue *queue;
     if (argc < 3)
@@ -151,7 +151,7 @@ static int command_get(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 
 /* ---- TW.LEN, TW.NEXT, TW.RANGE --------------------------------------------------------------------------- */
 
-static int command_len(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+int tw__redis_len_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     struct tw__redis_queue *queue;
     if (argc != 2)
@@ -162,7 +162,7 @@ static int command_len(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     return REDISMODULE_OK;
 }
 
-static int command_next(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+int tw__redis_next_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     struct tw__redis_queue *queue;
     struct tw__redis_task *task;
@@ -218,7 +218,7 @@ static void reply_range(RedisModuleCtx *ctx, const struct tw__redis_queue *queue
     RedisModule_Free(task);
 }
 
-static int command_range(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+int tw__redis_range_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     struct tw__redis_queue *queue;
     struct tw__redis_wanted wanted = {.after = NULL};
@@ -316,7 +316,7 @@ static bool read_cursor(RedisModuleCtx *ctx, RedisModuleString *argument, uint64
     return false;
 }
 
-static int command_scan(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+int tw__redis_scan_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     struct tw__redis_queue *queue;
     struct scan scan = {.match = false};
@@ -346,7 +346,7 @@ static void reply_counts(RedisModuleCtx *ctx, const uint64_t *counts, uint64_t c
         reply_number(ctx, counts[i]);
 }
 
-static int command_forecast(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+int tw__redis_forecast_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     struct tw__redis_queue *queue;
     uint64_t step = STEP_USUAL_MS, count = STEPS_USUAL;
@@ -368,7 +368,7 @@ static int command_forecast(RedisModuleCtx *ctx, RedisModuleString **argv, int a
     return REDISMODULE_OK;
 }
 
-static int command_info(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+int tw__redis_info_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     struct tw__redis_queue *queue;
     struct tw__redis_task *task;
@@ -446,7 +446,7 @@ static void reply_listed(RedisModuleCtx *ctx, const struct tw__redis_queues *que
     reply_queues(ctx, "paused", listed, count);
 }
 
-static int command_top(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+int tw__redis_top_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     uint64_t step = STEP_USUAL_MS, count = STEPS_USUAL, limit = LISTED_USUAL;
     struct tw__redis_option options[] = {{"STEP", TW__REDIS_MS, 1, INT64_MAX, NULL},
@@ -468,26 +468,5 @@ static int command_top(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     reply_lateness(ctx);
     reply_listed(ctx, queues, limit);
     RedisModule_Free(counts);
-    return REDISMODULE_OK;
-}
-
-/* ---- registering ----------------------------------------------------------------------------------------- */
-
-int tw__redis_queries_register(RedisModuleCtx *ctx)
-{
-    static const struct {
-        const char *name, *flags;
-        RedisModuleCmdFunc call;
-        int key; /* 0: none */
-    } commands[] = {
-        {"tw.get", "readonly fast", command_get, 1}, {"tw.len", "readonly fast", command_len, 1},
-        {"tw.next", "readonly", command_next, 1},    {"tw.scan", "readonly", command_scan, 1},
-        {"tw.range", "readonly", command_range, 1},  {"tw.forecast", "readonly", command_forecast, 1},
-        {"tw.info", "readonly", command_info, 1},    {"tw.top", "readonly admin", command_top, 0},
-    };
-    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
-        if (RedisModule_CreateCommand(ctx, commands[i].name, commands[i].call, commands[i].flags,
-                                      commands[i].key, commands[i].key, commands[i].key) != REDISMODULE_OK)
-            return REDISMODULE_ERR;
     return REDISMODULE_OK;
 }

@@ -3,7 +3,7 @@
  * TW.TAKE gives ready tasks to a worker. What it changes is replicated as TW.FIRED LIVES: the token, the end
  * of the lease and the attempt of each task, in one transaction with the reply.
  */
-#include "take.h"
+#include "commands.h"
 
 #include <stdio.h>
 #include <strings.h>

@@ -1,32 +1,25 @@
 /* SPDX-License-Identifier: MIT
  *
- * The commands that write: TW.CANCEL, TW.MOVE and TW.DRAIN, and the registration of the commands that have
- * files of their own. Only the AOF and the replication link may send TW.FIRED and TW.LOAD. docs/redis.md
- * describes all.
+ * TW.CANCEL, TW.MOVE and TW.DRAIN.
  *
- * Each command reads all its arguments first, so that an error changes nothing. The effect is replicated:
- * absolute times, final ids, no conditions. Arguments that have this form already are passed on unchanged.
+ * Each command that writes reads all its arguments first, so that an error changes nothing. The effect is
+ * replicated: absolute times, final ids, no conditions. Arguments that have this form already are passed on
+ * unchanged.
  */
 #include "commands.h"
 
 #include <task/conditions.h>
 
-#include "ack.h"
-#include "add.h"
-#include "dead.h"
 #include "delivery/drain.h"
-#include "fired.h"
 #include "keyspace/alarm.h"
 #include "keyspace/chores.h"
 #include "keyspace/keys.h"
-#include "put.h"
 #include "queues/queue.h"
 #include "server/arguments.h"
 #include "server/config.h"
 #include "server/gate.h"
 #include "server/rights.h"
 #include "server/strings.h"
-#include "take.h"
 
 /* ---- TW.CANCEL ------------------------------------------------------------------------------------------- */
 
@@ -43,7 +36,7 @@ static bool cancel_id(struct tw__redis_queue *queue, uint64_t hash, struct tw__r
     return true;
 }
 
-static int command_cancel(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+int tw__redis_cancel_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     RedisModuleKey *key;
     struct tw__redis_queue *queue;
@@ -100,7 +93,7 @@ static bool may_move(RedisModuleCtx *ctx, const struct tw__redis_task *task)
     return may;
 }
 
-static int command_move(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+int tw__redis_move_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     RedisModuleKey *key;
     struct tw__redis_queue *queue;
@@ -149,7 +142,7 @@ static int command_move(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 
 enum { DRAIN_MAX = 10000 };
 
-static int command_drain(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+int tw__redis_drain_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     RedisModuleKey *key;
     struct tw__redis_queue *queue;
@@ -183,38 +176,4 @@ static int command_drain(RedisModuleCtx *ctx, RedisModuleString **argv, int argc
             ctx, "ERR TW.DRAIN ran out of time and met only targets that refused: expected "
                  "another call, which continues after their tasks");
     return RedisModule_ReplyWithLongLong(ctx, (long long)delivered);
-}
-
-/* ---- registering ----------------------------------------------------------------------------------------- */
-
-int tw__redis_commands_register(RedisModuleCtx *ctx)
-{
-    static const struct {
-        const char *name, *flags;
-        RedisModuleCmdFunc call;
-        int last_key;
-    } commands[] = {
-        {"tw.add", "write deny-oom fast", tw__redis_add_command, 2},
-        {"tw.put", "write deny-oom fast", tw__redis_put_command, 1},
-        {"tw.cancel", "write fast", command_cancel, 1},
-        {"tw.move", "write deny-oom fast", command_move, 1},
-        {"tw.drain", "write deny-oom", command_drain, 1},
-        {"tw.ack", "write fast", tw__redis_ack_command, 1},
-        {"tw.nack", "write fast", tw__redis_nack_command, 1},
-        {"tw.touch", "write fast", tw__redis_touch_command, 1},
-        {"tw.dead", "readonly", tw__redis_dead_command, 1},
-        {"tw.replay", "write deny-oom", tw__redis_replay_command, 1},
-        {"tw.purge", "write", tw__redis_purge_command, 1},
-        {"tw.pause", "write fast", tw__redis_pause_command, 1},
-        {"tw.fired", "write", tw__redis_fired_command, 1},
-        {"tw.load", "write", tw__redis_load_command, 1},
-    };
-    tw__redis_shared.at = RedisModule_CreateString(NULL, "AT", 2);
-    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
-        if (RedisModule_CreateCommand(ctx, commands[i].name, commands[i].call, commands[i].flags, 1,
-                                      commands[i].last_key, 1) != REDISMODULE_OK)
-            return REDISMODULE_ERR;
-    /* Its keys follow a number: docs.c says where, and the command itself. */
-    return RedisModule_CreateCommand(ctx, "tw.take", tw__redis_take_command, "write blocking getkeys-api", 0, 0,
-                                     0);
 }
