@@ -224,12 +224,21 @@ static uint64_t claims_allowed(struct tw__store_runner *runner)
     return allowed < TW__STORE_CLAIMS ? allowed : TW__STORE_CLAIMS;
 }
 
+/* Whether a job is given back by these answers. Its entry is in no list until they are settled. */
+static bool gives_back(const struct tw__store_job *job)
+{
+    while (job != NULL && job->begun)
+        job = job->next;
+    return job != NULL;
+}
+
+/* While jobs are given back none is claimed, because its turn might be behind theirs. */
 static void take_claims(struct tw__store_runner *runner, bool seen)
 {
     struct tw__store_batch *batch = &runner->batch;
     bool full = runner->bytes >= runner->options.max_bytes && runner->stats.jobs > 0;
     uint64_t allowed = claims_allowed(runner);
-    if (full || !seen || atomic_load(&runner->hands.stopping)) {
+    if (full || !seen || gives_back(batch->answered) || atomic_load(&runner->hands.stopping)) {
         allowed = 0;
         runner->pace.wished_more = false;
     }
