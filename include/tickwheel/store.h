@@ -371,7 +371,8 @@ typedef void tw_store_looks_fn(void *arg);
  * looking at a hundred thousand queues, one after the other, costs a fraction. Meanwhile looks of other threads
  * wait, and SQLite cannot shorten its log: do not wait for anybody.
  * Requires: it is not called by a tw_store_looks_fn or a function that sees, with the same store.
- * Returns: 0, or an error, and then `looks` was not called. An error of a look is the result of that one. */
+ * Returns: 0, or an error, and then `looks` was not called. An error of a look is the result of that one. If it
+ * has ended the transaction, as a lack of memory does, each look after it returns the same error. */
 int tw_store_snapshot(struct tw_store *store, tw_store_looks_fn *looks, void *arg);
 
 /* Takes all waiting tasks of a queue out of the file, in many commits, and hands each to `hand`, in the order

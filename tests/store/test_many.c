@@ -286,7 +286,8 @@ static void look_twice(void *arg)
     assert_int_equal(tw_store_next(snapshot->store, "q", &snapshot->next_ms), 0);
 }
 
-/* A look of another thread waits, and is as new as any. A look that fails leaves the others as they are. */
+/* A look of another thread waits, and is as new as any. A look that is refused leaves the others as they
+ * are. */
 static void a_snapshot_is_one_moment(void **state)
 {
     struct snapshot snapshot = {.store = store_of(state), .db = other_open(*state)};
@@ -299,6 +300,37 @@ static void a_snapshot_is_one_moment(void **state)
     assert_string_equal(snapshot.text, "q 4*0!0 late 4 next 5; ");
     assert_int_equal(snapshot.next_ms, 5);
     assert_int_equal(snapshot.outside, 3);
+    assert_int_equal(tw_store_count(snapshot.store, "q", false), 3);
+    sqlite3_close(snapshot.db);
+}
+
+static void see_nothing(void *arg, const struct tw_store_task *task)
+{
+    (void)arg;
+    (void)task;
+}
+
+static void run_out_of_memory(void *arg)
+{
+    struct snapshot *snapshot = arg;
+    snapshot->before = tw_store_count(snapshot->store, "q", false);
+    sqlite3_hard_heap_limit64(sqlite3_memory_used() + (1 << 16));
+    snapshot->wrong = tw_store_scan(snapshot->store, "q", NULL, see_nothing, NULL);
+    sqlite3_hard_heap_limit64(0);
+    snapshot->after = tw_store_count(snapshot->store, "q", false);
+}
+
+/* SQLite ends the transaction when a look lacks memory, and a look after it would see another moment. */
+static void a_snapshot_that_has_ended_shows_nothing_more(void **state)
+{
+    struct snapshot snapshot = {.store = store_of(state), .db = other_open(*state)};
+    for (int i = 0; i < 3; i++)
+        other_ask(snapshot.db, "INSERT INTO tw_put(queue, id, due_ms, payload)"
+                               " VALUES ('q', hex(randomblob(8)), 5, zeroblob(900000))");
+    assert_int_equal(tw_store_snapshot(snapshot.store, run_out_of_memory, &snapshot), 0);
+    assert_int_equal(snapshot.before, 3);
+    assert_int_equal(snapshot.wrong, TW_ENOMEM);
+    assert_int_equal(snapshot.after, TW_ENOMEM);
     assert_int_equal(tw_store_count(snapshot.store, "q", false), 3);
     sqlite3_close(snapshot.db);
 }
@@ -739,6 +771,7 @@ int main(void)
         TEST(queues_are_named_once),
         TEST(loads_are_those_of_each_queue),
         TEST(a_snapshot_is_one_moment),
+        TEST(a_snapshot_that_has_ended_shows_nothing_more),
         TEST(all_queues_are_counted_at_once),
         TEST(a_drain_hands_over_every_waiting_task_in_order),
         TEST(a_drained_task_has_all_its_parts),
