@@ -16,13 +16,13 @@ struct batch_tally {
     uint64_t put;   /* tasks that were put */
     uint64_t kept;  /* tasks that --if kept as they were */
     uint64_t moved, cancelled;
-    uint64_t unknown; /* moves and cancels of a key without a pending task */
+    uint64_t unknown; /* moves and cancels of an id without a pending task */
 };
 
 struct batch {
     struct tw_store *store;
     const struct task_options *options;
-    struct tw_store_change *changes; /* their keys and texts are in `bytes` */
+    struct tw_store_change *changes; /* their ids and payloads are in `bytes` */
     char *bytes;
     size_t count, used;
     bool (*again)(int error); /* asks whether to try a failed commit once more; NULL: never */

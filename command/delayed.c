@@ -27,19 +27,19 @@ static uint64_t due_of(const struct line *line)
 const char *delayed_make(const struct task_options *options, const struct line *line, struct tw_delayed *task)
 {
     uint64_t every_ms = whole_ms(line->period_ns);
-    size_t size = strlen(line->key), text = strlen(line->text);
+    size_t size = strlen(line->id), payload = strlen(line->payload);
     if (size > TW_STORE_ID_MAX)
-        return "expected a key of at most 960 bytes";
+        return "expected an id of at most 960 bytes";
     if (line->kind == LINE_EVERY && (line->period_ns < MS_NS || every_ms > every_max_ms))
         return "expected a period of 1ms to 36525d";
     if (line->times > INT64_MAX)
         return "expected a number of times of at most x9223372036854775807";
     *task = (struct tw_delayed){.queue = options->queue != NULL ? options->queue : TASK_QUEUE,
-                                .id = line->key,
+                                .id = line->id,
                                 .id_size = size,
                                 .due_ms = due_of(line),
-                                .payload = text > 0 ? line->text : NULL,
-                                .payload_size = text,
+                                .payload = payload > 0 ? line->payload : NULL,
+                                .payload_size = payload,
                                 .every_ms = every_ms,
                                 .times = line->times,
                                 .missed = options->missed,

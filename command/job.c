@@ -63,8 +63,8 @@ static void set_bytes(struct added *added, enum variable variable, const char *b
 static void set_variables(const struct job *job, struct added *added)
 {
     *added = (struct added){.lost = false};
-    set_bytes(added, ID, job->key, job->key_size);
-    set_bytes(added, PAYLOAD, job->text, job->text_size);
+    set_bytes(added, ID, job->id, job->id_size);
+    set_bytes(added, PAYLOAD, job->payload, job->payload_size);
     set(added, DUE, "%s", job->due);
     set(added, LATE_US, "%" PRIu64, job->late_us);
     if (job->queue == NULL)
@@ -117,8 +117,8 @@ static bool write_whole(int fd, const char *bytes, size_t size)
 
 static bool write_lines(int fd, const struct job *job)
 {
-    bool good = write_whole(fd, job->key, job->key_size) && write_whole(fd, " ", job->text_size > 0) &&
-                write_whole(fd, job->text, job->text_size) && write_whole(fd, "\n", 1);
+    bool good = write_whole(fd, job->id, job->id_size) && write_whole(fd, " ", job->payload_size > 0) &&
+                write_whole(fd, job->payload, job->payload_size) && write_whole(fd, "\n", 1);
     for (size_t i = 0; i < job->more_count && good; i++)
         good = write_whole(fd, job->more[i].bytes, job->more[i].size) && write_whole(fd, "\n", 1);
     return good;

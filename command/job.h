@@ -22,9 +22,9 @@ struct job_bytes {
 };
 
 struct job {
-    const char *command;    /* for the shell */
-    const char *key, *text; /* any bytes */
-    size_t key_size, text_size;
+    const char *command;      /* for the shell */
+    const char *id, *payload; /* any bytes */
+    size_t id_size, payload_size;
     const char *due;
     uint64_t late_us;
     const char *queue;            /* NULL: the task is in no queue */

@@ -128,12 +128,12 @@ static bool read_times(const char *word, uint64_t *times)
     return end != NULL && *end == '\0' && *times > 0;
 }
 
-/* Takes the key and the text from the rest of the line. */
+/* Takes the id and the payload from the rest of the line. */
 static const char *take_task(struct line *line, char *rest)
 {
-    line->key = next_word(&rest);
-    line->text = rest;
-    return *line->key != '\0' ? NULL : "expected a key after the time";
+    line->id = next_word(&rest);
+    line->payload = rest;
+    return *line->id != '\0' ? NULL : "expected an id after the time";
 }
 
 static const char *parse_every(struct line *line, char *rest)
@@ -144,7 +144,7 @@ static const char *parse_every(struct line *line, char *rest)
     line->time_ns = line->period_ns;
     const char *error;
     char *at = rest + strspn(rest, " \t");
-    if (*at == 'x' && tw__digit(at[1])) { /* any other word with x is a key, such as xray */
+    if (*at == 'x' && tw__digit(at[1])) { /* any other word with x is an id, such as xray */
         char *word = next_word(&rest);
         if (!read_times(word, &line->times))
             return "expected a number of times, x1 or more, such as x3";
@@ -159,9 +159,9 @@ static const char *parse_every(struct line *line, char *rest)
 static const char *parse_move(struct line *line, char *rest)
 {
     line->kind = LINE_MOVE;
-    line->key = next_word(&rest);
-    if (*line->key == '\0')
-        return "expected a key after `move`";
+    line->id = next_word(&rest);
+    if (*line->id == '\0')
+        return "expected an id after `move`";
     const char *error = when_parse(next_word(&rest), line);
     if (error != NULL)
         return error;
@@ -171,10 +171,10 @@ static const char *parse_move(struct line *line, char *rest)
 static const char *parse_cancel(struct line *line, char *rest)
 {
     line->kind = LINE_CANCEL;
-    line->key = next_word(&rest);
-    if (*line->key == '\0')
-        return "expected a key after `cancel`";
-    return *rest == '\0' ? NULL : "expected nothing after the key of `cancel`";
+    line->id = next_word(&rest);
+    if (*line->id == '\0')
+        return "expected an id after `cancel`";
+    return *rest == '\0' ? NULL : "expected nothing after the id of `cancel`";
 }
 
 static const char *parse_wait(struct line *line, char *rest)
@@ -187,7 +187,7 @@ static const char *parse_wait(struct line *line, char *rest)
 
 const char *line_parse(char *text, struct line *line)
 {
-    *line = (struct line){.kind = LINE_NOTHING, .key = "", .text = ""};
+    *line = (struct line){.kind = LINE_NOTHING, .id = "", .payload = ""};
     char *rest = text + strspn(text, " \t");
     size_t length = strlen(rest);
     while (length > 0 && (rest[length - 1] == '\r' || rest[length - 1] == ' ' || rest[length - 1] == '\t'))

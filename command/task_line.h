@@ -2,14 +2,14 @@
  *
  * The lines that `tickwheel run` reads:
  *
- *     +1500ms KEY TEXT                    Runs once, 1500 ms after the line was read.
- *     @2026-12-01T09:00:00Z KEY TEXT      Runs once, at this time (UTC, of the years 1970 to 9999).
- *     every 5s [x3] [+1s|@TIME] KEY TEXT  Repeats; with x3, three times. First after 5 s, or as given.
- *     move KEY +10m|@TIME                 Gives a pending task another time.
- *     cancel KEY                          Cancels a pending task.
- *     wait 2s                             Reads the next line 2 s later.
+ *     +1500ms ID PAYLOAD                    Runs once, 1500 ms after the line was read.
+ *     @2026-12-01T09:00:00Z ID PAYLOAD      Runs once, at this time (UTC, of the years 1970 to 9999).
+ *     every 5s [x3] [+1s|@TIME] ID PAYLOAD  Repeats; with x3, three times. First after 5 s, or as given.
+ *     move ID +10m|@TIME                    Gives a pending task another time.
+ *     cancel ID                             Cancels a pending task.
+ *     wait 2s                               Reads the next line 2 s later.
  *
- * Empty lines and lines that start with '#' are skipped. KEY is any word, TEXT the rest of the line.
+ * Empty lines and lines that start with '#' are skipped. ID is any word, PAYLOAD the rest of the line.
  */
 #ifndef COMMAND_TASK_LINE_H
 #define COMMAND_TASK_LINE_H
@@ -25,20 +25,20 @@ struct instant {
 
 enum line_kind { LINE_NOTHING, LINE_TASK, LINE_EVERY, LINE_MOVE, LINE_CANCEL, LINE_WAIT };
 
-/* A parsed line. `key` and `text` point into the line. */
+/* A parsed line. `id` and `payload` point into the line. */
 struct line {
     enum line_kind kind;
-    bool absolute;      /* the line names a date */
-    struct instant at;  /* if `absolute`: TASK, MOVE: the time; EVERY: the first time */
-    uint64_t time_ns;   /* if not, the duration from now on until then; WAIT: the duration */
-    uint64_t period_ns; /* EVERY */
-    uint64_t times;     /* EVERY: the number of runs; 0: without end */
-    const char *key;    /* terminated */
-    const char *text;   /* terminated; empty if the line has no text */
+    bool absolute;       /* the line names a date */
+    struct instant at;   /* if `absolute`: TASK, MOVE: the time; EVERY: the first time */
+    uint64_t time_ns;    /* if not, the duration from now on until then; WAIT: the duration */
+    uint64_t period_ns;  /* EVERY */
+    uint64_t times;      /* EVERY: the number of runs; 0: without end */
+    const char *id;      /* terminated */
+    const char *payload; /* terminated; empty if the line has no text */
 };
 
 /* Parses a line, which is terminated and has no newline. Writes terminators into it.
- * Returns: NULL, or the error as a phrase, for example "expected a key after the time". */
+ * Returns: NULL, or the error as a phrase, for example "expected an id after the time". */
 const char *line_parse(char *text, struct line *line);
 
 /* Reads +DURATION or @TIME into `absolute`, and `at` or `time_ns` of the line. Returns NULL, or the error as

@@ -81,7 +81,7 @@ static int put_words(const struct put *put, int count, char **words)
     struct line line = {.kind = put->options.period_ns > 0 ? LINE_EVERY : LINE_TASK,
                         .period_ns = put->options.period_ns,
                         .times = put->options.times,
-                        .key = ""};
+                        .id = ""};
     const char *error = when_parse(words[0], &line);
     if (error != NULL) {
         complain("%s: %s, found \"%s\"", COMMAND, error, words[0]);
@@ -96,7 +96,7 @@ static int put_words(const struct put *put, int count, char **words)
         complain("%s: there is no memory", COMMAND);
         return COMMAND_WRONG;
     }
-    line.text = text;
+    line.payload = text;
     int status = put_task(put, &line, words[1]);
     free(text);
     return status;
@@ -159,7 +159,7 @@ static void print_summary(const struct put *put)
     if (tally->kept > 0)
         fprintf(stderr, "; kept as they were, as --if says: %" PRIu64, tally->kept);
     if (tally->unknown > 0)
-        fprintf(stderr, "\nlines without effect: %" PRIu64 " (move or cancel of a key without a pending task)",
+        fprintf(stderr, "\nlines without effect: %" PRIu64 " (move or cancel of an id without a pending task)",
                 tally->unknown);
     if (put->reader.bad_lines > 0)
         fprintf(stderr, "\nlines skipped: %" PRIu64 " (malformed, see above; correct and put them again)",

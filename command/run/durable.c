@@ -302,7 +302,7 @@ static void print_lines(FILE *out)
             "runs of tasks: %" PRIu64 "; tasks put: %" PRIu64 ", cancelled: %" PRIu64 ", moved: %" PRIu64 "\n",
             tally_calls(run.handler.tally), tally->put, tally->cancelled, tally->moved);
     if (tally->unknown > 0)
-        fprintf(out, "lines without effect: %" PRIu64 " (move or cancel of a key without a pending task)\n",
+        fprintf(out, "lines without effect: %" PRIu64 " (move or cancel of an id without a pending task)\n",
                 tally->unknown);
     if (run.reader.bad_lines > 0)
         fprintf(out, "lines skipped: %" PRIu64 " (malformed, see above; correct and put them)\n",

@@ -60,7 +60,7 @@ static void write_when(const struct calendar *calendar, uint64_t now_ns, const s
 }
 
 /* Calls that could not be printed come first, then the calls that were not due yet. A repeating task becomes
- * a single line with all its calls, because a second line with the same key would replace the first. */
+ * a single line with all its calls, because a second line with the same id would replace the first. */
 void rest_task(const struct calendar *calendar, uint64_t now_ns, const struct value *value, FILE *out)
 {
     uint64_t calls = value->calls == TW_FOREVER ? TW_FOREVER : value->calls + value->unprinted;
@@ -72,8 +72,8 @@ void rest_task(const struct calendar *calendar, uint64_t now_ns, const struct va
             fprintf(out, "x%" PRIu64 " ", calls);
     }
     write_when(calendar, now_ns, value, value->unprinted > 0 ? value->unprinted_due_ns : value->due_ns, out);
-    const char *text = value_text(value);
-    fprintf(out, "%s%s%s\n", value->key, *text != '\0' ? " " : "", text);
+    const char *payload = value_payload(value);
+    fprintf(out, "%s%s%s\n", value->id, *payload != '\0' ? " " : "", payload);
 }
 
 bool rest_file(const char *path, FILE *out)

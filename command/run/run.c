@@ -47,7 +47,7 @@ static struct bins late_us;
 static uint64_t commands[CHILDREN_ENDS]; /* by their ends */
 static struct reader reader;
 static struct {
-    uint64_t unknown_keys, moved, cancelled, replaced;
+    uint64_t unknown_ids, moved, cancelled, replaced;
     uint64_t wait_ns; /* the part of an interrupted `wait` that is left, on the calendar */
 } input;
 
@@ -68,10 +68,10 @@ static void wake(void)
 
 static bool print_task(const struct value *value, const char *due, uint64_t late)
 {
-    const char *text = value_text(value);
+    const char *payload = value_payload(value);
     char *line;
     int size =
-        asprintf(&line, "%s %" PRIu64 " %s%s%s\n", due, late, value->key, *text != '\0' ? " " : "", text);
+        asprintf(&line, "%s %" PRIu64 " %s%s%s\n", due, late, value->id, *payload != '\0' ? " " : "", payload);
     if (size < 0)
         return false;
     bool good = screen_print(line, (size_t)size);
@@ -82,18 +82,18 @@ static bool print_task(const struct value *value, const char *due, uint64_t late
 /* Returns false if the command was given up. */
 static bool run_command(const struct value *value, const char *due, uint64_t late)
 {
-    const char *text = value_text(value);
+    const char *payload = value_payload(value);
     struct job job = {.command = options.exec,
-                      .key = value->key,
-                      .key_size = strlen(value->key),
-                      .text = text,
-                      .text_size = strlen(text),
+                      .id = value->id,
+                      .id_size = strlen(value->id),
+                      .payload = payload,
+                      .payload_size = strlen(payload),
                       .due = due,
                       .late_us = late};
     enum children_end end = CHILDREN_FAILED;
     int error = children_run(children, &job, &end);
     if (error != 0)
-        complain("tickwheel run: the command of task %s cannot be started: %s", value->key, strerror(error));
+        complain("tickwheel run: the command of task %s cannot be started: %s", value->id, strerror(error));
     pthread_mutex_lock(&tally_lock);
     commands[end]++;
     pthread_mutex_unlock(&tally_lock);
@@ -191,24 +191,24 @@ static struct when when(const struct line *line)
 static int add_task(const struct line *line, uint64_t at_ns, struct value *value)
 {
     if (line->kind == LINE_TASK)
-        return tw_sched_set_at(sched, line->key, strlen(line->key), at_ns, on_task, value, NULL);
+        return tw_sched_set_at(sched, line->id, strlen(line->id), at_ns, on_task, value, NULL);
     struct tw_every every = {
         .at_ns = at_ns, .period_ns = calendar_scale(&calendar, line->period_ns), .times = line->times};
-    return tw_sched_set_every(sched, line->key, strlen(line->key), &every, on_task, value, NULL);
+    return tw_sched_set_every(sched, line->id, strlen(line->id), &every, on_task, value, NULL);
 }
 
 /* Adds the task of a line. Returns NULL, or the error as a phrase. */
 static const char *do_task(const struct line *line)
 {
-    if (strlen(line->key) > TW_KEY_MAX)
-        return "expected a key of at most 65536 bytes";
+    if (strlen(line->id) > TW_KEY_MAX)
+        return "expected an id of at most 65536 bytes";
     if (line->kind == LINE_EVERY && calendar_scale(&calendar, line->period_ns) < 1000000)
         return "expected a period of at least 1ms (divided by --speed)";
     struct when first = when(line);
     struct value *value = value_new(line, &first);
     if (value == NULL)
         return "there is no memory for the task";
-    input.replaced += value_cancel(sched, line->key);
+    input.replaced += value_cancel(sched, line->id);
     int error = add_task(line, first.due_ns, value);
     if (error == 0)
         return NULL;
@@ -216,20 +216,20 @@ static const char *do_task(const struct line *line)
     return tw_strerror(error);
 }
 
-/* A key without a pending task is not an error, because the task may have run a moment ago. It is counted. */
+/* An id without a pending task is not an error, because the task may have run a moment ago. It is counted. */
 static void do_move(const struct line *line)
 {
     struct when to = when(line);
-    bool moved = value_move(sched, line->key, &to);
+    bool moved = value_move(sched, line->id, &to);
     input.moved += moved;
-    input.unknown_keys += !moved;
+    input.unknown_ids += !moved;
 }
 
 static void do_cancel(const struct line *line)
 {
-    bool cancelled = value_cancel(sched, line->key);
+    bool cancelled = value_cancel(sched, line->id);
     input.cancelled += cancelled;
-    input.unknown_keys += !cancelled;
+    input.unknown_ids += !cancelled;
 }
 
 /* Sleeps for the duration of a `wait`. If the run is stopped meanwhile, notes the part that is left. */
@@ -363,9 +363,9 @@ static void print_summary(FILE *out)
             input.cancelled, input.moved);
     if (input.replaced > 0)
         fprintf(out, ", replaced by a later line: %" PRIu64, input.replaced);
-    if (input.unknown_keys > 0)
-        fprintf(out, "\nlines without effect: %" PRIu64 " (move or cancel of a key without a pending task)",
-                input.unknown_keys);
+    if (input.unknown_ids > 0)
+        fprintf(out, "\nlines without effect: %" PRIu64 " (move or cancel of an id without a pending task)",
+                input.unknown_ids);
     if (reader.bad_lines > 0)
         fprintf(out, "\nlines skipped: %" PRIu64 " (malformed, see above; correct and run them again)",
                 reader.bad_lines);

@@ -10,13 +10,13 @@ static struct value *handed, *undone; /* kept values: of tasks handed over; with
 
 struct value *value_new(const struct line *line, const struct when *first)
 {
-    size_t key = strlen(line->key) + 1, text = strlen(line->text) + 1;
-    struct value *value = malloc(sizeof *value + key + text);
+    size_t id = strlen(line->id) + 1, payload = strlen(line->payload) + 1;
+    struct value *value = malloc(sizeof *value + id + payload);
     if (value == NULL)
         return NULL;
     *value = (struct value){.first = *first, .period_ns = line->period_ns, .task_holds = true};
-    memcpy(value->key, line->key, key);
-    memcpy(value->key + key, line->text, text);
+    memcpy(value->id, line->id, id);
+    memcpy(value->id + id, line->payload, payload);
     return value;
 }
 
@@ -25,9 +25,9 @@ void value_free(struct value *value)
     free(value);
 }
 
-const char *value_text(const struct value *value)
+const char *value_payload(const struct value *value)
 {
-    return value->key + strlen(value->key) + 1;
+    return value->id + strlen(value->id) + 1;
 }
 
 /* ---- calls ----------------------------------------------------------------------------------------------- */
@@ -74,17 +74,17 @@ void value_leave(struct value *value, const struct tw_task *task, bool done)
 
 /* ---- the reader ------------------------------------------------------------------------------------------ */
 
-/* Looks up a key. Returns NULL if it names no task with a call to come. The lock is held. */
-static struct value *find(struct tw_sched *sched, const char *key, struct tw_task *task)
+/* Looks up an id. Returns NULL if it names no task with a call to come. The lock is held. */
+static struct value *find(struct tw_sched *sched, const char *id, struct tw_task *task)
 {
-    return tw_sched_key_get(sched, key, strlen(key), task) == 0 ? task->arg : NULL;
+    return tw_sched_key_get(sched, id, strlen(id), task) == 0 ? task->arg : NULL;
 }
 
 /* Finds the value of a task that the reader is going to cancel, and makes the reader hold it. */
-static struct value *find_to_end(struct tw_sched *sched, const char *key, struct tw_task *task)
+static struct value *find_to_end(struct tw_sched *sched, const char *id, struct tw_task *task)
 {
     pthread_mutex_lock(&lock);
-    struct value *value = find(sched, key, task);
+    struct value *value = find(sched, id, task);
     if (value != NULL)
         value->reader_holds = value->ended = true;
     pthread_mutex_unlock(&lock);
@@ -125,10 +125,10 @@ static bool was_in_time(const struct value *value, enum tw_cancelled found)
 /* A call that is inside (between value_enter() and value_leave()) releases the value when it leaves. If a
  * running call has not entered yet, or has left, only the scheduler knows when it has returned, so we wait
  * for that. The wait is short, because `ended` is set. */
-bool value_cancel(struct tw_sched *sched, const char *key)
+bool value_cancel(struct tw_sched *sched, const char *id)
 {
     struct tw_task task;
-    struct value *value = find_to_end(sched, key, &task);
+    struct value *value = find_to_end(sched, id, &task);
     if (value == NULL)
         return false;
     enum tw_cancelled found = tw_sched_cancel(sched, task.id);
@@ -139,12 +139,12 @@ bool value_cancel(struct tw_sched *sched, const char *key)
     return in_time;
 }
 
-bool value_move(struct tw_sched *sched, const char *key, const struct when *when)
+bool value_move(struct tw_sched *sched, const char *id, const struct when *when)
 {
     struct tw_task task;
     pthread_mutex_lock(&lock); /* the last call releases the value under this lock, so it stays valid */
-    struct value *value = find(sched, key, &task);
-    bool moved = value != NULL && tw_sched_key_move_at(sched, key, strlen(key), when->due_ns) == 0;
+    struct value *value = find(sched, id, &task);
+    bool moved = value != NULL && tw_sched_key_move_at(sched, id, strlen(id), when->due_ns) == 0;
     if (moved)
         value->first = *when;
     pthread_mutex_unlock(&lock);

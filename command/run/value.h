@@ -32,7 +32,7 @@ struct value {
     bool last;    /* the current or latest call is the last one of its task */
     bool ended;   /* the reader is cancelling the task */
     bool skipped; /* a call that had just begun found `ended` set, and did nothing */
-    char key[];   /* terminated, then the text, terminated */
+    char id[];    /* terminated, then the payload, terminated */
 };
 
 /* Makes the value for the task of a line. The task holds it. Returns NULL if there is no memory. */
@@ -41,7 +41,7 @@ struct value *value_new(const struct line *line, const struct when *first);
 /* Frees a value. Requires: its task was never added, or the value was kept. */
 void value_free(struct value *value);
 
-const char *value_text(const struct value *value);
+const char *value_payload(const struct value *value);
 
 /* Begin and end a call. value_enter() returns false if the task has just been cancelled; then the caller does
  * nothing and does not call value_leave(). `first` receives the task's current first time. A call that was
@@ -49,12 +49,12 @@ const char *value_text(const struct value *value);
 bool value_enter(struct value *value, const struct tw_task *task, struct when *first);
 void value_leave(struct value *value, const struct tw_task *task, bool done);
 
-/* Cancels the task of a key without waiting for a call that is running. Returns: true if a call was still to
+/* Cancels the task of an id without waiting for a call that is running. Returns: true if a call was still to
  * come. Threads: the reader only; no other thread adds, moves or cancels tasks. */
-bool value_cancel(struct tw_sched *sched, const char *key);
+bool value_cancel(struct tw_sched *sched, const char *id);
 
-/* Moves the task of a key. Returns false if the key names no task with a call to come. */
-bool value_move(struct tw_sched *sched, const char *key, const struct when *when);
+/* Moves the task of an id. Returns false if the id names no task with a call to come. */
+bool value_move(struct tw_sched *sched, const char *id, const struct when *when);
 
 /* Keeps the value of a task that tw_sched_stop() hands over; a tw_hand_fn. */
 void value_keep(void *arg, const struct tw_task *task);

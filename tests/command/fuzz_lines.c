@@ -56,13 +56,13 @@ static void write_line(FILE *out, const struct line *line)
         return;
     }
     if (line->kind == LINE_MOVE || line->kind == LINE_CANCEL)
-        fprintf(out, "%s %s ", line->kind == LINE_MOVE ? "move" : "cancel", line->key);
+        fprintf(out, "%s %s ", line->kind == LINE_MOVE ? "move" : "cancel", line->id);
     if (line->kind == LINE_EVERY)
         write_every(out, line);
     if (line->kind != LINE_CANCEL)
         write_when(out, line);
     if (line->kind == LINE_TASK || line->kind == LINE_EVERY)
-        fprintf(out, " %s %s", line->key, line->text);
+        fprintf(out, " %s %s", line->id, line->payload);
 }
 
 static void check_again(const struct line *line)
@@ -79,7 +79,7 @@ static void check_again(const struct line *line)
                      again.at.ns == line->at.ns && again.time_ns == line->time_ns &&
                      again.period_ns == line->period_ns && again.times == line->times,
                  "a line that is written again has other numbers");
-    fuzz_require(strcmp(again.key, line->key) == 0 && strcmp(again.text, line->text) == 0,
+    fuzz_require(strcmp(again.id, line->id) == 0 && strcmp(again.payload, line->payload) == 0,
                  "a line that is written again has other texts");
     free(text);
 }
@@ -135,11 +135,11 @@ static const char *take(void *arg, const struct line *line)
     struct run *run = arg;
     bool keyed = line->kind != LINE_WAIT;
     fuzz_require(line->kind > LINE_NOTHING && line->kind <= LINE_WAIT, "a line has no kind");
-    fuzz_require(!keyed || (*line->key != '\0' && strpbrk(line->key, " \t") == NULL), "a key is no word");
+    fuzz_require(!keyed || (*line->id != '\0' && strpbrk(line->id, " \t") == NULL), "an id is no word");
     fuzz_require(line->kind != LINE_EVERY || line->period_ns > 0, "a period is 0");
     run->taken++;
     check_again(line);
-    check_id(line->key);
+    check_id(line->id);
     return keyed ? check_delayed(line) : NULL;
 }
 

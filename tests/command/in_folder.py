@@ -43,7 +43,7 @@ def of_signals(printed):
 
 
 # A command that hangs, does so in spite of SIGTERM, leaves a process that does so, or says then that all is
-# well: by the task's key.
+# well: by the task's id.
 HANGING = ("case $TICKWHEEL_ID in deaf) trap '' TERM; exec sleep infinity;; "
            "leaver) (trap '' TERM; exec sleep infinity) & wait;; "
            "polite) trap 'kill $! 2>&-; exit 0' TERM; sleep infinity & wait;; *) exec sleep infinity;; esac")
