@@ -340,7 +340,8 @@ class Belief:
         if state.at == 0 or state.at_least - SLACK < look.at < state.at + SLACK:
             return at if state.at else dataclasses.replace(at, renewed=self.may_be_renewed(state, look))
         if look.at <= now + SLOT_WAIT and any(
-                gap.slot and gap.began - BEHIND <= state.at <= look.at - SLOT_WAIT for gap in self.gaps):
+                gap.slot and gap.began - BEHIND <= state.at and state.at_least <= look.at - SLOT_WAIT
+                for gap in self.gaps):
             return state  # The replica keeps the first end, because nothing has changed for it.
         assert any(gap.began - BEHIND <= state.at <= gap.ended + BEHIND and gap.up + state.lease <= look.at
                    for gap in self.gaps), "the lease has another end"
