@@ -9,8 +9,8 @@
  *
  * The client has to make a command in less time than the server takes for it. Otherwise the server waits for
  * the client, and we measure the rate of the client. With a printf() for each word, the client took 1.1 us for
- * a TW.ADD that does nothing. The server took 0.9 us, or less whenever more commands had gathered meanwhile. So
- * this floor did not repeat.
+ * a TW.SEND that does nothing. The server took 0.9 us, or less whenever more commands had gathered meanwhile.
+ * So this floor did not repeat.
  */
 #ifndef BENCH_REDIS_WORDS_H
 #define BENCH_REDIS_WORDS_H

@@ -5,7 +5,6 @@ package tickwheel
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -26,13 +25,13 @@ type DeadTask struct {
 	Error    string // The last error.
 }
 
-// Dead lists up to limit dead tasks, 1 to 10,000, the first death first. The limit 0 stands for 100. With an id
+// Dead lists up to count dead tasks, 1 to 10,000, the first death first. The count 0 stands for 100. With an id
 // as `after` the list continues behind this dead task; if the task is no longer dead, that is an error of the
 // server.
-func (q *Queue) Dead(ctx context.Context, limit int, after string) ([]DeadTask, error) {
+func (q *Queue) Dead(ctx context.Context, count int, after string) ([]DeadTask, error) {
 	args := redis.Args{q.key}
-	if limit != 0 {
-		args = args.Add("LIMIT", limit)
+	if count != 0 {
+		args = args.Add("COUNT", count)
 	}
 	if after != "" {
 		args = args.Add("AFTER", after)
@@ -77,25 +76,19 @@ func (q *Queue) EachDead(ctx context.Context, f func(DeadTask) error) error {
 }
 
 // Replay lets a dead task wait again, with the due time `when` or, without it, now. Its attempts begin anew.
-// Replay returns false if there is no such dead task, and an error if its id would be "all", in any letters.
+// Replay returns false if there is no such dead task.
 func (q *Queue) Replay(ctx context.Context, id string, when ...When) (bool, error) {
-	if err := notAll(id, "ReplayAll"); err != nil {
-		return false, err
-	}
-	return redis.Bool(q.do(ctx, "TW.REPLAY", q.replayArgs(id, when)))
+	return redis.Bool(q.do(ctx, "TW.REPLAY", withTime(q.oneDead(id), when)))
 }
 
 // ReplayAll lets all dead tasks wait again, in the order of their deaths, and returns their number.
 func (q *Queue) ReplayAll(ctx context.Context, when ...When) (int, error) {
-	return q.all(ctx, "TW.REPLAY", q.replayArgs("ALL", when))
+	return q.all(ctx, "TW.REPLAY", withTime(redis.Args{q.key, "ALL"}, when))
 }
 
 // Purge removes a dead task for good. It returns false if there is no such dead task.
 func (q *Queue) Purge(ctx context.Context, id string) (bool, error) {
-	if err := notAll(id, "PurgeAll"); err != nil {
-		return false, err
-	}
-	return redis.Bool(q.do(ctx, "TW.PURGE", redis.Args{q.key, id}))
+	return redis.Bool(q.do(ctx, "TW.PURGE", q.oneDead(id)))
 }
 
 // PurgeAll removes all dead tasks for good, and returns their number.
@@ -103,8 +96,11 @@ func (q *Queue) PurgeAll(ctx context.Context) (int, error) {
 	return q.all(ctx, "TW.PURGE", redis.Args{q.key, "ALL"})
 }
 
-func (q *Queue) replayArgs(id string, when []When) redis.Args {
-	args := redis.Args{q.key, id}
+func (q *Queue) oneDead(id string) redis.Args {
+	return redis.Args{q.key, "IDS", 1, id}
+}
+
+func withTime(args redis.Args, when []When) redis.Args {
 	for _, one := range when {
 		args = append(args, one.words()...)
 	}
@@ -122,12 +118,4 @@ func (q *Queue) all(ctx context.Context, command string, args redis.Args) (int, 
 			return sum, err
 		}
 	}
-}
-
-// notAll refuses the id that means all tasks to the server.
-func notAll(id, instead string) error {
-	if id == "ALL" {
-		return fmt.Errorf("tickwheel: the id is %q, which the server takes for all dead tasks: use %s", id, instead)
-	}
-	return nil
 }

@@ -89,8 +89,8 @@ func Times(n int64) Option {
 	return optionFunc(func(to *filing) { to.words = to.words.Add("TIMES", n) })
 }
 
-// Tries is the number of attempts before the task is dead, 1 to 1,000,000. The default is the server's setting
-// tickwheel.tries, which is 5 unless changed.
+// Tries is the number of failures until the task is dead, 1 to 1,000,000. The default is the server's setting
+// tickwheel.tries, which is 20 unless changed.
 func Tries(n int) Option {
 	return optionFunc(func(to *filing) { to.words = to.words.Add("TRIES", n) })
 }

@@ -115,13 +115,13 @@ func (q *Queue) Next(ctx context.Context) (id string, due time.Time, err error) 
 	return id, due, read.err
 }
 
-// Drain lets up to limit waiting tasks become ready now, before they are due, and returns how many became
-// ready. With the limit 0 the server chooses one. A call does only so much work as the server allows; 0 says
+// Drain lets up to count waiting tasks become ready now, before they are due, and returns how many became
+// ready. With the count 0 the server chooses one. A call does only so much work as the server allows; 0 says
 // that none is left.
-func (q *Queue) Drain(ctx context.Context, limit int) (int, error) {
+func (q *Queue) Drain(ctx context.Context, count int) (int, error) {
 	args := redis.Args{q.key}
-	if limit != 0 {
-		args = args.Add("LIMIT", limit)
+	if count != 0 {
+		args = args.Add("COUNT", count)
 	}
 	return redis.Int(q.do(ctx, "TW.DRAIN", args))
 }

@@ -28,8 +28,8 @@ type Task struct {
 	Remaining time.Duration // Until Next; 0 if that time has passed.
 	Every     time.Duration // Between two periods; 0: the task does not repeat.
 	Times     int64         // Periods left; -1: for ever.
-	Target    string        // The Stream or List of a task of TW.ADD; empty for a task for workers.
-	Kind      string        // "workers"; of a task of TW.ADD "stream", "list" or "list left".
+	Target    string        // The Stream or List of a task of TW.SEND; empty for a task for workers.
+	Kind      string        // "workers"; of a task of TW.SEND "stream", "list" or "list left".
 	MaxLen    int64         // MAXLEN of a task for a Stream; 0: none.
 	Late      string        // "fire", "drop" or "coalesce".
 	LateBy    time.Duration // The time of LateDrop.
@@ -113,6 +113,9 @@ func parseTask(id string, reply interface{}) (*Task, error) {
 	if read.err != nil {
 		return nil, read.err
 	}
+	if task.State == Died {
+		task.Next = time.Time{}
+	}
 	return task, nil
 }
 
@@ -133,9 +136,7 @@ func (t *Task) set(read *reader, name string, value interface{}) {
 	case "attempt":
 		t.Attempt = int(read.int(value))
 	case "next":
-		if next := read.int(value); next > 0 {
-			t.Next = time.UnixMilli(next)
-		}
+		t.Next = read.time(value)
 	case "payload":
 		t.Payload = read.payload(value)
 	default:

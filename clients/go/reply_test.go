@@ -3,10 +3,8 @@
 package tickwheel
 
 import (
-	"context"
 	"math"
 	"reflect"
-	"strings"
 	"testing"
 	"time"
 )
@@ -70,15 +68,5 @@ func TestParseDead(t *testing.T) {
 	want := []DeadTask{{"a", time.UnixMilli(1), time.UnixMilli(2), 3, "no"}}
 	if err != nil || !reflect.DeepEqual(dead, want) {
 		t.Errorf("%v, %v", dead, err)
-	}
-}
-
-func TestIDsThatMeanAll(t *testing.T) {
-	s := NewQueue(nil, "s")
-	if _, err := s.Replay(context.Background(), "ALL"); err == nil || !strings.Contains(err.Error(), "ReplayAll") {
-		t.Errorf("Replay of ALL: %v", err)
-	}
-	if _, err := s.Purge(context.Background(), "ALL"); err == nil || !strings.Contains(err.Error(), "PurgeAll") {
-		t.Errorf("Purge of ALL: %v", err)
 	}
 }

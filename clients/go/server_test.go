@@ -222,7 +222,7 @@ func kill(t *testing.T, pool *redis.Pool, s *tickwheel.Queue, n int) {
 	_, err := conn.Do("")
 	must(t, err)
 	for begun := 0; begun < n; {
-		words := redis.Args{"LEASE", 3600000, "COUNT", 10000, "BLOCK", 3000, "KEYS", 1, s.Key()}
+		words := redis.Args{1, s.Key(), "LEASE", 3600000, "COUNT", 10000, "BLOCK", 3000}
 		taken, err := redis.Values(conn.Do("TW.TAKE", words...))
 		must(t, err)
 		for _, one := range taken {
@@ -464,7 +464,7 @@ func TestServerAWorkerBeforeItsServer(t *testing.T) {
 // end when it can ask the server again.
 func TestServerOnlyItsWordEndsALease(t *testing.T) {
 	s := newQueue(t)
-	put(t, s, "a", "v", tickwheel.Tries(1))
+	put(t, s, "a", "v", tickwheel.Backoff{First: time.Hour, Factor: 1, Max: time.Hour}) // No second attempt comes.
 	real := newPool(t)
 	var dials, refused atomic.Int32
 	var back atomic.Bool
@@ -483,9 +483,9 @@ func TestServerOnlyItsWordEndsALease(t *testing.T) {
 			return nil
 		})
 	await(t, func() bool {
-		dead, err := s.Dead(ctx, 0, "")
+		task, err := s.Get(ctx, "a")
 		must(t, err)
-		return len(dead) == 1
+		return task.State == tickwheel.Waiting
 	})
 	begun := refused.Load()
 	await(t, func() bool { return refused.Load() > begun+10 })

@@ -71,8 +71,8 @@ func (t *taker) take(held int) ([]*Job, error) {
 			return nil, err
 		}
 	}
-	args := redis.Args{"LEASE", t.run.leaseMS, "COUNT", held,
-		"BLOCK", t.run.places.block().Milliseconds(), "NAME", t.run.called, "KEYS", len(t.keys)}.AddFlat(t.keys)
+	args := redis.Args{len(t.keys)}.AddFlat(t.keys).Add("LEASE", t.run.leaseMS, "COUNT", held,
+		"BLOCK", t.run.places.block().Milliseconds(), "NAME", t.run.called)
 	if t.asking != "" {
 		if err := t.conn.Send("ASKING"); err != nil {
 			return nil, err

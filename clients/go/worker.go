@@ -144,8 +144,8 @@ func (w *Worker) check() error {
 		return fmt.Errorf("tickwheel: Lease is %v: expected 1ms to %v", w.Lease, maxLease)
 	case w.Jobs < 0 || w.Jobs > maxJobs:
 		return fmt.Errorf("tickwheel: Jobs is %d: expected 1 to %d", w.Jobs, maxJobs)
-	case len(w.Name) > maxName || w.Name == "KEYS":
-		return fmt.Errorf("tickwheel: Name is %q: expected at most %d bytes, and not KEYS", w.Name, maxName)
+	case len(w.Name) > maxName:
+		return fmt.Errorf("tickwheel: Name is %q: expected at most %d bytes", w.Name, maxName)
 	case w.Grace < 0:
 		return fmt.Errorf("tickwheel: Grace is %v: expected 0, which is no limit, or more", w.Grace)
 	}

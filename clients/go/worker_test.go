@@ -20,7 +20,6 @@ func TestRunRefusesWrongFields(t *testing.T) {
 		"Lease is 2400h0m0s":  {Pool: pool, Lease: 2400 * time.Hour},
 		"Jobs is -1":          {Pool: pool, Jobs: -1},
 		"Jobs is 10001":       {Pool: pool, Jobs: 10001},
-		"Name is \"KEYS\"":    {Pool: pool, Name: "KEYS"},
 		"at most 255 bytes":   {Pool: pool, Name: strings.Repeat("n", 256)},
 		"Grace is -1ns":       {Pool: pool, Grace: -1},
 		"Run was called befo": {Pool: pool, started: true},

@@ -111,14 +111,14 @@ export class Queue<B extends boolean = false> {
     /** The waiting task that is due first. */
     next(): Promise<{ id: string; due: Date } | null>;
     /** Makes waiting tasks ready now. Resolves to their number; 0 says that no task is left. */
-    drain(options?: { limit?: number }): Promise<number>;
+    drain(options?: { count?: number }): Promise<number>;
     /** Resolves to false if the queue was paused already. */
     pause(): Promise<boolean>;
     /** Resolves to false if the queue was not paused. */
     resume(): Promise<boolean>;
 
-    /** Dead tasks, the first death first; 100 unless `limit` says another number, at most 10,000. */
-    dead(options?: { limit?: number; after?: Bytes }): Promise<DeadTask[]>;
+    /** Dead tasks, the first death first; 100 unless `count` says another number, at most 10,000. */
+    dead(options?: { count?: number; after?: Bytes }): Promise<DeadTask[]>;
     /** All dead tasks. They may be replayed and purged meanwhile. */
     allDead(): AsyncGenerator<DeadTask, void, undefined>;
     /** Lets a dead task wait again. Resolves to false if there is none with this id. */

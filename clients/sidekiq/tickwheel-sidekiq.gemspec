@@ -5,7 +5,7 @@ Gem::Specification.new do |spec|
   spec.name = "tickwheel-sidekiq"
   spec.version = "1.0.0"
   spec.summary = "Scheduled jobs and retries of Sidekiq, parked in Tickwheel's Redis module"
-  spec.description = "perform_in, perform_at and retries are filed with TW.ADD, and the server pushes each job to " \
+  spec.description = "perform_in, perform_at and retries are filed with TW.SEND, and the server pushes each job to " \
                      "its queue when it is due. No process polls."
   spec.authors = ["The Tickwheel authors"]
   spec.license = "MIT"

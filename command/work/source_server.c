@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCK_MS = 5000, WORDS_FIXED = 11, UNBLOCK_AGAIN_MS = 20, CALM_MS = 300, REPLY_MAX = 2047 << 20 };
+enum { BLOCK_MS = 5000, WORDS_FIXED = 10, UNBLOCK_AGAIN_MS = 20, CALM_MS = 300, REPLY_MAX = 2047 << 20 };
 static const char COMMAND[] = "tickwheel work";
 
 /* The connection that takes. */
@@ -97,12 +97,13 @@ static void send_take(struct server *server, size_t places)
     snprintf(count, sizeof count, "%zu", places);
     snprintf(block, sizeof block, "%d", BLOCK_MS);
     snprintf(keys, sizeof keys, "%zu", options->queues);
-    const char *const head[WORDS_FIXED] = {"TW.TAKE", "LEASE", lease,         "COUNT", count, "BLOCK",
-                                           block,     "NAME",  options->name, "KEYS",  keys};
-    for (; at < WORDS_FIXED; at++)
-        server->words[at] = head[at];
+    const char *const tail[] = {"LEASE", lease, "COUNT", count, "BLOCK", block, "NAME", options->name};
+    server->words[at++] = "TW.TAKE";
+    server->words[at++] = keys;
     for (size_t i = 0; i < options->queues; i++)
         server->words[at++] = options->queue[i];
+    for (size_t i = 0; i < sizeof tail / sizeof *tail; i++)
+        server->words[at++] = tail[i];
     wire_send(&server->wire, at, server->words, NULL);
     wire_expect(&server->wire, BLOCK_MS + WIRE_PATIENCE_MS);
     timers_set(server->source.timers, &server->calm, CALM_MS);

@@ -99,12 +99,11 @@ static bool parse_ms(const char *text, uint64_t least_ms, uint64_t *ms)
     return true;
 }
 
-/* TW.TAKE ends its options at the word KEYS, so a worker cannot have that name. */
 static bool parse_name(const char *text, char name[WORK_NAME])
 {
     size_t size = strlen(text);
-    if (size == 0 || size > NAME_MAX_BYTES || strcasecmp(text, "KEYS") == 0)
-        return refuse("--name", "a name of 1 to 255 bytes other than KEYS", text);
+    if (size == 0 || size > NAME_MAX_BYTES)
+        return refuse("--name", "a name of 1 to 255 bytes", text);
     memcpy(name, text, size + 1);
     return true;
 }

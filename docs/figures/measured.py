@@ -64,7 +64,7 @@ def cost(bench):
     return sheet
 
 
-COMMANDS = [("add", "TW.ADD"), ("cancel", "TW.CANCEL"), ("move", "TW.MOVE"), ("get", "TW.GET")]
+COMMANDS = [("add", "TW.SEND"), ("cancel", "TW.CANCEL"), ("move", "TW.MOVE"), ("get", "TW.GET")]
 
 
 def times_theirs(raw, load):
@@ -81,8 +81,8 @@ def redis(bench, raw):
              if (row["pending"], row["pipeline"], row["metric"]) == ("5000000", "64", "rps")}
     sheet = Sheet(
         "redis", 336, "The module beside a sorted set and a hash",
-        "Requests a second with five million tasks pending: TW.ADD, TW.CANCEL and TW.GET, each beside the same "
-        "in a Lua script on a sorted set and a hash, and TW.MOVE beside ZADD XX.")
+        "Requests a second with five million tasks pending: TW.SEND, TW.CANCEL and TW.GET, each beside the "
+        "same in a Lua script on a sorted set and a hash, and TW.MOVE beside ZADD XX.")
     sheet.text(8, 43, "requests a second, 5,000,000 pending, pipeline 64; median ratios", "soft small")
     longest = max(rates[side, load] for side in ("tickwheel", "lua") for load, _ in COMMANDS)
     left, across = 106, 246

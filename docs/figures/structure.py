@@ -65,14 +65,14 @@ def threads(_):
 
 def delivery(_):
     sheet = Sheet(
-        "delivery", 512, "From TW.ADD to a consumer",
-        "TW.ADD files a task in its queue, which is a key, and in the wheel of the process. The "
+        "delivery", 512, "From TW.SEND to a consumer",
+        "TW.SEND files a task in its queue, which is a key, and in the wheel of the process. The "
         "server's timer rings at the next tick that has work. The tick hands each task that is due to "
         "the delivery, which writes it to its target by XADD or RPUSH and removes it from the "
         "queue in the same transaction. A refused delivery waits or becomes a dead letter.")
     for box, name, lines, colour in [
-            ((8, 44, 232, 94), "client", ["TW.ADD, TW.MOVE, TW.CANCEL"], "green"),
-            ((8, 118, 232, 184), "add.c, move.c",
+            ((8, 44, 232, 94), "client", ["TW.SEND, TW.MOVE, TW.CANCEL"], "green"),
+            ((8, 118, 232, 184), "send.c, move.c",
              ["the task joins its queue,", "a key, and the one wheel"], "pink"),
             ((8, 208, 232, 274), "the wheel",
              ["alarm.c sets the server's timer", "to the next tick with work"], "ours"),

@@ -47,7 +47,7 @@ def place(r, options):
     with r.pipeline(transaction=True) as both:
         both.hset(key_of(order), "state", "placed")
         if options.stream:
-            both.execute_command("TW.ADD", QUEUE, STREAM, f"order:{order}", "IN", within, "PAYLOAD", "order",
+            both.execute_command("TW.SEND", QUEUE, STREAM, f"order:{order}", "IN", within, "PAYLOAD", "order",
                                  order)
         else:
             tickwheel.Queue(both, QUEUE).put(f"order:{order}", order, delay=within / 1000)

@@ -48,10 +48,8 @@ def bad_arguments(queue):
         (lambda: queue.get(None), "id is None"),
         (lambda: queue.cancel(), "no id is given"),
         (lambda: queue.cancel(["a"]), "id is ['a']"),
-        (lambda: queue.dead(0), "limit is 0: expected an integer from 1 to 10000"),
-        (lambda: queue.drain(-1), "limit is -1"),
+        (lambda: queue.dead(0), "count is 0: expected an integer from 1 to 10000"),
+        (lambda: queue.drain(-1), "count is -1"),
         (lambda: type(queue)(queue.client, 5), "key is 5"),
         (lambda: type(queue)(None, "s"), "client is None: expected a client of redis-py"),
-        (lambda: queue.replay("ALL"), "use replay_all"),
-        (lambda: queue.purge(b"ALL"), "purge_all"),
     ]

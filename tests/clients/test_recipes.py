@@ -96,11 +96,11 @@ def test_the_waits_of_the_backoff(recipe):
     it["remind"]("a", "a")
     call = it["client"].execute_command
     for attempt, wait in enumerate((10, 30, 90, 270, 810), 1):
-        [[_, name, token, *_]] = call("TW.TAKE", "LEASE", HOUR, "BLOCK", HOUR, "KEYS", 1, "mails")
+        [[_, name, token, *_]] = call("TW.TAKE", 1, "mails", "LEASE", HOUR, "BLOCK", HOUR)
         before, at, after = now_ms(), call("TW.NACK", "mails", name, token), now_ms()
         assert at - before >= 800 * wait and at - after <= 1200 * wait, attempt
         call("TW.DRAIN", "mails")
-    [[_, name, token, *_]] = call("TW.TAKE", "LEASE", HOUR, "BLOCK", HOUR, "KEYS", 1, "mails")
+    [[_, name, token, *_]] = call("TW.TAKE", 1, "mails", "LEASE", HOUR, "BLOCK", HOUR)
     assert call("TW.NACK", "mails", name, token) == 0
 
 
@@ -147,7 +147,7 @@ def test_run_now(recipe, queue):
     assert it["run_now"](some, "a") is True
 
     def take():
-        [[_, _, token, _, attempt, _]] = call("TW.TAKE", "LEASE", HOUR, "BLOCK", HOUR, "KEYS", 1, queue)
+        [[_, _, token, _, attempt, _]] = call("TW.TAKE", 1, queue, "LEASE", HOUR, "BLOCK", HOUR)
         return token, attempt
 
     token, attempt = take()

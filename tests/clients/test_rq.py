@@ -108,7 +108,7 @@ def test_pages_of_many_jobs(shop):
     registry = shop.queue("many").scheduled_job_registry
     with shop.connection.pipeline() as pipe:
         for number in range(2001):
-            pipe.execute_command("TW.ADD", registry.key, "rq:queue:many", number, "AT", 4102444800000, "LIST",
+            pipe.execute_command("TW.SEND", registry.key, "rq:queue:many", number, "AT", 4102444800000, "LIST",
                                  "PAYLOAD", number)
         pipe.execute()
     assert registry.get_job_ids() == [str(number) for number in range(2001)]

@@ -217,13 +217,13 @@ class Worker(Client):
 
     def take(self):
         lease, worker = self.rng.choice([30, 100, 300, 600, 1500]), str(next(self.shop.numbers))
-        words = ["TW.TAKE", "LEASE", lease, "COUNT", self.rng.randrange(1, 4), "NAME", worker]
-        keys = self.rng.sample(QUEUES, self.rng.randrange(1, 3))
+        count, keys = self.rng.randrange(1, 4), self.rng.sample(QUEUES, self.rng.randrange(1, 3))
+        words = ["TW.TAKE", len(keys), *keys, "LEASE", lease, "COUNT", count, "NAME", worker]
         if self.blocks:
-            taken = self.take_blocked([*words, "BLOCK", 100, "KEYS", len(keys), *keys], lease, worker)
+            taken = self.take_blocked([*words, "BLOCK", 100], lease, worker)
         else:
             words[-1] = ...
-            deed = self.do("take", "", "", [*words, "KEYS", len(keys), *keys])
+            deed = self.do("take", "", "", words)
             assert isinstance(deed.reply, list), deed
             taken = deed.reply = self.taken(deed.reply, lease, deed.number)
         if self.rng.random() < 0.2:  # It dies at once.
@@ -323,7 +323,7 @@ class Operator(Client):
                 name = self.rng.choice(dead)[0]
             if chance < 0.75:
                 at = self.shop.times.after(self.rng.randrange(100))
-                self.do("replay", queue, name, ["TW.REPLAY", queue, name, "AT", at], at=at)
+                self.do("replay", queue, name, ["TW.REPLAY", queue, "IDS", 1, name, "AT", at], at=at)
             else:
-                self.do("purge", queue, name, ["TW.PURGE", queue, name])
+                self.do("purge", queue, name, ["TW.PURGE", queue, "IDS", 1, name])
         any_moment(self.rng, 0.03)

@@ -857,7 +857,7 @@ def in_order(execute, queue, limit=PAGE):
     command."""
     rows, words = [], ("-", "+")
     while True:
-        page = execute("TW.RANGE", queue, *words, "LIMIT", limit)
+        page = execute("TW.RANGE", queue, *words, "COUNT", limit)
         rows += page
         if len(page) < limit:
             return rows
@@ -868,7 +868,7 @@ def in_order(execute, queue, limit=PAGE):
 IN_ORDER = """
 local rows, from, after = {}, '-', {}
 repeat
-    local page = redis.call('TW.RANGE', KEYS[1], from, '+', 'LIMIT', 10000, unpack(after))
+    local page = redis.call('TW.RANGE', KEYS[1], from, '+', 'COUNT', 10000, unpack(after))
     for _, row in ipairs(page) do rows[#rows + 1] = row end
     if #page > 0 then from, after = page[#page][2], {'AFTER', page[#page][1]} end
 until #page < 10000

@@ -62,7 +62,7 @@ class House:
     def let_pass(self):
         """Waits until everything that is due by now has had its turn, and returns this time."""
         client, due = self.primary.client(), now_ms()
-        client.execute_command("TW.ADD", "{w}:marks", "{w}:marked", "mark", "AT", due, "PAYLOAD", "of", "mark")
+        client.execute_command("TW.SEND", "{w}:marks", "{w}:marked", "mark", "AT", due, "PAYLOAD", "of", "mark")
         wait_until(lambda: client.delete("{w}:marked"), self.primary.tail)
         self.judge.counts["added"] += 1
         return due
@@ -193,7 +193,7 @@ class House:
             filed = {deed.name for deed in self.shop.deeds if deed.queue == queue and deed.name}
             names[queue] = sorted(known | filed | {"none"})
         looks = [[["TW.GET", queue, *names[queue]], ["TW.SCAN", queue, 0, "COUNT", 100000],
-                  ["TW.DEAD", queue, "LIMIT", 10000], ["TW.LEN", queue]] for queue in QUEUES]
+                  ["TW.DEAD", queue, "COUNT", 10000], ["TW.LEN", queue]] for queue in QUEUES]
         raw.send_all([["MULTI"], ["LRANGE", LEDGER, self.read, -1], ["TIME"], *itertools.chain(*looks),
                       ["INFO", "tickwheel"], ["EXEC"]])
         for _ in range(len(looks) * 4 + 4):
@@ -334,7 +334,7 @@ class House:
 
     @staticmethod
     def near(raw, queue, far):
-        info = raw("TW.LEN", queue) - len(raw("TW.RANGE", queue, far, "+", "LIMIT", 10000))
+        info = raw("TW.LEN", queue) - len(raw("TW.RANGE", queue, far, "+", "COUNT", 10000))
         return info > 0
 
 

@@ -331,7 +331,7 @@ class Maker:
             repeat = ["EVERY", every, "TIMES", times]
         when, due = self.when(delay)
         payload = ["LIST", "PAYLOAD", name] if kind == "list" else ["PAYLOAD", "of", name]
-        words = ["TW.ADD", queue, target, name, *when, *repeat, *payload]
+        words = ["TW.SEND", queue, target, name, *when, *repeat, *payload]
         self.where[name] = queue
         if not repeat:
             self.candidates.append(name)

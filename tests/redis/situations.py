@@ -38,15 +38,15 @@ FILL = """
 local first, last = tonumber(ARGV[1]), tonumber(ARGV[2])
 for i = first, last do
     local at = string.format('%.0f', ARGV[4] + (i - ARGV[5]) * ARGV[6])
-    redis.call('TW.ADD', KEYS[1], KEYS[2], ARGV[3] .. i, 'AT', at, unpack(ARGV, 7))
+    redis.call('TW.SEND', KEYS[1], KEYS[2], ARGV[3] .. i, 'AT', at, unpack(ARGV, 7))
 end
 """
 MARKS = itertools.count()
 
 
 def add(client, queue, target, name, at, *options, payload=("n", "v")):
-    """One TW.ADD with an absolute time."""
-    return client.execute_command("TW.ADD", queue, target, name, "AT", at, *options, "PAYLOAD", *payload)
+    """One TW.SEND with an absolute time."""
+    return client.execute_command("TW.SEND", queue, target, name, "AT", at, *options, "PAYLOAD", *payload)
 
 
 def put(client, queue, name, *words, payload=("v",)):
@@ -56,7 +56,7 @@ def put(client, queue, name, *words, payload=("v",)):
 
 def take(client, *queues, lease=3600000, options=()):
     """Takes what is ready now. Returns a list of jobs, which may be empty."""
-    reply = client.execute_command("TW.TAKE", "LEASE", lease, *options, "KEYS", len(queues), *queues)
+    reply = client.execute_command("TW.TAKE", len(queues), *queues, "LEASE", lease, *options)
     return [Job(*row) for row in reply or []]
 
 

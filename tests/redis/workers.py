@@ -22,8 +22,7 @@ def put(client, queue, name, *options, at=None, payload=("n", "v")):
 
 def take(client, *queues, count=1, lease=FAR, name="w"):
     """One TW.TAKE that does not wait. Returns {id: token}."""
-    rows = client.execute_command("TW.TAKE", "LEASE", lease, "COUNT", count, "NAME", name, "KEYS",
-                                  len(queues), *queues)
+    rows = client.execute_command("TW.TAKE", len(queues), *queues, "LEASE", lease, "COUNT", count, "NAME", name)
     return {row[1]: row[2] for row in rows or []}
 
 
@@ -110,8 +109,8 @@ class Worker(Waiter):
     """A connection whose TW.TAKE waits."""
 
     def __init__(self, server, *queues, count=1, lease=FAR, block=0, **options):
-        super().__init__(server, "TW.TAKE", "LEASE", lease, "COUNT", count, "BLOCK", block, "KEYS",
-                         len(queues), *queues, **options)
+        super().__init__(server, "TW.TAKE", len(queues), *queues, "LEASE", lease, "COUNT", count, "BLOCK",
+                         block, **options)
 
     def ids(self):
         """Waits for the reply, and returns the ids of its tasks."""
@@ -189,7 +188,7 @@ class Stages:
         assert self.ack(client, queue) == 1
         assert list(take(client, queue)) == ["ready"]
         assert [row[0] for row in client.execute_command("TW.DEAD", queue)] == ["dead", self.beat]
-        assert client.execute_command("TW.REPLAY", queue, "dead") == 1
+        assert client.execute_command("TW.REPLAY", queue, "IDS", 1, "dead") == 1
         wait_state(client, queue, "dead", "ready")
         assert client.execute_command("TW.PURGE", queue, "ALL") == 1
         assert client.execute_command("TW.CANCEL", queue, "waiting", "ready", "retry", "dead", "beat") == 5

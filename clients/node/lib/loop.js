@@ -73,9 +73,8 @@ class Loop {
         const client = await this.#taker.connected();
         const id = await this.#taker.idOf(client);
         if (this.#crew.stopping.aborted) return [];
-        const words = ["TW.TAKE", "LEASE", String(lease), "COUNT", String(count),
-            ...(block ? ["BLOCK", String(block)] : []), "NAME", name,
-            "KEYS", String(this.#queues.length), ...this.#queues];
+        const words = ["TW.TAKE", String(this.#queues.length), ...this.#queues,
+            "LEASE", String(lease), "COUNT", String(count), ...(block ? ["BLOCK", String(block)] : []), "NAME", name];
         this.#blocked = block ? id : null;
         try {
             return await this.#taker.callOn(client, words, block + timeout) || [];

@@ -98,7 +98,7 @@ class Queue {
     }
 
     async drain(options = {}) {
-        return this.#write(words.drain(this.key, check.options(options, ["limit"])));
+        return this.#write(words.drain(this.key, check.options(options, ["count"])));
     }
 
     async pause() {
@@ -112,12 +112,12 @@ class Queue {
     // Dead tasks
 
     async dead(options = {}) {
-        const { limit = 100, after } = check.options(options, ["limit", "after"]);
-        return (await this.#deadRows(limit, after)).map(deadTask);
+        const { count = 100, after } = check.options(options, ["count", "after"]);
+        return (await this.#deadRows(count, after)).map(deadTask);
     }
 
-    #deadRows(limit, after) {
-        return this.#read(words.dead(this.key, { limit, after }));
+    #deadRows(count, after) {
+        return this.#read(words.dead(this.key, { count, after }));
     }
 
     /**

@@ -50,7 +50,7 @@ function task(id, flat, buffers) {
         lateMs: found["late-ms"],
         attempt: found.attempt,
         state: text(found.state),
-        next: found.next ? new Date(found.next) : null,
+        next: text(found.state) === "dead" ? null : new Date(found.next),
         worker: text(found.worker),
         error: text(found.error),
         payload: values(found.payload, buffers),

@@ -91,28 +91,28 @@ function move(key, id, options) {
     return ["TW.MOVE", key, check.bytes("id", id), ...time, ...only(options.only, ["gt", "lt"])];
 }
 
-function oneDead(id, all) {
-    if (String(check.bytes("id", id)) !== "ALL") return check.bytes("id", id);
-    throw new RangeError(`id is 'ALL': expected another id, or ${all}()`);
+/** One dead task, or all of them: `id` is null. */
+function deadTasks(id) {
+    return id === null ? ["ALL"] : ["IDS", "1", check.bytes("id", id)];
 }
 
 function replay(key, id, options) {
     check.options(options, WHEN);
-    return ["TW.REPLAY", key, id === null ? "ALL" : oneDead(id, "replayAll"), ...when(options)];
+    return ["TW.REPLAY", key, ...deadTasks(id), ...when(options)];
 }
 
 function purge(key, id) {
-    return ["TW.PURGE", key, id === null ? "ALL" : oneDead(id, "purgeAll")];
+    return ["TW.PURGE", key, ...deadTasks(id)];
 }
 
-function dead(key, { limit, after }) {
-    return ["TW.DEAD", key, "LIMIT", String(check.integer("limit", limit, 1, 10000)),
+function dead(key, { count, after }) {
+    return ["TW.DEAD", key, "COUNT", String(check.integer("count", count, 1, 10000)),
         ...(after === undefined ? [] : ["AFTER", check.bytes("after", after)])];
 }
 
-function drain(key, { limit }) {
+function drain(key, { count }) {
     return ["TW.DRAIN", key,
-        ...(limit === undefined ? [] : ["LIMIT", String(check.integer("limit", limit, 1, 10000))])];
+        ...(count === undefined ? [] : ["COUNT", String(check.integer("count", count, 1, 10000))])];
 }
 
 module.exports = { put, cancel, move, replay, purge, dead, drain };

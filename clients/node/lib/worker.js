@@ -20,8 +20,8 @@ function settingsOf(options) {
     const { name = `${os.hostname()}:${process.pid}`, lease = 30000, jobs = 4, grace, block = 5000,
         timeout = 5000, buffers = false } = check.options(options, OPTIONS);
     const size = Buffer.byteLength(check.bytes("name", name));
-    if (size > NAME_BYTES || String(name) === "KEYS") {
-        throw new RangeError(`name is ${check.shown(name)}: expected ${NAME_BYTES} bytes at most, not 'KEYS'`);
+    if (size > NAME_BYTES) {
+        throw new RangeError(`name is ${check.shown(name)}: expected ${NAME_BYTES} bytes at most`);
     }
     return {
         name,

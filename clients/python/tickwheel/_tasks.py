@@ -31,7 +31,7 @@ class Task:
     worker: str  #: the worker that has the task, or had it last; empty: none
     error: str  #: the last error; empty: none
     payload: Tuple[bytes, ...]  #: its values
-    kind: str  #: workers; or stream, list, list left: a task of TW.ADD
+    kind: str  #: workers; or stream, list, list left: a task of TW.SEND
     target: str  #: empty for a task for workers
     maxlen: Optional[int]
     late: str  #: fire, drop or coalesce
@@ -127,7 +127,8 @@ def task(id: Union[str, bytes], raw: Any) -> Optional[Task]:
     pairs = raw[0].items() if isinstance(raw[0], dict) else zip(raw[0][::2], raw[0][1::2])
     told = {text(name): value for name, value in pairs}
     return Task(id=text(id), state=text(told["state"]), due=told["due"] / 1000,
-                next=told["next"] / 1000 or None, remaining=told["remaining"] / 1000,
+                next=None if text(told["state"]) == "dead" else told["next"] / 1000,
+                remaining=told["remaining"] / 1000,
                 every=told["every"] / 1000 if told["every"] else None,
                 times=None if told["times"] < 0 else told["times"], attempt=told["attempt"],
                 worker=text(told["worker"]), error=text(told["error"]), payload=values_of(told["payload"]),
@@ -137,7 +138,7 @@ def task(id: Union[str, bytes], raw: Any) -> Optional[Task]:
 
 def dead_tasks(raw: List[List[Any]]) -> List[DeadTask]:
     return [DeadTask(text(id), due / 1000, died / 1000, attempts, text(error))
-            for id, due, died, attempts, error in raw]
+            for id, due, died, attempts, error, *_ in raw]
 
 
 def next_task(raw: Any) -> Optional[Tuple[str, float]]:
@@ -150,6 +151,6 @@ def scanned(raw: Any) -> Tuple[int, List[Tuple[str, float]]]:
 
 
 def jobs(raw: Any) -> Iterator[Job]:
-    """Yields the tasks of a reply of TW.TAKE."""
-    for queue, id, token, due, attempt, values in raw or []:
+    """Yields the tasks of a reply of TW.TAKE. A newer server may append elements, here and in TW.DEAD."""
+    for queue, id, token, due, attempt, values, *_ in raw or []:
         yield Job(text(queue), text(id), text(token), due / 1000, attempt, values_of(values))

@@ -165,22 +165,19 @@ def scan_words(key: Id, cursor: int, count: int, match: Optional[Id]) -> Words:
     return ["TW.SCAN", key, cursor, "COUNT", whole("count", count, 1, MOST_MS), *pattern]
 
 
-def limit_words(limit: Optional[int]) -> Words:
-    return [] if limit is None else ["LIMIT", whole("limit", limit, 1, PAGE)]
+def count_words(count: Optional[int]) -> Words:
+    return [] if count is None else ["COUNT", whole("count", count, 1, PAGE)]
 
 
-def dead_words(key: Id, limit: int, after: Optional[Id]) -> Words:
-    words = ["TW.DEAD", key, *limit_words(limit)]
+def dead_words(key: Id, count: int, after: Optional[Id]) -> Words:
+    words = ["TW.DEAD", key, *count_words(count)]
     return words if after is None else [*words, "AFTER", encoded(after, "after")]
 
 
-def one_dead(id: Id) -> bytes:
-    """Returns the id of one dead task. The word ALL would mean all of them."""
-    if encoded(id) == b"ALL":
-        raise ValueError(f"id is {id!r}, which means all dead tasks: use replay_all or purge_all")
-    return encoded(id)
+def one_dead(id: Id) -> Words:
+    return ["IDS", 1, encoded(id)]
 
 
 def take_words(lease_ms: int, count: int, block_ms: int, name: str, keys: Sequence[str]) -> Words:
-    return ["TW.TAKE", "LEASE", lease_ms, "COUNT", count, "BLOCK", block_ms, "NAME", name, "KEYS", len(keys),
-            *map(encoded, keys)]
+    return ["TW.TAKE", len(keys), *map(encoded, keys), "LEASE", lease_ms, "COUNT", count, "BLOCK", block_ms,
+            "NAME", name]

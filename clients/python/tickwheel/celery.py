@@ -7,7 +7,7 @@
     tickwheel.celery.install()
     app = Celery("shop", broker="redis://localhost:6379/0")
 
-After install() each task with `countdown` or `eta`, and each `retry`, is filed with TW.ADD. When it is due,
+After install() each task with `countdown` or `eta`, and each `retry`, is filed with TW.SEND. When it is due,
 the server itself pushes it to the list of its queue, as Celery would have done without a delay. So no worker
 holds a task that is not due: it costs no memory there, counts for no prefetch, and does not come twice after
 the visibility timeout.
@@ -41,11 +41,11 @@ MILLISECOND = timedelta(milliseconds=1)
 logger = logging.getLogger(__name__)
 
 # Moves a message from the hash of messages that workers hold to the module's queue, unless it has left the
-# hash. A task that is parked already is newer than this copy, and stays. TW.ADD comes first: if it fails,
+# hash. A task that is parked already is newer than this copy, and stays. TW.SEND comes first: if it fails,
 # nothing is changed.
 ADOPT = """
 if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return 0 end
-redis.call('TW.ADD', KEYS[3], KEYS[4], ARGV[2], 'AT', ARGV[3], 'NX', 'LIST', 'LEFT', 'PAYLOAD', ARGV[4])
+redis.call('TW.SEND', KEYS[3], KEYS[4], ARGV[2], 'AT', ARGV[3], 'NX', 'LIST', 'LEFT', 'PAYLOAD', ARGV[4])
 redis.call('ZREM', KEYS[2], ARGV[1])
 return redis.call('HDEL', KEYS[1], ARGV[1])
 """
@@ -92,7 +92,7 @@ class Parking:
 
     def park(self, queue: str, message: dict, due: int) -> None:
         with self.conn_or_acquire() as client:
-            client.execute_command("TW.ADD", self.tickwheel_key, self.target_of(queue, message),
+            client.execute_command("TW.SEND", self.tickwheel_key, self.target_of(queue, message),
                                    self.id_of(queue, message), "AT", due, "LIST", "LEFT",
                                    "PAYLOAD", dumps(without_eta(message)))
 

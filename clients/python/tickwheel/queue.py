@@ -8,7 +8,7 @@ from . import _tasks
 from ._links import check_client
 from ._tasks import DeadTask, Task
 from ._words import (PAGE, Id, Late, Moment, Payload, Seconds, Words, cancel_words, dead_words, encoded,
-                     limit_words, move_words, one_dead, put_words, scan_words, when)
+                     count_words, move_words, one_dead, put_words, scan_words, when)
 
 T = TypeVar("T")
 
@@ -98,15 +98,15 @@ class Queue:
             if cursor == 0:
                 return
 
-    def drain(self, limit: Optional[int] = None) -> int:
-        """Makes the tasks with the earliest times ready now, at most `limit` (1 to 10,000) and for about 20
+    def drain(self, count: Optional[int] = None) -> int:
+        """Makes the tasks with the earliest times ready now, at most `count` (1 to 10,000) and for about 20
         ms. Returns how many; 0 if none is left."""
-        return self._send(int, "TW.DRAIN", self.key, *limit_words(limit))
+        return self._send(int, "TW.DRAIN", self.key, *count_words(count))
 
-    def dead(self, limit: int = 100, after: Optional[Id] = None) -> List[DeadTask]:
-        """Returns at most `limit` dead tasks (1 to 10,000), the first death first, from the one behind `after`
+    def dead(self, count: int = 100, after: Optional[Id] = None) -> List[DeadTask]:
+        """Returns at most `count` dead tasks (1 to 10,000), the first death first, from the one behind `after`
         on."""
-        return self._send(_tasks.dead_tasks, *dead_words(self.key, limit, after))
+        return self._send(_tasks.dead_tasks, *dead_words(self.key, count, after))
 
     def all_dead(self) -> Iterator[DeadTask]:
         """Yields all dead tasks, the first death first. Raises the server's error if a dead task that was the
@@ -119,7 +119,7 @@ class Queue:
     def replay(self, id: Id, *, delay: Optional[Seconds] = None, at: Optional[Moment] = None) -> bool:
         """Lets a dead task wait again, for now if no time is given. Returns False if no dead task has this
         id."""
-        return self._send(bool, "TW.REPLAY", self.key, one_dead(id), *when(delay, at))
+        return self._send(bool, "TW.REPLAY", self.key, *one_dead(id), *when(delay, at))
 
     def replay_all(self, *, delay: Optional[Seconds] = None, at: Optional[Moment] = None) -> int:
         """Lets all dead tasks wait again. Returns their number. A pipeline has one command, for at most
@@ -128,7 +128,7 @@ class Queue:
 
     def purge(self, id: Id) -> bool:
         """Removes a dead task for good. Returns False if no dead task has this id."""
-        return self._send(bool, "TW.PURGE", self.key, one_dead(id))
+        return self._send(bool, "TW.PURGE", self.key, *one_dead(id))
 
     def purge_all(self) -> int:
         """Removes all dead tasks. Returns their number. A pipeline has one command, for at most 10,000."""

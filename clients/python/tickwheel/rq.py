@@ -12,7 +12,7 @@
 
     rq worker --queue-class tickwheel.rq.Queue --job-class tickwheel.rq.Job
 
-`enqueue_at`, `enqueue_in` and a retry with an interval file the job's id with TW.ADD, in the transaction that
+`enqueue_at`, `enqueue_in` and a retry with an interval file the job's id with TW.SEND, in the transaction that
 saves the job. When the job is due, the server itself pushes the id to the list of the queue. For each queue
 of RQ the module has a queue of its own, `rq:tickwheel:<name of the queue>`. docs/frameworks.md tells which
 features of RQ work, and which do not.
@@ -44,7 +44,7 @@ if ARGV[4] ~= '' then redis.call('PEXPIREAT', KEYS[2], ARGV[4]) end
 return 1
 """
 
-# Moves up to ARGV[2] jobs from the old sorted set. TW.ADD comes before ZREM: if it fails, the job stays where
+# Moves up to ARGV[2] jobs from the old sorted set. TW.SEND comes before ZREM: if it fails, the job stays where
 # it is. A job whose hash is gone is dropped; no worker could run it. A job that is parked already was filed
 # later.
 ADOPT = """
@@ -57,7 +57,7 @@ for i = 1, #found, 2 do
         if redis.call('HGET', hash, 'enqueue_at_front') == '1' then words[#words + 1] = 'LEFT' end
         words[#words + 1] = 'PAYLOAD'
         words[#words + 1] = found[i]
-        redis.call('TW.ADD', unpack(words))
+        redis.call('TW.SEND', unpack(words))
         local ttl = redis.call('HGET', hash, 'ttl')
         if ttl then redis.call('PEXPIREAT', hash, string.format('%.0f', due + ttl * 1000)) end
     end
@@ -82,7 +82,7 @@ class ScheduledJobRegistry(rq.registry.ScheduledJobRegistry):
         side = ["LIST", "LEFT"] if job.enqueue_at_front else ["LIST"]
         target = Queue.redis_queue_namespace_prefix + self.name
         return (self.connection if pipeline is None else pipeline).execute_command(
-            "TW.ADD", self.key, target, job.id, "AT", unix_ms(scheduled_datetime), *side, "PAYLOAD", job.id)
+            "TW.SEND", self.key, target, job.id, "AT", unix_ms(scheduled_datetime), *side, "PAYLOAD", job.id)
 
     def remove(self, job, pipeline=None, delete_job=False):
         """Cancels a job, given as Job or id. Returns whether it was parked, unless `pipeline` is given."""
@@ -95,12 +95,12 @@ class ScheduledJobRegistry(rq.registry.ScheduledJobRegistry):
 
     def waiting(self) -> Iterator[str]:
         """Yields the ids of the parked jobs, the first due first."""
-        page = self.connection.execute_command("TW.RANGE", self.key, "-", "+", "LIMIT", PAGE)
+        page = self.connection.execute_command("TW.RANGE", self.key, "-", "+", "COUNT", PAGE)
         while page:
             yield from (as_text(name) for name, _ in page)
             name, due = page[-1]
             page = len(page) == PAGE and self.connection.execute_command(
-                "TW.RANGE", self.key, due, "+", "AFTER", name, "LIMIT", PAGE)
+                "TW.RANGE", self.key, due, "+", "AFTER", name, "COUNT", PAGE)
 
     def get_job_ids(self, start: int = 0, end: int = -1) -> List[str]:
         """Returns the ids from position `start` to `end`, the first due first; -1 is the last of all."""

@@ -34,8 +34,8 @@ class Settings:
     def __init__(self, client: Any, name: Optional[str], lease: Seconds, jobs: int,
                  grace: Optional[Seconds]) -> None:
         self.client, self.name = client, name or f"{socket.gethostname()}:{os.getpid()}"
-        if len(encoded(self.name, "name")) > NAME_BYTES or self.name == "KEYS":
-            raise ValueError(f"name is {name!r}: expected at most {NAME_BYTES} bytes, and not 'KEYS'")
+        if len(encoded(self.name, "name")) > NAME_BYTES:
+            raise ValueError(f"name is {name!r}: expected at most {NAME_BYTES} bytes")
         self.jobs = whole("jobs", jobs, 1, MOST_JOBS)
         self.lease_ms = milliseconds("lease", lease, 1, MOST_LEASE_MS)
         self.lease_s = self.lease_ms / 1000

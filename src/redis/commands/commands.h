@@ -14,7 +14,7 @@ int tw__redis_commands_register(RedisModuleCtx *ctx);
     int tw__redis_##name##_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 
 /* Filing and moving. */
-TW__REDIS_COMMAND(add);
+TW__REDIS_COMMAND(send);
 TW__REDIS_COMMAND(put);
 TW__REDIS_COMMAND(cancel);
 TW__REDIS_COMMAND(move);

@@ -49,17 +49,17 @@ static bool begin_after(RedisModuleCtx *ctx, const struct tw__redis_queue *queue
     return true;
 }
 
-/* TW.DEAD queue [LIMIT n] [AFTER id] */
+/* TW.DEAD queue [COUNT n] [AFTER id] */
 int tw__redis_dead_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     struct tw__redis_queue *queue;
     uint64_t limit = DEAD_USUAL;
-    struct tw__redis_option options[] = {{"LIMIT", TW__REDIS_COUNT, 1, MANY, NULL},
+    struct tw__redis_option options[] = {{"COUNT", TW__REDIS_COUNT, 1, MANY, NULL},
                                          {"AFTER", TW__REDIS_TEXT, 0, 0, NULL},
                                          {NULL, TW__REDIS_TEXT, 0, 0, NULL}};
     if (argc < 2)
         return RedisModule_WrongArity(ctx);
-    if (!tw__redis_argument_options(ctx, argv + 2, argc - 2, options, "LIMIT n or AFTER id") ||
+    if (!tw__redis_argument_options(ctx, argv + 2, argc - 2, options, "COUNT n or AFTER id") ||
         !tw__redis_argument_option_number(ctx, &options[0], &limit) ||
         !tw__redis_keys_find(ctx, argv[1], &queue))
         return REDISMODULE_OK;
@@ -78,111 +78,163 @@ int tw__redis_dead_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
 
 /* ---- TW.REPLAY, TW.PURGE --------------------------------------------------------------------------------- */
 
-/* Whether the argument is ALL, in capital letters: a dead task may well have the id `all`. */
-static bool is_all(RedisModuleString *argument)
-{
-    struct tw__redis_bytes text = tw__redis_string_bytes(argument);
-    return tw__redis_bytes_equal(text, (struct tw__redis_bytes){"ALL", 3});
-}
+/* The dead tasks that a call names: by their ids, or all of them. */
+struct named {
+    RedisModuleString **ids; /* NULL: the tasks in `all` */
+    size_t count;
+    struct tw__redis_vector all;
+};
 
-/* The id or ALL, the only argument behind the queue that TW.REPLAY and TW.PURGE need. */
-static int reply_no_name(RedisModuleCtx *ctx)
+static void gather_all(const struct tw__redis_queue *queue, struct named *named)
 {
-    return tw__redis_argument_missing(ctx, "the id", "the id of a dead task, or ALL");
-}
-
-/* Gathers the named dead task, or the first MANY of all. The caller frees `tasks->at`. Returns false, after an
- * error reply, for `all` in other letters, unless a dead task has this id: the caller may have meant ALL, and
- * would take a reply of 0 for success. */
-static bool gather_dead(RedisModuleCtx *ctx, const struct tw__redis_queue *queue, RedisModuleString *name,
-                        struct tw__redis_vector *tasks)
-{
-    const struct tw__redis_memory *memory = &tw__redis_shared.queues->memory;
-    *tasks = (struct tw__redis_vector){NULL, 0, 0};
-    if (!is_all(name)) {
-        struct tw__redis_task *task = tw__redis_lives_find(queue, name);
-        if (task != NULL && tw__redis_task_stage(task) == TW__REDIS_DEAD)
-            tw__redis_vector_add(tasks, task, memory);
-        else if (tw__redis_argument_is(name, "ALL")) {
-            tw__redis_argument_error(ctx, name, "the id", "ALL in capital letters, or the id of a dead task");
-            return false;
-        }
-        return true;
-    }
     struct tw__redis_task *task = queue == NULL ? NULL : tw__redis_place_first_dead(queue);
-    for (; task != NULL && tasks->count < MANY; task = tw__redis_place_next_dead(queue, task))
-        tw__redis_vector_add(tasks, task, memory);
-    return true;
+    for (; task != NULL && named->all.count < MANY; task = tw__redis_place_next_dead(queue, task))
+        tw__redis_vector_add(&named->all, task, &tw__redis_shared.queues->memory);
+    named->count = named->all.count;
+}
+
+/* Reads ALL, or IDS n id [id ...]. Returns the number of arguments, or 0 after an error reply. */
+static int read_named(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, struct named *named)
+{
+    static const char words[] = "ALL, or IDS n id [id ...]";
+    uint64_t count;
+    *named = (struct named){.ids = NULL};
+    if (argc == 0)
+        tw__redis_argument_missing(ctx, "ALL or IDS", words);
+    else if (tw__redis_argument_is(argv[0], "ALL"))
+        return 1;
+    else if (!tw__redis_argument_is(argv[0], "IDS"))
+        tw__redis_argument_error(ctx, argv[0], "the word", words);
+    else if (argc < 2)
+        tw__redis_argument_missing(ctx, "the number of ids", words);
+    else if (tw__redis_argument_number(ctx, argv[1], "IDS", TW__REDIS_COUNT, 1, MANY, &count)) {
+        named->ids = argv + 2;
+        named->count = count;
+        if (count <= (uint64_t)argc - 2)
+            return 2 + (int)count;
+        tw__redis_argument_error(ctx, argv[1], "IDS", "so many ids behind it");
+    }
+    return 0;
+}
+
+/* Replies with an error to what stands behind the last argument that a command knows. */
+static int reply_too_much(RedisModuleCtx *ctx, RedisModuleString *argument)
+{
+    return tw__redis_argument_error(ctx, argument, "the last option", "no more arguments");
+}
+
+/* The task that is named at this place; NULL: it is not dead. An id may be named twice, so it is looked up when
+ * its turn comes. */
+static struct tw__redis_task *dead_at(const struct tw__redis_queue *queue, const struct named *named, size_t i)
+{
+    if (named->ids == NULL)
+        return named->all.at[i];
+    struct tw__redis_task *task = tw__redis_lives_find(queue, named->ids[i]);
+    return task != NULL && tw__redis_task_stage(task) == TW__REDIS_DEAD ? task : NULL;
 }
 
 /* Returns whether the caller may write the targets of all these tasks, the tasks that have one. If not, replies
  * with an error. */
-static bool may_replay(RedisModuleCtx *ctx, const struct tw__redis_vector *tasks)
+static bool may_replay(RedisModuleCtx *ctx, const struct tw__redis_queue *queue, const struct named *named)
 {
     struct tw__redis_caller caller;
     bool may = true;
     tw__redis_caller_init(&caller, ctx);
-    for (size_t i = 0; i < tasks->count && may; i++)
-        may = tw__redis_caller_may_deliver(&caller, tw__redis_route_of(tw__redis_shared.queues, tasks->at[i]));
+    for (size_t i = 0; i < named->count && may; i++) {
+        const struct tw__redis_task *task = dead_at(queue, named, i);
+        may = task == NULL ||
+              tw__redis_caller_may_deliver(&caller, tw__redis_route_of(tw__redis_shared.queues, task));
+    }
     if (!may)
         tw__redis_caller_error(&caller, ctx);
     tw__redis_caller_fini(&caller);
     return may;
 }
 
-static void replay(struct tw__redis_queue *queue, const struct tw__redis_vector *tasks, uint64_t due_ms,
-                   struct tw__redis_buffer *log)
+/* Returns the number of tasks. */
+static size_t replay_named(struct tw__redis_queue *queue, const struct named *named, uint64_t due_ms,
+                           struct tw__redis_buffer *log)
 {
     uint64_t now_ms = tw__redis_now_ms();
-    for (size_t i = 0; i < tasks->count; i++) {
-        tw__redis_change_put_anew(log, tw__redis_shared.queues, tasks->at[i], due_ms);
-        tw__redis_queue_begin_anew(queue, tasks->at[i], due_ms, now_ms);
+    size_t count = 0;
+    for (size_t i = 0; i < named->count; i++) {
+        struct tw__redis_task *task = dead_at(queue, named, i);
+        if (task == NULL)
+            continue;
+        tw__redis_change_put_anew(log, tw__redis_shared.queues, task, due_ms);
+        tw__redis_queue_begin_anew(queue, task, due_ms, now_ms);
+        count++;
     }
+    return count;
 }
 
-/* TW.REPLAY queue id|ALL [IN ms|AT unix-ms] */
+/* TW.REPLAY queue ALL|IDS n id [id ...] [IN ms|AT unix-ms] */
 int tw__redis_replay_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     struct tw__redis_queue *queue;
     struct tw__redis_buffer log = {0};
-    struct tw__redis_vector tasks;
+    struct named named;
     uint64_t now_ms, due_ms = tw__redis_now_ms();
+    size_t count = 0;
     bool absolute;
-    if (argc < 2 || argc > 5)
+    if (argc < 2)
         return RedisModule_WrongArity(ctx);
-    if (argc == 2)
-        return reply_no_name(ctx);
-    if ((argc > 3 && !tw__redis_argument_time(ctx, argv + 3, argc - 3, &now_ms, &due_ms, &absolute)) ||
-        !tw__redis_lives_open(ctx, argv[1], &queue) || !gather_dead(ctx, queue, argv[2], &tasks))
+    int read = read_named(ctx, argv + 2, argc - 2, &named), at = 2 + read;
+    if (read > 0 && argc > at + 2)
+        return reply_too_much(ctx, argv[at + 2]);
+    if (read == 0 ||
+        (argc > at && !tw__redis_argument_time(ctx, argv + at, argc - at, &now_ms, &due_ms, &absolute)) ||
+        !tw__redis_lives_open(ctx, argv[1], &queue))
         return REDISMODULE_OK;
-    bool may = tasks.count == 0 || may_replay(ctx, &tasks);
-    if (may && tasks.count > 0) {
-        replay(queue, &tasks, due_ms, &log);
-        tw__redis_shared.counts.replayed += tasks.count;
+    if (named.ids == NULL)
+        gather_all(queue, &named);
+    bool may = may_replay(ctx, queue, &named);
+    if (may)
+        count = replay_named(queue, &named, due_ms, &log);
+    if (count > 0) {
+        tw__redis_shared.counts.replayed += count;
         tw__redis_lives_close(ctx, argv[1], &log, "tw.replay");
     }
-    RedisModule_Free(tasks.at);
-    return may ? RedisModule_ReplyWithLongLong(ctx, (long long)tasks.count) : REDISMODULE_OK;
+    RedisModule_Free(named.all.at);
+    return may ? RedisModule_ReplyWithLongLong(ctx, (long long)count) : REDISMODULE_OK;
 }
 
-/* TW.PURGE queue id|ALL */
+/* Returns the number of tasks. */
+static size_t purge_named(struct tw__redis_queue *queue, const struct named *named,
+                          struct tw__redis_buffer *log)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < named->count; i++) {
+        struct tw__redis_task *task = dead_at(queue, named, i);
+        if (task != NULL)
+            tw__redis_purge_task(queue, task, log);
+        count += task != NULL;
+    }
+    return count;
+}
+
+/* TW.PURGE queue ALL|IDS n id [id ...] */
 int tw__redis_purge_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     struct tw__redis_queue *queue;
     struct tw__redis_buffer log = {0};
-    struct tw__redis_vector tasks;
-    if (argc < 2 || argc > 3)
+    struct named named;
+    if (argc < 2)
         return RedisModule_WrongArity(ctx);
-    if (argc == 2)
-        return reply_no_name(ctx);
-    if (!tw__redis_lives_open(ctx, argv[1], &queue) || !gather_dead(ctx, queue, argv[2], &tasks))
+    int read = read_named(ctx, argv + 2, argc - 2, &named);
+    if (read == 0)
         return REDISMODULE_OK;
-    for (size_t i = 0; i < tasks.count; i++)
-        tw__redis_purge_task(queue, tasks.at[i], &log);
-    if (tasks.count > 0)
+    if (argc > 2 + read)
+        return reply_too_much(ctx, argv[2 + read]);
+    if (!tw__redis_lives_open(ctx, argv[1], &queue))
+        return REDISMODULE_OK;
+    if (named.ids == NULL)
+        gather_all(queue, &named);
+    size_t count = purge_named(queue, &named, &log);
+    if (count > 0)
         tw__redis_lives_close(ctx, argv[1], &log, "tw.purge");
-    RedisModule_Free(tasks.at);
-    return RedisModule_ReplyWithLongLong(ctx, (long long)tasks.count);
+    RedisModule_Free(named.all.at);
+    return RedisModule_ReplyWithLongLong(ctx, (long long)count);
 }
 
 /* ---- TW.PAUSE -------------------------------------------------------------------------------------------- */

@@ -68,6 +68,10 @@
         .subargs = ARGS(WORD("fire", "FIRE"), VALUE("ms", "DROP", INTEGER), WORD("coalesce", "COALESCE"))      \
     }
 
+#define NAMED                                                                                                  \
+    GROUP("tasks", ONEOF, REDISMODULE_CMD_ARG_NONE, WORD("all", "ALL"),                                        \
+          GROUP("ids", BLOCK, REDISMODULE_CMD_ARG_NONE, VALUE("n", "IDS", INTEGER), MANY("id", STRING)))
+
 /* ---- keys ------------------------------------------------------------------------------------------------ */
 
 #define SPEC(position, how)                                                                                    \
@@ -104,12 +108,12 @@ static const struct command {
     const char *flags, *categories;
     RedisModuleCommandInfo info;
 } commands[] = {
-    {"tw.add",
-     tw__redis_add_command,
+    {"tw.send",
+     tw__redis_send_command,
      "write deny-oom fast",
      "write fast",
      {
-         .summary = "Adds a delayed task, or replaces the task with this id.",
+         .summary = "Files a task that the server delivers when it is due, or replaces the task with this id.",
          .complexity = O1,
          .arity = -4,
          .key_specs = SPECS(SPEC(1, RW(UPDATE)), SPEC(2, RW(INSERT))),
@@ -152,14 +156,15 @@ static const struct command {
          .arity = -2,
          .key_specs =
              SPECS({.flags = REDISMODULE_CMD_KEY_RW | REDISMODULE_CMD_KEY_ACCESS | REDISMODULE_CMD_KEY_UPDATE,
-                    .begin_search_type = REDISMODULE_KSPEC_BS_KEYWORD,
-                    .bs.keyword = {"KEYS", 1},
+                    .begin_search_type = REDISMODULE_KSPEC_BS_INDEX,
+                    .bs.index.pos = 1,
                     .find_keys_type = REDISMODULE_KSPEC_FK_KEYNUM,
                     .fk.keynum = {0, 1, 1}}),
-         .args = ARGS(
-             VALUE("ms", "LEASE", INTEGER), MAYBE("n", "COUNT", INTEGER), MAYBE("block-ms", "BLOCK", INTEGER),
-             MAYBE("worker", "NAME", STRING), VALUE("n", "KEYS", INTEGER),
-             {.name = "queue", .type = REDISMODULE_ARG_TYPE_KEY, .flags = REDISMODULE_CMD_ARG_MULTIPLE}),
+         .args =
+             ARGS(ARG("n", INTEGER),
+                  {.name = "queue", .type = REDISMODULE_ARG_TYPE_KEY, .flags = REDISMODULE_CMD_ARG_MULTIPLE},
+                  VALUE("ms", "LEASE", INTEGER), MAYBE("n", "COUNT", INTEGER),
+                  MAYBE("block-ms", "BLOCK", INTEGER), MAYBE("worker", "NAME", STRING)),
      }},
     {"tw.ack",
      tw__redis_ack_command,
@@ -210,7 +215,7 @@ static const struct command {
          .complexity = "O(n) with n the number of listed tasks",
          .arity = -2,
          .key_specs = SPECS(SPEC(1, RO)),
-         .args = ARGS(KEY("queue", 0), MAYBE("n", "LIMIT", INTEGER), MAYBE("id", "AFTER", STRING)),
+         .args = ARGS(KEY("queue", 0), MAYBE("n", "COUNT", INTEGER), MAYBE("id", "AFTER", STRING)),
      }},
     {"tw.replay",
      tw__redis_replay_command,
@@ -222,7 +227,7 @@ static const struct command {
          .arity = -2,
          .key_specs = SPECS(SPEC(1, RW(UPDATE))),
          .args = ARGS(
-             KEY("queue", 0), ARG("id-or-all", STRING),
+             KEY("queue", 0), NAMED,
              GROUP("time", ONEOF, OPTIONAL, VALUE("ms", "IN", INTEGER), VALUE("unix-ms", "AT", UNIX_TIME))),
      }},
     {"tw.purge",
@@ -234,7 +239,7 @@ static const struct command {
          .complexity = "O(n) with n the number of tasks, at most 10,000",
          .arity = -2,
          .key_specs = SPECS(SPEC(1, RW(DELETE))),
-         .args = ARGS(KEY("queue", 0), ARG("id-or-all", STRING)),
+         .args = ARGS(KEY("queue", 0), NAMED),
      }},
     {"tw.pause",
      tw__redis_pause_command,
@@ -282,7 +287,7 @@ static const struct command {
                        "them as TW.RANGE",
          .arity = -2,
          .key_specs = SPECS(SPEC(1, RW(DELETE))),
-         .args = ARGS(KEY("queue", 0), MAYBE("n", "LIMIT", INTEGER)),
+         .args = ARGS(KEY("queue", 0), MAYBE("n", "COUNT", INTEGER)),
      }},
     {"tw.get",
      tw__redis_get_command,
@@ -342,7 +347,7 @@ static const struct command {
          .arity = -4,
          .key_specs = SPECS(SPEC(1, RO)),
          .args = ARGS(KEY("queue", 0), ARG("from", UNIX_TIME), ARG("to", UNIX_TIME),
-                      MAYBE("id", "AFTER", STRING), MAYBE("n", "LIMIT", INTEGER)),
+                      MAYBE("id", "AFTER", STRING), MAYBE("n", "COUNT", INTEGER)),
      }},
     {"tw.forecast",
      tw__redis_forecast_command,
@@ -355,7 +360,7 @@ static const struct command {
          .arity = -2,
          .tips = "nondeterministic_output",
          .key_specs = SPECS(SPEC(1, RO)),
-         .args = ARGS(KEY("queue", 0), MAYBE("ms", "STEP", INTEGER), MAYBE("n", "COUNT", INTEGER)),
+         .args = ARGS(KEY("queue", 0), MAYBE("ms", "STEP", INTEGER), MAYBE("n", "STEPS", INTEGER)),
      }},
     {"tw.info",
      tw__redis_info_command,
@@ -379,7 +384,7 @@ static const struct command {
          .complexity = "O(S + N) with S queues and N tasks, at most 20,000 of each",
          .arity = -1,
          .tips = "nondeterministic_output",
-         .args = ARGS(MAYBE("ms", "STEP", INTEGER), MAYBE("n", "COUNT", INTEGER),
+         .args = ARGS(MAYBE("ms", "STEP", INTEGER), MAYBE("n", "STEPS", INTEGER),
                       MAYBE("queues", "QUEUES", INTEGER)),
      }},
     {"tw.fired",
@@ -415,7 +420,7 @@ static const struct command {
 static void find_keys(const RedisModuleCommandKeySpec *spec, int *first, int *last)
 {
     *first = *last = 0;
-    for (; spec != NULL && spec->begin_search_type == REDISMODULE_KSPEC_BS_INDEX; spec++) {
+    for (; spec != NULL && spec->find_keys_type == REDISMODULE_KSPEC_FK_RANGE; spec++) {
         *first = *first == 0 ? spec->bs.index.pos : *first;
         *last = spec->bs.index.pos;
     }

@@ -21,7 +21,7 @@
  * Loads may nest. While the server replays an AOF, it serves clients from time to time. A client's DEBUG
  * RELOAD is then a load within that load:
  *
- *     TW.ADD s out a .. | SET .. | SET ..                   SET .. | TW.FIRED s ONCE a      the file
+ *     TW.SEND s out a .. | SET .. | SET ..                   SET .. | TW.FIRED s ONCE a      the file
  *                                  client: DEBUG RELOAD
  *     loading:1 -------------------------------------- 0 ---------------------------------  the server's flag
  *     depth:  1 ------------------ 2 ----------------- 1 -------------------------------- 0 ours

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What TW.ADD and TW.PUT share: the options that both have, the id, the condition, the filing of the task, and
+ * What TW.SEND and TW.PUT share: the options that both have, the id, the condition, the filing of the task, and
  * the command as replicas and the append-only file get it.
  */
 #ifndef TW_REDIS_FILING_H
@@ -9,7 +9,7 @@
 #include "server/arguments.h"
 #include "server/shared.h"
 
-/* The arguments of one TW.ADD or TW.PUT. */
+/* The arguments of one TW.SEND or TW.PUT. */
 struct tw__redis_filing {
     const char *command;
     RedisModuleString **argv;

@@ -147,13 +147,13 @@ int tw__redis_drain_command(RedisModuleCtx *ctx, RedisModuleString **argv, int a
     RedisModuleKey *key;
     struct tw__redis_queue *queue;
     uint64_t limit = (uint64_t)tw__redis_config.tasks_per_tick, delivered = 0;
-    struct tw__redis_option options[] = {{"LIMIT", TW__REDIS_COUNT, 1, DRAIN_MAX, NULL},
+    struct tw__redis_option options[] = {{"COUNT", TW__REDIS_COUNT, 1, DRAIN_MAX, NULL},
                                          {NULL, TW__REDIS_TEXT, 0, 0, NULL}};
     if (limit > DRAIN_MAX)
         limit = DRAIN_MAX;
     if (argc < 2)
         return RedisModule_WrongArity(ctx);
-    if (!tw__redis_argument_options(ctx, argv + 2, argc - 2, options, "LIMIT n") ||
+    if (!tw__redis_argument_options(ctx, argv + 2, argc - 2, options, "COUNT n") ||
         !tw__redis_argument_option_number(ctx, &options[0], &limit) ||
         !tw__redis_keys_open(ctx, argv[1], &key, &queue))
         return REDISMODULE_OK;

@@ -223,13 +223,13 @@ int tw__redis_range_command(RedisModuleCtx *ctx, RedisModuleString **argv, int a
     struct tw__redis_queue *queue;
     struct tw__redis_wanted wanted = {.after = NULL};
     uint64_t limit = RANGE_USUAL;
-    struct tw__redis_option options[] = {{"LIMIT", TW__REDIS_COUNT, 1, RANGE_MAX, NULL},
+    struct tw__redis_option options[] = {{"COUNT", TW__REDIS_COUNT, 1, RANGE_MAX, NULL},
                                          {"AFTER", TW__REDIS_TEXT, 0, 0, NULL},
                                          {NULL, TW__REDIS_TEXT, 0, 0, NULL}};
     if (argc < 4)
         return RedisModule_WrongArity(ctx);
     if (!read_end(ctx, argv[2], "from", &wanted.from) || !read_end(ctx, argv[3], "to", &wanted.to) ||
-        !tw__redis_argument_options(ctx, argv + 4, argc - 4, options, "AFTER id or LIMIT n") ||
+        !tw__redis_argument_options(ctx, argv + 4, argc - 4, options, "AFTER id or COUNT n") ||
         !tw__redis_argument_option_number(ctx, &options[0], &limit) ||
         !tw__redis_keys_find(ctx, argv[1], &queue))
         return REDISMODULE_OK;
@@ -351,11 +351,11 @@ int tw__redis_forecast_command(RedisModuleCtx *ctx, RedisModuleString **argv, in
     struct tw__redis_queue *queue;
     uint64_t step = STEP_USUAL_MS, count = STEPS_USUAL;
     struct tw__redis_option options[] = {{"STEP", TW__REDIS_MS, 1, INT64_MAX, NULL},
-                                         {"COUNT", TW__REDIS_COUNT, 1, STEPS_MAX, NULL},
+                                         {"STEPS", TW__REDIS_COUNT, 1, STEPS_MAX, NULL},
                                          {NULL, TW__REDIS_TEXT, 0, 0, NULL}};
     if (argc < 2)
         return RedisModule_WrongArity(ctx);
-    if (!tw__redis_argument_options(ctx, argv + 2, argc - 2, options, "STEP ms or COUNT n") ||
+    if (!tw__redis_argument_options(ctx, argv + 2, argc - 2, options, "STEP ms or STEPS n") ||
         !tw__redis_argument_option_number(ctx, &options[0], &step) ||
         !tw__redis_argument_option_number(ctx, &options[1], &count) ||
         !tw__redis_keys_find(ctx, argv[1], &queue))
@@ -450,10 +450,10 @@ int tw__redis_top_command(RedisModuleCtx *ctx, RedisModuleString **argv, int arg
 {
     uint64_t step = STEP_USUAL_MS, count = STEPS_USUAL, limit = LISTED_USUAL;
     struct tw__redis_option options[] = {{"STEP", TW__REDIS_MS, 1, INT64_MAX, NULL},
-                                         {"COUNT", TW__REDIS_COUNT, 1, STEPS_MAX, NULL},
+                                         {"STEPS", TW__REDIS_COUNT, 1, STEPS_MAX, NULL},
                                          {"QUEUES", TW__REDIS_COUNT, 0, LISTED_MAX, NULL},
                                          {NULL, TW__REDIS_TEXT, 0, 0, NULL}};
-    if (!tw__redis_argument_options(ctx, argv + 1, argc - 1, options, "STEP ms, COUNT n or QUEUES n") ||
+    if (!tw__redis_argument_options(ctx, argv + 1, argc - 1, options, "STEP ms, STEPS n or QUEUES n") ||
         !tw__redis_argument_option_number(ctx, &options[0], &step) ||
         !tw__redis_argument_option_number(ctx, &options[1], &count) ||
         !tw__redis_argument_option_number(ctx, &options[2], &limit))

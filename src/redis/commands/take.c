@@ -6,7 +6,6 @@
 #include "commands.h"
 
 #include <stdio.h>
-#include <strings.h>
 
 #include "delivery/workers.h"
 #include "keyspace/alarm.h"
@@ -34,8 +33,7 @@ struct taking {
     uint64_t taken, bytes; /* tasks, and the memory that they take */
 };
 
-/* ---- reading ---------------------------------------------------------------------------------------------
- * */
+/* ---- reading --------------------------------------------------------------------------------------------- */
 
 static bool read_worker(RedisModuleCtx *ctx, const struct tw__redis_option *option, struct taking *take)
 {
@@ -52,53 +50,30 @@ static bool read_worker(RedisModuleCtx *ctx, const struct tw__redis_option *opti
     return false;
 }
 
-/* Reads KEYS n queue [queue ...], to the end of the arguments. Their number has a limit, because the
- * server takes a worker that leaves off the list of each key, in one go. */
-static bool read_keys(RedisModuleCtx *ctx, struct taking *take, RedisModuleString **argv, int argc)
+/* Reads n queue [queue ...]. Their number has a limit, because the server takes a worker that leaves off the
+ * list of each key, in one go. */
+static bool read_queues(RedisModuleCtx *ctx, struct taking *take, RedisModuleString **argv, int argc)
 {
     uint64_t count;
-    if (argc < 3 || !tw__redis_argument_is(argv[0], "KEYS")) {
-        tw__redis_argument_missing(ctx, "KEYS", "KEYS n queue [queue ...]");
+    if (!tw__redis_argument_number(ctx, argv[0], "the number of queues", TW__REDIS_COUNT, 1, KEYS_MAX, &count))
+        return false;
+    if (count > (uint64_t)argc - 1) {
+        tw__redis_argument_error(ctx, argv[0], "the number of queues", "so many queues behind it");
         return false;
     }
-    if (!tw__redis_argument_number(ctx, argv[1], "KEYS", TW__REDIS_COUNT, 1, KEYS_MAX, &count))
-        return false;
-    if (count != (uint64_t)argc - 2) {
-        tw__redis_argument_error(ctx, argv[1], "KEYS", "the number of queues that follow it");
-        return false;
-    }
-    take->keys = argv + 2;
-    take->key_count = argc - 2;
+    take->keys = argv + 1;
+    take->key_count = (int)count;
     return true;
 }
 
-/* Whether an argument is KEYS for the server, which checks rights and slots of the keys after the first one.
- * It compares C strings, so "KEYS" and a zero byte and more is KEYS too, and read_keys() refuses it.
- * Otherwise a worker with such a name would take from queues that nobody has checked. */
-static bool is_keys(RedisModuleString *argument)
-{
-    return strcasecmp(RedisModule_StringPtrLen(argument, NULL), "KEYS") == 0;
-}
-
-/* The index of the first KEYS, as the server finds it when it checks rights: no worker has this name. */
-static int find_keys(RedisModuleString **argv, int argc)
-{
-    int at = 1;
-    while (at < argc && !is_keys(argv[at]))
-        at++;
-    return at;
-}
-
-/* Tells the server which arguments are keys. In a cluster Redis 7.0 finds no keys by the description in docs.c
- * if they follow a word. */
+/* Tells the server which arguments are keys: Redis 7.0 in a cluster does not read it in docs.c. */
 static void tell_keys(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     long long count;
-    int at = find_keys(argv, argc) + 1;
-    if (at >= argc || RedisModule_StringToLongLong(argv[at], &count) != REDISMODULE_OK || count > argc - at - 1)
+    if (argc < 2 || RedisModule_StringToLongLong(argv[1], &count) != REDISMODULE_OK || count > argc - 2)
         return; /* the command will reply with an error */
-    for (int i = 1; i <= count; i++)
-        RedisModule_KeyAtPos(ctx, at + i);
+    for (int i = 0; i < count; i++)
+        RedisModule_KeyAtPos(ctx, 2 + i);
 }
 
 static bool read_take(RedisModuleCtx *ctx, struct taking *take, RedisModuleString **argv, int argc)
@@ -108,14 +83,16 @@ static bool read_take(RedisModuleCtx *ctx, struct taking *take, RedisModuleStrin
                                          {"BLOCK", TW__REDIS_MS, 0, UINT32_MAX, NULL},
                                          {"NAME", TW__REDIS_TEXT, 0, 0, NULL},
                                          {NULL, TW__REDIS_TEXT, 0, 0, NULL}};
-    int at = find_keys(argv, argc);
     *take = (struct taking){.count = 1};
-    if (!tw__redis_argument_options(ctx, argv + 1, at - 1, options,
-                                    "LEASE ms, COUNT n, BLOCK ms, NAME worker or KEYS n") ||
+    if (!read_queues(ctx, take, argv + 1, argc - 1))
+        return false;
+    int at = 2 + take->key_count;
+    if (!tw__redis_argument_options(ctx, argv + at, argc - at, options,
+                                    "LEASE ms, COUNT n, BLOCK ms or NAME worker") ||
         !tw__redis_argument_option_number(ctx, &options[0], &take->lease_ms) ||
         !tw__redis_argument_option_number(ctx, &options[1], &take->count) ||
         !tw__redis_argument_option_number(ctx, &options[2], &take->block_ms) ||
-        !read_worker(ctx, &options[3], take) || !read_keys(ctx, take, argv + at, argc - at))
+        !read_worker(ctx, &options[3], take))
         return false;
     take->block = options[2].value != NULL;
     if (options[0].value != NULL)
@@ -124,8 +101,7 @@ static bool read_take(RedisModuleCtx *ctx, struct taking *take, RedisModuleStrin
     return false;
 }
 
-/* ---- taking ----------------------------------------------------------------------------------------------
- * */
+/* ---- taking ---------------------------------------------------------------------------------------------- */
 
 static void reply_task(RedisModuleCtx *ctx, RedisModuleString *key, const struct tw__redis_task *task)
 {
@@ -200,7 +176,7 @@ static bool may_block(RedisModuleCtx *ctx)
     return (RedisModule_GetContextFlags(ctx) & no) == 0;
 }
 
-/* TW.TAKE LEASE ms [COUNT n] [BLOCK ms] [NAME worker] KEYS n queue [queue ...] */
+/* TW.TAKE n queue [queue ...] LEASE ms [COUNT n] [BLOCK ms] [NAME worker] */
 int tw__redis_take_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     struct taking take;

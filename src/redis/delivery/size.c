@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A Stream takes at most 2^30 bytes in one entry, fields and values together. The limit of TW.ADD is lower
+ * A Stream takes at most 2^30 bytes in one entry, fields and values together. The limit of TW.SEND is lower
  * (TW__REDIS_TASK_BYTES_MAX). But a task may come from a file, from RESTORE, or from a version that refused
  * no size. To try such an entry would cost the server seconds, so the sizes are summed instead.
  */
@@ -36,7 +36,7 @@ static uint64_t entry_bytes(const struct tw__redis_task *task)
 }
 
 /* The id and the payload lie in the task's block, or in that block and the block of a shared payload. So the
- * size of these clears every task that TW.ADD accepted, and its payload is not summed at each delivery. */
+ * size of these clears every task that TW.SEND accepted, and its payload is not summed at each delivery. */
 bool tw__redis_size_is_too_big(const struct tw__redis_delivery *delivery)
 {
     return tw__redis_task_bytes(delivery->task, &tw__redis_shared.queues->memory) > TW__REDIS_TASK_BYTES_MAX &&

@@ -75,15 +75,15 @@ static RedisModuleCallReply *take_for(RedisModuleCtx *ctx, RedisModuleString **a
 {
     RedisModuleString *few[SMALL], *one = RedisModule_CreateString(NULL, "1", 1);
     size_t count = 0;
-    int at = 1;
-    for (; at + 1 < argc && !tw__redis_argument_is(argv[at], "KEYS") && count + 4 < SMALL; at += 2)
+    long long queues = 0;
+    RedisModule_StringToLongLong(argv[1], &queues);
+    few[count++] = one;
+    few[count++] = key;
+    for (int at = 2 + (int)queues; at + 1 < argc && count + 2 <= SMALL; at += 2)
         if (!tw__redis_argument_is(argv[at], "BLOCK")) {
             few[count++] = argv[at];
             few[count++] = argv[at + 1];
         }
-    few[count++] = argv[at];
-    few[count++] = one;
-    few[count++] = key;
     /* Before 7.0.6 a call cannot act for a user. */
     const char *flags = RMAPI_FUNC_SUPPORTED(RedisModule_SetContextUser) ? "!ESCv" : "!ESv";
     RedisModuleCallReply *reply = RedisModule_Call(ctx, "TW.TAKE", flags, few, count);

@@ -13,7 +13,7 @@
  *
  * A replica does not remove an emptied queue by itself; it waits for DEL. Commands that a handler runs on
  * the emptied queue are replicated after TW.FIRED and before DEL, in the order in which they ran here.
- * Example: a handler of tw.fired adds a task to the emptied queue. The replica then gets TW.FIRED, TW.ADD
+ * Example: a handler of tw.fired adds a task to the emptied queue. The replica then gets TW.FIRED, TW.SEND
  * and no DEL.
  *
  * Invariants of an open batch

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * A chore is the part of a TW.ADD, TW.CANCEL or TW.MOVE on which the reply does not depend:
+ * A chore is the part of a TW.SEND, TW.CANCEL or TW.MOVE on which the reply does not depend:
  *
  *     command      before the reply                     the chore
- *     TW.ADD       makes the task                       looks for its id; puts the task into table and wheel
+ *     TW.SEND      makes the task                       looks for its id; puts the task into table and wheel
  *     TW.CANCEL    finds the task                       takes it out of table and wheel; frees it
  *     TW.MOVE      finds the task; checks the rights    files it in the wheel for another time
  *
@@ -28,7 +28,7 @@
  *   - While used memory is at 90 % of maxmemory or more, because the server looks at it before each command.
  *     For the same reason a cancel does not leave a block of more than a kilobyte.
  * What remains: in a script that runs for seconds the server sends replies to other clients before the
- * script's last chores are done. A TW.ADD that replaces a task gives the memory of the old one back up to
+ * script's last chores are done. A TW.SEND that replaces a task gives the memory of the old one back up to
  * WAIT commands later.
  *
  * Invariants

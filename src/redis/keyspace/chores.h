@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Work that TW.ADD, TW.CANCEL and TW.MOVE leave for a moment later, while its memory is fetched. How it works:
+ * Work that TW.SEND, TW.CANCEL and TW.MOVE leave for a moment later, while its memory is fetched. How it works:
  * head of chores.c.
  */
 #ifndef TW_REDIS_CHORES_H

@@ -7,7 +7,7 @@
  *     SET x 0 | MULTI | XADD ... | TW.FI          the file as the crash left it
  *     SET x 0 | MULTI | XADD ...                  as the server loads it: nothing of the transaction is done,
  *                                                 and the file is cut back to the last whole command
- *     SET x 0 | MULTI | XADD ... | TW.ADD ...     later commands are written within that transaction
+ *     SET x 0 | MULTI | XADD ... | TW.SEND ...    later commands are written within that transaction
  *
  * At the next start all these commands wait for an EXEC. If no EXEC follows, acknowledged commands are lost.
  * If an EXEC follows, deliveries that had been undone are made, so that they happen twice. Redis 7.0.15,

@@ -3,7 +3,7 @@
  * Checks whether the caller of a command may write a key that stands in a task and not among the arguments.
  *
  * The server delivers tasks with all rights, at a time when nobody is there to ask. So the rights count when
- * a task is filed or moved. The server itself checks the target of TW.ADD, which is an argument. We check the
+ * a task is filed or moved. The server itself checks the target of TW.SEND, which is an argument. We check the
  * targets of TW.MOVE and TW.DRAIN.
  *
  * A command from the server itself has all rights: from the AOF, from the replication link, or from another

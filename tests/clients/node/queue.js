@@ -19,7 +19,7 @@ function fresh(options) {
 async function kill(queue, ids) {
     for (const id of ids) await queue.put(id, "x", { tries: 1 });
     for (let i = 0; i < ids.length; i++) {
-        const words = ["TW.TAKE", "LEASE", "60000", "BLOCK", "60000", "KEYS", "1", queue.key];
+        const words = ["TW.TAKE", "1", queue.key, "LEASE", "60000", "BLOCK", "60000"];
         const [[key, id, token]] = await client.sendCommand(words);
         await client.sendCommand(["TW.NACK", key, id, token, "DEAD", "ERROR", `no ${id}`]);
     }
@@ -116,7 +116,7 @@ test("a pause and a drain", async () => {
     assert.deepEqual([await queue.resume(), await queue.pause()], [false, true]);
     assert.deepEqual([await queue.pause(), await queue.resume()], [false, true]);
     for (const id of ["a", "b", "c"]) await queue.put(id, "x", { delay: FAR });
-    assert.equal(await queue.drain({ limit: 2 }), 2);
+    assert.equal(await queue.drain({ count: 2 }), 2);
     assert.deepEqual([await queue.drain(), await queue.drain()], [1, 0]);
     assert.equal((await queue.get("a")).state, "ready");
 });
@@ -128,7 +128,7 @@ test("dead tasks", async () => {
     assert.ok(first.died.getTime() >= begin && first.due.getTime() >= begin);
     assert.deepEqual([first.id, first.attempts, first.error], ["a", 1, "no a"]);
     assert.deepEqual(rest.map((one) => one.id), ["b", "c"]);
-    assert.deepEqual((await queue.dead({ limit: 1, after: "a" })).map((one) => one.id), ["b"]);
+    assert.deepEqual((await queue.dead({ count: 1, after: "a" })).map((one) => one.id), ["b"]);
     assert.equal((await queue.get("a")).state, "dead");
     assert.equal(await queue.replay(new Uint8Array([97]), { delay: FAR }), true);
     assert.equal(await queue.replay("a"), false);
@@ -146,7 +146,7 @@ test("all dead tasks, page by page, while some of them are replayed", async () =
     await client.eval(`for i = 1, 10500 do redis.call('TW.PUT', KEYS[1], i, 'IN', 0, 'PAYLOAD', 'x') end
         repeat
             redis.call('TW.DRAIN', KEYS[1])
-            local rows = redis.call('TW.TAKE', 'LEASE', 60000, 'COUNT', 1000, 'KEYS', 1, KEYS[1])
+            local rows = redis.call('TW.TAKE', 1, KEYS[1], 'LEASE', 60000, 'COUNT', 1000)
             for _, row in ipairs(rows or {}) do redis.call('TW.NACK', row[1], row[2], row[3], 'DEAD') end
         until redis.call('TW.LEN', KEYS[1]) == 0`, { keys: [queue.key] });
     const ids = (await list(queue.allDead())).map((one) => Number(one.id)).sort((a, b) => a - b);
@@ -227,10 +227,8 @@ const WRONG = [
     [TypeError, "neither delay nor at is given", () => none.move("a", {})],
     [RangeError, "only is 'nx': expected 'gt' or 'lt'", () => none.move("a", { delay: 1, only: "nx" })],
     [TypeError, "id is undefined: expected a string", () => none.get()],
-    [RangeError, "limit is 10001: expected an integer from 1 to 10000", () => none.dead({ limit: 10001 })],
-    [RangeError, "limit is 0: expected an integer from 1 to 10000", () => none.drain({ limit: 0 })],
-    [RangeError, "id is 'ALL': expected another id, or replayAll()", () => none.replay("ALL")],
-    [RangeError, "id is 'ALL': expected another id, or purgeAll()", () => none.purge("ALL")],
+    [RangeError, "count is 10001: expected an integer from 1 to 10000", () => none.dead({ count: 10001 })],
+    [RangeError, "count is 0: expected an integer from 1 to 10000", () => none.drain({ count: 0 })],
     [TypeError, "id is null: expected a string", () => none.purge(null)],
     [TypeError, "id is null: expected a string", () => none.replay(null)],
     [TypeError, "there is no option 'only': expected delay, at", () => none.replay("a", { only: "gt" })],

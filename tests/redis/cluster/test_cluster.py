@@ -18,12 +18,12 @@ def test_both_keys_in_one_slot(fleet):
     other = next(node for node in cluster.nodes if node is not owner)
     due = now_ms() + 3600000
     raw = Raw(owner)
-    assert raw("TW.ADD", "{a}:timeouts", "{b}:unpaid", "x", "AT", due, "PAYLOAD", "f",
+    assert raw("TW.SEND", "{a}:timeouts", "{b}:unpaid", "x", "AT", due, "PAYLOAD", "f",
                "v").startswith("CROSSSLOT")
-    assert raw("TW.ADD", "{a}:timeouts", "{a}:unpaid", "x", "AT", due, "PAYLOAD", "f", "v") == "x"
+    assert raw("TW.SEND", "{a}:timeouts", "{a}:unpaid", "x", "AT", due, "PAYLOAD", "f", "v") == "x"
     slot = owner.once("CLUSTER", "KEYSLOT", "{a}")
     away = Raw(other)
-    for words in (["TW.ADD", "{a}:timeouts", "{a}:unpaid", "y", "AT", due, "PAYLOAD", "f",
+    for words in (["TW.SEND", "{a}:timeouts", "{a}:unpaid", "y", "AT", due, "PAYLOAD", "f",
                    "v"], ["TW.CANCEL", "{a}:timeouts",
                           "x"], ["TW.MOVE", "{a}:timeouts", "x", "AT",
                                  due], ["TW.LEN", "{a}:timeouts"], ["TW.GET", "{a}:timeouts",
@@ -43,7 +43,7 @@ def test_one_client_library_finds_all_queues(fleet):
     cluster = fleet.cluster(3)
     client = redis.RedisCluster(host=HOST, port=cluster.nodes[0].port, decode_responses=True)
     for tag in TAGS:
-        client.execute_command("TW.ADD", f"{{{tag}}}:timeouts", f"{{{tag}}}:unpaid", tag, "IN", 50, "PAYLOAD",
+        client.execute_command("TW.SEND", f"{{{tag}}}:timeouts", f"{{{tag}}}:unpaid", tag, "IN", 50, "PAYLOAD",
                                "f", "v")
     for tag in TAGS:
         wait_until(lambda tag=tag: client.xlen(f"{{{tag}}}:unpaid") == 1, message=f"{tag} did not come")

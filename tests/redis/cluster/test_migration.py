@@ -97,7 +97,7 @@ class Move:
 
     def add(self, name, delay, *options, stream=None):
         due = now_ms() + delay
-        self.client.execute_command("TW.ADD", self.queue, stream or self.stream, name, "AT", due, *options,
+        self.client.execute_command("TW.SEND", self.queue, stream or self.stream, name, "AT", due, *options,
                                     "PAYLOAD", "of", name)
         return due
 
@@ -114,7 +114,7 @@ class Move:
         marks = (f"mark{k}" for k in itertools.count())
         tag = next(mark for mark in marks if self.cluster.owner(f"{{{mark}}}") is node)
         stream = f"{{{tag}}}:{next(self.NUMBERS)}"
-        node.once("TW.ADD", f"{{{tag}}}:marks", stream, "mark", "IN", 0, "PAYLOAD", "of", "mark")
+        node.once("TW.SEND", f"{{{tag}}}:marks", stream, "mark", "IN", 0, "PAYLOAD", "of", "mark")
         wait_until(lambda: node.once("XLEN", stream) == 1, node.tail)
         self.before[node]["fired"] += 1
 
@@ -262,7 +262,7 @@ def test_a_move_that_is_called_off(move):
 
 def test_what_is_not_due_keeps_everything(move):
     """A whole queue moves: the order of equal due times, repetition, options, payloads."""
-    at, add = move.add("first", FAR), ["TW.ADD", move.queue]
+    at, add = move.add("first", FAR), ["TW.SEND", move.queue]
     for k in range(600):
         move.client.execute_command(*add, move.stream, f"equal{k}", "AT", at, "PAYLOAD", "of", f"{k}")
     move.add("again", FAR, "EVERY", 1000, "TIMES", 5, "MAXLEN", 100000, "LATE", "DROP", 99)
@@ -280,7 +280,7 @@ def test_what_is_not_due_keeps_everything(move):
     assert move.there.execute_command("DEBUG", "DIGEST-VALUE", move.queue) == digest
     assert move.client.execute_command("CLUSTER", "COUNTKEYSINSLOT", move.slot) == 0
     drained = 0
-    while drained < 603 and (some := move.there.execute_command("TW.DRAIN", move.queue, "LIMIT",
+    while drained < 603 and (some := move.there.execute_command("TW.DRAIN", move.queue, "COUNT",
                                                                 603 - drained)):
         drained += some
     assert drained == 603
@@ -310,7 +310,7 @@ class Growing:
     def grow(self, count):
         pipe = self.client.pipeline(transaction=False)
         for i in range(self.count, self.count + count):
-            pipe.execute_command("TW.ADD", "s", "out", f"{i:012}", "IN", FAR + self.rng.randrange(FAR),
+            pipe.execute_command("TW.SEND", "s", "out", f"{i:012}", "IN", FAR + self.rng.randrange(FAR),
                                  "PAYLOAD", "p", self.rng.randbytes(self.payload - 1))
         pipe.execute()
         self.count += count
@@ -373,8 +373,8 @@ def test_the_limit_that_is_warned_by_is_the_one_that_is_set(fleet):
 
 def test_what_endangers_tasks_is_warned_of_first(fleet):
     server = fleet.server(proto_max_bulk_len="1mb")
-    server.once("TW.ADD", "s", "out", "a", "IN", FAR, "PAYLOAD", "p", "x" * 900000)
-    server.once("TW.ADD", "s", "out", "b", "IN", FAR, "PAYLOAD", "p", "x" * 900000)
+    server.once("TW.SEND", "s", "out", "a", "IN", FAR, "PAYLOAD", "p", "x" * 900000)
+    server.once("TW.SEND", "s", "out", "b", "IN", FAR, "PAYLOAD", "p", "x" * 900000)
     found = server.tw()
     assert found["unmovable"] == 1 and "nothing is saved" in found["warning"] and "proto-max-bulk-len" in found[
         "warning"]

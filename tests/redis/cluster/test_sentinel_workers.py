@@ -98,7 +98,7 @@ class Follower(threading.Thread):
 
     def step(self):
         [[queue, name, token, _, attempt, _]] = self.client.execute_command(
-            "TW.TAKE", "LEASE", FAR, "BLOCK", 0, "KEYS", len(self.queues), *self.queues)
+            "TW.TAKE", len(self.queues), *self.queues, "LEASE", FAR, "BLOCK", 0)
         port = self.client.connection_pool.master_address[1]
         self.takes.append(Take(port, name, token, attempt,
                                self.client.execute_command("TW.ACK", queue, name, token)))
@@ -133,7 +133,7 @@ def refusals(server, sentinel, new):
 
     def readonly():
         try:
-            reply = server.once("TW.TAKE", "LEASE", FAR, "BLOCK", 0, "KEYS", 2, JOBS, HEAP)
+            reply = server.once("TW.TAKE", 2, JOBS, HEAP, "LEASE", FAR, "BLOCK", 0)
         except redis.exceptions.ConnectionError:  # Also LOADING. Sentinel ends the connections of its clients.
             return False
         except redis.exceptions.ResponseError as error:
@@ -195,7 +195,7 @@ def test_the_primary_is_killed_while_workers_wait(fleet):
         assert copy.execute_command("TW.ACK", "mine", "held", token, "kept", kept) == 2
         # The other lease ends a second time, and the attempt has failed then.
         wait_state(copy, "yours", "left", "ready")
-        [[*_, attempt, _]] = copy.execute_command("TW.TAKE", "LEASE", FAR, "KEYS", 1, "yours")
+        [[*_, attempt, _]] = copy.execute_command("TW.TAKE", 1, "yours", "LEASE", FAR)
         assert (attempt, new.tw()["renewed"]) == (2, 2)
 
         copy.execute_command("TW.PAUSE", HEAP, "OFF")

@@ -18,10 +18,10 @@ def no_node_but_the_owner_gives_anything_out(move):
     """The cluster finds the keys of TW.TAKE, which follow a word."""
     for node in move.cluster.nodes:
         raw = Raw(node)
-        reply = raw("TW.TAKE", "LEASE", 5, "KEYS", 2, move.key("no"), move.key("more"))
+        reply = raw("TW.TAKE", 2, move.key("no"), move.key("more"), "LEASE", 5)
         moved = f"MOVED {move.slot} {HOST}:{move.source.port}"
         assert reply == (None if node is move.source else moved)
-        assert raw("TW.TAKE", "LEASE", 5, "KEYS", 2, move.queue, "{other}:jobs").startswith("CROSSSLOT")
+        assert raw("TW.TAKE", 2, move.queue, "{other}:jobs", "LEASE", 5).startswith("CROSSSLOT")
         raw.close()
 
 

@@ -25,41 +25,41 @@ def refuses(client, *words):
         client.execute_command(*words)
 
 
-@pytest.mark.parametrize("words", [("TW.ADD", "s", "q", "a", *DUE), ("TW.CANCEL", "s", "a"),
+@pytest.mark.parametrize("words", [("TW.SEND", "s", "q", "a", *DUE), ("TW.CANCEL", "s", "a"),
                                    ("TW.MOVE", "s", "a", "IN", "5"), ("TW.GET", "s", "a"), ("TW.LEN", "s"),
                                    ("TW.NEXT", "s"), ("TW.SCAN", "s", 0), ("TW.RANGE", "s", "-", "+"),
                                    ("TW.FORECAST", "s"), ("TW.DRAIN", "s"), ("TW.INFO", "s")],
                          ids=lambda words: words[0])
 def test_a_command_has_to_be_allowed(server, words):
-    server.client().execute_command("TW.ADD", "s", "q", "old", *DUE)
+    server.client().execute_command("TW.SEND", "s", "q", "old", *DUE)
     refuses(user(server, "~*", "+@all", f"-{words[0]}"), *words)
     user(server, "~*", "-@all", f"+{words[0]}").execute_command(*words)
 
 
 def test_both_keys_have_to_be_allowed(server):
-    refuses(user(server, "+@all", "~s"), "TW.ADD", "s", "q", "a", *DUE)
-    refuses(user(server, "+@all", "~q"), "TW.ADD", "s", "q", "a", *DUE)
+    refuses(user(server, "+@all", "~s"), "TW.SEND", "s", "q", "a", *DUE)
+    refuses(user(server, "+@all", "~q"), "TW.SEND", "s", "q", "a", *DUE)
     assert server.client().dbsize() == 0
-    assert user(server, "+@all", "~s", "~q").execute_command("TW.ADD", "s", "q", "a", *DUE) == "a"
+    assert user(server, "+@all", "~s", "~q").execute_command("TW.SEND", "s", "q", "a", *DUE) == "a"
 
 
 def test_a_user_cannot_write_where_he_may_not_by_way_of_a_task(server, r):
-    """The delivery has all rights, so the server refuses TW.ADD."""
-    client = user(server, "+tw.add", "+tw.drain", "~mine:*")
-    refuses(client, "TW.ADD", "mine:s", "theirs:q", "a", "IN", 0, "PAYLOAD", "f", "v")
-    client.execute_command("TW.ADD", "mine:s", "mine:q", "b", "IN", 0, "PAYLOAD", "f", "v")
+    """The delivery has all rights, so the server refuses TW.SEND."""
+    client = user(server, "+tw.send", "+tw.drain", "~mine:*")
+    refuses(client, "TW.SEND", "mine:s", "theirs:q", "a", "IN", 0, "PAYLOAD", "f", "v")
+    client.execute_command("TW.SEND", "mine:s", "mine:q", "b", "IN", 0, "PAYLOAD", "f", "v")
     wait_until(lambda: r.exists("mine:q"))
     assert r.exists("theirs:q") == 0
 
 
 def test_the_target_needs_the_right_to_write(server):
-    refuses(user(server, "+@all", "%RW~s", "%R~q"), "TW.ADD", "s", "q", "a", *DUE)
+    refuses(user(server, "+@all", "%RW~s", "%R~q"), "TW.SEND", "s", "q", "a", *DUE)
 
 
 def test_the_queue_needs_the_right_to_write(server, r):
-    r.execute_command("TW.ADD", "s", "q", "a", *DUE)
+    r.execute_command("TW.SEND", "s", "q", "a", *DUE)
     client = user(server, "+@all", "%R~s", "%RW~q")
-    for words in (("TW.ADD", "s", "q", "b", *DUE), ("TW.CANCEL", "s", "a"), ("TW.MOVE", "s", "a", "IN", "5"),
+    for words in (("TW.SEND", "s", "q", "b", *DUE), ("TW.CANCEL", "s", "a"), ("TW.MOVE", "s", "a", "IN", "5"),
                   ("TW.DRAIN", "s")):
         refuses(client, *words)
     assert list(tasks(r, "s")) == ["a"]
@@ -69,14 +69,14 @@ def test_the_queue_needs_the_right_to_write(server, r):
     ("TW.GET", "s", "a"), ("TW.LEN", "s"), ("TW.NEXT", "s"), ("TW.SCAN", "s", 0), ("TW.RANGE", "s", "-", "+"),
     ("TW.FORECAST", "s"), ("TW.INFO", "s")], ids=lambda words: words[0])
 def test_queries_need_the_right_to_read_alone(server, words):
-    server.client().execute_command("TW.ADD", "s", "q", "a", *DUE)
+    server.client().execute_command("TW.SEND", "s", "q", "a", *DUE)
     user(server, "+@all", "%R~s").execute_command(*words)
     refuses(user(server, "+@all", "%W~s"), *words)
 
 
 def test_a_task_is_delivered_though_its_user_is_gone(server, r):
-    client = user(server, "+tw.add", "~s", "~q")
-    client.execute_command("TW.ADD", "s", "q", "a", "AT", now_ms() + 300, "PAYLOAD", "f", "v")
+    client = user(server, "+tw.send", "~s", "~q")
+    client.execute_command("TW.SEND", "s", "q", "a", "AT", now_ms() + 300, "PAYLOAD", "f", "v")
     r.acl_deluser("someone")
     wait_until(lambda: delivered(r, "q") == ["a"])
 
@@ -84,24 +84,24 @@ def test_a_task_is_delivered_though_its_user_is_gone(server, r):
 def test_rules_hold_in_transactions_and_scripts(server, r):
     client = user(server, "+@all", "~s")
     pipe = client.pipeline(transaction=True)
-    pipe.execute_command("TW.ADD", "s", "q", "a", *DUE)
+    pipe.execute_command("TW.SEND", "s", "q", "a", *DUE)
     with pytest.raises(redis.exceptions.RedisError):
         pipe.execute()
     with pytest.raises(redis.exceptions.RedisError):
-        client.eval("return redis.call('TW.ADD', KEYS[1], 'q', 'a', 'IN', 3600000, 'PAYLOAD', 'f', 'v')", 1,
+        client.eval("return redis.call('TW.SEND', KEYS[1], 'q', 'a', 'IN', 3600000, 'PAYLOAD', 'f', 'v')", 1,
                     "s")
     assert r.dbsize() == 0
 
 
-@pytest.mark.parametrize("words,allowed", [(("TW.ADD", "s", "q", "a", *DUE), True),
-                                           (("TW.ADD", "s", "other", "a", *DUE), False),
-                                           (("TW.ADD", "other", "q", "a", *DUE), False),
+@pytest.mark.parametrize("words,allowed", [(("TW.SEND", "s", "q", "a", *DUE), True),
+                                           (("TW.SEND", "s", "other", "a", *DUE), False),
+                                           (("TW.SEND", "other", "q", "a", *DUE), False),
                                            (("TW.LEN", "s"), True), (("TW.LEN", "q"), True),
                                            (("TW.LEN", "other"), False)],
                          ids=lambda value: " ".join(map(str, value))
                          if isinstance(value, tuple) else str(value))
 def test_dry_run(server, r, words, allowed):
-    user(server, "+tw.add", "+tw.len", "~s", "~q")
+    user(server, "+tw.send", "+tw.len", "~s", "~q")
     answer = r.execute_command("ACL", "DRYRUN", "someone", *words)
     assert (answer == "OK") == allowed, answer
 
@@ -149,7 +149,7 @@ def denied(r, run, client, key, *words):
 
 @pytest.mark.parametrize("rules", [("~s", "~q"), ("~s", "%R~secret"), ("%RW~s", "~q", "%R~*")], ids=" ".join)
 def test_moving_needs_the_right_to_write_the_target(server, r, call, rules):
-    r.execute_command("TW.ADD", "s", "secret", "a", *DUE)
+    r.execute_command("TW.SEND", "s", "secret", "a", *DUE)
     client = user(server, "+@all", *rules)
     denied(r, call, client, "secret", "TW.MOVE", "s", "a", "IN", 0)
     denied(r, call, client, "secret", "TW.MOVE", "s", "a", "IN", 0, "GT")
@@ -158,7 +158,7 @@ def test_moving_needs_the_right_to_write_the_target(server, r, call, rules):
 
 
 def test_moving_what_is_not_there_tells_nothing(server, r):
-    r.execute_command("TW.ADD", "s", "secret", "a", *DUE)
+    r.execute_command("TW.SEND", "s", "secret", "a", *DUE)
     assert user(server, "+@all", "~s").execute_command("TW.MOVE", "s", "b", "IN", 0) is None
 
 
@@ -167,36 +167,36 @@ def test_draining_needs_the_right_to_write_each_target(server, r, call):
     the tasks to be delivered does not matter."""
     for i in range(30):
         target = "secret" if i == 20 else "q"
-        r.execute_command("TW.ADD", "s", target, f"a{i}", "IN", HOUR + 1000 * i, *(("LIST", ) if i % 2 else ()),
-                          "PAYLOAD", *(("v", ) if i % 2 else ("f", "v")))
+        r.execute_command("TW.SEND", "s", target, f"a{i}", "IN", HOUR + 1000 * i,
+                          *(("LIST", ) if i % 2 else ()), "PAYLOAD", *(("v", ) if i % 2 else ("f", "v")))
     client = user(server, "+@all", "~s", "~q")
     denied(r, call, client, "secret", "TW.DRAIN", "s")
-    denied(r, call, client, "secret", "TW.DRAIN", "s", "LIMIT", 21)
+    denied(r, call, client, "secret", "TW.DRAIN", "s", "COUNT", 21)
     r.execute_command("TW.CANCEL", "s", *[f"a{i}" for i in range(1, 20, 2)])  # A key has one type.
-    assert call(client, "TW.DRAIN", "s", "LIMIT", 10) == 10
-    denied(r, call, client, "secret", "TW.DRAIN", "s", "LIMIT", 1)
-    assert call(user(server, "+@all", "~s", "~q", "%W~secret"), "TW.DRAIN", "s", "LIMIT", 1) == 1
+    assert call(client, "TW.DRAIN", "s", "COUNT", 10) == 10
+    denied(r, call, client, "secret", "TW.DRAIN", "s", "COUNT", 1)
+    assert call(user(server, "+@all", "~s", "~q", "%W~secret"), "TW.DRAIN", "s", "COUNT", 1) == 1
     assert delivered(r, "secret") == ["a20"]
 
 
 def test_draining_looks_further_only_where_he_may_write(server, r):
     """TW.DRAIN passes over a target that refuses, and also checks the rights to the targets behind it."""
     r.set("q", "not a stream")
-    r.execute_command("TW.ADD", "s", "q", "a", "IN", HOUR, "PAYLOAD", "f", "v")
-    r.execute_command("TW.ADD", "s", "secret", "b", "IN", 2 * HOUR, "PAYLOAD", "f", "v")
+    r.execute_command("TW.SEND", "s", "q", "a", "IN", HOUR, "PAYLOAD", "f", "v")
+    r.execute_command("TW.SEND", "s", "secret", "b", "IN", 2 * HOUR, "PAYLOAD", "f", "v")
     client = user(server, "+@all", "~s", "~q")
-    denied(r, CALLS["plain"], client, "secret", "TW.DRAIN", "s", "LIMIT", 1)
-    assert r.execute_command("TW.DRAIN", "s", "LIMIT", 1) == 1
+    denied(r, CALLS["plain"], client, "secret", "TW.DRAIN", "s", "COUNT", 1)
+    assert r.execute_command("TW.DRAIN", "s", "COUNT", 1) == 1
     assert delivered(r, "secret") == ["b"]
 
 
 def test_a_target_for_each_task(server, r):
     """The rights to each target are checked."""
     for i in range(1000):
-        r.execute_command("TW.ADD", "s", f"mine:{i}" if i != 700 else "secret", f"a{i}", "IN", HOUR + i,
+        r.execute_command("TW.SEND", "s", f"mine:{i}" if i != 700 else "secret", f"a{i}", "IN", HOUR + i,
                           "PAYLOAD", "f", "v")
     client = user(server, "+@all", "~s", "~mine:*")
-    denied(r, CALLS["plain"], client, "secret", "TW.DRAIN", "s", "LIMIT", 1000)
+    denied(r, CALLS["plain"], client, "secret", "TW.DRAIN", "s", "COUNT", 1000)
     for i in (0, 699, 999):
         assert client.execute_command("TW.MOVE", "s", f"a{i}", "IN", 0) == 1
     denied(r, CALLS["plain"], client, "secret", "TW.MOVE", "s", "a700", "IN", 0)
@@ -207,37 +207,37 @@ def test_who_goes_on_with_anothers_drain_is_asked_for_the_targets_himself(server
     another user calls it."""
     r.eval("""for i = 1, 60000 do
                   redis.call('SET', 'wrong' .. i, 'a string')
-                  redis.call('TW.ADD', KEYS[1], 'wrong' .. i, i, 'AT', ARGV[1] + i, 'PAYLOAD', 'f', 'v')
+                  redis.call('TW.SEND', KEYS[1], 'wrong' .. i, i, 'AT', ARGV[1] + i, 'PAYLOAD', 'f', 'v')
               end""", 1, "s", now_ms() + HOUR)
     with pytest.raises(redis.exceptions.ResponseError, match="another call"):
-        r.execute_command("TW.DRAIN", "s", "LIMIT", 5000)
-    refuses(user(server, "+@all", "~s"), "TW.DRAIN", "s", "LIMIT", 5000)
+        r.execute_command("TW.DRAIN", "s", "COUNT", 5000)
+    refuses(user(server, "+@all", "~s"), "TW.DRAIN", "s", "COUNT", 5000)
     with pytest.raises(redis.exceptions.ResponseError, match="another call"):
-        user(server, "+@all", "~s", "~wrong*").execute_command("TW.DRAIN", "s", "LIMIT", 5000)
+        user(server, "+@all", "~s", "~wrong*").execute_command("TW.DRAIN", "s", "COUNT", 5000)
 
 
 def test_replacing_a_task_needs_the_right_to_write_the_new_target_alone(server, r):
     """Replacing cancels the old task, which writes no target."""
-    r.execute_command("TW.ADD", "s", "secret", "a", *DUE)
+    r.execute_command("TW.SEND", "s", "secret", "a", *DUE)
     client = user(server, "+@all", "~s", "~q")
-    refuses(client, "TW.ADD", "s", "secret", "a", *DUE)
-    assert client.execute_command("TW.ADD", "s", "q", "a", "IN", 0, "PAYLOAD", "f", "v") == "a"
+    refuses(client, "TW.SEND", "s", "secret", "a", *DUE)
+    assert client.execute_command("TW.SEND", "s", "q", "a", "IN", 0, "PAYLOAD", "f", "v") == "a"
     wait_until(lambda: delivered(r, "q") == ["a"])
     assert r.exists("secret") == 0
 
 
 def test_the_keys_of_each_selector_count_whatever_commands_it_allows(server, r):
-    r.execute_command("TW.ADD", "s", "secret", "a", *DUE)
+    r.execute_command("TW.SEND", "s", "secret", "a", *DUE)
     for rules in (("+@all", "~s", "(+xadd ~secret)"), ("+@read", "~*", "(+@all ~s)")):
         client = user(server, *rules)
-        refuses(client, "TW.ADD", "s", "secret", "b", *DUE)
+        refuses(client, "TW.SEND", "s", "secret", "b", *DUE)
         assert client.execute_command("TW.MOVE", "s", "a", "IN", 2 * HOUR) == 1
     refuses(user(server, "+@read", "%R~*", "(+@all ~s)"), "TW.MOVE", "s", "a", "IN", HOUR)
 
 
 def test_rules_that_change_count_at_once(server, r):
     """New rules apply within an open connection, and within a transaction."""
-    r.execute_command("TW.ADD", "s", "secret", "a", *DUE)
+    r.execute_command("TW.SEND", "s", "secret", "a", *DUE)
     client = user(server, "+@all", "~s", "~secret")
     assert client.execute_command("TW.MOVE", "s", "a", "IN", HOUR) == 1
     pipe = client.pipeline(transaction=True)
@@ -255,7 +255,7 @@ def test_rules_of_the_default_user_that_change_count_at_once(fleet, tmp_path):
     rules.write_text("user default on nopass ~* &* +@all\n")
     server = fleet.server(aclfile=str(rules))
     r = server.client()
-    r.execute_command("TW.ADD", "s", "secret", "a", *DUE)
+    r.execute_command("TW.SEND", "s", "secret", "a", *DUE)
     for change in ("ACL SETUSER default resetkeys ~s", "ACL LOAD"):
         rules.write_text("user default on nopass ~* &* +@all\n")
         r.execute_command("ACL", "LOAD")
@@ -272,8 +272,8 @@ def test_the_server_itself_has_all_rights(fleet):
     rules = "default on nopass resetkeys +@all"
     server = fleet.server(appendonly="yes", appendfsync="always")
     r = server.client()
-    r.execute_command("TW.ADD", "s", "q", "a", *DUE)
-    r.execute_command("TW.ADD", "s", "q", "b", *DUE)
+    r.execute_command("TW.SEND", "s", "q", "a", *DUE)
+    r.execute_command("TW.SEND", "s", "q", "b", *DUE)
     replica = fleet.server(replicaof=server, user=rules)
     wait_replica_in_sync(server, replica)
     far = now_ms() + 10 * HOUR
@@ -293,7 +293,7 @@ def test_other_modules_have_the_rights_of_whom_they_call_for(fleet, run):
     """A call without a user counts as the server's own. A module can also call as the user who called it."""
     server = meddled(fleet)
     r = server.client()
-    r.execute_command("TW.ADD", "s", "secret", "a", *DUE)
+    r.execute_command("TW.SEND", "s", "secret", "a", *DUE)
     client = user(server, "+@all", "~s")
     assert CALLS[run](client, "MEDDLE.CALL", "SERVER", "TW.MOVE", "s", "a", "IN", HOUR) == 1
     denied(r, CALLS[run], client, "secret", "MEDDLE.CALL", "USER", "TW.MOVE", "s", "a", "IN", HOUR)
@@ -304,7 +304,7 @@ def test_other_modules_have_the_rights_of_whom_they_call_for(fleet, run):
 # Rights that equal the right to write any key: docs/redis.md says so
 
 def test_internal_commands_are_refused_from_clients(server, r):
-    r.execute_command("TW.ADD", "s", "q", "a", *DUE)
+    r.execute_command("TW.SEND", "s", "q", "a", *DUE)
     for words in (("TW.LOAD", "s", "x"), ("TW.FIRED", "s", "ONCE", "a")):
         with pytest.raises(redis.exceptions.ResponseError, match="only"):
             r.execute_command(*words)
@@ -314,7 +314,7 @@ def test_internal_commands_are_refused_from_clients(server, r):
 def filed(clock, r):
     """Files a task for `secret` that is due only after the body of the `with` statement."""
     due = clock.now() + 500
-    r.execute_command("TW.ADD", "s", "secret", "a", "AT", due, "PAYLOAD", "f", "v")
+    r.execute_command("TW.SEND", "s", "secret", "a", "AT", due, "PAYLOAD", "f", "v")
     try:
         yield
     finally:
@@ -342,7 +342,7 @@ def test_copies_and_renamed_queues_write_where_their_tasks_say(clock, server, r,
 
 @pytest.mark.parametrize("words", RENAMES, ids=" ".join)
 def test_who_copies_or_renames_a_queue_can_still_not_move_its_tasks(server, r, words):
-    r.execute_command("TW.ADD", "s", "secret", "a", *DUE)
+    r.execute_command("TW.SEND", "s", "secret", "a", *DUE)
     client = user(server, "+@all", "~s", "~w:*")
     client.execute_command(*words)
     refuses(client, "TW.MOVE", "w:1", "a", "IN", 0)
@@ -361,7 +361,7 @@ def test_moving_a_queue_to_another_database_writes_there(clock, server, r):
 def test_a_refused_task_dies_though_its_user_may_do_nothing_more(server, r):
     r.config_set("tickwheel.dead-letter-tries", 1)
     r.set("q", "not a stream")
-    user(server, "+tw.add", "~s", "~q").execute_command("TW.ADD", "s", "q", "a", "IN", 0, "PAYLOAD", "f", "v")
+    user(server, "+tw.send", "~s", "~q").execute_command("TW.SEND", "s", "q", "a", "IN", 0, "PAYLOAD", "f", "v")
     wait_dead(r, "s")
 
 
@@ -371,14 +371,14 @@ def test_the_tasks_of_a_removed_user_are_found_as_in_the_document(server, r):
     with open(os.path.join(ROOT, "docs", "redis.md"), encoding="utf-8") as file:
         rights = file.read().split("\n## Rights\n")[1].split("\n## ")[0]
     recipe, steps = re.findall(r"```python\n(.*?)```", rights, re.DOTALL)
-    client = user(server, "+tw.add", "+tw.put", "~mine:*", "%W~open")
+    client = user(server, "+tw.send", "+tw.put", "~mine:*", "%W~open")
     for i in range(500):
-        client.execute_command("TW.ADD", f"mine:{i % 3}", "open" if i % 2 else "mine:q", f"a{i}", "IN", HOUR,
+        client.execute_command("TW.SEND", f"mine:{i % 3}", "open" if i % 2 else "mine:q", f"a{i}", "IN", HOUR,
                                "EVERY", 1, "PAYLOAD", "f", "v")
     client.execute_command("TW.PUT", "mine:0", "work", "IN", HOUR, "PAYLOAD", "v")
     r.execute_command("TW.PUT", "theirs", "stays:work", "IN", HOUR, "PAYLOAD", "v")
     for queue, target in (("mine:0", "secret"), ("theirs", "open"), ("theirs", "mine:q")):
-        r.execute_command("TW.ADD", queue, target, f"stays:{target}", *DUE)
+        r.execute_command("TW.SEND", queue, target, f"stays:{target}", *DUE)
     names = {"r": r, "user": "someone"}
     exec(recipe, names)  # pylint: disable=exec-used
     found = list(names["tasks_of"](r, "someone"))

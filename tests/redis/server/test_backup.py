@@ -14,7 +14,7 @@ ALWAYS = {"appendonly": "yes", "appendfsync": "always"}
 
 def take(r, name="s"):
     """Waits for one task, and returns its id and token."""
-    [[_, task, token, *_]] = r.execute_command("TW.TAKE", "LEASE", HOUR, "BLOCK", BLOCK_MS, "KEYS", 1, name)
+    [[_, task, token, *_]] = r.execute_command("TW.TAKE", 1, name, "LEASE", HOUR, "BLOCK", BLOCK_MS)
     return task, token
 
 
@@ -28,7 +28,7 @@ def backup(fleet, clock):
     assert take(r)[0] == "leased"
     due = clock.now() + 1000
     r.execute_command("TW.PUT", "s", "work", "AT", due, "PAYLOAD", "v")
-    r.execute_command("TW.ADD", "s", "q", "timeout", "AT", due, "LIST", "PAYLOAD", "v")
+    r.execute_command("TW.SEND", "s", "q", "timeout", "AT", due, "LIST", "PAYLOAD", "v")
     server.kill()
     clock.reach(due)
     return server.folder
@@ -46,7 +46,7 @@ def test_a_restored_backup_fires_nothing_until_it_is_told(fleet, backup):
     server = restored(fleet, backup, "deliver", "no")
     r = server.client()
     wait_until(lambda: server.tw()["paused"] == 2)
-    assert r.execute_command("TW.TAKE", "LEASE", HOUR, "BLOCK", 100, "KEYS", 1, "s") is None
+    assert r.execute_command("TW.TAKE", 1, "s", "LEASE", HOUR, "BLOCK", 100) is None
     found = server.tw()
     assert (r.llen("q"), found["fired"], found["ready"], found["leased"], found["overdue"]) == (0, 0, 0, 1, 0)
     assert r.execute_command("TW.CANCEL", "s", "work") == 1  # It can be looked at and changed.
@@ -79,7 +79,7 @@ def test_the_setting_is_not_replicated_and_a_pause_is(fleet):
     other.replicaof("NO", "ONE")
     assert take(other)[0] == "a"
     let_pass(other, 0)
-    assert other.execute_command("TW.TAKE", "LEASE", HOUR, "BLOCK", 100, "KEYS", 1, "paused") is None
+    assert other.execute_command("TW.TAKE", 1, "paused", "LEASE", HOUR, "BLOCK", 100) is None
     assert other.execute_command("TW.PAUSE", "paused", "OFF") == 1
     assert take(other, "paused")[0] == "a"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""TW.ADD, TW.CANCEL and TW.MOVE leave a part of their work for a moment later (chores.c of
+"""TW.SEND, TW.CANCEL and TW.MOVE leave a part of their work for a moment later (chores.c of
 src/redis/keyspace). Nobody may be able to tell. A server reads all commands of a pipeline in one event-loop
 iteration. So in these tests some of that work is still open when the next command comes. It is done at once if
 the queue may have no tasks afterwards, so most queues here have some tasks more."""
@@ -22,12 +22,12 @@ def piped(server, commands):
 
 def adds(count, key="s", target="t", due=None):
     due = due or now_ms() + SOON
-    return [["TW.ADD", key, target, f"id{i}", "AT", due + i, "PAYLOAD", "f", i] for i in range(count)]
+    return [["TW.SEND", key, target, f"id{i}", "AT", due + i, "PAYLOAD", "f", i] for i in range(count)]
 
 
 def filled(key="s", count=20):
     """Gives a queue tasks that stay."""
-    return [["TW.ADD", key, "t", f"filler{i}", "IN", SOON, "PAYLOAD", "f", "v"] for i in range(count)]
+    return [["TW.SEND", key, "t", f"filler{i}", "IN", SOON, "PAYLOAD", "f", "v"] for i in range(count)]
 
 
 @pytest.mark.parametrize("count", [1, 2, 5, 9, 30])
@@ -35,7 +35,7 @@ def filled(key="s", count=20):
     (["TW.LEN", "s"], lambda n: n),
     (["EXISTS", "s"], lambda n: 1),
     (["TW.CANCEL", "s"] + [f"id{i}" for i in range(40)], lambda n: n),
-    (["TW.DRAIN", "s", "LIMIT", "100"], lambda n: n),
+    (["TW.DRAIN", "s", "COUNT", "100"], lambda n: n),
     (["EVAL", "return redis.call('TW.LEN', 's')", "0"], lambda n: n),
 ])
 def test_every_command_finds_the_tasks_of_the_commands_before_it(server, count, look, reply):
@@ -49,9 +49,9 @@ def test_ids_of_the_same_name_in_a_row(server):
     for words in itertools.product(("add", "cancel", "move", "nx", "xx"), repeat=4):
         commands, there, expected = [], False, []
         for word in words:
-            commands.append({"add": ["TW.ADD", "s", "t", "id", "AT", due, "PAYLOAD", "f", "v"],
-                             "nx": ["TW.ADD", "s", "t", "id", "AT", due, "NX", "PAYLOAD", "f", "v"],
-                             "xx": ["TW.ADD", "s", "t", "id", "AT", due, "XX", "PAYLOAD", "f", "v"],
+            commands.append({"add": ["TW.SEND", "s", "t", "id", "AT", due, "PAYLOAD", "f", "v"],
+                             "nx": ["TW.SEND", "s", "t", "id", "AT", due, "NX", "PAYLOAD", "f", "v"],
+                             "xx": ["TW.SEND", "s", "t", "id", "AT", due, "XX", "PAYLOAD", "f", "v"],
                              "cancel": ["TW.CANCEL", "s", "id"],
                              "move": ["TW.MOVE", "s", "id", "AT", due + 1]}[word])
             expected.append({"add": "id", "nx": None if there else "id", "xx": "id" if there else None,
@@ -76,7 +76,7 @@ def test_any_order_over_two_queues(server, seed):
         key, name = chance.choice("ab"), f"id{chance.randrange(12)}"
         word = chance.choice(["add", "add", "cancel", "move", "len", "exists"])
         if word == "add":
-            commands.append(["TW.ADD", key, "t", name, "AT", now_ms() + SOON, "PAYLOAD", "f", "v"])
+            commands.append(["TW.SEND", key, "t", name, "AT", now_ms() + SOON, "PAYLOAD", "f", "v"])
             expected.append(name)
             model[key].add(name)
         elif word == "len" or word == "exists":
@@ -138,7 +138,7 @@ def test_a_dump_has_the_tasks_of_the_commands_before_it(server, r):
 
 def test_memory_usage_is_that_after_the_commands_before_it(server):
     piped(server, filled())
-    small = ["TW.ADD", "s", "t", "id", "IN", SOON, "PAYLOAD", "f", "x"]
+    small = ["TW.SEND", "s", "t", "id", "IN", SOON, "PAYLOAD", "f", "x"]
     usage = ["MEMORY", "USAGE", "s"]
     before = piped(server, [usage])[-1]
     with_task = piped(server, [small, usage])[-1]
@@ -157,8 +157,8 @@ def test_a_cancelled_task_is_freed_before_the_reply(server, r):
     """INFO memory looks at no queue, so it would not finish anything."""
     size = 4 << 20
     raw = Raw(server)
-    raw("TW.ADD", "s", "t", "other", "IN", SOON, "PAYLOAD", "f", "v")
-    raw("TW.ADD", "s", "t", "big", "IN", SOON, "PAYLOAD", "f", "x" * size)
+    raw("TW.SEND", "s", "t", "other", "IN", SOON, "PAYLOAD", "f", "v")
+    raw("TW.SEND", "s", "t", "big", "IN", SOON, "PAYLOAD", "f", "x" * size)
     before = r.info("memory")["used_memory"]
     raw("TW.CANCEL", "s", "big")
     assert r.info("memory")["used_memory"] < before - size // 2
@@ -169,10 +169,10 @@ def test_a_client_that_was_blocked_has_its_reply_after_the_task_was_freed(server
     size = 8 << 20
     piped(server, filled())
     raw = Raw(server)
-    raw("TW.ADD", "s", "t", "big", "IN", SOON, "PAYLOAD", "f", "x" * size)
+    raw("TW.SEND", "s", "t", "big", "IN", SOON, "PAYLOAD", "f", "x" * size)
     r.config_set("hz", 1)
     blocked = Raw(server)
-    blocked.send_all([["BLPOP", "q", "0"], ["TW.ADD", "s", "t", "big", "IN", SOON, "PAYLOAD", "f", "v"]])
+    blocked.send_all([["BLPOP", "q", "0"], ["TW.SEND", "s", "t", "big", "IN", SOON, "PAYLOAD", "f", "v"]])
     wait_until(lambda: r.info("clients")["blocked_clients"] == 1)
     before = r.info("memory")["used_memory"]
     r.rpush("q", "x")
@@ -188,11 +188,11 @@ def test_a_large_task_is_freed_before_the_next_command(server, r, policy):
     for i in range(50):
         r.set(f"user{i}", "x" * 20000)
     raw = Raw(server)
-    raw("TW.ADD", "s", "t", "big", "IN", SOON, "PAYLOAD", "f", "x" * size)
+    raw("TW.SEND", "s", "t", "big", "IN", SOON, "PAYLOAD", "f", "x" * size)
     raw("CONFIG", "SET", "maxmemory-policy", policy)
     limit = r.info("memory")["used_memory"] - (2 << 20)
     got = piped(server, [["TW.CANCEL", "s", "big"], ["CONFIG", "SET", "maxmemory", limit], ["SET", "k", "v"],
-                         ["TW.ADD", "s", "t", "new", "IN", SOON, "PAYLOAD", "f", "v"]])
+                         ["TW.SEND", "s", "t", "new", "IN", SOON, "PAYLOAD", "f", "v"]])
     assert got == [1, "OK", "OK", "new"]
     assert r.info("stats")["evicted_keys"] == 0
 
@@ -201,19 +201,19 @@ def test_with_little_memory_left_a_replaced_task_is_freed_before_the_next_comman
     size = 8 << 20
     piped(server, filled())
     raw = Raw(server)
-    raw("TW.ADD", "s", "t", "big", "IN", SOON, "PAYLOAD", "f", "x" * size)
+    raw("TW.SEND", "s", "t", "big", "IN", SOON, "PAYLOAD", "f", "x" * size)
     used = r.info("memory")["used_memory"]
     raw("CONFIG", "SET", "maxmemory", used + (1 << 20))
-    got = piped(server, [["TW.ADD", "s", "t", "big", "IN", SOON, "PAYLOAD", "f", "v"],
+    got = piped(server, [["TW.SEND", "s", "t", "big", "IN", SOON, "PAYLOAD", "f", "v"],
                          ["CONFIG", "SET", "maxmemory", used - (2 << 20)], ["SET", "k", "v"]])
     assert got == ["big", "OK", "OK"]
 
 
 def test_restored_tasks_come_after_the_tasks_that_were_filed_before(clock, server, r):
     due = clock.now() + 1500
-    piped(server, filled() + [["TW.ADD", "s2", "list", "b", "AT", due, "LIST", "PAYLOAD", "b"]])
+    piped(server, filled() + [["TW.SEND", "s2", "list", "b", "AT", due, "LIST", "PAYLOAD", "b"]])
     dump = server.client(decode_responses=False).execute_command("DUMP", "s2")
-    got = piped(server, [["DEL", "s2"], ["TW.ADD", "s", "list", "a", "AT", due, "LIST", "PAYLOAD", "a"],
+    got = piped(server, [["DEL", "s2"], ["TW.SEND", "s", "list", "a", "AT", due, "LIST", "PAYLOAD", "a"],
                          ["RESTORE", "s2", 0, dump]])
     assert got[-1] == "OK"
     clock.reach(due)
@@ -227,10 +227,10 @@ def test_a_batch_begins_with_no_chore_open(fleet):
     server = meddled(fleet, appendonly="yes")
     r = server.client()
     piped(server, filled("o", 5))
-    piped(server, [["TW.ADD", "s", "t", "only", "IN", SOON, "PAYLOAD", "f", "v"]])
+    piped(server, [["TW.SEND", "s", "t", "only", "IN", SOON, "PAYLOAD", "f", "v"]])
     assert r.execute_command("MEDDLE", "tw.cancel", 0, 1, "RENAME", "s", "s2") == "OK"
     piped(server, [["TW.CANCEL", "s", "only"], ["MEDDLE", "del", 0, 1, "TW.CANCEL", "o", "due"],
-                   ["TW.ADD", "o", "out", "due", "IN", 0, "PAYLOAD", "f", "v"]])
+                   ["TW.SEND", "o", "out", "due", "IN", 0, "PAYLOAD", "f", "v"]])
     wait_until(lambda: r.execute_command("MEDDLE.DONE")[0] == 1)
     wait_until(lambda: r.execute_command("TW.LEN", "o") == 5)
     assert r.execute_command("MEDDLE.DONE")[1].startswith(":1")
@@ -240,8 +240,8 @@ def test_a_batch_begins_with_no_chore_open(fleet):
 def test_a_thread_of_another_module_leaves_nothing_open(fleet):
     """The server sleeps meanwhile, so no event-loop iteration ends."""
     client, size = meddled(fleet).client(), 4 << 20
-    client.execute_command("TW.ADD", "s", "t", "other", "IN", SOON, "PAYLOAD", "f", "v")
-    client.execute_command("TW.ADD", "s", "t", "big", "IN", SOON, "PAYLOAD", "f", "x" * size)
+    client.execute_command("TW.SEND", "s", "t", "other", "IN", SOON, "PAYLOAD", "f", "v")
+    client.execute_command("TW.SEND", "s", "t", "big", "IN", SOON, "PAYLOAD", "f", "x" * size)
     before = client.info("memory")["used_memory"]
     client.execute_command("MEDDLE.THREAD", "TW.CANCEL", "s", "big")
     wait_until(lambda: client.execute_command("MEDDLE.DONE")[0] == 1)
@@ -254,7 +254,7 @@ def test_tasks_that_are_due_together_keep_their_order(clock, server, r):
     commands = []
     for i in range(40):
         key = f"s{i // 4}"
-        commands.append(["TW.ADD", key, "list", f"id{i}", "AT", due, "LIST", "PAYLOAD", i])
+        commands.append(["TW.SEND", key, "list", f"id{i}", "AT", due, "LIST", "PAYLOAD", i])
     piped(server, commands)
     clock.reach(due)
     wait_until(lambda: r.llen("list") == 40)
@@ -263,10 +263,10 @@ def test_tasks_that_are_due_together_keep_their_order(clock, server, r):
 
 def test_moved_and_new_tasks_keep_their_order(clock, server, r):
     due = clock.now() + 1500
-    commands = [["TW.ADD", "s", "list", f"old{i}", "IN", SOON, "LIST", "PAYLOAD", 2 * i] for i in range(20)]
+    commands = [["TW.SEND", "s", "list", f"old{i}", "IN", SOON, "LIST", "PAYLOAD", 2 * i] for i in range(20)]
     for i in range(20):
         commands.append(["TW.MOVE", "s", f"old{i}", "AT", due])
-        commands.append(["TW.ADD", "s", "list", f"new{i}", "AT", due, "LIST", "PAYLOAD", 2 * i + 1])
+        commands.append(["TW.SEND", "s", "list", f"new{i}", "AT", due, "LIST", "PAYLOAD", 2 * i + 1])
     piped(server, commands)
     clock.reach(due)
     wait_until(lambda: r.llen("list") == 40)
@@ -278,7 +278,7 @@ def test_routes_whose_last_task_goes_while_another_comes(clock, server, r):
     due = clock.now() + 1500
     commands = filled()
     for i in range(30):
-        commands += [["TW.ADD", "s", f"t{i % 3}", f"id{i}", "AT", due, "PAYLOAD", "f", "v"],
+        commands += [["TW.SEND", "s", f"t{i % 3}", f"id{i}", "AT", due, "PAYLOAD", "f", "v"],
                      ["TW.CANCEL", "s", f"id{i - 1}"]]
     piped(server, commands)
     clock.reach(due)
@@ -287,17 +287,17 @@ def test_routes_whose_last_task_goes_while_another_comes(clock, server, r):
 
 
 @pytest.mark.parametrize("multi", [False, True], ids=["pipeline", "transaction"])
-@pytest.mark.parametrize("how", ["TW.ADD", "TW.MOVE"])
+@pytest.mark.parametrize("how", ["TW.SEND", "TW.MOVE"])
 def test_passed_times_come_in_the_order_of_filing(clock, server, r, how, multi):
     """No tick has run since the times passed, so the wheel stands before them."""
     names, raw = ["third", "second", "first"], Raw(server)
     if how == "TW.MOVE":
-        piped(server, [["TW.ADD", "s", "list", name, "IN", SOON, "LIST", "PAYLOAD", name] for name in names])
+        piped(server, [["TW.SEND", "s", "list", name, "IN", SOON, "LIST", "PAYLOAD", name] for name in names])
     with frozen(server):
         clock.push(300)
         times = [clock.now() - 10 * i for i in (1, 2, 3)]
         commands = [["TW.MOVE", "s", name, "AT", due] if how == "TW.MOVE" else
-                    ["TW.ADD", "s", "list", name, "AT", due, "LIST", "PAYLOAD", name]
+                    ["TW.SEND", "s", "list", name, "AT", due, "LIST", "PAYLOAD", name]
                     for name, due in zip(names, times)]
         if multi:
             commands = [["MULTI"], *commands, ["EXEC"]]
@@ -307,12 +307,12 @@ def test_passed_times_come_in_the_order_of_filing(clock, server, r, how, multi):
     assert r.lrange("list", 0, -1) == names
 
 
-@pytest.mark.parametrize("late", [["TW.ADD", "s", "list", "late", "AT", 1000, "LIST", "PAYLOAD", "late"],
+@pytest.mark.parametrize("late", [["TW.SEND", "s", "list", "late", "AT", 1000, "LIST", "PAYLOAD", "late"],
                                   ["TW.MOVE", "s", "late", "AT", 1000]])
 def test_a_task_of_the_past_waits_for_tasks_that_were_due_when_it_was_filed(server, r, late):
     """The due time of the first task passes while the server sleeps, and no tick runs meanwhile."""
-    piped(server, [["TW.ADD", "s", "list", "late", "IN", SOON, "LIST", "PAYLOAD", "late"],
-                   ["TW.ADD", "s", "list", "due", "IN", 20, "LIST", "PAYLOAD", "due"],
+    piped(server, [["TW.SEND", "s", "list", "late", "IN", SOON, "LIST", "PAYLOAD", "late"],
+                   ["TW.SEND", "s", "list", "due", "IN", 20, "LIST", "PAYLOAD", "due"],
                    ["DEBUG", "SLEEP", "0.1"], late])
     wait_until(lambda: r.llen("list") == 2)
     assert r.lrange("list", 0, -1) == ["due", "late"]

@@ -19,14 +19,14 @@ END_OF_TIME = 2**63 - 1
 def add(r, name, *words, queue="s", target="q", payload=("f", "v")):
     """Adds a task that is due in an hour, unless `words` say otherwise."""
     when = () if {"IN", "AT"} & set(map(str, words)) else ("IN", HOUR)
-    return r.execute_command("TW.ADD", queue, target, name, *when, *words, "PAYLOAD", *payload)
+    return r.execute_command("TW.SEND", queue, target, name, *when, *words, "PAYLOAD", *payload)
 
 
 def length(r, queue="s"):
     return r.execute_command("TW.LEN", queue)
 
 
-# TW.ADD: the id
+# TW.SEND: the id
 
 def test_add_answers_the_id(r):
     assert add(r, "order:42") == "order:42"
@@ -35,7 +35,7 @@ def test_add_answers_the_id(r):
 def test_an_id_may_be_any_bytes(server):
     raw = Raw(server)
     odd = b"\x00\r\n\xff \xe2\x82\xac"
-    answer = raw("TW.ADD", "s", "q", odd, "IN", HOUR, "PAYLOAD", "f", "v")
+    answer = raw("TW.SEND", "s", "q", odd, "IN", HOUR, "PAYLOAD", "f", "v")
     assert answer.encode("utf-8", "surrogateescape") == odd
     assert raw("TW.CANCEL", "s", odd) == 1
 
@@ -87,7 +87,7 @@ def test_star_keeps_to_its_condition(r):
     assert length(r) == 3
 
 
-# TW.ADD: the time
+# TW.SEND: the time
 
 def test_in_counts_from_now(r):
     before = now_ms()
@@ -115,7 +115,7 @@ def test_a_delay_up_to_the_end_of_time(r):
     assert task(r, "s", "a")["due"] > END_OF_TIME - 10000001
 
 
-# TW.ADD: replacing
+# TW.SEND: replacing
 
 def test_add_replaces_the_whole_task(r):
     add(r,
@@ -168,7 +168,7 @@ def test_one_id_in_two_queues_is_two_tasks(r):
     assert task(r, "s2", "a")["payload"] == ["f", "2"]
 
 
-# TW.ADD: conditions
+# TW.SEND: conditions
 
 def test_nx_adds_what_is_not_there(r):
     assert add(r, "a", "NX") == "a"
@@ -214,7 +214,7 @@ def test_gt_and_lt_add_what_is_not_there(r, word):
     assert length(r) == 1
 
 
-# TW.ADD: options as TW.GET tells them
+# TW.SEND: options as TW.GET tells them
 
 def test_defaults(r):
     add(r, "a")
@@ -305,7 +305,7 @@ def test_options_may_come_in_any_order(r):
 
 def test_options_in_small_letters(r):
     words = [
-        "tw.add", "s", "q", "a", "in", HOUR, "nx", "every", 7, "times", 3, "list", "late", "coalesce",
+        "tw.send", "s", "q", "a", "in", HOUR, "nx", "every", 7, "times", 3, "list", "late", "coalesce",
         "payload", "x"
     ]
     assert r.execute_command(*words) == "a"
@@ -438,7 +438,7 @@ def test_drain_with_a_limit_takes_those_that_are_due_first(r):
     base = now_ms() + HOUR
     for i in reversed(range(10)):
         add(r, f"t{i}", "AT", base + i)
-    assert [r.execute_command("TW.DRAIN", "s", "LIMIT", 4) for _ in range(4)] == [4, 4, 2, 0]
+    assert [r.execute_command("TW.DRAIN", "s", "COUNT", 4) for _ in range(4)] == [4, 4, 2, 0]
     assert delivered(r, "q") == [f"t{i}" for i in range(10)]
 
 
@@ -501,7 +501,7 @@ def test_drain_goes_past_what_it_cannot_deliver(r, limit):
     for i in range(5):
         add(r, f"wrong{i}", "AT", base + i, target="wrong")
         add(r, f"good{i}", "AT", base + 10 + i)
-    while r.execute_command("TW.DRAIN", "s", "LIMIT", limit):
+    while r.execute_command("TW.DRAIN", "s", "COUNT", limit):
         pass
     assert delivered(r, "q") == [f"good{i}" for i in range(5)]
     assert sorted(tasks(r, "s")) == [f"wrong{i}" for i in range(5)]
@@ -513,13 +513,13 @@ def test_drain_ends_when_its_time_is_over(r):
     fill = """local payload = {}
               for i = 1, 200 do payload[i] = 'f' .. i end
               for i = 0, 9999 do
-                  redis.call('TW.ADD', KEYS[1], KEYS[2], i, 'AT', ARGV[1] + i, 'PAYLOAD', unpack(payload))
+                  redis.call('TW.SEND', KEYS[1], KEYS[2], i, 'AT', ARGV[1] + i, 'PAYLOAD', unpack(payload))
               end"""
     r.eval(fill, 2, "s", "q", now_ms() + HOUR)
-    counts = [r.execute_command("TW.DRAIN", "s", "LIMIT", 10000)]
+    counts = [r.execute_command("TW.DRAIN", "s", "COUNT", 10000)]
     assert 100 <= counts[0] < 10000
     while counts[-1] > 0:
-        counts.append(r.execute_command("TW.DRAIN", "s", "LIMIT", 10000))
+        counts.append(r.execute_command("TW.DRAIN", "s", "COUNT", 10000))
     assert sum(counts) == r.xlen("q") == 10000
     ids = """local ids = {}
              for i, entry in ipairs(redis.call('XRANGE', KEYS[1], '-', '+')) do ids[i] = entry[2][2] end
@@ -533,7 +533,7 @@ def test_a_drain_of_a_hundred_small_tasks_is_not_cut_short(r):
         add(r, i)
     with r.pipeline() as pipe:
         for _ in range(3):
-            pipe.execute_command("TW.DRAIN", "s", "LIMIT", 100)
+            pipe.execute_command("TW.DRAIN", "s", "COUNT", 100)
         assert pipe.execute() == [100, 50, 0]
 
 
@@ -555,7 +555,7 @@ def test_drain_ends_when_its_time_is_over_though_all_are_refused(r):
     next calls go on behind the targets that were tried."""
     fill = """for i = 1, 60000 do
                   redis.call('SET', 'wrong' .. i, 'a string')
-                  redis.call('TW.ADD', KEYS[1], 'wrong' .. i, i, 'AT', ARGV[1] + i, 'PAYLOAD', 'f', 'v')
+                  redis.call('TW.SEND', KEYS[1], 'wrong' .. i, i, 'AT', ARGV[1] + i, 'PAYLOAD', 'f', 'v')
               end"""
     base = now_ms() + HOUR
     r.eval(fill, 1, "s", base)
@@ -563,7 +563,7 @@ def test_drain_ends_when_its_time_is_over_though_all_are_refused(r):
     errors, counts = 0, []
     while 0 not in counts:
         try:
-            counts.append(r.execute_command("TW.DRAIN", "s", "LIMIT", 5000))
+            counts.append(r.execute_command("TW.DRAIN", "s", "COUNT", 5000))
         except redis.ResponseError as error:
             assert "TW.DRAIN" in str(error) and "another call" in str(error)
             errors += 1
@@ -620,14 +620,14 @@ def test_events_of_commands(r):
         r.execute_command("TW.MOVE", "s", "a", "IN", 2 * HOUR)
         r.execute_command("TW.CANCEL", "s", "a")
         r.execute_command("TW.CANCEL", "s", "b")
-    assert events_of(r, run) == ["tw.add", "tw.add", "tw.move", "tw.cancel", "tw.cancel", "del"]
+    assert events_of(r, run) == ["tw.send", "tw.send", "tw.move", "tw.cancel", "tw.cancel", "del"]
 
 
 def test_events_of_a_delivery(r):
     def run():
         add(r, "a", "IN", 5)
         wait_until(lambda: r.exists("q"))
-    assert events_of(r, run) == ["tw.add", "tw.fired", "del"]
+    assert events_of(r, run) == ["tw.send", "tw.fired", "del"]
 
 
 def test_no_event_where_nothing_changed(r):
@@ -644,7 +644,7 @@ def test_no_event_where_nothing_changed(r):
 def test_events_reach_the_class_of_all(r):
     r.config_set("notify-keyspace-events", "EA")
     listener = r.pubsub()
-    listener.subscribe("__keyevent@0__:tw.add")
+    listener.subscribe("__keyevent@0__:tw.send")
     assert listener.get_message(timeout=PATIENCE)["type"] == "subscribe"
     add(r, "a")
     assert listener.get_message(timeout=PATIENCE)["data"] == "s"

@@ -70,7 +70,7 @@ def test_what_is_out_of_range_is_refused_and_changes_nothing(server, r, name):
 def test_a_setting_holds_from_then_on(r):
     r.config_set("tickwheel.tasks-per-tick", 2)
     for i in range(5):
-        r.execute_command("TW.ADD", "s", "q", i, "IN", HOUR, "PAYLOAD", "f", "v")
+        r.execute_command("TW.SEND", "s", "q", i, "IN", HOUR, "PAYLOAD", "f", "v")
     assert r.execute_command("TW.DRAIN", "s") == 2
 
 
@@ -152,7 +152,7 @@ def test_loadex_with_config(fleet):
     words = [word for name in SETTINGS for word in ("CONFIG", name, SETTINGS[name][2])]
     assert r.execute_command("MODULE", "LOADEX", module_path(), *words)
     assert config(r) == {name: most for name, (_, _, most) in SETTINGS.items()}
-    r.execute_command("TW.ADD", "s", "q", "a", "IN", 5, "PAYLOAD", "f", "v")
+    r.execute_command("TW.SEND", "s", "q", "a", "IN", 5, "PAYLOAD", "f", "v")
     wait_until(lambda: r.xlen("q") == 1)
 
 
@@ -195,7 +195,7 @@ def test_loadex_with_something_wrong_leaves_the_server_without_the_module(fleet,
             r.execute_command("TW.LEN", "s")
         use_all_events(r)
     assert r.execute_command("MODULE", "LOADEX", module_path())
-    r.execute_command("TW.ADD", "s", "q", "a", "IN", 5, "PAYLOAD", "f", "v")
+    r.execute_command("TW.SEND", "s", "q", "a", "IN", 5, "PAYLOAD", "f", "v")
     wait_until(lambda: r.xlen("q") == 1)
 
 
@@ -214,7 +214,7 @@ def test_loadex_with_a_setting_that_there_is_not(fleet):
     use_all_events(r)
     if not any(module["name"] == "tickwheel" for module in r.module_list()):
         r.execute_command("MODULE", "LOADEX", module_path())
-    r.execute_command("TW.ADD", "s", "q", "a", "IN", 5, "PAYLOAD", "f", "v")
+    r.execute_command("TW.SEND", "s", "q", "a", "IN", 5, "PAYLOAD", "f", "v")
     wait_until(lambda: r.xlen("q") == 1)
 
 
@@ -227,7 +227,7 @@ def test_load_without_arguments(fleet):
 def test_it_is_not_loaded_twice(r):
     with pytest.raises(redis.ResponseError):
         r.execute_command("MODULE", "LOAD", module_path())
-    r.execute_command("TW.ADD", "s", "q", "a", "IN", 5, "PAYLOAD", "f", "v")
+    r.execute_command("TW.SEND", "s", "q", "a", "IN", 5, "PAYLOAD", "f", "v")
     wait_until(lambda: r.xlen("q") == 1)
 
 
@@ -284,7 +284,7 @@ def counted(server, run):
 
 
 def add(r, name, *words):
-    return r.execute_command("TW.ADD", "s", "q", name, *(words or ("IN", HOUR)), "PAYLOAD", "f", "v")
+    return r.execute_command("TW.SEND", "s", "q", name, *(words or ("IN", HOUR)), "PAYLOAD", "f", "v")
 
 
 def test_added_pending_and_queues(server):
@@ -292,7 +292,7 @@ def test_added_pending_and_queues(server):
         add(r, "a")
         add(r, "b")
         add(r, "b", "IN", 5, "NX")
-        r.execute_command("TW.ADD", "s2", "q", "a", "IN", HOUR, "PAYLOAD", "f", "v")
+        r.execute_command("TW.SEND", "s2", "q", "a", "IN", HOUR, "PAYLOAD", "f", "v")
     assert counted(server, run) == {"added": 3, "pending": 3, "queues": 2}
 
 

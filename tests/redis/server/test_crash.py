@@ -220,7 +220,7 @@ def test_snapshots_alone_go_back_to_the_last_one(fleet, clock):
     snapshot."""
     server = fleet.server(save="3600 1")
     client = server.client()
-    due, add = clock.now() + 1500, ["TW.ADD", "timeouts", STREAM]
+    due, add = clock.now() + 1500, ["TW.SEND", "timeouts", STREAM]
     client.execute_command(*add, "delivered", "AT", due, "PAYLOAD", "of", "delivered")
     client.execute_command(*add, "cancelled", "IN", 3600000, "PAYLOAD", "of", "cancelled")
     client.save()
@@ -246,7 +246,7 @@ def test_consumers_as_in_the_document(server, r):
     names = {}
     exec(recipe, names)  # pylint: disable=exec-used
     unpaid, twice = "{pay}:unpaid", ["IN", 0, "EVERY", 1, "TIMES", 2]
-    r.execute_command("TW.ADD", "{pay}:timeouts", unpaid, "a", *twice, "PAYLOAD", "by", 5)
+    r.execute_command("TW.SEND", "{pay}:timeouts", unpaid, "a", *twice, "PAYLOAD", "by", 5)
     wait_until(lambda: r.xlen(unpaid) == 2, message="it was not delivered")
     r.xadd(unpaid, r.xrange(unpaid)[0][1])
     r.xgroup_create(unpaid, "workers", "0")

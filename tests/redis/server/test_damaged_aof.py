@@ -104,7 +104,7 @@ def specimen(server):
     rewrite(server)
     found_now = [words for _, words in commands + aof_commands(aof_path(server, "base"))]
     names = {words[0].upper() for words in found_now}
-    assert {b"TW.ADD", b"TW.PUT", b"TW.FIRED", b"TW.LOAD", b"TW.PAUSE"} <= names, names
+    assert {b"TW.SEND", b"TW.PUT", b"TW.FIRED", b"TW.LOAD", b"TW.PAUSE"} <= names, names
     return found_now
 
 

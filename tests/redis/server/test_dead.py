@@ -50,12 +50,12 @@ def test_dead_tasks_are_listed_in_pages(r):
     kill_many(r, 250)
     assert len(dead_of(r, "s")) == 100
     names, words = [], ()
-    while page := dead_of(r, "s", "LIMIT", 7, *words):
+    while page := dead_of(r, "s", "COUNT", 7, *words):
         names += [one.id for one in page]
         words = ("AFTER", page[-1].id)
     assert names == [f"t{i}" for i in range(250)]
-    assert [one.id for one in dead_of(r, "s", "after", "t5", "limit", 1)] == ["t6"]
-    assert len(dead_of(r, "s", "LIMIT", 10000)) == 250
+    assert [one.id for one in dead_of(r, "s", "after", "t5", "count", 1)] == ["t6"]
+    assert len(dead_of(r, "s", "COUNT", 10000)) == 250
 
 
 def test_no_dead_tasks(r):
@@ -69,7 +69,7 @@ def test_no_dead_tasks(r):
 
 def test_a_replayed_task_begins_anew(r):
     job = kill(r, "a")
-    assert r.execute_command("TW.REPLAY", "s", "a") == 1
+    assert r.execute_command("TW.REPLAY", "s", "IDS", 1, "a") == 1
     again = wait_take(r, "s")
     assert (again.id, again.attempt, again.payload) == ("a", 1, job.payload) and again.due > 1000
     assert ack(r, job) == 0 and ack(r, again) == 1
@@ -81,7 +81,7 @@ def test_replay_at_a_time(r, words, low, high):
     kill(r, "a")
     r.execute_command("TW.PAUSE", "s", "ON")  # so that the task stays as it is
     before = now_ms()
-    assert r.execute_command("TW.REPLAY", "s", "a", *words) == 1
+    assert r.execute_command("TW.REPLAY", "s", "IDS", 1, "a", *words) == 1
     found = task(r, "s", "a")
     assert before + low <= found["due"] <= now_ms() + high
     assert (found["state"], found["attempt"], found["error"], found["worker"]) == ("waiting", 0, "", "")
@@ -98,21 +98,33 @@ def test_only_dead_tasks_are_replayed_and_purged(r):
     put(r, "s", "waiting", "IN", HOUR), put(r, "s", "leased")
     wait_take(r, "s")
     for name in ("waiting", "leased", "nobody", ""):
-        assert r.execute_command("TW.REPLAY", "s", name) == 0
-        assert r.execute_command("TW.PURGE", "s", name) == 0
+        assert r.execute_command("TW.REPLAY", "s", "IDS", 1, name) == 0
+        assert r.execute_command("TW.PURGE", "s", "IDS", 1, name) == 0
     for queue in ("s", "none"):
         assert r.execute_command("TW.REPLAY", queue, "ALL") == 0
         assert r.execute_command("TW.PURGE", queue, "ALL") == 0
     assert r.execute_command("TW.LEN", "s") == 2
 
 
-def test_a_dead_task_may_have_the_id_all(r):
-    kill(r, "all"), kill(r, "All"), kill(r, "a")
-    assert r.execute_command("TW.REPLAY", "s", "all", "IN", HOUR) == 1
-    assert r.execute_command("TW.PURGE", "s", "All") == 1
-    with pytest.raises(redis.ResponseError, match="the id is 'all': expected ALL in capital letters"):
-        r.execute_command("TW.REPLAY", "s", "all")  # it waits now
+def test_a_dead_task_may_have_any_id(r):
+    kill(r, "ALL"), kill(r, "IDS"), kill(r, "a")
+    assert r.execute_command("TW.REPLAY", "s", "ids", 1, "ALL", "IN", HOUR) == 1
+    assert r.execute_command("TW.PURGE", "s", "IDS", 1, "IDS") == 1
     assert [one.id for one in dead_of(r, "s")] == ["a"]
+    assert r.execute_command("TW.PURGE", "s", "all") == 1
+
+
+def test_several_ids_are_dealt_with_as_they_are_named(r):
+    """An id that is named twice is no dead task the second time, and an unknown id counts for nothing."""
+    for name in "abcd":
+        kill(r, name, "other" if name == "d" else "s")
+    assert r.execute_command("TW.REPLAY", "s", "IDS", 5, "b", "nobody", "a", "b", "d", "AT", 1000) == 2
+    wait_ready(r, "s", 2)
+    assert [job.id for job in take(r, "s", options=("COUNT", 9))] == ["b", "a"]
+    for name in "xy":
+        kill(r, name)
+    assert r.execute_command("TW.PURGE", "s", "IDS", 4, "y", "y", "a", "c") == 2
+    assert [one.id for one in dead_of(r, "s")] == ["x"]
 
 
 def test_all_is_at_most_ten_thousand_in_one_call(server, r):
@@ -120,7 +132,7 @@ def test_all_is_at_most_ten_thousand_in_one_call(server, r):
     kill_many(r, 12000)
     r.execute_command("TW.PAUSE", "s", "ON")
     assert r.execute_command("TW.REPLAY", "s", "ALL", "IN", HOUR) == 10000
-    assert dead_of(r, "s", "LIMIT", 1)[0].id == "t10000"
+    assert dead_of(r, "s", "COUNT", 1)[0].id == "t10000"
     assert r.execute_command("TW.PURGE", "s", "ALL") == 2000
     assert (r.execute_command("TW.LEN", "s"), counters["replayed"], counters["purged"]) == (10000, 10000, 2000)
     assert counters["died"] == 12000 and server.tw()["dead"] == 0
@@ -132,7 +144,7 @@ def test_all_is_at_most_ten_thousand_in_one_call(server, r):
 def test_a_replayed_task_with_a_target_is_delivered(r):
     kill_many(r, 20)
     r.delete("wrong")
-    assert r.execute_command("TW.REPLAY", "s", "t7") == 1
+    assert r.execute_command("TW.REPLAY", "s", "IDS", 1, "t7") == 1
     assert wait_delivered(r, "wrong", 1) == ["t7"]
     assert r.xrange("wrong")[0][1]["tw.attempt"] == "1"
     r.execute_command("TW.REPLAY", "s", "ALL")
@@ -143,7 +155,7 @@ def test_a_replayed_task_with_a_target_is_delivered(r):
 def test_a_worker_who_waits_gets_a_replayed_task(server, r):
     kill(r, "a")
     raw = Raw(server)
-    raw.send("TW.TAKE", "LEASE", HOUR, "BLOCK", 0, "KEYS", 1, "s")
+    raw.send("TW.TAKE", 1, "s", "LEASE", HOUR, "BLOCK", 0)
     wait_until(lambda: server.info("clients")["blocked_clients"] == 1)
     r.execute_command("TW.REPLAY", "s", "ALL", "IN", 20)
     assert raw.read()[0][1] == "a"
@@ -155,7 +167,7 @@ def test_purge(server, r):
     counters = Counters(server)
     for name in "abc":
         kill(r, name)
-    assert r.execute_command("TW.PURGE", "s", "b") == 1
+    assert r.execute_command("TW.PURGE", "s", "IDS", 1, "b") == 1
     assert [one.id for one in dead_of(r, "s")] == ["a", "c"]
     assert r.execute_command("TW.PURGE", "s", "ALL") == 2
     assert r.exists("s") == 0 and counters["purged"] == 3
@@ -244,7 +256,7 @@ def test_the_deaths_of_a_series_have_one_payload(fleet):
     has_one_payload(server, "copied")
     assert [one.id for one in dead_of(r, "copied")] == periods
     assert all(task(r, "copied", name)["payload"] == [payload] for name in (*periods, "series"))
-    assert r.execute_command("TW.REPLAY", "copied", periods[3]) == 1
+    assert r.execute_command("TW.REPLAY", "copied", "IDS", 1, periods[3]) == 1
     assert r.execute_command("TW.PURGE", "copied", "ALL") == 9
     r.execute_command("TW.CANCEL", "copied", "series")
     assert task(r, "copied", periods[3])["payload"] == [payload] and server.tw()["dead_bytes"] == 0
@@ -267,15 +279,15 @@ def test_a_series_keeps_its_last_hundred_deaths(server, r):
     assert counters["purged"] == 0
     told = events_of(r, lambda: kill_periods(r, 3))
     assert (told.count("tw.dead"), told.count("tw.purge"), counters["purged"]) == (3, 3, 3)
-    assert [one.id for one in dead_of(r, "s", "LIMIT", 200)] == ["other"] + [
+    assert [one.id for one in dead_of(r, "s", "COUNT", 200)] == ["other"] + [
         f"series@{1000 * i}" for i in range(4, 104)]
     raw = server.client(decode_responses=False)
     dump = raw.dump("s")
     r.delete("s")
     raw.restore("s", 0, dump)
     kill_periods(r, 1)
-    assert (len(dead_of(r, "s", "LIMIT", 200)), counters["purged"]) == (101, 4)
-    assert dead_of(r, "s", "LIMIT", 2)[1].id == "series@5000"
+    assert (len(dead_of(r, "s", "COUNT", 200)), counters["purged"]) == (101, 4)
+    assert dead_of(r, "s", "COUNT", 2)[1].id == "series@5000"
 
 
 def test_a_series_that_its_target_refuses_keeps_its_last_hundred_deaths(fleet):
@@ -287,7 +299,7 @@ def test_a_series_that_its_target_refuses_keeps_its_last_hundred_deaths(fleet):
     wait_until(lambda: server.tw()["died"] == 250)
     wait_replica_in_sync(server, replica)
     for client in (r, replica.client()):
-        assert [one.id for one in dead_of(client, "s", "LIMIT", 200)] == [
+        assert [one.id for one in dead_of(client, "s", "COUNT", 200)] == [
             f"series@{1000 * i}" for i in range(151, 251)]
     assert server.tw()["purged"] == 150
 
@@ -329,7 +341,7 @@ def test_dead_tasks_that_are_replayed_or_die_again_begin_their_time_anew(clock, 
     r.config_set("tickwheel.dead-ms", HOUR)
     kill(r, "a"), kill(r, "b")
     clock.push(HOUR // 2)
-    assert r.execute_command("TW.REPLAY", "s", "a") == 1
+    assert r.execute_command("TW.REPLAY", "s", "IDS", 1, "a") == 1
     job = wait_take(r, "s")
     assert r.execute_command("TW.NACK", "s", "a", job.token, "DEAD") == 0
     clock.push(HOUR // 2)
@@ -382,7 +394,7 @@ def test_cancel_in_each_state(server, r, state):
 
 
 @pytest.mark.parametrize("state", STATES)
-@pytest.mark.parametrize("how", ["TW.PUT", "TW.ADD"])
+@pytest.mark.parametrize("how", ["TW.PUT", "TW.SEND"])
 def test_a_new_task_replaces_the_old_one_in_each_state(server, r, state, how):
     job = in_state(r, state)
     if how == "TW.PUT":
@@ -400,7 +412,7 @@ def test_a_new_task_replaces_the_old_one_in_each_state(server, r, state, how):
 def test_nx_and_xx_see_the_task_in_each_state(r, state):
     in_state(r, state)
     assert put(r, "s", "a", "IN", HOUR, "NX") is None
-    assert r.execute_command("TW.ADD", "s", "q", "a", "IN", HOUR, "NX", "PAYLOAD", "f", "v") is None
+    assert r.execute_command("TW.SEND", "s", "q", "a", "IN", HOUR, "NX", "PAYLOAD", "f", "v") is None
     assert task(r, "s", "a")["state"] == STAGE.get(state, state)
     assert put(r, "s", "a", "IN", HOUR, "XX") == "a"
 
@@ -562,7 +574,7 @@ def test_ready_tasks_of_a_paused_queue_wait(server, r):
     r.execute_command("TW.PAUSE", "s", "ON")
     assert take(r, "s") == []
     raw = Raw(server)
-    raw.send("TW.TAKE", "LEASE", HOUR, "BLOCK", 0, "KEYS", 1, "s")
+    raw.send("TW.TAKE", 1, "s", "LEASE", HOUR, "BLOCK", 0)
     wait_until(lambda: server.info("clients")["blocked_clients"] == 1)
     put(r, "s", "b")
     let_pass(r, now_ms())

@@ -11,21 +11,21 @@ import redis
 from harness import ROOT, Raw, as_map, version
 
 WRITES = {
-    "tw.add", "tw.put", "tw.take", "tw.ack", "tw.nack", "tw.touch", "tw.replay", "tw.purge", "tw.pause",
+    "tw.send", "tw.put", "tw.take", "tw.ack", "tw.nack", "tw.touch", "tw.replay", "tw.purge", "tw.pause",
     "tw.cancel", "tw.move", "tw.drain", "tw.fired", "tw.load"
 }
 READS = {"tw.get", "tw.len", "tw.next", "tw.scan", "tw.range", "tw.forecast", "tw.dead", "tw.info", "tw.top"}
 KEYLESS = {"tw.top"}
-AFTER_A_NUMBER = {"tw.take"}  # commands whose keys follow the word KEYS and their number
+AFTER_A_NUMBER = {"tw.take"}  # commands whose keys follow their number
 FAST = {
-    "tw.add", "tw.put", "tw.ack", "tw.nack", "tw.touch", "tw.pause", "tw.cancel", "tw.move", "tw.get", "tw.len"
+    "tw.send", "tw.put", "tw.ack", "tw.nack", "tw.touch", "tw.pause", "tw.cancel", "tw.move", "tw.get", "tw.len"
 }
 BLOCKING = {"tw.take"}
-DENY_OOM = {"tw.add", "tw.put", "tw.move", "tw.drain", "tw.replay"}
+DENY_OOM = {"tw.send", "tw.put", "tw.move", "tw.drain", "tw.replay"}
 ALL = sorted(WRITES | READS)
 PUBLIC = sorted((WRITES | READS) - {"tw.fired", "tw.load"})
 ARITY = {
-    "tw.add": -4, "tw.put": -3, "tw.take": -2, "tw.ack": -3, "tw.nack": -4, "tw.touch": -4, "tw.dead": -2,
+    "tw.send": -4, "tw.put": -3, "tw.take": -2, "tw.ack": -3, "tw.nack": -4, "tw.touch": -4, "tw.dead": -2,
     "tw.replay": -2, "tw.purge": -2, "tw.pause": -2, "tw.cancel": -3, "tw.move": -3,
     "tw.get": -3, "tw.len": 2, "tw.next": 2, "tw.scan": -3, "tw.range": -4, "tw.forecast": -2,
     "tw.drain": -2, "tw.info": 2, "tw.top": -1
@@ -33,7 +33,7 @@ ARITY = {
 
 
 def keys_of(name):
-    return 0 if name in KEYLESS else 2 if name == "tw.add" else 1
+    return 0 if name in KEYLESS else 2 if name == "tw.send" else 1
 
 with open(os.path.join(ROOT, "docs", "redis.md"), encoding="utf-8") as file:
     REFERENCE = file.read()
@@ -122,7 +122,7 @@ def test_key_specs(server, name):
     for position, spec in enumerate(specs, 1):
         begin, find = as_map(spec["begin_search"]), as_map(spec["find_keys"])
         if name in AFTER_A_NUMBER:
-            assert (begin["type"], as_map(begin["spec"])["keyword"]) == ("keyword", "KEYS")
+            assert (begin["type"], as_map(begin["spec"])["index"]) == ("index", 1)
             assert (find["type"], as_map(find["spec"])) == (
                 "keynum", {"keynumidx": 0, "firstkey": 1, "keystep": 1})
         else:
@@ -131,20 +131,20 @@ def test_key_specs(server, name):
         flags = set(spec["flags"])
         assert ("RO" in flags) == (name in READS)
         assert bool(flags & {"RW", "OW", "RM"}) == (name in WRITES)
-    if name == "tw.add":
+    if name == "tw.send":
         assert "insert" in specs[1]["flags"]
 
 
 @pytest.mark.parametrize(
-    "words,keys", [(("TW.ADD", "s", "q", "a", "IN", "5", "PAYLOAD", "f", "v"), ["s", "q"]),
-                   (("TW.ADD", "s", "q", "*", "AT", "5", "EVERY", "5", "LIST", "PAYLOAD", "v"), ["s", "q"]),
+    "words,keys", [(("TW.SEND", "s", "q", "a", "IN", "5", "PAYLOAD", "f", "v"), ["s", "q"]),
+                   (("TW.SEND", "s", "q", "*", "AT", "5", "EVERY", "5", "LIST", "PAYLOAD", "v"), ["s", "q"]),
                    (("TW.PUT", "s", "a", "IN", "5", "PAYLOAD", "v"), ["s"]),
-                   (("TW.TAKE", "LEASE", "5", "COUNT", "2", "KEYS", "2", "s", "q"), ["s", "q"]),
-                   (("TW.TAKE", "LEASE", "5", "NAME", "w", "BLOCK", "0", "KEYS", "1", "s"), ["s"]),
+                   (("TW.TAKE", "2", "s", "q", "LEASE", "5", "COUNT", "2"), ["s", "q"]),
+                   (("TW.TAKE", "1", "s", "LEASE", "5", "NAME", "w", "BLOCK", "0"), ["s"]),
                    (("TW.ACK", "s", "a", "b"), ["s"]), (("TW.NACK", "s", "a", "b", "DEAD"), ["s"]),
                    (("TW.NACK", "s", "a", "b", "BACK"), ["s"]),
                    (("TW.TOUCH", "s", "a", "b", "LEASE", "5"), ["s"]), (("TW.DEAD", "s"), ["s"]),
-                   (("TW.REPLAY", "s", "ALL"), ["s"]), (("TW.PURGE", "s", "a"), ["s"]),
+                   (("TW.REPLAY", "s", "ALL"), ["s"]), (("TW.PURGE", "s", "IDS", "1", "a"), ["s"]),
                    (("TW.PAUSE", "s", "ON"), ["s"]), (("TW.CANCEL", "s", "a", "b"), ["s"]),
                    (("TW.MOVE", "s", "a", "IN", "5"), ["s"]),
                    (("TW.GET", "s", "a", "b"), ["s"]), (("TW.LEN", "s"), ["s"]), (("TW.NEXT", "s"), ["s"]),
@@ -245,7 +245,7 @@ def test_the_server_lists_the_module(r):
 
 def test_the_module_cannot_be_unloaded_while_it_has_a_type(r):
     """The server refuses to unload any module with a data type. The module goes on working."""
-    r.execute_command("TW.ADD", "s", "q", "a", "IN", 1000000, "PAYLOAD", "f", "v")
+    r.execute_command("TW.SEND", "s", "q", "a", "IN", 1000000, "PAYLOAD", "f", "v")
     with pytest.raises(redis.ResponseError):
         r.execute_command("MODULE", "UNLOAD", "tickwheel")
     assert r.execute_command("TW.LEN", "s") == 1

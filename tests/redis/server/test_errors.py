@@ -11,7 +11,7 @@ HOUR = 3600 * 1000
 MAX = "9223372036854775807"  # A message may also write it as 2^63-1.
 COUNTERS = ("added", "cancelled", "moved", "fired", "dropped", "coalesced", "dead", "pending", "queues")
 
-ADD = ("TW.ADD", "s", "q", "new")
+ADD = ("TW.SEND", "s", "q", "new")
 IN = (*ADD, "IN", "5")
 PAYLOAD = ("PAYLOAD", "f", "v")
 # The numbers that are times, by the names that errors give them.
@@ -41,8 +41,8 @@ def raw(server):
     connection = Raw(server)
     connection("CONFIG", "SET", "maxmemory", 0)
     connection("FLUSHALL")
-    for words in (("TW.ADD", "s", "q", "old", "AT", now_ms() + HOUR, "EVERY", 1000, "TIMES", 5, "PAYLOAD", "f",
-                   "v"), ("TW.ADD", "s", "list", "older", "AT", now_ms() + 2 * HOUR, "LIST", "PAYLOAD", "v"),
+    for words in (("TW.SEND", "s", "q", "old", "AT", now_ms() + HOUR, "EVERY", 1000, "TIMES", 5, "PAYLOAD", "f",
+                   "v"), ("TW.SEND", "s", "list", "older", "AT", now_ms() + 2 * HOUR, "LIST", "PAYLOAD", "v"),
                   ("XADD", "q", "*", "f", "v"), ("RPUSH", "list", "v"), ("SET", "string", "v"), ("SADD", "set",
                                                                                                  "v")):
         assert not isinstance(connection(*words), Raw.Error)
@@ -101,12 +101,12 @@ def numbers(before, after, name, low, high=None):
     *numbers(("TW.MOVE", "s", "old", "IN"), (), "IN", 0),
     *numbers(("TW.MOVE", "s", "old", "AT"), (), "AT", 0, MAX),
     *numbers(("TW.SCAN", "s", 0, "COUNT"), (), "COUNT", 1, "2147483647"),
-    *numbers(("TW.RANGE", "s", "-", "+", "LIMIT"), (), "LIMIT", 1, "10000"),
+    *numbers(("TW.RANGE", "s", "-", "+", "COUNT"), (), "COUNT", 1, "10000"),
     *numbers(("TW.RANGE", "s"), ("+",), "from", 0, MAX),
     *numbers(("TW.RANGE", "s", "-"), (), "to", 0, MAX),
     *numbers(("TW.FORECAST", "s", "STEP"), (), "STEP", 1, MAX),
-    *numbers(("TW.FORECAST", "s", "COUNT"), (), "COUNT", 1, "10000"),
-    *numbers(("TW.DRAIN", "s", "LIMIT"), (), "LIMIT", 1, "10000"),
+    *numbers(("TW.FORECAST", "s", "STEPS"), (), "STEPS", 1, "10000"),
+    *numbers(("TW.DRAIN", "s", "COUNT"), (), "COUNT", 1, "10000"),
 ])
 def test_a_number_out_of_range(server, raw, words, fragments):
     refused(server, raw, words, *fragments)
@@ -140,9 +140,9 @@ def test_a_pattern_that_is_too_long(server, raw):
     case(("TW.MOVE", "s", "old", "SOON", "5"), "SOON"),
     case(("TW.MOVE", "s", "old", "IN", "5", "NX"), "NX"),
     case(("TW.SCAN", "s", "0", "LIMIT", "5"), "LIMIT"),
-    case(("TW.RANGE", "s", "-", "+", "COUNT", "5"), "COUNT"),
-    case(("TW.FORECAST", "s", "LIMIT", "5"), "LIMIT"),
-    case(("TW.DRAIN", "s", "COUNT", "5"), "COUNT"),
+    case(("TW.RANGE", "s", "-", "+", "LIMIT", "5"), "LIMIT"),
+    case(("TW.FORECAST", "s", "COUNT", "5"), "COUNT"),
+    case(("TW.DRAIN", "s", "LIMIT", "5"), "LIMIT"),
 ])
 def test_an_unknown_word(server, raw, words, fragments):
     refused(server, raw, words, *fragments)
@@ -176,7 +176,7 @@ def test_an_unknown_word(server, raw, words, fragments):
     case((*IN, "LIST", "PAYLOAD", "f", "v"), "PAYLOAD"),
     case((*IN, "LIST", "PAYLOAD"), "PAYLOAD"),
     case((*IN, "LIST", "MAXLEN", "5", "PAYLOAD", "v"), "MAXLEN"),
-    case(("TW.ADD", "s", "s", "new", "IN", "5", *PAYLOAD), "target"),
+    case(("TW.SEND", "s", "s", "new", "IN", "5", *PAYLOAD), "target"),
 ])
 def test_something_is_missing_or_too_much(server, raw, words, fragments):
     refused(server, raw, words, *fragments)
@@ -199,10 +199,10 @@ def test_something_is_missing_or_too_much(server, raw, words, fragments):
     case(("TW.SCAN", "s", "0", "COUNT", "5", "COUNT", "5"), "COUNT"),
     case(("TW.SCAN", "s", "0", "MATCH", "a", "MATCH", "a"), "MATCH"),
     case(("TW.FORECAST", "s", "STEP", "5", "STEP", "5"), "STEP"),
-    case(("TW.FORECAST", "s", "COUNT", "5", "COUNT", "5"), "COUNT"),
-    case(("TW.RANGE", "s", "-", "+", "LIMIT", "5", "LIMIT", "5"), "LIMIT"),
+    case(("TW.FORECAST", "s", "STEPS", "5", "STEPS", "5"), "STEPS"),
+    case(("TW.RANGE", "s", "-", "+", "COUNT", "5", "COUNT", "5"), "COUNT"),
     case(("TW.RANGE", "s", "-", "+", "AFTER", "a", "AFTER", "a"), "AFTER"),
-    case(("TW.DRAIN", "s", "LIMIT", "5", "LIMIT", "5"), "LIMIT"),
+    case(("TW.DRAIN", "s", "COUNT", "5", "COUNT", "5"), "COUNT"),
 ])
 def test_each_option_once(server, raw, words, fragments):
     refused(server, raw, words, *fragments)
@@ -217,21 +217,21 @@ def test_a_field_that_has_one_of_the_first_names(server, raw, name, place):
 
 
 def test_errors_come_before_what_the_condition_would_keep(server, raw):
-    refused(server, raw, ("TW.ADD", "s", "q", "old", "IN", "5", "NX", "EVERY", "0", *PAYLOAD), "EVERY")
-    refused(server, raw, ("TW.ADD", "s", "q", "new", "IN", "5", "XX", "PAYLOAD", "f"), "PAYLOAD")
+    refused(server, raw, ("TW.SEND", "s", "q", "old", "IN", "5", "NX", "EVERY", "0", *PAYLOAD), "EVERY")
+    refused(server, raw, ("TW.SEND", "s", "q", "new", "IN", "5", "XX", "PAYLOAD", "f"), "PAYLOAD")
 
 
 def test_a_refused_command_makes_no_queue(server, raw):
     before = sorted(raw("KEYS", "*"))
     for words in (("IN", "-1", *PAYLOAD), ("IN", "5", "PAYLOAD", "f"), ("IN", "5", "LATE", "x", *PAYLOAD)):
-        assert isinstance(raw("TW.ADD", "nowhere", "q", "a", *words), Raw.Error)
+        assert isinstance(raw("TW.SEND", "nowhere", "q", "a", *words), Raw.Error)
     assert sorted(raw("KEYS", "*")) == before
 
 
 # Keys that hold something else
 
 @pytest.mark.parametrize("key", ["string", "set", "q", "list"])
-@pytest.mark.parametrize("words", [("TW.ADD", "q2", "a", "IN", "5", *PAYLOAD), ("TW.CANCEL", "a"),
+@pytest.mark.parametrize("words", [("TW.SEND", "q2", "a", "IN", "5", *PAYLOAD), ("TW.CANCEL", "a"),
                                    ("TW.MOVE", "a", "IN", "5"), ("TW.GET", "a"), ("TW.LEN", ), ("TW.NEXT", ),
                                    ("TW.SCAN", "0"), ("TW.RANGE", "-", "+"), ("TW.FORECAST", ), ("TW.DRAIN", ),
                                    ("TW.INFO", )],
@@ -256,23 +256,23 @@ def test_a_long_argument_is_cut_at_a_character(server, raw):
 @pytest.mark.parametrize("words,fragments", [
     case(("TW.SCAN", "s", "0", "MATCH"), "MATCH"),
     case(("TW.SCAN", "s", "0", "MATCH", "a", "COUNT"), "COUNT", "1", "2147483647"),
-    case(("TW.RANGE", "s", "-", "+", "LIMIT"), "LIMIT", "1", "10000"),
+    case(("TW.RANGE", "s", "-", "+", "COUNT"), "COUNT", "1", "10000"),
     case(("TW.RANGE", "s", "-", "+", "AFTER"), "AFTER"),
     case(("TW.FORECAST", "s", "STEP"), "STEP", "1", MAX),
-    case(("TW.FORECAST", "s", "STEP", "5", "COUNT"), "COUNT", "1", "10000"),
+    case(("TW.FORECAST", "s", "STEP", "5", "STEPS"), "STEPS", "1", "10000"),
     case((*IN, "PAYLOAD"), "PAYLOAD"),
     case((*IN, "EVERY"), "EVERY", "milliseconds", "1", MAX),
     case((*IN, "TIMES"), "TIMES", "1", MAX),
     case((*IN, "LATE", "DROP"), "LATE DROP", "milliseconds", "0", MAX),
     case(("TW.TOP", "STEP"), "STEP", "milliseconds", "1", MAX),
-    case(("TW.DRAIN", "s", "LIMIT"), "LIMIT", "1", "10000")
+    case(("TW.DRAIN", "s", "COUNT"), "COUNT", "1", "10000")
 ])
 def test_an_option_without_its_value(server, raw, words, fragments):
     """The error names the option, also where the command has too few words for a good one."""
     refused(server, raw, words, *fragments)
 
 
-@pytest.mark.parametrize("words", [("TW.ADD", ), ("TW.ADD", "s"), ("TW.ADD", "s", "q"),
+@pytest.mark.parametrize("words", [("TW.SEND", ), ("TW.SEND", "s"), ("TW.SEND", "s", "q"),
                                    ("TW.CANCEL", ), ("TW.CANCEL", "s"), ("TW.MOVE", ), ("TW.MOVE", "s"),
                                    ("TW.MOVE", "s", "old", "IN", "5", "GT", "LT"), ("TW.GET", ),
                                    ("TW.GET", "s"), ("TW.LEN", ), ("TW.LEN", "s", "x"), ("TW.NEXT", ),
@@ -289,7 +289,7 @@ def test_a_wrong_number_of_arguments(server, raw, words):
 def test_an_error_within_a_transaction_leaves_the_rest(server, raw):
     raw("MULTI")
     raw(*ADD, "IN", HOUR, *PAYLOAD)
-    raw("TW.ADD", "s", "q", "wrong", "IN", "-1", *PAYLOAD)
+    raw("TW.SEND", "s", "q", "wrong", "IN", "-1", *PAYLOAD)
     raw("INCR", "n")
     answers = raw("EXEC")
     assert (answers[0], answers[2]) == ("new", 1)
@@ -300,7 +300,7 @@ def test_an_error_within_a_transaction_leaves_the_rest(server, raw):
 def test_what_is_refused_is_not_replicated(server, raw):
     tap = Tap(server)
     for words in ((*ADD, "IN", "-1", *PAYLOAD), ("TW.MOVE", "s", "old", "IN", "x"),
-                  ("TW.DRAIN", "s", "LIMIT", "0"), ("TW.FIRED", "s", "old"), ("TW.LOAD", "s", "q", "x")):
+                  ("TW.DRAIN", "s", "COUNT", "0"), ("TW.FIRED", "s", "old"), ("TW.LOAD", "s", "q", "x")):
         assert isinstance(raw(*words), Raw.Error)
     assert tap.commands() == []
     tap.close()
@@ -308,9 +308,9 @@ def test_what_is_refused_is_not_replicated(server, raw):
 
 def test_what_changes_nothing_is_not_replicated(server, raw):
     tap = Tap(server)
-    assert raw("TW.ADD", "s", "q", "old", "IN", "5", "NX", *PAYLOAD) is None
-    assert raw("TW.ADD", "s", "q", "new", "IN", "5", "XX", *PAYLOAD) is None
-    assert raw("TW.ADD", "s", "q", "old", "IN", "5", "GT", *PAYLOAD) is None
+    assert raw("TW.SEND", "s", "q", "old", "IN", "5", "NX", *PAYLOAD) is None
+    assert raw("TW.SEND", "s", "q", "new", "IN", "5", "XX", *PAYLOAD) is None
+    assert raw("TW.SEND", "s", "q", "old", "IN", "5", "GT", *PAYLOAD) is None
     assert raw("TW.CANCEL", "s", "nobody") == 0
     assert raw("TW.MOVE", "s", "nobody", "IN", "5") is None
     assert raw("TW.MOVE", "s", "old", "IN", "5", "GT") == 0

@@ -12,7 +12,7 @@ LAST_ID = "18446744073709551615-18446744073709551615"
 
 
 def add(r, name, *words, queue="s", target="q", payload=("f", "v")):
-    return r.execute_command("TW.ADD", queue, target, name, *words, "PAYLOAD", *payload)
+    return r.execute_command("TW.SEND", queue, target, name, *words, "PAYLOAD", *payload)
 
 
 def paused(r, ms, *adds, puts=()):
@@ -20,7 +20,7 @@ def paused(r, ms, *adds, puts=()):
     `puts`: of TW.PUT."""
     with r.pipeline(transaction=True) as pipe:
         for words in adds:
-            pipe.execute_command("TW.ADD", *words)
+            pipe.execute_command("TW.SEND", *words)
         for words in puts:
             pipe.execute_command("TW.PUT", *words)
         pipe.execute_command("CLIENT", "PAUSE", ms, "WRITE")
@@ -44,7 +44,7 @@ def test_the_first_fields_are_id_due_time_and_attempt(server, r):
 def test_an_element_of_a_list_is_the_value_as_it_is(server, r):
     raw = Raw(server)
     for i, value in enumerate((b"", b"\x00\xff\r\n", b"x" * 1000000)):
-        raw("TW.ADD", "s", "l", f"t{i}", "AT", 5 + i, "LIST", "PAYLOAD", value)
+        raw("TW.SEND", "s", "l", f"t{i}", "AT", 5 + i, "LIST", "PAYLOAD", value)
     wait_until(lambda: r.llen("l") == 3)
     assert [len(value) for value in raw("LRANGE", "l", 0, -1)] == [0, 4, 1000000]
     assert raw("LINDEX", "l", 1).encode("utf-8", "surrogateescape") == b"\x00\xff\r\n"
@@ -715,9 +715,9 @@ def test_drained_tasks_are_no_part_of_lateness(server, r):
     when it is drained."""
     with r.pipeline(transaction=True) as pipe:  # No tick runs in between.
         for name, due in (("never", 2**63 - 1), ("soon", now_ms() + HOUR), ("overdue", 1000)):
-            pipe.execute_command("TW.ADD", "s", "q", name, "AT", due, "PAYLOAD", "f", "v")
-        pipe.execute_command("TW.ADD", "s", "q", "again", "AT", 2000, "EVERY", 2**62, "PAYLOAD", "f", "v")
-        pipe.execute_command("TW.DRAIN", "s", "LIMIT", 4)
+            pipe.execute_command("TW.SEND", "s", "q", name, "AT", due, "PAYLOAD", "f", "v")
+        pipe.execute_command("TW.SEND", "s", "q", "again", "AT", 2000, "EVERY", 2**62, "PAYLOAD", "f", "v")
+        pipe.execute_command("TW.DRAIN", "s", "COUNT", 4)
         assert pipe.execute()[-1] == 4
 
     def figures():
@@ -755,7 +755,7 @@ def overdue_in_the_wheel(r, count):
     wait_until(lambda: r.info("tickwheel")["tickwheel_reaping"] == 0)
     with r.pipeline(transaction=True) as pipe:
         pipe.eval(
-            "for i = 1, ARGV[1] do redis.call('TW.ADD', 's', 'q', i, 'IN', 50, 'LIST', 'PAYLOAD', i) end", 2,
+            "for i = 1, ARGV[1] do redis.call('TW.SEND', 's', 'q', i, 'IN', 50, 'LIST', 'PAYLOAD', i) end", 2,
             "s", "q", count)
         pipe.execute_command("DEBUG", "SLEEP", "0.1")
         pipe.info("tickwheel")
@@ -783,7 +783,7 @@ def test_a_server_whose_next_task_is_an_hour_away_sleeps(server, r):
 HERD = extent(100000, 200000, 1000000)
 FILL = """
     for i = ARGV[1], ARGV[2] - 1 do
-        redis.call('TW.ADD', KEYS[1], KEYS[2], i, 'AT', ARGV[3] + math.floor(i / 1000), 'LIST', 'PAYLOAD', i)
+        redis.call('TW.SEND', KEYS[1], KEYS[2], i, 'AT', ARGV[3] + math.floor(i / 1000), 'LIST', 'PAYLOAD', i)
     end
 """
 
@@ -841,7 +841,7 @@ def test_draining_into_a_target_that_refuses_keeps_the_order_of_what_is_due_toge
     due = clock.now() + 500
     for name in "abc":
         add(r, name, "AT", due)
-    assert [r.execute_command("TW.DRAIN", "s", "LIMIT", limit) for limit in (1, 3)] == [0, 0]
+    assert [r.execute_command("TW.DRAIN", "s", "COUNT", limit) for limit in (1, 3)] == [0, 0]
     assert [name for name, _ in r.execute_command("TW.RANGE", "s", "-", "+")] == ["a", "b", "c"]
     r.delete("q")
     clock.reach(due)
@@ -856,11 +856,11 @@ def test_a_drain_that_comes_later_begins_anew(fleet):
     r = fleet.server(**clock.options).client()
     r.eval("""for i = 1, 60000 do
                   redis.call('SET', 'wrong' .. i, 'a string')
-                  redis.call('TW.ADD', KEYS[1], 'wrong' .. i, i, 'AT', ARGV[1] + i, 'PAYLOAD', 'f', 'v')
+                  redis.call('TW.SEND', KEYS[1], 'wrong' .. i, i, 'AT', ARGV[1] + i, 'PAYLOAD', 'f', 'v')
               end""", 1, "s", now_ms() + HOUR)
     with pytest.raises(redis.ResponseError, match="another call"):
-        r.execute_command("TW.DRAIN", "s", "LIMIT", 5000)
+        r.execute_command("TW.DRAIN", "s", "COUNT", 5000)
     r.eval("for i = 1, 60000 do redis.call('DEL', 'wrong' .. i) end", 0)
     clock.push_monotonic(2000)
-    assert r.execute_command("TW.DRAIN", "s", "LIMIT", 100) == 100
+    assert r.execute_command("TW.DRAIN", "s", "COUNT", 100) == 100
     assert r.xlen("wrong1") == r.xlen("wrong100") == 1

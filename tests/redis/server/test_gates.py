@@ -182,8 +182,8 @@ def test_a_writable_replica_gives_nothing_out(fleet):
     replica.once("CONFIG", "SET", "replica-read-only", "no")
     put_ready(master.client(), "s", "a")
     wait_replica_in_sync(master, replica)
-    for command in (("TW.TAKE", "LEASE", 5, "KEYS", 1, "s"), ("TW.DRAIN", "s"),
-                    ("TW.TAKE", "LEASE", 5, "BLOCK", 0, "KEYS", 1, "s")):
+    for command in (("TW.TAKE", 1, "s", "LEASE", 5), ("TW.DRAIN", "s"),
+                    ("TW.TAKE", 1, "s", "LEASE", 5, "BLOCK", 0)):
         with pytest.raises(redis.exceptions.ReadOnlyError):
             replica.once(*command)
     assert counts(replica)[1] == 0
@@ -741,7 +741,7 @@ def test_a_lease_that_begins_between_a_step_of_the_clock_and_the_next_iteration(
     clock.elapse(3 * FAR)
     put(r, "s", "far", at=clock.now() + 100 * FAR)
     put_ready(r, "s", "a", options=("TRIES", 1))
-    words = ("TW.TAKE", "LEASE", 600000, "KEYS", 1, "s")
+    words = ("TW.TAKE", 1, "s", "LEASE", 600000)
     if how == "touch":
         words = ("TW.TOUCH", "s", "a", take(r, "s", lease=FAR)["a"], "LEASE", 600000)
     counters, script = Counters(server), Raw(server)

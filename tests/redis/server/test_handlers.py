@@ -25,7 +25,7 @@ def alone(fleet):
 
 
 def add(r, queue, name, due, target="t"):
-    return r.execute_command("TW.ADD", queue, target, name, "AT", due, "PAYLOAD", "n", name)
+    return r.execute_command("TW.SEND", queue, target, name, "AT", due, "PAYLOAD", "n", name)
 
 
 def add_together(r, count):
@@ -71,7 +71,7 @@ def lua(words):
 
 
 @pytest.mark.parametrize("command", [("TW.CANCEL", "s", "id0"), ("TW.LEN", "s"),
-                                     ("TW.ADD", "s", "t", "id0", "AT", FAR, "PAYLOAD", "n", "again")],
+                                     ("TW.SEND", "s", "t", "id0", "AT", FAR, "PAYLOAD", "n", "again")],
                          ids=lambda c: c[0])
 def test_a_queue_expires_in_the_middle_of_a_batch(fleet, clock, command):
     """The handler of the expiry meets tasks of another queue that have already been delivered."""
@@ -89,7 +89,7 @@ def test_a_queue_expires_in_the_middle_of_a_batch(fleet, clock, command):
     wait_until(lambda: r.xlen("t") == 3)
     wait_quiet(r)
     wait_replica_in_sync(server, replica)
-    left = {"s": sorted(["id0", str(FAR)])} if command[0] == "TW.ADD" else {}
+    left = {"s": sorted(["id0", str(FAR)])} if command[0] == "TW.SEND" else {}
     assert queues(r) == left and queues(replica.client()) == left
     server.restart()
     assert queues(server.client()) == left and ids(server.client()) == ["id0", "id1", "id2"]
@@ -97,7 +97,7 @@ def test_a_queue_expires_in_the_middle_of_a_batch(fleet, clock, command):
 
 @pytest.mark.parametrize("command", [("TW.ACK", "s", "a", "token"), ("TW.CANCEL", "s", "a"),
                                      ("TW.TOUCH", "s", "a", "token", "LEASE", 5000),
-                                     ("TW.TAKE", "LEASE", 5000, "KEYS", 1, "s")],
+                                     ("TW.TAKE", 1, "s", "LEASE", 5000)],
                          ids=lambda c: c[0])
 @pytest.mark.parametrize("order", ["se", "es"])
 def test_a_queue_expires_where_leases_end(fleet, order, command):
@@ -109,7 +109,7 @@ def test_a_queue_expires_where_leases_end(fleet, order, command):
     for key in order:
         put_frail(r, key, "a")
     lapsed = server.tw()["lapsed"]
-    jobs = r.execute_command("TW.TAKE", "LEASE", HOUR, "COUNT", 2, "KEYS", 2, *order)
+    jobs = r.execute_command("TW.TAKE", 2, *order, "LEASE", HOUR, "COUNT", 2)
     token = jobs[order.index("s")][2]
     meddle(r, "expired", 0, *(token if word == "token" else word for word in command))
     with r.pipeline(transaction=True) as both:  # Both leases end in one tick, which finds that `e` has expired.
@@ -141,7 +141,7 @@ def test_a_task_is_filed_again_while_another_queue_is_told_of(fleet, clock):
     meddle(
         r, "tw.fired", 0, "EVAL", """
         for _, s in ipairs({'a', 'b'}) do
-            redis.call('TW.ADD', s, 't', 'x', 'AT', ARGV[1], 'PAYLOAD', 'n', 1)
+            redis.call('TW.SEND', s, 't', 'x', 'AT', ARGV[1], 'PAYLOAD', 'n', 1)
         end""",
         0, FAR)
     clock.reach(due)
@@ -282,7 +282,7 @@ def test_draining_says_what_it_has_delivered(alone):
     assert (delivered, r.xlen("t"), r.info("tickwheel")["tickwheel_fired"]) == (10, 10, 10)
 
 
-@pytest.mark.parametrize("command", [("TW.ADD", "s", "t", "a", "AT", FAR, "PAYLOAD", "n", "other"), ("SAVE",)],
+@pytest.mark.parametrize("command", [("TW.SEND", "s", "t", "a", "AT", FAR, "PAYLOAD", "n", "other"), ("SAVE",)],
                          ids=lambda c: c[0])
 def test_a_queue_that_has_just_been_made(alone, command):
     """The first task is in the queue when other modules receive the event `new` for its key. (They must
@@ -300,7 +300,7 @@ def test_a_queue_that_has_just_been_made(alone, command):
 
 
 @pytest.mark.parametrize("command", [("TW.PUT", "s", "b", "IN", 0, "PAYLOAD", "n"), ("SAVE",),
-                                     ("TW.TAKE", "LEASE", 5000, "KEYS", 1, "s")], ids=lambda c: c[0])
+                                     ("TW.TAKE", 1, "s", "LEASE", 5000)], ids=lambda c: c[0])
 def test_a_queue_that_has_just_been_made_for_a_worker(alone, command):
     r = alone.client()
     with workers(alone, 1, "s", count=2) as crew:

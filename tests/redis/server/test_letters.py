@@ -59,7 +59,7 @@ def test_letters_whose_target_still_refuses_are_dead_tasks(raw, refile):
 
 
 def test_a_task_with_the_same_id_stays_and_the_letter_gets_another_id(raw, refile):
-    raw.execute_command("TW.ADD", "s", "stream", "hourly", "AT", LATER, "EVERY", 5, "PAYLOAD", "f", "next")
+    raw.execute_command("TW.SEND", "s", "stream", "hourly", "AT", LATER, "EVERY", 5, "PAYLOAD", "f", "next")
     letter(raw, b"hourly", b"stream", b"f", b"old", due=b"77")
     assert refile(raw, "s", "s:dead") == []
     wait_until(lambda: raw.xlen("stream") == 1)
@@ -71,7 +71,7 @@ def test_a_task_with_the_same_id_stays_and_the_letter_gets_another_id(raw, refil
 def test_letters_that_cannot_be_filed_stay(raw, refile):
     without_values = letter(raw, b"big", b"stream", b"photo", b"1200000000", bytes=b"1200000000")
     for name in (b"a", b"a@5"):
-        raw.execute_command("TW.ADD", "s", "stream", name, "AT", LATER, "PAYLOAD", "f", "v")
+        raw.execute_command("TW.SEND", "s", "stream", name, "AT", LATER, "PAYLOAD", "f", "v")
     in_use = letter(raw, b"a", b"stream", b"f", b"v")
     letter(raw, b"b", b"stream", b"f", b"v")
     assert refile(raw, "s", "s:dead") == [without_values, in_use]

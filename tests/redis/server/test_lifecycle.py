@@ -104,7 +104,7 @@ def test_deleting_and_adding_again_in_one_transaction(clock, r):
     fill(r, "s", "out", 10, due)
     with r.pipeline(transaction=True) as both:
         both.delete("s")
-        both.execute_command("TW.ADD", "s", "out", "t3", "AT", due, "PAYLOAD", "n", "new")
+        both.execute_command("TW.SEND", "s", "out", "t3", "AT", due, "PAYLOAD", "n", "new")
         both.execute()
     clock.reach(due)
     let_pass(r, due)
@@ -203,7 +203,7 @@ def renamed(r, due, new, *before):
         for words in before:
             all_at_once.execute_command(*words)
         for i in range(10):
-            all_at_once.execute_command("TW.ADD", "s", "out", f"t{i}", "AT", due + i, "PAYLOAD", "n", i)
+            all_at_once.execute_command("TW.SEND", "s", "out", f"t{i}", "AT", due + i, "PAYLOAD", "n", i)
         all_at_once.rename("s", new)
         all_at_once.execute()
     return [f"t{i}" for i in range(10)]
@@ -553,7 +553,7 @@ def test_reload_in_place(fleet, clock, how):
     before = digest(server)
     if "NOFLUSH" in how:
         r.save()
-        r.execute_command("TW.ADD", "s", "out", "lost", "AT", due, "PAYLOAD", "n", "v")
+        r.execute_command("TW.SEND", "s", "out", "lost", "AT", due, "PAYLOAD", "n", "v")
         r.execute_command("DEBUG", "RELOAD", "NOSAVE", "NOFLUSH", "MERGE")
     else:
         r.execute_command(*how.split())
@@ -594,7 +594,7 @@ def test_commands_for_all_keys_are_harmless(clock, server, r):
 
 def test_the_commands_of_queues_refuse_other_types(r):
     r.set("text", "text")
-    for words in (("TW.ADD", "text", "out", "a", "IN", 5, "PAYLOAD", "f", "v"), ("TW.CANCEL", "text", "a"),
+    for words in (("TW.SEND", "text", "out", "a", "IN", 5, "PAYLOAD", "f", "v"), ("TW.CANCEL", "text", "a"),
                   ("TW.MOVE", "text", "a", "IN", 5), ("TW.GET", "text", "a"), ("TW.LEN", "text"),
                   ("TW.NEXT", "text"), ("TW.SCAN", "text", 0), ("TW.RANGE", "text", "-", "+"),
                   ("TW.FORECAST", "text"), ("TW.DRAIN", "text"), ("TW.INFO", "text")):
@@ -638,7 +638,7 @@ def test_full_resync(fleet, clock, diskless_sync, diskless_load):
     copy.replicaof("NO", "ONE")
     drained = 0
     for _ in range(100):
-        drained += copy.execute_command("TW.DRAIN", "s", "LIMIT", 5001 - drained) if drained < 5001 else 0
+        drained += copy.execute_command("TW.DRAIN", "s", "COUNT", 5001 - drained) if drained < 5001 else 0
     assert delivered(copy, "out") == [*names, "beat"]
     assert task(copy, "s", "beat")["times"] == 8
 

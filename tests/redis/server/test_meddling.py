@@ -24,8 +24,8 @@ def pair(fleet):
 def add_many(r, due, **options):
     pipe = r.pipeline(transaction=True)
     for i in range(MANY):
-        pipe.execute_command("TW.ADD", "s", "t", f"id{i}", "AT", due, *options.get("words", ()), "PAYLOAD", "n",
-                             i)
+        pipe.execute_command("TW.SEND", "s", "t", f"id{i}", "AT", due, *options.get("words", ()), "PAYLOAD",
+                             "n", i)
     pipe.execute()
 
 
@@ -108,7 +108,7 @@ def test_filing_a_delivered_task_again(pair, after, back):
     """A usual handler: it adds a delivered task once more, under the same id. The module must not mistake the
     new task for the old task."""
     again = f"id{max(0, after - back)}"
-    r = meddle(pair, after, 1, "TW.ADD", "s", "t", again, "AT", FAR, "PAYLOAD", "n", "again")
+    r = meddle(pair, after, 1, "TW.SEND", "s", "t", again, "AT", FAR, "PAYLOAD", "n", "again")
     wait_delivered(r, MANY)
     found = settled(pair)
     assert ids_of(found) == ALL
@@ -143,7 +143,7 @@ def test_the_queue_is_removed_meanwhile(pair, after, command):
     if command[0] != "FLUSHALL":
         assert ids_of(settled(pair)) == ALL[:after + 1]
     r = pair[0].client()
-    r.execute_command("TW.ADD", "s", "t2", "id1", "IN", 1, "PAYLOAD", "n", "new")
+    r.execute_command("TW.SEND", "s", "t2", "id1", "IN", 1, "PAYLOAD", "n", "new")
     wait_until(lambda: r.xlen("t2") == 1)
 
 
@@ -153,7 +153,7 @@ def test_another_queue_takes_its_place(pair, after):
     them."""
     server, _ = pair
     r = server.client()
-    r.execute_command("TW.ADD", "s2", "t2", f"id{after}", "AT", FAR, "PAYLOAD", "n", "new")
+    r.execute_command("TW.SEND", "s2", "t2", f"id{after}", "AT", FAR, "PAYLOAD", "n", "new")
     r = meddle(pair, after, 1, "RENAME", "s2", "s")
     wait_until(lambda: r.info("tickwheel")["tickwheel_pending"] == 1)
     found = settled(pair)
@@ -186,7 +186,7 @@ def test_looking_within_a_delivery(pair):
 
 @pytest.mark.parametrize("command", [("TW.CANCEL", "s", *ALL), ("UNLINK", "s"),
                                      ("TW.CANCEL", "s", "id20", "id21"),
-                                     ("TW.ADD", "s", "t", "id3", "AT", FAR, "PAYLOAD", "n", "again"),
+                                     ("TW.SEND", "s", "t", "id3", "AT", FAR, "PAYLOAD", "n", "again"),
                                      ("TW.MOVE", "s", "id30", "AT", FAR)])
 @pytest.mark.parametrize("after", AFTER)
 def test_draining_is_meddled_with(pair, after, command):
@@ -195,11 +195,11 @@ def test_draining_is_meddled_with(pair, after, command):
     add_many(r, FAR)
     r.execute_command("MEDDLE", "xadd", after, 1, *command)
     for _ in range(2 * MANY):
-        r.execute_command("TW.DRAIN", "s", "LIMIT", MANY)
+        r.execute_command("TW.DRAIN", "s", "COUNT", MANY)
     assert r.execute_command("MEDDLE.DONE")[0] == 1
     found = settled(pair)
     came = ids_of(found)
-    again = command[0] == "TW.ADD"
+    again = command[0] == "TW.SEND"
     assert sorted(came) == sorted(set(came)) or (again and came.count("id3") == 2)
     if command[0] == "UNLINK" or len(command) > 10:
         assert came == ALL[:after + 1]
@@ -212,13 +212,13 @@ def test_draining_is_meddled_with(pair, after, command):
 # Commands whose notification comes after the queue has changed
 
 CHANGES = {
-    "tw.add": ["TW.ADD", "s", "t", "last", "AT", FAR, "PAYLOAD", "n", "1"],
+    "tw.send": ["TW.SEND", "s", "t", "last", "AT", FAR, "PAYLOAD", "n", "1"],
     "tw.move": ["TW.MOVE", "s", "last", "AT", FAR + 1],
     "tw.cancel": ["TW.CANCEL", "s", "last"],
     "tw.fired": ["TW.DRAIN", "s"],
 }
 MEDDLING = [("UNLINK", "s"), ("FLUSHALL", ), ("TW.CANCEL", "s", "last"), ("RENAME", "s", "s2"),
-            ("TW.ADD", "s", "t2", "new", "AT", FAR, "PAYLOAD", "n", "2"), ("TW.DRAIN", "s"),
+            ("TW.SEND", "s", "t2", "new", "AT", FAR, "PAYLOAD", "n", "2"), ("TW.DRAIN", "s"),
             ("RENAME", "other", "s")]
 
 
@@ -227,9 +227,9 @@ MEDDLING = [("UNLINK", "s"), ("FLUSHALL", ), ("TW.CANCEL", "s", "last"), ("RENAM
 def test_commands_are_meddled_with(pair, event, meddling):
     server, replica = pair
     r = server.client()
-    r.execute_command("TW.ADD", "other", "t2", "new", "AT", FAR, "PAYLOAD", "n", "2")
-    if event != "tw.add":
-        r.execute_command(*CHANGES["tw.add"])
+    r.execute_command("TW.SEND", "other", "t2", "new", "AT", FAR, "PAYLOAD", "n", "2")
+    if event != "tw.send":
+        r.execute_command(*CHANGES["tw.send"])
     r.execute_command("MEDDLE", event, 0, 1, *meddling)
     r.execute_command(*CHANGES[event])
     assert r.execute_command("MEDDLE.DONE")[0] == 1
@@ -251,7 +251,7 @@ LEASES = [("TW.ACK", "s", "b", "token"), ("TW.TOUCH", "s", "b", "token", "LEASE"
           ("TW.CANCEL", "s", "a", "b", "c"), ("TW.MOVE", "s", "b", "IN", HOUR),
           ("TW.PUT", "s", "b", "IN", HOUR, "PAYLOAD", "v"), ("TW.PAUSE", "s", "ON"), ("UNLINK", "s"),
           ("SET", "s", "text"), ("RENAME", "s", "s2"), ("RENAME", "other", "s"), ("COPY", "s", "s2"),
-          ("TW.TAKE", "LEASE", HOUR, "COUNT", 9, "KEYS", 1, "s"), ("TW.REPLAY", "s", "ALL", "IN", HOUR),
+          ("TW.TAKE", 1, "s", "LEASE", HOUR, "COUNT", 9), ("TW.REPLAY", "s", "ALL", "IN", HOUR),
           ("TW.PURGE", "s", "ALL"), ("TW.DRAIN", "s"), ("CONFIG", "SET", "tickwheel.deliver", "no")]
 
 
@@ -259,9 +259,9 @@ ALL_END = """
 local ends
 for i = 1, 3 do
     ends = redis.call('TW.TOUCH', KEYS[1], string.sub('abc', i, i), ARGV[i], 'LEASE', 2)
-    if i == 1 then redis.call('TW.ADD', KEYS[1], KEYS[2], 'before', 'AT', ends - 1, 'PAYLOAD', 'n', 'v') end
+    if i == 1 then redis.call('TW.SEND', KEYS[1], KEYS[2], 'before', 'AT', ends - 1, 'PAYLOAD', 'n', 'v') end
 end
-redis.call('TW.ADD', KEYS[1], KEYS[2], 'after', 'AT', ends + 1, 'PAYLOAD', 'n', 'v')
+redis.call('TW.SEND', KEYS[1], KEYS[2], 'after', 'AT', ends + 1, 'PAYLOAD', 'n', 'v')
 """
 
 

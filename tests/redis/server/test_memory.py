@@ -137,7 +137,7 @@ def test_many_targets_of_one_queue(server, r):
     for low in range(0, 20000, 1000):
         with r.pipeline(transaction=False) as some:
             for i in range(low, low + 1000):
-                some.execute_command("TW.ADD", "s", f"out{i}", f"t{i}", "AT", due, "PAYLOAD", "f", "v")
+                some.execute_command("TW.SEND", "s", f"out{i}", f"t{i}", "AT", due, "PAYLOAD", "f", "v")
             some.execute()
     let_pass(r, due)
     assert len(r.keys("out*")) == 20000
@@ -213,7 +213,7 @@ def test_a_million_due_in_one_second(fleet, clock):
     fill(r, "s", "out", HERD, due, step=1000 / HERD, payload=("n", "v"))
     assert master.tw()["pending"] == HERD
     clock.push(1000 + 900)
-    wait_until(lambda: r.execute_command("TW.RANGE", "s", "-", clock.now(), "LIMIT", 1) == [],
+    wait_until(lambda: r.execute_command("TW.RANGE", "s", "-", clock.now(), "COUNT", 1) == [],
                patience=PATIENCE * 5, every=0.1)
     before = r.xlen("out")
     seen = answers_meanwhile(master, lambda: clock.pass_by(due + 1000), "XLEN", "out")
@@ -233,7 +233,7 @@ for i = tonumber(ARGV[1]), tonumber(ARGV[2]) do
 end
 """
 # In a script, which reads the tasks faster than a client could.
-TAKES = "return #redis.call('TW.TAKE', 'LEASE', ARGV[1], 'COUNT', 1000, 'KEYS', 1, KEYS[1])"
+TAKES = "return #redis.call('TW.TAKE', 1, KEYS[1], 'LEASE', ARGV[1], 'COUNT', 1000)"
 LEASES = extent(5000, 10000, 250000)
 
 
@@ -305,7 +305,7 @@ if os.environ.get("REDIS_SERVER_DEFRAG"):
         assert r.execute_command("TW.LEN", "s") == len(left)
         assert task(r, "s", left[77])["payload"] == ["n", "x" * 150]
         for _ in range(60):
-            r.execute_command("TW.DRAIN", "s", "LIMIT", 1000)
+            r.execute_command("TW.DRAIN", "s", "COUNT", 1000)
         assert delivered(r, "out") == left
         assert r.exists("s") == 0
 else:

@@ -224,7 +224,7 @@ class Play:
         the reference as the command should have changed the queue."""
         if words[0] != "EVAL" and self.rng.random() < 0.15:
             words = ["EVAL", "return redis.call(unpack(ARGV))", 0, *words]
-        whole = [["TIME"], *self.looks(), ["TW.RANGE", queue, "-", "+", "LIMIT", 10000]]
+        whole = [["TIME"], *self.looks(), ["TW.RANGE", queue, "-", "+", "COUNT", 10000]]
         self.raw.send_all([["MULTI"], *whole, words, *whole[1:], ["TIME"], ["EXEC"]])
         answers = [self.raw.read() for _ in range(2 * len(whole) + 3)][-1]
         assert isinstance(answers, list), f"{words}: {answers}"
@@ -392,7 +392,7 @@ class Play:
         return ["n", str(number), *more]
 
     def condition(self, queue, name, new, word):
-        """Returns whether TW.ADD or TW.MOVE with this condition changes the queue, or None if that depends
+        """Returns whether TW.SEND or TW.MOVE with this condition changes the queue, or None if that depends
         on the server's clock."""
         old = self.reference.queues[queue].get(name)
         if word in ("NX", "XX"):
@@ -439,7 +439,7 @@ class Play:
                          number=number,
                          order=0,
                          **options))
-        self.do(queue, ["TW.ADD", queue, target, name, *flat, "PAYLOAD", *payload], judge)
+        self.do(queue, ["TW.SEND", queue, target, name, *flat, "PAYLOAD", *payload], judge)
 
     def move(self, queue):
         name, word = self.some_id(queue), self.rng.choice([None, None, "GT", "LT"])
@@ -481,7 +481,7 @@ class Play:
             for task in first:
                 self.reference.after_delivery(queue, task, task.due)
             self.drained.clear()
-        self.do(queue, ["TW.DRAIN", queue, "LIMIT", limit], judge)
+        self.do(queue, ["TW.DRAIN", queue, "COUNT", limit], judge)
 
     # Commands that read
 
@@ -531,7 +531,7 @@ class Play:
                     if (low == "-" or row[1] >= low) and (high == "+" or row[1] <= high)][:limit]
             assert (reply if queue in FAR else sorted(reply)) == (rows if queue in FAR else sorted(rows))
 
-        self.do(queue, ["TW.RANGE", queue, low, high, *([] if limit == 1000 else ["LIMIT", limit])],
+        self.do(queue, ["TW.RANGE", queue, low, high, *([] if limit == 1000 else ["COUNT", limit])],
                 judge)
 
     def forecast(self, queue):
@@ -553,7 +553,7 @@ class Play:
                 assert reply == first
             else:
                 assert len(reply) == count and abs(sum(reply) - sum(first)) <= abs(sum(second) - sum(first))
-        self.do(queue, ["TW.FORECAST", queue, "STEP", step, "COUNT", count], judge)
+        self.do(queue, ["TW.FORECAST", queue, "STEP", step, "STEPS", count], judge)
 
     def info(self, queue):
         def judge(reply):
@@ -631,21 +631,21 @@ class Play:
 
     def nonsense(self, queue):
         name, stream = self.some_id(queue), STREAMS[0]
-        words = self.rng.choice([["TW.ADD", queue, stream, name, "IN", -1, "PAYLOAD", "n", "0"],
-                                 ["TW.ADD", queue, stream, name, "IN", "soon", "PAYLOAD", "n", "0"],
-                                 ["TW.ADD", queue, stream, name, "IN", 2**63 - 1, "PAYLOAD", "n", "0"],
-                                 ["TW.ADD", queue, stream, name, "IN", 1, "AT", 1, "PAYLOAD", "n", "0"],
-                                 ["TW.ADD", queue, stream, name, "IN", 1, "NX", "XX", "PAYLOAD", "n", "0"],
-                                 ["TW.ADD", queue, stream, name, "IN", 1, "EVERY", 0, "PAYLOAD", "n", "0"],
-                                 ["TW.ADD", queue, stream, name, "IN", 1, "MAXLEN", 0, "PAYLOAD", "n", "0"],
-                                 ["TW.ADD", queue, stream, name, "IN", 1, "PAYLOAD", "n"],
-                                 ["TW.ADD", queue, stream, name, "IN", 1, "PAYLOAD", "tw.id", "0"],
-                                 ["TW.ADD", queue, LIST, name, "IN", 1, "LIST", "PAYLOAD", "n", "0"],
-                                 ["TW.ADD", queue, stream, name, "PAYLOAD", "n", "0"],
-                                 ["TW.ADD", stream, stream, name, "IN", 1, "PAYLOAD", "n", "0"],
+        words = self.rng.choice([["TW.SEND", queue, stream, name, "IN", -1, "PAYLOAD", "n", "0"],
+                                 ["TW.SEND", queue, stream, name, "IN", "soon", "PAYLOAD", "n", "0"],
+                                 ["TW.SEND", queue, stream, name, "IN", 2**63 - 1, "PAYLOAD", "n", "0"],
+                                 ["TW.SEND", queue, stream, name, "IN", 1, "AT", 1, "PAYLOAD", "n", "0"],
+                                 ["TW.SEND", queue, stream, name, "IN", 1, "NX", "XX", "PAYLOAD", "n", "0"],
+                                 ["TW.SEND", queue, stream, name, "IN", 1, "EVERY", 0, "PAYLOAD", "n", "0"],
+                                 ["TW.SEND", queue, stream, name, "IN", 1, "MAXLEN", 0, "PAYLOAD", "n", "0"],
+                                 ["TW.SEND", queue, stream, name, "IN", 1, "PAYLOAD", "n"],
+                                 ["TW.SEND", queue, stream, name, "IN", 1, "PAYLOAD", "tw.id", "0"],
+                                 ["TW.SEND", queue, LIST, name, "IN", 1, "LIST", "PAYLOAD", "n", "0"],
+                                 ["TW.SEND", queue, stream, name, "PAYLOAD", "n", "0"],
+                                 ["TW.SEND", stream, stream, name, "IN", 1, "PAYLOAD", "n", "0"],
                                  ["TW.MOVE", queue, name, "IN", 1, "GT", "LT"], ["TW.MOVE", queue, name],
-                                 ["TW.CANCEL", queue], ["TW.DRAIN", queue, "LIMIT", 0],
-                                 ["TW.RANGE", queue, "-", "+", "LIMIT", 0], ["TW.RANGE", queue, "x", "+"],
+                                 ["TW.CANCEL", queue], ["TW.DRAIN", queue, "COUNT", 0],
+                                 ["TW.RANGE", queue, "-", "+", "COUNT", 0], ["TW.RANGE", queue, "x", "+"],
                                  ["TW.FORECAST", queue, "STEP", 0], ["TW.SCAN", queue, "x"],
                                  ["TW.FIRED", queue, name], ["TW.LOAD", queue, "x"]])
         if words[1] == stream:

@@ -21,7 +21,7 @@ def add(r, queue, *dues, every=None):
     pipe, now = r.pipeline(transaction=False), now_ms()
     for i, due in enumerate(dues):
         again = ("EVERY", every) if every else ()
-        pipe.execute_command("TW.ADD", queue, f"{queue}:out", f"{due}:{i}", "AT", now + due, *again,
+        pipe.execute_command("TW.SEND", queue, f"{queue}:out", f"{due}:{i}", "AT", now + due, *again,
                              "PAYLOAD", "f", "v")
     pipe.execute()
 
@@ -34,14 +34,14 @@ def test_an_empty_server(r):
 def test_the_forecast_adds_up_all_queues(r):
     add(r, "a", HOUR // 2, 3 * HOUR // 2, 3 * HOUR // 2)
     add(r, "b", HOUR // 2, 7 * HOUR // 2, 9 * HOUR // 2)
-    found = top(r, "STEP", HOUR, "COUNT", 4)
+    found = top(r, "STEP", HOUR, "STEPS", 4)
     assert (found["forecast"], found["exact"]) == ([2, 2, 0, 1], 1)
-    assert top(r, "COUNT", 2, "STEP", HOUR)["forecast"] == [2, 2]
+    assert top(r, "STEPS", 2, "STEP", HOUR)["forecast"] == [2, 2]
 
 
 def test_only_the_next_time_of_a_repeating_task_counts(r):
     add(r, "a", HOUR // 2, every=HOUR)
-    assert top(r, "STEP", HOUR, "COUNT", 4)["forecast"] == [1, 0, 0, 0]
+    assert top(r, "STEP", HOUR, "STEPS", 4)["forecast"] == [1, 0, 0, 0]
 
 
 def test_tasks_of_a_removed_queue_do_not_count(r):
@@ -50,7 +50,7 @@ def test_tasks_of_a_removed_queue_do_not_count(r):
     add(r, "b", HOUR // 2)
     pipe = r.pipeline(transaction=True)
     pipe.unlink("a")
-    pipe.execute_command("TW.TOP", "STEP", HOUR, "COUNT", 2)
+    pipe.execute_command("TW.TOP", "STEP", HOUR, "STEPS", 2)
     assert as_map(pipe.execute()[1])["forecast"] == [1, 0]
 
 
@@ -58,7 +58,7 @@ def test_what_is_held_counts_in_the_first_step(server, r):
     r.set("a:out", "not a stream")
     add(r, "a", 1, 2, 3)
     wait_until(lambda: server.info("tickwheel")["tickwheel_held"] == 3)
-    assert top(r, "COUNT", 3)["forecast"] == [3, 0, 0]
+    assert top(r, "STEPS", 3)["forecast"] == [3, 0, 0]
 
 
 def test_on_a_replica_what_is_due_waits(fleet):
@@ -69,10 +69,10 @@ def test_on_a_replica_what_is_due_waits(fleet):
     add(r, "a", 1500, HOUR)
     r.client_pause(HOUR, all=False)
     client = replica.client()
-    wait_until(lambda: top(client, "STEP", 1, "COUNT", 2)["forecast"] == [1, 0])
-    assert top(client, "STEP", 2 * HOUR, "COUNT", 1)["forecast"] == [2]
+    wait_until(lambda: top(client, "STEP", 1, "STEPS", 2)["forecast"] == [1, 0])
+    assert top(client, "STEP", 2 * HOUR, "STEPS", 1)["forecast"] == [2]
     r.client_unpause()
-    wait_until(lambda: top(client, "STEP", 2 * HOUR, "COUNT", 1)["forecast"] == [1])
+    wait_until(lambda: top(client, "STEP", 2 * HOUR, "STEPS", 1)["forecast"] == [1])
 
 
 def test_the_largest_queues_come_first(r):
@@ -145,8 +145,8 @@ def put(r, queue, *dues, more=()):
 
 
 def take(r, queue, count=1, lease=HOUR):
-    return [(id, token) for _, id, token, *_ in r.execute_command("TW.TAKE", "LEASE", lease, "COUNT", count,
-                                                                    "KEYS", 1, queue) or ()]
+    rows = r.execute_command("TW.TAKE", 1, queue, "LEASE", lease, "COUNT", count)
+    return [(id, token) for _, id, token, *_ in rows or ()]
 
 
 def fill(server, r):
@@ -193,9 +193,9 @@ def test_each_state_is_counted(server, r):
 def test_the_forecast_has_the_waiting_tasks_alone(server, r):
     fill(server, r)
     for step in (HOUR, 2 * HOUR):
-        assert top(r, "STEP", step, "COUNT", 2)["forecast"] == ([2, 1] if step == HOUR else [3, 0])
-    assert r.execute_command("TW.FORECAST", "s", "STEP", HOUR, "COUNT", 2) == [2, 1]
-    assert top(r, "STEP", HOUR, "COUNT", 2)["exact"] == 1
+        assert top(r, "STEP", step, "STEPS", 2)["forecast"] == ([2, 1] if step == HOUR else [3, 0])
+    assert r.execute_command("TW.FORECAST", "s", "STEP", HOUR, "STEPS", 2) == [2, 1]
+    assert top(r, "STEP", HOUR, "STEPS", 2)["exact"] == 1
 
 
 def test_an_estimate_has_the_waiting_tasks_alone(server, r):
@@ -213,7 +213,7 @@ def test_an_estimate_has_the_waiting_tasks_alone(server, r):
                 pipe.execute_command("TW.NACK", "s", id, token, "DEAD")
         pipe.execute()
     assert states(server) == [42000, 0, 0, 0, 0, 21000, 21000]
-    found = top(r, "STEP", HOUR, "COUNT", 2)
+    found = top(r, "STEP", HOUR, "STEPS", 2)
     assert found["exact"] == 0
     assert abs(found["forecast"][0] - 21000) < 1300 and found["forecast"][1] == 0, found
 
@@ -256,7 +256,7 @@ def test_a_lease_that_has_run_out_is_not_overdue(clock, server, r):
     try:
         wait_until(lambda: server.tw()["overdue"] == 1)
         assert states(server) == [4, 1, 0, 0, 0, 3, 0]
-        assert top(r, "STEP", HOUR, "COUNT", 1)["forecast"] == [1]
+        assert top(r, "STEP", HOUR, "STEPS", 1)["forecast"] == [1]
         r.config_set("tickwheel.deliver", "no")
         assert states(server) == [4, 0, 0, 1, 0, 3, 0]
     finally:
@@ -302,11 +302,11 @@ def test_a_paused_queue_and_the_forecast(server, r):
     put(r, "s", 1, 2, HOUR // 2)
     add(r, "s", 3, 3 * HOUR // 2)
     wait_until(lambda: states(server) == [5, 0, 0, 3, 0, 0, 0])
-    assert top(r, "STEP", HOUR, "COUNT", 2)["forecast"] == [4, 1]
-    assert r.execute_command("TW.FORECAST", "s", "STEP", HOUR, "COUNT", 2) == [4, 1]
+    assert top(r, "STEP", HOUR, "STEPS", 2)["forecast"] == [4, 1]
+    assert r.execute_command("TW.FORECAST", "s", "STEP", HOUR, "STEPS", 2) == [4, 1]
     r.execute_command("TW.PAUSE", "s", "OFF")
     wait_until(lambda: states(server) == [4, 0, 0, 0, 2, 0, 0] and r.xlen("s:out") == 1)
-    assert top(r, "STEP", HOUR, "COUNT", 2)["forecast"] == [1, 1]
+    assert top(r, "STEP", HOUR, "STEPS", 2)["forecast"] == [1, 1]
 
 
 def test_the_oldest_ready_task(server, r):
@@ -334,7 +334,7 @@ def test_a_server_that_does_not_deliver_has_paused_tasks(server, r):
         add(r, "t", 1)
         wait_until(lambda: states(server) == [13, 0, 0, 3, 3, 4, 5])
         assert server.tw()["oldest_overdue_ms"] == 0
-        assert top(r, "STEP", HOUR, "COUNT", 1)["forecast"] == [5]
+        assert top(r, "STEP", HOUR, "STEPS", 1)["forecast"] == [5]
     finally:
         r.config_set("tickwheel.deliver", "yes")
     wait_until(lambda: states(server) == [12, 0, 0, 0, 5, 4, 5])
@@ -351,8 +351,8 @@ def test_what_workers_did_is_counted(server, r):
     assert counts() == [14, 11, 1, 6, 0, 0, 5, 0, 0, 0]
     assert top(r)["recent"]["fired"] == 14
     dead = [id for id, *_ in r.execute_command("TW.DEAD", "s")]
-    assert r.execute_command("TW.REPLAY", "s", dead[0]) == 1
-    assert r.execute_command("TW.PURGE", "s", dead[1]) == 1
+    assert r.execute_command("TW.REPLAY", "s", "IDS", 1, dead[0]) == 1
+    assert r.execute_command("TW.PURGE", "s", "IDS", 1, dead[1]) == 1
     wait_until(lambda: server.tw()["ready"] == 4)
     take(r, "s", 4, lease=1)
     wait_until(lambda: server.tw()["lapsed"] == 4)
@@ -379,17 +379,17 @@ def test_of_very_many_it_is_an_estimate(r, queues):
         for quarter, weight in enumerate(weights):
             for i in range(per * weight):
                 due = now + quarter * HOUR // 4 + HOUR // 8
-                pipe.execute_command("TW.ADD", f"s{s}", "out", f"{quarter}:{i}", "AT", due, "LIST", "PAYLOAD",
+                pipe.execute_command("TW.SEND", f"s{s}", "out", f"{quarter}:{i}", "AT", due, "LIST", "PAYLOAD",
                                      "v")
         pipe.execute()
-    found = top(r, "STEP", HOUR // 4, "COUNT", 5)
+    found = top(r, "STEP", HOUR // 4, "STEPS", 5)
     assert found["exact"] == 0
     for count, weight in zip(found["forecast"], weights):
         expected = per * weight * queues
         assert abs(count - expected
                    ) < 6 * (expected * 6)**0.5 + 100, found  # six standard deviations of a sample of a sixth
     assert found["forecast"][4] == 0
-    few = top(r, "STEP", 1000, "COUNT", 60)
+    few = top(r, "STEP", 1000, "STEPS", 60)
     assert (few["forecast"], few["exact"]) == ([0] * 60, 1)
 
 
@@ -400,12 +400,12 @@ def test_an_estimate_is_as_good_for_queues_that_have_the_same_ids(r):
     groups, queues, times, step = 15, 200, 10, 200000
     r.eval(
         """for s = 1, ARGV[1] do for i = 0, ARGV[2] - 1 do
-                  redis.call('TW.ADD', 's' .. s, 'out', i,
+                  redis.call('TW.SEND', 's' .. s, 'out', i,
                              'AT', string.format('%d', ARGV[3] + (i % ARGV[4] + 0.5) * ARGV[5]),
                              'LIST', 'PAYLOAD', 'v') end end""", 0, queues, 600, now_ms(), groups, step)
     found = [0] * (groups + 1)
     for _ in range(times):
-        found = [a + b for a, b in zip(found, top(r, "STEP", step, "COUNT", groups + 1)["forecast"])]
+        found = [a + b for a, b in zip(found, top(r, "STEP", step, "STEPS", groups + 1)["forecast"])]
     expected = times * queues * 600 / groups
     off = math.sqrt(sum((count / expected - 1) ** 2 for count in found[:groups]) / groups)
     # With 6,000 keys of the hash it was 0.003 to 0.037, as segments differ in size. With places left out it
@@ -420,7 +420,7 @@ def test_an_estimate_does_not_overlook_small_queues(r):
         add(r, f"large{s}", *[3 * HOUR] * 100)
     for s in range(1500):
         add(r, f"small{s}", *[HOUR // 2] * 20)
-    found = top(r, "STEP", HOUR, "COUNT", 1)
+    found = top(r, "STEP", HOUR, "STEPS", 1)
     assert found["exact"] == 0
     assert abs(found["forecast"][0] - 30000) < 1500, found
 
@@ -432,10 +432,10 @@ def test_an_estimate_of_queues_that_have_the_same_ids(r):
     for s in range(6000):
         pipe = r.pipeline(transaction=False)
         for i in range(8):
-            pipe.execute_command("TW.ADD", f"s{s}", "out", i, "AT", now + (2 * i + 1) * HOUR // 2, "LIST",
+            pipe.execute_command("TW.SEND", f"s{s}", "out", i, "AT", now + (2 * i + 1) * HOUR // 2, "LIST",
                                  "PAYLOAD", "v")
         pipe.execute()
-    found = top(r, "STEP", HOUR, "COUNT", 8)
+    found = top(r, "STEP", HOUR, "STEPS", 8)
     assert found["exact"] == 0 and sum(found["forecast"]) == pytest.approx(48000, abs=8)
     assert all(abs(count - 6000) < 1000 for count in found["forecast"]), found
 
@@ -461,7 +461,7 @@ def test_info_takes_no_longer_with_many_queues(server, r):
     for begin in range(0, 60000, 10000):
         pipe = r.pipeline(transaction=False)
         for s in range(begin, begin + 10000):
-            pipe.execute_command("TW.ADD", f"s{s}", f"out{s}", 1, "IN", 3 * HOUR, "PAYLOAD", "f", "v")
+            pipe.execute_command("TW.SEND", f"s{s}", f"out{s}", 1, "IN", 3 * HOUR, "PAYLOAD", "f", "v")
         pipe.execute()
     many, told = info_us(r), server.tw()
     assert (told["queues"], told["held"], told["oldest_overdue_ms"] > 0) == (60001, 1, True)
@@ -469,8 +469,8 @@ def test_info_takes_no_longer_with_many_queues(server, r):
 
 
 @pytest.mark.parametrize("words,expected", [
-    (("STEP", 0), "STEP"), (("STEP", "x"), "STEP"), (("COUNT", 0), "COUNT"), (("COUNT", 10001), "10000"),
-    (("QUEUES", 101), "100"), (("QUEUES", -1), "QUEUES"), (("s",), "STEP ms, COUNT n or QUEUES n"),
+    (("STEP", 0), "STEP"), (("STEP", "x"), "STEP"), (("STEPS", 0), "STEPS"), (("STEPS", 10001), "10000"),
+    (("QUEUES", 101), "100"), (("QUEUES", -1), "QUEUES"), (("s",), "STEP ms, STEPS n or QUEUES n"),
     (("STEP", 1, "STEP", 2), "STEP")], ids=str)
 def test_a_bad_argument_is_named(r, words, expected):
     with pytest.raises(redis.ResponseError, match=expected):

@@ -56,7 +56,7 @@ def variety(client, due):
     add(client, "s", "out", "never", 2**63 - 1)
     add(client, "s", "out", "", due, payload=("", ""))
     add(client, "s", "", "to-nowhere", due)
-    client.execute_command("TW.ADD", "s", "out", "*", "AT", due, "PAYLOAD", "many", "fields", *"abcdefghijkl")
+    client.execute_command("TW.SEND", "s", "out", "*", "AT", due, "PAYLOAD", "many", "fields", *"abcdefghijkl")
 
 
 # The append-only file
@@ -173,15 +173,15 @@ def test_the_append_only_file_says_absolute_times_alone(fleet):
     server = fleet.server(**ALWAYS)
     r = server.client()
     before = now_ms()
-    made = r.execute_command("TW.ADD", "s", "out", "*", "IN", 5000000, "PAYLOAD", "f", "v")
-    r.execute_command("TW.ADD", "s", "out", "a", "IN", 5000000, "EVERY", 777, "PAYLOAD", "f", "v")
+    made = r.execute_command("TW.SEND", "s", "out", "*", "IN", 5000000, "PAYLOAD", "f", "v")
+    r.execute_command("TW.SEND", "s", "out", "a", "IN", 5000000, "EVERY", 777, "PAYLOAD", "f", "v")
     r.execute_command("TW.MOVE", "s", "a", "IN", 6000000)
-    r.eval("redis.call('TW.ADD', KEYS[1], KEYS[2], '*', 'IN', 5000000, 'PAYLOAD', 'f', 'v')", 2, "s", "out")
+    r.eval("redis.call('TW.SEND', KEYS[1], KEYS[2], '*', 'IN', 5000000, 'PAYLOAD', 'f', 'v')", 2, "s", "out")
     known = tasks(r, "s")
     after = now_ms()
     server.kill()
     words = [words for _, words in aof_commands(aof_path(server)) if words[0].upper().startswith(b"TW.")]
-    assert [one[0].upper() for one in words] == [b"TW.ADD", b"TW.ADD", b"TW.MOVE", b"TW.ADD"]
+    assert [one[0].upper() for one in words] == [b"TW.SEND", b"TW.SEND", b"TW.MOVE", b"TW.SEND"]
     assert words[0][3] == made.encode()
     for one in words:
         assert b"IN" not in [word.upper() for word in one] and b"*" not in one
@@ -221,13 +221,13 @@ def test_a_transaction_with_a_task_is_one_in_the_file(fleet):
     server = fleet.server(**ALWAYS)
     with server.client().pipeline(transaction=True) as both:
         both.set("order:42", "unpaid")
-        both.execute_command("TW.ADD", "s", "out", "order:42", "IN", HOUR, "PAYLOAD", "f", "v")
+        both.execute_command("TW.SEND", "s", "out", "order:42", "IN", HOUR, "PAYLOAD", "f", "v")
         both.execute()
     server.kill()
     found = transactions(aof_commands(aof_path(server)))
     names = [[words[0].upper() for words in one if words[0].upper() != b"SELECT"]
              for one in found]  # Redis 8 has a SELECT here
-    assert [one for one in names if len(one) > 1] == [[b"SET", b"TW.ADD"]]
+    assert [one for one in names if len(one) > 1] == [[b"SET", b"TW.SEND"]]
 
 
 # Restarts
@@ -491,23 +491,6 @@ def test_golden_rdb_files_load(fleet, name):
     assert describe(server, version) == described
 
 
-def test_the_commands_that_a_module_of_encoding_1_wrote(fleet):
-    """Its append-only file; it sent the same to its replicas. It delivered two tasks, and gave a third one
-    up."""
-    server = fleet.server(appendonly="yes", aof_use_rdb_preamble="no", module_args=("deliver", "no"))
-    server.stop()
-    shutil.copy(os.path.join(GOLDEN, "v1.aof"), aof_path(server))
-    server.start()
-    r, far = server.client(), 4102444800000
-    for name in ("t", "u"):
-        assert tasks(r, name) == {"once": far, "every": far, "list": far, "moved": far + 1,
-                                  "series": far + 1000}
-        assert task(r, name, "every")["late"] == "coalesce" and task(r, name, "once")["maxlen"] == 1000
-    assert delivered(r, "out") == ["drained", "series"] and delivered(r, "s:dead") == ["letter"]
-    assert sorted(r.keys()) == ["out", "refuses", "s:dead", "t", "u"]
-    assert server.tw()["pending"] == 10
-
-
 def test_there_is_a_golden_file_of_the_present_version(server):
     specimen(server.client())
     version = struct.unpack(">Q", raw(server).dump("s")[2:10])[0] & 1023
@@ -549,7 +532,7 @@ def describe(server, version):
             paused = ", paused" if working(client, key)["paused"] else ""
             lines.append(f"{db} {key!r} {count} tasks, expires {client.pexpiretime(key)}{paused}")
             names = [name for name in order(client, key) if not may_be_ready(task(client, key, name))]
-            names += [one.id for one in dead_of(client, key, "LIMIT", 10000)]
+            names += [one.id for one in dead_of(client, key, "COUNT", 10000)]
             names += sorted(set(tasks(client, key)) - set(names))
             lines += [f"    {name!r} {describe_task(task(client, key, name), version)}" for name in names]
     return "\n".join(lines) + "\n"
@@ -604,7 +587,7 @@ def same_digest(master, replica):
 
 # A worker that takes up to three tasks, and ends its attempts in one way.
 WORK = """
-local jobs = redis.call('TW.TAKE', 'LEASE', ARGV[1], 'COUNT', 3, 'KEYS', 1, KEYS[1]) or {}
+local jobs = redis.call('TW.TAKE', 1, KEYS[1], 'LEASE', ARGV[1], 'COUNT', 3) or {}
 for _, job in ipairs(jobs) do
     if ARGV[2] == 'ACK' then redis.call('TW.ACK', KEYS[1], job[2], job[3]) end
     if ARGV[2] == 'NACK' then redis.call('TW.NACK', KEYS[1], job[2], job[3], 'IN', 30, 'ERROR', 'why') end
@@ -623,7 +606,7 @@ def anything(chance):
     repeat = () if chance.random() < 0.8 else ("EVERY", chance.choice([100, 700, HOUR]), "TIMES",
                                                chance.randint(1, 4))
     late = chance.choice([(), (), ("LATE", "DROP", 10), ("LATE", "COALESCE")])
-    adds = ("TW.ADD", key, f"out{chance.randrange(3)}", chance.choice([name, "*"]), *when, *repeat, *late,
+    adds = ("TW.SEND", key, f"out{chance.randrange(3)}", chance.choice([name, "*"]), *when, *repeat, *late,
             *chance.choice([(), ("NX",), ("XX",), ("GT",), ("LT",), ("MAXLEN", 50)]), "PAYLOAD", "f",
             "x" * chance.randrange(40))
     puts = ("TW.PUT", key, chance.choice([name, "*"]), *when, *repeat, *late, "TRIES", 2, "PAYLOAD", "x")
@@ -633,7 +616,7 @@ def anything(chance):
         adds, adds, adds, adds, puts, puts, puts, works, works, works, ("TW.REPLAY", key, "ALL", "IN", 100),
         ("TW.PURGE", key, "ALL"), ("TW.PAUSE", key, chance.choice(["ON", "OFF", "OFF"])),
         ("TW.CANCEL", key, name), ("TW.CANCEL", key, name, "t1", "t2"),
-        ("TW.MOVE", key, name, *when), ("TW.MOVE", key, name, *when, "GT"), ("TW.DRAIN", key, "LIMIT", 2),
+        ("TW.MOVE", key, name, *when), ("TW.MOVE", key, name, *when, "GT"), ("TW.DRAIN", key, "COUNT", 2),
         ("RENAME", key, other), ("COPY", key, other, "REPLACE"), ("UNLINK", key),
         ("PEXPIRE", key, chance.choice([1, 300, HOUR])), ("PERSIST", key), ("MOVE", key, 1)])
 

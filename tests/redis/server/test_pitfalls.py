@@ -52,7 +52,6 @@ test_persistence.py, P is this file. `name...` stands for all tests whose names 
     only absolute times, deliveries in transactions          R the_append_only_file...
     restarts from RDB; both forms one after the other        R rdb_restart, tasks_survive_both_forms...
     RDB files of each version                                R golden..., there_is_a_golden_file...
-    commands of an older version, in a file or from a primary R the_commands_that_a_module_of_encoding_1...
     corrupt values, and corrupt files                        R corrupt..., truncated..., a_corrupt_rdb_file...
     a server without AOF                                     R a_server_without_aof...
     DEBUG DIGEST of primary and replica                      R digests_agree...
@@ -619,7 +618,7 @@ def test_a_repeating_task_goes_on_after_a_period_has_died(r):
 
 
 def test_a_target_that_is_the_queue_itself(clock, server, r):
-    """TW.ADD refuses such a target, but RENAME can make one. It then is a target of the wrong type, like any
+    """TW.SEND refuses such a target, but RENAME can make one. It then is a target of the wrong type, like any
     other."""
     r.config_set("tickwheel.retry-ms", 1)
     with pytest.raises(redis.ResponseError, match="target"):
@@ -656,7 +655,7 @@ def test_a_user_who_may_only_read(server, r):
     fill(r, "s", "out", 3, now_ms() + 3600000)
     assert reader.execute_command("TW.LEN", "s") == 3
     assert len(reader.execute_command("TW.RANGE", "s", "-", "+")) == 3
-    for words in (("TW.ADD", "s", "out", "a", "IN", 5, "PAYLOAD", "f", "v"), ("TW.CANCEL", "s", "t0"),
+    for words in (("TW.SEND", "s", "out", "a", "IN", 5, "PAYLOAD", "f", "v"), ("TW.CANCEL", "s", "t0"),
                   ("TW.MOVE", "s", "t0", "IN", 5), ("TW.DRAIN", "s")):
         with pytest.raises(redis.exceptions.NoPermissionError):
             reader.execute_command(*words)
@@ -713,7 +712,7 @@ def test_a_task_filed_overdue_does_not_overtake_a_backlog(clock, server, r):
     wait_until(lambda: r.xlen("out") > 10)
     with frozen(server):
         clock.push(1000)
-        raw.send("TW.ADD", "s", "out", "late", "AT", clock.now(), "PAYLOAD", "n", "v")
+        raw.send("TW.SEND", "s", "out", "late", "AT", clock.now(), "PAYLOAD", "n", "v")
         raw.send("TW.INFO", "s")
     assert raw.read() == "late" and int(as_map(raw.read())["overdue"]) > 100
     r.config_set("tickwheel.tasks-per-tick", 1000, "tickwheel.us-per-tick", 10000)

@@ -19,7 +19,7 @@ INFO_NAMES = [
 
 
 def add(r, name, due, *words, queue="s", target="q", payload=("f", "v")):
-    return r.execute_command("TW.ADD", queue, target, name, "AT", due, *words, "PAYLOAD", *payload)
+    return r.execute_command("TW.SEND", queue, target, name, "AT", due, *words, "PAYLOAD", *payload)
 
 
 def fill(r, dues, queue="s"):
@@ -228,7 +228,7 @@ def test_a_pattern_means_the_same_as_in_keys(r, server, seed):
     choose, base, keys = random.Random(seed), now_ms() + HOUR, server.client(db=1)
     names = sorted(
         {"".join(choose.choice("aab-^]!\\*?[\0c") for _ in range(choose.randrange(1, 8)))
-         for _ in range(300)} - {"*"})  # TW.ADD would make an id for "*"
+         for _ in range(300)} - {"*"})  # TW.SEND would make an id for "*"
     pipe, other = r.pipeline(transaction=False), keys.pipeline(transaction=False)
     for name in names:
         add(pipe, name, base)
@@ -372,8 +372,8 @@ def test_range_with_a_limit(r):
     base = now_ms() + HOUR
     fill(r, [base + i for i in range(1500)])
     assert len(r.execute_command("TW.RANGE", "s", "-", "+")) == 1000
-    assert len(r.execute_command("TW.RANGE", "s", "-", "+", "LIMIT", PAGE)) == 1500
-    assert r.execute_command("TW.RANGE", "s", base + 7, "+", "LIMIT", 2) == [["t7", base + 7], ["t8", base + 8]]
+    assert len(r.execute_command("TW.RANGE", "s", "-", "+", "COUNT", PAGE)) == 1500
+    assert r.execute_command("TW.RANGE", "s", base + 7, "+", "COUNT", 2) == [["t7", base + 7], ["t8", base + 8]]
 
 
 @pytest.mark.parametrize("limit", [1, 7, 100, PAGE])
@@ -389,9 +389,9 @@ def test_a_range_page_by_page_gives_each_task_once(r, limit):
 def test_after_leaves_out_what_comes_before_and_the_task_itself(r):
     base = now_ms() + HOUR
     fill(r, [base, base, base, base + 1, base + 1])
-    assert r.execute_command("TW.RANGE", "s", base, "+", "AFTER", "t1", "LIMIT", 2) == [["t2", base],
+    assert r.execute_command("TW.RANGE", "s", base, "+", "AFTER", "t1", "COUNT", 2) == [["t2", base],
                                                                                         ["t3", base + 1]]
-    assert r.execute_command("TW.RANGE", "s", base, base, "LIMIT", 5, "AFTER", "t1") == [["t2", base]]
+    assert r.execute_command("TW.RANGE", "s", base, base, "COUNT", 5, "AFTER", "t1") == [["t2", base]]
     assert r.execute_command("TW.RANGE", "s", base + 1, "+", "after", "t4") == []
 
 
@@ -433,7 +433,7 @@ def test_range_against_a_sorted_list(r):
         low, high = sorted(base + int(10 ** choose.uniform(0, 15)) for _ in range(2))
         limit = choose.choice([1, 10, 5000])
         expected = [[f"t{i}", due] for due, i in model if low <= due <= high][:limit]
-        assert r.execute_command("TW.RANGE", "s", low, high, "LIMIT", limit) == expected
+        assert r.execute_command("TW.RANGE", "s", low, high, "COUNT", limit) == expected
     assert r.execute_command("TW.NEXT", "s") == [f"t{model[0][1]}", model[0][0]]
 
 
@@ -450,8 +450,8 @@ def test_forecast_counts_what_falls_due_in_each_step(r):
         base + middle, base + middle + HOUR, base + middle + HOUR, base + middle + 3 * HOUR,
         base + middle + 4 * HOUR
     ])
-    assert forecast(r, "STEP", HOUR, "COUNT", 4) == [1, 2, 0, 1]
-    assert forecast(r, "COUNT", 2, "STEP", HOUR) == [1, 2]
+    assert forecast(r, "STEP", HOUR, "STEPS", 4) == [1, 2, 0, 1]
+    assert forecast(r, "STEPS", 2, "STEP", HOUR) == [1, 2]
 
 
 def test_forecast_has_60_steps_of_a_second(clock, r):
@@ -463,8 +463,8 @@ def test_the_end_of_a_step_belongs_to_it(server):
     """The task is added and counted in one script. For the count, now is the same millisecond, or one later,
     and then the end of the step is later too."""
     script = """
-        redis.call('TW.ADD', KEYS[1], KEYS[2], 'a', 'IN', 5000, 'PAYLOAD', 'f', 'v')
-        local found = redis.call('TW.FORECAST', KEYS[1], 'STEP', 5000, 'COUNT', 2)
+        redis.call('TW.SEND', KEYS[1], KEYS[2], 'a', 'IN', 5000, 'PAYLOAD', 'f', 'v')
+        local found = redis.call('TW.FORECAST', KEYS[1], 'STEP', 5000, 'STEPS', 2)
         redis.call('DEL', KEYS[1])
         return found
     """
@@ -478,23 +478,23 @@ def test_the_first_step_includes_what_is_overdue(r):
             add(pipe, i, now_ms() - i)
         pausing(pipe, 60000)
         pipe.execute()
-    assert forecast(r, "STEP", HOUR, "COUNT", 2) == [5, 0]
+    assert forecast(r, "STEP", HOUR, "STEPS", 2) == [5, 0]
 
 
 def test_forecast_counts_the_next_due_time_of_a_repeating_task_alone(r):
     add(r, "a", now_ms() + HOUR // 2, "EVERY", HOUR)
-    assert forecast(r, "STEP", HOUR, "COUNT", 4) == [1, 0, 0, 0]
+    assert forecast(r, "STEP", HOUR, "STEPS", 4) == [1, 0, 0, 0]
 
 
 @pytest.mark.parametrize("count", [1, 60, 10000])
 def test_forecast_of_nothing(r, count):
-    assert forecast(r, "COUNT", count, queue="nowhere") == [0] * count
+    assert forecast(r, "STEPS", count, queue="nowhere") == [0] * count
 
 
 def test_a_forecast_to_the_end_of_time(r):
     fill(r, [now_ms() + HOUR, 2**62, 2**63 - 1])
-    assert forecast(r, "STEP", 2**63 - 1, "COUNT", 3) == [3, 0, 0]
-    assert sum(forecast(r, "STEP", 2**62, "COUNT", 10000)) == 3
+    assert forecast(r, "STEP", 2**63 - 1, "STEPS", 3) == [3, 0, 0]
+    assert sum(forecast(r, "STEP", 2**62, "STEPS", 10000)) == 3
 
 
 @pytest.mark.parametrize("mine,others", [(4, 3000), (3000, 4), (3000, 3000)])
@@ -502,7 +502,7 @@ def test_forecast_among_other_queues(r, mine, others):
     base = now_ms() + HOUR // 2
     fill(r, [base + HOUR * (i % 4) for i in range(mine)])
     fill(r, [base + HOUR * (i % 4) for i in range(others)], queue="others")
-    assert forecast(r, "STEP", HOUR, "COUNT", 4) == [mine // 4] * 4
+    assert forecast(r, "STEP", HOUR, "STEPS", 4) == [mine // 4] * 4
 
 
 def test_forecast_against_a_count(r):
@@ -514,7 +514,7 @@ def test_forecast_against_a_count(r):
     for due in dues:
         if (due - base) // step < 300:
             expected[(due - base) // step] += 1
-    assert forecast(r, "STEP", step, "COUNT", 300) == expected
+    assert forecast(r, "STEP", step, "STEPS", 300) == expected
 
 
 # TW.INFO

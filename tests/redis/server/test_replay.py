@@ -36,7 +36,7 @@ def gate(key):
 
 
 def filed(name, due=PAST):
-    return command("TW.ADD", "s", "out", name, "AT", due, "PAYLOAD", "n", "v")
+    return command("TW.SEND", "s", "out", name, "AT", due, "PAYLOAD", "n", "v")
 
 
 def delivery(name):
@@ -121,7 +121,7 @@ def test_a_file_is_replayed_to_its_end_when_a_reload_comes_in_between(fleet):
 def test_a_big_task_of_the_file_is_taken_when_a_reload_comes_in_between(fleet):
     """The task was acknowledged once, so it is accepted from the file (test_size.py)."""
     server = fleet.server(**ALWAYS)
-    big = command("TW.ADD", "s", "out", "big", "IN", 10**9, "PAYLOAD", "n", b"x" * 10**9)
+    big = command("TW.SEND", "s", "out", "big", "IN", 10**9, "PAYLOAD", "n", b"x" * 10**9)
     r = between_the_gates(server, b"", replayed(big))
     open_gate(server, r)
     assert list(tasks(r, "s")) == ["big"]
@@ -133,7 +133,7 @@ def refusal(r, *words):
     return refused.value
 
 
-ADD = ("TW.ADD", "s", "out", "x", "IN", 1, "PAYLOAD", "n", "v")
+ADD = ("TW.SEND", "s", "out", "x", "IN", 1, "PAYLOAD", "n", "v")
 
 
 @pytest.mark.parametrize("words", [

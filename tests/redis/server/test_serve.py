@@ -98,7 +98,7 @@ def test_the_first_commands_show_a_task_arriving(serve):
                                                 check=True).stdout.split("\n") for line in commands)
     assert added[0] == "order:42"
     assert following[0] == "order:42" and int(following[1]) >= began + 5000
-    assert arrived[:2] == ["orders:unpaid", "order 42 was not paid"]
+    assert arrived[:2] == ["orders:unpaid", "order 42 is unpaid"]
     assert now_ms() >= began + 5000
     status, output, errors = serving.stop()
     assert (status, errors) == (0, "")
@@ -116,7 +116,7 @@ def test_the_other_commands_show_the_life_of_a_job(serve):
     assert put == ["remind:ann"]
     (queue, name, token, due, attempt), other = first[:5], second[2]
     assert (queue, name, attempt) == ("mails", "remind:ann", "1") and int(due) >= began + 3000
-    assert int(failed[0]) >= int(due) + 2000
+    assert int(failed[0]) >= int(due) + 1800  # 2000, and its jitter
     assert second == ["mails", "remind:ann", other, due, "2", "remind", "ann"] and other != token
     assert ended == ["1"]
     assert now_ms() >= int(failed[0])
@@ -143,7 +143,7 @@ def test_a_restart_finds_every_pending_task(serve, number):
     assert "Pending tasks: 0." in serving.welcome
     r = serving.client()
     for i in range(100):
-        r.execute_command("TW.ADD", f"s{i % 7}", "t", f"id{i}", "IN", 3600000, "PAYLOAD", "a", i)
+        r.execute_command("TW.SEND", f"s{i % 7}", "t", f"id{i}", "IN", 3600000, "PAYLOAD", "a", i)
     status, output, errors = serving.stop(number)
     assert (status, errors) == (0, "")
     assert "Stopped. Pending tasks: 100;" in output
@@ -161,7 +161,7 @@ def test_tasks_are_counted_when_all_are_loaded(serve):
     for low in range(0, 300000, 10000):
         batch = r.pipeline(transaction=False)
         for i in range(low, low + 10000):
-            batch.execute_command("TW.ADD", "s", "t", i, "IN", 36000000, "PAYLOAD", "n", i)
+            batch.execute_command("TW.SEND", "s", "t", i, "IN", 36000000, "PAYLOAD", "n", i)
         batch.execute()
     assert serving.stop()[0] == 0
     assert "Pending tasks: 300000." in serve().ready().welcome
@@ -170,7 +170,7 @@ def test_tasks_are_counted_when_all_are_loaded(serve):
 def test_a_task_that_came_due_meanwhile_arrives_after_the_restart(serve):
     serving = serve().ready()
     with serving.client().pipeline(transaction=True) as both:
-        both.execute_command("TW.ADD", "s", "t", "k", "IN", 100, "LIST", "PAYLOAD", "late")
+        both.execute_command("TW.SEND", "s", "t", "k", "IN", 100, "LIST", "PAYLOAD", "late")
         both.execute_command("CLIENT", "PAUSE", 3600000, "WRITE")  # It is not delivered before the end.
         both.execute()
     due = now_ms() + 100
@@ -184,7 +184,7 @@ def test_it_keeps_what_it_is_told_even_if_it_is_killed(serve, tmp_path):
     r = serving.client()
     assert r.config_get("appendonly", "appendfsync", "bind", "save") == {
         "appendonly": "yes", "appendfsync": "everysec", "bind": HOST, "save": ""}
-    r.execute_command("TW.ADD", "s", "t", "k", "IN", 3600000, "PAYLOAD", "a", "b")
+    r.execute_command("TW.SEND", "s", "t", "k", "IN", 3600000, "PAYLOAD", "a", "b")
     serving.process.kill()
     wait_until(lambda: nobody_listens(serving.port), message="the server outlives tools/serve")
     assert serve().ready().client().execute_command("TW.LEN", "s") == 1

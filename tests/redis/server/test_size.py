@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Tasks that are too big. A Stream takes entries of up to 2^30 bytes. TW.ADD refuses a task that no delivery
+"""Tasks that are too big. A Stream takes entries of up to 2^30 bytes. TW.SEND refuses a task that no delivery
 could carry. A task may be too big nevertheless, for example from the file of an older version. It must not
 block other tasks.
 
@@ -31,7 +31,7 @@ def test_what_no_delivery_could_carry_is_refused(big):
     r = big.client(socket_timeout=MINUTES)
     value = b"x" * PART
     with pytest.raises(redis.exceptions.ResponseError) as refused:
-        r.execute_command("TW.ADD", "s", "q", "a", "IN", 0, "PAYLOAD", "f1", value, "f2", value, "f3", value)
+        r.execute_command("TW.SEND", "s", "q", "a", "IN", 0, "PAYLOAD", "f1", value, "f2", value, "f3", value)
     assert str(
         refused.value) == f"id, target and payload are {3 * PART + 8} bytes together: expected at most {MOST}"
     assert r.dbsize() == 0 and big.tw()["added"] == 0
@@ -39,7 +39,7 @@ def test_what_no_delivery_could_carry_is_refused(big):
 
 @pytest.mark.long(only=True)
 @pytest.mark.parametrize("words, other", [
-    pytest.param(("TW.ADD", "s", "q", "a", "IN", 0, "LIST"), 2, id="list", marks=pytest.mark.long(only=True)),
+    pytest.param(("TW.SEND", "s", "q", "a", "IN", 0, "LIST"), 2, id="list", marks=pytest.mark.long(only=True)),
     pytest.param(("TW.PUT", "s", "a", "IN", 0), 1, id="workers")])
 def test_what_is_too_big_for_a_list_or_for_workers_is_refused_likewise(fleet, words, other):
     server = fleet.server(client_query_buffer_limit="4gb", proto_max_bulk_len="2gb")
@@ -57,7 +57,7 @@ def test_the_biggest_that_is_taken_fits_into_each_form(big):
     half = b"x" * (MOST // 2 - 3)
     r.set("w", "not a stream")
     for target in ("q", "w"):
-        words = ("TW.ADD", "s", target, "a", "IN", 0, "PAYLOAD", "f1", half, "f2")
+        words = ("TW.SEND", "s", target, "a", "IN", 0, "PAYLOAD", "f1", half, "f2")
         with pytest.raises(redis.exceptions.ResponseError):
             r.execute_command(*words, half + b"x")
         assert r.execute_command(*words, half) == "a"
@@ -99,7 +99,7 @@ def loaded(fleet, *commands):
 
 
 def add(name, at, *words, target="q"):
-    return ("TW.ADD", "s", target, name, "AT", str(at), *words)
+    return ("TW.SEND", "s", target, name, "AT", str(at), *words)
 
 
 def small(due, target="q"):
@@ -135,7 +135,7 @@ def test_a_big_one_for_a_list_is_delivered(fleet):
     r = server.client(socket_timeout=MINUTES)
     [dead] = wait_dead(r, "s", patience=MINUTES)
     assert dead.error.startswith("WRONGTYPE") and dead.id == "big@1000"
-    assert r.execute_command("TW.PURGE", "s", "big@1000") == 1
+    assert r.execute_command("TW.PURGE", "s", "IDS", 1, "big@1000") == 1
     r.delete("q")
     assert r.execute_command("TW.DRAIN", "s") == 1
     assert r.llen("q") == 1
@@ -162,4 +162,4 @@ def test_draining_passes_a_big_one_by_though_finding_what_follows_takes_long(fle
     server = loaded(fleet, add("big", far, "PAYLOAD", "f1", PART, "f2", PART, "f3", PART))
     r = server.client()
     fill(r, "s", "q", 1000000, far + 1)
-    assert r.execute_command("TW.DRAIN", "s", "LIMIT", 1) == 1
+    assert r.execute_command("TW.DRAIN", "s", "COUNT", 1) == 1

@@ -56,7 +56,6 @@ the cluster, M, P and R are as there. A row without a test says why.
     only absolute times, deliveries in transactions          F what_is_replicated, a_blocked_take...
     restarts from RDB; both forms one after the other        F a_server_that_starts..., S given_back...
     RDB files of each version                                R golden..., there_is_a_golden_file...
-    commands of an older version, in a file or from a primary version 1 knew no workers
     corrupt values, and corrupt files                        F corrupt_values...; test_damage.c
     a server without AOF                                     the warning counts no tasks
     DEBUG DIGEST of primary and replica                      F the_replica..., S what_befalls..., given_back...
@@ -186,7 +185,7 @@ for i = tonumber(ARGV[1]), tonumber(ARGV[2]) do
 end
 """
 KILL = """
-for _, row in ipairs(redis.call('TW.TAKE', 'LEASE', 3600000, 'COUNT', 5000, 'KEYS', 1, KEYS[1])) do
+for _, row in ipairs(redis.call('TW.TAKE', 1, KEYS[1], 'LEASE', 3600000, 'COUNT', 5000)) do
     redis.call('TW.NACK', KEYS[1], row[2], row[3], 'ERROR', 'no')
 end
 """
@@ -543,7 +542,7 @@ def test_drained_tasks_stay_ready(fleet):
     for client, key in ((server.client(), "s"), (server.client(), "s2"), (replica.client(), "s")):
         for name in "ab":
             wait_state(client, key, name, "ready")
-        rows = client.execute_command("TW.TAKE", "LEASE", FAR, "COUNT", 5, "KEYS", 1, key)
+        rows = client.execute_command("TW.TAKE", 1, key, "LEASE", FAR, "COUNT", 5)
         assert [(row[1], row[3], row[4]) for row in rows] == [("a", due, 1), ("b", due + 1, 1)]
         client.execute_command("TW.ACK", key, "a", rows[0][2])
         assert task(client, key, "a")["due"] == due + 1000
@@ -580,7 +579,7 @@ def test_given_back_tasks_are_ready_everywhere(fleet):
         for name in seen:
             wait_state(client, key, name, "ready")
         assert Stages.look(client, key) == seen
-        rows = client.execute_command("TW.TAKE", "LEASE", FAR, "COUNT", 5, "KEYS", 1, key)
+        rows = client.execute_command("TW.TAKE", 1, key, "LEASE", FAR, "COUNT", 5)
         assert [(row[1], row[4]) for row in rows] == [("once", 1), ("again", 2), ("beat", 1), ("drained", 1)]
         assert client.execute_command("TW.ACK", key, "once", tokens["once"]) == 0
 
@@ -611,7 +610,7 @@ def test_late_does_not_concern_what_was_given_out_or_drained(fleet, clock):
         wanted = {one: at for one, at in due.items() if name == "copy" or one != "leased"}
         for one in wanted:
             wait_state(client, name, one, "ready")
-        rows = client.execute_command("TW.TAKE", "LEASE", FAR, "COUNT", 9, "KEYS", 1, name)
+        rows = client.execute_command("TW.TAKE", 1, name, "LEASE", FAR, "COUNT", 9)
         assert {row[1]: row[3] for row in rows} == wanted
     assert server.tw()["dropped"] + server.tw()["coalesced"] + replica.tw()["dropped"] == 0
 
@@ -663,7 +662,7 @@ def test_keys_without_tasks_that_live_are_kept(server, r):
     for name, token in tokens.items():
         assert r.execute_command("TW.NACK", "s", name, token) == 0
     assert (r.execute_command("TW.LEN", "s"), r.exists("s")) == (0, 1)
-    assert r.execute_command("TW.PURGE", "s", "a") == 1
+    assert r.execute_command("TW.PURGE", "s", "IDS", 1, "a") == 1
     assert r.exists("s") == 1
     assert r.execute_command("TW.CANCEL", "s", "b") == 1
     assert (r.exists("s"), blocked(server)) == (0, 0)

@@ -74,7 +74,7 @@ def between_two_looks(r, act, *words):
 def add(r, queue, *dues, target=None):
     pipe = r.pipeline(transaction=False)
     for i, due in enumerate(dues):
-        pipe.execute_command("TW.ADD", queue, target or f"{queue}:out", f"{due}:{i}", "IN", due,
+        pipe.execute_command("TW.SEND", queue, target or f"{queue}:out", f"{due}:{i}", "IN", due,
                              "PAYLOAD", "f", "v")
     pipe.execute()
 
@@ -140,7 +140,7 @@ def test_a_long_warning_is_whole_in_json(fleet):
 def test_rates_and_lateness(server, r):
     pipe = r.pipeline(transaction=False)
     for i in range(10):
-        pipe.execute_command("TW.ADD", "s", "q", f"r{i}", "IN", 1, "EVERY", 100, "MAXLEN", 10, "PAYLOAD", "f",
+        pipe.execute_command("TW.SEND", "s", "q", f"r{i}", "IN", 1, "EVERY", 100, "MAXLEN", 10, "PAYLOAD", "f",
                              "v")
     pipe.execute()
     wait_until(lambda: server.info("tickwheel")["tickwheel_fired"] > 50)
@@ -195,9 +195,9 @@ def fill_with_jobs(server, r):
     put(r, "jobs", *range(1, 9), HOUR)
     wait_until(lambda: server.tw()["ready"] == 8)
     purged, dead, done, *_ = [(id, token) for _, id, token, *_ in r.execute_command(
-        "TW.TAKE", "LEASE", HOUR, "COUNT", 6, "KEYS", 1, "jobs")]
+        "TW.TAKE", 1, "jobs", "LEASE", HOUR, "COUNT", 6)]
     assert [r.execute_command("TW.NACK", "jobs", *one, "DEAD") for one in (purged, dead)] == [0, 0]
-    assert r.execute_command("TW.PURGE", "jobs", purged[0]) == 1
+    assert r.execute_command("TW.PURGE", "jobs", "IDS", 1, purged[0]) == 1
     assert r.execute_command("TW.ACK", "jobs", *done) == 1
     r.execute_command("TW.PAUSE", "stopped", "ON")
     put(r, "stopped", 1, 2, HOUR)
@@ -238,7 +238,7 @@ def test_a_frame_of_tasks_for_workers(server, r):
         assert re.search(words, shown), (words, shown)
     r.execute_command("TW.PAUSE", "stopped", "OFF")
     wait_until(lambda: server.tw()["ready"] == 4)
-    r.execute_command("TW.TAKE", "LEASE", HOUR, "COUNT", 9, "KEYS", 2, "jobs", "stopped")
+    r.execute_command("TW.TAKE", 2, "jobs", "stopped", "LEASE", HOUR, "COUNT", 9)
     shown = run(server, "--once", "--interval", "100ms").stdout
     assert re.search(r" ready 0 +oldest -\n leased 7 +dead 1 +held 0 +paused 0\n pauses 0 ", shown), shown
     assert re.search(r" largest queues +tasks ", shown), shown

@@ -139,7 +139,7 @@ def test_the_retry_of_the_tour(r):
     names = function_of_the_tour("retry_later")
     queue, stream, group = "{shop}:jobs", "{shop}:mail", "workers"
     r.xgroup_create(stream, group, id="0", mkstream=True)
-    r.execute_command("TW.ADD", queue, stream, "mail:7", "IN", 0, "PAYLOAD", "to", "ann")
+    r.execute_command("TW.SEND", queue, stream, "mail:7", "IN", 0, "PAYLOAD", "to", "ann")
     seen = []
     for least in (500, 1000, 2000):
         [[_, [[entry, fields]]]] = r.xreadgroup(group, "me", {stream: ">"}, block=PATIENCE * 1000)
@@ -156,7 +156,7 @@ def test_the_durable_task_of_the_readme(shell):
                       re.MULTILINE | re.DOTALL)
     assert found, "the README has lost its durable task, or this test its pattern"
     lines = found[1].splitlines()
-    assert [line.split()[3] for line in lines] == ["TW.ADD", "BLPOP"]
+    assert [line.split()[3] for line in lines] == ["TW.SEND", "BLPOP"]
     printed = "".join(map(shell, lines))
     assert printed == found[2]
 

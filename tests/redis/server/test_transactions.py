@@ -14,7 +14,7 @@ PAYLOAD = ("PAYLOAD", "f", "v")
 
 
 def add(r, name, *words, queue="s", target="q"):
-    return r.execute_command("TW.ADD", queue, target, name, *(words or ("IN", HOUR)), *PAYLOAD)
+    return r.execute_command("TW.SEND", queue, target, name, *(words or ("IN", HOUR)), *PAYLOAD)
 
 
 # MULTI
@@ -36,7 +36,7 @@ def test_all_commands_in_one_transaction(r):
 
 def test_a_discarded_transaction_adds_nothing(server):
     raw = Raw(server)
-    for words in (("MULTI", ), ("SET", "order:1", "unpaid"), ("TW.ADD", "s", "q", "a", "IN", HOUR, *PAYLOAD),
+    for words in (("MULTI", ), ("SET", "order:1", "unpaid"), ("TW.SEND", "s", "q", "a", "IN", HOUR, *PAYLOAD),
                   ("DISCARD", )):
         raw(*words)
     assert raw("DBSIZE") == 0
@@ -91,7 +91,7 @@ CHANGES = {
     "replace": lambda r: add(r, "old", "IN", HOUR),
     "cancel": lambda r: r.execute_command("TW.CANCEL", "s", "old"),
     "move": lambda r: r.execute_command("TW.MOVE", "s", "old", "IN", 2 * HOUR),
-    "drain": lambda r: r.execute_command("TW.DRAIN", "s", "LIMIT", 1),
+    "drain": lambda r: r.execute_command("TW.DRAIN", "s", "COUNT", 1),
 }
 NO_CHANGES = {
     "get": lambda r: r.execute_command("TW.GET", "s", "old"),
@@ -160,7 +160,7 @@ def test_a_queue_that_is_watched_before_it_is_there(r):
 def test_a_script_writes_and_adds(r):
     script = """
         redis.call('SET', KEYS[1], 'unpaid')
-        return redis.call('TW.ADD', KEYS[2], KEYS[3], ARGV[1], 'IN', ARGV[2], 'PAYLOAD', 'order', KEYS[1])
+        return redis.call('TW.SEND', KEYS[2], KEYS[3], ARGV[1], 'IN', ARGV[2], 'PAYLOAD', 'order', KEYS[1])
     """
     assert r.eval(script, 3, "order:1", "s", "q", "order:1", 50) == "order:1"
     wait_until(lambda: r.xlen("q") == 1)
@@ -169,9 +169,9 @@ def test_a_script_writes_and_adds(r):
 
 def test_a_script_gets_answers_and_errors(r):
     script = """
-        local added = redis.call('TW.ADD', KEYS[1], KEYS[2], 'a', 'IN', 3600000, 'PAYLOAD', 'f', 'v')
-        local kept = redis.call('TW.ADD', KEYS[1], KEYS[2], 'a', 'IN', 5, 'NX', 'PAYLOAD', 'f', 'v')
-        local wrong = redis.pcall('TW.ADD', KEYS[1], KEYS[2], 'b', 'IN', -1, 'PAYLOAD', 'f', 'v')
+        local added = redis.call('TW.SEND', KEYS[1], KEYS[2], 'a', 'IN', 3600000, 'PAYLOAD', 'f', 'v')
+        local kept = redis.call('TW.SEND', KEYS[1], KEYS[2], 'a', 'IN', 5, 'NX', 'PAYLOAD', 'f', 'v')
+        local wrong = redis.pcall('TW.SEND', KEYS[1], KEYS[2], 'b', 'IN', -1, 'PAYLOAD', 'f', 'v')
         local found = redis.call('TW.GET', KEYS[1], 'a', 'nobody')
         return {added, tostring(kept), wrong.err, found[1][1], tostring(found[2]),
                 redis.call('TW.LEN', KEYS[1])}
@@ -184,7 +184,7 @@ def test_a_script_gets_answers_and_errors(r):
 def test_a_script_gets_maps_in_resp3(r):
     script = """
         redis.setresp(3)
-        redis.call('TW.ADD', KEYS[1], KEYS[2], 'a', 'IN', 3600000, 'EVERY', 5, 'PAYLOAD', 'f', 'v')
+        redis.call('TW.SEND', KEYS[1], KEYS[2], 'a', 'IN', 3600000, 'EVERY', 5, 'PAYLOAD', 'f', 'v')
         local found = redis.call('TW.GET', KEYS[1], 'a')
         return {found[1].map.every, found[1].map.target}
     """
@@ -194,8 +194,8 @@ def test_a_script_gets_maps_in_resp3(r):
 def test_a_script_that_fails_keeps_what_it_did(r):
     """There is no rollback, as with Redis's own commands."""
     script = """
-        redis.call('TW.ADD', KEYS[1], KEYS[2], 'a', 'IN', 3600000, 'PAYLOAD', 'f', 'v')
-        redis.call('TW.ADD', KEYS[1], KEYS[2], 'b', 'IN', -1, 'PAYLOAD', 'f', 'v')
+        redis.call('TW.SEND', KEYS[1], KEYS[2], 'a', 'IN', 3600000, 'PAYLOAD', 'f', 'v')
+        redis.call('TW.SEND', KEYS[1], KEYS[2], 'b', 'IN', -1, 'PAYLOAD', 'f', 'v')
     """
     with pytest.raises(redis.ResponseError):
         r.eval(script, 2, "s", "q")
@@ -204,7 +204,7 @@ def test_a_script_that_fails_keeps_what_it_did(r):
 
 def test_nothing_is_delivered_in_the_middle_of_a_script(r):
     script = """
-        redis.call('TW.ADD', KEYS[1], KEYS[2], 'a', 'IN', 0, 'PAYLOAD', 'f', 'v')
+        redis.call('TW.SEND', KEYS[1], KEYS[2], 'a', 'IN', 0, 'PAYLOAD', 'f', 'v')
         local start = redis.call('TIME')
         repeat
             local now = redis.call('TIME')
@@ -226,7 +226,7 @@ def test_a_script_that_may_only_read(r):
     add(r, "a")
     assert r.execute_command("EVAL_RO", "return redis.call('TW.LEN', KEYS[1])", 1, "s") == 1
     for words in ("'TW.CANCEL', KEYS[1], 'a'", "'TW.DRAIN', KEYS[1]", "'TW.MOVE', KEYS[1], 'a', 'IN', 5",
-                  "'TW.ADD', KEYS[1], 'q', 'b', 'IN', 5, 'PAYLOAD', 'f', 'v'"):
+                  "'TW.SEND', KEYS[1], 'q', 'b', 'IN', 5, 'PAYLOAD', 'f', 'v'"):
         with pytest.raises(redis.ResponseError):
             r.execute_command("EVAL_RO", f"return redis.call({words})", 1, "s")
     assert list(tasks(r, "s")) == ["a"]
@@ -244,7 +244,7 @@ def test_a_function(r):
     r.function_load("""#!lua name=orders
         redis.register_function('place', function(keys, args)
             redis.call('SET', keys[1], 'unpaid')
-            return redis.call('TW.ADD', keys[2], keys[3], '*', 'IN', args[1], 'PAYLOAD', 'order', keys[1])
+            return redis.call('TW.SEND', keys[2], keys[3], '*', 'IN', args[1], 'PAYLOAD', 'order', keys[1])
         end)
         redis.register_function{function_name='count', flags={'no-writes'}, callback=function(keys)
             return redis.call('TW.LEN', keys[1])
@@ -302,7 +302,7 @@ def test_a_script_is_replicated_as_one_transaction(server, r):
     tap = Tap(server)
     r.eval(
         "redis.call('SET', KEYS[1], 'x'); "
-        "redis.call('TW.ADD', KEYS[2], KEYS[3], 'a', 'IN', 3600000, 'PAYLOAD', 'f', 'v')",
+        "redis.call('TW.SEND', KEYS[2], KEYS[3], 'a', 'IN', 3600000, 'PAYLOAD', 'f', 'v')",
         3, "order:1", "s", "q")
     commands = tap.commands()
     assert [words[0] for words in commands[:2]] == ["MULTI", "SET"] and commands[-1] == ["EXEC"]
@@ -329,7 +329,7 @@ def test_a_drain_is_replicated_by_what_it_delivered(server, r):
     for name in "abc":
         add(r, name)
     tap = Tap(server)
-    assert r.execute_command("TW.DRAIN", "s", "LIMIT", 2) == 2
+    assert r.execute_command("TW.DRAIN", "s", "COUNT", 2) == 2
     commands = tap.commands()
     assert commands[0] == ["MULTI"] and commands[-1] == ["EXEC"]
     assert "TW.DRAIN" not in flat(commands)
@@ -349,12 +349,12 @@ def test_a_replica_has_the_same_tasks(fleet, server, r):
     for i in range(20):
         add(r, f"{i}", "IN", HOUR + i)
     add(r, "*", "IN", HOUR, "EVERY", 7, "TIMES", 3, "MAXLEN", 5, "LATE", "DROP", 9)
-    r.execute_command("TW.ADD", "s", "l", "list", "IN", HOUR, "LIST", "LATE", "COALESCE", "EVERY", 9, "PAYLOAD",
-                      "\x00v\r\n")
+    r.execute_command("TW.SEND", "s", "l", "list", "IN", HOUR, "LIST", "LATE", "COALESCE", "EVERY", 9,
+                      "PAYLOAD", "\x00v\r\n")
     r.execute_command("TW.MOVE", "s", "3", "IN", 2 * HOUR)
     r.execute_command("TW.CANCEL", "s", "4", "5", "nobody")
-    r.execute_command("TW.ADD", "s", "other", "6", "IN", 9 * HOUR, "PAYLOAD", "g", "w")
-    r.execute_command("TW.DRAIN", "s", "LIMIT", 3)
+    r.execute_command("TW.SEND", "s", "other", "6", "IN", 9 * HOUR, "PAYLOAD", "g", "w")
+    r.execute_command("TW.DRAIN", "s", "COUNT", 3)
     add(r, "fires", "IN", 20)
     wait_until(lambda: "fires" in delivered(r, "q"))
     wait_replica_in_sync(server, replica)
@@ -374,11 +374,11 @@ def test_the_append_only_file_has_the_same_tasks(fleet, transaction):
     for i in range(20):
         add(pipe, f"{i}", "IN", HOUR + i)
     add(pipe, "*", "IN", HOUR, "EVERY", 7, "TIMES", 3, "MAXLEN", 5, "LATE", "DROP", 9)
-    pipe.execute_command("TW.ADD", "s", "l", "list", "IN", HOUR, "LIST", "LATE", "COALESCE", "PAYLOAD",
+    pipe.execute_command("TW.SEND", "s", "l", "list", "IN", HOUR, "LIST", "LATE", "COALESCE", "PAYLOAD",
                          "\x00v\r\n")
     pipe.execute_command("TW.MOVE", "s", "3", "IN", 2 * HOUR)
     pipe.execute_command("TW.CANCEL", "s", "4", "5")
-    pipe.execute_command("TW.DRAIN", "s", "LIMIT", 3)
+    pipe.execute_command("TW.DRAIN", "s", "COUNT", 3)
     pipe.execute()
     before, entries = full(r, "s"), r.xrange("q")
     order = r.execute_command("TW.RANGE", "s", "-", "+")
@@ -393,8 +393,8 @@ def test_commands_of_one_script_agree_about_now(r):
     """One short script adds two tasks IN the same delay. They are due close together, and the task added
     first is due no later."""
     script = """
-        redis.call('TW.ADD', KEYS[1], KEYS[2], 'a', 'IN', 3600000, 'PAYLOAD', 'f', 'v')
-        redis.call('TW.ADD', KEYS[1], KEYS[2], 'b', 'IN', 3600000, 'PAYLOAD', 'f', 'v')
+        redis.call('TW.SEND', KEYS[1], KEYS[2], 'a', 'IN', 3600000, 'PAYLOAD', 'f', 'v')
+        redis.call('TW.SEND', KEYS[1], KEYS[2], 'b', 'IN', 3600000, 'PAYLOAD', 'f', 'v')
     """
     rng = random.Random()
     for _ in range(20):

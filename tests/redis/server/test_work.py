@@ -57,11 +57,11 @@ def test_replies_by_protocol(server, protocol):
     raw = Raw(server, protocol)
     assert raw("TW.PUT", "s", "a", "IN", 0, "PAYLOAD", "v") == "a"
     assert raw("TW.PUT", "s", "a", "IN", 0, "NX", "PAYLOAD", "v") is None
-    reply = raw("TW.TAKE", "LEASE", 60000, "BLOCK", 60000, "KEYS", 1, "s")
+    reply = raw("TW.TAKE", 1, "s", "LEASE", 60000, "BLOCK", 60000)
     token = reply[0][2]
     assert [[*row[:2], *row[4:]] for row in reply] == [["s", "a", 1, ["v"]]]
     assert [type(word) for word in reply[0]] == [str, str, str, int, int, list]
-    assert raw("TW.TAKE", "LEASE", 60000, "KEYS", 1, "s") is None
+    assert raw("TW.TAKE", 1, "s", "LEASE", 60000) is None
     assert isinstance(raw("TW.TOUCH", "s", "a", token, "LEASE", 60000), int)
     assert raw("TW.TOUCH", "s", "a", "0" * 16, "LEASE", 60000) is None
     assert isinstance(raw("TW.NACK", "s", "a", token), int)
@@ -70,7 +70,7 @@ def test_replies_by_protocol(server, protocol):
     assert raw("TW.ACK", "s", "a", token) == 0
     assert raw("TW.CANCEL", "s", "a") == 1
     assert raw("TW.PUT", "s", "b", "AT", 1000, "PAYLOAD", "v") == "b"
-    token = raw("TW.TAKE", "LEASE", 60000, "BLOCK", 60000, "KEYS", 1, "s")[0][2]
+    token = raw("TW.TAKE", 1, "s", "LEASE", 60000, "BLOCK", 60000)[0][2]
     assert raw("TW.NACK", "s", "b", token, "BACK") == 1000
     assert raw("TW.DEAD", "s") == []
     assert raw("TW.PAUSE", "s", "ON") == 1
@@ -79,7 +79,7 @@ def test_replies_by_protocol(server, protocol):
 @pytest.mark.parametrize("protocol,nothing", [(2, b"*-1"), (3, b"_")])
 def test_no_task_is_the_same_nil_at_once_and_after_a_wait(server, protocol, nothing):
     raw = Raw(server, protocol)
-    for words in (("TW.TAKE", "LEASE", 1, "KEYS", 1, "s"), ("TW.TAKE", "LEASE", 1, "BLOCK", 1, "KEYS", 1, "s")):
+    for words in (("TW.TAKE", 1, "s", "LEASE", 1), ("TW.TAKE", 1, "s", "LEASE", 1, "BLOCK", 1)):
         raw.send(*words)
         assert raw.line() == nothing, words
 
@@ -94,7 +94,7 @@ def test_any_bytes_and_any_size(server):
     r = server.client(decode_responses=False)
     big = b"x" * 3000000
     r.execute_command("TW.PUT", ANY, ANY, "IN", 0, "PAYLOAD", ANY, b"", big)
-    row = r.execute_command("TW.TAKE", "LEASE", 60000, "BLOCK", 60000, "NAME", ANY[:255], "KEYS", 1, ANY)[0]
+    row = r.execute_command("TW.TAKE", 1, ANY, "LEASE", 60000, "BLOCK", 60000, "NAME", ANY[:255])[0]
     assert row[:2] == [ANY, ANY] and row[5] == [ANY, b"", big]
     assert as_map(r.execute_command("TW.GET", ANY, ANY)[0])[b"worker"] == ANY[:255]
     r.execute_command("TW.NACK", ANY, ANY, row[2], "ERROR", ANY * 16)
@@ -189,7 +189,8 @@ def test_passed_times_come_in_the_order_of_filing(clock, server, r, how):
         times = [("AT", clock.now() - 10 * i) for i in (1, 2, 3)]
         raw.send_all({"TW.PUT": [("TW.PUT", "s", name, *at, "PAYLOAD", "v") for name, at in zip(names, times)],
                       "TW.NACK": [("TW.NACK", "s", *job[1:3], *at) for job, at in zip(jobs, times)],
-                      "TW.REPLAY": [("TW.REPLAY", "s", name, *at) for name, at in zip(names, times)]}[how])
+                      "TW.REPLAY": [("TW.REPLAY", "s", "IDS", 1, name, *at)
+                                    for name, at in zip(names, times)]}[how])
     assert all(raw.read() for _ in names)
     wait_ready(r, "s", 3)
     assert [job.id for job in take(r, "s", options=("COUNT", 3))] == names
@@ -237,7 +238,7 @@ def test_options_of_take_in_any_order_and_any_case(r):
     for i, words in enumerate([("lease", HOUR, "count", 1, "name", "w", "block", 60000),
                                ("BLOCK", 60000, "NAME", "w", "COUNT", 1, "LEASE", HOUR)]):
         put(r, "s", f"t{i}")
-        reply = r.execute_command("TW.TAKE", *words, "KEYS", 1, "s")
+        reply = r.execute_command("TW.TAKE", 1, "s", *words)
         assert reply[0][1] == f"t{i}" and get(r, f"t{i}")["worker"] == "w"
 
 
@@ -282,7 +283,7 @@ def test_ready_and_leased_tasks_are_no_part_of_next_range_and_forecast(r):
     waiting = r.execute_command("TW.GET", "s", "waiting")
     assert r.execute_command("TW.NEXT", "s") == ["retried", at]
     assert in_order(r.execute_command, "s") == [["retried", at], ["waiting", as_map(waiting[0])["due"]]]
-    assert sum(r.execute_command("TW.FORECAST", "s", "STEP", HOUR, "COUNT", 2)) == 2
+    assert sum(r.execute_command("TW.FORECAST", "s", "STEP", HOUR, "STEPS", 2)) == 2
     assert r.execute_command("TW.LEN", "s") == 4
     assert tasks(r, "s") == {"ready": 1000, "leased": 1000, "retried": 1000,
                              "waiting": as_map(waiting[0])["due"]}
@@ -290,17 +291,17 @@ def test_ready_and_leased_tasks_are_no_part_of_next_range_and_forecast(r):
 
 # Blocking
 
-def blocked(server, *words):
+def blocked(server, *words, queues=("s", )):
     """Returns a connection whose TW.TAKE has begun to wait."""
     count = server.info("clients")["blocked_clients"]
     raw = Raw(server)
-    raw.send("TW.TAKE", *words)
+    raw.send("TW.TAKE", len(queues), *queues, *words)
     wait_until(lambda: server.info("clients")["blocked_clients"] == count + 1)
     return raw
 
 
 def test_workers_are_served_in_the_order_of_waiting(server, r):
-    waiting = [blocked(server, "LEASE", HOUR, "BLOCK", 0, "NAME", f"w{i}", "KEYS", 1, "s") for i in range(5)]
+    waiting = [blocked(server, "LEASE", HOUR, "BLOCK", 0, "NAME", f"w{i}") for i in range(5)]
     for i in range(5):
         put(r, "s", f"t{i}", "AT", 1000 + i)
     assert [one.read()[0][1] for one in waiting] == [f"t{i}" for i in range(5)]
@@ -308,13 +309,13 @@ def test_workers_are_served_in_the_order_of_waiting(server, r):
 
 
 def test_a_worker_waits_for_keys_that_do_not_exist_yet(server, r):
-    waiting = blocked(server, "LEASE", HOUR, "BLOCK", 0, "COUNT", 7, "KEYS", 3, "a", "b", "c")
+    waiting = blocked(server, "LEASE", HOUR, "BLOCK", 0, "COUNT", 7, queues=("a", "b", "c"))
     put(r, "b", "t", "IN", 100)
     assert waiting.read()[0][:2] == ["b", "t"]
 
 
 def test_a_blocked_worker_takes_several_tasks_that_become_ready_together(server, r):
-    waiting = blocked(server, "LEASE", HOUR, "BLOCK", 0, "COUNT", 3, "KEYS", 1, "s")
+    waiting = blocked(server, "LEASE", HOUR, "BLOCK", 0, "COUNT", 3)
     due = now_ms() + 200
     with r.pipeline(transaction=True) as all_at_once:
         for i in range(5):
@@ -331,7 +332,7 @@ def test_a_wait_ends_after_its_time(server):
 
 
 def test_a_worker_that_leaves_takes_nothing(server, r):
-    first, second = (blocked(server, "LEASE", HOUR, "BLOCK", 0, "KEYS", 1, "s") for _ in range(2))
+    first, second = (blocked(server, "LEASE", HOUR, "BLOCK", 0) for _ in range(2))
     first.close()
     wait_until(lambda: server.info("clients")["blocked_clients"] == 1)
     put(r, "s", "a")
@@ -342,9 +343,9 @@ def test_a_worker_that_leaves_takes_nothing(server, r):
 def test_workers_that_hang_cost_attempts_until_their_waits_are_over(server, r):
     """They stay connected, and do nothing with their tasks. Each gets one at most, and none after its wait."""
     over = [Raw(server) for _ in range(3)]
-    assert [one("TW.TAKE", "LEASE", 1, "BLOCK", 1, "KEYS", 1, "s") for one in over] == [None] * 3
-    hung = [blocked(server, "LEASE", 1, "BLOCK", 0, "KEYS", 1, "s") for _ in range(4)]
-    lives = blocked(server, "LEASE", HOUR, "BLOCK", 0, "KEYS", 1, "s")
+    assert [one("TW.TAKE", 1, "s", "LEASE", 1, "BLOCK", 1) for one in over] == [None] * 3
+    hung = [blocked(server, "LEASE", 1, "BLOCK", 0) for _ in range(4)]
+    lives = blocked(server, "LEASE", HOUR, "BLOCK", 0)
     put(r, "s", "a", "IN", 0, "TRIES", 5, "BACKOFF", 1, 1, 1)
     row = lives.read()[0]
     assert (row[1], row[4], len(hung)) == ("a", 5, 4)
@@ -353,11 +354,11 @@ def test_workers_that_hang_cost_attempts_until_their_waits_are_over(server, r):
 def test_client_unblock(server, r):
     waiting = Raw(server)
     ident = waiting("CLIENT", "ID")
-    waiting.send("TW.TAKE", "LEASE", 5, "BLOCK", 0, "KEYS", 1, "s")
+    waiting.send("TW.TAKE", 1, "s", "LEASE", 5, "BLOCK", 0)
     wait_until(lambda: server.info("clients")["blocked_clients"] == 1)
     assert r.client_unblock(ident) == 1
     assert waiting.read() is None
-    waiting.send("TW.TAKE", "LEASE", 5, "BLOCK", 0, "KEYS", 1, "s")
+    waiting.send("TW.TAKE", 1, "s", "LEASE", 5, "BLOCK", 0)
     wait_until(lambda: server.info("clients")["blocked_clients"] == 1)
     assert r.client_unblock(ident, error=True) == 1
     assert "UNBLOCKED" in waiting.read()
@@ -365,7 +366,7 @@ def test_client_unblock(server, r):
 
 @pytest.mark.parametrize("rename", [False, True], ids=["type", "rename"])
 def test_a_key_of_another_type_wakes_nobody(server, r, rename):
-    waiting = blocked(server, "LEASE", HOUR, "BLOCK", 0, "KEYS", 1, "s")
+    waiting = blocked(server, "LEASE", HOUR, "BLOCK", 0)
     r.rpush("s", "v")
     r.delete("s")
     put(r, "other" if rename else "s", "a", "AT", 1000)
@@ -377,15 +378,15 @@ def test_a_key_of_another_type_wakes_nobody(server, r, rename):
 
 def test_multi_and_scripts_do_not_block(server, r):
     with r.pipeline(transaction=True) as pipe:
-        pipe.execute_command("TW.TAKE", "LEASE", 5, "BLOCK", 0, "KEYS", 1, "s")
+        pipe.execute_command("TW.TAKE", 1, "s", "LEASE", 5, "BLOCK", 0)
         assert pipe.execute() == [None]
-    assert r.eval("return redis.call('TW.TAKE', 'LEASE', 5, 'BLOCK', 0, 'KEYS', 1, KEYS[1])", 1, "s") is None
+    assert r.eval("return redis.call('TW.TAKE', 1, KEYS[1], 'LEASE', 5, 'BLOCK', 0)", 1, "s") is None
     put(r, "s", "a"), put(r, "s", "b")
     wait_ready(r, "s", 2)
     with r.pipeline(transaction=True) as pipe:
-        pipe.execute_command("TW.TAKE", "LEASE", HOUR, "KEYS", 1, "s")
+        pipe.execute_command("TW.TAKE", 1, "s", "LEASE", HOUR)
         assert pipe.execute()[0][0][1] == "a"
-    assert r.eval("""local job = redis.call('TW.TAKE', 'LEASE', 50000, 'KEYS', 1, KEYS[1])[1]
+    assert r.eval("""local job = redis.call('TW.TAKE', 1, KEYS[1], 'LEASE', 50000)[1]
                      return {job[2], redis.call('TW.ACK', KEYS[1], job[2], job[3])}""", 1, "s") == ["b", 1]
 
 
@@ -403,7 +404,7 @@ def test_work_in_one_transaction_with_its_results(r):
     ("TW.PUT", "s", "b", "IN", HOUR, "PAYLOAD", "v"), ("TW.ACK", "s", "a", "TOKEN"),
     ("TW.NACK", "s", "a", "TOKEN"), ("TW.NACK", "s", "a", "TOKEN", "DEAD"),
     ("TW.NACK", "s", "a", "TOKEN", "BACK"), ("TW.PAUSE", "s", "ON"),
-    ("TW.TOUCH", "s", "a", "TOKEN", "LEASE", 5000), ("TW.TAKE", "LEASE", 5000, "KEYS", 1, "s")],
+    ("TW.TOUCH", "s", "a", "TOKEN", "LEASE", 5000), ("TW.TAKE", 1, "s", "LEASE", 5000)],
                          ids=lambda words: " ".join(map(str, words[:1])))
 def test_watch_sees_each_change(server, r, words):
     put(r, "s", "a"), put(r, "s", "ready")
@@ -424,9 +425,9 @@ def test_watch_does_not_see_a_command_that_changes_nothing(server, r):
     with r.pipeline(transaction=True) as pipe:
         pipe.watch("s")
         for words in (("TW.ACK", "s", "a", "0" * 16), ("TW.NACK", "s", "a", "0" * 16), ("TW.PAUSE", "s", "OFF"),
-                      ("TW.TOUCH", "s", "a", "0" * 16, "LEASE", 5), ("TW.REPLAY", "s", "a"),
+                      ("TW.TOUCH", "s", "a", "0" * 16, "LEASE", 5), ("TW.REPLAY", "s", "IDS", 1, "a"),
                       ("TW.NACK", "s", "a", "0" * 16, "BACK"),
-                      ("TW.PURGE", "s", "ALL"), ("TW.TAKE", "LEASE", 5, "KEYS", 1, "s")):
+                      ("TW.PURGE", "s", "ALL"), ("TW.TAKE", 1, "s", "LEASE", 5)):
             server.client().execute_command(*words)
         pipe.multi()
         pipe.set("k", "v")
@@ -471,7 +472,7 @@ def test_a_token_dies(r, way):
     elif way == "put":
         put(r, "s", "a", "IN", HOUR)
     elif way == "added":
-        r.execute_command("TW.ADD", "s", "q", "a", "IN", HOUR, "PAYLOAD", "f", "v")
+        r.execute_command("TW.SEND", "s", "q", "a", "IN", HOUR, "PAYLOAD", "f", "v")
     elif way == "moved":
         assert r.execute_command("TW.MOVE", "s", "a", "IN", HOUR) == 1
     elif way == "cancelled":
@@ -750,7 +751,7 @@ def test_give_back_in_a_transaction_and_in_a_script(r):
     job = wait_take(r, "s")
     with r.pipeline(transaction=True) as pipe:
         give_back(pipe, job)
-        pipe.execute_command("TW.TAKE", "LEASE", HOUR, "KEYS", 1, "s")
+        pipe.execute_command("TW.TAKE", 1, "s", "LEASE", HOUR)
         back, [[_, name, token, *_]] = pipe.execute()
     assert (back, name) == (1000, "a") and token != job.token
     assert r.eval("return redis.call('TW.NACK', KEYS[1], 'a', ARGV[1], 'BACK')", 1, "s", token) == 1000
@@ -775,7 +776,7 @@ def test_the_seventeenth_lapse_kills(server, r, tries):
     assert get(r, "a")["lapses"] == 17 and len({job.token for job in jobs}) == 17
     assert [counters[name] for name in ("lapsed", "died", "failed", "renewed")] == [17, 1, 0, 0]
     assert ack(r, jobs[-1]) == 0
-    r.execute_command("TW.REPLAY", "s", "a")
+    r.execute_command("TW.REPLAY", "s", "IDS", 1, "a")
     assert (get(r, "a")["attempt"], get(r, "a")["lapses"], get(r, "a")["error"]) == (0, 0, "")
 
 
@@ -883,7 +884,7 @@ def test_only_the_period_of_a_series_dies(r):
     found = get(r, f"a@{due}")
     assert (found["state"], found["payload"], found["every"]) == ("dead", ["one", "two"], 0)
     assert get(r, "a")["times"] == 1
-    assert r.execute_command("TW.REPLAY", "s", f"a@{due}") == 1
+    assert r.execute_command("TW.REPLAY", "s", "IDS", 1, f"a@{due}") == 1
     assert wait_take(r, "s")[:2] == ("s", f"a@{due}")
 
 
@@ -969,7 +970,7 @@ def test_each_change_has_its_event(server, r):
     expect("tw.dead")
     r.execute_command("TW.PAUSE", "s", "ON")
     expect("tw.pause")
-    r.execute_command("TW.REPLAY", "s", "a")
+    r.execute_command("TW.REPLAY", "s", "IDS", 1, "a")
     expect("tw.replay")
     r.execute_command("TW.PAUSE", "s", "OFF")
     expect("tw.resume", "tw.ready")
@@ -983,11 +984,11 @@ def test_each_change_has_its_event(server, r):
 def test_lists_from_the_left(r):
     """A due task comes next out of BRPOP, as in the queues of Celery, Sidekiq and Bull."""
     r.lpush("queue", "before")
-    r.execute_command("TW.ADD", "s", "queue", "a", "IN", HOUR, "LIST", "LEFT", "PAYLOAD", "one")
+    r.execute_command("TW.SEND", "s", "queue", "a", "IN", HOUR, "LIST", "LEFT", "PAYLOAD", "one")
     assert get(r, "a")["kind"] == "list left"
     got = []
     thread = threading.Thread(target=lambda: got.extend(r.brpop("waiting", timeout=PATIENCE)))
-    r.execute_command("TW.ADD", "s", "waiting", "b", "IN", 100, "LIST", "LEFT", "PAYLOAD", "x")
+    r.execute_command("TW.SEND", "s", "waiting", "b", "IN", 100, "LIST", "LEFT", "PAYLOAD", "x")
     thread.start()
     thread.join(PATIENCE)
     assert got == ["waiting", "x"]
@@ -999,6 +1000,6 @@ def test_drain_makes_tasks_ready_now(r):
     at = now_ms() + HOUR
     for i in range(3):
         put(r, "s", f"t{i}", "AT", at + i)
-    assert r.execute_command("TW.DRAIN", "s", "LIMIT", 2) == 2
+    assert r.execute_command("TW.DRAIN", "s", "COUNT", 2) == 2
     jobs = take(r, "s", options=("COUNT", 9))
     assert [(job.id, job.due) for job in jobs] == [("t0", at), ("t1", at + 1)]

@@ -11,10 +11,10 @@ from situations import put, wait_dead, wait_ready, wait_take
 from test_acl import CALLS, FUNCTION, denied, refuses, user
 
 HOUR = 3600 * 1000
-TAKE = ("TW.TAKE", "LEASE", HOUR, "KEYS", 1)
+TAKE = ("TW.TAKE", 1, "s", "LEASE", HOUR)
 WORKER = ("+tw.take", "+tw.ack", "+tw.nack", "+tw.touch", "~s")
 PRODUCER = ("%W~s", "+tw.put", "+tw.cancel", "+tw.move")
-COMMANDS = [("TW.PUT", "s", "b", "IN", HOUR, "PAYLOAD", "v"), (*TAKE, "s"), ("TW.ACK", "s", "a", "0" * 16),
+COMMANDS = [("TW.PUT", "s", "b", "IN", HOUR, "PAYLOAD", "v"), TAKE, ("TW.ACK", "s", "a", "0" * 16),
             ("TW.NACK", "s", "a", "0" * 16), ("TW.NACK", "s", "a", "0" * 16, "BACK"),
             ("TW.TOUCH", "s", "a", "0" * 16, "LEASE", 5), ("TW.DEAD", "s"),
             ("TW.REPLAY", "s", "ALL"), ("TW.PURGE", "s", "ALL"), ("TW.PAUSE", "s", "OFF")]
@@ -57,9 +57,9 @@ def test_the_rules_of_a_producer_do_not_let_him_take(server, r):
     producer = user(server, *PRODUCER)
     assert put(producer, "s", "a") == "a"
     wait_ready(r, "s")
-    refuses(producer, *TAKE, "s")
+    refuses(producer, *TAKE)
     producer = user(server, "%W~s", "+@all")  # even with all commands: TW.TAKE reads the queue
-    refuses(producer, *TAKE, "s")
+    refuses(producer, *TAKE)
     assert producer.execute_command("TW.MOVE", "s", "a", "IN", HOUR) == 1
     assert producer.execute_command("TW.CANCEL", "s", "a") == 1
 
@@ -69,9 +69,9 @@ def test_all_queues_of_a_take_have_to_be_allowed(server, r, call):
     wait_ready(r, "s")
     worker = user(server, "+@all", "~s")
     with pytest.raises(redis.exceptions.RedisError):
-        call(worker, "TW.TAKE", "LEASE", HOUR, "KEYS", 2, "s", "other")
+        call(worker, "TW.TAKE", 2, "s", "other", "LEASE", HOUR)
     assert task(r, "s", "a")["state"] == "ready"
-    assert call(worker, *TAKE, "s")[0][1] == "a"
+    assert call(worker, *TAKE)[0][1] == "a"
 
 
 def test_a_worker_who_loses_his_rights_while_he_waits_gets_nothing(server, r):
@@ -80,7 +80,7 @@ def test_a_worker_who_loses_his_rights_while_he_waits_gets_nothing(server, r):
     first, second = Raw(server), Raw(server)
     first("AUTH", "someone", "secret")
     for i, raw in enumerate((first, second)):
-        raw.send("TW.TAKE", "LEASE", HOUR, "BLOCK", 0, "KEYS", 1, "s")
+        raw.send("TW.TAKE", 1, "s", "LEASE", HOUR, "BLOCK", 0)
         wait_until(lambda i=i: server.info("clients")["blocked_clients"] == i + 1)
     r.execute_command("ACL", "SETUSER", "someone", "-tw.take")
     put(r, "s", "a")
@@ -90,11 +90,12 @@ def test_a_worker_who_loses_his_rights_while_he_waits_gets_nothing(server, r):
 
 
 @pytest.mark.parametrize("words,keys", [
-    (("TW.TAKE", "LEASE", "5", "KEYS", "1", "s"), ["s"]),
-    (("TW.TAKE", "COUNT", "5", "BLOCK", "0", "NAME", "w", "LEASE", "5", "KEYS", "3", "a", "b", "c"),
+    (("TW.TAKE", "1", "s", "LEASE", "5"), ["s"]),
+    (("TW.TAKE", "3", "a", "b", "c", "COUNT", "5", "BLOCK", "0", "NAME", "w", "LEASE", "5"),
      ["a", "b", "c"]),
-    (("TW.TAKE", "LEASE", "5", "keys", "2", "KEYS", "s"), ["KEYS", "s"]),
-    (("TW.TAKE", "LEASE", "5", "NAME", "KEYS", "KEYS", "1", "s"), None),
+    (("TW.TAKE", "2", "LEASE", "s", "LEASE", "5"), ["LEASE", "s"]),
+    (("TW.TAKE", "1", "s", "LEASE", "5", "NAME", "KEYS"), ["s"]),
+    (("TW.TAKE", "3", "s", "5"), None), (("TW.TAKE", "s", "LEASE", "5"), None), (("TW.TAKE", "1"), None),
     (("TW.PUT", "s", "a", "IN", "5", "PAYLOAD", "v"), ["s"]), (("TW.ACK", "s", "a", "t"), ["s"]),
     (("TW.NACK", "s", "a", "t"), ["s"]), (("TW.NACK", "s", "a", "t", "BACK"), ["s"]),
     (("TW.TOUCH", "s", "a", "t", "LEASE", "5"), ["s"]),
@@ -105,20 +106,20 @@ def test_the_server_finds_the_keys(server, words, keys):
     assert isinstance(answer, Raw.Error) if keys is None else answer == keys
 
 
-def test_a_name_that_is_the_word_keys(server, r):
-    """The server looks for keys behind the first KEYS, so the module does too: nothing is taken from a queue
-    to which the rights were not checked."""
-    put(r, "s", "a"), put(r, "secret", "b")
-    wait_ready(r, "s"), wait_ready(r, "secret")
+def test_keys_that_look_like_options_are_checked(server, r):
+    """The server and the module find the same keys, so nothing is taken from a queue whose rights were not
+    checked. A worker may have any name."""
+    for key in ("s", "secret", "LEASE"):
+        put(r, key, "a")
+        wait_ready(r, key)
     worker = user(server, "+@all", "~s")
-    for words in (("TW.TAKE", "LEASE", 5, "NAME", "KEYS", "KEYS", 1, "secret"),
-                  ("TW.TAKE", "LEASE", 5, "NAME", "KEYS\0", "KEYS", 1, "secret"),
-                  ("TW.TAKE", "LEASE", 5, "NAME", "keys\0more", "KEYS", 1, "secret"),
-                  ("TW.TAKE", "LEASE", 5, "NAME", "KEYS", 1, "s", "KEYS", 1, "secret"),
-                  ("TW.TAKE", "LEASE", 5, "KEYS", 1, "s", "KEYS", 1, "secret")):
+    for words in ((2, "s", "secret", "LEASE", 5), (1, "secret", "LEASE", 5, "NAME", "s"),
+                  (1, "LEASE", "LEASE", 5), (2, "s", "LEASE", "LEASE", 5), (3, "s", "LEASE", 5)):
         with pytest.raises(redis.exceptions.RedisError):
-            worker.execute_command(*words)
-    assert task(r, "secret", "b")["state"] == task(r, "s", "a")["state"] == "ready"
+            worker.execute_command("TW.TAKE", *words)
+    assert [task(r, key, "a")["state"] for key in ("s", "secret", "LEASE")] == ["ready"] * 3
+    assert worker.execute_command("TW.TAKE", 1, "s", "LEASE", HOUR, "NAME", "KEYS")[0][1] == "a"
+    assert task(r, "s", "a")["worker"] == "KEYS"
 
 
 def test_replaying_needs_the_right_to_write_each_target(server, r, call):
@@ -127,15 +128,15 @@ def test_replaying_needs_the_right_to_write_each_target(server, r, call):
     r.config_set("tickwheel.dead-letter-tries", 1)
     r.set("secret", "a string"), r.set("q", "a string")
     for i, target in enumerate(("q", "secret", "q")):
-        r.execute_command("TW.ADD", "s", target, f"t{i}", "AT", 1000 + i, "PAYLOAD", "f", "v")
+        r.execute_command("TW.SEND", "s", target, f"t{i}", "AT", 1000 + i, "PAYLOAD", "f", "v")
     wait_dead(r, "s", 3)
     r.delete("secret", "q")
     client = user(server, "+@all", "~s", "~q")
     denied(r, call, client, "secret", "TW.REPLAY", "s", "ALL")
-    denied(r, call, client, "secret", "TW.REPLAY", "s", "t1", "IN", HOUR)
-    assert call(client, "TW.REPLAY", "s", "t0") == 1
+    denied(r, call, client, "secret", "TW.REPLAY", "s", "IDS", 1, "t1", "IN", HOUR)
+    assert call(client, "TW.REPLAY", "s", "IDS", 1, "t0") == 1
     wait_until(lambda: delivered(r, "q") == ["t0"])
-    assert call(client, "TW.PURGE", "s", "t1") == 1
+    assert call(client, "TW.PURGE", "s", "IDS", 1, "t1") == 1
     assert call(client, "TW.REPLAY", "s", "ALL") == 1
     wait_until(lambda: delivered(r, "q") == ["t0", "t2"])
     assert r.exists("s", "secret") == 0
@@ -143,5 +144,5 @@ def test_replaying_needs_the_right_to_write_each_target(server, r, call):
 
 def test_dry_run(server, r):
     user(server, *WORKER)
-    assert r.execute_command("ACL", "DRYRUN", "someone", *TAKE, "s") == "OK"
-    assert r.execute_command("ACL", "DRYRUN", "someone", *TAKE, "other") != "OK"
+    assert r.execute_command("ACL", "DRYRUN", "someone", *TAKE) == "OK"
+    assert r.execute_command("ACL", "DRYRUN", "someone", "TW.TAKE", 1, "other", "LEASE", HOUR) != "OK"

@@ -118,7 +118,7 @@ class InFile:
         subprocess.run([COMMAND, "tasks", "--store", self.store, "--queue", "q", "cancel", name], check=True,
                        stdout=subprocess.DEVNULL, timeout=PATIENCE)
 
-    RUNNING, FRESH = "running", ("waiting", 0, "")
+    RUNNING, FRESH = "leased", ("ready", 0, "")
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,8 @@ COUNTERS = ("added", "cancelled", "taken", "acknowledged", "failed", "given_back
             "purged", "offered", "pending", "ready", "leased", "dead", "paused", "queues")
 PUT = ("TW.PUT", "s", "new")
 IN = (*PUT, "IN", "5")
-TAKE = ("TW.TAKE", "LEASE", "5000")
-KEYS = ("KEYS", "1", "s")
+LEASE = ("LEASE", "5000")
+TAKE = ("TW.TAKE", "1", "s", *LEASE)
 TOKEN = "TOKEN"  # stands for the token of the leased task
 
 
@@ -67,15 +67,16 @@ def refused(stage, words, *fragments, code="ERR"):
     *numbers((*IN, "BACKOFF"), ("1", "5", *PAYLOAD), "BACKOFF first-ms", 1, CENTURY),
     *numbers((*IN, "BACKOFF", "5", "1"), PAYLOAD, "BACKOFF max-ms", 1, CENTURY),
     *numbers((*IN, "BACKOFF", "5", "1", "5", "JITTER"), PAYLOAD, "JITTER", 0, "100"),
-    *numbers(("TW.TAKE", "LEASE"), KEYS, "LEASE", 1, LEASE_MAX),
-    *numbers((*TAKE, "COUNT"), KEYS, "COUNT", 1, "10000"),
-    *numbers((*TAKE, "BLOCK"), KEYS, "BLOCK", 0, "4294967295"),
-    *numbers((*TAKE, "KEYS"), ("s", ), "KEYS", 1, "10000"),
+    *numbers(("TW.TAKE", "1", "s", "LEASE"), (), "LEASE", 1, LEASE_MAX),
+    *numbers((*TAKE, "COUNT"), (), "COUNT", 1, "10000"),
+    *numbers((*TAKE, "BLOCK"), (), "BLOCK", 0, "4294967295"),
+    *numbers(("TW.TAKE", ), ("s", "LEASE", "5"), "the number of queues", 1, "10000"),
     *numbers(("TW.TOUCH", "s", "leased", TOKEN, "LEASE"), (), "LEASE", 1, LEASE_MAX),
     *numbers(("TW.NACK", "s", "leased", TOKEN, "IN"), (), "IN", 0),
     *numbers(("TW.NACK", "s", "leased", TOKEN, "AT"), (), "AT", 0, MAX),
-    *numbers(("TW.DEAD", "s", "LIMIT"), (), "LIMIT", 1, "10000"),
-    *numbers(("TW.REPLAY", "s", "dead", "IN"), (), "IN", 0),
+    *numbers(("TW.DEAD", "s", "COUNT"), (), "COUNT", 1, "10000"),
+    *numbers(("TW.REPLAY", "s", "IDS", "1", "dead", "IN"), (), "IN", 0),
+    *numbers(("TW.PURGE", "s", "IDS"), ("dead", ), "IDS", 1, "10000"),
     *numbers(("TW.REPLAY", "s", "ALL", "AT"), (), "AT", 0, MAX),
 ])
 def test_a_number_out_of_range(stage, words, fragments):
@@ -97,20 +98,20 @@ def test_a_factor_out_of_range(stage, factor):
     case((*IN, "LIST", *PAYLOAD), "LIST", "BACKOFF"),
     case((*IN, "JITTER", "5", *PAYLOAD), "JITTER", "BACKOFF"),
     case((*IN, "LATE", "NEVER", *PAYLOAD), "NEVER", "FIRE, DROP ms or COALESCE"),
-    case((*TAKE, "LIMIT", "5", *KEYS), "LIMIT", "LEASE ms, COUNT n, BLOCK ms, NAME worker or KEYS n"),
-    case((*TAKE, "KEYS", "2", "s"), "KEYS is '2'", "the number of queues"),
-    case((*TAKE, "KEYS", "1", "s", "s2"), "KEYS is '1'", "the number of queues"),
-    case((*TAKE, *KEYS, "COUNT", "5"), "KEYS is '1'", "the number of queues"),
+    case((*TAKE, "KEYS", "1"), "KEYS", "LEASE ms, COUNT n, BLOCK ms or NAME worker"),
+    case(("TW.TAKE", "2", "s"), "the number of queues is '2'", "so many queues behind it"),
+    case(("TW.TAKE", "1", "s", "s2", "LEASE", "5"), "the option is 's2'", "LEASE ms"),
+    case(("TW.TAKE", "s", "LEASE", "5"), "the number of queues is 's'", "1 to 10000"),
     case(("TW.NACK", "s", "leased", TOKEN, "LATER", "5"), "LATER", "IN ms, AT unix-ms, DEAD, BACK or"),
     case(("TW.NACK", "s", "leased", TOKEN, "SOON"), "SOON", "AT unix-ms, DEAD, BACK or ERROR text"),
     case(("TW.NACK", "s", "leased", TOKEN, "IN", "5", "ERROR", "a", "b"), "'b'", "ERROR text"),
     case(("TW.NACK", "s", "leased", TOKEN, "BACK", "5"), "'5'", "BACK or ERROR text"),
     case(("TW.TOUCH", "s", "leased", TOKEN, "FOR", "5"), "FOR", "LEASE ms"),
-    case(("TW.DEAD", "s", "COUNT", "5"), "COUNT", "LIMIT n or AFTER id"),
+    case(("TW.DEAD", "s", "LIMIT", "5"), "LIMIT", "COUNT n or AFTER id"),
     case(("TW.DEAD", "s", "AFTER", "waiting"), "AFTER is 'waiting'", "the id of a dead task"),
     case(("TW.DEAD", "s", "AFTER", "nobody"), "AFTER is 'nobody'", "the id of a dead task"),
     case(("TW.DEAD", "none", "AFTER", "dead"), "AFTER is 'dead'", "the id of a dead task"),
-    case(("TW.REPLAY", "s", "dead", "SOON", "5"), "SOON", "IN ms or AT unix-ms"),
+    case(("TW.REPLAY", "s", "IDS", "1", "dead", "SOON", "5"), "SOON", "IN ms or AT unix-ms"),
     case(("TW.PAUSE", "s", "MAYBE"), "MAYBE", "ON or OFF"),
     case(("TW.PAUSE", "s", ""), "ON or OFF"),
     case(("TW.MOVE", "s", "dead", "IN", "5"), "the task is dead", "a replay, or a put in its place"),
@@ -129,12 +130,10 @@ def test_a_word_that_is_unknown_or_out_of_place(stage, words, fragments):
     case((*IN, "NX", "LATE"), "LATE has no policy"),
     case((*IN, "BACKOFF", "5", "1"), "BACKOFF has too few values", "first-ms factor max-ms"),
     case((*IN, "BACKOFF", "5", "1", "5", "JITTER"), "JITTER has no value", "0 to 100"),
-    case(("TW.TAKE", "COUNT", "5", *KEYS), "LEASE is missing", LEASE_MAX),
-    case((*TAKE, "COUNT", "5", "s"), "KEYS"),
-    case((*TAKE, "NAME", "x", "KEYS"), "KEYS is missing"),
-    case((*TAKE, "COUNT", *KEYS), "COUNT has no value", "1 to 10000"),
-    case((*TAKE, "NAME", *KEYS), "NAME has no value"),
-    case((*TAKE, "NAME", "x" * 256, *KEYS), "NAME is 256 bytes", "at most 255"),
+    case(("TW.TAKE", "1", "s", "COUNT", "5"), "LEASE is missing", LEASE_MAX),
+    case((*TAKE, "COUNT"), "COUNT has no value", "1 to 10000"),
+    case((*TAKE, "NAME"), "NAME has no value"),
+    case((*TAKE, "NAME", "x" * 256), "NAME is 256 bytes", "at most 255"),
     case(("TW.NACK", "s", "leased", TOKEN, "ERROR"), "ERROR has no value", "4096 bytes are kept"),
     case(("TW.NACK", "s", "leased", TOKEN, "DEAD", "ERROR"), "ERROR has no value", "4096 bytes are kept"),
     case(("TW.NACK", "s", "leased", TOKEN, "IN"), "IN has no value", "milliseconds, an integer from 0 to"),
@@ -146,24 +145,27 @@ def test_a_word_that_is_unknown_or_out_of_place(stage, words, fragments):
     case(IN, "PAYLOAD is missing", "PAYLOAD value [value ...]"),
     case((*IN, "PAYLOAD"), "PAYLOAD is missing", "PAYLOAD value [value ...]"),
     case((*IN, "EVERY"), "EVERY has no value", "milliseconds"),
-    case(("TW.TAKE", "LEASE"), "LEASE has no value", "milliseconds", LEASE_MAX),
-    case(TAKE, "KEYS is missing", "KEYS n queue"),
-    case((*TAKE, "s"), "'s'", "KEYS n"),
-    case((*TAKE, "KEYS"), "KEYS is missing", "KEYS n queue"),
-    case((*TAKE, "KEYS", "1"), "KEYS is missing", "KEYS n queue"),
-    case(("TW.TAKE", *KEYS), "LEASE is missing", LEASE_MAX),
+    case(("TW.TAKE", "1", "s", "LEASE"), "LEASE has no value", "milliseconds", LEASE_MAX),
+    case(("TW.TAKE", "1"), "the number of queues is '1'", "so many queues behind it"),
+    case((*TAKE, "s"), "'s'", "LEASE ms"),
+    case(("TW.TAKE", "1", "s"), "LEASE is missing", LEASE_MAX),
     case(("TW.ACK", "s", "leased"), "the token of the last id is missing", "id token"),
     case(("TW.ACK", "s", "leased", TOKEN, "ready"), "the token of the last id is missing", "id token"),
     case(("TW.TOUCH", "s", "leased", TOKEN), "LEASE is missing", LEASE_MAX),
     case(("TW.TOUCH", "s", "leased", TOKEN, "LEASE"), "LEASE has no value", "milliseconds", LEASE_MAX),
     case(("TW.TOUCH", "s", "leased", TOKEN, "5000"), "'5000'", "LEASE ms"),
     case(("TW.TOUCH", "s", "leased", TOKEN, "LEASE", "5", "x"), "'x'", "LEASE ms"),
-    case(("TW.REPLAY", "s"), "the id is missing", "the id of a dead task, or ALL"),
-    case(("TW.REPLAY", "s", "dead", "IN"), "IN has no value", "milliseconds"),
-    case(("TW.REPLAY", "s", "dead", "5"), "the time is '5'", "IN ms or AT unix-ms"),
-    case(("TW.PURGE", "s"), "the id is missing", "the id of a dead task, or ALL"),
+    case(("TW.REPLAY", "s"), "ALL or IDS is missing", "ALL, or IDS n id [id ...]"),
+    case(("TW.REPLAY", "s", "dead"), "the word is 'dead'", "ALL, or IDS n id [id ...]"),
+    case(("TW.REPLAY", "s", "IDS"), "the number of ids is missing", "IDS n id"),
+    case(("TW.REPLAY", "s", "IDS", "2", "dead"), "IDS is '2'", "so many ids behind it"),
+    case(("TW.REPLAY", "s", "IDS", "1", "dead", "IN", "5", "x"), "'x'", "no more"),
+    case(("TW.PURGE", "s", "IDS", "1", "dead", "x"), "the last option is 'x'", "no more"),
+    case(("TW.REPLAY", "s", "IDS", "1", "dead", "IN"), "IN has no value", "milliseconds"),
+    case(("TW.REPLAY", "s", "IDS", "1", "dead", "5"), "the time is '5'", "IN ms or AT unix-ms"),
+    case(("TW.PURGE", "s"), "ALL or IDS is missing", "ALL, or IDS n id [id ...]"),
     case(("TW.PAUSE", "s"), "the state is missing", "ON or OFF"),
-    case(("TW.DEAD", "s", "LIMIT"), "LIMIT has no value", "1 to 10000"),
+    case(("TW.DEAD", "s", "COUNT"), "COUNT has no value", "1 to 10000"),
     case(("TW.DEAD", "s", "AFTER"), "AFTER has no value"),
 ])
 def test_something_is_missing_or_too_much(stage, words, fragments):
@@ -177,10 +179,10 @@ def test_something_is_missing_or_too_much(stage, words, fragments):
     case((*IN, "TRIES", "5", "TRIES", "5", *PAYLOAD), "TRIES", "once"),
     case((*IN, "BACKOFF", "5", "1", "5", "BACKOFF", "5", "1", "5", *PAYLOAD), "once"),
     case((*IN, "LATE", "FIRE", "LATE", "FIRE", *PAYLOAD), "LATE", "once"),
-    case((*TAKE, "LEASE", "5", *KEYS), "LEASE", "once"),
-    case((*TAKE, "COUNT", "5", "COUNT", "5", *KEYS), "COUNT", "once"),
-    case((*TAKE, "BLOCK", "5", "BLOCK", "5", *KEYS), "BLOCK", "once"),
-    case((*TAKE, "NAME", "5", "NAME", "5", *KEYS), "NAME", "once"),
+    case((*TAKE, "LEASE", "5"), "LEASE", "once"),
+    case((*TAKE, "COUNT", "5", "COUNT", "5"), "COUNT", "once"),
+    case((*TAKE, "BLOCK", "5", "BLOCK", "5"), "BLOCK", "once"),
+    case((*TAKE, "NAME", "5", "NAME", "5"), "NAME", "once"),
     case(("TW.NACK", "s", "leased", TOKEN, "DEAD", "IN", "5"), "IN", "one of IN ms, AT unix-ms and DEAD"),
     case(("TW.NACK", "s", "leased", TOKEN, "IN", "5", "DEAD"), "DEAD", "one of IN ms, AT unix-ms and DEAD"),
     case(("TW.NACK", "s", "leased", TOKEN, "BACK", "DEAD"), "DEAD", "BACK without DEAD"),
@@ -191,31 +193,26 @@ def test_something_is_missing_or_too_much(stage, words, fragments):
     case(("TW.NACK", "s", "leased", TOKEN, "ERROR", "", "BACK"), "expected none, as nothing has failed"),
     case(("TW.NACK", "s", "leased", TOKEN, "IN", "5", "AT", "5"), "AT", "one of IN ms, AT unix-ms and DEAD"),
     case(("TW.NACK", "s", "leased", TOKEN, "ERROR", "a", "ERROR", "b"), "ERROR", "each option at most once"),
-    case(("TW.DEAD", "s", "LIMIT", "5", "LIMIT", "5"), "LIMIT", "once"),
+    case(("TW.DEAD", "s", "COUNT", "5", "COUNT", "5"), "COUNT", "once"),
     case(("TW.DEAD", "s", "AFTER", "dead", "AFTER", "dead"), "AFTER", "once"),
 ])
 def test_each_option_once(stage, words, fragments):
     refused(stage, words, *fragments)
 
 
-@pytest.mark.parametrize("words", [("TW.REPLAY", "s", "all"), ("TW.REPLAY", "s", "All", "IN", "5"),
-                                   ("TW.REPLAY", "none", "all"), ("TW.PURGE", "s", "all")], ids=" ".join)
-def test_all_in_other_letters_is_not_0_without_a_word(stage, words):
-    refused(stage, words, f"the id is '{words[2]}'", "ALL in capital letters, or the id of a dead task")
-
-
 @pytest.mark.parametrize("words", [
     ("TW.PUT", ), ("TW.PUT", "s"), ("TW.TAKE", ), ("TW.ACK", ), ("TW.ACK", "s"), ("TW.NACK", "s", "leased"),
-    ("TW.TOUCH", "s", "leased"), ("TW.DEAD", ), ("TW.REPLAY", ), ("TW.REPLAY", "s", "dead", "IN", "5", "x"),
-    ("TW.PURGE", ), ("TW.PURGE", "s", "dead", "x"), ("TW.PAUSE", ), ("TW.PAUSE", "s", "ON", "x")], ids=" ".join)
+    ("TW.TOUCH", "s", "leased"), ("TW.DEAD", ), ("TW.REPLAY", ), ("TW.PURGE", ), ("TW.PAUSE", ),
+    ("TW.PAUSE", "s", "ON", "x")], ids=" ".join)
 def test_a_wrong_number_of_arguments(stage, words):
     refused(stage, words, "wrong number of arguments", words[0])
 
 
 @pytest.mark.parametrize("key", ["string", "stream", "list"])
 @pytest.mark.parametrize("words", [
-    ("TW.PUT", "KEY", "a", "IN", "5", *PAYLOAD), (*TAKE, "KEYS", "1", "KEY"), (*TAKE, "KEYS", "2", "s", "KEY"),
-    (*TAKE, "BLOCK", "0", "KEYS", "2", "KEY", "s"), ("TW.ACK", "KEY", "a", TOKEN),
+    ("TW.PUT", "KEY", "a", "IN", "5", *PAYLOAD), ("TW.TAKE", "1", "KEY", *LEASE),
+    ("TW.TAKE", "2", "s", "KEY", *LEASE),
+    ("TW.TAKE", "2", "KEY", "s", *LEASE, "BLOCK", "0"), ("TW.ACK", "KEY", "a", TOKEN),
     ("TW.NACK", "KEY", "a", TOKEN), ("TW.NACK", "KEY", "a", TOKEN, "BACK"),
     ("TW.TOUCH", "KEY", "a", TOKEN, "LEASE", "5"), ("TW.DEAD", "KEY"), ("TW.REPLAY", "KEY", "ALL"),
     ("TW.PURGE", "KEY", "ALL"), ("TW.PAUSE", "KEY", "ON"), ("TW.PAUSE", "KEY", "OFF")],
@@ -235,9 +232,9 @@ def test_over_the_limit_of_memory(stage):
     server, raw, _ = stage
     raw("CONFIG", "SET", "maxmemory", 1)
     try:
-        for words in ((*IN, *PAYLOAD), ("TW.REPLAY", "s", "dead"), ("TW.PAUSE", "new", "ON")):
+        for words in ((*IN, *PAYLOAD), ("TW.REPLAY", "s", "IDS", "1", "dead"), ("TW.PAUSE", "new", "ON")):
             refused(stage, words, code="OOM")
-        assert raw("TW.PURGE", "s", "nobody") == 0
+        assert raw("TW.PURGE", "s", "IDS", "1", "nobody") == 0
         assert raw("TW.ACK", "s", "leased", "0" * 16) == 0
     finally:
         raw("CONFIG", "SET", "maxmemory", 0)
@@ -247,7 +244,7 @@ def test_over_the_limit_of_memory(stage):
 def test_a_replica_refuses_what_writes(fleet, stage):
     server, _, token = stage
     other = Raw(fleet.server(replicaof=server))
-    for words in ((*IN, *PAYLOAD), (*TAKE, *KEYS), ("TW.ACK", "s", "leased", token), ("TW.PAUSE", "s", "ON"),
+    for words in ((*IN, *PAYLOAD), TAKE, ("TW.ACK", "s", "leased", token), ("TW.PAUSE", "s", "ON"),
                   ("TW.NACK", "s", "leased", token), ("TW.NACK", "s", "leased", token, "BACK"),
                   ("TW.TOUCH", "s", "leased", token, "LEASE", "5"),
                   ("TW.REPLAY", "s", "ALL"), ("TW.PURGE", "s", "ALL")):

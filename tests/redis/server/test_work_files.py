@@ -47,7 +47,7 @@ def variety(r):
     r.execute_command("TW.TOUCH", "s", "touched", jobs["touched"].token, "LEASE", 2 * HOUR)
     put(r, "s", "waiting", "IN", HOUR)
     add(r, "s", "q", "stream", now_ms() + HOUR)
-    r.execute_command("TW.ADD", "s", "list", "left", "IN", HOUR, "LIST", "LEFT", "PAYLOAD", "v")
+    r.execute_command("TW.SEND", "s", "list", "left", "IN", HOUR, "LIST", "LEFT", "PAYLOAD", "v")
     r.config_set("tickwheel.dead-letter-tries", 1)
     r.set("wrong", "text")
     add(r, "s", "wrong", "refused", 1000)
@@ -394,9 +394,10 @@ def test_a_command_that_changes_nothing_is_not_replicated(server, r):
                   ("TW.ACK", "none", "a", job.token), ("TW.NACK", "s", "a", nobody, "DEAD"),
                   ("TW.NACK", "s", "a", nobody, "BACK"), ("TW.NACK", "none", "a", job.token, "BACK"),
                   ("TW.TOUCH", "s", "a", nobody, "LEASE", 5), ("TW.DEAD", "s"), ("TW.REPLAY", "s", "ALL"),
-                  ("TW.REPLAY", "s", "a", "IN", 5), ("TW.PURGE", "s", "a"), ("TW.PURGE", "s", "ALL"),
+                  ("TW.REPLAY", "s", "IDS", 1, "a", "IN", 5), ("TW.PURGE", "s", "IDS", 1, "a"),
+                  ("TW.PURGE", "s", "ALL"),
                   ("TW.PAUSE", "s", "OFF"), ("TW.PAUSE", "none", "OFF"),
-                  ("TW.TAKE", "LEASE", 5, "COUNT", 5, "KEYS", 2, "s", "none")):
+                  ("TW.TAKE", 2, "s", "none", "LEASE", 5, "COUNT", 5)):
         r.execute_command(*words)
         assert tap.commands() == [], words
     assert task(r, "s", "a")["state"] == "leased"
@@ -404,7 +405,7 @@ def test_a_command_that_changes_nothing_is_not_replicated(server, r):
 
 def test_a_blocked_take_is_replicated_in_one_transaction(server, r):
     raw = Raw(server)
-    raw.send("TW.TAKE", "LEASE", HOUR, "BLOCK", 0, "COUNT", 5, "KEYS", 1, "s")
+    raw.send("TW.TAKE", 1, "s", "LEASE", HOUR, "BLOCK", 0, "COUNT", 5)
     wait_until(lambda: server.info("clients")["blocked_clients"] == 1)
     tap = Tap(server)
     put(r, "s", "a", "IN", 20)
@@ -435,18 +436,18 @@ def test_a_replica_gives_nothing_and_wakes_nobody(pair):
     primary, replica = pair
     r = primary.client()
     raw = Raw(replica)
-    assert raw("TW.TAKE", "LEASE", 5, "BLOCK", 0, "KEYS", 1, "s").startswith("READONLY")
+    assert raw("TW.TAKE", 1, "s", "LEASE", 5, "BLOCK", 0).startswith("READONLY")
     replica.client().config_set("replica-read-only", "no")
     put(r, "s", "a", "IN", 0)
     wait_ready(r, "s")
     wait_replica_in_sync(primary, replica)
-    assert raw("TW.TAKE", "LEASE", 5, "KEYS", 1, "s").startswith("READONLY")
+    assert raw("TW.TAKE", 1, "s", "LEASE", 5).startswith("READONLY")
     assert working(replica.client(), "s")["leased"] == 0
 
 
 def test_blocked_workers_of_a_server_that_becomes_a_replica(fleet, server):
     raw = Raw(server)
-    raw.send("TW.TAKE", "LEASE", 5, "BLOCK", 0, "KEYS", 1, "s")
+    raw.send("TW.TAKE", 1, "s", "LEASE", 5, "BLOCK", 0)
     wait_until(lambda: server.info("clients")["blocked_clients"] == 1)
     server.client().replicaof("127.0.0.1", fleet.server().port)
     assert "UNBLOCKED" in raw.read()
@@ -455,7 +456,7 @@ def test_blocked_workers_of_a_server_that_becomes_a_replica(fleet, server):
 @pytest.mark.parametrize("why", ["deliver", "pause", "replicas"])
 def test_a_blocked_worker_waits_while_the_server_may_not_serve_him(clock, server, r, why):
     raw = Raw(server)
-    raw.send("TW.TAKE", "LEASE", HOUR, "BLOCK", 0, "KEYS", 1, "s")
+    raw.send("TW.TAKE", 1, "s", "LEASE", HOUR, "BLOCK", 0)
     wait_until(lambda: server.info("clients")["blocked_clients"] == 1)
     put(r, "s", "a", "IN", 300)
     {"deliver": lambda: r.config_set("tickwheel.deliver", "no"),
@@ -533,7 +534,7 @@ def test_ready_tasks_that_come_by_rename_wait_too(server, r):
     put(r, "other", "a")
     wait_ready(r, "other")
     raw = Raw(server)
-    raw.send("TW.TAKE", "LEASE", HOUR, "BLOCK", 0, "KEYS", 1, "s")
+    raw.send("TW.TAKE", 1, "s", "LEASE", HOUR, "BLOCK", 0)
     wait_until(lambda: server.info("clients")["blocked_clients"] == 1)
     r.config_set("tickwheel.deliver", "no")
     r.rename("other", "s")

@@ -61,7 +61,7 @@ def test_a_worker_that_does_not_wait_takes_what_comes_and_the_others_wait_on(ser
     with workers(server, 1, "s") as crew:
         with r.pipeline(transaction=True) as both:
             both.execute_command("TW.PUT", "s", "a", "IN", 0, "PAYLOAD", "v")
-            both.execute_command("TW.TAKE", "LEASE", 5, "KEYS", 1, "s")
+            both.execute_command("TW.TAKE", 1, "s", "LEASE", 5)
             assert both.execute() == ["a", None]
         assert crew[0].ids() == ["a"]
 
@@ -82,10 +82,10 @@ def test_a_wait_ends_with_nothing(server):
     raw = Raw(server)
     for words in ((), ("BLOCK", 20)):
         begun = now_ms()
-        raw.send("TW.TAKE", "LEASE", 5, *words, "KEYS", 1, "s")
+        raw.send("TW.TAKE", 1, "s", "LEASE", 5, *words)
         assert raw.line() == b"*-1"
         assert not words or now_ms() - begun >= 19
-    assert Raw(server, protocol=3)("TW.TAKE", "LEASE", 5, "BLOCK", 1, "KEYS", 1, "s") is None
+    assert Raw(server, protocol=3)("TW.TAKE", 1, "s", "LEASE", 5, "BLOCK", 1) is None
 
 
 def test_the_longest_wait(server, r):
@@ -121,11 +121,11 @@ def test_where_nothing_can_wait(fleet):
     """In MULTI, scripts, and calls of other modules TW.TAKE replies at once."""
     server = meddled(fleet)
     r = server.client()
-    words = ("TW.TAKE", "LEASE", 5, "BLOCK", 0, "KEYS", 1, "s")
+    words = ("TW.TAKE", 1, "s", "LEASE", 5, "BLOCK", 0)
     with r.pipeline(transaction=True) as both:
         both.execute_command(*words)
         assert both.execute() == [None]
-    script = "return {redis.call('TW.TAKE', 'LEASE', 5, 'BLOCK', 0, 'KEYS', 1, KEYS[1])}"
+    script = "return {redis.call('TW.TAKE', 1, KEYS[1], 'LEASE', 5, 'BLOCK', 0)}"
     assert r.eval(script, 1, "s") == [None]
     for whose in ("USER", "SERVER"):
         assert r.execute_command("MEDDLE.CALL", whose, *words) is None
@@ -349,7 +349,7 @@ def test_a_worker_that_comes_when_the_task_has_come_does_not_overtake(server, r,
     put_ready(r, key, "a")
     raw = Raw(server)
     with workers(server, 1, "s", db=db) as crew:
-        raw.send_all([how, ("SELECT", db), ("TW.TAKE", "LEASE", FAR, "KEYS", 1, "s")])
+        raw.send_all([how, ("SELECT", db), ("TW.TAKE", 1, "s", "LEASE", FAR)])
         assert (raw.read() in ("OK", 1), raw.read(), raw.read()) == (True, "OK", None)
         assert crew[0].ids() == ["a"]
 
@@ -408,7 +408,7 @@ def test_keys_of_other_types(server, r):
         assert crew[0].ids() == ["a"]
     r.set("text", "text")
     with pytest.raises(redis.ResponseError, match="WRONGTYPE"):
-        r.execute_command("TW.TAKE", "LEASE", 5, "BLOCK", 0, "KEYS", 2, "s", "text")
+        r.execute_command("TW.TAKE", 2, "s", "text", "LEASE", 5, "BLOCK", 0)
 
 
 def test_reload_while_workers_wait(clock, server, r):
@@ -432,7 +432,7 @@ def deliver(client, *targets):
     with client.pipeline(transaction=True) as all_at_once:
         for target in targets:
             words = ("LIST", "PAYLOAD", "v") if target.startswith("l") else ("PAYLOAD", "n", "v")
-            all_at_once.execute_command("TW.ADD", "deliveries", target, "*", "IN", 0, *words)
+            all_at_once.execute_command("TW.SEND", "deliveries", target, "*", "IN", 0, *words)
         all_at_once.execute()
 
 
@@ -492,7 +492,7 @@ def a_worker_behind_an_emptied_list(server, **options):
     first, second = Worker(server, "s"), Worker(server, "s", **options)
     with server.client().pipeline(transaction=True) as both:
         put(both, "s", "a")
-        both.execute_command("TW.ADD", "deliveries", "list", "*", "IN", 0, "LIST", "PAYLOAD", "v")
+        both.execute_command("TW.SEND", "deliveries", "list", "*", "IN", 0, "LIST", "PAYLOAD", "v")
         both.execute()
     assert popper.reply() == ["list", "v"] and first.ids() == ["a"]
     return second
@@ -508,7 +508,7 @@ def a_consumer_behind_an_emptied_list(server, **options):
 def a_worker_in_another_database(server, **options):
     first, second = Worker(server, "s", db=3), Worker(server, "s", db=3, **options)
     with server.client().pipeline(transaction=True) as both:
-        both.execute_command("TW.ADD", "deliveries", "q", "*", "IN", 0, "PAYLOAD", "n", "v")
+        both.execute_command("TW.SEND", "deliveries", "q", "*", "IN", 0, "PAYLOAD", "n", "v")
         both.select(3)
         put(both, "s", "a")
         both.select(0)
@@ -533,7 +533,7 @@ def hears_of_a_delivery(server, asked):
     assert asked.reply() is None
     raw("SELECT", 0)
     length = raw("XLEN", "out")
-    r.execute_command("TW.ADD", "others", "out", "*", "IN", 0, "PAYLOAD", "n", "v")
+    r.execute_command("TW.SEND", "others", "out", "*", "IN", 0, "PAYLOAD", "n", "v")
     wait_until(lambda: r.xlen("out") == length + 1)
     raw.send("PING")
     assert raw.read() == Raw.Push(["invalidate", ["out"]]) and raw.read() == "PONG"
@@ -603,9 +603,9 @@ def deliver_as_one_transaction(server):
     client = server.client()
     put(client, "others", "stays", at=now_ms() + FAR)
     tap = Tap(server)
-    client.execute_command("TW.ADD", "others", "out", "x", "IN", 10, "PAYLOAD", "n", "v")
+    client.execute_command("TW.SEND", "others", "out", "x", "IN", 10, "PAYLOAD", "n", "v")
     wait_until(lambda: client.xlen("out") == 1)
-    assert [words[0].upper() for words in tap.commands()] == ["TW.ADD", "MULTI", "XADD", "TW.FIRED", "EXEC"]
+    assert [words[0].upper() for words in tap.commands()] == ["TW.SEND", "MULTI", "XADD", "TW.FIRED", "EXEC"]
     tap.close()
 
 
@@ -683,7 +683,7 @@ def test_serving_a_blocked_worker_is_replicated_once(server, r):
 
 # Handlers of other modules
 
-MEDDLING = [("TW.TAKE", "LEASE", FAR, "COUNT", 5, "KEYS", 1, "s"), ("UNLINK", "s"), ("FLUSHALL",),
+MEDDLING = [("TW.TAKE", 1, "s", "LEASE", FAR, "COUNT", 5), ("UNLINK", "s"), ("FLUSHALL",),
             ("RENAME", "s", "s2"), ("TW.CANCEL", "s", "a", "b"), ("TW.PAUSE", "s", "ON"), ("SET", "s", "text"),
             ("TW.PUT", "s", "a", "IN", 0, "PAYLOAD", "v"), ("TW.PUT", "s", "c", "IN", 0, "PAYLOAD", "v"),
             ("TW.MOVE", "s", "a", "IN", 1), ("TW.PURGE", "s", "ALL"), ("TW.REPLAY", "s", "ALL"),

@@ -14,7 +14,7 @@ module Tickwheel
   #
   #   gem "tickwheel-sidekiq", require: "tickwheel/sidekiq"
   #
-  # From then on perform_in, perform_at and the retries of failed jobs are filed with TW.ADD. When a job is
+  # From then on perform_in, perform_at and the retries of failed jobs are filed with TW.SEND. When a job is
   # due, the server itself pushes it to the list of its queue. So the poller of Sidekiq is not started, and
   # the sorted sets "schedule" and "retry" stay empty. docs/frameworks.md tells which features of Sidekiq
   # work, and which do not.
@@ -28,13 +28,13 @@ module Tickwheel
     QUEUES = {"schedule" => "tickwheel:schedule", "retry" => "tickwheel:retry"}.freeze
     PAGE = 1000
 
-    # Moves a job from a sorted set to the module's queue, unless a poller has taken it from the set. TW.ADD
+    # Moves a job from a sorted set to the module's queue, unless a poller has taken it from the set. TW.SEND
     # comes first: if it fails, nothing is changed. A set may hold several jobs under one jid, and none of
     # them may be lost.
     ADOPT = <<~LUA
       if not redis.call("ZSCORE", KEYS[1], ARGV[1]) then return 0 end
       local function park(id)
-        return redis.call("TW.ADD", KEYS[2], KEYS[3], id, "AT", ARGV[3], "NX", "LIST", "LEFT",
+        return redis.call("TW.SEND", KEYS[2], KEYS[3], id, "AT", ARGV[3], "NX", "LIST", "LEFT",
           "PAYLOAD", ARGV[4])
       end
       if not park(ARGV[2]) then park("*") end
@@ -84,12 +84,12 @@ module Tickwheel
         QUEUES.sum { |set, key| adopt_set(set, key) }
       end
 
-      # Files a job, a hash, at a time in Unix seconds. Returns the reply of TW.ADD.
+      # Files a job, a hash, at a time in Unix seconds. Returns the reply of TW.SEND.
       def park(conn, set, item, at, *options)
         refuse_namespace(conn)
         queue, entry = item["queue"], entry_of(item, at)
         conn.call("SADD", "queues", queue)
-        conn.call("TW.ADD", QUEUES.fetch(set), "queue:#{queue}", item["jid"], "AT", unix_ms(at), *options,
+        conn.call("TW.SEND", QUEUES.fetch(set), "queue:#{queue}", item["jid"], "AT", unix_ms(at), *options,
           "LIST", "LEFT", "PAYLOAD", entry)
       end
 

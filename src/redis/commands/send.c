@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * TW.ADD: a task with a target.
+ * TW.SEND: a task with a target.
  */
 #include "commands.h"
 
@@ -21,7 +21,7 @@ static void read_kind(struct tw__redis_filing *filing, int *at)
     }
 }
 
-/* Reads an option that TW.ADD alone has. */
+/* Reads an option that TW.SEND alone has. */
 static bool read_own(RedisModuleCtx *ctx, struct tw__redis_filing *filing, int *at,
                      enum tw__redis_filing_option *option)
 {
@@ -69,13 +69,13 @@ static bool read_payload(RedisModuleCtx *ctx, const struct tw__redis_filing *fil
     return true;
 }
 
-static bool read_add(RedisModuleCtx *ctx, struct tw__redis_filing *filing, RedisModuleString **argv, int argc)
+static bool read_send(RedisModuleCtx *ctx, struct tw__redis_filing *filing, RedisModuleString **argv, int argc)
 {
     if (RedisModule_StringCompare(argv[1], argv[2]) == 0) {
         tw__redis_argument_error(ctx, argv[2], "the target", "a key other than the queue");
         return false;
     }
-    if (!tw__redis_filing_init(ctx, filing, "TW.ADD", 3, argv, argc))
+    if (!tw__redis_filing_init(ctx, filing, "TW.SEND", 3, argv, argc))
         return false;
     filing->plan.target = tw__redis_string_bytes(argv[2]);
     if (!tw__redis_filing_options(ctx, filing, read_own,
@@ -88,13 +88,13 @@ static bool read_add(RedisModuleCtx *ctx, struct tw__redis_filing *filing, Redis
     return read_payload(ctx, filing) && tw__redis_filing_fits(ctx, filing);
 }
 
-int tw__redis_add_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+int tw__redis_send_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     struct tw__redis_filing filing;
     if (argc < 4)
         return RedisModule_WrongArity(ctx);
     uint64_t hash = tw__redis_queue_foresee(tw__redis_shared.queues, tw__redis_string_bytes(argv[3]));
-    if (!read_add(ctx, &filing, argv, argc))
+    if (!read_send(ctx, &filing, argv, argc))
         return REDISMODULE_OK;
-    return tw__redis_filing_file(ctx, &filing, hash, "tw.add");
+    return tw__redis_filing_file(ctx, &filing, hash, "tw.send");
 }
