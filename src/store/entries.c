@@ -70,9 +70,18 @@ bool tw__store_is_within(const struct tw__store_window *window, const struct tw_
 {
     if (queue == NULL || queue->whole)
         return due_ms <= window->horizon_ms;
-    return due_ms < queue->horizon.due_ms || (due_ms == queue->horizon.due_ms && seq <= queue->horizon.seq);
+    return tw__store_is_up_to(due_ms, seq, queue->horizon);
 }
 
+void tw__store_entry_ready(struct tw__store_window *window, struct tw__store_entry *entry)
+{
+    entry->turn = ++window->turns;
+    tw__list_append(&entry->queue->ready, &entry->link);
+    tw__store_ready_update(&window->ready, entry->queue);
+}
+
+/* In the wheel a task whose time has passed would wait for the next millisecond, and others, which are due
+ * later, would be taken meanwhile. */
 int tw__store_entry_add(struct tw__store_window *window, struct tw__store_queue *queue, uint64_t seq,
                         uint64_t due_ms)
 {
@@ -89,7 +98,10 @@ int tw__store_entry_add(struct tw__store_window *window, struct tw__store_queue 
     window->loaded++;
     window->crowded |=
         tw__store_waiting_in(queue) > 2 * tw__store_share_of(window) && tw__store_is_overfull(window);
-    tw_wheel_add_at(window->wheel, &entry->timer, due_ms);
+    if (due_ms <= tw_wheel_now(window->wheel))
+        tw__store_entry_ready(window, entry);
+    else
+        tw_wheel_add_at(window->wheel, &entry->timer, due_ms);
     return 0;
 }
 
@@ -130,6 +142,7 @@ void tw__store_entries_drop(struct tw__store_window *window)
                 tw__store_entry_free(window, &block->entries[i]);
     tw__store_queues_each(&window->queues, drop_empty, window);
     window->hungry = NULL;
+    window->fence = (struct tw__store_place){UINT64_MAX, UINT64_MAX};
     window->crowded = false;
 }
 

@@ -13,6 +13,7 @@ struct tw__store_window {
     struct tw__store_queues queues;
     struct tw__store_queue *hungry; /* the queues whose next tasks have to be loaded */
     struct tw__store_ready ready;
+    struct tw__store_place fence;   /* nothing behind it is taken before the hungry queues are fed */
     int64_t paused_count;           /* of the queues */
     uint64_t pause_reads;           /* readings of tw_queue */
     struct tw__store_callee others; /* of queues that have no handler of their own; NULL: there is none */
@@ -43,7 +44,10 @@ static inline struct tw__store_entry *tw__store_entry_linked(struct tw__link *li
 /* Returns the place of the pointer to a taken entry, or the end of its bucket. */
 struct tw__store_entry **tw__store_entry_taken(struct tw__store_window *window, uint64_t seq);
 
-/* Files a task in the wheel, unless a job has it. Returns: 0 or an error. */
+/* Appends an entry to the ready list of its queue. */
+void tw__store_entry_ready(struct tw__store_window *window, struct tw__store_entry *entry);
+
+/* Files a task, unless a job has it. Returns: 0 or an error. */
 int tw__store_entry_add(struct tw__store_window *window, struct tw__store_queue *queue, uint64_t seq,
                         uint64_t due_ms);
 void tw__store_entry_free(struct tw__store_window *window, struct tw__store_entry *entry);

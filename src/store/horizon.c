@@ -82,6 +82,10 @@ static int load_more(struct tw__store_window *window, struct tw__store_queue *qu
 
 void tw__store_horizon_note(struct tw__store_window *window, struct tw__store_queue *queue)
 {
+    const struct tw__store_place *last = &queue->horizon;
+    if (!queue->whole && tw__list_empty(&queue->ready) &&
+        tw__store_is_up_to(last->due_ms, last->seq, window->fence))
+        window->fence = *last;
     if (queue->whole || queue->hungry || tw__store_waiting_in(queue) > tw__store_share_of(window) / 2)
         return;
     queue->hungry = true;
@@ -92,6 +96,7 @@ void tw__store_horizon_note(struct tw__store_window *window, struct tw__store_qu
 int tw__store_horizon_feed(struct tw__store_window *window)
 {
     int error = 0;
+    window->fence = (struct tw__store_place){UINT64_MAX, UINT64_MAX};
     while (window->hungry != NULL && error == 0) {
         struct tw__store_queue *queue = window->hungry;
         window->hungry = queue->next_hungry;

@@ -15,6 +15,12 @@ struct tw__store_place {
     uint64_t due_ms, seq;
 };
 
+/* Returns whether a task comes before another one, or is the same. */
+static inline bool tw__store_is_up_to(uint64_t due_ms, uint64_t seq, struct tw__store_place last)
+{
+    return due_ms < last.due_ms || (due_ms == last.due_ms && seq <= last.seq);
+}
+
 /* The handler of a queue. */
 struct tw__store_callee {
     tw_handler_fn *handler;

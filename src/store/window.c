@@ -28,6 +28,11 @@
  * the runner was told of something. Example: the runner waits for a lock of others for a second. Meanwhile a
  * task comes for in half a second. The next look reads it, and then the wheel passes it before later ones.
  *
+ * A claim takes many entries between two looks, and may use up the loaded part of a queue. Then nothing behind
+ * the horizon of that queue is taken before the next look has fed it: the fence. What a look loads is ready at
+ * once if the wheel has passed its time. Example: "a" is loaded up to a task of 9, and has another one of 10,
+ * and "b" one of 11. When the task of 9 is taken, "b" waits for the next look, which loads the task of 10.
+ *
  * A backup that is restored into the file takes the numbers back. Then new tasks have numbers that were seen
  * already, and nobody would look at them. So a look compares `changes` of tw_meta, which each transaction of
  * ours raises. Its lower 20 bits are random. A smaller count than before, or the same count with other random
@@ -259,12 +264,8 @@ void tw__store_window_expire(struct tw__store_window *window, uint64_t now_ms)
 {
     struct tw_timer *timer;
     window->now_ms = now_ms > window->now_ms ? now_ms : window->now_ms;
-    while ((timer = tw_wheel_poll(window->wheel, window->now_ms)) != NULL) {
-        struct tw__store_entry *entry = TW_CONTAINER(timer, struct tw__store_entry, timer);
-        entry->turn = ++window->turns;
-        tw__list_append(&entry->queue->ready, &entry->link);
-        tw__store_ready_update(&window->ready, entry->queue);
-    }
+    while ((timer = tw_wheel_poll(window->wheel, window->now_ms)) != NULL)
+        tw__store_entry_ready(window, TW_CONTAINER(timer, struct tw__store_entry, timer));
 }
 
 uint64_t tw__store_window_next(const struct tw__store_window *window)
@@ -300,6 +301,8 @@ struct tw__store_entry *tw__store_window_take(struct tw__store_window *window)
     if (queue == NULL)
         return NULL;
     struct tw__store_entry *entry = tw__store_entry_linked(queue->ready.next);
+    if (!tw__store_is_up_to(entry->due_ms, entry->seq, window->fence))
+        return NULL;
     struct tw__store_entry **bucket = &window->taken[entry->seq & window->taken_mask];
     tw__list_remove(&entry->link);
     entry->next_taken = *bucket;

@@ -35,7 +35,8 @@ void tw__store_window_expire(struct tw__store_window *window, uint64_t now_ms);
 /* When the window has to be looked at next: an entry is due, or the horizon has to move. */
 uint64_t tw__store_window_next(const struct tw__store_window *window);
 
-/* Takes the earliest ready entry of the queues that may have another job; NULL: none. */
+/* Takes the earliest ready entry of the queues that may have another job; NULL: none, or the next look may load
+ * an earlier one. */
 struct tw__store_entry *tw__store_window_take(struct tw__store_window *window);
 
 /* A taken entry waits for the end of another job of its task, and counts as no job. */

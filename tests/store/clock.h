@@ -10,8 +10,6 @@
  *     clock_pass(1000);                       the timer fires, if it is set to this time
  *     wait_for_calls(&calls, 1);
  *
- * A task that is due already is called in the next millisecond: clock_pass(1) begins it.
- *
  * Until clock_stop() is called, and after clock_go(), time is as the system has it.
  */
 #ifndef TESTS_STORE_CLOCK_H

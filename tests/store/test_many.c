@@ -462,6 +462,7 @@ static void large_queues_are_loaded_in_order(void **state)
     enum { TASKS = 3000 };
     struct tw_store *store = store_of(state);
     struct sequence sequence = {0};
+    clock_stop(0); /* a task that is loaded late waits for no later millisecond */
     put_many(store, "a", TASKS, 1000, 2);
     put_many(store, "b", TASKS, 1001, 2);
     put_many(store, "c", 1, 2000, 1);
@@ -469,6 +470,26 @@ static void large_queues_are_loaded_in_order(void **state)
     wait_for_sequence(&sequence, 2 * TASKS + 1);
     assert_int_equal(tw_store_stop(store), 0);
     assert_int_equal(atomic_load(&sequence.calls), 2 * TASKS + 1);
+    clock_go();
+}
+
+/* A batch of claims may be larger than the loaded part of a queue, and takes nothing of another queue whose turn
+ * is behind the rest. There are so many queues that a part is 16 tasks. */
+static void no_claim_overtakes_tasks_that_are_not_loaded(void **state)
+{
+    enum { TASKS = 3000, QUEUES = 60 };
+    struct tw_store *store = store_of(state);
+    struct sequence sequence = {0};
+    char queue[16];
+    put_many(store, "dense", TASKS, 1000, 1);
+    for (int i = 0; i < QUEUES; i++) {
+        snprintf(queue, sizeof queue, "user:%d", i);
+        put_many(store, queue, 1, 1000 + (uint64_t)i * TASKS / QUEUES, 1);
+    }
+    start_one_worker(store, &sequence);
+    wait_for_sequence(&sequence, TASKS + QUEUES);
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_int_equal(atomic_load(&sequence.calls), TASKS + QUEUES);
 }
 
 /* Passes a millisecond, in which tasks that were loaded late are called, unless the test has come to its end.
@@ -777,6 +798,7 @@ int main(void)
         TEST(a_drained_task_has_all_its_parts),
         TEST(tasks_of_many_queues_come_in_order),
         TEST(large_queues_are_loaded_in_order),
+        TEST(no_claim_overtakes_tasks_that_are_not_loaded),
         TEST(news_of_a_queue_that_is_loaded_in_part_come_in_order),
         TEST(late_series_of_a_large_queue_are_called_once),
         TEST(late_series_that_are_given_back_are_called_once_more),

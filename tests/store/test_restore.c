@@ -460,8 +460,10 @@ static void no_later_answer_counts(const struct fixture *fixture, enum tw_answer
     runner_idle(store);
     clock_pass(SOON_MS);
     wait_for_kept(&calls, 1);
+    assert_int_equal(tw_store_pause(store, "q", true), 1); /* so that the task of the backup is not called */
     runner_idle(store);
     sqlite3 *backup = back_up(db);
+    assert_int_equal(tw_store_pause(store, "q", false), 1);
     tw_job_answer(calls.kept[0], answer);
     wait_for_answers(store, 1);
     runner_idle(store);

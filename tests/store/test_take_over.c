@@ -325,6 +325,7 @@ static void a_commit_with_a_slow_sync_is_seen(void **state)
 {
     enum { STEP_MS = 50, LAST_STEP_MS = 500, SYNC_MS = 2500 };
     struct tw_store *store = store_of(state);
+    char sql[100];
     struct calls calls;
     sqlite3 *db = other_open(*state);
     start_long_ago(store, &calls);
@@ -335,7 +336,9 @@ static void a_commit_with_a_slow_sync_is_seen(void **state)
         clock_hurry(STEP_MS);
         runner_round(store);
     }
-    other_ask(db, "INSERT INTO tw_put(queue, id, due_ms) VALUES ('q', 'x', 5)");
+    snprintf(sql, sizeof sql, "INSERT INTO tw_put(queue, id, due_ms) VALUES ('q', 'x', %llu)",
+             (unsigned long long)tw_store_now() + MINUTE_MS);
+    other_ask(db, sql);
     assert_true(clock_hurry(LAST_STEP_MS)); /* nobody else wakes it */
     EVENTUALLY(stats_of(store).loaded == 1);
     uint64_t looks = runner_looks(store);
@@ -346,7 +349,7 @@ static void a_commit_with_a_slow_sync_is_seen(void **state)
     uint64_t most = (MINUTE_MS - SYNC_MS) / LAST_STEP_MS;
     assert_in_range(runner_looks(store) - looks, most - 10, most);
     assert_false(clock_hurry(20000)); /* no more hint: the next look comes after 30 s */
-    clock_pass(1);
+    clock_pass(MINUTE_MS);
     wait_for_calls(&calls, 1);
     assert_int_equal(tw_store_stop(store), 0);
     sqlite3_close(db);
