@@ -13,11 +13,13 @@
  * is made of the row that the claim has read, and only if that row is due. An answer asks for the queue, the
  * id, and the run that has claimed the row. Example: a job has revision 7. A backup is restored that ends at 5,
  * and two new tasks get 6 and 7. The answer of the job leaves the new task as it is. It asks for the attempt
- * and the due time too, because a backup may have an earlier attempt, or an earlier call of a repeating task.
+ * and `next` too, because a backup may have an earlier attempt, or an earlier call of a repeating task.
  */
 #include "claim.h"
 
 #include <base/assert.h>
+
+#include <task/limits.h>
 
 #include "look.h"
 
@@ -61,9 +63,10 @@ static int write_answer(struct tw__store_db *db, struct tw__store_job *job, uint
     bool repeats = job->every_ms > 0 && job->job.left > 0;
     int error;
     job->again_ms = TW_NEVER;
-    job->buried = job->answer == TW_DEAD || (job->answer == TW_RETRY && job->job.attempt >= job->job.tries);
+    job->buried =
+        job->answer == TW_DEAD || (job->answer == TW_RETRY && job->job.attempt - job->lapses >= job->job.tries);
     if (job->answer == TW_BACK) {
-        job->again_ms = job->row_ms;
+        job->again_ms = job->next_ms;
         error = answer_row(db, TW__STORE_BACK, job, 0);
     } else if (job->buried) {
         error = answer_row(db, TW__STORE_BURY, job, now_ms);
@@ -122,7 +125,7 @@ void tw__store_count_jobs(const struct tw__store_table *table, uint64_t run)
 
 /* ---- claims ---------------------------------------------------------------------------------------------- */
 
-static const char CRASHED[] = "the process died in too many attempts";
+static const char LAPSED[] = "the run has ended";
 
 /* Changes the row that the claim has read in this transaction. */
 static int claim_row(struct tw__store_db *db, enum tw__store_statement which, uint64_t seq, uint64_t number)
@@ -133,8 +136,8 @@ static int claim_row(struct tw__store_db *db, enum tw__store_statement which, ui
         return error;
     tw__store_bind_number(db, statement, 1, seq);
     tw__store_bind_number(db, statement, 2, number);
-    if (which == TW__STORE_CRASHED)
-        tw__store_bind_text(db, statement, 3, CRASHED);
+    if (which == TW__STORE_LAPSED)
+        tw__store_bind_text(db, statement, 3, LAPSED);
     return tw__store_db_run(db, statement, "claim");
 }
 
@@ -146,23 +149,23 @@ static void bury(struct tw__store_claim *claim, const struct tw_store_task *task
     if (claim->job == NULL)
         return;
     claim->job->job.attempt = task->attempt;
-    tw_job_fail(&claim->job->job, CRASHED);
+    tw_job_fail(&claim->job->job, LAPSED);
 }
 
 /* Decides about a task that is there. Returns: 0 or an error. */
 static int decide_fate(struct tw__store_db *db, struct tw__store_batch *batch, struct tw__store_claim *claim,
-                       const struct tw_store_task *task)
+                       const struct tw_store_task *task, uint32_t lapses)
 {
     claim->behind = *tw__store_table_find(batch->table, claim->entry->queue, task->id, task->id_size);
     claim->fate = TW__STORE_NO_ROOM;
-    claim->due_ms = task->due_ms;
+    claim->next_ms = task->next_ms;
     if (claim->behind != NULL)
         claim->fate = TW__STORE_HELD;
-    else if (task->due_ms > batch->now_ms)
+    else if (task->next_ms > batch->now_ms)
         claim->fate = TW__STORE_EARLY;
     else if (task->payload_size > batch->room && !batch->idle)
         batch->full = true;
-    else if (task->attempt >= task->tries + TW__STORE_CRASHES)
+    else if (lapses > TW__TASK_LAPSES_MAX)
         bury(claim, task);
     else if ((claim->job = tw__store_job_new(task, claim->entry)) == NULL)
         return tw__store_db_refuse(db, TW_ENOMEM, "no memory");
@@ -184,11 +187,12 @@ static int read_claim(struct tw__store_db *db, struct tw__store_batch *batch, st
     claim->fate = TW__STORE_GONE;
     if (code == SQLITE_ROW) {
         struct tw_store_task task;
+        uint32_t lapses = tw__store_read_lapses(row);
         error = tw__store_read_task(db, row, batch->now_ms, &task);
         if (error == 0)
-            error = decide_fate(db, batch, claim, &task);
+            error = decide_fate(db, batch, claim, &task, lapses);
         if (claim->job != NULL)
-            claim->job->failed_before = tw__store_is_retry(row);
+            claim->job->lapses = lapses;
     } else if (code != SQLITE_DONE) {
         error = tw__store_db_error(db, code, "claim");
     }
@@ -199,7 +203,7 @@ static int read_claim(struct tw__store_db *db, struct tw__store_batch *batch, st
 static int write_claim(struct tw__store_db *db, struct tw__store_batch *batch, struct tw__store_claim *claim)
 {
     uint64_t size = claim->job->size;
-    claim->job->row_ms = claim->due_ms;
+    claim->job->next_ms = claim->next_ms;
     batch->room -= size < batch->room ? size : batch->room;
     batch->idle = false;
     claim->job->run = db->run;
@@ -215,7 +219,7 @@ static int claim_one(struct tw__store_db *db, struct tw__store_batch *batch, str
     if (error == 0 && claim->fate == TW__STORE_CLAIMED)
         error = write_claim(db, batch, claim);
     if (error == 0 && claim->fate == TW__STORE_BURIED)
-        error = claim_row(db, TW__STORE_CRASHED, claim->entry->seq, batch->now_ms);
+        error = claim_row(db, TW__STORE_LAPSED, claim->entry->seq, batch->now_ms);
     return error;
 }
 

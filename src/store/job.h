@@ -22,11 +22,11 @@ struct tw__store_job {
     struct tw__store_entry *later; /* a newer revision, which waits for this job's end; NULL: none */
     tw__store_answered_fn *answered;
     void *answered_arg;
-    uint64_t row_ms;     /* the due time of its row when it was claimed; its entry may have had a later one */
+    uint64_t next_ms;    /* of its row when it was claimed; its entry may have had a later one */
     uint64_t run;        /* the number of the run that has claimed it */
     uint64_t claimed_ns; /* on the monotonic clock */
     uint32_t series;     /* of commits (check.c) */
-    bool failed_before;  /* an attempt of this call has failed, and that is in the file */
+    uint32_t lapses;     /* attempts of this period before it that have lapsed */
     bool begun;          /* its handler was called */
     uint64_t every_ms, backoff_ms;
     enum tw_missed policy;

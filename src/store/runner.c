@@ -85,11 +85,10 @@ static void tell_of_task(struct tw__store_runner *runner, const struct tw__store
     give_news(runner, dead ? TW_EDEAD : TW_EFAILED, message);
 }
 
-/* Whether an attempt has failed, and none of the same call before. The process may have died in earlier
- * ones. */
+/* Whether an attempt has failed, and none of the same period before. Earlier ones may have lapsed. */
 static bool fails_first(const struct tw__store_job *job)
 {
-    return job->answer == TW_RETRY && !job->failed_before;
+    return job->answer == TW_RETRY && job->job.attempt == job->lapses + 1;
 }
 
 /* Tells of the tasks of a committed batch that have died, or have failed for the first time. */
@@ -285,7 +284,7 @@ static void settle_claim(struct tw__store_runner *runner, struct tw__store_claim
         claim->behind->later = claim->entry;
         break;
     case TW__STORE_EARLY:
-        tw__store_window_again(window, claim->entry, claim->due_ms);
+        tw__store_window_again(window, claim->entry, claim->next_ms);
         break;
     case TW__STORE_NO_ROOM: /* settle_batch() has put them back */
         break;

@@ -73,7 +73,7 @@ static std::string list(store &tasks, const scan_range &range = scan_range(), co
     std::string all;
     const std::int64_t n = tasks.scan(queue, range, [&all](const stored &task) {
         all += (all.empty() ? "" : " ") + std::string(task.id()) + "@" +
-               std::to_string(task.due().time_since_epoch().count()) +
+               std::to_string(task.next().time_since_epoch().count()) +
                (task.state() == TW_STATE_DEAD ? "!" : "");
     });
     CHECK(n >= 0);

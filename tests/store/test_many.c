@@ -179,14 +179,16 @@ static void odd_rows_end_no_program(void **state)
     struct tw_store *store = store_of(state);
     uint64_t counts[1];
     sqlite3 *db = other_open(*state);
-    other_ask(db, "PRAGMA ignore_check_constraints=ON;"
-                  "INSERT INTO tw_task(seq, queue, id, due_ms, every_ms) VALUES (1, 'q', x'61', 5, 0.5)");
+    other_ask(
+        db, "PRAGMA ignore_check_constraints=ON;"
+            "INSERT INTO tw_task(seq, queue, id, due_ms, next_ms, every_ms) VALUES (1, 'q', x'61', 5, 5, 0.5)");
     assert_int_equal(tw_store_forecast(store, "q", HOUR_MS, 1, counts), 0);
     assert_int_equal(counts[0], 1);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         char sql[256], seen[64] = "";
         snprintf(sql, sizeof sql,
-                 "DELETE FROM tw_task; INSERT INTO tw_task(seq, queue, id, due_ms) VALUES (1, %s, x'61', 5)",
+                 "DELETE FROM tw_task; INSERT INTO tw_task(seq, queue, id, due_ms, next_ms) VALUES (1, %s, "
+                 "x'61', 5, 5)",
                  names[i]);
         other_ask(db, sql);
         assert_true(tw_store_queues(store, see_queue, seen) <= 0);

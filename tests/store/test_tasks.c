@@ -117,18 +117,18 @@ static void the_table_holds_for_running_tasks(void **state)
     sqlite3 *db = other_open(*state);
     put(store, "a", 10), put(store, "b", 10), put(store, "c", 10);
     other_ask(db, "UPDATE tw_meta SET run = 5;"
-                  "UPDATE tw_task SET run = 5, attempt = 1, call_ms = 4");
-    assert_string_equal(scan(store, NULL), "a@10* b@10* c@10*");
+                  "UPDATE tw_task SET run = 5, attempt = 1, due_ms = 4");
+    assert_string_equal(scan(store, NULL), "a@4* b@4* c@4*");
     assert_int_equal(tw_store_get(store, "q", "a", 1, see, &seen), 0);
-    assert_int_equal(seen.last.call_ms, 4);
+    assert_int_equal(seen.last.next_ms, 10);
     assert_int_equal(put(store, "a", 30), 1);
     assert_int_equal(tw_store_move_at(store, "q", "b", 1, 20, 0), 1);
     assert_int_equal(cancel(store, "c"), TW_RUNNING);
     assert_string_equal(scan(store, NULL), "b@20 a@30");
     assert_string_equal(other_ask(db, "SELECT sum(attempt) FROM tw_task"), "0");
-    assert_string_equal(other_ask(db, "SELECT count(call_ms) FROM tw_task"), "0");
+    assert_string_equal(other_ask(db, "SELECT count(*) FROM tw_task WHERE next_ms = due_ms"), "2");
     tw_store_get(store, "q", "a", 1, see, &seen);
-    assert_int_equal(seen.last.call_ms, 30);
+    assert_int_equal(seen.last.next_ms, 30);
     other_ask(db, "UPDATE tw_task SET run = 4"); /* of a process that is dead */
     assert_string_equal(scan(store, NULL), "b@20 a@30");
     assert_int_equal(cancel(store, "a"), TW_CANCELLED);
