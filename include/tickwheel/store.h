@@ -40,7 +40,8 @@
  *             kind, and is unique in its queue. Plain SQL cannot check UTF-8: a queue that another program has
  *             named with other bytes is shown, run, and emptied as each other one.
  *   Revision  Each put and each move gives its task a new revision, a number that the file never uses twice.
- *             Tasks with equal due times are ordered by their revisions, so in the order of filing.
+ *   Order     Tasks have the order of their places: the later of `next_ms` and the time of filing. Those with
+ *             the same place have the order of their revisions, so of filing.
  *   Durable   A call that changes tasks returns when the change is on the disk (SQLite's synchronous=FULL), or
  *             fails and has changed nothing. With TW_STORE_LAZY it returns earlier: docs/store.md says what a
  *             crash of the machine can take then.
@@ -280,6 +281,7 @@ struct tw_store_task {
     uint64_t every_ms, times; /* as in the put; `times` is how many calls are left */
     enum tw_missed missed;
     uint32_t tries, attempt; /* attempt: the number of the attempt under way, or of the last one; 0: none yet */
+    uint64_t place_ms;       /* its place in the order: next_ms, or when it was filed, if that was later */
     uint32_t lapses;         /* how many of them have lapsed: their run has ended. They cost no try */
     uint64_t backoff_ms, dead_ms; /* dead_ms: when it died; 0: it has not */
     const void *payload;
@@ -299,15 +301,15 @@ int tw_store_get(struct tw_store *store, const char *queue, const void *id, size
 /* Which tasks a scan shows. If all members are zero, it shows all but the dead tasks. */
 struct tw_store_range {
     unsigned states; /* TW_STATE_WAITING, _READY and _LEASED, added, or TW_STATE_DEAD; 0: the first three */
-    uint64_t from_ms, to_ms; /* next_ms from and to, both included; to_ms 0: no end */
-    uint64_t after;          /* of the tasks with next_ms from_ms only revisions after this one */
+    uint64_t from_ms, to_ms; /* place_ms from and to, both included; to_ms 0: no end */
+    uint64_t after;          /* of the tasks with place_ms from_ms only revisions after this one */
     uint64_t limit;          /* tasks; 0: no limit */
 };
 
-/* Shows the tasks of a queue to `see`, in the order of next_ms and of their revisions, as they were at
+/* Shows the tasks of a queue to `see`, in the order of place_ms and of their revisions, as they were at
  * one moment. `range` may be NULL, for all but the dead ones. To go on after a page, a caller sets from_ms to
- * the next_ms and `after` to the revision of the last task that he saw. Dead tasks are asked for alone, and
- * dead_ms, the time of their death, stands in for next_ms in all of this.
+ * the place_ms and `after` to the revision of the last task that he saw. Dead tasks are asked for alone, and
+ * dead_ms, the time of their death, stands in for place_ms in all of this.
  * Returns: how many tasks, or an error.
  * Cost: O(log tasks + tasks in the range). */
 int64_t tw_store_scan(struct tw_store *store, const char *queue, const struct tw_store_range *range,
@@ -318,7 +320,7 @@ int64_t tw_store_scan(struct tw_store *store, const char *queue, const struct tw
  * Cost: O(tasks counted), a few million a second. */
 int64_t tw_store_count(struct tw_store *store, const char *queue, bool dead);
 
-/* Looks up the least next_ms of the tasks of a queue that wait or run. `queue` NULL: of all queues.
+/* Looks up next_ms of the first task of a queue that waits or runs. `queue` NULL: the least of all queues.
  * Returns: 0, and the time in *next_ms, TW_NEVER if there is none; or an error, and *next_ms is as it was.
  * Cost: O(log tasks), for each queue. */
 int tw_store_next(struct tw_store *store, const char *queue, uint64_t *next_ms);
@@ -377,8 +379,8 @@ typedef void tw_store_looks_fn(void *arg);
  * has ended the transaction, as a lack of memory does, each look after it returns the same error. */
 int tw_store_snapshot(struct tw_store *store, tw_store_looks_fn *looks, void *arg);
 
-/* Takes all waiting tasks of a queue out of the file, in many commits, and hands each to `hand`, in the order
- * of their due times. When `hand` sees a task, the task is not in the file any more. Tasks that are put
+/* Takes all waiting tasks of a queue out of the file, in many commits, and hands each to `hand`, in their
+ * order. When `hand` sees a task, the task is not in the file any more. Tasks that are put
  * meanwhile may or may not be among them; leased and dead tasks stay.
  * Requires: `hand` makes no call with the same store.
  * Returns: how many tasks, or an error, and then the tasks that were not handed over are still in the file.
@@ -475,10 +477,10 @@ struct tw_store_run {
 };
 
 /* Runs the tasks of the file: the handlers of their queues are called when they are due. Tasks that fell due
- * before come at once. Tasks are called in the order of their due times, and those due at the same time in the
- * order of their revisions. A task that is put when its time has passed, or is tried again, comes after the
- * tasks that are due by then. A task that is committed before its time, by whomever, comes before later ones.
- * Several workers call several tasks at once. Tasks of a queue without a handler, or that is paused, wait.
+ * before come at once. Tasks are called in their order. So a task that is put when its time has passed comes
+ * after the tasks that are ready by then. A task that is committed before its time, by whomever, comes before
+ * later ones. Several workers call several tasks at once. Tasks of a queue without a handler, or that is
+ * paused, wait.
  *
  * One process at a time runs the tasks of a file. A lock on a file beside it, whose name ends in "-tickwheel",
  * ends with the process. Do not remove that file: another process could begin then. The first one notices, and

@@ -54,7 +54,17 @@ static int answer_row(struct tw__store_db *db, enum tw__store_statement which, c
         tw__store_bind_number(db, statement, 2, at_ms);
         tw__store_bind_text(db, statement, 3, job->error);
     }
+    if (which == TW__STORE_AGAIN || which == TW__STORE_RETRY)
+        tw__store_bind_number(db, statement, 9, job->again_ms);
     return tw__store_db_run(db, statement, "answer");
+}
+
+/* Files the task for its next attempt or its next period. */
+static int answer_and_file(struct tw__store_db *db, enum tw__store_statement which, struct tw__store_job *job,
+                           uint64_t next_ms, uint64_t now_ms)
+{
+    job->again_ms = tw__store_place(db, next_ms, now_ms);
+    return answer_row(db, which, job, next_ms);
 }
 
 /* Writes an answer. It may be written a second time, if the first transaction was rolled back. */
@@ -66,16 +76,14 @@ static int write_answer(struct tw__store_db *db, struct tw__store_job *job, uint
     job->buried =
         job->answer == TW_DEAD || (job->answer == TW_RETRY && job->job.attempt - job->lapses >= job->job.tries);
     if (job->answer == TW_BACK) {
-        job->again_ms = job->next_ms;
+        job->again_ms = job->place_ms;
         error = answer_row(db, TW__STORE_BACK, job, 0);
     } else if (job->buried) {
         error = answer_row(db, TW__STORE_BURY, job, now_ms);
     } else if (job->answer == TW_RETRY) {
-        job->again_ms = tw__store_job_retry_due(job, now_ms);
-        error = answer_row(db, TW__STORE_RETRY, job, job->again_ms);
+        error = answer_and_file(db, TW__STORE_RETRY, job, tw__store_job_retry_due(job, now_ms), now_ms);
     } else if (repeats) {
-        job->again_ms = tw__store_job_next_due(job);
-        error = answer_row(db, TW__STORE_AGAIN, job, job->again_ms);
+        error = answer_and_file(db, TW__STORE_AGAIN, job, tw__store_job_next_due(job), now_ms);
     } else {
         error = answer_row(db, TW__STORE_DONE, job, 0);
     }
@@ -83,6 +91,26 @@ static int write_answer(struct tw__store_db *db, struct tw__store_job *job, uint
     if (error == 0 && !job->changed)
         job->again_ms = TW_NEVER;
     return error;
+}
+
+/* ---- the order ------------------------------------------------------------------------------------------- */
+
+/* The clock has gone back. Tasks that were filed late have a place that lies ahead now, though they may be
+ * taken: they get the place of tasks that are filed now, in their old order. */
+int tw__store_place_again(struct tw__store_db *db, void *arg)
+{
+    uint64_t now_ms = tw_store_now();
+    int error = 0;
+    (void)arg;
+    if (db->clock_ms <= now_ms)
+        return 0;
+    sqlite3_stmt *statement = tw__store_db_statement(db, TW__STORE_PLACE_AGAIN, &error);
+    if (statement == NULL)
+        return error;
+    tw__store_bind_number(db, statement, 1, now_ms);
+    tw__store_bind_number(db, statement, 2, db->clock_ms);
+    db->clock_ms = now_ms;
+    return tw__store_db_run(db, statement, "file tasks again");
 }
 
 /* ---- the number of the run ------------------------------------------------------------------------------- */
@@ -113,6 +141,8 @@ int tw__store_count_run(struct tw__store_db *db, void *arg)
     if (code != SQLITE_DONE)
         error = tw__store_db_error(db, code, "write tw_meta");
     sqlite3_reset(row);
+    if (error == 0)
+        error = tw__store_place_again(db, NULL);
     return error == 0 ? keep_tasks(db, count->table, count->seen.run) : error;
 }
 
@@ -159,9 +189,10 @@ static int decide_fate(struct tw__store_db *db, struct tw__store_batch *batch, s
     claim->behind = *tw__store_table_find(batch->table, claim->entry->queue, task->id, task->id_size);
     claim->fate = TW__STORE_NO_ROOM;
     claim->next_ms = task->next_ms;
+    claim->place_ms = task->place_ms;
     if (claim->behind != NULL)
         claim->fate = TW__STORE_HELD;
-    else if (task->next_ms > batch->now_ms)
+    else if (task->place_ms > batch->now_ms || task->next_ms > batch->now_ms)
         claim->fate = TW__STORE_EARLY;
     else if (task->payload_size > batch->room && !batch->idle)
         batch->full = true;
@@ -204,6 +235,7 @@ static int write_claim(struct tw__store_db *db, struct tw__store_batch *batch, s
 {
     uint64_t size = claim->job->size;
     claim->job->next_ms = claim->next_ms;
+    claim->job->place_ms = claim->place_ms;
     batch->room -= size < batch->room ? size : batch->room;
     batch->idle = false;
     claim->job->run = db->run;

@@ -20,31 +20,35 @@
     X(SAVEPOINT, "SAVEPOINT tw")                                                                               \
     X(ROLLBACK_TO, "ROLLBACK TO tw")                                                                           \
     X(RELEASE, "RELEASE tw")                                                                                   \
-    X(META, "SELECT format, seq, run, changes, restored, (SELECT max(seq) FROM $tw_task) FROM $tw_meta")       \
+    X(META,                                                                                                    \
+      "SELECT format, seq, run, changes, restored, (SELECT max(seq) FROM $tw_task), clock_ms FROM $tw_meta")   \
     X(META_FORMAT, "SELECT format FROM $tw_meta")                                                              \
-    X(SET_META, "UPDATE $tw_meta SET seq = ?1, changes = ?2 WHERE format = 1")                                 \
+    X(SET_META, "UPDATE $tw_meta SET seq = ?1, changes = ?2, clock_ms = ?3 WHERE format = 1")                  \
     X(LOCK, "UPDATE $tw_meta SET seq = seq")                                                                   \
     X(FIND, "SELECT due_ms, dead_ms FROM $tw_task WHERE queue = ?1 AND id = ?2")                               \
     X(PUT,                                                                                                     \
-      "INSERT INTO $tw_task(seq, queue, id, due_ms, next_ms, every_ms, times, missed, tries, backoff_ms, "     \
+      "INSERT INTO $tw_task(seq, queue, id, due_ms, next_ms, place_ms, every_ms, times, missed, tries, "       \
+      "backoff_ms, "                                                                                           \
       "payload)"                                                                                               \
-      " VALUES (?1, ?2, ?3, ?4, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"                                                  \
+      " VALUES (?1, ?2, ?3, ?4, ?4, ?11, ?5, ?6, ?7, ?8, ?9, ?10)"                                             \
       " ON CONFLICT (queue, id) DO UPDATE SET seq = excluded.seq, due_ms = excluded.due_ms,"                   \
-      " next_ms = excluded.next_ms, attempt = 0, lapses = 0, run = 0, dead_ms = NULL, every_ms = "             \
+      " next_ms = excluded.next_ms, place_ms = excluded.place_ms, attempt = 0, lapses = 0, run = 0, dead_ms "  \
+      "= NULL, every_ms = "                                                                                    \
       "excluded.every_ms, "                                                                                    \
       "times = excluded.times,"                                                                                \
       " missed = excluded.missed, tries = excluded.tries, backoff_ms = excluded.backoff_ms, error = NULL,"     \
       " payload = excluded.payload")                                                                           \
-    X(MOVE, "UPDATE $tw_task SET seq = ?3, due_ms = ?4, next_ms = ?4, attempt = 0, lapses = 0, run = 0, "      \
+    X(MOVE, "UPDATE $tw_task SET seq = ?3, due_ms = ?4, next_ms = ?4, place_ms = ?5, attempt = 0, lapses = "   \
+            "0, run = 0, "                                                                                     \
             "error = NULL"                                                                                     \
             " WHERE queue = ?1 AND id = ?2 AND dead_ms IS NULL")                                               \
     X(CANCEL, "DELETE FROM $tw_task WHERE queue = ?1 AND id = ?2 RETURNING run")                               \
     X(GET, "SELECT " TW__STORE_COLUMNS " FROM $tw_task WHERE queue = ?1 AND id = ?2")                          \
     X(SCAN,                                                                                                    \
       "SELECT " TW__STORE_COLUMNS " FROM $tw_task INDEXED BY tw_order WHERE queue = ?1 AND dead_ms IS NULL"    \
-      " AND next_ms >= ?2 AND next_ms <= ?3 ORDER BY next_ms, seq")                                            \
+      " AND place_ms >= ?2 AND place_ms <= ?3 ORDER BY place_ms, seq")                                         \
     X(SCAN_TIE, "SELECT " TW__STORE_COLUMNS " FROM $tw_task INDEXED BY tw_order WHERE queue = ?1"              \
-                " AND dead_ms IS NULL AND next_ms = ?2 AND seq > ?3 ORDER BY seq")                             \
+                " AND dead_ms IS NULL AND place_ms = ?2 AND seq > ?3 ORDER BY seq")                            \
     X(SCAN_DEAD, "SELECT " TW__STORE_COLUMNS " FROM $tw_task INDEXED BY tw_dead WHERE queue = ?1"              \
                  " AND dead_ms IS NOT NULL AND dead_ms >= ?2 AND dead_ms <= ?3 ORDER BY dead_ms, seq")         \
     X(SCAN_DEAD_TIE, "SELECT " TW__STORE_COLUMNS " FROM $tw_task INDEXED BY tw_dead WHERE queue = ?1"          \
@@ -56,33 +60,36 @@
     X(COUNT_ALL, "SELECT count(*) FROM $tw_task INDEXED BY tw_order WHERE queue >= '' AND dead_ms IS NULL")    \
     X(COUNT_ALL_DEAD,                                                                                          \
       "SELECT count(*) FROM $tw_task INDEXED BY tw_dead WHERE queue >= '' AND dead_ms IS NOT NULL")            \
-    X(LIVE, "SELECT count(*), min(next_ms) FROM $tw_task INDEXED BY tw_order WHERE queue = ?1"                 \
+    X(LIVE, "SELECT count(*), (SELECT next_ms FROM $tw_task INDEXED BY tw_order WHERE queue = ?1"              \
+            " AND dead_ms IS NULL ORDER BY place_ms, seq LIMIT 1) FROM $tw_task INDEXED BY tw_order WHERE "    \
+            "queue = ?1"                                                                                       \
             " AND dead_ms IS NULL")                                                                            \
     X(DUE, "SELECT count(*), sum(run <> 0 AND run = ?3) FROM $tw_task INDEXED BY tw_order WHERE queue = ?1"    \
-           " AND dead_ms IS NULL AND next_ms <= ?2")                                                           \
+           " AND dead_ms IS NULL AND place_ms <= ?2")                                                          \
     X(NEXT_ALL, "WITH RECURSIVE q(name) AS (SELECT min(queue) FROM $tw_task INDEXED BY tw_order"               \
                 " WHERE queue >= '' AND dead_ms IS NULL UNION ALL"                                             \
                 " SELECT (SELECT min(queue) FROM $tw_task INDEXED BY tw_order WHERE queue > q.name"            \
                 " AND dead_ms IS NULL) FROM q WHERE q.name IS NOT NULL)"                                       \
-                " SELECT min((SELECT min(next_ms) FROM $tw_task INDEXED BY tw_order WHERE queue = q.name"      \
-                " AND dead_ms IS NULL)) FROM q")                                                               \
-    X(NEXT, "SELECT min(next_ms) FROM $tw_task INDEXED BY tw_order WHERE queue = ?1 AND dead_ms IS NULL")      \
-    X(FORECAST, "SELECT next_ms FROM $tw_task INDEXED BY tw_order WHERE queue = ?1 AND dead_ms IS NULL"        \
-                " AND next_ms <= ?2")                                                                          \
-    X(FORECAST_REPEAT, "SELECT due_ms, every_ms, times, missed, next_ms FROM $tw_task INDEXED BY tw_repeat"    \
-                       " WHERE queue = ?1 AND dead_ms IS NULL AND every_ms > 0 AND next_ms <= ?2")             \
+                " SELECT min((SELECT next_ms FROM $tw_task INDEXED BY tw_order WHERE queue = q.name"           \
+                " AND dead_ms IS NULL ORDER BY place_ms, seq LIMIT 1)) FROM q")                                \
+    X(NEXT, "SELECT (SELECT next_ms FROM $tw_task INDEXED BY tw_order WHERE queue = ?1 AND dead_ms IS NULL"    \
+            " ORDER BY place_ms, seq LIMIT 1)")                                                                \
+    X(FORECAST, "SELECT place_ms FROM $tw_task INDEXED BY tw_order WHERE queue = ?1 AND dead_ms IS NULL"       \
+                " AND place_ms <= ?2")                                                                         \
+    X(FORECAST_REPEAT, "SELECT due_ms, every_ms, times, missed, place_ms FROM $tw_task INDEXED BY tw_repeat"   \
+                       " WHERE queue = ?1 AND dead_ms IS NULL AND every_ms > 0 AND place_ms <= ?2")            \
     X(REMOVE, "DELETE FROM $tw_task WHERE seq = ?1")                                                           \
     X(RUN, "UPDATE $tw_meta SET run = run + 1 RETURNING run")                                                  \
     X(VERSION, "PRAGMA $data_version")                                                                         \
-    X(LOAD, "SELECT seq, next_ms FROM $tw_task INDEXED BY tw_order WHERE queue = ?1 AND dead_ms IS NULL"       \
-            " AND next_ms > ?2 AND next_ms <= ?3 ORDER BY next_ms, seq LIMIT ?4")                              \
-    X(LOAD_TIE, "SELECT seq, next_ms FROM $tw_task INDEXED BY tw_order WHERE queue = ?1 AND dead_ms IS NULL"   \
-                " AND next_ms = ?2 AND seq > ?3 ORDER BY seq LIMIT ?4")                                        \
+    X(LOAD, "SELECT seq, place_ms FROM $tw_task INDEXED BY tw_order WHERE queue = ?1 AND dead_ms IS NULL"      \
+            " AND place_ms > ?2 AND place_ms <= ?3 ORDER BY place_ms, seq LIMIT ?4")                           \
+    X(LOAD_TIE, "SELECT seq, place_ms FROM $tw_task INDEXED BY tw_order WHERE queue = ?1 AND dead_ms IS NULL"  \
+                " AND place_ms = ?2 AND seq > ?3 ORDER BY seq LIMIT ?4")                                       \
     X(SWEEP,                                                                                                   \
-      "SELECT queue, next_ms, seq FROM $tw_task INDEXED BY tw_order WHERE dead_ms IS NULL AND queue > ?1"      \
-      " AND next_ms BETWEEN 0 AND 253402300799999 ORDER BY queue, next_ms, seq")                               \
+      "SELECT queue, place_ms, seq FROM $tw_task INDEXED BY tw_order WHERE dead_ms IS NULL AND queue > ?1"     \
+      " AND place_ms BETWEEN 0 AND 253402300799999 ORDER BY queue, place_ms, seq")                             \
     X(NEWS,                                                                                                    \
-      "SELECT seq, next_ms, queue FROM $tw_task NOT INDEXED WHERE seq > ?1 AND dead_ms IS NULL ORDER BY seq")  \
+      "SELECT seq, place_ms, queue FROM $tw_task NOT INDEXED WHERE seq > ?1 AND dead_ms IS NULL ORDER BY seq") \
     X(PAUSED, "SELECT name FROM $tw_queue WHERE paused <> 0")                                                  \
     X(CLAIM_ROW, "SELECT " TW__STORE_COLUMNS " FROM $tw_task NOT INDEXED"                                      \
                  " WHERE seq = ?1 AND queue = ?2 AND dead_ms IS NULL")                                         \
@@ -91,19 +98,23 @@
              " AND NOT EXISTS (SELECT 1 FROM $tw_meta WHERE restored & 1 OR run <> ?6)")                       \
     X(CLAIM,                                                                                                   \
       "UPDATE $tw_task SET attempt = attempt + 1, lapses = lapses + (run <> 0), run = ?2 WHERE seq = ?1")      \
+    X(PLACE_AGAIN, "UPDATE $tw_task INDEXED BY tw_order SET place_ms = max(next_ms, ?1) WHERE queue >= ''"     \
+                   " AND dead_ms IS NULL AND place_ms > ?1 AND place_ms <= ?2 AND place_ms > next_ms")         \
     X(LAPSED, "UPDATE $tw_task SET dead_ms = ?2, lapses = lapses + 1, run = 0, error = ?3 WHERE seq = ?1")     \
     X(DONE, "DELETE FROM $tw_task NOT INDEXED" TW__STORE_OF_JOB)                                               \
     X(KEEP, "UPDATE $tw_task NOT INDEXED SET run = ?2" TW__STORE_OF_JOB)                                       \
     X(BACK, "UPDATE $tw_task NOT INDEXED SET attempt = attempt - 1, run = 0" TW__STORE_OF_JOB)                 \
-    X(AGAIN, "UPDATE $tw_task NOT INDEXED SET due_ms = ?2, next_ms = ?2, attempt = 0, lapses = 0, run = 0,"    \
+    X(AGAIN, "UPDATE $tw_task NOT INDEXED SET due_ms = ?2, next_ms = ?2, place_ms = ?9, attempt = 0, lapses "  \
+             "= 0, run = 0,"                                                                                   \
              " error = NULL, times = max(times - 1, 0)" TW__STORE_OF_JOB)                                      \
-    X(RETRY, "UPDATE $tw_task NOT INDEXED SET next_ms = ?2, run = 0,"                                          \
+    X(RETRY, "UPDATE $tw_task NOT INDEXED SET next_ms = ?2, place_ms = ?9, run = 0,"                           \
              " error = ?3" TW__STORE_OF_JOB)                                                                   \
     X(BURY, "UPDATE $tw_task NOT INDEXED SET dead_ms = ?2, run = 0, error = ?3" TW__STORE_OF_JOB)              \
     X(FIND_DEAD, "SELECT seq FROM $tw_task WHERE queue = ?1 AND id = ?2 AND dead_ms IS NOT NULL")              \
     X(DEAD, "SELECT seq FROM $tw_task INDEXED BY tw_dead WHERE queue = ?1 AND dead_ms IS NOT NULL"             \
             " AND dead_ms < ?2 AND seq <= ?3 ORDER BY dead_ms, seq LIMIT ?4")                                  \
-    X(REPLAY, "UPDATE $tw_task SET seq = ?2, due_ms = ?3, next_ms = ?3, attempt = 0, lapses = 0, run = 0,"     \
+    X(REPLAY, "UPDATE $tw_task SET seq = ?2, due_ms = ?3, next_ms = ?3, place_ms = ?4, attempt = 0, lapses = " \
+              "0, run = 0,"                                                                                    \
               " dead_ms = NULL, error = NULL WHERE seq = ?1")                                                  \
     X(MARK, "UPDATE $tw_meta SET restored = (random() & 4611686018427387903) | 1")                             \
     X(UNMARK, "UPDATE $tw_meta SET restored = random() & 4611686018427387902")                                 \
@@ -114,7 +125,7 @@
 
 #define TW__STORE_COLUMNS                                                                                      \
     "seq, queue, id, due_ms, attempt, run, dead_ms, every_ms, times, missed, tries, backoff_ms, error, "       \
-    "payload, next_ms, lapses"
+    "payload, next_ms, lapses, place_ms"
 
 /* The row of a job's task. A file that was restored may have another task under its number, or another attempt
  * or another call of the same task. tw__store_job_bind() binds these numbers. */
@@ -147,6 +158,7 @@ struct tw__store_db {
     sqlite3_stmt *statement[TW__STORE_STATEMENTS];
     int bound;                            /* the first error of binding the present statement */
     uint64_t seq, run, changes, restored; /* of tw_meta, when the transaction began; seq: and since */
+    uint64_t clock_ms;                    /* of tw_meta, and since: the latest time at which a task was filed */
     uint64_t written_seq;                 /* what tw_meta has */
     uint64_t next_changes;                /* tw__store_db_next_changes(); 0: nobody has asked yet */
     uint64_t busy_ms;                     /* how long it waits for a lock; 0: it is the caller's connection */
@@ -233,6 +245,13 @@ int tw__store_db_check_file(struct tw__store_db *db);
 static inline bool tw__store_db_is_marked(const struct tw__store_db *db)
 {
     return (db->restored & 1) != 0;
+}
+
+/* Returns the place in the order of a task that is filed now. */
+static inline uint64_t tw__store_place(struct tw__store_db *db, uint64_t next_ms, uint64_t now_ms)
+{
+    db->clock_ms = now_ms > db->clock_ms ? now_ms : db->clock_ms;
+    return next_ms > now_ms ? next_ms : now_ms;
 }
 
 /* Frees the statements. The connection stays. */

@@ -66,15 +66,16 @@ bool tw__store_is_overfull(const struct tw__store_window *window)
 }
 
 bool tw__store_is_within(const struct tw__store_window *window, const struct tw__store_queue *queue,
-                         uint64_t due_ms, uint64_t seq)
+                         uint64_t place_ms, uint64_t seq)
 {
     if (queue == NULL || queue->whole)
-        return due_ms <= window->horizon_ms;
-    return due_ms < queue->horizon.due_ms || (due_ms == queue->horizon.due_ms && seq <= queue->horizon.seq);
+        return place_ms <= window->horizon_ms;
+    return place_ms < queue->horizon.place_ms ||
+           (place_ms == queue->horizon.place_ms && seq <= queue->horizon.seq);
 }
 
 int tw__store_entry_add(struct tw__store_window *window, struct tw__store_queue *queue, uint64_t seq,
-                        uint64_t due_ms)
+                        uint64_t place_ms)
 {
     if (*tw__store_entry_taken(window, seq) != NULL)
         return 0;
@@ -84,12 +85,12 @@ int tw__store_entry_add(struct tw__store_window *window, struct tw__store_queue 
     tw__list_remove(&entry->link);
     entry->queue = queue;
     entry->seq = seq;
-    entry->due_ms = due_ms;
+    entry->place_ms = place_ms;
     queue->loaded++;
     window->loaded++;
     window->crowded |=
         tw__store_waiting_in(queue) > 2 * tw__store_share_of(window) && tw__store_is_overfull(window);
-    tw_wheel_add_at(window->wheel, &entry->timer, due_ms);
+    tw_wheel_add_at(window->wheel, &entry->timer, place_ms);
     return 0;
 }
 

@@ -23,6 +23,7 @@ struct tw__store_job {
     tw__store_answered_fn *answered;
     void *answered_arg;
     uint64_t next_ms;    /* of its row when it was claimed; its entry may have had a later one */
+    uint64_t place_ms;   /* the same */
     uint64_t run;        /* the number of the run that has claimed it */
     uint64_t claimed_ns; /* on the monotonic clock */
     uint32_t series;     /* of commits (check.c) */
@@ -31,7 +32,7 @@ struct tw__store_job {
     uint64_t every_ms, backoff_ms;
     enum tw_missed policy;
     uint64_t retry_ms; /* the caller's time of the next attempt; 0: by the backoff */
-    uint64_t again_ms; /* when the answer makes the task due again; TW_NEVER: never */
+    uint64_t again_ms; /* the task's place after the answer; TW_NEVER: it is not filed again */
     enum tw_answer answer;
     atomic_uint state; /* which of the two, the handler's return and the answer, have come */
     bool buried;       /* the answer has made the task dead */

@@ -52,6 +52,7 @@ int tw__store_read_task(struct tw__store_db *db, sqlite3_stmt *row, uint64_t now
                                                     : TW_STATE_WAITING,
         .due_ms = number(row, 3),
         .next_ms = number(row, 14),
+        .place_ms = number(row, 16),
         .revision = number(row, 0),
         .every_ms = number(row, 7),
         .times = times == 0 ? TW_FOREVER : times,

@@ -29,7 +29,7 @@ static const struct tw__store_entry *first_ready(const struct tw__store_queue *q
 static bool comes_before(const struct tw__store_queue *a, const struct tw__store_queue *b)
 {
     const struct tw__store_entry *x = first_ready(a), *y = first_ready(b);
-    return x->due_ms < y->due_ms || (x->due_ms == y->due_ms && x->seq < y->seq);
+    return x->place_ms < y->place_ms || (x->place_ms == y->place_ms && x->seq < y->seq);
 }
 
 /* Puts a queue at an index of the heap. */

@@ -136,6 +136,12 @@ static bool keeps(const struct entry *entry, const struct ledger_change *change)
            (change->conditions == TW_STORE_LT && entry->exists && change->due_ms >= due_ms);
 }
 
+uint64_t ledger_place(uint64_t next_ms)
+{
+    uint64_t now_ms = tw_store_now();
+    return next_ms > now_ms ? next_ms : now_ms;
+}
+
 static int make_put(struct ledger *ledger, struct entry *entry, const struct ledger_change *change)
 {
     if (keeps(entry, change))
@@ -144,6 +150,7 @@ static int make_put(struct ledger *ledger, struct entry *entry, const struct led
                             .filed = ++ledger->filed,
                             .due_ms = change->due_ms,
                             .next_ms = change->due_ms,
+                            .place_ms = ledger_place(change->due_ms),
                             .every_ms = change->every_ms,
                             .times = change->every_ms == 0 ? 1
                                      : change->times == 0  ? TW_FOREVER
@@ -161,6 +168,7 @@ void ledger_file_again(struct ledger *ledger, unsigned task, uint64_t due_ms)
     entry->filed = ++ledger->filed;
     entry->revision = 0;
     entry->due_ms = entry->next_ms = due_ms;
+    entry->place_ms = ledger_place(due_ms);
     entry->dead_ms = 0;
     entry->attempt = 0;
     entry->error = 0;
@@ -224,8 +232,8 @@ unsigned ledger_sort(const struct ledger *ledger, unsigned queue, bool dead, uns
         unsigned at = n++;
         for (; at > 0; at--) {
             const struct entry *before = &ledger->entry[tasks[at - 1]];
-            uint64_t one = dead ? before->dead_ms : before->next_ms,
-                     two = dead ? entry->dead_ms : entry->next_ms;
+            uint64_t one = dead ? before->dead_ms : before->place_ms,
+                     two = dead ? entry->dead_ms : entry->place_ms;
             if (one < two || (one == two && before->filed < entry->filed))
                 break;
             tasks[at] = tasks[at - 1];
@@ -293,6 +301,7 @@ const char *ledger_compare_task(struct ledger *ledger, unsigned task, const stru
     } of[] = {{"state", seen->state, state_of(ledger, entry, seen->state)},
               {"due_ms", seen->due_ms, entry->due_ms},
               {"next_ms", seen->next_ms, entry->next_ms},
+              {"place_ms", seen->place_ms, entry->place_ms},
               {"every_ms", seen->every_ms, entry->every_ms},
               {"times", seen->times, entry->times},
               {"missed", seen->missed, entry->missed},
@@ -312,7 +321,7 @@ const char *ledger_compare_task(struct ledger *ledger, unsigned task, const stru
 static void read_task(void *arg, const struct tw_store_task *seen)
 {
     struct reading *reading = arg;
-    reading->last_ms = reading->dead ? seen->dead_ms : seen->next_ms;
+    reading->last_ms = reading->dead ? seen->dead_ms : seen->place_ms;
     reading->last_revision = seen->revision;
     if (reading->wrong != NULL)
         return;
@@ -420,7 +429,7 @@ const char *ledger_compare(struct ledger *ledger, struct tw_store *store, uint64
 static void count_entry(const struct entry *entry, uint64_t now_ms, uint64_t step_ms, uint32_t steps,
                         uint64_t *counts)
 {
-    uint64_t first_ms = entry->next_ms > now_ms ? entry->next_ms : now_ms;
+    uint64_t first_ms = entry->place_ms > now_ms ? entry->place_ms : now_ms;
     uint64_t every_ms = entry->every_ms > 0 ? entry->every_ms : TW_STORE_TIME_MAX;
     uint64_t missed = first_ms > entry->due_ms ? (first_ms - entry->due_ms) / every_ms : 0;
     uint64_t calls = entry->missed != TW_MISSED_BURST ? 1 : missed < entry->times ? missed + 1 : entry->times;

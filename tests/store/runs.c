@@ -40,7 +40,8 @@ static struct runs {
     struct tw_store *store;
     struct ledger *ledger;
     uint64_t begin_ms, calls_before;
-    bool learns_next[LEDGER_TASKS], learns_death[LEDGER_TASKS]; /* the ledger's time is right, or too early */
+    bool learns_next[LEDGER_TASKS], learns_place[LEDGER_TASKS],
+        learns_death[LEDGER_TASKS]; /* the ledger's time is right, or too early */
     struct call calls[CALLS];
     unsigned n;
     struct tw_job *later[CALLS]; /* jobs that wait for their answers */
@@ -189,6 +190,7 @@ static void die(struct entry *entry, const struct call *call)
 static void retry(struct entry *entry, const struct call *call)
 {
     runs.learns_next[call->task] = call->retry_ms == 0;
+    runs.learns_place[call->task] = true;
     entry->next_ms =
         call->retry_ms != 0 ? call->retry_ms : time_of(call) + (entry->backoff_ms << (entry->attempt - 1));
 }
@@ -205,6 +207,7 @@ static void finish(struct entry *entry, const struct call *call)
     due_ms += (1 + passed) * entry->every_ms;
     entry->due_ms = entry->next_ms = due_ms < TW_STORE_TIME_MAX ? due_ms : TW_STORE_TIME_MAX;
     runs.learns_next[call->task] = false;
+    runs.learns_place[call->task] = true;
     entry->times -= entry->times != TW_FOREVER;
     entry->attempt = 0;
     entry->error = 0;
@@ -237,6 +240,7 @@ static const char *follow(struct ledger *ledger, const struct call *call)
         return NULL;
     }
     runs.learns_next[call->task] = false;
+    runs.learns_place[call->task] = call->change.verb != TW_STORE_CANCEL;
     int expected = ledger_make(ledger, &call->change);
     if (call->change.verb == TW_STORE_CANCEL)
         expected = TW_RUNNING;
@@ -250,6 +254,15 @@ static void learn_time(uint64_t *time_ms, uint64_t seen_ms)
         *time_ms = seen_ms;
 }
 
+/* A task that is filed by an answer has the place of `next`, or of a moment of this run. */
+static void learn_place(struct entry *entry, const struct tw_store_task *seen)
+{
+    entry->place_ms = entry->next_ms > runs.begin_ms ? entry->next_ms : runs.begin_ms;
+    learn_time(&entry->place_ms, seen->place_ms);
+    if (entry->next_ms >= tw_store_now())
+        entry->place_ms = entry->next_ms;
+}
+
 /* The task under the number that `arg` points to. */
 static void learn_task(void *arg, const struct tw_store_task *seen)
 {
@@ -257,6 +270,8 @@ static void learn_task(void *arg, const struct tw_store_task *seen)
     struct entry *entry = &runs.ledger->entry[task];
     if (runs.learns_next[task])
         learn_time(&entry->next_ms, seen->next_ms);
+    if (runs.learns_place[task])
+        learn_place(entry, seen);
     if (runs.learns_death[task])
         learn_time(&entry->dead_ms, seen->dead_ms);
 }
@@ -266,7 +281,7 @@ static void learn_times(struct tw_store *store)
     for (unsigned task = 0; task < LEDGER_TASKS; task++) {
         size_t size;
         const void *id = ledger_id(task, &size);
-        if (runs.learns_next[task] || runs.learns_death[task])
+        if (runs.learns_next[task] || runs.learns_place[task] || runs.learns_death[task])
             tw_store_get(store, ledger_queue(task), id, size, learn_task, &task);
     }
 }
@@ -289,6 +304,17 @@ static bool tame(struct ledger *ledger, struct tw_store *store)
         ledger_file_again(ledger, task, due_ms);
     }
     return true;
+}
+
+/* If the clock has gone back, tasks that were filed late have places that lie ahead. A run mends that. */
+static void mend_order(struct ledger *ledger)
+{
+    for (unsigned task = 0; task < LEDGER_TASKS; task++) {
+        struct entry *entry = &ledger->entry[task];
+        if (entry->exists && entry->dead_ms == 0 && entry->place_ms > entry->next_ms &&
+            entry->place_ms > runs.begin_ms)
+            entry->place_ms = ledger_place(entry->next_ms);
+    }
 }
 
 static void answer_later(void)
@@ -345,8 +371,10 @@ const char *runs_go(struct ledger *ledger, const bool *paused, struct tw_store *
     runs.ledger = ledger;
     runs.begin_ms = tw_store_now();
     memset(runs.learns_next, 0, sizeof runs.learns_next);
+    memset(runs.learns_place, 0, sizeof runs.learns_place);
     memset(runs.learns_death, 0, sizeof runs.learns_death);
     rng_init(&runs.rng, rng_next(rng));
+    mend_order(ledger);
     if (!tame(ledger, store))
         return "a move fails";
     tw_store_handle(store, NULL, 0, note_job, NULL); /* the second time it is refused */

@@ -113,7 +113,7 @@ static void write_failure(struct world *world, unsigned task)
     const void *id = ledger_id(task, &size);
     sqlite3_prepare_v2(world->db,
                        "UPDATE tw_task SET dead_ms = nullif(?1, 0), error = ?2, attempt = ?3,"
-                       " next_ms = ?4 WHERE queue = ?5 AND id = ?6",
+                       " next_ms = ?4, place_ms = ?4 WHERE queue = ?5 AND id = ?6",
                        -1, &statement, NULL);
     sqlite3_bind_int64(statement, 1, (sqlite3_int64)entry->dead_ms);
     sqlite3_bind_text(statement, 2, ledger_error(entry->error), -1, SQLITE_STATIC);
@@ -140,6 +140,7 @@ static void fail_one(struct world *world)
     } else {
         entry->next_ms = tw_store_now() + draw(world, 1000);
     }
+    entry->place_ms = entry->next_ms;
     write_failure(world, task);
 }
 

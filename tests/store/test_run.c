@@ -30,11 +30,13 @@ static void due_tasks_are_called_in_order_and_removed(void **state)
     struct tw_store *store = store_of(state);
     struct calls calls;
     calls_init(&calls);
+    clock_stop(1);
     assert_int_equal(tw_store_handle(store, "q", 1, note_call, &calls), 0);
     put(store, "c", 3000);
     put(store, "a", 1000);
     put(store, "b1", 2000);
     put(store, "b2", 2000);
+    clock_go();
     put(store, "far", tw_store_now() + 3600000);
     assert_int_equal(tw_store_start(store, NULL), 0);
     assert_string_equal(wait_for_calls(&calls, 4), "a/1 b1/1 b2/1 c/1");
@@ -920,8 +922,8 @@ static void a_row_that_is_due_later_than_it_was_waits(void **state)
     put(store, "y", due_ms);
     start_with(store, &calls);
     runner_idle(store);
-    snprintf(sql, sizeof sql, "UPDATE tw_task SET next_ms = %llu WHERE id = CAST('x' AS BLOB)",
-             (unsigned long long)due_ms + 100);
+    snprintf(sql, sizeof sql, "UPDATE tw_task SET next_ms = %llu, place_ms = %llu WHERE id = CAST('x' AS BLOB)",
+             (unsigned long long)due_ms + 100, (unsigned long long)due_ms + 100);
     other_ask(db, sql);
     clock_pass(400);
     assert_string_equal(wait_for_calls(&calls, 1), "y/1");
@@ -1180,10 +1182,11 @@ static void odd_names_stop_nobody(void **state)
     assert_int_equal(tw_store_handle(store, NULL, 0, note_call, &calls), 0);
     assert_int_equal(tw_store_start(store, NULL), 0);
     for (int i = 0; i < 5; i++) {
-        snprintf(sql, sizeof sql,
-                 "INSERT INTO tw_queue VALUES (%s, 1);"
-                 "INSERT INTO tw_task(seq, queue, id, due_ms, next_ms) VALUES (%d, %s, x'61', 5, 5)",
-                 names[i], 1000 * i + 500, names[i]);
+        snprintf(
+            sql, sizeof sql,
+            "INSERT INTO tw_queue VALUES (%s, 1);"
+            "INSERT INTO tw_task(seq, queue, id, due_ms, next_ms, place_ms) VALUES (%d, %s, x'61', 5, 5, 5)",
+            names[i], 1000 * i + 500, names[i]);
         other_ask(db, sql);
         put(store, "x", 5);
         wait_for_calls(&calls, i + 1);

@@ -3,6 +3,7 @@
  * Tasks in the transaction of somebody else: tw_store_apply_in() on a connection of the caller, and plain SQL
  * through the views tw_put, tw_move and tw_cancel.
  */
+#include "clock.h"
 #include "support.h"
 
 #include <stdio.h>
@@ -583,6 +584,7 @@ static void conditions_on_a_dead_task(void **state)
 static void the_list_for_people(void **state)
 {
     sqlite3 *db = other_open(*state);
+    clock_stop(UINT64_C(1800000000000));
     other_ask(db,
               "INSERT INTO tw_put(queue, id, due_ms, payload) VALUES ('q', 'order:42', 1795418583999, 'hello');"
               "UPDATE tw_task SET attempt = 1, error = 'no paper'");
@@ -597,6 +599,7 @@ static void the_list_for_people(void **state)
     assert_string_equal(other_ask(db, "SELECT state FROM tw_list"), "waiting");
     other_ask(db, "UPDATE tw_task SET dead_ms = 2");
     assert_string_equal(other_ask(db, "SELECT state FROM tw_list"), "dead");
+    clock_stop(1);
     sqlite3_close(db);
 }
 
@@ -714,8 +717,10 @@ static void a_queue_that_is_not_utf8_is_read_and_emptied_all_the_same(void **sta
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
 
+/* The clock stands at the beginning of 1970, so small due times lie ahead. */
 int main(void)
 {
+    clock_stop(1);
     static const struct CMUnitTest tests[] = {
         TEST(a_change_commits_with_the_row_of_the_caller),
         TEST(a_rollback_takes_the_change_back),
