@@ -12,8 +12,8 @@
  * the queue too, whose handler it will call. It need not ask for the id, which an entry does not have: the job
  * is made of the row that the claim has read, and only if that row is due. An answer asks for the queue, the
  * id, and the run that has claimed the row. Example: a job has revision 7. A backup is restored that ends at 5,
- * and two new tasks get 6 and 7. The answer of the job leaves the new task as it is. It asks for the attempt
- * and `next` too, because a backup may have an earlier attempt, or an earlier call of a repeating task.
+ * and two new tasks get 6 and 7. The answer of the job leaves the new task as it is. It asks for the token
+ * of the attempt too, because a backup may have an earlier attempt, or an earlier call of a repeating task.
  */
 #include "claim.h"
 
@@ -55,7 +55,7 @@ static int answer_row(struct tw__store_db *db, enum tw__store_statement which, c
         tw__store_bind_text(db, statement, 3, job->error);
     }
     if (which == TW__STORE_AGAIN || which == TW__STORE_RETRY)
-        tw__store_bind_number(db, statement, 9, job->again_ms);
+        tw__store_bind_number(db, statement, 8, job->again_ms);
     return tw__store_db_run(db, statement, "answer");
 }
 
@@ -158,7 +158,8 @@ void tw__store_count_jobs(const struct tw__store_table *table, uint64_t run)
 static const char LAPSED[] = "the run has ended";
 
 /* Changes the row that the claim has read in this transaction. */
-static int claim_row(struct tw__store_db *db, enum tw__store_statement which, uint64_t seq, uint64_t number)
+static int claim_row(struct tw__store_db *db, enum tw__store_statement which, uint64_t seq, uint64_t number,
+                     uint64_t token)
 {
     int error = 0;
     sqlite3_stmt *statement = tw__store_db_statement(db, which, &error);
@@ -166,6 +167,8 @@ static int claim_row(struct tw__store_db *db, enum tw__store_statement which, ui
         return error;
     tw__store_bind_number(db, statement, 1, seq);
     tw__store_bind_number(db, statement, 2, number);
+    if (which == TW__STORE_CLAIM)
+        tw__store_bind_number(db, statement, 3, token);
     if (which == TW__STORE_LAPSED)
         tw__store_bind_text(db, statement, 3, LAPSED);
     return tw__store_db_run(db, statement, "claim");
@@ -231,15 +234,26 @@ static int read_claim(struct tw__store_db *db, struct tw__store_batch *batch, st
     return error;
 }
 
+/* An integer of SQL has a sign, so the highest bit stays free. */
+static uint64_t draw_token(void)
+{
+    uint64_t token;
+    do {
+        sqlite3_randomness(sizeof token, &token);
+        token &= INT64_MAX;
+    } while (token == 0);
+    return token;
+}
+
 static int write_claim(struct tw__store_db *db, struct tw__store_batch *batch, struct tw__store_claim *claim)
 {
     uint64_t size = claim->job->size;
-    claim->job->next_ms = claim->next_ms;
     claim->job->place_ms = claim->place_ms;
     batch->room -= size < batch->room ? size : batch->room;
     batch->idle = false;
     claim->job->run = db->run;
-    return claim_row(db, TW__STORE_CLAIM, claim->entry->seq, db->run);
+    claim->job->token = draw_token();
+    return claim_row(db, TW__STORE_CLAIM, claim->entry->seq, db->run, claim->job->token);
 }
 
 static int claim_one(struct tw__store_db *db, struct tw__store_batch *batch, struct tw__store_claim *claim)
@@ -251,7 +265,7 @@ static int claim_one(struct tw__store_db *db, struct tw__store_batch *batch, str
     if (error == 0 && claim->fate == TW__STORE_CLAIMED)
         error = write_claim(db, batch, claim);
     if (error == 0 && claim->fate == TW__STORE_BURIED)
-        error = claim_row(db, TW__STORE_LAPSED, claim->entry->seq, batch->now_ms);
+        error = claim_row(db, TW__STORE_LAPSED, claim->entry->seq, batch->now_ms, 0);
     return error;
 }
 

@@ -32,7 +32,8 @@
       "payload)"                                                                                               \
       " VALUES (?1, ?2, ?3, ?4, ?4, ?11, ?5, ?6, ?7, ?8, ?9, ?10)"                                             \
       " ON CONFLICT (queue, id) DO UPDATE SET seq = excluded.seq, due_ms = excluded.due_ms,"                   \
-      " next_ms = excluded.next_ms, place_ms = excluded.place_ms, attempt = 0, lapses = 0, run = 0, dead_ms "  \
+      " next_ms = excluded.next_ms, place_ms = excluded.place_ms, attempt = 0, lapses = 0, run = 0, token = "  \
+      "0, dead_ms "                                                                                            \
       "= NULL, every_ms = "                                                                                    \
       "excluded.every_ms, "                                                                                    \
       "times = excluded.times,"                                                                                \
@@ -96,20 +97,21 @@
     X(CHECK, "SELECT 1 FROM $tw_task NOT INDEXED" TW__STORE_OF_JOB " AND dead_ms IS NULL"                      \
              " AND NOT EXISTS (SELECT 1 FROM $tw_queue WHERE name = ?4 AND paused <> 0)"                       \
              " AND NOT EXISTS (SELECT 1 FROM $tw_meta WHERE restored & 1 OR run <> ?6)")                       \
-    X(CLAIM,                                                                                                   \
-      "UPDATE $tw_task SET attempt = attempt + 1, lapses = lapses + (run <> 0), run = ?2 WHERE seq = ?1")      \
+    X(CLAIM, "UPDATE $tw_task SET attempt = attempt + 1, lapses = lapses + (run <> 0), run = ?2, token = ?3 "  \
+             "WHERE seq = ?1")                                                                                 \
     X(PLACE_AGAIN, "UPDATE $tw_task INDEXED BY tw_order SET place_ms = max(next_ms, ?1) WHERE queue >= ''"     \
                    " AND dead_ms IS NULL AND place_ms > ?1 AND place_ms <= ?2 AND place_ms > next_ms")         \
-    X(LAPSED, "UPDATE $tw_task SET dead_ms = ?2, lapses = lapses + 1, run = 0, error = ?3 WHERE seq = ?1")     \
+    X(LAPSED,                                                                                                  \
+      "UPDATE $tw_task SET dead_ms = ?2, lapses = lapses + 1, run = 0, token = 0, error = ?3 WHERE seq = ?1")  \
     X(DONE, "DELETE FROM $tw_task NOT INDEXED" TW__STORE_OF_JOB)                                               \
     X(KEEP, "UPDATE $tw_task NOT INDEXED SET run = ?2" TW__STORE_OF_JOB)                                       \
-    X(BACK, "UPDATE $tw_task NOT INDEXED SET attempt = attempt - 1, run = 0" TW__STORE_OF_JOB)                 \
-    X(AGAIN, "UPDATE $tw_task NOT INDEXED SET due_ms = ?2, next_ms = ?2, place_ms = ?9, attempt = 0, lapses "  \
+    X(BACK, "UPDATE $tw_task NOT INDEXED SET attempt = attempt - 1, run = 0, token = 0" TW__STORE_OF_JOB)      \
+    X(AGAIN, "UPDATE $tw_task NOT INDEXED SET due_ms = ?2, next_ms = ?2, place_ms = ?8, attempt = 0, lapses "  \
              "= 0, run = 0,"                                                                                   \
              " error = NULL, times = max(times - 1, 0)" TW__STORE_OF_JOB)                                      \
-    X(RETRY, "UPDATE $tw_task NOT INDEXED SET next_ms = ?2, place_ms = ?9, run = 0,"                           \
+    X(RETRY, "UPDATE $tw_task NOT INDEXED SET next_ms = ?2, place_ms = ?8, run = 0, token = 0,"                \
              " error = ?3" TW__STORE_OF_JOB)                                                                   \
-    X(BURY, "UPDATE $tw_task NOT INDEXED SET dead_ms = ?2, run = 0, error = ?3" TW__STORE_OF_JOB)              \
+    X(BURY, "UPDATE $tw_task NOT INDEXED SET dead_ms = ?2, run = 0, token = 0, error = ?3" TW__STORE_OF_JOB)   \
     X(FIND_DEAD, "SELECT seq FROM $tw_task WHERE queue = ?1 AND id = ?2 AND dead_ms IS NOT NULL")              \
     X(DEAD, "SELECT seq FROM $tw_task INDEXED BY tw_dead WHERE queue = ?1 AND dead_ms IS NOT NULL"             \
             " AND dead_ms < ?2 AND seq <= ?3 ORDER BY dead_ms, seq LIMIT ?4")                                  \
@@ -128,9 +130,8 @@
     "payload, next_ms, lapses, place_ms"
 
 /* The row of a job's task. A file that was restored may have another task under its number, or another attempt
- * or another call of the same task. tw__store_job_bind() binds these numbers. */
-#define TW__STORE_OF_JOB                                                                                       \
-    " WHERE seq = ?1 AND queue = ?4 AND id = ?5 AND run = ?6 AND attempt = ?7 AND next_ms = ?8"
+ * of the same task, which has another token. tw__store_job_bind() binds these numbers. */
+#define TW__STORE_OF_JOB " WHERE seq = ?1 AND queue = ?4 AND id = ?5 AND run = ?6 AND token = ?7"
 
 enum tw__store_statement {
 #define TW__STORE_NAME(name, sql) TW__STORE_##name,

@@ -80,8 +80,7 @@ void tw__store_job_bind(struct tw__store_db *db, sqlite3_stmt *statement, const 
     tw__store_bind_text(db, statement, 4, job->job.queue);
     tw__store_bind_blob(db, statement, 5, job->job.id, job->job.id_size);
     tw__store_bind_number(db, statement, 6, job->run);
-    tw__store_bind_number(db, statement, 7, job->job.attempt);
-    tw__store_bind_number(db, statement, 8, job->next_ms);
+    tw__store_bind_number(db, statement, 7, job->token);
 }
 
 /* ---- answers --------------------------------------------------------------------------------------------- */

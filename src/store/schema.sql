@@ -25,6 +25,7 @@ CREATE TABLE tw_task(
     attempt INTEGER NOT NULL DEFAULT 0,     -- attempts of this period that have begun
     lapses INTEGER NOT NULL DEFAULT 0,      -- how many of them have lapsed: their run has ended
     run INTEGER NOT NULL DEFAULT 0,         -- its handler has it, in the process of this number; 0: nobody
+    token INTEGER NOT NULL DEFAULT 0,       -- of the attempt that run has, 63 random bits; 0: none
     dead_ms INTEGER,                        -- when it died; NULL: it lives
     every_ms INTEGER NOT NULL DEFAULT 0,   -- 0: it runs once
     times INTEGER NOT NULL DEFAULT 1,       -- calls left; 0: no end
@@ -118,7 +119,7 @@ CREATE TRIGGER tw_put_insert INSTEAD OF INSERT ON tw_put BEGIN
         WHERE NOT EXISTS (SELECT 1 FROM tw_task WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB));
     UPDATE tw_task SET seq = (SELECT seq FROM tw_meta),
         due_ms = CAST(NEW.due_ms AS INTEGER), next_ms = CAST(NEW.due_ms AS INTEGER),
-        place_ms = max(CAST(NEW.due_ms AS INTEGER), (SELECT clock FROM tw_clock)), attempt = 0, lapses = 0, run = 0, dead_ms = NULL,
+        place_ms = max(CAST(NEW.due_ms AS INTEGER), (SELECT clock FROM tw_clock)), attempt = 0, lapses = 0, run = 0, token = 0, dead_ms = NULL,
         error = NULL,
         every_ms = CAST(coalesce(NEW.every_ms, 0) AS INTEGER),
         times = CASE WHEN CAST(coalesce(NEW.every_ms, 0) AS INTEGER) = 0 THEN 1
@@ -164,7 +165,7 @@ CREATE TRIGGER tw_move_insert INSTEAD OF INSERT ON tw_move BEGIN
         clock_ms = max(clock_ms, (SELECT clock FROM tw_clock));
     UPDATE tw_task SET seq = (SELECT seq FROM tw_meta),
         due_ms = CAST(NEW.due_ms AS INTEGER), next_ms = CAST(NEW.due_ms AS INTEGER),
-        place_ms = max(CAST(NEW.due_ms AS INTEGER), (SELECT clock FROM tw_clock)), attempt = 0, lapses = 0, run = 0, error = NULL
+        place_ms = max(CAST(NEW.due_ms AS INTEGER), (SELECT clock FROM tw_clock)), attempt = 0, lapses = 0, run = 0, token = 0, error = NULL
         WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB);
 END;
 

@@ -30,8 +30,8 @@ static const struct old {
      "next_ms = 1700000000500, error = 'Stra\xc3\x9f"
      "e', attempt = 1",
      1700000000000, 0, 0, TW_MISSED_BURST, 5, 500},
-    {"orders", "running", "x", "run = 7, attempt = 2, lapses = 1", 1700000000000, 0, 0, TW_MISSED_BURST, 5,
-     500},
+    {"orders", "running", "x", "run = 7, token = 12345678901234567, attempt = 2, lapses = 1", 1700000000000, 0,
+     0, TW_MISSED_BURST, 5, 500},
     {"\xc3\xa9t\xc3\xa9", "each minute", "x", NULL, 1800000000000, 60000, 0, TW_MISSED_SKIP, 0, 0},
     {"\xc3\xa9t\xc3\xa9", "five times", "x", NULL, 1800000000000, UINT64_C(3155760000000), 5,
      TW_MISSED_COALESCE, 0, 0},
