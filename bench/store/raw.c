@@ -14,16 +14,20 @@ enum { BUSY_MS = 5000 };
 static const char *const sql_of[RAW_STATEMENTS] = {
     [BEGIN] = "BEGIN IMMEDIATE",
     [COMMIT] = "COMMIT",
-    [PUT] = "INSERT INTO tw_task(seq, queue, id, due_ms, every_ms, times, missed, tries, backoff_ms, payload)"
-            " VALUES (?3, ?1, ?2, ?4, 0, 1, NULL, 1, 1000, ?5)"
-            " ON CONFLICT (queue, id) DO UPDATE SET seq = excluded.seq, due_ms = excluded.due_ms, attempt = 0,"
-            " call_ms = NULL, run = 0, dead_ms = NULL, every_ms = excluded.every_ms, times = excluded.times,"
+    [PUT] = "INSERT INTO tw_task(seq, queue, id, due_ms, next_ms, place_ms, every_ms, times, missed, tries,"
+            " backoff_ms, payload) VALUES (?3, ?1, ?2, ?4, ?4, ?4, 0, 1, NULL, 1, 1000, ?5)"
+            " ON CONFLICT (queue, id) DO UPDATE SET seq = excluded.seq, due_ms = excluded.due_ms,"
+            " next_ms = excluded.next_ms, place_ms = excluded.place_ms, attempt = 0, run = 0, dead_ms = NULL, "
+            "every_ms = excluded.every_ms, "
+            "times = excluded.times,"
             " missed = excluded.missed, tries = excluded.tries, backoff_ms = excluded.backoff_ms, error = NULL,"
             " payload = excluded.payload",
     [CANCEL] = "DELETE FROM tw_task WHERE queue = ?1 AND id = ?2",
-    [MOVE] = "UPDATE tw_task SET seq = ?3, due_ms = ?4 WHERE queue = ?1 AND id = ?2 AND dead_ms IS NULL",
+    [MOVE] = "UPDATE tw_task SET seq = ?3, due_ms = ?4, next_ms = ?4, place_ms = ?4 WHERE queue = ?1 AND id = "
+             "?2 AND dead_ms "
+             "IS NULL",
     [DUE] = "SELECT seq, id, payload FROM tw_task WHERE queue = '" QUEUE "' AND dead_ms IS NULL AND run = 0"
-            " AND due_ms <= ?1 ORDER BY due_ms, seq LIMIT ?2",
+            " AND place_ms <= ?1 ORDER BY place_ms, seq LIMIT ?2",
     [CLAIM] = "UPDATE tw_task SET attempt = attempt + 1, run = 1 WHERE seq = ?1",
     [DONE] = "DELETE FROM tw_task WHERE seq = ?1",
     [COUNT] = "SELECT count(*) FROM tw_task",

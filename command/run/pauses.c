@@ -20,9 +20,9 @@ static bool keep_paused(struct queues *queues, struct tw_store *store)
     size_t kept = 0;
     bool good = true;
     for (size_t i = 0; i < queues->count && good; i++) {
-        uint64_t due_ms = TW_NEVER;
-        good = tw_store_next(store, queues->name[i], &due_ms) == 0;
-        if (!good || due_ms == TW_NEVER)
+        uint64_t next_ms = TW_NEVER;
+        good = tw_store_next(store, queues->name[i], &next_ms) == 0;
+        if (!good || next_ms == TW_NEVER)
             continue;
         good = tw_store_is_paused(store, queues->name[i]) == 1;
         char *name = queues->name[i];

@@ -33,7 +33,7 @@ void task_print_head(const char *queue, bool dead, FILE *out)
     if (dead)
         fprintf(out, "\n  %-24s  %-10s  %-7s  %-24s  %-40s  payload\n", "died", "when", "tries", "id", "error");
     else
-        fprintf(out, "\n  %-24s  %-10s  %-7s  %-7s  %-9s  %-24s  payload\n", "due", "in", "state", "tries",
+        fprintf(out, "\n  %-24s  %-10s  %-7s  %-7s  %-9s  %-24s  payload\n", "due", "next in", "state", "tries",
                 "every", "id");
 }
 
@@ -69,6 +69,7 @@ void task_print_row(const struct tw_store_task *task, uint64_t now_ms, FILE *out
     const char *error = task->error != NULL ? task->error : "-";
     uint64_t ms = dead ? task->dead_ms : task->due_ms;
     time_print(instant_of_ms(ms), time);
+    ms = dead ? ms : task->next_ms;
     snprintf(tries, sizeof tries, "%" PRIu32 "/%" PRIu32, task->attempt, task->tries);
     fprintf(out, "  %-24s  %-10s  ", time, figure_until(ms, now_ms).text);
     if (!dead)
@@ -101,9 +102,11 @@ bool task_print_json(const struct tw_store_task *task, FILE *out)
     json_put_bytes(object, "id", task->id, task->id_size);
     json_object_set_new(object, "state", json_string(tw__task_state_name(task->state)));
     json_object_set_new(object, "due_ms", json_number(task->due_ms));
-    json_object_set_new(object, "call_ms", json_number(task->call_ms));
+    json_object_set_new(object, "next_ms",
+                        task->state == TW_STATE_DEAD ? json_null() : json_number(task->next_ms));
     json_object_set_new(object, "revision", json_number(task->revision));
     json_object_set_new(object, "attempt", json_number(task->attempt));
+    json_object_set_new(object, "lapses", json_number(task->lapses));
     json_object_set_new(object, "tries", json_number(task->tries));
     json_object_set_new(object, "backoff_ms", json_number(task->backoff_ms));
     if (task->every_ms > 0)

@@ -42,7 +42,7 @@ static void see(void *arg, const struct tw_store_task *task)
     else
         fputs("  and more (--limit 0 shows them all)\n", list->part.out);
     list->of_queue++;
-    list->range.from_ms = task->state == TW_STATE_DEAD ? task->dead_ms : task->due_ms;
+    list->range.from_ms = task->state == TW_STATE_DEAD ? task->dead_ms : task->place_ms;
     list->range.after = task->revision;
 }
 

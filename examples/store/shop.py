@@ -87,10 +87,10 @@ def expire(db, *_):
     """Does the work of the due tasks, and removes them, in one transaction: if the program is killed, neither
     has happened. Use this, or a program that runs the queue's handler, but not both."""
     with transaction(db):
-        due = db.execute("SELECT id FROM tw_task WHERE queue = ? AND dead_ms IS NULL AND due_ms <= ?"
+        due = db.execute("SELECT id FROM tw_task WHERE queue = ? AND dead_ms IS NULL AND place_ms <= ?"
                          " AND NOT EXISTS (SELECT 1 FROM tw_queue WHERE name = queue AND paused <> 0)"
                          " AND NOT EXISTS (SELECT 1 FROM tw_meta WHERE restored & 1)"
-                         " ORDER BY due_ms, seq LIMIT 100", (QUEUE, now_ms())).fetchall()
+                         " ORDER BY place_ms, seq LIMIT 100", (QUEUE, now_ms())).fetchall()
         for (task,) in due:
             db.execute("UPDATE orders SET state = 'expired' WHERE id = ? AND state = 'placed'",
                        (task.decode().removeprefix("order:"),))

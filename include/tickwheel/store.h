@@ -40,7 +40,8 @@
  *             kind, and is unique in its queue. Plain SQL cannot check UTF-8: a queue that another program has
  *             named with other bytes is shown, run, and emptied as each other one.
  *   Revision  Each put and each move gives its task a new revision, a number that the file never uses twice.
- *             Tasks with equal due times are ordered by their revisions, so in the order of filing.
+ *   Order     Tasks have the order of their places: the later of `next_ms` and the time of filing. Those with
+ *             the same place have the order of their revisions, so of filing.
  *   Durable   A call that changes tasks returns when the change is on the disk (SQLite's synchronous=FULL), or
  *             fails and has changed nothing. With TW_STORE_LAZY it returns earlier: docs/store.md says what a
  *             crash of the machine can take then.
@@ -191,7 +192,7 @@ enum {
  *   - Dead: a put replaces it. A move returns TW_EDEAD. A cancel removes it (TW_CANCELLED).
  *
  * A new revision begins with its first attempt. The conditions see tasks in every state, dead ones too. GT and
- * LT compare with `call_ms`, which is the same in each attempt; a put with GT or LT files a task that does not
+ * LT compare with `due_ms`, which is the same in each attempt; a put with GT or LT files a task that does not
  * exist. */
 
 /* Puts a task.
@@ -273,12 +274,15 @@ struct tw_store_task {
     const char *queue;
     const void *id;
     size_t id_size;
-    enum tw_state state; /* a task that waits is TW_STATE_READY as soon as due_ms has passed */
-    uint64_t due_ms, revision;
-    uint64_t call_ms; /* when the call was due: due_ms, or an earlier time while a retry waits for due_ms */
+    enum tw_state state;       /* a task that waits is TW_STATE_READY as soon as next_ms has passed */
+    uint64_t due_ms, revision; /* due_ms: the time of this period, the same in each attempt */
+    uint64_t
+        next_ms; /* when it can be taken next: due_ms, or later for a retry; leased, dead: as before that */
     uint64_t every_ms, times; /* as in the put; `times` is how many calls are left */
     enum tw_missed missed;
     uint32_t tries, attempt; /* attempt: the number of the attempt under way, or of the last one; 0: none yet */
+    uint64_t place_ms;       /* its place in the order: next_ms, or when it was filed, if that was later */
+    uint32_t lapses;         /* how many of them have lapsed: their run has ended. They cost no try */
     uint64_t backoff_ms, dead_ms; /* dead_ms: when it died; 0: it has not */
     const void *payload;
     size_t payload_size;
@@ -297,17 +301,17 @@ int tw_store_get(struct tw_store *store, const char *queue, const void *id, size
 /* Which tasks a scan shows. If all members are zero, it shows all but the dead tasks. */
 struct tw_store_range {
     unsigned states; /* TW_STATE_WAITING, _READY and _LEASED, added, or TW_STATE_DEAD; 0: the first three */
-    uint64_t from_ms, to_ms; /* due times from and to, both included; to_ms 0: no end */
-    uint64_t after;          /* of the tasks due at from_ms only revisions after this one */
+    uint64_t from_ms, to_ms; /* place_ms from and to, both included; to_ms 0: no end */
+    uint64_t after;          /* of the tasks with place_ms from_ms only revisions after this one */
     uint64_t limit;          /* tasks; 0: no limit */
 };
 
-/* Shows the tasks of a queue to `see`, in the order of their due times and revisions, as they were at one
- * moment. `range` may be NULL, for all but the dead ones. To go on after a page, a caller sets from_ms to
- * the due time and `after` to the revision of the last task that he saw. Dead tasks are asked for alone, and
- * dead_ms, the time of their death, stands in for the due time in all of this.
+/* Shows the tasks of a queue to `see`, in the order of place_ms and of their revisions, as they were at
+ * one moment. `range` may be NULL, for all but the dead ones. To go on after a page, a caller sets from_ms to
+ * the place_ms and `after` to the revision of the last task that he saw. Dead tasks are asked for alone, and
+ * dead_ms, the time of their death, stands in for place_ms in all of this.
  * Returns: how many tasks, or an error.
- * Cost: O(log tasks + tasks due in the range). */
+ * Cost: O(log tasks + tasks in the range). */
 int64_t tw_store_scan(struct tw_store *store, const char *queue, const struct tw_store_range *range,
                       tw_store_see_fn *see, void *arg);
 
@@ -316,20 +320,20 @@ int64_t tw_store_scan(struct tw_store *store, const char *queue, const struct tw
  * Cost: O(tasks counted), a few million a second. */
 int64_t tw_store_count(struct tw_store *store, const char *queue, bool dead);
 
-/* Looks up when the earliest task of a queue that waits or runs is due. `queue` NULL: of all queues.
- * Returns: 0, and the time in *due_ms, TW_NEVER if there is none; or an error, and *due_ms is as it was.
+/* Looks up next_ms of the first task of a queue that waits or runs. `queue` NULL: the least of all queues.
+ * Returns: 0, and the time in *next_ms, TW_NEVER if there is none; or an error, and *next_ms is as it was.
  * Cost: O(log tasks), for each queue. */
-int tw_store_next(struct tw_store *store, const char *queue, uint64_t *due_ms);
+int tw_store_next(struct tw_store *store, const char *queue, uint64_t *next_ms);
 
 /* Counts the calls to come of a queue, in `steps` steps of `step_ms` milliseconds from now on. counts[i]
- * receives how many are due in (now + i * step_ms, now + (i + 1) * step_ms].
- *   - counts[0] also counts the tasks that are due already, whether they run or not.
+ * receives how many come in (now + i * step_ms, now + (i + 1) * step_ms]: the first call of a task at next_ms.
+ *   - counts[0] also counts the tasks that are ready, whether they run or not.
  *   - Each call of a repeating task within that time counts, as if no handler took time. Its missed periods
  *     count as one call, or as one call each with TW_MISSED_BURST.
  * Requires: `counts` has room for `steps` numbers.
  * Returns: 0 or an error, and then *counts is unchanged.
  *   - TW_EINVAL: step_ms is 0 or more than TW_STORE_TIME_MAX, or `steps` is not 1 to TW_FORECAST_MAX.
- * Cost: O(tasks due by the end), and O(steps) for each repeating task. */
+ * Cost: O(tasks until the end), and O(steps) for each repeating task. */
 int tw_store_forecast(struct tw_store *store, const char *queue, uint64_t step_ms, uint32_t steps,
                       uint64_t *counts);
 
@@ -347,8 +351,8 @@ int64_t tw_store_queues(struct tw_store *store, tw_store_see_queue_fn *see, void
 struct tw_store_load {
     const char *queue;
     uint64_t waiting, running, dead; /* tasks */
-    uint64_t overdue;                /* waiting tasks whose due times have passed */
-    uint64_t next_ms; /* when the earliest task that waits or runs is due; TW_NEVER: there is none */
+    uint64_t overdue;                /* waiting tasks whose next_ms has passed */
+    uint64_t next_ms;                /* as tw_store_next() */
     bool paused;
 };
 
@@ -375,8 +379,8 @@ typedef void tw_store_looks_fn(void *arg);
  * has ended the transaction, as a lack of memory does, each look after it returns the same error. */
 int tw_store_snapshot(struct tw_store *store, tw_store_looks_fn *looks, void *arg);
 
-/* Takes all waiting tasks of a queue out of the file, in many commits, and hands each to `hand`, in the order
- * of their due times. When `hand` sees a task, the task is not in the file any more. Tasks that are put
+/* Takes all waiting tasks of a queue out of the file, in many commits, and hands each to `hand`, in their
+ * order. When `hand` sees a task, the task is not in the file any more. Tasks that are put
  * meanwhile may or may not be among them; leased and dead tasks stay.
  * Requires: `hand` makes no call with the same store.
  * Returns: how many tasks, or an error, and then the tasks that were not handed over are still in the file.
@@ -408,7 +412,7 @@ struct tw_job {
     uint64_t revision;       /* of the task: with `due_ms` it names the call */
     uint64_t left;           /* calls after this one; TW_FOREVER: no end */
     uint64_t missed;         /* TW_MISSED_COALESCE: periods that this call stands for besides its own */
-    uint32_t attempt, tries; /* the number of this attempt, from 1; how many the task has */
+    uint32_t attempt, tries; /* the number of this attempt, from 1; failures until the task is dead */
     const char *error;       /* of the attempt before; NULL: none */
 };
 
@@ -416,9 +420,9 @@ struct tw_job {
  *
  * The attempt is on the disk before the handler is called (with TW_STORE_LAZY, in the log of the file). So if
  * the process dies in the handler, the next run calls it again, with the next attempt: each call comes at least
- * once. A task whose process has died in 16 attempts more than `tries` is dead. Jobs of the same task never
- * overlap within one run. The answer changes only the revision that ran, see the states above. If it cannot be
- * written, for example because the disk is full, it is tried again until it can.
+ * once. An attempt whose process has died has lapsed, and costs no try; the 17th lapse kills the task. Jobs of
+ * the same task never overlap within one run. The answer changes only the revision that ran, see the states
+ * above. If it cannot be written, for example because the disk is full, it is tried again until it can.
  * Returns: its answer. After each of them but TW_LATER the job is gone. */
 typedef enum tw_answer tw_handler_fn(void *arg, struct tw_job *job);
 
@@ -473,10 +477,10 @@ struct tw_store_run {
 };
 
 /* Runs the tasks of the file: the handlers of their queues are called when they are due. Tasks that fell due
- * before come at once. Tasks are called in the order of their due times, and those due at the same time in the
- * order of their revisions. A task that is put when its time has passed, or is tried again, comes after the
- * tasks that are due by then. A task that is committed before its time, by whomever, comes before later ones.
- * Several workers call several tasks at once. Tasks of a queue without a handler, or that is paused, wait.
+ * before come at once. Tasks are called in their order. So a task that is put when its time has passed comes
+ * after the tasks that are ready by then. A task that is committed before its time, by whomever, comes before
+ * later ones. Several workers call several tasks at once. Tasks of a queue without a handler, or that is
+ * paused, wait.
  *
  * One process at a time runs the tasks of a file. A lock on a file beside it, whose name ends in "-tickwheel",
  * ends with the process. Do not remove that file: another process could begin then. The first one notices, and

@@ -293,6 +293,10 @@ class stored
     {
         return detail::point_of(seen_->due_ms);
     }
+    store_time next() const noexcept
+    {
+        return detail::point_of(seen_->next_ms);
+    }
     std::uint64_t revision() const noexcept
     {
         return seen_->revision;

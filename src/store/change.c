@@ -186,6 +186,7 @@ static int put_row(struct tw__store_db *db, const struct tw_delayed *task)
     tw__store_bind_number(db, statement, 8, task->tries > 0 ? task->tries : 1);
     tw__store_bind_number(db, statement, 9, task->backoff_ms > 0 ? task->backoff_ms : BACKOFF);
     tw__store_bind_blob(db, statement, 10, task->payload, task->payload_size);
+    tw__store_bind_number(db, statement, 11, tw__store_place(db, task->due_ms, tw_store_now()));
     error = tw__store_db_run(db, statement, "put");
     db->seq += error == 0;
     return error;
@@ -210,6 +211,7 @@ static int move_row(struct tw__store_db *db, const struct tw_delayed *task)
     bind_name(db, statement, 1, 2, task);
     tw__store_bind_number(db, statement, 3, db->seq + 1);
     tw__store_bind_number(db, statement, 4, task->due_ms);
+    tw__store_bind_number(db, statement, 5, tw__store_place(db, task->due_ms, tw_store_now()));
     error = tw__store_db_run(db, statement, "move");
     db->seq += error == 0 && sqlite3_changes(db->db) > 0;
     return error;

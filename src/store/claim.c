@@ -12,12 +12,14 @@
  * the queue too, whose handler it will call. It need not ask for the id, which an entry does not have: the job
  * is made of the row that the claim has read, and only if that row is due. An answer asks for the queue, the
  * id, and the run that has claimed the row. Example: a job has revision 7. A backup is restored that ends at 5,
- * and two new tasks get 6 and 7. The answer of the job leaves the new task as it is. It asks for the attempt
- * and the due time too, because a backup may have an earlier attempt, or an earlier call of a repeating task.
+ * and two new tasks get 6 and 7. The answer of the job leaves the new task as it is. It asks for the token
+ * of the attempt too, because a backup may have an earlier attempt, or an earlier call of a repeating task.
  */
 #include "claim.h"
 
 #include <base/assert.h>
+
+#include <task/limits.h>
 
 #include "look.h"
 
@@ -52,7 +54,17 @@ static int answer_row(struct tw__store_db *db, enum tw__store_statement which, c
         tw__store_bind_number(db, statement, 2, at_ms);
         tw__store_bind_text(db, statement, 3, job->error);
     }
+    if (which == TW__STORE_AGAIN || which == TW__STORE_RETRY)
+        tw__store_bind_number(db, statement, 8, job->again_ms);
     return tw__store_db_run(db, statement, "answer");
+}
+
+/* Files the task for its next attempt or its next period. */
+static int answer_and_file(struct tw__store_db *db, enum tw__store_statement which, struct tw__store_job *job,
+                           uint64_t next_ms, uint64_t now_ms)
+{
+    job->again_ms = tw__store_place(db, next_ms, now_ms);
+    return answer_row(db, which, job, next_ms);
 }
 
 /* Writes an answer. It may be written a second time, if the first transaction was rolled back. */
@@ -61,18 +73,17 @@ static int write_answer(struct tw__store_db *db, struct tw__store_job *job, uint
     bool repeats = job->every_ms > 0 && job->job.left > 0;
     int error;
     job->again_ms = TW_NEVER;
-    job->buried = job->answer == TW_DEAD || (job->answer == TW_RETRY && job->job.attempt >= job->job.tries);
+    job->buried =
+        job->answer == TW_DEAD || (job->answer == TW_RETRY && job->job.attempt - job->lapses >= job->job.tries);
     if (job->answer == TW_BACK) {
-        job->again_ms = job->row_ms;
+        job->again_ms = job->place_ms;
         error = answer_row(db, TW__STORE_BACK, job, 0);
     } else if (job->buried) {
         error = answer_row(db, TW__STORE_BURY, job, now_ms);
     } else if (job->answer == TW_RETRY) {
-        job->again_ms = tw__store_job_retry_due(job, now_ms);
-        error = answer_row(db, TW__STORE_RETRY, job, job->again_ms);
+        error = answer_and_file(db, TW__STORE_RETRY, job, tw__store_job_retry_due(job, now_ms), now_ms);
     } else if (repeats) {
-        job->again_ms = tw__store_job_next_due(job);
-        error = answer_row(db, TW__STORE_AGAIN, job, job->again_ms);
+        error = answer_and_file(db, TW__STORE_AGAIN, job, tw__store_job_next_due(job), now_ms);
     } else {
         error = answer_row(db, TW__STORE_DONE, job, 0);
     }
@@ -80,6 +91,26 @@ static int write_answer(struct tw__store_db *db, struct tw__store_job *job, uint
     if (error == 0 && !job->changed)
         job->again_ms = TW_NEVER;
     return error;
+}
+
+/* ---- the order ------------------------------------------------------------------------------------------- */
+
+/* The clock has gone back. Tasks that were filed late have a place that lies ahead now, though they may be
+ * taken: they get the place of tasks that are filed now, in their old order. */
+int tw__store_place_again(struct tw__store_db *db, void *arg)
+{
+    uint64_t now_ms = tw_store_now();
+    int error = 0;
+    (void)arg;
+    if (db->clock_ms <= now_ms)
+        return 0;
+    sqlite3_stmt *statement = tw__store_db_statement(db, TW__STORE_PLACE_AGAIN, &error);
+    if (statement == NULL)
+        return error;
+    tw__store_bind_number(db, statement, 1, now_ms);
+    tw__store_bind_number(db, statement, 2, db->clock_ms);
+    db->clock_ms = now_ms;
+    return tw__store_db_run(db, statement, "file tasks again");
 }
 
 /* ---- the number of the run ------------------------------------------------------------------------------- */
@@ -110,6 +141,8 @@ int tw__store_count_run(struct tw__store_db *db, void *arg)
     if (code != SQLITE_DONE)
         error = tw__store_db_error(db, code, "write tw_meta");
     sqlite3_reset(row);
+    if (error == 0)
+        error = tw__store_place_again(db, NULL);
     return error == 0 ? keep_tasks(db, count->table, count->seen.run) : error;
 }
 
@@ -122,10 +155,11 @@ void tw__store_count_jobs(const struct tw__store_table *table, uint64_t run)
 
 /* ---- claims ---------------------------------------------------------------------------------------------- */
 
-static const char CRASHED[] = "the process died in too many attempts";
+static const char LAPSED[] = "the run has ended";
 
 /* Changes the row that the claim has read in this transaction. */
-static int claim_row(struct tw__store_db *db, enum tw__store_statement which, uint64_t seq, uint64_t number)
+static int claim_row(struct tw__store_db *db, enum tw__store_statement which, uint64_t seq, uint64_t number,
+                     uint64_t token)
 {
     int error = 0;
     sqlite3_stmt *statement = tw__store_db_statement(db, which, &error);
@@ -133,8 +167,10 @@ static int claim_row(struct tw__store_db *db, enum tw__store_statement which, ui
         return error;
     tw__store_bind_number(db, statement, 1, seq);
     tw__store_bind_number(db, statement, 2, number);
-    if (which == TW__STORE_CRASHED)
-        tw__store_bind_text(db, statement, 3, CRASHED);
+    if (which == TW__STORE_CLAIM)
+        tw__store_bind_number(db, statement, 3, token);
+    if (which == TW__STORE_LAPSED)
+        tw__store_bind_text(db, statement, 3, LAPSED);
     return tw__store_db_run(db, statement, "claim");
 }
 
@@ -146,23 +182,24 @@ static void bury(struct tw__store_claim *claim, const struct tw_store_task *task
     if (claim->job == NULL)
         return;
     claim->job->job.attempt = task->attempt;
-    tw_job_fail(&claim->job->job, CRASHED);
+    tw_job_fail(&claim->job->job, LAPSED);
 }
 
 /* Decides about a task that is there. Returns: 0 or an error. */
 static int decide_fate(struct tw__store_db *db, struct tw__store_batch *batch, struct tw__store_claim *claim,
-                       const struct tw_store_task *task)
+                       const struct tw_store_task *task, uint32_t lapses)
 {
     claim->behind = *tw__store_table_find(batch->table, claim->entry->queue, task->id, task->id_size);
     claim->fate = TW__STORE_NO_ROOM;
-    claim->due_ms = task->due_ms;
+    claim->next_ms = task->next_ms;
+    claim->place_ms = task->place_ms;
     if (claim->behind != NULL)
         claim->fate = TW__STORE_HELD;
-    else if (task->due_ms > batch->now_ms)
+    else if (task->place_ms > batch->now_ms || task->next_ms > batch->now_ms)
         claim->fate = TW__STORE_EARLY;
     else if (task->payload_size > batch->room && !batch->idle)
         batch->full = true;
-    else if (task->attempt >= task->tries + TW__STORE_CRASHES)
+    else if (lapses > TW__TASK_LAPSES_MAX)
         bury(claim, task);
     else if ((claim->job = tw__store_job_new(task, claim->entry)) == NULL)
         return tw__store_db_refuse(db, TW_ENOMEM, "no memory");
@@ -184,11 +221,12 @@ static int read_claim(struct tw__store_db *db, struct tw__store_batch *batch, st
     claim->fate = TW__STORE_GONE;
     if (code == SQLITE_ROW) {
         struct tw_store_task task;
+        uint32_t lapses = tw__store_read_lapses(row);
         error = tw__store_read_task(db, row, batch->now_ms, &task);
         if (error == 0)
-            error = decide_fate(db, batch, claim, &task);
+            error = decide_fate(db, batch, claim, &task, lapses);
         if (claim->job != NULL)
-            claim->job->failed_before = tw__store_is_retry(row);
+            claim->job->lapses = lapses;
     } else if (code != SQLITE_DONE) {
         error = tw__store_db_error(db, code, "claim");
     }
@@ -196,14 +234,26 @@ static int read_claim(struct tw__store_db *db, struct tw__store_batch *batch, st
     return error;
 }
 
+/* An integer of SQL has a sign, so the highest bit stays free. */
+static uint64_t draw_token(void)
+{
+    uint64_t token;
+    do {
+        sqlite3_randomness(sizeof token, &token);
+        token &= INT64_MAX;
+    } while (token == 0);
+    return token;
+}
+
 static int write_claim(struct tw__store_db *db, struct tw__store_batch *batch, struct tw__store_claim *claim)
 {
     uint64_t size = claim->job->size;
-    claim->job->row_ms = claim->due_ms;
+    claim->job->place_ms = claim->place_ms;
     batch->room -= size < batch->room ? size : batch->room;
     batch->idle = false;
     claim->job->run = db->run;
-    return claim_row(db, TW__STORE_CLAIM, claim->entry->seq, db->run);
+    claim->job->token = draw_token();
+    return claim_row(db, TW__STORE_CLAIM, claim->entry->seq, db->run, claim->job->token);
 }
 
 static int claim_one(struct tw__store_db *db, struct tw__store_batch *batch, struct tw__store_claim *claim)
@@ -215,7 +265,7 @@ static int claim_one(struct tw__store_db *db, struct tw__store_batch *batch, str
     if (error == 0 && claim->fate == TW__STORE_CLAIMED)
         error = write_claim(db, batch, claim);
     if (error == 0 && claim->fate == TW__STORE_BURIED)
-        error = claim_row(db, TW__STORE_CRASHED, claim->entry->seq, batch->now_ms);
+        error = claim_row(db, TW__STORE_LAPSED, claim->entry->seq, batch->now_ms, 0);
     return error;
 }
 

@@ -7,10 +7,7 @@
 
 #include "check.h"
 
-enum {
-    TW__STORE_CLAIMS = 256, /* of one commit */
-    TW__STORE_CRASHES = 16  /* attempts beyond the tries whose process has died, before the task is dead */
-};
+enum { TW__STORE_CLAIMS = 256 }; /* of one commit */
 
 /* The jobs under way, by queue and id. */
 struct tw__store_table {
@@ -27,17 +24,17 @@ struct tw__store_job **tw__store_table_find(const struct tw__store_table *table,
 enum tw__store_fate {
     TW__STORE_CLAIMED, /* `job` has it */
     TW__STORE_GONE,    /* it is no task any more */
-    TW__STORE_EARLY,   /* it is due at due_ms */
+    TW__STORE_EARLY,   /* its turn comes at place_ms */
     TW__STORE_HELD,    /* `behind` is a job of the same task */
     TW__STORE_NO_ROOM, /* its payload has to wait for the end of other jobs */
-    TW__STORE_BURIED   /* its process has died too often */
+    TW__STORE_BURIED   /* it has lapsed too often */
 };
 
 struct tw__store_claim {
     struct tw__store_entry *entry;
     enum tw__store_fate fate;
     struct tw__store_job *job, *behind; /* job: of TW__STORE_CLAIMED, and of TW__STORE_BURIED for the news */
-    uint64_t due_ms;
+    uint64_t next_ms, place_ms;         /* of the task */
 };
 
 struct tw__store_batch {
@@ -69,6 +66,9 @@ struct tw__store_count {
  * tw__store_count. After the commit tw__store_count_jobs() gives it to the jobs. */
 int tw__store_count_run(struct tw__store_db *db, void *count);
 void tw__store_count_jobs(const struct tw__store_table *table, uint64_t run);
+
+/* Mends the order after the clock was set back; a tw__store_work_fn. */
+int tw__store_place_again(struct tw__store_db *db, void *arg);
 
 /* Frees the jobs that the work has made. */
 void tw__store_claim_undo(struct tw__store_batch *batch);

@@ -397,6 +397,7 @@ static int read_numbers(struct tw__store_db *db, sqlite3_stmt *meta)
     db->run = (uint64_t)sqlite3_column_int64(meta, 2);
     db->changes = (uint64_t)sqlite3_column_int64(meta, 3);
     db->restored = (uint64_t)sqlite3_column_int64(meta, 4);
+    db->clock_ms = (uint64_t)sqlite3_column_int64(meta, 6);
     db->seq = most > db->seq ? most : db->seq;
     if (db->seq >= SEQ_END)
         return tw__store_db_refuse(db, TW_ECORRUPT, "tw_meta: seq is %" PRIu64 ": expected a number below 2^62",
@@ -449,6 +450,7 @@ int tw__store_db_end_seq(struct tw__store_db *db)
         return error;
     tw__store_bind_number(db, set, 1, db->seq);
     tw__store_bind_number(db, set, 2, tw__store_db_next_changes(db));
+    tw__store_bind_number(db, set, 3, db->clock_ms);
     return tw__store_db_run(db, set, "write tw_meta");
 }
 

@@ -20,84 +20,103 @@
     X(SAVEPOINT, "SAVEPOINT tw")                                                                               \
     X(ROLLBACK_TO, "ROLLBACK TO tw")                                                                           \
     X(RELEASE, "RELEASE tw")                                                                                   \
-    X(META, "SELECT format, seq, run, changes, restored, (SELECT max(seq) FROM $tw_task) FROM $tw_meta")       \
+    X(META,                                                                                                    \
+      "SELECT format, seq, run, changes, restored, (SELECT max(seq) FROM $tw_task), clock_ms FROM $tw_meta")   \
     X(META_FORMAT, "SELECT format FROM $tw_meta")                                                              \
-    X(SET_META, "UPDATE $tw_meta SET seq = ?1, changes = ?2 WHERE format = 1")                                 \
+    X(SET_META, "UPDATE $tw_meta SET seq = ?1, changes = ?2, clock_ms = ?3 WHERE format = 1")                  \
     X(LOCK, "UPDATE $tw_meta SET seq = seq")                                                                   \
-    X(FIND, "SELECT coalesce(call_ms, due_ms), dead_ms FROM $tw_task WHERE queue = ?1 AND id = ?2")            \
+    X(FIND, "SELECT due_ms, dead_ms FROM $tw_task WHERE queue = ?1 AND id = ?2")                               \
     X(PUT,                                                                                                     \
-      "INSERT INTO $tw_task(seq, queue, id, due_ms, every_ms, times, missed, tries, backoff_ms, payload)"      \
-      " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"                                                      \
-      " ON CONFLICT (queue, id) DO UPDATE SET seq = excluded.seq, due_ms = excluded.due_ms, attempt = 0,"      \
-      " call_ms = NULL, run = 0, dead_ms = NULL, every_ms = excluded.every_ms, times = excluded.times,"        \
+      "INSERT INTO $tw_task(seq, queue, id, due_ms, next_ms, place_ms, every_ms, times, missed, tries, "       \
+      "backoff_ms, "                                                                                           \
+      "payload)"                                                                                               \
+      " VALUES (?1, ?2, ?3, ?4, ?4, ?11, ?5, ?6, ?7, ?8, ?9, ?10)"                                             \
+      " ON CONFLICT (queue, id) DO UPDATE SET seq = excluded.seq, due_ms = excluded.due_ms,"                   \
+      " next_ms = excluded.next_ms, place_ms = excluded.place_ms, attempt = 0, lapses = 0, run = 0, token = "  \
+      "0, dead_ms "                                                                                            \
+      "= NULL, every_ms = "                                                                                    \
+      "excluded.every_ms, "                                                                                    \
+      "times = excluded.times,"                                                                                \
       " missed = excluded.missed, tries = excluded.tries, backoff_ms = excluded.backoff_ms, error = NULL,"     \
       " payload = excluded.payload")                                                                           \
-    X(MOVE, "UPDATE $tw_task SET seq = ?3, due_ms = ?4, call_ms = NULL, attempt = 0, run = 0, error = NULL"    \
+    X(MOVE, "UPDATE $tw_task SET seq = ?3, due_ms = ?4, next_ms = ?4, place_ms = ?5, attempt = 0, lapses = "   \
+            "0, run = 0, "                                                                                     \
+            "error = NULL"                                                                                     \
             " WHERE queue = ?1 AND id = ?2 AND dead_ms IS NULL")                                               \
     X(CANCEL, "DELETE FROM $tw_task WHERE queue = ?1 AND id = ?2 RETURNING run")                               \
     X(GET, "SELECT " TW__STORE_COLUMNS " FROM $tw_task WHERE queue = ?1 AND id = ?2")                          \
     X(SCAN,                                                                                                    \
-      "SELECT " TW__STORE_COLUMNS " FROM $tw_task INDEXED BY tw_due WHERE queue = ?1 AND dead_ms IS NULL"      \
-      " AND due_ms >= ?2 AND due_ms <= ?3 ORDER BY due_ms, seq")                                               \
-    X(SCAN_TIE, "SELECT " TW__STORE_COLUMNS " FROM $tw_task INDEXED BY tw_due WHERE queue = ?1"                \
-                " AND dead_ms IS NULL AND due_ms = ?2 AND seq > ?3 ORDER BY seq")                              \
+      "SELECT " TW__STORE_COLUMNS " FROM $tw_task INDEXED BY tw_order WHERE queue = ?1 AND dead_ms IS NULL"    \
+      " AND place_ms >= ?2 AND place_ms <= ?3 ORDER BY place_ms, seq")                                         \
+    X(SCAN_TIE, "SELECT " TW__STORE_COLUMNS " FROM $tw_task INDEXED BY tw_order WHERE queue = ?1"              \
+                " AND dead_ms IS NULL AND place_ms = ?2 AND seq > ?3 ORDER BY seq")                            \
     X(SCAN_DEAD, "SELECT " TW__STORE_COLUMNS " FROM $tw_task INDEXED BY tw_dead WHERE queue = ?1"              \
                  " AND dead_ms IS NOT NULL AND dead_ms >= ?2 AND dead_ms <= ?3 ORDER BY dead_ms, seq")         \
     X(SCAN_DEAD_TIE, "SELECT " TW__STORE_COLUMNS " FROM $tw_task INDEXED BY tw_dead WHERE queue = ?1"          \
                      " AND dead_ms = ?2 AND seq > ?3 ORDER BY seq")                                            \
     X(QUEUE_AFTER, "SELECT min(name) FROM (SELECT min(queue) AS name FROM $tw_task WHERE queue > ?1"           \
                    " UNION ALL SELECT min(name) FROM $tw_queue WHERE name > ?1 AND paused <> 0)")              \
-    X(COUNT, "SELECT count(*) FROM $tw_task INDEXED BY tw_due WHERE queue = ?1 AND dead_ms IS NULL")           \
+    X(COUNT, "SELECT count(*) FROM $tw_task INDEXED BY tw_order WHERE queue = ?1 AND dead_ms IS NULL")         \
     X(COUNT_DEAD, "SELECT count(*) FROM $tw_task INDEXED BY tw_dead WHERE queue = ?1 AND dead_ms IS NOT NULL") \
-    X(COUNT_ALL, "SELECT count(*) FROM $tw_task INDEXED BY tw_due WHERE queue >= '' AND dead_ms IS NULL")      \
+    X(COUNT_ALL, "SELECT count(*) FROM $tw_task INDEXED BY tw_order WHERE queue >= '' AND dead_ms IS NULL")    \
     X(COUNT_ALL_DEAD,                                                                                          \
       "SELECT count(*) FROM $tw_task INDEXED BY tw_dead WHERE queue >= '' AND dead_ms IS NOT NULL")            \
-    X(LIVE, "SELECT count(*), min(due_ms) FROM $tw_task INDEXED BY tw_due WHERE queue = ?1"                    \
+    X(LIVE, "SELECT count(*), (SELECT next_ms FROM $tw_task INDEXED BY tw_order WHERE queue = ?1"              \
+            " AND dead_ms IS NULL ORDER BY place_ms, seq LIMIT 1) FROM $tw_task INDEXED BY tw_order WHERE "    \
+            "queue = ?1"                                                                                       \
             " AND dead_ms IS NULL")                                                                            \
-    X(DUE, "SELECT count(*), sum(run <> 0 AND run = ?3) FROM $tw_task INDEXED BY tw_due WHERE queue = ?1"      \
-           " AND dead_ms IS NULL AND due_ms <= ?2")                                                            \
-    X(NEXT_ALL, "WITH RECURSIVE q(name) AS (SELECT min(queue) FROM $tw_task INDEXED BY tw_due"                 \
+    X(DUE, "SELECT count(*), sum(run <> 0 AND run = ?3) FROM $tw_task INDEXED BY tw_order WHERE queue = ?1"    \
+           " AND dead_ms IS NULL AND place_ms <= ?2")                                                          \
+    X(NEXT_ALL, "WITH RECURSIVE q(name) AS (SELECT min(queue) FROM $tw_task INDEXED BY tw_order"               \
                 " WHERE queue >= '' AND dead_ms IS NULL UNION ALL"                                             \
-                " SELECT (SELECT min(queue) FROM $tw_task INDEXED BY tw_due WHERE queue > q.name"              \
+                " SELECT (SELECT min(queue) FROM $tw_task INDEXED BY tw_order WHERE queue > q.name"            \
                 " AND dead_ms IS NULL) FROM q WHERE q.name IS NOT NULL)"                                       \
-                " SELECT min((SELECT min(due_ms) FROM $tw_task INDEXED BY tw_due WHERE queue = q.name"         \
-                " AND dead_ms IS NULL)) FROM q")                                                               \
-    X(NEXT, "SELECT min(due_ms) FROM $tw_task INDEXED BY tw_due WHERE queue = ?1 AND dead_ms IS NULL")         \
-    X(FORECAST, "SELECT due_ms FROM $tw_task INDEXED BY tw_due WHERE queue = ?1 AND dead_ms IS NULL"           \
-                " AND due_ms <= ?2")                                                                           \
-    X(FORECAST_REPEAT, "SELECT due_ms, every_ms, times, missed FROM $tw_task INDEXED BY tw_repeat"             \
-                       " WHERE queue = ?1 AND dead_ms IS NULL AND every_ms > 0 AND due_ms <= ?2")              \
+                " SELECT min((SELECT next_ms FROM $tw_task INDEXED BY tw_order WHERE queue = q.name"           \
+                " AND dead_ms IS NULL ORDER BY place_ms, seq LIMIT 1)) FROM q")                                \
+    X(NEXT, "SELECT (SELECT next_ms FROM $tw_task INDEXED BY tw_order WHERE queue = ?1 AND dead_ms IS NULL"    \
+            " ORDER BY place_ms, seq LIMIT 1)")                                                                \
+    X(FORECAST, "SELECT place_ms FROM $tw_task INDEXED BY tw_order WHERE queue = ?1 AND dead_ms IS NULL"       \
+                " AND place_ms <= ?2")                                                                         \
+    X(FORECAST_REPEAT, "SELECT due_ms, every_ms, times, missed, place_ms FROM $tw_task INDEXED BY tw_repeat"   \
+                       " WHERE queue = ?1 AND dead_ms IS NULL AND every_ms > 0 AND place_ms <= ?2")            \
     X(REMOVE, "DELETE FROM $tw_task WHERE seq = ?1")                                                           \
     X(RUN, "UPDATE $tw_meta SET run = run + 1 RETURNING run")                                                  \
     X(VERSION, "PRAGMA $data_version")                                                                         \
-    X(LOAD, "SELECT seq, due_ms FROM $tw_task INDEXED BY tw_due WHERE queue = ?1 AND dead_ms IS NULL"          \
-            " AND due_ms > ?2 AND due_ms <= ?3 ORDER BY due_ms, seq LIMIT ?4")                                 \
-    X(LOAD_TIE, "SELECT seq, due_ms FROM $tw_task INDEXED BY tw_due WHERE queue = ?1 AND dead_ms IS NULL"      \
-                " AND due_ms = ?2 AND seq > ?3 ORDER BY seq LIMIT ?4")                                         \
-    X(SWEEP, "SELECT queue, due_ms, seq FROM $tw_task INDEXED BY tw_due WHERE dead_ms IS NULL AND queue > ?1"  \
-             " AND due_ms BETWEEN 0 AND 253402300799999 ORDER BY queue, due_ms, seq")                          \
+    X(LOAD, "SELECT seq, place_ms FROM $tw_task INDEXED BY tw_order WHERE queue = ?1 AND dead_ms IS NULL"      \
+            " AND place_ms > ?2 AND place_ms <= ?3 ORDER BY place_ms, seq LIMIT ?4")                           \
+    X(LOAD_TIE, "SELECT seq, place_ms FROM $tw_task INDEXED BY tw_order WHERE queue = ?1 AND dead_ms IS NULL"  \
+                " AND place_ms = ?2 AND seq > ?3 ORDER BY seq LIMIT ?4")                                       \
+    X(SWEEP,                                                                                                   \
+      "SELECT queue, place_ms, seq FROM $tw_task INDEXED BY tw_order WHERE dead_ms IS NULL AND queue > ?1"     \
+      " AND place_ms BETWEEN 0 AND 253402300799999 ORDER BY queue, place_ms, seq")                             \
     X(NEWS,                                                                                                    \
-      "SELECT seq, due_ms, queue FROM $tw_task NOT INDEXED WHERE seq > ?1 AND dead_ms IS NULL ORDER BY seq")   \
+      "SELECT seq, place_ms, queue FROM $tw_task NOT INDEXED WHERE seq > ?1 AND dead_ms IS NULL ORDER BY seq") \
     X(PAUSED, "SELECT name FROM $tw_queue WHERE paused <> 0")                                                  \
     X(CLAIM_ROW, "SELECT " TW__STORE_COLUMNS " FROM $tw_task NOT INDEXED"                                      \
                  " WHERE seq = ?1 AND queue = ?2 AND dead_ms IS NULL")                                         \
     X(CHECK, "SELECT 1 FROM $tw_task NOT INDEXED" TW__STORE_OF_JOB " AND dead_ms IS NULL"                      \
              " AND NOT EXISTS (SELECT 1 FROM $tw_queue WHERE name = ?4 AND paused <> 0)"                       \
              " AND NOT EXISTS (SELECT 1 FROM $tw_meta WHERE restored & 1 OR run <> ?6)")                       \
-    X(CLAIM, "UPDATE $tw_task SET attempt = attempt + 1, run = ?2 WHERE seq = ?1")                             \
-    X(CRASHED, "UPDATE $tw_task SET dead_ms = ?2, run = 0, error = ?3 WHERE seq = ?1")                         \
+    X(CLAIM, "UPDATE $tw_task SET attempt = attempt + 1, lapses = lapses + (run <> 0), run = ?2, token = ?3 "  \
+             "WHERE seq = ?1")                                                                                 \
+    X(PLACE_AGAIN, "UPDATE $tw_task INDEXED BY tw_order SET place_ms = max(next_ms, ?1) WHERE queue >= ''"     \
+                   " AND dead_ms IS NULL AND place_ms > ?1 AND place_ms <= ?2 AND place_ms > next_ms")         \
+    X(LAPSED,                                                                                                  \
+      "UPDATE $tw_task SET dead_ms = ?2, lapses = lapses + 1, run = 0, token = 0, error = ?3 WHERE seq = ?1")  \
     X(DONE, "DELETE FROM $tw_task NOT INDEXED" TW__STORE_OF_JOB)                                               \
     X(KEEP, "UPDATE $tw_task NOT INDEXED SET run = ?2" TW__STORE_OF_JOB)                                       \
-    X(BACK, "UPDATE $tw_task NOT INDEXED SET attempt = attempt - 1, run = 0" TW__STORE_OF_JOB)                 \
-    X(AGAIN, "UPDATE $tw_task NOT INDEXED SET due_ms = ?2, call_ms = NULL, attempt = 0, run = 0,"              \
+    X(BACK, "UPDATE $tw_task NOT INDEXED SET attempt = attempt - 1, run = 0, token = 0" TW__STORE_OF_JOB)      \
+    X(AGAIN, "UPDATE $tw_task NOT INDEXED SET due_ms = ?2, next_ms = ?2, place_ms = ?8, attempt = 0, lapses "  \
+             "= 0, run = 0,"                                                                                   \
              " error = NULL, times = max(times - 1, 0)" TW__STORE_OF_JOB)                                      \
-    X(RETRY, "UPDATE $tw_task NOT INDEXED SET due_ms = ?2, call_ms = coalesce(call_ms, due_ms), run = 0,"      \
+    X(RETRY, "UPDATE $tw_task NOT INDEXED SET next_ms = ?2, place_ms = ?8, run = 0, token = 0,"                \
              " error = ?3" TW__STORE_OF_JOB)                                                                   \
-    X(BURY, "UPDATE $tw_task NOT INDEXED SET dead_ms = ?2, run = 0, error = ?3" TW__STORE_OF_JOB)              \
+    X(BURY, "UPDATE $tw_task NOT INDEXED SET dead_ms = ?2, run = 0, token = 0, error = ?3" TW__STORE_OF_JOB)   \
     X(FIND_DEAD, "SELECT seq FROM $tw_task WHERE queue = ?1 AND id = ?2 AND dead_ms IS NOT NULL")              \
     X(DEAD, "SELECT seq FROM $tw_task INDEXED BY tw_dead WHERE queue = ?1 AND dead_ms IS NOT NULL"             \
             " AND dead_ms < ?2 AND seq <= ?3 ORDER BY dead_ms, seq LIMIT ?4")                                  \
-    X(REPLAY, "UPDATE $tw_task SET seq = ?2, due_ms = ?3, call_ms = NULL, attempt = 0, run = 0,"               \
+    X(REPLAY, "UPDATE $tw_task SET seq = ?2, due_ms = ?3, next_ms = ?3, place_ms = ?4, attempt = 0, lapses = " \
+              "0, run = 0,"                                                                                    \
               " dead_ms = NULL, error = NULL WHERE seq = ?1")                                                  \
     X(MARK, "UPDATE $tw_meta SET restored = (random() & 4611686018427387903) | 1")                             \
     X(UNMARK, "UPDATE $tw_meta SET restored = random() & 4611686018427387902")                                 \
@@ -108,12 +127,11 @@
 
 #define TW__STORE_COLUMNS                                                                                      \
     "seq, queue, id, due_ms, attempt, run, dead_ms, every_ms, times, missed, tries, backoff_ms, error, "       \
-    "payload, call_ms"
+    "payload, next_ms, lapses, place_ms"
 
 /* The row of a job's task. A file that was restored may have another task under its number, or another attempt
- * or another call of the same task. tw__store_job_bind() binds these numbers. */
-#define TW__STORE_OF_JOB                                                                                       \
-    " WHERE seq = ?1 AND queue = ?4 AND id = ?5 AND run = ?6 AND attempt = ?7 AND due_ms = ?8"
+ * of the same task, which has another token. tw__store_job_bind() binds these numbers. */
+#define TW__STORE_OF_JOB " WHERE seq = ?1 AND queue = ?4 AND id = ?5 AND run = ?6 AND token = ?7"
 
 enum tw__store_statement {
 #define TW__STORE_NAME(name, sql) TW__STORE_##name,
@@ -141,6 +159,7 @@ struct tw__store_db {
     sqlite3_stmt *statement[TW__STORE_STATEMENTS];
     int bound;                            /* the first error of binding the present statement */
     uint64_t seq, run, changes, restored; /* of tw_meta, when the transaction began; seq: and since */
+    uint64_t clock_ms;                    /* of tw_meta, and since: the latest time at which a task was filed */
     uint64_t written_seq;                 /* what tw_meta has */
     uint64_t next_changes;                /* tw__store_db_next_changes(); 0: nobody has asked yet */
     uint64_t busy_ms;                     /* how long it waits for a lock; 0: it is the caller's connection */
@@ -227,6 +246,13 @@ int tw__store_db_check_file(struct tw__store_db *db);
 static inline bool tw__store_db_is_marked(const struct tw__store_db *db)
 {
     return (db->restored & 1) != 0;
+}
+
+/* Returns the place in the order of a task that is filed now. */
+static inline uint64_t tw__store_place(struct tw__store_db *db, uint64_t next_ms, uint64_t now_ms)
+{
+    db->clock_ms = now_ms > db->clock_ms ? now_ms : db->clock_ms;
+    return next_ms > now_ms ? next_ms : now_ms;
 }
 
 /* Frees the statements. The connection stays. */

@@ -139,6 +139,7 @@ static int end_death(struct tw__store_db *db, const struct dead *dead, uint64_t 
     if (dead->replay) {
         tw__store_bind_number(db, statement, 2, ++db->seq);
         tw__store_bind_number(db, statement, 3, dead->due_ms);
+        tw__store_bind_number(db, statement, 4, tw__store_place(db, dead->due_ms, tw_store_now()));
     }
     return tw__store_db_run(db, statement, dead->replay ? "replay" : "purge");
 }

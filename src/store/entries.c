@@ -66,11 +66,11 @@ bool tw__store_is_overfull(const struct tw__store_window *window)
 }
 
 bool tw__store_is_within(const struct tw__store_window *window, const struct tw__store_queue *queue,
-                         uint64_t due_ms, uint64_t seq)
+                         uint64_t place_ms, uint64_t seq)
 {
     if (queue == NULL || queue->whole)
-        return due_ms <= window->horizon_ms;
-    return tw__store_is_up_to(due_ms, seq, queue->horizon);
+        return place_ms <= window->horizon_ms;
+    return tw__store_is_up_to(place_ms, seq, queue->horizon);
 }
 
 void tw__store_entry_ready(struct tw__store_window *window, struct tw__store_entry *entry)
@@ -83,7 +83,7 @@ void tw__store_entry_ready(struct tw__store_window *window, struct tw__store_ent
 /* In the wheel a task whose time has passed would wait for the next millisecond, and others, which are due
  * later, would be taken meanwhile. */
 int tw__store_entry_add(struct tw__store_window *window, struct tw__store_queue *queue, uint64_t seq,
-                        uint64_t due_ms)
+                        uint64_t place_ms)
 {
     if (*tw__store_entry_taken(window, seq) != NULL)
         return 0;
@@ -93,15 +93,15 @@ int tw__store_entry_add(struct tw__store_window *window, struct tw__store_queue 
     tw__list_remove(&entry->link);
     entry->queue = queue;
     entry->seq = seq;
-    entry->due_ms = due_ms;
+    entry->place_ms = place_ms;
     queue->loaded++;
     window->loaded++;
     window->crowded |=
         tw__store_waiting_in(queue) > 2 * tw__store_share_of(window) && tw__store_is_overfull(window);
-    if (due_ms <= tw_wheel_now(window->wheel))
+    if (place_ms <= tw_wheel_now(window->wheel))
         tw__store_entry_ready(window, entry);
     else
-        tw_wheel_add_at(window->wheel, &entry->timer, due_ms);
+        tw_wheel_add_at(window->wheel, &entry->timer, place_ms);
     return 0;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The forecast. The index of due times counts every task once, without looking at its row. The further calls of
+ * The forecast. The index of the order counts every task once, without looking at its row. The further calls of
  * repeating tasks are counted by division, step by step: a task that repeats each millisecond for a year costs
  * no more than one that repeats each day. These tasks have an index of their own.
  */
@@ -22,7 +22,7 @@ struct outlook {
 
 /* A repeating task: its first call is counted already. */
 struct repeat {
-    uint64_t due_ms, every_ms, further; /* further: calls after the first, UINT64_MAX: no end */
+    uint64_t due_ms, place_ms, every_ms, further; /* further: calls after the first, UINT64_MAX: no end */
     bool burst;
 };
 
@@ -33,12 +33,14 @@ static uint64_t further_until(const struct repeat *repeat, uint64_t to_ms)
     return calls < repeat->further ? calls : repeat->further;
 }
 
-/* All calls that were missed are one call, which is counted already, unless the task makes up for each. */
+/* All calls that will have been missed by the first one are one call, which is counted already, unless the task
+ * makes up for each. */
 static uint64_t last_missed(const struct outlook *forecast, const struct repeat *repeat)
 {
-    if (repeat->burst || repeat->due_ms >= forecast->now_ms)
+    uint64_t first_ms = repeat->place_ms > forecast->now_ms ? repeat->place_ms : forecast->now_ms;
+    if (repeat->burst || repeat->due_ms >= first_ms)
         return repeat->due_ms;
-    return forecast->now_ms - (forecast->now_ms - repeat->due_ms) % repeat->every_ms;
+    return first_ms - (first_ms - repeat->due_ms) % repeat->every_ms;
 }
 
 static void count_repeat(const struct outlook *forecast, struct repeat *repeat)
@@ -48,7 +50,7 @@ static void count_repeat(const struct outlook *forecast, struct repeat *repeat)
     for (uint32_t i = 0; i < forecast->steps; i++) {
         to_ms = tw__add_saturating(to_ms, forecast->step_ms);
         to_ms = to_ms < forecast->end_ms ? to_ms : forecast->end_ms;
-        uint64_t until = further_until(repeat, to_ms);
+        uint64_t until = to_ms < repeat->place_ms ? 0 : further_until(repeat, to_ms);
         forecast->counts[i] += until - before;
         before = until;
     }
@@ -67,6 +69,7 @@ static int count_repeats(struct tw__store_db *db, const struct outlook *forecast
         if (sqlite3_column_int64(rows, 1) <= 0)
             continue; /* somebody else's 0.5 */
         count_repeat(forecast, &(struct repeat){.due_ms = (uint64_t)sqlite3_column_int64(rows, 0),
+                                                .place_ms = (uint64_t)sqlite3_column_int64(rows, 4),
                                                 .every_ms = (uint64_t)sqlite3_column_int64(rows, 1),
                                                 .further = times == 0 ? UINT64_MAX : times - 1,
                                                 .burst = tw__store_read_missed(rows, 3) == TW_MISSED_BURST});
@@ -86,8 +89,8 @@ static int count_tasks(struct tw__store_db *db, const struct outlook *forecast)
     tw__store_bind_text(db, rows, 1, forecast->queue);
     tw__store_bind_number(db, rows, 2, forecast->end_ms);
     while ((code = tw__store_db_step(db, rows)) == SQLITE_ROW) {
-        uint64_t due_ms = (uint64_t)sqlite3_column_int64(rows, 0);
-        uint64_t step = due_ms > forecast->now_ms ? (due_ms - forecast->now_ms - 1) / forecast->step_ms : 0;
+        uint64_t place_ms = (uint64_t)sqlite3_column_int64(rows, 0);
+        uint64_t step = place_ms > forecast->now_ms ? (place_ms - forecast->now_ms - 1) / forecast->step_ms : 0;
         if (step < forecast->steps)
             forecast->counts[step]++;
     }

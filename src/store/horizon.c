@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * When the horizon moves, the tasks behind it become entries. The queues of the window are loaded one by one.
- * All other queues of the file are found by one statement, which goes over the index of due times, queue by
+ * All other queues of the file are found by one statement, which goes over the index of the order, queue by
  * queue. It reads the tasks of a queue up to the horizon and a few behind it, and then searches for the next
  * queue. So a hundred thousand queues with a task each are a hundred thousand steps, and ten queues with a
  * million later tasks each are ten searches. A search takes as long as three steps. (Rejected: to search after
@@ -27,9 +27,9 @@ static int file_rows(struct tw__store_window *window, struct tw__store_queue *qu
     int code = SQLITE_ROW, error = 0;
     while (error == 0 && (code = tw__store_db_step(&window->db, statement)) == SQLITE_ROW) {
         uint64_t seq = (uint64_t)sqlite3_column_int64(statement, 0);
-        uint64_t due_ms = (uint64_t)sqlite3_column_int64(statement, 1);
-        error = tw__store_entry_add(window, queue, seq, due_ms);
-        queue->horizon = (struct tw__store_place){due_ms, seq};
+        uint64_t place_ms = (uint64_t)sqlite3_column_int64(statement, 1);
+        error = tw__store_entry_add(window, queue, seq, place_ms);
+        queue->horizon = (struct tw__store_place){place_ms, seq};
         ++*rows;
     }
     if (error == 0 && code != SQLITE_DONE)
@@ -60,9 +60,9 @@ static int load(struct tw__store_window *window, struct tw__store_queue *queue, 
     uint64_t rows = 0;
     int error = 0;
     if (from.seq < INT64_MAX)
-        error = load_rows(window, queue, TW__STORE_LOAD_TIE, from.due_ms, from.seq, most, &rows);
+        error = load_rows(window, queue, TW__STORE_LOAD_TIE, from.place_ms, from.seq, most, &rows);
     if (error == 0 && rows < most)
-        error = load_rows(window, queue, TW__STORE_LOAD, from.due_ms, window->horizon_ms, most, &rows);
+        error = load_rows(window, queue, TW__STORE_LOAD, from.place_ms, window->horizon_ms, most, &rows);
     queue->whole = error == 0 && rows < most;
     return error;
 }
@@ -84,7 +84,7 @@ void tw__store_horizon_note(struct tw__store_window *window, struct tw__store_qu
 {
     const struct tw__store_place *last = &queue->horizon;
     if (!queue->whole && tw__list_empty(&queue->ready) &&
-        tw__store_is_up_to(last->due_ms, last->seq, window->fence))
+        tw__store_is_up_to(last->place_ms, last->seq, window->fence))
         window->fence = *last;
     if (queue->whole || queue->hungry || tw__store_waiting_in(queue) > tw__store_share_of(window) / 2)
         return;
@@ -147,12 +147,12 @@ static void leave_queue(struct sweep *sweep, bool whole)
 }
 
 /* The row is the first of its queue. */
-static int enter_queue(struct sweep *sweep, uint64_t due_ms)
+static int enter_queue(struct sweep *sweep, uint64_t place_ms)
 {
     struct tw__store_window *window = sweep->window;
     leave_queue(sweep, true);
     sweep->passed = 0;
-    if (!tw__store_queue_name(sweep->rows, 0, sweep->name) || due_ms > window->horizon_ms ||
+    if (!tw__store_queue_name(sweep->rows, 0, sweep->name) || place_ms > window->horizon_ms ||
         tw__store_queues_find(&window->queues, sweep->name) != NULL)
         return 0;
     sweep->queue = tw__store_queue_add(window, sweep->name, &window->others);
@@ -175,17 +175,17 @@ static bool is_of_same_queue(const struct sweep *sweep)
 
 static int visit_row(struct sweep *sweep)
 {
-    uint64_t due_ms = (uint64_t)sqlite3_column_int64(sweep->rows, 1);
+    uint64_t place_ms = (uint64_t)sqlite3_column_int64(sweep->rows, 1);
     uint64_t seq = (uint64_t)sqlite3_column_int64(sweep->rows, 2);
-    int error = is_of_same_queue(sweep) ? 0 : enter_queue(sweep, due_ms);
-    if (error == 0 && due_ms > sweep->window->horizon_ms)
+    int error = is_of_same_queue(sweep) ? 0 : enter_queue(sweep, place_ms);
+    if (error == 0 && place_ms > sweep->window->horizon_ms)
         leave_queue(sweep, true);
     if (error != 0 || sweep->queue == NULL) {
         sweep->passed++;
         return error;
     }
-    error = tw__store_entry_add(sweep->window, sweep->queue, seq, due_ms);
-    sweep->queue->horizon = (struct tw__store_place){due_ms, seq};
+    error = tw__store_entry_add(sweep->window, sweep->queue, seq, place_ms);
+    sweep->queue->horizon = (struct tw__store_place){place_ms, seq};
     if (--sweep->room == 0)
         leave_queue(sweep, false);
     return error;

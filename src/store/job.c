@@ -53,7 +53,7 @@ struct tw__store_job *tw__store_job_new(const struct tw_store_task *task, struct
         .queue = keep(&to, task->queue, queue),
         .id_size = task->id_size,
         .payload_size = task->payload_size,
-        .due_ms = task->call_ms,
+        .due_ms = task->due_ms,
         .revision = task->revision,
         .left = task->every_ms == 0         ? 0
                 : task->times == TW_FOREVER ? TW_FOREVER
@@ -80,8 +80,7 @@ void tw__store_job_bind(struct tw__store_db *db, sqlite3_stmt *statement, const 
     tw__store_bind_text(db, statement, 4, job->job.queue);
     tw__store_bind_blob(db, statement, 5, job->job.id, job->job.id_size);
     tw__store_bind_number(db, statement, 6, job->run);
-    tw__store_bind_number(db, statement, 7, job->job.attempt);
-    tw__store_bind_number(db, statement, 8, job->row_ms);
+    tw__store_bind_number(db, statement, 7, job->token);
 }
 
 /* ---- answers --------------------------------------------------------------------------------------------- */
@@ -197,7 +196,8 @@ uint64_t tw__store_job_retry_due(const struct tw__store_job *job, uint64_t now_m
 {
     if (job->retry_ms > 0)
         return job->retry_ms;
-    uint32_t doublings = job->job.attempt - 1 < DOUBLINGS_MAX ? job->job.attempt - 1 : DOUBLINGS_MAX;
+    uint32_t failures = job->job.attempt - job->lapses;
+    uint32_t doublings = failures - 1 < DOUBLINGS_MAX ? failures - 1 : DOUBLINGS_MAX;
     uint64_t wait_ms = job->backoff_ms << doublings;
     return at_most_end(now_ms + (wait_ms < BACKOFF_MAX_MS ? wait_ms : BACKOFF_MAX_MS));
 }

@@ -22,16 +22,17 @@ struct tw__store_job {
     struct tw__store_entry *later; /* a newer revision, which waits for this job's end; NULL: none */
     tw__store_answered_fn *answered;
     void *answered_arg;
-    uint64_t row_ms;     /* the due time of its row when it was claimed; its entry may have had a later one */
+    uint64_t place_ms;   /* of its row when it was claimed; its entry may have had a later one */
+    uint64_t token;      /* of the attempt: 63 random bits */
     uint64_t run;        /* the number of the run that has claimed it */
     uint64_t claimed_ns; /* on the monotonic clock */
     uint32_t series;     /* of commits (check.c) */
-    bool failed_before;  /* an attempt of this call has failed, and that is in the file */
+    uint32_t lapses;     /* attempts of this period before it that have lapsed */
     bool begun;          /* its handler was called */
     uint64_t every_ms, backoff_ms;
     enum tw_missed policy;
     uint64_t retry_ms; /* the caller's time of the next attempt; 0: by the backoff */
-    uint64_t again_ms; /* when the answer makes the task due again; TW_NEVER: never */
+    uint64_t again_ms; /* the task's place after the answer; TW_NEVER: it is not filed again */
     enum tw_answer answer;
     atomic_uint state; /* which of the two, the handler's return and the answer, have come */
     bool buried;       /* the answer has made the task dead */

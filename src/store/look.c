@@ -24,9 +24,9 @@ static uint64_t number(sqlite3_stmt *row, int column)
     return (uint64_t)sqlite3_column_int64(row, column);
 }
 
-bool tw__store_is_retry(sqlite3_stmt *row)
+uint32_t tw__store_read_lapses(sqlite3_stmt *row)
 {
-    return sqlite3_column_type(row, 14) != SQLITE_NULL;
+    return (uint32_t)number(row, 15) + (number(row, 5) != 0);
 }
 
 enum tw_missed tw__store_read_missed(sqlite3_stmt *row, int column)
@@ -48,17 +48,19 @@ int tw__store_read_task(struct tw__store_db *db, sqlite3_stmt *row, uint64_t now
         .id_size = (size_t)sqlite3_column_bytes(row, 2),
         .state = dead                               ? TW_STATE_DEAD
                  : holder != 0 && holder == db->run ? TW_STATE_LEASED
-                 : number(row, 3) <= now_ms         ? TW_STATE_READY
+                 : number(row, 14) <= now_ms        ? TW_STATE_READY
                                                     : TW_STATE_WAITING,
         .due_ms = number(row, 3),
+        .next_ms = number(row, 14),
+        .place_ms = number(row, 16),
         .revision = number(row, 0),
         .every_ms = number(row, 7),
         .times = times == 0 ? TW_FOREVER : times,
         .missed = tw__store_read_missed(row, 9),
         .tries = (uint32_t)number(row, 10),
         .attempt = (uint32_t)number(row, 4),
+        .lapses = (uint32_t)number(row, 15),
         .backoff_ms = number(row, 11),
-        .call_ms = number(row, tw__store_is_retry(row) ? 14 : 3),
         .dead_ms = dead ? number(row, 6) : 0,
         .payload = sqlite3_column_blob(row, 13),
         .payload_size = (size_t)sqlite3_column_bytes(row, 13),
@@ -308,13 +310,13 @@ int64_t tw_store_count(struct tw_store *store, const char *queue, bool dead)
     return error == 0 ? (int64_t)question.number : error;
 }
 
-int tw_store_next(struct tw_store *store, const char *queue, uint64_t *due_ms)
+int tw_store_next(struct tw_store *store, const char *queue, uint64_t *next_ms)
 {
     struct question question = {
         .which = queue != NULL ? TW__STORE_NEXT : TW__STORE_NEXT_ALL, .queue = queue, .number = TW_NEVER};
     int error = tw__store_look(store, ask, &question);
     if (error == 0)
-        *due_ms = question.number;
+        *next_ms = question.number;
     return error;
 }
 

@@ -10,11 +10,12 @@
 /* Runs `work` in a transaction that reads. Returns: its result; an error is noted for tw_store_message(). */
 int tw__store_look(struct tw_store *store, int (*work)(struct tw__store_db *db, void *arg), void *arg);
 
-/* Whether an attempt of the task's call has failed already. The row is as below. */
-bool tw__store_is_retry(sqlite3_stmt *row);
+/* How many attempts of the task have lapsed, with one that an earlier run has had. Requires: no job of this run
+ * has the task. The row is as below. */
+uint32_t tw__store_read_lapses(sqlite3_stmt *row);
 
-/* Reads a task from a row of the statements with TW__STORE_COLUMNS. A task that is due by `now_ms` is
- * ready. It is valid until the statement goes on. Returns: 0, or TW_ENOMEM. */
+/* Reads a task from a row of the statements with TW__STORE_COLUMNS. A task whose `next` has come by `now_ms`
+ * is ready. It is valid until the statement goes on. Returns: 0, or TW_ENOMEM. */
 int tw__store_read_task(struct tw__store_db *db, sqlite3_stmt *row, uint64_t now_ms,
                         struct tw_store_task *task);
 

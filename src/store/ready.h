@@ -12,13 +12,13 @@
 
 /* A place in the order of tasks. */
 struct tw__store_place {
-    uint64_t due_ms, seq;
+    uint64_t place_ms, seq;
 };
 
 /* Returns whether a task comes before another one, or is the same. */
-static inline bool tw__store_is_up_to(uint64_t due_ms, uint64_t seq, struct tw__store_place last)
+static inline bool tw__store_is_up_to(uint64_t place_ms, uint64_t seq, struct tw__store_place last)
 {
-    return due_ms < last.due_ms || (due_ms == last.due_ms && seq <= last.seq);
+    return place_ms < last.place_ms || (place_ms == last.place_ms && seq <= last.seq);
 }
 
 /* The handler of a queue. */
@@ -54,7 +54,7 @@ struct tw__store_entry {
     struct tw__store_queue *queue;
     struct tw__store_entry *next_taken;
     uint64_t seq;
-    uint64_t due_ms;   /* its due time, or when it was filed, if that was later: the order goes by it */
+    uint64_t place_ms; /* of the row, or when the window has found it, if that was later */
     uint64_t held : 1; /* taken, but not a job of its queue: it waits for the end of another job of its task */
     uint64_t orphan : 1; /* taken, and the file has gone back since: its number means nothing any more */
     uint64_t turn : 62;  /* its number among all that have become ready */

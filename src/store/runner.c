@@ -85,11 +85,10 @@ static void tell_of_task(struct tw__store_runner *runner, const struct tw__store
     give_news(runner, dead ? TW_EDEAD : TW_EFAILED, message);
 }
 
-/* Whether an attempt has failed, and none of the same call before. The process may have died in earlier
- * ones. */
+/* Whether an attempt has failed, and none of the same period before. Earlier ones may have lapsed. */
 static bool fails_first(const struct tw__store_job *job)
 {
-    return job->answer == TW_RETRY && !job->failed_before;
+    return job->answer == TW_RETRY && job->job.attempt == job->lapses + 1;
 }
 
 /* Tells of the tasks of a committed batch that have died, or have failed for the first time. */
@@ -285,7 +284,8 @@ static void settle_claim(struct tw__store_runner *runner, struct tw__store_claim
         claim->behind->later = claim->entry;
         break;
     case TW__STORE_EARLY:
-        tw__store_window_again(window, claim->entry, claim->due_ms);
+        tw__store_window_again(window, claim->entry,
+                               claim->place_ms > claim->next_ms ? claim->place_ms : claim->next_ms);
         break;
     case TW__STORE_NO_ROOM: /* settle_batch() has put them back */
         break;
@@ -378,6 +378,20 @@ static int look_at_file(struct tw__store_runner *runner, uint64_t now_ms)
     return error;
 }
 
+/* If the clock was set back, the order has to be mended before the tasks are loaded again. */
+static int mend_order(struct tw__store_runner *runner, uint64_t now_ms)
+{
+    struct tw__store_window *window = &runner->window;
+    if (now_ms >= window->now_ms)
+        return 0;
+    int error = tw__store_commit(runner->store, tw__store_place_again, NULL, false);
+    if (error != 0) {
+        tw_store_message(runner->store, window->message, sizeof window->message);
+        fail(runner, error, window->message);
+    }
+    return error;
+}
+
 /* After a restore the run counts itself anew: the file may have tasks that this run had claimed once, and they
  * would count as running. If the lock is gone, another run may have begun meanwhile, and this one is lost. */
 static int count_anew(struct tw__store_runner *runner)
@@ -413,7 +427,7 @@ static bool go_round(struct tw__store_runner *runner)
     char message[TW_STORE_MESSAGE];
     if (!has_files(runner))
         return false;
-    bool seen = look_at_file(runner, now_ms) == 0 && count_anew(runner) == 0;
+    bool seen = mend_order(runner, now_ms) == 0 && look_at_file(runner, now_ms) == 0 && count_anew(runner) == 0;
     if (runner->lost != 0)
         return false;
     tw__store_pace_take_back(&runner->pace, &runner->hands);

@@ -9,19 +9,23 @@ CREATE TABLE tw_meta(
     seq INTEGER NOT NULL,                   -- the last number that a task got
     run INTEGER NOT NULL,                   -- counts the runs, restores and marks
     changes INTEGER NOT NULL,
-    restored INTEGER NOT NULL               -- while it is odd, no task is called
+    restored INTEGER NOT NULL,              -- while it is odd, no task is called
+    clock_ms INTEGER NOT NULL               -- the latest time at which a task was filed
 );
-INSERT INTO tw_meta(format, seq, run, changes, restored) VALUES (1, 0, 0, 0, 0);
+INSERT INTO tw_meta(format, seq, run, changes, restored, clock_ms) VALUES (1, 0, 0, 0, 0, 0);
 
 -- A row is a task. The payload comes last, so that reading the other columns does not touch its pages.
 CREATE TABLE tw_task(
     seq INTEGER PRIMARY KEY NOT NULL,       -- the revision: new with each put and move, never used twice
     queue TEXT NOT NULL,
     id BLOB NOT NULL,
-    due_ms INTEGER NOT NULL,                -- Unix time, UTC
-    call_ms INTEGER,                        -- when the call was due whose retry is due at due_ms
-    attempt INTEGER NOT NULL DEFAULT 0,     -- attempts of the next call that have begun
+    due_ms INTEGER NOT NULL,                -- of this period, the same in each attempt; Unix time, UTC
+    next_ms INTEGER NOT NULL,               -- when it can be taken next; due_ms, or later for a retry
+    place_ms INTEGER NOT NULL,              -- its place in the order: next_ms, or when it was filed, if that is later
+    attempt INTEGER NOT NULL DEFAULT 0,     -- attempts of this period that have begun
+    lapses INTEGER NOT NULL DEFAULT 0,      -- how many of them have lapsed: their run has ended
     run INTEGER NOT NULL DEFAULT 0,         -- its handler has it, in the process of this number; 0: nobody
+    token INTEGER NOT NULL DEFAULT 0,       -- of the attempt that run has, 63 random bits; 0: none
     dead_ms INTEGER,                        -- when it died; NULL: it lives
     every_ms INTEGER NOT NULL DEFAULT 0,   -- 0: it runs once
     times INTEGER NOT NULL DEFAULT 1,       -- calls left; 0: no end
@@ -35,13 +39,15 @@ CREATE TABLE tw_task(
         AND NOT instr(queue, char(0))),
     CHECK (typeof(id) = 'blob' AND length(id) BETWEEN 1 AND 1024),
     CHECK (typeof(due_ms) = 'integer' AND due_ms BETWEEN 0 AND 253402300799999),
+    CHECK (typeof(next_ms) = 'integer' AND next_ms BETWEEN 0 AND 253402300799999),
+    CHECK (typeof(place_ms) = 'integer' AND place_ms BETWEEN 0 AND 253402300799999),
     CHECK (typeof(every_ms) = 'integer' AND every_ms BETWEEN 0 AND 3155760000000),
     CHECK (typeof(times) = 'integer' AND times >= 0)
 );
 -- With seq and dead_ms the index alone answers, and the rows stay untouched. The library names the indexes in
 -- its statements, because after ANALYZE SQLite may choose others.
-CREATE INDEX tw_due ON tw_task(queue, due_ms, seq, dead_ms) WHERE dead_ms IS NULL;
-CREATE INDEX tw_repeat ON tw_task(queue, due_ms) WHERE dead_ms IS NULL AND every_ms > 0;
+CREATE INDEX tw_order ON tw_task(queue, place_ms, seq, dead_ms) WHERE dead_ms IS NULL;
+CREATE INDEX tw_repeat ON tw_task(queue, place_ms) WHERE dead_ms IS NULL AND every_ms > 0;
 CREATE INDEX tw_dead ON tw_task(queue, dead_ms) WHERE dead_ms IS NOT NULL;
 
 -- What is known of a queue beyond its tasks.
@@ -49,6 +55,10 @@ CREATE TABLE tw_queue(
     name TEXT PRIMARY KEY NOT NULL,
     paused INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
+
+-- The time now, as Unix time in milliseconds. (Rejected: unixepoch('subsec'), which SQLite has since 3.42.)
+CREATE VIEW tw_clock(clock) AS
+    SELECT CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER);
 
 -- In the views, numbers may come as text or as reals, as some drivers bind them.
 
@@ -97,17 +107,19 @@ CREATE TRIGGER tw_put_insert INSTEAD OF INSERT ON tw_put BEGIN
         WHEN 'NX' THEN EXISTS (SELECT 1 FROM tw_task WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB))
         WHEN 'XX' THEN NOT EXISTS (SELECT 1 FROM tw_task WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB))
         WHEN 'GT' THEN EXISTS (SELECT 1 FROM tw_task WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB)
-                               AND coalesce(call_ms, due_ms) >= CAST(NEW.due_ms AS INTEGER))
+                               AND due_ms >= CAST(NEW.due_ms AS INTEGER))
         WHEN 'LT' THEN EXISTS (SELECT 1 FROM tw_task WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB)
-                               AND coalesce(call_ms, due_ms) <= CAST(NEW.due_ms AS INTEGER))
+                               AND due_ms <= CAST(NEW.due_ms AS INTEGER))
     END;
-    UPDATE tw_meta SET seq = seq + 1, changes = (changes | 1048575) + 1 + (random() & 1048575);
+    UPDATE tw_meta SET seq = seq + 1, changes = (changes | 1048575) + 1 + (random() & 1048575),
+        clock_ms = max(clock_ms, (SELECT clock FROM tw_clock));
     -- Two statements that never conflict: the conflict clause of the caller's INSERT would count for both.
-    INSERT INTO tw_task(seq, queue, id, due_ms)
-        SELECT seq, NEW.queue, CAST(NEW.id AS BLOB), 0 FROM tw_meta
+    INSERT INTO tw_task(seq, queue, id, due_ms, next_ms, place_ms)
+        SELECT seq, NEW.queue, CAST(NEW.id AS BLOB), 0, 0, 0 FROM tw_meta
         WHERE NOT EXISTS (SELECT 1 FROM tw_task WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB));
     UPDATE tw_task SET seq = (SELECT seq FROM tw_meta),
-        due_ms = CAST(NEW.due_ms AS INTEGER), call_ms = NULL, attempt = 0, run = 0, dead_ms = NULL,
+        due_ms = CAST(NEW.due_ms AS INTEGER), next_ms = CAST(NEW.due_ms AS INTEGER),
+        place_ms = max(CAST(NEW.due_ms AS INTEGER), (SELECT clock FROM tw_clock)), attempt = 0, lapses = 0, run = 0, token = 0, dead_ms = NULL,
         error = NULL,
         every_ms = CAST(coalesce(NEW.every_ms, 0) AS INTEGER),
         times = CASE WHEN CAST(coalesce(NEW.every_ms, 0) AS INTEGER) = 0 THEN 1
@@ -145,13 +157,15 @@ CREATE TRIGGER tw_move_insert INSTEAD OF INSERT ON tw_move BEGIN
     END;
     SELECT RAISE(IGNORE) WHERE CASE NEW.condition
         WHEN 'GT' THEN EXISTS (SELECT 1 FROM tw_task WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB)
-                               AND coalesce(call_ms, due_ms) >= CAST(NEW.due_ms AS INTEGER))
+                               AND due_ms >= CAST(NEW.due_ms AS INTEGER))
         WHEN 'LT' THEN EXISTS (SELECT 1 FROM tw_task WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB)
-                               AND coalesce(call_ms, due_ms) <= CAST(NEW.due_ms AS INTEGER))
+                               AND due_ms <= CAST(NEW.due_ms AS INTEGER))
     END;
-    UPDATE tw_meta SET seq = seq + 1, changes = (changes | 1048575) + 1 + (random() & 1048575);
+    UPDATE tw_meta SET seq = seq + 1, changes = (changes | 1048575) + 1 + (random() & 1048575),
+        clock_ms = max(clock_ms, (SELECT clock FROM tw_clock));
     UPDATE tw_task SET seq = (SELECT seq FROM tw_meta),
-        due_ms = CAST(NEW.due_ms AS INTEGER), call_ms = NULL, attempt = 0, run = 0, error = NULL
+        due_ms = CAST(NEW.due_ms AS INTEGER), next_ms = CAST(NEW.due_ms AS INTEGER),
+        place_ms = max(CAST(NEW.due_ms AS INTEGER), (SELECT clock FROM tw_clock)), attempt = 0, lapses = 0, run = 0, token = 0, error = NULL
         WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB);
 END;
 
@@ -173,7 +187,7 @@ END;
 -- text that is not UTF-8. So such an id is in hexadecimal, as is an id with a zero byte, and id_form says so.
 -- Only C checks the name of a queue, so a name that is not UTF-8 is shown as a blob. A payload is a blob
 -- whatever it is: to look whether a long text is UTF-8 takes SQL seconds.
-CREATE VIEW tw_list(queue, id, due, state, attempt, error, payload, id_form) AS
+CREATE VIEW tw_list(queue, id, due, next, state, attempt, error, payload, id_form) AS
     SELECT CASE WHEN queue NOT GLOB '*[^' || char(1) || '-' || char(127) || ']*' THEN queue
              WHEN EXISTS (WITH RECURSIVE parts(one, rest) AS (
                     SELECT substr(queue, 1, 1), substr(queue, 2)
@@ -183,9 +197,10 @@ CREATE VIEW tw_list(queue, id, due, state, attempt, error, payload, id_form) AS
              ELSE queue END,
         CASE id_form WHEN 'text' THEN CAST(id AS TEXT) ELSE lower(hex(id)) END,
         strftime('%Y-%m-%dT%H:%M:%SZ', due_ms / 1000, 'unixepoch'),
+        CASE WHEN dead_ms IS NULL THEN strftime('%Y-%m-%dT%H:%M:%SZ', next_ms / 1000, 'unixepoch') END,
         CASE WHEN dead_ms IS NOT NULL THEN 'dead'
              WHEN run <> 0 AND run = (SELECT tw_meta.run FROM tw_meta) THEN 'leased'
-             WHEN due_ms <= CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER) THEN 'ready'
+             WHEN next_ms <= (SELECT clock FROM tw_clock) THEN 'ready'
              ELSE 'waiting' END,
         attempt, error, CASE typeof(payload) WHEN 'text' THEN CAST(payload AS BLOB) ELSE payload END, id_form
     FROM (SELECT *,

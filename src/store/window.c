@@ -4,12 +4,12 @@
  * at most `max_loaded` in all, roughly; the rest waits in the index of the file.
  *
  *     past          now                    horizon
- *     ---------------|------------------------|-------------------------------->  due times of a queue
+ *     ---------------|------------------------|-------------------------------->  places of a queue
  *      ready, taken  |  entries in the wheel  |  in the file alone
  *
  * Mostly the horizon is one for all queues: every task that is due until then is an entry. It moves on when
  * its time comes near. A queue with more tasks than its share of the entries is not whole. It has a horizon of
- * its own, a place in the order of (due time, revision), which moves on when half of the share is free: such a
+ * its own, a place in the order of (place_ms, revision), which moves on when half of the share is free: such a
  * queue is hungry. So a queue without an entry needs no memory, and nothing here takes longer because there
  * were many queues before. Example: a file has a million queues, a task each, and a thousand of these tasks are
  * due in the next ten minutes. The window has a thousand queues.
@@ -20,7 +20,7 @@
  * very many tasks came at once, or the clock was turned back, or one queue and the window have far too many
  * entries, all entries that are not taken are dropped, and read again from the index. Example: an import of a
  * million tasks that are due next month costs one such reading, which finds none of them. That reading, and
- * each move of the horizon, goes over the index of due times once, and passes over the later tasks of a queue
+ * each move of the horizon, goes over the index of the order once, and passes over the later tasks of a queue
  * by a search for the next.
  *
  * How the order is kept against tasks that were not seen yet. The wheel's time is the clock as it was just
@@ -124,16 +124,16 @@ static int read_pauses(struct tw__store_window *window)
 
 /* The place in the order of a task that has come since the last look. If its time had passed at that look, it
  * came too late, and goes behind the tasks that are due by now. */
-static uint64_t turn_of(const struct tw__store_window *window, uint64_t due_ms)
+static uint64_t turn_of(const struct tw__store_window *window, uint64_t place_ms)
 {
-    return due_ms > tw_wheel_now(window->wheel) ? due_ms : window->now_ms;
+    return place_ms > tw_wheel_now(window->wheel) ? place_ms : window->now_ms;
 }
 
 /* Files a task that has come since the last look, if it is due within the horizon. */
-static int file_news(struct tw__store_window *window, const char *name, uint64_t seq, uint64_t due_ms)
+static int file_news(struct tw__store_window *window, const char *name, uint64_t seq, uint64_t place_ms)
 {
     struct tw__store_queue *queue = tw__store_queues_find(&window->queues, name);
-    if ((queue == NULL && window->others.handler == NULL) || !tw__store_is_within(window, queue, due_ms, seq))
+    if ((queue == NULL && window->others.handler == NULL) || !tw__store_is_within(window, queue, place_ms, seq))
         return 0;
     if (queue == NULL) {
         queue = tw__store_queue_add(window, name, &window->others);
@@ -141,7 +141,7 @@ static int file_news(struct tw__store_window *window, const char *name, uint64_t
             return TW_ENOMEM;
         queue->whole = true;
     }
-    return tw__store_entry_add(window, queue, seq, turn_of(window, due_ms));
+    return tw__store_entry_add(window, queue, seq, turn_of(window, place_ms));
 }
 
 /* Goes over the tasks that have come since the last look. */
@@ -155,9 +155,9 @@ static int read_news(struct tw__store_window *window)
     tw__store_bind_number(&window->db, rows, 1, window->seen.seq);
     while (error == 0 && (code = tw__store_db_step(&window->db, rows)) == SQLITE_ROW) {
         uint64_t seq = (uint64_t)sqlite3_column_int64(rows, 0);
-        uint64_t due_ms = (uint64_t)sqlite3_column_int64(rows, 1);
+        uint64_t place_ms = (uint64_t)sqlite3_column_int64(rows, 1);
         if (tw__store_queue_name(rows, 2, name))
-            error = file_news(window, name, seq, due_ms);
+            error = file_news(window, name, seq, place_ms);
     }
     if (error == 0 && code != SQLITE_DONE)
         error = tw__store_db_error(&window->db, code, "look for tasks");
@@ -301,7 +301,7 @@ struct tw__store_entry *tw__store_window_take(struct tw__store_window *window)
     if (queue == NULL)
         return NULL;
     struct tw__store_entry *entry = tw__store_entry_linked(queue->ready.next);
-    if (!tw__store_is_up_to(entry->due_ms, entry->seq, window->fence))
+    if (!tw__store_is_up_to(entry->place_ms, entry->seq, window->fence))
         return NULL;
     struct tw__store_entry **bucket = &window->taken[entry->seq & window->taken_mask];
     tw__list_remove(&entry->link);
@@ -343,15 +343,16 @@ void tw__store_window_forget(struct tw__store_window *window, struct tw__store_e
     tw__store_queue_forget(window, queue);
 }
 
-void tw__store_window_again(struct tw__store_window *window, struct tw__store_entry *entry, uint64_t due_ms)
+void tw__store_window_again(struct tw__store_window *window, struct tw__store_entry *entry, uint64_t place_ms)
 {
-    if (entry->orphan || !tw__store_is_within(window, entry->queue, due_ms, entry->seq)) {
+    if (entry->orphan || !tw__store_is_within(window, entry->queue, place_ms, entry->seq)) {
         tw__store_window_forget(window, entry);
         return;
     }
     end_taking(window, entry);
-    entry->due_ms = due_ms > window->now_ms ? due_ms : window->now_ms; /* a missed period waits for its turn */
-    tw_wheel_add_at(window->wheel, &entry->timer, due_ms);
+    entry->place_ms =
+        place_ms > window->now_ms ? place_ms : window->now_ms; /* a missed period waits for its turn */
+    tw_wheel_add_at(window->wheel, &entry->timer, place_ms);
 }
 
 /* ---- the window ------------------------------------------------------------------------------------------ */

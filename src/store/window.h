@@ -45,7 +45,7 @@ void tw__store_window_hold(struct tw__store_window *window, struct tw__store_ent
 /* Ends the taking of an entry: it goes back to its place in its queue's ready list; or it has a new due time,
  * and waits for it; or it is no task any more. */
 void tw__store_window_put_back(struct tw__store_window *window, struct tw__store_entry *entry);
-void tw__store_window_again(struct tw__store_window *window, struct tw__store_entry *entry, uint64_t due_ms);
+void tw__store_window_again(struct tw__store_window *window, struct tw__store_entry *entry, uint64_t place_ms);
 void tw__store_window_forget(struct tw__store_window *window, struct tw__store_entry *entry);
 
 #endif

@@ -7,6 +7,7 @@
 #include <tests/support/eventually.h>
 
 #include <errno.h>
+#include <stdlib.h>
 #include <poll.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -90,6 +91,31 @@ static int64_t read_clock(clockid_t id)
         return (halted_ns != 0 ? halted_ns : ns_of(&now)) + hurried_ns;
     return id == CLOCK_REALTIME && stopped_ns != 0 ? stopped_ns : ns_of(&now);
 }
+
+/* ---- the clock of SQLite --------------------------------------------------------------------------------- */
+
+static sqlite3_vfs vfs; /* the system's, but for its clock */
+
+/* SQLite counts milliseconds from noon of a day in 4714 BC. */
+static int read_sqlite_clock(sqlite3_vfs *of, sqlite3_int64 *ms)
+{
+    (void)of;
+    pthread_mutex_lock(&lock);
+    *ms = INT64_C(210866760000000) + read_clock(CLOCK_REALTIME) / MS;
+    pthread_mutex_unlock(&lock);
+    return SQLITE_OK;
+}
+
+__attribute__((constructor)) static void give_sqlite_the_clock(void)
+{
+    vfs = *sqlite3_vfs_find(NULL);
+    vfs.zName = "clock";
+    vfs.xCurrentTimeInt64 = read_sqlite_clock;
+    if (sqlite3_vfs_register(&vfs, 1) != SQLITE_OK)
+        abort();
+}
+
+/* ---- runners --------------------------------------------------------------------------------------------- */
 
 /* The runner with this watch, or with this timer. Requires: the lock is held. */
 static struct runner *find(const struct tw__store_watch *watch)

@@ -100,9 +100,9 @@ void damage_bytes(struct input *input, struct bytes *bytes, bool is_log)
 /* Another program writes. Values that the checks of the schema refuse get past them. */
 void damage_tables(struct input *input, const char *path)
 {
-    static const char *const columns[] = {"seq",     "queue", "id",         "due_ms",   "call_ms",
-                                          "attempt", "run",   "dead_ms",    "every_ms", "times",
-                                          "missed",  "tries", "backoff_ms", "error",    "payload"};
+    static const char *const columns[] = {"seq",     "queue",  "id",    "due_ms",     "next_ms", "place_ms",
+                                          "attempt", "lapses", "run",   "token",      "dead_ms", "every_ms",
+                                          "times",   "missed", "tries", "backoff_ms", "error",   "payload"};
     static const char *const values[] = {"NULL",
                                          "-1",
                                          "0",
@@ -125,10 +125,10 @@ void damage_tables(struct input *input, const char *path)
         "UPDATE tw_meta SET seq = 4611686018427387904",
         "UPDATE tw_meta SET seq = -5, run = -5, changes = -5, restored = -5",
         "UPDATE tw_meta SET seq = 'x', run = x'00', changes = 'x'",
-        "INSERT INTO tw_meta VALUES (-7, x'00', 5, 7, 'x'), (7, 7, 7, 7, 7)",
+        "INSERT INTO tw_meta VALUES (-7, x'00', 5, 7, 'x', 9), (7, 7, 7, 7, 7, 7)",
         "DROP TABLE tw_queue",
         "DROP TABLE tw_task",
-        "DROP INDEX tw_due",
+        "DROP INDEX tw_order",
         "DROP INDEX tw_dead; DROP INDEX tw_repeat",
         "DROP VIEW tw_put; CREATE VIEW tw_put AS SELECT 1",
         "ALTER TABLE tw_task RENAME COLUMN payload TO load",
@@ -139,7 +139,7 @@ void damage_tables(struct input *input, const char *path)
         "INSERT INTO tw_queue VALUES (x'00ff', 1), ('', 5), (char(0), 'x'), (3, -1)",
         "INSERT OR REPLACE INTO tw_queue VALUES ('q', x'01'), ('other', 0)",
         "PRAGMA journal_mode=DELETE",
-        "UPDATE sqlite_schema SET sql = NULL WHERE name = 'tw_due'",
+        "UPDATE sqlite_schema SET sql = NULL WHERE name = 'tw_order'",
         "UPDATE sqlite_schema SET rootpage = 3 WHERE name LIKE 'tw_d%'",
         "UPDATE sqlite_schema SET sql = replace(sql, 'NOT NULL', '') WHERE name = 'tw_task'",
         "DELETE FROM sqlite_schema WHERE name = 'tw_task'",

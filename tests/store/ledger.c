@@ -129,11 +129,17 @@ struct tw_store_change ledger_call(const struct ledger_change *change)
 
 static bool keeps(const struct entry *entry, const struct ledger_change *change)
 {
-    uint64_t due_ms = entry->call_ms != 0 ? entry->call_ms : entry->due_ms;
+    uint64_t due_ms = entry->due_ms;
     return (change->conditions == TW_STORE_NX && entry->exists) ||
            (change->conditions == TW_STORE_XX && !entry->exists) ||
            (change->conditions == TW_STORE_GT && entry->exists && change->due_ms <= due_ms) ||
            (change->conditions == TW_STORE_LT && entry->exists && change->due_ms >= due_ms);
+}
+
+uint64_t ledger_place(uint64_t next_ms)
+{
+    uint64_t now_ms = tw_store_now();
+    return next_ms > now_ms ? next_ms : now_ms;
 }
 
 static int make_put(struct ledger *ledger, struct entry *entry, const struct ledger_change *change)
@@ -143,6 +149,8 @@ static int make_put(struct ledger *ledger, struct entry *entry, const struct led
     *entry = (struct entry){.exists = true,
                             .filed = ++ledger->filed,
                             .due_ms = change->due_ms,
+                            .next_ms = change->due_ms,
+                            .place_ms = ledger_place(change->due_ms),
                             .every_ms = change->every_ms,
                             .times = change->every_ms == 0 ? 1
                                      : change->times == 0  ? TW_FOREVER
@@ -159,8 +167,9 @@ void ledger_file_again(struct ledger *ledger, unsigned task, uint64_t due_ms)
     struct entry *entry = &ledger->entry[task];
     entry->filed = ++ledger->filed;
     entry->revision = 0;
-    entry->due_ms = due_ms;
-    entry->call_ms = entry->dead_ms = 0;
+    entry->due_ms = entry->next_ms = due_ms;
+    entry->place_ms = ledger_place(due_ms);
+    entry->dead_ms = 0;
     entry->attempt = 0;
     entry->error = 0;
 }
@@ -223,7 +232,8 @@ unsigned ledger_sort(const struct ledger *ledger, unsigned queue, bool dead, uns
         unsigned at = n++;
         for (; at > 0; at--) {
             const struct entry *before = &ledger->entry[tasks[at - 1]];
-            uint64_t one = dead ? before->dead_ms : before->due_ms, two = dead ? entry->dead_ms : entry->due_ms;
+            uint64_t one = dead ? before->dead_ms : before->place_ms,
+                     two = dead ? entry->dead_ms : entry->place_ms;
             if (one < two || (one == two && before->filed < entry->filed))
                 break;
             tasks[at] = tasks[at - 1];
@@ -277,7 +287,7 @@ static const char *compare_revision(struct ledger *ledger, unsigned task, uint64
 static enum tw_state state_of(const struct ledger *ledger, const struct entry *entry, enum tw_state seen)
 {
     bool waits =
-        entry->due_ms > tw_store_now() || (entry->due_ms > ledger->look_ms && seen == TW_STATE_WAITING);
+        entry->next_ms > tw_store_now() || (entry->next_ms > ledger->look_ms && seen == TW_STATE_WAITING);
     return entry->dead_ms != 0 ? TW_STATE_DEAD : waits ? TW_STATE_WAITING : TW_STATE_READY;
 }
 
@@ -290,7 +300,8 @@ const char *ledger_compare_task(struct ledger *ledger, unsigned task, const stru
         uint64_t is, expected;
     } of[] = {{"state", seen->state, state_of(ledger, entry, seen->state)},
               {"due_ms", seen->due_ms, entry->due_ms},
-              {"call_ms", seen->call_ms, entry->call_ms != 0 ? entry->call_ms : entry->due_ms},
+              {"next_ms", seen->next_ms, entry->next_ms},
+              {"place_ms", seen->place_ms, entry->place_ms},
               {"every_ms", seen->every_ms, entry->every_ms},
               {"times", seen->times, entry->times},
               {"missed", seen->missed, entry->missed},
@@ -310,7 +321,7 @@ const char *ledger_compare_task(struct ledger *ledger, unsigned task, const stru
 static void read_task(void *arg, const struct tw_store_task *seen)
 {
     struct reading *reading = arg;
-    reading->last_ms = reading->dead ? seen->dead_ms : seen->due_ms;
+    reading->last_ms = reading->dead ? seen->dead_ms : seen->place_ms;
     reading->last_revision = seen->revision;
     if (reading->wrong != NULL)
         return;
@@ -352,7 +363,7 @@ static const char *compare_counts(const struct ledger *ledger, struct tw_store *
     unsigned n = ledger_sort(ledger, queue, false, tasks);
     if (others != n)
         return differ("queue %u: %" PRId64 " tasks are counted, expected %u", queue, others, n);
-    if (error != 0 || next_ms != (n > 0 ? ledger->entry[tasks[0]].due_ms : TW_NEVER))
+    if (error != 0 || next_ms != (n > 0 ? ledger->entry[tasks[0]].next_ms : TW_NEVER))
         return differ("queue %u: next returns %d, due %" PRIu64, queue, error, next_ms);
     return NULL;
 }
@@ -413,19 +424,19 @@ const char *ledger_compare(struct ledger *ledger, struct tw_store *store, uint64
 
 /* ---- the forecast ---------------------------------------------------------------------------------------- */
 
-/* The calls that were missed until now are counted together, and then each call by itself. */
+/* The calls that have been missed by the first one are counted together with it, and then each call by itself.
+ */
 static void count_entry(const struct entry *entry, uint64_t now_ms, uint64_t step_ms, uint32_t steps,
                         uint64_t *counts)
 {
-    uint64_t due_ms = entry->due_ms, left = entry->times;
+    uint64_t first_ms = entry->place_ms > now_ms ? entry->place_ms : now_ms;
     uint64_t every_ms = entry->every_ms > 0 ? entry->every_ms : TW_STORE_TIME_MAX;
-    if (due_ms <= now_ms) {
-        uint64_t missed = (now_ms - due_ms) / every_ms + 1;
-        uint64_t calls = entry->missed != TW_MISSED_BURST ? 1 : missed < left ? missed : left;
-        counts[0] += calls;
-        left -= calls;
-        due_ms += missed * every_ms;
-    }
+    uint64_t missed = first_ms > entry->due_ms ? (first_ms - entry->due_ms) / every_ms : 0;
+    uint64_t calls = entry->missed != TW_MISSED_BURST ? 1 : missed < entry->times ? missed + 1 : entry->times;
+    uint64_t due_ms = entry->due_ms + (missed + 1) * every_ms, left = entry->times - calls;
+    if (first_ms > now_ms + step_ms * steps)
+        return;
+    counts[first_ms > now_ms ? (first_ms - now_ms - 1) / step_ms : 0] += calls;
     for (; left > 0 && due_ms <= now_ms + step_ms * steps; left--, due_ms += every_ms)
         counts[due_ms > now_ms ? (due_ms - now_ms - 1) / step_ms : 0]++;
 }

@@ -20,8 +20,7 @@ struct entry {
     bool exists;
     uint64_t filed;    /* the number of its last put or move, counted by the ledger */
     uint64_t revision; /* 0: not seen yet */
-    uint64_t due_ms, every_ms, times, backoff_ms, dead_ms;
-    uint64_t call_ms; /* when the call was due whose retry waits for due_ms; 0: there is none */
+    uint64_t due_ms, next_ms, place_ms, every_ms, times, backoff_ms, dead_ms;
     enum tw_missed missed;
     uint32_t tries, attempt;
     unsigned payload, error;
@@ -56,6 +55,9 @@ void ledger_draw(struct rng *rng, uint64_t now_ms, struct ledger_change *change)
 
 /* The change as the store's own. Its pointers stay valid. */
 struct tw_store_change ledger_call(const struct ledger_change *change);
+
+/* The place of a task that is filed now. So the clock must stand still. */
+uint64_t ledger_place(uint64_t next_ms);
 
 /* Makes a change in the ledger. Returns the result of the same call of the store. */
 int ledger_make(struct ledger *ledger, const struct ledger_change *change);

@@ -40,7 +40,8 @@ static struct runs {
     struct tw_store *store;
     struct ledger *ledger;
     uint64_t begin_ms, calls_before;
-    bool learns_due[LEDGER_TASKS], learns_death[LEDGER_TASKS]; /* the ledger's time is right, or too early */
+    bool learns_next[LEDGER_TASKS], learns_place[LEDGER_TASKS],
+        learns_death[LEDGER_TASKS]; /* the ledger's time is right, or too early */
     struct call calls[CALLS];
     unsigned n;
     struct tw_job *later[CALLS]; /* jobs that wait for their answers */
@@ -152,11 +153,6 @@ static const char *mistake_at(const struct call *call, const char *wrong)
     return text;
 }
 
-static uint64_t call_of(const struct entry *entry)
-{
-    return entry->call_ms != 0 ? entry->call_ms : entry->due_ms;
-}
-
 /* When the handler was called, or earlier: a clock that went back may have come before the due time again. */
 static uint64_t time_of(const struct call *call)
 {
@@ -168,13 +164,13 @@ static const char *compare_job(const struct entry *entry, const struct call *cal
     const struct tw_job *job = &call->job;
     uint64_t left = entry->times == TW_FOREVER ? TW_FOREVER : entry->times - 1;
     bool coalesces = entry->every_ms > 0 && entry->missed == TW_MISSED_COALESCE;
-    if (!entry->exists || entry->dead_ms != 0 || entry->due_ms > call->at_ms)
+    if (!entry->exists || entry->dead_ms != 0 || entry->next_ms > call->at_ms)
         return mistake_at(call, "it is not due");
     if (time_of(call) < runs.begin_ms || time_of(call) > call->at_ms)
         return mistake_at(call, "its lateness is wrong");
     if (job->attempt != entry->attempt + 1 || job->tries != entry->tries)
         return mistake_at(call, "another attempt was expected");
-    if (job->due_ms != call_of(entry))
+    if (job->due_ms != entry->due_ms)
         return mistake_at(call, "another due time was expected");
     if (entry->revision != 0 && job->revision != entry->revision)
         return mistake_at(call, "another revision was expected");
@@ -193,15 +189,15 @@ static void die(struct entry *entry, const struct call *call)
 
 static void retry(struct entry *entry, const struct call *call)
 {
-    entry->call_ms = call_of(entry);
-    runs.learns_due[call->task] = call->retry_ms == 0;
-    entry->due_ms =
+    runs.learns_next[call->task] = call->retry_ms == 0;
+    runs.learns_place[call->task] = true;
+    entry->next_ms =
         call->retry_ms != 0 ? call->retry_ms : time_of(call) + (entry->backoff_ms << (entry->attempt - 1));
 }
 
 static void finish(struct entry *entry, const struct call *call)
 {
-    uint64_t due_ms = call_of(entry), passed = 0;
+    uint64_t due_ms = entry->due_ms, passed = 0;
     if (entry->every_ms == 0 || entry->times == 1) {
         entry->exists = false;
         return;
@@ -209,10 +205,10 @@ static void finish(struct entry *entry, const struct call *call)
     if (entry->missed != TW_MISSED_BURST)
         passed = call->job.late_ms / entry->every_ms;
     due_ms += (1 + passed) * entry->every_ms;
-    entry->due_ms = due_ms < TW_STORE_TIME_MAX ? due_ms : TW_STORE_TIME_MAX;
-    runs.learns_due[call->task] = false;
+    entry->due_ms = entry->next_ms = due_ms < TW_STORE_TIME_MAX ? due_ms : TW_STORE_TIME_MAX;
+    runs.learns_next[call->task] = false;
+    runs.learns_place[call->task] = true;
     entry->times -= entry->times != TW_FOREVER;
-    entry->call_ms = 0;
     entry->attempt = 0;
     entry->error = 0;
 }
@@ -243,7 +239,8 @@ static const char *follow(struct ledger *ledger, const struct call *call)
         follow_answer(entry, call);
         return NULL;
     }
-    runs.learns_due[call->task] = false;
+    runs.learns_next[call->task] = false;
+    runs.learns_place[call->task] = call->change.verb != TW_STORE_CANCEL;
     int expected = ledger_make(ledger, &call->change);
     if (call->change.verb == TW_STORE_CANCEL)
         expected = TW_RUNNING;
@@ -257,13 +254,24 @@ static void learn_time(uint64_t *time_ms, uint64_t seen_ms)
         *time_ms = seen_ms;
 }
 
+/* A task that is filed by an answer has the place of `next`, or of a moment of this run. */
+static void learn_place(struct entry *entry, const struct tw_store_task *seen)
+{
+    entry->place_ms = entry->next_ms > runs.begin_ms ? entry->next_ms : runs.begin_ms;
+    learn_time(&entry->place_ms, seen->place_ms);
+    if (entry->next_ms >= tw_store_now())
+        entry->place_ms = entry->next_ms;
+}
+
 /* The task under the number that `arg` points to. */
 static void learn_task(void *arg, const struct tw_store_task *seen)
 {
     unsigned task = *(const unsigned *)arg;
     struct entry *entry = &runs.ledger->entry[task];
-    if (runs.learns_due[task])
-        learn_time(&entry->due_ms, seen->due_ms);
+    if (runs.learns_next[task])
+        learn_time(&entry->next_ms, seen->next_ms);
+    if (runs.learns_place[task])
+        learn_place(entry, seen);
     if (runs.learns_death[task])
         learn_time(&entry->dead_ms, seen->dead_ms);
 }
@@ -273,7 +281,7 @@ static void learn_times(struct tw_store *store)
     for (unsigned task = 0; task < LEDGER_TASKS; task++) {
         size_t size;
         const void *id = ledger_id(task, &size);
-        if (runs.learns_due[task] || runs.learns_death[task])
+        if (runs.learns_next[task] || runs.learns_place[task] || runs.learns_death[task])
             tw_store_get(store, ledger_queue(task), id, size, learn_task, &task);
     }
 }
@@ -288,7 +296,7 @@ static bool tame(struct ledger *ledger, struct tw_store *store)
         size_t size;
         const void *id = ledger_id(task, &size);
         if (!entry->exists || entry->dead_ms != 0 || entry->every_ms == 0 ||
-            call_of(entry) + BURST_MAX * entry->every_ms > runs.begin_ms)
+            entry->due_ms + BURST_MAX * entry->every_ms > runs.begin_ms)
             continue;
         uint64_t due_ms = runs.begin_ms - 3 * (entry->every_ms < runs.begin_ms / 4 ? entry->every_ms : 1);
         if (tw_store_move_at(store, ledger_queue(task), id, size, due_ms, 0) != 1)
@@ -296,6 +304,17 @@ static bool tame(struct ledger *ledger, struct tw_store *store)
         ledger_file_again(ledger, task, due_ms);
     }
     return true;
+}
+
+/* If the clock has gone back, tasks that were filed late have places that lie ahead. A run mends that. */
+static void mend_order(struct ledger *ledger)
+{
+    for (unsigned task = 0; task < LEDGER_TASKS; task++) {
+        struct entry *entry = &ledger->entry[task];
+        if (entry->exists && entry->dead_ms == 0 && entry->place_ms > entry->next_ms &&
+            entry->place_ms > runs.begin_ms)
+            entry->place_ms = ledger_place(entry->next_ms);
+    }
 }
 
 static void answer_later(void)
@@ -351,9 +370,11 @@ const char *runs_go(struct ledger *ledger, const bool *paused, struct tw_store *
     runs.store = store;
     runs.ledger = ledger;
     runs.begin_ms = tw_store_now();
-    memset(runs.learns_due, 0, sizeof runs.learns_due);
+    memset(runs.learns_next, 0, sizeof runs.learns_next);
+    memset(runs.learns_place, 0, sizeof runs.learns_place);
     memset(runs.learns_death, 0, sizeof runs.learns_death);
     rng_init(&runs.rng, rng_next(rng));
+    mend_order(ledger);
     if (!tame(ledger, store))
         return "a move fails";
     tw_store_handle(store, NULL, 0, note_job, NULL); /* the second time it is refused */
@@ -363,7 +384,7 @@ const char *runs_go(struct ledger *ledger, const bool *paused, struct tw_store *
     learn_times(store);
     for (unsigned task = 0; task < LEDGER_TASKS && wrong == NULL; task++) {
         const struct entry *entry = &ledger->entry[task];
-        if (entry->exists && entry->dead_ms == 0 && entry->due_ms <= tw_store_now() &&
+        if (entry->exists && entry->dead_ms == 0 && entry->next_ms <= tw_store_now() &&
             !paused[task / LEDGER_IDS])
             wrong = "a task is due, and was not called";
     }

@@ -363,6 +363,60 @@ static void a_look_comes_with_the_time_that_it_is_for(void **state)
     assert_int_equal(tw_store_stop(store), 0);
 }
 
+/* ---- the order in the file ------------------------------------------------------------------------------- */
+
+/* Also in a file that nobody runs when the tasks come, by a call or by SQL, and among queues. */
+static void a_task_that_is_filed_late_stays_behind_those_that_were_ready(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    sqlite3 *db = other_open(*state);
+    uint64_t now_ms = tw_store_now();
+    put(store, "a", now_ms + 10);
+    clock_pass(20);
+    put(store, "late", 5);
+    put_unnoticed(db, "later", 4);
+    put(store, "b", now_ms + 25);
+    other_ask(db, "INSERT INTO tw_move(queue, id, due_ms) VALUES ('q', 'late', 6)");
+    clock_pass(20);
+    put(store, "last", 3);
+    assert_string_equal(other_ask(db, "SELECT group_concat(id, ' ') FROM"
+                                      " (SELECT id FROM tw_task ORDER BY place_ms, seq)"),
+                        "a later late b last");
+    sqlite3_close(db);
+    start_in_turn(store, &calls);
+    runner_idle(store);
+    clock_pass(1);
+    assert_string_equal(wait_for_calls(&calls, 5), "a/1 later/1 late/1 b/1 last/1");
+    assert_int_equal(tw_store_stop(store), 0);
+}
+
+/* A task that was filed late has a place that lies ahead once the clock was set back. It is ready all the same,
+ * for a run that begins and for one that is under way. */
+static void a_late_task_is_called_after_the_clock_was_set_back(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    put(store, "before", 5);
+    clock_step(-3 * (int64_t)HOUR_MS);
+    start_in_turn(store, &calls);
+    runner_idle(store);
+    clock_pass(1);
+    assert_string_equal(wait_for_calls(&calls, 1), "before/1");
+    assert_int_equal(tw_store_pause(store, "q", true), 1);
+    put(store, "x", 7);
+    put(store, "y", 6);
+    put(store, "waits", tw_store_now() + 5);
+    runner_idle(store);
+    clock_step(-3 * (int64_t)HOUR_MS);
+    runner_idle(store);
+    assert_int_equal(tw_store_pause(store, "q", false), 1);
+    clock_pass(1);
+    assert_string_equal(wait_for_calls(&calls, 3), "before/1 x/1 y/1");
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_int_equal(tw_store_count(store, "q", false), 1);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -377,6 +431,8 @@ int main(void)
         TEST(a_step_is_noticed_when_the_timer_is_set),
         TEST(everything_is_looked_at_after_a_step),
         TEST(unseen_tasks_come_before_later_ones),
+        TEST(a_task_that_is_filed_late_stays_behind_those_that_were_ready),
+        TEST(a_late_task_is_called_after_the_clock_was_set_back),
         TEST(unseen_tasks_come_before_later_ones_after_a_lock),
         TEST(a_task_that_was_put_too_late_is_behind_those_that_are_due),
         TEST(a_task_that_was_put_too_late_overtakes_no_queue),

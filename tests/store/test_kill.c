@@ -7,6 +7,7 @@
  *
  *     test_store_kill [--seed N] [--kills N]
  */
+#include "clock.h"
 #include "support.h"
 #include "tests/support/eventually.h"
 #include "tests/support/extent.h"
@@ -187,6 +188,7 @@ static void kill_one(struct world *world)
 int main(int argc, char **argv)
 {
     static struct world world;
+    clock_stop(UINT64_C(1700000000000));
     uint64_t kills = extent(20, 60, 400);
     void *state;
     world.seed = 1;

@@ -56,7 +56,7 @@ static void pages_among_equal_due_times_lose_nothing(void **state)
     struct page page = {0};
     put_many(store_of(state), "q", 100, 5, 0);
     while (tw_store_scan(store_of(state), "q", &range, expect_next, &page) > 0) {
-        range.from_ms = page.last.due_ms;
+        range.from_ms = page.last.place_ms;
         range.after = page.last.revision;
     }
     assert_int_equal(page.next, 100);
@@ -180,13 +180,16 @@ static void odd_rows_end_no_program(void **state)
     uint64_t counts[1];
     sqlite3 *db = other_open(*state);
     other_ask(db, "PRAGMA ignore_check_constraints=ON;"
-                  "INSERT INTO tw_task(seq, queue, id, due_ms, every_ms) VALUES (1, 'q', x'61', 5, 0.5)");
+                  "INSERT INTO tw_task(seq, queue, id, due_ms, next_ms, place_ms, every_ms) VALUES (1, 'q', "
+                  "x'61', 5, 5, 5, 0.5)");
     assert_int_equal(tw_store_forecast(store, "q", HOUR_MS, 1, counts), 0);
     assert_int_equal(counts[0], 1);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         char sql[256], seen[64] = "";
         snprintf(sql, sizeof sql,
-                 "DELETE FROM tw_task; INSERT INTO tw_task(seq, queue, id, due_ms) VALUES (1, %s, x'61', 5)",
+                 "DELETE FROM tw_task; INSERT INTO tw_task(seq, queue, id, due_ms, next_ms, place_ms) VALUES "
+                 "(1, %s, "
+                 "x'61', 5, 5, 5)",
                  names[i]);
         other_ask(db, sql);
         assert_true(tw_store_queues(store, see_queue, seen) <= 0);
@@ -445,9 +448,11 @@ static void tasks_of_many_queues_come_in_order(void **state)
     struct tw_store *store = store_of(state);
     struct sequence sequence = {0};
     sqlite3 *db = other_open(*state);
+    clock_stop(1);
     other_ask(db,
               "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000)"
               " INSERT INTO tw_put(queue, id, due_ms) SELECT 'user:' || i, 'x', 1000 + i * 7919 % 3001 FROM n");
+    clock_go();
     start_one_worker(store, &sequence);
     wait_for_sequence(&sequence, QUEUES);
     assert_int_equal(tw_store_stop(store), 0);
@@ -462,10 +467,11 @@ static void large_queues_are_loaded_in_order(void **state)
     enum { TASKS = 3000 };
     struct tw_store *store = store_of(state);
     struct sequence sequence = {0};
-    clock_stop(0); /* a task that is loaded late waits for no later millisecond */
+    clock_stop(1);
     put_many(store, "a", TASKS, 1000, 2);
     put_many(store, "b", TASKS, 1001, 2);
     put_many(store, "c", 1, 2000, 1);
+    clock_pass(HOUR_MS); /* then it stands: a task that is loaded late waits for no later millisecond */
     start_one_worker(store, &sequence);
     wait_for_sequence(&sequence, 2 * TASKS + 1);
     assert_int_equal(tw_store_stop(store), 0);
@@ -481,11 +487,13 @@ static void no_claim_overtakes_tasks_that_are_not_loaded(void **state)
     struct tw_store *store = store_of(state);
     struct sequence sequence = {0};
     char queue[16];
+    clock_stop(1);
     put_many(store, "dense", TASKS, 1000, 1);
     for (int i = 0; i < QUEUES; i++) {
         snprintf(queue, sizeof queue, "user:%d", i);
         put_many(store, queue, 1, 1000 + (uint64_t)i * TASKS / QUEUES, 1);
     }
+    clock_go();
     start_one_worker(store, &sequence);
     wait_for_sequence(&sequence, TASKS + QUEUES);
     assert_int_equal(tw_store_stop(store), 0);

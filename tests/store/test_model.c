@@ -112,16 +112,15 @@ static void write_failure(struct world *world, unsigned task)
     size_t size;
     const void *id = ledger_id(task, &size);
     sqlite3_prepare_v2(world->db,
-                       "UPDATE tw_task SET dead_ms = nullif(?1, 0), error = ?2, attempt = ?3, due_ms = ?4,"
-                       " call_ms = nullif(?5, 0) WHERE queue = ?6 AND id = ?7",
+                       "UPDATE tw_task SET dead_ms = nullif(?1, 0), error = ?2, attempt = ?3,"
+                       " next_ms = ?4, place_ms = ?4 WHERE queue = ?5 AND id = ?6",
                        -1, &statement, NULL);
     sqlite3_bind_int64(statement, 1, (sqlite3_int64)entry->dead_ms);
     sqlite3_bind_text(statement, 2, ledger_error(entry->error), -1, SQLITE_STATIC);
     sqlite3_bind_int64(statement, 3, entry->attempt);
-    sqlite3_bind_int64(statement, 4, (sqlite3_int64)entry->due_ms);
-    sqlite3_bind_int64(statement, 5, (sqlite3_int64)entry->call_ms);
-    sqlite3_bind_text(statement, 6, ledger_queue(task), -1, SQLITE_STATIC);
-    sqlite3_bind_blob64(statement, 7, id, size, SQLITE_STATIC);
+    sqlite3_bind_int64(statement, 4, (sqlite3_int64)entry->next_ms);
+    sqlite3_bind_text(statement, 5, ledger_queue(task), -1, SQLITE_STATIC);
+    sqlite3_bind_blob64(statement, 6, id, size, SQLITE_STATIC);
     expect(world, sqlite3_step(statement) == SQLITE_DONE, sqlite3_errmsg(world->db));
     sqlite3_finalize(statement);
 }
@@ -139,9 +138,9 @@ static void fail_one(struct world *world)
     if (draw(world, 2) == 0) {
         entry->dead_ms = tw_store_now() + draw(world, 3);
     } else {
-        entry->call_ms = entry->call_ms != 0 ? entry->call_ms : entry->due_ms;
-        entry->due_ms = tw_store_now() + draw(world, 1000);
+        entry->next_ms = tw_store_now() + draw(world, 1000);
     }
+    entry->place_ms = entry->next_ms;
     write_failure(world, task);
 }
 

@@ -60,7 +60,7 @@ static void a_claim_takes_no_row_of_another_queue(void **state)
     wait_for_answers(store, 1);
     assert_int_equal(tw_store_stop(store), 0);
     assert_string_equal(other_ask(db, "SELECT queue || ': ' || id || ' is ' || state FROM tw_list"),
-                        "other: moved is waiting");
+                        "other: moved is ready");
     sqlite3_close(db);
 }
 
@@ -81,8 +81,9 @@ static void an_answer_removes_no_row_that_it_does_not_know(void **state)
         wait_for_kept(&calls, i + 1);
         uint64_t due_ms = tw_store_now() + HOUR_MS;
         snprintf(sql, sizeof sql,
-                 "UPDATE tw_task SET id = CAST('%s' AS BLOB), run = 0, attempt = 0, due_ms = %llu", ids[i],
-                 (unsigned long long)due_ms);
+                 "UPDATE tw_task SET id = CAST('%s' AS BLOB), run = 0, attempt = 0, due_ms = %llu, next_ms = "
+                 "%llu, place_ms = %llu",
+                 ids[i], (unsigned long long)due_ms, (unsigned long long)due_ms, (unsigned long long)due_ms);
         other_ask(db, sql);
         tw_job_answer(calls.kept[i], TW_DONE);
         wait_for_answers(store, (uint64_t)i + 1);

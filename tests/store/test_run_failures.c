@@ -412,7 +412,7 @@ static void answers_are_written_though_nothing_can_be_looked_at(void **state)
     assert_int_equal(tw_store_start(fixture->store, &options), 0);
     wait_for_calls(&calls, 1);
     sqlite3 *db = other_open(fixture);
-    other_ask(db, "DROP INDEX tw_due");
+    other_ask(db, "DROP INDEX tw_order");
     runner_idle(fixture->store);
     other_ask(db, "UPDATE tw_meta SET seq = seq + 30000");
     wait_for_errors(&errors, 1);
@@ -839,7 +839,7 @@ static void a_death_survives_that_memory_ends(void **state)
         struct calls calls;
         run_without_memory(fixture, "q", &calls, &options, n);
         other_ask(db, "BEGIN; INSERT INTO tw_put(queue, id, due_ms) VALUES ('q', 'x', 5);"
-                      "UPDATE tw_task SET attempt = 1000; COMMIT");
+                      "UPDATE tw_task SET attempt = 17, lapses = 16, run = 1000; COMMIT");
         hurry_for_answers(fixture->store, 1);
         happened = faulty_happened();
         faulty_own_memory(0, false);

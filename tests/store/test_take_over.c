@@ -219,8 +219,8 @@ static void a_task_that_kills_its_process_dies(void **state)
     put(store, "bad", 5);
     put(store, "good", 6);
     sqlite3 *db = other_open(*state);
-    other_ask(db, "UPDATE tw_task SET attempt = 17 WHERE due_ms = 5; UPDATE tw_task SET attempt = 16"
-                  " WHERE due_ms = 6");
+    other_ask(db, "UPDATE tw_task SET attempt = 17, lapses = 16, run = 7 WHERE due_ms = 5;"
+                  "UPDATE tw_task SET attempt = 16, lapses = 15, run = 7 WHERE due_ms = 6");
     sqlite3_close(db);
     start_with(store, &calls);
     assert_string_equal(wait_for_calls(&calls, 1), "good/17");
@@ -230,7 +230,7 @@ static void a_task_that_kills_its_process_dies(void **state)
     assert_int_equal(tw_store_stop(store), 0);
     assert_int_equal(tw_store_get(store, "q", "bad", 3, see, &seen), 0);
     assert_int_equal(seen.last.state, TW_STATE_DEAD);
-    assert_string_equal(seen.error, "the process died in too many attempts");
+    assert_string_equal(seen.error, "the run has ended");
 }
 
 /* ---- commits of others ----------------------------------------------------------------------------------- */

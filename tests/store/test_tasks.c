@@ -2,6 +2,7 @@
  *
  * Put, move, cancel, get and scan: each row of the table in store.h, conditions, bad arguments, batches.
  */
+#include "clock.h"
 #include "support.h"
 
 #include <stdio.h>
@@ -42,7 +43,11 @@ static void a_task_that_is_put_is_there_after_reopening(void **state)
     assert_int_equal(seen.last.tries, 4);
     assert_int_equal(seen.last.backoff_ms, 250);
     assert_int_equal(seen.last.attempt, 0);
+    assert_int_equal(seen.last.state, TW_STATE_WAITING);
+    clock_stop(1234567890123);
+    assert_int_equal(tw_store_get(store_of(state), "q", "a\0b", 3, see, &seen), 0);
     assert_int_equal(seen.last.state, TW_STATE_READY);
+    clock_stop(1);
     assert_int_equal(tw_store_get(store_of(state), "q", "a", 1, see, &seen), TW_EGONE);
     assert_int_equal(tw_store_get(store_of(state), "other", "a\0b", 3, see, &seen), TW_EGONE);
 }
@@ -117,18 +122,18 @@ static void the_table_holds_for_running_tasks(void **state)
     sqlite3 *db = other_open(*state);
     put(store, "a", 10), put(store, "b", 10), put(store, "c", 10);
     other_ask(db, "UPDATE tw_meta SET run = 5;"
-                  "UPDATE tw_task SET run = 5, attempt = 1, call_ms = 4");
-    assert_string_equal(scan(store, NULL), "a@10* b@10* c@10*");
+                  "UPDATE tw_task SET run = 5, attempt = 1, due_ms = 4");
+    assert_string_equal(scan(store, NULL), "a@4* b@4* c@4*");
     assert_int_equal(tw_store_get(store, "q", "a", 1, see, &seen), 0);
-    assert_int_equal(seen.last.call_ms, 4);
+    assert_int_equal(seen.last.next_ms, 10);
     assert_int_equal(put(store, "a", 30), 1);
     assert_int_equal(tw_store_move_at(store, "q", "b", 1, 20, 0), 1);
     assert_int_equal(cancel(store, "c"), TW_RUNNING);
     assert_string_equal(scan(store, NULL), "b@20 a@30");
     assert_string_equal(other_ask(db, "SELECT sum(attempt) FROM tw_task"), "0");
-    assert_string_equal(other_ask(db, "SELECT count(call_ms) FROM tw_task"), "0");
+    assert_string_equal(other_ask(db, "SELECT count(*) FROM tw_task WHERE next_ms = due_ms"), "2");
     tw_store_get(store, "q", "a", 1, see, &seen);
-    assert_int_equal(seen.last.call_ms, 30);
+    assert_int_equal(seen.last.next_ms, 30);
     other_ask(db, "UPDATE tw_task SET run = 4"); /* of a process that is dead */
     assert_string_equal(scan(store, NULL), "b@20 a@30");
     assert_int_equal(cancel(store, "a"), TW_CANCELLED);
@@ -205,14 +210,14 @@ static void a_scan_goes_on_after_a_page(void **state)
     struct seen seen = {.text = ""};
     put(store, "a", 0), put(store, "b", 10), put(store, "c", 10), put(store, "d", 10), put(store, "e", 11);
     while (tw_store_scan(store, "q", &range, see, &seen) == 2) {
-        range.from_ms = seen.last.due_ms;
+        range.from_ms = seen.last.place_ms;
         range.after = seen.last.revision;
         strcat(seen.text, " |");
     }
     assert_string_equal(seen.text, "a@0 b@10 | c@10 d@10 | e@11");
     range = (struct tw_store_range){.from_ms = 10, .to_ms = 10};
     assert_string_equal(scan(store, &range), "b@10 c@10 d@10");
-    range = (struct tw_store_range){.from_ms = 1, .limit = 1};
+    range = (struct tw_store_range){.from_ms = 2, .limit = 1};
     assert_string_equal(scan(store, &range), "b@10");
     range = (struct tw_store_range){.states = TW_STATE_LEASED};
     assert_string_equal(scan(store, &range), "");
@@ -370,8 +375,10 @@ static void the_longest_names_and_the_last_time_are_taken(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
 
+/* The clock stands at the beginning of 1970, so small due times lie ahead. */
 int main(void)
 {
+    clock_stop(1);
     static const struct CMUnitTest tests[] = {
         TEST(a_task_that_is_put_is_there_after_reopening),
         TEST(a_put_replaces_everything_of_a_waiting_task),

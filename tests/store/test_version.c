@@ -27,10 +27,11 @@ static const struct old {
     {"orders", "dead", "x", "dead_ms = 1700000000001, error = 'no answer', attempt = 2", 1700000000000, 0, 0,
      TW_MISSED_BURST, 2, 0},
     {"orders", "retry", "x",
-     "call_ms = 1700000000000, error = 'Stra\xc3\x9f"
+     "next_ms = 1700000000500, error = 'Stra\xc3\x9f"
      "e', attempt = 1",
-     1700000000500, 0, 0, TW_MISSED_BURST, 5, 500},
-    {"orders", "running", "x", "run = 7, attempt = 1", 1700000000000, 0, 0, TW_MISSED_BURST, 5, 500},
+     1700000000000, 0, 0, TW_MISSED_BURST, 5, 500},
+    {"orders", "running", "x", "run = 7, token = 12345678901234567, attempt = 2, lapses = 1", 1700000000000, 0,
+     0, TW_MISSED_BURST, 5, 500},
     {"\xc3\xa9t\xc3\xa9", "each minute", "x", NULL, 1800000000000, 60000, 0, TW_MISSED_SKIP, 0, 0},
     {"\xc3\xa9t\xc3\xa9", "five times", "x", NULL, 1800000000000, UINT64_C(3155760000000), 5,
      TW_MISSED_COALESCE, 0, 0},
@@ -174,12 +175,13 @@ static void attempts_deaths_and_pauses_are_kept(void **state)
     assert_int_equal(seen->last.attempt, 2);
     seen = get_old(fixture, "retry");
     assert_int_equal(seen->last.state, TW_STATE_READY);
-    assert_int_equal(seen->last.call_ms, 1700000000000);
+    assert_int_equal(seen->last.next_ms, 1700000000500);
     assert_string_equal(seen->error, "Stra\xc3\x9f"
                                      "e");
     seen = get_old(fixture, "running");
     assert_int_equal(seen->last.state, TW_STATE_LEASED);
-    assert_int_equal(seen->last.attempt, 1);
+    assert_int_equal(seen->last.attempt, 2);
+    assert_int_equal(seen->last.lapses, 1);
     assert_int_equal(tw_store_pause(fixture->store, "orders", true), 0); /* it is paused already */
     assert_int_equal(tw_store_pause(fixture->store, "big", true), 1);
 }
