@@ -278,7 +278,7 @@ static void unseen_tasks_come_before_later_ones_after_a_lock(void **state)
     struct calls calls;
     sqlite3 *db = other_open(*state);
     uint64_t now_ms = tw_store_now();
-    put(store, "a", now_ms);
+    put(store, "a", now_ms + 1);
     put(store, "k", now_ms + 700);
     start_in_turn(store, &calls);
     calls.block = true;
