@@ -73,15 +73,33 @@ bool tw__store_is_within(const struct tw__store_window *window, const struct tw_
     return tw__store_is_up_to(place_ms, seq, queue->horizon);
 }
 
+/* Mostly an entry stands behind all others, or before all others if it was taken and comes back. So its place is
+ * searched for from both ends. */
 void tw__store_entry_ready(struct tw__store_window *window, struct tw__store_entry *entry)
 {
-    entry->turn = ++window->turns;
-    tw__list_append(&entry->queue->ready, &entry->link);
+    struct tw__link *ready = &entry->queue->ready, *first = ready->next, *behind = ready;
+    while (behind->prev != ready && tw__store_comes_before(entry, tw__store_entry_linked(behind->prev))) {
+        if (tw__store_comes_before(entry, tw__store_entry_linked(first))) {
+            behind = first;
+            break;
+        }
+        first = first->next;
+        behind = behind->prev;
+    }
+    tw__list_insert(&entry->link, behind);
     tw__store_ready_update(&window->ready, entry->queue);
 }
 
-/* In the wheel a task whose time has passed would wait for the next millisecond, and others, which are due
+/* In the wheel a task whose time has passed would wait for the next millisecond, and others, whose turn is
  * later, would be taken meanwhile. */
+void tw__store_entry_file(struct tw__store_window *window, struct tw__store_entry *entry)
+{
+    if (entry->place_ms <= tw_wheel_now(window->wheel))
+        tw__store_entry_ready(window, entry);
+    else
+        tw_wheel_add_at(window->wheel, &entry->timer, entry->place_ms);
+}
+
 int tw__store_entry_add(struct tw__store_window *window, struct tw__store_queue *queue, uint64_t seq,
                         uint64_t place_ms)
 {
@@ -98,10 +116,7 @@ int tw__store_entry_add(struct tw__store_window *window, struct tw__store_queue 
     window->loaded++;
     window->crowded |=
         tw__store_waiting_in(queue) > 2 * tw__store_share_of(window) && tw__store_is_overfull(window);
-    if (place_ms <= tw_wheel_now(window->wheel))
-        tw__store_entry_ready(window, entry);
-    else
-        tw_wheel_add_at(window->wheel, &entry->timer, place_ms);
+    tw__store_entry_file(window, entry);
     return 0;
 }
 

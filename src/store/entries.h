@@ -24,7 +24,6 @@ struct tw__store_window {
     uint64_t max_loaded;            /* entries of all queues, roughly */
     uint64_t loaded;
     uint64_t found;             /* queues, when the horizon moved last */
-    uint64_t turns;             /* entries that have become ready */
     struct tw__store_seen seen; /* at the last look; `changes` of our last commit, if that is later */
     bool gone_back;             /* the file was restored, and the run was not counted anew */
     uint64_t version;           /* SQLite's data_version at the last look */
@@ -44,8 +43,12 @@ static inline struct tw__store_entry *tw__store_entry_linked(struct tw__link *li
 /* Returns the place of the pointer to a taken entry, or the end of its bucket. */
 struct tw__store_entry **tw__store_entry_taken(struct tw__store_window *window, uint64_t seq);
 
-/* Appends an entry to the ready list of its queue. */
+/* Adds an entry to the ready list of its queue, by its place.
+ * Cost: as many steps as there are entries before it, or behind it. */
 void tw__store_entry_ready(struct tw__store_window *window, struct tw__store_entry *entry);
+
+/* Files an entry by its place: in the ready list of its queue, or in the wheel. */
+void tw__store_entry_file(struct tw__store_window *window, struct tw__store_entry *entry);
 
 /* Files a task, unless a job has it. Returns: 0 or an error. */
 int tw__store_entry_add(struct tw__store_window *window, struct tw__store_queue *queue, uint64_t seq,

@@ -28,8 +28,7 @@ static const struct tw__store_entry *first_ready(const struct tw__store_queue *q
 
 static bool comes_before(const struct tw__store_queue *a, const struct tw__store_queue *b)
 {
-    const struct tw__store_entry *x = first_ready(a), *y = first_ready(b);
-    return !tw__store_is_up_to(y->place_ms, y->seq, (struct tw__store_place){x->place_ms, x->seq});
+    return tw__store_comes_before(first_ready(a), first_ready(b));
 }
 
 /* Puts a queue at an index of the heap. */

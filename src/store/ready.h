@@ -57,8 +57,13 @@ struct tw__store_entry {
     uint64_t place_ms; /* of the row, or when the window has found it, if that was later */
     uint64_t held : 1; /* taken, but not a job of its queue: it waits for the end of another job of its task */
     uint64_t orphan : 1; /* taken, and the file has gone back since: its number means nothing any more */
-    uint64_t turn : 62;  /* its number among all that have become ready */
 };
+
+/* The order of tasks. */
+static inline bool tw__store_comes_before(const struct tw__store_entry *a, const struct tw__store_entry *b)
+{
+    return a->place_ms < b->place_ms || (a->place_ms == b->place_ms && a->seq < b->seq);
+}
 
 /* A heap of queues. See ready.c. */
 struct tw__store_ready {

@@ -319,20 +319,14 @@ void tw__store_window_hold(struct tw__store_window *window, struct tw__store_ent
     end_running(window, entry->queue);
 }
 
-/* Entries are taken from the front, so only others that were taken and put back stand before it. */
 void tw__store_window_put_back(struct tw__store_window *window, struct tw__store_entry *entry)
 {
     if (entry->orphan) {
         tw__store_window_forget(window, entry);
         return;
     }
-    struct tw__link *ready = &entry->queue->ready, *at = ready->next;
-    while (at != ready && tw__store_entry_linked(at)->turn < entry->turn)
-        at = at->next;
-    tw__list_insert(&entry->link, at);
-    if (entry->held)
-        tw__store_ready_update(&window->ready, entry->queue);
     end_taking(window, entry);
+    tw__store_entry_file(window, entry);
 }
 
 void tw__store_window_forget(struct tw__store_window *window, struct tw__store_entry *entry)
@@ -350,9 +344,8 @@ void tw__store_window_again(struct tw__store_window *window, struct tw__store_en
         return;
     }
     end_taking(window, entry);
-    entry->place_ms =
-        place_ms > window->now_ms ? place_ms : window->now_ms; /* a missed period waits for its turn */
-    tw_wheel_add_at(window->wheel, &entry->timer, place_ms);
+    entry->place_ms = place_ms;
+    tw__store_entry_file(window, entry);
 }
 
 /* ---- the window ------------------------------------------------------------------------------------------ */
