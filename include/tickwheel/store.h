@@ -415,6 +415,7 @@ struct tw_job {
     uint64_t left;           /* calls after this one; TW_FOREVER: no end */
     uint64_t missed;         /* TW_MISSED_COALESCE: periods that this call stands for besides its own */
     uint32_t attempt, tries; /* the number of this attempt, from 1; failures until the task is dead */
+    uint32_t lapses;         /* attempts before this one that have lapsed: they cost no try */
     const char *error;       /* of the attempt before; NULL: none */
 };
 
