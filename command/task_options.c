@@ -8,13 +8,15 @@
 #include <string.h>
 #include <task/words.h>
 
-enum { MS_NS = 1000000, TRIES_MAX = 1000000, BACKOFF_MAX_MS = 86400000, QUEUE_COLUMNS = 80 };
+enum { MS_NS = 1000000, TRIES_MAX = 1000000, QUEUE_COLUMNS = 80 };
+
+static const uint64_t BACKOFF_MAX_MS = 3155760000000; /* 36525 days */
 
 const char TASK_OPTIONS_HELP[] =
-    "  --tries N       attempts of a call before the task is dead, 1 to 1000000\n"
-    "                  (default 1). A dead task stays in the file, with its error\n"
-    "  --backoff TIME  wait before the second attempt, 1ms to 1d (default 1s); each\n"
-    "                  further wait is twice as long\n"
+    "  --tries N       failures until the task is dead, 1 to 1000000 (default 20). A\n"
+    "                  dead task stays in the file, with its error\n"
+    "  --backoff TIME  wait after the first failure, 1ms to 36525d (default 1s). Each\n"
+    "                  further wait is twice as long, up to an hour\n"
     "  --missed HOW    missed periods, coalesce by default: burst, skip or coalesce\n"
     "                  burst makes up for each of them, skip for none, and coalesce\n"
     "                  makes one call for all\n";
@@ -53,8 +55,8 @@ static bool take_tries(struct task_options *options, const char *command)
 static bool take_backoff(struct task_options *options, const char *command)
 {
     uint64_t ns;
-    if (!duration_parse(optarg, &ns) || ns < MS_NS || ns > (uint64_t)BACKOFF_MAX_MS * MS_NS)
-        return refuse(command, "--backoff", "a duration from 1ms to 1d", optarg);
+    if (!duration_parse(optarg, &ns) || ns < MS_NS || ns > BACKOFF_MAX_MS * MS_NS)
+        return refuse(command, "--backoff", "a duration from 1ms to 36525d", optarg);
     options->backoff_ms = ns / MS_NS;
     return true;
 }

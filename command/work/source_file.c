@@ -213,7 +213,7 @@ static void touch(struct source *source, struct taken *taken)
     source->events.lost(source->events.arg, taken);
 }
 
-/* The store counts the attempts as we do here: after the last one, TW_RETRY makes the task dead. */
+/* The store counts the failures as we do here: after the last one, TW_RETRY makes the task dead. */
 static enum outcome outcome_of(const struct held *held, enum result result)
 {
     if (held->taken.lost)
@@ -222,7 +222,7 @@ static enum outcome outcome_of(const struct held *held, enum result result)
         return OUTCOME_DONE;
     if (result == RESULT_BACK)
         return OUTCOME_BACK;
-    return held->job->attempt >= held->job->tries ? OUTCOME_DEAD : OUTCOME_FAILED;
+    return held->job->attempt - held->job->lapses >= held->job->tries ? OUTCOME_DEAD : OUTCOME_FAILED;
 }
 
 static void answer(struct source *source, struct taken *taken, enum result result, const char *error)

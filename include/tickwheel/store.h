@@ -169,8 +169,10 @@ struct tw_delayed {
     uint64_t every_ms;     /* from due time to due time, 0 to 3,155,760,000,000 (100 years); 0: it runs once */
     uint64_t times;        /* calls in all, if it has a period; 0 or TW_FOREVER: no end */
     enum tw_missed missed; /* periods that passed without a call (task.h); 0: TW_MISSED_COALESCE */
-    uint32_t tries;        /* attempts of one call before the task is dead, 1 to 1,000,000; 0: 1 */
-    uint64_t backoff_ms; /* before the second attempt, doubled for each further one, at most a day; 0: 1,000 */
+    uint32_t tries;        /* failures until the task is dead, 1 to 1,000,000; 0: 20 */
+    /* The wait after the first failure, at most 100 years; 0: 1,000. Each further wait is twice as long, up to
+     * an hour, and each is longer or shorter by up to a tenth. */
+    uint64_t backoff_ms;
 };
 
 /* Conditions of a put or a move: at most one. */
@@ -413,6 +415,7 @@ struct tw_job {
     uint64_t left;           /* calls after this one; TW_FOREVER: no end */
     uint64_t missed;         /* TW_MISSED_COALESCE: periods that this call stands for besides its own */
     uint32_t attempt, tries; /* the number of this attempt, from 1; failures until the task is dead */
+    uint32_t lapses;         /* attempts before this one that have lapsed: they cost no try */
     const char *error;       /* of the attempt before; NULL: none */
 };
 

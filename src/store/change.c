@@ -15,8 +15,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { BACKOFF_MAX = 86400000, BACKOFF = 1000 };
-
 /* The conditions of the header are those of the contract. */
 _Static_assert((int)TW_STORE_NX == TW__TASK_NX && (int)TW_STORE_XX == TW__TASK_XX &&
                    (int)TW_STORE_GT == TW__TASK_GT && (int)TW_STORE_LT == TW__TASK_LT,
@@ -97,7 +95,7 @@ static int check_put(struct tw__store_db *db, const struct tw_delayed *put, uint
     if (error == 0)
         error = check_range(db, "tries", put->tries, tw__task_range(TW__TASK_IN_TRIES).most);
     if (error == 0)
-        error = check_range(db, "backoff_ms", put->backoff_ms, BACKOFF_MAX);
+        error = check_range(db, "backoff_ms", put->backoff_ms, tw__task_range(TW__TASK_IN_BACKOFF).most);
     return error;
 }
 
@@ -183,8 +181,10 @@ static int put_row(struct tw__store_db *db, const struct tw_delayed *task)
     tw__store_bind_number(db, statement, 5, task->every_ms);
     tw__store_bind_number(db, statement, 6, times);
     tw__store_bind_text(db, statement, 7, task->every_ms > 0 ? tw__task_missed_name(task->missed) : NULL);
-    tw__store_bind_number(db, statement, 8, task->tries > 0 ? task->tries : 1);
-    tw__store_bind_number(db, statement, 9, task->backoff_ms > 0 ? task->backoff_ms : BACKOFF);
+    tw__store_bind_number(db, statement, 8,
+                          task->tries > 0 ? task->tries : tw__task_range(TW__TASK_IN_TRIES).usual);
+    tw__store_bind_number(db, statement, 9,
+                          task->backoff_ms > 0 ? task->backoff_ms : tw__task_range(TW__TASK_IN_BACKOFF).usual);
     tw__store_bind_blob(db, statement, 10, task->payload, task->payload_size);
     tw__store_bind_number(db, statement, 11, tw__store_place(db, task->due_ms, tw_store_now()));
     error = tw__store_db_run(db, statement, "put");

@@ -73,8 +73,8 @@ static int write_answer(struct tw__store_db *db, struct tw__store_job *job, uint
     bool repeats = job->every_ms > 0 && job->job.left > 0;
     int error;
     job->again_ms = TW_NEVER;
-    job->buried =
-        job->answer == TW_DEAD || (job->answer == TW_RETRY && job->job.attempt - job->lapses >= job->job.tries);
+    job->buried = job->answer == TW_DEAD ||
+                  (job->answer == TW_RETRY && job->job.attempt - job->job.lapses >= job->job.tries);
     if (job->answer == TW_BACK) {
         job->again_ms = job->place_ms;
         error = answer_row(db, TW__STORE_BACK, job, 0);
@@ -226,7 +226,7 @@ static int read_claim(struct tw__store_db *db, struct tw__store_batch *batch, st
         if (error == 0)
             error = decide_fate(db, batch, claim, &task, lapses);
         if (claim->job != NULL)
-            claim->job->lapses = lapses;
+            claim->job->job.lapses = lapses;
     } else if (code != SQLITE_DONE) {
         error = tw__store_db_error(db, code, "claim");
     }

@@ -10,6 +10,9 @@
 #include <base/saturate.h>
 #include <base/utf8.h>
 
+#include <task/backoff.h>
+#include <task/limits.h>
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +20,6 @@
 
 enum { RETURNED = 1, ANSWERED = 2 };
 enum { ID_SHOWN = 80, ID_NAME = ID_SHOWN + sizeof "x'...'" }; /* bytes of an id in a message */
-enum { BACKOFF_MAX_MS = 86400000, DOUBLINGS_MAX = 30 };
 
 static struct tw__store_job *job_of(struct tw_job *job)
 {
@@ -192,12 +194,17 @@ uint64_t tw__store_job_next_due(const struct tw__store_job *job)
     return at_most_end(tw__add_saturating(job->job.due_ms, tw__mul_saturating(1 + passed, job->every_ms)));
 }
 
+/* A task names its first wait alone. The longest one is as usual, unless the first one is longer. */
 uint64_t tw__store_job_retry_due(const struct tw__store_job *job, uint64_t now_ms)
 {
     if (job->retry_ms > 0)
         return job->retry_ms;
-    uint32_t failures = job->job.attempt - job->lapses;
-    uint32_t doublings = failures - 1 < DOUBLINGS_MAX ? failures - 1 : DOUBLINGS_MAX;
-    uint64_t wait_ms = job->backoff_ms << doublings;
-    return at_most_end(now_ms + (wait_ms < BACKOFF_MAX_MS ? wait_ms : BACKOFF_MAX_MS));
+    uint64_t most_ms = tw__task_range(TW__TASK_IN_BACKOFF_MAX).usual;
+    struct tw__task_retry retry = {.tries = job->job.tries,
+                                   .factor = (uint32_t)tw__task_range(TW__TASK_IN_FACTOR).usual,
+                                   .jitter = (uint32_t)tw__task_range(TW__TASK_IN_JITTER).usual,
+                                   .first_ms = job->backoff_ms,
+                                   .max_ms = most_ms > job->backoff_ms ? most_ms : job->backoff_ms};
+    uint64_t wait_ms = tw__task_wait(&retry, job->job.attempt - job->job.lapses);
+    return at_most_end(now_ms + tw__task_jitter(wait_ms, retry.jitter, job->token));
 }

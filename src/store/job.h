@@ -27,7 +27,6 @@ struct tw__store_job {
     uint64_t run;        /* the number of the run that has claimed it */
     uint64_t claimed_ns; /* on the monotonic clock */
     uint32_t series;     /* of commits (check.c) */
-    uint32_t lapses;     /* attempts of this period before it that have lapsed */
     bool begun;          /* its handler was called */
     uint64_t every_ms, backoff_ms;
     enum tw_missed policy;

@@ -88,7 +88,7 @@ static void tell_of_task(struct tw__store_runner *runner, const struct tw__store
 /* Whether an attempt has failed, and none of the same period before. Earlier ones may have lapsed. */
 static bool fails_first(const struct tw__store_job *job)
 {
-    return job->answer == TW_RETRY && job->job.attempt == job->lapses + 1;
+    return job->answer == TW_RETRY && job->job.attempt == job->job.lapses + 1;
 }
 
 /* Tells of the tasks of a committed batch that have died, or have failed for the first time. */

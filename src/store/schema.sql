@@ -30,7 +30,7 @@ CREATE TABLE tw_task(
     every_ms INTEGER NOT NULL DEFAULT 0,   -- 0: it runs once
     times INTEGER NOT NULL DEFAULT 1,       -- calls left; 0: no end
     missed TEXT,                            -- missed periods: burst, skip or coalesce; NULL: it runs once
-    tries INTEGER NOT NULL DEFAULT 1,       -- attempts of a call before the task is dead
+    tries INTEGER NOT NULL DEFAULT 20,      -- failures until the task is dead
     backoff_ms INTEGER NOT NULL DEFAULT 1000,
     error TEXT,                             -- of the last attempt that failed
     payload BLOB,
@@ -95,8 +95,8 @@ CREATE TRIGGER tw_put_insert INSTEAD OF INSERT ON tw_put BEGIN
             RAISE(ABORT, 'tw_put: tries: expected 1 to 1000000')
         WHEN NEW.backoff_ms
                 NOT IN (CAST(NEW.backoff_ms AS INTEGER), CAST(CAST(NEW.backoff_ms AS INTEGER) AS TEXT))
-                OR CAST(NEW.backoff_ms AS INTEGER) NOT BETWEEN 1 AND 86400000 THEN
-            RAISE(ABORT, 'tw_put: backoff_ms: expected 1 to 86400000')
+                OR CAST(NEW.backoff_ms AS INTEGER) NOT BETWEEN 1 AND 3155760000000 THEN
+            RAISE(ABORT, 'tw_put: backoff_ms: expected 1 to 3155760000000')
         WHEN NEW.condition NOT IN ('NX', 'XX', 'GT', 'LT') THEN
             RAISE(ABORT, 'tw_put: condition: expected NX, XX, GT, LT or NULL')
         WHEN NOT EXISTS (SELECT 1 FROM tw_meta WHERE seq >= coalesce((SELECT max(seq) FROM tw_task), 0)
@@ -125,7 +125,7 @@ CREATE TRIGGER tw_put_insert INSTEAD OF INSERT ON tw_put BEGIN
         times = CASE WHEN CAST(coalesce(NEW.every_ms, 0) AS INTEGER) = 0 THEN 1
                 ELSE CAST(coalesce(NEW.times, 0) AS INTEGER) END,
         missed = CASE WHEN CAST(NEW.every_ms AS INTEGER) > 0 THEN coalesce(NEW.missed, 'coalesce') END,
-        tries = CAST(coalesce(NEW.tries, 1) AS INTEGER),
+        tries = CAST(coalesce(NEW.tries, 20) AS INTEGER),
         backoff_ms = CAST(coalesce(NEW.backoff_ms, 1000) AS INTEGER), payload = NEW.payload
         WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB);
 END;

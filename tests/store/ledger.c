@@ -157,7 +157,7 @@ static int make_put(struct ledger *ledger, struct entry *entry, const struct led
                                                            : change->times,
                             .backoff_ms = change->backoff_ms == 0 ? 1000 : change->backoff_ms,
                             .missed = change->every_ms > 0 ? change->missed : TW_MISSED_COALESCE,
-                            .tries = change->tries == 0 ? 1 : change->tries,
+                            .tries = change->tries == 0 ? 20 : change->tries,
                             .payload = change->payload};
     return 1;
 }

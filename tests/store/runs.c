@@ -18,7 +18,7 @@
 #include <string.h>
 #include <tests/support/eventually.h>
 
-enum { CALLS = 4000, BURST_MAX = 20 };
+enum { CALLS = 4000, BURST_MAX = 20, HOUR_MS = 3600000 };
 
 /* A call: a copy of the job, and its end. */
 struct call {
@@ -40,6 +40,7 @@ static struct runs {
     struct tw_store *store;
     struct ledger *ledger;
     uint64_t begin_ms, calls_before;
+    uint64_t reach_ms[LEDGER_TASKS]; /* by how much a wait may be longer or shorter */
     bool learns_next[LEDGER_TASKS], learns_place[LEDGER_TASKS],
         learns_death[LEDGER_TASKS]; /* the ledger's time is right, or too early */
     struct call calls[CALLS];
@@ -191,8 +192,11 @@ static void retry(struct entry *entry, const struct call *call)
 {
     runs.learns_next[call->task] = call->retry_ms == 0;
     runs.learns_place[call->task] = true;
-    entry->next_ms =
-        call->retry_ms != 0 ? call->retry_ms : time_of(call) + (entry->backoff_ms << (entry->attempt - 1));
+    uint64_t wait_ms = entry->backoff_ms;
+    for (uint32_t i = 1; i < entry->attempt && wait_ms < HOUR_MS; i++)
+        wait_ms = 2 * wait_ms < HOUR_MS ? 2 * wait_ms : HOUR_MS;
+    runs.reach_ms[call->task] = wait_ms / 10;
+    entry->next_ms = call->retry_ms != 0 ? call->retry_ms : time_of(call) + wait_ms - wait_ms / 10;
 }
 
 static void finish(struct entry *entry, const struct call *call)
@@ -248,9 +252,9 @@ static const char *follow(struct ledger *ledger, const struct call *call)
 }
 
 /* If the time that the file has is not within the run, the comparison of the file tells. */
-static void learn_time(uint64_t *time_ms, uint64_t seen_ms)
+static void learn_time(uint64_t *time_ms, uint64_t seen_ms, uint64_t more_ms)
 {
-    if (seen_ms >= *time_ms && seen_ms - *time_ms <= tw_store_now() - runs.begin_ms)
+    if (seen_ms >= *time_ms && seen_ms - *time_ms <= tw_store_now() - runs.begin_ms + more_ms)
         *time_ms = seen_ms;
 }
 
@@ -258,7 +262,7 @@ static void learn_time(uint64_t *time_ms, uint64_t seen_ms)
 static void learn_place(struct entry *entry, const struct tw_store_task *seen)
 {
     entry->place_ms = entry->next_ms > runs.begin_ms ? entry->next_ms : runs.begin_ms;
-    learn_time(&entry->place_ms, seen->place_ms);
+    learn_time(&entry->place_ms, seen->place_ms, 0);
     if (entry->next_ms >= tw_store_now())
         entry->place_ms = entry->next_ms;
 }
@@ -269,11 +273,11 @@ static void learn_task(void *arg, const struct tw_store_task *seen)
     unsigned task = *(const unsigned *)arg;
     struct entry *entry = &runs.ledger->entry[task];
     if (runs.learns_next[task])
-        learn_time(&entry->next_ms, seen->next_ms);
+        learn_time(&entry->next_ms, seen->next_ms, 2 * runs.reach_ms[task]);
     if (runs.learns_place[task])
         learn_place(entry, seen);
     if (runs.learns_death[task])
-        learn_time(&entry->dead_ms, seen->dead_ms);
+        learn_time(&entry->dead_ms, seen->dead_ms, 0);
 }
 
 static void learn_times(struct tw_store *store)

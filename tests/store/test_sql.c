@@ -275,7 +275,7 @@ static void plain_sql_puts_moves_and_cancels(void **state)
     assert_string_equal(scan(store, NULL), "a@10 b@10 3@10");
     assert_int_equal(tw_store_get(store, "q", "a", 1, see, &seen), 0);
     assert_string_equal(seen.payload, "hello");
-    assert_int_equal(seen.last.tries, 1);
+    assert_int_equal(seen.last.tries, 20);
     assert_int_equal(seen.last.times, 1);
     assert_int_equal(seen.last.backoff_ms, 1000);
     other_ask(db, "INSERT INTO tw_move(queue, id, due_ms) VALUES ('q', 'a', 10)");
@@ -393,8 +393,9 @@ static void bad_values_in_sql_are_named_with_their_range(void **state)
         {"('q', 'a', 1, NULL, 5, 2, 'Burst')", "tw_put: missed: expected burst, skip or coalesce"},
         {"('q', 'a', 1, NULL, 5, 2, 'skip', 0)", "tw_put: tries: expected 1 to 1000000"},
         {"('q', 'a', 1, NULL, 5, 2, 'skip', 1000001)", "tw_put: tries: expected 1 to 1000000"},
-        {"('q', 'a', 1, NULL, 5, 2, 'skip', 3, 0)", "tw_put: backoff_ms: expected 1 to 86400000"},
-        {"('q', 'a', 1, NULL, 5, 2, 'skip', 3, 86400001)", "tw_put: backoff_ms: expected 1 to 86400000"},
+        {"('q', 'a', 1, NULL, 5, 2, 'skip', 3, 0)", "tw_put: backoff_ms: expected 1 to 3155760000000"},
+        {"('q', 'a', 1, NULL, 5, 2, 'skip', 3, 3155760000001)",
+         "tw_put: backoff_ms: expected 1 to 3155760000000"},
         {"('q', 'a', 1, NULL, 5, 2, 'skip', 3, 4, 'nx')", "tw_put: condition: expected NX, XX, GT, LT or NULL"},
     };
     static const char *const columns[] = {"queue", "id",     "due_ms", "payload",    "every_ms",
@@ -477,7 +478,7 @@ static void the_borders_of_the_ranges_are_taken(void **state)
         "(queue, id, due_ms, times) VALUES ('q', 'a', 1, '1')",
         "(queue, id, due_ms, missed) VALUES ('q', 'a', 1, 'burst')",
         "(queue, id, due_ms, tries) VALUES ('q', 'a', 1, 1000000)",
-        "(queue, id, due_ms, backoff_ms) VALUES ('q', 'a', 1, 86400000.0)",
+        "(queue, id, due_ms, backoff_ms) VALUES ('q', 'a', 1, 3155760000000.0)",
         "(queue, id, due_ms, backoff_ms) VALUES ('q', 'a', 1, 1)",
     };
     sqlite3 *db = other_open(*state);

@@ -132,7 +132,7 @@ static void compare_old(void *arg, const struct tw_store_task *task)
     assert_int_equal(task->every_ms, old->every_ms);
     assert_int_equal(task->times, times);
     assert_int_equal(task->missed, old->every_ms > 0 ? old->missed : TW_MISSED_COALESCE);
-    assert_int_equal(task->tries, old->tries > 0 ? old->tries : 1);
+    assert_int_equal(task->tries, old->tries > 0 ? old->tries : 20);
     assert_int_equal(task->backoff_ms, old->backoff_ms > 0 ? old->backoff_ms : 1000);
     assert_int_equal(task->payload_size, size);
     if (size > 0)
