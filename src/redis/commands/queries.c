@@ -109,8 +109,7 @@ static void reply_task(RedisModuleCtx *ctx, const struct tw__redis_task *task, u
     struct tw__redis_plan plan = tw__redis_route_plan(tw__redis_route_of(tw__redis_shared.queues, task));
     static const char *const kinds[] = {"stream", "list", "list left", "workers"};
     uint64_t times = tw__redis_task_times(task),
-             next_ms = tw__redis_place_next(tw__redis_shared.queues, task, now_ms,
-                                            RedisModule_MonotonicMicroseconds() / 1000);
+             next_ms = tw__redis_place_next(tw__redis_shared.queues, task, now_ms);
     RedisModule_ReplyWithMap(ctx, 16);
     reply_named(ctx, "due", tw__redis_task_first_due(task));
     reply_named(ctx, "remaining", next_ms > now_ms ? next_ms - now_ms : 0);

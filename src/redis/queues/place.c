@@ -142,16 +142,15 @@ uint64_t tw__redis_place_due(const struct tw__redis_queues *queues, const struct
 }
 
 uint64_t tw__redis_place_next(const struct tw__redis_queues *queues, const struct tw__redis_task *task,
-                              uint64_t now_ms, uint64_t monotonic_ms)
+                              uint64_t now_ms)
 {
-    const struct tw_timer *retry = &tw__redis_route_of(queues, task)->retry;
     if (tw__redis_task_stage(task) == TW__REDIS_DEAD)
         return 0;
     if (!(task->flags & TW__REDIS_TASK_HELD))
         return tw__redis_place_due(queues, task);
-    if (!tw_timer_pending(retry) || tw_timer_deadline(retry) <= monotonic_ms)
-        return now_ms;
-    return now_ms + (tw_timer_deadline(retry) - monotonic_ms);
+    const struct tw__redis_route *route = tw__redis_route_of(queues, task);
+    uint64_t next_ms = wall_of(queues, route->next_try_ms);
+    return tw_timer_pending(&route->retry) || next_ms < now_ms ? next_ms : now_ms;
 }
 
 uint64_t tw__redis_place_now(const struct tw__redis_queues *queues)
@@ -396,11 +395,13 @@ void tw__redis_place_hold(struct tw__redis_queues *queues, struct tw__redis_task
     tw__redis_check_changed(queues, tw__redis_check_places);
 }
 
-void tw__redis_place_hold_first(struct tw__redis_queues *queues, struct tw__redis_task *task, uint64_t retry_ms)
+void tw__redis_place_hold_first(struct tw__redis_queues *queues, struct tw__redis_task *task, uint64_t retry_ms,
+                                uint64_t next_ms)
 {
     struct tw__redis_route *route = tw__redis_route_of(queues, task);
     tw__redis_place_rest(route);
     hold(queues, task, route->line.next);
+    route->next_try_ms = steady_of(queues, next_ms);
     fits(tw_wheel_move_at(queues->retries, &route->retry, retry_ms));
     tw__redis_check_changed(queues, tw__redis_check_places);
 }

@@ -66,7 +66,7 @@ static void open_places(void)
     overdue = put_to(queue, "overdue", 6, START + 2);
     assert_taken(START + 3000, held);
     assert_taken(START + 3000, overdue);
-    tw__redis_place_hold_first(all, held, 6000);
+    tw__redis_place_hold_first(all, held, 6000, START + 1002);
     tw__redis_place_file_overdue(all, overdue);
     assert_int_equal(tw__redis_place_take(all, START + 3000, TW__REDIS_FROM_WHEELS, &budget, &taken),
                      TW__REDIS_TAKEN_NONE);

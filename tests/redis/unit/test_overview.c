@@ -121,7 +121,7 @@ static void overdue_tasks_are_counted_wherever_they_wait(void **state)
     for (unsigned i = 0; i < 2; i++) {
         assert_int_equal(tw__redis_place_take(all, START + 12, TW__REDIS_FROM_ALL, &budget, &task),
                          TW__REDIS_TAKEN_TASK);
-        i == 0 ? tw__redis_place_hold_first(all, task, 6000) : tw__redis_place_hold(all, task);
+        i == 0 ? tw__redis_place_hold_first(all, task, 6000, START + 1002) : tw__redis_place_hold(all, task);
     }
     assert_int_equal(tw__redis_overview_overdue(all, START + 50, &oldest), 3);
     assert_true(oldest == START + 10);

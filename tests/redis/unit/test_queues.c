@@ -114,7 +114,7 @@ static void hold(struct room *room, struct ref *ref)
     }
     uint64_t retry = model.monotonic + below(200);
     bool counts = below(2) == 0;
-    tw__redis_place_hold_first(all, ref->task, retry);
+    tw__redis_place_hold_first(all, ref->task, retry, model.now + (retry - model.monotonic));
     model_line_up(ref, HELD, true);
     *line = (struct line){retry > model.monotonic ? retry : model.monotonic + 1, 0};
     if (!counts)
