@@ -94,7 +94,7 @@ class ScheduledJobRegistry(rq.registry.ScheduledJobRegistry):
         return removed
 
     def waiting(self) -> Iterator[str]:
-        """Yields the ids of the parked jobs, the first due first."""
+        """Yields the ids of the parked jobs whose time is yet to come, the first due first."""
         page = self.connection.execute_command("TW.RANGE", self.key, "-", "+", "COUNT", PAGE)
         while page:
             yield from (as_text(name) for name, _ in page)

@@ -56,6 +56,9 @@
  *   P4  Each queue counts its tasks that are in lines, and its leased tasks.
  *   P5  A queue with dead tasks waits for its timer or is in the list `stale`. A queue without dead tasks
  *       does neither. An attached queue with more dead tasks than the limit is in that list.
+ *   P6  No task in the lines of overdue, of past and of stopped tasks, and of those put aside, is due after
+ *       `lined_ms`. So a look for later tasks need not walk these lines. Only after the clock was set back may
+ *       `lined_ms` lie in the future.
  */
 #include "place.h"
 
@@ -187,11 +190,13 @@ static void count_in_line(const struct tw__redis_queues *queues, const struct tw
         tw__redis_sums_in_line(tw__redis_queue_of(queues, task), more);
 }
 
-/* Puts a task into the line of overdue or of past tasks, before `next`. */
+/* Puts a task into the line of overdue, past or stopped tasks, or of those put aside, before `next`. */
 static void line_up(struct tw__redis_queues *queues, struct tw__redis_task *task, struct tw__link *next,
                     uint64_t since_ms)
 {
     park(task, 0, next, since_ms);
+    if (task->parked.due > queues->lined_ms)
+        queues->lined_ms = task->parked.due;
     count_in_line(queues, task, 1);
 }
 

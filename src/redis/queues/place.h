@@ -74,8 +74,8 @@ void tw__redis_place_put_back(struct tw__redis_queues *queues, struct tw__redis_
 bool tw__redis_place_is_blocked(const struct tw__redis_queues *queues, const struct tw__redis_task *task);
 /* Puts a task at the end of its route's line. Requires: the task is filed nowhere; the line is not empty. */
 void tw__redis_place_hold(struct tw__redis_queues *queues, struct tw__redis_task *task);
-/* Puts a task at the head of its route's line. The line then waits until `retry_ms` on the monotonic clock, which
- * is `next_ms` on the wall clock. Requires: the task is filed nowhere. */
+/* Puts a task at the head of its route's line. The line then waits until `retry_ms` on the monotonic clock,
+ * which is `next_ms` on the wall clock. Requires: the task is filed nowhere. */
 void tw__redis_place_hold_first(struct tw__redis_queues *queues, struct tw__redis_task *task, uint64_t retry_ms,
                                 uint64_t next_ms);
 /* Ends the wait of a route: tw__redis_place_take() now takes the first task of its line, and then the other

@@ -131,6 +131,7 @@ struct tw__redis_queues {
     struct tw__link stale;    /* queues whose first dead task may have to go */
     struct tw__link overdue;  /* tasks, in the order in which they came due */
     struct tw__link past;     /* tasks whose time had passed when they were filed, in the order of filing */
+    uint64_t lined_ms;        /* no task in these lines, or in `stopped` ones, is due later (place.c) */
     uint64_t late_since_ms;   /* of the task that was taken last: tw__redis_place_late_since() */
     struct tw__link aside;    /* tasks with targets that come before `overdue`, but wait for memory */
     uint32_t order;

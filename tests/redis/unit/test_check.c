@@ -115,6 +115,7 @@ static void a_task_that_is_not_where_it_says_is_seen(void **state)
     BREAK(past->flags, TW__REDIS_TASK_IN_LINE | TW__REDIS_TASK_BEHIND, "P2: the flags of a task in a line");
     BREAK(held->flags, held->flags & ~TW__REDIS_TASK_HELD, "P2: the flags of a task in a line");
     BREAK(overdue->parked.link.prev, &past->parked.link, "P1: a task in a line");
+    BREAK(all->lined_ms, START + 1, "P6: a task in a line is due later");
     close_places();
 }
 

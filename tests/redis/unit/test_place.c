@@ -200,7 +200,8 @@ static void a_held_task_comes_next_when_its_target_is_tried(void **state)
     assert_taken(START + 2, second);
     tw__redis_place_hold(all, second);
     assert_int_equal(tw__redis_place_next(all, first, START + 2), START + 1002);
-    assert_int_equal(tw__redis_place_next(all, second, START + 700), START + 1002); /* whenever somebody looks */
+    assert_int_equal(tw__redis_place_next(all, second, START + 700),
+                     START + 1002); /* whenever somebody looks */
     assert_int_equal(tw__redis_place_next(all, second, START + 1100), START + 1002);
     tw__redis_place_clock_set(all, 60000); /* the retry does not move, so its time is another one */
     assert_int_equal(tw__redis_place_next(all, second, START + 60003), START + 61002);
