@@ -244,7 +244,7 @@ class House:
             self.judge.add_take(take)
         self.judge.nameless |= set(self.shop.names[""])
         self.judge.letters = {(queue, name): error for queue, (_, _, dead, _, _) in looks.items()
-                              for name, _, _, _, error in dead}
+                              for name, _, _, _, error, _ in dead}
         self.judge.unknown = {}
         self.judge.letters.update({(deed.queue, deed.name): ANY for deed in self.shop.deeds})
         self.judge.ordered, self.judge.passed = ordered, passed
@@ -283,9 +283,10 @@ class House:
         known = {name: row for name, row in self.there(queue).items() if row.stage == "dead"}
         assert sorted(known) == sorted(row[0] for row in dead), f"{queue}: {letters} {dead} {known}"
         assert [row[2] for row in dead] == sorted(row[2] for row in dead), dead
-        for name, due, at, attempts, error in dead:
+        for name, due, at, *rest in dead:
             row = known[name]
-            assert (due, attempts, error) == (row.due, row.begun, row.error) and row.at in (0, at), (row, dead)
+            assert [due, *rest] == [row.due, row.begun, row.error, row.lapses], (row, dead)
+            assert row.at in (0, at), (row, dead)
 
     def check_counts(self, info):
         """INFO counts the states of the tasks, and the commands of the clients."""
