@@ -206,6 +206,15 @@ def test_the_words_in_a_script(client, work):
 
 # The units, and the errors of servers
 
+def test_a_map_is_read_in_both_protocols(client, work):
+    """In RESP3 the reply of TW.GET has dicts, in RESP2 flat lists."""
+    work.put("a", "x", delay=60)
+    flat, = client.execute_command("TW.GET", work.key, "a")
+    pairs = dict(zip(flat[::2], flat[1::2]))
+    assert _tasks.task("a", [pairs]) == _tasks.task("a", [flat])
+    assert _tasks.text(_tasks.told_by(pairs)["state"]) == "waiting"
+
+
 def test_rows_of_a_newer_server_may_be_longer():
     [job] = _tasks.jobs([[b"q", b"a", b"0" * 16, 1000, 1, [b"v"], b"new"]])
     [dead] = _tasks.dead_tasks([[b"a", 1000, 2000, 3, b"no", b"new"]])

@@ -853,7 +853,7 @@ PAGE = 10000  # The most rows that TW.RANGE returns at once.
 
 
 def in_order(execute, queue, limit=PAGE):
-    """Returns [[id, due], ...] of all tasks of a queue, by TW.RANGE, page by page. `execute` sends a
+    """Returns [[id, next], ...] of all waiting tasks of a queue, by TW.RANGE, page by page. `execute` sends a
     command."""
     rows, words = [], ("-", "+")
     while True:
@@ -864,7 +864,21 @@ def in_order(execute, queue, limit=PAGE):
         words = (page[-1][1], "+", "AFTER", page[-1][0])
 
 
-# The same as a script, for a transaction.
+# [[id, due], ...] of all tasks of a queue, by TW.SCAN, as a script for a transaction.
+ALL_TASKS = """
+local rows, there, cursor = {}, {}, '0'
+repeat
+    local page = redis.call('TW.SCAN', KEYS[1], cursor, 'COUNT', 10000)
+    for i = 1, #page[2], 2 do
+        if not there[page[2][i]] then rows[#rows + 1] = {page[2][i], page[2][i + 1]} end
+        there[page[2][i]] = true
+    end
+    cursor = page[1]
+until cursor == '0'
+return rows
+"""
+
+# The same as in_order(), as a script.
 IN_ORDER = """
 local rows, from, after = {}, '-', {}
 repeat

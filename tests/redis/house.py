@@ -8,7 +8,8 @@ import re
 import resource
 
 from crew import LEDGER, QUEUES, Operator, Producer, Shop, Worker, ms
-from harness import HOST, PATIENCE, Raw, any_moment, now_ms, parse_info, wait_replica_in_sync, wait_until
+from harness import (HOST, PATIENCE, Raw, any_moment, as_map, now_ms, parse_info, wait_replica_in_sync,
+                     wait_until)
 from judge import Judge
 from ledger import ANY, NO_TASK, Gap
 from situations import aof_path, children, digest, end
@@ -16,6 +17,14 @@ from situations import aof_path, children, digest, end
 OPTIONS = {"appendonly": "yes", "appendfsync": "always", "auto-aof-rewrite-percentage": 0}
 COUNTS = ["added", "cancelled", "moved", "taken", "acknowledged", "failed", "given_back", "replayed",
           "purged"]
+
+
+def offered_by(reply):
+    """How many tasks workers could take, by TW.INFO: those that are ready, and in no other line."""
+    if isinstance(reply, Raw.Error):
+        return 0
+    told = as_map(reply)
+    return told["ready"] - told["overdue"]
 
 
 class House:
@@ -193,18 +202,19 @@ class House:
             filed = {deed.name for deed in self.shop.deeds if deed.queue == queue and deed.name}
             names[queue] = sorted(known | filed | {"none"})
         looks = [[["TW.GET", queue, *names[queue]], ["TW.SCAN", queue, 0, "COUNT", 100000],
-                  ["TW.DEAD", queue, "COUNT", 10000], ["TW.LEN", queue]] for queue in QUEUES]
+                  ["TW.DEAD", queue, "COUNT", 10000], ["TW.LEN", queue], ["TW.INFO", queue]]
+                 for queue in QUEUES]
         raw.send_all([["MULTI"], ["LRANGE", LEDGER, self.read, -1], ["TIME"], *itertools.chain(*looks),
                       ["INFO", "tickwheel"], ["EXEC"]])
-        for _ in range(len(looks) * 4 + 4):
+        for _ in range(len(looks) * 5 + 4):
             raw.read()
         answers = raw.read()
         rows = {}
         for k, queue in enumerate(QUEUES):
-            found = dict(zip(names[queue], answers[2 + 4 * k]))
-            letters = [name for name in answers[3 + 4 * k][1][::2] if name not in found]
+            found = dict(zip(names[queue], answers[2 + 5 * k]))
+            letters = [name for name in answers[3 + 5 * k][1][::2] if name not in found]
             assert all("@" in name for name in letters), f"nobody put {letters}"
-            rows[queue] = found, letters, answers[4 + 4 * k], answers[5 + 4 * k]
+            rows[queue] = found, letters, answers[4 + 5 * k], answers[5 + 5 * k], offered_by(answers[6 + 5 * k])
         raw.close()
         return answers[0], ms(answers[1]), rows, parse_info(answers[-1])
 
@@ -233,16 +243,16 @@ class House:
         for take in self.shop.takes:
             self.judge.add_take(take)
         self.judge.nameless |= set(self.shop.names[""])
-        self.judge.letters = {(queue, name): error for queue, (_, _, dead, _) in looks.items()
-                              for name, _, _, _, error in dead}
+        self.judge.letters = {(queue, name): error for queue, (_, _, dead, _, _) in looks.items()
+                              for name, _, _, _, error, _ in dead}
         self.judge.unknown = {}
         self.judge.letters.update({(deed.queue, deed.name): ANY for deed in self.shop.deeds})
         self.judge.ordered, self.judge.passed = ordered, passed
         self.replay(numbers, may_lose)
         rows = {queue: look[0] for queue, look in looks.items()}
         self.judge.settle_takes(self.shop.takes, rows, may_lose)
-        for queue, (found, letters, dead, length) in looks.items():
-            self.judge.check_all(queue, found, now)
+        for queue, (found, letters, dead, length, offered) in looks.items():
+            self.judge.check_all(queue, found, now, offered)
             self.check_dead(queue, letters, dead)
             there = [row for row in self.there(queue).values() if row.stage != "dead"]
             assert length == len(there), f"{queue}: TW.LEN is {length}, and {len(there)} are there"
@@ -273,9 +283,10 @@ class House:
         known = {name: row for name, row in self.there(queue).items() if row.stage == "dead"}
         assert sorted(known) == sorted(row[0] for row in dead), f"{queue}: {letters} {dead} {known}"
         assert [row[2] for row in dead] == sorted(row[2] for row in dead), dead
-        for name, due, at, attempts, error in dead:
+        for name, due, at, *rest in dead:
             row = known[name]
-            assert (due, attempts, error) == (row.due, row.begun, row.error) and row.at in (0, at), (row, dead)
+            assert [due, *rest] == [row.due, row.begun, row.error, row.lapses], (row, dead)
+            assert row.at in (0, at), (row, dead)
 
     def check_counts(self, info):
         """INFO counts the states of the tasks, and the commands of the clients."""

@@ -27,6 +27,8 @@ class Judge(Belief):
             getattr(self, "guess_" + deed.kind, self.guess)(deed)
             return
         if deed.name:
+            for flat in filter(None, (deed.before, deed.after)):
+                self.check_clock(deed.name, flat, deed.begin, deed.end)
             self.explain(deed.queue, deed.name, deed.before, deed.begin)
             self.check_seen(deed)
         getattr(self, "play_" + deed.kind)(deed)
@@ -317,8 +319,9 @@ class Judge(Belief):
 
     # Looks at everything
 
-    def check_all(self, queue, rows, now):
-        """rows: {id: TW.GET} of all tasks of a queue, and of all ids that the judge knows."""
+    def check_all(self, queue, rows, now, offered):
+        """rows: {id: TW.GET} of all tasks of a queue, and of all ids that the judge knows. offered: how many
+        tasks workers could take."""
         for name, flat in rows.items():
             if "@" not in name:  # Letters come into being with the task from which they are made.
                 self.explain(queue, name, flat, now)
@@ -327,7 +330,8 @@ class Judge(Belief):
                 self.explain(queue, name, flat, now)
         for name, flat in rows.items():
             if flat:
-                self.check_passed(queue, name, Look(flat))
+                self.check_clock(name, flat, now, now_ms())
+        self.check_offered(queue, {name: Look(flat) for name, flat in rows.items() if flat}, offered)
         for name, states in self.tasks[queue].items():
             if name not in rows and len(states) > 1:  # A letter, if a command without a reply has run.
                 error = self.letters.get((queue, name))

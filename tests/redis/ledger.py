@@ -10,9 +10,11 @@ The ledger survives a crash or a failover exactly as far as the commands do. So 
 server still has, in which order, and also names the commands whose replies nobody received.
 
 The judge goes through the surviving commands in the order of the ledger, and follows each task. Between two
-looks a task may change by itself only as the clock allows: it becomes ready, its lease runs out, its last
-attempt makes it dead, a blocked worker takes it. All else is a fault. Two lives of one task differ in their
-due time, because the clients never file an id for the same time twice.
+looks a task may change by itself only as the clock allows: its lease runs out, its last attempt makes it dead,
+a blocked worker takes it. All else is a fault. The clock alone says whether a task is waiting or ready, so each
+look is compared with the rule, `next` <= now. Whether the server has also offered its ready tasks to workers,
+the number of tasks that it offers says (check_offered). Two lives of one task differ in their due time, because
+the clients never file an id for the same time twice.
 
 A task that was given back (TW.NACK BACK) is as if it had not been taken, so its next take has the same number
 of the attempt, and another token. `given` has the tokens of such takes.
@@ -198,11 +200,24 @@ class Belief:
         better."""
         return None not in (before, after, look) and after.renewed is True and before.at != look.at
 
-    def check_passed(self, queue, name, look):
-        """All that was due before a later task has had its turn before this one."""
-        if look.stage == "leased" or (look.stage == "waiting" and not self.paused[queue]):
-            since = max(look.at, self.resumed.get(queue, 0))
-            assert since > self.passed, f"{name} of {queue} waits at {self.passed}: {look}"
+    @staticmethod
+    def check_clock(name, flat, begin, end):
+        """The clock alone makes a waiting task ready. The look came between two readings of the clock; from
+        Redis 7.2 on, TIME stands still within a transaction."""
+        look = Look(flat)
+        assert look.stage != "waiting" or look.at > begin, f"{name} waits, though its time came: {look}"
+        assert look.stage != "ready" or look.at <= end + SLACK, f"{name} is ready too early: {look}"
+
+    def check_offered(self, queue, looks, offered):
+        """All that was due by `passed` has had its turn: a lease has ended, and a ready task is in the line
+        from which workers take it. `offered`: so many tasks are in that line."""
+        had_turn = {name: look for name, look in looks.items()
+                    if max(look.at, self.resumed.get(queue, 0)) <= self.passed}
+        leased = [name for name, look in had_turn.items() if look.stage == "leased"]
+        assert not leased, f"the leases of {leased} of {queue} have not ended at {self.passed}"
+        ready = [name for name, look in had_turn.items() if look.stage == "ready"]
+        assert self.paused[queue] or len(ready) <= offered, \
+            f"{len(ready)} tasks of {queue} are ready, and {offered} were offered: {ready} at {self.passed}"
 
     def follow(self, queue, name, state, look, now):
         if state is not NO_TASK and look is None and state.every:
@@ -331,7 +346,6 @@ class Belief:
             return at
         assert state.stage == "waiting" and look.stage in ("waiting", "ready"), "another state"
         assert state.at in (0, look.at), "another time of the attempt"
-        assert look.stage == "waiting" or look.at <= now, "ready too early"
         return at
 
     def same_lease(self, state, at, look, now):

@@ -28,7 +28,7 @@ import threading
 
 import redis
 
-from harness import IN_ORDER, PATIENCE, Raw, any_moment, now_ms, wait_until
+from harness import ALL_TASKS, IN_ORDER, PATIENCE, Raw, any_moment, now_ms, wait_until
 
 NEVER = 1 << 62  # Later than any time of a test.
 FAR_MS = 3600000  # Tasks that no test waits for are due in more than this.
@@ -216,6 +216,7 @@ class Books:
         pipe = client.pipeline(transaction=True)
         pipe.time()
         for queue in self.queues:
+            pipe.eval(ALL_TASKS, 1, queue)
             pipe.eval(IN_ORDER, 1, queue)
             pipe.execute_command("TW.LEN", queue)
         for stream in self.streams:
@@ -234,7 +235,7 @@ class Books:
         self.read_at = seconds * 1000 + micros // 1000
         self.pending = {}
         for queue in self.queues:
-            self.take_queue(queue, next(answers), next(answers))
+            self.take_queue(queue, next(answers), next(answers), next(answers))
         for stream in self.streams:
             self.take_entries(stream, next(answers), next(answers))
         for key in self.lists:
@@ -245,10 +246,15 @@ class Books:
                  f"now: {self.dues(name)}, pending {self.pending.get(name)}")
         return self
 
-    def take_queue(self, queue, rows, length):
-        assert len(rows) == length, f"{queue}: TW.RANGE tells {len(rows)} tasks, TW.LEN {length}"
-        dues = [due for _, due in rows]
+    def take_queue(self, queue, rows, waiting, length):
+        assert len(rows) == length, f"{queue}: TW.SCAN tells {len(rows)} tasks, TW.LEN {length}"
+        dues = [due for _, due in waiting]
         assert dues == sorted(dues), f"{queue}: TW.RANGE is not in order"
+        ready = {name: due for name, due in rows}
+        for name, due in waiting:
+            assert ready.pop(name) == due > self.read_at, f"{queue}: TW.RANGE tells {name}, due {due}"
+        last, now = max(ready.values(), default=0), now_ms()
+        assert last <= now, f"{queue}: TW.RANGE leaves out a task that is due at {last}: {ready}"
         for name, due in rows:
             assert name not in self.pending, f"{name} is there twice"
             self.pending[name] = due

@@ -31,7 +31,7 @@ from harness import (PATIENCE, ROOT, Broken, Guard, Raw, as_map, delivered, modu
 # A task as TW.TAKE gives it to a worker.
 Job = collections.namedtuple("Job", "queue id token due attempt payload")
 # A dead task as TW.DEAD lists it.
-Dead = collections.namedtuple("Dead", "id due died attempts error")
+Dead = collections.namedtuple("Dead", "id due died attempts error lapses")
 BLOCK_MS = 60000  # A worker of these tests waits so long for a task at most.
 
 FILL = """
@@ -73,8 +73,11 @@ def working(client, queue):
 
 
 def wait_ready(client, queue, count=1):
-    """Waits until so many tasks of a queue are ready."""
-    wait_until(lambda: client.exists(queue) and working(client, queue)["ready"] == count,
+    """Waits until so many tasks of a queue are ready, and ticks have offered them to workers."""
+    def are_offered():
+        found = client.exists(queue) and working(client, queue)
+        return found and found["ready"] == count and found["overdue"] == found["as-replica-due"] == 0
+    wait_until(are_offered,
                message=lambda: f"not {count} ready tasks: {client.execute_command('TW.INFO', queue)}")
 
 

@@ -10,6 +10,7 @@ import select
 import signal
 
 from harness import Raw, now_ms, task, tasks, wait_until
+from situations import working
 
 FAR = 3600000
 
@@ -32,8 +33,17 @@ def state(client, queue, name):
     return found and found["state"]
 
 
+def is_offered(client, queue):
+    """Whether ticks have reached all ready tasks of a queue, so that TW.TAKE finds those for workers."""
+    found = working(client, queue)
+    return found["overdue"] == found["as-replica-due"] == 0
+
+
 def wait_state(client, queue, name, wanted):
-    wait_until(lambda: state(client, queue, name) == wanted,
+    """Waits until a task has a state. A ready one can be taken then: the clock makes it ready, and a tick has
+    offered it."""
+    wait_until(lambda: state(client, queue, name) == wanted
+               and (wanted != "ready" or is_offered(client, queue)),
                message=lambda: f"{name} is {state(client, queue, name)}, not {wanted}")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
-from typing import Any, Iterator, List, NamedTuple, Optional, Tuple, Union
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
 
 
 class Counts(NamedTuple):
@@ -120,12 +120,17 @@ def moved(raw: Any) -> Optional[bool]:
     return None if raw is None else raw == 1
 
 
+def told_by(raw: Any) -> Dict[str, Any]:
+    """Returns a map of the server's: in RESP3 a dict, in RESP2 a flat list."""
+    pairs = raw.items() if isinstance(raw, dict) else zip(raw[::2], raw[1::2])
+    return {text(name): value for name, value in pairs}
+
+
 def task(id: Union[str, bytes], raw: Any) -> Optional[Task]:
-    """Returns the reply of TW.GET for one id: a flat list, or a map in RESP3."""
+    """Returns the reply of TW.GET for one id."""
     if raw[0] is None:
         return None
-    pairs = raw[0].items() if isinstance(raw[0], dict) else zip(raw[0][::2], raw[0][1::2])
-    told = {text(name): value for name, value in pairs}
+    told = told_by(raw[0])
     return Task(id=text(id), state=text(told["state"]), due=told["due"] / 1000,
                 next=None if text(told["state"]) == "dead" else told["next"] / 1000,
                 remaining=told["remaining"] / 1000,

@@ -34,6 +34,8 @@ from kombu.transport import redis
 from kombu.utils.encoding import bytes_to_str
 from kombu.utils.json import dumps, loads
 
+from ._tasks import told_by
+
 __all__ = ["install", "cancel", "move", "parked", "adopt", "Transport", "SentinelTransport"]
 
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -225,7 +227,7 @@ def parked(app: Celery, task_id: str) -> Optional[datetime]:
     """Returns when a parked task is due, an aware datetime in UTC; None if the task is not parked."""
     with channel_of(app) as channel, channel.conn_or_acquire() as client:
         rows = client.execute_command("TW.GET", channel.tickwheel_key, *ids_of(app, task_id))
-    found = [row[row.index(b"due") + 1] for row in rows if row]
+    found = [told_by(row)["due"] for row in rows if row]
     return EPOCH + min(found) * MILLISECOND if found else None
 
 

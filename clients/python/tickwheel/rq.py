@@ -30,6 +30,8 @@ from rq.job import JobStatus
 from rq.scheduler import RQScheduler
 from rq.utils import as_text, utcformat
 
+from ._tasks import told_by
+
 __all__ = ["Queue", "Job", "ScheduledJobRegistry", "move", "adopt"]
 
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -94,7 +96,7 @@ class ScheduledJobRegistry(rq.registry.ScheduledJobRegistry):
         return removed
 
     def waiting(self) -> Iterator[str]:
-        """Yields the ids of the parked jobs, the first due first."""
+        """Yields the ids of the parked jobs whose time is yet to come, the first due first."""
         page = self.connection.execute_command("TW.RANGE", self.key, "-", "+", "COUNT", PAGE)
         while page:
             yield from (as_text(name) for name, _ in page)
@@ -116,7 +118,7 @@ class ScheduledJobRegistry(rq.registry.ScheduledJobRegistry):
         """Returns when a job is due, an aware datetime in UTC; None if it is not parked."""
         name = job_or_id.id if isinstance(job_or_id, rq.job.Job) else job_or_id
         row, = self.connection.execute_command("TW.GET", self.key, name)
-        return EPOCH + row[1] * MILLISECOND if row else None
+        return EPOCH + told_by(row)["due"] * MILLISECOND if row else None
 
     def __contains__(self, item: Union[rq.job.Job, str]) -> bool:
         return self.due_of(item) is not None

@@ -19,7 +19,7 @@
 #include "server/rights.h"
 #include "server/strings.h"
 
-enum { DEAD_USUAL = 100, MANY = 10000, DEAD_FIELDS = 5 };
+enum { DEAD_USUAL = 100, MANY = 10000, DEAD_FIELDS = 6 };
 
 /* ---- TW.DEAD --------------------------------------------------------------------------------------------- */
 
@@ -33,6 +33,7 @@ static void reply_dead(RedisModuleCtx *ctx, const struct tw__redis_task *task)
     RedisModule_ReplyWithLongLong(ctx, (long long)tw__redis_task_due(task));
     RedisModule_ReplyWithLongLong(ctx, life.attempt);
     RedisModule_ReplyWithStringBuffer(ctx, life.error.at, life.error.size);
+    RedisModule_ReplyWithLongLong(ctx, life.lapses);
 }
 
 /* AFTER: sets *task to the dead task after the named one. Returns false, after an error reply, if the named

@@ -151,7 +151,7 @@ static const struct command {
      "write blocking getkeys-api",
      "write slow blocking",
      {
-         .summary = "Gives ready tasks to a worker for a while, or blocks until there is one.",
+         .summary = "Gives ready tasks to a worker for a while, a row for each, or blocks until there is one.",
          .complexity = "O(1) for each task and each queue",
          .arity = -2,
          .key_specs =
@@ -211,7 +211,7 @@ static const struct command {
      "readonly",
      "read slow",
      {
-         .summary = "Lists the dead tasks of a queue, in the order of their deaths.",
+         .summary = "Lists the dead tasks of a queue, in the order of their deaths: a row for each.",
          .complexity = "O(n) with n the number of listed tasks",
          .arity = -2,
          .key_specs = SPECS(SPEC(1, RO)),
@@ -294,7 +294,7 @@ static const struct command {
      "readonly fast",
      "read fast",
      {
-         .summary = "Returns the details of tasks.",
+         .summary = "Describes tasks: for each id a map, or nil.",
          .complexity = "O(1) for each id",
          .arity = -3,
          .key_specs = SPECS(SPEC(1, RO)),
@@ -316,7 +316,7 @@ static const struct command {
      "readonly",
      "read slow",
      {
-         .summary = "Returns the id and the due time of the task that is due first.",
+         .summary = "Returns the id and the next time of the waiting task that comes first.",
          .complexity = "O(N) with N the number of tasks of all queues that are due before it, or of all "
                        "tasks of this queue if they are fewer",
          .arity = 2,
@@ -341,7 +341,7 @@ static const struct command {
      "readonly",
      "read slow",
      {
-         .summary = "Lists the tasks that are due between two times, in order.",
+         .summary = "Lists the waiting tasks between two times, in order.",
          .complexity =
              "O(N log n) with N as for TW.NEXT up to the last listed task, and n the number of listed tasks",
          .arity = -4,
@@ -354,7 +354,7 @@ static const struct command {
      "readonly",
      "read slow",
      {
-         .summary = "Counts the tasks that fall due in each coming step of time.",
+         .summary = "Counts the waiting tasks that become ready in each coming step of time.",
          .complexity = "O(N) with N the number of tasks within the horizon, or of all tasks of the queue if "
                        "they are fewer",
          .arity = -2,
@@ -367,7 +367,7 @@ static const struct command {
      "readonly",
      "read slow",
      {
-         .summary = "Returns the size, the next due time and the counters of a queue.",
+         .summary = "Describes a queue: a map of its tasks by state, its next time and its counters.",
          .complexity = "as TW.NEXT",
          .arity = 2,
          .tips = "nondeterministic_output",
@@ -379,8 +379,9 @@ static const struct command {
      "readonly admin",
      "admin slow dangerous",
      {
-         .summary = "Returns a forecast for all queues, the lateness of recent deliveries, and the largest and "
-                    "the paused queues.",
+         .summary =
+             "Returns a map: a forecast for all queues, the lateness of recent deliveries, and the largest and "
+             "the paused queues.",
          .complexity = "O(S + N) with S queues and N tasks, at most 20,000 of each",
          .arity = -1,
          .tips = "nondeterministic_output",

@@ -6,6 +6,7 @@
 #include "commands.h"
 
 #include <stdio.h>
+#include <task/state.h>
 
 #include "keyspace/keys.h"
 #include "queues/look.h"
@@ -57,11 +58,11 @@ static void reply_text(RedisModuleCtx *ctx, const char *name, const char *text)
     RedisModule_ReplyWithCString(ctx, text);
 }
 
-static void reply_id_and_due(RedisModuleCtx *ctx, const struct tw__redis_task *task)
+static void reply_id_and_next(RedisModuleCtx *ctx, const struct tw__redis_task *task, uint64_t now_ms)
 {
     RedisModule_ReplyWithArray(ctx, 2);
     reply_bytes(ctx, tw__redis_task_id(task));
-    reply_number(ctx, tw__redis_task_due(task));
+    reply_number(ctx, tw__redis_place_next(tw__redis_shared.queues, task, now_ms));
 }
 
 /* ---- TW.GET ---------------------------------------------------------------------------------------------- */
@@ -75,10 +76,15 @@ static void reply_payload(RedisModuleCtx *ctx, const struct tw__redis_task *task
         reply_bytes(ctx, tw__redis_payload_next(&payload));
 }
 
-static const char *state_of(const struct tw__redis_task *task)
+/* The state by the rule that all homes share: the clock alone makes a task ready. But a task that a tick has
+ * made ready stays so if the clock is set back. */
+static enum tw_state state_of(const struct tw__redis_task *task, uint64_t next_ms, uint64_t now_ms)
 {
-    static const char *const stages[] = {"waiting", "leased", "dead"};
-    return task->ready ? "ready" : stages[tw__redis_task_stage(task)];
+    static const enum tw__task_stage stages[] = {[TW__REDIS_WAITING] = TW__TASK_FILED,
+                                                 [TW__REDIS_LEASED] = TW__TASK_TAKEN,
+                                                 [TW__REDIS_DEAD] = TW__TASK_BURIED};
+    struct tw__task seen = {.stage = stages[tw__redis_task_stage(task)], .next_ms = task->ready ? 0 : next_ms};
+    return tw__task_state(&seen, now_ms);
 }
 
 /* The attempts that have begun: of a task with a target the tries that its target has refused. */
@@ -88,14 +94,15 @@ static uint64_t attempt_of(const struct tw__redis_task *task)
                        : tw__redis_place_tries(tw__redis_shared.queues, task);
 }
 
-static void reply_life(RedisModuleCtx *ctx, const struct tw__redis_task *task, uint64_t next_ms)
+static void reply_life(RedisModuleCtx *ctx, const struct tw__redis_task *task, uint64_t next_ms,
+                       uint64_t now_ms)
 {
     struct tw__redis_life life = {.worker = {"", 0}, .error = {"", 0}};
     if (task->lived)
         life = tw__redis_task_whole_life(task);
     reply_named(ctx, "attempt", attempt_of(task));
     reply_named(ctx, "lapses", life.lapses);
-    reply_text(ctx, "state", state_of(task));
+    reply_text(ctx, "state", tw__task_state_name(state_of(task, next_ms, now_ms)));
     reply_named(ctx, "next", next_ms);
     RedisModule_ReplyWithCString(ctx, "worker");
     reply_bytes(ctx, life.worker);
@@ -109,8 +116,7 @@ static void reply_task(RedisModuleCtx *ctx, const struct tw__redis_task *task, u
     struct tw__redis_plan plan = tw__redis_route_plan(tw__redis_route_of(tw__redis_shared.queues, task));
     static const char *const kinds[] = {"stream", "list", "list left", "workers"};
     uint64_t times = tw__redis_task_times(task),
-             next_ms = tw__redis_place_next(tw__redis_shared.queues, task, now_ms,
-                                            RedisModule_MonotonicMicroseconds() / 1000);
+             next_ms = tw__redis_place_next(tw__redis_shared.queues, task, now_ms);
     RedisModule_ReplyWithMap(ctx, 16);
     reply_named(ctx, "due", tw__redis_task_first_due(task));
     reply_named(ctx, "remaining", next_ms > now_ms ? next_ms - now_ms : 0);
@@ -123,7 +129,7 @@ static void reply_task(RedisModuleCtx *ctx, const struct tw__redis_task *task, u
     reply_named(ctx, "maxlen", plan.maxlen);
     reply_text(ctx, "late", late[plan.late]);
     reply_named(ctx, "late-ms", plan.late_ms);
-    reply_life(ctx, task, next_ms);
+    reply_life(ctx, task, next_ms, now_ms);
     reply_payload(ctx, task);
 }
 
@@ -170,9 +176,10 @@ int tw__redis_next_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
         return RedisModule_WrongArity(ctx);
     if (!tw__redis_keys_find(ctx, argv[1], &queue))
         return REDISMODULE_OK;
-    if (queue == NULL || tw__redis_look_earliest(queue, 0, UINT64_MAX, tw__redis_now_ms(), 1, &task) == 0)
+    uint64_t now_ms = tw__redis_now_ms();
+    if (queue == NULL || tw__redis_look_earliest(queue, now_ms + 1, UINT64_MAX, now_ms, 1, &task) == 0)
         return RedisModule_ReplyWithNull(ctx);
-    reply_id_and_due(ctx, task);
+    reply_id_and_next(ctx, task, now_ms);
     return REDISMODULE_OK;
 }
 
@@ -194,27 +201,27 @@ static bool read_end(RedisModuleCtx *ctx, RedisModuleString *argument, const cha
     return true;
 }
 
-/* AFTER: returns the named task if it is still due at `from`. Otherwise returns NULL, and no task is left
- * out. */
+/* AFTER: returns the named task if its `next` is still `from`. Otherwise returns NULL, and no task is left out.
+ * */
 static struct tw__redis_task *find_after(const struct tw__redis_queue *queue,
-                                         const struct tw__redis_option *option, uint64_t from)
+                                         const struct tw__redis_option *option, uint64_t from, uint64_t now_ms)
 {
     if (option->value == NULL)
         return NULL;
     struct tw__redis_bytes id = tw__redis_string_bytes(option->value);
     struct tw__redis_task *task =
         tw__redis_queue_find(queue, tw__redis_queue_hash(tw__redis_shared.queues, id), id);
-    return task != NULL && tw__redis_place_due(tw__redis_shared.queues, task) == from ? task : NULL;
+    return task != NULL && tw__redis_place_next(tw__redis_shared.queues, task, now_ms) == from ? task : NULL;
 }
 
 static void reply_range(RedisModuleCtx *ctx, const struct tw__redis_queue *queue,
-                        const struct tw__redis_wanted *wanted, uint64_t limit)
+                        const struct tw__redis_wanted *wanted, uint64_t now_ms, uint64_t limit)
 {
     struct tw__redis_task **task = RedisModule_Alloc(limit * sizeof(struct tw__redis_task *));
-    size_t count = tw__redis_look_wanted(queue, wanted, tw__redis_now_ms(), limit, task);
+    size_t count = tw__redis_look_wanted(queue, wanted, now_ms, limit, task);
     RedisModule_ReplyWithArray(ctx, (long)count);
     for (size_t i = 0; i < count; i++)
-        reply_id_and_due(ctx, task[i]);
+        reply_id_and_next(ctx, task[i], now_ms);
     RedisModule_Free(task);
 }
 
@@ -222,7 +229,7 @@ int tw__redis_range_command(RedisModuleCtx *ctx, RedisModuleString **argv, int a
 {
     struct tw__redis_queue *queue;
     struct tw__redis_wanted wanted = {.after = NULL};
-    uint64_t limit = RANGE_USUAL;
+    uint64_t limit = RANGE_USUAL, now_ms = tw__redis_now_ms();
     struct tw__redis_option options[] = {{"COUNT", TW__REDIS_COUNT, 1, RANGE_MAX, NULL},
                                          {"AFTER", TW__REDIS_TEXT, 0, 0, NULL},
                                          {NULL, TW__REDIS_TEXT, 0, 0, NULL}};
@@ -235,10 +242,12 @@ int tw__redis_range_command(RedisModuleCtx *ctx, RedisModuleString **argv, int a
         return REDISMODULE_OK;
     if (queue == NULL || tw__redis_table_count(&queue->tasks) == 0 || wanted.from > wanted.to)
         return RedisModule_ReplyWithArray(ctx, 0);
-    wanted.after = find_after(queue, &options[1], wanted.from);
+    wanted.after = find_after(queue, &options[1], wanted.from, now_ms);
+    if (wanted.from <= now_ms)
+        wanted.from = now_ms + 1; /* earlier tasks are ready */
     if (limit > tw__redis_table_count(&queue->tasks))
         limit = tw__redis_table_count(&queue->tasks);
-    reply_range(ctx, queue, &wanted, limit);
+    reply_range(ctx, queue, &wanted, now_ms, limit);
     return REDISMODULE_OK;
 }
 
@@ -368,37 +377,49 @@ int tw__redis_forecast_command(RedisModuleCtx *ctx, RedisModuleString **argv, in
     return REDISMODULE_OK;
 }
 
+static void reply_oldest_ready(RedisModuleCtx *ctx, const struct tw__redis_queue *queue, uint64_t now_ms)
+{
+    const struct tw__redis_task *ready = tw__redis_place_first_ready(queue);
+    reply_named(ctx, "oldest-ready",
+                ready != NULL && ready->parked.since_ms < now_ms ? now_ms - ready->parked.since_ms : 0);
+}
+
+static void reply_info(RedisModuleCtx *ctx, const struct tw__redis_queue *queue, uint64_t now_ms)
+{
+    struct tw__redis_states states;
+    struct tw__redis_task *task;
+    bool replica = tw__redis_gate_is_replica(ctx);
+    size_t any = tw__redis_look_earliest(queue, now_ms + 1, UINT64_MAX, now_ms, 1, &task);
+    tw__redis_look_states(queue, now_ms, &states);
+    RedisModule_ReplyWithMap(ctx, 15);
+    reply_named(ctx, "tasks", tw__redis_table_count(&queue->tasks) - queue->dead_count);
+    reply_named(ctx, "waiting", states.waiting);
+    reply_named(ctx, "ready", states.ready);
+    reply_named(ctx, "leased", queue->leased_count);
+    reply_named(ctx, "dead", queue->dead_count);
+    reply_named(ctx, "paused", queue->paused);
+    reply_named(ctx, "overdue", replica ? 0 : states.overdue);
+    reply_named(ctx, "as-replica-due", replica ? states.overdue : 0);
+    reply_named(ctx, "held", queue->held);
+    reply_named(ctx, "next", any == 0 ? UINT64_MAX : tw__redis_place_next(queue->queues, task, now_ms));
+    reply_oldest_ready(ctx, queue, now_ms);
+    reply_named(ctx, "routes", tw__redis_route_count(queue));
+    reply_named(ctx, "bytes", tw__redis_queue_bytes(queue));
+    reply_named(ctx, "fired", queue->fired);
+    reply_named(ctx, "died", queue->died);
+}
+
 int tw__redis_info_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     struct tw__redis_queue *queue;
-    struct tw__redis_task *task;
-    uint64_t now_ms = tw__redis_now_ms(), overdue;
+    uint64_t now_ms = tw__redis_now_ms();
     if (argc != 2)
         return RedisModule_WrongArity(ctx);
     if (!tw__redis_keys_find(ctx, argv[1], &queue))
         return REDISMODULE_OK;
     if (queue == NULL)
         return RedisModule_ReplyWithError(ctx, "ERR no such key");
-    tw__redis_look_forecast(queue, now_ms - (now_ms > 0), 1, 1, &overdue);
-    bool replica = tw__redis_gate_is_replica(ctx);
-    size_t any = tw__redis_look_earliest(queue, 0, UINT64_MAX, now_ms, 1, &task);
-    const struct tw__redis_task *ready = tw__redis_place_first_ready(queue);
-    RedisModule_ReplyWithMap(ctx, 14);
-    reply_named(ctx, "tasks", tw__redis_table_count(&queue->tasks) - queue->dead_count);
-    reply_named(ctx, "overdue", replica ? 0 : overdue);
-    reply_named(ctx, "next-due", any == 0 ? UINT64_MAX : tw__redis_task_due(task));
-    reply_named(ctx, "routes", tw__redis_route_count(queue));
-    reply_named(ctx, "held", queue->held);
-    reply_named(ctx, "bytes", tw__redis_queue_bytes(queue));
-    reply_named(ctx, "fired", queue->fired);
-    reply_named(ctx, "died", queue->died);
-    reply_named(ctx, "paused", queue->paused);
-    reply_named(ctx, "ready", queue->ready_count);
-    reply_named(ctx, "oldest-ready",
-                ready != NULL && ready->parked.since_ms < now_ms ? now_ms - ready->parked.since_ms : 0);
-    reply_named(ctx, "leased", queue->leased_count);
-    reply_named(ctx, "dead", queue->dead_count);
-    reply_named(ctx, "as-replica-due", replica ? overdue : 0);
+    reply_info(ctx, queue, now_ms);
     return REDISMODULE_OK;
 }
 
@@ -430,7 +451,7 @@ static void reply_queues(RedisModuleCtx *ctx, const char *name, const struct tw_
         reply_number(ctx, list[i]->held);
         reply_number(ctx, list[i]->fired);
         reply_number(ctx, list[i]->died);
-        reply_number(ctx, list[i]->ready_count);
+        reply_number(ctx, tw__redis_overview_ready(list[i]));
         reply_number(ctx, list[i]->leased_count);
         reply_number(ctx, list[i]->dead_count);
         reply_number(ctx, list[i]->paused);

@@ -162,7 +162,8 @@ static void make_wait(struct tw__redis_delivery *delivery, uint64_t most_ms)
     if (route->wait_ms > most_ms)
         route->wait_ms = most_ms;
     tw__redis_place_hold_first(tw__redis_shared.queues, delivery->task,
-                               RedisModule_MonotonicMicroseconds() / 1000 + route->wait_ms);
+                               RedisModule_MonotonicMicroseconds() / 1000 + route->wait_ms,
+                               tw__redis_now_ms() + route->wait_ms);
 }
 
 /* The last try was refused with `error`: the task is dead. A task that no Stream will ever take is dead as a

@@ -64,6 +64,9 @@ static uint64_t check_line(struct places *places, const struct tw__link *line,
         else if (task->ready != places->of_ready ||
                  (tw__redis_task_stage(task) == TW__REDIS_DEAD) != places->of_dead)
             places->fault = "P2: a task is in the line of ready or dead tasks, and neither, or the reverse";
+        else if (route == NULL && !task->ready && !places->of_dead &&
+                 task->parked.due > places->queues->lined_ms)
+            places->fault = "P6: a task in a line is due later than the lines tell";
     }
     return count;
 }

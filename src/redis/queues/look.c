@@ -2,10 +2,16 @@
  *
  * Looking for some of the tasks of a queue: through the wheel, as far ahead as necessary, or through the
  * table of the queue, whichever is less work.
+ *
+ * Whether a task is waiting or ready is a matter of the clock, and of its `next` (docs/contract.md). It does
+ * not matter whether a tick has moved the task out of the wheel. So a look for waiting tasks is one for the
+ * times from now_ms + 1 on. It passes over the lines of tasks that are due, because none of them is due later
+ * (P6, place.c). Only after the clock was set back has it to walk them.
  */
 #include "look.h"
 
 #include <base/assert.h>
+#include <base/list.h>
 #include <base/saturate.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +21,7 @@
 /* A task with copies of the members that decide the order, so that comparing two tasks does not read the
  * tasks again. */
 struct candidate {
-    uint64_t due;
+    uint64_t next;
     uint32_t order;
     struct tw__redis_task *task;
 };
@@ -26,20 +32,29 @@ struct look {
     const struct tw__redis_queue *queue;
     uint64_t from, to;
     uint64_t seen, most; /* tasks looked at through the wheel; the search stops after `most` */
-    void (*each)(struct look *look, struct tw__redis_task *task);
+    bool passes_lines;   /* the tasks in lines need no look: those of `overdue` to `stopped` */
+    uint64_t now_ms;
+    void (*each)(struct look *look, struct tw__redis_task *task, uint64_t next_ms);
     const struct tw__redis_wanted *wanted; /* tw__redis_look_wanted */
     struct candidate after;
     struct candidate *candidate; /* a heap with the latest candidate on top */
     size_t limit, count;
-    uint64_t now_ms, step; /* tw__redis_look_forecast */
-    uint64_t *counts;
+    uint64_t step, *counts;          /* tw__redis_look_forecast */
+    struct tw__redis_states *states; /* tw__redis_look_states */
 };
+
+static bool is_within(const struct look *look, uint64_t next_ms)
+{
+    return next_ms >= look->from && next_ms <= look->to;
+}
 
 static void look_at(struct look *look, struct tw__redis_task *task)
 {
-    if (tw__redis_task_due(task) >= look->from && tw__redis_task_due(task) <= look->to &&
-        tw__redis_task_waits(task))
-        look->each(look, task);
+    uint64_t next_ms = task->flags & TW__REDIS_TASK_HELD
+                           ? tw__redis_place_next(look->queue->queues, task, look->now_ms)
+                           : tw__redis_task_due(task);
+    if (is_within(look, next_ms) && tw__redis_task_waits(task))
+        look->each(look, task, next_ms);
 }
 
 static void look_in_table(void *entry, void *arg)
@@ -80,11 +95,16 @@ struct line_look {
     int enough;
 };
 
+/* All tasks that a route holds have the same `next`. */
 static void look_in_route(void *entry, void *arg)
 {
     struct line_look *lines = arg;
     const struct tw__redis_route *route = entry;
-    if (!lines->enough)
+    const struct look *look = lines->look;
+    if (lines->enough || tw__list_empty(&route->line))
+        return;
+    const struct tw__redis_task *first = tw__redis_task_of_link(route->line.next);
+    if (is_within(look, tw__redis_place_next(look->queue->queues, first, look->now_ms)))
         lines->enough = look_in_line(lines->look, &route->line);
 }
 
@@ -93,9 +113,10 @@ static void look_in_route(void *entry, void *arg)
 static bool look_through_wheel(struct look *look)
 {
     const struct tw__redis_queues *queues = look->queue->queues;
-    struct line_look lines = {
-        look, look_in_line(look, &queues->aside) || look_in_line(look, &queues->overdue) ||
-                  look_in_line(look, &queues->past) || look_in_line(look, &look->queue->stopped)};
+    struct line_look lines = {look, !look->passes_lines && (look_in_line(look, &queues->aside) ||
+                                                            look_in_line(look, &queues->overdue) ||
+                                                            look_in_line(look, &queues->past) ||
+                                                            look_in_line(look, &look->queue->stopped))};
     uint64_t segment = 0;
     while (look->queue->held > 0 && tw__redis_table_walk(&look->queue->routes, &segment, look_in_route, &lines))
         ;
@@ -105,14 +126,9 @@ static bool look_through_wheel(struct look *look)
 
 static bool is_before(const struct candidate *a, const struct candidate *b)
 {
-    if (a->due != b->due)
-        return a->due < b->due;
+    if (a->next != b->next)
+        return a->next < b->next;
     return (int32_t)(a->order - b->order) < 0;
-}
-
-static struct candidate candidate_of(const struct tw__redis_queue *queue, struct tw__redis_task *task)
-{
-    return (struct candidate){tw__redis_place_due(queue->queues, task), task->order, task};
 }
 
 static int compare(const void *a, const void *b)
@@ -148,11 +164,11 @@ static void keep_earliest(struct look *look, struct candidate one)
     heap[at] = one;
 }
 
-static void keep_if_wanted(struct look *look, struct tw__redis_task *task)
+static void keep_if_wanted(struct look *look, struct tw__redis_task *task, uint64_t next_ms)
 {
     const struct tw__redis_wanted *wanted = look->wanted;
     const struct tw__redis_queues *queues = look->queue->queues;
-    struct candidate one = candidate_of(look->queue, task);
+    struct candidate one = {next_ms, task->order, task};
     if (wanted->after != NULL && !is_before(&look->after, &one))
         return;
     if (wanted->drain != 0 && (tw__redis_route_refused(tw__redis_route_of(queues, task), wanted->drain) ||
@@ -173,25 +189,28 @@ static uint64_t most_in_wheel(const struct tw__redis_queue *queue)
 }
 
 /* The earliest time from which there may be a task to find. */
-static uint64_t first_look(const struct look *look, uint64_t now_ms)
+static uint64_t first_look(const struct look *look)
 {
-    uint64_t start = now_ms > look->from ? now_ms : look->from,
+    uint64_t start = look->now_ms > look->from ? look->now_ms : look->from,
              next = tw__redis_place_next_work(look->queue->queues);
     return next != TW_NEVER && next > start ? next : start;
 }
 
 /* Whether all tasks of a queue are ready, leased or dead, so that there is none to find. */
-static bool none_waits(const struct tw__redis_queue *queue)
+static bool none_waits(const struct look *look)
 {
-    return tw__redis_table_count(&queue->tasks) == queue->ready_count + queue->leased_count + queue->dead_count;
+    const struct tw__redis_queue *queue = look->queue;
+    return tw__redis_table_count(&queue->tasks) == queue->ready_count + queue->leased_count +
+                                                       queue->dead_count +
+                                                       (look->passes_lines ? queue->in_line : 0);
 }
 
 /* Looks further and further ahead until it has found enough tasks, and goes through the table as soon as that
  * is less work. */
-static void find_earliest(struct look *look, uint64_t now_ms)
+static void find_earliest(struct look *look)
 {
-    uint64_t to = look->to, start = first_look(look, now_ms);
-    if (none_waits(look->queue))
+    uint64_t to = look->to, start = first_look(look);
+    if (none_waits(look))
         return;
     look->most = most_in_wheel(look->queue);
     for (uint64_t ahead = NEAR_MS; look->seen < look->most; ahead = tw__mul_saturating(ahead, FURTHER)) {
@@ -213,13 +232,16 @@ size_t tw__redis_look_wanted(const struct tw__redis_queue *queue, const struct t
     struct look look = {.queue = queue,
                         .from = wanted->from,
                         .to = wanted->to,
+                        .passes_lines = wanted->from > queue->queues->lined_ms,
+                        .now_ms = now_ms,
                         .each = keep_if_wanted,
                         .wanted = wanted,
                         .limit = limit};
     if (wanted->after != NULL)
-        look.after = candidate_of(queue, wanted->after);
+        look.after = (struct candidate){tw__redis_place_next(queue->queues, wanted->after, now_ms),
+                                        wanted->after->order, wanted->after};
     look.candidate = queue->queues->memory.alloc((limit + 1) * sizeof *look.candidate);
-    find_earliest(&look, now_ms);
+    find_earliest(&look);
     qsort(look.candidate, look.count, sizeof *look.candidate, compare);
     for (size_t i = 0; i < look.count; i++)
         task[i] = look.candidate[i].task;
@@ -234,31 +256,69 @@ size_t tw__redis_look_earliest(const struct tw__redis_queue *queue, uint64_t fro
     return tw__redis_look_wanted(queue, &wanted, now_ms, limit, task);
 }
 
-static void count_step(struct look *look, struct tw__redis_task *task)
+/* Looks at all tasks that wait for a time up to look->to, through the wheel or the table. Returns whether the
+ * wheel was enough, so that the lines could be passed. */
+static bool count_through(struct look *look, void *counts, size_t size)
 {
-    uint64_t due = tw__redis_task_due(task);
-    size_t step = due <= look->now_ms ? 0 : (size_t)((due - look->now_ms - 1) / look->step);
-    look->counts[step]++;
+    look->most = most_in_wheel(look->queue);
+    memset(counts, 0, size);
+    if (look->most > 0 && look_through_wheel(look))
+        return true;
+    memset(counts, 0, size);
+    look_through_table(look);
+    return false;
+}
+
+static void count_step(struct look *look, struct tw__redis_task *task, uint64_t next_ms)
+{
+    (void)task;
+    look->counts[(next_ms - look->now_ms - 1) / look->step]++;
 }
 
 void tw__redis_look_forecast(const struct tw__redis_queue *queue, uint64_t now_ms, uint64_t step, size_t count,
                              uint64_t *counts)
 {
     TW_ASSERT(step > 0 && count > 0);
-    struct look look = {.queue = queue, .each = count_step, .now_ms = now_ms, .step = step, .counts = counts};
+    struct look look = {.queue = queue,
+                        .from = now_ms + 1,
+                        .passes_lines = now_ms >= queue->queues->lined_ms,
+                        .now_ms = now_ms,
+                        .each = count_step,
+                        .step = step,
+                        .counts = counts};
     look.to = step > (UINT64_MAX - now_ms) / count ? UINT64_MAX : now_ms + step * count;
-    look.most = most_in_wheel(queue);
-    memset(counts, 0, count * sizeof *counts);
-    if (look.most > 0 && look_through_wheel(&look))
-        return;
-    memset(counts, 0, count * sizeof *counts);
-    look_through_table(&look);
+    count_through(&look, counts, count * sizeof *counts);
+}
+
+static void count_due(struct look *look, struct tw__redis_task *task, uint64_t next_ms)
+{
+    (void)next_ms;
+    look->states->ready++;
+    look->states->overdue += !(task->flags & TW__REDIS_TASK_HELD);
+}
+
+void tw__redis_look_states(const struct tw__redis_queue *queue, uint64_t now_ms,
+                           struct tw__redis_states *states)
+{
+    struct look look = {.queue = queue,
+                        .to = now_ms,
+                        .passes_lines = now_ms >= queue->queues->lined_ms,
+                        .now_ms = now_ms,
+                        .each = count_due,
+                        .states = states};
+    uint64_t lined = count_through(&look, states, sizeof *states) && look.passes_lines ? queue->in_line : 0;
+    states->ready += lined + queue->ready_count;
+    states->overdue += lined + queue->held;
+    states->waiting =
+        tw__redis_table_count(&queue->tasks) - states->ready - queue->leased_count - queue->dead_count;
 }
 
 static void gather_one(void *entry, void *arg)
 {
     struct look *look = arg;
-    look->candidate[look->count++] = candidate_of(look->queue, entry);
+    struct tw__redis_task *task = entry;
+    look->candidate[look->count++] =
+        (struct candidate){tw__redis_place_due(look->queue->queues, task), task->order, task};
 }
 
 struct tw__redis_task **tw__redis_look_sorted(const struct tw__redis_queue *queue)

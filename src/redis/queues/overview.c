@@ -49,14 +49,16 @@ static bool is_larger(const struct tw__redis_queue *queue, const struct tw__redi
     return tw__redis_table_count(&queue->tasks) > tw__redis_table_count(&other->tasks);
 }
 
-/* Whether a pause keeps more back than another one: ready tasks first, then tasks that became due in it. */
+uint64_t tw__redis_overview_ready(const struct tw__redis_queue *queue)
+{
+    return queue->ready_count + queue->in_line;
+}
+
+/* Whether a pause keeps more back than another one. */
 static bool keeps_more(const struct tw__redis_queue *queue, const struct tw__redis_queue *other)
 {
-    if (queue->ready_count != other->ready_count)
-        return queue->ready_count > other->ready_count;
-    if (queue->in_line != other->in_line)
-        return queue->in_line > other->in_line;
-    return is_larger(queue, other);
+    uint64_t ready = tw__redis_overview_ready(queue), others = tw__redis_overview_ready(other);
+    return ready != others ? ready > others : is_larger(queue, other);
 }
 
 /* Inserts a queue into the sorted list of the first ones so far, if it is one of them. */

@@ -18,9 +18,12 @@ bool tw__redis_overview_forecast(struct tw__redis_queues *queues, uint64_t now_m
 size_t tw__redis_overview_largest(const struct tw__redis_queues *queues, const struct tw__redis_queue **largest,
                                   size_t limit);
 
+/* The ready tasks of a queue, without those that became due since the last tick, which nobody has counted. Held
+ * tasks are not ready. */
+uint64_t tw__redis_overview_ready(const struct tw__redis_queue *queue);
+
 /* Writes up to `limit` of the attached queues that are paused to `paused`: first those with the most ready
- * tasks, of these those with the most tasks that became due in the pause. Returns how many. It looks at 20,000
- * paused queues at most. */
+ * tasks. Returns how many. It looks at 20,000 paused queues at most. */
 size_t tw__redis_overview_paused(const struct tw__redis_queues *queues, const struct tw__redis_queue **paused,
                                  size_t limit);
 

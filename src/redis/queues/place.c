@@ -56,6 +56,9 @@
  *   P4  Each queue counts its tasks that are in lines, and its leased tasks.
  *   P5  A queue with dead tasks waits for its timer or is in the list `stale`. A queue without dead tasks
  *       does neither. An attached queue with more dead tasks than the limit is in that list.
+ *   P6  No task in the lines of overdue, of past and of stopped tasks, and of those put aside, is due after
+ *       `lined_ms`. So a look for later tasks need not walk these lines. Only after the clock was set back may
+ *       `lined_ms` lie in the future.
  */
 #include "place.h"
 
@@ -142,16 +145,15 @@ uint64_t tw__redis_place_due(const struct tw__redis_queues *queues, const struct
 }
 
 uint64_t tw__redis_place_next(const struct tw__redis_queues *queues, const struct tw__redis_task *task,
-                              uint64_t now_ms, uint64_t monotonic_ms)
+                              uint64_t now_ms)
 {
-    const struct tw_timer *retry = &tw__redis_route_of(queues, task)->retry;
     if (tw__redis_task_stage(task) == TW__REDIS_DEAD)
         return 0;
     if (!(task->flags & TW__REDIS_TASK_HELD))
         return tw__redis_place_due(queues, task);
-    if (!tw_timer_pending(retry) || tw_timer_deadline(retry) <= monotonic_ms)
-        return now_ms;
-    return now_ms + (tw_timer_deadline(retry) - monotonic_ms);
+    const struct tw__redis_route *route = tw__redis_route_of(queues, task);
+    uint64_t next_ms = wall_of(queues, route->next_try_ms);
+    return tw_timer_pending(&route->retry) || next_ms < now_ms ? next_ms : now_ms;
 }
 
 uint64_t tw__redis_place_now(const struct tw__redis_queues *queues)
@@ -188,11 +190,13 @@ static void count_in_line(const struct tw__redis_queues *queues, const struct tw
         tw__redis_sums_in_line(tw__redis_queue_of(queues, task), more);
 }
 
-/* Puts a task into the line of overdue or of past tasks, before `next`. */
+/* Puts a task into the line of overdue, past or stopped tasks, or of those put aside, before `next`. */
 static void line_up(struct tw__redis_queues *queues, struct tw__redis_task *task, struct tw__link *next,
                     uint64_t since_ms)
 {
     park(task, 0, next, since_ms);
+    if (task->parked.due > queues->lined_ms)
+        queues->lined_ms = task->parked.due;
     count_in_line(queues, task, 1);
 }
 
@@ -396,11 +400,13 @@ void tw__redis_place_hold(struct tw__redis_queues *queues, struct tw__redis_task
     tw__redis_check_changed(queues, tw__redis_check_places);
 }
 
-void tw__redis_place_hold_first(struct tw__redis_queues *queues, struct tw__redis_task *task, uint64_t retry_ms)
+void tw__redis_place_hold_first(struct tw__redis_queues *queues, struct tw__redis_task *task, uint64_t retry_ms,
+                                uint64_t next_ms)
 {
     struct tw__redis_route *route = tw__redis_route_of(queues, task);
     tw__redis_place_rest(route);
     hold(queues, task, route->line.next);
+    route->next_try_ms = steady_of(queues, next_ms);
     fits(tw_wheel_move_at(queues->retries, &route->retry, retry_ms));
     tw__redis_check_changed(queues, tw__redis_check_places);
 }

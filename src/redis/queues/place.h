@@ -74,10 +74,10 @@ void tw__redis_place_put_back(struct tw__redis_queues *queues, struct tw__redis_
 bool tw__redis_place_is_blocked(const struct tw__redis_queues *queues, const struct tw__redis_task *task);
 /* Puts a task at the end of its route's line. Requires: the task is filed nowhere; the line is not empty. */
 void tw__redis_place_hold(struct tw__redis_queues *queues, struct tw__redis_task *task);
-/* Puts a task at the head of its route's line. The line then waits until `retry_ms` on the monotonic clock.
- * Requires: the task is filed nowhere. */
-void tw__redis_place_hold_first(struct tw__redis_queues *queues, struct tw__redis_task *task,
-                                uint64_t retry_ms);
+/* Puts a task at the head of its route's line. The line then waits until `retry_ms` on the monotonic clock,
+ * which is `next_ms` on the wall clock. Requires: the task is filed nowhere. */
+void tw__redis_place_hold_first(struct tw__redis_queues *queues, struct tw__redis_task *task, uint64_t retry_ms,
+                                uint64_t next_ms);
 /* Ends the wait of a route: tw__redis_place_take() now takes the first task of its line, and then the other
  * tasks of this line. Requires: the line is not empty. */
 void tw__redis_place_make_ready(struct tw__redis_route *route);
@@ -154,7 +154,7 @@ uint64_t tw__redis_place_due(const struct tw__redis_queues *queues, const struct
 /* The time at which the task can be taken or delivered next, as looks show it: of a leased task the end of the
  * lease, of a held one the next try of its target, of a dead one 0. */
 uint64_t tw__redis_place_next(const struct tw__redis_queues *queues, const struct tw__redis_task *task,
-                              uint64_t now_ms, uint64_t monotonic_ms);
+                              uint64_t now_ms);
 /* The wall clock was set by so many milliseconds: moves the ends of all leases that have not ended. */
 void tw__redis_place_clock_set(struct tw__redis_queues *queues, int64_t by_ms);
 /* Returns the time of the wheel that follows the wall clock. */

@@ -67,6 +67,7 @@ struct tw__redis_route {
     struct tw_timer retry; /* pending while the line waits for another try */
     struct tw__link ready; /* in the list of routes whose wait is over, while the line gets its try */
     uint64_t wait_ms;      /* the last wait before a retry; 0: none yet */
+    uint64_t next_try_ms;  /* of the target, by the steady clock (place.c); as it was set with the last retry */
     uint32_t waits;        /* counts the waits for the target; gives the tries of a held task (place.c) */
     void *target;          /* the target's name as a string of the server's, made on first use */
     uint64_t tasks;        /* calls of tw__redis_route_keep(): one for each task, one while a chunk is read */
@@ -130,6 +131,7 @@ struct tw__redis_queues {
     struct tw__link stale;    /* queues whose first dead task may have to go */
     struct tw__link overdue;  /* tasks, in the order in which they came due */
     struct tw__link past;     /* tasks whose time had passed when they were filed, in the order of filing */
+    uint64_t lined_ms;        /* no task in these lines, or in `stopped` ones, is due later (place.c) */
     uint64_t late_since_ms;   /* of the task that was taken last: tw__redis_place_late_since() */
     struct tw__link aside;    /* tasks with targets that come before `overdue`, but wait for memory */
     uint32_t order;

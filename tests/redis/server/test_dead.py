@@ -84,7 +84,9 @@ def test_replay_at_a_time(r, words, low, high):
     assert r.execute_command("TW.REPLAY", "s", "IDS", 1, "a", *words) == 1
     found = task(r, "s", "a")
     assert before + low <= found["due"] <= now_ms() + high
-    assert (found["state"], found["attempt"], found["error"], found["worker"]) == ("waiting", 0, "", "")
+    assert (found["state"], found["attempt"], found["error"], found["worker"]) == (
+        "waiting" if low else "ready", 0, "", "")
+    assert take(r, "s") == []  # The pause keeps it back.
 
 
 def test_replay_at_an_absolute_time(r):

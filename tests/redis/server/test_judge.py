@@ -41,7 +41,7 @@ class History:
 
     def ends_with(self, flat):
         self.judge.settle_takes(self.takes, {"s": {"t": flat}}, lambda take: False)
-        self.judge.check_all("s", {"t": flat}, DUE + 10)
+        self.judge.check_all("s", {"t": flat}, DUE + 10, offered=1)
         return self.judge.states("s", "t")
 
 
@@ -70,3 +70,32 @@ def test_a_take_is_forgotten():
     for deeds in ([put()], [put(), back(taken("b", "w2", 2.5), 3.0)]):
         with pytest.raises(AssertionError, match="is forgotten"):
             History(*deeds, takes=[first]).ends_with(row("ready"))
+
+
+@pytest.mark.parametrize("stage, at, fault", [("waiting", DUE - 100, "waits, though its time came"),
+                                              ("waiting", DUE - 500, "waits, though its time came"),
+                                              ("ready", DUE + 10000, "is ready too early")])
+def test_a_state_that_is_not_that_of_the_clock_is_seen(stage, at, fault):
+    deed = put()
+    deed.about["at"], deed.after = at, ["due", at, *row(stage, at)[2:]]
+    with pytest.raises(AssertionError, match=fault):
+        History(deed)
+
+
+def test_a_ready_task_that_was_never_offered_is_seen():
+    """Its queue tells how many tasks workers could take. A pause keeps tasks back."""
+    history = History(put())
+    history.judge.passed = DUE + 5
+    history.ends_with(row("ready"))
+    with pytest.raises(AssertionError, match="and 0 were offered"):
+        history.judge.check_all("s", {"t": row("ready")}, DUE + 10, offered=0)
+    history.judge.paused["s"] = True
+    history.judge.check_all("s", {"t": row("ready")}, DUE + 10, offered=0)
+
+
+def test_a_lease_that_never_ends_is_seen():
+    first = taken("a", "w1", 2.0)
+    history = History(put(), takes=[first])
+    history.judge.passed = DUE + 60000
+    with pytest.raises(AssertionError, match="have not ended"):
+        history.ends_with(row("leased", at=DUE + 60000, worker="w1"))

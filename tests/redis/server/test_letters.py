@@ -53,7 +53,7 @@ def test_letters_whose_target_still_refuses_are_dead_tasks(raw, refile):
     letter(raw, b"one", b"stream", b"f", b"v")
     assert refile(raw, "s", "s:dead") == []
     wait_until(lambda: raw.execute_command("TW.DEAD", "s") != [])
-    [[name, _, _, tries, error]] = raw.execute_command("TW.DEAD", "s")
+    [[name, _, _, tries, error, _]] = raw.execute_command("TW.DEAD", "s")
     assert (name, tries, error) == (b"one", 3, ERROR)
     assert raw.xlen("s:dead") == 0
 

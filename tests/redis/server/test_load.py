@@ -117,22 +117,22 @@ def test_what_was_over_stays_over():
     books.line("c").record(added("a"))
     books.delivered["a"].append(150)
     books.settle()
-    books.read(Answers([[1, 0], [], 0, [], 0]))
+    books.read(Answers([[1, 0], [], [], 0, [], 0]))
     with pytest.raises(AssertionError, match="a was over"):
-        books.read(Answers([[1, 0], [], 0, [("999-0", ENTRY)], 1]))
+        books.read(Answers([[1, 0], [], [], 0, [("999-0", ENTRY)], 1]))
 
 
 def test_early():
     books = Books(["s"], ["q"])
     with pytest.raises(AssertionError, match="came early"):
-        books.read(Answers([[1, 0], [], 0, [("149-0", ENTRY)], 1]))
+        books.read(Answers([[1, 0], [], [], 0, [("149-0", ENTRY)], 1]))
 
 
 def test_entries_that_are_gone_again():
     books = Books(["s"], ["q"])
-    books.read(Answers([[1, 0], [], 0, [("160-0", ENTRY)], 1]))
+    books.read(Answers([[1, 0], [], [], 0, [("160-0", ENTRY)], 1]))
     with pytest.raises(AssertionError, match="0 entries, but 1"):
-        books.read(Answers([[1, 0], [], 0, [], 0]))
+        books.read(Answers([[1, 0], [], [], 0, [], 0]))
 
 
 class Answers:

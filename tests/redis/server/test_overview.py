@@ -92,7 +92,7 @@ def test_paused_queues_are_listed(server, r):
     assert (paused(), server.tw()["paused_queues"]) == ([], 0)
     for s in range(150):
         add(r, f"large{s}", *[HOUR] * 3)
-    put(r, "one", 1)
+    put(r, "one", 1, HOUR)
     put(r, "two", 1, 2)
     wait_until(lambda: server.tw()["ready"] == 3)
     for name in ("idle", "one", "due", "two"):
@@ -303,7 +303,10 @@ def test_a_paused_queue_and_the_forecast(server, r):
     add(r, "s", 3, 3 * HOUR // 2)
     wait_until(lambda: states(server) == [5, 0, 0, 3, 0, 0, 0])
     assert top(r, "STEP", HOUR, "STEPS", 2)["forecast"] == [4, 1]
-    assert r.execute_command("TW.FORECAST", "s", "STEP", HOUR, "STEPS", 2) == [4, 1]
+    assert r.execute_command("TW.FORECAST", "s", "STEP", HOUR, "STEPS", 2) == [1, 1]
+    found = info_of(r, "s")
+    assert [found[name] for name in ("waiting", "ready", "overdue")] == [2, 3, 3]
+    assert top(r)["queues"] == [[0, "s", 5, 0, 0, 0, 3, 0, 0, 1]]
     r.execute_command("TW.PAUSE", "s", "OFF")
     wait_until(lambda: states(server) == [4, 0, 0, 0, 2, 0, 0] and r.xlen("s:out") == 1)
     assert top(r, "STEP", HOUR, "STEPS", 2)["forecast"] == [1, 1]

@@ -13,8 +13,8 @@ GET_NAMES = [
     "state", "next", "worker", "error", "payload"
 ]
 INFO_NAMES = [
-    "tasks", "overdue", "next-due", "routes", "held", "bytes", "fired", "died", "paused", "ready",
-    "oldest-ready", "leased", "dead", "as-replica-due"
+    "tasks", "waiting", "ready", "leased", "dead", "paused", "overdue", "as-replica-due", "held", "next",
+    "oldest-ready", "routes", "bytes", "fired", "died"
 ]
 
 
@@ -120,15 +120,20 @@ def test_next_of_nothing(r):
     assert r.execute_command("TW.NEXT", "nowhere") is None
 
 
-def test_next_sees_what_is_overdue(r):
+def test_next_and_range_see_waiting_tasks_alone(r):
     base = now_ms()
     with r.pipeline() as pipe:
         add(pipe, "b", base - 1)
         add(pipe, "a", base - 2)
+        add(pipe, "c", base + HOUR)
+        add(pipe, "a", base - 2, queue="ready")
         pausing(pipe, 60000)
         pipe.execute()
-    assert r.execute_command("TW.NEXT", "s") == ["a", base - 2]
-    assert [name for name, _ in r.execute_command("TW.RANGE", "s", "-", "+")] == ["a", "b"]
+    assert r.execute_command("TW.NEXT", "s") == ["c", base + HOUR]
+    assert r.execute_command("TW.NEXT", "ready") is None
+    for first in ("-", 0, base - 2):
+        assert r.execute_command("TW.RANGE", "s", first, "+") == [["c", base + HOUR]]
+    assert r.execute_command("TW.RANGE", "s", "-", base) == []
 
 
 @pytest.mark.parametrize("mine,others", [(3, 2000), (2000, 3), (1, 0), (500, 500)])
@@ -472,13 +477,14 @@ def test_the_end_of_a_step_belongs_to_it(server):
     assert [r.eval(script, 2, "s", "q") for _ in range(50)] == [[1, 0]] * 50
 
 
-def test_the_first_step_includes_what_is_overdue(r):
+def test_a_forecast_leaves_out_what_is_ready(r):
     with r.pipeline() as pipe:
         for i in range(5):
             add(pipe, i, now_ms() - i)
+        add(pipe, "later", now_ms() + HOUR // 2)
         pausing(pipe, 60000)
         pipe.execute()
-    assert forecast(r, "STEP", HOUR, "STEPS", 2) == [5, 0]
+    assert forecast(r, "STEP", HOUR, "STEPS", 2) == [1, 0]
 
 
 def test_forecast_counts_the_next_due_time_of_a_repeating_task_alone(r):
@@ -539,8 +545,9 @@ def test_info_tells_of_tasks(r):
     base = now_ms() + HOUR
     fill(r, [base + 1, base, base + 2])
     found = info(r)
-    assert (found["tasks"], found["overdue"], found["next-due"], found["held"]) == (3, 0, base, 0)
-    assert all(found[name] == 0 for name in INFO_NAMES[6:])
+    assert (found["tasks"], found["waiting"], found["next"], found["routes"]) == (3, 3, base, 1)
+    others = set(INFO_NAMES) - {"tasks", "waiting", "next", "routes", "bytes"}
+    assert all(found[name] == 0 for name in others)
     assert found["bytes"] > 0
 
 
@@ -587,7 +594,74 @@ def test_info_tells_of_what_is_overdue(r):
         pausing(pipe, 60000)
         pipe.execute()
     found = info(r)
-    assert (found["tasks"], found["overdue"], found["next-due"]) == (4, 3, base - 2)
+    assert (found["tasks"], found["waiting"], found["ready"], found["overdue"], found["next"]) == (
+        4, 1, 3, 3, base + HOUR)
+
+
+# The clock decides
+
+def seen(r, name="a", queue="s"):
+    """How the looks see one task: its state and `next`, and whether the others see it as waiting."""
+    waits = [r.execute_command("TW.NEXT", queue) is not None,
+             r.execute_command("TW.RANGE", queue, "-", "+") != [],
+             sum(forecast(r, "STEP", 100 * HOUR, "STEPS", 2, queue=queue)) == 1, info(r, queue)["waiting"] == 1]
+    assert len(set(waits)) == 1, waits
+    found = task(r, queue, name)
+    assert waits[0] == (found["state"] == "waiting") != (info(r, queue)["ready"] == 1)
+    return found["state"], found["next"], found["remaining"]
+
+
+KINDS = {"target": lambda r, due: add(r, "a", due),
+         "workers": lambda r, due: r.execute_command("TW.PUT", "s", "a", "AT", due, "PAYLOAD", "x")}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("stop", ["pause", "deliver", "clients"])
+def test_the_clock_alone_makes_a_task_ready(clock, server, r, kind, stop):
+    """To the millisecond, whether or not a tick may deliver it or give it out."""
+    due = clock.now() + 60000
+    KINDS[kind](r, due)
+    {"pause": lambda: r.execute_command("TW.PAUSE", "s", "ON"),
+     "deliver": lambda: r.config_set("tickwheel.deliver", "no"),
+     "clients": lambda: r.execute_command("CLIENT", "PAUSE", 10 * HOUR, "WRITE")}[stop]()
+    for push, expected in ((59999, ("waiting", due, 1)), (1, ("ready", due, 0)), (-500, ("waiting", due, 500)),
+                           (HOUR, ("ready", due, 0))):
+        clock.push(push)
+        assert seen(r) == expected, push
+
+
+def test_a_replica_goes_by_its_own_clock(clock, fleet, server, r):
+    """It waits for its primary, and shows its tasks as ready meanwhile."""
+    replica = fleet.server(replicaof=server)
+    due = clock.now() + 60000
+    KINDS["workers"](r, due)
+    r.execute_command("TW.PAUSE", "s", "ON")
+    wait_replica_in_sync(server, replica)
+    copy = replica.client()
+    assert seen(copy) == ("waiting", due, 60000)
+    clock.push(60000)
+    assert seen(copy) == ("ready", due, 0)
+    found = info(copy)
+    assert (found["overdue"], found["as-replica-due"]) == (0, 1)
+
+
+def test_a_held_task_waits_for_the_next_try_of_its_target(r):
+    """All tasks that wait for a target that refuses have the time of its next try as their `next`."""
+    r.config_set("tickwheel.retry-ms", 5000)
+    r.set("q", "text")
+    base = now_ms()
+    for name, due in (("first", base - 2), ("second", base - 1)):
+        add(r, name, due)
+    wait_until(lambda: info(r)["held"] == 2)
+    next_ms = task(r, "s", "first")["next"]
+    assert base < next_ms <= now_ms() + 5000
+    rows = r.execute_command("TW.RANGE", "s", "-", "+")
+    found = info(r)
+    if now_ms() < next_ms:  # The first try is not over.
+        assert rows == [["first", next_ms], ["second", next_ms]]
+        assert r.execute_command("TW.RANGE", "s", next_ms, "+", "AFTER", "first") == [["second", next_ms]]
+        assert (found["waiting"], found["ready"], found["overdue"], found["next"]) == (2, 0, 2, next_ms)
+        assert task(r, "s", "second")["state"] == "waiting" and forecast(r, "STEP", HOUR, "STEPS", 1) == [2]
 
 
 # Promises of all commands that read

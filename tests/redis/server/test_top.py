@@ -205,7 +205,7 @@ def fill_with_jobs(server, r):
 
 
 JOBS = {"tasks": 6, "ready": 2, "leased": 3, "dead": 1, "held": 0, "fired": 1, "died": 2, "paused": False}
-STOPPED = {"tasks": 3, "ready": 0, "leased": 0, "dead": 0, "held": 0, "fired": 0, "died": 0, "paused": True}
+STOPPED = {"tasks": 3, "ready": 2, "leased": 0, "dead": 0, "held": 0, "fired": 0, "died": 0, "paused": True}
 
 
 def test_json_of_tasks_for_workers(server, r):
@@ -234,7 +234,7 @@ def test_a_frame_of_tasks_for_workers(server, r):
                   r"\n pauses 1 +queues 2 +memory ",
                   r" firing 0/s +in all 8\n", r" taken 0/s\n done 0/s +failed 0/s +died 0/s\n",
                   r" paused, then the largest +tasks +ready +leased +dead +fired/s\n"
-                  r" stopped +3 +0 +0 +0 +paused\n jobs +6 +2 +3 +1 +0\n$"):
+                  r" stopped +3 +2 +0 +0 +paused\n jobs +6 +2 +3 +1 +0\n$"):
         assert re.search(words, shown), (words, shown)
     r.execute_command("TW.PAUSE", "stopped", "OFF")
     wait_until(lambda: server.tw()["ready"] == 4)

@@ -65,7 +65,7 @@ def everything(r):
         for name in tasks(r, queue):
             found[queue, name] = {**task(r, queue, name), "remaining": 0}
         info = working(r, queue)
-        names = ("tasks", "next-due", "paused", "ready", "leased", "dead")
+        names = ("tasks", "waiting", "next", "paused", "ready", "leased", "dead")
         found[queue] = {name: info[name] for name in names}
         found[queue, "order of death"] = dead_of(r, queue)
     return found
@@ -424,7 +424,7 @@ def test_a_promoted_replica_goes_on(pair):
     seen = everything(r)
     primary.kill()
     other = replica.client()
-    assert working(other, "s")["ready"] == 0
+    assert working(other, "s")["ready"] == working(other, "s")["as-replica-due"] == 1
     other.replicaof("NO", "ONE")
     wait_ready(other, "s", 1)
     assert everything(other) == seen

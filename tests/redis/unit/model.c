@@ -70,7 +70,7 @@ void open_room(struct room *room)
     room->queue = tw__redis_queue_new(all);
     room->queue->name = new_target();
     for (unsigned i = 0; i < PLANS; i++)
-        room->line[i] = (struct line){TW_NEVER, 0};
+        room->line[i] = (struct line){.retry_ms = TW_NEVER};
 }
 
 void open_model(void)
@@ -104,7 +104,7 @@ void model_leave(struct room *room, struct ref *ref)
     enum place place = ref->place;
     ref->place = NOWHERE;
     if (place == HELD && held_of(room, ref->plan) == 0)
-        room->line[ref->plan] = (struct line){TW_NEVER, 0};
+        room->line[ref->plan].retry_ms = TW_NEVER, room->line[ref->plan].ready = 0;
 }
 
 /* Whether the clock was set back so far that filing makes the second wheel. */

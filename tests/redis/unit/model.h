@@ -45,8 +45,9 @@ struct ref {
 
 /* The tasks that wait for one target. */
 struct line {
-    uint64_t retry_ms; /* TW_NEVER: no retry */
-    int64_t ready;     /* the number of the time that its route was made ready; 0: it is not ready */
+    uint64_t retry_ms;    /* TW_NEVER: no retry */
+    uint64_t next_steady; /* the next try by the steady clock */
+    int64_t ready;        /* the number of the time that its route was made ready; 0: it is not ready */
 };
 
 struct room {

@@ -17,6 +17,24 @@
 #include <src/redis/queues/sums.h>
 #include <stdlib.h>
 
+/* The `next` of a task that waits for a time: that of a held task is the next try of its target. */
+static uint64_t next_look(const struct ref *ref)
+{
+    const struct line *line = &ref->room->line[ref->plan];
+    if (ref->place != HELD)
+        return due_of(ref);
+    uint64_t next = line->next_steady + (uint64_t)model.set;
+    return line->retry_ms != TW_NEVER || next < model.now ? next : model.now;
+}
+
+static int compare_nexts(const void *a, const void *b)
+{
+    const struct ref *one = *(const struct ref *const *)a, *two = *(const struct ref *const *)b;
+    if (next_look(one) != next_look(two))
+        return next_look(one) < next_look(two) ? -1 : 1;
+    return one->order < two->order ? -1 : 1;
+}
+
 static int compare_refs(const void *a, const void *b)
 {
     const struct ref *one = *(const struct ref *const *)a, *two = *(const struct ref *const *)b;
@@ -25,14 +43,14 @@ static int compare_refs(const void *a, const void *b)
     return one->order < two->order ? -1 : 1;
 }
 
-/* Sorts the tasks of a room in the order of their times, all tasks or only the waiting ones. */
+/* Sorts the tasks of a room in the order of their times, or only those that wait for a time, by `next`. */
 static size_t sort_refs(struct room *room, const struct ref **sorted, bool waiting)
 {
     size_t count = 0;
     for (struct ref *ref = room->ref; ref < room->ref + room->size; ref++)
         if (waiting ? waits(ref) : ref->place != ABSENT)
             sorted[count++] = ref;
-    qsort(sorted, count, sizeof *sorted, compare_refs);
+    qsort(sorted, count, sizeof *sorted, waiting ? compare_nexts : compare_refs);
     return count;
 }
 
@@ -52,17 +70,18 @@ static void look_for_earliest(struct room *room)
     const struct ref *sorted[ROOM_MAX];
     struct tw__redis_task *found[ROOM_MAX];
     size_t count = sort_refs(room, sorted, true), first = 0;
-    uint64_t from = some_time(), to = some_time(), limit = 1 + below(below(4) == 0 ? 600 : 5);
+    uint64_t from = below(2) == 0 ? model.now + 1 : some_time(), to = some_time(),
+             limit = 1 + below(below(4) == 0 ? 600 : 5);
     size_t got = tw__redis_look_earliest(room->queue, from, to, model.now, limit, found);
-    while (first < count && sorted[first]->due < from)
+    while (first < count && next_look(sorted[first]) < from)
         first++;
     for (size_t i = 0; i < got; i++) {
         assert_true(first + i < count);
         assert_ptr_equal(found[i], sorted[first + i]->task);
-        assert_true(tw__redis_task_due(found[i]) <= to);
+        assert_true(next_look(sorted[first + i]) <= to);
     }
     assert_true(got <= limit);
-    assert_true(got == limit || first + got == count || sorted[first + got]->due > to);
+    assert_true(got == limit || first + got == count || next_look(sorted[first + got]) > to);
 }
 
 /* The same for the tasks after a given task, and without the tasks that a TW.DRAIN cannot deliver. */
@@ -102,11 +121,28 @@ static void look_ahead(struct room *room)
     memset(counts, 0xEE, sizeof counts);
     tw__redis_look_forecast(room->queue, model.now, step, many, counts);
     for (struct ref *ref = room->ref; ref < room->ref + room->size; ref++) {
-        uint64_t at = ref->due <= model.now ? 0 : (ref->due - model.now - 1) / step;
-        if (waits(ref) && at < many)
+        if (!waits(ref) || next_look(ref) <= model.now)
+            continue;
+        uint64_t at = (next_look(ref) - model.now - 1) / step;
+        if (at < many)
             wanted[at]++;
     }
     assert_memory_equal(counts, wanted, many * sizeof wanted[0]);
+}
+
+static void count_states(const struct room *room)
+{
+    struct tw__redis_states states, wanted = {0};
+    tw__redis_look_states(room->queue, model.now, &states);
+    for (const struct ref *ref = room->ref; ref < room->ref + room->size; ref++) {
+        bool is_ready = ref->place == READY || (waits(ref) && next_look(ref) <= model.now);
+        wanted.ready += is_ready;
+        wanted.waiting += waits(ref) && !is_ready;
+        wanted.overdue += ref->place == HELD || (waits(ref) && is_ready);
+    }
+    assert_int_equal(states.waiting, wanted.waiting);
+    assert_int_equal(states.ready, wanted.ready);
+    assert_int_equal(states.overdue, wanted.overdue);
 }
 
 static void look_at_all(struct room *room)
@@ -214,4 +250,5 @@ void look(struct room *room)
     look_for_earliest(room);
     look_for_wanted(room);
     look_ahead(room);
+    count_states(room);
 }

@@ -66,7 +66,7 @@ static void open_places(void)
     overdue = put_to(queue, "overdue", 6, START + 2);
     assert_taken(START + 3000, held);
     assert_taken(START + 3000, overdue);
-    tw__redis_place_hold_first(all, held, 6000);
+    tw__redis_place_hold_first(all, held, 6000, START + 1002);
     tw__redis_place_file_overdue(all, overdue);
     assert_int_equal(tw__redis_place_take(all, START + 3000, TW__REDIS_FROM_WHEELS, &budget, &taken),
                      TW__REDIS_TAKEN_NONE);
@@ -115,6 +115,7 @@ static void a_task_that_is_not_where_it_says_is_seen(void **state)
     BREAK(past->flags, TW__REDIS_TASK_IN_LINE | TW__REDIS_TASK_BEHIND, "P2: the flags of a task in a line");
     BREAK(held->flags, held->flags & ~TW__REDIS_TASK_HELD, "P2: the flags of a task in a line");
     BREAK(overdue->parked.link.prev, &past->parked.link, "P1: a task in a line");
+    BREAK(all->lined_ms, START + 1, "P6: a task in a line is due later");
     close_places();
 }
 

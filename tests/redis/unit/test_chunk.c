@@ -96,7 +96,7 @@ static void reading_a_chunk_twice_changes_nothing_more(void **state)
     put_many(queue, 0, 100);
     struct tw__redis_task *held = tw__redis_queue_find(queue, tw__redis_queue_hash(all, text("")), text(""));
     tw__redis_place_unfile(all, held);
-    tw__redis_place_hold_first(all, held, 6000);
+    tw__redis_place_hold_first(all, held, 6000, START + 1002);
     tw__redis_route_of(all, held)->waits += 5;
     struct tw__redis_chunks chunks;
     struct tw__redis_bytes bytes;

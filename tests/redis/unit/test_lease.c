@@ -835,7 +835,7 @@ static void a_task_begins_anew_in_any_state(void **state)
     assert_false(tw_timer_pending(&queue->death));
     task = put_one(queue, "held", START + 5, START);
     tw__redis_place_unfile(all, task);
-    tw__redis_place_hold_first(all, task, 6000);
+    tw__redis_place_hold_first(all, task, 6000, START + 1002);
     tw__redis_route_of(all, task)->waits += 2;
     assert_new(task, "held");
     close_work();

@@ -8,6 +8,7 @@
 
 #include <src/redis/queues/lease.h>
 #include <src/redis/queues/look.h>
+#include <src/redis/queues/place.h>
 #include <src/redis/queues/queue.h>
 #include <stdio.h>
 
@@ -58,11 +59,46 @@ static void a_search_ends_that_finds_nothing(void **state)
     close_one(queue);
 }
 
+/* Overdue tasks in a line are counted, and not looked at: the line leads nowhere meanwhile. */
+static void a_search_passes_over_the_line_of_overdue_tasks(void **state)
+{
+    enum { MANY = 2000 };
+    struct tw__redis_states states;
+    struct tw__redis_task *found[2];
+    struct tw__link line;
+    (void)state;
+    struct tw__redis_queue *queue = open_one();
+    for (unsigned i = 0; i < MANY; i++) {
+        char id[16];
+        snprintf(id, sizeof id, "%u", i);
+        put_one(queue, id, START + 1 + i % 7, START);
+    }
+    while (tw__redis_place_collect(all, START + 100, 10000))
+        ;
+    struct tw__redis_task *waiting = put_one(queue, "waiting", START + 5000, START + 100);
+    line = all->overdue;
+    all->overdue.next = NULL; /* who follows it dies */
+    assert_int_equal(tw__redis_look_earliest(queue, START + 101, UINT64_MAX, START + 100, 2, found), 1);
+    assert_ptr_equal(found[0], waiting);
+    tw__redis_look_states(queue, START + 100, &states);
+    assert_int_equal(states.ready, MANY);
+    assert_int_equal(states.overdue, MANY);
+    assert_int_equal(states.waiting, 1);
+    all->overdue = line;
+    /* The clock was set back: then some tasks of the line are waiting. */
+    tw__redis_look_states(queue, START + 3, &states);
+    assert_true(states.waiting > 1 && states.waiting + states.ready == MANY + 1);
+    assert_int_equal(tw__redis_look_earliest(queue, START + 4, UINT64_MAX, START + 3, 1, found), 1);
+    assert_int_equal(tw__redis_task_due(found[0]), START + 4);
+    close_one(queue);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_earliest_are_found_however_far_apart_they_are),
         cmocka_unit_test(a_search_ends_that_finds_nothing),
+        cmocka_unit_test(a_search_passes_over_the_line_of_overdue_tasks),
     };
     use_seed();
     return cmocka_run_group_tests(tests, NULL, NULL);

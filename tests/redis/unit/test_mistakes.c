@@ -136,7 +136,7 @@ static void hold_behind_nobody(void *arg)
 static void hold_first_what_is_filed(void *arg)
 {
     (void)arg;
-    tw__redis_place_hold_first(all, one, 6000);
+    tw__redis_place_hold_first(all, one, 6000, START + 1002);
 }
 
 static void make_an_empty_line_ready(void *arg)

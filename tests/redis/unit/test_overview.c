@@ -121,7 +121,7 @@ static void overdue_tasks_are_counted_wherever_they_wait(void **state)
     for (unsigned i = 0; i < 2; i++) {
         assert_int_equal(tw__redis_place_take(all, START + 12, TW__REDIS_FROM_ALL, &budget, &task),
                          TW__REDIS_TAKEN_TASK);
-        i == 0 ? tw__redis_place_hold_first(all, task, 6000) : tw__redis_place_hold(all, task);
+        i == 0 ? tw__redis_place_hold_first(all, task, 6000, START + 1002) : tw__redis_place_hold(all, task);
     }
     assert_int_equal(tw__redis_overview_overdue(all, START + 50, &oldest), 3);
     assert_true(oldest == START + 10);
@@ -237,7 +237,7 @@ static struct tw__redis_queue *paused_with(unsigned ready, unsigned due, unsigne
     return queue;
 }
 
-/* First those with ready tasks, then those in which tasks became due, then the largest. */
+/* First those with most ready tasks, offered ones or stopped ones, then the largest. */
 static void the_pauses_that_keep_most_back_come_first(void **state)
 {
     enum { PAUSED = 5 };
@@ -250,7 +250,7 @@ static void the_pauses_that_keep_most_back_come_first(void **state)
                            *some = paused_with(0, 5, 2);
     tw__redis_queue_detach(gone);
     assert_int_equal(all->paused, PAUSED);
-    struct tw__redis_queue *const expected[] = {two, one, many, some, none};
+    struct tw__redis_queue *const expected[] = {many, some, two, one, none};
     for (size_t limit = 0; limit <= PAUSED + 1; limit++) {
         size_t count = limit < PAUSED ? limit : PAUSED;
         assert_int_equal(tw__redis_overview_paused(all, found, limit), count);

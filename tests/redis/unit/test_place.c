@@ -164,7 +164,7 @@ static void each_wait_is_a_try_of_all_that_are_held(void **state)
     struct tw__redis_route *route = tw__redis_route_of(all, first);
     route->waits = UINT32_MAX - 3;
     assert_taken(START + 2, first);
-    tw__redis_place_hold_first(all, first, 6000);
+    tw__redis_place_hold_first(all, first, 6000, START + 1002);
     assert_taken(START + 2, second);
     assert_true(tw__redis_place_is_blocked(all, second));
     route->waits++;
@@ -176,7 +176,7 @@ static void each_wait_is_a_try_of_all_that_are_held(void **state)
         assert_take(START + 2, TW__REDIS_TAKEN_PROBE, first);
         assert_int_equal(tw__redis_task_tries(first), tries);
         assert_int_equal(tw__redis_place_tries(all, first), tries);
-        tw__redis_place_hold_first(all, first, 6000);
+        tw__redis_place_hold_first(all, first, 6000, START + 1002);
         assert_null(route->ready.next);
         route->waits++;
     }
@@ -194,17 +194,22 @@ static void a_held_task_comes_next_when_its_target_is_tried(void **state)
     struct tw__redis_queue *queue = open_one();
     struct tw__redis_task *first = put_one(queue, "1", START + 1, START);
     struct tw__redis_task *second = put_one(queue, "2", START + 2, START);
-    assert_int_equal(tw__redis_place_next(all, first, START, 5000), START + 1);
+    assert_int_equal(tw__redis_place_next(all, first, START), START + 1);
     assert_taken(START + 2, first);
-    tw__redis_place_hold_first(all, first, 6000);
+    tw__redis_place_hold_first(all, first, 6000, START + 1002);
     assert_taken(START + 2, second);
     tw__redis_place_hold(all, second);
-    assert_int_equal(tw__redis_place_next(all, first, START + 2, 5000), START + 1002);
-    assert_int_equal(tw__redis_place_next(all, second, START + 2, 5999), START + 3);
-    assert_int_equal(tw__redis_place_next(all, second, START + 2, 6000), START + 2);
+    assert_int_equal(tw__redis_place_next(all, first, START + 2), START + 1002);
+    assert_int_equal(tw__redis_place_next(all, second, START + 700),
+                     START + 1002); /* whenever somebody looks */
+    assert_int_equal(tw__redis_place_next(all, second, START + 1100), START + 1002);
+    tw__redis_place_clock_set(all, 60000); /* the retry does not move, so its time is another one */
+    assert_int_equal(tw__redis_place_next(all, second, START + 60003), START + 61002);
+    tw__redis_place_clock_set(all, -60000);
     tw__redis_place_rest(tw__redis_route_of(all, first));
     tw__redis_place_make_ready(tw__redis_route_of(all, first));
-    assert_int_equal(tw__redis_place_next(all, first, START + 9, 7000), START + 9);
+    assert_int_equal(tw__redis_place_next(all, first, START + 9), START + 9); /* it is tried before its time */
+    assert_int_equal(tw__redis_place_next(all, first, START + 1100), START + 1002);
     close_one(queue);
 }
 
@@ -297,7 +302,7 @@ static void a_time_that_had_passed_is_late_from_its_filing(void **state)
     tw__redis_place_put_back(all, past, TW__REDIS_TAKEN_TASK); /* no server writes now */
     assert_taken(START + 50, past);
     assert_late_since(past, START + 20);
-    tw__redis_place_hold_first(all, past, 6000); /* its target refuses it */
+    tw__redis_place_hold_first(all, past, 6000, START + 1002); /* its target refuses it */
     assert_taken(START + 50, work);
     assert_late_since(work, START + 30);
     tw__redis_sums_pause(queue, true);

@@ -114,9 +114,10 @@ static void hold(struct room *room, struct ref *ref)
     }
     uint64_t retry = model.monotonic + below(200);
     bool counts = below(2) == 0;
-    tw__redis_place_hold_first(all, ref->task, retry);
+    tw__redis_place_hold_first(all, ref->task, retry, model.now + (retry - model.monotonic));
     model_line_up(ref, HELD, true);
-    *line = (struct line){retry > model.monotonic ? retry : model.monotonic + 1, 0};
+    *line = (struct line){retry > model.monotonic ? retry : model.monotonic + 1,
+                          model.now + (retry - model.monotonic) - (uint64_t)model.set, 0};
     if (!counts)
         return;
     tw__redis_route_of(all, ref->task)->waits++;
@@ -184,7 +185,8 @@ static void end_waits(uint64_t ms)
             struct ref *ref = ref_of(tw__redis_task_of_link(route->line.next), &its);
             struct line *line = &room->line[ref->plan];
             assert_true(line->retry_ms <= model.monotonic);
-            *line = (struct line){TW_NEVER, ++model.made_ready};
+            line->retry_ms = TW_NEVER;
+            line->ready = ++model.made_ready;
         }
         tw__redis_place_make_ready(route);
     }

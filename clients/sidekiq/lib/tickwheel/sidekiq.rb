@@ -57,7 +57,7 @@ module Tickwheel
       def find(jid)
         QUEUES.each do |set, key|
           row = redis { |conn| conn.call("TW.GET", key, jid) }.first or next
-          task = Hash[*row]
+          task = row.is_a?(Hash) ? row : Hash[*row] # a map in RESP3, a flat array in RESP2
           return Parked.new(item: ::Sidekiq.load_json(task["payload"].first), retry: set == "retry",
             due: Time.at(task["due"] / 1000r))
         end
