@@ -77,15 +77,15 @@ static void reply_payload(RedisModuleCtx *ctx, const struct tw__redis_task *task
 
 static const char *state_of(const struct tw__redis_task *task)
 {
-    static const char *const stages[] = {"waiting", "leased", "dead"};
+    static const char *const stages[] = {"waiting", "leased", "dead", "leased"};
     return task->ready ? "ready" : stages[tw__redis_task_stage(task)];
 }
 
 /* The attempts that have begun: of a task with a target the tries that its target has refused. */
 static uint64_t attempt_of(const struct tw__redis_task *task)
 {
-    return task->lived ? tw__redis_task_life(task).attempt
-                       : tw__redis_place_tries(tw__redis_shared.queues, task);
+    uint64_t begun = task->lived ? tw__redis_task_life(task).attempt : 0;
+    return begun > 0 ? begun : tw__redis_place_tries(tw__redis_shared.queues, task);
 }
 
 static void reply_life(RedisModuleCtx *ctx, const struct tw__redis_task *task, uint64_t next_ms)
@@ -96,6 +96,7 @@ static void reply_life(RedisModuleCtx *ctx, const struct tw__redis_task *task, u
     reply_named(ctx, "attempt", attempt_of(task));
     reply_named(ctx, "lapses", life.lapses);
     reply_text(ctx, "state", state_of(task));
+    reply_named(ctx, "replaced", tw__redis_task_stage(task) == TW__REDIS_REPLACED);
     reply_named(ctx, "next", next_ms);
     RedisModule_ReplyWithCString(ctx, "worker");
     reply_bytes(ctx, life.worker);
@@ -111,7 +112,7 @@ static void reply_task(RedisModuleCtx *ctx, const struct tw__redis_task *task, u
     uint64_t times = tw__redis_task_times(task),
              next_ms = tw__redis_place_next(tw__redis_shared.queues, task, now_ms,
                                             RedisModule_MonotonicMicroseconds() / 1000);
-    RedisModule_ReplyWithMap(ctx, 16);
+    RedisModule_ReplyWithMap(ctx, 17);
     reply_named(ctx, "due", tw__redis_task_first_due(task));
     reply_named(ctx, "remaining", next_ms > now_ms ? next_ms - now_ms : 0);
     reply_named(ctx, "every", tw__redis_task_every(task));

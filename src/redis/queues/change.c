@@ -93,21 +93,14 @@ static struct tw__redis_task *named_task(const struct tw__redis_queue *queue, st
     return tw__redis_queue_find(queue, tw__redis_queue_hash(queue->queues, id), id);
 }
 
-/* Whether a task may have this life: only workers have leases and attempts. */
-static bool may_have(const struct tw__redis_queue *queue, const struct tw__redis_task *task,
-                     const struct tw__redis_life *life)
-{
-    return life->stage == TW__REDIS_DEAD ||
-           tw__redis_route_plan(tw__redis_route_of(queue->queues, task)).kind == TW__REDIS_WORKERS;
-}
-
 /* Gives a task its new life and time. */
 static void take_life(struct tw__redis_queue *queue, struct tw__redis_reader *reader, uint64_t now_ms)
 {
     struct tw__redis_task *task = named_task(queue, tw__redis_reader_bytes(reader));
     uint64_t time = tw__redis_reader_number(reader, INT64_MAX);
     struct tw__redis_life life = tw__redis_life_take(reader);
-    if (reader->at == NULL || task == NULL || !may_have(queue, task, &life))
+    if (reader->at == NULL || task == NULL ||
+        !tw__redis_route_allows(tw__redis_route_of(queue->queues, task), &life))
         return;
     tw__redis_place_unfile(queue->queues, task);
     task = tw__redis_queue_relive(queue, task, &life);

@@ -34,6 +34,66 @@ static struct tw__redis_task *relive(struct tw__redis_queue *queue, struct tw__r
     return task;
 }
 
+/* ---- new tasks ------------------------------------------------------------------------------------------- */
+
+/* The attempt of a task, if a new task that is due at `due_ms` stands behind it. */
+static struct tw__redis_life replaced_life(const struct tw__redis_task *task, uint64_t due_ms)
+{
+    struct tw__redis_life life = tw__redis_task_whole_life(task);
+    TW_ASSERT(tw__redis_stage_is_leased(life.stage));
+    life.stage = TW__REDIS_REPLACED;
+    life.due = due_ms;
+    life.lapses = 0;
+    life.error.size = 0;
+    return life;
+}
+
+void tw__redis_lease_put(struct tw__redis_queue *queue, struct tw__redis_task *task,
+                         struct tw__redis_route *route, uint64_t hash, struct tw__redis_task *old,
+                         uint64_t now_ms)
+{
+    const struct tw__redis_memory *memory = &queue->queues->memory;
+    if (old == NULL || !tw__redis_task_is_leased(old)) {
+        tw__redis_queue_put(queue, task, route, hash, old, now_ms);
+        return;
+    }
+    struct tw__redis_life life = replaced_life(old, tw__redis_task_due(task));
+    struct tw__redis_task *behind = tw__redis_task_relive(task, &life, memory);
+    memory->free(task);
+    tw__redis_queue_put_behind(queue, behind, route, hash, old);
+}
+
+void tw__redis_lease_move(struct tw__redis_queue *queue, struct tw__redis_task *task, uint64_t due_ms,
+                          uint64_t now_ms)
+{
+    struct tw__redis_queues *queues = queue->queues;
+    if (!tw__redis_task_is_leased(task)) {
+        tw__redis_queue_begin_anew(queue, task, due_ms, now_ms);
+        return;
+    }
+    struct tw__redis_life life = replaced_life(task, due_ms);
+    if (queues->delivering == task)
+        queues->delivering = NULL;
+    task = tw__redis_queue_relive(queue, task, &life);
+    if (!tw__redis_task_filed(task))
+        tw__redis_place_file_overdue(queues, task); /* its lease has run out, and that has to be seen again */
+}
+
+uint64_t tw__redis_lease_end_replaced(struct tw__redis_queue *queue, struct tw__redis_task *task,
+                                      uint64_t end_ms, uint64_t now_ms, struct tw__redis_buffer *log)
+{
+    struct tw__redis_life life = {.due = tw__redis_task_first_due(task), .worker = {"", 0}, .error = {"", 0}};
+    TW_ASSERT(tw__redis_task_stage(task) == TW__REDIS_REPLACED);
+    if (life.due >= end_ms) {
+        tw__redis_change_put_anew(log, queue->queues, task, life.due);
+        tw__redis_queue_begin_anew(queue, task, life.due, now_ms);
+        return life.due;
+    }
+    task = relive(queue, task, &life, end_ms, now_ms);
+    tw__redis_change_put(log, queue->queues, task);
+    return end_ms;
+}
+
 /* ---- leases ---------------------------------------------------------------------------------------------- */
 
 struct tw__redis_task *tw__redis_lease_begin(struct tw__redis_queue *queue, struct tw__redis_task *task,
@@ -72,7 +132,7 @@ void tw__redis_lease_extend(struct tw__redis_queue *queue, struct tw__redis_task
                             bool renewed, uint64_t now_ms, struct tw__redis_buffer *log)
 {
     struct tw__redis_life life = tw__redis_task_life(task);
-    TW_ASSERT(life.stage == TW__REDIS_LEASED);
+    TW_ASSERT(tw__redis_stage_is_leased(life.stage));
     life.renewed = renewed;
     life.lease_ms = ms;
     tw__redis_task_set_life(task, &life);
@@ -122,6 +182,8 @@ void tw__redis_lease_lapse(struct tw__redis_queue *queue, struct tw__redis_task 
 /* Lets an attempt that is under way not have begun, and makes the token worthless. */
 static void unbegin(struct tw__redis_life *life)
 {
+    if (life->stage == TW__REDIS_REPLACED)
+        life->attempt = 0; /* it was that of an older task */
     life->attempt -= life->stage == TW__REDIS_LEASED && life->attempt > 0;
     life->stage = TW__REDIS_WAITING;
     life->token = 0;
@@ -247,7 +309,7 @@ void tw__redis_lease_kill(struct tw__redis_queue *queue, struct tw__redis_task *
 struct begun {
     struct tw__redis_task *task;
     uint64_t at_ms;
-    bool leased;
+    bool leased; /* itself, and not an older task before it */
     uint32_t order;
 };
 
@@ -263,7 +325,8 @@ static void gather_begun(void *entry, void *arg)
     enum tw__redis_stage stage = tw__redis_task_stage(task);
     if (stage == TW__REDIS_DEAD || (!task->lived && (task->ready || !(task->flags & TW__REDIS_TASK_IN_LINE))))
         return;
-    uint64_t at_ms = stage == TW__REDIS_LEASED ? tw__redis_task_life(task).due : tw__redis_task_due(task);
+    uint64_t at_ms =
+        tw__redis_stage_is_leased(stage) ? tw__redis_task_life(task).due : tw__redis_task_due(task);
     all->at[all->count++] = (struct begun){task, at_ms, stage == TW__REDIS_LEASED, task->order};
 }
 
@@ -281,9 +344,8 @@ static int compare_begun(const void *one, const void *other)
 static void forget(struct tw__redis_queue *queue, const struct begun *begun, uint64_t now_ms)
 {
     struct tw__redis_life life = life_of(begun->task);
-    bool leased = life.stage == TW__REDIS_LEASED;
     unbegin(&life);
-    bool again = leased || life.attempt > 0 || life.due != begun->at_ms; /* LATE concerns it no more */
+    bool again = life.attempt > 0 || life.due != begun->at_ms;
     relive(queue, begun->task, again ? &life : NULL, begun->at_ms, now_ms);
 }
 

@@ -64,21 +64,20 @@ void tw__redis_life_put(struct tw__redis_buffer *buffer, const struct tw__redis_
     tw__redis_buffer_put_bytes(buffer, life->error, memory);
 }
 
-/* Whether so many attempts may have lapsed. The one under way has not. */
+/* Whether so many attempts may have lapsed. The one under way has not, and a new task behind it has none. */
 static bool lapses_fit(const struct tw__redis_life *life)
 {
-    if (life->lapses == TW__REDIS_LAPSES_LAST && life->stage != TW__REDIS_DEAD)
+    uint32_t most = life->stage == TW__REDIS_DEAD ? TW__REDIS_LAPSES_LAST : TW__REDIS_LAPSES_LAST - 1;
+    if (life->lapses > (life->stage == TW__REDIS_REPLACED ? 0 : most))
         return false;
-    return life->attempt >= life->lapses + (life->stage == TW__REDIS_LEASED);
+    return life->attempt >= life->lapses + tw__redis_stage_is_leased(life->stage);
 }
 
 struct tw__redis_life tw__redis_life_take(struct tw__redis_reader *reader)
 {
     struct tw__redis_life life = {0};
-    uint64_t most = TW__REDIS_DEAD + RENEWED + LAPSE * TW__REDIS_LAPSES_LAST;
+    uint64_t most = TW__REDIS_STAGES - 1 + RENEWED + LAPSE * TW__REDIS_LAPSES_LAST;
     set_first(&life, (unsigned)tw__redis_reader_number(reader, most));
-    if (life.stage > TW__REDIS_DEAD)
-        reader->at = NULL;
     life.due = tw__redis_reader_number(reader, INT64_MAX);
     life.token = tw__redis_reader_number(reader, UINT64_MAX);
     life.lease_ms = (uint32_t)tw__redis_reader_number(reader, UINT32_MAX);

@@ -9,6 +9,11 @@
  *        |             +--due-- waiting for the next attempt
  *        +--REPLAY-- dead <-- the last failure, the 17th lapse
  *
+ *     leased --PUT, SEND, MOVE--> replaced --any end of the attempt--> waiting, as a new task
+ *
+ * A replaced task is a new one, perhaps with a target, that stands behind an attempt under way. Of the old task
+ * only that attempt is left: its token, its lease, its worker and its number.
+ *
  * Ready is no part of a life: a task is ready because its time has come, which each server sees by itself. So
  * nothing is replicated when a task becomes ready.
  */
@@ -24,7 +29,8 @@
 enum tw__redis_stage {
     TW__REDIS_WAITING, /* for its due time or its next attempt; or ready */
     TW__REDIS_LEASED,
-    TW__REDIS_DEAD
+    TW__REDIS_DEAD,
+    TW__REDIS_REPLACED /* leased, and the task is a newer one, which waits for the end of the lease */
 };
 
 struct tw__redis_life {
@@ -33,8 +39,8 @@ struct tw__redis_life {
     uint64_t due;      /* the task itself is filed for another time: the end of the lease, the next attempt */
     uint64_t token;    /* of the last lease, which may acknowledge the task; 0: there is none */
     uint32_t lease_ms; /* the length of the lease */
-    uint32_t attempt;  /* attempts that have begun */
-    uint32_t lapses;   /* those of them whose lease ran out, at most TW__REDIS_LAPSES_LAST */
+    uint32_t attempt;  /* attempts that have begun; REPLACED: of the old task */
+    uint32_t lapses;   /* those of them whose lease ran out, at most TW__REDIS_LAPSES_LAST; REPLACED: 0 */
     struct tw__redis_bytes worker, error; /* the worker that has or had the lease; the last error */
 };
 
@@ -43,6 +49,12 @@ enum { TW__REDIS_LAPSES_LAST = TW__TASK_LAPSES_MAX + 1 };
 
 /* The bytes of a life without its two strings, as they lie in a task; the stages that the first byte tells. */
 enum { TW__REDIS_LIFE_SIZE = 1 + 2 * sizeof(uint64_t) + 2 * sizeof(uint32_t), TW__REDIS_STAGES = 4 };
+
+/* Whether an attempt is under way. */
+static inline bool tw__redis_stage_is_leased(enum tw__redis_stage stage)
+{
+    return stage == TW__REDIS_LEASED || stage == TW__REDIS_REPLACED;
+}
 
 void tw__redis_life_pack(char *at, const struct tw__redis_life *life);
 /* Reads a life. Its strings are not set. */

@@ -125,22 +125,35 @@ static void leave(struct tw__redis_queue *queue, struct tw__redis_task *task)
     tw__redis_route_release(route);
 }
 
-void tw__redis_queue_put(struct tw__redis_queue *queue, struct tw__redis_task *task,
-                         struct tw__redis_route *route, uint64_t hash, struct tw__redis_task *old,
-                         uint64_t now_ms)
+/* Lets the queue and the route count a task that joins them. */
+static void join(struct tw__redis_queue *queue, struct tw__redis_task *task, struct tw__redis_route *route)
 {
     TW_ASSERT(route->queue == queue && !tw__redis_task_filed(task));
-    TW_ASSERT(tw__redis_queue_find(queue, hash, tw__redis_task_id(task)) == old);
     task->route = route->index & (TW__REDIS_ROUTES_MAX - 1);
     tw__redis_route_keep(route);
     tw__redis_sums_block(queue, task, 1);
     tw__redis_sums_leased(queue, task, 1);
     if (task->shares)
         tw__redis_share_join(queue, task);
+}
+
+/* Lets a task take the place of `old` in the table, and frees `old`. */
+static void replace(struct tw__redis_queue *queue, struct tw__redis_task *task, uint64_t hash,
+                    struct tw__redis_task *old)
+{
+    leave(queue, old);
+    tw__redis_table_replace(&queue->tasks, hash, old, task);
+    queue->queues->memory.free(old);
+}
+
+void tw__redis_queue_put(struct tw__redis_queue *queue, struct tw__redis_task *task,
+                         struct tw__redis_route *route, uint64_t hash, struct tw__redis_task *old,
+                         uint64_t now_ms)
+{
+    TW_ASSERT(tw__redis_queue_find(queue, hash, tw__redis_task_id(task)) == old);
+    join(queue, task, route);
     if (old != NULL) {
-        leave(queue, old);
-        tw__redis_table_replace(&queue->tasks, hash, old, task);
-        queue->queues->memory.free(old);
+        replace(queue, task, hash, old);
     } else {
         size_t before = tw__redis_sums_table_bytes(queue);
         tw__redis_sums_task(queue, 1);
@@ -148,6 +161,16 @@ void tw__redis_queue_put(struct tw__redis_queue *queue, struct tw__redis_task *t
         tw__redis_sums_tables(queue, before);
     }
     tw__redis_place_file(queue->queues, task, tw__redis_task_due(task), now_ms);
+    tw__redis_check_changed(queue->queues, tw__redis_check_sums);
+}
+
+void tw__redis_queue_put_behind(struct tw__redis_queue *queue, struct tw__redis_task *task,
+                                struct tw__redis_route *route, uint64_t hash, struct tw__redis_task *old)
+{
+    TW_ASSERT(tw__redis_queue_find(queue, hash, tw__redis_task_id(task)) == old);
+    join(queue, task, route);
+    tw__redis_place_stand_behind(queue->queues, task, old);
+    replace(queue, task, hash, old);
     tw__redis_check_changed(queue->queues, tw__redis_check_sums);
 }
 

@@ -91,6 +91,12 @@ static inline enum tw__redis_stage tw__redis_task_stage(const struct tw__redis_t
     return task->lived ? tw__redis_life_stage(task->rest) : TW__REDIS_WAITING;
 }
 
+/* Whether an attempt is under way, be it that of an older task. */
+static inline bool tw__redis_task_is_leased(const struct tw__redis_task *task)
+{
+    return tw__redis_stage_is_leased(tw__redis_task_stage(task));
+}
+
 /* Changes the life in place, all but its strings. Requires: the task has a life. */
 void tw__redis_task_set_life(struct tw__redis_task *task, const struct tw__redis_life *life);
 /* Makes a copy of the task, in a block of its own, with another life, or with none if `life` is NULL. The copy

@@ -60,7 +60,8 @@ class Task:
         return {
             "due": self.due, "every": self.every, "times": self.times, "target": self.target, "kind": self.kind,
             "maxlen": self.maxlen, "late": self.late, "late-ms": self.late_ms, "attempt": 0, "lapses": 0,
-            "state": "waiting", "next": self.due, "worker": "", "error": "", "payload": self.payload
+            "state": "waiting", "replaced": 0, "next": self.due, "worker": "", "error": "",
+            "payload": self.payload
         }
 
 

@@ -34,7 +34,7 @@ bool is_filed(const struct ref *ref)
 
 bool is_leased(const struct ref *ref)
 {
-    return ref->lived && ref->life.stage == TW__REDIS_LEASED;
+    return ref->lived && (ref->life.stage == TW__REDIS_LEASED || ref->life.stage == TW__REDIS_REPLACED);
 }
 
 bool waits(const struct ref *ref)
@@ -201,8 +201,8 @@ bool is_stuck(const struct tw__link *line)
         return true;
     const struct tw__redis_task *task = tw__redis_task_of_link(line->next);
     uint64_t due = tw__redis_task_due(task);
-    return tw__redis_task_stage(task) != TW__REDIS_LEASED && due > model.now &&
-           due <= tw_wheel_now(all->wheel) && (all->behind == NULL || due <= tw_wheel_now(all->behind));
+    return !tw__redis_task_is_leased(task) && due > model.now && due <= tw_wheel_now(all->wheel) &&
+           (all->behind == NULL || due <= tw_wheel_now(all->behind));
 }
 
 /* Whether the task is the first of its line. Otherwise a task of a detached queue may stand before it,

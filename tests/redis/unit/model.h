@@ -69,7 +69,7 @@ struct model {
     struct ref *probe;               /* the task that was taken last, if it was a probe */
     unsigned nowhere;
     uint64_t taken, passed;
-    uint64_t stopped, leases, returns, deaths, letters, steps; /* how often that has happened */
+    uint64_t stopped, leases, returns, deaths, letters, steps, replaced; /* how often that has happened */
     uint64_t died; /* the latest time up to which deaths were looked at */
 };
 extern struct model model;
@@ -112,6 +112,7 @@ void check_all(void);
 struct tw__redis_life some_life(uint64_t due);
 void offer(struct ref *ref);
 void stop(struct ref *ref);
+void stand_behind(struct ref *ref, const struct ref *before, uint64_t due);
 void take_as_a_worker(struct room *room);
 void give_some_back(struct room *room);
 bool live(struct room *room, struct ref *ref);

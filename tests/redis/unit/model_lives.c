@@ -143,6 +143,52 @@ static void begin_life(struct ref *ref)
     ref->lived = true;
 }
 
+/* In the model, a new task stands behind the attempt of `before` from now on, and has its place. If the lease
+ * has run out and `before` is in no line, the new one is overdue; a task that is moved stays in its wheel. */
+void stand_behind(struct ref *ref, const struct ref *before, uint64_t due)
+{
+    ref->lived = true;
+    ref->life = before->life;
+    ref->life.stage = TW__REDIS_REPLACED;
+    ref->life.due = due;
+    ref->life.lapses = 0;
+    ref->life.error = text("");
+    ref->place = before->place;
+    ref->due = before->due;
+    ref->steady = before->steady;
+    ref->filed_ms = before->filed_ms;
+    ref->position = before->position;
+    bool ran_out = ref->place == LEASE && ref->steady <= tw_wheel_now(all->leases);
+    if (ref->place == NOWHERE || ref->place == HELD || (ran_out && ref->task != before->task))
+        model_line_up(ref, OVERDUE, false);
+    model.replaced++;
+}
+
+static void move(struct room *room, struct ref *ref)
+{
+    struct ref before = *ref;
+    uint64_t due = some_time() & INT64_MAX;
+    if (ref->place == HELD)
+        return;
+    tw__redis_lease_move(room->queue, ref->task, due, model.now);
+    stand_behind(ref, &before, due);
+    ref->task = found(room, ref);
+}
+
+static void end_replaced(struct room *room, struct ref *ref)
+{
+    struct tw__redis_buffer log = {0};
+    uint64_t end = some_time() & INT64_MAX, due = ref->life.due, next = due > end ? due : end;
+    assert_true(tw__redis_lease_end_replaced(room->queue, ref->task, end, model.now, &log) == next);
+    ref->lived = next > due;
+    ref->life = (struct tw__redis_life){.due = due};
+    if (!ref->lived)
+        ref->tries = 0;
+    file_for(room, ref, next);
+    ref->task = found(room, ref);
+    check_log(&log);
+}
+
 void take_as_a_worker(struct room *room)
 {
     struct tw__redis_buffer log = {0};
@@ -262,7 +308,7 @@ void give_some_back(struct room *room)
     uint64_t left = 1 + below(4), from = below(room->size);
     for (unsigned i = 0; i < room->size && left > 0; i++) {
         struct ref *ref = &room->ref[(from + i) % room->size];
-        if (ref->place == ABSENT || !is_leased(ref))
+        if (ref->place == ABSENT || !is_leased(ref) || ref->life.stage == TW__REDIS_REPLACED)
             continue;
         give_back(room, ref);
         left--;
@@ -381,6 +427,11 @@ bool live(struct room *room, struct ref *ref)
     bool delivering = all->delivering != NULL, forgotten = false;
     if (ref->place == DEAD) {
         begin_anew(room, ref);
+    } else if (is_leased(ref) && what >= 18 && ref->place != HELD) {
+        move(room, ref);
+        forgotten = true;
+    } else if (is_leased(ref) && ref->life.stage == TW__REDIS_REPLACED && what >= 4 && what < 15) {
+        end_replaced(room, ref);
     } else if (is_leased(ref) && what < 4) {
         extend(room, ref);
         forgotten = true;
@@ -412,7 +463,9 @@ bool live(struct room *room, struct ref *ref)
 void lapse(struct room *room, struct ref *ref)
 {
     uint64_t what = below(4);
-    if (what < 2 && ref->life.lapses < TW__REDIS_LAPSES_LAST - 1)
+    if (ref->life.stage == TW__REDIS_REPLACED && what != 2)
+        end_replaced(room, ref);
+    else if (what < 2 && ref->life.lapses < TW__REDIS_LAPSES_LAST - 1)
         end_attempt(room, ref, true);
     else if (what == 2)
         extend(room, ref);
