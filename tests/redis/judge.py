@@ -190,20 +190,23 @@ class Judge(Belief):
             self.counts["given_back"] += 1
             self.end_replaced(deed, state, deed.reply)
         elif holds:
-            at = deed.about["at"]
-            assert deed.reply == (at or state.due), f"{deed} {state}"
+            at = deed.about["at"] or state.was
+            may_be = at == 0 and state.due <= deed.reply <= deed.end + SLACK
+            assert deed.reply == at or may_be, f"{deed} {state}"
             self.counts["given_back"] += 1
             self.put_state(deed.queue, deed.name,
                            dataclasses.replace(self.given_back(deed, state),
-                                               order=None if at else (state.due, None)))
+                                               order=None if deed.about["at"] else (deed.reply, None)))
 
     def given_back(self, deed, state):
         """The state after the attempt of a deed, which begins with this state or later, was given back."""
         token, attempt = deed.about["token"], deed.about["attempt"]
         self.returned.add(token)
-        known = state.begun == attempt or (state.begun == attempt - 1 and state.stage == "waiting")
+        waits = state.begun == attempt - 1 and state.stage == "waiting"
+        known = state.begun == attempt or waits
+        was = state.at if waits else state.was if known else 0
         return dataclasses.replace(state, begun=attempt - 1, lapses=self.lapses_by(state, attempt),
-                                   stage="waiting", at=deed.about["at"] or state.due, lease=0, token="",
+                                   stage="waiting", at=deed.about["at"] or was, lease=0, token="", was=0,
                                    error=state.error if known else RAN_OUT, renewed=False, order=None,
                                    given=(*state.given, token), least=0)
 
@@ -230,6 +233,7 @@ class Judge(Belief):
                            dataclasses.replace(state, begun=take.attempt, stage="leased",
                                                at=deed.end + take.lease, lease=take.lease,
                                                unsure=(deed.end + take.lease, deed.end - deed.begin),
+                                               was=self.was(state),
                                                token=take.token, renewed=False, order=None))
         self.counts["taken"] += len(deed.reply)
 

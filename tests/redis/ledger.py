@@ -56,6 +56,7 @@ class Task:
     error: str = ""
     token: str = ""
     order: tuple = None  # (time at which it is ready, number of the filing or None), if it is known
+    was: int = 0  # of a leased task: `at` as it was before the take; 0: nobody knows
     given: tuple = ()  # the tokens of takes that were given back
     least: int = 0  # so many attempts have begun by the next look
     behind: object = None  # the old Task, which is leased: this one waits for the end of that attempt
@@ -333,10 +334,15 @@ class Belief:
             assert look.begun > state.begun + 1 or look.due != state.due or look.worker in self.nameless, \
                 f"nobody took it: {self.takes.get((queue, name, state.due))} {look.worker}"
             return dataclasses.replace(state, begun=state.begun + 1, stage="leased", at=0, lease=0,
-                                       token="?", renewed=False, order=None)
+                                       token="?", renewed=False, order=None, was=self.was(state))
         assert take.payload == state.payload, f"a worker got another payload: {take}"
         return dataclasses.replace(state, begun=state.begun + 1, stage="leased", at=0, lease=take.lease,
-                                   token=take.token, renewed=False, order=None)
+                                   token=take.token, renewed=False, order=None, was=self.was(state))
+
+    @staticmethod
+    def was(state):
+        """For which time a task waits that is taken in this state. After a lapse nobody knows."""
+        return state.at if state.stage == "waiting" else 0
 
     @staticmethod
     def lapses_by(state, attempt):

@@ -42,6 +42,7 @@ static struct tw__redis_life replaced_life(const struct tw__redis_task *task, ui
     struct tw__redis_life life = tw__redis_task_whole_life(task);
     TW_ASSERT(tw__redis_stage_is_leased(life.stage));
     life.stage = TW__REDIS_REPLACED;
+    life.has_next = false;
     life.due = due_ms;
     life.lapses = 0;
     life.error.size = 0;
@@ -102,11 +103,13 @@ struct tw__redis_task *tw__redis_lease_begin(struct tw__redis_queue *queue, stru
 {
     struct tw__redis_life life = life_of(task);
     TW_ASSERT(task->ready && lease->token != 0);
+    life.next = tw__redis_task_due(task);
+    life.has_next = life.next != life.due;
     life.stage = TW__REDIS_LEASED;
     life.renewed = false;
     life.token = lease->token;
     life.lease_ms = lease->ms;
-    life.attempt += life.attempt < UINT32_MAX;
+    life.attempt += life.attempt < TW__REDIS_BEGUN_MAX;
     life.worker = lease->worker;
     task = relive(queue, task, &life, tw__add_saturating(now_ms, lease->ms), now_ms);
     tw__redis_change_put(log, queue->queues, task);
@@ -150,6 +153,7 @@ static void await_attempt(struct tw__redis_queue *queue, struct tw__redis_task *
     struct tw__redis_life life = tw__redis_task_whole_life(task);
     TW_ASSERT(life.stage == TW__REDIS_LEASED);
     life.stage = TW__REDIS_WAITING;
+    life.has_next = false;
     life.token = token;
     life.error = error;
     task = relive(queue, task, &life, at_ms, now_ms);
@@ -179,38 +183,19 @@ void tw__redis_lease_lapse(struct tw__redis_queue *queue, struct tw__redis_task 
     await_attempt(queue, task, token, error, at_ms, now_ms, log);
 }
 
-/* Lets an attempt that is under way not have begun, and makes the token worthless. */
-static void unbegin(struct tw__redis_life *life)
-{
-    if (life->stage == TW__REDIS_REPLACED)
-        life->attempt = 0; /* it was that of an older task */
-    life->attempt -= life->stage == TW__REDIS_LEASED && life->attempt > 0;
-    life->stage = TW__REDIS_WAITING;
-    life->token = 0;
-    life->worker.size = 0;
-}
-
 struct tw__redis_task *tw__redis_lease_give_back(struct tw__redis_queue *queue, struct tw__redis_task *task,
                                                  uint64_t now_ms, struct tw__redis_buffer *log)
 {
     struct tw__redis_queues *queues = queue->queues;
     struct tw__redis_life life = tw__redis_task_whole_life(task);
-    uint64_t at_ms = life.due < now_ms ? life.due : now_ms;
+    uint64_t before = tw__redis_life_before(&life), at_ms = before < now_ms ? before : now_ms;
     TW_ASSERT(life.stage == TW__REDIS_LEASED);
-    unbegin(&life);
-    bool again = life.attempt > 0 || life.due != at_ms; /* LATE concerns it no more */
     if (queues->delivering == task)
         queues->delivering = NULL;
-    tw__redis_place_unfile(queues, task);
-    task = tw__redis_queue_relive(queue, task, again ? &life : NULL);
+    task = tw__redis_queue_unbegin(queue, task, at_ms);
     tw__redis_task_set_due(task, at_ms);
-    if (!again)
-        tw__redis_task_set_tries(task, 0); /* as where the change is read */
     tw__redis_place_offer_again(queues, task, now_ms);
-    if (again)
-        tw__redis_change_put(log, queues, task);
-    else
-        tw__redis_change_put_anew(log, queues, task, at_ms);
+    tw__redis_change_put_back(log, queues, task);
     return task;
 }
 
@@ -219,7 +204,7 @@ void tw__redis_lease_put_off(struct tw__redis_queue *queue, struct tw__redis_tas
 {
     struct tw__redis_life life = tw__redis_task_whole_life(task);
     TW_ASSERT(life.stage == TW__REDIS_LEASED);
-    unbegin(&life);
+    tw__redis_life_unbegin(&life);
     task = relive(queue, task, &life, at_ms, now_ms);
     tw__redis_change_put(log, queue->queues, task);
 }
@@ -255,6 +240,7 @@ static struct tw__redis_life death_of(const struct tw__redis_task *task, uint32_
     struct tw__redis_life life = life_of(task);
     TW_ASSERT(life.stage != TW__REDIS_DEAD);
     life.stage = TW__REDIS_DEAD;
+    life.has_next = false;
     life.token = 0;
     life.attempt = attempts;
     life.error = error;
@@ -309,7 +295,6 @@ void tw__redis_lease_kill(struct tw__redis_queue *queue, struct tw__redis_task *
 struct begun {
     struct tw__redis_task *task;
     uint64_t at_ms;
-    bool leased; /* itself, and not an older task before it */
     uint32_t order;
 };
 
@@ -325,9 +310,12 @@ static void gather_begun(void *entry, void *arg)
     enum tw__redis_stage stage = tw__redis_task_stage(task);
     if (stage == TW__REDIS_DEAD || (!task->lived && (task->ready || !(task->flags & TW__REDIS_TASK_IN_LINE))))
         return;
-    uint64_t at_ms =
-        tw__redis_stage_is_leased(stage) ? tw__redis_task_life(task).due : tw__redis_task_due(task);
-    all->at[all->count++] = (struct begun){task, at_ms, stage == TW__REDIS_LEASED, task->order};
+    uint64_t at_ms = tw__redis_task_due(task);
+    if (tw__redis_stage_is_leased(stage)) {
+        struct tw__redis_life life = tw__redis_task_whole_life(task);
+        at_ms = tw__redis_life_before(&life);
+    }
+    all->at[all->count++] = (struct begun){task, at_ms, task->order};
 }
 
 static int compare_begun(const void *one, const void *other)
@@ -335,8 +323,6 @@ static int compare_begun(const void *one, const void *other)
     const struct begun *a = one, *b = other;
     if (a->at_ms != b->at_ms)
         return a->at_ms < b->at_ms ? -1 : 1;
-    if (a->leased != b->leased)
-        return a->leased ? -1 : 1; /* it was taken before the other, and so filed before it */
     return (int32_t)(a->order - b->order) < 0 ? -1 : 1;
 }
 
@@ -344,7 +330,7 @@ static int compare_begun(const void *one, const void *other)
 static void forget(struct tw__redis_queue *queue, const struct begun *begun, uint64_t now_ms)
 {
     struct tw__redis_life life = life_of(begun->task);
-    unbegin(&life);
+    tw__redis_life_unbegin(&life);
     bool again = life.attempt > 0 || life.due != begun->at_ms;
     relive(queue, begun->task, again ? &life : NULL, begun->at_ms, now_ms);
 }

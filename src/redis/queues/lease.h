@@ -57,9 +57,9 @@ void tw__redis_lease_lapse(struct tw__redis_queue *queue, struct tw__redis_task 
                            struct tw__redis_bytes error, uint64_t at_ms, uint64_t now_ms,
                            struct tw__redis_buffer *log);
 /* The worker gives the task back as if it had not taken it: the attempt does not count, the token is worthless,
- * and the task is ready again, for the time for which it was filed first, or for now if that is later
- * (TW.DRAIN). After its first attempt it has no life any more, as before. Returns the task, whose address may
- * have changed. Requires: the task is leased. */
+ * and the task is ready again, at the place and for the time that it had before, or for now if that is later.
+ * If it had no life before, it has none any more. Returns the task, whose address may have changed. Requires:
+ * the task is leased. */
 struct tw__redis_task *tw__redis_lease_give_back(struct tw__redis_queue *queue, struct tw__redis_task *task,
                                                  uint64_t now_ms, struct tw__redis_buffer *log);
 /* The same, but the task waits until `at_ms`, behind the others there. */

@@ -41,8 +41,13 @@ struct tw__redis_life {
     uint32_t lease_ms; /* the length of the lease */
     uint32_t attempt;  /* attempts that have begun; REPLACED: of the old task */
     uint32_t lapses;   /* those of them whose lease ran out, at most TW__REDIS_LAPSES_LAST; REPLACED: 0 */
+    bool has_next;     /* LEASED: the task waited for `next` before it was taken, and not for `due` */
+    uint64_t next;
     struct tw__redis_bytes worker, error; /* the worker that has or had the lease; the last error */
 };
+
+/* Attempts are counted no further. */
+enum { TW__REDIS_BEGUN_MAX = INT32_MAX };
 
 /* The lapse with this number kills. */
 enum { TW__REDIS_LAPSES_LAST = TW__TASK_LAPSES_MAX + 1 };
@@ -56,8 +61,27 @@ static inline bool tw__redis_stage_is_leased(enum tw__redis_stage stage)
     return stage == TW__REDIS_LEASED || stage == TW__REDIS_REPLACED;
 }
 
+/* The time for which a task was filed before its life began, or its attempt that is under way. */
+static inline uint64_t tw__redis_life_before(const struct tw__redis_life *life)
+{
+    return life->has_next ? life->next : life->due;
+}
+
+/* `next` as a number that is small if it is near `due`, and the reverse. */
+static inline uint64_t tw__redis_life_away(const struct tw__redis_life *life)
+{
+    return life->next >= life->due ? (life->next - life->due) * 2 : (life->due - life->next) * 2 - 1;
+}
+static inline uint64_t tw__redis_life_at(const struct tw__redis_life *life, uint64_t away)
+{
+    return away % 2 == 0 ? life->due + away / 2 : life->due - away / 2 - 1;
+}
+
+/* Lets an attempt that is under way not have begun, and makes the token worthless. */
+void tw__redis_life_unbegin(struct tw__redis_life *life);
+
 void tw__redis_life_pack(char *at, const struct tw__redis_life *life);
-/* Reads a life. Its strings are not set. */
+/* Reads a life. Its strings and `next` are not set. */
 struct tw__redis_life tw__redis_life_unpack(const char *at);
 /* The stage alone. */
 static inline enum tw__redis_stage tw__redis_life_stage(const char *at)

@@ -319,7 +319,8 @@ static void file_task(struct tw__redis_queues *queues, struct tw__redis_task *ta
 {
     TW_ASSERT(!tw__redis_task_filed(task));
     due_ms = file_time(task, due_ms, now_ms);
-    task->order = queues->order++;
+    if (!tw__redis_task_is_leased(task)) /* which may be given back, and then has its old place */
+        task->order = queues->order++;
     if (tw__redis_task_stage(task) == TW__REDIS_DEAD) {
         tw__redis_task_set_due(task, due_ms);
         file_dead(queues, task);
@@ -464,13 +465,11 @@ void tw__redis_place_offer(struct tw__redis_queues *queues, struct tw__redis_tas
     offer_before(queues, task, &tw__redis_queue_of(queues, task)->ready, now_ms);
 }
 
-/* Whether a ready task comes before a task that is given back, whose order is that of its lease. A task that
- * is due at the same time and was filed after the lease began has been given back too. The other ones were
- * behind the leased task when it was taken. */
+/* Whether a ready task comes before a task that is given back, which has kept its order. */
 static bool was_ready_before(const struct tw__redis_task *ready, const struct tw__redis_task *task)
 {
     uint64_t due = tw__redis_task_due(ready), its = tw__redis_task_due(task);
-    return due < its || (due == its && (int32_t)(ready->order - task->order) > 0);
+    return due < its || (due == its && (int32_t)(ready->order - task->order) < 0);
 }
 
 void tw__redis_place_offer_again(struct tw__redis_queues *queues, struct tw__redis_task *task, uint64_t now_ms)
@@ -484,7 +483,6 @@ void tw__redis_place_offer_again(struct tw__redis_queues *queues, struct tw__red
      * back the first task again and again would hide how old the line is. */
     if (next != line && tw__redis_task_of_link(next)->parked.since_ms < now_ms)
         since_ms = tw__redis_task_of_link(next)->parked.since_ms;
-    task->order = queues->order++;
     offer_before(queues, task, next, since_ms);
 }
 
@@ -645,7 +643,6 @@ void tw__redis_place_refile(struct tw__redis_queues *queues, struct tw__redis_ta
     due_ms = file_time(task, due_ms, now_ms);
     bool in_wheel = due_ms > now_ms && !(task->flags & (TW__REDIS_TASK_IN_LINE | TW__REDIS_TASK_BEHIND));
     if (in_wheel && tw__redis_task_is_leased(task)) {
-        task->order = queues->order++;
         fits(tw_wheel_move_at(queues->leases, &task->timer, steady_end(queues, due_ms, now_ms)));
     } else if (in_wheel && due_ms > tw_wheel_now(queues->wheel)) {
         task->order = queues->order++;

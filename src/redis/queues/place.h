@@ -97,9 +97,8 @@ uint32_t tw__redis_place_tries(const struct tw__redis_queues *queues, const stru
 /* Puts a due task at the end of its queue's line of ready tasks. Requires: the task is filed nowhere. */
 void tw__redis_place_offer(struct tw__redis_queues *queues, struct tw__redis_task *task, uint64_t now_ms);
 /* The same for a task that a worker has given back: the task goes to the place that it had. That is behind the
- * ready tasks that waited for an earlier time, and behind those for the same time that were given back before
- * it. The call passes at most TW__REDIS_PASSED_MAX tasks. Requires: the task is filed nowhere, and its order is
- * that of its lease. */
+ * ready tasks that waited for an earlier time, or for the same time and were filed before it. The call passes
+ * at most TW__REDIS_PASSED_MAX tasks. Requires: the task is filed nowhere. */
 void tw__redis_place_offer_again(struct tw__redis_queues *queues, struct tw__redis_task *task, uint64_t now_ms);
 /* Puts a due task of a paused queue at the end of the queue's line of stopped tasks. Requires: the task
  * is filed nowhere. */

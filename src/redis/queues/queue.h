@@ -66,6 +66,12 @@ struct tw__redis_task *tw__redis_queue_share(struct tw__redis_queue *queue, stru
 void tw__redis_queue_begin_anew(struct tw__redis_queue *queue, struct tw__redis_task *task, uint64_t due_ms,
                                 uint64_t now_ms);
 
+/* The attempt under way has not begun: the task has the life that it had before, or none if it has made no
+ * other attempt and waits for its due time, `at_ms`. It keeps its order, and is filed nowhere. Returns the
+ * task, whose address may have changed. Logs nothing. Requires: the task is leased. */
+struct tw__redis_task *tw__redis_queue_unbegin(struct tw__redis_queue *queue, struct tw__redis_task *task,
+                                               uint64_t at_ms);
+
 /* Corrects the queue after the block of a task has been moved from `old`. */
 void tw__redis_queue_moved(struct tw__redis_queue *queue, const struct tw__redis_task *old,
                            struct tw__redis_task *task);

@@ -148,7 +148,9 @@ void set_clock(int64_t by)
 void model_file(struct ref *ref, uint64_t due)
 {
     ref->due = due = time_of(ref, due);
-    ref->order = model.order++;
+    ref->turn = ++model.turns;
+    if (!is_leased(ref))
+        ref->order = model.order++;
     ref->moved = false;
     if (ref->lived && ref->life.stage == TW__REDIS_DEAD) {
         model_line_up(ref, DEAD, false);
@@ -256,6 +258,7 @@ void see_what_was_filed_again(void)
         *before = ref->position;
         ref->place = ref->task->flags & TW__REDIS_TASK_BEHIND ? BEHIND : WHEEL;
         ref->order = model.order += ref->task->order - (uint32_t)model.order;
+        ref->turn = ++model.turns;
         ref->moved = false;
         model.order++;
     }

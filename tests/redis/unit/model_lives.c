@@ -29,6 +29,8 @@ struct tw__redis_life some_life(uint64_t due)
                                    .lease_ms = (uint32_t)below(below(2) == 0 ? UINT32_MAX : 500),
                                    .attempt = attempt,
                                    .lapses = (uint32_t)below(attempt),
+                                   .has_next = below(2) == 0,
+                                   .next = some_time() & INT64_MAX,
                                    .worker = some_name(),
                                    .error = some_name()};
 }
@@ -150,6 +152,7 @@ void stand_behind(struct ref *ref, const struct ref *before, uint64_t due)
     ref->lived = true;
     ref->life = before->life;
     ref->life.stage = TW__REDIS_REPLACED;
+    ref->life.has_next = false;
     ref->life.due = due;
     ref->life.lapses = 0;
     ref->life.error = text("");
@@ -200,6 +203,8 @@ void take_as_a_worker(struct room *room)
     struct tw__redis_task *task = tw__redis_lease_begin(room->queue, ref->task, &lease, model.now, &log);
     begin_life(ref);
     ref->life.stage = TW__REDIS_LEASED;
+    ref->life.next = ref->due;
+    ref->life.has_next = ref->due != ref->life.due;
     ref->life.renewed = false;
     ref->life.token = lease.token;
     ref->life.lease_ms = lease.ms;
@@ -230,6 +235,7 @@ static void end_attempt(struct room *room, struct ref *ref, bool lapsed)
     struct tw__redis_buffer log = {0};
     uint64_t at_ms = some_time() & INT64_MAX;
     ref->life.stage = TW__REDIS_WAITING;
+    ref->life.has_next = false;
     ref->life.error = some_name();
     ref->life.lapses += lapsed;
     if (!lapsed)
@@ -255,13 +261,13 @@ static struct ref *ready_behind(const struct room *room, int64_t position)
 }
 
 /* Puts a task among the ready ones, before the first that waited for a later time, or for the same time and
- * was filed before `order`; behind a hundred tasks at most. */
-static void line_up_again(struct room *room, struct ref *ref, uint64_t order)
+ * was filed later; behind a hundred tasks at most. */
+static void line_up_again(struct room *room, struct ref *ref)
 {
     struct ref *next = ready_behind(room, INT64_MIN);
     ref->filed_ms = model.now;
     for (unsigned passed = 0; passed < 100 && next != NULL; passed++) {
-        if (next->due > ref->due || (next->due == ref->due && next->order < order))
+        if (next->due > ref->due || (next->due == ref->due && next->order > ref->order))
             break;
         next = ready_behind(room, next->position);
     }
@@ -283,20 +289,20 @@ static void line_up_again(struct room *room, struct ref *ref, uint64_t order)
 static void give_back(struct room *room, struct ref *ref)
 {
     struct tw__redis_buffer log = {0};
-    uint64_t order = ref->order;
+    uint64_t before = ref->life.has_next ? ref->life.next : ref->life.due;
     struct tw__redis_task *task = tw__redis_lease_give_back(room->queue, ref->task, model.now, &log);
     model_leave(room, ref);
-    ref->due = ref->life.due < model.now ? ref->life.due : model.now;
-    ref->order = model.order++;
+    ref->due = before < model.now ? before : model.now;
     ref->moved = false;
     ref->life.stage = TW__REDIS_WAITING;
+    ref->life.has_next = false;
     ref->life.token = 0;
     ref->life.worker = text("");
     ref->life.attempt -= ref->life.attempt > 0;
     ref->lived = ref->life.attempt > 0 || ref->life.due != ref->due;
     if (!ref->lived)
         ref->tries = 0;
-    line_up_again(room, ref, order);
+    line_up_again(room, ref);
     assert_ptr_equal(found(room, ref), task);
     ref->task = task;
     model.returns++;
@@ -368,6 +374,7 @@ static void kill_task(struct room *room, struct ref *ref)
     begin_life(ref);
     struct tw__redis_life alive = ref->life;
     ref->life.stage = TW__REDIS_DEAD;
+    ref->life.has_next = false;
     ref->life.token = 0;
     ref->life.attempt = attempts;
     ref->life.error = error;
@@ -402,9 +409,12 @@ static void relive(struct room *room, struct ref *ref)
     struct tw__redis_life life = some_life(ref->due);
     bool none = stage == TW__REDIS_WAITING && below(3) == 0;
     life.stage = stage;
+    life.has_next &= stage == TW__REDIS_LEASED;
     if (ref->lived && below(2) == 0) { /* the same strings, so the same block */
         life.worker = ref->life.worker;
         life.error = ref->life.error;
+        life.has_next = ref->life.has_next;
+        life.next = ref->life.next;
     }
     ref->task = tw__redis_queue_relive(room->queue, ref->task, none ? NULL : &life);
     ref->lived = !none;

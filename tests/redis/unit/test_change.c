@@ -166,7 +166,7 @@ static void each_change_arrives(void **state)
     assert_int_equal(replica->leased_count, 0);
     assert_int_equal(tw__redis_task_life(find(replica, "a")).attempt, 1);
     assert_true(tw__redis_task_life(find(replica, "a")).token == 0);
-    assert_true(tw__redis_task_due(find(replica, "a")) == START + 5);
+    assert_true(tw__redis_task_due(find(replica, "a")) == START + 64); /* which is before its next attempt */
     put_on_both("b", FIRST_OF_WORKERS, START + 6, 0, 1);
     lease("b", 10);
     assert_same();
@@ -296,7 +296,7 @@ static bool reads(const struct writer *writer)
     return good;
 }
 
-enum { OF_LIFE, OF_LETTER, OF_GONE, OF_NEXT, OF_ANEW, ONE_LAPSE = 8 };
+enum { OF_LIFE, OF_LETTER, OF_GONE, OF_NEXT, OF_ANEW, OF_BACK, ONE_LAPSE = 8 };
 
 static bool reads_life(const char *id, uint64_t time, uint64_t stage)
 {
@@ -348,7 +348,9 @@ static void numbers_out_of_range_are_no_changes(void **state)
     assert_false(reads_numbers(OF_NEXT, "", too_late, 1));
     assert_false(reads_numbers(OF_NEXT, "", START, too_late));
     assert_false(reads_numbers(OF_ANEW, "", too_late, 0));
-    assert_false(reads_numbers(OF_ANEW + 1, "", START, 0));
+    assert_false(reads_numbers(OF_BACK, "", too_late, 0));
+    assert_true(reads_numbers(OF_BACK, "", START, 0)); /* it is replaced, and cannot be given back */
+    assert_false(reads_numbers(OF_BACK + 1, "", START, 0));
     assert_int_equal(tw__redis_table_count(&queue->tasks), 1);
     assert_int_equal(queue->leased_count, 1);
     assert_true(tw__redis_task_times(find(queue, "")) == 3);
@@ -395,6 +397,7 @@ static size_t some_changes(char *into)
     tw__redis_lease_kill(queue, lease("r", 9), 5, text("no"), now, &changes);
     tw__redis_lease_kill(queue, find(queue, "s"), 3, text("WRONGTYPE"), now, &changes);
     tw__redis_lease_done(queue, find(queue, "a"), now, &changes);
+    tw__redis_lease_give_back(queue, lease("b", 12), now, &changes);
     tw__redis_change_put_anew(&changes, all, find(queue, "b"), START + 77);
     memcpy(into, changes.at, changes.size);
     return changes.size;
@@ -438,7 +441,7 @@ static void changes_that_were_cut_are_refused_but_between_changes(void **state)
     size_t size = some_changes(bytes);
     for (size_t cut = 0; cut <= size; cut++)
         whole += read_bytes(bytes, cut);
-    assert_int_equal(whole, 10); /* nine changes, one after the other */
+    assert_int_equal(whole, 12); /* eleven changes, one after the other */
     close_both();
 }
 

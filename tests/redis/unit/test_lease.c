@@ -451,8 +451,10 @@ static void an_attempt_that_failed_is_followed_by_another(void **state)
     offer(task, START + 5000);
     assert_false(tw__redis_task_waits(task));
     struct tw__redis_task *again = lease(task, 10, START + 5001);
-    assert_ptr_equal(again, task); /* the same worker and error: in its block */
+    assert_ptr_equal(again, find(queue, "a"));
     wanted.stage = TW__REDIS_LEASED;
+    wanted.has_next = true;
+    wanted.next = START + 5000;
     wanted.token = 10;
     wanted.attempt = 2;
     assert_life(again, &wanted);
@@ -497,11 +499,11 @@ static void attempts_are_counted_up_to_a_limit(void **state)
     open_work();
     struct tw__redis_task *task = leased("a", 9);
     struct tw__redis_life life = tw__redis_task_whole_life(task);
-    life.attempt = UINT32_MAX;
+    life.attempt = TW__REDIS_BEGUN_MAX;
     tw__redis_task_set_life(task, &life);
     tw__redis_lease_fail(queue, task, text(""), START + 600, START + 550, &changes);
     offer(find(queue, "a"), START + 600);
-    assert_true(tw__redis_task_life(lease(find(queue, "a"), 8, START + 700)).attempt == UINT32_MAX);
+    assert_true(tw__redis_task_life(lease(find(queue, "a"), 8, START + 700)).attempt == TW__REDIS_BEGUN_MAX);
     close_work();
 }
 
@@ -550,7 +552,7 @@ static void a_second_attempt_that_is_given_back_leaves_the_first(void **state)
                                     .attempt = 1,
                                     .error = text("no network")};
     assert_life(task, &wanted);
-    assert_true(tw__redis_task_due(task) == START + 5 && tw__redis_task_first_due(task) == START + 5);
+    assert_true(tw__redis_task_due(task) == START + 600 && tw__redis_task_first_due(task) == START + 5);
     assert_false(tw__redis_lease_has_token(task, 9) || tw__redis_lease_has_token(task, 10) ||
                  tw__redis_lease_has_token(task, 0));
     task = lease(task, 11, START + 800);
@@ -572,7 +574,51 @@ static void a_drained_task_that_is_given_back_is_ready_everywhere(void **state)
     assert_counts(1, 1, 0, 0);
     struct tw__redis_life wanted = {.stage = TW__REDIS_WAITING, .due = START + 9000, .lease_ms = 1000};
     assert_life(task, &wanted);
-    assert_true(tw__redis_task_due(task) == START + 700 && tw__redis_task_first_due(task) == START + 9000);
+    assert_true(tw__redis_task_due(task) == START + 5 && tw__redis_task_first_due(task) == START + 9000);
+    close_work();
+}
+
+/* A lease takes bytes for the time before it only if that is not the due time, and gives them back. */
+static void a_lease_knows_when_its_task_was_ready(void **state)
+{
+    (void)state;
+    open_work();
+    struct tw__redis_task *task = leased("a", 9);
+    assert_false(tw__redis_task_life(task).has_next);
+    size_t bytes = tw__redis_task_bytes(task, &counted);
+    tw__redis_lease_fail(queue, task, text(""), START + 600, START + 500, &changes);
+    offer(find(queue, "a"), START + 600);
+    task = lease(find(queue, "a"), 10, START + 700);
+    struct tw__redis_life life = tw__redis_task_whole_life(task);
+    assert_true(life.has_next && life.next == START + 600);
+    assert_in_range(tw__redis_task_bytes(task, &counted), bytes, bytes + 16);
+    tw__redis_lease_count_lapse(task);
+    tw__redis_lease_lapse(queue, task, text(""), START + 800, START + 750, &changes);
+    assert_false(tw__redis_task_life(find(queue, "a")).has_next);
+    assert_int_equal(tw__redis_task_bytes(find(queue, "a"), &counted), bytes);
+    close_work();
+}
+
+/* Retries that come together have the order in which they have failed, whoever gives back first. */
+static void tasks_that_are_given_back_have_their_old_order(void **state)
+{
+    static const char *const ids[] = {"a", "b", "c", "d"};
+    static const unsigned back[] = {2, 0, 1};
+    (void)state;
+    open_work();
+    for (unsigned i = 0; i < 4; i++)
+        tw__redis_lease_fail(queue, leased(ids[i], 9), text(""), START + 600, START + 500, &changes);
+    for (unsigned i = 0; i < 4; i++)
+        offer(find(queue, ids[i]), START + 600);
+    for (unsigned round = 0; round < 2; round++) {
+        for (unsigned i = 0; i < 3; i++)
+            lease(find(queue, ids[i]), 10 + i, START + 700);
+        for (unsigned i = 0; i < 3; i++)
+            tw__redis_lease_give_back(queue, find(queue, ids[back[i]]), START + 720, &changes);
+        struct tw__link *link = queue->ready.next;
+        for (unsigned i = 0; i < 4; i++, link = link->next)
+            assert_ptr_equal(tw__redis_task_of_link(link), find(queue, ids[i]));
+    }
     close_work();
 }
 
@@ -1011,7 +1057,6 @@ static void a_copy_has_no_leases(void **state)
     assert_next(NULL); /* from now on the wheel has passed the due times, and does not sort them */
     for (unsigned i = 0; i < 5; i++)
         lease(find(queue, sorted[4 - i]), 100 + i, START + 3020 + i * 10);
-    /* Their order is that of the leases by now, so the equal ones change places. */
     tw__redis_lease_forget_all(queue, START + 3500);
     assert_counts(5, 0, 0, 0);
     for (unsigned i = 0; i < 5; i++) {
@@ -1019,10 +1064,10 @@ static void a_copy_has_no_leases(void **state)
         assert_true(tw__redis_task_due(find(queue, ids[i])) == START + due[i]);
     }
     assert_int_equal(tw__redis_task_due(find(queue, "e")), START + 7);
-    assert_next("b");
     assert_next("a");
-    assert_next("d");
+    assert_next("b");
     assert_next("c");
+    assert_next("d");
     assert_next("e");
     assert_next(NULL);
     close_work();
@@ -1108,7 +1153,7 @@ static void a_copy_keeps_the_attempts_that_have_failed(void **state)
     assert_life(find(queue, "again"), &wanted);
     assert_life(find(queue, "ready"), &wanted);
     assert_true(tw__redis_task_due(find(queue, "waits")) == START + 9000);
-    assert_true(tw__redis_task_due(find(queue, "again")) == START + 5);
+    assert_true(tw__redis_task_due(find(queue, "again")) == START + 600);
     assert_true(tw__redis_task_due(find(queue, "ready")) == START + 600);
     wanted = (struct tw__redis_life){.stage = TW__REDIS_DEAD,
                                      .due = START + 5,
@@ -1145,6 +1190,8 @@ int main(void)
         cmocka_unit_test(a_task_that_is_given_back_was_never_taken),
         cmocka_unit_test(a_second_attempt_that_is_given_back_leaves_the_first),
         cmocka_unit_test(a_drained_task_that_is_given_back_is_ready_everywhere),
+        cmocka_unit_test(a_lease_knows_when_its_task_was_ready),
+        cmocka_unit_test(tasks_that_are_given_back_have_their_old_order),
         cmocka_unit_test(a_period_that_is_given_back_is_still_to_come),
         cmocka_unit_test(a_task_that_is_done_leaves),
         cmocka_unit_test(a_repeating_task_goes_on_from_its_due_time),

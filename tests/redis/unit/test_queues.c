@@ -28,6 +28,7 @@ static void put_life(struct ref *ref, struct tw__redis_task_plan *plan)
         return;
     ref->life = some_life(plan->due);
     ref->life.stage = for_workers ? (enum tw__redis_stage)below(4) : TW__REDIS_DEAD + (unsigned)below(2);
+    ref->life.has_next &= ref->life.stage == TW__REDIS_LEASED;
     plan->life = &ref->life;
 }
 
@@ -52,12 +53,15 @@ static void put(struct room *room, struct ref *ref)
     if (route->target == NULL && below(2) == 0)
         route->target = new_target();
     if (!behind) {
+        if (is_leased(ref))
+            ref->order = model.order++;
         model_file(ref, plan.due);
         tw__redis_queue_put(room->queue, ref->task, route, hash, before.task, model.now);
         return;
     }
     stand_behind(ref, &before, plan.due);
     ref->order = model.order++;
+    ref->turn = ++model.turns;
     tw__redis_lease_put(room->queue, ref->task, route, hash, before.task, model.now);
     ref->task = tw__redis_queue_find(room->queue, hash, plan.id);
 }
