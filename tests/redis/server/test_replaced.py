@@ -234,6 +234,20 @@ def test_lateness_counts_from_the_end_of_the_attempt(clock, server, r):
     assert counters["dropped"] == 1 + 3
 
 
+def test_after_a_lapse_the_task_waits_since_the_end_of_the_lease(clock, server, r):
+    """However late the server notices that end."""
+    put(r, "s", "a", "AT", 1000)
+    job = wait_take(r, "s", lease=400)
+    put(r, "s", "a", "AT", 2000)
+    clock.push(500)
+    wait_until(lambda: server.tw()["renewed"] == 1)  # Nobody was heard in that time.
+    ends = task(r, "s", "a")["next"]
+    clock.push(500)
+    wait_ready(r, "s")
+    shows(r, "a", next=ends, due=2000, replaced=0)
+    assert clock.now() > ends and ack(r, job) == 0
+
+
 def test_events_of_the_ends(r):
     job = leased(r)
     replace(r, "TW.PUT", now_ms() + HOUR)
@@ -325,6 +339,31 @@ def test_a_replica_agrees_at_each_step(fleet, last):
             wait_until(lambda: not r.exists("s") or task(r, "s", "a")["state"] != "leased")
             agree()
             r.delete("s", "q")
+
+
+@pytest.mark.parametrize("way", ["AOF", "rewritten", "RDB"])
+def test_what_waits_since_the_end_of_an_attempt_is_the_same_everywhere(fleet, way):
+    options = {} if way == "RDB" else {"appendonly": "yes", "appendfsync": "always"}
+    server = fleet.server(aof_use_rdb_preamble="no", **options)
+    replica, r = fleet.server(replicaof=server), server.client()
+    jobs = [leased(r), leased(r, name="b")]
+    put(r, "s", "a", "AT", 2000), add(r, "s", "q", "b", 2000)
+    r.execute_command("TW.PAUSE", "s", "ON")
+    for job in jobs:
+        assert ack(r, job) == 1
+    wait_replica_in_sync(server, replica)
+    assert digest(server) == digest(replica)
+    before = {name: task(r, "s", name) for name in "ab"}
+    assert all(one["next"] > one["due"] == 2000 and one["attempt"] == 0 for one in before.values())
+    if way == "rewritten":
+        rewrite(server)
+    if way == "RDB":
+        r.save()
+    server.kill()
+    server.start()
+    assert {name: task(server.client(), "s", name) for name in "ab"} == before
+    server.client().execute_command("TW.PAUSE", "s", "OFF")
+    assert wait_delivered(server.client(), "q", 1) == ["b"] and wait_take(server.client(), "s").id == "a"
 
 
 def test_a_promoted_replica_ends_the_attempt(fleet):
