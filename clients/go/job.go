@@ -44,8 +44,8 @@ type Job struct {
 // Text is the first value of the payload.
 func (j *Job) Text() string { return firstText(j.Payload) }
 
-// Lost says that the task is not this worker's any more. It was cancelled, moved or replaced, or the lease has
-// run out. The result of the handler then counts for nothing.
+// Lost says that the task is not this worker's any more. It was cancelled, or the lease has run out. The result
+// of the handler then counts for nothing.
 func (j *Job) Lost() bool { return j.lost.Load() }
 
 // claim is true for the first caller, who then ends the attempt.

@@ -322,40 +322,48 @@ def test_the_name_of_the_worker(desk):
 
 
 def test_the_lease_is_lost(desk):
-    """Somebody cancels, moves and replaces jobs while they run. The handlers are told, and the tasks are left
-    alone."""
-    desk.at_work("cancelled", "moved", "replaced")
+    """Somebody cancels a job while it runs. Its handler is told, and the task is left alone."""
+    desk.at_work("cancelled")
     desk.r.execute_command("TW.CANCEL", MAILS, "cancelled")
-    desk.r.execute_command("TW.MOVE", MAILS, "moved", "IN", FAR)
-    desk.put("replaced", "ok", words=("IN", FAR))
-    for name in ("cancelled", "moved", "replaced"):
-        desk.subject.wait("lost", MAILS, name, 1)
-        desk.finish(name)
+    desk.subject.wait("lost", MAILS, "cancelled", 1)
+    desk.finish("cancelled")
     desk.works("after-lost")
     assert desk.task("cancelled") is None
-    for name in ("moved", "replaced"):
-        found = desk.task(name)
-        assert (found["state"], found["attempt"], found["error"]) == ("waiting", 0, "")
-    assert desk.r.execute_command("TW.CANCEL", MAILS, "moved", "replaced") == 2
-    desk.wanted["lost"] += 3
+    desk.wanted["lost"] += 1
 
 
-def test_a_job_ends_after_its_task_was_replaced(desk):
-    """The handlers end before a heartbeat tells them. Neither result counts, because these are other tasks
-    now."""
+def test_a_job_goes_on_when_its_task_is_moved_or_replaced(desk):
+    """The results end the attempts alone. The new tasks have waited for that, and begin anew."""
     desk.put("fails", f"untilfail {desk.file('fails')} too late")
     desk.begun("fails")
-    desk.at_work("succeeds")
+    desk.at_work("moved", "succeeds")
+    desk.r.execute_command("TW.MOVE", MAILS, "moved", "IN", FAR)
     for name in ("fails", "succeeds"):
         desk.put(name, "ok", words=("IN", FAR))
+    names = ("fails", "moved", "succeeds")
+    assert [(desk.task(name)["state"], desk.task(name)["replaced"]) for name in names] == [("leased", 1)] * 3
+    for name in names:
         desk.finish(name)
-    for name in ("fails", "succeeds"):
-        wait_until(lambda name=name: any(desk.subject.all(word, MAILS, name) for word in ("end", "lost")))
-    desk.works("after-fails")
-    for name in ("fails", "succeeds"):
+        wait_until(lambda name=name: desk.task(name)["state"] == "waiting",
+                   message=lambda name=name: desk.story(name))
         assert (desk.task(name)["error"], desk.task(name)["attempt"]) == ("", 0)
-    assert desk.r.execute_command("TW.CANCEL", MAILS, "fails", "succeeds") == 2
-    desk.wanted["lost"] += 2
+        assert not desk.subject.all("lost", MAILS, name)
+    assert desk.r.execute_command("TW.CANCEL", MAILS, *names) == 3
+    desk.wanted["done"] += 2
+    desk.wanted["failed"] += 1
+
+
+def test_a_new_task_runs_when_the_job_before_it_has_ended(desk):
+    """One id never runs twice at once."""
+    desk.at_work("again")
+    desk.put("again", desk.until("next"))
+    desk.works("meanwhile")
+    assert desk.attempts("again") == [1]
+    desk.finish("again")
+    desk.subject.wait("begin", MAILS, "again", 1, count=2)
+    desk.finish("next")
+    desk.wanted["done"] += 1
+    desk.done("again")
 
 
 def test_a_pause_of_the_queue(desk):

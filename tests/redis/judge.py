@@ -59,11 +59,18 @@ class Judge(Belief):
         return Task(deed.number, about["at"], about["tries"], about["every"], about["times"], at=about["at"],
                     order=(about["at"], self.filed) if deed.end and about["at"] > deed.end else None)
 
+    @staticmethod
+    def stands(new, old):
+        """The new task, behind the attempt of the old one if that is under way."""
+        behind = old and (old.behind or (old if old.stage == "leased" else None))
+        return dataclasses.replace(new, behind=behind, order=None) if behind else new
+
     def play_put(self, deed):
         assert deed.reply == deed.name, deed
         self.counts["added"] += 1
-        self.end_of(deed, self.one(deed), "replaced")
-        self.put_state(deed.queue, deed.name, self.filed_task(deed))
+        old = self.one(deed)
+        self.end_of(deed, old, "replaced")
+        self.put_state(deed.queue, deed.name, self.stands(self.filed_task(deed), old))
 
     def play_cancel(self, deed):
         state = self.one(deed)
@@ -84,7 +91,7 @@ class Judge(Belief):
         else:
             assert deed.reply == 1, f"{deed} {state}"
             self.counts["moved"] += 1
-            self.put_state(deed.queue, deed.name, self.moved(state, deed.about["at"]))
+            self.put_state(deed.queue, deed.name, self.stands(self.moved(state, deed.about["at"]), state))
 
     def dead_one(self, deed):
         """The state of the task that the deed names, or None if it is not dead, as the reply has to say."""
@@ -121,8 +128,8 @@ class Judge(Belief):
     # Commands of workers
 
     def holds(self, state, deed):
-        """Whether the token of a command is the task's."""
-        about = deed.about
+        """Whether the token of a command is the task's, or that of the attempt before it."""
+        about, state = deed.about, state and (state.behind or state)
         return (state is not NO_TASK and state.stage != "dead" and state.due == about["due"]
                 and state.begun == about["attempt"] and state.token == about["token"])
 
@@ -130,18 +137,33 @@ class Judge(Belief):
         state = self.one(deed)
         holds = self.holds(state, deed)
         assert deed.reply == holds, f"{'refused' if holds else 'accepted'}: {deed} {state}"
-        if holds:
+        if holds and state.behind:
+            self.counts["acknowledged"] += 1
+            self.end_replaced(deed, state, Look(deed.after).at)
+        elif holds:
             self.counts["acknowledged"] += 1
             self.end_of(deed, state, "done")
             self.put_state(deed.queue, deed.name, self.next_period(state))
 
+    def end_replaced(self, deed, state, at):
+        """The attempt has ended before which the task stands. It waits for its time, or since now."""
+        due = state.due
+        assert at == due or (at > due and deed.begin <= at <= deed.end + SLACK), f"{at}: {deed} {state}"
+        self.put_state(deed.queue, deed.name, dataclasses.replace(state, behind=None, at=at, order=None))
+
+    def holds_lease(self, state, deed):
+        return self.holds(state, deed) and (state.behind or state).stage == "leased"
+
     def play_nack(self, deed):
         state = self.one(deed)
-        holds = self.holds(state, deed) and state.stage == "leased"
+        holds = self.holds_lease(state, deed)
         assert (deed.reply is not None) == holds, f"{'refused' if holds else 'accepted'}: {deed} {state}"
         if not holds:
             return
         self.counts["failed"] += 1
+        if state.behind:
+            self.end_replaced(deed, state, deed.reply)
+            return
         dies = deed.about["dead"] or state.begun - state.lapses >= state.tries
         assert (deed.reply == 0) == dies, f"{deed} {state}"
         error = deed.about["error"]
@@ -164,35 +186,42 @@ class Judge(Belief):
 
     def play_back(self, deed):
         state = self.one(deed)
-        holds = self.holds(state, deed) and state.stage == "leased"
+        holds = self.holds_lease(state, deed)
         assert (deed.reply is not None) == holds, f"{'refused' if holds else 'accepted'}: {deed} {state}"
-        if holds:
-            at = deed.about["at"]
-            assert deed.reply == (at or state.due), f"{deed} {state}"
+        if holds and state.behind:
+            self.counts["given_back"] += 1
+            self.end_replaced(deed, state, deed.reply)
+        elif holds:
+            at = deed.about["at"] or state.was
+            may_be = at == 0 and state.due <= deed.reply <= deed.end + SLACK
+            assert deed.reply == at or may_be, f"{deed} {state}"
             self.counts["given_back"] += 1
             self.put_state(deed.queue, deed.name,
                            dataclasses.replace(self.given_back(deed, state),
-                                               order=None if at else (state.due, None)))
+                                               order=None if deed.about["at"] else (deed.reply, None)))
 
     def given_back(self, deed, state):
         """The state after the attempt of a deed, which begins with this state or later, was given back."""
         token, attempt = deed.about["token"], deed.about["attempt"]
         self.returned.add(token)
-        known = state.begun == attempt or (state.begun == attempt - 1 and state.stage == "waiting")
+        waits = state.begun == attempt - 1 and state.stage == "waiting"
+        known = state.begun == attempt or waits
+        was = state.at if waits else state.was if known else 0
         return dataclasses.replace(state, begun=attempt - 1, lapses=self.lapses_by(state, attempt),
-                                   stage="waiting", at=deed.about["at"] or state.due, lease=0, token="",
+                                   stage="waiting", at=deed.about["at"] or was, lease=0, token="", was=0,
                                    error=state.error if known else RAN_OUT, renewed=False, order=None,
                                    given=(*state.given, token), least=0)
 
     def play_touch(self, deed):
         state = self.one(deed)
-        holds = self.holds(state, deed) and state.stage == "leased"
+        holds = self.holds_lease(state, deed)
         assert (deed.reply is not None) == holds, f"{'refused' if holds else 'accepted'}: {deed} {state}"
         if holds:
             lease = deed.about["lease"]
             assert deed.begin + lease <= deed.reply <= deed.end + lease + SLACK, deed
+            touched = dataclasses.replace(state.behind or state, at=deed.reply, lease=lease, renewed=False)
             self.put_state(deed.queue, deed.name,
-                           dataclasses.replace(state, at=deed.reply, lease=lease, renewed=False))
+                           dataclasses.replace(state, behind=touched) if state.behind else touched)
 
     def play_take(self, deed):
         for take in deed.reply:
@@ -206,12 +235,14 @@ class Judge(Belief):
                            dataclasses.replace(state, begun=take.attempt, stage="leased",
                                                at=deed.end + take.lease, lease=take.lease,
                                                unsure=(deed.end + take.lease, deed.end - deed.begin),
+                                               was=self.was(state),
                                                token=take.token, renewed=False, order=None))
         self.counts["taken"] += len(deed.reply)
 
     def take_now(self, take, state, deed):
         """Brings a task to the state in which it was ready at this take."""
         assert state.payload == take.payload, f"{take} {state}"
+        state = self.after_lapse(state, None, deed.end)
         look = imagined(take.due, "ready", take.attempt - 1, take.payload)
         while state.due != take.due:
             state = self.next_after_death(take.queue, take.name, state, look, deed.end)
@@ -256,13 +287,16 @@ class Judge(Belief):
             if fate and state is not NO_TASK:
                 self.guessed.setdefault((deed.queue, deed.name), []).append((state, fate))
             if deed.kind == "put":
-                after.append(self.filed_task(deed))
+                after += [self.filed_task(deed), *self.may_stand(self.filed_task(deed), state)]
             elif state is NO_TASK:
                 continue
+            elif state.behind and deed.kind in ("ack", "nack", "back", "touch"):
+                after += self.after_replaced(deed, state)
             elif deed.kind in ("cancel", "purge"):
                 after.append(NO_TASK)
             elif deed.kind in ("move", "replay"):
-                after.append(self.moved(state, deed.about["at"]))
+                moved = self.moved(state, deed.about["at"])
+                after += [moved, *self.may_stand(moved, state)]
             elif deed.kind == "ack" and self.may_hold(state, deed):
                 after.append(self.next_period(state))
             elif deed.kind == "touch" and self.may_hold(state, deed):
@@ -277,6 +311,24 @@ class Judge(Belief):
         if deed.kind == "back":
             before = [self.had_begun(deed, state) for state in before]
         self.put_state(deed.queue, deed.name, *(after if deed.kind == "put" else (*before, *after)))
+
+    @staticmethod
+    def may_stand(new, old):
+        """The new task behind an attempt of the old one, which a worker may have taken before."""
+        if old is NO_TASK or old.stage == "dead":
+            return []
+        return [dataclasses.replace(new, behind=old.behind or old, order=None)]
+
+    def after_replaced(self, deed, state):
+        """The attempt of the old task has ended, or has another end."""
+        old, attempt = state.behind, deed.about["attempt"]
+        if not self.may_hold(old, deed):
+            return []
+        if deed.kind != "touch":
+            return [dataclasses.replace(state, behind=None, at=0, order=None)]
+        old = dataclasses.replace(old, begun=attempt, stage="leased", at=0, lease=deed.about["lease"],
+                                  renewed=False, token=deed.about["token"])
+        return [dataclasses.replace(state, behind=old)]
 
     def end_guessed(self, queue, name):
         """A look has shown whether commands without replies have ended a task."""

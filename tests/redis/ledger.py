@@ -18,6 +18,9 @@ the clients never file an id for the same time twice.
 
 A task that was given back (TW.NACK BACK) is as if it had not been taken, so its next take has the same number
 of the attempt, and another token. `given` has the tokens of such takes.
+
+A task that was put or moved while a worker had the old one stands behind that attempt: `behind` is the old
+task. It can be taken when the attempt has ended, and not before.
 """
 import collections
 import dataclasses
@@ -55,8 +58,10 @@ class Task:
     error: str = ""
     token: str = ""
     order: tuple = None  # (time at which it is ready, number of the filing or None), if it is known
+    was: int = 0  # of a leased task: `at` as it was before the take; 0: nobody knows
     given: tuple = ()  # the tokens of takes that were given back
     least: int = 0  # so many attempts have begun by the next look
+    behind: object = None  # the old Task, which is leased: this one waits for the end of that attempt
     unsure: tuple = ()  # (at, ms): this `at` may be so much too late, as the server was slow between two looks
 
     @property
@@ -107,7 +112,7 @@ class Look:
         self.stage, self.at = told["state"], told["next"]
         self.worker, self.error = told["worker"], told["error"]
         self.payload = told["payload"][0]
-        self.begun, self.lapses = told["attempt"], told["lapses"]
+        self.begun, self.lapses, self.replaced = told["attempt"], told["lapses"], told.get("replaced", 0)
 
     def __repr__(self):
         return str(self.__dict__)
@@ -198,7 +203,10 @@ class Belief:
     def is_daring(before, after, look):
         """Whether a look is explained by a lease that began anew: a TW.TOUCH without a reply may explain it
         better."""
-        return None not in (before, after, look) and after.renewed is True and before.at != look.at
+        if None in (before, after, look):
+            return False
+        before, after = before.behind or before, after.behind or after
+        return after.renewed is True and before.at != look.at
 
     @staticmethod
     def check_clock(name, flat, begin, end):
@@ -220,6 +228,11 @@ class Belief:
             f"{len(ready)} tasks of {queue} are ready, and {offered} were offered: {ready} at {self.passed}"
 
     def follow(self, queue, name, state, look, now):
+        if state is not NO_TASK and state.behind:
+            if look and look.replaced:
+                return self.same_behind(queue, name, state, look, now)
+            state = self.after_lapse(state, look, now)
+        assert not look or not look.replaced, "no attempt of an older task is under way"
         if state is not NO_TASK and look is None and state.every:
             return self.last_period_died(queue, name, state, now)
         if state is NO_TASK or look is None:
@@ -238,6 +251,36 @@ class Belief:
             state = self.begin_silently(queue, name, state, look, now)
         return self.same_attempt(state, look, now)
 
+    def same_behind(self, queue, name, state, look, now):
+        """The attempt of the old task goes on."""
+        assert (look.due, look.payload, look.every, look.times) == (
+            state.due, state.payload, state.every, state.times), "another task stands behind the attempt"
+        assert (look.stage, look.error, look.lapses) == ("leased", "", 0), "the new task has a past"
+        old = state.behind
+        told = imagined(old.due, "leased", look.begun, old.payload)
+        told.at, told.worker = look.at, look.worker
+        while old.begun < told.begun:
+            old = self.begin_silently(queue, name, old, told, now)
+        assert (old.stage, old.begun) == ("leased", told.begun), "another attempt"
+        take = self.tokens.get(old.token)
+        assert take is None or take.worker == look.worker, "another worker"
+        old = self.same_lease(old, dataclasses.replace(old, at=look.at), told, now)
+        return dataclasses.replace(state, behind=old)
+
+    def after_lapse(self, state, look, now):
+        """The attempt of the old task has lapsed, if there is one: the new task waits for its time, or since
+        that end."""
+        old = state.behind
+        if old is None:
+            return state
+        assert old.stage == "leased", "nobody had the old task"
+        self.check_lapse(old, now)
+        self.lapses += 1
+        if look and (look.begun, look.due) == (0, state.due) and look.at != state.due:
+            since = old.at_least - SLACK <= look.at <= now + SLACK
+            assert look.at > state.due and since, "it waits since another time"
+        return dataclasses.replace(state, behind=None, at=0, order=None)
+
     def make_letter(self, queue, name, now):
         """A letter is there, so the attempts of its period have failed."""
         name, due = name.rsplit("@", 1)
@@ -251,6 +294,7 @@ class Belief:
         """The period has ended between two looks, by a command without a reply, or its last lease has run
         out, and a letter is there."""
         assert state.every and look.due > state.due, "another due time"
+        state = self.after_lapse(state, None, now)
         letter = f"{name}@{state.due}"
         error = self.letters.get((queue, letter))
         for deed in self.unknown.get((queue, name), ()):
@@ -294,6 +338,7 @@ class Belief:
     def begin_silently(self, queue, name, state, look, now):
         """A blocked worker has taken the task, or a worker whose reply was lost."""
         assert state.stage != "dead", "it was dead"
+        state = self.after_lapse(state, None, now)
         take = self.take_of(queue, name, state)
         if state.stage == "leased":
             self.check_lapse(state, now)
@@ -304,10 +349,15 @@ class Belief:
             assert look.begun > state.begun + 1 or look.due != state.due or look.worker in self.nameless, \
                 f"nobody took it: {self.takes.get((queue, name, state.due))} {look.worker}"
             return dataclasses.replace(state, begun=state.begun + 1, stage="leased", at=0, lease=0,
-                                       token="?", renewed=False, order=None)
+                                       token="?", renewed=False, order=None, was=self.was(state))
         assert take.payload == state.payload, f"a worker got another payload: {take}"
         return dataclasses.replace(state, begun=state.begun + 1, stage="leased", at=0, lease=take.lease,
-                                   token=take.token, renewed=False, order=None)
+                                   token=take.token, renewed=False, order=None, was=self.was(state))
+
+    @staticmethod
+    def was(state):
+        """For which time a task waits that is taken in this state. After a lapse nobody knows."""
+        return state.at if state.stage == "waiting" else 0
 
     @staticmethod
     def lapses_by(state, attempt):

@@ -80,8 +80,8 @@ class Job:
 
     @property
     def lost(self) -> bool:
-        """Whether the lease is lost: the task was cancelled, moved, replaced, or taken by another worker after
-        a stall. The result of the handler counts for nothing then."""
+        """Whether the lease is lost: the task was cancelled, or taken by another worker after a stall. The
+        result of the handler counts for nothing then."""
         return self._lost
 
     @property

@@ -33,7 +33,7 @@ static struct tw__redis_task *find_leased(const struct tw__redis_queue *queue, R
                                           RedisModuleString *token)
 {
     struct tw__redis_task *task = find_task(queue, name, token);
-    return task != NULL && tw__redis_task_stage(task) == TW__REDIS_LEASED ? task : NULL;
+    return task != NULL && tw__redis_task_is_leased(task) ? task : NULL;
 }
 
 /* ---- TW.ACK ---------------------------------------------------------------------------------------------- */
@@ -87,7 +87,10 @@ int tw__redis_ack_command(RedisModuleCtx *ctx, RedisModuleString **argv, int arg
         struct tw__redis_task *task = find_task(queue, argv[i], argv[i + 1]);
         if (task == NULL)
             continue;
-        tw__redis_lease_done(queue, task, now_ms, &log);
+        if (tw__redis_task_stage(task) == TW__REDIS_REPLACED)
+            tw__redis_lease_end_replaced(queue, task, now_ms, now_ms, &log);
+        else
+            tw__redis_lease_done(queue, task, now_ms, &log);
         queue->fired++;
         done++;
     }
@@ -207,6 +210,19 @@ static uint64_t hand_back(RedisModuleCtx *ctx, RedisModuleString *name, struct t
     return at_ms == 0 ? 1 : at_ms; /* 0 would say that the task is dead */
 }
 
+/* Ends an attempt behind which a new task stands. It counts as what it is, and has no other effect. Returns
+ * when the new task comes. */
+static uint64_t end_attempt(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_queue *queue,
+                            struct tw__redis_task *task, bool back)
+{
+    struct tw__redis_buffer log = {0};
+    uint64_t now_ms = tw__redis_now_ms(),
+             next_ms = tw__redis_lease_end_replaced(queue, task, now_ms, now_ms, &log);
+    *(back ? &tw__redis_shared.counts.given_back : &tw__redis_shared.counts.failed) += 1;
+    tw__redis_lives_close(ctx, name, &log, back ? "tw.back" : "tw.nack");
+    return next_ms;
+}
+
 /* TW.NACK queue id token [[IN ms|AT unix-ms|DEAD] [ERROR text]|BACK [IN ms|AT unix-ms]] */
 int tw__redis_nack_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
@@ -219,8 +235,10 @@ int tw__redis_nack_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
     struct tw__redis_task *task = find_leased(queue, argv[2], argv[3]);
     if (task == NULL)
         return RedisModule_ReplyWithNull(ctx);
-    uint64_t at_ms = nack.back ? hand_back(ctx, argv[1], queue, task, nack.at_ms)
-                               : end_failed(ctx, argv[1], queue, task, &nack);
+    bool replaced = tw__redis_task_stage(task) == TW__REDIS_REPLACED;
+    uint64_t at_ms = replaced    ? end_attempt(ctx, argv[1], queue, task, nack.back)
+                     : nack.back ? hand_back(ctx, argv[1], queue, task, nack.at_ms)
+                                 : end_failed(ctx, argv[1], queue, task, &nack);
     return RedisModule_ReplyWithLongLong(ctx, (long long)at_ms);
 }
 

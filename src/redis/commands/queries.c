@@ -82,7 +82,8 @@ static enum tw_state state_of(const struct tw__redis_task *task, uint64_t next_m
 {
     static const enum tw__task_stage stages[] = {[TW__REDIS_WAITING] = TW__TASK_FILED,
                                                  [TW__REDIS_LEASED] = TW__TASK_TAKEN,
-                                                 [TW__REDIS_DEAD] = TW__TASK_BURIED};
+                                                 [TW__REDIS_DEAD] = TW__TASK_BURIED,
+                                                 [TW__REDIS_REPLACED] = TW__TASK_TAKEN};
     struct tw__task seen = {.stage = stages[tw__redis_task_stage(task)], .next_ms = task->ready ? 0 : next_ms};
     return tw__task_state(&seen, now_ms);
 }
@@ -90,8 +91,8 @@ static enum tw_state state_of(const struct tw__redis_task *task, uint64_t next_m
 /* The attempts that have begun: of a task with a target the tries that its target has refused. */
 static uint64_t attempt_of(const struct tw__redis_task *task)
 {
-    return task->lived ? tw__redis_task_life(task).attempt
-                       : tw__redis_place_tries(tw__redis_shared.queues, task);
+    uint64_t begun = task->lived ? tw__redis_task_life(task).attempt : 0;
+    return begun > 0 ? begun : tw__redis_place_tries(tw__redis_shared.queues, task);
 }
 
 static void reply_life(RedisModuleCtx *ctx, const struct tw__redis_task *task, uint64_t next_ms,
@@ -103,6 +104,7 @@ static void reply_life(RedisModuleCtx *ctx, const struct tw__redis_task *task, u
     reply_named(ctx, "attempt", attempt_of(task));
     reply_named(ctx, "lapses", life.lapses);
     reply_text(ctx, "state", tw__task_state_name(state_of(task, next_ms, now_ms)));
+    reply_named(ctx, "replaced", tw__redis_task_stage(task) == TW__REDIS_REPLACED);
     reply_named(ctx, "next", next_ms);
     RedisModule_ReplyWithCString(ctx, "worker");
     reply_bytes(ctx, life.worker);
@@ -117,7 +119,7 @@ static void reply_task(RedisModuleCtx *ctx, const struct tw__redis_task *task, u
     static const char *const kinds[] = {"stream", "list", "list left", "workers"};
     uint64_t times = tw__redis_task_times(task),
              next_ms = tw__redis_place_next(tw__redis_shared.queues, task, now_ms);
-    RedisModule_ReplyWithMap(ctx, 16);
+    RedisModule_ReplyWithMap(ctx, 17);
     reply_named(ctx, "due", tw__redis_task_first_due(task));
     reply_named(ctx, "remaining", next_ms > now_ms ? next_ms - now_ms : 0);
     reply_named(ctx, "every", tw__redis_task_every(task));

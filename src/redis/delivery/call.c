@@ -112,7 +112,7 @@ void tw__redis_call_add_about(struct tw__redis_call *call, const struct tw__redi
     tw__redis_call_add_word(call, TW__REDIS_WORD_ID);
     tw__redis_call_add_own(call, tw__redis_string_new(tw__redis_task_id(task)));
     tw__redis_call_add_word(call, TW__REDIS_WORD_DUE);
-    tw__redis_call_add_kept(call, due_string(tw__redis_shared.calls, tw__redis_task_due(task)));
+    tw__redis_call_add_kept(call, due_string(tw__redis_shared.calls, tw__redis_task_first_due(task)));
     tw__redis_call_add_word(call, TW__REDIS_WORD_ATTEMPT);
     if (tw__redis_place_tries(tw__redis_shared.queues, task) == 0)
         tw__redis_call_add_word(call, TW__REDIS_WORD_FIRST);

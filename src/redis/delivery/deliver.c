@@ -244,14 +244,14 @@ enum tw__redis_defer tw__redis_deliver(struct tw__redis_batch *batch, struct tw_
 {
     struct tw__redis_queues *queues = tw__redis_shared.queues;
     struct tw__redis_delivery delivery;
-    bool leased = tw__redis_task_stage(task) == TW__REDIS_LEASED;
+    bool leased = tw__redis_task_is_leased(task);
     TW_ASSERT(!tw__redis_task_filed(task));
     tw__redis_delivery_init(&delivery, batch, task, now_ms);
     if (delivery.queue->paused && !leased) {
         tw__redis_place_stop(queues, task);
         return TW__REDIS_DEFER_NONE;
     }
-    if (taken != TW__REDIS_TAKEN_PROBE && tw__redis_place_is_blocked(queues, task)) {
+    if (taken != TW__REDIS_TAKEN_PROBE && !leased && tw__redis_place_is_blocked(queues, task)) {
         tw__redis_place_hold(queues, task); /* behind the refused task, so that their order holds */
         return TW__REDIS_DEFER_NONE;
     }
@@ -260,12 +260,12 @@ enum tw__redis_defer tw__redis_deliver(struct tw__redis_batch *batch, struct tw_
         return TW__REDIS_DEFER_NONE;
     if (leased)
         return tw__redis_offer_lapse(&delivery);
-    bool again = task->lived; /* it was given out, or made ready by TW.DRAIN: LATE concerns it no more */
+    bool again = task->lived && tw__redis_task_life(task).attempt > 0; /* LATE concerns it no more */
     if (!again && tw__redis_late_drop(&delivery))
         return TW__REDIS_DEFER_NONE;
     if (delivery.plan.kind != TW__REDIS_WORKERS)
         return deliver_to_target(&delivery);
-    tw__redis_offer(&delivery, again ? 0 : tw__redis_late_missed(&delivery));
+    tw__redis_offer(&delivery, tw__redis_late_missed(&delivery));
     tw__redis_lateness_count(late_since(task));
     return TW__REDIS_DEFER_NONE;
 }

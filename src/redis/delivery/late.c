@@ -2,29 +2,35 @@
 #include "late.h"
 
 #include <base/saturate.h>
+#include <task/periods.h>
 
 bool tw__redis_late_drop(struct tw__redis_delivery *delivery)
 {
     struct tw__redis_task *task = delivery->task;
-    uint64_t due = tw__redis_task_due(task), every = tw__redis_task_every(task),
-             late_ms = delivery->plan.late_ms;
-    if (delivery->plan.late != TW__REDIS_LATE_DROP || due >= delivery->now_ms ||
-        delivery->now_ms - due <= late_ms)
+    struct tw__task_period period = {.due = tw__redis_task_first_due(task),
+                                     .next = tw__redis_task_due(task),
+                                     .every = tw__redis_task_every(task),
+                                     .max_late = delivery->plan.late_ms,
+                                     .missed = TW_MISSED_BURST};
+    if (delivery->plan.late != TW__REDIS_LATE_DROP || period.next >= delivery->now_ms)
         return false;
-    uint64_t periods = every == 0 ? 1 : (delivery->now_ms - due - late_ms - 1) / every + 1;
-    tw__redis_shared.counts.dropped += periods;
-    if (every == 0)
+    struct tw__task_turn turn = tw__task_turn(&period, delivery->now_ms);
+    tw__redis_shared.counts.dropped += turn.dropped;
+    if (turn.dropped == 0)
+        return false;
+    if (period.every == 0)
         tw__redis_batch_leave(delivery->batch, delivery->queue, task);
     else
-        tw__redis_batch_rearm(delivery->batch, delivery->queue, task, due + periods * every,
-                              tw__redis_task_times(task), delivery->now_ms);
+        tw__redis_batch_rearm(delivery->batch, delivery->queue, task, turn.due, tw__redis_task_times(task),
+                              delivery->now_ms);
     return true;
 }
 
 uint64_t tw__redis_late_missed(const struct tw__redis_delivery *delivery)
 {
     uint64_t due = tw__redis_task_due(delivery->task), every = tw__redis_task_every(delivery->task);
-    bool missed = delivery->plan.late == TW__REDIS_LATE_COALESCE && every > 0 && due < delivery->now_ms;
+    bool missed = delivery->plan.late == TW__REDIS_LATE_COALESCE && every > 0 && due < delivery->now_ms &&
+                  !delivery->task->lived; /* it waited for another time than that of a period */
     return missed ? (delivery->now_ms - due) / every : 0;
 }
 

@@ -96,7 +96,7 @@ void tw__redis_offer_put_off(struct tw__redis_queue *queue, struct tw__redis_tas
  * it, and may have begun another one. */
 static bool goes_on(const struct tw__redis_task *task, uint64_t token)
 {
-    return tw__redis_task_stage(task) == TW__REDIS_LEASED && tw__redis_lease_has_token(task, token);
+    return tw__redis_task_is_leased(task) && tw__redis_lease_has_token(task, token);
 }
 
 /* The lease has run out. The wait begins at its end, whenever that is noticed. Returns whether the task has
@@ -108,6 +108,10 @@ static bool lapse(struct tw__redis_delivery *delivery, const struct tw__redis_li
     struct tw__redis_bytes error = {lease_ran_out, sizeof lease_ran_out - 1};
     uint64_t end_ms = tw__redis_task_due(task), now_ms = delivery->now_ms;
     tw__redis_shared.counts.lapsed++;
+    if (life->stage == TW__REDIS_REPLACED) {
+        tw__redis_lease_end_replaced(delivery->queue, task, end_ms < now_ms ? end_ms : now_ms, now_ms, log);
+        return false;
+    }
     tw__redis_lease_count_lapse(task);
     if (life->lapses >= TW__TASK_LAPSES_MAX) {
         die(delivery->queue, task, error, now_ms, log);

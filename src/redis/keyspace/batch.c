@@ -174,6 +174,8 @@ void tw__redis_batch_rearm(struct tw__redis_batch *batch, struct tw__redis_queue
         &queue->next,
         RedisModule_CreateStringFromLongLong(NULL, times == TW__REDIS_FOR_EVER ? -1 : (long long)times),
         &tw__redis_shared.queues->memory);
+    if (task->lived)
+        task = tw__redis_queue_relive(queue, task, NULL);
     tw__redis_task_set_times(task, times);
     tw__redis_task_set_tries(task, 0);
     tw__redis_place_file(tw__redis_shared.queues, task, due, now_ms);

@@ -45,6 +45,7 @@
 
 #include <base/assert.h>
 
+#include "queues/lease.h"
 #include "queues/place.h"
 #include "queues/queue.h"
 #include "queues/route.h"
@@ -72,14 +73,14 @@ static void do_put(const struct tw__redis_chore *chore)
 {
     struct tw__redis_bytes id = tw__redis_task_id(chore->task);
     struct tw__redis_task *old = tw__redis_queue_find(chore->queue, chore->hash, id);
-    tw__redis_queue_put(chore->queue, chore->task, chore->route, chore->hash, old, chore->now_ms);
+    tw__redis_lease_put(chore->queue, chore->task, chore->route, chore->hash, old, chore->now_ms);
     tw__redis_route_release(chore->route); /* the task itself keeps it now */
 }
 
 static void do_refile(const struct tw__redis_chore *chore)
 {
-    if (chore->task->lived) { /* a lease ends, and its token with it */
-        tw__redis_queue_begin_anew(chore->queue, chore->task, chore->due, chore->now_ms);
+    if (chore->task->lived) {
+        tw__redis_lease_move(chore->queue, chore->task, chore->due, chore->now_ms);
         return;
     }
     tw__redis_place_refile(tw__redis_shared.queues, chore->task, chore->due, chore->now_ms);

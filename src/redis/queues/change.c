@@ -7,6 +7,7 @@
  *     gone:    2, id size, id
  *     next:    3, id size, id, due, times (0 means for ever)
  *     anew:    4, id size, id, due
+ *     back:    5, id size, id, time
  *
  * The time is the one for which the task is filed: the end of its lease, its next attempt, its death. life.c
  * has the bytes of a life.
@@ -17,7 +18,7 @@
 #include "queue.h"
 #include "route.h"
 
-enum { OF_LIFE, OF_LETTER, OF_GONE, OF_NEXT, OF_ANEW };
+enum { OF_LIFE, OF_LETTER, OF_GONE, OF_NEXT, OF_ANEW, OF_BACK };
 
 /* ---- writing --------------------------------------------------------------------------------------------- */
 
@@ -71,6 +72,14 @@ void tw__redis_change_put_anew(struct tw__redis_buffer *buffer, const struct tw_
     tw__redis_buffer_put_number(buffer, due_ms, &queues->memory);
 }
 
+void tw__redis_change_put_back(struct tw__redis_buffer *buffer, const struct tw__redis_queues *queues,
+                               const struct tw__redis_task *task)
+{
+    tw__redis_buffer_put_number(buffer, OF_BACK, &queues->memory);
+    tw__redis_buffer_put_bytes(buffer, tw__redis_task_id(task), &queues->memory);
+    tw__redis_buffer_put_number(buffer, tw__redis_task_due(task), &queues->memory);
+}
+
 /* ---- reading --------------------------------------------------------------------------------------------- */
 
 struct tw__redis_task *tw__redis_change_letter(struct tw__redis_queue *queue, const struct tw__redis_task *from,
@@ -93,21 +102,14 @@ static struct tw__redis_task *named_task(const struct tw__redis_queue *queue, st
     return tw__redis_queue_find(queue, tw__redis_queue_hash(queue->queues, id), id);
 }
 
-/* Whether a task may have this life: only workers have leases and attempts. */
-static bool may_have(const struct tw__redis_queue *queue, const struct tw__redis_task *task,
-                     const struct tw__redis_life *life)
-{
-    return life->stage == TW__REDIS_DEAD ||
-           tw__redis_route_plan(tw__redis_route_of(queue->queues, task)).kind == TW__REDIS_WORKERS;
-}
-
 /* Gives a task its new life and time. */
 static void take_life(struct tw__redis_queue *queue, struct tw__redis_reader *reader, uint64_t now_ms)
 {
     struct tw__redis_task *task = named_task(queue, tw__redis_reader_bytes(reader));
     uint64_t time = tw__redis_reader_number(reader, INT64_MAX);
     struct tw__redis_life life = tw__redis_life_take(reader);
-    if (reader->at == NULL || task == NULL || !may_have(queue, task, &life))
+    if (reader->at == NULL || task == NULL ||
+        !tw__redis_route_allows(tw__redis_route_of(queue->queues, task), &life))
         return;
     tw__redis_place_unfile(queue->queues, task);
     task = tw__redis_queue_relive(queue, task, &life);
@@ -153,11 +155,24 @@ static void take_anew(struct tw__redis_queue *queue, struct tw__redis_reader *re
         tw__redis_queue_begin_anew(queue, task, due, now_ms);
 }
 
+/* The task keeps its order among those of the same time. */
+static void take_unbegun(struct tw__redis_queue *queue, struct tw__redis_reader *reader, uint64_t now_ms)
+{
+    struct tw__redis_task *task = named_task(queue, tw__redis_reader_bytes(reader));
+    uint64_t time = tw__redis_reader_number(reader, INT64_MAX);
+    if (reader->at == NULL || task == NULL || tw__redis_task_stage(task) != TW__REDIS_LEASED)
+        return;
+    uint32_t order = task->order;
+    task = tw__redis_queue_unbegin(queue, task, time);
+    tw__redis_place_file(queue->queues, task, time, now_ms);
+    task->order = order;
+}
+
 bool tw__redis_change_read(struct tw__redis_queue *queue, struct tw__redis_bytes bytes, uint64_t now_ms)
 {
     struct tw__redis_reader reader = {bytes.at, bytes.at + bytes.size};
     while (reader.at != NULL && reader.at < reader.end)
-        switch (tw__redis_reader_number(&reader, OF_ANEW)) {
+        switch (tw__redis_reader_number(&reader, OF_BACK)) {
         case OF_LETTER:
             take_letter(queue, &reader);
             break;
@@ -169,6 +184,9 @@ bool tw__redis_change_read(struct tw__redis_queue *queue, struct tw__redis_bytes
             break;
         case OF_ANEW:
             take_anew(queue, &reader, now_ms);
+            break;
+        case OF_BACK:
+            take_unbegun(queue, &reader, now_ms);
             break;
         default: /* OF_LIFE, and a fault */
             take_life(queue, &reader, now_ms);

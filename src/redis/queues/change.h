@@ -29,6 +29,10 @@ void tw__redis_change_put_next(struct tw__redis_buffer *buffer, const struct tw_
 void tw__redis_change_put_anew(struct tw__redis_buffer *buffer, const struct tw__redis_queues *queues,
                                const struct tw__redis_task *task, uint64_t due_ms);
 
+/* Adds that an attempt has not begun, and that its task is ready again for the time for which it is filed. */
+void tw__redis_change_put_back(struct tw__redis_buffer *buffer, const struct tw__redis_queues *queues,
+                               const struct tw__redis_task *task);
+
 /* Makes all these changes in a queue. A task that is not there is passed over. Returns false if the bytes
  * are not changes; then some of them may have been made. */
 bool tw__redis_change_read(struct tw__redis_queue *queue, struct tw__redis_bytes bytes, uint64_t now_ms);

@@ -30,7 +30,7 @@ static int check_in_wheel(void *arg, struct tw_timer *timer)
     enum tw__redis_stage stage = tw__redis_task_stage(task);
     if ((task->flags & OF_PLACE) != places->flags || task->ready || stage == TW__REDIS_DEAD)
         places->fault = "P2: the flags of a task in a wheel are wrong";
-    else if ((stage == TW__REDIS_LEASED) != places->of_leases)
+    else if (tw__redis_stage_is_leased(stage) != places->of_leases)
         places->fault = "P2: a leased task is in another wheel than that of leases, or the reverse";
     return places->fault != NULL;
 }
@@ -54,7 +54,7 @@ static uint64_t check_line(struct places *places, const struct tw__link *line,
     uint64_t count = 0;
     for (struct tw__link *link = line->next; link != line && places->fault == NULL; link = link->next) {
         const struct tw__redis_task *task = tw__redis_task_of_link(link);
-        count += route != NULL || tw__redis_task_stage(task) != TW__REDIS_LEASED;
+        count += route != NULL || !tw__redis_task_is_leased(task);
         if (link->next->prev != link || link->prev->next != link)
             places->fault = "P1: a task in a line has links that lead elsewhere";
         else if ((task->flags & OF_PLACE) != flags)
@@ -354,7 +354,7 @@ static void count_filed(void *entry, void *arg)
 {
     struct filed *filed = arg;
     const struct tw__redis_task *task = entry;
-    bool leased = tw__redis_task_stage(task) == TW__REDIS_LEASED;
+    bool leased = tw__redis_task_is_leased(task);
     filed->leased += leased;
     if (task->flags & TW__REDIS_TASK_IN_LINE)
         filed->in_line += !leased || (task->flags & TW__REDIS_TASK_HELD) != 0;

@@ -279,13 +279,6 @@ static void take_other(struct reader *reader, struct tw__redis_task_plan *plan)
     plan->packed = tw__redis_task_packed(other);
 }
 
-/* Whether a task may have this life: only workers have leases. */
-static bool life_fits(const struct tw__redis_route *route, const struct tw__redis_life *life)
-{
-    return life == NULL || life->stage == TW__REDIS_DEAD ||
-           tw__redis_route_plan(route).kind == TW__REDIS_WORKERS;
-}
-
 static void take_task(struct reader *reader)
 {
     struct tw__redis_route *route = take_route(reader);
@@ -298,7 +291,7 @@ static void take_task(struct reader *reader)
     else
         plan.packed = tw__redis_reader_bytes(&reader->bytes);
     if (!good || plan.packed.at == NULL || reader->bytes.at == NULL || plan.due > INT64_MAX - reader->due ||
-        !payload_fits(route, &plan) || !life_fits(route, plan.life)) {
+        !payload_fits(route, &plan) || !tw__redis_route_allows(route, plan.life)) {
         reader->bytes.at = NULL;
         return;
     }

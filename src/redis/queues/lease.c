@@ -34,6 +34,67 @@ static struct tw__redis_task *relive(struct tw__redis_queue *queue, struct tw__r
     return task;
 }
 
+/* ---- new tasks ------------------------------------------------------------------------------------------- */
+
+/* The attempt of a task, if a new task that is due at `due_ms` stands behind it. */
+static struct tw__redis_life replaced_life(const struct tw__redis_task *task, uint64_t due_ms)
+{
+    struct tw__redis_life life = tw__redis_task_whole_life(task);
+    TW_ASSERT(tw__redis_stage_is_leased(life.stage));
+    life.stage = TW__REDIS_REPLACED;
+    life.has_next = false;
+    life.due = due_ms;
+    life.lapses = 0;
+    life.error.size = 0;
+    return life;
+}
+
+void tw__redis_lease_put(struct tw__redis_queue *queue, struct tw__redis_task *task,
+                         struct tw__redis_route *route, uint64_t hash, struct tw__redis_task *old,
+                         uint64_t now_ms)
+{
+    const struct tw__redis_memory *memory = &queue->queues->memory;
+    if (old == NULL || !tw__redis_task_is_leased(old)) {
+        tw__redis_queue_put(queue, task, route, hash, old, now_ms);
+        return;
+    }
+    struct tw__redis_life life = replaced_life(old, tw__redis_task_due(task));
+    struct tw__redis_task *behind = tw__redis_task_relive(task, &life, memory);
+    memory->free(task);
+    tw__redis_queue_put_behind(queue, behind, route, hash, old);
+}
+
+void tw__redis_lease_move(struct tw__redis_queue *queue, struct tw__redis_task *task, uint64_t due_ms,
+                          uint64_t now_ms)
+{
+    struct tw__redis_queues *queues = queue->queues;
+    if (!tw__redis_task_is_leased(task)) {
+        tw__redis_queue_begin_anew(queue, task, due_ms, now_ms);
+        return;
+    }
+    struct tw__redis_life life = replaced_life(task, due_ms);
+    if (queues->delivering == task)
+        queues->delivering = NULL;
+    task = tw__redis_queue_relive(queue, task, &life);
+    if (!tw__redis_task_filed(task))
+        tw__redis_place_file_overdue(queues, task); /* its lease has run out, and that has to be seen again */
+}
+
+uint64_t tw__redis_lease_end_replaced(struct tw__redis_queue *queue, struct tw__redis_task *task,
+                                      uint64_t end_ms, uint64_t now_ms, struct tw__redis_buffer *log)
+{
+    struct tw__redis_life life = {.due = tw__redis_task_first_due(task), .worker = {"", 0}, .error = {"", 0}};
+    TW_ASSERT(tw__redis_task_stage(task) == TW__REDIS_REPLACED);
+    if (life.due >= end_ms) {
+        tw__redis_change_put_anew(log, queue->queues, task, life.due);
+        tw__redis_queue_begin_anew(queue, task, life.due, now_ms);
+        return life.due;
+    }
+    task = relive(queue, task, &life, end_ms, now_ms);
+    tw__redis_change_put(log, queue->queues, task);
+    return end_ms;
+}
+
 /* ---- leases ---------------------------------------------------------------------------------------------- */
 
 struct tw__redis_task *tw__redis_lease_begin(struct tw__redis_queue *queue, struct tw__redis_task *task,
@@ -42,11 +103,13 @@ struct tw__redis_task *tw__redis_lease_begin(struct tw__redis_queue *queue, stru
 {
     struct tw__redis_life life = life_of(task);
     TW_ASSERT(task->ready && lease->token != 0);
+    life.next = tw__redis_task_due(task);
+    life.has_next = life.next != life.due;
     life.stage = TW__REDIS_LEASED;
     life.renewed = false;
     life.token = lease->token;
     life.lease_ms = lease->ms;
-    life.attempt += life.attempt < UINT32_MAX;
+    life.attempt += life.attempt < TW__REDIS_BEGUN_MAX;
     life.worker = lease->worker;
     task = relive(queue, task, &life, tw__add_saturating(now_ms, lease->ms), now_ms);
     tw__redis_change_put(log, queue->queues, task);
@@ -72,7 +135,7 @@ void tw__redis_lease_extend(struct tw__redis_queue *queue, struct tw__redis_task
                             bool renewed, uint64_t now_ms, struct tw__redis_buffer *log)
 {
     struct tw__redis_life life = tw__redis_task_life(task);
-    TW_ASSERT(life.stage == TW__REDIS_LEASED);
+    TW_ASSERT(tw__redis_stage_is_leased(life.stage));
     life.renewed = renewed;
     life.lease_ms = ms;
     tw__redis_task_set_life(task, &life);
@@ -90,6 +153,7 @@ static void await_attempt(struct tw__redis_queue *queue, struct tw__redis_task *
     struct tw__redis_life life = tw__redis_task_whole_life(task);
     TW_ASSERT(life.stage == TW__REDIS_LEASED);
     life.stage = TW__REDIS_WAITING;
+    life.has_next = false;
     life.token = token;
     life.error = error;
     task = relive(queue, task, &life, at_ms, now_ms);
@@ -119,36 +183,19 @@ void tw__redis_lease_lapse(struct tw__redis_queue *queue, struct tw__redis_task 
     await_attempt(queue, task, token, error, at_ms, now_ms, log);
 }
 
-/* Lets an attempt that is under way not have begun, and makes the token worthless. */
-static void unbegin(struct tw__redis_life *life)
-{
-    life->attempt -= life->stage == TW__REDIS_LEASED && life->attempt > 0;
-    life->stage = TW__REDIS_WAITING;
-    life->token = 0;
-    life->worker.size = 0;
-}
-
 struct tw__redis_task *tw__redis_lease_give_back(struct tw__redis_queue *queue, struct tw__redis_task *task,
                                                  uint64_t now_ms, struct tw__redis_buffer *log)
 {
     struct tw__redis_queues *queues = queue->queues;
     struct tw__redis_life life = tw__redis_task_whole_life(task);
-    uint64_t at_ms = life.due < now_ms ? life.due : now_ms;
+    uint64_t before = tw__redis_life_before(&life), at_ms = before < now_ms ? before : now_ms;
     TW_ASSERT(life.stage == TW__REDIS_LEASED);
-    unbegin(&life);
-    bool again = life.attempt > 0 || life.due != at_ms; /* LATE concerns it no more */
     if (queues->delivering == task)
         queues->delivering = NULL;
-    tw__redis_place_unfile(queues, task);
-    task = tw__redis_queue_relive(queue, task, again ? &life : NULL);
+    task = tw__redis_queue_unbegin(queue, task, at_ms);
     tw__redis_task_set_due(task, at_ms);
-    if (!again)
-        tw__redis_task_set_tries(task, 0); /* as where the change is read */
     tw__redis_place_offer_again(queues, task, now_ms);
-    if (again)
-        tw__redis_change_put(log, queues, task);
-    else
-        tw__redis_change_put_anew(log, queues, task, at_ms);
+    tw__redis_change_put_back(log, queues, task);
     return task;
 }
 
@@ -157,7 +204,7 @@ void tw__redis_lease_put_off(struct tw__redis_queue *queue, struct tw__redis_tas
 {
     struct tw__redis_life life = tw__redis_task_whole_life(task);
     TW_ASSERT(life.stage == TW__REDIS_LEASED);
-    unbegin(&life);
+    tw__redis_life_unbegin(&life);
     task = relive(queue, task, &life, at_ms, now_ms);
     tw__redis_change_put(log, queue->queues, task);
 }
@@ -193,6 +240,7 @@ static struct tw__redis_life death_of(const struct tw__redis_task *task, uint32_
     struct tw__redis_life life = life_of(task);
     TW_ASSERT(life.stage != TW__REDIS_DEAD);
     life.stage = TW__REDIS_DEAD;
+    life.has_next = false;
     life.token = 0;
     life.attempt = attempts;
     life.error = error;
@@ -247,7 +295,6 @@ void tw__redis_lease_kill(struct tw__redis_queue *queue, struct tw__redis_task *
 struct begun {
     struct tw__redis_task *task;
     uint64_t at_ms;
-    bool leased;
     uint32_t order;
 };
 
@@ -263,8 +310,12 @@ static void gather_begun(void *entry, void *arg)
     enum tw__redis_stage stage = tw__redis_task_stage(task);
     if (stage == TW__REDIS_DEAD || (!task->lived && (task->ready || !(task->flags & TW__REDIS_TASK_IN_LINE))))
         return;
-    uint64_t at_ms = stage == TW__REDIS_LEASED ? tw__redis_task_life(task).due : tw__redis_task_due(task);
-    all->at[all->count++] = (struct begun){task, at_ms, stage == TW__REDIS_LEASED, task->order};
+    uint64_t at_ms = tw__redis_task_due(task);
+    if (tw__redis_stage_is_leased(stage)) {
+        struct tw__redis_life life = tw__redis_task_whole_life(task);
+        at_ms = tw__redis_life_before(&life);
+    }
+    all->at[all->count++] = (struct begun){task, at_ms, task->order};
 }
 
 static int compare_begun(const void *one, const void *other)
@@ -272,8 +323,6 @@ static int compare_begun(const void *one, const void *other)
     const struct begun *a = one, *b = other;
     if (a->at_ms != b->at_ms)
         return a->at_ms < b->at_ms ? -1 : 1;
-    if (a->leased != b->leased)
-        return a->leased ? -1 : 1; /* it was taken before the other, and so filed before it */
     return (int32_t)(a->order - b->order) < 0 ? -1 : 1;
 }
 
@@ -281,9 +330,8 @@ static int compare_begun(const void *one, const void *other)
 static void forget(struct tw__redis_queue *queue, const struct begun *begun, uint64_t now_ms)
 {
     struct tw__redis_life life = life_of(begun->task);
-    bool leased = life.stage == TW__REDIS_LEASED;
-    unbegin(&life);
-    bool again = leased || life.attempt > 0 || life.due != begun->at_ms; /* LATE concerns it no more */
+    tw__redis_life_unbegin(&life);
+    bool again = life.attempt > 0 || life.due != begun->at_ms;
     relive(queue, begun->task, again ? &life : NULL, begun->at_ms, now_ms);
 }
 

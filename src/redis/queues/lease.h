@@ -3,7 +3,8 @@
  * The ways of a task through its life: leased to a worker, failed, dead, done. life.h has the picture.
  *
  * Each function files the task in its new place, and adds what it has done to `log`, for the append-only file
- * and the replicas (change.h). The block of the task may be another one afterwards.
+ * and the replicas (change.h). The block of the task may be another one afterwards. "Leased" means the task
+ * itself. A REPLACED one is not, and only tw__redis_lease_extend() takes both.
  */
 #ifndef TW_REDIS_LEASE_H
 #define TW_REDIS_LEASE_H
@@ -24,6 +25,20 @@ struct tw__redis_task *tw__redis_lease_begin(struct tw__redis_queue *queue, stru
  * whose address may have changed. */
 struct tw__redis_task *tw__redis_lease_hasten(struct tw__redis_queue *queue, struct tw__redis_task *task,
                                               uint64_t now_ms, struct tw__redis_buffer *log);
+/* Puts a task into a queue, as tw__redis_queue_put() does. If an attempt of `old` is under way, the task stands
+ * behind it. Logs nothing. */
+void tw__redis_lease_put(struct tw__redis_queue *queue, struct tw__redis_task *task,
+                         struct tw__redis_route *route, uint64_t hash, struct tw__redis_task *old,
+                         uint64_t now_ms);
+/* Gives a task another due time, with attempt 0. If an attempt is under way, the task stands behind it from now
+ * on. Logs nothing. */
+void tw__redis_lease_move(struct tw__redis_queue *queue, struct tw__redis_task *task, uint64_t due_ms,
+                          uint64_t now_ms);
+/* The attempt before which a task stands has ended at `end_ms`, in any way: the task waits for its due time or,
+ * if that has passed by then, since this end. Returns the time for which it waits. Requires: the task is
+ * REPLACED. */
+uint64_t tw__redis_lease_end_replaced(struct tw__redis_queue *queue, struct tw__redis_task *task,
+                                      uint64_t end_ms, uint64_t now_ms, struct tw__redis_buffer *log);
 /* Whether a token is the task's: that of its lease or, after the lease, of its last attempt. */
 bool tw__redis_lease_has_token(const struct tw__redis_task *task, uint64_t token);
 /* Lets the lease end `ms` from now, and have this length. `renewed`: it had run out. Requires: the task is
@@ -42,9 +57,9 @@ void tw__redis_lease_lapse(struct tw__redis_queue *queue, struct tw__redis_task 
                            struct tw__redis_bytes error, uint64_t at_ms, uint64_t now_ms,
                            struct tw__redis_buffer *log);
 /* The worker gives the task back as if it had not taken it: the attempt does not count, the token is worthless,
- * and the task is ready again, for the time for which it was filed first, or for now if that is later
- * (TW.DRAIN). After its first attempt it has no life any more, as before. Returns the task, whose address may
- * have changed. Requires: the task is leased. */
+ * and the task is ready again, at the place and for the time that it had before, or for now if that is later.
+ * If it had no life before, it has none any more. Returns the task, whose address may have changed. Requires:
+ * the task is leased. */
 struct tw__redis_task *tw__redis_lease_give_back(struct tw__redis_queue *queue, struct tw__redis_task *task,
                                                  uint64_t now_ms, struct tw__redis_buffer *log);
 /* The same, but the task waits until `at_ms`, behind the others there. */

@@ -2,16 +2,32 @@
  *
  * The bytes of a life.
  *
- *     in a task:  first byte 1 | due 8 | token 8 | lease_ms 4 | attempt 4
- *     elsewhere:  the same as varints, then worker and error, each with its size
+ *     in a task:  first byte 1 | due 8 | token 8 | lease_ms 4 | attempt 4, whose highest bit tells has_next
+ *     elsewhere:  the first number, the same as varints, worker and error, each with its size, `next` if any
  *     first byte: the stage, plus 4 if the lease was renewed, plus 8 for each lapse
+ *     number:     the first byte, plus 256 if there is `next`
+ *
+ * `next` is a number of its own only if it is not `due`: before the take the task was a retry, was given back
+ * until a time, or was made ready. It is written by its distance to `due` (life.h).
  */
 #include "life.h"
 
 #include <string.h>
 
-enum { RENEWED = TW__REDIS_STAGES, LAPSE = 2 * RENEWED };
+enum { RENEWED = TW__REDIS_STAGES, LAPSE = 2 * RENEWED, WITH_NEXT = UINT8_MAX + 1 };
+static const uint32_t HAS_NEXT = UINT32_C(1) << 31;
 _Static_assert(LAPSE *(TW__REDIS_LAPSES_LAST + 1) <= UINT8_MAX, "the lapses fit in the first byte");
+
+void tw__redis_life_unbegin(struct tw__redis_life *life)
+{
+    if (life->stage == TW__REDIS_REPLACED)
+        life->attempt = 0; /* it was that of an older task */
+    life->attempt -= life->stage == TW__REDIS_LEASED && life->attempt > 0;
+    life->stage = TW__REDIS_WAITING;
+    life->has_next = false;
+    life->token = 0;
+    life->worker.size = 0;
+}
 
 /* The first byte of a life. */
 static unsigned pack_first(const struct tw__redis_life *life)
@@ -28,6 +44,7 @@ static void set_first(struct tw__redis_life *life, unsigned first)
 
 void tw__redis_life_pack(char *at, const struct tw__redis_life *life)
 {
+    uint32_t attempt = life->attempt | (life->has_next ? HAS_NEXT : 0);
     *at++ = (char)pack_first(life);
     memcpy(at, &life->due, sizeof life->due);
     at += sizeof life->due;
@@ -35,7 +52,7 @@ void tw__redis_life_pack(char *at, const struct tw__redis_life *life)
     at += sizeof life->token;
     memcpy(at, &life->lease_ms, sizeof life->lease_ms);
     at += sizeof life->lease_ms;
-    memcpy(at, &life->attempt, sizeof life->attempt);
+    memcpy(at, &attempt, sizeof attempt);
 }
 
 struct tw__redis_life tw__redis_life_unpack(const char *at)
@@ -49,43 +66,59 @@ struct tw__redis_life tw__redis_life_unpack(const char *at)
     memcpy(&life.lease_ms, at, sizeof life.lease_ms);
     at += sizeof life.lease_ms;
     memcpy(&life.attempt, at, sizeof life.attempt);
+    life.has_next = (life.attempt & HAS_NEXT) != 0;
+    life.attempt &= ~HAS_NEXT;
     return life;
 }
 
 void tw__redis_life_put(struct tw__redis_buffer *buffer, const struct tw__redis_life *life,
                         const struct tw__redis_memory *memory)
 {
-    tw__redis_buffer_put_number(buffer, pack_first(life), memory);
+    tw__redis_buffer_put_number(buffer, pack_first(life) + (life->has_next ? WITH_NEXT : 0), memory);
     tw__redis_buffer_put_number(buffer, life->due, memory);
     tw__redis_buffer_put_number(buffer, life->token, memory);
     tw__redis_buffer_put_number(buffer, life->lease_ms, memory);
     tw__redis_buffer_put_number(buffer, life->attempt, memory);
     tw__redis_buffer_put_bytes(buffer, life->worker, memory);
     tw__redis_buffer_put_bytes(buffer, life->error, memory);
+    if (life->has_next)
+        tw__redis_buffer_put_number(buffer, tw__redis_life_away(life), memory);
 }
 
-/* Whether so many attempts may have lapsed. The one under way has not. */
+/* Reads `next`. It is another time than `due`, and an attempt of the task itself is under way. */
+static void take_before(struct tw__redis_reader *reader, struct tw__redis_life *life)
+{
+    uint64_t away = tw__redis_reader_number(reader, UINT64_MAX);
+    life->next = tw__redis_life_at(life, away);
+    if (life->stage != TW__REDIS_LEASED || life->next == life->due || life->next > INT64_MAX)
+        reader->at = NULL;
+}
+
+/* Whether so many attempts may have lapsed. The one under way has not, and a new task behind it has none. */
 static bool lapses_fit(const struct tw__redis_life *life)
 {
-    if (life->lapses == TW__REDIS_LAPSES_LAST && life->stage != TW__REDIS_DEAD)
+    uint32_t most = life->stage == TW__REDIS_DEAD ? TW__REDIS_LAPSES_LAST : TW__REDIS_LAPSES_LAST - 1;
+    if (life->lapses > (life->stage == TW__REDIS_REPLACED ? 0 : most))
         return false;
-    return life->attempt >= life->lapses + (life->stage == TW__REDIS_LEASED);
+    return life->attempt >= life->lapses + tw__redis_stage_is_leased(life->stage);
 }
 
 struct tw__redis_life tw__redis_life_take(struct tw__redis_reader *reader)
 {
     struct tw__redis_life life = {0};
-    uint64_t most = TW__REDIS_DEAD + RENEWED + LAPSE * TW__REDIS_LAPSES_LAST;
-    set_first(&life, (unsigned)tw__redis_reader_number(reader, most));
-    if (life.stage > TW__REDIS_DEAD)
-        reader->at = NULL;
+    uint64_t most = TW__REDIS_STAGES - 1 + RENEWED + LAPSE * TW__REDIS_LAPSES_LAST + WITH_NEXT,
+             first = tw__redis_reader_number(reader, most);
+    set_first(&life, (unsigned)first % WITH_NEXT);
+    life.has_next = first >= WITH_NEXT;
     life.due = tw__redis_reader_number(reader, INT64_MAX);
     life.token = tw__redis_reader_number(reader, UINT64_MAX);
     life.lease_ms = (uint32_t)tw__redis_reader_number(reader, UINT32_MAX);
-    life.attempt = (uint32_t)tw__redis_reader_number(reader, UINT32_MAX);
+    life.attempt = (uint32_t)tw__redis_reader_number(reader, TW__REDIS_BEGUN_MAX);
     if (!lapses_fit(&life))
         reader->at = NULL;
     life.worker = tw__redis_reader_bytes(reader);
     life.error = tw__redis_reader_bytes(reader);
+    if (life.has_next)
+        take_before(reader, &life);
     return life;
 }

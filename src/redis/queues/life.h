@@ -9,6 +9,11 @@
  *        |             +--due-- waiting for the next attempt
  *        +--REPLAY-- dead <-- the last failure, the 17th lapse
  *
+ *     leased --PUT, SEND, MOVE--> replaced --any end of the attempt--> waiting, as a new task
+ *
+ * A replaced task is a new one, perhaps with a target, that stands behind an attempt under way. Of the old task
+ * only that attempt is left: its token, its lease, its worker and its number.
+ *
  * Ready is no part of a life: a task is ready because its time has come, which each server sees by itself. So
  * nothing is replicated when a task becomes ready.
  */
@@ -24,7 +29,8 @@
 enum tw__redis_stage {
     TW__REDIS_WAITING, /* for its due time or its next attempt; or ready */
     TW__REDIS_LEASED,
-    TW__REDIS_DEAD
+    TW__REDIS_DEAD,
+    TW__REDIS_REPLACED /* leased, and the task is a newer one, which waits for the end of the lease */
 };
 
 struct tw__redis_life {
@@ -33,10 +39,15 @@ struct tw__redis_life {
     uint64_t due;      /* the task itself is filed for another time: the end of the lease, the next attempt */
     uint64_t token;    /* of the last lease, which may acknowledge the task; 0: there is none */
     uint32_t lease_ms; /* the length of the lease */
-    uint32_t attempt;  /* attempts that have begun */
-    uint32_t lapses;   /* those of them whose lease ran out, at most TW__REDIS_LAPSES_LAST */
+    uint32_t attempt;  /* attempts that have begun; REPLACED: of the old task */
+    uint32_t lapses;   /* those of them whose lease ran out, at most TW__REDIS_LAPSES_LAST; REPLACED: 0 */
+    bool has_next;     /* LEASED: the task waited for `next` before it was taken, and not for `due` */
+    uint64_t next;
     struct tw__redis_bytes worker, error; /* the worker that has or had the lease; the last error */
 };
+
+/* Attempts are counted no further. */
+enum { TW__REDIS_BEGUN_MAX = INT32_MAX };
 
 /* The lapse with this number kills. */
 enum { TW__REDIS_LAPSES_LAST = TW__TASK_LAPSES_MAX + 1 };
@@ -44,8 +55,33 @@ enum { TW__REDIS_LAPSES_LAST = TW__TASK_LAPSES_MAX + 1 };
 /* The bytes of a life without its two strings, as they lie in a task; the stages that the first byte tells. */
 enum { TW__REDIS_LIFE_SIZE = 1 + 2 * sizeof(uint64_t) + 2 * sizeof(uint32_t), TW__REDIS_STAGES = 4 };
 
+/* Whether an attempt is under way. */
+static inline bool tw__redis_stage_is_leased(enum tw__redis_stage stage)
+{
+    return stage == TW__REDIS_LEASED || stage == TW__REDIS_REPLACED;
+}
+
+/* The time for which a task was filed before its life began, or its attempt that is under way. */
+static inline uint64_t tw__redis_life_before(const struct tw__redis_life *life)
+{
+    return life->has_next ? life->next : life->due;
+}
+
+/* `next` as a number that is small if it is near `due`, and the reverse. */
+static inline uint64_t tw__redis_life_away(const struct tw__redis_life *life)
+{
+    return life->next >= life->due ? (life->next - life->due) * 2 : (life->due - life->next) * 2 - 1;
+}
+static inline uint64_t tw__redis_life_at(const struct tw__redis_life *life, uint64_t away)
+{
+    return away % 2 == 0 ? life->due + away / 2 : life->due - away / 2 - 1;
+}
+
+/* Lets an attempt that is under way not have begun, and makes the token worthless. */
+void tw__redis_life_unbegin(struct tw__redis_life *life);
+
 void tw__redis_life_pack(char *at, const struct tw__redis_life *life);
-/* Reads a life. Its strings are not set. */
+/* Reads a life. Its strings and `next` are not set. */
 struct tw__redis_life tw__redis_life_unpack(const char *at);
 /* The stage alone. */
 static inline enum tw__redis_stage tw__redis_life_stage(const char *at)

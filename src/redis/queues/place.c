@@ -103,11 +103,6 @@ static inline void fits(int result)
     (void)result;
 }
 
-static bool is_leased(const struct tw__redis_task *task)
-{
-    return tw__redis_task_stage(task) == TW__REDIS_LEASED;
-}
-
 /* ---- clocks ---------------------------------------------------------------------------------------------- */
 
 /* A time of the wall clock by the steady clock, and the reverse. */
@@ -133,7 +128,8 @@ void tw__redis_place_clock_set(struct tw__redis_queues *queues, int64_t by_ms)
 /* Whether a leased task waits in the wheel of leases, so that its time is one of the steady clock. */
 static bool is_steady(const struct tw__redis_task *task)
 {
-    return is_leased(task) && !(task->flags & TW__REDIS_TASK_IN_LINE) && tw_timer_pending(&task->timer);
+    return tw__redis_task_is_leased(task) && !(task->flags & TW__REDIS_TASK_IN_LINE) &&
+           tw_timer_pending(&task->timer);
 }
 
 uint64_t tw__redis_place_due(const struct tw__redis_queues *queues, const struct tw__redis_task *task)
@@ -186,7 +182,7 @@ static void unpark(struct tw__redis_task *task)
  * not deliver is in the line of overdue tasks too. It is counted as leased alone. */
 static void count_in_line(const struct tw__redis_queues *queues, const struct tw__redis_task *task, int more)
 {
-    if (!is_leased(task))
+    if (!tw__redis_task_is_leased(task))
         tw__redis_sums_in_line(tw__redis_queue_of(queues, task), more);
 }
 
@@ -289,7 +285,7 @@ static void unfile_dead(struct tw__redis_queues *queues, struct tw__redis_task *
  * end may have been set by another clock. */
 static uint64_t file_time(const struct tw__redis_task *task, uint64_t due_ms, uint64_t now_ms)
 {
-    if (!is_leased(task))
+    if (!tw__redis_task_is_leased(task))
         return due_ms;
     uint64_t end_ms = tw__add_saturating(now_ms, tw__redis_task_life(task).lease_ms);
     return due_ms > tw__add_saturating(end_ms, TW__REDIS_LEASE_MORE_MS) ? end_ms : due_ms;
@@ -327,13 +323,14 @@ static void file_task(struct tw__redis_queues *queues, struct tw__redis_task *ta
 {
     TW_ASSERT(!tw__redis_task_filed(task));
     due_ms = file_time(task, due_ms, now_ms);
-    task->order = queues->order++;
+    if (!tw__redis_task_is_leased(task)) /* which may be given back, and then has its old place */
+        task->order = queues->order++;
     if (tw__redis_task_stage(task) == TW__REDIS_DEAD) {
         tw__redis_task_set_due(task, due_ms);
         file_dead(queues, task);
         return;
     }
-    if (due_ms > now_ms && is_leased(task)) {
+    if (due_ms > now_ms && tw__redis_task_is_leased(task)) {
         fits(tw_wheel_add_at(queues->leases, &task->timer, steady_end(queues, due_ms, now_ms)));
         return;
     }
@@ -348,6 +345,24 @@ void tw__redis_place_file(struct tw__redis_queues *queues, struct tw__redis_task
 {
     file_task(queues, task, due_ms, now_ms);
     tw__redis_check_changed(queues, tw__redis_check_places);
+}
+
+void tw__redis_place_stand_behind(struct tw__redis_queues *queues, struct tw__redis_task *task,
+                                  struct tw__redis_task *old)
+{
+    uint8_t line = old->flags & (TW__REDIS_TASK_IN_LINE | TW__REDIS_TASK_HELD);
+    TW_ASSERT(tw__redis_task_is_leased(task) && tw__redis_task_is_leased(old));
+    TW_ASSERT(!tw__redis_task_filed(task));
+    task->order = queues->order++;
+    if (is_steady(old) && tw__redis_task_due(old) > tw_wheel_now(queues->leases)) {
+        fits(tw_wheel_add_at(queues->leases, &task->timer, tw__redis_task_due(old)));
+        return;
+    }
+    tw__redis_task_set_due(task, tw__redis_place_due(queues, old));
+    if (line == TW__REDIS_TASK_IN_LINE)
+        line_up(queues, task, &old->parked.link, old->parked.since_ms);
+    else
+        line_up(queues, task, &queues->overdue, 0);
 }
 
 /* ---- targets that refuse --------------------------------------------------------------------------------- */
@@ -456,13 +471,11 @@ void tw__redis_place_offer(struct tw__redis_queues *queues, struct tw__redis_tas
     offer_before(queues, task, &tw__redis_queue_of(queues, task)->ready, now_ms);
 }
 
-/* Whether a ready task comes before a task that is given back, whose order is that of its lease. A task that
- * is due at the same time and was filed after the lease began has been given back too. The other ones were
- * behind the leased task when it was taken. */
+/* Whether a ready task comes before a task that is given back, which has kept its order. */
 static bool was_ready_before(const struct tw__redis_task *ready, const struct tw__redis_task *task)
 {
     uint64_t due = tw__redis_task_due(ready), its = tw__redis_task_due(task);
-    return due < its || (due == its && (int32_t)(ready->order - task->order) > 0);
+    return due < its || (due == its && (int32_t)(ready->order - task->order) < 0);
 }
 
 void tw__redis_place_offer_again(struct tw__redis_queues *queues, struct tw__redis_task *task, uint64_t now_ms)
@@ -476,7 +489,6 @@ void tw__redis_place_offer_again(struct tw__redis_queues *queues, struct tw__red
      * back the first task again and again would hide how old the line is. */
     if (next != line && tw__redis_task_of_link(next)->parked.since_ms < now_ms)
         since_ms = tw__redis_task_of_link(next)->parked.since_ms;
-    task->order = queues->order++;
     offer_before(queues, task, next, since_ms);
 }
 
@@ -601,7 +613,7 @@ void tw__redis_place_unfile(struct tw__redis_queues *queues, struct tw__redis_ta
     } else if (task->flags & TW__REDIS_TASK_IN_LINE) {
         unpark(task);
         count_in_line(queues, task, -1);
-    } else if (is_leased(task)) {
+    } else if (tw__redis_task_is_leased(task)) {
         if (tw_wheel_cancel(queues->leases, &task->timer))
             tw__redis_task_set_due(task, wall_of(queues, tw__redis_task_due(task)));
     } else {
@@ -636,8 +648,7 @@ void tw__redis_place_refile(struct tw__redis_queues *queues, struct tw__redis_ta
         queues->delivering = NULL;
     due_ms = file_time(task, due_ms, now_ms);
     bool in_wheel = due_ms > now_ms && !(task->flags & (TW__REDIS_TASK_IN_LINE | TW__REDIS_TASK_BEHIND));
-    if (in_wheel && is_leased(task)) {
-        task->order = queues->order++;
+    if (in_wheel && tw__redis_task_is_leased(task)) {
         fits(tw_wheel_move_at(queues->leases, &task->timer, steady_end(queues, due_ms, now_ms)));
     } else if (in_wheel && due_ms > tw_wheel_now(queues->wheel)) {
         task->order = queues->order++;
@@ -744,7 +755,7 @@ static struct tw__redis_task *first_due(struct tw__redis_queues *queues, const s
     for (; !tw__list_empty(line) && *budget > 0; --*budget) {
         struct tw__redis_task *task = tw__redis_task_of_link(line->next);
         uint64_t due = tw__redis_task_due(task);
-        if (due <= now_ms || is_leased(task))
+        if (due <= now_ms || tw__redis_task_is_leased(task))
             return task;
         if (!has_wheel(queues, due))
             return NULL;

@@ -47,6 +47,11 @@ enum tw__redis_source {
  * its length allows, and TW__REDIS_LEASE_MORE_MS. Requires: the task is filed nowhere. */
 void tw__redis_place_file(struct tw__redis_queues *queues, struct tw__redis_task *task, uint64_t due_ms,
                           uint64_t now_ms);
+/* Files a task that stands behind the attempt of `old`: at the place of `old`, and for the end of that lease.
+ * If the lease has run out, and `old` is in no line yet, the task is overdue. The caller takes `old` out.
+ * Requires: both are leased; the task is filed nowhere. */
+void tw__redis_place_stand_behind(struct tw__redis_queues *queues, struct tw__redis_task *task,
+                                  struct tw__redis_task *old);
 /* Takes a task out of the wheel or line in which it is filed, if any. */
 void tw__redis_place_unfile(struct tw__redis_queues *queues, struct tw__redis_task *task);
 /* Prefetches the neighbours of a task that will soon be unfiled or refiled. */
@@ -92,9 +97,8 @@ uint32_t tw__redis_place_tries(const struct tw__redis_queues *queues, const stru
 /* Puts a due task at the end of its queue's line of ready tasks. Requires: the task is filed nowhere. */
 void tw__redis_place_offer(struct tw__redis_queues *queues, struct tw__redis_task *task, uint64_t now_ms);
 /* The same for a task that a worker has given back: the task goes to the place that it had. That is behind the
- * ready tasks that waited for an earlier time, and behind those for the same time that were given back before
- * it. The call passes at most TW__REDIS_PASSED_MAX tasks. Requires: the task is filed nowhere, and its order is
- * that of its lease. */
+ * ready tasks that waited for an earlier time, or for the same time and were filed before it. The call passes
+ * at most TW__REDIS_PASSED_MAX tasks. Requires: the task is filed nowhere. */
 void tw__redis_place_offer_again(struct tw__redis_queues *queues, struct tw__redis_task *task, uint64_t now_ms);
 /* Puts a due task of a paused queue at the end of the queue's line of stopped tasks. Requires: the task
  * is filed nowhere. */

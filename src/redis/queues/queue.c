@@ -125,22 +125,37 @@ static void leave(struct tw__redis_queue *queue, struct tw__redis_task *task)
     tw__redis_route_release(route);
 }
 
-void tw__redis_queue_put(struct tw__redis_queue *queue, struct tw__redis_task *task,
-                         struct tw__redis_route *route, uint64_t hash, struct tw__redis_task *old,
-                         uint64_t now_ms)
+/* Lets the queue and the route count a task that joins them. */
+static void join(struct tw__redis_queue *queue, struct tw__redis_task *task, struct tw__redis_route *route)
 {
     TW_ASSERT(route->queue == queue && !tw__redis_task_filed(task));
-    TW_ASSERT(tw__redis_queue_find(queue, hash, tw__redis_task_id(task)) == old);
     task->route = route->index & (TW__REDIS_ROUTES_MAX - 1);
     tw__redis_route_keep(route);
     tw__redis_sums_block(queue, task, 1);
     tw__redis_sums_leased(queue, task, 1);
     if (task->shares)
         tw__redis_share_join(queue, task);
+}
+
+/* Lets a task take the place of `old` in the table, and frees `old`. */
+static void replace(struct tw__redis_queue *queue, struct tw__redis_task *task, uint64_t hash,
+                    struct tw__redis_task *old)
+{
+    leave(queue, old);
+    tw__redis_table_replace(&queue->tasks, hash, old, task);
+    queue->queues->memory.free(old);
+}
+
+void tw__redis_queue_put(struct tw__redis_queue *queue, struct tw__redis_task *task,
+                         struct tw__redis_route *route, uint64_t hash, struct tw__redis_task *old,
+                         uint64_t now_ms)
+{
+    TW_ASSERT(tw__redis_queue_find(queue, hash, tw__redis_task_id(task)) == old);
+    join(queue, task, route);
+    if (tw__redis_task_is_leased(task))
+        task->order = queue->queues->order++; /* a lease that is filed keeps the order of its task */
     if (old != NULL) {
-        leave(queue, old);
-        tw__redis_table_replace(&queue->tasks, hash, old, task);
-        queue->queues->memory.free(old);
+        replace(queue, task, hash, old);
     } else {
         size_t before = tw__redis_sums_table_bytes(queue);
         tw__redis_sums_task(queue, 1);
@@ -148,6 +163,16 @@ void tw__redis_queue_put(struct tw__redis_queue *queue, struct tw__redis_task *t
         tw__redis_sums_tables(queue, before);
     }
     tw__redis_place_file(queue->queues, task, tw__redis_task_due(task), now_ms);
+    tw__redis_check_changed(queue->queues, tw__redis_check_sums);
+}
+
+void tw__redis_queue_put_behind(struct tw__redis_queue *queue, struct tw__redis_task *task,
+                                struct tw__redis_route *route, uint64_t hash, struct tw__redis_task *old)
+{
+    TW_ASSERT(tw__redis_queue_find(queue, hash, tw__redis_task_id(task)) == old);
+    join(queue, task, route);
+    tw__redis_place_stand_behind(queue->queues, task, old);
+    replace(queue, task, hash, old);
     tw__redis_check_changed(queue->queues, tw__redis_check_sums);
 }
 
@@ -163,13 +188,16 @@ void tw__redis_queue_remove(struct tw__redis_queue *queue, struct tw__redis_task
     tw__redis_check_changed(queue->queues, tw__redis_check_sums);
 }
 
-/* Whether a life has the strings that the task's own life has, so that it fits in the task's block. */
+/* Whether a life has the strings and the `next` of the task's own life, so that it fits in the task's block. */
 static bool fits_in_place(const struct tw__redis_task *task, const struct tw__redis_life *life)
 {
     if (!task->lived || life == NULL)
         return false;
     struct tw__redis_life own = tw__redis_task_whole_life(task);
-    return tw__redis_bytes_equal(own.worker, life->worker) && tw__redis_bytes_equal(own.error, life->error);
+    bool same_next = own.has_next == life->has_next &&
+                     (!own.has_next || tw__redis_life_away(&own) == tw__redis_life_away(life));
+    return same_next && tw__redis_bytes_equal(own.worker, life->worker) &&
+           tw__redis_bytes_equal(own.error, life->error);
 }
 
 /* Lets a copy take the place of a task, which it frees. */
@@ -231,6 +259,19 @@ void tw__redis_queue_begin_anew(struct tw__redis_queue *queue, struct tw__redis_
     task = tw__redis_queue_relive(queue, task, NULL);
     tw__redis_task_set_tries(task, 0);
     tw__redis_place_file(queue->queues, task, due_ms, now_ms);
+}
+
+struct tw__redis_task *tw__redis_queue_unbegin(struct tw__redis_queue *queue, struct tw__redis_task *task,
+                                               uint64_t at_ms)
+{
+    struct tw__redis_life life = tw__redis_task_whole_life(task);
+    tw__redis_life_unbegin(&life);
+    bool again = life.attempt > 0 || life.due != at_ms;
+    tw__redis_place_unfile(queue->queues, task);
+    task = tw__redis_queue_relive(queue, task, again ? &life : NULL);
+    if (!again)
+        tw__redis_task_set_tries(task, 0);
+    return task;
 }
 
 void tw__redis_queue_moved(struct tw__redis_queue *queue, const struct tw__redis_task *old,

@@ -40,6 +40,10 @@ struct tw__redis_task *tw__redis_queue_find(const struct tw__redis_queue *queue,
 void tw__redis_queue_put(struct tw__redis_queue *queue, struct tw__redis_task *task,
                          struct tw__redis_route *route, uint64_t hash, struct tw__redis_task *old,
                          uint64_t now_ms);
+/* The same for a task that stands behind the attempt of `old`: it is filed for the end of that lease. Requires:
+ * both are leased. */
+void tw__redis_queue_put_behind(struct tw__redis_queue *queue, struct tw__redis_task *task,
+                                struct tw__redis_route *route, uint64_t hash, struct tw__redis_task *old);
 /* Takes a task out of the queue and of the place where it is filed, if any, and frees it. Requires: the
  * task belongs to this queue and has this hash. */
 void tw__redis_queue_remove(struct tw__redis_queue *queue, struct tw__redis_task *task, uint64_t hash);
@@ -61,6 +65,12 @@ struct tw__redis_task *tw__redis_queue_share(struct tw__redis_queue *queue, stru
  * nothing. */
 void tw__redis_queue_begin_anew(struct tw__redis_queue *queue, struct tw__redis_task *task, uint64_t due_ms,
                                 uint64_t now_ms);
+
+/* The attempt under way has not begun: the task has the life that it had before, or none if it has made no
+ * other attempt and waits for its due time, `at_ms`. It keeps its order, and is filed nowhere. Returns the
+ * task, whose address may have changed. Logs nothing. Requires: the task is leased. */
+struct tw__redis_task *tw__redis_queue_unbegin(struct tw__redis_queue *queue, struct tw__redis_task *task,
+                                               uint64_t at_ms);
 
 /* Corrects the queue after the block of a task has been moved from `old`. */
 void tw__redis_queue_moved(struct tw__redis_queue *queue, const struct tw__redis_task *old,

@@ -83,6 +83,15 @@ struct tw__redis_plan tw__redis_route_plan(const struct tw__redis_route *route)
     return plan;
 }
 
+bool tw__redis_route_allows(const struct tw__redis_route *route, const struct tw__redis_life *life)
+{
+    if (life == NULL || tw__redis_route_plan(route).kind == TW__REDIS_WORKERS)
+        return true;
+    if (life->stage == TW__REDIS_WAITING)
+        return life->attempt == 0 && life->token == 0;
+    return life->stage != TW__REDIS_LEASED;
+}
+
 static bool retries_are_equal(const struct tw__redis_retry *a, const struct tw__redis_retry *b)
 {
     return a->first_ms == b->first_ms && a->max_ms == b->max_ms && a->tries == b->tries &&

@@ -219,6 +219,6 @@ void tw__redis_sums_dead(struct tw__redis_queue *queue, struct tw__redis_task *t
 
 void tw__redis_sums_leased(struct tw__redis_queue *queue, const struct tw__redis_task *task, int sign)
 {
-    if (tw__redis_task_stage(task) == TW__REDIS_LEASED)
+    if (tw__redis_task_is_leased(task))
         add(queue, &queue->leased_count, &queue->queues->leased_count, sign);
 }

@@ -58,7 +58,8 @@ static size_t string_size(struct tw__redis_bytes string)
 
 static size_t life_size(const struct tw__redis_life *life)
 {
-    return TW__REDIS_LIFE_SIZE + string_size(life->worker) + string_size(life->error);
+    return TW__REDIS_LIFE_SIZE + string_size(life->worker) + string_size(life->error) +
+           (life->has_next ? tw__redis_varint_size(tw__redis_life_away(life)) : 0);
 }
 
 struct tw__redis_task *tw__redis_task_new(const struct tw__redis_task_plan *plan,
@@ -88,7 +89,9 @@ struct tw__redis_task *tw__redis_task_new(const struct tw__redis_task_plan *plan
     }
     at = put_payload(tw__redis_varint_put_bytes(at, plan->id), plan);
     if (lived)
-        tw__redis_varint_put_bytes(tw__redis_varint_put_bytes(at, plan->life->worker), plan->life->error);
+        at = tw__redis_varint_put_bytes(tw__redis_varint_put_bytes(at, plan->life->worker), plan->life->error);
+    if (lived && plan->life->has_next)
+        tw__redis_varint_put(at, tw__redis_life_away(plan->life));
     return task;
 }
 
@@ -207,6 +210,11 @@ struct tw__redis_life tw__redis_task_whole_life(const struct tw__redis_task *tas
     }
     life.worker = tw__redis_varint_get_bytes(at);
     life.error = tw__redis_varint_get_bytes(life.worker.at + life.worker.size);
+    uint64_t away;
+    if (life.has_next) {
+        tw__redis_varint_get(life.error.at + life.error.size, &away);
+        life.next = tw__redis_life_at(&life, away);
+    }
     return life;
 }
 

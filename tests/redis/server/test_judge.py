@@ -8,11 +8,12 @@ from ledger import Deed, Taken
 DUE = 1000000
 
 
-def row(stage, at=DUE, worker=""):
-    """The reply of TW.GET."""
+def row(stage, at=DUE, worker="", due=DUE, replaced=0):
+    """The reply of TW.GET. A replaced task has another payload."""
     attempt = int(stage == "leased")
-    return ["due", DUE, "remaining", 0, "every", 0, "times", 1, "attempt", attempt, "lapses", 0, "state", stage,
-            "next", at, "worker", worker, "error", "", "payload", ["1"]]
+    return ["due", due, "remaining", 0, "every", 0, "times", 1, "attempt", attempt, "lapses", 0, "state", stage,
+            "replaced", replaced, "next", at, "worker", worker, "error", "",
+            "payload", ["1" if due == DUE else "3"]]
 
 
 def put():
@@ -29,6 +30,13 @@ def back(take, sent):
     """TW.NACK BACK, whose reply was lost."""
     about = {"due": DUE, "attempt": 1, "token": take.token, "at": 0}
     return Deed("2", "back", "s", "t", about, sent=sent)
+
+
+def replaced(take, after):
+    """Another put, while a worker has the task; `after` is the look behind it."""
+    about = {"at": DUE + 5, "tries": 3, "every": 0, "times": 1}
+    before = row("leased", DUE + 60000, take.worker)
+    return Deed("3", "put", "s", "t", about, 2, before, after, DUE + 1, DUE + 1, "t", 3.0)
 
 
 class History:
@@ -99,3 +107,47 @@ def test_a_lease_that_never_ends_is_seen():
     history.judge.passed = DUE + 60000
     with pytest.raises(AssertionError, match="have not ended"):
         history.ends_with(row("leased", at=DUE + 60000, worker="w1"))
+
+
+BEHIND = row("leased", DUE + 60000, "w1", DUE + 5, 1)
+
+
+def test_a_new_task_stands_behind_the_attempt_and_waits_for_its_end():
+    first = taken("a", "w1", 2.0)
+    state, = History(put(), replaced(first, BEHIND), takes=[first]).ends_with(BEHIND)
+    assert (state.payload, state.begun, state.behind.token) == ("3", 0, "a")
+    about = {"due": DUE, "attempt": 1, "token": "a"}
+    after = row("ready", DUE + 9, "", DUE + 5)
+    ack = Deed("4", "ack", "s", "t", about, 3, BEHIND, after, DUE + 9, DUE + 9, 1, 4.0)
+    history = History(put(), replaced(first, BEHIND), ack, takes=[first])
+    assert history.judge.counts["acknowledged"] == 1 and history.judge.fates == {"replaced": 1}
+    state, = history.ends_with(row("ready", DUE + 9, "", DUE + 5))
+    assert state.behind is None
+
+
+@pytest.mark.parametrize("after", [
+    row("waiting", DUE + 5, "", DUE + 5), row("leased", DUE + 60000, "w2", DUE + 5, 1),
+    row("leased", DUE + 99999, "w1", DUE + 5, 1), row("leased", DUE + 60000, "w1", DUE + 6, 1)
+], ids=["the lease ends", "another worker", "another end", "another time"])
+def test_an_attempt_that_is_not_kept_is_seen(after):
+    first = taken("a", "w1", 2.0)
+    with pytest.raises(AssertionError):
+        History(put(), replaced(first, after), takes=[first])
+
+
+def test_a_new_task_that_is_given_out_before_the_end_is_seen():
+    """Two workers would have one id at once."""
+    first, second = taken("a", "w1", 2.0), taken("b", "w2", 4.0)
+    second.due, second.payload = DUE + 5, "3"
+    history = History(put(), replaced(first, BEHIND), takes=[first, second])
+    with pytest.raises(AssertionError, match="ran out too early"):
+        history.ends_with(row("leased", DUE + 60000, "w2", DUE + 5))
+
+
+def test_a_put_without_a_reply_may_have_met_an_attempt_or_not():
+    first = taken("a", "w1", 2.0)
+    for seen, behind in ((BEHIND, "a"), (row("waiting", DUE + 5, "", DUE + 5), None)):
+        deed = replaced(first, None)
+        deed.reply = ...
+        state, = History(put(), deed, takes=[first]).ends_with(seen)
+        assert (state.behind and state.behind.token) == behind

@@ -60,7 +60,7 @@ class Task:
         return {
             "due": self.due, "every": self.every, "times": self.times, "target": self.target, "kind": self.kind,
             "maxlen": self.maxlen, "late": self.late, "late-ms": self.late_ms, "attempt": 0, "lapses": 0,
-            "next": self.due, "worker": "", "error": "", "payload": self.payload
+            "replaced": 0, "next": self.due, "worker": "", "error": "", "payload": self.payload
         }
 
 

@@ -506,7 +506,7 @@ def shortened(word):
 def describe_task(found, version):
     """Returns TW.GET as a file of this version describes it: in version 1 no task has been taken or is dead."""
     del found["remaining"]
-    assert found.pop("lapses") == 0
+    assert found.pop("lapses") == found.pop("replaced") == 0
     found["payload"] = [shortened(word) for word in found["payload"]]
     if found["state"] == "ready":
         found["state"] = "waiting"  # a file does not tell

@@ -22,9 +22,17 @@ const struct tw__redis_life life_of[LIVES] = {
      .token = 1,
      .lease_ms = UINT32_MAX,
      .attempt = 3,
-     .lapses = 2},
+     .lapses = 2,
+     .has_next = true,
+     .next = 0},
     {.stage = TW__REDIS_LEASED, .renewed = true, .due = START - 1, .token = 7, .lease_ms = 30000, .attempt = 1},
-    {.stage = TW__REDIS_DEAD, .due = 0, .lease_ms = 5, .attempt = UINT32_MAX, .lapses = 17},
+    {.stage = TW__REDIS_REPLACED,
+     .renewed = true,
+     .due = INT64_MAX,
+     .token = UINT64_MAX,
+     .lease_ms = 30000,
+     .attempt = 1},
+    {.stage = TW__REDIS_DEAD, .due = 0, .lease_ms = 5, .attempt = INT32_MAX, .lapses = 17},
 };
 /* The dead tasks are in the order in which they died, and the counts are those of the tasks. */
 void check_dead(const struct tw__redis_queue *queue)
@@ -89,15 +97,20 @@ struct tw__redis_queue *copy_through_chunks(const struct tw__redis_queue *queue,
 
 /* ---- chunks of any bytes --------------------------------------------------------------------------------- */
 
-/* Only workers have leases, and a task for a target has a life only when it is dead. */
+/* Only workers have attempts. A task for a target may stand behind one, wait since its end, or be dead. */
 static void check_life(const struct tw__redis_task *task, uint8_t kind)
 {
     if (!task->lived)
         return;
     struct tw__redis_life life = tw__redis_task_whole_life(task);
-    assert_true(life.stage <= TW__REDIS_DEAD && life.due <= INT64_MAX);
+    assert_true(life.stage <= TW__REDIS_REPLACED && life.due <= INT64_MAX);
     assert_true(life.lapses <= life.attempt && life.lapses <= TW__REDIS_LAPSES_LAST);
-    assert_true(kind == TW__REDIS_WORKERS || life.stage == TW__REDIS_DEAD);
+    assert_true(!life.has_next || (life.stage == TW__REDIS_LEASED && life.next <= INT64_MAX));
+    assert_true(life.stage != TW__REDIS_REPLACED || (life.attempt > 0 && life.lapses == 0));
+    if (kind == TW__REDIS_WORKERS)
+        return;
+    assert_int_not_equal(life.stage, TW__REDIS_LEASED);
+    assert_true(life.stage != TW__REDIS_WAITING || (life.attempt == 0 && life.token == 0));
 }
 
 void check_what_was_read(struct tw__redis_queue *queue, bool good)

@@ -9,8 +9,8 @@
 #include "fixture.h"
 
 /* Lives of each stage, with numbers at their limits; the strings are empty. A task for a target may have the
- * last life, which is dead, and no other. */
-enum { LIVES = 4, DEAD_LIFE = LIVES - 1 };
+ * last two lives, which are behind the attempt of another task, and dead. */
+enum { LIVES = 5, DEAD_LIFE = LIVES - 1, REPLACED_LIFE = LIVES - 2 };
 extern const struct tw__redis_life life_of[LIVES];
 
 /* Checks the order and the count of the dead tasks. */

@@ -293,6 +293,8 @@ void assert_lives_equal(const struct tw__redis_life *a, const struct tw__redis_l
     assert_int_equal(a->lease_ms, b->lease_ms);
     assert_int_equal(a->attempt, b->attempt);
     assert_int_equal(a->lapses, b->lapses);
+    assert_int_equal(a->has_next, b->has_next);
+    assert_true(!a->has_next || a->next == b->next);
     assert_bytes_equal(a->worker, b->worker);
     assert_bytes_equal(a->error, b->error);
 }

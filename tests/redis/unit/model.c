@@ -34,7 +34,7 @@ bool is_filed(const struct ref *ref)
 
 bool is_leased(const struct ref *ref)
 {
-    return ref->lived && ref->life.stage == TW__REDIS_LEASED;
+    return ref->lived && (ref->life.stage == TW__REDIS_LEASED || ref->life.stage == TW__REDIS_REPLACED);
 }
 
 bool waits(const struct ref *ref)
@@ -148,7 +148,9 @@ void set_clock(int64_t by)
 void model_file(struct ref *ref, uint64_t due)
 {
     ref->due = due = time_of(ref, due);
-    ref->order = model.order++;
+    ref->turn = ++model.turns;
+    if (!is_leased(ref))
+        ref->order = model.order++;
     ref->moved = false;
     if (ref->lived && ref->life.stage == TW__REDIS_DEAD) {
         model_line_up(ref, DEAD, false);
@@ -201,8 +203,8 @@ bool is_stuck(const struct tw__link *line)
         return true;
     const struct tw__redis_task *task = tw__redis_task_of_link(line->next);
     uint64_t due = tw__redis_task_due(task);
-    return tw__redis_task_stage(task) != TW__REDIS_LEASED && due > model.now &&
-           due <= tw_wheel_now(all->wheel) && (all->behind == NULL || due <= tw_wheel_now(all->behind));
+    return !tw__redis_task_is_leased(task) && due > model.now && due <= tw_wheel_now(all->wheel) &&
+           (all->behind == NULL || due <= tw_wheel_now(all->behind));
 }
 
 /* Whether the task is the first of its line. Otherwise a task of a detached queue may stand before it,
@@ -256,6 +258,7 @@ void see_what_was_filed_again(void)
         *before = ref->position;
         ref->place = ref->task->flags & TW__REDIS_TASK_BEHIND ? BEHIND : WHEEL;
         ref->order = model.order += ref->task->order - (uint32_t)model.order;
+        ref->turn = ++model.turns;
         ref->moved = false;
         model.order++;
     }

@@ -32,7 +32,8 @@ struct ref {
     struct room *room;
     struct tw__redis_task *task;
     uint64_t due, every, times;
-    uint64_t order;    /* the number of its filing */
+    uint64_t order;    /* the number of its filing, which a lease keeps */
+    uint64_t turn;     /* the number of its last filing, of leases too */
     uint64_t steady;   /* of a task in the wheel of leases: the end of its lease by the steady clock */
     uint64_t filed_ms; /* of a past task: when it was filed; of a ready task: when it became ready */
     int64_t position;  /* in a line */
@@ -62,7 +63,7 @@ struct model {
     struct rng rng;
     struct room room[ROOMS];
     struct ref ref[REFS];
-    uint64_t now, monotonic, order;
+    uint64_t now, monotonic, order, turns;
     int64_t set;   /* by how much the wall clock was set, as the queues know */
     bool set_amid; /* the clock was set while a wheel had due tasks, and has some since then */
     int64_t front, back, made_ready; /* positions given so far, and routes made ready */
@@ -70,7 +71,7 @@ struct model {
     struct ref *probe;               /* the task that was taken last, if it was a probe */
     unsigned nowhere;
     uint64_t taken, passed;
-    uint64_t stopped, leases, returns, deaths, letters, steps; /* how often that has happened */
+    uint64_t stopped, leases, returns, deaths, letters, steps, replaced; /* how often that has happened */
     uint64_t died; /* the latest time up to which deaths were looked at */
 };
 extern struct model model;
@@ -113,6 +114,7 @@ void check_all(void);
 struct tw__redis_life some_life(uint64_t due);
 void offer(struct ref *ref);
 void stop(struct ref *ref);
+void stand_behind(struct ref *ref, const struct ref *before, uint64_t due);
 void take_as_a_worker(struct room *room);
 void give_some_back(struct room *room);
 bool live(struct room *room, struct ref *ref);

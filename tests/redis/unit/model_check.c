@@ -165,8 +165,7 @@ static void check_room(const struct room *room, struct sums *sums)
     uint64_t tasks[PLANS] = {0};
     for (const struct ref *ref = room->ref; ref < room->ref + room->size; ref++) {
         count += ref->place != ABSENT;
-        bool leased = ref->lived && ref->life.stage == TW__REDIS_LEASED;
-        in_line += !leased && (ref->place == OVERDUE || ref->place == PAST || ref->place == STOPPED);
+        in_line += !is_leased(ref) && (ref->place == OVERDUE || ref->place == PAST || ref->place == STOPPED);
         held += ref->place == HELD;
         sums->filed += is_filed(ref);
         if (ref->place != ABSENT)

@@ -64,7 +64,7 @@ static void judge_filed(const struct ref *taken)
         assert_true(first->due >= taken->due);
     for (const struct ref *ref = model.ref; ref < model.ref + REFS; ref++)
         if (ref->room->attached && ref->place == taken->place && ref->due == taken->due && !ref->moved)
-            assert_true(ref->order >= taken->order || taken->moved);
+            assert_true(ref->turn >= taken->turn || taken->moved);
 }
 
 /* A past task takes its turn when no task is left that was due before the past task was filed. */

@@ -29,6 +29,8 @@ struct tw__redis_life some_life(uint64_t due)
                                    .lease_ms = (uint32_t)below(below(2) == 0 ? UINT32_MAX : 500),
                                    .attempt = attempt,
                                    .lapses = (uint32_t)below(attempt),
+                                   .has_next = below(2) == 0,
+                                   .next = some_time() & INT64_MAX,
                                    .worker = some_name(),
                                    .error = some_name()};
 }
@@ -143,6 +145,53 @@ static void begin_life(struct ref *ref)
     ref->lived = true;
 }
 
+/* In the model, a new task stands behind the attempt of `before` from now on, and has its place. If the lease
+ * has run out and `before` is in no line, the new one is overdue; a task that is moved stays in its wheel. */
+void stand_behind(struct ref *ref, const struct ref *before, uint64_t due)
+{
+    ref->lived = true;
+    ref->life = before->life;
+    ref->life.stage = TW__REDIS_REPLACED;
+    ref->life.has_next = false;
+    ref->life.due = due;
+    ref->life.lapses = 0;
+    ref->life.error = text("");
+    ref->place = before->place;
+    ref->due = before->due;
+    ref->steady = before->steady;
+    ref->filed_ms = before->filed_ms;
+    ref->position = before->position;
+    bool ran_out = ref->place == LEASE && ref->steady <= tw_wheel_now(all->leases);
+    if (ref->place == NOWHERE || ref->place == HELD || (ran_out && ref->task != before->task))
+        model_line_up(ref, OVERDUE, false);
+    model.replaced++;
+}
+
+static void move(struct room *room, struct ref *ref)
+{
+    struct ref before = *ref;
+    uint64_t due = some_time() & INT64_MAX;
+    if (ref->place == HELD)
+        return;
+    tw__redis_lease_move(room->queue, ref->task, due, model.now);
+    stand_behind(ref, &before, due);
+    ref->task = found(room, ref);
+}
+
+static void end_replaced(struct room *room, struct ref *ref)
+{
+    struct tw__redis_buffer log = {0};
+    uint64_t end = some_time() & INT64_MAX, due = ref->life.due, next = due > end ? due : end;
+    assert_true(tw__redis_lease_end_replaced(room->queue, ref->task, end, model.now, &log) == next);
+    ref->lived = next > due;
+    ref->life = (struct tw__redis_life){.due = due};
+    if (!ref->lived)
+        ref->tries = 0;
+    file_for(room, ref, next);
+    ref->task = found(room, ref);
+    check_log(&log);
+}
+
 void take_as_a_worker(struct room *room)
 {
     struct tw__redis_buffer log = {0};
@@ -154,6 +203,8 @@ void take_as_a_worker(struct room *room)
     struct tw__redis_task *task = tw__redis_lease_begin(room->queue, ref->task, &lease, model.now, &log);
     begin_life(ref);
     ref->life.stage = TW__REDIS_LEASED;
+    ref->life.next = ref->due;
+    ref->life.has_next = ref->due != ref->life.due;
     ref->life.renewed = false;
     ref->life.token = lease.token;
     ref->life.lease_ms = lease.ms;
@@ -184,6 +235,7 @@ static void end_attempt(struct room *room, struct ref *ref, bool lapsed)
     struct tw__redis_buffer log = {0};
     uint64_t at_ms = some_time() & INT64_MAX;
     ref->life.stage = TW__REDIS_WAITING;
+    ref->life.has_next = false;
     ref->life.error = some_name();
     ref->life.lapses += lapsed;
     if (!lapsed)
@@ -209,13 +261,13 @@ static struct ref *ready_behind(const struct room *room, int64_t position)
 }
 
 /* Puts a task among the ready ones, before the first that waited for a later time, or for the same time and
- * was filed before `order`; behind a hundred tasks at most. */
-static void line_up_again(struct room *room, struct ref *ref, uint64_t order)
+ * was filed later; behind a hundred tasks at most. */
+static void line_up_again(struct room *room, struct ref *ref)
 {
     struct ref *next = ready_behind(room, INT64_MIN);
     ref->filed_ms = model.now;
     for (unsigned passed = 0; passed < 100 && next != NULL; passed++) {
-        if (next->due > ref->due || (next->due == ref->due && next->order < order))
+        if (next->due > ref->due || (next->due == ref->due && next->order > ref->order))
             break;
         next = ready_behind(room, next->position);
     }
@@ -237,20 +289,20 @@ static void line_up_again(struct room *room, struct ref *ref, uint64_t order)
 static void give_back(struct room *room, struct ref *ref)
 {
     struct tw__redis_buffer log = {0};
-    uint64_t order = ref->order;
+    uint64_t before = ref->life.has_next ? ref->life.next : ref->life.due;
     struct tw__redis_task *task = tw__redis_lease_give_back(room->queue, ref->task, model.now, &log);
     model_leave(room, ref);
-    ref->due = ref->life.due < model.now ? ref->life.due : model.now;
-    ref->order = model.order++;
+    ref->due = before < model.now ? before : model.now;
     ref->moved = false;
     ref->life.stage = TW__REDIS_WAITING;
+    ref->life.has_next = false;
     ref->life.token = 0;
     ref->life.worker = text("");
     ref->life.attempt -= ref->life.attempt > 0;
     ref->lived = ref->life.attempt > 0 || ref->life.due != ref->due;
     if (!ref->lived)
         ref->tries = 0;
-    line_up_again(room, ref, order);
+    line_up_again(room, ref);
     assert_ptr_equal(found(room, ref), task);
     ref->task = task;
     model.returns++;
@@ -262,7 +314,7 @@ void give_some_back(struct room *room)
     uint64_t left = 1 + below(4), from = below(room->size);
     for (unsigned i = 0; i < room->size && left > 0; i++) {
         struct ref *ref = &room->ref[(from + i) % room->size];
-        if (ref->place == ABSENT || !is_leased(ref))
+        if (ref->place == ABSENT || !is_leased(ref) || ref->life.stage == TW__REDIS_REPLACED)
             continue;
         give_back(room, ref);
         left--;
@@ -322,6 +374,7 @@ static void kill_task(struct room *room, struct ref *ref)
     begin_life(ref);
     struct tw__redis_life alive = ref->life;
     ref->life.stage = TW__REDIS_DEAD;
+    ref->life.has_next = false;
     ref->life.token = 0;
     ref->life.attempt = attempts;
     ref->life.error = error;
@@ -356,9 +409,12 @@ static void relive(struct room *room, struct ref *ref)
     struct tw__redis_life life = some_life(ref->due);
     bool none = stage == TW__REDIS_WAITING && below(3) == 0;
     life.stage = stage;
+    life.has_next &= stage == TW__REDIS_LEASED;
     if (ref->lived && below(2) == 0) { /* the same strings, so the same block */
         life.worker = ref->life.worker;
         life.error = ref->life.error;
+        life.has_next = ref->life.has_next;
+        life.next = ref->life.next;
     }
     ref->task = tw__redis_queue_relive(room->queue, ref->task, none ? NULL : &life);
     ref->lived = !none;
@@ -381,6 +437,11 @@ bool live(struct room *room, struct ref *ref)
     bool delivering = all->delivering != NULL, forgotten = false;
     if (ref->place == DEAD) {
         begin_anew(room, ref);
+    } else if (is_leased(ref) && what >= 18 && ref->place != HELD) {
+        move(room, ref);
+        forgotten = true;
+    } else if (is_leased(ref) && ref->life.stage == TW__REDIS_REPLACED && what >= 4 && what < 15) {
+        end_replaced(room, ref);
     } else if (is_leased(ref) && what < 4) {
         extend(room, ref);
         forgotten = true;
@@ -412,7 +473,9 @@ bool live(struct room *room, struct ref *ref)
 void lapse(struct room *room, struct ref *ref)
 {
     uint64_t what = below(4);
-    if (what < 2 && ref->life.lapses < TW__REDIS_LAPSES_LAST - 1)
+    if (ref->life.stage == TW__REDIS_REPLACED && what != 2)
+        end_replaced(room, ref);
+    else if (what < 2 && ref->life.lapses < TW__REDIS_LAPSES_LAST - 1)
         end_attempt(room, ref, true);
     else if (what == 2)
         extend(room, ref);

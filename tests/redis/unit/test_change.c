@@ -90,7 +90,7 @@ static void put_on(struct tw__redis_queue *one, const struct tw__redis_task_plan
 {
     uint64_t hash = tw__redis_queue_hash(one->queues, plan->id);
     struct tw__redis_task *old = tw__redis_queue_find(one, hash, plan->id);
-    tw__redis_queue_put(one, tw__redis_task_new(plan, &counted), tw__redis_route_for(one, route), hash, old,
+    tw__redis_lease_put(one, tw__redis_task_new(plan, &counted), tw__redis_route_for(one, route), hash, old,
                         now);
 }
 
@@ -101,6 +101,14 @@ static void put_on_both(const char *id, unsigned route, uint64_t due, uint64_t e
     replicate();
     put_on(queue, &plan, &plan_of[route]);
     put_on(replica, &plan, &plan_of[route]);
+}
+
+/* Moves a task on both servers, in the same way. */
+static void move_on_both(const char *id, uint64_t due)
+{
+    replicate();
+    tw__redis_lease_move(queue, find(queue, id), due, now);
+    tw__redis_lease_move(replica, find(replica, id), due, now);
 }
 
 static struct tw__redis_task *lease(const char *id, uint64_t token)
@@ -158,7 +166,7 @@ static void each_change_arrives(void **state)
     assert_int_equal(replica->leased_count, 0);
     assert_int_equal(tw__redis_task_life(find(replica, "a")).attempt, 1);
     assert_true(tw__redis_task_life(find(replica, "a")).token == 0);
-    assert_true(tw__redis_task_due(find(replica, "a")) == START + 5);
+    assert_true(tw__redis_task_due(find(replica, "a")) == START + 64); /* which is before its next attempt */
     put_on_both("b", FIRST_OF_WORKERS, START + 6, 0, 1);
     lease("b", 10);
     assert_same();
@@ -169,6 +177,41 @@ static void each_change_arrives(void **state)
     tw__redis_lease_done(queue, find(queue, "a"), now + 70, &changes);
     assert_same();
     assert_null(find(replica, "a"));
+    close_both();
+}
+
+static void the_end_of_a_replaced_attempt_arrives(void **state)
+{
+    (void)state;
+    open_both();
+    for (unsigned route = 0; route < 2; route++) {
+        unsigned kind = route == 0 ? FIRST_OF_WORKERS : 0;
+        put_on_both("a", FIRST_OF_WORKERS, START + 5, 0, 1);
+        lease("a", 7);
+        put_on_both("a", kind, START + 8000, 0, 1);
+        assert_same();
+        assert_int_equal(tw__redis_task_stage(find(replica, "a")), TW__REDIS_REPLACED);
+        assert_true(tw__redis_lease_has_token(find(replica, "a"), 7));
+        tw__redis_lease_extend(queue, find(queue, "a"), 50, true, now + 10, &changes);
+        assert_same();
+        move_on_both("a", START + 9000);
+        assert_same();
+        assert_true(tw__redis_lease_end_replaced(queue, find(queue, "a"), START + 60, START + 90, &changes) ==
+                    START + 9000);
+        assert_same();
+        assert_false(find(replica, "a")->lived);
+        put_on_both("a", FIRST_OF_WORKERS, START + 5, 0, 1);
+        lease("a", 8);
+        put_on_both("a", kind, START + 5, 0, 1);
+        assert_true(tw__redis_lease_end_replaced(queue, find(queue, "a"), START + 60, START + 90, &changes) ==
+                    START + 60);
+        assert_same();
+        assert_true(tw__redis_task_due(find(replica, "a")) == START + 60);
+        assert_true(tw__redis_task_first_due(find(replica, "a")) == START + 5);
+        assert_false(tw__redis_lease_has_token(find(replica, "a"), 8));
+        tw__redis_lease_remove(queue, find(queue, "a"), &changes);
+        replicate();
+    }
     close_both();
 }
 
@@ -253,7 +296,7 @@ static bool reads(const struct writer *writer)
     return good;
 }
 
-enum { OF_LIFE, OF_LETTER, OF_GONE, OF_NEXT, OF_ANEW };
+enum { OF_LIFE, OF_LETTER, OF_GONE, OF_NEXT, OF_ANEW, OF_BACK, ONE_LAPSE = 8 };
 
 static bool reads_life(const char *id, uint64_t time, uint64_t stage)
 {
@@ -296,14 +339,18 @@ static void numbers_out_of_range_are_no_changes(void **state)
     assert_true(reads_life("", INT64_MAX, TW__REDIS_LEASED));
     assert_int_equal(queue->leased_count, 1);
     assert_false(reads_life("", too_late, TW__REDIS_WAITING));
-    assert_false(reads_life("", START, 3));
+    assert_false(reads_life("", START, TW__REDIS_REPLACED + ONE_LAPSE)); /* the new task has none */
+    assert_true(reads_life("", START + 900, TW__REDIS_REPLACED));
+    assert_int_equal(queue->leased_count, 1);
     assert_false(reads_letter("", "x", too_late, TW__REDIS_DEAD));
     assert_false(reads_letter("", "x", START, TW__REDIS_LEASED));
     assert_false(reads_letter("", "x", START, TW__REDIS_WAITING));
     assert_false(reads_numbers(OF_NEXT, "", too_late, 1));
     assert_false(reads_numbers(OF_NEXT, "", START, too_late));
     assert_false(reads_numbers(OF_ANEW, "", too_late, 0));
-    assert_false(reads_numbers(OF_ANEW + 1, "", START, 0));
+    assert_false(reads_numbers(OF_BACK, "", too_late, 0));
+    assert_true(reads_numbers(OF_BACK, "", START, 0)); /* it is replaced, and cannot be given back */
+    assert_false(reads_numbers(OF_BACK + 1, "", START, 0));
     assert_int_equal(tw__redis_table_count(&queue->tasks), 1);
     assert_int_equal(queue->leased_count, 1);
     assert_true(tw__redis_task_times(find(queue, "")) == 3);
@@ -319,7 +366,7 @@ static void numbers_out_of_range_are_no_changes(void **state)
 }
 
 /* Only workers have leases and attempts. A chunk with such a task for a target would be refused. */
-static void a_task_for_a_target_can_die_and_nothing_else(void **state)
+static void a_task_for_a_target_has_no_attempt_of_its_own(void **state)
 {
     (void)state;
     open_both();
@@ -329,6 +376,8 @@ static void a_task_for_a_target_can_die_and_nothing_else(void **state)
     assert_true(reads_life("s", START + 900, TW__REDIS_WAITING));
     assert_false(find(queue, "s")->lived);
     assert_true(tw__redis_task_due(find(queue, "s")) == START + 5);
+    assert_true(reads_life("s", START + 900, TW__REDIS_REPLACED));
+    assert_int_equal(queue->leased_count, 1);
     assert_true(reads_life("s", START + 900, TW__REDIS_DEAD));
     assert_int_equal(queue->dead_count, 1);
     assert_true(reads_numbers(OF_NEXT, "s", START + 9, 5)); /* it does not repeat */
@@ -348,6 +397,7 @@ static size_t some_changes(char *into)
     tw__redis_lease_kill(queue, lease("r", 9), 5, text("no"), now, &changes);
     tw__redis_lease_kill(queue, find(queue, "s"), 3, text("WRONGTYPE"), now, &changes);
     tw__redis_lease_done(queue, find(queue, "a"), now, &changes);
+    tw__redis_lease_give_back(queue, lease("b", 12), now, &changes);
     tw__redis_change_put_anew(&changes, all, find(queue, "b"), START + 77);
     memcpy(into, changes.at, changes.size);
     return changes.size;
@@ -391,7 +441,7 @@ static void changes_that_were_cut_are_refused_but_between_changes(void **state)
     size_t size = some_changes(bytes);
     for (size_t cut = 0; cut <= size; cut++)
         whole += read_bytes(bytes, cut);
-    assert_int_equal(whole, 10); /* nine changes, one after the other */
+    assert_int_equal(whole, 12); /* eleven changes, one after the other */
     close_both();
 }
 
@@ -459,8 +509,13 @@ static void put_some(void)
 static void do_something(struct tw__redis_task *task)
 {
     uint64_t what = below(12), later = now + below(100) - 10;
-    bool under_lease = tw__redis_task_stage(task) == TW__REDIS_LEASED;
-    if (tw__redis_task_stage(task) == TW__REDIS_DEAD || what == 0) {
+    enum tw__redis_stage stage = tw__redis_task_stage(task);
+    bool under_lease = stage == TW__REDIS_LEASED;
+    if (stage == TW__REDIS_REPLACED && what < 3) {
+        tw__redis_lease_extend(queue, task, (uint32_t)below(100), below(2) == 0, now, &changes);
+    } else if (stage == TW__REDIS_REPLACED) {
+        tw__redis_lease_end_replaced(queue, task, now - below(50), now, &changes);
+    } else if (stage == TW__REDIS_DEAD || what == 0) {
         tw__redis_change_put_anew(&changes, all, task, later);
         tw__redis_queue_begin_anew(queue, task, later, now);
     } else if (what < 3) {
@@ -516,11 +571,14 @@ static void whatever_happens_is_told_in_full(void **state)
     put_on_both("worker", FIRST_OF_WORKERS, INT64_MAX, 0, 1); /* its route is that of tasks for workers */
     for (unsigned i = run_scaled(40000); i > 0; i--) {
         uint64_t what = below(20);
-        struct tw__redis_task *task = find(queue, some_id());
+        const char *id = some_id();
+        struct tw__redis_task *task = find(queue, id);
         if (what < 6)
             put_some();
         else if (what < 10 && task != NULL && !task->ready)
             do_something(task);
+        else if (what == 10 && task != NULL && !task->ready)
+            move_on_both(id, now + below(200) - 50);
         else if (what == 11 && tw__redis_place_first_dead(queue) != NULL)
             do_something(tw__redis_place_first_dead(queue));
         else if (what < 14)
@@ -540,10 +598,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_change_arrives),
+        cmocka_unit_test(the_end_of_a_replaced_attempt_arrives),
         cmocka_unit_test(a_task_that_begins_anew_has_no_tries),
         cmocka_unit_test(a_task_that_is_not_there_is_passed_over),
         cmocka_unit_test(numbers_out_of_range_are_no_changes),
-        cmocka_unit_test(a_task_for_a_target_can_die_and_nothing_else),
+        cmocka_unit_test(a_task_for_a_target_has_no_attempt_of_its_own),
         cmocka_unit_test(changes_that_were_cut_are_refused_but_between_changes),
         cmocka_unit_test(damaged_changes_leave_a_queue_in_order),
         cmocka_unit_test(whatever_happens_is_told_in_full),

@@ -24,7 +24,7 @@ static bool some_life(struct tw__redis_life *life, uint8_t kind, unsigned i)
 {
     if (i % 4 == 0 || (kind != TW__REDIS_WORKERS && i % 9 != 0))
         return false;
-    *life = life_of[kind == TW__REDIS_WORKERS ? i / 4 % LIVES : DEAD_LIFE];
+    *life = life_of[kind == TW__REDIS_WORKERS ? i / 4 % LIVES : DEAD_LIFE - i / 9 % 2];
     life->worker = (struct tw__redis_bytes){letters, i % 3 * 70};
     life->error = (struct tw__redis_bytes){letters + 9, i % 2 * 20};
     return true;
@@ -110,7 +110,7 @@ static void reading_a_chunk_twice_changes_nothing_more(void **state)
     assert_int_equal(all->pending, 200);
     uint64_t behind = all->behind == NULL ? 0 : tw_wheel_count(all->behind), leases = 0; /* that have run out */
     for (struct tw__link *link = all->past.next; link != &all->past; link = link->next)
-        leases += tw__redis_task_stage(tw__redis_task_of_link(link)) == TW__REDIS_LEASED;
+        leases += tw__redis_task_is_leased(tw__redis_task_of_link(link));
     leases += tw_wheel_count(all->leases);
     assert_int_equal(copy->in_line + copy->dead_count + tw_wheel_count(all->wheel) + behind + leases +
                          queue->in_line + queue->held + queue->dead_count,

@@ -32,7 +32,7 @@ static size_t small_chunk(char *into)
     struct tw__redis_bytes bytes;
     for (unsigned i = 0; i < PUT; i++) {
         static const unsigned target_of[PUT] = {0, 1, 2, 3, 0, 9, 8, 8}; /* two targets have two tasks */
-        static const int life[PUT] = {-1, -1, DEAD_LIFE, -1, -1, 0, 2, -1};
+        static const int life[PUT] = {-1, -1, DEAD_LIFE, -1, REPLACED_LIFE, 0, 2, -1};
         unsigned target = target_of[i];
         struct tw__redis_life its;
         struct tw__redis_task_plan plan = {.id = id_of(i),
@@ -413,11 +413,12 @@ static const struct wrong cases_of_work[] = {
     {FLAGS, 0x27, -1},
     {STAGE, TW__REDIS_WAITING, 1},
     {STAGE, TW__REDIS_DEAD, 1},
-    {STAGE, 3, -1},
+    {STAGE, TW__REDIS_REPLACED, 1},
     {STAGE, 4 + TW__REDIS_LEASED, 1}, /* renewed */
     {STAGE, 4 + TW__REDIS_DEAD, 1},
-    {STAGE, 7, -1},
-    {STAGE, 8, 1}, /* the only attempt has lapsed */
+    {STAGE, 4 + TW__REDIS_REPLACED, 1},
+    {STAGE, 8 + TW__REDIS_REPLACED, -1}, /* the new task has no lapses */
+    {STAGE, 8, 1},                       /* the only attempt has lapsed */
     {STAGE, 8 + TW__REDIS_LEASED, -1},
     {STAGE, 8 + TW__REDIS_DEAD, 1},
     {STAGE, 16, -1},
@@ -429,8 +430,8 @@ static const struct wrong cases_of_work[] = {
     {LEASE_MS, UINT32_MAX, 1},
     {LEASE_MS, UINT64_C(1) << 32, -1},
     {ATTEMPT, 0, -1}, /* it is under way */
-    {ATTEMPT, UINT32_MAX, 1},
-    {ATTEMPT, UINT64_C(1) << 32, -1},
+    {ATTEMPT, INT32_MAX, 1},
+    {ATTEMPT, UINT64_C(1) << 31, -1},
     {WORKER, 99, -1},
     {WORKER, UINT64_MAX, -1},
     {ERROR, 99, -1},
@@ -475,6 +476,10 @@ static void a_dead_task_of_a_chunk_has_any_kind(void **state)
     field[VERSION] = 2;
     field[STAGE] = TW__REDIS_WAITING;
     assert_int_equal(read_fields(field, 1), -1);
+    field[STAGE] = TW__REDIS_LEASED;
+    assert_int_equal(read_fields(field, 1), -1);
+    field[STAGE] = TW__REDIS_REPLACED;
+    assert_int_equal(read_fields(field, 1), 1);
     field[STAGE] = TW__REDIS_DEAD;
     field[PAYLOAD] = 4;
     field[STRINGS] = 3;

@@ -287,6 +287,148 @@ static void a_lease_that_is_the_first_is_not_shorter_after_a_step_back(void **st
     close_work();
 }
 
+/* ---- replaced attempts ----------------------------------------------------------------------------------- */
+
+/* Puts a task with the id of another one, which is leased. Returns it. */
+static struct tw__redis_task *put_behind(struct tw__redis_task *old, unsigned plan, uint64_t due)
+{
+    char name[16];
+    struct tw__redis_bytes id = tw__redis_task_id(old);
+    memcpy(name, id.at, id.size);
+    id.at = name;
+    struct tw__redis_task_plan parts = {.id = id, .due = due, .times = 1, .packed = text("\2\1f\3new")};
+    uint64_t hash = tw__redis_queue_hash(all, id);
+    tw__redis_lease_put(queue, tw__redis_task_new(&parts, &counted), tw__redis_route_for(queue, &plan_of[plan]),
+                        hash, old, START + 50);
+    return tw__redis_queue_find(queue, hash, id);
+}
+
+/* Of the old task only its attempt is left. */
+static void a_new_task_stands_behind_the_attempt(void **state)
+{
+    (void)state;
+    open_work();
+    struct tw__redis_life wanted = {.stage = TW__REDIS_REPLACED,
+                                    .due = START + 9000,
+                                    .token = 9,
+                                    .lease_ms = 1000,
+                                    .attempt = 2,
+                                    .worker = text("bob")};
+    tw__redis_lease_fail(queue, leased_repeating("a", 60000, 3), text("no"), START + 20, START + 15, &changes);
+    offer(find(queue, "a"), START + 20);
+    struct tw__redis_task *task = put_behind(lease(find(queue, "a"), 9, START + 25), 0, START + 9000);
+    assert_life(task, &wanted);
+    assert_counts(1, 0, 1, 0);
+    assert_end(task, START + 1025);
+    assert_int_equal(tw__redis_task_every(task), 0);
+    assert_bytes_equal(tw__redis_task_packed(task), text("\2\1f\3new"));
+    assert_int_equal(tw__redis_route_plan(tw__redis_route_of(all, task)).kind, plan_of[0].kind);
+    assert_false(tw__redis_task_waits(task));
+    assert_true(tw__redis_lease_has_token(task, 9) && tw__redis_task_first_due(task) == START + 9000);
+    task = put_behind(task, FIRST_OF_WORKERS, START + 3);
+    wanted.due = START + 3;
+    assert_life(task, &wanted);
+    assert_end(task, START + 1025);
+    tw__redis_lease_extend(queue, task, 50, true, START + 60, &changes);
+    tw__redis_lease_move(queue, task, START + 7000, START + 70);
+    wanted.due = START + 7000;
+    wanted.lease_ms = 50;
+    wanted.renewed = true;
+    assert_life(find(queue, "a"), &wanted);
+    assert_counts(1, 0, 1, 0);
+    assert_taken(START + 109, NULL);
+    assert_taken(START + 110, find(queue, "a"));
+    close_work();
+}
+
+static void a_task_that_is_moved_stands_behind_its_own_attempt(void **state)
+{
+    (void)state;
+    open_work();
+    tw__redis_lease_fail(queue, leased("a", 9), text("no"), START + 20, START + 15, &changes);
+    offer(find(queue, "a"), START + 20);
+    tw__redis_lease_move(queue, lease(find(queue, "a"), 8, START + 25), START + 20, START + 30);
+    struct tw__redis_task *task = find(queue, "a");
+    assert_life(task, &(struct tw__redis_life){.stage = TW__REDIS_REPLACED,
+                                               .due = START + 20,
+                                               .token = 8,
+                                               .lease_ms = 1000,
+                                               .attempt = 2,
+                                               .worker = text("bob")});
+    assert_end(task, START + 1025);
+    assert_bytes_equal(tw__redis_task_packed(task), text("\1\1p"));
+    tw__redis_lease_move(queue, put_work(queue, "waits", START + 20, START), START + 40, START + 30);
+    assert_false(find(queue, "waits")->lived);
+    assert_true(tw__redis_task_due(find(queue, "waits")) == START + 40);
+    close_work();
+}
+
+/* The new task waits for its time or, if that has passed, since the end of the attempt. */
+static void the_end_of_a_replaced_attempt_lets_the_new_task_wait(void **state)
+{
+    (void)state;
+    open_work();
+    struct tw__redis_task *task = put_behind(leased("a", 9), FIRST_OF_WORKERS, START + 500);
+    assert_true(tw__redis_lease_end_replaced(queue, task, START + 500, START + 510, &changes) == START + 500);
+    assert_false(find(queue, "a")->lived);
+    assert_true(tw__redis_task_due(find(queue, "a")) == START + 500);
+    assert_counts(1, 0, 0, 0);
+    task = put_behind(leased("b", 9), 0, START + 499);
+    assert_true(tw__redis_lease_end_replaced(queue, task, START + 500, START + 510, &changes) == START + 500);
+    assert_life(find(queue, "b"), &(struct tw__redis_life){.stage = TW__REDIS_WAITING, .due = START + 499});
+    assert_true(tw__redis_task_due(find(queue, "b")) == START + 500);
+    assert_true(tw__redis_task_waits(find(queue, "b")));
+    assert_false(tw__redis_lease_has_token(find(queue, "b"), 9));
+    assert_counts(2, 0, 0, 0);
+    close_work();
+}
+
+/* A lease that has run out may wait in a line, or be in the hands of the tick. */
+static void a_new_task_has_the_place_of_the_lease(void **state)
+{
+    (void)state;
+    open_work();
+    struct tw__redis_task *first = leased("first", 1), *second = leased("second", 2),
+                          *third = leased("third", 3);
+    assert_taken(START + 1010, first);
+    assert_taken(START + 1010, second);
+    assert_taken(START + 1010, third);
+    tw__redis_place_file_overdue(all, first);
+    tw__redis_place_file_overdue(all, second);
+    all->delivering = third;
+    first = put_behind(first, 0, START);
+    third = put_behind(third, 0, START);
+    assert_null(all->delivering);
+    assert_counts(3, 0, 3, 0);
+    assert_true(tw__redis_task_due(third) == START + 1010);
+    assert_taken(START + 1010, first);
+    assert_taken(START + 1010, second);
+    all->delivering = second;
+    tw__redis_lease_move(queue, second, START + 5000, START + 1010);
+    assert_null(all->delivering);
+    assert_taken(START + 1010, third);
+    assert_taken(START + 1010, find(queue, "second"));
+    assert_taken(START + 1010, NULL);
+    close_work();
+}
+
+/* A step that nobody has noticed yet moves the end of the lease as if the task had not been replaced. */
+static void a_replaced_attempt_keeps_its_end_after_a_step_of_the_clock(void **state)
+{
+    (void)state;
+    open_work();
+    struct tw__redis_task *task = leased("a", 9);
+    assert_taken(START + 800, NULL);
+    task = put_behind(task, FIRST_OF_WORKERS, START + 9000); /* at START + 50 */
+    assert_end(task, START + 1010);
+    tw__redis_place_clock_set(all, -750);
+    assert_end(task, START + 260);
+    assert_taken(START + 260, task);
+    close_work();
+}
+
+/* ---- the end of an attempt ------------------------------------------------------------------------------- */
+
 static void an_attempt_that_failed_is_followed_by_another(void **state)
 {
     (void)state;
@@ -309,8 +451,10 @@ static void an_attempt_that_failed_is_followed_by_another(void **state)
     offer(task, START + 5000);
     assert_false(tw__redis_task_waits(task));
     struct tw__redis_task *again = lease(task, 10, START + 5001);
-    assert_ptr_equal(again, task); /* the same worker and error: in its block */
+    assert_ptr_equal(again, find(queue, "a"));
     wanted.stage = TW__REDIS_LEASED;
+    wanted.has_next = true;
+    wanted.next = START + 5000;
     wanted.token = 10;
     wanted.attempt = 2;
     assert_life(again, &wanted);
@@ -355,11 +499,11 @@ static void attempts_are_counted_up_to_a_limit(void **state)
     open_work();
     struct tw__redis_task *task = leased("a", 9);
     struct tw__redis_life life = tw__redis_task_whole_life(task);
-    life.attempt = UINT32_MAX;
+    life.attempt = TW__REDIS_BEGUN_MAX;
     tw__redis_task_set_life(task, &life);
     tw__redis_lease_fail(queue, task, text(""), START + 600, START + 550, &changes);
     offer(find(queue, "a"), START + 600);
-    assert_true(tw__redis_task_life(lease(find(queue, "a"), 8, START + 700)).attempt == UINT32_MAX);
+    assert_true(tw__redis_task_life(lease(find(queue, "a"), 8, START + 700)).attempt == TW__REDIS_BEGUN_MAX);
     close_work();
 }
 
@@ -408,7 +552,7 @@ static void a_second_attempt_that_is_given_back_leaves_the_first(void **state)
                                     .attempt = 1,
                                     .error = text("no network")};
     assert_life(task, &wanted);
-    assert_true(tw__redis_task_due(task) == START + 5 && tw__redis_task_first_due(task) == START + 5);
+    assert_true(tw__redis_task_due(task) == START + 600 && tw__redis_task_first_due(task) == START + 5);
     assert_false(tw__redis_lease_has_token(task, 9) || tw__redis_lease_has_token(task, 10) ||
                  tw__redis_lease_has_token(task, 0));
     task = lease(task, 11, START + 800);
@@ -430,7 +574,51 @@ static void a_drained_task_that_is_given_back_is_ready_everywhere(void **state)
     assert_counts(1, 1, 0, 0);
     struct tw__redis_life wanted = {.stage = TW__REDIS_WAITING, .due = START + 9000, .lease_ms = 1000};
     assert_life(task, &wanted);
-    assert_true(tw__redis_task_due(task) == START + 700 && tw__redis_task_first_due(task) == START + 9000);
+    assert_true(tw__redis_task_due(task) == START + 5 && tw__redis_task_first_due(task) == START + 9000);
+    close_work();
+}
+
+/* A lease takes bytes for the time before it only if that is not the due time, and gives them back. */
+static void a_lease_knows_when_its_task_was_ready(void **state)
+{
+    (void)state;
+    open_work();
+    struct tw__redis_task *task = leased("a", 9);
+    assert_false(tw__redis_task_life(task).has_next);
+    size_t bytes = tw__redis_task_bytes(task, &counted);
+    tw__redis_lease_fail(queue, task, text(""), START + 600, START + 500, &changes);
+    offer(find(queue, "a"), START + 600);
+    task = lease(find(queue, "a"), 10, START + 700);
+    struct tw__redis_life life = tw__redis_task_whole_life(task);
+    assert_true(life.has_next && life.next == START + 600);
+    assert_in_range(tw__redis_task_bytes(task, &counted), bytes, bytes + 16);
+    tw__redis_lease_count_lapse(task);
+    tw__redis_lease_lapse(queue, task, text(""), START + 800, START + 750, &changes);
+    assert_false(tw__redis_task_life(find(queue, "a")).has_next);
+    assert_int_equal(tw__redis_task_bytes(find(queue, "a"), &counted), bytes);
+    close_work();
+}
+
+/* Retries that come together have the order in which they have failed, whoever gives back first. */
+static void tasks_that_are_given_back_have_their_old_order(void **state)
+{
+    static const char *const ids[] = {"a", "b", "c", "d"};
+    static const unsigned back[] = {2, 0, 1};
+    (void)state;
+    open_work();
+    for (unsigned i = 0; i < 4; i++)
+        tw__redis_lease_fail(queue, leased(ids[i], 9), text(""), START + 600, START + 500, &changes);
+    for (unsigned i = 0; i < 4; i++)
+        offer(find(queue, ids[i]), START + 600);
+    for (unsigned round = 0; round < 2; round++) {
+        for (unsigned i = 0; i < 3; i++)
+            lease(find(queue, ids[i]), 10 + i, START + 700);
+        for (unsigned i = 0; i < 3; i++)
+            tw__redis_lease_give_back(queue, find(queue, ids[back[i]]), START + 720, &changes);
+        struct tw__link *link = queue->ready.next;
+        for (unsigned i = 0; i < 4; i++, link = link->next)
+            assert_ptr_equal(tw__redis_task_of_link(link), find(queue, ids[i]));
+    }
     close_work();
 }
 
@@ -869,18 +1057,17 @@ static void a_copy_has_no_leases(void **state)
     assert_next(NULL); /* from now on the wheel has passed the due times, and does not sort them */
     for (unsigned i = 0; i < 5; i++)
         lease(find(queue, sorted[4 - i]), 100 + i, START + 3020 + i * 10);
-    /* Their order is that of the leases by now, so the equal ones change places. */
     tw__redis_lease_forget_all(queue, START + 3500);
     assert_counts(5, 0, 0, 0);
     for (unsigned i = 0; i < 5; i++) {
-        struct tw__redis_life life = {.stage = TW__REDIS_WAITING, .due = START + due[i], .lease_ms = 1000};
-        assert_life(find(queue, ids[i]), &life); /* it has been given out, so LATE concerns it no more */
+        assert_false(find(queue, ids[i])->lived);
+        assert_true(tw__redis_task_due(find(queue, ids[i])) == START + due[i]);
     }
     assert_int_equal(tw__redis_task_due(find(queue, "e")), START + 7);
-    assert_next("b");
     assert_next("a");
-    assert_next("d");
+    assert_next("b");
     assert_next("c");
+    assert_next("d");
     assert_next("e");
     assert_next(NULL);
     close_work();
@@ -921,6 +1108,29 @@ static void the_leases_of_a_copy_end_in_order(void **state)
     close_work();
 }
 
+/* Of a replaced attempt nothing is left. The new task waits in its turn, and one that waits since the end of
+ * such an attempt waits on. */
+static void a_copy_has_no_replaced_attempts(void **state)
+{
+    (void)state;
+    open_work();
+    put_behind(leased("later", 8), FIRST_OF_WORKERS, START + 9000);
+    put_behind(leased("target", 9), 0, START + 20);
+    put_one(queue, "between", START + 25, START);
+    put_behind(leased("ended", 7), FIRST_OF_WORKERS, START + 6);
+    tw__redis_lease_end_replaced(queue, find(queue, "ended"), START + 30, START + 31, &changes);
+    tw__redis_lease_forget_all(queue, START + 40);
+    assert_counts(4, 0, 0, 0);
+    assert_false(find(queue, "later")->lived || find(queue, "target")->lived);
+    assert_true(tw__redis_task_due(find(queue, "later")) == START + 9000);
+    assert_life(find(queue, "ended"), &(struct tw__redis_life){.stage = TW__REDIS_WAITING, .due = START + 6});
+    assert_taken(START + 40, find(queue, "between"));
+    assert_taken(START + 40, find(queue, "target"));
+    assert_taken(START + 40, find(queue, "ended"));
+    assert_taken(START + 40, NULL);
+    close_work();
+}
+
 static void a_copy_keeps_the_attempts_that_have_failed(void **state)
 {
     (void)state;
@@ -943,7 +1153,7 @@ static void a_copy_keeps_the_attempts_that_have_failed(void **state)
     assert_life(find(queue, "again"), &wanted);
     assert_life(find(queue, "ready"), &wanted);
     assert_true(tw__redis_task_due(find(queue, "waits")) == START + 9000);
-    assert_true(tw__redis_task_due(find(queue, "again")) == START + 5);
+    assert_true(tw__redis_task_due(find(queue, "again")) == START + 600);
     assert_true(tw__redis_task_due(find(queue, "ready")) == START + 600);
     wanted = (struct tw__redis_life){.stage = TW__REDIS_DEAD,
                                      .due = START + 5,
@@ -969,12 +1179,19 @@ int main(void)
         cmocka_unit_test(leases_end_and_tasks_are_due_in_the_order_of_time),
         cmocka_unit_test(a_lease_that_begins_after_a_step_back_is_not_shorter),
         cmocka_unit_test(a_lease_that_is_the_first_is_not_shorter_after_a_step_back),
+        cmocka_unit_test(a_new_task_stands_behind_the_attempt),
+        cmocka_unit_test(a_task_that_is_moved_stands_behind_its_own_attempt),
+        cmocka_unit_test(the_end_of_a_replaced_attempt_lets_the_new_task_wait),
+        cmocka_unit_test(a_new_task_has_the_place_of_the_lease),
+        cmocka_unit_test(a_replaced_attempt_keeps_its_end_after_a_step_of_the_clock),
         cmocka_unit_test(an_attempt_that_failed_is_followed_by_another),
         cmocka_unit_test(a_lapse_is_followed_by_another_attempt),
         cmocka_unit_test(attempts_are_counted_up_to_a_limit),
         cmocka_unit_test(a_task_that_is_given_back_was_never_taken),
         cmocka_unit_test(a_second_attempt_that_is_given_back_leaves_the_first),
         cmocka_unit_test(a_drained_task_that_is_given_back_is_ready_everywhere),
+        cmocka_unit_test(a_lease_knows_when_its_task_was_ready),
+        cmocka_unit_test(tasks_that_are_given_back_have_their_old_order),
         cmocka_unit_test(a_period_that_is_given_back_is_still_to_come),
         cmocka_unit_test(a_task_that_is_done_leaves),
         cmocka_unit_test(a_repeating_task_goes_on_from_its_due_time),
@@ -994,6 +1211,7 @@ int main(void)
         cmocka_unit_test(a_task_begins_anew_in_any_state),
         cmocka_unit_test(a_copy_has_no_leases),
         cmocka_unit_test(the_leases_of_a_copy_end_in_order),
+        cmocka_unit_test(a_copy_has_no_replaced_attempts),
         cmocka_unit_test(a_copy_keeps_the_attempts_that_have_failed),
     };
     use_seed();

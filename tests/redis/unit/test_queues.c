@@ -10,6 +10,7 @@
 
 #include <base/list.h>
 #include <src/redis/queues/check.h>
+#include <src/redis/queues/lease.h>
 #include <src/redis/queues/look.h>
 #include <src/redis/queues/overview.h>
 #include <src/redis/queues/place.h>
@@ -26,7 +27,8 @@ static void put_life(struct ref *ref, struct tw__redis_task_plan *plan)
     if (!ref->lived)
         return;
     ref->life = some_life(plan->due);
-    ref->life.stage = for_workers ? (enum tw__redis_stage)below(3) : TW__REDIS_DEAD;
+    ref->life.stage = for_workers ? (enum tw__redis_stage)below(4) : TW__REDIS_DEAD + (unsigned)below(2);
+    ref->life.has_next &= ref->life.stage == TW__REDIS_LEASED;
     plan->life = &ref->life;
 }
 
@@ -34,22 +36,34 @@ static void put(struct room *room, struct ref *ref)
 {
     struct tw__redis_task_plan plan = {.id = id_of((unsigned)(ref - room->ref)), .packed = text("\1\1p")};
     uint64_t hash = hash_of_ref(room, ref);
+    struct ref before = *ref;
     if (ref->place != ABSENT)
         model_leave(room, ref);
     plan.due = some_time() & INT64_MAX;
     plan.every = below(3) == 0 ? 1 + below(1000) : 0;
     plan.times = plan.every == 0 ? 1 : below(2) == 0 ? TW__REDIS_FOR_EVER : 1 + below(9);
     plan.tries = (uint32_t)below(4);
-    struct ref before = *ref;
     *ref = (struct ref){.room = room, .every = plan.every, .times = plan.times, .tries = plan.tries};
     ref->plan = (unsigned)(below(3) == 0 ? FIRST_OF_WORKERS + below(2) : below(below(4) == 0 ? PLANS : 2));
-    put_life(ref, &plan);
+    bool behind = before.place != ABSENT && is_leased(&before) && below(3) > 0;
+    if (!behind)
+        put_life(ref, &plan);
     ref->task = tw__redis_task_new(&plan, &all->memory);
     struct tw__redis_route *route = tw__redis_route_for(room->queue, &plan_of[ref->plan]);
     if (route->target == NULL && below(2) == 0)
         route->target = new_target();
-    model_file(ref, plan.due);
-    tw__redis_queue_put(room->queue, ref->task, route, hash, before.task, model.now);
+    if (!behind) {
+        if (is_leased(ref))
+            ref->order = model.order++;
+        model_file(ref, plan.due);
+        tw__redis_queue_put(room->queue, ref->task, route, hash, before.task, model.now);
+        return;
+    }
+    stand_behind(ref, &before, plan.due);
+    ref->order = model.order++;
+    ref->turn = ++model.turns;
+    tw__redis_lease_put(room->queue, ref->task, route, hash, before.task, model.now);
+    ref->task = tw__redis_queue_find(room->queue, hash, plan.id);
 }
 
 static void take_away(struct room *room, struct ref *ref)
@@ -472,7 +486,7 @@ static void every_task_is_where_the_model_says_and_none_is_lost(void **state)
     assert_true(model.taken > operations / 20);
     assert_true(model.passed > 0);
     assert_true(model.leases > operations / 50 && model.deaths > operations / 100);
-    assert_true(model.returns > operations / 500);
+    assert_true(model.returns > operations / 500 && model.replaced > operations / 500);
     assert_true(model.stopped > 0 && model.letters > 0 && model.steps > 0);
     assert_true(all->routes < 20 * ROOMS * PLANS); /* unused numbers are used again */
     drain();
