@@ -43,7 +43,8 @@ export type PutOptions = When & {
     /** The number of periods, with `every`. Default: no limit. */
     times?: number;
     /** What becomes of periods that were missed. Default: fire. */
-    late?: "fire" | "coalesce" | { drop: number };
+    missed?: "burst" | "skip" | "coalesce";
+    maxLate?: number;
     /** Attempts before the task is dead, 1 to 1,000,000. Default: the server's setting. */
     tries?: number;
     /** The waits between attempts. Default: the server's settings. */
@@ -68,8 +69,8 @@ export interface Task<P extends string | Buffer = string> {
     target: string;
     kind: "stream" | "list" | "list left" | "workers";
     maxlen: number;
-    late: "fire" | "drop" | "coalesce";
-    lateMs: number;
+    missed: "burst" | "skip" | "coalesce";
+    maxLate: number;
     /** Attempts that have begun: 0 before the first. */
     attempt: number;
     state: "waiting" | "ready" | "leased" | "dead";

@@ -64,18 +64,19 @@ def kill(queue, *ids):
 
 def test_a_task_has_all_its_fields(work):
     due = time.time() + 3600
-    assert work.put("a", ["x", b"\xff\0", 7, 2.5], at=due, every=60, times=3, late=5.5, tries=4,
-                    backoff=Backoff(0.5, 1.5, 9, 20)) == "a"
+    assert work.put("a", ["x", b"\xff\0", 7, 2.5], at=due, every=60, times=3, missed="burst", max_late=5.5,
+                    tries=4, backoff=Backoff(0.5, 1.5, 9, 20)) == "a"
     task = work.get("a")
     assert task.payload == (b"x", b"\xff\0", b"7", b"2.5") and task.text == "x"
     assert (task.id, task.state, task.every, task.times) == ("a", "waiting", 60.0, 3)
-    assert (task.late, task.late_limit, task.kind, task.target) == ("drop", 5.5, "workers", "")
+    assert (task.missed, task.max_late, task.kind, task.target) == ("burst", 5.5, "workers", "")
     assert task.due == task.next == round(due, 3) and 0 < task.remaining <= 3600.001  # a time is whole ms
     assert (task.attempt, task.worker, task.error, task.maxlen) == (0, "", "", None)
     plain = work.get(work.put(None, b"y", delay=60))
-    assert (plain.every, plain.times, plain.late, plain.payload) == (None, 1, "fire", (b"y",))
-    forever = work.get(work.put("e", "z", delay=1, every=timedelta(days=1), late="coalesce"))
-    assert (forever.every, forever.times, forever.late) == (86400.0, None, "coalesce")
+    assert (plain.every, plain.times, plain.missed, plain.payload) == (None, 1, "coalesce", (b"y",))
+    assert plain.max_late is None
+    forever = work.get(work.put("e", "z", delay=1, every=timedelta(days=1), missed="skip"))
+    assert (forever.every, forever.times, forever.missed) == (86400.0, None, "skip")
     assert work.get("none") is None
 
 

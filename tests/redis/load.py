@@ -328,7 +328,7 @@ class Maker:
         repeat = []
         if self.repeating and self.rng.random() < 0.15:
             every, times = self.rng.randrange(1, 100), self.rng.randrange(1, 6)
-            repeat = ["EVERY", every, "TIMES", times]
+            repeat = ["EVERY", every, "TIMES", times, "MISSED", "burst"]
         when, due = self.when(delay)
         payload = ["LIST", "PAYLOAD", name] if kind == "list" else ["PAYLOAD", "of", name]
         words = ["TW.SEND", queue, target, name, *when, *repeat, *payload]

@@ -136,7 +136,7 @@ struct tw__redis_task *tw__redis_lease_give_back(struct tw__redis_queue *queue, 
     uint64_t at_ms = life.due < now_ms ? life.due : now_ms;
     TW_ASSERT(life.stage == TW__REDIS_LEASED);
     unbegin(&life);
-    bool again = life.attempt > 0 || life.due != at_ms; /* LATE concerns it no more */
+    bool again = life.attempt > 0 || life.due != at_ms; /* it is too late no more */
     if (queues->delivering == task)
         queues->delivering = NULL;
     tw__redis_place_unfile(queues, task);
@@ -283,7 +283,7 @@ static void forget(struct tw__redis_queue *queue, const struct begun *begun, uin
     struct tw__redis_life life = life_of(begun->task);
     bool leased = life.stage == TW__REDIS_LEASED;
     unbegin(&life);
-    bool again = leased || life.attempt > 0 || life.due != begun->at_ms; /* LATE concerns it no more */
+    bool again = leased || life.attempt > 0 || life.due != begun->at_ms; /* it is too late no more */
     relive(queue, begun->task, again ? &life : NULL, begun->at_ms, now_ms);
 }
 

@@ -214,7 +214,8 @@ MILLION = 1000000
 
 def kill_periods(client, count, payload="v", queue="s"):
     """Puts a series, if it is not there, of which so many periods die, one after the other."""
-    put(client, queue, "series", "AT", 1000, "NX", "EVERY", 1000, "TRIES", 1, payload=(payload, ))
+    put(client, queue, "series", "AT", 1000, "NX", "EVERY", 1000, "MISSED", "burst", "TRIES", 1,
+        payload=(payload, ))
     for _ in range(count):
         job = wait_take(client, queue)
         assert client.execute_command("TW.NACK", queue, job.id, job.token, "DEAD") == 0
@@ -295,7 +296,7 @@ def test_a_series_that_its_target_refuses_keeps_its_last_hundred_deaths(fleet):
     replica = fleet.server(replicaof=server)
     r = server.client()
     r.set("wrong", "a string")
-    add(r, "s", "wrong", "series", 1000, "EVERY", 1000, "TIMES", 250)
+    add(r, "s", "wrong", "series", 1000, "EVERY", 1000, "TIMES", 250, "MISSED", "burst")
     wait_until(lambda: server.tw()["died"] == 250)
     wait_replica_in_sync(server, replica)
     for client in (r, replica.client()):
@@ -496,8 +497,8 @@ def test_a_copy_has_no_leases(r, state):
 
 
 def test_late_leaves_out_a_copy_of_a_copied_lease(clock, r):
-    """The copy of a leased task is ready whatever its LATE. A copy of it is as one of any ready task."""
-    put(r, "s", "a", "IN", 0, "LATE", "DROP", 1000)
+    """The copy of a leased task is ready whatever its MAXLATE. A copy of it is as one of any ready task."""
+    put(r, "s", "a", "IN", 0, "MAXLATE", 1000)
     assert wait_take(r, "s").id == "a"
     clock.push(2000)
     r.copy("s", "first")
@@ -598,8 +599,8 @@ def test_late_drop_is_decided_when_the_pause_ends(server, r):
     r.execute_command("TW.PAUSE", "s", "ON")
     due = now_ms()
     for name, late in (("workers", 200), ("kept", HOUR)):
-        put(r, "s", name, "AT", due, "LATE", "DROP", late)
-        add(r, "s", "q", f"{name} of q", due, "LATE", "DROP", late)
+        put(r, "s", name, "AT", due, "MAXLATE", late)
+        add(r, "s", "q", f"{name} of q", due, "MAXLATE", late)
     wait_until(lambda: now_ms() > due + 250)
     assert counters["dropped"] == 0
     r.execute_command("TW.PAUSE", "s", "OFF")
@@ -676,7 +677,7 @@ def test_a_removed_queue_is_not_paused_any_more(r):
 def test_periods_of_a_paused_series_are_not_lost(r):
     due = now_ms() - 1000
     r.execute_command("TW.PAUSE", "s", "ON")
-    add(r, "s", "q", "a", due, "EVERY", 100, "TIMES", 3)
+    add(r, "s", "q", "a", due, "EVERY", 100, "TIMES", 3, "MISSED", "burst")
     let_pass(r, now_ms())
     assert r.xlen("q") == 0
     r.execute_command("TW.PAUSE", "s", "OFF")

@@ -32,7 +32,7 @@ the cluster, M, P and R are as there. A row without a test says why.
     a replica, writable, without its primary                 G a_replica..., a_writable_replica...
     demotion with timers armed, promotion                    G a_server_that..., tokens..., F a_promoted...
     loading an RDB file, an AOF                              F a_server_that_starts_again..., W reload...
-    due times while the server was down; LATE                G a_lease_that_ran_out..., S late...
+    due times while the server was down; MISSED              G a_lease_that_ran_out..., S late...
     users with few rights; internal commands                 G rights..., a_user..., test_work_acl.py
   Reasons why a delivery is refused
     out of memory                                            G out_of_memory..., F a_full_server...
@@ -588,10 +588,10 @@ def test_late_does_not_concern_what_was_given_out_or_drained(fleet, clock):
     """A copy, a restart and a failover make such tasks ready, however long ago that was."""
     server = fleet.server(appendonly="yes", appendfsync="always", aof_use_rdb_preamble="no")
     r = server.client()
-    put_ready(r, "s", "leased", options=("LATE", "DROP", 100))
+    put_ready(r, "s", "leased", options=("MAXLATE", 100))
     token = take(r, "s")["leased"]
-    for name, options in (("drop", ("LATE", "DROP", 100)), ("series", ("EVERY", 100, "LATE", "DROP", 100)),
-                          ("merged", ("EVERY", 100, "LATE", "COALESCE"))):
+    for name, options in (("drop", ("MAXLATE", 100)), ("series", ("EVERY", 100, "MAXLATE", 100)),
+                          ("merged", ("EVERY", 100, "MISSED", "coalesce"))):
         put(r, "s", name, *options, at=clock.now() + FAR)
     assert r.execute_command("TW.DRAIN", "s") == 3
     due = {name: task(r, "s", name)["due"] for name in ("leased", "drop", "series", "merged")}

@@ -874,7 +874,7 @@ static void a_copy_has_no_leases(void **state)
     assert_counts(5, 0, 0, 0);
     for (unsigned i = 0; i < 5; i++) {
         struct tw__redis_life life = {.stage = TW__REDIS_WAITING, .due = START + due[i], .lease_ms = 1000};
-        assert_life(find(queue, ids[i]), &life); /* it has been given out, so LATE concerns it no more */
+        assert_life(find(queue, ids[i]), &life); /* it has been given out, so it is too late no more */
     }
     assert_int_equal(tw__redis_task_due(find(queue, "e")), START + 7);
     assert_next("b");
