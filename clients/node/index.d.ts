@@ -102,8 +102,9 @@ export class Queue<B extends boolean = false> {
     /** Files a task; the server makes an id for null. Resolves to the id, or to null if `only` kept the
      * queue as it was. */
     put(id: Bytes | null, payload: Bytes | readonly Bytes[], options?: PutOptions): Promise<string | null>;
-    /** Resolves to the number of tasks that were there. */
-    cancel(...ids: [Bytes, ...Bytes[]]): Promise<number>;
+    /** Resolves to a number for each id: 0 if there was no such task, 1 if it was cancelled, 2 if a worker had it:
+     * it is removed, and its work may happen. */
+    cancel(...ids: [Bytes, ...Bytes[]]): Promise<(0 | 1 | 2)[]>;
     /** Resolves to true, to false if `only` kept the old time, or to null if there is no such task. */
     move(id: Bytes, options: MoveOptions): Promise<boolean | null>;
     get(id: Bytes): Promise<Task<B extends true ? Buffer : string> | null>;

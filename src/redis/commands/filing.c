@@ -2,8 +2,8 @@
  *
  * TW.PUT and TW.SEND read all their arguments first (options.c), so that an error changes nothing. The command
  * is replicated with the task's id, with an absolute time and without a condition. Arguments that have this
- * form already are passed on unchanged. Example: TW.SEND s t * IN 500 NX PAYLOAD f v is replicated as TW.SEND s t
- * 1795312608000-0 AT 1795312608500 PAYLOAD f v.
+ * form already are passed on unchanged. Example: TW.SEND s t * IN 500 NX PAYLOAD f v is replicated as TW.SEND s
+ * t 1795312608000-0 AT 1795312608500 PAYLOAD f v.
  */
 #include "filing.h"
 

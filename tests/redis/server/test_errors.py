@@ -318,7 +318,7 @@ def test_what_changes_nothing_is_not_replicated(server, raw):
     assert raw("TW.SEND", "s", "q", "old", "IN", "5", "NX", *PAYLOAD) is None
     assert raw("TW.SEND", "s", "q", "new", "IN", "5", "XX", *PAYLOAD) is None
     assert raw("TW.SEND", "s", "q", "old", "IN", "5", "GT", *PAYLOAD) is None
-    assert raw("TW.CANCEL", "s", "nobody") == 0
+    assert raw("TW.CANCEL", "s", "nobody") == [0]
     assert raw("TW.MOVE", "s", "nobody", "IN", "5") is None
     assert raw("TW.MOVE", "s", "old", "IN", "5", "GT") == 0
     assert raw("TW.DRAIN", "nowhere") == 0
@@ -330,7 +330,7 @@ def test_over_the_limit_of_memory_what_needs_some_is_refused(server, raw):
     raw("CONFIG", "SET", "maxmemory", 1)
     for words in ((*IN, *PAYLOAD), ("TW.MOVE", "s", "old", "IN", "5"), ("TW.DRAIN", "s")):
         refused(server, raw, words, code="OOM")
-    assert raw("TW.CANCEL", "s", "old") == 1
+    assert raw("TW.CANCEL", "s", "old") == [1]
     assert raw("TW.LEN", "s") == 1
 
 

@@ -246,7 +246,7 @@ def test_a_repeating_task_without_end(r):
     add(r, "a", "IN", 0, "EVERY", 10)
     wait_until(lambda: r.xlen("q") >= 20)
     assert task(r, "s", "a")["times"] == -1
-    assert r.execute_command("TW.CANCEL", "s", "a") == 1
+    assert r.execute_command("TW.CANCEL", "s", "a") == [1]
     count = r.xlen("q")
     add(r, "after", "IN", 50)
     wait_until(lambda: "after" in delivered(r, "q"))
@@ -577,7 +577,7 @@ def test_a_held_task_may_be_cancelled_moved_and_replaced(r):
     for name in "abc":
         add(r, name, "AT", 1000, target="wrong")
     wait_until(lambda: task(r, "s", "a")["attempt"] >= 1)
-    assert r.execute_command("TW.CANCEL", "s", "b") == 1
+    assert r.execute_command("TW.CANCEL", "s", "b") == [1]
     assert r.execute_command("TW.MOVE", "s", "a", "IN", HOUR) == 1
     add(r, "c", "IN", 0)
     wait_until(lambda: delivered(r, "q") == ["c"])

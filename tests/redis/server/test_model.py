@@ -476,7 +476,7 @@ class Play:
 
         def judge(reply):
             there = self.reference.queues[queue]
-            assert reply == len([there.pop(name) for name in dict.fromkeys(names) if name in there])
+            assert reply == [int(there.pop(name, None) is not None) for name in names]
         self.do(queue, ["TW.CANCEL", queue, *names], judge)
 
     def drain(self, queue):

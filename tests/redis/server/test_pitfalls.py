@@ -465,7 +465,7 @@ def test_out_of_memory_puts_delivery_off_and_keeps_the_order(clock, server, r):
     counters.wait("deferred_oom", 2)
     wait_until(lambda: server.tw()["overdue"] == 500)
     assert r.xlen("out") == 0
-    assert (r.execute_command("TW.CANCEL", "s", "t499"), r.execute_command("TW.LEN", "s")) == (1, 499)
+    assert (r.execute_command("TW.CANCEL", "s", "t499"), r.execute_command("TW.LEN", "s")) == ([1], 499)
     r.config_set("maxmemory", 0)
     assert wait_delivered(r, "out", 499) == names[:-1]
     assert {fields["tw.attempt"] for _, fields in r.xrange("out")} == {"1"}

@@ -664,7 +664,7 @@ def test_keys_without_tasks_that_live_are_kept(server, r):
     assert (r.execute_command("TW.LEN", "s"), r.exists("s")) == (0, 1)
     assert r.execute_command("TW.PURGE", "s", "IDS", 1, "a") == 1
     assert r.exists("s") == 1
-    assert r.execute_command("TW.CANCEL", "s", "b") == 1
+    assert r.execute_command("TW.CANCEL", "s", "b") == [1]
     assert (r.exists("s"), blocked(server)) == (0, 0)
 
 

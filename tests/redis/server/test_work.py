@@ -68,7 +68,7 @@ def test_replies_by_protocol(server, protocol):
     assert raw("TW.NACK", "s", "a", token) is None
     assert raw("TW.NACK", "s", "a", token, "BACK") is None
     assert raw("TW.ACK", "s", "a", token) == 0
-    assert raw("TW.CANCEL", "s", "a") == 1
+    assert raw("TW.CANCEL", "s", "a") == [1]
     assert raw("TW.PUT", "s", "b", "AT", 1000, "PAYLOAD", "v") == "b"
     token = raw("TW.TAKE", 1, "s", "LEASE", 60000, "BLOCK", 60000)[0][2]
     assert raw("TW.NACK", "s", "b", token, "BACK") == 1000
@@ -476,7 +476,7 @@ def test_a_token_dies(r, way):
     elif way == "moved":
         assert r.execute_command("TW.MOVE", "s", "a", "IN", HOUR) == 1
     elif way == "cancelled":
-        assert r.execute_command("TW.CANCEL", "s", "a") == 1
+        assert r.execute_command("TW.CANCEL", "s", "a") in ([1], [2])
     elif way == "acknowledged":
         ack(r, old)
     elif way.startswith("given back"):
@@ -874,6 +874,15 @@ def test_the_last_period_ends_the_task(r):
         assert (job.due, job.attempt) == (1000 + 10 * i, 1)
         assert ack(r, job) == 1
     assert r.exists("s") == 0
+
+
+def test_a_cancel_tells_whether_a_worker_has_the_task(r):
+    for name in ("leased", "ready"):
+        put(r, "s", name, "AT", 1000)
+    wait_ready(r, "s", 2)
+    job = wait_take(r, "s")
+    assert r.execute_command("TW.CANCEL", "s", "leased", "ready", "none", "leased") == [2, 1, 0, 0]
+    assert (ack(r, job), r.exists("s")) == (0, 0)
 
 
 def test_only_the_period_of_a_series_dies(r):

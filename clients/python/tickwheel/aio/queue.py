@@ -65,9 +65,10 @@ class Queue:
                                missed=missed, max_late=max_late, tries=tries, backoff=backoff)
         return await self._send(_tasks.optional_text, *words)
 
-    async def cancel(self, *ids: Id) -> int:
-        """Removes tasks, in any state. Returns how many were there."""
-        return await self._send(int, *cancel_words(self.key, ids))
+    async def cancel(self, *ids: Id) -> List[int]:
+        """Removes tasks, in any state. Returns for each id 0 if there was no such task, 1 if it was cancelled,
+        2 if a worker had it: it is removed, and its work may happen."""
+        return await self._send(list, *cancel_words(self.key, ids))
 
     async def move(self, id: Id, *, delay: Optional[Seconds] = None, at: Optional[Moment] = None,
              only: Optional[str] = None) -> Optional[bool]:
