@@ -257,9 +257,9 @@ TEST_CASE("ranges, counts, the next task, a forecast, the queues")
     tasks.put(delayed("r", "x").in(90min));
     CHECK(tasks.next("q", due).ok());
     CHECK(*due == at(10));
-    CHECK(list(tasks, scan_range().from(at(20)).to(at(40)).limit(2)) == "c@20 d@30");
+    CHECK(list(tasks, scan_range().from(at(20)).to(at(40)).count(2)) == "c@20 d@30");
     std::uint64_t last = 0;
-    tasks.scan("q", scan_range().limit(2), [&](const stored &task) { last = task.revision(); });
+    tasks.scan("q", scan_range().count(2), [&](const stored &task) { last = task.revision(); });
     CHECK(list(tasks, scan_range().from(at(20)).after(last)) == "d@30 e@40 f@50");
     CHECK(tasks.count("q") == 5);
     CHECK(tasks.count("q", true) == 0);
