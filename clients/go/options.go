@@ -47,8 +47,8 @@ func milliseconds(d time.Duration) int64 {
 	return ms
 }
 
-// Option is an option of Queue.Put: a When, a Condition, a Backoff, or a call of Every, Times, Tries,
-// LateDrop, LateCoalesce or More. Each kind may be given once. The server refuses a value that is out of its
+// Option is an option of Queue.Put: a When, a Condition, a Missed, a Backoff, or a call of Every, Times, Tries,
+// MaxLate or More. Each kind may be given once. The server refuses a value that is out of its
 // range, and names the value and the range in its error.
 type Option interface{ add(*filing) }
 
@@ -95,15 +95,21 @@ func Tries(n int) Option {
 	return optionFunc(func(to *filing) { to.words = to.words.Add("TRIES", n) })
 }
 
-// LateDrop leaves a period out if it could not become ready within this time, for example because the server
-// was down. Without LateDrop and LateCoalesce each period becomes ready, however late.
-func LateDrop(after time.Duration) Option {
-	return optionFunc(func(to *filing) { to.words = to.words.Add("LATE", "DROP", milliseconds(after)) })
-}
+// Missed says what becomes of periods that nobody could make in time, for example because the server was down.
+type Missed string
 
-// LateCoalesce lets only the latest of the periods that a task of Every has missed become ready.
-func LateCoalesce() Option {
-	return optionFunc(func(to *filing) { to.words = to.words.Add("LATE", "COALESCE") })
+// The treatments of missed periods.
+const (
+	Burst    Missed = "burst"    // each of them becomes ready, one after the other.
+	Skip     Missed = "skip"     // none does.
+	Coalesce Missed = "coalesce" // one call stands for all. The default.
+)
+
+func (m Missed) add(to *filing) { to.words = to.words.Add("MISSED", string(m)) }
+
+// MaxLate leaves a period out if it could not become ready within this time.
+func MaxLate(after time.Duration) Option {
+	return optionFunc(func(to *filing) { to.words = to.words.Add("MAXLATE", milliseconds(after)) })
 }
 
 // More gives the payload further values, after the first one. The handler finds all of them in Job.Payload.

@@ -54,13 +54,14 @@ func (q *Queue) PutArgs(id, payload string, options ...Option) redis.Args {
 	return append(args, "PAYLOAD", payload).AddFlat(filing.more)
 }
 
-// Cancel removes tasks, in any state, and returns how many of them were there. The handler that works on such a
-// task finds its context cancelled.
-func (q *Queue) Cancel(ctx context.Context, ids ...string) (int, error) {
+// Cancel removes tasks, in any state, and returns a number for each id: 0 if there was no such task, 1 if it was
+// cancelled, 2 if a worker had it. Then it is removed, its work may happen, and the handler that works on it finds
+// its context cancelled.
+func (q *Queue) Cancel(ctx context.Context, ids ...string) ([]int, error) {
 	if len(ids) == 0 {
-		return 0, nil
+		return nil, nil
 	}
-	return redis.Int(q.do(ctx, "TW.CANCEL", q.CancelArgs(ids...)))
+	return redis.Ints(q.do(ctx, "TW.CANCEL", q.CancelArgs(ids...)))
 }
 
 // CancelArgs returns the arguments of TW.CANCEL, as PutArgs does.

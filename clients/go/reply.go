@@ -31,8 +31,8 @@ type Task struct {
 	Target    string        // The Stream or List of a task of TW.SEND; empty for a task for workers.
 	Kind      string        // "workers"; of a task of TW.SEND "stream", "list" or "list left".
 	MaxLen    int64         // MAXLEN of a task for a Stream; 0: none.
-	Late      string        // "fire", "drop" or "coalesce".
-	LateBy    time.Duration // The time of LateDrop.
+	Missed    Missed        // Burst, Skip or Coalesce.
+	MaxLate   time.Duration // The time of MaxLate; negative: no limit.
 	Attempt   int           // Attempts that have begun: 0 before the first.
 	State     State
 	Next      time.Time // When it can be taken next. Leased: the end of the lease. Dead: the zero time.
@@ -131,8 +131,8 @@ func (t *Task) set(read *reader, name string, value interface{}) {
 		t.Times = read.int(value)
 	case "maxlen":
 		t.MaxLen = read.int(value)
-	case "late-ms":
-		t.LateBy = read.span(value)
+	case "max-late":
+		t.MaxLate = read.span(value)
 	case "attempt":
 		t.Attempt = int(read.int(value))
 	case "next":
@@ -145,7 +145,7 @@ func (t *Task) set(read *reader, name string, value interface{}) {
 }
 
 func (t *Task) setText(read *reader, name string, value interface{}) {
-	texts := map[string]*string{"target": &t.Target, "kind": &t.Kind, "late": &t.Late, "worker": &t.Worker,
+	texts := map[string]*string{"target": &t.Target, "kind": &t.Kind, "missed": (*string)(&t.Missed), "worker": &t.Worker,
 		"error": &t.Error, "state": (*string)(&t.State)}
 	if text := texts[name]; text != nil {
 		*text = read.text(value)

@@ -16,11 +16,11 @@ func bulk(text string) []byte { return []byte(text) }
 func TestParseTask(t *testing.T) {
 	reply := values(bulk("due"), int64(5000), bulk("remaining"), int64(math.MaxInt64), bulk("every"), int64(60000),
 		bulk("times"), int64(-1), bulk("target"), bulk(""), bulk("kind"), bulk("workers"), bulk("maxlen"), int64(0),
-		bulk("late"), bulk("drop"), bulk("late-ms"), int64(7), bulk("attempt"), int64(2), bulk("state"),
+		bulk("missed"), bulk("skip"), bulk("max-late"), int64(7), bulk("attempt"), int64(2), bulk("state"),
 		bulk("leased"), bulk("next"), int64(6000), bulk("worker"), bulk("w"), bulk("error"), bulk("no"),
 		bulk("payload"), values(bulk("v"), bulk("")), bulk("of a newer server"), values())
 	want := &Task{ID: "a", Due: time.UnixMilli(5000), Remaining: math.MaxInt64, Every: time.Minute, Times: -1,
-		Kind: "workers", Late: "drop", LateBy: 7 * time.Millisecond, Attempt: 2, State: Leased,
+		Kind: "workers", Missed: Skip, MaxLate: 7 * time.Millisecond, Attempt: 2, State: Leased,
 		Next: time.UnixMilli(6000), Worker: "w", Error: "no", Payload: [][]byte{bulk("v"), bulk("")}}
 	task, err := parseTask("a", reply)
 	if err != nil || !reflect.DeepEqual(task, want) {

@@ -43,7 +43,8 @@ export type PutOptions = When & {
     /** The number of periods, with `every`. Default: no limit. */
     times?: number;
     /** What becomes of periods that were missed. Default: fire. */
-    late?: "fire" | "coalesce" | { drop: number };
+    missed?: "burst" | "skip" | "coalesce";
+    maxLate?: number;
     /** Attempts before the task is dead, 1 to 1,000,000. Default: the server's setting. */
     tries?: number;
     /** The waits between attempts. Default: the server's settings. */
@@ -68,8 +69,8 @@ export interface Task<P extends string | Buffer = string> {
     target: string;
     kind: "stream" | "list" | "list left" | "workers";
     maxlen: number;
-    late: "fire" | "drop" | "coalesce";
-    lateMs: number;
+    missed: "burst" | "skip" | "coalesce";
+    maxLate: number;
     /** Attempts that have begun: 0 before the first. */
     attempt: number;
     state: "waiting" | "ready" | "leased" | "dead";
@@ -101,8 +102,9 @@ export class Queue<B extends boolean = false> {
     /** Files a task; the server makes an id for null. Resolves to the id, or to null if `only` kept the
      * queue as it was. */
     put(id: Bytes | null, payload: Bytes | readonly Bytes[], options?: PutOptions): Promise<string | null>;
-    /** Resolves to the number of tasks that were there. */
-    cancel(...ids: [Bytes, ...Bytes[]]): Promise<number>;
+    /** Resolves to a number for each id: 0 if there was no such task, 1 if it was cancelled, 2 if a worker had it:
+     * it is removed, and its work may happen. */
+    cancel(...ids: [Bytes, ...Bytes[]]): Promise<(0 | 1 | 2)[]>;
     /** Resolves to true, to false if `only` kept the old time, or to null if there is no such task. */
     move(id: Bytes, options: MoveOptions): Promise<boolean | null>;
     get(id: Bytes): Promise<Task<B extends true ? Buffer : string> | null>;

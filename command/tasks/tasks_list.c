@@ -40,7 +40,7 @@ static void see(void *arg, const struct tw_store_task *task)
     if (list->of_queue < list->shows)
         print_task(list, task);
     else
-        fputs("  and more (--limit 0 shows them all)\n", list->part.out);
+        fputs("  and more (--count 0 shows them all)\n", list->part.out);
     list->of_queue++;
     list->range.from_ms = task->state == TW_STATE_DEAD ? task->dead_ms : task->place_ms;
     list->range.after = task->revision;
@@ -59,7 +59,7 @@ static void read_page(struct listing *list)
 {
     const struct tasks *tasks = list->tasks;
     uint64_t left = list->reads - list->of_queue;
-    list->range.limit = left < PAGE ? left : PAGE;
+    list->range.count = left < PAGE ? left : PAGE;
     int64_t got = tw_store_scan(tasks->store, tasks->queue[list->queue], &list->range, see, list);
     list->part.failed = got < 0;
     if (got < PAGE || list->of_queue == list->reads)
@@ -78,7 +78,7 @@ int tasks_list(const struct tasks *tasks)
 {
     const struct tasks_options *options = tasks->options;
     bool next = options->action == ACTION_NEXT;
-    uint64_t shows = next ? 1 : options->limit > 0 ? options->limit : UINT64_MAX;
+    uint64_t shows = next ? 1 : options->count > 0 ? options->count : UINT64_MAX;
     struct listing list = {.tasks = tasks,
                            .part = {.read = read_part, .arg = &list},
                            .shows = shows,

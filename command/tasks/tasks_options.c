@@ -42,7 +42,7 @@ static const char HELP[] = "usage: tickwheel tasks --store FILE [OPTIONS] [COMMA
                            "  --json         one JSON object a line: for each task (list, next, dead), for\n"
                            "                 each queue (forecast, summary) or for the change. Bytes that\n"
                            "                 are not UTF-8 come in hexadecimal, as id_hex and payload_hex\n"
-                           "  --limit N      list, dead: at most N tasks of a queue; 0: all (default 50;\n"
+                           "  --count N      list, dead: at most N tasks of a queue; 0: all (default 50;\n"
                            "                 with --json 0)\n"
                            "  --step TIME    forecast: the length of a step, 1ms to 36525d (default 1m)\n"
                            "  --steps N      forecast: the number of steps, 1 to 1000 (default 30)\n"
@@ -59,7 +59,7 @@ enum {
     OPTION_STORE = 1,
     OPTION_QUEUE,
     OPTION_JSON,
-    OPTION_LIMIT,
+    OPTION_COUNT,
     OPTION_STEP,
     OPTION_STEPS,
     OPTION_ALL,
@@ -67,7 +67,7 @@ enum {
     OPTIONS
 };
 
-enum { LIMIT_USUAL = 50, STEPS_USUAL = 30, STEPS_MAX = 1000, STEP_USUAL_MS = 60000, MS_NS = 1000000 };
+enum { COUNT_USUAL = 50, STEPS_USUAL = 30, STEPS_MAX = 1000, STEP_USUAL_MS = 60000, MS_NS = 1000000 };
 static const uint64_t step_max_ms = UINT64_C(3155760000000);
 
 /* The commands: their arguments, and the options that are for them alone. */
@@ -77,10 +77,10 @@ static const struct {
     int arguments;
     unsigned options;
 } ACTIONS[] = {
-    {"list", ACTION_LIST, 0, 1U << OPTION_LIMIT},
+    {"list", ACTION_LIST, 0, 1U << OPTION_COUNT},
     {"next", ACTION_NEXT, 0, 0},
     {"forecast", ACTION_FORECAST, 0, 1U << OPTION_STEP | 1U << OPTION_STEPS},
-    {"dead", ACTION_DEAD, 0, 1U << OPTION_LIMIT},
+    {"dead", ACTION_DEAD, 0, 1U << OPTION_COUNT},
     {"replay", ACTION_REPLAY, 1, 1U << OPTION_ALL},
     {"cancel", ACTION_CANCEL, 1, 0},
     {"move", ACTION_MOVE, 2, 0},
@@ -104,9 +104,9 @@ static bool refuse(const char *option, const char *expected, const char *found)
 
 /* ---- options --------------------------------------------------------------------------------------------- */
 
-static bool parse_limit(const char *text, uint64_t *limit)
+static bool parse_count(const char *text, uint64_t *count)
 {
-    return number_parse(text, UINT64_MAX, limit) || refuse("--limit", "a number, or 0 for all", text);
+    return number_parse(text, UINT64_MAX, count) || refuse("--count", "a number, or 0 for all", text);
 }
 
 static bool parse_step(const char *text, uint64_t *step_ms)
@@ -148,8 +148,8 @@ static bool take_option(int code, void *arg)
     case OPTION_QUEUE:
         options->queue = optarg;
         return task_options_queue("tickwheel tasks", optarg, true);
-    case OPTION_LIMIT:
-        return parse_limit(optarg, &options->limit);
+    case OPTION_COUNT:
+        return parse_count(optarg, &options->count);
     case OPTION_STEP:
         return parse_step(optarg, &options->step_ms);
     case OPTION_STEPS:
@@ -169,7 +169,7 @@ static bool check_options(unsigned given, unsigned own)
 {
     static const struct {
         const char *name, *of;
-    } LIMITED[OPTIONS] = {[OPTION_LIMIT] = {"--limit", "list and dead"},
+    } LIMITED[OPTIONS] = {[OPTION_COUNT] = {"--count", "list and dead"},
                           [OPTION_STEP] = {"--step", "forecast"},
                           [OPTION_STEPS] = {"--steps", "forecast"},
                           [OPTION_ALL] = {"--all", "replay"},
@@ -253,7 +253,7 @@ int tasks_options_parse(int argc, char **argv, struct tasks_options *options)
 {
     static const struct option LONG[] = {
         {"store", required_argument, NULL, OPTION_STORE}, {"queue", required_argument, NULL, OPTION_QUEUE},
-        {"json", no_argument, NULL, OPTION_JSON},         {"limit", required_argument, NULL, OPTION_LIMIT},
+        {"json", no_argument, NULL, OPTION_JSON},         {"count", required_argument, NULL, OPTION_COUNT},
         {"step", required_argument, NULL, OPTION_STEP},   {"steps", required_argument, NULL, OPTION_STEPS},
         {"all", no_argument, NULL, OPTION_ALL},           {"older", required_argument, NULL, OPTION_OLDER},
         {"help", no_argument, NULL, OPTION_HELP},         {NULL, 0, NULL, 0}};
@@ -267,7 +267,7 @@ int tasks_options_parse(int argc, char **argv, struct tasks_options *options)
         complain("tickwheel tasks: expected --store FILE (try: tickwheel tasks --help)");
         return COMMAND_INPUT;
     }
-    if ((reading.given & 1U << OPTION_LIMIT) == 0)
-        options->limit = options->json ? 0 : LIMIT_USUAL;
+    if ((reading.given & 1U << OPTION_COUNT) == 0)
+        options->count = options->json ? 0 : COUNT_USUAL;
     return take_command(&reading, argc - optind, argv + optind) ? -1 : COMMAND_INPUT;
 }

@@ -31,7 +31,7 @@ struct tasks_options {
     char *id; /* NULL: every task */
     size_t id_size;
     uint64_t due_ms;  /* move: the new time */
-    uint64_t limit;   /* list, dead: tasks of a queue; 0: no limit */
+    uint64_t count;   /* list, dead: tasks of a queue; 0: all */
     uint64_t step_ms; /* forecast */
     uint32_t steps;
     uint64_t older_ms; /* purge: how long ago a task died at least */

@@ -72,7 +72,7 @@ def delivery(_):
         "queue in the same transaction. A refused delivery waits or becomes a dead letter.")
     for box, name, lines, colour in [
             ((8, 44, 232, 94), "client", ["TW.SEND, TW.MOVE, TW.CANCEL"], "green"),
-            ((8, 118, 232, 184), "send.c, move.c",
+            ((8, 118, 232, 184), "put.c, move.c",
              ["the task joins its queue,", "a key, and the one wheel"], "pink"),
             ((8, 208, 232, 274), "the wheel",
              ["alarm.c sets the server's timer", "to the next tick with work"], "ours"),

@@ -305,7 +305,7 @@ struct tw_store_range {
     unsigned states; /* TW_STATE_WAITING, _READY and _LEASED, added, or TW_STATE_DEAD; 0: the first three */
     uint64_t from_ms, to_ms; /* place_ms from and to, both included; to_ms 0: no end */
     uint64_t after;          /* of the tasks with place_ms from_ms only revisions after this one */
-    uint64_t limit;          /* tasks; 0: no limit */
+    uint64_t count;          /* at most so many tasks; 0: all */
 };
 
 /* Shows the tasks of a queue to `see`, in the order of place_ms and of their revisions, as they were at

@@ -324,7 +324,7 @@ class stored
 };
 
 /* Which tasks a scan shows: all that wait or run, unless a member says otherwise.
- * Example: `scan_range().to(store::now() + 1h).limit(100)`. */
+ * Example: `scan_range().to(store::now() + 1h).count(100)`. */
 class scan_range
 {
   public:
@@ -352,9 +352,9 @@ class scan_range
         raw_.after = revision;
         return *this;
     }
-    scan_range &limit(std::uint64_t tasks) noexcept
+    scan_range &count(std::uint64_t tasks) noexcept
     {
-        raw_.limit = tasks;
+        raw_.count = tasks;
         return *this;
     }
     const tw_store_range &raw() const noexcept

@@ -2,7 +2,7 @@
  *
  * tickwheel.so: delayed tasks as a data type of Redis and Valkey. Users read docs/redis.md.
  *
- *     TW.SEND -> send.c ----> queue.c: the task is in its queue, a key, and filed in the wheel
+ *     TW.SEND -> put.c -----> queue.c: the task is in its queue, a key, and filed in the wheel
  *                                  |
  *     the server's timer -> tick.c | due
  *                                  v

@@ -228,7 +228,7 @@ int64_t tw_store_scan(struct tw_store *store, const char *queue, const struct tw
                         .range = of,
                         .states = of->states != 0 ? of->states : STATES,
                         .now_ms = tw_store_now(),
-                        .limit = of->limit > 0 ? of->limit : UINT64_MAX,
+                        .limit = of->count > 0 ? of->count : UINT64_MAX,
                         .see = see,
                         .arg = arg};
     char text[TW_STORE_MESSAGE];

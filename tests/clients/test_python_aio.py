@@ -79,7 +79,7 @@ async def test_the_calls_of_a_queue(place):
         assert [one.error for one in await work.dead()] == ["no"]
         assert [one.id async for one in work.all_dead()] == ["a"]
         assert await work.replay("a", delay=60) is True and await work.replay_all() == 0
-        assert await work.purge("a") is False and await work.purge_all() == 0 and await work.cancel("a") == 1
+        assert await work.purge("a") is False and await work.purge_all() == 0 and await work.cancel("a") == [1]
         for call, said in bad_arguments(work):
             with pytest.raises((TypeError, ValueError)) as error:
                 await call()

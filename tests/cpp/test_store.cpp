@@ -258,10 +258,10 @@ TEST_CASE("ranges, counts, the next task, a forecast, the queues")
     tasks.put(delayed("r", "x").in(90min));
     CHECK(tasks.next("q", due).ok());
     CHECK(*due == base + 10ms);
-    CHECK(list(tasks, scan_range().from(base + 20ms).to(base + 40ms).limit(2)) ==
+    CHECK(list(tasks, scan_range().from(base + 20ms).to(base + 40ms).count(2)) ==
           "c@9000000000020 d@9000000000030");
     std::uint64_t last = 0;
-    tasks.scan("q", scan_range().limit(2), [&](const stored &task) { last = task.revision(); });
+    tasks.scan("q", scan_range().count(2), [&](const stored &task) { last = task.revision(); });
     CHECK(list(tasks, scan_range().from(base + 20ms).after(last)) ==
           "d@9000000000030 e@9000000000040 f@9000000000050");
     CHECK(tasks.count("q") == 5);

@@ -173,7 +173,7 @@ class Producer(Client):
         tries, every, times, repeat = self.rng.choice([1, 2, 3, 30]), 0, 1, []
         if self.rng.random() < 0.1:
             every, times = self.rng.randrange(20, 200), self.rng.randrange(1, 4)
-            repeat = ["EVERY", every, "TIMES", times]
+            repeat = ["EVERY", every, "TIMES", times, "MISSED", "burst"]
         self.do("put", queue, name,
                 ["TW.PUT", queue, name, "AT", at, *repeat, "TRIES", tries, "BACKOFF", 20, 2, 200, "JITTER",
                  20, "PAYLOAD", ...], at=at, tries=tries, every=every, times=times)

@@ -74,8 +74,9 @@ class Judge(Belief):
 
     def play_cancel(self, deed):
         state = self.one(deed)
-        assert deed.reply == (state is not NO_TASK), f"{deed}, {state}"
-        self.counts["cancelled"] += deed.reply
+        there = 0 if state is NO_TASK else 2 if state.stage == "leased" else 1
+        assert deed.reply == [there], f"{deed}, {state}"
+        self.counts["cancelled"] += there > 0
         self.end_of(deed, state, "cancelled")
         self.put_state(deed.queue, deed.name, NO_TASK)
 

@@ -86,9 +86,9 @@ def after_move(due):
 def after_cancel():
     def step(world, reply, _):
         if world.state != "filed":
-            return {world} if reply in (0, ...) else set()
+            return {world} if reply in ([0], ...) else set()
         gone, too_late = world._replace(state="cancelled"), world._replace(state="delivered")
-        return {gone} if reply == 1 else {too_late} if reply == 0 else {gone, too_late}
+        return {gone} if reply == [1] else {too_late} if reply == [0] else {gone, too_late}
     return step
 
 
@@ -334,7 +334,7 @@ class Maker:
         repeat = []
         if self.repeating and self.rng.random() < 0.15:
             every, times = self.rng.randrange(1, 100), self.rng.randrange(1, 6)
-            repeat = ["EVERY", every, "TIMES", times]
+            repeat = ["EVERY", every, "TIMES", times, "MISSED", "burst"]
         when, due = self.when(delay)
         payload = ["LIST", "PAYLOAD", name] if kind == "list" else ["PAYLOAD", "of", name]
         words = ["TW.SEND", queue, target, name, *when, *repeat, *payload]

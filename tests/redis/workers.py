@@ -201,7 +201,8 @@ class Stages:
         assert client.execute_command("TW.REPLAY", queue, "IDS", 1, "dead") == 1
         wait_state(client, queue, "dead", "ready")
         assert client.execute_command("TW.PURGE", queue, "ALL") == 1
-        assert client.execute_command("TW.CANCEL", queue, "waiting", "ready", "retry", "dead", "beat") == 5
+        rest = ("waiting", "ready", "retry", "dead", "beat")
+        assert client.execute_command("TW.CANCEL", queue, *rest) == [1, 2, 1, 1, 1]
         assert client.exists(queue) == 0
 
 

@@ -150,7 +150,7 @@ static void read_queue(void *arg, const char *queue)
 
 static void look(struct tw_store *store, const char *queue)
 {
-    struct tw_store_range dead = {.states = TW_STATE_DEAD}, page = {.from_ms = 2, .after = 2, .limit = 3};
+    struct tw_store_range dead = {.states = TW_STATE_DEAD}, page = {.from_ms = 2, .after = 2, .count = 3};
     uint64_t next_ms, counts[50], id = 150;
     check(store, tw_store_scan(store, queue, NULL, read_task, NULL));
     check(store, tw_store_scan(store, queue, &dead, read_task, NULL));

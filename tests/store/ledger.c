@@ -336,7 +336,7 @@ static const char *compare_queue(struct ledger *ledger, struct tw_store *store, 
                                  uint64_t page)
 {
     struct reading reading = {.ledger = ledger, .dead = dead};
-    struct tw_store_range range = {.states = dead ? TW_STATE_DEAD : 0, .limit = page};
+    struct tw_store_range range = {.states = dead ? TW_STATE_DEAD : 0, .count = page};
     int64_t seen;
     reading.n = ledger_sort(ledger, queue, dead, reading.task);
     do {

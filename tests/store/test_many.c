@@ -52,7 +52,7 @@ static void expect_next(void *arg, const struct tw_store_task *task)
 
 static void pages_among_equal_due_times_lose_nothing(void **state)
 {
-    struct tw_store_range range = {.limit = 7};
+    struct tw_store_range range = {.count = 7};
     struct page page = {0};
     put_many(store_of(state), "q", 100, 5, 0);
     while (tw_store_scan(store_of(state), "q", &range, expect_next, &page) > 0) {
@@ -64,7 +64,7 @@ static void pages_among_equal_due_times_lose_nothing(void **state)
 
 static void pages_of_dead_tasks_too(void **state)
 {
-    struct tw_store_range range = {.limit = 7, .states = TW_STATE_DEAD};
+    struct tw_store_range range = {.count = 7, .states = TW_STATE_DEAD};
     struct page page = {0};
     sqlite3 *db = other_open(*state);
     put_many(store_of(state), "q", 50, 5, 1);

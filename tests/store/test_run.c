@@ -1535,7 +1535,7 @@ static void many_dead_tasks_are_replayed_and_purged(void **state)
     assert_int_equal(tw_store_count(store, "q", true), 900);
     assert_int_equal(tw_store_replay(store, "q", NULL, 0, 77), 900);
     assert_int_equal(tw_store_count(store, "q", true), 0);
-    assert_string_equal(scan(store, &(struct tw_store_range){.limit = 2}), "0101@77 0102@77");
+    assert_string_equal(scan(store, &(struct tw_store_range){.count = 2}), "0101@77 0102@77");
     assert_string_equal(other_ask(db, "SELECT count(*) FROM tw_task WHERE attempt = 0 AND error IS NULL"
                                       " AND next_ms = due_ms AND seq > 1000"),
                         "900");

@@ -206,7 +206,7 @@ static void equal_due_times_come_in_the_order_of_filing(void **state)
 static void a_scan_goes_on_after_a_page(void **state)
 {
     struct tw_store *store = store_of(state);
-    struct tw_store_range range = {.limit = 2};
+    struct tw_store_range range = {.count = 2};
     struct seen seen = {.text = ""};
     put(store, "a", 0), put(store, "b", 10), put(store, "c", 10), put(store, "d", 10), put(store, "e", 11);
     while (tw_store_scan(store, "q", &range, see, &seen) == 2) {
@@ -217,7 +217,7 @@ static void a_scan_goes_on_after_a_page(void **state)
     assert_string_equal(seen.text, "a@0 b@10 | c@10 d@10 | e@11");
     range = (struct tw_store_range){.from_ms = 10, .to_ms = 10};
     assert_string_equal(scan(store, &range), "b@10 c@10 d@10");
-    range = (struct tw_store_range){.from_ms = 2, .limit = 1};
+    range = (struct tw_store_range){.from_ms = 2, .count = 1};
     assert_string_equal(scan(store, &range), "b@10");
     range = (struct tw_store_range){.states = TW_STATE_LEASED};
     assert_string_equal(scan(store, &range), "");

@@ -4,7 +4,7 @@
 const check = require("./check");
 
 const WHEN = ["delay", "at"];
-const PUT = [...WHEN, "only", "every", "times", "late", "tries", "backoff"];
+const PUT = [...WHEN, "only", "every", "times", "missed", "maxLate", "tries", "backoff"];
 
 /** Returns [IN, ms] or [AT, unix ms]; `[]` if neither is given. */
 function when({ delay, at }) {
@@ -29,13 +29,11 @@ function repetition({ every, times }) {
     return [...words, "TIMES", String(check.integer("times", times, 1, Number.MAX_SAFE_INTEGER))];
 }
 
-function late(value) {
-    if (value === undefined) return [];
-    if (value === null || typeof value !== "object") {
-        return ["LATE", check.oneOf("late", value, ["fire", "coalesce"]).toUpperCase()];
-    }
-    check.options(value, ["drop"]);
-    return ["LATE", "DROP", String(check.ms("late.drop", value.drop))];
+function late({ missed, maxLate }) {
+    return [
+        ...(missed === undefined ? [] : ["MISSED", check.oneOf("missed", missed, ["burst", "skip", "coalesce"])]),
+        ...(maxLate === undefined ? [] : ["MAXLATE", String(check.ms("maxLate", maxLate))]),
+    ];
 }
 
 function factor(value) {
@@ -74,7 +72,7 @@ function put(key, id, payload, options) {
     const time = when(options);
     return ["TW.PUT", key, newId(id),
         ...(time.length ? time : ["IN", "0"]), ...only(options.only, ["nx", "xx", "gt", "lt"]),
-        ...repetition(options), ...late(options.late),
+        ...repetition(options), ...late(options),
         ...(tries === undefined ? [] : ["TRIES", String(check.integer("tries", tries, 1, 1000000))]),
         ...backoff(options.backoff), "PAYLOAD", ...payloadOf(payload)];
 }

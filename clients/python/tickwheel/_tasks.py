@@ -34,8 +34,8 @@ class Task:
     kind: str  #: workers; or stream, list, list left: a task of TW.SEND
     target: str  #: empty for a task for workers
     maxlen: Optional[int]
-    late: str  #: fire, drop or coalesce
-    late_limit: float  #: seconds of drop
+    missed: str  #: burst, skip or coalesce
+    max_late: Optional[float]  #: seconds; None: no limit
 
     @property
     def text(self) -> str:
@@ -138,7 +138,8 @@ def task(id: Union[str, bytes], raw: Any) -> Optional[Task]:
                 times=None if told["times"] < 0 else told["times"], attempt=told["attempt"],
                 worker=text(told["worker"]), error=text(told["error"]), payload=values_of(told["payload"]),
                 kind=text(told["kind"]), target=text(told["target"]), maxlen=told["maxlen"] or None,
-                late=text(told["late"]), late_limit=told["late-ms"] / 1000)
+                missed=text(told["missed"]),
+                max_late=None if told["max-late"] < 0 else told["max-late"] / 1000)
 
 
 def dead_tasks(raw: List[List[Any]]) -> List[DeadTask]:

@@ -11,11 +11,11 @@ Value = Union[str, bytes, int, float]
 Payload = Union[Value, Sequence[Value]]
 Seconds = Union[int, float, timedelta]
 Moment = Union[int, float, datetime]
-Late = Union[str, int, float, timedelta]
 Words = List[Value]
 
 MOST_MS = 2**63 - 1
 MOST_LEASE_MS = 2**32 - 1
+CENTURY_MS = 3155760000000
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 MILLISECOND = timedelta(milliseconds=1)
 MOST_TRIES = 1000000
@@ -80,12 +80,11 @@ def one_of(name: str, value: Optional[str], *choices: str) -> Words:
     return [value.upper()]
 
 
-def late_words(late: Optional[Late]) -> Words:
-    if late is None:
-        return []
-    if isinstance(late, str):
-        return ["LATE", *one_of("late", late, "fire", "coalesce")]
-    return ["LATE", "DROP", milliseconds("late", late)]
+def late_words(missed: Optional[str], max_late: Optional[Seconds]) -> Words:
+    words: Words = []
+    if missed is not None:
+        words = ["MISSED", *one_of("missed", missed, "burst", "skip", "coalesce")]
+    return words if max_late is None else [*words, "MAXLATE", milliseconds("max_late", max_late, 0, CENTURY_MS)]
 
 
 def backoff_words(backoff: Optional[Tuple[object, ...]]) -> Words:
@@ -130,8 +129,8 @@ def payload_words(payload: Payload) -> Words:
 
 def put_words(key: Id, id: Optional[Id], payload: Payload, *, delay: Optional[Seconds] = None,
               at: Optional[Moment] = None, only: Optional[str] = None, every: Optional[Seconds] = None,
-              times: Optional[int] = None, late: Optional[Late] = None, tries: Optional[int] = None,
-              backoff: Optional[Tuple[object, ...]] = None) -> Words:
+              times: Optional[int] = None, missed: Optional[str] = None, max_late: Optional[Seconds] = None,
+              tries: Optional[int] = None, backoff: Optional[Tuple[object, ...]] = None) -> Words:
     """Returns the words of a TW.PUT. Queue.put explains the arguments."""
     words: Words = ["TW.PUT", key, "*" if id is None else encoded(id), *(when(delay, at) or ["IN", 0])]
     if id in ("*", b"*"):
@@ -141,7 +140,7 @@ def put_words(key: Id, id: Optional[Id], payload: Payload, *, delay: Optional[Se
         words += ["EVERY", milliseconds("every", every, 1)]
     if times is not None:
         words += ["TIMES", whole("times", times, 1, MOST_MS)]
-    words += late_words(late)
+    words += late_words(missed, max_late)
     if tries is not None:
         words += ["TRIES", whole("tries", tries, 1, MOST_TRIES)]
     return words + backoff_words(backoff) + payload_words(payload)

@@ -206,7 +206,7 @@ def cancel(app: Celery, *task_ids: str) -> int:
     if not ids:
         return 0
     with channel_of(app) as channel, channel.conn_or_acquire() as client:
-        return client.execute_command("TW.CANCEL", channel.tickwheel_key, *ids)
+        return sum(map(bool, client.execute_command("TW.CANCEL", channel.tickwheel_key, *ids)))
 
 
 def move(app: Celery, task_id: str, countdown: Optional[float] = None, eta: Optional[datetime] = None) -> bool:

@@ -7,7 +7,7 @@ from typing import Any, Callable, Iterator, List, Optional, Tuple, TypeVar
 from . import _tasks
 from ._links import check_client
 from ._tasks import DeadTask, Task
-from ._words import (PAGE, Id, Late, Moment, Payload, Seconds, Words, cancel_words, dead_words, encoded,
+from ._words import (PAGE, Id, Moment, Payload, Seconds, Words, cancel_words, dead_words, encoded,
                      count_words, move_words, one_dead, put_words, scan_words, when)
 
 T = TypeVar("T")
@@ -41,32 +41,34 @@ class Queue:
 
     def put_words(self, id: Optional[Id], payload: Payload, *, delay: Optional[Seconds] = None,
                   at: Optional[Moment] = None, only: Optional[str] = None, every: Optional[Seconds] = None,
-                  times: Optional[int] = None, late: Optional[Late] = None, tries: Optional[int] = None,
-                  backoff: Optional[Tuple[Any, ...]] = None) -> Words:
+                  times: Optional[int] = None, missed: Optional[str] = None, max_late: Optional[Seconds] = None,
+                  tries: Optional[int] = None, backoff: Optional[Tuple[Any, ...]] = None) -> Words:
         """Returns the words of put() as a list: for a script's ARGV, or for another client."""
         return put_words(self.key, id, payload, delay=delay, at=at, only=only, every=every, times=times,
-                         late=late, tries=tries, backoff=backoff)
+                         missed=missed, max_late=max_late, tries=tries, backoff=backoff)
 
     def put(self, id: Optional[Id], payload: Payload, *, delay: Optional[Seconds] = None,
             at: Optional[Moment] = None, only: Optional[str] = None, every: Optional[Seconds] = None,
-            times: Optional[int] = None, late: Optional[Late] = None, tries: Optional[int] = None,
-            backoff: Optional[Tuple[Any, ...]] = None) -> Optional[str]:
+            times: Optional[int] = None, missed: Optional[str] = None, max_late: Optional[Seconds] = None,
+            tries: Optional[int] = None, backoff: Optional[Tuple[Any, ...]] = None) -> Optional[str]:
         """Puts a task for workers, or replaces the task with this id. Returns its id; None if `only` kept the
         queue as it was.
 
         `id`: None lets the server make one. `payload`: a value (str, bytes, int, float) or a list of values.
         `delay`: due in so many seconds, or `at`: at this moment; at once if neither is given. `only`: "nx" if
         there is no such task, "xx" if there is one; "gt" and "lt" replace a task only by a later or an earlier
-        time. `every`: seconds between two periods, of which there are `times`. `late`: "fire", "coalesce", or
-        the seconds after which a period is dropped. `tries`: attempts before the task is dead, 1 to 1,000,000.
-        `backoff`: a Backoff."""
-        words = self.put_words(id, payload, delay=delay, at=at, only=only, every=every, times=times, late=late,
-                               tries=tries, backoff=backoff)
+        time. `every`: seconds between two periods, of which there are `times`. `missed`: "coalesce"
+        (the default), "skip" or "burst", for periods that nobody could make in time. `max_late`: the seconds
+        after which a period is dropped. `tries`: attempts before the task is dead, 1 to 1,000,000. `backoff`: a
+        Backoff."""
+        words = self.put_words(id, payload, delay=delay, at=at, only=only, every=every, times=times,
+                               missed=missed, max_late=max_late, tries=tries, backoff=backoff)
         return self._send(_tasks.optional_text, *words)
 
-    def cancel(self, *ids: Id) -> int:
-        """Removes tasks, in any state. Returns how many were there."""
-        return self._send(int, *cancel_words(self.key, ids))
+    def cancel(self, *ids: Id) -> List[int]:
+        """Removes tasks, in any state. Returns for each id 0 if there was no such task, 1 if it was cancelled,
+        2 if a worker had it: it is removed, and its work may happen."""
+        return self._send(list, *cancel_words(self.key, ids))
 
     def move(self, id: Id, *, delay: Optional[Seconds] = None, at: Optional[Moment] = None,
              only: Optional[str] = None) -> Optional[bool]:

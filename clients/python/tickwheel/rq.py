@@ -93,7 +93,7 @@ class ScheduledJobRegistry(rq.registry.ScheduledJobRegistry):
         removed = connection.execute_command("TW.CANCEL", self.key, name)
         if delete_job:
             self.job_class.fetch(name, connection=self.connection, serializer=self.serializer).delete()
-        return removed
+        return removed if pipeline is not None else removed != [0]
 
     def waiting(self) -> Iterator[str]:
         """Yields the ids of the parked jobs whose time is yet to come, the first due first."""

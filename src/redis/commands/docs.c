@@ -62,11 +62,18 @@
 
 #define CONDITION                                                                                              \
     GROUP("condition", ONEOF, OPTIONAL, WORD("nx", "NX"), WORD("xx", "XX"), WORD("gt", "GT"), WORD("lt", "LT"))
-#define LATE                                                                                                   \
-    {                                                                                                          \
-        .name = "late", .token = "LATE", .type = REDISMODULE_ARG_TYPE_ONEOF, .flags = OPTIONAL,                \
-        .subargs = ARGS(WORD("fire", "FIRE"), VALUE("ms", "DROP", INTEGER), WORD("coalesce", "COALESCE"))      \
-    }
+/* The options that TW.PUT and TW.SEND share. */
+#define OPTIONS                                                                                                \
+    CONDITION, GROUP("repeat", BLOCK, OPTIONAL, VALUE("ms", "EVERY", INTEGER), MAYBE("n", "TIMES", INTEGER)),  \
+        {.name = "missed",                                                                                     \
+         .token = "MISSED",                                                                                    \
+         .type = REDISMODULE_ARG_TYPE_ONEOF,                                                                   \
+         .flags = OPTIONAL,                                                                                    \
+         .subargs = ARGS(WORD("burst", "burst"), WORD("skip", "skip"), WORD("coalesce", "coalesce"))},         \
+        MAYBE("max-late-ms", "MAXLATE", INTEGER), MAYBE("tries", "TRIES", INTEGER),                            \
+        GROUP("backoff", BLOCK, OPTIONAL, VALUE("first-ms", "BACKOFF", INTEGER), ARG("factor", DOUBLE),        \
+              ARG("max-ms", INTEGER)),                                                                         \
+        MAYBE("percent", "JITTER", INTEGER)
 
 #define NAMED                                                                                                  \
     GROUP("tasks", ONEOF, REDISMODULE_CMD_ARG_NONE, WORD("all", "ALL"),                                        \
@@ -117,17 +124,15 @@ static const struct command {
          .complexity = O1,
          .arity = -4,
          .key_specs = SPECS(SPEC(1, RW(UPDATE)), SPEC(2, RW(INSERT))),
-         .args =
-             ARGS(KEY("queue", 0), KEY("target", 1), ARG("id", STRING), TIME, CONDITION,
-                  GROUP("repeat", BLOCK, OPTIONAL, VALUE("ms", "EVERY", INTEGER), MAYBE("n", "TIMES", INTEGER)),
-                  GROUP("kind", ONEOF, OPTIONAL, WORD("stream", "STREAM"),
-                        GROUP("list", BLOCK, REDISMODULE_CMD_ARG_NONE, WORD("list", "LIST"),
-                              {.name = "left",
-                               .token = "LEFT",
-                               .type = REDISMODULE_ARG_TYPE_PURE_TOKEN,
-                               .flags = OPTIONAL})),
-                  MAYBE("maxlen", "MAXLEN", INTEGER), LATE, WORD("payload", "PAYLOAD"),
-                  MANY("field-or-value", STRING)),
+         .args = ARGS(KEY("queue", 0), KEY("target", 1), ARG("id", STRING), TIME, OPTIONS,
+                      GROUP("kind", ONEOF, OPTIONAL, WORD("stream", "STREAM"),
+                            GROUP("list", BLOCK, REDISMODULE_CMD_ARG_NONE, WORD("list", "LIST"),
+                                  {.name = "left",
+                                   .token = "LEFT",
+                                   .type = REDISMODULE_ARG_TYPE_PURE_TOKEN,
+                                   .flags = OPTIONAL})),
+                      MAYBE("maxlen", "MAXLEN", INTEGER), WORD("payload", "PAYLOAD"),
+                      MANY("field-or-value", STRING)),
      }},
     {"tw.put",
      tw__redis_put_command,
@@ -138,13 +143,8 @@ static const struct command {
          .complexity = O1,
          .arity = -3,
          .key_specs = SPECS(SPEC(1, RW(UPDATE))),
-         .args =
-             ARGS(KEY("queue", 0), ARG("id", STRING), TIME, CONDITION,
-                  GROUP("repeat", BLOCK, OPTIONAL, VALUE("ms", "EVERY", INTEGER), MAYBE("n", "TIMES", INTEGER)),
-                  LATE, MAYBE("tries", "TRIES", INTEGER),
-                  GROUP("backoff", BLOCK, OPTIONAL, VALUE("first-ms", "BACKOFF", INTEGER),
-                        ARG("factor", DOUBLE), ARG("max-ms", INTEGER), MAYBE("percent", "JITTER", INTEGER)),
-                  WORD("payload", "PAYLOAD"), MANY("value", STRING)),
+         .args = ARGS(KEY("queue", 0), ARG("id", STRING), TIME, OPTIONS, WORD("payload", "PAYLOAD"),
+                      MANY("value", STRING)),
      }},
     {"tw.take",
      tw__redis_take_command,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * TW.SEND and TW.PUT read all their arguments first, so that an error changes nothing. The command is
- * replicated with the task's id, with an absolute time and without a condition. Arguments that have this form
- * already are passed on unchanged. Example: TW.SEND s t * IN 500 NX PAYLOAD f v is replicated as TW.SEND s t
- * 1795312608000-0 AT 1795312608500 PAYLOAD f v.
+ * TW.PUT and TW.SEND read all their arguments first (options.c), so that an error changes nothing. The command
+ * is replicated with the task's id, with an absolute time and without a condition. Arguments that have this
+ * form already are passed on unchanged. Example: TW.SEND s t * IN 500 NX PAYLOAD f v is replicated as TW.SEND s
+ * t 1795312608000-0 AT 1795312608500 PAYLOAD f v.
  */
 #include "filing.h"
 
@@ -18,153 +18,17 @@
 #include "server/rights.h"
 #include "server/strings.h"
 
-enum { REPLY_MAX = 256, ID_MAX = 48, SMALL_ARGUMENTS = 64 };
+enum { ID_MAX = 48, SMALL_ARGUMENTS = 64 };
 
 /* The last id that was made: its time, and a number that starts anew with each millisecond. */
 static struct {
     uint64_t ms, number;
 } last_id;
 
-/* ---- reading --------------------------------------------------------------------------------------------- */
-
-static bool read_late(RedisModuleCtx *ctx, struct tw__redis_filing *filing, int *at)
-{
-    if (*at + 1 >= filing->argc) {
-        RedisModule_ReplyWithError(ctx, "ERR LATE has no policy: expected FIRE, DROP ms or COALESCE");
-        return false;
-    }
-    RedisModuleString *policy = filing->argv[++*at];
-    filing->plan.late = tw__redis_argument_is(policy, "DROP") ? TW__REDIS_LATE_DROP : TW__REDIS_LATE_FIRE;
-    if (tw__redis_argument_is(policy, "COALESCE"))
-        filing->plan.late = TW__REDIS_LATE_COALESCE;
-    else if (filing->plan.late == TW__REDIS_LATE_FIRE && !tw__redis_argument_is(policy, "FIRE")) {
-        tw__redis_argument_error(ctx, policy, "LATE", "FIRE, DROP ms or COALESCE");
-        return false;
-    }
-    if (filing->plan.late != TW__REDIS_LATE_DROP)
-        return true;
-    if (*at + 1 >= filing->argc) {
-        tw__redis_argument_no_number(ctx, "LATE DROP", TW__REDIS_MS, 0, INT64_MAX);
-        return false;
-    }
-    return tw__redis_argument_number(ctx, filing->argv[++*at], "LATE DROP", TW__REDIS_MS, 0, INT64_MAX,
-                                     &filing->plan.late_ms);
-}
-
-bool tw__redis_filing_value(RedisModuleCtx *ctx, const struct tw__redis_filing *filing, int *at,
-                            const char *what, enum tw__redis_unit unit, uint64_t *value)
-{
-    if (*at + 1 < filing->argc)
-        return tw__redis_argument_number(ctx, filing->argv[++*at], what, unit, 1, INT64_MAX, value);
-    tw__redis_argument_no_number(ctx, what, unit, 1, INT64_MAX);
-    return false;
-}
-
-/* Reads an option that both commands have, as tw__redis_filing_read() does. */
-static bool read_common(RedisModuleCtx *ctx, struct tw__redis_filing *filing, int *at,
-                        enum tw__redis_filing_option *option)
-{
-    RedisModuleString *word = filing->argv[*at];
-    if (tw__redis_argument_condition(word, &filing->condition)) {
-        *option = TW__REDIS_OPTION_CONDITION;
-        filing->condition_at = *at;
-        return true;
-    }
-    if (tw__redis_argument_is(word, "EVERY")) {
-        *option = TW__REDIS_OPTION_EVERY;
-        return tw__redis_filing_value(ctx, filing, at, "EVERY", TW__REDIS_MS, &filing->every);
-    }
-    if (tw__redis_argument_is(word, "TIMES")) {
-        *option = TW__REDIS_OPTION_TIMES;
-        return tw__redis_filing_value(ctx, filing, at, "TIMES", TW__REDIS_COUNT, &filing->times);
-    }
-    if (tw__redis_argument_is(word, "LATE")) {
-        *option = TW__REDIS_OPTION_LATE;
-        return read_late(ctx, filing, at);
-    }
-    return true;
-}
-
-/* Reads the option at argv[*at] and its values. Returns false after an error reply. */
-static bool read_option(RedisModuleCtx *ctx, struct tw__redis_filing *filing, tw__redis_filing_read *own,
-                        const char *expected, int *at)
-{
-    enum tw__redis_filing_option option = TW__REDIS_OPTION_NONE;
-    RedisModuleString *word = filing->argv[*at];
-    if (!read_common(ctx, filing, at, &option) ||
-        (option == TW__REDIS_OPTION_NONE && !own(ctx, filing, at, &option)))
-        return false;
-    if (option == TW__REDIS_OPTION_NONE) {
-        tw__redis_argument_error(ctx, word, "the option", expected);
-        return false;
-    }
-    if (filing->seen & option) {
-        bool target = filing->plan.kind != TW__REDIS_WORKERS;
-        tw__redis_argument_error(
-            ctx, word, "the option",
-            target ? "each option at most once, at most one of NX, XX, GT and LT, and one of STREAM and LIST"
-                   : "each option at most once, and at most one of NX, XX, GT and LT");
-        return false;
-    }
-    filing->seen |= option;
-    return true;
-}
-
-bool tw__redis_filing_init(RedisModuleCtx *ctx, struct tw__redis_filing *filing, const char *command, int id_at,
-                           RedisModuleString **argv, int argc)
-{
-    memset(filing, 0, sizeof *filing);
-    filing->command = command;
-    filing->argv = argv;
-    filing->argc = argc;
-    filing->id_at = id_at;
-    filing->queue = argv[1];
-    filing->id = argv[id_at];
-    filing->times = TW__REDIS_FOR_EVER;
-    struct tw__redis_bytes id = tw__redis_string_bytes(filing->id);
-    filing->new_id = id.size == 1 && *id.at == '*';
-    return tw__redis_argument_time(ctx, argv + id_at + 1, argc - id_at - 1, &filing->now_ms, &filing->due,
-                                   &filing->absolute);
-}
-
-bool tw__redis_filing_options(RedisModuleCtx *ctx, struct tw__redis_filing *filing, tw__redis_filing_read *own,
-                              const char *expected)
-{
-    int at = filing->id_at + 3;
-    for (; at < filing->argc && !tw__redis_argument_is(filing->argv[at], "PAYLOAD"); at++)
-        if (!read_option(ctx, filing, own, expected, &at))
-            return false;
-    filing->payload = filing->argv + at + 1;
-    filing->payload_count = filing->argc - at - 1;
-    if ((filing->seen & TW__REDIS_OPTION_TIMES) && !(filing->seen & TW__REDIS_OPTION_EVERY)) {
-        RedisModule_ReplyWithError(ctx, "ERR TIMES needs the option EVERY");
-        return false;
-    }
-    return true;
-}
-
-bool tw__redis_filing_fits(RedisModuleCtx *ctx, const struct tw__redis_filing *filing)
-{
-    char error[REPLY_MAX];
-    bool target = filing->plan.kind != TW__REDIS_WORKERS;
-    uint64_t bytes = tw__redis_string_bytes(filing->id).size + filing->plan.target.size;
-    for (int i = 0; i < filing->payload_count; i++)
-        bytes += tw__redis_string_bytes(filing->payload[i]).size;
-    if (bytes <= TW__REDIS_TASK_BYTES_MAX || tw__redis_caller_is_log(ctx) ||
-        (RedisModule_GetContextFlags(ctx) & TW__REDIS_LOADING))
-        return true;
-    snprintf(error, sizeof error, "ERR id,%s and payload are %llu bytes together: expected at most %llu",
-             target ? " target" : "", (unsigned long long)bytes, (unsigned long long)TW__REDIS_TASK_BYTES_MAX);
-    RedisModule_ReplyWithError(ctx, error);
-    return false;
-}
-
 static struct tw__redis_bytes payload_string(void *arg, uint32_t i)
 {
     return tw__redis_string_bytes(((RedisModuleString **)arg)[i]);
 }
-
-/* ---- filing ---------------------------------------------------------------------------------------------- */
 
 /* Returns a new id that is not in use. */
 static RedisModuleString *make_id(const struct tw__redis_queue *queue, uint64_t now_ms)

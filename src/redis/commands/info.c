@@ -135,6 +135,7 @@ static void add_counts(RedisModuleInfoCtx *info)
     add_number(info, "moved", tw__redis_shared.counts.moved);
     add_number(info, "fired", tw__redis_shared.counts.fired);
     add_number(info, "dropped", tw__redis_shared.counts.dropped);
+    add_number(info, "skipped", tw__redis_shared.counts.skipped);
     add_number(info, "coalesced", tw__redis_shared.counts.coalesced);
     add_number(info, "died", tw__redis_shared.counts.died);
     add_number(info, "offered", tw__redis_shared.counts.offered);

@@ -23,17 +23,21 @@
 
 /* ---- TW.CANCEL ------------------------------------------------------------------------------------------- */
 
-/* Cancels the task with an id. Returns whether there was one. */
-static bool cancel_id(struct tw__redis_queue *queue, uint64_t hash, struct tw__redis_bytes id)
+/* The reply for an id. */
+enum { GONE, CANCELLED, AT_WORK };
+
+/* Cancels the task with an id. Returns the reply. */
+static int cancel_id(struct tw__redis_queue *queue, uint64_t hash, struct tw__redis_bytes id)
 {
     tw__redis_chores_finish_for(hash);
     tw__redis_queue_foresee_removal(queue, hash);
     struct tw__redis_task *task = tw__redis_queue_find(queue, hash, id);
     if (task == NULL)
-        return false;
+        return GONE;
+    int reply = tw__redis_task_stage(task) == TW__REDIS_LEASED ? AT_WORK : CANCELLED;
     tw__redis_chores_leave(
         &(struct tw__redis_chore){.kind = TW__REDIS_CHORE_REMOVE, .queue = queue, .task = task, .hash = hash});
-    return true;
+    return reply;
 }
 
 int tw__redis_cancel_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
@@ -48,13 +52,16 @@ int tw__redis_cancel_command(RedisModuleCtx *ctx, RedisModuleString **argv, int 
     if (!tw__redis_keys_open_quickly(ctx, argv[1], &key, &queue))
         return REDISMODULE_OK;
     RedisModule_CloseKey(key);
-    for (int i = 2; i < argc && queue != NULL; i++) {
+    RedisModule_ReplyWithArray(ctx, argc - 2);
+    for (int i = 2; i < argc; i++) {
         uint64_t next = 0;
         if (i + 1 < argc) {
             next = tw__redis_queue_foresee(tw__redis_shared.queues, tw__redis_string_bytes(argv[i + 1]));
             tw__redis_queue_foresee_cells(tw__redis_shared.queues, next);
         }
-        cancelled += cancel_id(queue, hash, tw__redis_string_bytes(argv[i]));
+        int reply = queue == NULL ? GONE : cancel_id(queue, hash, tw__redis_string_bytes(argv[i]));
+        RedisModule_ReplyWithLongLong(ctx, reply);
+        cancelled += reply != GONE;
         hash = next;
     }
     if (cancelled > 0) {
@@ -64,7 +71,7 @@ int tw__redis_cancel_command(RedisModuleCtx *ctx, RedisModuleString **argv, int 
         tw__redis_keys_changed(ctx, argv[1], "tw.cancel");
         tw__redis_keys_remove_if_empty(ctx, argv[1], false);
     }
-    return RedisModule_ReplyWithLongLong(ctx, cancelled);
+    return REDISMODULE_OK;
 }
 
 /* ---- TW.MOVE --------------------------------------------------------------------------------------------- */

@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <task/state.h>
+#include <task/words.h>
 
 #include "keyspace/keys.h"
 #include "queues/look.h"
@@ -114,7 +115,6 @@ static void reply_life(RedisModuleCtx *ctx, const struct tw__redis_task *task, u
 
 static void reply_task(RedisModuleCtx *ctx, const struct tw__redis_task *task, uint64_t now_ms)
 {
-    static const char *const late[] = {"fire", "drop", "coalesce"};
     struct tw__redis_plan plan = tw__redis_route_plan(tw__redis_route_of(tw__redis_shared.queues, task));
     static const char *const kinds[] = {"stream", "list", "list left", "workers"};
     uint64_t times = tw__redis_task_times(task),
@@ -129,8 +129,9 @@ static void reply_task(RedisModuleCtx *ctx, const struct tw__redis_task *task, u
     reply_bytes(ctx, plan.target);
     reply_text(ctx, "kind", kinds[plan.kind]);
     reply_named(ctx, "maxlen", plan.maxlen);
-    reply_text(ctx, "late", late[plan.late]);
-    reply_named(ctx, "late-ms", plan.late_ms);
+    reply_text(ctx, "missed", tw__task_missed_name((enum tw_missed)plan.missed));
+    RedisModule_ReplyWithCString(ctx, "max-late");
+    RedisModule_ReplyWithLongLong(ctx, plan.max_late_ms == TW_FOREVER ? -1 : (long long)plan.max_late_ms);
     reply_life(ctx, task, next_ms, now_ms);
     reply_payload(ctx, task);
 }

@@ -33,7 +33,7 @@ const char *const tw__redis_word_text[TW__REDIS_WORDS] = {
     [TW__REDIS_WORD_MAXLEN] = "MAXLEN", [TW__REDIS_WORD_ABOUT] = "~",
     [TW__REDIS_WORD_NEW_ID] = "*",      [TW__REDIS_WORD_ID] = "tw.id",
     [TW__REDIS_WORD_DUE] = "tw.due",    [TW__REDIS_WORD_ATTEMPT] = "tw.attempt",
-    [TW__REDIS_WORD_FIRST] = "1",
+    [TW__REDIS_WORD_FIRST] = "1",       [TW__REDIS_WORD_MISSED] = "tw.missed",
 };
 
 /* Strings that many calls contain. */
@@ -107,8 +107,9 @@ void tw__redis_call_add_word(struct tw__redis_call *call, enum tw__redis_word wo
     tw__redis_call_add_kept(call, tw__redis_shared.calls->word[word]);
 }
 
-void tw__redis_call_add_about(struct tw__redis_call *call, const struct tw__redis_task *task)
+void tw__redis_call_add_about(struct tw__redis_call *call, const struct tw__redis_delivery *delivery)
 {
+    const struct tw__redis_task *task = delivery->task;
     tw__redis_call_add_word(call, TW__REDIS_WORD_ID);
     tw__redis_call_add_own(call, tw__redis_string_new(tw__redis_task_id(task)));
     tw__redis_call_add_word(call, TW__REDIS_WORD_DUE);
@@ -119,6 +120,10 @@ void tw__redis_call_add_about(struct tw__redis_call *call, const struct tw__redi
     else
         tw__redis_call_add_own(
             call, tw__redis_string_of_number(tw__redis_place_tries(tw__redis_shared.queues, task) + 1));
+    if (delivery->missed == 0)
+        return;
+    tw__redis_call_add_word(call, TW__REDIS_WORD_MISSED);
+    tw__redis_call_add_own(call, tw__redis_string_of_number(delivery->missed));
 }
 
 void tw__redis_call_add_payload(struct tw__redis_call *call, const struct tw__redis_task *task)
@@ -180,6 +185,7 @@ void tw__redis_delivery_init(struct tw__redis_delivery *delivery, struct tw__red
     delivery->queue = delivery->route->queue;
     delivery->plan = tw__redis_route_plan(delivery->route);
     delivery->now_ms = now_ms;
+    delivery->missed = 0;
 }
 
 /* Begins to watch the task: until meanwhile(), a change or removal of the task clears `delivering`. Returns

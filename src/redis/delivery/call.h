@@ -17,6 +17,7 @@ struct tw__redis_delivery {
     struct tw__redis_queue *queue;
     struct tw__redis_plan plan; /* the route's plan, unpacked */
     uint64_t now_ms;
+    uint64_t missed;                 /* further periods that the call stands for */
     enum tw__redis_defer why;        /* the server's last reply: TW__REDIS_DEFER_NONE, or why it refused */
     char error[TW__REDIS_ERROR_MAX]; /* the text of that refusal */
 };
@@ -55,6 +56,7 @@ enum tw__redis_word {
     TW__REDIS_WORD_ID,
     TW__REDIS_WORD_DUE,
     TW__REDIS_WORD_ATTEMPT,
+    TW__REDIS_WORD_MISSED,
     TW__REDIS_WORD_FIRST, /* attempt */
     TW__REDIS_WORDS
 };
@@ -72,8 +74,9 @@ void tw__redis_call_add_kept(struct tw__redis_call *call, RedisModuleString *str
 void tw__redis_call_add_own(struct tw__redis_call *call, RedisModuleString *string);
 void tw__redis_call_add_word(struct tw__redis_call *call, enum tw__redis_word word);
 
-/* Adds the fields tw.id, tw.due and tw.attempt; adds the strings of the payload. */
-void tw__redis_call_add_about(struct tw__redis_call *call, const struct tw__redis_task *task);
+/* Adds the fields tw.id, tw.due, tw.attempt and, if the call stands for further periods, tw.missed; adds the
+ * strings of the payload. */
+void tw__redis_call_add_about(struct tw__redis_call *call, const struct tw__redis_delivery *delivery);
 void tw__redis_call_add_payload(struct tw__redis_call *call, const struct tw__redis_task *task);
 
 /* Calls the server and frees the arguments. Afterwards `why` and `error` of the delivery hold the server's

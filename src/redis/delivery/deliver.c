@@ -9,7 +9,7 @@
  *        |        are tasks of its target held? ----- yes: the task is held behind them
  *        |        is its queue still a key? --------- no: the queue is detached by now, with this task
  *        |        has its lease run out? ------------ yes, offer.c: it waits for the next attempt, or is dead
- *        |        too late for LATE DROP? ----------- yes: done
+ *        |        are its periods too late, or skipped? yes: done
  *        |        is it for workers? ---------------- yes, offer.c: it is ready
  *        v
  *     call.c      XADD, RPUSH, LPUSH: the server's reply
@@ -45,9 +45,10 @@
 #include "server/config.h"
 #include "server/lateness.h"
 #include "server/strings.h"
+#include "server/token.h"
 #include "size.h"
 
-enum { SLOT_WAIT_MAX_MS = 1000, WAIT_MAX_MS = 5000 };
+enum { SLOT_WAIT_MAX_MS = 1000 };
 
 /* ---- a batch --------------------------------------------------------------------------------------------- */
 
@@ -127,43 +128,43 @@ static enum tw__redis_meanwhile call_xadd(struct tw__redis_delivery *delivery)
         tw__redis_call_add_own(&call, tw__redis_string_of_number(maxlen));
     }
     tw__redis_call_add_word(&call, TW__REDIS_WORD_NEW_ID);
-    tw__redis_call_add_about(&call, delivery->task);
+    tw__redis_call_add_about(&call, delivery);
     tw__redis_call_add_payload(&call, delivery->task);
     return tw__redis_call_send(&call, "XADD", delivery);
 }
 
-/* Calls XADD or RPUSH for the task, with its due time moved on by `missed` periods. */
-static enum tw__redis_meanwhile call_target(struct tw__redis_delivery *delivery, uint64_t missed)
+/* Calls XADD or RPUSH for the task. */
+static enum tw__redis_meanwhile call_target(struct tw__redis_delivery *delivery)
 {
-    struct tw__redis_task *task = delivery->task;
-    uint64_t due = tw__redis_task_due(task);
-    if (missed > 0)
-        tw__redis_task_set_due(task, due + missed * tw__redis_task_every(task));
     enum tw__redis_meanwhile others =
         delivery->plan.kind == TW__REDIS_STREAM ? call_xadd(delivery) : call_push(delivery);
     if (others == TW__REDIS_GONE)
         tw__redis_shared.counts.fired += delivery->why == TW__REDIS_DEFER_NONE;
-    else if (missed > 0 && delivery->why != TW__REDIS_DEFER_NONE)
-        tw__redis_task_set_due(task, due); /* not delivered: replicas have the task with this time */
-    else
-        tw__redis_shared.counts.coalesced += missed;
     return others;
 }
 
 /* ---- refusals -------------------------------------------------------------------------------------------- */
 
-/* Holds the task as the first in the line of its route, and lets the route wait. The wait doubles with each
- * refusal, up to `most_ms`. */
-static void make_wait(struct tw__redis_delivery *delivery, uint64_t most_ms)
+/* Holds the task as the first in the line of its route, and lets the route wait. The first wait and each
+ * further one are as `retry` says. */
+static void make_wait(struct tw__redis_delivery *delivery, const struct tw__task_retry *retry)
 {
     struct tw__redis_route *route = delivery->route;
     tw__redis_shared.counts.deferred[delivery->why]++;
-    route->wait_ms = route->wait_ms == 0 ? (uint64_t)tw__redis_config.retry_ms : route->wait_ms * 2;
-    if (route->wait_ms > most_ms)
-        route->wait_ms = most_ms;
+    route->wait_ms = route->wait_ms == 0 ? tw__task_wait(retry, 1) : tw__task_wait_after(retry, route->wait_ms);
+    uint64_t wait_ms = tw__task_jitter(route->wait_ms, retry->jitter, tw__redis_token_new());
     tw__redis_place_hold_first(tw__redis_shared.queues, delivery->task,
-                               RedisModule_MonotonicMicroseconds() / 1000 + route->wait_ms,
-                               tw__redis_now_ms() + route->wait_ms);
+                               RedisModule_MonotonicMicroseconds() / 1000 + wait_ms,
+                               tw__redis_now_ms() + wait_ms);
+}
+
+/* The slot of the key is migrating: nothing is known about the target. */
+static void await_slot(struct tw__redis_delivery *delivery)
+{
+    struct tw__task_retry retry =
+        tw__redis_config_target_retry(&(struct tw__redis_retry){.jitter = TW__REDIS_JITTER_OPEN});
+    retry.max_ms = SLOT_WAIT_MAX_MS;
+    make_wait(delivery, &retry);
 }
 
 /* The last try was refused with `error`: the task is dead. A task that no Stream will ever take is dead as a
@@ -185,13 +186,14 @@ static void give_up(struct tw__redis_delivery *delivery, bool series)
 static void refused(struct tw__redis_delivery *delivery)
 {
     uint32_t tries = tw__redis_place_tries(tw__redis_shared.queues, delivery->task);
-    if (tries + 1 >= (uint32_t)tw__redis_config.dead_letter_tries) {
+    struct tw__task_retry retry = tw__redis_config_target_retry(&delivery->plan.retry);
+    if (tries + 1 >= retry.tries) {
         give_up(delivery, false);
         return;
     }
     if (tries == 0)
         delivery->route->wait_ms = 0; /* the wait of another task does not count */
-    make_wait(delivery, WAIT_MAX_MS);
+    make_wait(delivery, &retry);
     delivery->route->waits++;
 }
 
@@ -204,7 +206,7 @@ static enum tw__redis_defer decide(struct tw__redis_delivery *delivery)
         delivered(delivery);
         return TW__REDIS_DEFER_NONE;
     case TW__REDIS_DEFER_SLOT:
-        make_wait(delivery, SLOT_WAIT_MAX_MS);
+        await_slot(delivery);
         return TW__REDIS_DEFER_NONE;
     case TW__REDIS_DEFER_REFUSED:
         refused(delivery);
@@ -235,8 +237,7 @@ static enum tw__redis_defer deliver_to_target(struct tw__redis_delivery *deliver
         give_up(delivery, true);
         return TW__REDIS_DEFER_NONE;
     }
-    return call_target(delivery, tw__redis_late_missed(delivery)) == TW__REDIS_GONE ? TW__REDIS_DEFER_NONE
-                                                                                    : decide(delivery);
+    return call_target(delivery) == TW__REDIS_GONE ? TW__REDIS_DEFER_NONE : decide(delivery);
 }
 
 enum tw__redis_defer tw__redis_deliver(struct tw__redis_batch *batch, struct tw__redis_task *task,
@@ -260,12 +261,12 @@ enum tw__redis_defer tw__redis_deliver(struct tw__redis_batch *batch, struct tw_
         return TW__REDIS_DEFER_NONE;
     if (leased)
         return tw__redis_offer_lapse(&delivery);
-    bool again = task->lived && tw__redis_task_life(task).attempt > 0; /* LATE concerns it no more */
-    if (!again && tw__redis_late_drop(&delivery))
+    bool again = task->lived && tw__redis_task_life(task).attempt > 0; /* it is too late no more */
+    if (!again && tw__redis_late_passes(&delivery))
         return TW__REDIS_DEFER_NONE;
     if (delivery.plan.kind != TW__REDIS_WORKERS)
         return deliver_to_target(&delivery);
-    tw__redis_offer(&delivery, tw__redis_late_missed(&delivery));
+    tw__redis_offer(&delivery);
     tw__redis_lateness_count(late_since(task));
     return TW__REDIS_DEFER_NONE;
 }
@@ -279,10 +280,10 @@ enum tw__redis_meanwhile tw__redis_deliver_early(struct tw__redis_delivery *deli
         delivery->task = tw__redis_lease_hasten(delivery->queue, delivery->task, delivery->now_ms,
                                                 tw__redis_batch_log(delivery->batch, delivery->queue));
         tw__redis_place_unfile(tw__redis_shared.queues, delivery->task);
-        tw__redis_offer(delivery, 0);
+        tw__redis_offer(delivery);
         return TW__REDIS_UNSEEN;
     }
-    enum tw__redis_meanwhile others = call_target(delivery, 0);
+    enum tw__redis_meanwhile others = call_target(delivery);
     if (others != TW__REDIS_GONE && delivery->why == TW__REDIS_DEFER_NONE) {
         tw__redis_place_unfile(tw__redis_shared.queues, delivery->task);
         delivered(delivery);

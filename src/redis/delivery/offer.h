@@ -7,10 +7,9 @@
 
 #include "call.h"
 
-/* Makes a task ready that waits for workers and is due. `missed`: so many periods before this one are left
- * out.
- * Requires: the task is filed nowhere. */
-void tw__redis_offer(struct tw__redis_delivery *delivery, uint64_t missed);
+/* Makes a task ready that waits for workers and is due. If the call stands for further periods, it gets the due
+ * time of the last one. Requires: the task is filed nowhere. */
+void tw__redis_offer(struct tw__redis_delivery *delivery);
 
 /* The lease of a task has run out, a lapse: the task waits for its next attempt, or is dead after the 17th. A
  * lease that ran out before the time since which workers are served (shared.h), when nobody could have ended

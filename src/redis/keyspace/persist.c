@@ -180,9 +180,9 @@ static void digest_task(void *entry, void *arg)
     if (task->lived)
         digest_life(digest, task);
     RedisModule_DigestAddLongLong(digest, plan.kind);
-    RedisModule_DigestAddLongLong(digest, plan.late);
+    RedisModule_DigestAddLongLong(digest, plan.missed);
     RedisModule_DigestAddLongLong(digest, (long long)plan.maxlen);
-    RedisModule_DigestAddLongLong(digest, (long long)plan.late_ms);
+    RedisModule_DigestAddLongLong(digest, (long long)plan.max_late_ms);
     digest_bytes(digest, plan.target);
     digest_retry(digest, &plan.retry);
     digest_bytes(digest, tw__redis_task_packed(task));

@@ -13,8 +13,11 @@
  *             task x@1700000000000
  *
  *     route:  its number in this chunk; a new number is one more than the last number, and the definition of
- *             the route follows it: kind, late, maxlen, late_ms, target size, target; of tasks for workers, in
- *             place of the target: tries, first_ms, factor, max_ms, jitter (101: as the settings say)
+ *             the route follows it: kind, late, maxlen, late_ms; target size and target, if it has one;
+ *             tries, first_ms, factor, max_ms, jitter (101: as the settings say)
+ *     late:   3 plus the policy for missed periods; late_ms is then the limit plus 1, or 0 without one. Files
+ *             of before have 0 (burst), 1 (burst, and late_ms is the limit), 2 (coalesce), and then only routes
+ *             without a target have the five numbers at the end
  *
  *     due:    the time for which the task is filed, such as the end of its lease; its life has its due time
  *     flags:  1 if the task repeats, 2 if it has a life (life.c), 4 if it shares a payload that was written
@@ -40,6 +43,7 @@
 #include "varint.h"
 
 enum { CHUNK_VERSION = 3, REPEATS = 1, LIVED = 2, SHARED = 4 };
+enum { OLD_BURST, OLD_DROP, OLD_COALESCE, MISSED };
 
 /* ---- writing --------------------------------------------------------------------------------------------- */
 
@@ -79,13 +83,11 @@ static void put_route(struct tw__redis_chunks *chunks, struct tw__redis_route *r
     route->number = (*routes)++;
     put_number(chunks, route->number);
     put_number(chunks, plan.kind);
-    put_number(chunks, plan.late);
+    put_number(chunks, MISSED + (uint64_t)plan.missed);
     put_number(chunks, plan.maxlen);
-    put_number(chunks, plan.late_ms);
-    if (plan.kind != TW__REDIS_WORKERS) {
+    put_number(chunks, plan.max_late_ms == TW_FOREVER ? 0 : plan.max_late_ms + 1);
+    if (plan.kind != TW__REDIS_WORKERS)
         put_bytes(chunks, plan.target);
-        return;
-    }
     put_number(chunks, plan.retry.tries);
     put_number(chunks, plan.retry.first_ms);
     put_number(chunks, plan.retry.factor);
@@ -187,6 +189,19 @@ static struct tw__redis_retry take_retry(struct reader *reader)
     return retry;
 }
 
+/* Sets what the two numbers about late tasks mean. */
+static void set_late(struct tw__redis_plan *plan, uint64_t late, uint64_t late_ms)
+{
+    plan->missed = late >= MISSED         ? (uint8_t)(late - MISSED)
+                   : late == OLD_COALESCE ? TW_MISSED_COALESCE
+                                          : TW_MISSED_BURST;
+    plan->max_late_ms = TW_FOREVER;
+    if (late == OLD_DROP)
+        plan->max_late_ms = late_ms;
+    else if (late >= MISSED && late_ms > 0)
+        plan->max_late_ms = late_ms - 1;
+}
+
 static struct tw__redis_route *take_route(struct reader *reader)
 {
     uint64_t number = take_number(reader, TW__REDIS_CHUNK_TASKS - 1);
@@ -194,13 +209,15 @@ static struct tw__redis_route *take_route(struct reader *reader)
         return reader->bytes.at == NULL ? NULL : reader->route[number];
     struct tw__redis_plan plan = {
         .kind = (uint8_t)take_number(reader, reader->version == 1 ? TW__REDIS_LIST : TW__REDIS_WORKERS)};
-    plan.late = (uint8_t)take_number(reader, TW__REDIS_LATE_COALESCE);
+    uint64_t late = take_number(reader, MISSED + TW_MISSED_BURST);
     plan.maxlen = take_number(reader, INT64_MAX);
-    plan.late_ms = take_number(reader, INT64_MAX);
-    if (plan.kind == TW__REDIS_WORKERS)
-        plan.retry = take_retry(reader);
-    else
+    set_late(&plan, late, take_number(reader, INT64_MAX));
+    if (plan.kind != TW__REDIS_WORKERS)
         plan.target = tw__redis_reader_bytes(&reader->bytes);
+    if (late >= MISSED || plan.kind == TW__REDIS_WORKERS)
+        plan.retry = take_retry(reader);
+    if (late < MISSED && plan.retry.first_ms == 0)
+        plan.retry.jitter = TW__REDIS_JITTER_OPEN;
     if (number != reader->routes)
         reader->bytes.at = NULL;
     if (reader->bytes.at == NULL)

@@ -30,13 +30,14 @@ void tw__redis_route_key(const void *entry, const char **bytes, size_t *size)
 /* ---- plans ----------------------------------------------------------------------------------------------- */
 
 enum {
-    ROUTE_FIXED = 2 + 2 * sizeof(uint64_t), /* kind, late, maxlen, late_ms: before the target */
-    RETRY_SIZE = 2 * sizeof(uint64_t) + 3 * sizeof(uint32_t) /* of tasks for workers, instead of a target */
+    RETRY_SIZE = 2 * sizeof(uint64_t) + 3 * sizeof(uint32_t),
+    RETRY_AT = 2 + 2 * sizeof(uint64_t), /* behind kind, missed, maxlen and max_late_ms */
+    TARGET_AT = RETRY_AT + RETRY_SIZE
 };
 
 static size_t plan_size(const struct tw__redis_plan *plan)
 {
-    return ROUTE_FIXED + (plan->kind == TW__REDIS_WORKERS ? (size_t)RETRY_SIZE : plan->target.size);
+    return TARGET_AT + plan->target.size;
 }
 
 static void pack_retry(char *at, const struct tw__redis_retry *retry)
@@ -62,24 +63,22 @@ static struct tw__redis_retry unpack_retry(const char *at)
 static void pack_plan(char *key, const struct tw__redis_plan *plan)
 {
     key[0] = (char)plan->kind;
-    key[1] = (char)plan->late;
+    key[1] = (char)plan->missed;
     memcpy(key + 2, &plan->maxlen, sizeof plan->maxlen);
-    memcpy(key + 2 + sizeof plan->maxlen, &plan->late_ms, sizeof plan->late_ms);
-    if (plan->kind == TW__REDIS_WORKERS)
-        pack_retry(key + ROUTE_FIXED, &plan->retry);
-    else if (plan->target.size > 0)
-        memcpy(key + ROUTE_FIXED, plan->target.at, plan->target.size);
+    memcpy(key + 2 + sizeof plan->maxlen, &plan->max_late_ms, sizeof plan->max_late_ms);
+    pack_retry(key + RETRY_AT, &plan->retry);
+    if (plan->target.size > 0)
+        memcpy(key + TARGET_AT, plan->target.at, plan->target.size);
 }
 
 struct tw__redis_plan tw__redis_route_plan(const struct tw__redis_route *route)
 {
-    struct tw__redis_plan plan = {.kind = (uint8_t)route->key[0], .late = (uint8_t)route->key[1]};
-    if (plan.kind == TW__REDIS_WORKERS)
-        plan.retry = unpack_retry(route->key + ROUTE_FIXED);
-    else
-        plan.target = (struct tw__redis_bytes){route->key + ROUTE_FIXED, route->key_size - ROUTE_FIXED};
+    struct tw__redis_plan plan = {.kind = (uint8_t)route->key[0],
+                                  .missed = (uint8_t)route->key[1],
+                                  .retry = unpack_retry(route->key + RETRY_AT),
+                                  .target = {route->key + TARGET_AT, route->key_size - TARGET_AT}};
     memcpy(&plan.maxlen, route->key + 2, sizeof plan.maxlen);
-    memcpy(&plan.late_ms, route->key + 2 + sizeof plan.maxlen, sizeof plan.late_ms);
+    memcpy(&plan.max_late_ms, route->key + 2 + sizeof plan.maxlen, sizeof plan.max_late_ms);
     return plan;
 }
 
@@ -101,9 +100,9 @@ static bool retries_are_equal(const struct tw__redis_retry *a, const struct tw__
 static bool plan_is_of(const struct tw__redis_plan *plan, const struct tw__redis_route *route)
 {
     struct tw__redis_plan other = tw__redis_route_plan(route);
-    return plan->kind == other.kind && plan->late == other.late && plan->maxlen == other.maxlen &&
-           plan->late_ms == other.late_ms && tw__redis_bytes_equal(plan->target, other.target) &&
-           (plan->kind != TW__REDIS_WORKERS || retries_are_equal(&plan->retry, &other.retry));
+    return plan->kind == other.kind && plan->missed == other.missed && plan->maxlen == other.maxlen &&
+           plan->max_late_ms == other.max_late_ms && tw__redis_bytes_equal(plan->target, other.target) &&
+           retries_are_equal(&plan->retry, &other.retry);
 }
 
 /* ---- numbers --------------------------------------------------------------------------------------------- */

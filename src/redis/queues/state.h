@@ -30,6 +30,7 @@
 #define TW_REDIS_STATE_H
 
 #include <pthread.h>
+#include <tickwheel/task.h>
 
 #include "table.h"
 #include "task.h"
@@ -37,11 +38,10 @@
 
 /* What a task's target is. A task with the kind WORKERS has no target: workers take it from its queue. */
 enum tw__redis_kind { TW__REDIS_STREAM, TW__REDIS_LIST, TW__REDIS_LIST_LEFT, TW__REDIS_WORKERS };
-enum tw__redis_late { TW__REDIS_LATE_FIRE, TW__REDIS_LATE_DROP, TW__REDIS_LATE_COALESCE };
 
 /* How often and when an attempt that failed is made again, as its caller has said (task/backoff.h). */
 struct tw__redis_retry {
-    uint64_t first_ms, max_ms; /* first_ms 0: all but `tries` as the settings say */
+    uint64_t first_ms, max_ms; /* first_ms 0: the waits are as the settings say */
     uint32_t tries;            /* 0: as the settings say */
     uint32_t factor;           /* in hundredths */
     uint32_t jitter;           /* percent; TW__REDIS_JITTER_OPEN: as the settings say */
@@ -50,10 +50,11 @@ enum { TW__REDIS_ATTEMPTS_MAX = 1000000, TW__REDIS_FACTOR_MAX = 10000, TW__REDIS
 
 /* Where a task goes, and how. */
 struct tw__redis_plan {
-    uint8_t kind; /* enum tw__redis_kind */
-    uint8_t late; /* enum tw__redis_late */
-    uint64_t maxlen, late_ms;
-    struct tw__redis_retry retry; /* of a task for workers */
+    uint8_t kind;   /* enum tw__redis_kind */
+    uint8_t missed; /* enum tw_missed */
+    uint64_t maxlen;
+    uint64_t max_late_ms; /* TW_FOREVER: no limit */
+    struct tw__redis_retry retry;
     struct tw__redis_bytes target;
 };
 

@@ -113,8 +113,7 @@ bool tw__redis_argument_option_number(RedisModuleCtx *ctx, const struct tw__redi
                                                               option->min, option->max, number);
 }
 
-/* ---- times and conditions --------------------------------------------------------------------------------
- * */
+/* ---- times and conditions -------------------------------------------------------------------------------- */
 
 /* Whether a due time is yet to come for certain, and the wheel takes it. Then nobody has to read the clock,
  * which takes a thirtieth of a TW.MOVE. */
@@ -159,18 +158,28 @@ bool tw__redis_argument_time(RedisModuleCtx *ctx, RedisModuleString **argv, int 
     return true;
 }
 
+static const struct {
+    const char *word;
+    unsigned condition;
+} conditions_of[] = {{"NX", TW__TASK_NX}, {"XX", TW__TASK_XX}, {"GT", TW__TASK_GT}, {"LT", TW__TASK_LT}};
+enum { CONDITIONS = sizeof conditions_of / sizeof *conditions_of };
+
 bool tw__redis_argument_condition(RedisModuleString *argument, unsigned *condition)
 {
-    static const struct {
-        const char *word;
-        unsigned condition;
-    } all[] = {{"NX", TW__TASK_NX}, {"XX", TW__TASK_XX}, {"GT", TW__TASK_GT}, {"LT", TW__TASK_LT}};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (tw__redis_argument_is(argument, all[i].word)) {
-            *condition = all[i].condition;
+    for (size_t i = 0; i < CONDITIONS; i++)
+        if (tw__redis_argument_is(argument, conditions_of[i].word)) {
+            *condition = conditions_of[i].condition;
             return true;
         }
     return false;
+}
+
+const char *tw__redis_conditions_word(unsigned condition)
+{
+    size_t i = 0;
+    while (i + 1 < CONDITIONS && conditions_of[i].condition != condition)
+        i++;
+    return conditions_of[i].word;
 }
 
 bool tw__redis_conditions_met(unsigned conditions, const struct tw__redis_task *old, uint64_t due)

@@ -64,6 +64,8 @@ bool tw__redis_argument_time(RedisModuleCtx *ctx, RedisModuleString **argv, int 
 
 /* Reads a condition, one of task/conditions.h. Returns whether the argument is one. */
 bool tw__redis_argument_condition(RedisModuleString *argument, unsigned *condition);
+/* The word of a condition. */
+const char *tw__redis_conditions_word(unsigned condition);
 
 /* Returns whether the conditions let a task that is due at `due` take the place of `old`, which may be NULL. */
 bool tw__redis_conditions_met(unsigned conditions, const struct tw__redis_task *old, uint64_t due);

@@ -24,6 +24,8 @@ int tw__redis_config_register(RedisModuleCtx *ctx, RedisModuleString **argv, int
 
 /* The attempts and waits of a task for workers: its own, and the settings for what it leaves open. */
 struct tw__task_retry tw__redis_config_retry(const struct tw__redis_retry *own);
+/* The tries and waits of a task with a target, likewise. */
+struct tw__task_retry tw__redis_config_target_retry(const struct tw__redis_retry *own);
 
 /* Reads a setting of the server, or takes `usual` where CONFIG has been renamed. */
 void tw__redis_config_of_server(RedisModuleCtx *ctx, const char *name, const char *usual, char *value,

@@ -41,30 +41,30 @@ test("a task that was put is there with all its fields", async () => {
     assert.ok(due.getTime() >= begin + FAR && due.getTime() <= Date.now() + FAR);
     assert.deepEqual(next, due);
     assert.ok(remaining > FAR - 60000 && remaining <= FAR);
-    assert.deepEqual(task, { id: "a", every: 0, times: 1, target: "", kind: "workers", maxlen: 0, late: "fire",
-        lateMs: 0, attempt: 0, state: "waiting", worker: "", error: "", payload: ["one", "two"] });
+    assert.deepEqual(task, { id: "a", every: 0, times: 1, target: "", kind: "workers", maxlen: 0, missed: "coalesce",
+        maxLate: Infinity, attempt: 0, state: "waiting", worker: "", error: "", payload: ["one", "two"] });
     assert.equal(await queue.get("b"), null);
     assert.equal(await queue.count(), 1);
 });
 
 test("options of put", async () => {
     const queue = fresh();
-    await queue.put("a", "x", { at: YEAR_2100, every: 60000, times: 3, late: { drop: 5000 }, tries: 7,
+    await queue.put("a", "x", { at: YEAR_2100, every: 60000, times: 3, missed: "skip", maxLate: 5000, tries: 7,
         backoff: { first: 100, factor: 1.5, max: 1000, jitter: 20 } });
     const task = await queue.get("a");
-    assert.deepEqual([task.due, task.every, task.times, task.late, task.lateMs],
-        [YEAR_2100, 60000, 3, "drop", 5000]);
-    await queue.put("b", "x", { at: YEAR_2100.getTime(), every: 60000, late: "coalesce" });
-    const { due, times, late } = await queue.get("b");
-    assert.deepEqual([due, times, late], [YEAR_2100, Infinity, "coalesce"]);
+    assert.deepEqual([task.due, task.every, task.times, task.missed, task.maxLate],
+        [YEAR_2100, 60000, 3, "skip", 5000]);
+    await queue.put("b", "x", { at: YEAR_2100.getTime(), every: 60000, missed: "burst" });
+    const { due, times, missed } = await queue.get("b");
+    assert.deepEqual([due, times, missed], [YEAR_2100, Infinity, "burst"]);
 });
 
 test("the words of all options", () => {
     const queue = new Queue(client, "s");
     const words = queue.putWords("a", [Buffer.from("p"), "q"], { delay: 5, only: "nx", every: 10, times: 2,
-        late: "fire", tries: 3, backoff: { first: 1, factor: 2.25, max: 9, jitter: 0 } });
+        missed: "burst", tries: 3, backoff: { first: 1, factor: 2.25, max: 9, jitter: 0 } });
     assert.deepEqual(words.map(String), ["TW.PUT", "s", "a", "IN", "5", "NX", "EVERY", "10", "TIMES", "2",
-        "LATE", "FIRE", "TRIES", "3", "BACKOFF", "1", "2.25", "9", "JITTER", "0", "PAYLOAD", "p", "q"]);
+        "MISSED", "burst", "TRIES", "3", "BACKOFF", "1", "2.25", "9", "JITTER", "0", "PAYLOAD", "p", "q"]);
     assert.deepEqual(queue.putWords(null, "p"), ["TW.PUT", "s", "*", "IN", "0", "PAYLOAD", "p"]);
     assert.deepEqual(queue.cancelWords("a", "b"), ["TW.CANCEL", "s", "a", "b"]);
     assert.deepEqual(queue.moveWords("a", { at: 7, only: "gt" }), ["TW.MOVE", "s", "a", "AT", "7", "GT"]);
@@ -82,7 +82,7 @@ test("conditions of put and move", async () => {
     assert.equal(await queue.move("a", { at: YEAR_2100, only: "gt" }), true);
     assert.equal(await queue.move("b", { delay: 0 }), null);
     assert.deepEqual(await queue.next(), { id: "a", due: YEAR_2100 });
-    assert.equal(await queue.cancel("a", "b"), 1);
+    assert.deepEqual(await queue.cancel("a", "b"), [1, 0]);
     assert.equal(await queue.next(), null);
 });
 
@@ -91,7 +91,7 @@ test("the server makes ids", async () => {
     const ids = [];
     for (const id of [null, undefined]) ids.push(await queue.put(id, "x", { delay: FAR }));
     assert.match(ids[0], /^\d+-\d+$/);
-    assert.equal(await queue.cancel(...ids), 2);
+    assert.deepEqual(await queue.cancel(...ids), [1, 1]);
 });
 
 test("bytes that are no text", async () => {
@@ -99,7 +99,7 @@ test("bytes that are no text", async () => {
     await queue.put(id, [bytes, new Uint8Array([255, 1]), "text", ""], { delay: FAR });
     const found = (await queue.get(id)).payload;
     assert.deepEqual(found, [bytes, Buffer.from([255, 1]), Buffer.from("text"), Buffer.from("")]);
-    assert.equal(await queue.cancel(id), 1);
+    assert.deepEqual(await queue.cancel(id), [1]);
 });
 
 test("inside a transaction", async () => {
@@ -108,7 +108,7 @@ test("inside a transaction", async () => {
         .addCommand(queue.putWords("a", "1", { delay: FAR }))
         .addCommand(queue.moveWords("a", { delay: 60000 }))
         .addCommand(queue.cancelWords("a", "b")).exec();
-    assert.deepEqual(replies, ["OK", "a", 1, 1]);
+    assert.deepEqual(replies, ["OK", "a", 1, [1, 0]]);
 });
 
 test("a pause and a drain", async () => {
@@ -206,8 +206,9 @@ const WRONG = [
     [RangeError, "every is 0: expected an integer from 1", () => none.put("a", "x", { every: 0 })],
     [TypeError, "times is 3, and every is missing", () => none.put("a", "x", { times: 3 })],
     [RangeError, "times is 0: expected an integer from 1", () => none.put("a", "x", { every: 1, times: 0 })],
-    [RangeError, "late is 'never': expected 'fire' or 'coalesce'", () => none.put("a", "x", { late: "never" })],
-    [TypeError, "late.drop is undefined: expected an integer", () => none.put("a", "x", { late: {} })],
+    [RangeError, "missed is 'never': expected 'burst' or 'skip' or 'coalesce'",
+        () => none.put("a", "x", { missed: "never" })],
+    [RangeError, "maxLate is -1: expected an integer", () => none.put("a", "x", { maxLate: -1 })],
     [RangeError, "tries is 1000001: expected an integer from 1 to 1000000",
         () => none.put("a", "x", { tries: 1000001 })],
     [TypeError, "backoff.first is undefined", () => none.put("a", "x", { backoff: { factor: 2, max: 9 } })],

@@ -265,7 +265,7 @@ def test_what_is_not_due_keeps_everything(move):
     at, add = move.add("first", FAR), ["TW.SEND", move.queue]
     for k in range(600):
         move.client.execute_command(*add, move.stream, f"equal{k}", "AT", at, "PAYLOAD", "of", f"{k}")
-    move.add("again", FAR, "EVERY", 1000, "TIMES", 5, "MAXLEN", 100000, "LATE", "DROP", 99)
+    move.add("again", FAR, "EVERY", 1000, "TIMES", 5, "MAXLEN", 100000, "MAXLATE", 99)
     move.client.execute_command(*add, move.key("list"), "bare", "AT", at, "LIST", "PAYLOAD", "x" * 100000)
     rows = move.client.execute_command("TW.RANGE", move.queue, "-", "+")
     names = [name for name, _ in rows]

@@ -326,7 +326,7 @@ def test_fired(server, r):
     add(r, "a")
 
     def run(r):
-        add(r, "b", "IN", 0, "EVERY", 1, "TIMES", 3)
+        add(r, "b", "IN", 0, "EVERY", 1, "TIMES", 3, "MISSED", "burst")
         wait_until(lambda: r.xlen("q") == 3)
         r.execute_command("TW.DRAIN", "s")
     assert counted(server, run) == {"added": 1, "fired": 4, "pending": -1, "queues": -1}

@@ -245,7 +245,7 @@ def test_consumers_as_in_the_document(server, r):
         recipe = re.search(r"```python\n(.*?)```", file.read(), re.DOTALL).group(1)
     names = {}
     exec(recipe, names)  # pylint: disable=exec-used
-    unpaid, twice = "{pay}:unpaid", ["IN", 0, "EVERY", 1, "TIMES", 2]
+    unpaid, twice = "{pay}:unpaid", ["IN", 0, "EVERY", 1, "TIMES", 2, "MISSED", "burst"]
     r.execute_command("TW.SEND", "{pay}:timeouts", unpaid, "a", *twice, "PAYLOAD", "by", 5)
     wait_until(lambda: r.xlen(unpaid) == 2, message="it was not delivered")
     r.xadd(unpaid, r.xrange(unpaid)[0][1])

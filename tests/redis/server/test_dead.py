@@ -216,7 +216,8 @@ MILLION = 1000000
 
 def kill_periods(client, count, payload="v", queue="s"):
     """Puts a series, if it is not there, of which so many periods die, one after the other."""
-    put(client, queue, "series", "AT", 1000, "NX", "EVERY", 1000, "TRIES", 1, payload=(payload, ))
+    put(client, queue, "series", "AT", 1000, "NX", "EVERY", 1000, "MISSED", "burst", "TRIES", 1,
+        payload=(payload, ))
     for _ in range(count):
         job = wait_take(client, queue)
         assert client.execute_command("TW.NACK", queue, job.id, job.token, "DEAD") == 0
@@ -297,7 +298,7 @@ def test_a_series_that_its_target_refuses_keeps_its_last_hundred_deaths(fleet):
     replica = fleet.server(replicaof=server)
     r = server.client()
     r.set("wrong", "a string")
-    add(r, "s", "wrong", "series", 1000, "EVERY", 1000, "TIMES", 250)
+    add(r, "s", "wrong", "series", 1000, "EVERY", 1000, "TIMES", 250, "MISSED", "burst")
     wait_until(lambda: server.tw()["died"] == 250)
     wait_replica_in_sync(server, replica)
     for client in (r, replica.client()):
@@ -389,7 +390,7 @@ STATES = ["waiting", "ready", "leased", "given back", "retried", "lapsed", "dead
 @pytest.mark.parametrize("state", STATES)
 def test_cancel_in_each_state(server, r, state):
     in_state(r, state)
-    assert r.execute_command("TW.CANCEL", "s", "a") == 1
+    assert r.execute_command("TW.CANCEL", "s", "a") == [1]
     assert r.exists("s") == 0
     found = server.tw()
     assert all(found[name] == 0 for name in ("pending", "ready", "leased", "dead", "overdue"))
@@ -505,7 +506,7 @@ def test_a_copy_has_no_leases(r, state):
 
 def test_late_may_leave_out_a_copy_of_a_lease(clock, r):
     """The attempt has not begun there."""
-    put(r, "s", "a", "IN", 0, "LATE", "DROP", 1000)
+    put(r, "s", "a", "IN", 0, "MAXLATE", 1000)
     assert wait_take(r, "s").id == "a"
     clock.push(2000)
     r.copy("s", "copy")
@@ -604,8 +605,8 @@ def test_late_drop_is_decided_when_the_pause_ends(server, r):
     r.execute_command("TW.PAUSE", "s", "ON")
     due = now_ms()
     for name, late in (("workers", 200), ("kept", HOUR)):
-        put(r, "s", name, "AT", due, "LATE", "DROP", late)
-        add(r, "s", "q", f"{name} of q", due, "LATE", "DROP", late)
+        put(r, "s", name, "AT", due, "MAXLATE", late)
+        add(r, "s", "q", f"{name} of q", due, "MAXLATE", late)
     wait_until(lambda: now_ms() > due + 250)
     assert counters["dropped"] == 0
     r.execute_command("TW.PAUSE", "s", "OFF")
@@ -682,7 +683,7 @@ def test_a_removed_queue_is_not_paused_any_more(r):
 def test_periods_of_a_paused_series_are_not_lost(r):
     due = now_ms() - 1000
     r.execute_command("TW.PAUSE", "s", "ON")
-    add(r, "s", "q", "a", due, "EVERY", 100, "TIMES", 3)
+    add(r, "s", "q", "a", due, "EVERY", 100, "TIMES", 3, "MISSED", "burst")
     let_pass(r, now_ms())
     assert r.xlen("q") == 0
     r.execute_command("TW.PAUSE", "s", "OFF")

@@ -8,6 +8,7 @@ import pytest
 from harness import Fleet, Raw, Tap, now_ms
 
 HOUR = 3600 * 1000
+CENTURY = "3155760000000"
 MAX = "9223372036854775807"  # A message may also write it as 2^63-1.
 COUNTERS = ("added", "cancelled", "moved", "fired", "dropped", "coalesced", "dead", "pending", "queues")
 
@@ -15,7 +16,7 @@ ADD = ("TW.SEND", "s", "q", "new")
 IN = (*ADD, "IN", "5")
 PAYLOAD = ("PAYLOAD", "f", "v")
 # The numbers that are times, by the names that errors give them.
-TIMES = ("IN", "AT", "EVERY", "DROP", "LATE DROP", "LEASE", "BLOCK", "STEP", "from", "to", "BACKOFF first-ms",
+TIMES = ("IN", "AT", "EVERY", "MAXLATE", "LEASE", "BLOCK", "STEP", "from", "to", "BACKOFF first-ms",
          "BACKOFF max-ms")
 
 
@@ -97,7 +98,10 @@ def numbers(before, after, name, low, high=None):
     *numbers((*IN, "EVERY"), PAYLOAD, "EVERY", 1, MAX),
     *numbers((*IN, "EVERY", 5, "TIMES"), PAYLOAD, "TIMES", 1, MAX),
     *numbers((*IN, "MAXLEN"), PAYLOAD, "MAXLEN", 1, MAX),
-    *numbers((*IN, "LATE", "DROP"), PAYLOAD, "DROP", 0, MAX),
+    *numbers((*IN, "MAXLATE"), PAYLOAD, "MAXLATE", 0, CENTURY),
+    *numbers((*IN, "TRIES"), PAYLOAD, "TRIES", 1, "15"),
+    *numbers((*IN, "BACKOFF"), ("1", "5", *PAYLOAD), "BACKOFF first-ms", 1, CENTURY),
+    *numbers((*IN, "JITTER"), PAYLOAD, "JITTER", 0, "100"),
     *numbers(("TW.MOVE", "s", "old", "IN"), (), "IN", 0),
     *numbers(("TW.MOVE", "s", "old", "AT"), (), "AT", 0, MAX),
     *numbers(("TW.SCAN", "s", 0, "COUNT"), (), "COUNT", 1, "2147483647"),
@@ -135,8 +139,9 @@ def test_a_pattern_that_is_too_long(server, raw):
 @pytest.mark.parametrize("words,fragments", [
     case((*ADD, "SOON", "5", *PAYLOAD), "SOON"),
     case((*IN, "WHENEVER", *PAYLOAD), "WHENEVER", "LIST [LEFT]"),
-    case((*IN, "LATE", "NEVER", *PAYLOAD), "LATE", "FIRE", "DROP", "COALESCE"),
-    case((*IN, "LATE", *PAYLOAD), "LATE", "FIRE", "DROP", "COALESCE"),
+    case((*IN, "MISSED", "NEVER", *PAYLOAD), "MISSED is 'NEVER': expected burst", "skip or coalesce"),
+    case((*IN, "MISSED", *PAYLOAD), "MISSED is 'PAYLOAD'", "burst", "skip or coalesce"),
+    case((*IN, "LATE", "FIRE", *PAYLOAD), "the option is 'LATE'", "MISSED", "MAXLATE", "JITTER", "STREAM"),
     case(("TW.MOVE", "s", "old", "SOON", "5"), "SOON"),
     case(("TW.MOVE", "s", "old", "IN", "5", "NX"), "NX"),
     case(("TW.SCAN", "s", "0", "LIMIT", "5"), "LIMIT"),
@@ -169,8 +174,8 @@ def test_an_unknown_word(server, raw, words, fragments):
     case((*IN, "NX", "EVERY"), "EVERY"),
     case((*IN, "EVERY", "5", "TIMES"), "TIMES"),
     case((*IN, "NX", "MAXLEN"), "MAXLEN"),
-    case((*IN, "LATE", "DROP"), "DROP"),
-    case((*IN, "TIMES", "5", *PAYLOAD), "TIMES", "EVERY"),
+    case((*IN, "MAXLATE"), "MAXLATE"),
+    case((*IN, "TIMES", "5", *PAYLOAD), "TIMES is 5: expected EVERY too"),
     case((*IN, "PAYLOAD", "f"), "PAYLOAD"),
     case((*IN, "PAYLOAD", "f", "v", "g"), "PAYLOAD"),
     case((*IN, "LIST", "PAYLOAD", "f", "v"), "PAYLOAD"),
@@ -186,16 +191,17 @@ def test_something_is_missing_or_too_much(server, raw, words, fragments):
     case((*IN, "IN", "6", *PAYLOAD), "IN"),
     case((*IN, "AT", "6", *PAYLOAD), "AT"),
     case((*IN, "NX", "NX", *PAYLOAD), "NX"),
-    case((*IN, "NX", "XX", *PAYLOAD), "XX"),
-    case((*IN, "NX", "GT", *PAYLOAD), "GT"),
-    case((*IN, "GT", "LT", *PAYLOAD), "LT"),
-    case((*IN, "XX", "GT", *PAYLOAD), "GT"),
+    case((*IN, "NX", "XX", *PAYLOAD), "the conditions are NX and XX: expected one of NX", "XX", "GT and LT"),
+    case((*IN, "NX", "GT", *PAYLOAD), "the conditions are NX and GT: expected one of NX", "XX", "GT and LT"),
+    case((*IN, "GT", "LT", *PAYLOAD), "the conditions are GT and LT: expected one of NX", "XX", "GT and LT"),
+    case((*IN, "XX", "GT", *PAYLOAD), "the conditions are XX and GT: expected one of NX", "XX", "GT and LT"),
     case((*IN, "EVERY", "5", "EVERY", "5", *PAYLOAD), "EVERY"),
     case((*IN, "EVERY", "5", "TIMES", "2", "TIMES", "2", *PAYLOAD), "TIMES"),
     case((*IN, "MAXLEN", "5", "MAXLEN", "5", *PAYLOAD), "MAXLEN"),
     case((*IN, "LIST", "STREAM", *PAYLOAD), "STREAM"),
     case((*IN, "STREAM", "STREAM", *PAYLOAD), "STREAM"),
-    case((*IN, "LATE", "FIRE", "LATE", "COALESCE", *PAYLOAD), "LATE"),
+    case((*IN, "MISSED", "burst", "MISSED", "coalesce", *PAYLOAD), "the option is 'MISSED'", "once"),
+    case((*IN, "MAXLATE", "5", "MAXLATE", "5", *PAYLOAD), "the option is 'MAXLATE'", "once"),
     case(("TW.SCAN", "s", "0", "COUNT", "5", "COUNT", "5"), "COUNT"),
     case(("TW.SCAN", "s", "0", "MATCH", "a", "MATCH", "a"), "MATCH"),
     case(("TW.FORECAST", "s", "STEP", "5", "STEP", "5"), "STEP"),
@@ -223,7 +229,7 @@ def test_errors_come_before_what_the_condition_would_keep(server, raw):
 
 def test_a_refused_command_makes_no_queue(server, raw):
     before = sorted(raw("KEYS", "*"))
-    for words in (("IN", "-1", *PAYLOAD), ("IN", "5", "PAYLOAD", "f"), ("IN", "5", "LATE", "x", *PAYLOAD)):
+    for words in (("IN", "-1", *PAYLOAD), ("IN", "5", "PAYLOAD", "f"), ("IN", "5", "MISSED", "x", *PAYLOAD)):
         assert isinstance(raw("TW.SEND", "nowhere", "q", "a", *words), Raw.Error)
     assert sorted(raw("KEYS", "*")) == before
 
@@ -263,7 +269,8 @@ def test_a_long_argument_is_cut_at_a_character(server, raw):
     case((*IN, "PAYLOAD"), "PAYLOAD"),
     case((*IN, "EVERY"), "EVERY", "milliseconds", "1", MAX),
     case((*IN, "TIMES"), "TIMES", "1", MAX),
-    case((*IN, "LATE", "DROP"), "LATE DROP", "milliseconds", "0", MAX),
+    case((*IN, "MAXLATE"), "MAXLATE", "milliseconds", "0", CENTURY),
+    case((*IN, "MISSED"), "MISSED has no value", "burst", "skip or coalesce"),
     case(("TW.TOP", "STEP"), "STEP", "milliseconds", "1", MAX),
     case(("TW.DRAIN", "s", "COUNT"), "COUNT", "1", "10000")
 ])
@@ -311,7 +318,7 @@ def test_what_changes_nothing_is_not_replicated(server, raw):
     assert raw("TW.SEND", "s", "q", "old", "IN", "5", "NX", *PAYLOAD) is None
     assert raw("TW.SEND", "s", "q", "new", "IN", "5", "XX", *PAYLOAD) is None
     assert raw("TW.SEND", "s", "q", "old", "IN", "5", "GT", *PAYLOAD) is None
-    assert raw("TW.CANCEL", "s", "nobody") == 0
+    assert raw("TW.CANCEL", "s", "nobody") == [0]
     assert raw("TW.MOVE", "s", "nobody", "IN", "5") is None
     assert raw("TW.MOVE", "s", "old", "IN", "5", "GT") == 0
     assert raw("TW.DRAIN", "nowhere") == 0
@@ -323,7 +330,7 @@ def test_over_the_limit_of_memory_what_needs_some_is_refused(server, raw):
     raw("CONFIG", "SET", "maxmemory", 1)
     for words in ((*IN, *PAYLOAD), ("TW.MOVE", "s", "old", "IN", "5"), ("TW.DRAIN", "s")):
         refused(server, raw, words, code="OOM")
-    assert raw("TW.CANCEL", "s", "old") == 1
+    assert raw("TW.CANCEL", "s", "old") == [1]
     assert raw("TW.LEN", "s") == 1
 
 

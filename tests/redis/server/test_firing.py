@@ -234,7 +234,7 @@ def test_thousands_of_targets(r):
 
 def test_a_repeating_task_is_due_again_a_period_after_its_last_due_time(r):
     base = now_ms() + 50
-    add(r, "a", "AT", base, "EVERY", 40, "TIMES", 6)
+    add(r, "a", "AT", base, "EVERY", 40, "TIMES", 6, "MISSED", "burst")
     wait_until(lambda: r.xlen("q") == 6)
     assert dues(r) == [base + 40 * i for i in range(6)]
     assert delivered(r, "q") == ["a"] * 6
@@ -246,7 +246,7 @@ def test_a_repeating_task_without_end(r):
     add(r, "a", "IN", 0, "EVERY", 10)
     wait_until(lambda: r.xlen("q") >= 20)
     assert task(r, "s", "a")["times"] == -1
-    assert r.execute_command("TW.CANCEL", "s", "a") == 1
+    assert r.execute_command("TW.CANCEL", "s", "a") == [1]
     count = r.xlen("q")
     add(r, "after", "IN", 50)
     wait_until(lambda: "after" in delivered(r, "q"))
@@ -273,24 +273,24 @@ def test_a_list_may_repeat(r):
 
 # Late
 
-def test_fire_delivers_what_is_late(r):
+def test_burst_delivers_what_is_late(r):
     paused(r, 300, ("s", "q", "a", "IN", 10, "PAYLOAD", "f", "v"),
-           ("s", "q", "b", "IN", 20, "LATE", "FIRE", "PAYLOAD", "f", "v"))
+           ("s", "q", "b", "IN", 20, "MISSED", "burst", "PAYLOAD", "f", "v"))
     wait_until(lambda: delivered(r, "q") == ["a", "b"])
 
 
-def test_fire_delivers_each_missed_period(r):
+def test_burst_delivers_each_missed_period(r):
     base = now_ms() + 10
-    paused(r, 500, ("s", "q", "a", "AT", base, "EVERY", 50, "TIMES", 8, "LATE", "FIRE", "PAYLOAD", "f", "v"))
+    paused(r, 500, ("s", "q", "a", "AT", base, "EVERY", 50, "TIMES", 8, "MISSED", "burst", "PAYLOAD", "f", "v"))
     wait_until(lambda: r.xlen("q") == 8)
     assert dues(r) == [base + 50 * i for i in range(8)]
 
 
 def test_drop_drops_what_is_too_late_and_nothing_else(server, r):
     base = now_ms()
-    paused(r, 500, ("s", "q", "late", "AT", base + 1, "LATE", "DROP", 100, "PAYLOAD", "f", "v"),
-           ("s", "q", "at once or never", "AT", base + 2, "LATE", "DROP", 0, "PAYLOAD", "f", "v"),
-           ("s", "q", "late but in time", "AT", base + 3, "LATE", "DROP", HOUR, "PAYLOAD", "f", "v"))
+    paused(r, 500, ("s", "q", "late", "AT", base + 1, "MAXLATE", 100, "PAYLOAD", "f", "v"),
+           ("s", "q", "at once or never", "AT", base + 2, "MAXLATE", 0, "PAYLOAD", "f", "v"),
+           ("s", "q", "late but in time", "AT", base + 3, "MAXLATE", HOUR, "PAYLOAD", "f", "v"))
     wait_until(lambda: r.exists("q"))
     wait_until(lambda: r.exists("s") == 0)
     assert delivered(r, "q") == ["late but in time"]
@@ -298,7 +298,7 @@ def test_drop_drops_what_is_too_late_and_nothing_else(server, r):
 
 
 def test_what_is_in_time_is_not_dropped(server, r):
-    add(r, "a", "IN", 50, "LATE", "DROP", 60000)
+    add(r, "a", "IN", 50, "MAXLATE", 60000)
     wait_until(lambda: delivered(r, "q") == ["a"])
     assert server.tw()["dropped"] == 0
 
@@ -320,33 +320,60 @@ def after_a_pause(clock, r, *words):
 
 def test_a_repeating_task_goes_on_after_it_was_dropped(clock, server, r):
     """Missed periods that were dropped do not count for TIMES, and the phase is kept."""
-    found, late = after_a_pause(clock, r, "EVERY", 250, "TIMES", 3, "LATE", "DROP", 100)
+    found, late = after_a_pause(clock, r, "EVERY", 250, "TIMES", 3, "MAXLATE", 100)
     assert (found[0], late, server.tw()["dropped"] >= 4) == (1000, 40, True)
     assert all(due % 250 == 0 for due in found) and len(set(found)) == 3
 
 
-def test_coalesce_delivers_the_latest_of_missed_periods(clock, server, r):
-    found, late = after_a_pause(clock, r, "EVERY", 100, "TIMES", 3, "LATE", "COALESCE")
-    assert (found[0], late, server.tw()["coalesced"] >= 10) == (1000, 40, True)
-    assert all(due % 100 == 0 for due in found) and len(set(found)) == 3
+def calls(r):
+    """Returns the due time of each delivery, and for how many further periods it stands."""
+    return [(int(fields["tw.due"]), int(fields.get("tw.missed", 0))) for _, fields in r.xrange("q")]
 
 
-@pytest.mark.parametrize("late", [("DROP", 50), ("COALESCE",)], ids=lambda late: late[0])
-def test_two_thousand_milliards_of_missed_periods_are_passed_over_at_once(server, r, late):
+def test_a_coalesced_call_has_its_first_period_and_counts_the_others(clock, server, r):
+    found, late = after_a_pause(clock, r, "EVERY", 100, "TIMES", 3)
+    assert (found[0], late, server.tw()["coalesced"] >= 10) == (0, 1040, True)
+    (first, missed), (second, more), _ = calls(r)
+    assert (missed, second - first) == (10, 1100)
+    assert list(r.xrange("q")[0][1])[:4] == ["tw.id", "tw.due", "tw.attempt", "tw.missed"]
+    assert "tw.missed" not in r.xrange("q")[1][1] or more > 0
+
+
+def test_periods_that_are_too_late_are_no_part_of_a_coalesced_call(clock, server, r):
+    found, late = after_a_pause(clock, r, "EVERY", 100, "TIMES", 3, "MAXLATE", 250)
+    assert (found[0], late) == (800, 240)
+    assert (calls(r)[0][1], server.tw()["dropped"]) == (2, 8)
+
+
+def test_skip_goes_on_with_the_first_period_that_is_to_come(clock, server, r):
+    """The present period, which has begun, is left out too."""
+    base = clock.now()
+    options = ("EVERY", 100, "TIMES", 3, "MISSED", "skip")
+    paused(r, HOUR, ("s", "q", "a", "AT", base, *options, "PAYLOAD", "f", "v"))
+    clock.push(1040)
+    r.execute_command("CLIENT", "UNPAUSE")
+    wait_until(lambda: server.tw()["skipped"] == 11)
+    assert (task(r, "s", "a")["due"], task(r, "s", "a")["times"], r.exists("q")) == (base + 1100, 3, 0)
+
+
+@pytest.mark.parametrize("words,count", [(("MAXLATE", 50), "dropped"), ((), "coalesced"),
+                                         (("MISSED", "skip"), "skipped")],
+                         ids=lambda value: value if isinstance(value, str) else " ".join(map(str, value)))
+def test_two_thousand_milliards_of_missed_periods_are_passed_over_at_once(server, r, words, count):
     """The task has a period of one millisecond since 1970. It goes on with the present periods, and no client
     has to wait for the missed periods."""
     before = now_ms()
-    add(r, "a", "AT", 0, "EVERY", 1, "TIMES", 20, "LATE", *late)
-    wait_until(lambda: r.exists("q"))
-    wait_until(lambda: r.exists("s") == 0)
+    add(r, "a", "AT", 0, "EVERY", 1, "TIMES", 20, *words)
+    wait_until(lambda: server.tw()[count] > 10**12)
+    wait_until(lambda: not r.exists("s") or words == ("MISSED", "skip"))
     found = dues(r)
-    assert len(found) == 20 and found == sorted(set(found))
-    assert before - 50 <= found[0] and found[-1] <= now_ms()
-    assert server.tw()["dropped" if late[0] == "DROP" else "coalesced"] > 10**12
+    assert found == sorted(set(found))
+    if words != ("MISSED", "skip"):  # With this period skip makes few calls, or none.
+        assert len(found) == 20 and before - 50 <= found[1] and found[-1] <= now_ms()
 
 
 def test_coalesce_of_a_task_that_does_not_repeat(r):
-    paused(r, 200, ("s", "q", "a", "IN", 10, "LATE", "COALESCE", "PAYLOAD", "f", "v"))
+    paused(r, 200, ("s", "q", "a", "IN", 10, "MISSED", "coalesce", "PAYLOAD", "f", "v"))
     wait_until(lambda: delivered(r, "q") == ["a"])
 
 
@@ -355,10 +382,9 @@ def test_late_is_what_a_server_that_was_down_makes_of_it(fleet):
     r = server.client()
     base = now_ms() + HOUR
     with r.pipeline(transaction=True) as pipe:
-        for name, late in (("fire", ("FIRE", )), ("drop", ("DROP", 200)), ("in time", ("DROP", HOUR)),
-                           ("coalesce", ("COALESCE", ))):
-            words = ("EVERY", 100, "TIMES", 5) if name == "coalesce" else ()
-            add(pipe, name, "AT", base, *words, "LATE", *late)
+        for name, words in (("fire", ()), ("drop", ("MAXLATE", 200)), ("in time", ("MAXLATE", HOUR)),
+                            ("coalesce", ("EVERY", 100, "TIMES", 5))):
+            add(pipe, name, "AT", base, *words)
         for name in ("fire", "drop", "in time", "coalesce"):
             base = now_ms() + 100
             pipe.execute_command("TW.MOVE", "s", name, "AT", base)
@@ -551,7 +577,7 @@ def test_a_held_task_may_be_cancelled_moved_and_replaced(r):
     for name in "abc":
         add(r, name, "AT", 1000, target="wrong")
     wait_until(lambda: task(r, "s", "a")["attempt"] >= 1)
-    assert r.execute_command("TW.CANCEL", "s", "b") == 1
+    assert r.execute_command("TW.CANCEL", "s", "b") == [1]
     assert r.execute_command("TW.MOVE", "s", "a", "IN", HOUR) == 1
     add(r, "c", "IN", 0)
     wait_until(lambda: delivered(r, "q") == ["c"])
@@ -565,7 +591,7 @@ def test_a_repeating_task_that_is_refused_goes_on_elsewhere(r):
     r.config_set("tickwheel.dead-letter-tries", 1)
     r.set("wrong", "a string")
     base = now_ms()
-    add(r, "a", "AT", base, "EVERY", 20, "TIMES", 3, target="wrong")
+    add(r, "a", "AT", base, "EVERY", 20, "TIMES", 3, "MISSED", "burst", target="wrong")
     found = wait_dead(r, "s", 3)
     assert [dead[:2] for dead in found] == [(f"a@{base + 20 * i}", base + 20 * i) for i in range(3)]
     assert sorted(tasks(r, "s")) == [dead.id for dead in found]

@@ -300,13 +300,13 @@ def test_out_of_memory_leases_end_and_tasks_are_ready_again(server, r):
 
 
 def test_out_of_memory_nothing_stops_tasks_for_workers(clock, server, r):
-    """Not ten thousand tasks with a target that were due before them, not LATE, and no lease that ran out."""
+    """Not ten thousand tasks with a target that were due before them, no MAXLATE, and no lapse."""
     leased(r, lease=200, options=("TRIES", 2, "BACKOFF", 1, 1, 1))
     r.config_set("tickwheel.deliver", "no")
     due = clock.now() + 500  # A step of more than a second would move the end of the lease.
     ids = fill(r, "other", "stream", 10050, at=due)
-    put(r, "s", "drop", "LATE", "DROP", 1, at=due)
-    put(r, "s", "first", "LATE", "DROP", FAR, at=due + 1)
+    put(r, "s", "drop", "MAXLATE", 1, at=due)
+    put(r, "s", "first", "MAXLATE", FAR, at=due + 1)
     put(r, "s", "second", at=due + 2)
     clock.reach(due + 20)
 

@@ -453,7 +453,7 @@ def test_restore_brings_back_what_dump_took(clock, r):
     due = clock.now() + 1500
     names = fill(r, "s", "out", 10, due)
     add(r, "s", "list", "l", due, "LIST", payload=("value",))
-    add(r, "s", "out", "beat", due + 3600000, "EVERY", 60000, "TIMES", 3, "MAXLEN", 7, "LATE", "DROP", 5)
+    add(r, "s", "out", "beat", due + 3600000, "EVERY", 60000, "TIMES", 3, "MAXLEN", 7, "MAXLATE", 5)
     before = {name: task(r, "s", name) for name in (*names, "l", "beat")}
     dump = raw_dump(r, "s")
     r.delete("s")
@@ -621,7 +621,7 @@ def test_full_resync(fleet, clock, diskless_sync, diskless_load):
         fill(copy, "old", "never", 10, old_due)
     names = fill(r, "s", "out", 5000, due)
     fill(master.client(db=4), "s", "out", 100, due)
-    add(r, "s", "out", "beat", due, "EVERY", 1000, "TIMES", 9)
+    add(r, "s", "out", "beat", due, "EVERY", 1000, "TIMES", 9, "MISSED", "burst")
     copy.replicaof("127.0.0.1", master.port)
     wait_replica_in_sync(master, replica)
     # Loading beside the old data (swapdb) would put two data sets into one wheel. The server knows that it

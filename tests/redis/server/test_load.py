@@ -76,7 +76,7 @@ def test_both_delivered_and_pending():
 
 
 def test_risen_from_the_dead():
-    ops = [added("a"), op("a", after_cancel(), 1)]
+    ops = [added("a"), op("a", after_cancel(), [1])]
     assert judged(ops, {}, {}) == 0
     with pytest.raises(AssertionError):
         judged(ops, {"a": 150}, {})

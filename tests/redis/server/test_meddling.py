@@ -79,7 +79,7 @@ def test_cancelling_the_task_that_is_being_delivered(pair, after):
     """The task is in the stream already. Cancelling it is possible, and it is not delivered again."""
     r = meddle(pair, after, 1, "TW.CANCEL", "s", f"id{after}")
     wait_delivered(r, MANY)
-    assert r.execute_command("MEDDLE.DONE") == [1, ":1\r\n"]
+    assert r.execute_command("MEDDLE.DONE") == [1, "*1\r\n:1\r\n"]
     found = settled(pair)
     assert ids_of(found) == ALL and "s" not in found
     assert int(pair[0].client().exists("s")) == 0
@@ -89,7 +89,7 @@ def test_cancelling_the_task_that_is_being_delivered(pair, after):
 def test_a_task_that_was_delivered_is_not_there_any_more(pair, after):
     r = meddle(pair, after, 1, "TW.CANCEL", "s", *[f"id{i}" for i in range(after)])
     wait_delivered(r, MANY)
-    assert r.execute_command("MEDDLE.DONE") == [1, ":0\r\n"]
+    assert r.execute_command("MEDDLE.DONE") == [1, f"*{after}\r\n" + ":0\r\n" * after]
     assert ids_of(settled(pair)) == ALL
 
 

@@ -128,7 +128,7 @@ def test_ids_targets_and_fields_of_many_bytes(fleet, size):
     assert r.execute_command("TW.MOVE", "s", long, "AT", now_ms()) == 1
     assert wait_delivered(r, long, 1) == [long]
     assert r.xrange(long)[0][1][long] == long
-    assert r.execute_command("TW.CANCEL", "s", long + "2") == 1
+    assert r.execute_command("TW.CANCEL", "s", long + "2") == [1]
 
 
 def test_many_targets_of_one_queue(server, r):

@@ -12,8 +12,8 @@ Queues `far:*` hold tasks that are due in hours, many of them at the same time. 
 and TW.DRAIN.
 
 Queues `near:*` hold tasks that are due at once or soon, and repeat. No task may come early, twice, with
-another due time than its own, or not at all. LATE decides which deliveries may be left out, and only if they
-were really late.
+another due time than its own, or not at all. MISSED and MAXLATE decide which deliveries may be left out, and
+only if they were really late.
 
 TICKWHEEL_SEED: repeats the commands of a run that failed (the moments are the machine's own).
 
@@ -50,8 +50,8 @@ class Task:
     target: str
     kind: str
     maxlen: int
-    late: str
-    late_ms: int
+    missed: str
+    limit: int
     payload: list
     number: int
     order: int
@@ -59,7 +59,7 @@ class Task:
     def as_get_tells(self):
         return {
             "due": self.due, "every": self.every, "times": self.times, "target": self.target, "kind": self.kind,
-            "maxlen": self.maxlen, "late": self.late, "late-ms": self.late_ms, "attempt": 0, "lapses": 0,
+            "maxlen": self.maxlen, "missed": self.missed, "max-late": self.limit, "attempt": 0, "lapses": 0,
             "replaced": 0, "next": self.due, "worker": "", "error": "", "payload": self.payload
         }
 
@@ -85,14 +85,14 @@ class Reference:
     def rows(self, queue):
         return [[task.name, task.due] for task in self.sorted(queue)]
 
-    def after_delivery(self, queue, task, due):
-        """Changes the reference after a delivery with this due time."""
+    def after_delivery(self, queue, task, due, missed=0):
+        """Changes the reference after a delivery with this due time, which stood for further periods too."""
         if task.every == 0 or task.times == 1:
             del self.queues[queue][task.name]
             return
         if task.times > 0:
             task.times -= 1
-        self.refile(task, due + task.every)
+        self.refile(task, due + (1 + missed) * task.every)
 
     def find(self, number):
         """Returns the near task with this number, as (queue, task)."""
@@ -272,13 +272,16 @@ class Play:
         for stream, found in zip(STREAMS, looks):
             for entry, flat in found:
                 fields = dict(zip(flat[::2], flat[1::2]))
-                delivery = (stream, fields["tw.id"], int(fields["tw.due"]), int(entry.split("-")[0]), flat[6:])
-                assert flat[:6:2] == ["tw.id", "tw.due", "tw.attempt"] and fields["tw.attempt"] == "1", flat
+                missed = int(fields.get("tw.missed", 0))
+                own = ["tw.id", "tw.due", "tw.attempt", *(["tw.missed"] if missed else [])]
+                delivery = (stream, fields["tw.id"], int(fields["tw.due"]), int(entry.split("-")[0]),
+                            flat[2 * len(own):], missed)
+                assert flat[:2 * len(own):2] == own and fields["tw.attempt"] == "1", flat
                 self.last[stream] = entry
                 self.hand(delivery, int(fields["n"]), drained)
         for element in looks[-1]:
             self.listed += 1
-            self.hand((LIST, None, None, None, [element]), int(element.split(" ")[0]), drained)
+            self.hand((LIST, None, None, None, [element], 0), int(element.split(" ")[0]), drained)
 
     def hand(self, delivery, number, drained):
         if drained is not None:
@@ -287,40 +290,54 @@ class Play:
             self.has_fired(delivery, number)
 
     def has_fired(self, delivery, number):
-        target, name, due, at, payload = delivery
+        target, name, due, at, payload, missed = delivery
         queue, task = self.reference.find(number)
         assert task, f"{delivery} was not pending: twice, or cancelled, or replaced"
         assert (target, payload) == (task.target, task.payload) and name in (None, task.name), (delivery, task)
         if due is None:
-            due = task.due if task.late == "fire" or task.every == 0 else self.likely(task)
+            due = self.likely(task)
         assert at is None or at >= due, f"early: {delivery}"
         assert due <= self.now[0], f"early: {delivery} {task}"
         self.check_late(task, due, at)
+        self.check_missed(task, due, at, missed)
         self.fired += 1
-        self.reference.after_delivery(queue, task, due)
+        self.skipped += missed
+        self.reference.after_delivery(queue, task, due, missed)
 
     def likely(self, task):
         """Returns the likely due time, as a List does not give it. Periods that are left out show in the
         queue (catch_up)."""
         return task.due
 
+    @staticmethod
+    def patience(task):
+        """The time after which a period may be left out; None if each one is delivered. After a missed period,
+        skip goes on with the first one that is to come, and leaves out the present one too."""
+        return -1 if task.missed == "skip" else task.limit if task.limit >= 0 else None
+
     def check_late(self, task, due, at):
         """Checks that the periods before this delivery could be left out, and that it could be made."""
-        if due == task.due and task.late != "drop":
-            if task.late == "coalesce" and task.every and at is not None:
-                assert self.soon(at - due, task.every), f"a later period should have come: {task} at {at}"
-            return
-        assert due == task.due or (task.every and due > task.due and (due - task.due) % task.every == 0), (task,
-                                                                                                           due)
-        bound = self.now[0] if at is None else at
         if due != task.due:
-            assert task.late != "fire", f"left out: {task}, delivered {due}"
-            patience = task.late_ms if task.late == "drop" else task.every - 1
-            assert bound - (due -
-                            task.every) > patience, f"left out though not late: {task}, delivered {due} at {at}"
+            assert task.every and due > task.due and (due - task.due) % task.every == 0, (task, due)
+            patience, bound = self.patience(task), self.now[0] if at is None else at
+            assert patience is not None, f"left out: {task}, delivered {due}"
+            left_out = bound - (due - task.every)
+            assert left_out > patience, f"left out though not late: {task}, delivered {due} at {at}"
             self.skipped += 1
-        if task.late == "drop" and at is not None:
-            assert self.soon(at - due, task.late_ms), f"too late to be delivered: {task} at {at}"
+        if at is None:
+            return
+        if task.limit >= 0:
+            assert self.soon(at - due, task.limit), f"too late to be delivered: {task} at {at}"
+        if task.missed == "skip" and task.every:
+            assert self.soon(at - due, task.every), f"should have been skipped: {task} at {at}"
+
+    def check_missed(self, task, due, at, missed):
+        """Checks the number of further periods for which a delivery stands."""
+        if task.missed != "coalesce" or not task.every:
+            assert missed == 0, (task, missed)
+        elif at is not None:
+            rest = at - due - missed * task.every
+            assert rest >= 0 and self.soon(rest, task.every), f"stands for {missed} more: {task} at {at}"
 
     def soon(self, ms, bound):
         """Whether a delivery was decided upon within the bound: its entry was made in the same tick."""
@@ -333,7 +350,7 @@ class Play:
         for task in list(self.reference.queues[queue].values()):
             due = found.get(task.name)
             if due is None:
-                dropped = task.late == "drop" and task.every == 0 and now - task.due > task.late_ms
+                dropped = 0 <= task.limit < now - task.due and task.every == 0
                 assert dropped, f"lost: {task} at {now}"
                 del self.reference.queues[queue][task.name]
                 self.skipped += 1
@@ -343,15 +360,13 @@ class Play:
                 self.skipped += 1
         self.check_rows(queue, rows)
 
-    @staticmethod
-    def check_left_out(task, due, now):
+    def check_left_out(self, task, due, now):
         """Checks a repeating task that is at a later period, without a delivery."""
-        assert task.every and task.late != "fire" and due > task.due and (due - task.due) % task.every == 0, (
-            task, due)
-        assert task.late == "drop" or task.kind == "list", (task, due)
-        late = now - (due - task.every)
-        assert late >= 0 and (task.kind == "list"
-                              or late > task.late_ms), f"left out though not late: {task}, at {due}"
+        assert task.every and due > task.due and (due - task.due) % task.every == 0, (task, due)
+        patience, late = self.patience(task), now - (due - task.every)
+        if task.kind == "list" and (task.missed == "coalesce" or patience is not None):
+            patience = -1  # An element does not tell its period, nor for how many periods it stands.
+        assert patience is not None and late > patience, f"left out though not late: {task}, at {due}"
 
     # Commands that write
 
@@ -381,11 +396,11 @@ class Play:
             [0, 0, rng.randrange(100, 300) if near else rng.randrange(1, 10**rng.randrange(1, 13))])
         times = rng.choice([rng.randrange(1, 5), -1 if not near or rng.random() < 0.2 else 3]) if every else 1
         kind, maxlen = rng.choice(["stream", "stream", "list"]), rng.choice([0, 0, 0, 5000, 100000])
-        late, late_ms = rng.choice(["fire", "fire", "drop", "coalesce"]), rng.randrange(0, 400)
-        maxlen, late_ms = maxlen if kind == "stream" else 0, late_ms if late == "drop" else 0
-        parts = [["LATE", late] if late_ms == 0 and late != "drop" else ["LATE", late, late_ms]]
-        if late == "fire" and rng.random() < 0.7:
-            parts = []
+        missed, limit = rng.choice(["burst", "skip", "coalesce"]), rng.choice([-1, -1, rng.randrange(0, 400)])
+        maxlen = maxlen if kind == "stream" else 0
+        parts = [] if missed == "coalesce" and rng.random() < 0.7 else [["MISSED", missed]]
+        if limit >= 0:
+            parts.append(["MAXLATE", limit])
         if every:
             parts.append(["EVERY", every, *(["TIMES", times] if times > 0 else [])])
         if kind == "list" or rng.random() < 0.2:
@@ -393,7 +408,7 @@ class Play:
         if maxlen:
             parts.append(["MAXLEN", maxlen])
         return parts, {
-            "every": every, "times": times, "kind": kind, "maxlen": maxlen, "late": late, "late_ms": late_ms
+            "every": every, "times": times, "kind": kind, "maxlen": maxlen, "missed": missed, "limit": limit
         }
 
     def some_payload(self, kind, number):
@@ -475,7 +490,7 @@ class Play:
 
         def judge(reply):
             there = self.reference.queues[queue]
-            assert reply == len([there.pop(name) for name in dict.fromkeys(names) if name in there])
+            assert reply == [int(there.pop(name, None) is not None) for name in names]
         self.do(queue, ["TW.CANCEL", queue, *names], judge)
 
     def drain(self, queue):
@@ -743,5 +758,5 @@ def test_against_the_reference(fleet):
         print(f"{play.steps} steps; {' '.join(events)}")
         raise
     pair.compare()
-    print(f"{play.steps} commands, {play.fired} fired, {play.skipped} left out by LATE; {' '.join(events)}")
+    print(f"{play.steps} commands, {play.fired} fired, {play.skipped} left out; {' '.join(events)}")
     assert play.fired > 30 and play.skipped > 2

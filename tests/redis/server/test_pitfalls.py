@@ -28,7 +28,7 @@ test_persistence.py, P is this file. `name...` stands for all tests whose names 
     a replica, writable, without its primary                 P a_replica..., a_writable_replica...
     demotion with timers armed, promotion                    P demotion..., promotion..., a_repeating_task...
     loading an RDB file, an AOF                              P nothing_fires_before_loading_ends
-    due times while the server was down; LATE                R downtime...
+    due times while the server was down; MISSED              R downtime...
     users with few rights; internal commands                 P a_user..., internal_commands...
   Reasons why a delivery is refused
     out of memory                                            P out_of_memory..., drain_delivers_nothing...
@@ -222,7 +222,7 @@ def test_failover_that_is_aborted(fleet, clock):
 def test_cluster_failover_with_tasks_due_meanwhile(fleet):
     cluster = fleet.cluster(primaries=1, replicas=1, appendonly="yes")
     master, replica = cluster.nodes
-    add(master.client(), "{s}", "{s}out", "beat", now_ms(), "EVERY", 1)
+    add(master.client(), "{s}", "{s}out", "beat", now_ms(), "EVERY", 1, "MISSED", "burst")
     wait_delivered(master.client(), "{s}out", 100)
     for _ in range(10):
         before = master.tw()["deferred_pause"]
@@ -346,7 +346,7 @@ def test_promotion_fires_overdue_tasks_at_once_and_once(fleet, clock):
 def test_a_repeating_task_goes_on_after_a_promotion(fleet, clock):
     master, replica = pair(fleet)
     r, copy, due = master.client(), replica.client(), clock.now() + 100
-    add(r, "s", "out", "beat", due, "EVERY", 200, "TIMES", 10)
+    add(r, "s", "out", "beat", due, "EVERY", 200, "TIMES", 10, "MISSED", "burst")
     clock.push(500)
     wait_delivered(r, "out", 3)
     fail_over(master, replica)
@@ -465,7 +465,7 @@ def test_out_of_memory_puts_delivery_off_and_keeps_the_order(clock, server, r):
     counters.wait("deferred_oom", 2)
     wait_until(lambda: server.tw()["overdue"] == 500)
     assert r.xlen("out") == 0
-    assert (r.execute_command("TW.CANCEL", "s", "t499"), r.execute_command("TW.LEN", "s")) == (1, 499)
+    assert (r.execute_command("TW.CANCEL", "s", "t499"), r.execute_command("TW.LEN", "s")) == ([1], 499)
     r.config_set("maxmemory", 0)
     assert wait_delivered(r, "out", 499) == names[:-1]
     assert {fields["tw.attempt"] for _, fields in r.xrange("out")} == {"1"}
@@ -609,7 +609,7 @@ def test_a_repeating_task_goes_on_after_a_period_has_died(r):
     r.config_set("tickwheel.retry-ms", 1)
     r.config_set("tickwheel.dead-letter-tries", 1)
     r.set("out", "text")
-    add(r, "s", "out", "beat", now_ms(), "EVERY", 300, "TIMES", 4)
+    add(r, "s", "out", "beat", now_ms(), "EVERY", 300, "TIMES", 4, "MISSED", "burst")
     wait_dead(r, "s")
     r.delete("out")
     wait_until(lambda: r.execute_command("TW.LEN", "s") == 0)
@@ -870,7 +870,7 @@ def test_the_wall_clock_steps_to_and_fro_with_a_repeating_task(fleet):
     clock, rng = WallClock(fleet.folder), random.Random()
     server = fleet.server(appendonly="yes", **clock.options)
     r, due = server.client(), clock.now() + 500
-    add(r, "s", "out", "beat", due, "EVERY", 10000, "TIMES", 200)
+    add(r, "s", "out", "beat", due, "EVERY", 10000, "TIMES", 200, "MISSED", "burst")
     add(r, "s", "in-a-year", "later", due + 366 * 86400000)
     for ms in (61000, -30000, 500000, -100000, 1200, -1300, 700000, -86400000, 86400000 + 900000):
         jumps = Counters(server)

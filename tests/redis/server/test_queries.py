@@ -9,7 +9,7 @@ from harness import PAGE, Raw, as_map, in_order, now_ms, task, tasks, wait_repli
 
 HOUR = 3600 * 1000
 GET_NAMES = [
-    "due", "remaining", "every", "times", "target", "kind", "maxlen", "late", "late-ms", "attempt", "lapses",
+    "due", "remaining", "every", "times", "target", "kind", "maxlen", "missed", "max-late", "attempt", "lapses",
     "state", "replaced", "next", "worker", "error", "payload"
 ]
 INFO_NAMES = [
@@ -88,7 +88,7 @@ def test_integers_are_integers(server, r):
     add(r, "a", now_ms() + HOUR)
     found = as_map(Raw(server)("TW.GET", "s", "a")[0])
     assert all(isinstance(found[name], int)
-               for name in ("due", "remaining", "every", "times", "maxlen", "late-ms", "attempt"))
+               for name in ("due", "remaining", "every", "times", "maxlen", "max-late", "attempt"))
 
 
 # TW.LEN
@@ -568,7 +568,7 @@ def test_routes_are_different_targets_and_options(r):
     counts = []
     for name, target, words, payload in [
             ("a", "q", (), ("f", "v")), ("b", "q", ("STREAM",), ("f", "v")), ("c", "q2", (), ("f", "v")),
-            ("d", "q", ("MAXLEN", 5), ("f", "v")), ("e", "q", ("LATE", "DROP", 1), ("f", "v")),
+            ("d", "q", ("MAXLEN", 5), ("f", "v")), ("e", "q", ("MAXLATE", 1), ("f", "v")),
             ("f", "q", ("LIST",), ("v",)), ("g", "q", ("LIST",), ("w",))]:
         add(r, name, base, *words, target=target, payload=payload)
         counts.append(info(r)["routes"])

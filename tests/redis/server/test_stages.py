@@ -32,7 +32,7 @@ the cluster, M, P and R are as there. A row without a test says why.
     a replica, writable, without its primary                 G a_replica..., a_writable_replica...
     demotion with timers armed, promotion                    G a_server_that..., tokens..., F a_promoted...
     loading an RDB file, an AOF                              F a_server_that_starts_again..., W reload...
-    due times while the server was down; LATE                G a_lease_that_ran_out..., S late...
+    due times while the server was down; MISSED              G a_lease_that_ran_out..., S late...
     users with few rights; internal commands                 G rights..., a_user..., test_work_acl.py
   Reasons why a delivery is refused
     out of memory                                            G out_of_memory..., F a_full_server...
@@ -590,10 +590,10 @@ def test_late_does_not_concern_what_was_drained(fleet, clock):
     in a copy the attempt has not begun."""
     server = fleet.server(appendonly="yes", appendfsync="always", aof_use_rdb_preamble="no")
     r = server.client()
-    put_ready(r, "s", "leased", options=("LATE", "DROP", 100))
+    put_ready(r, "s", "leased", options=("MAXLATE", 100))
     token = take(r, "s")["leased"]
-    for name, options in (("drop", ("LATE", "DROP", 100)), ("series", ("EVERY", 100, "LATE", "DROP", 100)),
-                          ("merged", ("EVERY", 100, "LATE", "COALESCE"))):
+    for name, options in (("drop", ("MAXLATE", 100)), ("series", ("EVERY", 100, "MAXLATE", 100)),
+                          ("merged", ("EVERY", 100, "MISSED", "coalesce"))):
         put(r, "s", name, *options, at=clock.now() + FAR)
     assert r.execute_command("TW.DRAIN", "s") == 3
     due = {name: task(r, "s", name)["due"] for name in ("drop", "series", "merged")}
@@ -666,7 +666,7 @@ def test_keys_without_tasks_that_live_are_kept(server, r):
     assert (r.execute_command("TW.LEN", "s"), r.exists("s")) == (0, 1)
     assert r.execute_command("TW.PURGE", "s", "IDS", 1, "a") == 1
     assert r.exists("s") == 1
-    assert r.execute_command("TW.CANCEL", "s", "b") == 1
+    assert r.execute_command("TW.CANCEL", "s", "b") == [1]
     assert (r.exists("s"), blocked(server)) == (0, 0)
 
 

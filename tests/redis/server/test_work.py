@@ -68,7 +68,7 @@ def test_replies_by_protocol(server, protocol):
     assert raw("TW.NACK", "s", "a", token) is None
     assert raw("TW.NACK", "s", "a", token, "BACK") is None
     assert raw("TW.ACK", "s", "a", token) == 0
-    assert raw("TW.CANCEL", "s", "a") == 1
+    assert raw("TW.CANCEL", "s", "a") == [1]
     assert raw("TW.PUT", "s", "b", "AT", 1000, "PAYLOAD", "v") == "b"
     token = raw("TW.TAKE", 1, "s", "LEASE", 60000, "BLOCK", 60000)[0][2]
     assert raw("TW.NACK", "s", "b", token, "BACK") == 1000
@@ -114,8 +114,8 @@ def test_many_strings_in_a_payload(r):
     ("IN", HOUR, "TRIES", 1), ("IN", HOUR, "TRIES", 1000000), ("IN", HOUR, "BACKOFF", 1, 1, 1),
     ("IN", HOUR, "BACKOFF", CENTURY, 100, CENTURY, "JITTER", 100),
     ("IN", HOUR, "BACKOFF", 1, "1.00", 1, "JITTER", 0),
-    ("IN", HOUR, "LATE", "DROP", LAST), ("IN", HOUR, "LATE", "DROP", 0), ("IN", HOUR, "LATE", "FIRE"),
-    ("in", HOUR, "tries", 3, "late", "coalesce", "every", 5, "backoff", 10, "1.5", 1000, "jitter", 5, "times",
+    ("IN", HOUR, "MAXLATE", CENTURY), ("IN", HOUR, "MAXLATE", 0), ("IN", HOUR, "MISSED", "burst"),
+    ("in", HOUR, "tries", 3, "missed", "coalesce", "every", 5, "backoff", 10, "1.5", 1000, "jitter", 5, "times",
      9)],
     ids=lambda words: " ".join(map(str, words)))
 def test_the_ends_of_each_range_are_in_it(r, words):
@@ -124,7 +124,7 @@ def test_the_ends_of_each_range_are_in_it(r, words):
 
 
 def test_options_in_any_order(r):
-    options = [("EVERY", "5000", "TIMES", "7"), ("LATE", "DROP", "9"), ("TRIES", "3"),
+    options = [("EVERY", "5000", "TIMES", "7"), ("MAXLATE", "9"), ("TRIES", "3"),
                ("BACKOFF", "10", "1.25", "1000", "JITTER", "0"), ("XX",)]
     at = now_ms() + HOUR
     put(r, "s", "a", "AT", at)
@@ -133,9 +133,9 @@ def test_options_in_any_order(r):
         words = [word for option in options[turn:] + options[:turn] for word in option]
         put(r, "s", "a", "AT", at, *words)
         found = get(r, "a")
-        seen.add((found["every"], found["times"], found["late"], found["late-ms"],
+        seen.add((found["every"], found["times"], found["missed"], found["max-late"],
                   r.execute_command("DEBUG", "DIGEST-VALUE", "s")[0]))
-    assert len(seen) == 1 and next(iter(seen))[:4] == (5000, 7, "drop", 9)
+    assert len(seen) == 1 and next(iter(seen))[:4] == (5000, 7, "coalesce", 9)
 
 
 @pytest.mark.parametrize("condition,before,allowed", [
@@ -470,7 +470,7 @@ def test_a_token_dies(r, way):
         nack(r, old, "IN", 0)
         wait_take(r, "s")
     elif way == "cancelled":
-        assert r.execute_command("TW.CANCEL", "s", "a") == 1
+        assert r.execute_command("TW.CANCEL", "s", "a") in ([1], [2])
     elif way == "acknowledged":
         ack(r, old)
     elif way.startswith("given back"):
@@ -880,12 +880,21 @@ def test_the_next_period_is_filed_when_the_chain_of_attempts_ends(r):
 
 
 def test_the_last_period_ends_the_task(r):
-    put(r, "s", "a", "AT", 1000, "EVERY", 10, "TIMES", 3)
+    put(r, "s", "a", "AT", 1000, "EVERY", 10, "TIMES", 3, "MISSED", "burst")
     for i in range(3):
         job = wait_take(r, "s")
         assert (job.due, job.attempt) == (1000 + 10 * i, 1)
         assert ack(r, job) == 1
     assert r.exists("s") == 0
+
+
+def test_a_cancel_tells_whether_a_worker_has_the_task(r):
+    for name in ("leased", "ready"):
+        put(r, "s", name, "AT", 1000)
+    wait_ready(r, "s", 2)
+    job = wait_take(r, "s")
+    assert r.execute_command("TW.CANCEL", "s", "leased", "ready", "none", "leased") == [2, 1, 0, 0]
+    assert (ack(r, job), r.exists("s")) == (0, 0)
 
 
 def test_only_the_period_of_a_series_dies(r):
@@ -902,9 +911,9 @@ def test_only_the_period_of_a_series_dies(r):
 
 def test_late_drop_and_coalesce(server, r):
     counters, now = Counters(server), now_ms()
-    put(r, "s", "drop", "AT", now - HOUR, "LATE", "DROP", 1000)
-    put(r, "s", "keep", "AT", now - HOUR, "LATE", "DROP", 2 * HOUR)
-    put(r, "s", "each", "AT", now - 10 * HOUR, "EVERY", 60000, "TIMES", 5000, "LATE", "COALESCE")
+    put(r, "s", "drop", "AT", now - HOUR, "MAXLATE", 1000)
+    put(r, "s", "keep", "AT", now - HOUR, "MAXLATE", 2 * HOUR)
+    put(r, "s", "each", "AT", now - 10 * HOUR, "EVERY", 60000, "TIMES", 5000, "MISSED", "coalesce")
     wait_ready(r, "s", 2)
     jobs = {job.id: job for job in take(r, "s", options=("COUNT", 9))}
     assert sorted(jobs) == ["each", "keep"]
@@ -915,7 +924,7 @@ def test_late_drop_and_coalesce(server, r):
 
 
 def test_late_drop_concerns_the_first_attempt_alone(r):
-    put(r, "s", "a", "AT", now_ms(), "LATE", "DROP", HOUR)
+    put(r, "s", "a", "AT", now_ms(), "MAXLATE", HOUR)
     job = wait_take(r, "s")
     nack(r, job, "AT", 1)
     assert wait_take(r, "s").attempt == 2

@@ -61,7 +61,7 @@ def test_the_rules_of_a_producer_do_not_let_him_take(server, r):
     producer = user(server, "%W~s", "+@all")  # even with all commands: TW.TAKE reads the queue
     refuses(producer, *TAKE)
     assert producer.execute_command("TW.MOVE", "s", "a", "IN", HOUR) == 1
-    assert producer.execute_command("TW.CANCEL", "s", "a") == 1
+    assert producer.execute_command("TW.CANCEL", "s", "a") == [1]
 
 
 def test_all_queues_of_a_take_have_to_be_allowed(server, r, call):

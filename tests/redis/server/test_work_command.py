@@ -90,7 +90,7 @@ class AtServer:
         return found and (found["state"], found["attempt"], found["error"])
 
     def cancel(self, name):
-        assert self.r.execute_command("TW.CANCEL", "q", name) == 1
+        assert self.r.execute_command("TW.CANCEL", "q", name) == [2]
 
     RUNNING, FRESH = "leased", ("ready", 0, "")
 

@@ -63,7 +63,7 @@ def refused(stage, words, *fragments, code="ERR"):
     *numbers((*IN, "EVERY"), PAYLOAD, "EVERY", 1, MAX),
     *numbers((*IN, "EVERY", 5, "TIMES"), PAYLOAD, "TIMES", 1, MAX),
     *numbers((*IN, "TRIES"), PAYLOAD, "TRIES", 1, "1000000"),
-    *numbers((*IN, "LATE", "DROP"), PAYLOAD, "LATE DROP", 0, MAX),
+    *numbers((*IN, "MAXLATE"), PAYLOAD, "MAXLATE", 0, CENTURY),
     *numbers((*IN, "BACKOFF"), ("1", "5", *PAYLOAD), "BACKOFF first-ms", 1, CENTURY),
     *numbers((*IN, "BACKOFF", "5", "1"), PAYLOAD, "BACKOFF max-ms", 1, CENTURY),
     *numbers((*IN, "BACKOFF", "5", "1", "5", "JITTER"), PAYLOAD, "JITTER", 0, "100"),
@@ -92,12 +92,11 @@ def test_a_factor_out_of_range(stage, factor):
 
 @pytest.mark.parametrize("words,fragments", [
     case((*PUT, "SOON", "5", *PAYLOAD), "SOON", "IN ms or AT unix-ms"),
-    case((*IN, "WHENEVER", *PAYLOAD), "WHENEVER", "NX, XX, GT, LT, EVERY, TIMES, LATE, TRIES, "
-         "BACKOFF first-ms factor max-ms [JITTER percent] or PAYLOAD"),
+    case((*IN, "WHENEVER", *PAYLOAD), "WHENEVER", "NX, XX, GT, LT, EVERY, TIMES, MISSED, MAXLATE, "
+         "TRIES, BACKOFF, JITTER or PAYLOAD"),
     case((*IN, "MAXLEN", "5", *PAYLOAD), "MAXLEN", "BACKOFF"),
     case((*IN, "LIST", *PAYLOAD), "LIST", "BACKOFF"),
-    case((*IN, "JITTER", "5", *PAYLOAD), "JITTER", "BACKOFF"),
-    case((*IN, "LATE", "NEVER", *PAYLOAD), "NEVER", "FIRE, DROP ms or COALESCE"),
+    case((*IN, "MISSED", "NEVER", *PAYLOAD), "MISSED is 'NEVER': expected burst, skip or coalesce"),
     case((*TAKE, "KEYS", "1"), "KEYS", "LEASE ms, COUNT n, BLOCK ms or NAME worker"),
     case(("TW.TAKE", "2", "s"), "the number of queues is '2'", "so many queues behind it"),
     case(("TW.TAKE", "1", "s", "s2", "LEASE", "5"), "the option is 's2'", "LEASE ms"),
@@ -123,11 +122,11 @@ def test_a_word_that_is_unknown_or_out_of_place(stage, words, fragments):
 @pytest.mark.parametrize("words,fragments", [
     case((*IN, "NX", "EVERY", "5"), "PAYLOAD"),
     case((*IN, "NX", "PAYLOAD"), "PAYLOAD"),
-    case((*IN, "TIMES", "5", *PAYLOAD), "TIMES", "EVERY"),
+    case((*IN, "TIMES", "5", *PAYLOAD), "TIMES is 5: expected EVERY too"),
     case((*IN, "NX", "TRIES"), "TRIES has no value", "1 to 1000000"),
     case((*IN, "NX", "EVERY"), "EVERY has no value"),
-    case((*IN, "LATE", "DROP"), "LATE DROP has no value"),
-    case((*IN, "NX", "LATE"), "LATE has no policy"),
+    case((*IN, "MAXLATE"), "MAXLATE has no value"),
+    case((*IN, "NX", "MISSED"), "MISSED has no value", "burst, skip or coalesce"),
     case((*IN, "BACKOFF", "5", "1"), "BACKOFF has too few values", "first-ms factor max-ms"),
     case((*IN, "BACKOFF", "5", "1", "5", "JITTER"), "JITTER has no value", "0 to 100"),
     case(("TW.TAKE", "1", "s", "COUNT", "5"), "LEASE is missing", LEASE_MAX),
@@ -173,12 +172,13 @@ def test_something_is_missing_or_too_much(stage, words, fragments):
 
 
 @pytest.mark.parametrize("words,fragments", [
-    case((*IN, "NX", "XX", *PAYLOAD), "XX", "once, and at most one of NX, XX, GT and LT"),
-    case((*IN, "NX", "NX", *PAYLOAD), "NX", "once, and at most one of NX, XX, GT and LT"),
+    case((*IN, "NX", "XX", *PAYLOAD), "the conditions are NX and XX: expected one of NX, XX, GT and LT"),
+    case((*IN, "NX", "NX", *PAYLOAD), "NX", "each option at most once"),
     case((*IN, "EVERY", "5", "EVERY", "5", *PAYLOAD), "EVERY", "once"),
     case((*IN, "TRIES", "5", "TRIES", "5", *PAYLOAD), "TRIES", "once"),
     case((*IN, "BACKOFF", "5", "1", "5", "BACKOFF", "5", "1", "5", *PAYLOAD), "once"),
-    case((*IN, "LATE", "FIRE", "LATE", "FIRE", *PAYLOAD), "LATE", "once"),
+    case((*IN, "MISSED", "burst", "MISSED", "burst", *PAYLOAD), "MISSED", "once"),
+    case((*IN, "JITTER", "5", "JITTER", "5", *PAYLOAD), "JITTER", "once"),
     case((*TAKE, "LEASE", "5"), "LEASE", "once"),
     case((*TAKE, "COUNT", "5", "COUNT", "5"), "COUNT", "once"),
     case((*TAKE, "BLOCK", "5", "BLOCK", "5"), "BLOCK", "once"),

@@ -231,7 +231,7 @@ def test_corrupt_values_with_every_stage_are_refused(server):
         body = bytearray(good[:-8])
         for _ in range(chance.randint(1, 3)):
             body[chance.randrange(10, len(body) - 2)] ^= 1 << chance.randrange(8)
-        with r.pipeline(transaction=True) as both:  # A flipped bit may be that of LATE DROP.
+        with r.pipeline(transaction=True) as both:  # A flipped bit may be that of MAXLATE.
             both.restore("c", 0, with_checksum(bytes(body)))
             both.execute_command("TW.SCAN", "c", 0, "COUNT", 100)
             restored, (_, found) = both.execute(raise_on_error=False)
@@ -304,9 +304,9 @@ def test_coalesced_periods_and_dropped_tasks_on_the_replica(pair):
     primary, _ = pair
     r, now = primary.client(), now_ms()
     counters = Counters(primary)
-    put(r, "s", "each", "AT", now - 10 * HOUR, "EVERY", 60000, "LATE", "COALESCE")
-    put(r, "s", "drop", "AT", now - HOUR, "LATE", "DROP", 1)
-    put(r, "s", "series", "AT", now - HOUR, "EVERY", 2 * HOUR, "LATE", "DROP", 1)
+    put(r, "s", "each", "AT", now - 10 * HOUR, "EVERY", 60000, "MISSED", "coalesce")
+    put(r, "s", "drop", "AT", now - HOUR, "MAXLATE", 1)
+    put(r, "s", "series", "AT", now - HOUR, "EVERY", 2 * HOUR, "MAXLATE", 1)
     wait_ready(r, "s", 1)
     assert counters["coalesced"] > 500 and counters["dropped"] == 2
     agree(pair)
@@ -321,7 +321,7 @@ def test_dead_tasks_with_targets_and_limits_on_the_replica(pair):
     r.config_set("tickwheel.dead-letter-tries", 1)
     r.set("wrong", "text")
     add(r, "s", "wrong", "once", 1000)
-    add(r, "s", "wrong", "series", 1001, "EVERY", 1, "TIMES", 5)
+    add(r, "s", "wrong", "series", 1001, "EVERY", 1, "TIMES", 5, "MISSED", "burst")
     wait_dead(r, "s", 6)
     agree(pair)
     r.config_set("tickwheel.dead-max", 2)
@@ -490,7 +490,7 @@ def test_a_period_is_delivered_and_the_next_one_dies_in_one_tick(pair):
     r.config_set("tickwheel.dead-letter-tries", 1)
     r.xadd("q", {"f": "v"}, id="18446744073709551615-18446744073709551614")  # takes one entry more
     due = now_ms() - HOUR - HOUR // 2
-    add(r, "s", "q", "a", due, "EVERY", HOUR, "TIMES", 3)
+    add(r, "s", "q", "a", due, "EVERY", HOUR, "TIMES", 3, "MISSED", "burst")
     assert [one.id for one in wait_dead(r, "s")] == [f"a@{due + HOUR}"] and r.xlen("q") == 2
     agree(pair)
     assert replica.client().execute_command("TW.NEXT", "s") == ["a", due + 2 * HOUR]

@@ -123,12 +123,12 @@ void check_what_was_read(struct tw__redis_queue *queue, bool good)
         uint64_t times = tw__redis_task_times(task[i]);
         uint32_t strings = tw__redis_task_payload(task[i]).count;
         assert_true(plan.kind <= TW__REDIS_WORKERS);
-        assert_true(TW__REDIS_LATE_COALESCE >= plan.late);
+        assert_true(plan.missed <= TW_MISSED_BURST);
         assert_true(plan.retry.tries <= TW__REDIS_ATTEMPTS_MAX && plan.retry.factor <= TW__REDIS_FACTOR_MAX);
         assert_true(plan.retry.first_ms <= INT64_MAX && plan.retry.max_ms <= INT64_MAX);
         assert_true(plan.retry.jitter <= TW__REDIS_JITTER_OPEN);
         assert_true(plan.maxlen <= INT64_MAX);
-        assert_true(INT64_MAX >= plan.late_ms);
+        assert_true(INT64_MAX >= plan.max_late_ms || plan.max_late_ms == TW_FOREVER);
         assert_true(tw__redis_task_due(task[i]) <= INT64_MAX && tw__redis_task_every(task[i]) <= INT64_MAX);
         assert_true(times > 0 && (times <= INT64_MAX || times == TW__REDIS_FOR_EVER));
         assert_true((tw__redis_task_every(task[i]) > 0) == ((task[i]->flags & TW__REDIS_TASK_REPEATS) != 0));

@@ -202,19 +202,29 @@ void fill_letters(void)
         letters[i] = (char)(i * 7 + i / 256);
 }
 
+#define ALWAYS .missed = TW_MISSED_BURST, .max_late_ms = TW_FOREVER
+
 const struct tw__redis_plan plan_of[PLANS] = {
-    {.kind = TW__REDIS_STREAM, .late = TW__REDIS_LATE_FIRE, .target = {"a", 1}},
-    {.kind = TW__REDIS_LIST, .late = TW__REDIS_LATE_FIRE, .target = {"a", 1}},
-    {.kind = TW__REDIS_STREAM, .late = TW__REDIS_LATE_DROP, .late_ms = 500, .target = {"a", 1}},
-    {.kind = TW__REDIS_STREAM, .late = TW__REDIS_LATE_DROP, .late_ms = 501, .target = {"a", 1}},
-    {.kind = TW__REDIS_STREAM, .late = TW__REDIS_LATE_COALESCE, .maxlen = 9, .target = {"b", 1}},
-    {.kind = TW__REDIS_STREAM, .late = TW__REDIS_LATE_FIRE, .target = {"", 0}},
-    {.kind = TW__REDIS_LIST, .late = TW__REDIS_LATE_FIRE, .target = {"b", 1}},
-    {.kind = TW__REDIS_LIST_LEFT, .late = TW__REDIS_LATE_FIRE, .target = {"b", 1}},
-    {.kind = TW__REDIS_WORKERS, .late = TW__REDIS_LATE_FIRE},
+    {.kind = TW__REDIS_STREAM, ALWAYS, .target = {"a", 1}},
+    {.kind = TW__REDIS_LIST, ALWAYS, .target = {"a", 1}},
+    {.kind = TW__REDIS_STREAM, .missed = TW_MISSED_BURST, .max_late_ms = 500, .target = {"a", 1}},
+    {.kind = TW__REDIS_STREAM, .missed = TW_MISSED_BURST, .max_late_ms = 501, .target = {"a", 1}},
+    {.kind = TW__REDIS_STREAM,
+     .missed = TW_MISSED_COALESCE,
+     .max_late_ms = TW_FOREVER,
+     .maxlen = 9,
+     .target = {"b", 1}},
+    {.kind = TW__REDIS_STREAM, ALWAYS, .target = {"", 0}},
+    {.kind = TW__REDIS_LIST, ALWAYS, .target = {"b", 1}},
+    {.kind = TW__REDIS_LIST_LEFT,
+     .missed = TW_MISSED_SKIP,
+     .max_late_ms = 0,
+     .target = {"b", 1},
+     .retry = {.first_ms = 50, .max_ms = 700, .tries = 15, .factor = 300, .jitter = 5}},
+    {.kind = TW__REDIS_WORKERS, ALWAYS},
     {.kind = TW__REDIS_WORKERS,
-     .late = TW__REDIS_LATE_DROP,
-     .late_ms = 700,
+     .missed = TW_MISSED_BURST,
+     .max_late_ms = 700,
      .retry = {.first_ms = 300, .max_ms = 90000, .tries = 7, .factor = 150, .jitter = 20}},
 };
 
@@ -227,7 +237,8 @@ bool strings_suit(uint8_t kind, uint32_t count)
 
 void assert_plans_equal(const struct tw__redis_plan *a, const struct tw__redis_plan *b)
 {
-    assert_true(a->kind == b->kind && a->late == b->late && a->maxlen == b->maxlen && a->late_ms == b->late_ms);
+    assert_true(a->kind == b->kind && a->missed == b->missed);
+    assert_true(a->maxlen == b->maxlen && a->max_late_ms == b->max_late_ms);
     assert_bytes_equal(a->target, b->target);
     assert_true(a->retry.first_ms == b->retry.first_ms && a->retry.max_ms == b->retry.max_ms);
     assert_int_equal(a->retry.tries, b->retry.tries);

@@ -179,7 +179,9 @@ static void a_chunk_of_version_1_is_read(void **state)
         assert_true(tw__redis_task_times(task[i]) == tasks_of_version_1[i].times);
         assert_int_equal(tw__redis_task_tries(task[i]), tasks_of_version_1[i].tries);
         assert_bytes_equal(tw__redis_task_packed(task[i]), text(list ? "\1\5value" : "\2\5field\5value"));
-        assert_plans_equal(&plan, &plan_of[tasks_of_version_1[i].plan]);
+        struct tw__redis_plan expected = plan_of[tasks_of_version_1[i].plan];
+        expected.retry.jitter = TW__REDIS_JITTER_OPEN;
+        assert_plans_equal(&plan, &expected);
         assert_false(task[i]->lived);
     }
     counted_free(task);
@@ -279,11 +281,11 @@ enum {
     VERSION,
     ROUTE,
     KIND,
-    DROP,
+    LATE,
     MAXLEN,
     LATE_MS,
-    TARGET, /* the numbers TRIES to JITTER stand in its place if the task is for workers */
-    TRIES,
+    TARGET, /* if the task has one */
+    TRIES,  /* to JITTER: if the task is for workers, or LATE is no number of before */
     FIRST_MS,
     FACTOR,
     MAX_MS,
@@ -313,7 +315,7 @@ static bool is_there(const uint64_t *field, unsigned k, bool again)
     if (k == TARGET)
         return !for_workers;
     if (k >= TRIES && k <= JITTER)
-        return for_workers;
+        return for_workers || field[LATE] > 2;
     return k < STAGE || k > ERROR || (field[FLAGS] & 2) != 0;
 }
 
@@ -360,8 +362,10 @@ static const struct wrong cases[] = {
     {ROUTE, 512, -1},
     {KIND, TW__REDIS_LIST_LEFT, -1},
     {KIND, TW__REDIS_WORKERS, -1},
-    {DROP, TW__REDIS_LATE_COALESCE, 1},
-    {DROP, 3, -1},
+    {LATE, 2, 1},
+    {LATE, 3, 1},
+    {LATE, 3 + TW_MISSED_BURST, 1},
+    {LATE, 4 + TW_MISSED_BURST, -1},
     {MAXLEN, INT64_MAX, 1},
     {MAXLEN, UINT64_C(1) << 63, -1},
     {LATE_MS, INT64_MAX, 1},

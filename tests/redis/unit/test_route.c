@@ -47,8 +47,8 @@ static void each_way_to_try_again_has_a_route_of_its_own(void **state)
     other[2].retry.tries++;
     other[3].retry.factor++;
     other[4].retry.jitter++;
-    other[5].late = TW__REDIS_LATE_FIRE;
-    other[6].late_ms++;
+    other[5].missed = TW_MISSED_SKIP;
+    other[6].max_late_ms++;
     other[7].maxlen++;
     struct tw__redis_queue *queue = open_one();
     struct tw__redis_route *route = tw__redis_route_for(queue, &same), *last = route;

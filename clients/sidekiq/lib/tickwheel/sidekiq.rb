@@ -50,7 +50,7 @@ module Tickwheel
       # so each is due already, done or unknown.
       def cancel(*jids)
         return 0 if jids.empty?
-        redis { |conn| QUEUES.values.sum { |key| conn.call("TW.CANCEL", key, *jids) } }
+        redis { |conn| QUEUES.values.sum { |key| conn.call("TW.CANCEL", key, *jids).count(&:positive?) } }
       end
 
       # Returns the job that is parked under this jid, as Parked; nil if there is none.

@@ -133,7 +133,7 @@ func (p *proof) options() {
 	report, err := p.orders.Get(p.ctx, "report")
 	must(err)
 	is(24*time.Hour, report.Every)
-	is("coalesce", report.Late)
+	is(tickwheel.Coalesce, report.Missed)
 	is(3, len(report.Payload))
 }
 
