@@ -34,7 +34,7 @@ static int cancel_id(struct tw__redis_queue *queue, uint64_t hash, struct tw__re
     struct tw__redis_task *task = tw__redis_queue_find(queue, hash, id);
     if (task == NULL)
         return GONE;
-    int reply = tw__redis_task_stage(task) == TW__REDIS_LEASED ? AT_WORK : CANCELLED;
+    int reply = tw__redis_task_is_leased(task) ? AT_WORK : CANCELLED;
     tw__redis_chores_leave(
         &(struct tw__redis_chore){.kind = TW__REDIS_CHORE_REMOVE, .queue = queue, .task = task, .hash = hash});
     return reply;

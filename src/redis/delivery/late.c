@@ -18,7 +18,7 @@ static struct tw__task_turn late_turn(const struct tw__redis_delivery *delivery)
 bool tw__redis_late_passes(struct tw__redis_delivery *delivery)
 {
     struct tw__task_turn turn = late_turn(delivery);
-    delivery->missed = delivery->task->lived ? 0 : turn.missed; /* it waited for another time than a period */
+    delivery->missed = delivery->task->lived ? 0 : turn.missed; /* else it has waited for no period */
     if (turn.dropped + turn.skipped == 0)
         return false;
     tw__redis_shared.counts.dropped += turn.dropped;
