@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The store as a home of the contract: a verb a line comes in, and its reply goes out, which ends with a line
+ * ".". test_contract tells of the words. All tasks are in the queue "q". The clocks stand still but for the
+ * verb "pass", and times are told from the beginning on.
+ *
+ * A run takes tasks by itself. Here it takes them while the verb "take" lasts: outside of it, the runner may
+ * claim none. The jobs wait for the verbs that answer them.
+ */
+#include <store/runner.h>
+#include <tests/store/clock.h>
+#include <tests/store/running.h>
+
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WORDS = 32, TAKEN = 64, LINE = 4096 };
+static const uint64_t BEGIN_MS = 4102444800000; /* the year 2100: no task of this home is late by itself */
+
+static struct {
+    struct tw_store *store;
+    atomic_bool open;   /* tasks may be taken */
+    atomic_int taken;   /* jobs that the handler was given */
+    struct tw_job *job[TAKEN];
+    char id[TAKEN][64]; /* of those jobs */
+    bool ended[TAKEN];  /* they were answered */
+} home;
+
+uint64_t __real_tw__store_pace_claims(struct tw__store_pace *pace, struct tw__store_hands *hands, uint64_t most,
+                                      uint64_t room);
+uint64_t __wrap_tw__store_pace_claims(struct tw__store_pace *pace, struct tw__store_hands *hands, uint64_t most,
+                                      uint64_t room);
+
+uint64_t __wrap_tw__store_pace_claims(struct tw__store_pace *pace, struct tw__store_hands *hands, uint64_t most,
+                                      uint64_t room)
+{
+    if (atomic_load(&home.open))
+        return __real_tw__store_pace_claims(pace, hands, most, room);
+    pace->wished_more = false;
+    return 0;
+}
+
+static void refuse(const char *what, const char *word)
+{
+    fprintf(stderr, "store_home: %s: %s\n", what, word);
+    exit(2);
+}
+
+/* ---- words ----------------------------------------------------------------------------------------------- */
+
+struct verb {
+    char *word[WORDS];
+    int words;
+};
+
+static uint64_t number_of(const char *word)
+{
+    char *end;
+    uint64_t number = strtoull(word, &end, 10);
+    if (*word == '\0' || *end != '\0')
+        refuse("no number", word);
+    return number;
+}
+
+/* The word behind a name; NULL: the verb has no such name. */
+static const char *option(const struct verb *verb, const char *name)
+{
+    for (int i = 2; i + 1 < verb->words; i++)
+        if (strcmp(verb->word[i], name) == 0)
+            return verb->word[i + 1];
+    return NULL;
+}
+
+static uint64_t number(const struct verb *verb, const char *name, uint64_t otherwise)
+{
+    const char *word = option(verb, name);
+    return word != NULL ? number_of(word) : otherwise;
+}
+
+static bool has(const struct verb *verb, const char *name)
+{
+    for (int i = 2; i < verb->words; i++)
+        if (strcmp(verb->word[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* The time that "in" or "at" tells; 0: none of the two. */
+static uint64_t time_of(const struct verb *verb)
+{
+    if (option(verb, "at") != NULL)
+        return BEGIN_MS + number(verb, "at", 0);
+    return option(verb, "in") != NULL ? tw_store_now() + number(verb, "in", 0) : 0;
+}
+
+static unsigned conditions_of(const struct verb *verb)
+{
+    return (has(verb, "nx") ? TW_STORE_NX : 0u) | (has(verb, "xx") ? TW_STORE_XX : 0u) |
+           (has(verb, "gt") ? TW_STORE_GT : 0u) | (has(verb, "lt") ? TW_STORE_LT : 0u);
+}
+
+static enum tw_missed missed_of(const struct verb *verb)
+{
+    const char *word = option(verb, "missed");
+    if (word == NULL || strcmp(word, "coalesce") == 0)
+        return TW_MISSED_COALESCE;
+    return strcmp(word, "skip") == 0 ? TW_MISSED_SKIP : TW_MISSED_BURST;
+}
+
+/* ---- replies --------------------------------------------------------------------------------------------- */
+
+static int64_t since_begin(uint64_t ms)
+{
+    return (int64_t)(ms - BEGIN_MS);
+}
+
+/* The reply of a call that returns 1, 0 or an error. */
+static void tell(int64_t result)
+{
+    char message[TW_STORE_MESSAGE];
+    tw_store_message(home.store, message, sizeof message);
+    if (result == TW_EGONE)
+        puts("gone");
+    else if (result < 0)
+        printf("error %s\n", message);
+    else
+        puts(result > 0 ? "yes" : "no");
+}
+
+static void tell_number(int64_t result)
+{
+    if (result < 0)
+        tell(result);
+    else
+        printf("%" PRId64 "\n", result);
+}
+
+static const char *name_of(enum tw_state state)
+{
+    switch (state) {
+    case TW_STATE_WAITING:
+        return "waiting";
+    case TW_STATE_READY:
+        return "ready";
+    case TW_STATE_LEASED:
+        return "leased";
+    case TW_STATE_DEAD:
+        break;
+    }
+    return "dead";
+}
+
+static void show(void *arg, const struct tw_store_task *task)
+{
+    (void)arg;
+    printf("%s due %" PRId64, name_of(task->state), since_begin(task->due_ms));
+    if (task->state == TW_STATE_WAITING || task->state == TW_STATE_READY)
+        printf(" next %" PRId64, since_begin(task->next_ms));
+    printf(" attempt %" PRIu32, task->attempt);
+    if (task->lapses > 0)
+        printf(" lapses %" PRIu32, task->lapses);
+    if (task->every_ms > 0)
+        printf(" every %" PRIu64, task->every_ms);
+    if (task->every_ms > 0 && task->times != TW_FOREVER)
+        printf(" times %" PRIu64, task->times);
+    if (task->payload_size > 0)
+        printf(" payload %.*s", (int)task->payload_size, (const char *)task->payload);
+    if (task->error != NULL && task->error[0] != '\0')
+        printf(" error %s", task->error);
+    puts("");
+}
+
+/* ---- taking ---------------------------------------------------------------------------------------------- */
+
+static enum tw_answer keep(void *arg, struct tw_job *job)
+{
+    int n = atomic_load(&home.taken);
+    (void)arg;
+    if (n == TAKEN)
+        refuse("too many tasks were taken", "");
+    home.job[n] = job;
+    snprintf(home.id[n], sizeof home.id[n], "%.*s", (int)job->id_size, (const char *)job->id);
+    atomic_store(&home.taken, n + 1);
+    return TW_LATER;
+}
+
+static void start(void)
+{
+    struct tw_store_run options = {.workers = 1};
+    if (tw_store_handle(home.store, NULL, 0, keep, NULL) != 0 || tw_store_start(home.store, &options) != 0)
+        refuse("the run does not start", "");
+    runner_idle(home.store);
+}
+
+static void take(void)
+{
+    int first = atomic_load(&home.taken);
+    int n;
+    atomic_store(&home.open, true);
+    do { /* a few are claimed ahead of the worker, and then more */
+        n = atomic_load(&home.taken);
+        runner_idle(home.store);
+        EVENTUALLY(attempts(home.store) == (uint64_t)atomic_load(&home.taken));
+    } while (atomic_load(&home.taken) > n);
+    atomic_store(&home.open, false);
+    for (int i = first; i < atomic_load(&home.taken); i++) {
+        const struct tw_job *job = home.job[i];
+        printf("%s due %" PRId64 " attempt %" PRIu32, home.id[i], since_begin(job->due_ms), job->attempt);
+        if (job->missed > 0)
+            printf(" missed %" PRIu64, job->missed);
+        puts("");
+    }
+    if (first == atomic_load(&home.taken))
+        puts("nothing");
+}
+
+/* Answers the attempt that was taken last of this id. What the answer has done, the task shows. */
+static void answer(const struct verb *verb, enum tw_answer answer)
+{
+    int n = atomic_load(&home.taken) - 1;
+    while (n >= 0 && (home.ended[n] || strcmp(home.id[n], verb->word[1]) != 0))
+        n--;
+    if (n < 0)
+        refuse("this task was not taken", verb->word[1]);
+    if (option(verb, "error") != NULL)
+        tw_job_fail(home.job[n], option(verb, "error"));
+    if (time_of(verb) > 0)
+        tw_job_retry_at(home.job[n], time_of(verb));
+    home.ended[n] = true;
+    tw_job_answer(home.job[n], answer);
+    runner_idle(home.store);
+    puts("-");
+}
+
+/* ---- the other verbs ------------------------------------------------------------------------------------- */
+
+static void put_task(const struct verb *verb)
+{
+    const char *payload = option(verb, "payload");
+    struct tw_delayed task = {.queue = "q",
+                              .id = verb->word[1],
+                              .id_size = strlen(verb->word[1]),
+                              .due_ms = time_of(verb),
+                              .payload = payload,
+                              .payload_size = payload != NULL ? strlen(payload) : 0,
+                              .every_ms = number(verb, "every", 0),
+                              .times = number(verb, "times", 0),
+                              .missed = missed_of(verb),
+                              .tries = (uint32_t)number(verb, "tries", 0),
+                              .backoff_ms = number(verb, "backoff", 0)};
+    tell(tw_store_put(home.store, &task, conditions_of(verb)));
+}
+
+static void cancel_task(const char *id)
+{
+    static const char *const words[] = {
+        [TW_GONE] = "gone", [TW_CANCELLED] = "cancelled", [TW_RUNNING] = "at work"};
+    enum tw_cancelled found = TW_GONE;
+    int error = tw_store_cancel(home.store, "q", id, strlen(id), &found);
+    if (error != 0)
+        tell(error);
+    else
+        puts(words[found]);
+}
+
+static void show_id(void *arg, const struct tw_store_task *task)
+{
+    (void)arg;
+    printf("%.*s", (int)task->id_size, (const char *)task->id);
+    if (task->state != TW_STATE_DEAD)
+        printf(" %" PRId64, since_begin(task->next_ms));
+    puts("");
+}
+
+static void list(unsigned states, uint64_t from_ms, uint64_t to_ms, uint64_t count)
+{
+    struct tw_store_range range = {.states = states, .from_ms = from_ms, .to_ms = to_ms, .count = count};
+    if (tw_store_scan(home.store, "q", &range, show_id, NULL) == 0)
+        puts("nothing");
+}
+
+static void forecast(uint64_t step_ms, uint32_t steps)
+{
+    uint64_t counts[WORDS];
+    if (steps > WORDS || tw_store_forecast(home.store, "q", step_ms, steps, counts) != 0)
+        refuse("no forecast", "");
+    for (uint32_t i = 0; i < steps; i++)
+        printf("%" PRIu64 "%c", counts[i], i + 1 < steps ? ' ' : '\n');
+}
+
+static void replay(const struct verb *verb)
+{
+    bool all = strcmp(verb->word[1], "all") == 0;
+    uint64_t due_ms = time_of(verb) > 0 ? time_of(verb) : tw_store_now();
+    const char *id = all ? NULL : verb->word[1];
+    tell_number(tw_store_replay(home.store, "q", id, all ? 0 : strlen(id), due_ms));
+}
+
+static void see_task(const char *id)
+{
+    if (tw_store_get(home.store, "q", id, strlen(id), show, NULL) != 0)
+        puts("gone");
+}
+
+/* Nobody is waiting for time but the run, and it sleeps again when this returns. */
+static void pass(uint64_t ms)
+{
+    clock_pass(ms);
+    runner_idle(home.store);
+}
+
+/* ---- the lines ------------------------------------------------------------------------------------------- */
+
+static void obey(const struct verb *verb)
+{
+    const char *name = verb->word[0], *id = verb->words > 1 ? verb->word[1] : "";
+    if (strcmp(name, "put") == 0)
+        put_task(verb);
+    else if (strcmp(name, "move") == 0)
+        tell(tw_store_move_at(home.store, "q", id, strlen(id), time_of(verb), conditions_of(verb)));
+    else if (strcmp(name, "cancel") == 0)
+        cancel_task(id);
+    else if (strcmp(name, "take") == 0)
+        take();
+    else if (strcmp(name, "done") == 0)
+        answer(verb, TW_DONE);
+    else if (strcmp(name, "fail") == 0)
+        answer(verb, TW_RETRY);
+    else if (strcmp(name, "dead") == 0)
+        answer(verb, TW_DEAD);
+    else if (strcmp(name, "back") == 0)
+        answer(verb, TW_BACK);
+    else if (strcmp(name, "get") == 0)
+        see_task(id);
+    else if (strcmp(name, "range") == 0)
+        list(TW_STATE_WAITING, BEGIN_MS + number_of(id), BEGIN_MS + number_of(verb->word[2]), 0);
+    else if (strcmp(name, "next") == 0)
+        list(TW_STATE_WAITING, 0, 0, 1);
+    else if (strcmp(name, "deaths") == 0)
+        list(TW_STATE_DEAD, 0, 0, 0);
+    else if (strcmp(name, "forecast") == 0)
+        forecast(number_of(id), (uint32_t)number_of(verb->word[2]));
+    else if (strcmp(name, "len") == 0)
+        tell_number(tw_store_count(home.store, "q", false));
+    else if (strcmp(name, "replay") == 0)
+        replay(verb);
+    else if (strcmp(name, "purge") == 0)
+        tell_number(tw_store_purge(home.store, "q", tw_store_now() + 1));
+    else if (strcmp(name, "pause") == 0 || strcmp(name, "resume") == 0)
+        tell(tw_store_pause(home.store, "q", name[0] == 'p'));
+    else if (strcmp(name, "pass") == 0)
+        pass(number_of(id));
+    else
+        refuse("no verb", name);
+}
+
+int main(void)
+{
+    char line[LINE];
+    void *state = NULL;
+    clock_stop(BEGIN_MS);
+    store_setup(&state);
+    home.store = ((struct fixture *)state)->store;
+    start();
+    while (fgets(line, sizeof line, stdin) != NULL) {
+        struct verb verb = {.words = 0};
+        for (char *word = strtok(line, " \n"); word != NULL && verb.words < WORDS; word = strtok(NULL, " \n"))
+            verb.word[verb.words++] = word;
+        if (verb.words > 0)
+            obey(&verb);
+        puts(".");
+        fflush(stdout);
+    }
+    for (int i = 0; i < atomic_load(&home.taken); i++)
+        if (!home.ended[i])
+            tw_job_answer(home.job[i], TW_DONE);
+    if (tw_store_stop(home.store) != 0)
+        refuse("the run does not stop", "");
+    return store_teardown(&state);
+}
