@@ -38,7 +38,7 @@ enum tw__redis_defer {
 
 /* Counts since the server started. */
 struct tw__redis_counts {
-    uint64_t added, cancelled, moved, fired, dropped, coalesced, died, expired_tasks, evicted_tasks,
+    uint64_t added, replaced, cancelled, moved, fired, dropped, coalesced, died, expired_tasks, evicted_tasks,
         clock_jumps;
     uint64_t offered, taken, acknowledged, failed, given_back, lapsed, renewed; /* of tasks for workers */
     uint64_t replayed, purged;
