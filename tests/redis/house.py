@@ -15,8 +15,8 @@ from ledger import ANY, NO_TASK, Gap
 from situations import aof_path, children, digest, end
 
 OPTIONS = {"appendonly": "yes", "appendfsync": "always", "auto-aof-rewrite-percentage": 0}
-COUNTS = ["added", "cancelled", "moved", "taken", "acknowledged", "failed", "given_back", "replayed",
-          "purged"]
+COUNTS = ["added", "replaced", "cancelled", "moved", "taken", "acknowledged", "failed", "given_back",
+          "replayed", "purged"]
 
 
 def offered_by(reply):

@@ -69,6 +69,7 @@ class Judge(Belief):
         assert deed.reply == deed.name, deed
         self.counts["added"] += 1
         old = self.one(deed)
+        self.counts["replaced"] += old is not NO_TASK
         self.end_of(deed, old, "replaced")
         self.put_state(deed.queue, deed.name, self.stands(self.filed_task(deed), old))
 

@@ -131,6 +131,7 @@ static void add_counts(RedisModuleInfoCtx *info)
         [TW__REDIS_DEFER_DISK] = "deferred_disk",       [TW__REDIS_DEFER_REFUSED] = "deferred_refused",
     };
     add_number(info, "added", tw__redis_shared.counts.added);
+    add_number(info, "replaced", tw__redis_shared.counts.replaced);
     add_number(info, "cancelled", tw__redis_shared.counts.cancelled);
     add_number(info, "moved", tw__redis_shared.counts.moved);
     add_number(info, "fired", tw__redis_shared.counts.fired);

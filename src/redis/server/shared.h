@@ -38,8 +38,8 @@ enum tw__redis_defer {
 
 /* Counts since the server started. */
 struct tw__redis_counts {
-    uint64_t added, cancelled, moved, fired, dropped, skipped, coalesced, died, expired_tasks, evicted_tasks,
-        clock_jumps;
+    uint64_t added, replaced, cancelled, moved, fired, dropped, skipped, coalesced, died, expired_tasks,
+        evicted_tasks, clock_jumps;
     uint64_t offered, taken, acknowledged, failed, given_back, lapsed, renewed; /* of tasks for workers */
     uint64_t replayed, purged;
     uint64_t deferred[TW__REDIS_DEFERS];

@@ -300,8 +300,15 @@ def test_a_task_that_is_replaced_is_pending_once(server):
     def run(r):
         add(r, "a")
         add(r, "a")
-    found = counted(server, run)
-    assert (found["pending"], found["queues"]) == (1, 1)
+    assert counted(server, run) == {"added": 2, "replaced": 1, "pending": 1, "queues": 1}
+
+
+@pytest.mark.parametrize("words,replaced", [(("IN", HOUR), 1), (("IN", HOUR, "NX"), 0), (("IN", HOUR, "XX"), 1),
+                                            (("IN", 1, "GT"), 0), (("IN", 2 * HOUR, "GT"), 1)], ids=str)
+def test_replaced(server, r, words, replaced):
+    add(r, "a")
+    found = counted(server, lambda r: add(r, "a", *words))
+    assert found.get("replaced", 0) == found.get("added", 0) == replaced
 
 
 def test_cancelled(server, r):

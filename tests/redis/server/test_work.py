@@ -711,14 +711,15 @@ def test_tasks_that_are_due_together_have_their_old_order(r):
     assert [job.id for job in take(r, "s", options=("COUNT", 9))] == ["t0", "t2", "t3", "t4", "t5"]
 
 
-def test_retries_that_are_given_back_have_their_place_among_retries(r):
+def test_retries_that_are_given_back_have_their_place_among_retries(clock, r):
     """By the times for which they waited, and not by their due times."""
     for i in range(4):
         put(r, "s", f"t{i}", "AT", 1000 + i)
     wait_ready(r, "s", 4)
-    at = now_ms()
+    at = clock.now() + 10  # While the clock stands, all of them are filed before any is ready.
     for job, more in zip(take(r, "s", options=("COUNT", 4)), (3, 2, 1, 0)):
         assert nack(r, job, "AT", at + more) == at + more
+    clock.push(20)
     wait_ready(r, "s", 4)
     jobs = take(r, "s", options=("COUNT", 3))
     assert [job.id for job in jobs] == ["t3", "t2", "t1"]
