@@ -59,8 +59,8 @@ def pay(r, options):
     with r.pipeline(transaction=True) as both:
         both.hset(key_of(options.order), "state", "paid")
         tickwheel.Queue(both, QUEUE).cancel(f"order:{options.order}")
-        _, cancelled = both.execute()
-    return f"order {options.order} is paid" + ("" if cancelled else ", though its time was up")
+        _, [cancelled] = both.execute()
+    return f"order {options.order} is paid" + ("" if cancelled == 1 else ", though its time was up")
 
 
 def extend(r, options):

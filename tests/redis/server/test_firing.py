@@ -597,6 +597,21 @@ def test_a_repeating_task_that_is_refused_goes_on_elsewhere(r):
     assert sorted(tasks(r, "s")) == [dead.id for dead in found]
 
 
+def test_a_task_may_have_its_own_tries_and_waits(r):
+    """TRIES and BACKOFF count for its target. They stay over a snapshot, and make a route of their own."""
+    r.config_set("tickwheel.retry-ms", 1)
+    r.set("wrong", "a string")
+    add(r, "once", "IN", 0, "TRIES", 1, target="wrong")
+    add(r, "usual", "IN", 0, target="wrong")
+    assert sorted((dead.id, dead.attempts) for dead in wait_dead(r, "s", 2)) == [("once", 1), ("usual", 3)]
+    due = now_ms()
+    add(r, "slow", "AT", due, "TRIES", 2, "BACKOFF", HOUR, 1, HOUR, "JITTER", 0, target="wrong")
+    wait_until(lambda: task(r, "s", "slow")["attempt"] == 1)
+    assert task(r, "s", "slow")["next"] >= due + HOUR // 2
+    r.execute_command("DEBUG", "RELOAD")  # The wait is over then, and the second try the last one.
+    assert [(dead.id, dead.attempts) for dead in wait_dead(r, "s", 3)][2:] == [("slow", 2)]
+
+
 def test_a_cluster_wants_queue_and_target_in_one_slot(fleet):
     r = fleet.cluster(primaries=1).nodes[0].client()
     with pytest.raises(redis.ResponseError, match="(?i)crossslot|same slot"):
