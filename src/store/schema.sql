@@ -39,8 +39,6 @@ CREATE TABLE tw_task(
         AND NOT instr(queue, char(0))),
     CHECK (typeof(id) = 'blob' AND length(id) BETWEEN 1 AND 1024),
     CHECK (typeof(due_ms) = 'integer' AND due_ms BETWEEN 0 AND 253402300799999),
-    CHECK (typeof(next_ms) = 'integer' AND next_ms BETWEEN 0 AND 253402300799999),
-    CHECK (typeof(place_ms) = 'integer' AND place_ms BETWEEN 0 AND 253402300799999),
     CHECK (typeof(every_ms) = 'integer' AND every_ms BETWEEN 0 AND 3155760000000),
     CHECK (typeof(times) = 'integer' AND times >= 0)
 );
