@@ -395,7 +395,10 @@ int64_t tw_store_drain(struct tw_store *store, const char *queue, tw_store_see_f
 enum tw_answer {
     TW_DONE,  /* the call is done: the task is removed, or waits for its next period */
     TW_RETRY, /* the attempt has failed: the next one comes after the backoff, and after the last one TW_DEAD */
-    TW_DEAD,  /* the task is dead: it stays in the file, until it is replayed, put anew, cancelled or purged */
+    /* The task is dead: it stays in the file, until it is replayed, put anew, cancelled or purged. If it
+     * repeats, this period becomes a dead task of its own, whose id is "<id>@<due_ms>" or, if that is in use,
+     * "<id>@<due_ms>-1", and so on. The task waits for its next period. */
+    TW_DEAD,
     TW_LATER, /* tw_job_answer() will bring the answer */
     /* The job is given back, as if its handler had not been called: the task waits with its revision and its
      * due time, and the attempt does not count. For a program that is about to stop. */

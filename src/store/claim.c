@@ -20,6 +20,7 @@
 #include <base/assert.h>
 
 #include <task/limits.h>
+#include <task/periods.h>
 
 #include "look.h"
 
@@ -67,25 +68,86 @@ static int answer_and_file(struct tw__store_db *db, enum tw__store_statement whi
     return answer_row(db, which, job, next_ms);
 }
 
+/* Whether a task has this id. */
+static int is_in_use(struct tw__store_db *db, const char *queue, const void *id, size_t id_size, bool *used)
+{
+    int error = 0;
+    sqlite3_stmt *row = tw__store_db_statement(db, TW__STORE_FIND, &error);
+    if (row == NULL)
+        return error;
+    tw__store_bind_text(db, row, 1, queue);
+    tw__store_bind_blob(db, row, 2, id, id_size);
+    int code = tw__store_db_step(db, row);
+    *used = code == SQLITE_ROW;
+    if (code != SQLITE_ROW && code != SQLITE_DONE)
+        error = tw__store_db_error(db, code, "look a task up");
+    sqlite3_reset(row);
+    return error;
+}
+
+/* Copies the row of a job's period as a dead task with this id. No row is copied if the id is in use, or if the
+ * job has no row any more. */
+static int bury_as(struct tw__store_db *db, const struct tw__store_job *job, const void *id, size_t id_size,
+                   uint64_t now_ms)
+{
+    int error = 0;
+    sqlite3_stmt *statement = tw__store_db_statement(db, TW__STORE_BURY_PERIOD, &error);
+    if (statement == NULL)
+        return error;
+    tw__store_job_bind(db, statement, job);
+    tw__store_bind_number(db, statement, 2, now_ms);
+    tw__store_bind_text(db, statement, 3, job->error);
+    tw__store_bind_blob(db, statement, 8, id, id_size);
+    tw__store_bind_number(db, statement, 9, db->seq + 1);
+    error = tw__store_db_run(db, statement, "bury a period");
+    db->seq += error == 0 && sqlite3_changes(db->db) > 0;
+    return error;
+}
+
+/* A period that dies becomes a task of its own, with the first name that is free. The series goes on. */
+static int bury_period(struct tw__store_db *db, const struct tw__store_job *job, uint64_t now_ms)
+{
+    char id[TW_STORE_NAME_MAX + TW__TASK_SUFFIX_MAX];
+    bool used = true;
+    int error = 0;
+    memcpy(id, job->job.id, job->job.id_size);
+    for (uint32_t n = 0; error == 0 && used; n++) {
+        size_t size = job->job.id_size + tw__task_suffix(job->job.due_ms, n, id + job->job.id_size);
+        error = bury_as(db, job, id, size, now_ms);
+        if (error != 0 || sqlite3_changes(db->db) > 0)
+            break;
+        error = is_in_use(db, job->job.queue, id, size, &used);
+    }
+    return error;
+}
+
+/* The call has ended: the task waits for its next period, or leaves. */
+static int end_call(struct tw__store_db *db, struct tw__store_job *job, uint64_t now_ms)
+{
+    uint64_t next_ms = job->every_ms > 0 ? tw__store_job_next_due(job) : UINT64_MAX;
+    if (job->every_ms > 0 && job->job.left > 0 && next_ms <= TW_STORE_TIME_MAX)
+        return answer_and_file(db, TW__STORE_AGAIN, job, next_ms, now_ms);
+    return answer_row(db, TW__STORE_DONE, job, 0);
+}
+
 /* Writes an answer. It may be written a second time, if the first transaction was rolled back. */
 static int write_answer(struct tw__store_db *db, struct tw__store_job *job, uint64_t now_ms)
 {
-    bool repeats = job->every_ms > 0 && job->job.left > 0;
-    int error;
+    int error = 0;
     job->again_ms = TW_NEVER;
     job->buried = job->answer == TW_DEAD ||
                   (job->answer == TW_RETRY && job->job.attempt - job->job.lapses >= job->job.tries);
     if (job->answer == TW_BACK) {
         job->again_ms = job->place_ms;
         error = answer_row(db, TW__STORE_BACK, job, 0);
-    } else if (job->buried) {
+    } else if (job->buried && job->every_ms == 0) {
         error = answer_row(db, TW__STORE_BURY, job, now_ms);
-    } else if (job->answer == TW_RETRY) {
+    } else if (job->answer == TW_RETRY && !job->buried) {
         error = answer_and_file(db, TW__STORE_RETRY, job, tw__store_job_retry_due(job, now_ms), now_ms);
-    } else if (repeats) {
-        error = answer_and_file(db, TW__STORE_AGAIN, job, tw__store_job_next_due(job), now_ms);
     } else {
-        error = answer_row(db, TW__STORE_DONE, job, 0);
+        error = job->buried ? bury_period(db, job, now_ms) : 0;
+        if (error == 0)
+            error = end_call(db, job, now_ms);
     }
     job->changed = error == 0 && sqlite3_changes(db->db) > 0;
     if (error == 0 && !job->changed)
@@ -167,22 +229,34 @@ static int claim_row(struct tw__store_db *db, enum tw__store_statement which, ui
         return error;
     tw__store_bind_number(db, statement, 1, seq);
     tw__store_bind_number(db, statement, 2, number);
-    if (which == TW__STORE_CLAIM)
-        tw__store_bind_number(db, statement, 3, token);
-    if (which == TW__STORE_LAPSED)
-        tw__store_bind_text(db, statement, 3, LAPSED);
+    tw__store_bind_number(db, statement, 3, token);
     return tw__store_db_run(db, statement, "claim");
 }
 
-/* The job is for the news; without memory the task dies untold. */
-static void bury(struct tw__store_claim *claim, const struct tw_store_task *task)
+/* An integer of SQL has a sign, so the highest bit stays free. */
+static uint64_t draw_token(void)
 {
-    claim->fate = TW__STORE_BURIED;
-    claim->job = tw__store_job_new(task, claim->entry);
-    if (claim->job == NULL)
-        return;
-    claim->job->job.attempt = task->attempt;
-    tw_job_fail(&claim->job->job, LAPSED);
+    uint64_t token;
+    do {
+        sqlite3_randomness(sizeof token, &token);
+        token &= INT64_MAX;
+    } while (token == 0);
+    return token;
+}
+
+/* The attempt that has lapsed was the last one. It dies as by an answer, for which this run has the row. */
+static int write_death(struct tw__store_db *db, const struct tw__store_batch *batch,
+                       struct tw__store_claim *claim)
+{
+    struct tw__store_job *job = claim->job;
+    job->answer = TW_DEAD;
+    job->run = db->run;
+    job->token = draw_token();
+    job->job.late_ms = batch->now_ms > job->job.due_ms ? batch->now_ms - job->job.due_ms : 0;
+    int error = claim_row(db, TW__STORE_LAPSED, claim->entry->seq, db->run, job->token);
+    if (error == 0)
+        error = write_answer(db, job, batch->now_ms);
+    return error;
 }
 
 /* Decides about a task that is there. Returns: 0 or an error. */
@@ -199,12 +273,14 @@ static int decide_fate(struct tw__store_db *db, struct tw__store_batch *batch, s
         claim->fate = TW__STORE_EARLY;
     else if (task->payload_size > batch->room && !batch->idle)
         batch->full = true;
-    else if (lapses > TW__TASK_LAPSES_MAX)
-        bury(claim, task);
     else if ((claim->job = tw__store_job_new(task, claim->entry)) == NULL)
         return tw__store_db_refuse(db, TW_ENOMEM, "no memory");
     else
-        claim->fate = TW__STORE_CLAIMED;
+        claim->fate = lapses > TW__TASK_LAPSES_MAX ? TW__STORE_BURIED : TW__STORE_CLAIMED;
+    if (claim->fate == TW__STORE_BURIED) {
+        claim->job->job.attempt = task->attempt;
+        tw_job_fail(&claim->job->job, LAPSED);
+    }
     return 0;
 }
 
@@ -234,17 +310,6 @@ static int read_claim(struct tw__store_db *db, struct tw__store_batch *batch, st
     return error;
 }
 
-/* An integer of SQL has a sign, so the highest bit stays free. */
-static uint64_t draw_token(void)
-{
-    uint64_t token;
-    do {
-        sqlite3_randomness(sizeof token, &token);
-        token &= INT64_MAX;
-    } while (token == 0);
-    return token;
-}
-
 static int write_claim(struct tw__store_db *db, struct tw__store_batch *batch, struct tw__store_claim *claim)
 {
     uint64_t size = claim->job->size;
@@ -265,7 +330,7 @@ static int claim_one(struct tw__store_db *db, struct tw__store_batch *batch, str
     if (error == 0 && claim->fate == TW__STORE_CLAIMED)
         error = write_claim(db, batch, claim);
     if (error == 0 && claim->fate == TW__STORE_BURIED)
-        error = claim_row(db, TW__STORE_LAPSED, claim->entry->seq, batch->now_ms, 0);
+        error = write_death(db, batch, claim);
     return error;
 }
 

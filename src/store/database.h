@@ -101,8 +101,13 @@
              "WHERE seq = ?1")                                                                                 \
     X(PLACE_AGAIN, "UPDATE $tw_task INDEXED BY tw_order SET place_ms = max(next_ms, ?1) WHERE queue >= ''"     \
                    " AND dead_ms IS NULL AND place_ms > ?1 AND place_ms <= ?2 AND place_ms > next_ms")         \
-    X(LAPSED,                                                                                                  \
-      "UPDATE $tw_task SET dead_ms = ?2, lapses = lapses + 1, run = 0, token = 0, error = ?3 WHERE seq = ?1")  \
+    X(LAPSED, "UPDATE $tw_task SET lapses = lapses + 1, run = ?2, token = ?3 WHERE seq = ?1")                  \
+    X(BURY_PERIOD,                                                                                             \
+      "INSERT INTO $tw_task(seq, queue, id, due_ms, next_ms, place_ms, attempt, lapses, dead_ms, tries,"       \
+      " backoff_ms, error, payload) SELECT ?9, queue, ?8, due_ms, next_ms, place_ms, attempt, lapses, ?2, "    \
+      "tries,"                                                                                                 \
+      " backoff_ms, ?3, payload FROM $tw_task NOT INDEXED" TW__STORE_OF_JOB                                    \
+      " ON CONFLICT (queue, id) DO NOTHING")                                                                   \
     X(DONE, "DELETE FROM $tw_task NOT INDEXED" TW__STORE_OF_JOB)                                               \
     X(KEEP, "UPDATE $tw_task NOT INDEXED SET run = ?2" TW__STORE_OF_JOB)                                       \
     X(BACK, "UPDATE $tw_task NOT INDEXED SET attempt = attempt - 1, run = 0, token = 0" TW__STORE_OF_JOB)      \

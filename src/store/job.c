@@ -12,6 +12,7 @@
 
 #include <task/backoff.h>
 #include <task/limits.h>
+#include <task/periods.h>
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -191,7 +192,7 @@ static uint64_t at_most_end(uint64_t due_ms)
 uint64_t tw__store_job_next_due(const struct tw__store_job *job)
 {
     uint64_t passed = job->policy == TW_MISSED_BURST ? 0 : job->job.late_ms / job->every_ms;
-    return at_most_end(tw__add_saturating(job->job.due_ms, tw__mul_saturating(1 + passed, job->every_ms)));
+    return tw__task_due_after(job->job.due_ms, 1 + passed, job->every_ms);
 }
 
 /* A task names its first wait alone. The longest one is as usual, unless the first one is longer. */

@@ -99,7 +99,7 @@ static void tell_of_tasks(struct tw__store_runner *runner)
         if (job->changed && (job->buried || fails_first(job)))
             tell_of_task(runner, job, job->buried);
     for (size_t i = 0; i < batch->n; i++)
-        if (batch->claims[i].fate == TW__STORE_BURIED && batch->claims[i].job != NULL)
+        if (batch->claims[i].fate == TW__STORE_BURIED)
             tell_of_task(runner, batch->claims[i].job, true);
 }
 
@@ -289,9 +289,12 @@ static void settle_claim(struct tw__store_runner *runner, struct tw__store_claim
         break;
     case TW__STORE_NO_ROOM: /* settle_batch() has put them back */
         break;
-    case TW__STORE_BURIED:
+    case TW__STORE_BURIED: /* a series goes on */
+        if (claim->job->again_ms != TW_NEVER)
+            tw__store_window_again(window, claim->entry, claim->job->again_ms);
+        else
+            tw__store_window_forget(window, claim->entry);
         tw__store_job_free(claim->job);
-        tw__store_window_forget(window, claim->entry);
         break;
     case TW__STORE_GONE:
         tw__store_window_forget(window, claim->entry);

@@ -39,8 +39,6 @@ CREATE TABLE tw_task(
         AND NOT instr(queue, char(0))),
     CHECK (typeof(id) = 'blob' AND length(id) BETWEEN 1 AND 1024),
     CHECK (typeof(due_ms) = 'integer' AND due_ms BETWEEN 0 AND 253402300799999),
-    CHECK (typeof(next_ms) = 'integer' AND next_ms BETWEEN 0 AND 253402300799999),
-    CHECK (typeof(place_ms) = 'integer' AND place_ms BETWEEN 0 AND 253402300799999),
     CHECK (typeof(every_ms) = 'integer' AND every_ms BETWEEN 0 AND 3155760000000),
     CHECK (typeof(times) = 'integer' AND times >= 0)
 );
@@ -81,13 +79,13 @@ CREATE TRIGGER tw_put_insert INSTEAD OF INSERT ON tw_put BEGIN
                 OR length(CAST(NEW.payload AS BLOB)) > 999000000 THEN
             RAISE(ABORT, 'tw_put: payload: expected a blob, text or NULL, of at most 999000000 bytes')
         WHEN NEW.every_ms NOT IN (CAST(NEW.every_ms AS INTEGER), CAST(CAST(NEW.every_ms AS INTEGER) AS TEXT))
-                OR CAST(NEW.every_ms AS INTEGER) NOT BETWEEN 0 AND 3155760000000 THEN
-            RAISE(ABORT, 'tw_put: every_ms: expected 0 to 3155760000000')
+                OR CAST(NEW.every_ms AS INTEGER) NOT BETWEEN 1 AND 3155760000000 THEN
+            RAISE(ABORT, 'tw_put: every_ms: expected 1 to 3155760000000')
         WHEN NEW.times NOT IN (CAST(NEW.times AS INTEGER), CAST(CAST(NEW.times AS INTEGER) AS TEXT))
-                OR CAST(NEW.times AS INTEGER) NOT BETWEEN 0 AND 9223372036854775807 THEN
-            RAISE(ABORT, 'tw_put: times: expected 0 or more, and at most 1 without every_ms')
-        WHEN CAST(coalesce(NEW.every_ms, 0) AS INTEGER) = 0 AND CAST(NEW.times AS INTEGER) > 1 THEN
-            RAISE(ABORT, 'tw_put: times: expected 0 or more, and at most 1 without every_ms')
+                OR CAST(NEW.times AS INTEGER) NOT BETWEEN 1 AND 9223372036854775807 THEN
+            RAISE(ABORT, 'tw_put: times: expected 1 to 9223372036854775807')
+        WHEN NEW.every_ms IS NULL AND NEW.times IS NOT NULL THEN
+            RAISE(ABORT, 'tw_put: times: expected every_ms too')
         WHEN NEW.missed NOT IN ('burst', 'skip', 'coalesce') THEN
             RAISE(ABORT, 'tw_put: missed: expected burst, skip or coalesce')
         WHEN NEW.tries NOT IN (CAST(NEW.tries AS INTEGER), CAST(CAST(NEW.tries AS INTEGER) AS TEXT))

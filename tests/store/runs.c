@@ -34,6 +34,13 @@ struct call {
     int result;
 };
 
+/* A period that has died, with the entry as it was then. */
+struct dead_period {
+    unsigned task, n; /* n: dead periods of the same task and time before it */
+    struct entry entry;
+    uint64_t from_ms; /* it died at this time or later */
+};
+
 static struct runs {
     pthread_mutex_t lock;
     struct rng rng;
@@ -45,6 +52,9 @@ static struct runs {
         learns_death[LEDGER_TASKS]; /* the ledger's time is right, or too early */
     struct call calls[CALLS];
     unsigned n;
+    struct dead_period dead[CALLS];
+    unsigned dead_count;
+    const char *dead_wrong;
     struct tw_job *later[CALLS]; /* jobs that wait for their answers */
     enum tw_answer later_answer[CALLS];
     unsigned waiting;
@@ -209,7 +219,11 @@ static void finish(struct entry *entry, const struct call *call)
     if (entry->missed != TW_MISSED_BURST)
         passed = call->job.late_ms / entry->every_ms;
     due_ms += (1 + passed) * entry->every_ms;
-    entry->due_ms = entry->next_ms = due_ms < TW_STORE_TIME_MAX ? due_ms : TW_STORE_TIME_MAX;
+    if (due_ms > TW_STORE_TIME_MAX) {
+        entry->exists = false;
+        return;
+    }
+    entry->due_ms = entry->next_ms = due_ms;
     runs.learns_next[call->task] = false;
     runs.learns_place[call->task] = true;
     entry->times -= entry->times != TW_FOREVER;
@@ -217,11 +231,24 @@ static void finish(struct entry *entry, const struct call *call)
     entry->error = 0;
 }
 
+/* A period that dies becomes a task of its own, and its series goes on. */
+static void die_period(struct entry *entry, const struct call *call)
+{
+    struct dead_period *dead = &runs.dead[runs.dead_count < CALLS ? runs.dead_count++ : CALLS - 1];
+    *dead = (struct dead_period){.task = call->task, .entry = *entry, .from_ms = time_of(call)};
+    for (const struct dead_period *before = runs.dead; before < dead; before++)
+        dead->n += before->task == dead->task && before->entry.due_ms == entry->due_ms;
+    finish(entry, call);
+}
+
 /* An empty error is none. */
 static void follow_answer(struct entry *entry, const struct call *call)
 {
+    bool dies = call->answer == TW_DEAD || (call->answer == TW_RETRY && entry->attempt >= entry->tries);
     entry->error = call->error == 3 ? 0 : call->error;
-    if (call->answer == TW_DEAD || (call->answer == TW_RETRY && entry->attempt >= entry->tries))
+    if (dies && entry->every_ms > 0)
+        die_period(entry, call);
+    else if (dies)
         die(entry, call);
     else if (call->answer == TW_RETRY)
         retry(entry, call);
@@ -278,6 +305,41 @@ static void learn_task(void *arg, const struct tw_store_task *seen)
         learn_place(entry, seen);
     if (runs.learns_death[task])
         learn_time(&entry->dead_ms, seen->dead_ms, 0);
+}
+
+/* `arg` is a struct dead_period. */
+static void see_dead_period(void *arg, const struct tw_store_task *seen)
+{
+    const struct dead_period *dead = arg;
+    size_t size;
+    ledger_payload(dead->entry.payload, &size);
+    if (seen->state != TW_STATE_DEAD || seen->due_ms != dead->entry.due_ms || seen->every_ms != 0 ||
+        seen->times != 1 || seen->attempt != dead->entry.attempt || seen->tries != dead->entry.tries ||
+        seen->backoff_ms != dead->entry.backoff_ms || find_error(seen->error) != dead->entry.error ||
+        seen->payload_size != size || seen->dead_ms < dead->from_ms || seen->dead_ms > tw_store_now())
+        runs.dead_wrong = "a dead period is another than expected";
+}
+
+/* Each dead period is in the file under its name. The ledger does not know it, so it is cancelled. */
+static const char *end_dead_periods(struct tw_store *store)
+{
+    runs.dead_wrong = NULL;
+    for (unsigned i = 0; i < runs.dead_count && runs.dead_wrong == NULL; i++) {
+        struct dead_period *dead = &runs.dead[i];
+        char id[TW_STORE_NAME_MAX + 1], again[16] = "";
+        size_t size;
+        const void *of = ledger_id(dead->task, &size);
+        enum tw_cancelled found = TW_GONE;
+        memcpy(id, of, size);
+        if (dead->n > 0)
+            snprintf(again, sizeof again, "-%u", dead->n);
+        size += (size_t)snprintf(id + size, sizeof id - size, "@%" PRIu64 "%s", dead->entry.due_ms, again);
+        const char *queue = ledger_queue(dead->task);
+        if (tw_store_get(store, queue, id, size, see_dead_period, dead) != 0)
+            runs.dead_wrong = "a dead period is lost";
+        tw_store_cancel(store, queue, id, size, &found);
+    }
+    return runs.dead_wrong;
 }
 
 static void learn_times(struct tw_store *store)
@@ -370,7 +432,7 @@ static const char *run(struct tw_store *store, const bool *paused, uint32_t work
 const char *runs_go(struct ledger *ledger, const bool *paused, struct tw_store *store, struct rng *rng)
 {
     runs.calls_before += runs.n;
-    runs.n = 0;
+    runs.n = runs.dead_count = 0;
     runs.store = store;
     runs.ledger = ledger;
     runs.begin_ms = tw_store_now();
@@ -386,6 +448,8 @@ const char *runs_go(struct ledger *ledger, const bool *paused, struct tw_store *
     for (unsigned i = 0; i < runs.n && wrong == NULL; i++)
         wrong = follow(ledger, &runs.calls[i]);
     learn_times(store);
+    if (wrong == NULL)
+        wrong = end_dead_periods(store);
     for (unsigned task = 0; task < LEDGER_TASKS && wrong == NULL; task++) {
         const struct entry *entry = &ledger->entry[task];
         if (entry->exists && entry->dead_ms == 0 && entry->next_ms <= tw_store_now() &&

@@ -209,6 +209,78 @@ static void a_backoff_is_at_most_an_hour(void **state)
     sqlite3_close(db);
 }
 
+/* The first free name counts, the last period dies like each other, and a replayed period keeps its name. */
+static void a_period_that_dies_is_a_task_of_its_own(void **state)
+{
+    static const struct tw_store_range dead = {.states = TW_STATE_DEAD};
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    calls_init(&calls);
+    calls.answer = TW_RETRY;
+    calls.error = "no paper";
+    clock_stop(1000000);
+    struct tw_delayed task = {.queue = "q",
+                              .id = "x",
+                              .id_size = 1,
+                              .due_ms = 1000001,
+                              .every_ms = 1000,
+                              .times = 2,
+                              .tries = 1,
+                              .payload = "p",
+                              .payload_size = 1};
+    assert_int_equal(tw_store_put(store, &task, 0), 1);
+    put(store, "x@1000001", 2000000);
+    start_with(store, &calls);
+    clock_pass(1);
+    wait_for_answers(store, 1);
+    assert_string_equal(scan(store, &dead), "x@1000001-1@1000001!");
+    assert_string_equal(scan(store, NULL), "x@1001001 x@1000001@2000000");
+    assert_int_equal(tw_store_replay(store, "q", "x@1000001-1", 11, tw_store_now() + 1), 1);
+    clock_pass(1);
+    wait_for_answers(store, 2);
+    assert_string_equal(scan(store, &dead), "x@1000001-1@1000002!"); /* it has one try, as its series */
+    clock_pass(1000);
+    wait_for_answers(store, 3);
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_string_equal(scan(store, &dead), "x@1000001-1@1000002! x@1001001@1001001!");
+    assert_string_equal(scan(store, NULL), "x@1000001@2000000");
+    struct seen seen = {.text = ""};
+    assert_int_equal(tw_store_get(store, "q", "x@1001001", 9, see, &seen), 0);
+    assert_string_equal(seen.payload, "p");
+    assert_string_equal(seen.error, "no paper");
+    assert_int_equal(seen.last.every_ms, 0);
+    assert_int_equal(seen.last.times, 1);
+    clock_go();
+}
+
+/* So does a period whose process dies for the 17th time. */
+static void a_period_that_lapses_too_often_dies_alone(void **state)
+{
+    static const struct tw_store_range dead = {.states = TW_STATE_DEAD};
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    struct seen seen = {.text = ""};
+    calls_init(&calls);
+    struct tw_delayed task = {
+        .queue = "q", .id = "x", .id_size = 1, .due_ms = 5, .every_ms = UINT64_C(1000000000000)};
+    sqlite3 *db = other_open(*state);
+    assert_int_equal(tw_store_put(store, &task, 0), 1);
+    other_ask(db, "UPDATE tw_task SET attempt = 17, lapses = 16, run = 7");
+    sqlite3_close(db);
+    start_with(store, &calls);
+    EVENTUALLY(tw_store_count(store, "q", true) == 1);
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_string_equal(scan(store, &dead), "x@5@5!");
+    assert_int_equal(tw_store_get(store, "q", "x@5", 3, see, &seen), 0);
+    assert_string_equal(seen.error, "the run has ended");
+    assert_int_equal(seen.last.attempt, 17);
+    assert_int_equal(seen.last.lapses, 17);
+    assert_int_equal(tw_store_get(store, "q", "x", 1, see, &seen), 0);
+    assert_int_equal(seen.last.attempt, 0);
+    assert_true(seen.last.due_ms > tw_store_now());
+    assert_int_equal(calls.count, 0);
+}
+
 /* Fails with a text of 4,200 bytes, of letters of three bytes, and asks for a time beyond the end. */
 static enum tw_answer fail_at_length(void *arg, struct tw_job *job)
 {
@@ -1588,6 +1660,8 @@ int main(void)
         TEST(a_job_has_all_that_the_put_gave),
         TEST_STOPPED(a_retry_comes_after_the_backoff_and_ends_with_the_tries),
         TEST_STOPPED(a_backoff_is_at_most_an_hour),
+        TEST(a_period_that_dies_is_a_task_of_its_own),
+        TEST(a_period_that_lapses_too_often_dies_alone),
         TEST_STOPPED(a_handler_may_name_the_time_of_the_next_attempt),
         TEST(a_dead_task_stays_until_it_is_replayed),
         TEST_STOPPED(a_run_tells_of_tasks_that_fail_and_die),

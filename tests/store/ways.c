@@ -70,8 +70,10 @@ static void bind(sqlite3_stmt *statement, const struct tw_store_change *change)
     if (change->verb == TW_STORE_MOVE)
         return;
     sqlite3_bind_blob64(statement, 5, task->payload, task->payload_size, SQLITE_STATIC);
-    sqlite3_bind_int64(statement, 6, (sqlite3_int64)task->every_ms);
-    sqlite3_bind_int64(statement, 7, task->times == TW_FOREVER ? 0 : (sqlite3_int64)task->times);
+    if (task->every_ms > 0) /* NULL stands for none */
+        sqlite3_bind_int64(statement, 6, (sqlite3_int64)task->every_ms);
+    if (task->every_ms > 0 && task->times > 0 && task->times != TW_FOREVER)
+        sqlite3_bind_int64(statement, 7, (sqlite3_int64)task->times);
     sqlite3_bind_text(statement, 8, policies[task->missed], -1, SQLITE_STATIC);
     if (task->tries > 0) /* NULL stands for the default */
         sqlite3_bind_int64(statement, 9, task->tries);
