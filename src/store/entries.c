@@ -73,8 +73,8 @@ bool tw__store_is_within(const struct tw__store_window *window, const struct tw_
     return tw__store_is_up_to(place_ms, seq, queue->horizon);
 }
 
-/* Mostly an entry stands behind all others, or before all others if it was taken and comes back. So its place is
- * searched for from both ends. */
+/* Mostly an entry stands behind all others, or before all others if it was taken and comes back. So its place
+ * is searched for from both ends. */
 void tw__store_entry_ready(struct tw__store_window *window, struct tw__store_entry *entry)
 {
     struct tw__link *ready = &entry->queue->ready, *first = ready->next, *behind = ready;

@@ -138,6 +138,12 @@ static void tell_number(int64_t result)
         printf("%" PRId64 "\n", result);
 }
 
+static void tell_error(int64_t result)
+{
+    if (result < 0)
+        tell(result);
+}
+
 static const char *name_of(enum tw_state state)
 {
     switch (state) {
@@ -275,6 +281,12 @@ static void show_id(void *arg, const struct tw_store_task *task)
     puts("");
 }
 
+static void show_due(void *arg, const struct tw_store_task *task)
+{
+    (void)arg;
+    printf("%.*s %" PRId64 "\n", (int)task->id_size, (const char *)task->id, since_begin(task->due_ms));
+}
+
 static void list(unsigned states, uint64_t from_ms, uint64_t to_ms, uint64_t count)
 {
     struct tw_store_range range = {.states = states, .from_ms = from_ms, .to_ms = to_ms, .count = count};
@@ -339,6 +351,8 @@ static void obey(const struct verb *verb)
         list(TW_STATE_WAITING, BEGIN_MS + number_of(id), BEGIN_MS + number_of(verb->word[2]), 0);
     else if (strcmp(name, "next") == 0)
         list(TW_STATE_WAITING, 0, 0, 1);
+    else if (strcmp(name, "scan") == 0)
+        tell_error(tw_store_scan(home.store, "q", NULL, show_due, NULL));
     else if (strcmp(name, "deaths") == 0)
         list(TW_STATE_DEAD, 0, 0, 0);
     else if (strcmp(name, "forecast") == 0)

@@ -479,8 +479,8 @@ static void large_queues_are_loaded_in_order(void **state)
     clock_go();
 }
 
-/* A batch of claims may be larger than the loaded part of a queue, and takes nothing of another queue whose turn
- * is behind the rest. There are so many queues that a part is 16 tasks. */
+/* A batch of claims may be larger than the loaded part of a queue, and takes nothing of another queue whose
+ * turn is behind the rest. There are so many queues that a part is 16 tasks. */
 static void no_claim_overtakes_tasks_that_are_not_loaded(void **state)
 {
     enum { TASKS = 3000, QUEUES = 60 };

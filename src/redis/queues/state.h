@@ -30,7 +30,7 @@
 #define TW_REDIS_STATE_H
 
 #include <pthread.h>
-#include <tickwheel/task.h>
+#include <task/words.h>
 
 #include "table.h"
 #include "task.h"

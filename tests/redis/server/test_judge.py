@@ -146,7 +146,7 @@ def test_a_new_task_that_is_given_out_before_the_end_is_seen():
 
 def test_a_put_without_a_reply_may_have_met_an_attempt_or_not():
     first = taken("a", "w1", 2.0)
-    for seen, behind in ((BEHIND, "a"), (row("waiting", DUE + 5, "", DUE + 5), None)):
+    for seen, behind in ((BEHIND, "a"), (row("ready", DUE + 5, "", DUE + 5), None)):
         deed = replaced(first, None)
         deed.reply = ...
         state, = History(put(), deed, takes=[first]).ends_with(seen)

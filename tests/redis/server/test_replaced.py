@@ -106,7 +106,7 @@ def test_conditions_compare_with_the_new_task(r):
 def test_a_cancel_removes_both(server, r):
     job = leased(r)
     replace(r, "TW.PUT", 1000)
-    assert r.execute_command("TW.CANCEL", "s", "a") > 0 and r.exists("s") == 0
+    assert r.execute_command("TW.CANCEL", "s", "a") == [2] and r.exists("s") == 0
     assert touch(r, job, 5) is None and ack(r, job) == 0
     assert (server.tw()["leased"], server.tw()["pending"]) == (0, 0)
 
@@ -158,7 +158,7 @@ def test_each_end_lets_a_task_whose_time_has_passed_come(r, how, last):
 
 def test_a_repeating_task_keeps_its_periods_and_its_times(r):
     job = leased(r)
-    put(r, "s", "a", "AT", 2000, "EVERY", 1000, "TIMES", 3)
+    put(r, "s", "a", "AT", 2000, "EVERY", 1000, "TIMES", 3, "MISSED", "burst")
     assert ack(r, job) == 1
     for due, times in ((2000, 3), (3000, 2), (4000, 1)):
         wait_ready(r, "s")
@@ -170,7 +170,7 @@ def test_a_repeating_task_keeps_its_periods_and_its_times(r):
 
 def test_a_repeating_target_gets_its_periods(r):
     job = leased(r)
-    add(r, "s", "q", "a", 2000, "EVERY", 1000, "TIMES", 3)
+    add(r, "s", "q", "a", 2000, "EVERY", 1000, "TIMES", 3, "MISSED", "burst")
     assert ack(r, job) == 1
     assert wait_delivered(r, "q", 3) == ["a", "a", "a"]
     assert [fields["tw.due"] for _, fields in r.xrange("q")] == ["2000", "3000", "4000"]
@@ -219,8 +219,8 @@ def test_lateness_counts_from_the_end_of_the_attempt(clock, server, r):
     wait_ready(r, "s", 3)
     jobs = {job.id: job for job in take(r, "s", options=("COUNT", 3), lease=10 * HOUR)}
     due = clock.now()
-    for name, more in (("kept", ()), ("dropped", ()), ("series", ("EVERY", HOUR))):
-        put(r, "s", name, "AT", due, *more, "LATE", "DROP", HOUR)
+    for name, more in (("kept", ()), ("dropped", ()), ("series", ("EVERY", HOUR, "MISSED", "burst"))):
+        put(r, "s", name, "AT", due, *more, "MAXLATE", HOUR)
     clock.push(2 * HOUR)
     r.execute_command("TW.PAUSE", "s", "ON")
     ack(r, jobs["dropped"]), ack(r, jobs["series"])

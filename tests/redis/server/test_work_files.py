@@ -295,7 +295,7 @@ def test_the_replica_agrees_after_each_command(pair):
     agree(pair)
     assert work("TW.MOVE", "s", "a", "IN", HOUR) == 1
     assert work("TW.PAUSE", "s", "ON") == 1
-    assert work("TW.CANCEL", "s", *tasks(r, "s")) > 0
+    assert set(work("TW.CANCEL", "s", *tasks(r, "s"))) <= {1, 2}
     assert work("TW.PAUSE", "s", "OFF") == 1
     assert r.exists("s") == replica.client().exists("s") == 0
 
