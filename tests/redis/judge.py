@@ -75,7 +75,7 @@ class Judge(Belief):
 
     def play_cancel(self, deed):
         state = self.one(deed)
-        there = 0 if state is NO_TASK else 2 if state.stage == "leased" else 1
+        there = 0 if state is NO_TASK else 2 if state.stage == "leased" or state.behind else 1
         assert deed.reply == [there], f"{deed}, {state}"
         self.counts["cancelled"] += there > 0
         self.end_of(deed, state, "cancelled")
