@@ -22,8 +22,8 @@ static const uint64_t BEGIN_MS = 4102444800000; /* the year 2100: no task of thi
 
 static struct {
     struct tw_store *store;
-    atomic_bool open;   /* tasks may be taken */
-    atomic_int taken;   /* jobs that the handler was given */
+    atomic_bool open; /* tasks may be taken */
+    atomic_int taken; /* jobs that the handler was given */
     struct tw_job *job[TAKEN];
     char id[TAKEN][64]; /* of those jobs */
     bool ended[TAKEN];  /* they were answered */
