@@ -206,6 +206,7 @@ uint64_t tw__store_job_retry_due(const struct tw__store_job *job, uint64_t now_m
                                    .jitter = (uint32_t)tw__task_range(TW__TASK_IN_JITTER).usual,
                                    .first_ms = job->backoff_ms,
                                    .max_ms = most_ms > job->backoff_ms ? most_ms : job->backoff_ms};
-    uint64_t wait_ms = tw__task_wait(&retry, job->job.attempt - job->job.lapses);
+    uint32_t attempt = job->job.attempt, lapses = job->job.lapses; /* others may have written the row */
+    uint64_t wait_ms = tw__task_wait(&retry, attempt > lapses ? attempt - lapses : 1);
     return at_most_end(now_ms + tw__task_jitter(wait_ms, retry.jitter, job->token));
 }
