@@ -33,7 +33,7 @@ async function main() {
     await queues[0].put("a", "x", { delay: FAR });
     assert.deepEqual((await queues[0].get("a")).payload, ["x"]);
     const replies = await add(cluster.multi("{0}:"), "{0}:", queues[0].cancelWords("a")).exec();
-    assert.deepEqual(replies, [1]);
+    assert.deepEqual(replies, [[1]]);
 
     // Fewer places than slots, so that the loops take turns.
     const worker = new Worker(cluster, { jobs: 2, block: 200, timeout: 1000 });

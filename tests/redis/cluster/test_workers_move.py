@@ -98,7 +98,7 @@ def test_handing_over_while_workers_wait(fleet):
     old = cluster.owner(JOBS)
     new = cluster.replica_of(old)
     stages = Stages(old.client(), JOBS)
-    for _ in range(2):
+    for name in ("there", "back"):
         with workers(old, 2, "{pay}:empty") as crew:
             wait_replica_in_sync(old, new)
             cluster.hand_over(old, new)
@@ -107,8 +107,8 @@ def test_handing_over_while_workers_wait(fleet):
         cluster.wait_ok()
         stages.wait_there(new.client(), JOBS)
         with workers(new, 1, "{pay}:empty") as crew:
-            put(new.client(), "{pay}:empty", "a")
-            assert crew[0].ids() == ["a"]
+            put(new.client(), "{pay}:empty", name)
+            assert crew[0].ids() == [name]
         wait_until(lambda old=old: old.info("replication").get("master_link_status") == "up")
         old, new = new, old
     stages.work_on(old.client(), JOBS)

@@ -114,7 +114,7 @@ def test_a_big_task_from_a_file_dies_with_its_size_in_the_error(fleet, words):
     server = loaded(fleet, big_one, small(1001))
     [dead] = wait_dead(server.client(), "s", patience=MINUTES)
     error = f"ERR the entry would be {3 * PART + 35} bytes: a Stream takes at most {ENTRY}"
-    assert dead[:2] + dead[3:] == ("big", 1000, 1, error)
+    assert dead[:2] + dead[3:5] == ("big", 1000, 1, error)
     wait_until(lambda: delivered(server.client(), "q") == ["small"], patience=MINUTES)
     found = server.tw()
     assert [found[name] for name in ("dead", "died", "dropped", "deferred_refused", "fired", "pending")
