@@ -157,7 +157,6 @@ void tw__store_entries_drop(struct tw__store_window *window)
                 tw__store_entry_free(window, &block->entries[i]);
     tw__store_queues_each(&window->queues, drop_empty, window);
     window->hungry = NULL;
-    window->fence = (struct tw__store_place){UINT64_MAX, UINT64_MAX};
     window->crowded = false;
 }
 

@@ -193,6 +193,15 @@ static void count_batch(struct tw__store_runner *runner)
     pthread_mutex_unlock(&runner->lock);
 }
 
+/* After an answer: the task has this place again, or leaves (TW_NEVER). */
+static void settle_entry(struct tw__store_runner *runner, struct tw__store_entry *entry, uint64_t again_ms)
+{
+    if (again_ms != TW_NEVER)
+        tw__store_window_again(&runner->window, entry, again_ms);
+    else
+        tw__store_window_forget(&runner->window, entry);
+}
+
 /* Ends a job whose answer is committed. */
 static void end_job(struct tw__store_runner *runner, struct tw__store_job *job)
 {
@@ -204,10 +213,8 @@ static void end_job(struct tw__store_runner *runner, struct tw__store_job *job)
         tw__store_window_put_back(&runner->window, job->later);
     if (job->again_ms != TW_NEVER && !job->begun)
         tw__store_window_put_back(&runner->window, job->entry);
-    else if (job->again_ms != TW_NEVER)
-        tw__store_window_again(&runner->window, job->entry, job->again_ms);
     else
-        tw__store_window_forget(&runner->window, job->entry);
+        settle_entry(runner, job->entry, job->again_ms);
     runner->bytes -= job->size;
     tw__store_job_free(job);
 }
@@ -290,10 +297,7 @@ static void settle_claim(struct tw__store_runner *runner, struct tw__store_claim
     case TW__STORE_NO_ROOM: /* settle_batch() has put them back */
         break;
     case TW__STORE_BURIED: /* a series goes on */
-        if (claim->job->again_ms != TW_NEVER)
-            tw__store_window_again(window, claim->entry, claim->job->again_ms);
-        else
-            tw__store_window_forget(window, claim->entry);
+        settle_entry(runner, claim->entry, claim->job->again_ms);
         tw__store_job_free(claim->job);
         break;
     case TW__STORE_GONE:
@@ -381,18 +385,22 @@ static int look_at_file(struct tw__store_runner *runner, uint64_t now_ms)
     return error;
 }
 
-/* If the clock was set back, the order has to be mended before the tasks are loaded again. */
-static int mend_order(struct tw__store_runner *runner, uint64_t now_ms)
+/* Makes a commit that is no batch. Returns: 0, or an error that has been reported. */
+static int commit(struct tw__store_runner *runner, tw__store_work_fn *work, void *arg, bool sync)
 {
     struct tw__store_window *window = &runner->window;
-    if (now_ms >= window->now_ms)
-        return 0;
-    int error = tw__store_commit(runner->store, tw__store_place_again, NULL, false);
+    int error = tw__store_commit(runner->store, work, arg, sync);
     if (error != 0) {
         tw_store_message(runner->store, window->message, sizeof window->message);
         fail(runner, error, window->message);
     }
     return error;
+}
+
+/* If the clock was set back, the order has to be mended before the tasks are loaded again. */
+static int mend_order(struct tw__store_runner *runner, uint64_t now_ms)
+{
+    return now_ms < runner->window.now_ms ? commit(runner, tw__store_place_again, NULL, false) : 0;
 }
 
 /* After a restore the run counts itself anew: the file may have tasks that this run had claimed once, and they
@@ -405,12 +413,9 @@ static int count_anew(struct tw__store_runner *runner)
         return 0;
     if (!has_files(runner))
         return runner->lost;
-    int error = tw__store_commit(runner->store, tw__store_count_run, &count, true);
-    if (error != 0) {
-        tw_store_message(runner->store, window->message, sizeof window->message);
-        fail(runner, error, window->message);
+    int error = commit(runner, tw__store_count_run, &count, true);
+    if (error != 0)
         return error;
-    }
     if (!has_files(runner)) /* the commit may have waited long */
         return runner->lost;
     window->seen.run = count.seen.run;
