@@ -83,10 +83,11 @@ static int load_more(struct tw__store_window *window, struct tw__store_queue *qu
 void tw__store_horizon_note(struct tw__store_window *window, struct tw__store_queue *queue)
 {
     const struct tw__store_place *last = &queue->horizon;
-    if (!queue->whole && tw__list_empty(&queue->ready) &&
-        tw__store_is_up_to(last->place_ms, last->seq, window->fence))
+    if (queue->whole || tw__store_waiting_in(queue) > tw__store_share_of(window) / 2)
+        return;
+    if (tw__list_empty(&queue->ready) && tw__store_is_up_to(last->place_ms, last->seq, window->fence))
         window->fence = *last;
-    if (queue->whole || queue->hungry || tw__store_waiting_in(queue) > tw__store_share_of(window) / 2)
+    if (queue->hungry)
         return;
     queue->hungry = true;
     queue->next_hungry = window->hungry;
