@@ -7,9 +7,9 @@
 #include <tests/support/eventually.h>
 
 #include <errno.h>
-#include <stdlib.h>
 #include <poll.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/timerfd.h>
 

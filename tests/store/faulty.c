@@ -259,13 +259,17 @@ void faulty_install(void)
 {
     static sqlite3_vfs vfs;
     static sqlite3_mem_methods ours;
-    sqlite3_config(SQLITE_CONFIG_GETMALLOC, &plain);
+    sqlite3_shutdown(); /* the clock of the tests (clock.h) has begun it, and then it takes no other memory */
+    if (sqlite3_config(SQLITE_CONFIG_GETMALLOC, &plain) != SQLITE_OK)
+        abort();
     ours = plain;
     ours.xMalloc = get_memory;
     ours.xRealloc = resize_memory;
-    sqlite3_config(SQLITE_CONFIG_MALLOC, &ours);
-    sqlite3_initialize();
-    below = sqlite3_vfs_find(NULL);
+    if (sqlite3_config(SQLITE_CONFIG_MALLOC, &ours) != SQLITE_OK || sqlite3_initialize() != SQLITE_OK)
+        abort();
+    below = sqlite3_vfs_find("clock");
+    if (below == NULL)
+        below = sqlite3_vfs_find(NULL);
     vfs = *below;
     vfs.zName = "faulty";
     vfs.szOsFile = (int)sizeof(struct file) + below->szOsFile;
