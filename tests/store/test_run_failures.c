@@ -126,6 +126,8 @@ int __wrap_sqlite3_file_control(sqlite3 *db, const char *schema, int question, v
 static atomic_bool no_check;       /* a worker that looks a task up cannot read it */
 static atomic_bool no_check_ready; /* or it has no memory for the statement */
 static atomic_int checks;          /* how often workers look tasks up */
+static atomic_int refused = -1;    /* there is no memory for this statement, once */
+static atomic_int unread = -1;     /* or the rows of this one cannot be read */
 
 sqlite3_stmt *__real_tw__store_db_statement(struct tw__store_db *db, enum tw__store_statement which,
                                             int *error);
@@ -136,6 +138,11 @@ int __wrap_tw__store_db_step(struct tw__store_db *db, sqlite3_stmt *statement);
 
 sqlite3_stmt *__wrap_tw__store_db_statement(struct tw__store_db *db, enum tw__store_statement which, int *error)
 {
+    int once = (int)which;
+    if (atomic_compare_exchange_strong(&refused, &once, -1)) {
+        *error = tw__store_db_refuse(db, TW_ENOMEM, "prepare: out of memory");
+        return NULL;
+    }
     if (which != TW__STORE_CHECK || !atomic_load(&no_check_ready))
         return __real_tw__store_db_statement(db, which, error);
     atomic_fetch_add(&checks, 1);
@@ -146,6 +153,11 @@ sqlite3_stmt *__wrap_tw__store_db_statement(struct tw__store_db *db, enum tw__st
 int __wrap_tw__store_db_step(struct tw__store_db *db, sqlite3_stmt *statement)
 {
     bool check = statement == db->statement[TW__STORE_CHECK];
+    int once = atomic_load(&unread);
+    if (once >= 0 && statement == db->statement[once]) {
+        atomic_store(&unread, -1);
+        return SQLITE_IOERR_READ;
+    }
     atomic_fetch_add(&checks, check);
     return check && atomic_load(&no_check) ? SQLITE_IOERR_READ : __real_tw__store_db_step(db, statement);
 }
@@ -850,6 +862,64 @@ static void a_death_survives_that_memory_ends(void **state)
     sqlite3_close(db);
 }
 
+/* Its answer waits for the next try. The first name of the dead period is in use. */
+static void the_death_of_a_period_survives_a_failure(struct fixture *fixture, atomic_int *failure,
+                                                     int statement, int expected_error)
+{
+    struct errors errors = {0};
+    struct tw_store_run options = quietly(&errors);
+    struct calls calls;
+    calls_init(&calls);
+    calls.answer = TW_DEAD;
+    struct tw_delayed series = {
+        .queue = "q", .id = "x", .id_size = 1, .due_ms = 5, .every_ms = 1000, .times = 1};
+    assert_int_equal(tw_store_put(fixture->store, &series, 0), 1);
+    assert_int_equal(put(fixture->store, "x@5", tw_store_now() + HOUR_MS), 1);
+    atomic_store(failure, statement);
+    assert_int_equal(tw_store_handle(fixture->store, "q", 0, note_call, &calls), 0);
+    assert_int_equal(tw_store_start(fixture->store, &options), 0);
+    wait_for_errors(&errors, 1);
+    assert_int_equal(atomic_load(&errors.last), expected_error);
+    hurry_for_answers(fixture->store, 1);
+    assert_int_equal(tw_store_stop(fixture->store), 0);
+    assert_int_equal(calls.count, 1);
+    sqlite3 *db = other_open(fixture);
+    assert_string_equal(other_ask(db, "SELECT id FROM tw_list WHERE state = 'dead'"), "x@5-1");
+    sqlite3_close(db);
+}
+
+static void a_period_is_buried_at_the_next_try(void **state)
+{
+    the_death_of_a_period_survives_a_failure(*state, &refused, TW__STORE_BURY_PERIOD, TW_ENOMEM);
+}
+
+static void the_name_of_a_dead_period_is_looked_up_at_the_next_try(void **state)
+{
+    the_death_of_a_period_survives_a_failure(*state, &refused, TW__STORE_FIND, TW_ENOMEM);
+}
+
+static void the_name_of_a_dead_period_is_read_at_the_next_try(void **state)
+{
+    the_death_of_a_period_survives_a_failure(*state, &unread, TW__STORE_FIND, TW_EIO);
+}
+
+/* The clock was set back, and the order cannot be mended. */
+static void an_order_that_cannot_be_mended_ends_the_start_with_an_error(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    calls_init(&calls);
+    clock_stop(0);
+    put(store, "x", 5);
+    clock_step(-HOUR_MS);
+    atomic_store(&refused, TW__STORE_PLACE_AGAIN);
+    assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
+    assert_int_equal(tw_store_start(store, NULL), TW_ENOMEM);
+    assert_int_equal(tw_store_start(store, NULL), 0);
+    wait_for_calls(&calls, 1);
+    assert_int_equal(tw_store_stop(store), 0);
+}
+
 static void naming_a_handler_survives_that_memory_ends(void **state)
 {
     struct calls calls;
@@ -890,6 +960,10 @@ int main(void)
         TEST(a_window_without_memory_is_made_up_for),
         TEST(news_of_new_queues_survive_that_memory_ends),
         TEST(a_death_survives_that_memory_ends),
+        TEST(a_period_is_buried_at_the_next_try),
+        TEST(the_name_of_a_dead_period_is_looked_up_at_the_next_try),
+        TEST(the_name_of_a_dead_period_is_read_at_the_next_try),
+        TEST(an_order_that_cannot_be_mended_ends_the_start_with_an_error),
         TEST(naming_a_handler_survives_that_memory_ends),
     };
     faulty_install();
