@@ -6,11 +6,10 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <task/limits.h>
 #include <task/words.h>
 
-enum { MS_NS = 1000000, TRIES_MAX = 1000000, QUEUE_COLUMNS = 80 };
-
-static const uint64_t BACKOFF_MAX_MS = 3155760000000; /* 36525 days */
+enum { MS_NS = 1000000, QUEUE_COLUMNS = 80 };
 
 const char TASK_OPTIONS_HELP[] =
     "  --tries N       failures until the task is dead, 1 to 1000000 (default 20). A\n"
@@ -46,7 +45,7 @@ bool task_options_queue(const char *command, const char *queue, bool any_bytes)
 static bool take_tries(struct task_options *options, const char *command)
 {
     uint64_t tries;
-    if (!number_parse(optarg, TRIES_MAX, &tries) || tries == 0)
+    if (!number_parse(optarg, UINT64_MAX, &tries) || !tw__task_in_range(TW__TASK_IN_TRIES, tries))
         return refuse(command, "--tries", "a number from 1 to 1000000", optarg);
     options->tries = (uint32_t)tries;
     return true;
@@ -55,7 +54,7 @@ static bool take_tries(struct task_options *options, const char *command)
 static bool take_backoff(struct task_options *options, const char *command)
 {
     uint64_t ns;
-    if (!duration_parse(optarg, &ns) || ns < MS_NS || ns > BACKOFF_MAX_MS * MS_NS)
+    if (!duration_parse(optarg, &ns) || !tw__task_in_range(TW__TASK_IN_BACKOFF, ns / MS_NS))
         return refuse(command, "--backoff", "a duration from 1ms to 36525d", optarg);
     options->backoff_ms = ns / MS_NS;
     return true;
