@@ -140,7 +140,7 @@ static uint64_t us_of(const redisReply *map, const char *name)
 
 static void take_recent(const redisReply *map, struct lateness_of *recent)
 {
-    recent->calls = number_of(map, "fired");
+    recent->calls = number_of(map, "calls");
     recent->p50 = us_of(map, "p50");
     recent->p90 = us_of(map, "p90");
     recent->p99 = us_of(map, "p99");
@@ -152,18 +152,19 @@ static void take_recent(const redisReply *map, struct lateness_of *recent)
 static bool take_queue(const redisReply *one, struct queue_seen *seen)
 {
     const redisReply *name = element(one, 1, REDIS_REPLY_STRING);
-    if (name == NULL || one->elements < 6)
+    if (name == NULL || one->elements < 11)
         return false;
     reading_name(seen, name->str, (size_t)name->len);
     seen->db = number(element(one, 0, REDIS_REPLY_INTEGER));
     seen->tasks = number(element(one, 2, REDIS_REPLY_INTEGER));
     seen->held = number(element(one, 3, REDIS_REPLY_INTEGER));
-    seen->fired = number(element(one, 4, REDIS_REPLY_INTEGER));
-    seen->died = number(element(one, 5, REDIS_REPLY_INTEGER));
-    seen->ready = number(element(one, 6, REDIS_REPLY_INTEGER)); /* ABSENT in an older server, as all after it */
-    seen->leased = number(element(one, 7, REDIS_REPLY_INTEGER));
-    seen->dead = number(element(one, 8, REDIS_REPLY_INTEGER));
-    seen->paused = number(element(one, 9, REDIS_REPLY_INTEGER)) == 1;
+    seen->delivered = number(element(one, 4, REDIS_REPLY_INTEGER));
+    seen->done = number(element(one, 5, REDIS_REPLY_INTEGER));
+    seen->died = number(element(one, 6, REDIS_REPLY_INTEGER));
+    seen->ready = number(element(one, 7, REDIS_REPLY_INTEGER));
+    seen->leased = number(element(one, 8, REDIS_REPLY_INTEGER));
+    seen->dead = number(element(one, 9, REDIS_REPLY_INTEGER));
+    seen->paused = number(element(one, 10, REDIS_REPLY_INTEGER)) == 1;
     return true;
 }
 
@@ -205,17 +206,16 @@ static bool take_one_forecast(const struct attempt *attempt)
     return good;
 }
 
-/* In an older server `dead` counts the tasks that have died. */
 static void take_numbers(const redisReply *map, struct queue_seen *seen)
 {
-    bool old = value_of(map, "died", REDIS_REPLY_INTEGER) == NULL;
     seen->tasks = number_of(map, "tasks");
     seen->held = number_of(map, "held");
-    seen->fired = number_of(map, "fired");
-    seen->died = number_of(map, old ? "dead" : "died");
+    seen->delivered = number_of(map, "delivered");
+    seen->done = number_of(map, "done");
+    seen->died = number_of(map, "died");
     seen->ready = number_of(map, "ready");
     seen->leased = number_of(map, "leased");
-    seen->dead = old ? ABSENT : number_of(map, "dead");
+    seen->dead = number_of(map, "dead");
     seen->paused = number_of(map, "paused") == 1;
 }
 

@@ -87,8 +87,6 @@ static const char *name_of(int count)
     switch (count) {
     case COUNT_OLDEST_READY:
         return "oldest";
-    case COUNT_ACKNOWLEDGED:
-        return "done";
     case COUNT_PAUSED_QUEUES:
         return "pauses";
     case COUNT_AS_REPLICA:

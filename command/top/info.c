@@ -54,11 +54,6 @@ static void take_counts(const char *info, struct reading *reading)
     for (int i = 0; i < COUNTS; i++)
         reading->count[i] = count_field(info, "", COUNT_NAMES[i]);
     reading->count[COUNT_MEMORY] = count_field(info, "", "bytes");
-    /* In an older server, `dead` counts the tasks that have died. */
-    if (reading->count[COUNT_DIED] == ABSENT) {
-        reading->count[COUNT_DIED] = reading->count[COUNT_DEAD];
-        reading->count[COUNT_DEAD] = ABSENT;
-    }
     for (int i = 0; i < DEFERREDS; i++)
         reading->deferred[i] = count_field(info, "deferred_", DEFERRED_NAMES[i]);
     reading->all = (struct lateness_of){.calls = reading_fired(reading),

@@ -22,13 +22,15 @@ const char *const COUNT_NAMES[COUNTS] = {
     [COUNT_RUNNING] = "running",
     [COUNT_MEMORY] = "memory",
     [COUNT_FIRED] = "fired",
+    [COUNT_DELIVERED] = "delivered",
     [COUNT_ADDED] = "added",
     [COUNT_CANCELLED] = "cancelled",
     [COUNT_MOVED] = "moved",
     [COUNT_OFFERED] = "offered",
     [COUNT_TAKEN] = "taken",
-    [COUNT_ACKNOWLEDGED] = "acknowledged",
+    [COUNT_DONE] = "done",
     [COUNT_FAILED] = "failed",
+    [COUNT_BACK] = "back",
     [COUNT_LAPSED] = "lapsed",
     [COUNT_AGAIN] = "again",
     [COUNT_SKIPPED] = "skipped",
@@ -93,8 +95,8 @@ static uint64_t count_or_none(const struct reading *reading, enum count count)
 
 uint64_t reading_fired(const struct reading *reading)
 {
-    uint64_t fired = reading->count[COUNT_FIRED];
-    return fired == ABSENT ? ABSENT : fired + count_or_none(reading, COUNT_OFFERED);
+    uint64_t fired = reading->count[COUNT_FIRED], delivered = reading->count[COUNT_DELIVERED];
+    return delivered == ABSENT ? fired : delivered + count_or_none(reading, COUNT_OFFERED);
 }
 
 double reading_firing_rate(const struct reading *before, const struct reading *after)

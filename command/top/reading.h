@@ -32,14 +32,16 @@ enum count {
     COUNT_KEYS,
     COUNT_MEMORY,
     COUNT_LEVELS,
-    COUNT_FIRED = COUNT_LEVELS,
+    COUNT_FIRED = COUNT_LEVELS, /* calls of a scheduler */
+    COUNT_DELIVERED,
     COUNT_ADDED,
     COUNT_CANCELLED,
     COUNT_MOVED,
     COUNT_OFFERED, /* tasks for workers that have become ready */
     COUNT_TAKEN,
-    COUNT_ACKNOWLEDGED,
+    COUNT_DONE,
     COUNT_FAILED,
+    COUNT_BACK,
     COUNT_LAPSED,
     COUNT_AGAIN,
     COUNT_SKIPPED,
@@ -74,11 +76,10 @@ struct queue_seen {
     const char *whole;       /* the name with all its bytes, which the feed keeps until it is read again */
     size_t whole_size;
     uint64_t hash; /* of the whole name; other names may have the same printable form */
-    uint64_t db, tasks, held, fired, died;
-    uint64_t ready, leased, dead; /* ABSENT: the server is older than tasks for workers */
-    uint64_t overdue, running;    /* of a file, where `tasks` are waiting tasks */
-    uint64_t next_ms;             /* of a file: when the next task is due; ABSENT: never */
-    bool paused;                  /* so its tasks wait */
+    uint64_t db, tasks, held, delivered, done, died, ready, leased, dead;
+    uint64_t overdue, running; /* of a file, where `tasks` are waiting tasks */
+    uint64_t next_ms;          /* of a file: when the next task is due; ABSENT: never */
+    bool paused;               /* so its tasks wait */
 };
 
 struct reading {

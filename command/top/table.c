@@ -36,14 +36,20 @@ static const struct queue_seen *seen_before(const struct page *page, const struc
     return NULL;
 }
 
-static double firing_rate(const struct page *page, const struct queue_seen *seen)
+/* How many tasks were delivered or done. */
+static uint64_t ended(const struct queue_seen *seen)
+{
+    return seen->delivered == ABSENT || seen->done == ABSENT ? ABSENT : seen->delivered + seen->done;
+}
+
+static double rate_of_ends(const struct page *page, const struct queue_seen *seen)
 {
     const struct queue_seen *before = seen_before(page, seen);
     uint64_t ns = page->before == NULL ? 0 : page->reading->at_ns - page->before->at_ns;
-    if (before == NULL || ns == 0 || seen->fired < before->fired ||
+    if (before == NULL || ns == 0 || ended(seen) < ended(before) ||
         !reading_goes_on(page->before, page->reading))
         return -1;
-    return (double)(seen->fired - before->fired) * 1e9 / (double)ns;
+    return (double)(ended(seen) - ended(before)) * 1e9 / (double)ns;
 }
 
 enum { QUEUE_NAME = 24, QUEUE_COLUMN = 10 };
@@ -68,12 +74,12 @@ static void put_queue_of_server(struct page *page, const struct queue_seen *seen
     char name[READING_NAME + 32] = "";
     struct figure tasks = show_count(seen->tasks), held = show_count(seen->held);
     struct figure ready = show_count(seen->ready), leased = show_count(seen->leased);
-    struct figure dead = show_count(seen->dead == ABSENT ? seen->died : seen->dead);
-    struct figure fired = show_count(seen->fired), rate = show_rate(firing_rate(page, seen));
+    struct figure dead = show_count(seen->dead);
+    struct figure all = show_count(ended(seen)), rate = show_rate(rate_of_ends(page, seen));
     const char *now = seen->paused ? "paused" : rate.text;
-    const char *const cells[] = {tasks.text, now, fired.text, held.text, dead.text, NULL};
+    const char *const cells[] = {tasks.text, now, all.text, held.text, dead.text, NULL};
     const char *const of_workers[] = {tasks.text, ready.text, leased.text, dead.text,
-                                      now,        fired.text, held.text,   NULL};
+                                      now,        all.text,   held.text,   NULL};
     if (seen->db > 0)
         snprintf(name, sizeof name, "db%" PRIu64 " ", seen->db);
     size_t at = strlen(name);
@@ -114,9 +120,9 @@ static const char *heading(const struct reading *reading)
 void table_put(struct page *page)
 {
     const struct queue_seen *list[LISTED_MAX];
-    static const char *const names[] = {"tasks", "fired/s", "fired", "held", "dead", NULL};
+    static const char *const names[] = {"tasks", "ended/s", "ended", "held", "dead", NULL};
     static const char *const of_workers[] = {"tasks",   "ready", "leased", "dead",
-                                             "fired/s", "fired", "held",   NULL};
+                                             "ended/s", "ended", "held",   NULL};
     static const char *const of_file[] = {"waiting", "next in", "overdue", "running", "dead", NULL};
     bool store = reading_is_store(page->reading);
     if (page->queues < 2)

@@ -72,10 +72,10 @@ static json_t *queue_of_server(const struct queue_seen *seen)
     put(object, "leased", seen->leased);
     put(object, "dead", seen->dead);
     put(object, "held", seen->held);
-    put(object, "fired", seen->fired);
+    put(object, "delivered", seen->delivered);
+    put(object, "done", seen->done);
     put(object, "died", seen->died);
-    if (seen->dead != ABSENT)
-        json_object_set_new(object, "paused", json_boolean(seen->paused));
+    json_object_set_new(object, "paused", json_boolean(seen->paused));
     return object;
 }
 

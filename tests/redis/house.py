@@ -15,7 +15,7 @@ from ledger import ANY, NO_TASK, Gap
 from situations import aof_path, children, digest, end
 
 OPTIONS = {"appendonly": "yes", "appendfsync": "always", "auto-aof-rewrite-percentage": 0}
-COUNTS = ["added", "replaced", "cancelled", "moved", "taken", "acknowledged", "failed", "given_back",
+COUNTS = ["added", "replaced", "cancelled", "moved", "taken", "done", "failed", "back",
           "replayed", "purged"]
 
 
@@ -362,6 +362,6 @@ def play(house, rounds):
         raise
     judge = house.judge
     print(f"{house.done} commands, {judge.counts['taken']} takes, {house.blocked} of blocked workers; "
-          f"{judge.counts['given_back']} were given back, {judge.lapses} leases ran out, "
+          f"{judge.counts['back']} were given back, {judge.lapses} leases ran out, "
           f"{judge.renewals} were renewed; {dict(judge.fates)}")
     return judge

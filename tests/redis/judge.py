@@ -140,10 +140,10 @@ class Judge(Belief):
         holds = self.holds(state, deed)
         assert deed.reply == holds, f"{'refused' if holds else 'accepted'}: {deed} {state}"
         if holds and state.behind:
-            self.counts["acknowledged"] += 1
+            self.counts["done"] += 1
             self.end_replaced(deed, state, Look(deed.after).at)
         elif holds:
-            self.counts["acknowledged"] += 1
+            self.counts["done"] += 1
             self.end_of(deed, state, "done")
             self.put_state(deed.queue, deed.name, self.next_period(state))
 
@@ -191,13 +191,13 @@ class Judge(Belief):
         holds = self.holds_lease(state, deed)
         assert (deed.reply is not None) == holds, f"{'refused' if holds else 'accepted'}: {deed} {state}"
         if holds and state.behind:
-            self.counts["given_back"] += 1
+            self.counts["back"] += 1
             self.end_replaced(deed, state, deed.reply)
         elif holds:
             at = deed.about["at"] or state.was
             may_be = at == 0 and state.due <= deed.reply <= deed.end + SLACK
             assert deed.reply == at or may_be, f"{deed} {state}"
-            self.counts["given_back"] += 1
+            self.counts["back"] += 1
             self.put_state(deed.queue, deed.name,
                            dataclasses.replace(self.given_back(deed, state),
                                                order=None if deed.about["at"] else (deed.reply, None)))

@@ -141,7 +141,7 @@ def wait_delivered(client, stream, count):
 
 
 class Counters:
-    """How far the counters of INFO tickwheel went on since this object was made: counters["fired"]."""
+    """How far the counters of INFO tickwheel went on since this object was made: counters["delivered"]."""
 
     def __init__(self, server):
         self.server, self.before = server, server.tw()

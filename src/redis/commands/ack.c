@@ -91,10 +91,10 @@ int tw__redis_ack_command(RedisModuleCtx *ctx, RedisModuleString **argv, int arg
             tw__redis_lease_end_replaced(queue, task, now_ms, now_ms, &log);
         else
             tw__redis_lease_done(queue, task, now_ms, &log);
-        queue->fired++;
         done++;
     }
-    tw__redis_shared.counts.acknowledged += (uint64_t)done;
+    queue->done += (uint64_t)done;
+    tw__redis_shared.counts.done += (uint64_t)done;
     if (done > 0)
         tw__redis_lives_close(ctx, argv[1], &log, "tw.ack");
     return RedisModule_ReplyWithLongLong(ctx, done);
@@ -218,7 +218,7 @@ static uint64_t end_attempt(RedisModuleCtx *ctx, RedisModuleString *name, struct
     struct tw__redis_buffer log = {0};
     uint64_t now_ms = tw__redis_now_ms(),
              next_ms = tw__redis_lease_end_replaced(queue, task, now_ms, now_ms, &log);
-    *(back ? &tw__redis_shared.counts.given_back : &tw__redis_shared.counts.failed) += 1;
+    *(back ? &tw__redis_shared.counts.back : &tw__redis_shared.counts.failed) += 1;
     tw__redis_lives_close(ctx, name, &log, back ? "tw.back" : "tw.nack");
     return next_ms;
 }

@@ -394,7 +394,7 @@ static void reply_info(RedisModuleCtx *ctx, const struct tw__redis_queue *queue,
     bool replica = tw__redis_gate_is_replica(ctx);
     size_t any = tw__redis_look_earliest(queue, now_ms + 1, UINT64_MAX, now_ms, 1, &task);
     tw__redis_look_states(queue, now_ms, &states);
-    RedisModule_ReplyWithMap(ctx, 15);
+    RedisModule_ReplyWithMap(ctx, 16);
     reply_named(ctx, "tasks", tw__redis_table_count(&queue->tasks) - queue->dead_count);
     reply_named(ctx, "waiting", states.waiting);
     reply_named(ctx, "ready", states.ready);
@@ -408,7 +408,8 @@ static void reply_info(RedisModuleCtx *ctx, const struct tw__redis_queue *queue,
     reply_oldest_ready(ctx, queue, now_ms);
     reply_named(ctx, "routes", tw__redis_route_count(queue));
     reply_named(ctx, "bytes", tw__redis_queue_bytes(queue));
-    reply_named(ctx, "fired", queue->fired);
+    reply_named(ctx, "delivered", queue->delivered);
+    reply_named(ctx, "done", queue->done);
     reply_named(ctx, "died", queue->died);
 }
 
@@ -433,7 +434,7 @@ static void reply_lateness(RedisModuleCtx *ctx)
     struct tw__redis_lateness recent = tw__redis_lateness_recent();
     RedisModule_ReplyWithCString(ctx, "recent");
     RedisModule_ReplyWithMap(ctx, 6);
-    reply_named(ctx, "fired", recent.fired);
+    reply_named(ctx, "calls", recent.calls);
     reply_named(ctx, "p50", recent.p50_us);
     reply_named(ctx, "p90", recent.p90_us);
     reply_named(ctx, "p99", recent.p99_us);
@@ -447,12 +448,13 @@ static void reply_queues(RedisModuleCtx *ctx, const char *name, const struct tw_
     RedisModule_ReplyWithCString(ctx, name);
     RedisModule_ReplyWithArray(ctx, (long)count);
     for (size_t i = 0; i < count; i++) {
-        RedisModule_ReplyWithArray(ctx, 10);
+        RedisModule_ReplyWithArray(ctx, 11);
         RedisModule_ReplyWithLongLong(ctx, list[i]->db);
         RedisModule_ReplyWithString(ctx, list[i]->name);
         reply_number(ctx, tw__redis_table_count(&list[i]->tasks) - list[i]->dead_count);
         reply_number(ctx, list[i]->held);
-        reply_number(ctx, list[i]->fired);
+        reply_number(ctx, list[i]->delivered);
+        reply_number(ctx, list[i]->done);
         reply_number(ctx, list[i]->died);
         reply_number(ctx, tw__redis_overview_ready(list[i]));
         reply_number(ctx, list[i]->leased_count);

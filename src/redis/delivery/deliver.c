@@ -98,8 +98,8 @@ static uint64_t late_since(const struct tw__redis_task *task)
 static void delivered(struct tw__redis_delivery *delivery)
 {
     delivery->route->wait_ms = 0;
-    tw__redis_shared.counts.fired++;
-    delivery->queue->fired++;
+    tw__redis_shared.counts.delivered++;
+    delivery->queue->delivered++;
     tw__redis_late_done(delivery);
 }
 
@@ -139,7 +139,7 @@ static enum tw__redis_meanwhile call_target(struct tw__redis_delivery *delivery)
     enum tw__redis_meanwhile others =
         delivery->plan.kind == TW__REDIS_STREAM ? call_xadd(delivery) : call_push(delivery);
     if (others == TW__REDIS_GONE)
-        tw__redis_shared.counts.fired += delivery->why == TW__REDIS_DEFER_NONE;
+        tw__redis_shared.counts.delivered += delivery->why == TW__REDIS_DEFER_NONE;
     return others;
 }
 

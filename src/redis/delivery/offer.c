@@ -82,7 +82,7 @@ uint64_t tw__redis_offer_again(struct tw__redis_queue *queue, struct tw__redis_t
                                struct tw__redis_buffer *log)
 {
     task = tw__redis_lease_give_back(queue, task, now_ms, log);
-    tw__redis_shared.counts.given_back++;
+    tw__redis_shared.counts.back++;
     tw__redis_workers_wake(queue);
     return tw__redis_task_due(task);
 }
@@ -91,7 +91,7 @@ void tw__redis_offer_put_off(struct tw__redis_queue *queue, struct tw__redis_tas
                              uint64_t now_ms, struct tw__redis_buffer *log)
 {
     tw__redis_lease_put_off(queue, task, at_ms, now_ms, log);
-    tw__redis_shared.counts.given_back++;
+    tw__redis_shared.counts.back++;
 }
 
 /* Whether this attempt is still under way. Another module, which the server called meanwhile, may have ended

@@ -102,9 +102,9 @@ struct tw__redis_queue {
     struct tw__link stale;                /* in the list of queues whose first dead task may have to go */
     uint64_t in_line, held; /* waiting tasks that are overdue, past or stopped; in its routes' lines */
     uint64_t ready_count, leased_count, dead_count;
-    uint64_t bytes;       /* all memory of this queue: its tasks, their shared payloads, its routes, tables */
-    uint64_t dead_bytes;  /* of them those of dead tasks, and of payloads that dead tasks share */
-    uint64_t fired, died; /* deliveries, and tasks that died, since it was made or loaded */
+    uint64_t bytes;      /* all memory of this queue: its tasks, their shared payloads, its routes, tables */
+    uint64_t dead_bytes; /* of them those of dead tasks, and of payloads that dead tasks share */
+    uint64_t delivered, done, died; /* since it was made or loaded, as the counts of the same name */
     /* Strings of the server's, and changes (change.h), which the present batch has to replicate. */
     struct tw__redis_vector once, next;
     struct tw__redis_buffer changes;

@@ -97,7 +97,7 @@ static struct tw__redis_lateness sum_of(const struct tw__recent *recent, uint64_
 {
     uint64_t sum[TW__HISTOGRAM_BUCKETS];
     struct tw__redis_lateness lateness;
-    lateness.fired = tw__recent_sum(recent, step, sum, &lateness.max_us);
+    lateness.calls = tw__recent_sum(recent, step, sum, &lateness.max_us);
     lateness.p50_us = tw__histogram_percentile(sum, 0.5, lateness.max_us);
     lateness.p90_us = tw__histogram_percentile(sum, 0.9, lateness.max_us);
     lateness.p99_us = tw__histogram_percentile(sum, 0.99, lateness.max_us);

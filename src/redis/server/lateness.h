@@ -26,9 +26,9 @@ uint64_t tw__redis_lateness_waiting_us_max(void);
 uint64_t tw__redis_lateness_us(double share);
 uint64_t tw__redis_lateness_us_max(void);
 
-/* How many deliveries there were in a span of time, and their lateness. */
+/* How many tasks were delivered or became ready in a span of time, and their lateness. */
 struct tw__redis_lateness {
-    uint64_t fired, p50_us, p90_us, p99_us, p999_us, max_us;
+    uint64_t calls, p50_us, p90_us, p99_us, p999_us, max_us;
 };
 /* Of the past ten seconds; of the past minute: 54 to 60 seconds. */
 struct tw__redis_lateness tw__redis_lateness_recent(void);

@@ -38,9 +38,9 @@ enum tw__redis_defer {
 
 /* Counts since the server started. */
 struct tw__redis_counts {
-    uint64_t added, replaced, cancelled, moved, fired, dropped, skipped, coalesced, died, expired_tasks,
+    uint64_t added, replaced, cancelled, moved, delivered, dropped, skipped, coalesced, died, expired_tasks,
         evicted_tasks, clock_jumps;
-    uint64_t offered, taken, acknowledged, failed, given_back, lapsed, renewed; /* of tasks for workers */
+    uint64_t offered, taken, done, failed, back, lapsed, renewed; /* of tasks for workers */
     uint64_t replayed, purged;
     uint64_t deferred[TW__REDIS_DEFERS];
     uint64_t tick_us_max;

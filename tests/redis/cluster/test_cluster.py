@@ -47,8 +47,8 @@ def test_one_client_library_finds_all_queues(fleet):
                                "f", "v")
     for tag in TAGS:
         wait_until(lambda tag=tag: client.xlen(f"{{{tag}}}:unpaid") == 1, message=f"{tag} did not come")
-    assert sum(node.tw()["fired"] for node in cluster.nodes) == len(TAGS)
-    assert all(node.tw()["fired"] for node in cluster.nodes), "the tags do not reach every node"
+    assert sum(node.tw()["delivered"] for node in cluster.nodes) == len(TAGS)
+    assert all(node.tw()["delivered"] for node in cluster.nodes), "the tags do not reach every node"
     client.close()
 
 
@@ -86,7 +86,7 @@ def test_a_primary_is_killed(loaded):
         reader.sees_more()
     shards.finish()
     gone = shards.judge(promise=lambda tag: owners[tag] is not old)
-    came_late = replica.tw()["fired"]
+    came_late = replica.tw()["delivered"]
     assert came_late > 0
 
     # The old primary comes back with the data of its file, and behaves as a primary until it hears of the new
@@ -96,7 +96,7 @@ def test_a_primary_is_killed(loaded):
     wait_until(lambda: old.info("replication").get("master_link_status") == "up",
                message="the old one does not follow")
     wait_replica_in_sync(replica, old)
-    assert old.tw()["fired"] == 0 or served_before_it_followed(old.log()[mark:])
+    assert old.tw()["delivered"] == 0 or served_before_it_followed(old.log()[mark:])
     for tag in TAGS:
         if owners[tag] is old:
             same(replica, old, shards.books[tag])
@@ -150,4 +150,4 @@ def test_handing_over_under_load(loaded):
         old, new = new, old
     shards.finish()
     assert shards.judge() == 0
-    assert sum(node.tw()["fired"] for node in cluster.nodes) == shards.deliveries()
+    assert sum(node.tw()["delivered"] for node in cluster.nodes) == shards.deliveries()

@@ -46,7 +46,7 @@ def test_reshard_under_load(fleet):
         go_on(crew)
     shards.finish()
     assert shards.judge() == 0
-    assert sum(node.tw()["fired"] for node in cluster.nodes) == shards.deliveries()
+    assert sum(node.tw()["delivered"] for node in cluster.nodes) == shards.deliveries()
     told = sum((worker.told for worker in crew), start=type(crew[0].told)())
     assert told["MOVED"], "no client noticed"
     for tag, reader in consumers.items():
@@ -116,7 +116,7 @@ class Move:
         stream = f"{{{tag}}}:{next(self.NUMBERS)}"
         node.once("TW.SEND", f"{{{tag}}}:marks", stream, "mark", "IN", 0, "PAYLOAD", "of", "mark")
         wait_until(lambda: node.once("XLEN", stream) == 1, node.tail)
-        self.before[node]["fired"] += 1
+        self.before[node]["delivered"] += 1
 
     def begin(self):
         ids = self.cluster.id(self.source), self.cluster.id(self.target)
@@ -200,7 +200,7 @@ def test_the_queue_goes_first(move):
     move.carry(move.stream)
     move.end()
     once_in_order(move, move.there, due)
-    assert list(tasks(move.there, move.queue)) == ["far"] and move.count(move.source, "fired") == (1,)
+    assert list(tasks(move.there, move.queue)) == ["far"] and move.count(move.source, "delivered") == (1,)
 
 
 def test_the_stream_goes_first(move):
@@ -214,7 +214,7 @@ def test_the_stream_goes_first(move):
     move.carry(move.queue)
     move.end()
     once_in_order(move, move.there, due)
-    assert list(tasks(move.there, move.queue)) == ["far"] and move.count(move.source, "fired") == (1,)
+    assert list(tasks(move.there, move.queue)) == ["far"] and move.count(move.source, "delivered") == (1,)
 
 
 def test_a_new_stream_in_a_slot_that_moves(move):
@@ -229,7 +229,7 @@ def test_a_new_stream_in_a_slot_that_moves(move):
     move.end()
     once_in_order(move, move.there, due)
     assert move.keys(move.source) == [] and move.keys(move.target) == [move.stream]
-    assert move.count(move.source, "fired") == (0,) and move.count(move.target, "fired") == (2,)
+    assert move.count(move.source, "delivered") == (0,) and move.count(move.target, "delivered") == (2,)
 
 
 def test_both_are_across_but_the_slot_is_not(move):

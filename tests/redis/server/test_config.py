@@ -336,7 +336,7 @@ def test_fired(server, r):
         add(r, "b", "IN", 0, "EVERY", 1, "TIMES", 3, "MISSED", "burst")
         wait_until(lambda: r.xlen("q") == 3)
         r.execute_command("TW.DRAIN", "s")
-    assert counted(server, run) == {"added": 1, "fired": 4, "pending": -1, "queues": -1}
+    assert counted(server, run) == {"added": 1, "delivered": 4, "pending": -1, "queues": -1}
 
 
 def test_expired_tasks(server, r):
@@ -384,7 +384,7 @@ def test_deferred_by_a_pause(server):
         wait_until(lambda: r.xlen("q") == 1)
     found = counted(server, run)
     assert found.pop("deferred_pause") >= 1
-    assert found == {"added": 1, "fired": 1}
+    assert found == {"added": 1, "delivered": 1}
 
 
 def test_tick_time_is_told(server, r):

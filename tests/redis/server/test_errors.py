@@ -10,7 +10,7 @@ from harness import Fleet, Raw, Tap, now_ms
 HOUR = 3600 * 1000
 CENTURY = "3155760000000"
 MAX = "9223372036854775807"  # A message may also write it as 2^63-1.
-COUNTERS = ("added", "cancelled", "moved", "fired", "dropped", "coalesced", "dead", "pending", "queues")
+COUNTERS = ("added", "cancelled", "moved", "delivered", "dropped", "coalesced", "dead", "pending", "queues")
 
 ADD = ("TW.SEND", "s", "q", "new")
 IN = (*ADD, "IN", "5")

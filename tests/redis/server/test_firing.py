@@ -70,7 +70,7 @@ def test_a_task_is_gone_after_its_delivery(server, r):
     wait_until(lambda: r.exists("q"))
     assert r.execute_command("TW.GET", "s", "a") == [None]
     assert r.execute_command("TW.LEN", "s") == 1
-    assert server.tw()["fired"] == 1
+    assert server.tw()["delivered"] == 1
 
 
 def test_a_queue_is_gone_after_its_last_delivery(r):
@@ -468,7 +468,7 @@ def test_a_task_dies_after_its_tries(server, r):
     assert [found[name] for name in names] == [
         "dead", due, 0, 3, "wrong", "stream", dead.error, ["f", "v", "g", "w"]]
     assert (r.get("wrong"), r.exists("s:dead"), r.execute_command("TW.LEN", "s")) == ("a string", 0, 0)
-    assert [server.tw()[name] for name in ("dead", "died", "fired", "pending", "held")] == [1, 1, 0, 0, 0]
+    assert [server.tw()[name] for name in ("dead", "died", "delivered", "pending", "held")] == [1, 1, 0, 0, 0]
 
 
 @pytest.mark.parametrize("left", [(), ("LEFT",)], ids=["LIST", "LIST LEFT"])
@@ -767,12 +767,12 @@ def test_drained_tasks_are_no_part_of_lateness(server, r):
 
     assert figures() == [0, 0, 0, 0]
     recent = as_map(as_map(r.execute_command("TW.TOP"))["recent"])
-    assert (recent["fired"], recent["max"]) == (0, 0)
+    assert (recent["calls"], recent["max"]) == (0, 0)
     add(r, "in-time", "IN", 1)
     wait_until(lambda: r.xlen("q") == 5)
-    assert server.tw()["fired"] == 5
+    assert server.tw()["delivered"] == 5
     assert 0 < figures()[0] <= figures()[-1] < HOUR * 1000
-    assert as_map(as_map(r.execute_command("TW.TOP"))["recent"])["fired"] == 1
+    assert as_map(as_map(r.execute_command("TW.TOP"))["recent"])["calls"] == 1
 
 
 def test_overdue_and_oldest_are_in_info(clock, server, r):
@@ -846,7 +846,7 @@ def test_a_herd_in_the_same_second(fleet, clock):
         assert r.lrange("l", start, start + 99999) == [str(i) for i in range(start, start + 100000)]
     assert r.exists("s") == 0
     found = server.tw()
-    assert (found["fired"], found["pending"], found["overdue"]) == (HERD, 0, 0)
+    assert (found["delivered"], found["pending"], found["overdue"]) == (HERD, 0, 0)
 
 
 # No task may harm the others

@@ -314,7 +314,7 @@ def test_out_of_memory_nothing_stops_tasks_for_workers(clock, server, r):
         r.config_set("maxmemory", 1)
         r.config_set("tickwheel.deliver", "yes")
         wait_state(r, "s", "a", "ready")
-        assert (server.tw()["renewed"], server.tw()["lapsed"], server.tw()["fired"]) == (1, 1, 0)
+        assert (server.tw()["renewed"], server.tw()["lapsed"], server.tw()["delivered"]) == (1, 1, 0)
         wait_state(r, "s", "second", "ready")
         assert state(r, "s", "drop") is None
     assert {"tw.ready", "tw.fired"} <= set(events_of(r, run))

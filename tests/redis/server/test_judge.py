@@ -120,7 +120,7 @@ def test_a_new_task_stands_behind_the_attempt_and_waits_for_its_end():
     after = row("ready", DUE + 9, "", DUE + 5)
     ack = Deed("4", "ack", "s", "t", about, 3, BEHIND, after, DUE + 9, DUE + 9, 1, 4.0)
     history = History(put(), replaced(first, BEHIND), ack, takes=[first])
-    assert history.judge.counts["acknowledged"] == 1 and history.judge.fates == {"replaced": 1}
+    assert history.judge.counts["done"] == 1 and history.judge.fates == {"replaced": 1}
     state, = history.ends_with(row("ready", DUE + 9, "", DUE + 5))
     assert state.behind is None
 

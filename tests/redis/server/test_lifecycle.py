@@ -120,7 +120,7 @@ def test_a_queue_that_expires_takes_its_tasks_with_it_and_they_are_counted(clock
     clock.reach(due - 1000)
     counters.wait("expired_tasks", 100)  # The server's own cycle expires the key: no command touches it.
     let_pass(r, due)
-    assert (r.exists("out"), server.tw()["pending"], counters["fired"]) == (0, 0, 1)
+    assert (r.exists("out"), server.tw()["pending"], counters["delivered"]) == (0, 0, 1)
 
 
 def test_a_queue_found_to_have_expired_is_counted_too(server, r):
@@ -700,7 +700,7 @@ def test_a_chain_of_replicas(fleet):
         assert digest(one) == digest(first)
         assert delivered(one.client(), "out") == names
         assert one.tw()["pending"] == 100
-        assert one.tw()["fired"] == 0
+        assert one.tw()["delivered"] == 0
 
 
 def test_life_cycle_commands_reach_replicas(fleet):

@@ -28,7 +28,7 @@ def add(r, queue, *dues, every=None):
 
 def test_an_empty_server(r):
     assert top(r) == {"forecast": [0] * 60, "exact": 1, "queues": [], "paused": [],
-                      "recent": {"fired": 0, "p50": 0, "p90": 0, "p99": 0, "p999": 0, "max": 0}}
+                      "recent": {"calls": 0, "p50": 0, "p90": 0, "p99": 0, "p999": 0, "max": 0}}
 
 
 def test_the_forecast_adds_up_all_queues(r):
@@ -101,7 +101,7 @@ def test_paused_queues_are_listed(server, r):
     wait_until(lambda: server.tw()["paused"] == 1)
     assert (paused(), server.tw()["paused_queues"]) == (["two", "one", "due", "idle"], 4)
     assert (paused("QUEUES", 2), paused("QUEUES", 0)) == (["two", "one"], [])
-    assert top(r)["paused"][0] == [0, "two", 2, 0, 0, 0, 2, 0, 0, 1]
+    assert top(r)["paused"][0] == [0, "two", 2, 0, 0, 0, 0, 2, 0, 0, 1]
     r.rename("two", "three")
     r.unlink("due")
     assert r.execute_command("TW.PAUSE", "one", "OFF") == 1
@@ -130,7 +130,7 @@ def test_a_queue_is_described(server, r):
     r.set("x", "not a stream")
     add(other, "s", 1, 2, HOUR)
     wait_until(lambda: other.xlen("s:out") == 2)
-    assert top(r)["queues"] == [[3, "s", 1, 0, 2, 0, 0, 0, 0, 0]]
+    assert top(r)["queues"] == [[3, "s", 1, 0, 2, 0, 0, 0, 0, 0, 0]]
 
 
 # Tasks for workers
@@ -176,16 +176,16 @@ def info_of(r, queue):
 def test_each_state_is_counted(server, r):
     fill(server, r)
     assert states(server) == [10, 0, 0, 0, 3, 4, 5]
-    assert top(r)["queues"] == [[0, "s", 10, 0, 1, 5, 3, 4, 5, 0]]
+    assert top(r)["queues"] == [[0, "s", 10, 0, 0, 1, 5, 3, 4, 5, 0]]
     found = info_of(r, "s")
-    names = ("tasks", "overdue", "held", "fired", "died", "paused", "ready", "leased", "dead")
-    assert [found[name] for name in names] == [10, 0, 0, 1, 5, 0, 3, 4, 5]
+    names = ("tasks", "overdue", "held", "delivered", "done", "died", "paused", "ready", "leased", "dead")
+    assert [found[name] for name in names] == [10, 0, 0, 0, 1, 5, 0, 3, 4, 5]
     r.execute_command("TW.PAUSE", "s", "ON")
-    assert top(r)["queues"] == [[0, "s", 10, 0, 1, 5, 3, 4, 5, 1]] and info_of(r, "s")["paused"] == 1
+    assert top(r)["queues"] == [[0, "s", 10, 0, 0, 1, 5, 3, 4, 5, 1]] and info_of(r, "s")["paused"] == 1
     assert states(server) == [10, 0, 0, 0, 3, 4, 5]
     assert r.execute_command("TW.PURGE", "s", "ALL") == 5
     assert states(server) == [10, 0, 0, 0, 3, 4, 0]
-    assert top(r)["queues"] == [[0, "s", 10, 0, 1, 5, 3, 4, 0, 1]]
+    assert top(r)["queues"] == [[0, "s", 10, 0, 0, 1, 5, 3, 4, 0, 1]]
     r.unlink("s")
     assert states(server) == [0] * 7 and top(r)["queues"] == []
 
@@ -306,7 +306,7 @@ def test_a_paused_queue_and_the_forecast(server, r):
     assert r.execute_command("TW.FORECAST", "s", "STEP", HOUR, "STEPS", 2) == [1, 1]
     found = info_of(r, "s")
     assert [found[name] for name in ("waiting", "ready", "overdue")] == [2, 3, 3]
-    assert top(r)["queues"] == [[0, "s", 5, 0, 0, 0, 3, 0, 0, 1]]
+    assert top(r)["queues"] == [[0, "s", 5, 0, 0, 0, 0, 3, 0, 0, 1]]
     r.execute_command("TW.PAUSE", "s", "OFF")
     wait_until(lambda: states(server) == [4, 0, 0, 0, 2, 0, 0] and r.xlen("s:out") == 1)
     assert top(r, "STEP", HOUR, "STEPS", 2)["forecast"] == [1, 1]
@@ -345,14 +345,14 @@ def test_a_server_that_does_not_deliver_has_paused_tasks(server, r):
 
 def test_what_workers_did_is_counted(server, r):
     fill(server, r)
-    names = ("offered", "taken", "acknowledged", "failed", "lapsed", "renewed", "died", "replayed", "purged",
-             "given_back")
+    names = ("offered", "taken", "done", "failed", "lapsed", "renewed", "died", "replayed", "purged",
+             "back")
 
     def counts():
         found = server.tw()
         return [found[name] for name in names]
     assert counts() == [14, 11, 1, 6, 0, 0, 5, 0, 0, 0]
-    assert top(r)["recent"]["fired"] == 14
+    assert top(r)["recent"]["calls"] == 14
     dead = [id for id, *_ in r.execute_command("TW.DEAD", "s")]
     assert r.execute_command("TW.REPLAY", "s", "IDS", 1, dead[0]) == 1
     assert r.execute_command("TW.PURGE", "s", "IDS", 1, dead[1]) == 1
@@ -366,9 +366,9 @@ def test_lateness_of_the_past_seconds(r):
     add(r, "s", *range(1, 51))
     wait_until(lambda: r.xlen("s:out") == 50)
     recent = top(r)["recent"]
-    assert recent["fired"] == 50
+    assert recent["calls"] == 50
     assert 0 < recent["p50"] <= recent["p90"] <= recent["p99"] <= recent["p999"] <= recent["max"]
-    wait_until(lambda: top(r)["recent"]["fired"] == 0)
+    wait_until(lambda: top(r)["recent"]["calls"] == 0)
     assert top(r)["recent"]["max"] == 0
 
 

@@ -260,7 +260,7 @@ def test_a_replica_never_fires(fleet, clock):
     wait_delivered(r, "out", 100)
     wait_replica_in_sync(master, replica)
     assert delivered(copy, "out") == names
-    assert replica.tw()["fired"] == 0
+    assert replica.tw()["delivered"] == 0
     assert digest(master) == digest(replica)
     with pytest.raises(redis.exceptions.ReadOnlyError):
         add(copy, "s", "out", "a", clock.now())
@@ -905,9 +905,9 @@ def test_info_is_complete_and_in_numbers(server, r):
     fields = parse_info(Raw(server)("INFO", "tickwheel"))
     for name in (
             "pending queues bytes overdue oldest_overdue_ms as_replica_due as_replica_oldest_due_ms "
-            "paused_queues held reaping added cancelled moved fired "
+            "paused_queues held reaping added cancelled moved delivered "
             "dropped coalesced dead died expired_tasks evicted_tasks "
-            "paused ready oldest_ready_ms leased offered taken acknowledged failed given_back lapsed "
+            "paused ready oldest_ready_ms leased offered taken done failed back lapsed "
             "renewed replayed purged waiting_us_p50 waiting_us_p99 waiting_us_max deferred_stopped "
             "deferred_pause deferred_role deferred_oom deferred_slot "
             "deferred_replicas deferred_disk deferred_refused lateness_us_p50 lateness_us_p99 lateness_us_p999 "

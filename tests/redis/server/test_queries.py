@@ -14,7 +14,7 @@ GET_NAMES = [
 ]
 INFO_NAMES = [
     "tasks", "waiting", "ready", "leased", "dead", "paused", "overdue", "as-replica-due", "held", "next",
-    "oldest-ready", "routes", "bytes", "fired", "died"
+    "oldest-ready", "routes", "bytes", "delivered", "done", "died"
 ]
 
 
@@ -581,7 +581,7 @@ def test_info_counts_what_was_fired(r):
     add(r, "stays", now_ms() + HOUR)
     for i in range(5):
         add(r, i, now_ms())
-    wait_until(lambda: info(r)["fired"] == 5)
+    wait_until(lambda: info(r)["delivered"] == 5)
     assert info(r)["tasks"] == 1
 
 
@@ -691,7 +691,7 @@ def test_queries_are_answered_by_replicas(fleet, server, r, words):
         if words[0] == "TW.INFO":
             return {
                 name: value
-                for name, value in as_map(found).items() if name not in ("fired", "died", "bytes")
+                for name, value in as_map(found).items() if name not in ("delivered", "done", "died", "bytes")
             }
         if words[0] == "TW.SCAN":
             return sorted(zip(found[1][::2], found[1][1::2]))

@@ -113,7 +113,7 @@ def test_a_cancel_removes_both(server, r):
 
 # Its end
 
-COUNTED = {DONE: "acknowledged", BACK: "given_back", BACK_IN: "given_back", LAPSE: "lapsed"}
+COUNTED = {DONE: "done", BACK: "back", BACK_IN: "back", LAPSE: "lapsed"}
 
 
 @pytest.mark.parametrize("how", MAKERS)
@@ -128,7 +128,7 @@ def test_each_end_lets_the_new_task_wait_for_its_time(server, r, how, last):
         assert reply == (1 if last == DONE else due)
     shows(r, "a", state="waiting", replaced=0, attempt=0, lapses=0, due=due, next=due, worker="", error="",
           payload=payload)
-    names = ("acknowledged", "failed", "given_back", "lapsed", "died")
+    names = ("done", "failed", "back", "lapsed", "died")
     assert {name: counters[name] for name in names} == {
         name: int(name == COUNTED.get(last, "failed")) for name in names}
     assert ack(r, job) == 0 and touch(r, job, 5) is None and end(r, job, BACK) is None

@@ -143,7 +143,7 @@ def test_rates_and_lateness(server, r):
         pipe.execute_command("TW.SEND", "s", "q", f"r{i}", "IN", 1, "EVERY", 100, "MAXLEN", 10, "PAYLOAD", "f",
                              "v")
     pipe.execute()
-    wait_until(lambda: server.info("tickwheel")["tickwheel_fired"] > 50)
+    wait_until(lambda: server.info("tickwheel")["tickwheel_delivered"] > 50)
     found = as_json(server)
     assert found["rates"]["added"] == 0
     late = found["late_ns"]
@@ -151,9 +151,9 @@ def test_rates_and_lateness(server, r):
     assert known == sorted(known) and known[0] > 0 and "p90" not in late
     recent = found["recent_late_ns"]
     assert 0 < recent["p50"] <= recent["p90"] <= recent["p99"] <= recent["max"] <= late["max"]
-    assert 50 < recent["calls"] <= found["counts"]["fired"]
+    assert 50 < recent["calls"] <= found["counts"]["delivered"]
     [queue] = found["queues"]
-    assert queue["fired"] == found["counts"]["fired"] or queue["fired"] > 50
+    assert queue["delivered"] == found["counts"]["delivered"] or queue["delivered"] > 50
 
 
 def test_a_rate_is_that_of_the_interval(server, r):
@@ -164,7 +164,7 @@ def test_a_rate_is_that_of_the_interval(server, r):
     code, out, error = between_two_looks(r, act, "--redis", f"127.0.0.1:{server.port}", "--json")
     assert (code, error) == (0, "")
     rates = json.loads(out)["rates"]
-    assert 0 < rates["fired"] < 50 and rates["fired"] == rates["added"]
+    assert 0 < rates["delivered"] < 50 and rates["delivered"] == rates["added"]
 
 
 def test_a_frame(clock, server, r):
@@ -204,8 +204,10 @@ def fill_with_jobs(server, r):
     wait_until(lambda: server.tw()["paused"] == 2)
 
 
-JOBS = {"tasks": 6, "ready": 2, "leased": 3, "dead": 1, "held": 0, "fired": 1, "died": 2, "paused": False}
-STOPPED = {"tasks": 3, "ready": 2, "leased": 0, "dead": 0, "held": 0, "fired": 0, "died": 0, "paused": True}
+JOBS = {"tasks": 6, "ready": 2, "leased": 3, "dead": 1, "held": 0, "delivered": 0, "done": 1, "died": 2,
+        "paused": False}
+STOPPED = {"tasks": 3, "ready": 2, "leased": 0, "dead": 0, "held": 0, "delivered": 0, "done": 0, "died": 0,
+           "paused": True}
 
 
 def test_json_of_tasks_for_workers(server, r):
@@ -214,10 +216,10 @@ def test_json_of_tasks_for_workers(server, r):
     counts = found["counts"]
     assert [counts[name] for name in ("pending", "overdue", "ready", "leased", "dead", "held", "paused",
                                       "paused_queues")] == [9, 0, 2, 3, 1, 0, 2, 1]
-    assert [counts[name] for name in ("fired", "offered", "taken", "acknowledged", "failed", "lapsed", "died")
+    assert [counts[name] for name in ("delivered", "offered", "taken", "done", "failed", "lapsed", "died")
             ] == [0, 8, 6, 1, 2, 0, 2]
     assert 0 < counts["oldest_ready_ms"] < 60000
-    rates = dict.fromkeys(("offered", "taken", "acknowledged", "failed", "lapsed", "died"), 0)
+    rates = dict.fromkeys(("offered", "taken", "done", "failed", "lapsed", "died"), 0)
     assert {name: found["rates"][name] for name in rates} == rates
     assert found["late_ns"]["calls"] == found["recent_late_ns"]["calls"] == 8
     assert found["queues"] == [{"db": 0, "name": "jobs", **JOBS}, {"db": 0, "name": "stopped", **STOPPED}]
@@ -233,7 +235,7 @@ def test_a_frame_of_tasks_for_workers(server, r):
     for words in (r" pending 9 +overdue 0 +ready 2 +oldest [\d.]+ m?s\n leased 3 +dead 1 +held 0 +paused 2\n",
                   r"\n pauses 1 +queues 2 +memory ",
                   r" firing 0/s +in all 8\n", r" taken 0/s\n done 0/s +failed 0/s +died 0/s\n",
-                  r" paused, then the largest +tasks +ready +leased +dead +fired/s\n"
+                  r" paused, then the largest +tasks +ready +leased +dead +ended/s\n"
                   r" stopped +3 +2 +0 +0 +paused\n jobs +6 +2 +3 +1 +0\n$"):
         assert re.search(words, shown), (words, shown)
     r.execute_command("TW.PAUSE", "stopped", "OFF")
@@ -262,54 +264,8 @@ def test_a_server_that_is_told_not_to_deliver(server, r):
         r.config_set("tickwheel.deliver", "yes")
 
 
-def encoded(value):
-    """Returns a value as a server sends it."""
-    if isinstance(value, int):
-        return b":%d\r\n" % value
-    if isinstance(value, str):
-        return b"$%d\r\n%s\r\n" % (len(value), value.encode())
-    return b"*%d\r\n" % len(value) + b"".join(encoded(one) for one in value)
-
-
-def older_server(**fields):
-    """Starts a server whose module is older than tasks for workers. Returns its address."""
-    info = "".join(f"tickwheel_{name}:{value}\r\n" for name, value in fields.items())
-    recent = ["fired", 0, "p50", 0, "p90", 0, "p99", 0, "p999", 0, "max", 0]
-    top = ["forecast", [0] * 60, "exact", 1, "recent", recent, "queues", [[2, "old", 41, 3, 700, 5]]]
-    of_one = ["tasks", 41, "overdue", 0, "held", 3, "fired", 700, "dead", 5]
-    listener = socket.create_server(("127.0.0.1", 0))
-
-    def serve():
-        one, _ = listener.accept()
-        while request := one.recv(1000):
-            answers = [top] if b"TW.TOP" in request else [[0] * 60, of_one]
-            one.sendall(b"".join(encoded(answer) for answer in [f"redis_version:7.0.0\r\n{info}", *answers]))
-        one.close()
-    threading.Thread(target=serve, daemon=True).start()
-    return f"127.0.0.1:{listener.getsockname()[1]}", listener
-
-
-def test_a_server_with_an_older_module():
-    """Its `dead` counts the tasks that have died, and it does not tell the numbers of tasks for workers."""
-    fields = {"pending": 41, "overdue": 1, "held": 3, "queues": 1, "bytes": 5000, "added": 746, "fired": 700,
-              "cancelled": 0, "moved": 0, "dead": 5, "deferred_pause": 0}
-    expected = {"db": 2, "name": "old", "tasks": 41, "held": 3, "fired": 700, "died": 5}
-    address, _kept = older_server(**fields)
-    found = as_json(address)
-    assert found["counts"] == {"pending": 41, "overdue": 1, "held": 3, "queues": 1, "memory": 5000,
-                               "added": 746, "fired": 700, "cancelled": 0, "moved": 0, "died": 5}
-    assert found["queues"] == [expected]
-    address, _kept = older_server(**fields)
-    assert as_json(address, "--queue", "old")["queues"] == [{**expected, "db": 0}]
-    address, _kept = older_server(**fields)
-    shown = run(address, "--once", "--interval", "100ms").stdout
-    for words in (r" pending 41 +overdue 1 +held 3 +queues 1\n memory 4.88 KiB\n", r" died 0/s\n",
-                  r" largest queues +tasks +fired/s +fired +held +dead\n db2 old +41 +0 +700 +3 +5\n"):
-        assert re.search(words, shown), (words, shown)
-
-
 def test_queues_whose_names_look_alike(server, r):
-    """A past bug: one queue was shown with the fired tasks of the other."""
+    """A past bug: one queue was shown with the deliveries of the other."""
     add(r, "\u00e9", *[HOUR] * 5)
     add(r, "\u00fc", *[HOUR] * 3, *range(1, 21))
     wait_until(lambda: r.xlen("\u00fc:out") == 20)
@@ -318,7 +274,7 @@ def test_queues_whose_names_look_alike(server, r):
 
 
 def test_a_server_that_starts_anew_between_two_looks(server, r):
-    """A past bug: the server had a rate, of the tasks that it has fired since the restart."""
+    """A past bug: the server had a rate, of the tasks that it has delivered since the restart."""
     def act():
         server.stop()
         server.start()
@@ -327,7 +283,7 @@ def test_a_server_that_starts_anew_between_two_looks(server, r):
     code, out, error = between_two_looks(r, act, "--redis", f"127.0.0.1:{server.port}", "--json")
     assert code == 0, error
     found = json.loads(out)
-    assert (found["counts"]["fired"], found["rates"]["fired"]) == (20, None)
+    assert (found["counts"]["delivered"], found["rates"]["delivered"]) == (20, None)
 
 
 def test_one_queue(server, r):
@@ -338,8 +294,8 @@ def test_one_queue(server, r):
     found = as_json(server, "--queue", "b", "--db", "3")
     assert (found["queue"], sum(found["forecast"]["counts"])) == ("b", 5)
     assert found["queues"] == [{
-        "db": 3, "name": "b", "tasks": 6, "ready": 0, "leased": 0, "dead": 0, "held": 0, "fired": 0, "died": 0,
-        "paused": False
+        "db": 3, "name": "b", "tasks": 6, "ready": 0, "leased": 0, "dead": 0, "held": 0, "delivered": 0, "done": 0,
+        "died": 0, "paused": False
     }]
     assert sum(as_json(server, "--queue", "a")["forecast"]["counts"]) == 7
     assert as_json(server, "--queue", "nobody")["queues"][0]["tasks"] == 0
@@ -417,7 +373,7 @@ def test_a_server_that_closes_idle_connections(server, r):
     def act():
         r.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
     code, out, error = between_two_looks(r, act, "--redis", f"127.0.0.1:{server.port}", "--json")
-    assert (code, error, json.loads(out)["rates"]["fired"]) == (0, "", 0)
+    assert (code, error, json.loads(out)["rates"]["delivered"]) == (0, "", 0)
 
 
 # Errors

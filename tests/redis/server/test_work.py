@@ -461,7 +461,7 @@ def test_a_token_that_was_never_given_out(r, token):
     assert r.execute_command("TW.ACK", "none", "a", job.token) == 0
 
 
-@pytest.mark.parametrize("way", ["taken again", "cancelled", "acknowledged", "dead", "given back",
+@pytest.mark.parametrize("way", ["taken again", "cancelled", "done", "dead", "given back",
                                  "given back and taken again"])
 def test_a_token_dies(r, way):
     put(r, "s", "a")
@@ -471,7 +471,7 @@ def test_a_token_dies(r, way):
         wait_take(r, "s")
     elif way == "cancelled":
         assert r.execute_command("TW.CANCEL", "s", "a") in ([1], [2])
-    elif way == "acknowledged":
+    elif way == "done":
         ack(r, old)
     elif way.startswith("given back"):
         give_back(r, old)
@@ -823,7 +823,7 @@ def test_a_task_that_is_given_back_until_a_time(clock, server, r, words):
     found = get(r, "a")
     assert [found[name] for name in ("state", "due", "next", "attempt", "worker", "error")] == [
         "waiting", 1000, at, 0, "", ""]
-    assert (ack(r, job), server.tw()["given_back"], server.tw()["failed"]) == (0, 1, 0)
+    assert (ack(r, job), server.tw()["back"], server.tw()["failed"]) == (0, 1, 0)
     assert wait_take(r, "s").id == "b"
     clock.push(500)
     again = wait_take(r, "s")
@@ -943,15 +943,15 @@ def test_counters_and_gauges(server, r):
     nack(r, jobs[1], "DEAD")
     give_back(r, jobs[2])
     take(r, "s")
-    expected = {"added": 4, "offered": 4, "taken": 4, "acknowledged": 1, "failed": 1, "died": 1, "fired": 0,
-                "lapsed": 0, "given_back": 1}
+    expected = {"added": 4, "offered": 4, "taken": 4, "done": 1, "failed": 1, "died": 1, "delivered": 0,
+                "lapsed": 0, "back": 1}
     assert {name: counters[name] for name in expected} == expected
     found = server.tw()
     assert {name: found[name] for name in ("ready", "leased", "dead", "pending", "overdue", "paused")} == {
         "ready": 1, "leased": 1, "dead": 1, "pending": 2, "overdue": 0, "paused": 0}
     info = working(r, "s")
-    expected = {"tasks": 2, "ready": 1, "leased": 1, "dead": 1, "died": 1, "fired": 1, "overdue": 0,
-                "paused": 0}
+    expected = {"tasks": 2, "ready": 1, "leased": 1, "dead": 1, "died": 1, "delivered": 0, "done": 1,
+                "overdue": 0, "paused": 0}
     assert {name: info[name] for name in expected} == expected
     wait_until(lambda: working(r, "s")["oldest-ready"] >= 20 and server.tw()["oldest_ready_ms"] >= 20)
     assert found["waiting_us_max"] >= found["waiting_us_p99"] >= found["waiting_us_p50"] > 0

@@ -9,7 +9,7 @@ from test_errors import MAX, PAYLOAD, case, numbers
 
 HOUR = 3600 * 1000
 LEASE_MAX, CENTURY = "4294967295", "3155760000000"
-COUNTERS = ("added", "cancelled", "taken", "acknowledged", "failed", "given_back", "lapsed", "died", "replayed",
+COUNTERS = ("added", "cancelled", "taken", "done", "failed", "back", "lapsed", "died", "replayed",
             "purged", "offered", "pending", "ready", "leased", "dead", "paused", "queues")
 PUT = ("TW.PUT", "s", "new")
 IN = (*PUT, "IN", "5")

@@ -33,7 +33,7 @@ def test_every_task_has_one_fate(fleet):
     judge = play(house, rounds)
     assert judge.fates["done"] > 20 and judge.lapses and judge.renewals and house.blocked
     assert house.shop.killed
-    assert judge.counts["given_back"]
+    assert judge.counts["back"]
 
 
 class Torn(House):

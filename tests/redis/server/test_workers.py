@@ -195,7 +195,7 @@ def test_a_task_that_is_given_back_in_a_transaction_goes_to_a_blocked_worker(ser
             both.incr("returned")
             both.execute()
         assert crew[0].ids() == ["a"]
-    assert server.tw()["given_back"] == 1
+    assert server.tw()["back"] == 1
 
 
 @pytest.mark.parametrize("why", ["pause", "deliver"])
