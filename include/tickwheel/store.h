@@ -282,6 +282,7 @@ struct tw_store_task {
         next_ms; /* when it can be taken next: due_ms, or later for a retry; leased, dead: as before that */
     uint64_t every_ms, times; /* as in the put; `times` is how many calls are left */
     enum tw_missed missed;
+    uint64_t missed_periods; /* for which the call of this period stands besides its own; 0 before it */
     uint32_t tries, attempt; /* attempt: the number of the attempt under way, or of the last one; 0: none yet */
     uint64_t place_ms;       /* its place in the order: next_ms, or when it was filed, if that was later */
     uint32_t lapses;         /* how many of them have lapsed: their run has ended. They cost no try */
@@ -331,7 +332,7 @@ int tw_store_next(struct tw_store *store, const char *queue, uint64_t *next_ms);
  * receives how many come in (now + i * step_ms, now + (i + 1) * step_ms]: the first call of a task at next_ms.
  *   - counts[0] also counts the tasks that are ready, whether they run or not.
  *   - Each call of a repeating task within that time counts, as if no handler took time. Its missed periods
- *     count as one call, or as one call each with TW_MISSED_BURST.
+ *     count as one call, or as one call each with TW_MISSED_BURST, or as none with TW_MISSED_SKIP.
  * Requires: `counts` has room for `steps` numbers.
  * Returns: 0 or an error, and then *counts is unchanged.
  *   - TW_EINVAL: step_ms is 0 or more than TW_STORE_TIME_MAX, or `steps` is not 1 to TW_FORECAST_MAX.
@@ -416,7 +417,8 @@ struct tw_job {
     uint64_t late_ms;        /* how long after that the handler was called */
     uint64_t revision;       /* of the task: with `due_ms` it names the call */
     uint64_t left;           /* calls after this one; TW_FOREVER: no end */
-    uint64_t missed;         /* TW_MISSED_COALESCE: periods that this call stands for besides its own */
+    uint64_t missed;         /* TW_MISSED_COALESCE: periods that this call stands for besides its own, the same
+                                in each attempt */
     uint32_t attempt, tries; /* the number of this attempt, from 1; failures until the task is dead */
     uint32_t lapses;         /* attempts before this one that have lapsed: they cost no try */
     const char *error;       /* of the attempt before; NULL: none */
@@ -523,6 +525,8 @@ struct tw_store_stats {
     uint64_t attempts;                              /* jobs that have begun */
     uint64_t done;                                  /* answers */
     uint64_t retried, dead;                         /* answers */
+    uint64_t skipped;                               /* periods that TW_MISSED_SKIP has passed over */
+    uint64_t coalesced;                             /* periods that calls stood for besides their own */
     uint64_t errors;                                /* times that the store could not read or write */
     uint64_t late_p50_ms, late_p99_ms, late_max_ms; /* from the due time to the call; of first attempts */
 };

@@ -20,7 +20,6 @@
 #include <base/assert.h>
 
 #include <task/limits.h>
-#include <task/periods.h>
 
 #include "look.h"
 
@@ -219,18 +218,43 @@ void tw__store_count_jobs(const struct tw__store_table *table, uint64_t run)
 
 static const char LAPSED[] = "the run has ended";
 
-/* Changes the row that the claim has read in this transaction. */
-static int claim_row(struct tw__store_db *db, enum tw__store_statement which, uint64_t seq, uint64_t number,
-                     uint64_t token)
+/* Changes the row that the claim has read in this transaction: the job's run and token, and with CLAIM the
+ * period too. */
+static int claim_row(struct tw__store_db *db, enum tw__store_statement which,
+                     const struct tw__store_claim *claim)
 {
     int error = 0;
     sqlite3_stmt *statement = tw__store_db_statement(db, which, &error);
     if (statement == NULL)
         return error;
-    tw__store_bind_number(db, statement, 1, seq);
-    tw__store_bind_number(db, statement, 2, number);
-    tw__store_bind_number(db, statement, 3, token);
+    tw__store_bind_number(db, statement, 1, claim->entry->seq);
+    tw__store_bind_number(db, statement, 2, claim->job->run);
+    tw__store_bind_number(db, statement, 3, claim->job->token);
+    if (which == TW__STORE_CLAIM) {
+        tw__store_bind_number(db, statement, 4, claim->turn.due);
+        tw__store_bind_number(db, statement, 5, claim->next_ms);
+        tw__store_bind_number(db, statement, 6, claim->turn.missed);
+    }
     return tw__store_db_run(db, statement, "claim");
+}
+
+/* There is no call now: the row waits for a later period, or leaves. */
+static int write_turn(struct tw__store_db *db, const struct tw__store_batch *batch,
+                      const struct tw__store_claim *claim)
+{
+    int error = 0;
+    const struct tw__task_turn *turn = &claim->turn;
+    sqlite3_stmt *statement =
+        tw__store_db_statement(db, turn->ends ? TW__STORE_REMOVE : TW__STORE_ANEW, &error);
+    if (statement == NULL)
+        return error;
+    tw__store_bind_number(db, statement, 1, claim->entry->seq);
+    if (!turn->ends) {
+        tw__store_bind_number(db, statement, 2, ++db->seq);
+        tw__store_bind_number(db, statement, 3, turn->due);
+        tw__store_bind_number(db, statement, 4, tw__store_place(db, turn->due, batch->now_ms));
+    }
+    return tw__store_db_run(db, statement, "pass over a period");
 }
 
 /* An integer of SQL has a sign, so the highest bit stays free. */
@@ -252,25 +276,35 @@ static int write_death(struct tw__store_db *db, const struct tw__store_batch *ba
     job->answer = TW_DEAD;
     job->run = db->run;
     job->token = draw_token();
-    job->job.late_ms = batch->now_ms > job->job.due_ms ? batch->now_ms - job->job.due_ms : 0;
-    int error = claim_row(db, TW__STORE_LAPSED, claim->entry->seq, db->run, job->token);
+    int error = claim_row(db, TW__STORE_LAPSED, claim);
     if (error == 0)
         error = write_answer(db, job, batch->now_ms);
     return error;
 }
 
-/* Decides about a task that is there. Returns: 0 or an error. */
-static int decide_fate(struct tw__store_db *db, struct tw__store_batch *batch, struct tw__store_claim *claim,
-                       const struct tw_store_task *task, uint32_t lapses)
+/* Gives the task the period whose turn it is. A retry is of the same period as the attempt before. */
+static void give_turn(const struct tw__store_batch *batch, struct tw__store_claim *claim,
+                      struct tw_store_task *task)
 {
-    claim->behind = *tw__store_table_find(batch->table, claim->entry->queue, task->id, task->id_size);
-    claim->fate = TW__STORE_NO_ROOM;
-    claim->next_ms = task->next_ms;
-    claim->place_ms = task->place_ms;
-    if (claim->behind != NULL)
-        claim->fate = TW__STORE_HELD;
-    else if (task->place_ms > batch->now_ms || task->next_ms > batch->now_ms)
-        claim->fate = TW__STORE_EARLY;
+    struct tw__task_period period = {task->due_ms, task->next_ms, task->every_ms, TW__TASK_FOREVER,
+                                     task->missed};
+    claim->turn = (struct tw__task_turn){.due = task->due_ms, .missed = task->missed_periods, .calls = true};
+    if (task->attempt > 0)
+        return;
+    claim->turn = tw__task_turn(&period, batch->now_ms);
+    if (claim->turn.due != task->due_ms)
+        claim->next_ms = claim->turn.due;
+    task->due_ms = claim->turn.due;
+    task->missed_periods = claim->turn.missed;
+}
+
+/* Decides about a task whose time has come, and makes its job. Returns: 0 or an error. */
+static int decide_turn(struct tw__store_db *db, struct tw__store_batch *batch, struct tw__store_claim *claim,
+                       struct tw_store_task *task, uint32_t lapses)
+{
+    give_turn(batch, claim, task);
+    if (!claim->turn.calls)
+        claim->fate = TW__STORE_PASSED;
     else if (task->payload_size > batch->room && !batch->idle)
         batch->full = true;
     else if ((claim->job = tw__store_job_new(task, claim->entry)) == NULL)
@@ -281,6 +315,23 @@ static int decide_fate(struct tw__store_db *db, struct tw__store_batch *batch, s
         claim->job->job.attempt = task->attempt;
         tw_job_fail(&claim->job->job, LAPSED);
     }
+    return 0;
+}
+
+/* Decides about a task that is there. Returns: 0 or an error. */
+static int decide_fate(struct tw__store_db *db, struct tw__store_batch *batch, struct tw__store_claim *claim,
+                       struct tw_store_task *task, uint32_t lapses)
+{
+    claim->behind = *tw__store_table_find(batch->table, claim->entry->queue, task->id, task->id_size);
+    claim->fate = TW__STORE_NO_ROOM;
+    claim->next_ms = task->next_ms;
+    claim->place_ms = task->place_ms;
+    if (claim->behind != NULL)
+        claim->fate = TW__STORE_HELD;
+    else if (task->place_ms > batch->now_ms || task->next_ms > batch->now_ms)
+        claim->fate = TW__STORE_EARLY;
+    else
+        return decide_turn(db, batch, claim, task, lapses);
     return 0;
 }
 
@@ -318,7 +369,7 @@ static int write_claim(struct tw__store_db *db, struct tw__store_batch *batch, s
     batch->idle = false;
     claim->job->run = db->run;
     claim->job->token = draw_token();
-    return claim_row(db, TW__STORE_CLAIM, claim->entry->seq, db->run, claim->job->token);
+    return claim_row(db, TW__STORE_CLAIM, claim);
 }
 
 static int claim_one(struct tw__store_db *db, struct tw__store_batch *batch, struct tw__store_claim *claim)
@@ -329,6 +380,8 @@ static int claim_one(struct tw__store_db *db, struct tw__store_batch *batch, str
     int error = read_claim(db, batch, claim);
     if (error == 0 && claim->fate == TW__STORE_CLAIMED)
         error = write_claim(db, batch, claim);
+    if (error == 0 && claim->fate == TW__STORE_PASSED)
+        error = write_turn(db, batch, claim);
     if (error == 0 && claim->fate == TW__STORE_BURIED)
         error = write_death(db, batch, claim);
     return error;

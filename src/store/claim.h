@@ -7,6 +7,8 @@
 
 #include "check.h"
 
+#include <task/periods.h>
+
 enum { TW__STORE_CLAIMS = 256 }; /* of one commit */
 
 /* The jobs under way, by queue and id. */
@@ -24,6 +26,7 @@ struct tw__store_job **tw__store_table_find(const struct tw__store_table *table,
 enum tw__store_fate {
     TW__STORE_CLAIMED, /* `job` has it */
     TW__STORE_GONE,    /* it is no task any more */
+    TW__STORE_PASSED,  /* no call now: its row has got a later period and another number, or has left */
     TW__STORE_EARLY,   /* its turn comes at place_ms */
     TW__STORE_HELD,    /* `behind` is a job of the same task */
     TW__STORE_NO_ROOM, /* its payload has to wait for the end of other jobs */
@@ -35,6 +38,7 @@ struct tw__store_claim {
     enum tw__store_fate fate;
     struct tw__store_job *job, *behind; /* job: of TW__STORE_CLAIMED, and of TW__STORE_BURIED for the news */
     uint64_t next_ms, place_ms;         /* of the task */
+    struct tw__task_turn turn;          /* of TW__STORE_CLAIMED and TW__STORE_PASSED */
 };
 
 struct tw__store_batch {

@@ -50,7 +50,6 @@ struct tw__store_job *tw__store_job_new(const struct tw_store_task *task, struct
         .entry = entry,
         .every_ms = task->every_ms,
         .backoff_ms = task->backoff_ms,
-        .policy = task->missed,
     };
     job->job = (struct tw_job){
         .queue = keep(&to, task->queue, queue),
@@ -61,6 +60,7 @@ struct tw__store_job *tw__store_job_new(const struct tw_store_task *task, struct
         .left = task->every_ms == 0         ? 0
                 : task->times == TW_FOREVER ? TW_FOREVER
                                             : task->times - 1,
+        .missed = task->missed_periods,
         .attempt = task->attempt + 1,
         .tries = task->tries,
     };
@@ -125,8 +125,6 @@ void tw__store_job_run(struct tw__store_job *job)
     uint64_t now_ms = tw_store_now();
     job->begun = true;
     job->job.late_ms = now_ms > job->job.due_ms ? now_ms - job->job.due_ms : 0;
-    if (job->policy == TW_MISSED_COALESCE && job->every_ms > 0)
-        job->job.missed = job->job.late_ms / job->every_ms;
     enum tw_answer answer = callee->handler(callee->arg, &job->job);
     if (answer != TW_LATER) {
         job->answer = answer;
@@ -187,12 +185,9 @@ static uint64_t at_most_end(uint64_t due_ms)
     return due_ms < TW_STORE_TIME_MAX ? due_ms : TW_STORE_TIME_MAX;
 }
 
-/* Missed periods are as in task.h: BURST makes up for each, SKIP and COALESCE go on with the next period that
- * lies ahead of the call. */
 uint64_t tw__store_job_next_due(const struct tw__store_job *job)
 {
-    uint64_t passed = job->policy == TW_MISSED_BURST ? 0 : job->job.late_ms / job->every_ms;
-    return tw__task_due_after(job->job.due_ms, 1 + passed, job->every_ms);
+    return tw__task_due_after(job->job.due_ms, tw__add_saturating(job->job.missed, 1), job->every_ms);
 }
 
 /* A task names its first wait alone. The longest one is as usual, unless the first one is longer. */

@@ -29,7 +29,6 @@ struct tw__store_job {
     uint32_t series;     /* of commits (check.c) */
     bool begun;          /* its handler was called */
     uint64_t every_ms, backoff_ms;
-    enum tw_missed policy;
     uint64_t retry_ms; /* the caller's time of the next attempt; 0: by the backoff */
     uint64_t again_ms; /* the task's place after the answer; TW_NEVER: it is not filed again */
     enum tw_answer answer;

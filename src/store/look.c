@@ -57,6 +57,7 @@ int tw__store_read_task(struct tw__store_db *db, sqlite3_stmt *row, uint64_t now
         .every_ms = number(row, 7),
         .times = times == 0 ? TW_FOREVER : times,
         .missed = tw__store_read_missed(row, 9),
+        .missed_periods = number(row, 17),
         .tries = (uint32_t)number(row, 10),
         .attempt = (uint32_t)number(row, 4),
         .lapses = (uint32_t)number(row, 15),

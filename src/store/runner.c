@@ -172,10 +172,20 @@ static void count_answer(struct tw__store_runner *runner, const struct tw__store
     stats->retried += job->answer == TW_RETRY && !job->buried;
     stats->dead += job->buried;
     stats->attempts -= !job->begun;
+    stats->coalesced += job->changed && (job->answer == TW_DONE || job->buried) ? job->job.missed : 0;
     if (job->begun && job->job.attempt == 1) {
         runner->late[tw__histogram_bucket(job->job.late_ms)]++;
         stats->late_max_ms = job->job.late_ms > stats->late_max_ms ? job->job.late_ms : stats->late_max_ms;
     }
+}
+
+static void count_claim(struct tw_store_stats *stats, const struct tw__store_claim *claim)
+{
+    stats->jobs += claim->fate == TW__STORE_CLAIMED;
+    stats->attempts += claim->fate == TW__STORE_CLAIMED;
+    stats->dead += claim->fate == TW__STORE_BURIED;
+    stats->coalesced += claim->fate == TW__STORE_BURIED ? claim->job->job.missed : 0;
+    stats->skipped += claim->fate == TW__STORE_PASSED ? claim->turn.skipped : 0;
 }
 
 /* Counts a batch that is committed. */
@@ -183,11 +193,8 @@ static void count_batch(struct tw__store_runner *runner)
 {
     const struct tw__store_batch *batch = &runner->batch;
     pthread_mutex_lock(&runner->lock);
-    for (size_t i = 0; i < batch->n; i++) {
-        runner->stats.jobs += batch->claims[i].fate == TW__STORE_CLAIMED;
-        runner->stats.attempts += batch->claims[i].fate == TW__STORE_CLAIMED;
-        runner->stats.dead += batch->claims[i].fate == TW__STORE_BURIED;
-    }
+    for (size_t i = 0; i < batch->n; i++)
+        count_claim(&runner->stats, &batch->claims[i]);
     for (const struct tw__store_job *job = batch->answered; job != NULL; job = job->next)
         count_answer(runner, job);
     pthread_mutex_unlock(&runner->lock);
@@ -299,6 +306,10 @@ static void settle_claim(struct tw__store_runner *runner, struct tw__store_claim
     case TW__STORE_BURIED: /* a series goes on */
         settle_entry(runner, claim->entry, claim->job->again_ms);
         tw__store_job_free(claim->job);
+        break;
+    case TW__STORE_PASSED: /* the next look finds the task under its new number */
+        runner->must_look = true;
+        tw__store_window_forget(window, claim->entry);
         break;
     case TW__STORE_GONE:
         tw__store_window_forget(window, claim->entry);

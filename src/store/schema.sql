@@ -30,6 +30,7 @@ CREATE TABLE tw_task(
     every_ms INTEGER NOT NULL DEFAULT 0,   -- 0: it runs once
     times INTEGER NOT NULL DEFAULT 1,       -- calls left; 0: no end
     missed TEXT,                            -- missed periods: burst, skip or coalesce; NULL: it runs once
+    missed_periods INTEGER NOT NULL DEFAULT 0, -- for which the call of this period stands besides its own
     tries INTEGER NOT NULL DEFAULT 20,      -- failures until the task is dead
     backoff_ms INTEGER NOT NULL DEFAULT 1000,
     error TEXT,                             -- of the last attempt that failed
@@ -117,7 +118,8 @@ CREATE TRIGGER tw_put_insert INSTEAD OF INSERT ON tw_put BEGIN
         WHERE NOT EXISTS (SELECT 1 FROM tw_task WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB));
     UPDATE tw_task SET seq = (SELECT seq FROM tw_meta),
         due_ms = CAST(NEW.due_ms AS INTEGER), next_ms = CAST(NEW.due_ms AS INTEGER),
-        place_ms = max(CAST(NEW.due_ms AS INTEGER), (SELECT clock FROM tw_clock)), attempt = 0, lapses = 0, run = 0, token = 0, dead_ms = NULL,
+        place_ms = max(CAST(NEW.due_ms AS INTEGER), (SELECT clock FROM tw_clock)),
+        attempt = 0, lapses = 0, missed_periods = 0, run = 0, token = 0, dead_ms = NULL,
         error = NULL,
         every_ms = CAST(coalesce(NEW.every_ms, 0) AS INTEGER),
         times = CASE WHEN CAST(coalesce(NEW.every_ms, 0) AS INTEGER) = 0 THEN 1
@@ -163,7 +165,8 @@ CREATE TRIGGER tw_move_insert INSTEAD OF INSERT ON tw_move BEGIN
         clock_ms = max(clock_ms, (SELECT clock FROM tw_clock));
     UPDATE tw_task SET seq = (SELECT seq FROM tw_meta),
         due_ms = CAST(NEW.due_ms AS INTEGER), next_ms = CAST(NEW.due_ms AS INTEGER),
-        place_ms = max(CAST(NEW.due_ms AS INTEGER), (SELECT clock FROM tw_clock)), attempt = 0, lapses = 0, run = 0, token = 0, error = NULL
+        place_ms = max(CAST(NEW.due_ms AS INTEGER), (SELECT clock FROM tw_clock)),
+        attempt = 0, lapses = 0, missed_periods = 0, run = 0, token = 0, error = NULL
         WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB);
 END;
 

@@ -171,6 +171,7 @@ void ledger_file_again(struct ledger *ledger, unsigned task, uint64_t due_ms)
     entry->place_ms = ledger_place(due_ms);
     entry->dead_ms = 0;
     entry->attempt = 0;
+    entry->missed_periods = 0;
     entry->error = 0;
 }
 
@@ -305,6 +306,7 @@ const char *ledger_compare_task(struct ledger *ledger, unsigned task, const stru
               {"every_ms", seen->every_ms, entry->every_ms},
               {"times", seen->times, entry->times},
               {"missed", seen->missed, entry->missed},
+              {"missed_periods", seen->missed_periods, entry->missed_periods},
               {"tries", seen->tries, entry->tries},
               {"attempt", seen->attempt, entry->attempt},
               {"backoff_ms", seen->backoff_ms, entry->backoff_ms},
@@ -424,8 +426,8 @@ const char *ledger_compare(struct ledger *ledger, struct tw_store *store, uint64
 
 /* ---- the forecast ---------------------------------------------------------------------------------------- */
 
-/* The calls that have been missed by the first one are counted together with it, and then each call by itself.
- */
+/* The calls that have been missed by the first one are counted together with it, and then each call by
+ * itself. */
 static void count_entry(const struct entry *entry, uint64_t now_ms, uint64_t step_ms, uint32_t steps,
                         uint64_t *counts)
 {
@@ -433,6 +435,7 @@ static void count_entry(const struct entry *entry, uint64_t now_ms, uint64_t ste
     uint64_t every_ms = entry->every_ms > 0 ? entry->every_ms : TW_STORE_TIME_MAX;
     uint64_t missed = first_ms > entry->due_ms ? (first_ms - entry->due_ms) / every_ms : 0;
     uint64_t calls = entry->missed != TW_MISSED_BURST ? 1 : missed < entry->times ? missed + 1 : entry->times;
+    calls -= entry->missed == TW_MISSED_SKIP && entry->attempt == 0 && missed > 0; /* it makes no late call */
     uint64_t due_ms = entry->due_ms + (missed + 1) * every_ms, left = entry->times - calls;
     if (first_ms > now_ms + step_ms * steps)
         return;

@@ -264,7 +264,7 @@ static void a_period_that_lapses_too_often_dies_alone(void **state)
         .queue = "q", .id = "x", .id_size = 1, .due_ms = 5, .every_ms = UINT64_C(1000000000000)};
     sqlite3 *db = other_open(*state);
     assert_int_equal(tw_store_put(store, &task, 0), 1);
-    other_ask(db, "UPDATE tw_task SET attempt = 17, lapses = 16, run = 7");
+    other_ask(db, "UPDATE tw_task SET attempt = 17, lapses = 16, missed_periods = 1, run = 7");
     sqlite3_close(db);
     start_with(store, &calls);
     EVENTUALLY(tw_store_count(store, "q", true) == 1);
@@ -672,7 +672,7 @@ static void a_run_tells_of_a_task_that_dies_with_its_process(void **state)
     calls_init(&calls);
     put(store, "x", 5);
     sqlite3 *db = other_open(*state);
-    other_ask(db, "UPDATE tw_task SET attempt = 17, lapses = 16, run = 7");
+    other_ask(db, "UPDATE tw_task SET attempt = 17, lapses = 16, missed_periods = 1, run = 7");
     sqlite3_close(db);
     assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
     assert_int_equal(tw_store_start(store, &options), 0);
@@ -817,10 +817,14 @@ static void missed_periods(void **state, enum tw_missed policy, int calls_expect
     start_with(store, &calls);
     wait_for_calls(&calls, calls_expected);
     assert_int_equal(calls.last.missed, missed);
-    assert_true(calls.last.left == TW_FOREVER);
+    assert_true(calls_expected == 0 || calls.last.left == TW_FOREVER);
     wait_for_answers(store, (uint64_t)calls_expected);
     runner_idle(store);
     assert_int_equal(attempts(store), calls_expected);
+    struct tw_store_stats stats;
+    tw_store_stats(store, &stats);
+    assert_int_equal(stats.skipped, policy == TW_MISSED_SKIP ? 11 : 0);
+    assert_int_equal(stats.coalesced, missed);
     assert_int_equal(tw_store_stop(store), 0);
     uint64_t next_ms;
     assert_int_equal(tw_store_next(store, "q", &next_ms), 0);
@@ -834,7 +838,7 @@ static void missed_periods_are_made_up_for(void **state)
 
 static void missed_periods_are_skipped(void **state)
 {
-    missed_periods(state, TW_MISSED_SKIP, 1, 0);
+    missed_periods(state, TW_MISSED_SKIP, 0, 0);
 }
 
 static void missed_periods_are_one_call(void **state)
@@ -845,6 +849,43 @@ static void missed_periods_are_one_call(void **state)
 static void missed_periods_are_one_call_without_a_word(void **state)
 {
     missed_periods(state, (enum tw_missed)0, 1, 10);
+}
+
+/* A call keeps the number that its first attempt has got. One that is given back has none. */
+static void the_missed_periods_of_a_call_are_fixed(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    struct seen seen = {.text = ""};
+    calls_init(&calls);
+    calls.answer = TW_LATER;
+    uint64_t every_ms = 1000000, due_ms = tw_store_now() - 10 * every_ms - every_ms / 2;
+    struct tw_delayed task = {.queue = "q", .id = "x", .id_size = 1, .due_ms = due_ms, .every_ms = every_ms};
+    assert_int_equal(tw_store_put(store, &task, 0), 1);
+    start_with(store, &calls);
+    for (int n = 1; n <= 3; n++) {
+        wait_for_calls(&calls, n);
+        assert_int_equal(calls.last.missed, 10);
+        assert_int_equal(tw_store_get(store, "q", "x", 1, see, &seen), 0);
+        assert_int_equal(seen.last.missed_periods, 10);
+        assert_int_equal(seen.last.attempt, n == 1 ? 1 : n - 1);
+        if (n == 1) {
+            assert_int_equal(tw_store_pause(store, "q", true), 1);
+            tw_job_answer(calls.kept[0], TW_BACK);
+            runner_idle(store);
+            assert_int_equal(tw_store_get(store, "q", "x", 1, see, &seen), 0);
+            assert_int_equal(seen.last.missed_periods, 0);
+            assert_int_equal(tw_store_pause(store, "q", false), 1);
+        } else if (n == 2) {
+            tw_job_retry_at(calls.kept[1], 5);
+            tw_job_answer(calls.kept[1], TW_RETRY);
+        }
+    }
+    tw_job_answer(calls.kept[2], TW_DONE);
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_int_equal(tw_store_get(store, "q", "x", 1, see, &seen), 0);
+    assert_int_equal(seen.last.due_ms, due_ms + 11 * every_ms);
+    assert_int_equal(seen.last.missed_periods, 0);
 }
 
 /* A retry does not move the phase. */
@@ -1672,6 +1713,7 @@ int main(void)
         TEST(missed_periods_are_skipped),
         TEST(missed_periods_are_one_call),
         TEST(missed_periods_are_one_call_without_a_word),
+        TEST(the_missed_periods_of_a_call_are_fixed),
         TEST(a_retry_keeps_the_phase),
         TEST(a_put_meanwhile_runs_again_whatever_the_answer),
         TEST(a_move_meanwhile_runs_again),
