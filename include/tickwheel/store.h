@@ -402,7 +402,8 @@ enum tw_answer {
     TW_DEAD,
     TW_LATER, /* tw_job_answer() will bring the answer */
     /* The job is given back, as if its handler had not been called: the task waits with its revision and its
-     * due time, and the attempt does not count. For a program that is about to stop. */
+     * due time, and the attempt does not count. For a program that is about to stop. With a time of
+     * tw_job_retry_at() it waits until then, and goes behind the others of that time: for "not yet". */
     TW_BACK
 };
 
@@ -439,7 +440,7 @@ typedef enum tw_answer tw_handler_fn(void *arg, struct tw_job *job);
  * a row with such a text. Without memory the error is empty. */
 void tw_job_fail(struct tw_job *job, const char *error);
 
-/* Sets when the next attempt is due, for TW_RETRY, in place of the backoff. */
+/* Sets when the next attempt comes: for TW_RETRY in place of the backoff, and for TW_BACK. */
 void tw_job_retry_at(struct tw_job *job, uint64_t due_ms);
 
 /* Answers a job whose handler returns TW_LATER, or has returned it.

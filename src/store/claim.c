@@ -54,8 +54,10 @@ static int answer_row(struct tw__store_db *db, enum tw__store_statement which, c
         tw__store_bind_number(db, statement, 2, at_ms);
         tw__store_bind_text(db, statement, 3, job->error);
     }
-    if (which == TW__STORE_AGAIN || which == TW__STORE_RETRY)
+    if (which == TW__STORE_AGAIN || which == TW__STORE_RETRY || which == TW__STORE_BACK_AT)
         tw__store_bind_number(db, statement, 8, job->again_ms);
+    if (which == TW__STORE_BACK_AT)
+        tw__store_bind_number(db, statement, 9, db->seq + 1);
     return tw__store_db_run(db, statement, "answer");
 }
 
@@ -65,6 +67,17 @@ static int answer_and_file(struct tw__store_db *db, enum tw__store_statement whi
 {
     job->again_ms = tw__store_place(db, next_ms, now_ms);
     return answer_row(db, which, job, next_ms);
+}
+
+/* Gives a job back until the time of tw_job_retry_at(). The task goes behind the others of that time, so it has
+ * a new number. The next look finds it under that, and its entry ends with the job. */
+static int give_back_until(struct tw__store_db *db, struct tw__store_job *job, uint64_t now_ms)
+{
+    int error = answer_and_file(db, TW__STORE_BACK_AT, job, job->retry_ms, now_ms);
+    job->again_ms = TW_NEVER;
+    job->renumbered = error == 0 && sqlite3_changes(db->db) > 0;
+    db->seq += job->renumbered;
+    return error;
 }
 
 /* Whether a task has this id. */
@@ -134,9 +147,12 @@ static int write_answer(struct tw__store_db *db, struct tw__store_job *job, uint
 {
     int error = 0;
     job->again_ms = TW_NEVER;
+    job->renumbered = false;
     job->buried = job->answer == TW_DEAD ||
                   (job->answer == TW_RETRY && job->job.attempt - job->job.lapses >= job->job.tries);
-    if (job->answer == TW_BACK) {
+    if (job->answer == TW_BACK && job->retry_ms > 0) {
+        error = give_back_until(db, job, now_ms);
+    } else if (job->answer == TW_BACK) {
         job->again_ms = job->place_ms;
         error = answer_row(db, TW__STORE_BACK, job, 0);
     } else if (job->buried && job->every_ms == 0) {

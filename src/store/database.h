@@ -110,6 +110,9 @@
     X(KEEP, "UPDATE $tw_task NOT INDEXED SET run = ?2" TW__STORE_OF_JOB)                                       \
     X(BACK, "UPDATE $tw_task NOT INDEXED SET attempt = attempt - 1, run = 0, token = 0,"                       \
             " missed_periods = CASE attempt WHEN 1 THEN 0 ELSE missed_periods END" TW__STORE_OF_JOB)           \
+    X(BACK_AT,                                                                                                 \
+      "UPDATE $tw_task NOT INDEXED SET seq = ?9, next_ms = ?2, place_ms = ?8, attempt = attempt - 1, run = 0," \
+      " token = 0, missed_periods = CASE attempt WHEN 1 THEN 0 ELSE missed_periods END" TW__STORE_OF_JOB)      \
     X(AGAIN, "UPDATE $tw_task NOT INDEXED SET due_ms = ?2, next_ms = ?2, place_ms = ?8, attempt = 0,"          \
              " lapses = 0, missed_periods = 0, run = 0,"                                                       \
              " error = NULL, times = max(times - 1, 0)" TW__STORE_OF_JOB)                                      \

@@ -29,12 +29,13 @@ struct tw__store_job {
     uint32_t series;     /* of commits (check.c) */
     bool begun;          /* its handler was called */
     uint64_t every_ms, backoff_ms;
-    uint64_t retry_ms; /* the caller's time of the next attempt; 0: by the backoff */
+    uint64_t retry_ms; /* the caller's time of the next attempt; 0: by the backoff, or given back at once */
     uint64_t again_ms; /* the task's place after the answer; TW_NEVER: it is not filed again */
     enum tw_answer answer;
     atomic_uint state; /* which of the two, the handler's return and the answer, have come */
     bool buried;       /* the answer has made the task dead */
     bool changed;      /* the answer has changed the task: it was still the revision that ran */
+    bool renumbered;   /* the answer has given the task a new revision, which the next look finds */
     char *error;       /* of this attempt, a block of its own; NULL: none */
     size_t size;       /* of the parts of the task */
     char bytes[];      /* queue, id, error of the attempt before, payload */

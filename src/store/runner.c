@@ -222,6 +222,7 @@ static void end_job(struct tw__store_runner *runner, struct tw__store_job *job)
         tw__store_window_put_back(&runner->window, job->entry);
     else
         settle_entry(runner, job->entry, job->again_ms);
+    runner->must_look |= job->renumbered;
     runner->bytes -= job->size;
     tw__store_job_free(job);
 }

@@ -716,7 +716,6 @@ static void a_job_that_is_given_back_was_never_called(void **state)
     calls_init(&calls);
     calls.answer = TW_LATER;
     calls.answers = 1;
-    calls.retry_ms = 5; /* is of no use with TW_BACK */
     put(store, "a", 5);
     put(store, "b", 5);
     assert_int_equal(tw_store_handle(store, "q", 1, note_call, &calls), 0);
@@ -742,6 +741,37 @@ static void a_job_that_is_given_back_was_never_called(void **state)
     assert_string_equal(scan(store, NULL), "a@5 b@5");
     assert_int_equal(tw_store_get(store, "q", "a", 1, see, &seen), 0);
     assert_int_equal(seen.last.attempt, 0);
+}
+
+/* The due time stays, the attempt does not count, and the task goes behind the others of that time. */
+static void a_job_that_is_given_back_with_a_time_waits_until_then(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    struct seen seen = {.text = ""};
+    calls_init(&calls);
+    clock_stop(5000);
+    calls.answer = TW_BACK;
+    calls.answers = 1;
+    calls.retry_ms = 7000;
+    put(store, "a", 1000);
+    put(store, "b", 7000);
+    assert_int_equal(tw_store_handle(store, "q", 1, note_call, &calls), 0);
+    assert_int_equal(tw_store_start(store, NULL), 0);
+    wait_for_calls(&calls, 1);
+    runner_idle(store);
+    assert_int_equal(tw_store_get(store, "q", "a", 1, see, &seen), 0);
+    assert_int_equal(seen.last.state, TW_STATE_WAITING);
+    assert_int_equal(seen.last.due_ms, 1000);
+    assert_int_equal(seen.last.next_ms, 7000);
+    assert_int_equal(seen.last.attempt, 0);
+    clock_pass(1999);
+    runner_idle(store);
+    assert_int_equal(attempts(store), 1);
+    clock_pass(1);
+    assert_string_equal(wait_for_calls(&calls, 3), "a/1 b/1 a/1");
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_int_equal(tw_store_count(store, "q", false), 0);
 }
 
 /* A bug: the time 0 meant that it does not come again. */
@@ -1707,6 +1737,7 @@ int main(void)
         TEST(a_run_tells_of_a_task_that_dies_with_its_process),
         TEST(an_answer_may_come_later_from_another_thread),
         TEST(a_job_that_is_given_back_was_never_called),
+        TEST(a_job_that_is_given_back_with_a_time_waits_until_then),
         TEST(a_worker_that_is_free_gets_a_job_before_an_answer_comes),
         TEST_STOPPED(a_repeating_task_keeps_its_phase_and_ends),
         TEST(missed_periods_are_made_up_for),
