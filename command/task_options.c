@@ -10,13 +10,15 @@
 
 enum { MS_NS = 1000000, TRIES_MAX = 1000000, QUEUE_COLUMNS = 80 };
 
-static const uint64_t BACKOFF_MAX_MS = 3155760000000; /* 36525 days */
+static const uint64_t TIME_MAX_MS = 3155760000000; /* 36525 days */
 
 const char TASK_OPTIONS_HELP[] =
     "  --tries N       failures until the task is dead, 1 to 1000000 (default 20). A\n"
     "                  dead task stays in the file, with its error\n"
     "  --backoff TIME  wait after the first failure, 1ms to 36525d (default 1s). Each\n"
     "                  further wait is twice as long, up to an hour\n"
+    "  --max-late TIME a call that would be later is not made, and its task or period\n"
+    "                  is dropped, 0ms to 36525d (default: no limit)\n"
     "  --missed HOW    missed periods, coalesce by default: burst, skip or coalesce\n"
     "                  burst makes up for each of them, skip for none, and coalesce\n"
     "                  makes one call for all\n";
@@ -55,9 +57,18 @@ static bool take_tries(struct task_options *options, const char *command)
 static bool take_backoff(struct task_options *options, const char *command)
 {
     uint64_t ns;
-    if (!duration_parse(optarg, &ns) || ns < MS_NS || ns > BACKOFF_MAX_MS * MS_NS)
+    if (!duration_parse(optarg, &ns) || ns < MS_NS || ns > TIME_MAX_MS * MS_NS)
         return refuse(command, "--backoff", "a duration from 1ms to 36525d", optarg);
     options->backoff_ms = ns / MS_NS;
+    return true;
+}
+
+static bool take_max_late(struct task_options *options, const char *command)
+{
+    uint64_t ns;
+    if (!duration_parse(optarg, &ns) || ns > TIME_MAX_MS * MS_NS)
+        return refuse(command, "--max-late", "a duration from 0ms to 36525d", optarg);
+    options->max_late_ms = ns >= MS_NS ? ns / MS_NS : TW_STORE_ON_TIME;
     return true;
 }
 
@@ -91,6 +102,8 @@ bool task_options_take(struct task_options *options, const char *command, int co
         return take_tries(options, command);
     case TASK_OPTION_BACKOFF:
         return take_backoff(options, command);
+    case TASK_OPTION_MAX_LATE:
+        return take_max_late(options, command);
     case TASK_OPTION_MISSED:
         return take_missed(options, command);
     default:

@@ -99,6 +99,8 @@ enum {
 
 /* The last due time: the end of the year 9999. */
 #define TW_STORE_TIME_MAX UINT64_C(253402300799999)
+/* max_late_ms of a task that is dropped if it is late at all. */
+#define TW_STORE_ON_TIME (UINT64_MAX - 1)
 
 /* ---- opening ------------------------------------------------------------------------------------------- */
 
@@ -173,6 +175,10 @@ struct tw_delayed {
     /* The wait after the first failure, at most 100 years; 0: 1,000. Each further wait is twice as long, up to
      * an hour, and each is longer or shorter by up to a tenth. */
     uint64_t backoff_ms;
+    /* A call whose first attempt is later than that is not made: a task that runs once is removed, and a task
+     * that repeats goes on with the first period that is not too late. At most 100 years, or TW_STORE_ON_TIME;
+     * 0 or TW_FOREVER: no limit. */
+    uint64_t max_late_ms;
 };
 
 /* Conditions of a put or a move: at most one. */
@@ -287,6 +293,7 @@ struct tw_store_task {
     uint64_t place_ms;       /* its place in the order: next_ms, or when it was filed, if that was later */
     uint32_t lapses;         /* how many of them have lapsed: their run has ended. They cost no try */
     uint64_t backoff_ms, dead_ms; /* dead_ms: when it died; 0: it has not */
+    uint64_t max_late_ms;         /* TW_FOREVER: no limit; 0: it is dropped if it is late at all */
     const void *payload;
     size_t payload_size;
     const char *error; /* of the last attempt that failed; NULL: none */
@@ -333,6 +340,7 @@ int tw_store_next(struct tw_store *store, const char *queue, uint64_t *next_ms);
  *   - counts[0] also counts the tasks that are ready, whether they run or not.
  *   - Each call of a repeating task within that time counts, as if no handler took time. Its missed periods
  *     count as one call, or as one call each with TW_MISSED_BURST, or as none with TW_MISSED_SKIP.
+ *   - A call that will be too late (max_late_ms) counts too.
  * Requires: `counts` has room for `steps` numbers.
  * Returns: 0 or an error, and then *counts is unchanged.
  *   - TW_EINVAL: step_ms is 0 or more than TW_STORE_TIME_MAX, or `steps` is not 1 to TW_FORECAST_MAX.
@@ -526,6 +534,7 @@ struct tw_store_stats {
     uint64_t attempts;                              /* jobs that have begun */
     uint64_t done;                                  /* answers */
     uint64_t retried, dead;                         /* answers */
+    uint64_t dropped;                               /* tasks and periods that were later than max_late_ms */
     uint64_t skipped;                               /* periods that TW_MISSED_SKIP has passed over */
     uint64_t coalesced;                             /* periods that calls stood for besides their own */
     uint64_t errors;                                /* times that the store could not read or write */

@@ -302,7 +302,7 @@ static int write_death(struct tw__store_db *db, const struct tw__store_batch *ba
 static void give_turn(const struct tw__store_batch *batch, struct tw__store_claim *claim,
                       struct tw_store_task *task)
 {
-    struct tw__task_period period = {task->due_ms, task->next_ms, task->every_ms, TW__TASK_FOREVER,
+    struct tw__task_period period = {task->due_ms, task->next_ms, task->every_ms, task->max_late_ms,
                                      task->missed};
     claim->turn = (struct tw__task_turn){.due = task->due_ms, .missed = task->missed_periods, .calls = true};
     if (task->attempt > 0)
@@ -321,7 +321,7 @@ static int decide_turn(struct tw__store_db *db, struct tw__store_batch *batch, s
     give_turn(batch, claim, task);
     if (!claim->turn.calls)
         claim->fate = TW__STORE_PASSED;
-    else if (task->payload_size > batch->room && !batch->idle)
+    else if (batch->called == batch->calls || (task->payload_size > batch->room && !batch->idle))
         batch->full = true;
     else if ((claim->job = tw__store_job_new(task, claim->entry)) == NULL)
         return tw__store_db_refuse(db, TW_ENOMEM, "no memory");
@@ -383,6 +383,7 @@ static int write_claim(struct tw__store_db *db, struct tw__store_batch *batch, s
     claim->job->place_ms = claim->place_ms;
     batch->room -= size < batch->room ? size : batch->room;
     batch->idle = false;
+    batch->called++;
     claim->job->run = db->run;
     claim->job->token = draw_token();
     return claim_row(db, TW__STORE_CLAIM, claim);
@@ -435,6 +436,7 @@ int tw__store_claim(struct tw__store_db *db, void *arg)
     bool idle = batch->idle;
     int changes_before = sqlite3_total_changes(db->db), error = check_state(db, batch);
     batch->full = false;
+    batch->called = 0;
     tw__store_claim_undo(batch); /* of a transaction that was rolled back */
     for (struct tw__store_job *job = batch->answered; job != NULL && error == 0; job = job->next)
         error = write_answer(db, job, batch->now_ms);

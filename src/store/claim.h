@@ -29,7 +29,7 @@ enum tw__store_fate {
     TW__STORE_PASSED,  /* no call now: its row has got a later period and another number, or has left */
     TW__STORE_EARLY,   /* its turn comes at place_ms */
     TW__STORE_HELD,    /* `behind` is a job of the same task */
-    TW__STORE_NO_ROOM, /* its payload has to wait for the end of other jobs */
+    TW__STORE_NO_ROOM, /* it has to wait for the end of other jobs */
     TW__STORE_BURIED   /* it has lapsed too often */
 };
 
@@ -45,9 +45,10 @@ struct tw__store_batch {
     struct tw__store_job *answered; /* a list */
     struct tw__store_claim claims[TW__STORE_CLAIMS];
     size_t n;                          /* claims */
+    uint64_t calls, called;            /* how many of them may become jobs, and how many have */
     uint64_t room;                     /* bytes of payloads that may be claimed */
     bool idle;                         /* no job is under way, so one payload of any size may be claimed */
-    bool full;                         /* a payload had no room, so the claims after it wait too */
+    bool full;                         /* a job had no room, so the claims after it wait too */
     bool gone_back;                    /* the file is not a later state of the one that was seen */
     const struct tw__store_seen *seen; /* the numbers of the last look, and `changes` of our last commit */
     uint64_t changes;                  /* the same after this one. Set by the work */

@@ -28,15 +28,14 @@
     X(FIND, "SELECT due_ms, dead_ms FROM $tw_task WHERE queue = ?1 AND id = ?2")                               \
     X(PUT,                                                                                                     \
       "INSERT INTO $tw_task(seq, queue, id, due_ms, next_ms, place_ms, every_ms, times, missed, tries, "       \
-      "backoff_ms, "                                                                                           \
-      "payload)"                                                                                               \
-      " VALUES (?1, ?2, ?3, ?4, ?4, ?11, ?5, ?6, ?7, ?8, ?9, ?10)"                                             \
+      "backoff_ms, max_late_ms, payload)"                                                                      \
+      " VALUES (?1, ?2, ?3, ?4, ?4, ?11, ?5, ?6, ?7, ?8, ?9, ?12, ?10)"                                        \
       " ON CONFLICT (queue, id) DO UPDATE SET seq = excluded.seq, due_ms = excluded.due_ms,"                   \
       " next_ms = excluded.next_ms, place_ms = excluded.place_ms, attempt = 0, lapses = 0, run = 0, token = "  \
       "0,"                                                                                                     \
       " missed_periods = 0, dead_ms = NULL, every_ms = excluded.every_ms, times = excluded.times,"             \
       " missed = excluded.missed, tries = excluded.tries, backoff_ms = excluded.backoff_ms, error = NULL,"     \
-      " payload = excluded.payload")                                                                           \
+      " max_late_ms = excluded.max_late_ms, payload = excluded.payload")                                       \
     X(MOVE, "UPDATE $tw_task SET seq = ?3, due_ms = ?4, next_ms = ?4, place_ms = ?5, attempt = 0, lapses = 0," \
             " missed_periods = 0, run = 0, error = NULL"                                                       \
             " WHERE queue = ?1 AND id = ?2 AND dead_ms IS NULL")                                               \
@@ -102,9 +101,8 @@
     X(LAPSED, "UPDATE $tw_task SET lapses = lapses + 1, run = ?2, token = ?3 WHERE seq = ?1")                  \
     X(BURY_PERIOD,                                                                                             \
       "INSERT INTO $tw_task(seq, queue, id, due_ms, next_ms, place_ms, attempt, lapses, dead_ms, tries,"       \
-      " backoff_ms, error, payload) SELECT ?9, queue, ?8, due_ms, next_ms, place_ms, attempt, lapses, ?2, "    \
-      "tries,"                                                                                                 \
-      " backoff_ms, ?3, payload FROM $tw_task NOT INDEXED" TW__STORE_OF_JOB                                    \
+      " backoff_ms, max_late_ms, error, payload) SELECT ?9, queue, ?8, due_ms, next_ms, place_ms, attempt,"    \
+      " lapses, ?2, tries, backoff_ms, max_late_ms, ?3, payload FROM $tw_task NOT INDEXED" TW__STORE_OF_JOB    \
       " ON CONFLICT (queue, id) DO NOTHING")                                                                   \
     X(DONE, "DELETE FROM $tw_task NOT INDEXED" TW__STORE_OF_JOB)                                               \
     X(KEEP, "UPDATE $tw_task NOT INDEXED SET run = ?2" TW__STORE_OF_JOB)                                       \
@@ -133,7 +131,7 @@
 
 #define TW__STORE_COLUMNS                                                                                      \
     "seq, queue, id, due_ms, attempt, run, dead_ms, every_ms, times, missed, tries, backoff_ms, error, "       \
-    "payload, next_ms, lapses, place_ms, missed_periods"
+    "payload, next_ms, lapses, place_ms, missed_periods, max_late_ms"
 
 /* The row of a job's task. A file that was restored may have another task under its number, or another attempt
  * of the same task, which has another token. tw__store_job_bind() binds these numbers. */

@@ -37,6 +37,13 @@ static const void *keep(char **to, const void *from, size_t size)
     return start;
 }
 
+/* A retry is never too late. */
+static uint64_t latest_of(const struct tw_store_task *task)
+{
+    uint64_t from_ms = task->due_ms > task->next_ms ? task->due_ms : task->next_ms;
+    return task->attempt > 0 ? TW_NEVER : tw__add_saturating(from_ms, task->max_late_ms);
+}
+
 struct tw__store_job *tw__store_job_new(const struct tw_store_task *task, struct tw__store_entry *entry)
 {
     size_t queue = strlen(task->queue) + 1, error = task->error != NULL ? strlen(task->error) + 1 : 0;
@@ -50,6 +57,7 @@ struct tw__store_job *tw__store_job_new(const struct tw_store_task *task, struct
         .entry = entry,
         .every_ms = task->every_ms,
         .backoff_ms = task->backoff_ms,
+        .latest_ms = latest_of(task),
     };
     job->job = (struct tw_job){
         .queue = keep(&to, task->queue, queue),
@@ -117,6 +125,11 @@ void tw_job_answer(struct tw_job *job, enum tw_answer answer)
     TW_ASSERT(answer != TW_LATER);
     job_of(job)->answer = answer;
     note_state(job_of(job), ANSWERED);
+}
+
+bool tw__store_job_is_late(const struct tw__store_job *job)
+{
+    return job->latest_ms != TW_NEVER && tw_store_now() > job->latest_ms;
 }
 
 void tw__store_job_run(struct tw__store_job *job)

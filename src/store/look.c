@@ -62,6 +62,7 @@ int tw__store_read_task(struct tw__store_db *db, sqlite3_stmt *row, uint64_t now
         .attempt = (uint32_t)number(row, 4),
         .lapses = (uint32_t)number(row, 15),
         .backoff_ms = number(row, 11),
+        .max_late_ms = sqlite3_column_type(row, 18) == SQLITE_NULL ? TW_FOREVER : number(row, 18),
         .dead_ms = dead ? number(row, 6) : 0,
         .payload = sqlite3_column_blob(row, 13),
         .payload_size = (size_t)sqlite3_column_bytes(row, 13),

@@ -185,7 +185,10 @@ static void count_claim(struct tw_store_stats *stats, const struct tw__store_cla
     stats->attempts += claim->fate == TW__STORE_CLAIMED;
     stats->dead += claim->fate == TW__STORE_BURIED;
     stats->coalesced += claim->fate == TW__STORE_BURIED ? claim->job->job.missed : 0;
-    stats->skipped += claim->fate == TW__STORE_PASSED ? claim->turn.skipped : 0;
+    if (claim->fate == TW__STORE_CLAIMED || claim->fate == TW__STORE_PASSED) {
+        stats->dropped += claim->turn.dropped;
+        stats->skipped += claim->turn.skipped;
+    }
 }
 
 /* Counts a batch that is committed. */
@@ -246,7 +249,9 @@ static bool gives_back(const struct tw__store_job *job)
     return job != NULL;
 }
 
-/* While jobs are given back none is claimed, because its turn might be behind theirs. */
+/* While jobs are given back none is claimed, because its turn might be behind theirs. A task that is dropped
+ * takes no turn: after such a one the batch has more claims than calls, so that many tasks that are too late
+ * need few commits. */
 static void take_claims(struct tw__store_runner *runner, bool seen)
 {
     struct tw__store_batch *batch = &runner->batch;
@@ -256,14 +261,16 @@ static void take_claims(struct tw__store_runner *runner, bool seen)
         allowed = 0;
         runner->pace.wished_more = false;
     }
+    uint64_t most = runner->dropping && allowed > 0 ? TW__STORE_CLAIMS : allowed;
+    batch->calls = allowed;
     batch->n = 0;
-    for (struct tw__store_entry *entry; batch->n < allowed; batch->n++) {
+    for (struct tw__store_entry *entry; batch->n < most; batch->n++) {
         entry = tw__store_window_take(&runner->window);
         if (entry == NULL)
             break;
         batch->claims[batch->n] = (struct tw__store_claim){.entry = entry};
     }
-    runner->pace.wished_more &= batch->n == allowed;
+    runner->pace.wished_more &= batch->n >= allowed;
 }
 
 /* Adds the answers that have come to those that could not be written before. */
@@ -308,8 +315,8 @@ static void settle_claim(struct tw__store_runner *runner, struct tw__store_claim
         settle_entry(runner, claim->entry, claim->job->again_ms);
         tw__store_job_free(claim->job);
         break;
-    case TW__STORE_PASSED: /* the next look finds the task under its new number */
-        runner->must_look = true;
+    case TW__STORE_PASSED: /* the next look finds the task under its new number, unless it has left */
+        runner->must_look |= !claim->turn.ends;
         tw__store_window_forget(window, claim->entry);
         break;
     case TW__STORE_GONE:
@@ -323,6 +330,7 @@ static bool settle_batch(struct tw__store_runner *runner)
 {
     struct tw__store_batch *batch = &runner->batch;
     size_t put_back = 0;
+    bool dropped = false;
     runner->series = tw__store_check_note(&runner->check, &batch->commits);
     runner->window.seen.changes = batch->changes;
     count_batch(runner);
@@ -333,15 +341,18 @@ static bool settle_batch(struct tw__store_runner *runner)
         tw__store_window_put_back(&runner->window, batch->claims[i].entry);
         put_back++;
     }
-    for (size_t i = 0; i < batch->n; i++)
+    for (size_t i = 0; i < batch->n; i++) {
+        dropped |= batch->claims[i].fate == TW__STORE_PASSED && batch->claims[i].turn.dropped > 0;
         settle_claim(runner, &batch->claims[i]);
+    }
     for (struct tw__store_job *job = batch->answered, *next; job != NULL; job = next) {
         next = job->next;
         end_job(runner, job);
     }
     runner->answered = NULL;
     tw__store_hands_call(&runner->hands);
-    runner->pace.wished_more &= put_back == 0; /* an answer makes room */
+    runner->pace.wished_more &= put_back == 0 || batch->called == batch->calls; /* an answer makes room */
+    runner->dropping = dropped;
     return batch->answered != NULL || batch->n > put_back;
 }
 

@@ -33,6 +33,7 @@ CREATE TABLE tw_task(
     missed_periods INTEGER NOT NULL DEFAULT 0, -- for which the call of this period stands besides its own
     tries INTEGER NOT NULL DEFAULT 20,      -- failures until the task is dead
     backoff_ms INTEGER NOT NULL DEFAULT 1000,
+    max_late_ms INTEGER,                    -- a first attempt that is later is not made; NULL: no limit
     error TEXT,                             -- of the last attempt that failed
     payload BLOB,
     UNIQUE (queue, id),
@@ -62,8 +63,8 @@ CREATE VIEW tw_clock(clock) AS
 -- In the views, numbers may come as text or as reals, as some drivers bind them.
 
 -- INSERT INTO tw_put(queue, id, due_ms, payload, ...) puts a task.
-CREATE VIEW tw_put(queue, id, due_ms, payload, every_ms, times, missed, tries, backoff_ms, condition) AS
-    SELECT queue, id, due_ms, payload, every_ms, times, missed, tries, backoff_ms, NULL FROM tw_task;
+CREATE VIEW tw_put(queue, id, due_ms, payload, every_ms, times, missed, tries, backoff_ms, max_late_ms, condition) AS
+    SELECT queue, id, due_ms, payload, every_ms, times, missed, tries, backoff_ms, max_late_ms, NULL FROM tw_task;
 CREATE TRIGGER tw_put_insert INSTEAD OF INSERT ON tw_put BEGIN
     SELECT CASE
         WHEN typeof(NEW.queue) <> 'text' OR length(CAST(NEW.queue AS BLOB)) NOT BETWEEN 1 AND 255
@@ -96,6 +97,10 @@ CREATE TRIGGER tw_put_insert INSTEAD OF INSERT ON tw_put BEGIN
                 NOT IN (CAST(NEW.backoff_ms AS INTEGER), CAST(CAST(NEW.backoff_ms AS INTEGER) AS TEXT))
                 OR CAST(NEW.backoff_ms AS INTEGER) NOT BETWEEN 1 AND 3155760000000 THEN
             RAISE(ABORT, 'tw_put: backoff_ms: expected 1 to 3155760000000')
+        WHEN NEW.max_late_ms
+                NOT IN (CAST(NEW.max_late_ms AS INTEGER), CAST(CAST(NEW.max_late_ms AS INTEGER) AS TEXT))
+                OR CAST(NEW.max_late_ms AS INTEGER) NOT BETWEEN 0 AND 3155760000000 THEN
+            RAISE(ABORT, 'tw_put: max_late_ms: expected 0 to 3155760000000')
         WHEN NEW.condition NOT IN ('NX', 'XX', 'GT', 'LT') THEN
             RAISE(ABORT, 'tw_put: condition: expected NX, XX, GT, LT or NULL')
         WHEN NOT EXISTS (SELECT 1 FROM tw_meta WHERE seq >= coalesce((SELECT max(seq) FROM tw_task), 0)
@@ -126,7 +131,8 @@ CREATE TRIGGER tw_put_insert INSTEAD OF INSERT ON tw_put BEGIN
                 ELSE CAST(coalesce(NEW.times, 0) AS INTEGER) END,
         missed = CASE WHEN CAST(NEW.every_ms AS INTEGER) > 0 THEN coalesce(NEW.missed, 'coalesce') END,
         tries = CAST(coalesce(NEW.tries, 20) AS INTEGER),
-        backoff_ms = CAST(coalesce(NEW.backoff_ms, 1000) AS INTEGER), payload = NEW.payload
+        backoff_ms = CAST(coalesce(NEW.backoff_ms, 1000) AS INTEGER),
+        max_late_ms = CAST(NEW.max_late_ms AS INTEGER), payload = NEW.payload
         WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB);
 END;
 

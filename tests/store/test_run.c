@@ -920,6 +920,74 @@ static void the_missed_periods_of_a_call_are_fixed(void **state)
     assert_int_equal(seen.last.missed_periods, 0);
 }
 
+/* ---- tasks that are too late ----------------------------------------------------------------------------- */
+
+static void put_late(struct tw_store *store, const char *id, uint64_t late_ms, uint64_t max_late_ms,
+                     uint64_t every_ms)
+{
+    struct tw_delayed task = {.queue = "q",
+                              .id = id,
+                              .id_size = strlen(id),
+                              .due_ms = tw_store_now() - late_ms,
+                              .every_ms = every_ms,
+                              .max_late_ms = max_late_ms};
+    assert_int_equal(tw_store_put(store, &task, 0), 1);
+}
+
+/* Of the task that repeats, three periods are dropped, and the fourth lies ahead. */
+static void tasks_that_are_too_late_are_dropped(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    uint64_t next_ms;
+    calls_init(&calls);
+    put_late(store, "too late", 501, 500, 0);
+    put_late(store, "not on time", 1, TW_STORE_ON_TIME, 0);
+    put_late(store, "repeats", 2600, 500, 1000);
+    put_late(store, "good", 500, 500, 0);
+    put_late(store, "on time", 0, TW_STORE_ON_TIME, 0);
+    put_late(store, "no limit", 10000000, 0, 0);
+    start_with(store, &calls);
+    assert_string_equal(wait_for_calls(&calls, 3), "good/1 on time/1 no limit/1");
+    wait_for_answers(store, 3);
+    runner_idle(store);
+    assert_int_equal(attempts(store), 3);
+    assert_int_equal(stats_of(store).dropped, 5);
+    assert_int_equal(stats_of(store).skipped, 0);
+    assert_int_equal(tw_store_count(store, "q", false), 1);
+    assert_int_equal(tw_store_next(store, "q", &next_ms), 0);
+    assert_int_equal(next_ms, tw_store_now() + 400);
+    assert_int_equal(tw_store_stop(store), 0);
+}
+
+/* Though only one job may be under way, and so only one task is claimed at a time. */
+static void many_tasks_that_are_too_late_need_few_commits(void **state)
+{
+    enum { MANY = 1000 };
+    static struct tw_store_change changes[MANY];
+    static char ids[MANY][8];
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    sqlite3 *db = other_open(*state);
+    calls_init(&calls);
+    for (int i = 0; i < MANY; i++) {
+        snprintf(ids[i], sizeof ids[i], "%d", i);
+        changes[i] = (struct tw_store_change){
+            .task = {.queue = "q", .id = ids[i], .id_size = strlen(ids[i]), .due_ms = 5, .max_late_ms = 1000}};
+    }
+    assert_int_equal(tw_store_apply(store, changes, MANY), 0);
+    put(store, "good", 5);
+    long before = atol(other_ask(db, "SELECT changes >> 20 FROM tw_meta"));
+    assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
+    assert_int_equal(tw_store_start(store, &(struct tw_store_run){.workers = 1, .max_jobs = 1}), 0);
+    assert_string_equal(wait_for_calls(&calls, 1), "good/1");
+    wait_for_answers(store, 1);
+    assert_int_equal(stats_of(store).dropped, MANY);
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_in_range(atol(other_ask(db, "SELECT changes >> 20 FROM tw_meta")) - before, 1, 20);
+    sqlite3_close(db);
+}
+
 /* A retry does not move the phase. */
 static void a_retry_keeps_the_phase(void **state)
 {
@@ -1390,6 +1458,25 @@ static void a_pause_reaches_jobs_that_have_not_begun(void **state)
     assert_int_equal(tw_store_stop(store), 0);
 }
 
+/* It is dropped by the claim that follows, and its attempt does not count. */
+static void a_job_that_becomes_too_late_does_not_begin(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    start_with_one_worker(store, &calls, 'a');
+    put_late(store, "b", 0, 100, 0);
+    runner_idle(store);
+    assert_int_equal(stats_of(store).jobs, 2);
+    clock_pass(101);
+    unblock(&calls);
+    EVENTUALLY(stats_of(store).dropped == 1);
+    runner_idle(store);
+    assert_string_equal(calls.text, "a/1");
+    assert_int_equal(attempts(store), 1);
+    assert_int_equal(tw_store_count(store, "q", false), 0);
+    assert_int_equal(tw_store_stop(store), 0);
+}
+
 /* A bug: a claim that came after the pause, but before the look that sees it, was taken for newer than the
  * pause. "b" has its turn at the answer of "a", and then the run does not look. */
 static void a_pause_that_the_run_has_not_seen_counts(void **state)
@@ -1747,6 +1834,8 @@ int main(void)
         TEST(missed_periods_are_one_call),
         TEST(missed_periods_are_one_call_without_a_word),
         TEST_STOPPED(the_missed_periods_of_a_call_are_fixed),
+        TEST_STOPPED(tasks_that_are_too_late_are_dropped),
+        TEST(many_tasks_that_are_too_late_need_few_commits),
         TEST(a_retry_keeps_the_phase),
         TEST(a_put_meanwhile_runs_again_whatever_the_answer),
         TEST(a_move_meanwhile_runs_again),
@@ -1762,6 +1851,7 @@ int main(void)
         TEST(tasks_that_wait_for_room_keep_their_order),
         TEST_STOPPED(a_pause_reaches_jobs_that_have_not_begun),
         TEST_STOPPED(a_pause_that_the_run_has_not_seen_counts),
+        TEST_STOPPED(a_job_that_becomes_too_late_does_not_begin),
         TEST_STOPPED(a_mark_reaches_jobs_that_have_not_begun),
         TEST_STOPPED(a_cancel_and_a_move_reach_jobs_that_have_not_begun),
         TEST_STOPPED(a_put_reaches_a_job_that_has_not_begun),
