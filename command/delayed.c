@@ -44,6 +44,7 @@ const char *delayed_make(const struct task_options *options, const struct line *
                                 .times = line->times,
                                 .missed = options->missed,
                                 .tries = options->tries,
-                                .backoff_ms = options->backoff_ms};
+                                .backoff_ms = options->backoff_ms,
+                                .max_late_ms = options->max_late_ms};
     return NULL;
 }

@@ -16,6 +16,8 @@ const char TASK_OPTIONS_HELP[] =
     "                  dead task stays in the file, with its error\n"
     "  --backoff TIME  wait after the first failure, 1ms to 36525d (default 1s). Each\n"
     "                  further wait is twice as long, up to an hour\n"
+    "  --max-late TIME a call that would be later is not made, and its task or period\n"
+    "                  is dropped, 0ms to 36525d (default: no limit)\n"
     "  --missed HOW    missed periods, coalesce by default: burst, skip or coalesce\n"
     "                  burst makes up for each of them, skip for none, and coalesce\n"
     "                  makes one call for all\n";
@@ -60,6 +62,15 @@ static bool take_backoff(struct task_options *options, const char *command)
     return true;
 }
 
+static bool take_max_late(struct task_options *options, const char *command)
+{
+    uint64_t ns;
+    if (!duration_parse(optarg, &ns) || !tw__task_in_range(TW__TASK_IN_MAX_LATE, ns / MS_NS))
+        return refuse(command, "--max-late", "a duration from 0ms to 36525d", optarg);
+    options->max_late_ms = ns >= MS_NS ? ns / MS_NS : TW_STORE_ON_TIME;
+    return true;
+}
+
 static bool take_missed(struct task_options *options, const char *command)
 {
     options->missed_given = tw__task_missed_named(optarg, &options->missed);
@@ -90,6 +101,8 @@ bool task_options_take(struct task_options *options, const char *command, int co
         return take_tries(options, command);
     case TASK_OPTION_BACKOFF:
         return take_backoff(options, command);
+    case TASK_OPTION_MAX_LATE:
+        return take_max_late(options, command);
     case TASK_OPTION_MISSED:
         return take_missed(options, command);
     default:

@@ -99,6 +99,8 @@ enum {
 
 /* The last due time: the end of the year 9999. */
 #define TW_STORE_TIME_MAX UINT64_C(253402300799999)
+/* max_late_ms of a task that is dropped if it is late at all. */
+#define TW_STORE_ON_TIME (UINT64_MAX - 1)
 
 /* ---- opening ------------------------------------------------------------------------------------------- */
 
@@ -173,6 +175,10 @@ struct tw_delayed {
     /* The wait after the first failure, at most 100 years; 0: 1,000. Each further wait is twice as long, up to
      * an hour, and each is longer or shorter by up to a tenth. */
     uint64_t backoff_ms;
+    /* A call whose first attempt is later than that is not made: a task that runs once is removed, and a task
+     * that repeats goes on with the first period that is not too late. At most 100 years, or TW_STORE_ON_TIME;
+     * 0 or TW_FOREVER: no limit. */
+    uint64_t max_late_ms;
 };
 
 /* Conditions of a put or a move: at most one. */
@@ -282,10 +288,12 @@ struct tw_store_task {
         next_ms; /* when it can be taken next: due_ms, or later for a retry; leased, dead: as before that */
     uint64_t every_ms, times; /* as in the put; `times` is how many calls are left */
     enum tw_missed missed;
+    uint64_t missed_periods; /* for which the call of this period stands besides its own; 0 before it */
     uint32_t tries, attempt; /* attempt: the number of the attempt under way, or of the last one; 0: none yet */
     uint64_t place_ms;       /* its place in the order: next_ms, or when it was filed, if that was later */
     uint32_t lapses;         /* how many of them have lapsed: their run has ended. They cost no try */
     uint64_t backoff_ms, dead_ms; /* dead_ms: when it died; 0: it has not */
+    uint64_t max_late_ms;         /* TW_FOREVER: no limit; 0: it is dropped if it is late at all */
     const void *payload;
     size_t payload_size;
     const char *error; /* of the last attempt that failed; NULL: none */
@@ -331,7 +339,8 @@ int tw_store_next(struct tw_store *store, const char *queue, uint64_t *next_ms);
  * receives how many come in (now + i * step_ms, now + (i + 1) * step_ms]: the first call of a task at next_ms.
  *   - counts[0] also counts the tasks that are ready, whether they run or not.
  *   - Each call of a repeating task within that time counts, as if no handler took time. Its missed periods
- *     count as one call, or as one call each with TW_MISSED_BURST.
+ *     count as one call, or as one call each with TW_MISSED_BURST, or as none with TW_MISSED_SKIP.
+ *   - A call that will be too late (max_late_ms) counts too.
  * Requires: `counts` has room for `steps` numbers.
  * Returns: 0 or an error, and then *counts is unchanged.
  *   - TW_EINVAL: step_ms is 0 or more than TW_STORE_TIME_MAX, or `steps` is not 1 to TW_FORECAST_MAX.
@@ -401,7 +410,8 @@ enum tw_answer {
     TW_DEAD,
     TW_LATER, /* tw_job_answer() will bring the answer */
     /* The job is given back, as if its handler had not been called: the task waits with its revision and its
-     * due time, and the attempt does not count. For a program that is about to stop. */
+     * due time, and the attempt does not count. For a program that is about to stop. With a time of
+     * tw_job_retry_at() it waits until then, and goes behind the others of that time: for "not yet". */
     TW_BACK
 };
 
@@ -416,7 +426,8 @@ struct tw_job {
     uint64_t late_ms;        /* how long after that the handler was called */
     uint64_t revision;       /* of the task: with `due_ms` it names the call */
     uint64_t left;           /* calls after this one; TW_FOREVER: no end */
-    uint64_t missed;         /* TW_MISSED_COALESCE: periods that this call stands for besides its own */
+    uint64_t missed;         /* TW_MISSED_COALESCE: periods that this call stands for besides its own, the same
+                                in each attempt */
     uint32_t attempt, tries; /* the number of this attempt, from 1; failures until the task is dead */
     uint32_t lapses;         /* attempts before this one that have lapsed: they cost no try */
     const char *error;       /* of the attempt before; NULL: none */
@@ -437,7 +448,7 @@ typedef enum tw_answer tw_handler_fn(void *arg, struct tw_job *job);
  * a row with such a text. Without memory the error is empty. */
 void tw_job_fail(struct tw_job *job, const char *error);
 
-/* Sets when the next attempt is due, for TW_RETRY, in place of the backoff. */
+/* Sets when the next attempt comes: for TW_RETRY in place of the backoff, and for TW_BACK. */
 void tw_job_retry_at(struct tw_job *job, uint64_t due_ms);
 
 /* Answers a job whose handler returns TW_LATER, or has returned it.
@@ -523,6 +534,9 @@ struct tw_store_stats {
     uint64_t attempts;                              /* jobs that have begun */
     uint64_t done;                                  /* answers */
     uint64_t retried, dead;                         /* answers */
+    uint64_t dropped;                               /* tasks and periods that were later than max_late_ms */
+    uint64_t skipped;                               /* periods that TW_MISSED_SKIP has passed over */
+    uint64_t coalesced;                             /* periods that calls stood for besides their own */
     uint64_t errors;                                /* times that the store could not read or write */
     uint64_t late_p50_ms, late_p99_ms, late_max_ms; /* from the due time to the call; of first attempts */
 };

@@ -170,6 +170,13 @@ class delayed
         raw_.backoff_ms = detail::ms_up(delay);
         return *this;
     }
+    /* A call whose first attempt is later than that is not made. */
+    template <class Rep, class Period> delayed &max_late(std::chrono::duration<Rep, Period> time) noexcept
+    {
+        std::uint64_t ms = detail::ms_up(time);
+        raw_.max_late_ms = ms > 0 ? ms : TW_STORE_ON_TIME;
+        return *this;
+    }
     /* For the functions of store.h. Its pointers are valid until this object changes. */
     tw_delayed raw() const noexcept
     {

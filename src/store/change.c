@@ -96,6 +96,8 @@ static int check_put(struct tw__store_db *db, const struct tw_delayed *put, uint
         error = check_range(db, "tries", put->tries, tw__task_range(TW__TASK_IN_TRIES).most);
     if (error == 0)
         error = check_range(db, "backoff_ms", put->backoff_ms, tw__task_range(TW__TASK_IN_BACKOFF).most);
+    if (error == 0 && put->max_late_ms != TW_FOREVER && put->max_late_ms != TW_STORE_ON_TIME)
+        error = check_range(db, "max_late_ms", put->max_late_ms, tw__task_range(TW__TASK_IN_MAX_LATE).most);
     return error;
 }
 
@@ -167,6 +169,14 @@ static bool is_met(const struct tw_store_change *change, const struct found *fou
     return tw__task_conditions_met(change->conditions, found->exists, found->due_ms, change->task.due_ms);
 }
 
+static void bind_max_late(struct tw__store_db *db, sqlite3_stmt *statement, int at, uint64_t max_late_ms)
+{
+    if (max_late_ms == 0 || max_late_ms == TW_FOREVER)
+        tw__store_bind_text(db, statement, at, NULL);
+    else
+        tw__store_bind_number(db, statement, at, max_late_ms == TW_STORE_ON_TIME ? 0 : max_late_ms);
+}
+
 /* Requires: the condition is met. */
 static int put_row(struct tw__store_db *db, const struct tw_delayed *task)
 {
@@ -187,6 +197,7 @@ static int put_row(struct tw__store_db *db, const struct tw_delayed *task)
                           task->backoff_ms > 0 ? task->backoff_ms : tw__task_range(TW__TASK_IN_BACKOFF).usual);
     tw__store_bind_blob(db, statement, 10, task->payload, task->payload_size);
     tw__store_bind_number(db, statement, 11, tw__store_place(db, task->due_ms, tw_store_now()));
+    bind_max_late(db, statement, 12, task->max_late_ms);
     error = tw__store_db_run(db, statement, "put");
     db->seq += error == 0;
     return error;

@@ -20,7 +20,6 @@
 #include <base/assert.h>
 
 #include <task/limits.h>
-#include <task/periods.h>
 
 #include "look.h"
 
@@ -55,8 +54,10 @@ static int answer_row(struct tw__store_db *db, enum tw__store_statement which, c
         tw__store_bind_number(db, statement, 2, at_ms);
         tw__store_bind_text(db, statement, 3, job->error);
     }
-    if (which == TW__STORE_AGAIN || which == TW__STORE_RETRY)
+    if (which == TW__STORE_AGAIN || which == TW__STORE_RETRY || which == TW__STORE_BACK_AT)
         tw__store_bind_number(db, statement, 8, job->again_ms);
+    if (which == TW__STORE_BACK_AT)
+        tw__store_bind_number(db, statement, 9, db->seq + 1);
     return tw__store_db_run(db, statement, "answer");
 }
 
@@ -66,6 +67,17 @@ static int answer_and_file(struct tw__store_db *db, enum tw__store_statement whi
 {
     job->again_ms = tw__store_place(db, next_ms, now_ms);
     return answer_row(db, which, job, next_ms);
+}
+
+/* Gives a job back until the time of tw_job_retry_at(). The task goes behind the others of that time, so it has
+ * a new number. The next look finds it under that, and its entry ends with the job. */
+static int give_back_until(struct tw__store_db *db, struct tw__store_job *job, uint64_t now_ms)
+{
+    int error = answer_and_file(db, TW__STORE_BACK_AT, job, job->retry_ms, now_ms);
+    job->again_ms = TW_NEVER;
+    job->renumbered = error == 0 && sqlite3_changes(db->db) > 0;
+    db->seq += job->renumbered;
+    return error;
 }
 
 /* Whether a task has this id. */
@@ -135,9 +147,12 @@ static int write_answer(struct tw__store_db *db, struct tw__store_job *job, uint
 {
     int error = 0;
     job->again_ms = TW_NEVER;
+    job->renumbered = false;
     job->buried = job->answer == TW_DEAD ||
                   (job->answer == TW_RETRY && job->job.attempt - job->job.lapses >= job->job.tries);
-    if (job->answer == TW_BACK) {
+    if (job->answer == TW_BACK && job->retry_ms > 0) {
+        error = give_back_until(db, job, now_ms);
+    } else if (job->answer == TW_BACK) {
         job->again_ms = job->place_ms;
         error = answer_row(db, TW__STORE_BACK, job, 0);
     } else if (job->buried && job->every_ms == 0) {
@@ -219,18 +234,43 @@ void tw__store_count_jobs(const struct tw__store_table *table, uint64_t run)
 
 static const char LAPSED[] = "the run has ended";
 
-/* Changes the row that the claim has read in this transaction. */
-static int claim_row(struct tw__store_db *db, enum tw__store_statement which, uint64_t seq, uint64_t number,
-                     uint64_t token)
+/* Changes the row that the claim has read in this transaction: the job's run and token, and with CLAIM the
+ * period too. */
+static int claim_row(struct tw__store_db *db, enum tw__store_statement which,
+                     const struct tw__store_claim *claim)
 {
     int error = 0;
     sqlite3_stmt *statement = tw__store_db_statement(db, which, &error);
     if (statement == NULL)
         return error;
-    tw__store_bind_number(db, statement, 1, seq);
-    tw__store_bind_number(db, statement, 2, number);
-    tw__store_bind_number(db, statement, 3, token);
+    tw__store_bind_number(db, statement, 1, claim->entry->seq);
+    tw__store_bind_number(db, statement, 2, claim->job->run);
+    tw__store_bind_number(db, statement, 3, claim->job->token);
+    if (which == TW__STORE_CLAIM) {
+        tw__store_bind_number(db, statement, 4, claim->turn.due);
+        tw__store_bind_number(db, statement, 5, claim->next_ms);
+        tw__store_bind_number(db, statement, 6, claim->turn.missed);
+    }
     return tw__store_db_run(db, statement, "claim");
+}
+
+/* There is no call now: the row waits for a later period, or leaves. */
+static int write_turn(struct tw__store_db *db, const struct tw__store_batch *batch,
+                      const struct tw__store_claim *claim)
+{
+    int error = 0;
+    const struct tw__task_turn *turn = &claim->turn;
+    sqlite3_stmt *statement =
+        tw__store_db_statement(db, turn->ends ? TW__STORE_REMOVE : TW__STORE_ANEW, &error);
+    if (statement == NULL)
+        return error;
+    tw__store_bind_number(db, statement, 1, claim->entry->seq);
+    if (!turn->ends) {
+        tw__store_bind_number(db, statement, 2, ++db->seq);
+        tw__store_bind_number(db, statement, 3, turn->due);
+        tw__store_bind_number(db, statement, 4, tw__store_place(db, turn->due, batch->now_ms));
+    }
+    return tw__store_db_run(db, statement, "pass over a period");
 }
 
 /* An integer of SQL has a sign, so the highest bit stays free. */
@@ -252,26 +292,36 @@ static int write_death(struct tw__store_db *db, const struct tw__store_batch *ba
     job->answer = TW_DEAD;
     job->run = db->run;
     job->token = draw_token();
-    job->job.late_ms = batch->now_ms > job->job.due_ms ? batch->now_ms - job->job.due_ms : 0;
-    int error = claim_row(db, TW__STORE_LAPSED, claim->entry->seq, db->run, job->token);
+    int error = claim_row(db, TW__STORE_LAPSED, claim);
     if (error == 0)
         error = write_answer(db, job, batch->now_ms);
     return error;
 }
 
-/* Decides about a task that is there. Returns: 0 or an error. */
-static int decide_fate(struct tw__store_db *db, struct tw__store_batch *batch, struct tw__store_claim *claim,
-                       const struct tw_store_task *task, uint32_t lapses)
+/* Gives the task the period whose turn it is. A retry is of the same period as the attempt before. */
+static void give_turn(const struct tw__store_batch *batch, struct tw__store_claim *claim,
+                      struct tw_store_task *task)
 {
-    claim->behind = *tw__store_table_find(batch->table, claim->entry->queue, task->id, task->id_size);
-    claim->fate = TW__STORE_NO_ROOM;
-    claim->next_ms = task->next_ms;
-    claim->place_ms = task->place_ms;
-    if (claim->behind != NULL)
-        claim->fate = TW__STORE_HELD;
-    else if (task->place_ms > batch->now_ms || task->next_ms > batch->now_ms)
-        claim->fate = TW__STORE_EARLY;
-    else if (task->payload_size > batch->room && !batch->idle)
+    struct tw__task_period period = {task->due_ms, task->next_ms, task->every_ms, task->max_late_ms,
+                                     task->missed};
+    claim->turn = (struct tw__task_turn){.due = task->due_ms, .missed = task->missed_periods, .calls = true};
+    if (task->attempt > 0)
+        return;
+    claim->turn = tw__task_turn(&period, batch->now_ms);
+    if (claim->turn.due != task->due_ms)
+        claim->next_ms = claim->turn.due;
+    task->due_ms = claim->turn.due;
+    task->missed_periods = claim->turn.missed;
+}
+
+/* Decides about a task whose time has come, and makes its job. Returns: 0 or an error. */
+static int decide_turn(struct tw__store_db *db, struct tw__store_batch *batch, struct tw__store_claim *claim,
+                       struct tw_store_task *task, uint32_t lapses)
+{
+    give_turn(batch, claim, task);
+    if (!claim->turn.calls)
+        claim->fate = TW__STORE_PASSED;
+    else if (batch->called == batch->calls || (task->payload_size > batch->room && !batch->idle))
         batch->full = true;
     else if ((claim->job = tw__store_job_new(task, claim->entry)) == NULL)
         return tw__store_db_refuse(db, TW_ENOMEM, "no memory");
@@ -281,6 +331,23 @@ static int decide_fate(struct tw__store_db *db, struct tw__store_batch *batch, s
         claim->job->job.attempt = task->attempt;
         tw_job_fail(&claim->job->job, LAPSED);
     }
+    return 0;
+}
+
+/* Decides about a task that is there. Returns: 0 or an error. */
+static int decide_fate(struct tw__store_db *db, struct tw__store_batch *batch, struct tw__store_claim *claim,
+                       struct tw_store_task *task, uint32_t lapses)
+{
+    claim->behind = *tw__store_table_find(batch->table, claim->entry->queue, task->id, task->id_size);
+    claim->fate = TW__STORE_NO_ROOM;
+    claim->next_ms = task->next_ms;
+    claim->place_ms = task->place_ms;
+    if (claim->behind != NULL)
+        claim->fate = TW__STORE_HELD;
+    else if (task->place_ms > batch->now_ms || task->next_ms > batch->now_ms)
+        claim->fate = TW__STORE_EARLY;
+    else
+        return decide_turn(db, batch, claim, task, lapses);
     return 0;
 }
 
@@ -316,9 +383,10 @@ static int write_claim(struct tw__store_db *db, struct tw__store_batch *batch, s
     claim->job->place_ms = claim->place_ms;
     batch->room -= size < batch->room ? size : batch->room;
     batch->idle = false;
+    batch->called++;
     claim->job->run = db->run;
     claim->job->token = draw_token();
-    return claim_row(db, TW__STORE_CLAIM, claim->entry->seq, db->run, claim->job->token);
+    return claim_row(db, TW__STORE_CLAIM, claim);
 }
 
 static int claim_one(struct tw__store_db *db, struct tw__store_batch *batch, struct tw__store_claim *claim)
@@ -329,6 +397,8 @@ static int claim_one(struct tw__store_db *db, struct tw__store_batch *batch, str
     int error = read_claim(db, batch, claim);
     if (error == 0 && claim->fate == TW__STORE_CLAIMED)
         error = write_claim(db, batch, claim);
+    if (error == 0 && claim->fate == TW__STORE_PASSED)
+        error = write_turn(db, batch, claim);
     if (error == 0 && claim->fate == TW__STORE_BURIED)
         error = write_death(db, batch, claim);
     return error;
@@ -366,6 +436,7 @@ int tw__store_claim(struct tw__store_db *db, void *arg)
     bool idle = batch->idle;
     int changes_before = sqlite3_total_changes(db->db), error = check_state(db, batch);
     batch->full = false;
+    batch->called = 0;
     tw__store_claim_undo(batch); /* of a transaction that was rolled back */
     for (struct tw__store_job *job = batch->answered; job != NULL && error == 0; job = job->next)
         error = write_answer(db, job, batch->now_ms);

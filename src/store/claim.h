@@ -7,6 +7,8 @@
 
 #include "check.h"
 
+#include <task/periods.h>
+
 enum { TW__STORE_CLAIMS = 256 }; /* of one commit */
 
 /* The jobs under way, by queue and id. */
@@ -24,9 +26,10 @@ struct tw__store_job **tw__store_table_find(const struct tw__store_table *table,
 enum tw__store_fate {
     TW__STORE_CLAIMED, /* `job` has it */
     TW__STORE_GONE,    /* it is no task any more */
+    TW__STORE_PASSED,  /* no call now: its row has got a later period and another number, or has left */
     TW__STORE_EARLY,   /* its turn comes at place_ms */
     TW__STORE_HELD,    /* `behind` is a job of the same task */
-    TW__STORE_NO_ROOM, /* its payload has to wait for the end of other jobs */
+    TW__STORE_NO_ROOM, /* it has to wait for the end of other jobs */
     TW__STORE_BURIED   /* it has lapsed too often */
 };
 
@@ -35,15 +38,17 @@ struct tw__store_claim {
     enum tw__store_fate fate;
     struct tw__store_job *job, *behind; /* job: of TW__STORE_CLAIMED, and of TW__STORE_BURIED for the news */
     uint64_t next_ms, place_ms;         /* of the task */
+    struct tw__task_turn turn;          /* of TW__STORE_CLAIMED and TW__STORE_PASSED */
 };
 
 struct tw__store_batch {
     struct tw__store_job *answered; /* a list */
     struct tw__store_claim claims[TW__STORE_CLAIMS];
     size_t n;                          /* claims */
+    uint64_t calls, called;            /* how many of them may become jobs, and how many have */
     uint64_t room;                     /* bytes of payloads that may be claimed */
     bool idle;                         /* no job is under way, so one payload of any size may be claimed */
-    bool full;                         /* a payload had no room, so the claims after it wait too */
+    bool full;                         /* a job had no room, so the claims after it wait too */
     bool gone_back;                    /* the file is not a later state of the one that was seen */
     const struct tw__store_seen *seen; /* the numbers of the last look, and `changes` of our last commit */
     uint64_t changes;                  /* the same after this one. Set by the work */

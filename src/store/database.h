@@ -28,20 +28,16 @@
     X(FIND, "SELECT due_ms, dead_ms FROM $tw_task WHERE queue = ?1 AND id = ?2")                               \
     X(PUT,                                                                                                     \
       "INSERT INTO $tw_task(seq, queue, id, due_ms, next_ms, place_ms, every_ms, times, missed, tries, "       \
-      "backoff_ms, "                                                                                           \
-      "payload)"                                                                                               \
-      " VALUES (?1, ?2, ?3, ?4, ?4, ?11, ?5, ?6, ?7, ?8, ?9, ?10)"                                             \
+      "backoff_ms, max_late_ms, payload)"                                                                      \
+      " VALUES (?1, ?2, ?3, ?4, ?4, ?11, ?5, ?6, ?7, ?8, ?9, ?12, ?10)"                                        \
       " ON CONFLICT (queue, id) DO UPDATE SET seq = excluded.seq, due_ms = excluded.due_ms,"                   \
       " next_ms = excluded.next_ms, place_ms = excluded.place_ms, attempt = 0, lapses = 0, run = 0, token = "  \
-      "0, dead_ms "                                                                                            \
-      "= NULL, every_ms = "                                                                                    \
-      "excluded.every_ms, "                                                                                    \
-      "times = excluded.times,"                                                                                \
+      "0,"                                                                                                     \
+      " missed_periods = 0, dead_ms = NULL, every_ms = excluded.every_ms, times = excluded.times,"             \
       " missed = excluded.missed, tries = excluded.tries, backoff_ms = excluded.backoff_ms, error = NULL,"     \
-      " payload = excluded.payload")                                                                           \
-    X(MOVE, "UPDATE $tw_task SET seq = ?3, due_ms = ?4, next_ms = ?4, place_ms = ?5, attempt = 0, lapses = "   \
-            "0, run = 0, "                                                                                     \
-            "error = NULL"                                                                                     \
+      " max_late_ms = excluded.max_late_ms, payload = excluded.payload")                                       \
+    X(MOVE, "UPDATE $tw_task SET seq = ?3, due_ms = ?4, next_ms = ?4, place_ms = ?5, attempt = 0, lapses = 0," \
+            " missed_periods = 0, run = 0, error = NULL"                                                       \
             " WHERE queue = ?1 AND id = ?2 AND dead_ms IS NULL")                                               \
     X(CANCEL, "DELETE FROM $tw_task WHERE queue = ?1 AND id = ?2 RETURNING run")                               \
     X(GET, "SELECT " TW__STORE_COLUMNS " FROM $tw_task WHERE queue = ?1 AND id = ?2")                          \
@@ -77,8 +73,9 @@
             " ORDER BY place_ms, seq LIMIT 1)")                                                                \
     X(FORECAST, "SELECT place_ms FROM $tw_task INDEXED BY tw_order WHERE queue = ?1 AND dead_ms IS NULL"       \
                 " AND place_ms <= ?2")                                                                         \
-    X(FORECAST_REPEAT, "SELECT due_ms, every_ms, times, missed, place_ms FROM $tw_task INDEXED BY tw_repeat"   \
-                       " WHERE queue = ?1 AND dead_ms IS NULL AND every_ms > 0 AND place_ms <= ?2")            \
+    X(FORECAST_REPEAT,                                                                                         \
+      "SELECT due_ms, every_ms, times, missed, place_ms, attempt FROM $tw_task INDEXED BY tw_repeat"           \
+      " WHERE queue = ?1 AND dead_ms IS NULL AND every_ms > 0 AND place_ms <= ?2")                             \
     X(REMOVE, "DELETE FROM $tw_task WHERE seq = ?1")                                                           \
     X(RUN, "UPDATE $tw_meta SET run = run + 1 RETURNING run")                                                  \
     X(VERSION, "PRAGMA $data_version")                                                                         \
@@ -97,22 +94,25 @@
     X(CHECK, "SELECT 1 FROM $tw_task NOT INDEXED" TW__STORE_OF_JOB " AND dead_ms IS NULL"                      \
              " AND NOT EXISTS (SELECT 1 FROM $tw_queue WHERE name = ?4 AND paused <> 0)"                       \
              " AND NOT EXISTS (SELECT 1 FROM $tw_meta WHERE restored & 1 OR run <> ?6)")                       \
-    X(CLAIM, "UPDATE $tw_task SET attempt = attempt + 1, lapses = lapses + (run <> 0), run = ?2, token = ?3 "  \
-             "WHERE seq = ?1")                                                                                 \
+    X(CLAIM, "UPDATE $tw_task SET attempt = attempt + 1, lapses = lapses + (run <> 0), run = ?2, token = ?3,"  \
+             " due_ms = ?4, next_ms = ?5, missed_periods = ?6 WHERE seq = ?1")                                 \
     X(PLACE_AGAIN, "UPDATE $tw_task INDEXED BY tw_order SET place_ms = max(next_ms, ?1) WHERE queue >= ''"     \
                    " AND dead_ms IS NULL AND place_ms > ?1 AND place_ms <= ?2 AND place_ms > next_ms")         \
     X(LAPSED, "UPDATE $tw_task SET lapses = lapses + 1, run = ?2, token = ?3 WHERE seq = ?1")                  \
     X(BURY_PERIOD,                                                                                             \
       "INSERT INTO $tw_task(seq, queue, id, due_ms, next_ms, place_ms, attempt, lapses, dead_ms, tries,"       \
-      " backoff_ms, error, payload) SELECT ?9, queue, ?8, due_ms, next_ms, place_ms, attempt, lapses, ?2, "    \
-      "tries,"                                                                                                 \
-      " backoff_ms, ?3, payload FROM $tw_task NOT INDEXED" TW__STORE_OF_JOB                                    \
+      " backoff_ms, max_late_ms, error, payload) SELECT ?9, queue, ?8, due_ms, next_ms, place_ms, attempt,"    \
+      " lapses, ?2, tries, backoff_ms, max_late_ms, ?3, payload FROM $tw_task NOT INDEXED" TW__STORE_OF_JOB    \
       " ON CONFLICT (queue, id) DO NOTHING")                                                                   \
     X(DONE, "DELETE FROM $tw_task NOT INDEXED" TW__STORE_OF_JOB)                                               \
     X(KEEP, "UPDATE $tw_task NOT INDEXED SET run = ?2" TW__STORE_OF_JOB)                                       \
-    X(BACK, "UPDATE $tw_task NOT INDEXED SET attempt = attempt - 1, run = 0, token = 0" TW__STORE_OF_JOB)      \
-    X(AGAIN, "UPDATE $tw_task NOT INDEXED SET due_ms = ?2, next_ms = ?2, place_ms = ?8, attempt = 0, lapses "  \
-             "= 0, run = 0,"                                                                                   \
+    X(BACK, "UPDATE $tw_task NOT INDEXED SET attempt = attempt - 1, run = 0, token = 0,"                       \
+            " missed_periods = CASE attempt WHEN 1 THEN 0 ELSE missed_periods END" TW__STORE_OF_JOB)           \
+    X(BACK_AT,                                                                                                 \
+      "UPDATE $tw_task NOT INDEXED SET seq = ?9, next_ms = ?2, place_ms = ?8, attempt = attempt - 1, run = 0," \
+      " token = 0, missed_periods = CASE attempt WHEN 1 THEN 0 ELSE missed_periods END" TW__STORE_OF_JOB)      \
+    X(AGAIN, "UPDATE $tw_task NOT INDEXED SET due_ms = ?2, next_ms = ?2, place_ms = ?8, attempt = 0,"          \
+             " lapses = 0, missed_periods = 0, run = 0,"                                                       \
              " error = NULL, times = max(times - 1, 0)" TW__STORE_OF_JOB)                                      \
     X(RETRY, "UPDATE $tw_task NOT INDEXED SET next_ms = ?2, place_ms = ?8, run = 0, token = 0,"                \
              " error = ?3" TW__STORE_OF_JOB)                                                                   \
@@ -120,9 +120,8 @@
     X(FIND_DEAD, "SELECT seq FROM $tw_task WHERE queue = ?1 AND id = ?2 AND dead_ms IS NOT NULL")              \
     X(DEAD, "SELECT seq FROM $tw_task INDEXED BY tw_dead WHERE queue = ?1 AND dead_ms IS NOT NULL"             \
             " AND dead_ms < ?2 AND seq <= ?3 ORDER BY dead_ms, seq LIMIT ?4")                                  \
-    X(REPLAY, "UPDATE $tw_task SET seq = ?2, due_ms = ?3, next_ms = ?3, place_ms = ?4, attempt = 0, lapses = " \
-              "0, run = 0,"                                                                                    \
-              " dead_ms = NULL, error = NULL WHERE seq = ?1")                                                  \
+    X(ANEW, "UPDATE $tw_task SET seq = ?2, due_ms = ?3, next_ms = ?3, place_ms = ?4, attempt = 0, lapses = 0," \
+            " missed_periods = 0, run = 0, dead_ms = NULL, error = NULL WHERE seq = ?1")                       \
     X(MARK, "UPDATE $tw_meta SET restored = (random() & 4611686018427387903) | 1")                             \
     X(UNMARK, "UPDATE $tw_meta SET restored = random() & 4611686018427387902")                                 \
     X(IS_PAUSED, "SELECT count(*) FROM $tw_queue WHERE name = ?1 AND paused <> 0")                             \
@@ -132,7 +131,7 @@
 
 #define TW__STORE_COLUMNS                                                                                      \
     "seq, queue, id, due_ms, attempt, run, dead_ms, every_ms, times, missed, tries, backoff_ms, error, "       \
-    "payload, next_ms, lapses, place_ms"
+    "payload, next_ms, lapses, place_ms, missed_periods, max_late_ms"
 
 /* The row of a job's task. A file that was restored may have another task under its number, or another attempt
  * of the same task, which has another token. tw__store_job_bind() binds these numbers. */

@@ -132,7 +132,7 @@ static int end_death(struct tw__store_db *db, const struct dead *dead, uint64_t 
 {
     int error = 0;
     sqlite3_stmt *statement =
-        tw__store_db_statement(db, dead->replay ? TW__STORE_REPLAY : TW__STORE_REMOVE, &error);
+        tw__store_db_statement(db, dead->replay ? TW__STORE_ANEW : TW__STORE_REMOVE, &error);
     if (statement == NULL)
         return error;
     tw__store_bind_number(db, statement, 1, seq);

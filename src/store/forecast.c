@@ -23,7 +23,8 @@ struct outlook {
 /* A repeating task: its first call is counted already. */
 struct repeat {
     uint64_t due_ms, place_ms, every_ms, further; /* further: calls after the first, UINT64_MAX: no end */
-    bool burst;
+    enum tw_missed missed;
+    bool begun; /* there was an attempt, so the first call is not skipped */
 };
 
 /* The number of further calls that are due until `to_ms`. */
@@ -38,14 +39,32 @@ static uint64_t further_until(const struct repeat *repeat, uint64_t to_ms)
 static uint64_t last_missed(const struct outlook *forecast, const struct repeat *repeat)
 {
     uint64_t first_ms = repeat->place_ms > forecast->now_ms ? repeat->place_ms : forecast->now_ms;
-    if (repeat->burst || repeat->due_ms >= first_ms)
+    if (repeat->missed == TW_MISSED_BURST || repeat->due_ms >= first_ms)
         return repeat->due_ms;
     return first_ms - (first_ms - repeat->due_ms) % repeat->every_ms;
 }
 
+/* The step of a task's first call. It may lie behind the last one. */
+static uint64_t first_step(const struct outlook *forecast, uint64_t place_ms)
+{
+    return place_ms > forecast->now_ms ? (place_ms - forecast->now_ms - 1) / forecast->step_ms : 0;
+}
+
+/* The first call, which is counted already, is none if `skip` passes its period over. */
+static void skip_first(const struct outlook *forecast, struct repeat *repeat)
+{
+    uint64_t step = first_step(forecast, repeat->place_ms);
+    if (step < forecast->steps)
+        forecast->counts[step]--;
+    repeat->further += repeat->further < UINT64_MAX;
+}
+
 static void count_repeat(const struct outlook *forecast, struct repeat *repeat)
 {
-    repeat->due_ms = last_missed(forecast, repeat);
+    uint64_t due_ms = last_missed(forecast, repeat);
+    if (repeat->missed == TW_MISSED_SKIP && !repeat->begun && due_ms != repeat->due_ms)
+        skip_first(forecast, repeat);
+    repeat->due_ms = due_ms;
     uint64_t before = 0, to_ms = forecast->now_ms;
     for (uint32_t i = 0; i < forecast->steps; i++) {
         to_ms = tw__add_saturating(to_ms, forecast->step_ms);
@@ -72,7 +91,8 @@ static int count_repeats(struct tw__store_db *db, const struct outlook *forecast
                                                 .place_ms = (uint64_t)sqlite3_column_int64(rows, 4),
                                                 .every_ms = (uint64_t)sqlite3_column_int64(rows, 1),
                                                 .further = times == 0 ? UINT64_MAX : times - 1,
-                                                .burst = tw__store_read_missed(rows, 3) == TW_MISSED_BURST});
+                                                .missed = tw__store_read_missed(rows, 3),
+                                                .begun = sqlite3_column_int64(rows, 5) > 0});
     }
     if (code != SQLITE_DONE)
         error = tw__store_db_error(db, code, "forecast");
@@ -90,7 +110,7 @@ static int count_tasks(struct tw__store_db *db, const struct outlook *forecast)
     tw__store_bind_number(db, rows, 2, forecast->end_ms);
     while ((code = tw__store_db_step(db, rows)) == SQLITE_ROW) {
         uint64_t place_ms = (uint64_t)sqlite3_column_int64(rows, 0);
-        uint64_t step = place_ms > forecast->now_ms ? (place_ms - forecast->now_ms - 1) / forecast->step_ms : 0;
+        uint64_t step = first_step(forecast, place_ms);
         if (step < forecast->steps)
             forecast->counts[step]++;
     }

@@ -68,6 +68,8 @@ static void begin_job(struct tw__store_hands *hands, struct tw__store_job *job, 
 {
     if (atomic_load(&hands->stopping)) {
         tw__store_job_return(job);
+    } else if (tw__store_job_is_late(job)) {
+        tw__store_job_return(job); /* the next claim drops it */
     } else if (tw__store_check_job(hands->check, job, now_ns)) {
         tw__store_job_run(job);
     } else {

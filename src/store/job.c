@@ -37,6 +37,13 @@ static const void *keep(char **to, const void *from, size_t size)
     return start;
 }
 
+/* A retry is never too late. */
+static uint64_t latest_of(const struct tw_store_task *task)
+{
+    uint64_t from_ms = task->due_ms > task->next_ms ? task->due_ms : task->next_ms;
+    return task->attempt > 0 ? TW_NEVER : tw__add_saturating(from_ms, task->max_late_ms);
+}
+
 struct tw__store_job *tw__store_job_new(const struct tw_store_task *task, struct tw__store_entry *entry)
 {
     size_t queue = strlen(task->queue) + 1, error = task->error != NULL ? strlen(task->error) + 1 : 0;
@@ -50,7 +57,7 @@ struct tw__store_job *tw__store_job_new(const struct tw_store_task *task, struct
         .entry = entry,
         .every_ms = task->every_ms,
         .backoff_ms = task->backoff_ms,
-        .policy = task->missed,
+        .latest_ms = latest_of(task),
     };
     job->job = (struct tw_job){
         .queue = keep(&to, task->queue, queue),
@@ -61,6 +68,7 @@ struct tw__store_job *tw__store_job_new(const struct tw_store_task *task, struct
         .left = task->every_ms == 0         ? 0
                 : task->times == TW_FOREVER ? TW_FOREVER
                                             : task->times - 1,
+        .missed = task->missed_periods,
         .attempt = task->attempt + 1,
         .tries = task->tries,
     };
@@ -119,14 +127,17 @@ void tw_job_answer(struct tw_job *job, enum tw_answer answer)
     note_state(job_of(job), ANSWERED);
 }
 
+bool tw__store_job_is_late(const struct tw__store_job *job)
+{
+    return job->latest_ms != TW_NEVER && tw_store_now() > job->latest_ms;
+}
+
 void tw__store_job_run(struct tw__store_job *job)
 {
     const struct tw__store_callee *callee = &job->entry->queue->callee;
     uint64_t now_ms = tw_store_now();
     job->begun = true;
     job->job.late_ms = now_ms > job->job.due_ms ? now_ms - job->job.due_ms : 0;
-    if (job->policy == TW_MISSED_COALESCE && job->every_ms > 0)
-        job->job.missed = job->job.late_ms / job->every_ms;
     enum tw_answer answer = callee->handler(callee->arg, &job->job);
     if (answer != TW_LATER) {
         job->answer = answer;
@@ -187,12 +198,9 @@ static uint64_t at_most_end(uint64_t due_ms)
     return due_ms < TW_STORE_TIME_MAX ? due_ms : TW_STORE_TIME_MAX;
 }
 
-/* Missed periods are as in task.h: BURST makes up for each, SKIP and COALESCE go on with the next period that
- * lies ahead of the call. */
 uint64_t tw__store_job_next_due(const struct tw__store_job *job)
 {
-    uint64_t passed = job->policy == TW_MISSED_BURST ? 0 : job->job.late_ms / job->every_ms;
-    return tw__task_due_after(job->job.due_ms, 1 + passed, job->every_ms);
+    return tw__task_due_after(job->job.due_ms, tw__add_saturating(job->job.missed, 1), job->every_ms);
 }
 
 /* A task names its first wait alone. The longest one is as usual, unless the first one is longer. */

@@ -29,13 +29,15 @@ struct tw__store_job {
     uint32_t series;     /* of commits (check.c) */
     bool begun;          /* its handler was called */
     uint64_t every_ms, backoff_ms;
-    enum tw_missed policy;
-    uint64_t retry_ms; /* the caller's time of the next attempt; 0: by the backoff */
+    uint64_t
+        latest_ms;     /* a handler that would begin later does not: the task is too late; TW_NEVER: no limit */
+    uint64_t retry_ms; /* the caller's time of the next attempt; 0: by the backoff, or given back at once */
     uint64_t again_ms; /* the task's place after the answer; TW_NEVER: it is not filed again */
     enum tw_answer answer;
     atomic_uint state; /* which of the two, the handler's return and the answer, have come */
     bool buried;       /* the answer has made the task dead */
     bool changed;      /* the answer has changed the task: it was still the revision that ran */
+    bool renumbered;   /* the answer has given the task a new revision, which the next look finds */
     char *error;       /* of this attempt, a block of its own; NULL: none */
     size_t size;       /* of the parts of the task */
     char bytes[];      /* queue, id, error of the attempt before, payload */
@@ -48,6 +50,9 @@ void tw__store_job_free(struct tw__store_job *job);
 
 /* Binds what a statement with TW__STORE_OF_JOB asks for. */
 void tw__store_job_bind(struct tw__store_db *db, sqlite3_stmt *statement, const struct tw__store_job *job);
+
+/* Whether the task has become too late since its claim, while it waited for a worker. */
+bool tw__store_job_is_late(const struct tw__store_job *job);
 
 /* Calls the handler. */
 void tw__store_job_run(struct tw__store_job *job);

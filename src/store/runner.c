@@ -172,9 +172,22 @@ static void count_answer(struct tw__store_runner *runner, const struct tw__store
     stats->retried += job->answer == TW_RETRY && !job->buried;
     stats->dead += job->buried;
     stats->attempts -= !job->begun;
+    stats->coalesced += job->changed && (job->answer == TW_DONE || job->buried) ? job->job.missed : 0;
     if (job->begun && job->job.attempt == 1) {
         runner->late[tw__histogram_bucket(job->job.late_ms)]++;
         stats->late_max_ms = job->job.late_ms > stats->late_max_ms ? job->job.late_ms : stats->late_max_ms;
+    }
+}
+
+static void count_claim(struct tw_store_stats *stats, const struct tw__store_claim *claim)
+{
+    stats->jobs += claim->fate == TW__STORE_CLAIMED;
+    stats->attempts += claim->fate == TW__STORE_CLAIMED;
+    stats->dead += claim->fate == TW__STORE_BURIED;
+    stats->coalesced += claim->fate == TW__STORE_BURIED ? claim->job->job.missed : 0;
+    if (claim->fate == TW__STORE_CLAIMED || claim->fate == TW__STORE_PASSED) {
+        stats->dropped += claim->turn.dropped;
+        stats->skipped += claim->turn.skipped;
     }
 }
 
@@ -183,11 +196,8 @@ static void count_batch(struct tw__store_runner *runner)
 {
     const struct tw__store_batch *batch = &runner->batch;
     pthread_mutex_lock(&runner->lock);
-    for (size_t i = 0; i < batch->n; i++) {
-        runner->stats.jobs += batch->claims[i].fate == TW__STORE_CLAIMED;
-        runner->stats.attempts += batch->claims[i].fate == TW__STORE_CLAIMED;
-        runner->stats.dead += batch->claims[i].fate == TW__STORE_BURIED;
-    }
+    for (size_t i = 0; i < batch->n; i++)
+        count_claim(&runner->stats, &batch->claims[i]);
     for (const struct tw__store_job *job = batch->answered; job != NULL; job = job->next)
         count_answer(runner, job);
     pthread_mutex_unlock(&runner->lock);
@@ -215,6 +225,7 @@ static void end_job(struct tw__store_runner *runner, struct tw__store_job *job)
         tw__store_window_put_back(&runner->window, job->entry);
     else
         settle_entry(runner, job->entry, job->again_ms);
+    runner->must_look |= job->renumbered;
     runner->bytes -= job->size;
     tw__store_job_free(job);
 }
@@ -238,7 +249,9 @@ static bool gives_back(const struct tw__store_job *job)
     return job != NULL;
 }
 
-/* While jobs are given back none is claimed, because its turn might be behind theirs. */
+/* While jobs are given back none is claimed, because its turn might be behind theirs. A task that is dropped
+ * takes no turn: after such a one the batch has more claims than calls, so that many tasks that are too late
+ * need few commits. */
 static void take_claims(struct tw__store_runner *runner, bool seen)
 {
     struct tw__store_batch *batch = &runner->batch;
@@ -248,14 +261,16 @@ static void take_claims(struct tw__store_runner *runner, bool seen)
         allowed = 0;
         runner->pace.wished_more = false;
     }
+    uint64_t most = runner->dropping && allowed > 0 ? TW__STORE_CLAIMS : allowed;
+    batch->calls = allowed;
     batch->n = 0;
-    for (struct tw__store_entry *entry; batch->n < allowed; batch->n++) {
+    for (struct tw__store_entry *entry; batch->n < most; batch->n++) {
         entry = tw__store_window_take(&runner->window);
         if (entry == NULL)
             break;
         batch->claims[batch->n] = (struct tw__store_claim){.entry = entry};
     }
-    runner->pace.wished_more &= batch->n == allowed;
+    runner->pace.wished_more &= batch->n >= allowed;
 }
 
 /* Adds the answers that have come to those that could not be written before. */
@@ -300,6 +315,10 @@ static void settle_claim(struct tw__store_runner *runner, struct tw__store_claim
         settle_entry(runner, claim->entry, claim->job->again_ms);
         tw__store_job_free(claim->job);
         break;
+    case TW__STORE_PASSED: /* the next look finds the task under its new number, unless it has left */
+        runner->must_look |= !claim->turn.ends;
+        tw__store_window_forget(window, claim->entry);
+        break;
     case TW__STORE_GONE:
         tw__store_window_forget(window, claim->entry);
     }
@@ -311,6 +330,7 @@ static bool settle_batch(struct tw__store_runner *runner)
 {
     struct tw__store_batch *batch = &runner->batch;
     size_t put_back = 0;
+    bool dropped = false;
     runner->series = tw__store_check_note(&runner->check, &batch->commits);
     runner->window.seen.changes = batch->changes;
     count_batch(runner);
@@ -321,15 +341,18 @@ static bool settle_batch(struct tw__store_runner *runner)
         tw__store_window_put_back(&runner->window, batch->claims[i].entry);
         put_back++;
     }
-    for (size_t i = 0; i < batch->n; i++)
+    for (size_t i = 0; i < batch->n; i++) {
+        dropped |= batch->claims[i].fate == TW__STORE_PASSED && batch->claims[i].turn.dropped > 0;
         settle_claim(runner, &batch->claims[i]);
+    }
     for (struct tw__store_job *job = batch->answered, *next; job != NULL; job = next) {
         next = job->next;
         end_job(runner, job);
     }
     runner->answered = NULL;
     tw__store_hands_call(&runner->hands);
-    runner->pace.wished_more &= put_back == 0; /* an answer makes room */
+    runner->pace.wished_more &= put_back == 0 || batch->called == batch->calls; /* an answer makes room */
+    runner->dropping = dropped;
     return batch->answered != NULL || batch->n > put_back;
 }
 

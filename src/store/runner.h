@@ -31,6 +31,7 @@ struct tw__store_runner {
     uint64_t bytes;                 /* of the jobs under way */
     struct tw__store_pace pace;
     bool must_look;           /* whether or not SQLite says that the file has changed */
+    bool dropping;            /* the last claims were too late, and so may be the next ones */
     uint32_t series;          /* of the last commit (check.c) */
     uint64_t retry_ns;        /* after an error: nothing is tried before this time */
     uint64_t log_ns, log_max; /* when the log is looked at; how many bytes it may have */

@@ -30,8 +30,10 @@ CREATE TABLE tw_task(
     every_ms INTEGER NOT NULL DEFAULT 0,   -- 0: it runs once
     times INTEGER NOT NULL DEFAULT 1,       -- calls left; 0: no end
     missed TEXT,                            -- missed periods: burst, skip or coalesce; NULL: it runs once
+    missed_periods INTEGER NOT NULL DEFAULT 0, -- for which the call of this period stands besides its own
     tries INTEGER NOT NULL DEFAULT 20,      -- failures until the task is dead
     backoff_ms INTEGER NOT NULL DEFAULT 1000,
+    max_late_ms INTEGER,                    -- a first attempt that is later is not made; NULL: no limit
     error TEXT,                             -- of the last attempt that failed
     payload BLOB,
     UNIQUE (queue, id),
@@ -61,8 +63,8 @@ CREATE VIEW tw_clock(clock) AS
 -- In the views, numbers may come as text or as reals, as some drivers bind them.
 
 -- INSERT INTO tw_put(queue, id, due_ms, payload, ...) puts a task.
-CREATE VIEW tw_put(queue, id, due_ms, payload, every_ms, times, missed, tries, backoff_ms, condition) AS
-    SELECT queue, id, due_ms, payload, every_ms, times, missed, tries, backoff_ms, NULL FROM tw_task;
+CREATE VIEW tw_put(queue, id, due_ms, payload, every_ms, times, missed, tries, backoff_ms, max_late_ms, condition) AS
+    SELECT queue, id, due_ms, payload, every_ms, times, missed, tries, backoff_ms, max_late_ms, NULL FROM tw_task;
 CREATE TRIGGER tw_put_insert INSTEAD OF INSERT ON tw_put BEGIN
     SELECT CASE
         WHEN typeof(NEW.queue) <> 'text' OR length(CAST(NEW.queue AS BLOB)) NOT BETWEEN 1 AND 255
@@ -95,6 +97,10 @@ CREATE TRIGGER tw_put_insert INSTEAD OF INSERT ON tw_put BEGIN
                 NOT IN (CAST(NEW.backoff_ms AS INTEGER), CAST(CAST(NEW.backoff_ms AS INTEGER) AS TEXT))
                 OR CAST(NEW.backoff_ms AS INTEGER) NOT BETWEEN 1 AND 3155760000000 THEN
             RAISE(ABORT, 'tw_put: backoff_ms: expected 1 to 3155760000000')
+        WHEN NEW.max_late_ms
+                NOT IN (CAST(NEW.max_late_ms AS INTEGER), CAST(CAST(NEW.max_late_ms AS INTEGER) AS TEXT))
+                OR CAST(NEW.max_late_ms AS INTEGER) NOT BETWEEN 0 AND 3155760000000 THEN
+            RAISE(ABORT, 'tw_put: max_late_ms: expected 0 to 3155760000000')
         WHEN NEW.condition NOT IN ('NX', 'XX', 'GT', 'LT') THEN
             RAISE(ABORT, 'tw_put: condition: expected NX, XX, GT, LT or NULL')
         WHEN NOT EXISTS (SELECT 1 FROM tw_meta WHERE seq >= coalesce((SELECT max(seq) FROM tw_task), 0)
@@ -117,14 +123,16 @@ CREATE TRIGGER tw_put_insert INSTEAD OF INSERT ON tw_put BEGIN
         WHERE NOT EXISTS (SELECT 1 FROM tw_task WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB));
     UPDATE tw_task SET seq = (SELECT seq FROM tw_meta),
         due_ms = CAST(NEW.due_ms AS INTEGER), next_ms = CAST(NEW.due_ms AS INTEGER),
-        place_ms = max(CAST(NEW.due_ms AS INTEGER), (SELECT clock FROM tw_clock)), attempt = 0, lapses = 0, run = 0, token = 0, dead_ms = NULL,
+        place_ms = max(CAST(NEW.due_ms AS INTEGER), (SELECT clock FROM tw_clock)),
+        attempt = 0, lapses = 0, missed_periods = 0, run = 0, token = 0, dead_ms = NULL,
         error = NULL,
         every_ms = CAST(coalesce(NEW.every_ms, 0) AS INTEGER),
         times = CASE WHEN CAST(coalesce(NEW.every_ms, 0) AS INTEGER) = 0 THEN 1
                 ELSE CAST(coalesce(NEW.times, 0) AS INTEGER) END,
         missed = CASE WHEN CAST(NEW.every_ms AS INTEGER) > 0 THEN coalesce(NEW.missed, 'coalesce') END,
         tries = CAST(coalesce(NEW.tries, 20) AS INTEGER),
-        backoff_ms = CAST(coalesce(NEW.backoff_ms, 1000) AS INTEGER), payload = NEW.payload
+        backoff_ms = CAST(coalesce(NEW.backoff_ms, 1000) AS INTEGER),
+        max_late_ms = CAST(NEW.max_late_ms AS INTEGER), payload = NEW.payload
         WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB);
 END;
 
@@ -163,7 +171,8 @@ CREATE TRIGGER tw_move_insert INSTEAD OF INSERT ON tw_move BEGIN
         clock_ms = max(clock_ms, (SELECT clock FROM tw_clock));
     UPDATE tw_task SET seq = (SELECT seq FROM tw_meta),
         due_ms = CAST(NEW.due_ms AS INTEGER), next_ms = CAST(NEW.due_ms AS INTEGER),
-        place_ms = max(CAST(NEW.due_ms AS INTEGER), (SELECT clock FROM tw_clock)), attempt = 0, lapses = 0, run = 0, token = 0, error = NULL
+        place_ms = max(CAST(NEW.due_ms AS INTEGER), (SELECT clock FROM tw_clock)),
+        attempt = 0, lapses = 0, missed_periods = 0, run = 0, token = 0, error = NULL
         WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB);
 END;
 

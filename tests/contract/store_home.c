@@ -102,6 +102,12 @@ static unsigned conditions_of(const struct verb *verb)
            (has(verb, "gt") ? TW_STORE_GT : 0u) | (has(verb, "lt") ? TW_STORE_LT : 0u);
 }
 
+static uint64_t max_late_of(const struct verb *verb)
+{
+    uint64_t max_late_ms = number(verb, "maxlate", TW_FOREVER);
+    return max_late_ms > 0 ? max_late_ms : TW_STORE_ON_TIME;
+}
+
 static enum tw_missed missed_of(const struct verb *verb)
 {
     const char *word = option(verb, "missed");
@@ -256,7 +262,8 @@ static void put_task(const struct verb *verb)
                               .times = number(verb, "times", 0),
                               .missed = missed_of(verb),
                               .tries = (uint32_t)number(verb, "tries", 0),
-                              .backoff_ms = number(verb, "backoff", 0)};
+                              .backoff_ms = number(verb, "backoff", 0),
+                              .max_late_ms = max_late_of(verb)};
     tell(tw_store_put(home.store, &task, conditions_of(verb)));
 }
 
@@ -376,6 +383,7 @@ int main(void)
     char line[LINE];
     void *state = NULL;
     clock_stop(BEGIN_MS);
+    clock_halt(); /* a busy machine takes no job back from a slow worker */
     store_setup(&state);
     home.store = ((struct fixture *)state)->store;
     start();

@@ -135,7 +135,8 @@ TEST_CASE("a task has the members that it was given")
                        .times(7)
                        .missed(TW_MISSED_COALESCE)
                        .tries(5)
-                       .backoff(2s))
+                       .backoff(2s)
+                       .max_late(90s))
               .made());
     int seen = 0;
     CHECK(tasks
@@ -155,6 +156,7 @@ TEST_CASE("a task has the members that it was given")
                        CHECK(task.raw().missed == TW_MISSED_COALESCE);
                        CHECK(task.raw().tries == 5);
                        CHECK(task.raw().backoff_ms == 2000);
+                       CHECK(task.raw().max_late_ms == 90000);
                    })
               .ok());
     CHECK(seen == 1);

@@ -100,9 +100,10 @@ void damage_bytes(struct input *input, struct bytes *bytes, bool is_log)
 /* Another program writes. Values that the checks of the schema refuse get past them. */
 void damage_tables(struct input *input, const char *path)
 {
-    static const char *const columns[] = {"seq",     "queue",  "id",    "due_ms",     "next_ms", "place_ms",
-                                          "attempt", "lapses", "run",   "token",      "dead_ms", "every_ms",
-                                          "times",   "missed", "tries", "backoff_ms", "error",   "payload"};
+    static const char *const columns[] = {
+        "seq",    "queue",      "id",    "due_ms",  "next_ms",        "place_ms",   "attempt",
+        "lapses", "run",        "token", "dead_ms", "every_ms",       "times",      "missed",
+        "tries",  "backoff_ms", "error", "payload", "missed_periods", "max_late_ms"};
     static const char *const values[] = {"NULL",
                                          "-1",
                                          "0",
@@ -149,8 +150,9 @@ void damage_tables(struct input *input, const char *path)
     sqlite3 *db;
     uint64_t kind = damage_take(input, 1);
     sqlite3_snprintf(sizeof sql, sql, "UPDATE OR IGNORE tw_task SET %s = %s WHERE seq %% %d = %d",
-                     columns[damage_take(input, 1) % 15], values[damage_take(input, 1) % 16],
-                     (int)(1 + damage_take(input, 1) % 9), (int)(damage_take(input, 1) % 3));
+                     columns[damage_take(input, 1) % (sizeof columns / sizeof columns[0])],
+                     values[damage_take(input, 1) % 16], (int)(1 + damage_take(input, 1) % 9),
+                     (int)(damage_take(input, 1) % 3));
     if (sqlite3_open(path, &db) == SQLITE_OK) {
         sqlite3_exec(db,
                      "PRAGMA ignore_check_constraints=ON; PRAGMA writable_schema=ON; PRAGMA synchronous=OFF",

@@ -95,6 +95,7 @@ void ledger_draw(struct rng *rng, uint64_t now_ms, struct ledger_change *change)
     static const unsigned of_put[] = {0, 0, 0, 0, TW_STORE_NX, TW_STORE_XX, TW_STORE_GT, TW_STORE_LT};
     static const unsigned of_move[] = {0, 0, TW_STORE_GT, TW_STORE_LT};
     static const uint64_t times[] = {0, 1, 2, 5, TW_FOREVER};
+    static const uint64_t lates[] = {0, 0, 0, 0, TW_FOREVER, TW_STORE_ON_TIME, 1000, 100000};
     *change = (struct ledger_change){.verb = verbs[rng_below(rng, 7)],
                                      .task = (unsigned)rng_below(rng, LEDGER_TASKS),
                                      .due_ms = draw_due(rng, now_ms)};
@@ -109,6 +110,7 @@ void ledger_draw(struct rng *rng, uint64_t now_ms, struct ledger_change *change)
     change->missed = (enum tw_missed)rng_below(rng, 3);
     change->tries = (uint32_t)rng_below(rng, 4);
     change->backoff_ms = rng_below(rng, 3) * 100;
+    change->max_late_ms = lates[rng_below(rng, 8)];
 }
 
 struct tw_store_change ledger_call(const struct ledger_change *change)
@@ -124,6 +126,7 @@ struct tw_store_change ledger_call(const struct ledger_change *change)
     task->missed = change->missed;
     task->tries = change->tries;
     task->backoff_ms = change->backoff_ms;
+    task->max_late_ms = change->max_late_ms;
     return call;
 }
 
@@ -156,6 +159,9 @@ static int make_put(struct ledger *ledger, struct entry *entry, const struct led
                                      : change->times == 0  ? TW_FOREVER
                                                            : change->times,
                             .backoff_ms = change->backoff_ms == 0 ? 1000 : change->backoff_ms,
+                            .max_late_ms = change->max_late_ms == 0                  ? TW_FOREVER
+                                           : change->max_late_ms == TW_STORE_ON_TIME ? 0
+                                                                                     : change->max_late_ms,
                             .missed = change->every_ms > 0 ? change->missed : TW_MISSED_COALESCE,
                             .tries = change->tries == 0 ? 20 : change->tries,
                             .payload = change->payload};
@@ -171,6 +177,7 @@ void ledger_file_again(struct ledger *ledger, unsigned task, uint64_t due_ms)
     entry->place_ms = ledger_place(due_ms);
     entry->dead_ms = 0;
     entry->attempt = 0;
+    entry->missed_periods = 0;
     entry->error = 0;
 }
 
@@ -305,9 +312,11 @@ const char *ledger_compare_task(struct ledger *ledger, unsigned task, const stru
               {"every_ms", seen->every_ms, entry->every_ms},
               {"times", seen->times, entry->times},
               {"missed", seen->missed, entry->missed},
+              {"missed_periods", seen->missed_periods, entry->missed_periods},
               {"tries", seen->tries, entry->tries},
               {"attempt", seen->attempt, entry->attempt},
               {"backoff_ms", seen->backoff_ms, entry->backoff_ms},
+              {"max_late_ms", seen->max_late_ms, entry->max_late_ms},
               {"dead_ms", seen->dead_ms, entry->dead_ms}};
     for (size_t i = 0; i < sizeof of / sizeof of[0] && wrong == NULL; i++)
         if (of[i].is != of[i].expected)
@@ -424,8 +433,8 @@ const char *ledger_compare(struct ledger *ledger, struct tw_store *store, uint64
 
 /* ---- the forecast ---------------------------------------------------------------------------------------- */
 
-/* The calls that have been missed by the first one are counted together with it, and then each call by itself.
- */
+/* The calls that have been missed by the first one are counted together with it, and then each call by
+ * itself. */
 static void count_entry(const struct entry *entry, uint64_t now_ms, uint64_t step_ms, uint32_t steps,
                         uint64_t *counts)
 {
@@ -433,6 +442,7 @@ static void count_entry(const struct entry *entry, uint64_t now_ms, uint64_t ste
     uint64_t every_ms = entry->every_ms > 0 ? entry->every_ms : TW_STORE_TIME_MAX;
     uint64_t missed = first_ms > entry->due_ms ? (first_ms - entry->due_ms) / every_ms : 0;
     uint64_t calls = entry->missed != TW_MISSED_BURST ? 1 : missed < entry->times ? missed + 1 : entry->times;
+    calls -= entry->missed == TW_MISSED_SKIP && entry->attempt == 0 && missed > 0; /* it makes no late call */
     uint64_t due_ms = entry->due_ms + (missed + 1) * every_ms, left = entry->times - calls;
     if (first_ms > now_ms + step_ms * steps)
         return;

@@ -20,7 +20,7 @@ struct entry {
     bool exists;
     uint64_t filed;    /* the number of its last put or move, counted by the ledger */
     uint64_t revision; /* 0: not seen yet */
-    uint64_t due_ms, next_ms, place_ms, every_ms, times, backoff_ms, dead_ms;
+    uint64_t due_ms, next_ms, place_ms, every_ms, times, backoff_ms, max_late_ms, dead_ms, missed_periods;
     enum tw_missed missed;
     uint32_t tries, attempt;
     unsigned payload, error;
@@ -37,7 +37,7 @@ struct ledger {
 struct ledger_change {
     enum tw_store_verb verb;
     unsigned task, conditions, payload;
-    uint64_t due_ms, every_ms, times, backoff_ms;
+    uint64_t due_ms, every_ms, times, backoff_ms, max_late_ms;
     enum tw_missed missed;
     uint32_t tries;
 };

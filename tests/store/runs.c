@@ -48,6 +48,8 @@ static struct runs {
     struct ledger *ledger;
     uint64_t begin_ms, calls_before;
     uint64_t reach_ms[LEDGER_TASKS]; /* by how much a wait may be longer or shorter */
+    uint64_t filed_before;           /* the ledger's count when the run began */
+    bool was_passed[LEDGER_TASKS];
     bool learns_next[LEDGER_TASKS], learns_place[LEDGER_TASKS],
         learns_death[LEDGER_TASKS]; /* the ledger's time is right, or too early */
     struct call calls[CALLS];
@@ -170,11 +172,65 @@ static uint64_t time_of(const struct call *call)
     return call->job.late_ms > 0 ? call->job.due_ms + call->job.late_ms : runs.begin_ms;
 }
 
+static uint64_t periods_since(const struct entry *entry, uint64_t now_ms)
+{
+    return now_ms > entry->due_ms ? (now_ms - entry->due_ms) / entry->every_ms : 0;
+}
+
+/* Whether a task that waits for its first attempt since `due_ms` may have been dropped until `now_ms`. */
+static bool may_be_late(const struct entry *entry, uint64_t due_ms, uint64_t now_ms)
+{
+    return entry->exists && entry->dead_ms == 0 && entry->attempt == 0 && entry->max_late_ms != TW_FOREVER &&
+           due_ms + entry->max_late_ms < now_ms;
+}
+
+/* Whether `skip` may have passed periods over, until `now_ms` at most, so that the task is due then. It passes
+ * none over that is late by less than a period, and stops at the first that lies ahead. */
+static bool may_skip_to(const struct entry *entry, uint64_t due_ms, uint64_t now_ms)
+{
+    return entry->exists && entry->dead_ms == 0 && entry->attempt == 0 && entry->missed == TW_MISSED_SKIP &&
+           due_ms > runs.begin_ms && due_ms >= entry->due_ms + 2 * entry->every_ms &&
+           due_ms - entry->every_ms <= now_ms;
+}
+
+/* Whether periods may have got no call of their own, so that the task is due then. */
+static bool may_pass_to(const struct entry *entry, uint64_t due_ms, uint64_t now_ms)
+{
+    return entry->every_ms > 0 && due_ms > entry->due_ms && (due_ms - entry->due_ms) % entry->every_ms == 0 &&
+           (may_skip_to(entry, due_ms, now_ms) || may_be_late(entry, due_ms - entry->every_ms, now_ms));
+}
+
+/* The task has got a later period. If it has not got it together with a call, it has a new number, whose place
+ * among those of this run only the file knows. */
+static void pass_to(struct ledger *ledger, unsigned task, uint64_t due_ms, uint64_t revision)
+{
+    struct entry *entry = &ledger->entry[task];
+    if (revision != 0 && revision == entry->revision) {
+        entry->due_ms = entry->next_ms = due_ms;
+        return;
+    }
+    ledger_file_again(ledger, task, due_ms);
+    entry->place_ms = due_ms;
+    runs.was_passed[task] = true;
+    runs.learns_next[task] = runs.learns_place[task] = false;
+}
+
+/* Whether a call stands for as many missed periods as had passed at its claim, or as its attempts before. */
+static bool has_missed(const struct entry *entry, const struct call *call)
+{
+    uint64_t from_ms = entry->next_ms > runs.begin_ms ? entry->next_ms : runs.begin_ms;
+    if (entry->attempt > 0)
+        return call->job.missed == entry->missed_periods;
+    if (entry->every_ms == 0 || entry->missed != TW_MISSED_COALESCE)
+        return call->job.missed == 0;
+    return call->job.missed >= periods_since(entry, from_ms) &&
+           call->job.missed <= periods_since(entry, call->at_ms);
+}
+
 static const char *compare_job(const struct entry *entry, const struct call *call)
 {
     const struct tw_job *job = &call->job;
     uint64_t left = entry->times == TW_FOREVER ? TW_FOREVER : entry->times - 1;
-    bool coalesces = entry->every_ms > 0 && entry->missed == TW_MISSED_COALESCE;
     if (!entry->exists || entry->dead_ms != 0 || entry->next_ms > call->at_ms)
         return mistake_at(call, "it is not due");
     if (time_of(call) < runs.begin_ms || time_of(call) > call->at_ms)
@@ -183,9 +239,11 @@ static const char *compare_job(const struct entry *entry, const struct call *cal
         return mistake_at(call, "another attempt was expected");
     if (job->due_ms != entry->due_ms)
         return mistake_at(call, "another due time was expected");
+    if (may_be_late(entry, entry->next_ms, runs.begin_ms))
+        return mistake_at(call, "it is too late");
     if (entry->revision != 0 && job->revision != entry->revision)
         return mistake_at(call, "another revision was expected");
-    if (job->left != left || job->missed != (coalesces ? job->late_ms / entry->every_ms : 0))
+    if (job->left != left || !has_missed(entry, call))
         return mistake_at(call, "another number of calls was expected");
     if (call->error_before != entry->error && !(entry->error == 3 && call->error_before == 0))
         return mistake_at(call, "another error was expected");
@@ -211,14 +269,11 @@ static void retry(struct entry *entry, const struct call *call)
 
 static void finish(struct entry *entry, const struct call *call)
 {
-    uint64_t due_ms = entry->due_ms, passed = 0;
+    uint64_t due_ms = entry->due_ms + (1 + entry->missed_periods) * entry->every_ms;
     if (entry->every_ms == 0 || entry->times == 1) {
         entry->exists = false;
         return;
     }
-    if (entry->missed != TW_MISSED_BURST)
-        passed = call->job.late_ms / entry->every_ms;
-    due_ms += (1 + passed) * entry->every_ms;
     if (due_ms > TW_STORE_TIME_MAX) {
         entry->exists = false;
         return;
@@ -227,6 +282,7 @@ static void finish(struct entry *entry, const struct call *call)
     runs.learns_next[call->task] = false;
     runs.learns_place[call->task] = true;
     entry->times -= entry->times != TW_FOREVER;
+    entry->missed_periods = 0;
     entry->attempt = 0;
     entry->error = 0;
 }
@@ -261,16 +317,19 @@ static const char *follow(struct ledger *ledger, const struct call *call)
     if (call->task == LEDGER_TASKS)
         return mistake_at(call, "nobody knows this task");
     struct entry *entry = &ledger->entry[call->task];
+    if (may_pass_to(entry, call->job.due_ms, call->at_ms))
+        pass_to(ledger, call->task, call->job.due_ms, call->job.revision);
     const char *wrong = compare_job(entry, call);
     if (wrong != NULL)
         return wrong;
     entry->attempt++;
+    entry->missed_periods = call->job.missed;
     entry->revision = call->job.revision;
     if (!call->changes) {
         follow_answer(entry, call);
         return NULL;
     }
-    runs.learns_next[call->task] = false;
+    runs.learns_next[call->task] = runs.was_passed[call->task] = false;
     runs.learns_place[call->task] = call->change.verb != TW_STORE_CANCEL;
     int expected = ledger_make(ledger, &call->change);
     if (call->change.verb == TW_STORE_CANCEL)
@@ -340,6 +399,72 @@ static const char *end_dead_periods(struct tw_store *store)
         tw_store_cancel(store, queue, id, size, &found);
     }
     return runs.dead_wrong;
+}
+
+/* A task may have been passed over after its last call. `arg` points to its number. */
+static void learn_pass(void *arg, const struct tw_store_task *seen)
+{
+    unsigned task = *(const unsigned *)arg;
+    if (may_pass_to(&runs.ledger->entry[task], seen->due_ms, tw_store_now()))
+        pass_to(runs.ledger, task, seen->due_ms, 0);
+}
+
+static void learn_revision(void *arg, const struct tw_store_task *seen)
+{
+    *(uint64_t *)arg = seen->revision;
+}
+
+/* Gives the tasks that have got a new number in this run the order of those numbers, if the others among them
+ * have the order of their changes. */
+static const char *learn_order(struct tw_store *store)
+{
+    struct ledger *ledger = runs.ledger;
+    uint64_t revision[LEDGER_TASKS] = {0}, filed[LEDGER_TASKS];
+    for (unsigned task = 0; task < LEDGER_TASKS; task++) {
+        size_t size;
+        const void *id = ledger_id(task, &size);
+        if (ledger->entry[task].exists && ledger->entry[task].filed > runs.filed_before)
+            tw_store_get(store, ledger_queue(task), id, size, learn_revision, &revision[task]);
+    }
+    for (unsigned one = 0; one < LEDGER_TASKS; one++) {
+        filed[one] = runs.filed_before + 1;
+        for (unsigned two = 0; two < LEDGER_TASKS && revision[one] > 0; two++) {
+            bool before = revision[two] > 0 && revision[two] < revision[one];
+            filed[one] += before;
+            if (before && !runs.was_passed[one] && !runs.was_passed[two] &&
+                ledger->entry[two].filed > ledger->entry[one].filed)
+                return "changes of handlers have revisions in another order";
+        }
+    }
+    for (unsigned task = 0; task < LEDGER_TASKS; task++)
+        if (revision[task] > 0)
+            ledger->entry[task].filed = filed[task];
+    return NULL;
+}
+
+/* A task that was too late, and would run once, is gone. */
+static void learn_passes(struct tw_store *store)
+{
+    for (unsigned task = 0; task < LEDGER_TASKS; task++) {
+        struct entry *entry = &runs.ledger->entry[task];
+        size_t size;
+        const void *id = ledger_id(task, &size);
+        if (entry->missed != TW_MISSED_SKIP && entry->max_late_ms == TW_FOREVER)
+            continue;
+        int error = tw_store_get(store, ledger_queue(task), id, size, learn_pass, &task);
+        if (error == TW_EGONE && entry->every_ms == 0 && may_be_late(entry, entry->next_ms, tw_store_now()))
+            entry->exists = false;
+    }
+}
+
+/* A call tells by its revision whether the task was passed over before. */
+static void learn_revisions(struct tw_store *store)
+{
+    for (unsigned task = 0; task < LEDGER_TASKS; task++) {
+        size_t size;
+        const void *id = ledger_id(task, &size);
+        tw_store_get(store, ledger_queue(task), id, size, learn_revision, &runs.ledger->entry[task].revision);
+    }
 }
 
 static void learn_times(struct tw_store *store)
@@ -436,6 +561,7 @@ const char *runs_go(struct ledger *ledger, const bool *paused, struct tw_store *
     runs.store = store;
     runs.ledger = ledger;
     runs.begin_ms = tw_store_now();
+    memset(runs.was_passed, 0, sizeof runs.was_passed);
     memset(runs.learns_next, 0, sizeof runs.learns_next);
     memset(runs.learns_place, 0, sizeof runs.learns_place);
     memset(runs.learns_death, 0, sizeof runs.learns_death);
@@ -443,11 +569,17 @@ const char *runs_go(struct ledger *ledger, const bool *paused, struct tw_store *
     mend_order(ledger);
     if (!tame(ledger, store))
         return "a move fails";
+    learn_revisions(store);
+    runs.filed_before = ledger->filed;
     tw_store_handle(store, NULL, 0, note_job, NULL); /* the second time it is refused */
     const char *wrong = run(store, paused, 1 + (uint32_t)rng_below(rng, 3));
     for (unsigned i = 0; i < runs.n && wrong == NULL; i++)
         wrong = follow(ledger, &runs.calls[i]);
+    if (wrong == NULL)
+        learn_passes(store);
     learn_times(store);
+    if (wrong == NULL)
+        wrong = learn_order(store);
     if (wrong == NULL)
         wrong = end_dead_periods(store);
     for (unsigned task = 0; task < LEDGER_TASKS && wrong == NULL; task++) {

@@ -264,7 +264,7 @@ static void a_period_that_lapses_too_often_dies_alone(void **state)
         .queue = "q", .id = "x", .id_size = 1, .due_ms = 5, .every_ms = UINT64_C(1000000000000)};
     sqlite3 *db = other_open(*state);
     assert_int_equal(tw_store_put(store, &task, 0), 1);
-    other_ask(db, "UPDATE tw_task SET attempt = 17, lapses = 16, run = 7");
+    other_ask(db, "UPDATE tw_task SET attempt = 17, lapses = 16, missed_periods = 1, run = 7");
     sqlite3_close(db);
     start_with(store, &calls);
     EVENTUALLY(tw_store_count(store, "q", true) == 1);
@@ -672,7 +672,7 @@ static void a_run_tells_of_a_task_that_dies_with_its_process(void **state)
     calls_init(&calls);
     put(store, "x", 5);
     sqlite3 *db = other_open(*state);
-    other_ask(db, "UPDATE tw_task SET attempt = 17, lapses = 16, run = 7");
+    other_ask(db, "UPDATE tw_task SET attempt = 17, lapses = 16, missed_periods = 1, run = 7");
     sqlite3_close(db);
     assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
     assert_int_equal(tw_store_start(store, &options), 0);
@@ -716,7 +716,6 @@ static void a_job_that_is_given_back_was_never_called(void **state)
     calls_init(&calls);
     calls.answer = TW_LATER;
     calls.answers = 1;
-    calls.retry_ms = 5; /* is of no use with TW_BACK */
     put(store, "a", 5);
     put(store, "b", 5);
     assert_int_equal(tw_store_handle(store, "q", 1, note_call, &calls), 0);
@@ -742,6 +741,37 @@ static void a_job_that_is_given_back_was_never_called(void **state)
     assert_string_equal(scan(store, NULL), "a@5 b@5");
     assert_int_equal(tw_store_get(store, "q", "a", 1, see, &seen), 0);
     assert_int_equal(seen.last.attempt, 0);
+}
+
+/* The due time stays, the attempt does not count, and the task goes behind the others of that time. */
+static void a_job_that_is_given_back_with_a_time_waits_until_then(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    struct seen seen = {.text = ""};
+    calls_init(&calls);
+    clock_stop(5000);
+    calls.answer = TW_BACK;
+    calls.answers = 1;
+    calls.retry_ms = 7000;
+    put(store, "a", 1000);
+    put(store, "b", 7000);
+    assert_int_equal(tw_store_handle(store, "q", 1, note_call, &calls), 0);
+    assert_int_equal(tw_store_start(store, NULL), 0);
+    wait_for_calls(&calls, 1);
+    runner_idle(store);
+    assert_int_equal(tw_store_get(store, "q", "a", 1, see, &seen), 0);
+    assert_int_equal(seen.last.state, TW_STATE_WAITING);
+    assert_int_equal(seen.last.due_ms, 1000);
+    assert_int_equal(seen.last.next_ms, 7000);
+    assert_int_equal(seen.last.attempt, 0);
+    clock_pass(1999);
+    runner_idle(store);
+    assert_int_equal(attempts(store), 1);
+    clock_pass(1);
+    assert_string_equal(wait_for_calls(&calls, 3), "a/1 b/1 a/1");
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_int_equal(tw_store_count(store, "q", false), 0);
 }
 
 /* A bug: the time 0 meant that it does not come again. */
@@ -817,10 +847,14 @@ static void missed_periods(void **state, enum tw_missed policy, int calls_expect
     start_with(store, &calls);
     wait_for_calls(&calls, calls_expected);
     assert_int_equal(calls.last.missed, missed);
-    assert_true(calls.last.left == TW_FOREVER);
+    assert_true(calls_expected == 0 || calls.last.left == TW_FOREVER);
     wait_for_answers(store, (uint64_t)calls_expected);
     runner_idle(store);
     assert_int_equal(attempts(store), calls_expected);
+    struct tw_store_stats stats;
+    tw_store_stats(store, &stats);
+    assert_int_equal(stats.skipped, policy == TW_MISSED_SKIP ? 11 : 0);
+    assert_int_equal(stats.coalesced, missed);
     assert_int_equal(tw_store_stop(store), 0);
     uint64_t next_ms;
     assert_int_equal(tw_store_next(store, "q", &next_ms), 0);
@@ -834,7 +868,7 @@ static void missed_periods_are_made_up_for(void **state)
 
 static void missed_periods_are_skipped(void **state)
 {
-    missed_periods(state, TW_MISSED_SKIP, 1, 0);
+    missed_periods(state, TW_MISSED_SKIP, 0, 0);
 }
 
 static void missed_periods_are_one_call(void **state)
@@ -845,6 +879,113 @@ static void missed_periods_are_one_call(void **state)
 static void missed_periods_are_one_call_without_a_word(void **state)
 {
     missed_periods(state, (enum tw_missed)0, 1, 10);
+}
+
+/* A call keeps the number that its first attempt has got. One that is given back has none. */
+static void the_missed_periods_of_a_call_are_fixed(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    struct seen seen = {.text = ""};
+    calls_init(&calls);
+    calls.answer = TW_LATER;
+    uint64_t every_ms = 1000000, due_ms = tw_store_now() - 10 * every_ms - every_ms / 2;
+    struct tw_delayed task = {.queue = "q", .id = "x", .id_size = 1, .due_ms = due_ms, .every_ms = every_ms};
+    assert_int_equal(tw_store_put(store, &task, 0), 1);
+    start_with(store, &calls);
+    for (int n = 1; n <= 3; n++) {
+        wait_for_calls(&calls, n);
+        EVENTUALLY(kept_of(&calls) == n);
+        assert_int_equal(calls.last.missed, 10);
+        assert_int_equal(tw_store_get(store, "q", "x", 1, see, &seen), 0);
+        assert_int_equal(seen.last.missed_periods, 10);
+        assert_int_equal(seen.last.attempt, n == 1 ? 1 : n - 1);
+        if (n == 1) {
+            assert_int_equal(tw_store_pause(store, "q", true), 1);
+            tw_job_answer(calls.kept[0], TW_BACK);
+            EVENTUALLY(stats_of(store).jobs == 0);
+            assert_int_equal(tw_store_get(store, "q", "x", 1, see, &seen), 0);
+            assert_int_equal(seen.last.missed_periods, 0);
+            assert_int_equal(tw_store_pause(store, "q", false), 1);
+        } else if (n == 2) {
+            clock_pass(every_ms); /* the retry is later by a period */
+            tw_job_retry_at(calls.kept[1], 5);
+            tw_job_answer(calls.kept[1], TW_RETRY);
+        }
+    }
+    tw_job_answer(calls.kept[2], TW_DONE);
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_int_equal(tw_store_get(store, "q", "x", 1, see, &seen), 0);
+    assert_int_equal(seen.last.due_ms, due_ms + 11 * every_ms);
+    assert_int_equal(seen.last.missed_periods, 0);
+}
+
+/* ---- tasks that are too late ----------------------------------------------------------------------------- */
+
+static void put_late(struct tw_store *store, const char *id, uint64_t late_ms, uint64_t max_late_ms,
+                     uint64_t every_ms)
+{
+    struct tw_delayed task = {.queue = "q",
+                              .id = id,
+                              .id_size = strlen(id),
+                              .due_ms = tw_store_now() - late_ms,
+                              .every_ms = every_ms,
+                              .max_late_ms = max_late_ms};
+    assert_int_equal(tw_store_put(store, &task, 0), 1);
+}
+
+/* Of the task that repeats, three periods are dropped, and the fourth lies ahead. */
+static void tasks_that_are_too_late_are_dropped(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    uint64_t next_ms;
+    calls_init(&calls);
+    put_late(store, "too late", 501, 500, 0);
+    put_late(store, "not on time", 1, TW_STORE_ON_TIME, 0);
+    put_late(store, "repeats", 2600, 500, 1000);
+    put_late(store, "good", 500, 500, 0);
+    put_late(store, "on time", 0, TW_STORE_ON_TIME, 0);
+    put_late(store, "no limit", 10000000, 0, 0);
+    start_with(store, &calls);
+    assert_string_equal(wait_for_calls(&calls, 3), "good/1 on time/1 no limit/1");
+    wait_for_answers(store, 3);
+    runner_idle(store);
+    assert_int_equal(attempts(store), 3);
+    assert_int_equal(stats_of(store).dropped, 5);
+    assert_int_equal(stats_of(store).skipped, 0);
+    assert_int_equal(tw_store_count(store, "q", false), 1);
+    assert_int_equal(tw_store_next(store, "q", &next_ms), 0);
+    assert_int_equal(next_ms, tw_store_now() + 400);
+    assert_int_equal(tw_store_stop(store), 0);
+}
+
+/* Though only one job may be under way, and so only one task is claimed at a time. */
+static void many_tasks_that_are_too_late_need_few_commits(void **state)
+{
+    enum { MANY = 1000 };
+    static struct tw_store_change changes[MANY];
+    static char ids[MANY][8];
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    sqlite3 *db = other_open(*state);
+    calls_init(&calls);
+    for (int i = 0; i < MANY; i++) {
+        snprintf(ids[i], sizeof ids[i], "%d", i);
+        changes[i] = (struct tw_store_change){
+            .task = {.queue = "q", .id = ids[i], .id_size = strlen(ids[i]), .due_ms = 5, .max_late_ms = 1000}};
+    }
+    assert_int_equal(tw_store_apply(store, changes, MANY), 0);
+    put(store, "good", 5);
+    long before = atol(other_ask(db, "SELECT changes >> 20 FROM tw_meta"));
+    assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
+    assert_int_equal(tw_store_start(store, &(struct tw_store_run){.workers = 1, .max_jobs = 1}), 0);
+    assert_string_equal(wait_for_calls(&calls, 1), "good/1");
+    wait_for_answers(store, 1);
+    assert_int_equal(stats_of(store).dropped, MANY);
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_in_range(atol(other_ask(db, "SELECT changes >> 20 FROM tw_meta")) - before, 1, 20);
+    sqlite3_close(db);
 }
 
 /* A retry does not move the phase. */
@@ -1317,6 +1458,25 @@ static void a_pause_reaches_jobs_that_have_not_begun(void **state)
     assert_int_equal(tw_store_stop(store), 0);
 }
 
+/* It is dropped by the claim that follows, and its attempt does not count. */
+static void a_job_that_becomes_too_late_does_not_begin(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    start_with_one_worker(store, &calls, 'a');
+    put_late(store, "b", 0, 100, 0);
+    runner_idle(store);
+    assert_int_equal(stats_of(store).jobs, 2);
+    clock_pass(101);
+    unblock(&calls);
+    EVENTUALLY(stats_of(store).dropped == 1);
+    runner_idle(store);
+    assert_string_equal(calls.text, "a/1");
+    assert_int_equal(attempts(store), 1);
+    assert_int_equal(tw_store_count(store, "q", false), 0);
+    assert_int_equal(tw_store_stop(store), 0);
+}
+
 /* A bug: a claim that came after the pause, but before the look that sees it, was taken for newer than the
  * pause. "b" has its turn at the answer of "a", and then the run does not look. */
 static void a_pause_that_the_run_has_not_seen_counts(void **state)
@@ -1666,12 +1826,16 @@ int main(void)
         TEST(a_run_tells_of_a_task_that_dies_with_its_process),
         TEST(an_answer_may_come_later_from_another_thread),
         TEST(a_job_that_is_given_back_was_never_called),
+        TEST(a_job_that_is_given_back_with_a_time_waits_until_then),
         TEST(a_worker_that_is_free_gets_a_job_before_an_answer_comes),
         TEST_STOPPED(a_repeating_task_keeps_its_phase_and_ends),
         TEST(missed_periods_are_made_up_for),
         TEST(missed_periods_are_skipped),
         TEST(missed_periods_are_one_call),
         TEST(missed_periods_are_one_call_without_a_word),
+        TEST_STOPPED(the_missed_periods_of_a_call_are_fixed),
+        TEST_STOPPED(tasks_that_are_too_late_are_dropped),
+        TEST(many_tasks_that_are_too_late_need_few_commits),
         TEST(a_retry_keeps_the_phase),
         TEST(a_put_meanwhile_runs_again_whatever_the_answer),
         TEST(a_move_meanwhile_runs_again),
@@ -1687,6 +1851,7 @@ int main(void)
         TEST(tasks_that_wait_for_room_keep_their_order),
         TEST_STOPPED(a_pause_reaches_jobs_that_have_not_begun),
         TEST_STOPPED(a_pause_that_the_run_has_not_seen_counts),
+        TEST_STOPPED(a_job_that_becomes_too_late_does_not_begin),
         TEST_STOPPED(a_mark_reaches_jobs_that_have_not_begun),
         TEST_STOPPED(a_cancel_and_a_move_reach_jobs_that_have_not_begun),
         TEST_STOPPED(a_put_reaches_a_job_that_has_not_begun),

@@ -281,7 +281,7 @@ static void plain_sql_puts_moves_and_cancels(void **state)
     other_ask(db, "INSERT INTO tw_move(queue, id, due_ms) VALUES ('q', 'a', 10)");
     other_ask(db, "INSERT INTO tw_cancel(queue, id) VALUES ('q', 'b'), ('q', 'nobody')");
     assert_string_equal(scan(store, NULL), "3@10 a@10");
-    other_ask(db, "INSERT INTO tw_put VALUES ('q', 'a', 20, NULL, 1000, 5, 'skip', 3, 250, NULL)");
+    other_ask(db, "INSERT INTO tw_put VALUES ('q', 'a', 20, NULL, 1000, 5, 'skip', 3, 250, 0, NULL)");
     assert_int_equal(tw_store_get(store, "q", "a", 1, see, &seen), 0);
     assert_string_equal(seen.payload, "");
     assert_int_equal(seen.last.every_ms, 1000);
@@ -289,8 +289,10 @@ static void plain_sql_puts_moves_and_cancels(void **state)
     assert_int_equal(seen.last.missed, TW_MISSED_SKIP);
     assert_int_equal(seen.last.tries, 3);
     assert_int_equal(seen.last.backoff_ms, 250);
+    assert_int_equal(seen.last.max_late_ms, 0);
     other_ask(db, "INSERT INTO tw_put(queue, id, due_ms, every_ms) VALUES ('q', 'a', 20, 1000)");
     assert_int_equal(tw_store_get(store, "q", "a", 1, see, &seen), 0);
+    assert_true(seen.last.max_late_ms == TW_FOREVER);
     assert_int_equal(seen.last.times, TW_FOREVER);
     assert_int_equal(seen.last.missed, TW_MISSED_COALESCE);
     assert_string_equal(other_ask(db, "SELECT group_concat(coalesce(missed, 'none')) FROM tw_put ORDER BY id"),
@@ -398,10 +400,15 @@ static void bad_values_in_sql_are_named_with_their_range(void **state)
         {"('q', 'a', 1, NULL, 5, 2, 'skip', 3, 0)", "tw_put: backoff_ms: expected 1 to 3155760000000"},
         {"('q', 'a', 1, NULL, 5, 2, 'skip', 3, 3155760000001)",
          "tw_put: backoff_ms: expected 1 to 3155760000000"},
-        {"('q', 'a', 1, NULL, 5, 2, 'skip', 3, 4, 'nx')", "tw_put: condition: expected NX, XX, GT, LT or NULL"},
+        {"('q', 'a', 1, NULL, 5, 2, 'skip', 3, 4, -1)", "tw_put: max_late_ms: expected 0 to 3155760000000"},
+        {"('q', 'a', 1, NULL, 5, 2, 'skip', 3, 4, 3155760000001)",
+         "tw_put: max_late_ms: expected 0 to 3155760000000"},
+        {"('q', 'a', 1, NULL, 5, 2, 'skip', 3, 4, 'x')", "tw_put: max_late_ms: expected 0 to 3155760000000"},
+        {"('q', 'a', 1, NULL, 5, 2, 'skip', 3, 4, NULL, 'nx')",
+         "tw_put: condition: expected NX, XX, GT, LT or NULL"},
     };
-    static const char *const columns[] = {"queue", "id",     "due_ms", "payload",    "every_ms",
-                                          "times", "missed", "tries",  "backoff_ms", "condition"};
+    static const char *const columns[] = {"queue",  "id",    "due_ms",     "payload",     "every_ms", "times",
+                                          "missed", "tries", "backoff_ms", "max_late_ms", "condition"};
     sqlite3 *db = other_open(*state);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         char sql[512] = "INSERT INTO tw_put(";
@@ -483,6 +490,8 @@ static void the_borders_of_the_ranges_are_taken(void **state)
         "(queue, id, due_ms, tries) VALUES ('q', 'a', 1, 1000000)",
         "(queue, id, due_ms, backoff_ms) VALUES ('q', 'a', 1, 3155760000000.0)",
         "(queue, id, due_ms, backoff_ms) VALUES ('q', 'a', 1, 1)",
+        "(queue, id, due_ms, max_late_ms) VALUES ('q', 'a', 1, '0')",
+        "(queue, id, due_ms, max_late_ms) VALUES ('q', 'a', 1, 3155760000000)",
     };
     sqlite3 *db = other_open(*state);
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {

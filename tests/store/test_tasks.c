@@ -28,7 +28,8 @@ static void a_task_that_is_put_is_there_after_reopening(void **state)
                               .times = 7,
                               .missed = TW_MISSED_SKIP,
                               .tries = 4,
-                              .backoff_ms = 250};
+                              .backoff_ms = 250,
+                              .max_late_ms = 300};
     struct seen seen = {.text = ""};
     assert_int_equal(tw_store_put(store_of(state), &task, 0), 1);
     store_reopen(*state);
@@ -42,6 +43,7 @@ static void a_task_that_is_put_is_there_after_reopening(void **state)
     assert_int_equal(seen.last.missed, TW_MISSED_SKIP);
     assert_int_equal(seen.last.tries, 4);
     assert_int_equal(seen.last.backoff_ms, 250);
+    assert_int_equal(seen.last.max_late_ms, 300);
     assert_int_equal(seen.last.attempt, 0);
     assert_int_equal(seen.last.state, TW_STATE_WAITING);
     clock_stop(1234567890123);
@@ -64,12 +66,15 @@ static void a_put_replaces_everything_of_a_waiting_task(void **state)
                               .times = 3,
                               .tries = 9,
                               .backoff_ms = 8,
+                              .max_late_ms = TW_STORE_ON_TIME,
                               .missed = TW_MISSED_BURST};
     struct seen before = {.text = ""}, after = {.text = ""};
     tw_store_put(store_of(state), &task, 0);
     tw_store_get(store_of(state), "q", "a", 1, see, &before);
+    assert_int_equal(before.last.max_late_ms, 0);
     assert_int_equal(put(store_of(state), "a", 20), 1);
     tw_store_get(store_of(state), "q", "a", 1, see, &after);
+    assert_true(after.last.max_late_ms == TW_FOREVER);
     assert_true(after.last.revision > before.last.revision);
     assert_int_equal(after.last.due_ms, 20);
     assert_int_equal(after.last.payload_size, 0);
@@ -357,6 +362,8 @@ static void bad_arguments_are_named_with_their_range(void **state)
     refused(store, (struct tw_delayed){.tries = 1000001}, "tries is 1000001: expected 0 to 1000000");
     refused(store, (struct tw_delayed){.backoff_ms = 3155760000001},
             "backoff_ms is 3155760000001: expected 0 to 3155760000000");
+    refused(store, (struct tw_delayed){.max_late_ms = 3155760000001},
+            "max_late_ms is 3155760000001: expected 0 to 3155760000000");
     assert_int_equal(tw_store_move_at(store, "q", "a", 1, UINT64_MAX, 0), TW_EINVAL);
     assert_int_equal(tw_store_cancel(store, "", "a", 1, NULL), TW_EINVAL);
 }

@@ -18,24 +18,24 @@ static const struct old {
     uint64_t due_ms, every_ms, times;
     enum tw_missed missed;
     uint32_t tries;
-    uint64_t backoff_ms;
+    uint64_t backoff_ms, max_late_ms;
 } olds[] = {
-    {"orders", "order:42", "paid?", NULL, 1800000000000, 0, 0, TW_MISSED_BURST, 0, 0},
-    {"orders", "no payload", NULL, NULL, 1800000000000, 0, 0, TW_MISSED_BURST, 0, 0},
-    {"orders", "first", "1970", NULL, 0, 0, 0, TW_MISSED_BURST, 3, 250},
-    {"orders", "last", "9999", NULL, TW_STORE_TIME_MAX, 0, 0, TW_MISSED_BURST, 1000000, 86400000},
+    {"orders", "order:42", "paid?", NULL, 1800000000000, 0, 0, TW_MISSED_BURST, 0, 0, 0},
+    {"orders", "no payload", NULL, NULL, 1800000000000, 0, 0, TW_MISSED_BURST, 0, 0, 0},
+    {"orders", "first", "1970", NULL, 0, 0, 0, TW_MISSED_BURST, 3, 250, 0},
+    {"orders", "last", "9999", NULL, TW_STORE_TIME_MAX, 0, 0, TW_MISSED_BURST, 1000000, 86400000, 0},
     {"orders", "dead", "x", "dead_ms = 1700000000001, error = 'no answer', attempt = 2", 1700000000000, 0, 0,
-     TW_MISSED_BURST, 2, 0},
+     TW_MISSED_BURST, 2, 0, 0},
     {"orders", "retry", "x",
      "next_ms = 1700000000500, error = 'Stra\xc3\x9f"
      "e', attempt = 1",
-     1700000000000, 0, 0, TW_MISSED_BURST, 5, 500},
+     1700000000000, 0, 0, TW_MISSED_BURST, 5, 500, 0},
     {"orders", "running", "x", "run = 7, token = 12345678901234567, attempt = 2, lapses = 1", 1700000000000, 0,
-     0, TW_MISSED_BURST, 5, 500},
-    {"\xc3\xa9t\xc3\xa9", "each minute", "x", NULL, 1800000000000, 60000, 0, TW_MISSED_SKIP, 0, 0},
+     0, TW_MISSED_BURST, 5, 500, 0},
+    {"\xc3\xa9t\xc3\xa9", "each minute", "x", NULL, 1800000000000, 60000, 0, TW_MISSED_SKIP, 0, 0, 0},
     {"\xc3\xa9t\xc3\xa9", "five times", "x", NULL, 1800000000000, UINT64_C(3155760000000), 5,
-     TW_MISSED_COALESCE, 0, 0},
-    {"big", "pages of its own", "big", NULL, 1800000000000, 0, 0, TW_MISSED_BURST, 0, 0},
+     TW_MISSED_COALESCE, 0, 0, 3600000},
+    {"big", "pages of its own", "big", NULL, 1800000000000, 0, 0, TW_MISSED_BURST, 0, 0, 0},
 };
 enum { OLDS = sizeof olds / sizeof olds[0], BIG = 5000, OLD_SEQ = 13, OLD_RUN = 7 };
 
@@ -62,7 +62,8 @@ static void put_old(struct tw_store *store, sqlite3 *db, const struct old *old)
                               .times = old->times,
                               .missed = old->missed,
                               .tries = old->tries,
-                              .backoff_ms = old->backoff_ms};
+                              .backoff_ms = old->backoff_ms,
+                              .max_late_ms = old->max_late_ms};
     task.payload = payload_of(old, &task.payload_size);
     if (tw_store_put(store, &task, 0) != 1)
         exit(1);
@@ -134,6 +135,7 @@ static void compare_old(void *arg, const struct tw_store_task *task)
     assert_int_equal(task->missed, old->every_ms > 0 ? old->missed : TW_MISSED_COALESCE);
     assert_int_equal(task->tries, old->tries > 0 ? old->tries : 20);
     assert_int_equal(task->backoff_ms, old->backoff_ms > 0 ? old->backoff_ms : 1000);
+    assert_true(task->max_late_ms == (old->max_late_ms > 0 ? old->max_late_ms : TW_FOREVER));
     assert_int_equal(task->payload_size, size);
     if (size > 0)
         assert_memory_equal(task->payload, payload, size);

@@ -46,7 +46,7 @@ static sqlite3_stmt *prepare(sqlite3 *db, const struct tw_store_change *change)
     static const char *const sql[] = {
         [TW_STORE_PUT] =
             ("INSERT INTO tw_put(queue, id, due_ms, condition, payload, every_ms, times, missed, tries,"
-             " backoff_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) RETURNING 1"),
+             " backoff_ms, max_late_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) RETURNING 1"),
         [TW_STORE_MOVE] =
             "INSERT INTO tw_move(queue, id, due_ms, condition) VALUES (?1, ?2, ?3, ?4) RETURNING 1",
         [TW_STORE_CANCEL] = "INSERT INTO tw_cancel(queue, id) VALUES (?1, ?2)"};
@@ -79,6 +79,9 @@ static void bind(sqlite3_stmt *statement, const struct tw_store_change *change)
         sqlite3_bind_int64(statement, 9, task->tries);
     if (task->backoff_ms > 0)
         sqlite3_bind_int64(statement, 10, (sqlite3_int64)task->backoff_ms);
+    if (task->max_late_ms > 0 && task->max_late_ms != TW_FOREVER)
+        sqlite3_bind_int64(statement, 11,
+                           task->max_late_ms == TW_STORE_ON_TIME ? 0 : (sqlite3_int64)task->max_late_ms);
 }
 
 /* Returns the result of a change, or TW_EIO if SQLite fails. */
