@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Tasks that are too big. A Stream takes entries of up to 2^30 bytes. TW.SEND refuses a task that no delivery
-could carry. A task may be too big nevertheless, for example from the file of an older version. It must not
+could carry. A task may be too big nevertheless, for example from a file that somebody has changed. It must not
 block other tasks.
 
 Sizes are real, so each test takes seconds and up to five gigabytes of memory."""
@@ -67,7 +67,7 @@ def test_the_biggest_that_is_taken_fits_into_each_form(big):
     assert big.tw()["dropped"] == 0
 
 
-# Commands that an older version wrote into its file
+# Commands that no client could send
 
 def write(file, *words):
     """Writes a command to the append-only file. A number among the words is a string of that many zero bytes, a
