@@ -289,6 +289,19 @@ static const struct command {
          .key_specs = SPECS(SPEC(1, RW(DELETE))),
          .args = ARGS(KEY("queue", 0), MAYBE("n", "COUNT", INTEGER)),
      }},
+    {"tw.promote",
+     tw__redis_promote_command,
+     "write deny-oom",
+     "write slow",
+     {
+         .summary = "Lets waiting tasks be ready now, even before they are due.",
+         .complexity =
+             "O(n) with n the number of tasks, at most 10,000 and for at most 20 ms; with ALL plus the "
+             "cost of finding them as TW.RANGE",
+         .arity = -2,
+         .key_specs = SPECS(SPEC(1, RW(UPDATE))),
+         .args = ARGS(KEY("queue", 0), NAMED),
+     }},
     {"tw.get",
      tw__redis_get_command,
      "readonly fast",
