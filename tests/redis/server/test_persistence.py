@@ -657,8 +657,9 @@ def anything(chance):
         adds, adds, adds, adds, puts, puts, puts, works, works, works, ("TW.REPLAY", key, "ALL", "IN", 100),
         ("TW.PURGE", key, "ALL"), ("TW.PAUSE", key, chance.choice(["ON", "OFF", "OFF"])),
         ("TW.CANCEL", key, name), ("TW.CANCEL", key, name, "t1", "t2"),
-        ("TW.MOVE", key, name, *when), ("TW.MOVE", key, name, *when, "GT"), ("TW.DRAIN", key, "COUNT", 2),
-        ("RENAME", key, other), ("COPY", key, other, "REPLACE"), ("UNLINK", key),
+        ("TW.MOVE", key, name, *when), ("TW.MOVE", key, name, *when, "GT"),
+        ("TW.PROMOTE", key, "IDS", 2, name, "t1"), ("RENAME", key, other),
+        ("COPY", key, other, "REPLACE"), ("UNLINK", key),
         ("PEXPIRE", key, chance.choice([1, 300, HOUR])), ("PERSIST", key), ("MOVE", key, 1)])
 
 

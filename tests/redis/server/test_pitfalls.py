@@ -31,7 +31,7 @@ test_persistence.py, P is this file. `name...` stands for all tests whose names 
     due times while the server was down; MISSED              R downtime...
     users with few rights; internal commands                 P a_user..., internal_commands...
   Reasons why a delivery is refused
-    out of memory                                            P out_of_memory..., drain_delivers_nothing...
+    out of memory                                            P out_of_memory..., promote_changes_nothing...
     too few replicas                                         P too_few_replicas...
     snapshots fail; the AOF cannot be written                P snapshots_that_fail..., an_append_only_file...
     a target of the wrong type, repaired, used up            P a_target..., a_refused..., a_stream_whose_ids...
@@ -473,14 +473,14 @@ def test_out_of_memory_puts_delivery_off_and_keeps_the_order(clock, server, r):
     assert counters["died"] == 0
 
 
-def test_drain_delivers_nothing_when_memory_is_out(server, r):
+def test_promote_changes_nothing_when_memory_is_out(server, r):
     names = fill(r, "s", "out", 10, now_ms() + 3600000)
     r.config_set("maxmemory", 1)
     with pytest.raises(redis.ResponseError, match="OOM"):
-        r.execute_command("TW.DRAIN", "s")
+        r.execute_command("TW.PROMOTE", "s", "ALL")
     r.config_set("maxmemory", 0)
-    assert r.execute_command("TW.DRAIN", "s") == 10
-    assert delivered(r, "out") == names
+    assert r.execute_command("TW.PROMOTE", "s", "ALL") == 10
+    assert wait_delivered(r, "out", 10) == names
 
 
 def test_too_few_replicas_put_delivery_off(fleet, clock):
@@ -657,7 +657,7 @@ def test_a_user_who_may_only_read(server, r):
     assert reader.execute_command("TW.LEN", "s") == 3
     assert len(reader.execute_command("TW.RANGE", "s", "-", "+")) == 3
     for words in (("TW.SEND", "s", "out", "a", "IN", 5, "PAYLOAD", "f", "v"), ("TW.CANCEL", "s", "t0"),
-                  ("TW.MOVE", "s", "t0", "IN", 5), ("TW.DRAIN", "s")):
+                  ("TW.MOVE", "s", "t0", "IN", 5), ("TW.PROMOTE", "s", "ALL")):
         with pytest.raises(redis.exceptions.NoPermissionError):
             reader.execute_command(*words)
 

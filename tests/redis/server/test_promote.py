@@ -46,6 +46,25 @@ def test_a_task_with_a_target_is_delivered_with_its_due_time(r):
     assert task(r, "s", "again")["due"] == due + 2 + HOUR and r.execute_command("TW.LEN", "s") == 1
 
 
+def test_equals_come_in_the_order_of_filing_and_other_queues_wait(r):
+    due, names = now_ms() + HOUR, [f"t{i * 7 % 50}" for i in range(50)]
+    for name in names:
+        add(r, "s", "q", name, due)
+    add(r, "other", "q", "a", due)
+    assert promote(r, "ALL") == 50
+    assert wait_delivered(r, "q", 50) == names and r.execute_command("TW.LEN", "other") == 1
+
+
+def test_each_call_promotes_one_more_period_and_none_is_too_late(r):
+    due = now_ms() + HOUR
+    add(r, "s", "q", "a", due, "EVERY", 1000, "TIMES", 3, "MAXLATE", 0)
+    for count in (1, 2, 3):
+        assert promote(r, "ALL") == 1
+        wait_delivered(r, "q", count)
+    assert promote(r, "ALL") == 0
+    assert [int(fields["tw.due"]) for _, fields in entries(r, "q")] == [due, due + 1000, due + 2000]
+
+
 def test_a_task_whose_target_refuses_is_tried_again_at_once(r):
     r.set("q", "no stream")
     for name in "ab":
@@ -99,7 +118,7 @@ def test_a_user_who_may_not_write_a_target_promotes_nothing(server, r):
 
 
 @pytest.mark.parametrize("words, text", [
-    ((), "ALL or IDS is missing"), (("x",), "expected ALL, or IDS"), (("ALL", "x"), "expected no more arguments"),
+    ((), "ALL or IDS is missing"), (("x",), "expected ALL, or IDS"), (("ALL", "x"), "no more arguments"),
     (("IDS", 0, "a"), "from 1 to 10000"), (("IDS", 2, "a"), "so many ids behind it")
 ])
 def test_errors_change_nothing(r, words, text):
