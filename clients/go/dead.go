@@ -78,7 +78,7 @@ func (q *Queue) EachDead(ctx context.Context, f func(DeadTask) error) error {
 // Replay lets a dead task wait again, with the due time `when` or, without it, now. Its attempts begin anew.
 // Replay returns false if there is no such dead task.
 func (q *Queue) Replay(ctx context.Context, id string, when ...When) (bool, error) {
-	return redis.Bool(q.do(ctx, "TW.REPLAY", withTime(q.oneDead(id), when)))
+	return redis.Bool(q.do(ctx, "TW.REPLAY", withTime(q.oneTask(id), when)))
 }
 
 // ReplayAll lets all dead tasks wait again, in the order of their deaths, and returns their number.
@@ -88,7 +88,7 @@ func (q *Queue) ReplayAll(ctx context.Context, when ...When) (int, error) {
 
 // Purge removes a dead task for good. It returns false if there is no such dead task.
 func (q *Queue) Purge(ctx context.Context, id string) (bool, error) {
-	return redis.Bool(q.do(ctx, "TW.PURGE", q.oneDead(id)))
+	return redis.Bool(q.do(ctx, "TW.PURGE", q.oneTask(id)))
 }
 
 // PurgeAll removes all dead tasks for good, and returns their number.
@@ -96,7 +96,7 @@ func (q *Queue) PurgeAll(ctx context.Context) (int, error) {
 	return q.all(ctx, "TW.PURGE", redis.Args{q.key, "ALL"})
 }
 
-func (q *Queue) oneDead(id string) redis.Args {
+func (q *Queue) oneTask(id string) redis.Args {
 	return redis.Args{q.key, "IDS", 1, id}
 }
 

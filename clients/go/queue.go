@@ -116,15 +116,15 @@ func (q *Queue) Next(ctx context.Context) (id string, due time.Time, err error) 
 	return id, due, read.err
 }
 
-// Drain lets up to count waiting tasks become ready now, before they are due, and returns how many became
-// ready. With the count 0 the server chooses one. A call does only so much work as the server allows; 0 says
-// that none is left.
-func (q *Queue) Drain(ctx context.Context, count int) (int, error) {
-	args := redis.Args{q.key}
-	if count != 0 {
-		args = args.Add("COUNT", count)
-	}
-	return redis.Int(q.do(ctx, "TW.DRAIN", args))
+// Promote lets a waiting task be ready now, before its time. It returns false if there is no such waiting task.
+func (q *Queue) Promote(ctx context.Context, id string) (bool, error) {
+	return redis.Bool(q.do(ctx, "TW.PROMOTE", q.oneTask(id)))
+}
+
+// PromoteAll lets waiting tasks be ready now, those with the earliest times first, and returns their number. A
+// call does only so much work as the server allows; 0 says that no task waits.
+func (q *Queue) PromoteAll(ctx context.Context) (int, error) {
+	return redis.Int(q.do(ctx, "TW.PROMOTE", redis.Args{q.key, "ALL"}))
 }
 
 // Pause stops the queue: it gives no task to workers until Resume. Pause returns false if it was paused

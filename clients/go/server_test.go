@@ -191,7 +191,7 @@ func TestServerPutInATransaction(t *testing.T) {
 	}
 }
 
-func TestServerPauseAndDrain(t *testing.T) {
+func TestServerPauseAndPromote(t *testing.T) {
 	s := newQueue(t)
 	for _, c := range []struct {
 		do   func(context.Context) (bool, error)
@@ -203,9 +203,13 @@ func TestServerPauseAndDrain(t *testing.T) {
 	for _, id := range []string{"a", "b", "c"} {
 		put(t, s, id, "v", tickwheel.In(time.Hour))
 	}
-	for _, c := range [][2]int{{1, 1}, {0, 2}, {0, 0}} {
-		ready, err := s.Drain(ctx, c[0])
-		is(t, c[1], ready, err)
+	for _, want := range []bool{true, false} {
+		promoted, err := s.Promote(ctx, "a")
+		is(t, want, promoted, err)
+	}
+	for _, want := range []int{2, 0} {
+		promoted, err := s.PromoteAll(ctx)
+		is(t, want, promoted, err)
 	}
 	task, err := s.Get(ctx, "a")
 	must(t, err)

@@ -40,7 +40,7 @@ func TestPutArgs(t *testing.T) {
 		{"orders a IN 0 BACKOFF 0 0 0 PAYLOAD ", orders.PutArgs("a", "", Backoff{})},
 		{"orders a IN 1 GT", orders.MoveArgs("a", In(1), GT)},
 		{"orders a b", orders.CancelArgs("a", "b")},
-		{"orders IDS 1 ALL AT 1893585600001", withTime(orders.oneDead("ALL"), []When{At(noon.Add(1))})},
+		{"orders IDS 1 ALL AT 1893585600001", withTime(orders.oneTask("ALL"), []When{At(noon.Add(1))})},
 	}
 	for _, c := range cases {
 		if got := joined(c.args); got != c.want {

@@ -112,8 +112,10 @@ export class Queue<B extends boolean = false> {
     count(): Promise<number>;
     /** The waiting task that is due first. */
     next(): Promise<{ id: string; due: Date } | null>;
-    /** Makes waiting tasks ready now. Resolves to their number; 0 says that no task is left. */
-    drain(options?: { count?: number }): Promise<number>;
+    /** Lets a waiting task be ready now. Resolves to false if no waiting task has this id. */
+    promote(id: Bytes): Promise<boolean>;
+    /** Lets waiting tasks be ready now, as many as one call does. Resolves to their number; 0: no task waits. */
+    promoteAll(): Promise<number>;
     /** Resolves to false if the queue was paused already. */
     pause(): Promise<boolean>;
     /** Resolves to false if the queue was not paused. */

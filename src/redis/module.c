@@ -24,7 +24,6 @@
 #include "commands/info.h"
 #include "delivery/asked.h"
 #include "delivery/call.h"
-#include "delivery/drain.h"
 #include "delivery/tick.h"
 #include "keyspace/chores.h"
 #include "keyspace/persist.h"
@@ -67,7 +66,6 @@ static void make_deliveries(void)
     tw__redis_asked_start();
     tw__redis_call_start();
     tw__redis_lateness_start();
-    tw__redis_drain_start();
     tw__redis_chores_start();
 }
 

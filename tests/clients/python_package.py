@@ -50,7 +50,7 @@ def bad_arguments(queue):
         (lambda: queue.cancel(), "no id is given"),
         (lambda: queue.cancel(["a"]), "id is ['a']"),
         (lambda: queue.dead(0), "count is 0: expected an integer from 1 to 10000"),
-        (lambda: queue.drain(-1), "count is -1"),
+        (lambda: queue.promote(None), "id is None"),
         (lambda: type(queue)(queue.client, 5), "key is 5"),
         (lambda: type(queue)(None, "s"), "client is None: expected a client of redis-py"),
     ]

@@ -141,7 +141,8 @@ def test_a_parked_message_is_that_of_kombu_with_its_priority_and_prefix(shop):
     row, = shop.r.execute_command("TW.GET", "p:delayed", "m")
     task = dict(zip(row[::2], row[1::2]))
     assert (task["target"], task["kind"]) == (target, "list left")
-    assert shop.r.execute_command("TW.DRAIN", "p:delayed")
+    assert shop.r.execute_command("TW.PROMOTE", "p:delayed", "ALL")
+    wait_until(lambda: shop.r.llen(target) == 2)
     later, now = map(json.loads, shop.r.lrange(target, 0, -1))
     eta = later["headers"].pop("tickwheel_eta")
     assert before <= int(datetime.fromisoformat(eta).timestamp() * 1000) - HOUR * 1000 <= after
@@ -369,7 +370,7 @@ def test_a_delay_beyond_the_visibility_timeout(own, plain, runs):
     own.worker(plain=plain, VISIBLE="1")
     if not plain:
         wait_until(lambda: now_ms() > sent + 1100)
-        own.r.execute_command("TW.DRAIN", PARKED)
+        own.r.execute_command("TW.PROMOTE", PARKED, "ALL")
     own.wait(["far"], runs)
     own.note("last", countdown=1)
     own.wait(["last"])
@@ -399,7 +400,7 @@ def test_a_running_system_moves_over(own, monkeypatch):
     assert tickwheel.celery.adopt(own.app) == len(words)
     wait_until(lambda: own.r.execute_command("TW.LEN", PARKED) == len(words) + 1)
     assert own.held() == [] and own.r.hlen("unacked") == 0
-    own.r.execute_command("TW.DRAIN", PARKED)
+    own.r.execute_command("TW.PROMOTE", PARKED, "ALL")
     assert_once_each(own, [*words, "new"])
 
 

@@ -113,13 +113,14 @@ def test_ids_and_payloads_of_any_bytes(work):
 
 
 def test_the_other_calls(work):
-    assert work.count() == 0 and work.next() is None and work.drain() == 0
+    assert work.count() == 0 and work.next() is None and work.promote_all() == 0
     for number in range(5):
         work.put(f"t{number}", "x", at=4e9 + number)
     assert work.count() == 5 and work.next() == ("t0", 4e9)
     assert dict(work.scan()) == {f"t{number}": 4e9 + number for number in range(5)}
     assert [id for id, _ in work.scan("t[34]", count=1)] and dict(work.scan("t3")) == {"t3": 4e9 + 3}
-    assert work.drain(count=2) == 2 and work.get("t1").state == "ready" and work.get("t2").state == "waiting"
+    assert work.promote("t0") is True and work.promote("t0") is False and work.get("t0").state == "ready"
+    assert work.get("t1").state == "waiting" and work.promote_all() == 4 and work.get("t4").state == "ready"
     assert work.pause() is True and work.pause() is False and work.resume() is True and work.resume() is False
     assert work.cancel("t0", "t1", "t2", "none") == [1, 1, 1, 0]
 

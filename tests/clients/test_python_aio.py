@@ -73,8 +73,10 @@ async def test_the_calls_of_a_queue(place):
         assert await work.count() == 1 and (await work.next())[0] == "a"
         assert [id async for id, _ in work.scan("?")] == ["a"]
         assert await work.pause() is True and await work.resume() is True
-        assert await work.drain() == 1 and (await work.get("a")).state == "ready"
-        job = (await here.client.execute_command("TW.TAKE", 1, here.key, "LEASE", 9999, NEVER_DECODE=True))[0]
+        assert await work.promote("a") is True and await work.promote_all() == 0
+        assert (await work.get("a")).state == "ready"
+        job = (await here.client.execute_command("TW.TAKE", 1, here.key, "LEASE", 9999, "BLOCK", 9999,
+                                                 NEVER_DECODE=True))[0]
         await here.client.execute_command("TW.NACK", here.key, "a", job[2], "DEAD", "ERROR", "no")
         assert [one.error for one in await work.dead()] == ["no"]
         assert [one.id async for one in work.all_dead()] == ["a"]

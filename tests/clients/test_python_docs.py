@@ -104,7 +104,8 @@ def test_a_cluster(cluster, queue):
         work.put("a", "x", delay=60)
         assert work.move("a", delay=50) and work.get("a").text == "x" and work.next()[0] == "a"
         assert work.count() == 1 and len(list(work.scan())) == 1 and work.pause() and work.resume()
-        assert work.drain() == 1 and work.dead() == [] and work.purge_all() == 0 and not work.replay("a")
+        assert work.promote("a") and work.promote_all() == 0 and work.dead() == [] and work.purge_all() == 0
+        assert not work.replay("a")
     pipe = client.pipeline()
     for work in works:
         work.on(pipe).put("b", "x")

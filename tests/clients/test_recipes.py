@@ -99,7 +99,7 @@ def test_the_waits_of_the_backoff(recipe):
         [[_, name, token, *_]] = call("TW.TAKE", 1, "mails", "LEASE", HOUR, "BLOCK", HOUR)
         before, at, after = now_ms(), call("TW.NACK", "mails", name, token), now_ms()
         assert at - before >= 800 * wait and at - after <= 1200 * wait, attempt
-        call("TW.DRAIN", "mails")
+        call("TW.PROMOTE", "mails", "ALL")
     [[_, name, token, *_]] = call("TW.TAKE", 1, "mails", "LEASE", HOUR, "BLOCK", HOUR)
     assert call("TW.NACK", "mails", name, token) == 0
 
@@ -295,7 +295,7 @@ def test_from_a_polled_sorted_set(recipe):
             sizes.append(it["move_over"]("{s}:due", "{s}:payload", "{s}:jobs", 500))
         stop.set()
         poller.join(PATIENCE)
-        while moved.drain():
+        while moved.promote_all():
             pass
         empty(moved)
     assert client.zrange("{s}:due", 0, -1) == [b"later"] and not client.exists("{s}:payload")

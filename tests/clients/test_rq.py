@@ -267,6 +267,6 @@ def test_a_running_system_moves_over(own):
     old.stop()
     wait_until(lambda: not own.r.exists("rq:scheduler-lock:default"))
     assert adopt(own.queue()) >= 10
-    own.r.execute_command("TW.DRAIN", "rq:tickwheel:default")
+    own.r.execute_command("TW.PROMOTE", "rq:tickwheel:default", "ALL")
     own.worker()
     assert_once_each(own, words)

@@ -313,7 +313,7 @@ def test_a_running_system_moves_over(own):
     own.worker()
     wait_until(lambda: not own.r.exists("schedule"))
     assert 0 < own.server.tw()["added"] < len(words)
-    while own.r.execute_command("TW.DRAIN", LATER):
+    while own.r.execute_command("TW.PROMOTE", LATER, "ALL"):
         pass
     old.stop()
     assert_once_each(own, own.console(), words)

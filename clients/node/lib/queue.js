@@ -97,8 +97,13 @@ class Queue {
         return reply === null ? null : { id: text(reply[0]), due: new Date(reply[1]) };
     }
 
-    async drain(options = {}) {
-        return this.#write(words.drain(this.key, check.options(options, ["count"])));
+    async promote(id) {
+        check.bytes("id", id);
+        return await this.#write(words.promote(this.key, id)) === 1;
+    }
+
+    async promoteAll() {
+        return this.#write(words.promote(this.key, null));
     }
 
     async pause() {

@@ -89,18 +89,18 @@ function move(key, id, options) {
     return ["TW.MOVE", key, check.bytes("id", id), ...time, ...only(options.only, ["gt", "lt"])];
 }
 
-/** One dead task, or all of them: `id` is null. */
-function deadTasks(id) {
+/** One task, or all of them: `id` is null. */
+function named(id) {
     return id === null ? ["ALL"] : ["IDS", "1", check.bytes("id", id)];
 }
 
 function replay(key, id, options) {
     check.options(options, WHEN);
-    return ["TW.REPLAY", key, ...deadTasks(id), ...when(options)];
+    return ["TW.REPLAY", key, ...named(id), ...when(options)];
 }
 
 function purge(key, id) {
-    return ["TW.PURGE", key, ...deadTasks(id)];
+    return ["TW.PURGE", key, ...named(id)];
 }
 
 function dead(key, { count, after }) {
@@ -108,9 +108,8 @@ function dead(key, { count, after }) {
         ...(after === undefined ? [] : ["AFTER", check.bytes("after", after)])];
 }
 
-function drain(key, { count }) {
-    return ["TW.DRAIN", key,
-        ...(count === undefined ? [] : ["COUNT", String(check.integer("count", count, 1, 10000))])];
+function promote(key, id) {
+    return ["TW.PROMOTE", key, ...named(id)];
 }
 
-module.exports = { put, cancel, move, replay, purge, dead, drain };
+module.exports = { put, cancel, move, replay, purge, dead, promote };

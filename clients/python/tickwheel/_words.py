@@ -164,16 +164,12 @@ def scan_words(key: Id, cursor: int, count: int, match: Optional[Id]) -> Words:
     return ["TW.SCAN", key, cursor, "COUNT", whole("count", count, 1, MOST_MS), *pattern]
 
 
-def count_words(count: Optional[int]) -> Words:
-    return [] if count is None else ["COUNT", whole("count", count, 1, PAGE)]
-
-
 def dead_words(key: Id, count: int, after: Optional[Id]) -> Words:
-    words = ["TW.DEAD", key, *count_words(count)]
+    words = ["TW.DEAD", key, "COUNT", whole("count", count, 1, PAGE)]
     return words if after is None else [*words, "AFTER", encoded(after, "after")]
 
 
-def one_dead(id: Id) -> Words:
+def one_task(id: Id) -> Words:
     return ["IDS", 1, encoded(id)]
 
 

@@ -8,7 +8,7 @@ from . import _tasks
 from ._links import check_client
 from ._tasks import DeadTask, Task
 from ._words import (PAGE, Id, Moment, Payload, Seconds, Words, cancel_words, dead_words, encoded,
-                     count_words, move_words, one_dead, put_words, scan_words, when)
+                     move_words, one_task, put_words, scan_words, when)
 
 T = TypeVar("T")
 
@@ -100,11 +100,6 @@ class Queue:
             if cursor == 0:
                 return
 
-    def drain(self, count: Optional[int] = None) -> int:
-        """Makes the tasks with the earliest times ready now, at most `count` (1 to 10,000) and for about 20
-        ms. Returns how many; 0 if none is left."""
-        return self._send(int, "TW.DRAIN", self.key, *count_words(count))
-
     def dead(self, count: int = 100, after: Optional[Id] = None) -> List[DeadTask]:
         """Returns at most `count` dead tasks (1 to 10,000), the first death first, from the one behind `after`
         on."""
@@ -118,10 +113,19 @@ class Queue:
             yield from page
             page = self.dead(PAGE, page[-1].id) if len(page) == PAGE else []
 
+    def promote(self, id: Id) -> bool:
+        """Lets a waiting task be ready now, before its time. Returns False if no waiting task has this id."""
+        return self._send(bool, "TW.PROMOTE", self.key, *one_task(id))
+
+    def promote_all(self) -> int:
+        """Lets waiting tasks be ready now, those with the earliest times first: at most 10,000, and for about
+        20 ms. Returns their number; 0 if no task waits."""
+        return self._send(int, "TW.PROMOTE", self.key, "ALL")
+
     def replay(self, id: Id, *, delay: Optional[Seconds] = None, at: Optional[Moment] = None) -> bool:
         """Lets a dead task wait again, for now if no time is given. Returns False if no dead task has this
         id."""
-        return self._send(bool, "TW.REPLAY", self.key, *one_dead(id), *when(delay, at))
+        return self._send(bool, "TW.REPLAY", self.key, *one_task(id), *when(delay, at))
 
     def replay_all(self, *, delay: Optional[Seconds] = None, at: Optional[Moment] = None) -> int:
         """Lets all dead tasks wait again. Returns their number. A pipeline has one command, for at most
@@ -130,7 +134,7 @@ class Queue:
 
     def purge(self, id: Id) -> bool:
         """Removes a dead task for good. Returns False if no dead task has this id."""
-        return self._send(bool, "TW.PURGE", self.key, *one_dead(id))
+        return self._send(bool, "TW.PURGE", self.key, *one_task(id))
 
     def purge_all(self) -> int:
         """Removes all dead tasks. Returns their number. A pipeline has one command, for at most 10,000."""

@@ -18,7 +18,7 @@ TW__REDIS_COMMAND(send);
 TW__REDIS_COMMAND(put);
 TW__REDIS_COMMAND(cancel);
 TW__REDIS_COMMAND(move);
-TW__REDIS_COMMAND(drain);
+TW__REDIS_COMMAND(promote);
 TW__REDIS_COMMAND(pause);
 /* Workers. */
 TW__REDIS_COMMAND(take);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * TW.REPLAY and TW.PURGE of ALL take the tasks that died first, and at most MANY in one call, because the
- * server serves nobody else meanwhile.
+ * TW.REPLAY and TW.PURGE of ALL take the tasks that died first.
  */
 #include "commands.h"
 
@@ -10,16 +9,16 @@
 #include "keyspace/alarm.h"
 #include "keyspace/keys.h"
 #include "lives.h"
+#include "named.h"
 #include "queues/change.h"
 #include "queues/place.h"
 #include "queues/queue.h"
 #include "queues/sums.h"
 #include "server/arguments.h"
 #include "server/gate.h"
-#include "server/rights.h"
 #include "server/strings.h"
 
-enum { DEAD_USUAL = 100, MANY = 10000, DEAD_FIELDS = 6 };
+enum { DEAD_USUAL = 100, DEAD_FIELDS = 6 };
 
 /* ---- TW.DEAD --------------------------------------------------------------------------------------------- */
 
@@ -55,7 +54,7 @@ int tw__redis_dead_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
 {
     struct tw__redis_queue *queue;
     uint64_t limit = DEAD_USUAL;
-    struct tw__redis_option options[] = {{"COUNT", TW__REDIS_COUNT, 1, MANY, NULL},
+    struct tw__redis_option options[] = {{"COUNT", TW__REDIS_COUNT, 1, TW__REDIS_NAMED_MAX, NULL},
                                          {"AFTER", TW__REDIS_TEXT, 0, 0, NULL},
                                          {NULL, TW__REDIS_TEXT, 0, 0, NULL}};
     if (argc < 2)
@@ -79,87 +78,29 @@ int tw__redis_dead_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
 
 /* ---- TW.REPLAY, TW.PURGE --------------------------------------------------------------------------------- */
 
-/* The dead tasks that a call names: by their ids, or all of them. */
-struct named {
-    RedisModuleString **ids; /* NULL: the tasks in `all` */
-    size_t count;
-    struct tw__redis_vector all;
-};
-
-static void gather_all(const struct tw__redis_queue *queue, struct named *named)
+static void gather_all(const struct tw__redis_queue *queue, struct tw__redis_named *named)
 {
     struct tw__redis_task *task = queue == NULL ? NULL : tw__redis_place_first_dead(queue);
-    for (; task != NULL && named->all.count < MANY; task = tw__redis_place_next_dead(queue, task))
+    for (; task != NULL && named->all.count < TW__REDIS_NAMED_MAX;
+         task = tw__redis_place_next_dead(queue, task))
         tw__redis_vector_add(&named->all, task, &tw__redis_shared.queues->memory);
     named->count = named->all.count;
 }
 
-/* Reads ALL, or IDS n id [id ...]. Returns the number of arguments, or 0 after an error reply. */
-static int read_named(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, struct named *named)
+static bool is_dead(const struct tw__redis_task *task, uint64_t now_ms)
 {
-    static const char words[] = "ALL, or IDS n id [id ...]";
-    uint64_t count;
-    *named = (struct named){.ids = NULL};
-    if (argc == 0)
-        tw__redis_argument_missing(ctx, "ALL or IDS", words);
-    else if (tw__redis_argument_is(argv[0], "ALL"))
-        return 1;
-    else if (!tw__redis_argument_is(argv[0], "IDS"))
-        tw__redis_argument_error(ctx, argv[0], "the word", words);
-    else if (argc < 2)
-        tw__redis_argument_missing(ctx, "the number of ids", words);
-    else if (tw__redis_argument_number(ctx, argv[1], "IDS", TW__REDIS_COUNT, 1, MANY, &count)) {
-        named->ids = argv + 2;
-        named->count = count;
-        if (count <= (uint64_t)argc - 2)
-            return 2 + (int)count;
-        tw__redis_argument_error(ctx, argv[1], "IDS", "so many ids behind it");
-    }
-    return 0;
-}
-
-/* Replies with an error to what stands behind the last argument that a command knows. */
-static int reply_too_much(RedisModuleCtx *ctx, RedisModuleString *argument)
-{
-    return tw__redis_argument_error(ctx, argument, "the last option", "no more arguments");
-}
-
-/* The task that is named at this place; NULL: it is not dead. An id may be named twice, so it is looked up when
- * its turn comes. */
-static struct tw__redis_task *dead_at(const struct tw__redis_queue *queue, const struct named *named, size_t i)
-{
-    if (named->ids == NULL)
-        return named->all.at[i];
-    struct tw__redis_task *task = tw__redis_lives_find(queue, named->ids[i]);
-    return task != NULL && tw__redis_task_stage(task) == TW__REDIS_DEAD ? task : NULL;
-}
-
-/* Returns whether the caller may write the targets of all these tasks, the tasks that have one. If not, replies
- * with an error. */
-static bool may_replay(RedisModuleCtx *ctx, const struct tw__redis_queue *queue, const struct named *named)
-{
-    struct tw__redis_caller caller;
-    bool may = true;
-    tw__redis_caller_init(&caller, ctx);
-    for (size_t i = 0; i < named->count && may; i++) {
-        const struct tw__redis_task *task = dead_at(queue, named, i);
-        may = task == NULL ||
-              tw__redis_caller_may_deliver(&caller, tw__redis_route_of(tw__redis_shared.queues, task));
-    }
-    if (!may)
-        tw__redis_caller_error(&caller, ctx);
-    tw__redis_caller_fini(&caller);
-    return may;
+    (void)now_ms;
+    return tw__redis_task_stage(task) == TW__REDIS_DEAD;
 }
 
 /* Returns the number of tasks. */
-static size_t replay_named(struct tw__redis_queue *queue, const struct named *named, uint64_t due_ms,
+static size_t replay_named(struct tw__redis_queue *queue, const struct tw__redis_named *named, uint64_t due_ms,
                            struct tw__redis_buffer *log)
 {
     uint64_t now_ms = tw__redis_now_ms();
     size_t count = 0;
     for (size_t i = 0; i < named->count; i++) {
-        struct tw__redis_task *task = dead_at(queue, named, i);
+        struct tw__redis_task *task = tw__redis_named_at(queue, named, i);
         if (task == NULL)
             continue;
         tw__redis_change_put_anew(log, tw__redis_shared.queues, task, due_ms);
@@ -174,22 +115,22 @@ int tw__redis_replay_command(RedisModuleCtx *ctx, RedisModuleString **argv, int 
 {
     struct tw__redis_queue *queue;
     struct tw__redis_buffer log = {0};
-    struct named named;
+    struct tw__redis_named named = {.fits = is_dead};
     uint64_t now_ms, due_ms = tw__redis_now_ms();
     size_t count = 0;
     bool absolute;
     if (argc < 2)
         return RedisModule_WrongArity(ctx);
-    int read = read_named(ctx, argv + 2, argc - 2, &named), at = 2 + read;
+    int read = tw__redis_named_read(ctx, argv + 2, argc - 2, &named), at = 2 + read;
     if (read > 0 && argc > at + 2)
-        return reply_too_much(ctx, argv[at + 2]);
+        return tw__redis_named_too_much(ctx, argv[at + 2]);
     if (read == 0 ||
         (argc > at && !tw__redis_argument_time(ctx, argv + at, argc - at, &now_ms, &due_ms, &absolute)) ||
         !tw__redis_lives_open(ctx, argv[1], &queue))
         return REDISMODULE_OK;
     if (named.ids == NULL)
         gather_all(queue, &named);
-    bool may = may_replay(ctx, queue, &named);
+    bool may = tw__redis_named_may_deliver(ctx, queue, &named, UINT64_MAX);
     if (may)
         count = replay_named(queue, &named, due_ms, &log);
     if (count > 0) {
@@ -201,12 +142,12 @@ int tw__redis_replay_command(RedisModuleCtx *ctx, RedisModuleString **argv, int 
 }
 
 /* Returns the number of tasks. */
-static size_t purge_named(struct tw__redis_queue *queue, const struct named *named,
+static size_t purge_named(struct tw__redis_queue *queue, const struct tw__redis_named *named,
                           struct tw__redis_buffer *log)
 {
     size_t count = 0;
     for (size_t i = 0; i < named->count; i++) {
-        struct tw__redis_task *task = dead_at(queue, named, i);
+        struct tw__redis_task *task = tw__redis_named_at(queue, named, i);
         if (task != NULL)
             tw__redis_purge_task(queue, task, log);
         count += task != NULL;
@@ -219,14 +160,14 @@ int tw__redis_purge_command(RedisModuleCtx *ctx, RedisModuleString **argv, int a
 {
     struct tw__redis_queue *queue;
     struct tw__redis_buffer log = {0};
-    struct named named;
+    struct tw__redis_named named = {.fits = is_dead};
     if (argc < 2)
         return RedisModule_WrongArity(ctx);
-    int read = read_named(ctx, argv + 2, argc - 2, &named);
+    int read = tw__redis_named_read(ctx, argv + 2, argc - 2, &named);
     if (read == 0)
         return REDISMODULE_OK;
     if (argc > 2 + read)
-        return reply_too_much(ctx, argv[2 + read]);
+        return tw__redis_named_too_much(ctx, argv[2 + read]);
     if (!tw__redis_lives_open(ctx, argv[1], &queue))
         return REDISMODULE_OK;
     if (named.ids == NULL)

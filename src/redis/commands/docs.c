@@ -277,17 +277,18 @@ static const struct command {
          .args = ARGS(KEY("queue", 0), ARG("id", STRING), TIME,
                       GROUP("condition", ONEOF, OPTIONAL, WORD("gt", "GT"), WORD("lt", "LT"))),
      }},
-    {"tw.drain",
-     tw__redis_drain_command,
+    {"tw.promote",
+     tw__redis_promote_command,
      "write deny-oom",
      "write slow",
      {
-         .summary = "Delivers the tasks of a queue with the earliest due times now, even before they are due.",
-         .complexity = "O(N) with N the number of delivered tasks, for at most 20 ms, plus the cost of finding "
-                       "them as TW.RANGE",
+         .summary = "Lets waiting tasks be ready now, even before they are due.",
+         .complexity =
+             "O(n) with n the number of tasks, at most 10,000 and for at most 20 ms; with ALL plus the "
+             "cost of finding them as TW.RANGE",
          .arity = -2,
-         .key_specs = SPECS(SPEC(1, RW(DELETE))),
-         .args = ARGS(KEY("queue", 0), MAYBE("n", "COUNT", INTEGER)),
+         .key_specs = SPECS(SPEC(1, RW(UPDATE))),
+         .args = ARGS(KEY("queue", 0), NAMED),
      }},
     {"tw.get",
      tw__redis_get_command,

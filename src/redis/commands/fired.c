@@ -6,6 +6,7 @@
  */
 #include "commands.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "keyspace/alarm.h"
@@ -123,6 +124,20 @@ int tw__redis_fired_command(RedisModuleCtx *ctx, RedisModuleString **argv, int a
     return good ? RedisModule_ReplyWithSimpleString(ctx, "OK") : REDISMODULE_OK;
 }
 
+/* Whether this version reads the format of a chunk. If not, replies with an error. */
+static bool is_format(RedisModuleCtx *ctx, struct tw__redis_bytes chunk)
+{
+    char error[REPLY_MAX];
+    uint64_t format = tw__redis_chunk_format(chunk);
+    if (format == TW__REDIS_FORMAT)
+        return true;
+    snprintf(error, sizeof error,
+             "ERR format is %" PRIu64 ": expected %d; the version that wrote it can read it", format,
+             TW__REDIS_FORMAT);
+    RedisModule_ReplyWithError(ctx, error);
+    return false;
+}
+
 /* TW.LOAD queue chunk: tasks as persist.c writes them. */
 int tw__redis_load_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
@@ -130,12 +145,14 @@ int tw__redis_load_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
     struct tw__redis_queue *queue;
     if (argc != 3)
         return RedisModule_WrongArity(ctx);
-    if (!is_internal(ctx, "TW.LOAD") || !tw__redis_keys_open(ctx, argv[1], &key, &queue))
+    struct tw__redis_bytes chunk = tw__redis_string_bytes(argv[2]);
+    if (!is_internal(ctx, "TW.LOAD") || !is_format(ctx, chunk) ||
+        !tw__redis_keys_open(ctx, argv[1], &key, &queue))
         return REDISMODULE_OK;
     bool is_new = queue == NULL;
     if (is_new)
         queue = tw__redis_queue_new(tw__redis_shared.queues);
-    bool good = tw__redis_chunk_read(queue, tw__redis_string_bytes(argv[2]), tw__redis_clock_now(ctx));
+    bool good = tw__redis_chunk_read(queue, chunk, tw__redis_clock_now(ctx));
     if (is_new && tw__redis_table_count(&queue->tasks) > 0)
         tw__redis_keys_set(ctx, key, argv[1], queue);
     else if (is_new)

@@ -14,8 +14,8 @@ bool tw__redis_lives_open(RedisModuleCtx *ctx, RedisModuleString *name, struct t
 /* The task with an id, or NULL. */
 struct tw__redis_task *tw__redis_lives_find(const struct tw__redis_queue *queue, RedisModuleString *id);
 
-/* Replicates the changes that the command has made, frees the log, and notifies of the event. Removes the
- * queue if it is empty. */
+/* Replicates the changes that the command has made, if there are any, frees the log, and notifies of the event.
+ * Removes the queue if it is empty. */
 void tw__redis_lives_close(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_buffer *log,
                            const char *event);
 

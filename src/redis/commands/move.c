@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * TW.CANCEL, TW.MOVE and TW.DRAIN.
+ * TW.CANCEL and TW.MOVE.
  *
  * Each command that writes reads all its arguments first, so that an error changes nothing. The effect is
  * replicated: absolute times, final ids, no conditions. Arguments that have this form already are passed on
@@ -10,7 +10,6 @@
 
 #include <task/conditions.h>
 
-#include "delivery/drain.h"
 #include "keyspace/alarm.h"
 #include "keyspace/chores.h"
 #include "keyspace/keys.h"
@@ -143,44 +142,4 @@ int tw__redis_move_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
         tw__redis_keys_changed(ctx, argv[1], "tw.move");
     }
     return RedisModule_ReplyWithLongLong(ctx, moves);
-}
-
-/* ---- TW.DRAIN -------------------------------------------------------------------------------------------- */
-
-enum { DRAIN_MAX = 10000 };
-
-int tw__redis_drain_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
-{
-    RedisModuleKey *key;
-    struct tw__redis_queue *queue;
-    uint64_t limit = (uint64_t)tw__redis_config.tasks_per_tick, delivered = 0;
-    struct tw__redis_option options[] = {{"COUNT", TW__REDIS_COUNT, 1, DRAIN_MAX, NULL},
-                                         {NULL, TW__REDIS_TEXT, 0, 0, NULL}};
-    if (limit > DRAIN_MAX)
-        limit = DRAIN_MAX;
-    if (argc < 2)
-        return RedisModule_WrongArity(ctx);
-    if (!tw__redis_argument_options(ctx, argv + 2, argc - 2, options, "COUNT n") ||
-        !tw__redis_argument_option_number(ctx, &options[0], &limit) ||
-        !tw__redis_keys_open(ctx, argv[1], &key, &queue))
-        return REDISMODULE_OK;
-    RedisModule_CloseKey(key);
-    if (tw__redis_loading())
-        return tw__redis_keys_reply_loading(ctx);
-    if (tw__redis_gate(ctx) == TW__REDIS_DEFER_ROLE)
-        return RedisModule_ReplyWithError(ctx,
-                                          "READONLY TW.DRAIN on a replica: expected a call of its primary");
-    if (tw__redis_shared.batch != NULL)
-        return RedisModule_ReplyWithError(ctx,
-                                          "ERR TW.DRAIN within a delivery: expected a call after the delivery");
-    enum tw__redis_drained drained =
-        queue == NULL ? TW__REDIS_DRAINED : tw__redis_drain(ctx, queue, limit, &delivered);
-    tw__redis_alarm_next();
-    if (drained == TW__REDIS_DRAIN_FORBIDDEN)
-        return REDISMODULE_OK;
-    if (drained == TW__REDIS_DRAINED_NONE_YET)
-        return RedisModule_ReplyWithError(
-            ctx, "ERR TW.DRAIN ran out of time and met only targets that refused: expected "
-                 "another call, which continues after their tasks");
-    return RedisModule_ReplyWithLongLong(ctx, (long long)delivered);
 }

@@ -270,23 +270,3 @@ enum tw__redis_defer tw__redis_deliver(struct tw__redis_batch *batch, struct tw_
     tw__redis_lateness_count(late_since(task));
     return TW__REDIS_DEFER_NONE;
 }
-
-enum tw__redis_meanwhile tw__redis_deliver_early(struct tw__redis_delivery *delivery)
-{
-    TW_ASSERT(tw__redis_task_filed(delivery->task));
-    RedisModule_SelectDb(delivery->batch->ctx, delivery->queue->db);
-    if (delivery->plan.kind == TW__REDIS_WORKERS) {
-        delivery->why = TW__REDIS_DEFER_NONE;
-        delivery->task = tw__redis_lease_hasten(delivery->queue, delivery->task, delivery->now_ms,
-                                                tw__redis_batch_log(delivery->batch, delivery->queue));
-        tw__redis_place_unfile(tw__redis_shared.queues, delivery->task);
-        tw__redis_offer(delivery);
-        return TW__REDIS_UNSEEN;
-    }
-    enum tw__redis_meanwhile others = call_target(delivery);
-    if (others != TW__REDIS_GONE && delivery->why == TW__REDIS_DEFER_NONE) {
-        tw__redis_place_unfile(tw__redis_shared.queues, delivery->task);
-        delivered(delivery);
-    }
-    return others;
-}

@@ -20,9 +20,4 @@ void tw__redis_deliver_finish(struct tw__redis_batch *batch);
 enum tw__redis_defer tw__redis_deliver(struct tw__redis_batch *batch, struct tw__redis_task *task,
                                        enum tw__redis_taken taken, uint64_t now_ms);
 
-/* Delivers a task regardless of its due time, for TW.DRAIN. If the target takes the task (`why` is
- * TW__REDIS_DEFER_NONE), the task is gone or filed again. Otherwise the task stays where it is filed, and the
- * try does not count. Requires: the task is filed. */
-enum tw__redis_meanwhile tw__redis_deliver_early(struct tw__redis_delivery *delivery);
-
 #endif

@@ -10,9 +10,8 @@
 
 enum { TW__REDIS_BATCH_LEAVING = 8 };
 
-/* A batch lives on the stack of the tick, or on the stack of TW.DRAIN. While it is open,
- * tw__redis_shared.batch points to it, so that callbacks that the server runs in the middle of a delivery
- * find it. */
+/* A batch lives on the stack of the tick. While it is open, tw__redis_shared.batch points to it, so that
+ * callbacks that the server runs in the middle of a delivery find it. */
 struct tw__redis_batch {
     RedisModuleCtx *ctx;
     struct tw__redis_queue *touched; /* the queues in this batch, linked by their `touched` */

@@ -3,11 +3,9 @@
  * The data type: how a queue is saved, loaded, written to the AOF, copied, digested, defragmented and
  * freed.
  *
- *     RDB, encoding 3:  number of tasks, 1 if paused or 0, then chunks (chunk.c), each a string, until there
- *                       are that many tasks
- *     RDB, encoding 2:  the same with chunks of version 2; it is still read
- *     RDB, encoding 1:  the same without the pause, and with chunks of version 1; it is still read
- *     AOF:              TW.LOAD queue chunk, for each chunk; TW.PAUSE queue ON, if it is paused
+ *     RDB:  number of tasks, 1 if paused or 0, then chunks (chunk.c), each a string, until there are that many
+ *           tasks. The server stores the number of the format (chunk.h) with the data type
+ *     AOF:  TW.LOAD queue chunk, for each chunk; TW.PAUSE queue ON, if it is paused
  *
  * A loaded queue is attached at once. After RESTORE the key exists when the call returns, and while a data
  * set is loaded no tick runs. Tasks whose due time has passed wait in a line, which is sorted at the end of
@@ -32,7 +30,7 @@
 #include "queues/sums.h"
 #include "server/clock.h"
 
-enum { ENCODING = 3, PAUSED = 1 };
+enum { PAUSED = 1 };
 
 static pthread_t server_thread;
 
@@ -71,15 +69,15 @@ static bool load_chunks(RedisModuleIO *rdb, struct tw__redis_queue *queue, uint6
     return tw__redis_table_count(&queue->tasks) == count;
 }
 
-static void *rdb_load(RedisModuleIO *rdb, int encoding)
+static void *rdb_load(RedisModuleIO *rdb, int number)
 {
-    if (encoding < 1 || encoding > ENCODING) {
+    if (number != TW__REDIS_FORMAT_NUMBER) {
         RedisModule_LogIOError(rdb, "warning",
-                               "tickwheel: a queue has encoding %d: expected 1 to %d, which this version reads",
-                               encoding, ENCODING);
+                               "tickwheel: format is %d: expected %d; the version that wrote it can read it",
+                               (int)tw__redis_format((uint64_t)number), TW__REDIS_FORMAT);
         return NULL;
     }
-    uint64_t count = RedisModule_LoadUnsigned(rdb), state = encoding == 1 ? 0 : RedisModule_LoadUnsigned(rdb);
+    uint64_t count = RedisModule_LoadUnsigned(rdb), state = RedisModule_LoadUnsigned(rdb);
     if (RedisModule_IsIOError(rdb))
         return NULL;
     tw__redis_chores_settle(); /* their tasks were filed before the tasks that RESTORE loads */
@@ -296,6 +294,6 @@ int tw__redis_persist_register(RedisModuleCtx *ctx)
         .defrag = defrag,
     };
     server_thread = pthread_self();
-    tw__redis_shared.type = RedisModule_CreateDataType(ctx, "tickwheel", ENCODING, &methods);
+    tw__redis_shared.type = RedisModule_CreateDataType(ctx, "tickwheel", TW__REDIS_FORMAT_NUMBER, &methods);
     return tw__redis_shared.type == NULL ? REDISMODULE_ERR : REDISMODULE_OK;
 }

@@ -2,7 +2,7 @@
  *
  * Tasks as bytes. All numbers are varints (varint.h).
  *
- *     chunk:  version 3, then tasks to the end
+ *     chunk:  the number of the format (chunk.h), then tasks to the end
  *
  *     task:   route, due - due of the task before (the first task: due), flags, [life], [every, times],
  *             id size, id, payload size, payload as it is packed in memory
@@ -15,9 +15,7 @@
  *     route:  its number in this chunk; a new number is one more than the last number, and the definition of
  *             the route follows it: kind, late, maxlen, late_ms; target size and target, if it has one;
  *             tries, first_ms, factor, max_ms, jitter (101: as the settings say)
- *     late:   3 plus the policy for missed periods; late_ms is then the limit plus 1, or 0 without one. Files
- *             of before have 0 (burst), 1 (burst, and late_ms is the limit), 2 (coalesce), and then only routes
- *             without a target have the five numbers at the end
+ *     late:   the policy for missed periods; late_ms is the limit plus 1, or 0 without one
  *
  *     due:    the time for which the task is filed, such as the end of its lease; its life has its due time
  *     flags:  1 if the task repeats, 2 if it has a life (life.c), 4 if it shares a payload that was written
@@ -26,7 +24,7 @@
  *
  * Tasks are in the order of their due times, equal due times in the order of filing. So the differences of
  * due times are small, and tasks with equal due times keep their order. A chunk is read after the chunks before
- * it. Version 2 had no shared payloads, version 1 neither lives nor tasks for workers; both are still read.
+ * it.
  *
  * The bytes may come from a damaged file, or from RESTORE, so the reader checks every size.
  */
@@ -42,8 +40,7 @@
 #include "sums.h"
 #include "varint.h"
 
-enum { CHUNK_VERSION = 3, REPEATS = 1, LIVED = 2, SHARED = 4 };
-enum { OLD_BURST, OLD_DROP, OLD_COALESCE, MISSED };
+enum { REPEATS = 1, LIVED = 2, SHARED = 4 };
 
 /* ---- writing --------------------------------------------------------------------------------------------- */
 
@@ -83,7 +80,7 @@ static void put_route(struct tw__redis_chunks *chunks, struct tw__redis_route *r
     route->number = (*routes)++;
     put_number(chunks, route->number);
     put_number(chunks, plan.kind);
-    put_number(chunks, MISSED + (uint64_t)plan.missed);
+    put_number(chunks, plan.missed);
     put_number(chunks, plan.maxlen);
     put_number(chunks, plan.max_late_ms == TW_FOREVER ? 0 : plan.max_late_ms + 1);
     if (plan.kind != TW__REDIS_WORKERS)
@@ -152,7 +149,7 @@ bool tw__redis_chunks_next(struct tw__redis_chunks *chunks, struct tw__redis_byt
         return false;
     chunks->queues->chunks++;
     chunks->buffer.size = 0;
-    put_number(chunks, CHUNK_VERSION);
+    put_number(chunks, TW__REDIS_FORMAT_NUMBER);
     while (chunks->at < chunks->count && chunks->at - first < TW__REDIS_CHUNK_TASKS &&
            chunks->buffer.size < TW__REDIS_CHUNK_BYTES) {
         const struct tw__redis_task *task = chunks->task[chunks->at++];
@@ -170,7 +167,7 @@ struct reader {
     struct tw__redis_queue *queue;
     struct tw__redis_route *route[TW__REDIS_CHUNK_TASKS];
     uint32_t routes;
-    uint64_t version, due, now_ms;
+    uint64_t due, now_ms;
 };
 
 static uint64_t take_number(struct reader *reader, uint64_t most)
@@ -189,35 +186,19 @@ static struct tw__redis_retry take_retry(struct reader *reader)
     return retry;
 }
 
-/* Sets what the two numbers about late tasks mean. */
-static void set_late(struct tw__redis_plan *plan, uint64_t late, uint64_t late_ms)
-{
-    plan->missed = late >= MISSED         ? (uint8_t)(late - MISSED)
-                   : late == OLD_COALESCE ? TW_MISSED_COALESCE
-                                          : TW_MISSED_BURST;
-    plan->max_late_ms = TW_FOREVER;
-    if (late == OLD_DROP)
-        plan->max_late_ms = late_ms;
-    else if (late >= MISSED && late_ms > 0)
-        plan->max_late_ms = late_ms - 1;
-}
-
 static struct tw__redis_route *take_route(struct reader *reader)
 {
     uint64_t number = take_number(reader, TW__REDIS_CHUNK_TASKS - 1);
     if (reader->bytes.at == NULL || number < reader->routes)
         return reader->bytes.at == NULL ? NULL : reader->route[number];
-    struct tw__redis_plan plan = {
-        .kind = (uint8_t)take_number(reader, reader->version == 1 ? TW__REDIS_LIST : TW__REDIS_WORKERS)};
-    uint64_t late = take_number(reader, MISSED + TW_MISSED_BURST);
+    struct tw__redis_plan plan = {.kind = (uint8_t)take_number(reader, TW__REDIS_WORKERS)};
+    plan.missed = (uint8_t)take_number(reader, TW_MISSED_BURST);
     plan.maxlen = take_number(reader, INT64_MAX);
-    set_late(&plan, late, take_number(reader, INT64_MAX));
+    uint64_t late_ms = take_number(reader, INT64_MAX);
+    plan.max_late_ms = late_ms == 0 ? TW_FOREVER : late_ms - 1;
     if (plan.kind != TW__REDIS_WORKERS)
         plan.target = tw__redis_reader_bytes(&reader->bytes);
-    if (late >= MISSED || plan.kind == TW__REDIS_WORKERS)
-        plan.retry = take_retry(reader);
-    if (late < MISSED && plan.retry.first_ms == 0)
-        plan.retry.jitter = TW__REDIS_JITTER_OPEN;
+    plan.retry = take_retry(reader);
     if (number != reader->routes)
         reader->bytes.at = NULL;
     if (reader->bytes.at == NULL)
@@ -250,11 +231,10 @@ static bool payload_fits(const struct tw__redis_route *route, const struct tw__r
 static bool take_flags(struct reader *reader, struct tw__redis_task_plan *plan, struct tw__redis_life *life,
                        bool *shares)
 {
-    static const uint64_t most[CHUNK_VERSION + 1] = {0, REPEATS, LIVED + REPEATS, SHARED + LIVED + REPEATS};
     uint64_t flags = take_number(reader, SHARED + LIVED + REPEATS + TW__REDIS_TRIES_MAX * TW__REDIS_TASK_TRIES);
     bool repeats = (flags & REPEATS) != 0;
     *shares = (flags & SHARED) != 0;
-    if (flags % TW__REDIS_TASK_TRIES > most[reader->version])
+    if (flags % TW__REDIS_TASK_TRIES > SHARED + LIVED + REPEATS)
         return false;
     if (flags & LIVED) {
         *life = tw__redis_life_take(&reader->bytes);
@@ -322,11 +302,16 @@ static void take_task(struct reader *reader)
     tw__redis_queue_put(reader->queue, task, route, hash, old, reader->now_ms);
 }
 
+uint64_t tw__redis_chunk_format(struct tw__redis_bytes bytes)
+{
+    struct tw__redis_reader reader = {bytes.at, bytes.at + bytes.size};
+    return tw__redis_format(tw__redis_reader_number(&reader, UINT64_MAX));
+}
+
 bool tw__redis_chunk_read(struct tw__redis_queue *queue, struct tw__redis_bytes bytes, uint64_t now_ms)
 {
     struct reader reader = {.bytes = {bytes.at, bytes.at + bytes.size}, .queue = queue, .now_ms = now_ms};
-    reader.version = take_number(&reader, CHUNK_VERSION);
-    if (reader.version == 0)
+    if (take_number(&reader, UINT64_MAX) != TW__REDIS_FORMAT_NUMBER)
         return false;
     while (reader.bytes.at != NULL && reader.bytes.at < reader.bytes.end)
         take_task(&reader);

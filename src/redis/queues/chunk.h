@@ -8,6 +8,18 @@
 #include "buffer.h"
 #include "state.h"
 
+/* The format of chunks and snapshots. A chunk begins with the format plus 100, and the server keeps the same
+ * number with each queue in a snapshot. So format 1 is 101 there, and nothing that was written before format 1
+ * is mistaken for it: that had the numbers 1, 2 and 3. */
+enum { TW__REDIS_FORMAT = 1, TW__REDIS_FORMAT_BASE = 100 };
+enum { TW__REDIS_FORMAT_NUMBER = TW__REDIS_FORMAT_BASE + TW__REDIS_FORMAT };
+
+/* The format that a number in a file stands for; 0: a format from before format 1. */
+static inline uint64_t tw__redis_format(uint64_t number)
+{
+    return number < TW__REDIS_FORMAT_BASE ? 0 : number - TW__REDIS_FORMAT_BASE;
+}
+
 /* Makes chunks of a queue's tasks, in the order of their due times, equal due times in the order of
  * filing:
  *     tw__redis_chunks_init(&chunks, queue);
@@ -23,9 +35,12 @@ void tw__redis_chunks_init(struct tw__redis_chunks *chunks, const struct tw__red
 bool tw__redis_chunks_next(struct tw__redis_chunks *chunks, struct tw__redis_bytes *bytes);
 void tw__redis_chunks_fini(struct tw__redis_chunks *chunks);
 
+/* The format of a chunk; 0 also if the bytes do not begin with a number. */
+uint64_t tw__redis_chunk_format(struct tw__redis_bytes bytes);
+
 /* Puts the tasks of a chunk into a queue, which has the tasks of the chunks before it: a task may share the
  * payload of one of them. A task of the chunk replaces a task with the same id. Returns
- * false if the bytes are not a chunk; then some of the chunk's tasks may be in the queue. */
+ * false if the bytes are not a chunk of format 1; then some of the chunk's tasks may be in the queue. */
 bool tw__redis_chunk_read(struct tw__redis_queue *queue, struct tw__redis_bytes bytes, uint64_t now_ms);
 
 #endif

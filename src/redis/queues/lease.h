@@ -21,8 +21,8 @@ struct tw__redis_lease {
 struct tw__redis_task *tw__redis_lease_begin(struct tw__redis_queue *queue, struct tw__redis_task *task,
                                              const struct tw__redis_lease *lease, uint64_t now_ms,
                                              struct tw__redis_buffer *log);
-/* Lets a waiting task for workers be due now; it keeps the due time that its user has given. Returns the task,
- * whose address may have changed. */
+/* Lets a waiting task be ready now; it keeps its due time and its attempts. Returns the task, whose address may
+ * have changed. Requires: the task is not held. */
 struct tw__redis_task *tw__redis_lease_hasten(struct tw__redis_queue *queue, struct tw__redis_task *task,
                                               uint64_t now_ms, struct tw__redis_buffer *log);
 /* Puts a task into a queue, as tw__redis_queue_put() does. If an attempt of `old` is under way, the task stands

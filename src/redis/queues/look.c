@@ -167,12 +167,8 @@ static void keep_earliest(struct look *look, struct candidate one)
 static void keep_if_wanted(struct look *look, struct tw__redis_task *task, uint64_t next_ms)
 {
     const struct tw__redis_wanted *wanted = look->wanted;
-    const struct tw__redis_queues *queues = look->queue->queues;
     struct candidate one = {next_ms, task->order, task};
     if (wanted->after != NULL && !is_before(&look->after, &one))
-        return;
-    if (wanted->drain != 0 && (tw__redis_route_refused(tw__redis_route_of(queues, task), wanted->drain) ||
-                               tw__redis_place_is_blocked(queues, task)))
         return;
     keep_earliest(look, one);
 }

@@ -13,7 +13,6 @@
 struct tw__redis_wanted {
     uint64_t from, to;            /* from <= next <= to */
     struct tw__redis_task *after; /* if not NULL: only tasks after this task in that order */
-    uint64_t drain; /* if not 0: no held tasks, and no tasks whose route refused this TW.DRAIN or a later one */
 };
 
 /* Writes up to `limit` of the wanted tasks to `task`, in the order of `next`. Returns how many. Cost: a look at

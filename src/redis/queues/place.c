@@ -433,6 +433,15 @@ void tw__redis_place_make_ready(struct tw__redis_route *route)
         tw__list_append(&route->queue->queues->ready, &route->ready);
 }
 
+void tw__redis_place_try_again(struct tw__redis_route *route, uint64_t now_ms)
+{
+    struct tw__redis_queues *queues = route->queue->queues;
+    if (tw_wheel_cancel(queues->retries, &route->retry))
+        route->next_try_ms = steady_of(queues, now_ms);
+    tw__redis_place_make_ready(route);
+    tw__redis_check_changed(queues, tw__redis_check_places);
+}
+
 void tw__redis_place_put_back(struct tw__redis_queues *queues, struct tw__redis_task *task,
                               enum tw__redis_taken taken)
 {

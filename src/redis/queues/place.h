@@ -86,6 +86,8 @@ void tw__redis_place_hold_first(struct tw__redis_queues *queues, struct tw__redi
 /* Ends the wait of a route: tw__redis_place_take() now takes the first task of its line, and then the other
  * tasks of this line. Requires: the line is not empty. */
 void tw__redis_place_make_ready(struct tw__redis_route *route);
+/* The same at once, so that its tasks are ready at `now_ms`. */
+void tw__redis_place_try_again(struct tw__redis_route *route, uint64_t now_ms);
 /* Cancels the retry of a route, and takes the route off the list of ready routes. */
 void tw__redis_place_rest(struct tw__redis_route *route);
 /* Returns how many tries to deliver a task have failed. A wait for the target counts as a try of each task

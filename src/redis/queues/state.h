@@ -72,10 +72,7 @@ struct tw__redis_route {
     uint32_t waits;        /* counts the waits for the target; gives the tries of a held task (place.c) */
     void *target;          /* the target's name as a string of the server's, made on first use */
     uint64_t tasks;        /* calls of tw__redis_route_keep(): one for each task, one while a chunk is read */
-    /* Even: the number of the last TW.DRAIN that this route refused. Odd: the number, minus 1, of the TW.DRAIN
-     * that found the target allowed. */
-    uint64_t drain;
-    uint64_t chunk; /* the chunk that numbered it last, and its number there (chunk.c) */
+    uint64_t chunk;        /* the chunk that numbered it last, and its number there (chunk.c) */
     uint32_t number;
     uint32_t index; /* in the list of all routes */
     uint32_t key_size;
@@ -177,12 +174,6 @@ static inline struct tw__redis_queue *tw__redis_queue_of(const struct tw__redis_
 static inline struct tw__redis_queue *tw__redis_queue_at(struct tw__link *link)
 {
     return TW_CONTAINER(link, struct tw__redis_queue, all);
-}
-
-/* Whether the route has refused this TW.DRAIN, an even number, or a later one. */
-static inline bool tw__redis_route_refused(const struct tw__redis_route *route, uint64_t drain)
-{
-    return route->drain >= drain && route->drain % 2 == 0;
 }
 
 #endif

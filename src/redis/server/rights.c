@@ -4,7 +4,7 @@
  *
  * The server delivers tasks with all rights, at a time when nobody is there to ask. So the rights count when
  * a task is filed or moved. The server itself checks the target of TW.SEND, which is an argument. We check the
- * targets of TW.MOVE and TW.DRAIN.
+ * targets of TW.MOVE, TW.PROMOTE and TW.REPLAY.
  *
  * A command from the server itself has all rights: from the AOF, from the replication link, or from another
  * module that calls us without a user. In a script the caller is the user who called the script.

@@ -55,7 +55,6 @@ struct tw__redis_shared {
     RedisModuleString *at;                      /* "AT", which replicated commands often contain */
     struct tw__redis_calls *calls;              /* strings that deliveries share (call.c) */
     struct tw__redis_lateness_counts *lateness; /* lateness.c */
-    struct tw__redis_drains *drains;            /* TW.DRAIN calls (drain.c) */
     struct tw__redis_chores *chores;            /* work that commands have left for a moment later (chores.c) */
     struct tw__redis_batch *batch;              /* the open batch; NULL: no delivery is under way */
     uint32_t loads;        /* loads of a data set that have begun and not ended; they may nest (events.c) */

@@ -111,13 +111,13 @@ test("inside a transaction", async () => {
     assert.deepEqual(replies, ["OK", "a", 1, [1, 0]]);
 });
 
-test("a pause and a drain", async () => {
+test("a pause and a promotion", async () => {
     const queue = fresh();
     assert.deepEqual([await queue.resume(), await queue.pause()], [false, true]);
     assert.deepEqual([await queue.pause(), await queue.resume()], [false, true]);
     for (const id of ["a", "b", "c"]) await queue.put(id, "x", { delay: FAR });
-    assert.equal(await queue.drain({ count: 2 }), 2);
-    assert.deepEqual([await queue.drain(), await queue.drain()], [1, 0]);
+    assert.deepEqual([await queue.promote("a"), await queue.promote("a")], [true, false]);
+    assert.deepEqual([await queue.promoteAll(), await queue.promoteAll()], [2, 0]);
     assert.equal((await queue.get("a")).state, "ready");
 });
 
@@ -143,12 +143,14 @@ const REPLAYED = [1, 1000, 1001, 2000]; // The first ones and the last ones of p
 
 test("all dead tasks, page by page, while some of them are replayed", async () => {
     const queue = fresh();
-    await client.eval(`for i = 1, 10500 do redis.call('TW.PUT', KEYS[1], i, 'IN', 0, 'PAYLOAD', 'x') end
-        repeat
-            redis.call('TW.DRAIN', KEYS[1])
-            local rows = redis.call('TW.TAKE', 1, KEYS[1], 'LEASE', 60000, 'COUNT', 1000)
-            for _, row in ipairs(rows or {}) do redis.call('TW.NACK', row[1], row[2], row[3], 'DEAD') end
-        until redis.call('TW.LEN', KEYS[1]) == 0`, { keys: [queue.key] });
+    await client.eval("for i = 1, 10500 do redis.call('TW.PUT', KEYS[1], i, 'IN', 0, 'PAYLOAD', 'x') end",
+        { keys: [queue.key] });
+    while (await queue.count() > 0) {
+        const words = ["TW.TAKE", "1", queue.key, "LEASE", "600000", "COUNT", "1000", "BLOCK", "60000"];
+        const rows = await client.sendCommand(words);
+        await Promise.all(rows.map(([key, id, token]) =>
+            client.sendCommand(["TW.NACK", key, id, token, "DEAD"])));
+    }
     const ids = (await list(queue.allDead())).map((one) => Number(one.id)).sort((a, b) => a - b);
     assert.deepEqual(ids, Array.from({ length: 10500 }, (_, i) => i + 1));
     const seen = [];
@@ -229,7 +231,7 @@ const WRONG = [
     [RangeError, "only is 'nx': expected 'gt' or 'lt'", () => none.move("a", { delay: 1, only: "nx" })],
     [TypeError, "id is undefined: expected a string", () => none.get()],
     [RangeError, "count is 10001: expected an integer from 1 to 10000", () => none.dead({ count: 10001 })],
-    [RangeError, "count is 0: expected an integer from 1 to 10000", () => none.drain({ count: 0 })],
+    [TypeError, "id is null: expected a string", () => none.promote(null)],
     [TypeError, "id is null: expected a string", () => none.purge(null)],
     [TypeError, "id is null: expected a string", () => none.replay(null)],
     [TypeError, "there is no option 'only': expected delay, at", () => none.replay("a", { only: "gt" })],

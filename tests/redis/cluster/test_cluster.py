@@ -30,8 +30,8 @@ def test_both_keys_in_one_slot(fleet):
                                                                     "x"], ["TW.NEXT", "{a}:timeouts"],
                   ["TW.SCAN", "{a}:timeouts",
                    0], ["TW.RANGE", "{a}:timeouts", "-",
-                        "+"], ["TW.FORECAST", "{a}:timeouts"], ["TW.DRAIN",
-                                                                "{a}:timeouts"], ["TW.INFO", "{a}:timeouts"]):
+                        "+"], ["TW.FORECAST", "{a}:timeouts"],
+                  ["TW.PROMOTE", "{a}:timeouts", "ALL"], ["TW.INFO", "{a}:timeouts"]):
         assert away(*words) == f"MOVED {slot} {HOST}:{owner.port}", words
     assert raw("TW.LEN", "{a}:timeouts") == 1
     raw.close()

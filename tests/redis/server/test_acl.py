@@ -28,7 +28,7 @@ def refuses(client, *words):
 @pytest.mark.parametrize("words", [("TW.SEND", "s", "q", "a", *DUE), ("TW.CANCEL", "s", "a"),
                                    ("TW.MOVE", "s", "a", "IN", "5"), ("TW.GET", "s", "a"), ("TW.LEN", "s"),
                                    ("TW.NEXT", "s"), ("TW.SCAN", "s", 0), ("TW.RANGE", "s", "-", "+"),
-                                   ("TW.FORECAST", "s"), ("TW.DRAIN", "s"), ("TW.INFO", "s")],
+                                   ("TW.FORECAST", "s"), ("TW.PROMOTE", "s", "ALL"), ("TW.INFO", "s")],
                          ids=lambda words: words[0])
 def test_a_command_has_to_be_allowed(server, words):
     server.client().execute_command("TW.SEND", "s", "q", "old", *DUE)
@@ -45,7 +45,7 @@ def test_both_keys_have_to_be_allowed(server):
 
 def test_a_user_cannot_write_where_he_may_not_by_way_of_a_task(server, r):
     """The delivery has all rights, so the server refuses TW.SEND."""
-    client = user(server, "+tw.send", "+tw.drain", "~mine:*")
+    client = user(server, "+tw.send", "+tw.promote", "~mine:*")
     refuses(client, "TW.SEND", "mine:s", "theirs:q", "a", "IN", 0, "PAYLOAD", "f", "v")
     client.execute_command("TW.SEND", "mine:s", "mine:q", "b", "IN", 0, "PAYLOAD", "f", "v")
     wait_until(lambda: r.exists("mine:q"))
@@ -60,7 +60,7 @@ def test_the_queue_needs_the_right_to_write(server, r):
     r.execute_command("TW.SEND", "s", "q", "a", *DUE)
     client = user(server, "+@all", "%R~s", "%RW~q")
     for words in (("TW.SEND", "s", "q", "b", *DUE), ("TW.CANCEL", "s", "a"), ("TW.MOVE", "s", "a", "IN", "5"),
-                  ("TW.DRAIN", "s")):
+                  ("TW.PROMOTE", "s", "ALL")):
         refuses(client, *words)
     assert list(tasks(r, "s")) == ["a"]
 
@@ -107,7 +107,7 @@ def test_dry_run(server, r, words, allowed):
 
 
 # Targets named in tasks. A delivery has all rights, so the module checks the right to the target when a task
-# is filed, moved or drained.
+# is filed, moved or promoted.
 
 CALLS = {"plain": lambda client, *words: client.execute_command(*words),
          "MULTI": lambda client, *words: in_transaction(client, *words),
@@ -162,32 +162,23 @@ def test_moving_what_is_not_there_tells_nothing(server, r):
     assert user(server, "+@all", "~s").execute_command("TW.MOVE", "s", "b", "IN", 0) is None
 
 
-def test_draining_needs_the_right_to_write_each_target(server, r, call):
-    """If the user may not write the target of one task, nothing is delivered. The position of this task among
-    the tasks to be delivered does not matter."""
+def test_promoting_needs_the_right_to_write_each_target(server, r, call):
+    """If the user may not write the target of one task, none is promoted. The position of this task among the
+    others does not matter."""
     for i in range(30):
         target = "secret" if i == 20 else "q"
         r.execute_command("TW.SEND", "s", target, f"a{i}", "IN", HOUR + 1000 * i,
                           *(("LIST", ) if i % 2 else ()), "PAYLOAD", *(("v", ) if i % 2 else ("f", "v")))
     client = user(server, "+@all", "~s", "~q")
-    denied(r, call, client, "secret", "TW.DRAIN", "s")
-    denied(r, call, client, "secret", "TW.DRAIN", "s", "COUNT", 21)
+    denied(r, call, client, "secret", "TW.PROMOTE", "s", "ALL")
+    denied(r, call, client, "secret", "TW.PROMOTE", "s", "IDS", 21, *[f"a{i}" for i in range(21)])
     r.execute_command("TW.CANCEL", "s", *[f"a{i}" for i in range(1, 20, 2)])  # A key has one type.
-    assert call(client, "TW.DRAIN", "s", "COUNT", 10) == 10
-    denied(r, call, client, "secret", "TW.DRAIN", "s", "COUNT", 1)
-    assert call(user(server, "+@all", "~s", "~q", "%W~secret"), "TW.DRAIN", "s", "COUNT", 1) == 1
-    assert delivered(r, "secret") == ["a20"]
-
-
-def test_draining_looks_further_only_where_he_may_write(server, r):
-    """TW.DRAIN passes over a target that refuses, and also checks the rights to the targets behind it."""
-    r.set("q", "not a stream")
-    r.execute_command("TW.SEND", "s", "q", "a", "IN", HOUR, "PAYLOAD", "f", "v")
-    r.execute_command("TW.SEND", "s", "secret", "b", "IN", 2 * HOUR, "PAYLOAD", "f", "v")
-    client = user(server, "+@all", "~s", "~q")
-    denied(r, CALLS["plain"], client, "secret", "TW.DRAIN", "s", "COUNT", 1)
-    assert r.execute_command("TW.DRAIN", "s", "COUNT", 1) == 1
-    assert delivered(r, "secret") == ["b"]
+    first = [f"a{i}" for i in range(0, 20, 2)]
+    assert call(client, "TW.PROMOTE", "s", "IDS", 10, *first) == 10
+    wait_until(lambda: delivered(r, "q") == first)
+    denied(r, call, client, "secret", "TW.PROMOTE", "s", "IDS", 1, "a20")
+    assert call(user(server, "+@all", "~s", "~q", "%W~secret"), "TW.PROMOTE", "s", "IDS", 1, "a20") == 1
+    wait_until(lambda: delivered(r, "secret") == ["a20"])
 
 
 def test_a_target_for_each_task(server, r):
@@ -196,24 +187,10 @@ def test_a_target_for_each_task(server, r):
         r.execute_command("TW.SEND", "s", f"mine:{i}" if i != 700 else "secret", f"a{i}", "IN", HOUR + i,
                           "PAYLOAD", "f", "v")
     client = user(server, "+@all", "~s", "~mine:*")
-    denied(r, CALLS["plain"], client, "secret", "TW.DRAIN", "s", "COUNT", 1000)
+    denied(r, CALLS["plain"], client, "secret", "TW.PROMOTE", "s", "ALL")
     for i in (0, 699, 999):
         assert client.execute_command("TW.MOVE", "s", f"a{i}", "IN", 0) == 1
     denied(r, CALLS["plain"], client, "secret", "TW.MOVE", "s", "a700", "IN", 0)
-
-
-def test_who_goes_on_with_anothers_drain_is_asked_for_the_targets_himself(server, r):
-    """A TW.DRAIN that meets only refusals for 20 ms ends, and the next TW.DRAIN goes on behind them, even if
-    another user calls it."""
-    r.eval("""for i = 1, 60000 do
-                  redis.call('SET', 'wrong' .. i, 'a string')
-                  redis.call('TW.SEND', KEYS[1], 'wrong' .. i, i, 'AT', ARGV[1] + i, 'PAYLOAD', 'f', 'v')
-              end""", 1, "s", now_ms() + HOUR)
-    with pytest.raises(redis.exceptions.ResponseError, match="another call"):
-        r.execute_command("TW.DRAIN", "s", "COUNT", 5000)
-    refuses(user(server, "+@all", "~s"), "TW.DRAIN", "s", "COUNT", 5000)
-    with pytest.raises(redis.exceptions.ResponseError, match="another call"):
-        user(server, "+@all", "~s", "~wrong*").execute_command("TW.DRAIN", "s", "COUNT", 5000)
 
 
 def test_replacing_a_task_needs_the_right_to_write_the_new_target_alone(server, r):
@@ -246,7 +223,7 @@ def test_rules_that_change_count_at_once(server, r):
     pipe.execute_command("TW.MOVE", "s", "a", "IN", HOUR)
     first, _, last = pipe.execute(raise_on_error=False)
     assert first == 1 and isinstance(last, redis.exceptions.NoPermissionError), last
-    refuses(client, "TW.DRAIN", "s")
+    refuses(client, "TW.PROMOTE", "s", "ALL")
 
 
 def test_rules_of_the_default_user_that_change_count_at_once(fleet, tmp_path):
@@ -264,7 +241,7 @@ def test_rules_of_the_default_user_that_change_count_at_once(fleet, tmp_path):
         rules.write_text("user default on nopass ~s &* +@all\n")
         r.execute_command(*change.split())
         refuses(server.client(), "TW.MOVE", "s", "a", "IN", HOUR)
-        refuses(server.client(), "TW.DRAIN", "s")
+        refuses(server.client(), "TW.PROMOTE", "s", "ALL")
 
 
 def test_the_server_itself_has_all_rights(fleet):
@@ -297,8 +274,8 @@ def test_other_modules_have_the_rights_of_whom_they_call_for(fleet, run):
     client = user(server, "+@all", "~s")
     assert CALLS[run](client, "MEDDLE.CALL", "SERVER", "TW.MOVE", "s", "a", "IN", HOUR) == 1
     denied(r, CALLS[run], client, "secret", "MEDDLE.CALL", "USER", "TW.MOVE", "s", "a", "IN", HOUR)
-    denied(r, CALLS[run], client, "secret", "MEDDLE.CALL", "USER", "TW.DRAIN", "s")
-    assert CALLS[run](client, "MEDDLE.CALL", "SERVER", "TW.DRAIN", "s") == 1
+    denied(r, CALLS[run], client, "secret", "MEDDLE.CALL", "USER", "TW.PROMOTE", "s", "ALL")
+    assert CALLS[run](client, "MEDDLE.CALL", "SERVER", "TW.PROMOTE", "s", "ALL") == 1
 
 
 # Rights that equal the right to write any key: docs/redis.md says so
@@ -346,7 +323,7 @@ def test_who_copies_or_renames_a_queue_can_still_not_move_its_tasks(server, r, w
     client = user(server, "+@all", "~s", "~w:*")
     client.execute_command(*words)
     refuses(client, "TW.MOVE", "w:1", "a", "IN", 0)
-    refuses(client, "TW.DRAIN", "w:1")
+    refuses(client, "TW.PROMOTE", "w:1", "ALL")
     assert (list(tasks(r, "w:1")), r.exists("secret")) == (["a"], 0)
 
 

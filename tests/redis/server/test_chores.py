@@ -35,7 +35,7 @@ def filled(key="s", count=20):
     (["TW.LEN", "s"], lambda n: n),
     (["EXISTS", "s"], lambda n: 1),
     (["TW.CANCEL", "s"] + [f"id{i}" for i in range(40)], lambda n: [1] * n + [0] * (40 - n)),
-    (["TW.DRAIN", "s", "COUNT", "100"], lambda n: n),
+    (["TW.PROMOTE", "s", "ALL"], lambda n: n),
     (["EVAL", "return redis.call('TW.LEN', 's')", "0"], lambda n: n),
 ])
 def test_every_command_finds_the_tasks_of_the_commands_before_it(server, count, look, reply):

@@ -8,6 +8,7 @@ import pytest
 import redis
 
 from harness import ROOT, Broken, Raw, module_path, now_ms, wait_until
+from situations import wait_dead
 
 HOUR = 3600 * 1000
 CENTURY = 3155760000000
@@ -68,10 +69,10 @@ def test_what_is_out_of_range_is_refused_and_changes_nothing(server, r, name):
 
 
 def test_a_setting_holds_from_then_on(r):
-    r.config_set("tickwheel.tasks-per-tick", 2)
-    for i in range(5):
-        r.execute_command("TW.SEND", "s", "q", i, "IN", HOUR, "PAYLOAD", "f", "v")
-    assert r.execute_command("TW.DRAIN", "s") == 2
+    r.config_set("tickwheel.dead-letter-tries", 1)
+    r.set("q", "no stream")
+    r.execute_command("TW.SEND", "s", "q", "a", "IN", 0, "PAYLOAD", "f", "v")
+    assert wait_dead(r, "s")[0].attempts == 1
 
 
 def test_settings_in_the_configuration_file(fleet):
@@ -335,7 +336,8 @@ def test_fired(server, r):
     def run(r):
         add(r, "b", "IN", 0, "EVERY", 1, "TIMES", 3, "MISSED", "burst")
         wait_until(lambda: r.xlen("q") == 3)
-        r.execute_command("TW.DRAIN", "s")
+        r.execute_command("TW.PROMOTE", "s", "ALL")
+        wait_until(lambda: r.xlen("q") == 4)
     assert counted(server, run) == {"added": 1, "delivered": 4, "pending": -1, "queues": -1}
 
 

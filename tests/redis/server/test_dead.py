@@ -477,14 +477,14 @@ def test_queries_in_each_state(r, state):
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_drain_in_each_state(r, state):
-    """TW.DRAIN makes a waiting task ready, a retried one too."""
+def test_promote_in_each_state(r, state):
+    """TW.PROMOTE makes a waiting task ready, a retried one too."""
     in_state(r, state)
-    assert r.execute_command("TW.DRAIN", "s") == (state in ("waiting", "retried", "lapsed"))
+    assert r.execute_command("TW.PROMOTE", "s", "ALL") == (state in ("waiting", "retried", "lapsed"))
     now = "ready" if state in ("waiting", "retried", "lapsed", "given back") else state
     assert task(r, "s", "a")["state"] == now
     if now == "ready":
-        assert take(r, "s")[0].attempt == (2 if state in ("retried", "lapsed") else 1)
+        assert wait_take(r, "s").attempt == (2 if state in ("retried", "lapsed") else 1)
 
 
 @pytest.mark.parametrize("state", STATES)

@@ -110,7 +110,7 @@ def numbers(before, after, name, low, high=None):
     *numbers(("TW.RANGE", "s", "-"), (), "to", 0, MAX),
     *numbers(("TW.FORECAST", "s", "STEP"), (), "STEP", 1, MAX),
     *numbers(("TW.FORECAST", "s", "STEPS"), (), "STEPS", 1, "10000"),
-    *numbers(("TW.DRAIN", "s", "COUNT"), (), "COUNT", 1, "10000"),
+    *numbers(("TW.PROMOTE", "s", "IDS"), ("a",), "IDS", 1, "10000"),
 ])
 def test_a_number_out_of_range(server, raw, words, fragments):
     refused(server, raw, words, *fragments)
@@ -147,7 +147,7 @@ def test_a_pattern_that_is_too_long(server, raw):
     case(("TW.SCAN", "s", "0", "LIMIT", "5"), "LIMIT"),
     case(("TW.RANGE", "s", "-", "+", "LIMIT", "5"), "LIMIT"),
     case(("TW.FORECAST", "s", "COUNT", "5"), "COUNT"),
-    case(("TW.DRAIN", "s", "LIMIT", "5"), "LIMIT"),
+    case(("TW.PROMOTE", "s", "COUNT", "5"), "COUNT"),
 ])
 def test_an_unknown_word(server, raw, words, fragments):
     refused(server, raw, words, *fragments)
@@ -208,7 +208,6 @@ def test_something_is_missing_or_too_much(server, raw, words, fragments):
     case(("TW.FORECAST", "s", "STEPS", "5", "STEPS", "5"), "STEPS"),
     case(("TW.RANGE", "s", "-", "+", "COUNT", "5", "COUNT", "5"), "COUNT"),
     case(("TW.RANGE", "s", "-", "+", "AFTER", "a", "AFTER", "a"), "AFTER"),
-    case(("TW.DRAIN", "s", "COUNT", "5", "COUNT", "5"), "COUNT"),
 ])
 def test_each_option_once(server, raw, words, fragments):
     refused(server, raw, words, *fragments)
@@ -239,8 +238,8 @@ def test_a_refused_command_makes_no_queue(server, raw):
 @pytest.mark.parametrize("key", ["string", "set", "q", "list"])
 @pytest.mark.parametrize("words", [("TW.SEND", "q2", "a", "IN", "5", *PAYLOAD), ("TW.CANCEL", "a"),
                                    ("TW.MOVE", "a", "IN", "5"), ("TW.GET", "a"), ("TW.LEN", ), ("TW.NEXT", ),
-                                   ("TW.SCAN", "0"), ("TW.RANGE", "-", "+"), ("TW.FORECAST", ), ("TW.DRAIN", ),
-                                   ("TW.INFO", )],
+                                   ("TW.SCAN", "0"), ("TW.RANGE", "-", "+"), ("TW.FORECAST", ),
+                                   ("TW.PROMOTE", "ALL"), ("TW.INFO", )],
                          ids=lambda words: words[0])
 def test_a_key_of_another_type(server, raw, key, words):
     refused(server, raw, (words[0], key, *words[1:]), code="WRONGTYPE")
@@ -271,8 +270,7 @@ def test_a_long_argument_is_cut_at_a_character(server, raw):
     case((*IN, "TIMES"), "TIMES", "1", MAX),
     case((*IN, "MAXLATE"), "MAXLATE", "milliseconds", "0", CENTURY),
     case((*IN, "MISSED"), "MISSED has no value", "burst", "skip or coalesce"),
-    case(("TW.TOP", "STEP"), "STEP", "milliseconds", "1", MAX),
-    case(("TW.DRAIN", "s", "COUNT"), "COUNT", "1", "10000")
+    case(("TW.TOP", "STEP"), "STEP", "milliseconds", "1", MAX)
 ])
 def test_an_option_without_its_value(server, raw, words, fragments):
     """The error names the option, also where the command has too few words for a good one."""
@@ -284,7 +282,7 @@ def test_an_option_without_its_value(server, raw, words, fragments):
                                    ("TW.MOVE", "s", "old", "IN", "5", "GT", "LT"), ("TW.GET", ),
                                    ("TW.GET", "s"), ("TW.LEN", ), ("TW.LEN", "s", "x"), ("TW.NEXT", ),
                                    ("TW.NEXT", "s", "x"), ("TW.SCAN", ), ("TW.SCAN", "s"), ("TW.RANGE", ),
-                                   ("TW.RANGE", "s", "-"), ("TW.FORECAST", ), ("TW.DRAIN", ), ("TW.INFO", ),
+                                   ("TW.RANGE", "s", "-"), ("TW.FORECAST", ), ("TW.PROMOTE", ), ("TW.INFO", ),
                                    ("TW.INFO", "s", "x")],
                          ids=" ".join)
 def test_a_wrong_number_of_arguments(server, raw, words):
@@ -307,7 +305,7 @@ def test_an_error_within_a_transaction_leaves_the_rest(server, raw):
 def test_what_is_refused_is_not_replicated(server, raw):
     tap = Tap(server)
     for words in ((*ADD, "IN", "-1", *PAYLOAD), ("TW.MOVE", "s", "old", "IN", "x"),
-                  ("TW.DRAIN", "s", "COUNT", "0"), ("TW.FIRED", "s", "old"), ("TW.LOAD", "s", "q", "x")):
+                  ("TW.PROMOTE", "s", "IDS", "0", "a"), ("TW.FIRED", "s", "old"), ("TW.LOAD", "s", "q", "x")):
         assert isinstance(raw(*words), Raw.Error)
     assert tap.commands() == []
     tap.close()
@@ -321,14 +319,14 @@ def test_what_changes_nothing_is_not_replicated(server, raw):
     assert raw("TW.CANCEL", "s", "nobody") == [0]
     assert raw("TW.MOVE", "s", "nobody", "IN", "5") is None
     assert raw("TW.MOVE", "s", "old", "IN", "5", "GT") == 0
-    assert raw("TW.DRAIN", "nowhere") == 0
+    assert raw("TW.PROMOTE", "nowhere", "ALL") == 0
     assert tap.commands() == []
     tap.close()
 
 
 def test_over_the_limit_of_memory_what_needs_some_is_refused(server, raw):
     raw("CONFIG", "SET", "maxmemory", 1)
-    for words in ((*IN, *PAYLOAD), ("TW.MOVE", "s", "old", "IN", "5"), ("TW.DRAIN", "s")):
+    for words in ((*IN, *PAYLOAD), ("TW.MOVE", "s", "old", "IN", "5"), ("TW.PROMOTE", "s", "ALL")):
         refused(server, raw, words, code="OOM")
     assert raw("TW.CANCEL", "s", "old") == [1]
     assert raw("TW.LEN", "s") == 1
@@ -337,7 +335,7 @@ def test_over_the_limit_of_memory_what_needs_some_is_refused(server, raw):
 def test_a_replica_refuses_what_writes(fleet, server, raw):
     replica = fleet.server(replicaof=server)
     other = Raw(replica)
-    for words in ((*IN, *PAYLOAD), ("TW.CANCEL", "s", "old"), ("TW.MOVE", "s", "old", "IN", "5"), ("TW.DRAIN",
-                                                                                                   "s")):
+    for words in ((*IN, *PAYLOAD), ("TW.CANCEL", "s", "old"), ("TW.MOVE", "s", "old", "IN", "5"),
+                  ("TW.PROMOTE", "s", "ALL")):
         answer = other(*words)
         assert isinstance(answer, Raw.Error) and answer.startswith("READONLY"), answer

@@ -445,10 +445,10 @@ def test_a_blocked_blmove_wakes_up(server, r):
     assert r.lrange("working", 0, -1) == ["value"]
 
 
-def test_drain_wakes_consumers(server, r):
+def test_promote_wakes_consumers(server, r):
     raw = waiting(server, "BLPOP", "l", 0)
     add(r, "a", "IN", HOUR, "LIST", target="l", payload=("value",))
-    assert r.execute_command("TW.DRAIN", "s") == 1
+    assert r.execute_command("TW.PROMOTE", "s", "ALL") == 1
     assert raw.read() == ["l", "value"]
 
 
@@ -751,28 +751,18 @@ def test_lateness_of_the_past_minute_recovers(fleet):
     assert of("us")[3] >= 500000000
 
 
-def test_drained_tasks_are_no_part_of_lateness(server, r):
-    """A drained task does not count, neither far from its due time, up to the last time there is, nor overdue
-    when it is drained."""
-    with r.pipeline(transaction=True) as pipe:  # No tick runs in between.
-        for name, due in (("never", 2**63 - 1), ("soon", now_ms() + HOUR), ("overdue", 1000)):
-            pipe.execute_command("TW.SEND", "s", "q", name, "AT", due, "PAYLOAD", "f", "v")
-        pipe.execute_command("TW.SEND", "s", "q", "again", "AT", 2000, "EVERY", 2**62, "PAYLOAD", "f", "v")
-        pipe.execute_command("TW.DRAIN", "s", "COUNT", 4)
-        assert pipe.execute()[-1] == 4
-
-    def figures():
-        found = server.tw()
-        return [found[f"lateness_us_{name}"] for name in ("p50", "p99", "p999", "max")]
-
-    assert figures() == [0, 0, 0, 0]
+def test_a_promoted_task_is_late_from_then_on(server, r):
+    """Its due time does not count, up to the last time there is."""
+    for name, due in (("never", 253402300799999), ("soon", now_ms() + HOUR)):
+        add(r, name, "AT", due)
+    add(r, "again", "AT", now_ms() + HOUR, "EVERY", 3155760000000)
+    assert r.execute_command("TW.PROMOTE", "s", "ALL") == 3
+    wait_until(lambda: r.xlen("q") == 3)
+    tw = server.tw()
+    figures = [tw[f"lateness_us_{name}"] for name in ("p50", "p99", "p999", "max")]
+    assert 0 <= figures[0] <= figures[-1] < HOUR * 1000
     recent = as_map(as_map(r.execute_command("TW.TOP"))["recent"])
-    assert (recent["calls"], recent["max"]) == (0, 0)
-    add(r, "in-time", "IN", 1)
-    wait_until(lambda: r.xlen("q") == 5)
-    assert server.tw()["delivered"] == 5
-    assert 0 < figures()[0] <= figures()[-1] < HOUR * 1000
-    assert as_map(as_map(r.execute_command("TW.TOP"))["recent"])["calls"] == 1
+    assert recent["calls"] == 3 and recent["max"] < HOUR * 1000
 
 
 def test_overdue_and_oldest_are_in_info(clock, server, r):
@@ -860,48 +850,3 @@ def test_a_repeating_task_that_is_an_age_behind_does_not_keep_others_waiting(r):
     add(r, "b", "AT", 5)
     wait_until(lambda: r.xlen("q") == 2)
     assert r.execute_command("TW.LEN", "behind") == 1
-
-
-def test_draining_into_a_target_that_refuses_leaves_tasks_that_are_not_due(r):
-    """A drain that is refused does not count as a try, and does not make tasks due. When the target is
-    repaired, they wait for their time."""
-    r.set("q", "not a stream")
-    add(r, "a", "IN", HOUR)
-    before = task(r, "s", "a")
-    assert r.execute_command("TW.DRAIN", "s") == 0
-    r.delete("q")
-    r.config_set("tickwheel.retry-ms", 1)
-    add(r, "due", "IN", 100)
-    wait_until(lambda: r.xlen("q") == 1)
-    assert {**task(r, "s", "a"), "remaining": 0} == {**before, "remaining": 0}
-    assert (dead_of(r, "s"), delivered(r, "q")) == ([], ["due"])
-
-
-def test_draining_into_a_target_that_refuses_keeps_the_order_of_what_is_due_together(clock, r):
-    r.set("q", "not a stream")
-    due = clock.now() + 500
-    for name in "abc":
-        add(r, name, "AT", due)
-    assert [r.execute_command("TW.DRAIN", "s", "COUNT", limit) for limit in (1, 3)] == [0, 0]
-    assert [name for name, _ in r.execute_command("TW.RANGE", "s", "-", "+")] == ["a", "b", "c"]
-    r.delete("q")
-    clock.reach(due)
-    wait_until(lambda: r.xlen("q") == 3)
-    assert delivered(r, "q") == ["a", "b", "c"]
-
-
-def test_a_drain_that_comes_later_begins_anew(fleet):
-    """For one second, the next TW.DRAIN goes on behind the refused tasks. Later their targets may have been
-    repaired, so it begins anew."""
-    clock = WallClock(fleet.folder)
-    r = fleet.server(**clock.options).client()
-    r.eval("""for i = 1, 60000 do
-                  redis.call('SET', 'wrong' .. i, 'a string')
-                  redis.call('TW.SEND', KEYS[1], 'wrong' .. i, i, 'AT', ARGV[1] + i, 'PAYLOAD', 'f', 'v')
-              end""", 1, "s", now_ms() + HOUR)
-    with pytest.raises(redis.ResponseError, match="another call"):
-        r.execute_command("TW.DRAIN", "s", "COUNT", 5000)
-    r.eval("for i = 1, 60000 do redis.call('DEL', 'wrong' .. i) end", 0)
-    clock.push_monotonic(2000)
-    assert r.execute_command("TW.DRAIN", "s", "COUNT", 100) == 100
-    assert r.xlen("wrong1") == r.xlen("wrong100") == 1

@@ -182,8 +182,7 @@ def test_a_writable_replica_gives_nothing_out(fleet):
     replica.once("CONFIG", "SET", "replica-read-only", "no")
     put_ready(master.client(), "s", "a")
     wait_replica_in_sync(master, replica)
-    for command in (("TW.TAKE", 1, "s", "LEASE", 5), ("TW.DRAIN", "s"),
-                    ("TW.TAKE", 1, "s", "LEASE", 5, "BLOCK", 0)):
+    for command in (("TW.TAKE", 1, "s", "LEASE", 5), ("TW.TAKE", 1, "s", "LEASE", 5, "BLOCK", 0)):
         with pytest.raises(redis.exceptions.ReadOnlyError):
             replica.once(*command)
     assert counts(replica)[1] == 0

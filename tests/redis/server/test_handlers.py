@@ -244,42 +244,17 @@ def test_what_has_been_delivered_is_in_no_copy(alone, command):
 
 
 @pytest.mark.parametrize("event", ["rename_from", "rename_to"])
-def test_draining_in_the_middle_of_a_rename(alone, event):
+def test_promoting_in_the_middle_of_a_rename(alone, event):
     r = alone.client()
     add(r, "s", "a", FAR)
     add(r, "s", "b", FAR)
-    meddle(r, event, 0, "TW.DRAIN", "s2")
+    meddle(r, event, 0, "TW.PROMOTE", "s2", "ALL")
     r.rename("s", "s2")
     wait_meddled(r)
     for name in "ab":
         r.execute_command("TW.MOVE", "s2", name, "IN", 0)
     wait_until(lambda: r.xlen("t") == 2 and not r.exists("s2"))
     assert ids(r) == ["a", "b"]
-
-
-def test_draining_while_databases_are_swapped(alone):
-    """Each task goes to the database of its queue."""
-    r = alone.client()
-    for i in range(10):
-        add(r, "s", f"id{i}", FAR)
-    meddle(r, "xadd", 2, "SWAPDB", 0, 1)
-    first = r.execute_command("TW.DRAIN", "s")
-    other = alone.client(db=1)
-    assert (first, other.xlen("t"), r.exists("t")) == (3, 3, 0)
-    while other.execute_command("TW.DRAIN", "s"):
-        pass
-    assert (other.xlen("t"), other.exists("s"), r.dbsize()) == (10, 0, 0)
-
-
-def test_draining_says_what_it_has_delivered(alone):
-    r = alone.client()
-    for i in range(10):
-        add(r, "s", f"id{i}", FAR + i)
-    meddle(r, "xadd", 0, "TW.CANCEL", "s", "id0")
-    delivered = 0
-    while some := r.execute_command("TW.DRAIN", "s"):
-        delivered += some
-    assert (delivered, r.xlen("t"), r.info("tickwheel")["tickwheel_fired"]) == (10, 10, 10)
 
 
 @pytest.mark.parametrize("command", [("TW.SEND", "s", "t", "a", "AT", FAR, "PAYLOAD", "n", "other"), ("SAVE",)],
@@ -344,18 +319,7 @@ def test_the_same_within_cancelling(alone):
     assert r.exists("s") == 0
 
 
-def test_the_same_within_draining(alone):
-    r = alone.client()
-    r.config_set("maxmemory-policy", "volatile-lru")
-    r.config_set("maxmemory", "40mb")
-    for i in range(20):
-        add(r, "s", f"id{i}", FAR)
-    meddle(r, "xadd", 3,
-           *lua("redis.call('set', 'big', string.rep('x', 50000000)); return redis.call('del', 's')"))
-    assert r.execute_command("TW.DRAIN", "s") == 4
-    r.config_set("maxmemory", 0)
-    wait_quiet(r)
-    assert (r.xlen("t"), r.exists("s")) == (4, 0)
+
 
 
 @pytest.mark.parametrize("command", [("UNLINK", "s"), ("DEL", "s"), ("FLUSHALL",)], ids=lambda c: c[0])

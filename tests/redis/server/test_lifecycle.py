@@ -597,7 +597,7 @@ def test_the_commands_of_queues_refuse_other_types(r):
     for words in (("TW.SEND", "text", "out", "a", "IN", 5, "PAYLOAD", "f", "v"), ("TW.CANCEL", "text", "a"),
                   ("TW.MOVE", "text", "a", "IN", 5), ("TW.GET", "text", "a"), ("TW.LEN", "text"),
                   ("TW.NEXT", "text"), ("TW.SCAN", "text", 0), ("TW.RANGE", "text", "-", "+"),
-                  ("TW.FORECAST", "text"), ("TW.DRAIN", "text"), ("TW.INFO", "text")):
+                  ("TW.FORECAST", "text"), ("TW.PROMOTE", "text", "ALL"), ("TW.INFO", "text")):
         with pytest.raises(redis.ResponseError, match="WRONGTYPE"):
             r.execute_command(*words)
     assert r.get("text") == "text"
@@ -636,10 +636,12 @@ def test_full_resync(fleet, clock, diskless_sync, diskless_load):
     wait_replica_in_sync(master, replica)
     assert copy.exists("never", "out") == 0
     copy.replicaof("NO", "ONE")
-    drained = 0
-    for _ in range(100):
-        drained += copy.execute_command("TW.DRAIN", "s", "COUNT", 5001 - drained) if drained < 5001 else 0
-    assert delivered(copy, "out") == [*names, "beat"]
+    promoted = 0
+    while promoted < 5001:
+        some = copy.execute_command("TW.PROMOTE", "s", "ALL")
+        assert some > 0
+        promoted += some
+    assert wait_delivered(copy, "out", 5001) == [*names, "beat"]
     assert task(copy, "s", "beat")["times"] == 8
 
 

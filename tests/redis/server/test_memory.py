@@ -44,7 +44,8 @@ def test_payloads_of_many_megabytes(fleet, megabytes):
     master.kill()
     master.start()
     r = binary(master)
-    assert r.execute_command("TW.DRAIN", "s") == 1
+    assert r.execute_command("TW.PROMOTE", "s", "ALL") == 1
+    wait_until(lambda: r.xlen("out") == 2)
     assert r.xrange("out")[1][1][big] == b"v"
     assert r.lindex("list", 0) == big
     assert master.tw()["bytes"] < 1 << 20
@@ -62,7 +63,8 @@ def test_payloads_of_many_fields(fleet):
     server.start()
     r = server.client()
     assert task(r, "s", "later")["payload"] == flat
-    assert r.execute_command("TW.DRAIN", "s") == 1
+    assert r.execute_command("TW.PROMOTE", "s", "ALL") == 1
+    wait_until(lambda: r.xlen("out") == 2)
     for _, found in r.xrange("out"):
         assert {name: value for name, value in found.items() if not name.startswith("tw.")} == fields
 
@@ -303,9 +305,9 @@ if os.environ.get("REDIS_SERVER_DEFRAG"):
         left = [name for i, name in enumerate(names) if not i % 3]
         assert r.execute_command("TW.LEN", "s") == len(left)
         assert task(r, "s", left[77])["payload"] == ["n", "x" * 150]
-        for _ in range(60):
-            r.execute_command("TW.DRAIN", "s", "COUNT", 1000)
-        assert delivered(r, "out") == left
+        while r.execute_command("TW.PROMOTE", "s", "ALL"):
+            pass
+        assert wait_delivered(r, "out", len(left)) == left
         assert r.exists("s") == 0
 else:
     def test_a_server_that_cannot_defragment_says_so(r):

@@ -9,7 +9,7 @@ reply and the state after the command must be exactly those of the reference.
     MULTI  TIME  targets  TW.SCAN  -- the command --  targets  TW.SCAN  TIME  EXEC
 
 Queues `far:*` hold tasks that are due in hours, many of them at the same time. They test order, queries
-and TW.DRAIN.
+and TW.PROMOTE.
 
 Queues `near:*` hold tasks that are due at once or soon, and repeat. No task may come early, twice, with
 another due time than its own, or not at all. MISSED and MAXLATE decide which deliveries may be left out, and
@@ -206,6 +206,7 @@ class Play:
         self.pair, self.rng, self.raw, self.reference = pair, rng, None, Reference()
         self.numbers, self.steps, self.fired, self.skipped, self.history = itertools.count(1), 0, 0, 0, []
         self.last, self.listed = dict.fromkeys(STREAMS, "0"), 0
+        self.promoted, self.came = set(), []
         self.connect()
 
     def connect(self):
@@ -235,10 +236,10 @@ class Play:
         self.now = (self.ms(answers[0]), max(self.ms(answers[-1]), now_ms()))
         self.take(before[:-1], None)
         self.catch_up(queue, self.listed_by(before[-1], queue))
-        self.rows, self.drained = self.listed_by(after[-1], queue), []
-        self.take([look[len(first):] for first, look in zip(before, after[:-1])], self.drained)
+        self.rows, at_once = self.listed_by(after[-1], queue), []
+        self.take([look[len(first):] for first, look in zip(before, after[:-1])], at_once)
         judge(reply)
-        assert not self.drained, f"{words}: delivered {self.drained}"
+        assert not at_once, f"{words}: delivered {at_once}"
         self.check_rows(queue, self.rows)
 
     @staticmethod
@@ -267,8 +268,8 @@ class Play:
 
     # Deliveries
 
-    def take(self, looks, drained):
-        """Takes the deliveries since the last look. If `drained` is a list, a command has made them."""
+    def take(self, looks, at_once):
+        """Takes the deliveries since the last look. If `at_once` is a list, a command has made them."""
         for stream, found in zip(STREAMS, looks):
             for entry, flat in found:
                 fields = dict(zip(flat[::2], flat[1::2]))
@@ -278,14 +279,17 @@ class Play:
                             flat[2 * len(own):], missed)
                 assert flat[:2 * len(own):2] == own and fields["tw.attempt"] == "1", flat
                 self.last[stream] = entry
-                self.hand(delivery, int(fields["n"]), drained)
+                self.hand(delivery, int(fields["n"]), at_once)
         for element in looks[-1]:
             self.listed += 1
-            self.hand((LIST, None, None, None, [element], 0), int(element.split(" ")[0]), drained)
+            self.hand((LIST, None, None, None, [element], 0), int(element.split(" ")[0]), at_once)
 
-    def hand(self, delivery, number, drained):
-        if drained is not None:
-            drained.append((delivery, number))
+    def hand(self, delivery, number, at_once):
+        if at_once is not None:
+            at_once.append((delivery, number))
+        elif number in self.promoted:
+            self.promoted.remove(number)
+            self.came.append((delivery, number))
         else:
             self.has_fired(delivery, number)
 
@@ -493,24 +497,44 @@ class Play:
             assert reply == [int(there.pop(name, None) is not None) for name in names]
         self.do(queue, ["TW.CANCEL", queue, *names], judge)
 
-    def drain(self, queue):
-        limit = 10000 if self.rng.random() < 0.05 else self.rng.choice([1, 2, 10])
+    def promote(self, queue):
+        """Promotes tasks of a far queue, and waits until they are delivered, each with the due time that it has
+        had. Equals come in the order of their promotion, and go on in this order."""
+        whole, promoted = self.rng.random() < 0.05, []
+        names = [self.some_id(queue) for _ in range(self.rng.choice([1, 2, 10]))]
 
         def judge(reply):
-            first = self.reference.sorted(queue)[:limit]
-            assert min(len(first), 100) <= reply <= len(first)  # On a slow machine TW.DRAIN ends earlier.
-            first = first[:reply]
-            for target in (*STREAMS, LIST):
-                expected = [(task.number, task.due if target != LIST else None) for task in first
-                            if task.target == target]
-                came = [(number, delivery[2]) for delivery, number in self.drained if delivery[0] == target]
-                assert came == expected, f"{target}: {difference(came, expected)}"
-            payloads = {number: delivery[4] for delivery, number in self.drained}
-            assert all(payloads[task.number] == task.payload for task in first)
-            for task in first:
-                self.reference.after_delivery(queue, task, task.due)
-            self.drained.clear()
-        self.do(queue, ["TW.DRAIN", queue, "COUNT", limit], judge)
+            there = self.reference.queues[queue]
+            if whole:
+                first = self.reference.sorted(queue)
+                assert min(len(first), 100) <= reply <= len(first)  # On a slow machine TW.PROMOTE ends earlier.
+            else:
+                first = [there[name] for name in dict.fromkeys(names) if name in there]
+                assert reply == len(first)
+            promoted.extend(first[:reply])
+            self.promoted = {there.pop(task.name).number for task in promoted}  # TW.RANGE shows them no more.
+        self.do(queue, ["TW.PROMOTE", queue, *(["ALL"] if whole else ["IDS", len(names), *names])], judge)
+        wait_until(lambda: self.look() or not self.promoted,
+                   lambda: f"promoted, and not delivered: {self.promoted}")
+        for target in (*STREAMS, LIST):
+            expected = [(task.number, task.name, task.due, task.payload) if target != LIST else
+                        (task.number, None, None, task.payload) for task in promoted if task.target == target]
+            came = [(number, name, due, payload)
+                    for (where, name, due, _, payload, missed), number in self.came if where == target]
+            assert came == expected, f"{target}: {difference(came, expected)}"
+        assert not any(delivery[5] for delivery, _ in self.came)
+        self.came.clear()
+        for task in promoted:
+            self.reference.queues[queue][task.name] = task
+            self.reference.after_delivery(queue, task, task.due)
+
+    def look(self):
+        """Looks at the targets alone."""
+        looks = self.looks()
+        self.raw.send_all([["MULTI"], ["TIME"], *looks, ["EXEC"]])
+        answers = [self.raw.read() for _ in range(len(looks) + 3)][-1]
+        self.now = (self.ms(answers[0]), max(self.ms(answers[0]), now_ms()))
+        self.take(answers[1:], None)
 
     # Commands that read
 
@@ -691,7 +715,7 @@ class Play:
                                  ["TW.SEND", queue, stream, name, "PAYLOAD", "n", "0"],
                                  ["TW.SEND", stream, stream, name, "IN", 1, "PAYLOAD", "n", "0"],
                                  ["TW.MOVE", queue, name, "IN", 1, "GT", "LT"], ["TW.MOVE", queue, name],
-                                 ["TW.CANCEL", queue], ["TW.DRAIN", queue, "COUNT", 0],
+                                 ["TW.CANCEL", queue], ["TW.PROMOTE", queue, "IDS", 0, name],
                                  ["TW.RANGE", queue, "-", "+", "COUNT", 0], ["TW.RANGE", queue, "x", "+"],
                                  ["TW.FORECAST", queue, "STEP", 0], ["TW.SCAN", queue, "x"],
                                  ["TW.FIRED", queue, name], ["TW.LOAD", queue, "x"]])
@@ -702,9 +726,9 @@ class Play:
         assert isinstance(reply, Raw.Error), f"{words}: {reply}"
         self.length(queue)
 
-    COMMANDS = [(40, add), (12, move), (10, cancel), (4, drain), (6, get), (1, get_all), (2, length), (3, next),
-                (3, range), (3, forecast), (2, info), (1, scan), (0.5, swap), (0.3, copy), (0.5, dump),
-                (0.5, remove), (3, nonsense)]
+    COMMANDS = [(40, add), (12, move), (10, cancel), (4, promote), (6, get), (1, get_all), (2, length),
+                (3, next), (3, range), (3, forecast), (2, info), (1, scan), (0.5, swap), (0.3, copy),
+                (0.5, dump), (0.5, remove), (3, nonsense)]
 
     def step(self):
         weights, commands = zip(*self.COMMANDS)
@@ -712,7 +736,7 @@ class Play:
         queue = self.rng.choice(FAR + NEAR + NEAR)
         if queue in FAR and command is Play.add and len(self.reference.queues[queue]) > 120:
             command = Play.cancel  # The queue stays small enough to look at all of it each time.
-        command(self, queue)
+        command(self, self.rng.choice(FAR) if command is Play.promote else queue)
 
     def check_passed(self):
         """A task that is due has its turn before a task that is due later."""

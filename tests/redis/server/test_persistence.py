@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Queues on disk:
   - the append-only file with its rewrites and its broken ends;
-  - RDB files of this and of earlier versions;
+  - golden files of this format, and files of other formats, which are refused;
   - corrupt values;
   - the tasks that became due while the server was down.
 """
@@ -470,32 +470,74 @@ def test_a_corrupt_rdb_file_ends_the_start_with_a_message(fleet):
     assert server.tw()["pending"] == 7
 
 
-# Files of earlier versions
+# Files of this format, and of other formats
 
-def golden():
-    """Returns the names of the RDB files: there is one for each version of the encoding."""
-    return sorted(name for name in os.listdir(GOLDEN) if name.endswith(".rdb"))
-
-
-@pytest.mark.parametrize("name", golden())
-def test_golden_rdb_files_load(fleet, name):
-    """The server has exactly the tasks that golden/make put in, for the file of each version."""
-    server = fleet.server(start=False, module_args=("deliver", "no"), dbfilename=name)
+@pytest.mark.parametrize("name", ["v1.rdb", "v1.aof"])
+def test_golden_files_load(fleet, name):
+    """The server has exactly the tasks that golden/make put in."""
+    files = {"dbfilename": name} if name.endswith(".rdb") else {
+        "appendonly": "yes", "appendfilename": name, "aof_use_rdb_preamble": "no"}
+    server = fleet.server(start=False, module_args=("deliver", "no"), **files)
     shutil.copy(os.path.join(GOLDEN, name), server.folder)
     server.start()
-    with open(os.path.join(GOLDEN, name.replace(".rdb", ".txt")), encoding="utf-8") as file:
+    with open(os.path.join(GOLDEN, "v1.txt"), encoding="utf-8") as file:
         described = file.read()
-    version = int(name[1:-4])
-    assert describe(server, version) == described
-    server.client().save()
+    assert describe(server) == described
+    if name.endswith(".rdb"):
+        server.client().save()
     server.restart()
-    assert describe(server, version) == described
+    assert describe(server) == described
 
 
-def test_there_is_a_golden_file_of_the_present_version(server):
+# The queue `expires`, with one task, as it was saved before format 1: with the numbers 1, 2 and 3. The number
+# is in the low bits of the type's number, and in the chunk, which is also an argument of TW.LOAD.
+CHUNK = "{:02x}0000000000036f757480e8a88fb377000161050201660176"
+BEFORE = {1: "81b62724c2179e94010201" + "0519" + CHUNK.format(1) + "00",
+          2: "81b62724c2179e940202010200" + "0519" + CHUNK.format(2) + "00",
+          3: "81b62724c2179e940302010200" + "0519" + CHUNK.format(3) + "00"}
+REFUSED = "format is {}: expected 1; the version that wrote it can read it"
+
+
+@pytest.mark.parametrize("number", BEFORE)
+def test_a_value_from_before_format_1_is_refused(server, number):
     specimen(server.client())
-    version = struct.unpack(">Q", raw(server).dump("s")[2:10])[0] & 1023
-    assert f"v{version}.rdb" in golden()
+    r = raw(server)
+    before = r.dump("s")
+    value = b"\x07" + bytes.fromhex(BEFORE[number]) + before[-10:-8]
+    assert restore_or_refuse(server, r, with_checksum(value))
+    wait_until(lambda: "tickwheel: " + REFUSED.format(0) in server.tail())
+    check_untouched(server, r, before)
+
+
+@pytest.mark.parametrize("number", BEFORE)
+def test_a_snapshot_from_before_format_1_ends_the_start_and_stays(fleet, number):
+    server = fleet.server(start=False)
+    path = os.path.join(server.folder, "dump.rdb")
+    snapshot = b"REDIS0010\xfe\x00\x07\x07expires" + bytes.fromhex(BEFORE[number]) + b"\xff" + bytes(8)
+    with open(path, "wb") as file:
+        file.write(snapshot)
+    with pytest.raises(Broken, match="did not start"):
+        server.start()
+    assert "tickwheel: " + REFUSED.format(0) in server.tail()
+    assert server.trouble() is None
+    with open(path, "rb") as file:
+        assert file.read() == snapshot
+
+
+@pytest.mark.parametrize("number, format", [(1, 0), (2, 0), (3, 0), (102, 2)])
+def test_a_chunk_of_another_format_in_an_append_only_file_is_refused(fleet, number, format):
+    """The server logs the error of the command, as of each command of the file, and goes on."""
+    server = fleet.server(aof_use_rdb_preamble="no", **ALWAYS)
+    specimen(server.client())
+    before = digest(server)
+    server.stop()
+    with open(aof_path(server), "ab") as file:
+        for name in (b"s", b"new"):
+            file.write(b"*3\r\n$7\r\nTW.LOAD\r\n$%d\r\n%s\r\n$25\r\n" % (len(name), name) +
+                       bytes.fromhex(CHUNK.format(number)) + b"\r\n")
+    server.start()
+    assert "ERR " + REFUSED.format(format) in server.tail(), server.tail()
+    assert digest(server) == before
 
 
 def shortened(word):
@@ -503,16 +545,14 @@ def shortened(word):
     return word if len(data) < 1000 else f"{len(data)} bytes, SHA-1 {hashlib.sha1(data).hexdigest()}"
 
 
-def describe_task(found, version):
-    """Returns TW.GET as a file of this version describes it: in version 1 no task has been taken or is dead."""
+def describe_task(found):
+    """Returns TW.GET as far as a file tells it."""
     del found["remaining"]
-    assert found.pop("lapses") == found.pop("replaced") == 0
     found["payload"] = [shortened(word) for word in found["payload"]]
     if found["state"] == "ready":
         found["state"] = "waiting"  # a file does not tell
-    if version == 1:
-        new = [found.pop(name) for name in ("state", "next", "worker", "error")]
-        assert new == ["waiting", found["due"], "", ""]
+    if found["state"] == "leased" or (found["kind"] != "workers" and found["attempt"]):
+        del found["next"]  # A lease that has ended begins anew, and a target that refused is tried at once.
     return found
 
 
@@ -520,7 +560,7 @@ def is_undelivered(found):
     return found["kind"] != "workers" and found["state"] == "ready"
 
 
-def describe(server, version):
+def describe(server):
     """Returns all queues of a server as text: a line for each task, first those with a target that are ready,
     then those that wait for a time, in their order, then the dead tasks in the order of death, then all others.
     A long payload is shown by its hash."""
@@ -535,7 +575,7 @@ def describe(server, version):
             names += order(client, key)
             names += [one.id for one in dead_of(client, key, "COUNT", 10000)]
             names += sorted(set(tasks(client, key)) - set(names))
-            lines += [f"    {name!r} {describe_task(task(client, key, name), version)}" for name in names]
+            lines += [f"    {name!r} {describe_task(task(client, key, name))}" for name in names]
     return "\n".join(lines) + "\n"
 
 
@@ -617,8 +657,9 @@ def anything(chance):
         adds, adds, adds, adds, puts, puts, puts, works, works, works, ("TW.REPLAY", key, "ALL", "IN", 100),
         ("TW.PURGE", key, "ALL"), ("TW.PAUSE", key, chance.choice(["ON", "OFF", "OFF"])),
         ("TW.CANCEL", key, name), ("TW.CANCEL", key, name, "t1", "t2"),
-        ("TW.MOVE", key, name, *when), ("TW.MOVE", key, name, *when, "GT"), ("TW.DRAIN", key, "COUNT", 2),
-        ("RENAME", key, other), ("COPY", key, other, "REPLACE"), ("UNLINK", key),
+        ("TW.MOVE", key, name, *when), ("TW.MOVE", key, name, *when, "GT"),
+        ("TW.PROMOTE", key, "IDS", 2, name, "t1"), ("RENAME", key, other),
+        ("COPY", key, other, "REPLACE"), ("UNLINK", key),
         ("PEXPIRE", key, chance.choice([1, 300, HOUR])), ("PERSIST", key), ("MOVE", key, 1)])
 
 

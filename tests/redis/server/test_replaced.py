@@ -29,7 +29,7 @@ def leased(r, lease=HOUR, name="a", options=("TRIES", 1, "BACKOFF", HOUR, 1, HOU
     first = wait_take(r, "s")
     r.execute_command("TW.TOUCH", "s", name, first.token, "LEASE", 1)
     wait_until(lambda: task(r, "s", name)["lapses"] == 1)
-    r.execute_command("TW.DRAIN", "s")
+    r.execute_command("TW.PROMOTE", "s", "ALL")
     return wait_take(r, "s", lease=lease, options=("NAME", "bob"))
 
 
@@ -71,7 +71,7 @@ def test_of_the_old_task_only_the_attempt_is_left(server, r, how):
     assert tasks(r, "s") == {"a": due} and r.execute_command("TW.LEN", "s") == 1
     assert r.execute_command("TW.NEXT", "s") is None and r.execute_command("TW.RANGE", "s", "-", "+") == []
     assert r.execute_command("TW.FORECAST", "s", "STEP", HOUR, "STEPS", 5) == [0] * 5
-    assert r.execute_command("TW.DRAIN", "s") == 0 and take(r, "s") == []
+    assert r.execute_command("TW.PROMOTE", "s", "ALL") == 0 and take(r, "s") == []
     assert [server.tw()[name] for name in ("pending", "leased", "ready", "overdue")] == [1, 1, 0, 0]
     assert ends < touch(r, job, 2 * HOUR) == task(r, "s", "a")["next"]
     shows(r, "a", replaced=1, attempt=2, worker="bob", due=due)

@@ -137,10 +137,11 @@ ADD = ("TW.SEND", "s", "out", "x", "IN", 1, "PAYLOAD", "n", "v")
 
 
 @pytest.mark.parametrize("words", [
-    ADD, ("TW.MOVE", "s", "a", "IN", 1), ("TW.CANCEL", "s", "a"), ("TW.DRAIN", "s"),
+    ADD, ("TW.MOVE", "s", "a", "IN", 1), ("TW.CANCEL", "s", "a"), ("TW.PROMOTE", "s", "ALL"),
     ("EVAL", "return redis.call(unpack(ARGV))", 0, *ADD),
     ("EVAL", "return redis.call('TW.MOVE', 's', 'a', 'IN', 1)", 0),
-    ("EVAL", "return redis.call('TW.CANCEL', 's', 'a')", 0), ("EVAL", "return redis.call('TW.DRAIN', 's')", 0)
+    ("EVAL", "return redis.call('TW.CANCEL', 's', 'a')", 0),
+    ("EVAL", "return redis.call('TW.PROMOTE', 's', 'ALL')", 0)
 ],
                          ids=lambda words: " ".join(map(str, words[:2])))
 def test_clients_change_nothing_until_the_replay_has_ended(fleet, words):

@@ -55,7 +55,8 @@ the cluster, M, P and R are as there. A row without a test says why.
     the server starts twice after such a cut                 F a_take_that..., an_ack_that...
     only absolute times, deliveries in transactions          F what_is_replicated, a_blocked_take...
     restarts from RDB; both forms one after the other        F a_server_that_starts..., S given_back...
-    RDB files of each version                                R golden..., there_is_a_golden_file...
+    files of this format                                     R golden...
+    snapshots and logs of other formats                      R a_snapshot_from..., a_chunk_of...
     corrupt values, and corrupt files                        F corrupt_values...; test_damage.c
     a server without AOF                                     the warning counts no tasks
     DEBUG DIGEST of primary and replica                      F the_replica..., S what_befalls..., given_back...
@@ -69,7 +70,7 @@ import re
 import pytest
 import redis
 from harness import as_map, now_ms, task, tasks, wait_replica_in_sync, wait_until
-from situations import Counters, digest, frozen, let_pass, rewrite
+from situations import Counters, digest, frozen, let_pass, rewrite, wait_ready
 from test_lifecycle import RESYNCS, WAYS_TO_GO, raw_dump
 from test_pitfalls import __doc__ as pitfalls
 from workers import (FAR, Stages, blocked, counts, put, put_frail, put_ready, state, take, wait_state,
@@ -493,7 +494,7 @@ def test_a_chain_of_replicas(fleet):
 
 COMMANDS = [("DEL", "s"), ("UNLINK", "s"), ("RENAME", "s", "s2"), ("MOVE", "s", 3), ("COPY", "s", "s2"),
             ("SET", "s", "text"), ("PEXPIRE", "s", 1), ("SWAPDB", 0, 7), ("FLUSHDB",),
-            ("TW.CANCEL", "s", "leased"), ("TW.MOVE", "s", "leased", "IN", 50), ("TW.DRAIN", "s"),
+            ("TW.CANCEL", "s", "leased"), ("TW.MOVE", "s", "leased", "IN", 50), ("TW.PROMOTE", "s", "ALL"),
             ("TW.REPLAY", "s", "ALL"), ("TW.PURGE", "s", "ALL"), ("TW.PAUSE", "s", "ON"),
             ("TW.PUT", "s", "leased", "IN", 5, "PAYLOAD", "v"),
             ("TW.PUT", "s", "dead", "IN", FAR, "PAYLOAD", "v")]
@@ -523,7 +524,7 @@ def test_what_befalls_them_reaches_replicas_and_the_log(fleet, batch):
     wait_until(lambda: gone(replica))
 
 
-def test_drained_tasks_stay_ready(fleet):
+def test_promoted_tasks_stay_ready(fleet):
     """Ready by a command, not by the clock: log, copies and replicas know it."""
     server = fleet.server(appendonly="yes", appendfsync="always", aof_use_rdb_preamble="no")
     replica = fleet.server(replicaof=server)
@@ -531,7 +532,8 @@ def test_drained_tasks_stay_ready(fleet):
     r, due = server.client(), now_ms() + FAR
     put(r, "s", "a", "EVERY", 1000, at=due)
     put(r, "s", "b", at=due + 1)
-    assert r.execute_command("TW.DRAIN", "s") == 2
+    assert r.execute_command("TW.PROMOTE", "s", "ALL") == 2
+    wait_ready(r, "s", 2)
     wait_replica_in_sync(server, replica)
     assert digest(server) == digest(replica)
     assert (task(r, "s", "a")["due"], task(r, "s", "a")["attempt"]) == (due, 0)
@@ -558,8 +560,9 @@ def test_given_back_tasks_are_ready_everywhere(fleet):
     for i, (name, options) in enumerate((("once", ()), ("again", ("TRIES", 2)), ("beat", ("EVERY", FAR)))):
         put(r, "s", name, *options, at=now - 60_000 + i)  # before the replica began, too
     wait_state(r, "s", "beat", "ready")
-    put(r, "s", "drained", at=now + FAR)
-    assert r.execute_command("TW.DRAIN", "s") == 1
+    put(r, "s", "promoted", at=now + FAR)
+    assert r.execute_command("TW.PROMOTE", "s", "ALL") == 1
+    wait_ready(r, "s", 4)
     tokens = take(r, "s", count=4)
     r.execute_command("TW.NACK", "s", "again", tokens["again"], "AT", 1, "ERROR", "no")
     wait_state(r, "s", "again", "ready")
@@ -570,7 +573,7 @@ def test_given_back_tasks_are_ready_everywhere(fleet):
     assert digest(server) == digest(replica)
     seen = Stages.look(r, "s")
     assert {name: (fields["attempt"], fields["error"]) for name, fields in seen.items()} == {
-        "once": (0, ""), "again": (1, "no"), "beat": (0, ""), "drained": (0, "")}
+        "once": (0, ""), "again": (1, "no"), "beat": (0, ""), "promoted": (0, "")}
     r.copy("s", "s2")
     replica.once("REPLICAOF", "NO", "ONE")
     server.kill()
@@ -581,11 +584,11 @@ def test_given_back_tasks_are_ready_everywhere(fleet):
         assert Stages.look(client, key) == seen
         rows = client.execute_command("TW.TAKE", 1, key, "LEASE", FAR, "COUNT", 5)
         # `again` waited for the time 1.
-        assert [(row[1], row[4]) for row in rows] == [("again", 2), ("once", 1), ("beat", 1), ("drained", 1)]
+        assert [(row[1], row[4]) for row in rows] == [("again", 2), ("once", 1), ("beat", 1), ("promoted", 1)]
         assert client.execute_command("TW.ACK", key, "once", tokens["once"]) == 0
 
 
-def test_late_does_not_concern_what_was_drained(fleet, clock):
+def test_late_does_not_concern_what_was_promoted(fleet, clock):
     """A copy, a restart and a failover make such tasks ready, however long ago that was. A lease goes on, and
     in a copy the attempt has not begun."""
     server = fleet.server(appendonly="yes", appendfsync="always", aof_use_rdb_preamble="no")
@@ -595,7 +598,8 @@ def test_late_does_not_concern_what_was_drained(fleet, clock):
     for name, options in (("drop", ("MAXLATE", 100)), ("series", ("EVERY", 100, "MAXLATE", 100)),
                           ("merged", ("EVERY", 100, "MISSED", "coalesce"))):
         put(r, "s", name, *options, at=clock.now() + FAR)
-    assert r.execute_command("TW.DRAIN", "s") == 3
+    assert r.execute_command("TW.PROMOTE", "s", "ALL") == 3
+    wait_ready(r, "s", 3)
     due = {name: task(r, "s", name)["due"] for name in ("drop", "series", "merged")}
     clock.push(400)
     replica = fleet.server(replicaof=server)

@@ -26,11 +26,11 @@ def test_all_commands_in_one_transaction(r):
     add(pipe, "a", "AT", due)
     add(pipe, "b", "AT", due + 1)
     for words in (("TW.MOVE", "s", "a", "AT", due + 2), ("TW.LEN", "s"), ("TW.NEXT", "s"),
-                  ("TW.CANCEL", "s", "b"), ("TW.RANGE", "s", "-", "+"), ("TW.SCAN", "s", 0), ("TW.DRAIN", "s"),
-                  ("XLEN", "q"), ("EXISTS", "s")):
+                  ("TW.CANCEL", "s", "b"), ("TW.RANGE", "s", "-", "+"), ("TW.SCAN", "s", 0),
+                  ("TW.PROMOTE", "s", "ALL"), ("XLEN", "q"), ("EXISTS", "s")):
         pipe.execute_command(*words)
     assert pipe.execute() == [
-        True, "a", "b", 1, 2, ["b", due + 1], [1], [["a", due + 2]], ["0", ["a", due + 2]], 1, 1, 0
+        True, "a", "b", 1, 2, ["b", due + 1], [1], [["a", due + 2]], ["0", ["a", due + 2]], 1, 0, 1
     ]
 
 
@@ -91,7 +91,7 @@ CHANGES = {
     "replace": lambda r: add(r, "old", "IN", HOUR),
     "cancel": lambda r: r.execute_command("TW.CANCEL", "s", "old"),
     "move": lambda r: r.execute_command("TW.MOVE", "s", "old", "IN", 2 * HOUR),
-    "drain": lambda r: r.execute_command("TW.DRAIN", "s", "COUNT", 1),
+    "promote": lambda r: r.execute_command("TW.PROMOTE", "s", "ALL"),
 }
 NO_CHANGES = {
     "get": lambda r: r.execute_command("TW.GET", "s", "old"),
@@ -216,16 +216,18 @@ def test_nothing_is_delivered_in_the_middle_of_a_script(r):
     wait_until(lambda: r.xlen("q") == 1)
 
 
-def test_drain_in_a_script_delivers_there(r):
+def test_what_a_script_promotes_is_delivered_after_it(r):
     add(r, "a")
-    assert r.eval("return {redis.call('TW.DRAIN', KEYS[1]), redis.call('XLEN', KEYS[2])}", 2, "s",
-                  "q") == [1, 1]
+    assert r.eval("return {redis.call('TW.PROMOTE', KEYS[1], 'ALL'), redis.call('XLEN', KEYS[2])}", 2, "s",
+                  "q") == [1, 0]
+    wait_until(lambda: r.xlen("q") == 1)
 
 
 def test_a_script_that_may_only_read(r):
     add(r, "a")
     assert r.execute_command("EVAL_RO", "return redis.call('TW.LEN', KEYS[1])", 1, "s") == 1
-    for words in ("'TW.CANCEL', KEYS[1], 'a'", "'TW.DRAIN', KEYS[1]", "'TW.MOVE', KEYS[1], 'a', 'IN', 5",
+    for words in ("'TW.CANCEL', KEYS[1], 'a'", "'TW.PROMOTE', KEYS[1], 'ALL'",
+                  "'TW.MOVE', KEYS[1], 'a', 'IN', 5",
                   "'TW.SEND', KEYS[1], 'q', 'b', 'IN', 5, 'PAYLOAD', 'f', 'v'"):
         with pytest.raises(redis.ResponseError):
             r.execute_command("EVAL_RO", f"return redis.call({words})", 1, "s")
@@ -325,15 +327,13 @@ def test_a_delivery_is_replicated_as_one_transaction(server, r):
     tap.close()
 
 
-def test_a_drain_is_replicated_by_what_it_delivered(server, r):
+def test_a_promotion_is_replicated_by_its_outcome(server, r):
     for name in "abc":
         add(r, name)
+    r.execute_command("TW.PAUSE", "s", "ON")
     tap = Tap(server)
-    assert r.execute_command("TW.DRAIN", "s", "COUNT", 2) == 2
-    commands = tap.commands()
-    assert commands[0] == ["MULTI"] and commands[-1] == ["EXEC"]
-    assert "TW.DRAIN" not in flat(commands)
-    assert [words[0] for words in commands].count("XADD") == 2
+    assert r.execute_command("TW.PROMOTE", "s", "IDS", 2, "a", "b") == 2
+    assert [words[:3] for words in tap.commands()] == [["TW.FIRED", "s", "LIVES"]]
     tap.close()
 
 
@@ -354,7 +354,7 @@ def test_a_replica_has_the_same_tasks(fleet, server, r):
     r.execute_command("TW.MOVE", "s", "3", "IN", 2 * HOUR)
     r.execute_command("TW.CANCEL", "s", "4", "5", "nobody")
     r.execute_command("TW.SEND", "s", "other", "6", "IN", 9 * HOUR, "PAYLOAD", "g", "w")
-    r.execute_command("TW.DRAIN", "s", "COUNT", 3)
+    r.execute_command("TW.PROMOTE", "s", "IDS", 3, "0", "1", "2")
     add(r, "fires", "IN", 20)
     wait_until(lambda: "fires" in delivered(r, "q"))
     wait_replica_in_sync(server, replica)
@@ -378,8 +378,9 @@ def test_the_append_only_file_has_the_same_tasks(fleet, transaction):
                          "\x00v\r\n")
     pipe.execute_command("TW.MOVE", "s", "3", "IN", 2 * HOUR)
     pipe.execute_command("TW.CANCEL", "s", "4", "5")
-    pipe.execute_command("TW.DRAIN", "s", "COUNT", 3)
+    pipe.execute_command("TW.PROMOTE", "s", "IDS", 3, "0", "1", "2")
     pipe.execute()
+    wait_until(lambda: r.xlen("q") == 3)
     before, entries = full(r, "s"), r.xrange("q")
     order = r.execute_command("TW.RANGE", "s", "-", "+")
     server.kill()

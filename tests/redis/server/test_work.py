@@ -738,10 +738,11 @@ def test_a_task_is_given_back_in_a_pause(server, r):
     assert take(r, "s")[0].attempt == 1
 
 
-def test_a_drained_task_that_is_given_back_stays_ready(r):
+def test_a_promoted_task_that_is_given_back_stays_ready(r):
     due = now_ms() + HOUR
     put(r, "s", "a", "AT", due)
-    assert r.execute_command("TW.DRAIN", "s") == 1
+    assert r.execute_command("TW.PROMOTE", "s", "ALL") == 1
+    wait_ready(r, "s")
     before = seen(r, "a")
     assert give_back(r, take(r, "s")[0]) == before["next"] < due
     assert seen(r, "a") == before
@@ -1014,14 +1015,16 @@ def test_lists_from_the_left(r):
     thread.start()
     thread.join(PATIENCE)
     assert got == ["waiting", "x"]
-    assert r.execute_command("TW.DRAIN", "s") == 1
+    assert r.execute_command("TW.PROMOTE", "s", "ALL") == 1
+    wait_until(lambda: r.llen("queue") == 2)
     assert r.lrange("queue", 0, -1) == ["one", "before"]
 
 
-def test_drain_makes_tasks_ready_now(r):
+def test_promote_makes_tasks_ready_now(r):
     at = now_ms() + HOUR
     for i in range(3):
         put(r, "s", f"t{i}", "AT", at + i)
-    assert r.execute_command("TW.DRAIN", "s", "COUNT", 2) == 2
+    assert r.execute_command("TW.PROMOTE", "s", "IDS", 2, "t0", "t1") == 2
+    wait_ready(r, "s", 2)
     jobs = take(r, "s", options=("COUNT", 9))
     assert [(job.id, job.due) for job in jobs] == [("t0", at), ("t1", at + 1)]

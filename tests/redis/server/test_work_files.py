@@ -289,7 +289,8 @@ def test_the_replica_agrees_after_each_command(pair):
     assert work("TW.ACK", "s", "b", "$b", "c", "$c") == 2
     assert work("TW.NACK", "s", "d", "$d", "DEAD", "ERROR", "text") == 0
     assert work("TW.REPLAY", "s", "ALL", "IN", HOUR) == 1
-    assert work("TW.DRAIN", "s") == 4
+    assert work("TW.PROMOTE", "s", "ALL") == 4
+    wait_ready(r, "s", 5)
     jobs.update({job.id: job for job in take(r, "s", lease=50, options=("COUNT", 9))})
     wait_until(lambda: working(r, "s")["leased"] == 0)
     agree(pair)

@@ -159,7 +159,8 @@ def paused(r):
 WAYS = {
     "put due at once": lambda r: put(r, "s", "a"),
     "by the clock": lambda r: put(r, "s", "a", at=now_ms() + 30),
-    "by TW.DRAIN": lambda r: (put(r, "s", "a", at=now_ms() + FAR), r.execute_command("TW.DRAIN", "s")),
+    "by TW.PROMOTE": lambda r: (put(r, "s", "a", at=now_ms() + FAR),
+                                r.execute_command("TW.PROMOTE", "s", "ALL")),
     "by TW.MOVE": lambda r: (put(r, "s", "a", at=now_ms() + FAR),
                              r.execute_command("TW.MOVE", "s", "a", "IN", 0)),
     "by the end of a pause": paused,
@@ -687,7 +688,7 @@ MEDDLING = [("TW.TAKE", 1, "s", "LEASE", FAR, "COUNT", 5), ("UNLINK", "s"), ("FL
             ("RENAME", "s", "s2"), ("TW.CANCEL", "s", "a", "b"), ("TW.PAUSE", "s", "ON"), ("SET", "s", "text"),
             ("TW.PUT", "s", "a", "IN", 0, "PAYLOAD", "v"), ("TW.PUT", "s", "c", "IN", 0, "PAYLOAD", "v"),
             ("TW.MOVE", "s", "a", "IN", 1), ("TW.PURGE", "s", "ALL"), ("TW.REPLAY", "s", "ALL"),
-            ("TW.DRAIN", "s"), ("SWAPDB", 0, 1), ("CONFIG", "SET", "tickwheel.deliver", "no")]
+            ("TW.PROMOTE", "s", "ALL"), ("SWAPDB", 0, 1), ("CONFIG", "SET", "tickwheel.deliver", "no")]
 ENDS = {"tw.nack": ("TW.NACK", ()), "tw.back": ("TW.NACK", ("BACK",)), "tw.dead": ("TW.NACK", ("DEAD",)),
         "tw.ack": ("TW.ACK", ())}
 

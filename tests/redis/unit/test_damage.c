@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Chunks that are damaged, chunks of version 1, and the limits of each number of a chunk.
+ * Chunks that are damaged, chunks of other formats, and the limits of each number of a chunk.
  */
 #include "copies.h"
 
@@ -12,7 +12,6 @@
 #include <src/redis/queues/chunk.h>
 #include <src/redis/queues/grave.h>
 #include <src/redis/queues/lease.h>
-#include <src/redis/queues/look.h>
 #include <src/redis/queues/place.h>
 #include <src/redis/queues/queue.h>
 #include <src/redis/queues/route.h>
@@ -98,7 +97,7 @@ static void a_changed_byte_is_refused_or_read_as_something_in_order(void **state
             int count = read_chunk(bytes, size);
             refused += count == -1;
             read += count >= 0;
-            assert_true(at > 0 || count == -1); /* in versions 1 and 2 these are no tasks either */
+            assert_true(at > 0 || count == -1); /* another format */
         }
         bytes[at] = before;
     }
@@ -126,95 +125,44 @@ static void garbage_is_refused_or_read_as_something_in_order(void **state)
     close_all();
 }
 
-/* ---- version 1 ------------------------------------------------------------------------------------------- */
+/* ---- other formats --------------------------------------------------------------------------------------- */
 
-/* The bytes that the last release with version 1 has written for five tasks, in hexadecimal, and the tasks. */
-static const char version_1[] = "01"
-                                "0000000000016180D095FFBC3100000D02056669656C640576616C7565"
-                                "01000100F50301610031BC05030533787878780D02056669656C640576616C7565"
-                                "02010000000161E80711BC05000331787807010576616C7565"
-                                "000040063478787878780D02056669656C640576616C7565"
-                                "03000100F4030161E8072004327878780D02056669656C640576616C7565";
-static const struct {
-    const char *id;
-    uint64_t due, every, times;
-    unsigned tries, plan;
-} tasks_of_version_1[] = {
-    {"", START, 0, 1, 0, 0},
-    {"3xxxx", START, 700, 3, 3, 3},
-    {"1xx", START + 1000, 700, TW__REDIS_FOR_EVER, 1, 1},
-    {"4xxxxx", START + 1000, 0, 1, 4, 0},
-    {"2xxx", START + 2000, 0, 1, 2, 2},
-};
-enum { TASKS_OF_VERSION_1 = sizeof tasks_of_version_1 / sizeof *tasks_of_version_1 };
-
-static unsigned hex_digit(char digit)
+/* Chunks of one task, as they were written before format 1: by the first numbers, 1 to 3. */
+static void a_chunk_of_another_format_is_refused(void **state)
 {
-    return (unsigned)(digit <= '9' ? digit - '0' : digit - 'A' + 10);
-}
-
-static size_t from_hex(const char *hex, char *bytes)
-{
-    size_t size = strlen(hex) / 2;
-    for (size_t i = 0; i < size; i++)
-        bytes[i] = (char)(hex_digit(hex[2 * i]) << 4 | hex_digit(hex[2 * i + 1]));
-    return size;
-}
-
-static void a_chunk_of_version_1_is_read(void **state)
-{
-    char bytes[sizeof version_1];
+    static const char whole[] = "e\0\0\2\0\0\3out\0\0\0\0\0\5\0\1a\5\2\1f\1v";
+    static const struct {
+        struct tw__redis_bytes bytes;
+        uint64_t format;
+        int count;
+    } chunks[] = {
+        {{whole, sizeof whole - 1}, 1, 1},
+        {{"\1\0\0\0\0\0\3out\x80\xe8\xa8\x8f\xb3\x77\0\1a\5\2\1f\1v", 25}, 0, -1},
+        {{"\2\0\0\0\0\0\3out\x80\xe8\xa8\x8f\xb3\x77\0\1a\5\2\1f\1v", 25}, 0, -1},
+        {{"\3\0\0\0\0\0\3out\x80\xe8\xa8\x8f\xb3\x77\0\1a\5\2\1f\1v", 25}, 0, -1},
+        {{"d", 1}, 0, -1}, /* 100 */
+        {{"f", 1}, 2, -1},
+        {{"", 0}, 0, -1},
+        {{"\x80", 1}, 0, -1},
+    };
     (void)state;
-    struct tw__redis_queue *queue = open_one();
-    size_t size = from_hex(version_1, bytes);
-    assert_true(tw__redis_chunk_read(queue, (struct tw__redis_bytes){bytes, size}, START));
-    struct tw__redis_task **task = tw__redis_look_sorted(queue);
-    assert_int_equal(tw__redis_table_count(&queue->tasks), TASKS_OF_VERSION_1);
-    for (size_t i = 0; i < TASKS_OF_VERSION_1; i++) {
-        struct tw__redis_plan plan = tw__redis_route_plan(tw__redis_route_of(all, task[i]));
-        bool list = plan.kind == TW__REDIS_LIST;
-        assert_bytes_equal(tw__redis_task_id(task[i]), text(tasks_of_version_1[i].id));
-        assert_true(tw__redis_task_due(task[i]) == tasks_of_version_1[i].due);
-        assert_true(tw__redis_task_every(task[i]) == tasks_of_version_1[i].every);
-        assert_true(tw__redis_task_times(task[i]) == tasks_of_version_1[i].times);
-        assert_int_equal(tw__redis_task_tries(task[i]), tasks_of_version_1[i].tries);
-        assert_bytes_equal(tw__redis_task_packed(task[i]), text(list ? "\1\5value" : "\2\5field\5value"));
-        struct tw__redis_plan expected = plan_of[tasks_of_version_1[i].plan];
-        expected.retry.jitter = TW__REDIS_JITTER_OPEN;
-        assert_plans_equal(&plan, &expected);
-        assert_false(task[i]->lived);
+    open_all();
+    for (size_t i = 0; i < sizeof chunks / sizeof *chunks; i++) {
+        assert_int_equal(tw__redis_chunk_format(chunks[i].bytes), chunks[i].format);
+        assert_int_equal(read_chunk(chunks[i].bytes.at, chunks[i].bytes.size), chunks[i].count);
     }
-    counted_free(task);
-    close_one(queue);
+    close_all();
 }
 
 /* ---- numbers out of range -------------------------------------------------------------------------------- */
 
-/* Lives, tasks for workers and LIST LEFT came with version 2. */
-static void version_1_has_none_of_the_parts_of_version_2(void **state)
-{
-    char bytes[sizeof version_1];
-    (void)state;
-    open_all();
-    size_t size = from_hex(version_1, bytes);
-    assert_int_equal(read_chunk(bytes, size), TASKS_OF_VERSION_1);
-    bytes[0] = 2; /* the same bytes are a chunk of version 2 */
-    assert_int_equal(read_chunk(bytes, size), TASKS_OF_VERSION_1);
-    bytes[0] = 3; /* and of version 3 */
-    assert_int_equal(read_chunk(bytes, size), TASKS_OF_VERSION_1);
-    bytes[0] = 4;
-    assert_int_equal(read_chunk(bytes, size), -1);
-    close_all();
-}
-
 /* Reads a chunk of the task `x`, for a Stream, and the task `xy`, for the same Stream or a List, with these
  * flags. The bytes `other` stand in place of its payload. */
-static int read_two(char version, bool list, char flags, struct tw__redis_bytes other)
+static int read_two(bool list, char flags, struct tw__redis_bytes other)
 {
     const struct tw__redis_bytes parts[] = {
-        {&version, 1},
-        {"\0\0\0\0\0\1a\5\0\1x\5\2\1f\1v", 17},
-        list ? (struct tw__redis_bytes){"\1\1\0\0\0\1a", 7} : (struct tw__redis_bytes){"\0", 1},
+        {"e\0\0\0\0\0\1a\0\0\0\0\0\5\0\1x\5\2\1f\1v", 23},
+        list ? (struct tw__redis_bytes){"\1\1\0\0\0\1a\0\0\0\0\0", 12} : (struct tw__redis_bytes){"\0", 1},
         {"\0", 1},
         {&flags, 1},
         {"\2xy", 3},
@@ -228,8 +176,7 @@ static int read_two(char version, bool list, char flags, struct tw__redis_bytes 
     return read_chunk(bytes, (size_t)(at - bytes));
 }
 
-/* Shared payloads came with version 3. A task that shares one names another task: by so many bytes of its own
- * id, and the rest. */
+/* A task that shares a payload names another task: by so many bytes of its own id, and the rest. */
 static void a_task_of_a_chunk_may_share_a_payload_that_was_read(void **state)
 {
     enum { SHARES = 4 };
@@ -243,23 +190,20 @@ static void a_task_of_a_chunk_may_share_a_payload_that_was_read(void **state)
     };
     (void)state;
     open_all();
-    assert_int_equal(read_two(2, false, 0, own), 2);
-    assert_int_equal(read_two(3, false, 0, own), 2);
-    assert_int_equal(read_two(3, false, SHARES, of_x), 2);
-    assert_int_equal(read_two(3, false, SHARES, (struct tw__redis_bytes){"\0\1x", 3}), 2);
-    assert_int_equal(read_two(2, false, SHARES, of_x), -1);
-    assert_int_equal(read_two(3, false, 2 * SHARES, of_x), -1);
-    assert_int_equal(read_two(3, true, SHARES, of_x),
-                     -1); /* a List takes one value, and this payload has two */
+    assert_int_equal(read_two(false, 0, own), 2);
+    assert_int_equal(read_two(false, SHARES, of_x), 2);
+    assert_int_equal(read_two(false, SHARES, (struct tw__redis_bytes){"\0\1x", 3}), 2);
+    assert_int_equal(read_two(false, 2 * SHARES, of_x), -1);
+    assert_int_equal(read_two(true, SHARES, of_x), -1); /* a List takes one value, and this payload has two */
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        assert_int_equal(read_two(3, false, SHARES, bad[i]), -1);
+        assert_int_equal(read_two(false, SHARES, bad[i]), -1);
     close_all();
 }
 
 /* A task beyond the limit would get a copy of the payload. */
 static void a_chunk_gives_a_payload_no_more_users_than_it_may_have(void **state)
 {
-    static const char first[] = "\3\0\0\0\0\0\1a\5\0\1x\5\2\1f\1v";
+    static const char first[] = "e\0\0\0\0\0\1a\0\0\0\0\0\5\0\1x\5\2\1f\1v";
     enum { FIRST = sizeof first - 1, EACH = 11 };
     char bytes[FIRST + EACH * TW__REDIS_USERS_MAX + 1];
     (void)state;
@@ -278,14 +222,14 @@ static void a_chunk_gives_a_payload_no_more_users_than_it_may_have(void **state)
 
 /* A chunk of one task as a list of its numbers. Each case makes one of the numbers wrong. */
 enum {
-    VERSION,
+    FORMAT,
     ROUTE,
     KIND,
     LATE,
     MAXLEN,
     LATE_MS,
     TARGET, /* if the task has one */
-    TRIES,  /* to JITTER: if the task is for workers, or LATE is no number of before */
+    TRIES,
     FIRST_MS,
     FACTOR,
     MAX_MS,
@@ -309,20 +253,17 @@ enum {
 
 static bool is_there(const uint64_t *field, unsigned k, bool again)
 {
-    bool for_workers = field[KIND] == TW__REDIS_WORKERS;
     if (again && k >= KIND && k <= JITTER)
         return false; /* a route is defined once */
     if (k == TARGET)
-        return !for_workers;
-    if (k >= TRIES && k <= JITTER)
-        return for_workers || field[LATE] > 2;
+        return field[KIND] != TW__REDIS_WORKERS;
     return k < STAGE || k > ERROR || (field[FLAGS] & 2) != 0;
 }
 
 static int read_fields(const uint64_t *field, unsigned times)
 {
     char bytes[1024], *at = bytes;
-    at = tw__redis_varint_put(at, field[VERSION]);
+    at = tw__redis_varint_put(at, field[FORMAT]);
     for (unsigned i = 0; i < times; i++) {
         for (unsigned k = ROUTE; k < FIELDS; k++)
             if (is_there(field, k, i > 0))
@@ -333,11 +274,11 @@ static int read_fields(const uint64_t *field, unsigned times)
     return read_chunk(bytes, (size_t)(at - bytes));
 }
 
-static const uint64_t good[FIELDS] = {[VERSION] = 1, [KIND] = TW__REDIS_STREAM,
-                                      [DUE] = 5,     [FLAGS] = 0x21,
-                                      [EVERY] = 9,   [TIMES] = 3,
-                                      [PAYLOAD] = 3, [STRINGS] = 2};
-static const uint64_t good_work[FIELDS] = {[VERSION] = 2,     [KIND] = TW__REDIS_WORKERS,
+static const uint64_t good[FIELDS] = {[FORMAT] = 101, [KIND] = TW__REDIS_STREAM,
+                                      [DUE] = 5,      [FLAGS] = 0x21,
+                                      [EVERY] = 9,    [TIMES] = 3,
+                                      [PAYLOAD] = 3,  [STRINGS] = 2};
+static const uint64_t good_work[FIELDS] = {[FORMAT] = 101,    [KIND] = TW__REDIS_WORKERS,
                                            [TRIES] = 5,       [FIRST_MS] = 100,
                                            [FACTOR] = 200,    [MAX_MS] = 900,
                                            [JITTER] = 10,     [DUE] = 5,
@@ -354,18 +295,13 @@ struct wrong {
 };
 
 static const struct wrong cases[] = {
-    {VERSION, 0, -1},
-    {VERSION, 2, 1},
-    {VERSION, 3, 1},
-    {VERSION, 4, -1},
+    {FORMAT, 1, -1},
+    {FORMAT, 100, -1},
+    {FORMAT, 102, -1},
     {ROUTE, 1, -1},
     {ROUTE, 512, -1},
-    {KIND, TW__REDIS_LIST_LEFT, -1},
-    {KIND, TW__REDIS_WORKERS, -1},
-    {LATE, 2, 1},
-    {LATE, 3, 1},
-    {LATE, 3 + TW_MISSED_BURST, 1},
-    {LATE, 4 + TW_MISSED_BURST, -1},
+    {LATE, TW_MISSED_BURST, 1},
+    {LATE, TW_MISSED_BURST + 1, -1},
     {MAXLEN, INT64_MAX, 1},
     {MAXLEN, UINT64_C(1) << 63, -1},
     {LATE_MS, INT64_MAX, 1},
@@ -377,8 +313,7 @@ static const struct wrong cases[] = {
     {DUE, UINT64_C(1) << 63, -1},
     {FLAGS, 0xF1, 1},
     {FLAGS, 0x101, -1},
-    {FLAGS, 0x23, -1},
-    {FLAGS, 0x25, -1},
+    {FLAGS, 0x25, -1}, /* it shares a payload, of no task */
     {FLAGS, 0x29, -1},
     {EVERY, 0, -1},
     {EVERY, INT64_MAX, 1},
@@ -398,7 +333,6 @@ static const struct wrong cases[] = {
 };
 
 static const struct wrong cases_of_work[] = {
-    {VERSION, 1, -1},
     {KIND, TW__REDIS_WORKERS + 1, -1},
     {KIND, TW__REDIS_STREAM, -1}, /* only workers have leases */
     {TRIES, 0, 1},
@@ -475,9 +409,6 @@ static void a_dead_task_of_a_chunk_has_any_kind(void **state)
     field[STAGE] = TW__REDIS_DEAD;
     field[KIND] = TW__REDIS_STREAM;
     assert_int_equal(read_fields(field, 1), 1);
-    field[VERSION] = 1; /* which had no lives */
-    assert_int_equal(read_fields(field, 1), -1);
-    field[VERSION] = 2;
     field[STAGE] = TW__REDIS_WAITING;
     assert_int_equal(read_fields(field, 1), -1);
     field[STAGE] = TW__REDIS_LEASED;
@@ -524,8 +455,7 @@ int main(void)
         cmocka_unit_test(a_chunk_that_was_cut_is_refused_but_between_tasks),
         cmocka_unit_test(a_changed_byte_is_refused_or_read_as_something_in_order),
         cmocka_unit_test(garbage_is_refused_or_read_as_something_in_order),
-        cmocka_unit_test(a_chunk_of_version_1_is_read),
-        cmocka_unit_test(version_1_has_none_of_the_parts_of_version_2),
+        cmocka_unit_test(a_chunk_of_another_format_is_refused),
         cmocka_unit_test(a_task_of_a_chunk_may_share_a_payload_that_was_read),
         cmocka_unit_test(a_chunk_gives_a_payload_no_more_users_than_it_may_have),
         cmocka_unit_test(every_number_of_a_chunk_has_its_limits),

@@ -561,8 +561,8 @@ static void a_second_attempt_that_is_given_back_leaves_the_first(void **state)
     close_work();
 }
 
-/* TW.DRAIN has made it ready before its time. Without a life a replica would let it wait for that time. */
-static void a_drained_task_that_is_given_back_is_ready_everywhere(void **state)
+/* TW.PROMOTE has made it ready before its time. Without a life a replica would let it wait for that time. */
+static void a_promoted_task_that_is_given_back_is_ready_everywhere(void **state)
 {
     (void)state;
     open_work();
@@ -1189,7 +1189,7 @@ int main(void)
         cmocka_unit_test(attempts_are_counted_up_to_a_limit),
         cmocka_unit_test(a_task_that_is_given_back_was_never_taken),
         cmocka_unit_test(a_second_attempt_that_is_given_back_leaves_the_first),
-        cmocka_unit_test(a_drained_task_that_is_given_back_is_ready_everywhere),
+        cmocka_unit_test(a_promoted_task_that_is_given_back_is_ready_everywhere),
         cmocka_unit_test(a_lease_knows_when_its_task_was_ready),
         cmocka_unit_test(tasks_that_are_given_back_have_their_old_order),
         cmocka_unit_test(a_period_that_is_given_back_is_still_to_come),

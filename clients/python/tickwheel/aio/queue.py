@@ -8,7 +8,7 @@ from .. import _tasks
 from .._links import check_client
 from .._tasks import DeadTask, Task
 from .._words import (PAGE, Id, Moment, Payload, Seconds, Words, cancel_words, dead_words, encoded,
-                      count_words, move_words, one_dead, put_words, scan_words, when)
+                      move_words, one_task, put_words, scan_words, when)
 
 T = TypeVar("T")
 
@@ -102,11 +102,6 @@ class Queue:
             if cursor == 0:
                 return
 
-    async def drain(self, count: Optional[int] = None) -> int:
-        """Makes the tasks with the earliest times ready now, at most `count` (1 to 10,000) and for about 20
-        ms. Returns how many; 0 if none is left."""
-        return await self._send(int, "TW.DRAIN", self.key, *count_words(count))
-
     async def dead(self, count: int = 100, after: Optional[Id] = None) -> List[DeadTask]:
         """Returns at most `count` dead tasks (1 to 10,000), the first death first, from the one behind `after`
         on."""
@@ -121,10 +116,19 @@ class Queue:
                 yield one
             page = await self.dead(PAGE, page[-1].id) if len(page) == PAGE else []
 
+    async def promote(self, id: Id) -> bool:
+        """Lets a waiting task be ready now, before its time. Returns False if no waiting task has this id."""
+        return await self._send(bool, "TW.PROMOTE", self.key, *one_task(id))
+
+    async def promote_all(self) -> int:
+        """Lets waiting tasks be ready now, those with the earliest times first: at most 10,000, and for about
+        20 ms. Returns their number; 0 if no task waits."""
+        return await self._send(int, "TW.PROMOTE", self.key, "ALL")
+
     async def replay(self, id: Id, *, delay: Optional[Seconds] = None, at: Optional[Moment] = None) -> bool:
         """Lets a dead task wait again, for now if no time is given. Returns False if no dead task has this
         id."""
-        return await self._send(bool, "TW.REPLAY", self.key, *one_dead(id), *when(delay, at))
+        return await self._send(bool, "TW.REPLAY", self.key, *one_task(id), *when(delay, at))
 
     async def replay_all(self, *, delay: Optional[Seconds] = None, at: Optional[Moment] = None) -> int:
         """Lets all dead tasks wait again. Returns their number. A pipeline has one command, for at most
@@ -133,7 +137,7 @@ class Queue:
 
     async def purge(self, id: Id) -> bool:
         """Removes a dead task for good. Returns False if no dead task has this id."""
-        return await self._send(bool, "TW.PURGE", self.key, *one_dead(id))
+        return await self._send(bool, "TW.PURGE", self.key, *one_task(id))
 
     async def purge_all(self) -> int:
         """Removes all dead tasks. Returns their number. A pipeline has one command, for at most 10,000."""

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+#include "named.h"
+
+#include "lives.h"
+#include "server/arguments.h"
+#include "server/rights.h"
+
+enum { RIGHTS_LOOK = 100 }; /* tasks between two looks at the clock */
+
+int tw__redis_named_read(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, struct tw__redis_named *named)
+{
+    static const char words[] = "ALL, or IDS n id [id ...]";
+    uint64_t count;
+    if (argc == 0)
+        tw__redis_argument_missing(ctx, "ALL or IDS", words);
+    else if (tw__redis_argument_is(argv[0], "ALL"))
+        return 1;
+    else if (!tw__redis_argument_is(argv[0], "IDS"))
+        tw__redis_argument_error(ctx, argv[0], "the word", words);
+    else if (argc < 2)
+        tw__redis_argument_missing(ctx, "the number of ids", words);
+    else if (tw__redis_argument_number(ctx, argv[1], "IDS", TW__REDIS_COUNT, 1, TW__REDIS_NAMED_MAX, &count)) {
+        named->ids = argv + 2;
+        named->count = count;
+        if (count <= (uint64_t)argc - 2)
+            return 2 + (int)count;
+        tw__redis_argument_error(ctx, argv[1], "IDS", "so many ids behind it");
+    }
+    return 0;
+}
+
+int tw__redis_named_too_much(RedisModuleCtx *ctx, RedisModuleString *argument)
+{
+    return tw__redis_argument_error(ctx, argument, "the last option", "no more arguments");
+}
+
+struct tw__redis_task *tw__redis_named_at(const struct tw__redis_queue *queue,
+                                          const struct tw__redis_named *named, size_t i)
+{
+    if (named->ids == NULL)
+        return named->all.at[i];
+    struct tw__redis_task *task = tw__redis_lives_find(queue, named->ids[i]);
+    return task != NULL && named->fits(task, named->now_ms) ? task : NULL;
+}
+
+bool tw__redis_named_may_deliver(RedisModuleCtx *ctx, const struct tw__redis_queue *queue,
+                                 struct tw__redis_named *named, uint64_t until_us)
+{
+    struct tw__redis_caller caller;
+    const struct tw__redis_route *last = NULL;
+    bool may = true;
+    tw__redis_caller_init(&caller, ctx);
+    for (size_t i = 0; i < named->count && may; i++) {
+        if (i > 0 && i % RIGHTS_LOOK == 0 && RedisModule_MonotonicMicroseconds() >= until_us)
+            named->count = i;
+        const struct tw__redis_task *task = tw__redis_named_at(queue, named, i);
+        struct tw__redis_route *route = task == NULL ? NULL : tw__redis_route_of(tw__redis_shared.queues, task);
+        may = route == NULL || route == last || tw__redis_caller_may_deliver(&caller, route);
+        last = route;
+    }
+    if (!may)
+        tw__redis_caller_error(&caller, ctx);
+    tw__redis_caller_fini(&caller);
+    return may;
+}
