@@ -38,6 +38,9 @@ export type PutOptions = When & {
     /** nx: only a new task; xx: only a task that is there; gt, lt: replaces a task only by a later or earlier
      * time. */
     only?: "nx" | "xx" | "gt" | "lt";
+    /** A task that exists keeps its time, and gets the new payload and options: for tasks that a program puts
+     * at each start. Alone, or with nx or xx. */
+    keepDue?: boolean;
     /** ms between two periods of a repeating task. */
     every?: number;
     /** The number of periods, with `every`. Default: no limit. */

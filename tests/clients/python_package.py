@@ -27,6 +27,7 @@ def bad_arguments(queue):
         (lambda: put("a", "x", delay=1, at=2), "only one of them"),
         (lambda: put("a", "x", at=naive), "time zone"),
         (lambda: put("a", "x", only="NX"), "only is 'NX': expected 'nx' or"),
+        (lambda: put("a", "x", only="gt", keep_due=True), "only is 'gt': expected 'nx' or 'xx'"),
         (lambda: put("a", "x", every=0), "every is 0: expected 0.001 to"),
         (lambda: put("a", "x", missed="never"), "missed is 'never'"),
         (lambda: put("a", "x", max_late=-1), "max_late is -1"),

@@ -102,6 +102,13 @@ def test_conditions_of_put_and_move(work):
     assert work.get("a").text == "y"
 
 
+def test_a_task_that_exists_keeps_its_time(work):
+    assert work.put("a", "x", delay=60, keep_due=True) == "a"
+    due = work.get("a").due
+    assert work.put("a", "y", delay=5, keep_due=True, only="xx") == "a"
+    assert (work.get("a").due, work.get("a").payload) == (due, (b"y", ))
+
+
 def test_ids_and_payloads_of_any_bytes(work):
     """An id that is no UTF-8 comes as a str, and goes back as the same bytes."""
     raw = b"\xff\0 order"

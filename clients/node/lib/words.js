@@ -4,7 +4,7 @@
 const check = require("./check");
 
 const WHEN = ["delay", "at"];
-const PUT = [...WHEN, "only", "every", "times", "missed", "maxLate", "tries", "backoff"];
+const PUT = [...WHEN, "only", "keepDue", "every", "times", "missed", "maxLate", "tries", "backoff"];
 
 /** Returns [IN, ms] or [AT, unix ms]; `[]` if neither is given. */
 function when({ delay, at }) {
@@ -67,12 +67,17 @@ function newId(id) {
     throw new RangeError("id is '*', for which the server makes another one: expected null");
 }
 
+/** Returns the words of the conditions of a put. */
+function conditions({ only: word, keepDue = false }) {
+    if (!check.yesNo("keepDue", keepDue)) return only(word, ["nx", "xx", "gt", "lt"]);
+    return [...only(word, ["nx", "xx"]), "KEEPDUE"];
+}
+
 function put(key, id, payload, options) {
     const { tries } = check.options(options, PUT);
     const time = when(options);
     return ["TW.PUT", key, newId(id),
-        ...(time.length ? time : ["IN", "0"]), ...only(options.only, ["nx", "xx", "gt", "lt"]),
-        ...repetition(options), ...late(options),
+        ...(time.length ? time : ["IN", "0"]), ...conditions(options), ...repetition(options), ...late(options),
         ...(tries === undefined ? [] : ["TRIES", String(check.integer("tries", tries, 1, 1000000))]),
         ...backoff(options.backoff), "PAYLOAD", ...payloadOf(payload)];
 }

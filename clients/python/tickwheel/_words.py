@@ -128,14 +128,16 @@ def payload_words(payload: Payload) -> Words:
 
 
 def put_words(key: Id, id: Optional[Id], payload: Payload, *, delay: Optional[Seconds] = None,
-              at: Optional[Moment] = None, only: Optional[str] = None, every: Optional[Seconds] = None,
-              times: Optional[int] = None, missed: Optional[str] = None, max_late: Optional[Seconds] = None,
-              tries: Optional[int] = None, backoff: Optional[Tuple[object, ...]] = None) -> Words:
+              at: Optional[Moment] = None, only: Optional[str] = None, keep_due: bool = False,
+              every: Optional[Seconds] = None, times: Optional[int] = None, missed: Optional[str] = None,
+              max_late: Optional[Seconds] = None, tries: Optional[int] = None,
+              backoff: Optional[Tuple[object, ...]] = None) -> Words:
     """Returns the words of a TW.PUT. Queue.put explains the arguments."""
     words: Words = ["TW.PUT", key, "*" if id is None else encoded(id), *(when(delay, at) or ["IN", 0])]
     if id in ("*", b"*"):
         raise ValueError(f"id is {id!r}, for which the server makes another one: use None")
-    words += one_of("only", only, "nx", "xx", "gt", "lt")
+    words += one_of("only", only, "nx", "xx") if keep_due else one_of("only", only, "nx", "xx", "gt", "lt")
+    words += ["KEEPDUE"] if keep_due else []
     if every is not None:
         words += ["EVERY", milliseconds("every", every, 1)]
     if times is not None:

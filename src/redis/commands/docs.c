@@ -64,7 +64,9 @@
     GROUP("condition", ONEOF, OPTIONAL, WORD("nx", "NX"), WORD("xx", "XX"), WORD("gt", "GT"), WORD("lt", "LT"))
 /* The options that TW.PUT and TW.SEND share. */
 #define OPTIONS                                                                                                \
-    CONDITION, GROUP("repeat", BLOCK, OPTIONAL, VALUE("ms", "EVERY", INTEGER), MAYBE("n", "TIMES", INTEGER)),  \
+    CONDITION,                                                                                                 \
+        {.name = "keepdue", .token = "KEEPDUE", .type = REDISMODULE_ARG_TYPE_PURE_TOKEN, .flags = OPTIONAL},   \
+        GROUP("repeat", BLOCK, OPTIONAL, VALUE("ms", "EVERY", INTEGER), MAYBE("n", "TIMES", INTEGER)),         \
         {.name = "missed",                                                                                     \
          .token = "MISSED",                                                                                    \
          .type = REDISMODULE_ARG_TYPE_ONEOF,                                                                   \

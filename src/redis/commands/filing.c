@@ -4,6 +4,10 @@
  * is replicated with the task's id, with an absolute time and without a condition. Arguments that have this
  * form already are passed on unchanged. Example: TW.SEND s t * IN 500 NX PAYLOAD f v is replicated as TW.SEND s
  * t 1795312608000-0 AT 1795312608500 PAYLOAD f v.
+ *
+ * KEEPDUE is replicated only with a task whose times stay, and with its due time. Everywhere else it has been
+ * decided by then, and the command is one without it. Example: at 1795312608500 a worker has the task t, which
+ * runs once. TW.PUT s t IN 500 KEEPDUE PAYLOAD v is replicated as TW.PUT s t AT 1795312608500 PAYLOAD v.
  */
 #include "filing.h"
 
@@ -13,6 +17,7 @@
 #include "keyspace/alarm.h"
 #include "keyspace/chores.h"
 #include "keyspace/keys.h"
+#include "queues/keep.h"
 #include "queues/queue.h"
 #include "queues/route.h"
 #include "server/rights.h"
@@ -61,10 +66,17 @@ static struct tw__redis_task *make_task(const struct tw__redis_filing *filing, s
     return tw__redis_task_new(&plan, &tw__redis_shared.queues->memory);
 }
 
+/* Whether the argument at an index is a condition that has been decided. */
+static bool is_decided(const struct tw__redis_filing *filing, int i)
+{
+    return i != 0 && (i == filing->condition_at || (i == filing->keepdue_at && !filing->keeps));
+}
+
 /* Replicates the command as it came, except for the id, the time and the condition. */
 static void replicate_filing(RedisModuleCtx *ctx, const struct tw__redis_filing *filing)
 {
-    if (filing->absolute && !filing->new_id && filing->condition_at == 0) {
+    if (filing->absolute && !filing->new_id && !is_decided(filing, filing->condition_at) &&
+        !is_decided(filing, filing->keepdue_at)) {
         RedisModule_ReplicateVerbatim(ctx);
         return;
     }
@@ -73,7 +85,7 @@ static void replicate_filing(RedisModuleCtx *ctx, const struct tw__redis_filing 
         vector = RedisModule_Alloc((size_t)filing->argc * sizeof(RedisModuleString *));
     size_t count = 0;
     for (int i = 1; i < filing->argc; i++)
-        if (i != filing->condition_at || filing->condition_at == 0)
+        if (!is_decided(filing, i))
             vector[count++] = filing->argv[i];
     RedisModuleString *due = RedisModule_CreateStringFromLongLong(NULL, (long long)filing->due);
     vector[filing->id_at - 1] = filing->id;
@@ -113,16 +125,43 @@ static void file_new(RedisModuleCtx *ctx, const struct tw__redis_filing *filing,
     tw__redis_alarm_at(filing->due);
 }
 
-/* Returns whether the condition allows the task. Without a condition nothing is looked up yet (chores.c). */
-static bool is_allowed(const struct tw__redis_filing *filing, const struct tw__redis_queue *queue,
-                       uint64_t hash)
+/* Files the task as KEEPDUE says. `old` has its id; NULL: there is none. */
+static void file_keeping(RedisModuleCtx *ctx, struct tw__redis_filing *filing, RedisModuleKey *key,
+                         struct tw__redis_queue *queue, struct tw__redis_task *old, uint64_t hash)
 {
-    if (filing->condition == 0)
-        return true;
+    if (filing->now_ms == 0)
+        filing->now_ms = tw__redis_now_ms();
+    struct tw__redis_keep keep = tw__redis_keep_decide(tw__redis_shared.queues, old, &filing->plan,
+                                                       filing->every, filing->due, filing->now_ms);
+    filing->absolute &= keep.due == filing->due;
+    filing->due = keep.due;
+    filing->keeps = keep.how == TW__TASK_KEEPDUE_IN_PLACE || keep.how == TW__TASK_KEEPDUE_SAME_TIMES;
+    if (!filing->keeps) {
+        file_new(ctx, filing, key, queue, hash);
+        return;
+    }
+    tw__redis_chores_finish(); /* those before it file their tasks before this one */
+    tw__redis_keep_put(queue, make_task(filing, tw__redis_string_bytes(filing->id)),
+                       tw__redis_route_for(queue, &filing->plan), hash, old, keep.how, filing->now_ms);
+    tw__redis_alarm_next();
+}
+
+/* Files the task if the conditions allow it. Returns whether they do. Without a condition nothing is looked up
+ * yet (chores.c). */
+static bool file_if_allowed(RedisModuleCtx *ctx, struct tw__redis_filing *filing, RedisModuleKey *key,
+                            struct tw__redis_queue *queue, uint64_t hash)
+{
     struct tw__redis_task *old = NULL;
-    if (queue != NULL)
+    bool looks = filing->condition != 0 || filing->keepdue_at != 0;
+    if (looks && queue != NULL)
         old = tw__redis_queue_find(queue, hash, tw__redis_string_bytes(filing->id));
-    return tw__redis_conditions_met(filing->condition, old, filing->due);
+    if (looks && !tw__redis_conditions_met(filing->condition, old, filing->due))
+        return false;
+    if (filing->keepdue_at != 0)
+        file_keeping(ctx, filing, key, queue, old, hash);
+    else
+        file_new(ctx, filing, key, queue, hash);
+    return true;
 }
 
 int tw__redis_filing_file(RedisModuleCtx *ctx, struct tw__redis_filing *filing, uint64_t hash,
@@ -137,8 +176,7 @@ int tw__redis_filing_file(RedisModuleCtx *ctx, struct tw__redis_filing *filing, 
         hash = tw__redis_queue_foresee(tw__redis_shared.queues, tw__redis_string_bytes(filing->id));
     }
     tw__redis_chores_finish_for(hash);
-    if (is_allowed(filing, queue, hash)) {
-        file_new(ctx, filing, key, queue, hash);
+    if (file_if_allowed(ctx, filing, key, queue, hash)) {
         RedisModule_CloseKey(key);
         replicate_filing(ctx, filing);
         tw__redis_keys_changed(ctx, filing->queue, event);

@@ -18,8 +18,10 @@ struct tw__redis_filing {
     uint64_t now_ms, due, every, times;
     bool absolute, new_id;
     unsigned seen;      /* the options that were given (options.c) */
-    unsigned condition; /* of task/conditions.h; 0: none */
+    unsigned condition; /* of task/conditions.h, but not KEEPDUE; 0: none */
     int condition_at;   /* its index among the arguments; 0: none */
+    int keepdue_at;     /* the same of KEEPDUE */
+    bool keeps;         /* KEEPDUE has found a task whose times stay */
     struct tw__redis_plan plan;
     RedisModuleString **payload;
     int payload_count;

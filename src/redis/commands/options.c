@@ -11,6 +11,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <task/conditions.h>
 #include <task/limits.h>
 #include <task/words.h>
 
@@ -30,7 +31,8 @@ enum {
     OF_BACKOFF = 64,
     OF_JITTER = 128,
     OF_KIND = 256,
-    OF_MAXLEN = 512
+    OF_MAXLEN = 512,
+    OF_KEEPDUE = 1024
 };
 
 static bool has_target(const struct tw__redis_filing *filing)
@@ -174,6 +176,13 @@ static bool read_maxlen(RedisModuleCtx *ctx, struct tw__redis_filing *filing, in
     return read_value(ctx, filing, at, "MAXLEN", TW__REDIS_COUNT, from_one, &filing->plan.maxlen);
 }
 
+static bool read_keepdue(RedisModuleCtx *ctx, struct tw__redis_filing *filing, int *at)
+{
+    (void)ctx;
+    filing->keepdue_at = *at;
+    return true;
+}
+
 /* ---- options --------------------------------------------------------------------------------------------- */
 
 static const struct option {
@@ -181,11 +190,12 @@ static const struct option {
     unsigned option;
     bool of_target;
     bool (*read)(RedisModuleCtx *ctx, struct tw__redis_filing *filing, int *at);
-} options[] = {{"EVERY", OF_EVERY, false, read_every},    {"TIMES", OF_TIMES, false, read_times},
-               {"MISSED", OF_MISSED, false, read_missed}, {"MAXLATE", OF_MAXLATE, false, read_max_late},
-               {"TRIES", OF_TRIES, false, read_tries},    {"BACKOFF", OF_BACKOFF, false, read_backoff},
-               {"JITTER", OF_JITTER, false, read_jitter}, {"STREAM", OF_KIND, true, read_stream},
-               {"LIST", OF_KIND, true, read_list},        {"MAXLEN", OF_MAXLEN, true, read_maxlen}};
+} options[] = {{"EVERY", OF_EVERY, false, read_every},      {"TIMES", OF_TIMES, false, read_times},
+               {"MISSED", OF_MISSED, false, read_missed},   {"MAXLATE", OF_MAXLATE, false, read_max_late},
+               {"TRIES", OF_TRIES, false, read_tries},      {"BACKOFF", OF_BACKOFF, false, read_backoff},
+               {"JITTER", OF_JITTER, false, read_jitter},   {"STREAM", OF_KIND, true, read_stream},
+               {"LIST", OF_KIND, true, read_list},          {"MAXLEN", OF_MAXLEN, true, read_maxlen},
+               {"KEEPDUE", OF_KEEPDUE, false, read_keepdue}};
 
 static const struct option *option_named(const struct tw__redis_filing *filing, RedisModuleString *word)
 {
@@ -199,7 +209,7 @@ static bool reply_unknown(RedisModuleCtx *ctx, const struct tw__redis_filing *fi
 {
     char expected[REPLY_MAX];
     snprintf(expected, sizeof expected,
-             "NX, XX, GT, LT, EVERY, TIMES, MISSED, MAXLATE, TRIES, BACKOFF, JITTER%s or PAYLOAD",
+             "NX, XX, GT, LT, KEEPDUE, EVERY, TIMES, MISSED, MAXLATE, TRIES, BACKOFF, JITTER%s or PAYLOAD",
              has_target(filing) ? ", STREAM, LIST [LEFT], MAXLEN" : "");
     tw__redis_argument_error(ctx, word, "the option", expected);
     return false;
@@ -241,6 +251,19 @@ static bool read_option(RedisModuleCtx *ctx, struct tw__redis_filing *filing, in
     filing->condition = condition;
     filing->condition_at = *at;
     return true;
+}
+
+/* Whether KEEPDUE may stand beside the other condition. */
+static bool conditions_fit(RedisModuleCtx *ctx, const struct tw__redis_filing *filing)
+{
+    char error[REPLY_MAX];
+    if (filing->keepdue_at == 0 || tw__task_conditions_fit(filing->condition | TW__TASK_KEEPDUE))
+        return true;
+    snprintf(error, sizeof error,
+             "ERR the conditions are KEEPDUE and %s: expected KEEPDUE alone, or with NX or XX",
+             tw__redis_conditions_word(filing->condition));
+    RedisModule_ReplyWithError(ctx, error);
+    return false;
 }
 
 static bool options_fit(RedisModuleCtx *ctx, const struct tw__redis_filing *filing)
@@ -366,5 +389,6 @@ bool tw__redis_filing_read(RedisModuleCtx *ctx, struct tw__redis_filing *filing,
             return false;
     filing->payload = argv + at + 1;
     filing->payload_count = argc - at - 1;
-    return options_fit(ctx, filing) && payload_suits(ctx, filing) && is_small(ctx, filing);
+    return conditions_fit(ctx, filing) && options_fit(ctx, filing) && payload_suits(ctx, filing) &&
+           is_small(ctx, filing);
 }

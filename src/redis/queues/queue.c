@@ -125,12 +125,17 @@ static void leave(struct tw__redis_queue *queue, struct tw__redis_task *task)
     tw__redis_route_release(route);
 }
 
+static void set_route(struct tw__redis_task *task, struct tw__redis_route *route)
+{
+    task->route = route->index & (TW__REDIS_ROUTES_MAX - 1);
+    tw__redis_route_keep(route);
+}
+
 /* Lets the queue and the route count a task that joins them. */
 static void join(struct tw__redis_queue *queue, struct tw__redis_task *task, struct tw__redis_route *route)
 {
     TW_ASSERT(route->queue == queue && !tw__redis_task_filed(task));
-    task->route = route->index & (TW__REDIS_ROUTES_MAX - 1);
-    tw__redis_route_keep(route);
+    set_route(task, route);
     tw__redis_sums_block(queue, task, 1);
     tw__redis_sums_leased(queue, task, 1);
     if (task->shares)
@@ -248,6 +253,24 @@ struct tw__redis_task *tw__redis_queue_share(struct tw__redis_queue *queue, stru
         tw__redis_sums_dead_block(queue, copy, 1);
     }
     replace_block(queue, task, copy);
+    tw__redis_check_changed(queues, tw__redis_check_sums);
+    return copy;
+}
+
+struct tw__redis_task *tw__redis_queue_renew(struct tw__redis_queue *queue, struct tw__redis_task *task,
+                                             struct tw__redis_task *fresh, struct tw__redis_route *route)
+{
+    struct tw__redis_queues *queues = queue->queues;
+    struct tw__redis_route *before = tw__redis_route_of(queues, task);
+    TW_ASSERT(tw__redis_task_stage(task) != TW__REDIS_DEAD && !tw__redis_task_filed(fresh));
+    TW_ASSERT(route == before || !(task->flags & TW__REDIS_TASK_HELD));
+    struct tw__redis_task *copy = tw__redis_task_renewed(task, fresh, &queues->memory);
+    if (task->shares)
+        tw__redis_share_leave(queue, task);
+    replace_block(queue, task, copy);
+    set_route(copy, route);
+    tw__redis_route_release(before);
+    queues->memory.free(fresh);
     tw__redis_check_changed(queues, tw__redis_check_sums);
     return copy;
 }

@@ -61,6 +61,12 @@ struct tw__redis_task *tw__redis_queue_relive(struct tw__redis_queue *queue, str
  * stays filed as it is. Returns the task, whose address may have changed. */
 struct tw__redis_task *tw__redis_queue_share(struct tw__redis_queue *queue, struct tw__redis_task *task);
 
+/* Gives a task the payload and the repetition of `fresh`, which it frees, and a route. Its times, its life and
+ * its place stay. Returns the task, whose address has changed. Requires: the task is not dead; `fresh` is in no
+ * queue, and shares no payload; the route is that of the task, or the task is not held. */
+struct tw__redis_task *tw__redis_queue_renew(struct tw__redis_queue *queue, struct tw__redis_task *task,
+                                             struct tw__redis_task *fresh, struct tw__redis_route *route);
+
 /* The task waits for `due_ms` as if it had just been put: without a life, without failed tries. Logs
  * nothing. */
 void tw__redis_queue_begin_anew(struct tw__redis_queue *queue, struct tw__redis_task *task, uint64_t due_ms,

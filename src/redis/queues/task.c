@@ -224,18 +224,21 @@ void tw__redis_task_set_life(struct tw__redis_task *task, const struct tw__redis
     tw__redis_life_pack(task->rest, life);
 }
 
-/* Makes a copy of a task, with another life and perhaps another payload. */
-static struct tw__redis_task *copy_with(const struct tw__redis_task *task, const struct tw__redis_life *life,
-                                        struct tw__redis_share *share, const struct tw__redis_memory *memory)
+/* Makes a copy of a task, with another life and perhaps another payload. `of` has the payload, if it is not
+ * shared, and `every` and `times`. */
+static struct tw__redis_task *copy_with(const struct tw__redis_task *task, const struct tw__redis_task *of,
+                                        const struct tw__redis_life *life, struct tw__redis_share *share,
+                                        const struct tw__redis_memory *memory)
 {
     struct tw__redis_task_plan plan = {.id = tw__redis_task_id(task),
-                                       .every = tw__redis_task_every(task),
-                                       .times = tw__redis_task_times(task),
+                                       .every = tw__redis_task_every(of),
+                                       .times = tw__redis_task_times(of),
                                        .share = share,
-                                       .packed = tw__redis_task_packed(task),
+                                       .packed = tw__redis_task_packed(of),
                                        .life = life};
     struct tw__redis_task *copy = tw__redis_task_new(&plan, memory);
     memcpy(copy, task, offsetof(struct tw__redis_task, rest));
+    copy->flags = (uint8_t)((copy->flags & ~TW__REDIS_TASK_REPEATS) | (of->flags & TW__REDIS_TASK_REPEATS));
     copy->lived = life != NULL;
     copy->shares = share != NULL;
     return copy;
@@ -245,14 +248,29 @@ struct tw__redis_task *tw__redis_task_relive(const struct tw__redis_task *task,
                                              const struct tw__redis_life *life,
                                              const struct tw__redis_memory *memory)
 {
-    return copy_with(task, life, tw__redis_task_share(task), memory);
+    return copy_with(task, task, life, tw__redis_task_share(task), memory);
+}
+
+/* Makes a copy of a task with its own life. */
+static struct tw__redis_task *copy_alive(const struct tw__redis_task *task, const struct tw__redis_task *of,
+                                         struct tw__redis_share *share, const struct tw__redis_memory *memory)
+{
+    struct tw__redis_life life;
+    if (task->lived)
+        life = tw__redis_task_whole_life(task);
+    return copy_with(task, of, task->lived ? &life : NULL, share, memory);
 }
 
 struct tw__redis_task *tw__redis_task_sharing(const struct tw__redis_task *task, struct tw__redis_share *share,
                                               const struct tw__redis_memory *memory)
 {
-    struct tw__redis_life life;
-    if (task->lived)
-        life = tw__redis_task_whole_life(task);
-    return copy_with(task, task->lived ? &life : NULL, share, memory);
+    return copy_alive(task, task, share, memory);
+}
+
+struct tw__redis_task *tw__redis_task_renewed(const struct tw__redis_task *task,
+                                              const struct tw__redis_task *other,
+                                              const struct tw__redis_memory *memory)
+{
+    TW_ASSERT(!other->shares);
+    return copy_alive(task, other, NULL, memory);
 }

@@ -111,6 +111,12 @@ struct tw__redis_task *tw__redis_task_relive(const struct tw__redis_task *task,
 struct tw__redis_task *tw__redis_task_sharing(const struct tw__redis_task *task, struct tw__redis_share *share,
                                               const struct tw__redis_memory *memory);
 
+/* Makes a copy of the task in the same way, with the payload, `every` and `times` of another task, which has a
+ * payload of its own. The life stays. */
+struct tw__redis_task *tw__redis_task_renewed(const struct tw__redis_task *task,
+                                              const struct tw__redis_task *other,
+                                              const struct tw__redis_memory *memory);
+
 /* The upper four bits of the flags: the failed tries, unless the task is held (place.c). */
 uint32_t tw__redis_task_tries(const struct tw__redis_task *task);
 void tw__redis_task_set_tries(struct tw__redis_task *task, uint32_t tries);

@@ -66,6 +66,8 @@ test("the words of all options", () => {
     assert.deepEqual(words.map(String), ["TW.PUT", "s", "a", "IN", "5", "NX", "EVERY", "10", "TIMES", "2",
         "MISSED", "burst", "TRIES", "3", "BACKOFF", "1", "2.25", "9", "JITTER", "0", "PAYLOAD", "p", "q"]);
     assert.deepEqual(queue.putWords(null, "p"), ["TW.PUT", "s", "*", "IN", "0", "PAYLOAD", "p"]);
+    assert.deepEqual(queue.putWords("a", "p", { keepDue: true, only: "xx" }),
+        ["TW.PUT", "s", "a", "IN", "0", "XX", "KEEPDUE", "PAYLOAD", "p"]);
     assert.deepEqual(queue.cancelWords("a", "b"), ["TW.CANCEL", "s", "a", "b"]);
     assert.deepEqual(queue.moveWords("a", { at: 7, only: "gt" }), ["TW.MOVE", "s", "a", "AT", "7", "GT"]);
 });
@@ -205,6 +207,9 @@ const WRONG = [
     [TypeError, "the options are null: expected an object", () => none.put("a", "x", null)],
     [RangeError, "only is 'NX': expected 'nx' or 'xx' or 'gt' or 'lt'",
         () => none.put("a", "x", { only: "NX" })],
+    [RangeError, "only is 'gt': expected 'nx' or 'xx'",
+        () => none.put("a", "x", { only: "gt", keepDue: true })],
+    [TypeError, "keepDue is 1: expected true or false", () => none.put("a", "x", { keepDue: 1 })],
     [RangeError, "every is 0: expected an integer from 1", () => none.put("a", "x", { every: 0 })],
     [TypeError, "times is 3, and every is missing", () => none.put("a", "x", { times: 3 })],
     [RangeError, "times is 0: expected an integer from 1", () => none.put("a", "x", { every: 1, times: 0 })],

@@ -92,7 +92,7 @@ def test_a_factor_out_of_range(stage, factor):
 
 @pytest.mark.parametrize("words,fragments", [
     case((*PUT, "SOON", "5", *PAYLOAD), "SOON", "IN ms or AT unix-ms"),
-    case((*IN, "WHENEVER", *PAYLOAD), "WHENEVER", "NX, XX, GT, LT, EVERY, TIMES, MISSED, MAXLATE, "
+    case((*IN, "WHENEVER", *PAYLOAD), "WHENEVER", "NX, XX, GT, LT, KEEPDUE, EVERY, TIMES, MISSED, MAXLATE, "
          "TRIES, BACKOFF, JITTER or PAYLOAD"),
     case((*IN, "MAXLEN", "5", *PAYLOAD), "MAXLEN", "BACKOFF"),
     case((*IN, "LIST", *PAYLOAD), "LIST", "BACKOFF"),
@@ -174,6 +174,12 @@ def test_something_is_missing_or_too_much(stage, words, fragments):
 @pytest.mark.parametrize("words,fragments", [
     case((*IN, "NX", "XX", *PAYLOAD), "the conditions are NX and XX: expected one of NX, XX, GT and LT"),
     case((*IN, "NX", "NX", *PAYLOAD), "NX", "each option at most once"),
+    case((*IN, "KEEPDUE", "GT", *PAYLOAD),
+         "the conditions are KEEPDUE and GT: expected KEEPDUE alone, or with NX or XX"),
+    case((*IN, "lt", "KEEPDUE", *PAYLOAD),
+         "the conditions are KEEPDUE and LT: expected KEEPDUE alone, or with NX or XX"),
+    case((*IN, "KEEPDUE", "NX", "XX", *PAYLOAD), "the conditions are NX and XX"),
+    case((*IN, "KEEPDUE", "KEEPDUE", *PAYLOAD), "KEEPDUE", "each option at most once"),
     case((*IN, "EVERY", "5", "EVERY", "5", *PAYLOAD), "EVERY", "once"),
     case((*IN, "TRIES", "5", "TRIES", "5", *PAYLOAD), "TRIES", "once"),
     case((*IN, "BACKOFF", "5", "1", "5", "BACKOFF", "5", "1", "5", *PAYLOAD), "once"),

@@ -7,9 +7,11 @@
 #include "tests/support/cmocka.h"
 
 #include <src/redis/queues/change.h>
+#include <src/redis/queues/keep.h>
 #include <src/redis/queues/lease.h>
 #include <src/redis/queues/place.h>
 #include <src/redis/queues/queue.h>
+#include <src/redis/queues/route.h>
 #include <src/redis/queues/sums.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -421,6 +423,36 @@ static void relive(struct room *room, struct ref *ref)
     ref->life = life;
 }
 
+/* Puts another task with KEEPDUE, whose plan is for workers too, or has a target too. */
+static void keep(struct room *room, struct ref *ref)
+{
+    uint64_t next = ref->due, due = ref->lived ? ref->life.due : next, hash = hash_of_ref(room, ref);
+    struct tw__redis_task_plan parts = {.id = id_of((unsigned)(ref - room->ref)), .due = due};
+    unsigned first = ref->plan < FIRST_OF_WORKERS ? 0 : FIRST_OF_WORKERS,
+             plan = below(3) == 0 ? ref->plan : first + (unsigned)below(first > 0 ? 2 : FIRST_OF_WORKERS);
+    bool anew = !is_leased(ref) && below(3) == 0,
+         overdue = ref->place == NOWHERE || (ref->place == HELD && plan != ref->plan);
+    parts.packed = text("\1\1p");
+    parts.every = ref->every = below(2) == 0 ? 1 + below(1000) : 0;
+    parts.times = ref->times = ref->every > 0 ? 1 + below(9) : 1;
+    if (anew || overdue)
+        model_leave(room, ref);
+    tw__redis_keep_put(room->queue, tw__redis_task_new(&parts, &all->memory),
+                       tw__redis_route_for(room->queue, &plan_of[plan]), hash, ref->task,
+                       anew ? TW__TASK_KEEPDUE_SAME_TIMES : TW__TASK_KEEPDUE_IN_PLACE, model.now);
+    ref->plan = plan;
+    ref->task = found(room, ref);
+    if (anew) {
+        ref->lived = next != due;
+        ref->life = (struct tw__redis_life){.due = due};
+        ref->tries = 0;
+        model_file(ref, next);
+    } else if (overdue) {
+        model_line_up(ref, OVERDUE, false);
+    }
+    model.kept++;
+}
+
 /* Checks where `delivering` points, which pointed at the task. */
 static void check_delivering(const struct ref *ref, bool forgotten)
 {
@@ -431,12 +463,15 @@ static void check_delivering(const struct ref *ref, bool forgotten)
 /* Does something that the life of a task allows. Returns false if there is nothing. */
 bool live(struct room *room, struct ref *ref)
 {
-    uint64_t what = below(20);
+    uint64_t what = below(23);
     if (ref->place == NOWHERE)
         all->delivering = ref->task;
     bool delivering = all->delivering != NULL, forgotten = false;
     if (ref->place == DEAD) {
         begin_anew(room, ref);
+    } else if (what >= 20) {
+        forgotten = true;
+        keep(room, ref);
     } else if (is_leased(ref) && what >= 18 && ref->place != HELD) {
         move(room, ref);
         forgotten = true;

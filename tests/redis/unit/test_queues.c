@@ -486,7 +486,8 @@ static void every_task_is_where_the_model_says_and_none_is_lost(void **state)
     assert_true(model.taken > operations / 20);
     assert_true(model.passed > 0);
     assert_true(model.leases > operations / 50 && model.deaths > operations / 100);
-    assert_true(model.returns > operations / 500 && model.replaced > operations / 500);
+    assert_true(model.returns > operations / 500 && model.replaced > operations / 500 &&
+                model.kept > operations / 500);
     assert_true(model.stopped > 0 && model.letters > 0 && model.steps > 0);
     assert_true(all->routes < 20 * ROOMS * PLANS); /* unused numbers are used again */
     drain();

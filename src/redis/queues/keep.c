@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A task that is renewed in place keeps its timer or its link, and only its block is another one. So its place
+ * in the order stays, whichever that is. Two tasks have no place that could stay:
+ *
+ *   - A held task is in the line of its route. If the new options make another route, it becomes overdue, and
+ *     is tried at once.
+ *   - The task that is being delivered, or whose lease has run out, is filed nowhere. It becomes overdue too,
+ *     and so it is looked at again.
+ */
+#include "keep.h"
+
+#include <base/assert.h>
+#include <task/periods.h>
+
+#include "place.h"
+#include "queue.h"
+#include "route.h"
+
+/* ---- deciding -------------------------------------------------------------------------------------------- */
+
+static enum tw__task_stage stage_of(const struct tw__redis_task *task)
+{
+    static const enum tw__task_stage of_stage[] = {[TW__REDIS_WAITING] = TW__TASK_FILED,
+                                                   [TW__REDIS_LEASED] = TW__TASK_TAKEN,
+                                                   [TW__REDIS_DEAD] = TW__TASK_BURIED,
+                                                   [TW__REDIS_REPLACED] = TW__TASK_REPLACED};
+    return task == NULL ? TW__TASK_NONE : of_stage[tw__redis_task_stage(task)];
+}
+
+/* LEFT is an option of a List. */
+static uint8_t kind_of(const struct tw__redis_plan *plan)
+{
+    return plan->kind == TW__REDIS_LIST_LEFT ? TW__REDIS_LIST : plan->kind;
+}
+
+static bool is_elsewhere(const struct tw__redis_route *route, const struct tw__redis_plan *plan)
+{
+    struct tw__redis_plan old = tw__redis_route_plan(route);
+    return kind_of(&old) != kind_of(plan) || !tw__redis_bytes_equal(old.target, plan->target);
+}
+
+struct tw__redis_keep tw__redis_keep_decide(const struct tw__redis_queues *queues,
+                                            const struct tw__redis_task *old, const struct tw__redis_plan *plan,
+                                            uint64_t every, uint64_t due, uint64_t now_ms)
+{
+    struct tw__redis_keep keep = {TW__TASK_KEEPDUE_GIVEN, due};
+    if (old == NULL)
+        return keep;
+    bool both_repeat = every > 0 && tw__redis_task_every(old) > 0;
+    keep.how =
+        tw__task_keepdue(stage_of(old), both_repeat, is_elsewhere(tw__redis_route_of(queues, old), plan));
+    if (keep.how == TW__TASK_KEEPDUE_NOW)
+        keep.due = now_ms;
+    else if (keep.how != TW__TASK_KEEPDUE_GIVEN)
+        keep.due = tw__redis_task_first_due(old);
+    if (keep.how == TW__TASK_KEEPDUE_NEXT_PERIOD)
+        keep.due = tw__task_due_after(keep.due, 1, tw__redis_task_every(old));
+    if (keep.due > INT64_MAX)
+        keep.due = INT64_MAX; /* the latest time that a file may have */
+    return keep;
+}
+
+/* ---- doing ----------------------------------------------------------------------------------------------- */
+
+static void renew_in_place(struct tw__redis_queue *queue, struct tw__redis_task *task,
+                           struct tw__redis_task *fresh, struct tw__redis_route *route)
+{
+    struct tw__redis_queues *queues = queue->queues;
+    bool filed = tw__redis_task_filed(task);
+    if (filed && task->flags & TW__REDIS_TASK_HELD && route != tw__redis_route_of(queues, task)) {
+        tw__redis_place_unfile(queues, task);
+        filed = false;
+    }
+    if (queues->delivering == task)
+        queues->delivering = NULL;
+    task = tw__redis_queue_renew(queue, task, fresh, route);
+    if (!filed)
+        tw__redis_place_file_overdue(queues, task);
+}
+
+/* A task that waits for another time than its due time has a life, which says so. */
+static struct tw__redis_task *with_next(struct tw__redis_task *task, uint64_t due, uint64_t next,
+                                        const struct tw__redis_memory *memory)
+{
+    if (next != due) {
+        struct tw__redis_life life = {.due = due, .worker = {"", 0}, .error = {"", 0}};
+        struct tw__redis_task *lived = tw__redis_task_relive(task, &life, memory);
+        memory->free(task);
+        task = lived;
+    }
+    tw__redis_task_set_due(task, next);
+    return task;
+}
+
+void tw__redis_keep_put(struct tw__redis_queue *queue, struct tw__redis_task *task,
+                        struct tw__redis_route *route, uint64_t hash, struct tw__redis_task *old,
+                        enum tw__task_keepdue how, uint64_t now_ms)
+{
+    if (how == TW__TASK_KEEPDUE_IN_PLACE) {
+        renew_in_place(queue, old, task, route);
+        return;
+    }
+    TW_ASSERT(how == TW__TASK_KEEPDUE_SAME_TIMES && tw__redis_task_stage(old) == TW__REDIS_WAITING);
+    task = with_next(task, tw__redis_task_first_due(old), tw__redis_task_due(old), &queue->queues->memory);
+    tw__redis_queue_put(queue, task, route, hash, old, now_ms);
+}

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: MIT
+"""KEEPDUE in a server: the log, files, replicas, counts, targets that refuse. The cells of the contract are in
+tests/contract/scenarios/keepdue.txt."""
+import pytest
+
+from harness import Tap, now_ms, task, tasks, wait_replica_in_sync, wait_until
+from situations import (Counters, add, digest, events_of, put, rewrite, take, wait_delivered, wait_take)
+
+HOUR = 3600 * 1000
+ROUTES = ("TRIES", 7)
+SERIES = ("EVERY", HOUR, "MISSED", "burst")
+SLOWLY = ("BACKOFF", HOUR, 1, HOUR)
+
+
+def fail(r, job, *words):
+    return r.execute_command("TW.NACK", job.queue, job.id, job.token, *words)
+
+
+def register(r, due):
+    """Tasks in each state, each with the way in which a program puts it again: all that KEEPDUE decides."""
+    for name in ("retry", "lapsed", "series", "once", "moved", "behind", "dead"):
+        put(r, "s", name, "AT", 1000, *SLOWLY, *(SERIES if name in ("series", "moved") else ()))
+    jobs = {}
+    while len(jobs) < 7:
+        job = wait_take(r, "s", lease=10 * HOUR)
+        jobs[job.id] = job
+    fail(r, jobs["retry"], "IN", HOUR, "ERROR", "no"), fail(r, jobs["dead"], "DEAD")
+    r.execute_command("TW.TOUCH", "s", "lapsed", jobs["lapsed"].token, "LEASE", 1)
+    wait_until(lambda: task(r, "s", "lapsed")["lapses"] == 1)
+    put(r, "s", "behind", "AT", due, payload=("behind",))
+    put(r, "s", "waits", "AT", due), put(r, "s", "turns", "AT", due), add(r, "s", "q", "sent", due)
+    return jobs
+
+
+def again(r):
+    """The program starts again, and registers everything with another payload and other options."""
+    for name in ("retry", "lapsed", "once", "behind", "dead", "waits", "new"):
+        assert put(r, "s", name, "IN", 9 * HOUR, "KEEPDUE", *ROUTES, payload=("again",)) == name
+    assert put(r, "s", "series", "IN", 5, "EVERY", 2 * HOUR, "KEEPDUE", payload=("again",)) == "series"
+    assert add(r, "s", "q", "sent", 5, "KEEPDUE", *ROUTES) == "sent"
+    assert add(r, "s", "q", "turns", 5, "KEEPDUE") == "turns"
+    assert add(r, "s", "q", "moved", 5, "EVERY", HOUR, "KEEPDUE") == "moved"
+
+
+def looks(r):
+    return {name: {**task(r, "s", name), "remaining": 0} for name in tasks(r, "s")}
+
+
+# The log
+
+def test_a_decision_is_replicated_without_the_word(server, r):
+    due = now_ms() + HOUR
+    register(r, due)
+    tap, began = Tap(server), now_ms()
+    again(r)
+    sent = {words[3 if words[0] == "TW.SEND" else 2]: words for words in tap.commands() if "PAYLOAD" in words}
+    tap.close()
+    assert {name for name, words in sent.items() if "KEEPDUE" in words} == {
+        "retry", "lapsed", "behind", "waits", "series", "sent", "turns"}
+    at = {name: int(words[words.index("AT") + 1]) for name, words in sent.items()}
+    assert at["retry"] == at["lapsed"] == at["series"] == 1000 and at["moved"] == 1000 + HOUR
+    assert at["behind"] == at["waits"] == at["sent"] == at["turns"] == due
+    assert began <= at["once"] <= now_ms() and at["new"] > began + 8 * HOUR and at["dead"] > began + 8 * HOUR
+    assert "IN" not in {word for words in sent.values() for word in words}
+
+
+def test_a_command_that_says_the_outcome_is_passed_on(server, r):
+    due = now_ms() + HOUR
+    put(r, "s", "a", "AT", due)
+    tap = Tap(server)
+    assert put(r, "s", "a", "AT", due, "keepdue", "TRIES", 3) == "a"
+    assert put(r, "s", "a", "AT", 1000, "XX", "KEEPDUE") == "a"
+    assert put(r, "s", "a", "AT", 1000, "KEEPDUE", "NX") is None
+    assert put(r, "s", "*", "AT", due, "NX", "KEEPDUE") != "*"
+    first, second, third = tap.commands()
+    tap.close()
+    assert first == ["TW.PUT", "s", "a", "AT", str(due), "keepdue", "TRIES", "3", "PAYLOAD", "v"]
+    assert second == ["TW.PUT", "s", "a", "AT", str(due), "KEEPDUE", "PAYLOAD", "v"]
+    assert third[3:] == ["AT", str(due), "PAYLOAD", "v"]
+
+
+@pytest.mark.parametrize("way", ["AOF", "rewritten", "RDB"])
+def test_files_and_replicas_have_the_outcome(fleet, way):
+    options = {} if way == "RDB" else {"appendonly": "yes", "appendfsync": "always"}
+    server = fleet.server(aof_use_rdb_preamble="no", **options)
+    replica, r = fleet.server(replicaof=server), server.client()
+    register(r, now_ms() + HOUR)
+    again(r)
+    wait_replica_in_sync(server, replica)
+    assert digest(server) == digest(replica)
+    before = looks(r)
+    assert looks(replica.client()) == before
+    if way == "rewritten":
+        rewrite(server)
+    if way == "RDB":
+        r.save()
+    server.kill()
+    server.start()
+    assert looks(server.client()) == before
+
+
+def test_it_decides_alike_in_a_script_and_in_a_transaction(r):
+    put(r, "s", "a", "AT", 1000, *SERIES)
+    job = wait_take(r, "s")
+    with r.pipeline(transaction=True) as pipe:
+        pipe.execute_command("TW.PUT", "s", "a", "IN", 5, "EVERY", 2 * HOUR, "KEEPDUE", "PAYLOAD", "1")
+        pipe.execute_command("TW.ACK", "s", "a", job.token)
+        pipe.execute_command("TW.PUT", "s", "a", "IN", 5, "KEEPDUE", "PAYLOAD", "2")
+        assert pipe.execute() == ["a", 1, "a"]
+    found = task(r, "s", "a")
+    assert (found["due"], found["every"], found["payload"]) == (1000 + 2 * HOUR, 0, ["2"])
+
+
+# Counts, events
+
+def test_a_task_whose_times_stay_is_not_filed_anew(server, r):
+    due = now_ms() + HOUR
+    put(r, "s", "a", "AT", due)
+    counters = Counters(server)
+    for words in (("TW.PUT", "s"), ("TW.SEND", "s", "q")):
+        told = events_of(r, lambda some=words: r.execute_command(
+            *some, "a", "IN", 5, "KEEPDUE", "PAYLOAD", "f", "v"))
+        assert told == [words[0].lower()]
+    assert (counters["added"], counters["replaced"]) == (0, 0)
+    assert task(r, "s", "a")["due"] == due and task(r, "s", "a")["target"] == "q"
+    r.execute_command("TW.PUT", "s", "b", "IN", HOUR, "KEEPDUE", "PAYLOAD", "v")
+    assert (counters["added"], counters["replaced"]) == (1, 0)
+
+
+# Targets
+
+def test_a_target_that_refuses_is_tried_at_once_with_other_options(server, r):
+    r.set("q", "a string")
+    add(r, "s", "q", "a", 1000, *SLOWLY)
+    wait_until(lambda: server.tw()["held"] == 1)
+    add(r, "s", "q", "a", 5, "KEEPDUE", *SLOWLY, payload=("n", "same"))
+    assert server.tw()["held"] == 1
+    r.delete("q")
+    add(r, "s", "q", "a", 5, "KEEPDUE", *ROUTES, payload=("n", "other"))
+    assert wait_delivered(r, "q", 1) == ["a"]
+    fields = r.xrange("q")[0][1]
+    assert (fields["tw.due"], fields["tw.attempt"], fields["n"]) == ("1000", "2", "other")
+
+
+def test_a_blocked_worker_gets_a_task_that_had_a_target(server, r):
+    r.set("q", "a string")
+    add(r, "s", "q", "a", 1000, *SLOWLY)
+    wait_until(lambda: server.tw()["held"] == 1)
+    put(r, "s", "a", "IN", HOUR, "KEEPDUE", payload=("mine",))
+    job = take(r, "s", options=("BLOCK", 60000))[0]
+    assert (job.due, job.attempt, job.payload) == (1000, 1, ["mine"])
