@@ -109,6 +109,8 @@ bool task_print_json(const struct tw_store_task *task, FILE *out)
     json_object_set_new(object, "lapses", json_number(task->lapses));
     json_object_set_new(object, "tries", json_number(task->tries));
     json_object_set_new(object, "backoff_ms", json_number(task->backoff_ms));
+    if (task->replaced)
+        json_object_set_new(object, "replaced", json_true());
     if (task->every_ms > 0)
         put_period(object, task);
     if (task->state == TW_STATE_DEAD)

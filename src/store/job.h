@@ -35,6 +35,7 @@ struct tw__store_job {
     atomic_uint state; /* which of the two, the handler's return and the answer, have come */
     bool buried;       /* the answer has made the task dead */
     bool changed;      /* the answer has changed the task: it was still the revision that ran */
+    bool replaced;     /* the answer has ended an attempt that was replaced: the newer task waits now */
     char *error;       /* of this attempt, a block of its own; NULL: none */
     size_t size;       /* of the parts of the task */
     char bytes[];      /* queue, id, error of the attempt before, payload */

@@ -100,10 +100,10 @@ void damage_bytes(struct input *input, struct bytes *bytes, bool is_log)
 /* Another program writes. Values that the checks of the schema refuse get past them. */
 void damage_tables(struct input *input, const char *path)
 {
-    static const char *const columns[] = {"seq",        "queue",    "id",      "due_ms",        "next_ms",
-                                          "place_ms",   "attempt",  "lapses",  "run",           "token",
-                                          "dead_ms",    "every_ms", "times",   "missed",        "tries",
-                                          "backoff_ms", "error",    "payload", "missed_periods"};
+    static const char *const columns[] = {
+        "seq",    "queue",      "id",    "due_ms",  "next_ms",        "place_ms", "attempt",
+        "lapses", "run",        "token", "dead_ms", "every_ms",       "times",    "missed",
+        "tries",  "backoff_ms", "error", "payload", "missed_periods", "replaced"};
     static const char *const values[] = {"NULL",
                                          "-1",
                                          "0",
