@@ -192,16 +192,18 @@ enum {
 /* The state of a task decides about a change:
  *   - No such task: a put files it. A move returns TW_EGONE, and a cancel finds TW_GONE.
  *   - Waiting: a put replaces it, and a move files it for its new time. A cancel removes it (TW_CANCELLED).
- *   - Leased: a put or a move files a new revision, which runs after the call that is under way. A cancel
- *     removes the task (TW_RUNNING), and the handler goes on. In all three cases the answer of that handler
- *     changes nothing. A task is leased from its claim on, and its handler begins a moment later: if it has
- *     not begun when the put, the move or the cancel returns, it does not begin. If the process dies, the task
- *     is leased until the next run begins.
+ *   - Leased: a put or a move replaces the task at once, and the new one stands behind the attempt that is
+ *     under way. Whatever its handler answers then only ends that attempt: no retry follows, and nothing dies.
+ *     From that moment on the new task waits. If its time has passed meanwhile, its `next_ms` is that moment. A
+ *     cancel removes the task (TW_RUNNING), and with it one that stands behind; the handler goes on, and its
+ *     answer changes nothing. A task is leased from its claim on, and its handler begins a moment later: if it
+ *     has not begun when the put, the move or the cancel returns, it does not begin. If the process dies, the
+ *     task is leased until the next run begins.
  *   - Dead: a put replaces it. A move returns TW_EDEAD. A cancel removes it (TW_CANCELLED).
  *
- * A new revision begins with its first attempt. The conditions see tasks in every state, dead ones too. GT and
- * LT compare with `due_ms`, which is the same in each attempt; a put with GT or LT files a task that does not
- * exist. */
+ * A new revision begins with its first attempt. The conditions see tasks in every state, dead ones too, and
+ * the one that stands behind an attempt. GT and LT compare with `due_ms`, which is the same in each attempt; a
+ * put with GT or LT files a task that does not exist. */
 
 /* Puts a task.
  * Requires: `conditions` is 0 or one of the four.
@@ -290,6 +292,7 @@ struct tw_store_task {
     enum tw_missed missed;
     uint64_t missed_periods; /* for which the call of this period stands besides its own; 0 before it */
     uint32_t tries, attempt; /* attempt: the number of the attempt under way, or of the last one; 0: none yet */
+    bool replaced;           /* this task stands behind the attempt that is under way, of an older one */
     uint64_t place_ms;       /* its place in the order: next_ms, or when it was filed, if that was later */
     uint32_t lapses;         /* how many of them have lapsed: their run has ended. They cost no try */
     uint64_t backoff_ms, dead_ms; /* dead_ms: when it died; 0: it has not */
@@ -330,7 +333,8 @@ int64_t tw_store_scan(struct tw_store *store, const char *queue, const struct tw
  * Cost: O(tasks counted), a few million a second. */
 int64_t tw_store_count(struct tw_store *store, const char *queue, bool dead);
 
-/* Looks up next_ms of the first task of a queue that waits or runs. `queue` NULL: the least of all queues.
+/* Looks up next_ms of the first task of a queue that waits or runs, and stands behind no attempt. `queue` NULL:
+ * the least of all queues.
  * Returns: 0, and the time in *next_ms, TW_NEVER if there is none; or an error, and *next_ms is as it was.
  * Cost: O(log tasks), for each queue. */
 int tw_store_next(struct tw_store *store, const char *queue, uint64_t *next_ms);
@@ -438,7 +442,7 @@ struct tw_job {
  * The attempt is on the disk before the handler is called (with TW_STORE_LAZY, in the log of the file). So if
  * the process dies in the handler, the next run calls it again, with the next attempt: each call comes at least
  * once. An attempt whose process has died has lapsed, and costs no try; the 17th lapse kills the task. Jobs of
- * the same task never overlap within one run. The answer changes only the revision that ran, see the states
+ * the same task never overlap within one run. The answer is that of the revision that ran, see the states
  * above. If it cannot be written, for example because the disk is full, it is tried again until it can.
  * Returns: its answer. After each of them but TW_LATER the job is gone. */
 typedef enum tw_answer tw_handler_fn(void *arg, struct tw_job *job);
@@ -533,7 +537,7 @@ struct tw_store_stats {
     uint64_t jobs;                                  /* now: jobs under way */
     uint64_t attempts;                              /* jobs that have begun */
     uint64_t done;                                  /* answers */
-    uint64_t retried, dead;                         /* answers */
+    uint64_t retried, dead;                         /* answers; retried: nothing has died by this failure */
     uint64_t dropped;                               /* tasks and periods that were later than max_late_ms */
     uint64_t skipped;                               /* periods that TW_MISSED_SKIP has passed over */
     uint64_t coalesced;                             /* periods that calls stood for besides their own */

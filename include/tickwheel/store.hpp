@@ -312,6 +312,11 @@ class stored
     {
         return seen_->attempt;
     }
+    /* It stands behind the attempt of an older task. */
+    bool replaced() const noexcept
+    {
+        return seen_->replaced;
+    }
     std::string_view payload() const noexcept
     {
         return {static_cast<const char *>(seen_->payload), seen_->payload_size};

@@ -3,6 +3,11 @@
  * A put is one statement, an upsert: the row of an existing task gets the number of a new revision, and with it
  * a new place in the table. So a runner that holds the old number finds nothing under it, and whoever reads the
  * rows above the last number that he has seen finds every task that was put or moved since.
+ *
+ * A put or a move may find its task at work. The same statement makes the row the new task then, and leaves
+ * the number, the run and the token of the attempt there: `replaced` has the number. The runner loads no such
+ * row, and the end of the attempt clears it (claim.c). Example: a task is put for tomorrow while its first
+ * attempt is under way. Its row has `attempt` 0 and `replaced` 1 until the handler has answered.
  */
 #include "change.h"
 
@@ -197,7 +202,8 @@ static int put_row(struct tw__store_db *db, const struct tw_delayed *task)
                           task->backoff_ms > 0 ? task->backoff_ms : tw__task_range(TW__TASK_IN_BACKOFF).usual);
     tw__store_bind_blob(db, statement, 10, task->payload, task->payload_size);
     tw__store_bind_number(db, statement, 11, tw__store_place(db, task->due_ms, tw_store_now()));
-    bind_max_late(db, statement, 12, task->max_late_ms);
+    tw__store_bind_number(db, statement, 12, db->run);
+    bind_max_late(db, statement, 13, task->max_late_ms);
     error = tw__store_db_run(db, statement, "put");
     db->seq += error == 0;
     return error;
@@ -223,6 +229,7 @@ static int move_row(struct tw__store_db *db, const struct tw_delayed *task)
     tw__store_bind_number(db, statement, 3, db->seq + 1);
     tw__store_bind_number(db, statement, 4, task->due_ms);
     tw__store_bind_number(db, statement, 5, tw__store_place(db, task->due_ms, tw_store_now()));
+    tw__store_bind_number(db, statement, 12, db->run);
     error = tw__store_db_run(db, statement, "move");
     db->seq += error == 0 && sqlite3_changes(db->db) > 0;
     return error;
@@ -288,4 +295,18 @@ int tw__store_change_all(struct tw__store_db *db, struct tw_store_change *change
     for (size_t i = 0; i < n && error == 0; i++)
         error = tw__store_change(db, &changes[i]);
     return error;
+}
+
+/* ---- the end of runs ------------------------------------------------------------------------------------- */
+
+int tw__store_end_replaced(struct tw__store_db *db, uint64_t run)
+{
+    int error = 0;
+    uint64_t now_ms = tw_store_now();
+    sqlite3_stmt *statement = tw__store_db_statement(db, TW__STORE_END_ALL_REPLACED, &error);
+    if (statement == NULL)
+        return error;
+    tw__store_bind_number(db, statement, 1, run);
+    tw__store_bind_number(db, statement, 2, tw__store_place(db, now_ms, now_ms));
+    return tw__store_db_run(db, statement, "end attempts");
 }

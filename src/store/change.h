@@ -27,4 +27,7 @@ int tw__store_change(struct tw__store_db *db, struct tw_store_change *change);
 /* Makes all these changes. Returns: 0, or the first error of SQLite. */
 int tw__store_change_all(struct tw__store_db *db, struct tw_store_change *changes, size_t n);
 
+/* Ends the replaced attempts of all runs but this one: their tasks wait. Returns: 0, or an error of SQLite. */
+int tw__store_end_replaced(struct tw__store_db *db, uint64_t run);
+
 #endif

@@ -6,7 +6,9 @@
  * Example: attempt 1 of 3 is under way when the machine loses power. The next run calls attempt 2.
  *
  * An answer changes the row of the revision that ran. A put or a move meanwhile has given the task another
- * number, and a cancel has removed it: the answer finds no row then, and changes nothing.
+ * number, and the answer finds no row then. Only in this case a second statement asks for the id and the token,
+ * and ends the attempt. So the task waits, under a number by which the next look finds it. After a cancel
+ * neither of the two statements finds a row.
  *
  * A number alone names no task, because a backup that is restored takes the numbers back. So a claim asks for
  * the queue too, whose handler it will call. It need not ask for the id, which an entry does not have: the job
@@ -21,6 +23,7 @@
 
 #include <task/limits.h>
 
+#include "change.h"
 #include "look.h"
 
 #include <stdlib.h>
@@ -142,6 +145,23 @@ static int end_call(struct tw__store_db *db, struct tw__store_job *job, uint64_t
     return answer_row(db, TW__STORE_DONE, job, 0);
 }
 
+/* Ends the attempt of a job, if a newer task has taken its row meanwhile. */
+static int end_old_attempt(struct tw__store_db *db, struct tw__store_job *job, uint64_t now_ms)
+{
+    int error = 0;
+    sqlite3_stmt *statement = tw__store_db_statement(db, TW__STORE_END_REPLACED, &error);
+    if (statement == NULL)
+        return error;
+    tw__store_job_bind(db, statement, job);
+    tw__store_bind_number(db, statement, 1, db->seq + 1);
+    tw__store_bind_number(db, statement, 2, tw__store_place(db, now_ms, now_ms));
+    error = tw__store_db_run(db, statement, "end an attempt");
+    job->renumbered = error == 0 && sqlite3_changes(db->db) > 0;
+    job->buried &= !job->renumbered;
+    db->seq += job->renumbered;
+    return error;
+}
+
 /* Writes an answer. It may be written a second time, if the first transaction was rolled back. */
 static int write_answer(struct tw__store_db *db, struct tw__store_job *job, uint64_t now_ms)
 {
@@ -165,9 +185,10 @@ static int write_answer(struct tw__store_db *db, struct tw__store_job *job, uint
             error = end_call(db, job, now_ms);
     }
     job->changed = error == 0 && sqlite3_changes(db->db) > 0;
-    if (error == 0 && !job->changed)
-        job->again_ms = TW_NEVER;
-    return error;
+    if (error != 0 || job->changed)
+        return error;
+    job->again_ms = TW_NEVER;
+    return end_old_attempt(db, job, now_ms);
 }
 
 /* ---- the order ------------------------------------------------------------------------------------------- */
@@ -220,7 +241,9 @@ int tw__store_count_run(struct tw__store_db *db, void *arg)
     sqlite3_reset(row);
     if (error == 0)
         error = tw__store_place_again(db, NULL);
-    return error == 0 ? keep_tasks(db, count->table, count->seen.run) : error;
+    if (error == 0)
+        error = keep_tasks(db, count->table, count->seen.run);
+    return error == 0 ? tw__store_end_replaced(db, count->seen.run) : error;
 }
 
 void tw__store_count_jobs(const struct tw__store_table *table, uint64_t run)

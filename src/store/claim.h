@@ -67,8 +67,9 @@ struct tw__store_count {
     struct tw__store_seen seen;          /* the numbers of the file, with this one */
 };
 
-/* Counts a run, and gives its number to the tasks of its jobs; a tw__store_work_fn with a struct
- * tw__store_count. After the commit tw__store_count_jobs() gives it to the jobs. */
+/* Counts a run, gives its number to the tasks of its jobs, and ends the replaced attempts of all earlier runs;
+ * a tw__store_work_fn with a struct tw__store_count. After the commit tw__store_count_jobs() gives the number
+ * to the jobs. */
 int tw__store_count_run(struct tw__store_db *db, void *count);
 void tw__store_count_jobs(const struct tw__store_table *table, uint64_t run);
 

@@ -29,16 +29,22 @@
     X(PUT,                                                                                                     \
       "INSERT INTO $tw_task(seq, queue, id, due_ms, next_ms, place_ms, every_ms, times, missed, tries, "       \
       "backoff_ms, max_late_ms, payload)"                                                                      \
-      " VALUES (?1, ?2, ?3, ?4, ?4, ?11, ?5, ?6, ?7, ?8, ?9, ?12, ?10)"                                        \
+      " VALUES (?1, ?2, ?3, ?4, ?4, ?11, ?5, ?6, ?7, ?8, ?9, ?13, ?10)"                                        \
       " ON CONFLICT (queue, id) DO UPDATE SET seq = excluded.seq, due_ms = excluded.due_ms,"                   \
-      " next_ms = excluded.next_ms, place_ms = excluded.place_ms, attempt = 0, lapses = 0, run = 0, token = "  \
-      "0,"                                                                                                     \
-      " missed_periods = 0, dead_ms = NULL, every_ms = excluded.every_ms, times = excluded.times,"             \
+      " next_ms = excluded.next_ms, place_ms = excluded.place_ms, attempt = 0, lapses = 0," TW__STORE_REPLACE  \
+      ", missed_periods = 0, dead_ms = NULL, every_ms = excluded.every_ms, times = excluded.times,"            \
       " missed = excluded.missed, tries = excluded.tries, backoff_ms = excluded.backoff_ms, error = NULL,"     \
       " max_late_ms = excluded.max_late_ms, payload = excluded.payload")                                       \
-    X(MOVE, "UPDATE $tw_task SET seq = ?3, due_ms = ?4, next_ms = ?4, place_ms = ?5, attempt = 0, lapses = 0," \
-            " missed_periods = 0, run = 0, error = NULL"                                                       \
-            " WHERE queue = ?1 AND id = ?2 AND dead_ms IS NULL")                                               \
+    X(MOVE,                                                                                                    \
+      "UPDATE $tw_task SET seq = ?3, due_ms = ?4, next_ms = ?4, place_ms = ?5, attempt = 0," TW__STORE_REPLACE \
+      ", lapses = 0, missed_periods = 0, error = NULL WHERE queue = ?1 AND id = ?2 AND dead_ms IS NULL")       \
+    X(END_REPLACED,                                                                                            \
+      "UPDATE $tw_task SET seq = ?1, replaced = 0, run = 0, token = 0, next_ms = max(next_ms, ?2),"            \
+      " place_ms = max(place_ms, ?2)"                                                                          \
+      " WHERE queue = ?4 AND id = ?5 AND run = ?6 AND token = ?7 AND replaced > 0")                            \
+    X(END_ALL_REPLACED, "UPDATE $tw_task INDEXED BY tw_replaced SET replaced = 0, run = 0, token = 0,"         \
+                        " next_ms = max(next_ms, ?2), place_ms = max(place_ms, ?2)"                            \
+                        " WHERE replaced > 0 AND run <> ?1")                                                   \
     X(CANCEL, "DELETE FROM $tw_task WHERE queue = ?1 AND id = ?2 RETURNING run")                               \
     X(GET, "SELECT " TW__STORE_COLUMNS " FROM $tw_task WHERE queue = ?1 AND id = ?2")                          \
     X(SCAN,                                                                                                    \
@@ -58,39 +64,38 @@
     X(COUNT_ALL_DEAD,                                                                                          \
       "SELECT count(*) FROM $tw_task INDEXED BY tw_dead WHERE queue >= '' AND dead_ms IS NOT NULL")            \
     X(LIVE, "SELECT count(*), (SELECT next_ms FROM $tw_task INDEXED BY tw_order WHERE queue = ?1"              \
-            " AND dead_ms IS NULL ORDER BY place_ms, seq LIMIT 1) FROM $tw_task INDEXED BY tw_order WHERE "    \
-            "queue = ?1"                                                                                       \
-            " AND dead_ms IS NULL")                                                                            \
+            " AND dead_ms IS NULL AND replaced = 0 ORDER BY place_ms, seq LIMIT 1), sum(replaced > 0)"         \
+            " FROM $tw_task INDEXED BY tw_order WHERE queue = ?1 AND dead_ms IS NULL")                         \
     X(DUE, "SELECT count(*), sum(run <> 0 AND run = ?3) FROM $tw_task INDEXED BY tw_order WHERE queue = ?1"    \
-           " AND dead_ms IS NULL AND place_ms <= ?2")                                                          \
+           " AND dead_ms IS NULL AND replaced = 0 AND place_ms <= ?2")                                         \
     X(NEXT_ALL, "WITH RECURSIVE q(name) AS (SELECT min(queue) FROM $tw_task INDEXED BY tw_order"               \
                 " WHERE queue >= '' AND dead_ms IS NULL UNION ALL"                                             \
                 " SELECT (SELECT min(queue) FROM $tw_task INDEXED BY tw_order WHERE queue > q.name"            \
                 " AND dead_ms IS NULL) FROM q WHERE q.name IS NOT NULL)"                                       \
                 " SELECT min((SELECT next_ms FROM $tw_task INDEXED BY tw_order WHERE queue = q.name"           \
-                " AND dead_ms IS NULL ORDER BY place_ms, seq LIMIT 1)) FROM q")                                \
+                " AND dead_ms IS NULL AND replaced = 0 ORDER BY place_ms, seq LIMIT 1)) FROM q")               \
     X(NEXT, "SELECT (SELECT next_ms FROM $tw_task INDEXED BY tw_order WHERE queue = ?1 AND dead_ms IS NULL"    \
-            " ORDER BY place_ms, seq LIMIT 1)")                                                                \
+            " AND replaced = 0 ORDER BY place_ms, seq LIMIT 1)")                                               \
     X(FORECAST, "SELECT place_ms FROM $tw_task INDEXED BY tw_order WHERE queue = ?1 AND dead_ms IS NULL"       \
-                " AND place_ms <= ?2")                                                                         \
+                " AND replaced = 0 AND place_ms <= ?2")                                                        \
     X(FORECAST_REPEAT,                                                                                         \
       "SELECT due_ms, every_ms, times, missed, place_ms, attempt FROM $tw_task INDEXED BY tw_repeat"           \
-      " WHERE queue = ?1 AND dead_ms IS NULL AND every_ms > 0 AND place_ms <= ?2")                             \
+      " WHERE queue = ?1 AND dead_ms IS NULL AND every_ms > 0 AND place_ms <= ?2 AND replaced = 0")            \
     X(REMOVE, "DELETE FROM $tw_task WHERE seq = ?1")                                                           \
     X(RUN, "UPDATE $tw_meta SET run = run + 1 RETURNING run")                                                  \
     X(VERSION, "PRAGMA $data_version")                                                                         \
     X(LOAD, "SELECT seq, place_ms FROM $tw_task INDEXED BY tw_order WHERE queue = ?1 AND dead_ms IS NULL"      \
-            " AND place_ms > ?2 AND place_ms <= ?3 ORDER BY place_ms, seq LIMIT ?4")                           \
+            " AND replaced = 0 AND place_ms > ?2 AND place_ms <= ?3 ORDER BY place_ms, seq LIMIT ?4")          \
     X(LOAD_TIE, "SELECT seq, place_ms FROM $tw_task INDEXED BY tw_order WHERE queue = ?1 AND dead_ms IS NULL"  \
-                " AND place_ms = ?2 AND seq > ?3 ORDER BY seq LIMIT ?4")                                       \
+                " AND replaced = 0 AND place_ms = ?2 AND seq > ?3 ORDER BY seq LIMIT ?4")                      \
     X(SWEEP,                                                                                                   \
       "SELECT queue, place_ms, seq FROM $tw_task INDEXED BY tw_order WHERE dead_ms IS NULL AND queue > ?1"     \
-      " AND place_ms BETWEEN 0 AND 253402300799999 ORDER BY queue, place_ms, seq")                             \
-    X(NEWS,                                                                                                    \
-      "SELECT seq, place_ms, queue FROM $tw_task NOT INDEXED WHERE seq > ?1 AND dead_ms IS NULL ORDER BY seq") \
+      " AND replaced = 0 AND place_ms BETWEEN 0 AND 253402300799999 ORDER BY queue, place_ms, seq")            \
+    X(NEWS, "SELECT seq, place_ms, queue FROM $tw_task NOT INDEXED WHERE seq > ?1 AND dead_ms IS NULL"         \
+            " AND replaced = 0 ORDER BY seq")                                                                  \
     X(PAUSED, "SELECT name FROM $tw_queue WHERE paused <> 0")                                                  \
     X(CLAIM_ROW, "SELECT " TW__STORE_COLUMNS " FROM $tw_task NOT INDEXED"                                      \
-                 " WHERE seq = ?1 AND queue = ?2 AND dead_ms IS NULL")                                         \
+                 " WHERE seq = ?1 AND queue = ?2 AND dead_ms IS NULL AND replaced = 0")                        \
     X(CHECK, "SELECT 1 FROM $tw_task NOT INDEXED" TW__STORE_OF_JOB " AND dead_ms IS NULL"                      \
              " AND NOT EXISTS (SELECT 1 FROM $tw_queue WHERE name = ?4 AND paused <> 0)"                       \
              " AND NOT EXISTS (SELECT 1 FROM $tw_meta WHERE restored & 1 OR run <> ?6)")                       \
@@ -105,7 +110,8 @@
       " lapses, ?2, tries, backoff_ms, max_late_ms, ?3, payload FROM $tw_task NOT INDEXED" TW__STORE_OF_JOB    \
       " ON CONFLICT (queue, id) DO NOTHING")                                                                   \
     X(DONE, "DELETE FROM $tw_task NOT INDEXED" TW__STORE_OF_JOB)                                               \
-    X(KEEP, "UPDATE $tw_task NOT INDEXED SET run = ?2" TW__STORE_OF_JOB)                                       \
+    X(KEEP, "UPDATE $tw_task SET run = ?2 WHERE queue = ?4 AND id = ?5 AND run = ?6 AND token = ?7"            \
+            " AND (seq = ?1 OR replaced > 0)")                                                                 \
     X(BACK, "UPDATE $tw_task NOT INDEXED SET attempt = attempt - 1, run = 0, token = 0,"                       \
             " missed_periods = CASE attempt WHEN 1 THEN 0 ELSE missed_periods END" TW__STORE_OF_JOB)           \
     X(BACK_AT,                                                                                                 \
@@ -129,9 +135,15 @@
              " ON CONFLICT (name) DO UPDATE SET paused = 1 WHERE paused = 0")                                  \
     X(RESUME, "DELETE FROM $tw_queue WHERE name = ?1 AND paused <> 0")
 
+/* What stays of the attempt that a put or a move has found under way, in the run ?12. */
+#define TW__STORE_REPLACE                                                                                      \
+    " replaced = CASE run WHEN nullif(?12, 0) THEN max(replaced, attempt) ELSE 0 END,"                         \
+    " token = CASE run WHEN nullif(?12, 0) THEN token ELSE 0 END,"                                             \
+    " run = CASE run WHEN nullif(?12, 0) THEN run ELSE 0 END"
+
 #define TW__STORE_COLUMNS                                                                                      \
     "seq, queue, id, due_ms, attempt, run, dead_ms, every_ms, times, missed, tries, backoff_ms, error, "       \
-    "payload, next_ms, lapses, place_ms, missed_periods, max_late_ms"
+    "payload, next_ms, lapses, place_ms, missed_periods, replaced, max_late_ms"
 
 /* The row of a job's task. A file that was restored may have another task under its number, or another attempt
  * of the same task, which has another token. tw__store_job_bind() binds these numbers. */

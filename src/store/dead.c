@@ -58,7 +58,7 @@ struct mark {
 
 /* Each mark is a new number, and so is its end: the runner reads everything anew when the number is another
  * one, and counts itself anew. Without a runner a mark counts as a run, so that no task of the backup is
- * running. */
+ * running, and none stands behind an attempt. */
 static int write_mark(struct tw__store_db *db, void *arg)
 {
     struct mark *mark = arg;
@@ -67,6 +67,8 @@ static int write_mark(struct tw__store_db *db, void *arg)
         return 0;
     bool counts = mark->restored && !tw__store_lock_is_held(db);
     int error = counts ? tw__store_db_do(db, TW__STORE_RUN, "write tw_meta") : 0;
+    if (error == 0 && counts)
+        error = tw__store_end_replaced(db, db->run + 1);
     return error == 0 ? tw__store_db_do(db, mark->restored ? TW__STORE_MARK : TW__STORE_UNMARK, "write tw_meta")
                       : error;
 }

@@ -41,7 +41,7 @@ enum tw_missed tw__store_read_missed(sqlite3_stmt *row, int column)
 int tw__store_read_task(struct tw__store_db *db, sqlite3_stmt *row, uint64_t now_ms, struct tw_store_task *task)
 {
     bool dead = sqlite3_column_type(row, 6) != SQLITE_NULL;
-    uint64_t holder = number(row, 5), times = number(row, 8);
+    uint64_t holder = number(row, 5), times = number(row, 8), replaced = number(row, 18);
     *task = (struct tw_store_task){
         .queue = (const char *)sqlite3_column_text(row, 1),
         .id = sqlite3_column_blob(row, 2),
@@ -59,10 +59,11 @@ int tw__store_read_task(struct tw__store_db *db, sqlite3_stmt *row, uint64_t now
         .missed = tw__store_read_missed(row, 9),
         .missed_periods = number(row, 17),
         .tries = (uint32_t)number(row, 10),
-        .attempt = (uint32_t)number(row, 4),
+        .attempt = (uint32_t)(replaced > 0 ? replaced : number(row, 4)),
+        .replaced = replaced > 0,
         .lapses = (uint32_t)number(row, 15),
         .backoff_ms = number(row, 11),
-        .max_late_ms = sqlite3_column_type(row, 18) == SQLITE_NULL ? TW_FOREVER : number(row, 18),
+        .max_late_ms = sqlite3_column_type(row, 19) == SQLITE_NULL ? TW_FOREVER : number(row, 19),
         .dead_ms = dead ? number(row, 6) : 0,
         .payload = sqlite3_column_blob(row, 13),
         .payload_size = (size_t)sqlite3_column_bytes(row, 13),
@@ -246,12 +247,12 @@ int64_t tw_store_scan(struct tw_store *store, const char *queue, const struct tw
 
 /* ---- counting -------------------------------------------------------------------------------------------- */
 
-/* A statement that has one row with one value or two. */
+/* A statement that has one row with one to three values. */
 struct question {
     enum tw__store_statement which;
     const char *queue;                 /* NULL: all */
     uint64_t now_ms;                   /* DUE: until then */
-    uint64_t number, second;           /* each stays as it is if the value is NULL */
+    uint64_t number, second, third;    /* each stays as it is if the value is NULL */
     char text[TW_STORE_QUEUE_MAX + 1]; /* QUEUE_AFTER: the value; empty if it is NULL */
 };
 
@@ -296,6 +297,7 @@ static int ask(struct tw__store_db *db, void *arg)
     if (error == 0 && question->which != TW__STORE_QUEUE_AFTER) {
         take_column(row, 0, &question->number);
         take_column(row, 1, &question->second);
+        take_column(row, 2, &question->third);
     } else if (error == 0 && sqlite3_column_type(row, 0) != SQLITE_NULL) {
         error = read_name(db, row, question);
     }
@@ -385,7 +387,7 @@ int64_t tw_store_queues(struct tw_store *store, tw_store_see_queue_fn *see, void
     return error == 0 ? tour.seen : error;
 }
 
-/* A task that runs is due, unless the clock was set back since. */
+/* A task that runs is due, unless a newer one has replaced it, or the clock was set back since. */
 static int show_load(struct tw__store_db *db, struct queue_tour *tour, const char *queue)
 {
     struct question live = {.which = TW__STORE_LIVE, .queue = queue, .second = TW_NEVER},
@@ -401,9 +403,10 @@ static int show_load(struct tw__store_db *db, struct queue_tour *tour, const cha
         error = ask(db, &paused);
     if (error != 0)
         return error;
+    uint64_t running = due.second + live.third;
     tour->see_load(tour->arg, &(struct tw_store_load){.queue = queue,
-                                                      .waiting = live.number - due.second,
-                                                      .running = due.second,
+                                                      .waiting = live.number - running,
+                                                      .running = running,
                                                       .overdue = due.number - due.second,
                                                       .dead = dead.number,
                                                       .next_ms = live.second,

@@ -169,7 +169,7 @@ static void count_answer(struct tw__store_runner *runner, const struct tw__store
     struct tw_store_stats *stats = &runner->stats;
     stats->jobs--;
     stats->done += job->answer == TW_DONE;
-    stats->retried += job->answer == TW_RETRY && !job->buried;
+    stats->retried += (job->answer == TW_RETRY || job->answer == TW_DEAD) && !job->buried;
     stats->dead += job->buried;
     stats->attempts -= !job->begun;
     stats->coalesced += job->changed && (job->answer == TW_DONE || job->buried) ? job->job.missed : 0;
@@ -225,7 +225,7 @@ static void end_job(struct tw__store_runner *runner, struct tw__store_job *job)
         tw__store_window_put_back(&runner->window, job->entry);
     else
         settle_entry(runner, job->entry, job->again_ms);
-    runner->must_look |= job->renumbered;
+    runner->must_look |= job->renumbered; /* the next look finds the task */
     runner->bytes -= job->size;
     tw__store_job_free(job);
 }

@@ -26,6 +26,7 @@ CREATE TABLE tw_task(
     lapses INTEGER NOT NULL DEFAULT 0,      -- how many of them have lapsed: their run has ended
     run INTEGER NOT NULL DEFAULT 0,         -- its handler has it, in the process of this number; 0: nobody
     token INTEGER NOT NULL DEFAULT 0,       -- of the attempt that run has, 63 random bits; 0: none
+    replaced INTEGER NOT NULL DEFAULT 0,    -- that attempt's number, if the task is a newer one; 0: it is not
     dead_ms INTEGER,                        -- when it died; NULL: it lives
     every_ms INTEGER NOT NULL DEFAULT 0,   -- 0: it runs once
     times INTEGER NOT NULL DEFAULT 1,       -- calls left; 0: no end
@@ -44,11 +45,12 @@ CREATE TABLE tw_task(
     CHECK (typeof(every_ms) = 'integer' AND every_ms BETWEEN 0 AND 3155760000000),
     CHECK (typeof(times) = 'integer' AND times >= 0)
 );
--- With seq and dead_ms the index alone answers, and the rows stay untouched. The library names the indexes in
--- its statements, because after ANALYZE SQLite may choose others.
-CREATE INDEX tw_order ON tw_task(queue, place_ms, seq, dead_ms) WHERE dead_ms IS NULL;
+-- With the last three columns the index alone answers, and the rows stay untouched. The library names the
+-- indexes in its statements, because after ANALYZE SQLite may choose others.
+CREATE INDEX tw_order ON tw_task(queue, place_ms, seq, dead_ms, replaced) WHERE dead_ms IS NULL;
 CREATE INDEX tw_repeat ON tw_task(queue, place_ms) WHERE dead_ms IS NULL AND every_ms > 0;
 CREATE INDEX tw_dead ON tw_task(queue, dead_ms) WHERE dead_ms IS NOT NULL;
+CREATE INDEX tw_replaced ON tw_task(replaced) WHERE replaced > 0;
 
 -- What is known of a queue beyond its tasks.
 CREATE TABLE tw_queue(
@@ -124,8 +126,11 @@ CREATE TRIGGER tw_put_insert INSTEAD OF INSERT ON tw_put BEGIN
     UPDATE tw_task SET seq = (SELECT seq FROM tw_meta),
         due_ms = CAST(NEW.due_ms AS INTEGER), next_ms = CAST(NEW.due_ms AS INTEGER),
         place_ms = max(CAST(NEW.due_ms AS INTEGER), (SELECT clock FROM tw_clock)),
-        attempt = 0, lapses = 0, missed_periods = 0, run = 0, token = 0, dead_ms = NULL,
-        error = NULL,
+        attempt = 0, lapses = 0, missed_periods = 0, dead_ms = NULL, error = NULL,
+        -- While an attempt is under way, its number, run and token stay.
+        replaced = CASE run WHEN (SELECT nullif(run, 0) FROM tw_meta) THEN max(replaced, attempt) ELSE 0 END,
+        token = CASE run WHEN (SELECT nullif(run, 0) FROM tw_meta) THEN token ELSE 0 END,
+        run = CASE run WHEN (SELECT nullif(run, 0) FROM tw_meta) THEN run ELSE 0 END,
         every_ms = CAST(coalesce(NEW.every_ms, 0) AS INTEGER),
         times = CASE WHEN CAST(coalesce(NEW.every_ms, 0) AS INTEGER) = 0 THEN 1
                 ELSE CAST(coalesce(NEW.times, 0) AS INTEGER) END,
@@ -172,7 +177,10 @@ CREATE TRIGGER tw_move_insert INSTEAD OF INSERT ON tw_move BEGIN
     UPDATE tw_task SET seq = (SELECT seq FROM tw_meta),
         due_ms = CAST(NEW.due_ms AS INTEGER), next_ms = CAST(NEW.due_ms AS INTEGER),
         place_ms = max(CAST(NEW.due_ms AS INTEGER), (SELECT clock FROM tw_clock)),
-        attempt = 0, lapses = 0, missed_periods = 0, run = 0, token = 0, error = NULL
+        attempt = 0, lapses = 0, missed_periods = 0, error = NULL,
+        replaced = CASE run WHEN (SELECT nullif(run, 0) FROM tw_meta) THEN max(replaced, attempt) ELSE 0 END,
+        token = CASE run WHEN (SELECT nullif(run, 0) FROM tw_meta) THEN token ELSE 0 END,
+        run = CASE run WHEN (SELECT nullif(run, 0) FROM tw_meta) THEN run ELSE 0 END
         WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB);
 END;
 
@@ -209,7 +217,8 @@ CREATE VIEW tw_list(queue, id, due, next, state, attempt, error, payload, id_for
              WHEN run <> 0 AND run = (SELECT tw_meta.run FROM tw_meta) THEN 'leased'
              WHEN next_ms <= (SELECT clock FROM tw_clock) THEN 'ready'
              ELSE 'waiting' END,
-        attempt, error, CASE typeof(payload) WHEN 'text' THEN CAST(payload AS BLOB) ELSE payload END, id_form
+        max(attempt, replaced), error,
+        CASE typeof(payload) WHEN 'text' THEN CAST(payload AS BLOB) ELSE payload END, id_form
     FROM (SELECT *,
         CASE WHEN instr(id, x'00') THEN 'hex'
              WHEN CAST(id AS TEXT) NOT GLOB '*[^' || char(1) || '-' || char(127) || ']*' THEN 'text'

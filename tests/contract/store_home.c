@@ -185,6 +185,8 @@ static void show(void *arg, const struct tw_store_task *task)
         printf(" payload %.*s", (int)task->payload_size, (const char *)task->payload);
     if (task->error != NULL && task->error[0] != '\0')
         printf(" error %s", task->error);
+    if (task->replaced)
+        printf(" replaced");
     puts("");
 }
 

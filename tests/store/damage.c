@@ -101,9 +101,9 @@ void damage_bytes(struct input *input, struct bytes *bytes, bool is_log)
 void damage_tables(struct input *input, const char *path)
 {
     static const char *const columns[] = {
-        "seq",    "queue",      "id",    "due_ms",  "next_ms",        "place_ms",   "attempt",
-        "lapses", "run",        "token", "dead_ms", "every_ms",       "times",      "missed",
-        "tries",  "backoff_ms", "error", "payload", "missed_periods", "max_late_ms"};
+        "seq",    "queue",      "id",    "due_ms",  "next_ms",        "place_ms",    "attempt",
+        "lapses", "run",        "token", "dead_ms", "every_ms",       "times",       "missed",
+        "tries",  "backoff_ms", "error", "payload", "missed_periods", "max_late_ms", "replaced"};
     static const char *const values[] = {"NULL",
                                          "-1",
                                          "0",

@@ -49,7 +49,6 @@ static struct runs {
     uint64_t begin_ms, calls_before;
     uint64_t reach_ms[LEDGER_TASKS]; /* by how much a wait may be longer or shorter */
     uint64_t filed_before;           /* the ledger's count when the run began */
-    bool was_passed[LEDGER_TASKS];
     bool learns_next[LEDGER_TASKS], learns_place[LEDGER_TASKS],
         learns_death[LEDGER_TASKS]; /* the ledger's time is right, or too early */
     struct call calls[CALLS];
@@ -211,7 +210,6 @@ static void pass_to(struct ledger *ledger, unsigned task, uint64_t due_ms, uint6
     }
     ledger_file_again(ledger, task, due_ms);
     entry->place_ms = due_ms;
-    runs.was_passed[task] = true;
     runs.learns_next[task] = runs.learns_place[task] = false;
 }
 
@@ -312,6 +310,14 @@ static void follow_answer(struct entry *entry, const struct call *call)
         finish(entry, call);
 }
 
+/* The change has replaced the task, whatever the answer is. The new one is not due before the attempt ends. */
+static void end_replaced(struct entry *entry, const struct call *call)
+{
+    runs.learns_next[call->task] = runs.learns_place[call->task] = entry->exists;
+    runs.reach_ms[call->task] = 0;
+    entry->next_ms = entry->next_ms > time_of(call) ? entry->next_ms : time_of(call);
+}
+
 static const char *follow(struct ledger *ledger, const struct call *call)
 {
     if (call->task == LEDGER_TASKS)
@@ -329,11 +335,10 @@ static const char *follow(struct ledger *ledger, const struct call *call)
         follow_answer(entry, call);
         return NULL;
     }
-    runs.learns_next[call->task] = runs.was_passed[call->task] = false;
-    runs.learns_place[call->task] = call->change.verb != TW_STORE_CANCEL;
     int expected = ledger_make(ledger, &call->change);
     if (call->change.verb == TW_STORE_CANCEL)
         expected = TW_RUNNING;
+    end_replaced(entry, call);
     return call->result == expected ? NULL : mistake_at(call, "a change in the handler returns another result");
 }
 
@@ -414,9 +419,9 @@ static void learn_revision(void *arg, const struct tw_store_task *seen)
     *(uint64_t *)arg = seen->revision;
 }
 
-/* Gives the tasks that have got a new number in this run the order of those numbers, if the others among them
- * have the order of their changes. */
-static const char *learn_order(struct tw_store *store)
+/* Gives the tasks that have got a new number in this run the order of those numbers. A skip gives one, and the
+ * end of an attempt that was replaced: only the file knows their order. */
+static void learn_order(struct tw_store *store)
 {
     struct ledger *ledger = runs.ledger;
     uint64_t revision[LEDGER_TASKS] = {0}, filed[LEDGER_TASKS];
@@ -428,18 +433,12 @@ static const char *learn_order(struct tw_store *store)
     }
     for (unsigned one = 0; one < LEDGER_TASKS; one++) {
         filed[one] = runs.filed_before + 1;
-        for (unsigned two = 0; two < LEDGER_TASKS && revision[one] > 0; two++) {
-            bool before = revision[two] > 0 && revision[two] < revision[one];
-            filed[one] += before;
-            if (before && !runs.was_passed[one] && !runs.was_passed[two] &&
-                ledger->entry[two].filed > ledger->entry[one].filed)
-                return "changes of handlers have revisions in another order";
-        }
+        for (unsigned two = 0; two < LEDGER_TASKS && revision[one] > 0; two++)
+            filed[one] += revision[two] > 0 && revision[two] < revision[one];
     }
     for (unsigned task = 0; task < LEDGER_TASKS; task++)
         if (revision[task] > 0)
             ledger->entry[task].filed = filed[task];
-    return NULL;
 }
 
 /* A task that was too late, and would run once, is gone. */
@@ -561,7 +560,6 @@ const char *runs_go(struct ledger *ledger, const bool *paused, struct tw_store *
     runs.store = store;
     runs.ledger = ledger;
     runs.begin_ms = tw_store_now();
-    memset(runs.was_passed, 0, sizeof runs.was_passed);
     memset(runs.learns_next, 0, sizeof runs.learns_next);
     memset(runs.learns_place, 0, sizeof runs.learns_place);
     memset(runs.learns_death, 0, sizeof runs.learns_death);
@@ -578,8 +576,7 @@ const char *runs_go(struct ledger *ledger, const bool *paused, struct tw_store *
     if (wrong == NULL)
         learn_passes(store);
     learn_times(store);
-    if (wrong == NULL)
-        wrong = learn_order(store);
+    learn_order(store);
     if (wrong == NULL)
         wrong = end_dead_periods(store);
     for (unsigned task = 0; task < LEDGER_TASKS && wrong == NULL; task++) {

@@ -39,7 +39,7 @@ static const char *const files[] = {
 static void check_plan(sqlite3 *db, const char *name, const char *sql, int file)
 {
     static const char *const bad[] = {"SCAN main.tw_task", "TEMP B-TREE", "PRIMARY KEY (rowid>"};
-    char text[1024] = "EXPLAIN QUERY PLAN ";
+    char text[2048] = "EXPLAIN QUERY PLAN ";
     sqlite3_stmt *plan;
     for (const char *at = sql; *at != '\0'; at++)
         snprintf(text + strlen(text), sizeof text - strlen(text), *at == '$' ? "main." : "%c", *at);

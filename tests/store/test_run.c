@@ -638,8 +638,13 @@ static void each_period_tells_of_its_first_failure(void **state)
     struct tw_store *store = store_of(state);
     struct news news = {.lock = PTHREAD_MUTEX_INITIALIZER};
     struct tw_store_run options = {.workers = 1, .on_error = note_news, .arg = &news};
-    struct tw_delayed task = {
-        .queue = "q", .id = "x", .id_size = 1, .due_ms = 5, .every_ms = 100, .tries = 3, .backoff_ms = 10};
+    struct tw_delayed task = {.queue = "q",
+                              .id = "x",
+                              .id_size = 1,
+                              .due_ms = tw_store_now(),
+                              .every_ms = 100,
+                              .tries = 3,
+                              .backoff_ms = 10};
     struct calls calls;
     calls_init(&calls);
     calls.answer = TW_RETRY;
@@ -1089,6 +1094,68 @@ static void a_move_meanwhile_runs_again(void **state)
     change_while_running(state, &calls, TW_RETRY, move_it, 1);
     assert_string_equal(calls.text, "x/1 x/1");
     assert_int_equal(calls.last.due_ms, 9);
+}
+
+/* Puts a task that repeats, and answers its call with `answer` after it was put anew for `due_ms`. */
+static void replace_a_period(struct tw_store *store, enum tw_answer answer, uint64_t due_ms)
+{
+    struct calls calls;
+    struct seen seen = {.text = ""};
+    struct tw_store_range range = {.states = TW_STATE_LEASED};
+    uint64_t counts[1], next_ms = 0;
+    struct tw_delayed task = {.queue = "q",
+                              .id = "x",
+                              .id_size = 1,
+                              .due_ms = 5,
+                              .every_ms = 60000,
+                              .missed = TW_MISSED_BURST,
+                              .times = 3,
+                              .tries = 1};
+    calls_init(&calls);
+    calls.block = true;
+    calls.answer = answer;
+    calls.answers = 1;
+    calls.error = "old";
+    assert_int_equal(tw_store_put(store, &task, 0), 1);
+    start_with(store, &calls);
+    wait_for_calls(&calls, 1);
+    task.due_ms = due_ms;
+    assert_int_equal(tw_store_put(store, &task, TW_STORE_GT), 1);
+    assert_int_equal(put_if(store, "x", due_ms, TW_STORE_GT), 0);
+    runner_idle(store);
+    assert_int_equal(tw_store_scan(store, "q", &range, see, &seen), 1);
+    assert_true(seen.last.replaced && seen.last.attempt == 1 && seen.last.due_ms == due_ms);
+    assert_int_equal(tw_store_next(store, "q", &next_ms), 0);
+    assert_int_equal(next_ms, TW_NEVER);
+    assert_int_equal(tw_store_forecast(store, "q", 2 * 3600000, 1, counts), 0);
+    assert_int_equal(counts[0], 0);
+    unblock(&calls);
+    EVENTUALLY(stats_of(store).jobs == 0);
+    runner_idle(store);
+    assert_int_equal(calls.count, 1);
+    assert_int_equal(tw_store_stop(store), 0);
+}
+
+/* The answer ends the attempt alone: no try, no call and no period of the new task are used up by it, it is due
+ * when it was put for, and it has a new number. */
+static void an_answer_ends_an_attempt_that_was_replaced(void **state)
+{
+    static const enum tw_answer answers[] = {TW_DONE, TW_RETRY, TW_DEAD, TW_BACK};
+    uint64_t due_ms = tw_store_now() + 3600000;
+    for (size_t i = 0; i < 4; i++) {
+        struct tw_store *store = store_of(state);
+        struct seen seen = {.text = ""};
+        replace_a_period(store, answers[i], due_ms);
+        assert_int_equal(tw_store_get(store, "q", "x", 1, see, &seen), 0);
+        const struct tw_store_task *task = &seen.last;
+        assert_int_equal(task->state, TW_STATE_WAITING);
+        assert_true(!task->replaced && task->attempt == 0 && task->lapses == 0 && task->times == 3);
+        assert_true(task->due_ms == due_ms && task->next_ms == due_ms && task->place_ms == due_ms);
+        assert_string_equal(seen.error, "");
+        assert_int_equal(tw_store_count(store, "q", true), 0);
+        assert_int_equal(cancel(store, "x"), TW_CANCELLED);
+        store_reopen(*state);
+    }
 }
 
 static void a_cancelled_task_does_not_come_back(void **state)
@@ -1838,7 +1905,8 @@ int main(void)
         TEST(many_tasks_that_are_too_late_need_few_commits),
         TEST(a_retry_keeps_the_phase),
         TEST(a_put_meanwhile_runs_again_whatever_the_answer),
-        TEST(a_move_meanwhile_runs_again),
+        cmocka_unit_test_setup_teardown(a_move_meanwhile_runs_again, store_setup, store_teardown),
+        TEST(an_answer_ends_an_attempt_that_was_replaced),
         TEST(a_cancelled_task_does_not_come_back),
         TEST(an_old_answer_leaves_a_new_task_alone),
         TEST(each_queue_has_its_handler),

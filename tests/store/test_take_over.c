@@ -233,6 +233,40 @@ static void a_task_that_kills_its_process_dies(void **state)
     assert_string_equal(seen.error, "the run has ended");
 }
 
+/* The process of run 7 has died while "x" and "y" were at work, and somebody has put and moved them since. The
+ * next run ends both attempts. "z" has lapsed already, so a put replaces no attempt of it. */
+static void the_next_run_ends_attempts_that_were_replaced(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    struct seen seen = {.text = ""};
+    uint64_t due_ms = tw_store_now() + MINUTE_MS;
+    calls_init(&calls);
+    put(store, "x", 5);
+    put(store, "y", 6);
+    put(store, "z", 7);
+    sqlite3 *db = other_open(*state);
+    other_ask(db, "UPDATE tw_task SET attempt = 2, token = 9, run = iif(id = CAST('z' AS BLOB), 6, 7);"
+                  "UPDATE tw_meta SET run = 7");
+    put(store, "x", 8);
+    put(store, "x", 9);
+    other_ask(db, "INSERT INTO tw_move(queue, id, due_ms) SELECT 'q', 'y', clock + 60000 FROM tw_clock");
+    put(store, "z", due_ms);
+    assert_string_equal(other_ask(db, "SELECT group_concat(replaced || '/' || token) FROM"
+                                      " (SELECT * FROM tw_task ORDER BY id)"),
+                        "2/9,2/9,0/0");
+    assert_string_equal(other_ask(db, "SELECT state || attempt FROM tw_list WHERE id = 'y'"), "leased2");
+    assert_int_equal(tw_store_drain(store, "q", see, &seen), 1);
+    assert_int_equal(seen.last.due_ms, due_ms);
+    start_with(store, &calls);
+    assert_string_equal(wait_for_calls(&calls, 1), "x/1");
+    assert_int_equal(calls.last.lapses, 0);
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_string_equal(other_ask(db, "SELECT id || attempt || lapses || replaced || run FROM tw_task"),
+                        "y0000");
+    sqlite3_close(db);
+}
+
 /* ---- commits of others ----------------------------------------------------------------------------------- */
 
 /* Passes time until the runner has loaded a task, and returns the milliseconds. */
@@ -609,6 +643,7 @@ int main(void)
         TEST(a_standby_takes_over_within_a_second),
         TEST(a_killed_handler_is_called_again),
         TEST(a_task_that_kills_its_process_dies),
+        TEST(the_next_run_ends_attempts_that_were_replaced),
         TEST(commits_of_others_are_seen),
         TEST(a_commit_that_does_not_come_is_looked_for),
         TEST(a_commit_with_a_slow_sync_is_seen),

@@ -134,11 +134,12 @@ static void the_table_holds_for_running_tasks(void **state)
     assert_int_equal(put(store, "a", 30), 1);
     assert_int_equal(tw_store_move_at(store, "q", "b", 1, 20, 0), 1);
     assert_int_equal(cancel(store, "c"), TW_RUNNING);
-    assert_string_equal(scan(store, NULL), "b@20 a@30");
-    assert_string_equal(other_ask(db, "SELECT sum(attempt) FROM tw_task"), "0");
+    assert_string_equal(scan(store, NULL), "b@20* a@30*");
+    assert_string_equal(other_ask(db, "SELECT sum(attempt) || sum(replaced) FROM tw_task"), "02");
     assert_string_equal(other_ask(db, "SELECT count(*) FROM tw_task WHERE next_ms = due_ms"), "2");
     tw_store_get(store, "q", "a", 1, see, &seen);
     assert_int_equal(seen.last.next_ms, 30);
+    assert_true(seen.last.replaced && seen.last.attempt == 1);
     other_ask(db, "UPDATE tw_task SET run = 4"); /* of a process that is dead */
     assert_string_equal(scan(store, NULL), "b@20 a@30");
     assert_int_equal(cancel(store, "a"), TW_CANCELLED);
