@@ -638,8 +638,13 @@ static void each_period_tells_of_its_first_failure(void **state)
     struct tw_store *store = store_of(state);
     struct news news = {.lock = PTHREAD_MUTEX_INITIALIZER};
     struct tw_store_run options = {.workers = 1, .on_error = note_news, .arg = &news};
-    struct tw_delayed task = {
-        .queue = "q", .id = "x", .id_size = 1, .due_ms = 5, .every_ms = 100, .tries = 3, .backoff_ms = 10};
+    struct tw_delayed task = {.queue = "q",
+                              .id = "x",
+                              .id_size = 1,
+                              .due_ms = tw_store_now(), /* the next period comes after the retries */
+                              .every_ms = 100,
+                              .tries = 3,
+                              .backoff_ms = 10};
     struct calls calls;
     calls_init(&calls);
     calls.answer = TW_RETRY;
