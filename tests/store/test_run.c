@@ -641,7 +641,7 @@ static void each_period_tells_of_its_first_failure(void **state)
     struct tw_delayed task = {.queue = "q",
                               .id = "x",
                               .id_size = 1,
-                              .due_ms = tw_store_now(),
+                              .due_ms = tw_store_now(), /* the next period comes after the retries */
                               .every_ms = 100,
                               .tries = 3,
                               .backoff_ms = 10};
