@@ -294,8 +294,8 @@ def test_one_queue(server, r):
     found = as_json(server, "--queue", "b", "--db", "3")
     assert (found["queue"], sum(found["forecast"]["counts"])) == ("b", 5)
     assert found["queues"] == [{
-        "db": 3, "name": "b", "tasks": 6, "ready": 0, "leased": 0, "dead": 0, "held": 0, "delivered": 0, "done": 0,
-        "died": 0, "paused": False
+        "db": 3, "name": "b", "tasks": 6, "ready": 0, "leased": 0, "dead": 0, "held": 0, "delivered": 0,
+        "done": 0, "died": 0, "paused": False
     }]
     assert sum(as_json(server, "--queue", "a")["forecast"]["counts"]) == 7
     assert as_json(server, "--queue", "nobody")["queues"][0]["tasks"] == 0
