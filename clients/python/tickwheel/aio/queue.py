@@ -40,29 +40,32 @@ class Queue:
         return result
 
     def put_words(self, id: Optional[Id], payload: Payload, *, delay: Optional[Seconds] = None,
-                  at: Optional[Moment] = None, only: Optional[str] = None, every: Optional[Seconds] = None,
-                  times: Optional[int] = None, missed: Optional[str] = None, max_late: Optional[Seconds] = None,
-                  tries: Optional[int] = None, backoff: Optional[Tuple[Any, ...]] = None) -> Words:
+                  at: Optional[Moment] = None, only: Optional[str] = None, keep_due: bool = False,
+                  every: Optional[Seconds] = None, times: Optional[int] = None, missed: Optional[str] = None,
+                  max_late: Optional[Seconds] = None, tries: Optional[int] = None,
+                  backoff: Optional[Tuple[Any, ...]] = None) -> Words:
         """Returns the words of put() as a list: for a script's ARGV, or for another client."""
-        return put_words(self.key, id, payload, delay=delay, at=at, only=only, every=every, times=times,
-                         missed=missed, max_late=max_late, tries=tries, backoff=backoff)
+        return put_words(self.key, id, payload, delay=delay, at=at, only=only, keep_due=keep_due, every=every,
+                         times=times, missed=missed, max_late=max_late, tries=tries, backoff=backoff)
 
     async def put(self, id: Optional[Id], payload: Payload, *, delay: Optional[Seconds] = None,
-            at: Optional[Moment] = None, only: Optional[str] = None, every: Optional[Seconds] = None,
-            times: Optional[int] = None, missed: Optional[str] = None, max_late: Optional[Seconds] = None,
-            tries: Optional[int] = None, backoff: Optional[Tuple[Any, ...]] = None) -> Optional[str]:
+            at: Optional[Moment] = None, only: Optional[str] = None, keep_due: bool = False,
+            every: Optional[Seconds] = None, times: Optional[int] = None, missed: Optional[str] = None,
+            max_late: Optional[Seconds] = None, tries: Optional[int] = None,
+            backoff: Optional[Tuple[Any, ...]] = None) -> Optional[str]:
         """Puts a task for workers, or replaces the task with this id. Returns its id; None if `only` kept the
         queue as it was.
 
         `id`: None lets the server make one. `payload`: a value (str, bytes, int, float) or a list of values.
         `delay`: due in so many seconds, or `at`: at this moment; at once if neither is given. `only`: "nx" if
         there is no such task, "xx" if there is one; "gt" and "lt" replace a task only by a later or an earlier
-        time. `every`: seconds between two periods, of which there are `times`. `missed`: "coalesce"
-        (the default), "skip" or "burst", for periods that nobody could make in time. `max_late`: the seconds
-        after which a period is dropped. `tries`: attempts before the task is dead, 1 to 1,000,000. `backoff`: a
-        Backoff."""
-        words = self.put_words(id, payload, delay=delay, at=at, only=only, every=every, times=times,
-                               missed=missed, max_late=max_late, tries=tries, backoff=backoff)
+        time. `keep_due`: a task that exists keeps its time, and gets the new payload and options; for tasks
+        that a program puts at each start. `every`: seconds between two periods, of which there are `times`.
+        `missed`: "coalesce" (the default), "skip" or "burst", for periods that nobody could make in time.
+        `max_late`: the seconds after which a period is dropped. `tries`: attempts before the task is dead, 1 to
+        1,000,000. `backoff`: a Backoff."""
+        words = self.put_words(id, payload, delay=delay, at=at, only=only, keep_due=keep_due, every=every,
+                               times=times, missed=missed, max_late=max_late, tries=tries, backoff=backoff)
         return await self._send(_tasks.optional_text, *words)
 
     async def cancel(self, *ids: Id) -> List[int]:
