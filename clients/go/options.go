@@ -47,8 +47,8 @@ func milliseconds(d time.Duration) int64 {
 	return ms
 }
 
-// Option is an option of Queue.Put: a When, a Condition, a Missed, a Backoff, or a call of Every, Times, Tries,
-// MaxLate or More. Each kind may be given once. The server refuses a value that is out of its
+// Option is an option of Queue.Put: a When, a Condition, a Missed, a Backoff, or a call of KeepDue, Every, Times,
+// Tries, MaxLate or More. Each kind may be given once. The server refuses a value that is out of its
 // range, and names the value and the range in its error.
 type Option interface{ add(*filing) }
 
@@ -77,6 +77,12 @@ const (
 )
 
 func (c Condition) add(to *filing) { to.words = to.words.Add(string(c)) }
+
+// KeepDue lets a task that exists keep its time, and gives it the new payload and options. It is for tasks that
+// a program puts at each start. NX and XX may stand beside it.
+func KeepDue() Option {
+	return optionFunc(func(to *filing) { to.words = to.words.Add("KEEPDUE") })
+}
 
 // Every lets a task repeat: when a period ends, by success or by its death, the task is due again, so long
 // after its last due time. At least 1 ms.

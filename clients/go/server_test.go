@@ -144,6 +144,20 @@ func TestServerConditionsKeepATask(t *testing.T) {
 	}
 }
 
+func TestServerKeepsTheTimeOfATask(t *testing.T) {
+	s := newQueue(t)
+	_, err := s.Put(ctx, "a", "old", tickwheel.In(time.Hour), tickwheel.Every(time.Hour))
+	must(t, err)
+	before, err := s.Get(ctx, "a")
+	must(t, err)
+	id, err := s.Put(ctx, "a", "new", tickwheel.KeepDue(), tickwheel.Every(time.Minute))
+	is(t, "a", id, err)
+	after, err := s.Get(ctx, "a")
+	is(t, before.Due, after.Due, err)
+	is(t, "new", after.Text(), err)
+	is(t, time.Minute, after.Every, err)
+}
+
 func TestServerMakesAnID(t *testing.T) {
 	s := newQueue(t)
 	id, err := s.Put(ctx, "", "v", tickwheel.In(time.Hour))

@@ -29,6 +29,8 @@ func TestPutArgs(t *testing.T) {
 		{"orders a IN 2 NX PAYLOAD v w x",
 			orders.PutArgs("a", "v", More("w"), NX, In(1500*time.Microsecond), More("x"))},
 		{"orders a IN -1 XX PAYLOAD v", orders.PutArgs("a", "v", XX, In(-time.Nanosecond))},
+		{"orders a IN 0 NX KEEPDUE EVERY 60000 PAYLOAD v",
+			orders.PutArgs("a", "v", NX, KeepDue(), Every(time.Minute))},
 		{"orders a IN 0 EVERY 60000 TIMES 3 MISSED coalesce PAYLOAD v",
 			orders.PutArgs("a", "v", Every(time.Minute), Times(3), Coalesce)},
 		{"orders a IN 0 EVERY 1 MISSED skip MAXLATE 5000 GT PAYLOAD v",
