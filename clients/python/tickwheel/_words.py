@@ -167,7 +167,7 @@ def scan_words(key: Id, cursor: int, count: int, match: Optional[Id]) -> Words:
 
 
 def dead_words(key: Id, count: int, after: Optional[Id]) -> Words:
-    words = ["TW.DEAD", key, "COUNT", whole("count", count, 1, PAGE)]
+    words: Words = ["TW.DEAD", key, "COUNT", whole("count", count, 1, PAGE)]
     return words if after is None else [*words, "AFTER", encoded(after, "after")]
 
 
