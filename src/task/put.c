@@ -56,7 +56,7 @@ static void keep_due(struct tw__task_outcome *outcome, const struct tw__task *ol
         tw__task_void_lease(&outcome->task);
         tw__task_file(outcome, old->next_ms, now_ms);
         break;
-    case TW__TASK_KEEPDUE_GIVEN:
+    default: /* the times that are given */
         tw__task_place(outcome, old, call->at_ms, now_ms);
         outcome->tally.replaced += old->stage != TW__TASK_NONE;
     }
