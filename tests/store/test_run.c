@@ -1073,6 +1073,12 @@ static void cancel_and_put(struct tw_store *store)
     put(store, "x", tw_store_now() + 3600000);
 }
 
+static void cancel_and_put_anew(struct tw_store *store)
+{
+    cancel_it(store);
+    put_anew(store);
+}
+
 static void a_put_meanwhile_runs_again_whatever_the_answer(void **state)
 {
     static const enum tw_answer answers[] = {TW_DONE, TW_RETRY, TW_DEAD};
@@ -1173,6 +1179,14 @@ static void an_old_answer_leaves_a_new_task_alone(void **state)
     struct calls calls;
     change_while_running(state, &calls, TW_DONE, cancel_and_put, 0);
     assert_int_equal(tw_store_count(store_of(state), "q", false), 1);
+}
+
+static void a_new_task_waits_for_the_end_of_the_old_call(void **state)
+{
+    struct calls calls;
+    change_while_running(state, &calls, TW_DONE, cancel_and_put_anew, 1);
+    assert_string_equal(calls.text, "x/1 x/1");
+    assert_int_equal(calls.last.due_ms, 9);
 }
 
 static void a_cancelled_task_is_not_called(void **state)
@@ -1909,6 +1923,7 @@ int main(void)
         TEST(an_answer_ends_an_attempt_that_was_replaced),
         TEST(a_cancelled_task_does_not_come_back),
         TEST(an_old_answer_leaves_a_new_task_alone),
+        TEST(a_new_task_waits_for_the_end_of_the_old_call),
         TEST(each_queue_has_its_handler),
         TEST(queues_are_merged_in_the_order_of_due_times),
         TEST(a_queue_without_a_handler_waits),

@@ -903,6 +903,61 @@ static void the_name_of_a_dead_period_is_read_at_the_next_try(void **state)
     the_death_of_a_period_survives_a_failure(*state, &unread, TW__STORE_FIND, TW_EIO);
 }
 
+/* Waits for an error, because there is no memory for a statement, and then for the next try. */
+static void refuse_once(struct fixture *fixture, int statement, tw_handler_fn *handler, void *arg)
+{
+    struct errors errors = {0};
+    struct tw_store_run options = quietly(&errors);
+    atomic_store(&refused, statement);
+    assert_int_equal(tw_store_handle(fixture->store, "q", 0, handler, arg), 0);
+    assert_int_equal(tw_store_start(fixture->store, &options), 0);
+    wait_for_errors(&errors, 1);
+    assert_int_equal(atomic_load(&errors.last), TW_ENOMEM);
+    EVENTUALLY(hurried(atomic_load(&errors.mended) > 0));
+    assert_int_equal(tw_store_stop(fixture->store), 0);
+}
+
+struct replacer {
+    struct calls calls;
+    struct tw_store *store;
+};
+
+static enum tw_answer put_itself(void *arg, struct tw_job *job)
+{
+    struct replacer *replacer = arg;
+    put(replacer->store, "x", tw_store_now() + HOUR_MS);
+    return note_call(&replacer->calls, job);
+}
+
+static void a_replaced_attempt_is_ended_at_the_next_try(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct replacer replacer = {.store = store};
+    uint64_t next_ms;
+    calls_init(&replacer.calls);
+    put(store, "x", 5);
+    refuse_once(*state, TW__STORE_END_REPLACED, put_itself, &replacer);
+    assert_int_equal(replacer.calls.count, 1);
+    assert_int_equal(tw_store_next(store, "q", &next_ms), 0);
+    assert_true(next_ms > tw_store_now() && next_ms != TW_NEVER);
+}
+
+static void a_period_is_passed_over_at_the_next_try(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    uint64_t next_ms;
+    struct tw_delayed series = {
+        .queue = "q", .id = "x", .id_size = 1, .due_ms = 5, .every_ms = HOUR_MS, .missed = TW_MISSED_SKIP};
+    calls_init(&calls);
+    clock_stop(2 * HOUR_MS);
+    assert_int_equal(tw_store_put(store, &series, 0), 1);
+    refuse_once(*state, TW__STORE_ANEW, note_call, &calls);
+    assert_int_equal(calls.count, 0);
+    assert_int_equal(tw_store_next(store, "q", &next_ms), 0);
+    assert_int_equal(next_ms, 2 * HOUR_MS + 5);
+}
+
 /* The clock was set back, and the order cannot be mended. */
 static void an_order_that_cannot_be_mended_ends_the_start_with_an_error(void **state)
 {
@@ -963,6 +1018,8 @@ int main(void)
         TEST(a_period_is_buried_at_the_next_try),
         TEST(the_name_of_a_dead_period_is_looked_up_at_the_next_try),
         TEST(the_name_of_a_dead_period_is_read_at_the_next_try),
+        TEST(a_replaced_attempt_is_ended_at_the_next_try),
+        TEST(a_period_is_passed_over_at_the_next_try),
         TEST(an_order_that_cannot_be_mended_ends_the_start_with_an_error),
         TEST(naming_a_handler_survives_that_memory_ends),
     };
