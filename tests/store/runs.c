@@ -529,11 +529,15 @@ static bool is_quiet(struct tw_store *store, const bool *paused)
     return quiet;
 }
 
-static bool has_jobs(struct tw_store *store)
+/* The job of a task that its handler has cancelled or replaced is under way, though no task is due. Looks at the
+ * file and at the jobs are not one: a job between them may have freed a task, so there must have been none. */
+static bool is_over(struct tw_store *store, const bool *paused)
 {
-    struct tw_store_stats stats;
-    tw_store_stats(store, &stats);
-    return stats.jobs > 0;
+    struct tw_store_stats before, after;
+    tw_store_stats(store, &before);
+    bool quiet = before.jobs == 0 && is_quiet(store, paused);
+    tw_store_stats(store, &after);
+    return quiet && after.jobs == 0 && after.attempts == before.attempts;
 }
 
 static const char *run(struct tw_store *store, const bool *paused, uint32_t workers)
@@ -542,8 +546,7 @@ static const char *run(struct tw_store *store, const bool *paused, uint32_t work
     if (tw_store_start(store, &options) != 0)
         return "the store does not start";
     int64_t began_s = eventually_clock();
-    /* The job of a task that its handler has cancelled is under way, though no task is due. */
-    while (!is_quiet(store, paused) || has_jobs(store)) {
+    while (!is_over(store, paused)) {
         if (eventually_clock() - began_s > EVENTUALLY_S)
             return "tasks are due or under way, and do not end";
         clock_pass(1);
