@@ -28,7 +28,7 @@ def big(fleet):
 
 @pytest.mark.long(only=True)
 def test_what_no_delivery_could_carry_is_refused(big):
-    r = big.client(socket_patience=MINUTES)
+    r = big.client(socket_timeout=MINUTES)
     value = b"x" * PART
     with pytest.raises(redis.exceptions.ResponseError) as refused:
         r.execute_command("TW.SEND", "s", "q", "a", "IN", 0, "PAYLOAD", "f1", value, "f2", value, "f3", value)
@@ -44,7 +44,7 @@ def test_what_no_delivery_could_carry_is_refused(big):
 def test_what_is_too_big_for_a_list_or_for_workers_is_refused_likewise(fleet, words, other):
     server = fleet.server(client_query_buffer_limit="4gb", proto_max_bulk_len="2gb")
     with pytest.raises(redis.exceptions.ResponseError) as refused:
-        server.client(socket_patience=MINUTES).execute_command(*words, "PAYLOAD", b"x" * MOST)
+        server.client(socket_timeout=MINUTES).execute_command(*words, "PAYLOAD", b"x" * MOST)
     assert f"are {MOST + other} bytes together" in str(refused.value)
     assert server.client().dbsize() == 0
 
@@ -52,7 +52,7 @@ def test_what_is_too_big_for_a_list_or_for_workers_is_refused_likewise(fleet, wo
 @pytest.mark.long(only=True)
 def test_the_biggest_that_is_taken_fits_into_each_form(big):
     """The biggest task is delivered. If its target refuses it, the dead task has the whole payload."""
-    r = big.client(socket_patience=MINUTES)
+    r = big.client(socket_timeout=MINUTES)
     r.config_set("tickwheel.dead-letter-tries", 1)
     half = b"x" * (MOST // 2 - 3)
     r.set("w", "not a stream")
@@ -132,7 +132,7 @@ def test_a_big_one_for_a_list_is_delivered(fleet):
     """No Stream takes such a task, but a List does. If the List refuses it, its period dies."""
     server = loaded(fleet, ("SET", "q", "not a list"),
                     add("big", 1000, "EVERY", "9" * 15, "LIST", "PAYLOAD", 3 * PART))
-    r = server.client(socket_patience=MINUTES)
+    r = server.client(socket_timeout=MINUTES)
     [dead] = wait_dead(r, "s", patience=MINUTES)
     assert dead.error.startswith("WRONGTYPE") and dead.id == "big@1000"
     assert r.execute_command("TW.PURGE", "s", "IDS", 1, "big@1000") == 1
