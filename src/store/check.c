@@ -26,7 +26,7 @@
  * The runner looks at each round whether the file is at its path. It may be inside a commit for long: it waits
  * for a lock of others, or for the disk. So a worker looks for the file itself before it begins a job whose
  * claim is 100 ms old. Younger claims need no look: the runner looks for the file between the commit of the
- * claims and the time from which their age counts.
+ * claims and the time from which their age counts. Nor has such a job become too late: its claim has decided that.
  *
  * (Rejected: PRAGMA data_version, which needs a lock of the file for each job, and changes with our own
  * commits. Rejected too: to let the runner look for changes, because it may wait seconds for the disk or a
@@ -116,7 +116,8 @@ static bool ask_file(struct tw__store_check *check, const struct tw__store_job *
 bool tw__store_check_job(struct tw__store_check *check, const struct tw__store_job *job, uint64_t now_ns)
 {
     uint64_t known = atomic_load(&check->known);
-    if (now_ns > job->claimed_ns + YOUNG_NS && tw__store_db_find_file(&check->db) != TW__STORE_THERE)
+    bool young = now_ns <= job->claimed_ns + YOUNG_NS;
+    if (!young && (tw__store_job_is_late(job) || tw__store_db_find_file(&check->db) != TW__STORE_THERE))
         return false;
     if (check->count != NULL && job->series == series_of(known) && *check->count == (uint32_t)known)
         return true;

@@ -63,13 +63,12 @@ static void note_longest(atomic_uint_least64_t *longest_ns, uint64_t from_ns, ui
         atomic_store(longest_ns, to_ns - from_ns);
 }
 
-/* Calls the handler, or gives the job back. The file is looked at before such a job is claimed again. If it has
- * become too late, that claim drops it. */
+/* Calls the handler, or gives the job back. The file is looked at before such a job is claimed again. */
 static void begin_job(struct tw__store_hands *hands, struct tw__store_job *job, uint64_t now_ns)
 {
     if (atomic_load(&hands->stopping)) {
         tw__store_job_return(job);
-    } else if (!tw__store_job_is_late(job) && tw__store_check_job(hands->check, job, now_ns)) {
+    } else if (tw__store_check_job(hands->check, job, now_ns)) {
         tw__store_job_run(job);
     } else {
         atomic_store(&hands->stale, true);
