@@ -202,8 +202,7 @@ static int put_row(struct tw__store_db *db, const struct tw_delayed *task)
                           task->backoff_ms > 0 ? task->backoff_ms : tw__task_range(TW__TASK_IN_BACKOFF).usual);
     tw__store_bind_blob(db, statement, 10, task->payload, task->payload_size);
     tw__store_bind_number(db, statement, 11, tw__store_place(db, task->due_ms, tw_store_now()));
-    tw__store_bind_number(db, statement, 12, db->run);
-    bind_max_late(db, statement, 13, task->max_late_ms);
+    bind_max_late(db, statement, 12, task->max_late_ms);
     error = tw__store_db_run(db, statement, "put");
     db->seq += error == 0;
     return error;
@@ -229,7 +228,6 @@ static int move_row(struct tw__store_db *db, const struct tw_delayed *task)
     tw__store_bind_number(db, statement, 3, db->seq + 1);
     tw__store_bind_number(db, statement, 4, task->due_ms);
     tw__store_bind_number(db, statement, 5, tw__store_place(db, task->due_ms, tw_store_now()));
-    tw__store_bind_number(db, statement, 12, db->run);
     error = tw__store_db_run(db, statement, "move");
     db->seq += error == 0 && sqlite3_changes(db->db) > 0;
     return error;
@@ -267,8 +265,7 @@ static int change_cancel(struct tw__store_db *db, struct tw_store_change *change
     int code = tw__store_db_step(db, statement);
     change->result = TW_GONE;
     if (code == SQLITE_ROW) {
-        uint64_t run = (uint64_t)sqlite3_column_int64(statement, 0);
-        change->result = run != 0 && run == db->run ? TW_RUNNING : TW_CANCELLED;
+        change->result = sqlite3_column_int64(statement, 0) != 0 ? TW_RUNNING : TW_CANCELLED;
         code = tw__store_db_step(db, statement);
     }
     if (code != SQLITE_DONE)
@@ -308,5 +305,8 @@ int tw__store_end_replaced(struct tw__store_db *db, uint64_t run)
         return error;
     tw__store_bind_number(db, statement, 1, run);
     tw__store_bind_number(db, statement, 2, tw__store_place(db, now_ms, now_ms));
-    return tw__store_db_run(db, statement, "end attempts");
+    tw__store_bind_number(db, statement, 3, db->seq);
+    error = tw__store_db_run(db, statement, "end attempts");
+    db->seq += error == 0 ? (uint64_t)sqlite3_changes(db->db) : 0;
+    return error;
 }

@@ -157,7 +157,6 @@ static int end_old_attempt(struct tw__store_db *db, struct tw__store_job *job, u
     tw__store_bind_number(db, statement, 2, tw__store_place(db, now_ms, now_ms));
     error = tw__store_db_run(db, statement, "end an attempt");
     job->renumbered = error == 0 && sqlite3_changes(db->db) > 0;
-    job->buried &= !job->renumbered;
     db->seq += job->renumbered;
     return error;
 }
@@ -187,6 +186,7 @@ static int write_answer(struct tw__store_db *db, struct tw__store_job *job, uint
     job->changed = error == 0 && sqlite3_changes(db->db) > 0;
     if (error != 0 || job->changed)
         return error;
+    job->buried = false;
     job->again_ms = TW_NEVER;
     return end_old_attempt(db, job, now_ms);
 }

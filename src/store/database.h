@@ -29,7 +29,7 @@
     X(PUT,                                                                                                     \
       "INSERT INTO $tw_task(seq, queue, id, due_ms, next_ms, place_ms, every_ms, times, missed, tries, "       \
       "backoff_ms, max_late_ms, payload)"                                                                      \
-      " VALUES (?1, ?2, ?3, ?4, ?4, ?11, ?5, ?6, ?7, ?8, ?9, ?13, ?10)"                                        \
+      " VALUES (?1, ?2, ?3, ?4, ?4, ?11, ?5, ?6, ?7, ?8, ?9, ?12, ?10)"                                        \
       " ON CONFLICT (queue, id) DO UPDATE SET seq = excluded.seq, due_ms = excluded.due_ms,"                   \
       " next_ms = excluded.next_ms, place_ms = excluded.place_ms, attempt = 0, lapses = 0," TW__STORE_REPLACE  \
       ", missed_periods = 0, dead_ms = NULL, every_ms = excluded.every_ms, times = excluded.times,"            \
@@ -42,10 +42,13 @@
       "UPDATE $tw_task SET seq = ?1, replaced = 0, run = 0, token = 0, next_ms = max(next_ms, ?2),"            \
       " place_ms = max(place_ms, ?2)"                                                                          \
       " WHERE queue = ?4 AND id = ?5 AND run = ?6 AND token = ?7 AND replaced > 0")                            \
-    X(END_ALL_REPLACED, "UPDATE $tw_task INDEXED BY tw_replaced SET replaced = 0, run = 0, token = 0,"         \
-                        " next_ms = max(next_ms, ?2), place_ms = max(place_ms, ?2)"                            \
-                        " WHERE replaced > 0 AND run <> ?1")                                                   \
-    X(CANCEL, "DELETE FROM $tw_task WHERE queue = ?1 AND id = ?2 RETURNING run")                               \
+    X(END_ALL_REPLACED,                                                                                        \
+      "UPDATE $tw_task SET seq = ?3 + old.n, replaced = 0, run = 0, token = 0, next_ms = max(next_ms, ?2),"    \
+      " place_ms = max(place_ms, ?2) FROM (SELECT seq, row_number() OVER (ORDER BY seq) AS n"                  \
+      " FROM $tw_task INDEXED BY tw_replaced WHERE replaced > 0 AND seq > 0 AND run <> ?1) AS old"             \
+      " WHERE tw_task.seq = old.seq")                                                                          \
+    X(CANCEL, "DELETE FROM $tw_task WHERE queue = ?1 AND id = ?2"                                              \
+              " RETURNING run <> 0 AND run = (SELECT run FROM $tw_meta)")                                      \
     X(GET, "SELECT " TW__STORE_COLUMNS " FROM $tw_task WHERE queue = ?1 AND id = ?2")                          \
     X(SCAN,                                                                                                    \
       "SELECT " TW__STORE_COLUMNS " FROM $tw_task INDEXED BY tw_order WHERE queue = ?1 AND dead_ms IS NULL"    \
@@ -135,11 +138,12 @@
              " ON CONFLICT (name) DO UPDATE SET paused = 1 WHERE paused = 0")                                  \
     X(RESUME, "DELETE FROM $tw_queue WHERE name = ?1 AND paused <> 0")
 
-/* What stays of the attempt that a put or a move has found under way, in the run ?12. */
+/* What stays of the attempt that a put or a move has found under way. The run is that of the file: one that
+ * begins in the same transaction ends the attempts of those before. */
 #define TW__STORE_REPLACE                                                                                      \
-    " replaced = CASE run WHEN nullif(?12, 0) THEN max(replaced, attempt) ELSE 0 END,"                         \
-    " token = CASE run WHEN nullif(?12, 0) THEN token ELSE 0 END,"                                             \
-    " run = CASE run WHEN nullif(?12, 0) THEN run ELSE 0 END"
+    " replaced = CASE run WHEN (SELECT nullif(run, 0) FROM $tw_meta) THEN max(replaced, attempt) ELSE 0 END,"  \
+    " token = CASE run WHEN (SELECT nullif(run, 0) FROM $tw_meta) THEN token ELSE 0 END,"                      \
+    " run = CASE run WHEN (SELECT nullif(run, 0) FROM $tw_meta) THEN run ELSE 0 END"
 
 #define TW__STORE_COLUMNS                                                                                      \
     "seq, queue, id, due_ms, attempt, run, dead_ms, every_ms, times, missed, tries, backoff_ms, error, "       \

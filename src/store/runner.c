@@ -446,6 +446,7 @@ static int count_anew(struct tw__store_runner *runner)
     pthread_mutex_lock(&runner->check.lock); /* a worker may be looking a job up */
     tw__store_count_jobs(&runner->table, count.seen.run);
     pthread_mutex_unlock(&runner->check.lock);
+    runner->must_look = true; /* the attempts that have ended left tasks to be called */
     return 0;
 }
 
@@ -465,7 +466,7 @@ static bool go_round(struct tw__store_runner *runner)
     take_answers(runner);
     take_claims(runner, seen);
     if (batch->answered == NULL && batch->n == 0)
-        return false;
+        return seen && runner->must_look;
     uint64_t most = runner->options.max_bytes;
     batch->room = most > runner->bytes ? most - runner->bytes : 0;
     batch->idle = runner->stats.jobs == 0;

@@ -50,7 +50,7 @@ CREATE TABLE tw_task(
 CREATE INDEX tw_order ON tw_task(queue, place_ms, seq, dead_ms, replaced) WHERE dead_ms IS NULL;
 CREATE INDEX tw_repeat ON tw_task(queue, place_ms) WHERE dead_ms IS NULL AND every_ms > 0;
 CREATE INDEX tw_dead ON tw_task(queue, dead_ms) WHERE dead_ms IS NOT NULL;
-CREATE INDEX tw_replaced ON tw_task(replaced) WHERE replaced > 0;
+CREATE INDEX tw_replaced ON tw_task(seq) WHERE replaced > 0;
 
 -- What is known of a queue beyond its tasks.
 CREATE TABLE tw_queue(

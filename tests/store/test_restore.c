@@ -5,7 +5,9 @@
  */
 #include "clock.h"
 #include "running.h"
+#include "src/store/change.h"
 #include "src/store/claim.h"
+#include "src/store/commit.h"
 #include "tests/support/eventually.h"
 
 #include <stdatomic.h>
@@ -440,6 +442,60 @@ static void only_tasks_of_jobs_under_way_run_after_a_restore(void **state)
     sqlite3_close(db);
 }
 
+/* The backup has a task that stands behind an attempt. That attempt has ended, so the task has its turn. */
+static void a_task_behind_an_attempt_of_before_a_restore_is_called(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    sqlite3 *db = other_open(*state);
+    keep_first(&calls);
+    put(store, "a", 5);
+    start_with(store, &calls);
+    wait_for_kept(&calls, 1);
+    put(store, "a", 7);
+    runner_idle(store);
+    sqlite3 *backup = back_up(db);
+    tw_job_answer(calls.kept[0], TW_DONE);
+    wait_for_calls(&calls, 2);
+    wait_for_answers(store, 2);
+    assert_string_equal(scan(store, NULL), "");
+    restore_unseen(store, backup, db);
+    assert_string_equal(scan(store, NULL), "a@7*");
+    look_again(store);
+    assert_string_equal(wait_for_calls(&calls, 3), "a/1 a/1 a/1");
+    wait_for_answers(store, 3);
+    assert_string_equal(scan(store, NULL), "");
+    assert_int_equal(tw_store_stop(store), 0);
+    sqlite3_close(db);
+}
+
+/* A tw__store_work_fn: a run begins, and a put shares its commit. */
+static int begin_and_put(struct tw__store_db *db, void *arg)
+{
+    struct tw__store_job *none = NULL;
+    struct tw__store_table empty = {.jobs = &none, .mask = 0};
+    struct tw__store_count count = {.table = &empty};
+    int error = tw__store_count_run(db, &count);
+    return error == 0 ? tw__store_change(db, arg) : error;
+}
+
+/* A bug: the put took the run before for the present one, and nobody ended the attempt. */
+static void a_put_beside_the_begin_of_a_run_replaces_no_attempt(void **state)
+{
+    struct tw_store *store = store_of(state);
+    sqlite3 *db = other_open(*state);
+    struct tw_store_change change = {.task = {.queue = "q", .id = "a", .id_size = 1, .due_ms = 7}};
+    put(store, "a", 5);
+    other_ask(db, "UPDATE tw_meta SET run = 3");
+    other_ask(db, "UPDATE tw_task SET run = 3, attempt = 1, token = 9");
+    assert_string_equal(scan(store, NULL), "a@5*");
+    assert_int_equal(tw__store_commit(store, begin_and_put, &change, true), 0);
+    assert_int_equal(change.result, 1);
+    assert_string_equal(other_ask(db, "SELECT run || '/' || token || '/' || replaced FROM tw_task"), "0/0/0");
+    assert_string_equal(scan(store, NULL), "a@7");
+    sqlite3_close(db);
+}
+
 /* The backup has the task from before this answer to its first job. The job after that is under way. */
 static void no_later_answer_counts(const struct fixture *fixture, enum tw_answer answer, uint64_t every_ms,
                                    uint64_t pass_ms)
@@ -638,6 +694,36 @@ static void a_mark_leaves_no_task_running_without_a_job(void **state)
     sqlite3_close(db);
 }
 
+/* So it is with an attempt that was replaced. */
+static void a_mark_keeps_a_replaced_attempt_only_if_it_is_under_way(void **state)
+{
+    static const uint64_t later_ms = 4102444800000;
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    sqlite3 *db = other_open(*state);
+    keep_first(&calls);
+    put(store, "a", 5);
+    start_with(store, &calls);
+    wait_for_kept(&calls, 1);
+    put(store, "a", later_ms);
+    runner_idle(store);
+    sqlite3 *backup = back_up(db);
+    assert_int_equal(tw_store_restored(store, true), 1);
+    runner_idle(store);
+    assert_string_equal(scan(store, NULL), "a@4102444800000*");
+    tw_job_answer(calls.kept[0], TW_DONE);
+    wait_for_answers(store, 1);
+    assert_string_equal(scan(store, NULL), "a@4102444800000");
+    assert_int_equal(tw_store_stop(store), 0);
+    copy_all(backup, db);
+    sqlite3_close(backup);
+    assert_string_equal(scan(store, NULL), "a@4102444800000*");
+    assert_int_equal(tw_store_restored(store, true), 1);
+    assert_string_equal(scan(store, NULL), "a@4102444800000");
+    assert_int_equal(cancel(store, "a"), TW_CANCELLED);
+    sqlite3_close(db);
+}
+
 /* The mark counts from its commit, not from the run's next look. A pause of a queue outlasts it. "b" has its
  * turn at the answer of "a", and then the run does not look. */
 static void a_mark_that_the_run_has_not_seen_counts(void **state)
@@ -693,12 +779,15 @@ int main(void)
         TEST(a_backup_from_between_two_commits_of_the_run_is_noticed),
         TEST(a_restore_that_a_commit_of_the_run_has_noticed_counts),
         TEST(only_tasks_of_jobs_under_way_run_after_a_restore),
+        TEST(a_task_behind_an_attempt_of_before_a_restore_is_called),
+        TEST(a_put_beside_the_begin_of_a_run_replaces_no_attempt),
         TEST(an_answer_counts_for_its_call_alone),
         TEST(an_answer_counts_for_its_attempt_alone),
         TEST(a_job_does_not_begin_for_an_earlier_call),
         TEST(an_answer_before_the_look_after_a_restore_is_no_error),
         TEST(a_marked_file_is_not_run_until_it_is_told),
         TEST(a_mark_leaves_no_task_running_without_a_job),
+        TEST(a_mark_keeps_a_replaced_attempt_only_if_it_is_under_way),
         TEST(a_mark_that_the_run_has_not_seen_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
