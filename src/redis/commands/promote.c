@@ -54,10 +54,12 @@ static void gather_all(const struct tw__redis_queue *queue, struct tw__redis_nam
     if (queue == NULL)
         return;
     struct tw__redis_task **task = RedisModule_Alloc(TW__REDIS_NAMED_MAX * sizeof(struct tw__redis_task *));
-    named->count =
+    size_t count =
         tw__redis_look_earliest(queue, named->now_ms + 1, UINT64_MAX, named->now_ms, TW__REDIS_NAMED_MAX, task);
-    for (size_t i = 0; i < named->count; i++)
-        tw__redis_vector_add(&named->all, task[i], &tw__redis_shared.queues->memory);
+    for (size_t i = 0; i < count; i++)
+        if (waits(task[i], named->now_ms)) /* not the task that is being delivered */
+            tw__redis_vector_add(&named->all, task[i], &tw__redis_shared.queues->memory);
+    named->count = named->all.count;
     RedisModule_Free(task);
 }
 
