@@ -121,8 +121,9 @@ func (q *Queue) Promote(ctx context.Context, id string) (bool, error) {
 	return redis.Bool(q.do(ctx, "TW.PROMOTE", q.oneTask(id)))
 }
 
-// PromoteAll lets waiting tasks be ready now, those with the earliest times first, and returns their number. A
-// call does only so much work as the server allows; 0 says that no task waits.
+// PromoteAll lets waiting tasks be ready now, those with the earliest times first, and returns their number. It
+// is one command: at most 10,000 tasks, and about 20 ms; 0 says that no task waits. It does not go on by itself,
+// because the next period of a task that repeats may wait by then.
 func (q *Queue) PromoteAll(ctx context.Context) (int, error) {
 	return redis.Int(q.do(ctx, "TW.PROMOTE", redis.Args{q.key, "ALL"}))
 }

@@ -35,7 +35,8 @@ static void stand_behind(struct tw__task_outcome *outcome, const struct tw__task
     outcome->tally.replaced++;
 }
 
-static void keep_due(struct tw__task_outcome *outcome, const struct tw__task *old,
+/* Returns false if the times that are given count, as without KEEPDUE. */
+static bool keep_due(struct tw__task_outcome *outcome, const struct tw__task *old,
                      const struct tw__task_call *call, uint64_t now_ms)
 {
     bool both_repeat = old->every_ms > 0 && outcome->task.every_ms > 0;
@@ -43,22 +44,21 @@ static void keep_due(struct tw__task_outcome *outcome, const struct tw__task *ol
     switch (tw__task_keepdue(old->stage, both_repeat, call->elsewhere)) {
     case TW__TASK_KEEPDUE_NEXT_PERIOD:
         stand_behind(outcome, old, tw__task_due_after(old->due_ms, periods, old->every_ms), now_ms);
-        break;
+        return true;
     case TW__TASK_KEEPDUE_NOW:
         stand_behind(outcome, old, now_ms, now_ms);
-        break;
+        return true;
     case TW__TASK_KEEPDUE_IN_PLACE:
         renew_options(outcome, old);
-        break;
+        return true;
     case TW__TASK_KEEPDUE_SAME_TIMES:
         renew_options(outcome, old);
         tw__task_begin_anew(outcome);
         tw__task_void_lease(&outcome->task);
         tw__task_file(outcome, old->next_ms, now_ms);
-        break;
-    default: /* the times that are given */
-        tw__task_place(outcome, old, call->at_ms, now_ms);
-        outcome->tally.replaced += old->stage != TW__TASK_NONE;
+        return true;
+    default:
+        return false;
     }
 }
 
@@ -70,10 +70,8 @@ void tw__task_put(const struct tw__task *old, const struct tw__task_call *call, 
         return;
     outcome->task = *call->options;
     outcome->renewed = true;
-    if (call->conditions & TW__TASK_KEEPDUE) {
-        keep_due(outcome, old, call, now_ms);
+    if (call->conditions & TW__TASK_KEEPDUE && keep_due(outcome, old, call, now_ms))
         return;
-    }
     tw__task_place(outcome, old, call->at_ms, now_ms);
     outcome->tally.replaced += there;
 }

@@ -155,7 +155,8 @@ def test_run_now(recipe, queue):
     before = now_ms()
     assert call("TW.NACK", queue, "a", token) >= before + HOUR, "the worker had the task until now"
     assert it["run_now"](some, "a") is True
-    token, _ = take()
+    token, attempt = take()
+    assert attempt == 2
     call("TW.NACK", queue, "a", token, "DEAD")
     assert it["run_now"](some, "a") is True
     assert take()[1] == 1

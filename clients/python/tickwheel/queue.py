@@ -121,8 +121,9 @@ class Queue:
         return self._send(bool, "TW.PROMOTE", self.key, *one_task(id))
 
     def promote_all(self) -> int:
-        """Lets waiting tasks be ready now, those with the earliest times first: at most 10,000, and for about
-        20 ms. Returns their number; 0 if no task waits."""
+        """Lets waiting tasks be ready now, those with the earliest times first, by one command: at most 10,000,
+        and for about 20 ms. Returns their number; 0 if no task waits. It does not go on by itself, because the
+        next period of a task that repeats may wait by then."""
         return self._send(int, "TW.PROMOTE", self.key, "ALL")
 
     def replay(self, id: Id, *, delay: Optional[Seconds] = None, at: Optional[Moment] = None) -> bool:

@@ -286,8 +286,8 @@ static const struct command {
      {
          .summary = "Lets waiting tasks be ready now, even before they are due.",
          .complexity =
-             "O(n) with n the number of tasks, at most 10,000 and for at most 20 ms; with ALL plus the "
-             "cost of finding them as TW.RANGE",
+             "O(n) with n the number of tasks, at most 10,000; ALL ends after 20 ms, and has the cost of "
+             "finding them besides, as TW.RANGE",
          .arity = -2,
          .key_specs = SPECS(SPEC(1, RW(UPDATE))),
          .args = ARGS(KEY("queue", 0), NAMED),

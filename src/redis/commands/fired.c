@@ -8,6 +8,8 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "keyspace/alarm.h"
 #include "keyspace/keys.h"
@@ -124,7 +126,9 @@ int tw__redis_fired_command(RedisModuleCtx *ctx, RedisModuleString **argv, int a
     return good ? RedisModule_ReplyWithSimpleString(ctx, "OK") : REDISMODULE_OK;
 }
 
-/* Whether this version reads the format of a chunk. If not, replies with an error. */
+/* Whether this version reads the format of a chunk. If not, replies with an error. But a chunk of the AOF ends
+ * the server, as an unknown command there does. Otherwise it would go on without these tasks, and the next
+ * rewrite would take them from the file. */
 static bool is_format(RedisModuleCtx *ctx, struct tw__redis_bytes chunk)
 {
     char error[REPLY_MAX];
@@ -134,6 +138,10 @@ static bool is_format(RedisModuleCtx *ctx, struct tw__redis_bytes chunk)
     snprintf(error, sizeof error,
              "ERR format is %" PRIu64 ": expected %d; the version that wrote it can read it", format,
              TW__REDIS_FORMAT);
+    if (RedisModule_IsAOFClient(RedisModule_GetClientId(ctx))) {
+        RedisModule_Log(ctx, "warning", "tickwheel: %s", error + strlen("ERR "));
+        exit(EXIT_FAILURE);
+    }
     RedisModule_ReplyWithError(ctx, error);
     return false;
 }

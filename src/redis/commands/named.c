@@ -51,8 +51,10 @@ bool tw__redis_named_may_deliver(RedisModuleCtx *ctx, const struct tw__redis_que
     bool may = true;
     tw__redis_caller_init(&caller, ctx);
     for (size_t i = 0; i < named->count && may; i++) {
-        if (i > 0 && i % RIGHTS_LOOK == 0 && RedisModule_MonotonicMicroseconds() >= until_us)
+        if (i > 0 && i % RIGHTS_LOOK == 0 && RedisModule_MonotonicMicroseconds() >= until_us) {
             named->count = i;
+            break;
+        }
         const struct tw__redis_task *task = tw__redis_named_at(queue, named, i);
         struct tw__redis_route *route = task == NULL ? NULL : tw__redis_route_of(tw__redis_shared.queues, task);
         may = route == NULL || route == last || tw__redis_caller_may_deliver(&caller, route);

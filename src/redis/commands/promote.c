@@ -7,8 +7,8 @@
  * A task that is held by its target stays in the line of its route. The route ends its wait, so that the next
  * tick tries the target again.
  *
- * A call ends when its time is over, also if it has not promoted all tasks that it names. Those that it has
- * promoted wait no longer. So the next call goes on behind them.
+ * ALL ends when its time is over, also if tasks still wait. Those that it has promoted wait no longer, so the
+ * next call goes on behind them. IDS promotes each task that it names.
  */
 #include "commands.h"
 
@@ -23,10 +23,24 @@
 #include "server/strings.h"
 
 enum {
-    PROMOTE_US = 20000, /* for one call, besides the look for the tasks */
+    PROMOTE_US = 20000, /* for one call with ALL, besides the look for the tasks */
     RIGHTS_US = 10000,  /* of these, for the rights to write the targets */
-    PROMOTE_LOOK = 100  /* tasks between two looks at the clock */
+    PROMOTE_LOOK = 100, /* tasks between two looks at the clock */
+    PROMOTE_BIG = 4096  /* bytes of a payload; a bigger one takes time to be copied */
 };
+
+/* When a call has to end, of the monotonic clock. */
+struct ends {
+    uint64_t rights_us, all_us;
+};
+
+static struct ends ends_of(const struct tw__redis_named *named)
+{
+    uint64_t now_us = RedisModule_MonotonicMicroseconds();
+    if (named->ids != NULL)
+        return (struct ends){UINT64_MAX, UINT64_MAX};
+    return (struct ends){now_us + RIGHTS_US, now_us + PROMOTE_US};
+}
 
 static bool waits(const struct tw__redis_task *task, uint64_t now_ms)
 {
@@ -40,10 +54,12 @@ static void gather_all(const struct tw__redis_queue *queue, struct tw__redis_nam
     if (queue == NULL)
         return;
     struct tw__redis_task **task = RedisModule_Alloc(TW__REDIS_NAMED_MAX * sizeof(struct tw__redis_task *));
-    named->count =
+    size_t count =
         tw__redis_look_earliest(queue, named->now_ms + 1, UINT64_MAX, named->now_ms, TW__REDIS_NAMED_MAX, task);
-    for (size_t i = 0; i < named->count; i++)
-        tw__redis_vector_add(&named->all, task[i], &tw__redis_shared.queues->memory);
+    for (size_t i = 0; i < count; i++)
+        if (waits(task[i], named->now_ms)) /* not the task that is being delivered */
+            tw__redis_vector_add(&named->all, task[i], &tw__redis_shared.queues->memory);
+    named->count = named->all.count;
     RedisModule_Free(task);
 }
 
@@ -76,13 +92,14 @@ static size_t promote_named(struct tw__redis_queue *queue, const struct tw__redi
     size_t count = 0;
     for (size_t i = 0; i < named->count; i++) {
         struct tw__redis_task *task = tw__redis_named_at(queue, named, i);
+        bool big = task != NULL && tw__redis_task_packed(task).size > PROMOTE_BIG;
         if (task != NULL && task->flags & TW__REDIS_TASK_HELD) {
             tw__redis_vector_add(&held, task, &tw__redis_shared.queues->memory);
         } else if (task != NULL) {
             tw__redis_lease_hasten(queue, task, named->now_ms, log);
             count++;
         }
-        if ((i + 1) % PROMOTE_LOOK == 0 && RedisModule_MonotonicMicroseconds() >= until_us)
+        if ((big || (i + 1) % PROMOTE_LOOK == 0) && RedisModule_MonotonicMicroseconds() >= until_us)
             break;
     }
     count += try_targets(&held, named->now_ms);
@@ -108,10 +125,10 @@ int tw__redis_promote_command(RedisModuleCtx *ctx, RedisModuleString **argv, int
         return REDISMODULE_OK;
     if (named.ids == NULL)
         gather_all(queue, &named);
-    uint64_t began_us = RedisModule_MonotonicMicroseconds();
-    bool may = tw__redis_named_may_deliver(ctx, queue, &named, began_us + RIGHTS_US);
+    struct ends ends = ends_of(&named);
+    bool may = tw__redis_named_may_deliver(ctx, queue, &named, ends.rights_us);
     if (may)
-        count = promote_named(queue, &named, began_us + PROMOTE_US, &log);
+        count = promote_named(queue, &named, ends.all_us, &log);
     if (count > 0) {
         tw__redis_alarm_at(named.now_ms);
         tw__redis_lives_close(ctx, argv[1], &log, "tw.promote");

@@ -41,6 +41,8 @@
 #include "varint.h"
 
 enum { REPEATS = 1, LIVED = 2, SHARED = 4 };
+_Static_assert(TW_MISSED_COALESCE == 0 && TW_MISSED_SKIP == 1 && TW_MISSED_BURST == 2,
+               "the policies for missed periods are written as these numbers");
 
 /* ---- writing --------------------------------------------------------------------------------------------- */
 

@@ -58,12 +58,19 @@ def damage(chance, words):
         words[at] = other_word(chance, words[at])
 
 
+def is_foreign(words):
+    """Whether this is a chunk of another format. It ends the server (test_persistence.py)."""
+    return words[0].upper() == b"TW.LOAD" and len(words) == 3 and words[2][:1] != b"\x65"
+
+
 def damaged(chance, good):
     """Returns a copy of the commands, some of which are damaged, twice there, or gone."""
     commands = [list(words) for words in good]
     ours = [i for i, words in enumerate(commands) if words[0].upper().startswith(b"TW.")]
     for i in chance.sample(ours, chance.randint(1, 4)):
         damage(chance, commands[i])
+        if is_foreign(commands[i]):
+            commands[i] = list(good[i])
     if chance.random() < 0.3:
         commands.insert(chance.choice(ours), list(commands[chance.choice(ours)]))
     return commands

@@ -319,9 +319,6 @@ def test_the_same_within_cancelling(alone):
     assert r.exists("s") == 0
 
 
-
-
-
 @pytest.mark.parametrize("command", [("UNLINK", "s"), ("DEL", "s"), ("FLUSHALL",)], ids=lambda c: c[0])
 def test_the_same_when_leases_end(alone, command):
     """Leases end although memory is short."""

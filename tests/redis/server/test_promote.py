@@ -103,6 +103,19 @@ def test_all_is_at_most_10000_and_the_earliest_come_first(r):
     assert sum(counts) == 10010
 
 
+@pytest.mark.parametrize("words", [("ALL",), ("IDS", 60, *(f"t{i}" for i in range(60)))], ids=lambda w: w[0])
+def test_all_ends_between_big_tasks_and_ids_do_not(r, words):
+    """A promotion copies the payload, and ALL looks at the clock after each big one."""
+    payload, due = b"x" * (8 << 20), now_ms() + HOUR
+    for i in range(60):
+        r.execute_command("TW.PUT", "s", f"t{i}", "AT", due, "PAYLOAD", payload)
+    counts = [promote(r, *words)]
+    assert counts[0] in (range(1, 60) if words[0] == "ALL" else [60])
+    while counts[-1] > 0:
+        counts.append(promote(r, *words))
+    assert sum(counts) == 60
+
+
 def test_a_user_who_may_not_write_a_target_promotes_nothing(server, r):
     r.execute_command("ACL", "SETUSER", "eve", "on", ">secret", "+@all", "~s", "~mine")
     eve = server.client(username="eve", password="secret")
