@@ -297,7 +297,7 @@ struct tw_store_task {
     uint64_t place_ms;       /* its place in the order: next_ms, or when it was filed, if that was later */
     uint32_t lapses;         /* how many of them have lapsed: their run has ended. They cost no try */
     uint64_t backoff_ms, dead_ms; /* dead_ms: when it died; 0: it has not */
-    uint64_t max_late_ms;         /* TW_FOREVER: no limit; 0: it is dropped if it is late at all */
+    uint64_t max_late_ms;         /* as in the put: TW_STORE_ON_TIME, and TW_FOREVER: no limit */
     const void *payload;
     size_t payload_size;
     const char *error; /* of the last attempt that failed; NULL: none */

@@ -302,6 +302,7 @@ const char *ledger_compare_task(struct ledger *ledger, unsigned task, const stru
 {
     const struct entry *entry = &ledger->entry[task];
     const char *wrong = compare_name(task, seen);
+    uint64_t max_late_ms = entry->max_late_ms == 0 ? TW_STORE_ON_TIME : entry->max_late_ms;
     const struct {
         const char *name;
         uint64_t is, expected;
@@ -316,7 +317,7 @@ const char *ledger_compare_task(struct ledger *ledger, unsigned task, const stru
               {"tries", seen->tries, entry->tries},
               {"attempt", seen->attempt, entry->attempt},
               {"backoff_ms", seen->backoff_ms, entry->backoff_ms},
-              {"max_late_ms", seen->max_late_ms, entry->max_late_ms},
+              {"max_late_ms", seen->max_late_ms, max_late_ms},
               {"dead_ms", seen->dead_ms, entry->dead_ms}};
     for (size_t i = 0; i < sizeof of / sizeof of[0] && wrong == NULL; i++)
         if (of[i].is != of[i].expected)
