@@ -110,7 +110,8 @@ bool task_print_json(const struct tw_store_task *task, FILE *out)
     json_object_set_new(object, "tries", json_number(task->tries));
     json_object_set_new(object, "backoff_ms", json_number(task->backoff_ms));
     if (task->max_late_ms != TW_FOREVER)
-        json_object_set_new(object, "max_late_ms", json_number(task->max_late_ms));
+        json_object_set_new(object, "max_late_ms",
+                            json_number(task->max_late_ms == TW_STORE_ON_TIME ? 0 : task->max_late_ms));
     if (task->replaced)
         json_object_set_new(object, "replaced", json_true());
     if (task->every_ms > 0)

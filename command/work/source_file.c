@@ -3,8 +3,8 @@
  * Tasks of a file. The store calls the handler on a thread of its own, which only hands the job to the worker's
  * thread; that one answers. At most as many jobs as the worker has places are under way.
  *
- * A job of a file has no lease. It is lost when its task was cancelled, moved or put anew meanwhile, for which
- * `touch` looks.
+ * A job of a file has no lease. It is lost when its task was cancelled meanwhile, for which `touch` looks. If the
+ * task was moved or put anew, the attempt goes on, and the new task stands behind it.
  */
 #include "source.h"
 
@@ -29,6 +29,7 @@ struct held {
     struct taken taken; /* the first member */
     struct tw_job *job;
     struct job_bytes value;
+    bool replaced;     /* the task was put anew or moved: the attempt goes on, and nothing dies of it */
     struct held *next; /* in the list of those that came */
 };
 
@@ -186,34 +187,40 @@ static void turn(struct source *source)
 }
 
 struct look {
-    uint64_t revision;
-    bool ours;
+    const struct tw_job *job;
+    bool ours, replaced;
 };
 
+/* The row of a task that was replaced has a new revision, and keeps the number of the attempt. */
 static void see(void *arg, const struct tw_store_task *task)
 {
     struct look *look = arg;
-    look->ours = task->state == TW_STATE_LEASED && task->revision == look->revision;
+    bool same = task->replaced ? task->attempt == look->job->attempt : task->revision == look->job->revision;
+    look->ours = task->state == TW_STATE_LEASED && same;
+    look->replaced = look->ours && task->replaced;
 }
 
 /* If the file cannot be read now, the next look will tell. */
-static bool is_lost(struct file *file, const struct held *held)
+static void look_for(struct file *file, struct held *held)
 {
-    struct look look = {held->job->revision, false};
+    struct look look = {.job = held->job};
     const struct taken *taken = &held->taken;
     int error = tw_store_get(file->store, taken->queue, taken->id.bytes, taken->id.size, see, &look);
-    return !look.ours && (error == 0 || error == TW_EGONE);
+    held->replaced = held->replaced || look.replaced;
+    held->taken.lost = taken->lost || (!look.ours && (error == 0 || error == TW_EGONE));
 }
 
 static void touch(struct source *source, struct taken *taken)
 {
-    if (taken->lost || !is_lost(of(source), (const struct held *)taken))
+    if (taken->lost)
         return;
-    taken->lost = true;
-    source->events.lost(source->events.arg, taken);
+    look_for(of(source), (struct held *)taken);
+    if (taken->lost)
+        source->events.lost(source->events.arg, taken);
 }
 
-/* The store counts the failures as we do here: after the last one, TW_RETRY makes the task dead. */
+/* The store counts the failures as we do here: after the last one, TW_RETRY makes the task dead, unless it was
+ * replaced. */
 static enum outcome outcome_of(const struct held *held, enum result result)
 {
     if (held->taken.lost)
@@ -222,7 +229,8 @@ static enum outcome outcome_of(const struct held *held, enum result result)
         return OUTCOME_DONE;
     if (result == RESULT_BACK)
         return OUTCOME_BACK;
-    return held->job->attempt - held->job->lapses >= held->job->tries ? OUTCOME_DEAD : OUTCOME_FAILED;
+    bool last = held->job->attempt - held->job->lapses >= held->job->tries;
+    return last && !held->replaced ? OUTCOME_DEAD : OUTCOME_FAILED;
 }
 
 static void answer(struct source *source, struct taken *taken, enum result result, const char *error)
@@ -230,7 +238,7 @@ static void answer(struct source *source, struct taken *taken, enum result resul
     static const enum tw_answer ANSWERS[] = {
         [RESULT_DONE] = TW_DONE, [RESULT_FAILED] = TW_RETRY, [RESULT_BACK] = TW_BACK};
     struct held *held = (struct held *)taken;
-    taken->lost = taken->lost || is_lost(of(source), held);
+    look_for(of(source), held);
     enum outcome outcome = outcome_of(held, result);
     if (result == RESULT_FAILED)
         tw_job_fail(held->job, error);

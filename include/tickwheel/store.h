@@ -286,8 +286,9 @@ struct tw_store_task {
     size_t id_size;
     enum tw_state state;       /* a task that waits is TW_STATE_READY as soon as next_ms has passed */
     uint64_t due_ms, revision; /* due_ms: the time of this period, the same in each attempt */
-    uint64_t
-        next_ms; /* when it can be taken next: due_ms, or later for a retry; leased, dead: as before that */
+    /* When it can be taken next: due_ms, or later for a retry. Of a leased or dead task it is as before that, and
+     * of a task that is `replaced` it is the new task's. */
+    uint64_t next_ms;
     uint64_t every_ms, times; /* as in the put; `times` is how many calls are left */
     enum tw_missed missed;
     uint64_t missed_periods; /* for which the call of this period stands besides its own; 0 before it */
@@ -296,7 +297,7 @@ struct tw_store_task {
     uint64_t place_ms;       /* its place in the order: next_ms, or when it was filed, if that was later */
     uint32_t lapses;         /* how many of them have lapsed: their run has ended. They cost no try */
     uint64_t backoff_ms, dead_ms; /* dead_ms: when it died; 0: it has not */
-    uint64_t max_late_ms;         /* TW_FOREVER: no limit; 0: it is dropped if it is late at all */
+    uint64_t max_late_ms;         /* as in the put: TW_STORE_ON_TIME, and TW_FOREVER: no limit */
     const void *payload;
     size_t payload_size;
     const char *error; /* of the last attempt that failed; NULL: none */

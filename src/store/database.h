@@ -82,8 +82,9 @@
     X(FORECAST, "SELECT place_ms FROM $tw_task INDEXED BY tw_order WHERE queue = ?1 AND dead_ms IS NULL"       \
                 " AND replaced = 0 AND place_ms <= ?2")                                                        \
     X(FORECAST_REPEAT,                                                                                         \
-      "SELECT due_ms, every_ms, times, missed, place_ms, attempt FROM $tw_task INDEXED BY tw_repeat"           \
-      " WHERE queue = ?1 AND dead_ms IS NULL AND every_ms > 0 AND place_ms <= ?2 AND replaced = 0")            \
+      "SELECT due_ms, every_ms, times, missed, place_ms, attempt, missed_periods FROM $tw_task"                \
+      " INDEXED BY tw_repeat WHERE queue = ?1 AND dead_ms IS NULL AND every_ms > 0 AND place_ms <= ?2"         \
+      " AND replaced = 0")                                                                                     \
     X(REMOVE, "DELETE FROM $tw_task WHERE seq = ?1")                                                           \
     X(RUN, "UPDATE $tw_meta SET run = run + 1 RETURNING run")                                                  \
     X(VERSION, "PRAGMA $data_version")                                                                         \

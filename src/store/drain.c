@@ -124,8 +124,8 @@ int64_t tw_store_drain(struct tw_store *store, const char *queue, tw_store_see_f
     do {
         free_copies(&drain);
         error = tw__store_commit(store, take_tasks, &drain, false);
-        for (const struct taken *copy = drain.first; copy != NULL && error == 0; copy = copy->next, handed++)
-            hand(arg, &copy->task);
+        for (struct taken *copy = drain.first; copy != NULL && error == 0; copy = copy->next, handed++)
+            tw__store_show_task(&copy->task, hand, arg);
     } while (error == 0 && drain.more);
     free_copies(&drain);
     return error == 0 ? handed : error;

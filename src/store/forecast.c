@@ -6,6 +6,7 @@
  */
 #include <base/assert.h>
 #include <base/saturate.h>
+#include <task/periods.h>
 
 #include "look.h"
 
@@ -23,8 +24,9 @@ struct outlook {
 /* A repeating task: its first call is counted already. */
 struct repeat {
     uint64_t due_ms, place_ms, every_ms, further; /* further: calls after the first, UINT64_MAX: no end */
+    uint64_t missed_periods; /* for which the first call stands besides its own, if `begun` */
     enum tw_missed missed;
-    bool begun; /* there was an attempt, so the first call is not skipped */
+    bool begun; /* there was an attempt, so the first call is not skipped, and its periods are fixed */
 };
 
 /* The number of further calls that are due until `to_ms`. */
@@ -34,11 +36,16 @@ static uint64_t further_until(const struct repeat *repeat, uint64_t to_ms)
     return calls < repeat->further ? calls : repeat->further;
 }
 
+static uint64_t first_time(const struct outlook *forecast, const struct repeat *repeat)
+{
+    return repeat->place_ms > forecast->now_ms ? repeat->place_ms : forecast->now_ms;
+}
+
 /* All calls that will have been missed by the first one are one call, which is counted already, unless the task
  * makes up for each. */
 static uint64_t last_missed(const struct outlook *forecast, const struct repeat *repeat)
 {
-    uint64_t first_ms = repeat->place_ms > forecast->now_ms ? repeat->place_ms : forecast->now_ms;
+    uint64_t first_ms = first_time(forecast, repeat);
     if (repeat->missed == TW_MISSED_BURST || repeat->due_ms >= first_ms)
         return repeat->due_ms;
     return first_ms - (first_ms - repeat->due_ms) % repeat->every_ms;
@@ -59,8 +66,26 @@ static void skip_first(const struct outlook *forecast, struct repeat *repeat)
     repeat->further += repeat->further < UINT64_MAX;
 }
 
+/* The first call goes on, as a retry or right now. The next period is behind those for which that call stands.
+ * If it has come by then, it gets a call at once, which is not begun. */
+static void end_first(const struct outlook *forecast, struct repeat *repeat)
+{
+    uint64_t step = first_step(forecast, repeat->place_ms);
+    repeat->due_ms = tw__task_due_after(repeat->due_ms, repeat->missed_periods, repeat->every_ms);
+    uint64_t next_ms = tw__add_saturating(repeat->due_ms, repeat->every_ms);
+    if (repeat->further == 0 || next_ms > first_time(forecast, repeat))
+        return;
+    repeat->due_ms = next_ms;
+    repeat->begun = false;
+    repeat->further -= repeat->further < UINT64_MAX;
+    if (step < forecast->steps)
+        forecast->counts[step]++;
+}
+
 static void count_repeat(const struct outlook *forecast, struct repeat *repeat)
 {
+    if (repeat->begun)
+        end_first(forecast, repeat);
     uint64_t due_ms = last_missed(forecast, repeat);
     if (repeat->missed == TW_MISSED_SKIP && !repeat->begun && due_ms != repeat->due_ms)
         skip_first(forecast, repeat);
@@ -91,6 +116,7 @@ static int count_repeats(struct tw__store_db *db, const struct outlook *forecast
                                                 .place_ms = (uint64_t)sqlite3_column_int64(rows, 4),
                                                 .every_ms = (uint64_t)sqlite3_column_int64(rows, 1),
                                                 .further = times == 0 ? UINT64_MAX : times - 1,
+                                                .missed_periods = (uint64_t)sqlite3_column_int64(rows, 6),
                                                 .missed = tw__store_read_missed(rows, 3),
                                                 .begun = sqlite3_column_int64(rows, 5) > 0});
     }

@@ -73,6 +73,13 @@ int tw__store_read_task(struct tw__store_db *db, sqlite3_stmt *row, uint64_t now
     return code == SQLITE_NOMEM ? tw__store_db_error(db, code, "read a task") : 0;
 }
 
+void tw__store_show_task(struct tw_store_task *task, tw_store_see_fn *see, void *arg)
+{
+    if (task->max_late_ms == 0)
+        task->max_late_ms = TW_STORE_ON_TIME;
+    see(arg, task);
+}
+
 /* ---- one look -------------------------------------------------------------------------------------------- */
 
 /* Begins a transaction for the looks of this thread. Returns: 0 or an error; end_looks() follows each. */
@@ -149,7 +156,7 @@ static int show(struct tw__store_db *db, sqlite3_stmt *rows, struct view *view)
         struct tw_store_task task;
         error = tw__store_read_task(db, rows, view->now_ms, &task);
         if (error == 0 && (task.state & view->states)) {
-            view->see(view->arg, &task);
+            tw__store_show_task(&task, view->see, view->arg);
             view->seen++;
         }
     }

@@ -302,6 +302,7 @@ const char *ledger_compare_task(struct ledger *ledger, unsigned task, const stru
 {
     const struct entry *entry = &ledger->entry[task];
     const char *wrong = compare_name(task, seen);
+    uint64_t max_late_ms = entry->max_late_ms == 0 ? TW_STORE_ON_TIME : entry->max_late_ms;
     const struct {
         const char *name;
         uint64_t is, expected;
@@ -316,7 +317,7 @@ const char *ledger_compare_task(struct ledger *ledger, unsigned task, const stru
               {"tries", seen->tries, entry->tries},
               {"attempt", seen->attempt, entry->attempt},
               {"backoff_ms", seen->backoff_ms, entry->backoff_ms},
-              {"max_late_ms", seen->max_late_ms, entry->max_late_ms},
+              {"max_late_ms", seen->max_late_ms, max_late_ms},
               {"dead_ms", seen->dead_ms, entry->dead_ms}};
     for (size_t i = 0; i < sizeof of / sizeof of[0] && wrong == NULL; i++)
         if (of[i].is != of[i].expected)
@@ -433,16 +434,39 @@ const char *ledger_compare(struct ledger *ledger, struct tw_store *store, uint64
 
 /* ---- the forecast ---------------------------------------------------------------------------------------- */
 
+static void count_entry(const struct entry *entry, uint64_t now_ms, uint64_t step_ms, uint32_t steps,
+                        uint64_t *counts);
+
+/* Counts the call that has begun, whose periods are fixed, and then the task as it is after that call. */
+static void count_begun(const struct entry *entry, uint64_t now_ms, uint64_t step_ms, uint32_t steps,
+                        uint64_t *counts)
+{
+    struct entry after = *entry;
+    uint64_t first_ms = entry->place_ms > now_ms ? entry->place_ms : now_ms;
+    if (first_ms > now_ms + step_ms * steps)
+        return;
+    counts[first_ms > now_ms ? (first_ms - now_ms - 1) / step_ms : 0]++;
+    after.due_ms += (entry->missed_periods + 1) * entry->every_ms;
+    after.place_ms = first_ms > after.due_ms ? first_ms : after.due_ms;
+    after.attempt = 0;
+    if (--after.times > 0)
+        count_entry(&after, now_ms, step_ms, steps, counts);
+}
+
 /* The calls that have been missed by the first one are counted together with it, and then each call by
  * itself. */
 static void count_entry(const struct entry *entry, uint64_t now_ms, uint64_t step_ms, uint32_t steps,
                         uint64_t *counts)
 {
+    if (entry->attempt > 0) {
+        count_begun(entry, now_ms, step_ms, steps, counts);
+        return;
+    }
     uint64_t first_ms = entry->place_ms > now_ms ? entry->place_ms : now_ms;
     uint64_t every_ms = entry->every_ms > 0 ? entry->every_ms : TW_STORE_TIME_MAX;
     uint64_t missed = first_ms > entry->due_ms ? (first_ms - entry->due_ms) / every_ms : 0;
     uint64_t calls = entry->missed != TW_MISSED_BURST ? 1 : missed < entry->times ? missed + 1 : entry->times;
-    calls -= entry->missed == TW_MISSED_SKIP && entry->attempt == 0 && missed > 0; /* it makes no late call */
+    calls -= entry->missed == TW_MISSED_SKIP && missed > 0; /* it makes no late call */
     uint64_t due_ms = entry->due_ms + (missed + 1) * every_ms, left = entry->times - calls;
     if (first_ms > now_ms + step_ms * steps)
         return;

@@ -154,6 +154,47 @@ static void a_missed_call_is_one_of_the_calls_in_all(void **state)
     expect_forecast(store, "11 1 0 0 0 0 ");
 }
 
+/* Due each hour since half an hour ago, and the first attempt has failed. The retry is that long after `due`. */
+static void put_retry(struct tw_store *store, sqlite3 *db, double hours, unsigned missed_periods,
+                      struct tw_delayed more)
+{
+    char sql[200];
+    more.every_ms = HOUR_MS;
+    put_at_hour(store, "a", -0.5, more);
+    snprintf(
+        sql, sizeof sql,
+        "UPDATE tw_task SET attempt = 1, missed_periods = %u, next_ms = due_ms + %d, place_ms = due_ms + %d",
+        missed_periods, (int)(hours * HOUR_MS), (int)(hours * HOUR_MS));
+    other_ask(db, sql);
+}
+
+/* A bug: the periods between the failed attempt and its retry were taken for periods of that call. They get a
+ * call of their own, right after the retry. */
+static void a_forecast_of_a_retry_knows_the_periods_of_its_call(void **state)
+{
+    struct tw_store *store = store_of(state);
+    sqlite3 *db = other_open(*state);
+    put_retry(store, db, 4, 0, (struct tw_delayed){.missed = TW_MISSED_COALESCE});
+    expect_forecast(store, "0 0 0 2 1 1 ");
+    put_retry(store, db, 4, 3, (struct tw_delayed){.missed = TW_MISSED_COALESCE});
+    expect_forecast(store, "0 0 0 2 1 1 ");
+    put_retry(store, db, 4, 4, (struct tw_delayed){.missed = TW_MISSED_COALESCE});
+    expect_forecast(store, "0 0 0 1 1 1 ");
+    put_retry(store, db, 2, 4, (struct tw_delayed){.missed = TW_MISSED_COALESCE});
+    expect_forecast(store, "0 1 0 0 1 1 ");
+    put_retry(store, db, 4, 0, (struct tw_delayed){.missed = TW_MISSED_COALESCE, .times = 1});
+    expect_forecast(store, "0 0 0 1 0 0 ");
+    put_retry(store, db, 4, 0, (struct tw_delayed){.missed = TW_MISSED_COALESCE, .times = 2});
+    expect_forecast(store, "0 0 0 2 0 0 ");
+    put_retry(store, db, 4, 0, (struct tw_delayed){.missed = TW_MISSED_BURST});
+    expect_forecast(store, "0 0 0 5 1 1 ");
+    put_retry(store, db, 4, 0, (struct tw_delayed){.missed = TW_MISSED_SKIP});
+    expect_forecast(store, "0 0 0 1 1 1 ");
+    put_retry(store, db, 1.7, 0, (struct tw_delayed){.missed = TW_MISSED_SKIP});
+    expect_forecast(store, "0 3 1 1 1 1 ");
+    sqlite3_close(db);
+}
+
 /* The border of a step belongs to the step before it. */
 static void a_forecast_ends_where_it_says(void **state)
 {
@@ -795,6 +836,7 @@ int main(void)
         TEST(a_forecast_counts_each_call_of_a_repeating_task),
         TEST(a_forecast_counts_missed_periods_by_their_policy),
         TEST(a_missed_call_is_one_of_the_calls_in_all),
+        TEST(a_forecast_of_a_retry_knows_the_periods_of_its_call),
         TEST(a_forecast_ends_where_it_says),
         TEST(odd_rows_end_no_program),
         TEST(a_forecast_refuses_bad_steps),

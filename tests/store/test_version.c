@@ -32,12 +32,16 @@ static const struct old {
      1700000000000, 0, 0, TW_MISSED_BURST, 5, 500, 0},
     {"orders", "running", "x", "run = 7, token = 12345678901234567, attempt = 2, lapses = 1", 1700000000000, 0,
      0, TW_MISSED_BURST, 5, 500, 0},
+    {"orders", "replaced", "new", "run = 7, token = 12345678901234568, replaced = 2", 1800000000000, 0, 0,
+     TW_MISSED_BURST, 5, 500, 0},
+    {"orders", "coalesced", "x", "next_ms = 1700000600500, error = 'full', attempt = 1, missed_periods = 10",
+     1700000000000, 60000, 0, TW_MISSED_COALESCE, 5, 500, 0},
     {"\xc3\xa9t\xc3\xa9", "each minute", "x", NULL, 1800000000000, 60000, 0, TW_MISSED_SKIP, 0, 0, 0},
     {"\xc3\xa9t\xc3\xa9", "five times", "x", NULL, 1800000000000, UINT64_C(3155760000000), 5,
      TW_MISSED_COALESCE, 0, 0, 3600000},
     {"big", "pages of its own", "big", NULL, 1800000000000, 0, 0, TW_MISSED_BURST, 0, 0, 0},
 };
-enum { OLDS = sizeof olds / sizeof olds[0], BIG = 5000, OLD_SEQ = 13, OLD_RUN = 7 };
+enum { OLDS = sizeof olds / sizeof olds[0], BIG = 5000, OLD_SEQ = 15, OLD_RUN = 7 };
 
 /* The payload "big" stands for BIG bytes of every kind. */
 static const void *payload_of(const struct old *old, size_t *size)
@@ -151,7 +155,7 @@ static void each_task_is_as_it_was_put(void **state)
         struct old old = olds[i];
         assert_int_equal(tw_store_get(fixture->store, old.queue, old.id, strlen(old.id), compare_old, &old), 0);
     }
-    assert_int_equal(tw_store_count(fixture->store, "orders", false), 6);
+    assert_int_equal(tw_store_count(fixture->store, "orders", false), 8);
     assert_int_equal(tw_store_count(fixture->store, "orders", true), 1);
     assert_int_equal(tw_store_count(fixture->store, "\xc3\xa9t\xc3\xa9", false), 2);
     assert_int_equal(tw_store_count(fixture->store, "big", false), 1);
@@ -184,6 +188,14 @@ static void attempts_deaths_and_pauses_are_kept(void **state)
     assert_int_equal(seen->last.state, TW_STATE_LEASED);
     assert_int_equal(seen->last.attempt, 2);
     assert_int_equal(seen->last.lapses, 1);
+    assert_false(seen->last.replaced);
+    seen = get_old(fixture, "replaced");
+    assert_int_equal(seen->last.state, TW_STATE_LEASED);
+    assert_true(seen->last.replaced);
+    assert_int_equal(seen->last.attempt, 2);
+    seen = get_old(fixture, "coalesced");
+    assert_int_equal(seen->last.attempt, 1);
+    assert_int_equal(seen->last.missed_periods, 10);
     assert_int_equal(tw_store_pause(fixture->store, "orders", true), 0); /* it is paused already */
     assert_int_equal(tw_store_pause(fixture->store, "big", true), 1);
 }
