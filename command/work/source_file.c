@@ -3,8 +3,8 @@
  * Tasks of a file. The store calls the handler on a thread of its own, which only hands the job to the worker's
  * thread; that one answers. At most as many jobs as the worker has places are under way.
  *
- * A job of a file has no lease. It is lost when its task was cancelled meanwhile, for which `touch` looks. If the
- * task was moved or put anew, the attempt goes on, and the new task stands behind it.
+ * A job of a file has no lease. It is lost when its task was cancelled meanwhile, for which `touch` looks. If
+ * the task was moved or put anew, the attempt goes on, and the new task stands behind it.
  */
 #include "source.h"
 

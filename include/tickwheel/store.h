@@ -286,8 +286,8 @@ struct tw_store_task {
     size_t id_size;
     enum tw_state state;       /* a task that waits is TW_STATE_READY as soon as next_ms has passed */
     uint64_t due_ms, revision; /* due_ms: the time of this period, the same in each attempt */
-    /* When it can be taken next: due_ms, or later for a retry. Of a leased or dead task it is as before that, and
-     * of a task that is `replaced` it is the new task's. */
+    /* When it can be taken next: due_ms, or later for a retry. Of a leased or dead task it is as before that,
+     * and of a task that is `replaced` it is the new task's. */
     uint64_t next_ms;
     uint64_t every_ms, times; /* as in the put; `times` is how many calls are left */
     enum tw_missed missed;

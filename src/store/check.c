@@ -26,7 +26,8 @@
  * The runner looks at each round whether the file is at its path. It may be inside a commit for long: it waits
  * for a lock of others, or for the disk. So a worker looks for the file itself before it begins a job whose
  * claim is 100 ms old. Younger claims need no look: the runner looks for the file between the commit of the
- * claims and the time from which their age counts. Nor has such a job become too late: its claim has decided that.
+ * claims and the time from which their age counts. Nor has such a job become too late: its claim has decided
+ * that.
  *
  * (Rejected: PRAGMA data_version, which needs a lock of the file for each job, and changes with our own
  * commits. Rejected too: to let the runner look for changes, because it may wait seconds for the disk or a

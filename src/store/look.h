@@ -15,8 +15,8 @@ int tw__store_look(struct tw_store *store, int (*work)(struct tw__store_db *db, 
 uint32_t tw__store_read_lapses(sqlite3_stmt *row);
 
 /* Reads a task from a row of the statements with TW__STORE_COLUMNS. A task whose `next` has come by `now_ms`
- * is ready. It is valid until the statement goes on. max_late_ms is as in the file: 0 for a task that is dropped
- * if it is late at all. Returns: 0, or TW_ENOMEM. */
+ * is ready. It is valid until the statement goes on. max_late_ms is as in the file: 0 for a task that is
+ * dropped if it is late at all. Returns: 0, or TW_ENOMEM. */
 int tw__store_read_task(struct tw__store_db *db, sqlite3_stmt *row, uint64_t now_ms,
                         struct tw_store_task *task);
 

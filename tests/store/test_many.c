@@ -154,7 +154,7 @@ static void a_missed_call_is_one_of_the_calls_in_all(void **state)
     expect_forecast(store, "11 1 0 0 0 0 ");
 }
 
-/* Due each hour since half an hour ago, and the first attempt has failed. The retry is that long after `due`. */
+/* Due each hour since half an hour ago, and the first attempt has failed. The retry is so long after `due`. */
 static void put_retry(struct tw_store *store, sqlite3 *db, double hours, unsigned missed_periods,
                       struct tw_delayed more)
 {

@@ -886,6 +886,13 @@ static void missed_periods_are_one_call_without_a_word(void **state)
     missed_periods(state, (enum tw_missed)0, 1, 10);
 }
 
+static uint64_t missed_of_x(struct tw_store *store)
+{
+    struct seen seen = {.text = ""};
+    assert_int_equal(tw_store_get(store, "q", "x", 1, see, &seen), 0);
+    return seen.last.missed_periods;
+}
+
 /* A call keeps the number that its first attempt has got. One that is given back has none. */
 static void the_missed_periods_of_a_call_are_fixed(void **state)
 {
@@ -908,9 +915,7 @@ static void the_missed_periods_of_a_call_are_fixed(void **state)
         if (n == 1) {
             assert_int_equal(tw_store_pause(store, "q", true), 1);
             tw_job_answer(calls.kept[0], TW_BACK);
-            EVENTUALLY(stats_of(store).jobs == 0);
-            assert_int_equal(tw_store_get(store, "q", "x", 1, see, &seen), 0);
-            assert_int_equal(seen.last.missed_periods, 0);
+            EVENTUALLY(missed_of_x(store) == 0); /* the task may be claimed once more, and given back */
             assert_int_equal(tw_store_pause(store, "q", false), 1);
         } else if (n == 2) {
             clock_pass(every_ms); /* the retry is later by a period */
