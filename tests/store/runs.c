@@ -529,8 +529,9 @@ static bool is_quiet(struct tw_store *store, const bool *paused)
     return quiet;
 }
 
-/* The job of a task that its handler has cancelled or replaced is under way, though no task is due. Looks at
- * the file and at the jobs are not one: a job between them may have freed a task, so there must have been none. */
+/* The job of a task that its handler has cancelled or replaced is under way, though no task is due. A look at
+ * the file and one at the jobs are two: a job between them may have freed a task, so there must have been none.
+ */
 static bool is_over(struct tw_store *store, const bool *paused)
 {
     struct tw_store_stats before, after;
