@@ -24,6 +24,7 @@ START = datetime.datetime(2100, 1, 1, tzinfo=datetime.timezone.utc)
 START_MS = int(START.timestamp()) * 1000
 NEVER = 2**63 - 1
 NOW, WALL, ROUND, EVENTS, COUNT, SLEEPER, NUMBERS = 0, 1, 2, 3, 4, 5, 3
+TICK = 10000  # ns, of the scheduler of a store's handlers
 SLEEPERS = 1024  # each thread that ever slept, of all processes
 
 
@@ -131,7 +132,12 @@ class Clock:
         end = self.numbers[NOW] + seconds * 10**9
         while not condition() and self.settle() and self.due() <= end:
             self.next()
-        wait_until(condition, lambda: f"{seconds} s have passed: {self.sleepers()}")
+        wait_until(lambda: condition() or self.tick(end), lambda: f"{seconds} s have passed: {self.sleepers()}")
+
+    def tick(self, end):
+        """Moves on by a tick of the scheduler, and by a millisecond after the end at most: a worker that was in
+        no sleep may have given a job back since, and the next worker begins at a tick."""
+        self.numbers[NOW] = max(self.numbers[NOW], min(self.numbers[NOW] + TICK, round(end) + 10**6))
 
     def play(self, process):
         """Moves on until the process has ended."""

@@ -128,12 +128,13 @@ class InFolder(unittest.TestCase):
 
     def start(self, *words, timed=False, **options):
         """Starts a command with pipes; timed: with the test's clock, and options of Clock.start(). It is killed
-        at the end of the test, or of the patience, so that a test which waits for its output fails."""
+        at the end of the test, or after the patience, so that a test which waits for its output fails; not
+        before wait_until() has told more."""
         options = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True,
                    **options}
         process = self.clock.start(*words, **options) if timed else \
             subprocess.Popen([COMMAND, *words], **options)
-        timer = threading.Timer(PATIENCE, process.kill)
+        timer = threading.Timer(PATIENCE + 5, process.kill)
         timer.start()
         self.addCleanup(self.end, process, timer)
         return process
