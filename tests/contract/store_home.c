@@ -96,13 +96,11 @@ static uint64_t time_of(const struct verb *verb)
     return option(verb, "in") != NULL ? tw_store_now() + number(verb, "in", 0) : 0;
 }
 
-enum { KEEPDUE = 16 }; /* the store refuses it as yet */
-
 static unsigned conditions_of(const struct verb *verb)
 {
     return (has(verb, "nx") ? TW_STORE_NX : 0u) | (has(verb, "xx") ? TW_STORE_XX : 0u) |
            (has(verb, "gt") ? TW_STORE_GT : 0u) | (has(verb, "lt") ? TW_STORE_LT : 0u) |
-           (has(verb, "keepdue") ? KEEPDUE : 0u);
+           (has(verb, "keepdue") ? TW_STORE_KEEPDUE : 0u);
 }
 
 static uint64_t max_late_of(const struct verb *verb)

@@ -42,6 +42,11 @@ static int put_under_condition(struct fixture *fixture)
     return made(put_if(fixture->store, "a", 40, TW_STORE_GT));
 }
 
+static int put_in_place(struct fixture *fixture)
+{
+    return made(put_if(fixture->store, "a", 40, TW_STORE_KEEPDUE));
+}
+
 static int move_one(struct fixture *fixture)
 {
     return made(tw_store_move_at(fixture->store, "q", "a", 1, 40, 0));
@@ -183,6 +188,7 @@ static int purge_dead(struct fixture *fixture)
 static const struct call calls[] = {
     {"put", put_new, "a@10 b@20 c@30 d@40"},
     {"put under a condition", put_under_condition, "b@20 c@30 a@40"},
+    {"put in place", put_in_place, NULL},
     {"move", move_one, "b@20 c@30 a@40"},
     {"move under a condition", move_under_condition, "b@20 c@30 a@40"},
     {"cancel", cancel_one, "a@10 c@30"},
