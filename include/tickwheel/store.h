@@ -299,8 +299,8 @@ struct tw_store_task {
     size_t id_size;
     enum tw_state state;       /* a task that waits is TW_STATE_READY as soon as next_ms has passed */
     uint64_t due_ms, revision; /* due_ms: the time of this period, the same in each attempt */
-    /* When it can be taken next: due_ms, or later for a retry. Of a leased or dead task it is as before that,
-     * and of a task that is `replaced` it is the new task's. */
+    /* When it can be taken next: due_ms, or later for a retry, or earlier if it was promoted. Of a leased or
+     * dead task it is as before that, and of a task that is `replaced` it is the new task's. */
     uint64_t next_ms;
     uint64_t every_ms, times; /* as in the put; `times` is how many calls are left */
     enum tw_missed missed;
@@ -595,7 +595,7 @@ int tw_store_restored(struct tw_store *store, bool restored);
  * Returns: 1 if it is, 0 if not, or an error. */
 int tw_store_is_restored(struct tw_store *store);
 
-/* ---- dead tasks ---------------------------------------------------------------------------------------- */
+/* ---- dead and waiting tasks ---------------------------------------------------------------------------- */
 
 /* Makes a dead task wait again, as a new revision that is due at due_ms, with all its tries. If `id` is NULL,
  * it does so with every dead task of the queue, in the order of their deaths.
@@ -604,6 +604,18 @@ int tw_store_is_restored(struct tw_store *store);
  * Cost: a commit for each 256 tasks. */
 int64_t tw_store_replay(struct tw_store *store, const char *queue, const void *id, size_t id_size,
                         uint64_t due_ms);
+
+/* How many tasks a call of tw_store_promote() promotes at most. */
+enum { TW_STORE_PROMOTE_MAX = 10000 };
+
+/* Lets a waiting task, also a retry, be ready now: its next_ms is the time of the call, under a new revision.
+ * Its due_ms, attempt and error stay. If `id` is NULL, it does so with the waiting tasks of the queue, in their
+ * order, at most TW_STORE_PROMOTE_MAX: call again until it returns 0. Tasks that are ready, leased or dead stay
+ * as they are. A pause holds for a promoted task too.
+ * Returns: how many tasks, 0 if none was waiting, or an error.
+ *   - TW_EINVAL: an argument is out of its range.
+ * Cost: a commit for each 256 tasks. */
+int64_t tw_store_promote(struct tw_store *store, const char *queue, const void *id, size_t id_size);
 
 /* Removes the dead tasks of a queue that died before `before_ms`.
  * Returns: how many tasks, or an error.

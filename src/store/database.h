@@ -129,9 +129,17 @@
     X(RETRY, "UPDATE $tw_task NOT INDEXED SET next_ms = ?2, place_ms = ?8, run = 0, token = 0,"                \
              " error = ?3" TW__STORE_OF_JOB)                                                                   \
     X(BURY, "UPDATE $tw_task NOT INDEXED SET dead_ms = ?2, run = 0, token = 0, error = ?3" TW__STORE_OF_JOB)   \
-    X(FIND_DEAD, "SELECT seq FROM $tw_task WHERE queue = ?1 AND id = ?2 AND dead_ms IS NOT NULL")              \
+    X(FIND_DEAD,                                                                                               \
+      "SELECT seq FROM $tw_task WHERE queue = ?1 AND id = ?3 AND dead_ms IS NOT NULL AND dead_ms < ?2")        \
     X(DEAD, "SELECT seq FROM $tw_task INDEXED BY tw_dead WHERE queue = ?1 AND dead_ms IS NOT NULL"             \
             " AND dead_ms < ?2 AND seq <= ?3 ORDER BY dead_ms, seq LIMIT ?4")                                  \
+    X(FIND_WAITING,                                                                                            \
+      "SELECT seq FROM $tw_task WHERE queue = ?1 AND id = ?3 AND dead_ms IS NULL AND next_ms > ?2"             \
+      " AND replaced = 0" TW__STORE_NOT_LEASED)                                                                \
+    X(WAITING, "SELECT seq FROM $tw_task INDEXED BY tw_order WHERE queue = ?1 AND dead_ms IS NULL"             \
+               " AND replaced = 0 AND place_ms > ?2 AND next_ms > ?2 AND seq <= ?3" TW__STORE_NOT_LEASED       \
+               " ORDER BY place_ms, seq LIMIT ?4")                                                             \
+    X(PROMOTE, "UPDATE $tw_task SET seq = ?2, next_ms = ?3, place_ms = ?4 WHERE seq = ?1")                     \
     X(ANEW, "UPDATE $tw_task SET seq = ?2, due_ms = ?3, next_ms = ?3, place_ms = ?4, attempt = 0, lapses = 0," \
             " missed_periods = 0, run = 0, dead_ms = NULL, error = NULL WHERE seq = ?1")                       \
     X(MARK, "UPDATE $tw_meta SET restored = (random() & 4611686018427387903) | 1")                             \
@@ -147,6 +155,9 @@
     " replaced = CASE run WHEN (SELECT nullif(run, 0) FROM $tw_meta) THEN max(replaced, attempt) ELSE 0 END,"  \
     " token = CASE run WHEN (SELECT nullif(run, 0) FROM $tw_meta) THEN token ELSE 0 END,"                      \
     " run = CASE run WHEN (SELECT nullif(run, 0) FROM $tw_meta) THEN run ELSE 0 END"
+
+/* No handler has the task. */
+#define TW__STORE_NOT_LEASED " AND (run = 0 OR run <> (SELECT run FROM $tw_meta))"
 
 /* What a put gives a task besides its times. bind_options() of change.c binds these. */
 #define TW__STORE_OPTIONS                                                                                      \

@@ -20,7 +20,7 @@ CREATE TABLE tw_task(
     queue TEXT NOT NULL,
     id BLOB NOT NULL,
     due_ms INTEGER NOT NULL,                -- of this period, the same in each attempt; Unix time, UTC
-    next_ms INTEGER NOT NULL,               -- when it can be taken next; due_ms, or later for a retry
+    next_ms INTEGER NOT NULL,               -- when it can be taken next; due_ms, later for a retry, earlier if promoted
     place_ms INTEGER NOT NULL,              -- its place in the order: next_ms, or when it was filed, if that is later
     attempt INTEGER NOT NULL DEFAULT 0,     -- attempts of this period that have begun
     lapses INTEGER NOT NULL DEFAULT 0,      -- how many of them have lapsed: their run has ended

@@ -389,6 +389,9 @@ TEST_CASE("a handler answers by its value")
     tasks.get("q", "dies", [](const stored &task) { CHECK(task.error() == "no such order"); });
     CHECK(tasks.replay_all("q", far) == 1);
     CHECK(tasks.count("q") == 2);
+    CHECK(tasks.promote("q", "far") == 1);
+    CHECK(tasks.promote("q", "far") == 0);
+    CHECK(tasks.promote_all("q") == 1);
 }
 
 TEST_CASE("dead tasks are purged up to a point in time")

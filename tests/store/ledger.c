@@ -192,6 +192,18 @@ void ledger_file_again(struct ledger *ledger, unsigned task, uint64_t due_ms)
     entry->error = 0;
 }
 
+bool ledger_promote(struct ledger *ledger, unsigned task)
+{
+    struct entry *entry = &ledger->entry[task];
+    uint64_t now_ms = tw_store_now();
+    if (!entry->exists || entry->dead_ms != 0 || entry->next_ms <= now_ms)
+        return false;
+    entry->filed = ++ledger->filed;
+    entry->revision = 0;
+    entry->next_ms = entry->place_ms = now_ms;
+    return true;
+}
+
 static int make_move(struct ledger *ledger, struct entry *entry, const struct ledger_change *change)
 {
     if (!entry->exists)

@@ -68,6 +68,9 @@ void ledger_renew(struct entry *entry, const struct ledger_change *change);
 /* Gives a task, also a dead one, a new revision that is due then. */
 void ledger_file_again(struct ledger *ledger, unsigned task, uint64_t due_ms);
 
+/* Lets a task be ready now, under a new revision, if it waits. Returns whether it did. */
+bool ledger_promote(struct ledger *ledger, unsigned task);
+
 /* The entries of a queue in the order of a scan. Returns how many. */
 unsigned ledger_sort(const struct ledger *ledger, unsigned queue, bool dead, unsigned *tasks);
 

@@ -180,6 +180,17 @@ static int replay_all(struct fixture *fixture)
     return made((int)tw_store_replay(fixture->store, "q", NULL, 0, 50));
 }
 
+static int promote_one(struct fixture *fixture)
+{
+    return made((int)tw_store_promote(fixture->store, "q", "c", 1));
+}
+
+static int promote_all(struct fixture *fixture)
+{
+    int64_t count = tw_store_promote(fixture->store, "q", NULL, 0);
+    return count < 0 ? (int)count : (int)count - 3;
+}
+
 static int purge_dead(struct fixture *fixture)
 {
     return made((int)tw_store_purge(fixture->store, "q", 1000));
@@ -206,6 +217,8 @@ static const struct call calls[] = {
     {"mark", mark_file, NULL},
     {"replay", replay_one, "a@10 b@20 c@30 z@50"},
     {"replay all", replay_all, "a@10 b@20 c@30 z@50"},
+    {"promote", promote_one, "c@30 a@10 b@20"},
+    {"promote all", promote_all, NULL},
     {"purge", purge_dead, NULL},
 };
 
