@@ -24,7 +24,7 @@ const char TASK_OPTIONS_HELP[] =
 
 bool task_options_has(int code)
 {
-    return code >= TASK_OPTION_QUEUE && code <= TASK_OPTION_IF;
+    return code >= TASK_OPTION_QUEUE && code <= TASK_OPTION_KEEPDUE;
 }
 
 static bool refuse(const char *command, const char *option, const char *expected, const char *found)
@@ -85,7 +85,7 @@ static bool take_condition(struct task_options *options, const char *command)
     } conditions[] = {{"nx", TW_STORE_NX}, {"xx", TW_STORE_XX}, {"gt", TW_STORE_GT}, {"lt", TW_STORE_LT}};
     for (size_t i = 0; i < sizeof conditions / sizeof conditions[0]; i++)
         if (strcmp(optarg, conditions[i].name) == 0) {
-            options->conditions = conditions[i].condition;
+            options->conditions = (options->conditions & TW_STORE_KEEPDUE) | conditions[i].condition;
             return true;
         }
     return refuse(command, "--if", "nx, xx, gt or lt", optarg);
@@ -105,6 +105,9 @@ bool task_options_take(struct task_options *options, const char *command, int co
         return take_max_late(options, command);
     case TASK_OPTION_MISSED:
         return take_missed(options, command);
+    case TASK_OPTION_KEEPDUE:
+        options->conditions |= TW_STORE_KEEPDUE;
+        return true;
     default:
         return take_condition(options, command);
     }

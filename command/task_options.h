@@ -24,14 +24,15 @@ struct task_options {
 };
 
 /* The codes of the options for getopt_long(), and their lines for its table.
- * TASK_OPTION_IF has no line there, because only `put` has conditions. */
+ * TASK_OPTION_IF and TASK_OPTION_KEEPDUE have no line there, because only `put` has conditions. */
 enum {
     TASK_OPTION_QUEUE = 0x1100,
     TASK_OPTION_TRIES,
     TASK_OPTION_BACKOFF,
     TASK_OPTION_MAX_LATE,
     TASK_OPTION_MISSED,
-    TASK_OPTION_IF
+    TASK_OPTION_IF,
+    TASK_OPTION_KEEPDUE
 };
 /* clang-format off */
 #define TASK_OPTIONS                                             \

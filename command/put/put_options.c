@@ -33,6 +33,9 @@ static const char HELP_HEAD[] =
     "  --if CONDITION  put under this condition only: nx, xx, gt or lt\n"
     "                  nx: the queue has no task with this ID; xx: it has one; gt, lt:\n"
     "                  an existing task only gets a later or an earlier time\n"
+    "  --keepdue       a task that exists keeps its time, also with --every, and gets\n"
+    "                  the new payload and options. For tasks that a program puts at\n"
+    "                  each start. Alone, or with --if nx or xx\n"
     "  --every TIME    repeat the task; WHEN is its first time. At least 1ms\n"
     "  --times N       with --every, call it N times (default: for ever)\n";
 
@@ -108,6 +111,12 @@ static bool check(const struct put_options *options, const char *first)
         complain("tickwheel put: expected --store FILE (try: tickwheel put --help)");
         return false;
     }
+    if (options->task.conditions & TW_STORE_KEEPDUE && options->task.conditions & (TW_STORE_GT | TW_STORE_LT)) {
+        complain(
+            "tickwheel put: the conditions are --keepdue and %s: expected --keepdue alone, or with nx or xx",
+            options->task.conditions & TW_STORE_GT ? "gt" : "lt");
+        return false;
+    }
     if (options->times > 0 && options->period_ns == 0) {
         complain("tickwheel put: --times needs --every");
         return false;
@@ -121,12 +130,17 @@ static bool check(const struct put_options *options, const char *first)
 
 int put_options_parse(int argc, char **argv, struct put_options *options)
 {
-    static const struct option LONG[] = {
-        {"store", required_argument, NULL, OPTION_STORE}, TASK_OPTIONS,
-        {"if", required_argument, NULL, TASK_OPTION_IF},  {"every", required_argument, NULL, OPTION_EVERY},
-        {"times", required_argument, NULL, OPTION_TIMES}, {"ack", no_argument, NULL, OPTION_ACK},
-        {"strict", no_argument, NULL, OPTION_STRICT},     {"quiet", no_argument, NULL, OPTION_QUIET},
-        {"help", no_argument, NULL, OPTION_HELP},         {NULL, 0, NULL, 0}};
+    static const struct option LONG[] = {{"store", required_argument, NULL, OPTION_STORE},
+                                         TASK_OPTIONS,
+                                         {"if", required_argument, NULL, TASK_OPTION_IF},
+                                         {"keepdue", no_argument, NULL, TASK_OPTION_KEEPDUE},
+                                         {"every", required_argument, NULL, OPTION_EVERY},
+                                         {"times", required_argument, NULL, OPTION_TIMES},
+                                         {"ack", no_argument, NULL, OPTION_ACK},
+                                         {"strict", no_argument, NULL, OPTION_STRICT},
+                                         {"quiet", no_argument, NULL, OPTION_QUIET},
+                                         {"help", no_argument, NULL, OPTION_HELP},
+                                         {NULL, 0, NULL, 0}};
     static const struct option_reader READER = {":h", LONG, take_option, help};
     int status = options_read(&READER, argc, argv, options);
     if (status >= 0)

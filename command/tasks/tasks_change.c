@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Changes tasks: cancel, move, replay, purge, and the pause of a queue.
+ * Changes tasks: cancel, move, replay, promote, purge, and the pause of a queue.
  */
 #include "command.h"
 #include "figures.h"
@@ -91,6 +91,18 @@ static int replay(const struct tasks *tasks)
     return count > 0 ? told(tasks, "replayed", true) : told(tasks, "there is no dead task with this ID", false);
 }
 
+static int promote(const struct tasks *tasks)
+{
+    const struct tasks_options *options = tasks->options;
+    int64_t count = tw_store_promote(tasks->store, queue_of(tasks), options->id, options->id_size);
+    if (count < 0)
+        return tasks_failed(tasks, "not all tasks are promoted");
+    if (options->id == NULL)
+        return told_count(tasks, "promoted", count);
+    return count > 0 ? told(tasks, "promoted", true)
+                     : told(tasks, "there is no waiting task with this ID", false);
+}
+
 /* A task that has died in this millisecond is removed too, unless --older says otherwise. */
 static int purge(const struct tasks *tasks)
 {
@@ -128,6 +140,8 @@ int tasks_change(const struct tasks *tasks)
         return move_task(tasks);
     case ACTION_REPLAY:
         return replay(tasks);
+    case ACTION_PROMOTE:
+        return promote(tasks);
     case ACTION_PURGE:
         return purge(tasks);
     default:

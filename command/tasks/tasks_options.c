@@ -22,6 +22,8 @@ static const char HELP[] = "usage: tickwheel tasks --store FILE [OPTIONS] [COMMA
                            "  forecast   how many calls are due in each minute of the coming half hour\n"
                            "  dead       the dead tasks, in the order of their deaths, with their errors\n"
                            "  replay ID  make a dead task wait again, with all its tries, due now\n"
+                           "  promote ID\n"
+                           "             let a waiting task be ready now, before its time\n"
                            "  cancel ID  remove a task, whether it waits, runs or is dead\n"
                            "  move ID WHEN\n"
                            "             give a waiting or a leased task a new time: +10m, or @TIME (UTC)\n"
@@ -46,13 +48,14 @@ static const char HELP[] = "usage: tickwheel tasks --store FILE [OPTIONS] [COMMA
                            "                 with --json 0)\n"
                            "  --step TIME    forecast: the length of a step, 1ms to 36525d (default 1m)\n"
                            "  --steps N      forecast: the number of steps, 1 to 1000 (default 30)\n"
-                           "  --all          replay: every dead task of the queue, in place of ID\n"
+                           "  --all          replay: every dead task of the queue, in place of ID;\n"
+                           "                 promote: its waiting tasks, at most 10000 in a call\n"
                            "  --older TIME   purge: only tasks that died at least so long ago (default 0s)\n"
                            "\n"
                            "Exit status:\n"
                            "  0  success;\n"
                            "  1  the file cannot be read or written, or there is no task with this ID for\n"
-                           "     cancel, move or replay;\n"
+                           "     cancel, move, replay or promote;\n"
                            "  2  arguments are wrong.\n";
 
 enum {
@@ -82,6 +85,7 @@ static const struct {
     {"forecast", ACTION_FORECAST, 0, 1U << OPTION_STEP | 1U << OPTION_STEPS},
     {"dead", ACTION_DEAD, 0, 1U << OPTION_COUNT},
     {"replay", ACTION_REPLAY, 1, 1U << OPTION_ALL},
+    {"promote", ACTION_PROMOTE, 1, 1U << OPTION_ALL},
     {"cancel", ACTION_CANCEL, 1, 0},
     {"move", ACTION_MOVE, 2, 0},
     {"pause", ACTION_PAUSE, 0, 0},
@@ -172,7 +176,7 @@ static bool check_options(unsigned given, unsigned own)
     } LIMITED[OPTIONS] = {[OPTION_COUNT] = {"--count", "list and dead"},
                           [OPTION_STEP] = {"--step", "forecast"},
                           [OPTION_STEPS] = {"--steps", "forecast"},
-                          [OPTION_ALL] = {"--all", "replay"},
+                          [OPTION_ALL] = {"--all", "replay and promote"},
                           [OPTION_OLDER] = {"--older", "purge"}};
     for (int option = 0; option < OPTIONS; option++)
         if (LIMITED[option].name != NULL && (given & ~own & 1U << option) != 0) {
@@ -209,13 +213,14 @@ static bool take_when(struct tasks_options *options, const char *text)
 static bool take_arguments(struct reading *reading, int own, int count, char **words)
 {
     static const char *const NEEDS[] = {"no argument", "an ID", "an ID and a time"};
-    bool all = (reading->given & 1U << OPTION_ALL) != 0;
+    bool all = (reading->given & 1U << OPTION_ALL) != 0,
+         of_all = (ACTIONS[own].options & 1U << OPTION_ALL) != 0;
     int wanted = ACTIONS[own].arguments - all;
     if (count != wanted) {
         complain("tickwheel tasks %s: expected %s%s, found %d argument%s", ACTIONS[own].name, NEEDS[wanted],
-                 all                                    ? " with --all"
-                 : ACTIONS[own].action == ACTION_REPLAY ? " or --all"
-                                                        : "",
+                 all      ? " with --all"
+                 : of_all ? " or --all"
+                          : "",
                  count, count == 1 ? "" : "s");
         return false;
     }

@@ -39,7 +39,8 @@
  *             of UTF-8 without NUL, and exists as soon as a task names it. An id has 1 to 960 bytes of any
  *             kind, and is unique in its queue. Plain SQL cannot check UTF-8: a queue that another program has
  *             named with other bytes is shown, run, and emptied as each other one.
- *   Revision  Each put and each move gives its task a new revision, a number that the file never uses twice.
+ *   Revision  Each put and each move gives its task a new revision, a number that the file never uses twice. A
+ *             put with TW_STORE_KEEPDUE that leaves the times alone gives none.
  *   Order     Tasks have the order of their places: the later of `next_ms` and the time of filing. Those with
  *             the same place have the order of their revisions, so of filing.
  *   Durable   A call that changes tasks returns when the change is on the disk (SQLite's synchronous=FULL), or
@@ -181,12 +182,16 @@ struct tw_delayed {
     uint64_t max_late_ms;
 };
 
-/* Conditions of a put or a move: at most one. */
+/* Conditions of a put or a move: at most one of the first four. A put may have TW_STORE_KEEPDUE, alone or with
+ * NX or XX. */
 enum {
     TW_STORE_NX = 1, /* put: only if the queue has no task with this id */
     TW_STORE_XX = 2, /* put: only if the queue has a task with this id */
     TW_STORE_GT = 4, /* an existing task only gets a later due time */
-    TW_STORE_LT = 8  /* an existing task only gets an earlier due time */
+    TW_STORE_LT = 8, /* an existing task only gets an earlier due time */
+    /* put: an existing task keeps its times, and gets the new payload and the new options. For a program that
+     * puts its tasks at each start, see below. */
+    TW_STORE_KEEPDUE = 16
 };
 
 /* The state of a task decides about a change:
@@ -203,12 +208,20 @@ enum {
  *
  * A new revision begins with its first attempt. The conditions see tasks in every state, dead ones too, and
  * the one that stands behind an attempt. GT and LT compare with `due_ms`, which is the same in each attempt; a
- * put with GT or LT files a task that does not exist. */
+ * put with GT or LT files a task that does not exist.
+ *
+ * A put with KEEPDUE looks at the task that is there, and not at the clock:
+ *   - Waiting, ready, or standing behind an attempt: its due_ms, next_ms, attempt, error, revision and place in
+ *     the order stay. Options that the put leaves out have their defaults, not their old values.
+ *   - Leased, and both the stored and the new task repeat: the attempt goes on with the payload that its
+ *     handler has. Its answer counts for the new options, and the next period is the present due_ms plus the
+ *     new every_ms.
+ *   - Leased otherwise: the new task stands behind the attempt, and is due now.
+ *   - Dead, or no such task: a put as each other one. */
 
 /* Puts a task.
- * Requires: `conditions` is 0 or one of the four.
  * Returns: 1 if the task was put, 0 if the condition kept everything as it was, or an error.
- *   - TW_EINVAL: a member is out of its range.
+ *   - TW_EINVAL: a member is out of its range, or the conditions do not go together.
  * Cost: a commit, shared with other threads; O(log tasks) in the file. */
 int tw_store_put(struct tw_store *store, const struct tw_delayed *put, unsigned conditions);
 
@@ -286,8 +299,8 @@ struct tw_store_task {
     size_t id_size;
     enum tw_state state;       /* a task that waits is TW_STATE_READY as soon as next_ms has passed */
     uint64_t due_ms, revision; /* due_ms: the time of this period, the same in each attempt */
-    /* When it can be taken next: due_ms, or later for a retry. Of a leased or dead task it is as before that,
-     * and of a task that is `replaced` it is the new task's. */
+    /* When it can be taken next: due_ms, or later for a retry, or earlier if it was promoted. Of a leased or
+     * dead task it is as before that, and of a task that is `replaced` it is the new task's. */
     uint64_t next_ms;
     uint64_t every_ms, times; /* as in the put; `times` is how many calls are left */
     enum tw_missed missed;
@@ -582,7 +595,7 @@ int tw_store_restored(struct tw_store *store, bool restored);
  * Returns: 1 if it is, 0 if not, or an error. */
 int tw_store_is_restored(struct tw_store *store);
 
-/* ---- dead tasks ---------------------------------------------------------------------------------------- */
+/* ---- dead and waiting tasks ---------------------------------------------------------------------------- */
 
 /* Makes a dead task wait again, as a new revision that is due at due_ms, with all its tries. If `id` is NULL,
  * it does so with every dead task of the queue, in the order of their deaths.
@@ -591,6 +604,18 @@ int tw_store_is_restored(struct tw_store *store);
  * Cost: a commit for each 256 tasks. */
 int64_t tw_store_replay(struct tw_store *store, const char *queue, const void *id, size_t id_size,
                         uint64_t due_ms);
+
+/* How many tasks a call of tw_store_promote() promotes at most. */
+enum { TW_STORE_PROMOTE_MAX = 10000 };
+
+/* Lets a waiting task, also a retry, be ready now: its next_ms is the time of the call, under a new revision.
+ * Its due_ms, attempt and error stay. If `id` is NULL, it does so with the waiting tasks of the queue, in their
+ * order, at most TW_STORE_PROMOTE_MAX: call again until it returns 0. Tasks that are ready, leased or dead stay
+ * as they are. A pause holds for a promoted task too.
+ * Returns: how many tasks, 0 if none was waiting, or an error.
+ *   - TW_EINVAL: an argument is out of its range.
+ * Cost: a commit for each 256 tasks. */
+int64_t tw_store_promote(struct tw_store *store, const char *queue, const void *id, size_t id_size);
 
 /* Removes the dead tasks of a queue that died before `before_ms`.
  * Returns: how many tasks, or an error.

@@ -37,6 +37,7 @@
  *   - handle(), handle_others(), start(), stop(), stats(), pause(), is_paused(): tw_store_handle() and so on
  *   - restored(), is_restored(): tw_store_restored() and so on
  *   - replay(), replay_all(), purge(): tw_store_replay(), tw_store_purge()
+ *   - promote(), promote_all(): tw_store_promote()
  */
 #ifndef TICKWHEEL_STORE_HPP
 #define TICKWHEEL_STORE_HPP
@@ -845,6 +846,17 @@ class store
                             std::chrono::time_point<std::chrono::system_clock, Duration> due)
     {
         return tw_store_replay(raw_, detail::queue_of(queue), nullptr, 0, detail::ms_up(due));
+    }
+    /* Lets a waiting task be ready now. Returns: 1, 0 if it was not waiting, or an error, which is negative. */
+    std::int64_t promote(const std::string &queue, std::string_view id)
+    {
+        return tw_store_promote(raw_, detail::queue_of(queue), detail::bytes_of(id), id.size());
+    }
+    /* Lets the waiting tasks of a queue be ready now, at most TW_STORE_PROMOTE_MAX. Returns: how many, or an
+     * error, which is negative. */
+    std::int64_t promote_all(const std::string &queue)
+    {
+        return tw_store_promote(raw_, detail::queue_of(queue), nullptr, 0);
     }
     /* Removes the tasks that died before this point in time. */
     template <class Duration>

@@ -8,12 +8,16 @@
  * the number, the run and the token of the attempt there: `replaced` has the number. The runner loads no such
  * row, and the end of the attempt clears it (claim.c). Example: a task is put for tomorrow while its first
  * attempt is under way. Its row has `attempt` 0 and `replaced` 1 until the handler has answered.
+ *
+ * A put with KEEPDUE mostly leaves the times alone (keepdue.h). Then the row keeps its number and its place: a
+ * runner that has loaded the number reads the new options when it claims the task.
  */
 #include "change.h"
 
 #include <base/assert.h>
 #include <base/utf8.h>
 #include <task/conditions.h>
+#include <task/keepdue.h>
 #include <task/limits.h>
 #include <task/words.h>
 
@@ -22,7 +26,8 @@
 
 /* The conditions of the header are those of the contract. */
 _Static_assert((int)TW_STORE_NX == TW__TASK_NX && (int)TW_STORE_XX == TW__TASK_XX &&
-                   (int)TW_STORE_GT == TW__TASK_GT && (int)TW_STORE_LT == TW__TASK_LT,
+                   (int)TW_STORE_GT == TW__TASK_GT && (int)TW_STORE_LT == TW__TASK_LT &&
+                   (int)TW_STORE_KEEPDUE == TW__TASK_KEEPDUE,
                "the conditions");
 _Static_assert((int)TW_STORE_ID_MAX == TW__TASK_ID_MAX && (int)TW_STORE_NAME_MAX == TW__TASK_NAME_MAX &&
                    (int)TW_STORE_QUEUE_MAX == TW__TASK_QUEUE_MAX && TW_STORE_TIME_MAX == TW__TASK_TIME_MAX,
@@ -106,20 +111,38 @@ static int check_put(struct tw__store_db *db, const struct tw_delayed *put, uint
     return error;
 }
 
+/* Names two conditions of a put or a move that may not stand together. */
+static int refuse_pair(struct tw__store_db *db, unsigned conditions)
+{
+    static const char *const names[] = {"NX", "XX", "GT", "LT"};
+    const char *found[4];
+    size_t n = 0;
+    for (unsigned i = 0; i < 4; i++)
+        if (conditions >> i & 1)
+            found[n++] = names[i];
+    if (n > 1)
+        return tw__store_db_refuse(db, TW_EINVAL,
+                                   "the conditions are %s and %s: expected one of NX, XX, GT and LT", found[0],
+                                   found[1]);
+    return tw__store_db_refuse(
+        db, TW_EINVAL, "the conditions are KEEPDUE and %s: expected KEEPDUE alone, or with NX or XX", found[0]);
+}
+
 static int check_conditions(struct tw__store_db *db, enum tw_store_verb verb, unsigned conditions)
 {
     static const struct {
         unsigned good;
         const char *names;
-    } of[] = {[TW_STORE_PUT] = {TW_STORE_NX | TW_STORE_XX | TW_STORE_GT | TW_STORE_LT, "NX, XX, GT or LT"},
+    } of[] = {[TW_STORE_PUT] = {TW_STORE_NX | TW_STORE_XX | TW_STORE_GT | TW_STORE_LT | TW_STORE_KEEPDUE,
+                                "NX, XX, GT, LT or KEEPDUE"},
               [TW_STORE_MOVE] = {TW_STORE_GT | TW_STORE_LT, "GT or LT"},
               [TW_STORE_CANCEL] = {0, "no condition"}};
     if ((unsigned)verb > TW_STORE_CANCEL)
         return tw__store_db_refuse(db, TW_EINVAL, "verb is %d: expected 0 to %d", (int)verb, TW_STORE_CANCEL);
-    if ((conditions & ~of[verb].good) != 0 || (conditions & (conditions - 1)) != 0)
+    if ((conditions & ~of[verb].good) != 0)
         return tw__store_db_refuse(db, TW_EINVAL, "conditions are %u: expected 0 or %s", conditions,
                                    of[verb].names);
-    return 0;
+    return tw__task_conditions_fit(conditions) ? 0 : refuse_pair(db, conditions);
 }
 
 int tw__store_change_check(struct tw__store_db *db, const struct tw_store_change *change, uint64_t max_payload)
@@ -139,7 +162,8 @@ int tw__store_change_check(struct tw__store_db *db, const struct tw_store_change
 
 /* A task as a change finds it. */
 struct found {
-    bool exists, dead;
+    enum tw__task_stage stage;
+    bool repeats;
     uint64_t due_ms;
 };
 
@@ -148,6 +172,15 @@ static void bind_name(struct tw__store_db *db, sqlite3_stmt *statement, int queu
 {
     tw__store_bind_text(db, statement, queue, task->queue);
     tw__store_bind_blob(db, statement, id, task->id, task->id_size);
+}
+
+static enum tw__task_stage read_stage(sqlite3_stmt *row)
+{
+    if (sqlite3_column_type(row, 1) != SQLITE_NULL)
+        return TW__TASK_BURIED;
+    if (sqlite3_column_int64(row, 2) == 0)
+        return TW__TASK_FILED;
+    return sqlite3_column_int64(row, 3) > 0 ? TW__TASK_REPLACED : TW__TASK_TAKEN;
 }
 
 static int find_row(struct tw__store_db *db, const struct tw_delayed *task, struct found *found)
@@ -160,8 +193,8 @@ static int find_row(struct tw__store_db *db, const struct tw_delayed *task, stru
     bind_name(db, statement, 1, 2, task);
     int code = tw__store_db_step(db, statement);
     if (code == SQLITE_ROW)
-        *found = (struct found){.exists = true,
-                                .dead = sqlite3_column_type(statement, 1) != SQLITE_NULL,
+        *found = (struct found){.stage = read_stage(statement),
+                                .repeats = sqlite3_column_int64(statement, 4) > 0,
                                 .due_ms = (uint64_t)sqlite3_column_int64(statement, 0)};
     else if (code != SQLITE_DONE)
         error = tw__store_db_error(db, code, "look a task up");
@@ -171,7 +204,8 @@ static int find_row(struct tw__store_db *db, const struct tw_delayed *task, stru
 
 static bool is_met(const struct tw_store_change *change, const struct found *found)
 {
-    return tw__task_conditions_met(change->conditions, found->exists, found->due_ms, change->task.due_ms);
+    return tw__task_conditions_met(change->conditions, found->stage != TW__TASK_NONE, found->due_ms,
+                                   change->task.due_ms);
 }
 
 static void bind_max_late(struct tw__store_db *db, sqlite3_stmt *statement, int at, uint64_t max_late_ms)
@@ -182,17 +216,11 @@ static void bind_max_late(struct tw__store_db *db, sqlite3_stmt *statement, int 
         tw__store_bind_number(db, statement, at, max_late_ms == TW_STORE_ON_TIME ? 0 : max_late_ms);
 }
 
-/* Requires: the condition is met. */
-static int put_row(struct tw__store_db *db, const struct tw_delayed *task)
+/* Binds what TW__STORE_OPTIONS has, and the name. */
+static void bind_options(struct tw__store_db *db, sqlite3_stmt *statement, const struct tw_delayed *task)
 {
-    int error = 0;
-    sqlite3_stmt *statement = tw__store_db_statement(db, TW__STORE_PUT, &error);
-    if (statement == NULL)
-        return error;
     uint64_t times = task->every_ms == 0 ? 1 : task->times == TW_FOREVER ? 0 : task->times;
-    tw__store_bind_number(db, statement, 1, db->seq + 1);
     bind_name(db, statement, 2, 3, task);
-    tw__store_bind_number(db, statement, 4, task->due_ms);
     tw__store_bind_number(db, statement, 5, task->every_ms);
     tw__store_bind_number(db, statement, 6, times);
     tw__store_bind_text(db, statement, 7, task->every_ms > 0 ? tw__task_missed_name(task->missed) : NULL);
@@ -201,11 +229,47 @@ static int put_row(struct tw__store_db *db, const struct tw_delayed *task)
     tw__store_bind_number(db, statement, 9,
                           task->backoff_ms > 0 ? task->backoff_ms : tw__task_range(TW__TASK_IN_BACKOFF).usual);
     tw__store_bind_blob(db, statement, 10, task->payload, task->payload_size);
-    tw__store_bind_number(db, statement, 11, tw__store_place(db, task->due_ms, tw_store_now()));
     bind_max_late(db, statement, 12, task->max_late_ms);
+}
+
+/* Files the task for `due_ms`. Requires: the condition is met. */
+static int put_row(struct tw__store_db *db, const struct tw_delayed *task, uint64_t due_ms, uint64_t now_ms)
+{
+    int error = 0;
+    sqlite3_stmt *statement = tw__store_db_statement(db, TW__STORE_PUT, &error);
+    if (statement == NULL)
+        return error;
+    bind_options(db, statement, task);
+    tw__store_bind_number(db, statement, 1, db->seq + 1);
+    tw__store_bind_number(db, statement, 4, due_ms);
+    tw__store_bind_number(db, statement, 11, tw__store_place(db, due_ms, now_ms));
     error = tw__store_db_run(db, statement, "put");
     db->seq += error == 0;
     return error;
+}
+
+/* Gives a task that is there other options, and leaves its times alone. */
+static int renew_row(struct tw__store_db *db, const struct tw_delayed *task)
+{
+    int error = 0;
+    sqlite3_stmt *statement = tw__store_db_statement(db, TW__STORE_RENEW, &error);
+    if (statement == NULL)
+        return error;
+    bind_options(db, statement, task);
+    return tw__store_db_run(db, statement, "put");
+}
+
+/* A put whose condition is met. A file has no targets, so no task comes from elsewhere. */
+static int put_found(struct tw__store_db *db, const struct tw_store_change *change, const struct found *found)
+{
+    const struct tw_delayed *task = &change->task;
+    uint64_t now_ms = tw_store_now();
+    enum tw__task_keepdue how = TW__TASK_KEEPDUE_GIVEN;
+    if (change->conditions & TW_STORE_KEEPDUE)
+        how = tw__task_keepdue(found->stage, found->repeats && task->every_ms > 0, false);
+    if (how == TW__TASK_KEEPDUE_IN_PLACE)
+        return renew_row(db, task);
+    return put_row(db, task, how == TW__TASK_KEEPDUE_NOW ? now_ms : task->due_ms, now_ms);
 }
 
 static int change_put(struct tw__store_db *db, struct tw_store_change *change)
@@ -215,7 +279,7 @@ static int change_put(struct tw__store_db *db, struct tw_store_change *change)
     if (error != 0)
         return error;
     change->result = is_met(change, &found);
-    return change->result ? put_row(db, &change->task) : 0;
+    return change->result ? put_found(db, change, &found) : 0;
 }
 
 static int move_row(struct tw__store_db *db, const struct tw_delayed *task)
@@ -236,7 +300,7 @@ static int move_row(struct tw__store_db *db, const struct tw_delayed *task)
 /* Without a condition the update itself finds the task, and most moves find one. */
 static int change_move(struct tw__store_db *db, struct tw_store_change *change)
 {
-    struct found found = {.exists = true};
+    struct found found;
     int error = 0;
     if (change->conditions == 0) {
         error = move_row(db, &change->task);
@@ -247,8 +311,8 @@ static int change_move(struct tw__store_db *db, struct tw_store_change *change)
     error = find_row(db, &change->task, &found);
     if (error != 0)
         return error;
-    if (!found.exists || found.dead) {
-        change->result = found.exists ? TW_EDEAD : TW_EGONE;
+    if (found.stage == TW__TASK_NONE || found.stage == TW__TASK_BURIED) {
+        change->result = found.stage == TW__TASK_BURIED ? TW_EDEAD : TW_EGONE;
         return 0;
     }
     change->result = is_met(change, &found);

@@ -161,12 +161,36 @@ static int end_old_attempt(struct tw__store_db *db, struct tw__store_job *job, u
     return error;
 }
 
+/* A put with KEEPDUE may have given a series other options since the claim. Those of the row count. */
+static int read_options(struct tw__store_db *db, struct tw__store_job *job)
+{
+    int error = 0;
+    sqlite3_stmt *row = tw__store_db_statement(db, TW__STORE_OPTIONS_OF, &error);
+    if (row == NULL)
+        return error;
+    tw__store_job_bind(db, row, job);
+    int code = tw__store_db_step(db, row);
+    if (code == SQLITE_ROW) {
+        uint64_t times = (uint64_t)sqlite3_column_int64(row, 1);
+        job->every_ms = (uint64_t)sqlite3_column_int64(row, 0);
+        job->job.left = times == 0 ? TW_FOREVER : times - 1;
+        job->job.tries = (uint32_t)sqlite3_column_int64(row, 2);
+        job->backoff_ms = (uint64_t)sqlite3_column_int64(row, 3);
+    } else if (code != SQLITE_DONE) {
+        error = tw__store_db_error(db, code, "look a task up");
+    }
+    sqlite3_reset(row);
+    return error;
+}
+
 /* Writes an answer. It may be written a second time, if the first transaction was rolled back. */
 static int write_answer(struct tw__store_db *db, struct tw__store_job *job, uint64_t now_ms)
 {
-    int error = 0;
+    int error = job->every_ms > 0 ? read_options(db, job) : 0;
     job->again_ms = TW_NEVER;
     job->renumbered = false;
+    if (error != 0)
+        return error;
     job->buried = job->answer == TW_DEAD ||
                   (job->answer == TW_RETRY && job->job.attempt - job->job.lapses >= job->job.tries);
     if (job->answer == TW_BACK && job->retry_ms > 0) {

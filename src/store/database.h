@@ -25,16 +25,17 @@
     X(META_FORMAT, "SELECT format FROM $tw_meta")                                                              \
     X(SET_META, "UPDATE $tw_meta SET seq = ?1, changes = ?2, clock_ms = ?3 WHERE format = 1")                  \
     X(LOCK, "UPDATE $tw_meta SET seq = seq")                                                                   \
-    X(FIND, "SELECT due_ms, dead_ms FROM $tw_task WHERE queue = ?1 AND id = ?2")                               \
+    X(FIND, "SELECT due_ms, dead_ms, run <> 0 AND run = (SELECT run FROM $tw_meta), replaced, every_ms"        \
+            " FROM $tw_task WHERE queue = ?1 AND id = ?2")                                                     \
     X(PUT,                                                                                                     \
       "INSERT INTO $tw_task(seq, queue, id, due_ms, next_ms, place_ms, every_ms, times, missed, tries, "       \
       "backoff_ms, max_late_ms, payload)"                                                                      \
       " VALUES (?1, ?2, ?3, ?4, ?4, ?11, ?5, ?6, ?7, ?8, ?9, ?12, ?10)"                                        \
       " ON CONFLICT (queue, id) DO UPDATE SET seq = excluded.seq, due_ms = excluded.due_ms,"                   \
       " next_ms = excluded.next_ms, place_ms = excluded.place_ms, attempt = 0, lapses = 0," TW__STORE_REPLACE  \
-      ", missed_periods = 0, dead_ms = NULL, every_ms = excluded.every_ms, times = excluded.times,"            \
-      " missed = excluded.missed, tries = excluded.tries, backoff_ms = excluded.backoff_ms, error = NULL,"     \
-      " max_late_ms = excluded.max_late_ms, payload = excluded.payload")                                       \
+      ", missed_periods = 0, dead_ms = NULL, error = NULL," TW__STORE_OPTIONS)                                 \
+    X(RENEW, "UPDATE $tw_task SET" TW__STORE_OPTIONS                                                           \
+             ", missed_periods = CASE ?5 WHEN 0 THEN 0 ELSE missed_periods END WHERE queue = ?2 AND id = ?3")  \
     X(MOVE,                                                                                                    \
       "UPDATE $tw_task SET seq = ?3, due_ms = ?4, next_ms = ?4, place_ms = ?5, attempt = 0," TW__STORE_REPLACE \
       ", lapses = 0, missed_periods = 0, error = NULL WHERE queue = ?1 AND id = ?2 AND dead_ms IS NULL")       \
@@ -113,6 +114,7 @@
       " backoff_ms, max_late_ms, error, payload) SELECT ?9, queue, ?8, due_ms, next_ms, place_ms, attempt,"    \
       " lapses, ?2, tries, backoff_ms, max_late_ms, ?3, payload FROM $tw_task NOT INDEXED" TW__STORE_OF_JOB    \
       " ON CONFLICT (queue, id) DO NOTHING")                                                                   \
+    X(OPTIONS_OF, "SELECT every_ms, times, tries, backoff_ms FROM $tw_task NOT INDEXED" TW__STORE_OF_JOB)      \
     X(DONE, "DELETE FROM $tw_task NOT INDEXED" TW__STORE_OF_JOB)                                               \
     X(KEEP, "UPDATE $tw_task SET run = ?2 WHERE queue = ?4 AND id = ?5 AND run = ?6 AND token = ?7"            \
             " AND (seq = ?1 OR replaced > 0)")                                                                 \
@@ -127,9 +129,17 @@
     X(RETRY, "UPDATE $tw_task NOT INDEXED SET next_ms = ?2, place_ms = ?8, run = 0, token = 0,"                \
              " error = ?3" TW__STORE_OF_JOB)                                                                   \
     X(BURY, "UPDATE $tw_task NOT INDEXED SET dead_ms = ?2, run = 0, token = 0, error = ?3" TW__STORE_OF_JOB)   \
-    X(FIND_DEAD, "SELECT seq FROM $tw_task WHERE queue = ?1 AND id = ?2 AND dead_ms IS NOT NULL")              \
+    X(FIND_DEAD,                                                                                               \
+      "SELECT seq FROM $tw_task WHERE queue = ?1 AND id = ?3 AND dead_ms IS NOT NULL AND dead_ms < ?2")        \
     X(DEAD, "SELECT seq FROM $tw_task INDEXED BY tw_dead WHERE queue = ?1 AND dead_ms IS NOT NULL"             \
             " AND dead_ms < ?2 AND seq <= ?3 ORDER BY dead_ms, seq LIMIT ?4")                                  \
+    X(FIND_WAITING,                                                                                            \
+      "SELECT seq FROM $tw_task WHERE queue = ?1 AND id = ?3 AND dead_ms IS NULL AND next_ms > ?2"             \
+      " AND replaced = 0" TW__STORE_NOT_LEASED)                                                                \
+    X(WAITING, "SELECT seq FROM $tw_task INDEXED BY tw_order WHERE queue = ?1 AND dead_ms IS NULL"             \
+               " AND replaced = 0 AND place_ms > ?2 AND next_ms > ?2 AND seq <= ?3" TW__STORE_NOT_LEASED       \
+               " ORDER BY place_ms, seq LIMIT ?4")                                                             \
+    X(PROMOTE, "UPDATE $tw_task SET seq = ?2, next_ms = ?3, place_ms = ?4 WHERE seq = ?1")                     \
     X(ANEW, "UPDATE $tw_task SET seq = ?2, due_ms = ?3, next_ms = ?3, place_ms = ?4, attempt = 0, lapses = 0," \
             " missed_periods = 0, run = 0, dead_ms = NULL, error = NULL WHERE seq = ?1")                       \
     X(MARK, "UPDATE $tw_meta SET restored = (random() & 4611686018427387903) | 1")                             \
@@ -145,6 +155,13 @@
     " replaced = CASE run WHEN (SELECT nullif(run, 0) FROM $tw_meta) THEN max(replaced, attempt) ELSE 0 END,"  \
     " token = CASE run WHEN (SELECT nullif(run, 0) FROM $tw_meta) THEN token ELSE 0 END,"                      \
     " run = CASE run WHEN (SELECT nullif(run, 0) FROM $tw_meta) THEN run ELSE 0 END"
+
+/* No handler has the task. */
+#define TW__STORE_NOT_LEASED " AND (run = 0 OR run <> (SELECT run FROM $tw_meta))"
+
+/* What a put gives a task besides its times. bind_options() of change.c binds these. */
+#define TW__STORE_OPTIONS                                                                                      \
+    " every_ms = ?5, times = ?6, missed = ?7, tries = ?8, backoff_ms = ?9, max_late_ms = ?12, payload = ?10"
 
 #define TW__STORE_COLUMNS                                                                                      \
     "seq, queue, id, due_ms, attempt, run, dead_ms, every_ms, times, missed, tries, backoff_ms, error, "       \

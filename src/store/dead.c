@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What an operator does: pauses a queue, or a file that he has restored, replays dead tasks, removes them.
+ * What an operator does: pauses a queue, or a file that he has restored, replays dead tasks, removes them, and
+ * promotes tasks that wait.
  */
 #include "commit.h"
 
@@ -92,106 +93,134 @@ int tw_store_is_restored(struct tw_store *store)
     return error == 0 ? marked : error;
 }
 
-/* ---- dead tasks ------------------------------------------------------------------------------------------ */
+/* ---- dead tasks, and tasks that wait --------------------------------------------------------------------- */
 
-/* The dead tasks of one commit: one by its id, or the first that died before a time. Revisions that are newer
- * than the first commit are left alone: a task that was replayed may have died again. */
-struct dead {
+enum deed { REPLAY, PURGE, PROMOTE };
+
+/* The tasks of one commit: one by its id, or the first ones of all. Revisions that are newer than the first
+ * commit are left alone: a task that was replayed may have died again, and one that was promoted may have
+ * failed. */
+struct picked {
+    enum deed deed;
     const char *queue;
     const void *id; /* NULL: all */
     size_t id_size;
-    uint64_t before_ms, due_ms, last_seq;
-    bool replay;
+    uint64_t at_ms; /* those that died before, or PROMOTE: whose time comes later */
+    uint64_t due_ms, last_seq;
+    int64_t most; /* tasks that the call may still take */
     uint64_t seqs[TASKS];
     int n;
 };
 
-static int find_dead(struct tw__store_db *db, struct dead *dead)
+static int find_picked(struct tw__store_db *db, struct picked *picked)
 {
-    int error = 0, code = SQLITE_ROW;
-    sqlite3_stmt *rows =
-        tw__store_db_statement(db, dead->id != NULL ? TW__STORE_FIND_DEAD : TW__STORE_DEAD, &error);
+    bool waiting = picked->deed == PROMOTE, one = picked->id != NULL;
+    enum tw__store_statement which = one       ? waiting ? TW__STORE_FIND_WAITING : TW__STORE_FIND_DEAD
+                                     : waiting ? TW__STORE_WAITING
+                                               : TW__STORE_DEAD;
+    int error = 0, code;
+    sqlite3_stmt *rows = tw__store_db_statement(db, which, &error);
     if (rows == NULL)
         return error;
-    tw__store_bind_text(db, rows, 1, dead->queue);
-    if (dead->id != NULL) {
-        tw__store_bind_blob(db, rows, 2, dead->id, dead->id_size);
+    tw__store_bind_text(db, rows, 1, picked->queue);
+    tw__store_bind_number(db, rows, 2, picked->at_ms);
+    if (one) {
+        tw__store_bind_blob(db, rows, 3, picked->id, picked->id_size);
     } else {
-        tw__store_bind_number(db, rows, 2, dead->before_ms);
-        tw__store_bind_number(db, rows, 3, dead->last_seq);
-        tw__store_bind_number(db, rows, 4, TASKS);
+        tw__store_bind_number(db, rows, 3, picked->last_seq);
+        tw__store_bind_number(db, rows, 4, picked->most < TASKS ? (uint64_t)picked->most : TASKS);
     }
-    for (dead->n = 0; dead->n < TASKS && (code = tw__store_db_step(db, rows)) == SQLITE_ROW;)
-        dead->seqs[dead->n++] = (uint64_t)sqlite3_column_int64(rows, 0);
-    if (code != SQLITE_ROW && code != SQLITE_DONE)
-        error = tw__store_db_error(db, code, "look for dead tasks");
+    for (picked->n = 0; (code = tw__store_db_step(db, rows)) == SQLITE_ROW;)
+        picked->seqs[picked->n++] = (uint64_t)sqlite3_column_int64(rows, 0);
+    if (code != SQLITE_DONE)
+        error = tw__store_db_error(db, code, "look for tasks");
     sqlite3_reset(rows);
     return error;
 }
 
-/* Replays or removes one dead task. */
-static int end_death(struct tw__store_db *db, const struct dead *dead, uint64_t seq)
+/* Replays, removes or promotes one task. */
+static int treat(struct tw__store_db *db, const struct picked *picked, uint64_t seq)
 {
+    static const struct {
+        enum tw__store_statement which;
+        const char *name;
+    } of[] = {[REPLAY] = {TW__STORE_ANEW, "replay"},
+              [PURGE] = {TW__STORE_REMOVE, "purge"},
+              [PROMOTE] = {TW__STORE_PROMOTE, "promote"}};
     int error = 0;
-    sqlite3_stmt *statement =
-        tw__store_db_statement(db, dead->replay ? TW__STORE_ANEW : TW__STORE_REMOVE, &error);
+    sqlite3_stmt *statement = tw__store_db_statement(db, of[picked->deed].which, &error);
     if (statement == NULL)
         return error;
     tw__store_bind_number(db, statement, 1, seq);
-    if (dead->replay) {
+    if (picked->deed != PURGE) {
         tw__store_bind_number(db, statement, 2, ++db->seq);
-        tw__store_bind_number(db, statement, 3, dead->due_ms);
-        tw__store_bind_number(db, statement, 4, tw__store_place(db, dead->due_ms, tw_store_now()));
+        tw__store_bind_number(db, statement, 3, picked->due_ms);
+        tw__store_bind_number(db, statement, 4, tw__store_place(db, picked->due_ms, tw_store_now()));
     }
-    return tw__store_db_run(db, statement, dead->replay ? "replay" : "purge");
+    return tw__store_db_run(db, statement, of[picked->deed].name);
 }
 
-static int end_deaths(struct tw__store_db *db, void *arg)
+static int treat_picked(struct tw__store_db *db, void *arg)
 {
-    struct dead *dead = arg;
-    dead->last_seq = dead->last_seq > 0 ? dead->last_seq : db->seq;
-    int error = find_dead(db, dead);
-    for (int i = 0; i < dead->n && error == 0; i++)
-        error = end_death(db, dead, dead->seqs[i]);
+    struct picked *picked = arg;
+    picked->last_seq = picked->last_seq > 0 ? picked->last_seq : db->seq;
+    if (picked->deed == PROMOTE)
+        picked->at_ms = picked->due_ms = tw_store_now();
+    int error = find_picked(db, picked);
+    for (int i = 0; i < picked->n && error == 0; i++)
+        error = treat(db, picked, picked->seqs[i]);
     return error;
 }
 
-static int64_t end_all(struct tw_store *store, struct dead *dead)
+static int64_t treat_all(struct tw_store *store, struct picked *picked)
 {
     int64_t count = 0;
     do {
-        int error = tw__store_commit(store, end_deaths, dead, false);
+        int error = tw__store_commit(store, treat_picked, picked, false);
         if (error != 0)
             return error;
-        count += dead->n;
-    } while (dead->n == TASKS);
+        count += picked->n;
+        picked->most -= picked->n;
+    } while (picked->n == TASKS);
     return count;
+}
+
+/* Checks the names, and treats the tasks. */
+static int64_t treat_named(struct tw_store *store, struct picked *picked)
+{
+    char text[TW_STORE_MESSAGE];
+    struct tw__store_db only_message = {.message = text, .size = sizeof text};
+    int error = picked->id != NULL
+                    ? tw__store_name_check(&only_message, picked->queue, picked->id, picked->id_size)
+                    : tw__store_queue_check(&only_message, picked->queue);
+    if (error == 0 && picked->due_ms > TW_STORE_TIME_MAX)
+        error = tw__store_db_refuse(&only_message, TW_EINVAL, "due_ms is %" PRIu64 ": expected 0 to %" PRIu64,
+                                    picked->due_ms, TW_STORE_TIME_MAX);
+    return error == 0 ? treat_all(store, picked) : tw__store_failed(store, error, text);
 }
 
 int64_t tw_store_replay(struct tw_store *store, const char *queue, const void *id, size_t id_size,
                         uint64_t due_ms)
 {
-    struct dead dead = {.queue = queue,
-                        .id = id,
-                        .id_size = id_size,
-                        .before_ms = UINT64_MAX, /* the clock may have gone back since */
-                        .due_ms = due_ms,
-                        .replay = true};
-    char text[TW_STORE_MESSAGE];
-    struct tw__store_db only_message = {.message = text, .size = sizeof text};
-    int error = id != NULL ? tw__store_name_check(&only_message, queue, id, id_size)
-                           : tw__store_queue_check(&only_message, queue);
-    if (error == 0 && due_ms > TW_STORE_TIME_MAX)
-        error = tw__store_db_refuse(&only_message, TW_EINVAL, "due_ms is %" PRIu64 ": expected 0 to %" PRIu64,
-                                    due_ms, TW_STORE_TIME_MAX);
-    return error == 0 ? end_all(store, &dead) : tw__store_failed(store, error, text);
+    return treat_named(store, &(struct picked){.deed = REPLAY,
+                                               .queue = queue,
+                                               .id = id,
+                                               .id_size = id_size,
+                                               .at_ms = UINT64_MAX, /* the clock may have gone back since */
+                                               .due_ms = due_ms,
+                                               .most = INT64_MAX});
 }
 
 int64_t tw_store_purge(struct tw_store *store, const char *queue, uint64_t before_ms)
 {
-    struct dead dead = {.queue = queue, .before_ms = before_ms};
-    char text[TW_STORE_MESSAGE];
-    struct tw__store_db only_message = {.message = text, .size = sizeof text};
-    int error = tw__store_queue_check(&only_message, queue);
-    return error == 0 ? end_all(store, &dead) : tw__store_failed(store, error, text);
+    return treat_named(store,
+                       &(struct picked){.deed = PURGE, .queue = queue, .at_ms = before_ms, .most = INT64_MAX});
+}
+
+int64_t tw_store_promote(struct tw_store *store, const char *queue, const void *id, size_t id_size)
+{
+    return treat_named(
+        store,
+        &(struct picked){
+            .deed = PROMOTE, .queue = queue, .id = id, .id_size = id_size, .most = TW_STORE_PROMOTE_MAX});
 }

@@ -20,7 +20,7 @@ CREATE TABLE tw_task(
     queue TEXT NOT NULL,
     id BLOB NOT NULL,
     due_ms INTEGER NOT NULL,                -- of this period, the same in each attempt; Unix time, UTC
-    next_ms INTEGER NOT NULL,               -- when it can be taken next; due_ms, or later for a retry
+    next_ms INTEGER NOT NULL,               -- when it can be taken next; due_ms, later for a retry, earlier if promoted
     place_ms INTEGER NOT NULL,              -- its place in the order: next_ms, or when it was filed, if that is later
     attempt INTEGER NOT NULL DEFAULT 0,     -- attempts of this period that have begun
     lapses INTEGER NOT NULL DEFAULT 0,      -- how many of them have lapsed: their run has ended
@@ -103,13 +103,14 @@ CREATE TRIGGER tw_put_insert INSTEAD OF INSERT ON tw_put BEGIN
                 NOT IN (CAST(NEW.max_late_ms AS INTEGER), CAST(CAST(NEW.max_late_ms AS INTEGER) AS TEXT))
                 OR CAST(NEW.max_late_ms AS INTEGER) NOT BETWEEN 0 AND 3155760000000 THEN
             RAISE(ABORT, 'tw_put: max_late_ms: expected 0 to 3155760000000')
-        WHEN NEW.condition NOT IN ('NX', 'XX', 'GT', 'LT') THEN
-            RAISE(ABORT, 'tw_put: condition: expected NX, XX, GT, LT or NULL')
+        WHEN NEW.condition NOT IN ('NX', 'XX', 'GT', 'LT', 'KEEPDUE', 'KEEPDUE NX', 'KEEPDUE XX') THEN
+            RAISE(ABORT,
+                'tw_put: condition: expected NX, XX, GT, LT, KEEPDUE, KEEPDUE NX, KEEPDUE XX or NULL')
         WHEN NOT EXISTS (SELECT 1 FROM tw_meta WHERE seq >= coalesce((SELECT max(seq) FROM tw_task), 0)
                          AND seq < 4611686018427387904) THEN
             RAISE(ABORT, 'tw_meta: seq: expected the largest revision of a task, below 2^62')
     END;
-    SELECT RAISE(IGNORE) WHERE CASE NEW.condition
+    SELECT RAISE(IGNORE) WHERE CASE replace(NEW.condition, 'KEEPDUE ', '')
         WHEN 'NX' THEN EXISTS (SELECT 1 FROM tw_task WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB))
         WHEN 'XX' THEN NOT EXISTS (SELECT 1 FROM tw_task WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB))
         WHEN 'GT' THEN EXISTS (SELECT 1 FROM tw_task WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB)
@@ -119,18 +120,28 @@ CREATE TRIGGER tw_put_insert INSTEAD OF INSERT ON tw_put BEGIN
     END;
     UPDATE tw_meta SET seq = seq + 1, changes = (changes | 1048575) + 1 + (random() & 1048575),
         clock_ms = max(clock_ms, (SELECT clock FROM tw_clock));
-    -- Two statements that never conflict: the conflict clause of the caller's INSERT would count for both.
-    INSERT INTO tw_task(seq, queue, id, due_ms, next_ms, place_ms)
-        SELECT seq, NEW.queue, CAST(NEW.id AS BLOB), 0, 0, 0 FROM tw_meta
+    -- Statements that never conflict: the conflict clause of the caller's INSERT would count for each. The first
+    -- makes a missing task a dead one, because KEEPDUE treats both alike.
+    INSERT INTO tw_task(seq, queue, id, due_ms, next_ms, place_ms, dead_ms)
+        SELECT seq, NEW.queue, CAST(NEW.id AS BLOB), 0, 0, 0, 0 FROM tw_meta
         WHERE NOT EXISTS (SELECT 1 FROM tw_task WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB));
+    -- The times. KEEPDUE leaves those of a task that lives alone. But if a task is at work, and it or the new one
+    -- runs once, the new one is due now.
     UPDATE tw_task SET seq = (SELECT seq FROM tw_meta),
-        due_ms = CAST(NEW.due_ms AS INTEGER), next_ms = CAST(NEW.due_ms AS INTEGER),
-        place_ms = max(CAST(NEW.due_ms AS INTEGER), (SELECT clock FROM tw_clock)),
-        attempt = 0, lapses = 0, missed_periods = 0, dead_ms = NULL, error = NULL,
+        (due_ms, next_ms, place_ms) = (SELECT due, due, max(due, clock) FROM (SELECT clock,
+            CASE WHEN dead_ms IS NULL AND instr(NEW.condition, 'KEEPDUE') THEN clock
+                ELSE CAST(NEW.due_ms AS INTEGER) END AS due FROM tw_clock)),
+        attempt = 0, lapses = 0, missed_periods = 0, dead_ms = NULL, error = NULL, payload = NULL,
         -- While an attempt is under way, its number, run and token stay.
         replaced = CASE run WHEN (SELECT nullif(run, 0) FROM tw_meta) THEN max(replaced, attempt) ELSE 0 END,
         token = CASE run WHEN (SELECT nullif(run, 0) FROM tw_meta) THEN token ELSE 0 END,
-        run = CASE run WHEN (SELECT nullif(run, 0) FROM tw_meta) THEN run ELSE 0 END,
+        run = CASE run WHEN (SELECT nullif(run, 0) FROM tw_meta) THEN run ELSE 0 END
+        WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB) AND (dead_ms IS NOT NULL
+            OR instr(NEW.condition, 'KEEPDUE') IS NOT 1
+            OR (replaced = 0 AND run = (SELECT nullif(run, 0) FROM tw_meta)
+                AND (every_ms = 0 OR NEW.every_ms IS NULL)));
+    -- The options and the payload.
+    UPDATE tw_task SET missed_periods = CASE WHEN NEW.every_ms IS NULL THEN 0 ELSE missed_periods END,
         every_ms = CAST(coalesce(NEW.every_ms, 0) AS INTEGER),
         times = CASE WHEN CAST(coalesce(NEW.every_ms, 0) AS INTEGER) = 0 THEN 1
                 ELSE CAST(coalesce(NEW.times, 0) AS INTEGER) END,

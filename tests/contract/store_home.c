@@ -96,13 +96,11 @@ static uint64_t time_of(const struct verb *verb)
     return option(verb, "in") != NULL ? tw_store_now() + number(verb, "in", 0) : 0;
 }
 
-enum { KEEPDUE = 16 }; /* the store refuses it as yet */
-
 static unsigned conditions_of(const struct verb *verb)
 {
     return (has(verb, "nx") ? TW_STORE_NX : 0u) | (has(verb, "xx") ? TW_STORE_XX : 0u) |
            (has(verb, "gt") ? TW_STORE_GT : 0u) | (has(verb, "lt") ? TW_STORE_LT : 0u) |
-           (has(verb, "keepdue") ? KEEPDUE : 0u);
+           (has(verb, "keepdue") ? TW_STORE_KEEPDUE : 0u);
 }
 
 static uint64_t max_late_of(const struct verb *verb)
@@ -323,6 +321,12 @@ static void replay(const struct verb *verb)
     tell_number(tw_store_replay(home.store, "q", id, all ? 0 : strlen(id), due_ms));
 }
 
+static void promote(const char *id)
+{
+    bool all = strcmp(id, "all") == 0;
+    tell_number(tw_store_promote(home.store, "q", all ? NULL : id, all ? 0 : strlen(id)));
+}
+
 static void see_task(const char *id)
 {
     if (tw_store_get(home.store, "q", id, strlen(id), show, NULL) != 0)
@@ -371,6 +375,8 @@ static void obey(const struct verb *verb)
         forecast(number_of(id), (uint32_t)number_of(verb->word[2]));
     else if (strcmp(name, "len") == 0)
         tell_number(tw_store_count(home.store, "q", false));
+    else if (strcmp(name, "promote") == 0)
+        promote(id);
     else if (strcmp(name, "replay") == 0)
         replay(verb);
     else if (strcmp(name, "purge") == 0)

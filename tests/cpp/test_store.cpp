@@ -192,6 +192,7 @@ TEST_CASE("conditions keep a task, and cancelling tells what it found")
     CHECK_FALSE(kept.made());
     CHECK_FALSE(tasks.move_at("q", "a", at(5), TW_STORE_GT).made());
     CHECK(tasks.move_at("q", "a", at(20), TW_STORE_GT).made());
+    CHECK(tasks.put(delayed("q", "a").at(at(5)), TW_STORE_KEEPDUE).made());
     CHECK(list(tasks) == "a@20");
     CHECK(tasks.move_at("q", "none", at(5)) == TW_EGONE);
     tw_cancelled found = TW_GONE;
@@ -388,6 +389,9 @@ TEST_CASE("a handler answers by its value")
     tasks.get("q", "dies", [](const stored &task) { CHECK(task.error() == "no such order"); });
     CHECK(tasks.replay_all("q", far) == 1);
     CHECK(tasks.count("q") == 2);
+    CHECK(tasks.promote("q", "far") == 1);
+    CHECK(tasks.promote("q", "far") == 0);
+    CHECK(tasks.promote_all("q") == 1);
 }
 
 TEST_CASE("dead tasks are purged up to a point in time")

@@ -92,7 +92,13 @@ void ledger_draw(struct rng *rng, uint64_t now_ms, struct ledger_change *change)
 {
     static const enum tw_store_verb verbs[] = {TW_STORE_PUT,  TW_STORE_PUT,  TW_STORE_PUT,   TW_STORE_PUT,
                                                TW_STORE_MOVE, TW_STORE_MOVE, TW_STORE_CANCEL};
-    static const unsigned of_put[] = {0, 0, 0, 0, TW_STORE_NX, TW_STORE_XX, TW_STORE_GT, TW_STORE_LT};
+    enum {
+        KEEP = TW_STORE_KEEPDUE,
+        KEEP_NX = TW_STORE_KEEPDUE | TW_STORE_NX,
+        KEEP_XX = TW_STORE_KEEPDUE | TW_STORE_XX
+    };
+    static const unsigned of_put[] = {0,           0,           0,           0,    0,    0,       TW_STORE_NX,
+                                      TW_STORE_XX, TW_STORE_GT, TW_STORE_LT, KEEP, KEEP, KEEP_NX, KEEP_XX};
     static const unsigned of_move[] = {0, 0, TW_STORE_GT, TW_STORE_LT};
     static const uint64_t times[] = {0, 1, 2, 5, TW_FOREVER};
     static const uint64_t lates[] = {0, 0, 0, 0, TW_FOREVER, TW_STORE_ON_TIME, 1000, 100000};
@@ -103,7 +109,7 @@ void ledger_draw(struct rng *rng, uint64_t now_ms, struct ledger_change *change)
         change->conditions = of_move[rng_below(rng, 4)];
     if (change->verb != TW_STORE_PUT)
         return;
-    change->conditions = of_put[rng_below(rng, 8)];
+    change->conditions = of_put[rng_below(rng, sizeof of_put / sizeof of_put[0])];
     change->payload = (unsigned)rng_below(rng, 1000);
     change->every_ms = periods[rng_below(rng, 8)];
     change->times = times[rng_below(rng, change->every_ms > 0 ? 5 : 2)];
@@ -133,10 +139,10 @@ struct tw_store_change ledger_call(const struct ledger_change *change)
 static bool keeps(const struct entry *entry, const struct ledger_change *change)
 {
     uint64_t due_ms = entry->due_ms;
-    return (change->conditions == TW_STORE_NX && entry->exists) ||
-           (change->conditions == TW_STORE_XX && !entry->exists) ||
-           (change->conditions == TW_STORE_GT && entry->exists && change->due_ms <= due_ms) ||
-           (change->conditions == TW_STORE_LT && entry->exists && change->due_ms >= due_ms);
+    return (change->conditions & TW_STORE_NX && entry->exists) ||
+           (change->conditions & TW_STORE_XX && !entry->exists) ||
+           (change->conditions & TW_STORE_GT && entry->exists && change->due_ms <= due_ms) ||
+           (change->conditions & TW_STORE_LT && entry->exists && change->due_ms >= due_ms);
 }
 
 uint64_t ledger_place(uint64_t next_ms)
@@ -145,26 +151,31 @@ uint64_t ledger_place(uint64_t next_ms)
     return next_ms > now_ms ? next_ms : now_ms;
 }
 
+void ledger_renew(struct entry *entry, const struct ledger_change *change)
+{
+    entry->every_ms = change->every_ms;
+    entry->times = change->every_ms == 0 ? 1 : change->times == 0 ? TW_FOREVER : change->times;
+    entry->backoff_ms = change->backoff_ms == 0 ? 1000 : change->backoff_ms;
+    entry->max_late_ms = change->max_late_ms == 0                  ? TW_FOREVER
+                         : change->max_late_ms == TW_STORE_ON_TIME ? 0
+                                                                   : change->max_late_ms;
+    entry->missed = change->every_ms > 0 ? change->missed : TW_MISSED_COALESCE;
+    entry->missed_periods = change->every_ms > 0 ? entry->missed_periods : 0;
+    entry->tries = change->tries == 0 ? 20 : change->tries;
+    entry->payload = change->payload;
+}
+
 static int make_put(struct ledger *ledger, struct entry *entry, const struct ledger_change *change)
 {
     if (keeps(entry, change))
         return 0;
-    *entry = (struct entry){.exists = true,
-                            .filed = ++ledger->filed,
-                            .due_ms = change->due_ms,
-                            .next_ms = change->due_ms,
-                            .place_ms = ledger_place(change->due_ms),
-                            .every_ms = change->every_ms,
-                            .times = change->every_ms == 0 ? 1
-                                     : change->times == 0  ? TW_FOREVER
-                                                           : change->times,
-                            .backoff_ms = change->backoff_ms == 0 ? 1000 : change->backoff_ms,
-                            .max_late_ms = change->max_late_ms == 0                  ? TW_FOREVER
-                                           : change->max_late_ms == TW_STORE_ON_TIME ? 0
-                                                                                     : change->max_late_ms,
-                            .missed = change->every_ms > 0 ? change->missed : TW_MISSED_COALESCE,
-                            .tries = change->tries == 0 ? 20 : change->tries,
-                            .payload = change->payload};
+    if (!(change->conditions & TW_STORE_KEEPDUE) || !entry->exists || entry->dead_ms != 0)
+        *entry = (struct entry){.exists = true,
+                                .filed = ++ledger->filed,
+                                .due_ms = change->due_ms,
+                                .next_ms = change->due_ms,
+                                .place_ms = ledger_place(change->due_ms)};
+    ledger_renew(entry, change);
     return 1;
 }
 
@@ -179,6 +190,18 @@ void ledger_file_again(struct ledger *ledger, unsigned task, uint64_t due_ms)
     entry->attempt = 0;
     entry->missed_periods = 0;
     entry->error = 0;
+}
+
+bool ledger_promote(struct ledger *ledger, unsigned task)
+{
+    struct entry *entry = &ledger->entry[task];
+    uint64_t now_ms = tw_store_now();
+    if (!entry->exists || entry->dead_ms != 0 || entry->next_ms <= now_ms)
+        return false;
+    entry->filed = ++ledger->filed;
+    entry->revision = 0;
+    entry->next_ms = entry->place_ms = now_ms;
+    return true;
 }
 
 static int make_move(struct ledger *ledger, struct entry *entry, const struct ledger_change *change)

@@ -62,8 +62,14 @@ uint64_t ledger_place(uint64_t next_ms);
 /* Makes a change in the ledger. Returns the result of the same call of the store. */
 int ledger_make(struct ledger *ledger, const struct ledger_change *change);
 
+/* Gives a task the options and the payload of a put, and leaves its times alone. */
+void ledger_renew(struct entry *entry, const struct ledger_change *change);
+
 /* Gives a task, also a dead one, a new revision that is due then. */
 void ledger_file_again(struct ledger *ledger, unsigned task, uint64_t due_ms);
+
+/* Lets a task be ready now, under a new revision, if it waits. Returns whether it did. */
+bool ledger_promote(struct ledger *ledger, unsigned task);
 
 /* The entries of a queue in the order of a scan. Returns how many. */
 unsigned ledger_sort(const struct ledger *ledger, unsigned queue, bool dead, unsigned *tasks);

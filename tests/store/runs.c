@@ -97,6 +97,33 @@ static bool is_payload(unsigned task, const struct tw_job *job)
     return job->payload_size == 0 || (size == job->payload_size && memcmp(payload, job->payload, size) == 0);
 }
 
+static void learn_due(void *arg, const struct tw_store_task *seen)
+{
+    *(uint64_t *)arg = seen->due_ms;
+}
+
+/* A put with KEEPDUE, of a series or of a task that runs once. If it does not act in its place, the task is due
+ * now: the ledger learns that time from the file. */
+static void draw_keepdue(struct call *call, struct tw_delayed *put)
+{
+    const struct entry *entry = &runs.ledger->entry[call->task]; /* as it was when the run began */
+    struct ledger_change *change = &call->change;
+    uint64_t from_ms = tw_store_now();
+    change->conditions = TW_STORE_KEEPDUE;
+    change->every_ms = rng_below(&runs.rng, 4) > 0 ? 2 * (entry->every_ms & INT32_MAX) : 0;
+    change->times = change->every_ms > 0 ? 1 + rng_below(&runs.rng, 2) : 0;
+    change->tries = 1 + (uint32_t)rng_below(&runs.rng, 3);
+    change->backoff_ms = 100;
+    put->every_ms = change->every_ms;
+    put->times = change->times;
+    put->tries = change->tries;
+    put->backoff_ms = change->backoff_ms;
+    call->result = tw_store_put(runs.store, put, TW_STORE_KEEPDUE);
+    tw_store_get(runs.store, put->queue, put->id, put->id_size, learn_due, &change->due_ms);
+    if (change->due_ms != call->job.due_ms && (change->due_ms < from_ms || change->due_ms > tw_store_now()))
+        call->result = TW_EIO;
+}
+
 static void draw_change(struct call *call)
 {
     uint64_t kind = rng_below(&runs.rng, 24), now_ms = tw_store_now();
@@ -104,7 +131,7 @@ static void draw_change(struct call *call)
     const void *id = ledger_id(call->task, &size);
     const char *queue = ledger_queue(call->task);
     enum tw_cancelled found = TW_GONE;
-    call->changes = kind < 4;
+    call->changes = kind < 6;
     call->change = (struct ledger_change){.task = call->task, .due_ms = now_ms + rng_below(&runs.rng, 3)};
     struct tw_delayed put = {.queue = queue, .id = id, .id_size = size, .due_ms = call->change.due_ms};
     if (kind == 0) {
@@ -116,6 +143,9 @@ static void draw_change(struct call *call)
     } else if (kind < 4) {
         call->change.verb = TW_STORE_PUT;
         call->result = tw_store_put(runs.store, &put, 0);
+    } else if (kind < 6) {
+        call->change.verb = TW_STORE_PUT;
+        draw_keepdue(call, &put);
     }
 }
 
@@ -318,6 +348,22 @@ static void end_replaced(struct entry *entry, const struct call *call)
     entry->next_ms = entry->next_ms > time_of(call) ? entry->next_ms : time_of(call);
 }
 
+/* A change of a task at work. KEEPDUE lets the attempt of a series go on, and its answer counts for the new
+ * options. */
+static int follow_change(struct ledger *ledger, struct entry *entry, const struct call *call)
+{
+    struct ledger_change change = call->change;
+    if (change.conditions & TW_STORE_KEEPDUE && entry->every_ms > 0 && change.every_ms > 0) {
+        ledger_renew(entry, &change);
+        follow_answer(entry, call);
+        return 1;
+    }
+    change.conditions = 0;
+    int result = ledger_make(ledger, &change);
+    end_replaced(entry, call);
+    return change.verb == TW_STORE_CANCEL ? TW_RUNNING : result;
+}
+
 static const char *follow(struct ledger *ledger, const struct call *call)
 {
     if (call->task == LEDGER_TASKS)
@@ -335,10 +381,7 @@ static const char *follow(struct ledger *ledger, const struct call *call)
         follow_answer(entry, call);
         return NULL;
     }
-    int expected = ledger_make(ledger, &call->change);
-    if (call->change.verb == TW_STORE_CANCEL)
-        expected = TW_RUNNING;
-    end_replaced(entry, call);
+    int expected = follow_change(ledger, entry, call);
     return call->result == expected ? NULL : mistake_at(call, "a change in the handler returns another result");
 }
 

@@ -42,6 +42,11 @@ static int put_under_condition(struct fixture *fixture)
     return made(put_if(fixture->store, "a", 40, TW_STORE_GT));
 }
 
+static int put_in_place(struct fixture *fixture)
+{
+    return made(put_if(fixture->store, "a", 40, TW_STORE_KEEPDUE));
+}
+
 static int move_one(struct fixture *fixture)
 {
     return made(tw_store_move_at(fixture->store, "q", "a", 1, 40, 0));
@@ -175,6 +180,17 @@ static int replay_all(struct fixture *fixture)
     return made((int)tw_store_replay(fixture->store, "q", NULL, 0, 50));
 }
 
+static int promote_one(struct fixture *fixture)
+{
+    return made((int)tw_store_promote(fixture->store, "q", "c", 1));
+}
+
+static int promote_all(struct fixture *fixture)
+{
+    int64_t count = tw_store_promote(fixture->store, "q", NULL, 0);
+    return count < 0 ? (int)count : (int)count - 3;
+}
+
 static int purge_dead(struct fixture *fixture)
 {
     return made((int)tw_store_purge(fixture->store, "q", 1000));
@@ -183,6 +199,7 @@ static int purge_dead(struct fixture *fixture)
 static const struct call calls[] = {
     {"put", put_new, "a@10 b@20 c@30 d@40"},
     {"put under a condition", put_under_condition, "b@20 c@30 a@40"},
+    {"put in place", put_in_place, NULL},
     {"move", move_one, "b@20 c@30 a@40"},
     {"move under a condition", move_under_condition, "b@20 c@30 a@40"},
     {"cancel", cancel_one, "a@10 c@30"},
@@ -200,6 +217,8 @@ static const struct call calls[] = {
     {"mark", mark_file, NULL},
     {"replay", replay_one, "a@10 b@20 c@30 z@50"},
     {"replay all", replay_all, "a@10 b@20 c@30 z@50"},
+    {"promote", promote_one, "c@30 a@10 b@20"},
+    {"promote all", promote_all, NULL},
     {"purge", purge_dead, NULL},
 };
 

@@ -200,7 +200,7 @@ static void forecast_one(struct world *world)
     }
 }
 
-/* ---- dead tasks ------------------------------------------------------------------------------------------ */
+/* ---- dead and waiting tasks ----------------------------------------------------------------------------- */
 
 /* Dead tasks get new revisions in the order of their deaths. */
 static void replay_some(struct world *world)
@@ -219,6 +219,24 @@ static void replay_some(struct world *world)
     expect(world, replayed == n, "another number of tasks");
     for (unsigned i = 0; i < n; i++)
         ledger_file_again(&world->ledger, tasks[i], due_ms);
+}
+
+/* Waiting tasks get new revisions in their order, and are ready. */
+static void promote_some(struct world *world)
+{
+    unsigned task = (unsigned)draw(world, LEDGER_TASKS), tasks[LEDGER_IDS] = {task}, n = 1;
+    bool all = draw(world, 2) == 0;
+    int64_t promoted = 0;
+    size_t size;
+    const void *id = ledger_id(task, &size);
+    if (all)
+        n = ledger_sort(&world->ledger, task / LEDGER_IDS, false, tasks);
+    world->doing = all ? "a promotion of a queue" : "a promotion";
+    for (unsigned i = 0; i < n; i++)
+        promoted += ledger_promote(&world->ledger, tasks[i]);
+    expect(world,
+           tw_store_promote(world->fixture->store, ledger_queue(task), all ? NULL : id, size) == promoted,
+           "another number of tasks");
 }
 
 static void purge_some(struct world *world)
@@ -289,9 +307,9 @@ static void pass_time(struct world *world)
 
 static void step(struct world *world)
 {
-    static void (*const rare[])(struct world *) = {run_some, replay_some, purge_some, pause_one, refuse_some,
-                                                   fail_one, fail_one,    fail_one,   fail_one,  drain_one,
-                                                   reopen,   move_log,    pass_time,  pass_time};
+    static void (*const rare[])(struct world *) = {promote_some, run_some, replay_some, purge_some, pause_one,
+                                                   refuse_some,  fail_one, fail_one,    fail_one,   fail_one,
+                                                   drain_one,    reopen,   move_log,    pass_time,  pass_time};
     world->steps++;
     if (draw(world, 5) < 3)
         change_some(world);

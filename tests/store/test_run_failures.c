@@ -903,6 +903,16 @@ static void the_name_of_a_dead_period_is_read_at_the_next_try(void **state)
     the_death_of_a_period_survives_a_failure(*state, &unread, TW__STORE_FIND, TW_EIO);
 }
 
+static void the_options_of_a_series_are_looked_up_at_the_next_try(void **state)
+{
+    the_death_of_a_period_survives_a_failure(*state, &refused, TW__STORE_OPTIONS_OF, TW_ENOMEM);
+}
+
+static void the_options_of_a_series_are_read_at_the_next_try(void **state)
+{
+    the_death_of_a_period_survives_a_failure(*state, &unread, TW__STORE_OPTIONS_OF, TW_EIO);
+}
+
 /* Waits for an error, because there is no memory for a statement, and then for the next try. */
 static void refuse_once(struct fixture *fixture, int statement, tw_handler_fn *handler, void *arg)
 {
@@ -1018,6 +1028,8 @@ int main(void)
         TEST(a_period_is_buried_at_the_next_try),
         TEST(the_name_of_a_dead_period_is_looked_up_at_the_next_try),
         TEST(the_name_of_a_dead_period_is_read_at_the_next_try),
+        TEST(the_options_of_a_series_are_looked_up_at_the_next_try),
+        TEST(the_options_of_a_series_are_read_at_the_next_try),
         TEST(a_replaced_attempt_is_ended_at_the_next_try),
         TEST(a_period_is_passed_over_at_the_next_try),
         TEST(an_order_that_cannot_be_mended_ends_the_start_with_an_error),

@@ -345,6 +345,11 @@ static void conditions_in_sql(void **state)
         {"tw_move(queue, id, due_ms, condition) VALUES ('q', 'a', 65, 'LT')", "a@65"},
         {"tw_put(queue, id, due_ms, condition) VALUES ('q', 'b', 1, 'GT')", "b@1 a@65"},
         {"tw_put(queue, id, due_ms, condition) VALUES ('q', 'c', 2, 'LT')", "b@1 c@2 a@65"},
+        {"tw_put(queue, id, due_ms, condition) VALUES ('q', 'd', 3, 'KEEPDUE XX')", "b@1 c@2 a@65"},
+        {"tw_put(queue, id, due_ms, condition) VALUES ('q', 'a', 3, 'KEEPDUE NX')", "b@1 c@2 a@65"},
+        {"tw_put(queue, id, due_ms, condition) VALUES ('q', 'a', 3, 'KEEPDUE XX')", "b@1 c@2 a@65"},
+        {"tw_put(queue, id, due_ms, condition) VALUES ('q', 'd', 3, 'KEEPDUE NX')", "b@1 c@2 d@3 a@65"},
+        {"tw_put(queue, id, due_ms, condition) VALUES ('q', 'e', 4, 'KEEPDUE')", "b@1 c@2 d@3 e@4 a@65"},
     };
     for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
         char sql[256];
@@ -352,6 +357,64 @@ static void conditions_in_sql(void **state)
         other_ask(db, sql);
         assert_string_equal(scan(store_of(state), NULL), steps[i].after);
     }
+    sqlite3_close(db);
+}
+
+/* In each state, with tasks that repeat or run once. The row of "c" is the work of C, that of "s" of SQL. */
+static void keepdue_in_sql_is_as_in_c(void **state)
+{
+    static const char *const states[] = {
+        "attempt = 0", /* waiting */
+        "attempt = 2, lapses = 1, run = 4, token = 44, error = 'full', next_ms = 70, place_ms = 71, "
+        "missed_periods = 3",                                   /* a retry */
+        "attempt = 2, run = 5, token = 55, missed_periods = 3", /* leased */
+        "replaced = 2, run = 5, token = 55",                    /* behind it */
+        "attempt = 2, dead_ms = 9, error = 'full'",             /* dead */
+    };
+    static const char *const columns =
+        "SELECT due_ms, next_ms, place_ms, attempt, lapses, run, token, replaced, dead_ms, every_ms, times, "
+        "missed,"
+        " missed_periods, tries, backoff_ms, max_late_ms, error, payload FROM tw_task";
+    struct tw_store *store = store_of(state);
+    sqlite3 *db = other_open(*state);
+    for (size_t i = 0; i < 4 * sizeof states / sizeof states[0]; i++) {
+        char sql[512];
+        uint64_t every_ms = i & 1 ? 0 : 20;
+        struct tw_delayed task = {.queue = "q",
+                                  .id = "c",
+                                  .id_size = 1,
+                                  .due_ms = 90,
+                                  .payload = "new",
+                                  .payload_size = 3,
+                                  .every_ms = every_ms,
+                                  .times = every_ms > 0 ? 6 : 0,
+                                  .missed = TW_MISSED_SKIP,
+                                  .tries = 4,
+                                  .backoff_ms = 11,
+                                  .max_late_ms = 30};
+        clock_stop(20);
+        other_ask(
+            db, i & 2 ? "DELETE FROM tw_task; UPDATE tw_meta SET run = 5; INSERT INTO tw_put(queue, id, due_ms,"
+                        " payload) VALUES ('q', 'c', 50, 'old'), ('q', 's', 50, 'old')"
+                      : "DELETE FROM tw_task; UPDATE tw_meta SET run = 5; INSERT INTO tw_put(queue, id, due_ms,"
+                        " payload, every_ms, times) VALUES ('q', 'c', 50, 'old', 10, 3),"
+                        " ('q', 's', 50, 'old', 10, 3)");
+        snprintf(sql, sizeof sql, "UPDATE tw_task SET %s", states[i / 4]);
+        other_ask(db, sql);
+        clock_stop(60);
+        assert_int_equal(tw_store_put(store, &task, TW_STORE_KEEPDUE), 1);
+        snprintf(sql, sizeof sql,
+                 "INSERT INTO tw_put(queue, id, due_ms, payload, every_ms, times, missed, tries, backoff_ms,"
+                 " max_late_ms, condition) VALUES ('q', 's', 90, x'6e6577', %s, 'skip', 4, 11, 30, 'KEEPDUE')",
+                 every_ms > 0 ? "20, 6" : "NULL, NULL");
+        other_ask(db, sql);
+        snprintf(sql, sizeof sql,
+                 "SELECT count(*) FROM (SELECT * FROM (%s) GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10,"
+                 " 11, 12, 13, 14, 15, 16, 17, 18)",
+                 columns);
+        assert_string_equal(other_ask(db, sql), "1");
+    }
+    clock_stop(1);
     sqlite3_close(db);
 }
 
@@ -405,7 +468,9 @@ static void bad_values_in_sql_are_named_with_their_range(void **state)
          "tw_put: max_late_ms: expected 0 to 3155760000000"},
         {"('q', 'a', 1, NULL, 5, 2, 'skip', 3, 4, 'x')", "tw_put: max_late_ms: expected 0 to 3155760000000"},
         {"('q', 'a', 1, NULL, 5, 2, 'skip', 3, 4, NULL, 'nx')",
-         "tw_put: condition: expected NX, XX, GT, LT or NULL"},
+         "tw_put: condition: expected NX, XX, GT, LT, KEEPDUE, KEEPDUE NX, KEEPDUE XX or NULL"},
+        {"('q', 'a', 1, NULL, 5, 2, 'skip', 3, 4, NULL, 'KEEPDUE GT')",
+         "tw_put: condition: expected NX, XX, GT, LT, KEEPDUE, KEEPDUE NX, KEEPDUE XX or NULL"},
     };
     static const char *const columns[] = {"queue",  "id",    "due_ms",     "payload",     "every_ms", "times",
                                           "missed", "tries", "backoff_ms", "max_late_ms", "condition"};
@@ -751,6 +816,7 @@ int main(void)
         TEST(plain_sql_puts_moves_and_cancels),
         TEST(the_conflict_clause_of_the_caller_changes_nothing),
         TEST(conditions_in_sql),
+        TEST(keepdue_in_sql_is_as_in_c),
         TEST(bad_values_in_sql_are_named_with_their_range),
         TEST(bad_values_of_a_move_or_a_cancel_are_named),
         TEST(the_borders_of_the_ranges_are_taken),

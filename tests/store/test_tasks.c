@@ -198,6 +198,158 @@ static void conditions_keep_the_task_as_it_was(void **state)
     assert_string_equal(scan(store, NULL), "b@1 c@2 a@65");
 }
 
+/* ---- KEEPDUE --------------------------------------------------------------------------------------------- */
+
+/* A task with other options than the next one, and a payload. */
+static const struct tw_delayed first = {.queue = "q",
+                                        .id = "a",
+                                        .id_size = 1,
+                                        .due_ms = 50,
+                                        .payload = "old",
+                                        .payload_size = 3,
+                                        .every_ms = 5,
+                                        .times = 3,
+                                        .missed = TW_MISSED_BURST,
+                                        .tries = 9,
+                                        .backoff_ms = 8,
+                                        .max_late_ms = 70};
+static const struct tw_delayed second = {.queue = "q",
+                                         .id = "a",
+                                         .id_size = 1,
+                                         .due_ms = 90,
+                                         .payload = "newer",
+                                         .payload_size = 5,
+                                         .every_ms = 6,
+                                         .missed = TW_MISSED_SKIP,
+                                         .tries = 4,
+                                         .backoff_ms = 11,
+                                         .max_late_ms = TW_STORE_ON_TIME};
+
+/* The task has the options of the second put. */
+static void has_second_options(const struct seen *seen)
+{
+    assert_string_equal(seen->payload, "newer");
+    assert_int_equal(seen->last.every_ms, 6);
+    assert_true(seen->last.times == TW_FOREVER && seen->last.max_late_ms == TW_STORE_ON_TIME);
+    assert_int_equal(seen->last.missed, TW_MISSED_SKIP);
+    assert_int_equal(seen->last.tries, 4);
+    assert_int_equal(seen->last.backoff_ms, 11);
+}
+
+static void keepdue_gives_a_waiting_task_new_options_in_its_place(void **state)
+{
+    struct seen before = {.text = ""}, after = {.text = ""};
+    assert_int_equal(tw_store_put(store_of(state), &first, 0), 1);
+    put(store_of(state), "b", 50);
+    assert_int_equal(tw_store_get(store_of(state), "q", "a", 1, see, &before), 0);
+    clock_stop(60); /* it is ready by now, which does not matter */
+    assert_int_equal(tw_store_put(store_of(state), &second, TW_STORE_KEEPDUE), 1);
+    clock_stop(1);
+    store_reopen(*state);
+    assert_int_equal(tw_store_get(store_of(state), "q", "a", 1, see, &after), 0);
+    has_second_options(&after);
+    assert_int_equal(after.last.due_ms, 50);
+    assert_int_equal(after.last.next_ms, 50);
+    assert_int_equal(after.last.place_ms, 50);
+    assert_int_equal(after.last.revision, before.last.revision);
+    assert_string_equal(scan(store_of(state), NULL), "a@50 b@50");
+    assert_int_equal(put_if(store_of(state), "a", 7, TW_STORE_KEEPDUE | TW_STORE_XX), 1);
+    assert_int_equal(tw_store_get(store_of(state), "q", "a", 1, see, &after), 0);
+    assert_int_equal(after.last.every_ms, 0);
+    assert_int_equal(after.last.times, 1);
+    assert_int_equal(after.last.payload_size, 0);
+    assert_string_equal(scan(store_of(state), NULL), "a@50 b@50");
+}
+
+/* A retry is of a period, and its call stands for others. A task that runs once has no periods. */
+static void keepdue_leaves_the_attempts_of_a_retry_alone(void **state)
+{
+    struct seen seen = {.text = ""};
+    sqlite3 *db = other_open(*state);
+    assert_int_equal(tw_store_put(store_of(state), &first, 0), 1);
+    other_ask(db, "UPDATE tw_meta SET run = 5; UPDATE tw_task SET attempt = 3, lapses = 1, missed_periods = 2,"
+                  " run = 4, token = 44, error = 'full', next_ms = 80, place_ms = 80"); /* run 4 has ended */
+    assert_int_equal(tw_store_put(store_of(state), &second, TW_STORE_KEEPDUE), 1);
+    assert_int_equal(tw_store_get(store_of(state), "q", "a", 1, see, &seen), 0);
+    has_second_options(&seen);
+    assert_int_equal(seen.last.state, TW_STATE_WAITING);
+    assert_int_equal(seen.last.due_ms, 50);
+    assert_int_equal(seen.last.next_ms, 80);
+    assert_int_equal(seen.last.attempt, 3);
+    assert_int_equal(seen.last.missed_periods, 2);
+    assert_string_equal(seen.error, "full");
+    assert_string_equal(other_ask(db, "SELECT lapses || ' ' || run || ' ' || token FROM tw_task"), "1 4 44");
+    assert_int_equal(put_if(store_of(state), "a", 7, TW_STORE_KEEPDUE), 1);
+    assert_string_equal(other_ask(db, "SELECT attempt || ' ' || missed_periods || ' ' || next_ms FROM tw_task"),
+                        "3 0 80");
+    sqlite3_close(db);
+}
+
+static void keepdue_lets_the_attempt_of_a_series_go_on(void **state)
+{
+    struct seen seen = {.text = ""};
+    sqlite3 *db = other_open(*state);
+    assert_int_equal(tw_store_put(store_of(state), &first, 0), 1);
+    other_ask(db, "UPDATE tw_meta SET run = 5; UPDATE tw_task SET run = 5, attempt = 2, token = 55");
+    assert_int_equal(tw_store_put(store_of(state), &second, TW_STORE_KEEPDUE), 1);
+    assert_int_equal(tw_store_get(store_of(state), "q", "a", 1, see, &seen), 0);
+    has_second_options(&seen);
+    assert_true(seen.last.state == TW_STATE_LEASED && !seen.last.replaced);
+    assert_int_equal(seen.last.due_ms, 50);
+    assert_int_equal(seen.last.attempt, 2);
+    assert_string_equal(other_ask(db, "SELECT seq || ' ' || token FROM tw_task"), "1 55");
+    sqlite3_close(db);
+}
+
+/* One of the two runs once. So the new task stands behind the attempt, and is due now. */
+static void keepdue_is_due_now_behind_another_attempt(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct seen seen = {.text = ""};
+    sqlite3 *db = other_open(*state);
+    assert_int_equal(put(store, "a", 50), 1);
+    other_ask(db, "UPDATE tw_meta SET run = 5; UPDATE tw_task SET run = 5, attempt = 2, token = 55");
+    clock_stop(70);
+    assert_int_equal(tw_store_put(store, &second, TW_STORE_KEEPDUE), 1);
+    assert_int_equal(tw_store_get(store, "q", "a", 1, see, &seen), 0);
+    has_second_options(&seen);
+    assert_true(seen.last.state == TW_STATE_LEASED && seen.last.replaced && seen.last.attempt == 2);
+    assert_int_equal(seen.last.due_ms, 70);
+    assert_int_equal(seen.last.next_ms, 70);
+    assert_int_equal(seen.last.revision, 2);
+    clock_stop(75);
+    assert_int_equal(put_if(store, "a", 7, TW_STORE_KEEPDUE), 1); /* of the task behind */
+    assert_string_equal(other_ask(db,
+                                  "SELECT due_ms || ' ' || seq || ' ' || token || ' ' || replaced || every_ms"
+                                  " FROM tw_task"),
+                        "70 2 55 20");
+    other_ask(db, "UPDATE tw_task SET replaced = 0, attempt = 1, every_ms = 5");
+    assert_int_equal(put_if(store, "a", 7, TW_STORE_KEEPDUE), 1); /* the series ends */
+    assert_string_equal(scan(store, NULL), "a@75*");
+    assert_string_equal(other_ask(db, "SELECT attempt || replaced || ' ' || seq FROM tw_task"), "01 3");
+    clock_stop(1);
+    sqlite3_close(db);
+}
+
+static void keepdue_files_a_task_that_is_dead_or_missing(void **state)
+{
+    struct tw_store *store = store_of(state);
+    sqlite3 *db = other_open(*state);
+    assert_int_equal(put_if(store, "a", 50, TW_STORE_KEEPDUE | TW_STORE_XX), 0);
+    assert_int_equal(put_if(store, "a", 50, TW_STORE_KEEPDUE | TW_STORE_NX), 1);
+    assert_int_equal(put_if(store, "a", 60, TW_STORE_KEEPDUE | TW_STORE_NX), 0);
+    assert_int_equal(put_if(store, "b", 40, TW_STORE_KEEPDUE), 1);
+    assert_string_equal(scan(store, NULL), "b@40 a@50");
+    other_ask(db, "UPDATE tw_task SET dead_ms = 7, attempt = 2, error = 'no paper'");
+    assert_int_equal(put_if(store, "a", 60, TW_STORE_KEEPDUE | TW_STORE_NX), 0);
+    assert_int_equal(put_if(store, "a", 60, TW_STORE_KEEPDUE), 1);
+    assert_string_equal(scan(store, NULL), "a@60");
+    assert_string_equal(other_ask(db, "SELECT count(*) FROM tw_task WHERE due_ms = 60 AND attempt = 0"
+                                      " AND error IS NULL"),
+                        "1");
+    sqlite3_close(db);
+}
+
 /* ---- order, pages, counts -------------------------------------------------------------------------------- */
 
 static void equal_due_times_come_in_the_order_of_filing(void **state)
@@ -283,8 +435,16 @@ static void bad_verbs_and_conditions_are_refused(void **state)
     assert_int_equal(tw_store_apply(store, &odd, 1), TW_EINVAL);
     assert_string_equal(message(store), "verb is 77: expected 0 to 2");
     assert_int_equal(put_if(store, "a", 2, TW_STORE_NX | TW_STORE_GT), TW_EINVAL);
-    assert_string_equal(message(store), "conditions are 5: expected 0 or NX, XX, GT or LT");
-    assert_int_equal(put_if(store, "a", 2, 16), TW_EINVAL);
+    assert_string_equal(message(store), "the conditions are NX and GT: expected one of NX, XX, GT and LT");
+    assert_int_equal(put_if(store, "a", 2, TW_STORE_KEEPDUE | TW_STORE_XX | TW_STORE_LT), TW_EINVAL);
+    assert_string_equal(message(store), "the conditions are XX and LT: expected one of NX, XX, GT and LT");
+    assert_int_equal(put_if(store, "a", 2, TW_STORE_KEEPDUE | TW_STORE_LT), TW_EINVAL);
+    assert_string_equal(message(store),
+                        "the conditions are KEEPDUE and LT: expected KEEPDUE alone, or with NX or XX");
+    assert_int_equal(put_if(store, "a", 2, 32), TW_EINVAL);
+    assert_string_equal(message(store), "conditions are 32: expected 0 or NX, XX, GT, LT or KEEPDUE");
+    assert_int_equal(tw_store_move_at(store, "q", "a", 1, 2, TW_STORE_KEEPDUE), TW_EINVAL);
+    assert_string_equal(message(store), "conditions are 16: expected 0 or GT or LT");
     assert_int_equal(tw_store_move_at(store, "q", "a", 1, 2, TW_STORE_NX), TW_EINVAL);
     assert_string_equal(message(store), "conditions are 1: expected 0 or GT or LT");
     odd = change(TW_STORE_CANCEL, "a", 1);
@@ -395,6 +555,11 @@ int main(void)
         TEST(the_table_holds_for_running_tasks),
         TEST(the_table_holds_for_dead_tasks),
         TEST(conditions_keep_the_task_as_it_was),
+        TEST(keepdue_gives_a_waiting_task_new_options_in_its_place),
+        TEST(keepdue_leaves_the_attempts_of_a_retry_alone),
+        TEST(keepdue_lets_the_attempt_of_a_series_go_on),
+        TEST(keepdue_is_due_now_behind_another_attempt),
+        TEST(keepdue_files_a_task_that_is_dead_or_missing),
         TEST(equal_due_times_come_in_the_order_of_filing),
         TEST(a_scan_goes_on_after_a_page),
         TEST(counts_and_the_next_task),

@@ -56,8 +56,13 @@ static sqlite3_stmt *prepare(sqlite3 *db, const struct tw_store_change *change)
 
 static void bind(sqlite3_stmt *statement, const struct tw_store_change *change)
 {
-    static const char *const names[] = {
-        [TW_STORE_NX] = "NX", [TW_STORE_XX] = "XX", [TW_STORE_GT] = "GT", [TW_STORE_LT] = "LT"};
+    static const char *const names[] = {[TW_STORE_NX] = "NX",
+                                        [TW_STORE_XX] = "XX",
+                                        [TW_STORE_GT] = "GT",
+                                        [TW_STORE_LT] = "LT",
+                                        [TW_STORE_KEEPDUE] = "KEEPDUE",
+                                        [TW_STORE_KEEPDUE | TW_STORE_NX] = "KEEPDUE NX",
+                                        [TW_STORE_KEEPDUE | TW_STORE_XX] = "KEEPDUE XX"};
     static const char *const policies[] = {"coalesce", "skip", "burst"};
     const struct tw_delayed *task = &change->task;
     sqlite3_bind_text(statement, 1, task->queue, -1, SQLITE_STATIC);

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Promote: which tasks it takes, in which order, and when a run calls them.
+ */
+#include "clock.h"
+#include "running.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static struct tw_store *store_of(void **state)
+{
+    return ((struct fixture *)*state)->store;
+}
+
+static int64_t promote(struct tw_store *store, const char *id)
+{
+    return tw_store_promote(store, "q", id, strlen(id));
+}
+
+static int64_t promote_all(struct tw_store *store)
+{
+    return tw_store_promote(store, "q", NULL, 0);
+}
+
+/* ---- the table ------------------------------------------------------------------------------------------- */
+
+/* The states that only a runner makes are written by hand. */
+static void make_states(struct tw_store *store, sqlite3 *db)
+{
+    static const char *const ids[] = {"ready", "leased", "behind", "retry", "lapsed", "dead", "waiting"};
+    for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++)
+        put(store, ids[i], 100 - i);
+    tw_store_move_at(store, "q", "ready", 5, 40, 0);
+    other_ask(db, "UPDATE tw_meta SET run = 5;"
+                  "UPDATE tw_task SET run = 5, token = 55, attempt = 1 WHERE id = CAST('leased' AS BLOB);"
+                  "UPDATE tw_task SET run = 5, token = 56, replaced = 1 WHERE id = CAST('behind' AS BLOB);"
+                  "UPDATE tw_task SET attempt = 2, error = 'full', due_ms = 7 WHERE id = CAST('retry' AS BLOB);"
+                  "UPDATE tw_task SET attempt = 1, run = 4, token = 44 WHERE id = CAST('lapsed' AS BLOB);"
+                  "UPDATE tw_task SET attempt = 1, dead_ms = 9 WHERE id = CAST('dead' AS BLOB)");
+    clock_stop(50);
+}
+
+static const char *const all_but_waiting = "SELECT group_concat(CAST(id AS TEXT) || next_ms || place_ms || seq)"
+                                           " FROM (SELECT * FROM tw_task WHERE next_ms <> 50 ORDER BY seq)";
+
+static void waiting_tasks_alone_are_promoted(void **state)
+{
+    static const char *const others[] = {"ready", "leased", "behind", "dead", "missing"};
+    struct tw_store *store = store_of(state);
+    struct seen before = {.text = ""}, after = {.text = ""};
+    sqlite3 *db = other_open(*state);
+    char old[512];
+    make_states(store, db);
+    assert_int_equal(tw_store_get(store, "q", "retry", 5, see, &before), 0);
+    snprintf(old, sizeof old, "%s", other_ask(db, all_but_waiting));
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        assert_int_equal(promote(store, others[i]), 0);
+    assert_string_equal(other_ask(db, all_but_waiting), old);
+    assert_int_equal(promote(store, "retry"), 1);
+    assert_int_equal(promote(store, "retry"), 0); /* it is ready */
+    store_reopen(*state);
+    store = store_of(state);
+    assert_int_equal(tw_store_get(store, "q", "retry", 5, see, &after), 0);
+    assert_int_equal(after.last.state, TW_STATE_READY);
+    assert_int_equal(after.last.due_ms, 7);
+    assert_int_equal(after.last.next_ms, 50);
+    assert_int_equal(after.last.place_ms, 50);
+    assert_int_equal(after.last.attempt, 2);
+    assert_string_equal(after.error, "full");
+    assert_true(after.last.revision > before.last.revision);
+    assert_int_equal(promote_all(store), 2); /* the earliest first */
+    assert_int_equal(promote_all(store), 0);
+    assert_string_equal(other_ask(db, "SELECT group_concat(CAST(id AS TEXT) || due_ms || ' ' || token) FROM"
+                                      " (SELECT * FROM tw_task WHERE next_ms = 50 ORDER BY seq)"),
+                        "retry7 0,waiting94 0,lapsed96 44");
+    assert_string_equal(other_ask(db, "SELECT group_concat(CAST(id AS TEXT)) FROM"
+                                      " (SELECT * FROM tw_task WHERE next_ms <> 50 ORDER BY id)"),
+                        "behind,dead,leased,ready");
+    clock_stop(1);
+    sqlite3_close(db);
+}
+
+/* A call takes the first ten thousand. */
+static void a_call_promotes_ten_thousand_tasks_at_most(void **state)
+{
+    struct tw_store *store = store_of(state);
+    sqlite3 *db = other_open(*state);
+    other_ask(db, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10300)"
+                  " INSERT INTO tw_put(queue, id, due_ms) SELECT 'q', CAST(i AS TEXT), 20000 - i FROM n;"
+                  "INSERT INTO tw_put(queue, id, due_ms) VALUES ('p', 'other', 20)");
+    assert_int_equal(promote_all(store), TW_STORE_PROMOTE_MAX);
+    assert_string_equal(other_ask(db, "SELECT min(due_ms) || ' ' || max(due_ms) || ' ' || count(*) FROM tw_task"
+                                      " WHERE next_ms = 1 AND place_ms = 1"),
+                        "9700 19699 10000");
+    assert_string_equal(other_ask(db, "SELECT count(*) FROM tw_task AS one JOIN tw_task AS two"
+                                      " ON two.seq = one.seq + 1 AND two.next_ms = 1 AND one.next_ms = 1"
+                                      " WHERE two.due_ms = one.due_ms + 1"),
+                        "9999");
+    assert_int_equal(promote_all(store), 300);
+    assert_int_equal(promote_all(store), 0);
+    assert_string_equal(other_ask(db, "SELECT next_ms FROM tw_task WHERE queue = 'p'"), "20");
+    sqlite3_close(db);
+}
+
+static void bad_names_are_refused(void **state)
+{
+    struct tw_store *store = store_of(state);
+    assert_int_equal(promote(store, ""), TW_EINVAL);
+    assert_string_equal(message(store), "id has 0 bytes: expected 1 to 1024");
+    assert_int_equal(tw_store_promote(store, "", NULL, 0), TW_EINVAL);
+    assert_string_equal(message(store), "queue has 0 bytes: expected 1 to 255");
+    assert_int_equal(promote(store, "nobody"), 0);
+    assert_int_equal(promote_all(store), 0);
+}
+
+/* ---- a run ----------------------------------------------------------------------------------------------- */
+
+/* The one is loaded, and the other lies beyond the window. Their old times come later, and call nobody. */
+static void a_run_calls_promoted_tasks_at_once(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    calls_init(&calls);
+    clock_stop(0);
+    put(store, "far", tw_store_now() + 7200000);
+    put(store, "near", tw_store_now() + 60000);
+    assert_int_equal(tw_store_handle(store, "q", 1, note_call, &calls), 0);
+    assert_int_equal(tw_store_start(store, NULL), 0);
+    runner_idle(store);
+    assert_int_equal(stats_of(store).loaded, 1);
+    assert_int_equal(promote_all(store), 2);
+    assert_string_equal(wait_for_calls(&calls, 2), "near/1 far/1");
+    wait_for_answers(store, 2);
+    runner_idle(store);
+    clock_pass(8000000);
+    runner_idle(store);
+    assert_int_equal(attempts(store), 2);
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_int_equal(tw_store_count(store, "q", false), 0);
+}
+
+static void a_promoted_retry_has_its_next_attempt_now(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    calls_init(&calls);
+    calls.answer = TW_RETRY;
+    calls.answers = 1;
+    calls.error = "broke";
+    clock_stop(0);
+    uint64_t due_ms = tw_store_now();
+    struct tw_delayed series = {
+        .queue = "q", .id = "x", .id_size = 1, .due_ms = due_ms, .every_ms = 5000, .backoff_ms = 3600000};
+    assert_int_equal(tw_store_put(store, &series, 0), 1);
+    start_with(store, &calls);
+    wait_for_answers(store, 1);
+    runner_idle(store);
+    assert_int_equal(tw_store_pause(store, "q", true), 1);
+    assert_int_equal(promote(store, "x"), 1);
+    runner_idle(store);
+    assert_int_equal(attempts(store), 1); /* a pause holds */
+    assert_int_equal(tw_store_pause(store, "q", false), 1);
+    wait_for_answers(store, 2);
+    assert_string_equal(calls.text, "x/1 x/2");
+    assert_string_equal(calls.last_error, "broke");
+    assert_int_equal(calls.last.due_ms, due_ms);
+    runner_idle(store);
+    assert_int_equal(promote_all(store), 1); /* the next period, before its time */
+    wait_for_answers(store, 3);
+    assert_int_equal(calls.last.due_ms, due_ms + 5000);
+    assert_int_equal(calls.last.late_ms, 0);
+    assert_int_equal(tw_store_stop(store), 0);
+}
+
+/* It takes several commits, and a task that fails and waits again meanwhile is not promoted a second time. */
+static void a_promotion_comes_to_its_end(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    calls_init(&calls);
+    calls.answer = TW_RETRY;
+    clock_stop(0);
+    sqlite3 *db = other_open(*state);
+    other_ask(db, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000)"
+                  " INSERT INTO tw_put(queue, id, due_ms, backoff_ms)"
+                  " SELECT 'q', CAST(i AS TEXT), clock + 50000000, 60000000 FROM n, tw_clock");
+    sqlite3_close(db);
+    start_with(store, &calls);
+    assert_int_equal(promote_all(store), 2000);
+    wait_for_answers(store, 2000);
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_int_equal(calls.count, 2000);
+    assert_int_equal(tw_store_count(store, "q", false), 2000);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
+#define TEST_RUN(name) cmocka_unit_test_setup_teardown(name, store_setup, clock_teardown)
+
+/* The clock stands at the beginning of 1970, so small due times lie ahead. */
+int main(void)
+{
+    clock_stop(1);
+    static const struct CMUnitTest tests[] = {
+        TEST(waiting_tasks_alone_are_promoted),
+        TEST(a_call_promotes_ten_thousand_tasks_at_most),
+        TEST(bad_names_are_refused),
+        TEST_RUN(a_run_calls_promoted_tasks_at_once),
+        TEST_RUN(a_promoted_retry_has_its_next_attempt_now),
+        TEST_RUN(a_promotion_comes_to_its_end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
