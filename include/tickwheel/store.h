@@ -101,6 +101,8 @@ enum {
 #define TW_STORE_TIME_MAX UINT64_C(253402300799999)
 /* max_late_ms of a task that is dropped if it is late at all. */
 #define TW_STORE_ON_TIME (UINT64_MAX - 1)
+/* jitter of a task whose waits are exact. */
+#define TW_STORE_NO_JITTER UINT32_MAX
 
 /* ---- opening ------------------------------------------------------------------------------------------- */
 
@@ -171,10 +173,14 @@ struct tw_delayed {
     uint64_t every_ms;     /* from due time to due time, 0 to 3,155,760,000,000 (100 years); 0: it runs once */
     uint64_t times;        /* calls in all, if it has a period; 0 or TW_FOREVER: no end */
     enum tw_missed missed; /* periods that passed without a call (task.h); 0: TW_MISSED_COALESCE */
-    uint32_t tries;        /* failures until the task is dead, 1 to 1,000,000; 0: 20 */
-    /* The wait after the first failure, at most 100 years; 0: 1,000. Each further wait is twice as long, up to
-     * an hour, and each is longer or shorter by up to a tenth. */
-    uint64_t backoff_ms;
+    /* Failures until the task is dead, 1 to 1,000,000. Here and in the next four members 0 means: as the file
+     * has it (tw_meta) when the task fails. A new file has 20 tries, a wait of 1,000 ms, a factor of 200, a
+     * longest wait of an hour, and a jitter of 10. */
+    uint32_t tries;
+    uint32_t factor;         /* each further wait is so many hundredths of the one before, 100 to 10,000 */
+    uint64_t backoff_ms;     /* the wait after the first failure, at most 100 years */
+    uint64_t backoff_max_ms; /* the longest wait, at most 100 years */
+    uint32_t jitter; /* percent by which a wait is shorter or longer, at most 100, or TW_STORE_NO_JITTER */
     /* A call whose first attempt is later than that is not made: a task that runs once is removed, and a task
      * that repeats goes on with the first period that is not too late. At most 100 years, or TW_STORE_ON_TIME;
      * 0 or TW_FOREVER: no limit. */
@@ -296,8 +302,11 @@ struct tw_store_task {
     bool replaced;           /* this task stands behind the attempt that is under way, of an older one */
     uint64_t place_ms;       /* its place in the order: next_ms, or when it was filed, if that was later */
     uint32_t lapses;         /* how many of them have lapsed: their run has ended. They cost no try */
-    uint64_t backoff_ms, dead_ms; /* dead_ms: when it died; 0: it has not */
-    uint64_t max_late_ms;         /* as in the put: TW_STORE_ON_TIME, and TW_FOREVER: no limit */
+    /* How it is tried again, as in the put. A member that the put has left out is as the file has it now. */
+    uint64_t backoff_ms, backoff_max_ms;
+    uint32_t factor, jitter;
+    uint64_t dead_ms;     /* when it died; 0: it has not */
+    uint64_t max_late_ms; /* as in the put: TW_STORE_ON_TIME, and TW_FOREVER: no limit */
     const void *payload;
     size_t payload_size;
     const char *error; /* of the last attempt that failed; NULL: none */
@@ -427,15 +436,16 @@ struct tw_job {
     size_t id_size;
     const void *payload; /* NULL: none */
     size_t payload_size;
-    uint64_t due_ms;         /* when this call was due; the same for each attempt */
-    uint64_t late_ms;        /* how long after that the handler was called */
-    uint64_t revision;       /* of the task: with `due_ms` it names the call */
-    uint64_t left;           /* calls after this one; TW_FOREVER: no end */
-    uint64_t missed;         /* TW_MISSED_COALESCE: periods that this call stands for besides its own, the same
+    uint64_t due_ms;   /* when this call was due; the same for each attempt */
+    uint64_t late_ms;  /* how long after that the handler was called */
+    uint64_t revision; /* of the task: with `due_ms` it names the call */
+    uint64_t left;     /* calls after this one; TW_FOREVER: no end */
+    uint64_t missed;   /* TW_MISSED_COALESCE: periods that this call stands for besides its own, the same
                                 in each attempt */
-    uint32_t attempt, tries; /* the number of this attempt, from 1; failures until the task is dead */
-    uint32_t lapses;         /* attempts before this one that have lapsed: they cost no try */
-    const char *error;       /* of the attempt before; NULL: none */
+    uint32_t attempt;  /* the number of this attempt, from 1 */
+    uint32_t tries;    /* failures until the task is dead, as it was when the attempt began */
+    uint32_t lapses;   /* attempts before this one that have lapsed: they cost no try */
+    const char *error; /* of the attempt before; NULL: none */
 };
 
 /* Handles a job, on a worker. It may make every call with the store but those that say otherwise.

@@ -161,14 +161,35 @@ static int end_old_attempt(struct tw__store_db *db, struct tw__store_job *job, u
     return error;
 }
 
+/* Reads how the task of a job is tried again, as it is now. Without a row no answer changes the task. */
+static int read_retry(struct tw__store_db *db, const struct tw__store_job *job, struct tw__task_retry *retry)
+{
+    int error = 0;
+    sqlite3_stmt *row = tw__store_db_statement(db, TW__STORE_READ_WAITS, &error);
+    if (row == NULL)
+        return error;
+    tw__store_job_bind(db, row, job);
+    int code = tw__store_db_step(db, row);
+    *retry = db->retry;
+    if (code == SQLITE_ROW)
+        *retry = tw__store_read_retry(db, row, 0, 2);
+    else if (code != SQLITE_DONE)
+        error = tw__store_db_error(db, code, "look a task up");
+    sqlite3_reset(row);
+    return error;
+}
+
 /* Writes an answer. It may be written a second time, if the first transaction was rolled back. */
 static int write_answer(struct tw__store_db *db, struct tw__store_job *job, uint64_t now_ms)
 {
-    int error = 0;
+    struct tw__task_retry retry;
+    int error = job->answer == TW_RETRY ? read_retry(db, job, &retry) : 0;
     job->again_ms = TW_NEVER;
     job->renumbered = false;
+    if (error != 0)
+        return error;
     job->buried = job->answer == TW_DEAD ||
-                  (job->answer == TW_RETRY && job->job.attempt - job->job.lapses >= job->job.tries);
+                  (job->answer == TW_RETRY && job->job.attempt - job->job.lapses >= retry.tries);
     if (job->answer == TW_BACK && job->retry_ms > 0) {
         error = give_back_until(db, job, now_ms);
     } else if (job->answer == TW_BACK) {
@@ -177,7 +198,8 @@ static int write_answer(struct tw__store_db *db, struct tw__store_job *job, uint
     } else if (job->buried && job->every_ms == 0) {
         error = answer_row(db, TW__STORE_BURY, job, now_ms);
     } else if (job->answer == TW_RETRY && !job->buried) {
-        error = answer_and_file(db, TW__STORE_RETRY, job, tw__store_job_retry_due(job, now_ms), now_ms);
+        job->job.tries = retry.tries;
+        error = answer_and_file(db, TW__STORE_RETRY, job, tw__store_job_retry_due(job, &retry, now_ms), now_ms);
     } else {
         error = job->buried ? bury_period(db, job, now_ms) : 0;
         if (error == 0)

@@ -11,7 +11,6 @@
 #include <base/utf8.h>
 
 #include <task/backoff.h>
-#include <task/limits.h>
 #include <task/periods.h>
 
 #include <inttypes.h>
@@ -56,7 +55,6 @@ struct tw__store_job *tw__store_job_new(const struct tw_store_task *task, struct
         .size = size,
         .entry = entry,
         .every_ms = task->every_ms,
-        .backoff_ms = task->backoff_ms,
         .latest_ms = latest_of(task),
     };
     job->job = (struct tw_job){
@@ -203,18 +201,12 @@ uint64_t tw__store_job_next_due(const struct tw__store_job *job)
     return tw__task_due_after(job->job.due_ms, tw__add_saturating(job->job.missed, 1), job->every_ms);
 }
 
-/* A task names its first wait alone. The longest one is as usual, unless the first one is longer. */
-uint64_t tw__store_job_retry_due(const struct tw__store_job *job, uint64_t now_ms)
+uint64_t tw__store_job_retry_due(const struct tw__store_job *job, const struct tw__task_retry *retry,
+                                 uint64_t now_ms)
 {
     if (job->retry_ms > 0)
         return job->retry_ms;
-    uint64_t most_ms = tw__task_range(TW__TASK_IN_BACKOFF_MAX).usual;
-    struct tw__task_retry retry = {.tries = job->job.tries,
-                                   .factor = (uint32_t)tw__task_range(TW__TASK_IN_FACTOR).usual,
-                                   .jitter = (uint32_t)tw__task_range(TW__TASK_IN_JITTER).usual,
-                                   .first_ms = job->backoff_ms,
-                                   .max_ms = most_ms > job->backoff_ms ? most_ms : job->backoff_ms};
     uint32_t attempt = job->job.attempt, lapses = job->job.lapses; /* others may have written the row */
-    uint64_t wait_ms = tw__task_wait(&retry, attempt > lapses ? attempt - lapses : 1);
-    return at_most_end(now_ms + tw__task_jitter(wait_ms, retry.jitter, job->token));
+    uint64_t wait_ms = tw__task_wait(retry, attempt > lapses ? attempt - lapses : 1);
+    return at_most_end(now_ms + tw__task_jitter(wait_ms, retry->jitter, job->token));
 }

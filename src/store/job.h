@@ -28,7 +28,7 @@ struct tw__store_job {
     uint64_t claimed_ns; /* on the monotonic clock */
     uint32_t series;     /* of commits (check.c) */
     bool begun;          /* its handler was called */
-    uint64_t every_ms, backoff_ms;
+    uint64_t every_ms;
     uint64_t
         latest_ms;     /* a handler that would begin later does not: the task is too late; TW_NEVER: no limit */
     uint64_t retry_ms; /* the caller's time of the next attempt; 0: by the backoff, or given back at once */
@@ -68,6 +68,7 @@ void tw__store_job_tell(const struct tw_job *job, bool dead, const char *error, 
 uint64_t tw__store_job_next_due(const struct tw__store_job *job);
 
 /* When the next attempt is due. */
-uint64_t tw__store_job_retry_due(const struct tw__store_job *job, uint64_t now_ms);
+uint64_t tw__store_job_retry_due(const struct tw__store_job *job, const struct tw__task_retry *retry,
+                                 uint64_t now_ms);
 
 #endif

@@ -42,6 +42,7 @@ int tw__store_read_task(struct tw__store_db *db, sqlite3_stmt *row, uint64_t now
 {
     bool dead = sqlite3_column_type(row, 6) != SQLITE_NULL;
     uint64_t holder = number(row, 5), times = number(row, 8), replaced = number(row, 18);
+    struct tw__task_retry retry = tw__store_read_retry(db, row, 10, 20);
     *task = (struct tw_store_task){
         .queue = (const char *)sqlite3_column_text(row, 1),
         .id = sqlite3_column_blob(row, 2),
@@ -58,11 +59,14 @@ int tw__store_read_task(struct tw__store_db *db, sqlite3_stmt *row, uint64_t now
         .times = times == 0 ? TW_FOREVER : times,
         .missed = tw__store_read_missed(row, 9),
         .missed_periods = number(row, 17),
-        .tries = (uint32_t)number(row, 10),
+        .tries = retry.tries,
         .attempt = (uint32_t)(replaced > 0 ? replaced : number(row, 4)),
         .replaced = replaced > 0,
         .lapses = (uint32_t)number(row, 15),
-        .backoff_ms = number(row, 11),
+        .backoff_ms = retry.first_ms,
+        .backoff_max_ms = retry.max_ms,
+        .factor = retry.factor,
+        .jitter = retry.jitter,
         .max_late_ms = sqlite3_column_type(row, 19) == SQLITE_NULL ? TW_FOREVER : number(row, 19),
         .dead_ms = dead ? number(row, 6) : 0,
         .payload = sqlite3_column_blob(row, 13),
@@ -77,6 +81,8 @@ void tw__store_show_task(struct tw_store_task *task, tw_store_see_fn *see, void 
 {
     if (task->max_late_ms == 0)
         task->max_late_ms = TW_STORE_ON_TIME;
+    if (task->jitter == 0)
+        task->jitter = TW_STORE_NO_JITTER;
     see(arg, task);
 }
 

@@ -18,7 +18,7 @@
 #include <string.h>
 #include <tests/support/eventually.h>
 
-enum { CALLS = 4000, BURST_MAX = 20, HOUR_MS = 3600000 };
+enum { CALLS = 4000, BURST_MAX = 20 };
 
 /* A call: a copy of the job, and its end. */
 struct call {
@@ -233,7 +233,7 @@ static const char *compare_job(const struct entry *entry, const struct call *cal
         return mistake_at(call, "it is not due");
     if (time_of(call) < runs.begin_ms || time_of(call) > call->at_ms)
         return mistake_at(call, "its lateness is wrong");
-    if (job->attempt != entry->attempt + 1 || job->tries != entry->tries)
+    if (job->attempt != entry->attempt + 1 || job->tries != ledger_waits_of(runs.ledger, entry).tries)
         return mistake_at(call, "another attempt was expected");
     if (job->due_ms != entry->due_ms)
         return mistake_at(call, "another due time was expected");
@@ -254,15 +254,28 @@ static void die(struct entry *entry, const struct call *call)
     runs.learns_death[call->task] = true;
 }
 
+/* The wait after a failure, without jitter: the contract in small numbers. */
+static uint64_t wait_of(const struct ledger_waits *waits, uint32_t failure)
+{
+    uint64_t most_ms = waits->backoff_max_ms;
+    uint64_t wait_ms = waits->backoff_ms < most_ms ? waits->backoff_ms : most_ms;
+    for (uint32_t i = 1; i < failure && wait_ms < most_ms && waits->factor > 100; i++) {
+        uint64_t longer_ms = wait_ms * waits->factor / 100;
+        longer_ms = longer_ms > wait_ms ? longer_ms : wait_ms + 1;
+        wait_ms = longer_ms < most_ms ? longer_ms : most_ms;
+    }
+    return wait_ms;
+}
+
 static void retry(struct entry *entry, const struct call *call)
 {
     runs.learns_next[call->task] = call->retry_ms == 0;
     runs.learns_place[call->task] = true;
-    uint64_t wait_ms = entry->backoff_ms;
-    for (uint32_t i = 1; i < entry->attempt && wait_ms < HOUR_MS; i++)
-        wait_ms = 2 * wait_ms < HOUR_MS ? 2 * wait_ms : HOUR_MS;
-    runs.reach_ms[call->task] = wait_ms / 10;
-    entry->next_ms = call->retry_ms != 0 ? call->retry_ms : time_of(call) + wait_ms - wait_ms / 10;
+    struct ledger_waits waits = ledger_waits_of(runs.ledger, entry);
+    uint64_t wait_ms = wait_of(&waits, entry->attempt);
+    uint64_t reach_ms = waits.jitter == TW_STORE_NO_JITTER ? 0 : wait_ms * waits.jitter / 100;
+    runs.reach_ms[call->task] = reach_ms;
+    entry->next_ms = call->retry_ms != 0 ? call->retry_ms : time_of(call) + wait_ms - reach_ms;
 }
 
 static void finish(struct entry *entry, const struct call *call)
@@ -298,7 +311,8 @@ static void die_period(struct entry *entry, const struct call *call)
 /* An empty error is none. */
 static void follow_answer(struct entry *entry, const struct call *call)
 {
-    bool dies = call->answer == TW_DEAD || (call->answer == TW_RETRY && entry->attempt >= entry->tries);
+    uint32_t tries = ledger_waits_of(runs.ledger, entry).tries;
+    bool dies = call->answer == TW_DEAD || (call->answer == TW_RETRY && entry->attempt >= tries);
     entry->error = call->error == 3 ? 0 : call->error;
     if (dies && entry->every_ms > 0)
         die_period(entry, call);
@@ -375,12 +389,15 @@ static void learn_task(void *arg, const struct tw_store_task *seen)
 static void see_dead_period(void *arg, const struct tw_store_task *seen)
 {
     const struct dead_period *dead = arg;
+    struct ledger_waits waits = ledger_waits_of(runs.ledger, &dead->entry);
     size_t size;
     ledger_payload(dead->entry.payload, &size);
     if (seen->state != TW_STATE_DEAD || seen->due_ms != dead->entry.due_ms || seen->every_ms != 0 ||
-        seen->times != 1 || seen->attempt != dead->entry.attempt || seen->tries != dead->entry.tries ||
-        seen->backoff_ms != dead->entry.backoff_ms || find_error(seen->error) != dead->entry.error ||
-        seen->payload_size != size || seen->dead_ms < dead->from_ms || seen->dead_ms > tw_store_now())
+        seen->times != 1 || seen->attempt != dead->entry.attempt || seen->tries != waits.tries ||
+        seen->backoff_ms != waits.backoff_ms || seen->backoff_max_ms != waits.backoff_max_ms ||
+        seen->factor != waits.factor || seen->jitter != waits.jitter ||
+        find_error(seen->error) != dead->entry.error || seen->payload_size != size ||
+        seen->dead_ms < dead->from_ms || seen->dead_ms > tw_store_now())
         runs.dead_wrong = "a dead period is another than expected";
 }
 

@@ -208,6 +208,82 @@ static void a_backoff_is_at_most_an_hour(void **state)
     sqlite3_close(db);
 }
 
+/* Half as long again each time, and exact, up to a wait that is shorter than the first one of the file. */
+static void a_task_has_waits_of_its_own(void **state)
+{
+    static const uint64_t waits_ms[] = {40, 60, 90, 100, 100};
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    calls_init(&calls);
+    calls.answer = TW_RETRY;
+    struct tw_delayed task = {.queue = "q",
+                              .id = "x",
+                              .id_size = 1,
+                              .due_ms = 5,
+                              .tries = 9,
+                              .backoff_ms = 40,
+                              .factor = 150,
+                              .backoff_max_ms = 100,
+                              .jitter = TW_STORE_NO_JITTER};
+    assert_int_equal(tw_store_put(store, &task, 0), 1);
+    start_with(store, &calls);
+    for (uint64_t i = 0; i < sizeof waits_ms / sizeof waits_ms[0]; i++) {
+        wait_for_answers(store, i + 1);
+        comes_after(store, waits_ms[i]);
+    }
+    assert_int_equal(tw_store_stop(store), 0);
+}
+
+/* A file has its own numbers, which are read at each failure: also if they were set when the task had begun. */
+static void what_a_task_leaves_out_follows_the_file(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct seen seen = {.text = ""};
+    struct calls calls;
+    sqlite3 *db = other_open(*state);
+    calls_init(&calls);
+    calls.answer = TW_LATER;
+    other_ask(db, "UPDATE tw_meta SET tries = 7, factor = 3, jitter = 0, backoff_max_ms = 200");
+    put(store, "x", 5);
+    start_with(store, &calls);
+    for (int n = 1; n <= 3; n++) {
+        wait_for_calls(&calls, n);
+        assert_int_equal(calls.last.tries, 7);
+        other_ask(db, "UPDATE tw_meta SET backoff_ms = 50, backoff_max_ms = 300");
+        tw_job_answer(calls.kept[n - 1], TW_RETRY);
+        wait_for_answers(store, (uint64_t)n);
+        comes_after(store, n == 1 ? 50 : n == 2 ? 150 : 300);
+    }
+    wait_for_calls(&calls, 4);
+    other_ask(db, "UPDATE tw_meta SET tries = 4");
+    tw_job_answer(calls.kept[3], TW_RETRY);
+    wait_for_answers(store, 4);
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_int_equal(tw_store_get(store, "q", "x", 1, see, &seen), 0);
+    assert_int_equal(seen.last.state, TW_STATE_DEAD);
+    assert_int_equal(seen.last.tries, 4);
+    sqlite3_close(db);
+}
+
+/* Somebody has written past the checks. */
+static void numbers_of_the_file_out_of_their_range_are_those_of_a_new_file(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct seen seen = {.text = ""};
+    sqlite3 *db = other_open(*state);
+    put(store, "x", 5);
+    other_ask(db,
+              "PRAGMA ignore_check_constraints=ON; UPDATE tw_meta SET tries = 0, backoff_ms = -1, factor = 0.5,"
+              " backoff_max_ms = 0, jitter = 101; UPDATE tw_task SET tries = 1000001, factor = 'x'");
+    assert_int_equal(tw_store_get(store, "q", "x", 1, see, &seen), 0);
+    assert_int_equal(seen.last.tries, 20);
+    assert_int_equal(seen.last.backoff_ms, 1000);
+    assert_int_equal(seen.last.factor, 200);
+    assert_int_equal(seen.last.backoff_max_ms, 3600000);
+    assert_int_equal(seen.last.jitter, 10);
+    sqlite3_close(db);
+}
+
 /* The first free name counts, the last period dies like each other, and a replayed period keeps its name. */
 static void a_period_that_dies_is_a_task_of_its_own(void **state)
 {
@@ -1902,6 +1978,9 @@ int main(void)
         TEST(a_job_has_all_that_the_put_gave),
         TEST_STOPPED(a_retry_comes_after_the_backoff_and_ends_with_the_tries),
         TEST_STOPPED(a_backoff_is_at_most_an_hour),
+        TEST_STOPPED(a_task_has_waits_of_its_own),
+        TEST_STOPPED(what_a_task_leaves_out_follows_the_file),
+        TEST_STOPPED(numbers_of_the_file_out_of_their_range_are_those_of_a_new_file),
         TEST(a_period_that_dies_is_a_task_of_its_own),
         TEST(a_period_that_lapses_too_often_dies_alone),
         TEST_STOPPED(a_handler_may_name_the_time_of_the_next_attempt),
