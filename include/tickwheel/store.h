@@ -39,7 +39,8 @@
  *             of UTF-8 without NUL, and exists as soon as a task names it. An id has 1 to 960 bytes of any
  *             kind, and is unique in its queue. Plain SQL cannot check UTF-8: a queue that another program has
  *             named with other bytes is shown, run, and emptied as each other one.
- *   Revision  Each put and each move gives its task a new revision, a number that the file never uses twice.
+ *   Revision  A task gets a new revision each time it is filed: by a put, a move, a replay, for a retry, and
+ *             for its next period. The file never uses a number twice.
  *   Order     Tasks have the order of their places: the later of `next_ms` and the time of filing. Those with
  *             the same place have the order of their revisions, so of filing.
  *   Durable   A call that changes tasks returns when the change is on the disk (SQLite's synchronous=FULL), or
@@ -207,9 +208,9 @@ enum {
  *     task is leased until the next run begins.
  *   - Dead: a put replaces it. A move returns TW_EDEAD. A cancel removes it (TW_CANCELLED).
  *
- * A new revision begins with its first attempt. The conditions see tasks in every state, dead ones too, and
- * the one that stands behind an attempt. GT and LT compare with `due_ms`, which is the same in each attempt; a
- * put with GT or LT files a task that does not exist. */
+ * A task that was put, moved or replayed begins with its first attempt. The conditions see tasks in every
+ * state, dead ones too, and the one that stands behind an attempt. GT and LT compare with `due_ms`, which is
+ * the same in each attempt; a put with GT or LT files a task that does not exist. */
 
 /* Puts a task.
  * Requires: `conditions` is 0 or one of the four.
@@ -438,7 +439,7 @@ struct tw_job {
     size_t payload_size;
     uint64_t due_ms;   /* when this call was due; the same for each attempt */
     uint64_t late_ms;  /* how long after that the handler was called */
-    uint64_t revision; /* of the task: with `due_ms` it names the call */
+    uint64_t revision; /* of the task: it names this attempt, and a retry has another one */
     uint64_t left;     /* calls after this one; TW_FOREVER: no end */
     uint64_t missed;   /* TW_MISSED_COALESCE: periods that this call stands for besides its own, the same
                                 in each attempt */

@@ -44,40 +44,42 @@ struct tw__store_job **tw__store_table_find(const struct tw__store_table *table,
 
 /* ---- answers --------------------------------------------------------------------------------------------- */
 
-/* Changes the row of a job's task. at_ms: 0: the statement has neither a time nor an error. */
-static int answer_row(struct tw__store_db *db, enum tw__store_statement which, const struct tw__store_job *job,
-                      uint64_t at_ms)
+/* Binds a job and, if at_ms is more than 0, a time and the error. */
+static sqlite3_stmt *bind_answer(struct tw__store_db *db, enum tw__store_statement which,
+                                 const struct tw__store_job *job, uint64_t at_ms, int *error)
 {
-    int error = 0;
-    sqlite3_stmt *statement = tw__store_db_statement(db, which, &error);
+    sqlite3_stmt *statement = tw__store_db_statement(db, which, error);
     if (statement == NULL)
-        return error;
+        return NULL;
     tw__store_job_bind(db, statement, job);
     if (at_ms > 0) {
         tw__store_bind_number(db, statement, 2, at_ms);
         tw__store_bind_text(db, statement, 3, job->error);
     }
-    if (which == TW__STORE_AGAIN || which == TW__STORE_RETRY || which == TW__STORE_BACK_AT)
-        tw__store_bind_number(db, statement, 8, job->again_ms);
-    if (which == TW__STORE_BACK_AT)
-        tw__store_bind_number(db, statement, 9, db->seq + 1);
-    return tw__store_db_run(db, statement, "answer");
+    return statement;
 }
 
-/* Files the task for its next attempt or its next period. */
+/* Changes the row of a job's task. at_ms 0: the statement has neither a time nor an error. */
+static int answer_row(struct tw__store_db *db, enum tw__store_statement which, const struct tw__store_job *job,
+                      uint64_t at_ms)
+{
+    int error = 0;
+    sqlite3_stmt *statement = bind_answer(db, which, job, at_ms, &error);
+    return statement != NULL ? tw__store_db_run(db, statement, "answer") : error;
+}
+
+/* Files the task for its next attempt or its next period. It goes behind the others of that time, so it has a
+ * new number. The next look finds it under that, and its entry ends with the job. */
 static int answer_and_file(struct tw__store_db *db, enum tw__store_statement which, struct tw__store_job *job,
                            uint64_t next_ms, uint64_t now_ms)
 {
-    job->again_ms = tw__store_place(db, next_ms, now_ms);
-    return answer_row(db, which, job, next_ms);
-}
-
-/* Gives a job back until the time of tw_job_retry_at(). The task goes behind the others of that time, so it has
- * a new number. The next look finds it under that, and its entry ends with the job. */
-static int give_back_until(struct tw__store_db *db, struct tw__store_job *job, uint64_t now_ms)
-{
-    int error = answer_and_file(db, TW__STORE_BACK_AT, job, job->retry_ms, now_ms);
-    job->again_ms = TW_NEVER;
+    int error = 0;
+    sqlite3_stmt *statement = bind_answer(db, which, job, next_ms, &error);
+    if (statement == NULL)
+        return error;
+    tw__store_bind_number(db, statement, 8, tw__store_place(db, next_ms, now_ms));
+    tw__store_bind_number(db, statement, 9, db->seq + 1);
+    error = tw__store_db_run(db, statement, "answer");
     job->renumbered = error == 0 && sqlite3_changes(db->db) > 0;
     db->seq += job->renumbered;
     return error;
@@ -191,7 +193,7 @@ static int write_answer(struct tw__store_db *db, struct tw__store_job *job, uint
     job->buried = job->answer == TW_DEAD ||
                   (job->answer == TW_RETRY && job->job.attempt - job->job.lapses >= retry.tries);
     if (job->answer == TW_BACK && job->retry_ms > 0) {
-        error = give_back_until(db, job, now_ms);
+        error = answer_and_file(db, TW__STORE_BACK_AT, job, job->retry_ms, now_ms);
     } else if (job->answer == TW_BACK) {
         job->again_ms = job->place_ms;
         error = answer_row(db, TW__STORE_BACK, job, 0);

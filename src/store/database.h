@@ -125,10 +125,11 @@
     X(BACK_AT,                                                                                                 \
       "UPDATE $tw_task NOT INDEXED SET seq = ?9, next_ms = ?2, place_ms = ?8, attempt = attempt - 1, run = 0," \
       " token = 0, missed_periods = CASE attempt WHEN 1 THEN 0 ELSE missed_periods END" TW__STORE_OF_JOB)      \
-    X(AGAIN, "UPDATE $tw_task NOT INDEXED SET due_ms = ?2, next_ms = ?2, place_ms = ?8, attempt = 0,"          \
-             " lapses = 0, missed_periods = 0, run = 0,"                                                       \
-             " error = NULL, times = max(times - 1, 0)" TW__STORE_OF_JOB)                                      \
-    X(RETRY, "UPDATE $tw_task NOT INDEXED SET next_ms = ?2, place_ms = ?8, run = 0, token = 0,"                \
+    X(AGAIN,                                                                                                   \
+      "UPDATE $tw_task NOT INDEXED SET seq = ?9, due_ms = ?2, next_ms = ?2, place_ms = ?8, attempt = 0,"       \
+      " lapses = 0, missed_periods = 0, run = 0, token = 0,"                                                   \
+      " error = NULL, times = max(times - 1, 0)" TW__STORE_OF_JOB)                                             \
+    X(RETRY, "UPDATE $tw_task NOT INDEXED SET seq = ?9, next_ms = ?2, place_ms = ?8, run = 0, token = 0,"      \
              " error = ?3" TW__STORE_OF_JOB)                                                                   \
     X(BURY, "UPDATE $tw_task NOT INDEXED SET dead_ms = ?2, run = 0, token = 0, error = ?3" TW__STORE_OF_JOB)   \
     X(FIND_DEAD, "SELECT seq FROM $tw_task WHERE queue = ?1 AND id = ?2 AND dead_ms IS NOT NULL")              \

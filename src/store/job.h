@@ -32,7 +32,7 @@ struct tw__store_job {
     uint64_t
         latest_ms;     /* a handler that would begin later does not: the task is too late; TW_NEVER: no limit */
     uint64_t retry_ms; /* the caller's time of the next attempt; 0: by the backoff, or given back at once */
-    uint64_t again_ms; /* the task's place after the answer; TW_NEVER: it is not filed again */
+    uint64_t again_ms; /* the place of a task that is given back as it was; TW_NEVER: it is not */
     enum tw_answer answer;
     atomic_uint state; /* which of the two, the handler's return and the answer, have come */
     bool buried;       /* the answer has made the task dead */

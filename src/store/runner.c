@@ -203,15 +203,6 @@ static void count_batch(struct tw__store_runner *runner)
     pthread_mutex_unlock(&runner->lock);
 }
 
-/* After an answer: the task has this place again, or leaves (TW_NEVER). */
-static void settle_entry(struct tw__store_runner *runner, struct tw__store_entry *entry, uint64_t again_ms)
-{
-    if (again_ms != TW_NEVER)
-        tw__store_window_again(&runner->window, entry, again_ms);
-    else
-        tw__store_window_forget(&runner->window, entry);
-}
-
 /* Ends a job whose answer is committed. */
 static void end_job(struct tw__store_runner *runner, struct tw__store_job *job)
 {
@@ -221,10 +212,12 @@ static void end_job(struct tw__store_runner *runner, struct tw__store_job *job)
     *at = job->next_id;
     if (job->later != NULL)
         tw__store_window_put_back(&runner->window, job->later);
-    if (job->again_ms != TW_NEVER && !job->begun)
-        tw__store_window_put_back(&runner->window, job->entry);
+    if (job->again_ms == TW_NEVER)
+        tw__store_window_forget(&runner->window, job->entry);
+    else if (job->begun)
+        tw__store_window_again(&runner->window, job->entry, job->again_ms);
     else
-        settle_entry(runner, job->entry, job->again_ms);
+        tw__store_window_put_back(&runner->window, job->entry);
     runner->must_look |= job->renumbered; /* the next look finds the task */
     runner->bytes -= job->size;
     tw__store_job_free(job);
@@ -311,8 +304,9 @@ static void settle_claim(struct tw__store_runner *runner, struct tw__store_claim
         break;
     case TW__STORE_NO_ROOM: /* settle_batch() has put them back */
         break;
-    case TW__STORE_BURIED: /* a series goes on */
-        settle_entry(runner, claim->entry, claim->job->again_ms);
+    case TW__STORE_BURIED: /* a series goes on, under a new number */
+        runner->must_look |= claim->job->renumbered;
+        tw__store_window_forget(window, claim->entry);
         tw__store_job_free(claim->job);
         break;
     case TW__STORE_PASSED: /* the next look finds the task under its new number, unless it has left */

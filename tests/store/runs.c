@@ -49,6 +49,7 @@ static struct runs {
     uint64_t begin_ms, calls_before;
     uint64_t reach_ms[LEDGER_TASKS]; /* by how much a wait may be longer or shorter */
     uint64_t filed_before;           /* the ledger's count when the run began */
+    uint64_t called[LEDGER_TASKS];   /* the revision of the last call; 0: none in this run */
     bool learns_next[LEDGER_TASKS], learns_place[LEDGER_TASKS],
         learns_death[LEDGER_TASKS]; /* the ledger's time is right, or too early */
     struct call calls[CALLS];
@@ -241,6 +242,8 @@ static const char *compare_job(const struct entry *entry, const struct call *cal
         return mistake_at(call, "it is too late");
     if (entry->revision != 0 && job->revision != entry->revision)
         return mistake_at(call, "another revision was expected");
+    if (entry->revision == 0 && job->revision <= runs.called[call->task])
+        return mistake_at(call, "it was filed anew, and its revision is no new one");
     if (job->left != left || !has_missed(entry, call))
         return mistake_at(call, "another number of calls was expected");
     if (call->error_before != entry->error && !(entry->error == 3 && call->error_before == 0))
@@ -267,10 +270,18 @@ static uint64_t wait_of(const struct ledger_waits *waits, uint32_t failure)
     return wait_ms;
 }
 
+/* The answer files the task, which gives it a new number: only the file knows that. */
+static void file_anew(struct entry *entry, const struct call *call)
+{
+    entry->filed = ++runs.ledger->filed;
+    entry->revision = 0;
+    runs.learns_place[call->task] = true;
+}
+
 static void retry(struct entry *entry, const struct call *call)
 {
+    file_anew(entry, call);
     runs.learns_next[call->task] = call->retry_ms == 0;
-    runs.learns_place[call->task] = true;
     struct ledger_waits waits = ledger_waits_of(runs.ledger, entry);
     uint64_t wait_ms = wait_of(&waits, entry->attempt);
     uint64_t reach_ms = waits.jitter == TW_STORE_NO_JITTER ? 0 : wait_ms * waits.jitter / 100;
@@ -289,9 +300,9 @@ static void finish(struct entry *entry, const struct call *call)
         entry->exists = false;
         return;
     }
+    file_anew(entry, call);
     entry->due_ms = entry->next_ms = due_ms;
     runs.learns_next[call->task] = false;
-    runs.learns_place[call->task] = true;
     entry->times -= entry->times != TW_FOREVER;
     entry->missed_periods = 0;
     entry->attempt = 0;
@@ -344,7 +355,7 @@ static const char *follow(struct ledger *ledger, const struct call *call)
         return wrong;
     entry->attempt++;
     entry->missed_periods = call->job.missed;
-    entry->revision = call->job.revision;
+    entry->revision = runs.called[call->task] = call->job.revision;
     if (!call->changes) {
         follow_answer(entry, call);
         return NULL;
@@ -436,8 +447,8 @@ static void learn_revision(void *arg, const struct tw_store_task *seen)
     *(uint64_t *)arg = seen->revision;
 }
 
-/* Gives the tasks that have got a new number in this run the order of those numbers. A skip gives one, and the
- * end of an attempt that was replaced: only the file knows their order. */
+/* Gives the tasks that have got a new number in this run the order of those numbers. A retry, a next period and
+ * a skip give one, and the end of an attempt that was replaced: only the file knows their order. */
 static void learn_order(struct tw_store *store)
 {
     struct ledger *ledger = runs.ledger;
@@ -584,6 +595,7 @@ const char *runs_go(struct ledger *ledger, const bool *paused, struct tw_store *
     memset(runs.learns_next, 0, sizeof runs.learns_next);
     memset(runs.learns_place, 0, sizeof runs.learns_place);
     memset(runs.learns_death, 0, sizeof runs.learns_death);
+    memset(runs.called, 0, sizeof runs.called);
     rng_init(&runs.rng, rng_next(rng));
     mend_order(ledger);
     if (!tame(ledger, store))

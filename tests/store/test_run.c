@@ -284,6 +284,34 @@ static void numbers_of_the_file_out_of_their_range_are_those_of_a_new_file(void 
     sqlite3_close(db);
 }
 
+/* Tasks of the same time come in the order in which they were filed. A retry and a next period are filed when
+ * the attempt before has ended, which was after the put of "y". */
+static void a_retry_and_a_period_come_behind_the_tasks_of_their_time(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    uint64_t now_ms = tw_store_now();
+    calls_init(&calls);
+    calls.answer = TW_LATER;
+    calls.answers = 2;
+    struct tw_delayed task = {.queue = "q", .id = "x", .id_size = 1, .due_ms = now_ms, .every_ms = 1000};
+    assert_int_equal(tw_store_put(store, &task, 0), 1);
+    put(store, "z", now_ms);
+    assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
+    assert_int_equal(tw_store_start(store, &(struct tw_store_run){.workers = 1}), 0);
+    wait_for_calls(&calls, 2);
+    put(store, "y", now_ms + 1000);
+    tw_job_retry_at(calls.kept[1], now_ms + 1000);
+    tw_job_answer(calls.kept[1], TW_RETRY);
+    wait_for_answers(store, 1);
+    tw_job_answer(calls.kept[0], TW_DONE);
+    wait_for_answers(store, 2);
+    runner_idle(store);
+    clock_pass(1000);
+    assert_string_equal(wait_for_calls(&calls, 5), "x/1 z/1 y/1 z/2 x/1");
+    assert_int_equal(tw_store_stop(store), 0);
+}
+
 /* The first free name counts, the last period dies like each other, and a replayed period keeps its name. */
 static void a_period_that_dies_is_a_task_of_its_own(void **state)
 {
@@ -1979,6 +2007,7 @@ int main(void)
         TEST_STOPPED(a_retry_comes_after_the_backoff_and_ends_with_the_tries),
         TEST_STOPPED(a_backoff_is_at_most_an_hour),
         TEST_STOPPED(a_task_has_waits_of_its_own),
+        TEST_STOPPED(a_retry_and_a_period_come_behind_the_tasks_of_their_time),
         TEST_STOPPED(what_a_task_leaves_out_follows_the_file),
         TEST_STOPPED(numbers_of_the_file_out_of_their_range_are_those_of_a_new_file),
         TEST(a_period_that_dies_is_a_task_of_its_own),
