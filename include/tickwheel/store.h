@@ -453,9 +453,10 @@ struct tw_job {
  *
  * The attempt is on the disk before the handler is called (with TW_STORE_LAZY, in the log of the file). So if
  * the process dies in the handler, the next run calls it again, with the next attempt: each call comes at least
- * once. An attempt whose process has died has lapsed, and costs no try; the 17th lapse kills the task. Jobs of
- * the same task never overlap within one run. The answer is that of the revision that ran, see the states
- * above. If it cannot be written, for example because the disk is full, it is tried again until it can.
+ * once. An attempt whose process has died lapses when the next run begins. That costs no try, and the task
+ * waits as after a failure; the 17th lapse kills the task. Jobs of the same task never overlap within one run.
+ * The answer is that of the revision that ran, see the states above. If it cannot be written, for example
+ * because the disk is full, it is tried again until it can.
  * Returns: its answer. After each of them but TW_LATER the job is gone. */
 typedef enum tw_answer tw_handler_fn(void *arg, struct tw_job *job);
 

@@ -105,11 +105,14 @@
     X(CHECK, "SELECT 1 FROM $tw_task NOT INDEXED" TW__STORE_OF_JOB " AND dead_ms IS NULL"                      \
              " AND NOT EXISTS (SELECT 1 FROM $tw_queue WHERE name = ?4 AND paused <> 0)"                       \
              " AND NOT EXISTS (SELECT 1 FROM $tw_meta WHERE restored & 1 OR run <> ?6)")                       \
-    X(CLAIM, "UPDATE $tw_task SET attempt = attempt + 1, lapses = lapses + (run <> 0), run = ?2, token = ?3,"  \
+    X(CLAIM, "UPDATE $tw_task SET attempt = attempt + 1, run = ?2, token = ?3,"                                \
              " due_ms = ?4, next_ms = ?5, missed_periods = ?6 WHERE seq = ?1")                                 \
     X(PLACE_AGAIN, "UPDATE $tw_task INDEXED BY tw_order SET place_ms = max(next_ms, ?1) WHERE queue >= ''"     \
                    " AND dead_ms IS NULL AND place_ms > ?1 AND place_ms <= ?2 AND place_ms > next_ms")         \
-    X(LAPSED, "UPDATE $tw_task SET lapses = lapses + 1, run = ?2, token = ?3 WHERE seq = ?1")                  \
+    X(LAPSED,                                                                                                  \
+      "SELECT " TW__STORE_COLUMNS ", token FROM $tw_task INDEXED BY tw_run WHERE run > 0 AND run <> ?1"        \
+      " AND replaced = 0 AND dead_ms IS NULL")                                                                 \
+    X(LAPSE, "UPDATE $tw_task NOT INDEXED SET lapses = lapses + 1 WHERE seq = ?1")                             \
     X(BURY_PERIOD, "INSERT INTO $tw_task(seq, queue, id, due_ms, next_ms, place_ms, attempt, lapses, "         \
                    "dead_ms, " TW__STORE_WAITS                                                                 \
                    ", max_late_ms, error, payload) SELECT ?9, queue, ?8, due_ms, next_ms, place_ms,"           \

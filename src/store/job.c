@@ -68,6 +68,7 @@ struct tw__store_job *tw__store_job_new(const struct tw_store_task *task, struct
                                             : task->times - 1,
         .missed = task->missed_periods,
         .attempt = task->attempt + 1,
+        .lapses = task->lapses,
         .tries = task->tries,
     };
     job->job.id = keep(&to, task->id, task->id_size);
@@ -81,6 +82,14 @@ void tw__store_job_free(struct tw__store_job *job)
     if (job != NULL)
         free(job->error);
     free(job);
+}
+
+void tw__store_jobs_free(struct tw__store_job *job)
+{
+    for (struct tw__store_job *next; job != NULL; job = next) {
+        next = job->next;
+        tw__store_job_free(job);
+    }
 }
 
 void tw__store_job_bind(struct tw__store_db *db, sqlite3_stmt *statement, const struct tw__store_job *job)

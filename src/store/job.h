@@ -35,6 +35,7 @@ struct tw__store_job {
     uint64_t again_ms; /* the place of a task that is given back as it was; TW_NEVER: it is not */
     enum tw_answer answer;
     atomic_uint state; /* which of the two, the handler's return and the answer, have come */
+    bool lapsed;       /* there is no answer: its run has ended */
     bool buried;       /* the answer has made the task dead */
     bool changed;      /* the answer has changed the task: it was still the revision that ran */
     bool renumbered;   /* the answer has given the task a new revision, which the next look finds */
@@ -47,6 +48,8 @@ struct tw__store_job {
 struct tw__store_job *tw__store_job_new(const struct tw_store_task *task, struct tw__store_entry *entry);
 /* `job` may be NULL. */
 void tw__store_job_free(struct tw__store_job *job);
+/* Frees a list. */
+void tw__store_jobs_free(struct tw__store_job *job);
 
 /* Binds what a statement with TW__STORE_OF_JOB asks for. */
 void tw__store_job_bind(struct tw__store_db *db, sqlite3_stmt *statement, const struct tw__store_job *job);

@@ -24,11 +24,6 @@ static uint64_t number(sqlite3_stmt *row, int column)
     return (uint64_t)sqlite3_column_int64(row, column);
 }
 
-uint32_t tw__store_read_lapses(sqlite3_stmt *row)
-{
-    return (uint32_t)number(row, 15) + (number(row, 5) != 0);
-}
-
 enum tw_missed tw__store_read_missed(sqlite3_stmt *row, int column)
 {
     const char *name = (const char *)sqlite3_column_text(row, column);

@@ -698,6 +698,7 @@ static void a_first_failure_after_a_crash_is_told_once(void **state)
     sqlite3_close(db);
     assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
     assert_int_equal(tw_store_start(store, &options), 0);
+    comes_after_wait(store, 40);
     wait_for_answers(store, 1);
     comes_after_wait(store, 40);
     wait_for_answers(store, 2);
