@@ -437,8 +437,10 @@ struct tw_job {
     size_t id_size;
     const void *payload; /* NULL: none */
     size_t payload_size;
-    uint64_t due_ms;   /* when this call was due; the same for each attempt */
-    uint64_t late_ms;  /* how long after that the handler was called */
+    uint64_t due_ms; /* when this call was due; the same for each attempt */
+    /* How long after due_ms the handler was called. Of a first attempt: after next_ms, if that was later,
+     * because the task stood behind an older attempt, or was given back until then. */
+    uint64_t late_ms;
     uint64_t revision; /* of the task: it names this attempt, and a retry has another one */
     uint64_t left;     /* calls after this one; TW_FOREVER: no end */
     uint64_t missed;   /* TW_MISSED_COALESCE: periods that this call stands for besides its own, the same
@@ -555,7 +557,7 @@ struct tw_store_stats {
     uint64_t skipped;                               /* periods that TW_MISSED_SKIP has passed over */
     uint64_t coalesced;                             /* periods that calls stood for besides their own */
     uint64_t errors;                                /* times that the store could not read or write */
-    uint64_t late_p50_ms, late_p99_ms, late_max_ms; /* from the due time to the call; of first attempts */
+    uint64_t late_p50_ms, late_p99_ms, late_max_ms; /* late_ms of first attempts */
 };
 
 #if defined(__cplusplus) && defined(__GNUC__)

@@ -36,11 +36,17 @@ static const void *keep(char **to, const void *from, size_t size)
     return start;
 }
 
+/* From when on a call is late. The time behind a replaced attempt does not count, nor does the time until which
+ * a handler has given the task back. Both end at `next`, but a retry has another one. */
+static uint64_t late_from(const struct tw_store_task *task)
+{
+    return task->attempt == 0 && task->next_ms > task->due_ms ? task->next_ms : task->due_ms;
+}
+
 /* A retry is never too late. */
 static uint64_t latest_of(const struct tw_store_task *task)
 {
-    uint64_t from_ms = task->due_ms > task->next_ms ? task->due_ms : task->next_ms;
-    return task->attempt > 0 ? TW_NEVER : tw__add_saturating(from_ms, task->max_late_ms);
+    return task->attempt > 0 ? TW_NEVER : tw__add_saturating(late_from(task), task->max_late_ms);
 }
 
 struct tw__store_job *tw__store_job_new(const struct tw_store_task *task, struct tw__store_entry *entry)
@@ -55,6 +61,7 @@ struct tw__store_job *tw__store_job_new(const struct tw_store_task *task, struct
         .size = size,
         .entry = entry,
         .every_ms = task->every_ms,
+        .late_from_ms = late_from(task),
         .latest_ms = latest_of(task),
     };
     job->job = (struct tw_job){
@@ -144,7 +151,7 @@ void tw__store_job_run(struct tw__store_job *job)
     const struct tw__store_callee *callee = &job->entry->queue->callee;
     uint64_t now_ms = tw_store_now();
     job->begun = true;
-    job->job.late_ms = now_ms > job->job.due_ms ? now_ms - job->job.due_ms : 0;
+    job->job.late_ms = now_ms > job->late_from_ms ? now_ms - job->late_from_ms : 0;
     enum tw_answer answer = callee->handler(callee->arg, &job->job);
     if (answer != TW_LATER) {
         job->answer = answer;

@@ -25,7 +25,8 @@ struct call {
     unsigned task; /* LEDGER_TASKS: unknown */
     struct tw_job job;
     unsigned error_before, payload_wrong;
-    uint64_t at_ms; /* the time in the handler, a moment after job.late_ms was found */
+    uint64_t at_ms;   /* the time in the handler, a moment after job.late_ms was found */
+    uint64_t from_ms; /* its lateness counts from here, or a moment later */
     enum tw_answer answer;
     unsigned error;    /* for tw_job_fail() */
     uint64_t retry_ms; /* for tw_job_retry_at(); 0: the backoff */
@@ -169,7 +170,7 @@ static const char *mistake_at(const struct call *call, const char *wrong)
 /* When the handler was called, or earlier: a clock that went back may have come before the due time again. */
 static uint64_t time_of(const struct call *call)
 {
-    return call->job.late_ms > 0 ? call->job.due_ms + call->job.late_ms : runs.begin_ms;
+    return call->job.late_ms > 0 ? call->from_ms + call->job.late_ms : runs.begin_ms;
 }
 
 static uint64_t periods_since(const struct entry *entry, uint64_t now_ms)
@@ -343,13 +344,15 @@ static void end_replaced(struct entry *entry, const struct call *call)
     entry->next_ms = entry->next_ms > time_of(call) ? entry->next_ms : time_of(call);
 }
 
-static const char *follow(struct ledger *ledger, const struct call *call)
+static const char *follow(struct ledger *ledger, struct call *call)
 {
     if (call->task == LEDGER_TASKS)
         return mistake_at(call, "nobody knows this task");
     struct entry *entry = &ledger->entry[call->task];
+    uint64_t next_ms = entry->next_ms;
     if (may_pass_to(entry, call->job.due_ms, call->at_ms))
         pass_to(ledger, call->task, call->job.due_ms, call->job.revision);
+    call->from_ms = entry->attempt == 0 && next_ms > entry->due_ms ? next_ms : entry->due_ms;
     const char *wrong = compare_job(entry, call);
     if (wrong != NULL)
         return wrong;

@@ -595,6 +595,36 @@ static void a_handler_may_name_the_time_of_the_next_attempt(void **state)
     assert_int_equal(tw_store_stop(store), 0);
 }
 
+/* "x" is put anew while its handler runs, and then given back for a time. It is not late by the time before. */
+static void lateness_counts_from_the_end_of_an_older_attempt(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    uint64_t now_ms = tw_store_now();
+    calls_init(&calls);
+    calls.answer = TW_LATER;
+    calls.answers = 2;
+    put(store, "x", now_ms);
+    start_with(store, &calls);
+    wait_for_calls(&calls, 1);
+    put(store, "x", now_ms + 10);
+    runner_idle(store);
+    clock_pass(50);
+    tw_job_answer(calls.kept[0], TW_DONE);
+    wait_for_answers(store, 1);
+    assert_string_equal(wait_for_calls(&calls, 2), "x/1 x/1");
+    assert_int_equal(calls.last.late_ms, 0);
+    put(store, "y", tw_store_now());
+    tw_job_retry_at(calls.kept[1], tw_store_now() + 100);
+    tw_job_answer(calls.kept[1], TW_BACK);
+    wait_for_calls(&calls, 3);
+    runner_idle(store);
+    clock_pass(103);
+    assert_string_equal(wait_for_calls(&calls, 4), "x/1 x/1 y/1 x/1");
+    assert_int_equal(calls.last.late_ms, 3);
+    assert_int_equal(tw_store_stop(store), 0);
+}
+
 static void a_dead_task_stays_until_it_is_replayed(void **state)
 {
     struct tw_store *store = store_of(state);
@@ -2004,6 +2034,7 @@ int main(void)
         TEST(due_tasks_are_called_in_order_and_removed),
         TEST(a_task_is_not_called_before_it_is_due),
         TEST_STOPPED(lateness_is_counted_in_milliseconds),
+        TEST_STOPPED(lateness_counts_from_the_end_of_an_older_attempt),
         TEST(a_job_has_all_that_the_put_gave),
         TEST_STOPPED(a_retry_comes_after_the_backoff_and_ends_with_the_tries),
         TEST_STOPPED(a_backoff_is_at_most_an_hour),
