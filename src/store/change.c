@@ -71,7 +71,7 @@ int tw__store_name_check(struct tw__store_db *db, const char *queue, const void 
 static int check_due(struct tw__store_db *db, uint64_t due_ms)
 {
     if (due_ms > TW_STORE_TIME_MAX)
-        return tw__store_db_refuse(db, TW_EINVAL, "due_ms is %" PRIu64 ": expected 0 to %" PRIu64, due_ms,
+        return tw__store_db_refuse(db, TW_EINVAL, "due_ms is '%" PRIu64 "': expected 0 to %" PRIu64, due_ms,
                                    TW_STORE_TIME_MAX);
     return 0;
 }
@@ -79,9 +79,18 @@ static int check_due(struct tw__store_db *db, uint64_t due_ms)
 static int check_range(struct tw__store_db *db, const char *name, uint64_t value, uint64_t most)
 {
     if (value > most)
-        return tw__store_db_refuse(db, TW_EINVAL, "%s is %" PRIu64 ": expected 0 to %" PRIu64, name, value,
+        return tw__store_db_refuse(db, TW_EINVAL, "%s is '%" PRIu64 "': expected 0 to %" PRIu64, name, value,
                                    most);
     return 0;
+}
+
+static int check_times(struct tw__store_db *db, const struct tw_delayed *put)
+{
+    if (put->times == TW_FOREVER)
+        return 0;
+    if (put->every_ms == 0 && put->times > 1)
+        return tw__store_db_refuse(db, TW_EINVAL, "times is %" PRIu64 ": expected every_ms too", put->times);
+    return check_range(db, "times", put->times, INT64_MAX);
 }
 
 static int check_factor(struct tw__store_db *db, uint32_t factor)
@@ -103,10 +112,11 @@ static int check_put(struct tw__store_db *db, const struct tw_delayed *put, uint
         error = check_range(db, "payload_size", put->payload_size, put->payload != NULL ? max_payload : 0);
     if (error == 0)
         error = check_range(db, "every_ms", put->every_ms, tw__task_range(TW__TASK_IN_EVERY).most);
-    if (error == 0 && put->times != TW_FOREVER)
-        error = check_range(db, "times", put->times, put->every_ms > 0 ? INT64_MAX : 1);
     if (error == 0)
-        error = check_range(db, "missed", (uint64_t)put->missed, TW_MISSED_BURST);
+        error = check_times(db, put);
+    if (error == 0 && (unsigned)put->missed > TW_MISSED_BURST)
+        error = tw__store_db_refuse(db, TW_EINVAL, "missed is '%d': expected burst, skip or coalesce",
+                                    (int)put->missed);
     if (error == 0)
         error = check_range(db, "tries", put->tries, tw__task_range(TW__TASK_IN_TRIES).most);
     if (error == 0)

@@ -186,7 +186,7 @@ int64_t tw_store_replay(struct tw_store *store, const char *queue, const void *i
     int error = id != NULL ? tw__store_name_check(&only_message, queue, id, id_size)
                            : tw__store_queue_check(&only_message, queue);
     if (error == 0 && due_ms > TW_STORE_TIME_MAX)
-        error = tw__store_db_refuse(&only_message, TW_EINVAL, "due_ms is %" PRIu64 ": expected 0 to %" PRIu64,
+        error = tw__store_db_refuse(&only_message, TW_EINVAL, "due_ms is '%" PRIu64 "': expected 0 to %" PRIu64,
                                     due_ms, TW_STORE_TIME_MAX);
     return error == 0 ? end_all(store, &dead) : tw__store_failed(store, error, text);
 }

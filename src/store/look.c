@@ -245,7 +245,7 @@ int64_t tw_store_scan(struct tw_store *store, const char *queue, const struct tw
     char text[TW_STORE_MESSAGE];
     if ((view.states & ~(unsigned)STATES) != 0 && view.states != TW_STATE_DEAD) {
         snprintf(text, sizeof text,
-                 "states are %u: expected 1 (waiting), 2 (ready) and 4 (leased), added, or 8 (dead)",
+                 "states is '%u': expected 1 (waiting), 2 (ready) and 4 (leased), added, or 8 (dead)",
                  view.states);
         return tw__store_failed(store, TW_EINVAL, text);
     }

@@ -244,9 +244,9 @@ static void a_forecast_refuses_bad_steps(void **state)
     struct tw_store *store = store_of(state);
     uint64_t counts[1] = {7};
     assert_int_equal(tw_store_forecast(store, "q", 0, 1, counts), TW_EINVAL);
-    assert_string_equal(message(store), "step_ms is 0: expected 1 to 253402300799999");
+    assert_string_equal(message(store), "step_ms is '0': expected 1 to 253402300799999");
     assert_int_equal(tw_store_forecast(store, "q", 1, 0, counts), TW_EINVAL);
-    assert_string_equal(message(store), "steps is 0: expected 1 to 10000");
+    assert_string_equal(message(store), "steps is '0': expected 1 to 10000");
     assert_int_equal(tw_store_forecast(store, "q", 1, 10001, counts), TW_EINVAL);
     assert_int_equal(tw_store_forecast(store, "q", TW_STORE_TIME_MAX + 1, 1, counts), TW_EINVAL);
     assert_int_equal(counts[0], 7);

@@ -306,7 +306,7 @@ static void bad_verbs_and_conditions_are_refused(void **state)
     assert_int_equal(tw_store_get(store, "q", "a", (size_t)1 << 32 | 1, see, &seen), TW_EINVAL);
     assert_int_equal(tw_store_scan(store, "q", &(struct tw_store_range){.states = 9}, see, &seen), TW_EINVAL);
     assert_string_equal(message(store),
-                        "states are 9: expected 1 (waiting), 2 (ready) and 4 (leased), added, or 8 (dead)");
+                        "states is '9': expected 1 (waiting), 2 (ready) and 4 (leased), added, or 8 (dead)");
     assert_int_equal(
         tw_store_scan(store, "q", &(struct tw_store_range){.from_ms = 2, .to_ms = 1, .after = 1}, see, &seen),
         0);
@@ -363,26 +363,27 @@ static void bad_arguments_are_named_with_their_range(void **state)
         refused(store, (struct tw_delayed){.queue = bad[i].queue}, bad[i].text);
     refused(store, (struct tw_delayed){.id = big, .id_size = 961}, "id has 961 bytes: expected 1 to 960");
     refused(store, (struct tw_delayed){.due_ms = TW_STORE_TIME_MAX + 1},
-            "due_ms is 253402300800000: expected 0 to 253402300799999");
+            "due_ms is '253402300800000': expected 0 to 253402300799999");
     refused(store, (struct tw_delayed){.payload = big, .payload_size = sizeof big},
-            "payload_size is 1000001: expected 0 to 1000000");
-    refused(store, (struct tw_delayed){.payload_size = 3}, "payload_size is 3: expected 0 to 0");
+            "payload_size is '1000001': expected 0 to 1000000");
+    refused(store, (struct tw_delayed){.payload_size = 3}, "payload_size is '3': expected 0 to 0");
     refused(store, (struct tw_delayed){.every_ms = UINT64_C(3155760000001)},
-            "every_ms is 3155760000001: expected 0 to 3155760000000");
-    refused(store, (struct tw_delayed){.times = 2}, "times is 2: expected 0 to 1");
+            "every_ms is '3155760000001': expected 0 to 3155760000000");
+    refused(store, (struct tw_delayed){.times = 2}, "times is 2: expected every_ms too");
     refused(store, (struct tw_delayed){.times = UINT64_C(1) << 63, .every_ms = 1},
-            "times is 9223372036854775808: expected 0 to 9223372036854775807");
-    refused(store, (struct tw_delayed){.missed = (enum tw_missed)3}, "missed is 3: expected 0 to 2");
-    refused(store, (struct tw_delayed){.tries = 1000001}, "tries is 1000001: expected 0 to 1000000");
+            "times is '9223372036854775808': expected 0 to 9223372036854775807");
+    refused(store, (struct tw_delayed){.missed = (enum tw_missed)3},
+            "missed is '3': expected burst, skip or coalesce");
+    refused(store, (struct tw_delayed){.tries = 1000001}, "tries is '1000001': expected 0 to 1000000");
     refused(store, (struct tw_delayed){.backoff_ms = 3155760000001},
-            "backoff_ms is 3155760000001: expected 0 to 3155760000000");
+            "backoff_ms is '3155760000001': expected 0 to 3155760000000");
     refused(store, (struct tw_delayed){.factor = 99}, "factor is '99': expected 0, or 100 to 10000");
     refused(store, (struct tw_delayed){.factor = 10001}, "factor is '10001': expected 0, or 100 to 10000");
     refused(store, (struct tw_delayed){.backoff_max_ms = 3155760000001},
-            "backoff_max_ms is 3155760000001: expected 0 to 3155760000000");
-    refused(store, (struct tw_delayed){.jitter = 101}, "jitter is 101: expected 0 to 100");
+            "backoff_max_ms is '3155760000001': expected 0 to 3155760000000");
+    refused(store, (struct tw_delayed){.jitter = 101}, "jitter is '101': expected 0 to 100");
     refused(store, (struct tw_delayed){.max_late_ms = 3155760000001},
-            "max_late_ms is 3155760000001: expected 0 to 3155760000000");
+            "max_late_ms is '3155760000001': expected 0 to 3155760000000");
     assert_int_equal(tw_store_move_at(store, "q", "a", 1, UINT64_MAX, 0), TW_EINVAL);
     assert_int_equal(tw_store_cancel(store, "", "a", 1, NULL), TW_EINVAL);
 }
