@@ -376,9 +376,8 @@ int64_t tw_store_queues(struct tw_store *store, tw_store_see_queue_fn *see, void
 /* The load of a queue, as a tw_store_see_load_fn sees it. It is valid during that call. */
 struct tw_store_load {
     const char *queue;
-    uint64_t waiting, running, dead; /* tasks */
-    uint64_t overdue;                /* waiting tasks whose next_ms has passed */
-    uint64_t next_ms;                /* as tw_store_next() */
+    uint64_t waiting, ready, leased, dead; /* tasks in each state (task.h) */
+    uint64_t next_ms;                      /* as tw_store_next() */
     bool paused;
 };
 

@@ -411,11 +411,11 @@ static int show_load(struct tw__store_db *db, struct queue_tour *tour, const cha
         error = ask(db, &paused);
     if (error != 0)
         return error;
-    uint64_t running = due.second + live.third;
+    uint64_t ready = due.number - due.second, leased = due.second + live.third;
     tour->see_load(tour->arg, &(struct tw_store_load){.queue = queue,
-                                                      .waiting = live.number - running,
-                                                      .running = running,
-                                                      .overdue = due.number - due.second,
+                                                      .waiting = live.number - leased - ready,
+                                                      .ready = ready,
+                                                      .leased = leased,
                                                       .dead = dead.number,
                                                       .next_ms = live.second,
                                                       .paused = paused.number > 0});
