@@ -45,6 +45,9 @@ const char *delayed_make(const struct task_options *options, const struct line *
                                 .missed = options->missed,
                                 .tries = options->tries,
                                 .backoff_ms = options->backoff_ms,
+                                .factor = options->factor,
+                                .backoff_max_ms = options->backoff_max_ms,
+                                .jitter = options->jitter,
                                 .max_late_ms = options->max_late_ms};
     return NULL;
 }

@@ -12,10 +12,16 @@
 enum { MS_NS = 1000000, QUEUE_COLUMNS = 80 };
 
 const char TASK_OPTIONS_HELP[] =
-    "  --tries N       failures until the task is dead, 1 to 1000000 (default 20). A\n"
-    "                  dead task stays in the file, with its error\n"
-    "  --backoff TIME  wait after the first failure, 1ms to 36525d (default 1s). Each\n"
-    "                  further wait is twice as long, up to an hour\n"
+    "  --tries N       failures until the task is dead, 1 to 1000000. A dead task\n"
+    "                  stays in the file, with its error\n"
+    "  --backoff TIME  wait after the first failure, 1ms to 36525d\n"
+    "  --factor X      each further wait is so many times as long, 1 to 100, such\n"
+    "                  as 1.5\n"
+    "  --backoff-max TIME\n"
+    "                  the longest wait, 1ms to 36525d\n"
+    "  --jitter N      percent by which each wait is shorter or longer, 0 to 100.\n"
+    "                  These five are as the file has them at the failure, if left\n"
+    "                  out. A new file has 20 tries, 1s, 2, 1h and 10\n"
     "  --max-late TIME a call that would be later is not made, and its task or period\n"
     "                  is dropped, 0ms to 36525d (default: no limit)\n"
     "  --missed HOW    missed periods, coalesce by default: burst, skip or coalesce\n"
@@ -53,12 +59,41 @@ static bool take_tries(struct task_options *options, const char *command)
     return true;
 }
 
-static bool take_backoff(struct task_options *options, const char *command)
+/* A wait: both of its options have this range. */
+static bool take_wait(uint64_t *wait_ms, const char *command, const char *option)
 {
     uint64_t ns;
     if (!duration_parse(optarg, &ns) || !tw__task_in_range(TW__TASK_IN_BACKOFF, ns / MS_NS))
-        return refuse(command, "--backoff", "a duration from 1ms to 36525d", optarg);
-    options->backoff_ms = ns / MS_NS;
+        return refuse(command, option, "a duration from 1ms to 36525d", optarg);
+    *wait_ms = ns / MS_NS;
+    return true;
+}
+
+/* "1.5" is 150 hundredths. */
+static bool take_factor(struct task_options *options, const char *command)
+{
+    char whole[8], *point;
+    uint64_t ones = 0, places = 0;
+    snprintf(whole, sizeof whole, "%s", optarg);
+    point = strchr(whole, '.');
+    size_t digits = point != NULL ? strlen(point + 1) : 0;
+    if (point != NULL)
+        *point = '\0';
+    bool good = strlen(optarg) < sizeof whole && number_parse(whole, 100, &ones) && digits <= 2 &&
+                (point == NULL || number_parse(point + 1, 99, &places));
+    uint64_t factor = TW__TASK_HUNDREDTHS * ones + (digits == 1 ? 10 * places : places);
+    if (!good || !tw__task_in_range(TW__TASK_IN_FACTOR, factor))
+        return refuse(command, "--factor", "a number from 1 to 100, with at most two decimals", optarg);
+    options->factor = (uint32_t)factor;
+    return true;
+}
+
+static bool take_jitter(struct task_options *options, const char *command)
+{
+    uint64_t percent;
+    if (!number_parse(optarg, UINT64_MAX, &percent) || !tw__task_in_range(TW__TASK_IN_JITTER, percent))
+        return refuse(command, "--jitter", "a number from 0 to 100", optarg);
+    options->jitter = percent > 0 ? (uint32_t)percent : TW_STORE_NO_JITTER;
     return true;
 }
 
@@ -100,7 +135,13 @@ bool task_options_take(struct task_options *options, const char *command, int co
     case TASK_OPTION_TRIES:
         return take_tries(options, command);
     case TASK_OPTION_BACKOFF:
-        return take_backoff(options, command);
+        return take_wait(&options->backoff_ms, command, "--backoff");
+    case TASK_OPTION_FACTOR:
+        return take_factor(options, command);
+    case TASK_OPTION_BACKOFF_MAX:
+        return take_wait(&options->backoff_max_ms, command, "--backoff-max");
+    case TASK_OPTION_JITTER:
+        return take_jitter(options, command);
     case TASK_OPTION_MAX_LATE:
         return take_max_late(options, command);
     case TASK_OPTION_MISSED:

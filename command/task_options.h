@@ -15,9 +15,9 @@
 
 /* The values of the options. All zero: none was given. */
 struct task_options {
-    const char *queue; /* NULL: not given */
-    uint32_t tries;    /* 0: not given */
-    uint64_t backoff_ms, max_late_ms;
+    const char *queue;              /* NULL: not given */
+    uint32_t tries, factor, jitter; /* 0: not given */
+    uint64_t backoff_ms, backoff_max_ms, max_late_ms;
     enum tw_missed missed;
     bool missed_given;
     unsigned conditions;
@@ -29,17 +29,23 @@ enum {
     TASK_OPTION_QUEUE = 0x1100,
     TASK_OPTION_TRIES,
     TASK_OPTION_BACKOFF,
+    TASK_OPTION_FACTOR,
+    TASK_OPTION_BACKOFF_MAX,
+    TASK_OPTION_JITTER,
     TASK_OPTION_MAX_LATE,
     TASK_OPTION_MISSED,
     TASK_OPTION_IF,
     TASK_OPTION_KEEPDUE
 };
 /* clang-format off */
-#define TASK_OPTIONS                                             \
-    {"queue", required_argument, NULL, TASK_OPTION_QUEUE},       \
-    {"tries", required_argument, NULL, TASK_OPTION_TRIES},       \
-    {"backoff", required_argument, NULL, TASK_OPTION_BACKOFF},   \
-    {"max-late", required_argument, NULL, TASK_OPTION_MAX_LATE}, \
+#define TASK_OPTIONS                                                   \
+    {"queue", required_argument, NULL, TASK_OPTION_QUEUE},             \
+    {"tries", required_argument, NULL, TASK_OPTION_TRIES},             \
+    {"backoff", required_argument, NULL, TASK_OPTION_BACKOFF},         \
+    {"factor", required_argument, NULL, TASK_OPTION_FACTOR},           \
+    {"backoff-max", required_argument, NULL, TASK_OPTION_BACKOFF_MAX}, \
+    {"jitter", required_argument, NULL, TASK_OPTION_JITTER},           \
+    {"max-late", required_argument, NULL, TASK_OPTION_MAX_LATE},       \
     {"missed", required_argument, NULL, TASK_OPTION_MISSED}
 /* clang-format on */
 
@@ -54,7 +60,7 @@ bool task_options_take(struct task_options *options, const char *command, int co
  * have a name of any bytes, because plain SQL does not check that they are UTF-8. */
 bool task_options_queue(const char *command, const char *queue, bool any_bytes);
 
-/* The text of a help that describes tries, backoff, max-late and missed. */
+/* The text of a help that describes the options from tries to missed. */
 extern const char TASK_OPTIONS_HELP[];
 
 #endif

@@ -14,13 +14,13 @@ enum { BUSY_MS = 5000 };
 static const char *const sql_of[RAW_STATEMENTS] = {
     [BEGIN] = "BEGIN IMMEDIATE",
     [COMMIT] = "COMMIT",
-    [PUT] = "INSERT INTO tw_task(seq, queue, id, due_ms, next_ms, place_ms, every_ms, times, missed, tries,"
-            " backoff_ms, payload) VALUES (?3, ?1, ?2, ?4, ?4, ?4, 0, 1, NULL, 1, 1000, ?5)"
+    [PUT] = "INSERT INTO tw_task(seq, queue, id, due_ms, next_ms, place_ms, every_ms, times, missed,"
+            " payload) VALUES (?3, ?1, ?2, ?4, ?4, ?4, 0, 1, NULL, ?5)"
             " ON CONFLICT (queue, id) DO UPDATE SET seq = excluded.seq, due_ms = excluded.due_ms,"
             " next_ms = excluded.next_ms, place_ms = excluded.place_ms, attempt = 0, run = 0, dead_ms = NULL, "
             "every_ms = excluded.every_ms, "
             "times = excluded.times,"
-            " missed = excluded.missed, tries = excluded.tries, backoff_ms = excluded.backoff_ms, error = NULL,"
+            " missed = excluded.missed, tries = NULL, backoff_ms = NULL, error = NULL,"
             " payload = excluded.payload",
     [CANCEL] = "DELETE FROM tw_task WHERE queue = ?1 AND id = ?2",
     [MOVE] = "UPDATE tw_task SET seq = ?3, due_ms = ?4, next_ms = ?4, place_ms = ?4 WHERE queue = ?1 AND id = "

@@ -232,11 +232,16 @@ static bool exclude(const struct excluded *options, size_t count, const char *wh
 static bool check(const struct run_options *options)
 {
     const struct task_options *task = &options->task;
-    const struct excluded with_store[] = {
-        {"--queue", task->queue != NULL},      {"--tries", task->tries > 0},
-        {"--backoff", task->backoff_ms > 0},   {"--missed", task->missed_given},
-        {"--max-late", task->max_late_ms > 0}, {"--stay", options->stay},
-        {"--standby", options->standby}};
+    const struct excluded with_store[] = {{"--queue", task->queue != NULL},
+                                          {"--tries", task->tries > 0},
+                                          {"--backoff", task->backoff_ms > 0},
+                                          {"--factor", task->factor > 0},
+                                          {"--backoff-max", task->backoff_max_ms > 0},
+                                          {"--jitter", task->jitter > 0},
+                                          {"--missed", task->missed_given},
+                                          {"--max-late", task->max_late_ms > 0},
+                                          {"--stay", options->stay},
+                                          {"--standby", options->standby}};
     const struct excluded with_exec[] = {{"--timeout", options->timeout_ms > 0},
                                          {"--grace", options->has_grace}};
     if (options->exec == NULL && !exclude(with_exec, sizeof with_exec / sizeof with_exec[0], "needs --exec"))

@@ -95,6 +95,15 @@ static void put_period(json_t *object, const struct tw_store_task *task)
     json_object_set_new(object, "missed", json_string(tw__task_missed_name(task->missed)));
 }
 
+static void put_waits(json_t *object, const struct tw_store_task *task)
+{
+    json_object_set_new(object, "tries", json_number(task->tries));
+    json_object_set_new(object, "backoff_ms", json_number(task->backoff_ms));
+    json_object_set_new(object, "factor", json_real(task->factor / 100.0));
+    json_object_set_new(object, "backoff_max_ms", json_number(task->backoff_max_ms));
+    json_object_set_new(object, "jitter", json_number(task->jitter == TW_STORE_NO_JITTER ? 0 : task->jitter));
+}
+
 bool task_print_json(const struct tw_store_task *task, FILE *out)
 {
     json_t *object = json_object();
@@ -107,8 +116,7 @@ bool task_print_json(const struct tw_store_task *task, FILE *out)
     json_object_set_new(object, "revision", json_number(task->revision));
     json_object_set_new(object, "attempt", json_number(task->attempt));
     json_object_set_new(object, "lapses", json_number(task->lapses));
-    json_object_set_new(object, "tries", json_number(task->tries));
-    json_object_set_new(object, "backoff_ms", json_number(task->backoff_ms));
+    put_waits(object, task);
     if (task->max_late_ms != TW_FOREVER)
         json_object_set_new(object, "max_late_ms",
                             json_number(task->max_late_ms == TW_STORE_ON_TIME ? 0 : task->max_late_ms));

@@ -72,9 +72,9 @@ static bool print_load_json(const struct tw_store_load *load)
 {
     json_t *object = json_object();
     json_put_bytes(object, "queue", load->queue, strlen(load->queue));
-    json_object_set_new(object, "waiting", json_integer((json_int_t)load->waiting));
-    json_object_set_new(object, "overdue", json_integer((json_int_t)load->overdue));
-    json_object_set_new(object, "running", json_integer((json_int_t)load->running));
+    json_object_set_new(object, "waiting", json_integer((json_int_t)(load->waiting + load->ready)));
+    json_object_set_new(object, "overdue", json_integer((json_int_t)load->ready));
+    json_object_set_new(object, "running", json_integer((json_int_t)load->leased));
     json_object_set_new(object, "dead", json_integer((json_int_t)load->dead));
     json_object_set_new(object, "paused", json_boolean(load->paused));
     json_object_set_new(object, "next_ms",
@@ -89,8 +89,9 @@ static void print_load(const struct tw_store_load *load, uint64_t now_ms)
         next = figure_until(load->next_ms, now_ms);
     size_t used = printable_write(load->queue, strlen(load->queue), false, SIZE_MAX, stdout);
     printf("%*s  %12s  %12s  %9s  %9s  %s%s\n", used < QUEUE_COLUMNS ? (int)(QUEUE_COLUMNS - used) : 0, "",
-           figure_count(load->waiting).text, figure_count(load->overdue).text, figure_count(load->running).text,
-           figure_count(load->dead).text, next.text, load->paused ? " (paused)" : "");
+           figure_count(load->waiting + load->ready).text, figure_count(load->ready).text,
+           figure_count(load->leased).text, figure_count(load->dead).text, next.text,
+           load->paused ? " (paused)" : "");
 }
 
 static void print_loads(const struct loads *loads)

@@ -95,9 +95,9 @@ static void count_queue(void *arg, const struct tw_store_load *load)
     const char *name = queues_add(&counting->feed->queues, load->queue);
     if (name == NULL)
         return;
-    struct queue_seen seen = {.tasks = load->waiting,
-                              .overdue = load->overdue,
-                              .running = load->running,
+    struct queue_seen seen = {.tasks = load->waiting + load->ready,
+                              .overdue = load->ready,
+                              .running = load->leased,
                               .dead = load->dead,
                               .paused = load->paused,
                               .next_ms = load->next_ms == TW_NEVER ? ABSENT : load->next_ms};

@@ -39,8 +39,9 @@
  *             of UTF-8 without NUL, and exists as soon as a task names it. An id has 1 to 960 bytes of any
  *             kind, and is unique in its queue. Plain SQL cannot check UTF-8: a queue that another program has
  *             named with other bytes is shown, run, and emptied as each other one.
- *   Revision  Each put and each move gives its task a new revision, a number that the file never uses twice. A
- *             put with TW_STORE_KEEPDUE that leaves the times alone gives none.
+ *   Revision  A task gets a new revision each time it is filed: by a put, a move, a replay, a promotion, for a
+ *             retry, and for its next period. The file never uses a number twice. A put with TW_STORE_KEEPDUE
+ *             that leaves the times alone gives none.
  *   Order     Tasks have the order of their places: the later of `next_ms` and the time of filing. Those with
  *             the same place have the order of their revisions, so of filing.
  *   Durable   A call that changes tasks returns when the change is on the disk (SQLite's synchronous=FULL), or
@@ -102,6 +103,8 @@ enum {
 #define TW_STORE_TIME_MAX UINT64_C(253402300799999)
 /* max_late_ms of a task that is dropped if it is late at all. */
 #define TW_STORE_ON_TIME (UINT64_MAX - 1)
+/* jitter of a task whose waits are exact. */
+#define TW_STORE_NO_JITTER UINT32_MAX
 
 /* ---- opening ------------------------------------------------------------------------------------------- */
 
@@ -172,10 +175,14 @@ struct tw_delayed {
     uint64_t every_ms;     /* from due time to due time, 0 to 3,155,760,000,000 (100 years); 0: it runs once */
     uint64_t times;        /* calls in all, if it has a period; 0 or TW_FOREVER: no end */
     enum tw_missed missed; /* periods that passed without a call (task.h); 0: TW_MISSED_COALESCE */
-    uint32_t tries;        /* failures until the task is dead, 1 to 1,000,000; 0: 20 */
-    /* The wait after the first failure, at most 100 years; 0: 1,000. Each further wait is twice as long, up to
-     * an hour, and each is longer or shorter by up to a tenth. */
-    uint64_t backoff_ms;
+    /* Failures until the task is dead, 1 to 1,000,000. Here and in the next four members 0 means: as the file
+     * has it (tw_meta) when the task fails. A new file has 20 tries, a wait of 1,000 ms, a factor of 200, a
+     * longest wait of an hour, and a jitter of 10. */
+    uint32_t tries;
+    uint32_t factor;         /* each further wait is so many hundredths of the one before, 100 to 10,000 */
+    uint64_t backoff_ms;     /* the wait after the first failure, at most 100 years */
+    uint64_t backoff_max_ms; /* the longest wait, at most 100 years */
+    uint32_t jitter; /* percent by which a wait is shorter or longer, at most 100, or TW_STORE_NO_JITTER */
     /* A call whose first attempt is later than that is not made: a task that runs once is removed, and a task
      * that repeats goes on with the first period that is not too late. At most 100 years, or TW_STORE_ON_TIME;
      * 0 or TW_FOREVER: no limit. */
@@ -206,9 +213,9 @@ enum {
  *     task is leased until the next run begins.
  *   - Dead: a put replaces it. A move returns TW_EDEAD. A cancel removes it (TW_CANCELLED).
  *
- * A new revision begins with its first attempt. The conditions see tasks in every state, dead ones too, and
- * the one that stands behind an attempt. GT and LT compare with `due_ms`, which is the same in each attempt; a
- * put with GT or LT files a task that does not exist.
+ * A task that was put, moved or replayed begins with its first attempt. The conditions see tasks in every
+ * state, dead ones too, and the one that stands behind an attempt. GT and LT compare with `due_ms`, which is
+ * the same in each attempt; a put with GT or LT files a task that does not exist.
  *
  * A put with KEEPDUE looks at the task that is there, and not at the clock:
  *   - Waiting, ready, or standing behind an attempt: its due_ms, next_ms, attempt, error, revision and place in
@@ -309,8 +316,11 @@ struct tw_store_task {
     bool replaced;           /* this task stands behind the attempt that is under way, of an older one */
     uint64_t place_ms;       /* its place in the order: next_ms, or when it was filed, if that was later */
     uint32_t lapses;         /* how many of them have lapsed: their run has ended. They cost no try */
-    uint64_t backoff_ms, dead_ms; /* dead_ms: when it died; 0: it has not */
-    uint64_t max_late_ms;         /* as in the put: TW_STORE_ON_TIME, and TW_FOREVER: no limit */
+    /* How it is tried again, as in the put. A member that the put has left out is as the file has it now. */
+    uint64_t backoff_ms, backoff_max_ms;
+    uint32_t factor, jitter;
+    uint64_t dead_ms;     /* when it died; 0: it has not */
+    uint64_t max_late_ms; /* as in the put: TW_STORE_ON_TIME, and TW_FOREVER: no limit */
     const void *payload;
     size_t payload_size;
     const char *error; /* of the last attempt that failed; NULL: none */
@@ -379,9 +389,8 @@ int64_t tw_store_queues(struct tw_store *store, tw_store_see_queue_fn *see, void
 /* The load of a queue, as a tw_store_see_load_fn sees it. It is valid during that call. */
 struct tw_store_load {
     const char *queue;
-    uint64_t waiting, running, dead; /* tasks */
-    uint64_t overdue;                /* waiting tasks whose next_ms has passed */
-    uint64_t next_ms;                /* as tw_store_next() */
+    uint64_t waiting, ready, leased, dead; /* tasks in each state (task.h) */
+    uint64_t next_ms;                      /* as tw_store_next() */
     bool paused;
 };
 
@@ -440,24 +449,28 @@ struct tw_job {
     size_t id_size;
     const void *payload; /* NULL: none */
     size_t payload_size;
-    uint64_t due_ms;         /* when this call was due; the same for each attempt */
-    uint64_t late_ms;        /* how long after that the handler was called */
-    uint64_t revision;       /* of the task: with `due_ms` it names the call */
-    uint64_t left;           /* calls after this one; TW_FOREVER: no end */
-    uint64_t missed;         /* TW_MISSED_COALESCE: periods that this call stands for besides its own, the same
+    uint64_t due_ms; /* when this call was due; the same for each attempt */
+    /* How long after due_ms the handler was called. Of a first attempt: after next_ms, if that was later,
+     * because the task stood behind an older attempt, or was given back until then. */
+    uint64_t late_ms;
+    uint64_t revision; /* of the task: it names this attempt, and a retry has another one */
+    uint64_t left;     /* calls after this one; TW_FOREVER: no end */
+    uint64_t missed;   /* TW_MISSED_COALESCE: periods that this call stands for besides its own, the same
                                 in each attempt */
-    uint32_t attempt, tries; /* the number of this attempt, from 1; failures until the task is dead */
-    uint32_t lapses;         /* attempts before this one that have lapsed: they cost no try */
-    const char *error;       /* of the attempt before; NULL: none */
+    uint32_t attempt;  /* the number of this attempt, from 1 */
+    uint32_t tries;    /* failures until the task is dead, as it was when the attempt began */
+    uint32_t lapses;   /* attempts before this one that have lapsed: they cost no try */
+    const char *error; /* of the attempt before; NULL: none */
 };
 
 /* Handles a job, on a worker. It may make every call with the store but those that say otherwise.
  *
  * The attempt is on the disk before the handler is called (with TW_STORE_LAZY, in the log of the file). So if
  * the process dies in the handler, the next run calls it again, with the next attempt: each call comes at least
- * once. An attempt whose process has died has lapsed, and costs no try; the 17th lapse kills the task. Jobs of
- * the same task never overlap within one run. The answer is that of the revision that ran, see the states
- * above. If it cannot be written, for example because the disk is full, it is tried again until it can.
+ * once. An attempt whose process has died lapses when the next run begins. That costs no try, and the task
+ * waits as after a failure; the 17th lapse kills the task. Jobs of the same task never overlap within one run.
+ * The answer is that of the revision that ran, see the states above. If it cannot be written, for example
+ * because the disk is full, it is tried again until it can.
  * Returns: its answer. After each of them but TW_LATER the job is gone. */
 typedef enum tw_answer tw_handler_fn(void *arg, struct tw_job *job);
 
@@ -556,7 +569,7 @@ struct tw_store_stats {
     uint64_t skipped;                               /* periods that TW_MISSED_SKIP has passed over */
     uint64_t coalesced;                             /* periods that calls stood for besides their own */
     uint64_t errors;                                /* times that the store could not read or write */
-    uint64_t late_p50_ms, late_p99_ms, late_max_ms; /* from the due time to the call; of first attempts */
+    uint64_t late_p50_ms, late_p99_ms, late_max_ms; /* late_ms of first attempts */
 };
 
 #if defined(__cplusplus) && defined(__GNUC__)

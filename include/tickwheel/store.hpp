@@ -171,6 +171,23 @@ class delayed
         raw_.backoff_ms = detail::ms_up(delay);
         return *this;
     }
+    /* Each further wait is so many times as long. */
+    delayed &factor(double times) noexcept
+    {
+        raw_.factor = times >= 1 && times <= 100 ? static_cast<std::uint32_t>(times * 100 + 0.5) : 1;
+        return *this;
+    }
+    template <class Rep, class Period> delayed &backoff_max(std::chrono::duration<Rep, Period> delay) noexcept
+    {
+        raw_.backoff_max_ms = detail::ms_up(delay);
+        return *this;
+    }
+    /* Percent by which a wait is shorter or longer. */
+    delayed &jitter(std::uint32_t percent) noexcept
+    {
+        raw_.jitter = percent > 0 ? percent : TW_STORE_NO_JITTER;
+        return *this;
+    }
     /* A call whose first attempt is later than that is not made. */
     template <class Rep, class Period> delayed &max_late(std::chrono::duration<Rep, Period> time) noexcept
     {

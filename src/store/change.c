@@ -76,7 +76,7 @@ int tw__store_name_check(struct tw__store_db *db, const char *queue, const void 
 static int check_due(struct tw__store_db *db, uint64_t due_ms)
 {
     if (due_ms > TW_STORE_TIME_MAX)
-        return tw__store_db_refuse(db, TW_EINVAL, "due_ms is %" PRIu64 ": expected 0 to %" PRIu64, due_ms,
+        return tw__store_db_refuse(db, TW_EINVAL, "due_ms is '%" PRIu64 "': expected 0 to %" PRIu64, due_ms,
                                    TW_STORE_TIME_MAX);
     return 0;
 }
@@ -84,8 +84,27 @@ static int check_due(struct tw__store_db *db, uint64_t due_ms)
 static int check_range(struct tw__store_db *db, const char *name, uint64_t value, uint64_t most)
 {
     if (value > most)
-        return tw__store_db_refuse(db, TW_EINVAL, "%s is %" PRIu64 ": expected 0 to %" PRIu64, name, value,
+        return tw__store_db_refuse(db, TW_EINVAL, "%s is '%" PRIu64 "': expected 0 to %" PRIu64, name, value,
                                    most);
+    return 0;
+}
+
+static int check_times(struct tw__store_db *db, const struct tw_delayed *put)
+{
+    if (put->times == TW_FOREVER)
+        return 0;
+    if (put->every_ms == 0 && put->times > 1)
+        return tw__store_db_refuse(db, TW_EINVAL, "times is %" PRIu64 ": expected every_ms too", put->times);
+    return check_range(db, "times", put->times, INT64_MAX);
+}
+
+static int check_factor(struct tw__store_db *db, uint32_t factor)
+{
+    struct tw__task_range range = tw__task_range(TW__TASK_IN_FACTOR);
+    if (factor != 0 && (factor < range.least || factor > range.most))
+        return tw__store_db_refuse(db, TW_EINVAL,
+                                   "factor is '%" PRIu32 "': expected 0, or %" PRIu64 " to %" PRIu64, factor,
+                                   range.least, range.most);
     return 0;
 }
 
@@ -98,14 +117,22 @@ static int check_put(struct tw__store_db *db, const struct tw_delayed *put, uint
         error = check_range(db, "payload_size", put->payload_size, put->payload != NULL ? max_payload : 0);
     if (error == 0)
         error = check_range(db, "every_ms", put->every_ms, tw__task_range(TW__TASK_IN_EVERY).most);
-    if (error == 0 && put->times != TW_FOREVER)
-        error = check_range(db, "times", put->times, put->every_ms > 0 ? INT64_MAX : 1);
     if (error == 0)
-        error = check_range(db, "missed", (uint64_t)put->missed, TW_MISSED_BURST);
+        error = check_times(db, put);
+    if (error == 0 && (unsigned)put->missed > TW_MISSED_BURST)
+        error = tw__store_db_refuse(db, TW_EINVAL, "missed is '%d': expected burst, skip or coalesce",
+                                    (int)put->missed);
     if (error == 0)
         error = check_range(db, "tries", put->tries, tw__task_range(TW__TASK_IN_TRIES).most);
     if (error == 0)
         error = check_range(db, "backoff_ms", put->backoff_ms, tw__task_range(TW__TASK_IN_BACKOFF).most);
+    if (error == 0)
+        error = check_factor(db, put->factor);
+    if (error == 0)
+        error = check_range(db, "backoff_max_ms", put->backoff_max_ms,
+                            tw__task_range(TW__TASK_IN_BACKOFF_MAX).most);
+    if (error == 0 && put->jitter != TW_STORE_NO_JITTER)
+        error = check_range(db, "jitter", put->jitter, tw__task_range(TW__TASK_IN_JITTER).most);
     if (error == 0 && put->max_late_ms != TW_FOREVER && put->max_late_ms != TW_STORE_ON_TIME)
         error = check_range(db, "max_late_ms", put->max_late_ms, tw__task_range(TW__TASK_IN_MAX_LATE).most);
     return error;
@@ -216,6 +243,27 @@ static void bind_max_late(struct tw__store_db *db, sqlite3_stmt *statement, int 
         tw__store_bind_number(db, statement, at, max_late_ms == TW_STORE_ON_TIME ? 0 : max_late_ms);
 }
 
+/* An option that may be left out: 0. */
+static void bind_option(struct tw__store_db *db, sqlite3_stmt *statement, int at, uint64_t value)
+{
+    if (value == 0)
+        tw__store_bind_text(db, statement, at, NULL);
+    else
+        tw__store_bind_number(db, statement, at, value);
+}
+
+static void bind_waits(struct tw__store_db *db, sqlite3_stmt *statement, const struct tw_delayed *task)
+{
+    bind_option(db, statement, 8, task->tries);
+    bind_option(db, statement, 9, task->backoff_ms);
+    bind_option(db, statement, 13, task->factor);
+    bind_option(db, statement, 14, task->backoff_max_ms);
+    if (task->jitter == TW_STORE_NO_JITTER)
+        tw__store_bind_number(db, statement, 15, 0);
+    else
+        bind_option(db, statement, 15, task->jitter);
+}
+
 /* Binds what TW__STORE_OPTIONS has, and the name. */
 static void bind_options(struct tw__store_db *db, sqlite3_stmt *statement, const struct tw_delayed *task)
 {
@@ -224,10 +272,7 @@ static void bind_options(struct tw__store_db *db, sqlite3_stmt *statement, const
     tw__store_bind_number(db, statement, 5, task->every_ms);
     tw__store_bind_number(db, statement, 6, times);
     tw__store_bind_text(db, statement, 7, task->every_ms > 0 ? tw__task_missed_name(task->missed) : NULL);
-    tw__store_bind_number(db, statement, 8,
-                          task->tries > 0 ? task->tries : tw__task_range(TW__TASK_IN_TRIES).usual);
-    tw__store_bind_number(db, statement, 9,
-                          task->backoff_ms > 0 ? task->backoff_ms : tw__task_range(TW__TASK_IN_BACKOFF).usual);
+    bind_waits(db, statement, task);
     tw__store_bind_blob(db, statement, 10, task->payload, task->payload_size);
     bind_max_late(db, statement, 12, task->max_late_ms);
 }

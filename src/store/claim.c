@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
  * A claim is on the disk before the handler is called. If the process dies in the handler, the next run finds
- * the task with its attempt counted, and calls the handler with the next one. The row keeps its place in the
- * index of due times, so a claim writes the row alone, and nothing has to be mended when a run begins.
- * Example: attempt 1 of 3 is under way when the machine loses power. The next run calls attempt 2.
+ * the task with its attempt counted. When that run begins, the attempt lapses: the task waits as after a
+ * failure, and then the handler is called with the next attempt. The row keeps its place in the index of due
+ * times, so a claim writes the row, and the small index of the attempts under way. Example: attempt 1 of 3 is
+ * under way when the machine loses power. The next run calls attempt 2, a second after it has begun.
  *
  * An answer changes the row of the revision that ran. A put or a move meanwhile has given the task another
  * number, and the answer finds no row then. Only in this case a second statement asks for the id and the token,
@@ -44,40 +45,42 @@ struct tw__store_job **tw__store_table_find(const struct tw__store_table *table,
 
 /* ---- answers --------------------------------------------------------------------------------------------- */
 
-/* Changes the row of a job's task. at_ms: 0: the statement has neither a time nor an error. */
-static int answer_row(struct tw__store_db *db, enum tw__store_statement which, const struct tw__store_job *job,
-                      uint64_t at_ms)
+/* Binds a job and, if at_ms is more than 0, a time and the error. */
+static sqlite3_stmt *bind_answer(struct tw__store_db *db, enum tw__store_statement which,
+                                 const struct tw__store_job *job, uint64_t at_ms, int *error)
 {
-    int error = 0;
-    sqlite3_stmt *statement = tw__store_db_statement(db, which, &error);
+    sqlite3_stmt *statement = tw__store_db_statement(db, which, error);
     if (statement == NULL)
-        return error;
+        return NULL;
     tw__store_job_bind(db, statement, job);
     if (at_ms > 0) {
         tw__store_bind_number(db, statement, 2, at_ms);
         tw__store_bind_text(db, statement, 3, job->error);
     }
-    if (which == TW__STORE_AGAIN || which == TW__STORE_RETRY || which == TW__STORE_BACK_AT)
-        tw__store_bind_number(db, statement, 8, job->again_ms);
-    if (which == TW__STORE_BACK_AT)
-        tw__store_bind_number(db, statement, 9, db->seq + 1);
-    return tw__store_db_run(db, statement, "answer");
+    return statement;
 }
 
-/* Files the task for its next attempt or its next period. */
+/* Changes the row of a job's task. at_ms 0: the statement has neither a time nor an error. */
+static int answer_row(struct tw__store_db *db, enum tw__store_statement which, const struct tw__store_job *job,
+                      uint64_t at_ms)
+{
+    int error = 0;
+    sqlite3_stmt *statement = bind_answer(db, which, job, at_ms, &error);
+    return statement != NULL ? tw__store_db_run(db, statement, "answer") : error;
+}
+
+/* Files the task for its next attempt or its next period. It goes behind the others of that time, so it has a
+ * new number. The next look finds it under that, and its entry ends with the job. */
 static int answer_and_file(struct tw__store_db *db, enum tw__store_statement which, struct tw__store_job *job,
                            uint64_t next_ms, uint64_t now_ms)
 {
-    job->again_ms = tw__store_place(db, next_ms, now_ms);
-    return answer_row(db, which, job, next_ms);
-}
-
-/* Gives a job back until the time of tw_job_retry_at(). The task goes behind the others of that time, so it has
- * a new number. The next look finds it under that, and its entry ends with the job. */
-static int give_back_until(struct tw__store_db *db, struct tw__store_job *job, uint64_t now_ms)
-{
-    int error = answer_and_file(db, TW__STORE_BACK_AT, job, job->retry_ms, now_ms);
-    job->again_ms = TW_NEVER;
+    int error = 0;
+    sqlite3_stmt *statement = bind_answer(db, which, job, next_ms, &error);
+    if (statement == NULL)
+        return error;
+    tw__store_bind_number(db, statement, 8, tw__store_place(db, next_ms, now_ms));
+    tw__store_bind_number(db, statement, 9, db->seq + 1);
+    error = tw__store_db_run(db, statement, "answer");
     job->renumbered = error == 0 && sqlite3_changes(db->db) > 0;
     db->seq += job->renumbered;
     return error;
@@ -161,8 +164,9 @@ static int end_old_attempt(struct tw__store_db *db, struct tw__store_job *job, u
     return error;
 }
 
-/* A put with KEEPDUE may have given a series other options since the claim. Those of the row count. */
-static int read_options(struct tw__store_db *db, struct tw__store_job *job)
+/* Reads the options of a job's task as they are now: a put with KEEPDUE may have given a series others since the
+ * claim. Without a row nothing is read: no answer changes the task. */
+static int read_options(struct tw__store_db *db, struct tw__store_job *job, struct tw__task_retry *retry)
 {
     int error = 0;
     sqlite3_stmt *row = tw__store_db_statement(db, TW__STORE_OPTIONS_OF, &error);
@@ -171,11 +175,10 @@ static int read_options(struct tw__store_db *db, struct tw__store_job *job)
     tw__store_job_bind(db, row, job);
     int code = tw__store_db_step(db, row);
     if (code == SQLITE_ROW) {
-        uint64_t times = (uint64_t)sqlite3_column_int64(row, 1);
-        job->every_ms = (uint64_t)sqlite3_column_int64(row, 0);
+        uint64_t times = (uint64_t)sqlite3_column_int64(row, 6);
+        *retry = tw__store_read_retry(db, row, 0, 2);
+        job->every_ms = (uint64_t)sqlite3_column_int64(row, 5);
         job->job.left = times == 0 ? TW_FOREVER : times - 1;
-        job->job.tries = (uint32_t)sqlite3_column_int64(row, 2);
-        job->backoff_ms = (uint64_t)sqlite3_column_int64(row, 3);
     } else if (code != SQLITE_DONE) {
         error = tw__store_db_error(db, code, "look a task up");
     }
@@ -186,22 +189,25 @@ static int read_options(struct tw__store_db *db, struct tw__store_job *job)
 /* Writes an answer. It may be written a second time, if the first transaction was rolled back. */
 static int write_answer(struct tw__store_db *db, struct tw__store_job *job, uint64_t now_ms)
 {
-    int error = job->every_ms > 0 ? read_options(db, job) : 0;
+    struct tw__task_retry retry = db->retry;
+    bool reads = job->every_ms > 0 || job->answer == TW_RETRY;
+    int error = reads ? read_options(db, job, &retry) : 0;
     job->again_ms = TW_NEVER;
     job->renumbered = false;
     if (error != 0)
         return error;
-    job->buried = job->answer == TW_DEAD ||
-                  (job->answer == TW_RETRY && job->job.attempt - job->job.lapses >= job->job.tries);
+    job->buried = job->answer == TW_DEAD || (job->answer == TW_RETRY && !job->lapsed &&
+                                             job->job.attempt - job->job.lapses >= retry.tries);
     if (job->answer == TW_BACK && job->retry_ms > 0) {
-        error = give_back_until(db, job, now_ms);
+        error = answer_and_file(db, TW__STORE_BACK_AT, job, job->retry_ms, now_ms);
     } else if (job->answer == TW_BACK) {
         job->again_ms = job->place_ms;
         error = answer_row(db, TW__STORE_BACK, job, 0);
     } else if (job->buried && job->every_ms == 0) {
         error = answer_row(db, TW__STORE_BURY, job, now_ms);
     } else if (job->answer == TW_RETRY && !job->buried) {
-        error = answer_and_file(db, TW__STORE_RETRY, job, tw__store_job_retry_due(job, now_ms), now_ms);
+        job->job.tries = retry.tries;
+        error = answer_and_file(db, TW__STORE_RETRY, job, tw__store_job_retry_due(job, &retry, now_ms), now_ms);
     } else {
         error = job->buried ? bury_period(db, job, now_ms) : 0;
         if (error == 0)
@@ -235,6 +241,66 @@ int tw__store_place_again(struct tw__store_db *db, void *arg)
     return tw__store_db_run(db, statement, "file tasks again");
 }
 
+/* ---- the end of earlier runs ----------------------------------------------------------------------------- */
+
+static const char LAPSED[] = "the run has ended";
+
+/* Makes the job of an attempt that an earlier run has left. Returns: 0 or an error. */
+static int read_left(struct tw__store_db *db, sqlite3_stmt *row, uint64_t now_ms, struct tw__store_job **job)
+{
+    struct tw_store_task task;
+    int error = tw__store_read_task(db, row, now_ms, &task);
+    *job = error == 0 ? tw__store_job_new(&task, NULL) : NULL;
+    if (*job == NULL)
+        return error != 0 ? error : tw__store_db_refuse(db, TW_ENOMEM, "no memory");
+    (*job)->job.attempt = task.attempt;
+    (*job)->run = (uint64_t)sqlite3_column_int64(row, 5);
+    (*job)->token = (uint64_t)sqlite3_column_int64(row, sqlite3_column_count(row) - 1);
+    return 0;
+}
+
+/* The attempt of a job lapses. The task waits as after the failure that did not come, or dies. */
+static int end_left(struct tw__store_db *db, struct tw__store_job *job, uint64_t now_ms)
+{
+    int error = 0;
+    sqlite3_stmt *statement = tw__store_db_statement(db, TW__STORE_LAPSE, &error);
+    if (statement == NULL)
+        return error;
+    tw__store_bind_number(db, statement, 1, job->job.revision);
+    error = tw__store_db_run(db, statement, "end attempts");
+    job->lapsed = true;
+    job->answer = job->job.lapses >= TW__TASK_LAPSES_MAX ? TW_DEAD : TW_RETRY;
+    tw_job_fail(&job->job, LAPSED);
+    return error == 0 ? write_answer(db, job, now_ms) : error;
+}
+
+/* Each row is changed after it was read, so that the statement that reads never comes to it again. */
+int tw__store_end_runs(struct tw__store_db *db, uint64_t run, struct tw__store_job **died)
+{
+    uint64_t now_ms = tw_store_now();
+    int error = 0, code = SQLITE_ROW;
+    sqlite3_stmt *rows = tw__store_db_statement(db, TW__STORE_LAPSED, &error);
+    if (rows == NULL)
+        return error;
+    tw__store_bind_number(db, rows, 1, run);
+    while (error == 0 && (code = tw__store_db_step(db, rows)) == SQLITE_ROW) {
+        struct tw__store_job *job = NULL;
+        error = read_left(db, rows, now_ms, &job);
+        if (error == 0)
+            error = end_left(db, job, now_ms);
+        if (error == 0 && job->changed && job->buried) {
+            *died = job;
+            died = &job->next;
+        } else {
+            tw__store_job_free(job);
+        }
+    }
+    if (error == 0 && code != SQLITE_DONE)
+        error = tw__store_db_error(db, code, "end attempts");
+    sqlite3_reset(rows);
+    return error == 0 ? tw__store_end_replaced(db, run) : error;
+}
+
 /* ---- the number of the run ------------------------------------------------------------------------------- */
 
 /* Gives the tasks of all jobs another number. A restored file may not have some of them. */
@@ -251,6 +317,8 @@ int tw__store_count_run(struct tw__store_db *db, void *arg)
 {
     int error = 0;
     struct tw__store_count *count = arg;
+    tw__store_jobs_free(count->died); /* of a transaction that was rolled back */
+    count->died = NULL;
     sqlite3_stmt *row = tw__store_db_statement(db, TW__STORE_RUN, &error);
     if (row == NULL)
         return error;
@@ -267,7 +335,7 @@ int tw__store_count_run(struct tw__store_db *db, void *arg)
         error = tw__store_place_again(db, NULL);
     if (error == 0)
         error = keep_tasks(db, count->table, count->seen.run);
-    return error == 0 ? tw__store_end_replaced(db, count->seen.run) : error;
+    return error == 0 ? tw__store_end_runs(db, count->seen.run, &count->died) : error;
 }
 
 void tw__store_count_jobs(const struct tw__store_table *table, uint64_t run)
@@ -278,28 +346,6 @@ void tw__store_count_jobs(const struct tw__store_table *table, uint64_t run)
 }
 
 /* ---- claims ---------------------------------------------------------------------------------------------- */
-
-static const char LAPSED[] = "the run has ended";
-
-/* Changes the row that the claim has read in this transaction: the job's run and token, and with CLAIM the
- * period too. */
-static int claim_row(struct tw__store_db *db, enum tw__store_statement which,
-                     const struct tw__store_claim *claim)
-{
-    int error = 0;
-    sqlite3_stmt *statement = tw__store_db_statement(db, which, &error);
-    if (statement == NULL)
-        return error;
-    tw__store_bind_number(db, statement, 1, claim->entry->seq);
-    tw__store_bind_number(db, statement, 2, claim->job->run);
-    tw__store_bind_number(db, statement, 3, claim->job->token);
-    if (which == TW__STORE_CLAIM) {
-        tw__store_bind_number(db, statement, 4, claim->turn.due);
-        tw__store_bind_number(db, statement, 5, claim->next_ms);
-        tw__store_bind_number(db, statement, 6, claim->turn.missed);
-    }
-    return tw__store_db_run(db, statement, "claim");
-}
 
 /* There is no call now: the row waits for a later period, or leaves. */
 static int write_turn(struct tw__store_db *db, const struct tw__store_batch *batch,
@@ -331,20 +377,6 @@ static uint64_t draw_token(void)
     return token;
 }
 
-/* The attempt that has lapsed was the last one. It dies as by an answer, for which this run has the row. */
-static int write_death(struct tw__store_db *db, const struct tw__store_batch *batch,
-                       struct tw__store_claim *claim)
-{
-    struct tw__store_job *job = claim->job;
-    job->answer = TW_DEAD;
-    job->run = db->run;
-    job->token = draw_token();
-    int error = claim_row(db, TW__STORE_LAPSED, claim);
-    if (error == 0)
-        error = write_answer(db, job, batch->now_ms);
-    return error;
-}
-
 /* Gives the task the period whose turn it is. A retry is of the same period as the attempt before. */
 static void give_turn(const struct tw__store_batch *batch, struct tw__store_claim *claim,
                       struct tw_store_task *task)
@@ -363,7 +395,7 @@ static void give_turn(const struct tw__store_batch *batch, struct tw__store_clai
 
 /* Decides about a task whose time has come, and makes its job. Returns: 0 or an error. */
 static int decide_turn(struct tw__store_db *db, struct tw__store_batch *batch, struct tw__store_claim *claim,
-                       struct tw_store_task *task, uint32_t lapses)
+                       struct tw_store_task *task)
 {
     give_turn(batch, claim, task);
     if (!claim->turn.calls)
@@ -373,17 +405,13 @@ static int decide_turn(struct tw__store_db *db, struct tw__store_batch *batch, s
     else if ((claim->job = tw__store_job_new(task, claim->entry)) == NULL)
         return tw__store_db_refuse(db, TW_ENOMEM, "no memory");
     else
-        claim->fate = lapses > TW__TASK_LAPSES_MAX ? TW__STORE_BURIED : TW__STORE_CLAIMED;
-    if (claim->fate == TW__STORE_BURIED) {
-        claim->job->job.attempt = task->attempt;
-        tw_job_fail(&claim->job->job, LAPSED);
-    }
+        claim->fate = TW__STORE_CLAIMED;
     return 0;
 }
 
 /* Decides about a task that is there. Returns: 0 or an error. */
 static int decide_fate(struct tw__store_db *db, struct tw__store_batch *batch, struct tw__store_claim *claim,
-                       struct tw_store_task *task, uint32_t lapses)
+                       struct tw_store_task *task)
 {
     claim->behind = *tw__store_table_find(batch->table, claim->entry->queue, task->id, task->id_size);
     claim->fate = TW__STORE_NO_ROOM;
@@ -394,7 +422,7 @@ static int decide_fate(struct tw__store_db *db, struct tw__store_batch *batch, s
     else if (task->place_ms > batch->now_ms || task->next_ms > batch->now_ms)
         claim->fate = TW__STORE_EARLY;
     else
-        return decide_turn(db, batch, claim, task, lapses);
+        return decide_turn(db, batch, claim, task);
     return 0;
 }
 
@@ -411,17 +439,30 @@ static int read_claim(struct tw__store_db *db, struct tw__store_batch *batch, st
     claim->fate = TW__STORE_GONE;
     if (code == SQLITE_ROW) {
         struct tw_store_task task;
-        uint32_t lapses = tw__store_read_lapses(row);
         error = tw__store_read_task(db, row, batch->now_ms, &task);
         if (error == 0)
-            error = decide_fate(db, batch, claim, &task, lapses);
-        if (claim->job != NULL)
-            claim->job->job.lapses = lapses;
+            error = decide_fate(db, batch, claim, &task);
     } else if (code != SQLITE_DONE) {
         error = tw__store_db_error(db, code, "claim");
     }
     sqlite3_reset(row);
     return error;
+}
+
+/* Changes the row that the claim has read in this transaction. */
+static int claim_row(struct tw__store_db *db, const struct tw__store_claim *claim)
+{
+    int error = 0;
+    sqlite3_stmt *statement = tw__store_db_statement(db, TW__STORE_CLAIM, &error);
+    if (statement == NULL)
+        return error;
+    tw__store_bind_number(db, statement, 1, claim->entry->seq);
+    tw__store_bind_number(db, statement, 2, claim->job->run);
+    tw__store_bind_number(db, statement, 3, claim->job->token);
+    tw__store_bind_number(db, statement, 4, claim->turn.due);
+    tw__store_bind_number(db, statement, 5, claim->next_ms);
+    tw__store_bind_number(db, statement, 6, claim->turn.missed);
+    return tw__store_db_run(db, statement, "claim");
 }
 
 static int write_claim(struct tw__store_db *db, struct tw__store_batch *batch, struct tw__store_claim *claim)
@@ -433,7 +474,7 @@ static int write_claim(struct tw__store_db *db, struct tw__store_batch *batch, s
     batch->called++;
     claim->job->run = db->run;
     claim->job->token = draw_token();
-    return claim_row(db, TW__STORE_CLAIM, claim);
+    return claim_row(db, claim);
 }
 
 static int claim_one(struct tw__store_db *db, struct tw__store_batch *batch, struct tw__store_claim *claim)
@@ -446,8 +487,6 @@ static int claim_one(struct tw__store_db *db, struct tw__store_batch *batch, str
         error = write_claim(db, batch, claim);
     if (error == 0 && claim->fate == TW__STORE_PASSED)
         error = write_turn(db, batch, claim);
-    if (error == 0 && claim->fate == TW__STORE_BURIED)
-        error = write_death(db, batch, claim);
     return error;
 }
 

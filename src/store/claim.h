@@ -29,14 +29,13 @@ enum tw__store_fate {
     TW__STORE_PASSED,  /* no call now: its row has got a later period and another number, or has left */
     TW__STORE_EARLY,   /* its turn comes at place_ms */
     TW__STORE_HELD,    /* `behind` is a job of the same task */
-    TW__STORE_NO_ROOM, /* it has to wait for the end of other jobs */
-    TW__STORE_BURIED   /* it has lapsed too often */
+    TW__STORE_NO_ROOM  /* it has to wait for the end of other jobs */
 };
 
 struct tw__store_claim {
     struct tw__store_entry *entry;
     enum tw__store_fate fate;
-    struct tw__store_job *job, *behind; /* job: of TW__STORE_CLAIMED, and of TW__STORE_BURIED for the news */
+    struct tw__store_job *job, *behind; /* job: of TW__STORE_CLAIMED */
     uint64_t next_ms, place_ms;         /* of the task */
     struct tw__task_turn turn;          /* of TW__STORE_CLAIMED and TW__STORE_PASSED */
 };
@@ -65,13 +64,19 @@ int tw__store_claim(struct tw__store_db *db, void *batch);
 struct tw__store_count {
     const struct tw__store_table *table; /* its jobs, if it has had another number */
     struct tw__store_seen seen;          /* the numbers of the file, with this one */
+    struct tw__store_job *died;          /* tasks that have lapsed too often: a list, which the caller frees */
 };
 
-/* Counts a run, gives its number to the tasks of its jobs, and ends the replaced attempts of all earlier runs;
- * a tw__store_work_fn with a struct tw__store_count. After the commit tw__store_count_jobs() gives the number
- * to the jobs. */
+/* Counts a run, gives its number to the tasks of its jobs, and ends the attempts of all earlier runs; a
+ * tw__store_work_fn with a struct tw__store_count. After the commit tw__store_count_jobs() gives the number to
+ * the jobs. */
 int tw__store_count_run(struct tw__store_db *db, void *count);
 void tw__store_count_jobs(const struct tw__store_table *table, uint64_t run);
+
+/* Ends the attempts of all runs but this one: they lapse, or end if they are replaced. Puts those that kill
+ * their tasks on a list, which the caller frees, also after an error. Returns: 0, or an error of SQLite.
+ * Requires: *died is NULL. */
+int tw__store_end_runs(struct tw__store_db *db, uint64_t run, struct tw__store_job **died);
 
 /* Mends the order after the clock was set back; a tw__store_work_fn. */
 int tw__store_place_again(struct tw__store_db *db, void *arg);

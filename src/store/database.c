@@ -20,6 +20,7 @@
 #include <base/assert.h>
 #include <base/error_text.h>
 #include <base/utf8.h>
+#include <task/limits.h>
 
 #include <errno.h>
 #include <inttypes.h>
@@ -385,6 +386,43 @@ int tw__store_db_explain(struct tw__store_db *db, int error)
     return tw__store_db_refuse(db, TW_EFORMAT, "tw_meta has no column format: it is another program's");
 }
 
+static uint64_t option_in(sqlite3_stmt *row, int column, enum tw__task_number which, uint64_t usual)
+{
+    uint64_t value = (uint64_t)sqlite3_column_int64(row, column);
+    bool own = sqlite3_column_type(row, column) != SQLITE_NULL && tw__task_in_range(which, value);
+    return own ? value : usual;
+}
+
+/* NULL is 0. */
+static uint32_t factor_in(sqlite3_stmt *row, int column, uint32_t usual)
+{
+    double factor = sqlite3_column_double(row, column);
+    return factor >= 1 && factor <= 100 ? (uint32_t)(factor * TW__TASK_HUNDREDTHS + 0.5) : usual;
+}
+
+struct tw__task_retry tw__store_read_retry(const struct tw__store_db *db, sqlite3_stmt *row, int tries,
+                                           int factor)
+{
+    const struct tw__task_retry *usual = &db->retry;
+    return (struct tw__task_retry){.tries = (uint32_t)option_in(row, tries, TW__TASK_IN_TRIES, usual->tries),
+                                   .first_ms = option_in(row, tries + 1, TW__TASK_IN_BACKOFF, usual->first_ms),
+                                   .factor = factor_in(row, factor, usual->factor),
+                                   .max_ms = option_in(row, factor + 1, TW__TASK_IN_BACKOFF_MAX, usual->max_ms),
+                                   .jitter =
+                                       (uint32_t)option_in(row, factor + 2, TW__TASK_IN_JITTER, usual->jitter)};
+}
+
+/* Reads how tasks are tried again that do not say. */
+static void read_defaults(struct tw__store_db *db, sqlite3_stmt *meta)
+{
+    db->retry = (struct tw__task_retry){.tries = (uint32_t)tw__task_range(TW__TASK_IN_TRIES).usual,
+                                        .first_ms = tw__task_range(TW__TASK_IN_BACKOFF).usual,
+                                        .factor = (uint32_t)tw__task_range(TW__TASK_IN_FACTOR).usual,
+                                        .max_ms = tw__task_range(TW__TASK_IN_BACKOFF_MAX).usual,
+                                        .jitter = (uint32_t)tw__task_range(TW__TASK_IN_JITTER).usual};
+    db->retry = tw__store_read_retry(db, meta, 7, 9);
+}
+
 /* The largest number of a task counts too. So if somebody has turned tw_meta back, or has rolled back no more
  * than a part of our work, no number comes twice among the tasks. */
 static int read_numbers(struct tw__store_db *db, sqlite3_stmt *meta)
@@ -398,6 +436,7 @@ static int read_numbers(struct tw__store_db *db, sqlite3_stmt *meta)
     db->changes = (uint64_t)sqlite3_column_int64(meta, 3);
     db->restored = (uint64_t)sqlite3_column_int64(meta, 4);
     db->clock_ms = (uint64_t)sqlite3_column_int64(meta, 6);
+    read_defaults(db, meta);
     db->seq = most > db->seq ? most : db->seq;
     if (db->seq >= SEQ_END)
         return tw__store_db_refuse(db, TW_ECORRUPT, "tw_meta: seq is %" PRIu64 ": expected a number below 2^62",

@@ -10,6 +10,7 @@
 
 #include <sqlite3.h>
 #include <stdbool.h>
+#include <task/backoff.h>
 
 /* The statements: a name and the SQL, in which $ stands for the quoted name of the schema and a point. */
 #define TW__STORE_SQL(X)                                                                                       \
@@ -20,17 +21,17 @@
     X(SAVEPOINT, "SAVEPOINT tw")                                                                               \
     X(ROLLBACK_TO, "ROLLBACK TO tw")                                                                           \
     X(RELEASE, "RELEASE tw")                                                                                   \
-    X(META,                                                                                                    \
-      "SELECT format, seq, run, changes, restored, (SELECT max(seq) FROM $tw_task), clock_ms FROM $tw_meta")   \
+    X(META, "SELECT format, seq, run, changes, restored, (SELECT max(seq) FROM $tw_task), clock_ms,"           \
+            " " TW__STORE_WAITS " FROM $tw_meta")                                                              \
     X(META_FORMAT, "SELECT format FROM $tw_meta")                                                              \
     X(SET_META, "UPDATE $tw_meta SET seq = ?1, changes = ?2, clock_ms = ?3 WHERE format = 1")                  \
     X(LOCK, "UPDATE $tw_meta SET seq = seq")                                                                   \
     X(FIND, "SELECT due_ms, dead_ms, run <> 0 AND run = (SELECT run FROM $tw_meta), replaced, every_ms"        \
             " FROM $tw_task WHERE queue = ?1 AND id = ?2")                                                     \
     X(PUT,                                                                                                     \
-      "INSERT INTO $tw_task(seq, queue, id, due_ms, next_ms, place_ms, every_ms, times, missed, tries, "       \
-      "backoff_ms, max_late_ms, payload)"                                                                      \
-      " VALUES (?1, ?2, ?3, ?4, ?4, ?11, ?5, ?6, ?7, ?8, ?9, ?12, ?10)"                                        \
+      "INSERT INTO $tw_task(seq, queue, id, due_ms, next_ms, place_ms, every_ms, times, "                      \
+      "missed, " TW__STORE_WAITS ", max_late_ms, payload)"                                                     \
+      " VALUES (?1, ?2, ?3, ?4, ?4, ?11, ?5, ?6, ?7, ?8, ?9, ?13 / 100.0, ?14, ?15, ?12, ?10)"                 \
       " ON CONFLICT (queue, id) DO UPDATE SET seq = excluded.seq, due_ms = excluded.due_ms,"                   \
       " next_ms = excluded.next_ms, place_ms = excluded.place_ms, attempt = 0, lapses = 0," TW__STORE_REPLACE  \
       ", missed_periods = 0, dead_ms = NULL, error = NULL," TW__STORE_OPTIONS)                                 \
@@ -45,8 +46,8 @@
       " WHERE queue = ?4 AND id = ?5 AND run = ?6 AND token = ?7 AND replaced > 0")                            \
     X(END_ALL_REPLACED,                                                                                        \
       "UPDATE $tw_task SET seq = ?3 + old.n, replaced = 0, run = 0, token = 0, next_ms = max(next_ms, ?2),"    \
-      " place_ms = max(place_ms, ?2) FROM (SELECT seq, row_number() OVER (ORDER BY seq) AS n"                  \
-      " FROM $tw_task INDEXED BY tw_replaced WHERE replaced > 0 AND seq > 0 AND run <> ?1) AS old"             \
+      " place_ms = max(place_ms, ?2) FROM (SELECT seq, row_number() OVER (ORDER BY run, seq) AS n"             \
+      " FROM $tw_task INDEXED BY tw_run WHERE run > 0 AND run <> ?1 AND replaced > 0) AS old"                  \
       " WHERE tw_task.seq = old.seq")                                                                          \
     X(CANCEL, "DELETE FROM $tw_task WHERE queue = ?1 AND id = ?2"                                              \
               " RETURNING run <> 0 AND run = (SELECT run FROM $tw_meta)")                                      \
@@ -104,29 +105,34 @@
     X(CHECK, "SELECT 1 FROM $tw_task NOT INDEXED" TW__STORE_OF_JOB " AND dead_ms IS NULL"                      \
              " AND NOT EXISTS (SELECT 1 FROM $tw_queue WHERE name = ?4 AND paused <> 0)"                       \
              " AND NOT EXISTS (SELECT 1 FROM $tw_meta WHERE restored & 1 OR run <> ?6)")                       \
-    X(CLAIM, "UPDATE $tw_task SET attempt = attempt + 1, lapses = lapses + (run <> 0), run = ?2, token = ?3,"  \
+    X(CLAIM, "UPDATE $tw_task SET attempt = attempt + 1, run = ?2, token = ?3,"                                \
              " due_ms = ?4, next_ms = ?5, missed_periods = ?6 WHERE seq = ?1")                                 \
     X(PLACE_AGAIN, "UPDATE $tw_task INDEXED BY tw_order SET place_ms = max(next_ms, ?1) WHERE queue >= ''"     \
                    " AND dead_ms IS NULL AND place_ms > ?1 AND place_ms <= ?2 AND place_ms > next_ms")         \
-    X(LAPSED, "UPDATE $tw_task SET lapses = lapses + 1, run = ?2, token = ?3 WHERE seq = ?1")                  \
-    X(BURY_PERIOD,                                                                                             \
-      "INSERT INTO $tw_task(seq, queue, id, due_ms, next_ms, place_ms, attempt, lapses, dead_ms, tries,"       \
-      " backoff_ms, max_late_ms, error, payload) SELECT ?9, queue, ?8, due_ms, next_ms, place_ms, attempt,"    \
-      " lapses, ?2, tries, backoff_ms, max_late_ms, ?3, payload FROM $tw_task NOT INDEXED" TW__STORE_OF_JOB    \
-      " ON CONFLICT (queue, id) DO NOTHING")                                                                   \
-    X(OPTIONS_OF, "SELECT every_ms, times, tries, backoff_ms FROM $tw_task NOT INDEXED" TW__STORE_OF_JOB)      \
+    X(LAPSED,                                                                                                  \
+      "SELECT " TW__STORE_COLUMNS ", token FROM $tw_task INDEXED BY tw_run WHERE run > 0 AND run <> ?1"        \
+      " AND replaced = 0 AND dead_ms IS NULL")                                                                 \
+    X(LAPSE, "UPDATE $tw_task NOT INDEXED SET lapses = lapses + 1 WHERE seq = ?1")                             \
+    X(BURY_PERIOD, "INSERT INTO $tw_task(seq, queue, id, due_ms, next_ms, place_ms, attempt, lapses, "         \
+                   "dead_ms, " TW__STORE_WAITS                                                                 \
+                   ", max_late_ms, error, payload) SELECT ?9, queue, ?8, due_ms, next_ms, place_ms,"           \
+                   " attempt, lapses, ?2, " TW__STORE_WAITS                                                    \
+                   ", max_late_ms, ?3, payload FROM $tw_task NOT INDEXED" TW__STORE_OF_JOB                     \
+                   " ON CONFLICT (queue, id) DO NOTHING")                                                      \
     X(DONE, "DELETE FROM $tw_task NOT INDEXED" TW__STORE_OF_JOB)                                               \
     X(KEEP, "UPDATE $tw_task SET run = ?2 WHERE queue = ?4 AND id = ?5 AND run = ?6 AND token = ?7"            \
             " AND (seq = ?1 OR replaced > 0)")                                                                 \
+    X(OPTIONS_OF, "SELECT " TW__STORE_WAITS ", every_ms, times FROM $tw_task NOT INDEXED" TW__STORE_OF_JOB)    \
     X(BACK, "UPDATE $tw_task NOT INDEXED SET attempt = attempt - 1, run = 0, token = 0,"                       \
             " missed_periods = CASE attempt WHEN 1 THEN 0 ELSE missed_periods END" TW__STORE_OF_JOB)           \
     X(BACK_AT,                                                                                                 \
       "UPDATE $tw_task NOT INDEXED SET seq = ?9, next_ms = ?2, place_ms = ?8, attempt = attempt - 1, run = 0," \
       " token = 0, missed_periods = CASE attempt WHEN 1 THEN 0 ELSE missed_periods END" TW__STORE_OF_JOB)      \
-    X(AGAIN, "UPDATE $tw_task NOT INDEXED SET due_ms = ?2, next_ms = ?2, place_ms = ?8, attempt = 0,"          \
-             " lapses = 0, missed_periods = 0, run = 0,"                                                       \
-             " error = NULL, times = max(times - 1, 0)" TW__STORE_OF_JOB)                                      \
-    X(RETRY, "UPDATE $tw_task NOT INDEXED SET next_ms = ?2, place_ms = ?8, run = 0, token = 0,"                \
+    X(AGAIN,                                                                                                   \
+      "UPDATE $tw_task NOT INDEXED SET seq = ?9, due_ms = ?2, next_ms = ?2, place_ms = ?8, attempt = 0,"       \
+      " lapses = 0, missed_periods = 0, run = 0, token = 0,"                                                   \
+      " error = NULL, times = max(times - 1, 0)" TW__STORE_OF_JOB)                                             \
+    X(RETRY, "UPDATE $tw_task NOT INDEXED SET seq = ?9, next_ms = ?2, place_ms = ?8, run = 0, token = 0,"      \
              " error = ?3" TW__STORE_OF_JOB)                                                                   \
     X(BURY, "UPDATE $tw_task NOT INDEXED SET dead_ms = ?2, run = 0, token = 0, error = ?3" TW__STORE_OF_JOB)   \
     X(FIND_DEAD,                                                                                               \
@@ -156,16 +162,20 @@
     " token = CASE run WHEN (SELECT nullif(run, 0) FROM $tw_meta) THEN token ELSE 0 END,"                      \
     " run = CASE run WHEN (SELECT nullif(run, 0) FROM $tw_meta) THEN run ELSE 0 END"
 
+/* How a task is tried again, in tw_task and tw_meta. */
+#define TW__STORE_WAITS "tries, backoff_ms, factor, backoff_max_ms, jitter"
 /* No handler has the task. */
 #define TW__STORE_NOT_LEASED " AND (run = 0 OR run <> (SELECT run FROM $tw_meta))"
 
 /* What a put gives a task besides its times. bind_options() of change.c binds these. */
 #define TW__STORE_OPTIONS                                                                                      \
-    " every_ms = ?5, times = ?6, missed = ?7, tries = ?8, backoff_ms = ?9, max_late_ms = ?12, payload = ?10"
+    " every_ms = ?5, times = ?6, missed = ?7, tries = ?8, backoff_ms = ?9, factor = ?13 / 100.0,"              \
+    " backoff_max_ms = ?14, jitter = ?15, max_late_ms = ?12, payload = ?10"
 
 #define TW__STORE_COLUMNS                                                                                      \
     "seq, queue, id, due_ms, attempt, run, dead_ms, every_ms, times, missed, tries, backoff_ms, error, "       \
-    "payload, next_ms, lapses, place_ms, missed_periods, replaced, max_late_ms"
+    "payload, next_ms, lapses, place_ms, missed_periods, replaced, max_late_ms, factor, backoff_max_ms, "      \
+    "jitter"
 
 /* The row of a job's task. A file that was restored may have another task under its number, or another attempt
  * of the same task, which has another token. tw__store_job_bind() binds these numbers. */
@@ -198,6 +208,7 @@ struct tw__store_db {
     int bound;                            /* the first error of binding the present statement */
     uint64_t seq, run, changes, restored; /* of tw_meta, when the transaction began; seq: and since */
     uint64_t clock_ms;                    /* of tw_meta, and since: the latest time at which a task was filed */
+    struct tw__task_retry retry;          /* of tw_meta: for tasks that leave an option out */
     uint64_t written_seq;                 /* what tw_meta has */
     uint64_t next_changes;                /* tw__store_db_next_changes(); 0: nobody has asked yet */
     uint64_t busy_ms;                     /* how long it waits for a lock; 0: it is the caller's connection */
@@ -262,6 +273,11 @@ int tw__store_db_explain(struct tw__store_db *db, int error);
  * one: TW_EFORMAT. */
 int tw__store_db_begin_seq(struct tw__store_db *db);
 int tw__store_db_end_seq(struct tw__store_db *db);
+
+/* Reads how a task is tried again: tries and backoff_ms at a column, the other three at another one. A number
+ * that is NULL, or that others have written out of its range, is as in tw_meta. */
+struct tw__task_retry tw__store_read_retry(const struct tw__store_db *db, sqlite3_stmt *row, int tries,
+                                           int factor);
 
 /* Returns the `changes` that a transaction writes if it changes a row. */
 uint64_t tw__store_db_next_changes(struct tw__store_db *db);

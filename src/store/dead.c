@@ -8,6 +8,7 @@
 #include <base/assert.h>
 
 #include "change.h"
+#include "claim.h"
 #include "lock.h"
 #include "look.h"
 
@@ -55,21 +56,23 @@ int tw_store_pause(struct tw_store *store, const char *queue, bool paused)
 struct mark {
     bool restored;
     int changed;
+    struct tw__store_job *died;
 };
 
 /* Each mark is a new number, and so is its end: the runner reads everything anew when the number is another
- * one, and counts itself anew. Without a runner a mark counts as a run, so that no task of the backup is
- * running, and none stands behind an attempt. */
+ * one, and counts itself anew. Without a runner a mark counts as a run: the attempts of the backup end. */
 static int write_mark(struct tw__store_db *db, void *arg)
 {
     struct mark *mark = arg;
+    tw__store_jobs_free(mark->died); /* of a transaction that was rolled back */
+    mark->died = NULL;
     mark->changed = tw__store_db_is_marked(db) != mark->restored;
     if (!mark->restored && !mark->changed)
         return 0;
     bool counts = mark->restored && !tw__store_lock_is_held(db);
     int error = counts ? tw__store_db_do(db, TW__STORE_RUN, "write tw_meta") : 0;
     if (error == 0 && counts)
-        error = tw__store_end_replaced(db, db->run + 1);
+        error = tw__store_end_runs(db, db->run + 1, &mark->died);
     return error == 0 ? tw__store_db_do(db, mark->restored ? TW__STORE_MARK : TW__STORE_UNMARK, "write tw_meta")
                       : error;
 }
@@ -78,6 +81,7 @@ int tw_store_restored(struct tw_store *store, bool restored)
 {
     struct mark mark = {.restored = restored};
     int error = tw__store_commit(store, write_mark, &mark, true);
+    tw__store_jobs_free(mark.died);
     return error == 0 ? mark.changed : error;
 }
 
@@ -194,7 +198,7 @@ static int64_t treat_named(struct tw_store *store, struct picked *picked)
                     ? tw__store_name_check(&only_message, picked->queue, picked->id, picked->id_size)
                     : tw__store_queue_check(&only_message, picked->queue);
     if (error == 0 && picked->due_ms > TW_STORE_TIME_MAX)
-        error = tw__store_db_refuse(&only_message, TW_EINVAL, "due_ms is %" PRIu64 ": expected 0 to %" PRIu64,
+        error = tw__store_db_refuse(&only_message, TW_EINVAL, "due_ms is '%" PRIu64 "': expected 0 to %" PRIu64,
                                     picked->due_ms, TW_STORE_TIME_MAX);
     return error == 0 ? treat_all(store, picked) : tw__store_failed(store, error, text);
 }

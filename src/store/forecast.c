@@ -159,10 +159,10 @@ static int check_steps(struct tw_store *store, uint64_t step_ms, uint32_t steps)
     struct tw__store_db db = {.message = text, .size = sizeof text};
     int error = 0;
     if (step_ms == 0 || step_ms > TW_STORE_TIME_MAX)
-        error = tw__store_db_refuse(&db, TW_EINVAL, "step_ms is %" PRIu64 ": expected 1 to %" PRIu64, step_ms,
+        error = tw__store_db_refuse(&db, TW_EINVAL, "step_ms is '%" PRIu64 "': expected 1 to %" PRIu64, step_ms,
                                     TW_STORE_TIME_MAX);
     else if (steps == 0 || steps > TW_FORECAST_MAX)
-        error = tw__store_db_refuse(&db, TW_EINVAL, "steps is %" PRIu32 ": expected 1 to %d", steps,
+        error = tw__store_db_refuse(&db, TW_EINVAL, "steps is '%" PRIu32 "': expected 1 to %d", steps,
                                     TW_FORECAST_MAX);
     return error == 0 ? 0 : tw__store_failed(store, error, text);
 }

@@ -11,7 +11,6 @@
 #include <base/utf8.h>
 
 #include <task/backoff.h>
-#include <task/limits.h>
 #include <task/periods.h>
 
 #include <inttypes.h>
@@ -37,11 +36,17 @@ static const void *keep(char **to, const void *from, size_t size)
     return start;
 }
 
+/* From when on a call is late. The time behind a replaced attempt does not count, nor does the time until which
+ * a handler has given the task back. Both end at `next`, but a retry has another one. */
+static uint64_t late_from(const struct tw_store_task *task)
+{
+    return task->attempt == 0 && task->next_ms > task->due_ms ? task->next_ms : task->due_ms;
+}
+
 /* A retry is never too late. */
 static uint64_t latest_of(const struct tw_store_task *task)
 {
-    uint64_t from_ms = task->due_ms > task->next_ms ? task->due_ms : task->next_ms;
-    return task->attempt > 0 ? TW_NEVER : tw__add_saturating(from_ms, task->max_late_ms);
+    return task->attempt > 0 ? TW_NEVER : tw__add_saturating(late_from(task), task->max_late_ms);
 }
 
 struct tw__store_job *tw__store_job_new(const struct tw_store_task *task, struct tw__store_entry *entry)
@@ -56,7 +61,7 @@ struct tw__store_job *tw__store_job_new(const struct tw_store_task *task, struct
         .size = size,
         .entry = entry,
         .every_ms = task->every_ms,
-        .backoff_ms = task->backoff_ms,
+        .late_from_ms = late_from(task),
         .latest_ms = latest_of(task),
     };
     job->job = (struct tw_job){
@@ -70,6 +75,7 @@ struct tw__store_job *tw__store_job_new(const struct tw_store_task *task, struct
                                             : task->times - 1,
         .missed = task->missed_periods,
         .attempt = task->attempt + 1,
+        .lapses = task->lapses,
         .tries = task->tries,
     };
     job->job.id = keep(&to, task->id, task->id_size);
@@ -83,6 +89,14 @@ void tw__store_job_free(struct tw__store_job *job)
     if (job != NULL)
         free(job->error);
     free(job);
+}
+
+void tw__store_jobs_free(struct tw__store_job *job)
+{
+    for (struct tw__store_job *next; job != NULL; job = next) {
+        next = job->next;
+        tw__store_job_free(job);
+    }
 }
 
 void tw__store_job_bind(struct tw__store_db *db, sqlite3_stmt *statement, const struct tw__store_job *job)
@@ -137,7 +151,7 @@ void tw__store_job_run(struct tw__store_job *job)
     const struct tw__store_callee *callee = &job->entry->queue->callee;
     uint64_t now_ms = tw_store_now();
     job->begun = true;
-    job->job.late_ms = now_ms > job->job.due_ms ? now_ms - job->job.due_ms : 0;
+    job->job.late_ms = now_ms > job->late_from_ms ? now_ms - job->late_from_ms : 0;
     enum tw_answer answer = callee->handler(callee->arg, &job->job);
     if (answer != TW_LATER) {
         job->answer = answer;
@@ -203,18 +217,12 @@ uint64_t tw__store_job_next_due(const struct tw__store_job *job)
     return tw__task_due_after(job->job.due_ms, tw__add_saturating(job->job.missed, 1), job->every_ms);
 }
 
-/* A task names its first wait alone. The longest one is as usual, unless the first one is longer. */
-uint64_t tw__store_job_retry_due(const struct tw__store_job *job, uint64_t now_ms)
+uint64_t tw__store_job_retry_due(const struct tw__store_job *job, const struct tw__task_retry *retry,
+                                 uint64_t now_ms)
 {
     if (job->retry_ms > 0)
         return job->retry_ms;
-    uint64_t most_ms = tw__task_range(TW__TASK_IN_BACKOFF_MAX).usual;
-    struct tw__task_retry retry = {.tries = job->job.tries,
-                                   .factor = (uint32_t)tw__task_range(TW__TASK_IN_FACTOR).usual,
-                                   .jitter = (uint32_t)tw__task_range(TW__TASK_IN_JITTER).usual,
-                                   .first_ms = job->backoff_ms,
-                                   .max_ms = most_ms > job->backoff_ms ? most_ms : job->backoff_ms};
     uint32_t attempt = job->job.attempt, lapses = job->job.lapses; /* others may have written the row */
-    uint64_t wait_ms = tw__task_wait(&retry, attempt > lapses ? attempt - lapses : 1);
-    return at_most_end(now_ms + tw__task_jitter(wait_ms, retry.jitter, job->token));
+    uint64_t wait_ms = tw__task_wait(retry, attempt > lapses ? attempt - lapses : 1);
+    return at_most_end(now_ms + tw__task_jitter(wait_ms, retry->jitter, job->token));
 }

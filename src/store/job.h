@@ -28,13 +28,15 @@ struct tw__store_job {
     uint64_t claimed_ns; /* on the monotonic clock */
     uint32_t series;     /* of commits (check.c) */
     bool begun;          /* its handler was called */
-    uint64_t every_ms, backoff_ms;
+    uint64_t every_ms;
+    uint64_t late_from_ms; /* the lateness counts from here */
     uint64_t
         latest_ms;     /* a handler that would begin later does not: the task is too late; TW_NEVER: no limit */
     uint64_t retry_ms; /* the caller's time of the next attempt; 0: by the backoff, or given back at once */
-    uint64_t again_ms; /* the task's place after the answer; TW_NEVER: it is not filed again */
+    uint64_t again_ms; /* the place of a task that is given back as it was; TW_NEVER: it is not */
     enum tw_answer answer;
     atomic_uint state; /* which of the two, the handler's return and the answer, have come */
+    bool lapsed;       /* there is no answer: its run has ended */
     bool buried;       /* the answer has made the task dead */
     bool changed;      /* the answer has changed the task: it was still the revision that ran */
     bool renumbered;   /* the answer has given the task a new revision, which the next look finds */
@@ -47,6 +49,8 @@ struct tw__store_job {
 struct tw__store_job *tw__store_job_new(const struct tw_store_task *task, struct tw__store_entry *entry);
 /* `job` may be NULL. */
 void tw__store_job_free(struct tw__store_job *job);
+/* Frees a list. */
+void tw__store_jobs_free(struct tw__store_job *job);
 
 /* Binds what a statement with TW__STORE_OF_JOB asks for. */
 void tw__store_job_bind(struct tw__store_db *db, sqlite3_stmt *statement, const struct tw__store_job *job);
@@ -68,6 +72,7 @@ void tw__store_job_tell(const struct tw_job *job, bool dead, const char *error, 
 uint64_t tw__store_job_next_due(const struct tw__store_job *job);
 
 /* When the next attempt is due. */
-uint64_t tw__store_job_retry_due(const struct tw__store_job *job, uint64_t now_ms);
+uint64_t tw__store_job_retry_due(const struct tw__store_job *job, const struct tw__task_retry *retry,
+                                 uint64_t now_ms);
 
 #endif

@@ -24,11 +24,6 @@ static uint64_t number(sqlite3_stmt *row, int column)
     return (uint64_t)sqlite3_column_int64(row, column);
 }
 
-uint32_t tw__store_read_lapses(sqlite3_stmt *row)
-{
-    return (uint32_t)number(row, 15) + (number(row, 5) != 0);
-}
-
 enum tw_missed tw__store_read_missed(sqlite3_stmt *row, int column)
 {
     const char *name = (const char *)sqlite3_column_text(row, column);
@@ -42,6 +37,7 @@ int tw__store_read_task(struct tw__store_db *db, sqlite3_stmt *row, uint64_t now
 {
     bool dead = sqlite3_column_type(row, 6) != SQLITE_NULL;
     uint64_t holder = number(row, 5), times = number(row, 8), replaced = number(row, 18);
+    struct tw__task_retry retry = tw__store_read_retry(db, row, 10, 20);
     *task = (struct tw_store_task){
         .queue = (const char *)sqlite3_column_text(row, 1),
         .id = sqlite3_column_blob(row, 2),
@@ -58,11 +54,14 @@ int tw__store_read_task(struct tw__store_db *db, sqlite3_stmt *row, uint64_t now
         .times = times == 0 ? TW_FOREVER : times,
         .missed = tw__store_read_missed(row, 9),
         .missed_periods = number(row, 17),
-        .tries = (uint32_t)number(row, 10),
+        .tries = retry.tries,
         .attempt = (uint32_t)(replaced > 0 ? replaced : number(row, 4)),
         .replaced = replaced > 0,
         .lapses = (uint32_t)number(row, 15),
-        .backoff_ms = number(row, 11),
+        .backoff_ms = retry.first_ms,
+        .backoff_max_ms = retry.max_ms,
+        .factor = retry.factor,
+        .jitter = retry.jitter,
         .max_late_ms = sqlite3_column_type(row, 19) == SQLITE_NULL ? TW_FOREVER : number(row, 19),
         .dead_ms = dead ? number(row, 6) : 0,
         .payload = sqlite3_column_blob(row, 13),
@@ -77,6 +76,8 @@ void tw__store_show_task(struct tw_store_task *task, tw_store_see_fn *see, void 
 {
     if (task->max_late_ms == 0)
         task->max_late_ms = TW_STORE_ON_TIME;
+    if (task->jitter == 0)
+        task->jitter = TW_STORE_NO_JITTER;
     see(arg, task);
 }
 
@@ -244,7 +245,7 @@ int64_t tw_store_scan(struct tw_store *store, const char *queue, const struct tw
     char text[TW_STORE_MESSAGE];
     if ((view.states & ~(unsigned)STATES) != 0 && view.states != TW_STATE_DEAD) {
         snprintf(text, sizeof text,
-                 "states are %u: expected 1 (waiting), 2 (ready) and 4 (leased), added, or 8 (dead)",
+                 "states is '%u': expected 1 (waiting), 2 (ready) and 4 (leased), added, or 8 (dead)",
                  view.states);
         return tw__store_failed(store, TW_EINVAL, text);
     }
@@ -410,11 +411,11 @@ static int show_load(struct tw__store_db *db, struct queue_tour *tour, const cha
         error = ask(db, &paused);
     if (error != 0)
         return error;
-    uint64_t running = due.second + live.third;
+    uint64_t ready = due.number - due.second, leased = due.second + live.third;
     tour->see_load(tour->arg, &(struct tw_store_load){.queue = queue,
-                                                      .waiting = live.number - running,
-                                                      .running = running,
-                                                      .overdue = due.number - due.second,
+                                                      .waiting = live.number - leased - ready,
+                                                      .ready = ready,
+                                                      .leased = leased,
                                                       .dead = dead.number,
                                                       .next_ms = live.second,
                                                       .paused = paused.number > 0});

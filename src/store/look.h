@@ -10,10 +10,6 @@
 /* Runs `work` in a transaction that reads. Returns: its result; an error is noted for tw_store_message(). */
 int tw__store_look(struct tw_store *store, int (*work)(struct tw__store_db *db, void *arg), void *arg);
 
-/* How many attempts of the task have lapsed, with one that an earlier run has had. Requires: no job of this run
- * has the task. The row is as below. */
-uint32_t tw__store_read_lapses(sqlite3_stmt *row);
-
 /* Reads a task from a row of the statements with TW__STORE_COLUMNS. A task whose `next` has come by `now_ms`
  * is ready. It is valid until the statement goes on. max_late_ms is as in the file: 0 for a task that is
  * dropped if it is late at all. Returns: 0, or TW_ENOMEM. */

@@ -103,7 +103,7 @@ static int check_run_option(struct tw_store *store, const char *name, uint64_t v
 {
     if (value == 0 || (value >= least && value <= most))
         return 0;
-    return refuse_run(store, TW_EINVAL, "%s is %" PRIu64 ": expected 0, or %" PRIu64 " to %" PRIu64, name,
+    return refuse_run(store, TW_EINVAL, "%s is '%" PRIu64 "': expected 0, or %" PRIu64 " to %" PRIu64, name,
                       value, least, most);
 }
 
@@ -111,7 +111,8 @@ static int check_run(struct tw_store *store, const struct tw_store_run *options)
 {
     int error = 0;
     if (options->flags > TW_STORE_STANDBY)
-        error = refuse_run(store, TW_EINVAL, "flags is %u: expected 0 to %d", options->flags, TW_STORE_STANDBY);
+        error =
+            refuse_run(store, TW_EINVAL, "flags is '%u': expected 0 to %d", options->flags, TW_STORE_STANDBY);
     if (error == 0)
         error = check_run_option(store, "workers", options->workers, 1, THREADS_MAX);
     if (error == 0)
@@ -155,6 +156,7 @@ static void free_runner(struct tw__store_runner *runner)
     tw__store_watch_fini(&runner->watch);
     tw__store_lock_release(&runner->file_lock);
     pthread_mutex_destroy(&runner->lock);
+    tw__store_jobs_free(runner->died);
     free(runner->table.jobs);
     free(runner);
 }

@@ -98,9 +98,20 @@ static void tell_of_tasks(struct tw__store_runner *runner)
     for (const struct tw__store_job *job = batch->answered; job != NULL; job = job->next)
         if (job->changed && (job->buried || fails_first(job)))
             tell_of_task(runner, job, job->buried);
-    for (size_t i = 0; i < batch->n; i++)
-        if (batch->claims[i].fate == TW__STORE_BURIED)
-            tell_of_task(runner, batch->claims[i].job, true);
+}
+
+/* Counts the tasks that the end of earlier runs has killed, and tells of them. */
+static void tell_of_lapses(struct tw__store_runner *runner)
+{
+    for (const struct tw__store_job *job = runner->died; job != NULL; job = job->next) {
+        pthread_mutex_lock(&runner->lock);
+        runner->stats.dead++;
+        runner->stats.coalesced += job->job.missed;
+        pthread_mutex_unlock(&runner->lock);
+        tell_of_task(runner, job, true);
+    }
+    tw__store_jobs_free(runner->died);
+    runner->died = NULL;
 }
 
 /* ---- the beginning of a run ------------------------------------------------------------------------------ */
@@ -116,10 +127,12 @@ int tw__store_runner_begin(struct tw__store_runner *runner)
         return error;
     error = tw__store_commit(runner->store, tw__store_count_run, &count, true);
     if (error != 0) {
+        tw__store_jobs_free(count.died);
         tw_store_message(runner->store, db->message, db->size);
         tw__store_lock_release(&runner->file_lock);
         return error;
     }
+    runner->died = count.died;
     runner->window.seen = count.seen;
     runner->batch.seen = &runner->window.seen;
     tw__store_check_begin(&runner->check, db);
@@ -183,8 +196,6 @@ static void count_claim(struct tw_store_stats *stats, const struct tw__store_cla
 {
     stats->jobs += claim->fate == TW__STORE_CLAIMED;
     stats->attempts += claim->fate == TW__STORE_CLAIMED;
-    stats->dead += claim->fate == TW__STORE_BURIED;
-    stats->coalesced += claim->fate == TW__STORE_BURIED ? claim->job->job.missed : 0;
     if (claim->fate == TW__STORE_CLAIMED || claim->fate == TW__STORE_PASSED) {
         stats->dropped += claim->turn.dropped;
         stats->skipped += claim->turn.skipped;
@@ -203,15 +214,6 @@ static void count_batch(struct tw__store_runner *runner)
     pthread_mutex_unlock(&runner->lock);
 }
 
-/* After an answer: the task has this place again, or leaves (TW_NEVER). */
-static void settle_entry(struct tw__store_runner *runner, struct tw__store_entry *entry, uint64_t again_ms)
-{
-    if (again_ms != TW_NEVER)
-        tw__store_window_again(&runner->window, entry, again_ms);
-    else
-        tw__store_window_forget(&runner->window, entry);
-}
-
 /* Ends a job whose answer is committed. */
 static void end_job(struct tw__store_runner *runner, struct tw__store_job *job)
 {
@@ -221,10 +223,12 @@ static void end_job(struct tw__store_runner *runner, struct tw__store_job *job)
     *at = job->next_id;
     if (job->later != NULL)
         tw__store_window_put_back(&runner->window, job->later);
-    if (job->again_ms != TW_NEVER && !job->begun)
-        tw__store_window_put_back(&runner->window, job->entry);
+    if (job->again_ms == TW_NEVER)
+        tw__store_window_forget(&runner->window, job->entry);
+    else if (job->begun)
+        tw__store_window_again(&runner->window, job->entry, job->again_ms);
     else
-        settle_entry(runner, job->entry, job->again_ms);
+        tw__store_window_put_back(&runner->window, job->entry);
     runner->must_look |= job->renumbered; /* the next look finds the task */
     runner->bytes -= job->size;
     tw__store_job_free(job);
@@ -310,10 +314,6 @@ static void settle_claim(struct tw__store_runner *runner, struct tw__store_claim
                                claim->place_ms > claim->next_ms ? claim->place_ms : claim->next_ms);
         break;
     case TW__STORE_NO_ROOM: /* settle_batch() has put them back */
-        break;
-    case TW__STORE_BURIED: /* a series goes on */
-        settle_entry(runner, claim->entry, claim->job->again_ms);
-        tw__store_job_free(claim->job);
         break;
     case TW__STORE_PASSED: /* the next look finds the task under its new number, unless it has left */
         runner->must_look |= !claim->turn.ends;
@@ -437,8 +437,12 @@ static int count_anew(struct tw__store_runner *runner)
     if (!has_files(runner))
         return runner->lost;
     int error = commit(runner, tw__store_count_run, &count, true);
-    if (error != 0)
+    if (error != 0) {
+        tw__store_jobs_free(count.died);
         return error;
+    }
+    runner->died = count.died;
+    tell_of_lapses(runner);
     if (!has_files(runner)) /* the commit may have waited long */
         return runner->lost;
     window->seen.run = count.seen.run;
@@ -538,6 +542,7 @@ void *tw__store_runner_main(void *arg)
     struct tw__store_runner *runner = arg;
     if (!stand_by(runner))
         return NULL;
+    tell_of_lapses(runner);
     while (!is_over(runner)) {
         bool put_off = runner->result != 0 && tw__store_monotonic() < runner->retry_ns;
         bool idle = put_off || !go_round(runner);
@@ -546,9 +551,6 @@ void *tw__store_runner_main(void *arg)
         if (idle && !runner->last_try)
             wait(runner);
     }
-    for (struct tw__store_job *job = runner->answered, *next; job != NULL; job = next) {
-        next = job->next;
-        tw__store_job_free(job); /* its answer could not be written */
-    }
+    tw__store_jobs_free(runner->answered); /* their answers could not be written */
     return NULL;
 }

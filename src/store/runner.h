@@ -28,6 +28,7 @@ struct tw__store_runner {
     struct tw__store_table table;
     struct tw__store_batch batch;
     struct tw__store_job *answered; /* jobs whose answer is not written yet: a list */
+    struct tw__store_job *died;     /* the news of tasks that the end of earlier runs has killed: a list */
     uint64_t bytes;                 /* of the jobs under way */
     struct tw__store_pace pace;
     bool must_look;           /* whether or not SQLite says that the file has changed */

@@ -3,14 +3,30 @@
 -- The build compiles this text into the library.
 
 -- One row. changes: each transaction of the library and each insert into a view raises it, to the next multiple
--- of 2^20 and 20 random bits. So a run sees that a backup was restored.
+-- of 2^20 and 20 random bits. So a run sees that a backup was restored. The last five columns are for programs to
+-- set. They hold for each task that leaves the option out, and are read at each failure.
 CREATE TABLE tw_meta(
     format INTEGER PRIMARY KEY NOT NULL,    -- of these tables
     seq INTEGER NOT NULL,                   -- the last number that a task got
     run INTEGER NOT NULL,                   -- counts the runs, restores and marks
     changes INTEGER NOT NULL,
     restored INTEGER NOT NULL,              -- while it is odd, no task is called
-    clock_ms INTEGER NOT NULL               -- the latest time at which a task was filed
+    clock_ms INTEGER NOT NULL,              -- the latest time at which a task was filed
+    tries INTEGER NOT NULL DEFAULT 20
+        CONSTRAINT "tries: expected 1 to 1000000"
+        CHECK (typeof(tries) = 'integer' AND tries BETWEEN 1 AND 1000000),
+    backoff_ms INTEGER NOT NULL DEFAULT 1000
+        CONSTRAINT "backoff_ms: expected 1 to 3155760000000"
+        CHECK (typeof(backoff_ms) = 'integer' AND backoff_ms BETWEEN 1 AND 3155760000000),
+    factor REAL NOT NULL DEFAULT 2
+        CONSTRAINT "factor: expected 1 to 100, with at most two decimals"
+        CHECK (typeof(factor) = 'real' AND factor BETWEEN 1 AND 100 AND round(factor, 2) = factor),
+    backoff_max_ms INTEGER NOT NULL DEFAULT 3600000
+        CONSTRAINT "backoff_max_ms: expected 1 to 3155760000000"
+        CHECK (typeof(backoff_max_ms) = 'integer' AND backoff_max_ms BETWEEN 1 AND 3155760000000),
+    jitter INTEGER NOT NULL DEFAULT 10
+        CONSTRAINT "jitter: expected 0 to 100"
+        CHECK (typeof(jitter) = 'integer' AND jitter BETWEEN 0 AND 100)
 );
 INSERT INTO tw_meta(format, seq, run, changes, restored, clock_ms) VALUES (1, 0, 0, 0, 0, 0);
 
@@ -23,7 +39,7 @@ CREATE TABLE tw_task(
     next_ms INTEGER NOT NULL,               -- when it can be taken next; due_ms, later for a retry, earlier if promoted
     place_ms INTEGER NOT NULL,              -- its place in the order: next_ms, or when it was filed, if that is later
     attempt INTEGER NOT NULL DEFAULT 0,     -- attempts of this period that have begun
-    lapses INTEGER NOT NULL DEFAULT 0,      -- how many of them have lapsed: their run has ended
+    lapses INTEGER NOT NULL DEFAULT 0,      -- how many of them have lapsed: their run had ended
     run INTEGER NOT NULL DEFAULT 0,         -- its handler has it, in the process of this number; 0: nobody
     token INTEGER NOT NULL DEFAULT 0,       -- of the attempt that run has, 63 random bits; 0: none
     replaced INTEGER NOT NULL DEFAULT 0,    -- that attempt's number, if the task is a newer one; 0: it is not
@@ -32,8 +48,11 @@ CREATE TABLE tw_task(
     times INTEGER NOT NULL DEFAULT 1,       -- calls left; 0: no end
     missed TEXT,                            -- missed periods: burst, skip or coalesce; NULL: it runs once
     missed_periods INTEGER NOT NULL DEFAULT 0, -- for which the call of this period stands besides its own
-    tries INTEGER NOT NULL DEFAULT 20,      -- failures until the task is dead
-    backoff_ms INTEGER NOT NULL DEFAULT 1000,
+    tries INTEGER,                          -- failures until the task is dead; NULL: as tw_meta has it. So are
+    backoff_ms INTEGER,                     -- the next four. The first wait after a failure
+    factor REAL,                            -- each further wait is so many times as long
+    backoff_max_ms INTEGER,                 -- the longest wait
+    jitter INTEGER,                         -- percent by which a wait is shorter or longer
     max_late_ms INTEGER,                    -- a first attempt that is later is not made; NULL: no limit
     error TEXT,                             -- of the last attempt that failed
     payload BLOB,
@@ -50,7 +69,7 @@ CREATE TABLE tw_task(
 CREATE INDEX tw_order ON tw_task(queue, place_ms, seq, dead_ms, replaced) WHERE dead_ms IS NULL;
 CREATE INDEX tw_repeat ON tw_task(queue, place_ms) WHERE dead_ms IS NULL AND every_ms > 0;
 CREATE INDEX tw_dead ON tw_task(queue, dead_ms) WHERE dead_ms IS NOT NULL;
-CREATE INDEX tw_replaced ON tw_task(seq) WHERE replaced > 0;
+CREATE INDEX tw_run ON tw_task(run) WHERE run > 0;
 
 -- What is known of a queue beyond its tasks.
 CREATE TABLE tw_queue(
@@ -65,8 +84,10 @@ CREATE VIEW tw_clock(clock) AS
 -- In the views, numbers may come as text or as reals, as some drivers bind them.
 
 -- INSERT INTO tw_put(queue, id, due_ms, payload, ...) puts a task.
-CREATE VIEW tw_put(queue, id, due_ms, payload, every_ms, times, missed, tries, backoff_ms, max_late_ms, condition) AS
-    SELECT queue, id, due_ms, payload, every_ms, times, missed, tries, backoff_ms, max_late_ms, NULL FROM tw_task;
+CREATE VIEW tw_put(queue, id, due_ms, payload, every_ms, times, missed, tries, backoff_ms, factor, backoff_max_ms,
+        jitter, max_late_ms, condition) AS
+    SELECT queue, id, due_ms, payload, every_ms, times, missed, tries, backoff_ms, factor, backoff_max_ms, jitter,
+        max_late_ms, NULL FROM tw_task;
 CREATE TRIGGER tw_put_insert INSTEAD OF INSERT ON tw_put BEGIN
     SELECT CASE
         WHEN typeof(NEW.queue) <> 'text' OR length(CAST(NEW.queue AS BLOB)) NOT BETWEEN 1 AND 255
@@ -99,6 +120,17 @@ CREATE TRIGGER tw_put_insert INSTEAD OF INSERT ON tw_put BEGIN
                 NOT IN (CAST(NEW.backoff_ms AS INTEGER), CAST(CAST(NEW.backoff_ms AS INTEGER) AS TEXT))
                 OR CAST(NEW.backoff_ms AS INTEGER) NOT BETWEEN 1 AND 3155760000000 THEN
             RAISE(ABORT, 'tw_put: backoff_ms: expected 1 to 3155760000000')
+        WHEN typeof(NEW.factor) = 'blob' OR NEW.factor GLOB '*[^0-9.]*' OR NEW.factor GLOB '*.*.*'
+                OR CAST(NEW.factor AS REAL) NOT BETWEEN 1 AND 100
+                OR round(CAST(NEW.factor AS REAL), 2) <> CAST(NEW.factor AS REAL) THEN
+            RAISE(ABORT, 'tw_put: factor: expected 1 to 100, with at most two decimals')
+        WHEN NEW.backoff_max_ms
+                NOT IN (CAST(NEW.backoff_max_ms AS INTEGER), CAST(CAST(NEW.backoff_max_ms AS INTEGER) AS TEXT))
+                OR CAST(NEW.backoff_max_ms AS INTEGER) NOT BETWEEN 1 AND 3155760000000 THEN
+            RAISE(ABORT, 'tw_put: backoff_max_ms: expected 1 to 3155760000000')
+        WHEN NEW.jitter NOT IN (CAST(NEW.jitter AS INTEGER), CAST(CAST(NEW.jitter AS INTEGER) AS TEXT))
+                OR CAST(NEW.jitter AS INTEGER) NOT BETWEEN 0 AND 100 THEN
+            RAISE(ABORT, 'tw_put: jitter: expected 0 to 100')
         WHEN NEW.max_late_ms
                 NOT IN (CAST(NEW.max_late_ms AS INTEGER), CAST(CAST(NEW.max_late_ms AS INTEGER) AS TEXT))
                 OR CAST(NEW.max_late_ms AS INTEGER) NOT BETWEEN 0 AND 3155760000000 THEN
@@ -146,8 +178,9 @@ CREATE TRIGGER tw_put_insert INSTEAD OF INSERT ON tw_put BEGIN
         times = CASE WHEN CAST(coalesce(NEW.every_ms, 0) AS INTEGER) = 0 THEN 1
                 ELSE CAST(coalesce(NEW.times, 0) AS INTEGER) END,
         missed = CASE WHEN CAST(NEW.every_ms AS INTEGER) > 0 THEN coalesce(NEW.missed, 'coalesce') END,
-        tries = CAST(coalesce(NEW.tries, 20) AS INTEGER),
-        backoff_ms = CAST(coalesce(NEW.backoff_ms, 1000) AS INTEGER),
+        tries = CAST(NEW.tries AS INTEGER), backoff_ms = CAST(NEW.backoff_ms AS INTEGER),
+        factor = CAST(NEW.factor AS REAL), backoff_max_ms = CAST(NEW.backoff_max_ms AS INTEGER),
+        jitter = CAST(NEW.jitter AS INTEGER),
         max_late_ms = CAST(NEW.max_late_ms AS INTEGER), payload = NEW.payload
         WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB);
 END;

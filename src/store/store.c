@@ -26,7 +26,7 @@ static int check_option(const char *name, uint64_t value, uint64_t most, char *m
 {
     if (value <= most)
         return 0;
-    snprintf(message, size, "%s is %" PRIu64 ": expected 0 to %" PRIu64, name, value, most);
+    snprintf(message, size, "%s is '%" PRIu64 "': expected 0 to %" PRIu64, name, value, most);
     return TW_EINVAL;
 }
 

@@ -189,6 +189,6 @@ class InFolder(unittest.TestCase):
         dead_ms = dead_ms or (self.clock.now_ms() if self.timed_commands else int(time.time() * 1000))
         with sqlite3.connect(self.store, timeout=PATIENCE) as db:
             db.execute(
-                "UPDATE tw_task SET dead_ms = ?, attempt = tries, error = ? "
+                "UPDATE tw_task SET dead_ms = ?, attempt = coalesce(tries, 20), error = ? "
                 "WHERE queue = ? AND id = CAST(? AS BLOB)", (dead_ms, error, queue, key))
         db.close()

@@ -11,6 +11,7 @@
 #include <tests/store/clock.h>
 #include <tests/store/running.h>
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -252,6 +253,23 @@ static void answer(const struct verb *verb, enum tw_answer answer)
 
 /* ---- the other verbs ------------------------------------------------------------------------------------- */
 
+/* "backoff FIRST [FACTOR MOST]", as a server has it, and "jitter PERCENT". */
+static void read_waits(const struct verb *verb, struct tw_delayed *task)
+{
+    task->jitter = (uint32_t)number(verb, "jitter", 0);
+    if (option(verb, "jitter") != NULL && task->jitter == 0)
+        task->jitter = TW_STORE_NO_JITTER;
+    for (int i = 2; i + 1 < verb->words; i++) {
+        if (strcmp(verb->word[i], "backoff") != 0)
+            continue;
+        task->backoff_ms = number_of(verb->word[i + 1]);
+        if (i + 3 < verb->words && isdigit((unsigned char)verb->word[i + 2][0])) {
+            task->factor = (uint32_t)(strtod(verb->word[i + 2], NULL) * 100 + 0.5);
+            task->backoff_max_ms = number_of(verb->word[i + 3]);
+        }
+    }
+}
+
 static void put_task(const struct verb *verb)
 {
     const char *payload = option(verb, "payload");
@@ -265,8 +283,8 @@ static void put_task(const struct verb *verb)
                               .times = number(verb, "times", 0),
                               .missed = missed_of(verb),
                               .tries = (uint32_t)number(verb, "tries", 0),
-                              .backoff_ms = number(verb, "backoff", 0),
                               .max_late_ms = max_late_of(verb)};
+    read_waits(verb, &task);
     tell(tw_store_put(home.store, &task, conditions_of(verb)));
 }
 

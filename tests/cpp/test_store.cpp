@@ -136,6 +136,9 @@ TEST_CASE("a task has the members that it was given")
                        .missed(TW_MISSED_COALESCE)
                        .tries(5)
                        .backoff(2s)
+                       .factor(1.15)
+                       .backoff_max(3s)
+                       .jitter(0)
                        .max_late(90s))
               .made());
     int seen = 0;
@@ -156,11 +159,17 @@ TEST_CASE("a task has the members that it was given")
                        CHECK(task.raw().missed == TW_MISSED_COALESCE);
                        CHECK(task.raw().tries == 5);
                        CHECK(task.raw().backoff_ms == 2000);
+                       CHECK(task.raw().factor == 115);
+                       CHECK(task.raw().backoff_max_ms == 3000);
+                       CHECK(task.raw().jitter == TW_STORE_NO_JITTER);
                        CHECK(task.raw().max_late_ms == 90000);
                    })
               .ok());
     CHECK(seen == 1);
     CHECK(tasks.get("q", "none", [](const stored &) { FAIL("there is no such task"); }) == TW_EGONE);
+    CHECK(tasks.put(delayed("q", id).factor(0.5)) == TW_EINVAL);
+    CHECK(tasks.put(delayed("q", id).factor(100.5)) == TW_EINVAL);
+    CHECK(tasks.put(delayed("q", id).jitter(101)) == TW_EINVAL);
 }
 
 TEST_CASE("times are rounded up, and a delay counts from the call")

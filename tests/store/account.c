@@ -6,8 +6,8 @@
  *
  *     A1   each task that was acknowledged and is due was called, and its last call was answered
  *     A2   a call comes again only if the one before was answered with a retry, or its process was killed
- *     A3   the attempts of a revision only grow, and an attempt is called once
- *     A4   calls of a task do not overlap, and an older revision does not come after a newer one
+ *     A3   no attempt of a call is missing, unless its process was killed
+ *     A4   calls of a task do not overlap, and each has a newer revision than the one before
  *     A5   a task is not called before its due time, and only for a due time that somebody has asked for
  *     A6   a task that was cancelled before a handler had it is not called after that, and is not in the file
  *     A7   a task that was answered with `done` is not in the file, and a dead one is there
@@ -96,18 +96,22 @@ static const struct note *end_of(const struct story *story, const struct note *b
     return NULL;
 }
 
+/* Whether a call is a further attempt of the one before. Each put and each move begins with the first one. */
+static bool is_again(const struct note *last, const struct note *begin)
+{
+    return begin->due_ms == last->due_ms && begin->attempt > last->attempt;
+}
+
 static const char *check_next_call(const struct story *story, const struct note *last, const struct note *begin)
 {
     const struct note *end = end_of(story, last);
     bool killed = account_killed(story->account, last->who, begin->order);
     if (!killed && (end == NULL || end > begin))
         return mistake(begin, "A4: the calls overlap");
-    if (begin->revision < last->revision)
+    if (begin->revision < last->revision || (begin->revision == last->revision && !killed))
         return mistake(begin, "A4: an older revision comes after a newer one");
-    if (begin->revision > last->revision)
+    if (!is_again(last, begin))
         return NULL;
-    if (begin->attempt <= last->attempt)
-        return mistake(begin, "A3: the attempt does not grow");
     if (!killed && end->answer != TW_RETRY)
         return mistake(begin, "A2: it is called again after its answer");
     return !killed && begin->attempt != last->attempt + 1
@@ -129,7 +133,7 @@ static const char *check_calls(struct account *account, const struct story *stor
         if (wrong != NULL)
             return wrong;
         account->calls++;
-        account->again += last != NULL && last->revision == note->revision;
+        account->again += last != NULL && is_again(last, note);
         last = note;
     }
     return NULL;

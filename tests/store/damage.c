@@ -100,10 +100,30 @@ void damage_bytes(struct input *input, struct bytes *bytes, bool is_log)
 /* Another program writes. Values that the checks of the schema refuse get past them. */
 void damage_tables(struct input *input, const char *path)
 {
-    static const char *const columns[] = {
-        "seq",    "queue",      "id",    "due_ms",  "next_ms",        "place_ms",    "attempt",
-        "lapses", "run",        "token", "dead_ms", "every_ms",       "times",       "missed",
-        "tries",  "backoff_ms", "error", "payload", "missed_periods", "max_late_ms", "replaced"};
+    static const char *const columns[] = {"seq",
+                                          "queue",
+                                          "id",
+                                          "due_ms",
+                                          "next_ms",
+                                          "place_ms",
+                                          "attempt",
+                                          "lapses",
+                                          "run",
+                                          "token",
+                                          "dead_ms",
+                                          "every_ms",
+                                          "times",
+                                          "missed",
+                                          "tries",
+                                          "backoff_ms",
+                                          "error",
+                                          "payload",
+                                          "missed_periods",
+                                          "max_late_ms",
+                                          "replaced",
+                                          "factor",
+                                          "backoff_max_ms",
+                                          "jitter"};
     static const char *const values[] = {"NULL",
                                          "-1",
                                          "0",
@@ -126,7 +146,9 @@ void damage_tables(struct input *input, const char *path)
         "UPDATE tw_meta SET seq = 4611686018427387904",
         "UPDATE tw_meta SET seq = -5, run = -5, changes = -5, restored = -5",
         "UPDATE tw_meta SET seq = 'x', run = x'00', changes = 'x'",
-        "INSERT INTO tw_meta VALUES (-7, x'00', 5, 7, 'x', 9), (7, 7, 7, 7, 7, 7)",
+        "INSERT INTO tw_meta VALUES (-7, x'00', 5, 7, 'x', 9, 0, -1, 'x', NULL, 1e300),"
+        " (7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7)",
+        "UPDATE tw_meta SET tries = 0, backoff_ms = 'x', factor = 1e300, backoff_max_ms = -1, jitter = 101",
         "DROP TABLE tw_queue",
         "DROP TABLE tw_task",
         "DROP INDEX tw_order",

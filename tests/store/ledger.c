@@ -88,6 +88,17 @@ static uint64_t draw_due(struct rng *rng, uint64_t now_ms)
     }
 }
 
+struct ledger_waits ledger_draw_waits(struct rng *rng)
+{
+    static const uint64_t mosts[] = {0, 0, 50, 150, 100000, UINT64_C(3155760000000)};
+    static const uint32_t factors[] = {0, 0, 100, 101, 150, 333, 10000}, jitters[] = {0, 1, 10, 100};
+    struct ledger_waits waits = {.backoff_ms = rng_below(rng, 3) * 100, .tries = (uint32_t)rng_below(rng, 4)};
+    waits.backoff_max_ms = mosts[rng_below(rng, 6)];
+    waits.factor = factors[rng_below(rng, 7)];
+    waits.jitter = rng_below(rng, 5) == 0 ? TW_STORE_NO_JITTER : jitters[rng_below(rng, 4)];
+    return waits;
+}
+
 void ledger_draw(struct rng *rng, uint64_t now_ms, struct ledger_change *change)
 {
     static const enum tw_store_verb verbs[] = {TW_STORE_PUT,  TW_STORE_PUT,  TW_STORE_PUT,   TW_STORE_PUT,
@@ -114,8 +125,7 @@ void ledger_draw(struct rng *rng, uint64_t now_ms, struct ledger_change *change)
     change->every_ms = periods[rng_below(rng, 8)];
     change->times = times[rng_below(rng, change->every_ms > 0 ? 5 : 2)];
     change->missed = (enum tw_missed)rng_below(rng, 3);
-    change->tries = (uint32_t)rng_below(rng, 4);
-    change->backoff_ms = rng_below(rng, 3) * 100;
+    change->waits = ledger_draw_waits(rng);
     change->max_late_ms = lates[rng_below(rng, 8)];
 }
 
@@ -130,8 +140,11 @@ struct tw_store_change ledger_call(const struct ledger_change *change)
     task->every_ms = change->every_ms;
     task->times = change->times;
     task->missed = change->missed;
-    task->tries = change->tries;
-    task->backoff_ms = change->backoff_ms;
+    task->tries = change->waits.tries;
+    task->backoff_ms = change->waits.backoff_ms;
+    task->backoff_max_ms = change->waits.backoff_max_ms;
+    task->factor = change->waits.factor;
+    task->jitter = change->waits.jitter;
     task->max_late_ms = change->max_late_ms;
     return call;
 }
@@ -151,17 +164,33 @@ uint64_t ledger_place(uint64_t next_ms)
     return next_ms > now_ms ? next_ms : now_ms;
 }
 
+static struct ledger_waits fill_in(struct ledger_waits waits, const struct ledger_waits *usual)
+{
+    waits.tries = waits.tries > 0 ? waits.tries : usual->tries;
+    waits.backoff_ms = waits.backoff_ms > 0 ? waits.backoff_ms : usual->backoff_ms;
+    waits.backoff_max_ms = waits.backoff_max_ms > 0 ? waits.backoff_max_ms : usual->backoff_max_ms;
+    waits.factor = waits.factor > 0 ? waits.factor : usual->factor;
+    waits.jitter = waits.jitter > 0 ? waits.jitter : usual->jitter;
+    return waits;
+}
+
+struct ledger_waits ledger_waits_of(const struct ledger *ledger, const struct entry *entry)
+{
+    static const struct ledger_waits first = {1000, 3600000, 20, 200, 10};
+    struct ledger_waits usual = fill_in(ledger->usual, &first);
+    return fill_in(entry->waits, &usual);
+}
+
 void ledger_renew(struct entry *entry, const struct ledger_change *change)
 {
     entry->every_ms = change->every_ms;
     entry->times = change->every_ms == 0 ? 1 : change->times == 0 ? TW_FOREVER : change->times;
-    entry->backoff_ms = change->backoff_ms == 0 ? 1000 : change->backoff_ms;
     entry->max_late_ms = change->max_late_ms == 0                  ? TW_FOREVER
                          : change->max_late_ms == TW_STORE_ON_TIME ? 0
                                                                    : change->max_late_ms;
     entry->missed = change->every_ms > 0 ? change->missed : TW_MISSED_COALESCE;
     entry->missed_periods = change->every_ms > 0 ? entry->missed_periods : 0;
-    entry->tries = change->tries == 0 ? 20 : change->tries;
+    entry->waits = change->waits;
     entry->payload = change->payload;
 }
 
@@ -324,6 +353,7 @@ static enum tw_state state_of(const struct ledger *ledger, const struct entry *e
 const char *ledger_compare_task(struct ledger *ledger, unsigned task, const struct tw_store_task *seen)
 {
     const struct entry *entry = &ledger->entry[task];
+    struct ledger_waits waits = ledger_waits_of(ledger, entry);
     const char *wrong = compare_name(task, seen);
     uint64_t max_late_ms = entry->max_late_ms == 0 ? TW_STORE_ON_TIME : entry->max_late_ms;
     const struct {
@@ -337,9 +367,12 @@ const char *ledger_compare_task(struct ledger *ledger, unsigned task, const stru
               {"times", seen->times, entry->times},
               {"missed", seen->missed, entry->missed},
               {"missed_periods", seen->missed_periods, entry->missed_periods},
-              {"tries", seen->tries, entry->tries},
+              {"tries", seen->tries, waits.tries},
               {"attempt", seen->attempt, entry->attempt},
-              {"backoff_ms", seen->backoff_ms, entry->backoff_ms},
+              {"backoff_ms", seen->backoff_ms, waits.backoff_ms},
+              {"backoff_max_ms", seen->backoff_max_ms, waits.backoff_max_ms},
+              {"factor", seen->factor, waits.factor},
+              {"jitter", seen->jitter, waits.jitter},
               {"max_late_ms", seen->max_late_ms, max_late_ms},
               {"dead_ms", seen->dead_ms, entry->dead_ms}};
     for (size_t i = 0; i < sizeof of / sizeof of[0] && wrong == NULL; i++)

@@ -15,31 +15,39 @@
 
 enum { LEDGER_QUEUES = 3, LEDGER_IDS = 20, LEDGER_TASKS = LEDGER_QUEUES * LEDGER_IDS };
 
+/* How a task is tried again. 0: as the file has it; a jitter of TW_STORE_NO_JITTER is none. */
+struct ledger_waits {
+    uint64_t backoff_ms, backoff_max_ms;
+    uint32_t tries, factor, jitter;
+};
+
 /* A task. Payloads and errors are numbers, from which their bytes follow; 0: none. */
 struct entry {
     bool exists;
     uint64_t filed;    /* the number of its last put or move, counted by the ledger */
     uint64_t revision; /* 0: not seen yet */
-    uint64_t due_ms, next_ms, place_ms, every_ms, times, backoff_ms, max_late_ms, dead_ms, missed_periods;
+    uint64_t due_ms, next_ms, place_ms, every_ms, times, max_late_ms, dead_ms, missed_periods;
+    struct ledger_waits waits; /* as in the put */
     enum tw_missed missed;
-    uint32_t tries, attempt;
+    uint32_t attempt;
     unsigned payload, error;
 };
 
 struct ledger {
     struct entry entry[LEDGER_TASKS];
-    uint64_t filed;   /* puts and moves so far */
-    uint64_t top;     /* the largest revision that was ever seen */
-    uint64_t look_ms; /* when the last comparison began */
+    struct ledger_waits usual; /* of the file. All zero: those of a new one */
+    uint64_t filed;            /* puts and moves so far */
+    uint64_t top;              /* the largest revision that was ever seen */
+    uint64_t look_ms;          /* when the last comparison began */
 };
 
 /* A change, as struct tw_store_change; `task` is the number of its entry. */
 struct ledger_change {
     enum tw_store_verb verb;
     unsigned task, conditions, payload;
-    uint64_t due_ms, every_ms, times, backoff_ms, max_late_ms;
+    uint64_t due_ms, every_ms, times, max_late_ms;
+    struct ledger_waits waits;
     enum tw_missed missed;
-    uint32_t tries;
 };
 
 /* The names of an entry: three queues, one of them with 255 bytes; ids of 1 to 960 bytes of every kind. */
@@ -50,6 +58,9 @@ const void *ledger_id(unsigned task, size_t *size);
 const void *ledger_payload(unsigned payload, size_t *size);
 const char *ledger_error(unsigned error);
 
+/* Draws how tasks are tried again; each number may be left out. */
+struct ledger_waits ledger_draw_waits(struct rng *rng);
+
 /* Draws a random change, with due times before and after `now_ms`. */
 void ledger_draw(struct rng *rng, uint64_t now_ms, struct ledger_change *change);
 
@@ -58,6 +69,9 @@ struct tw_store_change ledger_call(const struct ledger_change *change);
 
 /* The place of a task that is filed now. So the clock must stand still. */
 uint64_t ledger_place(uint64_t next_ms);
+
+/* How a task is tried again if it fails now. */
+struct ledger_waits ledger_waits_of(const struct ledger *ledger, const struct entry *entry);
 
 /* Makes a change in the ledger. Returns the result of the same call of the store. */
 int ledger_make(struct ledger *ledger, const struct ledger_change *change);

@@ -18,14 +18,15 @@
 #include <string.h>
 #include <tests/support/eventually.h>
 
-enum { CALLS = 4000, BURST_MAX = 20, HOUR_MS = 3600000 };
+enum { CALLS = 4000, BURST_MAX = 20 };
 
 /* A call: a copy of the job, and its end. */
 struct call {
     unsigned task; /* LEDGER_TASKS: unknown */
     struct tw_job job;
     unsigned error_before, payload_wrong;
-    uint64_t at_ms; /* the time in the handler, a moment after job.late_ms was found */
+    uint64_t at_ms;   /* the time in the handler, a moment after job.late_ms was found */
+    uint64_t from_ms; /* its lateness counts from here, or a moment later */
     enum tw_answer answer;
     unsigned error;    /* for tw_job_fail() */
     uint64_t retry_ms; /* for tw_job_retry_at(); 0: the backoff */
@@ -49,6 +50,7 @@ static struct runs {
     uint64_t begin_ms, calls_before;
     uint64_t reach_ms[LEDGER_TASKS]; /* by how much a wait may be longer or shorter */
     uint64_t filed_before;           /* the ledger's count when the run began */
+    uint64_t called[LEDGER_TASKS];   /* the revision of the last call; 0: none in this run */
     bool learns_next[LEDGER_TASKS], learns_place[LEDGER_TASKS],
         learns_death[LEDGER_TASKS]; /* the ledger's time is right, or too early */
     struct call calls[CALLS];
@@ -112,12 +114,12 @@ static void draw_keepdue(struct call *call, struct tw_delayed *put)
     change->conditions = TW_STORE_KEEPDUE;
     change->every_ms = rng_below(&runs.rng, 4) > 0 ? 2 * (entry->every_ms & INT32_MAX) : 0;
     change->times = change->every_ms > 0 ? 1 + rng_below(&runs.rng, 2) : 0;
-    change->tries = 1 + (uint32_t)rng_below(&runs.rng, 3);
-    change->backoff_ms = 100;
+    change->waits.tries = 1 + (uint32_t)rng_below(&runs.rng, 3);
+    change->waits.backoff_ms = 100;
     put->every_ms = change->every_ms;
     put->times = change->times;
-    put->tries = change->tries;
-    put->backoff_ms = change->backoff_ms;
+    put->tries = change->waits.tries;
+    put->backoff_ms = change->waits.backoff_ms;
     call->result = tw_store_put(runs.store, put, TW_STORE_KEEPDUE);
     tw_store_get(runs.store, put->queue, put->id, put->id_size, learn_due, &change->due_ms);
     if (change->due_ms != call->job.due_ms && (change->due_ms < from_ms || change->due_ms > tw_store_now()))
@@ -198,12 +200,18 @@ static const char *mistake_at(const struct call *call, const char *wrong)
 /* When the handler was called, or earlier: a clock that went back may have come before the due time again. */
 static uint64_t time_of(const struct call *call)
 {
-    return call->job.late_ms > 0 ? call->job.due_ms + call->job.late_ms : runs.begin_ms;
+    return call->job.late_ms > 0 ? call->from_ms + call->job.late_ms : runs.begin_ms;
 }
 
 static uint64_t periods_since(const struct entry *entry, uint64_t now_ms)
 {
     return now_ms > entry->due_ms ? (now_ms - entry->due_ms) / entry->every_ms : 0;
+}
+
+/* From when on a task is late. A promoted one is due later than it is ready. */
+static uint64_t late_from(const struct entry *entry)
+{
+    return entry->due_ms > entry->next_ms ? entry->due_ms : entry->next_ms;
 }
 
 /* Whether a task that waits for its first attempt since `due_ms` may have been dropped until `now_ms`. */
@@ -263,14 +271,16 @@ static const char *compare_job(const struct entry *entry, const struct call *cal
         return mistake_at(call, "it is not due");
     if (time_of(call) < runs.begin_ms || time_of(call) > call->at_ms)
         return mistake_at(call, "its lateness is wrong");
-    if (job->attempt != entry->attempt + 1 || job->tries != entry->tries)
+    if (job->attempt != entry->attempt + 1 || job->tries != ledger_waits_of(runs.ledger, entry).tries)
         return mistake_at(call, "another attempt was expected");
     if (job->due_ms != entry->due_ms)
         return mistake_at(call, "another due time was expected");
-    if (may_be_late(entry, entry->next_ms, runs.begin_ms))
+    if (may_be_late(entry, late_from(entry), runs.begin_ms))
         return mistake_at(call, "it is too late");
     if (entry->revision != 0 && job->revision != entry->revision)
         return mistake_at(call, "another revision was expected");
+    if (entry->revision == 0 && job->revision <= runs.called[call->task])
+        return mistake_at(call, "it was filed anew, and its revision is no new one");
     if (job->left != left || !has_missed(entry, call))
         return mistake_at(call, "another number of calls was expected");
     if (call->error_before != entry->error && !(entry->error == 3 && call->error_before == 0))
@@ -284,15 +294,36 @@ static void die(struct entry *entry, const struct call *call)
     runs.learns_death[call->task] = true;
 }
 
+/* The wait after a failure, without jitter: the contract in small numbers. */
+static uint64_t wait_of(const struct ledger_waits *waits, uint32_t failure)
+{
+    uint64_t most_ms = waits->backoff_max_ms;
+    uint64_t wait_ms = waits->backoff_ms < most_ms ? waits->backoff_ms : most_ms;
+    for (uint32_t i = 1; i < failure && wait_ms < most_ms && waits->factor > 100; i++) {
+        uint64_t longer_ms = wait_ms * waits->factor / 100;
+        longer_ms = longer_ms > wait_ms ? longer_ms : wait_ms + 1;
+        wait_ms = longer_ms < most_ms ? longer_ms : most_ms;
+    }
+    return wait_ms;
+}
+
+/* The answer files the task, which gives it a new number: only the file knows that. */
+static void file_anew(struct entry *entry, const struct call *call)
+{
+    entry->filed = ++runs.ledger->filed;
+    entry->revision = 0;
+    runs.learns_place[call->task] = true;
+}
+
 static void retry(struct entry *entry, const struct call *call)
 {
+    file_anew(entry, call);
     runs.learns_next[call->task] = call->retry_ms == 0;
-    runs.learns_place[call->task] = true;
-    uint64_t wait_ms = entry->backoff_ms;
-    for (uint32_t i = 1; i < entry->attempt && wait_ms < HOUR_MS; i++)
-        wait_ms = 2 * wait_ms < HOUR_MS ? 2 * wait_ms : HOUR_MS;
-    runs.reach_ms[call->task] = wait_ms / 10;
-    entry->next_ms = call->retry_ms != 0 ? call->retry_ms : time_of(call) + wait_ms - wait_ms / 10;
+    struct ledger_waits waits = ledger_waits_of(runs.ledger, entry);
+    uint64_t wait_ms = wait_of(&waits, entry->attempt);
+    uint64_t reach_ms = waits.jitter == TW_STORE_NO_JITTER ? 0 : wait_ms * waits.jitter / 100;
+    runs.reach_ms[call->task] = reach_ms;
+    entry->next_ms = call->retry_ms != 0 ? call->retry_ms : time_of(call) + wait_ms - reach_ms;
 }
 
 static void finish(struct entry *entry, const struct call *call)
@@ -306,9 +337,9 @@ static void finish(struct entry *entry, const struct call *call)
         entry->exists = false;
         return;
     }
+    file_anew(entry, call);
     entry->due_ms = entry->next_ms = due_ms;
     runs.learns_next[call->task] = false;
-    runs.learns_place[call->task] = true;
     entry->times -= entry->times != TW_FOREVER;
     entry->missed_periods = 0;
     entry->attempt = 0;
@@ -328,7 +359,8 @@ static void die_period(struct entry *entry, const struct call *call)
 /* An empty error is none. */
 static void follow_answer(struct entry *entry, const struct call *call)
 {
-    bool dies = call->answer == TW_DEAD || (call->answer == TW_RETRY && entry->attempt >= entry->tries);
+    uint32_t tries = ledger_waits_of(runs.ledger, entry).tries;
+    bool dies = call->answer == TW_DEAD || (call->answer == TW_RETRY && entry->attempt >= tries);
     entry->error = call->error == 3 ? 0 : call->error;
     if (dies && entry->every_ms > 0)
         die_period(entry, call);
@@ -364,19 +396,21 @@ static int follow_change(struct ledger *ledger, struct entry *entry, const struc
     return change.verb == TW_STORE_CANCEL ? TW_RUNNING : result;
 }
 
-static const char *follow(struct ledger *ledger, const struct call *call)
+static const char *follow(struct ledger *ledger, struct call *call)
 {
     if (call->task == LEDGER_TASKS)
         return mistake_at(call, "nobody knows this task");
     struct entry *entry = &ledger->entry[call->task];
+    uint64_t next_ms = entry->next_ms;
     if (may_pass_to(entry, call->job.due_ms, call->at_ms))
         pass_to(ledger, call->task, call->job.due_ms, call->job.revision);
+    call->from_ms = entry->attempt == 0 && next_ms > entry->due_ms ? next_ms : entry->due_ms;
     const char *wrong = compare_job(entry, call);
     if (wrong != NULL)
         return wrong;
     entry->attempt++;
     entry->missed_periods = call->job.missed;
-    entry->revision = call->job.revision;
+    entry->revision = runs.called[call->task] = call->job.revision;
     if (!call->changes) {
         follow_answer(entry, call);
         return NULL;
@@ -418,12 +452,15 @@ static void learn_task(void *arg, const struct tw_store_task *seen)
 static void see_dead_period(void *arg, const struct tw_store_task *seen)
 {
     const struct dead_period *dead = arg;
+    struct ledger_waits waits = ledger_waits_of(runs.ledger, &dead->entry);
     size_t size;
     ledger_payload(dead->entry.payload, &size);
     if (seen->state != TW_STATE_DEAD || seen->due_ms != dead->entry.due_ms || seen->every_ms != 0 ||
-        seen->times != 1 || seen->attempt != dead->entry.attempt || seen->tries != dead->entry.tries ||
-        seen->backoff_ms != dead->entry.backoff_ms || find_error(seen->error) != dead->entry.error ||
-        seen->payload_size != size || seen->dead_ms < dead->from_ms || seen->dead_ms > tw_store_now())
+        seen->times != 1 || seen->attempt != dead->entry.attempt || seen->tries != waits.tries ||
+        seen->backoff_ms != waits.backoff_ms || seen->backoff_max_ms != waits.backoff_max_ms ||
+        seen->factor != waits.factor || seen->jitter != waits.jitter ||
+        find_error(seen->error) != dead->entry.error || seen->payload_size != size ||
+        seen->dead_ms < dead->from_ms || seen->dead_ms > tw_store_now())
         runs.dead_wrong = "a dead period is another than expected";
 }
 
@@ -462,8 +499,8 @@ static void learn_revision(void *arg, const struct tw_store_task *seen)
     *(uint64_t *)arg = seen->revision;
 }
 
-/* Gives the tasks that have got a new number in this run the order of those numbers. A skip gives one, and the
- * end of an attempt that was replaced: only the file knows their order. */
+/* Gives the tasks that have got a new number in this run the order of those numbers. A retry, a next period and
+ * a skip give one, and the end of an attempt that was replaced: only the file knows their order. */
 static void learn_order(struct tw_store *store)
 {
     struct ledger *ledger = runs.ledger;
@@ -494,7 +531,7 @@ static void learn_passes(struct tw_store *store)
         if (entry->missed != TW_MISSED_SKIP && entry->max_late_ms == TW_FOREVER)
             continue;
         int error = tw_store_get(store, ledger_queue(task), id, size, learn_pass, &task);
-        if (error == TW_EGONE && entry->every_ms == 0 && may_be_late(entry, entry->next_ms, tw_store_now()))
+        if (error == TW_EGONE && entry->every_ms == 0 && may_be_late(entry, late_from(entry), tw_store_now()))
             entry->exists = false;
     }
 }
@@ -610,6 +647,7 @@ const char *runs_go(struct ledger *ledger, const bool *paused, struct tw_store *
     memset(runs.learns_next, 0, sizeof runs.learns_next);
     memset(runs.learns_place, 0, sizeof runs.learns_place);
     memset(runs.learns_death, 0, sizeof runs.learns_death);
+    memset(runs.called, 0, sizeof runs.called);
     rng_init(&runs.rng, rng_next(rng));
     mend_order(ledger);
     if (!tame(ledger, store))

@@ -244,9 +244,9 @@ static void a_forecast_refuses_bad_steps(void **state)
     struct tw_store *store = store_of(state);
     uint64_t counts[1] = {7};
     assert_int_equal(tw_store_forecast(store, "q", 0, 1, counts), TW_EINVAL);
-    assert_string_equal(message(store), "step_ms is 0: expected 1 to 253402300799999");
+    assert_string_equal(message(store), "step_ms is '0': expected 1 to 253402300799999");
     assert_int_equal(tw_store_forecast(store, "q", 1, 0, counts), TW_EINVAL);
-    assert_string_equal(message(store), "steps is 0: expected 1 to 10000");
+    assert_string_equal(message(store), "steps is '0': expected 1 to 10000");
     assert_int_equal(tw_store_forecast(store, "q", 1, 10001, counts), TW_EINVAL);
     assert_int_equal(tw_store_forecast(store, "q", TW_STORE_TIME_MAX + 1, 1, counts), TW_EINVAL);
     assert_int_equal(counts[0], 7);
@@ -272,11 +272,11 @@ static void note_load(void *arg, const struct tw_store_load *load)
     char next[24] = "never", *text = arg;
     if (load->next_ms != TW_NEVER)
         snprintf(next, sizeof next, "%llu", (unsigned long long)load->next_ms);
-    sprintf(text + strlen(text), "%s %d*%d!%d late %d next %s%s; ", load->queue, (int)load->waiting,
-            (int)load->running, (int)load->dead, (int)load->overdue, next, load->paused ? " paused" : "");
+    sprintf(text + strlen(text), "%s %d+%d*%d!%d next %s%s; ", load->queue, (int)load->waiting,
+            (int)load->ready, (int)load->leased, (int)load->dead, next, load->paused ? " paused" : "");
 }
 
-/* waiting*running!dead */
+/* waiting+ready*leased!dead */
 static void loads_are_those_of_each_queue(void **state)
 {
     struct tw_store *store = store_of(state);
@@ -292,11 +292,11 @@ static void loads_are_those_of_each_queue(void **state)
                   "UPDATE tw_task SET run = 4 WHERE queue = 'q' AND id = CAST('1' AS BLOB);"
                   "UPDATE tw_task SET dead_ms = 7 WHERE queue = 'q' AND id = CAST('3' AS BLOB)");
     assert_int_equal(tw_store_loads(store, NULL, note_load, text), 3);
-    assert_string_equal(text, "p 0*0!0 late 0 next never paused; q 2*1!1 late 2 next 5; "
-                              "r 1*0!0 late 0 next 253402300799999; ");
+    assert_string_equal(text, "p 0+0*0!0 next never paused; q 0+2*1!1 next 5; "
+                              "r 1+0*0!0 next 253402300799999; ");
     text[0] = '\0';
     assert_int_equal(tw_store_loads(store, "none", note_load, text), 1);
-    assert_string_equal(text, "none 0*0!0 late 0 next never; ");
+    assert_string_equal(text, "none 0+0*0!0 next never; ");
     assert_int_equal(tw_store_loads(store, "", note_load, text), TW_EINVAL);
     sqlite3_close(db);
 }
@@ -342,7 +342,7 @@ static void a_snapshot_is_one_moment(void **state)
     assert_int_equal(snapshot.before, 4);
     assert_int_equal(snapshot.after, 4);
     assert_int_equal(snapshot.wrong, TW_EINVAL);
-    assert_string_equal(snapshot.text, "q 4*0!0 late 4 next 5; ");
+    assert_string_equal(snapshot.text, "q 0+4*0!0 next 5; ");
     assert_int_equal(snapshot.next_ms, 5);
     assert_int_equal(snapshot.outside, 3);
     assert_int_equal(tw_store_count(snapshot.store, "q", false), 3);

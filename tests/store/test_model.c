@@ -266,6 +266,24 @@ static void pause_one(struct world *world)
     *now = paused;
 }
 
+/* The file has other numbers for tasks that leave some out. It holds for those that are there too. */
+static void set_waits(struct world *world)
+{
+    struct ledger_waits waits = ledger_draw_waits(&world->rng);
+    char sql[300];
+    snprintf(sql, sizeof sql,
+             "UPDATE tw_meta SET tries = iif(%u, %u, 20), backoff_ms = iif(%d, %" PRIu64 ", 1000),"
+             " factor = iif(%u, %u / 100.0, 2), backoff_max_ms = iif(%d, %" PRIu64 ", 3600000), jitter = %u",
+             waits.tries, waits.tries, waits.backoff_ms > 0, waits.backoff_ms, waits.factor, waits.factor,
+             waits.backoff_max_ms > 0, waits.backoff_max_ms,
+             waits.jitter == 0                    ? 10
+             : waits.jitter == TW_STORE_NO_JITTER ? 0
+                                                  : waits.jitter);
+    world->doing = "new numbers of the file";
+    expect(world, sqlite3_exec(world->db, sql, NULL, NULL, NULL) == SQLITE_OK, sqlite3_errmsg(world->db));
+    world->ledger.usual = waits;
+}
+
 /* ---- runs ------------------------------------------------------------------------------------------------ */
 
 static void run_some(struct world *world)
@@ -307,9 +325,9 @@ static void pass_time(struct world *world)
 
 static void step(struct world *world)
 {
-    static void (*const rare[])(struct world *) = {promote_some, run_some, replay_some, purge_some, pause_one,
-                                                   refuse_some,  fail_one, fail_one,    fail_one,   fail_one,
-                                                   drain_one,    reopen,   move_log,    pass_time,  pass_time};
+    static void (*const rare[])(struct world *) = {
+        promote_some, run_some, replay_some, purge_some, pause_one, refuse_some, fail_one,  fail_one,
+        fail_one,     fail_one, drain_one,   reopen,     move_log,  pass_time,   pass_time, set_waits};
     world->steps++;
     if (draw(world, 5) < 3)
         change_some(world);

@@ -208,6 +208,110 @@ static void a_backoff_is_at_most_an_hour(void **state)
     sqlite3_close(db);
 }
 
+/* Half as long again each time, and exact, up to a wait that is shorter than the first one of the file. */
+static void a_task_has_waits_of_its_own(void **state)
+{
+    static const uint64_t waits_ms[] = {40, 60, 90, 100, 100};
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    calls_init(&calls);
+    calls.answer = TW_RETRY;
+    struct tw_delayed task = {.queue = "q",
+                              .id = "x",
+                              .id_size = 1,
+                              .due_ms = 5,
+                              .tries = 9,
+                              .backoff_ms = 40,
+                              .factor = 150,
+                              .backoff_max_ms = 100,
+                              .jitter = TW_STORE_NO_JITTER};
+    assert_int_equal(tw_store_put(store, &task, 0), 1);
+    start_with(store, &calls);
+    for (uint64_t i = 0; i < sizeof waits_ms / sizeof waits_ms[0]; i++) {
+        wait_for_answers(store, i + 1);
+        comes_after(store, waits_ms[i]);
+    }
+    assert_int_equal(tw_store_stop(store), 0);
+}
+
+/* A file has its own numbers, which are read at each failure: also if they were set when the task had begun. */
+static void what_a_task_leaves_out_follows_the_file(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct seen seen = {.text = ""};
+    struct calls calls;
+    sqlite3 *db = other_open(*state);
+    calls_init(&calls);
+    calls.answer = TW_LATER;
+    other_ask(db, "UPDATE tw_meta SET tries = 7, factor = 3, jitter = 0, backoff_max_ms = 200");
+    put(store, "x", 5);
+    start_with(store, &calls);
+    for (int n = 1; n <= 3; n++) {
+        wait_for_calls(&calls, n);
+        assert_int_equal(calls.last.tries, 7);
+        other_ask(db, "UPDATE tw_meta SET backoff_ms = 50, backoff_max_ms = 300");
+        tw_job_answer(calls.kept[n - 1], TW_RETRY);
+        wait_for_answers(store, (uint64_t)n);
+        comes_after(store, n == 1 ? 50 : n == 2 ? 150 : 300);
+    }
+    wait_for_calls(&calls, 4);
+    other_ask(db, "UPDATE tw_meta SET tries = 4");
+    tw_job_answer(calls.kept[3], TW_RETRY);
+    wait_for_answers(store, 4);
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_int_equal(tw_store_get(store, "q", "x", 1, see, &seen), 0);
+    assert_int_equal(seen.last.state, TW_STATE_DEAD);
+    assert_int_equal(seen.last.tries, 4);
+    sqlite3_close(db);
+}
+
+/* Somebody has written past the checks. */
+static void numbers_of_the_file_out_of_their_range_are_those_of_a_new_file(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct seen seen = {.text = ""};
+    sqlite3 *db = other_open(*state);
+    put(store, "x", 5);
+    other_ask(db,
+              "PRAGMA ignore_check_constraints=ON; UPDATE tw_meta SET tries = 0, backoff_ms = -1, factor = 0.5,"
+              " backoff_max_ms = 0, jitter = 101; UPDATE tw_task SET tries = 1000001, factor = 'x'");
+    assert_int_equal(tw_store_get(store, "q", "x", 1, see, &seen), 0);
+    assert_int_equal(seen.last.tries, 20);
+    assert_int_equal(seen.last.backoff_ms, 1000);
+    assert_int_equal(seen.last.factor, 200);
+    assert_int_equal(seen.last.backoff_max_ms, 3600000);
+    assert_int_equal(seen.last.jitter, 10);
+    sqlite3_close(db);
+}
+
+/* Tasks of the same time come in the order in which they were filed. A retry and a next period are filed when
+ * the attempt before has ended, which was after the put of "y". */
+static void a_retry_and_a_period_come_behind_the_tasks_of_their_time(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    uint64_t now_ms = tw_store_now();
+    calls_init(&calls);
+    calls.answer = TW_LATER;
+    calls.answers = 2;
+    struct tw_delayed task = {.queue = "q", .id = "x", .id_size = 1, .due_ms = now_ms, .every_ms = 1000};
+    assert_int_equal(tw_store_put(store, &task, 0), 1);
+    put(store, "z", now_ms);
+    assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
+    assert_int_equal(tw_store_start(store, &(struct tw_store_run){.workers = 1}), 0);
+    wait_for_calls(&calls, 2);
+    put(store, "y", now_ms + 1000);
+    tw_job_retry_at(calls.kept[1], now_ms + 1000);
+    tw_job_answer(calls.kept[1], TW_RETRY);
+    wait_for_answers(store, 1);
+    tw_job_answer(calls.kept[0], TW_DONE);
+    wait_for_answers(store, 2);
+    runner_idle(store);
+    clock_pass(1000);
+    assert_string_equal(wait_for_calls(&calls, 5), "x/1 z/1 y/1 z/2 x/1");
+    assert_int_equal(tw_store_stop(store), 0);
+}
+
 /* The first free name counts, the last period dies like each other, and a replayed period keeps its name. */
 static void a_period_that_dies_is_a_task_of_its_own(void **state)
 {
@@ -491,6 +595,36 @@ static void a_handler_may_name_the_time_of_the_next_attempt(void **state)
     assert_int_equal(tw_store_stop(store), 0);
 }
 
+/* "x" is put anew while its handler runs, and then given back for a time. It is not late by the time before. */
+static void lateness_counts_from_the_end_of_an_older_attempt(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    uint64_t now_ms = tw_store_now();
+    calls_init(&calls);
+    calls.answer = TW_LATER;
+    calls.answers = 2;
+    put(store, "x", now_ms);
+    start_with(store, &calls);
+    wait_for_calls(&calls, 1);
+    put(store, "x", now_ms + 10);
+    runner_idle(store);
+    clock_pass(50);
+    tw_job_answer(calls.kept[0], TW_DONE);
+    wait_for_answers(store, 1);
+    assert_string_equal(wait_for_calls(&calls, 2), "x/1 x/1");
+    assert_int_equal(calls.last.late_ms, 0);
+    put(store, "y", tw_store_now());
+    tw_job_retry_at(calls.kept[1], tw_store_now() + 100);
+    tw_job_answer(calls.kept[1], TW_BACK);
+    wait_for_calls(&calls, 3);
+    runner_idle(store);
+    clock_pass(103);
+    assert_string_equal(wait_for_calls(&calls, 4), "x/1 x/1 y/1 x/1");
+    assert_int_equal(calls.last.late_ms, 3);
+    assert_int_equal(tw_store_stop(store), 0);
+}
+
 static void a_dead_task_stays_until_it_is_replayed(void **state)
 {
     struct tw_store *store = store_of(state);
@@ -594,6 +728,7 @@ static void a_first_failure_after_a_crash_is_told_once(void **state)
     sqlite3_close(db);
     assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
     assert_int_equal(tw_store_start(store, &options), 0);
+    comes_after_wait(store, 40);
     wait_for_answers(store, 1);
     comes_after_wait(store, 40);
     wait_for_answers(store, 2);
@@ -1821,9 +1956,9 @@ static void bad_options_are_refused(void **state)
     assert_int_equal(tw_store_handle(store, NULL, 0, note_call, &calls), TW_EINVAL);
     assert_string_equal(message(store), "queue NULL, all others, has a handler already");
     assert_int_equal(tw_store_start(store, &(struct tw_store_run){.flags = 2}), TW_EINVAL);
-    assert_string_equal(message(store), "flags is 2: expected 0 to 1");
+    assert_string_equal(message(store), "flags is '2': expected 0 to 1");
     assert_int_equal(tw_store_start(store, &(struct tw_store_run){.workers = 1025}), TW_EINVAL);
-    assert_string_equal(message(store), "workers is 1025: expected 0, or 1 to 1024");
+    assert_string_equal(message(store), "workers is '1025': expected 0, or 1 to 1024");
     assert_int_equal(tw_store_start(store, &(struct tw_store_run){.max_jobs = 65537}), TW_EINVAL);
     assert_int_equal(tw_store_start(store, &(struct tw_store_run){.max_loaded = 999}), TW_EINVAL);
     assert_int_equal(tw_store_start(store, NULL), 0);
@@ -1900,9 +2035,14 @@ int main(void)
         TEST(due_tasks_are_called_in_order_and_removed),
         TEST(a_task_is_not_called_before_it_is_due),
         TEST_STOPPED(lateness_is_counted_in_milliseconds),
+        TEST_STOPPED(lateness_counts_from_the_end_of_an_older_attempt),
         TEST(a_job_has_all_that_the_put_gave),
         TEST_STOPPED(a_retry_comes_after_the_backoff_and_ends_with_the_tries),
         TEST_STOPPED(a_backoff_is_at_most_an_hour),
+        TEST_STOPPED(a_task_has_waits_of_its_own),
+        TEST_STOPPED(a_retry_and_a_period_come_behind_the_tasks_of_their_time),
+        TEST_STOPPED(what_a_task_leaves_out_follows_the_file),
+        TEST_STOPPED(numbers_of_the_file_out_of_their_range_are_those_of_a_new_file),
         TEST(a_period_that_dies_is_a_task_of_its_own),
         TEST(a_period_that_lapses_too_often_dies_alone),
         TEST_STOPPED(a_handler_may_name_the_time_of_the_next_attempt),

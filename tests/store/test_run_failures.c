@@ -851,7 +851,8 @@ static void a_death_survives_that_memory_ends(void **state)
         struct calls calls;
         run_without_memory(fixture, "q", &calls, &options, n);
         other_ask(db, "BEGIN; INSERT INTO tw_put(queue, id, due_ms) VALUES ('q', 'x', 5);"
-                      "UPDATE tw_task SET attempt = 17, lapses = 16, run = 1000; COMMIT");
+                      "UPDATE tw_task SET attempt = 17, lapses = 16, run = 1000;"
+                      "UPDATE tw_meta SET run = run + 1; COMMIT"); /* as a backup: the run counts itself anew */
         hurry_for_answers(fixture->store, 1);
         happened = faulty_happened();
         faulty_own_memory(0, false);
@@ -968,6 +969,74 @@ static void a_period_is_passed_over_at_the_next_try(void **state)
     assert_int_equal(next_ms, 2 * HOUR_MS + 5);
 }
 
+/* The options of the task cannot be read, and so its retry waits for the next try. */
+static void a_failure_survives(struct fixture *fixture, atomic_int *failure, int expected_error)
+{
+    struct errors errors = {0};
+    struct tw_store_run options = quietly(&errors);
+    struct calls calls;
+    calls_init(&calls);
+    calls.answer = TW_RETRY;
+    struct tw_delayed task = {
+        .queue = "q", .id = "x", .id_size = 1, .due_ms = 5, .tries = 2, .backoff_ms = HOUR_MS};
+    assert_int_equal(tw_store_put(fixture->store, &task, 0), 1);
+    atomic_store(failure, TW__STORE_OPTIONS_OF);
+    assert_int_equal(tw_store_handle(fixture->store, "q", 0, note_call, &calls), 0);
+    assert_int_equal(tw_store_start(fixture->store, &options), 0);
+    wait_for_errors(&errors, 1);
+    assert_int_equal(atomic_load(&errors.last), expected_error);
+    hurry_for_answers(fixture->store, 1);
+    assert_int_equal(tw_store_stop(fixture->store), 0);
+    assert_int_equal(calls.count, 1);
+    sqlite3 *db = other_open(fixture);
+    assert_string_equal(other_ask(db, "SELECT state || attempt FROM tw_list"), "waiting1");
+    sqlite3_close(db);
+}
+
+static void a_retry_is_written_at_the_next_try(void **state)
+{
+    a_failure_survives(*state, &refused, TW_ENOMEM);
+}
+
+static void the_options_of_a_retry_are_read_at_the_next_try(void **state)
+{
+    a_failure_survives(*state, &unread, TW_EIO);
+}
+
+/* The attempts of an earlier run cannot be ended, be it the first or the last statement for it that fails. The
+ * next start ends them. "x" dies, and "y" waits. */
+static void attempts_that_cannot_be_ended_end_the_start_with_an_error(void **state)
+{
+    static const struct {
+        atomic_int *failure;
+        int statement, error;
+    } of[] = {{&refused, TW__STORE_LAPSED, TW_ENOMEM},
+              {&unread, TW__STORE_LAPSED, TW_EIO},
+              {&refused, TW__STORE_LAPSE, TW_ENOMEM},
+              {&refused, TW__STORE_END_ALL_REPLACED, TW_ENOMEM}};
+    struct fixture *fixture = *state;
+    struct calls calls;
+    sqlite3 *db = other_open(fixture);
+    for (size_t i = 0; i < sizeof of / sizeof of[0]; i++) {
+        calls_init(&calls);
+        put(fixture->store, "x", 5);
+        put(fixture->store, "y", 6);
+        other_ask(db, "UPDATE tw_task SET attempt = 17, run = 1000, lapses = iif(due_ms = 5, 16, 15)");
+        store_reopen(fixture); /* a store without a handler */
+        atomic_store(of[i].failure, of[i].statement);
+        assert_int_equal(tw_store_handle(fixture->store, "q", 0, note_call, &calls), 0);
+        assert_int_equal(tw_store_start(fixture->store, NULL), of[i].error);
+        assert_string_equal(other_ask(db, "SELECT group_concat(lapses || run) FROM tw_task"), "161000,151000");
+        assert_int_equal(tw_store_start(fixture->store, NULL), 0);
+        EVENTUALLY(stats_of(fixture->store).dead == 1);
+        assert_int_equal(tw_store_stop(fixture->store), 0);
+        assert_string_equal(other_ask(db, "SELECT group_concat(lapses || run) FROM tw_task"), "170,160");
+        assert_int_equal(calls.count, 0);
+        other_ask(db, "DELETE FROM tw_task");
+    }
+    sqlite3_close(db);
+}
+
 /* The clock was set back, and the order cannot be mended. */
 static void an_order_that_cannot_be_mended_ends_the_start_with_an_error(void **state)
 {
@@ -1032,6 +1101,9 @@ int main(void)
         TEST(the_options_of_a_series_are_read_at_the_next_try),
         TEST(a_replaced_attempt_is_ended_at_the_next_try),
         TEST(a_period_is_passed_over_at_the_next_try),
+        TEST(a_retry_is_written_at_the_next_try),
+        TEST(the_options_of_a_retry_are_read_at_the_next_try),
+        TEST(attempts_that_cannot_be_ended_end_the_start_with_an_error),
         TEST(an_order_that_cannot_be_mended_ends_the_start_with_an_error),
         TEST(naming_a_handler_survives_that_memory_ends),
     };

@@ -281,7 +281,8 @@ static void plain_sql_puts_moves_and_cancels(void **state)
     other_ask(db, "INSERT INTO tw_move(queue, id, due_ms) VALUES ('q', 'a', 10)");
     other_ask(db, "INSERT INTO tw_cancel(queue, id) VALUES ('q', 'b'), ('q', 'nobody')");
     assert_string_equal(scan(store, NULL), "3@10 a@10");
-    other_ask(db, "INSERT INTO tw_put VALUES ('q', 'a', 20, NULL, 1000, 5, 'skip', 3, 250, 0, NULL)");
+    other_ask(db,
+              "INSERT INTO tw_put VALUES ('q', 'a', 20, NULL, 1000, 5, 'skip', 3, 250, '1.15', 9, 0, 0, NULL)");
     assert_int_equal(tw_store_get(store, "q", "a", 1, see, &seen), 0);
     assert_string_equal(seen.payload, "");
     assert_int_equal(seen.last.every_ms, 1000);
@@ -289,6 +290,9 @@ static void plain_sql_puts_moves_and_cancels(void **state)
     assert_int_equal(seen.last.missed, TW_MISSED_SKIP);
     assert_int_equal(seen.last.tries, 3);
     assert_int_equal(seen.last.backoff_ms, 250);
+    assert_int_equal(seen.last.factor, 115);
+    assert_int_equal(seen.last.backoff_max_ms, 9);
+    assert_int_equal(seen.last.jitter, TW_STORE_NO_JITTER);
     assert_true(seen.last.max_late_ms == TW_STORE_ON_TIME);
     other_ask(db, "INSERT INTO tw_put(queue, id, due_ms, every_ms) VALUES ('q', 'a', 20, 1000)");
     assert_int_equal(tw_store_get(store, "q", "a", 1, see, &seen), 0);
@@ -373,8 +377,8 @@ static void keepdue_in_sql_is_as_in_c(void **state)
     };
     static const char *const columns =
         "SELECT due_ms, next_ms, place_ms, attempt, lapses, run, token, replaced, dead_ms, every_ms, times, "
-        "missed,"
-        " missed_periods, tries, backoff_ms, max_late_ms, error, payload FROM tw_task";
+        "missed, missed_periods, tries, backoff_ms, factor, backoff_max_ms, jitter, max_late_ms, error, payload"
+        " FROM tw_task";
     struct tw_store *store = store_of(state);
     sqlite3 *db = other_open(*state);
     for (size_t i = 0; i < 4 * sizeof states / sizeof states[0]; i++) {
@@ -391,6 +395,9 @@ static void keepdue_in_sql_is_as_in_c(void **state)
                                   .missed = TW_MISSED_SKIP,
                                   .tries = 4,
                                   .backoff_ms = 11,
+                                  .factor = 150,
+                                  .backoff_max_ms = 99,
+                                  .jitter = 7,
                                   .max_late_ms = 30};
         clock_stop(20);
         other_ask(
@@ -405,16 +412,46 @@ static void keepdue_in_sql_is_as_in_c(void **state)
         assert_int_equal(tw_store_put(store, &task, TW_STORE_KEEPDUE), 1);
         snprintf(sql, sizeof sql,
                  "INSERT INTO tw_put(queue, id, due_ms, payload, every_ms, times, missed, tries, backoff_ms,"
-                 " max_late_ms, condition) VALUES ('q', 's', 90, x'6e6577', %s, 'skip', 4, 11, 30, 'KEEPDUE')",
+                 " factor, backoff_max_ms, jitter, max_late_ms, condition)"
+                 " VALUES ('q', 's', 90, x'6e6577', %s, 'skip', 4, 11, 1.5, 99, 7, 30, 'KEEPDUE')",
                  every_ms > 0 ? "20, 6" : "NULL, NULL");
         other_ask(db, sql);
         snprintf(sql, sizeof sql,
                  "SELECT count(*) FROM (SELECT * FROM (%s) GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10,"
-                 " 11, 12, 13, 14, 15, 16, 17, 18)",
+                 " 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21)",
                  columns);
         assert_string_equal(other_ask(db, sql), "1");
     }
     clock_stop(1);
+    sqlite3_close(db);
+}
+
+/* The numbers for tasks that leave them out. */
+static void bad_numbers_of_the_file_are_refused(void **state)
+{
+    static const struct {
+        const char *set, *text;
+    } bad[] = {{"tries = 0", "tries: expected 1 to 1000000"},
+               {"tries = 1000001", "tries: expected 1 to 1000000"},
+               {"tries = 'x'", "tries: expected 1 to 1000000"},
+               {"backoff_ms = 0", "backoff_ms: expected 1 to 3155760000000"},
+               {"backoff_ms = 3155760000001", "backoff_ms: expected 1 to 3155760000000"},
+               {"factor = 0.99", "factor: expected 1 to 100, with at most two decimals"},
+               {"factor = 100.01", "factor: expected 1 to 100, with at most two decimals"},
+               {"factor = 1.005", "factor: expected 1 to 100, with at most two decimals"},
+               {"backoff_max_ms = 0", "backoff_max_ms: expected 1 to 3155760000000"},
+               {"jitter = -1", "jitter: expected 0 to 100"},
+               {"jitter = 101", "jitter: expected 0 to 100"}};
+    sqlite3 *db = other_open(*state);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        char sql[100], text[100];
+        snprintf(sql, sizeof sql, "UPDATE tw_meta SET %s", bad[i].set);
+        snprintf(text, sizeof text, "CHECK constraint failed: %s", bad[i].text);
+        assert_string_equal(other_refuses(db, sql), text);
+    }
+    other_ask(db, "UPDATE tw_meta SET tries = 1, backoff_ms = 1, factor = 1, backoff_max_ms = 1, jitter = 0");
+    other_ask(db,
+              "UPDATE tw_meta SET tries = 1000000, backoff_ms = 3155760000000, factor = 99.99, jitter = 100");
     sqlite3_close(db);
 }
 
@@ -424,6 +461,9 @@ static void bad_values_in_sql_are_named_with_their_range(void **state)
     static const char *const id = "tw_put: id: expected text or a blob of 1 to 960 bytes";
     static const char *const due = "tw_put: due_ms: expected milliseconds since 1970, a whole number, "
                                    "0 to 253402300799999";
+    static const char *const factor = "tw_put: factor: expected 1 to 100, with at most two decimals";
+    static const char *const most = "tw_put: backoff_max_ms: expected 1 to 3155760000000";
+    static const char *const late = "tw_put: max_late_ms: expected 0 to 3155760000000";
     static const struct {
         const char *values, *text;
     } rows[] = {
@@ -463,17 +503,30 @@ static void bad_values_in_sql_are_named_with_their_range(void **state)
         {"('q', 'a', 1, NULL, 5, 2, 'skip', 3, 0)", "tw_put: backoff_ms: expected 1 to 3155760000000"},
         {"('q', 'a', 1, NULL, 5, 2, 'skip', 3, 3155760000001)",
          "tw_put: backoff_ms: expected 1 to 3155760000000"},
-        {"('q', 'a', 1, NULL, 5, 2, 'skip', 3, 4, -1)", "tw_put: max_late_ms: expected 0 to 3155760000000"},
-        {"('q', 'a', 1, NULL, 5, 2, 'skip', 3, 4, 3155760000001)",
-         "tw_put: max_late_ms: expected 0 to 3155760000000"},
-        {"('q', 'a', 1, NULL, 5, 2, 'skip', 3, 4, 'x')", "tw_put: max_late_ms: expected 0 to 3155760000000"},
-        {"('q', 'a', 1, NULL, 5, 2, 'skip', 3, 4, NULL, 'nx')",
+        {"('q', 'a', 1, NULL, 5, 2, 'skip', 3, 4, 0.99)", factor},
+        {"('q', 'a', 1, NULL, 5, 2, 'skip', 3, 4, 100.01)", factor},
+        {"('q', 'a', 1, NULL, 5, 2, 'skip', 3, 4, 1.005)", factor},
+        {"('q', 'a', 1, NULL, 5, 2, 'skip', 3, 4, '1.5x')", factor},
+        {"('q', 'a', 1, NULL, 5, 2, 'skip', 3, 4, '1.5.1')", factor},
+        {"('q', 'a', 1, NULL, 5, 2, 'skip', 3, 4, -2)", factor},
+        {"('q', 'a', 1, NULL, 5, 2, 'skip', 3, 4, x'32')", factor},
+        {"('q', 'a', 1, NULL, 5, 2, 'skip', 3, 4, 2, 0)", most},
+        {"('q', 'a', 1, NULL, 5, 2, 'skip', 3, 4, 2, 3155760000001)", most},
+        {"('q', 'a', 1, NULL, 5, 2, 'skip', 3, 4, 2, 1.5)", most},
+        {"('q', 'a', 1, NULL, 5, 2, 'skip', 3, 4, 2, 5, -1)", "tw_put: jitter: expected 0 to 100"},
+        {"('q', 'a', 1, NULL, 5, 2, 'skip', 3, 4, 2, 5, 101)", "tw_put: jitter: expected 0 to 100"},
+        {"('q', 'a', 1, NULL, 5, 2, 'skip', 3, 4, 2, 5, 'x')", "tw_put: jitter: expected 0 to 100"},
+        {"('q', 'a', 1, NULL, 5, 2, 'skip', 3, 4, 2, 5, 6, -1)", late},
+        {"('q', 'a', 1, NULL, 5, 2, 'skip', 3, 4, 2, 5, 6, 3155760000001)", late},
+        {"('q', 'a', 1, NULL, 5, 2, 'skip', 3, 4, 2, 5, 6, 'x')", late},
+        {"('q', 'a', 1, NULL, 5, 2, 'skip', 3, 4, 2, 5, 6, NULL, 'nx')",
          "tw_put: condition: expected NX, XX, GT, LT, KEEPDUE, KEEPDUE NX, KEEPDUE XX or NULL"},
-        {"('q', 'a', 1, NULL, 5, 2, 'skip', 3, 4, NULL, 'KEEPDUE GT')",
+        {"('q', 'a', 1, NULL, 5, 2, 'skip', 3, 4, 2, 5, 6, NULL, 'KEEPDUE GT')",
          "tw_put: condition: expected NX, XX, GT, LT, KEEPDUE, KEEPDUE NX, KEEPDUE XX or NULL"},
     };
-    static const char *const columns[] = {"queue",  "id",    "due_ms",     "payload",     "every_ms", "times",
-                                          "missed", "tries", "backoff_ms", "max_late_ms", "condition"};
+    static const char *const columns[] = {"queue",          "id",     "due_ms",      "payload",    "every_ms",
+                                          "times",          "missed", "tries",       "backoff_ms", "factor",
+                                          "backoff_max_ms", "jitter", "max_late_ms", "condition"};
     sqlite3 *db = other_open(*state);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         char sql[512] = "INSERT INTO tw_put(";
@@ -555,6 +608,13 @@ static void the_borders_of_the_ranges_are_taken(void **state)
         "(queue, id, due_ms, tries) VALUES ('q', 'a', 1, 1000000)",
         "(queue, id, due_ms, backoff_ms) VALUES ('q', 'a', 1, 3155760000000.0)",
         "(queue, id, due_ms, backoff_ms) VALUES ('q', 'a', 1, 1)",
+        "(queue, id, due_ms, factor) VALUES ('q', 'a', 1, '1')",
+        "(queue, id, due_ms, factor) VALUES ('q', 'a', 1, 99.99)",
+        "(queue, id, due_ms, factor) VALUES ('q', 'a', 1, 100)",
+        "(queue, id, due_ms, factor) VALUES ('q', 'a', 1, '1.50')",
+        "(queue, id, due_ms, backoff_max_ms) VALUES ('q', 'a', 1, '3155760000000')",
+        "(queue, id, due_ms, jitter) VALUES ('q', 'a', 1, 0)",
+        "(queue, id, due_ms, jitter) VALUES ('q', 'a', 1, '100')",
         "(queue, id, due_ms, max_late_ms) VALUES ('q', 'a', 1, '0')",
         "(queue, id, due_ms, max_late_ms) VALUES ('q', 'a', 1, 3155760000000)",
     };
@@ -817,6 +877,7 @@ int main(void)
         TEST(the_conflict_clause_of_the_caller_changes_nothing),
         TEST(conditions_in_sql),
         TEST(keepdue_in_sql_is_as_in_c),
+        TEST(bad_numbers_of_the_file_are_refused),
         TEST(bad_values_in_sql_are_named_with_their_range),
         TEST(bad_values_of_a_move_or_a_cancel_are_named),
         TEST(the_borders_of_the_ranges_are_taken),

@@ -193,20 +193,86 @@ static void run_and_kill(const char *path)
     close(ends[0]);
 }
 
+/* A lapse waits as a failure: here for a millisecond. */
+static void shorten_waits(const struct fixture *fixture)
+{
+    sqlite3 *db = other_open(fixture);
+    other_ask(db, "UPDATE tw_meta SET backoff_ms = 1");
+    sqlite3_close(db);
+}
+
 static void a_killed_handler_is_called_again(void **state)
 {
     const struct fixture *fixture = *state;
     struct calls calls;
     calls_init(&calls);
+    shorten_waits(fixture);
     put(store_of(state), "x", 5);
     run_and_kill(fixture->path);
     assert_string_equal(scan(store_of(state), NULL), "x@5*");
     run_and_kill(fixture->path);
     start_with(store_of(state), &calls);
-    assert_string_equal(wait_for_calls(&calls, 1), "x/3"); /* also beyond its tries, which are 1 */
+    assert_string_equal(wait_for_calls(&calls, 1), "x/3");
+    assert_int_equal(calls.last.lapses, 2);
     assert_int_equal(calls.last.due_ms, 5);
     assert_int_equal(tw_store_stop(store_of(state)), 0);
     assert_int_equal(tw_store_count(store_of(state), "q", false), 0);
+}
+
+/* Each attempt lapses, also of a queue that this run does not have. Its wait is that of the first failure, as a
+ * lapse is none: 1000 - 100 + 9 mod 201 ms, where 9 is the token. */
+static void attempts_lapse_when_the_next_run_begins(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    sqlite3 *db = other_open(*state);
+    char expected[200];
+    calls_init(&calls);
+    clock_stop(0);
+    clock_halt();
+    unsigned long long now_ms = tw_store_now();
+    put(store, "x", 5);
+    put(store, "y", 5);
+    put(store, "w", 5);
+    other_ask(db,
+              "UPDATE tw_task SET attempt = 3, lapses = 2, run = 7, token = 9 WHERE id <> CAST('w' AS BLOB);"
+              "UPDATE tw_task SET queue = 'other', tries = 1, jitter = 0, factor = 3, backoff_ms = 20,"
+              " attempt = 4 WHERE id = CAST('y' AS BLOB)");
+    start_with(store, &calls);
+    assert_string_equal(wait_for_calls(&calls, 1), "w/1");
+    wait_for_answers(store, 1);
+    snprintf(expected, sizeof expected,
+             "x 3-3 due 5 next %llu seq 4: the run has ended,y 4-3 due 5 next %llu seq 5: the run has ended",
+             now_ms + 909, now_ms + 60);
+    assert_string_equal(
+        other_ask(db, "SELECT group_concat(id || ' ' || attempt || '-' || lapses || ' due ' || due_ms"
+                      " || ' next ' || next_ms || ' seq ' || seq || ': ' || error) FROM"
+                      " (SELECT * FROM tw_task WHERE run = 0 AND place_ms = next_ms ORDER BY seq)"),
+        expected);
+    clock_pass(908);
+    runner_idle(store);
+    assert_int_equal(attempts(store), 1);
+    clock_pass(1);
+    assert_string_equal(wait_for_calls(&calls, 2), "w/1 x/4");
+    assert_int_equal(calls.last.lapses, 3);
+    assert_string_equal(calls.last_error, "the run has ended");
+    assert_int_equal(tw_store_stop(store), 0);
+    sqlite3_close(db);
+}
+
+/* A mark of a file that nobody runs ends the attempts of its backup too. */
+static void a_mark_ends_the_attempts_of_a_backup(void **state)
+{
+    struct tw_store *store = store_of(state);
+    sqlite3 *db = other_open(*state);
+    put(store, "x", 5);
+    put(store, "y", 6);
+    other_ask(db, "UPDATE tw_task SET attempt = 17, lapses = 15 + (id = CAST('y' AS BLOB)), run = 7;"
+                  "UPDATE tw_meta SET run = 7");
+    assert_int_equal(tw_store_restored(store, true), 1);
+    assert_string_equal(other_ask(db, "SELECT group_concat(id || ' ' || state || ' ' || error) FROM tw_list"),
+                        "y dead the run has ended,x waiting the run has ended");
+    sqlite3_close(db);
 }
 
 static void a_task_that_kills_its_process_dies(void **state)
@@ -216,6 +282,7 @@ static void a_task_that_kills_its_process_dies(void **state)
     struct seen seen = {.text = ""};
     struct tw_store_stats stats = {0};
     calls_init(&calls);
+    shorten_waits(*state);
     put(store, "bad", 5);
     put(store, "good", 6);
     sqlite3 *db = other_open(*state);
@@ -642,6 +709,8 @@ int main(void)
         TEST(a_lock_that_is_a_link_is_refused),
         TEST(a_standby_takes_over_within_a_second),
         TEST(a_killed_handler_is_called_again),
+        TEST(attempts_lapse_when_the_next_run_begins),
+        TEST(a_mark_ends_the_attempts_of_a_backup),
         TEST(a_task_that_kills_its_process_dies),
         TEST(the_next_run_ends_attempts_that_were_replaced),
         TEST(commits_of_others_are_seen),

@@ -29,6 +29,9 @@ static void a_task_that_is_put_is_there_after_reopening(void **state)
                               .missed = TW_MISSED_SKIP,
                               .tries = 4,
                               .backoff_ms = 250,
+                              .factor = 115,
+                              .backoff_max_ms = 900,
+                              .jitter = 33,
                               .max_late_ms = 300};
     struct seen seen = {.text = ""};
     assert_int_equal(tw_store_put(store_of(state), &task, 0), 1);
@@ -43,6 +46,9 @@ static void a_task_that_is_put_is_there_after_reopening(void **state)
     assert_int_equal(seen.last.missed, TW_MISSED_SKIP);
     assert_int_equal(seen.last.tries, 4);
     assert_int_equal(seen.last.backoff_ms, 250);
+    assert_int_equal(seen.last.factor, 115);
+    assert_int_equal(seen.last.backoff_max_ms, 900);
+    assert_int_equal(seen.last.jitter, 33);
     assert_int_equal(seen.last.max_late_ms, 300);
     assert_int_equal(seen.last.attempt, 0);
     assert_int_equal(seen.last.state, TW_STATE_WAITING);
@@ -66,12 +72,16 @@ static void a_put_replaces_everything_of_a_waiting_task(void **state)
                               .times = 3,
                               .tries = 9,
                               .backoff_ms = 8,
+                              .factor = 10000,
+                              .backoff_max_ms = 3155760000000,
+                              .jitter = TW_STORE_NO_JITTER,
                               .max_late_ms = TW_STORE_ON_TIME,
                               .missed = TW_MISSED_BURST};
     struct seen before = {.text = ""}, after = {.text = ""};
     tw_store_put(store_of(state), &task, 0);
     tw_store_get(store_of(state), "q", "a", 1, see, &before);
     assert_true(before.last.max_late_ms == TW_STORE_ON_TIME);
+    assert_int_equal(before.last.jitter, TW_STORE_NO_JITTER);
     assert_int_equal(put(store_of(state), "a", 20), 1);
     tw_store_get(store_of(state), "q", "a", 1, see, &after);
     assert_true(after.last.max_late_ms == TW_FOREVER);
@@ -83,6 +93,9 @@ static void a_put_replaces_everything_of_a_waiting_task(void **state)
     assert_int_equal(after.last.missed, TW_MISSED_COALESCE);
     assert_int_equal(after.last.tries, 20);
     assert_int_equal(after.last.backoff_ms, 1000);
+    assert_int_equal(after.last.factor, 200);
+    assert_int_equal(after.last.backoff_max_ms, 3600000);
+    assert_int_equal(after.last.jitter, 10);
     assert_string_equal(scan(store_of(state), NULL), "a@20");
 }
 
@@ -453,7 +466,7 @@ static void bad_verbs_and_conditions_are_refused(void **state)
     assert_int_equal(tw_store_get(store, "q", "a", (size_t)1 << 32 | 1, see, &seen), TW_EINVAL);
     assert_int_equal(tw_store_scan(store, "q", &(struct tw_store_range){.states = 9}, see, &seen), TW_EINVAL);
     assert_string_equal(message(store),
-                        "states are 9: expected 1 (waiting), 2 (ready) and 4 (leased), added, or 8 (dead)");
+                        "states is '9': expected 1 (waiting), 2 (ready) and 4 (leased), added, or 8 (dead)");
     assert_int_equal(
         tw_store_scan(store, "q", &(struct tw_store_range){.from_ms = 2, .to_ms = 1, .after = 1}, see, &seen),
         0);
@@ -510,21 +523,27 @@ static void bad_arguments_are_named_with_their_range(void **state)
         refused(store, (struct tw_delayed){.queue = bad[i].queue}, bad[i].text);
     refused(store, (struct tw_delayed){.id = big, .id_size = 961}, "id has 961 bytes: expected 1 to 960");
     refused(store, (struct tw_delayed){.due_ms = TW_STORE_TIME_MAX + 1},
-            "due_ms is 253402300800000: expected 0 to 253402300799999");
+            "due_ms is '253402300800000': expected 0 to 253402300799999");
     refused(store, (struct tw_delayed){.payload = big, .payload_size = sizeof big},
-            "payload_size is 1000001: expected 0 to 1000000");
-    refused(store, (struct tw_delayed){.payload_size = 3}, "payload_size is 3: expected 0 to 0");
+            "payload_size is '1000001': expected 0 to 1000000");
+    refused(store, (struct tw_delayed){.payload_size = 3}, "payload_size is '3': expected 0 to 0");
     refused(store, (struct tw_delayed){.every_ms = UINT64_C(3155760000001)},
-            "every_ms is 3155760000001: expected 0 to 3155760000000");
-    refused(store, (struct tw_delayed){.times = 2}, "times is 2: expected 0 to 1");
+            "every_ms is '3155760000001': expected 0 to 3155760000000");
+    refused(store, (struct tw_delayed){.times = 2}, "times is 2: expected every_ms too");
     refused(store, (struct tw_delayed){.times = UINT64_C(1) << 63, .every_ms = 1},
-            "times is 9223372036854775808: expected 0 to 9223372036854775807");
-    refused(store, (struct tw_delayed){.missed = (enum tw_missed)3}, "missed is 3: expected 0 to 2");
-    refused(store, (struct tw_delayed){.tries = 1000001}, "tries is 1000001: expected 0 to 1000000");
+            "times is '9223372036854775808': expected 0 to 9223372036854775807");
+    refused(store, (struct tw_delayed){.missed = (enum tw_missed)3},
+            "missed is '3': expected burst, skip or coalesce");
+    refused(store, (struct tw_delayed){.tries = 1000001}, "tries is '1000001': expected 0 to 1000000");
     refused(store, (struct tw_delayed){.backoff_ms = 3155760000001},
-            "backoff_ms is 3155760000001: expected 0 to 3155760000000");
+            "backoff_ms is '3155760000001': expected 0 to 3155760000000");
+    refused(store, (struct tw_delayed){.factor = 99}, "factor is '99': expected 0, or 100 to 10000");
+    refused(store, (struct tw_delayed){.factor = 10001}, "factor is '10001': expected 0, or 100 to 10000");
+    refused(store, (struct tw_delayed){.backoff_max_ms = 3155760000001},
+            "backoff_max_ms is '3155760000001': expected 0 to 3155760000000");
+    refused(store, (struct tw_delayed){.jitter = 101}, "jitter is '101': expected 0 to 100");
     refused(store, (struct tw_delayed){.max_late_ms = 3155760000001},
-            "max_late_ms is 3155760000001: expected 0 to 3155760000000");
+            "max_late_ms is '3155760000001': expected 0 to 3155760000000");
     assert_int_equal(tw_store_move_at(store, "q", "a", 1, UINT64_MAX, 0), TW_EINVAL);
     assert_int_equal(tw_store_cancel(store, "", "a", 1, NULL), TW_EINVAL);
 }

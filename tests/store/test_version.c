@@ -27,7 +27,7 @@ static const struct old {
     {"orders", "dead", "x", "dead_ms = 1700000000001, error = 'no answer', attempt = 2", 1700000000000, 0, 0,
      TW_MISSED_BURST, 2, 0, 0},
     {"orders", "retry", "x",
-     "next_ms = 1700000000500, error = 'Stra\xc3\x9f"
+     "next_ms = 1700000000500, factor = 1.5, backoff_max_ms = 60000, jitter = 0, error = 'Stra\xc3\x9f"
      "e', attempt = 1",
      1700000000000, 0, 0, TW_MISSED_BURST, 5, 500, 0},
     {"orders", "running", "x", "run = 7, token = 12345678901234567, attempt = 2, lapses = 1", 1700000000000, 0,
@@ -182,6 +182,9 @@ static void attempts_deaths_and_pauses_are_kept(void **state)
     seen = get_old(fixture, "retry");
     assert_int_equal(seen->last.state, TW_STATE_READY);
     assert_int_equal(seen->last.next_ms, 1700000000500);
+    assert_int_equal(seen->last.factor, 150);
+    assert_int_equal(seen->last.backoff_max_ms, 60000);
+    assert_int_equal(seen->last.jitter, TW_STORE_NO_JITTER);
     assert_string_equal(seen->error, "Stra\xc3\x9f"
                                      "e");
     seen = get_old(fixture, "running");

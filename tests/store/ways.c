@@ -46,12 +46,28 @@ static sqlite3_stmt *prepare(sqlite3 *db, const struct tw_store_change *change)
     static const char *const sql[] = {
         [TW_STORE_PUT] =
             ("INSERT INTO tw_put(queue, id, due_ms, condition, payload, every_ms, times, missed, tries,"
-             " backoff_ms, max_late_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) RETURNING 1"),
+             " backoff_ms, max_late_ms, factor, backoff_max_ms, jitter)"
+             " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14) RETURNING 1"),
         [TW_STORE_MOVE] =
             "INSERT INTO tw_move(queue, id, due_ms, condition) VALUES (?1, ?2, ?3, ?4) RETURNING 1",
         [TW_STORE_CANCEL] = "INSERT INTO tw_cancel(queue, id) VALUES (?1, ?2)"};
     sqlite3_stmt *statement;
     return sqlite3_prepare_v2(db, sql[change->verb], -1, &statement, NULL) == SQLITE_OK ? statement : NULL;
+}
+
+/* NULL stands for an option that is left out. */
+static void bind_waits(sqlite3_stmt *statement, const struct tw_delayed *task)
+{
+    if (task->tries > 0)
+        sqlite3_bind_int64(statement, 9, task->tries);
+    if (task->backoff_ms > 0)
+        sqlite3_bind_int64(statement, 10, (sqlite3_int64)task->backoff_ms);
+    if (task->factor > 0)
+        sqlite3_bind_double(statement, 12, task->factor / 100.0);
+    if (task->backoff_max_ms > 0)
+        sqlite3_bind_int64(statement, 13, (sqlite3_int64)task->backoff_max_ms);
+    if (task->jitter > 0)
+        sqlite3_bind_int64(statement, 14, task->jitter == TW_STORE_NO_JITTER ? 0 : task->jitter);
 }
 
 static void bind(sqlite3_stmt *statement, const struct tw_store_change *change)
@@ -80,13 +96,10 @@ static void bind(sqlite3_stmt *statement, const struct tw_store_change *change)
     if (task->every_ms > 0 && task->times > 0 && task->times != TW_FOREVER)
         sqlite3_bind_int64(statement, 7, (sqlite3_int64)task->times);
     sqlite3_bind_text(statement, 8, policies[task->missed], -1, SQLITE_STATIC);
-    if (task->tries > 0) /* NULL stands for the default */
-        sqlite3_bind_int64(statement, 9, task->tries);
-    if (task->backoff_ms > 0)
-        sqlite3_bind_int64(statement, 10, (sqlite3_int64)task->backoff_ms);
     if (task->max_late_ms > 0 && task->max_late_ms != TW_FOREVER)
         sqlite3_bind_int64(statement, 11,
                            task->max_late_ms == TW_STORE_ON_TIME ? 0 : (sqlite3_int64)task->max_late_ms);
+    bind_waits(statement, task);
 }
 
 /* Returns the result of a change, or TW_EIO if SQLite fails. */
