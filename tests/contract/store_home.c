@@ -5,7 +5,8 @@
  * verb "pass", and times are told from the beginning on.
  *
  * A run takes tasks by itself. Here it takes them while the verb "take" lasts: outside of it, the runner may
- * claim none. The jobs wait for the verbs that answer them.
+ * claim none. The jobs wait for the verbs that answer them. The verb "file" replies with the path, for
+ * the other programs of file_homes.py.
  */
 #include <store/runner.h>
 #include <tests/store/clock.h>
@@ -22,6 +23,7 @@ static const uint64_t BEGIN_MS = 4102444800000; /* the year 2100: no task of thi
 
 static struct {
     struct tw_store *store;
+    const char *path; /* of its file */
     atomic_bool open; /* tasks may be taken */
     atomic_int taken; /* jobs that the handler was given */
     struct tw_job *job[TAKEN];
@@ -379,6 +381,8 @@ static void obey(const struct verb *verb)
         tell(tw_store_pause(home.store, "q", name[0] == 'p'));
     else if (strcmp(name, "pass") == 0)
         pass(number_of(id));
+    else if (strcmp(name, "file") == 0)
+        puts(home.path);
     else
         refuse("no verb", name);
 }
@@ -391,6 +395,7 @@ int main(void)
     clock_halt(); /* a busy machine takes no job back from a slow worker */
     store_setup(&state);
     home.store = ((struct fixture *)state)->store;
+    home.path = ((struct fixture *)state)->path;
     start();
     while (fgets(line, sizeof line, stdin) != NULL) {
         struct verb verb = {.words = 0};
