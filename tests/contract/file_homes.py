@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""The homes that are a file. Another program takes part in one of them: it uses SQL."""
+"""The homes that are a file. Another program takes part in two of them: it uses SQL, or it is the command."""
+import datetime
+import json
 import sqlite3
 import subprocess
+import tempfile
 
+from clock import START, START_MS as BEGIN, Clock  # the programs in C begin then too
 from eventually import PATIENCE
 from words import conditions_of, read_options, shift, show
-
-BEGIN = 4102444800000  # as in store_home.c
 
 
 class Store:
@@ -108,4 +110,113 @@ class Sql(Store):
 
     def do_pass(self, ms):
         self.now += int(ms)
+        return self.ask("pass", ms)
+
+
+# ---- the command --------------------------------------------------------------------------------------------
+
+FLAGS = {"every": ("--every", "ms"), "times": ("--times", ""), "missed": ("--missed", ""),
+         "maxlate": ("--max-late", "ms"), "tries": ("--tries", ""), "backoff": ("--backoff", "ms")}
+RESULTS = {"moved": "yes", "there is no such task": "gone", "cancelled": "cancelled",
+           "cancelled while it runs": "at work", "replayed": "1", "there is no dead task with this ID": "0"}
+
+
+def when(options):
+    if "at" not in options:
+        return f"+{options['in']}ms"
+    date = START + datetime.timedelta(milliseconds=int(options["at"]))
+    return date.strftime("@%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+class Command(Store):
+    """`tickwheel put` and `tickwheel tasks` do all but takes and answers, a process each."""
+    lacks, runs = ("store", "command"), ("store", "command")
+
+    def __init__(self, program, command):
+        super().__init__(program)
+        self.command = command
+
+    def __enter__(self):
+        super().__enter__()
+        self.path = self.ask("file")[0]
+        self.folder = tempfile.TemporaryDirectory()
+        self.clock = Clock(self.folder.name)
+        return self
+
+    def __exit__(self, *failure):
+        self.folder.cleanup()
+        super().__exit__(*failure)
+
+    def run(self, name, *words):
+        return subprocess.run([self.command, name, "--store", self.path, "--queue", "q", *words],
+                              env=self.clock.environment(), stdin=subprocess.DEVNULL, capture_output=True,
+                              text=True, timeout=PATIENCE)
+
+    def tasks(self, *words):
+        """Returns what the command has printed, an object a line. Without any, its message is the result."""
+        done = self.run("tasks", "--json", *words)
+        found = [json.loads(line) for line in done.stdout.splitlines()]
+        return found if found or done.returncode == 0 else [{"result": done.stderr.strip()}]
+
+    def change(self, *words):
+        result = self.tasks(*words)[0]["result"]
+        return [RESULTS.get(result, f"error {result}")]
+
+    def do_put(self, name, *words):
+        options, flags = read_options(words), []
+        for option, (flag, unit) in FLAGS.items():
+            flags += [flag, options[option] + unit] if option in options else []
+        if conditions_of(options):
+            flags += ["--if", " ".join(conditions_of(options))]
+        done = self.run("put", *flags, when(options), name, *options.get("payload", "").split())
+        if done.returncode == 0:
+            return ["yes"]
+        return ["no" if "--if has kept everything" in done.stderr else f"error {done.stderr.strip()}"]
+
+    def do_move(self, name, *words):
+        options = read_options(words)
+        return self.change("move", name, when(options), *conditions_of(options))
+
+    def do_cancel(self, name):
+        return self.change("cancel", name)
+
+    def do_replay(self, name, *words):
+        if name != "all":
+            return self.change("replay", name, *words)
+        return [str(self.tasks("replay", "--all", *words)[0].get("replayed"))]
+
+    def do_purge(self):
+        return [str(self.tasks("purge")[0]["purged"])]
+
+    def do_pause(self):
+        return ["yes" if self.tasks("pause")[0]["changed"] else "no"]
+
+    def do_resume(self):
+        return ["yes" if self.tasks("resume")[0]["changed"] else "no"]
+
+    def do_get(self, name):
+        for task in self.tasks("list") + self.tasks("dead"):
+            if task["id"] == name:
+                times = {member: (task[f"{member}_ms"] or 0) - BEGIN for member in ("due", "next")}
+                return show({**task, **times, "every": task.get("every_ms")})
+        return ["gone"]
+
+    def do_scan(self):
+        return [f"{task['id']} {task['due_ms'] - BEGIN}" for task in self.tasks("list")]
+
+    def do_len(self):
+        return [str(len(self.tasks("list")))]
+
+    def do_next(self):
+        return [f"{task['id']} {task['next_ms'] - BEGIN}" for task in self.tasks("next")] or ["nothing"]
+
+    def do_deaths(self):
+        return [task["id"] for task in self.tasks("dead")] or ["nothing"]
+
+    def do_forecast(self, step, steps):
+        forecast = self.tasks("forecast", "--step", f"{step}ms", "--steps", steps)[0]
+        return [" ".join(map(str, forecast["counts"]))]
+
+    def do_pass(self, ms):
+        self.clock.skip(int(ms) / 1000)
         return self.ask("pass", ms)
