@@ -153,7 +153,7 @@ class Command(Store):
                               text=True, timeout=PATIENCE)
 
     def tasks(self, *words):
-        """Returns what the command has printed, an object a line. Without any, its message is the result."""
+        """Returns the output, an object a line. Without any, the message of the command is the result."""
         done = self.run("tasks", "--json", *words)
         found = [json.loads(line) for line in done.stdout.splitlines()]
         return found if found or done.returncode == 0 else [{"result": done.stderr.strip()}]
@@ -202,7 +202,7 @@ class Command(Store):
         return ["gone"]
 
     def do_scan(self):
-        return [f"{task['id']} {task['due_ms'] - BEGIN}" for task in self.tasks("list")]
+        return [f"{task['id']} {task['due_ms'] - BEGIN}" for task in self.tasks("list") + self.tasks("dead")]
 
     def do_len(self):
         return [str(len(self.tasks("list")))]

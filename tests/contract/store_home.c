@@ -301,6 +301,14 @@ static void show_due(void *arg, const struct tw_store_task *task)
     printf("%.*s %" PRId64 "\n", (int)task->id_size, (const char *)task->id, since_begin(task->due_ms));
 }
 
+/* The dead tasks have a scan of their own. */
+static void show_all(void)
+{
+    static const struct tw_store_range dead = {.states = TW_STATE_DEAD};
+    tell_error(tw_store_scan(home.store, "q", NULL, show_due, NULL));
+    tell_error(tw_store_scan(home.store, "q", &dead, show_due, NULL));
+}
+
 static void list(unsigned states, uint64_t from_ms, uint64_t to_ms, uint64_t count)
 {
     struct tw_store_range range = {.states = states, .from_ms = from_ms, .to_ms = to_ms, .count = count};
@@ -331,9 +339,11 @@ static void see_task(const char *id)
         puts("gone");
 }
 
-/* Nobody is waiting for time but the run, and it sleeps again when this returns. */
+/* Nobody is waiting for time but the run, and it sleeps again when this returns. It has seen before each task
+ * that was ready when it was filed. A run that sees such a task later puts it behind others (window.c). */
 static void pass(uint64_t ms)
 {
+    runner_idle(home.store);
     clock_pass(ms);
     runner_idle(home.store);
 }
@@ -366,7 +376,7 @@ static void obey(const struct verb *verb)
     else if (strcmp(name, "next") == 0)
         list(TW_STATE_WAITING, 0, 0, 1);
     else if (strcmp(name, "scan") == 0)
-        tell_error(tw_store_scan(home.store, "q", NULL, show_due, NULL));
+        show_all();
     else if (strcmp(name, "deaths") == 0)
         list(TW_STATE_DEAD, 0, 0, 0);
     else if (strcmp(name, "forecast") == 0)
