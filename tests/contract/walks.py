@@ -35,8 +35,11 @@ WORDS = {
 NEEDS = {
     r"keepdue": ["keep.2", "keep.4", "keep.5"], r"promote": ["promote.1"], r"touch": ["touch.1"],
     r"take lease|jitter|fail ID ERROR": ["lapse.1"], r"missed coalesce": ["coalesce makes one call for all"],
+    r"back ID'": ["it has its old place again, also before a task of an earlier time"],
     r"missed skip": ["the take skips, and nothing before it"], r"maxlate": ["the time in a pause counts"]}
 SAME_TIME = "deaths in the same millisecond stand in their order too"
+LAST = "of one millisecond, a next period is the last"
+OVERLAP = "a new task of the id does not wait for the work of the cancelled one"
 NOTICED_LATE = "a lapse that is noticed late has the same place in the order"
 
 
@@ -56,7 +59,7 @@ class Walks:
 
     def table(self):
         return Table(self.program, lease_ms=0 if "lapse.1" in self.lacks else 30000,
-                     answers_once="fail.4" in self.lacks)
+                     answers_once="fail.4" in self.lacks, keeps_number=LAST in self.lacks)
 
     def draw_line(self, rng, names):
         words = {**self.words, "ID": names, "MANY": [*names, "all"]}
@@ -73,8 +76,10 @@ class Walks:
             ends = [0, *sorted(end for end in ends if end < int(line.split()[1])), int(line.split()[1])]
             lines = [f"pass {end - before}" for before, end in zip(ends, ends[1:])]
         steps = [(line, table(line)) for line in lines]
-        if steps[0][1] == ["dead"] and SAME_TIME in self.lacks:
-            steps.append(("pass 1", table("pass 1")))
+        name = line.split()[-1]
+        for reply, title, then in (("dead", SAME_TIME, "pass 1"), ("at work", OVERLAP, f"done {name}")):
+            if steps[0][1] == [reply] and title in self.lacks:
+                steps.append((then, table(then)))
         return steps
 
     def draw(self, rng):
