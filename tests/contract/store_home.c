@@ -5,7 +5,8 @@
  * verb "pass", and times are told from the beginning on.
  *
  * A run takes tasks by itself. Here it takes them while the verb "take" lasts: outside of it, the runner may
- * claim none. The jobs wait for the verbs that answer them.
+ * claim none. The jobs wait for the verbs that answer them. The verb "file" replies with the path, for
+ * the other programs of file_homes.py.
  */
 #include <store/runner.h>
 #include <tests/store/clock.h>
@@ -23,6 +24,7 @@ static const uint64_t BEGIN_MS = 4102444800000; /* the year 2100: no task of thi
 
 static struct {
     struct tw_store *store;
+    const char *path; /* of its file */
     atomic_bool open; /* tasks may be taken */
     atomic_int taken; /* jobs that the handler was given */
     struct tw_job *job[TAKEN];
@@ -315,6 +317,14 @@ static void show_due(void *arg, const struct tw_store_task *task)
     printf("%.*s %" PRId64 "\n", (int)task->id_size, (const char *)task->id, since_begin(task->due_ms));
 }
 
+/* The dead tasks have a scan of their own. */
+static void show_all(void)
+{
+    static const struct tw_store_range dead = {.states = TW_STATE_DEAD};
+    tell_error(tw_store_scan(home.store, "q", NULL, show_due, NULL));
+    tell_error(tw_store_scan(home.store, "q", &dead, show_due, NULL));
+}
+
 static void list(unsigned states, uint64_t from_ms, uint64_t to_ms, uint64_t count)
 {
     struct tw_store_range range = {.states = states, .from_ms = from_ms, .to_ms = to_ms, .count = count};
@@ -351,9 +361,11 @@ static void see_task(const char *id)
         puts("gone");
 }
 
-/* Nobody is waiting for time but the run, and it sleeps again when this returns. */
+/* Nobody is waiting for time but the run, and it sleeps again when this returns. It has seen before each task
+ * that was ready when it was filed. A run that sees such a task later puts it behind others (window.c). */
 static void pass(uint64_t ms)
 {
+    runner_idle(home.store);
     clock_pass(ms);
     runner_idle(home.store);
 }
@@ -386,7 +398,7 @@ static void obey(const struct verb *verb)
     else if (strcmp(name, "next") == 0)
         list(TW_STATE_WAITING, 0, 0, 1);
     else if (strcmp(name, "scan") == 0)
-        tell_error(tw_store_scan(home.store, "q", NULL, show_due, NULL));
+        show_all();
     else if (strcmp(name, "deaths") == 0)
         list(TW_STATE_DEAD, 0, 0, 0);
     else if (strcmp(name, "forecast") == 0)
@@ -403,6 +415,8 @@ static void obey(const struct verb *verb)
         tell(tw_store_pause(home.store, "q", name[0] == 'p'));
     else if (strcmp(name, "pass") == 0)
         pass(number_of(id));
+    else if (strcmp(name, "file") == 0)
+        puts(home.path);
     else
         refuse("no verb", name);
 }
@@ -415,6 +429,7 @@ int main(void)
     clock_halt(); /* a busy machine takes no job back from a slow worker */
     store_setup(&state);
     home.store = ((struct fixture *)state)->store;
+    home.path = ((struct fixture *)state)->path;
     start();
     while (fgets(line, sizeof line, stdin) != NULL) {
         struct verb verb = {.words = 0};

@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: MIT
+"""The homes that are a file. Another program takes part in two of them: it uses SQL, or it is the command."""
+import datetime
+import json
+import sqlite3
+import subprocess
+import tempfile
+
+from clock import START, START_MS as BEGIN, Clock  # the programs in C begin then too
+from eventually import PATIENCE
+from words import conditions_of, read_options, shift, show
+
+
+class Store:
+    """A run of a file, in a process of its own for each scenario (store_home.c)."""
+    lacks, runs = ("store", ), ("store", )
+
+    def __init__(self, program):
+        self.program = program
+
+    def __enter__(self):
+        self.process = subprocess.Popen([self.program], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        text=True)
+        return self
+
+    def __exit__(self, *_):
+        self.process.stdin.close()
+        self.process.stdout.close()
+        if self.process.wait(PATIENCE) != 0:
+            raise SystemExit(f"{self.program} has ended with {self.process.returncode}")
+
+    def __call__(self, line):
+        """A verb that a home does in another way than C is a method of it."""
+        verb, *words = shift(line, BEGIN).split()
+        own = getattr(self, f"do_{verb}", None)
+        return [shift(reply, -BEGIN) for reply in (own(*words) if own else self.ask(verb, *words))]
+
+    def ask(self, *words):
+        self.process.stdin.write(" ".join(words) + "\n")
+        self.process.stdin.flush()
+        reply = []
+        while (line := self.process.stdout.readline()) != ".\n":
+            if not line:
+                raise SystemExit(f"{self.program} has ended after {reply}")
+            reply.append(line.rstrip("\n"))
+        return reply
+
+
+# ---- SQL ----------------------------------------------------------------------------------------------------
+
+COLUMNS = {"every": "every_ms", "times": "times", "missed": "missed", "maxlate": "max_late_ms",
+           "tries": "tries", "backoff": "backoff_ms", "factor": "factor", "most": "backoff_max_ms",
+           "jitter": "jitter", "payload": "payload"}
+LOOK = """
+SELECT shown.state, due_ms - :begin AS due, next_ms - :begin AS next, shown.attempt, lapses, every_ms AS every,
+    times, CAST(shown.payload AS TEXT) AS payload, shown.error, replaced
+FROM tw_task JOIN tw_list AS shown ON shown.id = CAST(tw_task.id AS TEXT) WHERE tw_task.id = CAST(:id AS BLOB)
+"""
+
+
+def options_of(words):
+    """As read_options(), but each number of `backoff FIRST FACTOR MOST` has a name."""
+    options = read_options(words)
+    return {**options, **dict(zip(("backoff", "factor", "most"), options.get("backoff", "").split()))}
+
+
+class Sql(Store):
+    """Another program files, moves, cancels and looks in plain SQL. Its clock is that of the scenario too."""
+    lacks, runs = ("store", "sql"), ("store", "sql")
+
+    def __enter__(self):
+        super().__enter__()
+        self.now = BEGIN
+        self.db = sqlite3.connect(self.ask("file")[0], timeout=PATIENCE, isolation_level=None)
+        self.db.row_factory = sqlite3.Row
+        self.db.create_function("julianday", 1, lambda _: 2440587.5 + self.now / 86400000)
+        return self
+
+    def __exit__(self, *failure):
+        self.db.close()
+        super().__exit__(*failure)
+
+    def insert(self, view, **columns):
+        sql = f"INSERT INTO {view}({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))}) RETURNING id"
+        try:
+            return "yes" if self.db.execute(sql, [*columns.values()]).fetchall() else "no"
+        except sqlite3.IntegrityError as error:
+            return f"error {str(error).removeprefix(f'{view}: ')}"
+
+    def file(self, view, name, options, **columns):
+        """Puts or moves."""
+        due_ms = BEGIN + int(options["at"]) if "at" in options else self.now + int(options["in"])
+        condition = " ".join(reversed(conditions_of(options))).upper() or None  # KEEPDUE comes first
+        return self.insert(view, queue="q", id=name, due_ms=due_ms, condition=condition, **columns)
+
+    def do_put(self, name, *words):
+        options = options_of(words)
+        columns = {column: options[option] for option, column in COLUMNS.items() if option in options}
+        return [self.file("tw_put", name, options, **columns)]
+
+    def do_move(self, name, *words):
+        reply = self.file("tw_move", name, read_options(words))
+        return ["gone" if reply.startswith("error there is no such task") else reply]
+
+    def do_cancel(self, name):
+        task = self.look(name)
+        self.insert("tw_cancel", queue="q", id=name)
+        return ["gone" if task is None else "at work" if task["state"] == "leased" else "cancelled"]
+
+    def look(self, name):
+        row = self.db.execute(LOOK, {"begin": BEGIN, "id": name}).fetchone()
+        return row and dict(row)
+
+    def do_get(self, name):
+        task = self.look(name)
+        return show(task) if task else ["gone"]
+
+    def do_pass(self, ms):
+        self.now += int(ms)
+        return self.ask("pass", ms)
+
+
+# ---- the command --------------------------------------------------------------------------------------------
+
+FLAGS = {"every": ("--every", "ms"), "times": ("--times", ""), "missed": ("--missed", ""),
+         "maxlate": ("--max-late", "ms"), "tries": ("--tries", ""), "backoff": ("--backoff", "ms"),
+         "factor": ("--factor", ""), "most": ("--backoff-max", "ms"), "jitter": ("--jitter", "")}
+RESULTS = {"moved": "yes", "there is no such task": "gone", "cancelled": "cancelled",
+           "cancelled while it runs": "at work", "replayed": "1", "there is no dead task with this ID": "0",
+           "promoted": "1", "there is no waiting task with this ID": "0"}
+
+
+def when(options):
+    if "at" not in options:
+        return f"+{options['in']}ms"
+    date = START + datetime.timedelta(milliseconds=int(options["at"]))
+    return date.strftime("@%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+class Command(Store):
+    """`tickwheel put` and `tickwheel tasks` do all but takes and answers, a process each."""
+    lacks, runs = ("store", "command"), ("store", "command")
+
+    def __init__(self, program, command):
+        super().__init__(program)
+        self.command = command
+
+    def __enter__(self):
+        super().__enter__()
+        self.path = self.ask("file")[0]
+        self.folder = tempfile.TemporaryDirectory()
+        self.clock = Clock(self.folder.name)
+        return self
+
+    def __exit__(self, *failure):
+        self.folder.cleanup()
+        super().__exit__(*failure)
+
+    def run(self, name, *words):
+        return subprocess.run([self.command, name, "--store", self.path, "--queue", "q", *words],
+                              env=self.clock.environment(), stdin=subprocess.DEVNULL, capture_output=True,
+                              text=True, timeout=PATIENCE)
+
+    def tasks(self, *words):
+        """Returns the output, an object a line. Without any, the message of the command is the result."""
+        done = self.run("tasks", "--json", *words)
+        found = [json.loads(line) for line in done.stdout.splitlines()]
+        return found if found or done.returncode == 0 else [{"result": done.stderr.strip()}]
+
+    def change(self, *words):
+        result = self.tasks(*words)[0]["result"]
+        return [RESULTS.get(result, f"error {result}")]
+
+    def do_put(self, name, *words):
+        options, flags = options_of(words), []
+        for option, (flag, unit) in FLAGS.items():
+            flags += [flag, options[option] + unit] if option in options else []
+        for condition in conditions_of(options):
+            flags += ["--keepdue"] if condition == "keepdue" else ["--if", condition]
+        done = self.run("put", *flags, when(options), name, *options.get("payload", "").split())
+        if done.returncode == 0:
+            return ["yes"]
+        return ["no" if "--if has kept everything" in done.stderr else f"error {done.stderr.strip()}"]
+
+    def do_move(self, name, *words):
+        options = read_options(words)
+        return self.change("move", name, when(options), *conditions_of(options))
+
+    def do_cancel(self, name):
+        return self.change("cancel", name)
+
+    def do_replay(self, name, *words):
+        if name != "all":
+            return self.change("replay", name, *words)
+        return [str(self.tasks("replay", "--all", *words)[0].get("replayed"))]
+
+    def do_promote(self, name):
+        if name != "all":
+            return self.change("promote", name)
+        return [str(self.tasks("promote", "--all")[0]["promoted"])]
+
+    def do_purge(self):
+        return [str(self.tasks("purge")[0]["purged"])]
+
+    def do_pause(self):
+        return ["yes" if self.tasks("pause")[0]["changed"] else "no"]
+
+    def do_resume(self):
+        return ["yes" if self.tasks("resume")[0]["changed"] else "no"]
+
+    def do_get(self, name):
+        for task in self.tasks("list") + self.tasks("dead"):
+            if task["id"] == name:
+                times = {member: (task[f"{member}_ms"] or 0) - BEGIN for member in ("due", "next")}
+                return show({**task, **times, "every": task.get("every_ms")})
+        return ["gone"]
+
+    def do_scan(self):
+        return [f"{task['id']} {task['due_ms'] - BEGIN}" for task in self.tasks("list") + self.tasks("dead")]
+
+    def do_len(self):
+        return [str(len(self.tasks("list")))]
+
+    def do_next(self):
+        return [f"{task['id']} {task['next_ms'] - BEGIN}" for task in self.tasks("next")] or ["nothing"]
+
+    def do_deaths(self):
+        return [task["id"] for task in self.tasks("dead")] or ["nothing"]
+
+    def do_forecast(self, step, steps):
+        forecast = self.tasks("forecast", "--step", f"{step}ms", "--steps", steps)[0]
+        return [" ".join(map(str, forecast["counts"]))]
+
+    def do_pass(self, ms):
+        self.clock.skip(int(ms) / 1000)
+        return self.ask("pass", ms)

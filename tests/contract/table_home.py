@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: MIT
+"""The table itself as a home. Each change is a call of the pure function of src/task, in table.c. Here are only
+the ids, the payloads, the errors and the order of the tasks, which a home keeps beside their numbers."""
+import itertools
+import subprocess
+
+from eventually import PATIENCE
+from words import CONDITIONS, conditions_of, read_options, show
+
+BEGIN = 10**12  # an absolute time
+FOREVER, TIME_MAX = 2**64 - 1, 253402300799999
+(PUT, MOVE, CANCEL, TAKE, TOUCH, DONE, FAIL, KILL, BACK, LAPSE, DUE, DELIVERED, REFUSED, PROMOTE, REPLAY,
+ PURGE) = range(16)  # enum tw__task_verb
+NONE, FILED, TAKEN, REPLACED, BURIED = range(5)  # enum tw__task_stage
+NO, YES, MISSING, IS_DEAD, CANCELLED, AT_WORK, LATE, DIED = range(8)  # enum tw__task_reply
+MISSED = ["coalesce", "skip", "burst"]  # enum tw_missed
+TEXTS = {NO: "no", YES: "yes", MISSING: "gone", CANCELLED: "cancelled", AT_WORK: "at work",
+         IS_DEAD: "error the task is dead: expected a replay, or a put in its place"}
+
+
+class Task:
+    """`place`: in the order of its queue. `died`: in the order of deaths. `held`: in the order of leases that
+    end in one millisecond. The contract leaves that open; here it is as in the module."""
+
+    def __init__(self, numbers, payload="", error=""):
+        self.numbers, self.payload, self.error = numbers, payload, error
+        self.place = self.died = self.held = None
+
+    def __getitem__(self, number):
+        return self.numbers[number]
+
+    def is_leased(self):
+        return self["stage"] in (TAKEN, REPLACED)
+
+    def state(self, now):
+        if self.is_leased():
+            return "leased"
+        return "dead" if self["stage"] == BURIED else "ready" if self["next_ms"] <= now else "waiting"
+
+
+class Table:
+    """A take without a time has the lease `lease_ms`; 0: no end. With answers_once an attempt can be answered
+    only once, as in a handler. With keeps_number a retry and a next period are filed with the number that
+    the task has, and not last. To answer an attempt that is not there, the reply is "not taken"."""
+    lacks, runs = ("table", ), ("table", "redis")  # the scenarios of leases too
+    process = None  # it serves all
+
+    def __init__(self, program, lease_ms=30000, answers_once=False, keeps_number=False):
+        self.lease_ms, self.answers_once, self.keeps_number = lease_ms, answers_once, keeps_number
+        if Table.process is None:
+            Table.process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                             text=True)
+            Table.call, Table.task, Table.outcome = (Table.process.stdout.readline().split() for _ in range(3))
+
+    def __enter__(self):
+        self.now, self.paused, self.count = BEGIN, False, itertools.count(1)
+        self.tasks, self.tokens = {}, {}
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    @classmethod
+    def end(cls):
+        if cls.process:
+            cls.process.stdin.close()
+            cls.process.stdout.close()
+            cls.process.wait(PATIENCE)
+
+    def __call__(self, line):
+        verb, *words = line.split()
+        return getattr(self, f"do_{verb}")(*words)
+
+    # ---- changes
+
+    def ask(self, numbers, options, call):
+        """Returns the outcome, the task afterwards, and the dead period."""
+        line = [self.now, *(call.get(name, 0) for name in Table.call)]
+        line += [part.get(name, 0) for part in (numbers, options) for name in Table.task]
+        Table.process.stdin.write(" ".join(map(str, line)) + "\n")
+        Table.process.stdin.flush()
+        found = iter(map(int, Table.process.stdout.readline().split()))
+        return [dict(zip(names, found)) for names in (Table.outcome, Table.task, Table.task)]
+
+    def change(self, name, verb, options=None, payload="", error="", **call):
+        """Makes a call on a task. Returns the outcome."""
+        task = self.tasks.get(name) or Task({"stage": NONE})
+        keeps = self.keeps_number and verb in (DONE, FAIL, KILL) and task["stage"] == TAKEN
+        outcome, task.numbers, dead = self.ask(task.numbers, options or {}, {"verb": verb, **call})
+        self.tasks[name] = task
+        if verb == PUT and outcome["reply"] == YES and task["stage"] == REPLACED:
+            task.held = next(self.count)
+        if outcome["filed"]:
+            number = task.place[1] if keeps else next(self.count)
+            task.place = max(task["next_ms"], outcome["filed_ms"]), number
+        if outcome["renewed"]:
+            task.payload = payload
+        if outcome["clears_error"]:
+            task.error = ""
+        if outcome["fails"] and outcome["reply"] == DIED:
+            self.bury(name, task, dead, error)
+        elif outcome["fails"]:
+            task.error = error
+        if task["stage"] == NONE:
+            del self.tasks[name]
+        return outcome
+
+    def bury(self, name, task, dead, error):
+        """The task has died, or a period of it."""
+        if dead["stage"] == BURIED:
+            name = f"{name}@{dead['due_ms'] - BEGIN}"
+            names = itertools.chain([name], (f"{name}-{n}" for n in itertools.count(1)))
+            task = self.tasks[next(name for name in names if name not in self.tasks)] = Task(dead, task.payload)
+        task.error, task.died = error, next(self.count)
+
+    def time(self, options):
+        if "at" in options:
+            return BEGIN + int(options["at"])
+        return self.now + int(options.get("in", 0))
+
+    def reply(self, name, verb, **call):
+        return [TEXTS[self.change(name, verb, **call)["reply"]]]
+
+    def do_put(self, name, *words):
+        given = read_options(words)
+        first, factor, most = (given.get("backoff", "") + " 1000 2 3600000").split()[:3]
+        every = int(given.get("every", 0))
+        options = {
+            "every_ms": every, "times": int(given.get("times", FOREVER)) if every else 1,
+            "policy": MISSED.index(given.get("missed", "coalesce")),
+            "max_late_ms": int(given.get("maxlate", FOREVER)),
+            "retry.tries": int(given.get("tries", 20)), "retry.jitter": int(given.get("jitter", 10)),
+            "retry.first_ms": int(first), "retry.factor": round(float(factor) * 100), "retry.max_ms": int(most)}
+        return self.reply(name, PUT, options=options, payload=given.get("payload", ""), at_ms=self.time(given),
+                          conditions=sum(1 << CONDITIONS.index(name) for name in conditions_of(given)))
+
+    def do_move(self, name, *words):
+        given = read_options(words)
+        return self.reply(name, MOVE, at_ms=self.time(given),
+                          conditions=sum(1 << CONDITIONS.index(name) for name in conditions_of(given)))
+
+    def do_cancel(self, name):
+        return self.reply(name, CANCEL)
+
+    def do_send(self, *_):
+        return ["a home delivers it"]
+
+    do_refuse = do_accept = do_send
+
+    # ---- attempts
+
+    def do_take(self, *words):
+        lease_ms = int(read_options(words).get("lease", self.lease_ms))
+        lines = []
+        while not self.paused and (ready := self.sorted("ready")):
+            name, task = ready[0]
+            token = task.held = next(self.count)
+            if self.change(name, TAKE, token=token, lease_ms=lease_ms)["reply"] != YES:
+                continue  # too late, or skipped
+            self.tokens.setdefault(name, []).append(token)
+            missed = f" missed {task['missed']}" if task["missed"] else ""
+            lines.append(f"{name} due {task['due_ms'] - BEGIN} attempt {task['attempt']}{missed}")
+        return lines or ["nothing"]
+
+    def answer(self, name, verb, words, texts):
+        tokens = self.tokens.get(name)
+        if not tokens:
+            return ["not taken"]
+        token = tokens.pop() if self.answers_once else tokens[-1]
+        given = read_options(words)
+        outcome = self.change(name, verb, error=given.get("error", ""), token=token, timed=int("in" in given),
+                              at_ms=self.time(given), lease_ms=int(given.get("lease", 0)))
+        return [texts[outcome["reply"]].format(outcome["value_ms"] - BEGIN)]
+
+    def do_done(self, name):
+        return self.answer(name, DONE, (), {YES: "yes", NO: "no"})
+
+    def do_fail(self, name, *words, verb=FAIL):
+        return self.answer(name, verb, words, {YES: "next {}", NO: "not yours", DIED: "dead"})
+
+    def do_dead(self, name, *words):
+        return self.do_fail(name, *words, verb=KILL)
+
+    def do_back(self, name, *words):
+        return self.do_fail(name, *words, verb=BACK)
+
+    def do_touch(self, name, *words):
+        if name in self.tasks and self.tasks[name].is_leased():
+            self.tasks[name].held = next(self.count)
+        return self.answer(name, TOUCH, words, {YES: "ends {}", NO: "not yours"})
+
+    def do_pass(self, ms):
+        self.now += int(ms)
+        leases = [(task["end_ms"], task.held, name) for name, task in self.tasks.items() if task.is_leased()]
+        for end_ms, _, name in sorted(leases):
+            if end_ms <= self.now:
+                self.change(name, LAPSE, error="the lease ran out")
+        return []
+
+    # ---- operators
+
+    def many(self, name, verb, state, **call):
+        """Returns how many of the tasks have changed."""
+        names = [name for name, _ in self.sorted(state)] if name == "all" else [name]
+        return [str(sum(self.change(name, verb, **call)["reply"] == YES for name in names))]
+
+    def do_promote(self, name):
+        return self.many(name, PROMOTE, "waiting")
+
+    def do_replay(self, name, *words):
+        return self.many(name, REPLAY, "dead", timed=1, at_ms=self.time(read_options(words)))
+
+    def do_purge(self):
+        return self.many("all", PURGE, "dead")
+
+    def do_pause(self):
+        paused, self.paused = self.paused, True
+        return ["no" if paused else "yes"]
+
+    def do_resume(self):
+        paused, self.paused = self.paused, False
+        return ["yes" if paused else "no"]
+
+    # ---- looks
+
+    def sorted(self, state):
+        """The tasks of a state in their order, each with its id."""
+        found = [(name, task) for name, task in self.tasks.items() if task.state(self.now) == state]
+        return sorted(found, key=lambda pair: pair[1].died if state == "dead" else pair[1].place)
+
+    def do_get(self, name):
+        task = self.tasks.get(name)
+        if task is None:
+            return ["gone"]
+        return show({
+            "state": task.state(self.now), "due": task["due_ms"] - BEGIN, "next": task["next_ms"] - BEGIN,
+            "attempt": task["old_attempt" if task["stage"] == REPLACED else "attempt"],
+            "lapses": task["lapses"], "every": task["every_ms"],
+            "times": 0 if task["times"] == FOREVER else task["times"],
+            "payload": task.payload, "error": task.error, "replaced": task["stage"] == REPLACED})
+
+    def do_range(self, first, last):
+        found = [(name, task["next_ms"] - BEGIN) for name, task in self.sorted("waiting")]
+        return [f"{name} {at}" for name, at in found if int(first) <= at <= int(last)] or ["nothing"]
+
+    def do_next(self):
+        return self.do_range(0, TIME_MAX)[:1]
+
+    def do_deaths(self):
+        return [name for name, _ in self.sorted("dead")] or ["nothing"]
+
+    def do_len(self):
+        return [str(sum(task["stage"] != BURIED for task in self.tasks.values()))]
+
+    def do_scan(self):
+        return sorted(f"{name} {task['due_ms'] - BEGIN}" for name, task in self.tasks.items())
+
+    def do_forecast(self, step, steps):
+        """Of tasks that run once."""
+        ends = [task["next_ms"] - self.now for _, task in self.sorted("waiting")]
+        return [" ".join(str(sum(at // int(step) == n for at in ends)) for n in range(int(steps)))]

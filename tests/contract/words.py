@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: MIT
+"""The words of scenarios, which test_contract lists, and the comparison of replies."""
+import difflib
+import re
+
+CONDITIONS = "nx xx gt lt keepdue".split()
+OPTIONS = {*CONDITIONS, *"in at every times missed maxlate tries backoff jitter lease payload error".split()}
+ANSWERS = ("done", "fail", "dead", "back")
+
+
+def read_options(words):
+    """Returns the options of a verb by their names, each with the words behind it."""
+    options, name = {}, None
+    for word in words:
+        if word in OPTIONS:
+            name, options[word] = word, ""
+        else:
+            options[name] = f"{options[name]} {word}".lstrip()
+    return options
+
+
+def conditions_of(options):
+    return [name for name in CONDITIONS if name in options]
+
+
+def show(task):
+    """The reply of get. An option that the task does not have is 0, empty or None."""
+    words = [task["state"], "due", task["due"]]
+    if task["state"] in ("waiting", "ready"):
+        words += ["next", task["next"]]
+    words += ["attempt", task["attempt"]]
+    for name in ("lapses", "every", "times", "payload", "error"):
+        if task.get(name) and (name != "times" or task["every"]):
+            words += [name, task[name]]
+    return [" ".join(map(str, words + ["replaced"] * bool(task.get("replaced"))))]
+
+
+def shift(text, ms):
+    """Moves the times in ids of dead periods, `a@1000`: a scenario tells them from its beginning on."""
+    return re.sub(r"@(\d+)", lambda found: f"@{int(found[1]) + ms}", text)
+
+
+def first_wrong(steps, home):
+    """Makes the steps, each a line and its reply. Returns the number of the first wrong reply, and that reply;
+    None: all are right."""
+    for at, (line, expected) in enumerate(steps):
+        got = sorted(home(line)) if line == "scan" else home(line)
+        if got != expected and not (got == ["-"] and line.split()[0] in ANSWERS):
+            return at, got
+    return None
+
+
+def told(steps, at, got):
+    """The scenario until there. At last come both replies: "-" that of the scenario, "+" that of the home."""
+    lines = [text for line, reply in steps[:at] for text in (line, *(f"  {text}" for text in reply))]
+    lines += [steps[at][0], *difflib.ndiff(steps[at][1], got)]
+    return "".join(f"    {line}\n" for line in lines)
