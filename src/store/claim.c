@@ -164,8 +164,8 @@ static int end_old_attempt(struct tw__store_db *db, struct tw__store_job *job, u
     return error;
 }
 
-/* Reads the options of a job's task as they are now: a put with KEEPDUE may have given a series others since the
- * claim. Without a row nothing is read: no answer changes the task. */
+/* Reads the options of a job's task as they are now: a put with KEEPDUE may have given a series others since
+ * the claim. Without a row nothing is read: no answer changes the task. */
 static int read_options(struct tw__store_db *db, struct tw__store_job *job, struct tw__task_retry *retry)
 {
     int error = 0;
