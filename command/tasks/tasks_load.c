@@ -72,7 +72,7 @@ static bool print_load_json(const struct tw_store_load *load)
 {
     json_t *object = json_object();
     json_put_bytes(object, "queue", load->queue, strlen(load->queue));
-    json_object_set_new(object, "waiting", json_integer((json_int_t)(load->waiting + load->ready)));
+    json_object_set_new(object, "waiting", json_integer((json_int_t)load->waiting + (json_int_t)load->ready));
     json_object_set_new(object, "overdue", json_integer((json_int_t)load->ready));
     json_object_set_new(object, "running", json_integer((json_int_t)load->leased));
     json_object_set_new(object, "dead", json_integer((json_int_t)load->dead));

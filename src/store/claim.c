@@ -201,7 +201,7 @@ static int write_answer(struct tw__store_db *db, struct tw__store_job *job, uint
     if (job->answer == TW_BACK && job->retry_ms > 0) {
         error = answer_and_file(db, TW__STORE_BACK_AT, job, job->retry_ms, now_ms);
     } else if (job->answer == TW_BACK) {
-        job->again_ms = job->place_ms;
+        job->again_ms = job->place_ms < now_ms ? job->place_ms : now_ms; /* the clock may have gone back */
         error = answer_row(db, TW__STORE_BACK, job, 0);
     } else if (job->buried && job->every_ms == 0) {
         error = answer_row(db, TW__STORE_BURY, job, now_ms);

@@ -225,10 +225,8 @@ static void end_job(struct tw__store_runner *runner, struct tw__store_job *job)
         tw__store_window_put_back(&runner->window, job->later);
     if (job->again_ms == TW_NEVER)
         tw__store_window_forget(&runner->window, job->entry);
-    else if (job->begun)
-        tw__store_window_again(&runner->window, job->entry, job->again_ms);
     else
-        tw__store_window_put_back(&runner->window, job->entry);
+        tw__store_window_again(&runner->window, job->entry, job->again_ms);
     runner->must_look |= job->renumbered; /* the next look finds the task */
     runner->bytes -= job->size;
     tw__store_job_free(job);

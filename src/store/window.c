@@ -339,13 +339,8 @@ void tw__store_window_forget(struct tw__store_window *window, struct tw__store_e
 
 void tw__store_window_again(struct tw__store_window *window, struct tw__store_entry *entry, uint64_t place_ms)
 {
-    if (entry->orphan || !tw__store_is_within(window, entry->queue, place_ms, entry->seq)) {
-        tw__store_window_forget(window, entry);
-        return;
-    }
-    end_taking(window, entry);
     entry->place_ms = place_ms;
-    tw__store_entry_file(window, entry);
+    tw__store_window_put_back(window, entry);
 }
 
 /* ---- the window ------------------------------------------------------------------------------------------ */
