@@ -19,7 +19,7 @@ export interface Source extends Client {
 }
 
 /** When a task is due: `delay` ms from now, or `at` a time (a Date, or Unix time in ms). At most one of them.
- * Both are integers from 0 to 8.64e15. */
+ * Both are integers from 0 to 253402300799999, the end of the year 9999. */
 export type When = { delay?: number; at?: undefined } | { delay?: undefined; at?: Date | number };
 
 export interface Backoff {

@@ -38,13 +38,22 @@ static bool is_internal(RedisModuleCtx *ctx, const char *name)
     return false;
 }
 
+/* Replies that what the log has sent is damaged, and why. */
+static int reply_damaged(RedisModuleCtx *ctx, const char *what, const struct tw__redis_fault *fault)
+{
+    char text[TW__REDIS_FAULT_TEXT], error[REPLY_MAX];
+    snprintf(error, sizeof error, "ERR %s: %s", what, tw__redis_fault_text(fault, text));
+    return RedisModule_ReplyWithError(ctx, error);
+}
+
 /* NEXT: a repeating task was delivered, and is due again. Returns false after an error reply. */
 static bool fired_next(RedisModuleCtx *ctx, struct tw__redis_queue *queue, RedisModuleString **argv,
                        uint64_t now_ms)
 {
     long long due, times;
     if (RedisModule_StringToLongLong(argv[1], &due) != REDISMODULE_OK || due < 0 ||
-        RedisModule_StringToLongLong(argv[2], &times) != REDISMODULE_OK || times < -1) {
+        (uint64_t)due > TW__TASK_TIME_MAX || RedisModule_StringToLongLong(argv[2], &times) != REDISMODULE_OK ||
+        times < -1) {
         tw__redis_argument_error(ctx, argv[1], "TW.FIRED NEXT", "id, due time, times left");
         return false;
     }
@@ -71,10 +80,11 @@ static void fired_once(struct tw__redis_queue *queue, RedisModuleString *argumen
 /* LIVES: tasks were leased, failed, died, were done. Returns false after an error reply. */
 static bool fired_lives(RedisModuleCtx *ctx, struct tw__redis_queue *queue, RedisModuleString *changes)
 {
-    bool good = tw__redis_change_read(queue, tw__redis_string_bytes(changes), tw__redis_clock_now(ctx));
+    struct tw__redis_fault fault;
+    bool good = tw__redis_change_read(queue, tw__redis_string_bytes(changes), tw__redis_clock_now(ctx), &fault);
     tw__redis_alarm_next();
     if (!good)
-        RedisModule_ReplyWithError(ctx, "ERR TW.FIRED LIVES: the changes are damaged");
+        reply_damaged(ctx, "TW.FIRED LIVES: the changes are damaged", &fault);
     return good;
 }
 
@@ -151,6 +161,7 @@ int tw__redis_load_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
 {
     RedisModuleKey *key;
     struct tw__redis_queue *queue;
+    struct tw__redis_fault fault;
     if (argc != 3)
         return RedisModule_WrongArity(ctx);
     struct tw__redis_bytes chunk = tw__redis_string_bytes(argv[2]);
@@ -160,14 +171,14 @@ int tw__redis_load_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
     bool is_new = queue == NULL;
     if (is_new)
         queue = tw__redis_queue_new(tw__redis_shared.queues);
-    bool good = tw__redis_chunk_read(queue, chunk, tw__redis_clock_now(ctx));
+    bool good = tw__redis_chunk_read(queue, chunk, tw__redis_clock_now(ctx), &fault);
     if (is_new && tw__redis_table_count(&queue->tasks) > 0)
         tw__redis_keys_set(ctx, key, argv[1], queue);
     else if (is_new)
         tw__redis_grave_bury(queue);
     RedisModule_CloseKey(key);
     if (!good)
-        return RedisModule_ReplyWithError(ctx, "ERR TW.LOAD: the chunk is damaged");
+        return reply_damaged(ctx, "TW.LOAD: the chunk is damaged", &fault);
     RedisModule_ReplicateVerbatim(ctx);
     RedisModule_SignalModifiedKey(ctx, argv[1]);
     tw__redis_alarm_next();

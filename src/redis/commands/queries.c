@@ -5,6 +5,7 @@
  */
 #include "commands.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <task/state.h>
 #include <task/words.h>
@@ -192,13 +193,16 @@ static bool read_end(RedisModuleCtx *ctx, RedisModuleString *argument, const cha
 {
     bool first = tw__redis_argument_is(argument, "-");
     long long number;
+    char expected[REPLY_MAX];
     if (first || tw__redis_argument_is(argument, "+"))
-        *time = first ? 0 : TW__REDIS_TIME_MAX;
-    else if (RedisModule_StringToLongLong(argument, &number) == REDISMODULE_OK && number >= 0)
+        *time = first ? 0 : TW__TASK_TIME_MAX;
+    else if (RedisModule_StringToLongLong(argument, &number) == REDISMODULE_OK && number >= 0 &&
+             (uint64_t)number <= TW__TASK_TIME_MAX)
         *time = (uint64_t)number;
     else {
-        tw__redis_argument_error(ctx, argument, what,
-                                 "-, + or Unix time in milliseconds, an integer from 0 to 9223372036854775807");
+        snprintf(expected, sizeof expected, "-, + or Unix time in milliseconds, an integer from 0 to %" PRIu64,
+                 TW__TASK_TIME_MAX);
+        tw__redis_argument_error(ctx, argument, what, expected);
         return false;
     }
     return true;
@@ -362,7 +366,7 @@ int tw__redis_forecast_command(RedisModuleCtx *ctx, RedisModuleString **argv, in
 {
     struct tw__redis_queue *queue;
     uint64_t step = STEP_USUAL_MS, count = STEPS_USUAL;
-    struct tw__redis_option options[] = {{"STEP", TW__REDIS_MS, 1, INT64_MAX, NULL},
+    struct tw__redis_option options[] = {{"STEP", TW__REDIS_MS, 1, TW__TASK_TIME_MAX, NULL},
                                          {"STEPS", TW__REDIS_COUNT, 1, STEPS_MAX, NULL},
                                          {NULL, TW__REDIS_TEXT, 0, 0, NULL}};
     if (argc < 2)
@@ -475,7 +479,7 @@ static void reply_listed(RedisModuleCtx *ctx, const struct tw__redis_queues *que
 int tw__redis_top_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     uint64_t step = STEP_USUAL_MS, count = STEPS_USUAL, limit = LISTED_USUAL;
-    struct tw__redis_option options[] = {{"STEP", TW__REDIS_MS, 1, INT64_MAX, NULL},
+    struct tw__redis_option options[] = {{"STEP", TW__REDIS_MS, 1, TW__TASK_TIME_MAX, NULL},
                                          {"STEPS", TW__REDIS_COUNT, 1, STEPS_MAX, NULL},
                                          {"QUEUES", TW__REDIS_COUNT, 0, LISTED_MAX, NULL},
                                          {NULL, TW__REDIS_TEXT, 0, 0, NULL}};

@@ -61,7 +61,7 @@ static uint64_t after_wait(uint64_t end_ms, const struct tw__task_retry *retry,
 {
     uint64_t wait_ms = tw__task_wait(retry, life->attempt - life->lapses),
              at_ms = end_ms + tw__task_jitter(wait_ms, retry->jitter, life->token);
-    return at_ms < TW__REDIS_TIME_MAX ? at_ms : TW__REDIS_TIME_MAX;
+    return at_ms < TW__TASK_TIME_MAX ? at_ms : TW__TASK_TIME_MAX;
 }
 
 uint64_t tw__redis_offer_fail(struct tw__redis_queue *queue, struct tw__redis_task *task,

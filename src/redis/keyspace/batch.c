@@ -160,7 +160,7 @@ void tw__redis_batch_rearm(struct tw__redis_batch *batch, struct tw__redis_queue
                            struct tw__redis_task *task, uint64_t due, uint64_t times, uint64_t now_ms)
 {
     TW_ASSERT(!tw__redis_task_filed(task));
-    if (times == 0 || due > TW__REDIS_TIME_MAX) {
+    if (times == 0 || due > TW__TASK_TIME_MAX) {
         tw__redis_batch_leave(batch, queue, task);
         return;
     }

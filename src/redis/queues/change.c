@@ -102,11 +102,16 @@ static struct tw__redis_task *named_task(const struct tw__redis_queue *queue, st
     return tw__redis_queue_find(queue, tw__redis_queue_hash(queue->queues, id), id);
 }
 
+static uint64_t take_time(struct tw__redis_reader *reader)
+{
+    return tw__redis_reader_named(reader, "the time", TW__TASK_TIME_MAX);
+}
+
 /* Gives a task its new life and time. */
 static void take_life(struct tw__redis_queue *queue, struct tw__redis_reader *reader, uint64_t now_ms)
 {
     struct tw__redis_task *task = named_task(queue, tw__redis_reader_bytes(reader));
-    uint64_t time = tw__redis_reader_number(reader, INT64_MAX);
+    uint64_t time = take_time(reader);
     struct tw__redis_life life = tw__redis_life_take(reader);
     if (reader->at == NULL || task == NULL ||
         !tw__redis_route_allows(tw__redis_route_of(queue->queues, task), &life))
@@ -120,7 +125,7 @@ static void take_letter(struct tw__redis_queue *queue, struct tw__redis_reader *
 {
     struct tw__redis_task *from = named_task(queue, tw__redis_reader_bytes(reader));
     struct tw__redis_bytes id = tw__redis_reader_bytes(reader);
-    uint64_t died_ms = tw__redis_reader_number(reader, INT64_MAX);
+    uint64_t died_ms = take_time(reader);
     struct tw__redis_life life = tw__redis_life_take(reader);
     if (life.stage != TW__REDIS_DEAD)
         reader->at = NULL;
@@ -139,8 +144,7 @@ static void take_gone(struct tw__redis_queue *queue, struct tw__redis_reader *re
 static void take_period(struct tw__redis_queue *queue, struct tw__redis_reader *reader, uint64_t now_ms)
 {
     struct tw__redis_task *task = named_task(queue, tw__redis_reader_bytes(reader));
-    uint64_t due = tw__redis_reader_number(reader, INT64_MAX),
-             times = tw__redis_reader_number(reader, INT64_MAX);
+    uint64_t due = take_time(reader), times = tw__redis_reader_named(reader, "times", INT64_MAX);
     if (reader->at == NULL || task == NULL || tw__redis_task_every(task) == 0)
         return;
     tw__redis_task_set_times(task, times == 0 ? TW__REDIS_FOR_EVER : times);
@@ -150,7 +154,7 @@ static void take_period(struct tw__redis_queue *queue, struct tw__redis_reader *
 static void take_anew(struct tw__redis_queue *queue, struct tw__redis_reader *reader, uint64_t now_ms)
 {
     struct tw__redis_task *task = named_task(queue, tw__redis_reader_bytes(reader));
-    uint64_t due = tw__redis_reader_number(reader, INT64_MAX);
+    uint64_t due = take_time(reader);
     if (reader->at != NULL && task != NULL)
         tw__redis_queue_begin_anew(queue, task, due, now_ms);
 }
@@ -159,7 +163,7 @@ static void take_anew(struct tw__redis_queue *queue, struct tw__redis_reader *re
 static void take_unbegun(struct tw__redis_queue *queue, struct tw__redis_reader *reader, uint64_t now_ms)
 {
     struct tw__redis_task *task = named_task(queue, tw__redis_reader_bytes(reader));
-    uint64_t time = tw__redis_reader_number(reader, INT64_MAX);
+    uint64_t time = take_time(reader);
     if (reader->at == NULL || task == NULL || tw__redis_task_stage(task) != TW__REDIS_LEASED)
         return;
     uint32_t order = task->order;
@@ -168,9 +172,10 @@ static void take_unbegun(struct tw__redis_queue *queue, struct tw__redis_reader 
     task->order = order;
 }
 
-bool tw__redis_change_read(struct tw__redis_queue *queue, struct tw__redis_bytes bytes, uint64_t now_ms)
+bool tw__redis_change_read(struct tw__redis_queue *queue, struct tw__redis_bytes bytes, uint64_t now_ms,
+                           struct tw__redis_fault *fault)
 {
-    struct tw__redis_reader reader = {bytes.at, bytes.at + bytes.size};
+    struct tw__redis_reader reader = {.at = bytes.at, .end = bytes.at + bytes.size};
     while (reader.at != NULL && reader.at < reader.end)
         switch (tw__redis_reader_number(&reader, OF_BACK)) {
         case OF_LETTER:
@@ -191,5 +196,7 @@ bool tw__redis_change_read(struct tw__redis_queue *queue, struct tw__redis_bytes
         default: /* OF_LIFE, and a fault */
             take_life(queue, &reader, now_ms);
         }
+    if (fault != NULL)
+        *fault = reader.fault;
     return reader.at != NULL;
 }

@@ -177,13 +177,19 @@ static uint64_t take_number(struct reader *reader, uint64_t most)
     return tw__redis_reader_number(&reader->bytes, most);
 }
 
+/* Reads a number of the contract, or 0 if the task has none. */
+static uint64_t take_own(struct reader *reader, const char *name, enum tw__task_number number)
+{
+    return tw__redis_reader_named(&reader->bytes, name, tw__task_range(number).most);
+}
+
 static struct tw__redis_retry take_retry(struct reader *reader)
 {
     struct tw__redis_retry retry;
-    retry.tries = (uint32_t)take_number(reader, TW__REDIS_ATTEMPTS_MAX);
-    retry.first_ms = take_number(reader, INT64_MAX);
-    retry.factor = (uint32_t)take_number(reader, TW__REDIS_FACTOR_MAX);
-    retry.max_ms = take_number(reader, INT64_MAX);
+    retry.tries = (uint32_t)take_own(reader, "tries", TW__TASK_IN_TRIES);
+    retry.first_ms = take_own(reader, "backoff", TW__TASK_IN_BACKOFF);
+    retry.factor = (uint32_t)take_own(reader, "factor", TW__TASK_IN_FACTOR);
+    retry.max_ms = take_own(reader, "backoff-max", TW__TASK_IN_BACKOFF_MAX);
     retry.jitter = (uint32_t)take_number(reader, TW__REDIS_JITTER_OPEN);
     return retry;
 }
@@ -196,7 +202,8 @@ static struct tw__redis_route *take_route(struct reader *reader)
     struct tw__redis_plan plan = {.kind = (uint8_t)take_number(reader, TW__REDIS_WORKERS)};
     plan.missed = (uint8_t)take_number(reader, TW_MISSED_BURST);
     plan.maxlen = take_number(reader, INT64_MAX);
-    uint64_t late_ms = take_number(reader, INT64_MAX);
+    uint64_t late_ms =
+        tw__redis_reader_named(&reader->bytes, "max-late", tw__task_range(TW__TASK_IN_MAX_LATE).most + 1);
     plan.max_late_ms = late_ms == 0 ? TW_FOREVER : late_ms - 1;
     if (plan.kind != TW__REDIS_WORKERS)
         plan.target = tw__redis_reader_bytes(&reader->bytes);
@@ -243,8 +250,8 @@ static bool take_flags(struct reader *reader, struct tw__redis_task_plan *plan, 
         plan->life = life;
     }
     plan->tries = (uint32_t)flags / TW__REDIS_TASK_TRIES;
-    plan->every = repeats ? take_number(reader, INT64_MAX) : 0;
-    plan->times = repeats ? take_number(reader, INT64_MAX) : 1;
+    plan->every = repeats ? take_own(reader, "every", TW__TASK_IN_EVERY) : 0;
+    plan->times = repeats ? take_own(reader, "times", TW__TASK_IN_TIMES) : 1;
     return reader->bytes.at != NULL && (!repeats || plan->every > 0);
 }
 
@@ -281,7 +288,8 @@ static void take_other(struct reader *reader, struct tw__redis_task_plan *plan)
 static void take_task(struct reader *reader)
 {
     struct tw__redis_route *route = take_route(reader);
-    struct tw__redis_task_plan plan = {.due = take_number(reader, INT64_MAX)};
+    struct tw__redis_task_plan plan = {
+        .due = tw__redis_reader_after(&reader->bytes, "the time", reader->due, TW__TASK_TIME_MAX)};
     struct tw__redis_life life;
     bool shares, good = take_flags(reader, &plan, &life, &shares);
     plan.id = tw__redis_reader_bytes(&reader->bytes);
@@ -289,12 +297,11 @@ static void take_task(struct reader *reader)
         take_other(reader, &plan);
     else
         plan.packed = tw__redis_reader_bytes(&reader->bytes);
-    if (!good || plan.packed.at == NULL || reader->bytes.at == NULL || plan.due > INT64_MAX - reader->due ||
-        !payload_fits(route, &plan) || !tw__redis_route_allows(route, plan.life)) {
+    if (!good || plan.packed.at == NULL || reader->bytes.at == NULL || !payload_fits(route, &plan) ||
+        !tw__redis_route_allows(route, plan.life)) {
         reader->bytes.at = NULL;
         return;
     }
-    plan.due += reader->due;
     reader->due = plan.due;
     if (plan.times == 0)
         plan.times = TW__REDIS_FOR_EVER;
@@ -306,18 +313,22 @@ static void take_task(struct reader *reader)
 
 uint64_t tw__redis_chunk_format(struct tw__redis_bytes bytes)
 {
-    struct tw__redis_reader reader = {bytes.at, bytes.at + bytes.size};
+    struct tw__redis_reader reader = {.at = bytes.at, .end = bytes.at + bytes.size};
     return tw__redis_format(tw__redis_reader_number(&reader, UINT64_MAX));
 }
 
-bool tw__redis_chunk_read(struct tw__redis_queue *queue, struct tw__redis_bytes bytes, uint64_t now_ms)
+bool tw__redis_chunk_read(struct tw__redis_queue *queue, struct tw__redis_bytes bytes, uint64_t now_ms,
+                          struct tw__redis_fault *fault)
 {
-    struct reader reader = {.bytes = {bytes.at, bytes.at + bytes.size}, .queue = queue, .now_ms = now_ms};
+    struct reader reader = {
+        .bytes = {.at = bytes.at, .end = bytes.at + bytes.size}, .queue = queue, .now_ms = now_ms};
     if (take_number(&reader, UINT64_MAX) != TW__REDIS_FORMAT_NUMBER)
         return false;
     while (reader.bytes.at != NULL && reader.bytes.at < reader.bytes.end)
         take_task(&reader);
     for (uint32_t i = 0; i < reader.routes; i++)
         tw__redis_route_release(reader.route[i]);
+    if (fault != NULL)
+        *fault = reader.bytes.fault;
     return reader.bytes.at != NULL;
 }

@@ -40,7 +40,9 @@ uint64_t tw__redis_chunk_format(struct tw__redis_bytes bytes);
 
 /* Puts the tasks of a chunk into a queue, which has the tasks of the chunks before it: a task may share the
  * payload of one of them. A task of the chunk replaces a task with the same id. Returns
- * false if the bytes are not a chunk of format 1; then some of the chunk's tasks may be in the queue. */
-bool tw__redis_chunk_read(struct tw__redis_queue *queue, struct tw__redis_bytes bytes, uint64_t now_ms);
+ * false if the bytes are not a chunk of format 1; then some of the chunk's tasks may be in the queue, and
+ * `fault`, which may be NULL, says why. */
+bool tw__redis_chunk_read(struct tw__redis_queue *queue, struct tw__redis_bytes bytes, uint64_t now_ms,
+                          struct tw__redis_fault *fault);
 
 #endif

@@ -221,7 +221,7 @@ void tw__redis_lease_done(struct tw__redis_queue *queue, struct tw__redis_task *
 {
     uint64_t every = tw__redis_task_every(task), times = tw__redis_task_times(task),
              next = tw__add_saturating(tw__redis_task_first_due(task), every);
-    if (every == 0 || times == 1 || next > INT64_MAX) {
+    if (every == 0 || times == 1 || next > TW__TASK_TIME_MAX) {
         tw__redis_lease_remove(queue, task, log);
         return;
     }

@@ -90,7 +90,7 @@ static void take_before(struct tw__redis_reader *reader, struct tw__redis_life *
 {
     uint64_t away = tw__redis_reader_number(reader, UINT64_MAX);
     life->next = tw__redis_life_at(life, away);
-    if (life->stage != TW__REDIS_LEASED || life->next == life->due || life->next > INT64_MAX)
+    if (life->stage != TW__REDIS_LEASED || life->next == life->due || life->next > TW__TASK_TIME_MAX)
         reader->at = NULL;
 }
 
@@ -110,10 +110,10 @@ struct tw__redis_life tw__redis_life_take(struct tw__redis_reader *reader)
              first = tw__redis_reader_number(reader, most);
     set_first(&life, (unsigned)first % WITH_NEXT);
     life.has_next = first >= WITH_NEXT;
-    life.due = tw__redis_reader_number(reader, INT64_MAX);
+    life.due = tw__redis_reader_named(reader, "due", TW__TASK_TIME_MAX);
     life.token = tw__redis_reader_number(reader, UINT64_MAX);
     life.lease_ms = (uint32_t)tw__redis_reader_number(reader, UINT32_MAX);
-    life.attempt = (uint32_t)tw__redis_reader_number(reader, TW__REDIS_BEGUN_MAX);
+    life.attempt = (uint32_t)tw__redis_reader_named(reader, "attempt", TW__REDIS_BEGUN_MAX);
     if (!lapses_fit(&life))
         reader->at = NULL;
     life.worker = tw__redis_reader_bytes(reader);

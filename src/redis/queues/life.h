@@ -46,8 +46,8 @@ struct tw__redis_life {
     struct tw__redis_bytes worker, error; /* the worker that has or had the lease; the last error */
 };
 
-/* Attempts are counted no further. */
-enum { TW__REDIS_BEGUN_MAX = INT32_MAX };
+/* Attempts are counted no further: so many tries can fail or lapse. */
+enum { TW__REDIS_BEGUN_MAX = 1000000 + TW__TASK_LAPSES_MAX };
 
 /* The lapse with this number kills. */
 enum { TW__REDIS_LAPSES_LAST = TW__TASK_LAPSES_MAX + 1 };

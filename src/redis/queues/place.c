@@ -137,7 +137,7 @@ uint64_t tw__redis_place_due(const struct tw__redis_queues *queues, const struct
     if (!is_steady(task))
         return tw__redis_task_due(task);
     uint64_t end = wall_of(queues, tw__redis_task_due(task));
-    return end < INT64_MAX ? end : INT64_MAX; /* the latest time that a file may have */
+    return end < TW__TASK_TIME_MAX ? end : TW__TASK_TIME_MAX;
 }
 
 uint64_t tw__redis_place_next(const struct tw__redis_queues *queues, const struct tw__redis_task *task,

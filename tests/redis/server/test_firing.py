@@ -260,9 +260,12 @@ def test_times_left_are_counted_down(r):
 
 
 def test_a_repetition_past_the_end_of_time_is_the_last(r):
-    add(r, "a", "IN", 0, "EVERY", 2**63 - 1)
-    wait_until(lambda: r.xlen("q") == 1)
-    assert r.exists("s") == 0 or task(r, "s", "a")["due"] == 2**63 - 1
+    end = 253402300799999
+    add(r, "next", "AT", end - 1000, "EVERY", 1000), add(r, "last", "AT", end - 999, "EVERY", 1000)
+    r.execute_command("TW.PROMOTE", "s", "ALL")
+    wait_until(lambda: r.xlen("q") == 2)
+    assert list(tasks(r, "s")) == ["next"]
+    assert (task(r, "s", "next")["due"], task(r, "s", "next")["attempt"]) == (end, 0)
 
 
 def test_a_list_may_repeat(r):

@@ -704,7 +704,7 @@ class Play:
         name, stream = self.some_id(queue), STREAMS[0]
         words = self.rng.choice([["TW.SEND", queue, stream, name, "IN", -1, "PAYLOAD", "n", "0"],
                                  ["TW.SEND", queue, stream, name, "IN", "soon", "PAYLOAD", "n", "0"],
-                                 ["TW.SEND", queue, stream, name, "IN", 2**63 - 1, "PAYLOAD", "n", "0"],
+                                 ["TW.SEND", queue, stream, name, "IN", 253402300799999, "PAYLOAD", "n", "0"],
                                  ["TW.SEND", queue, stream, name, "IN", 1, "AT", 1, "PAYLOAD", "n", "0"],
                                  ["TW.SEND", queue, stream, name, "IN", 1, "NX", "XX", "PAYLOAD", "n", "0"],
                                  ["TW.SEND", queue, stream, name, "IN", 1, "EVERY", 0, "PAYLOAD", "n", "0"],

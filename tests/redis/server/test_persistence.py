@@ -53,7 +53,7 @@ def variety(client, due):
     add(client, "s", "out", "maxlen", due, "MAXLEN", 1000)
     add(client, "s", "out", "drop", due, "MAXLATE", 0)
     add(client, "s", "out", "coalesce", due, "EVERY", 5, "MISSED", "coalesce")
-    add(client, "s", "out", "never", 2**63 - 1)
+    add(client, "s", "out", "never", 253402300799999)
     add(client, "s", "out", "", due, payload=("", ""))
     add(client, "s", "", "to-nowhere", due)
     client.execute_command("TW.SEND", "s", "out", "*", "AT", due, "PAYLOAD", "many", "fields", *"abcdefghijkl")
@@ -433,6 +433,32 @@ def test_truncated_values_are_refused_at_each_byte(server):
     for size in range(len(good) - 21):  # The ten bytes after the value could look like its last ten bytes.
         assert restore_or_refuse(server, r, with_checksum(good[:size] + good[-10:-8])), size
     check_untouched(server, r, good)
+
+
+def varint(number):
+    out = bytearray()
+    while number > 127:
+        out.append(number & 127 | 128)
+        number >>= 7
+    return bytes(out + bytes([number]))
+
+
+LAST, CENTURY = 253402300799999, 3155760000000
+
+
+@pytest.mark.parametrize("name, words, most, value", [
+    ("the time", ("AT", LAST), LAST, LAST + 1),
+    ("every", ("AT", 5000000000000, "EVERY", CENTURY), CENTURY, CENTURY + 1),
+    ("max-late", ("AT", 5000000000000, "MAXLATE", CENTURY), CENTURY + 1, CENTURY + 2)])
+def test_a_number_out_of_its_range_is_refused_and_named(server, name, words, most, value):
+    """As by a version in which the ranges were wider. The file has a limit plus 1."""
+    r = raw(server)
+    r.execute_command("TW.SEND", "s", "out", "a", *words, "PAYLOAD", "f", "v")
+    body = r.dump("s")[:-8]
+    assert body.count(varint(most)) == 1
+    with pytest.raises(redis.ResponseError, match="Bad data format"):
+        r.restore("c", 0, with_checksum(body.replace(varint(most), varint(value))))
+    assert f"tickwheel: a queue is damaged: {name} is {value}: expected at most {most}" in server.tail()
 
 
 def test_values_of_a_version_to_come_are_refused(server):

@@ -505,7 +505,7 @@ def test_a_dead_period_takes_the_id_of_a_task_that_was_delivered_in_the_same_tic
     with r.pipeline(transaction=True) as pipe:
         for _ in range(3):
             add(pipe, "s", "q", "a@1000", 999)
-            add(pipe, "s", "wrong", "a", 1000, "EVERY", HOUR * 10**6)
+            add(pipe, "s", "wrong", "a", 1000, "EVERY", 3155760000000)
         pipe.execute()
     wait_dead(r, "s")
     agree(pair)

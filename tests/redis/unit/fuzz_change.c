@@ -58,7 +58,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char *exact = counted_alloc(size);
     if (size > 0)
         memcpy(exact, data, size);
-    tw__redis_change_read(queue, (struct tw__redis_bytes){exact, size}, START);
+    tw__redis_change_read(queue, (struct tw__redis_bytes){exact, size}, START, NULL);
     counted_free(exact);
     check_what_was_read(queue, true);
     close_queue(queue);

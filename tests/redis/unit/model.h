@@ -123,6 +123,7 @@ void pause_or_go_on(struct room *room);
 
 /* model_look.c: whether looking finds the tasks of the model */
 uint64_t some_time(void);
+uint64_t some_due(void); /* the same, but no later than a task may be due */
 void file_again(struct ref *ref);
 void look(struct room *room);
 

@@ -32,7 +32,7 @@ struct tw__redis_life some_life(uint64_t due)
                                    .attempt = attempt,
                                    .lapses = (uint32_t)below(attempt),
                                    .has_next = below(2) == 0,
-                                   .next = some_time() & INT64_MAX,
+                                   .next = some_due(),
                                    .worker = some_name(),
                                    .error = some_name()};
 }
@@ -172,7 +172,7 @@ void stand_behind(struct ref *ref, const struct ref *before, uint64_t due)
 static void move(struct room *room, struct ref *ref)
 {
     struct ref before = *ref;
-    uint64_t due = some_time() & INT64_MAX;
+    uint64_t due = some_due();
     if (ref->place == HELD)
         return;
     tw__redis_lease_move(room->queue, ref->task, due, model.now);
@@ -183,7 +183,7 @@ static void move(struct room *room, struct ref *ref)
 static void end_replaced(struct room *room, struct ref *ref)
 {
     struct tw__redis_buffer log = {0};
-    uint64_t end = some_time() & INT64_MAX, due = ref->life.due, next = due > end ? due : end;
+    uint64_t end = some_due(), due = ref->life.due, next = due > end ? due : end;
     assert_true(tw__redis_lease_end_replaced(room->queue, ref->task, end, model.now, &log) == next);
     ref->lived = next > due;
     ref->life = (struct tw__redis_life){.due = due};
@@ -235,7 +235,7 @@ static void extend(struct room *room, struct ref *ref)
 static void end_attempt(struct room *room, struct ref *ref, bool lapsed)
 {
     struct tw__redis_buffer log = {0};
-    uint64_t at_ms = some_time() & INT64_MAX;
+    uint64_t at_ms = some_due();
     ref->life.stage = TW__REDIS_WAITING;
     ref->life.has_next = false;
     ref->life.error = some_name();
@@ -328,7 +328,7 @@ static void model_done(struct room *room, struct ref *ref)
 {
     uint64_t first = ref->lived ? ref->life.due : ref->due, next = first + ref->every;
     ref->lived = false;
-    if (ref->every == 0 || ref->times == 1 || next > INT64_MAX) {
+    if (ref->every == 0 || ref->times == 1 || next > TW__TASK_TIME_MAX) {
         model_leave(room, ref);
         *ref = (struct ref){.room = room};
         return;
@@ -396,7 +396,7 @@ static void kill_task(struct room *room, struct ref *ref)
 
 static void begin_anew(struct room *room, struct ref *ref)
 {
-    uint64_t due = some_time() & INT64_MAX;
+    uint64_t due = some_due();
     tw__redis_queue_begin_anew(room->queue, ref->task, due, model.now);
     ref->lived = false;
     ref->tries = 0;

@@ -65,6 +65,12 @@ uint64_t some_time(void)
     return below(2) == 0 ? model.now + off : model.now - off;
 }
 
+uint64_t some_due(void)
+{
+    uint64_t time = some_time();
+    return time < TW__TASK_TIME_MAX ? time : TW__TASK_TIME_MAX;
+}
+
 static void look_for_earliest(struct room *room)
 {
     const struct ref *sorted[ROOM_MAX];

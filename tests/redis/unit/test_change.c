@@ -51,7 +51,7 @@ static void replicate(void)
     char *exact = counted_alloc(changes.size);
     if (changes.size > 0)
         memcpy(exact, changes.at, changes.size);
-    assert_true(tw__redis_change_read(replica, (struct tw__redis_bytes){exact, changes.size}, now));
+    assert_true(tw__redis_change_read(replica, (struct tw__redis_bytes){exact, changes.size}, now, NULL));
     counted_free(exact);
     tw__redis_buffer_free(&changes, &counted);
 }
@@ -291,7 +291,7 @@ static void life(struct writer *writer, uint64_t stage)
 static bool reads(const struct writer *writer)
 {
     struct tw__redis_bytes bytes = {writer->bytes, (size_t)(writer->end - writer->bytes)};
-    bool good = tw__redis_change_read(queue, bytes, now);
+    bool good = tw__redis_change_read(queue, bytes, now, NULL);
     assert_null(tw__redis_check_all(all));
     return good;
 }
@@ -332,11 +332,11 @@ static bool reads_numbers(uint64_t kind, const char *id, uint64_t due, uint64_t 
 
 static void numbers_out_of_range_are_no_changes(void **state)
 {
-    const uint64_t too_late = UINT64_C(1) << 63;
+    const uint64_t last = TW__TASK_TIME_MAX, too_late = last + 1;
     (void)state;
     open_both();
     put_on_both("", FIRST_OF_WORKERS, START + 5, 60000, 3); /* a fault must not be taken for the empty id */
-    assert_true(reads_life("", INT64_MAX, TW__REDIS_LEASED));
+    assert_true(reads_life("", last, TW__REDIS_LEASED));
     assert_int_equal(queue->leased_count, 1);
     assert_false(reads_life("", too_late, TW__REDIS_WAITING));
     assert_false(reads_life("", START, TW__REDIS_REPLACED + ONE_LAPSE)); /* the new task has none */
@@ -346,7 +346,7 @@ static void numbers_out_of_range_are_no_changes(void **state)
     assert_false(reads_letter("", "x", START, TW__REDIS_LEASED));
     assert_false(reads_letter("", "x", START, TW__REDIS_WAITING));
     assert_false(reads_numbers(OF_NEXT, "", too_late, 1));
-    assert_false(reads_numbers(OF_NEXT, "", START, too_late));
+    assert_false(reads_numbers(OF_NEXT, "", START, UINT64_C(1) << 63));
     assert_false(reads_numbers(OF_ANEW, "", too_late, 0));
     assert_false(reads_numbers(OF_BACK, "", too_late, 0));
     assert_true(reads_numbers(OF_BACK, "", START, 0)); /* it is replaced, and cannot be given back */
@@ -354,14 +354,14 @@ static void numbers_out_of_range_are_no_changes(void **state)
     assert_int_equal(tw__redis_table_count(&queue->tasks), 1);
     assert_int_equal(queue->leased_count, 1);
     assert_true(tw__redis_task_times(find(queue, "")) == 3);
-    assert_true(reads_letter("", "x", INT64_MAX, TW__REDIS_DEAD));
+    assert_true(reads_letter("", "x", last, TW__REDIS_DEAD));
     assert_int_equal(queue->dead_count, 1);
-    assert_true(reads_numbers(OF_NEXT, "", INT64_MAX, INT64_MAX));
+    assert_true(reads_numbers(OF_NEXT, "", last, INT64_MAX));
     assert_true(tw__redis_task_times(find(queue, "")) == INT64_MAX);
     assert_true(reads_numbers(OF_NEXT, "", START + 9, 0));
     assert_true(tw__redis_task_times(find(queue, "")) == TW__REDIS_FOR_EVER);
-    assert_true(reads_numbers(OF_ANEW, "", INT64_MAX, 0));
-    assert_true(tw__redis_task_due(find(queue, "")) == INT64_MAX);
+    assert_true(reads_numbers(OF_ANEW, "", last, 0));
+    assert_true(tw__redis_task_due(find(queue, "")) == last);
     close_both();
 }
 
@@ -419,7 +419,7 @@ static bool read_bytes(const char *bytes, size_t size)
     }
     char *exact = counted_alloc(size);
     memcpy(exact, bytes, size);
-    bool good = tw__redis_change_read(target, (struct tw__redis_bytes){exact, size}, now);
+    bool good = tw__redis_change_read(target, (struct tw__redis_bytes){exact, size}, now, NULL);
     counted_free(exact);
     const char *fault = tw__redis_check_all(others);
     if (fault != NULL)
@@ -498,11 +498,11 @@ static struct tw__redis_bytes some_error(void)
 
 static void put_some(void)
 {
-    uint64_t every = below(3) == 0 ? 1 + below(200) : 0;
-    if (below(100) == 0)
-        every = INT64_MAX - START;
-    put_on_both(some_id(), (unsigned)(below(3) > 0 ? FIRST_OF_WORKERS + below(2) : below(2)),
-                now + below(60) - 20, every, below(2) == 0 ? TW__REDIS_FOR_EVER : 1 + below(3));
+    uint64_t every = below(3) == 0 ? 1 + below(200) : 0, due = now + below(60) - 20;
+    if (every > 0 && below(100) == 0)
+        due = TW__TASK_TIME_MAX - below(200); /* its next period may be the last one */
+    put_on_both(some_id(), (unsigned)(below(3) > 0 ? FIRST_OF_WORKERS + below(2) : below(2)), due, every,
+                below(2) == 0 ? TW__REDIS_FOR_EVER : 1 + below(3));
 }
 
 /* Changes a task that is not ready, as a worker does, or its silence. */
@@ -568,7 +568,8 @@ static void whatever_happens_is_told_in_full(void **state)
     (void)state;
     rng_init(&random_numbers, run_seed());
     open_both();
-    put_on_both("worker", FIRST_OF_WORKERS, INT64_MAX, 0, 1); /* its route is that of tasks for workers */
+    put_on_both("worker", FIRST_OF_WORKERS, TW__TASK_TIME_MAX, 0,
+                1); /* its route is that of tasks for workers */
     for (unsigned i = run_scaled(40000); i > 0; i--) {
         uint64_t what = below(20);
         const char *id = some_id();

@@ -48,7 +48,7 @@ static void put_many(struct tw__redis_queue *queue, unsigned from, unsigned to)
         if (some_life(&life, target->kind, i))
             plan.life = &life;
         if (i == 700)
-            plan.due = INT64_MAX;
+            plan.due = TW__TASK_TIME_MAX;
         if (i % 300 != 3)
             plan.packed = text(strings_suit(target->kind, 2) ? "\2\1f\1v" : "\1\1p");
         struct tw__redis_task *task = tw__redis_task_new(&plan, &all->memory);
@@ -102,9 +102,9 @@ static void reading_a_chunk_twice_changes_nothing_more(void **state)
     struct tw__redis_bytes bytes;
     tw__redis_chunks_init(&chunks, queue);
     while (tw__redis_chunks_next(&chunks, &bytes)) {
-        assert_true(tw__redis_chunk_read(copy, bytes, START));
+        assert_true(tw__redis_chunk_read(copy, bytes, START, NULL));
         size_t taken_up = tw__redis_queue_bytes(copy);
-        assert_true(tw__redis_chunk_read(copy, bytes, START));
+        assert_true(tw__redis_chunk_read(copy, bytes, START, NULL));
         assert_int_equal(tw__redis_queue_bytes(copy), taken_up);
     }
     assert_int_equal(all->pending, 200);

@@ -120,12 +120,15 @@ static void an_attempt_goes_on_if_both_repeat(void **state)
     close_keep();
 }
 
-static void the_next_period_is_no_later_than_a_file_may_have(void **state)
+static void a_series_without_another_period_has_no_time_to_keep(void **state)
 {
+    uint64_t last = TW__TASK_TIME_MAX - START - 5;
     (void)state;
     open_keep();
-    struct tw__redis_task *series = lease(put_plan("a", FIRST_OF_WORKERS, INT64_MAX), 7, START + 10);
-    assert_keep(decide(series, 0, 90), TW__TASK_KEEPDUE_NEXT_PERIOD, INT64_MAX);
+    const struct tw__redis_task *one = lease(put_plan("a", FIRST_OF_WORKERS, last), 7, START + 10),
+                                *other = lease(put_plan("b", FIRST_OF_WORKERS, last + 1), 8, START + 10);
+    assert_keep(decide(one, 0, 90), TW__TASK_KEEPDUE_NEXT_PERIOD, TW__TASK_TIME_MAX);
+    assert_keep(decide(other, 0, 90), TW__TASK_KEEPDUE_GIVEN, START + 9000);
     close_keep();
 }
 
@@ -283,7 +286,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kind_and_target_decide_where_a_task_is),
         cmocka_unit_test(an_attempt_goes_on_if_both_repeat),
-        cmocka_unit_test(the_next_period_is_no_later_than_a_file_may_have),
+        cmocka_unit_test(a_series_without_another_period_has_no_time_to_keep),
         cmocka_unit_test(a_task_keeps_its_place_in_a_wheel_and_in_the_lines),
         cmocka_unit_test(a_retry_keeps_its_life_and_takes_no_byte_more),
         cmocka_unit_test(an_attempt_under_way_keeps_its_lease),

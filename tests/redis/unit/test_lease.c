@@ -682,9 +682,9 @@ static void a_period_that_no_clock_reaches_is_the_last_one(void **state)
 {
     (void)state;
     open_work();
-    tw__redis_lease_done(queue, leased_repeating("a", INT64_MAX - START - 5, 3), START + 900, &changes);
-    assert_true(tw__redis_task_due(find(queue, "a")) == INT64_MAX);
-    tw__redis_lease_done(queue, leased_repeating("b", INT64_MAX - START - 4, 3), START + 900, &changes);
+    tw__redis_lease_done(queue, leased_repeating("a", TW__TASK_TIME_MAX - START - 5, 3), START + 900, &changes);
+    assert_true(tw__redis_task_due(find(queue, "a")) == TW__TASK_TIME_MAX);
+    tw__redis_lease_done(queue, leased_repeating("b", TW__TASK_TIME_MAX - START - 4, 3), START + 900, &changes);
     assert_null(find(queue, "b"));
     close_work();
 }

@@ -39,7 +39,7 @@ static void put(struct room *room, struct ref *ref)
     struct ref before = *ref;
     if (ref->place != ABSENT)
         model_leave(room, ref);
-    plan.due = some_time() & INT64_MAX;
+    plan.due = some_due();
     plan.every = below(3) == 0 ? 1 + below(1000) : 0;
     plan.times = plan.every == 0 ? 1 : below(2) == 0 ? TW__REDIS_FOR_EVER : 1 + below(9);
     plan.tries = (uint32_t)below(4);
@@ -75,7 +75,7 @@ static void take_away(struct room *room, struct ref *ref)
 
 static void give_other_time(struct room *room, struct ref *ref)
 {
-    uint64_t due = below(3) == 0 ? ref->due + below(3) : some_time() & INT64_MAX;
+    uint64_t due = below(3) == 0 ? ref->due + below(3) : some_due();
     enum place before = ref->place;
     model_leave(room, ref);
     model_file(ref, due);
