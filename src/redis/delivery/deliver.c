@@ -240,33 +240,42 @@ static enum tw__redis_defer deliver_to_target(struct tw__redis_delivery *deliver
     return call_target(delivery) == TW__REDIS_GONE ? TW__REDIS_DEFER_NONE : decide(delivery);
 }
 
-enum tw__redis_defer tw__redis_deliver(struct tw__redis_batch *batch, struct tw__redis_task *task,
+/* Delivers the task, or makes it ready. Returns as tw__redis_deliver(). */
+static enum tw__redis_defer deliver(struct tw__redis_delivery *delivery)
+{
+    RedisModule_SelectDb(delivery->batch->ctx, delivery->queue->db);
+    if (!join_held(delivery))
+        return TW__REDIS_DEFER_NONE;
+    struct tw__redis_task *task = delivery->task;
+    if (tw__redis_task_is_leased(task))
+        return tw__redis_offer_lapse(delivery);
+    bool again = task->lived && tw__redis_task_life(task).attempt > 0; /* it is too late no more */
+    if (!again && tw__redis_late_passes(delivery))
+        return TW__REDIS_DEFER_NONE;
+    if (delivery->plan.kind != TW__REDIS_WORKERS)
+        return deliver_to_target(delivery);
+    tw__redis_offer(delivery);
+    tw__redis_lateness_count(late_since(task));
+    return TW__REDIS_DEFER_NONE;
+}
+
+enum tw__redis_defer tw__redis_deliver(struct tw__redis_batch *batch, struct tw__redis_task **task,
                                        enum tw__redis_taken taken, uint64_t now_ms)
 {
     struct tw__redis_queues *queues = tw__redis_shared.queues;
     struct tw__redis_delivery delivery;
-    bool leased = tw__redis_task_is_leased(task);
-    TW_ASSERT(!tw__redis_task_filed(task));
-    tw__redis_delivery_init(&delivery, batch, task, now_ms);
+    bool leased = tw__redis_task_is_leased(*task);
+    TW_ASSERT(!tw__redis_task_filed(*task));
+    tw__redis_delivery_init(&delivery, batch, *task, now_ms);
     if (delivery.queue->paused && !leased) {
-        tw__redis_place_stop(queues, task);
+        tw__redis_place_stop(queues, *task);
         return TW__REDIS_DEFER_NONE;
     }
-    if (taken != TW__REDIS_TAKEN_PROBE && !leased && tw__redis_place_is_blocked(queues, task)) {
-        tw__redis_place_hold(queues, task); /* behind the refused task, so that their order holds */
+    if (taken != TW__REDIS_TAKEN_PROBE && !leased && tw__redis_place_is_blocked(queues, *task)) {
+        tw__redis_place_hold(queues, *task); /* behind the refused task, so that their order holds */
         return TW__REDIS_DEFER_NONE;
     }
-    RedisModule_SelectDb(batch->ctx, delivery.queue->db);
-    if (!join_held(&delivery))
-        return TW__REDIS_DEFER_NONE;
-    if (leased)
-        return tw__redis_offer_lapse(&delivery);
-    bool again = task->lived && tw__redis_task_life(task).attempt > 0; /* it is too late no more */
-    if (!again && tw__redis_late_passes(&delivery))
-        return TW__REDIS_DEFER_NONE;
-    if (delivery.plan.kind != TW__REDIS_WORKERS)
-        return deliver_to_target(&delivery);
-    tw__redis_offer(&delivery);
-    tw__redis_lateness_count(late_since(task));
-    return TW__REDIS_DEFER_NONE;
+    enum tw__redis_defer why = deliver(&delivery);
+    *task = delivery.task;
+    return why;
 }

@@ -128,9 +128,9 @@ static bool lapse(struct tw__redis_delivery *delivery, const struct tw__redis_li
 enum tw__redis_defer tw__redis_offer_lapse(struct tw__redis_delivery *delivery)
 {
     struct tw__redis_queue *queue = delivery->queue;
-    struct tw__redis_task *task = delivery->task;
-    struct tw__redis_life life = tw__redis_task_life(task);
+    struct tw__redis_life life = tw__redis_task_life(delivery->task);
     enum tw__redis_meanwhile others = tw__redis_call_may_write(delivery);
+    struct tw__redis_task *task = delivery->task;
     if (others == TW__REDIS_GONE || !goes_on(task, life.token))
         return TW__REDIS_DEFER_NONE;
     if (delivery->why == TW__REDIS_DEFER_SLOT) {

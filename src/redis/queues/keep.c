@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
  * A task that is renewed in place keeps its timer or its link, and only its block is another one. So its place
- * in the order stays, whichever that is. Two tasks have no place that could stay:
+ * in the order stays, whichever that is. Two tasks are not that simple:
  *
- *   - A held task is in the line of its route. If the new options make another route, it becomes overdue, and
- *     is tried at once.
- *   - The task that is being delivered, or whose lease has run out, is filed nowhere. It becomes overdue too,
- *     and so it is looked at again.
+ *   - A held task is in the line of its route. If the new options make another route, it goes to the end of
+ *     that line. It still waits for the next try of its target, and keeps its tries.
+ *   - The task that is being delivered, or whose lease has run out, is filed nowhere. Its delivery goes on with
+ *     the other block, and settles it by the new options.
  */
 #include "keep.h"
 
@@ -67,16 +67,14 @@ static void renew_in_place(struct tw__redis_queue *queue, struct tw__redis_task 
                            struct tw__redis_task *fresh, struct tw__redis_route *route)
 {
     struct tw__redis_queues *queues = queue->queues;
-    bool filed = tw__redis_task_filed(task);
-    if (filed && task->flags & TW__REDIS_TASK_HELD && route != tw__redis_route_of(queues, task)) {
-        tw__redis_place_unfile(queues, task);
-        filed = false;
+    TW_ASSERT(tw__redis_task_filed(task) || queues->delivering == task);
+    if (!(task->flags & TW__REDIS_TASK_HELD) || route == tw__redis_route_of(queues, task)) {
+        tw__redis_queue_renew(queue, task, fresh, route);
+        return;
     }
-    if (queues->delivering == task)
-        queues->delivering = NULL;
+    struct tw__redis_wait wait = tw__redis_place_let_go(queues, task);
     task = tw__redis_queue_renew(queue, task, fresh, route);
-    if (!filed)
-        tw__redis_place_file_overdue(queues, task);
+    tw__redis_place_hold_on(queues, task, &wait);
 }
 
 /* A task that waits for another time than its due time has a life, which says so. */

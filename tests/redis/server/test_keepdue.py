@@ -129,14 +129,21 @@ def test_a_task_whose_times_stay_is_not_filed_anew(server, r):
 
 # Targets
 
-def test_a_target_that_refuses_is_tried_at_once_with_other_options(server, r):
+@pytest.mark.parametrize("options", [SLOWLY, ROUTES], ids=["same", "other"])
+def test_a_task_whose_target_refuses_waits_on(server, r, options):
     r.set("q", "a string")
     add(r, "s", "q", "a", 1000, *SLOWLY)
     wait_until(lambda: server.tw()["held"] == 1)
-    add(r, "s", "q", "a", 5, "KEEPDUE", *SLOWLY, payload=("n", "same"))
-    assert server.tw()["held"] == 1
+    before, tries = task(r, "s", "a"), server.tw()["deferred_refused"]
+    add(r, "s", "q", "a", 5, "KEEPDUE", *options, payload=("n", "other"))
+    add(r, "s", "p", "elsewhere", now_ms())
+    wait_delivered(r, "p", 1)
+    found = task(r, "s", "a")
+    assert (server.tw()["held"], server.tw()["deferred_refused"]) == (1, tries)
+    for name in ("due", "next", "attempt", "state"):
+        assert found[name] == before[name], name
     r.delete("q")
-    add(r, "s", "q", "a", 5, "KEEPDUE", *ROUTES, payload=("n", "other"))
+    assert r.execute_command("TW.PROMOTE", "s", "IDS", 1, "a") == 1
     assert wait_delivered(r, "q", 1) == ["a"]
     fields = r.xrange("q")[0][1]
     assert (fields["tw.due"], fields["tw.attempt"], fields["n"]) == ("1000", "2", "other")

@@ -423,19 +423,30 @@ static void relive(struct room *room, struct ref *ref)
     ref->life = life;
 }
 
-/* Puts another task with KEEPDUE, whose plan is for workers too, or has a target too. */
-static void keep(struct room *room, struct ref *ref)
+/* A task that was held with another plan is held with its own one now. */
+static void hold_on(struct room *room, struct ref *ref, const struct line *before)
+{
+    struct line *line = &room->line[ref->plan];
+    if (held_of(room, ref->plan) == 0)
+        *line = (struct line){before->retry_ms, before->next_steady,
+                              before->retry_ms == TW_NEVER ? ++model.made_ready : 0};
+    model_line_up(ref, HELD, false);
+}
+
+/* Puts another task with KEEPDUE, whose plan is for workers too, or has a target too. Returns whether it was
+ * filed anew. */
+static bool keep(struct room *room, struct ref *ref)
 {
     uint64_t next = ref->due, due = ref->lived ? ref->life.due : next, hash = hash_of_ref(room, ref);
     struct tw__redis_task_plan parts = {.id = id_of((unsigned)(ref - room->ref)), .due = due};
     unsigned first = ref->plan < FIRST_OF_WORKERS ? 0 : FIRST_OF_WORKERS,
              plan = below(3) == 0 ? ref->plan : first + (unsigned)below(first > 0 ? 2 : FIRST_OF_WORKERS);
-    bool anew = !is_leased(ref) && below(3) == 0,
-         overdue = ref->place == NOWHERE || (ref->place == HELD && plan != ref->plan);
+    struct line before = room->line[ref->plan];
+    bool anew = !is_leased(ref) && below(3) == 0, moves = ref->place == HELD && plan != ref->plan;
     parts.packed = text("\1\1p");
     parts.every = ref->every = below(2) == 0 ? 1 + below(1000) : 0;
     parts.times = ref->times = ref->every > 0 ? 1 + below(9) : 1;
-    if (anew || overdue)
+    if (anew || moves)
         model_leave(room, ref);
     tw__redis_keep_put(room->queue, tw__redis_task_new(&parts, &all->memory),
                        tw__redis_route_for(room->queue, &plan_of[plan]), hash, ref->task,
@@ -447,10 +458,11 @@ static void keep(struct room *room, struct ref *ref)
         ref->life = (struct tw__redis_life){.due = due};
         ref->tries = 0;
         model_file(ref, next);
-    } else if (overdue) {
-        model_line_up(ref, OVERDUE, false);
+    } else if (moves) {
+        hold_on(room, ref, &before);
     }
     model.kept++;
+    return anew;
 }
 
 /* Checks where `delivering` points, which pointed at the task. */
@@ -470,8 +482,7 @@ bool live(struct room *room, struct ref *ref)
     if (ref->place == DEAD) {
         begin_anew(room, ref);
     } else if (what >= 20) {
-        forgotten = true;
-        keep(room, ref);
+        forgotten = keep(room, ref);
     } else if (is_leased(ref) && what >= 18 && ref->place != HELD) {
         move(room, ref);
         forgotten = true;

@@ -213,30 +213,63 @@ static void a_shared_payload_stays_with_the_others(void **state)
     close_keep();
 }
 
-static void a_held_task_goes_on_with_other_options_at_once(void **state)
+static void a_held_task_waits_on_with_other_options(void **state)
 {
     (void)state;
     open_keep();
     struct tw__redis_task *task = put_plan("a", 2, 0);
     assert_taken(START + 5, task);
-    tw__redis_place_hold_first(all, task, 100, START + 100);
+    tw__redis_place_hold_first(all, task, 5100, START + 100);
     put_plan("b", 2, 0);
     assert_taken(START + 6, find(queue, "b"));
     tw__redis_place_hold(all, find(queue, "b"));
     task = keep("a", 2, 0, 1);
     assert_true(task->flags & TW__REDIS_TASK_HELD);
     uint32_t tries = tw__redis_place_tries(all, task);
+    tw__redis_route_of(all, task)->wait_ms = 77;
     task = keep("a", 3, 0, 1);
-    assert_false(task->flags & TW__REDIS_TASK_HELD);
+    struct tw__redis_route *route = tw__redis_route_of(all, task);
+    assert_true(task->flags & TW__REDIS_TASK_HELD);
     assert_int_equal(tw__redis_place_tries(all, task), tries);
-    assert_true(find(queue, "b")->flags & TW__REDIS_TASK_HELD);
+    assert_true(tw_timer_pending(&route->retry) && tw_timer_deadline(&route->retry) == 5100);
+    assert_true(tw__redis_place_next(all, task, START + 20) == START + 100 && route->wait_ms == 77);
+    assert_true(tw_timer_pending(&tw__redis_route_of(all, find(queue, "b"))->retry));
     keep("b", 3, 0, 1);
-    assert_taken(START + 80, task);
-    assert_taken(START + 80, find(queue, "b"));
+    assert_true(tw__redis_route_of(all, find(queue, "b")) == route);
+    tw__redis_place_try_again(route, START + 80);
+    assert_take(START + 80, TW__REDIS_TAKEN_PROBE, task);
+    tw__redis_place_put_back(all, task, TW__REDIS_TAKEN_PROBE);
+    assert_take(START + 80, TW__REDIS_TAKEN_PROBE, task);
+    assert_take(START + 80, TW__REDIS_TAKEN_PROBE, find(queue, "b"));
     close_keep();
 }
 
-static void a_task_that_is_being_delivered_is_looked_at_again(void **state)
+static void a_held_task_whose_wait_is_over_is_tried_with_other_options(void **state)
+{
+    (void)state;
+    open_keep();
+    for (const char *id = "a\0b\0"; *id; id += 2) {
+        put_plan(id, *id == 'a' ? 2 : 3, 0);
+        assert_taken(START + 5, find(queue, id));
+        tw__redis_place_hold_first(all, find(queue, id), 5100, START + 100);
+    }
+    tw__redis_place_try_again(tw__redis_route_of(all, find(queue, "a")), START + 60);
+    assert_take(START + 60, TW__REDIS_TAKEN_PROBE, find(queue, "a"));
+    all->delivering = find(queue, "a");
+    struct tw__redis_task *task = keep("a", 3, 0, 1);
+    assert_ptr_equal(all->delivering, task);
+    all->delivering = NULL;
+    tw__redis_place_put_back(all, task, TW__REDIS_TAKEN_PROBE);
+    assert_null(tw__redis_check_all(all));
+    assert_taken(START + 90, NULL); /* its new route waits */
+    tw__redis_place_try_again(tw__redis_route_of(all, task), START + 90);
+    task = keep("a", 2, 0, 1);
+    assert_take(START + 90, TW__REDIS_TAKEN_PROBE, find(queue, "b"));
+    assert_take(START + 90, TW__REDIS_TAKEN_PROBE, task);
+    close_keep();
+}
+
+static void the_delivery_of_a_task_goes_on_with_its_other_options(void **state)
 {
     (void)state;
     open_keep();
@@ -244,9 +277,12 @@ static void a_task_that_is_being_delivered_is_looked_at_again(void **state)
     assert_taken(START + 5, task);
     all->delivering = task;
     task = keep("a", 1, 60, 2);
-    assert_null(all->delivering);
-    assert_taken(START + 5, task);
+    assert_ptr_equal(all->delivering, task);
+    assert_false(tw__redis_task_filed(task));
+    assert_taken(START + 5, NULL);
     assert_true(tw__redis_task_due(task) == START + 5);
+    all->delivering = NULL;
+    tw__redis_place_file_overdue(all, task);
     close_keep();
 }
 
@@ -292,8 +328,9 @@ int main(void)
         cmocka_unit_test(an_attempt_under_way_keeps_its_lease),
         cmocka_unit_test(the_task_behind_an_attempt_may_get_a_target),
         cmocka_unit_test(a_shared_payload_stays_with_the_others),
-        cmocka_unit_test(a_held_task_goes_on_with_other_options_at_once),
-        cmocka_unit_test(a_task_that_is_being_delivered_is_looked_at_again),
+        cmocka_unit_test(a_held_task_waits_on_with_other_options),
+        cmocka_unit_test(a_held_task_whose_wait_is_over_is_tried_with_other_options),
+        cmocka_unit_test(the_delivery_of_a_task_goes_on_with_its_other_options),
         cmocka_unit_test(another_target_keeps_the_times),
         cmocka_unit_test(another_target_keeps_the_next_of_a_retry),
     };

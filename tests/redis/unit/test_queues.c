@@ -144,7 +144,7 @@ static void put_back(struct room *room, struct ref *ref)
     bool probe = model.probe == ref;
     tw__redis_place_put_back(all, ref->task, probe ? TW__REDIS_TAKEN_PROBE : TW__REDIS_TAKEN_TASK);
     model_line_up(ref, probe ? HELD : OVERDUE, true);
-    if (probe && room->line[ref->plan].ready == 0)
+    if (probe && room->line[ref->plan].ready == 0 && room->line[ref->plan].retry_ms == TW_NEVER)
         room->line[ref->plan].ready = ++model.made_ready;
 }
 
