@@ -44,6 +44,8 @@ void tw__redis_buffer_free(struct tw__redis_buffer *buffer, const struct tw__red
 
 const char *tw__redis_fault_text(const struct tw__redis_fault *fault, char text[TW__REDIS_FAULT_TEXT])
 {
+    if (fault->misfit != NULL)
+        return fault->misfit;
     if (fault->name == NULL)
         return "its bytes are not what was written";
     snprintf(text, TW__REDIS_FAULT_TEXT, "%s is %" PRIu64 ": expected at most %" PRIu64, fault->name,
@@ -60,7 +62,7 @@ uint64_t tw__redis_reader_after(struct tw__redis_reader *reader, const char *nam
     number = tw__add_saturating(before, number);
     if (reader->at != NULL && number > most) {
         reader->at = NULL;
-        reader->fault = (struct tw__redis_fault){name, number, most};
+        reader->fault = (struct tw__redis_fault){.name = name, .value = number, .most = most};
     }
     return reader->at == NULL ? 0 : number;
 }

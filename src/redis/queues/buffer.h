@@ -26,13 +26,14 @@ void tw__redis_buffer_free(struct tw__redis_buffer *buffer, const struct tw__red
 
 /* What is wrong with bytes that were refused. */
 struct tw__redis_fault {
-    const char *name; /* of the number that is out of its range; NULL: the bytes are damaged in another way */
+    const char *misfit; /* the bytes are in order, but do not fit the tasks that they name; NULL: they do */
+    const char *name;   /* of the number that is out of its range; NULL: the bytes are damaged in another way */
     uint64_t value, most;
 };
 
 enum { TW__REDIS_FAULT_TEXT = 96 };
 
-/* Writes the fault as "due is 5: expected at most 4". Returns the text. */
+/* Writes the fault, as in "due is 5: expected at most 4". Returns the text. */
 const char *tw__redis_fault_text(const struct tw__redis_fault *fault, char text[TW__REDIS_FAULT_TEXT]);
 
 /* Bytes that are read one after the other. They may come from a damaged file, so every size is checked. */

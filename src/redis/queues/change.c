@@ -102,6 +102,12 @@ static struct tw__redis_task *named_task(const struct tw__redis_queue *queue, st
     return tw__redis_queue_find(queue, tw__redis_queue_hash(queue->queues, id), id);
 }
 
+/* A change does not fit the task that it names. The changes after it are made all the same. */
+static void misfit(struct tw__redis_reader *reader, const struct tw__redis_task *task)
+{
+    reader->fault.misfit = task == NULL ? "no task has the id of a change" : "a change does not fit its task";
+}
+
 static uint64_t take_time(struct tw__redis_reader *reader)
 {
     return tw__redis_reader_named(reader, "the time", TW__TASK_TIME_MAX);
@@ -113,9 +119,12 @@ static void take_life(struct tw__redis_queue *queue, struct tw__redis_reader *re
     struct tw__redis_task *task = named_task(queue, tw__redis_reader_bytes(reader));
     uint64_t time = take_time(reader);
     struct tw__redis_life life = tw__redis_life_take(reader);
-    if (reader->at == NULL || task == NULL ||
-        !tw__redis_route_allows(tw__redis_route_of(queue->queues, task), &life))
+    if (reader->at == NULL)
         return;
+    if (task == NULL || !tw__redis_route_allows(tw__redis_route_of(queue->queues, task), &life)) {
+        misfit(reader, task);
+        return;
+    }
     tw__redis_place_unfile(queue->queues, task);
     task = tw__redis_queue_relive(queue, task, &life);
     tw__redis_place_file(queue->queues, task, time, now_ms);
@@ -129,7 +138,11 @@ static void take_letter(struct tw__redis_queue *queue, struct tw__redis_reader *
     struct tw__redis_life life = tw__redis_life_take(reader);
     if (life.stage != TW__REDIS_DEAD)
         reader->at = NULL;
-    if (reader->at != NULL && from != NULL)
+    if (reader->at == NULL)
+        return;
+    if (from == NULL)
+        misfit(reader, from);
+    else
         tw__redis_change_letter(queue, tw__redis_queue_share(queue, from), id, &life, died_ms);
 }
 
@@ -137,7 +150,11 @@ static void take_gone(struct tw__redis_queue *queue, struct tw__redis_reader *re
 {
     struct tw__redis_bytes id = tw__redis_reader_bytes(reader);
     struct tw__redis_task *task = named_task(queue, id);
-    if (reader->at != NULL && task != NULL)
+    if (reader->at == NULL)
+        return;
+    if (task == NULL)
+        misfit(reader, task);
+    else
         tw__redis_queue_remove(queue, task, tw__redis_queue_hash(queue->queues, id));
 }
 
@@ -145,8 +162,12 @@ static void take_period(struct tw__redis_queue *queue, struct tw__redis_reader *
 {
     struct tw__redis_task *task = named_task(queue, tw__redis_reader_bytes(reader));
     uint64_t due = take_time(reader), times = tw__redis_reader_named(reader, "times", INT64_MAX);
-    if (reader->at == NULL || task == NULL || tw__redis_task_every(task) == 0)
+    if (reader->at == NULL)
         return;
+    if (task == NULL || tw__redis_task_every(task) == 0) {
+        misfit(reader, task);
+        return;
+    }
     tw__redis_task_set_times(task, times == 0 ? TW__REDIS_FOR_EVER : times);
     tw__redis_queue_begin_anew(queue, task, due, now_ms);
 }
@@ -155,7 +176,11 @@ static void take_anew(struct tw__redis_queue *queue, struct tw__redis_reader *re
 {
     struct tw__redis_task *task = named_task(queue, tw__redis_reader_bytes(reader));
     uint64_t due = take_time(reader);
-    if (reader->at != NULL && task != NULL)
+    if (reader->at == NULL)
+        return;
+    if (task == NULL)
+        misfit(reader, task);
+    else
         tw__redis_queue_begin_anew(queue, task, due, now_ms);
 }
 
@@ -164,8 +189,12 @@ static void take_unbegun(struct tw__redis_queue *queue, struct tw__redis_reader 
 {
     struct tw__redis_task *task = named_task(queue, tw__redis_reader_bytes(reader));
     uint64_t time = take_time(reader);
-    if (reader->at == NULL || task == NULL || tw__redis_task_stage(task) != TW__REDIS_LEASED)
+    if (reader->at == NULL)
         return;
+    if (task == NULL || tw__redis_task_stage(task) != TW__REDIS_LEASED) {
+        misfit(reader, task);
+        return;
+    }
     uint32_t order = task->order;
     task = tw__redis_queue_unbegin(queue, task, time);
     tw__redis_place_file(queue->queues, task, time, now_ms);
@@ -196,7 +225,9 @@ bool tw__redis_change_read(struct tw__redis_queue *queue, struct tw__redis_bytes
         default: /* OF_LIFE, and a fault */
             take_life(queue, &reader, now_ms);
         }
+    if (reader.at == NULL)
+        reader.fault.misfit = NULL; /* the damage is what counts */
     if (fault != NULL)
         *fault = reader.fault;
-    return reader.at != NULL;
+    return reader.at != NULL && reader.fault.misfit == NULL;
 }

@@ -32,6 +32,7 @@
 
 #include <string.h>
 
+#include "keep.h"
 #include "look.h"
 #include "place.h"
 #include "queue.h"
@@ -162,6 +163,17 @@ bool tw__redis_chunks_next(struct tw__redis_chunks *chunks, struct tw__redis_byt
     return true;
 }
 
+void tw__redis_chunk_put(struct tw__redis_buffer *buffer, const struct tw__redis_queue *queue,
+                         const struct tw__redis_task *task)
+{
+    struct tw__redis_chunks chunks = {.queues = queue->queues, .dump = ++queue->queues->dumps};
+    uint32_t routes = 0;
+    queue->queues->chunks++;
+    put_number(&chunks, TW__REDIS_FORMAT_NUMBER);
+    put_task(&chunks, task, 0, &routes);
+    *buffer = chunks.buffer;
+}
+
 /* ---- reading --------------------------------------------------------------------------------------------- */
 
 struct reader {
@@ -169,6 +181,7 @@ struct reader {
     struct tw__redis_queue *queue;
     struct tw__redis_route *route[TW__REDIS_CHUNK_TASKS];
     uint32_t routes;
+    bool renews; /* the tasks are in the queue already, and stay where they are */
     uint64_t due, now_ms;
 };
 
@@ -285,6 +298,26 @@ static void take_other(struct reader *reader, struct tw__redis_task_plan *plan)
     plan->packed = tw__redis_task_packed(other);
 }
 
+/* Puts the task into the queue, or renews the one that is there. */
+static void file_task(struct reader *reader, struct tw__redis_task_plan *plan, struct tw__redis_route *route)
+{
+    struct tw__redis_queue *queue = reader->queue;
+    uint64_t hash = tw__redis_queue_hash(queue->queues, plan->id);
+    struct tw__redis_task *old = tw__redis_queue_find(queue, hash, plan->id);
+    if (reader->renews && (plan->share != NULL || !tw__redis_keep_fits(queue, old, route))) {
+        reader->bytes.fault.misfit = "no task with its id can be renewed so";
+        reader->bytes.at = NULL;
+        return;
+    }
+    if (reader->renews)
+        plan->life = NULL; /* that of the task in the queue stays */
+    struct tw__redis_task *task = tw__redis_task_new(plan, &queue->queues->memory);
+    if (reader->renews)
+        tw__redis_keep_put(queue, task, route, hash, old, TW__TASK_KEEPDUE_IN_PLACE, reader->now_ms);
+    else
+        tw__redis_queue_put(queue, task, route, hash, old, reader->now_ms);
+}
+
 static void take_task(struct reader *reader)
 {
     struct tw__redis_route *route = take_route(reader);
@@ -305,10 +338,7 @@ static void take_task(struct reader *reader)
     reader->due = plan.due;
     if (plan.times == 0)
         plan.times = TW__REDIS_FOR_EVER;
-    uint64_t hash = tw__redis_queue_hash(reader->queue->queues, plan.id);
-    struct tw__redis_task *task = tw__redis_task_new(&plan, &reader->queue->queues->memory);
-    struct tw__redis_task *old = tw__redis_queue_find(reader->queue, hash, plan.id);
-    tw__redis_queue_put(reader->queue, task, route, hash, old, reader->now_ms);
+    file_task(reader, &plan, route);
 }
 
 uint64_t tw__redis_chunk_format(struct tw__redis_bytes bytes)
@@ -317,13 +347,15 @@ uint64_t tw__redis_chunk_format(struct tw__redis_bytes bytes)
     return tw__redis_format(tw__redis_reader_number(&reader, UINT64_MAX));
 }
 
-bool tw__redis_chunk_read(struct tw__redis_queue *queue, struct tw__redis_bytes bytes, uint64_t now_ms,
-                          struct tw__redis_fault *fault)
+static bool read_chunk(struct tw__redis_queue *queue, struct tw__redis_bytes bytes, bool renews,
+                       uint64_t now_ms, struct tw__redis_fault *fault)
 {
-    struct reader reader = {
-        .bytes = {.at = bytes.at, .end = bytes.at + bytes.size}, .queue = queue, .now_ms = now_ms};
+    struct reader reader = {.bytes = {.at = bytes.at, .end = bytes.at + bytes.size},
+                            .queue = queue,
+                            .renews = renews,
+                            .now_ms = now_ms};
     if (take_number(&reader, UINT64_MAX) != TW__REDIS_FORMAT_NUMBER)
-        return false;
+        reader.bytes.at = NULL;
     while (reader.bytes.at != NULL && reader.bytes.at < reader.bytes.end)
         take_task(&reader);
     for (uint32_t i = 0; i < reader.routes; i++)
@@ -331,4 +363,16 @@ bool tw__redis_chunk_read(struct tw__redis_queue *queue, struct tw__redis_bytes 
     if (fault != NULL)
         *fault = reader.bytes.fault;
     return reader.bytes.at != NULL;
+}
+
+bool tw__redis_chunk_read(struct tw__redis_queue *queue, struct tw__redis_bytes bytes, uint64_t now_ms,
+                          struct tw__redis_fault *fault)
+{
+    return read_chunk(queue, bytes, false, now_ms, fault);
+}
+
+bool tw__redis_chunk_renew(struct tw__redis_queue *queue, struct tw__redis_bytes bytes, uint64_t now_ms,
+                           struct tw__redis_fault *fault)
+{
+    return read_chunk(queue, bytes, true, now_ms, fault);
 }

@@ -61,6 +61,16 @@ struct tw__redis_keep tw__redis_keep_decide(const struct tw__redis_queues *queue
     return keep;
 }
 
+bool tw__redis_keep_fits(const struct tw__redis_queue *queue, const struct tw__redis_task *old,
+                         const struct tw__redis_route *route)
+{
+    if (old == NULL || tw__redis_task_stage(old) == TW__REDIS_DEAD)
+        return false;
+    struct tw__redis_plan plan = tw__redis_route_plan(route);
+    return tw__redis_task_stage(old) == TW__REDIS_REPLACED ||
+           !is_elsewhere(tw__redis_route_of(queue->queues, old), &plan);
+}
+
 /* ---- doing ----------------------------------------------------------------------------------------------- */
 
 static void renew_in_place(struct tw__redis_queue *queue, struct tw__redis_task *task,

@@ -181,9 +181,10 @@ def test_the_append_only_file_says_absolute_times_alone(fleet):
     after = now_ms()
     server.kill()
     words = [words for _, words in aof_commands(aof_path(server)) if words[0].upper().startswith(b"TW.")]
-    assert [one[0].upper() for one in words] == [b"TW.SEND", b"TW.SEND", b"TW.MOVE", b"TW.SEND"]
+    assert [one[0].upper() for one in words] == [b"TW.SEND", b"TW.SEND", b"TW.FIRED", b"TW.SEND"]
     assert words[0][3] == made.encode()
-    for one in words:
+    assert words[2][:3] == [b"TW.FIRED", b"s", b"LIVES"]
+    for one in words[:2] + words[3:]:
         assert b"IN" not in [word.upper() for word in one] and b"*" not in one
         times = [int(word) for word in one if word.isdigit() and len(word) == 13]
         assert len(times) == 1 and before + 5000000 <= times[0] <= after + 6000000, one
@@ -568,6 +569,22 @@ def test_a_chunk_of_another_format_in_an_append_only_file_ends_the_start(fleet, 
     assert server.trouble() is None
     with open(aof_path(server), "rb") as file:
         assert file.read() == before
+
+
+def test_an_outcome_that_fits_no_task_is_an_error_in_the_log(fleet):
+    server = fleet.server(aof_use_rdb_preamble="no", **ALWAYS)
+    add(server.client(), "s", "out", "a", now_ms() + HOUR)
+    server.kill()
+    with open(aof_path(server), "ab") as file:
+        for words in (b"s ONCE nobody", b"none ONCE a", b"s NEXT a 5 1", b"s ONCE nobody b"):
+            words = [b"TW.FIRED", *words.split()]
+            file.write(b"*%d\r\n" % len(words))
+            file.writelines(b"$%d\r\n%s\r\n" % (len(word), word) for word in words)
+    server.start()
+    for text in ("'s': no task has the id of a change", "'none': there is no such queue",
+                 "'s': a task with another period does not repeat"):
+        assert f"tickwheel: an outcome does not fit the queue {text}" in server.log()
+    assert list(tasks(server.client(), "s")) == ["a"]
 
 
 def shortened(word):

@@ -231,7 +231,7 @@ static void a_task_that_begins_anew_has_no_tries(void **state)
     close_both();
 }
 
-static void a_task_that_is_not_there_is_passed_over(void **state)
+static void a_change_of_a_task_that_is_not_there_is_no_fit(void **state)
 {
     static const char *const ids[] = {"a", "b", "r", "s"};
     (void)state;
@@ -248,7 +248,11 @@ static void a_task_that_is_not_there_is_passed_over(void **state)
     tw__redis_lease_done(queue, lease("s", 10), now, &changes);
     tw__redis_change_put_anew(&changes, all, find(queue, "s"), START + 77);
     lease("stays", 11);
-    replicate();
+    struct tw__redis_fault fault;
+    assert_false(
+        tw__redis_change_read(replica, (struct tw__redis_bytes){changes.at, changes.size}, now, &fault));
+    assert_string_equal(fault.misfit, "no task has the id of a change");
+    tw__redis_buffer_free(&changes, &counted);
     assert_int_equal(tw__redis_table_count(&replica->tasks), 1);
     assert_int_equal(replica->leased_count, 1);
     assert_null(tw__redis_check_all(others));
@@ -349,7 +353,7 @@ static void numbers_out_of_range_are_no_changes(void **state)
     assert_false(reads_numbers(OF_NEXT, "", START, UINT64_C(1) << 63));
     assert_false(reads_numbers(OF_ANEW, "", too_late, 0));
     assert_false(reads_numbers(OF_BACK, "", too_late, 0));
-    assert_true(reads_numbers(OF_BACK, "", START, 0)); /* it is replaced, and cannot be given back */
+    assert_false(reads_numbers(OF_BACK, "", START, 0)); /* it is replaced, and cannot be given back */
     assert_false(reads_numbers(OF_BACK + 1, "", START, 0));
     assert_int_equal(tw__redis_table_count(&queue->tasks), 1);
     assert_int_equal(queue->leased_count, 1);
@@ -371,16 +375,16 @@ static void a_task_for_a_target_has_no_attempt_of_its_own(void **state)
     (void)state;
     open_both();
     put_on_both("s", 0, START + 5, 0, 1);
-    assert_true(reads_life("s", START + 900, TW__REDIS_LEASED));
+    assert_false(reads_life("s", START + 900, TW__REDIS_LEASED));
     assert_false(find(queue, "s")->lived);
-    assert_true(reads_life("s", START + 900, TW__REDIS_WAITING));
+    assert_false(reads_life("s", START + 900, TW__REDIS_WAITING));
     assert_false(find(queue, "s")->lived);
     assert_true(tw__redis_task_due(find(queue, "s")) == START + 5);
     assert_true(reads_life("s", START + 900, TW__REDIS_REPLACED));
     assert_int_equal(queue->leased_count, 1);
     assert_true(reads_life("s", START + 900, TW__REDIS_DEAD));
     assert_int_equal(queue->dead_count, 1);
-    assert_true(reads_numbers(OF_NEXT, "s", START + 9, 5)); /* it does not repeat */
+    assert_false(reads_numbers(OF_NEXT, "s", START + 9, 5)); /* it does not repeat */
     assert_int_equal(queue->dead_count, 1);
     close_both();
 }
@@ -461,7 +465,7 @@ static void damaged_changes_leave_a_queue_in_order(void **state)
         }
         bytes[at] = before;
     }
-    assert_true(good > 1000 && refused > 1000);
+    assert_true(good > 100 && refused > 1000);
     rng_init(&rng, run_seed());
     for (unsigned round = run_scaled(16000); round > 0; round--) {
         char damaged[1024];
@@ -601,7 +605,7 @@ int main(void)
         cmocka_unit_test(each_change_arrives),
         cmocka_unit_test(the_end_of_a_replaced_attempt_arrives),
         cmocka_unit_test(a_task_that_begins_anew_has_no_tries),
-        cmocka_unit_test(a_task_that_is_not_there_is_passed_over),
+        cmocka_unit_test(a_change_of_a_task_that_is_not_there_is_no_fit),
         cmocka_unit_test(numbers_out_of_range_are_no_changes),
         cmocka_unit_test(a_task_for_a_target_has_no_attempt_of_its_own),
         cmocka_unit_test(changes_that_were_cut_are_refused_but_between_changes),

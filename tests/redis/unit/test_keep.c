@@ -7,6 +7,7 @@
 #include "tests/support/cmocka.h"
 
 #include <src/redis/queues/check.h>
+#include <src/redis/queues/chunk.h>
 #include <src/redis/queues/keep.h>
 #include <src/redis/queues/lease.h>
 #include <src/redis/queues/queue.h>
@@ -317,6 +318,57 @@ static void another_target_keeps_the_next_of_a_retry(void **state)
     close_keep();
 }
 
+/* ---- what is logged -------------------------------------------------------------------------------------- */
+
+/* Renews a task of the queue as the chunk of another task with its id says. Returns whether that fits. */
+static bool renew_logged(const char *id, unsigned plan, uint64_t every)
+{
+    struct tw__redis_buffer chunk = {0};
+    struct tw__redis_fault fault;
+    struct tw__redis_queue *other = tw__redis_queue_new(all);
+    struct tw__redis_task *task = make(id, "\1\5newer", every, 3);
+    tw__redis_queue_put(other, task, tw__redis_route_for(other, &plan_of[plan]),
+                        tw__redis_queue_hash(all, text(id)), NULL, START);
+    tw__redis_chunk_put(&chunk, other, task);
+    bool good =
+        tw__redis_chunk_renew(queue, (struct tw__redis_bytes){chunk.at, chunk.size}, START + 70, &fault);
+    assert_true(good || fault.misfit != NULL);
+    tw__redis_buffer_free(&chunk, &counted);
+    close_queue(other);
+    assert_null(tw__redis_check_all(all));
+    return good;
+}
+
+static void a_logged_renewal_leaves_times_and_lives(void **state)
+{
+    (void)state;
+    open_keep();
+    put_plan("waits", FIRST_OF_WORKERS, 0);
+    assert_true(renew_logged("waits", FIRST_OF_WORKERS + 1, 60));
+    assert_true(tw__redis_task_due(find(queue, "waits")) == START + 5);
+    assert_bytes_equal(tw__redis_task_packed(find(queue, "waits")), text("\1\5newer"));
+    lease(put_plan("leased", FIRST_OF_WORKERS, 60), 7, START + 10);
+    assert_true(renew_logged("leased", FIRST_OF_WORKERS, 90));
+    assert_life(find(queue, "leased"), TW__REDIS_LEASED, START + 5, 1, 7);
+    assert_true(tw__redis_task_every(find(queue, "leased")) == 90);
+    tw__redis_lease_move(queue, find(queue, "leased"), START + 400, START + 20);
+    assert_true(renew_logged("leased", 1, 0)); /* it stands behind an attempt */
+    close_keep();
+}
+
+static void a_logged_renewal_has_to_fit(void **state)
+{
+    (void)state;
+    open_keep();
+    assert_false(renew_logged("a", FIRST_OF_WORKERS, 0));
+    struct tw__redis_task *task = put_plan("a", FIRST_OF_WORKERS, 0);
+    assert_false(renew_logged("a", 1, 0)); /* it would be filed there, and not renewed */
+    tw__redis_lease_kill_series(queue, task, 1, text(""), START + 20, &changes);
+    assert_false(renew_logged("a", FIRST_OF_WORKERS, 0));
+    assert_bytes_equal(tw__redis_task_packed(find(queue, "a")), text("\1\3old"));
+    close_keep();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -333,6 +385,8 @@ int main(void)
         cmocka_unit_test(the_delivery_of_a_task_goes_on_with_its_other_options),
         cmocka_unit_test(another_target_keeps_the_times),
         cmocka_unit_test(another_target_keeps_the_next_of_a_retry),
+        cmocka_unit_test(a_logged_renewal_leaves_times_and_lives),
+        cmocka_unit_test(a_logged_renewal_has_to_fit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
