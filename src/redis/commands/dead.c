@@ -80,7 +80,7 @@ int tw__redis_dead_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
 
 static void gather_all(const struct tw__redis_queue *queue, struct tw__redis_named *named)
 {
-    struct tw__redis_task *task = queue == NULL ? NULL : tw__redis_place_first_dead(queue);
+    struct tw__redis_task *task = tw__redis_place_first_dead(queue);
     for (; task != NULL && named->all.count < TW__REDIS_NAMED_MAX;
          task = tw__redis_place_next_dead(queue, task))
         tw__redis_vector_add(&named->all, task, &tw__redis_shared.queues->memory);
@@ -115,21 +115,11 @@ int tw__redis_replay_command(RedisModuleCtx *ctx, RedisModuleString **argv, int 
 {
     struct tw__redis_queue *queue;
     struct tw__redis_buffer log = {0};
-    struct tw__redis_named named = {.fits = is_dead};
-    uint64_t now_ms, due_ms = tw__redis_now_ms();
+    struct tw__redis_named named = {.fits = is_dead, .gather = gather_all};
+    uint64_t due_ms = tw__redis_now_ms();
     size_t count = 0;
-    bool absolute;
-    if (argc < 2)
-        return RedisModule_WrongArity(ctx);
-    int read = tw__redis_named_read(ctx, argv + 2, argc - 2, &named), at = 2 + read;
-    if (read > 0 && argc > at + 2)
-        return tw__redis_named_too_much(ctx, argv[at + 2]);
-    if (read == 0 ||
-        (argc > at && !tw__redis_argument_time(ctx, argv + at, argc - at, &now_ms, &due_ms, &absolute)) ||
-        !tw__redis_lives_open(ctx, argv[1], &queue))
+    if (!tw__redis_named_open(ctx, argv, argc, &named, &due_ms, &queue))
         return REDISMODULE_OK;
-    if (named.ids == NULL)
-        gather_all(queue, &named);
     bool may = tw__redis_named_may_deliver(ctx, queue, &named, UINT64_MAX);
     if (may)
         count = replay_named(queue, &named, due_ms, &log);
@@ -160,18 +150,9 @@ int tw__redis_purge_command(RedisModuleCtx *ctx, RedisModuleString **argv, int a
 {
     struct tw__redis_queue *queue;
     struct tw__redis_buffer log = {0};
-    struct tw__redis_named named = {.fits = is_dead};
-    if (argc < 2)
-        return RedisModule_WrongArity(ctx);
-    int read = tw__redis_named_read(ctx, argv + 2, argc - 2, &named);
-    if (read == 0)
+    struct tw__redis_named named = {.fits = is_dead, .gather = gather_all};
+    if (!tw__redis_named_open(ctx, argv, argc, &named, NULL, &queue))
         return REDISMODULE_OK;
-    if (argc > 2 + read)
-        return tw__redis_named_too_much(ctx, argv[2 + read]);
-    if (!tw__redis_lives_open(ctx, argv[1], &queue))
-        return REDISMODULE_OK;
-    if (named.ids == NULL)
-        gather_all(queue, &named);
     size_t count = purge_named(queue, &named, &log);
     if (count > 0)
         tw__redis_lives_close(ctx, argv[1], &log, "tw.purge");
