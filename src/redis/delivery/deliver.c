@@ -62,7 +62,7 @@ static void notify(RedisModuleCtx *ctx, const struct tw__redis_told *told)
     static const struct {
         uint8_t tell;
         const char *event;
-    } events[] = {{TW__REDIS_TELL_FIRED, "tw.fired"},
+    } events[] = {{TW__REDIS_TELL_DELIVERED, "tw.delivered"},
                   {TW__REDIS_TELL_READY, "tw.ready"},
                   {TW__REDIS_TELL_DEAD, "tw.dead"},
                   {TW__REDIS_TELL_PURGED, "tw.purge"}};

@@ -32,7 +32,7 @@ void tw__redis_batch_begin(struct tw__redis_batch *batch, RedisModuleCtx *ctx);
 /* What has happened to the tasks of a queue, each with a keyspace notification of its own. CHANGED has
  * none: only clients that WATCH the key have to know. */
 enum {
-    TW__REDIS_TELL_FIRED = 1,
+    TW__REDIS_TELL_DELIVERED = 1,
     TW__REDIS_TELL_READY = 2,
     TW__REDIS_TELL_DEAD = 4,
     TW__REDIS_TELL_PURGED = 8,
@@ -72,7 +72,7 @@ void tw__redis_batch_rearm(struct tw__redis_batch *batch, struct tw__redis_queue
  * which the batch will replicate. */
 struct tw__redis_buffer *tw__redis_batch_log(struct tw__redis_batch *batch, struct tw__redis_queue *queue);
 
-/* Notes what has happened to a queue: one of TW__REDIS_TELL_..., but not FIRED. */
+/* Notes what has happened to a queue: one of TW__REDIS_TELL_..., but not DELIVERED. */
 void tw__redis_batch_tell(struct tw__redis_batch *batch, struct tw__redis_queue *queue, uint8_t what);
 
 /* Takes a queue that will be detached out of the open batch, if there is one. */

@@ -469,7 +469,7 @@ def test_events_of_a_delivery(r):
     def run():
         add(r, "a", "IN", 5)
         wait_until(lambda: r.exists("q"))
-    assert events_of(r, run) == ["tw.send", "tw.fired", "del"]
+    assert events_of(r, run) == ["tw.send", "tw.delivered", "del"]
 
 
 def test_no_event_where_nothing_changed(r):
