@@ -13,6 +13,7 @@
 
 #include "keyspace/alarm.h"
 #include "keyspace/keys.h"
+#include "pause.h"
 #include "queues/change.h"
 #include "queues/chunk.h"
 #include "queues/grave.h"
@@ -100,8 +101,8 @@ static void fired_once(struct tw__redis_queue *queue, RedisModuleString *argumen
         tw__redis_queue_remove(queue, task, hash);
 }
 
-/* LIVES: tasks were leased, failed, died, were done, cancelled, moved. RENEW: a task has got another payload and
- * other options. Returns false after an error reply. */
+/* LIVES: tasks were leased, failed, died, were done, cancelled, moved. RENEW: a task has got another payload
+ * and other options. Returns false after an error reply. */
 static bool fired_bytes(RedisModuleCtx *ctx, struct tw__redis_queue *queue, RedisModuleString *form,
                         RedisModuleString *argument, const char **misfit)
 {
@@ -134,26 +135,44 @@ static bool make_changes(RedisModuleCtx *ctx, struct tw__redis_queue *queue, Red
     return good;
 }
 
+/* Whether the form has no arguments: a pause begins or ends. */
+static bool is_of_pause(RedisModuleString **argv, int argc)
+{
+    return argc == 3 && (tw__redis_argument_is(argv[2], "PAUSE") || tw__redis_argument_is(argv[2], "RESUME"));
+}
+
 static bool is_form(RedisModuleString **argv, int argc)
 {
-    return tw__redis_argument_is(argv[2], "ONCE") ||
+    return is_of_pause(argv, argc) || tw__redis_argument_is(argv[2], "ONCE") ||
            (tw__redis_argument_is(argv[2], "NEXT") && argc % 3 == 0) ||
            (tw__redis_argument_is(argv[2], "LIVES") && argc == 4) ||
            (tw__redis_argument_is(argv[2], "RENEW") && argc == 4);
+}
+
+/* A pause begins or ends. Returns what does not fit, or NULL. */
+static const char *fired_pause(RedisModuleCtx *ctx, struct tw__redis_queue *queue, RedisModuleString **argv)
+{
+    bool on = tw__redis_argument_is(argv[2], "PAUSE"), was = queue != NULL && queue->paused;
+    if (on == was)
+        return on ? "it is paused" : "it is not paused";
+    tw__redis_pause_set(ctx, argv[1], queue, on);
+    return NULL;
 }
 
 /* Makes the changes, replicates them, and replies. */
 static int fire_changes(RedisModuleCtx *ctx, struct tw__redis_queue *queue, RedisModuleString **argv, int argc)
 {
     const char *misfit = queue == NULL ? "there is no such queue" : NULL;
-    if (queue != NULL && !make_changes(ctx, queue, argv, argc, &misfit))
+    if (is_of_pause(argv, argc))
+        misfit = fired_pause(ctx, queue, argv);
+    else if (queue != NULL && !make_changes(ctx, queue, argv, argc, &misfit))
         return REDISMODULE_OK;
     RedisModule_ReplicateVerbatim(ctx);
     return misfit != NULL ? reply_misfit(ctx, argv[1], misfit) : RedisModule_ReplyWithSimpleString(ctx, "OK");
 }
 
 /* TW.FIRED queue ONCE id [id ...] | NEXT id due times [id due times ...] | LIVES changes | RENEW chunk |
- * NOTHING */
+ * PAUSE | RESUME | NOTHING */
 int tw__redis_fired_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     RedisModuleKey *key;
@@ -161,13 +180,15 @@ int tw__redis_fired_command(RedisModuleCtx *ctx, RedisModuleString **argv, int a
     bool nothing = argc == 3 && tw__redis_argument_is(argv[2], "NOTHING");
     if (nothing && tw__redis_shared.batch != NULL)
         return RedisModule_ReplyWithSimpleString(ctx, "OK"); /* call.c asks whether it may write */
-    if (argc < 4 && !nothing)
+    if (argc < 4 && !nothing && !is_of_pause(argv, argc))
         return RedisModule_WrongArity(ctx);
     if (!is_internal(ctx, "TW.FIRED"))
         return REDISMODULE_OK;
     if (!is_form(argv, argc))
-        return tw__redis_argument_error(ctx, argv[2], "TW.FIRED",
-                                        "ONCE id ..., NEXT id due times ..., LIVES changes or RENEW chunk");
+        return tw__redis_argument_error(
+            ctx, argv[2], "TW.FIRED",
+            "ONCE id ..., NEXT id due times ..., LIVES changes, RENEW chunk, PAUSE or "
+            "RESUME");
     if (!tw__redis_keys_open(ctx, argv[1], &key, &queue))
         return REDISMODULE_OK;
     RedisModule_CloseKey(key);

@@ -5,7 +5,7 @@
  *
  *     RDB:  number of tasks, 1 if paused or 0, then chunks (chunk.c), each a string, until there are that many
  *           tasks. The server stores the number of the format (chunk.h) with the data type
- *     AOF:  TW.LOAD queue chunk, for each chunk; TW.PAUSE queue ON, if it is paused
+ *     AOF:  TW.LOAD queue chunk, for each chunk; TW.FIRED queue PAUSE, if it is paused
  *
  * A loaded queue is attached at once. After RESTORE the key exists when the call returns, and while a data
  * set is loaded no tick runs. Tasks whose due time has passed wait in a line, which is sorted at the end of
@@ -114,7 +114,7 @@ static void aof_rewrite(RedisModuleIO *aof, RedisModuleString *name, void *value
         RedisModule_EmitAOF(aof, "TW.LOAD", "sb", name, bytes.at, bytes.size);
     tw__redis_chunks_fini(&chunks);
     if (queue->paused)
-        RedisModule_EmitAOF(aof, "TW.PAUSE", "sc", name, "ON");
+        RedisModule_EmitAOF(aof, "TW.FIRED", "sc", name, "PAUSE");
 }
 
 /* ---- copies, digests, sizes ------------------------------------------------------------------------------ */

@@ -576,13 +576,14 @@ def test_an_outcome_that_fits_no_task_is_an_error_in_the_log(fleet):
     add(server.client(), "s", "out", "a", now_ms() + HOUR)
     server.kill()
     with open(aof_path(server), "ab") as file:
-        for words in (b"s ONCE nobody", b"none ONCE a", b"s NEXT a 5 1", b"s ONCE nobody b"):
+        for words in (b"s ONCE nobody", b"none ONCE a", b"s NEXT a 5 1", b"s ONCE nobody b",
+                      b"s RESUME"):
             words = [b"TW.FIRED", *words.split()]
             file.write(b"*%d\r\n" % len(words))
             file.writelines(b"$%d\r\n%s\r\n" % (len(word), word) for word in words)
     server.start()
     for text in ("'s': no task has the id of a change", "'none': there is no such queue",
-                 "'s': a task with another period does not repeat"):
+                 "'s': a task with another period does not repeat", "'s': it is not paused"):
         assert f"tickwheel: an outcome does not fit the queue {text}" in server.log()
     assert list(tasks(server.client(), "s")) == ["a"]
 

@@ -382,7 +382,9 @@ def test_what_is_replicated(server, r):
     ack(r, wait_take(r, "s", lease=HOUR))
     assert changes(tap) == [["TW.FIRED", "s", "LIVES"]] * 2
     r.execute_command("TW.PAUSE", "s", "ON")
-    assert changes(tap) == [["TW.PAUSE", "s", "ON"]]
+    assert changes(tap) == [["TW.FIRED", "s", "PAUSE"]]
+    r.execute_command("TW.PAUSE", "s", "OFF")
+    assert changes(tap) == [["TW.FIRED", "s", "RESUME"]]
 
 
 def test_a_command_that_changes_nothing_is_not_replicated(server, r):
