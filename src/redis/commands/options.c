@@ -9,6 +9,7 @@
  */
 #include "filing.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <task/conditions.h>
@@ -340,12 +341,11 @@ static bool is_small(RedisModuleCtx *ctx, const struct tw__redis_filing *filing)
     uint64_t bytes = tw__redis_string_bytes(filing->id).size + filing->plan.target.size;
     for (int i = 0; i < filing->payload_count; i++)
         bytes += tw__redis_string_bytes(filing->payload[i]).size;
-    if (bytes <= TW__REDIS_TASK_BYTES_MAX || tw__redis_caller_is_log(ctx) ||
+    if (bytes <= TW__TASK_PAYLOAD_MAX || tw__redis_caller_is_log(ctx) ||
         (RedisModule_GetContextFlags(ctx) & TW__REDIS_LOADING))
         return true;
-    snprintf(error, sizeof error, "ERR id,%s and payload are %llu bytes together: expected at most %llu",
-             has_target(filing) ? " target" : "", (unsigned long long)bytes,
-             (unsigned long long)TW__REDIS_TASK_BYTES_MAX);
+    snprintf(error, sizeof error, "ERR id%s and payload have %" PRIu64 " bytes: expected at most %d",
+             has_target(filing) ? ", target" : "", bytes, TW__TASK_PAYLOAD_MAX);
     RedisModule_ReplyWithError(ctx, error);
     return false;
 }
@@ -363,7 +363,7 @@ static bool read_names(RedisModuleCtx *ctx, struct tw__redis_filing *filing)
     filing->plan.target = tw__redis_string_bytes(argv[2]);
     if (RedisModule_StringCompare(argv[1], argv[2]) != 0)
         return true;
-    tw__redis_argument_error(ctx, argv[2], "the target", "a key other than the queue");
+    RedisModule_ReplyWithError(ctx, "ERR target is the queue: expected another key");
     return false;
 }
 
