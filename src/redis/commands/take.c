@@ -21,7 +21,7 @@
 #include "server/token.h"
 
 enum { TAKE_BYTES = 16 << 20 }; /* a reply ends after the task with which it reaches so many bytes */
-enum { TAKE_MAX = 10000, KEYS_MAX = 10000, NAME_MAX_BYTES = 255, FIELDS = 6, TEXT_MAX = 128 };
+enum { TAKE_MAX = 10000, KEYS_MAX = 10000, NAME_MAX_BYTES = 255, FIELDS = 7, TEXT_MAX = 128 };
 
 /* The arguments of one TW.TAKE. */
 struct taking {
@@ -121,6 +121,7 @@ static void reply_task(RedisModuleCtx *ctx, RedisModuleString *key, const struct
         struct tw__redis_bytes string = tw__redis_payload_next(&payload);
         RedisModule_ReplyWithStringBuffer(ctx, string.at, string.size);
     }
+    RedisModule_ReplyWithLongLong(ctx, (long long)tw__redis_task_missed(task));
 }
 
 /* Gives ready tasks of one queue to the worker, and adds them to the reply. */

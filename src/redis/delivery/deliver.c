@@ -175,6 +175,7 @@ static void give_up(struct tw__redis_delivery *delivery, bool series)
     struct tw__redis_bytes error = {delivery->error, strlen(delivery->error)};
     uint32_t tries = tw__redis_place_tries(tw__redis_shared.queues, delivery->task) + 1;
     tw__redis_shared.counts.died++;
+    tw__redis_shared.counts.coalesced += series ? 0 : delivery->missed;
     queue->died++;
     delivery->route->wait_ms = 0; /* the tries of the next task begin with the first wait */
     (series ? tw__redis_lease_kill_series : tw__redis_lease_kill)(
@@ -187,6 +188,7 @@ static void refused(struct tw__redis_delivery *delivery)
 {
     uint32_t tries = tw__redis_place_tries(tw__redis_shared.queues, delivery->task);
     struct tw__task_retry retry = tw__redis_config_target_retry(&delivery->plan.retry);
+    tw__redis_late_refused(delivery);
     if (tries + 1 >= retry.tries) {
         give_up(delivery, false);
         return;

@@ -3,6 +3,10 @@
 
 #include <task/periods.h>
 
+#include "queues/change.h"
+#include "queues/place.h"
+#include "queues/queue.h"
+
 /* The turn of a due task. A clock that was set back a little counts as standing at the due time. */
 static struct tw__task_turn late_turn(const struct tw__redis_delivery *delivery)
 {
@@ -17,8 +21,11 @@ static struct tw__task_turn late_turn(const struct tw__redis_delivery *delivery)
 
 bool tw__redis_late_passes(struct tw__redis_delivery *delivery)
 {
+    delivery->missed = tw__redis_task_missed(delivery->task);
+    if (delivery->missed > 0 || tw__redis_place_tries(tw__redis_shared.queues, delivery->task) > 0)
+        return false; /* a retry */
     struct tw__task_turn turn = late_turn(delivery);
-    delivery->missed = delivery->task->lived ? 0 : turn.missed; /* else it has waited for no period */
+    delivery->missed = turn.missed;
     if (turn.dropped + turn.skipped == 0)
         return false;
     tw__redis_shared.counts.dropped += turn.dropped;
@@ -29,6 +36,21 @@ bool tw__redis_late_passes(struct tw__redis_delivery *delivery)
         tw__redis_batch_rearm(delivery->batch, delivery->queue, delivery->task, turn.due,
                               tw__redis_task_times(delivery->task), delivery->now_ms);
     return true;
+}
+
+void tw__redis_late_refused(struct tw__redis_delivery *delivery)
+{
+    struct tw__redis_task *task = delivery->task;
+    if (delivery->missed == tw__redis_task_missed(task))
+        return;
+    struct tw__redis_life life = {.due = tw__redis_task_due(task), .worker = {"", 0}, .error = {"", 0}};
+    if (task->lived)
+        life = tw__redis_task_whole_life(task);
+    life.has_missed = true;
+    life.missed = delivery->missed;
+    delivery->task = tw__redis_queue_relive(delivery->queue, task, &life);
+    tw__redis_change_put(tw__redis_batch_log(delivery->batch, delivery->queue), tw__redis_shared.queues,
+                         delivery->task);
 }
 
 void tw__redis_late_done(struct tw__redis_delivery *delivery)

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * A task for workers becomes ready by the clock alone. Nothing is replicated for that but a due time that
- * moves to the latest of several missed periods: a replica has the task and its time, and would make it ready
- * at once if it were promoted. What workers and leases do is replicated.
+ * A task for workers becomes ready by the clock alone. Nothing is replicated for that: a replica has the task
+ * and its time, and would make it ready at once if it were promoted. What workers and leases do is replicated.
  */
 #include "offer.h"
 
 #include <base/assert.h>
 #include <task/limits.h>
-#include <task/periods.h>
 
 #include "purge.h"
-#include "queues/change.h"
 #include "queues/lease.h"
 #include "queues/place.h"
 #include "queues/route.h"
@@ -25,14 +22,6 @@ static const char lease_ran_out[] = "the lease ran out";
 void tw__redis_offer(struct tw__redis_delivery *delivery)
 {
     struct tw__redis_task *task = delivery->task;
-    if (delivery->missed > 0) {
-        uint64_t due =
-            tw__task_due_after(tw__redis_task_due(task), delivery->missed, tw__redis_task_every(task));
-        tw__redis_task_set_due(task, due);
-        tw__redis_change_put_anew(tw__redis_batch_log(delivery->batch, delivery->queue),
-                                  tw__redis_shared.queues, task, due);
-    }
-    tw__redis_shared.counts.coalesced += delivery->missed;
     tw__redis_batch_tell(delivery->batch, delivery->queue, TW__REDIS_TELL_READY);
     tw__redis_shared.counts.offered++;
     tw__redis_place_offer(tw__redis_shared.queues, task, delivery->now_ms);
@@ -44,6 +33,7 @@ static uint64_t die(struct tw__redis_queue *queue, struct tw__redis_task *task, 
                     uint64_t now_ms, struct tw__redis_buffer *log)
 {
     tw__redis_shared.counts.died++;
+    tw__redis_shared.counts.coalesced += tw__redis_task_missed(task);
     queue->died++;
     tw__redis_lease_kill(queue, task, tw__redis_task_life(task).attempt, error, now_ms, log);
     return 0;

@@ -7,8 +7,7 @@
 
 #include "call.h"
 
-/* Makes a task ready that waits for workers and is due. If the call stands for further periods, it gets the due
- * time of the last one. Requires: the task is filed nowhere. */
+/* Makes a task ready that waits for workers and is due. Requires: the task is filed nowhere. */
 void tw__redis_offer(struct tw__redis_delivery *delivery);
 
 /* The lease of a task has run out, a lapse: the task waits for its next attempt, or is dead after the 17th. A

@@ -108,7 +108,7 @@ static void take_life(struct tw__redis_queue *queue, struct tw__redis_reader *re
     struct tw__redis_task *task = named_task(queue, tw__redis_reader_bytes(reader));
     uint64_t time = tw__redis_reader_number(reader, INT64_MAX);
     struct tw__redis_life life = tw__redis_life_take(reader);
-    if (reader->at == NULL || task == NULL ||
+    if (reader->at == NULL || task == NULL || !tw__redis_life_suits(&life, tw__redis_task_every(task)) ||
         !tw__redis_route_allows(tw__redis_route_of(queue->queues, task), &life))
         return;
     tw__redis_place_unfile(queue->queues, task);

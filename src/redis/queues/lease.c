@@ -11,10 +11,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <task/periods.h>
 
 #include "change.h"
 #include "place.h"
 #include "queue.h"
+#include "route.h"
 
 /* The life of a task, or the one that begins when a task without a life is leased, or dies. */
 static struct tw__redis_life life_of(const struct tw__redis_task *task)
@@ -42,7 +44,7 @@ static struct tw__redis_life replaced_life(const struct tw__redis_task *task, ui
     struct tw__redis_life life = tw__redis_task_whole_life(task);
     TW_ASSERT(tw__redis_stage_is_leased(life.stage));
     life.stage = TW__REDIS_REPLACED;
-    life.has_next = false;
+    life.has_next = life.has_missed = false;
     life.due = due_ms;
     life.lapses = 0;
     life.error.size = 0;
@@ -97,6 +99,17 @@ uint64_t tw__redis_lease_end_replaced(struct tw__redis_queue *queue, struct tw__
 
 /* ---- leases ---------------------------------------------------------------------------------------------- */
 
+/* The periods after the one of its due time that have begun, if one call stands for all. */
+static uint64_t count_missed(const struct tw__redis_queues *queues, const struct tw__redis_task *task,
+                             uint64_t now_ms)
+{
+    uint64_t every = tw__redis_task_every(task);
+    struct tw__redis_plan plan = tw__redis_route_plan(tw__redis_route_of(queues, task));
+    if (every == 0 || plan.missed != TW_MISSED_COALESCE)
+        return 0;
+    return tw__task_periods_since(tw__redis_task_first_due(task), every, now_ms);
+}
+
 struct tw__redis_task *tw__redis_lease_begin(struct tw__redis_queue *queue, struct tw__redis_task *task,
                                              const struct tw__redis_lease *lease, uint64_t now_ms,
                                              struct tw__redis_buffer *log)
@@ -105,6 +118,10 @@ struct tw__redis_task *tw__redis_lease_begin(struct tw__redis_queue *queue, stru
     TW_ASSERT(task->ready && lease->token != 0);
     life.next = tw__redis_task_due(task);
     life.has_next = life.next != life.due;
+    if (life.attempt == 0) {
+        life.missed = count_missed(queue->queues, task, now_ms);
+        life.has_missed = life.missed > 0;
+    }
     life.stage = TW__REDIS_LEASED;
     life.renewed = false;
     life.token = lease->token;
@@ -220,7 +237,7 @@ void tw__redis_lease_done(struct tw__redis_queue *queue, struct tw__redis_task *
                           struct tw__redis_buffer *log)
 {
     uint64_t every = tw__redis_task_every(task), times = tw__redis_task_times(task),
-             next = tw__add_saturating(tw__redis_task_first_due(task), every);
+             next = tw__task_due_after(tw__redis_task_first_due(task), 1 + tw__redis_task_missed(task), every);
     if (every == 0 || times == 1 || next > INT64_MAX) {
         tw__redis_lease_remove(queue, task, log);
         return;
@@ -240,7 +257,7 @@ static struct tw__redis_life death_of(const struct tw__redis_task *task, uint32_
     struct tw__redis_life life = life_of(task);
     TW_ASSERT(life.stage != TW__REDIS_DEAD);
     life.stage = TW__REDIS_DEAD;
-    life.has_next = false;
+    life.has_next = life.has_missed = false;
     life.token = 0;
     life.attempt = attempts;
     life.error = error;

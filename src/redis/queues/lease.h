@@ -17,7 +17,8 @@ struct tw__redis_lease {
     struct tw__redis_bytes worker;
 };
 
-/* Gives a ready task to a worker: an attempt begins. Returns the task, whose address may have changed. */
+/* Gives a ready task to a worker: an attempt begins. The first one of a call fixes the further periods for which
+ * the call stands. Returns the task, whose address may have changed. */
 struct tw__redis_task *tw__redis_lease_begin(struct tw__redis_queue *queue, struct tw__redis_task *task,
                                              const struct tw__redis_lease *lease, uint64_t now_ms,
                                              struct tw__redis_buffer *log);
@@ -68,7 +69,7 @@ void tw__redis_lease_put_off(struct tw__redis_queue *queue, struct tw__redis_tas
 /* The task leaves its queue. */
 void tw__redis_lease_remove(struct tw__redis_queue *queue, struct tw__redis_task *task,
                             struct tw__redis_buffer *log);
-/* The work is done: the task leaves, or waits for its next period. */
+/* The work is done: the task leaves, or waits for the first period for which its call does not stand. */
 void tw__redis_lease_done(struct tw__redis_queue *queue, struct tw__redis_task *task, uint64_t now_ms,
                           struct tw__redis_buffer *log);
 

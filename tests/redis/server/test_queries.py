@@ -10,7 +10,7 @@ from harness import PAGE, Raw, as_map, in_order, now_ms, task, tasks, wait_repli
 HOUR = 3600 * 1000
 GET_NAMES = [
     "due", "remaining", "every", "times", "target", "kind", "maxlen", "missed", "max-late", "attempt", "lapses",
-    "state", "replaced", "next", "worker", "error", "payload"
+    "missed-periods", "state", "replaced", "next", "worker", "error", "payload"
 ]
 INFO_NAMES = [
     "tasks", "waiting", "ready", "leased", "dead", "paused", "overdue", "as-replica-due", "held", "next",

@@ -59,8 +59,8 @@ def test_replies_by_protocol(server, protocol):
     assert raw("TW.PUT", "s", "a", "IN", 0, "NX", "PAYLOAD", "v") is None
     reply = raw("TW.TAKE", 1, "s", "LEASE", 60000, "BLOCK", 60000)
     token = reply[0][2]
-    assert [[*row[:2], *row[4:]] for row in reply] == [["s", "a", 1, ["v"]]]
-    assert [type(word) for word in reply[0]] == [str, str, str, int, int, list]
+    assert [[*row[:2], *row[4:]] for row in reply] == [["s", "a", 1, ["v"], 0]]
+    assert [type(word) for word in reply[0]] == [str, str, str, int, int, list, int]
     assert raw("TW.TAKE", 1, "s", "LEASE", 60000) is None
     assert isinstance(raw("TW.TOUCH", "s", "a", token, "LEASE", 60000), int)
     assert raw("TW.TOUCH", "s", "a", "0" * 16, "LEASE", 60000) is None
@@ -919,10 +919,31 @@ def test_late_drop_and_coalesce(server, r):
     wait_ready(r, "s", 2)
     jobs = {job.id: job for job in take(r, "s", options=("COUNT", 9))}
     assert sorted(jobs) == ["each", "keep"]
-    assert now - 60000 <= jobs["each"].due <= now
-    assert counters["dropped"] == 1 and counters["coalesced"] >= 600
+    assert jobs["each"].due == now - 10 * HOUR and jobs["keep"].missed == 0
+    missed = jobs["each"].missed
+    assert missed >= 600 and get(r, "each")["missed-periods"] == missed
+    assert (counters["dropped"], counters["coalesced"]) == (1, 0)
     ack(r, jobs["each"])
-    assert get(r, "each")["due"] == jobs["each"].due + 60000
+    found = get(r, "each")
+    assert found["due"] == jobs["each"].due + (1 + missed) * 60000 > now
+    assert (found["times"], found["missed-periods"], counters["coalesced"]) == (4999, 0, missed)
+
+
+def test_a_call_stands_for_the_same_periods_in_each_attempt(r):
+    """It dies as one call, too. A first attempt that is given back has not begun."""
+    due = now_ms() - 10 * HOUR
+    put(r, "s", "a", "AT", due, "EVERY", HOUR, "TRIES", 3)
+    job = wait_take(r, "s")
+    assert (job.due, job.missed) == (due, 10)
+    give_back(r, job)
+    assert get(r, "a")["missed-periods"] == 0
+    for attempt in (1, 2, 3):
+        job = wait_take(r, "s")
+        assert (job.due, job.attempt, job.missed) == (due, attempt, 10)
+        nack(r, job, "IN", 0)
+        assert get(r, "a")["missed-periods"] == (10 if attempt < 3 else 0)
+    assert get(r, f"a@{due}")["missed-periods"] == 0
+    assert get(r, "a")["due"] == due + 11 * HOUR
 
 
 def test_late_drop_concerns_the_first_attempt_alone(r):

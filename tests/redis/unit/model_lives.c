@@ -33,6 +33,8 @@ struct tw__redis_life some_life(uint64_t due)
                                    .lapses = (uint32_t)below(attempt),
                                    .has_next = below(2) == 0,
                                    .next = some_time() & INT64_MAX,
+                                   .has_missed = below(2) == 0,
+                                   .missed = below(below(2) == 0 ? 9 : INT64_MAX),
                                    .worker = some_name(),
                                    .error = some_name()};
 }
@@ -154,7 +156,7 @@ void stand_behind(struct ref *ref, const struct ref *before, uint64_t due)
     ref->lived = true;
     ref->life = before->life;
     ref->life.stage = TW__REDIS_REPLACED;
-    ref->life.has_next = false;
+    ref->life.has_next = ref->life.has_missed = false;
     ref->life.due = due;
     ref->life.lapses = 0;
     ref->life.error = text("");
@@ -194,6 +196,16 @@ static void end_replaced(struct room *room, struct ref *ref)
     check_log(&log);
 }
 
+/* The first attempt fixes for how many further periods the call stands. */
+static void count_missed(struct ref *ref)
+{
+    bool late = ref->every > 0 && ref->life.due < model.now;
+    ref->life.missed =
+        late && plan_of[ref->plan].missed == TW_MISSED_COALESCE ? (model.now - ref->life.due) / ref->every : 0;
+    ref->life.has_missed = ref->life.missed > 0;
+    model.merged += ref->life.has_missed;
+}
+
 void take_as_a_worker(struct room *room)
 {
     struct tw__redis_buffer log = {0};
@@ -207,6 +219,8 @@ void take_as_a_worker(struct room *room)
     ref->life.stage = TW__REDIS_LEASED;
     ref->life.next = ref->due;
     ref->life.has_next = ref->due != ref->life.due;
+    if (ref->life.attempt == 0)
+        count_missed(ref);
     ref->life.renewed = false;
     ref->life.token = lease.token;
     ref->life.lease_ms = lease.ms;
@@ -301,6 +315,7 @@ static void give_back(struct room *room, struct ref *ref)
     ref->life.token = 0;
     ref->life.worker = text("");
     ref->life.attempt -= ref->life.attempt > 0;
+    ref->life.has_missed &= ref->life.attempt > 0;
     ref->lived = ref->life.attempt > 0 || ref->life.due != ref->due;
     if (!ref->lived)
         ref->tries = 0;
@@ -326,9 +341,11 @@ void give_some_back(struct room *room)
 /* The next period in the model, or the end of the task. */
 static void model_done(struct room *room, struct ref *ref)
 {
-    uint64_t first = ref->lived ? ref->life.due : ref->due, next = first + ref->every;
+    uint64_t first = ref->lived ? ref->life.due : ref->due,
+             missed = ref->lived && ref->life.has_missed ? ref->life.missed : 0, next = first + ref->every;
+    bool ends = ref->every == 0 || missed > INT64_MAX / ref->every || next > INT64_MAX;
     ref->lived = false;
-    if (ref->every == 0 || ref->times == 1 || next > INT64_MAX) {
+    if (ends || ref->times == 1 || (next += missed * ref->every) > INT64_MAX) {
         model_leave(room, ref);
         *ref = (struct ref){.room = room};
         return;
@@ -376,7 +393,7 @@ static void kill_task(struct room *room, struct ref *ref)
     begin_life(ref);
     struct tw__redis_life alive = ref->life;
     ref->life.stage = TW__REDIS_DEAD;
-    ref->life.has_next = false;
+    ref->life.has_next = ref->life.has_missed = false;
     ref->life.token = 0;
     ref->life.attempt = attempts;
     ref->life.error = error;
@@ -412,7 +429,10 @@ static void relive(struct room *room, struct ref *ref)
     bool none = stage == TW__REDIS_WAITING && below(3) == 0;
     life.stage = stage;
     life.has_next &= stage == TW__REDIS_LEASED;
+    life.has_missed &= ref->every > 0 && (stage == TW__REDIS_LEASED || stage == TW__REDIS_WAITING);
     if (ref->lived && below(2) == 0) { /* the same strings, so the same block */
+        life.has_missed = ref->life.has_missed;
+        life.missed = ref->life.missed;
         life.worker = ref->life.worker;
         life.error = ref->life.error;
         life.has_next = ref->life.has_next;
@@ -442,6 +462,7 @@ static void keep(struct room *room, struct ref *ref)
                        anew ? TW__TASK_KEEPDUE_SAME_TIMES : TW__TASK_KEEPDUE_IN_PLACE, model.now);
     ref->plan = plan;
     ref->task = found(room, ref);
+    ref->life.has_missed &= ref->every > 0;
     if (anew) {
         ref->lived = next != due;
         ref->life = (struct tw__redis_life){.due = due};
