@@ -2,10 +2,15 @@
  *
  * TW.TAKE gives ready tasks to a worker. What it changes is replicated as TW.FIRED LIVES: the token, the end
  * of the lease and the attempt of each task, in one transaction with the reply.
+ *
+ * In this moment it is decided whether a task is too late, and for how many periods it stands. So a call may
+ * pass over tasks, and find none to give out. It passes over at most 1,000. If there may be more tasks then,
+ * the next tick serves a worker that waits.
  */
 #include "commands.h"
 
 #include <stdio.h>
+#include <task/limits.h>
 
 #include "delivery/workers.h"
 #include "keyspace/alarm.h"
@@ -31,6 +36,7 @@ struct taking {
     RedisModuleString **keys;
     int key_count;
     uint64_t taken, bytes; /* tasks, and the memory that they take */
+    uint64_t passed;       /* tasks that were passed over */
 };
 
 /* ---- reading --------------------------------------------------------------------------------------------- */
@@ -124,25 +130,47 @@ static void reply_task(RedisModuleCtx *ctx, RedisModuleString *key, const struct
     RedisModule_ReplyWithLongLong(ctx, (long long)tw__redis_task_missed(task));
 }
 
-/* Gives ready tasks of one queue to the worker, and adds them to the reply. */
+/* Whether the call may go on with a further task. */
+static bool may_take_more(const struct taking *take)
+{
+    return take->taken < take->count && take->bytes < TAKE_BYTES && take->passed < TW__TASK_DROPS_MAX;
+}
+
+/* Gives a ready task to the worker, and adds it to the reply. */
+static void lease_task(RedisModuleCtx *ctx, struct taking *take, RedisModuleString *key,
+                       struct tw__redis_queue *queue, struct tw__redis_task *task, uint64_t now_ms,
+                       struct tw__redis_buffer *log)
+{
+    struct tw__redis_lease lease = {tw__redis_token_new(), (uint32_t)take->lease_ms, take->worker};
+    tw__redis_lateness_count_taken(task->parked.since_ms);
+    if (take->taken++ == 0)
+        RedisModule_ReplyWithArray(ctx, REDISMODULE_POSTPONED_LEN);
+    task = tw__redis_lease_begin(queue, task, &lease, now_ms, log);
+    take->bytes += tw__redis_task_bytes(task, &tw__redis_shared.queues->memory);
+    reply_task(ctx, key, task);
+    tw__redis_shared.counts.taken++;
+}
+
+/* Gives ready tasks of one queue to the worker, or passes over them. */
 static void lease_from(RedisModuleCtx *ctx, struct taking *take, RedisModuleString *key,
                        struct tw__redis_queue *queue)
 {
     struct tw__redis_buffer log = {0};
     struct tw__redis_task *task;
     uint64_t now_ms = tw__redis_clock_now(ctx);
-    while (take->taken < take->count && take->bytes < TAKE_BYTES &&
-           (task = tw__redis_place_first_ready(queue)) != NULL) {
-        struct tw__redis_lease lease = {tw__redis_token_new(), (uint32_t)take->lease_ms, take->worker};
-        tw__redis_lateness_count_taken(task->parked.since_ms);
-        if (take->taken++ == 0)
-            RedisModule_ReplyWithArray(ctx, REDISMODULE_POSTPONED_LEN);
-        task = tw__redis_lease_begin(queue, task, &lease, now_ms, &log);
-        take->bytes += tw__redis_task_bytes(task, &tw__redis_shared.queues->memory);
-        reply_task(ctx, key, task);
-        tw__redis_shared.counts.taken++;
+    while (may_take_more(take) && (task = tw__redis_place_first_ready(queue)) != NULL) {
+        struct tw__task_turn turn = tw__redis_turn(queue->queues, task, now_ms);
+        tw__redis_shared.counts.dropped += turn.dropped;
+        tw__redis_shared.counts.skipped += turn.skipped;
+        if (turn.calls) {
+            lease_task(ctx, take, key, queue, task, now_ms, &log);
+        } else {
+            tw__redis_lease_pass_over(queue, task, &turn, now_ms, &log);
+            take->passed++;
+        }
     }
-    RedisModule_Replicate(ctx, "TW.FIRED", "scb", key, "LIVES", log.at, log.size);
+    if (log.size > 0)
+        RedisModule_Replicate(ctx, "TW.FIRED", "scb", key, "LIVES", log.at, log.size);
     tw__redis_buffer_free(&log, &tw__redis_shared.queues->memory);
     tw__redis_alarm_at(now_ms + take->lease_ms);
 }
@@ -151,10 +179,20 @@ static void lease_from(RedisModuleCtx *ctx, struct taking *take, RedisModuleStri
 static void take_key(RedisModuleCtx *ctx, struct taking *take, RedisModuleString *name)
 {
     struct tw__redis_queue *queue = tw__redis_keys_peek(ctx, name);
+    uint64_t taken = take->taken, passed = take->passed;
     if (queue == NULL || queue->paused || queue->ready_count == 0 || !tw__redis_config.deliver)
         return;
     lease_from(ctx, take, name, queue);
-    tw__redis_keys_changed(ctx, name, "tw.take");
+    if (queue->ready_count > 0 && take->passed == TW__TASK_DROPS_MAX)
+        tw__redis_workers_wake(queue); /* it has not been looked through */
+    if (take->passed > passed)
+        tw__redis_alarm_next();
+    if (take->taken > taken)
+        tw__redis_keys_changed(ctx, name, "tw.take");
+    if (take->passed == passed)
+        return;
+    tw__redis_keys_changed(ctx, name, "tw.fired");
+    tw__redis_keys_remove_if_empty(ctx, name, true);
 }
 
 /* Whether all keys are queues, or nothing. If not, replies with an error. */

@@ -9,8 +9,8 @@
  *        |        are tasks of its target held? ----- yes: the task is held behind them
  *        |        is its queue still a key? --------- no: the queue is detached by now, with this task
  *        |        has its lease run out? ------------ yes, offer.c: it waits for the next attempt, or is dead
- *        |        are its periods too late, or skipped? yes: done
  *        |        is it for workers? ---------------- yes, offer.c: it is ready
+ *        |        are its periods too late, or skipped? yes: done
  *        v
  *     call.c      XADD, RPUSH, LPUSH: the server's reply
  *        |
@@ -263,12 +263,10 @@ enum tw__redis_defer tw__redis_deliver(struct tw__redis_batch *batch, struct tw_
         return TW__REDIS_DEFER_NONE;
     if (leased)
         return tw__redis_offer_lapse(&delivery);
-    bool again = task->lived && tw__redis_task_life(task).attempt > 0; /* it is too late no more */
-    if (!again && tw__redis_late_passes(&delivery))
+    if (delivery.plan.kind == TW__REDIS_WORKERS) {
+        tw__redis_offer(&delivery);
+        tw__redis_lateness_count(late_since(task));
         return TW__REDIS_DEFER_NONE;
-    if (delivery.plan.kind != TW__REDIS_WORKERS)
-        return deliver_to_target(&delivery);
-    tw__redis_offer(&delivery);
-    tw__redis_lateness_count(late_since(task));
-    return TW__REDIS_DEFER_NONE;
+    }
+    return tw__redis_late_passes(&delivery) ? TW__REDIS_DEFER_NONE : deliver_to_target(&delivery);
 }

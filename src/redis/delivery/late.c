@@ -1,30 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "late.h"
 
-#include <task/periods.h>
-
 #include "queues/change.h"
-#include "queues/place.h"
 #include "queues/queue.h"
-
-/* The turn of a due task. A clock that was set back a little counts as standing at the due time. */
-static struct tw__task_turn late_turn(const struct tw__redis_delivery *delivery)
-{
-    struct tw__redis_task *task = delivery->task;
-    struct tw__task_period period = {.due = tw__redis_task_first_due(task),
-                                     .next = tw__redis_task_due(task),
-                                     .every = tw__redis_task_every(task),
-                                     .max_late = delivery->plan.max_late_ms,
-                                     .missed = (enum tw_missed)delivery->plan.missed};
-    return tw__task_turn(&period, delivery->now_ms > period.next ? delivery->now_ms : period.next);
-}
+#include "queues/turn.h"
 
 bool tw__redis_late_passes(struct tw__redis_delivery *delivery)
 {
-    delivery->missed = tw__redis_task_missed(delivery->task);
-    if (delivery->missed > 0 || tw__redis_place_tries(tw__redis_shared.queues, delivery->task) > 0)
-        return false; /* a retry */
-    struct tw__task_turn turn = late_turn(delivery);
+    struct tw__task_turn turn = tw__redis_turn(tw__redis_shared.queues, delivery->task, delivery->now_ms);
     delivery->missed = turn.missed;
     if (turn.dropped + turn.skipped == 0)
         return false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What MAXLATE and MISSED say about a due task that is late.
+ * What MAXLATE and MISSED say about a task with a target that is late. Of a task for workers TW.TAKE decides.
  */
 #ifndef TW_REDIS_LATE_H
 #define TW_REDIS_LATE_H

@@ -11,12 +11,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <task/periods.h>
 
 #include "change.h"
 #include "place.h"
 #include "queue.h"
-#include "route.h"
+#include "turn.h"
 
 /* The life of a task, or the one that begins when a task without a life is leased, or dies. */
 static struct tw__redis_life life_of(const struct tw__redis_task *task)
@@ -99,15 +98,15 @@ uint64_t tw__redis_lease_end_replaced(struct tw__redis_queue *queue, struct tw__
 
 /* ---- leases ---------------------------------------------------------------------------------------------- */
 
-/* The periods after the one of its due time that have begun, if one call stands for all. */
-static uint64_t count_missed(const struct tw__redis_queues *queues, const struct tw__redis_task *task,
-                             uint64_t now_ms)
+/* Lets the call begin in the turn of its task: its due time may be that of a later period. */
+static void begin_call(struct tw__redis_life *life, const struct tw__task_turn *turn)
 {
-    uint64_t every = tw__redis_task_every(task);
-    struct tw__redis_plan plan = tw__redis_route_plan(tw__redis_route_of(queues, task));
-    if (every == 0 || plan.missed != TW_MISSED_COALESCE)
-        return 0;
-    return tw__task_periods_since(tw__redis_task_first_due(task), every, now_ms);
+    TW_ASSERT(turn->calls);
+    if (life->due != turn->due)
+        life->next = turn->due;
+    life->due = turn->due;
+    life->missed = turn->missed;
+    life->has_missed = turn->missed > 0;
 }
 
 struct tw__redis_task *tw__redis_lease_begin(struct tw__redis_queue *queue, struct tw__redis_task *task,
@@ -115,13 +114,11 @@ struct tw__redis_task *tw__redis_lease_begin(struct tw__redis_queue *queue, stru
                                              struct tw__redis_buffer *log)
 {
     struct tw__redis_life life = life_of(task);
+    struct tw__task_turn turn = tw__redis_turn(queue->queues, task, now_ms);
     TW_ASSERT(task->ready && lease->token != 0);
     life.next = tw__redis_task_due(task);
+    begin_call(&life, &turn);
     life.has_next = life.next != life.due;
-    if (life.attempt == 0) {
-        life.missed = count_missed(queue->queues, task, now_ms);
-        life.has_missed = life.missed > 0;
-    }
     life.stage = TW__REDIS_LEASED;
     life.renewed = false;
     life.token = lease->token;
@@ -131,6 +128,18 @@ struct tw__redis_task *tw__redis_lease_begin(struct tw__redis_queue *queue, stru
     task = relive(queue, task, &life, tw__add_saturating(now_ms, lease->ms), now_ms);
     tw__redis_change_put(log, queue->queues, task);
     return task;
+}
+
+void tw__redis_lease_pass_over(struct tw__redis_queue *queue, struct tw__redis_task *task,
+                               const struct tw__task_turn *turn, uint64_t now_ms, struct tw__redis_buffer *log)
+{
+    TW_ASSERT(!turn->calls);
+    if (turn->ends) {
+        tw__redis_lease_remove(queue, task, log);
+        return;
+    }
+    tw__redis_change_put_anew(log, queue->queues, task, turn->due);
+    tw__redis_queue_begin_anew(queue, task, turn->due, now_ms);
 }
 
 struct tw__redis_task *tw__redis_lease_hasten(struct tw__redis_queue *queue, struct tw__redis_task *task,

@@ -916,7 +916,8 @@ def test_late_drop_and_coalesce(server, r):
     put(r, "s", "drop", "AT", now - HOUR, "MAXLATE", 1000)
     put(r, "s", "keep", "AT", now - HOUR, "MAXLATE", 2 * HOUR)
     put(r, "s", "each", "AT", now - 10 * HOUR, "EVERY", 60000, "TIMES", 5000, "MISSED", "coalesce")
-    wait_ready(r, "s", 2)
+    wait_ready(r, "s", 3)
+    assert counters["dropped"] == 0  # It is decided by the take.
     jobs = {job.id: job for job in take(r, "s", options=("COUNT", 9))}
     assert sorted(jobs) == ["each", "keep"]
     assert jobs["each"].due == now - 10 * HOUR and jobs["keep"].missed == 0
@@ -944,6 +945,24 @@ def test_a_call_stands_for_the_same_periods_in_each_attempt(r):
         assert get(r, "a")["missed-periods"] == (10 if attempt < 3 else 0)
     assert get(r, f"a@{due}")["missed-periods"] == 0
     assert get(r, "a")["due"] == due + 11 * HOUR
+
+
+def test_a_take_drops_a_thousand_tasks_and_a_tick_goes_on(server, r):
+    counters, now = Counters(server), now_ms()
+    with r.pipeline(transaction=False) as pipe:
+        for i in range(3500):
+            put(pipe, "s", str(i), "AT", now - HOUR, "MAXLATE", 1000)
+        put(pipe, "s", "kept", "AT", now - HOUR)
+        pipe.execute()
+    wait_ready(r, "s", 3501)
+    put(r, "more", "b")
+    wait_ready(r, "more", 1)
+    assert take(r, "s", "more") == [] and counters["dropped"] == 1000
+    assert wait_take(r, "s", "more").id == "b" and counters["dropped"] == 3000
+    assert wait_take(r, "s").id == "kept" and counters["dropped"] == 3500
+    put(r, "last", "a", "AT", now - HOUR, "MAXLATE", 0)
+    wait_ready(r, "last")
+    assert take(r, "last") == [] and r.exists("last") == 0
 
 
 def test_late_drop_concerns_the_first_attempt_alone(r):

@@ -13,6 +13,7 @@
 #include <src/redis/queues/queue.h>
 #include <src/redis/queues/route.h>
 #include <src/redis/queues/sums.h>
+#include <src/redis/queues/turn.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -196,14 +197,35 @@ static void end_replaced(struct room *room, struct ref *ref)
     check_log(&log);
 }
 
-/* The first attempt fixes for how many further periods the call stands. */
-static void count_missed(struct ref *ref)
+/* The turn of a ready task, whose attempts may have begun. */
+static struct tw__task_turn turn_of(const struct ref *ref)
 {
-    bool late = ref->every > 0 && ref->life.due < model.now;
-    ref->life.missed =
-        late && plan_of[ref->plan].missed == TW_MISSED_COALESCE ? (model.now - ref->life.due) / ref->every : 0;
-    ref->life.has_missed = ref->life.missed > 0;
-    model.merged += ref->life.has_missed;
+    struct tw__task_period period = {.due = ref->life.due,
+                                     .next = ref->due,
+                                     .every = ref->every,
+                                     .max_late = plan_of[ref->plan].max_late_ms,
+                                     .missed = (enum tw_missed)plan_of[ref->plan].missed};
+    if (ref->life.attempt == 0)
+        return tw__task_turn(&period, model.now > ref->due ? model.now : ref->due);
+    return (struct tw__task_turn){
+        .due = ref->life.due, .missed = ref->life.has_missed ? ref->life.missed : 0, .calls = true};
+}
+
+/* It is not the turn of the task to be called. */
+static void pass_over(struct room *room, struct ref *ref, const struct tw__task_turn *turn,
+                      struct tw__redis_buffer *log)
+{
+    tw__redis_lease_pass_over(room->queue, ref->task, turn, model.now, log);
+    model_leave(room, ref);
+    if (turn->ends) {
+        *ref = (struct ref){.room = room};
+    } else {
+        ref->lived = false;
+        ref->tries = 0;
+        model_file(ref, turn->due);
+    }
+    ref->task = found(room, ref);
+    model.late++;
 }
 
 void take_as_a_worker(struct room *room)
@@ -214,13 +236,23 @@ void take_as_a_worker(struct room *room)
     if (ref == NULL)
         return;
     assert_ptr_equal(tw__redis_place_first_ready(room->queue), ref->task);
-    struct tw__redis_task *task = tw__redis_lease_begin(room->queue, ref->task, &lease, model.now, &log);
     begin_life(ref);
+    struct tw__task_turn turn = turn_of(ref), told = tw__redis_turn(all, ref->task, model.now);
+    assert_true(turn.calls == told.calls && turn.ends == told.ends && turn.due == told.due);
+    assert_true(turn.missed == told.missed && turn.dropped == told.dropped && turn.skipped == told.skipped);
+    if (!turn.calls) {
+        pass_over(room, ref, &turn, &log);
+        check_log(&log);
+        return;
+    }
+    struct tw__redis_task *task = tw__redis_lease_begin(room->queue, ref->task, &lease, model.now, &log);
     ref->life.stage = TW__REDIS_LEASED;
-    ref->life.next = ref->due;
-    ref->life.has_next = ref->due != ref->life.due;
-    if (ref->life.attempt == 0)
-        count_missed(ref);
+    ref->life.next = ref->life.due == turn.due ? ref->due : turn.due;
+    ref->life.due = turn.due;
+    ref->life.has_next = ref->life.next != ref->life.due;
+    ref->life.missed = turn.missed;
+    ref->life.has_missed = turn.missed > 0;
+    model.merged += turn.missed > 0;
     ref->life.renewed = false;
     ref->life.token = lease.token;
     ref->life.lease_ms = lease.ms;

@@ -732,6 +732,87 @@ static void a_call_that_is_given_back_counts_its_periods_anew(void **state)
     close_work();
 }
 
+/* Lets the first ready task take its turn at a time, when it is not to be called. */
+static void pass_over(struct tw__redis_task *task, uint64_t now)
+{
+    struct tw__task_turn turn = tw__redis_turn(all, task, now);
+    assert_false(turn.calls);
+    tw__redis_lease_pass_over(queue, task, &turn, now, &changes);
+}
+
+/* The limit of this plan is 700 ms. A retry has none. */
+static void a_task_that_is_too_late_leaves(void **state)
+{
+    (void)state;
+    open_work();
+    struct tw__redis_task *task = put_repeating("a", FIRST_OF_WORKERS + 1, 0, 1);
+    offer(task, START + 5);
+    assert_true(tw__redis_turn(all, task, START + 705).calls);
+    pass_over(task, START + 706);
+    assert_null(find(queue, "a"));
+    task = put_repeating("b", FIRST_OF_WORKERS + 1, 0, 1);
+    offer(task, START + 5);
+    task = lease(task, 7, START + 10);
+    tw__redis_lease_fail(queue, task, text("no"), START + 20, START + 15, &changes);
+    offer(find(queue, "b"), START + 20);
+    assert_true(tw__redis_turn(all, find(queue, "b"), START + 9000).calls);
+    lease(find(queue, "b"), 8, START + 9000);
+    close_work();
+}
+
+/* Of a task with a period of 100 ms, the calls at 5, 105, and 205 are more than 700 ms late at 910. */
+static void periods_that_are_too_late_are_no_part_of_the_call(void **state)
+{
+    (void)state;
+    open_work();
+    struct tw__redis_task *task = put_repeating("a", FIRST_OF_WORKERS + 1, 100, 3);
+    offer(task, START + 5);
+    assert_int_equal(tw__redis_turn(all, task, START + 910).dropped, 3);
+    task = lease(task, 7, START + 910);
+    struct tw__redis_life life = tw__redis_task_whole_life(task);
+    assert_true(life.due == START + 305 && life.missed == 6 && !life.has_next);
+    task = tw__redis_lease_give_back(queue, task, START + 920, &changes);
+    assert_true(tw__redis_task_due(task) == START + 305 && !task->lived);
+    tw__redis_lease_done(queue, lease(task, 8, START + 930), START + 940, &changes);
+    assert_true(tw__redis_task_due(find(queue, "a")) == START + 1005 &&
+                tw__redis_task_times(find(queue, "a")) == 2);
+    close_work();
+}
+
+static void a_series_waits_for_the_first_period_that_is_not_too_late(void **state)
+{
+    (void)state;
+    open_work();
+    struct tw__redis_task *task = put_repeating("a", FIRST_OF_WORKERS + 1, 5000, 3);
+    offer(task, START + 5);
+    pass_over(task, START + 900);
+    task = find(queue, "a");
+    assert_true(tw__redis_task_due(task) == START + 5005 && tw__redis_task_times(task) == 3);
+    assert_int_equal(tw__redis_task_tries(task), 0);
+    assert_counts(1, 0, 0, 0);
+    close_work();
+}
+
+/* Neither is late: the worker has put off the one, and somebody has promoted the other. */
+static void what_comes_later_or_sooner_is_not_late(void **state)
+{
+    (void)state;
+    open_work();
+    struct tw__redis_task *task = put_repeating("a", FIRST_OF_WORKERS + 1, 0, 1);
+    offer(task, START + 5);
+    tw__redis_lease_put_off(queue, lease(task, 7, START + 10), START + 2000, START + 20, &changes);
+    offer(find(queue, "a"), START + 2000);
+    assert_true(tw__redis_turn(all, find(queue, "a"), START + 2700).calls);
+    assert_false(tw__redis_turn(all, find(queue, "a"), START + 2701).calls);
+    task = put_repeating("b", FIRST_OF_WORKERS + 1, 5000, 3);
+    tw__redis_lease_move(queue, task, START + 9000, START + 10);
+    tw__redis_lease_hasten(queue, find(queue, "b"), START + 100, &changes);
+    offer(find(queue, "b"), START + 100);
+    struct tw__task_turn turn = tw__redis_turn(all, find(queue, "b"), START + 3000);
+    assert_true(turn.calls && turn.due == START + 9000 && turn.missed == 0);
+    close_work();
+}
+
 static void a_call_dies_with_all_its_periods(void **state)
 {
     (void)state;
@@ -1265,6 +1346,10 @@ int main(void)
         cmocka_unit_test(a_period_that_no_clock_reaches_is_the_last_one),
         cmocka_unit_test(a_call_stands_for_the_same_periods_in_each_attempt),
         cmocka_unit_test(a_call_that_is_given_back_counts_its_periods_anew),
+        cmocka_unit_test(a_task_that_is_too_late_leaves),
+        cmocka_unit_test(periods_that_are_too_late_are_no_part_of_the_call),
+        cmocka_unit_test(a_series_waits_for_the_first_period_that_is_not_too_late),
+        cmocka_unit_test(what_comes_later_or_sooner_is_not_late),
         cmocka_unit_test(a_call_dies_with_all_its_periods),
         cmocka_unit_test(burst_and_a_new_task_stand_for_one_period),
         cmocka_unit_test(a_dead_task_stays_with_its_error),

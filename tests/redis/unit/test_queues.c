@@ -490,7 +490,8 @@ static void every_task_is_where_the_model_says_and_none_is_lost(void **state)
     assert_true(model.leases > operations / 50 && model.deaths > operations / 100);
     assert_true(model.returns > operations / 500 && model.replaced > operations / 1000 &&
                 model.kept > operations / 500);
-    assert_true(model.stopped > 0 && model.letters > 0 && model.steps > 0 && model.merged > 0);
+    assert_true(model.stopped > 0 && model.letters > 0 && model.steps > 0 && model.merged > 0 &&
+                model.late > 0);
     assert_true(all->routes < 20 * ROOMS * PLANS); /* unused numbers are used again */
     drain();
     check_all();
