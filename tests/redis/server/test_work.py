@@ -7,7 +7,7 @@ import threading
 import pytest
 import redis
 
-from harness import PATIENCE, Raw, as_map, in_order, now_ms, task, tasks, wait_until
+from harness import PATIENCE, Raw, as_map, delivered, in_order, now_ms, task, tasks, wait_until
 from situations import Counters, dead_of, frozen, let_pass, put, take, wait_ready, wait_take, working
 
 HOUR = 3600 * 1000
@@ -163,6 +163,56 @@ def test_gt_and_lt_compare_with_the_due_time_of_the_user(r, state):
 
 
 # TW.TAKE
+
+def test_the_clock_alone_makes_a_task_ready(r):
+    """No tick comes in a transaction. Other tasks that are due then keep their places."""
+    with r.pipeline(transaction=True) as pipe:
+        for name in ("x", "y"):
+            pipe.execute_command("TW.SEND", "s", "q", name, "AT", 1000, "PAYLOAD", "f", "v")
+            put(pipe, "other", name, "AT", 1000)
+        put(pipe, "s", "later", "IN", HOUR)
+        for name in ("a", "b", "c"):
+            put(pipe, "s", name, "AT", 2000)
+        put(pipe, "s", "late", "AT", 2000, "MAXLATE", 0)
+        put(pipe, "s", "d", "AT", 500)
+        for count in (2, 1, 9):
+            pipe.execute_command("TW.TAKE", 2, "none", "s", "LEASE", HOUR, "COUNT", count)
+        *_, first, second, rest = pipe.execute()
+    assert [[row[1] for row in rows] for rows in (first, second, rest)] == [["a", "b"], ["c"], ["d"]]
+    assert [wait_take(r, "other").id for _ in range(2)] == ["x", "y"]
+    wait_until(lambda: delivered(r, "q") == ["x", "y"])
+    assert tasks(r, "s").keys() == {"a", "b", "c", "d", "later"}
+
+
+def test_a_take_looks_at_few_tasks_that_others_wait_for(r):
+    with r.pipeline(transaction=True) as pipe:
+        for i in range(150):
+            put(pipe, "other", str(i), "AT", 1000)
+        put(pipe, "s", "a", "AT", 1000)
+        pipe.execute_command("TW.TAKE", 1, "s", "LEASE", HOUR)
+        assert pipe.execute()[-1] is None
+    assert wait_take(r, "s").id == "a"
+    wait_ready(r, "other", 150)
+    assert [job.id for job in take(r, "other", options=("COUNT", 150))] == [str(i) for i in range(150)]
+
+
+LEASE_THAT_ENDS = """
+local job = redis.call('TW.TAKE', 1, KEYS[1], 'LEASE', 1)[1]
+repeat
+    local remaining = redis.call('TW.GET', KEYS[1], job[2])[1][4]
+until remaining == 0
+redis.call('TW.PUT', KEYS[1], 'b', 'IN', 0, 'PAYLOAD', 'v')
+local found = redis.call('TW.TAKE', 1, KEYS[1], 'LEASE', 3600000, 'COUNT', 9)
+return {#found, found[1][2], redis.call('TW.TOUCH', KEYS[1], job[2], job[3], 'LEASE', 3600000) and 1}
+"""
+
+
+def test_a_take_ends_no_lease(r):
+    """A lease ends in a tick, and until then its worker may hold on to the task."""
+    put(r, "s", "a", "AT", 1000)
+    assert r.eval(LEASE_THAT_ENDS, 1, "s") == [1, "b", 1]
+    assert (get(r, "a")["lapses"], get(r, "a")["state"]) == (0, "leased")
+
 
 def test_the_order_is_that_of_due_times_and_then_of_filing(clock, r):
     due = clock.now() + 100

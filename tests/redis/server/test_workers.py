@@ -61,9 +61,10 @@ def test_a_worker_that_does_not_wait_takes_what_comes_and_the_others_wait_on(ser
     with workers(server, 1, "s") as crew:
         with r.pipeline(transaction=True) as both:
             both.execute_command("TW.PUT", "s", "a", "IN", 0, "PAYLOAD", "v")
-            both.execute_command("TW.TAKE", 1, "s", "LEASE", 5)
-            assert both.execute() == ["a", None]
-        assert crew[0].ids() == ["a"]
+            both.execute_command("TW.TAKE", 1, "s", "LEASE", FAR)
+            assert both.execute()[1][0][1] == "a"
+        put(r, "s", "b")
+        assert crew[0].ids() == ["b"]
 
 
 def test_a_blocked_worker_gets_all_that_a_reply_has(server, r):
