@@ -270,7 +270,7 @@ class Worker(Client):
     def taken(self, rows, lease, worker):
         came = next(self.shop.moments)
         return [Taken(queue, name, token, due, attempt, payload[0], worker, lease, came=came)
-                for queue, name, token, due, attempt, payload in rows]
+                for queue, name, token, due, attempt, payload, _ in rows]
 
     def about(self, take, **more):
         return {"due": take.due, "attempt": take.attempt, "token": take.token, **more}

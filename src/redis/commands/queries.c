@@ -105,6 +105,7 @@ static void reply_life(RedisModuleCtx *ctx, const struct tw__redis_task *task, u
         life = tw__redis_task_whole_life(task);
     reply_named(ctx, "attempt", attempt_of(task));
     reply_named(ctx, "lapses", life.lapses);
+    reply_named(ctx, "missed-periods", life.has_missed ? life.missed : 0);
     reply_text(ctx, "state", tw__task_state_name(state_of(task, next_ms, now_ms)));
     reply_named(ctx, "replaced", tw__redis_task_stage(task) == TW__REDIS_REPLACED);
     reply_named(ctx, "next", next_ms);
@@ -120,7 +121,7 @@ static void reply_task(RedisModuleCtx *ctx, const struct tw__redis_task *task, u
     static const char *const kinds[] = {"stream", "list", "list left", "workers"};
     uint64_t times = tw__redis_task_times(task),
              next_ms = tw__redis_place_next(tw__redis_shared.queues, task, now_ms);
-    RedisModule_ReplyWithMap(ctx, 17);
+    RedisModule_ReplyWithMap(ctx, 18);
     reply_named(ctx, "due", tw__redis_task_first_due(task));
     reply_named(ctx, "remaining", next_ms > now_ms ? next_ms - now_ms : 0);
     reply_named(ctx, "every", tw__redis_task_every(task));

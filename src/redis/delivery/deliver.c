@@ -9,8 +9,8 @@
  *        |        are tasks of its target held? ----- yes: the task is held behind them
  *        |        is its queue still a key? --------- no: the queue is detached by now, with this task
  *        |        has its lease run out? ------------ yes, offer.c: it waits for the next attempt, or is dead
- *        |        are its periods too late, or skipped? yes: done
  *        |        is it for workers? ---------------- yes, offer.c: it is ready
+ *        |        are its periods too late, or skipped? yes: done
  *        v
  *     call.c      XADD, RPUSH, LPUSH: the server's reply
  *        |
@@ -175,6 +175,7 @@ static void give_up(struct tw__redis_delivery *delivery, bool series)
     struct tw__redis_bytes error = {delivery->error, strlen(delivery->error)};
     uint32_t tries = tw__redis_place_tries(tw__redis_shared.queues, delivery->task) + 1;
     tw__redis_shared.counts.died++;
+    tw__redis_shared.counts.coalesced += series ? 0 : delivery->missed;
     queue->died++;
     delivery->route->wait_ms = 0; /* the tries of the next task begin with the first wait */
     (series ? tw__redis_lease_kill_series : tw__redis_lease_kill)(
@@ -187,6 +188,7 @@ static void refused(struct tw__redis_delivery *delivery)
 {
     uint32_t tries = tw__redis_place_tries(tw__redis_shared.queues, delivery->task);
     struct tw__task_retry retry = tw__redis_config_target_retry(&delivery->plan.retry);
+    tw__redis_late_refused(delivery);
     if (tries + 1 >= retry.tries) {
         give_up(delivery, false);
         return;
@@ -249,14 +251,12 @@ static enum tw__redis_defer deliver(struct tw__redis_delivery *delivery)
     struct tw__redis_task *task = delivery->task;
     if (tw__redis_task_is_leased(task))
         return tw__redis_offer_lapse(delivery);
-    bool again = task->lived && tw__redis_task_life(task).attempt > 0; /* it is too late no more */
-    if (!again && tw__redis_late_passes(delivery))
+    if (delivery->plan.kind == TW__REDIS_WORKERS) {
+        tw__redis_offer(delivery);
+        tw__redis_lateness_count(late_since(task));
         return TW__REDIS_DEFER_NONE;
-    if (delivery->plan.kind != TW__REDIS_WORKERS)
-        return deliver_to_target(delivery);
-    tw__redis_offer(delivery);
-    tw__redis_lateness_count(late_since(task));
-    return TW__REDIS_DEFER_NONE;
+    }
+    return tw__redis_late_passes(delivery) ? TW__REDIS_DEFER_NONE : deliver_to_target(delivery);
 }
 
 enum tw__redis_defer tw__redis_deliver(struct tw__redis_batch *batch, struct tw__redis_task **task,

@@ -121,7 +121,8 @@ static void take_life(struct tw__redis_queue *queue, struct tw__redis_reader *re
     struct tw__redis_life life = tw__redis_life_take(reader);
     if (reader->at == NULL)
         return;
-    if (task == NULL || !tw__redis_route_allows(tw__redis_route_of(queue->queues, task), &life)) {
+    if (task == NULL || !tw__redis_life_suits(&life, tw__redis_task_every(task)) ||
+        !tw__redis_route_allows(tw__redis_route_of(queue->queues, task), &life)) {
         misfit(reader, task);
         return;
     }

@@ -265,7 +265,8 @@ static bool take_flags(struct reader *reader, struct tw__redis_task_plan *plan, 
     plan->tries = (uint32_t)flags / TW__REDIS_TASK_TRIES;
     plan->every = repeats ? take_own(reader, "every", TW__TASK_IN_EVERY) : 0;
     plan->times = repeats ? take_own(reader, "times", TW__TASK_IN_TIMES) : 1;
-    return reader->bytes.at != NULL && (!repeats || plan->every > 0);
+    return reader->bytes.at != NULL && (!repeats || plan->every > 0) &&
+           (plan->life == NULL || tw__redis_life_suits(life, plan->every));
 }
 
 /* Whether one more task may share the payload of a task. A full payload would be copied, and no queue is

@@ -42,7 +42,7 @@ test("a task that was put is there with all its fields", async () => {
     assert.deepEqual(next, due);
     assert.ok(remaining > FAR - 60000 && remaining <= FAR);
     assert.deepEqual(task, { id: "a", every: 0, times: 1, target: "", kind: "workers", maxlen: 0, missed: "coalesce",
-        maxLate: Infinity, attempt: 0, state: "waiting", worker: "", error: "", payload: ["one", "two"] });
+        missedPeriods: 0, maxLate: Infinity, attempt: 0, state: "waiting", worker: "", error: "", payload: ["one", "two"] });
     assert.equal(await queue.get("b"), null);
     assert.equal(await queue.count(), 1);
 });

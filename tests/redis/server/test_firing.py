@@ -348,6 +348,24 @@ def test_periods_that_are_too_late_are_no_part_of_a_coalesced_call(clock, server
     assert (calls(r)[0][1], server.tw()["dropped"]) == (2, 8)
 
 
+def test_a_refused_call_stands_for_the_same_periods_when_it_is_tried_again(clock, server, r):
+    """It is never too late either. A call that dies leaves no period of it behind."""
+    r.mset({"q": "text", "wrong": "text"})
+    due = clock.now() - 10 * HOUR
+    options = ("AT", due, "EVERY", HOUR, "MAXLATE", 20 * HOUR)
+    add(r, "a", *options, "BACKOFF", HOUR, 1, HOUR)
+    add(r, "b", *options, "TRIES", 1, target="wrong")
+    wait_until(lambda: task(r, "s", "a")["attempt"] == 1)
+    [dead] = wait_dead(r, "s", 1)
+    assert (task(r, "s", "b")["due"], server.tw()["coalesced"]) == (due + 11 * HOUR, 10)
+    assert (task(r, "s", "a")["missed-periods"], task(r, "s", dead.id)["missed-periods"]) == (10, 0)
+    clock.push(30 * HOUR)
+    r.delete("q")
+    assert r.execute_command("TW.PROMOTE", "s", "IDS", 1, "a") == 1
+    wait_until(lambda: r.exists("q") and r.xlen("q") == 2)
+    assert calls(r) == [(due, 10), (due + 20 * HOUR, 20)]
+
+
 def test_skip_goes_on_with_the_first_period_that_is_to_come(clock, server, r):
     """The present period, which has begun, is left out too."""
     base = clock.now()

@@ -60,7 +60,8 @@ class Task:
         return {
             "due": self.due, "every": self.every, "times": self.times, "target": self.target, "kind": self.kind,
             "maxlen": self.maxlen, "missed": self.missed, "max-late": self.limit, "attempt": 0, "lapses": 0,
-            "replaced": 0, "next": self.due, "worker": "", "error": "", "payload": self.payload
+            "missed-periods": 0, "replaced": 0, "next": self.due, "worker": "", "error": "",
+            "payload": self.payload
         }
 
 

@@ -11,7 +11,7 @@ HOUR = 3600 * 1000
 END_OF_TIME = 253402300799999
 GET_NAMES = [
     "due", "remaining", "every", "times", "target", "kind", "maxlen", "missed", "max-late", "attempt", "lapses",
-    "state", "replaced", "next", "worker", "error", "payload"
+    "missed-periods", "state", "replaced", "next", "worker", "error", "payload"
 ]
 INFO_NAMES = [
     "tasks", "waiting", "ready", "leased", "dead", "paused", "overdue", "as-replica-due", "held", "next",

@@ -27,7 +27,7 @@ static const struct {
     {"c", 1, NO_LIFE, START + 1000, 0},
     {"d", 0, NO_LIFE, START + 2000, 700},
     {"e", FIRST_OF_WORKERS + 1, 0, START + 3000, 900},
-    {"f", FIRST_OF_WORKERS, 1, START + 4000, 0},
+    {"f", FIRST_OF_WORKERS, 1, START + 4000, 600},
     {"g", 1, DEAD_LIFE, START - 10, 0},
     {"h", FIRST_OF_WORKERS, 2, START - 1, 500},
 };

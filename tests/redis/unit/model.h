@@ -71,7 +71,8 @@ struct model {
     struct ref *probe;               /* the task that was taken last, if it was a probe */
     unsigned nowhere;
     uint64_t taken, passed;
-    uint64_t stopped, leases, returns, deaths, letters, steps, replaced, kept; /* how often that has happened */
+    uint64_t stopped, leases, returns, deaths, letters, steps, replaced, kept, merged,
+        late;      /* how often that has happened */
     uint64_t died; /* the latest time up to which deaths were looked at */
 };
 extern struct model model;

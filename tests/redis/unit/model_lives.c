@@ -13,6 +13,7 @@
 #include <src/redis/queues/queue.h>
 #include <src/redis/queues/route.h>
 #include <src/redis/queues/sums.h>
+#include <src/redis/queues/turn.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -33,6 +34,8 @@ struct tw__redis_life some_life(uint64_t due)
                                    .lapses = (uint32_t)below(attempt),
                                    .has_next = below(2) == 0,
                                    .next = some_due(),
+                                   .has_missed = below(2) == 0,
+                                   .missed = below(below(2) == 0 ? 9 : INT64_MAX),
                                    .worker = some_name(),
                                    .error = some_name()};
 }
@@ -154,7 +157,7 @@ void stand_behind(struct ref *ref, const struct ref *before, uint64_t due)
     ref->lived = true;
     ref->life = before->life;
     ref->life.stage = TW__REDIS_REPLACED;
-    ref->life.has_next = false;
+    ref->life.has_next = ref->life.has_missed = false;
     ref->life.due = due;
     ref->life.lapses = 0;
     ref->life.error = text("");
@@ -194,6 +197,37 @@ static void end_replaced(struct room *room, struct ref *ref)
     check_log(&log);
 }
 
+/* The turn of a ready task, whose attempts may have begun. */
+static struct tw__task_turn turn_of(const struct ref *ref)
+{
+    struct tw__task_period period = {.due = ref->life.due,
+                                     .next = ref->due,
+                                     .every = ref->every,
+                                     .max_late = plan_of[ref->plan].max_late_ms,
+                                     .missed = (enum tw_missed)plan_of[ref->plan].missed};
+    if (ref->life.attempt == 0)
+        return tw__task_turn(&period, model.now > ref->due ? model.now : ref->due);
+    return (struct tw__task_turn){
+        .due = ref->life.due, .missed = ref->life.has_missed ? ref->life.missed : 0, .calls = true};
+}
+
+/* It is not the turn of the task to be called. */
+static void pass_over(struct room *room, struct ref *ref, const struct tw__task_turn *turn,
+                      struct tw__redis_buffer *log)
+{
+    tw__redis_lease_pass_over(room->queue, ref->task, turn, model.now, log);
+    model_leave(room, ref);
+    if (turn->ends) {
+        *ref = (struct ref){.room = room};
+    } else {
+        ref->lived = false;
+        ref->tries = 0;
+        model_file(ref, turn->due);
+    }
+    ref->task = found(room, ref);
+    model.late++;
+}
+
 void take_as_a_worker(struct room *room)
 {
     struct tw__redis_buffer log = {0};
@@ -202,11 +236,23 @@ void take_as_a_worker(struct room *room)
     if (ref == NULL)
         return;
     assert_ptr_equal(tw__redis_place_first_ready(room->queue), ref->task);
-    struct tw__redis_task *task = tw__redis_lease_begin(room->queue, ref->task, &lease, model.now, &log);
     begin_life(ref);
+    struct tw__task_turn turn = turn_of(ref), told = tw__redis_turn(all, ref->task, model.now);
+    assert_true(turn.calls == told.calls && turn.ends == told.ends && turn.due == told.due);
+    assert_true(turn.missed == told.missed && turn.dropped == told.dropped && turn.skipped == told.skipped);
+    if (!turn.calls) {
+        pass_over(room, ref, &turn, &log);
+        check_log(&log);
+        return;
+    }
+    struct tw__redis_task *task = tw__redis_lease_begin(room->queue, ref->task, &lease, model.now, &log);
     ref->life.stage = TW__REDIS_LEASED;
-    ref->life.next = ref->due;
-    ref->life.has_next = ref->due != ref->life.due;
+    ref->life.next = ref->life.due == turn.due ? ref->due : turn.due;
+    ref->life.due = turn.due;
+    ref->life.has_next = ref->life.next != ref->life.due;
+    ref->life.missed = turn.missed;
+    ref->life.has_missed = turn.missed > 0;
+    model.merged += turn.missed > 0;
     ref->life.renewed = false;
     ref->life.token = lease.token;
     ref->life.lease_ms = lease.ms;
@@ -301,6 +347,7 @@ static void give_back(struct room *room, struct ref *ref)
     ref->life.token = 0;
     ref->life.worker = text("");
     ref->life.attempt -= ref->life.attempt > 0;
+    ref->life.has_missed &= ref->life.attempt > 0;
     ref->lived = ref->life.attempt > 0 || ref->life.due != ref->due;
     if (!ref->lived)
         ref->tries = 0;
@@ -326,9 +373,11 @@ void give_some_back(struct room *room)
 /* The next period in the model, or the end of the task. */
 static void model_done(struct room *room, struct ref *ref)
 {
-    uint64_t first = ref->lived ? ref->life.due : ref->due, next = first + ref->every;
+    uint64_t first = ref->lived ? ref->life.due : ref->due,
+             missed = ref->lived && ref->life.has_missed ? ref->life.missed : 0, next = first + ref->every;
+    bool ends = ref->every == 0 || missed > INT64_MAX / ref->every || next > INT64_MAX;
     ref->lived = false;
-    if (ref->every == 0 || ref->times == 1 || next > TW__TASK_TIME_MAX) {
+    if (ends || ref->times == 1 || (next += missed * ref->every) > TW__TASK_TIME_MAX) {
         model_leave(room, ref);
         *ref = (struct ref){.room = room};
         return;
@@ -376,7 +425,7 @@ static void kill_task(struct room *room, struct ref *ref)
     begin_life(ref);
     struct tw__redis_life alive = ref->life;
     ref->life.stage = TW__REDIS_DEAD;
-    ref->life.has_next = false;
+    ref->life.has_next = ref->life.has_missed = false;
     ref->life.token = 0;
     ref->life.attempt = attempts;
     ref->life.error = error;
@@ -412,7 +461,10 @@ static void relive(struct room *room, struct ref *ref)
     bool none = stage == TW__REDIS_WAITING && below(3) == 0;
     life.stage = stage;
     life.has_next &= stage == TW__REDIS_LEASED;
+    life.has_missed &= ref->every > 0 && (stage == TW__REDIS_LEASED || stage == TW__REDIS_WAITING);
     if (ref->lived && below(2) == 0) { /* the same strings, so the same block */
+        life.has_missed = ref->life.has_missed;
+        life.missed = ref->life.missed;
         life.worker = ref->life.worker;
         life.error = ref->life.error;
         life.has_next = ref->life.has_next;
@@ -453,6 +505,7 @@ static bool keep(struct room *room, struct ref *ref)
                        anew ? TW__TASK_KEEPDUE_SAME_TIMES : TW__TASK_KEEPDUE_IN_PLACE, model.now);
     ref->plan = plan;
     ref->task = found(room, ref);
+    ref->life.has_missed &= ref->every > 0;
     if (anew) {
         ref->lived = next != due;
         ref->life = (struct tw__redis_life){.due = due};

@@ -545,9 +545,19 @@ static void take_ready_ones(void)
     for (uint64_t most = below(4); task != NULL && most > 0; most--) {
         struct tw__redis_lease its = {
             .token = 1 + below(UINT64_MAX), .ms = (uint32_t)below(100), .worker = text(workers[below(3)])};
-        tw__redis_lease_begin(queue, task, &its, now, &changes);
+        struct tw__task_turn turn = tw__redis_turn(all, task, now);
+        if (turn.calls)
+            tw__redis_lease_begin(queue, task, &its, now, &changes);
+        else
+            tw__redis_lease_pass_over(queue, task, &turn, now, &changes);
         task = tw__redis_place_first_ready(queue);
     }
+}
+
+static bool waits_for_workers(const struct tw__redis_queues *queues, const struct tw__redis_task *task)
+{
+    return tw__redis_task_stage(task) == TW__REDIS_WAITING &&
+           tw__redis_route_plan(tw__redis_route_of(queues, task)).kind == TW__REDIS_WORKERS;
 }
 
 /* The ticks of both servers. A replica delivers nothing, but it makes tasks ready and keeps overdue ones. */
@@ -556,12 +566,12 @@ static void tick_both(void)
     struct tw__redis_task *task;
     uint32_t budget = 1000;
     while (tw__redis_place_take(all, now, TW__REDIS_FROM_ALL, &budget, &task) == TW__REDIS_TAKEN_TASK)
-        if (task->route == find(queue, "worker")->route && tw__redis_task_stage(task) == TW__REDIS_WAITING)
+        if (waits_for_workers(all, task))
             tw__redis_place_offer(all, task, now);
         else
             do_something(task);
     while (tw__redis_place_take(others, now, TW__REDIS_FROM_WHEELS, &budget, &task) == TW__REDIS_TAKEN_TASK)
-        if (task->route == find(replica, "worker")->route && tw__redis_task_stage(task) == TW__REDIS_WAITING)
+        if (waits_for_workers(others, task))
             tw__redis_place_offer(others, task, now);
         else
             tw__redis_place_file_overdue(others, task);
@@ -572,8 +582,6 @@ static void whatever_happens_is_told_in_full(void **state)
     (void)state;
     rng_init(&random_numbers, run_seed());
     open_both();
-    put_on_both("worker", FIRST_OF_WORKERS, TW__TASK_TIME_MAX, 0,
-                1); /* its route is that of tasks for workers */
     for (unsigned i = run_scaled(40000); i > 0; i--) {
         uint64_t what = below(20);
         const char *id = some_id();

@@ -371,8 +371,8 @@ static const struct wrong cases_of_work[] = {
     {LEASE_MS, UINT32_MAX, 1},
     {LEASE_MS, UINT64_C(1) << 32, -1},
     {ATTEMPT, 0, -1}, /* it is under way */
-    {ATTEMPT, 1000016, 1},
-    {ATTEMPT, 1000017, -1},
+    {ATTEMPT, TW__REDIS_BEGUN_MAX, 1},
+    {ATTEMPT, TW__REDIS_BEGUN_MAX + 1, -1},
     {WORKER, 99, -1},
     {WORKER, UINT64_MAX, -1},
     {ERROR, 99, -1},

@@ -104,6 +104,19 @@ static void kind_and_target_decide_where_a_task_is(void **state)
     close_keep();
 }
 
+static void a_task_that_repeats_no_more_stands_for_no_other_period(void **state)
+{
+    (void)state;
+    open_keep();
+    struct tw__redis_task *task = lease(put_plan("a", FIRST_OF_WORKERS + 1, 60), 7, START + 200);
+    tw__redis_lease_fail(queue, task, text("no"), START + 900, START + 210, &changes);
+    assert_true(tw__redis_task_missed(keep("a", FIRST_OF_WORKERS + 1, 90, 5)) == 3);
+    task = keep("a", FIRST_OF_WORKERS + 1, 0, 1);
+    assert_true(tw__redis_task_missed(task) == 0 && !tw__redis_task_life(task).has_missed);
+    assert_life(task, TW__REDIS_WAITING, START + 5, 1, 0);
+    close_keep();
+}
+
 static void an_attempt_goes_on_if_both_repeat(void **state)
 {
     (void)state;
@@ -114,6 +127,9 @@ static void an_attempt_goes_on_if_both_repeat(void **state)
     assert_keep(decide(series, FIRST_OF_WORKERS, 0), TW__TASK_KEEPDUE_NOW, START + 70);
     assert_keep(decide(series, FIRST_OF_WORKERS + 1, 90), TW__TASK_KEEPDUE_IN_PLACE, START + 5);
     assert_keep(decide(series, 0, 90), TW__TASK_KEEPDUE_NEXT_PERIOD, START + 5 + 60);
+    const struct tw__redis_task *missed =
+        lease(put_plan("c", FIRST_OF_WORKERS + 1, 60), 9, START + 200); /* after 65, 125 and 185 */
+    assert_keep(decide(missed, 0, 90), TW__TASK_KEEPDUE_NEXT_PERIOD, START + 5 + 4 * 60);
     tw__redis_lease_kill_series(queue, series, 1, text(""), START + 20, &changes);
     assert_keep(decide(find(queue, "b"), FIRST_OF_WORKERS, 60), TW__TASK_KEEPDUE_GIVEN, START + 9000);
     tw__redis_lease_move(queue, once, START + 400, START + 20);
@@ -373,6 +389,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kind_and_target_decide_where_a_task_is),
+        cmocka_unit_test(a_task_that_repeats_no_more_stands_for_no_other_period),
         cmocka_unit_test(an_attempt_goes_on_if_both_repeat),
         cmocka_unit_test(a_series_without_another_period_has_no_time_to_keep),
         cmocka_unit_test(a_task_keeps_its_place_in_a_wheel_and_in_the_lines),

@@ -29,6 +29,8 @@ static void put_life(struct ref *ref, struct tw__redis_task_plan *plan)
     ref->life = some_life(plan->due);
     ref->life.stage = for_workers ? (enum tw__redis_stage)below(4) : TW__REDIS_DEAD + (unsigned)below(2);
     ref->life.has_next &= ref->life.stage == TW__REDIS_LEASED;
+    ref->life.has_missed &=
+        plan->every > 0 && (ref->life.stage == TW__REDIS_LEASED || ref->life.stage == TW__REDIS_WAITING);
     plan->life = &ref->life;
 }
 
@@ -486,9 +488,10 @@ static void every_task_is_where_the_model_says_and_none_is_lost(void **state)
     assert_true(model.taken > operations / 20);
     assert_true(model.passed > 0);
     assert_true(model.leases > operations / 50 && model.deaths > operations / 100);
-    assert_true(model.returns > operations / 500 && model.replaced > operations / 500 &&
+    assert_true(model.returns > operations / 500 && model.replaced > operations / 1000 &&
                 model.kept > operations / 500);
-    assert_true(model.stopped > 0 && model.letters > 0 && model.steps > 0);
+    assert_true(model.stopped > 0 && model.letters > 0 && model.steps > 0 && model.merged > 0 &&
+                model.late > 0);
     assert_true(all->routes < 20 * ROOMS * PLANS); /* unused numbers are used again */
     drain();
     check_all();
