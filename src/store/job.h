@@ -29,10 +29,9 @@ struct tw__store_job {
     uint32_t series;     /* of commits (check.c) */
     bool begun;          /* its handler was called */
     uint64_t every_ms, backoff_ms;
-    uint64_t
-        latest_ms;     /* a handler that would begin later does not: the task is too late; TW_NEVER: no limit */
-    uint64_t retry_ms; /* the caller's time of the next attempt; 0: by the backoff, or given back at once */
-    uint64_t again_ms; /* the task's place after the answer; TW_NEVER: it is not filed again */
+    uint64_t latest_ms; /* after that, the handler does not begin: the task is too late; TW_NEVER: no limit */
+    uint64_t retry_ms;  /* the caller's time of the next attempt; 0: by the backoff, or given back at once */
+    uint64_t again_ms;  /* the task's place after the answer; TW_NEVER: it is not filed again */
     enum tw_answer answer;
     atomic_uint state; /* which of the two, the handler's return and the answer, have come */
     bool buried;       /* the answer has made the task dead */

@@ -128,27 +128,6 @@ def payload_words(payload: Payload) -> Words:
     return ["PAYLOAD", *values]
 
 
-def put_words(key: Id, id: Optional[Id], payload: Payload, *, delay: Optional[Seconds] = None,
-              at: Optional[Moment] = None, only: Optional[str] = None, keep_due: bool = False,
-              every: Optional[Seconds] = None, times: Optional[int] = None, missed: Optional[str] = None,
-              max_late: Optional[Seconds] = None, tries: Optional[int] = None,
-              backoff: Optional[Tuple[object, ...]] = None) -> Words:
-    """Returns the words of a TW.PUT. Queue.put explains the arguments."""
-    words: Words = ["TW.PUT", key, "*" if id is None else encoded(id), *(when(delay, at) or ["IN", 0])]
-    if id in ("*", b"*"):
-        raise ValueError(f"id is {id!r}, for which the server makes another one: use None")
-    words += one_of("only", only, "nx", "xx") if keep_due else one_of("only", only, "nx", "xx", "gt", "lt")
-    words += ["KEEPDUE"] if keep_due else []
-    if every is not None:
-        words += ["EVERY", milliseconds("every", every, 1, CENTURY_MS)]
-    if times is not None:
-        words += ["TIMES", whole("times", times, 1, MOST_TIMES)]
-    words += late_words(missed, max_late)
-    if tries is not None:
-        words += ["TRIES", whole("tries", tries, 1, MOST_TRIES)]
-    return words + backoff_words(backoff) + payload_words(payload)
-
-
 def move_words(key: Id, id: Id, delay: Optional[Seconds], at: Optional[Moment], only: Optional[str]) -> Words:
     time = when(delay, at)
     if not time:

@@ -18,7 +18,7 @@
 #include <stdlib.h>
 
 /* The `next` of a task that waits for a time: that of a held task is the next try of its target. */
-static uint64_t next_look(const struct ref *ref)
+uint64_t next_look(const struct ref *ref)
 {
     const struct line *line = &ref->room->line[ref->plan];
     if (ref->place != HELD)

@@ -4,11 +4,8 @@
  * servers; test_queues.c has the model.
  */
 #include "copies.h"
+#include "work.h"
 
-#include "tests/support/cmocka.h"
-
-#include <src/redis/queues/check.h>
-#include <src/redis/queues/lease.h>
 #include <src/redis/queues/place.h>
 #include <src/redis/queues/queue.h>
 #include <src/redis/queues/route.h>
@@ -16,34 +13,6 @@
 #include <src/redis/queues/varint.h>
 #include <inttypes.h>
 #include <stdio.h>
-
-static struct tw__redis_queue *queue;
-static struct tw__redis_buffer changes;
-
-static void open_work(void)
-{
-    queue = open_one();
-}
-
-static void close_work(void)
-{
-    assert_null(tw__redis_check_all(all));
-    tw__redis_buffer_free(&changes, &counted);
-    close_one(queue);
-}
-
-/* Makes a task ready, wherever it waits. */
-static void offer(struct tw__redis_task *task, uint64_t now)
-{
-    tw__redis_place_unfile(all, task);
-    tw__redis_place_offer(all, task, now);
-}
-
-static struct tw__redis_task *lease(struct tw__redis_task *task, uint64_t token, uint64_t now)
-{
-    struct tw__redis_lease its = {.token = token, .ms = 1000, .worker = text("bob")};
-    return tw__redis_lease_begin(queue, task, &its, now, &changes);
-}
 
 /* A task that was due at START + 5, and was leased at START + 10. */
 static struct tw__redis_task *leased(const char *id, uint64_t token)

@@ -37,7 +37,6 @@ static void put_life(struct ref *ref, struct tw__redis_task_plan *plan)
 static void put(struct room *room, struct ref *ref)
 {
     struct tw__redis_task_plan plan = {.id = id_of((unsigned)(ref - room->ref)), .packed = text("\1\1p")};
-    uint64_t hash = hash_of_ref(room, ref);
     struct ref before = *ref;
     if (ref->place != ABSENT)
         model_leave(room, ref);
@@ -51,21 +50,7 @@ static void put(struct room *room, struct ref *ref)
     if (!behind)
         put_life(ref, &plan);
     ref->task = tw__redis_task_new(&plan, &all->memory);
-    struct tw__redis_route *route = tw__redis_route_for(room->queue, &plan_of[ref->plan]);
-    if (route->target == NULL && below(2) == 0)
-        route->target = new_target();
-    if (!behind) {
-        if (is_leased(ref))
-            ref->order = model.order++;
-        model_file(ref, plan.due);
-        tw__redis_queue_put(room->queue, ref->task, route, hash, before.task, model.now);
-        return;
-    }
-    stand_behind(ref, &before, plan.due);
-    ref->order = model.order++;
-    ref->turn = ++model.turns;
-    tw__redis_lease_put(room->queue, ref->task, route, hash, before.task, model.now);
-    ref->task = tw__redis_queue_find(room->queue, hash, plan.id);
+    put_task(room, ref, &before, plan.due, behind);
 }
 
 static void take_away(struct room *room, struct ref *ref)
@@ -78,6 +63,8 @@ static void take_away(struct room *room, struct ref *ref)
 static void give_other_time(struct room *room, struct ref *ref)
 {
     uint64_t due = below(3) == 0 ? ref->due + below(3) : some_due();
+    if (due > TW__TASK_TIME_MAX)
+        due = TW__TASK_TIME_MAX;
     enum place before = ref->place;
     model_leave(room, ref);
     model_file(ref, due);
@@ -105,7 +92,9 @@ static void change(struct room *room, struct ref *ref)
     if (ref->place != ABSENT && below(3) == 0 && live(room, ref))
         return;
     all->delivering = task;
-    if (ref->place == ABSENT || what < 4)
+    if (ref->place == ABSENT && what == 9)
+        keep_due(room, ref);
+    else if (ref->place == ABSENT || what < 4)
         put(room, ref);
     else if (what < 7)
         give_other_time(room, ref);
@@ -426,6 +415,8 @@ static void operate(void)
     }
     if (below(100) == 0)
         purge_some();
+    if (below(200) == 0)
+        promote_some(room);
     if (what < 55)
         change(room, ref);
     else if (what < 75)
@@ -489,7 +480,9 @@ static void every_task_is_where_the_model_says_and_none_is_lost(void **state)
     assert_true(model.passed > 0);
     assert_true(model.leases > operations / 50 && model.deaths > operations / 100);
     assert_true(model.returns > operations / 500 && model.replaced > operations / 1000 &&
-                model.kept > operations / 500);
+                model.promoted > operations / 500);
+    for (size_t how = 0; how < sizeof model.kept / sizeof *model.kept; how++)
+        assert_true(model.kept[how] > operations / 20000);
     assert_true(model.stopped > 0 && model.letters > 0 && model.steps > 0 && model.merged > 0 &&
                 model.late > 0);
     assert_true(all->routes < 20 * ROOMS * PLANS); /* unused numbers are used again */
