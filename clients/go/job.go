@@ -35,6 +35,7 @@ type Job struct {
 	Payload [][]byte
 	Due     time.Time // The due time of the task; the same in each attempt.
 	Attempt int       // The number of this attempt, from 1 on.
+	Missed  int64     // Further periods for which the call stands; the same in each attempt.
 	Token   string    // The token of this attempt, for TW.ACK in a transaction or a script of your own.
 
 	lost    atomic.Bool

@@ -19,7 +19,7 @@ type When struct {
 func In(delay time.Duration) When { return When{"IN", milliseconds(delay)} }
 
 // At is due at this time, which may have passed: then the task is due at once. The server refuses a time before
-// 1970.
+// 1970 or after the year 9999.
 func At(at time.Time) When {
 	ms := at.UnixMilli()
 	if at.Nanosecond()%int(time.Millisecond) != 0 {

@@ -39,6 +39,8 @@ type Task struct {
 	Worker    string    // The name of the worker that has the task, or had it last.
 	Error     string    // The last error.
 	Payload   [][]byte
+
+	MissedPeriods int64 // Further periods for which the call under way stands.
 }
 
 // Text is the first value of the payload.
@@ -135,6 +137,8 @@ func (t *Task) set(read *reader, name string, value interface{}) {
 		t.MaxLate = read.span(value)
 	case "attempt":
 		t.Attempt = int(read.int(value))
+	case "missed-periods":
+		t.MissedPeriods = read.int(value)
 	case "next":
 		t.Next = read.time(value)
 	case "payload":
@@ -172,9 +176,10 @@ func parseJobs(reply interface{}) ([]*Job, error) {
 	var read reader
 	var jobs []*Job
 	for _, one := range read.fields(reply, nil, 0) {
-		f := read.fields(one, nil, 6)
+		f := read.fields(one, nil, 7)
 		jobs = append(jobs, &Job{Queue: read.text(f[0]), ID: read.text(f[1]), Token: read.text(f[2]),
-			Due: read.time(f[3]), Attempt: int(read.int(f[4])), Payload: read.payload(f[5])})
+			Due: read.time(f[3]), Attempt: int(read.int(f[4])), Payload: read.payload(f[5]),
+			Missed: read.int(f[6])})
 	}
 	if read.err != nil {
 		return nil, read.err

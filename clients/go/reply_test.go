@@ -17,11 +17,11 @@ func TestParseTask(t *testing.T) {
 	reply := values(bulk("due"), int64(5000), bulk("remaining"), int64(math.MaxInt64), bulk("every"), int64(60000),
 		bulk("times"), int64(-1), bulk("target"), bulk(""), bulk("kind"), bulk("workers"), bulk("maxlen"), int64(0),
 		bulk("missed"), bulk("skip"), bulk("max-late"), int64(7), bulk("attempt"), int64(2), bulk("state"),
-		bulk("leased"), bulk("next"), int64(6000), bulk("worker"), bulk("w"), bulk("error"), bulk("no"),
+		bulk("leased"), bulk("missed-periods"), int64(3), bulk("next"), int64(6000), bulk("worker"), bulk("w"), bulk("error"), bulk("no"),
 		bulk("payload"), values(bulk("v"), bulk("")), bulk("of a newer server"), values())
 	want := &Task{ID: "a", Due: time.UnixMilli(5000), Remaining: math.MaxInt64, Every: time.Minute, Times: -1,
 		Kind: "workers", Missed: Skip, MaxLate: 7 * time.Millisecond, Attempt: 2, State: Leased,
-		Next: time.UnixMilli(6000), Worker: "w", Error: "no", Payload: [][]byte{bulk("v"), bulk("")}}
+		MissedPeriods: 3, Next: time.UnixMilli(6000), Worker: "w", Error: "no", Payload: [][]byte{bulk("v"), bulk("")}}
 	task, err := parseTask("a", reply)
 	if err != nil || !reflect.DeepEqual(task, want) {
 		t.Fatalf("%+v, %v: expected %+v", task, err, want)
@@ -36,14 +36,14 @@ func TestParseJobs(t *testing.T) {
 		t.Errorf("nil is %v, %v", jobs, err)
 	}
 	token := "0123456789abcdef"
-	one := values(bulk("s"), bulk("a"), bulk(token), int64(1), int64(3), values(bulk("v")), bulk("newer"))
+	one := values(bulk("s"), bulk("a"), bulk(token), int64(1), int64(3), values(bulk("v")), int64(5), bulk("newer"))
 	jobs, err := parseJobs(values(one, one))
 	if err != nil || len(jobs) != 2 {
 		t.Fatalf("%v, %v", jobs, err)
 	}
 	job := jobs[1]
 	if job.Queue != "s" || job.ID != "a" || job.Token != token || job.Attempt != 3 ||
-		!job.Due.Equal(time.UnixMilli(1)) || job.Text() != "v" {
+		job.Missed != 5 || !job.Due.Equal(time.UnixMilli(1)) || job.Text() != "v" {
 		t.Errorf("%+v", job)
 	}
 }

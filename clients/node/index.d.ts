@@ -19,7 +19,7 @@ export interface Source extends Client {
 }
 
 /** When a task is due: `delay` ms from now, or `at` a time (a Date, or Unix time in ms). At most one of them.
- * Both are integers from 0 to 8.64e15. */
+ * Both are integers from 0 to 253402300799999, the end of the year 9999. */
 export type When = { delay?: number; at?: undefined } | { delay?: undefined; at?: Date | number };
 
 export interface Backoff {
@@ -73,6 +73,8 @@ export interface Task<P extends string | Buffer = string> {
     kind: "stream" | "list" | "list left" | "workers";
     maxlen: number;
     missed: "burst" | "skip" | "coalesce";
+    /** Further periods for which the call under way stands. */
+    missedPeriods: number;
     maxLate: number;
     /** Attempts that have begun: 0 before the first. */
     attempt: number;
@@ -154,6 +156,8 @@ export interface Job<P extends string | Buffer = string> {
     readonly due: Date;
     /** From 1 on. */
     readonly attempt: number;
+    /** Further periods for which the call stands; the same in each attempt. */
+    readonly missed: number;
     readonly token: string;
     /** Aborted when the lease is lost (its reason is a LeaseLost), or when the worker ends (a GivenUp). */
     readonly signal: AbortSignal;

@@ -30,10 +30,9 @@ struct tw__store_job {
     bool begun;          /* its handler was called */
     uint64_t every_ms;
     uint64_t late_from_ms; /* the lateness counts from here */
-    uint64_t
-        latest_ms;     /* a handler that would begin later does not: the task is too late; TW_NEVER: no limit */
-    uint64_t retry_ms; /* the caller's time of the next attempt; 0: by the backoff, or given back at once */
-    uint64_t again_ms; /* the place of a task that is given back as it was; TW_NEVER: it is not */
+    uint64_t latest_ms; /* after that, the handler does not begin: the task is too late; TW_NEVER: no limit */
+    uint64_t retry_ms;  /* the caller's time of the next attempt; 0: by the backoff, or given back at once */
+    uint64_t again_ms;  /* the place of a task that is given back as it was; TW_NEVER: it is not */
     enum tw_answer answer;
     atomic_uint state; /* which of the two, the handler's return and the answer, have come */
     bool lapsed;       /* there is no answer: its run has ended */

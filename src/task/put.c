@@ -8,6 +8,7 @@
 
 #include "conditions.h"
 #include "keepdue.h"
+#include "limits.h"
 #include "outcome.h"
 #include "periods.h"
 
@@ -41,9 +42,12 @@ static bool keep_due(struct tw__task_outcome *outcome, const struct tw__task *ol
 {
     bool both_repeat = old->every_ms > 0 && outcome->task.every_ms > 0;
     uint64_t periods = tw__add_saturating(old->missed, 1);
+    uint64_t next_ms = tw__task_due_after(old->due_ms, periods, old->every_ms);
     switch (tw__task_keepdue(old->stage, both_repeat, call->elsewhere)) {
     case TW__TASK_KEEPDUE_NEXT_PERIOD:
-        stand_behind(outcome, old, tw__task_due_after(old->due_ms, periods, old->every_ms), now_ms);
+        if (next_ms > TW__TASK_TIME_MAX)
+            return false; /* the series ends with this attempt, and has no time to keep */
+        stand_behind(outcome, old, next_ms, now_ms);
         return true;
     case TW__TASK_KEEPDUE_NOW:
         stand_behind(outcome, old, now_ms, now_ms);

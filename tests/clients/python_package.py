@@ -31,6 +31,8 @@ def bad_arguments(queue):
         (lambda: put("a", "x", every=0), "every is 0: expected 0.001 to"),
         (lambda: put("a", "x", missed="never"), "missed is 'never'"),
         (lambda: put("a", "x", max_late=-1), "max_late is -1"),
+        (lambda: put("a", "x", at=253402300800), "at is 253402300800: expected 0 to 253402300799 seconds"),
+        (lambda: put("a", "x", every=3155760001), "every is 3155760001: expected 0.001 to 3155760000 seconds"),
         (lambda: put("a", "x", backoff=(0,)), "backoff.first is 0"),
         (lambda: put("a", []), "at least one value"),
         (lambda: put("a", None), "payload has None"),

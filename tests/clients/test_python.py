@@ -70,6 +70,7 @@ def test_a_task_has_all_its_fields(work):
     assert task.payload == (b"x", b"\xff\0", b"7", b"2.5") and task.text == "x"
     assert (task.id, task.state, task.every, task.times) == ("a", "waiting", 60.0, 3)
     assert (task.missed, task.max_late, task.kind, task.target) == ("burst", 5.5, "workers", "")
+    assert task.missed_periods == 0
     assert task.due == task.next == round(due, 3) and 0 < task.remaining <= 3600.001  # a time is whole ms
     assert (task.attempt, task.worker, task.error, task.maxlen) == (0, "", "", None)
     plain = work.get(work.put(None, b"y", delay=60))

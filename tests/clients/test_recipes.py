@@ -147,7 +147,7 @@ def test_run_now(recipe, queue):
     assert it["run_now"](some, "a") is True
 
     def take():
-        [[_, _, token, _, attempt, _]] = call("TW.TAKE", 1, queue, "LEASE", HOUR, "BLOCK", HOUR)
+        [[_, _, token, _, attempt, *_]] = call("TW.TAKE", 1, queue, "LEASE", HOUR, "BLOCK", HOUR)
         return token, attempt
 
     token, attempt = take()

@@ -15,6 +15,7 @@ from load import OUT_OF_OFFICE
 
 LEDGER = "{w}:ledger"
 QUEUES = ["{w}:mails", "{w}:bills"]
+RENEWALS = [("KEEPDUE",), ("KEEPDUE",), ("KEEPDUE",), ("KEEPDUE", "XX"), ("NX", "KEEPDUE")]
 AWAY = (*OUT_OF_OFFICE, "MOVED", "ASK", "TRYAGAIN", "CLUSTERDOWN", "MISCONF")
 
 
@@ -141,23 +142,24 @@ def ms(seconds_and_micros):
 
 
 class Producer(Client):
-    """Puts tasks, several of them due at the same time, and moves, cancels and replaces them."""
+    """Puts tasks, several of them due at the same time, and moves, cancels, replaces and renews them."""
 
     def step(self):
         chance = self.rng.random()
-        if chance < 0.55:
+        if chance < 0.5:
             self.put_some()
-        elif chance < 0.67:
+        elif chance < 0.6:
             queue, name = self.shop.name(self.rng)
             at = self.shop.times.after(self.rng.randrange(300))
             self.do("move", queue, name, ["TW.MOVE", queue, name, "AT", at], at=at)
-        elif chance < 0.79:
+        elif chance < 0.7:
             queue, name = self.shop.name(self.rng)
             self.do("cancel", queue, name, ["TW.CANCEL", queue, name])
         else:
             queue, name = self.shop.name(self.rng)
+            words = () if chance < 0.8 else self.rng.choice(RENEWALS)
             if name != "none":
-                self.put(queue, name, self.shop.times.after(self.rng.randrange(200)))
+                self.put(queue, name, self.shop.times.after(self.rng.randrange(200)), *words)
         any_moment(self.rng, 0.004)
 
     def put_some(self):
@@ -169,14 +171,15 @@ class Producer(Client):
             self.put(queue, name, at)
             self.shop.names[queue].append(name)
 
-    def put(self, queue, name, at):
+    def put(self, queue, name, at, *words):
         tries, every, times, repeat = self.rng.choice([1, 2, 3, 30]), 0, 1, []
-        if self.rng.random() < 0.1:
+        if self.rng.random() < (0.5 if words else 0.1):
             every, times = self.rng.randrange(20, 200), self.rng.randrange(1, 4)
             repeat = ["EVERY", every, "TIMES", times, "MISSED", "burst"]
         self.do("put", queue, name,
-                ["TW.PUT", queue, name, "AT", at, *repeat, "TRIES", tries, "BACKOFF", 20, 2, 200, "JITTER",
-                 20, "PAYLOAD", ...], at=at, tries=tries, every=every, times=times)
+                ["TW.PUT", queue, name, "AT", at, *words, *repeat, "TRIES", tries, "BACKOFF", 20, 2, 200,
+                 "JITTER", 20, "PAYLOAD", ...], at=at, tries=tries, every=every, times=times,
+                conditions=words)
 
 
 class Worker(Client):
@@ -270,7 +273,7 @@ class Worker(Client):
     def taken(self, rows, lease, worker):
         came = next(self.shop.moments)
         return [Taken(queue, name, token, due, attempt, payload[0], worker, lease, came=came)
-                for queue, name, token, due, attempt, payload in rows]
+                for queue, name, token, due, attempt, payload, _ in rows]
 
     def about(self, take, **more):
         return {"due": take.due, "attempt": take.attempt, "token": take.token, **more}
@@ -306,7 +309,7 @@ class Worker(Client):
 
 
 class Operator(Client):
-    """Pauses queues for moments, replays and purges dead tasks."""
+    """Pauses queues for moments, promotes waiting tasks, replays and purges dead ones."""
 
     def step(self):
         chance = self.rng.random()
@@ -315,15 +318,23 @@ class Operator(Client):
             self.do("pause", queue, "", ["TW.PAUSE", queue, "ON"], on=True)
             any_moment(self.rng, 0.03)
             self.do("pause", queue, "", ["TW.PAUSE", queue, "OFF"], on=False)
+        elif chance < 0.28:
+            self.do("promote", queue, "", ["TW.PROMOTE", queue, "ALL"])
+        elif chance < 0.42:
+            name = self.one_of(["TW.RANGE", queue, "-", "+", "COUNT", 20], name)
+            self.do("promote", queue, name, ["TW.PROMOTE", queue, "IDS", 1, name])
         else:
-            dead = self.raw("TW.DEAD", queue)
-            if isinstance(dead, Raw.Error):
-                self.refused(dead)
-            if dead and self.rng.random() < 0.8:
-                name = self.rng.choice(dead)[0]
-            if chance < 0.75:
+            name = self.one_of(["TW.DEAD", queue], name)
+            if chance < 0.78:
                 at = self.shop.times.after(self.rng.randrange(100))
                 self.do("replay", queue, name, ["TW.REPLAY", queue, "IDS", 1, name, "AT", at], at=at)
             else:
                 self.do("purge", queue, name, ["TW.PURGE", queue, "IDS", 1, name])
         any_moment(self.rng, 0.03)
+
+    def one_of(self, words, name):
+        """Returns the id of a task that a command lists, mostly; or else this name."""
+        listed = self.raw(*words)
+        if isinstance(listed, Raw.Error):
+            self.refused(listed)
+        return self.rng.choice(listed)[0] if listed and self.rng.random() < 0.8 else name

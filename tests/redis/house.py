@@ -33,7 +33,8 @@ class House:
     def __init__(self, fleet, rng):
         self.rng, self.shop, self.judge = rng, Shop(rng), Judge(QUEUES)
         self.read = self.done = self.blocked = self.gaps = 0
-        self.baseline, self.crew, self.puts = None, [], set()
+        self.baseline, self.crew = None, []
+        self.puts, self.perhaps = set(), set()  # Conditions may have refused a put without a reply.
         self.primary, self.replica = self.servers(fleet)
 
     def servers(self, fleet):
@@ -268,8 +269,9 @@ class House:
             deed = deeds.pop(number)
             assert deed.position in (-1, position), f"{deed} was at another place of the ledger, {position}"
             self.judge.play(deed)
-            if deed.kind == "put":
-                self.puts.add(deed.number)
+            if deed.kind == "put" and deed.reply is not None:
+                perhaps = deed.reply is ... and deed.about["conditions"]
+                (self.perhaps if perhaps else self.puts).add(deed.number)
         for deed in deeds.values():
             assert deed.reply is ... or may_lose(deed), f"{deed} is lost"
         self.read += len(numbers)
@@ -341,7 +343,8 @@ class House:
         self.judge_round(self.nothing_lost, True)
         there = {row.payload for queue in QUEUES for row in self.there(queue).values()}
         ended = {payload for _, payload, _ in self.judge.ended}
-        assert self.puts == there | ended, f"without a fate: {self.puts - there - ended}"
+        assert self.puts <= there | ended, f"without a fate: {self.puts - there - ended}"
+        assert there | ended <= self.puts | self.perhaps, f"never put: {(there | ended) - self.puts}"
 
     @staticmethod
     def near(raw, queue, far):
@@ -363,5 +366,5 @@ def play(house, rounds):
     judge = house.judge
     print(f"{house.done} commands, {judge.counts['taken']} takes, {house.blocked} of blocked workers; "
           f"{judge.counts['back']} were given back, {judge.lapses} leases ran out, "
-          f"{judge.renewals} were renewed; {dict(judge.fates)}")
+          f"{judge.renewals} were renewed, {judge.counts['promoted']} promoted; {dict(judge.fates)}")
     return judge

@@ -4,7 +4,7 @@ with its belief. ledger.py has the idea."""
 import dataclasses
 
 from harness import now_ms
-from ledger import NO_TASK, RAN_OUT, SLACK, Belief, Look, Task, imagined
+from ledger import LATER, NO_TASK, RAN_OUT, SLACK, Belief, Look, Task, imagined
 
 
 def comes_before(one, other):
@@ -65,13 +65,49 @@ class Judge(Belief):
         behind = old and (old.behind or (old if old.stage == "leased" else None))
         return dataclasses.replace(new, behind=behind, order=None) if behind else new
 
+    @staticmethod
+    def is_met(old, deed):
+        """Whether the conditions of a put let it happen."""
+        words = deed.about.get("conditions", ())
+        return not ("NX" in words and old is not NO_TASK or "XX" in words and old is NO_TASK)
+
+    @staticmethod
+    def is_kept(old, deed):
+        """Whether a put with KEEPDUE keeps all but the payload and the options: keep.2, keep.4 and keep.7 of
+        docs/contract.md."""
+        if "KEEPDUE" not in deed.about.get("conditions", ()) or old is NO_TASK or old.stage == "dead":
+            return False
+        return bool(old.behind or old.stage == "waiting" or (old.every and deed.about["every"]))
+
+    @staticmethod
+    def kept(old, deed):
+        about = deed.about
+        return dataclasses.replace(old, payload=deed.number, tries=about["tries"], every=about["every"],
+                                   times=about["times"], most=old.begun - old.lapses + 1)
+
     def play_put(self, deed):
-        assert deed.reply == deed.name, deed
+        old, new = self.one(deed), self.filed_task(deed)
+        is_met = self.is_met(old, deed)
+        assert deed.reply == (deed.name if is_met else None), f"{deed} {old}"
+        if not is_met:
+            return
+        if self.is_kept(old, deed):
+            self.end_of(deed, old, "kept")
+            self.put_state(deed.queue, deed.name, self.kept(old, deed))
+            return
+        if self.is_due_at_once(old, deed):
+            due = Look(deed.after).due
+            assert deed.begin <= due <= deed.end + SLACK, f"due at another time: {deed} {old}"
+            new = dataclasses.replace(new, due=due, at=due)
         self.counts["added"] += 1
-        old = self.one(deed)
         self.counts["replaced"] += old is not NO_TASK
         self.end_of(deed, old, "replaced")
-        self.put_state(deed.queue, deed.name, self.stands(self.filed_task(deed), old))
+        self.put_state(deed.queue, deed.name, self.stands(new, old))
+
+    @staticmethod
+    def is_due_at_once(old, deed):
+        """Whether KEEPDUE finds an attempt that cannot go on: keep.5 of docs/contract.md."""
+        return "KEEPDUE" in deed.about.get("conditions", ()) and old is not NO_TASK and old.stage == "leased"
 
     def play_cancel(self, deed):
         state = self.one(deed)
@@ -114,6 +150,46 @@ class Judge(Belief):
             self.counts["purged"] += 1
             self.end_of(deed, state, "purged")
             self.put_state(deed.queue, deed.name, NO_TASK)
+
+    def play_promote(self, deed):
+        if not deed.name:
+            self.promote_all(deed)
+            return
+        state, next_ms = self.one(deed), Look(deed.before).at if deed.before else 0
+        waits = state is not NO_TASK and state.stage == "waiting" and not state.behind
+        assert deed.reply in (0, 1), deed
+        assert not deed.reply or (waits and next_ms > deed.begin), f"it does not wait: {deed} {state}"
+        assert deed.reply or not waits or next_ms <= deed.end + SLACK, f"it waits: {deed} {state}"
+        self.counts["promoted"] += deed.reply
+        if deed.reply:
+            at = Look(deed.after).at
+            assert deed.begin <= at <= deed.end + SLACK, f"promoted for another time: {deed} {state}"
+            self.put_state(deed.queue, deed.name,
+                           dataclasses.replace(state, at=at, order=(at, None), hastened=True))
+
+    def promote_all(self, deed):
+        """Nobody has looked at the tasks. Those that wait may be ready since now, and the next look tells. On a
+        slow machine TW.PROMOTE ends earlier."""
+        surely = at_most = 0
+        for states in self.tasks[deed.queue].values():
+            there = [state for state in states if state is not NO_TASK and state.stage != "dead"]
+            surely += len(states) == len(there) == 1 and self.surely_waits(there[0], deed)
+            at_most += bool(there)
+        self.guess_promote(deed)
+        assert min(surely, 100) <= deed.reply <= at_most, f"{surely} to {at_most} tasks wait: {deed}"
+
+    @staticmethod
+    def surely_waits(state, deed):
+        return state.stage == "waiting" and not state.behind and state.at > deed.end + SLACK
+
+    @staticmethod
+    def hastened(state, deed):
+        if state is NO_TASK or state.stage == "dead":
+            return state
+        if state.behind:
+            return dataclasses.replace(state, hastened=True)
+        waits = state.stage == "waiting" and state.at > deed.begin
+        return dataclasses.replace(state, at=0, order=None, hastened=True) if waits else state
 
     def play_pause(self, deed):
         on = deed.about["on"]
@@ -195,7 +271,7 @@ class Judge(Belief):
             self.end_replaced(deed, state, deed.reply)
         elif holds:
             at = deed.about["at"] or state.was
-            may_be = at == 0 and state.due <= deed.reply <= deed.end + SLACK
+            may_be = at == 0 and (state.hastened or state.due <= deed.reply) and deed.reply <= deed.end + SLACK
             assert deed.reply == at or may_be, f"{deed} {state}"
             self.counts["back"] += 1
             self.put_state(deed.queue, deed.name,
@@ -229,7 +305,7 @@ class Judge(Belief):
         for take in deed.reply:
             self.add_take(take)
             assert not self.paused[take.queue], f"taken while paused: {take}"
-            state = self.states(take.queue, take.name)[0]
+            state = self.given_out(take)
             assert state is not NO_TASK, f"not there, but given out: {take}"
             state = self.take_now(take, state, deed)
             self.check_order(take, state)
@@ -241,9 +317,18 @@ class Judge(Belief):
                                                token=take.token, renewed=False, order=None))
         self.counts["taken"] += len(deed.reply)
 
+    def given_out(self, take):
+        """The state of the task that was taken. After KEEPDUE without a reply, the take tells it."""
+        states = self.states(take.queue, take.name)
+        for state in states:
+            if state is not NO_TASK and state.due == LATER and state.payload == take.payload \
+                    and all(other is NO_TASK or other.due != take.due for other in states):
+                return dataclasses.replace(state, due=take.due)
+        return states[0]
+
     def take_now(self, take, state, deed):
         """Brings a task to the state in which it was ready at this take."""
-        assert state.payload == take.payload, f"{take} {state}"
+        assert state.has_payload(take), f"{take} {state}"
         state = self.after_lapse(state, None, deed.end)
         look = imagined(take.due, "ready", take.attempt - 1, take.payload)
         while state.due != take.due:
@@ -256,7 +341,7 @@ class Judge(Belief):
             self.lapses += 1
             state = dataclasses.replace(state, stage="waiting", at=0, error=RAN_OUT, lapses=state.lapses + 1,
                                         order=None)
-        assert state.begun + 1 == take.attempt <= state.tries + state.lapses, f"attempts: {take} {state}"
+        assert state.begun + 1 == take.attempt and state.may_be_taken_as(take.attempt), f"{take} {state}"
         assert state.stage == "waiting" and state.at <= deed.end + SLACK, f"not ready: {take} {state}"
         return state
 
@@ -289,7 +374,7 @@ class Judge(Belief):
             if fate and state is not NO_TASK:
                 self.guessed.setdefault((deed.queue, deed.name), []).append((state, fate))
             if deed.kind == "put":
-                after += [self.filed_task(deed), *self.may_stand(self.filed_task(deed), state)]
+                after += self.after_put(deed, state)
             elif state is NO_TASK:
                 continue
             elif state.behind and deed.kind in ("ack", "nack", "back", "touch"):
@@ -313,6 +398,18 @@ class Judge(Belief):
         if deed.kind == "back":
             before = [self.had_begun(deed, state) for state in before]
         self.put_state(deed.queue, deed.name, *(after if deed.kind == "put" else (*before, *after)))
+
+    def after_put(self, deed, state):
+        """The states to which a put may lead: with KEEPDUE, the task is another one or stands behind."""
+        new = self.filed_task(deed)
+        if not self.is_met(state, deed):
+            return [state]
+        if "KEEPDUE" not in deed.about.get("conditions", ()):
+            return [new, *self.may_stand(new, state)]
+        if state is NO_TASK or state.stage == "dead":
+            return [new]
+        kept = dataclasses.replace(self.kept(state, deed), older=(*state.older, state.payload))
+        return [kept, *self.may_stand(dataclasses.replace(new, due=LATER, at=0), state)]
 
     @staticmethod
     def may_stand(new, old):
@@ -365,6 +462,11 @@ class Judge(Belief):
 
     def guess_take(self, deed):
         self.nameless.add(deed.number)
+
+    def guess_promote(self, deed):
+        for name in [deed.name] if deed.name else list(self.tasks[deed.queue]):
+            self.put_state(deed.queue, name,
+                           *(self.hastened(state, deed) for state in self.states(deed.queue, name)))
 
     def guess_pause(self, deed):
         self.paused[deed.queue] = deed.about["on"]

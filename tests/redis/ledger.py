@@ -21,6 +21,10 @@ of the attempt, and another token. `given` has the tokens of such takes.
 
 A task that was put or moved while a worker had the old one stands behind that attempt: `behind` is the old
 task. It can be taken when the attempt has ended, and not before.
+
+A put with KEEPDUE gives a task another payload and other options, and often keeps all else. Then the fate of
+the old payload is "kept". If nobody has told the time at which such a put came, the due time of its task is
+LATER, until a look or a take tells it.
 """
 import collections
 import dataclasses
@@ -38,6 +42,7 @@ BEHIND = 1000
 SLOT_WAIT = 1000
 MAYBE = "maybe"
 ANY = ...
+LATER = -1
 NO_TASK = None
 
 
@@ -63,10 +68,19 @@ class Task:
     least: int = 0  # so many attempts have begun by the next look
     behind: object = None  # the old Task, which is leased: this one waits for the end of that attempt
     unsure: tuple = ()  # (at, ms): this `at` may be so much too late, as the server was slow between two looks
+    older: tuple = ()  # payloads that a take may have, as KEEPDUE came without a reply
+    most: int = 0  # so many attempts that have not lapsed are no fault, as KEEPDUE has lowered the tries
+    hastened: bool = False  # it may have been promoted, so its attempts may begin before its due time
 
     @property
     def at_least(self):
         return self.at - (self.unsure[1] if self.unsure[:1] == (self.at,) else 0)
+
+    def may_be_taken_as(self, attempt):
+        return attempt - self.lapses <= max(self.tries, self.most)
+
+    def has_payload(self, take):
+        return take.payload in (self.payload, *self.older)
 
 
 @dataclasses.dataclass
@@ -227,7 +241,15 @@ class Belief:
         assert self.paused[queue] or len(ready) <= offered, \
             f"{len(ready)} tasks of {queue} are ready, and {offered} were offered: {ready} at {self.passed}"
 
+    def told_due(self, queue, name, state, look):
+        """The due time of a task, which a take or a look tells."""
+        dues = [due for (where, of, due), attempts in self.takes.items() if (where, of) == (queue, name)
+                and any(take.payload == state.payload for takes in attempts.values() for take in takes)]
+        return min(dues, default=look.due if look else LATER)
+
     def follow(self, queue, name, state, look, now):
+        if state is not NO_TASK and state.due == LATER:
+            state = dataclasses.replace(state, due=self.told_due(queue, name, state, look))
         if state is not NO_TASK and state.behind:
             if look and look.replaced:
                 return self.same_behind(queue, name, state, look, now)
@@ -246,7 +268,7 @@ class Belief:
             assert state is not NO_TASK, "it had no more periods"
         assert look.times == state.times, "another number of periods"
         assert look.begun >= max(state.begun, state.least), "an attempt is forgotten"
-        assert look.begun - look.lapses <= state.tries, "too many attempts"
+        assert dataclasses.replace(state, lapses=look.lapses).may_be_taken_as(look.begun), "too many attempts"
         while state.begun < look.begun:
             state = self.begin_silently(queue, name, state, look, now)
         return self.same_attempt(state, look, now)
@@ -276,7 +298,7 @@ class Belief:
         assert old.stage == "leased", "nobody had the old task"
         self.check_lapse(old, now)
         self.lapses += 1
-        if look and (look.begun, look.due) == (0, state.due) and look.at != state.due:
+        if look and (look.begun, look.due) == (0, state.due) and look.at != state.due and not state.hastened:
             since = old.at_least - SLACK <= look.at <= now + SLACK
             assert look.at > state.due and since, "it waits since another time"
         return dataclasses.replace(state, behind=None, at=0, order=None)
@@ -350,7 +372,7 @@ class Belief:
                 f"nobody took it: {self.takes.get((queue, name, state.due))} {look.worker}"
             return dataclasses.replace(state, begun=state.begun + 1, stage="leased", at=0, lease=0,
                                        token="?", renewed=False, order=None, was=self.was(state))
-        assert take.payload == state.payload, f"a worker got another payload: {take}"
+        assert state.has_payload(take), f"a worker got another payload: {take}"
         return dataclasses.replace(state, begun=state.begun + 1, stage="leased", at=0, lease=take.lease,
                                    token=take.token, renewed=False, order=None, was=self.was(state))
 

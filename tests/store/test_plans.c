@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
  * Each statement of the library finds its rows by an index, in the order in which it needs them, with any
- * statistics the program's ANALYZE has left in the file.
+ * statistics the program's ANALYZE has left in the file. And plain SQL replaces a task as C does.
  */
 #include "support.h"
 
-#include <src/store/database.h>
+#include <src/store/open.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -52,6 +52,38 @@ static void check_plan(sqlite3 *db, const char *name, const char *sql, int file)
     sqlite3_finalize(plan);
 }
 
+/* How often the part of `sql` before `end` stands in the text of the tables. */
+static int count_in_schema(const char *schema, const char *sql, const char *end)
+{
+    int count = 0;
+    size_t size = (size_t)(end - sql);
+    for (const char *at = strstr(schema, "CREATE"); *at != '\0'; at++)
+        count += strncmp(at, sql, size) == 0;
+    return count;
+}
+
+/* A put and a move keep the same of an attempt under way, in C and in plain SQL. */
+static void plain_sql_replaces_as_c_does(void **state)
+{
+    char schema[1 << 16] = "", text[] = TW__STORE_REPLACE ",", *into = text;
+    (void)state;
+    for (const char *const *line = tw__store_schema; *line != NULL; line++) {
+        assert_true(strlen(schema) + strlen(*line) < sizeof schema);
+        strcat(schema, *line);
+    }
+    for (const char *from = text; *from != '\0'; from++)
+        if (*from != '$') /* the name of the schema */
+            *into++ = *from;
+    *into = '\0';
+    int parts = 0;
+    for (const char *part = text, *end; (end = strstr(part, " END")) != NULL; part = end + strlen(" END,")) {
+        if (count_in_schema(schema, part + 1, end) != 2)
+            fail_msg("tw_put and tw_move do not have: %.*s", (int)(end - part), part);
+        parts++;
+    }
+    assert_int_equal(parts, 3);
+}
+
 static void no_statistics_spoil_a_plan(void **state)
 {
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
@@ -70,6 +102,7 @@ static void no_statistics_spoil_a_plan(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(plain_sql_replaces_as_c_does),
         cmocka_unit_test_setup_teardown(no_statistics_spoil_a_plan, store_setup, store_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -174,6 +174,13 @@ static void keepdue_lets_the_attempt_of_a_series_go_on(void **state)
                                                                                .at_ms = 5000,
                                                                                .options = &other});
     expect_behind(&outcome, 500);
+    outcome = change(at(TW__TASK_TAKEN, series(), TW__TASK_TIME_MAX - 99),
+                     (struct tw__task_call){.verb = TW__TASK_PUT,
+                                            .conditions = TW__TASK_KEEPDUE,
+                                            .elsewhere = true,
+                                            .at_ms = 5000,
+                                            .options = &other});
+    expect_behind(&outcome, 5000); /* the stored series has no further period */
     outcome =
         change(at(TW__TASK_REPLACED, series(), 400), (struct tw__task_call){.verb = TW__TASK_PUT,
                                                                             .conditions = TW__TASK_KEEPDUE,

@@ -4,9 +4,8 @@
 "use strict";
 const { inspect } = require("util");
 
-// The latest time that a Date can hold, in ms. No delay and no time may be larger, so that each time in a reply
-// can be a Date.
-const MAX_MS = 8.64e15;
+// The latest time, in ms: the end of the year 9999. The longest length of time: 100 years.
+const MAX_MS = 253402300799999, CENTURY_MS = 3155760000000;
 
 function shown(value) {
     const text = inspect(value, { depth: 0, breakLength: Infinity });
@@ -23,9 +22,14 @@ function integer(name, value, low, high) {
     return value;
 }
 
-/** Returns `value` if it is a delay or a length of time in ms. */
-function ms(name, value, low = 0) {
-    return integer(name, value, low, MAX_MS);
+/** Returns `value` if it is a delay in ms. */
+function ms(name, value) {
+    return integer(name, value, 0, MAX_MS);
+}
+
+/** Returns `value` if it is a length of time in ms. */
+function span(name, value, low) {
+    return integer(name, value, low, CENTURY_MS);
 }
 
 /** Returns the Unix time in ms of a Date, or of a number that is such a time. */
@@ -35,7 +39,9 @@ function time(name, value) {
         throw new TypeError(`${name} is ${shown(value)}: expected a Date, or Unix time in ms`);
     }
     const at = value.getTime();
-    if (!(at >= 0)) throw new RangeError(`${name} is ${shown(value)}: expected a valid Date from 1970 on`);
+    if (!(at >= 0 && at <= MAX_MS)) {
+        throw new RangeError(`${name} is ${shown(value)}: expected a valid Date from 1970 to 9999`);
+    }
     return at;
 }
 
@@ -70,4 +76,4 @@ function options(options, known) {
     return options;
 }
 
-module.exports = { MAX_MS, shown, integer, ms, time, bytes, oneOf, yesNo, options };
+module.exports = { shown, integer, ms, span, time, bytes, oneOf, yesNo, options };

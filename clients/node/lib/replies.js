@@ -47,6 +47,7 @@ function task(id, flat, buffers) {
         kind: text(found.kind),
         maxlen: found.maxlen,
         missed: text(found.missed),
+        missedPeriods: found["missed-periods"],
         maxLate: found["max-late"] < 0 ? Infinity : found["max-late"],
         attempt: found.attempt,
         state: text(found.state),

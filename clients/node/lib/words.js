@@ -24,7 +24,7 @@ function repetition({ every, times }) {
         if (times !== undefined) throw new TypeError(`times is ${check.shown(times)}, and every is missing`);
         return [];
     }
-    const words = ["EVERY", String(check.ms("every", every, 1))];
+    const words = ["EVERY", String(check.span("every", every, 1))];
     if (times === undefined || times === Infinity) return words;
     return [...words, "TIMES", String(check.integer("times", times, 1, Number.MAX_SAFE_INTEGER))];
 }
@@ -32,7 +32,7 @@ function repetition({ every, times }) {
 function late({ missed, maxLate }) {
     return [
         ...(missed === undefined ? [] : ["MISSED", check.oneOf("missed", missed, ["burst", "skip", "coalesce"])]),
-        ...(maxLate === undefined ? [] : ["MAXLATE", String(check.ms("maxLate", maxLate))]),
+        ...(maxLate === undefined ? [] : ["MAXLATE", String(check.span("maxLate", maxLate, 0))]),
     ];
 }
 
@@ -48,8 +48,8 @@ function factor(value) {
 function backoff(value) {
     if (value === undefined) return [];
     const { first, factor: by, max, jitter } = check.options(value, ["first", "factor", "max", "jitter"]);
-    const words = ["BACKOFF", String(check.ms("backoff.first", first, 1)), factor(by),
-        String(check.ms("backoff.max", max, 1))];
+    const words = ["BACKOFF", String(check.span("backoff.first", first, 1)), factor(by),
+        String(check.span("backoff.max", max, 1))];
     return jitter === undefined ? words
         : [...words, "JITTER", String(check.integer("backoff.jitter", jitter, 0, 100))];
 }

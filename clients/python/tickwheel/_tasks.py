@@ -36,6 +36,7 @@ class Task:
     maxlen: Optional[int]
     missed: str  #: burst, skip or coalesce
     max_late: Optional[float]  #: seconds; None: no limit
+    missed_periods: int  #: further periods for which the call under way stands
 
     @property
     def text(self) -> str:
@@ -55,12 +56,13 @@ class DeadTask:
 
 class Job:
     """A task that the worker has, and that a handler works on. Attributes: `queue`, `id`, `payload` (its
-    values, bytes), `due` (Unix seconds, the same in each attempt), `attempt` (from 1 on) and `token`."""
+    values, bytes), `due` (Unix seconds, the same in each attempt), `attempt` (from 1 on), `token` and `missed`
+    (further periods for which the call stands, the same in each attempt)."""
 
     def __init__(self, queue: str, id: str, token: str, due: float, attempt: int,
-                 payload: Tuple[bytes, ...]) -> None:
+                 payload: Tuple[bytes, ...], missed: int = 0) -> None:
         self.queue, self.id, self.token = queue, id, token
-        self.due, self.attempt, self.payload = due, attempt, payload
+        self.due, self.attempt, self.payload, self.missed = due, attempt, payload, missed
         self._over = threading.Event()
         self._lost = self._settled = False
         self._touch_at = 0.0  # By time.monotonic().
@@ -139,7 +141,8 @@ def task(id: Union[str, bytes], raw: Any) -> Optional[Task]:
                 worker=text(told["worker"]), error=text(told["error"]), payload=values_of(told["payload"]),
                 kind=text(told["kind"]), target=text(told["target"]), maxlen=told["maxlen"] or None,
                 missed=text(told["missed"]),
-                max_late=None if told["max-late"] < 0 else told["max-late"] / 1000)
+                max_late=None if told["max-late"] < 0 else told["max-late"] / 1000,
+                missed_periods=told["missed-periods"])
 
 
 def dead_tasks(raw: List[List[Any]]) -> List[DeadTask]:
@@ -158,5 +161,5 @@ def scanned(raw: Any) -> Tuple[int, List[Tuple[str, float]]]:
 
 def jobs(raw: Any) -> Iterator[Job]:
     """Yields the tasks of a reply of TW.TAKE. A newer server may append elements, here and in TW.DEAD."""
-    for queue, id, token, due, attempt, values, *_ in raw or []:
-        yield Job(text(queue), text(id), text(token), due / 1000, attempt, values_of(values))
+    for queue, id, token, due, attempt, values, missed, *_ in raw or []:
+        yield Job(text(queue), text(id), text(token), due / 1000, attempt, values_of(values), missed)

@@ -13,7 +13,8 @@ Seconds = Union[int, float, timedelta]
 Moment = Union[int, float, datetime]
 Words = List[Value]
 
-MOST_MS = 2**63 - 1
+MOST_TIMES = 2**63 - 1
+MOST_MS = 253402300799999  # the end of the year 9999
 MOST_LEASE_MS = 2**32 - 1
 CENTURY_MS = 3155760000000
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -93,8 +94,8 @@ def backoff_words(backoff: Optional[Tuple[object, ...]]) -> Words:
     if not isinstance(backoff, tuple):
         raise TypeError(f"backoff is {backoff!r}: expected a Backoff")
     first, factor, most, jitter = Backoff(*backoff)  # type: ignore[arg-type]
-    words: Words = ["BACKOFF", milliseconds("backoff.first", first, 1), factor_word(factor),
-                    milliseconds("backoff.max", most, 1)]
+    words: Words = ["BACKOFF", milliseconds("backoff.first", first, 1, CENTURY_MS), factor_word(factor),
+                    milliseconds("backoff.max", most, 1, CENTURY_MS)]
     return words if jitter is None else [*words, "JITTER", whole("backoff.jitter", jitter, 0, 100)]
 
 
@@ -127,27 +128,6 @@ def payload_words(payload: Payload) -> Words:
     return ["PAYLOAD", *values]
 
 
-def put_words(key: Id, id: Optional[Id], payload: Payload, *, delay: Optional[Seconds] = None,
-              at: Optional[Moment] = None, only: Optional[str] = None, keep_due: bool = False,
-              every: Optional[Seconds] = None, times: Optional[int] = None, missed: Optional[str] = None,
-              max_late: Optional[Seconds] = None, tries: Optional[int] = None,
-              backoff: Optional[Tuple[object, ...]] = None) -> Words:
-    """Returns the words of a TW.PUT. Queue.put explains the arguments."""
-    words: Words = ["TW.PUT", key, "*" if id is None else encoded(id), *(when(delay, at) or ["IN", 0])]
-    if id in ("*", b"*"):
-        raise ValueError(f"id is {id!r}, for which the server makes another one: use None")
-    words += one_of("only", only, "nx", "xx") if keep_due else one_of("only", only, "nx", "xx", "gt", "lt")
-    words += ["KEEPDUE"] if keep_due else []
-    if every is not None:
-        words += ["EVERY", milliseconds("every", every, 1)]
-    if times is not None:
-        words += ["TIMES", whole("times", times, 1, MOST_MS)]
-    words += late_words(missed, max_late)
-    if tries is not None:
-        words += ["TRIES", whole("tries", tries, 1, MOST_TRIES)]
-    return words + backoff_words(backoff) + payload_words(payload)
-
-
 def move_words(key: Id, id: Id, delay: Optional[Seconds], at: Optional[Moment], only: Optional[str]) -> Words:
     time = when(delay, at)
     if not time:
@@ -163,7 +143,7 @@ def cancel_words(key: Id, ids: Sequence[Id]) -> Words:
 
 def scan_words(key: Id, cursor: int, count: int, match: Optional[Id]) -> Words:
     pattern: Words = [] if match is None else ["MATCH", encoded(match, "match")]
-    return ["TW.SCAN", key, cursor, "COUNT", whole("count", count, 1, MOST_MS), *pattern]
+    return ["TW.SCAN", key, cursor, "COUNT", whole("count", count, 1, MOST_TIMES), *pattern]
 
 
 def dead_words(key: Id, count: int, after: Optional[Id]) -> Words:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any, Callable, Iterator, List, Optional, Tuple, TypeVar
 
 from . import _tasks
-from ._links import check_client
+from ._queue import QueueBase
 from ._tasks import DeadTask, Task
-from ._words import (PAGE, Id, Moment, Payload, Seconds, Words, cancel_words, dead_words, encoded,
-                     move_words, one_task, put_words, scan_words, when)
+from ._words import (PAGE, Id, Moment, Payload, Seconds, cancel_words, dead_words, encoded, move_words,
+                     one_task, scan_words, when)
 
 T = TypeVar("T")
 
 
-class Queue:
+class Queue(QueueBase):
     """The queue `key` of a server, for any thread that may use the client.
 
     `client` is a redis.Redis, one of Sentinel.master_for, a redis.RedisCluster, or a pipeline. With a pipeline
@@ -22,31 +22,10 @@ class Queue:
     client's errors; after the error of a server nothing has changed. Ids are str, and payloads bytes, whatever
     decode_responses says."""
 
-    def __init__(self, client: Any, key: Id) -> None:
-        check_client(client, asyncio=False)
-        encoded(key, "key")
-        self.client, self.key = client, key
-
-    def __repr__(self) -> str:
-        return f"<Queue {self.key!r}>"
-
-    def on(self, client: Any) -> Queue:
-        """Returns the same queue through another client: a pipeline, for example."""
-        return Queue(client, self.key)
-
     def _send(self, parse: Callable[[Any], T], *words: Any) -> T:
         reply = self.client.execute_command(*words, NEVER_DECODE=True)
         result: T = reply if reply is self.client else parse(reply)
         return result
-
-    def put_words(self, id: Optional[Id], payload: Payload, *, delay: Optional[Seconds] = None,
-                  at: Optional[Moment] = None, only: Optional[str] = None, keep_due: bool = False,
-                  every: Optional[Seconds] = None, times: Optional[int] = None, missed: Optional[str] = None,
-                  max_late: Optional[Seconds] = None, tries: Optional[int] = None,
-                  backoff: Optional[Tuple[Any, ...]] = None) -> Words:
-        """Returns the words of put() as a list: for a script's ARGV, or for another client."""
-        return put_words(self.key, id, payload, delay=delay, at=at, only=only, keep_due=keep_due, every=every,
-                         times=times, missed=missed, max_late=max_late, tries=tries, backoff=backoff)
 
     def put(self, id: Optional[Id], payload: Payload, *, delay: Optional[Seconds] = None,
             at: Optional[Moment] = None, only: Optional[str] = None, keep_due: bool = False,

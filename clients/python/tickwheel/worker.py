@@ -113,7 +113,30 @@ class Group:
         self.taking = True
 
 
-class Worker:
+class WorkerBase:
+    """The part of a worker that threads and asyncio share."""
+
+    _counts: Counts
+
+    @property
+    def counts(self) -> Counts:
+        """The attempts so far."""
+        return self._counts
+
+    def _fail(self, error: WorkerError) -> None:
+        raise NotImplementedError
+
+    def _refused(self, job: Job, outcome: Outcome, error: Exception) -> str:
+        """A result that the server does not take ends the worker. To give a task back is a courtesy: its lease
+        ends it otherwise."""
+        if outcome is BACK:
+            log.warning("%r is not given back: %s", job, error)
+        else:
+            self._fail(_errors.fatal(str(outcome.command(job)[0]), [job.queue], error))
+        return "lost"
+
+
+class Worker(WorkerBase):
     """Takes tasks of queues, and calls a handler for each in a thread of its own. A Worker runs once.
 
     `client` has the settings of the server: a redis.Redis, one of Sentinel.master_for, or a
@@ -160,11 +183,6 @@ class Worker:
         if inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(call):
             raise TypeError(f"handler is {handler!r}, which is for asyncio: use tickwheel.aio.Worker")
         self._settings.add(handler, queues)
-
-    @property
-    def counts(self) -> Counts:
-        """The attempts so far."""
-        return self._counts
 
     # Its life
 
@@ -369,15 +387,6 @@ class Worker:
             if self._given_up:
                 return "lost"
             self._pause(waits.next(), True)
-
-    def _refused(self, job: Job, outcome: Outcome, error: Exception) -> str:
-        """A result that the server does not take ends the worker. To give a task back is a courtesy: its lease
-        ends it otherwise."""
-        if outcome is BACK:
-            log.warning("%r is not given back: %s", job, error)
-        else:
-            self._fail(_errors.fatal(str(outcome.command(job)[0]), [job.queue], error))
-        return "lost"
 
     def _count(self, name: str) -> None:
         with self._changed:

@@ -87,6 +87,7 @@ int tw__redis_ack_command(RedisModuleCtx *ctx, RedisModuleString **argv, int arg
         struct tw__redis_task *task = find_task(queue, argv[i], argv[i + 1]);
         if (task == NULL)
             continue;
+        tw__redis_shared.counts.coalesced += tw__redis_task_missed(task);
         if (tw__redis_task_stage(task) == TW__REDIS_REPLACED)
             tw__redis_lease_end_replaced(queue, task, now_ms, now_ms, &log);
         else

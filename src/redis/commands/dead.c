@@ -5,17 +5,13 @@
 #include "commands.h"
 
 #include "delivery/purge.h"
-#include "delivery/workers.h"
-#include "keyspace/alarm.h"
 #include "keyspace/keys.h"
 #include "lives.h"
 #include "named.h"
 #include "queues/change.h"
 #include "queues/place.h"
 #include "queues/queue.h"
-#include "queues/sums.h"
 #include "server/arguments.h"
-#include "server/gate.h"
 #include "server/strings.h"
 
 enum { DEAD_USUAL = 100, DEAD_FIELDS = 6 };
@@ -80,7 +76,7 @@ int tw__redis_dead_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
 
 static void gather_all(const struct tw__redis_queue *queue, struct tw__redis_named *named)
 {
-    struct tw__redis_task *task = queue == NULL ? NULL : tw__redis_place_first_dead(queue);
+    struct tw__redis_task *task = tw__redis_place_first_dead(queue);
     for (; task != NULL && named->all.count < TW__REDIS_NAMED_MAX;
          task = tw__redis_place_next_dead(queue, task))
         tw__redis_vector_add(&named->all, task, &tw__redis_shared.queues->memory);
@@ -115,21 +111,11 @@ int tw__redis_replay_command(RedisModuleCtx *ctx, RedisModuleString **argv, int 
 {
     struct tw__redis_queue *queue;
     struct tw__redis_buffer log = {0};
-    struct tw__redis_named named = {.fits = is_dead};
-    uint64_t now_ms, due_ms = tw__redis_now_ms();
+    struct tw__redis_named named = {.fits = is_dead, .gather = gather_all};
+    uint64_t due_ms = tw__redis_now_ms();
     size_t count = 0;
-    bool absolute;
-    if (argc < 2)
-        return RedisModule_WrongArity(ctx);
-    int read = tw__redis_named_read(ctx, argv + 2, argc - 2, &named), at = 2 + read;
-    if (read > 0 && argc > at + 2)
-        return tw__redis_named_too_much(ctx, argv[at + 2]);
-    if (read == 0 ||
-        (argc > at && !tw__redis_argument_time(ctx, argv + at, argc - at, &now_ms, &due_ms, &absolute)) ||
-        !tw__redis_lives_open(ctx, argv[1], &queue))
+    if (!tw__redis_named_open(ctx, argv, argc, &named, &due_ms, &queue))
         return REDISMODULE_OK;
-    if (named.ids == NULL)
-        gather_all(queue, &named);
     bool may = tw__redis_named_may_deliver(ctx, queue, &named, UINT64_MAX);
     if (may)
         count = replay_named(queue, &named, due_ms, &log);
@@ -160,72 +146,12 @@ int tw__redis_purge_command(RedisModuleCtx *ctx, RedisModuleString **argv, int a
 {
     struct tw__redis_queue *queue;
     struct tw__redis_buffer log = {0};
-    struct tw__redis_named named = {.fits = is_dead};
-    if (argc < 2)
-        return RedisModule_WrongArity(ctx);
-    int read = tw__redis_named_read(ctx, argv + 2, argc - 2, &named);
-    if (read == 0)
+    struct tw__redis_named named = {.fits = is_dead, .gather = gather_all};
+    if (!tw__redis_named_open(ctx, argv, argc, &named, NULL, &queue))
         return REDISMODULE_OK;
-    if (argc > 2 + read)
-        return tw__redis_named_too_much(ctx, argv[2 + read]);
-    if (!tw__redis_lives_open(ctx, argv[1], &queue))
-        return REDISMODULE_OK;
-    if (named.ids == NULL)
-        gather_all(queue, &named);
     size_t count = purge_named(queue, &named, &log);
     if (count > 0)
         tw__redis_lives_close(ctx, argv[1], &log, "tw.purge");
     RedisModule_Free(named.all.at);
     return RedisModule_ReplyWithLongLong(ctx, (long long)count);
-}
-
-/* ---- TW.PAUSE -------------------------------------------------------------------------------------------- */
-
-/* Makes a queue that is paused and has no tasks. */
-static void make_paused(RedisModuleCtx *ctx, RedisModuleString *name)
-{
-    struct tw__redis_queue *queue = tw__redis_queue_new(tw__redis_shared.queues);
-    RedisModuleKey *key = RedisModule_OpenKey(ctx, name, REDISMODULE_READ | REDISMODULE_WRITE);
-    tw__redis_sums_pause(queue, true);
-    tw__redis_keys_set(ctx, key, name, queue);
-    RedisModule_CloseKey(key);
-}
-
-static void end_pause(struct tw__redis_queue *queue)
-{
-    tw__redis_place_go_on(queue);
-    tw__redis_sums_pause(queue, false);
-    if (queue->ready_count > 0)
-        tw__redis_workers_wake(queue);
-}
-
-/* TW.PAUSE queue ON|OFF */
-int tw__redis_pause_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
-{
-    struct tw__redis_queue *queue;
-    if (argc < 2 || argc > 3)
-        return RedisModule_WrongArity(ctx);
-    if (argc == 2)
-        return tw__redis_argument_missing(ctx, "the state", "ON or OFF");
-    bool on = tw__redis_argument_is(argv[2], "ON");
-    if (!on && !tw__redis_argument_is(argv[2], "OFF"))
-        return tw__redis_argument_error(ctx, argv[2], "the state", "ON or OFF");
-    if (!tw__redis_lives_open(ctx, argv[1], &queue))
-        return REDISMODULE_OK;
-    bool was = queue != NULL && queue->paused;
-    if (on == was)
-        return RedisModule_ReplyWithLongLong(ctx, 0);
-    if (queue == NULL && tw__redis_gate_is_full(ctx)) /* a pause that ends needs no memory */
-        return RedisModule_ReplyWithError(ctx, "OOM command not allowed when used memory > 'maxmemory'.");
-    if (queue == NULL)
-        make_paused(ctx, argv[1]);
-    else if (on)
-        tw__redis_sums_pause(queue, true);
-    else
-        end_pause(queue);
-    RedisModule_ReplicateVerbatim(ctx);
-    tw__redis_alarm_at(tw__redis_now_ms());
-    tw__redis_keys_changed(ctx, argv[1], on ? "tw.pause" : "tw.resume");
-    tw__redis_keys_remove_if_empty(ctx, argv[1], false);
-    return RedisModule_ReplyWithLongLong(ctx, 1);
 }

@@ -5,9 +5,10 @@
  * form already are passed on unchanged. Example: TW.SEND s t * IN 500 NX PAYLOAD f v is replicated as TW.SEND s
  * t 1795312608000-0 AT 1795312608500 PAYLOAD f v.
  *
- * KEEPDUE is replicated only with a task whose times stay, and with its due time. Everywhere else it has been
- * decided by then, and the command is one without it. Example: at 1795312608500 a worker has the task t, which
- * runs once. TW.PUT s t IN 500 KEEPDUE PAYLOAD v is replicated as TW.PUT s t AT 1795312608500 PAYLOAD v.
+ * KEEPDUE has been decided by then. A task that is renewed in place is replicated as TW.FIRED RENEW, one that
+ * keeps its times for another target as TW.LOAD, and any other one as a command without KEEPDUE. Example: at
+ * 1795312608500 a worker has the task t, which runs once. TW.PUT s t IN 500 KEEPDUE PAYLOAD v is replicated as
+ * TW.PUT s t AT 1795312608500 PAYLOAD v.
  */
 #include "filing.h"
 
@@ -17,6 +18,7 @@
 #include "keyspace/alarm.h"
 #include "keyspace/chores.h"
 #include "keyspace/keys.h"
+#include "queues/chunk.h"
 #include "queues/keep.h"
 #include "queues/queue.h"
 #include "queues/route.h"
@@ -66,17 +68,29 @@ static struct tw__redis_task *make_task(const struct tw__redis_filing *filing, s
     return tw__redis_task_new(&plan, &tw__redis_shared.queues->memory);
 }
 
-/* Whether the argument at an index is a condition that has been decided. */
+/* Whether the argument at an index is a condition, which has been decided. */
 static bool is_decided(const struct tw__redis_filing *filing, int i)
 {
-    return i != 0 && (i == filing->condition_at || (i == filing->keepdue_at && !filing->keeps));
+    return i != 0 && (i == filing->condition_at || i == filing->keepdue_at);
+}
+
+/* Replicates a task that has kept its times, as it is now. */
+static void replicate_kept(RedisModuleCtx *ctx, const struct tw__redis_filing *filing,
+                           const struct tw__redis_queue *queue, uint64_t hash)
+{
+    struct tw__redis_buffer chunk = {0};
+    tw__redis_chunk_put(&chunk, queue, tw__redis_queue_find(queue, hash, tw__redis_string_bytes(filing->id)));
+    if (filing->how == TW__TASK_KEEPDUE_IN_PLACE)
+        RedisModule_Replicate(ctx, "TW.FIRED", "scb", filing->queue, "RENEW", chunk.at, chunk.size);
+    else
+        RedisModule_Replicate(ctx, "TW.LOAD", "sb", filing->queue, chunk.at, chunk.size);
+    tw__redis_buffer_free(&chunk, &tw__redis_shared.queues->memory);
 }
 
 /* Replicates the command as it came, except for the id, the time and the condition. */
 static void replicate_filing(RedisModuleCtx *ctx, const struct tw__redis_filing *filing)
 {
-    if (filing->absolute && !filing->new_id && !is_decided(filing, filing->condition_at) &&
-        !is_decided(filing, filing->keepdue_at)) {
+    if (filing->absolute && !filing->new_id && filing->condition_at == 0 && filing->keepdue_at == 0) {
         RedisModule_ReplicateVerbatim(ctx);
         return;
     }
@@ -125,6 +139,12 @@ static void file_new(RedisModuleCtx *ctx, const struct tw__redis_filing *filing,
     tw__redis_alarm_at(filing->due);
 }
 
+/* Whether KEEPDUE has found a task whose times stay. */
+static bool keeps_times(const struct tw__redis_filing *filing)
+{
+    return filing->how == TW__TASK_KEEPDUE_IN_PLACE || filing->how == TW__TASK_KEEPDUE_SAME_TIMES;
+}
+
 /* Files the task as KEEPDUE says. `old` has its id; NULL: there is none. */
 static void file_keeping(RedisModuleCtx *ctx, struct tw__redis_filing *filing, RedisModuleKey *key,
                          struct tw__redis_queue *queue, struct tw__redis_task *old, uint64_t hash)
@@ -133,10 +153,9 @@ static void file_keeping(RedisModuleCtx *ctx, struct tw__redis_filing *filing, R
         filing->now_ms = tw__redis_now_ms();
     struct tw__redis_keep keep = tw__redis_keep_decide(tw__redis_shared.queues, old, &filing->plan,
                                                        filing->every, filing->due, filing->now_ms);
-    filing->absolute &= keep.due == filing->due;
     filing->due = keep.due;
-    filing->keeps = keep.how == TW__TASK_KEEPDUE_IN_PLACE || keep.how == TW__TASK_KEEPDUE_SAME_TIMES;
-    if (!filing->keeps) {
+    filing->how = keep.how;
+    if (!keeps_times(filing)) {
         file_new(ctx, filing, key, queue, hash);
         return;
     }
@@ -178,7 +197,10 @@ int tw__redis_filing_file(RedisModuleCtx *ctx, struct tw__redis_filing *filing, 
     tw__redis_chores_finish_for(hash);
     if (file_if_allowed(ctx, filing, key, queue, hash)) {
         RedisModule_CloseKey(key);
-        replicate_filing(ctx, filing);
+        if (keeps_times(filing))
+            replicate_kept(ctx, filing, queue, hash);
+        else
+            replicate_filing(ctx, filing);
         tw__redis_keys_changed(ctx, filing->queue, event);
         RedisModule_ReplyWithString(ctx, filing->id);
     } else {

@@ -5,6 +5,8 @@
 #ifndef TW_REDIS_FILING_H
 #define TW_REDIS_FILING_H
 
+#include <task/keepdue.h>
+
 #include "server/arguments.h"
 #include "server/shared.h"
 
@@ -21,7 +23,7 @@ struct tw__redis_filing {
     unsigned condition; /* of task/conditions.h, but not KEEPDUE; 0: none */
     int condition_at;   /* its index among the arguments; 0: none */
     int keepdue_at;     /* the same of KEEPDUE */
-    bool keeps;         /* KEEPDUE has found a task whose times stay */
+    enum tw__task_keepdue how;
     struct tw__redis_plan plan;
     RedisModuleString **payload;
     int payload_count;

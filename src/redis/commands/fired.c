@@ -13,6 +13,7 @@
 
 #include "keyspace/alarm.h"
 #include "keyspace/keys.h"
+#include "pause.h"
 #include "queues/change.h"
 #include "queues/chunk.h"
 #include "queues/grave.h"
@@ -38,70 +39,140 @@ static bool is_internal(RedisModuleCtx *ctx, const char *name)
     return false;
 }
 
+/* Replies that a part of the log is damaged, and why. */
+static int reply_damaged(RedisModuleCtx *ctx, const char *what, const struct tw__redis_fault *fault)
+{
+    char text[TW__REDIS_FAULT_TEXT], error[REPLY_MAX];
+    snprintf(error, sizeof error, "ERR %s: %s", what, tw__redis_fault_text(fault, text));
+    return RedisModule_ReplyWithError(ctx, error);
+}
+
+/* Replies that an outcome does not fit the queue, and says so in the server's log too. Outcomes that fit have
+ * been done. */
+static int reply_misfit(RedisModuleCtx *ctx, RedisModuleString *name, const char *misfit)
+{
+    char shown[TW__REDIS_SHOWN_MAX], error[REPLY_MAX];
+    tw__redis_string_shown(name, shown);
+    RedisModule_Log(ctx, "warning", "tickwheel: an outcome does not fit the queue '%s': %s", shown, misfit);
+    snprintf(error, sizeof error, "ERR an outcome does not fit the queue '%s': %s", shown, misfit);
+    return RedisModule_ReplyWithError(ctx, error);
+}
+
+static struct tw__redis_task *task_named(const struct tw__redis_queue *queue, RedisModuleString *argument,
+                                         uint64_t *hash)
+{
+    struct tw__redis_bytes id = tw__redis_string_bytes(argument);
+    *hash = tw__redis_queue_hash(tw__redis_shared.queues, id);
+    return tw__redis_queue_find(queue, *hash, id);
+}
+
+static const char misfit_task[] = "no task has the id of a change";
+
 /* NEXT: a repeating task was delivered, and is due again. Returns false after an error reply. */
 static bool fired_next(RedisModuleCtx *ctx, struct tw__redis_queue *queue, RedisModuleString **argv,
-                       uint64_t now_ms)
+                       uint64_t now_ms, const char **misfit)
 {
     long long due, times;
+    uint64_t hash;
     if (RedisModule_StringToLongLong(argv[1], &due) != REDISMODULE_OK || due < 0 ||
-        RedisModule_StringToLongLong(argv[2], &times) != REDISMODULE_OK || times < -1) {
+        (uint64_t)due > TW__TASK_TIME_MAX || RedisModule_StringToLongLong(argv[2], &times) != REDISMODULE_OK ||
+        times < -1) {
         tw__redis_argument_error(ctx, argv[1], "TW.FIRED NEXT", "id, due time, times left");
         return false;
     }
-    struct tw__redis_bytes id = tw__redis_string_bytes(argv[0]);
-    struct tw__redis_task *task =
-        tw__redis_queue_find(queue, tw__redis_queue_hash(tw__redis_shared.queues, id), id);
-    if (task == NULL || tw__redis_task_every(task) == 0)
+    struct tw__redis_task *task = task_named(queue, argv[0], &hash);
+    if (task == NULL || tw__redis_task_every(task) == 0) {
+        *misfit = task == NULL ? misfit_task : "a task with another period does not repeat";
         return true;
+    }
     tw__redis_task_set_times(task, times < 0 ? TW__REDIS_FOR_EVER : (uint64_t)times);
     tw__redis_queue_begin_anew(queue, task, (uint64_t)due, now_ms);
     tw__redis_alarm_at((uint64_t)due);
     return true;
 }
 
-static void fired_once(struct tw__redis_queue *queue, RedisModuleString *argument)
+static void fired_once(struct tw__redis_queue *queue, RedisModuleString *argument, const char **misfit)
 {
-    struct tw__redis_bytes id = tw__redis_string_bytes(argument);
-    uint64_t hash = tw__redis_queue_hash(tw__redis_shared.queues, id);
-    struct tw__redis_task *task = tw__redis_queue_find(queue, hash, id);
-    if (task != NULL)
+    uint64_t hash;
+    struct tw__redis_task *task = task_named(queue, argument, &hash);
+    if (task == NULL)
+        *misfit = misfit_task;
+    else
         tw__redis_queue_remove(queue, task, hash);
 }
 
-/* LIVES: tasks were leased, failed, died, were done. Returns false after an error reply. */
-static bool fired_lives(RedisModuleCtx *ctx, struct tw__redis_queue *queue, RedisModuleString *changes)
+/* LIVES: tasks were leased, failed, died, were done, cancelled, moved. RENEW: a task has got another payload
+ * and other options. Returns false after an error reply. */
+static bool fired_bytes(RedisModuleCtx *ctx, struct tw__redis_queue *queue, RedisModuleString *form,
+                        RedisModuleString *argument, const char **misfit)
 {
-    bool good = tw__redis_change_read(queue, tw__redis_string_bytes(changes), tw__redis_clock_now(ctx));
+    struct tw__redis_fault fault;
+    struct tw__redis_bytes bytes = tw__redis_string_bytes(argument);
+    uint64_t now_ms = tw__redis_clock_now(ctx);
+    bool good = tw__redis_argument_is(form, "RENEW") ? tw__redis_chunk_renew(queue, bytes, now_ms, &fault)
+                                                     : tw__redis_change_read(queue, bytes, now_ms, &fault);
     tw__redis_alarm_next();
-    if (!good)
-        RedisModule_ReplyWithError(ctx, "ERR TW.FIRED LIVES: the changes are damaged");
-    return good;
+    *misfit = good ? NULL : fault.misfit;
+    if (!good && *misfit == NULL)
+        reply_damaged(ctx, "TW.FIRED: the changes are damaged", &fault);
+    return good || *misfit != NULL;
 }
 
-/* Makes the changes of a TW.FIRED. Returns false after an error reply. */
-static bool make_changes(RedisModuleCtx *ctx, struct tw__redis_queue *queue, RedisModuleString **argv, int argc)
+/* Makes the changes of a TW.FIRED. Returns false after an error reply. Sets *misfit if one does not fit. */
+static bool make_changes(RedisModuleCtx *ctx, struct tw__redis_queue *queue, RedisModuleString **argv, int argc,
+                         const char **misfit)
 {
     bool good = true;
-    if (tw__redis_argument_is(argv[2], "LIVES"))
-        return fired_lives(ctx, queue, argv[3]);
+    if (tw__redis_argument_is(argv[2], "LIVES") || tw__redis_argument_is(argv[2], "RENEW"))
+        return fired_bytes(ctx, queue, argv[2], argv[3], misfit);
     if (tw__redis_argument_is(argv[2], "ONCE")) {
         for (int i = 3; i < argc; i++)
-            fired_once(queue, argv[i]);
+            fired_once(queue, argv[i], misfit);
         return true;
     }
     for (int i = 3; i < argc && good; i += 3)
-        good = fired_next(ctx, queue, argv + i, tw__redis_now_ms());
+        good = fired_next(ctx, queue, argv + i, tw__redis_now_ms(), misfit);
     return good;
+}
+
+/* Whether the form has no arguments: a pause begins or ends. */
+static bool is_of_pause(RedisModuleString **argv, int argc)
+{
+    return argc == 3 && (tw__redis_argument_is(argv[2], "PAUSE") || tw__redis_argument_is(argv[2], "RESUME"));
 }
 
 static bool is_form(RedisModuleString **argv, int argc)
 {
-    return tw__redis_argument_is(argv[2], "ONCE") ||
+    return is_of_pause(argv, argc) || tw__redis_argument_is(argv[2], "ONCE") ||
            (tw__redis_argument_is(argv[2], "NEXT") && argc % 3 == 0) ||
-           (tw__redis_argument_is(argv[2], "LIVES") && argc == 4);
+           (tw__redis_argument_is(argv[2], "LIVES") && argc == 4) ||
+           (tw__redis_argument_is(argv[2], "RENEW") && argc == 4);
 }
 
-/* TW.FIRED queue ONCE id [id ...] | NEXT id due times [id due times ...] | LIVES changes | NOTHING */
+/* A pause begins or ends. Returns what does not fit, or NULL. */
+static const char *fired_pause(RedisModuleCtx *ctx, struct tw__redis_queue *queue, RedisModuleString **argv)
+{
+    bool on = tw__redis_argument_is(argv[2], "PAUSE"), was = queue != NULL && queue->paused;
+    if (on == was)
+        return on ? "it is paused" : "it is not paused";
+    tw__redis_pause_set(ctx, argv[1], queue, on);
+    return NULL;
+}
+
+/* Makes the changes, replicates them, and replies. */
+static int fire_changes(RedisModuleCtx *ctx, struct tw__redis_queue *queue, RedisModuleString **argv, int argc)
+{
+    const char *misfit = queue == NULL ? "there is no such queue" : NULL;
+    if (is_of_pause(argv, argc))
+        misfit = fired_pause(ctx, queue, argv);
+    else if (queue != NULL && !make_changes(ctx, queue, argv, argc, &misfit))
+        return REDISMODULE_OK;
+    RedisModule_ReplicateVerbatim(ctx);
+    return misfit != NULL ? reply_misfit(ctx, argv[1], misfit) : RedisModule_ReplyWithSimpleString(ctx, "OK");
+}
+
+/* TW.FIRED queue ONCE id [id ...] | NEXT id due times [id due times ...] | LIVES changes | RENEW chunk |
+ * PAUSE | RESUME | NOTHING */
 int tw__redis_fired_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     RedisModuleKey *key;
@@ -109,21 +180,20 @@ int tw__redis_fired_command(RedisModuleCtx *ctx, RedisModuleString **argv, int a
     bool nothing = argc == 3 && tw__redis_argument_is(argv[2], "NOTHING");
     if (nothing && tw__redis_shared.batch != NULL)
         return RedisModule_ReplyWithSimpleString(ctx, "OK"); /* call.c asks whether it may write */
-    if (argc < 4 && !nothing)
+    if (argc < 4 && !nothing && !is_of_pause(argv, argc))
         return RedisModule_WrongArity(ctx);
     if (!is_internal(ctx, "TW.FIRED"))
         return REDISMODULE_OK;
     if (!is_form(argv, argc))
-        return tw__redis_argument_error(ctx, argv[2], "TW.FIRED",
-                                        "ONCE id ..., NEXT id due times ... or LIVES changes");
+        return tw__redis_argument_error(
+            ctx, argv[2], "TW.FIRED",
+            "ONCE id ..., NEXT id due times ..., LIVES changes, RENEW chunk, PAUSE or "
+            "RESUME");
     if (!tw__redis_keys_open(ctx, argv[1], &key, &queue))
         return REDISMODULE_OK;
     RedisModule_CloseKey(key);
-    bool good = queue == NULL || make_changes(ctx, queue, argv, argc);
-    if (good)
-        RedisModule_ReplicateVerbatim(ctx);
-    RedisModule_SignalModifiedKey(ctx, argv[1]); /* if no task is left, DEL follows */
-    return good ? RedisModule_ReplyWithSimpleString(ctx, "OK") : REDISMODULE_OK;
+    fire_changes(ctx, queue, argv, argc);
+    return RedisModule_SignalModifiedKey(ctx, argv[1]); /* if no task is left, DEL follows */
 }
 
 /* Whether this version reads the format of a chunk. If not, replies with an error. But a chunk of the AOF ends
@@ -151,6 +221,7 @@ int tw__redis_load_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
 {
     RedisModuleKey *key;
     struct tw__redis_queue *queue;
+    struct tw__redis_fault fault;
     if (argc != 3)
         return RedisModule_WrongArity(ctx);
     struct tw__redis_bytes chunk = tw__redis_string_bytes(argv[2]);
@@ -160,14 +231,14 @@ int tw__redis_load_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
     bool is_new = queue == NULL;
     if (is_new)
         queue = tw__redis_queue_new(tw__redis_shared.queues);
-    bool good = tw__redis_chunk_read(queue, chunk, tw__redis_clock_now(ctx));
+    bool good = tw__redis_chunk_read(queue, chunk, tw__redis_clock_now(ctx), &fault);
     if (is_new && tw__redis_table_count(&queue->tasks) > 0)
         tw__redis_keys_set(ctx, key, argv[1], queue);
     else if (is_new)
         tw__redis_grave_bury(queue);
     RedisModule_CloseKey(key);
     if (!good)
-        return RedisModule_ReplyWithError(ctx, "ERR TW.LOAD: the chunk is damaged");
+        return reply_damaged(ctx, "TW.LOAD: the chunk is damaged", &fault);
     RedisModule_ReplicateVerbatim(ctx);
     RedisModule_SignalModifiedKey(ctx, argv[1]);
     tw__redis_alarm_next();

@@ -2,9 +2,8 @@
  *
  * TW.CANCEL and TW.MOVE.
  *
- * Each command that writes reads all its arguments first, so that an error changes nothing. The effect is
- * replicated: absolute times, final ids, no conditions. Arguments that have this form already are passed on
- * unchanged.
+ * Each command that writes reads all its arguments first, so that an error changes nothing. The outcome is
+ * replicated as TW.FIRED LIVES: the tasks that are gone, and the task that waits for another time.
  */
 #include "commands.h"
 
@@ -13,6 +12,7 @@
 #include "keyspace/alarm.h"
 #include "keyspace/chores.h"
 #include "keyspace/keys.h"
+#include "queues/change.h"
 #include "queues/queue.h"
 #include "server/arguments.h"
 #include "server/config.h"
@@ -20,13 +20,20 @@
 #include "server/rights.h"
 #include "server/strings.h"
 
+static void log_changes(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_buffer *log)
+{
+    RedisModule_Replicate(ctx, "TW.FIRED", "scb", name, "LIVES", log->at, log->size);
+    tw__redis_buffer_free(log, &tw__redis_shared.queues->memory);
+}
+
 /* ---- TW.CANCEL ------------------------------------------------------------------------------------------- */
 
 /* The reply for an id. */
 enum { GONE, CANCELLED, AT_WORK };
 
 /* Cancels the task with an id. Returns the reply. */
-static int cancel_id(struct tw__redis_queue *queue, uint64_t hash, struct tw__redis_bytes id)
+static int cancel_id(struct tw__redis_queue *queue, uint64_t hash, struct tw__redis_bytes id,
+                     struct tw__redis_buffer *log)
 {
     tw__redis_chores_finish_for(hash);
     tw__redis_queue_foresee_removal(queue, hash);
@@ -34,6 +41,7 @@ static int cancel_id(struct tw__redis_queue *queue, uint64_t hash, struct tw__re
     if (task == NULL)
         return GONE;
     int reply = tw__redis_task_is_leased(task) ? AT_WORK : CANCELLED;
+    tw__redis_change_put_gone(log, tw__redis_shared.queues, task);
     tw__redis_chores_leave(
         &(struct tw__redis_chore){.kind = TW__REDIS_CHORE_REMOVE, .queue = queue, .task = task, .hash = hash});
     return reply;
@@ -43,6 +51,7 @@ int tw__redis_cancel_command(RedisModuleCtx *ctx, RedisModuleString **argv, int 
 {
     RedisModuleKey *key;
     struct tw__redis_queue *queue;
+    struct tw__redis_buffer log = {0};
     long long cancelled = 0;
     if (argc < 3)
         return RedisModule_WrongArity(ctx);
@@ -58,33 +67,36 @@ int tw__redis_cancel_command(RedisModuleCtx *ctx, RedisModuleString **argv, int 
             next = tw__redis_queue_foresee(tw__redis_shared.queues, tw__redis_string_bytes(argv[i + 1]));
             tw__redis_queue_foresee_cells(tw__redis_shared.queues, next);
         }
-        int reply = queue == NULL ? GONE : cancel_id(queue, hash, tw__redis_string_bytes(argv[i]));
+        int reply = queue == NULL ? GONE : cancel_id(queue, hash, tw__redis_string_bytes(argv[i]), &log);
         RedisModule_ReplyWithLongLong(ctx, reply);
         cancelled += reply != GONE;
         hash = next;
     }
     if (cancelled > 0) {
-        RedisModule_ReplicateVerbatim(ctx);
+        log_changes(ctx, argv[1], &log);
         tw__redis_chores_finish_last(queue);
         tw__redis_shared.counts.cancelled += (uint64_t)cancelled;
         tw__redis_keys_changed(ctx, argv[1], "tw.cancel");
-        tw__redis_keys_remove_if_empty(ctx, argv[1], false);
+        tw__redis_keys_remove_if_empty(ctx, argv[1], true);
     }
     return REDISMODULE_OK;
 }
 
 /* ---- TW.MOVE --------------------------------------------------------------------------------------------- */
 
-/* Replicates TW.MOVE queue id AT due. */
-static void replicate_move(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, bool absolute, uint64_t due)
+/* Moves the task with an id. What becomes of one behind an attempt is known only when that is done. */
+static void move(struct tw__redis_chore *chore, struct tw__redis_bytes id, struct tw__redis_buffer *log)
 {
-    if (absolute && argc == 5) {
-        RedisModule_ReplicateVerbatim(ctx);
+    struct tw__redis_queue *queue = chore->queue;
+    bool behind = tw__redis_task_is_leased(chore->task);
+    chore->kind = TW__REDIS_CHORE_REFILE;
+    if (!behind)
+        tw__redis_change_put_anew(log, queue->queues, chore->task, chore->due);
+    tw__redis_chores_leave(chore);
+    if (!behind)
         return;
-    }
-    RedisModuleString *time = RedisModule_CreateStringFromLongLong(NULL, (long long)due);
-    RedisModule_Replicate(ctx, "TW.MOVE", "ssss", argv[1], argv[2], tw__redis_shared.at, time);
-    RedisModule_FreeString(NULL, time);
+    tw__redis_chores_finish();
+    tw__redis_change_put(log, queue->queues, tw__redis_queue_find(queue, chore->hash, id));
 }
 
 /* Returns whether the caller may write the target of the task. If not, replies with an error. */
@@ -103,6 +115,7 @@ int tw__redis_move_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
 {
     RedisModuleKey *key;
     struct tw__redis_queue *queue;
+    struct tw__redis_buffer log = {0};
     uint64_t now_ms, due;
     bool absolute;
     unsigned condition = 0;
@@ -130,13 +143,10 @@ int tw__redis_move_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
         return REDISMODULE_OK;
     bool moves = tw__redis_conditions_met(condition, task, due);
     if (moves) {
-        tw__redis_chores_leave(&(struct tw__redis_chore){.kind = TW__REDIS_CHORE_REFILE,
-                                                         .queue = queue,
-                                                         .task = task,
-                                                         .hash = hash,
-                                                         .due = due,
-                                                         .now_ms = now_ms});
-        replicate_move(ctx, argv, argc, absolute, due);
+        struct tw__redis_chore chore = {
+            .queue = queue, .task = task, .hash = hash, .due = due, .now_ms = now_ms};
+        move(&chore, id, &log);
+        log_changes(ctx, argv[1], &log);
         tw__redis_shared.counts.moved++;
         tw__redis_alarm_at(due);
         tw__redis_keys_changed(ctx, argv[1], "tw.move");

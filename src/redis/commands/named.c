@@ -7,7 +7,8 @@
 
 enum { RIGHTS_LOOK = 100 }; /* tasks between two looks at the clock */
 
-int tw__redis_named_read(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, struct tw__redis_named *named)
+/* Reads ALL, or IDS n id [id ...]. Returns the number of arguments, or 0 after an error reply. */
+static int read_named(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, struct tw__redis_named *named)
 {
     static const char words[] = "ALL, or IDS n id [id ...]";
     uint64_t count;
@@ -29,9 +30,28 @@ int tw__redis_named_read(RedisModuleCtx *ctx, RedisModuleString **argv, int argc
     return 0;
 }
 
-int tw__redis_named_too_much(RedisModuleCtx *ctx, RedisModuleString *argument)
+bool tw__redis_named_open(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
+                          struct tw__redis_named *named, uint64_t *due_ms, struct tw__redis_queue **queue)
 {
-    return tw__redis_argument_error(ctx, argument, "the last option", "no more arguments");
+    uint64_t now_ms;
+    bool absolute;
+    if (argc < 2) {
+        RedisModule_WrongArity(ctx);
+        return false;
+    }
+    int read = read_named(ctx, argv + 2, argc - 2, named), at = 2 + read, end = at + (due_ms != NULL ? 2 : 0);
+    if (read == 0)
+        return false;
+    if (argc > end) {
+        tw__redis_argument_error(ctx, argv[end], "the last option", "no more arguments");
+        return false;
+    }
+    if ((argc > at && !tw__redis_argument_time(ctx, argv + at, argc - at, &now_ms, due_ms, &absolute)) ||
+        !tw__redis_lives_open(ctx, argv[1], queue))
+        return false;
+    if (named->ids == NULL && *queue != NULL)
+        named->gather(*queue, named);
+    return true;
 }
 
 struct tw__redis_task *tw__redis_named_at(const struct tw__redis_queue *queue,

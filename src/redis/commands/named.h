@@ -9,7 +9,7 @@
 #include "queues/state.h"
 #include "server/shared.h"
 
-enum { TW__REDIS_NAMED_MAX = 10000 };
+enum { TW__REDIS_NAMED_MAX = TW__TASK_MANY };
 
 struct tw__redis_named {
     RedisModuleString **ids; /* NULL: the tasks in `all`, which the command gathers */
@@ -17,14 +17,15 @@ struct tw__redis_named {
     struct tw__redis_vector all;
     bool (*fits)(const struct tw__redis_task *task, uint64_t now_ms); /* whether the command is for this task */
     uint64_t now_ms;                                                  /* the time that `fits` gets */
+    /* Adds those of all tasks that the command is for to `all`. */
+    void (*gather)(const struct tw__redis_queue *queue, struct tw__redis_named *named);
 };
 
-/* Reads ALL, or IDS n id [id ...]. Returns the number of arguments, or 0 after an error reply. */
-int tw__redis_named_read(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
-                         struct tw__redis_named *named);
-
-/* Replies with an error to what stands behind the last argument that a command knows. */
-int tw__redis_named_too_much(RedisModuleCtx *ctx, RedisModuleString *argument);
+/* Reads queue ALL|IDS n id [id ...] and, unless `due_ms` is NULL, [IN ms|AT unix-ms], which sets *due_ms. Opens
+ * the queue, as tw__redis_lives_open() does, and names the tasks. Returns false after an error reply. The
+ * caller has set `fits`, `now_ms` and `gather`, and frees `all`. */
+bool tw__redis_named_open(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
+                          struct tw__redis_named *named, uint64_t *due_ms, struct tw__redis_queue **queue);
 
 /* The task that is named at this place; NULL: the command is not for it. An id may be named twice, so it is
  * looked up when its turn comes. */

@@ -9,6 +9,7 @@
  */
 #include "filing.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <task/conditions.h>
@@ -63,16 +64,16 @@ static bool read_small(RedisModuleCtx *ctx, struct tw__redis_filing *filing, int
     return true;
 }
 
-static const struct tw__task_range from_one = {.least = 1, .most = INT64_MAX};
-
 static bool read_every(RedisModuleCtx *ctx, struct tw__redis_filing *filing, int *at)
 {
-    return read_value(ctx, filing, at, "EVERY", TW__REDIS_MS, from_one, &filing->every);
+    return read_value(ctx, filing, at, "EVERY", TW__REDIS_MS, tw__task_range(TW__TASK_IN_EVERY),
+                      &filing->every);
 }
 
 static bool read_times(RedisModuleCtx *ctx, struct tw__redis_filing *filing, int *at)
 {
-    return read_value(ctx, filing, at, "TIMES", TW__REDIS_COUNT, from_one, &filing->times);
+    return read_value(ctx, filing, at, "TIMES", TW__REDIS_COUNT, tw__task_range(TW__TASK_IN_TIMES),
+                      &filing->times);
 }
 
 static bool read_missed(RedisModuleCtx *ctx, struct tw__redis_filing *filing, int *at)
@@ -114,22 +115,23 @@ static bool read_jitter(RedisModuleCtx *ctx, struct tw__redis_filing *filing, in
 static bool read_factor(RedisModuleString *argument, uint32_t *factor)
 {
     struct tw__redis_bytes text = tw__redis_string_bytes(argument);
-    uint32_t value = 0, places = 0;
+    uint64_t value = 0, most = tw__task_range(TW__TASK_IN_FACTOR).most;
+    uint32_t places = 0;
     bool point = false, digit = false;
     for (size_t i = 0; i < text.size; i++) {
         char c = text.at[i];
         if (c == '.' && !point)
             point = true;
-        else if (c >= '0' && c <= '9' && places < 2 && value <= TW__REDIS_FACTOR_MAX) {
+        else if (c >= '0' && c <= '9' && places < 2 && value <= most) {
             value = value * 10 + (uint32_t)(c - '0');
             places += point;
             digit = true;
         } else
             return false;
     }
-    for (; places < 2 && value <= TW__REDIS_FACTOR_MAX; places++)
+    for (; places < 2 && value <= most; places++)
         value *= 10;
-    *factor = value;
+    *factor = (uint32_t)value;
     return digit && places == 2 && tw__task_in_range(TW__TASK_IN_FACTOR, value);
 }
 
@@ -173,7 +175,8 @@ static bool read_list(RedisModuleCtx *ctx, struct tw__redis_filing *filing, int 
 
 static bool read_maxlen(RedisModuleCtx *ctx, struct tw__redis_filing *filing, int *at)
 {
-    return read_value(ctx, filing, at, "MAXLEN", TW__REDIS_COUNT, from_one, &filing->plan.maxlen);
+    static const struct tw__task_range range = {.least = 1, .most = INT64_MAX};
+    return read_value(ctx, filing, at, "MAXLEN", TW__REDIS_COUNT, range, &filing->plan.maxlen);
 }
 
 static bool read_keepdue(RedisModuleCtx *ctx, struct tw__redis_filing *filing, int *at)
@@ -338,12 +341,11 @@ static bool is_small(RedisModuleCtx *ctx, const struct tw__redis_filing *filing)
     uint64_t bytes = tw__redis_string_bytes(filing->id).size + filing->plan.target.size;
     for (int i = 0; i < filing->payload_count; i++)
         bytes += tw__redis_string_bytes(filing->payload[i]).size;
-    if (bytes <= TW__REDIS_TASK_BYTES_MAX || tw__redis_caller_is_log(ctx) ||
+    if (bytes <= TW__TASK_PAYLOAD_MAX || tw__redis_caller_is_log(ctx) ||
         (RedisModule_GetContextFlags(ctx) & TW__REDIS_LOADING))
         return true;
-    snprintf(error, sizeof error, "ERR id,%s and payload are %llu bytes together: expected at most %llu",
-             has_target(filing) ? " target" : "", (unsigned long long)bytes,
-             (unsigned long long)TW__REDIS_TASK_BYTES_MAX);
+    snprintf(error, sizeof error, "ERR id%s and payload have %" PRIu64 " bytes: expected at most %d",
+             has_target(filing) ? ", target" : "", bytes, TW__TASK_PAYLOAD_MAX);
     RedisModule_ReplyWithError(ctx, error);
     return false;
 }
@@ -361,7 +363,7 @@ static bool read_names(RedisModuleCtx *ctx, struct tw__redis_filing *filing)
     filing->plan.target = tw__redis_string_bytes(argv[2]);
     if (RedisModule_StringCompare(argv[1], argv[2]) != 0)
         return true;
-    tw__redis_argument_error(ctx, argv[2], "the target", "a key other than the queue");
+    RedisModule_ReplyWithError(ctx, "ERR target is the queue: expected another key");
     return false;
 }
 

@@ -51,8 +51,6 @@ static bool waits(const struct tw__redis_task *task, uint64_t now_ms)
 /* Names the waiting tasks with the earliest `next`. */
 static void gather_all(const struct tw__redis_queue *queue, struct tw__redis_named *named)
 {
-    if (queue == NULL)
-        return;
     struct tw__redis_task **task = RedisModule_Alloc(TW__REDIS_NAMED_MAX * sizeof(struct tw__redis_task *));
     size_t count =
         tw__redis_look_earliest(queue, named->now_ms + 1, UINT64_MAX, named->now_ms, TW__REDIS_NAMED_MAX, task);
@@ -112,19 +110,10 @@ int tw__redis_promote_command(RedisModuleCtx *ctx, RedisModuleString **argv, int
 {
     struct tw__redis_queue *queue;
     struct tw__redis_buffer log = {0};
-    struct tw__redis_named named = {.fits = waits, .now_ms = tw__redis_now_ms()};
+    struct tw__redis_named named = {.fits = waits, .gather = gather_all, .now_ms = tw__redis_now_ms()};
     size_t count = 0;
-    if (argc < 2)
-        return RedisModule_WrongArity(ctx);
-    int read = tw__redis_named_read(ctx, argv + 2, argc - 2, &named);
-    if (read == 0)
+    if (!tw__redis_named_open(ctx, argv, argc, &named, NULL, &queue))
         return REDISMODULE_OK;
-    if (argc > 2 + read)
-        return tw__redis_named_too_much(ctx, argv[2 + read]);
-    if (!tw__redis_lives_open(ctx, argv[1], &queue))
-        return REDISMODULE_OK;
-    if (named.ids == NULL)
-        gather_all(queue, &named);
     struct ends ends = ends_of(&named);
     bool may = tw__redis_named_may_deliver(ctx, queue, &named, ends.rights_us);
     if (may)

@@ -5,6 +5,7 @@
  */
 #include "commands.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <task/state.h>
 #include <task/words.h>
@@ -104,6 +105,7 @@ static void reply_life(RedisModuleCtx *ctx, const struct tw__redis_task *task, u
         life = tw__redis_task_whole_life(task);
     reply_named(ctx, "attempt", attempt_of(task));
     reply_named(ctx, "lapses", life.lapses);
+    reply_named(ctx, "missed-periods", life.has_missed ? life.missed : 0);
     reply_text(ctx, "state", tw__task_state_name(state_of(task, next_ms, now_ms)));
     reply_named(ctx, "replaced", tw__redis_task_stage(task) == TW__REDIS_REPLACED);
     reply_named(ctx, "next", next_ms);
@@ -119,7 +121,7 @@ static void reply_task(RedisModuleCtx *ctx, const struct tw__redis_task *task, u
     static const char *const kinds[] = {"stream", "list", "list left", "workers"};
     uint64_t times = tw__redis_task_times(task),
              next_ms = tw__redis_place_next(tw__redis_shared.queues, task, now_ms);
-    RedisModule_ReplyWithMap(ctx, 17);
+    RedisModule_ReplyWithMap(ctx, 18);
     reply_named(ctx, "due", tw__redis_task_first_due(task));
     reply_named(ctx, "remaining", next_ms > now_ms ? next_ms - now_ms : 0);
     reply_named(ctx, "every", tw__redis_task_every(task));
@@ -192,13 +194,16 @@ static bool read_end(RedisModuleCtx *ctx, RedisModuleString *argument, const cha
 {
     bool first = tw__redis_argument_is(argument, "-");
     long long number;
+    char expected[REPLY_MAX];
     if (first || tw__redis_argument_is(argument, "+"))
-        *time = first ? 0 : TW__REDIS_TIME_MAX;
-    else if (RedisModule_StringToLongLong(argument, &number) == REDISMODULE_OK && number >= 0)
+        *time = first ? 0 : TW__TASK_TIME_MAX;
+    else if (RedisModule_StringToLongLong(argument, &number) == REDISMODULE_OK && number >= 0 &&
+             (uint64_t)number <= TW__TASK_TIME_MAX)
         *time = (uint64_t)number;
     else {
-        tw__redis_argument_error(ctx, argument, what,
-                                 "-, + or Unix time in milliseconds, an integer from 0 to 9223372036854775807");
+        snprintf(expected, sizeof expected, "-, + or Unix time in milliseconds, an integer from 0 to %" PRIu64,
+                 TW__TASK_TIME_MAX);
+        tw__redis_argument_error(ctx, argument, what, expected);
         return false;
     }
     return true;
@@ -362,7 +367,7 @@ int tw__redis_forecast_command(RedisModuleCtx *ctx, RedisModuleString **argv, in
 {
     struct tw__redis_queue *queue;
     uint64_t step = STEP_USUAL_MS, count = STEPS_USUAL;
-    struct tw__redis_option options[] = {{"STEP", TW__REDIS_MS, 1, INT64_MAX, NULL},
+    struct tw__redis_option options[] = {{"STEP", TW__REDIS_MS, 1, TW__TASK_TIME_MAX, NULL},
                                          {"STEPS", TW__REDIS_COUNT, 1, STEPS_MAX, NULL},
                                          {NULL, TW__REDIS_TEXT, 0, 0, NULL}};
     if (argc < 2)
@@ -475,7 +480,7 @@ static void reply_listed(RedisModuleCtx *ctx, const struct tw__redis_queues *que
 int tw__redis_top_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     uint64_t step = STEP_USUAL_MS, count = STEPS_USUAL, limit = LISTED_USUAL;
-    struct tw__redis_option options[] = {{"STEP", TW__REDIS_MS, 1, INT64_MAX, NULL},
+    struct tw__redis_option options[] = {{"STEP", TW__REDIS_MS, 1, TW__TASK_TIME_MAX, NULL},
                                          {"STEPS", TW__REDIS_COUNT, 1, STEPS_MAX, NULL},
                                          {"QUEUES", TW__REDIS_COUNT, 0, LISTED_MAX, NULL},
                                          {NULL, TW__REDIS_TEXT, 0, 0, NULL}};

@@ -2,11 +2,20 @@
  *
  * TW.TAKE gives ready tasks to a worker. What it changes is replicated as TW.FIRED LIVES: the token, the end
  * of the lease and the attempt of each task, in one transaction with the reply.
+ *
+ * A worker gets each task that is due, also if no tick has reached it yet. So the call makes due tasks of its
+ * queues ready, and looks at 100 others on the way at most. A backlog is the ticks' work.
+ *
+ * In this moment it is decided whether a task is too late, and for how many periods it stands. So a call may
+ * pass over tasks, and find none to give out. It passes over at most 1,000. If there may be more tasks then,
+ * the next tick serves a worker that waits.
  */
 #include "commands.h"
 
 #include <stdio.h>
+#include <task/limits.h>
 
+#include "delivery/offer.h"
 #include "delivery/workers.h"
 #include "keyspace/alarm.h"
 #include "keyspace/keys.h"
@@ -21,7 +30,7 @@
 #include "server/token.h"
 
 enum { TAKE_BYTES = 16 << 20 }; /* a reply ends after the task with which it reaches so many bytes */
-enum { TAKE_MAX = 10000, KEYS_MAX = 10000, NAME_MAX_BYTES = 255, FIELDS = 6, TEXT_MAX = 128 };
+enum { TAKE_MAX = 10000, KEYS_MAX = 10000, NAME_MAX_BYTES = 255, FIELDS = 7, TEXT_MAX = 128 };
 
 /* The arguments of one TW.TAKE. */
 struct taking {
@@ -31,6 +40,8 @@ struct taking {
     RedisModuleString **keys;
     int key_count;
     uint64_t taken, bytes; /* tasks, and the memory that they take */
+    uint64_t passed;       /* tasks that were passed over */
+    uint32_t looks;        /* at further tasks that are due and that no tick has reached */
 };
 
 /* ---- reading --------------------------------------------------------------------------------------------- */
@@ -83,7 +94,7 @@ static bool read_take(RedisModuleCtx *ctx, struct taking *take, RedisModuleStrin
                                          {"BLOCK", TW__REDIS_MS, 0, UINT32_MAX, NULL},
                                          {"NAME", TW__REDIS_TEXT, 0, 0, NULL},
                                          {NULL, TW__REDIS_TEXT, 0, 0, NULL}};
-    *take = (struct taking){.count = 1};
+    *take = (struct taking){.count = 1, .looks = TW__REDIS_LOOKS};
     if (!read_queues(ctx, take, argv + 1, argc - 1))
         return false;
     int at = 2 + take->key_count;
@@ -121,39 +132,89 @@ static void reply_task(RedisModuleCtx *ctx, RedisModuleString *key, const struct
         struct tw__redis_bytes string = tw__redis_payload_next(&payload);
         RedisModule_ReplyWithStringBuffer(ctx, string.at, string.size);
     }
+    RedisModule_ReplyWithLongLong(ctx, (long long)tw__redis_task_missed(task));
 }
 
-/* Gives ready tasks of one queue to the worker, and adds them to the reply. */
-static void lease_from(RedisModuleCtx *ctx, struct taking *take, RedisModuleString *key,
-                       struct tw__redis_queue *queue)
+/* Whether the call may go on with a further task. */
+static bool may_take_more(const struct taking *take)
 {
-    struct tw__redis_buffer log = {0};
+    return take->taken < take->count && take->bytes < TAKE_BYTES && take->passed < TW__TASK_DROPS_MAX;
+}
+
+/* Gives a ready task to the worker, and adds it to the reply. */
+static void lease_task(RedisModuleCtx *ctx, struct taking *take, RedisModuleString *key,
+                       struct tw__redis_queue *queue, struct tw__redis_task *task, uint64_t now_ms,
+                       struct tw__redis_buffer *log)
+{
+    struct tw__redis_lease lease = {tw__redis_token_new(), (uint32_t)take->lease_ms, take->worker};
+    tw__redis_lateness_count_taken(task->parked.since_ms);
+    if (take->taken++ == 0)
+        RedisModule_ReplyWithArray(ctx, REDISMODULE_POSTPONED_LEN);
+    task = tw__redis_lease_begin(queue, task, &lease, now_ms, log);
+    take->bytes += tw__redis_task_bytes(task, &tw__redis_shared.queues->memory);
+    reply_task(ctx, key, task);
+    tw__redis_shared.counts.taken++;
+}
+
+/* Gives ready tasks of one queue to the worker, or passes over them. Returns whether it has passed over any, so
+ * that the call may look for others. */
+static bool lease_from(RedisModuleCtx *ctx, struct taking *take, RedisModuleString *key,
+                       struct tw__redis_queue *queue, uint64_t now_ms, struct tw__redis_buffer *log)
+{
     struct tw__redis_task *task;
-    uint64_t now_ms = tw__redis_clock_now(ctx);
-    while (take->taken < take->count && take->bytes < TAKE_BYTES &&
-           (task = tw__redis_place_first_ready(queue)) != NULL) {
-        struct tw__redis_lease lease = {tw__redis_token_new(), (uint32_t)take->lease_ms, take->worker};
-        tw__redis_lateness_count_taken(task->parked.since_ms);
-        if (take->taken++ == 0)
-            RedisModule_ReplyWithArray(ctx, REDISMODULE_POSTPONED_LEN);
-        task = tw__redis_lease_begin(queue, task, &lease, now_ms, &log);
-        take->bytes += tw__redis_task_bytes(task, &tw__redis_shared.queues->memory);
-        reply_task(ctx, key, task);
-        tw__redis_shared.counts.taken++;
+    uint64_t passed = take->passed;
+    while (may_take_more(take) && (task = tw__redis_place_first_ready(queue)) != NULL) {
+        struct tw__task_turn turn = tw__redis_turn(queue->queues, task, now_ms);
+        tw__redis_shared.counts.dropped += turn.dropped;
+        tw__redis_shared.counts.skipped += turn.skipped;
+        if (turn.calls) {
+            lease_task(ctx, take, key, queue, task, now_ms, log);
+        } else {
+            tw__redis_lease_pass_over(queue, task, &turn, now_ms, log);
+            take->passed++;
+        }
     }
-    RedisModule_Replicate(ctx, "TW.FIRED", "scb", key, "LIVES", log.at, log.size);
-    tw__redis_buffer_free(&log, &tw__redis_shared.queues->memory);
-    tw__redis_alarm_at(now_ms + take->lease_ms);
+    return take->passed > passed && may_take_more(take);
+}
+
+/* Tells the file, the replicas and the handlers what a call has done to a queue. */
+static void tell_of_take(RedisModuleCtx *ctx, RedisModuleString *name, const struct tw__redis_buffer *log,
+                         bool ready, bool taken, bool passed)
+{
+    if (log->size > 0)
+        RedisModule_Replicate(ctx, "TW.FIRED", "scb", name, "LIVES", log->at, log->size);
+    if (ready)
+        tw__redis_keys_changed(ctx, name, "tw.ready");
+    if (taken)
+        tw__redis_keys_changed(ctx, name, "tw.take");
+    if (!passed)
+        return;
+    tw__redis_keys_changed(ctx, name, "tw.delivered");
+    tw__redis_keys_remove_if_empty(ctx, name, true);
 }
 
 /* Takes from one key. The reply may have begun, so a key that a handler has changed meanwhile is no error. */
 static void take_key(RedisModuleCtx *ctx, struct taking *take, RedisModuleString *name)
 {
     struct tw__redis_queue *queue = tw__redis_keys_peek(ctx, name);
-    if (queue == NULL || queue->paused || queue->ready_count == 0 || !tw__redis_config.deliver)
+    struct tw__redis_buffer log = {0};
+    uint64_t taken = take->taken, passed = take->passed, looks = take->looks, ready = 0;
+    if (queue == NULL || queue->paused || !tw__redis_config.deliver)
         return;
-    lease_from(ctx, take, name, queue);
-    tw__redis_keys_changed(ctx, name, "tw.take");
+    uint64_t now_ms = tw__redis_clock_now(ctx);
+    do {
+        if (may_take_more(take))
+            ready += tw__redis_offer_due(queue, take->count - take->taken, now_ms, &take->looks);
+    } while (lease_from(ctx, take, name, queue, now_ms, &log));
+    bool left = queue->ready_count > 0 && (ready > 0 || take->passed == TW__TASK_DROPS_MAX);
+    if (left)
+        tw__redis_workers_wake(queue); /* others may wait for its tasks */
+    if (left || take->passed > passed || take->looks < looks)
+        tw__redis_alarm_next();
+    if (take->taken > taken)
+        tw__redis_alarm_at(now_ms + take->lease_ms);
+    tell_of_take(ctx, name, &log, ready > 0, take->taken > taken, take->passed > passed);
+    tw__redis_buffer_free(&log, &tw__redis_shared.queues->memory);
 }
 
 /* Whether all keys are queues, or nothing. If not, replies with an error. */

@@ -13,8 +13,9 @@
  *
  * While the server runs a call for us, it may notify other modules, and these modules may call our commands.
  * All commands reach the queues through keys.c, which settles the batch. So `settled` of the batch tells
- * whether any caller came. `delivering`, which is cleared when that task is changed or removed, tells whether
- * the task is the same.
+ * whether any caller came. `delivering`, which is cleared when that task is filed or removed, tells whether
+ * the task is the same. A put with KEEPDUE renews its block, its route and its options; the delivery goes on
+ * with these.
  */
 #include "call.h"
 
@@ -176,20 +177,25 @@ static void note_answer(struct tw__redis_delivery *delivery, RedisModuleCallRepl
 
 /* ---- other modules --------------------------------------------------------------------------------------- */
 
-void tw__redis_delivery_init(struct tw__redis_delivery *delivery, struct tw__redis_batch *batch,
-                             struct tw__redis_task *task, uint64_t now_ms)
+static void set_task(struct tw__redis_delivery *delivery, struct tw__redis_task *task)
 {
-    delivery->batch = batch;
     delivery->task = task;
     delivery->route = tw__redis_route_of(tw__redis_shared.queues, task);
     delivery->queue = delivery->route->queue;
     delivery->plan = tw__redis_route_plan(delivery->route);
-    delivery->now_ms = now_ms;
-    delivery->missed = 0;
 }
 
-/* Begins to watch the task: until meanwhile(), a change or removal of the task clears `delivering`. Returns
- * the count of settles, which the caller passes to meanwhile(). */
+void tw__redis_delivery_init(struct tw__redis_delivery *delivery, struct tw__redis_batch *batch,
+                             struct tw__redis_task *task, uint64_t now_ms)
+{
+    delivery->batch = batch;
+    delivery->now_ms = now_ms;
+    delivery->missed = 0;
+    set_task(delivery, task);
+}
+
+/* Begins to watch the task: until meanwhile(), `delivering` follows its block, and is cleared when the task is
+ * filed elsewhere or removed. Returns the count of settles, which the caller passes to meanwhile(). */
 static uint32_t watch(const struct tw__redis_delivery *delivery)
 {
     TW_ASSERT(tw__redis_shared.batch == delivery->batch && tw__redis_shared.queues->delivering == NULL);
@@ -198,13 +204,16 @@ static uint32_t watch(const struct tw__redis_delivery *delivery)
 }
 
 /* Ends watch(). Returns how other modules may have changed the queues since. */
-static enum tw__redis_meanwhile meanwhile(const struct tw__redis_delivery *delivery, uint32_t settled)
+static enum tw__redis_meanwhile meanwhile(struct tw__redis_delivery *delivery, uint32_t settled)
 {
-    bool same = tw__redis_shared.queues->delivering == delivery->task && delivery->queue->attached;
+    struct tw__redis_task *task = tw__redis_shared.queues->delivering;
+    bool same =
+        task != NULL && (task == delivery->task || !tw__redis_task_filed(task)) && delivery->queue->attached;
     tw__redis_shared.queues->delivering = NULL;
     TW_ASSERT(same || delivery->batch->settled != settled);
     if (!same)
         return TW__REDIS_GONE;
+    set_task(delivery, task);
     return delivery->batch->settled == settled ? TW__REDIS_UNSEEN : TW__REDIS_SEEN;
 }
 

@@ -27,7 +27,8 @@ void tw__redis_delivery_init(struct tw__redis_delivery *delivery, struct tw__red
 /* How other modules may have changed the queues while the server did something for a delivery. */
 enum tw__redis_meanwhile {
     TW__REDIS_UNSEEN, /* no other module was about to look at a queue */
-    /* another module was about to look. The task is the same; other tasks may have been changed or removed */
+    /* another module was about to look. The task is the same, though its block, its route and its options may
+     * be others; other tasks may have been changed or removed */
     TW__REDIS_SEEN,
     TW__REDIS_GONE /* the task was changed or removed, or its queue detached: the delivery is over */
 };

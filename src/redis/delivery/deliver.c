@@ -9,8 +9,8 @@
  *        |        are tasks of its target held? ----- yes: the task is held behind them
  *        |        is its queue still a key? --------- no: the queue is detached by now, with this task
  *        |        has its lease run out? ------------ yes, offer.c: it waits for the next attempt, or is dead
- *        |        are its periods too late, or skipped? yes: done
  *        |        is it for workers? ---------------- yes, offer.c: it is ready
+ *        |        are its periods too late, or skipped? yes: done
  *        v
  *     call.c      XADD, RPUSH, LPUSH: the server's reply
  *        |
@@ -62,7 +62,7 @@ static void notify(RedisModuleCtx *ctx, const struct tw__redis_told *told)
     static const struct {
         uint8_t tell;
         const char *event;
-    } events[] = {{TW__REDIS_TELL_FIRED, "tw.fired"},
+    } events[] = {{TW__REDIS_TELL_DELIVERED, "tw.delivered"},
                   {TW__REDIS_TELL_READY, "tw.ready"},
                   {TW__REDIS_TELL_DEAD, "tw.dead"},
                   {TW__REDIS_TELL_PURGED, "tw.purge"}};
@@ -175,6 +175,7 @@ static void give_up(struct tw__redis_delivery *delivery, bool series)
     struct tw__redis_bytes error = {delivery->error, strlen(delivery->error)};
     uint32_t tries = tw__redis_place_tries(tw__redis_shared.queues, delivery->task) + 1;
     tw__redis_shared.counts.died++;
+    tw__redis_shared.counts.coalesced += series ? 0 : delivery->missed;
     queue->died++;
     delivery->route->wait_ms = 0; /* the tries of the next task begin with the first wait */
     (series ? tw__redis_lease_kill_series : tw__redis_lease_kill)(
@@ -187,6 +188,7 @@ static void refused(struct tw__redis_delivery *delivery)
 {
     uint32_t tries = tw__redis_place_tries(tw__redis_shared.queues, delivery->task);
     struct tw__task_retry retry = tw__redis_config_target_retry(&delivery->plan.retry);
+    tw__redis_late_refused(delivery);
     if (tries + 1 >= retry.tries) {
         give_up(delivery, false);
         return;
@@ -240,33 +242,40 @@ static enum tw__redis_defer deliver_to_target(struct tw__redis_delivery *deliver
     return call_target(delivery) == TW__REDIS_GONE ? TW__REDIS_DEFER_NONE : decide(delivery);
 }
 
-enum tw__redis_defer tw__redis_deliver(struct tw__redis_batch *batch, struct tw__redis_task *task,
+/* Delivers the task, or makes it ready. Returns as tw__redis_deliver(). */
+static enum tw__redis_defer deliver(struct tw__redis_delivery *delivery)
+{
+    RedisModule_SelectDb(delivery->batch->ctx, delivery->queue->db);
+    if (!join_held(delivery))
+        return TW__REDIS_DEFER_NONE;
+    struct tw__redis_task *task = delivery->task;
+    if (tw__redis_task_is_leased(task))
+        return tw__redis_offer_lapse(delivery);
+    if (delivery->plan.kind == TW__REDIS_WORKERS) {
+        tw__redis_offer(delivery);
+        tw__redis_lateness_count(late_since(task));
+        return TW__REDIS_DEFER_NONE;
+    }
+    return tw__redis_late_passes(delivery) ? TW__REDIS_DEFER_NONE : deliver_to_target(delivery);
+}
+
+enum tw__redis_defer tw__redis_deliver(struct tw__redis_batch *batch, struct tw__redis_task **task,
                                        enum tw__redis_taken taken, uint64_t now_ms)
 {
     struct tw__redis_queues *queues = tw__redis_shared.queues;
     struct tw__redis_delivery delivery;
-    bool leased = tw__redis_task_is_leased(task);
-    TW_ASSERT(!tw__redis_task_filed(task));
-    tw__redis_delivery_init(&delivery, batch, task, now_ms);
+    bool leased = tw__redis_task_is_leased(*task);
+    TW_ASSERT(!tw__redis_task_filed(*task));
+    tw__redis_delivery_init(&delivery, batch, *task, now_ms);
     if (delivery.queue->paused && !leased) {
-        tw__redis_place_stop(queues, task);
+        tw__redis_place_stop(queues, *task);
         return TW__REDIS_DEFER_NONE;
     }
-    if (taken != TW__REDIS_TAKEN_PROBE && !leased && tw__redis_place_is_blocked(queues, task)) {
-        tw__redis_place_hold(queues, task); /* behind the refused task, so that their order holds */
+    if (taken != TW__REDIS_TAKEN_PROBE && !leased && tw__redis_place_is_blocked(queues, *task)) {
+        tw__redis_place_hold(queues, *task); /* behind the refused task, so that their order holds */
         return TW__REDIS_DEFER_NONE;
     }
-    RedisModule_SelectDb(batch->ctx, delivery.queue->db);
-    if (!join_held(&delivery))
-        return TW__REDIS_DEFER_NONE;
-    if (leased)
-        return tw__redis_offer_lapse(&delivery);
-    bool again = task->lived && tw__redis_task_life(task).attempt > 0; /* it is too late no more */
-    if (!again && tw__redis_late_passes(&delivery))
-        return TW__REDIS_DEFER_NONE;
-    if (delivery.plan.kind != TW__REDIS_WORKERS)
-        return deliver_to_target(&delivery);
-    tw__redis_offer(&delivery);
-    tw__redis_lateness_count(late_since(task));
-    return TW__REDIS_DEFER_NONE;
+    enum tw__redis_defer why = deliver(&delivery);
+    *task = delivery.task;
+    return why;
 }

@@ -1,24 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "late.h"
 
-#include <task/periods.h>
-
-/* The turn of a due task. A clock that was set back a little counts as standing at the due time. */
-static struct tw__task_turn late_turn(const struct tw__redis_delivery *delivery)
-{
-    struct tw__redis_task *task = delivery->task;
-    struct tw__task_period period = {.due = tw__redis_task_first_due(task),
-                                     .next = tw__redis_task_due(task),
-                                     .every = tw__redis_task_every(task),
-                                     .max_late = delivery->plan.max_late_ms,
-                                     .missed = (enum tw_missed)delivery->plan.missed};
-    return tw__task_turn(&period, delivery->now_ms > period.next ? delivery->now_ms : period.next);
-}
+#include "queues/change.h"
+#include "queues/queue.h"
+#include "queues/turn.h"
 
 bool tw__redis_late_passes(struct tw__redis_delivery *delivery)
 {
-    struct tw__task_turn turn = late_turn(delivery);
-    delivery->missed = delivery->task->lived ? 0 : turn.missed; /* else it has waited for no period */
+    struct tw__task_turn turn = tw__redis_turn(tw__redis_shared.queues, delivery->task, delivery->now_ms);
+    delivery->missed = turn.missed;
     if (turn.dropped + turn.skipped == 0)
         return false;
     tw__redis_shared.counts.dropped += turn.dropped;
@@ -29,6 +19,22 @@ bool tw__redis_late_passes(struct tw__redis_delivery *delivery)
         tw__redis_batch_rearm(delivery->batch, delivery->queue, delivery->task, turn.due,
                               tw__redis_task_times(delivery->task), delivery->now_ms);
     return true;
+}
+
+void tw__redis_late_refused(struct tw__redis_delivery *delivery)
+{
+    struct tw__redis_task *task = delivery->task;
+    bool repeats = tw__redis_task_every(task) > 0; /* a handler may have ended the series meanwhile */
+    if (!repeats || delivery->missed == tw__redis_task_missed(task))
+        return;
+    struct tw__redis_life life = {.due = tw__redis_task_due(task), .worker = {"", 0}, .error = {"", 0}};
+    if (task->lived)
+        life = tw__redis_task_whole_life(task);
+    life.has_missed = true;
+    life.missed = delivery->missed;
+    delivery->task = tw__redis_queue_relive(delivery->queue, task, &life);
+    tw__redis_change_put(tw__redis_batch_log(delivery->batch, delivery->queue), tw__redis_shared.queues,
+                         delivery->task);
 }
 
 void tw__redis_late_done(struct tw__redis_delivery *delivery)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What MAXLATE and MISSED say about a due task that is late.
+ * What MAXLATE and MISSED say about a task with a target that is late. Of a task for workers TW.TAKE decides.
  */
 #ifndef TW_REDIS_LATE_H
 #define TW_REDIS_LATE_H
@@ -8,10 +8,15 @@
 #include "call.h"
 
 /* Passes over the periods that are too late, or that `skip` leaves out. Returns whether there were any; the
- * task has then left, or is filed for its next period. Otherwise sets `missed` of the delivery.
+ * task has then left, or is filed for its next period. Otherwise sets `missed` of the delivery. A task that its
+ * target has refused before is never too late, and its `missed` stays.
  * Example: EVERY 1000 and MAXLATE 500, due at 0, and now it is 2600. The periods 0, 1000 and 2000 are
  * dropped. */
 bool tw__redis_late_passes(struct tw__redis_delivery *delivery);
+
+/* The target has refused the task: its call keeps `missed` of the delivery. The block of the task may be
+ * another one afterwards. Requires: the task is filed nowhere. */
+void tw__redis_late_refused(struct tw__redis_delivery *delivery);
 
 /* Ends a delivery: the task leaves, or is filed for its next time. Requires: the task is filed nowhere. */
 void tw__redis_late_done(struct tw__redis_delivery *delivery);

@@ -7,9 +7,18 @@
 
 #include "call.h"
 
-/* Makes a task ready that waits for workers and is due. If the call stands for further periods, it gets the due
- * time of the last one. Requires: the task is filed nowhere. */
+/* Makes a task ready that waits for workers and is due. Requires: the task is filed nowhere. */
 void tw__redis_offer(struct tw__redis_delivery *delivery);
+
+/* A TW.TAKE looks at so many tasks that are due and stay so. */
+enum { TW__REDIS_LOOKS = 100 };
+
+/* Makes tasks of a queue ready which are due, and which no tick has reached: as many as there have to be for
+ * `count` ready ones. The tasks of other queues, those with targets and the leases that have run out keep
+ * their places, for the next tick; each of them takes one of *looks, and the last one ends the search.
+ * Returns how many tasks became ready: none while a batch is open, which goes on with its own tasks. The
+ * caller tells of it. */
+uint64_t tw__redis_offer_due(struct tw__redis_queue *queue, uint64_t count, uint64_t now_ms, uint32_t *looks);
 
 /* The lease of a task has run out, a lapse: the task waits for its next attempt, or is dead after the 17th. A
  * lease that ran out before the time since which workers are served (shared.h), when nobody could have ended

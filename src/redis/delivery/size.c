@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * A Stream takes at most 2^30 bytes in one entry, fields and values together. The limit of TW.SEND is lower
- * (TW__REDIS_TASK_BYTES_MAX). But a task may come from a file, from RESTORE, or from a version that refused
+ * (TW__TASK_PAYLOAD_MAX). But a task may come from a file, from RESTORE, or from a version that refused
  * no size. To try such an entry would cost the server seconds, so the sizes are summed instead.
  */
 #include "size.h"
@@ -12,7 +12,7 @@
 #include "queues/place.h"
 
 #define ENTRY_MAX (UINT64_C(1) << 30)
-_Static_assert(TW__REDIS_TASK_BYTES_MAX + 1024 <= ENTRY_MAX, "there is room for the fields of a delivery");
+_Static_assert(TW__TASK_PAYLOAD_MAX + 1024 <= ENTRY_MAX, "there is room for the fields of a delivery");
 
 static size_t digits(uint64_t number)
 {
@@ -39,7 +39,7 @@ static uint64_t entry_bytes(const struct tw__redis_task *task)
  * size of these clears every task that TW.SEND accepted, and its payload is not summed at each delivery. */
 bool tw__redis_size_is_too_big(const struct tw__redis_delivery *delivery)
 {
-    return tw__redis_task_bytes(delivery->task, &tw__redis_shared.queues->memory) > TW__REDIS_TASK_BYTES_MAX &&
+    return tw__redis_task_bytes(delivery->task, &tw__redis_shared.queues->memory) > TW__TASK_PAYLOAD_MAX &&
            delivery->plan.kind == TW__REDIS_STREAM && entry_bytes(delivery->task) > ENTRY_MAX;
 }
 

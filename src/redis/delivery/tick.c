@@ -133,7 +133,7 @@ static enum tw__redis_defer serve_workers(RedisModuleCtx *ctx, uint64_t now_ms, 
             tw__redis_place_put_aside(queues, task);
             continue;
         }
-        why = tw__redis_deliver(&batch, task, taken, now_ms);
+        why = tw__redis_deliver(&batch, &task, taken, now_ms);
         if (why != TW__REDIS_DEFER_NONE) {
             tw__redis_place_put_back(queues, task, taken);
             break;
@@ -163,7 +163,7 @@ static enum tw__redis_defer deliver_batch(RedisModuleCtx *ctx, uint64_t now_ms, 
         if (taken == TW__REDIS_TAKEN_NONE || taken == TW__REDIS_TAKEN_MORE)
             break;
         bool big = tw__redis_task_bytes(task, &tw__redis_shared.queues->memory) > BIG;
-        why = tw__redis_deliver(&batch, task, taken, now_ms);
+        why = tw__redis_deliver(&batch, &task, taken, now_ms);
         if (why != TW__REDIS_DEFER_NONE) {
             tw__redis_place_put_back(tw__redis_shared.queues, task, taken);
             break;

@@ -13,13 +13,13 @@
  *
  * A replica does not remove an emptied queue by itself; it waits for DEL. Commands that a handler runs on
  * the emptied queue are replicated after TW.FIRED and before DEL, in the order in which they ran here.
- * Example: a handler of tw.fired adds a task to the emptied queue. The replica then gets TW.FIRED, TW.SEND
+ * Example: a handler of tw.delivered adds a task to the emptied queue. The replica then gets TW.FIRED, TW.SEND
  * and no DEL.
  *
  * Invariants of an open batch
  *   B1  A queue with `in_batch` is attached, and is in the list of touched queues. All other queues
  *       have nothing to replicate.
- *   B2  A leaving task is filed nowhere. It is in the table of its queue, which tells TW__REDIS_TELL_FIRED.
+ *   B2  A leaving task is filed nowhere. It is in the table of its queue, which tells TW__REDIS_TELL_DELIVERED.
  */
 #include "batch.h"
 
@@ -53,7 +53,7 @@ static const char *broken(const struct tw__redis_batch *batch)
         return "B1: a queue in the batch is not in the list of touched queues";
     for (uint32_t i = 0; i < batch->leaving_count; i++) {
         const struct tw__redis_leaving *leaving = &batch->leaving[i];
-        if (tw__redis_task_filed(leaving->task) || !(leaving->queue->tells & TW__REDIS_TELL_FIRED) ||
+        if (tw__redis_task_filed(leaving->task) || !(leaving->queue->tells & TW__REDIS_TELL_DELIVERED) ||
             tw__redis_queue_find(leaving->queue, leaving->hash, tw__redis_task_id(leaving->task)) !=
                 leaving->task)
             return "B2: a leaving task is filed, or not in its queue, or its queue tells nothing";
@@ -151,7 +151,7 @@ void tw__redis_batch_leave(struct tw__redis_batch *batch, struct tw__redis_queue
     batch->leaving[batch->leaving_count++] = (struct tw__redis_leaving){queue, task, hash};
     tw__redis_batch_touch(batch, queue);
     replicate_changes(batch->ctx, queue);
-    queue->tells |= TW__REDIS_TELL_FIRED;
+    queue->tells |= TW__REDIS_TELL_DELIVERED;
     tw__redis_vector_add(&queue->once, tw__redis_string_new(id), &tw__redis_shared.queues->memory);
     expect_sound(batch);
 }
@@ -160,13 +160,13 @@ void tw__redis_batch_rearm(struct tw__redis_batch *batch, struct tw__redis_queue
                            struct tw__redis_task *task, uint64_t due, uint64_t times, uint64_t now_ms)
 {
     TW_ASSERT(!tw__redis_task_filed(task));
-    if (times == 0 || due > TW__REDIS_TIME_MAX) {
+    if (times == 0 || due > TW__TASK_TIME_MAX) {
         tw__redis_batch_leave(batch, queue, task);
         return;
     }
     tw__redis_batch_touch(batch, queue);
     replicate_changes(batch->ctx, queue);
-    queue->tells |= TW__REDIS_TELL_FIRED;
+    queue->tells |= TW__REDIS_TELL_DELIVERED;
     tw__redis_vector_add(&queue->next, tw__redis_string_new(tw__redis_task_id(task)),
                          &tw__redis_shared.queues->memory);
     tw__redis_vector_add(&queue->next, tw__redis_string_of_number(due), &tw__redis_shared.queues->memory);

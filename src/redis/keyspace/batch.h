@@ -32,7 +32,7 @@ void tw__redis_batch_begin(struct tw__redis_batch *batch, RedisModuleCtx *ctx);
 /* What has happened to the tasks of a queue, each with a keyspace notification of its own. CHANGED has
  * none: only clients that WATCH the key have to know. */
 enum {
-    TW__REDIS_TELL_FIRED = 1,
+    TW__REDIS_TELL_DELIVERED = 1,
     TW__REDIS_TELL_READY = 2,
     TW__REDIS_TELL_DEAD = 4,
     TW__REDIS_TELL_PURGED = 8,
@@ -64,7 +64,7 @@ void tw__redis_batch_leave(struct tw__redis_batch *batch, struct tw__redis_queue
                            struct tw__redis_task *task);
 
 /* Files a repeating task again, due at `due` and with `times` deliveries left. If `times` is 0, or `due` is
- * later than TW__REDIS_TIME_MAX, the task leaves its queue instead. Requires: the task is filed nowhere. */
+ * later than TW__TASK_TIME_MAX, the task leaves its queue instead. Requires: the task is filed nowhere. */
 void tw__redis_batch_rearm(struct tw__redis_batch *batch, struct tw__redis_queue *queue,
                            struct tw__redis_task *task, uint64_t due, uint64_t times, uint64_t now_ms);
 
@@ -72,7 +72,7 @@ void tw__redis_batch_rearm(struct tw__redis_batch *batch, struct tw__redis_queue
  * which the batch will replicate. */
 struct tw__redis_buffer *tw__redis_batch_log(struct tw__redis_batch *batch, struct tw__redis_queue *queue);
 
-/* Notes what has happened to a queue: one of TW__REDIS_TELL_..., but not FIRED. */
+/* Notes what has happened to a queue: one of TW__REDIS_TELL_..., but not DELIVERED. */
 void tw__redis_batch_tell(struct tw__redis_batch *batch, struct tw__redis_queue *queue, uint8_t what);
 
 /* Takes a queue that will be detached out of the open batch, if there is one. */

@@ -5,7 +5,7 @@
  *
  *     RDB:  number of tasks, 1 if paused or 0, then chunks (chunk.c), each a string, until there are that many
  *           tasks. The server stores the number of the format (chunk.h) with the data type
- *     AOF:  TW.LOAD queue chunk, for each chunk; TW.PAUSE queue ON, if it is paused
+ *     AOF:  TW.LOAD queue chunk, for each chunk; TW.FIRED queue PAUSE, if it is paused
  *
  * A loaded queue is attached at once. After RESTORE the key exists when the call returns, and while a data
  * set is loaded no tick runs. Tasks whose due time has passed wait in a line, which is sorted at the end of
@@ -50,8 +50,9 @@ static void rdb_save(RedisModuleIO *rdb, void *value)
 }
 
 /* Loads chunks until there are `count` tasks. Returns false if the file cannot be read, or if a chunk is
- * damaged. */
-static bool load_chunks(RedisModuleIO *rdb, struct tw__redis_queue *queue, uint64_t count)
+ * damaged, of which `fault` tells more. */
+static bool load_chunks(RedisModuleIO *rdb, struct tw__redis_queue *queue, uint64_t count,
+                        struct tw__redis_fault *fault)
 {
     RedisModuleCtx *ctx = RedisModule_GetContextFromIO(rdb);
     while (tw__redis_table_count(&queue->tasks) < count) {
@@ -61,7 +62,7 @@ static bool load_chunks(RedisModuleIO *rdb, struct tw__redis_queue *queue, uint6
         if (buffer == NULL || RedisModule_IsIOError(rdb))
             return false;
         bytes.at = buffer;
-        bool good = tw__redis_chunk_read(queue, bytes, tw__redis_clock_now(ctx));
+        bool good = tw__redis_chunk_read(queue, bytes, tw__redis_clock_now(ctx), fault);
         RedisModule_Free(buffer);
         if (!good || tw__redis_table_count(&queue->tasks) == before)
             return false;
@@ -78,6 +79,8 @@ static void *rdb_load(RedisModuleIO *rdb, int number)
         return NULL;
     }
     uint64_t count = RedisModule_LoadUnsigned(rdb), state = RedisModule_LoadUnsigned(rdb);
+    struct tw__redis_fault fault = {0};
+    char text[TW__REDIS_FAULT_TEXT];
     if (RedisModule_IsIOError(rdb))
         return NULL;
     tw__redis_chores_settle(); /* their tasks were filed before the tasks that RESTORE loads */
@@ -88,8 +91,9 @@ static void *rdb_load(RedisModuleIO *rdb, int number)
     bool good = state <= PAUSED &&
                 (count > 0 || state == PAUSED || (RedisModule_GetContextFlags(NULL) & TW__REDIS_LOADING) != 0);
     tw__redis_sums_pause(queue, state == PAUSED);
-    if (!good || !load_chunks(rdb, queue, count)) {
-        RedisModule_LogIOError(rdb, "warning", "tickwheel: a queue is damaged");
+    if (!good || !load_chunks(rdb, queue, count, &fault)) {
+        RedisModule_LogIOError(rdb, "warning", "tickwheel: a queue is damaged: %s",
+                               tw__redis_fault_text(&fault, text));
         tw__redis_grave_bury(queue);
         return NULL;
     }
@@ -110,7 +114,7 @@ static void aof_rewrite(RedisModuleIO *aof, RedisModuleString *name, void *value
         RedisModule_EmitAOF(aof, "TW.LOAD", "sb", name, bytes.at, bytes.size);
     tw__redis_chunks_fini(&chunks);
     if (queue->paused)
-        RedisModule_EmitAOF(aof, "TW.PAUSE", "sc", name, "ON");
+        RedisModule_EmitAOF(aof, "TW.FIRED", "sc", name, "PAUSE");
 }
 
 /* ---- copies, digests, sizes ------------------------------------------------------------------------------ */
@@ -125,7 +129,7 @@ static void *copy(RedisModuleKeyOptCtx *context, const void *value)
     const struct tw__redis_queue *from = tw__redis_keys_value(value);
     tw__redis_chunks_init(&chunks, from);
     while (tw__redis_chunks_next(&chunks, &bytes))
-        tw__redis_chunk_read(queue, bytes, tw__redis_now_ms());
+        tw__redis_chunk_read(queue, bytes, tw__redis_now_ms(), NULL);
     tw__redis_chunks_fini(&chunks);
     tw__redis_lease_forget_all(queue, tw__redis_now_ms());
     tw__redis_sums_pause(queue, from->paused);
@@ -151,6 +155,8 @@ static void digest_life(RedisModuleDigest *digest, const struct tw__redis_task *
     RedisModule_DigestAddLongLong(digest, life.lapses);
     if (life.has_next)
         RedisModule_DigestAddLongLong(digest, (long long)life.next);
+    if (life.has_missed)
+        RedisModule_DigestAddLongLong(digest, (long long)life.missed);
     digest_bytes(digest, life.worker);
     digest_bytes(digest, life.error);
 }

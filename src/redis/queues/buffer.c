@@ -4,6 +4,9 @@
  */
 #include "buffer.h"
 
+#include <base/saturate.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "varint.h"
@@ -39,14 +42,39 @@ void tw__redis_buffer_free(struct tw__redis_buffer *buffer, const struct tw__red
     memset(buffer, 0, sizeof *buffer);
 }
 
-uint64_t tw__redis_reader_number(struct tw__redis_reader *reader, uint64_t most)
+const char *tw__redis_fault_text(const struct tw__redis_fault *fault, char text[TW__REDIS_FAULT_TEXT])
+{
+    if (fault->misfit != NULL)
+        return fault->misfit;
+    if (fault->name == NULL)
+        return "its bytes are not what was written";
+    snprintf(text, TW__REDIS_FAULT_TEXT, "%s is %" PRIu64 ": expected at most %" PRIu64, fault->name,
+             fault->value, fault->most);
+    return text;
+}
+
+uint64_t tw__redis_reader_after(struct tw__redis_reader *reader, const char *name, uint64_t before,
+                                uint64_t most)
 {
     uint64_t number = 0;
     if (reader->at != NULL)
         reader->at = tw__redis_varint_take(reader->at, reader->end, &number);
-    if (reader->at != NULL && number > most)
+    number = tw__add_saturating(before, number);
+    if (reader->at != NULL && number > most) {
         reader->at = NULL;
+        reader->fault = (struct tw__redis_fault){.name = name, .value = number, .most = most};
+    }
     return reader->at == NULL ? 0 : number;
+}
+
+uint64_t tw__redis_reader_named(struct tw__redis_reader *reader, const char *name, uint64_t most)
+{
+    return tw__redis_reader_after(reader, name, 0, most);
+}
+
+uint64_t tw__redis_reader_number(struct tw__redis_reader *reader, uint64_t most)
+{
+    return tw__redis_reader_named(reader, NULL, most);
 }
 
 struct tw__redis_bytes tw__redis_reader_bytes(struct tw__redis_reader *reader)

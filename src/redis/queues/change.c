@@ -102,15 +102,30 @@ static struct tw__redis_task *named_task(const struct tw__redis_queue *queue, st
     return tw__redis_queue_find(queue, tw__redis_queue_hash(queue->queues, id), id);
 }
 
+/* A change does not fit the task that it names. The changes after it are made all the same. */
+static void misfit(struct tw__redis_reader *reader, const struct tw__redis_task *task)
+{
+    reader->fault.misfit = task == NULL ? "no task has the id of a change" : "a change does not fit its task";
+}
+
+static uint64_t take_time(struct tw__redis_reader *reader)
+{
+    return tw__redis_reader_named(reader, "the time", TW__TASK_TIME_MAX);
+}
+
 /* Gives a task its new life and time. */
 static void take_life(struct tw__redis_queue *queue, struct tw__redis_reader *reader, uint64_t now_ms)
 {
     struct tw__redis_task *task = named_task(queue, tw__redis_reader_bytes(reader));
-    uint64_t time = tw__redis_reader_number(reader, INT64_MAX);
+    uint64_t time = take_time(reader);
     struct tw__redis_life life = tw__redis_life_take(reader);
-    if (reader->at == NULL || task == NULL ||
-        !tw__redis_route_allows(tw__redis_route_of(queue->queues, task), &life))
+    if (reader->at == NULL)
         return;
+    if (task == NULL || !tw__redis_life_suits(&life, tw__redis_task_every(task)) ||
+        !tw__redis_route_allows(tw__redis_route_of(queue->queues, task), &life)) {
+        misfit(reader, task);
+        return;
+    }
     tw__redis_place_unfile(queue->queues, task);
     task = tw__redis_queue_relive(queue, task, &life);
     tw__redis_place_file(queue->queues, task, time, now_ms);
@@ -120,11 +135,15 @@ static void take_letter(struct tw__redis_queue *queue, struct tw__redis_reader *
 {
     struct tw__redis_task *from = named_task(queue, tw__redis_reader_bytes(reader));
     struct tw__redis_bytes id = tw__redis_reader_bytes(reader);
-    uint64_t died_ms = tw__redis_reader_number(reader, INT64_MAX);
+    uint64_t died_ms = take_time(reader);
     struct tw__redis_life life = tw__redis_life_take(reader);
     if (life.stage != TW__REDIS_DEAD)
         reader->at = NULL;
-    if (reader->at != NULL && from != NULL)
+    if (reader->at == NULL)
+        return;
+    if (from == NULL)
+        misfit(reader, from);
+    else
         tw__redis_change_letter(queue, tw__redis_queue_share(queue, from), id, &life, died_ms);
 }
 
@@ -132,17 +151,24 @@ static void take_gone(struct tw__redis_queue *queue, struct tw__redis_reader *re
 {
     struct tw__redis_bytes id = tw__redis_reader_bytes(reader);
     struct tw__redis_task *task = named_task(queue, id);
-    if (reader->at != NULL && task != NULL)
+    if (reader->at == NULL)
+        return;
+    if (task == NULL)
+        misfit(reader, task);
+    else
         tw__redis_queue_remove(queue, task, tw__redis_queue_hash(queue->queues, id));
 }
 
 static void take_period(struct tw__redis_queue *queue, struct tw__redis_reader *reader, uint64_t now_ms)
 {
     struct tw__redis_task *task = named_task(queue, tw__redis_reader_bytes(reader));
-    uint64_t due = tw__redis_reader_number(reader, INT64_MAX),
-             times = tw__redis_reader_number(reader, INT64_MAX);
-    if (reader->at == NULL || task == NULL || tw__redis_task_every(task) == 0)
+    uint64_t due = take_time(reader), times = tw__redis_reader_named(reader, "times", INT64_MAX);
+    if (reader->at == NULL)
         return;
+    if (task == NULL || tw__redis_task_every(task) == 0) {
+        misfit(reader, task);
+        return;
+    }
     tw__redis_task_set_times(task, times == 0 ? TW__REDIS_FOR_EVER : times);
     tw__redis_queue_begin_anew(queue, task, due, now_ms);
 }
@@ -150,8 +176,12 @@ static void take_period(struct tw__redis_queue *queue, struct tw__redis_reader *
 static void take_anew(struct tw__redis_queue *queue, struct tw__redis_reader *reader, uint64_t now_ms)
 {
     struct tw__redis_task *task = named_task(queue, tw__redis_reader_bytes(reader));
-    uint64_t due = tw__redis_reader_number(reader, INT64_MAX);
-    if (reader->at != NULL && task != NULL)
+    uint64_t due = take_time(reader);
+    if (reader->at == NULL)
+        return;
+    if (task == NULL)
+        misfit(reader, task);
+    else
         tw__redis_queue_begin_anew(queue, task, due, now_ms);
 }
 
@@ -159,18 +189,23 @@ static void take_anew(struct tw__redis_queue *queue, struct tw__redis_reader *re
 static void take_unbegun(struct tw__redis_queue *queue, struct tw__redis_reader *reader, uint64_t now_ms)
 {
     struct tw__redis_task *task = named_task(queue, tw__redis_reader_bytes(reader));
-    uint64_t time = tw__redis_reader_number(reader, INT64_MAX);
-    if (reader->at == NULL || task == NULL || tw__redis_task_stage(task) != TW__REDIS_LEASED)
+    uint64_t time = take_time(reader);
+    if (reader->at == NULL)
         return;
+    if (task == NULL || tw__redis_task_stage(task) != TW__REDIS_LEASED) {
+        misfit(reader, task);
+        return;
+    }
     uint32_t order = task->order;
     task = tw__redis_queue_unbegin(queue, task, time);
     tw__redis_place_file(queue->queues, task, time, now_ms);
     task->order = order;
 }
 
-bool tw__redis_change_read(struct tw__redis_queue *queue, struct tw__redis_bytes bytes, uint64_t now_ms)
+bool tw__redis_change_read(struct tw__redis_queue *queue, struct tw__redis_bytes bytes, uint64_t now_ms,
+                           struct tw__redis_fault *fault)
 {
-    struct tw__redis_reader reader = {bytes.at, bytes.at + bytes.size};
+    struct tw__redis_reader reader = {.at = bytes.at, .end = bytes.at + bytes.size};
     while (reader.at != NULL && reader.at < reader.end)
         switch (tw__redis_reader_number(&reader, OF_BACK)) {
         case OF_LETTER:
@@ -191,5 +226,9 @@ bool tw__redis_change_read(struct tw__redis_queue *queue, struct tw__redis_bytes
         default: /* OF_LIFE, and a fault */
             take_life(queue, &reader, now_ms);
         }
-    return reader.at != NULL;
+    if (reader.at == NULL)
+        reader.fault.misfit = NULL; /* the damage is what counts */
+    if (fault != NULL)
+        *fault = reader.fault;
+    return reader.at != NULL && reader.fault.misfit == NULL;
 }

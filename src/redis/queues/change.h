@@ -33,9 +33,10 @@ void tw__redis_change_put_anew(struct tw__redis_buffer *buffer, const struct tw_
 void tw__redis_change_put_back(struct tw__redis_buffer *buffer, const struct tw__redis_queues *queues,
                                const struct tw__redis_task *task);
 
-/* Makes all these changes in a queue. A task that is not there is passed over. Returns false if the bytes
- * are not changes; then some of them may have been made. */
-bool tw__redis_change_read(struct tw__redis_queue *queue, struct tw__redis_bytes bytes, uint64_t now_ms);
+/* Makes all these changes in a queue. Returns false if a change does not fit its task, or if the bytes are not
+ * changes; then the others may have been made, and `fault`, which may be NULL, says why. */
+bool tw__redis_change_read(struct tw__redis_queue *queue, struct tw__redis_bytes bytes, uint64_t now_ms,
+                           struct tw__redis_fault *fault);
 
 /* Makes a dead task from another task, with the same payload, which both share, the same route, another id, and
  * this life. The new task replaces a task with that id. Returns it. Requires: `from` shares its payload. */

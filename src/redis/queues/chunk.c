@@ -32,6 +32,7 @@
 
 #include <string.h>
 
+#include "keep.h"
 #include "look.h"
 #include "place.h"
 #include "queue.h"
@@ -162,6 +163,17 @@ bool tw__redis_chunks_next(struct tw__redis_chunks *chunks, struct tw__redis_byt
     return true;
 }
 
+void tw__redis_chunk_put(struct tw__redis_buffer *buffer, const struct tw__redis_queue *queue,
+                         const struct tw__redis_task *task)
+{
+    struct tw__redis_chunks chunks = {.queues = queue->queues, .dump = ++queue->queues->dumps};
+    uint32_t routes = 0;
+    queue->queues->chunks++;
+    put_number(&chunks, TW__REDIS_FORMAT_NUMBER);
+    put_task(&chunks, task, 0, &routes);
+    *buffer = chunks.buffer;
+}
+
 /* ---- reading --------------------------------------------------------------------------------------------- */
 
 struct reader {
@@ -169,6 +181,7 @@ struct reader {
     struct tw__redis_queue *queue;
     struct tw__redis_route *route[TW__REDIS_CHUNK_TASKS];
     uint32_t routes;
+    bool renews; /* the tasks are in the queue already, and stay where they are */
     uint64_t due, now_ms;
 };
 
@@ -177,13 +190,19 @@ static uint64_t take_number(struct reader *reader, uint64_t most)
     return tw__redis_reader_number(&reader->bytes, most);
 }
 
+/* Reads a number of the contract, or 0 if the task has none. */
+static uint64_t take_own(struct reader *reader, const char *name, enum tw__task_number number)
+{
+    return tw__redis_reader_named(&reader->bytes, name, tw__task_range(number).most);
+}
+
 static struct tw__redis_retry take_retry(struct reader *reader)
 {
     struct tw__redis_retry retry;
-    retry.tries = (uint32_t)take_number(reader, TW__REDIS_ATTEMPTS_MAX);
-    retry.first_ms = take_number(reader, INT64_MAX);
-    retry.factor = (uint32_t)take_number(reader, TW__REDIS_FACTOR_MAX);
-    retry.max_ms = take_number(reader, INT64_MAX);
+    retry.tries = (uint32_t)take_own(reader, "tries", TW__TASK_IN_TRIES);
+    retry.first_ms = take_own(reader, "backoff", TW__TASK_IN_BACKOFF);
+    retry.factor = (uint32_t)take_own(reader, "factor", TW__TASK_IN_FACTOR);
+    retry.max_ms = take_own(reader, "backoff-max", TW__TASK_IN_BACKOFF_MAX);
     retry.jitter = (uint32_t)take_number(reader, TW__REDIS_JITTER_OPEN);
     return retry;
 }
@@ -196,7 +215,8 @@ static struct tw__redis_route *take_route(struct reader *reader)
     struct tw__redis_plan plan = {.kind = (uint8_t)take_number(reader, TW__REDIS_WORKERS)};
     plan.missed = (uint8_t)take_number(reader, TW_MISSED_BURST);
     plan.maxlen = take_number(reader, INT64_MAX);
-    uint64_t late_ms = take_number(reader, INT64_MAX);
+    uint64_t late_ms =
+        tw__redis_reader_named(&reader->bytes, "max-late", tw__task_range(TW__TASK_IN_MAX_LATE).most + 1);
     plan.max_late_ms = late_ms == 0 ? TW_FOREVER : late_ms - 1;
     if (plan.kind != TW__REDIS_WORKERS)
         plan.target = tw__redis_reader_bytes(&reader->bytes);
@@ -243,9 +263,10 @@ static bool take_flags(struct reader *reader, struct tw__redis_task_plan *plan, 
         plan->life = life;
     }
     plan->tries = (uint32_t)flags / TW__REDIS_TASK_TRIES;
-    plan->every = repeats ? take_number(reader, INT64_MAX) : 0;
-    plan->times = repeats ? take_number(reader, INT64_MAX) : 1;
-    return reader->bytes.at != NULL && (!repeats || plan->every > 0);
+    plan->every = repeats ? take_own(reader, "every", TW__TASK_IN_EVERY) : 0;
+    plan->times = repeats ? take_own(reader, "times", TW__TASK_IN_TIMES) : 1;
+    return reader->bytes.at != NULL && (!repeats || plan->every > 0) &&
+           (plan->life == NULL || tw__redis_life_suits(life, plan->every));
 }
 
 /* Whether one more task may share the payload of a task. A full payload would be copied, and no queue is
@@ -278,10 +299,31 @@ static void take_other(struct reader *reader, struct tw__redis_task_plan *plan)
     plan->packed = tw__redis_task_packed(other);
 }
 
+/* Puts the task into the queue, or renews the one that is there. */
+static void file_task(struct reader *reader, struct tw__redis_task_plan *plan, struct tw__redis_route *route)
+{
+    struct tw__redis_queue *queue = reader->queue;
+    uint64_t hash = tw__redis_queue_hash(queue->queues, plan->id);
+    struct tw__redis_task *old = tw__redis_queue_find(queue, hash, plan->id);
+    if (reader->renews && (plan->share != NULL || !tw__redis_keep_fits(queue, old, route))) {
+        reader->bytes.fault.misfit = "no task with its id can be renewed so";
+        reader->bytes.at = NULL;
+        return;
+    }
+    if (reader->renews)
+        plan->life = NULL; /* that of the task in the queue stays */
+    struct tw__redis_task *task = tw__redis_task_new(plan, &queue->queues->memory);
+    if (reader->renews)
+        tw__redis_keep_put(queue, task, route, hash, old, TW__TASK_KEEPDUE_IN_PLACE, reader->now_ms);
+    else
+        tw__redis_queue_put(queue, task, route, hash, old, reader->now_ms);
+}
+
 static void take_task(struct reader *reader)
 {
     struct tw__redis_route *route = take_route(reader);
-    struct tw__redis_task_plan plan = {.due = take_number(reader, INT64_MAX)};
+    struct tw__redis_task_plan plan = {
+        .due = tw__redis_reader_after(&reader->bytes, "the time", reader->due, TW__TASK_TIME_MAX)};
     struct tw__redis_life life;
     bool shares, good = take_flags(reader, &plan, &life, &shares);
     plan.id = tw__redis_reader_bytes(&reader->bytes);
@@ -289,35 +331,49 @@ static void take_task(struct reader *reader)
         take_other(reader, &plan);
     else
         plan.packed = tw__redis_reader_bytes(&reader->bytes);
-    if (!good || plan.packed.at == NULL || reader->bytes.at == NULL || plan.due > INT64_MAX - reader->due ||
-        !payload_fits(route, &plan) || !tw__redis_route_allows(route, plan.life)) {
+    if (!good || plan.packed.at == NULL || reader->bytes.at == NULL || !payload_fits(route, &plan) ||
+        !tw__redis_route_allows(route, plan.life)) {
         reader->bytes.at = NULL;
         return;
     }
-    plan.due += reader->due;
     reader->due = plan.due;
     if (plan.times == 0)
         plan.times = TW__REDIS_FOR_EVER;
-    uint64_t hash = tw__redis_queue_hash(reader->queue->queues, plan.id);
-    struct tw__redis_task *task = tw__redis_task_new(&plan, &reader->queue->queues->memory);
-    struct tw__redis_task *old = tw__redis_queue_find(reader->queue, hash, plan.id);
-    tw__redis_queue_put(reader->queue, task, route, hash, old, reader->now_ms);
+    file_task(reader, &plan, route);
 }
 
 uint64_t tw__redis_chunk_format(struct tw__redis_bytes bytes)
 {
-    struct tw__redis_reader reader = {bytes.at, bytes.at + bytes.size};
+    struct tw__redis_reader reader = {.at = bytes.at, .end = bytes.at + bytes.size};
     return tw__redis_format(tw__redis_reader_number(&reader, UINT64_MAX));
 }
 
-bool tw__redis_chunk_read(struct tw__redis_queue *queue, struct tw__redis_bytes bytes, uint64_t now_ms)
+static bool read_chunk(struct tw__redis_queue *queue, struct tw__redis_bytes bytes, bool renews,
+                       uint64_t now_ms, struct tw__redis_fault *fault)
 {
-    struct reader reader = {.bytes = {bytes.at, bytes.at + bytes.size}, .queue = queue, .now_ms = now_ms};
+    struct reader reader = {.bytes = {.at = bytes.at, .end = bytes.at + bytes.size},
+                            .queue = queue,
+                            .renews = renews,
+                            .now_ms = now_ms};
     if (take_number(&reader, UINT64_MAX) != TW__REDIS_FORMAT_NUMBER)
-        return false;
+        reader.bytes.at = NULL;
     while (reader.bytes.at != NULL && reader.bytes.at < reader.bytes.end)
         take_task(&reader);
     for (uint32_t i = 0; i < reader.routes; i++)
         tw__redis_route_release(reader.route[i]);
+    if (fault != NULL)
+        *fault = reader.bytes.fault;
     return reader.bytes.at != NULL;
+}
+
+bool tw__redis_chunk_read(struct tw__redis_queue *queue, struct tw__redis_bytes bytes, uint64_t now_ms,
+                          struct tw__redis_fault *fault)
+{
+    return read_chunk(queue, bytes, false, now_ms, fault);
+}
+
+bool tw__redis_chunk_renew(struct tw__redis_queue *queue, struct tw__redis_bytes bytes, uint64_t now_ms,
+                           struct tw__redis_fault *fault)
+{
+    return read_chunk(queue, bytes, true, now_ms, fault);
 }

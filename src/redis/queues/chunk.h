@@ -38,9 +38,20 @@ void tw__redis_chunks_fini(struct tw__redis_chunks *chunks);
 /* The format of a chunk; 0 also if the bytes do not begin with a number. */
 uint64_t tw__redis_chunk_format(struct tw__redis_bytes bytes);
 
+/* Adds a chunk of one task of the queue to an empty buffer. */
+void tw__redis_chunk_put(struct tw__redis_buffer *buffer, const struct tw__redis_queue *queue,
+                         const struct tw__redis_task *task);
+
+/* Renews the tasks of the queue that have the ids of a chunk, by the payload, the repetition and the options
+ * there (keep.h). Returns as tw__redis_chunk_read(). */
+bool tw__redis_chunk_renew(struct tw__redis_queue *queue, struct tw__redis_bytes bytes, uint64_t now_ms,
+                           struct tw__redis_fault *fault);
+
 /* Puts the tasks of a chunk into a queue, which has the tasks of the chunks before it: a task may share the
  * payload of one of them. A task of the chunk replaces a task with the same id. Returns
- * false if the bytes are not a chunk of format 1; then some of the chunk's tasks may be in the queue. */
-bool tw__redis_chunk_read(struct tw__redis_queue *queue, struct tw__redis_bytes bytes, uint64_t now_ms);
+ * false if the bytes are not a chunk of format 1; then some of the chunk's tasks may be in the queue, and
+ * `fault`, which may be NULL, says why. */
+bool tw__redis_chunk_read(struct tw__redis_queue *queue, struct tw__redis_bytes bytes, uint64_t now_ms,
+                          struct tw__redis_fault *fault);
 
 #endif

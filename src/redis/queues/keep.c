@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
  * A task that is renewed in place keeps its timer or its link, and only its block is another one. So its place
- * in the order stays, whichever that is. Two tasks have no place that could stay:
+ * in the order stays, whichever that is. Two tasks are not that simple:
  *
- *   - A held task is in the line of its route. If the new options make another route, it becomes overdue, and
- *     is tried at once.
- *   - The task that is being delivered, or whose lease has run out, is filed nowhere. It becomes overdue too,
- *     and so it is looked at again.
+ *   - A held task is in the line of its route. If the new options make another route, it goes to the end of
+ *     that line. It still waits for the next try of its target, and keeps its tries.
+ *   - The task that is being delivered, or whose lease has run out, is filed nowhere. Its delivery goes on with
+ *     the other block, and settles it by the new options.
  */
 #include "keep.h"
 
@@ -55,10 +55,20 @@ struct tw__redis_keep tw__redis_keep_decide(const struct tw__redis_queues *queue
     else if (keep.how != TW__TASK_KEEPDUE_GIVEN)
         keep.due = tw__redis_task_first_due(old);
     if (keep.how == TW__TASK_KEEPDUE_NEXT_PERIOD)
-        keep.due = tw__task_due_after(keep.due, 1, tw__redis_task_every(old));
-    if (keep.due > INT64_MAX)
-        keep.due = INT64_MAX; /* the latest time that a file may have */
+        keep.due = tw__task_due_after(keep.due, 1 + tw__redis_task_missed(old), tw__redis_task_every(old));
+    if (keep.due > TW__TASK_TIME_MAX) /* the series ends with this attempt, and has no time to keep */
+        keep = (struct tw__redis_keep){TW__TASK_KEEPDUE_GIVEN, due};
     return keep;
+}
+
+bool tw__redis_keep_fits(const struct tw__redis_queue *queue, const struct tw__redis_task *old,
+                         const struct tw__redis_route *route)
+{
+    if (old == NULL || tw__redis_task_stage(old) == TW__REDIS_DEAD)
+        return false;
+    struct tw__redis_plan plan = tw__redis_route_plan(route);
+    return tw__redis_task_stage(old) == TW__REDIS_REPLACED ||
+           !is_elsewhere(tw__redis_route_of(queue->queues, old), &plan);
 }
 
 /* ---- doing ----------------------------------------------------------------------------------------------- */
@@ -67,16 +77,14 @@ static void renew_in_place(struct tw__redis_queue *queue, struct tw__redis_task 
                            struct tw__redis_task *fresh, struct tw__redis_route *route)
 {
     struct tw__redis_queues *queues = queue->queues;
-    bool filed = tw__redis_task_filed(task);
-    if (filed && task->flags & TW__REDIS_TASK_HELD && route != tw__redis_route_of(queues, task)) {
-        tw__redis_place_unfile(queues, task);
-        filed = false;
+    TW_ASSERT(tw__redis_task_filed(task) || queues->delivering == task);
+    if (!(task->flags & TW__REDIS_TASK_HELD) || route == tw__redis_route_of(queues, task)) {
+        tw__redis_queue_renew(queue, task, fresh, route);
+        return;
     }
-    if (queues->delivering == task)
-        queues->delivering = NULL;
+    struct tw__redis_wait wait = tw__redis_place_let_go(queues, task);
     task = tw__redis_queue_renew(queue, task, fresh, route);
-    if (!filed)
-        tw__redis_place_file_overdue(queues, task);
+    tw__redis_place_hold_on(queues, task, &wait);
 }
 
 /* A task that waits for another time than its due time has a life, which says so. */

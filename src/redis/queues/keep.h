@@ -21,6 +21,10 @@ struct tw__redis_keep tw__redis_keep_decide(const struct tw__redis_queues *queue
                                             const struct tw__redis_task *old, const struct tw__redis_plan *plan,
                                             uint64_t every, uint64_t due, uint64_t now_ms);
 
+/* Whether `old`, which may be NULL, can be renewed in place with this route. */
+bool tw__redis_keep_fits(const struct tw__redis_queue *queue, const struct tw__redis_task *old,
+                         const struct tw__redis_route *route);
+
 /* IN_PLACE and SAME_TIMES: lets the new task take the place of `old`, as was decided. Takes out and frees what
  * is not needed any more. Requires: the task is in no queue, and filed nowhere; its hash is `hash`, and its
  * route belongs to the queue. */

@@ -15,6 +15,7 @@
 #include "change.h"
 #include "place.h"
 #include "queue.h"
+#include "turn.h"
 
 /* The life of a task, or the one that begins when a task without a life is leased, or dies. */
 static struct tw__redis_life life_of(const struct tw__redis_task *task)
@@ -42,7 +43,7 @@ static struct tw__redis_life replaced_life(const struct tw__redis_task *task, ui
     struct tw__redis_life life = tw__redis_task_whole_life(task);
     TW_ASSERT(tw__redis_stage_is_leased(life.stage));
     life.stage = TW__REDIS_REPLACED;
-    life.has_next = false;
+    life.has_next = life.has_missed = false;
     life.due = due_ms;
     life.lapses = 0;
     life.error.size = 0;
@@ -97,13 +98,26 @@ uint64_t tw__redis_lease_end_replaced(struct tw__redis_queue *queue, struct tw__
 
 /* ---- leases ---------------------------------------------------------------------------------------------- */
 
+/* Lets the call begin in the turn of its task: its due time may be that of a later period. */
+static void begin_call(struct tw__redis_life *life, const struct tw__task_turn *turn)
+{
+    TW_ASSERT(turn->calls);
+    if (life->due != turn->due)
+        life->next = turn->due;
+    life->due = turn->due;
+    life->missed = turn->missed;
+    life->has_missed = turn->missed > 0;
+}
+
 struct tw__redis_task *tw__redis_lease_begin(struct tw__redis_queue *queue, struct tw__redis_task *task,
                                              const struct tw__redis_lease *lease, uint64_t now_ms,
                                              struct tw__redis_buffer *log)
 {
     struct tw__redis_life life = life_of(task);
+    struct tw__task_turn turn = tw__redis_turn(queue->queues, task, now_ms);
     TW_ASSERT(task->ready && lease->token != 0);
     life.next = tw__redis_task_due(task);
+    begin_call(&life, &turn);
     life.has_next = life.next != life.due;
     life.stage = TW__REDIS_LEASED;
     life.renewed = false;
@@ -114,6 +128,18 @@ struct tw__redis_task *tw__redis_lease_begin(struct tw__redis_queue *queue, stru
     task = relive(queue, task, &life, tw__add_saturating(now_ms, lease->ms), now_ms);
     tw__redis_change_put(log, queue->queues, task);
     return task;
+}
+
+void tw__redis_lease_pass_over(struct tw__redis_queue *queue, struct tw__redis_task *task,
+                               const struct tw__task_turn *turn, uint64_t now_ms, struct tw__redis_buffer *log)
+{
+    TW_ASSERT(!turn->calls);
+    if (turn->ends) {
+        tw__redis_lease_remove(queue, task, log);
+        return;
+    }
+    tw__redis_change_put_anew(log, queue->queues, task, turn->due);
+    tw__redis_queue_begin_anew(queue, task, turn->due, now_ms);
 }
 
 struct tw__redis_task *tw__redis_lease_hasten(struct tw__redis_queue *queue, struct tw__redis_task *task,
@@ -220,8 +246,8 @@ void tw__redis_lease_done(struct tw__redis_queue *queue, struct tw__redis_task *
                           struct tw__redis_buffer *log)
 {
     uint64_t every = tw__redis_task_every(task), times = tw__redis_task_times(task),
-             next = tw__add_saturating(tw__redis_task_first_due(task), every);
-    if (every == 0 || times == 1 || next > INT64_MAX) {
+             next = tw__task_due_after(tw__redis_task_first_due(task), 1 + tw__redis_task_missed(task), every);
+    if (every == 0 || times == 1 || next > TW__TASK_TIME_MAX) {
         tw__redis_lease_remove(queue, task, log);
         return;
     }
@@ -240,7 +266,7 @@ static struct tw__redis_life death_of(const struct tw__redis_task *task, uint32_
     struct tw__redis_life life = life_of(task);
     TW_ASSERT(life.stage != TW__REDIS_DEAD);
     life.stage = TW__REDIS_DEAD;
-    life.has_next = false;
+    life.has_next = life.has_missed = false;
     life.token = 0;
     life.attempt = attempts;
     life.error = error;

@@ -10,6 +10,7 @@
 #define TW_REDIS_LEASE_H
 
 #include "state.h"
+#include "turn.h"
 
 struct tw__redis_lease {
     uint64_t token; /* not 0 */
@@ -17,10 +18,15 @@ struct tw__redis_lease {
     struct tw__redis_bytes worker;
 };
 
-/* Gives a ready task to a worker: an attempt begins. Returns the task, whose address may have changed. */
+/* Gives a ready task to a worker: an attempt begins. The first one of a call fixes the period, and the further
+ * periods for which the call stands. Returns the task, whose address may have changed. Requires: it is the turn
+ * of the task to be called (turn.h). */
 struct tw__redis_task *tw__redis_lease_begin(struct tw__redis_queue *queue, struct tw__redis_task *task,
                                              const struct tw__redis_lease *lease, uint64_t now_ms,
                                              struct tw__redis_buffer *log);
+/* It is not the turn of a ready task to be called: it waits for its next period, or leaves. */
+void tw__redis_lease_pass_over(struct tw__redis_queue *queue, struct tw__redis_task *task,
+                               const struct tw__task_turn *turn, uint64_t now_ms, struct tw__redis_buffer *log);
 /* Lets a waiting task be ready now; it keeps its due time and its attempts. Returns the task, whose address may
  * have changed. Requires: the task is not held. */
 struct tw__redis_task *tw__redis_lease_hasten(struct tw__redis_queue *queue, struct tw__redis_task *task,
@@ -68,7 +74,7 @@ void tw__redis_lease_put_off(struct tw__redis_queue *queue, struct tw__redis_tas
 /* The task leaves its queue. */
 void tw__redis_lease_remove(struct tw__redis_queue *queue, struct tw__redis_task *task,
                             struct tw__redis_buffer *log);
-/* The work is done: the task leaves, or waits for its next period. */
+/* The work is done: the task leaves, or waits for the first period for which its call does not stand. */
 void tw__redis_lease_done(struct tw__redis_queue *queue, struct tw__redis_task *task, uint64_t now_ms,
                           struct tw__redis_buffer *log);
 

@@ -2,10 +2,12 @@
  *
  * The bytes of a life.
  *
- *     in a task:  first byte 1 | due 8 | token 8 | lease_ms 4 | attempt 4, whose highest bit tells has_next
- *     elsewhere:  the first number, the same as varints, worker and error, each with its size, `next` if any
+ *     in a task:  first byte 1 | due 8 | token 8 | lease_ms 4 | attempt 4, whose two highest bits tell has_next
+ *                 and has_missed
+ *     elsewhere:  the first number, the same as varints, worker and error, each with its size, `next` if any,
+ *                 `missed` if any
  *     first byte: the stage, plus 4 if the lease was renewed, plus 8 for each lapse
- *     number:     the first byte, plus 256 if there is `next`
+ *     number:     the first byte, plus 256 if there is `next`, plus 512 if there is `missed`
  *
  * `next` is a number of its own only if it is not `due`: before the take the task was a retry, was given back
  * until a time, or was made ready. It is written by its distance to `due` (life.h).
@@ -14,15 +16,22 @@
 
 #include <string.h>
 
-enum { RENEWED = TW__REDIS_STAGES, LAPSE = 2 * RENEWED, WITH_NEXT = UINT8_MAX + 1 };
-static const uint32_t HAS_NEXT = UINT32_C(1) << 31;
+enum {
+    RENEWED = TW__REDIS_STAGES,
+    LAPSE = 2 * RENEWED,
+    WITH_NEXT = UINT8_MAX + 1,
+    WITH_MISSED = 2 * WITH_NEXT
+};
+static const uint32_t HAS_NEXT = UINT32_C(1) << 31, HAS_MISSED = UINT32_C(1) << 30;
 _Static_assert(LAPSE *(TW__REDIS_LAPSES_LAST + 1) <= UINT8_MAX, "the lapses fit in the first byte");
+_Static_assert(TW__REDIS_BEGUN_MAX < UINT32_C(1) << 30, "the attempts fit below the two bits");
 
 void tw__redis_life_unbegin(struct tw__redis_life *life)
 {
     if (life->stage == TW__REDIS_REPLACED)
         life->attempt = 0; /* it was that of an older task */
     life->attempt -= life->stage == TW__REDIS_LEASED && life->attempt > 0;
+    life->has_missed &= life->attempt > 0; /* the next take counts them anew */
     life->stage = TW__REDIS_WAITING;
     life->has_next = false;
     life->token = 0;
@@ -44,7 +53,7 @@ static void set_first(struct tw__redis_life *life, unsigned first)
 
 void tw__redis_life_pack(char *at, const struct tw__redis_life *life)
 {
-    uint32_t attempt = life->attempt | (life->has_next ? HAS_NEXT : 0);
+    uint32_t attempt = life->attempt | (life->has_next ? HAS_NEXT : 0) | (life->has_missed ? HAS_MISSED : 0);
     *at++ = (char)pack_first(life);
     memcpy(at, &life->due, sizeof life->due);
     at += sizeof life->due;
@@ -67,14 +76,16 @@ struct tw__redis_life tw__redis_life_unpack(const char *at)
     at += sizeof life.lease_ms;
     memcpy(&life.attempt, at, sizeof life.attempt);
     life.has_next = (life.attempt & HAS_NEXT) != 0;
-    life.attempt &= ~HAS_NEXT;
+    life.has_missed = (life.attempt & HAS_MISSED) != 0;
+    life.attempt &= ~(HAS_NEXT | HAS_MISSED);
     return life;
 }
 
 void tw__redis_life_put(struct tw__redis_buffer *buffer, const struct tw__redis_life *life,
                         const struct tw__redis_memory *memory)
 {
-    tw__redis_buffer_put_number(buffer, pack_first(life) + (life->has_next ? WITH_NEXT : 0), memory);
+    unsigned with = (life->has_next ? WITH_NEXT : 0) + (life->has_missed ? WITH_MISSED : 0);
+    tw__redis_buffer_put_number(buffer, pack_first(life) + with, memory);
     tw__redis_buffer_put_number(buffer, life->due, memory);
     tw__redis_buffer_put_number(buffer, life->token, memory);
     tw__redis_buffer_put_number(buffer, life->lease_ms, memory);
@@ -83,6 +94,8 @@ void tw__redis_life_put(struct tw__redis_buffer *buffer, const struct tw__redis_
     tw__redis_buffer_put_bytes(buffer, life->error, memory);
     if (life->has_next)
         tw__redis_buffer_put_number(buffer, tw__redis_life_away(life), memory);
+    if (life->has_missed)
+        tw__redis_buffer_put_number(buffer, life->missed, memory);
 }
 
 /* Reads `next`. It is another time than `due`, and an attempt of the task itself is under way. */
@@ -90,7 +103,15 @@ static void take_before(struct tw__redis_reader *reader, struct tw__redis_life *
 {
     uint64_t away = tw__redis_reader_number(reader, UINT64_MAX);
     life->next = tw__redis_life_at(life, away);
-    if (life->stage != TW__REDIS_LEASED || life->next == life->due || life->next > INT64_MAX)
+    if (life->stage != TW__REDIS_LEASED || life->next == life->due || life->next > TW__TASK_TIME_MAX)
+        reader->at = NULL;
+}
+
+/* Reads `missed`. A dead task has no call, and a newer one behind an attempt has none yet. */
+static void take_missed(struct tw__redis_reader *reader, struct tw__redis_life *life)
+{
+    life->missed = tw__redis_reader_number(reader, INT64_MAX);
+    if (life->stage == TW__REDIS_DEAD || life->stage == TW__REDIS_REPLACED)
         reader->at = NULL;
 }
 
@@ -106,19 +127,22 @@ static bool lapses_fit(const struct tw__redis_life *life)
 struct tw__redis_life tw__redis_life_take(struct tw__redis_reader *reader)
 {
     struct tw__redis_life life = {0};
-    uint64_t most = TW__REDIS_STAGES - 1 + RENEWED + LAPSE * TW__REDIS_LAPSES_LAST + WITH_NEXT,
+    uint64_t most = TW__REDIS_STAGES - 1 + RENEWED + LAPSE * TW__REDIS_LAPSES_LAST + WITH_NEXT + WITH_MISSED,
              first = tw__redis_reader_number(reader, most);
     set_first(&life, (unsigned)first % WITH_NEXT);
-    life.has_next = first >= WITH_NEXT;
-    life.due = tw__redis_reader_number(reader, INT64_MAX);
+    life.has_next = (first & WITH_NEXT) != 0;
+    life.has_missed = (first & WITH_MISSED) != 0;
+    life.due = tw__redis_reader_named(reader, "due", TW__TASK_TIME_MAX);
     life.token = tw__redis_reader_number(reader, UINT64_MAX);
     life.lease_ms = (uint32_t)tw__redis_reader_number(reader, UINT32_MAX);
-    life.attempt = (uint32_t)tw__redis_reader_number(reader, TW__REDIS_BEGUN_MAX);
+    life.attempt = (uint32_t)tw__redis_reader_named(reader, "attempt", TW__REDIS_BEGUN_MAX);
     if (!lapses_fit(&life))
         reader->at = NULL;
     life.worker = tw__redis_reader_bytes(reader);
     life.error = tw__redis_reader_bytes(reader);
     if (life.has_next)
         take_before(reader, &life);
+    if (life.has_missed)
+        take_missed(reader, &life);
     return life;
 }

@@ -43,11 +43,13 @@ struct tw__redis_life {
     uint32_t lapses;   /* those of them whose lease ran out, at most TW__REDIS_LAPSES_LAST; REPLACED: 0 */
     bool has_next;     /* LEASED: the task waited for `next` before it was taken, and not for `due` */
     uint64_t next;
+    bool has_missed; /* the call has begun, and stands for so many further periods; otherwise for none */
+    uint64_t missed;
     struct tw__redis_bytes worker, error; /* the worker that has or had the lease; the last error */
 };
 
-/* Attempts are counted no further. */
-enum { TW__REDIS_BEGUN_MAX = INT32_MAX };
+/* Attempts are counted no further: so many tries can fail or lapse. */
+enum { TW__REDIS_BEGUN_MAX = 1000000 + TW__TASK_LAPSES_MAX };
 
 /* The lapse with this number kills. */
 enum { TW__REDIS_LAPSES_LAST = TW__TASK_LAPSES_MAX + 1 };
@@ -77,11 +79,17 @@ static inline uint64_t tw__redis_life_at(const struct tw__redis_life *life, uint
     return away % 2 == 0 ? life->due + away / 2 : life->due - away / 2 - 1;
 }
 
+/* Whether a task with this `every` may have the life: only one that repeats stands for further periods. */
+static inline bool tw__redis_life_suits(const struct tw__redis_life *life, uint64_t every)
+{
+    return every > 0 || !life->has_missed;
+}
+
 /* Lets an attempt that is under way not have begun, and makes the token worthless. */
 void tw__redis_life_unbegin(struct tw__redis_life *life);
 
 void tw__redis_life_pack(char *at, const struct tw__redis_life *life);
-/* Reads a life. Its strings and `next` are not set. */
+/* Reads a life. Its strings, `next` and `missed` are not set. */
 struct tw__redis_life tw__redis_life_unpack(const char *at);
 /* The stage alone. */
 static inline enum tw__redis_stage tw__redis_life_stage(const char *at)

@@ -137,7 +137,7 @@ uint64_t tw__redis_place_due(const struct tw__redis_queues *queues, const struct
     if (!is_steady(task))
         return tw__redis_task_due(task);
     uint64_t end = wall_of(queues, tw__redis_task_due(task));
-    return end < INT64_MAX ? end : INT64_MAX; /* the latest time that a file may have */
+    return end < TW__TASK_TIME_MAX ? end : TW__TASK_TIME_MAX;
 }
 
 uint64_t tw__redis_place_next(const struct tw__redis_queues *queues, const struct tw__redis_task *task,
@@ -388,11 +388,12 @@ void tw__redis_place_rest(struct tw__redis_route *route)
         tw__list_remove(&route->ready);
 }
 
-static void hold(struct tw__redis_queues *queues, struct tw__redis_task *task, struct tw__link *next)
+static void hold(struct tw__redis_queues *queues, struct tw__redis_task *task, struct tw__link *next,
+                 uint64_t since_ms)
 {
     struct tw__redis_route *route = tw__redis_route_of(queues, task);
     tw__redis_task_set_tries(task, route->waits - tw__redis_task_tries(task));
-    park(task, TW__REDIS_TASK_HELD, next, queues->late_since_ms);
+    park(task, TW__REDIS_TASK_HELD, next, since_ms);
     tw__redis_sums_held(route->queue, 1);
 }
 
@@ -411,7 +412,7 @@ void tw__redis_place_hold(struct tw__redis_queues *queues, struct tw__redis_task
 {
     struct tw__link *line = &tw__redis_route_of(queues, task)->line;
     TW_ASSERT(!tw__list_empty(line));
-    hold(queues, task, line);
+    hold(queues, task, line, queues->late_since_ms);
     tw__redis_check_changed(queues, tw__redis_check_places);
 }
 
@@ -420,7 +421,7 @@ void tw__redis_place_hold_first(struct tw__redis_queues *queues, struct tw__redi
 {
     struct tw__redis_route *route = tw__redis_route_of(queues, task);
     tw__redis_place_rest(route);
-    hold(queues, task, route->line.next);
+    hold(queues, task, route->line.next, queues->late_since_ms);
     route->next_try_ms = steady_of(queues, next_ms);
     fits(tw_wheel_move_at(queues->retries, &route->retry, retry_ms));
     tw__redis_check_changed(queues, tw__redis_check_places);
@@ -448,8 +449,9 @@ void tw__redis_place_put_back(struct tw__redis_queues *queues, struct tw__redis_
     struct tw__redis_route *route = tw__redis_route_of(queues, task);
     TW_ASSERT(taken == TW__REDIS_TAKEN_TASK || taken == TW__REDIS_TAKEN_PROBE);
     if (taken == TW__REDIS_TAKEN_PROBE) {
-        hold(queues, task, route->line.next);
-        tw__redis_place_make_ready(route);
+        hold(queues, task, route->line.next, queues->late_since_ms);
+        if (!tw_timer_pending(&route->retry)) /* else it has got another route meanwhile, which waits */
+            tw__redis_place_make_ready(route);
     } else {
         line_up(queues, task, queues->overdue.next, queues->late_since_ms);
     }
@@ -608,6 +610,35 @@ static void let_go(struct tw__redis_queues *queues, struct tw__redis_task *task)
     tw__redis_sums_held(route->queue, -1);
     if (tw__list_empty(&route->line))
         tw__redis_place_rest(route);
+}
+
+struct tw__redis_wait tw__redis_place_let_go(struct tw__redis_queues *queues, struct tw__redis_task *task)
+{
+    const struct tw__redis_route *route = tw__redis_route_of(queues, task);
+    struct tw__redis_wait wait = {
+        .since_ms = task->parked.since_ms, .next_try_ms = route->next_try_ms, .wait_ms = route->wait_ms};
+    TW_ASSERT(task->flags & TW__REDIS_TASK_HELD);
+    if (tw_timer_pending(&route->retry))
+        wait.retry_ms = tw_timer_deadline(&route->retry);
+    tw__redis_place_unfile(queues, task);
+    return wait;
+}
+
+void tw__redis_place_hold_on(struct tw__redis_queues *queues, struct tw__redis_task *task,
+                             const struct tw__redis_wait *wait)
+{
+    struct tw__redis_route *route = tw__redis_route_of(queues, task);
+    bool first = tw__list_empty(&route->line);
+    hold(queues, task, &route->line, wait->since_ms);
+    if (first) {
+        route->next_try_ms = wait->next_try_ms;
+        route->wait_ms = wait->wait_ms;
+        if (wait->retry_ms > 0)
+            fits(tw_wheel_move_at(queues->retries, &route->retry, wait->retry_ms));
+        else
+            tw__redis_place_make_ready(route);
+    }
+    tw__redis_check_changed(queues, tw__redis_check_places);
 }
 
 void tw__redis_place_unfile(struct tw__redis_queues *queues, struct tw__redis_task *task)

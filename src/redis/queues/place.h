@@ -83,6 +83,19 @@ void tw__redis_place_hold(struct tw__redis_queues *queues, struct tw__redis_task
  * which is `next_ms` on the wall clock. Requires: the task is filed nowhere. */
 void tw__redis_place_hold_first(struct tw__redis_queues *queues, struct tw__redis_task *task, uint64_t retry_ms,
                                 uint64_t next_ms);
+/* A held task, and how long its route waits. */
+struct tw__redis_wait {
+    uint64_t since_ms;    /* as in the line of the task */
+    uint64_t retry_ms;    /* of the route, on the monotonic clock; 0: its wait is over */
+    uint64_t next_try_ms; /* the same by the steady clock */
+    uint64_t wait_ms;     /* the last wait of the route */
+};
+/* Takes a held task out of the line of its route. */
+struct tw__redis_wait tw__redis_place_let_go(struct tw__redis_queues *queues, struct tw__redis_task *task);
+/* Puts such a task, which has another route by now, at the end of the line of this route. If no task was in
+ * this line, it waits as the other route does. Requires: the task is filed nowhere. */
+void tw__redis_place_hold_on(struct tw__redis_queues *queues, struct tw__redis_task *task,
+                             const struct tw__redis_wait *wait);
 /* Ends the wait of a route: tw__redis_place_take() now takes the first task of its line, and then the other
  * tasks of this line. Requires: the line is not empty. */
 void tw__redis_place_make_ready(struct tw__redis_route *route);

@@ -46,7 +46,7 @@ struct tw__redis_retry {
     uint32_t factor;           /* in hundredths */
     uint32_t jitter;           /* percent; TW__REDIS_JITTER_OPEN: as the settings say */
 };
-enum { TW__REDIS_ATTEMPTS_MAX = 1000000, TW__REDIS_FACTOR_MAX = 10000, TW__REDIS_JITTER_OPEN = 101 };
+enum { TW__REDIS_JITTER_OPEN = 101 };
 
 /* Where a task goes, and how. */
 struct tw__redis_plan {

@@ -33,6 +33,16 @@ static size_t packed_size(const struct tw__redis_task_plan *plan)
     return size;
 }
 
+/* Writes the parts of a life that lie behind the payload. */
+static void put_rest_of_life(char *at, const struct tw__redis_life *life)
+{
+    at = tw__redis_varint_put_bytes(tw__redis_varint_put_bytes(at, life->worker), life->error);
+    if (life->has_next)
+        at = tw__redis_varint_put(at, tw__redis_life_away(life));
+    if (life->has_missed)
+        tw__redis_varint_put(at, life->missed);
+}
+
 /* Writes the payload. Returns its end. */
 static char *put_payload(char *at, const struct tw__redis_task_plan *plan)
 {
@@ -59,7 +69,8 @@ static size_t string_size(struct tw__redis_bytes string)
 static size_t life_size(const struct tw__redis_life *life)
 {
     return TW__REDIS_LIFE_SIZE + string_size(life->worker) + string_size(life->error) +
-           (life->has_next ? tw__redis_varint_size(tw__redis_life_away(life)) : 0);
+           (life->has_next ? tw__redis_varint_size(tw__redis_life_away(life)) : 0) +
+           (life->has_missed ? tw__redis_varint_size(life->missed) : 0);
 }
 
 struct tw__redis_task *tw__redis_task_new(const struct tw__redis_task_plan *plan,
@@ -89,9 +100,7 @@ struct tw__redis_task *tw__redis_task_new(const struct tw__redis_task_plan *plan
     }
     at = put_payload(tw__redis_varint_put_bytes(at, plan->id), plan);
     if (lived)
-        at = tw__redis_varint_put_bytes(tw__redis_varint_put_bytes(at, plan->life->worker), plan->life->error);
-    if (lived && plan->life->has_next)
-        tw__redis_varint_put(at, tw__redis_life_away(plan->life));
+        put_rest_of_life(at, plan->life);
     return task;
 }
 
@@ -210,12 +219,20 @@ struct tw__redis_life tw__redis_task_whole_life(const struct tw__redis_task *tas
     }
     life.worker = tw__redis_varint_get_bytes(at);
     life.error = tw__redis_varint_get_bytes(life.worker.at + life.worker.size);
+    at = life.error.at + life.error.size;
     uint64_t away;
     if (life.has_next) {
-        tw__redis_varint_get(life.error.at + life.error.size, &away);
+        at = tw__redis_varint_get(at, &away);
         life.next = tw__redis_life_at(&life, away);
     }
+    if (life.has_missed)
+        tw__redis_varint_get(at, &life.missed);
     return life;
+}
+
+uint64_t tw__redis_task_missed(const struct tw__redis_task *task)
+{
+    return task->lived && tw__redis_task_life(task).has_missed ? tw__redis_task_whole_life(task).missed : 0;
 }
 
 void tw__redis_task_set_life(struct tw__redis_task *task, const struct tw__redis_life *life)
@@ -258,6 +275,8 @@ static struct tw__redis_task *copy_alive(const struct tw__redis_task *task, cons
     struct tw__redis_life life;
     if (task->lived)
         life = tw__redis_task_whole_life(task);
+    if (task->lived && of != task && tw__redis_task_every(of) == 0)
+        life.has_missed = false; /* there are no periods any more */
     return copy_with(task, of, task->lived ? &life : NULL, share, memory);
 }
 

@@ -4,12 +4,13 @@
  *
  *     [ timer, or place in a line, 32 | route 4 | order 4 | flags 1 | life 25 if it has one
  *       | every 8, times 8 if it repeats | id size, id | count, size, bytes ...
- *       | worker size, worker | error size, error if it has a life | next if that is not due ]
+ *       | worker size, worker | error size, error if it has a life | next if that is not due
+ *       | missed periods if its call has any ]
  *
  * Sizes are varints (varint.h). So a task costs 43 bytes besides its id and payload, and a byte or two for
  * each string of the payload. A life (life.h) adds 27 bytes, the worker's name and the last error, and a few
- * bytes more for a leased task that did not wait for its due time before. In place of a payload that is shared
- * (payload.h) stands its address, aligned.
+ * bytes more for a leased task that did not wait for its due time before, or whose call stands for further
+ * periods. In place of a payload that is shared (payload.h) stands its address, aligned.
  */
 #ifndef TW_REDIS_TASK_H
 #define TW_REDIS_TASK_H
@@ -82,10 +83,12 @@ uint64_t tw__redis_task_every(const struct tw__redis_task *task);
 uint64_t tw__redis_task_times(const struct tw__redis_task *task);
 /* Requires: the task repeats. */
 void tw__redis_task_set_times(struct tw__redis_task *task, uint64_t times);
-/* The life of a task. Requires: it has one. The strings and `next` lie behind the payload and are read only by
- * the second function. */
+/* The life of a task. Requires: it has one. The strings, `next` and `missed` lie behind the payload, and only
+ * the second function reads them. */
 struct tw__redis_life tw__redis_task_life(const struct tw__redis_task *task);
 struct tw__redis_life tw__redis_task_whole_life(const struct tw__redis_task *task);
+/* The further periods for which the task's call stands; 0 before its first attempt. */
+uint64_t tw__redis_task_missed(const struct tw__redis_task *task);
 /* The stage; WAITING without a life. A ready task is WAITING too. */
 static inline enum tw__redis_stage tw__redis_task_stage(const struct tw__redis_task *task)
 {
@@ -98,7 +101,7 @@ static inline bool tw__redis_task_is_leased(const struct tw__redis_task *task)
     return tw__redis_stage_is_leased(tw__redis_task_stage(task));
 }
 
-/* Changes the life in place, all but its strings and `next`. Requires: the task has a life. */
+/* Changes the life in place, all but its strings, `next` and `missed`. Requires: the task has a life. */
 void tw__redis_task_set_life(struct tw__redis_task *task, const struct tw__redis_life *life);
 /* Makes a copy of the task, in a block of its own, with another life, or with none if `life` is NULL. The copy
  * begins with the same bytes: the caller corrects what points at the old block, as after any move. The strings
@@ -112,7 +115,7 @@ struct tw__redis_task *tw__redis_task_sharing(const struct tw__redis_task *task,
                                               const struct tw__redis_memory *memory);
 
 /* Makes a copy of the task in the same way, with the payload, `every` and `times` of another task, which has a
- * payload of its own. The life stays. */
+ * payload of its own. The life stays, but a task that repeats no more stands for no further periods. */
 struct tw__redis_task *tw__redis_task_renewed(const struct tw__redis_task *task,
                                               const struct tw__redis_task *other,
                                               const struct tw__redis_memory *memory);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 #include <task/conditions.h>
+#include <task/limits.h>
 
 #include "shared.h"
 #include "strings.h"
@@ -122,15 +123,21 @@ static bool is_far(uint64_t due)
     return due > tw__redis_shared.iteration_ms + FAR_MS && due > tw_wheel_now(tw__redis_shared.queues->wheel);
 }
 
+/* The longest delay from now on. */
+static long long most_delay(uint64_t now_ms)
+{
+    return (long long)(TW__TASK_TIME_MAX - now_ms);
+}
+
 /* Replies that there is no whole time among `argc` arguments, 0 or more. Returns false. */
 static bool reply_no_time(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, bool absolute, bool in)
 {
     if (argc == 0)
         tw__redis_argument_missing(ctx, "IN or AT", "IN ms or AT unix-ms");
     else if (absolute)
-        tw__redis_argument_no_number(ctx, "AT", TW__REDIS_UNIX_MS, 0, INT64_MAX);
+        tw__redis_argument_no_number(ctx, "AT", TW__REDIS_UNIX_MS, 0, TW__TASK_TIME_MAX);
     else if (in)
-        tw__redis_argument_no_number(ctx, "IN", TW__REDIS_MS, 0, INT64_MAX - (int64_t)tw__redis_now_ms());
+        tw__redis_argument_no_number(ctx, "IN", TW__REDIS_MS, 0, most_delay(tw__redis_now_ms()));
     else
         tw__redis_argument_error(ctx, argv[0], "the time", "IN ms or AT unix-ms");
     return false;
@@ -145,14 +152,14 @@ bool tw__redis_argument_time(RedisModuleCtx *ctx, RedisModuleString **argv, int 
     if (argc < 2 || (!*absolute && !in))
         return reply_no_time(ctx, argv, argc, *absolute, in);
     if (*absolute) {
-        if (!tw__redis_argument_number(ctx, argv[1], "AT", TW__REDIS_UNIX_MS, 0, INT64_MAX, due))
+        if (!tw__redis_argument_number(ctx, argv[1], "AT", TW__REDIS_UNIX_MS, 0, TW__TASK_TIME_MAX, due))
             return false;
         if (!is_far(*due))
             *now_ms = tw__redis_now_ms();
         return true;
     }
     *now_ms = tw__redis_now_ms();
-    if (!tw__redis_argument_number(ctx, argv[1], "IN", TW__REDIS_MS, 0, INT64_MAX - (int64_t)*now_ms, due))
+    if (!tw__redis_argument_number(ctx, argv[1], "IN", TW__REDIS_MS, 0, most_delay(*now_ms), due))
         return false;
     *due += *now_ms;
     return true;

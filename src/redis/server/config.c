@@ -73,17 +73,13 @@ static int set_deliver(const char *name, int value, void *arg, RedisModuleString
 struct tw__task_retry tw__redis_config_retry(const struct tw__redis_retry *own)
 {
     bool open = own->first_ms == 0;
-    struct tw__task_retry retry = {
+    return (struct tw__task_retry){
         .tries = own->tries == 0 ? (uint32_t)tw__redis_config.tries : own->tries,
         .factor = open ? (uint32_t)tw__redis_config.backoff_percent : own->factor,
         .jitter =
             own->jitter == TW__REDIS_JITTER_OPEN ? (uint32_t)tw__redis_config.backoff_jitter : own->jitter,
         .first_ms = open ? (uint64_t)tw__redis_config.backoff_first_ms : own->first_ms,
         .max_ms = open ? (uint64_t)tw__redis_config.backoff_max_ms : own->max_ms};
-    uint64_t most_ms = tw__task_range(TW__TASK_IN_BACKOFF_MAX).most;
-    if (retry.max_ms > most_ms)
-        retry.max_ms = most_ms; /* a file from before this limit */
-    return retry;
 }
 
 struct tw__task_retry tw__redis_config_target_retry(const struct tw__redis_retry *own)

@@ -12,13 +12,6 @@
 
 #include "queues/state.h"
 
-/* The latest time, in ms: the largest integer that Redis can reply with. */
-#define TW__REDIS_TIME_MAX ((uint64_t)INT64_MAX)
-
-/* The most bytes that id, target and payload of a task take together. A Stream refuses an entry of more than
- * 2^30 bytes. The difference is room for the fields that a delivery or a dead letter adds. */
-#define TW__REDIS_TASK_BYTES_MAX UINT64_C(1000000000)
-
 /* The flags of a context while a data set is loaded, in either way. */
 enum { TW__REDIS_LOADING = REDISMODULE_CTX_FLAGS_LOADING | REDISMODULE_CTX_FLAGS_ASYNC_LOADING };
 

@@ -42,7 +42,7 @@ test("a task that was put is there with all its fields", async () => {
     assert.deepEqual(next, due);
     assert.ok(remaining > FAR - 60000 && remaining <= FAR);
     assert.deepEqual(task, { id: "a", every: 0, times: 1, target: "", kind: "workers", maxlen: 0, missed: "coalesce",
-        maxLate: Infinity, attempt: 0, state: "waiting", worker: "", error: "", payload: ["one", "two"] });
+        missedPeriods: 0, maxLate: Infinity, attempt: 0, state: "waiting", worker: "", error: "", payload: ["one", "two"] });
     assert.equal(await queue.get("b"), null);
     assert.equal(await queue.count(), 1);
 });
@@ -188,10 +188,10 @@ const silent = { sendCommand() {
     throw new Error("it was sent");
 } };
 const none = new Queue(silent, "s");
-const HUGE = 8.64e15 + 2;
+const HUGE = 253402300800000;
 
 const WRONG = [
-    [TypeError, "delay is '5': expected an integer from 0 to 8640000000000000",
+    [TypeError, "delay is '5': expected an integer from 0 to 253402300799999",
         () => none.put("a", "x", { delay: "5" })],
     [RangeError, "delay is -1: expected an integer from 0 to", () => none.put("a", "x", { delay: -1 })],
     [RangeError, "delay is 0.5: expected an integer", () => none.put("a", "x", { delay: 0.5 })],
@@ -200,7 +200,8 @@ const WRONG = [
     [TypeError, "at is '2030': expected a Date, or Unix time in ms", () => none.put("a", "x", { at: "2030" })],
     [RangeError, "at is Invalid Date: expected a valid Date",
         () => none.put("a", "x", { at: new Date("soon") })],
-    [RangeError, "expected a valid Date from 1970 on", () => none.move("a", { at: new Date(-1) })],
+    [RangeError, "expected a valid Date from 1970 to 9999", () => none.move("a", { at: new Date(-1) })],
+    [RangeError, "expected a valid Date from 1970 to 9999", () => none.move("a", { at: new Date(HUGE) })],
     [TypeError, "delay and at are both given", () => none.put("a", "x", { delay: 1, at: 1 })],
     [TypeError, "there is no option 'dealy': expected delay, at, only", () => none.put("a", "x", { dealy: 1 })],
     [TypeError, "the options are 5: expected an object", () => none.put("a", "x", 5)],
@@ -211,6 +212,8 @@ const WRONG = [
         () => none.put("a", "x", { only: "gt", keepDue: true })],
     [TypeError, "keepDue is 1: expected true or false", () => none.put("a", "x", { keepDue: 1 })],
     [RangeError, "every is 0: expected an integer from 1", () => none.put("a", "x", { every: 0 })],
+    [RangeError, "every is 3155760000001: expected an integer from 1 to 3155760000000",
+        () => none.put("a", "x", { every: 3155760000001 })],
     [TypeError, "times is 3, and every is missing", () => none.put("a", "x", { times: 3 })],
     [RangeError, "times is 0: expected an integer from 1", () => none.put("a", "x", { every: 1, times: 0 })],
     [RangeError, "missed is 'never': expected 'burst' or 'skip' or 'coalesce'",

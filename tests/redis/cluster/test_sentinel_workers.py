@@ -97,7 +97,7 @@ class Follower(threading.Thread):
         any_moment(random, 0.1)
 
     def step(self):
-        [[queue, name, token, _, attempt, _]] = self.client.execute_command(
+        [[queue, name, token, _, attempt, *_]] = self.client.execute_command(
             "TW.TAKE", len(self.queues), *self.queues, "LEASE", FAR, "BLOCK", 0)
         port = self.client.connection_pool.master_address[1]
         self.takes.append(Take(port, name, token, attempt,
@@ -195,7 +195,7 @@ def test_the_primary_is_killed_while_workers_wait(fleet):
         assert copy.execute_command("TW.ACK", "mine", "held", token, "kept", kept) == 2
         # The other lease ends a second time, and the attempt has failed then.
         wait_state(copy, "yours", "left", "ready")
-        [[*_, attempt, _]] = copy.execute_command("TW.TAKE", 1, "yours", "LEASE", FAR)
+        [[*_, attempt, _, _]] = copy.execute_command("TW.TAKE", 1, "yours", "LEASE", FAR)
         assert (attempt, new.tw()["renewed"]) == (2, 2)
 
         copy.execute_command("TW.PAUSE", HEAP, "OFF")

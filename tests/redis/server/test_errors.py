@@ -10,6 +10,7 @@ from harness import Fleet, Raw, Tap, now_ms
 HOUR = 3600 * 1000
 CENTURY = "3155760000000"
 MAX = "9223372036854775807"  # A message may also write it as 2^63-1.
+LAST = "253402300799999"  # the last time
 COUNTERS = ("added", "cancelled", "moved", "delivered", "dropped", "coalesced", "dead", "pending", "queues")
 
 ADD = ("TW.SEND", "s", "q", "new")
@@ -82,11 +83,11 @@ def case(words, *fragments):
 
 def numbers(before, after, name, low, high=None):
     """Returns a case for each text that is no number, and for each number out of range. If `high` is None,
-    the upper end of the range is the time left until 2^63-1. The error of a time has the unit."""
+    the upper end of the range is the time left until the last time. The error of a time has the unit."""
     wrong = [
         "ten", "", "1.5", "1e3", " 5", "5 ", "0x10", "30m",
         str(low - 1),
-        str(int(high or MAX) + 1), "99999999999999999999"
+        str(int(high or LAST) + 1), "99999999999999999999"
     ]
     unit = ["milliseconds"] if name in TIMES else []
     return [case((*before, value, *after), name, str(low), *unit, *([high] if high else [])) for value in wrong]
@@ -94,8 +95,8 @@ def numbers(before, after, name, low, high=None):
 
 @pytest.mark.parametrize("words,fragments", [
     *numbers((*ADD, "IN"), PAYLOAD, "IN", 0),
-    *numbers((*ADD, "AT"), PAYLOAD, "AT", 0, MAX),
-    *numbers((*IN, "EVERY"), PAYLOAD, "EVERY", 1, MAX),
+    *numbers((*ADD, "AT"), PAYLOAD, "AT", 0, LAST),
+    *numbers((*IN, "EVERY"), PAYLOAD, "EVERY", 1, CENTURY),
     *numbers((*IN, "EVERY", 5, "TIMES"), PAYLOAD, "TIMES", 1, MAX),
     *numbers((*IN, "MAXLEN"), PAYLOAD, "MAXLEN", 1, MAX),
     *numbers((*IN, "MAXLATE"), PAYLOAD, "MAXLATE", 0, CENTURY),
@@ -103,12 +104,12 @@ def numbers(before, after, name, low, high=None):
     *numbers((*IN, "BACKOFF"), ("1", "5", *PAYLOAD), "BACKOFF first-ms", 1, CENTURY),
     *numbers((*IN, "JITTER"), PAYLOAD, "JITTER", 0, "100"),
     *numbers(("TW.MOVE", "s", "old", "IN"), (), "IN", 0),
-    *numbers(("TW.MOVE", "s", "old", "AT"), (), "AT", 0, MAX),
+    *numbers(("TW.MOVE", "s", "old", "AT"), (), "AT", 0, LAST),
     *numbers(("TW.SCAN", "s", 0, "COUNT"), (), "COUNT", 1, "2147483647"),
     *numbers(("TW.RANGE", "s", "-", "+", "COUNT"), (), "COUNT", 1, "10000"),
-    *numbers(("TW.RANGE", "s"), ("+",), "from", 0, MAX),
-    *numbers(("TW.RANGE", "s", "-"), (), "to", 0, MAX),
-    *numbers(("TW.FORECAST", "s", "STEP"), (), "STEP", 1, MAX),
+    *numbers(("TW.RANGE", "s"), ("+",), "from", 0, LAST),
+    *numbers(("TW.RANGE", "s", "-"), (), "to", 0, LAST),
+    *numbers(("TW.FORECAST", "s", "STEP"), (), "STEP", 1, LAST),
     *numbers(("TW.FORECAST", "s", "STEPS"), (), "STEPS", 1, "10000"),
     *numbers(("TW.PROMOTE", "s", "IDS"), ("a",), "IDS", 1, "10000"),
 ])
@@ -117,8 +118,8 @@ def test_a_number_out_of_range(server, raw, words, fragments):
 
 
 @pytest.mark.parametrize("words,fragments", [
-    case((*ADD, "IN", MAX, *PAYLOAD), "IN"),
-    case(("TW.MOVE", "s", "old", "IN", MAX), "IN"),
+    case((*ADD, "IN", LAST, *PAYLOAD), "IN"),
+    case(("TW.MOVE", "s", "old", "IN", LAST), "IN"),
 ])
 def test_a_sum_past_the_end_of_time(server, raw, words, fragments):
     refused(server, raw, words, *fragments)
@@ -158,7 +159,7 @@ def test_an_unknown_word(server, raw, words, fragments):
     case((*ADD, *PAYLOAD, "x", "y"), "IN", "AT"),
     case(ADD, "IN or AT is missing", "IN ms or AT unix-ms"),
     case((*ADD, "IN"), "IN has no value", "milliseconds"),
-    case((*ADD, "at"), "AT has no value", "Unix time in milliseconds", MAX),
+    case((*ADD, "at"), "AT has no value", "Unix time in milliseconds", LAST),
     case((*ADD, "5"), "the time is '5'", "IN ms or AT unix-ms"),
     case((*ADD, *PAYLOAD), "the time is 'PAYLOAD'", "IN ms or AT unix-ms"),
     case(IN, "PAYLOAD is missing", "PAYLOAD field value"),
@@ -263,14 +264,14 @@ def test_a_long_argument_is_cut_at_a_character(server, raw):
     case(("TW.SCAN", "s", "0", "MATCH", "a", "COUNT"), "COUNT", "1", "2147483647"),
     case(("TW.RANGE", "s", "-", "+", "COUNT"), "COUNT", "1", "10000"),
     case(("TW.RANGE", "s", "-", "+", "AFTER"), "AFTER"),
-    case(("TW.FORECAST", "s", "STEP"), "STEP", "1", MAX),
+    case(("TW.FORECAST", "s", "STEP"), "STEP", "1", LAST),
     case(("TW.FORECAST", "s", "STEP", "5", "STEPS"), "STEPS", "1", "10000"),
     case((*IN, "PAYLOAD"), "PAYLOAD"),
-    case((*IN, "EVERY"), "EVERY", "milliseconds", "1", MAX),
+    case((*IN, "EVERY"), "EVERY", "milliseconds", "1", CENTURY),
     case((*IN, "TIMES"), "TIMES", "1", MAX),
     case((*IN, "MAXLATE"), "MAXLATE", "milliseconds", "0", CENTURY),
     case((*IN, "MISSED"), "MISSED has no value", "burst", "skip or coalesce"),
-    case(("TW.TOP", "STEP"), "STEP", "milliseconds", "1", MAX)
+    case(("TW.TOP", "STEP"), "STEP", "milliseconds", "1", LAST)
 ])
 def test_an_option_without_its_value(server, raw, words, fragments):
     """The error names the option, also where the command has too few words for a good one."""

@@ -260,9 +260,12 @@ def test_times_left_are_counted_down(r):
 
 
 def test_a_repetition_past_the_end_of_time_is_the_last(r):
-    add(r, "a", "IN", 0, "EVERY", 2**63 - 1)
-    wait_until(lambda: r.xlen("q") == 1)
-    assert r.exists("s") == 0 or task(r, "s", "a")["due"] == 2**63 - 1
+    end = 253402300799999
+    add(r, "next", "AT", end - 1000, "EVERY", 1000), add(r, "last", "AT", end - 999, "EVERY", 1000)
+    r.execute_command("TW.PROMOTE", "s", "ALL")
+    wait_until(lambda: r.xlen("q") == 2)
+    assert list(tasks(r, "s")) == ["next"]
+    assert (task(r, "s", "next")["due"], task(r, "s", "next")["attempt"]) == (end, 0)
 
 
 def test_a_list_may_repeat(r):
@@ -343,6 +346,24 @@ def test_periods_that_are_too_late_are_no_part_of_a_coalesced_call(clock, server
     found, late = after_a_pause(clock, r, "EVERY", 100, "TIMES", 3, "MAXLATE", 250)
     assert (found[0], late) == (800, 240)
     assert (calls(r)[0][1], server.tw()["dropped"]) == (2, 8)
+
+
+def test_a_refused_call_stands_for_the_same_periods_when_it_is_tried_again(clock, server, r):
+    """It is never too late either. A call that dies leaves no period of it behind."""
+    r.mset({"q": "text", "wrong": "text"})
+    due = clock.now() - 10 * HOUR
+    options = ("AT", due, "EVERY", HOUR, "MAXLATE", 20 * HOUR)
+    add(r, "a", *options, "BACKOFF", HOUR, 1, HOUR)
+    add(r, "b", *options, "TRIES", 1, target="wrong")
+    wait_until(lambda: task(r, "s", "a")["attempt"] == 1)
+    [dead] = wait_dead(r, "s", 1)
+    assert (task(r, "s", "b")["due"], server.tw()["coalesced"]) == (due + 11 * HOUR, 10)
+    assert (task(r, "s", "a")["missed-periods"], task(r, "s", dead.id)["missed-periods"]) == (10, 0)
+    clock.push(30 * HOUR)
+    r.delete("q")
+    assert r.execute_command("TW.PROMOTE", "s", "IDS", 1, "a") == 1
+    wait_until(lambda: r.exists("q") and r.xlen("q") == 2)
+    assert calls(r) == [(due, 10), (due + 20 * HOUR, 20)]
 
 
 def test_skip_goes_on_with_the_first_period_that_is_to_come(clock, server, r):

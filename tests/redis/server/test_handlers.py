@@ -139,7 +139,7 @@ def test_a_task_is_filed_again_while_another_queue_is_told_of(fleet, clock):
     add(r, "b", "x", due)
     add(r, "a", "y", due)
     meddle(
-        r, "tw.fired", 0, "EVAL", """
+        r, "tw.delivered", 0, "EVAL", """
         for _, s in ipairs({'a', 'b'}) do
             redis.call('TW.SEND', s, 't', 'x', 'AT', ARGV[1], 'PAYLOAD', 'n', 1)
         end""",
@@ -181,7 +181,7 @@ def test_a_queue_that_has_just_been_emptied(fleet, clock, command):
     assert queues(server.client()) == mine
 
 
-@pytest.mark.parametrize("event", ["tw.cancel", "tw.fired", "tw.ack"])
+@pytest.mark.parametrize("event", ["tw.cancel", "tw.delivered", "tw.ack"])
 @pytest.mark.parametrize("command", [("SAVE", ), ("BGSAVE", ), ("RENAME", "s", "s2"), ("COPY", "s", "s2"),
                                      ("MOVE", "s", 1)],
                          ids=lambda c: c[0])
@@ -195,7 +195,7 @@ def test_an_empty_queue_does_not_stay(alone, event, command):
     else:
         add(r, "s", "a", FAR)
     meddle(r, event, 0, *command)
-    if event == "tw.fired":
+    if event == "tw.delivered":
         r.execute_command("TW.MOVE", "s", "a", "IN", 0)
     if event == "tw.ack":
         assert r.execute_command("TW.ACK", "s", "a", token) == 1
@@ -289,7 +289,7 @@ def test_a_queue_that_has_just_been_made_for_a_worker(alone, command):
     assert alone.tw()["queues"] == (command[0] == "SAVE")
 
 
-@pytest.mark.parametrize("event, skip", [("xadd", 3), ("tw.fired", 0)])
+@pytest.mark.parametrize("event, skip", [("xadd", 3), ("tw.delivered", 0)])
 @pytest.mark.parametrize("command", [("UNLINK", "s"), ("DEL", "s"), ("FLUSHALL",)], ids=lambda c: c[0])
 def test_a_queue_is_freed_at_once_when_memory_is_short(alone, event, skip, command):
     """The queue is gone when the call returns, and not a tick later."""

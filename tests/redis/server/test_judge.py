@@ -8,12 +8,12 @@ from ledger import Deed, Taken
 DUE = 1000000
 
 
-def row(stage, at=DUE, worker="", due=DUE, replaced=0):
+def row(stage, at=DUE, worker="", due=DUE, replaced=0, payload=None):
     """The reply of TW.GET. A replaced task has another payload."""
     attempt = int(stage == "leased")
     return ["due", due, "remaining", 0, "every", 0, "times", 1, "attempt", attempt, "lapses", 0, "state", stage,
             "replaced", replaced, "next", at, "worker", worker, "error", "",
-            "payload", ["1" if due == DUE else "3"]]
+            "payload", [payload or ("1" if due == DUE else "3")]]
 
 
 def put():
@@ -37,6 +37,17 @@ def replaced(take, after):
     about = {"at": DUE + 5, "tries": 3, "every": 0, "times": 1}
     before = row("leased", DUE + 60000, take.worker)
     return Deed("3", "put", "s", "t", about, 2, before, after, DUE + 1, DUE + 1, "t", 3.0)
+
+
+def renewed(before, after, *words):
+    """A put with KEEPDUE between two looks."""
+    about = {"at": DUE + 5000, "tries": 3, "every": 0, "times": 1, "conditions": ("KEEPDUE", *words)}
+    reply = "t" if before is not None or "XX" not in words else None
+    return Deed("3", "put", "s", "t", about, 2, before, after, DUE + 1, DUE + 1, reply, 3.0)
+
+
+def promoted(before, after, reply=1, began=DUE - 50):
+    return Deed("5", "promote", "s", "t", {}, 4, before, after, began, began, reply, 5.0)
 
 
 class History:
@@ -151,3 +162,91 @@ def test_a_put_without_a_reply_may_have_met_an_attempt_or_not():
         deed.reply = ...
         state, = History(put(), deed, takes=[first]).ends_with(seen)
         assert (state.behind and state.behind.token) == behind
+
+
+KEPT = row("waiting", payload="3")
+AT_ONCE = row("leased", DUE + 60000, "w1", DUE + 1, 1)
+
+
+def test_a_put_with_keepdue_keeps_the_times():
+    deed = renewed(row("waiting"), KEPT)
+    deed.begin = deed.end = DUE - 50
+    history = History(put(), deed)
+    assert history.judge.fates == {"kept": 1} and +history.judge.counts == {"added": 1}
+    state, = history.ends_with(row("ready", payload="3"))
+    assert (state.payload, state.due, state.at) == ("3", DUE, DUE)
+
+
+def test_an_attempt_that_cannot_go_on_has_the_new_task_behind_it_due_at_once():
+    deed = renewed(row("leased", DUE + 60000, "w1"), AT_ONCE)
+    state, = History(put(), deed, takes=[taken("a", "w1", 2.0)]).ends_with(AT_ONCE)
+    assert (state.payload, state.due, state.behind.token) == ("3", DUE + 1, "a")
+
+
+@pytest.mark.parametrize("before, after", [
+    (row("waiting"), row("waiting", DUE + 5000, due=DUE + 5000)), (row("waiting"), row("waiting")),
+    (row("ready"), row("waiting", DUE + 40, payload="3")), (row("waiting"), None),
+], ids=["another due time", "the old payload", "another next", "it is gone"])
+def test_a_put_with_keepdue_that_keeps_too_little_is_seen(before, after):
+    deed = renewed(before, after)
+    if before == row("waiting"):
+        deed.begin = deed.end = DUE - 50
+    with pytest.raises(AssertionError):
+        History(put(), deed)
+
+
+@pytest.mark.parametrize("due", [DUE, DUE + 5000], ids=["the old time", "the time that was given"])
+def test_a_new_task_behind_an_attempt_that_is_not_due_at_once_is_seen(due):
+    after = row("leased", DUE + 60000, "w1", due, 1, "3")
+    with pytest.raises(AssertionError, match="due at another time"):
+        History(put(), renewed(row("leased", DUE + 60000, "w1"), after), takes=[taken("a", "w1", 2.0)])
+
+
+def test_keepdue_keeps_the_conditions():
+    missing, there = renewed(None, None, "XX"), renewed(row("ready"), row("ready"), "NX")
+    there.reply = None
+    history = History(missing, put(), there)
+    assert +history.judge.counts == {"added": 1} and not history.judge.fates
+    there.reply = "t"
+    with pytest.raises(AssertionError):
+        History(put(), there)
+
+
+@pytest.mark.parametrize("seen, due, behind", [(row("ready", payload="3"), DUE, None), (AT_ONCE, DUE + 1, "a")],
+                         ids=["it was ready", "a worker had it"])
+def test_a_put_with_keepdue_without_a_reply_has_one_of_two_ends(seen, due, behind):
+    deed = renewed(None, None)
+    deed.reply = ...
+    state, = History(put(), deed, takes=[taken("a", "w1", 2.0)] if behind else []).ends_with(seen)
+    assert (state.payload, state.due, state.behind and state.behind.token) == ("3", due, behind)
+
+
+def test_a_promoted_task_is_ready_now_and_keeps_its_due_time():
+    after = row("ready", DUE - 50)
+    state, = History(put(), promoted(row("waiting"), after)).ends_with(after)
+    assert (state.due, state.at) == (DUE, DUE - 50)
+
+
+@pytest.mark.parametrize("deed, fault", [
+    (promoted(row("waiting"), row("waiting"), 0), "it waits"),
+    (promoted(row("ready"), row("ready", DUE + 50), 1, DUE + 50), "it does not wait"),
+    (promoted(row("waiting"), row("waiting")), "for another time"),
+    (promoted(row("waiting"), row("ready", DUE - 50, due=DUE - 50, payload="1")), "another due time"),
+], ids=["not promoted", "it was ready", "it waits on", "it has lost its due time"])
+def test_a_promotion_that_goes_wrong_is_seen(deed, fault):
+    with pytest.raises(AssertionError, match=fault):
+        History(put(), deed)
+
+
+@pytest.mark.parametrize("reply", [1, ...])
+def test_all_promotes_tasks_at_which_nobody_has_looked(reply):
+    deed = Deed("5", "promote", "s", "", {}, 4, None, None, DUE - 50, DUE - 50, reply, 5.0)
+    state, = History(put(), deed).ends_with(row("ready", DUE - 50))
+    assert (state.due, state.at) == (DUE, DUE - 50)
+
+
+@pytest.mark.parametrize("reply", [0, 2])
+def test_a_number_of_promoted_tasks_that_cannot_be_is_seen(reply):
+    deed = Deed("5", "promote", "s", "", {}, 4, None, None, DUE - 50, DUE - 50, reply, 5.0)
+    with pytest.raises(AssertionError, match="tasks wait"):
+        History(put(), deed)

@@ -4,13 +4,14 @@ notification. The server must live, each task is delivered as often as it was du
 end up with the data of the primary. meddler.c is such a module."""
 import pytest
 
-from harness import now_ms, wait_replica_in_sync, wait_until
+from harness import as_map, now_ms, wait_replica_in_sync, wait_until
 from situations import digest, meddled
 from workers import put_frail, put_ready, state, take
 
 MANY = 40       # more tasks than leave their queue together
 AFTER = [0, 8, MANY - 1]  # deliveries before the delivery in which the handler acts
-FAR = now_ms() + 3600 * 1000
+HOUR = 3600 * 1000
+FAR = now_ms() + HOUR
 AT_ONCE = {"repl_diskless_sync": "no", "shutdown_timeout": 0}  # No cron of a second is waited for.
 
 
@@ -125,6 +126,30 @@ def test_moving_the_task_that_is_being_delivered(pair, words):
     assert len(found["s"]) == (MANY if words else 1)
 
 
+@pytest.mark.parametrize("after", AFTER)
+@pytest.mark.parametrize("options", [(), ("TRIES", 7)], ids=["same", "other"])
+def test_the_delivery_of_a_task_that_is_put_again_with_keepdue_goes_on(pair, after, options):
+    """The task keeps its time, for which it has just been delivered."""
+    r = meddle(pair, after, 1, "TW.SEND", "s", "t", f"id{after}", "AT", FAR, "KEEPDUE", *options, "PAYLOAD",
+               "n", "again")
+    wait_delivered(r, MANY)
+    wait_until(lambda: r.exists("s") == 0)
+    assert ids_of(settled(pair)) == ALL
+
+
+def test_the_delivery_of_a_series_that_is_put_again_goes_on(pair):
+    """The next period comes by the new options."""
+    r = meddle(pair, 5, 1, "TW.SEND", "s", "t", "id5", "AT", FAR, "KEEPDUE", "EVERY", 2 * HOUR, "TIMES", 9,
+               "TRIES", 7, "PAYLOAD", "n", "again", words=("EVERY", HOUR))
+    wait_delivered(r, MANY)
+    found = settled(pair)
+    assert ids_of(found) == ALL
+    due = {name: int(fields["tw.due"]) for _, fields in found["t"] for name in [fields["tw.id"]]}
+    assert dict(found["s"]) == {name: due[name] + (2 if name == "id5" else 1) * HOUR for name in ALL}
+    again = as_map(pair[0].client().execute_command("TW.GET", "s", "id5")[0])
+    assert (again["times"], again["payload"]) == (8, ["n", "again"])
+
+
 @pytest.mark.parametrize("command", [("UNLINK", "s"), ("DEL", "s"), ("FLUSHALL",), ("FLUSHALL", "ASYNC"),
                                      ("RESTORE", "s", 0, "nonsense", "REPLACE"), ("SET", "s", "gone")])
 @pytest.mark.parametrize("after", AFTER)
@@ -213,12 +238,13 @@ def test_commands_are_meddled_with(pair, event, meddling):
 
 # Leases that end
 
-HOUR = 3600 * 1000
 LEASES = [("TW.ACK", "s", "b", "token"), ("TW.TOUCH", "s", "b", "token", "LEASE", HOUR),
           ("TW.NACK", "s", "b", "token", "IN", HOUR), ("TW.NACK", "s", "b", "token", "DEAD"),
           ("TW.NACK", "s", "b", "token", "BACK"),
           ("TW.CANCEL", "s", "a", "b", "c"), ("TW.MOVE", "s", "b", "IN", HOUR),
-          ("TW.PUT", "s", "b", "IN", HOUR, "PAYLOAD", "v"), ("TW.PAUSE", "s", "ON"), ("UNLINK", "s"),
+          ("TW.PUT", "s", "b", "IN", HOUR, "PAYLOAD", "v"),
+          ("TW.PUT", "s", "b", "IN", HOUR, "KEEPDUE", "TRIES", 7, "PAYLOAD", "v"), ("TW.PAUSE", "s", "ON"),
+          ("UNLINK", "s"),
           ("SET", "s", "text"), ("RENAME", "s", "s2"), ("RENAME", "other", "s"), ("COPY", "s", "s2"),
           ("TW.TAKE", 1, "s", "LEASE", HOUR, "COUNT", 9), ("TW.REPLAY", "s", "ALL", "IN", HOUR),
           ("TW.PURGE", "s", "ALL"), ("TW.PROMOTE", "s", "ALL"), ("CONFIG", "SET", "tickwheel.deliver", "no")]

@@ -9,7 +9,7 @@ reply and the state after the command must be exactly those of the reference.
     MULTI  TIME  targets  TW.SCAN  -- the command --  targets  TW.SCAN  TIME  EXEC
 
 Queues `far:*` hold tasks that are due in hours, many of them at the same time. They test order, queries
-and TW.PROMOTE.
+and TW.PROMOTE. KEEPDUE keeps the due time of a task, and its place in the order too if its target is the same.
 
 Queues `near:*` hold tasks that are due at once or soon, and repeat. No task may come early, twice, with
 another due time than its own, or not at all. MISSED and MAXLATE decide which deliveries may be left out, and
@@ -37,7 +37,7 @@ from situations import extent, let_pass
 EVENTS = int(os.environ.get("TICKWHEEL_MODEL_EVENTS") or extent(12, 14, 42))
 FAR, NEAR = ["far:0", "far:1"], ["near:0", "near:1"]
 STREAMS, LIST = ["stream:0", "stream:1"], "list"
-GRID = (now_ms() // 1000 + 7200) * 1000  # Far tasks are due at 40 seconds from here on.
+GRID = (now_ms() // 1000 + 7200) * 1000  # Far tasks are due at 8 seconds from here on.
 SLACK = 1000  # From the decision to deliver to the entry's own time, in ms, if no tick was longer.
 
 
@@ -60,7 +60,8 @@ class Task:
         return {
             "due": self.due, "every": self.every, "times": self.times, "target": self.target, "kind": self.kind,
             "maxlen": self.maxlen, "missed": self.missed, "max-late": self.limit, "attempt": 0, "lapses": 0,
-            "replaced": 0, "next": self.due, "worker": "", "error": "", "payload": self.payload
+            "missed-periods": 0, "replaced": 0, "next": self.due, "worker": "", "error": "",
+            "payload": self.payload
         }
 
 
@@ -206,7 +207,7 @@ class Play:
         self.pair, self.rng, self.raw, self.reference = pair, rng, None, Reference()
         self.numbers, self.steps, self.fired, self.skipped, self.history = itertools.count(1), 0, 0, 0, []
         self.last, self.listed = dict.fromkeys(STREAMS, "0"), 0
-        self.promoted, self.came = set(), []
+        self.promoted, self.came, self.kept = set(), [], 0
         self.connect()
 
     def connect(self):
@@ -384,7 +385,7 @@ class Play:
     def some_due(self, queue):
         """Returns words of a command, and a function from the server's time to the due time."""
         if queue in FAR and self.rng.random() < 0.8:
-            at = GRID + self.rng.randrange(40) * 1000
+            at = GRID + self.rng.randrange(8) * 1000
             return ["AT", at], lambda now: at
         if self.rng.random() < 0.5:
             delay = self.rng.randrange(5000000, 9000000) if queue in FAR else self.rng.randrange(0, 500)
@@ -448,10 +449,14 @@ class Play:
         when, new = self.some_due(queue)
         parts, options = self.some_options(queue)
         word = rng.choice([None, None, None, "NX", "XX", "GT", "LT"])
-        parts += [[word]] if word else []
+        keeps, there = word not in ("GT", "LT") and rng.random() < 0.3, self.reference.queues[queue].get(name)
+        again = keeps and there and rng.random() < 0.8  # The same target, so that the task keeps its place.
+        while again and options["kind"] != there.kind:
+            parts, options = self.some_options(queue)
+        parts += [*([[word]] if word else []), *([["KEEPDUE"]] if keeps else [])]
         rng.shuffle(parts)
         payload = self.some_payload(options["kind"], number)
-        target = LIST if options["kind"] == "list" else rng.choice(STREAMS)
+        target = LIST if options["kind"] == "list" else there.target if again else rng.choice(STREAMS)
         flat = [part.lower() if isinstance(part, str) and rng.random() < 0.1 else part
                 for some in [when, *parts] for part in some]
 
@@ -463,15 +468,13 @@ class Play:
             if expected is not None:
                 assert (reply is not None) == expected and reply in (None, name) or name == "*", reply
             if reply is not None:
-                self.reference.file(
-                    queue,
-                    Task(reply,
-                         self.due_of(reply, new),
-                         target=target,
-                         payload=payload,
-                         number=number,
-                         order=0,
-                         **options))
+                old = self.reference.queues[queue].get(reply) if keeps else None
+                due = old.due if old else self.due_of(reply, new)
+                task = Task(reply, due, target=target, payload=payload, number=number, order=0, **options)
+                self.reference.file(queue, task)
+                if old and (old.kind, old.target) == (task.kind, task.target):
+                    task.order = old.order
+                self.kept += old is not None
         self.do(queue, ["TW.SEND", queue, target, name, *flat, "PAYLOAD", *payload], judge)
 
     def move(self, queue):
@@ -580,7 +583,7 @@ class Play:
 
     def range(self, queue):
         rng = self.rng
-        ends = sorted(GRID + rng.choice([-10000000, rng.randrange(40) * 1000, rng.randrange(40000), 10000000])
+        ends = sorted(GRID + rng.choice([-10000000, rng.randrange(8) * 1000, rng.randrange(8000), 10000000])
                       for _ in range(2))
         low, high = (end if self.rng.random() < 0.8 else sign for end, sign in zip(ends, "-+"))
         limit = self.rng.choice([1, 5, 1000]) if queue in FAR else 1000
@@ -701,12 +704,13 @@ class Play:
     # Nonsense
 
     def nonsense(self, queue):
-        name, stream = self.some_id(queue), STREAMS[0]
+        name, stream, than = self.some_id(queue), STREAMS[0], self.rng.choice(["GT", "LT"])
         words = self.rng.choice([["TW.SEND", queue, stream, name, "IN", -1, "PAYLOAD", "n", "0"],
                                  ["TW.SEND", queue, stream, name, "IN", "soon", "PAYLOAD", "n", "0"],
-                                 ["TW.SEND", queue, stream, name, "IN", 2**63 - 1, "PAYLOAD", "n", "0"],
+                                 ["TW.SEND", queue, stream, name, "IN", 253402300799999, "PAYLOAD", "n", "0"],
                                  ["TW.SEND", queue, stream, name, "IN", 1, "AT", 1, "PAYLOAD", "n", "0"],
                                  ["TW.SEND", queue, stream, name, "IN", 1, "NX", "XX", "PAYLOAD", "n", "0"],
+                                 ["TW.SEND", queue, stream, name, "IN", 1, "KEEPDUE", than, "PAYLOAD", *"n0"],
                                  ["TW.SEND", queue, stream, name, "IN", 1, "EVERY", 0, "PAYLOAD", "n", "0"],
                                  ["TW.SEND", queue, stream, name, "IN", 1, "MAXLEN", 0, "PAYLOAD", "n", "0"],
                                  ["TW.SEND", queue, stream, name, "IN", 1, "PAYLOAD", "n"],
@@ -782,5 +786,6 @@ def test_against_the_reference(fleet):
         print(f"{play.steps} steps; {' '.join(events)}")
         raise
     pair.compare()
-    print(f"{play.steps} commands, {play.fired} fired, {play.skipped} left out; {' '.join(events)}")
-    assert play.fired > 30 and play.skipped > 2
+    print(f"{play.steps} commands, {play.fired} fired, {play.skipped} left out, {play.kept} kept; "
+          f"{' '.join(events)}")
+    assert play.fired > 30 and play.skipped > 2 and play.kept > 30

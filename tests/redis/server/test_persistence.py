@@ -53,7 +53,7 @@ def variety(client, due):
     add(client, "s", "out", "maxlen", due, "MAXLEN", 1000)
     add(client, "s", "out", "drop", due, "MAXLATE", 0)
     add(client, "s", "out", "coalesce", due, "EVERY", 5, "MISSED", "coalesce")
-    add(client, "s", "out", "never", 2**63 - 1)
+    add(client, "s", "out", "never", 253402300799999)
     add(client, "s", "out", "", due, payload=("", ""))
     add(client, "s", "", "to-nowhere", due)
     client.execute_command("TW.SEND", "s", "out", "*", "AT", due, "PAYLOAD", "many", "fields", *"abcdefghijkl")
@@ -181,9 +181,10 @@ def test_the_append_only_file_says_absolute_times_alone(fleet):
     after = now_ms()
     server.kill()
     words = [words for _, words in aof_commands(aof_path(server)) if words[0].upper().startswith(b"TW.")]
-    assert [one[0].upper() for one in words] == [b"TW.SEND", b"TW.SEND", b"TW.MOVE", b"TW.SEND"]
+    assert [one[0].upper() for one in words] == [b"TW.SEND", b"TW.SEND", b"TW.FIRED", b"TW.SEND"]
     assert words[0][3] == made.encode()
-    for one in words:
+    assert words[2][:3] == [b"TW.FIRED", b"s", b"LIVES"]
+    for one in words[:2] + words[3:]:
         assert b"IN" not in [word.upper() for word in one] and b"*" not in one
         times = [int(word) for word in one if word.isdigit() and len(word) == 13]
         assert len(times) == 1 and before + 5000000 <= times[0] <= after + 6000000, one
@@ -435,6 +436,32 @@ def test_truncated_values_are_refused_at_each_byte(server):
     check_untouched(server, r, good)
 
 
+def varint(number):
+    out = bytearray()
+    while number > 127:
+        out.append(number & 127 | 128)
+        number >>= 7
+    return bytes(out + bytes([number]))
+
+
+LAST, CENTURY = 253402300799999, 3155760000000
+
+
+@pytest.mark.parametrize("name, words, most, value", [
+    ("the time", ("AT", LAST), LAST, LAST + 1),
+    ("every", ("AT", 5000000000000, "EVERY", CENTURY), CENTURY, CENTURY + 1),
+    ("max-late", ("AT", 5000000000000, "MAXLATE", CENTURY), CENTURY + 1, CENTURY + 2)])
+def test_a_number_out_of_its_range_is_refused_and_named(server, name, words, most, value):
+    """As by a version in which the ranges were wider. The file has a limit plus 1."""
+    r = raw(server)
+    r.execute_command("TW.SEND", "s", "out", "a", *words, "PAYLOAD", "f", "v")
+    body = r.dump("s")[:-8]
+    assert body.count(varint(most)) == 1
+    with pytest.raises(redis.ResponseError, match="Bad data format"):
+        r.restore("c", 0, with_checksum(body.replace(varint(most), varint(value))))
+    assert f"tickwheel: a queue is damaged: {name} is {value}: expected at most {most}" in server.tail()
+
+
 def test_values_of_a_version_to_come_are_refused(server):
     """The version is in the low bits of the type's number, which follows the byte with the kind of value."""
     specimen(server.client())
@@ -542,6 +569,23 @@ def test_a_chunk_of_another_format_in_an_append_only_file_ends_the_start(fleet, 
     assert server.trouble() is None
     with open(aof_path(server), "rb") as file:
         assert file.read() == before
+
+
+def test_an_outcome_that_fits_no_task_is_an_error_in_the_log(fleet):
+    server = fleet.server(aof_use_rdb_preamble="no", **ALWAYS)
+    add(server.client(), "s", "out", "a", now_ms() + HOUR)
+    server.kill()
+    with open(aof_path(server), "ab") as file:
+        for words in (b"s ONCE nobody", b"none ONCE a", b"s NEXT a 5 1", b"s ONCE nobody b",
+                      b"s RESUME"):
+            words = [b"TW.FIRED", *words.split()]
+            file.write(b"*%d\r\n" % len(words))
+            file.writelines(b"$%d\r\n%s\r\n" % (len(word), word) for word in words)
+    server.start()
+    for text in ("'s': no task has the id of a change", "'none': there is no such queue",
+                 "'s': a task with another period does not repeat", "'s': it is not paused"):
+        assert f"tickwheel: an outcome does not fit the queue {text}" in server.log()
+    assert list(tasks(server.client(), "s")) == ["a"]
 
 
 def shortened(word):

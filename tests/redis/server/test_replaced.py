@@ -227,11 +227,11 @@ def test_lateness_counts_from_the_end_of_the_attempt(clock, server, r):
     clock.push(HOUR + 1000)
     ack(r, jobs["kept"])
     r.execute_command("TW.PAUSE", "s", "OFF")
-    wait_until(lambda: counters["dropped"] > 0 and working(r, "s")["ready"] == 2)
-    assert "dropped" not in tasks(r, "s")
+    wait_ready(r, "s", 3)
+    assert counters["dropped"] == 0
     assert {job.id: job.due - due for job in take(r, "s", options=("COUNT", 9))} == {
         "kept": 0, "series": 3 * HOUR}
-    assert counters["dropped"] == 1 + 3
+    assert counters["dropped"] == 1 + 3 and "dropped" not in tasks(r, "s")
 
 
 def test_after_a_lapse_the_task_waits_since_the_end_of_the_lease(clock, server, r):

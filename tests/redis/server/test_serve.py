@@ -117,7 +117,7 @@ def test_the_other_commands_show_the_life_of_a_job(serve):
     (queue, name, token, due, attempt), other = first[:5], second[2]
     assert (queue, name, attempt) == ("mails", "remind:ann", "1") and int(due) >= began + 3000
     assert int(failed[0]) >= int(due) + 1800  # 2000, and its jitter
-    assert second == ["mails", "remind:ann", other, due, "2", "remind", "ann"] and other != token
+    assert second == ["mails", "remind:ann", other, due, "2", "remind", "ann", "0"] and other != token
     assert ended == ["1"]
     assert now_ms() >= int(failed[0])
     assert serving.client().exists("mails") == 0

@@ -272,7 +272,11 @@ def test_times_are_replicated_absolute_and_ids_final(server, r):
     assert before + 2000000 <= due
     added, moved = tap.commands()
     assert name in added and "*" not in added and "IN" not in added
-    assert name in moved and "IN" not in moved and str(due) in moved
+    assert moved[:3] == ["TW.FIRED", "s", "LIVES"] and name in moved[3]
+    r.execute_command("TW.CANCEL", "s", name, "nobody")
+    gone, deleted = (words for words in tap.commands() if words[0] not in ("MULTI", "EXEC"))
+    assert gone[:3] == ["TW.FIRED", "s", "LIVES"] and name in gone[3] and "nobody" not in gone[3]
+    assert deleted == ["DEL", "s"]
     tap.close()
 
 

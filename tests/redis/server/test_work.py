@@ -7,11 +7,11 @@ import threading
 import pytest
 import redis
 
-from harness import PATIENCE, Raw, as_map, in_order, now_ms, task, tasks, wait_until
+from harness import PATIENCE, Raw, as_map, delivered, in_order, now_ms, task, tasks, wait_until
 from situations import Counters, dead_of, frozen, let_pass, put, take, wait_ready, wait_take, working
 
 HOUR = 3600 * 1000
-LAST = 2**63 - 1
+LAST, MOST = 253402300799999, 2**63 - 1
 CENTURY = 3155760000000
 ANY = bytes(range(256))
 
@@ -59,8 +59,8 @@ def test_replies_by_protocol(server, protocol):
     assert raw("TW.PUT", "s", "a", "IN", 0, "NX", "PAYLOAD", "v") is None
     reply = raw("TW.TAKE", 1, "s", "LEASE", 60000, "BLOCK", 60000)
     token = reply[0][2]
-    assert [[*row[:2], *row[4:]] for row in reply] == [["s", "a", 1, ["v"]]]
-    assert [type(word) for word in reply[0]] == [str, str, str, int, int, list]
+    assert [[*row[:2], *row[4:]] for row in reply] == [["s", "a", 1, ["v"], 0]]
+    assert [type(word) for word in reply[0]] == [str, str, str, int, int, list, int]
     assert raw("TW.TAKE", 1, "s", "LEASE", 60000) is None
     assert isinstance(raw("TW.TOUCH", "s", "a", token, "LEASE", 60000), int)
     assert raw("TW.TOUCH", "s", "a", "0" * 16, "LEASE", 60000) is None
@@ -109,7 +109,7 @@ def test_many_strings_in_a_payload(r):
 
 
 @pytest.mark.parametrize("words", [
-    ("AT", LAST), ("AT", 0), ("IN", 0), ("IN", HOUR, "EVERY", LAST, "TIMES", LAST),
+    ("AT", LAST), ("AT", 0), ("IN", 0), ("IN", HOUR, "EVERY", CENTURY, "TIMES", MOST),
     ("IN", HOUR, "EVERY", 1, "TIMES", 1),
     ("IN", HOUR, "TRIES", 1), ("IN", HOUR, "TRIES", 1000000), ("IN", HOUR, "BACKOFF", 1, 1, 1),
     ("IN", HOUR, "BACKOFF", CENTURY, 100, CENTURY, "JITTER", 100),
@@ -163,6 +163,56 @@ def test_gt_and_lt_compare_with_the_due_time_of_the_user(r, state):
 
 
 # TW.TAKE
+
+def test_the_clock_alone_makes_a_task_ready(r):
+    """No tick comes in a transaction. Other tasks that are due then keep their places."""
+    with r.pipeline(transaction=True) as pipe:
+        for name in ("x", "y"):
+            pipe.execute_command("TW.SEND", "s", "q", name, "AT", 1000, "PAYLOAD", "f", "v")
+            put(pipe, "other", name, "AT", 1000)
+        put(pipe, "s", "later", "IN", HOUR)
+        for name in ("a", "b", "c"):
+            put(pipe, "s", name, "AT", 2000)
+        put(pipe, "s", "late", "AT", 2000, "MAXLATE", 0)
+        put(pipe, "s", "d", "AT", 500)
+        for count in (2, 1, 9):
+            pipe.execute_command("TW.TAKE", 2, "none", "s", "LEASE", HOUR, "COUNT", count)
+        *_, first, second, rest = pipe.execute()
+    assert [[row[1] for row in rows] for rows in (first, second, rest)] == [["a", "b"], ["c"], ["d"]]
+    assert [wait_take(r, "other").id for _ in range(2)] == ["x", "y"]
+    wait_until(lambda: delivered(r, "q") == ["x", "y"])
+    assert tasks(r, "s").keys() == {"a", "b", "c", "d", "later"}
+
+
+def test_a_take_looks_at_few_tasks_that_others_wait_for(r):
+    with r.pipeline(transaction=True) as pipe:
+        for i in range(150):
+            put(pipe, "other", str(i), "AT", 1000)
+        put(pipe, "s", "a", "AT", 1000)
+        pipe.execute_command("TW.TAKE", 1, "s", "LEASE", HOUR)
+        assert pipe.execute()[-1] is None
+    assert wait_take(r, "s").id == "a"
+    wait_ready(r, "other", 150)
+    assert [job.id for job in take(r, "other", options=("COUNT", 150))] == [str(i) for i in range(150)]
+
+
+LEASE_THAT_ENDS = """
+local job = redis.call('TW.TAKE', 1, KEYS[1], 'LEASE', 1)[1]
+repeat
+    local remaining = redis.call('TW.GET', KEYS[1], job[2])[1][4]
+until remaining == 0
+redis.call('TW.PUT', KEYS[1], 'b', 'IN', 0, 'PAYLOAD', 'v')
+local found = redis.call('TW.TAKE', 1, KEYS[1], 'LEASE', 3600000, 'COUNT', 9)
+return {#found, found[1][2], redis.call('TW.TOUCH', KEYS[1], job[2], job[3], 'LEASE', 3600000) and 1}
+"""
+
+
+def test_a_take_ends_no_lease(r):
+    """A lease ends in a tick, and until then its worker may hold on to the task."""
+    put(r, "s", "a", "AT", 1000)
+    assert r.eval(LEASE_THAT_ENDS, 1, "s") == [1, "b", 1]
+    assert (get(r, "a")["lapses"], get(r, "a")["state"]) == (0, "leased")
+
 
 def test_the_order_is_that_of_due_times_and_then_of_filing(clock, r):
     due = clock.now() + 100
@@ -916,13 +966,53 @@ def test_late_drop_and_coalesce(server, r):
     put(r, "s", "drop", "AT", now - HOUR, "MAXLATE", 1000)
     put(r, "s", "keep", "AT", now - HOUR, "MAXLATE", 2 * HOUR)
     put(r, "s", "each", "AT", now - 10 * HOUR, "EVERY", 60000, "TIMES", 5000, "MISSED", "coalesce")
-    wait_ready(r, "s", 2)
+    wait_ready(r, "s", 3)
+    assert counters["dropped"] == 0  # It is decided by the take.
     jobs = {job.id: job for job in take(r, "s", options=("COUNT", 9))}
     assert sorted(jobs) == ["each", "keep"]
-    assert now - 60000 <= jobs["each"].due <= now
-    assert counters["dropped"] == 1 and counters["coalesced"] >= 600
+    assert jobs["each"].due == now - 10 * HOUR and jobs["keep"].missed == 0
+    missed = jobs["each"].missed
+    assert missed >= 600 and get(r, "each")["missed-periods"] == missed
+    assert (counters["dropped"], counters["coalesced"]) == (1, 0)
     ack(r, jobs["each"])
-    assert get(r, "each")["due"] == jobs["each"].due + 60000
+    found = get(r, "each")
+    assert found["due"] == jobs["each"].due + (1 + missed) * 60000 > now
+    assert (found["times"], found["missed-periods"], counters["coalesced"]) == (4999, 0, missed)
+
+
+def test_a_call_stands_for_the_same_periods_in_each_attempt(r):
+    """It dies as one call, too. A first attempt that is given back has not begun."""
+    due = now_ms() - 10 * HOUR
+    put(r, "s", "a", "AT", due, "EVERY", HOUR, "TRIES", 3)
+    job = wait_take(r, "s")
+    assert (job.due, job.missed) == (due, 10)
+    give_back(r, job)
+    assert get(r, "a")["missed-periods"] == 0
+    for attempt in (1, 2, 3):
+        job = wait_take(r, "s")
+        assert (job.due, job.attempt, job.missed) == (due, attempt, 10)
+        nack(r, job, "IN", 0)
+        assert get(r, "a")["missed-periods"] == (10 if attempt < 3 else 0)
+    assert get(r, f"a@{due}")["missed-periods"] == 0
+    assert get(r, "a")["due"] == due + 11 * HOUR
+
+
+def test_a_take_drops_a_thousand_tasks_and_a_tick_goes_on(server, r):
+    counters, now = Counters(server), now_ms()
+    with r.pipeline(transaction=False) as pipe:
+        for i in range(3500):
+            put(pipe, "s", str(i), "AT", now - HOUR, "MAXLATE", 1000)
+        put(pipe, "s", "kept", "AT", now - HOUR)
+        pipe.execute()
+    wait_ready(r, "s", 3501)
+    put(r, "more", "b")
+    wait_ready(r, "more", 1)
+    assert take(r, "s", "more") == [] and counters["dropped"] == 1000
+    assert wait_take(r, "s", "more").id == "b" and counters["dropped"] == 3000
+    assert wait_take(r, "s").id == "kept" and counters["dropped"] == 3500
+    put(r, "last", "a", "AT", now - HOUR, "MAXLATE", 0)
+    wait_ready(r, "last")
+    assert take(r, "last") == [] and r.exists("last") == 0
 
 
 def test_late_drop_concerns_the_first_attempt_alone(r):

@@ -5,7 +5,7 @@ import pytest
 
 from harness import Fleet, Raw, Tap, now_ms
 from situations import put, take, wait_ready
-from test_errors import MAX, PAYLOAD, case, numbers
+from test_errors import LAST, MAX, PAYLOAD, case, numbers
 
 HOUR = 3600 * 1000
 LEASE_MAX, CENTURY = "4294967295", "3155760000000"
@@ -59,8 +59,8 @@ def refused(stage, words, *fragments, code="ERR"):
 
 @pytest.mark.parametrize("words,fragments", [
     *numbers((*PUT, "IN"), PAYLOAD, "IN", 0),
-    *numbers((*PUT, "AT"), PAYLOAD, "AT", 0, MAX),
-    *numbers((*IN, "EVERY"), PAYLOAD, "EVERY", 1, MAX),
+    *numbers((*PUT, "AT"), PAYLOAD, "AT", 0, LAST),
+    *numbers((*IN, "EVERY"), PAYLOAD, "EVERY", 1, CENTURY),
     *numbers((*IN, "EVERY", 5, "TIMES"), PAYLOAD, "TIMES", 1, MAX),
     *numbers((*IN, "TRIES"), PAYLOAD, "TRIES", 1, "1000000"),
     *numbers((*IN, "MAXLATE"), PAYLOAD, "MAXLATE", 0, CENTURY),
@@ -73,11 +73,11 @@ def refused(stage, words, *fragments, code="ERR"):
     *numbers(("TW.TAKE", ), ("s", "LEASE", "5"), "the number of queues", 1, "10000"),
     *numbers(("TW.TOUCH", "s", "leased", TOKEN, "LEASE"), (), "LEASE", 1, LEASE_MAX),
     *numbers(("TW.NACK", "s", "leased", TOKEN, "IN"), (), "IN", 0),
-    *numbers(("TW.NACK", "s", "leased", TOKEN, "AT"), (), "AT", 0, MAX),
+    *numbers(("TW.NACK", "s", "leased", TOKEN, "AT"), (), "AT", 0, LAST),
     *numbers(("TW.DEAD", "s", "COUNT"), (), "COUNT", 1, "10000"),
     *numbers(("TW.REPLAY", "s", "IDS", "1", "dead", "IN"), (), "IN", 0),
     *numbers(("TW.PURGE", "s", "IDS"), ("dead", ), "IDS", 1, "10000"),
-    *numbers(("TW.REPLAY", "s", "ALL", "AT"), (), "AT", 0, MAX),
+    *numbers(("TW.REPLAY", "s", "ALL", "AT"), (), "AT", 0, LAST),
 ])
 def test_a_number_out_of_range(stage, words, fragments):
     refused(stage, words, *fragments)
@@ -136,7 +136,7 @@ def test_a_word_that_is_unknown_or_out_of_place(stage, words, fragments):
     case(("TW.NACK", "s", "leased", TOKEN, "ERROR"), "ERROR has no value", "4096 bytes are kept"),
     case(("TW.NACK", "s", "leased", TOKEN, "DEAD", "ERROR"), "ERROR has no value", "4096 bytes are kept"),
     case(("TW.NACK", "s", "leased", TOKEN, "IN"), "IN has no value", "milliseconds, an integer from 0 to"),
-    case(("TW.NACK", "s", "leased", TOKEN, "ERROR", "x", "AT"), "AT has no value", MAX),
+    case(("TW.NACK", "s", "leased", TOKEN, "ERROR", "x", "AT"), "AT has no value", LAST),
     case(PUT, "IN or AT is missing", "IN ms or AT unix-ms"),
     case((*PUT, "IN"), "IN has no value", "milliseconds"),
     case((*PUT, "5", *PAYLOAD), "the time is '5'", "IN ms or AT unix-ms"),

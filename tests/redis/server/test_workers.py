@@ -61,17 +61,18 @@ def test_a_worker_that_does_not_wait_takes_what_comes_and_the_others_wait_on(ser
     with workers(server, 1, "s") as crew:
         with r.pipeline(transaction=True) as both:
             both.execute_command("TW.PUT", "s", "a", "IN", 0, "PAYLOAD", "v")
-            both.execute_command("TW.TAKE", 1, "s", "LEASE", 5)
-            assert both.execute() == ["a", None]
-        assert crew[0].ids() == ["a"]
+            both.execute_command("TW.TAKE", 1, "s", "LEASE", FAR)
+            assert both.execute()[1][0][1] == "a"
+        put(r, "s", "b")
+        assert crew[0].ids() == ["b"]
 
 
 def test_a_blocked_worker_gets_all_that_a_reply_has(server, r):
     with workers(server, 1, "s", lease=54321) as crew:
         due = now_ms() + 100
         put(r, "s", "a", at=due, payload=("one", "", "three"))
-        [[queue, name, token, when, attempt, payload]] = crew[0].reply()
-        assert (queue, name, when, attempt, payload) == ("s", "a", due, 1, ["one", "", "three"])
+        [[queue, name, token, when, attempt, payload, missed]] = crew[0].reply()
+        assert (queue, name, when, attempt, payload, missed) == ("s", "a", due, 1, ["one", "", "three"], 0)
         assert r.execute_command("TW.ACK", "s", "a", token) == 1
 
 
@@ -183,7 +184,7 @@ def test_a_task_that_a_worker_gives_back_goes_to_the_next_one(server, r, how, at
     token = leased_task(r)
     with workers(server, 2, "s") as crew:
         r.execute_command("TW.NACK", "s", "a", token, *how)
-        [[_, name, other, _, begun, _]] = crew[0].reply()
+        [[_, name, other, _, begun, *_]] = crew[0].reply()
         assert (name, begun) == ("a", attempt) and other != token
         none_served(server, crew[1:])
 
@@ -228,7 +229,7 @@ def test_a_dead_task_that_is_replayed_goes_to_a_worker(server, r):
     dead_task(r)
     with workers(server, 1, "s") as crew:
         assert r.execute_command("TW.REPLAY", "s", "ALL") == 1
-        [[_, name, _, _, attempt, _]] = crew[0].reply()
+        [[_, name, _, _, attempt, *_]] = crew[0].reply()
         assert (name, attempt) == ("a", 1)
 
 
@@ -236,7 +237,7 @@ def test_a_lease_that_runs_out_while_a_worker_waits(server, r):
     put_ready(r, "s", "a", options=("BACKOFF", 1, 1, 1))
     take(r, "s", lease=300)
     with workers(server, 1, "s", wait=False) as crew:
-        [[_, name, _, _, attempt, _]] = crew[0].reply()
+        [[_, name, _, _, attempt, *_]] = crew[0].reply()
         assert (name, attempt) == ("a", 2)
 
 

@@ -18,21 +18,23 @@
 const struct tw__redis_life life_of[LIVES] = {
     {.stage = TW__REDIS_WAITING, .due = START, .token = UINT64_MAX, .lease_ms = 1, .attempt = 1},
     {.stage = TW__REDIS_LEASED,
-     .due = INT64_MAX,
+     .due = TW__TASK_TIME_MAX,
      .token = 1,
      .lease_ms = UINT32_MAX,
      .attempt = 3,
      .lapses = 2,
      .has_next = true,
-     .next = 0},
+     .next = 0,
+     .has_missed = true,
+     .missed = INT64_MAX},
     {.stage = TW__REDIS_LEASED, .renewed = true, .due = START - 1, .token = 7, .lease_ms = 30000, .attempt = 1},
     {.stage = TW__REDIS_REPLACED,
      .renewed = true,
-     .due = INT64_MAX,
+     .due = TW__TASK_TIME_MAX,
      .token = UINT64_MAX,
      .lease_ms = 30000,
      .attempt = 1},
-    {.stage = TW__REDIS_DEAD, .due = 0, .lease_ms = 5, .attempt = INT32_MAX, .lapses = 17},
+    {.stage = TW__REDIS_DEAD, .due = 0, .lease_ms = 5, .attempt = TW__REDIS_BEGUN_MAX, .lapses = 17},
 };
 /* The dead tasks are in the order in which they died, and the counts are those of the tasks. */
 void check_dead(const struct tw__redis_queue *queue)
@@ -85,7 +87,7 @@ struct tw__redis_queue *copy_through_chunks(const struct tw__redis_queue *queue,
     for (*chunks_made = 0; tw__redis_chunks_next(&chunks, &bytes); ++*chunks_made) {
         char *exact = counted_alloc(bytes.size); /* so that a sanitizer sees a read past the end */
         memcpy(exact, bytes.at, bytes.size);
-        assert_true(tw__redis_chunk_read(copy, (struct tw__redis_bytes){exact, bytes.size}, START));
+        assert_true(tw__redis_chunk_read(copy, (struct tw__redis_bytes){exact, bytes.size}, START, NULL));
         counted_free(exact);
         assert_true(tw__redis_table_count(&copy->tasks) > before);
         assert_true(tw__redis_table_count(&copy->tasks) - before <= 512);
@@ -103,14 +105,21 @@ static void check_life(const struct tw__redis_task *task, uint8_t kind)
     if (!task->lived)
         return;
     struct tw__redis_life life = tw__redis_task_whole_life(task);
-    assert_true(life.stage <= TW__REDIS_REPLACED && life.due <= INT64_MAX);
+    assert_true(life.stage <= TW__REDIS_REPLACED && life.due <= TW__TASK_TIME_MAX);
     assert_true(life.lapses <= life.attempt && life.lapses <= TW__REDIS_LAPSES_LAST);
-    assert_true(!life.has_next || (life.stage == TW__REDIS_LEASED && life.next <= INT64_MAX));
+    assert_true(!life.has_next || (life.stage == TW__REDIS_LEASED && life.next <= TW__TASK_TIME_MAX));
     assert_true(life.stage != TW__REDIS_REPLACED || (life.attempt > 0 && life.lapses == 0));
+    assert_true(!life.has_missed || (tw__redis_task_every(task) > 0 && life.missed <= INT64_MAX));
+    assert_true(!life.has_missed || life.stage == TW__REDIS_WAITING || life.stage == TW__REDIS_LEASED);
     if (kind == TW__REDIS_WORKERS)
         return;
     assert_int_not_equal(life.stage, TW__REDIS_LEASED);
     assert_true(life.stage != TW__REDIS_WAITING || (life.attempt == 0 && life.token == 0));
+}
+
+static uint64_t most(enum tw__task_number number)
+{
+    return tw__task_range(number).most;
 }
 
 void check_what_was_read(struct tw__redis_queue *queue, bool good)
@@ -124,12 +133,15 @@ void check_what_was_read(struct tw__redis_queue *queue, bool good)
         uint32_t strings = tw__redis_task_payload(task[i]).count;
         assert_true(plan.kind <= TW__REDIS_WORKERS);
         assert_true(plan.missed <= TW_MISSED_BURST);
-        assert_true(plan.retry.tries <= TW__REDIS_ATTEMPTS_MAX && plan.retry.factor <= TW__REDIS_FACTOR_MAX);
-        assert_true(plan.retry.first_ms <= INT64_MAX && plan.retry.max_ms <= INT64_MAX);
+        assert_true(plan.retry.tries <= most(TW__TASK_IN_TRIES));
+        assert_true(plan.retry.factor <= most(TW__TASK_IN_FACTOR));
+        assert_true(plan.retry.first_ms <= most(TW__TASK_IN_BACKOFF));
+        assert_true(plan.retry.max_ms <= most(TW__TASK_IN_BACKOFF_MAX));
         assert_true(plan.retry.jitter <= TW__REDIS_JITTER_OPEN);
         assert_true(plan.maxlen <= INT64_MAX);
-        assert_true(INT64_MAX >= plan.max_late_ms || plan.max_late_ms == TW_FOREVER);
-        assert_true(tw__redis_task_due(task[i]) <= INT64_MAX && tw__redis_task_every(task[i]) <= INT64_MAX);
+        assert_true(most(TW__TASK_IN_MAX_LATE) >= plan.max_late_ms || plan.max_late_ms == TW_FOREVER);
+        assert_true(tw__redis_task_due(task[i]) <= TW__TASK_TIME_MAX);
+        assert_true(tw__redis_task_every(task[i]) <= most(TW__TASK_IN_EVERY));
         assert_true(times > 0 && (times <= INT64_MAX || times == TW__REDIS_FOR_EVER));
         assert_true((tw__redis_task_every(task[i]) > 0) == ((task[i]->flags & TW__REDIS_TASK_REPEATS) != 0));
         assert_true(strings_suit(plan.kind, strings));
@@ -155,7 +167,7 @@ int read_chunk(const char *bytes, size_t size)
     char *exact = counted_alloc(size);
     if (size > 0)
         memcpy(exact, bytes, size);
-    bool good = tw__redis_chunk_read(queue, (struct tw__redis_bytes){exact, size}, START);
+    bool good = tw__redis_chunk_read(queue, (struct tw__redis_bytes){exact, size}, START, NULL);
     counted_free(exact);
     int count = (int)tw__redis_table_count(&queue->tasks);
     check_what_was_read(queue, good);

@@ -223,7 +223,7 @@ const struct tw__redis_plan plan_of[PLANS] = {
      .retry = {.first_ms = 50, .max_ms = 700, .tries = 15, .factor = 300, .jitter = 5}},
     {.kind = TW__REDIS_WORKERS, ALWAYS},
     {.kind = TW__REDIS_WORKERS,
-     .missed = TW_MISSED_BURST,
+     .missed = TW_MISSED_COALESCE,
      .max_late_ms = 700,
      .retry = {.first_ms = 300, .max_ms = 90000, .tries = 7, .factor = 150, .jitter = 20}},
 };
@@ -306,6 +306,8 @@ void assert_lives_equal(const struct tw__redis_life *a, const struct tw__redis_l
     assert_int_equal(a->lapses, b->lapses);
     assert_int_equal(a->has_next, b->has_next);
     assert_true(!a->has_next || a->next == b->next);
+    assert_int_equal(a->has_missed, b->has_missed);
+    assert_true(!a->has_missed || a->missed == b->missed);
     assert_bytes_equal(a->worker, b->worker);
     assert_bytes_equal(a->error, b->error);
 }

@@ -27,7 +27,7 @@ static const struct {
     {"c", 1, NO_LIFE, START + 1000, 0},
     {"d", 0, NO_LIFE, START + 2000, 700},
     {"e", FIRST_OF_WORKERS + 1, 0, START + 3000, 900},
-    {"f", FIRST_OF_WORKERS, 1, START + 4000, 0},
+    {"f", FIRST_OF_WORKERS, 1, START + 4000, 600},
     {"g", 1, DEAD_LIFE, START - 10, 0},
     {"h", FIRST_OF_WORKERS, 2, START - 1, 500},
 };
@@ -58,7 +58,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char *exact = counted_alloc(size);
     if (size > 0)
         memcpy(exact, data, size);
-    tw__redis_change_read(queue, (struct tw__redis_bytes){exact, size}, START);
+    tw__redis_change_read(queue, (struct tw__redis_bytes){exact, size}, START, NULL);
     counted_free(exact);
     check_what_was_read(queue, true);
     close_queue(queue);

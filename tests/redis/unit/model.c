@@ -217,7 +217,7 @@ bool is_next(const struct tw__link *line, const struct ref *ref)
 /* The time that the queues tell for a task: no later than the latest one that a file may have. */
 uint64_t due_of(const struct ref *ref)
 {
-    return ref->place == LEASE && ref->due > INT64_MAX ? INT64_MAX : ref->due;
+    return ref->place == LEASE && ref->due > TW__TASK_TIME_MAX ? TW__TASK_TIME_MAX : ref->due;
 }
 
 /* The time up to which tasks are due in the place of `ref`. A task is due if the wheel has passed its time,

@@ -12,6 +12,8 @@
 #include "fixture.h"
 #include "tests/support/random.h"
 
+#include <task/keepdue.h>
+
 enum { ROOMS = 4, REFS = 3 + 20 + 90 + 600, ROOM_MAX = 600 };
 
 enum place {
@@ -71,7 +73,9 @@ struct model {
     struct ref *probe;               /* the task that was taken last, if it was a probe */
     unsigned nowhere;
     uint64_t taken, passed;
-    uint64_t stopped, leases, returns, deaths, letters, steps, replaced, kept; /* how often that has happened */
+    /* How often it happened; `kept` by KEEPDUE, in this way. */
+    uint64_t stopped, leases, returns, deaths, letters, steps, replaced, promoted, merged, late;
+    uint64_t kept[TW__TASK_KEEPDUE_NOW + 1];
     uint64_t died; /* the latest time up to which deaths were looked at */
 };
 extern struct model model;
@@ -114,15 +118,21 @@ void check_all(void);
 struct tw__redis_life some_life(uint64_t due);
 void offer(struct ref *ref);
 void stop(struct ref *ref);
-void stand_behind(struct ref *ref, const struct ref *before, uint64_t due);
+/* Puts the task of a ref. `behind`: it stands behind the attempt of `before`. */
+void put_task(struct room *room, struct ref *ref, const struct ref *before, uint64_t due, bool behind);
 void take_as_a_worker(struct room *room);
 void give_some_back(struct room *room);
+/* Puts another task with KEEPDUE. Returns whether it was filed anew. */
+bool keep_due(struct room *room, struct ref *ref);
+void promote_some(struct room *room);
 bool live(struct room *room, struct ref *ref);
 void lapse(struct room *room, struct ref *ref);
 void pause_or_go_on(struct room *room);
 
 /* model_look.c: whether looking finds the tasks of the model */
 uint64_t some_time(void);
+uint64_t some_due(void); /* the same, but no later than a task may be due */
+uint64_t next_look(const struct ref *ref);
 void file_again(struct ref *ref);
 void look(struct room *room);
 

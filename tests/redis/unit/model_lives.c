@@ -9,10 +9,12 @@
 #include <src/redis/queues/change.h>
 #include <src/redis/queues/keep.h>
 #include <src/redis/queues/lease.h>
+#include <src/redis/queues/look.h>
 #include <src/redis/queues/place.h>
 #include <src/redis/queues/queue.h>
 #include <src/redis/queues/route.h>
 #include <src/redis/queues/sums.h>
+#include <src/redis/queues/turn.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -32,7 +34,9 @@ struct tw__redis_life some_life(uint64_t due)
                                    .attempt = attempt,
                                    .lapses = (uint32_t)below(attempt),
                                    .has_next = below(2) == 0,
-                                   .next = some_time() & INT64_MAX,
+                                   .next = some_due(),
+                                   .has_missed = below(2) == 0,
+                                   .missed = below(below(2) == 0 ? 9 : INT64_MAX),
                                    .worker = some_name(),
                                    .error = some_name()};
 }
@@ -149,12 +153,12 @@ static void begin_life(struct ref *ref)
 
 /* In the model, a new task stands behind the attempt of `before` from now on, and has its place. If the lease
  * has run out and `before` is in no line, the new one is overdue; a task that is moved stays in its wheel. */
-void stand_behind(struct ref *ref, const struct ref *before, uint64_t due)
+static void stand_behind(struct ref *ref, const struct ref *before, uint64_t due)
 {
     ref->lived = true;
     ref->life = before->life;
     ref->life.stage = TW__REDIS_REPLACED;
-    ref->life.has_next = false;
+    ref->life.has_next = ref->life.has_missed = false;
     ref->life.due = due;
     ref->life.lapses = 0;
     ref->life.error = text("");
@@ -169,10 +173,30 @@ void stand_behind(struct ref *ref, const struct ref *before, uint64_t due)
     model.replaced++;
 }
 
+void put_task(struct room *room, struct ref *ref, const struct ref *before, uint64_t due, bool behind)
+{
+    uint64_t hash = hash_of_ref(room, ref);
+    struct tw__redis_route *route = tw__redis_route_for(room->queue, &plan_of[ref->plan]);
+    if (route->target == NULL && below(2) == 0)
+        route->target = new_target();
+    if (!behind) {
+        if (is_leased(ref))
+            ref->order = model.order++;
+        model_file(ref, due);
+        tw__redis_queue_put(room->queue, ref->task, route, hash, before->task, model.now);
+        return;
+    }
+    stand_behind(ref, before, due);
+    ref->order = model.order++;
+    ref->turn = ++model.turns;
+    tw__redis_lease_put(room->queue, ref->task, route, hash, before->task, model.now);
+    ref->task = found(room, ref);
+}
+
 static void move(struct room *room, struct ref *ref)
 {
     struct ref before = *ref;
-    uint64_t due = some_time() & INT64_MAX;
+    uint64_t due = some_due();
     if (ref->place == HELD)
         return;
     tw__redis_lease_move(room->queue, ref->task, due, model.now);
@@ -183,7 +207,7 @@ static void move(struct room *room, struct ref *ref)
 static void end_replaced(struct room *room, struct ref *ref)
 {
     struct tw__redis_buffer log = {0};
-    uint64_t end = some_time() & INT64_MAX, due = ref->life.due, next = due > end ? due : end;
+    uint64_t end = some_due(), due = ref->life.due, next = due > end ? due : end;
     assert_true(tw__redis_lease_end_replaced(room->queue, ref->task, end, model.now, &log) == next);
     ref->lived = next > due;
     ref->life = (struct tw__redis_life){.due = due};
@@ -194,6 +218,37 @@ static void end_replaced(struct room *room, struct ref *ref)
     check_log(&log);
 }
 
+/* The turn of a ready task, whose attempts may have begun. */
+static struct tw__task_turn turn_of(const struct ref *ref)
+{
+    struct tw__task_period period = {.due = ref->life.due,
+                                     .next = ref->due,
+                                     .every = ref->every,
+                                     .max_late = plan_of[ref->plan].max_late_ms,
+                                     .missed = (enum tw_missed)plan_of[ref->plan].missed};
+    if (ref->life.attempt == 0)
+        return tw__task_turn(&period, model.now > ref->due ? model.now : ref->due);
+    return (struct tw__task_turn){
+        .due = ref->life.due, .missed = ref->life.has_missed ? ref->life.missed : 0, .calls = true};
+}
+
+/* It is not the turn of the task to be called. */
+static void pass_over(struct room *room, struct ref *ref, const struct tw__task_turn *turn,
+                      struct tw__redis_buffer *log)
+{
+    tw__redis_lease_pass_over(room->queue, ref->task, turn, model.now, log);
+    model_leave(room, ref);
+    if (turn->ends) {
+        *ref = (struct ref){.room = room};
+    } else {
+        ref->lived = false;
+        ref->tries = 0;
+        model_file(ref, turn->due);
+    }
+    ref->task = found(room, ref);
+    model.late++;
+}
+
 void take_as_a_worker(struct room *room)
 {
     struct tw__redis_buffer log = {0};
@@ -202,11 +257,23 @@ void take_as_a_worker(struct room *room)
     if (ref == NULL)
         return;
     assert_ptr_equal(tw__redis_place_first_ready(room->queue), ref->task);
-    struct tw__redis_task *task = tw__redis_lease_begin(room->queue, ref->task, &lease, model.now, &log);
     begin_life(ref);
+    struct tw__task_turn turn = turn_of(ref), told = tw__redis_turn(all, ref->task, model.now);
+    assert_true(turn.calls == told.calls && turn.ends == told.ends && turn.due == told.due);
+    assert_true(turn.missed == told.missed && turn.dropped == told.dropped && turn.skipped == told.skipped);
+    if (!turn.calls) {
+        pass_over(room, ref, &turn, &log);
+        check_log(&log);
+        return;
+    }
+    struct tw__redis_task *task = tw__redis_lease_begin(room->queue, ref->task, &lease, model.now, &log);
     ref->life.stage = TW__REDIS_LEASED;
-    ref->life.next = ref->due;
-    ref->life.has_next = ref->due != ref->life.due;
+    ref->life.next = ref->life.due == turn.due ? ref->due : turn.due;
+    ref->life.due = turn.due;
+    ref->life.has_next = ref->life.next != ref->life.due;
+    ref->life.missed = turn.missed;
+    ref->life.has_missed = turn.missed > 0;
+    model.merged += turn.missed > 0;
     ref->life.renewed = false;
     ref->life.token = lease.token;
     ref->life.lease_ms = lease.ms;
@@ -218,6 +285,8 @@ void take_as_a_worker(struct room *room)
     assert_true(tw__redis_lease_has_token(task, lease.token));
     model.leases++;
     check_log(&log);
+    if (below(8) == 0)
+        keep_due(room, ref);
 }
 
 static void extend(struct room *room, struct ref *ref)
@@ -235,7 +304,7 @@ static void extend(struct room *room, struct ref *ref)
 static void end_attempt(struct room *room, struct ref *ref, bool lapsed)
 {
     struct tw__redis_buffer log = {0};
-    uint64_t at_ms = some_time() & INT64_MAX;
+    uint64_t at_ms = some_due();
     ref->life.stage = TW__REDIS_WAITING;
     ref->life.has_next = false;
     ref->life.error = some_name();
@@ -301,6 +370,7 @@ static void give_back(struct room *room, struct ref *ref)
     ref->life.token = 0;
     ref->life.worker = text("");
     ref->life.attempt -= ref->life.attempt > 0;
+    ref->life.has_missed &= ref->life.attempt > 0;
     ref->lived = ref->life.attempt > 0 || ref->life.due != ref->due;
     if (!ref->lived)
         ref->tries = 0;
@@ -326,9 +396,11 @@ void give_some_back(struct room *room)
 /* The next period in the model, or the end of the task. */
 static void model_done(struct room *room, struct ref *ref)
 {
-    uint64_t first = ref->lived ? ref->life.due : ref->due, next = first + ref->every;
+    uint64_t first = ref->lived ? ref->life.due : ref->due,
+             missed = ref->lived && ref->life.has_missed ? ref->life.missed : 0, next = first + ref->every;
+    bool ends = ref->every == 0 || missed > INT64_MAX / ref->every || next > INT64_MAX;
     ref->lived = false;
-    if (ref->every == 0 || ref->times == 1 || next > INT64_MAX) {
+    if (ends || ref->times == 1 || (next += missed * ref->every) > TW__TASK_TIME_MAX) {
         model_leave(room, ref);
         *ref = (struct ref){.room = room};
         return;
@@ -376,7 +448,7 @@ static void kill_task(struct room *room, struct ref *ref)
     begin_life(ref);
     struct tw__redis_life alive = ref->life;
     ref->life.stage = TW__REDIS_DEAD;
-    ref->life.has_next = false;
+    ref->life.has_next = ref->life.has_missed = false;
     ref->life.token = 0;
     ref->life.attempt = attempts;
     ref->life.error = error;
@@ -396,7 +468,7 @@ static void kill_task(struct room *room, struct ref *ref)
 
 static void begin_anew(struct room *room, struct ref *ref)
 {
-    uint64_t due = some_time() & INT64_MAX;
+    uint64_t due = some_due();
     tw__redis_queue_begin_anew(room->queue, ref->task, due, model.now);
     ref->lived = false;
     ref->tries = 0;
@@ -412,7 +484,10 @@ static void relive(struct room *room, struct ref *ref)
     bool none = stage == TW__REDIS_WAITING && below(3) == 0;
     life.stage = stage;
     life.has_next &= stage == TW__REDIS_LEASED;
+    life.has_missed &= ref->every > 0 && (stage == TW__REDIS_LEASED || stage == TW__REDIS_WAITING);
     if (ref->lived && below(2) == 0) { /* the same strings, so the same block */
+        life.has_missed = ref->life.has_missed;
+        life.missed = ref->life.missed;
         life.worker = ref->life.worker;
         life.error = ref->life.error;
         life.has_next = ref->life.has_next;
@@ -423,35 +498,137 @@ static void relive(struct room *room, struct ref *ref)
     ref->life = life;
 }
 
-/* Puts another task with KEEPDUE, whose plan is for workers too, or has a target too. */
-static void keep(struct room *room, struct ref *ref)
+/* ---- KEEPDUE --------------------------------------------------------------------------------------------- */
+
+/* Plans with the same number here have the same kind and target. LEFT is an option of a List. */
+static const unsigned home_of[PLANS] = {0, 1, 0, 0, 2, 3, 4, 4, 5, 5};
+
+/* A task that was held with another plan is held with its own one now. */
+static void hold_on(struct room *room, struct ref *ref, const struct line *before)
 {
-    uint64_t next = ref->due, due = ref->lived ? ref->life.due : next, hash = hash_of_ref(room, ref);
-    struct tw__redis_task_plan parts = {.id = id_of((unsigned)(ref - room->ref)), .due = due};
-    unsigned first = ref->plan < FIRST_OF_WORKERS ? 0 : FIRST_OF_WORKERS,
-             plan = below(3) == 0 ? ref->plan : first + (unsigned)below(first > 0 ? 2 : FIRST_OF_WORKERS);
-    bool anew = !is_leased(ref) && below(3) == 0,
-         overdue = ref->place == NOWHERE || (ref->place == HELD && plan != ref->plan);
-    parts.packed = text("\1\1p");
-    parts.every = ref->every = below(2) == 0 ? 1 + below(1000) : 0;
-    parts.times = ref->times = ref->every > 0 ? 1 + below(9) : 1;
-    if (anew || overdue)
+    struct line *line = &room->line[ref->plan];
+    if (held_of(room, ref->plan) == 0)
+        *line = (struct line){before->retry_ms, before->next_steady,
+                              before->retry_ms == TW_NEVER ? ++model.made_ready : 0};
+    model_line_up(ref, HELD, false);
+}
+
+/* The new task stands behind an attempt; `due` is the time that the put gives. */
+static struct tw__redis_keep wanted_behind(const struct ref *ref, bool both_repeat, uint64_t due)
+{
+    if (!both_repeat)
+        return (struct tw__redis_keep){TW__TASK_KEEPDUE_NOW, model.now};
+    uint64_t missed = ref->life.has_missed ? ref->life.missed : 0;
+    if (missed > TW__TASK_TIME_MAX / ref->every ||
+        ref->life.due + (1 + missed) * ref->every > TW__TASK_TIME_MAX)
+        return (struct tw__redis_keep){TW__TASK_KEEPDUE_GIVEN, due}; /* there is no further period */
+    return (struct tw__redis_keep){TW__TASK_KEEPDUE_NEXT_PERIOD, ref->life.due + (1 + missed) * ref->every};
+}
+
+/* The cells keep.1 to keep.7 of docs/contract.md. */
+static struct tw__redis_keep wanted_keep(const struct ref *ref, unsigned plan, uint64_t every, uint64_t due)
+{
+    enum tw__redis_stage stage = ref->lived ? ref->life.stage : TW__REDIS_WAITING;
+    bool elsewhere = home_of[ref->plan] != home_of[plan], both_repeat = ref->every > 0 && every > 0;
+    struct tw__redis_keep keep = {TW__TASK_KEEPDUE_IN_PLACE, ref->lived ? ref->life.due : ref->due};
+    if (ref->place == ABSENT || stage == TW__REDIS_DEAD)
+        return (struct tw__redis_keep){TW__TASK_KEEPDUE_GIVEN, due};
+    if (stage == TW__REDIS_LEASED && (elsewhere || !both_repeat))
+        return wanted_behind(ref, both_repeat, due);
+    if (stage == TW__REDIS_WAITING && elsewhere)
+        keep.how = TW__TASK_KEEPDUE_SAME_TIMES;
+    return keep;
+}
+
+/* The new task in the model has the times of the old one, and mostly its place too. */
+static void keep_times(struct room *room, struct ref *ref, struct tw__redis_task *task, unsigned plan,
+                       enum tw__task_keepdue how)
+{
+    uint64_t next = ref->due, due = ref->lived ? ref->life.due : next;
+    struct line before = room->line[ref->plan];
+    bool anew = how == TW__TASK_KEEPDUE_SAME_TIMES, moves = !anew && ref->place == HELD && plan != ref->plan;
+    if (anew || moves)
         model_leave(room, ref);
-    tw__redis_keep_put(room->queue, tw__redis_task_new(&parts, &all->memory),
-                       tw__redis_route_for(room->queue, &plan_of[plan]), hash, ref->task,
-                       anew ? TW__TASK_KEEPDUE_SAME_TIMES : TW__TASK_KEEPDUE_IN_PLACE, model.now);
+    tw__redis_keep_put(room->queue, task, tw__redis_route_for(room->queue, &plan_of[plan]),
+                       hash_of_ref(room, ref), ref->task, how, model.now);
     ref->plan = plan;
     ref->task = found(room, ref);
+    ref->life.has_missed &= ref->every > 0;
     if (anew) {
         ref->lived = next != due;
         ref->life = (struct tw__redis_life){.due = due};
         ref->tries = 0;
         model_file(ref, next);
-    } else if (overdue) {
-        model_line_up(ref, OVERDUE, false);
+    } else if (moves) {
+        hold_on(room, ref, &before);
     }
-    model.kept++;
 }
+
+bool keep_due(struct room *room, struct ref *ref)
+{
+    struct tw__redis_task_plan parts = {.id = id_of((unsigned)(ref - room->ref)), .packed = text("\1\1p")};
+    struct ref before = *ref;
+    unsigned plan = below(3) == 0 ? ref->plan : (unsigned)below(PLANS);
+    parts.every = below(3) > 0 ? 1 + below(1000) : 0;
+    parts.times = parts.every == 0 ? 1 : below(4) == 0 ? TW__REDIS_FOR_EVER : 1 + below(9);
+    uint64_t given = some_due();
+    struct tw__redis_keep wanted = wanted_keep(ref, plan, parts.every, given),
+                          decided = tw__redis_keep_decide(all, ref->task, &plan_of[plan], parts.every, given,
+                                                          model.now);
+    assert_int_equal(decided.how, wanted.how);
+    assert_true(decided.due == wanted.due);
+    parts.due = decided.due;
+    struct tw__redis_task *task = tw__redis_task_new(&parts, &all->memory);
+    model.kept[decided.how]++;
+    if (decided.how == TW__TASK_KEEPDUE_IN_PLACE || decided.how == TW__TASK_KEEPDUE_SAME_TIMES) {
+        ref->every = parts.every, ref->times = parts.times;
+        keep_times(room, ref, task, plan, decided.how);
+        return decided.how == TW__TASK_KEEPDUE_SAME_TIMES;
+    }
+    if (ref->place != ABSENT)
+        model_leave(room, ref);
+    *ref = (struct ref){.room = room, .task = task, .every = parts.every, .times = parts.times, .plan = plan};
+    put_task(room, ref, &before, decided.due, before.place != ABSENT && is_leased(&before));
+    return true;
+}
+
+/* ---- promotion ------------------------------------------------------------------------------------------- */
+
+/* Whether the cells promote.1 and promote.2 hold for a task, and not promote.3. */
+static bool may_be_promoted(const struct ref *ref)
+{
+    return waits(ref) && ref->place != NOWHERE && next_look(ref) > model.now;
+}
+
+static void promote(struct room *room, struct ref *ref)
+{
+    struct tw__redis_buffer log = {0};
+    model.promoted++;
+    if (ref->place == HELD) {
+        tw__redis_place_try_again(tw__redis_route_of(all, ref->task), model.now);
+        room->line[ref->plan] = (struct line){TW_NEVER, model.now - (uint64_t)model.set, ++model.made_ready};
+        return;
+    }
+    ref->task = tw__redis_lease_hasten(room->queue, ref->task, model.now, &log);
+    begin_life(ref);
+    file_for(room, ref, model.now);
+    assert_ptr_equal(found(room, ref), ref->task);
+    check_log(&log);
+}
+
+/* Promotes the tasks that come first, as TW.PROMOTE with ALL does. Those of a line are tried once. */
+void promote_some(struct room *room)
+{
+    struct tw__redis_task *task[4];
+    size_t count = tw__redis_look_earliest(room->queue, model.now + 1, UINT64_MAX, model.now, 4, task);
+    for (size_t i = 0; i < count; i++) {
+        struct ref *ref = ref_of(task[i], &room);
+        if (may_be_promoted(ref))
+            promote(room, ref);
+    }
+}
+
+/* ---- any of these ---------------------------------------------------------------------------------------- */
 
 /* Checks where `delivering` points, which pointed at the task. */
 static void check_delivering(const struct ref *ref, bool forgotten)
@@ -463,15 +640,16 @@ static void check_delivering(const struct ref *ref, bool forgotten)
 /* Does something that the life of a task allows. Returns false if there is nothing. */
 bool live(struct room *room, struct ref *ref)
 {
-    uint64_t what = below(23);
+    uint64_t what = below(25);
     if (ref->place == NOWHERE)
         all->delivering = ref->task;
     bool delivering = all->delivering != NULL, forgotten = false;
-    if (ref->place == DEAD) {
+    if (what >= 22) {
+        forgotten = keep_due(room, ref);
+    } else if (ref->place == DEAD) {
         begin_anew(room, ref);
-    } else if (what >= 20) {
-        forgotten = true;
-        keep(room, ref);
+    } else if (what >= 20 && may_be_promoted(ref)) {
+        promote(room, ref);
     } else if (is_leased(ref) && what >= 18 && ref->place != HELD) {
         move(room, ref);
         forgotten = true;

@@ -18,7 +18,7 @@
 #include <stdlib.h>
 
 /* The `next` of a task that waits for a time: that of a held task is the next try of its target. */
-static uint64_t next_look(const struct ref *ref)
+uint64_t next_look(const struct ref *ref)
 {
     const struct line *line = &ref->room->line[ref->plan];
     if (ref->place != HELD)
@@ -63,6 +63,12 @@ uint64_t some_time(void)
     if (ends < 2)
         return ends == 0 ? 0 : UINT64_MAX;
     return below(2) == 0 ? model.now + off : model.now - off;
+}
+
+uint64_t some_due(void)
+{
+    uint64_t time = some_time();
+    return time < TW__TASK_TIME_MAX ? time : TW__TASK_TIME_MAX;
 }
 
 static void look_for_earliest(struct room *room)

@@ -294,6 +294,8 @@ struct wrong {
     int count; /* tasks read; -1: refused */
 };
 
+#define CENTURY UINT64_C(3155760000000) /* in ms */
+
 static const struct wrong cases[] = {
     {FORMAT, 1, -1},
     {FORMAT, 100, -1},
@@ -304,20 +306,21 @@ static const struct wrong cases[] = {
     {LATE, TW_MISSED_BURST + 1, -1},
     {MAXLEN, INT64_MAX, 1},
     {MAXLEN, UINT64_C(1) << 63, -1},
-    {LATE_MS, INT64_MAX, 1},
-    {LATE_MS, UINT64_C(1) << 63, -1},
+    {LATE_MS, CENTURY + 1, 1},
+    {LATE_MS, CENTURY + 2, -1},
     {TARGET, 99, -1},
     {TARGET, UINT64_MAX, -1},
     {DUE, 0, 1},
-    {DUE, INT64_MAX, 1},
-    {DUE, UINT64_C(1) << 63, -1},
+    {DUE, TW__TASK_TIME_MAX, 1},
+    {DUE, TW__TASK_TIME_MAX + 1, -1},
+    {DUE, UINT64_MAX, -1},
     {FLAGS, 0xF1, 1},
     {FLAGS, 0x101, -1},
     {FLAGS, 0x25, -1}, /* it shares a payload, of no task */
     {FLAGS, 0x29, -1},
     {EVERY, 0, -1},
-    {EVERY, INT64_MAX, 1},
-    {EVERY, UINT64_C(1) << 63, -1},
+    {EVERY, CENTURY, 1},
+    {EVERY, CENTURY + 1, -1},
     {TIMES, 0, 1},
     {TIMES, INT64_MAX, 1},
     {TIMES, UINT64_MAX, -1},
@@ -336,14 +339,14 @@ static const struct wrong cases_of_work[] = {
     {KIND, TW__REDIS_WORKERS + 1, -1},
     {KIND, TW__REDIS_STREAM, -1}, /* only workers have leases */
     {TRIES, 0, 1},
-    {TRIES, TW__REDIS_ATTEMPTS_MAX, 1},
-    {TRIES, TW__REDIS_ATTEMPTS_MAX + 1, -1},
-    {FIRST_MS, INT64_MAX, 1},
-    {FIRST_MS, UINT64_C(1) << 63, -1},
-    {FACTOR, TW__REDIS_FACTOR_MAX, 1},
-    {FACTOR, TW__REDIS_FACTOR_MAX + 1, -1},
-    {MAX_MS, INT64_MAX, 1},
-    {MAX_MS, UINT64_C(1) << 63, -1},
+    {TRIES, 1000000, 1},
+    {TRIES, 1000001, -1},
+    {FIRST_MS, CENTURY, 1},
+    {FIRST_MS, CENTURY + 1, -1},
+    {FACTOR, 10000, 1},
+    {FACTOR, 10001, -1},
+    {MAX_MS, CENTURY, 1},
+    {MAX_MS, CENTURY + 1, -1},
     {JITTER, 101, 1},
     {JITTER, 102, -1},
     {FLAGS, 0xF3, 1},
@@ -362,14 +365,14 @@ static const struct wrong cases_of_work[] = {
     {STAGE, 16, -1},
     {STAGE, 17 * 8 + TW__REDIS_DEAD, -1},
     {STAGE, 18 * 8, -1},
-    {LIFE_DUE, INT64_MAX, 1},
-    {LIFE_DUE, UINT64_C(1) << 63, -1},
+    {LIFE_DUE, TW__TASK_TIME_MAX, 1},
+    {LIFE_DUE, TW__TASK_TIME_MAX + 1, -1},
     {TOKEN, UINT64_MAX, 1},
     {LEASE_MS, UINT32_MAX, 1},
     {LEASE_MS, UINT64_C(1) << 32, -1},
     {ATTEMPT, 0, -1}, /* it is under way */
-    {ATTEMPT, INT32_MAX, 1},
-    {ATTEMPT, UINT64_C(1) << 31, -1},
+    {ATTEMPT, TW__REDIS_BEGUN_MAX, 1},
+    {ATTEMPT, TW__REDIS_BEGUN_MAX + 1, -1},
     {WORKER, 99, -1},
     {WORKER, UINT64_MAX, -1},
     {ERROR, 99, -1},
@@ -444,7 +447,7 @@ static void numbers_of_a_chunk_have_to_fit_each_other(void **state)
     field[STRINGS] = 1;
     assert_int_equal(read_fields(field, 1), 1);
     assert_int_equal(read_fields(field, 2), 1); /* the same id */
-    field[DUE] = UINT64_C(1) << 62;
+    field[DUE] = TW__TASK_TIME_MAX / 2 + 1;
     assert_int_equal(read_fields(field, 2), -1);
     close_all();
 }

@@ -2,30 +2,12 @@
  *
  * KEEPDUE: the decisions, and what becomes of a task in each place. test_queues.c has the model.
  */
-#include "fixture.h"
+#include "work.h"
 
-#include "tests/support/cmocka.h"
-
-#include <src/redis/queues/check.h>
+#include <src/redis/queues/chunk.h>
 #include <src/redis/queues/keep.h>
-#include <src/redis/queues/lease.h>
 #include <src/redis/queues/queue.h>
 #include <src/redis/queues/route.h>
-
-static struct tw__redis_queue *queue;
-static struct tw__redis_buffer changes;
-
-static void open_keep(void)
-{
-    queue = open_one();
-}
-
-static void close_keep(void)
-{
-    assert_null(tw__redis_check_all(all));
-    tw__redis_buffer_free(&changes, &counted);
-    close_one(queue);
-}
 
 static struct tw__redis_task *make(const char *id, const char *packed, uint64_t every, uint64_t times)
 {
@@ -64,12 +46,10 @@ static struct tw__redis_task *keep(const char *id, unsigned plan, uint64_t every
     return task;
 }
 
-static struct tw__redis_task *lease(struct tw__redis_task *task, uint64_t token, uint64_t now)
+static struct tw__redis_task *take(struct tw__redis_task *task, uint64_t token, uint64_t now)
 {
-    struct tw__redis_lease its = {.token = token, .ms = 1000, .worker = text("bob")};
-    tw__redis_place_unfile(all, task);
-    tw__redis_place_offer(all, task, now);
-    return tw__redis_lease_begin(queue, task, &its, now, &changes);
+    offer(task, now);
+    return lease(task, token, now);
 }
 
 static void assert_life(const struct tw__redis_task *task, enum tw__redis_stage stage, uint64_t due,
@@ -90,7 +70,7 @@ static void assert_keep(struct tw__redis_keep keep, enum tw__task_keepdue how, u
 static void kind_and_target_decide_where_a_task_is(void **state)
 {
     (void)state;
-    open_keep();
+    open_work();
     const struct tw__redis_task *stream = put_plan("a", 0, 0), *list = put_plan("b", 6, 0),
                                 *work = put_plan("c", FIRST_OF_WORKERS, 0);
     assert_keep(decide(NULL, 0, 0), TW__TASK_KEEPDUE_GIVEN, START + 9000);
@@ -100,33 +80,52 @@ static void kind_and_target_decide_where_a_task_is(void **state)
     assert_keep(decide(list, 7, 0), TW__TASK_KEEPDUE_IN_PLACE, START + 5); /* LEFT */
     assert_keep(decide(work, FIRST_OF_WORKERS + 1, 0), TW__TASK_KEEPDUE_IN_PLACE, START + 5);
     assert_keep(decide(work, 0, 0), TW__TASK_KEEPDUE_SAME_TIMES, START + 5);
-    close_keep();
+    close_work();
+}
+
+static void a_task_that_repeats_no_more_stands_for_no_other_period(void **state)
+{
+    (void)state;
+    open_work();
+    struct tw__redis_task *task = take(put_plan("a", FIRST_OF_WORKERS + 1, 60), 7, START + 200);
+    tw__redis_lease_fail(queue, task, text("no"), START + 900, START + 210, &changes);
+    assert_true(tw__redis_task_missed(keep("a", FIRST_OF_WORKERS + 1, 90, 5)) == 3);
+    task = keep("a", FIRST_OF_WORKERS + 1, 0, 1);
+    assert_true(tw__redis_task_missed(task) == 0 && !tw__redis_task_life(task).has_missed);
+    assert_life(task, TW__REDIS_WAITING, START + 5, 1, 0);
+    close_work();
 }
 
 static void an_attempt_goes_on_if_both_repeat(void **state)
 {
     (void)state;
-    open_keep();
-    struct tw__redis_task *once = lease(put_plan("a", FIRST_OF_WORKERS, 0), 7, START + 10),
-                          *series = lease(put_plan("b", FIRST_OF_WORKERS, 60), 8, START + 10);
+    open_work();
+    struct tw__redis_task *once = take(put_plan("a", FIRST_OF_WORKERS, 0), 7, START + 10),
+                          *series = take(put_plan("b", FIRST_OF_WORKERS, 60), 8, START + 10);
     assert_keep(decide(once, FIRST_OF_WORKERS, 60), TW__TASK_KEEPDUE_NOW, START + 70);
     assert_keep(decide(series, FIRST_OF_WORKERS, 0), TW__TASK_KEEPDUE_NOW, START + 70);
     assert_keep(decide(series, FIRST_OF_WORKERS + 1, 90), TW__TASK_KEEPDUE_IN_PLACE, START + 5);
     assert_keep(decide(series, 0, 90), TW__TASK_KEEPDUE_NEXT_PERIOD, START + 5 + 60);
+    const struct tw__redis_task *missed =
+        take(put_plan("c", FIRST_OF_WORKERS + 1, 60), 9, START + 200); /* after 65, 125 and 185 */
+    assert_keep(decide(missed, 0, 90), TW__TASK_KEEPDUE_NEXT_PERIOD, START + 5 + 4 * 60);
     tw__redis_lease_kill_series(queue, series, 1, text(""), START + 20, &changes);
     assert_keep(decide(find(queue, "b"), FIRST_OF_WORKERS, 60), TW__TASK_KEEPDUE_GIVEN, START + 9000);
     tw__redis_lease_move(queue, once, START + 400, START + 20);
     assert_keep(decide(find(queue, "a"), 0, 0), TW__TASK_KEEPDUE_IN_PLACE, START + 400);
-    close_keep();
+    close_work();
 }
 
-static void the_next_period_is_no_later_than_a_file_may_have(void **state)
+static void a_series_without_another_period_has_no_time_to_keep(void **state)
 {
+    uint64_t last = TW__TASK_TIME_MAX - START - 5;
     (void)state;
-    open_keep();
-    struct tw__redis_task *series = lease(put_plan("a", FIRST_OF_WORKERS, INT64_MAX), 7, START + 10);
-    assert_keep(decide(series, 0, 90), TW__TASK_KEEPDUE_NEXT_PERIOD, INT64_MAX);
-    close_keep();
+    open_work();
+    const struct tw__redis_task *one = take(put_plan("a", FIRST_OF_WORKERS, last), 7, START + 10),
+                                *other = take(put_plan("b", FIRST_OF_WORKERS, last + 1), 8, START + 10);
+    assert_keep(decide(one, 0, 90), TW__TASK_KEEPDUE_NEXT_PERIOD, TW__TASK_TIME_MAX);
+    assert_keep(decide(other, 0, 90), TW__TASK_KEEPDUE_GIVEN, START + 9000);
+    close_work();
 }
 
 /* ---- in place -------------------------------------------------------------------------------------------- */
@@ -134,7 +133,7 @@ static void the_next_period_is_no_later_than_a_file_may_have(void **state)
 static void a_task_keeps_its_place_in_a_wheel_and_in_the_lines(void **state)
 {
     (void)state;
-    open_keep();
+    open_work();
     for (const char *id = "a\0b\0c\0d\0e\0f\0"; *id; id += 2)
         put_plan(id, *id < 'd' ? FIRST_OF_WORKERS : 1, 0);
     keep("a", FIRST_OF_WORKERS + 1, 7, 3), keep("d", 1, 0, 1);
@@ -151,14 +150,14 @@ static void a_task_keeps_its_place_in_a_wheel_and_in_the_lines(void **state)
     keep("e", 1, 9, 2);
     for (const char *id = "d\0e\0f\0"; *id; id += 2)
         assert_taken(START + 5, find(queue, id));
-    close_keep();
+    close_work();
 }
 
 static void a_retry_keeps_its_life_and_takes_no_byte_more(void **state)
 {
     (void)state;
-    open_keep();
-    struct tw__redis_task *task = lease(put_plan("a", FIRST_OF_WORKERS, 0), 7, START + 10);
+    open_work();
+    struct tw__redis_task *task = take(put_plan("a", FIRST_OF_WORKERS, 0), 7, START + 10);
     tw__redis_lease_lapse(queue, task, text("gone"), START + 500, START + 20, &changes);
     uint64_t bytes = tw__redis_queue_bytes(queue);
     task = keep("a", FIRST_OF_WORKERS, 0, 1);
@@ -166,85 +165,121 @@ static void a_retry_keeps_its_life_and_takes_no_byte_more(void **state)
     assert_life(task, TW__REDIS_WAITING, START + 5, 1, 7);
     assert_true(tw__redis_task_due(task) == START + 500);
     assert_bytes_equal(tw__redis_task_whole_life(task).error, text("gone"));
-    close_keep();
+    close_work();
 }
 
 static void an_attempt_under_way_keeps_its_lease(void **state)
 {
     (void)state;
-    open_keep();
-    struct tw__redis_task *task = lease(put_plan("a", FIRST_OF_WORKERS, 60), 7, START + 10);
+    open_work();
+    struct tw__redis_task *task = take(put_plan("a", FIRST_OF_WORKERS, 60), 7, START + 10);
     task = keep("a", FIRST_OF_WORKERS + 1, 90, 4);
     assert_life(task, TW__REDIS_LEASED, START + 5, 1, 7);
     assert_true(tw__redis_place_due(all, task) == START + 1010);
     tw__redis_lease_done(queue, task, START + 80, &changes);
     task = find(queue, "a");
     assert_true(tw__redis_task_due(task) == START + 5 + 90 && tw__redis_task_times(task) == 3);
-    close_keep();
+    close_work();
 }
 
 static void the_task_behind_an_attempt_may_get_a_target(void **state)
 {
     (void)state;
-    open_keep();
-    struct tw__redis_task *task = lease(put_plan("a", FIRST_OF_WORKERS, 0), 7, START + 10);
+    open_work();
+    struct tw__redis_task *task = take(put_plan("a", FIRST_OF_WORKERS, 0), 7, START + 10);
     tw__redis_lease_move(queue, task, START + 400, START + 20);
     task = keep("a", 1, 0, 1);
     assert_life(task, TW__REDIS_REPLACED, START + 400, 1, 7);
     assert_true(tw__redis_lease_end_replaced(queue, task, START + 80, START + 80, &changes) == START + 400);
     assert_taken(START + 400, find(queue, "a"));
-    close_keep();
+    close_work();
 }
 
 static void a_shared_payload_stays_with_the_others(void **state)
 {
     (void)state;
-    open_keep();
-    struct tw__redis_task *task = lease(put_plan("a", FIRST_OF_WORKERS, 60), 7, START + 10);
+    open_work();
+    struct tw__redis_task *task = take(put_plan("a", FIRST_OF_WORKERS, 60), 7, START + 10);
     tw__redis_lease_kill(queue, task, 1, text(""), START + 20, &changes);
     task = find(queue, "a");
     assert_true(task->shares && tw__redis_task_share(task)->users == 2);
     task = keep("a", FIRST_OF_WORKERS, 60, 2);
     assert_false(task->shares);
     assert_int_equal(tw__redis_task_share(tw__redis_place_first_dead(queue))->users, 1);
-    close_keep();
+    close_work();
 }
 
-static void a_held_task_goes_on_with_other_options_at_once(void **state)
+static void a_held_task_waits_on_with_other_options(void **state)
 {
     (void)state;
-    open_keep();
+    open_work();
     struct tw__redis_task *task = put_plan("a", 2, 0);
     assert_taken(START + 5, task);
-    tw__redis_place_hold_first(all, task, 100, START + 100);
+    tw__redis_place_hold_first(all, task, 5100, START + 100);
     put_plan("b", 2, 0);
     assert_taken(START + 6, find(queue, "b"));
     tw__redis_place_hold(all, find(queue, "b"));
     task = keep("a", 2, 0, 1);
     assert_true(task->flags & TW__REDIS_TASK_HELD);
     uint32_t tries = tw__redis_place_tries(all, task);
+    tw__redis_route_of(all, task)->wait_ms = 77;
     task = keep("a", 3, 0, 1);
-    assert_false(task->flags & TW__REDIS_TASK_HELD);
+    struct tw__redis_route *route = tw__redis_route_of(all, task);
+    assert_true(task->flags & TW__REDIS_TASK_HELD);
     assert_int_equal(tw__redis_place_tries(all, task), tries);
-    assert_true(find(queue, "b")->flags & TW__REDIS_TASK_HELD);
+    assert_true(tw_timer_pending(&route->retry) && tw_timer_deadline(&route->retry) == 5100);
+    assert_true(tw__redis_place_next(all, task, START + 20) == START + 100 && route->wait_ms == 77);
+    assert_true(tw_timer_pending(&tw__redis_route_of(all, find(queue, "b"))->retry));
     keep("b", 3, 0, 1);
-    assert_taken(START + 80, task);
-    assert_taken(START + 80, find(queue, "b"));
-    close_keep();
+    assert_true(tw__redis_route_of(all, find(queue, "b")) == route);
+    tw__redis_place_try_again(route, START + 80);
+    assert_take(START + 80, TW__REDIS_TAKEN_PROBE, task);
+    tw__redis_place_put_back(all, task, TW__REDIS_TAKEN_PROBE);
+    assert_take(START + 80, TW__REDIS_TAKEN_PROBE, task);
+    assert_take(START + 80, TW__REDIS_TAKEN_PROBE, find(queue, "b"));
+    close_work();
 }
 
-static void a_task_that_is_being_delivered_is_looked_at_again(void **state)
+static void a_held_task_whose_wait_is_over_is_tried_with_other_options(void **state)
 {
     (void)state;
-    open_keep();
+    open_work();
+    for (const char *id = "a\0b\0"; *id; id += 2) {
+        put_plan(id, *id == 'a' ? 2 : 3, 0);
+        assert_taken(START + 5, find(queue, id));
+        tw__redis_place_hold_first(all, find(queue, id), 5100, START + 100);
+    }
+    tw__redis_place_try_again(tw__redis_route_of(all, find(queue, "a")), START + 60);
+    assert_take(START + 60, TW__REDIS_TAKEN_PROBE, find(queue, "a"));
+    all->delivering = find(queue, "a");
+    struct tw__redis_task *task = keep("a", 3, 0, 1);
+    assert_ptr_equal(all->delivering, task);
+    all->delivering = NULL;
+    tw__redis_place_put_back(all, task, TW__REDIS_TAKEN_PROBE);
+    assert_null(tw__redis_check_all(all));
+    assert_taken(START + 90, NULL); /* its new route waits */
+    tw__redis_place_try_again(tw__redis_route_of(all, task), START + 90);
+    task = keep("a", 2, 0, 1);
+    assert_take(START + 90, TW__REDIS_TAKEN_PROBE, find(queue, "b"));
+    assert_take(START + 90, TW__REDIS_TAKEN_PROBE, task);
+    close_work();
+}
+
+static void the_delivery_of_a_task_goes_on_with_its_other_options(void **state)
+{
+    (void)state;
+    open_work();
     struct tw__redis_task *task = put_plan("a", 1, 60);
     assert_taken(START + 5, task);
     all->delivering = task;
     task = keep("a", 1, 60, 2);
-    assert_null(all->delivering);
-    assert_taken(START + 5, task);
+    assert_ptr_equal(all->delivering, task);
+    assert_false(tw__redis_task_filed(task));
+    assert_taken(START + 5, NULL);
     assert_true(tw__redis_task_due(task) == START + 5);
-    close_keep();
+    all->delivering = NULL;
+    tw__redis_place_file_overdue(all, task);
+    close_work();
 }
 
 /* ---- another target -------------------------------------------------------------------------------------- */
@@ -252,7 +287,7 @@ static void a_task_that_is_being_delivered_is_looked_at_again(void **state)
 static void another_target_keeps_the_times(void **state)
 {
     (void)state;
-    open_keep();
+    open_work();
     struct tw__redis_task *task = put_plan("a", 1, 0);
     put_plan("b", 0, 0);
     tw__redis_task_set_tries(task, 3);
@@ -260,14 +295,14 @@ static void another_target_keeps_the_times(void **state)
     assert_true(tw__redis_task_due(task) == START + 5 && !task->lived && tw__redis_task_tries(task) == 0);
     assert_taken(START + 70, find(queue, "b"));
     assert_taken(START + 70, task);
-    close_keep();
+    close_work();
 }
 
 static void another_target_keeps_the_next_of_a_retry(void **state)
 {
     (void)state;
-    open_keep();
-    struct tw__redis_task *task = lease(put_plan("a", FIRST_OF_WORKERS, 0), 7, START + 10);
+    open_work();
+    struct tw__redis_task *task = take(put_plan("a", FIRST_OF_WORKERS, 0), 7, START + 10);
     tw__redis_lease_lapse(queue, task, text("gone"), START + 500, START + 20, &changes);
     task = keep("a", 1, 0, 1);
     assert_life(task, TW__REDIS_WAITING, START + 5, 0, 0);
@@ -275,24 +310,79 @@ static void another_target_keeps_the_next_of_a_retry(void **state)
     assert_bytes_equal(tw__redis_task_whole_life(task).error, text(""));
     assert_taken(START + 499, NULL);
     assert_taken(START + 500, task);
-    close_keep();
+    close_work();
+}
+
+/* ---- what is logged -------------------------------------------------------------------------------------- */
+
+/* Renews a task of the queue as the chunk of another task with its id says. Returns whether that fits. */
+static bool renew_logged(const char *id, unsigned plan, uint64_t every)
+{
+    struct tw__redis_buffer chunk = {0};
+    struct tw__redis_fault fault;
+    struct tw__redis_queue *other = tw__redis_queue_new(all);
+    struct tw__redis_task *task = make(id, "\1\5newer", every, 3);
+    tw__redis_queue_put(other, task, tw__redis_route_for(other, &plan_of[plan]),
+                        tw__redis_queue_hash(all, text(id)), NULL, START);
+    tw__redis_chunk_put(&chunk, other, task);
+    bool good =
+        tw__redis_chunk_renew(queue, (struct tw__redis_bytes){chunk.at, chunk.size}, START + 70, &fault);
+    assert_true(good || fault.misfit != NULL);
+    tw__redis_buffer_free(&chunk, &counted);
+    close_queue(other);
+    assert_null(tw__redis_check_all(all));
+    return good;
+}
+
+static void a_logged_renewal_leaves_times_and_lives(void **state)
+{
+    (void)state;
+    open_work();
+    put_plan("waits", FIRST_OF_WORKERS, 0);
+    assert_true(renew_logged("waits", FIRST_OF_WORKERS + 1, 60));
+    assert_true(tw__redis_task_due(find(queue, "waits")) == START + 5);
+    assert_bytes_equal(tw__redis_task_packed(find(queue, "waits")), text("\1\5newer"));
+    take(put_plan("leased", FIRST_OF_WORKERS, 60), 7, START + 10);
+    assert_true(renew_logged("leased", FIRST_OF_WORKERS, 90));
+    assert_life(find(queue, "leased"), TW__REDIS_LEASED, START + 5, 1, 7);
+    assert_true(tw__redis_task_every(find(queue, "leased")) == 90);
+    tw__redis_lease_move(queue, find(queue, "leased"), START + 400, START + 20);
+    assert_true(renew_logged("leased", 1, 0)); /* it stands behind an attempt */
+    close_work();
+}
+
+static void a_logged_renewal_has_to_fit(void **state)
+{
+    (void)state;
+    open_work();
+    assert_false(renew_logged("a", FIRST_OF_WORKERS, 0));
+    struct tw__redis_task *task = put_plan("a", FIRST_OF_WORKERS, 0);
+    assert_false(renew_logged("a", 1, 0)); /* it would be filed there, and not renewed */
+    tw__redis_lease_kill_series(queue, task, 1, text(""), START + 20, &changes);
+    assert_false(renew_logged("a", FIRST_OF_WORKERS, 0));
+    assert_bytes_equal(tw__redis_task_packed(find(queue, "a")), text("\1\3old"));
+    close_work();
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kind_and_target_decide_where_a_task_is),
+        cmocka_unit_test(a_task_that_repeats_no_more_stands_for_no_other_period),
         cmocka_unit_test(an_attempt_goes_on_if_both_repeat),
-        cmocka_unit_test(the_next_period_is_no_later_than_a_file_may_have),
+        cmocka_unit_test(a_series_without_another_period_has_no_time_to_keep),
         cmocka_unit_test(a_task_keeps_its_place_in_a_wheel_and_in_the_lines),
         cmocka_unit_test(a_retry_keeps_its_life_and_takes_no_byte_more),
         cmocka_unit_test(an_attempt_under_way_keeps_its_lease),
         cmocka_unit_test(the_task_behind_an_attempt_may_get_a_target),
         cmocka_unit_test(a_shared_payload_stays_with_the_others),
-        cmocka_unit_test(a_held_task_goes_on_with_other_options_at_once),
-        cmocka_unit_test(a_task_that_is_being_delivered_is_looked_at_again),
+        cmocka_unit_test(a_held_task_waits_on_with_other_options),
+        cmocka_unit_test(a_held_task_whose_wait_is_over_is_tried_with_other_options),
+        cmocka_unit_test(the_delivery_of_a_task_goes_on_with_its_other_options),
         cmocka_unit_test(another_target_keeps_the_times),
         cmocka_unit_test(another_target_keeps_the_next_of_a_retry),
+        cmocka_unit_test(a_logged_renewal_leaves_times_and_lives),
+        cmocka_unit_test(a_logged_renewal_has_to_fit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

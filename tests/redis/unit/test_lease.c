@@ -4,11 +4,8 @@
  * servers; test_queues.c has the model.
  */
 #include "copies.h"
+#include "work.h"
 
-#include "tests/support/cmocka.h"
-
-#include <src/redis/queues/check.h>
-#include <src/redis/queues/lease.h>
 #include <src/redis/queues/place.h>
 #include <src/redis/queues/queue.h>
 #include <src/redis/queues/route.h>
@@ -16,34 +13,6 @@
 #include <src/redis/queues/varint.h>
 #include <inttypes.h>
 #include <stdio.h>
-
-static struct tw__redis_queue *queue;
-static struct tw__redis_buffer changes;
-
-static void open_work(void)
-{
-    queue = open_one();
-}
-
-static void close_work(void)
-{
-    assert_null(tw__redis_check_all(all));
-    tw__redis_buffer_free(&changes, &counted);
-    close_one(queue);
-}
-
-/* Makes a task ready, wherever it waits. */
-static void offer(struct tw__redis_task *task, uint64_t now)
-{
-    tw__redis_place_unfile(all, task);
-    tw__redis_place_offer(all, task, now);
-}
-
-static struct tw__redis_task *lease(struct tw__redis_task *task, uint64_t token, uint64_t now)
-{
-    struct tw__redis_lease its = {.token = token, .ms = 1000, .worker = text("bob")};
-    return tw__redis_lease_begin(queue, task, &its, now, &changes);
-}
 
 /* A task that was due at START + 5, and was leased at START + 10. */
 static struct tw__redis_task *leased(const char *id, uint64_t token)
@@ -682,10 +651,158 @@ static void a_period_that_no_clock_reaches_is_the_last_one(void **state)
 {
     (void)state;
     open_work();
-    tw__redis_lease_done(queue, leased_repeating("a", INT64_MAX - START - 5, 3), START + 900, &changes);
-    assert_true(tw__redis_task_due(find(queue, "a")) == INT64_MAX);
-    tw__redis_lease_done(queue, leased_repeating("b", INT64_MAX - START - 4, 3), START + 900, &changes);
+    tw__redis_lease_done(queue, leased_repeating("a", TW__TASK_TIME_MAX - START - 5, 3), START + 900, &changes);
+    assert_true(tw__redis_task_due(find(queue, "a")) == TW__TASK_TIME_MAX);
+    tw__redis_lease_done(queue, leased_repeating("b", TW__TASK_TIME_MAX - START - 4, 3), START + 900, &changes);
     assert_null(find(queue, "b"));
+    close_work();
+}
+
+/* ---- missed periods -------------------------------------------------------------------------------------- */
+
+/* A task that was due at START + 5 and repeats every 100 ms. It is taken after the periods 105 and 205. */
+static struct tw__redis_task *leased_late(const char *id, unsigned plan)
+{
+    struct tw__redis_task *task = put_repeating(id, plan, 100, 3);
+    offer(task, START + 5);
+    return lease(task, 7, START + 255);
+}
+
+static void a_call_stands_for_the_same_periods_in_each_attempt(void **state)
+{
+    (void)state;
+    open_work();
+    struct tw__redis_task *task = leased_late("a", FIRST_OF_WORKERS + 1);
+    assert_true(tw__redis_task_missed(task) == 2 && tw__redis_task_first_due(task) == START + 5);
+    tw__redis_lease_fail(queue, task, text("no"), START + 600, START + 500, &changes);
+    offer(find(queue, "a"), START + 600);
+    task = lease(find(queue, "a"), 8, START + 900);
+    assert_true(tw__redis_task_missed(task) == 2);
+    task = tw__redis_lease_give_back(queue, task, START + 950, &changes); /* its first attempt has begun */
+    assert_true(tw__redis_task_missed(task) == 2);
+    tw__redis_lease_done(queue, lease(task, 9, START + 960), START + 970, &changes);
+    task = find(queue, "a");
+    assert_false(task->lived);
+    assert_true(tw__redis_task_due(task) == START + 305 && tw__redis_task_times(task) == 2);
+    close_work();
+}
+
+static void a_call_that_is_given_back_counts_its_periods_anew(void **state)
+{
+    (void)state;
+    open_work();
+    struct tw__redis_task *task = leased_late("a", FIRST_OF_WORKERS + 1);
+    task = tw__redis_lease_give_back(queue, task, START + 300, &changes);
+    assert_false(task->lived);
+    task = lease(task, 8, START + 305);
+    assert_true(tw__redis_task_missed(task) == 3 && tw__redis_task_first_due(task) == START + 5);
+    tw__redis_lease_put_off(queue, task, START + 500, START + 310, &changes);
+    assert_true(tw__redis_task_missed(find(queue, "a")) == 0);
+    close_work();
+}
+
+/* Lets the first ready task take its turn at a time, when it is not to be called. */
+static void pass_over(struct tw__redis_task *task, uint64_t now)
+{
+    struct tw__task_turn turn = tw__redis_turn(all, task, now);
+    assert_false(turn.calls);
+    tw__redis_lease_pass_over(queue, task, &turn, now, &changes);
+}
+
+/* The limit of this plan is 700 ms. A retry has none. */
+static void a_task_that_is_too_late_leaves(void **state)
+{
+    (void)state;
+    open_work();
+    struct tw__redis_task *task = put_repeating("a", FIRST_OF_WORKERS + 1, 0, 1);
+    offer(task, START + 5);
+    assert_true(tw__redis_turn(all, task, START + 705).calls);
+    pass_over(task, START + 706);
+    assert_null(find(queue, "a"));
+    task = put_repeating("b", FIRST_OF_WORKERS + 1, 0, 1);
+    offer(task, START + 5);
+    task = lease(task, 7, START + 10);
+    tw__redis_lease_fail(queue, task, text("no"), START + 20, START + 15, &changes);
+    offer(find(queue, "b"), START + 20);
+    assert_true(tw__redis_turn(all, find(queue, "b"), START + 9000).calls);
+    lease(find(queue, "b"), 8, START + 9000);
+    close_work();
+}
+
+/* Of a task with a period of 100 ms, the calls at 5, 105, and 205 are more than 700 ms late at 910. */
+static void periods_that_are_too_late_are_no_part_of_the_call(void **state)
+{
+    (void)state;
+    open_work();
+    struct tw__redis_task *task = put_repeating("a", FIRST_OF_WORKERS + 1, 100, 3);
+    offer(task, START + 5);
+    assert_int_equal(tw__redis_turn(all, task, START + 910).dropped, 3);
+    task = lease(task, 7, START + 910);
+    struct tw__redis_life life = tw__redis_task_whole_life(task);
+    assert_true(life.due == START + 305 && life.missed == 6 && !life.has_next);
+    task = tw__redis_lease_give_back(queue, task, START + 920, &changes);
+    assert_true(tw__redis_task_due(task) == START + 305 && !task->lived);
+    tw__redis_lease_done(queue, lease(task, 8, START + 930), START + 940, &changes);
+    assert_true(tw__redis_task_due(find(queue, "a")) == START + 1005 &&
+                tw__redis_task_times(find(queue, "a")) == 2);
+    close_work();
+}
+
+static void a_series_waits_for_the_first_period_that_is_not_too_late(void **state)
+{
+    (void)state;
+    open_work();
+    struct tw__redis_task *task = put_repeating("a", FIRST_OF_WORKERS + 1, 5000, 3);
+    offer(task, START + 5);
+    pass_over(task, START + 900);
+    task = find(queue, "a");
+    assert_true(tw__redis_task_due(task) == START + 5005 && tw__redis_task_times(task) == 3);
+    assert_int_equal(tw__redis_task_tries(task), 0);
+    assert_counts(1, 0, 0, 0);
+    close_work();
+}
+
+/* Neither is late: the worker has put off the one, and somebody has promoted the other. */
+static void what_comes_later_or_sooner_is_not_late(void **state)
+{
+    (void)state;
+    open_work();
+    struct tw__redis_task *task = put_repeating("a", FIRST_OF_WORKERS + 1, 0, 1);
+    offer(task, START + 5);
+    tw__redis_lease_put_off(queue, lease(task, 7, START + 10), START + 2000, START + 20, &changes);
+    offer(find(queue, "a"), START + 2000);
+    assert_true(tw__redis_turn(all, find(queue, "a"), START + 2700).calls);
+    assert_false(tw__redis_turn(all, find(queue, "a"), START + 2701).calls);
+    task = put_repeating("b", FIRST_OF_WORKERS + 1, 5000, 3);
+    tw__redis_lease_move(queue, task, START + 9000, START + 10);
+    tw__redis_lease_hasten(queue, find(queue, "b"), START + 100, &changes);
+    offer(find(queue, "b"), START + 100);
+    struct tw__task_turn turn = tw__redis_turn(all, find(queue, "b"), START + 3000);
+    assert_true(turn.calls && turn.due == START + 9000 && turn.missed == 0);
+    close_work();
+}
+
+static void a_call_dies_with_all_its_periods(void **state)
+{
+    (void)state;
+    open_work();
+    tw__redis_lease_kill(queue, leased_late("a", FIRST_OF_WORKERS + 1), 1, text("no"), START + 300, &changes);
+    assert_true(tw__redis_task_due(find(queue, "a")) == START + 305);
+    const struct tw__redis_task *dead = tw__redis_place_first_dead(queue);
+    assert_true(tw__redis_task_first_due(dead) == START + 5 && !tw__redis_task_life(dead).has_missed);
+    close_work();
+}
+
+static void burst_and_a_new_task_stand_for_one_period(void **state)
+{
+    (void)state;
+    open_work();
+    assert_true(tw__redis_task_missed(leased_late("a", FIRST_OF_WORKERS)) == 0);
+    struct tw__redis_task *task = leased_late("b", FIRST_OF_WORKERS + 1);
+    tw__redis_lease_move(queue, task, START + 400, START + 300);
+    assert_true(tw__redis_task_missed(find(queue, "b")) == 0);
+    tw__redis_lease_end_replaced(queue, find(queue, "b"), START + 310, START + 310, &changes);
+    assert_true(tw__redis_task_due(find(queue, "b")) == START + 400);
     close_work();
 }
 
@@ -1196,6 +1313,14 @@ int main(void)
         cmocka_unit_test(a_task_that_is_done_leaves),
         cmocka_unit_test(a_repeating_task_goes_on_from_its_due_time),
         cmocka_unit_test(a_period_that_no_clock_reaches_is_the_last_one),
+        cmocka_unit_test(a_call_stands_for_the_same_periods_in_each_attempt),
+        cmocka_unit_test(a_call_that_is_given_back_counts_its_periods_anew),
+        cmocka_unit_test(a_task_that_is_too_late_leaves),
+        cmocka_unit_test(periods_that_are_too_late_are_no_part_of_the_call),
+        cmocka_unit_test(a_series_waits_for_the_first_period_that_is_not_too_late),
+        cmocka_unit_test(what_comes_later_or_sooner_is_not_late),
+        cmocka_unit_test(a_call_dies_with_all_its_periods),
+        cmocka_unit_test(burst_and_a_new_task_stand_for_one_period),
         cmocka_unit_test(a_dead_task_stays_with_its_error),
         cmocka_unit_test(a_dead_period_is_a_task_of_its_own),
         cmocka_unit_test(the_last_period_dies_and_ends_the_series),

@@ -18,6 +18,7 @@ static void a_life_comes_back_from_the_bytes_in_a_task(void **state)
         memset(bytes, 0x5A, sizeof bytes);
         tw__redis_life_pack(bytes + 1, &life_of[i]);
         struct tw__redis_life back = tw__redis_life_unpack(bytes + 1);
+        back.missed = life_of[i].missed; /* it lies behind the payload, as `next` does */
         assert_lives_equal(&back, &life_of[i]);
         assert_int_equal(tw__redis_life_stage(bytes + 1), life_of[i].stage);
         assert_int_equal(bytes[0], 0x5A);
@@ -46,7 +47,7 @@ static void a_life_comes_back_from_a_file(void **state)
         life.worker = text(strings[i % 2]);
         life.error = text(strings[i / 2 % 2]);
         struct tw__redis_bytes bytes = written(&life);
-        struct tw__redis_reader reader = {bytes.at, bytes.at + bytes.size};
+        struct tw__redis_reader reader = {.at = bytes.at, .end = bytes.at + bytes.size};
         struct tw__redis_life back = tw__redis_life_take(&reader);
         assert_ptr_equal(reader.at, reader.end);
         assert_lives_equal(&back, &life);
@@ -62,23 +63,58 @@ static void a_wrong_next_is_a_fault(void **state)
         enum tw__redis_stage stage;
         uint64_t due, away;
         bool good;
-    } cases[] = {{TW__REDIS_LEASED, START, 2, true},      {TW__REDIS_LEASED, START, START * 2 - 1, true},
-                 {TW__REDIS_LEASED, START, 0, false},     {TW__REDIS_LEASED, START, START * 2 + 1, false},
-                 {TW__REDIS_LEASED, INT64_MAX, 2, false}, {TW__REDIS_LEASED, 0, UINT64_MAX - 1, true},
-                 {TW__REDIS_LEASED, 0, 1, false},         {TW__REDIS_WAITING, START, 2, false},
-                 {TW__REDIS_REPLACED, START, 2, false},   {TW__REDIS_DEAD, START, 2, false}};
+    } cases[] = {{TW__REDIS_LEASED, START, 2, true},
+                 {TW__REDIS_LEASED, START, START * 2 - 1, true},
+                 {TW__REDIS_LEASED, START, 0, false},
+                 {TW__REDIS_LEASED, START, START * 2 + 1, false},
+                 {TW__REDIS_LEASED, TW__TASK_TIME_MAX, 2, false},
+                 {TW__REDIS_LEASED, 0, 2 * TW__TASK_TIME_MAX, true},
+                 {TW__REDIS_LEASED, 0, 1, false},
+                 {TW__REDIS_WAITING, START, 2, false},
+                 {TW__REDIS_REPLACED, START, 2, false},
+                 {TW__REDIS_DEAD, START, 2, false}};
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         uint64_t numbers[] = {256 + (unsigned)cases[i].stage, cases[i].due, 7, 1000, 1, 0, 0, cases[i].away};
         struct tw__redis_buffer buffer = {0};
         for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++)
             tw__redis_buffer_put_number(&buffer, numbers[k], &counted);
-        struct tw__redis_reader reader = {buffer.at, buffer.at + buffer.size};
+        struct tw__redis_reader reader = {.at = buffer.at, .end = buffer.at + buffer.size};
         tw__redis_life_take(&reader);
         if ((reader.at != NULL) != cases[i].good)
             fail_msg("case %zu", i);
         tw__redis_buffer_free(&buffer, &counted);
     }
+}
+
+/* A call stands for further periods while its task has attempts, and neither a dead task nor a newer one that
+ * stands behind an attempt has such a call. */
+static void wrong_missed_periods_are_a_fault(void **state)
+{
+    static const struct {
+        enum tw__redis_stage stage;
+        uint64_t missed;
+        bool good;
+    } cases[] = {{TW__REDIS_LEASED, 1, true},    {TW__REDIS_WAITING, INT64_MAX, true},
+                 {TW__REDIS_LEASED, 0, true},    {TW__REDIS_DEAD, 1, false},
+                 {TW__REDIS_REPLACED, 1, false}, {TW__REDIS_LEASED, UINT64_C(1) << 63, false}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        uint64_t numbers[] = {512 + (unsigned)cases[i].stage, START, 7, 1000, 1, 0, 0, cases[i].missed};
+        struct tw__redis_buffer buffer = {0};
+        for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++)
+            tw__redis_buffer_put_number(&buffer, numbers[k], &counted);
+        struct tw__redis_reader reader = {.at = buffer.at, .end = buffer.at + buffer.size};
+        struct tw__redis_life life = tw__redis_life_take(&reader);
+        if ((reader.at != NULL) != cases[i].good)
+            fail_msg("case %zu", i);
+        assert_true(!cases[i].good || (life.has_missed && life.missed == cases[i].missed));
+        tw__redis_buffer_free(&buffer, &counted);
+    }
+    struct tw__redis_life life = {.has_missed = true, .missed = 1};
+    assert_true(tw__redis_life_suits(&life, 1) && !tw__redis_life_suits(&life, 0));
+    life.has_missed = false;
+    assert_true(tw__redis_life_suits(&life, 0));
 }
 
 static void a_life_that_was_cut_is_a_fault(void **state)
@@ -89,10 +125,11 @@ static void a_life_that_was_cut_is_a_fault(void **state)
     life.error = text("no");
     struct tw__redis_bytes bytes = written(&life);
     for (size_t cut = 0; cut < bytes.size; cut++) {
-        struct tw__redis_reader reader = {bytes.at, bytes.at + cut};
+        struct tw__redis_reader reader = {.at = bytes.at, .end = bytes.at + cut};
         struct tw__redis_life back = tw__redis_life_take(&reader);
         assert_null(reader.at);
-        assert_true(back.error.size == 0 || cut >= bytes.size - TW__REDIS_VARINT_MAX); /* `next` is cut */
+        /* behind the error stand `next` and `missed` */
+        assert_true(back.error.size == 0 || cut >= bytes.size - 2 * TW__REDIS_VARINT_MAX);
         assert_non_null(back.error.at);
     }
     counted_free((void *)(uintptr_t)bytes.at);
@@ -114,7 +151,7 @@ static void a_buffer_keeps_each_number_and_string(void **state)
     }
     tw__redis_buffer_put_bytes(&buffer, (struct tw__redis_bytes){NULL, 0}, &counted);
     assert_int_equal(blocks_out, 1);
-    struct tw__redis_reader reader = {buffer.at, buffer.at + buffer.size};
+    struct tw__redis_reader reader = {.at = buffer.at, .end = buffer.at + buffer.size};
     for (unsigned i = 0; i < MANY; i++) {
         assert_true(tw__redis_reader_number(&reader, UINT64_MAX) == UINT64_MAX >> i % 64);
         assert_bytes_equal(tw__redis_reader_bytes(&reader), (struct tw__redis_bytes){letters + i, i % 300});
@@ -149,7 +186,7 @@ static void a_buffer_grows_in_few_steps(void **state)
 static void a_reader_stops_at_the_first_fault(void **state)
 {
     static const char bytes[] = {5, 1, 'x', 1, 'y'};
-    struct tw__redis_reader reader = {bytes, bytes + sizeof bytes};
+    struct tw__redis_reader reader = {.at = bytes, .end = bytes + sizeof bytes};
     (void)state;
     assert_int_equal(tw__redis_reader_number(&reader, 5), 5);
     assert_bytes_equal(tw__redis_reader_bytes(&reader), text("x"));
@@ -162,21 +199,36 @@ static void a_reader_stops_at_the_first_fault(void **state)
     assert_null(reader.at);
 }
 
+static void a_fault_names_the_number(void **state)
+{
+    static const char bytes[] = {5, 1, 5};
+    struct tw__redis_reader reader = {.at = bytes, .end = bytes + sizeof bytes}, other = reader;
+    char text[TW__REDIS_FAULT_TEXT];
+    (void)state;
+    assert_int_equal(tw__redis_reader_named(&reader, "tries", 5), 5);
+    assert_int_equal(tw__redis_reader_after(&reader, "due", UINT64_MAX, UINT64_MAX), UINT64_MAX);
+    assert_int_equal(tw__redis_reader_after(&reader, "due", 10, 14), 0);
+    assert_int_equal(tw__redis_reader_named(&reader, "times", 0), 0); /* the first fault stays */
+    assert_string_equal(tw__redis_fault_text(&reader.fault, text), "due is 15: expected at most 14");
+    tw__redis_reader_number(&other, 4);
+    assert_string_equal(tw__redis_fault_text(&other.fault, text), "its bytes are not what was written");
+}
+
 static void a_string_ends_with_the_bytes(void **state)
 {
     static const char longer[] = {3, 'a', 'b'}, exact[] = {2, 'a', 'b'};
     char endless[TW__REDIS_VARINT_MAX + 1];
     (void)state;
-    struct tw__redis_reader reader = {longer, longer + sizeof longer};
+    struct tw__redis_reader reader = {.at = longer, .end = longer + sizeof longer};
     assert_bytes_equal(tw__redis_reader_bytes(&reader), text(""));
     assert_null(reader.at);
-    reader = (struct tw__redis_reader){exact, exact + sizeof exact};
+    reader = (struct tw__redis_reader){.at = exact, .end = exact + sizeof exact};
     assert_bytes_equal(tw__redis_reader_bytes(&reader), text("ab"));
     assert_ptr_equal(reader.at, reader.end);
     assert_bytes_equal(tw__redis_reader_bytes(&reader), text(""));
     assert_null(reader.at);
     char *end = tw__redis_varint_put(endless, SIZE_MAX);
-    reader = (struct tw__redis_reader){endless, end};
+    reader = (struct tw__redis_reader){.at = endless, .end = end};
     assert_bytes_equal(tw__redis_reader_bytes(&reader), text(""));
     assert_null(reader.at);
 }
@@ -187,10 +239,12 @@ int main(void)
         cmocka_unit_test(a_life_comes_back_from_the_bytes_in_a_task),
         cmocka_unit_test(a_life_comes_back_from_a_file),
         cmocka_unit_test(a_wrong_next_is_a_fault),
+        cmocka_unit_test(wrong_missed_periods_are_a_fault),
         cmocka_unit_test(a_life_that_was_cut_is_a_fault),
         cmocka_unit_test(a_buffer_keeps_each_number_and_string),
         cmocka_unit_test(a_buffer_grows_in_few_steps),
         cmocka_unit_test(a_reader_stops_at_the_first_fault),
+        cmocka_unit_test(a_fault_names_the_number),
         cmocka_unit_test(a_string_ends_with_the_bytes),
     };
     use_seed();

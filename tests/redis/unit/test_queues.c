@@ -29,17 +29,18 @@ static void put_life(struct ref *ref, struct tw__redis_task_plan *plan)
     ref->life = some_life(plan->due);
     ref->life.stage = for_workers ? (enum tw__redis_stage)below(4) : TW__REDIS_DEAD + (unsigned)below(2);
     ref->life.has_next &= ref->life.stage == TW__REDIS_LEASED;
+    ref->life.has_missed &=
+        plan->every > 0 && (ref->life.stage == TW__REDIS_LEASED || ref->life.stage == TW__REDIS_WAITING);
     plan->life = &ref->life;
 }
 
 static void put(struct room *room, struct ref *ref)
 {
     struct tw__redis_task_plan plan = {.id = id_of((unsigned)(ref - room->ref)), .packed = text("\1\1p")};
-    uint64_t hash = hash_of_ref(room, ref);
     struct ref before = *ref;
     if (ref->place != ABSENT)
         model_leave(room, ref);
-    plan.due = some_time() & INT64_MAX;
+    plan.due = some_due();
     plan.every = below(3) == 0 ? 1 + below(1000) : 0;
     plan.times = plan.every == 0 ? 1 : below(2) == 0 ? TW__REDIS_FOR_EVER : 1 + below(9);
     plan.tries = (uint32_t)below(4);
@@ -49,21 +50,7 @@ static void put(struct room *room, struct ref *ref)
     if (!behind)
         put_life(ref, &plan);
     ref->task = tw__redis_task_new(&plan, &all->memory);
-    struct tw__redis_route *route = tw__redis_route_for(room->queue, &plan_of[ref->plan]);
-    if (route->target == NULL && below(2) == 0)
-        route->target = new_target();
-    if (!behind) {
-        if (is_leased(ref))
-            ref->order = model.order++;
-        model_file(ref, plan.due);
-        tw__redis_queue_put(room->queue, ref->task, route, hash, before.task, model.now);
-        return;
-    }
-    stand_behind(ref, &before, plan.due);
-    ref->order = model.order++;
-    ref->turn = ++model.turns;
-    tw__redis_lease_put(room->queue, ref->task, route, hash, before.task, model.now);
-    ref->task = tw__redis_queue_find(room->queue, hash, plan.id);
+    put_task(room, ref, &before, plan.due, behind);
 }
 
 static void take_away(struct room *room, struct ref *ref)
@@ -75,7 +62,9 @@ static void take_away(struct room *room, struct ref *ref)
 
 static void give_other_time(struct room *room, struct ref *ref)
 {
-    uint64_t due = below(3) == 0 ? ref->due + below(3) : some_time() & INT64_MAX;
+    uint64_t due = below(3) == 0 ? ref->due + below(3) : some_due();
+    if (due > TW__TASK_TIME_MAX)
+        due = TW__TASK_TIME_MAX;
     enum place before = ref->place;
     model_leave(room, ref);
     model_file(ref, due);
@@ -103,7 +92,9 @@ static void change(struct room *room, struct ref *ref)
     if (ref->place != ABSENT && below(3) == 0 && live(room, ref))
         return;
     all->delivering = task;
-    if (ref->place == ABSENT || what < 4)
+    if (ref->place == ABSENT && what == 9)
+        keep_due(room, ref);
+    else if (ref->place == ABSENT || what < 4)
         put(room, ref);
     else if (what < 7)
         give_other_time(room, ref);
@@ -144,7 +135,7 @@ static void put_back(struct room *room, struct ref *ref)
     bool probe = model.probe == ref;
     tw__redis_place_put_back(all, ref->task, probe ? TW__REDIS_TAKEN_PROBE : TW__REDIS_TAKEN_TASK);
     model_line_up(ref, probe ? HELD : OVERDUE, true);
-    if (probe && room->line[ref->plan].ready == 0)
+    if (probe && room->line[ref->plan].ready == 0 && room->line[ref->plan].retry_ms == TW_NEVER)
         room->line[ref->plan].ready = ++model.made_ready;
 }
 
@@ -424,6 +415,8 @@ static void operate(void)
     }
     if (below(100) == 0)
         purge_some();
+    if (below(200) == 0)
+        promote_some(room);
     if (what < 55)
         change(room, ref);
     else if (what < 75)
@@ -486,9 +479,12 @@ static void every_task_is_where_the_model_says_and_none_is_lost(void **state)
     assert_true(model.taken > operations / 20);
     assert_true(model.passed > 0);
     assert_true(model.leases > operations / 50 && model.deaths > operations / 100);
-    assert_true(model.returns > operations / 500 && model.replaced > operations / 500 &&
-                model.kept > operations / 500);
-    assert_true(model.stopped > 0 && model.letters > 0 && model.steps > 0);
+    assert_true(model.returns > operations / 500 && model.replaced > operations / 1000 &&
+                model.promoted > operations / 500);
+    for (size_t how = 0; how < sizeof model.kept / sizeof *model.kept; how++)
+        assert_true(model.kept[how] > operations / 20000);
+    assert_true(model.stopped > 0 && model.letters > 0 && model.steps > 0 && model.merged > 0 &&
+                model.late > 0);
     assert_true(all->routes < 20 * ROOMS * PLANS); /* unused numbers are used again */
     drain();
     check_all();

@@ -16,7 +16,7 @@ from .._links import PATIENCE, check_client
 from .._signals import STOPPING
 from .._tasks import Counts, Job
 from .._words import Seconds, encoded, take_words
-from ..worker import BLOCK_S, FIRST_UNBLOCK_S, LAST_TRIES, LAST_UNBLOCK_S, Places, Settings, log
+from ..worker import BLOCK_S, FIRST_UNBLOCK_S, LAST_TRIES, LAST_UNBLOCK_S, Places, Settings, WorkerBase, log
 from . import _links
 
 Handler = Callable[[Job], Awaitable[object]]
@@ -31,7 +31,7 @@ class Group:
         self.taker: asyncio.Task[None]
 
 
-class Worker:
+class Worker(WorkerBase):
     """Takes tasks of queues, and calls a coroutine function for each. A Worker runs once, in one event
     loop, and its methods are for this loop alone.
 
@@ -67,11 +67,6 @@ class Worker:
         if not inspect.iscoroutinefunction(handler) and not inspect.iscoroutinefunction(call):
             raise TypeError(f"handler is {handler!r}: expected a coroutine function (async def)")
         self._settings.add(handler, queues)
-
-    @property
-    def counts(self) -> Counts:
-        """The attempts so far."""
-        return self._counts
 
     # Its life
 
@@ -315,15 +310,6 @@ class Worker:
             if self._given_up:
                 return "lost"
             await self._wait_for(lambda: self._given_up, waits.next())
-
-    def _refused(self, job: Job, outcome: Outcome, error: Exception) -> str:
-        """A result that the server does not take ends the worker. To give a task back is a courtesy: its lease
-        ends it otherwise."""
-        if outcome is BACK:
-            log.warning("%r is not given back: %s", job, error)
-        else:
-            self._fail(_errors.fatal(str(outcome.command(job)[0]), [job.queue], error))
-        return "lost"
 
     # Heartbeats
 

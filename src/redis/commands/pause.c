@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * TW.PAUSE. The log has TW.FIRED PAUSE or RESUME.
+ */
+#include "pause.h"
+
+#include "commands.h"
+#include "delivery/workers.h"
+#include "keyspace/alarm.h"
+#include "keyspace/keys.h"
+#include "lives.h"
+#include "queues/place.h"
+#include "queues/queue.h"
+#include "queues/sums.h"
+#include "server/arguments.h"
+#include "server/gate.h"
+#include "server/strings.h"
+
+/* Makes a queue that is paused and has no tasks. */
+static void make_paused(RedisModuleCtx *ctx, RedisModuleString *name)
+{
+    struct tw__redis_queue *queue = tw__redis_queue_new(tw__redis_shared.queues);
+    RedisModuleKey *key = RedisModule_OpenKey(ctx, name, REDISMODULE_READ | REDISMODULE_WRITE);
+    tw__redis_sums_pause(queue, true);
+    tw__redis_keys_set(ctx, key, name, queue);
+    RedisModule_CloseKey(key);
+}
+
+static void end_pause(struct tw__redis_queue *queue)
+{
+    tw__redis_place_go_on(queue);
+    tw__redis_sums_pause(queue, false);
+    if (queue->ready_count > 0)
+        tw__redis_workers_wake(queue);
+}
+
+void tw__redis_pause_set(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_queue *queue, bool on)
+{
+    if (queue == NULL)
+        make_paused(ctx, name);
+    else if (on)
+        tw__redis_sums_pause(queue, true);
+    else
+        end_pause(queue);
+    tw__redis_alarm_at(tw__redis_now_ms());
+}
+
+/* TW.PAUSE queue ON|OFF */
+int tw__redis_pause_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+{
+    struct tw__redis_queue *queue;
+    if (argc < 2 || argc > 3)
+        return RedisModule_WrongArity(ctx);
+    if (argc == 2)
+        return tw__redis_argument_missing(ctx, "the state", "ON or OFF");
+    bool on = tw__redis_argument_is(argv[2], "ON");
+    if (!on && !tw__redis_argument_is(argv[2], "OFF"))
+        return tw__redis_argument_error(ctx, argv[2], "the state", "ON or OFF");
+    if (!tw__redis_lives_open(ctx, argv[1], &queue))
+        return REDISMODULE_OK;
+    bool was = queue != NULL && queue->paused;
+    if (on == was)
+        return RedisModule_ReplyWithLongLong(ctx, 0);
+    if (queue == NULL && tw__redis_gate_is_full(ctx)) /* a pause that ends needs no memory */
+        return RedisModule_ReplyWithError(ctx, "OOM command not allowed when used memory > 'maxmemory'.");
+    tw__redis_pause_set(ctx, argv[1], queue, on);
+    RedisModule_Replicate(ctx, "TW.FIRED", "sc", argv[1], on ? "PAUSE" : "RESUME");
+    tw__redis_keys_changed(ctx, argv[1], on ? "tw.pause" : "tw.resume");
+    tw__redis_keys_remove_if_empty(ctx, argv[1], true);
+    return RedisModule_ReplyWithLongLong(ctx, 1);
+}
