@@ -453,8 +453,8 @@ struct tw_job {
     /* How long after due_ms the handler was called. Of a first attempt: after next_ms, if that was later,
      * because the task stood behind an older attempt, or was given back until then. */
     uint64_t late_ms;
-    uint64_t revision; /* of the task: it names this attempt, and a retry has another one */
-    uint64_t left;     /* calls after this one; TW_FOREVER: no end */
+    uint64_t revision; /* of the task: a retry has another one, and so has the next period */
+    uint64_t left;     /* calls after this one, as the claim has found them; TW_FOREVER: no end */
     uint64_t missed;   /* TW_MISSED_COALESCE: periods that this call stands for besides its own, the same
                                 in each attempt */
     uint32_t attempt;  /* the number of this attempt, from 1 */

@@ -36,7 +36,8 @@
       " next_ms = excluded.next_ms, place_ms = excluded.place_ms, attempt = 0, lapses = 0," TW__STORE_REPLACE  \
       ", missed_periods = 0, dead_ms = NULL, error = NULL," TW__STORE_OPTIONS)                                 \
     X(RENEW, "UPDATE $tw_task SET" TW__STORE_OPTIONS                                                           \
-             ", missed_periods = CASE ?5 WHEN 0 THEN 0 ELSE missed_periods END WHERE queue = ?2 AND id = ?3")  \
+             ", missed_periods = CASE ?5 WHEN 0 THEN 0 ELSE missed_periods * every_ms / ?5 END"                \
+             " WHERE queue = ?2 AND id = ?3")                                                                  \
     X(MOVE,                                                                                                    \
       "UPDATE $tw_task SET seq = ?3, due_ms = ?4, next_ms = ?4, place_ms = ?5, attempt = 0," TW__STORE_REPLACE \
       ", lapses = 0, missed_periods = 0, error = NULL WHERE queue = ?1 AND id = ?2 AND dead_ms IS NULL")       \
@@ -101,7 +102,7 @@
             " AND replaced = 0 ORDER BY seq")                                                                  \
     X(PAUSED, "SELECT name FROM $tw_queue WHERE paused <> 0")                                                  \
     X(CLAIM_ROW, "SELECT " TW__STORE_COLUMNS " FROM $tw_task NOT INDEXED"                                      \
-                 " WHERE seq = ?1 AND queue = ?2 AND dead_ms IS NULL AND replaced = 0")                        \
+                 " WHERE seq = ?1 AND queue = ?2 AND dead_ms IS NULL AND replaced = 0" TW__STORE_WHOLE)        \
     X(CHECK, "SELECT 1 FROM $tw_task NOT INDEXED" TW__STORE_OF_JOB " AND dead_ms IS NULL"                      \
              " AND NOT EXISTS (SELECT 1 FROM $tw_queue WHERE name = ?4 AND paused <> 0)"                       \
              " AND NOT EXISTS (SELECT 1 FROM $tw_meta WHERE restored & 1 OR run <> ?6)")                       \
@@ -111,7 +112,7 @@
                    " AND dead_ms IS NULL AND place_ms > ?1 AND place_ms <= ?2 AND place_ms > next_ms")         \
     X(LAPSED,                                                                                                  \
       "SELECT " TW__STORE_COLUMNS ", token FROM $tw_task INDEXED BY tw_run WHERE run > 0 AND run <> ?1"        \
-      " AND replaced = 0 AND dead_ms IS NULL")                                                                 \
+      " AND replaced = 0 AND dead_ms IS NULL" TW__STORE_WHOLE)                                                 \
     X(LAPSE, "UPDATE $tw_task NOT INDEXED SET lapses = lapses + 1 WHERE seq = ?1")                             \
     X(BURY_PERIOD, "INSERT INTO $tw_task(seq, queue, id, due_ms, next_ms, place_ms, attempt, lapses, "         \
                    "dead_ms, " TW__STORE_WAITS                                                                 \
@@ -122,7 +123,8 @@
     X(DONE, "DELETE FROM $tw_task NOT INDEXED" TW__STORE_OF_JOB)                                               \
     X(KEEP, "UPDATE $tw_task SET run = ?2 WHERE queue = ?4 AND id = ?5 AND run = ?6 AND token = ?7"            \
             " AND (seq = ?1 OR replaced > 0)")                                                                 \
-    X(OPTIONS_OF, "SELECT " TW__STORE_WAITS ", every_ms, times FROM $tw_task NOT INDEXED" TW__STORE_OF_JOB)    \
+    X(OPTIONS_OF, "SELECT " TW__STORE_WAITS                                                                    \
+                  ", every_ms, times, missed_periods FROM $tw_task NOT INDEXED" TW__STORE_OF_JOB)              \
     X(BACK, "UPDATE $tw_task NOT INDEXED SET attempt = attempt - 1, run = 0, token = 0,"                       \
             " missed_periods = CASE attempt WHEN 1 THEN 0 ELSE missed_periods END" TW__STORE_OF_JOB)           \
     X(BACK_AT,                                                                                                 \
@@ -164,6 +166,11 @@
 
 /* How a task is tried again, in tw_task and tw_meta. */
 #define TW__STORE_WAITS "tries, backoff_ms, factor, backoff_max_ms, jitter"
+/* A damaged row may have anything in its columns. Such a task is left alone. */
+#define TW__STORE_WHOLE                                                                                        \
+    " AND typeof(queue) = 'text' AND typeof(id) = 'blob' AND length(id) BETWEEN 1 AND 1024"                    \
+    " AND due_ms BETWEEN 0 AND 253402300799999"
+
 /* No handler has the task. */
 #define TW__STORE_NOT_LEASED " AND (run = 0 OR run <> (SELECT run FROM $tw_meta))"
 

@@ -173,7 +173,8 @@ CREATE TRIGGER tw_put_insert INSTEAD OF INSERT ON tw_put BEGIN
             OR (replaced = 0 AND run = (SELECT nullif(run, 0) FROM tw_meta)
                 AND (every_ms = 0 OR NEW.every_ms IS NULL)));
     -- The options and the payload.
-    UPDATE tw_task SET missed_periods = CASE WHEN NEW.every_ms IS NULL THEN 0 ELSE missed_periods END,
+    UPDATE tw_task SET missed_periods = CASE WHEN CAST(NEW.every_ms AS INTEGER) > 0
+                THEN missed_periods * every_ms / CAST(NEW.every_ms AS INTEGER) ELSE 0 END,
         every_ms = CAST(coalesce(NEW.every_ms, 0) AS INTEGER),
         times = CASE WHEN CAST(coalesce(NEW.every_ms, 0) AS INTEGER) = 0 THEN 1
                 ELSE CAST(coalesce(NEW.times, 0) AS INTEGER) END,

@@ -50,6 +50,14 @@ struct tw__task_turn tw__task_turn(const struct tw__task_period *period, uint64_
     return turn;
 }
 
+uint64_t tw__task_missed_renewed(uint64_t missed, uint64_t every, uint64_t new_every)
+{
+    if (new_every == 0 || new_every == every)
+        return new_every == 0 ? 0 : missed;
+    uint64_t most = every == 0 ? 0 : INT64_MAX / every; /* a call stands for no more, but a file may say so */
+    return (missed < most ? missed : most) * every / new_every;
+}
+
 static size_t write_number(char *at, uint64_t number)
 {
     char digits[20];

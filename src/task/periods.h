@@ -33,6 +33,11 @@ static inline uint64_t tw__task_calls_by(uint64_t due, uint64_t every, uint64_t 
     return more < calls ? more + 1 : calls;
 }
 
+/* The missed periods of a call whose task gets another `every`: as many of the new ones as lie in the same
+ * time. Example: 10 missed seconds are 2 periods of 4 seconds. `every` 0: the task repeats no more, and has
+ * none. */
+uint64_t tw__task_missed_renewed(uint64_t missed, uint64_t every, uint64_t new_every);
+
 /* A task whose first attempt of a period is about to be made. */
 struct tw__task_period {
     uint64_t due, next;

@@ -24,8 +24,7 @@ static void renew_options(struct tw__task_outcome *outcome, const struct tw__tas
     outcome->task.policy = options.policy;
     outcome->task.max_late_ms = options.max_late_ms;
     outcome->task.retry = options.retry;
-    if (options.every_ms == 0)
-        outcome->task.missed = 0; /* there are no periods any more */
+    outcome->task.missed = tw__task_missed_renewed(old->missed, old->every_ms, options.every_ms);
 }
 
 /* Lets the new task stand behind the attempt under way. */

@@ -40,13 +40,12 @@ class Task:
 
 class Table:
     """A take without a time has the lease `lease_ms`; 0: no end. With answers_once an attempt can be answered
-    only once, as in a handler. With keeps_number a retry and a next period are filed with the number that
-    the task has, and not last. To answer an attempt that is not there, the reply is "not taken"."""
+    only once, as in a handler. To answer an attempt that is not there, the reply is "not taken"."""
     lacks, runs = ("table", ), ("table", "redis")  # the scenarios of leases too
     process = None  # it serves all
 
-    def __init__(self, program, lease_ms=30000, answers_once=False, keeps_number=False):
-        self.lease_ms, self.answers_once, self.keeps_number = lease_ms, answers_once, keeps_number
+    def __init__(self, program, lease_ms=30000, answers_once=False):
+        self.lease_ms, self.answers_once = lease_ms, answers_once
         if Table.process is None:
             Table.process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                              text=True)
@@ -85,14 +84,12 @@ class Table:
     def change(self, name, verb, options=None, payload="", error="", **call):
         """Makes a call on a task. Returns the outcome."""
         task = self.tasks.get(name) or Task({"stage": NONE})
-        keeps = self.keeps_number and verb in (DONE, FAIL, KILL) and task["stage"] == TAKEN
         outcome, task.numbers, dead = self.ask(task.numbers, options or {}, {"verb": verb, **call})
         self.tasks[name] = task
         if verb == PUT and outcome["reply"] == YES and task["stage"] == REPLACED:
             task.held = next(self.count)
         if outcome["filed"]:
-            number = task.place[1] if keeps else next(self.count)
-            task.place = max(task["next_ms"], outcome["filed_ms"]), number
+            task.place = max(task["next_ms"], outcome["filed_ms"]), next(self.count)
         if outcome["renewed"]:
             task.payload = payload
         if outcome["clears_error"]:

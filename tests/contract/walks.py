@@ -38,7 +38,6 @@ NEEDS = {
     r"back ID'": ["it has its old place again, also before a task of an earlier time"],
     r"missed skip": ["the take skips, and nothing before it"], r"maxlate": ["the time in a pause counts"]}
 SAME_TIME = "deaths in the same millisecond stand in their order too"
-LAST = "of one millisecond, a next period is the last"
 OVERLAP = "a new task of the id does not wait for the work of the cancelled one"
 NOTICED_LATE = "a lapse that is noticed late has the same place in the order"
 
@@ -59,7 +58,7 @@ class Walks:
 
     def table(self):
         return Table(self.program, lease_ms=0 if "lapse.1" in self.lacks else 30000,
-                     answers_once="fail.4" in self.lacks, keeps_number=LAST in self.lacks)
+                     answers_once="fail.4" in self.lacks)
 
     def draw_line(self, rng, names):
         words = {**self.words, "ID": names, "MANY": [*names, "all"]}

@@ -183,13 +183,14 @@ struct ledger_waits ledger_waits_of(const struct ledger *ledger, const struct en
 
 void ledger_renew(struct entry *entry, const struct ledger_change *change)
 {
+    entry->missed_periods =
+        change->every_ms > 0 ? entry->missed_periods * entry->every_ms / change->every_ms : 0;
     entry->every_ms = change->every_ms;
     entry->times = change->every_ms == 0 ? 1 : change->times == 0 ? TW_FOREVER : change->times;
     entry->max_late_ms = change->max_late_ms == 0                  ? TW_FOREVER
                          : change->max_late_ms == TW_STORE_ON_TIME ? 0
                                                                    : change->max_late_ms;
     entry->missed = change->every_ms > 0 ? change->missed : TW_MISSED_COALESCE;
-    entry->missed_periods = change->every_ms > 0 ? entry->missed_periods : 0;
     entry->waits = change->waits;
     entry->payload = change->payload;
 }

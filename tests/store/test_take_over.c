@@ -260,6 +260,37 @@ static void attempts_lapse_when_the_next_run_begins(void **state)
     sqlite3_close(db);
 }
 
+/* A past bug: each start wrote the id of such a row behind the end of its buffer, or read no name. */
+static void rows_that_are_damaged_are_left_alone(void **state)
+{
+    static const char *const damage[] = {"id = zeroblob(100000), lapses = 16, attempt = 17, every_ms = 1000",
+                                         "queue = NULL", "due_ms = 9223372036854775807, lapses = 16"};
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    char sql[200];
+    sqlite3 *db = other_open(*state);
+    calls_init(&calls);
+    other_ask(db, "PRAGMA writable_schema = ON");
+    other_ask(db, "UPDATE sqlite_schema SET sql = replace(sql, ' NOT NULL', '') WHERE name = 'tw_task'");
+    sqlite3_close(db);
+    db = other_open(*state);
+    other_ask(db, "PRAGMA ignore_check_constraints = ON");
+    for (size_t i = 0; i < sizeof damage / sizeof damage[0]; i++) {
+        char id[] = {(char)('0' + i), '\0'};
+        put(store, id, 5);
+        snprintf(sql, sizeof sql,
+                 "UPDATE tw_task SET attempt = 1, run = 7, token = 9, %s WHERE id = CAST('%s' AS BLOB)",
+                 damage[i], id);
+        other_ask(db, sql);
+    }
+    put(store, "x", 5);
+    start_with(store, &calls);
+    assert_string_equal(wait_for_calls(&calls, 1), "x/1");
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_string_equal(other_ask(db, "SELECT count(*) FROM tw_task WHERE run = 7"), "3");
+    sqlite3_close(db);
+}
+
 /* A mark of a file that nobody runs ends the attempts of its backup too. */
 static void a_mark_ends_the_attempts_of_a_backup(void **state)
 {
@@ -710,6 +741,7 @@ int main(void)
         TEST(a_standby_takes_over_within_a_second),
         TEST(a_killed_handler_is_called_again),
         TEST(attempts_lapse_when_the_next_run_begins),
+        TEST(rows_that_are_damaged_are_left_alone),
         TEST(a_mark_ends_the_attempts_of_a_backup),
         TEST(a_task_that_kills_its_process_dies),
         TEST(the_next_run_ends_attempts_that_were_replaced),

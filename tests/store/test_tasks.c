@@ -289,7 +289,7 @@ static void keepdue_leaves_the_attempts_of_a_retry_alone(void **state)
     assert_int_equal(seen.last.due_ms, 50);
     assert_int_equal(seen.last.next_ms, 80);
     assert_int_equal(seen.last.attempt, 3);
-    assert_int_equal(seen.last.missed_periods, 2);
+    assert_int_equal(seen.last.missed_periods, 1); /* as many as lie in the same time */
     assert_string_equal(seen.error, "full");
     assert_string_equal(other_ask(db, "SELECT lapses || ' ' || run || ' ' || token FROM tw_task"), "1 4 44");
     assert_int_equal(put_if(store_of(state), "a", 7, TW_STORE_KEEPDUE), 1);

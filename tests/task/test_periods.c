@@ -75,6 +75,17 @@ static void a_series_ends_where_time_ends(void **state)
     assert_int_equal(tw__task_due_after(last, UINT64_MAX, UINT64_MAX), UINT64_MAX);
 }
 
+static void missed_periods_of_a_renewed_series_lie_in_the_same_time(void **state)
+{
+    (void)state;
+    assert_int_equal(tw__task_missed_renewed(10, 1000, 1000), 10);
+    assert_int_equal(tw__task_missed_renewed(10, 1000, 4000), 2);
+    assert_int_equal(tw__task_missed_renewed(10, 4000, 1000), 40);
+    assert_int_equal(tw__task_missed_renewed(10, 1000, 0), 0);
+    assert_int_equal(tw__task_missed_renewed(10, 0, 1000), 0);
+    assert_int_equal(tw__task_missed_renewed(INT64_MAX, 1000, 1), INT64_MAX / 1000 * 1000);
+}
+
 /* The same by a loop over the periods, one by one. */
 static void turns_are_as_a_loop_finds_them(void **state)
 {
@@ -142,6 +153,7 @@ int main(void)
         cmocka_unit_test(missed_decides_about_the_periods_that_passed),
         cmocka_unit_test(periods_that_are_too_late_are_dropped_first),
         cmocka_unit_test(a_series_ends_where_time_ends),
+        cmocka_unit_test(missed_periods_of_a_renewed_series_lie_in_the_same_time),
         cmocka_unit_test(turns_are_as_a_loop_finds_them),
         cmocka_unit_test(calls_are_counted_by_division),
         cmocka_unit_test(a_dead_period_is_named_for_its_due_time),

@@ -161,6 +161,11 @@ static void keepdue_lets_the_attempt_of_a_series_go_on(void **state)
     assert_int_equal(outcome.task.stage, TW__TASK_TAKEN);
     assert_int_equal(outcome.task.attempt, 1);
     assert_int_equal(outcome.task.due_ms, 400);
+    struct tw__task late = at(TW__TASK_TAKEN, series(), 400), longer = series();
+    late.missed = 10;
+    longer.every_ms = 4 * late.every_ms;
+    assert_int_equal(put(late, TW__TASK_KEEPDUE, 5000, series()).task.missed, 10);
+    assert_int_equal(put(late, TW__TASK_KEEPDUE, 5000, longer).task.missed, 2);
     outcome = put(at(TW__TASK_TAKEN, once(), 400), TW__TASK_KEEPDUE, 5000, series());
     expect_behind(&outcome, NOW);
     outcome = put(at(TW__TASK_TAKEN, series(), 400), TW__TASK_KEEPDUE, 5000, once());

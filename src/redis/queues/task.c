@@ -4,6 +4,8 @@
  */
 #include "task.h"
 
+#include <task/periods.h>
+
 #include <string.h>
 
 #include "varint.h"
@@ -275,8 +277,11 @@ static struct tw__redis_task *copy_alive(const struct tw__redis_task *task, cons
     struct tw__redis_life life;
     if (task->lived)
         life = tw__redis_task_whole_life(task);
-    if (task->lived && of != task && tw__redis_task_every(of) == 0)
-        life.has_missed = false; /* there are no periods any more */
+    if (task->lived && of != task && life.has_missed) {
+        uint64_t every = tw__redis_task_every(of);
+        life.missed = tw__task_missed_renewed(life.missed, tw__redis_task_every(task), every);
+        life.has_missed = every > 0;
+    }
     return copy_with(task, of, task->lived ? &life : NULL, share, memory);
 }
 

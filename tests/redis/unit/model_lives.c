@@ -581,6 +581,10 @@ bool keep_due(struct room *room, struct ref *ref)
     struct tw__redis_task *task = tw__redis_task_new(&parts, &all->memory);
     model.kept[decided.how]++;
     if (decided.how == TW__TASK_KEEPDUE_IN_PLACE || decided.how == TW__TASK_KEEPDUE_SAME_TIMES) {
+        if (ref->life.has_missed && parts.every > 0 && parts.every != ref->every) {
+            uint64_t most = INT64_MAX / ref->every; /* a time in milliseconds */
+            ref->life.missed = (ref->life.missed < most ? ref->life.missed : most) * ref->every / parts.every;
+        }
         ref->every = parts.every, ref->times = parts.times;
         keep_times(room, ref, task, plan, decided.how);
         return decided.how == TW__TASK_KEEPDUE_SAME_TIMES;
