@@ -190,7 +190,7 @@ void tw__redis_delivery_init(struct tw__redis_delivery *delivery, struct tw__red
 {
     delivery->batch = batch;
     delivery->now_ms = now_ms;
-    delivery->missed = 0;
+    delivery->missed = delivery->every = 0;
     set_task(delivery, task);
 }
 

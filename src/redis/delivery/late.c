@@ -9,6 +9,7 @@ bool tw__redis_late_passes(struct tw__redis_delivery *delivery)
 {
     struct tw__task_turn turn = tw__redis_turn(tw__redis_shared.queues, delivery->task, delivery->now_ms);
     delivery->missed = turn.missed;
+    delivery->every = tw__redis_task_every(delivery->task);
     if (turn.dropped + turn.skipped == 0)
         return false;
     tw__redis_shared.counts.dropped += turn.dropped;
@@ -21,17 +22,24 @@ bool tw__redis_late_passes(struct tw__redis_delivery *delivery)
     return true;
 }
 
+/* The missed periods of the call, in the periods that the task has now. */
+static uint64_t missed_now(const struct tw__redis_delivery *delivery)
+{
+    return tw__task_missed_renewed(delivery->missed, delivery->every, tw__redis_task_every(delivery->task));
+}
+
 void tw__redis_late_refused(struct tw__redis_delivery *delivery)
 {
     struct tw__redis_task *task = delivery->task;
+    uint64_t missed = missed_now(delivery);
     bool repeats = tw__redis_task_every(task) > 0; /* a handler may have ended the series meanwhile */
-    if (!repeats || delivery->missed == tw__redis_task_missed(task))
+    if (!repeats || missed == tw__redis_task_missed(task))
         return;
     struct tw__redis_life life = {.due = tw__redis_task_due(task), .worker = {"", 0}, .error = {"", 0}};
     if (task->lived)
         life = tw__redis_task_whole_life(task);
     life.has_missed = true;
-    life.missed = delivery->missed;
+    life.missed = missed;
     delivery->task = tw__redis_queue_relive(delivery->queue, task, &life);
     tw__redis_change_put(tw__redis_batch_log(delivery->batch, delivery->queue), tw__redis_shared.queues,
                          delivery->task);
@@ -46,6 +54,6 @@ void tw__redis_late_done(struct tw__redis_delivery *delivery)
     else
         tw__redis_batch_rearm(
             delivery->batch, delivery->queue, delivery->task,
-            tw__task_due_after(tw__redis_task_first_due(delivery->task), 1 + delivery->missed, every),
+            tw__task_due_after(tw__redis_task_first_due(delivery->task), 1 + missed_now(delivery), every),
             times == TW__REDIS_FOR_EVER ? times : times - 1, delivery->now_ms);
 }
