@@ -131,7 +131,7 @@ def test_a_big_task_from_a_file_dies_with_its_size_in_the_error(fleet, words):
 def test_a_big_one_for_a_list_is_delivered(fleet):
     """No Stream takes such a task, but a List does. If the List refuses it, its period dies."""
     server = loaded(fleet, ("SET", "q", "not a list"),
-                    add("big", 1000, "EVERY", "9" * 15, "LIST", "PAYLOAD", 3 * PART))
+                    add("big", 1000, "EVERY", "3155760000000", "LIST", "PAYLOAD", 3 * PART))
     r = server.client(socket_timeout=MINUTES)
     [dead] = wait_dead(r, "s", patience=MINUTES)
     assert dead.error.startswith("WRONGTYPE") and dead.id == "big@1000"
