@@ -969,8 +969,8 @@ static void a_period_is_passed_over_at_the_next_try(void **state)
     assert_int_equal(next_ms, 2 * HOUR_MS + 5);
 }
 
-/* The options of the task cannot be read, and so its retry waits for the next try. */
-static void a_failure_survives(struct fixture *fixture, atomic_int *failure, int expected_error)
+/* The answer of a job cannot be written, or the options of its task cannot be read. */
+static void a_failure_survives(struct fixture *fixture, atomic_int *failure, int statement, int expected_error)
 {
     struct errors errors = {0};
     struct tw_store_run options = quietly(&errors);
@@ -980,7 +980,7 @@ static void a_failure_survives(struct fixture *fixture, atomic_int *failure, int
     struct tw_delayed task = {
         .queue = "q", .id = "x", .id_size = 1, .due_ms = 5, .tries = 2, .backoff_ms = HOUR_MS};
     assert_int_equal(tw_store_put(fixture->store, &task, 0), 1);
-    atomic_store(failure, TW__STORE_OPTIONS_OF);
+    atomic_store(failure, statement);
     assert_int_equal(tw_store_handle(fixture->store, "q", 0, note_call, &calls), 0);
     assert_int_equal(tw_store_start(fixture->store, &options), 0);
     wait_for_errors(&errors, 1);
@@ -995,12 +995,31 @@ static void a_failure_survives(struct fixture *fixture, atomic_int *failure, int
 
 static void a_retry_is_written_at_the_next_try(void **state)
 {
-    a_failure_survives(*state, &refused, TW_ENOMEM);
+    a_failure_survives(*state, &refused, TW__STORE_RETRY, TW_ENOMEM);
 }
 
 static void the_options_of_a_retry_are_read_at_the_next_try(void **state)
 {
-    a_failure_survives(*state, &unread, TW_EIO);
+    a_failure_survives(*state, &unread, TW__STORE_OPTIONS_OF, TW_EIO);
+}
+
+static void news_are_read_at_the_next_try(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct errors errors = {0};
+    struct tw_store_run options = quietly(&errors);
+    struct calls calls;
+    calls_init(&calls);
+    assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
+    assert_int_equal(tw_store_start(store, &options), 0);
+    runner_idle(store);
+    atomic_store(&unread, TW__STORE_NEWS);
+    put(store, "x", 5);
+    wait_for_errors(&errors, 1);
+    assert_int_equal(atomic_load(&errors.last), TW_EIO);
+    EVENTUALLY(hurried(atomic_load(&errors.mended) > 0));
+    assert_string_equal(wait_for_calls(&calls, 1), "x/1");
+    assert_int_equal(tw_store_stop(store), 0);
 }
 
 /* The attempts of an earlier run cannot be ended, be it the first or the last statement for it that fails. The
@@ -1103,6 +1122,7 @@ int main(void)
         TEST(a_period_is_passed_over_at_the_next_try),
         TEST(a_retry_is_written_at_the_next_try),
         TEST(the_options_of_a_retry_are_read_at_the_next_try),
+        TEST(news_are_read_at_the_next_try),
         TEST(attempts_that_cannot_be_ended_end_the_start_with_an_error),
         TEST(an_order_that_cannot_be_mended_ends_the_start_with_an_error),
         TEST(naming_a_handler_survives_that_memory_ends),
