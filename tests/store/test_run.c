@@ -1093,7 +1093,8 @@ static void tasks_that_are_too_late_are_dropped(void **state)
     put_late(store, "good", 500, 500, 0);
     put_late(store, "on time", 0, TW_STORE_ON_TIME, 0);
     put_late(store, "no limit", 10000000, 0, 0);
-    start_with(store, &calls);
+    assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
+    assert_int_equal(tw_store_start(store, &(struct tw_store_run){.workers = 1}), 0); /* keeps the order */
     assert_string_equal(wait_for_calls(&calls, 3), "good/1 on time/1 no limit/1");
     wait_for_answers(store, 3);
     runner_idle(store);
