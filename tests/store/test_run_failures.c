@@ -863,20 +863,16 @@ static void a_death_survives_that_memory_ends(void **state)
     sqlite3_close(db);
 }
 
-/* Its answer waits for the next try. The first name of the dead period is in use. */
-static void the_death_of_a_period_survives_a_failure(struct fixture *fixture, atomic_int *failure,
-                                                     int statement, int expected_error)
+/* The handler of the task gives this answer, which waits for the next try. Then the file answers `sql` so. */
+static void an_answer_survives(struct fixture *fixture, const struct tw_delayed *task, enum tw_answer answer,
+                               int expected_error, const char *sql, const char *expected)
 {
     struct errors errors = {0};
     struct tw_store_run options = quietly(&errors);
     struct calls calls;
     calls_init(&calls);
-    calls.answer = TW_DEAD;
-    struct tw_delayed series = {
-        .queue = "q", .id = "x", .id_size = 1, .due_ms = 5, .every_ms = 1000, .times = 1};
-    assert_int_equal(tw_store_put(fixture->store, &series, 0), 1);
-    assert_int_equal(put(fixture->store, "x@5", tw_store_now() + HOUR_MS), 1);
-    atomic_store(failure, statement);
+    calls.answer = answer;
+    assert_int_equal(tw_store_put(fixture->store, task, 0), 1);
     assert_int_equal(tw_store_handle(fixture->store, "q", 0, note_call, &calls), 0);
     assert_int_equal(tw_store_start(fixture->store, &options), 0);
     wait_for_errors(&errors, 1);
@@ -885,8 +881,20 @@ static void the_death_of_a_period_survives_a_failure(struct fixture *fixture, at
     assert_int_equal(tw_store_stop(fixture->store), 0);
     assert_int_equal(calls.count, 1);
     sqlite3 *db = other_open(fixture);
-    assert_string_equal(other_ask(db, "SELECT id FROM tw_list WHERE state = 'dead'"), "x@5-1");
+    assert_string_equal(other_ask(db, sql), expected);
     sqlite3_close(db);
+}
+
+/* The first name of the dead period is in use. */
+static void the_death_of_a_period_survives_a_failure(struct fixture *fixture, atomic_int *failure,
+                                                     int statement, int expected_error)
+{
+    struct tw_delayed series = {
+        .queue = "q", .id = "x", .id_size = 1, .due_ms = 5, .every_ms = 1000, .times = 1};
+    assert_int_equal(put(fixture->store, "x@5", tw_store_now() + HOUR_MS), 1);
+    atomic_store(failure, statement);
+    an_answer_survives(fixture, &series, TW_DEAD, expected_error, "SELECT id FROM tw_list WHERE state = 'dead'",
+                       "x@5-1");
 }
 
 static void a_period_is_buried_at_the_next_try(void **state)
@@ -972,25 +980,11 @@ static void a_period_is_passed_over_at_the_next_try(void **state)
 /* The answer of a job cannot be written, or the options of its task cannot be read. */
 static void a_failure_survives(struct fixture *fixture, atomic_int *failure, int statement, int expected_error)
 {
-    struct errors errors = {0};
-    struct tw_store_run options = quietly(&errors);
-    struct calls calls;
-    calls_init(&calls);
-    calls.answer = TW_RETRY;
     struct tw_delayed task = {
         .queue = "q", .id = "x", .id_size = 1, .due_ms = 5, .tries = 2, .backoff_ms = HOUR_MS};
-    assert_int_equal(tw_store_put(fixture->store, &task, 0), 1);
     atomic_store(failure, statement);
-    assert_int_equal(tw_store_handle(fixture->store, "q", 0, note_call, &calls), 0);
-    assert_int_equal(tw_store_start(fixture->store, &options), 0);
-    wait_for_errors(&errors, 1);
-    assert_int_equal(atomic_load(&errors.last), expected_error);
-    hurry_for_answers(fixture->store, 1);
-    assert_int_equal(tw_store_stop(fixture->store), 0);
-    assert_int_equal(calls.count, 1);
-    sqlite3 *db = other_open(fixture);
-    assert_string_equal(other_ask(db, "SELECT state || attempt FROM tw_list"), "waiting1");
-    sqlite3_close(db);
+    an_answer_survives(fixture, &task, TW_RETRY, expected_error, "SELECT state || attempt FROM tw_list",
+                       "waiting1");
 }
 
 static void a_retry_is_written_at_the_next_try(void **state)
