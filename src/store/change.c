@@ -73,7 +73,7 @@ int tw__store_name_check(struct tw__store_db *db, const char *queue, const void 
     return check_name(db, queue, id, id_size, TW_STORE_NAME_MAX);
 }
 
-static int check_due(struct tw__store_db *db, uint64_t due_ms)
+int tw__store_due_check(struct tw__store_db *db, uint64_t due_ms)
 {
     if (due_ms > TW_STORE_TIME_MAX)
         return tw__store_db_refuse(db, TW_EINVAL, "due_ms is '%" PRIu64 "': expected 0 to %" PRIu64, due_ms,
@@ -110,7 +110,7 @@ static int check_factor(struct tw__store_db *db, uint32_t factor)
 
 static int check_put(struct tw__store_db *db, const struct tw_delayed *put, uint64_t max_payload)
 {
-    int error = check_due(db, put->due_ms);
+    int error = tw__store_due_check(db, put->due_ms);
     if (error == 0)
         error = tw__store_new_queue_check(db, put->queue);
     if (error == 0)
@@ -181,7 +181,7 @@ int tw__store_change_check(struct tw__store_db *db, const struct tw_store_change
     if (error == 0 && change->verb == TW_STORE_PUT)
         error = check_put(db, &change->task, max_payload);
     if (error == 0 && change->verb == TW_STORE_MOVE)
-        error = check_due(db, change->task.due_ms);
+        error = tw__store_due_check(db, change->task.due_ms);
     return error;
 }
 

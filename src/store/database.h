@@ -166,6 +166,7 @@
 
 /* How a task is tried again, in tw_task and tw_meta. */
 #define TW__STORE_WAITS "tries, backoff_ms, factor, backoff_max_ms, jitter"
+
 /* A damaged row may have anything in its columns. Such a task is left alone. */
 #define TW__STORE_WHOLE                                                                                        \
     " AND typeof(queue) = 'text' AND typeof(id) = 'blob' AND length(id) BETWEEN 1 AND 1024"                    \

@@ -197,9 +197,8 @@ static int64_t treat_named(struct tw_store *store, struct picked *picked)
     int error = picked->id != NULL
                     ? tw__store_name_check(&only_message, picked->queue, picked->id, picked->id_size)
                     : tw__store_queue_check(&only_message, picked->queue);
-    if (error == 0 && picked->due_ms > TW_STORE_TIME_MAX)
-        error = tw__store_db_refuse(&only_message, TW_EINVAL, "due_ms is '%" PRIu64 "': expected 0 to %" PRIu64,
-                                    picked->due_ms, TW_STORE_TIME_MAX);
+    if (error == 0)
+        error = tw__store_due_check(&only_message, picked->due_ms);
     return error == 0 ? treat_all(store, picked) : tw__store_failed(store, error, text);
 }
 
