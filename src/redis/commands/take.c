@@ -143,14 +143,14 @@ static bool may_take_more(const struct taking *take)
 
 /* Gives a ready task to the worker, and adds it to the reply. */
 static void lease_task(RedisModuleCtx *ctx, struct taking *take, RedisModuleString *key,
-                       struct tw__redis_queue *queue, struct tw__redis_task *task, uint64_t now_ms,
-                       struct tw__redis_buffer *log)
+                       struct tw__redis_queue *queue, struct tw__redis_task *task,
+                       const struct tw__task_turn *turn, uint64_t now_ms, struct tw__redis_buffer *log)
 {
     struct tw__redis_lease lease = {tw__redis_token_new(), (uint32_t)take->lease_ms, take->worker};
     tw__redis_lateness_count_taken(task->parked.since_ms);
     if (take->taken++ == 0)
         RedisModule_ReplyWithArray(ctx, REDISMODULE_POSTPONED_LEN);
-    task = tw__redis_lease_begin(queue, task, &lease, now_ms, log);
+    task = tw__redis_lease_begin(queue, task, turn, &lease, now_ms, log);
     take->bytes += tw__redis_task_bytes(task, &tw__redis_shared.queues->memory);
     reply_task(ctx, key, task);
     tw__redis_shared.counts.taken++;
@@ -168,7 +168,7 @@ static bool lease_from(RedisModuleCtx *ctx, struct taking *take, RedisModuleStri
         tw__redis_shared.counts.dropped += turn.dropped;
         tw__redis_shared.counts.skipped += turn.skipped;
         if (turn.calls) {
-            lease_task(ctx, take, key, queue, task, now_ms, log);
+            lease_task(ctx, take, key, queue, task, &turn, now_ms, log);
         } else {
             tw__redis_lease_pass_over(queue, task, &turn, now_ms, log);
             take->passed++;

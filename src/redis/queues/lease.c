@@ -110,14 +110,14 @@ static void begin_call(struct tw__redis_life *life, const struct tw__task_turn *
 }
 
 struct tw__redis_task *tw__redis_lease_begin(struct tw__redis_queue *queue, struct tw__redis_task *task,
+                                             const struct tw__task_turn *turn,
                                              const struct tw__redis_lease *lease, uint64_t now_ms,
                                              struct tw__redis_buffer *log)
 {
     struct tw__redis_life life = life_of(task);
-    struct tw__task_turn turn = tw__redis_turn(queue->queues, task, now_ms);
     TW_ASSERT(task->ready && lease->token != 0);
     life.next = tw__redis_task_due(task);
-    begin_call(&life, &turn);
+    begin_call(&life, turn);
     life.has_next = life.next != life.due;
     life.stage = TW__REDIS_LEASED;
     life.renewed = false;

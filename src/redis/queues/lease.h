@@ -19,9 +19,10 @@ struct tw__redis_lease {
 };
 
 /* Gives a ready task to a worker: an attempt begins. The first one of a call fixes the period, and the further
- * periods for which the call stands. Returns the task, whose address may have changed. Requires: it is the turn
- * of the task to be called (turn.h). */
+ * periods for which the call stands. Returns the task, whose address may have changed. Requires: `turn` is that
+ * of the task at `now_ms` (turn.h), and it is its turn to be called. */
 struct tw__redis_task *tw__redis_lease_begin(struct tw__redis_queue *queue, struct tw__redis_task *task,
+                                             const struct tw__task_turn *turn,
                                              const struct tw__redis_lease *lease, uint64_t now_ms,
                                              struct tw__redis_buffer *log);
 /* It is not the turn of a ready task to be called: it waits for its next period, or leaves. */

@@ -6,6 +6,7 @@
 #ifndef TW_TESTS_REDIS_FIXTURE_H
 #define TW_TESTS_REDIS_FIXTURE_H
 
+#include <src/redis/queues/lease.h>
 #include <src/redis/queues/place.h>
 #include <src/redis/queues/queues.h>
 
@@ -71,5 +72,14 @@ void assert_taken(uint64_t now, const struct tw__redis_task *wanted);
 struct tw__redis_task *find(const struct tw__redis_queue *queue, const char *id);
 
 void assert_lives_equal(const struct tw__redis_life *a, const struct tw__redis_life *b);
+
+/* Gives a task to a worker in its turn, as TW.TAKE does. */
+static inline struct tw__redis_task *begin_lease(struct tw__redis_queue *of, struct tw__redis_task *task,
+                                                 const struct tw__redis_lease *lease, uint64_t now_ms,
+                                                 struct tw__redis_buffer *log)
+{
+    struct tw__task_turn turn = tw__redis_turn(of->queues, task, now_ms);
+    return tw__redis_lease_begin(of, task, &turn, lease, now_ms, log);
+}
 
 #endif

@@ -266,7 +266,7 @@ void take_as_a_worker(struct room *room)
         check_log(&log);
         return;
     }
-    struct tw__redis_task *task = tw__redis_lease_begin(room->queue, ref->task, &lease, model.now, &log);
+    struct tw__redis_task *task = begin_lease(room->queue, ref->task, &lease, model.now, &log);
     ref->life.stage = TW__REDIS_LEASED;
     ref->life.next = ref->life.due == turn.due ? ref->due : turn.due;
     ref->life.due = turn.due;

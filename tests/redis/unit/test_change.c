@@ -117,7 +117,7 @@ static struct tw__redis_task *lease(const char *id, uint64_t token)
     struct tw__redis_task *task = find(queue, id);
     tw__redis_place_unfile(all, task);
     tw__redis_place_offer(all, task, now);
-    return tw__redis_lease_begin(queue, task, &its, now, &changes);
+    return begin_lease(queue, task, &its, now, &changes);
 }
 
 /* ---- one change after the other -------------------------------------------------------------------------- */
@@ -547,7 +547,7 @@ static void take_ready_ones(void)
             .token = 1 + below(UINT64_MAX), .ms = (uint32_t)below(100), .worker = text(workers[below(3)])};
         struct tw__task_turn turn = tw__redis_turn(all, task, now);
         if (turn.calls)
-            tw__redis_lease_begin(queue, task, &its, now, &changes);
+            begin_lease(queue, task, &its, now, &changes);
         else
             tw__redis_lease_pass_over(queue, task, &turn, now, &changes);
         task = tw__redis_place_first_ready(queue);

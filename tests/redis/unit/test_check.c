@@ -46,8 +46,8 @@ static void open_lives(void)
         tw__redis_place_unfile(all, *task[i]);
         tw__redis_place_offer(all, *task[i], START + 1);
     }
-    leased = tw__redis_lease_begin(queue, leased, &lease, START + 3000, &log);
-    again = tw__redis_lease_begin(queue, again, &lease, START + 3000, &log);
+    leased = begin_lease(queue, leased, &lease, START + 3000, &log);
+    again = begin_lease(queue, again, &lease, START + 3000, &log);
     tw__redis_lease_fail(queue, again, text("no"), START + 9000, START + 3000, &log);
     again = find(queue, "again");
     tw__redis_lease_kill(queue, dead, 5, text("no"), START + 3000, &log);

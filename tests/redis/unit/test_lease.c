@@ -205,14 +205,14 @@ static void leases_end_and_tasks_are_due_in_the_order_of_time(void **state)
     struct tw__redis_lease its = {.token = 5, .ms = 700000, .worker = text("bob")};
     struct tw__redis_task *first = put_work(queue, "first", START + 5, START);
     offer(first, START + 5);
-    first = tw__redis_lease_begin(queue, first, &its, START + 10, &changes);
+    first = begin_lease(queue, first, &its, START + 10, &changes);
     struct tw__redis_task *before = put_one(queue, "before", START + 700009, START),
                           *same = put_one(queue, "same", START + 700010, START),
                           *after = put_one(queue, "after", START + 700011, START);
     its.ms += 2;
     struct tw__redis_task *last = put_work(queue, "last", START + 5, START);
     offer(last, START + 5);
-    last = tw__redis_lease_begin(queue, last, &its, START + 10, &changes);
+    last = begin_lease(queue, last, &its, START + 10, &changes);
     assert_taken(START + 900000, before);
     assert_taken(START + 900000, same);
     assert_taken(START + 900000, first);

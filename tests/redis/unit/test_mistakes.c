@@ -214,7 +214,7 @@ static void lease_what_is_not_ready(void *arg)
 {
     struct tw__redis_lease lease = {.token = 7, .ms = 5};
     (void)arg;
-    (void)!tw__redis_lease_begin(queue, one, &lease, START, &changes);
+    (void)!begin_lease(queue, one, &lease, START, &changes);
 }
 
 static void lease_without_a_token(void *arg)
@@ -223,7 +223,7 @@ static void lease_without_a_token(void *arg)
     (void)arg;
     tw__redis_place_unfile(all, one);
     tw__redis_place_offer(all, one, START);
-    (void)!tw__redis_lease_begin(queue, one, &lease, START, &changes);
+    (void)!begin_lease(queue, one, &lease, START, &changes);
 }
 
 static void extend_what_is_not_leased(void *arg)

@@ -152,9 +152,8 @@ static void ready_leased_and_dead_tasks_are_neither_foretold_nor_overdue(void **
     (void)state;
     struct tw__redis_queue *queue = open_one();
     put_ready(queue, "ready", START);
-    tw__redis_lease_begin(queue, put_ready(queue, "leased", START), &lease, START, &log);
-    struct tw__redis_task *again =
-        tw__redis_lease_begin(queue, put_ready(queue, "again", START), &lease, START, &log);
+    begin_lease(queue, put_ready(queue, "leased", START), &lease, START, &log);
+    struct tw__redis_task *again = begin_lease(queue, put_ready(queue, "again", START), &lease, START, &log);
     tw__redis_lease_fail(queue, again, text("no"), START + 1500, START, &log);
     tw__redis_lease_kill(queue, put_ready(queue, "dead", START), 5, text("no"), START, &log);
     put_work(queue, "waits", START + 2500, START);
@@ -182,7 +181,7 @@ static void an_estimate_counts_the_tasks_that_wait_alone(void **state)
         snprintf(id, sizeof id, "%u", k);
         put_work(queue, id, START + 1 + k % 1000, START);
         snprintf(id, sizeof id, "l%u", k);
-        tw__redis_lease_begin(queue, put_ready(queue, id, START), &lease, START, &log);
+        begin_lease(queue, put_ready(queue, id, START), &lease, START, &log);
         snprintf(id, sizeof id, "r%u", k);
         put_ready(queue, id, START);
         log.size = 0;

@@ -38,7 +38,7 @@ static inline void offer(struct tw__redis_task *task, uint64_t now)
 static inline struct tw__redis_task *lease(struct tw__redis_task *task, uint64_t token, uint64_t now)
 {
     struct tw__redis_lease its = {.token = token, .ms = 1000, .worker = text("bob")};
-    return tw__redis_lease_begin(queue, task, &its, now, &changes);
+    return begin_lease(queue, task, &its, now, &changes);
 }
 
 #endif
