@@ -9,13 +9,13 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from eventually import PATIENCE  # noqa: E402  (the folder has to be on the path first)
+from scratch import scratch_folder  # noqa: E402
 from clock import Clock  # noqa: E402
 
 COMMAND = os.path.abspath(sys.argv[1])
@@ -100,14 +100,14 @@ class InFolder(unittest.TestCase):
     timed_commands = False
 
     def setUp(self):
-        temporary = tempfile.TemporaryDirectory()
+        temporary = scratch_folder()
         self.addCleanup(temporary.cleanup)
         self.folder = temporary.name
         self.store = f"{self.folder}/s.db"
 
     @functools.cached_property
     def clock(self):
-        temporary = tempfile.TemporaryDirectory()
+        temporary = scratch_folder()
         self.addCleanup(temporary.cleanup)
         return Clock(temporary.name)
 
