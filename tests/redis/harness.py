@@ -533,9 +533,13 @@ class Cluster:
         self.build()
 
     def build(self):
+        """Gives each node a config epoch of its own, replicas too: nodes with equal epochs take others when they
+        meet, and a replica keeps its epoch in secret. If its primary had the same one and died, a takeover would
+        be no news for the nodes."""
         primaries = self.first_primaries
-        for i, node in enumerate(primaries):
+        for i, node in enumerate(self.nodes):
             node.once("CLUSTER", "SET-CONFIG-EPOCH", i + 1)
+        for i, node in enumerate(primaries):
             low, high = i * SLOTS // len(primaries), (i + 1) * SLOTS // len(primaries) - 1
             node.once("CLUSTER", "ADDSLOTSRANGE", low, high)
         for node in self.nodes[1:]:
