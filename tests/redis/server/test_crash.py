@@ -26,7 +26,7 @@ import pytest
 from eventually import any_moment
 from harness import PATIENCE, ROOT, now_ms, wait_until
 from load import NEVER, Books, Maker, Reader, Worker, seeded
-from situations import aof_path, children, end, extent
+from situations import aof_path, extent
 
 ROUNDS = int(os.environ.get("TICKWHEEL_CRASH_ROUNDS") or extent(10, 15, 50))
 CLIENTS = 3
@@ -63,14 +63,11 @@ class Crash:
                    or any(worker.failure for worker in crew), message=lambda: f"not {commands} commands")
         if rewrite:
             rewrite()
-        child = children(self.server.pid)
         at = now_ms()
         if torn:
             self.tear()
         else:
             self.server.kill()
-        for pid in child:
-            end(pid)
         if killed:
             killed()
         reader.halt.set()
