@@ -9,6 +9,10 @@ PACKAGE = os.path.join(ROOT, "clients", "python")
 if PACKAGE not in sys.path:
     sys.path.insert(0, PACKAGE)
 
+# Time limits of a client for replies, in seconds: all of them shorter than the wait of a TW.TAKE. A busy
+# machine may miss the first of them.
+LIMITS = 1.5, 3, 4.5
+
 
 def emptied(queue):
     """Waits until a queue has no task that is not dead."""

@@ -2,6 +2,7 @@
 """The package for Python with threads: each call of Queue, and the parts of a worker that only Python has.
 The behaviour that all languages share is in test_workers.py, the same for asyncio in test_python_aio.py."""
 import asyncio
+import contextlib
 import logging
 import os
 import shutil
@@ -16,7 +17,7 @@ import pytest
 import redis
 import redis.asyncio
 from harness import HOST, PATIENCE, ROOT, now_ms, version, wait_until
-from python_package import PACKAGE, bad_arguments, emptied
+from python_package import LIMITS, PACKAGE, bad_arguments, emptied
 
 import tickwheel
 from tickwheel import Backoff, Counts, Dead, Retry, Queue, Worker, WorkerError, _errors, _links, _tasks, _words
@@ -470,17 +471,27 @@ def test_a_thread_that_does_not_end_is_left_alone(crew, work):
         idle.join(timeout=-1)
 
 
-def test_the_client_keeps_its_own_connections(common, queue, messages):
-    """Its short time limit is not that of a TW.TAKE that waits, and its pool may be full."""
-    client = client_of(common, socket_timeout=1.5, max_connections=1, decode_responses=True)
+def beyond(server, queue, limit):
+    """A worker waits for a task for longer than its client waits for replies."""
+    client = client_of(server, socket_timeout=limit, max_connections=1, decode_responses=True)
     worker, work = Worker(client), Queue(client, queue)
     worker.add(lambda job: None, queue)
+    work.put("a", "x", delay=limit + 1)
     with worker:
-        work.put("a", "x", delay=2)
         emptied(work)
+    client.connection_pool.disconnect()
+
+
+def test_the_client_keeps_its_own_connections(common, queue, messages, caplog):
+    """Its short time limit is not that of a TW.TAKE that waits, and its pool may be full."""
+    for limit in LIMITS:
+        caplog.clear()
+        with contextlib.suppress(redis.TimeoutError):
+            beyond(common, queue, limit)
+            if len(messages()) == 2:
+                break
     said = messages()
     assert said[0].startswith("ready; ") and said[-1].startswith("stopped; Counts(done=1") and len(said) == 2
-    client.connection_pool.disconnect()
 
 
 def test_an_error_that_stays_ends_the_worker(crew, work, messages):

@@ -52,6 +52,8 @@ HASTY_MS, CALM_MS = 2000, 15000
 
 CRASH_MARKS = re.compile(r"ASSERTION FAILED|REDIS BUG REPORT|VALKEY BUG REPORT|AddressSanitizer|LeakSanitizer|"
                          r"ThreadSanitizer|runtime error:|=== CRASH|Guru Meditation")
+# Another process has the port of a server, or the file of a node. It may be the child of a killed server.
+TAKEN_MARKS = re.compile(r"Address already in use|already used by a different (Redis|Valkey) Cluster node")
 
 # Short waits, loopback only, and the commands that tests need and that a server refuses by default.
 DEFAULTS = {
@@ -160,10 +162,11 @@ def claim(port):
 
 def free_port():
     """Returns a port that is free together with the port 10000 above it, which a node of a cluster uses for
-    its bus. It is below the ports that the kernel gives to outgoing connections, so that it is still free
-    when the server binds it. Tests that run side by side do not get the same port."""
+    its bus. Both are below the ports that the kernel gives to outgoing connections, so that they are still free
+    when the server binds them. Tests that run side by side do not get the same port, and none gets the bus of
+    another one."""
     while True:
-        port = random.SystemRandom().randrange(11000, 22000)
+        port = random.SystemRandom().randrange(11000, 21000)
         if bindable(port) and bindable(port + 10000) and claim(port):
             return port
 
@@ -191,6 +194,7 @@ class Server:
         self.env = dict(env or {})
         self.options = {name.replace("_", "-"): value for name, value in options.items()}
         self.process, self.expected_to_die, self.clients, self.log_read = None, True, [], 0
+        self.began = False  # Whether the server has ever served: others know its port since then.
         self.log_path = os.path.join(folder, "log")
         os.makedirs(folder, exist_ok=True)
 
@@ -232,32 +236,41 @@ class Server:
         Guard.tell("+", self.pid)
 
     def start(self, wait=True):
-        """Starts the server, and returns when it replies and has loaded its data (unless wait is False)."""
+        """Starts the server, and returns when it replies and has loaded its data (unless wait is False). It
+        comes back on the port that its replicas, sentinels and clients know, and waits until this is free."""
         if self.alive():
             raise Broken(f"the server on {self.port} runs already")
-        for attempt in range(5):
-            self.write_config()
-            mark = len(self.log())
-            self.spawn()
-            try:
-                wait_until(lambda: not self.alive() or self.answers(),
-                           message=lambda: f"no answer\n{self.tail()}")
-            except AssertionError:
-                self.kill()
-                raise
-            if self.alive():
-                break
-            self.reap()
-            if "Address already in use" not in self.log()[mark:] or attempt == 4:
-                raise Broken(f"the server did not start (exit status {self.process.returncode})\n{self.tail()}")
-            self.port = free_port()  # Another process has taken the port meanwhile.
+        wait_until(self.begins, lambda: f"its port does not become free\n{self.tail()}")
         if wait:
             self.wait_loaded()
         return self
 
+    def begins(self):
+        """Starts the process. Returns whether it replies; if not, another process has its port or its file."""
+        self.write_config()
+        mark = len(self.log())
+        self.spawn()
+        try:
+            wait_until(lambda: not self.alive() or self.answers(), message=lambda: f"no answer\n{self.tail()}")
+        except AssertionError:
+            self.kill()
+            raise
+        if self.alive():
+            self.began = True
+            return True
+        status = self.reap()
+        if not TAKEN_MARKS.search(self.log(), mark):
+            raise Broken(f"the server did not start (exit status {status})\n{self.tail()}")
+        if not self.began:
+            self.port = free_port()
+        return False
+
     def reap(self):
-        """Notes that the server has ended, and returns its exit status."""
+        """Notes that the server has ended, and returns its exit status. A child that writes a file may live on
+        after SIGKILL, and has the port until it first runs."""
         status = self.process.wait(PATIENCE)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
         self.expected_to_die = True
         Guard.tell("-", self.pid)
         return status
@@ -428,7 +441,7 @@ class Sentinel(Server):
         return {**own, **self.options}
 
     def write_config(self):
-        if not os.path.exists(os.path.join(self.folder, "redis.conf")):
+        if not self.began:
             super().write_config()
 
     def command(self):
@@ -533,9 +546,13 @@ class Cluster:
         self.build()
 
     def build(self):
+        """Gives each node a config epoch of its own, replicas too. Nodes with equal epochs take others when
+        they meet, and a replica keeps its epoch in secret. If its primary had the same epoch and died, a
+        takeover would be no news for the nodes."""
         primaries = self.first_primaries
-        for i, node in enumerate(primaries):
+        for i, node in enumerate(self.nodes):
             node.once("CLUSTER", "SET-CONFIG-EPOCH", i + 1)
+        for i, node in enumerate(primaries):
             low, high = i * SLOTS // len(primaries), (i + 1) * SLOTS // len(primaries) - 1
             node.once("CLUSTER", "ADDSLOTSRANGE", low, high)
         for node in self.nodes[1:]:

@@ -12,7 +12,7 @@ from harness import (HOST, PATIENCE, Raw, any_moment, as_map, now_ms, parse_info
                      wait_until)
 from judge import Judge
 from ledger import ANY, NO_TASK, Gap
-from situations import aof_path, children, digest, end
+from situations import aof_path, digest
 
 OPTIONS = {"appendonly": "yes", "appendfsync": "always", "auto-aof-rewrite-percentage": 0}
 COUNTS = ["added", "replaced", "cancelled", "moved", "taken", "done", "failed", "back",
@@ -83,8 +83,7 @@ class House:
         return self.nothing_lost
 
     def kill(self, away_ms=None):
-        child = children(self.primary.pid)
-        self.ended_by(lambda: (self.primary.kill(), *map(end, child)), self.primary.start, away_ms)
+        self.ended_by(self.primary.kill, self.primary.start, away_ms)
         return self.nothing_lost
 
     def kill_twice(self):

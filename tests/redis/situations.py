@@ -344,21 +344,6 @@ def ignoring_signal_xfsz(monkeypatch):
                         lambda *words, **options: plain(*words, **options, restore_signals=False))
 
 
-# Processes that a server has forked
-
-def children(pid):
-    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
-        return [int(word) for word in file.read().split()]
-
-
-def end(pid):
-    """Kills a child that rewrites a file: it outlives the SIGKILL of its parent."""
-    try:
-        os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
-
-
 # The append-only file
 
 def aof_path(server, kind="incr"):

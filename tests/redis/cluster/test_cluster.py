@@ -52,6 +52,14 @@ def test_one_client_library_finds_all_queues(fleet):
     client.close()
 
 
+def test_no_node_takes_another_config_epoch_when_the_nodes_meet(fleet):
+    """A primary and its replica may come to have the same one, and then no takeover gets the slots."""
+    cluster = fleet.cluster(3, 1, loglevel="verbose")
+    for i, node in enumerate(cluster.nodes):
+        assert f"configEpoch set to {i + 1} via CLUSTER SET-CONFIG-EPOCH" in node.log()
+        assert "configEpoch collision" not in node.log()
+
+
 @pytest.fixture
 def loaded(fleet):
     """A cluster with a replica for each primary, under load by clients that WAIT for the replica."""

@@ -26,7 +26,7 @@ import pytest
 from eventually import any_moment
 from harness import PATIENCE, ROOT, now_ms, wait_until
 from load import NEVER, Books, Maker, Reader, Worker, seeded
-from situations import aof_path, children, end, extent
+from situations import aof_path, extent
 
 ROUNDS = int(os.environ.get("TICKWHEEL_CRASH_ROUNDS") or extent(10, 15, 50))
 CLIENTS = 3
@@ -63,14 +63,11 @@ class Crash:
                    or any(worker.failure for worker in crew), message=lambda: f"not {commands} commands")
         if rewrite:
             rewrite()
-        child = children(self.server.pid)
         at = now_ms()
         if torn:
             self.tear()
         else:
             self.server.kill()
-        for pid in child:
-            end(pid)
         if killed:
             killed()
         reader.halt.set()
@@ -167,12 +164,13 @@ class Lengths(threading.Thread):
         self.join(PATIENCE)
 
     def cut_back(self, rng, most_ms):
-        """Cuts the file back to a length that it had at most `most_ms` ago, or into the command at that
-        place. Returns the time at which the file had this length."""
+        """Cuts the file back to a length that it had at most `most_ms` before it grew for the last time, or
+        into the command at that place. Returns the time at which the file had this length."""
         self.finish()
-        since = now_ms() - most_ms
-        at, length = rng.choice([taken for taken in self.taken if taken[0] >= since] or self.taken[-1:])
-        os.truncate(self.path, min(os.path.getsize(self.path), length + rng.randrange(0, 200)))
+        whole = os.path.getsize(self.path)
+        shorter = [taken for taken in self.taken if taken[1] < whole]
+        at, length = rng.choice([taken for taken in shorter if taken[0] >= shorter[-1][0] - most_ms])
+        os.truncate(self.path, min(whole, length + rng.randrange(0, 200)))
         return at
 
 
@@ -190,7 +188,7 @@ def test_everysec_loses_the_last_two_seconds_at_most(fleet, power_cut):
         seen, at = crash.round(1000,
                                6000,
                                killed=lambda: cut.append(lengths.cut_back(rng, 1000) if power_cut else NEVER),
-                               lasts_ms=HELD_BACK_MS + 1500)
+                               lasts_ms=HELD_BACK_MS + 2000)
         lengths.finish()
         since = min(cut[0], at) - HELD_BACK_MS
         crash.revive()

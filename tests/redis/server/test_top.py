@@ -20,6 +20,7 @@ from terminal import Terminal  # noqa: E402  (the folder has to be on the path f
 
 COMMAND = os.path.abspath(os.environ.get("TICKWHEEL_COMMAND") or os.path.join(ROOT, "build", "tickwheel"))
 HOUR = 3600 * 1000
+SOON = 50000  # In the coming minute, and later than the looks of a test.
 
 
 def run(server, *arguments, env=None):
@@ -77,6 +78,14 @@ def add(r, queue, *dues, target=None):
         pipe.execute_command("TW.SEND", queue, target or f"{queue}:out", f"{due}:{i}", "IN", due,
                              "PAYLOAD", "f", "v")
     pipe.execute()
+
+
+def add_in_a_pause(r, queue):
+    """Files a task, and begins a pause of writes before it can be due."""
+    with r.pipeline(transaction=True) as both:
+        both.execute_command("TW.SEND", queue, f"{queue}:out", "late", "IN", 1, "PAYLOAD", "f", "v")
+        both.execute_command("CLIENT", "PAUSE", HOUR, "WRITE")
+        both.execute()
 
 
 # The output
@@ -287,9 +296,9 @@ def test_a_server_that_starts_anew_between_two_looks(server, r):
 
 
 def test_one_queue(server, r):
-    add(r, "a", *[5500] * 7)
+    add(r, "a", *[SOON] * 7)
     other = server.client(db=3)
-    add(other, "b", *[5500] * 5, HOUR)
+    add(other, "b", *[SOON] * 5, HOUR)
     other.set("c", "a string")
     found = as_json(server, "--queue", "b", "--db", "3")
     assert (found["queue"], sum(found["forecast"]["counts"])) == ("b", 5)
@@ -305,8 +314,8 @@ def test_one_queue(server, r):
 
 def test_a_queue_with_an_empty_name(server, r):
     """A past bug: an empty name counted as no name, so the queue was taken for all queues."""
-    add(r, "", 5500)
-    add(r, "a", 5500, 5500)
+    add(r, "", SOON)
+    add(r, "a", SOON, SOON)
     assert sorted(one["name"] for one in as_json(server)["queues"]) == ["", "a"]
     found = as_json(server, "--queue", "")
     assert (found["queue"], sum(found["forecast"]["counts"]), found["queues"][0]["name"]) == ("", 1, "")
@@ -316,7 +325,7 @@ def test_a_queue_with_an_empty_name(server, r):
 
 def test_an_estimate_says_so(server, r):
     for s in range(5):
-        add(r, f"s{s}", *(10000 + i for i in range(8000)))
+        add(r, f"s{s}", *(SOON + i for i in range(8000)))
     found = as_json(server)
     assert found["forecast"]["exact"] is False
     assert abs(sum(found["forecast"]["counts"]) - 40000) < 1000
@@ -329,8 +338,7 @@ def test_why_deliveries_were_put_off(server, r):
     r2 = server.client()
     assert as_json(server)["deferred"]["pause"] == 0
     r.client_unpause()
-    add(r, "s", 300)
-    r.client_pause(HOUR, all=False)
+    add_in_a_pause(r, "s")
     wait_until(lambda: server.info("tickwheel")["tickwheel_deferred_pause"] > 2)
     found = as_json(server)
     assert found["deferred"]["pause"] > 2 and found["counts"]["overdue"] == 1
@@ -538,7 +546,7 @@ def terminals(tmp_path):
 
 
 def test_live(server, r, terminals):
-    add(r, "s", *range(20000, 20050))
+    add(r, "s", *range(SOON, SOON + 50))
     terminal = terminals("--redis", f"127.0.0.1:{server.port}", "--interval", "100ms", rows=30)
     terminal.sees(r"pending 50\b")
     terminal.sees(r"the coming minute 50 due")
@@ -573,8 +581,7 @@ def test_live_while_the_server_starts_anew(fleet, terminals):
 def test_live_what_is_put_off(server, r, terminals):
     terminal = terminals("--redis", f"127.0.0.1:{server.port}", "--interval", "100ms", rows=30)
     terminal.sees(r"pause 0")
-    add(r, "s", 200)
-    r.client_pause(HOUR, all=False)
+    add_in_a_pause(r, "s")
     terminal.sees(r"pause [1-9]")
     terminal.sees(r"overdue 1\b")
     r.client_unpause()

@@ -173,9 +173,7 @@ def test_the_worker_of_the_readme(server):
                f"exec {os.environ['TICKWHEEL_COMMAND']} {work.rstrip()} --redis 127.0.0.1:{server.port}")
     worker = subprocess.Popen(["sh", "-c", command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               text=True)
-    client = server.client()
-    wait_until(lambda: client.exists("mails"))
-    wait_until(lambda: not client.exists("mails"))
+    wait_until(lambda: server.tw()["done"] == 1)
     worker.send_signal(signal.SIGINT)
     output, _ = worker.communicate(timeout=PATIENCE)
     assert worker.returncode == 0
