@@ -49,6 +49,7 @@ static const char HELP[] = "usage: tickwheel tasks --store FILE [OPTIONS] [COMMA
                            "                 with --json 0)\n"
                            "  --step TIME    forecast: the length of a step, 1ms to 36525d (default 1m)\n"
                            "  --steps N      forecast: the number of steps, 1 to 1000 (default 30)\n"
+                           "  --if COND      move: only to a later or an earlier time: gt or lt\n"
                            "  --all          replay: every dead task of the queue, in place of ID;\n"
                            "                 promote: its waiting tasks, at most 10000 in a call\n"
                            "  --older TIME   purge: only tasks that died at least so long ago (default 0s)\n"
@@ -56,7 +57,7 @@ static const char HELP[] = "usage: tickwheel tasks --store FILE [OPTIONS] [COMMA
                            "Exit status:\n"
                            "  0  success;\n"
                            "  1  the file cannot be read or written, or there is no task with this ID for\n"
-                           "     cancel, move, replay or promote;\n"
+                           "     cancel, move, replay or promote, or --if has kept its time;\n"
                            "  2  arguments are wrong.\n";
 
 enum {
@@ -66,6 +67,7 @@ enum {
     OPTION_COUNT,
     OPTION_STEP,
     OPTION_STEPS,
+    OPTION_IF,
     OPTION_ALL,
     OPTION_OLDER,
     OPTIONS
@@ -88,7 +90,7 @@ static const struct {
     {"replay", ACTION_REPLAY, 1, 1U << OPTION_ALL},
     {"promote", ACTION_PROMOTE, 1, 1U << OPTION_ALL},
     {"cancel", ACTION_CANCEL, 1, 0},
-    {"move", ACTION_MOVE, 2, 0},
+    {"move", ACTION_MOVE, 2, 1U << OPTION_IF},
     {"pause", ACTION_PAUSE, 0, 0},
     {"resume", ACTION_RESUME, 0, 0},
     {"purge", ACTION_PURGE, 0, 1U << OPTION_OLDER},
@@ -132,6 +134,12 @@ static bool parse_steps(const char *text, uint32_t *steps)
     return true;
 }
 
+static bool parse_if(const char *text, unsigned *condition)
+{
+    *condition = strcmp(text, "gt") == 0 ? TW_STORE_GT : strcmp(text, "lt") == 0 ? TW_STORE_LT : 0;
+    return *condition != 0 || refuse("--if", "gt or lt", text);
+}
+
 static bool parse_older(const char *text, uint64_t *older_ms)
 {
     uint64_t ns;
@@ -159,6 +167,8 @@ static bool take_option(int code, void *arg)
         return parse_step(optarg, &options->step_ms);
     case OPTION_STEPS:
         return parse_steps(optarg, &options->steps);
+    case OPTION_IF:
+        return parse_if(optarg, &options->condition);
     case OPTION_OLDER:
         return parse_older(optarg, &options->older_ms);
     default:
@@ -174,11 +184,10 @@ static bool check_options(unsigned given, unsigned own)
 {
     static const struct {
         const char *name, *of;
-    } LIMITED[OPTIONS] = {[OPTION_COUNT] = {"--count", "list and dead"},
-                          [OPTION_STEP] = {"--step", "forecast"},
-                          [OPTION_STEPS] = {"--steps", "forecast"},
-                          [OPTION_ALL] = {"--all", "replay and promote"},
-                          [OPTION_OLDER] = {"--older", "purge"}};
+    } LIMITED[OPTIONS] = {
+        [OPTION_COUNT] = {"--count", "list and dead"},  [OPTION_STEP] = {"--step", "forecast"},
+        [OPTION_STEPS] = {"--steps", "forecast"},       [OPTION_IF] = {"--if", "move"},
+        [OPTION_ALL] = {"--all", "replay and promote"}, [OPTION_OLDER] = {"--older", "purge"}};
     for (int option = 0; option < OPTIONS; option++)
         if (LIMITED[option].name != NULL && (given & ~own & 1U << option) != 0) {
             complain("tickwheel tasks: %s is for %s only", LIMITED[option].name, LIMITED[option].of);
@@ -257,12 +266,17 @@ static void help(void)
 
 int tasks_options_parse(int argc, char **argv, struct tasks_options *options)
 {
-    static const struct option LONG[] = {
-        {"store", required_argument, NULL, OPTION_STORE}, {"queue", required_argument, NULL, OPTION_QUEUE},
-        {"json", no_argument, NULL, OPTION_JSON},         {"count", required_argument, NULL, OPTION_COUNT},
-        {"step", required_argument, NULL, OPTION_STEP},   {"steps", required_argument, NULL, OPTION_STEPS},
-        {"all", no_argument, NULL, OPTION_ALL},           {"older", required_argument, NULL, OPTION_OLDER},
-        {"help", no_argument, NULL, OPTION_HELP},         {NULL, 0, NULL, 0}};
+    static const struct option LONG[] = {{"store", required_argument, NULL, OPTION_STORE},
+                                         {"queue", required_argument, NULL, OPTION_QUEUE},
+                                         {"json", no_argument, NULL, OPTION_JSON},
+                                         {"count", required_argument, NULL, OPTION_COUNT},
+                                         {"step", required_argument, NULL, OPTION_STEP},
+                                         {"steps", required_argument, NULL, OPTION_STEPS},
+                                         {"if", required_argument, NULL, OPTION_IF},
+                                         {"all", no_argument, NULL, OPTION_ALL},
+                                         {"older", required_argument, NULL, OPTION_OLDER},
+                                         {"help", no_argument, NULL, OPTION_HELP},
+                                         {NULL, 0, NULL, 0}};
     static const struct option_reader READER = {":h", LONG, take_option, help};
     struct reading reading = {.options = options};
     *options = (struct tasks_options){.step_ms = STEP_USUAL_MS, .steps = STEPS_USUAL};
