@@ -83,7 +83,7 @@ static int replay(const struct tasks *tasks)
 {
     const struct tasks_options *options = tasks->options;
     int64_t count =
-        tw_store_replay(tasks->store, queue_of(tasks), options->id, options->id_size, tw_store_now());
+        tw_store_replay(tasks->store, queue_of(tasks), options->id, options->id_size, options->due_ms);
     if (count < 0)
         return tasks_failed(tasks, "not all tasks are replayed");
     if (options->id == NULL)

@@ -22,13 +22,15 @@ static const char HELP[] = "usage: tickwheel tasks --store FILE [OPTIONS] [COMMA
                            "  next       the first waiting task of each queue\n"
                            "  forecast   how many calls are due in each minute of the coming half hour\n"
                            "  dead       the dead tasks, in the order of their deaths, with their errors\n"
-                           "  replay ID  make a dead task wait again, with all its tries, due now\n"
+                           "  replay ID [WHEN]\n"
+                           "             make a dead task wait again, with all its tries, until WHEN, which\n"
+                           "             is +10m or @TIME (UTC), or now without it\n"
                            "  promote ID\n"
                            "             let a waiting task be ready now, before its time\n"
                            "  cancel ID  remove a task, in whatever state it is\n"
                            "  move ID WHEN\n"
-                           "             give a task that is not dead a new time, +10m or @TIME (UTC), and\n"
-                           "             all its tries; it is then a new revision\n"
+                           "             give a task that is not dead a new time and all its tries; it is\n"
+                           "             then a new revision\n"
                            "  pause      call no more tasks of the queue, until the pause ends\n"
                            "  resume     end the pause\n"
                            "  purge      remove the dead tasks\n"
@@ -76,24 +78,26 @@ enum {
 enum { COUNT_USUAL = 50, STEPS_USUAL = 30, STEPS_MAX = 1000, STEP_USUAL_MS = 60000, MS_NS = 1000000 };
 static const uint64_t step_max_ms = UINT64_C(3155760000000);
 
-/* The commands: their arguments, and the options that are for them alone. */
+/* The commands: the least and the most arguments, of which the first is an ID and the second a time, and the
+ * options that are for them alone. */
 static const struct {
     const char *name;
     enum action action;
-    int arguments;
+    int least, most;
+    const char *expects;
     unsigned options;
 } ACTIONS[] = {
-    {"list", ACTION_LIST, 0, 1U << OPTION_COUNT},
-    {"next", ACTION_NEXT, 0, 0},
-    {"forecast", ACTION_FORECAST, 0, 1U << OPTION_STEP | 1U << OPTION_STEPS},
-    {"dead", ACTION_DEAD, 0, 1U << OPTION_COUNT},
-    {"replay", ACTION_REPLAY, 1, 1U << OPTION_ALL},
-    {"promote", ACTION_PROMOTE, 1, 1U << OPTION_ALL},
-    {"cancel", ACTION_CANCEL, 1, 0},
-    {"move", ACTION_MOVE, 2, 1U << OPTION_IF},
-    {"pause", ACTION_PAUSE, 0, 0},
-    {"resume", ACTION_RESUME, 0, 0},
-    {"purge", ACTION_PURGE, 0, 1U << OPTION_OLDER},
+    {"list", ACTION_LIST, 0, 0, "no argument", 1U << OPTION_COUNT},
+    {"next", ACTION_NEXT, 0, 0, "no argument", 0},
+    {"forecast", ACTION_FORECAST, 0, 0, "no argument", 1U << OPTION_STEP | 1U << OPTION_STEPS},
+    {"dead", ACTION_DEAD, 0, 0, "no argument", 1U << OPTION_COUNT},
+    {"replay", ACTION_REPLAY, 1, 2, "an ID or --all, and perhaps a time", 1U << OPTION_ALL},
+    {"promote", ACTION_PROMOTE, 1, 1, "an ID or --all", 1U << OPTION_ALL},
+    {"cancel", ACTION_CANCEL, 1, 1, "an ID", 0},
+    {"move", ACTION_MOVE, 2, 2, "an ID and a time", 1U << OPTION_IF},
+    {"pause", ACTION_PAUSE, 0, 0, "no argument", 0},
+    {"resume", ACTION_RESUME, 0, 0, "no argument", 0},
+    {"purge", ACTION_PURGE, 0, 0, "no argument", 1U << OPTION_OLDER},
 };
 enum { ACTION_COUNT = sizeof ACTIONS / sizeof ACTIONS[0] };
 
@@ -212,7 +216,7 @@ static bool take_when(struct tasks_options *options, const char *text)
     struct tw_delayed task;
     const char *error = when_parse(text, &line);
     if (error != NULL) {
-        complain("tickwheel tasks: move: %s, found \"%s\"", error, text);
+        complain("tickwheel tasks: %s, found \"%s\"", error, text);
         return false;
     }
     delayed_make(&(struct task_options){0}, &line, &task);
@@ -222,20 +226,15 @@ static bool take_when(struct tasks_options *options, const char *text)
 
 static bool take_arguments(struct reading *reading, int own, int count, char **words)
 {
-    static const char *const NEEDS[] = {"no argument", "an ID", "an ID and a time"};
-    bool all = (reading->given & 1U << OPTION_ALL) != 0,
-         of_all = (ACTIONS[own].options & 1U << OPTION_ALL) != 0;
-    int wanted = ACTIONS[own].arguments - all;
-    if (count != wanted) {
-        complain("tickwheel tasks %s: expected %s%s, found %d argument%s", ACTIONS[own].name, NEEDS[wanted],
-                 all      ? " with --all"
-                 : of_all ? " or --all"
-                          : "",
-                 count, count == 1 ? "" : "s");
+    bool all = (reading->given & 1U << OPTION_ALL) != 0; /* in place of the ID */
+    if (count < ACTIONS[own].least - all || count > ACTIONS[own].most - all) {
+        complain("tickwheel tasks %s: expected %s, found %d argument%s", ACTIONS[own].name,
+                 ACTIONS[own].expects, count, count == 1 ? "" : "s");
         return false;
     }
-    return (wanted < 1 || take_id(reading->options, words[0])) &&
-           (wanted < 2 || take_when(reading->options, words[1]));
+    if (!all && count > 0 && !take_id(reading->options, *words++))
+        return false;
+    return count + all < 2 || take_when(reading->options, *words);
 }
 
 static int find_action(const char *name)
@@ -279,7 +278,7 @@ int tasks_options_parse(int argc, char **argv, struct tasks_options *options)
                                          {NULL, 0, NULL, 0}};
     static const struct option_reader READER = {":h", LONG, take_option, help};
     struct reading reading = {.options = options};
-    *options = (struct tasks_options){.step_ms = STEP_USUAL_MS, .steps = STEPS_USUAL};
+    *options = (struct tasks_options){.due_ms = tw_store_now(), .step_ms = STEP_USUAL_MS, .steps = STEPS_USUAL};
     int status = options_read(&READER, argc, argv, &reading);
     if (status >= 0)
         return status;

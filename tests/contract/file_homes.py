@@ -204,9 +204,10 @@ class Command(Store):
         return self.change("cancel", name)
 
     def do_replay(self, name, *words):
+        time = [when(read_options(words))] if words else []
         if name != "all":
-            return self.change("replay", name, *words)
-        return [str(self.tasks("replay", "--all", *words)[0].get("replayed"))]
+            return self.change("replay", name, *time)
+        return [str(self.tasks("replay", "--all", *time)[0]["replayed"])]
 
     def do_promote(self, name):
         if name != "all":
