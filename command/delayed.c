@@ -14,14 +14,11 @@ static uint64_t whole_ms(uint64_t ns)
     return ns / MS_NS + (ns % MS_NS != 0);
 }
 
-/* A date that has passed means now. */
 static uint64_t due_of(const struct line *line)
 {
-    uint64_t now_ms = tw_store_now();
     uint64_t due_ms = line->absolute ? line->at.s * 1000 + whole_ms(line->at.ns)
-                                     : tw__add_saturating(now_ms, whole_ms(line->time_ns));
-    due_ms = due_ms < TW_STORE_TIME_MAX ? due_ms : TW_STORE_TIME_MAX; /* it was rounded up */
-    return due_ms > now_ms ? due_ms : now_ms;
+                                     : tw__add_saturating(tw_store_now(), whole_ms(line->time_ns));
+    return due_ms < TW_STORE_TIME_MAX ? due_ms : TW_STORE_TIME_MAX; /* it was rounded up */
 }
 
 const char *delayed_make(const struct task_options *options, const struct line *line, struct tw_delayed *task)

@@ -154,7 +154,7 @@ def text_of(message):
 
 class Command(Store):
     """`tickwheel put` and `tickwheel tasks` do all but takes and answers, a process each."""
-    lacks, runs = ("store", "command"), ("store", "command")
+    lacks, runs = ("store", ), ("store", "command")
 
     def __init__(self, program, command):
         super().__init__(program)
