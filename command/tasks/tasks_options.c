@@ -76,7 +76,6 @@ enum {
 };
 
 enum { COUNT_USUAL = 50, STEPS_USUAL = 30, STEPS_MAX = 1000, STEP_USUAL_MS = 60000, MS_NS = 1000000 };
-static const uint64_t step_max_ms = UINT64_C(3155760000000);
 
 /* The commands: the least and the most arguments, of which the first is an ID and the second a time, and the
  * options that are for them alone. */
@@ -107,48 +106,36 @@ struct reading {
     unsigned given;
 };
 
-static bool refuse(const char *option, const char *expected, const char *found)
-{
-    complain("tickwheel tasks: %s: expected %s, found \"%s\"", option, expected, found);
-    return false;
-}
+static const char COMMAND[] = "tickwheel tasks";
+static const uint64_t STEP_MAX_MS = UINT64_C(3155760000000);
 
 /* ---- options --------------------------------------------------------------------------------------------- */
 
 static bool parse_count(const char *text, uint64_t *count)
 {
-    return number_parse(text, UINT64_MAX, count) || refuse("--count", "a number, or 0 for all", text);
+    return number_parse(text, UINT64_MAX, count) ||
+           option_refuse(COMMAND, "--count", "a number, or 0 for all", text);
 }
 
-static bool parse_step(const char *text, uint64_t *step_ms)
+static bool parse_steps(uint32_t *steps)
 {
-    uint64_t ns;
-    if (!duration_parse(text, &ns) || ns < MS_NS || ns / MS_NS > step_max_ms)
-        return refuse("--step", "a duration from 1ms to 36525d", text);
-    *step_ms = ns / MS_NS;
-    return true;
-}
-
-static bool parse_steps(const char *text, uint32_t *steps)
-{
-    uint64_t number;
-    if (!number_parse(text, STEPS_MAX, &number) || number == 0)
-        return refuse("--steps", "a number from 1 to 1000", text);
+    uint64_t number = 0;
+    bool good = option_number(COMMAND, "--steps", 1, STEPS_MAX, &number);
     *steps = (uint32_t)number;
-    return true;
+    return good;
 }
 
 static bool parse_if(const char *text, unsigned *condition)
 {
     *condition = strcmp(text, "gt") == 0 ? TW_STORE_GT : strcmp(text, "lt") == 0 ? TW_STORE_LT : 0;
-    return *condition != 0 || refuse("--if", "gt or lt", text);
+    return *condition != 0 || option_refuse(COMMAND, "--if", "gt or lt", text);
 }
 
 static bool parse_older(const char *text, uint64_t *older_ms)
 {
     uint64_t ns;
     if (!duration_parse(text, &ns))
-        return refuse("--older", "a duration such as 7d", text);
+        return option_refuse(COMMAND, "--older", "a duration such as 7d", text);
     *older_ms = ns / MS_NS;
     return true;
 }
@@ -168,9 +155,9 @@ static bool take_option(int code, void *arg)
     case OPTION_COUNT:
         return parse_count(optarg, &options->count);
     case OPTION_STEP:
-        return parse_step(optarg, &options->step_ms);
+        return option_ms(COMMAND, "--step", 1, STEP_MAX_MS, &options->step_ms);
     case OPTION_STEPS:
-        return parse_steps(optarg, &options->steps);
+        return parse_steps(&options->steps);
     case OPTION_IF:
         return parse_if(optarg, &options->condition);
     case OPTION_OLDER:
