@@ -3,6 +3,7 @@
 
 #include "progress.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -84,4 +85,19 @@ bool number_parse(const char *text, uint64_t max, uint64_t *number)
     }
     *number = value;
     return value <= max;
+}
+
+bool option_refuse(const char *command, const char *option, const char *expected, const char *found)
+{
+    complain("%s: %s: expected %s, found \"%s\"", command, option, expected, found);
+    return false;
+}
+
+bool option_number(const char *command, const char *option, uint64_t least, uint64_t most, uint64_t *number)
+{
+    char expected[80];
+    if (number_parse(optarg, most, number) && *number >= least)
+        return true;
+    snprintf(expected, sizeof expected, "a number from %" PRIu64 " to %" PRIu64, least, most);
+    return option_refuse(command, option, expected, optarg);
 }

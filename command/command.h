@@ -73,6 +73,16 @@ enum { OPTION_HELP = 0x2000 };
  * Returns: -1 to go on, or an exit status after it has printed the help text or an error. */
 int options_read(const struct option_reader *reader, int argc, char **argv, void *options);
 
+/* Prints that the value of an option is wrong, and returns false.
+ * Example: option_refuse("tickwheel put", "--if", "nx, xx, gt or lt", "no"). */
+bool option_refuse(const char *command, const char *option, const char *expected, const char *found);
+
+/* Take the value in optarg: a number, or a duration. Return false after they have printed its range as an
+ * error. */
+bool option_number(const char *command, const char *option, uint64_t least, uint64_t most, uint64_t *number);
+bool option_time(const char *command, const char *option, uint64_t least_ms, uint64_t most_ms, uint64_t *ns);
+bool option_ms(const char *command, const char *option, uint64_t least_ms, uint64_t most_ms, uint64_t *ms);
+
 /* Reads a whole string as a decimal number. Returns false if it is not a number, or above `max`. */
 bool number_parse(const char *text, uint64_t max, uint64_t *number);
 

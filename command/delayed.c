@@ -4,9 +4,9 @@
 #include <base/saturate.h>
 
 #include <string.h>
+#include <task/limits.h>
 
 enum { MS_NS = 1000000 };
-static const uint64_t every_max_ms = UINT64_C(3155760000000);
 
 /* Rounds up, because a task is never early. */
 static uint64_t whole_ms(uint64_t ns)
@@ -14,14 +14,11 @@ static uint64_t whole_ms(uint64_t ns)
     return ns / MS_NS + (ns % MS_NS != 0);
 }
 
-/* A date that has passed means now. */
 static uint64_t due_of(const struct line *line)
 {
-    uint64_t now_ms = tw_store_now();
     uint64_t due_ms = line->absolute ? line->at.s * 1000 + whole_ms(line->at.ns)
-                                     : tw__add_saturating(now_ms, whole_ms(line->time_ns));
-    due_ms = due_ms < TW_STORE_TIME_MAX ? due_ms : TW_STORE_TIME_MAX; /* it was rounded up */
-    return due_ms > now_ms ? due_ms : now_ms;
+                                     : tw__add_saturating(tw_store_now(), whole_ms(line->time_ns));
+    return due_ms < TW_STORE_TIME_MAX ? due_ms : TW_STORE_TIME_MAX; /* it was rounded up */
 }
 
 const char *delayed_make(const struct task_options *options, const struct line *line, struct tw_delayed *task)
@@ -30,7 +27,8 @@ const char *delayed_make(const struct task_options *options, const struct line *
     size_t size = strlen(line->id), payload = strlen(line->payload);
     if (size > TW_STORE_ID_MAX)
         return "expected an id of at most 960 bytes";
-    if (line->kind == LINE_EVERY && (line->period_ns < MS_NS || every_ms > every_max_ms))
+    if (line->kind == LINE_EVERY &&
+        (line->period_ns < MS_NS || !tw__task_in_range(TW__TASK_IN_EVERY, every_ms)))
         return "expected a period of 1ms to 36525d";
     if (line->times > INT64_MAX)
         return "expected a number of times of at most x9223372036854775807";

@@ -21,7 +21,7 @@ enum {
     TEXT_MAX = 100000 /* bytes of a text in the environment; Linux refuses a variable of 128 KiB */
 };
 
-static const uint64_t MS_NS = 1000000, TIMEOUT_MAX_MS = UINT64_C(365) * 86400000;
+static const uint64_t MS_NS = 1000000;
 
 /* The variables of a task. */
 enum variable { ID, PAYLOAD, DUE, LATE_US, QUEUE, ATTEMPT, VARIABLES };
@@ -204,13 +204,4 @@ const char *job_timed_out(uint64_t timeout_ms, char text[JOB_ENDED])
     duration_print(timeout_ms * MS_NS, time);
     snprintf(text, JOB_ENDED, "timed out after %s", time);
     return text;
-}
-
-bool job_parse_timeout(const char *text, uint64_t *timeout_ms)
-{
-    uint64_t ns;
-    if (!duration_parse(text, &ns) || ns < MS_NS || ns > TIMEOUT_MAX_MS * MS_NS)
-        return false;
-    *timeout_ms = ns / MS_NS;
-    return true;
 }

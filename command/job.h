@@ -48,9 +48,8 @@ const char *job_ended(int status, char text[JOB_ENDED]);
 /* Returns `text`, which says that a command has run for its whole time. */
 const char *job_timed_out(uint64_t timeout_ms, char text[JOB_ENDED]);
 
-#define JOB_TIMEOUT_EXPECTED "a duration from 1ms to 365d"
-
-/* Reads the value of --timeout. Returns false if it is none. */
-bool job_parse_timeout(const char *text, uint64_t *timeout_ms);
+/* The ranges of the options of commands: --jobs, at once; --timeout; --grace and --lease. */
+enum { JOBS_DEFAULT = 4, JOBS_MAX = 1024, JOB_DAY_MS = 86400000 };
+#define JOB_TIMEOUT_MAX_MS (UINT64_C(365) * JOB_DAY_MS)
 
 #endif

@@ -9,7 +9,7 @@
 #include <task/limits.h>
 #include <task/words.h>
 
-enum { MS_NS = 1000000, QUEUE_COLUMNS = 80 };
+enum { QUEUE_COLUMNS = 80 };
 
 const char TASK_OPTIONS_HELP[] =
     "  --tries N       failures until the task is dead, 1 to 1000000. A dead task\n"
@@ -23,7 +23,7 @@ const char TASK_OPTIONS_HELP[] =
     "                  These five are as the file has them at the failure, if left\n"
     "                  out. A new file has 20 tries, 1s, 2, 1h and 10\n"
     "  --max-late TIME a call that would be later is not made, and its task or period\n"
-    "                  is dropped, 0ms to 36525d (default: no limit)\n"
+    "                  is dropped, 0s to 36525d (default: no limit)\n"
     "  --missed HOW    missed periods, coalesce by default: burst, skip or coalesce\n"
     "                  burst makes up for each of them, skip for none, and coalesce\n"
     "                  makes one call for all\n";
@@ -31,12 +31,6 @@ const char TASK_OPTIONS_HELP[] =
 bool task_options_has(int code)
 {
     return code >= TASK_OPTION_QUEUE && code <= TASK_OPTION_KEEPDUE;
-}
-
-static bool refuse(const char *command, const char *option, const char *expected, const char *found)
-{
-    complain("%s: %s: expected %s, found \"%s\"", command, option, expected, found);
-    return false;
 }
 
 bool task_options_queue(const char *command, const char *queue, bool any_bytes)
@@ -50,23 +44,19 @@ bool task_options_queue(const char *command, const char *queue, bool any_bytes)
     return false;
 }
 
-static bool take_tries(struct task_options *options, const char *command)
+static bool take_number(const char *command, const char *option, enum tw__task_number which, uint32_t *value)
 {
-    uint64_t tries;
-    if (!number_parse(optarg, UINT64_MAX, &tries) || !tw__task_in_range(TW__TASK_IN_TRIES, tries))
-        return refuse(command, "--tries", "a number from 1 to 1000000", optarg);
-    options->tries = (uint32_t)tries;
-    return true;
+    struct tw__task_range range = tw__task_range(which);
+    uint64_t number = 0;
+    bool good = option_number(command, option, range.least, range.most, &number);
+    *value = (uint32_t)number;
+    return good;
 }
 
-/* A wait: both of its options have this range. */
-static bool take_wait(uint64_t *wait_ms, const char *command, const char *option)
+static bool take_time(const char *command, const char *option, enum tw__task_number which, uint64_t *ms)
 {
-    uint64_t ns;
-    if (!duration_parse(optarg, &ns) || !tw__task_in_range(TW__TASK_IN_BACKOFF, ns / MS_NS))
-        return refuse(command, option, "a duration from 1ms to 36525d", optarg);
-    *wait_ms = ns / MS_NS;
-    return true;
+    struct tw__task_range range = tw__task_range(which);
+    return option_ms(command, option, range.least, range.most, ms);
 }
 
 /* "1.5" is 150 hundredths. */
@@ -83,33 +73,31 @@ static bool take_factor(struct task_options *options, const char *command)
                 (point == NULL || number_parse(point + 1, 99, &places));
     uint64_t factor = TW__TASK_HUNDREDTHS * ones + (digits == 1 ? 10 * places : places);
     if (!good || !tw__task_in_range(TW__TASK_IN_FACTOR, factor))
-        return refuse(command, "--factor", "a number from 1 to 100, with at most two decimals", optarg);
+        return option_refuse(command, "--factor", "a number from 1 to 100, with at most two decimals", optarg);
     options->factor = (uint32_t)factor;
     return true;
 }
 
 static bool take_jitter(struct task_options *options, const char *command)
 {
-    uint64_t percent;
-    if (!number_parse(optarg, UINT64_MAX, &percent) || !tw__task_in_range(TW__TASK_IN_JITTER, percent))
-        return refuse(command, "--jitter", "a number from 0 to 100", optarg);
-    options->jitter = percent > 0 ? (uint32_t)percent : TW_STORE_NO_JITTER;
-    return true;
+    bool good = take_number(command, "--jitter", TW__TASK_IN_JITTER, &options->jitter);
+    if (options->jitter == 0)
+        options->jitter = TW_STORE_NO_JITTER;
+    return good;
 }
 
 static bool take_max_late(struct task_options *options, const char *command)
 {
-    uint64_t ns;
-    if (!duration_parse(optarg, &ns) || !tw__task_in_range(TW__TASK_IN_MAX_LATE, ns / MS_NS))
-        return refuse(command, "--max-late", "a duration from 0ms to 36525d", optarg);
-    options->max_late_ms = ns >= MS_NS ? ns / MS_NS : TW_STORE_ON_TIME;
-    return true;
+    bool good = take_time(command, "--max-late", TW__TASK_IN_MAX_LATE, &options->max_late_ms);
+    if (options->max_late_ms == 0)
+        options->max_late_ms = TW_STORE_ON_TIME;
+    return good;
 }
 
 static bool take_missed(struct task_options *options, const char *command)
 {
     options->missed_given = tw__task_missed_named(optarg, &options->missed);
-    return options->missed_given || refuse(command, "--missed", "burst, skip or coalesce", optarg);
+    return options->missed_given || option_refuse(command, "--missed", "burst, skip or coalesce", optarg);
 }
 
 static bool take_condition(struct task_options *options, const char *command)
@@ -123,7 +111,7 @@ static bool take_condition(struct task_options *options, const char *command)
             options->conditions = (options->conditions & TW_STORE_KEEPDUE) | conditions[i].condition;
             return true;
         }
-    return refuse(command, "--if", "nx, xx, gt or lt", optarg);
+    return option_refuse(command, "--if", "nx, xx, gt or lt", optarg);
 }
 
 bool task_options_take(struct task_options *options, const char *command, int code)
@@ -133,13 +121,13 @@ bool task_options_take(struct task_options *options, const char *command, int co
         options->queue = optarg;
         return task_options_queue(command, optarg, true);
     case TASK_OPTION_TRIES:
-        return take_tries(options, command);
+        return take_number(command, "--tries", TW__TASK_IN_TRIES, &options->tries);
     case TASK_OPTION_BACKOFF:
-        return take_wait(&options->backoff_ms, command, "--backoff");
+        return take_time(command, "--backoff", TW__TASK_IN_BACKOFF, &options->backoff_ms);
     case TASK_OPTION_FACTOR:
         return take_factor(options, command);
     case TASK_OPTION_BACKOFF_MAX:
-        return take_wait(&options->backoff_max_ms, command, "--backoff-max");
+        return take_time(command, "--backoff-max", TW__TASK_IN_BACKOFF_MAX, &options->backoff_max_ms);
     case TASK_OPTION_JITTER:
         return take_jitter(options, command);
     case TASK_OPTION_MAX_LATE:

@@ -45,7 +45,7 @@ export type PutOptions = When & {
     every?: number;
     /** The number of periods, with `every`. Default: no limit. */
     times?: number;
-    /** What becomes of periods that were missed. Default: fire. */
+    /** What becomes of periods that were missed. Default: coalesce. */
     missed?: "burst" | "skip" | "coalesce";
     maxLate?: number;
     /** Attempts before the task is dead, 1 to 1,000,000. Default: the server's setting. */

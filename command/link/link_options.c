@@ -28,12 +28,6 @@ bool link_options_has(int code)
     return code >= LINK_OPTION_REDIS && code <= LINK_OPTION_KEY;
 }
 
-static bool refuse(const char *command, const char *option, const char *expected, const char *found)
-{
-    complain("%s: %s: expected %s, found \"%s\"", command, option, expected, found);
-    return false;
-}
-
 static bool take_address(struct link_options *options, const char *command, const char *text)
 {
     char error[URL_ERROR];
@@ -45,12 +39,10 @@ static bool take_address(struct link_options *options, const char *command, cons
 
 static bool take_db(struct link_options *options, const char *command)
 {
-    uint64_t number;
-    if (!number_parse(optarg, INT_MAX, &number))
-        return refuse(command, "--db", "a number from 0 to 2147483647", optarg);
+    uint64_t number = 0;
+    options->has_db = option_number(command, "--db", 0, INT_MAX, &number);
     options->db = (int)number;
-    options->has_db = true;
-    return true;
+    return options->has_db;
 }
 
 static bool take_user(struct link_options *options, const char *command)
@@ -58,7 +50,7 @@ static bool take_user(struct link_options *options, const char *command)
     options->user = optarg;
     if (*optarg != '\0' && strlen(optarg) < URL_USER)
         return true;
-    return refuse(command, "--user", "a name of 1 to 255 bytes", optarg);
+    return option_refuse(command, "--user", "a name of 1 to 255 bytes", optarg);
 }
 
 /* Takes the name of a file, which must be readable now: a name that is wrong does not become right later. */

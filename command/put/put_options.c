@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <task/limits.h>
 
 static const char HELP_HEAD[] =
     "usage: tickwheel put --store FILE [OPTIONS] WHEN ID [PAYLOAD...]\n"
@@ -51,26 +52,9 @@ static const char HELP_TAIL[] =
     "     or lines were skipped;\n"
     "  2  arguments are wrong, an input file cannot be read, or --strict stopped it.\n";
 
+static const char COMMAND[] = "tickwheel put";
+
 enum { OPTION_STORE = 1, OPTION_EVERY, OPTION_TIMES, OPTION_ACK, OPTION_STRICT, OPTION_QUIET };
-
-static bool refuse(const char *option, const char *expected, const char *found)
-{
-    complain("tickwheel put: %s: expected %s, found \"%s\"", option, expected, found);
-    return false;
-}
-
-static bool parse_every(const char *text, uint64_t *period_ns)
-{
-    bool good = duration_parse(text, period_ns) && *period_ns >= 1000000 &&
-                *period_ns <= UINT64_C(3155760000) * 1000000000;
-    return good || refuse("--every", "a duration from 1ms to 36525d", text);
-}
-
-static bool parse_times(const char *text, uint64_t *times)
-{
-    return (number_parse(text, INT64_MAX, times) && *times > 0) ||
-           refuse("--times", "a number from 1 to 9223372036854775807", text);
-}
 
 static bool take_flag(int code, struct put_options *options)
 {
@@ -84,15 +68,15 @@ static bool take_option(int code, void *arg)
 {
     struct put_options *options = arg;
     if (task_options_has(code))
-        return task_options_take(&options->task, "tickwheel put", code);
+        return task_options_take(&options->task, COMMAND, code);
     switch (code) {
     case OPTION_STORE:
         options->store = optarg;
         return true;
     case OPTION_EVERY:
-        return parse_every(optarg, &options->period_ns);
+        return option_time(COMMAND, "--every", 1, tw__task_range(TW__TASK_IN_EVERY).most, &options->period_ns);
     case OPTION_TIMES:
-        return parse_times(optarg, &options->times);
+        return option_number(COMMAND, "--times", 1, INT64_MAX, &options->times);
     default:
         return take_flag(code, options);
     }

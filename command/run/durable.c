@@ -178,7 +178,7 @@ static void show_status(void)
         return;
     tw_store_stats(run.store, &stats);
     uint64_t next_ms = next_due(), now_ms = tw_store_now();
-    int at = snprintf(text, sizeof text, "%s%" PRIu64 " fired, %" PRIu64 " running",
+    int at = snprintf(text, sizeof text, "%sattempts: %" PRIu64 ", under way: %" PRIu64,
                       stats.running ? "" : "standing by: another process runs the tasks; ",
                       tally_calls(run.handler.tally), stats.jobs);
     if (next_ms != TW_NEVER && next_ms > now_ms)
@@ -298,8 +298,7 @@ static void wait_for_the_last_task(void)
 static void print_lines(FILE *out)
 {
     const struct batch_tally *tally = &run.batch.tally;
-    fprintf(out,
-            "runs of tasks: %" PRIu64 "; tasks put: %" PRIu64 ", cancelled: %" PRIu64 ", moved: %" PRIu64 "\n",
+    fprintf(out, "attempts: %" PRIu64 "; tasks put: %" PRIu64 ", cancelled: %" PRIu64 ", moved: %" PRIu64 "\n",
             tally_calls(run.handler.tally), tally->put, tally->cancelled, tally->moved);
     if (tally->unknown > 0)
         fprintf(out, "lines without effect: %" PRIu64 " (move or cancel of an id without a pending task)\n",

@@ -110,8 +110,7 @@ static const char HELP_TAIL[] =
     "     process runs them;\n"
     "  2  arguments are wrong, a file cannot be read, or --strict stopped it.\n";
 
-enum { JOBS_DEFAULT = 4, JOBS_MAX = 1024, MS_NS = 1000000 };
-static const uint64_t DAY_NS = UINT64_C(86400000) * MS_NS;
+static const char COMMAND[] = "tickwheel run";
 
 static bool parse_speed(const char *text, double *speed)
 {
@@ -119,36 +118,7 @@ static bool parse_speed(const char *text, double *speed)
     *speed = strtod(text, &end);
     if (end != text && *end == '\0' && *speed >= 0.001 && *speed <= 1e6)
         return true;
-    complain("tickwheel run: --speed: expected a number from 0.001 to 1000000, found \"%s\"", text);
-    return false;
-}
-
-static bool parse_jobs(const char *text, uint64_t *jobs)
-{
-    if (number_parse(text, JOBS_MAX, jobs) && *jobs > 0)
-        return true;
-    complain("tickwheel run: --jobs: expected a number from 1 to 1024, found \"%s\"", text);
-    return false;
-}
-
-static bool parse_timeout(const char *text, uint64_t *timeout_ms)
-{
-    if (job_parse_timeout(text, timeout_ms))
-        return true;
-    complain("tickwheel run: --timeout: expected " JOB_TIMEOUT_EXPECTED ", found \"%s\"", text);
-    return false;
-}
-
-static bool parse_grace(const char *text, struct run_options *options)
-{
-    uint64_t ns;
-    options->has_grace = duration_parse(text, &ns) && ns <= DAY_NS;
-    if (!options->has_grace) {
-        complain("tickwheel run: --grace: expected a duration from 0s to 1d, found \"%s\"", text);
-        return false;
-    }
-    options->grace_ms = ns / MS_NS;
-    return true;
+    return option_refuse(COMMAND, "--speed", "a number from 0.001 to 1000000", text);
 }
 
 enum {
@@ -179,17 +149,18 @@ static bool take_option(int code, void *arg)
 {
     struct run_options *options = arg;
     if (task_options_has(code))
-        return task_options_take(&options->task, "tickwheel run", code);
+        return task_options_take(&options->task, COMMAND, code);
     switch (code) {
     case OPTION_EXEC:
         options->exec = optarg;
         return true;
     case OPTION_JOBS:
-        return parse_jobs(optarg, &options->jobs);
+        return option_number(COMMAND, "--jobs", 1, JOBS_MAX, &options->jobs);
     case OPTION_TIMEOUT:
-        return parse_timeout(optarg, &options->timeout_ms);
+        return option_ms(COMMAND, "--timeout", 1, JOB_TIMEOUT_MAX_MS, &options->timeout_ms);
     case OPTION_GRACE:
-        return parse_grace(optarg, options);
+        options->has_grace = true;
+        return option_ms(COMMAND, "--grace", 0, JOB_DAY_MS, &options->grace_ms);
     case OPTION_SPEED:
         return parse_speed(optarg, &options->speed);
     case OPTION_REST:

@@ -68,22 +68,22 @@ static int cancel(const struct tasks *tasks)
 static int move_task(const struct tasks *tasks)
 {
     const struct tasks_options *options = tasks->options;
-    int done =
-        tw_store_move_at(tasks->store, queue_of(tasks), options->id, options->id_size, options->due_ms, 0);
+    int done = tw_store_move_at(tasks->store, queue_of(tasks), options->id, options->id_size, options->due_ms,
+                                options->condition);
     if (done == TW_EGONE)
         return told(tasks, "there is no such task", false);
     if (done == TW_EDEAD)
-        return told(tasks, "the task is dead (`replay` makes it wait again)", false);
+        return told(tasks, "the task is dead: expected a replay, or a put in its place", false);
     if (done < 0)
         return tasks_failed(tasks, "the task is not moved");
-    return told(tasks, "moved", true);
+    return done > 0 ? told(tasks, "moved", true) : told(tasks, "not moved: --if has kept its time", false);
 }
 
 static int replay(const struct tasks *tasks)
 {
     const struct tasks_options *options = tasks->options;
     int64_t count =
-        tw_store_replay(tasks->store, queue_of(tasks), options->id, options->id_size, tw_store_now());
+        tw_store_replay(tasks->store, queue_of(tasks), options->id, options->id_size, options->due_ms);
     if (count < 0)
         return tasks_failed(tasks, "not all tasks are replayed");
     if (options->id == NULL)

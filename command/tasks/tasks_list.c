@@ -46,13 +46,17 @@ static void see(void *arg, const struct tw_store_task *task)
     list->range.after = task->revision;
 }
 
+/* The place of a waiting task lies ahead, so `next` passes over the tasks that are ready. */
 static void go_to_queue(struct listing *list, size_t queue)
 {
-    bool dead = list->tasks->options->action == ACTION_DEAD;
+    enum action action = list->tasks->options->action;
     list->all += list->of_queue;
     list->queue = queue;
     list->of_queue = 0;
-    list->range = (struct tw_store_range){.states = dead ? TW_STATE_DEAD : 0};
+    if (action == ACTION_NEXT)
+        list->range = (struct tw_store_range){.states = TW_STATE_WAITING, .from_ms = list->now_ms};
+    else
+        list->range = (struct tw_store_range){.states = action == ACTION_DEAD ? TW_STATE_DEAD : 0};
 }
 
 static void read_page(struct listing *list)
@@ -82,12 +86,13 @@ int tasks_list(const struct tasks *tasks)
     struct listing list = {.tasks = tasks,
                            .part = {.read = read_part, .arg = &list},
                            .shows = shows,
-                           .reads = tw__add_saturating(shows, !next && !options->json)};
+                           .reads = tw__add_saturating(shows, !next && !options->json),
+                           .now_ms = tw_store_now()};
     go_to_queue(&list, 0);
     while (list.queue < tasks->queues)
         if (!part_write(&list.part, tasks, "the tasks cannot be read"))
             return COMMAND_WRONG;
     if (list.all == 0 && !options->json)
-        puts(options->action == ACTION_DEAD ? "no dead tasks" : "no tasks");
+        puts(options->action == ACTION_DEAD ? "no dead tasks" : next ? "no waiting tasks" : "no tasks");
     return COMMAND_GOOD;
 }

@@ -72,9 +72,9 @@ static bool print_load_json(const struct tw_store_load *load)
 {
     json_t *object = json_object();
     json_put_bytes(object, "queue", load->queue, strlen(load->queue));
-    json_object_set_new(object, "waiting", json_integer((json_int_t)load->waiting + (json_int_t)load->ready));
-    json_object_set_new(object, "overdue", json_integer((json_int_t)load->ready));
-    json_object_set_new(object, "running", json_integer((json_int_t)load->leased));
+    json_object_set_new(object, "waiting", json_integer((json_int_t)load->waiting));
+    json_object_set_new(object, "ready", json_integer((json_int_t)load->ready));
+    json_object_set_new(object, "leased", json_integer((json_int_t)load->leased));
     json_object_set_new(object, "dead", json_integer((json_int_t)load->dead));
     json_object_set_new(object, "paused", json_boolean(load->paused));
     json_object_set_new(object, "next_ms",
@@ -89,9 +89,8 @@ static void print_load(const struct tw_store_load *load, uint64_t now_ms)
         next = figure_until(load->next_ms, now_ms);
     size_t used = printable_write(load->queue, strlen(load->queue), false, SIZE_MAX, stdout);
     printf("%*s  %12s  %12s  %9s  %9s  %s%s\n", used < QUEUE_COLUMNS ? (int)(QUEUE_COLUMNS - used) : 0, "",
-           figure_count(load->waiting + load->ready).text, figure_count(load->ready).text,
-           figure_count(load->leased).text, figure_count(load->dead).text, next.text,
-           load->paused ? " (paused)" : "");
+           figure_count(load->waiting).text, figure_count(load->ready).text, figure_count(load->leased).text,
+           figure_count(load->dead).text, next.text, load->paused ? " (paused)" : "");
 }
 
 static void print_loads(const struct loads *loads)
@@ -99,8 +98,7 @@ static void print_loads(const struct loads *loads)
     if (loads->count == 0)
         puts("no tasks");
     else
-        printf("%-24s  %12s  %12s  %9s  %9s  %s\n", "queue", "waiting", "overdue", "running", "dead",
-               "next due in");
+        printf("%-24s  %12s  %12s  %9s  %9s  %s\n", "queue", "waiting", "ready", "leased", "dead", "next in");
     for (size_t i = 0; i < loads->count; i++)
         print_load(&loads->load[i], loads->now_ms);
 }

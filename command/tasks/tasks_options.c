@@ -15,19 +15,22 @@ static const char HELP[] = "usage: tickwheel tasks --store FILE [OPTIONS] [COMMA
                            "Shows and changes the tasks of an SQLite file that `tickwheel put` or\n"
                            "`tickwheel run` has made. Any number of processes may do so while another\n"
                            "process runs the tasks. Without COMMAND, it prints a summary by queue: how many\n"
-                           "tasks wait, run and are dead, and when the next one is due. The commands:\n"
+                           "tasks are waiting, ready, leased and dead, and when the next one comes. The\n"
+                           "commands:\n"
                            "\n"
-                           "  list       the waiting and the leased tasks, in the order of their times\n"
-                           "  next       the next task of each queue\n"
+                           "  list       the waiting, ready and leased tasks, in the order of their times\n"
+                           "  next       the first waiting task of each queue\n"
                            "  forecast   how many calls are due in each minute of the coming half hour\n"
                            "  dead       the dead tasks, in the order of their deaths, with their errors\n"
-                           "  replay ID  make a dead task wait again, with all its tries, due now\n"
+                           "  replay ID [WHEN]\n"
+                           "             make a dead task wait again, with all its tries, until WHEN, which\n"
+                           "             is +10m or @TIME (UTC), or now without it\n"
                            "  promote ID\n"
                            "             let a waiting task be ready now, before its time\n"
-                           "  cancel ID  remove a task, whether it waits, runs or is dead\n"
+                           "  cancel ID  remove a task, in whatever state it is\n"
                            "  move ID WHEN\n"
-                           "             give a waiting or a leased task a new time: +10m, or @TIME (UTC)\n"
-                           "             and all its tries; it is then a new revision\n"
+                           "             give a task that is not dead a new time and all its tries; it is\n"
+                           "             then a new revision\n"
                            "  pause      call no more tasks of the queue, until the pause ends\n"
                            "  resume     end the pause\n"
                            "  purge      remove the dead tasks\n"
@@ -48,6 +51,7 @@ static const char HELP[] = "usage: tickwheel tasks --store FILE [OPTIONS] [COMMA
                            "                 with --json 0)\n"
                            "  --step TIME    forecast: the length of a step, 1ms to 36525d (default 1m)\n"
                            "  --steps N      forecast: the number of steps, 1 to 1000 (default 30)\n"
+                           "  --if COND      move: only to a later or an earlier time: gt or lt\n"
                            "  --all          replay: every dead task of the queue, in place of ID;\n"
                            "                 promote: its waiting tasks, at most 10000 in a call\n"
                            "  --older TIME   purge: only tasks that died at least so long ago (default 0s)\n"
@@ -55,7 +59,7 @@ static const char HELP[] = "usage: tickwheel tasks --store FILE [OPTIONS] [COMMA
                            "Exit status:\n"
                            "  0  success;\n"
                            "  1  the file cannot be read or written, or there is no task with this ID for\n"
-                           "     cancel, move, replay or promote;\n"
+                           "     cancel, move, replay or promote, or --if has kept its time;\n"
                            "  2  arguments are wrong.\n";
 
 enum {
@@ -65,32 +69,34 @@ enum {
     OPTION_COUNT,
     OPTION_STEP,
     OPTION_STEPS,
+    OPTION_IF,
     OPTION_ALL,
     OPTION_OLDER,
     OPTIONS
 };
 
 enum { COUNT_USUAL = 50, STEPS_USUAL = 30, STEPS_MAX = 1000, STEP_USUAL_MS = 60000, MS_NS = 1000000 };
-static const uint64_t step_max_ms = UINT64_C(3155760000000);
 
-/* The commands: their arguments, and the options that are for them alone. */
+/* The commands: the least and the most arguments, of which the first is an ID and the second a time, and the
+ * options that are for them alone. */
 static const struct {
     const char *name;
     enum action action;
-    int arguments;
+    int least, most;
+    const char *expects;
     unsigned options;
 } ACTIONS[] = {
-    {"list", ACTION_LIST, 0, 1U << OPTION_COUNT},
-    {"next", ACTION_NEXT, 0, 0},
-    {"forecast", ACTION_FORECAST, 0, 1U << OPTION_STEP | 1U << OPTION_STEPS},
-    {"dead", ACTION_DEAD, 0, 1U << OPTION_COUNT},
-    {"replay", ACTION_REPLAY, 1, 1U << OPTION_ALL},
-    {"promote", ACTION_PROMOTE, 1, 1U << OPTION_ALL},
-    {"cancel", ACTION_CANCEL, 1, 0},
-    {"move", ACTION_MOVE, 2, 0},
-    {"pause", ACTION_PAUSE, 0, 0},
-    {"resume", ACTION_RESUME, 0, 0},
-    {"purge", ACTION_PURGE, 0, 1U << OPTION_OLDER},
+    {"list", ACTION_LIST, 0, 0, "no argument", 1U << OPTION_COUNT},
+    {"next", ACTION_NEXT, 0, 0, "no argument", 0},
+    {"forecast", ACTION_FORECAST, 0, 0, "no argument", 1U << OPTION_STEP | 1U << OPTION_STEPS},
+    {"dead", ACTION_DEAD, 0, 0, "no argument", 1U << OPTION_COUNT},
+    {"replay", ACTION_REPLAY, 1, 2, "an ID or --all, and perhaps a time", 1U << OPTION_ALL},
+    {"promote", ACTION_PROMOTE, 1, 1, "an ID or --all", 1U << OPTION_ALL},
+    {"cancel", ACTION_CANCEL, 1, 1, "an ID", 0},
+    {"move", ACTION_MOVE, 2, 2, "an ID and a time", 1U << OPTION_IF},
+    {"pause", ACTION_PAUSE, 0, 0, "no argument", 0},
+    {"resume", ACTION_RESUME, 0, 0, "no argument", 0},
+    {"purge", ACTION_PURGE, 0, 0, "no argument", 1U << OPTION_OLDER},
 };
 enum { ACTION_COUNT = sizeof ACTIONS / sizeof ACTIONS[0] };
 
@@ -100,42 +106,36 @@ struct reading {
     unsigned given;
 };
 
-static bool refuse(const char *option, const char *expected, const char *found)
-{
-    complain("tickwheel tasks: %s: expected %s, found \"%s\"", option, expected, found);
-    return false;
-}
+static const char COMMAND[] = "tickwheel tasks";
+static const uint64_t STEP_MAX_MS = UINT64_C(3155760000000);
 
 /* ---- options --------------------------------------------------------------------------------------------- */
 
 static bool parse_count(const char *text, uint64_t *count)
 {
-    return number_parse(text, UINT64_MAX, count) || refuse("--count", "a number, or 0 for all", text);
+    return number_parse(text, UINT64_MAX, count) ||
+           option_refuse(COMMAND, "--count", "a number, or 0 for all", text);
 }
 
-static bool parse_step(const char *text, uint64_t *step_ms)
+static bool parse_steps(uint32_t *steps)
 {
-    uint64_t ns;
-    if (!duration_parse(text, &ns) || ns < MS_NS || ns / MS_NS > step_max_ms)
-        return refuse("--step", "a duration from 1ms to 36525d", text);
-    *step_ms = ns / MS_NS;
-    return true;
-}
-
-static bool parse_steps(const char *text, uint32_t *steps)
-{
-    uint64_t number;
-    if (!number_parse(text, STEPS_MAX, &number) || number == 0)
-        return refuse("--steps", "a number from 1 to 1000", text);
+    uint64_t number = 0;
+    bool good = option_number(COMMAND, "--steps", 1, STEPS_MAX, &number);
     *steps = (uint32_t)number;
-    return true;
+    return good;
+}
+
+static bool parse_if(const char *text, unsigned *condition)
+{
+    *condition = strcmp(text, "gt") == 0 ? TW_STORE_GT : strcmp(text, "lt") == 0 ? TW_STORE_LT : 0;
+    return *condition != 0 || option_refuse(COMMAND, "--if", "gt or lt", text);
 }
 
 static bool parse_older(const char *text, uint64_t *older_ms)
 {
     uint64_t ns;
     if (!duration_parse(text, &ns))
-        return refuse("--older", "a duration such as 7d", text);
+        return option_refuse(COMMAND, "--older", "a duration such as 7d", text);
     *older_ms = ns / MS_NS;
     return true;
 }
@@ -155,9 +155,11 @@ static bool take_option(int code, void *arg)
     case OPTION_COUNT:
         return parse_count(optarg, &options->count);
     case OPTION_STEP:
-        return parse_step(optarg, &options->step_ms);
+        return option_ms(COMMAND, "--step", 1, STEP_MAX_MS, &options->step_ms);
     case OPTION_STEPS:
-        return parse_steps(optarg, &options->steps);
+        return parse_steps(&options->steps);
+    case OPTION_IF:
+        return parse_if(optarg, &options->condition);
     case OPTION_OLDER:
         return parse_older(optarg, &options->older_ms);
     default:
@@ -173,11 +175,10 @@ static bool check_options(unsigned given, unsigned own)
 {
     static const struct {
         const char *name, *of;
-    } LIMITED[OPTIONS] = {[OPTION_COUNT] = {"--count", "list and dead"},
-                          [OPTION_STEP] = {"--step", "forecast"},
-                          [OPTION_STEPS] = {"--steps", "forecast"},
-                          [OPTION_ALL] = {"--all", "replay and promote"},
-                          [OPTION_OLDER] = {"--older", "purge"}};
+    } LIMITED[OPTIONS] = {
+        [OPTION_COUNT] = {"--count", "list and dead"},  [OPTION_STEP] = {"--step", "forecast"},
+        [OPTION_STEPS] = {"--steps", "forecast"},       [OPTION_IF] = {"--if", "move"},
+        [OPTION_ALL] = {"--all", "replay and promote"}, [OPTION_OLDER] = {"--older", "purge"}};
     for (int option = 0; option < OPTIONS; option++)
         if (LIMITED[option].name != NULL && (given & ~own & 1U << option) != 0) {
             complain("tickwheel tasks: %s is for %s only", LIMITED[option].name, LIMITED[option].of);
@@ -202,7 +203,7 @@ static bool take_when(struct tasks_options *options, const char *text)
     struct tw_delayed task;
     const char *error = when_parse(text, &line);
     if (error != NULL) {
-        complain("tickwheel tasks: move: %s, found \"%s\"", error, text);
+        complain("tickwheel tasks: %s, found \"%s\"", error, text);
         return false;
     }
     delayed_make(&(struct task_options){0}, &line, &task);
@@ -212,20 +213,15 @@ static bool take_when(struct tasks_options *options, const char *text)
 
 static bool take_arguments(struct reading *reading, int own, int count, char **words)
 {
-    static const char *const NEEDS[] = {"no argument", "an ID", "an ID and a time"};
-    bool all = (reading->given & 1U << OPTION_ALL) != 0,
-         of_all = (ACTIONS[own].options & 1U << OPTION_ALL) != 0;
-    int wanted = ACTIONS[own].arguments - all;
-    if (count != wanted) {
-        complain("tickwheel tasks %s: expected %s%s, found %d argument%s", ACTIONS[own].name, NEEDS[wanted],
-                 all      ? " with --all"
-                 : of_all ? " or --all"
-                          : "",
-                 count, count == 1 ? "" : "s");
+    bool all = (reading->given & 1U << OPTION_ALL) != 0; /* in place of the ID */
+    if (count < ACTIONS[own].least - all || count > ACTIONS[own].most - all) {
+        complain("tickwheel tasks %s: expected %s, found %d argument%s", ACTIONS[own].name,
+                 ACTIONS[own].expects, count, count == 1 ? "" : "s");
         return false;
     }
-    return (wanted < 1 || take_id(reading->options, words[0])) &&
-           (wanted < 2 || take_when(reading->options, words[1]));
+    if (!all && count > 0 && !take_id(reading->options, *words++))
+        return false;
+    return count + all < 2 || take_when(reading->options, *words);
 }
 
 static int find_action(const char *name)
@@ -256,15 +252,20 @@ static void help(void)
 
 int tasks_options_parse(int argc, char **argv, struct tasks_options *options)
 {
-    static const struct option LONG[] = {
-        {"store", required_argument, NULL, OPTION_STORE}, {"queue", required_argument, NULL, OPTION_QUEUE},
-        {"json", no_argument, NULL, OPTION_JSON},         {"count", required_argument, NULL, OPTION_COUNT},
-        {"step", required_argument, NULL, OPTION_STEP},   {"steps", required_argument, NULL, OPTION_STEPS},
-        {"all", no_argument, NULL, OPTION_ALL},           {"older", required_argument, NULL, OPTION_OLDER},
-        {"help", no_argument, NULL, OPTION_HELP},         {NULL, 0, NULL, 0}};
+    static const struct option LONG[] = {{"store", required_argument, NULL, OPTION_STORE},
+                                         {"queue", required_argument, NULL, OPTION_QUEUE},
+                                         {"json", no_argument, NULL, OPTION_JSON},
+                                         {"count", required_argument, NULL, OPTION_COUNT},
+                                         {"step", required_argument, NULL, OPTION_STEP},
+                                         {"steps", required_argument, NULL, OPTION_STEPS},
+                                         {"if", required_argument, NULL, OPTION_IF},
+                                         {"all", no_argument, NULL, OPTION_ALL},
+                                         {"older", required_argument, NULL, OPTION_OLDER},
+                                         {"help", no_argument, NULL, OPTION_HELP},
+                                         {NULL, 0, NULL, 0}};
     static const struct option_reader READER = {":h", LONG, take_option, help};
     struct reading reading = {.options = options};
-    *options = (struct tasks_options){.step_ms = STEP_USUAL_MS, .steps = STEPS_USUAL};
+    *options = (struct tasks_options){.due_ms = tw_store_now(), .step_ms = STEP_USUAL_MS, .steps = STEPS_USUAL};
     int status = options_read(&READER, argc, argv, &reading);
     if (status >= 0)
         return status;

@@ -31,9 +31,10 @@ struct tasks_options {
     enum action action;
     char *id; /* NULL: every task */
     size_t id_size;
-    uint64_t due_ms;  /* move: the new time */
-    uint64_t count;   /* list, dead: tasks of a queue; 0: all */
-    uint64_t step_ms; /* forecast */
+    uint64_t due_ms;    /* move, replay: the new time; without one now */
+    unsigned condition; /* move: TW_STORE_GT, TW_STORE_LT, or 0 */
+    uint64_t count;     /* list, dead: tasks of a queue; 0: all */
+    uint64_t step_ms;   /* forecast */
     uint32_t steps;
     uint64_t older_ms; /* purge: how long ago a task died at least */
     bool json;

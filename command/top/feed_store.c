@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Reads a file of tasks. The file says what waits, but not how many calls there have been: only the process
- * that runs the tasks knows that. So there are no rates, and lateness is that of the tasks which are overdue
- * now.
+ * that runs the tasks knows that. So there are no rates, and there is no lateness.
  *
  * To count a queue takes as long as it has tasks, ten million in about a second. The numbers are counted
  * again only when ten times as long has passed as the last count took. So a reading takes a tenth of a core at
@@ -32,7 +31,7 @@ struct store_feed {
     struct reading last;       /* the last reading that was counted */
     struct queues queues;      /* its queues, whose names it has */
     uint64_t counted_ns, took; /* when that was, and how long it took; 0: never */
-    uint64_t held;             /* the overdue tasks of paused queues */
+    uint64_t held;             /* the ready tasks of paused queues */
 };
 
 static bool store_failed(const struct store_feed *feed, char error[FEED_ERROR])
@@ -63,10 +62,10 @@ static bool is_larger(const struct queue_seen *seen, const struct queue_seen *ot
     return seen->tasks > other->tasks;
 }
 
-/* Whether the pause of a queue keeps more due tasks back than that of another one. */
+/* Whether the pause of a queue keeps more ready tasks back than that of another one. */
 static bool keeps_more(const struct queue_seen *seen, const struct queue_seen *other)
 {
-    return seen->overdue != other->overdue ? seen->overdue > other->overdue : is_larger(seen, other);
+    return seen->ready != other->ready ? seen->ready > other->ready : is_larger(seen, other);
 }
 
 /* Puts a queue into a sorted list, which keeps the first ones. */
@@ -95,17 +94,18 @@ static void count_queue(void *arg, const struct tw_store_load *load)
     const char *name = queues_add(&counting->feed->queues, load->queue);
     if (name == NULL)
         return;
-    struct queue_seen seen = {.tasks = load->waiting + load->ready,
-                              .overdue = load->ready,
-                              .running = load->leased,
+    struct queue_seen seen = {.tasks = load->waiting + load->ready + load->leased,
+                              .waiting = load->waiting,
+                              .ready = load->ready,
+                              .leased = load->leased,
                               .dead = load->dead,
                               .paused = load->paused,
                               .next_ms = load->next_ms == TW_NEVER ? ABSENT : load->next_ms};
     reading_name(&seen, name, strlen(name));
-    reading->count[COUNT_PENDING] += seen.tasks;
-    reading->count[COUNT_OVERDUE] += seen.overdue;
-    counting->feed->held += seen.paused ? seen.overdue : 0;
-    reading->count[COUNT_RUNNING] += seen.running;
+    reading->count[COUNT_WAITING] += seen.waiting;
+    reading->count[COUNT_READY] += seen.ready;
+    counting->feed->held += seen.paused ? seen.ready : 0;
+    reading->count[COUNT_LEASED] += seen.leased;
     reading->count[COUNT_DEAD] += seen.dead;
     list_queue(reading->seen, &reading->queues, &seen, is_larger);
     if (seen.paused && reading->tells_pauses)
@@ -129,8 +129,8 @@ static bool count_all(struct store_feed *feed, struct reading *reading)
     struct counting counting = {feed, reading, false};
     queues_free(queues);
     *queues = (struct queues){.name = NULL};
-    reading->count[COUNT_PENDING] = reading->count[COUNT_OVERDUE] = reading->count[COUNT_RUNNING] = 0;
-    reading->count[COUNT_DEAD] = 0;
+    reading->count[COUNT_WAITING] = reading->count[COUNT_READY] = 0;
+    reading->count[COUNT_LEASED] = reading->count[COUNT_DEAD] = 0;
     feed->held = 0;
     bool good = tw_store_snapshot(feed->store, look_at_queues, &counting) == 0 && counting.good;
     reading->count[COUNT_QUEUES] = queues->count;
@@ -169,20 +169,20 @@ static void write_path(const struct store_feed *feed, char path[PATH_SHOWN])
         snprintf(path, PATH_SHOWN, "FILE");
 }
 
-/* Warns of a mark that keeps all tasks back; or of the overdue tasks that a run would call now; or of dead
+/* Warns of a mark that keeps all tasks back; or of the ready tasks that a run would call now; or of dead
  * tasks, which nobody calls any more. */
 static void warn(const struct store_feed *feed, struct reading *reading, bool runs)
 {
-    uint64_t overdue = reading->count[COUNT_OVERDUE] - feed->held, dead = reading->count[COUNT_DEAD];
+    uint64_t ready = reading->count[COUNT_READY] - feed->held, dead = reading->count[COUNT_DEAD];
     char path[PATH_SHOWN];
     write_path(feed, path);
     if (tw_store_is_restored(feed->store) == 1)
         snprintf(reading->warning, sizeof reading->warning,
                  "marked as restored: no task is called (tickwheel restore --store %s --go)", path);
-    else if (!runs && overdue > 0)
+    else if (!runs && ready > 0)
         snprintf(reading->warning, sizeof reading->warning,
-                 "%" PRIu64 " task%s overdue, and nobody runs %s (tickwheel run --store %s)", overdue,
-                 overdue == 1 ? " is" : "s are", overdue == 1 ? "it" : "them", path);
+                 "%" PRIu64 " task%s ready, and nobody runs %s (tickwheel run --store %s)", ready,
+                 ready == 1 ? " is" : "s are", ready == 1 ? "it" : "them", path);
     else if (dead > 0)
         snprintf(reading->warning, sizeof reading->warning,
                  "%" PRIu64 " task%s dead (tickwheel tasks --store %s dead)", dead, dead == 1 ? " is" : "s are",

@@ -108,6 +108,7 @@ static enum style style_of_level(int level, uint64_t count)
 {
     switch (level) {
     case COUNT_PENDING:
+    case COUNT_WAITING:
         return STYLE_NUMBER;
     case COUNT_OVERDUE:
     case COUNT_HELD:

@@ -8,6 +8,7 @@
 
 const char *const COUNT_NAMES[COUNTS] = {
     [COUNT_PENDING] = "pending",
+    [COUNT_WAITING] = "waiting",
     [COUNT_OVERDUE] = "overdue",
     [COUNT_READY] = "ready",
     [COUNT_OLDEST_READY] = "oldest_ready_ms",

@@ -18,6 +18,7 @@ enum { READING_STEPS = 60, READING_QUEUES = 20, READING_NAME = 64 };
  * other numbers count events. */
 enum count {
     COUNT_PENDING,
+    COUNT_WAITING, /* of a file, which has the states of docs/contract.md */
     COUNT_OVERDUE,
     COUNT_READY,
     COUNT_OLDEST_READY, /* how long the oldest ready task has been ready, in ms */
@@ -76,10 +77,10 @@ struct queue_seen {
     const char *whole;       /* the name with all its bytes, which the feed keeps until it is read again */
     size_t whole_size;
     uint64_t hash; /* of the whole name; other names may have the same printable form */
-    uint64_t db, tasks, held, delivered, done, died, ready, leased, dead;
-    uint64_t overdue, running; /* of a file, where `tasks` are waiting tasks */
-    uint64_t next_ms;          /* of a file: when the next task is due; ABSENT: never */
-    bool paused;               /* so its tasks wait */
+    uint64_t db, tasks, held, delivered, done, died, ready, leased, dead; /* tasks: those that are not dead */
+    uint64_t waiting;                                                     /* of a file */
+    uint64_t next_ms; /* of a file: when the next task comes; ABSENT: never */
+    bool paused;      /* so its tasks wait */
 };
 
 struct reading {

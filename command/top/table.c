@@ -87,7 +87,7 @@ static void put_queue_of_server(struct page *page, const struct queue_seen *seen
     put_cells(page, STYLE_PLAIN, name, reading_has_workers(page->reading) ? of_workers : cells);
 }
 
-/* When the next task of a queue is due. */
+/* When the next task of a queue comes. */
 static struct figure show_next(const struct page *page, uint64_t next_ms)
 {
     struct figure figure = {"-"};
@@ -102,11 +102,11 @@ static struct figure show_next(const struct page *page, uint64_t next_ms)
 
 static void put_queue_of_file(struct page *page, const struct queue_seen *seen)
 {
-    struct figure tasks = show_count(seen->tasks), overdue = show_count(seen->overdue);
-    struct figure running = show_count(seen->running), dead = show_count(seen->dead);
+    struct figure waiting = show_count(seen->waiting), ready = show_count(seen->ready);
+    struct figure leased = show_count(seen->leased), dead = show_count(seen->dead);
     struct figure next = show_next(page, seen->next_ms);
     const char *const cells[] = {
-        tasks.text, seen->paused ? "paused" : next.text, overdue.text, running.text, dead.text, NULL};
+        waiting.text, seen->paused ? "paused" : next.text, ready.text, leased.text, dead.text, NULL};
     put_cells(page, STYLE_PLAIN, seen->name, cells);
 }
 
@@ -123,7 +123,7 @@ void table_put(struct page *page)
     static const char *const names[] = {"tasks", "ended/s", "ended", "held", "dead", NULL};
     static const char *const of_workers[] = {"tasks",   "ready", "leased", "dead",
                                              "ended/s", "ended", "held",   NULL};
-    static const char *const of_file[] = {"waiting", "next in", "overdue", "running", "dead", NULL};
+    static const char *const of_file[] = {"waiting", "next in", "ready", "leased", "dead", NULL};
     bool store = reading_is_store(page->reading);
     if (page->queues < 2)
         return;

@@ -83,9 +83,9 @@ static json_t *queue_of_file(const struct queue_seen *seen)
 {
     json_t *object = json_object();
     json_put_bytes(object, "name", seen->whole, seen->whole_size);
-    put(object, "waiting", seen->tasks);
-    put(object, "overdue", seen->overdue);
-    put(object, "running", seen->running);
+    put(object, "waiting", seen->waiting);
+    put(object, "ready", seen->ready);
+    put(object, "leased", seen->leased);
     put(object, "dead", seen->dead);
     put(object, "next_ms", seen->next_ms);
     json_object_set_new(object, "paused", json_boolean(seen->paused));

@@ -52,21 +52,7 @@ static const char HELP_END[] =
     "  2  arguments are wrong.\n";
 
 static const char COMMAND[] = "tickwheel top";
-
-static bool refuse(const char *option, const char *expected, const char *found)
-{
-    complain("%s: %s: expected %s, found \"%s\"", COMMAND, option, expected, found);
-    return false;
-}
-
-/* ---- values ---------------------------------------------------------------------------------------------- */
-
-static bool parse_interval(const char *text, uint64_t *ns)
-{
-    if (duration_parse(text, ns) && *ns >= TOP_INTERVAL_MIN_NS && *ns <= TOP_INTERVAL_MAX_NS)
-        return true;
-    return refuse("--interval", "a duration from 100ms to 1h", text);
-}
+enum { INTERVAL_MIN_MS = TOP_INTERVAL_MIN_NS / 1000000, INTERVAL_MAX_MS = TOP_INTERVAL_MAX_NS / 1000000 };
 
 static bool parse_stats(const char *path, struct top_options *options)
 {
@@ -113,7 +99,7 @@ static bool take_option(int code, void *arg)
         options->queue = optarg;
         return true;
     case OPTION_INTERVAL:
-        return parse_interval(optarg, &options->interval_ns);
+        return option_time(COMMAND, "--interval", INTERVAL_MIN_MS, INTERVAL_MAX_MS, &options->interval_ns);
     default:
         return take_flag(code, options);
     }
@@ -142,7 +128,8 @@ static bool check(int argc, char **argv, struct top_options *options)
 {
     bool other = options->stats != NULL || options->store != NULL;
     if (optind < argc)
-        return refuse("arguments", "nothing but options (try: tickwheel top --help)", argv[optind]);
+        return option_refuse(COMMAND, "arguments", "nothing but options (try: tickwheel top --help)",
+                             argv[optind]);
     if (!check_source(options))
         return false;
     if (options->once && options->json) {

@@ -72,38 +72,14 @@ static const char HELP_TAIL[] =
     "     reported;\n"
     "  2  arguments are wrong.\n";
 
-enum { JOBS_DEFAULT = 4, JOBS_MAX = 1024, MS_NS = 1000000, NAME_MAX_BYTES = 255 };
-enum { LEASE_DEFAULT_MS = 30000, LEASE_MIN_MS = 10, DAY_MS = 86400000 };
+enum { NAME_MAX_BYTES = 255, LEASE_DEFAULT_MS = 30000 };
 static const char COMMAND[] = "tickwheel work";
-
-static bool refuse(const char *option, const char *expected, const char *found)
-{
-    complain("%s: %s: expected %s, found \"%s\"", COMMAND, option, expected, found);
-    return false;
-}
-
-/* ---- values ---------------------------------------------------------------------------------------------- */
-
-static bool parse_jobs(const char *text, uint64_t *jobs)
-{
-    return (number_parse(text, JOBS_MAX, jobs) && *jobs > 0) ||
-           refuse("--jobs", "a number from 1 to 1024", text);
-}
-
-static bool parse_ms(const char *text, uint64_t least_ms, uint64_t *ms)
-{
-    uint64_t ns;
-    if (!duration_parse(text, &ns) || ns < least_ms * MS_NS || ns > (uint64_t)DAY_MS * MS_NS)
-        return false;
-    *ms = ns / MS_NS;
-    return true;
-}
 
 static bool parse_name(const char *text, char name[WORK_NAME])
 {
     size_t size = strlen(text);
     if (size == 0 || size > NAME_MAX_BYTES)
-        return refuse("--name", "a name of 1 to 255 bytes", text);
+        return option_refuse(COMMAND, "--name", "a name of 1 to 255 bytes", text);
     memcpy(name, text, size + 1);
     return true;
 }
@@ -154,18 +130,16 @@ static bool take_option(int code, void *arg)
         options->store = optarg;
         return true;
     case OPTION_JOBS:
-        return parse_jobs(optarg, &options->jobs);
+        return option_number(COMMAND, "--jobs", 1, JOBS_MAX, &options->jobs);
     case OPTION_TIMEOUT:
-        return job_parse_timeout(optarg, &options->timeout_ms) ||
-               refuse("--timeout", JOB_TIMEOUT_EXPECTED, optarg);
+        return option_ms(COMMAND, "--timeout", 1, JOB_TIMEOUT_MAX_MS, &options->timeout_ms);
     case OPTION_LEASE:
-        return parse_ms(optarg, LEASE_MIN_MS, &options->lease_ms) ||
-               refuse("--lease", "a duration from 10ms to 1d", optarg);
+        return option_ms(COMMAND, "--lease", 10, JOB_DAY_MS, &options->lease_ms);
     case OPTION_NAME:
         return parse_name(optarg, options->name);
     case OPTION_GRACE:
         options->has_grace = true;
-        return parse_ms(optarg, 0, &options->grace_ms) || refuse("--grace", "a duration from 0s to 1d", optarg);
+        return option_ms(COMMAND, "--grace", 0, JOB_DAY_MS, &options->grace_ms);
     default:
         options->quiet = true;
         return true;
@@ -187,18 +161,19 @@ static bool check_queues(const struct work_options *options)
     }
     for (size_t i = 0; i < options->queues; i++)
         if (*options->queue[i] == '\0')
-            return refuse("arguments", "queues", "");
+            return option_refuse(COMMAND, "arguments", "queues", "");
     for (size_t i = 0; i < options->queues; i++)
         for (size_t j = 0; j < i; j++)
             if (strcmp(options->queue[i], options->queue[j]) == 0)
-                return refuse("arguments", "each queue once", options->queue[i]);
+                return option_refuse(COMMAND, "arguments", "each queue once", options->queue[i]);
     return true;
 }
 
 static bool check_exec(const struct work_options *options)
 {
     if (options->exec != NULL && *options->exec == '\0')
-        return refuse("--exec", "a command", options->exec); /* it would do each task by doing nothing */
+        return option_refuse(COMMAND, "--exec", "a command",
+                             options->exec); /* it would do each task by doing nothing */
     if (options->exec != NULL)
         return true;
     complain("%s: --exec CMD is missing: the command to run for each task (try: tickwheel work --help)",

@@ -69,7 +69,7 @@ def delivery(_):
         "TW.SEND files a task in its queue, which is a key, and in the wheel of the process. The "
         "server's timer rings at the next tick that has work. The tick hands each task that is due to "
         "the delivery, which writes it to its target by XADD or RPUSH and removes it from the "
-        "queue in the same transaction. A refused delivery waits or becomes a dead letter.")
+        "queue in the same transaction. A refused delivery waits, and at last its task is dead.")
     for box, name, lines, colour in [
             ((8, 44, 232, 94), "client", ["TW.SEND, TW.MOVE, TW.CANCEL"], "green"),
             ((8, 118, 232, 184), "put.c, move.c",
@@ -85,7 +85,7 @@ def delivery(_):
             ((280, 192, 472, 258), "replica",
              ["has a wheel too; delivers", "only once it is promoted"], "blue"),
             ((8, 462, 472, 510), "refused?",
-             ["the route waits and tries again; at last letter.c writes a dead letter"],
+             ["the route waits and tries again; at last the task is dead"],
              "soft")]:
         room(sheet, box, name, lines, colour)
     for top, bottom in [(94, 116), (184, 206), (274, 296), (348, 370), (438, 460)]:

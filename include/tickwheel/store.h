@@ -563,8 +563,10 @@ struct tw_store_stats {
     uint64_t loaded;                                /* now: tasks in memory */
     uint64_t jobs;                                  /* now: jobs under way */
     uint64_t attempts;                              /* jobs that have begun */
-    uint64_t done;                                  /* answers */
-    uint64_t retried, dead;                         /* answers; retried: nothing has died by this failure */
+    uint64_t done;                                  /* attempts that ended by TW_DONE */
+    uint64_t failed;                                /* attempts that ended by TW_RETRY or TW_DEAD */
+    uint64_t back;                                  /* attempts that were given back */
+    uint64_t died;                                  /* tasks and periods that became dead */
     uint64_t dropped;                               /* tasks and periods that were later than max_late_ms */
     uint64_t skipped;                               /* periods that TW_MISSED_SKIP has passed over */
     uint64_t coalesced;                             /* periods that calls stood for besides their own */

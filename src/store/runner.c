@@ -105,7 +105,7 @@ static void tell_of_lapses(struct tw__store_runner *runner)
 {
     for (const struct tw__store_job *job = runner->died; job != NULL; job = job->next) {
         pthread_mutex_lock(&runner->lock);
-        runner->stats.dead++;
+        runner->stats.died++;
         runner->stats.coalesced += job->job.missed;
         pthread_mutex_unlock(&runner->lock);
         tell_of_task(runner, job, true);
@@ -182,8 +182,9 @@ static void count_answer(struct tw__store_runner *runner, const struct tw__store
     struct tw_store_stats *stats = &runner->stats;
     stats->jobs--;
     stats->done += job->answer == TW_DONE;
-    stats->retried += (job->answer == TW_RETRY || job->answer == TW_DEAD) && !job->buried;
-    stats->dead += job->buried;
+    stats->failed += job->answer == TW_RETRY || job->answer == TW_DEAD;
+    stats->back += job->answer == TW_BACK && job->begun;
+    stats->died += job->buried;
     stats->attempts -= !job->begun;
     stats->coalesced += job->changed && (job->answer == TW_DONE || job->buried) ? job->job.missed : 0;
     if (job->begun && job->job.attempt == 1) {

@@ -7,7 +7,7 @@
     clock.settle()                               # waits until all have done what there is to do, and sleep
     clock.move(0.5)                              # seconds; then settles
 
-The date of the beginning is START. It is in the future, so that a task of another process is overdue at once.
+The date of the beginning is START. It is in the future, so that a task of another process is ready at once.
 A thread that waits for a lock, a condition or a child does not count as one that has something to do.
 """
 import datetime

@@ -8,7 +8,7 @@ import tempfile
 
 from clock import START, START_MS as BEGIN, Clock  # the programs in C begin then too
 from eventually import PATIENCE
-from words import conditions_of, read_options, shift, show
+from words import CONDITIONS, conditions_of, read_options, shift, show
 
 
 class Store:
@@ -125,7 +125,8 @@ class Sql(Store):
 FLAGS = {"every": ("--every", "ms"), "times": ("--times", ""), "missed": ("--missed", ""),
          "maxlate": ("--max-late", "ms"), "tries": ("--tries", ""), "backoff": ("--backoff", "ms"),
          "factor": ("--factor", ""), "most": ("--backoff-max", "ms"), "jitter": ("--jitter", "")}
-RESULTS = {"moved": "yes", "there is no such task": "gone", "cancelled": "cancelled",
+RESULTS = {"moved": "yes", "not moved: --if has kept its time": "no", "there is no such task": "gone",
+           "cancelled": "cancelled",
            "cancelled while it runs": "at work", "replayed": "1", "there is no dead task with this ID": "0",
            "promoted": "1", "there is no waiting task with this ID": "0"}
 
@@ -137,9 +138,23 @@ def when(options):
     return date.strftime("@%Y-%m-%dT%H:%M:%S.%fZ")
 
 
+def flags_of(options):
+    """The conditions of a put or a move."""
+    flags = []
+    for condition in conditions_of(options):
+        flags += ["--keepdue"] if condition == "keepdue" else ["--if", condition]
+    return flags
+
+
+def text_of(message):
+    """A message of `put`, in which the names of arguments are words in capital letters, as in the scenarios."""
+    words = message.removeprefix("tickwheel put: ").replace("--keepdue", "keepdue").split(" ")
+    return " ".join(word.upper() if word.strip(":,") in CONDITIONS else word for word in words)
+
+
 class Command(Store):
     """`tickwheel put` and `tickwheel tasks` do all but takes and answers, a process each."""
-    lacks, runs = ("store", "command"), ("store", "command")
+    lacks, runs = ("store", ), ("store", "command")
 
     def __init__(self, program, command):
         super().__init__(program)
@@ -175,24 +190,24 @@ class Command(Store):
         options, flags = options_of(words), []
         for option, (flag, unit) in FLAGS.items():
             flags += [flag, options[option] + unit] if option in options else []
-        for condition in conditions_of(options):
-            flags += ["--keepdue"] if condition == "keepdue" else ["--if", condition]
-        done = self.run("put", *flags, when(options), name, *options.get("payload", "").split())
+        payload = options.get("payload", "").split()
+        done = self.run("put", *flags, *flags_of(options), when(options), name, *payload)
         if done.returncode == 0:
             return ["yes"]
-        return ["no" if "--if has kept everything" in done.stderr else f"error {done.stderr.strip()}"]
+        return ["no" if "--if has kept everything" in done.stderr else f"error {text_of(done.stderr.strip())}"]
 
     def do_move(self, name, *words):
         options = read_options(words)
-        return self.change("move", name, when(options), *conditions_of(options))
+        return self.change("move", *flags_of(options), name, when(options))
 
     def do_cancel(self, name):
         return self.change("cancel", name)
 
     def do_replay(self, name, *words):
+        time = [when(read_options(words))] if words else []
         if name != "all":
-            return self.change("replay", name, *words)
-        return [str(self.tasks("replay", "--all", *words)[0].get("replayed"))]
+            return self.change("replay", name, *time)
+        return [str(self.tasks("replay", "--all", *time)[0]["replayed"])]
 
     def do_promote(self, name):
         if name != "all":

@@ -358,7 +358,7 @@ TEST_CASE("an exception is a failed attempt with its text")
     });
     tasks.put(delayed("q", "a").at(at(5)).tries(3).backoff(1ms));
     tasks.start();
-    EVENTUALLY(tasks.stats().dead == 1);
+    EVENTUALLY(tasks.stats().died == 1);
     tasks.stop();
     const std::string strange = "an exception that is no std::exception";
     CHECK(errors == std::vector<std::string>{"", "the mail server is away", strange});
@@ -391,7 +391,7 @@ TEST_CASE("a handler answers by its value")
     for (const char *id : {"dies", "again", "far"})
         tasks.put(delayed("q", id).tries(9).backoff(1h));
     tasks.start();
-    EVENTUALLY(tasks.stats().done == 1 && tasks.stats().dead == 1 && tasks.stats().retried == 2);
+    EVENTUALLY(tasks.stats().done == 1 && tasks.stats().died == 1 && tasks.stats().failed == 3);
     tasks.stop();
     CHECK(calls == 4);
     CHECK(list(tasks) == "far@" + std::to_string(far.time_since_epoch().count()));
@@ -410,7 +410,7 @@ TEST_CASE("dead tasks are purged up to a point in time")
     tasks.handle("q", [](const job &) { return TW_DEAD; });
     tasks.put(delayed("q", "a"));
     tasks.start();
-    EVENTUALLY(tasks.stats().dead == 1);
+    EVENTUALLY(tasks.stats().died == 1);
     CHECK(tasks.purge("q", store::now() - 1h) == 0);
     CHECK(tasks.purge("q", store::now() + 1h) == 1);
     CHECK(tasks.count("q", true) == 0);

@@ -99,7 +99,7 @@ uint64_t attempts(struct tw_store *store)
 uint64_t answers(struct tw_store *store)
 {
     struct tw_store_stats stats = stats_of(store);
-    return stats.done + stats.retried + stats.dead;
+    return stats.done + stats.failed;
 }
 
 void wait_for_answers(struct tw_store *store, uint64_t n)

@@ -52,7 +52,8 @@ struct tw_store_stats stats_of(struct tw_store *store);
 /* How many jobs the runner has claimed. After runner_idle() of clock.h no other one can follow by itself. */
 uint64_t attempts(struct tw_store *store);
 
-/* The answers of jobs in the statistics, of all kinds. wait_for_answers() waits until there are so many. */
+/* The attempts in the statistics that are done or have failed. wait_for_answers() waits until there are so
+ * many. */
 uint64_t answers(struct tw_store *store);
 void wait_for_answers(struct tw_store *store, uint64_t n);
 

@@ -173,6 +173,8 @@ static void a_retry_comes_after_the_backoff_and_ends_with_the_tries(void **state
     assert_string_equal(calls.last_error, "no paper");
     assert_int_equal(calls.last.due_ms, 5);
     wait_for_answers(store, 3);
+    assert_int_equal(stats_of(store).failed, 3);
+    assert_int_equal(stats_of(store).died, 1);
     assert_int_equal(tw_store_stop(store), 0);
     assert_string_equal(scan(store, NULL), "");
     struct seen seen = {.text = ""};
@@ -908,6 +910,7 @@ static void a_job_that_is_given_back_with_a_time_waits_until_then(void **state)
     clock_pass(1999);
     runner_idle(store);
     assert_int_equal(attempts(store), 1);
+    assert_int_equal(stats_of(store).back, 1);
     clock_pass(1);
     assert_string_equal(wait_for_calls(&calls, 3), "a/1 b/1 a/1");
     assert_int_equal(tw_store_stop(store), 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * A server timer cannot expire sooner than a millisecond after the last timer callback has ended. This would
- * leave a third of the time unused while there is a backlog. So with a backlog the next tick is scheduled
+ * leave a third of the time unused while there is a backlog. So with a backlog the next tick comes
  * through the event loop, by a pipe that is always readable.
  *
  * Requests that arrive during a tick are read in the next event-loop iteration, and answered at its end,
