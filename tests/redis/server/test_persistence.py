@@ -54,7 +54,7 @@ def variety(client, due):
     add(client, "s", "out", "drop", due, "MAXLATE", 0)
     add(client, "s", "out", "coalesce", due, "EVERY", 5, "MISSED", "coalesce")
     add(client, "s", "out", "never", 253402300799999)
-    add(client, "s", "out", "", due, payload=("", ""))
+    add(client, "s", "out", "empty", due, payload=("", ""))
     add(client, "s", "", "to-nowhere", due)
     client.execute_command("TW.SEND", "s", "out", "*", "AT", due, "PAYLOAD", "many", "fields", *"abcdefghijkl")
 
@@ -595,6 +595,8 @@ def shortened(word):
 
 def describe_task(found):
     """Returns TW.GET as far as a file tells it."""
+    if found is None:
+        return "has no name"
     del found["remaining"]
     found["payload"] = [shortened(word) for word in found["payload"]]
     if found["state"] == "ready":
@@ -604,8 +606,13 @@ def describe_task(found):
     return found
 
 
+def look(client, key, name):
+    """Returns TW.GET of a task; None if its id has no bytes, as no command names such a task of an old file."""
+    return task(client, key, name) if name else None
+
+
 def is_undelivered(found):
-    return found["kind"] != "workers" and found["state"] == "ready"
+    return found is not None and found["kind"] != "workers" and found["state"] == "ready"
 
 
 def describe(server):
@@ -619,11 +626,11 @@ def describe(server):
             count = client.execute_command("TW.LEN", key)
             paused = ", paused" if working(client, key)["paused"] else ""
             lines.append(f"{db} {key!r} {count} tasks, expires {client.pexpiretime(key)}{paused}")
-            names = [name for name in sorted(tasks(client, key)) if is_undelivered(task(client, key, name))]
+            names = [name for name in sorted(tasks(client, key)) if is_undelivered(look(client, key, name))]
             names += order(client, key)
             names += [one.id for one in dead_of(client, key, "COUNT", 10000)]
             names += sorted(set(tasks(client, key)) - set(names))
-            lines += [f"    {name!r} {describe_task(task(client, key, name))}" for name in names]
+            lines += [f"    {name!r} {describe_task(look(client, key, name))}" for name in names]
     return "\n".join(lines) + "\n"
 
 

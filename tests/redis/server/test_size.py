@@ -106,6 +106,13 @@ def small(due, target="q"):
     return add("small", due, "PAYLOAD", "f", "v", target=target)
 
 
+def test_a_long_id_from_a_file_is_taken(fleet):
+    """The task was acknowledged once."""
+    name = "x" * 2000
+    server = loaded(fleet, ("TW.PUT", "s", name, "AT", "1000", "PAYLOAD", "v"))
+    assert server.client().execute_command("TW.TAKE", 1, "s", "LEASE", 5000)[0][1] == name
+
+
 @pytest.mark.long(only=True)
 @pytest.mark.parametrize("words", [pytest.param((), id="once"), pytest.param(("EVERY", "1"), id="repeating")])
 def test_a_big_task_from_a_file_dies_with_its_size_in_the_error(fleet, words):
