@@ -462,6 +462,24 @@ def test_a_number_out_of_its_range_is_refused_and_named(server, name, words, mos
     assert f"tickwheel: a queue is damaged: {name} is {value}: expected at most {most}" in server.tail()
 
 
+@pytest.mark.parametrize("behind", [False, True])
+def test_a_lease_without_a_token_is_refused(server, behind):
+    """No worker could end such an attempt. The zero takes as many bytes as the token."""
+    r = raw(server)
+    r.execute_command("TW.PUT", "s", "a", "AT", 1000, "PAYLOAD", "v")
+    token = varint(int(r.execute_command("TW.TAKE", 1, "s", "LEASE", HOUR)[0][2], 16))
+    if behind:
+        r.execute_command("TW.PUT", "s", "a", "AT", 1000, "PAYLOAD", "new")
+    body = r.dump("s")[:-8]
+    assert body.count(token) == 1
+    r.restore("c", 0, with_checksum(body))
+    with pytest.raises(redis.ResponseError, match="Bad data format"):
+        zero = b"\x80" * (len(token) - 1) + b"\x00"
+        r.restore("c", 0, with_checksum(body.replace(token, zero)), replace=True)
+    assert "tickwheel: a queue is damaged" in server.tail()
+    assert task(server.client(), "c", "a")["state"] == "leased"
+
+
 def test_values_of_a_version_to_come_are_refused(server):
     """The version is in the low bits of the type's number, which follows the byte with the kind of value."""
     specimen(server.client())
