@@ -589,21 +589,57 @@ def test_a_chunk_of_another_format_in_an_append_only_file_ends_the_start(fleet, 
         assert file.read() == before
 
 
-def test_an_outcome_that_fits_no_task_is_an_error_in_the_log(fleet):
-    server = fleet.server(aof_use_rdb_preamble="no", **ALWAYS)
-    add(server.client(), "s", "out", "a", now_ms() + HOUR)
-    server.kill()
+def log_outcomes(server, *outcomes):
+    """Adds outcomes to the append-only file of a server that is stopped, and starts it."""
     with open(aof_path(server), "ab") as file:
-        for words in (b"s ONCE nobody", b"none ONCE a", b"s NEXT a 5 1", b"s ONCE nobody b",
-                      b"s RESUME"):
+        for words in outcomes:
             words = [b"TW.FIRED", *words.split()]
             file.write(b"*%d\r\n" % len(words))
             file.writelines(b"$%d\r\n%s\r\n" % (len(word), word) for word in words)
     server.start()
+
+
+def test_an_outcome_that_fits_no_task_is_an_error_in_the_log(fleet):
+    server = fleet.server(aof_use_rdb_preamble="no", **ALWAYS)
+    add(server.client(), "s", "out", "a", now_ms() + HOUR)
+    server.kill()
+    log_outcomes(server, b"s ONCE nobody", b"none ONCE a", b"s NEXT a 5 1", b"s ONCE nobody b", b"s RESUME")
     for text in ("'s': no task has the id of a change", "'none': there is no such queue",
                  "'s': a task with another period does not repeat", "'s': it is not paused"):
         assert f"tickwheel: an outcome does not fit the queue {text}" in server.log()
     assert list(tasks(server.client(), "s")) == ["a"]
+
+
+def settled(client, *names):
+    """Returns TW.GET of these tasks without what changes with time."""
+    return [{word: value for word, value in task(client, "s", name).items() if word != "remaining"}
+            for name in names]
+
+
+def test_a_delivery_of_a_task_that_was_not_to_be_delivered_is_an_error_in_the_log(fleet):
+    """Only a task with a target, that waits, is delivered. The outcomes that fit are done."""
+    server = fleet.server(aof_use_rdb_preamble="no", module_args=("dead-letter-tries", 1), **ALWAYS)
+    r = server.client()
+    r.set("wrong", "text")
+    add(r, "s", "wrong", "dead", 1000)
+    wait_until(lambda: dead_of(r, "s"))
+    for name in ("leased", "behind"):
+        r.execute_command("TW.PUT", "s", name, "AT", 1000, "EVERY", HOUR, "PAYLOAD", "v")
+        r.execute_command("TW.TAKE", 1, "s", "LEASE", HOUR)
+    add(r, "s", "out", "behind", now_ms() + HOUR, "EVERY", HOUR)
+    r.execute_command("TW.PUT", "s", "waits", "IN", HOUR, "EVERY", HOUR, "PAYLOAD", "v")
+    add(r, "s", "out", "fits", now_ms() + HOUR, "EVERY", HOUR)
+    add(r, "s", "out", "goes", now_ms() + HOUR)
+    before = settled(r, "dead", "leased", "behind", "waits")
+    server.kill()
+    due = now_ms() + 2 * HOUR
+    log_outcomes(server, *(b"s ONCE %s" % name for name in (b"dead", b"leased", b"waits")),
+                 b"s NEXT leased %d 5" % due, b"s NEXT behind %d 5 fits %d 5" % (due, due), b"s ONCE dead goes")
+    for text in ("a task without a target was delivered", "a task that is leased or dead was delivered"):
+        assert f"tickwheel: an outcome does not fit the queue 's': {text}" in server.log()
+    r = server.client()
+    assert settled(r, "dead", "leased", "behind", "waits") == before
+    assert (task(r, "s", "fits")["due"], task(r, "s", "fits")["times"], task(r, "s", "goes")) == (due, 5, None)
 
 
 def shortened(word):
