@@ -86,7 +86,8 @@ static enum tw_state state_of(const struct tw__redis_task *task, uint64_t next_m
                                                  [TW__REDIS_LEASED] = TW__TASK_TAKEN,
                                                  [TW__REDIS_DEAD] = TW__TASK_BURIED,
                                                  [TW__REDIS_REPLACED] = TW__TASK_TAKEN};
-    struct tw__task seen = {.stage = stages[tw__redis_task_stage(task)], .next_ms = task->ready ? 0 : next_ms};
+    struct tw__task seen = {.stage = stages[tw__redis_task_stage(task)],
+                            .next_ms = task->place == TW__REDIS_IN_READY ? 0 : next_ms};
     return tw__task_state(&seen, now_ms);
 }
 

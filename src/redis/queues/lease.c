@@ -115,7 +115,7 @@ struct tw__redis_task *tw__redis_lease_begin(struct tw__redis_queue *queue, stru
                                              struct tw__redis_buffer *log)
 {
     struct tw__redis_life life = life_of(task);
-    TW_ASSERT(task->ready && lease->token != 0);
+    TW_ASSERT(task->place == TW__REDIS_IN_READY && lease->token != 0);
     life.next = tw__redis_task_due(task);
     begin_call(&life, turn);
     life.has_next = life.next != life.due;
@@ -254,7 +254,7 @@ void tw__redis_lease_done(struct tw__redis_queue *queue, struct tw__redis_task *
     if (times != TW__REDIS_FOR_EVER)
         tw__redis_task_set_times(task, times - 1);
     task = relive(queue, task, NULL, next, now_ms);
-    tw__redis_task_set_tries(task, 0); /* only now: the tries of a held task stand in its route too */
+    task->tries = 0; /* only now: the tries of a held task stand in its route too */
     tw__redis_change_put_next(log, queue->queues, task);
 }
 
@@ -334,7 +334,7 @@ static void gather_begun(void *entry, void *arg)
     struct all_begun *all = arg;
     struct tw__redis_task *task = entry;
     enum tw__redis_stage stage = tw__redis_task_stage(task);
-    if (stage == TW__REDIS_DEAD || (!task->lived && (task->ready || !(task->flags & TW__REDIS_TASK_IN_LINE))))
+    if (stage == TW__REDIS_DEAD || (!task->lived && task->place != TW__REDIS_IN_LINE))
         return;
     uint64_t at_ms = tw__redis_task_due(task);
     if (tw__redis_stage_is_leased(stage)) {

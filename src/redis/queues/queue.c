@@ -265,7 +265,7 @@ struct tw__redis_task *tw__redis_queue_renew(struct tw__redis_queue *queue, stru
     struct tw__redis_queues *queues = queue->queues;
     struct tw__redis_route *before = tw__redis_route_of(queues, task);
     TW_ASSERT(tw__redis_task_stage(task) != TW__REDIS_DEAD && !tw__redis_task_filed(fresh));
-    TW_ASSERT(route == before || !(task->flags & TW__REDIS_TASK_HELD));
+    TW_ASSERT(route == before || task->place != TW__REDIS_IN_HELD);
     struct tw__redis_task *copy = tw__redis_task_renewed(task, fresh, &queues->memory);
     if (task->shares)
         tw__redis_share_leave(queue, task);
@@ -282,7 +282,7 @@ void tw__redis_queue_begin_anew(struct tw__redis_queue *queue, struct tw__redis_
 {
     tw__redis_place_unfile(queue->queues, task);
     task = tw__redis_queue_relive(queue, task, NULL);
-    tw__redis_task_set_tries(task, 0);
+    task->tries = 0;
     tw__redis_place_file(queue->queues, task, due_ms, now_ms);
 }
 
@@ -295,7 +295,7 @@ struct tw__redis_task *tw__redis_queue_unbegin(struct tw__redis_queue *queue, st
     tw__redis_place_unfile(queue->queues, task);
     task = tw__redis_queue_relive(queue, task, again ? &life : NULL);
     if (!again)
-        tw__redis_task_set_tries(task, 0);
+        task->tries = 0;
     return task;
 }
 

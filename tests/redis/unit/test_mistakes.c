@@ -322,7 +322,7 @@ static void a_dead_period_of_a_task_that_shares_nothing(void *arg)
 static void break_places(void *arg)
 {
     (void)arg;
-    one->flags |= TW__REDIS_TASK_BEHIND;
+    one->place = TW__REDIS_IN_BEHIND;
     put(unfiled("two"), queue, NULL, "two");
 }
 
@@ -419,7 +419,7 @@ static const struct {
     const char *assertion; /* a part of its text */
 } mistakes[] = {
     {due_of_a_filed_task, "!tw__redis_task_filed(task)"},
-    {times_of_a_task_that_does_not_repeat, "flags & TW__REDIS_TASK_REPEATS"},
+    {times_of_a_task_that_does_not_repeat, "task->repeats"},
     {a_string_too_many, "payload->count > 0"},
     {insert_twice, "!has_id_of(table, hash, entry)"},
     {insert_without_memory, "result == 0"},
@@ -441,8 +441,8 @@ static const struct {
     {a_new_life_in_a_task_without_one, "task->lived"},
     {the_change_of_a_task_without_a_life, "task->lived"},
     {a_new_life_in_the_line_of_dead_tasks, "tw__redis_task_stage(task) != TW__REDIS_DEAD"},
-    {lease_what_is_not_ready, "task->ready && lease->token != 0"},
-    {lease_without_a_token, "task->ready && lease->token != 0"},
+    {lease_what_is_not_ready, "task->place == TW__REDIS_IN_READY && lease->token != 0"},
+    {lease_without_a_token, "task->place == TW__REDIS_IN_READY && lease->token != 0"},
     {extend_what_is_not_leased, "tw__redis_stage_is_leased(life.stage)"},
     {end_what_is_not_replaced, "tw__redis_task_stage(task) == TW__REDIS_REPLACED"},
     {stand_behind_nobody, "tw__redis_task_is_leased(old)"},
