@@ -41,15 +41,15 @@ static void check_wheel(struct places *places, const struct tw_wheel *wheel, enu
         tw_wheel_visit(wheel, check_in_wheel, places);
 }
 
-/* Returns how many tasks are in the line. `route` is the route to which the line belongs, or NULL; then
- * leased tasks do not count. */
+/* Returns how many tasks are in the line; leased ones do not count. `route` is the route to which the line
+ * belongs, or NULL. */
 static uint64_t check_line(struct places *places, const struct tw__link *line, enum tw__redis_place place,
                            const struct tw__redis_route *route)
 {
     uint64_t count = 0;
     for (struct tw__link *link = line->next; link != line && places->fault == NULL; link = link->next) {
         const struct tw__redis_task *task = tw__redis_task_of_link(link);
-        count += route != NULL || !tw__redis_task_is_leased(task);
+        count += !tw__redis_task_is_leased(task);
         if (link->next->prev != link || link->prev->next != link)
             places->fault = "P1: a task in a line has links that lead elsewhere";
         else if (task->place != place)

@@ -37,9 +37,12 @@ static struct tw__redis_task *relive(struct tw__redis_queue *queue, struct tw__r
 
 /* ---- new tasks ------------------------------------------------------------------------------------------- */
 
-/* The attempt of a task, if a new task that is due at `due_ms` stands behind it. */
-static struct tw__redis_life replaced_life(const struct tw__redis_task *task, uint64_t due_ms)
+/* Lets a task be a newer one from now on, which is due at `due_ms` and stands behind the attempt under way, at
+ * its place. Returns the task. */
+static struct tw__redis_task *let_stand_behind(struct tw__redis_queue *queue, struct tw__redis_task *task,
+                                               uint64_t due_ms)
 {
+    struct tw__redis_queues *queues = queue->queues;
     struct tw__redis_life life = tw__redis_task_whole_life(task);
     TW_ASSERT(tw__redis_stage_is_leased(life.stage));
     life.stage = TW__REDIS_REPLACED;
@@ -47,38 +50,34 @@ static struct tw__redis_life replaced_life(const struct tw__redis_task *task, ui
     life.due = due_ms;
     life.lapses = 0;
     life.error.size = 0;
-    return life;
+    if (queues->delivering == task)
+        queues->delivering = NULL;
+    task = tw__redis_queue_relive(queue, task, &life);
+    if (!tw__redis_task_filed(task))
+        tw__redis_place_file_overdue(queues, task); /* its lease has run out, and that has to be seen again */
+    return task;
 }
 
 void tw__redis_lease_put(struct tw__redis_queue *queue, struct tw__redis_task *task,
                          struct tw__redis_route *route, uint64_t hash, struct tw__redis_task *old,
                          uint64_t now_ms)
 {
-    const struct tw__redis_memory *memory = &queue->queues->memory;
     if (old == NULL || !tw__redis_task_is_leased(old)) {
         tw__redis_queue_put(queue, task, route, hash, old, now_ms);
         return;
     }
-    struct tw__redis_life life = replaced_life(old, tw__redis_task_due(task));
-    struct tw__redis_task *behind = tw__redis_task_relive(task, &life, memory);
-    memory->free(task);
-    tw__redis_queue_put_behind(queue, behind, route, hash, old);
+    old = let_stand_behind(queue, old, tw__redis_task_due(task));
+    old->tries = task->tries;
+    tw__redis_queue_renew(queue, old, task, route);
 }
 
 void tw__redis_lease_move(struct tw__redis_queue *queue, struct tw__redis_task *task, uint64_t due_ms,
                           uint64_t now_ms)
 {
-    struct tw__redis_queues *queues = queue->queues;
-    if (!tw__redis_task_is_leased(task)) {
+    if (tw__redis_task_is_leased(task))
+        let_stand_behind(queue, task, due_ms);
+    else
         tw__redis_queue_begin_anew(queue, task, due_ms, now_ms);
-        return;
-    }
-    struct tw__redis_life life = replaced_life(task, due_ms);
-    if (queues->delivering == task)
-        queues->delivering = NULL;
-    task = tw__redis_queue_relive(queue, task, &life);
-    if (!tw__redis_task_filed(task))
-        tw__redis_place_file_overdue(queues, task); /* its lease has run out, and that has to be seen again */
 }
 
 uint64_t tw__redis_lease_end_replaced(struct tw__redis_queue *queue, struct tw__redis_task *task,

@@ -342,23 +342,6 @@ void tw__redis_place_file(struct tw__redis_queues *queues, struct tw__redis_task
     tw__redis_check_changed(queues, tw__redis_check_places);
 }
 
-void tw__redis_place_stand_behind(struct tw__redis_queues *queues, struct tw__redis_task *task,
-                                  struct tw__redis_task *old)
-{
-    TW_ASSERT(tw__redis_task_is_leased(task) && tw__redis_task_is_leased(old));
-    TW_ASSERT(!tw__redis_task_filed(task));
-    task->order = queues->order++;
-    if (old->place == TW__REDIS_IN_LEASES && tw__redis_task_due(old) > tw_wheel_now(queues->leases)) {
-        file_in(queues->leases, TW__REDIS_IN_LEASES, task, tw__redis_task_due(old));
-        return;
-    }
-    tw__redis_task_set_due(task, tw__redis_place_due(queues, old));
-    if (old->place == TW__REDIS_IN_LINE)
-        line_up(queues, task, &old->parked.link, old->parked.since_ms);
-    else
-        line_up(queues, task, &queues->overdue, 0);
-}
-
 /* ---- targets that refuse --------------------------------------------------------------------------------- */
 
 /* While a task is held, the upper bits of its flags hold the waits that its route had counted before, minus
@@ -386,6 +369,7 @@ static void hold(struct tw__redis_queues *queues, struct tw__redis_task *task, s
                  uint64_t since_ms)
 {
     struct tw__redis_route *route = tw__redis_route_of(queues, task);
+    TW_ASSERT(!tw__redis_task_is_leased(task));
     task->tries = (route->waits - task->tries) & TW__REDIS_TRIES_MAX;
     park(task, TW__REDIS_IN_HELD, next, since_ms);
     tw__redis_sums_held(route->queue, 1);

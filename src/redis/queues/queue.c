@@ -171,16 +171,6 @@ void tw__redis_queue_put(struct tw__redis_queue *queue, struct tw__redis_task *t
     tw__redis_check_changed(queue->queues, tw__redis_check_sums);
 }
 
-void tw__redis_queue_put_behind(struct tw__redis_queue *queue, struct tw__redis_task *task,
-                                struct tw__redis_route *route, uint64_t hash, struct tw__redis_task *old)
-{
-    TW_ASSERT(tw__redis_queue_find(queue, hash, tw__redis_task_id(task)) == old);
-    join(queue, task, route);
-    tw__redis_place_stand_behind(queue->queues, task, old);
-    replace(queue, task, hash, old);
-    tw__redis_check_changed(queue->queues, tw__redis_check_sums);
-}
-
 void tw__redis_queue_remove(struct tw__redis_queue *queue, struct tw__redis_task *task, uint64_t hash)
 {
     size_t before = tw__redis_sums_table_bytes(queue);

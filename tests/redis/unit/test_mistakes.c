@@ -238,15 +238,6 @@ static void end_what_is_not_replaced(void *arg)
     (void)!tw__redis_lease_end_replaced(queue, one, START, START, &changes);
 }
 
-static void stand_behind_nobody(void *arg)
-{
-    struct tw__redis_life life = {
-        .stage = TW__REDIS_REPLACED, .attempt = 1, .worker = text(""), .error = text("")};
-    struct tw__redis_task *behind = tw__redis_task_relive(one, &life, &counted);
-    (void)arg;
-    tw__redis_place_stand_behind(all, behind, one);
-}
-
 static void fail_what_is_not_leased(void *arg)
 {
     (void)arg;
@@ -445,7 +436,6 @@ static const struct {
     {lease_without_a_token, "task->place == TW__REDIS_IN_READY && lease->token != 0"},
     {extend_what_is_not_leased, "tw__redis_stage_is_leased(life.stage)"},
     {end_what_is_not_replaced, "tw__redis_task_stage(task) == TW__REDIS_REPLACED"},
-    {stand_behind_nobody, "tw__redis_task_is_leased(old)"},
     {fail_what_is_not_leased, "life.stage == TW__REDIS_LEASED"},
     {give_back_what_is_not_leased, "life.stage == TW__REDIS_LEASED"},
     {kill_what_is_dead, "life.stage != TW__REDIS_DEAD"},
