@@ -75,7 +75,7 @@ int tw__redis_ack_command(RedisModuleCtx *ctx, RedisModuleString **argv, int arg
         return RedisModule_WrongArity(ctx);
     if (argc % 2 != 0)
         return tw__redis_argument_missing(ctx, "the token of the last id", "id token [id token ...]");
-    if (!tw__redis_lives_open(ctx, argv[1], &queue))
+    if (!tw__redis_argument_ids(ctx, argv + 2, argc - 2, 2) || !tw__redis_lives_open(ctx, argv[1], &queue))
         return REDISMODULE_OK;
     if (queue == NULL)
         return RedisModule_ReplyWithLongLong(ctx, 0);
@@ -231,7 +231,8 @@ int tw__redis_nack_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
     struct nack nack;
     if (argc < 4)
         return RedisModule_WrongArity(ctx);
-    if (!read_nack(ctx, argv + 4, argc - 4, &nack) || !tw__redis_lives_open(ctx, argv[1], &queue))
+    if (!tw__redis_argument_ids(ctx, argv + 2, 1, 1) || !read_nack(ctx, argv + 4, argc - 4, &nack) ||
+        !tw__redis_lives_open(ctx, argv[1], &queue))
         return REDISMODULE_OK;
     struct tw__redis_task *task = find_leased(queue, argv[2], argv[3]);
     if (task == NULL)
@@ -255,7 +256,8 @@ int tw__redis_touch_command(RedisModuleCtx *ctx, RedisModuleString **argv, int a
     uint64_t lease_ms = 0;
     if (argc < 4)
         return RedisModule_WrongArity(ctx);
-    if (!tw__redis_argument_options(ctx, argv + 4, argc - 4, options, "LEASE ms") ||
+    if (!tw__redis_argument_ids(ctx, argv + 2, 1, 1) ||
+        !tw__redis_argument_options(ctx, argv + 4, argc - 4, options, "LEASE ms") ||
         !tw__redis_argument_option_number(ctx, &options[0], &lease_ms))
         return REDISMODULE_OK;
     if (options[0].value == NULL)

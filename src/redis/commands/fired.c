@@ -20,6 +20,7 @@
 #include "queues/lease.h"
 #include "queues/place.h"
 #include "queues/queue.h"
+#include "queues/route.h"
 #include "server/arguments.h"
 #include "server/clock.h"
 #include "server/rights.h"
@@ -58,15 +59,24 @@ static int reply_misfit(RedisModuleCtx *ctx, RedisModuleString *name, const char
     return RedisModule_ReplyWithError(ctx, error);
 }
 
-static struct tw__redis_task *task_named(const struct tw__redis_queue *queue, RedisModuleString *argument,
-                                         uint64_t *hash)
+/* Returns the task with this id, which was delivered. Only a task that has a target, and that waits, can have
+ * been. Otherwise returns NULL, and sets *misfit. */
+static struct tw__redis_task *delivered_task(const struct tw__redis_queue *queue, RedisModuleString *argument,
+                                             uint64_t *hash, const char **misfit)
 {
     struct tw__redis_bytes id = tw__redis_string_bytes(argument);
     *hash = tw__redis_queue_hash(tw__redis_shared.queues, id);
-    return tw__redis_queue_find(queue, *hash, id);
+    struct tw__redis_task *task = tw__redis_queue_find(queue, *hash, id);
+    if (task == NULL)
+        *misfit = "no task has the id of a change";
+    else if (tw__redis_route_plan(tw__redis_route_of(queue->queues, task)).kind == TW__REDIS_WORKERS)
+        *misfit = "a task without a target was delivered";
+    else if (tw__redis_task_stage(task) != TW__REDIS_WAITING)
+        *misfit = "a task that is leased or dead was delivered";
+    else
+        return task;
+    return NULL;
 }
-
-static const char misfit_task[] = "no task has the id of a change";
 
 /* NEXT: a repeating task was delivered, and is due again. Returns false after an error reply. */
 static bool fired_next(RedisModuleCtx *ctx, struct tw__redis_queue *queue, RedisModuleString **argv,
@@ -76,13 +86,15 @@ static bool fired_next(RedisModuleCtx *ctx, struct tw__redis_queue *queue, Redis
     uint64_t hash;
     if (RedisModule_StringToLongLong(argv[1], &due) != REDISMODULE_OK || due < 0 ||
         (uint64_t)due > TW__TASK_TIME_MAX || RedisModule_StringToLongLong(argv[2], &times) != REDISMODULE_OK ||
-        times < -1) {
+        times < -1 || times == 0) {
         tw__redis_argument_error(ctx, argv[1], "TW.FIRED NEXT", "id, due time, times left");
         return false;
     }
-    struct tw__redis_task *task = task_named(queue, argv[0], &hash);
-    if (task == NULL || tw__redis_task_every(task) == 0) {
-        *misfit = task == NULL ? misfit_task : "a task with another period does not repeat";
+    struct tw__redis_task *task = delivered_task(queue, argv[0], &hash, misfit);
+    if (task == NULL)
+        return true;
+    if (tw__redis_task_every(task) == 0) {
+        *misfit = "a task with another period does not repeat";
         return true;
     }
     tw__redis_task_set_times(task, times < 0 ? TW__REDIS_FOR_EVER : (uint64_t)times);
@@ -94,10 +106,8 @@ static bool fired_next(RedisModuleCtx *ctx, struct tw__redis_queue *queue, Redis
 static void fired_once(struct tw__redis_queue *queue, RedisModuleString *argument, const char **misfit)
 {
     uint64_t hash;
-    struct tw__redis_task *task = task_named(queue, argument, &hash);
-    if (task == NULL)
-        *misfit = misfit_task;
-    else
+    struct tw__redis_task *task = delivered_task(queue, argument, &hash, misfit);
+    if (task != NULL)
         tw__redis_queue_remove(queue, task, hash);
 }
 

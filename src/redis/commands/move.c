@@ -55,6 +55,8 @@ int tw__redis_cancel_command(RedisModuleCtx *ctx, RedisModuleString **argv, int 
     long long cancelled = 0;
     if (argc < 3)
         return RedisModule_WrongArity(ctx);
+    if (!tw__redis_argument_ids(ctx, argv + 2, argc - 2, 1))
+        return REDISMODULE_OK;
     uint64_t hash = tw__redis_queue_foresee(tw__redis_shared.queues, tw__redis_string_bytes(argv[2]));
     tw__redis_queue_foresee_cells(tw__redis_shared.queues, hash);
     if (!tw__redis_keys_open_quickly(ctx, argv[1], &key, &queue))
@@ -122,7 +124,8 @@ int tw__redis_move_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
     if (argc < 3 || argc > 6)
         return RedisModule_WrongArity(ctx);
     uint64_t hash = tw__redis_queue_foresee(tw__redis_shared.queues, tw__redis_string_bytes(argv[2]));
-    if (!tw__redis_argument_time(ctx, argv + 3, argc - 3, &now_ms, &due, &absolute))
+    if (!tw__redis_argument_ids(ctx, argv + 2, 1, 1) ||
+        !tw__redis_argument_time(ctx, argv + 3, argc - 3, &now_ms, &due, &absolute))
         return REDISMODULE_OK;
     tw__redis_queue_foresee_cells(tw__redis_shared.queues, hash);
     if (argc == 6 &&

@@ -23,9 +23,10 @@ static int read_named(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, s
     else if (tw__redis_argument_number(ctx, argv[1], "IDS", TW__REDIS_COUNT, 1, TW__REDIS_NAMED_MAX, &count)) {
         named->ids = argv + 2;
         named->count = count;
-        if (count <= (uint64_t)argc - 2)
+        if (count > (uint64_t)argc - 2)
+            tw__redis_argument_error(ctx, argv[1], "IDS", "so many ids behind it");
+        else if (tw__redis_argument_ids(ctx, named->ids, (int)count, 1))
             return 2 + (int)count;
-        tw__redis_argument_error(ctx, argv[1], "IDS", "so many ids behind it");
     }
     return 0;
 }

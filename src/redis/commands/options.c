@@ -333,17 +333,19 @@ static bool payload_suits(RedisModuleCtx *ctx, const struct tw__redis_filing *fi
     return false;
 }
 
-/* Whether the bytes of id, target and payload are few enough. A task that was acknowledged before is not
- * refused. */
+/* Whether the id has 1 to so many bytes, and id, target and payload together few enough. A task that was
+ * acknowledged before is not refused. */
 static bool is_small(RedisModuleCtx *ctx, const struct tw__redis_filing *filing)
 {
     char error[REPLY_MAX];
-    uint64_t bytes = tw__redis_string_bytes(filing->id).size + filing->plan.target.size;
+    uint64_t id = tw__redis_string_bytes(filing->id).size, bytes = id + filing->plan.target.size;
     for (int i = 0; i < filing->payload_count; i++)
         bytes += tw__redis_string_bytes(filing->payload[i]).size;
-    if (bytes <= TW__TASK_PAYLOAD_MAX || tw__redis_caller_is_log(ctx) ||
+    if ((id > 0 && id <= TW__TASK_ID_MAX && bytes <= TW__TASK_PAYLOAD_MAX) || tw__redis_caller_is_log(ctx) ||
         (RedisModule_GetContextFlags(ctx) & TW__REDIS_LOADING))
         return true;
+    if (!tw__redis_argument_id(ctx, filing->id, TW__TASK_ID_MAX))
+        return false;
     snprintf(error, sizeof error, "ERR id%s and payload have %" PRIu64 " bytes: expected at most %d",
              has_target(filing) ? ", target" : "", bytes, TW__TASK_PAYLOAD_MAX);
     RedisModule_ReplyWithError(ctx, error);

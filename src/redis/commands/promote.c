@@ -91,7 +91,7 @@ static size_t promote_named(struct tw__redis_queue *queue, const struct tw__redi
     for (size_t i = 0; i < named->count; i++) {
         struct tw__redis_task *task = tw__redis_named_at(queue, named, i);
         bool big = task != NULL && tw__redis_task_packed(task).size > PROMOTE_BIG;
-        if (task != NULL && task->flags & TW__REDIS_TASK_HELD) {
+        if (task != NULL && task->place == TW__REDIS_IN_HELD) {
             tw__redis_vector_add(&held, task, &tw__redis_shared.queues->memory);
         } else if (task != NULL) {
             tw__redis_lease_hasten(queue, task, named->now_ms, log);

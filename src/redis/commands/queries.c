@@ -86,7 +86,8 @@ static enum tw_state state_of(const struct tw__redis_task *task, uint64_t next_m
                                                  [TW__REDIS_LEASED] = TW__TASK_TAKEN,
                                                  [TW__REDIS_DEAD] = TW__TASK_BURIED,
                                                  [TW__REDIS_REPLACED] = TW__TASK_TAKEN};
-    struct tw__task seen = {.stage = stages[tw__redis_task_stage(task)], .next_ms = task->ready ? 0 : next_ms};
+    struct tw__task seen = {.stage = stages[tw__redis_task_stage(task)],
+                            .next_ms = task->place == TW__REDIS_IN_READY ? 0 : next_ms};
     return tw__task_state(&seen, now_ms);
 }
 
@@ -143,7 +144,7 @@ int tw__redis_get_command(RedisModuleCtx *ctx, RedisModuleString **argv, int arg
     struct tw__redis_queue *queue;
     if (argc < 3)
         return RedisModule_WrongArity(ctx);
-    if (!tw__redis_keys_find(ctx, argv[1], &queue))
+    if (!tw__redis_argument_ids(ctx, argv + 2, argc - 2, 1) || !tw__redis_keys_find(ctx, argv[1], &queue))
         return REDISMODULE_OK;
     uint64_t now_ms = tw__redis_now_ms();
     RedisModule_ReplyWithArray(ctx, argc - 2);
@@ -246,6 +247,7 @@ int tw__redis_range_command(RedisModuleCtx *ctx, RedisModuleString **argv, int a
     if (!read_end(ctx, argv[2], "from", &wanted.from) || !read_end(ctx, argv[3], "to", &wanted.to) ||
         !tw__redis_argument_options(ctx, argv + 4, argc - 4, options, "AFTER id or COUNT n") ||
         !tw__redis_argument_option_number(ctx, &options[0], &limit) ||
+        (options[1].value != NULL && !tw__redis_argument_ids(ctx, &options[1].value, 1, 1)) ||
         !tw__redis_keys_find(ctx, argv[1], &queue))
         return REDISMODULE_OK;
     if (queue == NULL || tw__redis_table_count(&queue->tasks) == 0 || wanted.from > wanted.to)

@@ -30,7 +30,7 @@
 #include "server/token.h"
 
 enum { TAKE_BYTES = 16 << 20 }; /* a reply ends after the task with which it reaches so many bytes */
-enum { TAKE_MAX = 10000, KEYS_MAX = 10000, NAME_MAX_BYTES = 255, FIELDS = 7, TEXT_MAX = 128 };
+enum { TAKE_MAX = 10000, KEYS_MAX = 10000, FIELDS = 7, TEXT_MAX = 128 };
 
 /* The arguments of one TW.TAKE. */
 struct taking {
@@ -53,10 +53,10 @@ static bool read_worker(RedisModuleCtx *ctx, const struct tw__redis_option *opti
     if (option->value == NULL)
         return true;
     take->worker = tw__redis_string_bytes(option->value);
-    if (take->worker.size <= NAME_MAX_BYTES)
+    if (take->worker.size <= TW__TASK_WORKER_MAX)
         return true;
-    snprintf(error, sizeof error, "ERR NAME is %zu bytes: expected at most %d", take->worker.size,
-             NAME_MAX_BYTES);
+    snprintf(error, sizeof error, "ERR NAME has %zu bytes: expected at most %d", take->worker.size,
+             TW__TASK_WORKER_MAX);
     RedisModule_ReplyWithError(ctx, error);
     return false;
 }

@@ -27,11 +27,13 @@ static uint64_t word_bytes(enum tw__redis_word word)
     return strlen(tw__redis_word_text[word]);
 }
 
-static uint64_t entry_bytes(const struct tw__redis_task *task)
+static uint64_t entry_bytes(const struct tw__redis_delivery *delivery)
 {
+    const struct tw__redis_task *task = delivery->task;
+    size_t missed = delivery->missed == 0 ? 0 : word_bytes(TW__REDIS_WORD_MISSED) + digits(delivery->missed);
     return word_bytes(TW__REDIS_WORD_ID) + tw__redis_task_id(task).size + word_bytes(TW__REDIS_WORD_DUE) +
-           digits(tw__redis_task_due(task)) + word_bytes(TW__REDIS_WORD_ATTEMPT) +
-           digits(tw__redis_place_tries(tw__redis_shared.queues, task) + 1) +
+           digits(tw__redis_task_first_due(task)) + word_bytes(TW__REDIS_WORD_ATTEMPT) +
+           digits(tw__redis_place_tries(tw__redis_shared.queues, task) + 1) + missed +
            tw__redis_payload_bytes(tw__redis_task_payload(task));
 }
 
@@ -40,12 +42,12 @@ static uint64_t entry_bytes(const struct tw__redis_task *task)
 bool tw__redis_size_is_too_big(const struct tw__redis_delivery *delivery)
 {
     return tw__redis_task_bytes(delivery->task, &tw__redis_shared.queues->memory) > TW__TASK_PAYLOAD_MAX &&
-           delivery->plan.kind == TW__REDIS_STREAM && entry_bytes(delivery->task) > ENTRY_MAX;
+           delivery->plan.kind == TW__REDIS_STREAM && entry_bytes(delivery) > ENTRY_MAX;
 }
 
 void tw__redis_size_error(struct tw__redis_delivery *delivery)
 {
     snprintf(delivery->error, sizeof delivery->error,
              "ERR the entry would be %llu bytes: a Stream takes at most %llu",
-             (unsigned long long)entry_bytes(delivery->task), (unsigned long long)ENTRY_MAX);
+             (unsigned long long)entry_bytes(delivery), (unsigned long long)ENTRY_MAX);
 }

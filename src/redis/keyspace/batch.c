@@ -177,7 +177,7 @@ void tw__redis_batch_rearm(struct tw__redis_batch *batch, struct tw__redis_queue
     if (task->lived)
         task = tw__redis_queue_relive(queue, task, NULL);
     tw__redis_task_set_times(task, times);
-    tw__redis_task_set_tries(task, 0);
+    task->tries = 0;
     tw__redis_place_file(tw__redis_shared.queues, task, due, now_ms);
     expect_sound(batch);
 }

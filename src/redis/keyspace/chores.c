@@ -85,7 +85,7 @@ static void do_refile(const struct tw__redis_chore *chore)
         return;
     }
     tw__redis_place_refile(tw__redis_shared.queues, chore->task, chore->due, chore->now_ms);
-    tw__redis_task_set_tries(chore->task, 0);
+    chore->task->tries = 0;
 }
 
 static void do_first(struct tw__redis_chores *chores)

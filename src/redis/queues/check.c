@@ -10,16 +10,12 @@
 
 /* ---- places ---------------------------------------------------------------------------------------------- */
 
-enum { OF_PLACE = TW__REDIS_TASK_IN_LINE | TW__REDIS_TASK_HELD | TW__REDIS_TASK_BEHIND };
-
 struct places {
     const struct tw__redis_queues *queues;
+    enum tw__redis_place place;      /* that is being checked */
     uint64_t in_line, held, waiting; /* tasks in lines; routes that are ready or wait for a retry */
     uint64_t ready, dead;            /* tasks in these lines of all queues */
     uint64_t deaths;                 /* queues that wait for their timer */
-    uint8_t flags;                   /* the flags of tasks in the place that is being checked */
-    bool of_leases;                  /* whether that place is the wheel of leases */
-    bool of_ready, of_dead;          /* whether that place is a line of ready tasks, of dead tasks */
     const char *fault;
 };
 
@@ -28,16 +24,16 @@ static int check_in_wheel(void *arg, struct tw_timer *timer)
     struct places *places = arg;
     const struct tw__redis_task *task = tw__redis_task_of_timer(timer);
     enum tw__redis_stage stage = tw__redis_task_stage(task);
-    if ((task->flags & OF_PLACE) != places->flags || task->ready || stage == TW__REDIS_DEAD)
-        places->fault = "P2: the flags of a task in a wheel are wrong";
-    else if (tw__redis_stage_is_leased(stage) != places->of_leases)
+    if (task->place != places->place || stage == TW__REDIS_DEAD)
+        places->fault = "P2: a task in a wheel says that it is elsewhere, or is dead";
+    else if (tw__redis_stage_is_leased(stage) != (places->place == TW__REDIS_IN_LEASES))
         places->fault = "P2: a leased task is in another wheel than that of leases, or the reverse";
     return places->fault != NULL;
 }
 
-static void check_wheel(struct places *places, const struct tw_wheel *wheel, uint8_t flags)
+static void check_wheel(struct places *places, const struct tw_wheel *wheel, enum tw__redis_place place)
 {
-    places->flags = flags;
+    places->place = place;
     if (wheel == NULL || places->fault != NULL)
         return;
     places->fault = tw_wheel_check(wheel);
@@ -45,27 +41,24 @@ static void check_wheel(struct places *places, const struct tw_wheel *wheel, uin
         tw_wheel_visit(wheel, check_in_wheel, places);
 }
 
-/* Returns how many tasks are in the line. `route` is the route to which the line belongs, or NULL; then
- * leased tasks do not count. */
-static uint64_t check_line(struct places *places, const struct tw__link *line,
+/* Returns how many tasks are in the line; leased ones do not count. `route` is the route to which the line
+ * belongs, or NULL. */
+static uint64_t check_line(struct places *places, const struct tw__link *line, enum tw__redis_place place,
                            const struct tw__redis_route *route)
 {
-    uint8_t flags = route == NULL ? TW__REDIS_TASK_IN_LINE : TW__REDIS_TASK_IN_LINE | TW__REDIS_TASK_HELD;
     uint64_t count = 0;
     for (struct tw__link *link = line->next; link != line && places->fault == NULL; link = link->next) {
         const struct tw__redis_task *task = tw__redis_task_of_link(link);
-        count += route != NULL || !tw__redis_task_is_leased(task);
+        count += !tw__redis_task_is_leased(task);
         if (link->next->prev != link || link->prev->next != link)
             places->fault = "P1: a task in a line has links that lead elsewhere";
-        else if ((task->flags & OF_PLACE) != flags)
-            places->fault = "P2: the flags of a task in a line are wrong";
+        else if (task->place != place)
+            places->fault = "P2: a task in a line says that it is elsewhere";
         else if (route != NULL && tw__redis_route_of(places->queues, task) != route)
             places->fault = "P2: a task in the line of another route than its own";
-        else if (task->ready != places->of_ready ||
-                 (tw__redis_task_stage(task) == TW__REDIS_DEAD) != places->of_dead)
-            places->fault = "P2: a task is in the line of ready or dead tasks, and neither, or the reverse";
-        else if (route == NULL && !task->ready && !places->of_dead &&
-                 task->parked.due > places->queues->lined_ms)
+        else if ((tw__redis_task_stage(task) == TW__REDIS_DEAD) != (place == TW__REDIS_IN_DEAD))
+            places->fault = "P2: a task is in the line of dead tasks, and not dead, or the reverse";
+        else if (place == TW__REDIS_IN_LINE && task->parked.due > places->queues->lined_ms)
             places->fault = "P6: a task in a line is due later than the lines tell";
     }
     return count;
@@ -88,14 +81,10 @@ static void check_own_lines(struct places *places, const struct tw__link *list)
 {
     for (struct tw__link *link = list->next; link != list && places->fault == NULL; link = link->next) {
         const struct tw__redis_queue *queue = tw__redis_queue_at(link);
-        uint64_t stopped = check_line(places, &queue->stopped, NULL);
+        uint64_t stopped = check_line(places, &queue->stopped, TW__REDIS_IN_LINE, NULL);
         places->in_line += stopped;
-        places->of_ready = true;
-        places->ready += check_line(places, &queue->ready, NULL);
-        places->of_ready = false;
-        places->of_dead = true;
-        places->dead += check_line(places, &queue->dead, NULL);
-        places->of_dead = false;
+        places->ready += check_line(places, &queue->ready, TW__REDIS_IN_READY, NULL);
+        places->dead += check_line(places, &queue->dead, TW__REDIS_IN_DEAD, NULL);
         if (places->fault == NULL && stopped > 0 && !queue->paused)
             places->fault = "P2: a task is stopped, and its queue is not paused";
         if (places->fault == NULL)
@@ -105,7 +94,7 @@ static void check_own_lines(struct places *places, const struct tw__link *list)
 
 static void check_route_line(struct places *places, const struct tw__redis_route *route)
 {
-    uint64_t held = check_line(places, &route->line, route);
+    uint64_t held = check_line(places, &route->line, TW__REDIS_IN_HELD, route);
     bool retries = tw_timer_pending(&route->retry), is_ready = tw__link_listed(&route->ready);
     places->held += held;
     places->waiting += retries + is_ready;
@@ -137,17 +126,16 @@ static void subtract_counts(struct places *places, const struct tw__link *list)
 const char *tw__redis_check_places(const struct tw__redis_queues *queues)
 {
     struct places places = {.queues = queues};
-    check_wheel(&places, queues->wheel, 0);
-    check_wheel(&places, queues->behind, TW__REDIS_TASK_BEHIND);
-    places.of_leases = true;
-    check_wheel(&places, queues->leases, 0);
+    check_wheel(&places, queues->wheel, TW__REDIS_IN_WHEEL);
+    check_wheel(&places, queues->behind, TW__REDIS_IN_BEHIND);
+    check_wheel(&places, queues->leases, TW__REDIS_IN_LEASES);
     if (places.fault == NULL)
         places.fault = tw_wheel_check(queues->retries);
     if (places.fault == NULL)
         places.fault = tw_wheel_check(queues->deaths);
-    places.in_line += check_line(&places, &queues->aside, NULL);
-    places.in_line += check_line(&places, &queues->overdue, NULL);
-    places.in_line += check_line(&places, &queues->past, NULL);
+    places.in_line += check_line(&places, &queues->aside, TW__REDIS_IN_LINE, NULL);
+    places.in_line += check_line(&places, &queues->overdue, TW__REDIS_IN_LINE, NULL);
+    places.in_line += check_line(&places, &queues->past, TW__REDIS_IN_LINE, NULL);
     for (uint32_t i = 0; i < queues->routes && places.fault == NULL; i++)
         if (tw__redis_route_at(queues, i) != NULL)
             check_route_line(&places, tw__redis_route_at(queues, i));
@@ -347,8 +335,18 @@ const char *tw__redis_check_routes(const struct tw__redis_queue *queue)
 /* ---- everything ------------------------------------------------------------------------------------------ */
 
 struct filed {
-    uint64_t wheel, behind, leases, in_line, leased;
+    uint64_t at[TW__REDIS_IN_DEAD + 1]; /* tasks by their places; in a line only those that are not leased */
+    uint64_t leased;
 };
+
+/* The tasks of all lines. */
+static uint64_t in_lines(const struct filed *filed)
+{
+    uint64_t count = 0;
+    for (int place = TW__REDIS_IN_LINE; place <= TW__REDIS_IN_DEAD; place++)
+        count += filed->at[place];
+    return count;
+}
 
 static void count_filed(void *entry, void *arg)
 {
@@ -356,10 +354,7 @@ static void count_filed(void *entry, void *arg)
     const struct tw__redis_task *task = entry;
     bool leased = tw__redis_task_is_leased(task);
     filed->leased += leased;
-    if (task->flags & TW__REDIS_TASK_IN_LINE)
-        filed->in_line += !leased || (task->flags & TW__REDIS_TASK_HELD) != 0;
-    else if (tw__redis_task_filed(task))
-        *(task->flags & TW__REDIS_TASK_BEHIND ? &filed->behind : leased ? &filed->leases : &filed->wheel) += 1;
+    filed->at[task->place] += task->place != TW__REDIS_IN_LINE || !leased;
 }
 
 static bool is_buried(struct tw__redis_queues *queues, const struct tw__redis_queue *queue)
@@ -384,11 +379,11 @@ static const char *check_list(struct tw__redis_queues *queues, const struct tw__
             fault = tw__redis_table_check(&queue->routes);
         if (fault == NULL && !is_buried(queues, queue))
             fault = tw__redis_check_routes(queue);
-        uint64_t before = filed->in_line, leased = filed->leased;
+        uint64_t before = in_lines(filed), leased = filed->leased;
         while (tw__redis_table_walk(&queue->tasks, &segment, count_filed, filed))
             ;
         if (fault == NULL &&
-            filed->in_line - before != queue->in_line + queue->held + queue->ready_count + queue->dead_count)
+            in_lines(filed) - before != queue->in_line + queue->held + queue->ready_count + queue->dead_count)
             fault = "P4: the count of tasks in lines is wrong";
         if (fault == NULL && filed->leased - leased != queue->leased_count)
             fault = "P4: the count of leased tasks is wrong";
@@ -407,8 +402,9 @@ const char *tw__redis_check_all(struct tw__redis_queues *queues)
     if (fault == NULL)
         fault = tw__redis_check_places(queues);
     uint64_t behind = queues->behind == NULL ? 0 : tw_wheel_count(queues->behind);
-    if (fault == NULL && (filed.wheel != tw_wheel_count(queues->wheel) || filed.behind != behind ||
-                          filed.leases != tw_wheel_count(queues->leases)))
+    if (fault == NULL && (filed.at[TW__REDIS_IN_WHEEL] != tw_wheel_count(queues->wheel) ||
+                          filed.at[TW__REDIS_IN_BEHIND] != behind ||
+                          filed.at[TW__REDIS_IN_LEASES] != tw_wheel_count(queues->leases)))
         fault = "P1: a wheel holds other tasks than those of the queues";
     return fault;
 }

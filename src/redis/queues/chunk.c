@@ -41,7 +41,7 @@
 #include "sums.h"
 #include "varint.h"
 
-enum { REPEATS = 1, LIVED = 2, SHARED = 4 };
+enum { REPEATS = 1, LIVED = 2, SHARED = 4, TRIES = 16 };
 _Static_assert(TW_MISSED_COALESCE == 0 && TW_MISSED_SKIP == 1 && TW_MISSED_BURST == 2,
                "the policies for missed periods are written as these numbers");
 
@@ -123,12 +123,12 @@ static void put_task(struct tw__redis_chunks *chunks, const struct tw__redis_tas
 {
     const struct tw__redis_task *written = written_before(chunks, task);
     uint64_t times = tw__redis_task_times(task);
-    bool repeats = (task->flags & TW__REDIS_TASK_REPEATS) != 0;
+    bool repeats = task->repeats;
     put_route(chunks, tw__redis_route_of(chunks->queues, task), routes);
     put_number(chunks, tw__redis_place_due(chunks->queues, task) - before);
     put_number(chunks, (uint64_t)(repeats ? REPEATS : 0) + (task->lived ? LIVED : 0) +
                            (written != NULL ? SHARED : 0) +
-                           (uint64_t)tw__redis_place_tries(chunks->queues, task) * TW__REDIS_TASK_TRIES);
+                           (uint64_t)tw__redis_place_tries(chunks->queues, task) * TRIES);
     if (task->lived) {
         struct tw__redis_life life = tw__redis_task_whole_life(task);
         tw__redis_life_put(&chunks->buffer, &life, &chunks->queues->memory);
@@ -253,16 +253,16 @@ static bool payload_fits(const struct tw__redis_route *route, const struct tw__r
 static bool take_flags(struct reader *reader, struct tw__redis_task_plan *plan, struct tw__redis_life *life,
                        bool *shares)
 {
-    uint64_t flags = take_number(reader, SHARED + LIVED + REPEATS + TW__REDIS_TRIES_MAX * TW__REDIS_TASK_TRIES);
+    uint64_t flags = take_number(reader, SHARED + LIVED + REPEATS + TW__REDIS_TRIES_MAX * TRIES);
     bool repeats = (flags & REPEATS) != 0;
     *shares = (flags & SHARED) != 0;
-    if (flags % TW__REDIS_TASK_TRIES > SHARED + LIVED + REPEATS)
+    if (flags % TRIES > SHARED + LIVED + REPEATS)
         return false;
     if (flags & LIVED) {
         *life = tw__redis_life_take(&reader->bytes);
         plan->life = life;
     }
-    plan->tries = (uint32_t)flags / TW__REDIS_TASK_TRIES;
+    plan->tries = (uint32_t)flags / TRIES;
     plan->every = repeats ? take_own(reader, "every", TW__TASK_IN_EVERY) : 0;
     plan->times = repeats ? take_own(reader, "times", TW__TASK_IN_TIMES) : 1;
     return reader->bytes.at != NULL && (!repeats || plan->every > 0) &&

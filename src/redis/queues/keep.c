@@ -78,7 +78,7 @@ static void renew_in_place(struct tw__redis_queue *queue, struct tw__redis_task 
 {
     struct tw__redis_queues *queues = queue->queues;
     TW_ASSERT(tw__redis_task_filed(task) || queues->delivering == task);
-    if (!(task->flags & TW__REDIS_TASK_HELD) || route == tw__redis_route_of(queues, task)) {
+    if (task->place != TW__REDIS_IN_HELD || route == tw__redis_route_of(queues, task)) {
         tw__redis_queue_renew(queue, task, fresh, route);
         return;
     }

@@ -37,9 +37,12 @@ static struct tw__redis_task *relive(struct tw__redis_queue *queue, struct tw__r
 
 /* ---- new tasks ------------------------------------------------------------------------------------------- */
 
-/* The attempt of a task, if a new task that is due at `due_ms` stands behind it. */
-static struct tw__redis_life replaced_life(const struct tw__redis_task *task, uint64_t due_ms)
+/* Lets a task be a newer one from now on, which is due at `due_ms` and stands behind the attempt under way, at
+ * its place. Returns the task. */
+static struct tw__redis_task *let_stand_behind(struct tw__redis_queue *queue, struct tw__redis_task *task,
+                                               uint64_t due_ms)
 {
+    struct tw__redis_queues *queues = queue->queues;
     struct tw__redis_life life = tw__redis_task_whole_life(task);
     TW_ASSERT(tw__redis_stage_is_leased(life.stage));
     life.stage = TW__REDIS_REPLACED;
@@ -47,38 +50,34 @@ static struct tw__redis_life replaced_life(const struct tw__redis_task *task, ui
     life.due = due_ms;
     life.lapses = 0;
     life.error.size = 0;
-    return life;
+    if (queues->delivering == task)
+        queues->delivering = NULL;
+    task = tw__redis_queue_relive(queue, task, &life);
+    if (!tw__redis_task_filed(task))
+        tw__redis_place_file_overdue(queues, task); /* its lease has run out, and that has to be seen again */
+    return task;
 }
 
 void tw__redis_lease_put(struct tw__redis_queue *queue, struct tw__redis_task *task,
                          struct tw__redis_route *route, uint64_t hash, struct tw__redis_task *old,
                          uint64_t now_ms)
 {
-    const struct tw__redis_memory *memory = &queue->queues->memory;
     if (old == NULL || !tw__redis_task_is_leased(old)) {
         tw__redis_queue_put(queue, task, route, hash, old, now_ms);
         return;
     }
-    struct tw__redis_life life = replaced_life(old, tw__redis_task_due(task));
-    struct tw__redis_task *behind = tw__redis_task_relive(task, &life, memory);
-    memory->free(task);
-    tw__redis_queue_put_behind(queue, behind, route, hash, old);
+    old = let_stand_behind(queue, old, tw__redis_task_due(task));
+    old->tries = task->tries;
+    tw__redis_queue_renew(queue, old, task, route);
 }
 
 void tw__redis_lease_move(struct tw__redis_queue *queue, struct tw__redis_task *task, uint64_t due_ms,
                           uint64_t now_ms)
 {
-    struct tw__redis_queues *queues = queue->queues;
-    if (!tw__redis_task_is_leased(task)) {
+    if (tw__redis_task_is_leased(task))
+        let_stand_behind(queue, task, due_ms);
+    else
         tw__redis_queue_begin_anew(queue, task, due_ms, now_ms);
-        return;
-    }
-    struct tw__redis_life life = replaced_life(task, due_ms);
-    if (queues->delivering == task)
-        queues->delivering = NULL;
-    task = tw__redis_queue_relive(queue, task, &life);
-    if (!tw__redis_task_filed(task))
-        tw__redis_place_file_overdue(queues, task); /* its lease has run out, and that has to be seen again */
 }
 
 uint64_t tw__redis_lease_end_replaced(struct tw__redis_queue *queue, struct tw__redis_task *task,
@@ -115,7 +114,7 @@ struct tw__redis_task *tw__redis_lease_begin(struct tw__redis_queue *queue, stru
                                              struct tw__redis_buffer *log)
 {
     struct tw__redis_life life = life_of(task);
-    TW_ASSERT(task->ready && lease->token != 0);
+    TW_ASSERT(task->place == TW__REDIS_IN_READY && lease->token != 0);
     life.next = tw__redis_task_due(task);
     begin_call(&life, turn);
     life.has_next = life.next != life.due;
@@ -254,7 +253,7 @@ void tw__redis_lease_done(struct tw__redis_queue *queue, struct tw__redis_task *
     if (times != TW__REDIS_FOR_EVER)
         tw__redis_task_set_times(task, times - 1);
     task = relive(queue, task, NULL, next, now_ms);
-    tw__redis_task_set_tries(task, 0); /* only now: the tries of a held task stand in its route too */
+    task->tries = 0; /* only now: the tries of a held task stand in its route too */
     tw__redis_change_put_next(log, queue->queues, task);
 }
 
@@ -334,7 +333,7 @@ static void gather_begun(void *entry, void *arg)
     struct all_begun *all = arg;
     struct tw__redis_task *task = entry;
     enum tw__redis_stage stage = tw__redis_task_stage(task);
-    if (stage == TW__REDIS_DEAD || (!task->lived && (task->ready || !(task->flags & TW__REDIS_TASK_IN_LINE))))
+    if (stage == TW__REDIS_DEAD || (!task->lived && task->place != TW__REDIS_IN_LINE))
         return;
     uint64_t at_ms = tw__redis_task_due(task);
     if (tw__redis_stage_is_leased(stage)) {
@@ -357,7 +356,7 @@ static void forget(struct tw__redis_queue *queue, const struct begun *begun, uin
 {
     struct tw__redis_life life = life_of(begun->task);
     tw__redis_life_unbegin(&life);
-    bool again = life.attempt > 0 || life.due != begun->at_ms; /* it is too late no more */
+    bool again = life.attempt > 0 || life.has_missed || life.due != begun->at_ms; /* it is too late no more */
     relive(queue, begun->task, again ? &life : NULL, begun->at_ms, now_ms);
 }
 

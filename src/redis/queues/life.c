@@ -31,7 +31,8 @@ void tw__redis_life_unbegin(struct tw__redis_life *life)
     if (life->stage == TW__REDIS_REPLACED)
         life->attempt = 0; /* it was that of an older task */
     life->attempt -= life->stage == TW__REDIS_LEASED && life->attempt > 0;
-    life->has_missed &= life->attempt > 0; /* the next take counts them anew */
+    /* The next take counts them anew, but a call that a target has refused goes on. */
+    life->has_missed &= life->attempt > 0 || life->stage == TW__REDIS_WAITING;
     life->stage = TW__REDIS_WAITING;
     life->has_next = false;
     life->token = 0;
@@ -115,13 +116,15 @@ static void take_missed(struct tw__redis_reader *reader, struct tw__redis_life *
         reader->at = NULL;
 }
 
-/* Whether so many attempts may have lapsed. The one under way has not, and a new task behind it has none. */
-static bool lapses_fit(const struct tw__redis_life *life)
+/* Whether so many attempts may have lapsed, and whether the one under way has a token, without which nobody
+ * could end it. That attempt has not lapsed, and a new task behind it has no lapses. */
+static bool attempts_fit(const struct tw__redis_life *life)
 {
     uint32_t most = life->stage == TW__REDIS_DEAD ? TW__REDIS_LAPSES_LAST : TW__REDIS_LAPSES_LAST - 1;
-    if (life->lapses > (life->stage == TW__REDIS_REPLACED ? 0 : most))
+    bool leased = tw__redis_stage_is_leased(life->stage);
+    if (life->lapses > (life->stage == TW__REDIS_REPLACED ? 0 : most) || (leased && life->token == 0))
         return false;
-    return life->attempt >= life->lapses + tw__redis_stage_is_leased(life->stage);
+    return life->attempt >= life->lapses + leased;
 }
 
 struct tw__redis_life tw__redis_life_take(struct tw__redis_reader *reader)
@@ -136,7 +139,7 @@ struct tw__redis_life tw__redis_life_take(struct tw__redis_reader *reader)
     life.token = tw__redis_reader_number(reader, UINT64_MAX);
     life.lease_ms = (uint32_t)tw__redis_reader_number(reader, UINT32_MAX);
     life.attempt = (uint32_t)tw__redis_reader_named(reader, "attempt", TW__REDIS_BEGUN_MAX);
-    if (!lapses_fit(&life))
+    if (!attempts_fit(&life))
         reader->at = NULL;
     life.worker = tw__redis_reader_bytes(reader);
     life.error = tw__redis_reader_bytes(reader);

@@ -50,7 +50,7 @@ static bool is_within(const struct look *look, uint64_t next_ms)
 
 static void look_at(struct look *look, struct tw__redis_task *task)
 {
-    uint64_t next_ms = task->flags & TW__REDIS_TASK_HELD
+    uint64_t next_ms = task->place == TW__REDIS_IN_HELD
                            ? tw__redis_place_next(look->queue->queues, task, look->now_ms)
                            : tw__redis_task_due(task);
     if (is_within(look, next_ms) && tw__redis_task_waits(task))
@@ -290,7 +290,7 @@ static void count_due(struct look *look, struct tw__redis_task *task, uint64_t n
 {
     (void)next_ms;
     look->states->ready++;
-    look->states->overdue += !(task->flags & TW__REDIS_TASK_HELD);
+    look->states->overdue += task->place != TW__REDIS_IN_HELD;
 }
 
 void tw__redis_look_states(const struct tw__redis_queue *queue, uint64_t now_ms,

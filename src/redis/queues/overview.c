@@ -141,7 +141,7 @@ static void count_in_sample(void *entry, void *arg)
     if (ahead->seen == ahead->wanted)
         return;
     ahead->seen++;
-    if (!(task->flags & TW__REDIS_TASK_IN_LINE))
+    if (!tw__redis_task_in_line(task))
         count_task(ahead, task);
 }
 

@@ -43,14 +43,9 @@
  *
  * Invariants (check.c names the first that does not hold)
  *   P1  A task of a queue is in one wheel or one line, unless tw__redis_place_take() has taken it.
- *   P2  The flags of a task say where it is:
- *         - no flag in the main wheel, or if it is leased in the wheel of leases;
- *         - TW__REDIS_TASK_BEHIND in the second wheel;
- *         - TW__REDIS_TASK_IN_LINE in the lines of overdue, of past tasks, and of those put aside;
- *         - TW__REDIS_TASK_IN_LINE and TW__REDIS_TASK_HELD in the line of its own route;
- *         - TW__REDIS_TASK_IN_LINE in the three lines of its queue;
- *         - `ready` besides in the line of ready tasks.
- *       A task is in the line of dead tasks if its stage is DEAD.
+ *   P2  The field `place` of a task says where it is. A held task is in the line of its own route. A task is
+ *       in the line of dead tasks if its stage is DEAD. A leased task in a wheel is in that of leases, and no
+ *       other task is there.
  *   P3  A route whose line is not empty either waits for its retry or is in the list of ready routes. A route
  *       whose line is empty does neither.
  *   P4  Each queue counts its tasks that are in lines, and its leased tasks.
@@ -125,16 +120,9 @@ void tw__redis_place_clock_set(struct tw__redis_queues *queues, int64_t by_ms)
     queues->set_ms += by_ms;
 }
 
-/* Whether a leased task waits in the wheel of leases, so that its time is one of the steady clock. */
-static bool is_steady(const struct tw__redis_task *task)
-{
-    return tw__redis_task_is_leased(task) && !(task->flags & TW__REDIS_TASK_IN_LINE) &&
-           tw_timer_pending(&task->timer);
-}
-
 uint64_t tw__redis_place_due(const struct tw__redis_queues *queues, const struct tw__redis_task *task)
 {
-    if (!is_steady(task))
+    if (task->place != TW__REDIS_IN_LEASES)
         return tw__redis_task_due(task);
     uint64_t end = wall_of(queues, tw__redis_task_due(task));
     return end < TW__TASK_TIME_MAX ? end : TW__TASK_TIME_MAX;
@@ -145,7 +133,7 @@ uint64_t tw__redis_place_next(const struct tw__redis_queues *queues, const struc
 {
     if (tw__redis_task_stage(task) == TW__REDIS_DEAD)
         return 0;
-    if (!(task->flags & TW__REDIS_TASK_HELD))
+    if (task->place != TW__REDIS_IN_HELD)
         return tw__redis_place_due(queues, task);
     const struct tw__redis_route *route = tw__redis_route_of(queues, task);
     uint64_t next_ms = wall_of(queues, route->next_try_ms);
@@ -161,20 +149,20 @@ uint64_t tw__redis_place_now(const struct tw__redis_queues *queues)
 
 /* Puts a task that is filed nowhere into a line, before `next`: the place in the line overwrites the timer.
  * unpark() does the reverse. */
-static void park(struct tw__redis_task *task, uint8_t flags, struct tw__link *next, uint64_t since_ms)
+static void park(struct tw__redis_task *task, enum tw__redis_place place, struct tw__link *next,
+                 uint64_t since_ms)
 {
     TW_ASSERT(!tw__redis_task_filed(task));
     task->parked.due = tw_timer_deadline(&task->timer);
     task->parked.since_ms = since_ms;
-    task->flags |= TW__REDIS_TASK_IN_LINE | flags;
+    task->place = place & 15;
     tw__list_insert(&task->parked.link, next);
 }
 
 static void unpark(struct tw__redis_task *task)
 {
     tw__list_remove(&task->parked.link);
-    task->flags &= (uint8_t) ~(TW__REDIS_TASK_IN_LINE | TW__REDIS_TASK_HELD);
-    task->ready = 0;
+    task->place = TW__REDIS_NOWHERE;
     tw_timer_init_at(&task->timer, task->parked.due);
 }
 
@@ -190,7 +178,7 @@ static void count_in_line(const struct tw__redis_queues *queues, const struct tw
 static void line_up(struct tw__redis_queues *queues, struct tw__redis_task *task, struct tw__link *next,
                     uint64_t since_ms)
 {
-    park(task, 0, next, since_ms);
+    park(task, TW__REDIS_IN_LINE, next, since_ms);
     if (task->parked.due > queues->lined_ms)
         queues->lined_ms = task->parked.due;
     count_in_line(queues, task, 1);
@@ -206,7 +194,7 @@ static void file_behind(struct tw__redis_queues *queues, struct tw_wheel *behind
         fits(tw_wheel_add_at(behind, &task->timer, due_ms));
         return;
     }
-    task->flags &= (uint8_t)~TW__REDIS_TASK_BEHIND;
+    task->place = TW__REDIS_NOWHERE;
     line_up(queues, task, &queues->overdue, 0);
 }
 
@@ -263,7 +251,7 @@ static void await_death(struct tw__redis_queue *queue)
 static void file_dead(struct tw__redis_queues *queues, struct tw__redis_task *task)
 {
     struct tw__redis_queue *queue = tw__redis_queue_of(queues, task);
-    park(task, 0, &queue->dead, 0);
+    park(task, TW__REDIS_IN_DEAD, &queue->dead, 0);
     tw__redis_sums_dead(queue, task, 1);
     await_death(queue);
 }
@@ -300,21 +288,28 @@ static uint64_t steady_end(const struct tw__redis_queues *queues, uint64_t end_m
     return now < stands ? tw__add_saturating(end, stands - now) : end;
 }
 
+/* Files a task in one of the wheels. */
+static void file_in(struct tw_wheel *wheel, enum tw__redis_place place, struct tw__redis_task *task,
+                    uint64_t time_ms)
+{
+    fits(tw_wheel_add_at(wheel, &task->timer, time_ms));
+    task->place = place & 15;
+}
+
 /* Files a task in a wheel for a time that is yet to come. Returns false if all wheels have passed this time:
  * the clock was set back a little, or there is no memory for a second wheel. */
 static bool file_in_wheel(struct tw__redis_queues *queues, struct tw__redis_task *task, uint64_t due_ms,
                           uint64_t now_ms)
 {
     if (due_ms > tw_wheel_now(queues->wheel)) {
-        fits(tw_wheel_add_at(queues->wheel, &task->timer, due_ms));
+        file_in(queues->wheel, TW__REDIS_IN_WHEEL, task, due_ms);
         return true;
     }
     if (now_ms + TW__REDIS_BACK_MS < tw__redis_place_now(queues))
         tw__redis_place_clock_back(queues, now_ms); /* the clock was set back, and no tick has seen it yet */
     if (due_ms <= tw__redis_place_now(queues))
         return false;
-    task->flags |= TW__REDIS_TASK_BEHIND;
-    fits(tw_wheel_add_at(queues->behind, &task->timer, due_ms));
+    file_in(queues->behind, TW__REDIS_IN_BEHIND, task, due_ms);
     return true;
 }
 
@@ -331,7 +326,7 @@ static void file_task(struct tw__redis_queues *queues, struct tw__redis_task *ta
         return;
     }
     if (due_ms > now_ms && tw__redis_task_is_leased(task)) {
-        fits(tw_wheel_add_at(queues->leases, &task->timer, steady_end(queues, due_ms, now_ms)));
+        file_in(queues->leases, TW__REDIS_IN_LEASES, task, steady_end(queues, due_ms, now_ms));
         return;
     }
     if (due_ms > now_ms && file_in_wheel(queues, task, due_ms, now_ms))
@@ -347,24 +342,6 @@ void tw__redis_place_file(struct tw__redis_queues *queues, struct tw__redis_task
     tw__redis_check_changed(queues, tw__redis_check_places);
 }
 
-void tw__redis_place_stand_behind(struct tw__redis_queues *queues, struct tw__redis_task *task,
-                                  struct tw__redis_task *old)
-{
-    uint8_t line = old->flags & (TW__REDIS_TASK_IN_LINE | TW__REDIS_TASK_HELD);
-    TW_ASSERT(tw__redis_task_is_leased(task) && tw__redis_task_is_leased(old));
-    TW_ASSERT(!tw__redis_task_filed(task));
-    task->order = queues->order++;
-    if (is_steady(old) && tw__redis_task_due(old) > tw_wheel_now(queues->leases)) {
-        fits(tw_wheel_add_at(queues->leases, &task->timer, tw__redis_task_due(old)));
-        return;
-    }
-    tw__redis_task_set_due(task, tw__redis_place_due(queues, old));
-    if (line == TW__REDIS_TASK_IN_LINE)
-        line_up(queues, task, &old->parked.link, old->parked.since_ms);
-    else
-        line_up(queues, task, &queues->overdue, 0);
-}
-
 /* ---- targets that refuse --------------------------------------------------------------------------------- */
 
 /* While a task is held, the upper bits of its flags hold the waits that its route had counted before, minus
@@ -373,12 +350,12 @@ void tw__redis_place_stand_behind(struct tw__redis_queues *queues, struct tw__re
  * tries are 7 - 4 = 3. */
 static uint32_t held_tries(const struct tw__redis_queues *queues, const struct tw__redis_task *task)
 {
-    return (tw__redis_route_of(queues, task)->waits - tw__redis_task_tries(task)) & TW__REDIS_TRIES_MAX;
+    return (tw__redis_route_of(queues, task)->waits - task->tries) & TW__REDIS_TRIES_MAX;
 }
 
 uint32_t tw__redis_place_tries(const struct tw__redis_queues *queues, const struct tw__redis_task *task)
 {
-    return task->flags & TW__REDIS_TASK_HELD ? held_tries(queues, task) : tw__redis_task_tries(task);
+    return task->place == TW__REDIS_IN_HELD ? held_tries(queues, task) : task->tries;
 }
 
 void tw__redis_place_rest(struct tw__redis_route *route)
@@ -392,8 +369,9 @@ static void hold(struct tw__redis_queues *queues, struct tw__redis_task *task, s
                  uint64_t since_ms)
 {
     struct tw__redis_route *route = tw__redis_route_of(queues, task);
-    tw__redis_task_set_tries(task, route->waits - tw__redis_task_tries(task));
-    park(task, TW__REDIS_TASK_HELD, next, since_ms);
+    TW_ASSERT(!tw__redis_task_is_leased(task));
+    task->tries = (route->waits - task->tries) & TW__REDIS_TRIES_MAX;
+    park(task, TW__REDIS_IN_HELD, next, since_ms);
     tw__redis_sums_held(route->queue, 1);
 }
 
@@ -471,8 +449,7 @@ static bool is_due_by(struct tw__link *link, struct tw__link *other)
 static void offer_before(struct tw__redis_queues *queues, struct tw__redis_task *task, struct tw__link *next,
                          uint64_t since_ms)
 {
-    park(task, 0, next, since_ms);
-    task->ready = 1;
+    park(task, TW__REDIS_IN_READY, next, since_ms);
     tw__redis_sums_ready(tw__redis_queue_of(queues, task), 1);
     tw__redis_check_changed(queues, tw__redis_check_places);
 }
@@ -606,7 +583,7 @@ static void let_go(struct tw__redis_queues *queues, struct tw__redis_task *task)
     struct tw__redis_route *route = tw__redis_route_of(queues, task);
     uint32_t tries = held_tries(queues, task);
     unpark(task);
-    tw__redis_task_set_tries(task, tries);
+    task->tries = tries & TW__REDIS_TRIES_MAX;
     tw__redis_sums_held(route->queue, -1);
     if (tw__list_empty(&route->line))
         tw__redis_place_rest(route);
@@ -617,7 +594,7 @@ struct tw__redis_wait tw__redis_place_let_go(struct tw__redis_queues *queues, st
     const struct tw__redis_route *route = tw__redis_route_of(queues, task);
     struct tw__redis_wait wait = {
         .since_ms = task->parked.since_ms, .next_try_ms = route->next_try_ms, .wait_ms = route->wait_ms};
-    TW_ASSERT(task->flags & TW__REDIS_TASK_HELD);
+    TW_ASSERT(task->place == TW__REDIS_IN_HELD);
     if (tw_timer_pending(&route->retry))
         wait.retry_ms = tw_timer_deadline(&route->retry);
     tw__redis_place_unfile(queues, task);
@@ -641,31 +618,48 @@ void tw__redis_place_hold_on(struct tw__redis_queues *queues, struct tw__redis_t
     tw__redis_check_changed(queues, tw__redis_check_places);
 }
 
+static void leave_wheel(struct tw_wheel *wheel, struct tw__redis_task *task)
+{
+    tw_wheel_cancel(wheel, &task->timer);
+    task->place = TW__REDIS_NOWHERE;
+}
+
 void tw__redis_place_unfile(struct tw__redis_queues *queues, struct tw__redis_task *task)
 {
-    if (task->flags & TW__REDIS_TASK_HELD) {
-        let_go(queues, task);
-    } else if (task->ready) {
-        unpark(task);
-        tw__redis_sums_ready(tw__redis_queue_of(queues, task), -1);
-    } else if (task->flags & TW__REDIS_TASK_IN_LINE && tw__redis_task_stage(task) == TW__REDIS_DEAD) {
-        unfile_dead(queues, task);
-    } else if (task->flags & TW__REDIS_TASK_IN_LINE) {
+    switch ((enum tw__redis_place)task->place) {
+    case TW__REDIS_NOWHERE:
+        break;
+    case TW__REDIS_IN_WHEEL:
+        leave_wheel(queues->wheel, task);
+        break;
+    case TW__REDIS_IN_BEHIND:
+        leave_wheel(queues->behind, task);
+        break;
+    case TW__REDIS_IN_LEASES:
+        leave_wheel(queues->leases, task);
+        tw__redis_task_set_due(task, wall_of(queues, tw__redis_task_due(task)));
+        break;
+    case TW__REDIS_IN_LINE:
         unpark(task);
         count_in_line(queues, task, -1);
-    } else if (tw__redis_task_is_leased(task)) {
-        if (tw_wheel_cancel(queues->leases, &task->timer))
-            tw__redis_task_set_due(task, wall_of(queues, tw__redis_task_due(task)));
-    } else {
-        tw_wheel_cancel(task->flags & TW__REDIS_TASK_BEHIND ? queues->behind : queues->wheel, &task->timer);
-        task->flags &= (uint8_t)~TW__REDIS_TASK_BEHIND;
+        break;
+    case TW__REDIS_IN_HELD:
+        let_go(queues, task);
+        break;
+    case TW__REDIS_IN_READY:
+        unpark(task);
+        tw__redis_sums_ready(tw__redis_queue_of(queues, task), -1);
+        break;
+    case TW__REDIS_IN_DEAD:
+        unfile_dead(queues, task);
+        break;
     }
     tw__redis_check_changed(queues, tw__redis_check_places);
 }
 
 void tw__redis_place_prefetch(const struct tw__redis_task *task)
 {
-    if (!(task->flags & TW__REDIS_TASK_IN_LINE)) {
+    if (!tw__redis_task_in_line(task)) {
         tw_timer_prefetch(&task->timer);
         return;
     }
@@ -675,7 +669,7 @@ void tw__redis_place_prefetch(const struct tw__redis_task *task)
 
 void tw__redis_place_moved(struct tw__redis_task *task)
 {
-    if (task->flags & TW__REDIS_TASK_IN_LINE)
+    if (tw__redis_task_in_line(task))
         tw__link_relocated(&task->parked.link);
     else
         tw_timer_relocated(&task->timer);
@@ -687,10 +681,9 @@ void tw__redis_place_refile(struct tw__redis_queues *queues, struct tw__redis_ta
     if (queues->delivering == task)
         queues->delivering = NULL;
     due_ms = file_time(task, due_ms, now_ms);
-    bool in_wheel = due_ms > now_ms && !(task->flags & (TW__REDIS_TASK_IN_LINE | TW__REDIS_TASK_BEHIND));
-    if (in_wheel && tw__redis_task_is_leased(task)) {
+    if (due_ms > now_ms && task->place == TW__REDIS_IN_LEASES) {
         fits(tw_wheel_move_at(queues->leases, &task->timer, steady_end(queues, due_ms, now_ms)));
-    } else if (in_wheel && due_ms > tw_wheel_now(queues->wheel)) {
+    } else if (due_ms > now_ms && due_ms > tw_wheel_now(queues->wheel) && task->place == TW__REDIS_IN_WHEEL) {
         task->order = queues->order++;
         fits(tw_wheel_move_at(queues->wheel, &task->timer, due_ms));
     } else {
@@ -710,7 +703,7 @@ static enum tw__redis_taken take_from(struct tw_wheel *wheel, uint64_t now_ms, u
     if (polled != TW_POLL_DUE)
         return polled == TW_POLL_MORE ? TW__REDIS_TAKEN_MORE : TW__REDIS_TAKEN_NONE;
     *task = tw__redis_task_of_timer(timer);
-    (*task)->flags &= (uint8_t)~TW__REDIS_TASK_BEHIND;
+    (*task)->place = TW__REDIS_NOWHERE;
     return TW__REDIS_TAKEN_TASK;
 }
 

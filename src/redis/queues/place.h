@@ -47,11 +47,6 @@ enum tw__redis_source {
  * its length allows, and TW__REDIS_LEASE_MORE_MS. Requires: the task is filed nowhere. */
 void tw__redis_place_file(struct tw__redis_queues *queues, struct tw__redis_task *task, uint64_t due_ms,
                           uint64_t now_ms);
-/* Files a task that stands behind the attempt of `old`: at the place of `old`, and for the end of that lease.
- * If the lease has run out, and `old` is in no line yet, the task is overdue. The caller takes `old` out.
- * Requires: both are leased; the task is filed nowhere. */
-void tw__redis_place_stand_behind(struct tw__redis_queues *queues, struct tw__redis_task *task,
-                                  struct tw__redis_task *old);
 /* Takes a task out of the wheel or line in which it is filed, if any. */
 void tw__redis_place_unfile(struct tw__redis_queues *queues, struct tw__redis_task *task);
 /* Prefetches the neighbours of a task that will soon be unfiled or refiled. */
@@ -77,10 +72,11 @@ void tw__redis_place_put_back(struct tw__redis_queues *queues, struct tw__redis_
 /* Whether the task's route holds tasks already. Then this task has to wait behind them, unless it is their
  * probe. */
 bool tw__redis_place_is_blocked(const struct tw__redis_queues *queues, const struct tw__redis_task *task);
-/* Puts a task at the end of its route's line. Requires: the task is filed nowhere; the line is not empty. */
+/* Puts a task at the end of its route's line. Requires: the task is filed nowhere, and is not leased; the line
+ * is not empty. */
 void tw__redis_place_hold(struct tw__redis_queues *queues, struct tw__redis_task *task);
 /* Puts a task at the head of its route's line. The line then waits until `retry_ms` on the monotonic clock,
- * which is `next_ms` on the wall clock. Requires: the task is filed nowhere. */
+ * which is `next_ms` on the wall clock. Requires: the task is filed nowhere and is not leased. */
 void tw__redis_place_hold_first(struct tw__redis_queues *queues, struct tw__redis_task *task, uint64_t retry_ms,
                                 uint64_t next_ms);
 /* A held task, and how long its route waits. */

@@ -171,16 +171,6 @@ void tw__redis_queue_put(struct tw__redis_queue *queue, struct tw__redis_task *t
     tw__redis_check_changed(queue->queues, tw__redis_check_sums);
 }
 
-void tw__redis_queue_put_behind(struct tw__redis_queue *queue, struct tw__redis_task *task,
-                                struct tw__redis_route *route, uint64_t hash, struct tw__redis_task *old)
-{
-    TW_ASSERT(tw__redis_queue_find(queue, hash, tw__redis_task_id(task)) == old);
-    join(queue, task, route);
-    tw__redis_place_stand_behind(queue->queues, task, old);
-    replace(queue, task, hash, old);
-    tw__redis_check_changed(queue->queues, tw__redis_check_sums);
-}
-
 void tw__redis_queue_remove(struct tw__redis_queue *queue, struct tw__redis_task *task, uint64_t hash)
 {
     size_t before = tw__redis_sums_table_bytes(queue);
@@ -265,7 +255,7 @@ struct tw__redis_task *tw__redis_queue_renew(struct tw__redis_queue *queue, stru
     struct tw__redis_queues *queues = queue->queues;
     struct tw__redis_route *before = tw__redis_route_of(queues, task);
     TW_ASSERT(tw__redis_task_stage(task) != TW__REDIS_DEAD && !tw__redis_task_filed(fresh));
-    TW_ASSERT(route == before || !(task->flags & TW__REDIS_TASK_HELD));
+    TW_ASSERT(route == before || task->place != TW__REDIS_IN_HELD);
     struct tw__redis_task *copy = tw__redis_task_renewed(task, fresh, &queues->memory);
     if (task->shares)
         tw__redis_share_leave(queue, task);
@@ -282,7 +272,7 @@ void tw__redis_queue_begin_anew(struct tw__redis_queue *queue, struct tw__redis_
 {
     tw__redis_place_unfile(queue->queues, task);
     task = tw__redis_queue_relive(queue, task, NULL);
-    tw__redis_task_set_tries(task, 0);
+    task->tries = 0;
     tw__redis_place_file(queue->queues, task, due_ms, now_ms);
 }
 
@@ -295,7 +285,7 @@ struct tw__redis_task *tw__redis_queue_unbegin(struct tw__redis_queue *queue, st
     tw__redis_place_unfile(queue->queues, task);
     task = tw__redis_queue_relive(queue, task, again ? &life : NULL);
     if (!again)
-        tw__redis_task_set_tries(task, 0);
+        task->tries = 0;
     return task;
 }
 

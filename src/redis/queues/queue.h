@@ -40,10 +40,6 @@ struct tw__redis_task *tw__redis_queue_find(const struct tw__redis_queue *queue,
 void tw__redis_queue_put(struct tw__redis_queue *queue, struct tw__redis_task *task,
                          struct tw__redis_route *route, uint64_t hash, struct tw__redis_task *old,
                          uint64_t now_ms);
-/* The same for a task that stands behind the attempt of `old`: it is filed for the end of that lease. Requires:
- * both are leased. */
-void tw__redis_queue_put_behind(struct tw__redis_queue *queue, struct tw__redis_task *task,
-                                struct tw__redis_route *route, uint64_t hash, struct tw__redis_task *old);
 /* Takes a task out of the queue and of the place where it is filed, if any, and frees it. Requires: the
  * task belongs to this queue and has this hash. */
 void tw__redis_queue_remove(struct tw__redis_queue *queue, struct tw__redis_task *task, uint64_t hash);

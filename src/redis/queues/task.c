@@ -86,10 +86,11 @@ struct tw__redis_task *tw__redis_task_new(const struct tw__redis_task_plan *plan
     tw_timer_init_at(&task->timer, plan->due);
     task->route = 0;
     task->shares = plan->share != NULL;
-    task->ready = 0;
     task->lived = lived;
+    task->repeats = repeats;
     task->order = 0;
-    task->flags = (uint8_t)((repeats ? TW__REDIS_TASK_REPEATS : 0) | plan->tries * TW__REDIS_TASK_TRIES);
+    task->place = TW__REDIS_NOWHERE;
+    task->tries = plan->tries & TW__REDIS_TRIES_MAX;
     char *at = task->rest;
     if (lived) {
         tw__redis_life_pack(at, plan->life);
@@ -115,7 +116,7 @@ static const char *repeat_at(const struct tw__redis_task *task)
 
 static const char *id_at(const struct tw__redis_task *task)
 {
-    return repeat_at(task) + (task->flags & TW__REDIS_TASK_REPEATS ? REPEAT_SIZE : 0);
+    return repeat_at(task) + (task->repeats ? REPEAT_SIZE : 0);
 }
 
 struct tw__redis_bytes tw__redis_task_id(const struct tw__redis_task *task)
@@ -126,7 +127,7 @@ struct tw__redis_bytes tw__redis_task_id(const struct tw__redis_task *task)
 uint64_t tw__redis_task_every(const struct tw__redis_task *task)
 {
     uint64_t every = 0;
-    if (task->flags & TW__REDIS_TASK_REPEATS)
+    if (task->repeats)
         memcpy(&every, repeat_at(task), sizeof every);
     return every;
 }
@@ -134,26 +135,15 @@ uint64_t tw__redis_task_every(const struct tw__redis_task *task)
 uint64_t tw__redis_task_times(const struct tw__redis_task *task)
 {
     uint64_t times = 1;
-    if (task->flags & TW__REDIS_TASK_REPEATS)
+    if (task->repeats)
         memcpy(&times, repeat_at(task) + sizeof times, sizeof times);
     return times;
 }
 
 void tw__redis_task_set_times(struct tw__redis_task *task, uint64_t times)
 {
-    TW_ASSERT(task->flags & TW__REDIS_TASK_REPEATS);
+    TW_ASSERT(task->repeats);
     memcpy((char *)(uintptr_t)repeat_at(task) + sizeof times, &times, sizeof times);
-}
-
-uint32_t tw__redis_task_tries(const struct tw__redis_task *task)
-{
-    return task->flags / TW__REDIS_TASK_TRIES;
-}
-
-void tw__redis_task_set_tries(struct tw__redis_task *task, uint32_t tries)
-{
-    task->flags =
-        (uint8_t)(task->flags % TW__REDIS_TASK_TRIES + (tries & TW__REDIS_TRIES_MAX) * TW__REDIS_TASK_TRIES);
 }
 
 /* Where the payload lies in the task, or the address of the one that it shares. */
@@ -257,7 +247,7 @@ static struct tw__redis_task *copy_with(const struct tw__redis_task *task, const
                                        .life = life};
     struct tw__redis_task *copy = tw__redis_task_new(&plan, memory);
     memcpy(copy, task, offsetof(struct tw__redis_task, rest));
-    copy->flags = (uint8_t)((copy->flags & ~TW__REDIS_TASK_REPEATS) | (of->flags & TW__REDIS_TASK_REPEATS));
+    copy->repeats = of->repeats;
     copy->lived = life != NULL;
     copy->shares = share != NULL;
     return copy;

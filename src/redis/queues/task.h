@@ -2,7 +2,7 @@
  *
  * A task: one block of memory that holds its timer, its id and its payload, unless it shares the payload.
  *
- *     [ timer, or place in a line, 32 | route 4 | order 4 | flags 1 | life 25 if it has one
+ *     [ timer, or place in a line, 32 | route 4 | order 4 | place 1 | life 25 if it has one
  *       | every 8, times 8 if it repeats | id size, id | count, size, bytes ...
  *       | worker size, worker | error size, error if it has a life | next if that is not due
  *       | missed periods if its call has any ]
@@ -25,12 +25,16 @@
 #include "memory.h"
 #include "payload.h"
 
-enum {
-    TW__REDIS_TASK_REPEATS = 1, /* the task has `every` and `times` */
-    TW__REDIS_TASK_IN_LINE = 2, /* in a line, not in a wheel */
-    TW__REDIS_TASK_HELD = 4,    /* the line is that of its route, which its target refuses */
-    TW__REDIS_TASK_BEHIND = 8,  /* in the wheel for times that the main wheel has passed (place.c) */
-    TW__REDIS_TASK_TRIES = 16   /* the upper four bits count the failed tries (place.h) */
+/* Where a task is. */
+enum tw__redis_place {
+    TW__REDIS_NOWHERE, /* new, or taken out */
+    TW__REDIS_IN_WHEEL,
+    TW__REDIS_IN_BEHIND, /* the wheel for times that the main wheel has passed (place.c) */
+    TW__REDIS_IN_LEASES,
+    TW__REDIS_IN_LINE,  /* of overdue, past or stopped tasks, or of those put aside; all lines from here on */
+    TW__REDIS_IN_HELD,  /* the line of its route, which its target refuses */
+    TW__REDIS_IN_READY, /* the line of ready tasks of its queue */
+    TW__REDIS_IN_DEAD
 };
 enum { TW__REDIS_TRIES_MAX = 15, TW__REDIS_ROUTES_MAX = 1 << 29 };
 
@@ -48,14 +52,15 @@ struct tw__redis_parked {
 struct tw__redis_task {
     union {
         struct tw_timer timer;          /* in a wheel or nowhere; nowhere, it still carries the due time */
-        struct tw__redis_parked parked; /* in a line: TW__REDIS_TASK_IN_LINE */
+        struct tw__redis_parked parked; /* in a line */
     };
-    uint32_t route : 29; /* index in the list of all routes */
-    uint32_t shares : 1; /* its payload, with other tasks */
-    uint32_t ready : 1;  /* in the line of ready tasks of its queue */
-    uint32_t lived : 1;  /* has a life */
-    uint32_t order;      /* the order of filing among tasks that are due at the same time; it may wrap */
-    uint8_t flags;
+    uint32_t route : 29;  /* index in the list of all routes */
+    uint32_t shares : 1;  /* its payload, with other tasks */
+    uint32_t lived : 1;   /* has a life */
+    uint32_t repeats : 1; /* has `every` and `times` */
+    uint32_t order;       /* the order of filing among tasks that are due at the same time; it may wrap */
+    uint8_t place : 4;    /* enum tw__redis_place */
+    uint8_t tries : 4;    /* that have failed, unless the task is held (place.c) */
     char rest[];
 };
 
@@ -120,15 +125,17 @@ struct tw__redis_task *tw__redis_task_renewed(const struct tw__redis_task *task,
                                               const struct tw__redis_task *other,
                                               const struct tw__redis_memory *memory);
 
-/* The upper four bits of the flags: the failed tries, unless the task is held (place.c). */
-uint32_t tw__redis_task_tries(const struct tw__redis_task *task);
-void tw__redis_task_set_tries(struct tw__redis_task *task, uint32_t tries);
+/* Whether a task is in a line, and not in a wheel or nowhere. */
+static inline bool tw__redis_task_in_line(const struct tw__redis_task *task)
+{
+    return task->place >= TW__REDIS_IN_LINE;
+}
 
 /* The time for which the task is filed: its due time, or the time of its next attempt, of its death. The end of
  * a lease is this time only while the task is not in the wheel of leases: tw__redis_place_due(). */
 static inline uint64_t tw__redis_task_due(const struct tw__redis_task *task)
 {
-    return task->flags & TW__REDIS_TASK_IN_LINE ? task->parked.due : tw_timer_deadline(&task->timer);
+    return tw__redis_task_in_line(task) ? task->parked.due : tw_timer_deadline(&task->timer);
 }
 
 /* The due time that its user has given the task. */
@@ -140,13 +147,13 @@ static inline uint64_t tw__redis_task_first_due(const struct tw__redis_task *tas
 /* Whether a task waits for a time: it is not ready, not leased and not dead. */
 static inline bool tw__redis_task_waits(const struct tw__redis_task *task)
 {
-    return !task->ready && tw__redis_task_stage(task) == TW__REDIS_WAITING;
+    return task->place != TW__REDIS_IN_READY && tw__redis_task_stage(task) == TW__REDIS_WAITING;
 }
 
 /* Whether a task is filed: in a wheel or a line. */
 static inline bool tw__redis_task_filed(const struct tw__redis_task *task)
 {
-    return task->flags & TW__REDIS_TASK_IN_LINE || tw_timer_pending(&task->timer);
+    return task->place != TW__REDIS_NOWHERE;
 }
 
 /* Gives a task another due time. Requires: the task is filed nowhere. */

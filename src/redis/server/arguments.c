@@ -83,6 +83,25 @@ int tw__redis_argument_no_number(RedisModuleCtx *ctx, const char *word, enum tw_
     return tw__redis_argument_no_value(ctx, word, range_of(unit, min, max, range));
 }
 
+bool tw__redis_argument_id(RedisModuleCtx *ctx, RedisModuleString *id, size_t most)
+{
+    char error[ERROR_MAX];
+    size_t size = tw__redis_string_bytes(id).size;
+    if (size > 0 && size <= most)
+        return true;
+    snprintf(error, sizeof error, "ERR id has %zu bytes: expected 1 to %zu", size, most);
+    RedisModule_ReplyWithError(ctx, error);
+    return false;
+}
+
+bool tw__redis_argument_ids(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, int step)
+{
+    int at = 0;
+    while (at < argc && tw__redis_argument_id(ctx, argv[at], TW__TASK_NAME_MAX))
+        at += step;
+    return at >= argc;
+}
+
 bool tw__redis_argument_options(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
                                 struct tw__redis_option *options, const char *expected)
 {

@@ -36,6 +36,11 @@ int tw__redis_argument_no_value(RedisModuleCtx *ctx, const char *word, const cha
 int tw__redis_argument_no_number(RedisModuleCtx *ctx, const char *word, enum tw__redis_unit unit, long long min,
                                  long long max);
 
+/* Whether an id, which the caller names, has 1 to `most` bytes. Replies with an error if not. */
+bool tw__redis_argument_id(RedisModuleCtx *ctx, RedisModuleString *id, size_t most);
+/* The same for each `step`-th of `argc` arguments: the ids of tasks that are there, dead periods too. */
+bool tw__redis_argument_ids(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, int step);
+
 /* An option with one value. */
 struct tw__redis_option {
     const char *word;

@@ -96,10 +96,28 @@ def test_replay_at_an_absolute_time(r):
     assert r.execute_command("TW.NEXT", "s") == ["a", due]
 
 
+def test_each_verb_names_the_dead_period_of_the_longest_id(r):
+    name = "x" * 960
+    dead = f"{name}@1000"
+    put(r, "s", name, "AT", 1000, "EVERY", HOUR)
+    assert r.execute_command("TW.NACK", "s", name, wait_take(r, "s").token, "DEAD") == 0
+    assert [one.id for one in dead_of(r, "s")] == [dead]
+    assert task(r, "s", dead)["state"] == "dead"
+    assert r.execute_command("TW.REPLAY", "s", "IDS", 1, dead, "IN", HOUR) == 1
+    assert r.execute_command("TW.MOVE", "s", dead, "IN", 2 * HOUR) == 1
+    assert r.execute_command("TW.PROMOTE", "s", "IDS", 1, dead) == 1
+    job = wait_take(r, "s")
+    assert job.id == dead
+    assert r.execute_command("TW.TOUCH", "s", dead, job.token, "LEASE", HOUR) > 0
+    assert r.execute_command("TW.NACK", "s", dead, job.token, "BACK") > 0
+    assert ack(r, wait_take(r, "s")) == 1
+    assert r.execute_command("TW.CANCEL", "s", dead, name) == [0, 1]
+
+
 def test_only_dead_tasks_are_replayed_and_purged(r):
     put(r, "s", "waiting", "IN", HOUR), put(r, "s", "leased")
     wait_take(r, "s")
-    for name in ("waiting", "leased", "nobody", ""):
+    for name in ("waiting", "leased", "nobody", "x" * 1024):
         assert r.execute_command("TW.REPLAY", "s", "IDS", 1, name) == 0
         assert r.execute_command("TW.PURGE", "s", "IDS", 1, name) == 0
     for queue in ("s", "none"):

@@ -366,6 +366,27 @@ def test_a_refused_call_stands_for_the_same_periods_when_it_is_tried_again(clock
     assert calls(r) == [(due, 10), (due + 20 * HOUR, 20)]
 
 
+@pytest.mark.parametrize("how", ["COPY", "RESTORE"])
+def test_a_copy_of_a_refused_call_stands_for_the_same_periods(clock, server, r, how):
+    """Its tries stay, and so do its missed periods."""
+    r.set("q", "text")
+    due = clock.now() - 10 * HOUR
+    add(r, "a", "AT", due, "EVERY", HOUR, "BACKOFF", HOUR, 1, HOUR)
+    wait_until(lambda: task(r, "s", "a")["attempt"] == 1)
+    r.execute_command("TW.PAUSE", "s", "ON")
+    if how == "COPY":
+        r.copy("s", "s2")
+    else:
+        r.restore("s2", 0, server.client(decode_responses=False).dump("s"))
+    for queue in ("s", "s2"):
+        found = task(r, queue, "a")
+        assert (found["due"], found["attempt"], found["missed-periods"]) == (due, 1, 10)
+    r.delete("q")
+    r.execute_command("TW.PAUSE", "s2", "OFF")
+    wait_until(lambda: r.exists("q"))
+    assert calls(r)[0] == (due, 10)
+
+
 def test_skip_goes_on_with_the_first_period_that_is_to_come(clock, server, r):
     """The present period, which has begun, is left out too."""
     base = clock.now()

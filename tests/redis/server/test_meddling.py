@@ -150,6 +150,19 @@ def test_the_delivery_of_a_series_that_is_put_again_goes_on(pair):
     assert (again["times"], again["payload"]) == (8, ["n", "again"])
 
 
+def test_the_missed_periods_of_a_series_that_is_put_again_are_counted_anew(pair):
+    """The delivery stands for 10 more hours. These are 2 of the new periods, so the next one is the third."""
+    r, due = pair[0].client(), now_ms() - 10 * HOUR - HOUR // 2
+    r.execute_command("MEDDLE", "xadd", 0, 1, "TW.SEND", "s", "t", "a", "AT", FAR, "KEEPDUE", "EVERY", 4 * HOUR,
+                      "PAYLOAD", "n", "again")
+    r.execute_command("TW.SEND", "s", "t", "a", "AT", due, "EVERY", HOUR, "PAYLOAD", "n", "1")
+    wait_until(lambda: r.execute_command("MEDDLE.DONE")[0] == 1)
+    wait_delivered(r, 1)
+    found = settled(pair)
+    assert [fields["tw.missed"] for _, fields in found["t"]] == ["10"]
+    assert found["s"] == [("a", due + 3 * 4 * HOUR)]
+
+
 @pytest.mark.parametrize("command", [("UNLINK", "s"), ("DEL", "s"), ("FLUSHALL",), ("FLUSHALL", "ASYNC"),
                                      ("RESTORE", "s", 0, "nonsense", "REPLACE"), ("SET", "s", "gone")])
 @pytest.mark.parametrize("after", AFTER)

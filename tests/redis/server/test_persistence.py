@@ -54,7 +54,7 @@ def variety(client, due):
     add(client, "s", "out", "drop", due, "MAXLATE", 0)
     add(client, "s", "out", "coalesce", due, "EVERY", 5, "MISSED", "coalesce")
     add(client, "s", "out", "never", 253402300799999)
-    add(client, "s", "out", "", due, payload=("", ""))
+    add(client, "s", "out", "empty", due, payload=("", ""))
     add(client, "s", "", "to-nowhere", due)
     client.execute_command("TW.SEND", "s", "out", "*", "AT", due, "PAYLOAD", "many", "fields", *"abcdefghijkl")
 
@@ -462,6 +462,24 @@ def test_a_number_out_of_its_range_is_refused_and_named(server, name, words, mos
     assert f"tickwheel: a queue is damaged: {name} is {value}: expected at most {most}" in server.tail()
 
 
+@pytest.mark.parametrize("behind", [False, True])
+def test_a_lease_without_a_token_is_refused(server, behind):
+    """No worker could end such an attempt. The zero takes as many bytes as the token."""
+    r = raw(server)
+    r.execute_command("TW.PUT", "s", "a", "AT", 1000, "PAYLOAD", "v")
+    token = varint(int(r.execute_command("TW.TAKE", 1, "s", "LEASE", HOUR)[0][2], 16))
+    if behind:
+        r.execute_command("TW.PUT", "s", "a", "AT", 1000, "PAYLOAD", "new")
+    body = r.dump("s")[:-8]
+    assert body.count(token) == 1
+    r.restore("c", 0, with_checksum(body))
+    with pytest.raises(redis.ResponseError, match="Bad data format"):
+        zero = b"\x80" * (len(token) - 1) + b"\x00"
+        r.restore("c", 0, with_checksum(body.replace(token, zero)), replace=True)
+    assert "tickwheel: a queue is damaged" in server.tail()
+    assert task(server.client(), "c", "a")["state"] == "leased"
+
+
 def test_values_of_a_version_to_come_are_refused(server):
     """The version is in the low bits of the type's number, which follows the byte with the kind of value."""
     specimen(server.client())
@@ -571,21 +589,57 @@ def test_a_chunk_of_another_format_in_an_append_only_file_ends_the_start(fleet, 
         assert file.read() == before
 
 
-def test_an_outcome_that_fits_no_task_is_an_error_in_the_log(fleet):
-    server = fleet.server(aof_use_rdb_preamble="no", **ALWAYS)
-    add(server.client(), "s", "out", "a", now_ms() + HOUR)
-    server.kill()
+def log_outcomes(server, *outcomes):
+    """Adds outcomes to the append-only file of a server that is stopped, and starts it."""
     with open(aof_path(server), "ab") as file:
-        for words in (b"s ONCE nobody", b"none ONCE a", b"s NEXT a 5 1", b"s ONCE nobody b",
-                      b"s RESUME"):
+        for words in outcomes:
             words = [b"TW.FIRED", *words.split()]
             file.write(b"*%d\r\n" % len(words))
             file.writelines(b"$%d\r\n%s\r\n" % (len(word), word) for word in words)
     server.start()
+
+
+def test_an_outcome_that_fits_no_task_is_an_error_in_the_log(fleet):
+    server = fleet.server(aof_use_rdb_preamble="no", **ALWAYS)
+    add(server.client(), "s", "out", "a", now_ms() + HOUR)
+    server.kill()
+    log_outcomes(server, b"s ONCE nobody", b"none ONCE a", b"s NEXT a 5 1", b"s ONCE nobody b", b"s RESUME")
     for text in ("'s': no task has the id of a change", "'none': there is no such queue",
                  "'s': a task with another period does not repeat", "'s': it is not paused"):
         assert f"tickwheel: an outcome does not fit the queue {text}" in server.log()
     assert list(tasks(server.client(), "s")) == ["a"]
+
+
+def settled(client, *names):
+    """Returns TW.GET of these tasks without what changes with time."""
+    return [{word: value for word, value in task(client, "s", name).items() if word != "remaining"}
+            for name in names]
+
+
+def test_a_delivery_of_a_task_that_was_not_to_be_delivered_is_an_error_in_the_log(fleet):
+    """Only a task with a target, that waits, is delivered. The outcomes that fit are done."""
+    server = fleet.server(aof_use_rdb_preamble="no", module_args=("dead-letter-tries", 1), **ALWAYS)
+    r = server.client()
+    r.set("wrong", "text")
+    add(r, "s", "wrong", "dead", 1000)
+    wait_until(lambda: dead_of(r, "s"))
+    for name in ("leased", "behind"):
+        r.execute_command("TW.PUT", "s", name, "AT", 1000, "EVERY", HOUR, "PAYLOAD", "v")
+        r.execute_command("TW.TAKE", 1, "s", "LEASE", HOUR)
+    add(r, "s", "out", "behind", now_ms() + HOUR, "EVERY", HOUR)
+    r.execute_command("TW.PUT", "s", "waits", "IN", HOUR, "EVERY", HOUR, "PAYLOAD", "v")
+    add(r, "s", "out", "fits", now_ms() + HOUR, "EVERY", HOUR)
+    add(r, "s", "out", "goes", now_ms() + HOUR)
+    before = settled(r, "dead", "leased", "behind", "waits")
+    server.kill()
+    due = now_ms() + 2 * HOUR
+    log_outcomes(server, *(b"s ONCE %s" % name for name in (b"dead", b"leased", b"waits")),
+                 b"s NEXT leased %d 5" % due, b"s NEXT behind %d 5 fits %d 5" % (due, due), b"s ONCE dead goes")
+    for text in ("a task without a target was delivered", "a task that is leased or dead was delivered"):
+        assert f"tickwheel: an outcome does not fit the queue 's': {text}" in server.log()
+    r = server.client()
+    assert settled(r, "dead", "leased", "behind", "waits") == before
+    assert (task(r, "s", "fits")["due"], task(r, "s", "fits")["times"], task(r, "s", "goes")) == (due, 5, None)
 
 
 def shortened(word):
@@ -595,6 +649,8 @@ def shortened(word):
 
 def describe_task(found):
     """Returns TW.GET as far as a file tells it."""
+    if found is None:
+        return "has no name"
     del found["remaining"]
     found["payload"] = [shortened(word) for word in found["payload"]]
     if found["state"] == "ready":
@@ -604,8 +660,13 @@ def describe_task(found):
     return found
 
 
+def look(client, key, name):
+    """Returns TW.GET of a task; None if its id has no bytes, as no command names such a task of an old file."""
+    return task(client, key, name) if name else None
+
+
 def is_undelivered(found):
-    return found["kind"] != "workers" and found["state"] == "ready"
+    return found is not None and found["kind"] != "workers" and found["state"] == "ready"
 
 
 def describe(server):
@@ -619,11 +680,11 @@ def describe(server):
             count = client.execute_command("TW.LEN", key)
             paused = ", paused" if working(client, key)["paused"] else ""
             lines.append(f"{db} {key!r} {count} tasks, expires {client.pexpiretime(key)}{paused}")
-            names = [name for name in sorted(tasks(client, key)) if is_undelivered(task(client, key, name))]
+            names = [name for name in sorted(tasks(client, key)) if is_undelivered(look(client, key, name))]
             names += order(client, key)
             names += [one.id for one in dead_of(client, key, "COUNT", 10000)]
             names += sorted(set(tasks(client, key)) - set(names))
-            lines += [f"    {name!r} {describe_task(task(client, key, name))}" for name in names]
+            lines += [f"    {name!r} {describe_task(look(client, key, name))}" for name in names]
     return "\n".join(lines) + "\n"
 
 

@@ -106,14 +106,23 @@ def small(due, target="q"):
     return add("small", due, "PAYLOAD", "f", "v", target=target)
 
 
+def test_a_long_id_from_a_file_is_taken(fleet):
+    """The task was acknowledged once."""
+    name = "x" * 2000
+    server = loaded(fleet, ("TW.PUT", "s", name, "AT", "1000", "PAYLOAD", "v"))
+    assert server.client().execute_command("TW.TAKE", 1, "s", "LEASE", 5000)[0][1] == name
+
+
 @pytest.mark.long(only=True)
-@pytest.mark.parametrize("words", [pytest.param((), id="once"), pytest.param(("EVERY", "1"), id="repeating")])
-def test_a_big_task_from_a_file_dies_with_its_size_in_the_error(fleet, words):
+@pytest.mark.parametrize("words, more", [
+    pytest.param((), 0, id="once"),
+    pytest.param(("EVERY", "1"), len("tw.missed1795312608000"), id="repeating")])
+def test_a_big_task_from_a_file_dies_with_its_size_in_the_error(fleet, words, more):
     """It dies as a whole although it repeats, as it can never be delivered. The task after it is delivered."""
     big_one = add("big", 1000, *words, "PAYLOAD", "f1", PART, "f2", PART, "f3", PART)
     server = loaded(fleet, big_one, small(1001))
     [dead] = wait_dead(server.client(), "s", patience=MINUTES)
-    error = f"ERR the entry would be {3 * PART + 35} bytes: a Stream takes at most {ENTRY}"
+    error = f"ERR the entry would be {3 * PART + 35 + more} bytes: a Stream takes at most {ENTRY}"
     assert dead[:2] + dead[3:5] == ("big", 1000, 1, error)
     wait_until(lambda: delivered(server.client(), "q") == ["small"], patience=MINUTES)
     found = server.tw()

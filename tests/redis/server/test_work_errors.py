@@ -119,6 +119,38 @@ def test_a_word_that_is_unknown_or_out_of_place(stage, words, fragments):
     refused(stage, words, *fragments)
 
 
+# Ids: those that a put or a send names have to leave room for the ids of dead periods
+
+def text_of(size):
+    """Returns a text of so many bytes, and of fewer characters."""
+    return "\u00e4" * (size // 2) + "x" * (size % 2)
+
+
+@pytest.mark.parametrize("size", [0, 961, 1024, 100000])
+@pytest.mark.parametrize("words", [("TW.PUT", "s"), ("TW.SEND", "s", "stream"), ("TW.SEND", "none", "stream")])
+def test_a_new_id_of_no_bytes_or_of_too_many(stage, words, size):
+    refused(stage, (*words, text_of(size), "IN", "5", "NX", *PAYLOAD),
+            f"id has {size} bytes: expected 1 to 960")
+
+
+@pytest.mark.parametrize("size", [0, 1025, 100000])
+@pytest.mark.parametrize("before,after", [
+    (("TW.CANCEL", "s", "waiting"), ()),
+    (("TW.CANCEL", "none"), ("waiting", )),
+    (("TW.MOVE", "s"), ("IN", "5")),
+    (("TW.GET", "s", "waiting"), ()),
+    (("TW.ACK", "s", "leased", TOKEN), (TOKEN, )),
+    (("TW.NACK", "s"), (TOKEN, )),
+    (("TW.TOUCH", "s"), (TOKEN, *LEASE)),
+    (("TW.REPLAY", "s", "IDS", "2", "dead"), ()),
+    (("TW.PURGE", "s", "IDS", "2", "dead"), ()),
+    (("TW.PROMOTE", "s", "IDS", "2", "waiting"), ()),
+    (("TW.RANGE", "s", "0", "+", "AFTER"), ()),
+])
+def test_an_id_of_no_bytes_or_of_too_many(stage, before, after, size):
+    refused(stage, (*before, text_of(size), *after), f"id has {size} bytes: expected 1 to 1024")
+
+
 @pytest.mark.parametrize("words,fragments", [
     case((*IN, "NX", "EVERY", "5"), "PAYLOAD"),
     case((*IN, "NX", "PAYLOAD"), "PAYLOAD"),
@@ -132,7 +164,7 @@ def test_a_word_that_is_unknown_or_out_of_place(stage, words, fragments):
     case(("TW.TAKE", "1", "s", "COUNT", "5"), "LEASE is missing", LEASE_MAX),
     case((*TAKE, "COUNT"), "COUNT has no value", "1 to 10000"),
     case((*TAKE, "NAME"), "NAME has no value"),
-    case((*TAKE, "NAME", "x" * 256), "NAME is 256 bytes", "at most 255"),
+    case((*TAKE, "NAME", "x" * 256), "NAME has 256 bytes: expected at most 255"),
     case(("TW.NACK", "s", "leased", TOKEN, "ERROR"), "ERROR has no value", "4096 bytes are kept"),
     case(("TW.NACK", "s", "leased", TOKEN, "DEAD", "ERROR"), "ERROR has no value", "4096 bytes are kept"),
     case(("TW.NACK", "s", "leased", TOKEN, "IN"), "IN has no value", "milliseconds, an integer from 0 to"),

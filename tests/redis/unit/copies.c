@@ -143,7 +143,7 @@ void check_what_was_read(struct tw__redis_queue *queue, bool good)
         assert_true(tw__redis_task_due(task[i]) <= TW__TASK_TIME_MAX);
         assert_true(tw__redis_task_every(task[i]) <= most(TW__TASK_IN_EVERY));
         assert_true(times > 0 && (times <= INT64_MAX || times == TW__REDIS_FOR_EVER));
-        assert_true((tw__redis_task_every(task[i]) > 0) == ((task[i]->flags & TW__REDIS_TASK_REPEATS) != 0));
+        assert_true((tw__redis_task_every(task[i]) > 0) == task[i]->repeats);
         assert_true(strings_suit(plan.kind, strings));
         assert_true(tw__redis_payload_valid(tw__redis_task_packed(task[i])));
         assert_true(tw__redis_task_filed(task[i]));

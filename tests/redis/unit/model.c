@@ -240,7 +240,7 @@ static struct ref *filed_again_after(uint64_t order)
     struct ref *first = NULL;
     for (struct ref *ref = model.ref; ref < model.ref + REFS; ref++)
         if ((ref->place == OVERDUE || ref->place == PAST) && tw__redis_task_filed(ref->task) &&
-            !(ref->task->flags & TW__REDIS_TASK_IN_LINE) && ref->task->order - (uint32_t)order < INT32_MAX &&
+            !tw__redis_task_in_line(ref->task) && ref->task->order - (uint32_t)order < INT32_MAX &&
             (first == NULL || (int32_t)(ref->task->order - first->task->order) < 0))
             first = ref;
     return first;
@@ -256,7 +256,7 @@ void see_what_was_filed_again(void)
         int64_t *before = ref->place == OVERDUE ? &overdue : &past;
         assert_true(ref->position > *before && ref->due > model.now && !is_leased(ref));
         *before = ref->position;
-        ref->place = ref->task->flags & TW__REDIS_TASK_BEHIND ? BEHIND : WHEEL;
+        ref->place = ref->task->place == TW__REDIS_IN_BEHIND ? BEHIND : WHEEL;
         ref->order = model.order += ref->task->order - (uint32_t)model.order;
         ref->turn = ++model.turns;
         ref->moved = false;

@@ -20,20 +20,12 @@
 
 static void check_place(const struct ref *ref)
 {
-    static const uint8_t flags[] = {[NOWHERE] = 0,
-                                    [WHEEL] = 0,
-                                    [BEHIND] = TW__REDIS_TASK_BEHIND,
-                                    [LEASE] = 0,
-                                    [OVERDUE] = TW__REDIS_TASK_IN_LINE,
-                                    [PAST] = TW__REDIS_TASK_IN_LINE,
-                                    [HELD] = TW__REDIS_TASK_IN_LINE | TW__REDIS_TASK_HELD,
-                                    [STOPPED] = TW__REDIS_TASK_IN_LINE,
-                                    [READY] = TW__REDIS_TASK_IN_LINE,
-                                    [DEAD] = TW__REDIS_TASK_IN_LINE};
-    assert_int_equal(ref->task->flags & (TW__REDIS_TASK_IN_LINE | TW__REDIS_TASK_HELD | TW__REDIS_TASK_BEHIND),
-                     flags[ref->place]);
-    assert_int_equal(tw__redis_task_filed(ref->task), ref->place != NOWHERE);
-    assert_int_equal(ref->task->ready, ref->place == READY);
+    static const enum tw__redis_place places[] = {
+        [NOWHERE] = TW__REDIS_NOWHERE, [WHEEL] = TW__REDIS_IN_WHEEL,  [BEHIND] = TW__REDIS_IN_BEHIND,
+        [LEASE] = TW__REDIS_IN_LEASES, [OVERDUE] = TW__REDIS_IN_LINE, [PAST] = TW__REDIS_IN_LINE,
+        [HELD] = TW__REDIS_IN_HELD,    [STOPPED] = TW__REDIS_IN_LINE, [READY] = TW__REDIS_IN_READY,
+        [DEAD] = TW__REDIS_IN_DEAD};
+    assert_int_equal(ref->task->place, places[ref->place]);
     assert_int_equal(tw__redis_task_waits(ref->task), waits(ref));
     if (ref->place == READY || ref->place == PAST)
         assert_true(ref->task->parked.since_ms == ref->filed_ms);

@@ -92,8 +92,6 @@ static void judge(const struct room *room, const struct ref *taken, bool in_line
 {
     assert_true(room->attached);
     assert_false(tw__redis_task_filed(taken->task));
-    assert_int_equal(
-        taken->task->flags & (TW__REDIS_TASK_IN_LINE | TW__REDIS_TASK_HELD | TW__REDIS_TASK_BEHIND), 0);
     assert_int_equal(probe, taken->place == HELD);
     if (probe) {
         assert_true(in_line);

@@ -151,8 +151,8 @@ static void begin_life(struct ref *ref)
     ref->lived = true;
 }
 
-/* In the model, a new task stands behind the attempt of `before` from now on, and has its place. If the lease
- * has run out and `before` is in no line, the new one is overdue; a task that is moved stays in its wheel. */
+/* In the model, a new task stands behind the attempt of `before` from now on, and has its place. If that is
+ * none, as the lease has run out, it is overdue. */
 static void stand_behind(struct ref *ref, const struct ref *before, uint64_t due)
 {
     ref->lived = true;
@@ -167,8 +167,7 @@ static void stand_behind(struct ref *ref, const struct ref *before, uint64_t due
     ref->steady = before->steady;
     ref->filed_ms = before->filed_ms;
     ref->position = before->position;
-    bool ran_out = ref->place == LEASE && ref->steady <= tw_wheel_now(all->leases);
-    if (ref->place == NOWHERE || ref->place == HELD || (ran_out && ref->task != before->task))
+    if (ref->place == NOWHERE)
         model_line_up(ref, OVERDUE, false);
     model.replaced++;
 }
@@ -187,8 +186,8 @@ void put_task(struct room *room, struct ref *ref, const struct ref *before, uint
         return;
     }
     stand_behind(ref, before, due);
-    ref->order = model.order++;
-    ref->turn = ++model.turns;
+    ref->order = before->order;
+    ref->turn = before->turn;
     tw__redis_lease_put(room->queue, ref->task, route, hash, before->task, model.now);
     ref->task = found(room, ref);
 }
@@ -197,8 +196,6 @@ static void move(struct room *room, struct ref *ref)
 {
     struct ref before = *ref;
     uint64_t due = some_due();
-    if (ref->place == HELD)
-        return;
     tw__redis_lease_move(room->queue, ref->task, due, model.now);
     stand_behind(ref, &before, due);
     ref->task = found(room, ref);
@@ -654,7 +651,7 @@ bool live(struct room *room, struct ref *ref)
         begin_anew(room, ref);
     } else if (what >= 20 && may_be_promoted(ref)) {
         promote(room, ref);
-    } else if (is_leased(ref) && what >= 18 && ref->place != HELD) {
+    } else if (is_leased(ref) && what >= 18) {
         move(room, ref);
         forgotten = true;
     } else if (is_leased(ref) && ref->life.stage == TW__REDIS_REPLACED && what >= 4 && what < 15) {

@@ -220,7 +220,7 @@ void file_again(struct ref *ref)
         ref->times = 1 + below(5);
         tw__redis_task_set_times(ref->task, ref->times);
         ref->tries = 0;
-        tw__redis_task_set_tries(ref->task, 0);
+        ref->task->tries = 0;
     }
     model_file(ref, due);
     tw__redis_place_file(all, ref->task, due, model.now);

@@ -221,10 +221,10 @@ static void a_task_that_begins_anew_has_no_tries(void **state)
     (void)state;
     open_both();
     put_on_both("a", FIRST_OF_WORKERS, START + 5, 60000, 3);
-    tw__redis_task_set_tries(find(replica, "a"), 5);
+    find(replica, "a")->tries = 5;
     tw__redis_lease_done(queue, lease("a", 7), now + 30, &changes);
     assert_same();
-    tw__redis_task_set_tries(find(replica, "a"), 5);
+    find(replica, "a")->tries = 5;
     tw__redis_change_put_anew(&changes, all, find(queue, "a"), START + 77);
     tw__redis_queue_begin_anew(queue, find(queue, "a"), START + 77, now + 60);
     assert_same();
@@ -588,9 +588,9 @@ static void whatever_happens_is_told_in_full(void **state)
         struct tw__redis_task *task = find(queue, id);
         if (what < 6)
             put_some();
-        else if (what < 10 && task != NULL && !task->ready)
+        else if (what < 10 && task != NULL && task->place != TW__REDIS_IN_READY)
             do_something(task);
-        else if (what == 10 && task != NULL && !task->ready)
+        else if (what == 10 && task != NULL && task->place != TW__REDIS_IN_READY)
             move_on_both(id, now + below(200) - 50);
         else if (what == 11 && tw__redis_place_first_dead(queue) != NULL)
             do_something(tw__redis_place_first_dead(queue));

@@ -109,11 +109,11 @@ static void a_task_that_is_not_where_it_says_is_seen(void **state)
 {
     (void)state;
     open_places();
-    BREAK(filed->flags, filed->flags | TW__REDIS_TASK_BEHIND, "P2: the flags of a task in a wheel");
-    BREAK(behind->flags, 0, "P2: the flags of a task in a wheel");
-    BREAK(overdue->flags, TW__REDIS_TASK_IN_LINE | TW__REDIS_TASK_HELD, "P2: the flags of a task in a line");
-    BREAK(past->flags, TW__REDIS_TASK_IN_LINE | TW__REDIS_TASK_BEHIND, "P2: the flags of a task in a line");
-    BREAK(held->flags, held->flags & ~TW__REDIS_TASK_HELD, "P2: the flags of a task in a line");
+    BREAK(filed->place, TW__REDIS_IN_BEHIND, "P2: a task in a wheel says");
+    BREAK(behind->place, TW__REDIS_IN_WHEEL, "P2: a task in a wheel says");
+    BREAK(overdue->place, TW__REDIS_IN_READY, "P2: a task in a line says");
+    BREAK(past->place, TW__REDIS_IN_HELD, "P2: a task in a line says");
+    BREAK(held->place, TW__REDIS_IN_LINE, "P2: a task in a line says");
     BREAK(overdue->parked.link.prev, &past->parked.link, "P1: a task in a line");
     BREAK(all->lined_ms, START + 1, "P6: a task in a line is due later");
     close_places();
@@ -123,15 +123,14 @@ static void a_task_in_the_wrong_stage_is_seen(void **state)
 {
     (void)state;
     open_places();
-    BREAK(ready->ready, 0, "P2: a task is in the line of ready or dead tasks");
-    BREAK(stopped->ready, 1, "P2: a task is in the line of ready or dead tasks");
-    BREAK(dead->rest[0], TW__REDIS_WAITING, "P2: a task is in the line of ready or dead tasks");
-    BREAK(filed->ready, 1, "P2: the flags of a task in a wheel");
-    BREAK(again->rest[0], TW__REDIS_DEAD, "P2: the flags of a task in a wheel");
+    BREAK(ready->place, TW__REDIS_IN_LINE, "P2: a task in a line says");
+    BREAK(stopped->place, TW__REDIS_IN_READY, "P2: a task in a line says");
+    BREAK(dead->rest[0], TW__REDIS_WAITING, "P2: a task is in the line of dead tasks");
+    BREAK(again->rest[0], TW__REDIS_DEAD, "P2: a task in a wheel says");
     BREAK(again->rest[0], TW__REDIS_LEASED, "P4: the count of leased tasks");
     BREAK(leased->rest[0], TW__REDIS_WAITING, "P4: the count of leased tasks");
-    BREAK(ready->flags, 0, "P4: the count of tasks in lines");
-    BREAK(dead->flags, TW__REDIS_TASK_IN_LINE | TW__REDIS_TASK_BEHIND, "P2: the flags of a task in a line");
+    BREAK(ready->place, TW__REDIS_NOWHERE, "P4: the count of tasks in lines");
+    BREAK(dead->place, TW__REDIS_IN_LINE, "P2: a task in a line says");
     close_places();
 }
 
@@ -141,12 +140,18 @@ static void a_leased_task_in_the_wheel_of_tasks_is_seen(void **state)
     open_places();
     tw_wheel_cancel(all->leases, &leased->timer);
     assert_int_equal(tw_wheel_add_at(all->wheel, &leased->timer, START + 12000), 0);
+    assert_fault("P2: a task in a wheel says");
+    leased->place = TW__REDIS_IN_WHEEL;
     assert_fault("P2: a leased task is in another wheel");
+    leased->place = TW__REDIS_IN_LEASES;
     tw_wheel_cancel(all->wheel, &leased->timer);
     tw_wheel_cancel(all->wheel, &filed->timer);
     assert_int_equal(tw_wheel_add_at(all->leases, &filed->timer, START + 5000), 0);
     assert_int_equal(tw_wheel_add_at(all->leases, &leased->timer, START + 12000), 0);
+    assert_fault("P2: a task in a wheel says");
+    filed->place = TW__REDIS_IN_LEASES;
     assert_fault("P2: a leased task is in another wheel");
+    filed->place = TW__REDIS_IN_WHEEL;
     tw_wheel_cancel(all->leases, &filed->timer);
     assert_int_equal(tw_wheel_add_at(all->wheel, &filed->timer, START + 5000), 0);
     close_places();

@@ -368,6 +368,7 @@ static const struct wrong cases_of_work[] = {
     {LIFE_DUE, TW__TASK_TIME_MAX, 1},
     {LIFE_DUE, TW__TASK_TIME_MAX + 1, -1},
     {TOKEN, UINT64_MAX, 1},
+    {TOKEN, 0, -1}, /* nobody could end the attempt */
     {LEASE_MS, UINT32_MAX, 1},
     {LEASE_MS, UINT64_C(1) << 32, -1},
     {ATTEMPT, 0, -1}, /* it is under way */

@@ -221,12 +221,12 @@ static void a_held_task_waits_on_with_other_options(void **state)
     assert_taken(START + 6, find(queue, "b"));
     tw__redis_place_hold(all, find(queue, "b"));
     task = keep("a", 2, 0, 1);
-    assert_true(task->flags & TW__REDIS_TASK_HELD);
+    assert_true(task->place == TW__REDIS_IN_HELD);
     uint32_t tries = tw__redis_place_tries(all, task);
     tw__redis_route_of(all, task)->wait_ms = 77;
     task = keep("a", 3, 0, 1);
     struct tw__redis_route *route = tw__redis_route_of(all, task);
-    assert_true(task->flags & TW__REDIS_TASK_HELD);
+    assert_true(task->place == TW__REDIS_IN_HELD);
     assert_int_equal(tw__redis_place_tries(all, task), tries);
     assert_true(tw_timer_pending(&route->retry) && tw_timer_deadline(&route->retry) == 5100);
     assert_true(tw__redis_place_next(all, task, START + 20) == START + 100 && route->wait_ms == 77);
@@ -291,9 +291,9 @@ static void another_target_keeps_the_times(void **state)
     open_work();
     struct tw__redis_task *task = put_plan("a", 1, 0);
     put_plan("b", 0, 0);
-    tw__redis_task_set_tries(task, 3);
+    task->tries = 3;
     task = keep("a", 0, 0, 1);
-    assert_true(tw__redis_task_due(task) == START + 5 && !task->lived && tw__redis_task_tries(task) == 0);
+    assert_true(tw__redis_task_due(task) == START + 5 && !task->lived && task->tries == 0);
     assert_taken(START + 70, find(queue, "b"));
     assert_taken(START + 70, task);
     close_work();

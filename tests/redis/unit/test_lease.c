@@ -494,7 +494,7 @@ static void a_task_that_is_given_back_was_never_taken(void **state)
     assert_counts(1, 1, 0, 0);
     assert_false(task->lived);
     assert_int_equal(queue->bytes, bytes);
-    assert_true(task->ready && tw__redis_task_due(task) == START + 5);
+    assert_true(task->place == TW__REDIS_IN_READY && tw__redis_task_due(task) == START + 5);
     assert_false(tw__redis_lease_has_token(task, 9));
     assert_ptr_equal(tw__redis_place_first_ready(queue), task);
     task = lease(task, 10, START + 800);
@@ -596,12 +596,12 @@ static void a_period_that_is_given_back_is_still_to_come(void **state)
     (void)state;
     open_work();
     struct tw__redis_task *task = leased_repeating("a", 60000, 3);
-    tw__redis_task_set_tries(task, 2);
+    task->tries = 2;
     task = tw__redis_lease_give_back(queue, task, START + 700, &changes);
     assert_counts(1, 1, 0, 0);
     assert_false(task->lived);
     assert_true(tw__redis_task_due(task) == START + 5 && tw__redis_task_times(task) == 3);
-    assert_int_equal(tw__redis_task_tries(task), 0);
+    assert_int_equal(task->tries, 0);
     tw__redis_lease_done(queue, lease(task, 8, START + 800), START + 900, &changes);
     assert_true(tw__redis_task_due(find(queue, "a")) == START + 60005);
     close_work();
@@ -636,7 +636,7 @@ static void a_repeating_task_goes_on_from_its_due_time(void **state)
     assert_true(tw__redis_task_due(task) == START + 60005);
     assert_true(tw__redis_task_every(task) == 60000);
     assert_true(tw__redis_task_times(task) == 2);
-    assert_int_equal(tw__redis_task_tries(task), 0);
+    assert_int_equal(task->tries, 0);
     tw__redis_lease_done(queue, task, START + 900, &changes);
     assert_true(tw__redis_task_due(find(queue, "a")) == START + 120005);
     tw__redis_lease_done(queue, find(queue, "a"), START + 900, &changes); /* the last time */
@@ -757,7 +757,7 @@ static void a_series_waits_for_the_first_period_that_is_not_too_late(void **stat
     pass_over(task, START + 900);
     task = find(queue, "a");
     assert_true(tw__redis_task_due(task) == START + 5005 && tw__redis_task_times(task) == 3);
-    assert_int_equal(tw__redis_task_tries(task), 0);
+    assert_int_equal(task->tries, 0);
     assert_counts(1, 0, 0, 0);
     close_work();
 }
@@ -886,7 +886,7 @@ static void a_period_that_a_target_refused_dies_in_the_same_way(void **state)
     assert_non_null(find(queue, "s@1700000000005"));
     assert_true(tw__redis_task_due(task) == START + 60005);
     assert_true(tw__redis_task_times(task) == TW__REDIS_FOR_EVER);
-    assert_int_equal(tw__redis_task_tries(task), 0);
+    assert_int_equal(task->tries, 0);
     close_work();
 }
 
@@ -1115,8 +1115,8 @@ static void assert_new(struct tw__redis_task *task, const char *id)
     size_t logged = changes.size;
     tw__redis_queue_begin_anew(queue, task, START + 9000, START + 800);
     task = find(queue, id);
-    assert_false(task->lived || task->ready);
-    assert_int_equal(tw__redis_task_tries(task), 0);
+    assert_false(task->lived || task->place == TW__REDIS_IN_READY);
+    assert_int_equal(task->tries, 0);
     assert_true(tw__redis_task_waits(task));
     assert_true(tw__redis_task_due(task) == START + 9000 && tw__redis_task_first_due(task) == START + 9000);
     assert_int_equal(changes.size, logged);
@@ -1279,7 +1279,7 @@ static void a_copy_keeps_the_attempts_that_have_failed(void **state)
                                      .worker = text("bob"),
                                      .error = text("no")};
     assert_life(find(queue, "dead"), &wanted);
-    assert_true(find(queue, "first")->ready);
+    assert_true(find(queue, "first")->place == TW__REDIS_IN_READY);
     assert_false(find(queue, "plain")->lived);
     tw__redis_lease_forget_all(queue, START + 2000); /* nothing is left to forget */
     assert_counts(6, 1, 0, 1);

@@ -238,15 +238,6 @@ static void end_what_is_not_replaced(void *arg)
     (void)!tw__redis_lease_end_replaced(queue, one, START, START, &changes);
 }
 
-static void stand_behind_nobody(void *arg)
-{
-    struct tw__redis_life life = {
-        .stage = TW__REDIS_REPLACED, .attempt = 1, .worker = text(""), .error = text("")};
-    struct tw__redis_task *behind = tw__redis_task_relive(one, &life, &counted);
-    (void)arg;
-    tw__redis_place_stand_behind(all, behind, one);
-}
-
 static void fail_what_is_not_leased(void *arg)
 {
     (void)arg;
@@ -322,7 +313,7 @@ static void a_dead_period_of_a_task_that_shares_nothing(void *arg)
 static void break_places(void *arg)
 {
     (void)arg;
-    one->flags |= TW__REDIS_TASK_BEHIND;
+    one->place = TW__REDIS_IN_BEHIND;
     put(unfiled("two"), queue, NULL, "two");
 }
 
@@ -419,7 +410,7 @@ static const struct {
     const char *assertion; /* a part of its text */
 } mistakes[] = {
     {due_of_a_filed_task, "!tw__redis_task_filed(task)"},
-    {times_of_a_task_that_does_not_repeat, "flags & TW__REDIS_TASK_REPEATS"},
+    {times_of_a_task_that_does_not_repeat, "task->repeats"},
     {a_string_too_many, "payload->count > 0"},
     {insert_twice, "!has_id_of(table, hash, entry)"},
     {insert_without_memory, "result == 0"},
@@ -441,11 +432,10 @@ static const struct {
     {a_new_life_in_a_task_without_one, "task->lived"},
     {the_change_of_a_task_without_a_life, "task->lived"},
     {a_new_life_in_the_line_of_dead_tasks, "tw__redis_task_stage(task) != TW__REDIS_DEAD"},
-    {lease_what_is_not_ready, "task->ready && lease->token != 0"},
-    {lease_without_a_token, "task->ready && lease->token != 0"},
+    {lease_what_is_not_ready, "task->place == TW__REDIS_IN_READY && lease->token != 0"},
+    {lease_without_a_token, "task->place == TW__REDIS_IN_READY && lease->token != 0"},
     {extend_what_is_not_leased, "tw__redis_stage_is_leased(life.stage)"},
     {end_what_is_not_replaced, "tw__redis_task_stage(task) == TW__REDIS_REPLACED"},
-    {stand_behind_nobody, "tw__redis_task_is_leased(old)"},
     {fail_what_is_not_leased, "life.stage == TW__REDIS_LEASED"},
     {give_back_what_is_not_leased, "life.stage == TW__REDIS_LEASED"},
     {kill_what_is_dead, "life.stage != TW__REDIS_DEAD"},

@@ -174,7 +174,7 @@ static void each_wait_is_a_try_of_all_that_are_held(void **state)
         assert_int_equal(tw__redis_place_tries(all, second), tries - 1);
         tw__redis_place_make_ready(route);
         assert_take(START + 2, TW__REDIS_TAKEN_PROBE, first);
-        assert_int_equal(tw__redis_task_tries(first), tries);
+        assert_int_equal(first->tries, tries);
         assert_int_equal(tw__redis_place_tries(all, first), tries);
         tw__redis_place_hold_first(all, first, 6000, START + 1002);
         assert_null(route->ready.next);
@@ -183,7 +183,7 @@ static void each_wait_is_a_try_of_all_that_are_held(void **state)
     tw__redis_place_unfile(all, first);
     tw__redis_place_unfile(all, second);
     assert_false(tw_timer_pending(&route->retry));
-    assert_int_equal(tw__redis_task_tries(second), 7);
+    assert_int_equal(second->tries, 7);
     close_one(queue);
 }
 
@@ -232,7 +232,7 @@ static void ready_tasks_keep_the_order_in_which_they_were_offered(void **state)
     assert_null(tw__redis_place_first_ready(queue));
     struct tw__redis_task *one = offer("1", START + 30, START + 40), *two = offer("2", START + 10, START + 41),
                           *three = offer("3", START + 42, START + 50);
-    assert_true(one->ready && tw__redis_task_filed(one));
+    assert_true(one->place == TW__REDIS_IN_READY);
     assert_true(tw__redis_task_due(one) == START + 30 && one->parked.since_ms == START + 40);
     assert_int_equal(queue->ready_count, 3);
     assert_int_equal(all->ready_count, 3);
@@ -242,11 +242,11 @@ static void ready_tasks_keep_the_order_in_which_they_were_offered(void **state)
     assert_taken(START + 9000, NULL);
     assert_ptr_equal(tw__redis_place_first_ready(queue), one);
     tw__redis_place_unfile(all, one);
-    assert_false(one->ready || tw__redis_task_filed(one));
+    assert_false(tw__redis_task_filed(one));
     assert_true(tw__redis_task_due(one) == START + 30);
     assert_ptr_equal(tw__redis_place_first_ready(queue), two);
     tw__redis_place_refile(all, two, START + 20000, START + 9000); /* waits again */
-    assert_false(two->ready);
+    assert_false(two->place == TW__REDIS_IN_READY);
     assert_ptr_equal(tw__redis_place_first_ready(queue), three);
     assert_int_equal(all->ready_count, 1);
     assert_taken(START + 20000, two);
@@ -361,7 +361,7 @@ static void a_task_that_is_offered_again_has_its_place(void **state)
         struct tw__redis_task *one = task[back[i]];
         uint32_t order = one->order;
         tw__redis_place_offer_again(all, one, START + 60 + i);
-        assert_true(one->ready && one->order == order);
+        assert_true(one->place == TW__REDIS_IN_READY && one->order == order);
         assert_true(tw__redis_task_due(one) == START + due[back[i]]);
         assert_true(one->parked.since_ms == START + 44); /* as long as the fifth, which was behind it */
         assert_int_equal(queue->ready_count, 3 + i);

@@ -153,7 +153,7 @@ static void deal_with(struct room *room, struct ref *ref)
         take_away(room, ref);
     } else if (what < 11) {
         file_again(ref);
-    } else if (what < 14) {
+    } else if (what < 14 && !is_leased(ref)) {
         hold(room, ref);
     } else if (what < 16) {
         put_back(room, ref);

@@ -77,7 +77,7 @@ static void check_task(const struct tw__redis_task *task, const struct tw__redis
     assert_true(tw__redis_task_due(task) == plan->due);
     assert_true(tw__redis_task_every(task) == plan->every);
     assert_true(tw__redis_task_times(task) == (plan->every == 0 ? 1 : plan->times));
-    assert_int_equal(tw__redis_task_tries(task), plan->tries);
+    assert_int_equal(task->tries, plan->tries);
 }
 
 static void what_a_task_is_made_of_comes_back(void **state)
@@ -119,13 +119,13 @@ static void tries_and_times_can_be_set_beside_the_rest(void **state)
         .id = text("id"), .due = 7, .every = 9, .times = 3, .packed = text("\1\1p")};
     struct tw__redis_task *task = tw__redis_task_new(&plan, &counted);
     for (uint32_t tries = 0; tries < 100; tries++) {
-        tw__redis_task_set_tries(task, tries);
+        task->tries = tries & TW__REDIS_TRIES_MAX;
         plan.tries = tries & TW__REDIS_TRIES_MAX;
         check_task(task, &plan);
         plan.times = tries % 2 == 0 ? TW__REDIS_FOR_EVER : tries;
         tw__redis_task_set_times(task, plan.times);
         check_task(task, &plan);
-        assert_int_equal(task->flags % TW__REDIS_TASK_TRIES, TW__REDIS_TASK_REPEATS);
+        assert_true(task->repeats && task->place == TW__REDIS_NOWHERE);
     }
     assert_bytes_equal(tw__redis_task_packed(task), plan.packed);
     counted_free(task);
@@ -184,7 +184,8 @@ static void a_life_lies_beside_the_rest_of_a_task(void **state)
         check_life(task, &life);
         if (plan.every > 0)
             tw__redis_task_set_times(task, plan.times = 77);
-        tw__redis_task_set_tries(task, plan.tries = k % 16);
+        plan.tries = k % 16;
+        task->tries = k % 16;
         life.token = k;
         life.attempt = 5;
         life.stage = TW__REDIS_LEASED;
