@@ -14,8 +14,9 @@
  * dropped. */
 bool tw__redis_late_passes(struct tw__redis_delivery *delivery);
 
-/* The target has refused the task: its call keeps `missed` of the delivery. The block of the task may be
- * another one afterwards. Requires: the task is filed nowhere. */
+/* The target has refused the task: its call has begun, and keeps `missed` of the delivery. The first refusal is
+ * logged, so that a restart does not make the call anew, and each further one is not. The block of the task
+ * may be another one afterwards. Requires: the task is filed nowhere. */
 void tw__redis_late_refused(struct tw__redis_delivery *delivery);
 
 /* Ends a delivery: the task leaves, or is filed for its next time. Requires: the task is filed nowhere. */

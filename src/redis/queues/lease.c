@@ -357,7 +357,7 @@ static void forget(struct tw__redis_queue *queue, const struct begun *begun, uin
 {
     struct tw__redis_life life = life_of(begun->task);
     tw__redis_life_unbegin(&life);
-    bool again = life.attempt > 0 || life.due != begun->at_ms; /* it is too late no more */
+    bool again = life.attempt > 0 || life.has_missed || life.due != begun->at_ms; /* it is too late no more */
     relive(queue, begun->task, again ? &life : NULL, begun->at_ms, now_ms);
 }
 

@@ -31,7 +31,8 @@ void tw__redis_life_unbegin(struct tw__redis_life *life)
     if (life->stage == TW__REDIS_REPLACED)
         life->attempt = 0; /* it was that of an older task */
     life->attempt -= life->stage == TW__REDIS_LEASED && life->attempt > 0;
-    life->has_missed &= life->attempt > 0; /* the next take counts them anew */
+    /* The next take counts them anew, but a call that a target has refused goes on. */
+    life->has_missed &= life->attempt > 0 || life->stage == TW__REDIS_WAITING;
     life->stage = TW__REDIS_WAITING;
     life->has_next = false;
     life->token = 0;

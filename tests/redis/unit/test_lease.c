@@ -1286,6 +1286,22 @@ static void a_copy_keeps_the_attempts_that_have_failed(void **state)
     close_work();
 }
 
+/* Of a task with a target only the mark that its call has begun is left. Plan 2 has a limit of lateness. */
+static void a_copy_keeps_the_calls_that_a_target_has_refused(void **state)
+{
+    struct tw__redis_life life = {.due = START + 5, .has_missed = true, .worker = text(""), .error = text("")};
+    (void)state;
+    open_work();
+    tw__redis_queue_relive(queue, put_repeating("once", 2, 0, 1), &life);
+    life.missed = 4;
+    tw__redis_queue_relive(queue, put_repeating("beat", 2, 100, 3), &life);
+    tw__redis_lease_forget_all(queue, START + 2000);
+    assert_life(find(queue, "beat"), &life);
+    assert_true(tw__redis_turn(all, find(queue, "once"), START + 9000).calls);
+    assert_true(tw__redis_turn(all, find(queue, "beat"), START + 9000).missed == 4);
+    close_work();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1338,6 +1354,7 @@ int main(void)
         cmocka_unit_test(the_leases_of_a_copy_end_in_order),
         cmocka_unit_test(a_copy_has_no_replaced_attempts),
         cmocka_unit_test(a_copy_keeps_the_attempts_that_have_failed),
+        cmocka_unit_test(a_copy_keeps_the_calls_that_a_target_has_refused),
     };
     use_seed();
     return cmocka_run_group_tests(tests, NULL, NULL);
