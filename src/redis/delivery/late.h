@@ -9,7 +9,7 @@
 
 /* Passes over the periods that are too late, or that `skip` leaves out. Returns whether there were any; the
  * task has then left, or is filed for its next period. Otherwise sets `missed` of the delivery. A task that its
- * target has refused before is never too late, and its `missed` stays.
+ * target has refused itself is never too late, and its `missed` stays.
  * Example: EVERY 1000 and MAXLATE 500, due at 0, and now it is 2600. The periods 0, 1000 and 2000 are
  * dropped. */
 bool tw__redis_late_passes(struct tw__redis_delivery *delivery);

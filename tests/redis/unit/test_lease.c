@@ -782,6 +782,19 @@ static void what_comes_later_or_sooner_is_not_late(void **state)
     close_work();
 }
 
+/* A target has refused the task before this one three times, and not this one. */
+static void the_tries_of_a_task_before_do_not_begin_a_call(void **state)
+{
+    (void)state;
+    open_work();
+    struct tw__redis_task *task = put_repeating("a", 2, 0, 1); /* the limit of this plan is 500 ms */
+    assert_int_equal(tw__redis_task_tries(task), 3);
+    assert_true(tw__redis_turn(all, task, START + 505).calls);
+    assert_false(tw__redis_turn(all, task, START + 506).calls);
+    assert_int_equal(tw__redis_turn(all, put_repeating("b", 4, 100, 3), START + 310).missed, 3);
+    close_work();
+}
+
 static void a_call_dies_with_all_its_periods(void **state)
 {
     (void)state;
@@ -1335,6 +1348,7 @@ int main(void)
         cmocka_unit_test(periods_that_are_too_late_are_no_part_of_the_call),
         cmocka_unit_test(a_series_waits_for_the_first_period_that_is_not_too_late),
         cmocka_unit_test(what_comes_later_or_sooner_is_not_late),
+        cmocka_unit_test(the_tries_of_a_task_before_do_not_begin_a_call),
         cmocka_unit_test(a_call_dies_with_all_its_periods),
         cmocka_unit_test(burst_and_a_new_task_stand_for_one_period),
         cmocka_unit_test(a_dead_task_stays_with_its_error),
