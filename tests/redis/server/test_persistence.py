@@ -609,6 +609,33 @@ def test_a_chunk_of_another_format_in_an_append_only_file_ends_the_start(fleet, 
         assert file.read() == before
 
 
+@pytest.mark.parametrize("cut", [lambda chunk: chunk[:-1], lambda chunk: chunk[:1] + b"\xff" * 9 + chunk[1:]],
+                         ids=["short", "garbage"])
+def test_a_damaged_chunk_in_an_append_only_file_ends_the_start(fleet, cut):
+    """For the same reason. Without the damage the server has all its tasks."""
+    server = fleet.server(aof_use_rdb_preamble="no", **ALWAYS)
+    specimen(server.client())
+    rewrite(server)
+    before = digest(server)
+    server.stop()
+    path = aof_path(server, "base")
+    with open(path, "rb") as file:
+        good = file.read()
+    [chunk] = [words[2] for _, words in aof_commands(path) if words[:2] == [b"TW.LOAD", b"s"]]
+    with open(path, "wb") as file:
+        file.write(good.replace(b"$%d\r\n%s\r\n" % (len(chunk), chunk),
+                                b"$%d\r\n%s\r\n" % (len(cut(chunk)), cut(chunk))))
+    server.spawn()
+    assert server.reap() == 1
+    assert ("tickwheel: a chunk of the queue 's' is damaged: its bytes are not what was written; take the file "
+            "from a backup or a replica") in server.tail()
+    assert server.trouble() is None
+    with open(path, "wb") as file:
+        file.write(good)
+    server.start()
+    assert digest(server) == before
+
+
 def test_an_outcome_that_fits_no_task_is_an_error_in_the_log(fleet):
     server = fleet.server(aof_use_rdb_preamble="no", **ALWAYS)
     add(server.client(), "s", "out", "a", now_ms() + HOUR)
