@@ -26,7 +26,7 @@
 #include "server/rights.h"
 #include "server/strings.h"
 
-enum { REPLY_MAX = 256 };
+enum { REPLY_MAX = 320 };
 
 /* Returns whether the AOF or the primary sends the command. If not, replies with an error. */
 static bool is_internal(RedisModuleCtx *ctx, const char *name)
@@ -206,23 +206,40 @@ int tw__redis_fired_command(RedisModuleCtx *ctx, RedisModuleString **argv, int a
     return RedisModule_SignalModifiedKey(ctx, argv[1]); /* if no task is left, DEL follows */
 }
 
-/* Whether this version reads the format of a chunk. If not, replies with an error. But a chunk of the AOF ends
- * the server, as an unknown command there does. Otherwise it would go on without these tasks, and the next
- * rewrite would take them from the file. */
+/* A chunk cannot be read: replies with the error. But a chunk of the AOF ends the server, as an unknown command
+ * there does. Otherwise it would go on without these tasks, and the next rewrite would take them from the
+ * file. */
+static int refuse_chunk(RedisModuleCtx *ctx, const char *why)
+{
+    char error[REPLY_MAX + sizeof "ERR "];
+    if (RedisModule_IsAOFClient(RedisModule_GetClientId(ctx))) {
+        RedisModule_Log(ctx, "warning", "tickwheel: %s", why);
+        exit(EXIT_FAILURE);
+    }
+    snprintf(error, sizeof error, "ERR %s", why);
+    return RedisModule_ReplyWithError(ctx, error);
+}
+
+static int refuse_damaged(RedisModuleCtx *ctx, RedisModuleString *name, const struct tw__redis_fault *fault)
+{
+    char shown[TW__REDIS_SHOWN_MAX], text[TW__REDIS_FAULT_TEXT], why[REPLY_MAX];
+    snprintf(why, sizeof why,
+             "a chunk of the queue '%s' is damaged: %s; take the file from a backup or a replica, as "
+             "redis-check-aof does not look into chunks",
+             tw__redis_string_shown(name, shown), tw__redis_fault_text(fault, text));
+    return refuse_chunk(ctx, why);
+}
+
+/* Whether this version reads the format of a chunk. If not, refuses the chunk. */
 static bool is_format(RedisModuleCtx *ctx, struct tw__redis_bytes chunk)
 {
-    char error[REPLY_MAX];
+    char why[REPLY_MAX];
     uint64_t format = tw__redis_chunk_format(chunk);
     if (format == TW__REDIS_FORMAT)
         return true;
-    snprintf(error, sizeof error,
-             "ERR format is %" PRIu64 ": expected %d; the version that wrote it can read it", format,
-             TW__REDIS_FORMAT);
-    if (RedisModule_IsAOFClient(RedisModule_GetClientId(ctx))) {
-        RedisModule_Log(ctx, "warning", "tickwheel: %s", error + strlen("ERR "));
-        exit(EXIT_FAILURE);
-    }
-    RedisModule_ReplyWithError(ctx, error);
+    snprintf(why, sizeof why, "format is %" PRIu64 ": expected %d; the version that wrote it can read it",
+             format, TW__REDIS_FORMAT);
+    refuse_chunk(ctx, why);
     return false;
 }
 
@@ -242,13 +259,13 @@ int tw__redis_load_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
     if (is_new)
         queue = tw__redis_queue_new(tw__redis_shared.queues);
     bool good = tw__redis_chunk_read(queue, chunk, tw__redis_clock_now(ctx), &fault);
-    if (is_new && tw__redis_table_count(&queue->tasks) > 0)
+    if (is_new && good && tw__redis_table_count(&queue->tasks) > 0)
         tw__redis_keys_set(ctx, key, argv[1], queue);
     else if (is_new)
         tw__redis_grave_bury(queue);
     RedisModule_CloseKey(key);
     if (!good)
-        return reply_damaged(ctx, "TW.LOAD: the chunk is damaged", &fault);
+        return refuse_damaged(ctx, argv[1], &fault);
     RedisModule_ReplicateVerbatim(ctx);
     RedisModule_SignalModifiedKey(ctx, argv[1]);
     tw__redis_alarm_next();

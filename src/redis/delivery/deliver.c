@@ -16,7 +16,8 @@
  *        |
  *     deliver.c   accepted -------------------------- done
  *        |        a refusal of the whole server ----- back to the tick, which puts the task back
- *        |        a refusal of this key ------------- the task is held, and its route waits
+ *        |        a refusal of this key ------------- the task is held, and its route waits; TW.FIRED tells of
+ *        |                                            the first one, after which the task is never too late
  *        |        the last try was refused ---------- the task is dead
  *        v
  *     batch.c     done: the task leaves, or is filed for its next time; TW.FIRED will name it
@@ -188,8 +189,10 @@ static void refused(struct tw__redis_delivery *delivery)
 {
     uint32_t tries = tw__redis_place_tries(tw__redis_shared.queues, delivery->task);
     struct tw__task_retry retry = tw__redis_config_target_retry(&delivery->plan.retry);
-    tw__redis_late_refused(delivery);
-    if (tries + 1 >= retry.tries) {
+    bool last = tries + 1 >= retry.tries;
+    if (!last || delivery->missed > 0) /* its death needs no more than these periods */
+        tw__redis_late_refused(delivery);
+    if (last) {
         give_up(delivery, false);
         return;
     }

@@ -32,12 +32,11 @@ void tw__redis_late_refused(struct tw__redis_delivery *delivery)
 {
     struct tw__redis_task *task = delivery->task;
     uint64_t missed = missed_now(delivery);
-    bool repeats = tw__redis_task_every(task) > 0; /* a handler may have ended the series meanwhile */
-    if (!repeats || missed == tw__redis_task_missed(task))
-        return;
     struct tw__redis_life life = {.due = tw__redis_task_due(task), .worker = {"", 0}, .error = {"", 0}};
     if (task->lived)
         life = tw__redis_task_whole_life(task);
+    if (life.has_missed && life.missed == missed)
+        return;
     life.has_missed = true;
     life.missed = missed;
     delivery->task = tw__redis_queue_relive(delivery->queue, task, &life);

@@ -113,6 +113,13 @@ static uint64_t take_time(struct tw__redis_reader *reader)
     return tw__redis_reader_named(reader, "the time", TW__TASK_TIME_MAX);
 }
 
+/* Whether a task goes on waiting for the same time. Then it keeps its place in the order. */
+static bool waits_on(const struct tw__redis_task *task, const struct tw__redis_life *life, uint64_t time)
+{
+    return life->stage == TW__REDIS_WAITING && tw__redis_task_stage(task) == TW__REDIS_WAITING &&
+           tw__redis_task_due(task) == time;
+}
+
 /* Gives a task its new life and time. */
 static void take_life(struct tw__redis_queue *queue, struct tw__redis_reader *reader, uint64_t now_ms)
 {
@@ -124,6 +131,10 @@ static void take_life(struct tw__redis_queue *queue, struct tw__redis_reader *re
     if (task == NULL || !tw__redis_life_suits(&life, tw__redis_task_every(task)) ||
         !tw__redis_route_allows(tw__redis_route_of(queue->queues, task), &life)) {
         misfit(reader, task);
+        return;
+    }
+    if (waits_on(task, &life, time)) {
+        tw__redis_queue_relive(queue, task, &life);
         return;
     }
     tw__redis_place_unfile(queue->queues, task);

@@ -43,7 +43,9 @@ struct tw__redis_life {
     uint32_t lapses;   /* those of them whose lease ran out, at most TW__REDIS_LAPSES_LAST; REPLACED: 0 */
     bool has_next;     /* LEASED: the task waited for `next` before it was taken, and not for `due` */
     uint64_t next;
-    bool has_missed; /* the call has begun, and stands for so many further periods; otherwise for none */
+    /* The call has begun, and stands for so many further periods; otherwise for none. The call of a task with a
+     * target begins when the target refuses it. */
+    bool has_missed;
     uint64_t missed;
     struct tw__redis_bytes worker, error; /* the worker that has or had the lease; the last error */
 };
@@ -82,7 +84,7 @@ static inline uint64_t tw__redis_life_at(const struct tw__redis_life *life, uint
 /* Whether a task with this `every` may have the life: only one that repeats stands for further periods. */
 static inline bool tw__redis_life_suits(const struct tw__redis_life *life, uint64_t every)
 {
-    return every > 0 || !life->has_missed;
+    return every > 0 || !life->has_missed || life->missed == 0;
 }
 
 /* Lets an attempt that is under way not have begun, and makes the token worthless. */

@@ -270,7 +270,6 @@ static struct tw__redis_task *copy_alive(const struct tw__redis_task *task, cons
     if (task->lived && of != task && life.has_missed) {
         uint64_t every = tw__redis_task_every(of);
         life.missed = tw__task_missed_renewed(life.missed, tw__redis_task_every(task), every);
-        life.has_missed = every > 0;
     }
     return copy_with(task, of, task->lived ? &life : NULL, share, memory);
 }

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "turn.h"
 
-#include "place.h"
 #include "route.h"
 
-static bool has_begun(const struct tw__redis_queues *queues, const struct tw__redis_task *task,
-                      const struct tw__redis_plan *plan)
+static bool has_begun(const struct tw__redis_task *task)
 {
-    struct tw__redis_life life = {0};
-    if (task->lived)
-        life = tw__redis_task_life(task);
-    return life.has_missed || life.attempt > 0 ||
-           (plan->kind != TW__REDIS_WORKERS && tw__redis_place_tries(queues, task) > 0);
+    if (!task->lived)
+        return false;
+    struct tw__redis_life life = tw__redis_task_life(task);
+    return life.has_missed || life.attempt > 0;
 }
 
 struct tw__task_turn tw__redis_turn(const struct tw__redis_queues *queues, const struct tw__redis_task *task,
@@ -24,7 +21,7 @@ struct tw__task_turn tw__redis_turn(const struct tw__redis_queues *queues, const
                                      .max_late = plan.max_late_ms,
                                      .missed = (enum tw_missed)plan.missed};
     TW_ASSERT(tw__redis_task_stage(task) == TW__REDIS_WAITING);
-    if (has_begun(queues, task, &plan))
+    if (has_begun(task))
         return (struct tw__task_turn){.due = period.due, .missed = tw__redis_task_missed(task), .calls = true};
     return tw__task_turn(&period, now_ms > period.next ? now_ms : period.next);
 }

@@ -387,6 +387,30 @@ def test_a_copy_of_a_refused_call_stands_for_the_same_periods(clock, server, r, 
     assert calls(r)[0] == (due, 10)
 
 
+def test_the_turn_of_a_task_behind_a_refused_one_is_its_own(clock, server, r):
+    """The tries before count in its attempt, and it has not been offered: it may be too late by then, and the
+    periods that it has missed meanwhile are skipped, or are part of its call."""
+    r.set("q", "text")
+    due, ways = clock.now(), {"once": ("MAXLATE", 1000), "beat": ("EVERY", HOUR),
+                              "skip": ("EVERY", HOUR, "MISSED", "skip")}
+    for name, options in ways.items():
+        for place in ("first", "second"):
+            add(r, f"{name} {place}", "AT", due, *options, "TRIES", 15, "BACKOFF", HOUR, 1, HOUR)
+    wait_until(lambda: server.tw()["held"] == 6)
+    clock.push(3 * HOUR)
+    clock.push_monotonic(HOUR)
+    wait_until(lambda: task(r, "s", "once second")["attempt"] == 1)
+    r.delete("q")
+    assert r.execute_command("TW.PROMOTE", "s", "ALL") == 6
+    wait_until(lambda: server.tw()["held"] == 0)
+    found = [(fields["tw.id"], int(fields["tw.due"]) - due, int(fields.get("tw.missed", 0)))
+             for _, fields in entries(r, "q")]
+    assert sorted(one for one in found if one[1] == 0) == [
+        ("beat first", 0, 0), ("beat second", 0, 3), ("once first", 0, 0), ("skip first", 0, 0)]
+    assert task(r, "s", "skip second")["due"] == due + 4 * HOUR
+    assert (server.tw()["dropped"], r.execute_command("TW.GET", "s", "once second")) == (1, [None])
+
+
 def test_skip_goes_on_with_the_first_period_that_is_to_come(clock, server, r):
     """The present period, which has begun, is left out too."""
     base = clock.now()

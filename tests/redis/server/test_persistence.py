@@ -124,6 +124,44 @@ def test_aof_rewrite_keeps_tries_and_tasks_die_after_as_many(fleet, preamble):
     assert sorted(one.id for one in dead) == names and {one.attempts for one in dead} == {3}
 
 
+@pytest.mark.parametrize("way", ["log", "rewritten yes", "rewritten no", "replica"])
+def test_a_refused_task_keeps_its_turn_after_a_crash(fleet, clock, way):
+    """Only its first refusal is logged. The task is never too late, stands for the same periods, and is the
+    first of its time as before."""
+    servers = [fleet.server(aof_use_rdb_preamble=way.split()[-1] if " " in way else "yes", **ALWAYS)]
+    servers += [fleet.server(replicaof=servers[0], **ALWAYS)] if way == "replica" else []
+    r, due, names = servers[0].client(), clock.now(), ("late", "beat", "t0")
+    tries = ("TRIES", 15, "BACKOFF", HOUR, 1, HOUR)
+    r.set("out", "text")
+    add(r, "s", "out", "late", due, "MAXLATE", 1000, *tries)
+    add(r, "s", "out", "beat", due, "EVERY", HOUR, "MAXLEN", 1000, *tries)  # It waits behind no other task.
+    fill(r, "s", "out", 2, due, options=tries)
+    wait_until(lambda: [task(r, "s", name)["attempt"] for name in names] == [1, 1, 1])
+    logged = os.path.getsize(aof_path(servers[0]))
+    clock.push_monotonic(HOUR)
+    wait_until(lambda: [task(r, "s", name)["attempt"] for name in names] == [2, 2, 2])
+    assert os.path.getsize(aof_path(servers[0])) == logged
+    if way.startswith("rewritten"):
+        rewrite(servers[0])
+    elif way == "replica":
+        wait_replica_in_sync(*servers)
+    servers[0].kill()
+    clock.push(20 * HOUR)
+    server = servers[-1]
+    if way == "replica":
+        server.client().execute_command("REPLICAOF", "NO", "ONE")
+    else:
+        server.start()
+    r = server.client()
+    wait_until(lambda: server.tw()["held"] == 4)
+    r.delete("out")
+    assert r.execute_command("TW.PROMOTE", "s", "ALL") == 4
+    wait_delivered(r, "out", 5)
+    found = [(fields["tw.id"], int(fields.get("tw.missed", 0))) for _, fields in r.xrange("out")]
+    assert sorted(found) == [("beat", 0), ("beat", 19), ("late", 0), ("t0", 0), ("t1", 0)]
+    assert server.tw()["dropped"] == 0 and found.index(("t0", 0)) < found.index(("t1", 0))
+
+
 def test_aof_rewrite_under_load(fleet):
     """Adds, cancels and deliveries go on while the child writes. No delivery comes twice or is lost."""
     server = fleet.server(aof_use_rdb_preamble="no", **ALWAYS)
@@ -587,6 +625,33 @@ def test_a_chunk_of_another_format_in_an_append_only_file_ends_the_start(fleet, 
     assert server.trouble() is None
     with open(aof_path(server), "rb") as file:
         assert file.read() == before
+
+
+@pytest.mark.parametrize("cut", [lambda chunk: chunk[:-1], lambda chunk: chunk[:1] + b"\xff" * 9 + chunk[1:]],
+                         ids=["short", "garbage"])
+def test_a_damaged_chunk_in_an_append_only_file_ends_the_start(fleet, cut):
+    """For the same reason. Without the damage the server has all its tasks."""
+    server = fleet.server(aof_use_rdb_preamble="no", **ALWAYS)
+    specimen(server.client())
+    rewrite(server)
+    before = digest(server)
+    server.stop()
+    path = aof_path(server, "base")
+    with open(path, "rb") as file:
+        good = file.read()
+    [chunk] = [words[2] for _, words in aof_commands(path) if words[:2] == [b"TW.LOAD", b"s"]]
+    with open(path, "wb") as file:
+        file.write(good.replace(b"$%d\r\n%s\r\n" % (len(chunk), chunk),
+                                b"$%d\r\n%s\r\n" % (len(cut(chunk)), cut(chunk))))
+    server.spawn()
+    assert server.reap() == 1
+    assert ("tickwheel: a chunk of the queue 's' is damaged: its bytes are not what was written; take the file "
+            "from a backup or a replica") in server.tail()
+    assert server.trouble() is None
+    with open(path, "wb") as file:
+        file.write(good)
+    server.start()
+    assert digest(server) == before
 
 
 def log_outcomes(server, *outcomes):

@@ -109,7 +109,8 @@ static void check_life(const struct tw__redis_task *task, uint8_t kind)
     assert_true(life.lapses <= life.attempt && life.lapses <= TW__REDIS_LAPSES_LAST);
     assert_true(!life.has_next || (life.stage == TW__REDIS_LEASED && life.next <= TW__TASK_TIME_MAX));
     assert_true(life.stage != TW__REDIS_REPLACED || (life.attempt > 0 && life.lapses == 0));
-    assert_true(!life.has_missed || (tw__redis_task_every(task) > 0 && life.missed <= INT64_MAX));
+    assert_true(!life.has_missed ||
+                (tw__redis_life_suits(&life, tw__redis_task_every(task)) && life.missed <= INT64_MAX));
     assert_true(!life.has_missed || life.stage == TW__REDIS_WAITING || life.stage == TW__REDIS_LEASED);
     if (kind == TW__REDIS_WORKERS)
         return;

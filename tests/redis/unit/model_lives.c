@@ -481,7 +481,9 @@ static void relive(struct room *room, struct ref *ref)
     bool none = stage == TW__REDIS_WAITING && below(3) == 0;
     life.stage = stage;
     life.has_next &= stage == TW__REDIS_LEASED;
-    life.has_missed &= ref->every > 0 && (stage == TW__REDIS_LEASED || stage == TW__REDIS_WAITING);
+    life.has_missed &= stage == TW__REDIS_LEASED || stage == TW__REDIS_WAITING;
+    if (ref->every == 0)
+        life.missed = 0;
     if (ref->lived && below(2) == 0) { /* the same strings, so the same block */
         life.has_missed = ref->life.has_missed;
         life.missed = ref->life.missed;
@@ -550,7 +552,8 @@ static void keep_times(struct room *room, struct ref *ref, struct tw__redis_task
                        hash_of_ref(room, ref), ref->task, how, model.now);
     ref->plan = plan;
     ref->task = found(room, ref);
-    ref->life.has_missed &= ref->every > 0;
+    if (ref->every == 0)
+        ref->life.missed = 0;
     if (anew) {
         ref->lived = next != due;
         ref->life = (struct tw__redis_life){.due = due};
@@ -578,7 +581,7 @@ bool keep_due(struct room *room, struct ref *ref)
     struct tw__redis_task *task = tw__redis_task_new(&parts, &all->memory);
     model.kept[decided.how]++;
     if (decided.how == TW__TASK_KEEPDUE_IN_PLACE || decided.how == TW__TASK_KEEPDUE_SAME_TIMES) {
-        if (ref->life.has_missed && parts.every > 0 && parts.every != ref->every) {
+        if (ref->life.has_missed && ref->every > 0 && parts.every > 0 && parts.every != ref->every) {
             uint64_t most = INT64_MAX / ref->every; /* a time in milliseconds */
             ref->life.missed = (ref->life.missed < most ? ref->life.missed : most) * ref->every / parts.every;
         }

@@ -231,6 +231,25 @@ static void a_task_that_begins_anew_has_no_tries(void **state)
     close_both();
 }
 
+/* The target has refused the first of two tasks of a time. On the other server it is the first of them too, and
+ * its call has begun. Plan 2 has a limit of lateness. */
+static void a_refusal_arrives_and_changes_no_order(void **state)
+{
+    struct tw__redis_life life = {.due = START + 5, .has_missed = true, .worker = text(""), .error = text("")};
+    (void)state;
+    open_both();
+    put_on_both("a", 2, START + 5, 0, 1);
+    put_on_both("b", 2, START + 5, 0, 1);
+    tw__redis_change_put(&changes, all, tw__redis_queue_relive(queue, find(queue, "a"), &life));
+    assert_same();
+    assert_true(tw__redis_turn(others, find(replica, "a"), START + 9000).calls);
+    assert_false(tw__redis_turn(others, find(replica, "b"), START + 9000).calls);
+    put_on_both("a", 2, START + 7, 0, 1);
+    assert_same();
+    assert_false(tw__redis_turn(others, find(replica, "a"), START + 9000).calls);
+    close_both();
+}
+
 static void a_change_of_a_task_that_is_not_there_is_no_fit(void **state)
 {
     static const char *const ids[] = {"a", "b", "r", "s"};
@@ -613,6 +632,7 @@ int main(void)
         cmocka_unit_test(each_change_arrives),
         cmocka_unit_test(the_end_of_a_replaced_attempt_arrives),
         cmocka_unit_test(a_task_that_begins_anew_has_no_tries),
+        cmocka_unit_test(a_refusal_arrives_and_changes_no_order),
         cmocka_unit_test(a_change_of_a_task_that_is_not_there_is_no_fit),
         cmocka_unit_test(numbers_out_of_range_are_no_changes),
         cmocka_unit_test(a_task_for_a_target_has_no_attempt_of_its_own),

@@ -782,6 +782,19 @@ static void what_comes_later_or_sooner_is_not_late(void **state)
     close_work();
 }
 
+/* A target has refused the task before this one three times, and not this one. */
+static void the_tries_of_a_task_before_do_not_begin_a_call(void **state)
+{
+    (void)state;
+    open_work();
+    struct tw__redis_task *task = put_repeating("a", 2, 0, 1); /* the limit of this plan is 500 ms */
+    assert_int_equal(tw__redis_task_tries(task), 3);
+    assert_true(tw__redis_turn(all, task, START + 505).calls);
+    assert_false(tw__redis_turn(all, task, START + 506).calls);
+    assert_int_equal(tw__redis_turn(all, put_repeating("b", 4, 100, 3), START + 310).missed, 3);
+    close_work();
+}
+
 static void a_call_dies_with_all_its_periods(void **state)
 {
     (void)state;
@@ -1286,6 +1299,22 @@ static void a_copy_keeps_the_attempts_that_have_failed(void **state)
     close_work();
 }
 
+/* Of a task with a target only the mark that its call has begun is left. Plan 2 has a limit of lateness. */
+static void a_copy_keeps_the_calls_that_a_target_has_refused(void **state)
+{
+    struct tw__redis_life life = {.due = START + 5, .has_missed = true, .worker = text(""), .error = text("")};
+    (void)state;
+    open_work();
+    tw__redis_queue_relive(queue, put_repeating("once", 2, 0, 1), &life);
+    life.missed = 4;
+    tw__redis_queue_relive(queue, put_repeating("beat", 2, 100, 3), &life);
+    tw__redis_lease_forget_all(queue, START + 2000);
+    assert_life(find(queue, "beat"), &life);
+    assert_true(tw__redis_turn(all, find(queue, "once"), START + 9000).calls);
+    assert_true(tw__redis_turn(all, find(queue, "beat"), START + 9000).missed == 4);
+    close_work();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1319,6 +1348,7 @@ int main(void)
         cmocka_unit_test(periods_that_are_too_late_are_no_part_of_the_call),
         cmocka_unit_test(a_series_waits_for_the_first_period_that_is_not_too_late),
         cmocka_unit_test(what_comes_later_or_sooner_is_not_late),
+        cmocka_unit_test(the_tries_of_a_task_before_do_not_begin_a_call),
         cmocka_unit_test(a_call_dies_with_all_its_periods),
         cmocka_unit_test(burst_and_a_new_task_stand_for_one_period),
         cmocka_unit_test(a_dead_task_stays_with_its_error),
@@ -1338,6 +1368,7 @@ int main(void)
         cmocka_unit_test(the_leases_of_a_copy_end_in_order),
         cmocka_unit_test(a_copy_has_no_replaced_attempts),
         cmocka_unit_test(a_copy_keeps_the_attempts_that_have_failed),
+        cmocka_unit_test(a_copy_keeps_the_calls_that_a_target_has_refused),
     };
     use_seed();
     return cmocka_run_group_tests(tests, NULL, NULL);
