@@ -9,7 +9,8 @@
  * An answer changes the row of the revision that ran. A put or a move meanwhile has given the task another
  * number, and the answer finds no row then. Only in this case a second statement asks for the id and the token,
  * and ends the attempt. So the task waits, under a number by which the next look finds it. After a cancel
- * neither of the two statements finds a row.
+ * neither of the two statements finds a row. If the id is put again, a claim finds its job at work. Then it
+ * makes the row what a put would have made it: the new task stands behind the attempt.
  *
  * A number alone names no task, because a backup that is restored takes the numbers back. So a claim asks for
  * the queue too, whose handler it will call. It need not ask for the id, which an entry does not have: the job
@@ -410,21 +411,36 @@ static int decide_turn(struct tw__store_db *db, struct tw__store_batch *batch, s
     return 0;
 }
 
+/* A job of the same task is at work, whose row was cancelled, or lost in a restore. The task stands behind that
+ * attempt then, as if it had replaced it. */
+static int stand_behind(struct tw__store_db *db, const struct tw__store_claim *claim,
+                        const struct tw__store_job *job)
+{
+    int error = 0;
+    sqlite3_stmt *statement = tw__store_db_statement(db, TW__STORE_STAND_BEHIND, &error);
+    if (statement == NULL)
+        return error;
+    tw__store_bind_number(db, statement, 1, claim->entry->seq);
+    tw__store_bind_number(db, statement, 2, ++db->seq);
+    tw__store_bind_number(db, statement, 3, job->run);
+    tw__store_bind_number(db, statement, 4, job->token);
+    tw__store_bind_number(db, statement, 5, job->job.attempt);
+    return tw__store_db_run(db, statement, "claim");
+}
+
 /* Decides about a task that is there. Returns: 0 or an error. */
 static int decide_fate(struct tw__store_db *db, struct tw__store_batch *batch, struct tw__store_claim *claim,
                        struct tw_store_task *task)
 {
-    claim->behind = *tw__store_table_find(batch->table, claim->entry->queue, task->id, task->id_size);
-    claim->fate = TW__STORE_NO_ROOM;
+    const struct tw__store_job *job =
+        *tw__store_table_find(batch->table, claim->entry->queue, task->id, task->id_size);
+    bool early = task->place_ms > batch->now_ms || task->next_ms > batch->now_ms;
+    claim->fate = early ? TW__STORE_EARLY : job != NULL ? TW__STORE_GONE : TW__STORE_NO_ROOM;
     claim->next_ms = task->next_ms;
     claim->place_ms = task->place_ms;
-    if (claim->behind != NULL)
-        claim->fate = TW__STORE_HELD;
-    else if (task->place_ms > batch->now_ms || task->next_ms > batch->now_ms)
-        claim->fate = TW__STORE_EARLY;
-    else
-        return decide_turn(db, batch, claim, task);
-    return 0;
+    if (early || (job != NULL && task->state == TW_STATE_LEASED)) /* it is the row of that job */
+        return 0;
+    return job != NULL ? stand_behind(db, claim, job) : decide_turn(db, batch, claim, task);
 }
 
 /* Reads the row of a claim and decides about it. */
@@ -524,11 +540,11 @@ int tw__store_claim(struct tw__store_db *db, void *arg)
     int changes_before = sqlite3_total_changes(db->db), error = check_state(db, batch);
     batch->full = false;
     batch->called = 0;
-    tw__store_claim_undo(batch); /* of a transaction that was rolled back */
+    tw__store_claim_undo(batch);                        /* of a transaction that was rolled back */
+    for (size_t i = 0; i < batch->n && error == 0; i++) /* before the answers, which may end some of them */
+        error = claim_one(db, batch, &batch->claims[i]);
     for (struct tw__store_job *job = batch->answered; job != NULL && error == 0; job = job->next)
         error = write_answer(db, job, batch->now_ms);
-    for (size_t i = 0; i < batch->n && error == 0; i++)
-        error = claim_one(db, batch, &batch->claims[i]);
     note_commit(db, batch, changes_before);
     batch->room = room;
     batch->idle = idle;

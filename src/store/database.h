@@ -108,6 +108,7 @@
              " AND NOT EXISTS (SELECT 1 FROM $tw_meta WHERE restored & 1 OR run <> ?6)")                       \
     X(CLAIM, "UPDATE $tw_task SET attempt = attempt + 1, run = ?2, token = ?3,"                                \
              " due_ms = ?4, next_ms = ?5, missed_periods = ?6 WHERE seq = ?1")                                 \
+    X(STAND_BEHIND, "UPDATE $tw_task SET seq = ?2, run = ?3, token = ?4, replaced = ?5 WHERE seq = ?1")        \
     X(PLACE_AGAIN, "UPDATE $tw_task INDEXED BY tw_order SET place_ms = max(next_ms, ?1) WHERE queue >= ''"     \
                    " AND dead_ms IS NULL AND place_ms > ?1 AND place_ms <= ?2 AND place_ms > next_ms")         \
     X(LAPSED,                                                                                                  \

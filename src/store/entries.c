@@ -164,7 +164,7 @@ void tw__store_entries_orphan(struct tw__store_window *window)
 {
     for (uint64_t i = 0; i <= window->taken_mask; i++) {
         for (struct tw__store_entry *entry = window->taken[i]; entry != NULL; entry = entry->next_taken)
-            entry->orphan = 1;
+            entry->orphan = true;
         window->taken[i] = NULL;
     }
 }

@@ -30,7 +30,7 @@ struct tw__store_window {
     uint64_t horizon_ms; /* the tasks that are due until then are loaded, but for queues that are not whole */
     uint64_t load_at_ms; /* when the horizon has to move */
     uint64_t now_ms;     /* of the last look */
-    bool broken;         /* a look has failed in the middle */
+    bool broken;         /* a look has failed in the middle, or a row has lost its entry: all is read anew */
     bool crowded;        /* a queue has far too many entries, and so has the window */
     char message[TW_STORE_MESSAGE];
 };

@@ -276,13 +276,6 @@ uint64_t tw__store_window_next(const struct tw__store_window *window)
 
 /* ---- taking ---------------------------------------------------------------------------------------------- */
 
-/* An entry counts as a job of its queue no more. */
-static void end_running(struct tw__store_window *window, struct tw__store_queue *queue)
-{
-    queue->running--;
-    tw__store_ready_update(&window->ready, queue);
-}
-
 static void end_taking(struct tw__store_window *window, struct tw__store_entry *entry)
 {
     if (!entry->orphan) {
@@ -290,9 +283,9 @@ static void end_taking(struct tw__store_window *window, struct tw__store_entry *
         TW_ASSERT(*at == entry);
         *at = entry->next_taken;
     }
-    if (!entry->held)
-        end_running(window, entry->queue);
-    entry->held = entry->orphan = 0;
+    entry->orphan = false;
+    entry->queue->running--;
+    tw__store_ready_update(&window->ready, entry->queue);
 }
 
 struct tw__store_entry *tw__store_window_take(struct tw__store_window *window)
@@ -313,15 +306,10 @@ struct tw__store_entry *tw__store_window_take(struct tw__store_window *window)
     return entry;
 }
 
-void tw__store_window_hold(struct tw__store_window *window, struct tw__store_entry *entry)
-{
-    entry->held = 1;
-    end_running(window, entry->queue);
-}
-
 void tw__store_window_put_back(struct tw__store_window *window, struct tw__store_entry *entry)
 {
     if (entry->orphan) {
+        window->broken = true; /* the row has no entry */
         tw__store_window_forget(window, entry);
         return;
     }

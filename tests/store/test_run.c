@@ -1219,6 +1219,7 @@ static void cancel_and_put_anew(struct tw_store *store)
 {
     cancel_it(store);
     put_anew(store);
+    assert_string_equal(scan(store, NULL), "x@9*"); /* it stands behind the attempt */
 }
 
 static void a_put_meanwhile_runs_again_whatever_the_answer(void **state)

@@ -961,6 +961,31 @@ static void a_replaced_attempt_is_ended_at_the_next_try(void **state)
     assert_true(next_ms > tw_store_now() && next_ms != TW_NEVER);
 }
 
+/* At the next try the answer is there too, and ends the attempt in the same commit. */
+static void a_task_stands_behind_an_attempt_at_the_next_try(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct errors errors = {0};
+    struct tw_store_run options = quietly(&errors);
+    struct calls calls;
+    calls_init(&calls);
+    calls.answer = TW_LATER;
+    calls.answers = 1;
+    put(store, "x", 5);
+    assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
+    assert_int_equal(tw_store_start(store, &options), 0);
+    EVENTUALLY(kept_of(&calls) == 1);
+    assert_int_equal(tw_store_cancel(store, "q", "x", 1, NULL), 0);
+    atomic_store(&refused, TW__STORE_STAND_BEHIND);
+    put(store, "x", 7);
+    EVENTUALLY(atomic_load(&errors.count) == 1);
+    tw_job_answer(calls.kept[0], TW_DONE);
+    assert_string_equal(hurry_for_calls(&calls, 2), "x/1 x/1");
+    hurry_for_answers(store, 2);
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_int_equal(tw_store_count(store, "q", false), 0);
+}
+
 static void a_period_is_passed_over_at_the_next_try(void **state)
 {
     struct tw_store *store = store_of(state);
@@ -1113,6 +1138,7 @@ int main(void)
         TEST(the_options_of_a_series_are_looked_up_at_the_next_try),
         TEST(the_options_of_a_series_are_read_at_the_next_try),
         TEST(a_replaced_attempt_is_ended_at_the_next_try),
+        TEST(a_task_stands_behind_an_attempt_at_the_next_try),
         TEST(a_period_is_passed_over_at_the_next_try),
         TEST(a_retry_is_written_at_the_next_try),
         TEST(the_options_of_a_retry_are_read_at_the_next_try),
