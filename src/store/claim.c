@@ -247,7 +247,8 @@ int tw__store_place_again(struct tw__store_db *db, void *arg)
 
 static const char LAPSED[] = "the run has ended";
 
-/* Makes the job of an attempt that an earlier run has left. Returns: 0 or an error. */
+/* Makes the job of an attempt that an earlier run has left. It has lapsed: the task waits as after the failure
+ * that did not come, or dies. Returns: 0 or an error. */
 static int read_left(struct tw__store_db *db, sqlite3_stmt *row, uint64_t now_ms, struct tw__store_job **job)
 {
     struct tw_store_task task;
@@ -256,27 +257,16 @@ static int read_left(struct tw__store_db *db, sqlite3_stmt *row, uint64_t now_ms
     if (*job == NULL)
         return error != 0 ? error : tw__store_db_refuse(db, TW_ENOMEM, "no memory");
     (*job)->job.attempt = task.attempt;
+    (*job)->job.lapses = task.lapses - 1; /* before this one */
     (*job)->run = (uint64_t)sqlite3_column_int64(row, 5);
     (*job)->token = (uint64_t)sqlite3_column_int64(row, sqlite3_column_count(row) - 1);
+    (*job)->lapsed = true;
+    (*job)->answer = task.lapses > TW__TASK_LAPSES_MAX ? TW_DEAD : TW_RETRY;
+    tw_job_fail(&(*job)->job, LAPSED);
     return 0;
 }
 
-/* The attempt of a job lapses. The task waits as after the failure that did not come, or dies. */
-static int end_left(struct tw__store_db *db, struct tw__store_job *job, uint64_t now_ms)
-{
-    int error = 0;
-    sqlite3_stmt *statement = tw__store_db_statement(db, TW__STORE_LAPSE, &error);
-    if (statement == NULL)
-        return error;
-    tw__store_bind_number(db, statement, 1, job->job.revision);
-    error = tw__store_db_run(db, statement, "end attempts");
-    job->lapsed = true;
-    job->answer = job->job.lapses >= TW__TASK_LAPSES_MAX ? TW_DEAD : TW_RETRY;
-    tw_job_fail(&job->job, LAPSED);
-    return error == 0 ? write_answer(db, job, now_ms) : error;
-}
-
-/* Each row is changed after it was read, so that the statement that reads never comes to it again. */
+/* The statement changes all rows before it returns the first one. */
 int tw__store_end_runs(struct tw__store_db *db, uint64_t run, struct tw__store_job **died)
 {
     uint64_t now_ms = tw_store_now();
@@ -289,7 +279,7 @@ int tw__store_end_runs(struct tw__store_db *db, uint64_t run, struct tw__store_j
         struct tw__store_job *job = NULL;
         error = read_left(db, rows, now_ms, &job);
         if (error == 0)
-            error = end_left(db, job, now_ms);
+            error = write_answer(db, job, now_ms);
         if (error == 0 && job->changed && job->buried) {
             *died = job;
             died = &job->next;

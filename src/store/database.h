@@ -112,9 +112,9 @@
     X(PLACE_AGAIN, "UPDATE $tw_task INDEXED BY tw_order SET place_ms = max(next_ms, ?1) WHERE queue >= ''"     \
                    " AND dead_ms IS NULL AND place_ms > ?1 AND place_ms <= ?2 AND place_ms > next_ms")         \
     X(LAPSED,                                                                                                  \
-      "SELECT " TW__STORE_COLUMNS ", token FROM $tw_task INDEXED BY tw_run WHERE run > 0 AND run <> ?1"        \
-      " AND replaced = 0 AND dead_ms IS NULL" TW__STORE_WHOLE)                                                 \
-    X(LAPSE, "UPDATE $tw_task NOT INDEXED SET lapses = lapses + 1 WHERE seq = ?1")                             \
+      "UPDATE $tw_task INDEXED BY tw_run SET lapses = lapses + 1 WHERE run > 0 AND run <> ?1"                  \
+      " AND replaced = 0 AND dead_ms IS NULL" TW__STORE_WHOLE                                                  \
+      " RETURNING " TW__STORE_COLUMNS_WITH("NULL, NULL") ", token")                                            \
     X(BURY_PERIOD, "INSERT INTO $tw_task(seq, queue, id, due_ms, next_ms, place_ms, attempt, lapses, "         \
                    "dead_ms, " TW__STORE_WAITS                                                                 \
                    ", max_late_ms, error, payload) SELECT ?9, queue, ?8, due_ms, next_ms, place_ms,"           \
@@ -181,10 +181,12 @@
     " every_ms = ?5, times = ?6, missed = ?7, tries = ?8, backoff_ms = ?9, factor = ?13 / 100.0,"              \
     " backoff_max_ms = ?14, jitter = ?15, max_late_ms = ?12, payload = ?10"
 
-#define TW__STORE_COLUMNS                                                                                      \
-    "seq, queue, id, due_ms, attempt, run, dead_ms, every_ms, times, missed, tries, backoff_ms, error, "       \
-    "payload, next_ms, lapses, place_ms, missed_periods, replaced, max_late_ms, factor, backoff_max_ms, "      \
-    "jitter"
+#define TW__STORE_COLUMNS TW__STORE_COLUMNS_WITH("error, payload")
+
+/* The same, with something else in the place of the error and the payload. */
+#define TW__STORE_COLUMNS_WITH(texts)                                                                          \
+    "seq, queue, id, due_ms, attempt, run, dead_ms, every_ms, times, missed, tries, backoff_ms, " texts        \
+    ", next_ms, lapses, place_ms, missed_periods, replaced, max_late_ms, factor, backoff_max_ms, jitter"
 
 /* The row of a job's task. A file that was restored may have another task under its number, or another attempt
  * of the same task, which has another token. tw__store_job_bind() binds these numbers. */

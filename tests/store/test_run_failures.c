@@ -1050,7 +1050,7 @@ static void attempts_that_cannot_be_ended_end_the_start_with_an_error(void **sta
         int statement, error;
     } of[] = {{&refused, TW__STORE_LAPSED, TW_ENOMEM},
               {&unread, TW__STORE_LAPSED, TW_EIO},
-              {&refused, TW__STORE_LAPSE, TW_ENOMEM},
+              {&refused, TW__STORE_RETRY, TW_ENOMEM},
               {&refused, TW__STORE_END_ALL_REPLACED, TW_ENOMEM}};
     struct fixture *fixture = *state;
     struct calls calls;
