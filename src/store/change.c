@@ -30,7 +30,8 @@ _Static_assert((int)TW_STORE_NX == TW__TASK_NX && (int)TW_STORE_XX == TW__TASK_X
                    (int)TW_STORE_KEEPDUE == TW__TASK_KEEPDUE,
                "the conditions");
 _Static_assert((int)TW_STORE_ID_MAX == TW__TASK_ID_MAX && (int)TW_STORE_NAME_MAX == TW__TASK_NAME_MAX &&
-                   (int)TW_STORE_QUEUE_MAX == TW__TASK_QUEUE_MAX && TW_STORE_TIME_MAX == TW__TASK_TIME_MAX,
+                   (int)TW_STORE_QUEUE_MAX == TW__TASK_QUEUE_MAX && TW_STORE_TIME_MAX == TW__TASK_TIME_MAX &&
+                   (int)TW_STORE_ALL_MAX == TW__TASK_MANY,
                "the limits");
 
 /* ---- checks ---------------------------------------------------------------------------------------------- */

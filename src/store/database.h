@@ -111,10 +111,9 @@
     X(STAND_BEHIND, "UPDATE $tw_task SET seq = ?2, run = ?3, token = ?4, replaced = ?5 WHERE seq = ?1")        \
     X(PLACE_AGAIN, "UPDATE $tw_task INDEXED BY tw_order SET place_ms = max(next_ms, ?1) WHERE queue >= ''"     \
                    " AND dead_ms IS NULL AND place_ms > ?1 AND place_ms <= ?2 AND place_ms > next_ms")         \
-    X(LAPSED,                                                                                                  \
-      "UPDATE $tw_task INDEXED BY tw_run SET lapses = lapses + 1 WHERE run > 0 AND run <> ?1"                  \
-      " AND replaced = 0 AND dead_ms IS NULL" TW__STORE_WHOLE                                                  \
-      " RETURNING " TW__STORE_COLUMNS_WITH("NULL, NULL") ", token")                                            \
+    X(LAPSED, "UPDATE $tw_task INDEXED BY tw_run SET lapses = lapses + 1 WHERE run > 0 AND run <> ?1"          \
+              " AND replaced = 0 AND dead_ms IS NULL" TW__STORE_WHOLE                                          \
+              " RETURNING " TW__STORE_COLUMNS_WITH("NULL, NULL") ", token")                                    \
     X(BURY_PERIOD, "INSERT INTO $tw_task(seq, queue, id, due_ms, next_ms, place_ms, attempt, lapses, "         \
                    "dead_ms, " TW__STORE_WAITS                                                                 \
                    ", max_late_ms, error, payload) SELECT ?9, queue, ?8, due_ms, next_ms, place_ms,"           \
@@ -141,13 +140,13 @@
     X(FIND_DEAD,                                                                                               \
       "SELECT seq FROM $tw_task WHERE queue = ?1 AND id = ?3 AND dead_ms IS NOT NULL AND dead_ms < ?2")        \
     X(DEAD, "SELECT seq FROM $tw_task INDEXED BY tw_dead WHERE queue = ?1 AND dead_ms IS NOT NULL"             \
-            " AND dead_ms < ?2 AND seq <= ?3 ORDER BY dead_ms, seq LIMIT ?4")                                  \
+            " AND dead_ms < ?2 ORDER BY dead_ms, seq LIMIT ?3")                                                \
     X(FIND_WAITING,                                                                                            \
       "SELECT seq FROM $tw_task WHERE queue = ?1 AND id = ?3 AND dead_ms IS NULL AND next_ms > ?2"             \
       " AND replaced = 0" TW__STORE_NOT_LEASED)                                                                \
     X(WAITING, "SELECT seq FROM $tw_task INDEXED BY tw_order WHERE queue = ?1 AND dead_ms IS NULL"             \
-               " AND replaced = 0 AND place_ms > ?2 AND next_ms > ?2 AND seq <= ?3" TW__STORE_NOT_LEASED       \
-               " ORDER BY place_ms, seq LIMIT ?4")                                                             \
+               " AND replaced = 0 AND place_ms > ?2 AND next_ms > ?2" TW__STORE_NOT_LEASED                     \
+               " ORDER BY place_ms, seq LIMIT ?3")                                                             \
     X(PROMOTE, "UPDATE $tw_task SET seq = ?2, next_ms = ?3, place_ms = ?4 WHERE seq = ?1")                     \
     X(ANEW, "UPDATE $tw_task SET seq = ?2, due_ms = ?3, next_ms = ?3, place_ms = ?4, attempt = 0, lapses = 0," \
             " missed_periods = 0, run = 0, dead_ms = NULL, error = NULL WHERE seq = ?1")                       \
