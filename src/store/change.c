@@ -219,14 +219,10 @@ static int find_row(struct tw__store_db *db, const struct tw_delayed *task, stru
     if (statement == NULL)
         return error;
     bind_name(db, statement, 1, 2, task);
-    int code = tw__store_db_step(db, statement);
-    if (code == SQLITE_ROW)
+    while (tw__store_db_next(db, statement, "look a task up", &error))
         *found = (struct found){.stage = read_stage(statement),
                                 .repeats = sqlite3_column_int64(statement, 4) > 0,
                                 .due_ms = (uint64_t)sqlite3_column_int64(statement, 0)};
-    else if (code != SQLITE_DONE)
-        error = tw__store_db_error(db, code, "look a task up");
-    sqlite3_reset(statement);
     return error;
 }
 
@@ -372,15 +368,9 @@ static int change_cancel(struct tw__store_db *db, struct tw_store_change *change
     if (statement == NULL)
         return error;
     bind_name(db, statement, 1, 2, &change->task);
-    int code = tw__store_db_step(db, statement);
     change->result = TW_GONE;
-    if (code == SQLITE_ROW) {
+    while (tw__store_db_next(db, statement, "cancel", &error))
         change->result = sqlite3_column_int64(statement, 0) != 0 ? TW_RUNNING : TW_CANCELLED;
-        code = tw__store_db_step(db, statement);
-    }
-    if (code != SQLITE_DONE)
-        error = tw__store_db_error(db, code, "cancel");
-    sqlite3_reset(statement);
     return error;
 }
 

@@ -174,17 +174,13 @@ static int read_options(struct tw__store_db *db, struct tw__store_job *job, stru
     if (row == NULL)
         return error;
     tw__store_job_bind(db, row, job);
-    int code = tw__store_db_step(db, row);
-    if (code == SQLITE_ROW) {
+    while (tw__store_db_next(db, row, "look a task up", &error)) {
         uint64_t times = (uint64_t)sqlite3_column_int64(row, 6);
         *retry = tw__store_read_retry(db, row, 0, 2);
         job->every_ms = (uint64_t)sqlite3_column_int64(row, 5);
         job->job.missed = (uint64_t)sqlite3_column_int64(row, 7);
         job->job.left = times == 0 ? TW_FOREVER : times - 1;
-    } else if (code != SQLITE_DONE) {
-        error = tw__store_db_error(db, code, "look a task up");
     }
-    sqlite3_reset(row);
     return error;
 }
 
@@ -270,12 +266,12 @@ static int read_left(struct tw__store_db *db, sqlite3_stmt *row, uint64_t now_ms
 int tw__store_end_runs(struct tw__store_db *db, uint64_t run, struct tw__store_job **died)
 {
     uint64_t now_ms = tw_store_now();
-    int error = 0, code = SQLITE_ROW;
+    int error = 0;
     sqlite3_stmt *rows = tw__store_db_statement(db, TW__STORE_LAPSED, &error);
     if (rows == NULL)
         return error;
     tw__store_bind_number(db, rows, 1, run);
-    while (error == 0 && (code = tw__store_db_step(db, rows)) == SQLITE_ROW) {
+    while (tw__store_db_next(db, rows, "end attempts", &error)) {
         struct tw__store_job *job = NULL;
         error = read_left(db, rows, now_ms, &job);
         if (error == 0)
@@ -287,9 +283,6 @@ int tw__store_end_runs(struct tw__store_db *db, uint64_t run, struct tw__store_j
             tw__store_job_free(job);
         }
     }
-    if (error == 0 && code != SQLITE_DONE)
-        error = tw__store_db_error(db, code, "end attempts");
-    sqlite3_reset(rows);
     return error == 0 ? tw__store_end_replaced(db, run) : error;
 }
 
@@ -314,15 +307,10 @@ int tw__store_count_run(struct tw__store_db *db, void *arg)
     sqlite3_stmt *row = tw__store_db_statement(db, TW__STORE_RUN, &error);
     if (row == NULL)
         return error;
-    int code = tw__store_db_step(db, row);
-    if (code == SQLITE_ROW) {
+    while (tw__store_db_next(db, row, "write tw_meta", &error)) {
         uint64_t run = (uint64_t)sqlite3_column_int64(row, 0);
         count->seen = (struct tw__store_seen){db->seq, run, db->changes, db->restored};
-        code = tw__store_db_step(db, row);
     }
-    if (code != SQLITE_DONE)
-        error = tw__store_db_error(db, code, "write tw_meta");
-    sqlite3_reset(row);
     if (error == 0)
         error = tw__store_place_again(db, NULL);
     if (error == 0)
@@ -442,17 +430,13 @@ static int read_claim(struct tw__store_db *db, struct tw__store_batch *batch, st
         return error;
     tw__store_bind_number(db, row, 1, claim->entry->seq);
     tw__store_bind_text(db, row, 2, claim->entry->queue->name);
-    int code = tw__store_db_step(db, row);
     claim->fate = TW__STORE_GONE;
-    if (code == SQLITE_ROW) {
+    while (tw__store_db_next(db, row, "claim", &error)) {
         struct tw_store_task task;
         error = tw__store_read_task(db, row, batch->now_ms, &task);
         if (error == 0)
             error = decide_fate(db, batch, claim, &task);
-    } else if (code != SQLITE_DONE) {
-        error = tw__store_db_error(db, code, "claim");
     }
-    sqlite3_reset(row);
     return error;
 }
 

@@ -249,6 +249,18 @@ int tw__store_db_step(struct tw__store_db *db, sqlite3_stmt *statement)
     return db->bound == SQLITE_OK ? sqlite3_step(statement) : db->bound;
 }
 
+bool tw__store_queue_name(sqlite3_stmt *row, int column, char name[TW_STORE_QUEUE_MAX + 1])
+{
+    bool is_text = sqlite3_column_type(row, column) == SQLITE_TEXT;
+    const void *text = sqlite3_column_blob(row, column);
+    size_t size = (size_t)sqlite3_column_bytes(row, column);
+    if (!is_text || size == 0 || size > TW_STORE_QUEUE_MAX || memchr(text, 0, size) != NULL)
+        return false;
+    memcpy(name, text, size);
+    name[size] = '\0';
+    return true;
+}
+
 int tw__store_db_run(struct tw__store_db *db, sqlite3_stmt *statement, const char *doing)
 {
     int code = tw__store_db_step(db, statement), error = 0;

@@ -257,6 +257,22 @@ void tw__store_bind_blob(struct tw__store_db *db, sqlite3_stmt *statement, int a
 /* As sqlite3_step(). */
 int tw__store_db_step(struct tw__store_db *db, sqlite3_stmt *statement);
 
+/* Goes to the next row of a statement. Returns false after the last one, after an error, and if *error is one
+ * already. Then the statement is reset. */
+static inline bool tw__store_db_next(struct tw__store_db *db, sqlite3_stmt *rows, const char *doing, int *error)
+{
+    int code = *error == 0 ? tw__store_db_step(db, rows) : SQLITE_DONE;
+    if (code == SQLITE_ROW)
+        return true;
+    if (code != SQLITE_DONE)
+        *error = tw__store_db_error(db, code, doing);
+    sqlite3_reset(rows);
+    return false;
+}
+
+/* Copies the name of a queue from a row. Returns false if somebody has written one that is none. */
+bool tw__store_queue_name(sqlite3_stmt *row, int column, char name[TW_STORE_QUEUE_MAX + 1]);
+
 /* Runs a statement that returns no rows, which is bound already. Returns: 0 or an error. */
 int tw__store_db_run(struct tw__store_db *db, sqlite3_stmt *statement, const char *doing);
 

@@ -138,7 +138,7 @@ static int treat_picked(struct tw__store_db *db, void *arg)
     enum tw__store_statement which = one       ? waiting ? TW__STORE_FIND_WAITING : TW__STORE_FIND_DEAD
                                      : waiting ? TW__STORE_WAITING
                                                : TW__STORE_DEAD;
-    int error = 0, code = SQLITE_ROW;
+    int error = 0;
     sqlite3_stmt *rows = tw__store_db_statement(db, which, &error);
     if (rows == NULL)
         return error;
@@ -151,13 +151,10 @@ static int treat_picked(struct tw__store_db *db, void *arg)
     else
         tw__store_bind_number(db, rows, 3, TW_STORE_ALL_MAX);
     picked->count = 0; /* a transaction before may have been rolled back */
-    while (error == 0 && (code = tw__store_db_step(db, rows)) == SQLITE_ROW) {
+    while (tw__store_db_next(db, rows, "look for tasks", &error)) {
         error = treat(db, picked, (uint64_t)sqlite3_column_int64(rows, 0));
         picked->count++;
     }
-    if (error == 0 && code != SQLITE_DONE)
-        error = tw__store_db_error(db, code, "look for tasks");
-    sqlite3_reset(rows);
     return error;
 }
 

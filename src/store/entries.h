@@ -85,7 +85,4 @@ struct tw__store_queue *tw__store_queue_add(struct tw__store_window *window, con
 /* Forgets a queue that has no entry, and needs to have none. */
 void tw__store_queue_forget(struct tw__store_window *window, struct tw__store_queue *queue);
 
-/* Copies the name of a queue from a row. Returns false if somebody has written one that is none. */
-bool tw__store_queue_name(sqlite3_stmt *row, int column, char *name);
-
 #endif

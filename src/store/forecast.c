@@ -102,13 +102,13 @@ static void count_repeat(const struct outlook *forecast, struct repeat *repeat)
 
 static int count_repeats(struct tw__store_db *db, const struct outlook *forecast)
 {
-    int error = 0, code;
+    int error = 0;
     sqlite3_stmt *rows = tw__store_db_statement(db, TW__STORE_FORECAST_REPEAT, &error);
     if (rows == NULL)
         return error;
     tw__store_bind_text(db, rows, 1, forecast->queue);
     tw__store_bind_number(db, rows, 2, forecast->end_ms);
-    while ((code = tw__store_db_step(db, rows)) == SQLITE_ROW) {
+    while (tw__store_db_next(db, rows, "forecast", &error)) {
         uint64_t times = (uint64_t)sqlite3_column_int64(rows, 2);
         if (sqlite3_column_int64(rows, 1) <= 0)
             continue; /* somebody else's 0.5 */
@@ -120,29 +120,23 @@ static int count_repeats(struct tw__store_db *db, const struct outlook *forecast
                                                 .missed = tw__store_read_missed(rows, 3),
                                                 .begun = sqlite3_column_int64(rows, 5) > 0});
     }
-    if (code != SQLITE_DONE)
-        error = tw__store_db_error(db, code, "forecast");
-    sqlite3_reset(rows);
     return error;
 }
 
 static int count_tasks(struct tw__store_db *db, const struct outlook *forecast)
 {
-    int error = 0, code;
+    int error = 0;
     sqlite3_stmt *rows = tw__store_db_statement(db, TW__STORE_FORECAST, &error);
     if (rows == NULL)
         return error;
     tw__store_bind_text(db, rows, 1, forecast->queue);
     tw__store_bind_number(db, rows, 2, forecast->end_ms);
-    while ((code = tw__store_db_step(db, rows)) == SQLITE_ROW) {
+    while (tw__store_db_next(db, rows, "forecast", &error)) {
         uint64_t place_ms = (uint64_t)sqlite3_column_int64(rows, 0);
         uint64_t step = first_step(forecast, place_ms);
         if (step < forecast->steps)
             forecast->counts[step]++;
     }
-    if (code != SQLITE_DONE)
-        error = tw__store_db_error(db, code, "forecast");
-    sqlite3_reset(rows);
     return error;
 }
 
