@@ -398,15 +398,9 @@ int tw__store_change_all(struct tw__store_db *db, struct tw_store_change *change
 
 int tw__store_end_replaced(struct tw__store_db *db, uint64_t run)
 {
-    int error = 0;
     uint64_t now_ms = tw_store_now();
-    sqlite3_stmt *statement = tw__store_db_statement(db, TW__STORE_END_ALL_REPLACED, &error);
-    if (statement == NULL)
-        return error;
-    tw__store_bind_number(db, statement, 1, run);
-    tw__store_bind_number(db, statement, 2, tw__store_place(db, now_ms, now_ms));
-    tw__store_bind_number(db, statement, 3, db->seq);
-    error = tw__store_db_run(db, statement, "end attempts");
+    const uint64_t numbers[] = {run, tw__store_place(db, now_ms, now_ms), db->seq};
+    int error = tw__store_db_write(db, TW__STORE_END_ALL_REPLACED, "end attempts", numbers, 3);
     db->seq += error == 0 ? (uint64_t)sqlite3_changes(db->db) : 0;
     return error;
 }

@@ -225,18 +225,12 @@ static int write_answer(struct tw__store_db *db, struct tw__store_job *job, uint
  * taken: they get the place of tasks that are filed now, in their old order. */
 int tw__store_place_again(struct tw__store_db *db, void *arg)
 {
-    uint64_t now_ms = tw_store_now();
-    int error = 0;
+    const uint64_t numbers[] = {tw_store_now(), db->clock_ms};
     (void)arg;
-    if (db->clock_ms <= now_ms)
+    if (db->clock_ms <= numbers[0])
         return 0;
-    sqlite3_stmt *statement = tw__store_db_statement(db, TW__STORE_PLACE_AGAIN, &error);
-    if (statement == NULL)
-        return error;
-    tw__store_bind_number(db, statement, 1, now_ms);
-    tw__store_bind_number(db, statement, 2, db->clock_ms);
-    db->clock_ms = now_ms;
-    return tw__store_db_run(db, statement, "file tasks again");
+    db->clock_ms = numbers[0];
+    return tw__store_db_write(db, TW__STORE_PLACE_AGAIN, "file tasks again", numbers, 2);
 }
 
 /* ---- the end of earlier runs ----------------------------------------------------------------------------- */
@@ -331,19 +325,13 @@ void tw__store_count_jobs(const struct tw__store_table *table, uint64_t run)
 static int write_turn(struct tw__store_db *db, const struct tw__store_batch *batch,
                       const struct tw__store_claim *claim)
 {
-    int error = 0;
+    static const char doing[] = "pass over a period";
     const struct tw__task_turn *turn = &claim->turn;
-    sqlite3_stmt *statement =
-        tw__store_db_statement(db, turn->ends ? TW__STORE_REMOVE : TW__STORE_ANEW, &error);
-    if (statement == NULL)
-        return error;
-    tw__store_bind_number(db, statement, 1, claim->entry->seq);
-    if (!turn->ends) {
-        tw__store_bind_number(db, statement, 2, ++db->seq);
-        tw__store_bind_number(db, statement, 3, turn->due);
-        tw__store_bind_number(db, statement, 4, tw__store_place(db, turn->due, batch->now_ms));
-    }
-    return tw__store_db_run(db, statement, "pass over a period");
+    if (turn->ends)
+        return tw__store_db_write(db, TW__STORE_REMOVE, doing, &claim->entry->seq, 1);
+    const uint64_t numbers[] = {claim->entry->seq, ++db->seq, turn->due,
+                                tw__store_place(db, turn->due, batch->now_ms)};
+    return tw__store_db_write(db, TW__STORE_ANEW, doing, numbers, 4);
 }
 
 /* An integer of SQL has a sign, so the highest bit stays free. */
@@ -394,16 +382,8 @@ static int decide_turn(struct tw__store_db *db, struct tw__store_batch *batch, s
 static int stand_behind(struct tw__store_db *db, const struct tw__store_claim *claim,
                         const struct tw__store_job *job)
 {
-    int error = 0;
-    sqlite3_stmt *statement = tw__store_db_statement(db, TW__STORE_STAND_BEHIND, &error);
-    if (statement == NULL)
-        return error;
-    tw__store_bind_number(db, statement, 1, claim->entry->seq);
-    tw__store_bind_number(db, statement, 2, ++db->seq);
-    tw__store_bind_number(db, statement, 3, job->run);
-    tw__store_bind_number(db, statement, 4, job->token);
-    tw__store_bind_number(db, statement, 5, job->job.attempt);
-    return tw__store_db_run(db, statement, "claim");
+    const uint64_t numbers[] = {claim->entry->seq, ++db->seq, job->run, job->token, job->job.attempt};
+    return tw__store_db_write(db, TW__STORE_STAND_BEHIND, "claim", numbers, 5);
 }
 
 /* Decides about a task that is there. Returns: 0 or an error. */
@@ -441,31 +421,18 @@ static int read_claim(struct tw__store_db *db, struct tw__store_batch *batch, st
 }
 
 /* Changes the row that the claim has read in this transaction. */
-static int claim_row(struct tw__store_db *db, const struct tw__store_claim *claim)
-{
-    int error = 0;
-    sqlite3_stmt *statement = tw__store_db_statement(db, TW__STORE_CLAIM, &error);
-    if (statement == NULL)
-        return error;
-    tw__store_bind_number(db, statement, 1, claim->entry->seq);
-    tw__store_bind_number(db, statement, 2, claim->job->run);
-    tw__store_bind_number(db, statement, 3, claim->job->token);
-    tw__store_bind_number(db, statement, 4, claim->turn.due);
-    tw__store_bind_number(db, statement, 5, claim->next_ms);
-    tw__store_bind_number(db, statement, 6, claim->turn.missed);
-    return tw__store_db_run(db, statement, "claim");
-}
-
 static int write_claim(struct tw__store_db *db, struct tw__store_batch *batch, struct tw__store_claim *claim)
 {
-    uint64_t size = claim->job->size;
-    claim->job->place_ms = claim->place_ms;
-    batch->room -= size < batch->room ? size : batch->room;
+    struct tw__store_job *job = claim->job;
+    job->place_ms = claim->place_ms;
+    job->run = db->run;
+    job->token = draw_token();
+    batch->room -= job->size < batch->room ? job->size : batch->room;
     batch->idle = false;
     batch->called++;
-    claim->job->run = db->run;
-    claim->job->token = draw_token();
-    return claim_row(db, claim);
+    const uint64_t numbers[] = {claim->entry->seq, job->run,       job->token,
+                                claim->turn.due,   claim->next_ms, claim->turn.missed};
+    return tw__store_db_write(db, TW__STORE_CLAIM, "claim", numbers, 6);
 }
 
 static int claim_one(struct tw__store_db *db, struct tw__store_batch *batch, struct tw__store_claim *claim)

@@ -270,11 +270,21 @@ int tw__store_db_run(struct tw__store_db *db, sqlite3_stmt *statement, const cha
     return error;
 }
 
-int tw__store_db_do(struct tw__store_db *db, enum tw__store_statement which, const char *doing)
+int tw__store_db_write(struct tw__store_db *db, enum tw__store_statement which, const char *doing,
+                       const uint64_t *numbers, int n)
 {
     int error = 0;
     sqlite3_stmt *statement = tw__store_db_statement(db, which, &error);
-    return statement != NULL ? tw__store_db_run(db, statement, doing) : error;
+    if (statement == NULL)
+        return error;
+    for (int i = 0; i < n; i++)
+        tw__store_bind_number(db, statement, i + 1, numbers[i]);
+    return tw__store_db_run(db, statement, doing);
+}
+
+int tw__store_db_do(struct tw__store_db *db, enum tw__store_statement which, const char *doing)
+{
+    return tw__store_db_write(db, which, doing, NULL, 0);
 }
 
 void tw__store_db_roll_back(struct tw__store_db *db)
@@ -493,16 +503,10 @@ uint64_t tw__store_db_next_changes(struct tw__store_db *db)
 
 int tw__store_db_end_seq(struct tw__store_db *db)
 {
-    int error = 0;
     if (db->seq == db->written_seq && db->rows == sqlite3_total_changes(db->db))
         return 0;
-    sqlite3_stmt *set = tw__store_db_statement(db, TW__STORE_SET_META, &error);
-    if (set == NULL)
-        return error;
-    tw__store_bind_number(db, set, 1, db->seq);
-    tw__store_bind_number(db, set, 2, tw__store_db_next_changes(db));
-    tw__store_bind_number(db, set, 3, db->clock_ms);
-    return tw__store_db_run(db, set, "write tw_meta");
+    const uint64_t numbers[] = {db->seq, tw__store_db_next_changes(db), db->clock_ms};
+    return tw__store_db_write(db, TW__STORE_SET_META, "write tw_meta", numbers, 3);
 }
 
 /* Only the run that has the lock raises its number, so another one is that of a backup. */

@@ -276,6 +276,10 @@ bool tw__store_queue_name(sqlite3_stmt *row, int column, char name[TW_STORE_QUEU
 /* Runs a statement that returns no rows, which is bound already. Returns: 0 or an error. */
 int tw__store_db_run(struct tw__store_db *db, sqlite3_stmt *statement, const char *doing);
 
+/* Runs a statement that returns no rows, with these n numbers as its parameters. Returns: 0 or an error. */
+int tw__store_db_write(struct tw__store_db *db, enum tw__store_statement which, const char *doing,
+                       const uint64_t *numbers, int n);
+
 /* Runs a statement without parameters. Returns: 0 or an error. */
 int tw__store_db_do(struct tw__store_db *db, enum tw__store_statement which, const char *doing);
 

@@ -111,23 +111,12 @@ struct picked {
 /* Replays, removes or promotes one task. */
 static int treat(struct tw__store_db *db, const struct picked *picked, uint64_t seq)
 {
-    static const struct {
-        enum tw__store_statement which;
-        const char *name;
-    } of[] = {[REPLAY] = {TW__STORE_ANEW, "replay"},
-              [PURGE] = {TW__STORE_REMOVE, "purge"},
-              [PROMOTE] = {TW__STORE_PROMOTE, "promote"}};
-    int error = 0;
-    sqlite3_stmt *statement = tw__store_db_statement(db, of[picked->deed].which, &error);
-    if (statement == NULL)
-        return error;
-    tw__store_bind_number(db, statement, 1, seq);
-    if (picked->deed != PURGE) {
-        tw__store_bind_number(db, statement, 2, ++db->seq);
-        tw__store_bind_number(db, statement, 3, picked->due_ms);
-        tw__store_bind_number(db, statement, 4, tw__store_place(db, picked->due_ms, tw_store_now()));
-    }
-    return tw__store_db_run(db, statement, of[picked->deed].name);
+    if (picked->deed == PURGE)
+        return tw__store_db_write(db, TW__STORE_REMOVE, "purge", &seq, 1);
+    const uint64_t numbers[] = {seq, ++db->seq, picked->due_ms,
+                                tw__store_place(db, picked->due_ms, tw_store_now())};
+    return picked->deed == REPLAY ? tw__store_db_write(db, TW__STORE_ANEW, "replay", numbers, 4)
+                                  : tw__store_db_write(db, TW__STORE_PROMOTE, "promote", numbers, 4);
 }
 
 /* Each row is changed after it was read, and then the statement that reads never comes to it again. */

@@ -100,13 +100,8 @@ static int take_tasks(struct tw__store_db *db, void *arg)
     struct emptying *drain = arg;
     free_copies(drain); /* of a transaction that was rolled back */
     int error = copy_tasks(db, drain);
-    for (const struct taken *copy = drain->first; copy != NULL && error == 0; copy = copy->next) {
-        sqlite3_stmt *statement = tw__store_db_statement(db, TW__STORE_REMOVE, &error);
-        if (statement == NULL)
-            break;
-        tw__store_bind_number(db, statement, 1, copy->task.revision);
-        error = tw__store_db_run(db, statement, "drain");
-    }
+    for (const struct taken *copy = drain->first; copy != NULL && error == 0; copy = copy->next)
+        error = tw__store_db_write(db, TW__STORE_REMOVE, "drain", &copy->task.revision, 1);
     return error;
 }
 

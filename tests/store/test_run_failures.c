@@ -133,14 +133,32 @@ sqlite3_stmt *__real_tw__store_db_statement(struct tw__store_db *db, enum tw__st
                                             int *error);
 sqlite3_stmt *__wrap_tw__store_db_statement(struct tw__store_db *db, enum tw__store_statement which,
                                             int *error);
+int __real_tw__store_db_write(struct tw__store_db *db, enum tw__store_statement which, const char *doing,
+                              const uint64_t *numbers, int n);
+int __wrap_tw__store_db_write(struct tw__store_db *db, enum tw__store_statement which, const char *doing,
+                              const uint64_t *numbers, int n);
 int __real_tw__store_db_step(struct tw__store_db *db, sqlite3_stmt *statement);
 int __wrap_tw__store_db_step(struct tw__store_db *db, sqlite3_stmt *statement);
 
-sqlite3_stmt *__wrap_tw__store_db_statement(struct tw__store_db *db, enum tw__store_statement which, int *error)
+static int refuse_statement(struct tw__store_db *db, enum tw__store_statement which)
 {
     int once = (int)which;
-    if (atomic_compare_exchange_strong(&refused, &once, -1)) {
-        *error = tw__store_db_refuse(db, TW_ENOMEM, "prepare: out of memory");
+    bool refuses = atomic_compare_exchange_strong(&refused, &once, -1);
+    return refuses ? tw__store_db_refuse(db, TW_ENOMEM, "prepare: out of memory") : 0;
+}
+
+int __wrap_tw__store_db_write(struct tw__store_db *db, enum tw__store_statement which, const char *doing,
+                              const uint64_t *numbers, int n)
+{
+    int error = refuse_statement(db, which);
+    return error != 0 ? error : __real_tw__store_db_write(db, which, doing, numbers, n);
+}
+
+sqlite3_stmt *__wrap_tw__store_db_statement(struct tw__store_db *db, enum tw__store_statement which, int *error)
+{
+    int refusal = refuse_statement(db, which);
+    if (refusal != 0) {
+        *error = refusal;
         return NULL;
     }
     if (which != TW__STORE_CHECK || !atomic_load(&no_check_ready))
