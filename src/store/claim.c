@@ -87,56 +87,25 @@ static int answer_and_file(struct tw__store_db *db, enum tw__store_statement whi
     return error;
 }
 
-/* Whether a task has this id. */
-static int is_in_use(struct tw__store_db *db, const char *queue, const void *id, size_t id_size, bool *used)
-{
-    int error = 0;
-    sqlite3_stmt *row = tw__store_db_statement(db, TW__STORE_FIND, &error);
-    if (row == NULL)
-        return error;
-    tw__store_bind_text(db, row, 1, queue);
-    tw__store_bind_blob(db, row, 2, id, id_size);
-    int code = tw__store_db_step(db, row);
-    *used = code == SQLITE_ROW;
-    if (code != SQLITE_ROW && code != SQLITE_DONE)
-        error = tw__store_db_error(db, code, "look a task up");
-    sqlite3_reset(row);
-    return error;
-}
-
-/* Copies the row of a job's period as a dead task with this id. No row is copied if the id is in use, or if the
- * job has no row any more. */
-static int bury_as(struct tw__store_db *db, const struct tw__store_job *job, const void *id, size_t id_size,
-                   uint64_t now_ms)
-{
-    int error = 0;
-    sqlite3_stmt *statement = tw__store_db_statement(db, TW__STORE_BURY_PERIOD, &error);
-    if (statement == NULL)
-        return error;
-    tw__store_job_bind(db, statement, job);
-    tw__store_bind_number(db, statement, 2, now_ms);
-    tw__store_bind_text(db, statement, 3, job->error);
-    tw__store_bind_blob(db, statement, 8, id, id_size);
-    tw__store_bind_number(db, statement, 9, db->seq + 1);
-    error = tw__store_db_run(db, statement, "bury a period");
-    db->seq += error == 0 && sqlite3_changes(db->db) > 0;
-    return error;
-}
-
-/* A period that dies becomes a task of its own, with the first name that is free. The series goes on. */
+/* A period that dies becomes a task of its own, a copy of the row with the first name that is free. The series
+ * goes on. */
 static int bury_period(struct tw__store_db *db, const struct tw__store_job *job, uint64_t now_ms)
 {
     char id[TW_STORE_NAME_MAX + TW__TASK_SUFFIX_MAX];
-    bool used = true;
     int error = 0;
     memcpy(id, job->job.id, job->job.id_size);
-    for (uint32_t n = 0; error == 0 && used; n++) {
+    for (uint32_t n = 0; error == 0; n++) {
         size_t size = job->job.id_size + tw__task_suffix(job->job.due_ms, n, id + job->job.id_size);
-        error = bury_as(db, job, id, size, now_ms);
-        if (error != 0 || sqlite3_changes(db->db) > 0)
+        sqlite3_stmt *statement = bind_answer(db, TW__STORE_BURY_PERIOD, job, now_ms, &error);
+        if (statement == NULL)
+            return error;
+        tw__store_bind_blob(db, statement, 8, id, size);
+        tw__store_bind_number(db, statement, 9, db->seq + 1);
+        error = tw__store_db_run(db, statement, "bury a period");
+        if (error == 0 && sqlite3_changes(db->db) > 0)
             break;
-        error = is_in_use(db, job->job.queue, id, size, &used);
     }
+    db->seq += error == 0;
     return error;
 }
 
@@ -149,74 +118,67 @@ static int end_call(struct tw__store_db *db, struct tw__store_job *job, uint64_t
     return answer_row(db, TW__STORE_DONE, job, 0);
 }
 
-/* Ends the attempt of a job, if a newer task has taken its row meanwhile. */
-static int end_old_attempt(struct tw__store_db *db, struct tw__store_job *job, uint64_t now_ms)
-{
-    int error = 0;
-    sqlite3_stmt *statement = tw__store_db_statement(db, TW__STORE_END_REPLACED, &error);
-    if (statement == NULL)
-        return error;
-    tw__store_job_bind(db, statement, job);
-    tw__store_bind_number(db, statement, 1, db->seq + 1);
-    tw__store_bind_number(db, statement, 2, tw__store_place(db, now_ms, now_ms));
-    error = tw__store_db_run(db, statement, "end an attempt");
-    job->renumbered = error == 0 && sqlite3_changes(db->db) > 0;
-    db->seq += job->renumbered;
-    return error;
-}
-
 /* Reads the options of a job's task as they are now: a put with KEEPDUE may have given a series others since
- * the claim. Without a row nothing is read: no answer changes the task. */
-static int read_options(struct tw__store_db *db, struct tw__store_job *job, struct tw__task_retry *retry)
+ * the claim. *there tells whether the task has its row still. */
+static int read_options(struct tw__store_db *db, struct tw__store_job *job, struct tw__task_retry *retry,
+                        bool *there)
 {
     int error = 0;
     sqlite3_stmt *row = tw__store_db_statement(db, TW__STORE_OPTIONS_OF, &error);
     if (row == NULL)
         return error;
     tw__store_job_bind(db, row, job);
+    *there = false;
     while (tw__store_db_next(db, row, "look a task up", &error)) {
         uint64_t times = (uint64_t)sqlite3_column_int64(row, 6);
         *retry = tw__store_read_retry(db, row, 0, 2);
         job->every_ms = (uint64_t)sqlite3_column_int64(row, 5);
         job->job.missed = (uint64_t)sqlite3_column_int64(row, 7);
         job->job.left = times == 0 ? TW_FOREVER : times - 1;
+        *there = true;
     }
     return error;
 }
 
-/* Writes an answer. It may be written a second time, if the first transaction was rolled back. */
+/* Changes the row of a job's task as its answer says, if it is there. */
+static int end_attempt(struct tw__store_db *db, struct tw__store_job *job, const struct tw__task_retry *retry,
+                       uint64_t now_ms)
+{
+    if (job->answer == TW_BACK && job->retry_ms > 0)
+        return answer_and_file(db, TW__STORE_BACK_AT, job, job->retry_ms, now_ms);
+    if (job->answer == TW_BACK) {
+        job->again_ms = job->place_ms < now_ms ? job->place_ms : now_ms; /* the clock may have gone back */
+        return answer_row(db, TW__STORE_BACK, job, 0);
+    }
+    if (job->buried && job->every_ms == 0)
+        return answer_row(db, TW__STORE_BURY, job, now_ms);
+    if (job->answer == TW_RETRY && !job->buried) {
+        job->job.tries = retry->tries;
+        return answer_and_file(db, TW__STORE_RETRY, job, tw__store_job_retry_due(job, retry, now_ms), now_ms);
+    }
+    int error = job->buried ? bury_period(db, job, now_ms) : 0;
+    return error == 0 ? end_call(db, job, now_ms) : error;
+}
+
+/* Writes an answer. It may be written a second time, if the first transaction was rolled back. If a newer task
+ * has taken the row meanwhile, the answer only ends the attempt. */
 static int write_answer(struct tw__store_db *db, struct tw__store_job *job, uint64_t now_ms)
 {
     struct tw__task_retry retry = db->retry;
-    bool reads = job->every_ms > 0 || job->answer == TW_RETRY;
-    int error = reads ? read_options(db, job, &retry) : 0;
+    bool there = true, reads = job->every_ms > 0 || job->answer == TW_RETRY;
+    int error = reads ? read_options(db, job, &retry, &there) : 0;
     job->again_ms = TW_NEVER;
     job->renumbered = false;
-    if (error != 0)
-        return error;
     job->buried = job->answer == TW_DEAD || (job->answer == TW_RETRY && !job->lapsed &&
                                              job->job.attempt - job->job.lapses >= retry.tries);
-    if (job->answer == TW_BACK && job->retry_ms > 0) {
-        error = answer_and_file(db, TW__STORE_BACK_AT, job, job->retry_ms, now_ms);
-    } else if (job->answer == TW_BACK) {
-        job->again_ms = job->place_ms < now_ms ? job->place_ms : now_ms; /* the clock may have gone back */
-        error = answer_row(db, TW__STORE_BACK, job, 0);
-    } else if (job->buried && job->every_ms == 0) {
-        error = answer_row(db, TW__STORE_BURY, job, now_ms);
-    } else if (job->answer == TW_RETRY && !job->buried) {
-        job->job.tries = retry.tries;
-        error = answer_and_file(db, TW__STORE_RETRY, job, tw__store_job_retry_due(job, &retry, now_ms), now_ms);
-    } else {
-        error = job->buried ? bury_period(db, job, now_ms) : 0;
-        if (error == 0)
-            error = end_call(db, job, now_ms);
-    }
-    job->changed = error == 0 && sqlite3_changes(db->db) > 0;
+    if (error == 0 && there)
+        error = end_attempt(db, job, &retry, now_ms);
+    job->changed = error == 0 && there && sqlite3_changes(db->db) > 0;
     if (error != 0 || job->changed)
         return error;
     job->buried = false;
     job->again_ms = TW_NEVER;
-    return end_old_attempt(db, job, now_ms);
+    return answer_and_file(db, TW__STORE_END_REPLACED, job, now_ms, now_ms);
 }
 
 /* ---- the order ------------------------------------------------------------------------------------------- */

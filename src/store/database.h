@@ -42,7 +42,7 @@
       "UPDATE $tw_task SET seq = ?3, due_ms = ?4, next_ms = ?4, place_ms = ?5, attempt = 0," TW__STORE_REPLACE \
       ", lapses = 0, missed_periods = 0, error = NULL WHERE queue = ?1 AND id = ?2 AND dead_ms IS NULL")       \
     X(END_REPLACED,                                                                                            \
-      "UPDATE $tw_task SET seq = ?1, replaced = 0, run = 0, token = 0, next_ms = max(next_ms, ?2),"            \
+      "UPDATE $tw_task SET seq = ?9, replaced = 0, run = 0, token = 0, next_ms = max(next_ms, ?2),"            \
       " place_ms = max(place_ms, ?2)"                                                                          \
       " WHERE queue = ?4 AND id = ?5 AND run = ?6 AND token = ?7 AND replaced > 0")                            \
     X(END_ALL_REPLACED,                                                                                        \

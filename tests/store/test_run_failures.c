@@ -920,16 +920,6 @@ static void a_period_is_buried_at_the_next_try(void **state)
     the_death_of_a_period_survives_a_failure(*state, &refused, TW__STORE_BURY_PERIOD, TW_ENOMEM);
 }
 
-static void the_name_of_a_dead_period_is_looked_up_at_the_next_try(void **state)
-{
-    the_death_of_a_period_survives_a_failure(*state, &refused, TW__STORE_FIND, TW_ENOMEM);
-}
-
-static void the_name_of_a_dead_period_is_read_at_the_next_try(void **state)
-{
-    the_death_of_a_period_survives_a_failure(*state, &unread, TW__STORE_FIND, TW_EIO);
-}
-
 static void the_options_of_a_series_are_looked_up_at_the_next_try(void **state)
 {
     the_death_of_a_period_survives_a_failure(*state, &refused, TW__STORE_OPTIONS_OF, TW_ENOMEM);
@@ -1151,8 +1141,6 @@ int main(void)
         TEST(news_of_new_queues_survive_that_memory_ends),
         TEST(a_death_survives_that_memory_ends),
         TEST(a_period_is_buried_at_the_next_try),
-        TEST(the_name_of_a_dead_period_is_looked_up_at_the_next_try),
-        TEST(the_name_of_a_dead_period_is_read_at_the_next_try),
         TEST(the_options_of_a_series_are_looked_up_at_the_next_try),
         TEST(the_options_of_a_series_are_read_at_the_next_try),
         TEST(a_replaced_attempt_is_ended_at_the_next_try),
