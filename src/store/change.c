@@ -74,20 +74,18 @@ int tw__store_name_check(struct tw__store_db *db, const char *queue, const void 
     return check_name(db, queue, id, id_size, TW_STORE_NAME_MAX);
 }
 
-int tw__store_due_check(struct tw__store_db *db, uint64_t due_ms)
+int tw__store_range_check(struct tw__store_db *db, const char *name, uint64_t value, uint64_t least,
+                          uint64_t most)
 {
-    if (due_ms > TW_STORE_TIME_MAX)
-        return tw__store_db_refuse(db, TW_EINVAL, "due_ms is '%" PRIu64 "': expected 0 to %" PRIu64, due_ms,
-                                   TW_STORE_TIME_MAX);
-    return 0;
+    if (value >= least && value <= most)
+        return 0;
+    return tw__store_db_refuse(db, TW_EINVAL, "%s is '%" PRIu64 "': expected %" PRIu64 " to %" PRIu64, name,
+                               value, least, most);
 }
 
-static int check_range(struct tw__store_db *db, const char *name, uint64_t value, uint64_t most)
+static int check_due(struct tw__store_db *db, uint64_t due_ms)
 {
-    if (value > most)
-        return tw__store_db_refuse(db, TW_EINVAL, "%s is '%" PRIu64 "': expected 0 to %" PRIu64, name, value,
-                                   most);
-    return 0;
+    return tw__store_range_check(db, "due_ms", due_ms, 0, TW_STORE_TIME_MAX);
 }
 
 static int check_times(struct tw__store_db *db, const struct tw_delayed *put)
@@ -96,7 +94,7 @@ static int check_times(struct tw__store_db *db, const struct tw_delayed *put)
         return 0;
     if (put->every_ms == 0 && put->times > 1)
         return tw__store_db_refuse(db, TW_EINVAL, "times is %" PRIu64 ": expected every_ms too", put->times);
-    return check_range(db, "times", put->times, INT64_MAX);
+    return tw__store_range_check(db, "times", put->times, 0, INT64_MAX);
 }
 
 static int check_factor(struct tw__store_db *db, uint32_t factor)
@@ -109,34 +107,46 @@ static int check_factor(struct tw__store_db *db, uint32_t factor)
     return 0;
 }
 
+static uint64_t most_of(enum tw__task_number number)
+{
+    return tw__task_range(number).most;
+}
+
+/* An option that is left out is 0, or has a value of its own. */
+static int check_options(struct tw__store_db *db, const struct tw_delayed *put)
+{
+    bool late = put->max_late_ms != TW_FOREVER && put->max_late_ms != TW_STORE_ON_TIME;
+    const struct {
+        const char *name;
+        uint64_t value, most;
+    } of[] = {{"every_ms", put->every_ms, most_of(TW__TASK_IN_EVERY)},
+              {"tries", put->tries, most_of(TW__TASK_IN_TRIES)},
+              {"backoff_ms", put->backoff_ms, most_of(TW__TASK_IN_BACKOFF)},
+              {"backoff_max_ms", put->backoff_max_ms, most_of(TW__TASK_IN_BACKOFF_MAX)},
+              {"jitter", put->jitter != TW_STORE_NO_JITTER ? put->jitter : 0, most_of(TW__TASK_IN_JITTER)},
+              {"max_late_ms", late ? put->max_late_ms : 0, most_of(TW__TASK_IN_MAX_LATE)}};
+    int error = 0;
+    for (size_t i = 0; i < sizeof of / sizeof of[0] && error == 0; i++)
+        error = tw__store_range_check(db, of[i].name, of[i].value, 0, of[i].most);
+    return error;
+}
+
 static int check_put(struct tw__store_db *db, const struct tw_delayed *put, uint64_t max_payload)
 {
-    int error = tw__store_due_check(db, put->due_ms);
+    int error = check_due(db, put->due_ms);
     if (error == 0)
         error = tw__store_new_queue_check(db, put->queue);
     if (error == 0)
-        error = check_range(db, "payload_size", put->payload_size, put->payload != NULL ? max_payload : 0);
+        error = tw__store_range_check(db, "payload_size", put->payload_size, 0,
+                                      put->payload != NULL ? max_payload : 0);
     if (error == 0)
-        error = check_range(db, "every_ms", put->every_ms, tw__task_range(TW__TASK_IN_EVERY).most);
+        error = check_options(db, put);
     if (error == 0)
         error = check_times(db, put);
     if (error == 0 && (unsigned)put->missed > TW_MISSED_BURST)
         error = tw__store_db_refuse(db, TW_EINVAL, "missed is '%d': expected burst, skip or coalesce",
                                     (int)put->missed);
-    if (error == 0)
-        error = check_range(db, "tries", put->tries, tw__task_range(TW__TASK_IN_TRIES).most);
-    if (error == 0)
-        error = check_range(db, "backoff_ms", put->backoff_ms, tw__task_range(TW__TASK_IN_BACKOFF).most);
-    if (error == 0)
-        error = check_factor(db, put->factor);
-    if (error == 0)
-        error = check_range(db, "backoff_max_ms", put->backoff_max_ms,
-                            tw__task_range(TW__TASK_IN_BACKOFF_MAX).most);
-    if (error == 0 && put->jitter != TW_STORE_NO_JITTER)
-        error = check_range(db, "jitter", put->jitter, tw__task_range(TW__TASK_IN_JITTER).most);
-    if (error == 0 && put->max_late_ms != TW_FOREVER && put->max_late_ms != TW_STORE_ON_TIME)
-        error = check_range(db, "max_late_ms", put->max_late_ms, tw__task_range(TW__TASK_IN_MAX_LATE).most);
-    return error;
+    return error == 0 ? check_factor(db, put->factor) : error;
 }
 
 /* Names two conditions of a put or a move that may not stand together. */
@@ -182,7 +192,7 @@ int tw__store_change_check(struct tw__store_db *db, const struct tw_store_change
     if (error == 0 && change->verb == TW_STORE_PUT)
         error = check_put(db, &change->task, max_payload);
     if (error == 0 && change->verb == TW_STORE_MOVE)
-        error = tw__store_due_check(db, change->task.due_ms);
+        error = check_due(db, change->task.due_ms);
     return error;
 }
 

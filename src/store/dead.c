@@ -155,7 +155,7 @@ static int64_t treat_named(struct tw_store *store, struct picked picked)
     int error = picked.id != NULL ? tw__store_name_check(&only_message, picked.queue, picked.id, picked.id_size)
                                   : tw__store_queue_check(&only_message, picked.queue);
     if (error == 0)
-        error = tw__store_due_check(&only_message, picked.due_ms);
+        error = tw__store_range_check(&only_message, "due_ms", picked.due_ms, 0, TW_STORE_TIME_MAX);
     if (error != 0)
         return tw__store_failed(store, error, text);
     error = tw__store_commit(store, treat_picked, &picked, false);

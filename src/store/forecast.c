@@ -8,9 +8,9 @@
 #include <base/saturate.h>
 #include <task/periods.h>
 
+#include "change.h"
 #include "look.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -151,13 +151,9 @@ static int check_steps(struct tw_store *store, uint64_t step_ms, uint32_t steps)
 {
     char text[TW_STORE_MESSAGE];
     struct tw__store_db db = {.message = text, .size = sizeof text};
-    int error = 0;
-    if (step_ms == 0 || step_ms > TW_STORE_TIME_MAX)
-        error = tw__store_db_refuse(&db, TW_EINVAL, "step_ms is '%" PRIu64 "': expected 1 to %" PRIu64, step_ms,
-                                    TW_STORE_TIME_MAX);
-    else if (steps == 0 || steps > TW_FORECAST_MAX)
-        error = tw__store_db_refuse(&db, TW_EINVAL, "steps is '%" PRIu32 "': expected 1 to %d", steps,
-                                    TW_FORECAST_MAX);
+    int error = tw__store_range_check(&db, "step_ms", step_ms, 1, TW_STORE_TIME_MAX);
+    if (error == 0)
+        error = tw__store_range_check(&db, "steps", steps, 1, TW_FORECAST_MAX);
     return error == 0 ? 0 : tw__store_failed(store, error, text);
 }
 
