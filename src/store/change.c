@@ -242,46 +242,31 @@ static bool is_met(const struct tw_store_change *change, const struct found *fou
                                    change->task.due_ms);
 }
 
-static void bind_max_late(struct tw__store_db *db, sqlite3_stmt *statement, int at, uint64_t max_late_ms)
-{
-    if (max_late_ms == 0 || max_late_ms == TW_FOREVER)
-        tw__store_bind_text(db, statement, at, NULL);
-    else
-        tw__store_bind_number(db, statement, at, max_late_ms == TW_STORE_ON_TIME ? 0 : max_late_ms);
-}
-
-/* An option that may be left out: 0. */
-static void bind_option(struct tw__store_db *db, sqlite3_stmt *statement, int at, uint64_t value)
+/* An option that may be left out: 0. `zero` is the word of the caller for 0. */
+static void bind_option(struct tw__store_db *db, sqlite3_stmt *statement, int at, uint64_t value, uint64_t zero)
 {
     if (value == 0)
         tw__store_bind_text(db, statement, at, NULL);
     else
-        tw__store_bind_number(db, statement, at, value);
-}
-
-static void bind_waits(struct tw__store_db *db, sqlite3_stmt *statement, const struct tw_delayed *task)
-{
-    bind_option(db, statement, 8, task->tries);
-    bind_option(db, statement, 9, task->backoff_ms);
-    bind_option(db, statement, 13, task->factor);
-    bind_option(db, statement, 14, task->backoff_max_ms);
-    if (task->jitter == TW_STORE_NO_JITTER)
-        tw__store_bind_number(db, statement, 15, 0);
-    else
-        bind_option(db, statement, 15, task->jitter);
+        tw__store_bind_number(db, statement, at, value == zero ? 0 : value);
 }
 
 /* Binds what TW__STORE_OPTIONS has, and the name. */
 static void bind_options(struct tw__store_db *db, sqlite3_stmt *statement, const struct tw_delayed *task)
 {
     uint64_t times = task->every_ms == 0 ? 1 : task->times == TW_FOREVER ? 0 : task->times;
+    uint64_t max_late_ms = task->max_late_ms == TW_FOREVER ? 0 : task->max_late_ms;
     bind_name(db, statement, 2, 3, task);
     tw__store_bind_number(db, statement, 5, task->every_ms);
     tw__store_bind_number(db, statement, 6, times);
     tw__store_bind_text(db, statement, 7, task->every_ms > 0 ? tw__task_missed_name(task->missed) : NULL);
-    bind_waits(db, statement, task);
+    bind_option(db, statement, 8, task->tries, 0);
+    bind_option(db, statement, 9, task->backoff_ms, 0);
     tw__store_bind_blob(db, statement, 10, task->payload, task->payload_size);
-    bind_max_late(db, statement, 12, task->max_late_ms);
+    bind_option(db, statement, 12, max_late_ms, TW_STORE_ON_TIME);
+    bind_option(db, statement, 13, task->factor, 0);
+    bind_option(db, statement, 14, task->backoff_max_ms, 0);
+    bind_option(db, statement, 15, task->jitter, TW_STORE_NO_JITTER);
 }
 
 /* Files the task for `due_ms`. Requires: the condition is met. */
@@ -384,7 +369,7 @@ static int change_cancel(struct tw__store_db *db, struct tw_store_change *change
     return error;
 }
 
-int tw__store_change(struct tw__store_db *db, struct tw_store_change *change)
+static int make_change(struct tw__store_db *db, struct tw_store_change *change)
 {
     switch (change->verb) {
     case TW_STORE_PUT:
@@ -400,17 +385,6 @@ int tw__store_change_all(struct tw__store_db *db, struct tw_store_change *change
 {
     int error = 0;
     for (size_t i = 0; i < n && error == 0; i++)
-        error = tw__store_change(db, &changes[i]);
-    return error;
-}
-
-/* ---- the end of runs ------------------------------------------------------------------------------------- */
-
-int tw__store_end_replaced(struct tw__store_db *db, uint64_t run)
-{
-    uint64_t now_ms = tw_store_now();
-    const uint64_t numbers[] = {run, tw__store_place(db, now_ms, now_ms), db->seq};
-    int error = tw__store_db_write(db, TW__STORE_END_ALL_REPLACED, "end attempts", numbers, 3);
-    db->seq += error == 0 ? (uint64_t)sqlite3_changes(db->db) : 0;
+        error = make_change(db, &changes[i]);
     return error;
 }

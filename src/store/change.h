@@ -24,14 +24,8 @@ int tw__store_range_check(struct tw__store_db *db, const char *name, uint64_t va
 /* Checks the members of a change. Returns: 0, or TW_EINVAL with a message. */
 int tw__store_change_check(struct tw__store_db *db, const struct tw_store_change *change, uint64_t max_payload);
 
-/* Makes one change, and sets its result. Requires: the change is valid, and the connection is in a transaction
- * for which tw__store_db_begin_seq() was called. Returns: 0, or an error of SQLite. */
-int tw__store_change(struct tw__store_db *db, struct tw_store_change *change);
-
-/* Makes all these changes. Returns: 0, or the first error of SQLite. */
+/* Makes the changes, and sets their results. Requires: they are valid, and the connection is in a transaction
+ * for which tw__store_db_begin_seq() was called. Returns: 0, or the first error of SQLite. */
 int tw__store_change_all(struct tw__store_db *db, struct tw_store_change *changes, size_t n);
-
-/* Ends the replaced attempts of all runs but this one: their tasks wait. Returns: 0, or an error of SQLite. */
-int tw__store_end_replaced(struct tw__store_db *db, uint64_t run);
 
 #endif

@@ -25,7 +25,6 @@
 
 #include <task/limits.h>
 
-#include "change.h"
 #include "look.h"
 
 #include <stdlib.h>
@@ -141,8 +140,8 @@ static int read_options(struct tw__store_db *db, struct tw__store_job *job, stru
 }
 
 /* Changes the row of a job's task as its answer says, if it is there. */
-static int end_attempt(struct tw__store_db *db, struct tw__store_job *job, const struct tw__task_retry *retry,
-                       uint64_t now_ms)
+static int end_by_answer(struct tw__store_db *db, struct tw__store_job *job, const struct tw__task_retry *retry,
+                         uint64_t now_ms)
 {
     if (job->answer == TW_BACK && job->retry_ms > 0)
         return answer_and_file(db, TW__STORE_BACK_AT, job, job->retry_ms, now_ms);
@@ -172,7 +171,7 @@ static int write_answer(struct tw__store_db *db, struct tw__store_job *job, uint
     job->buried = job->answer == TW_DEAD || (job->answer == TW_RETRY && !job->lapsed &&
                                              job->job.attempt - job->job.lapses >= retry.tries);
     if (error == 0 && there)
-        error = end_attempt(db, job, &retry, now_ms);
+        error = end_by_answer(db, job, &retry, now_ms);
     job->changed = error == 0 && there && sqlite3_changes(db->db) > 0;
     if (error != 0 || job->changed)
         return error;
@@ -218,6 +217,15 @@ static int read_left(struct tw__store_db *db, sqlite3_stmt *row, uint64_t now_ms
     return 0;
 }
 
+/* Ends the replaced attempts: their tasks wait. */
+static int end_old_attempts(struct tw__store_db *db, uint64_t run, uint64_t now_ms)
+{
+    const uint64_t numbers[] = {run, tw__store_place(db, now_ms, now_ms), db->seq};
+    int error = tw__store_db_write(db, TW__STORE_END_ALL_REPLACED, "end attempts", numbers, 3);
+    db->seq += error == 0 ? (uint64_t)sqlite3_changes(db->db) : 0;
+    return error;
+}
+
 /* The statement changes all rows before it returns the first one. */
 int tw__store_end_runs(struct tw__store_db *db, uint64_t run, struct tw__store_job **died)
 {
@@ -239,7 +247,7 @@ int tw__store_end_runs(struct tw__store_db *db, uint64_t run, struct tw__store_j
             tw__store_job_free(job);
         }
     }
-    return error == 0 ? tw__store_end_replaced(db, run) : error;
+    return error == 0 ? end_old_attempts(db, run, now_ms) : error;
 }
 
 /* ---- the number of the run ------------------------------------------------------------------------------- */
@@ -341,8 +349,8 @@ static int decide_turn(struct tw__store_db *db, struct tw__store_batch *batch, s
 
 /* A job of the same task is at work, whose row was cancelled, or lost in a restore. The task stands behind that
  * attempt then, as if it had replaced it. */
-static int stand_behind(struct tw__store_db *db, const struct tw__store_claim *claim,
-                        const struct tw__store_job *job)
+static int put_behind(struct tw__store_db *db, const struct tw__store_claim *claim,
+                      const struct tw__store_job *job)
 {
     const uint64_t numbers[] = {claim->entry->seq, ++db->seq, job->run, job->token, job->job.attempt};
     return tw__store_db_write(db, TW__STORE_STAND_BEHIND, "claim", numbers, 5);
@@ -360,7 +368,7 @@ static int decide_fate(struct tw__store_db *db, struct tw__store_batch *batch, s
     claim->place_ms = task->place_ms;
     if (early || (job != NULL && task->state == TW_STATE_LEASED)) /* it is the row of that job */
         return 0;
-    return job != NULL ? stand_behind(db, claim, job) : decide_turn(db, batch, claim, task);
+    return job != NULL ? put_behind(db, claim, job) : decide_turn(db, batch, claim, task);
 }
 
 /* Reads the row of a claim and decides about it. */

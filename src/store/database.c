@@ -324,14 +324,9 @@ static bool has_moved(const struct tw__store_db *db)
     return moved != 0;
 }
 
-static int refuse_removed(struct tw__store_db *db)
+static int refuse_lost(struct tw__store_db *db, const char *what)
 {
-    return tw__store_db_refuse(db, TW_EREPLACED, "the file was removed while it was open: open it again");
-}
-
-static int refuse_replaced(struct tw__store_db *db)
-{
-    return tw__store_db_refuse(db, TW_EREPLACED, "the file was replaced while it was open: open it again");
+    return tw__store_db_refuse(db, TW_EREPLACED, "the file was %s while it was open: open it again", what);
 }
 
 int tw__store_db_identify(struct tw__store_db *db)
@@ -339,7 +334,7 @@ int tw__store_db_identify(struct tw__store_db *db)
     struct stat status;
     if (stat(sqlite3_db_filename(db->db, db->schema), &status) == 0)
         db->file = (struct tw__store_file){status.st_dev, status.st_ino};
-    return has_moved(db) ? refuse_replaced(db) : 0; /* between its opening and this call */
+    return has_moved(db) ? refuse_lost(db, "replaced") : 0; /* between its opening and this call */
 }
 
 /* If the system does not tell, for example because the process has given up its rights, nothing is proved. */
@@ -359,7 +354,7 @@ enum tw__store_found tw__store_db_find_file(const struct tw__store_db *db)
 int tw__store_db_check_file(struct tw__store_db *db)
 {
     enum tw__store_found found = tw__store_db_find_file(db);
-    return found == TW__STORE_THERE ? 0 : found == TW__STORE_REMOVED ? refuse_removed(db) : refuse_replaced(db);
+    return found == TW__STORE_THERE ? 0 : refuse_lost(db, found == TW__STORE_REMOVED ? "removed" : "replaced");
 }
 
 int tw__store_db_begin(struct tw__store_db *db, enum tw__store_statement which)

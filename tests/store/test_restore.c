@@ -497,7 +497,7 @@ static int begin_and_put(struct tw__store_db *db, void *arg)
     struct tw__store_table empty = {.jobs = &none, .mask = 0};
     struct tw__store_count count = {.table = &empty};
     int error = tw__store_count_run(db, &count);
-    return error == 0 ? tw__store_change(db, arg) : error;
+    return error == 0 ? tw__store_change_all(db, arg, 1) : error;
 }
 
 /* A bug: the put took the run before for the present one, and nobody ended the attempt. */
