@@ -103,13 +103,17 @@ static int promote(const struct tasks *tasks)
                      : told(tasks, "there is no waiting task with this ID", false);
 }
 
-/* A task that has died in this millisecond is removed too, unless --older says otherwise. */
+/* A task that has died in this millisecond is removed too, unless --older says otherwise. A task that dies
+ * meanwhile stays, so the calls come to their end. */
 static int purge(const struct tasks *tasks)
 {
     uint64_t now_ms = tw_store_now() + 1, older_ms = tasks->options->older_ms;
-    int64_t count = tw_store_purge(tasks->store, queue_of(tasks), now_ms > older_ms ? now_ms - older_ms : 0);
-    return count < 0 ? tasks_failed(tasks, "not all dead tasks are removed")
-                     : told_count(tasks, "purged", count);
+    uint64_t before_ms = now_ms > older_ms ? now_ms - older_ms : 0;
+    int64_t count = 0, purged;
+    while ((purged = tw_store_purge(tasks->store, queue_of(tasks), before_ms)) > 0)
+        count += purged;
+    return purged < 0 ? tasks_failed(tasks, "not all dead tasks are removed")
+                      : told_count(tasks, "purged", count);
 }
 
 static int pause_queue(const struct tasks *tasks, bool paused)

@@ -612,29 +612,29 @@ int tw_store_is_restored(struct tw_store *store);
 
 /* ---- dead and waiting tasks ---------------------------------------------------------------------------- */
 
+/* How many tasks one call replays, promotes or purges at most, if it names none. It does so in one commit: call
+ * again until it returns 0. */
+enum { TW_STORE_ALL_MAX = 10000 };
+
 /* Makes a dead task wait again, as a new revision that is due at due_ms, with all its tries. If `id` is NULL,
- * it does so with every dead task of the queue, in the order of their deaths.
+ * it does so with the dead tasks of the queue, in the order of their deaths, at most TW_STORE_ALL_MAX.
  * Returns: how many tasks, 0 if none was dead, or an error.
- *   - TW_EINVAL: an argument is out of its range.
- * Cost: a commit for each 256 tasks. */
+ *   - TW_EINVAL: an argument is out of its range. */
 int64_t tw_store_replay(struct tw_store *store, const char *queue, const void *id, size_t id_size,
                         uint64_t due_ms);
 
-/* How many tasks a call of tw_store_promote() promotes at most. */
-enum { TW_STORE_PROMOTE_MAX = 10000 };
-
 /* Lets a waiting task, also a retry, be ready now: its next_ms is the time of the call, under a new revision.
  * Its due_ms, attempt and error stay. If `id` is NULL, it does so with the waiting tasks of the queue, in their
- * order, at most TW_STORE_PROMOTE_MAX: call again until it returns 0. Tasks that are ready, leased or dead stay
- * as they are. A pause holds for a promoted task too.
+ * order, at most TW_STORE_ALL_MAX. Tasks that are ready, leased or dead stay as they are. A pause holds for a
+ * promoted task too.
  * Returns: how many tasks, 0 if none was waiting, or an error.
- *   - TW_EINVAL: an argument is out of its range.
- * Cost: a commit for each 256 tasks. */
+ *   - TW_EINVAL: an argument is out of its range. */
 int64_t tw_store_promote(struct tw_store *store, const char *queue, const void *id, size_t id_size);
 
-/* Removes the dead tasks of a queue that died before `before_ms`.
- * Returns: how many tasks, or an error.
- * Cost: a commit for each 256 tasks. */
+/* Removes the dead tasks of a queue that died before `before_ms`, the first death first, at most
+ * TW_STORE_ALL_MAX.
+ * Returns: how many tasks, 0 if none was left, or an error.
+ *   - TW_EINVAL: the queue's name is out of its range. */
 int64_t tw_store_purge(struct tw_store *store, const char *queue, uint64_t before_ms);
 
 #ifdef __cplusplus

@@ -857,7 +857,8 @@ class store
         return tw_store_replay(raw_, detail::queue_of(queue), detail::bytes_of(id), id.size(),
                                detail::ms_up(due));
     }
-    /* Makes all dead tasks of a queue wait again. Returns: how many, or an error, which is negative. */
+    /* Makes the dead tasks of a queue wait again, at most TW_STORE_ALL_MAX. Returns: how many, or an error,
+     * which is negative. */
     template <class Duration>
     std::int64_t replay_all(const std::string &queue,
                             std::chrono::time_point<std::chrono::system_clock, Duration> due)
@@ -869,13 +870,14 @@ class store
     {
         return tw_store_promote(raw_, detail::queue_of(queue), detail::bytes_of(id), id.size());
     }
-    /* Lets the waiting tasks of a queue be ready now, at most TW_STORE_PROMOTE_MAX. Returns: how many, or an
+    /* Lets the waiting tasks of a queue be ready now, at most TW_STORE_ALL_MAX. Returns: how many, or an
      * error, which is negative. */
     std::int64_t promote_all(const std::string &queue)
     {
         return tw_store_promote(raw_, detail::queue_of(queue), nullptr, 0);
     }
-    /* Removes the tasks that died before this point in time. */
+    /* Removes the tasks that died before this point in time, at most TW_STORE_ALL_MAX. Returns: how many, or an
+     * error, which is negative. */
     template <class Duration>
     std::int64_t purge(const std::string &queue,
                        std::chrono::time_point<std::chrono::system_clock, Duration> before)

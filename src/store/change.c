@@ -30,7 +30,8 @@ _Static_assert((int)TW_STORE_NX == TW__TASK_NX && (int)TW_STORE_XX == TW__TASK_X
                    (int)TW_STORE_KEEPDUE == TW__TASK_KEEPDUE,
                "the conditions");
 _Static_assert((int)TW_STORE_ID_MAX == TW__TASK_ID_MAX && (int)TW_STORE_NAME_MAX == TW__TASK_NAME_MAX &&
-                   (int)TW_STORE_QUEUE_MAX == TW__TASK_QUEUE_MAX && TW_STORE_TIME_MAX == TW__TASK_TIME_MAX,
+                   (int)TW_STORE_QUEUE_MAX == TW__TASK_QUEUE_MAX && TW_STORE_TIME_MAX == TW__TASK_TIME_MAX &&
+                   (int)TW_STORE_ALL_MAX == TW__TASK_MANY,
                "the limits");
 
 /* ---- checks ---------------------------------------------------------------------------------------------- */
@@ -73,20 +74,18 @@ int tw__store_name_check(struct tw__store_db *db, const char *queue, const void 
     return check_name(db, queue, id, id_size, TW_STORE_NAME_MAX);
 }
 
-int tw__store_due_check(struct tw__store_db *db, uint64_t due_ms)
+int tw__store_range_check(struct tw__store_db *db, const char *name, uint64_t value, uint64_t least,
+                          uint64_t most)
 {
-    if (due_ms > TW_STORE_TIME_MAX)
-        return tw__store_db_refuse(db, TW_EINVAL, "due_ms is '%" PRIu64 "': expected 0 to %" PRIu64, due_ms,
-                                   TW_STORE_TIME_MAX);
-    return 0;
+    if (value >= least && value <= most)
+        return 0;
+    return tw__store_db_refuse(db, TW_EINVAL, "%s is '%" PRIu64 "': expected %" PRIu64 " to %" PRIu64, name,
+                               value, least, most);
 }
 
-static int check_range(struct tw__store_db *db, const char *name, uint64_t value, uint64_t most)
+static int check_due(struct tw__store_db *db, uint64_t due_ms)
 {
-    if (value > most)
-        return tw__store_db_refuse(db, TW_EINVAL, "%s is '%" PRIu64 "': expected 0 to %" PRIu64, name, value,
-                                   most);
-    return 0;
+    return tw__store_range_check(db, "due_ms", due_ms, 0, TW_STORE_TIME_MAX);
 }
 
 static int check_times(struct tw__store_db *db, const struct tw_delayed *put)
@@ -95,7 +94,7 @@ static int check_times(struct tw__store_db *db, const struct tw_delayed *put)
         return 0;
     if (put->every_ms == 0 && put->times > 1)
         return tw__store_db_refuse(db, TW_EINVAL, "times is %" PRIu64 ": expected every_ms too", put->times);
-    return check_range(db, "times", put->times, INT64_MAX);
+    return tw__store_range_check(db, "times", put->times, 0, INT64_MAX);
 }
 
 static int check_factor(struct tw__store_db *db, uint32_t factor)
@@ -108,34 +107,46 @@ static int check_factor(struct tw__store_db *db, uint32_t factor)
     return 0;
 }
 
+static uint64_t most_of(enum tw__task_number number)
+{
+    return tw__task_range(number).most;
+}
+
+/* An option that is left out is 0, or has a value of its own. */
+static int check_options(struct tw__store_db *db, const struct tw_delayed *put)
+{
+    bool late = put->max_late_ms != TW_FOREVER && put->max_late_ms != TW_STORE_ON_TIME;
+    const struct {
+        const char *name;
+        uint64_t value, most;
+    } of[] = {{"every_ms", put->every_ms, most_of(TW__TASK_IN_EVERY)},
+              {"tries", put->tries, most_of(TW__TASK_IN_TRIES)},
+              {"backoff_ms", put->backoff_ms, most_of(TW__TASK_IN_BACKOFF)},
+              {"backoff_max_ms", put->backoff_max_ms, most_of(TW__TASK_IN_BACKOFF_MAX)},
+              {"jitter", put->jitter != TW_STORE_NO_JITTER ? put->jitter : 0, most_of(TW__TASK_IN_JITTER)},
+              {"max_late_ms", late ? put->max_late_ms : 0, most_of(TW__TASK_IN_MAX_LATE)}};
+    int error = 0;
+    for (size_t i = 0; i < sizeof of / sizeof of[0] && error == 0; i++)
+        error = tw__store_range_check(db, of[i].name, of[i].value, 0, of[i].most);
+    return error;
+}
+
 static int check_put(struct tw__store_db *db, const struct tw_delayed *put, uint64_t max_payload)
 {
-    int error = tw__store_due_check(db, put->due_ms);
+    int error = check_due(db, put->due_ms);
     if (error == 0)
         error = tw__store_new_queue_check(db, put->queue);
     if (error == 0)
-        error = check_range(db, "payload_size", put->payload_size, put->payload != NULL ? max_payload : 0);
+        error = tw__store_range_check(db, "payload_size", put->payload_size, 0,
+                                      put->payload != NULL ? max_payload : 0);
     if (error == 0)
-        error = check_range(db, "every_ms", put->every_ms, tw__task_range(TW__TASK_IN_EVERY).most);
+        error = check_options(db, put);
     if (error == 0)
         error = check_times(db, put);
     if (error == 0 && (unsigned)put->missed > TW_MISSED_BURST)
         error = tw__store_db_refuse(db, TW_EINVAL, "missed is '%d': expected burst, skip or coalesce",
                                     (int)put->missed);
-    if (error == 0)
-        error = check_range(db, "tries", put->tries, tw__task_range(TW__TASK_IN_TRIES).most);
-    if (error == 0)
-        error = check_range(db, "backoff_ms", put->backoff_ms, tw__task_range(TW__TASK_IN_BACKOFF).most);
-    if (error == 0)
-        error = check_factor(db, put->factor);
-    if (error == 0)
-        error = check_range(db, "backoff_max_ms", put->backoff_max_ms,
-                            tw__task_range(TW__TASK_IN_BACKOFF_MAX).most);
-    if (error == 0 && put->jitter != TW_STORE_NO_JITTER)
-        error = check_range(db, "jitter", put->jitter, tw__task_range(TW__TASK_IN_JITTER).most);
-    if (error == 0 && put->max_late_ms != TW_FOREVER && put->max_late_ms != TW_STORE_ON_TIME)
-        error = check_range(db, "max_late_ms", put->max_late_ms, tw__task_range(TW__TASK_IN_MAX_LATE).most);
-    return error;
+    return error == 0 ? check_factor(db, put->factor) : error;
 }
 
 /* Names two conditions of a put or a move that may not stand together. */
@@ -181,7 +192,7 @@ int tw__store_change_check(struct tw__store_db *db, const struct tw_store_change
     if (error == 0 && change->verb == TW_STORE_PUT)
         error = check_put(db, &change->task, max_payload);
     if (error == 0 && change->verb == TW_STORE_MOVE)
-        error = tw__store_due_check(db, change->task.due_ms);
+        error = check_due(db, change->task.due_ms);
     return error;
 }
 
@@ -218,14 +229,10 @@ static int find_row(struct tw__store_db *db, const struct tw_delayed *task, stru
     if (statement == NULL)
         return error;
     bind_name(db, statement, 1, 2, task);
-    int code = tw__store_db_step(db, statement);
-    if (code == SQLITE_ROW)
+    while (tw__store_db_next(db, statement, "look a task up", &error))
         *found = (struct found){.stage = read_stage(statement),
                                 .repeats = sqlite3_column_int64(statement, 4) > 0,
                                 .due_ms = (uint64_t)sqlite3_column_int64(statement, 0)};
-    else if (code != SQLITE_DONE)
-        error = tw__store_db_error(db, code, "look a task up");
-    sqlite3_reset(statement);
     return error;
 }
 
@@ -235,46 +242,31 @@ static bool is_met(const struct tw_store_change *change, const struct found *fou
                                    change->task.due_ms);
 }
 
-static void bind_max_late(struct tw__store_db *db, sqlite3_stmt *statement, int at, uint64_t max_late_ms)
-{
-    if (max_late_ms == 0 || max_late_ms == TW_FOREVER)
-        tw__store_bind_text(db, statement, at, NULL);
-    else
-        tw__store_bind_number(db, statement, at, max_late_ms == TW_STORE_ON_TIME ? 0 : max_late_ms);
-}
-
-/* An option that may be left out: 0. */
-static void bind_option(struct tw__store_db *db, sqlite3_stmt *statement, int at, uint64_t value)
+/* An option that may be left out: 0. `zero` is the word of the caller for 0. */
+static void bind_option(struct tw__store_db *db, sqlite3_stmt *statement, int at, uint64_t value, uint64_t zero)
 {
     if (value == 0)
         tw__store_bind_text(db, statement, at, NULL);
     else
-        tw__store_bind_number(db, statement, at, value);
-}
-
-static void bind_waits(struct tw__store_db *db, sqlite3_stmt *statement, const struct tw_delayed *task)
-{
-    bind_option(db, statement, 8, task->tries);
-    bind_option(db, statement, 9, task->backoff_ms);
-    bind_option(db, statement, 13, task->factor);
-    bind_option(db, statement, 14, task->backoff_max_ms);
-    if (task->jitter == TW_STORE_NO_JITTER)
-        tw__store_bind_number(db, statement, 15, 0);
-    else
-        bind_option(db, statement, 15, task->jitter);
+        tw__store_bind_number(db, statement, at, value == zero ? 0 : value);
 }
 
 /* Binds what TW__STORE_OPTIONS has, and the name. */
 static void bind_options(struct tw__store_db *db, sqlite3_stmt *statement, const struct tw_delayed *task)
 {
     uint64_t times = task->every_ms == 0 ? 1 : task->times == TW_FOREVER ? 0 : task->times;
+    uint64_t max_late_ms = task->max_late_ms == TW_FOREVER ? 0 : task->max_late_ms;
     bind_name(db, statement, 2, 3, task);
     tw__store_bind_number(db, statement, 5, task->every_ms);
     tw__store_bind_number(db, statement, 6, times);
     tw__store_bind_text(db, statement, 7, task->every_ms > 0 ? tw__task_missed_name(task->missed) : NULL);
-    bind_waits(db, statement, task);
+    bind_option(db, statement, 8, task->tries, 0);
+    bind_option(db, statement, 9, task->backoff_ms, 0);
     tw__store_bind_blob(db, statement, 10, task->payload, task->payload_size);
-    bind_max_late(db, statement, 12, task->max_late_ms);
+    bind_option(db, statement, 12, max_late_ms, TW_STORE_ON_TIME);
+    bind_option(db, statement, 13, task->factor, 0);
+    bind_option(db, statement, 14, task->backoff_max_ms, 0);
+    bind_option(db, statement, 15, task->jitter, TW_STORE_NO_JITTER);
 }
 
 /* Files the task for `due_ms`. Requires: the condition is met. */
@@ -371,19 +363,13 @@ static int change_cancel(struct tw__store_db *db, struct tw_store_change *change
     if (statement == NULL)
         return error;
     bind_name(db, statement, 1, 2, &change->task);
-    int code = tw__store_db_step(db, statement);
     change->result = TW_GONE;
-    if (code == SQLITE_ROW) {
+    while (tw__store_db_next(db, statement, "cancel", &error))
         change->result = sqlite3_column_int64(statement, 0) != 0 ? TW_RUNNING : TW_CANCELLED;
-        code = tw__store_db_step(db, statement);
-    }
-    if (code != SQLITE_DONE)
-        error = tw__store_db_error(db, code, "cancel");
-    sqlite3_reset(statement);
     return error;
 }
 
-int tw__store_change(struct tw__store_db *db, struct tw_store_change *change)
+static int make_change(struct tw__store_db *db, struct tw_store_change *change)
 {
     switch (change->verb) {
     case TW_STORE_PUT:
@@ -399,23 +385,6 @@ int tw__store_change_all(struct tw__store_db *db, struct tw_store_change *change
 {
     int error = 0;
     for (size_t i = 0; i < n && error == 0; i++)
-        error = tw__store_change(db, &changes[i]);
-    return error;
-}
-
-/* ---- the end of runs ------------------------------------------------------------------------------------- */
-
-int tw__store_end_replaced(struct tw__store_db *db, uint64_t run)
-{
-    int error = 0;
-    uint64_t now_ms = tw_store_now();
-    sqlite3_stmt *statement = tw__store_db_statement(db, TW__STORE_END_ALL_REPLACED, &error);
-    if (statement == NULL)
-        return error;
-    tw__store_bind_number(db, statement, 1, run);
-    tw__store_bind_number(db, statement, 2, tw__store_place(db, now_ms, now_ms));
-    tw__store_bind_number(db, statement, 3, db->seq);
-    error = tw__store_db_run(db, statement, "end attempts");
-    db->seq += error == 0 ? (uint64_t)sqlite3_changes(db->db) : 0;
+        error = make_change(db, &changes[i]);
     return error;
 }

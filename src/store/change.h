@@ -17,20 +17,15 @@ int tw__store_new_queue_check(struct tw__store_db *db, const char *queue);
 /* Checks the names of a task. Returns: 0, or TW_EINVAL with a message. */
 int tw__store_name_check(struct tw__store_db *db, const char *queue, const void *id, size_t id_size);
 
-/* Checks the time of a task. Returns: 0, or TW_EINVAL with a message. */
-int tw__store_due_check(struct tw__store_db *db, uint64_t due_ms);
+/* Checks a number of a call. Returns: 0, or TW_EINVAL with a message. */
+int tw__store_range_check(struct tw__store_db *db, const char *name, uint64_t value, uint64_t least,
+                          uint64_t most);
 
 /* Checks the members of a change. Returns: 0, or TW_EINVAL with a message. */
 int tw__store_change_check(struct tw__store_db *db, const struct tw_store_change *change, uint64_t max_payload);
 
-/* Makes one change, and sets its result. Requires: the change is valid, and the connection is in a transaction
- * for which tw__store_db_begin_seq() was called. Returns: 0, or an error of SQLite. */
-int tw__store_change(struct tw__store_db *db, struct tw_store_change *change);
-
-/* Makes all these changes. Returns: 0, or the first error of SQLite. */
+/* Makes the changes, and sets their results. Requires: they are valid, and the connection is in a transaction
+ * for which tw__store_db_begin_seq() was called. Returns: 0, or the first error of SQLite. */
 int tw__store_change_all(struct tw__store_db *db, struct tw_store_change *changes, size_t n);
-
-/* Ends the replaced attempts of all runs but this one: their tasks wait. Returns: 0, or an error of SQLite. */
-int tw__store_end_replaced(struct tw__store_db *db, uint64_t run);
 
 #endif

@@ -9,7 +9,8 @@
  * An answer changes the row of the revision that ran. A put or a move meanwhile has given the task another
  * number, and the answer finds no row then. Only in this case a second statement asks for the id and the token,
  * and ends the attempt. So the task waits, under a number by which the next look finds it. After a cancel
- * neither of the two statements finds a row.
+ * neither of the two statements finds a row. If the id is put again, a claim finds its job at work. Then it
+ * makes the row what a put would have made it: the new task stands behind the attempt.
  *
  * A number alone names no task, because a backup that is restored takes the numbers back. So a claim asks for
  * the queue too, whose handler it will call. It need not ask for the id, which an entry does not have: the job
@@ -24,7 +25,6 @@
 
 #include <task/limits.h>
 
-#include "change.h"
 #include "look.h"
 
 #include <stdlib.h>
@@ -86,56 +86,25 @@ static int answer_and_file(struct tw__store_db *db, enum tw__store_statement whi
     return error;
 }
 
-/* Whether a task has this id. */
-static int is_in_use(struct tw__store_db *db, const char *queue, const void *id, size_t id_size, bool *used)
-{
-    int error = 0;
-    sqlite3_stmt *row = tw__store_db_statement(db, TW__STORE_FIND, &error);
-    if (row == NULL)
-        return error;
-    tw__store_bind_text(db, row, 1, queue);
-    tw__store_bind_blob(db, row, 2, id, id_size);
-    int code = tw__store_db_step(db, row);
-    *used = code == SQLITE_ROW;
-    if (code != SQLITE_ROW && code != SQLITE_DONE)
-        error = tw__store_db_error(db, code, "look a task up");
-    sqlite3_reset(row);
-    return error;
-}
-
-/* Copies the row of a job's period as a dead task with this id. No row is copied if the id is in use, or if the
- * job has no row any more. */
-static int bury_as(struct tw__store_db *db, const struct tw__store_job *job, const void *id, size_t id_size,
-                   uint64_t now_ms)
-{
-    int error = 0;
-    sqlite3_stmt *statement = tw__store_db_statement(db, TW__STORE_BURY_PERIOD, &error);
-    if (statement == NULL)
-        return error;
-    tw__store_job_bind(db, statement, job);
-    tw__store_bind_number(db, statement, 2, now_ms);
-    tw__store_bind_text(db, statement, 3, job->error);
-    tw__store_bind_blob(db, statement, 8, id, id_size);
-    tw__store_bind_number(db, statement, 9, db->seq + 1);
-    error = tw__store_db_run(db, statement, "bury a period");
-    db->seq += error == 0 && sqlite3_changes(db->db) > 0;
-    return error;
-}
-
-/* A period that dies becomes a task of its own, with the first name that is free. The series goes on. */
+/* A period that dies becomes a task of its own, a copy of the row with the first name that is free. The series
+ * goes on. */
 static int bury_period(struct tw__store_db *db, const struct tw__store_job *job, uint64_t now_ms)
 {
     char id[TW_STORE_NAME_MAX + TW__TASK_SUFFIX_MAX];
-    bool used = true;
     int error = 0;
     memcpy(id, job->job.id, job->job.id_size);
-    for (uint32_t n = 0; error == 0 && used; n++) {
+    for (uint32_t n = 0; error == 0; n++) {
         size_t size = job->job.id_size + tw__task_suffix(job->job.due_ms, n, id + job->job.id_size);
-        error = bury_as(db, job, id, size, now_ms);
-        if (error != 0 || sqlite3_changes(db->db) > 0)
+        sqlite3_stmt *statement = bind_answer(db, TW__STORE_BURY_PERIOD, job, now_ms, &error);
+        if (statement == NULL)
+            return error;
+        tw__store_bind_blob(db, statement, 8, id, size);
+        tw__store_bind_number(db, statement, 9, db->seq + 1);
+        error = tw__store_db_run(db, statement, "bury a period");
+        if (error == 0 && sqlite3_changes(db->db) > 0)
             break;
-        error = is_in_use(db, job->job.queue, id, size, &used);
     }
+    db->seq += error == 0;
     return error;
 }
 
@@ -148,78 +117,67 @@ static int end_call(struct tw__store_db *db, struct tw__store_job *job, uint64_t
     return answer_row(db, TW__STORE_DONE, job, 0);
 }
 
-/* Ends the attempt of a job, if a newer task has taken its row meanwhile. */
-static int end_old_attempt(struct tw__store_db *db, struct tw__store_job *job, uint64_t now_ms)
-{
-    int error = 0;
-    sqlite3_stmt *statement = tw__store_db_statement(db, TW__STORE_END_REPLACED, &error);
-    if (statement == NULL)
-        return error;
-    tw__store_job_bind(db, statement, job);
-    tw__store_bind_number(db, statement, 1, db->seq + 1);
-    tw__store_bind_number(db, statement, 2, tw__store_place(db, now_ms, now_ms));
-    error = tw__store_db_run(db, statement, "end an attempt");
-    job->renumbered = error == 0 && sqlite3_changes(db->db) > 0;
-    db->seq += job->renumbered;
-    return error;
-}
-
 /* Reads the options of a job's task as they are now: a put with KEEPDUE may have given a series others since
- * the claim. Without a row nothing is read: no answer changes the task. */
-static int read_options(struct tw__store_db *db, struct tw__store_job *job, struct tw__task_retry *retry)
+ * the claim. *there tells whether the task has its row still. */
+static int read_options(struct tw__store_db *db, struct tw__store_job *job, struct tw__task_retry *retry,
+                        bool *there)
 {
     int error = 0;
     sqlite3_stmt *row = tw__store_db_statement(db, TW__STORE_OPTIONS_OF, &error);
     if (row == NULL)
         return error;
     tw__store_job_bind(db, row, job);
-    int code = tw__store_db_step(db, row);
-    if (code == SQLITE_ROW) {
+    *there = false;
+    while (tw__store_db_next(db, row, "look a task up", &error)) {
         uint64_t times = (uint64_t)sqlite3_column_int64(row, 6);
         *retry = tw__store_read_retry(db, row, 0, 2);
         job->every_ms = (uint64_t)sqlite3_column_int64(row, 5);
         job->job.missed = (uint64_t)sqlite3_column_int64(row, 7);
         job->job.left = times == 0 ? TW_FOREVER : times - 1;
-    } else if (code != SQLITE_DONE) {
-        error = tw__store_db_error(db, code, "look a task up");
+        *there = true;
     }
-    sqlite3_reset(row);
     return error;
 }
 
-/* Writes an answer. It may be written a second time, if the first transaction was rolled back. */
+/* Changes the row of a job's task as its answer says, if it is there. */
+static int end_by_answer(struct tw__store_db *db, struct tw__store_job *job, const struct tw__task_retry *retry,
+                         uint64_t now_ms)
+{
+    if (job->answer == TW_BACK && job->retry_ms > 0)
+        return answer_and_file(db, TW__STORE_BACK_AT, job, job->retry_ms, now_ms);
+    if (job->answer == TW_BACK) {
+        job->again_ms = job->place_ms < now_ms ? job->place_ms : now_ms; /* the clock may have gone back */
+        return answer_row(db, TW__STORE_BACK, job, 0);
+    }
+    if (job->buried && job->every_ms == 0)
+        return answer_row(db, TW__STORE_BURY, job, now_ms);
+    if (job->answer == TW_RETRY && !job->buried) {
+        job->job.tries = retry->tries;
+        return answer_and_file(db, TW__STORE_RETRY, job, tw__store_job_retry_due(job, retry, now_ms), now_ms);
+    }
+    int error = job->buried ? bury_period(db, job, now_ms) : 0;
+    return error == 0 ? end_call(db, job, now_ms) : error;
+}
+
+/* Writes an answer. It may be written a second time, if the first transaction was rolled back. If a newer task
+ * has taken the row meanwhile, the answer only ends the attempt. */
 static int write_answer(struct tw__store_db *db, struct tw__store_job *job, uint64_t now_ms)
 {
     struct tw__task_retry retry = db->retry;
-    bool reads = job->every_ms > 0 || job->answer == TW_RETRY;
-    int error = reads ? read_options(db, job, &retry) : 0;
+    bool there = true, reads = job->every_ms > 0 || job->answer == TW_RETRY;
+    int error = reads ? read_options(db, job, &retry, &there) : 0;
     job->again_ms = TW_NEVER;
     job->renumbered = false;
-    if (error != 0)
-        return error;
     job->buried = job->answer == TW_DEAD || (job->answer == TW_RETRY && !job->lapsed &&
                                              job->job.attempt - job->job.lapses >= retry.tries);
-    if (job->answer == TW_BACK && job->retry_ms > 0) {
-        error = answer_and_file(db, TW__STORE_BACK_AT, job, job->retry_ms, now_ms);
-    } else if (job->answer == TW_BACK) {
-        job->again_ms = job->place_ms < now_ms ? job->place_ms : now_ms; /* the clock may have gone back */
-        error = answer_row(db, TW__STORE_BACK, job, 0);
-    } else if (job->buried && job->every_ms == 0) {
-        error = answer_row(db, TW__STORE_BURY, job, now_ms);
-    } else if (job->answer == TW_RETRY && !job->buried) {
-        job->job.tries = retry.tries;
-        error = answer_and_file(db, TW__STORE_RETRY, job, tw__store_job_retry_due(job, &retry, now_ms), now_ms);
-    } else {
-        error = job->buried ? bury_period(db, job, now_ms) : 0;
-        if (error == 0)
-            error = end_call(db, job, now_ms);
-    }
-    job->changed = error == 0 && sqlite3_changes(db->db) > 0;
+    if (error == 0 && there)
+        error = end_by_answer(db, job, &retry, now_ms);
+    job->changed = error == 0 && there && sqlite3_changes(db->db) > 0;
     if (error != 0 || job->changed)
         return error;
     job->buried = false;
     job->again_ms = TW_NEVER;
-    return end_old_attempt(db, job, now_ms);
+    return answer_and_file(db, TW__STORE_END_REPLACED, job, now_ms, now_ms);
 }
 
 /* ---- the order ------------------------------------------------------------------------------------------- */
@@ -228,25 +186,20 @@ static int write_answer(struct tw__store_db *db, struct tw__store_job *job, uint
  * taken: they get the place of tasks that are filed now, in their old order. */
 int tw__store_place_again(struct tw__store_db *db, void *arg)
 {
-    uint64_t now_ms = tw_store_now();
-    int error = 0;
+    const uint64_t numbers[] = {tw_store_now(), db->clock_ms};
     (void)arg;
-    if (db->clock_ms <= now_ms)
+    if (db->clock_ms <= numbers[0])
         return 0;
-    sqlite3_stmt *statement = tw__store_db_statement(db, TW__STORE_PLACE_AGAIN, &error);
-    if (statement == NULL)
-        return error;
-    tw__store_bind_number(db, statement, 1, now_ms);
-    tw__store_bind_number(db, statement, 2, db->clock_ms);
-    db->clock_ms = now_ms;
-    return tw__store_db_run(db, statement, "file tasks again");
+    db->clock_ms = numbers[0];
+    return tw__store_db_write(db, TW__STORE_PLACE_AGAIN, "file tasks again", numbers, 2);
 }
 
 /* ---- the end of earlier runs ----------------------------------------------------------------------------- */
 
 static const char LAPSED[] = "the run has ended";
 
-/* Makes the job of an attempt that an earlier run has left. Returns: 0 or an error. */
+/* Makes the job of an attempt that an earlier run has left. It has lapsed: the task waits as after the failure
+ * that did not come, or dies. Returns: 0 or an error. */
 static int read_left(struct tw__store_db *db, sqlite3_stmt *row, uint64_t now_ms, struct tw__store_job **job)
 {
     struct tw_store_task task;
@@ -255,40 +208,38 @@ static int read_left(struct tw__store_db *db, sqlite3_stmt *row, uint64_t now_ms
     if (*job == NULL)
         return error != 0 ? error : tw__store_db_refuse(db, TW_ENOMEM, "no memory");
     (*job)->job.attempt = task.attempt;
+    (*job)->job.lapses = task.lapses - 1; /* before this one */
     (*job)->run = (uint64_t)sqlite3_column_int64(row, 5);
     (*job)->token = (uint64_t)sqlite3_column_int64(row, sqlite3_column_count(row) - 1);
+    (*job)->lapsed = true;
+    (*job)->answer = task.lapses > TW__TASK_LAPSES_MAX ? TW_DEAD : TW_RETRY;
+    tw_job_fail(&(*job)->job, LAPSED);
     return 0;
 }
 
-/* The attempt of a job lapses. The task waits as after the failure that did not come, or dies. */
-static int end_left(struct tw__store_db *db, struct tw__store_job *job, uint64_t now_ms)
+/* Ends the replaced attempts: their tasks wait. */
+static int end_old_attempts(struct tw__store_db *db, uint64_t run, uint64_t now_ms)
 {
-    int error = 0;
-    sqlite3_stmt *statement = tw__store_db_statement(db, TW__STORE_LAPSE, &error);
-    if (statement == NULL)
-        return error;
-    tw__store_bind_number(db, statement, 1, job->job.revision);
-    error = tw__store_db_run(db, statement, "end attempts");
-    job->lapsed = true;
-    job->answer = job->job.lapses >= TW__TASK_LAPSES_MAX ? TW_DEAD : TW_RETRY;
-    tw_job_fail(&job->job, LAPSED);
-    return error == 0 ? write_answer(db, job, now_ms) : error;
+    const uint64_t numbers[] = {run, tw__store_place(db, now_ms, now_ms), db->seq};
+    int error = tw__store_db_write(db, TW__STORE_END_ALL_REPLACED, "end attempts", numbers, 3);
+    db->seq += error == 0 ? (uint64_t)sqlite3_changes(db->db) : 0;
+    return error;
 }
 
-/* Each row is changed after it was read, so that the statement that reads never comes to it again. */
+/* The statement changes all rows before it returns the first one. */
 int tw__store_end_runs(struct tw__store_db *db, uint64_t run, struct tw__store_job **died)
 {
     uint64_t now_ms = tw_store_now();
-    int error = 0, code = SQLITE_ROW;
+    int error = 0;
     sqlite3_stmt *rows = tw__store_db_statement(db, TW__STORE_LAPSED, &error);
     if (rows == NULL)
         return error;
     tw__store_bind_number(db, rows, 1, run);
-    while (error == 0 && (code = tw__store_db_step(db, rows)) == SQLITE_ROW) {
+    while (tw__store_db_next(db, rows, "end attempts", &error)) {
         struct tw__store_job *job = NULL;
         error = read_left(db, rows, now_ms, &job);
         if (error == 0)
-            error = end_left(db, job, now_ms);
+            error = write_answer(db, job, now_ms);
         if (error == 0 && job->changed && job->buried) {
             *died = job;
             died = &job->next;
@@ -296,10 +247,7 @@ int tw__store_end_runs(struct tw__store_db *db, uint64_t run, struct tw__store_j
             tw__store_job_free(job);
         }
     }
-    if (error == 0 && code != SQLITE_DONE)
-        error = tw__store_db_error(db, code, "end attempts");
-    sqlite3_reset(rows);
-    return error == 0 ? tw__store_end_replaced(db, run) : error;
+    return error == 0 ? end_old_attempts(db, run, now_ms) : error;
 }
 
 /* ---- the number of the run ------------------------------------------------------------------------------- */
@@ -323,15 +271,10 @@ int tw__store_count_run(struct tw__store_db *db, void *arg)
     sqlite3_stmt *row = tw__store_db_statement(db, TW__STORE_RUN, &error);
     if (row == NULL)
         return error;
-    int code = tw__store_db_step(db, row);
-    if (code == SQLITE_ROW) {
+    while (tw__store_db_next(db, row, "write tw_meta", &error)) {
         uint64_t run = (uint64_t)sqlite3_column_int64(row, 0);
         count->seen = (struct tw__store_seen){db->seq, run, db->changes, db->restored};
-        code = tw__store_db_step(db, row);
     }
-    if (code != SQLITE_DONE)
-        error = tw__store_db_error(db, code, "write tw_meta");
-    sqlite3_reset(row);
     if (error == 0)
         error = tw__store_place_again(db, NULL);
     if (error == 0)
@@ -352,19 +295,13 @@ void tw__store_count_jobs(const struct tw__store_table *table, uint64_t run)
 static int write_turn(struct tw__store_db *db, const struct tw__store_batch *batch,
                       const struct tw__store_claim *claim)
 {
-    int error = 0;
+    static const char doing[] = "pass over a period";
     const struct tw__task_turn *turn = &claim->turn;
-    sqlite3_stmt *statement =
-        tw__store_db_statement(db, turn->ends ? TW__STORE_REMOVE : TW__STORE_ANEW, &error);
-    if (statement == NULL)
-        return error;
-    tw__store_bind_number(db, statement, 1, claim->entry->seq);
-    if (!turn->ends) {
-        tw__store_bind_number(db, statement, 2, ++db->seq);
-        tw__store_bind_number(db, statement, 3, turn->due);
-        tw__store_bind_number(db, statement, 4, tw__store_place(db, turn->due, batch->now_ms));
-    }
-    return tw__store_db_run(db, statement, "pass over a period");
+    if (turn->ends)
+        return tw__store_db_write(db, TW__STORE_REMOVE, doing, &claim->entry->seq, 1);
+    const uint64_t numbers[] = {claim->entry->seq, ++db->seq, turn->due,
+                                tw__store_place(db, turn->due, batch->now_ms)};
+    return tw__store_db_write(db, TW__STORE_ANEW, doing, numbers, 4);
 }
 
 /* An integer of SQL has a sign, so the highest bit stays free. */
@@ -410,21 +347,28 @@ static int decide_turn(struct tw__store_db *db, struct tw__store_batch *batch, s
     return 0;
 }
 
+/* A job of the same task is at work, whose row was cancelled, or lost in a restore. The task stands behind that
+ * attempt then, as if it had replaced it. */
+static int put_behind(struct tw__store_db *db, const struct tw__store_claim *claim,
+                      const struct tw__store_job *job)
+{
+    const uint64_t numbers[] = {claim->entry->seq, ++db->seq, job->run, job->token, job->job.attempt};
+    return tw__store_db_write(db, TW__STORE_STAND_BEHIND, "claim", numbers, 5);
+}
+
 /* Decides about a task that is there. Returns: 0 or an error. */
 static int decide_fate(struct tw__store_db *db, struct tw__store_batch *batch, struct tw__store_claim *claim,
                        struct tw_store_task *task)
 {
-    claim->behind = *tw__store_table_find(batch->table, claim->entry->queue, task->id, task->id_size);
-    claim->fate = TW__STORE_NO_ROOM;
+    const struct tw__store_job *job =
+        *tw__store_table_find(batch->table, claim->entry->queue, task->id, task->id_size);
+    bool early = task->place_ms > batch->now_ms || task->next_ms > batch->now_ms;
+    claim->fate = early ? TW__STORE_EARLY : job != NULL ? TW__STORE_GONE : TW__STORE_NO_ROOM;
     claim->next_ms = task->next_ms;
     claim->place_ms = task->place_ms;
-    if (claim->behind != NULL)
-        claim->fate = TW__STORE_HELD;
-    else if (task->place_ms > batch->now_ms || task->next_ms > batch->now_ms)
-        claim->fate = TW__STORE_EARLY;
-    else
-        return decide_turn(db, batch, claim, task);
-    return 0;
+    if (early || (job != NULL && task->state == TW_STATE_LEASED)) /* it is the row of that job */
+        return 0;
+    return job != NULL ? put_behind(db, claim, job) : decide_turn(db, batch, claim, task);
 }
 
 /* Reads the row of a claim and decides about it. */
@@ -436,46 +380,29 @@ static int read_claim(struct tw__store_db *db, struct tw__store_batch *batch, st
         return error;
     tw__store_bind_number(db, row, 1, claim->entry->seq);
     tw__store_bind_text(db, row, 2, claim->entry->queue->name);
-    int code = tw__store_db_step(db, row);
     claim->fate = TW__STORE_GONE;
-    if (code == SQLITE_ROW) {
+    while (tw__store_db_next(db, row, "claim", &error)) {
         struct tw_store_task task;
         error = tw__store_read_task(db, row, batch->now_ms, &task);
         if (error == 0)
             error = decide_fate(db, batch, claim, &task);
-    } else if (code != SQLITE_DONE) {
-        error = tw__store_db_error(db, code, "claim");
     }
-    sqlite3_reset(row);
     return error;
 }
 
 /* Changes the row that the claim has read in this transaction. */
-static int claim_row(struct tw__store_db *db, const struct tw__store_claim *claim)
-{
-    int error = 0;
-    sqlite3_stmt *statement = tw__store_db_statement(db, TW__STORE_CLAIM, &error);
-    if (statement == NULL)
-        return error;
-    tw__store_bind_number(db, statement, 1, claim->entry->seq);
-    tw__store_bind_number(db, statement, 2, claim->job->run);
-    tw__store_bind_number(db, statement, 3, claim->job->token);
-    tw__store_bind_number(db, statement, 4, claim->turn.due);
-    tw__store_bind_number(db, statement, 5, claim->next_ms);
-    tw__store_bind_number(db, statement, 6, claim->turn.missed);
-    return tw__store_db_run(db, statement, "claim");
-}
-
 static int write_claim(struct tw__store_db *db, struct tw__store_batch *batch, struct tw__store_claim *claim)
 {
-    uint64_t size = claim->job->size;
-    claim->job->place_ms = claim->place_ms;
-    batch->room -= size < batch->room ? size : batch->room;
+    struct tw__store_job *job = claim->job;
+    job->place_ms = claim->place_ms;
+    job->run = db->run;
+    job->token = draw_token();
+    batch->room -= job->size < batch->room ? job->size : batch->room;
     batch->idle = false;
     batch->called++;
-    claim->job->run = db->run;
-    claim->job->token = draw_token();
-    return claim_row(db, claim);
+    const uint64_t numbers[] = {claim->entry->seq, job->run,       job->token,
+                                claim->turn.due,   claim->next_ms, claim->turn.missed};
+    return tw__store_db_write(db, TW__STORE_CLAIM, "claim", numbers, 6);
 }
 
 static int claim_one(struct tw__store_db *db, struct tw__store_batch *batch, struct tw__store_claim *claim)
@@ -524,11 +451,11 @@ int tw__store_claim(struct tw__store_db *db, void *arg)
     int changes_before = sqlite3_total_changes(db->db), error = check_state(db, batch);
     batch->full = false;
     batch->called = 0;
-    tw__store_claim_undo(batch); /* of a transaction that was rolled back */
+    tw__store_claim_undo(batch);                        /* of a transaction that was rolled back */
+    for (size_t i = 0; i < batch->n && error == 0; i++) /* before the answers, which may end some of them */
+        error = claim_one(db, batch, &batch->claims[i]);
     for (struct tw__store_job *job = batch->answered; job != NULL && error == 0; job = job->next)
         error = write_answer(db, job, batch->now_ms);
-    for (size_t i = 0; i < batch->n && error == 0; i++)
-        error = claim_one(db, batch, &batch->claims[i]);
     note_commit(db, batch, changes_before);
     batch->room = room;
     batch->idle = idle;

@@ -25,19 +25,18 @@ struct tw__store_job **tw__store_table_find(const struct tw__store_table *table,
 /* The fate of a task that the commit looked at. */
 enum tw__store_fate {
     TW__STORE_CLAIMED, /* `job` has it */
-    TW__STORE_GONE,    /* it is no task any more */
+    TW__STORE_GONE,    /* nothing is to be called: it has left, or stands behind an attempt */
     TW__STORE_PASSED,  /* no call now: its row has got a later period and another number, or has left */
     TW__STORE_EARLY,   /* its turn comes at place_ms */
-    TW__STORE_HELD,    /* `behind` is a job of the same task */
     TW__STORE_NO_ROOM  /* it has to wait for the end of other jobs */
 };
 
 struct tw__store_claim {
     struct tw__store_entry *entry;
     enum tw__store_fate fate;
-    struct tw__store_job *job, *behind; /* job: of TW__STORE_CLAIMED */
-    uint64_t next_ms, place_ms;         /* of the task */
-    struct tw__task_turn turn;          /* of TW__STORE_CLAIMED and TW__STORE_PASSED */
+    struct tw__store_job *job;  /* of TW__STORE_CLAIMED */
+    uint64_t next_ms, place_ms; /* of the task */
+    struct tw__task_turn turn;  /* of TW__STORE_CLAIMED and TW__STORE_PASSED */
 };
 
 struct tw__store_batch {

@@ -249,6 +249,18 @@ int tw__store_db_step(struct tw__store_db *db, sqlite3_stmt *statement)
     return db->bound == SQLITE_OK ? sqlite3_step(statement) : db->bound;
 }
 
+bool tw__store_queue_name(sqlite3_stmt *row, int column, char name[TW_STORE_QUEUE_MAX + 1])
+{
+    bool is_text = sqlite3_column_type(row, column) == SQLITE_TEXT;
+    const void *text = sqlite3_column_blob(row, column);
+    size_t size = (size_t)sqlite3_column_bytes(row, column);
+    if (!is_text || size == 0 || size > TW_STORE_QUEUE_MAX || memchr(text, 0, size) != NULL)
+        return false;
+    memcpy(name, text, size);
+    name[size] = '\0';
+    return true;
+}
+
 int tw__store_db_run(struct tw__store_db *db, sqlite3_stmt *statement, const char *doing)
 {
     int code = tw__store_db_step(db, statement), error = 0;
@@ -258,11 +270,21 @@ int tw__store_db_run(struct tw__store_db *db, sqlite3_stmt *statement, const cha
     return error;
 }
 
-int tw__store_db_do(struct tw__store_db *db, enum tw__store_statement which, const char *doing)
+int tw__store_db_write(struct tw__store_db *db, enum tw__store_statement which, const char *doing,
+                       const uint64_t *numbers, int n)
 {
     int error = 0;
     sqlite3_stmt *statement = tw__store_db_statement(db, which, &error);
-    return statement != NULL ? tw__store_db_run(db, statement, doing) : error;
+    if (statement == NULL)
+        return error;
+    for (int i = 0; i < n; i++)
+        tw__store_bind_number(db, statement, i + 1, numbers[i]);
+    return tw__store_db_run(db, statement, doing);
+}
+
+int tw__store_db_do(struct tw__store_db *db, enum tw__store_statement which, const char *doing)
+{
+    return tw__store_db_write(db, which, doing, NULL, 0);
 }
 
 void tw__store_db_roll_back(struct tw__store_db *db)
@@ -302,14 +324,9 @@ static bool has_moved(const struct tw__store_db *db)
     return moved != 0;
 }
 
-static int refuse_removed(struct tw__store_db *db)
+static int refuse_lost(struct tw__store_db *db, const char *what)
 {
-    return tw__store_db_refuse(db, TW_EREPLACED, "the file was removed while it was open: open it again");
-}
-
-static int refuse_replaced(struct tw__store_db *db)
-{
-    return tw__store_db_refuse(db, TW_EREPLACED, "the file was replaced while it was open: open it again");
+    return tw__store_db_refuse(db, TW_EREPLACED, "the file was %s while it was open: open it again", what);
 }
 
 int tw__store_db_identify(struct tw__store_db *db)
@@ -317,7 +334,7 @@ int tw__store_db_identify(struct tw__store_db *db)
     struct stat status;
     if (stat(sqlite3_db_filename(db->db, db->schema), &status) == 0)
         db->file = (struct tw__store_file){status.st_dev, status.st_ino};
-    return has_moved(db) ? refuse_replaced(db) : 0; /* between its opening and this call */
+    return has_moved(db) ? refuse_lost(db, "replaced") : 0; /* between its opening and this call */
 }
 
 /* If the system does not tell, for example because the process has given up its rights, nothing is proved. */
@@ -337,7 +354,7 @@ enum tw__store_found tw__store_db_find_file(const struct tw__store_db *db)
 int tw__store_db_check_file(struct tw__store_db *db)
 {
     enum tw__store_found found = tw__store_db_find_file(db);
-    return found == TW__STORE_THERE ? 0 : found == TW__STORE_REMOVED ? refuse_removed(db) : refuse_replaced(db);
+    return found == TW__STORE_THERE ? 0 : refuse_lost(db, found == TW__STORE_REMOVED ? "removed" : "replaced");
 }
 
 int tw__store_db_begin(struct tw__store_db *db, enum tw__store_statement which)
@@ -481,16 +498,10 @@ uint64_t tw__store_db_next_changes(struct tw__store_db *db)
 
 int tw__store_db_end_seq(struct tw__store_db *db)
 {
-    int error = 0;
     if (db->seq == db->written_seq && db->rows == sqlite3_total_changes(db->db))
         return 0;
-    sqlite3_stmt *set = tw__store_db_statement(db, TW__STORE_SET_META, &error);
-    if (set == NULL)
-        return error;
-    tw__store_bind_number(db, set, 1, db->seq);
-    tw__store_bind_number(db, set, 2, tw__store_db_next_changes(db));
-    tw__store_bind_number(db, set, 3, db->clock_ms);
-    return tw__store_db_run(db, set, "write tw_meta");
+    const uint64_t numbers[] = {db->seq, tw__store_db_next_changes(db), db->clock_ms};
+    return tw__store_db_write(db, TW__STORE_SET_META, "write tw_meta", numbers, 3);
 }
 
 /* Only the run that has the lock raises its number, so another one is that of a backup. */

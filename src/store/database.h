@@ -42,7 +42,7 @@
       "UPDATE $tw_task SET seq = ?3, due_ms = ?4, next_ms = ?4, place_ms = ?5, attempt = 0," TW__STORE_REPLACE \
       ", lapses = 0, missed_periods = 0, error = NULL WHERE queue = ?1 AND id = ?2 AND dead_ms IS NULL")       \
     X(END_REPLACED,                                                                                            \
-      "UPDATE $tw_task SET seq = ?1, replaced = 0, run = 0, token = 0, next_ms = max(next_ms, ?2),"            \
+      "UPDATE $tw_task SET seq = ?9, replaced = 0, run = 0, token = 0, next_ms = max(next_ms, ?2),"            \
       " place_ms = max(place_ms, ?2)"                                                                          \
       " WHERE queue = ?4 AND id = ?5 AND run = ?6 AND token = ?7 AND replaced > 0")                            \
     X(END_ALL_REPLACED,                                                                                        \
@@ -108,12 +108,12 @@
              " AND NOT EXISTS (SELECT 1 FROM $tw_meta WHERE restored & 1 OR run <> ?6)")                       \
     X(CLAIM, "UPDATE $tw_task SET attempt = attempt + 1, run = ?2, token = ?3,"                                \
              " due_ms = ?4, next_ms = ?5, missed_periods = ?6 WHERE seq = ?1")                                 \
+    X(STAND_BEHIND, "UPDATE $tw_task SET seq = ?2, run = ?3, token = ?4, replaced = ?5 WHERE seq = ?1")        \
     X(PLACE_AGAIN, "UPDATE $tw_task INDEXED BY tw_order SET place_ms = max(next_ms, ?1) WHERE queue >= ''"     \
                    " AND dead_ms IS NULL AND place_ms > ?1 AND place_ms <= ?2 AND place_ms > next_ms")         \
-    X(LAPSED,                                                                                                  \
-      "SELECT " TW__STORE_COLUMNS ", token FROM $tw_task INDEXED BY tw_run WHERE run > 0 AND run <> ?1"        \
-      " AND replaced = 0 AND dead_ms IS NULL" TW__STORE_WHOLE)                                                 \
-    X(LAPSE, "UPDATE $tw_task NOT INDEXED SET lapses = lapses + 1 WHERE seq = ?1")                             \
+    X(LAPSED, "UPDATE $tw_task INDEXED BY tw_run SET lapses = lapses + 1 WHERE run > 0 AND run <> ?1"          \
+              " AND replaced = 0 AND dead_ms IS NULL" TW__STORE_WHOLE                                          \
+              " RETURNING " TW__STORE_COLUMNS_WITH("NULL, NULL") ", token")                                    \
     X(BURY_PERIOD, "INSERT INTO $tw_task(seq, queue, id, due_ms, next_ms, place_ms, attempt, lapses, "         \
                    "dead_ms, " TW__STORE_WAITS                                                                 \
                    ", max_late_ms, error, payload) SELECT ?9, queue, ?8, due_ms, next_ms, place_ms,"           \
@@ -140,13 +140,13 @@
     X(FIND_DEAD,                                                                                               \
       "SELECT seq FROM $tw_task WHERE queue = ?1 AND id = ?3 AND dead_ms IS NOT NULL AND dead_ms < ?2")        \
     X(DEAD, "SELECT seq FROM $tw_task INDEXED BY tw_dead WHERE queue = ?1 AND dead_ms IS NOT NULL"             \
-            " AND dead_ms < ?2 AND seq <= ?3 ORDER BY dead_ms, seq LIMIT ?4")                                  \
+            " AND dead_ms < ?2 ORDER BY dead_ms, seq LIMIT ?3")                                                \
     X(FIND_WAITING,                                                                                            \
       "SELECT seq FROM $tw_task WHERE queue = ?1 AND id = ?3 AND dead_ms IS NULL AND next_ms > ?2"             \
       " AND replaced = 0" TW__STORE_NOT_LEASED)                                                                \
     X(WAITING, "SELECT seq FROM $tw_task INDEXED BY tw_order WHERE queue = ?1 AND dead_ms IS NULL"             \
-               " AND replaced = 0 AND place_ms > ?2 AND next_ms > ?2 AND seq <= ?3" TW__STORE_NOT_LEASED       \
-               " ORDER BY place_ms, seq LIMIT ?4")                                                             \
+               " AND replaced = 0 AND place_ms > ?2 AND next_ms > ?2" TW__STORE_NOT_LEASED                     \
+               " ORDER BY place_ms, seq LIMIT ?3")                                                             \
     X(PROMOTE, "UPDATE $tw_task SET seq = ?2, next_ms = ?3, place_ms = ?4 WHERE seq = ?1")                     \
     X(ANEW, "UPDATE $tw_task SET seq = ?2, due_ms = ?3, next_ms = ?3, place_ms = ?4, attempt = 0, lapses = 0," \
             " missed_periods = 0, run = 0, dead_ms = NULL, error = NULL WHERE seq = ?1")                       \
@@ -180,10 +180,12 @@
     " every_ms = ?5, times = ?6, missed = ?7, tries = ?8, backoff_ms = ?9, factor = ?13 / 100.0,"              \
     " backoff_max_ms = ?14, jitter = ?15, max_late_ms = ?12, payload = ?10"
 
-#define TW__STORE_COLUMNS                                                                                      \
-    "seq, queue, id, due_ms, attempt, run, dead_ms, every_ms, times, missed, tries, backoff_ms, error, "       \
-    "payload, next_ms, lapses, place_ms, missed_periods, replaced, max_late_ms, factor, backoff_max_ms, "      \
-    "jitter"
+#define TW__STORE_COLUMNS TW__STORE_COLUMNS_WITH("error, payload")
+
+/* The same, with something else in the place of the error and the payload. */
+#define TW__STORE_COLUMNS_WITH(texts)                                                                          \
+    "seq, queue, id, due_ms, attempt, run, dead_ms, every_ms, times, missed, tries, backoff_ms, " texts        \
+    ", next_ms, lapses, place_ms, missed_periods, replaced, max_late_ms, factor, backoff_max_ms, jitter"
 
 /* The row of a job's task. A file that was restored may have another task under its number, or another attempt
  * of the same task, which has another token. tw__store_job_bind() binds these numbers. */
@@ -255,8 +257,28 @@ void tw__store_bind_blob(struct tw__store_db *db, sqlite3_stmt *statement, int a
 /* As sqlite3_step(). */
 int tw__store_db_step(struct tw__store_db *db, sqlite3_stmt *statement);
 
+/* Goes to the next row of a statement. Returns false after the last one, after an error, and if *error is one
+ * already. Then the statement is reset. */
+static inline bool tw__store_db_next(struct tw__store_db *db, sqlite3_stmt *rows, const char *doing, int *error)
+{
+    int code = *error == 0 ? tw__store_db_step(db, rows) : SQLITE_DONE;
+    if (code == SQLITE_ROW)
+        return true;
+    if (code != SQLITE_DONE)
+        *error = tw__store_db_error(db, code, doing);
+    sqlite3_reset(rows);
+    return false;
+}
+
+/* Copies the name of a queue from a row. Returns false if somebody has written one that is none. */
+bool tw__store_queue_name(sqlite3_stmt *row, int column, char name[TW_STORE_QUEUE_MAX + 1]);
+
 /* Runs a statement that returns no rows, which is bound already. Returns: 0 or an error. */
 int tw__store_db_run(struct tw__store_db *db, sqlite3_stmt *statement, const char *doing);
+
+/* Runs a statement that returns no rows, with these n numbers as its parameters. Returns: 0 or an error. */
+int tw__store_db_write(struct tw__store_db *db, enum tw__store_statement which, const char *doing,
+                       const uint64_t *numbers, int n);
 
 /* Runs a statement without parameters. Returns: 0 or an error. */
 int tw__store_db_do(struct tw__store_db *db, enum tw__store_statement which, const char *doing);

@@ -12,10 +12,6 @@
 #include "lock.h"
 #include "look.h"
 
-#include <inttypes.h>
-
-enum { TASKS = 256 }; /* of one commit */
-
 /* ---- pause ----------------------------------------------------------------------------------------------- */
 
 struct pause {
@@ -101,129 +97,84 @@ int tw_store_is_restored(struct tw_store *store)
 
 enum deed { REPLAY, PURGE, PROMOTE };
 
-/* The tasks of one commit: one by its id, or the first ones of all. Revisions that are newer than the first
- * commit are left alone: a task that was replayed may have died again, and one that was promoted may have
- * failed. */
+/* The tasks of one call: one by its id, or the first ones of all. */
 struct picked {
     enum deed deed;
     const char *queue;
     const void *id; /* NULL: all */
     size_t id_size;
     uint64_t at_ms; /* those that died before, or PROMOTE: whose time comes later */
-    uint64_t due_ms, last_seq;
-    int64_t most; /* tasks that the call may still take */
-    uint64_t seqs[TASKS];
-    int n;
+    uint64_t due_ms;
+    int64_t count; /* treated */
 };
-
-static int find_picked(struct tw__store_db *db, struct picked *picked)
-{
-    bool waiting = picked->deed == PROMOTE, one = picked->id != NULL;
-    enum tw__store_statement which = one       ? waiting ? TW__STORE_FIND_WAITING : TW__STORE_FIND_DEAD
-                                     : waiting ? TW__STORE_WAITING
-                                               : TW__STORE_DEAD;
-    int error = 0, code;
-    sqlite3_stmt *rows = tw__store_db_statement(db, which, &error);
-    if (rows == NULL)
-        return error;
-    tw__store_bind_text(db, rows, 1, picked->queue);
-    tw__store_bind_number(db, rows, 2, picked->at_ms);
-    if (one) {
-        tw__store_bind_blob(db, rows, 3, picked->id, picked->id_size);
-    } else {
-        tw__store_bind_number(db, rows, 3, picked->last_seq);
-        tw__store_bind_number(db, rows, 4, picked->most < TASKS ? (uint64_t)picked->most : TASKS);
-    }
-    for (picked->n = 0; (code = tw__store_db_step(db, rows)) == SQLITE_ROW;)
-        picked->seqs[picked->n++] = (uint64_t)sqlite3_column_int64(rows, 0);
-    if (code != SQLITE_DONE)
-        error = tw__store_db_error(db, code, "look for tasks");
-    sqlite3_reset(rows);
-    return error;
-}
 
 /* Replays, removes or promotes one task. */
 static int treat(struct tw__store_db *db, const struct picked *picked, uint64_t seq)
 {
-    static const struct {
-        enum tw__store_statement which;
-        const char *name;
-    } of[] = {[REPLAY] = {TW__STORE_ANEW, "replay"},
-              [PURGE] = {TW__STORE_REMOVE, "purge"},
-              [PROMOTE] = {TW__STORE_PROMOTE, "promote"}};
-    int error = 0;
-    sqlite3_stmt *statement = tw__store_db_statement(db, of[picked->deed].which, &error);
-    if (statement == NULL)
-        return error;
-    tw__store_bind_number(db, statement, 1, seq);
-    if (picked->deed != PURGE) {
-        tw__store_bind_number(db, statement, 2, ++db->seq);
-        tw__store_bind_number(db, statement, 3, picked->due_ms);
-        tw__store_bind_number(db, statement, 4, tw__store_place(db, picked->due_ms, tw_store_now()));
-    }
-    return tw__store_db_run(db, statement, of[picked->deed].name);
+    if (picked->deed == PURGE)
+        return tw__store_db_write(db, TW__STORE_REMOVE, "purge", &seq, 1);
+    const uint64_t numbers[] = {seq, ++db->seq, picked->due_ms,
+                                tw__store_place(db, picked->due_ms, tw_store_now())};
+    return picked->deed == REPLAY ? tw__store_db_write(db, TW__STORE_ANEW, "replay", numbers, 4)
+                                  : tw__store_db_write(db, TW__STORE_PROMOTE, "promote", numbers, 4);
 }
 
+/* Each row is changed after it was read, and then the statement that reads never comes to it again. */
 static int treat_picked(struct tw__store_db *db, void *arg)
 {
     struct picked *picked = arg;
-    picked->last_seq = picked->last_seq > 0 ? picked->last_seq : db->seq;
-    if (picked->deed == PROMOTE)
+    bool waiting = picked->deed == PROMOTE, one = picked->id != NULL;
+    enum tw__store_statement which = one       ? waiting ? TW__STORE_FIND_WAITING : TW__STORE_FIND_DEAD
+                                     : waiting ? TW__STORE_WAITING
+                                               : TW__STORE_DEAD;
+    int error = 0;
+    sqlite3_stmt *rows = tw__store_db_statement(db, which, &error);
+    if (rows == NULL)
+        return error;
+    if (waiting)
         picked->at_ms = picked->due_ms = tw_store_now();
-    int error = find_picked(db, picked);
-    for (int i = 0; i < picked->n && error == 0; i++)
-        error = treat(db, picked, picked->seqs[i]);
+    tw__store_bind_text(db, rows, 1, picked->queue);
+    tw__store_bind_number(db, rows, 2, picked->at_ms);
+    if (one)
+        tw__store_bind_blob(db, rows, 3, picked->id, picked->id_size);
+    else
+        tw__store_bind_number(db, rows, 3, TW_STORE_ALL_MAX);
+    picked->count = 0; /* a transaction before may have been rolled back */
+    while (tw__store_db_next(db, rows, "look for tasks", &error)) {
+        error = treat(db, picked, (uint64_t)sqlite3_column_int64(rows, 0));
+        picked->count++;
+    }
     return error;
 }
 
-static int64_t treat_all(struct tw_store *store, struct picked *picked)
-{
-    int64_t count = 0;
-    do {
-        int error = tw__store_commit(store, treat_picked, picked, false);
-        if (error != 0)
-            return error;
-        count += picked->n;
-        picked->most -= picked->n;
-    } while (picked->n == TASKS);
-    return count;
-}
-
 /* Checks the names, and treats the tasks. */
-static int64_t treat_named(struct tw_store *store, struct picked *picked)
+static int64_t treat_named(struct tw_store *store, struct picked picked)
 {
     char text[TW_STORE_MESSAGE];
     struct tw__store_db only_message = {.message = text, .size = sizeof text};
-    int error = picked->id != NULL
-                    ? tw__store_name_check(&only_message, picked->queue, picked->id, picked->id_size)
-                    : tw__store_queue_check(&only_message, picked->queue);
+    int error = picked.id != NULL ? tw__store_name_check(&only_message, picked.queue, picked.id, picked.id_size)
+                                  : tw__store_queue_check(&only_message, picked.queue);
     if (error == 0)
-        error = tw__store_due_check(&only_message, picked->due_ms);
-    return error == 0 ? treat_all(store, picked) : tw__store_failed(store, error, text);
+        error = tw__store_range_check(&only_message, "due_ms", picked.due_ms, 0, TW_STORE_TIME_MAX);
+    if (error != 0)
+        return tw__store_failed(store, error, text);
+    error = tw__store_commit(store, treat_picked, &picked, false);
+    return error == 0 ? picked.count : error;
 }
 
+/* The clock may have gone back since a death, so the time of none counts. */
 int64_t tw_store_replay(struct tw_store *store, const char *queue, const void *id, size_t id_size,
                         uint64_t due_ms)
 {
-    return treat_named(store, &(struct picked){.deed = REPLAY,
-                                               .queue = queue,
-                                               .id = id,
-                                               .id_size = id_size,
-                                               .at_ms = UINT64_MAX, /* the clock may have gone back since */
-                                               .due_ms = due_ms,
-                                               .most = INT64_MAX});
+    return treat_named(store, (struct picked){REPLAY, queue, id, id_size, UINT64_MAX, due_ms, 0});
 }
 
 int64_t tw_store_purge(struct tw_store *store, const char *queue, uint64_t before_ms)
 {
-    return treat_named(store,
-                       &(struct picked){.deed = PURGE, .queue = queue, .at_ms = before_ms, .most = INT64_MAX});
+    return treat_named(store, (struct picked){PURGE, queue, NULL, 0, before_ms, 0, 0});
 }
 
 int64_t tw_store_promote(struct tw_store *store, const char *queue, const void *id, size_t id_size)
 {
-    return treat_named(
-        store,
-        &(struct picked){
-            .deed = PROMOTE, .queue = queue, .id = id, .id_size = id_size, .most = TW_STORE_PROMOTE_MAX});
+    return treat_named(store, (struct picked){PROMOTE, queue, id, id_size, 0, 0, 0});
 }

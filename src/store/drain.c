@@ -71,7 +71,7 @@ static bool add_copy(struct emptying *drain, const struct tw_store_task *task)
 
 static int copy_tasks(struct tw__store_db *db, struct emptying *drain)
 {
-    int error = 0, code = SQLITE_DONE;
+    int error = 0, n = 0;
     size_t bytes = 0;
     uint64_t now_ms = tw_store_now();
     sqlite3_stmt *rows = tw__store_db_statement(db, TW__STORE_SCAN, &error);
@@ -81,12 +81,8 @@ static int copy_tasks(struct tw__store_db *db, struct emptying *drain)
     tw__store_bind_number(db, rows, 2, 0);
     tw__store_bind_number(db, rows, 3, INT64_MAX);
     drain->more = true;
-    for (int n = 0; n < TASKS && bytes < BYTES && error == 0;) {
+    while (n < TASKS && bytes < BYTES && (drain->more = tw__store_db_next(db, rows, "drain", &error))) {
         struct tw_store_task task;
-        code = tw__store_db_step(db, rows);
-        drain->more = code == SQLITE_ROW;
-        if (!drain->more)
-            break;
         error = tw__store_read_task(db, rows, now_ms, &task);
         if (error == 0 && (task.state == TW_STATE_WAITING || task.state == TW_STATE_READY)) {
             error = add_copy(drain, &task) ? 0 : tw__store_db_refuse(db, TW_ENOMEM, "no memory");
@@ -94,8 +90,6 @@ static int copy_tasks(struct tw__store_db *db, struct emptying *drain)
             n++;
         }
     }
-    if (code != SQLITE_ROW && code != SQLITE_DONE)
-        error = tw__store_db_error(db, code, "drain");
     sqlite3_reset(rows);
     return error;
 }
@@ -106,13 +100,8 @@ static int take_tasks(struct tw__store_db *db, void *arg)
     struct emptying *drain = arg;
     free_copies(drain); /* of a transaction that was rolled back */
     int error = copy_tasks(db, drain);
-    for (const struct taken *copy = drain->first; copy != NULL && error == 0; copy = copy->next) {
-        sqlite3_stmt *statement = tw__store_db_statement(db, TW__STORE_REMOVE, &error);
-        if (statement == NULL)
-            break;
-        tw__store_bind_number(db, statement, 1, copy->task.revision);
-        error = tw__store_db_run(db, statement, "drain");
-    }
+    for (const struct taken *copy = drain->first; copy != NULL && error == 0; copy = copy->next)
+        error = tw__store_db_write(db, TW__STORE_REMOVE, "drain", &copy->task.revision, 1);
     return error;
 }
 

@@ -8,7 +8,6 @@
 #include <base/assert.h>
 
 #include <stdlib.h>
-#include <string.h>
 
 enum {
     SHARE_MIN = 16, /* entries of a queue, however many queues there are */
@@ -164,7 +163,7 @@ void tw__store_entries_orphan(struct tw__store_window *window)
 {
     for (uint64_t i = 0; i <= window->taken_mask; i++) {
         for (struct tw__store_entry *entry = window->taken[i]; entry != NULL; entry = entry->next_taken)
-            entry->orphan = 1;
+            entry->orphan = true;
         window->taken[i] = NULL;
     }
 }
@@ -188,18 +187,6 @@ struct tw__store_queue *tw__store_queue_add(struct tw__store_window *window, con
     if (queue == NULL)
         tw__store_db_refuse(&window->db, TW_ENOMEM, "no memory");
     return queue;
-}
-
-bool tw__store_queue_name(sqlite3_stmt *row, int column, char *name)
-{
-    bool is_text = sqlite3_column_type(row, column) == SQLITE_TEXT;
-    const void *text = sqlite3_column_blob(row, column);
-    size_t size = (size_t)sqlite3_column_bytes(row, column);
-    if (!is_text || size == 0 || size > TW_STORE_QUEUE_MAX || memchr(text, 0, size) != NULL)
-        return false;
-    memcpy(name, text, size);
-    name[size] = '\0';
-    return true;
 }
 
 void tw__store_queue_forget(struct tw__store_window *window, struct tw__store_queue *queue)

@@ -30,7 +30,7 @@ struct tw__store_window {
     uint64_t horizon_ms; /* the tasks that are due until then are loaded, but for queues that are not whole */
     uint64_t load_at_ms; /* when the horizon has to move */
     uint64_t now_ms;     /* of the last look */
-    bool broken;         /* a look has failed in the middle */
+    bool broken;         /* a look has failed in the middle, or a row has lost its entry: all is read anew */
     bool crowded;        /* a queue has far too many entries, and so has the window */
     char message[TW_STORE_MESSAGE];
 };
@@ -84,8 +84,5 @@ struct tw__store_queue *tw__store_queue_add(struct tw__store_window *window, con
 
 /* Forgets a queue that has no entry, and needs to have none. */
 void tw__store_queue_forget(struct tw__store_window *window, struct tw__store_queue *queue);
-
-/* Copies the name of a queue from a row. Returns false if somebody has written one that is none. */
-bool tw__store_queue_name(sqlite3_stmt *row, int column, char *name);
 
 #endif

@@ -8,9 +8,9 @@
 #include <base/saturate.h>
 #include <task/periods.h>
 
+#include "change.h"
 #include "look.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -102,13 +102,13 @@ static void count_repeat(const struct outlook *forecast, struct repeat *repeat)
 
 static int count_repeats(struct tw__store_db *db, const struct outlook *forecast)
 {
-    int error = 0, code;
+    int error = 0;
     sqlite3_stmt *rows = tw__store_db_statement(db, TW__STORE_FORECAST_REPEAT, &error);
     if (rows == NULL)
         return error;
     tw__store_bind_text(db, rows, 1, forecast->queue);
     tw__store_bind_number(db, rows, 2, forecast->end_ms);
-    while ((code = tw__store_db_step(db, rows)) == SQLITE_ROW) {
+    while (tw__store_db_next(db, rows, "forecast", &error)) {
         uint64_t times = (uint64_t)sqlite3_column_int64(rows, 2);
         if (sqlite3_column_int64(rows, 1) <= 0)
             continue; /* somebody else's 0.5 */
@@ -120,29 +120,23 @@ static int count_repeats(struct tw__store_db *db, const struct outlook *forecast
                                                 .missed = tw__store_read_missed(rows, 3),
                                                 .begun = sqlite3_column_int64(rows, 5) > 0});
     }
-    if (code != SQLITE_DONE)
-        error = tw__store_db_error(db, code, "forecast");
-    sqlite3_reset(rows);
     return error;
 }
 
 static int count_tasks(struct tw__store_db *db, const struct outlook *forecast)
 {
-    int error = 0, code;
+    int error = 0;
     sqlite3_stmt *rows = tw__store_db_statement(db, TW__STORE_FORECAST, &error);
     if (rows == NULL)
         return error;
     tw__store_bind_text(db, rows, 1, forecast->queue);
     tw__store_bind_number(db, rows, 2, forecast->end_ms);
-    while ((code = tw__store_db_step(db, rows)) == SQLITE_ROW) {
+    while (tw__store_db_next(db, rows, "forecast", &error)) {
         uint64_t place_ms = (uint64_t)sqlite3_column_int64(rows, 0);
         uint64_t step = first_step(forecast, place_ms);
         if (step < forecast->steps)
             forecast->counts[step]++;
     }
-    if (code != SQLITE_DONE)
-        error = tw__store_db_error(db, code, "forecast");
-    sqlite3_reset(rows);
     return error;
 }
 
@@ -157,13 +151,9 @@ static int check_steps(struct tw_store *store, uint64_t step_ms, uint32_t steps)
 {
     char text[TW_STORE_MESSAGE];
     struct tw__store_db db = {.message = text, .size = sizeof text};
-    int error = 0;
-    if (step_ms == 0 || step_ms > TW_STORE_TIME_MAX)
-        error = tw__store_db_refuse(&db, TW_EINVAL, "step_ms is '%" PRIu64 "': expected 1 to %" PRIu64, step_ms,
-                                    TW_STORE_TIME_MAX);
-    else if (steps == 0 || steps > TW_FORECAST_MAX)
-        error = tw__store_db_refuse(&db, TW_EINVAL, "steps is '%" PRIu32 "': expected 1 to %d", steps,
-                                    TW_FORECAST_MAX);
+    int error = tw__store_range_check(&db, "step_ms", step_ms, 1, TW_STORE_TIME_MAX);
+    if (error == 0)
+        error = tw__store_range_check(&db, "steps", steps, 1, TW_FORECAST_MAX);
     return error == 0 ? 0 : tw__store_failed(store, error, text);
 }
 

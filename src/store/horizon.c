@@ -24,17 +24,14 @@ enum {
 static int file_rows(struct tw__store_window *window, struct tw__store_queue *queue, sqlite3_stmt *statement,
                      uint64_t *rows)
 {
-    int code = SQLITE_ROW, error = 0;
-    while (error == 0 && (code = tw__store_db_step(&window->db, statement)) == SQLITE_ROW) {
+    int error = 0;
+    while (tw__store_db_next(&window->db, statement, "load tasks", &error)) {
         uint64_t seq = (uint64_t)sqlite3_column_int64(statement, 0);
         uint64_t place_ms = (uint64_t)sqlite3_column_int64(statement, 1);
         error = tw__store_entry_add(window, queue, seq, place_ms);
         queue->horizon = (struct tw__store_place){place_ms, seq};
         ++*rows;
     }
-    if (error == 0 && code != SQLITE_DONE)
-        error = tw__store_db_error(&window->db, code, "load tasks");
-    sqlite3_reset(statement);
     return error;
 }
 
@@ -197,17 +194,13 @@ static int sweep_file(struct reach *reach)
 {
     struct tw__store_window *window = reach->window;
     struct sweep sweep = {.window = window, .reach = reach};
-    int error = seek(&sweep), code = SQLITE_ROW;
-    while (error == 0 && (code = tw__store_db_step(&window->db, sweep.rows)) == SQLITE_ROW) {
+    int error = seek(&sweep);
+    while (tw__store_db_next(&window->db, sweep.rows, "look for queues", &error)) {
         error = visit_row(&sweep);
         if (error == 0 && sweep.passed > PASSED_MAX)
             error = seek(&sweep);
     }
     leave_queue(&sweep, true);
-    if (error == 0 && code != SQLITE_DONE)
-        error = tw__store_db_error(&window->db, code, "look for queues");
-    if (sweep.rows != NULL)
-        sqlite3_reset(sweep.rows);
     return error;
 }
 

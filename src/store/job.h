@@ -19,7 +19,6 @@ struct tw__store_job {
     struct tw__store_job *next;    /* in a list of answered jobs */
     struct tw__store_job *next_id; /* in a bucket of the table of jobs under way */
     struct tw__store_entry *entry;
-    struct tw__store_entry *later; /* a newer revision, which waits for this job's end; NULL: none */
     tw__store_answered_fn *answered;
     void *answered_arg;
     uint64_t place_ms;   /* of its row when it was claimed; its entry may have had a later one */

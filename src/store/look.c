@@ -152,8 +152,8 @@ struct view {
 
 static int show(struct tw__store_db *db, sqlite3_stmt *rows, struct view *view)
 {
-    int code = SQLITE_DONE, error = 0;
-    while (view->seen < view->limit && error == 0 && (code = tw__store_db_step(db, rows)) == SQLITE_ROW) {
+    int error = 0;
+    while (view->seen < view->limit && tw__store_db_next(db, rows, "look", &error)) {
         struct tw_store_task task;
         error = tw__store_read_task(db, rows, view->now_ms, &task);
         if (error == 0 && (task.state & view->states)) {
@@ -161,9 +161,7 @@ static int show(struct tw__store_db *db, sqlite3_stmt *rows, struct view *view)
             view->seen++;
         }
     }
-    if (code != SQLITE_DONE && code != SQLITE_ROW)
-        error = tw__store_db_error(db, code, "look");
-    sqlite3_reset(rows);
+    sqlite3_reset(rows); /* there may be more */
     return error;
 }
 
@@ -260,31 +258,21 @@ struct question {
     enum tw__store_statement which;
     const char *queue;                 /* NULL: all */
     uint64_t now_ms;                   /* DUE: until then */
-    uint64_t number, second, third;    /* each stays as it is if the value is NULL */
+    uint64_t value[3];                 /* each stays as it is if the file has NULL */
     char text[TW_STORE_QUEUE_MAX + 1]; /* QUEUE_AFTER: the value; empty if it is NULL */
 };
 
 /* Copies the name of a queue. Somebody else may have written one that is none. */
 static int read_name(struct tw__store_db *db, sqlite3_stmt *row, struct question *question)
 {
-    bool is_text = sqlite3_column_type(row, 0) == SQLITE_TEXT;
-    const void *name = sqlite3_column_blob(row, 0);
+    char shown[200];
+    if (sqlite3_column_type(row, 0) == SQLITE_NULL || tw__store_queue_name(row, 0, question->text))
+        return 0;
     size_t size = (size_t)sqlite3_column_bytes(row, 0);
-    if (!is_text || size > TW_STORE_QUEUE_MAX || memchr(name, 0, size) != NULL) {
-        char shown[200];
-        tw__store_show(shown, sizeof shown, name, size);
-        return tw__store_db_refuse(
-            db, TW_ECORRUPT, "tw_task: queue is '%s', of %zu bytes: expected text of 1 to %d bytes without NUL",
-            shown, size, TW_STORE_QUEUE_MAX);
-    }
-    memcpy(question->text, name, size); /* the rest of it is 0 */
-    return 0;
-}
-
-static void take_column(sqlite3_stmt *row, int column, uint64_t *to)
-{
-    if (column < sqlite3_column_count(row) && sqlite3_column_type(row, column) != SQLITE_NULL)
-        *to = number(row, column);
+    tw__store_show(shown, sizeof shown, sqlite3_column_blob(row, 0), size);
+    return tw__store_db_refuse(
+        db, TW_ECORRUPT, "tw_task: queue is '%s', of %zu bytes: expected text of 1 to %d bytes without NUL",
+        shown, size, TW_STORE_QUEUE_MAX);
 }
 
 static int ask(struct tw__store_db *db, void *arg)
@@ -300,16 +288,14 @@ static int ask(struct tw__store_db *db, void *arg)
         tw__store_bind_number(db, row, 2, question->now_ms);
         tw__store_bind_number(db, row, 3, db->run);
     }
-    int code = tw__store_db_step(db, row);
-    error = code == SQLITE_ROW ? 0 : tw__store_db_error(db, code, "count");
-    if (error == 0 && question->which != TW__STORE_QUEUE_AFTER) {
-        take_column(row, 0, &question->number);
-        take_column(row, 1, &question->second);
-        take_column(row, 2, &question->third);
-    } else if (error == 0 && sqlite3_column_type(row, 0) != SQLITE_NULL) {
-        error = read_name(db, row, question);
+    bool names = question->which == TW__STORE_QUEUE_AFTER;
+    while (tw__store_db_next(db, row, "count", &error)) {
+        if (names)
+            error = read_name(db, row, question);
+        for (int i = 0; !names && i < sqlite3_column_count(row); i++)
+            if (sqlite3_column_type(row, i) != SQLITE_NULL)
+                question->value[i] = number(row, i);
     }
-    sqlite3_reset(row);
     return error;
 }
 
@@ -319,16 +305,16 @@ int64_t tw_store_count(struct tw_store *store, const char *queue, bool dead)
                                                          {TW__STORE_COUNT_ALL_DEAD, TW__STORE_COUNT_DEAD}};
     struct question question = {.which = which[dead][queue != NULL], .queue = queue};
     int error = tw__store_look(store, ask, &question);
-    return error == 0 ? (int64_t)question.number : error;
+    return error == 0 ? (int64_t)question.value[0] : error;
 }
 
 int tw_store_next(struct tw_store *store, const char *queue, uint64_t *next_ms)
 {
     struct question question = {
-        .which = queue != NULL ? TW__STORE_NEXT : TW__STORE_NEXT_ALL, .queue = queue, .number = TW_NEVER};
+        .which = queue != NULL ? TW__STORE_NEXT : TW__STORE_NEXT_ALL, .queue = queue, .value = {TW_NEVER}};
     int error = tw__store_look(store, ask, &question);
     if (error == 0)
-        *next_ms = question.number;
+        *next_ms = question.value[0];
     return error;
 }
 
@@ -346,7 +332,7 @@ int tw_store_is_paused(struct tw_store *store, const char *queue)
     int error = check_name(store, queue);
     if (error == 0)
         error = tw__store_look(store, ask, &question);
-    return error == 0 ? (int)question.number : error;
+    return error == 0 ? (int)question.value[0] : error;
 }
 
 /* ---- queues ---------------------------------------------------------------------------------------------- */
@@ -398,7 +384,7 @@ int64_t tw_store_queues(struct tw_store *store, tw_store_see_queue_fn *see, void
 /* A task that runs is due, unless a newer one has replaced it, or the clock was set back since. */
 static int show_load(struct tw__store_db *db, struct queue_tour *tour, const char *queue)
 {
-    struct question live = {.which = TW__STORE_LIVE, .queue = queue, .second = TW_NEVER},
+    struct question live = {.which = TW__STORE_LIVE, .queue = queue, .value = {0, TW_NEVER}},
                     due = {.which = TW__STORE_DUE, .queue = queue, .now_ms = tour->now_ms},
                     dead = {.which = TW__STORE_COUNT_DEAD, .queue = queue},
                     paused = {.which = TW__STORE_IS_PAUSED, .queue = queue};
@@ -411,14 +397,14 @@ static int show_load(struct tw__store_db *db, struct queue_tour *tour, const cha
         error = ask(db, &paused);
     if (error != 0)
         return error;
-    uint64_t ready = due.number - due.second, leased = due.second + live.third;
+    uint64_t ready = due.value[0] - due.value[1], leased = due.value[1] + live.value[2];
     tour->see_load(tour->arg, &(struct tw_store_load){.queue = queue,
-                                                      .waiting = live.number - leased - ready,
+                                                      .waiting = live.value[0] - leased - ready,
                                                       .ready = ready,
                                                       .leased = leased,
-                                                      .dead = dead.number,
-                                                      .next_ms = live.second,
-                                                      .paused = paused.number > 0});
+                                                      .dead = dead.value[0],
+                                                      .next_ms = live.value[1],
+                                                      .paused = paused.value[0] > 0});
     tour->seen++;
     return 0;
 }

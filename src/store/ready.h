@@ -55,8 +55,7 @@ struct tw__store_entry {
     struct tw__store_entry *next_taken;
     uint64_t seq;
     uint64_t place_ms; /* of the row, or when the window has found it, if that was later */
-    uint64_t held : 1; /* taken, but not a job of its queue: it waits for the end of another job of its task */
-    uint64_t orphan : 1; /* taken, and the file has gone back since: its number means nothing any more */
+    bool orphan;       /* taken, and the file has gone back since: its number means nothing any more */
 };
 
 /* The order of tasks. */

@@ -222,8 +222,6 @@ static void end_job(struct tw__store_runner *runner, struct tw__store_job *job)
         tw__store_table_find(&runner->table, job->entry->queue, job->job.id, job->job.id_size);
     TW_ASSERT(*at == job);
     *at = job->next_id;
-    if (job->later != NULL)
-        tw__store_window_put_back(&runner->window, job->later);
     if (job->again_ms == TW_NEVER)
         tw__store_window_forget(&runner->window, job->entry);
     else
@@ -302,12 +300,6 @@ static void settle_claim(struct tw__store_runner *runner, struct tw__store_claim
     case TW__STORE_CLAIMED:
         hand_out(runner, claim->job);
         break;
-    case TW__STORE_HELD: /* a revision that was held before is not in the file any more */
-        tw__store_window_hold(window, claim->entry);
-        if (claim->behind->later != NULL)
-            tw__store_window_forget(window, claim->behind->later);
-        claim->behind->later = claim->entry;
-        break;
     case TW__STORE_EARLY:
         tw__store_window_again(window, claim->entry,
                                claim->place_ms > claim->next_ms ? claim->place_ms : claim->next_ms);
@@ -323,8 +315,8 @@ static void settle_claim(struct tw__store_runner *runner, struct tw__store_claim
     }
 }
 
-/* After a commit. Entries go back to their lists first, the last one first, so that they keep their order. The
- * claims are settled before the jobs end that some of them wait for. Returns whether anything has changed. */
+/* After a commit. Entries go back to their lists first, the last one first, so that they keep their order.
+ * Returns whether anything has changed. */
 static bool settle_batch(struct tw__store_runner *runner)
 {
     struct tw__store_batch *batch = &runner->batch;

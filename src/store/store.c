@@ -6,41 +6,32 @@
 #include "internal.h"
 
 #include <base/assert.h>
+#include <task/limits.h>
 
 #include "change.h"
 #include "commit.h"
 #include "open.h"
 #include "run.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { BUSY_MS = 5000, BUSY_MAX_MS = 3600000, PAYLOAD = 1000000, PAYLOAD_MAX = 999000000 };
+enum { BUSY_MS = 5000, BUSY_MAX_MS = 3600000, PAYLOAD = 1000000 };
 
 /* ---- opening --------------------------------------------------------------------------------------------- */
 
-static int check_option(const char *name, uint64_t value, uint64_t most, char *message, size_t size)
-{
-    if (value <= most)
-        return 0;
-    snprintf(message, size, "%s is '%" PRIu64 "': expected 0 to %" PRIu64, name, value, most);
-    return TW_EINVAL;
-}
-
 static int check_options(const char *path, const struct tw_store_options *options, char *message, size_t size)
 {
-    int error = check_option("flags", options->flags, TW_STORE_LAZY | TW_STORE_EXISTING, message, size);
+    struct tw__store_db db = {.message = message, .size = size};
+    int error = tw__store_range_check(&db, "flags", options->flags, 0, TW_STORE_LAZY | TW_STORE_EXISTING);
     if (error == 0)
-        error = check_option("busy_ms", options->busy_ms, BUSY_MAX_MS, message, size);
+        error = tw__store_range_check(&db, "busy_ms", options->busy_ms, 0, BUSY_MAX_MS);
     if (error == 0)
-        error = check_option("max_payload", options->max_payload, PAYLOAD_MAX, message, size);
-    if (error == 0 && (path[0] == '\0' || strcmp(path, ":memory:") == 0 || strncmp(path, "file:", 5) == 0)) {
-        snprintf(message, size, "path is '%s': expected the name of a file", path);
-        error = TW_EINVAL;
-    }
+        error = tw__store_range_check(&db, "max_payload", options->max_payload, 0, TW__TASK_PAYLOAD_MAX);
+    if (error == 0 && (path[0] == '\0' || strcmp(path, ":memory:") == 0 || strncmp(path, "file:", 5) == 0))
+        error = tw__store_db_refuse(&db, TW_EINVAL, "path is '%s': expected the name of a file", path);
     return error;
 }
 
@@ -279,7 +270,7 @@ int tw_store_apply_in(struct sqlite3 *handle, const char *schema, struct tw_stor
     TW_ASSERT(message != NULL || size == 0);
     if (size > 0)
         message[0] = '\0';
-    int error = check_all(&db, changes, n, PAYLOAD_MAX);
+    int error = check_all(&db, changes, n, TW__TASK_PAYLOAD_MAX);
     if (error == 0 && n > 0)
         error = apply_in(&db, changes, n);
     tw__store_db_fini(&db);

@@ -93,7 +93,7 @@ static int pause_too(void *window, struct tw__store_queue *queue)
 
 static int read_pauses(struct tw__store_window *window)
 {
-    int error = 0, code;
+    int error = 0;
     int64_t found = 0;
     char name[TW_STORE_QUEUE_MAX + 1];
     if (tw__store_db_is_marked(&window->db))
@@ -102,7 +102,7 @@ static int read_pauses(struct tw__store_window *window)
     if (rows == NULL)
         return error;
     window->pause_reads++;
-    while ((code = tw__store_db_step(&window->db, rows)) == SQLITE_ROW) {
+    while (tw__store_db_next(&window->db, rows, "read tw_queue", &error)) {
         struct tw__store_queue *queue = NULL;
         if (tw__store_queue_name(rows, 0, name))
             queue = tw__store_queues_find(&window->queues, name);
@@ -112,12 +112,9 @@ static int read_pauses(struct tw__store_window *window)
         set_pause(window, queue, true);
         found++;
     }
-    sqlite3_reset(rows);
-    if (code != SQLITE_DONE)
-        return tw__store_db_error(&window->db, code, "read tw_queue");
-    if (window->paused_count > found)
+    if (error == 0 && window->paused_count > found)
         tw__store_queues_each(&window->queues, unpause_queue, window);
-    return 0;
+    return error;
 }
 
 /* ---- looking --------------------------------------------------------------------------------------------- */
@@ -147,21 +144,18 @@ static int file_news(struct tw__store_window *window, const char *name, uint64_t
 /* Goes over the tasks that have come since the last look. */
 static int read_news(struct tw__store_window *window)
 {
-    int error = 0, code = SQLITE_ROW;
+    int error = 0;
     char name[TW_STORE_QUEUE_MAX + 1];
     sqlite3_stmt *rows = tw__store_db_statement(&window->db, TW__STORE_NEWS, &error);
     if (rows == NULL)
         return error;
     tw__store_bind_number(&window->db, rows, 1, window->seen.seq);
-    while (error == 0 && (code = tw__store_db_step(&window->db, rows)) == SQLITE_ROW) {
+    while (tw__store_db_next(&window->db, rows, "look for tasks", &error)) {
         uint64_t seq = (uint64_t)sqlite3_column_int64(rows, 0);
         uint64_t place_ms = (uint64_t)sqlite3_column_int64(rows, 1);
         if (tw__store_queue_name(rows, 2, name))
             error = file_news(window, name, seq, place_ms);
     }
-    if (error == 0 && code != SQLITE_DONE)
-        error = tw__store_db_error(&window->db, code, "look for tasks");
-    sqlite3_reset(rows);
     return error;
 }
 
@@ -220,10 +214,9 @@ static int read_version(struct tw__store_window *window, uint64_t *version)
     sqlite3_stmt *row = tw__store_db_statement(&window->db, TW__STORE_VERSION, &error);
     if (row == NULL)
         return error;
-    int code = tw__store_db_step(&window->db, row);
-    *version = code == SQLITE_ROW ? (uint64_t)sqlite3_column_int64(row, 0) : 0;
-    sqlite3_reset(row);
-    return code == SQLITE_ROW ? 0 : tw__store_db_error(&window->db, code, "look");
+    while (tw__store_db_next(&window->db, row, "look", &error))
+        *version = (uint64_t)sqlite3_column_int64(row, 0);
+    return error;
 }
 
 bool tw__store_window_wants(const struct tw__store_window *window, uint64_t now_ms)
@@ -276,13 +269,6 @@ uint64_t tw__store_window_next(const struct tw__store_window *window)
 
 /* ---- taking ---------------------------------------------------------------------------------------------- */
 
-/* An entry counts as a job of its queue no more. */
-static void end_running(struct tw__store_window *window, struct tw__store_queue *queue)
-{
-    queue->running--;
-    tw__store_ready_update(&window->ready, queue);
-}
-
 static void end_taking(struct tw__store_window *window, struct tw__store_entry *entry)
 {
     if (!entry->orphan) {
@@ -290,9 +276,9 @@ static void end_taking(struct tw__store_window *window, struct tw__store_entry *
         TW_ASSERT(*at == entry);
         *at = entry->next_taken;
     }
-    if (!entry->held)
-        end_running(window, entry->queue);
-    entry->held = entry->orphan = 0;
+    entry->orphan = false;
+    entry->queue->running--;
+    tw__store_ready_update(&window->ready, entry->queue);
 }
 
 struct tw__store_entry *tw__store_window_take(struct tw__store_window *window)
@@ -313,15 +299,10 @@ struct tw__store_entry *tw__store_window_take(struct tw__store_window *window)
     return entry;
 }
 
-void tw__store_window_hold(struct tw__store_window *window, struct tw__store_entry *entry)
-{
-    entry->held = 1;
-    end_running(window, entry->queue);
-}
-
 void tw__store_window_put_back(struct tw__store_window *window, struct tw__store_entry *entry)
 {
     if (entry->orphan) {
+        window->broken = true; /* the row has no entry */
         tw__store_window_forget(window, entry);
         return;
     }

@@ -39,9 +39,6 @@ uint64_t tw__store_window_next(const struct tw__store_window *window);
  * an earlier one. */
 struct tw__store_entry *tw__store_window_take(struct tw__store_window *window);
 
-/* A taken entry waits for the end of another job of its task, and counts as no job. */
-void tw__store_window_hold(struct tw__store_window *window, struct tw__store_entry *entry);
-
 /* Ends the taking of an entry: it goes back to its place in its queue's ready list; or it has a new due time,
  * and waits for it; or it is no task any more. */
 void tw__store_window_put_back(struct tw__store_window *window, struct tw__store_entry *entry);

@@ -5,7 +5,8 @@
  * else changes that task: it is unsure, and only the rules for calls hold for it.
  *
  *     A1   each task that was acknowledged and is due was called, and its last call was answered
- *     A2   a call comes again only if the one before was answered with a retry, or its process was killed
+ *     A2   a call comes again only if the one before was answered with a retry, or its process was killed, and
+ *          begins with the first attempt only as often as a put or a move has asked for its due time
  *     A3   no attempt of a call is missing, unless its process was killed
  *     A4   calls of a task do not overlap, and each has a newer revision than the one before
  *     A5   a task is not called before its due time, and only for a due time that somebody has asked for
@@ -78,14 +79,6 @@ struct story {
     uint64_t far_ms;
 };
 
-static bool was_asked_for(const struct story *story, uint64_t due_ms)
-{
-    for (size_t i = 0; i < story->n; i++)
-        if (story->notes[i].kind == NOTE_INTENT && story->notes[i].due_ms == due_ms)
-            return true;
-    return false;
-}
-
 /* The end of the call that began at this note, NULL: there is none. */
 static const struct note *end_of(const struct story *story, const struct note *begin)
 {
@@ -100,6 +93,29 @@ static const struct note *end_of(const struct story *story, const struct note *b
 static bool is_again(const struct note *last, const struct note *begin)
 {
     return begin->due_ms == last->due_ms && begin->attempt > last->attempt;
+}
+
+/* How often somebody had asked for the due time of a call before it began. */
+static unsigned count_asked(const struct story *story, const struct note *begin)
+{
+    unsigned asked = 0;
+    for (const struct note *note = story->notes; note < begin; note++)
+        asked += note->kind == NOTE_INTENT && note->due_ms == begin->due_ms;
+    return asked;
+}
+
+/* How many of the calls of this due time, up to this one, were no further attempts. */
+static unsigned count_begun(const struct story *story, const struct note *begin)
+{
+    unsigned begun = 0;
+    const struct note *last = NULL;
+    for (const struct note *note = story->notes; note <= begin; note++) {
+        if (note->kind != NOTE_BEGIN)
+            continue;
+        begun += note->due_ms == begin->due_ms && (last == NULL || !is_again(last, note));
+        last = note;
+    }
+    return begun;
 }
 
 static const char *check_next_call(const struct story *story, const struct note *last, const struct note *begin)
@@ -127,8 +143,10 @@ static const char *check_calls(struct account *account, const struct story *stor
             continue;
         if (note->at_ms < note->due_ms || note->due_ms >= story->far_ms)
             return mistake(note, "A5: it is called before it is due");
-        if (!was_asked_for(story, note->due_ms))
+        if (count_asked(story, note) == 0)
             return mistake(note, "A5: nobody has asked for this due time");
+        if (count_begun(story, note) > count_asked(story, note))
+            return mistake(note, "A2: it begins anew, and nobody has asked for that");
         const char *wrong = last != NULL ? check_next_call(story, last, note) : NULL;
         if (wrong != NULL)
             return wrong;

@@ -89,7 +89,7 @@ static void a_call_promotes_ten_thousand_tasks_at_most(void **state)
     other_ask(db, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10300)"
                   " INSERT INTO tw_put(queue, id, due_ms) SELECT 'q', CAST(i AS TEXT), 20000 - i FROM n;"
                   "INSERT INTO tw_put(queue, id, due_ms) VALUES ('p', 'other', 20)");
-    assert_int_equal(promote_all(store), TW_STORE_PROMOTE_MAX);
+    assert_int_equal(promote_all(store), TW_STORE_ALL_MAX);
     assert_string_equal(other_ask(db, "SELECT min(due_ms) || ' ' || max(due_ms) || ' ' || count(*) FROM tw_task"
                                       " WHERE next_ms = 1 AND place_ms = 1"),
                         "9700 19699 10000");
@@ -173,27 +173,6 @@ static void a_promoted_retry_has_its_next_attempt_now(void **state)
     assert_int_equal(tw_store_stop(store), 0);
 }
 
-/* It takes several commits, and a task that fails and waits again meanwhile is not promoted a second time. */
-static void a_promotion_comes_to_its_end(void **state)
-{
-    struct tw_store *store = store_of(state);
-    struct calls calls;
-    calls_init(&calls);
-    calls.answer = TW_RETRY;
-    clock_stop(0);
-    sqlite3 *db = other_open(*state);
-    other_ask(db, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000)"
-                  " INSERT INTO tw_put(queue, id, due_ms, backoff_ms)"
-                  " SELECT 'q', CAST(i AS TEXT), clock + 50000000, 60000000 FROM n, tw_clock");
-    sqlite3_close(db);
-    start_with(store, &calls);
-    assert_int_equal(promote_all(store), 2000);
-    wait_for_answers(store, 2000);
-    assert_int_equal(tw_store_stop(store), 0);
-    assert_int_equal(calls.count, 2000);
-    assert_int_equal(tw_store_count(store, "q", false), 2000);
-}
-
 #define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
 #define TEST_RUN(name) cmocka_unit_test_setup_teardown(name, store_setup, clock_teardown)
 
@@ -207,7 +186,6 @@ int main(void)
         TEST(bad_names_are_refused),
         TEST_RUN(a_run_calls_promoted_tasks_at_once),
         TEST_RUN(a_promoted_retry_has_its_next_attempt_now),
-        TEST_RUN(a_promotion_comes_to_its_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -279,6 +279,27 @@ static void a_task_that_runs_during_a_restore_is_called_again_after_its_end(void
     stop_empty(store, db);
 }
 
+/* The backup has the attempt of a job, which is given back then. A restore takes all entries away, so a look
+ * finds the task. */
+static void a_job_that_is_given_back_after_a_restore_is_called_again(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    sqlite3 *db = other_open(*state);
+    keep_a(store, &calls);
+    runner_idle(store);
+    clock_stop(0);
+    sqlite3 *backup = back_up(db);
+    put_many(db, "lost", 1, tw_store_now() + HOUR_MS);
+    restore_unseen(store, backup, db);
+    look_again(store);
+    assert_int_equal(calls_of(&calls), 1);
+    tw_job_answer(calls.kept[0], TW_BACK);
+    assert_string_equal(wait_for_calls(&calls, 2), "a/1 a/1");
+    wait_for_answers(store, 1);
+    stop_empty(store, db);
+}
+
 /* The backup has an earlier number of the run, which was taken for the number of another run. */
 static void a_run_goes_on_after_a_backup_from_before_its_beginning(void **state)
 {
@@ -476,7 +497,7 @@ static int begin_and_put(struct tw__store_db *db, void *arg)
     struct tw__store_table empty = {.jobs = &none, .mask = 0};
     struct tw__store_count count = {.table = &empty};
     int error = tw__store_count_run(db, &count);
-    return error == 0 ? tw__store_change(db, arg) : error;
+    return error == 0 ? tw__store_change_all(db, arg, 1) : error;
 }
 
 /* A bug: the put took the run before for the present one, and nobody ended the attempt. */
@@ -765,6 +786,7 @@ int main(void)
         TEST(the_mark_of_a_restore_makes_a_run_read_anew),
         TEST(a_job_of_before_a_restore_neither_hides_nor_removes_a_new_task),
         TEST(a_task_that_runs_during_a_restore_is_called_again_after_its_end),
+        TEST(a_job_that_is_given_back_after_a_restore_is_called_again),
         TEST(a_run_goes_on_after_a_backup_from_before_its_beginning),
         TEST(a_run_goes_on_after_a_backup_of_a_later_run),
         TEST(a_commit_of_the_run_before_its_look_hides_no_restore),

@@ -133,14 +133,32 @@ sqlite3_stmt *__real_tw__store_db_statement(struct tw__store_db *db, enum tw__st
                                             int *error);
 sqlite3_stmt *__wrap_tw__store_db_statement(struct tw__store_db *db, enum tw__store_statement which,
                                             int *error);
+int __real_tw__store_db_write(struct tw__store_db *db, enum tw__store_statement which, const char *doing,
+                              const uint64_t *numbers, int n);
+int __wrap_tw__store_db_write(struct tw__store_db *db, enum tw__store_statement which, const char *doing,
+                              const uint64_t *numbers, int n);
 int __real_tw__store_db_step(struct tw__store_db *db, sqlite3_stmt *statement);
 int __wrap_tw__store_db_step(struct tw__store_db *db, sqlite3_stmt *statement);
 
-sqlite3_stmt *__wrap_tw__store_db_statement(struct tw__store_db *db, enum tw__store_statement which, int *error)
+static int refuse_statement(struct tw__store_db *db, enum tw__store_statement which)
 {
     int once = (int)which;
-    if (atomic_compare_exchange_strong(&refused, &once, -1)) {
-        *error = tw__store_db_refuse(db, TW_ENOMEM, "prepare: out of memory");
+    bool refuses = atomic_compare_exchange_strong(&refused, &once, -1);
+    return refuses ? tw__store_db_refuse(db, TW_ENOMEM, "prepare: out of memory") : 0;
+}
+
+int __wrap_tw__store_db_write(struct tw__store_db *db, enum tw__store_statement which, const char *doing,
+                              const uint64_t *numbers, int n)
+{
+    int error = refuse_statement(db, which);
+    return error != 0 ? error : __real_tw__store_db_write(db, which, doing, numbers, n);
+}
+
+sqlite3_stmt *__wrap_tw__store_db_statement(struct tw__store_db *db, enum tw__store_statement which, int *error)
+{
+    int refusal = refuse_statement(db, which);
+    if (refusal != 0) {
+        *error = refusal;
         return NULL;
     }
     if (which != TW__STORE_CHECK || !atomic_load(&no_check_ready))
@@ -901,16 +919,6 @@ static void a_period_is_buried_at_the_next_try(void **state)
     the_death_of_a_period_survives_a_failure(*state, &refused, TW__STORE_BURY_PERIOD, TW_ENOMEM);
 }
 
-static void the_name_of_a_dead_period_is_looked_up_at_the_next_try(void **state)
-{
-    the_death_of_a_period_survives_a_failure(*state, &refused, TW__STORE_FIND, TW_ENOMEM);
-}
-
-static void the_name_of_a_dead_period_is_read_at_the_next_try(void **state)
-{
-    the_death_of_a_period_survives_a_failure(*state, &unread, TW__STORE_FIND, TW_EIO);
-}
-
 static void the_options_of_a_series_are_looked_up_at_the_next_try(void **state)
 {
     the_death_of_a_period_survives_a_failure(*state, &refused, TW__STORE_OPTIONS_OF, TW_ENOMEM);
@@ -958,6 +966,31 @@ static void a_replaced_attempt_is_ended_at_the_next_try(void **state)
     assert_int_equal(replacer.calls.count, 1);
     assert_int_equal(tw_store_next(store, "q", &next_ms), 0);
     assert_true(next_ms > tw_store_now() && next_ms != TW_NEVER);
+}
+
+/* At the next try the answer is there too, and ends the attempt in the same commit. */
+static void a_task_stands_behind_an_attempt_at_the_next_try(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct errors errors = {0};
+    struct tw_store_run options = quietly(&errors);
+    struct calls calls;
+    calls_init(&calls);
+    calls.answer = TW_LATER;
+    calls.answers = 1;
+    put(store, "x", 5);
+    assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
+    assert_int_equal(tw_store_start(store, &options), 0);
+    EVENTUALLY(kept_of(&calls) == 1);
+    assert_int_equal(tw_store_cancel(store, "q", "x", 1, NULL), 0);
+    atomic_store(&refused, TW__STORE_STAND_BEHIND);
+    put(store, "x", 7);
+    EVENTUALLY(atomic_load(&errors.count) == 1);
+    tw_job_answer(calls.kept[0], TW_DONE);
+    assert_string_equal(hurry_for_calls(&calls, 2), "x/1 x/1");
+    hurry_for_answers(store, 2);
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_int_equal(tw_store_count(store, "q", false), 0);
 }
 
 static void a_period_is_passed_over_at_the_next_try(void **state)
@@ -1024,7 +1057,7 @@ static void attempts_that_cannot_be_ended_end_the_start_with_an_error(void **sta
         int statement, error;
     } of[] = {{&refused, TW__STORE_LAPSED, TW_ENOMEM},
               {&unread, TW__STORE_LAPSED, TW_EIO},
-              {&refused, TW__STORE_LAPSE, TW_ENOMEM},
+              {&refused, TW__STORE_RETRY, TW_ENOMEM},
               {&refused, TW__STORE_END_ALL_REPLACED, TW_ENOMEM}};
     struct fixture *fixture = *state;
     struct calls calls;
@@ -1107,11 +1140,10 @@ int main(void)
         TEST(news_of_new_queues_survive_that_memory_ends),
         TEST(a_death_survives_that_memory_ends),
         TEST(a_period_is_buried_at_the_next_try),
-        TEST(the_name_of_a_dead_period_is_looked_up_at_the_next_try),
-        TEST(the_name_of_a_dead_period_is_read_at_the_next_try),
         TEST(the_options_of_a_series_are_looked_up_at_the_next_try),
         TEST(the_options_of_a_series_are_read_at_the_next_try),
         TEST(a_replaced_attempt_is_ended_at_the_next_try),
+        TEST(a_task_stands_behind_an_attempt_at_the_next_try),
         TEST(a_period_is_passed_over_at_the_next_try),
         TEST(a_retry_is_written_at_the_next_try),
         TEST(the_options_of_a_retry_are_read_at_the_next_try),
