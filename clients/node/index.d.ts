@@ -45,10 +45,11 @@ export type PutOptions = When & {
     every?: number;
     /** The number of periods, with `every`. Default: no limit. */
     times?: number;
-    /** What becomes of periods that were missed. Default: fire. */
+    /** What becomes of periods that were missed. Default: coalesce. */
     missed?: "burst" | "skip" | "coalesce";
+    /** A first attempt that is later by so many ms is not made: the task, or its period, is dropped. */
     maxLate?: number;
-    /** Attempts before the task is dead, 1 to 1,000,000. Default: the server's setting. */
+    /** Failures until the task is dead, 1 to 1,000,000. Default: the server's setting, 20 unless changed. */
     tries?: number;
     /** The waits between attempts. Default: the server's settings. */
     backoff?: Backoff;
@@ -115,8 +116,8 @@ export class Queue<B extends boolean = false> {
     get(id: Bytes): Promise<Task<B extends true ? Buffer : string> | null>;
     /** The number of tasks that are not dead. */
     count(): Promise<number>;
-    /** The waiting task that is due first. */
-    next(): Promise<{ id: string; due: Date } | null>;
+    /** The waiting task that comes first, with the time of its next chance to be taken. */
+    next(): Promise<{ id: string; next: Date } | null>;
     /** Lets a waiting task be ready now. Resolves to false if no waiting task has this id. */
     promote(id: Bytes): Promise<boolean>;
     /** Lets waiting tasks be ready now, by one command: at most 10,000, and for about 20 ms. Resolves to their
