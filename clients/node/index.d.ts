@@ -79,6 +79,10 @@ export interface Task<P extends string | Buffer = string> {
     maxLate: number;
     /** Attempts that have begun: 0 before the first. */
     attempt: number;
+    /** Attempts that have lapsed: their leases ran out. */
+    lapses: number;
+    /** It stands behind the attempt of an older task, of which `attempt`, `next` and `worker` are then. */
+    replaced: boolean;
     state: "waiting" | "ready" | "leased" | "dead";
     /** When it can be taken next; of a leased task the end of the lease, of a dead one null. */
     next: Date | null;
@@ -93,6 +97,8 @@ export interface DeadTask {
     died: Date;
     attempts: number;
     error: string;
+    /** Attempts that have lapsed. */
+    lapses: number;
 }
 
 export interface QueueOptions<B extends boolean = boolean> {
