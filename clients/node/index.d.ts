@@ -244,6 +244,13 @@ export class Retry extends Error {
     readonly delay: number | Date;
 }
 
+/** It is too early: the task shall come again after `delay` ms, or at a Date. Nothing has failed, and the attempt
+ * does not count. */
+export class Back extends Error {
+    constructor(delay: number | Date);
+    readonly delay: number | Date;
+}
+
 /** No attempt can succeed: the task shall be dead now. */
 export class Dead extends Error {
     constructor(message?: string, options?: { cause?: unknown });

@@ -19,7 +19,8 @@ from harness import HOST, PATIENCE, ROOT, now_ms, version, wait_until
 from python_package import PACKAGE, bad_arguments, emptied
 
 import tickwheel
-from tickwheel import Backoff, Counts, Dead, Retry, Queue, Worker, WorkerError, _errors, _links, _tasks, _words
+from tickwheel import Back, Backoff, Counts, Dead, Retry, Queue, Worker, WorkerError
+from tickwheel import _errors, _links, _tasks, _words
 from tickwheel.worker import Places
 
 
@@ -431,6 +432,24 @@ def test_exceptions(crew, work, messages, raised, kind, said):
         assert task.next == 4e9 if getattr(raised, "when", [""])[:1] == ["AT"] else task.next > time.time() - 60
     expected = isinstance(raised, (Retry, Dead))
     assert any(message.endswith("> failed") for message in messages()) is not expected
+
+
+def test_a_task_that_comes_too_early_is_given_back(crew, work):
+    with pytest.raises(ValueError, match="expected one of them"):
+        Back()
+    worker = crew(jobs=1)
+
+    @worker.task(work.key)
+    def handler(job):
+        raise Back(at=4e9) if job.id == "at" else Back(60)
+
+    work.put("at", "x", tries=1)
+    work.put("in", "x", tries=1)
+    with worker:
+        wait_until(lambda: worker.counts == Counts(back=2))
+    assert work.get("at").next == 4e9 and work.get("in").next > time.time() - 60
+    assert {(work.get(id).state, work.get(id).attempt, work.get(id).error) for id in ("at", "in")} == {
+        ("waiting", 0, "")}
 
 
 def test_a_retry_of_an_error_has_its_reason(crew, work):
