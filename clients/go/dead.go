@@ -23,6 +23,7 @@ type DeadTask struct {
 	Died     time.Time
 	Attempts int
 	Error    string // The last error.
+	Lapses   int    // How many of the attempts have lapsed.
 }
 
 // Dead lists up to count dead tasks, 1 to 10,000, the first death first. The count 0 stands for 100. With an id

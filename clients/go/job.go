@@ -18,10 +18,11 @@ const errorBytes = 4096
 // failed:
 //
 //   - an error made by Retry asks for the next attempt after a delay,
+//   - an error made by Back says that it is too early, so that nothing has failed: the task comes again later,
 //   - an error made by Dead asks for no further attempt,
 //   - after any other error, and after a panic, the task waits for its own backoff.
 //
-// After the last of its tries the task is dead in each case. The two errors may be wrapped.
+// After the last of its tries a task that has failed is dead. The three errors may be wrapped.
 //
 // The context ends when the lease is lost (then job.Lost() is true) and when running work is given up; a
 // handler that has stopped for that reason returns an error, for example ctx.Err(). The context has the values
@@ -67,6 +68,15 @@ func (e *RetryError) Error() string { return fmt.Sprintf("retry after %v: %v", e
 // Unwrap returns the reason.
 func (e *RetryError) Unwrap() error { return e.Reason }
 
+// BackError is the error that Back makes.
+type BackError struct{ After time.Duration }
+
+// Back makes an error that says that it is too early: the task is given back, and comes again after a delay.
+// Nothing has failed, and the attempt does not count.
+func Back(after time.Duration) error { return &BackError{after} }
+
+func (e *BackError) Error() string { return fmt.Sprintf("back for %v", e.After) }
+
 // DeadError is the error that Dead makes.
 type DeadError struct{ Reason error }
 
@@ -92,13 +102,29 @@ func failure(err error) []interface{} {
 	case errors.As(err, &dead):
 		return []interface{}{"DEAD", "ERROR", describe(dead.Reason)}
 	case errors.As(err, &retry):
-		after := milliseconds(retry.After)
-		if after < 0 {
-			after = 0
-		}
-		return []interface{}{"IN", after, "ERROR", describe(retry.Reason)}
+		return []interface{}{"IN", delay(retry.After), "ERROR", describe(retry.Reason)}
 	}
 	return []interface{}{"ERROR", describe(err)}
+}
+
+// delay is a delay in milliseconds. One that lies in the past is none.
+func delay(after time.Duration) int64 {
+	if ms := milliseconds(after); ms > 0 {
+		return ms
+	}
+	return 0
+}
+
+// backWords returns the words of TW.NACK for a handler's error that gives the task back, or nil. A task that
+// shall be dead, or has failed, is not given back.
+func backWords(err error) []interface{} {
+	var retry *RetryError
+	var dead *DeadError
+	var back *BackError
+	if errors.As(err, &dead) || errors.As(err, &retry) || !errors.As(err, &back) {
+		return nil
+	}
+	return []interface{}{"BACK", "IN", delay(back.After)}
 }
 
 // isOwnWish says that the handler itself has chosen what happens to the task.

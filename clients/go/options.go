@@ -113,7 +113,7 @@ const (
 
 func (m Missed) add(to *filing) { to.words = to.words.Add("MISSED", string(m)) }
 
-// MaxLate leaves a period out if it could not become ready within this time.
+// MaxLate drops a task, or a period of one that repeats, if its first attempt would begin later than that.
 func MaxLate(after time.Duration) Option {
 	return optionFunc(func(to *filing) { to.words = to.words.Add("MAXLATE", milliseconds(after)) })
 }

@@ -41,6 +41,8 @@ type Task struct {
 	Payload   [][]byte
 
 	MissedPeriods int64 // Further periods for which the call under way stands.
+	Lapses        int   // Attempts that have lapsed: their leases ran out.
+	Replaced      bool  // It stands behind the attempt of an older task, of which Attempt, Next and Worker are then.
 }
 
 // Text is the first value of the payload.
@@ -139,6 +141,10 @@ func (t *Task) set(read *reader, name string, value interface{}) {
 		t.Attempt = int(read.int(value))
 	case "missed-periods":
 		t.MissedPeriods = read.int(value)
+	case "lapses":
+		t.Lapses = int(read.int(value))
+	case "replaced":
+		t.Replaced = read.int(value) == 1
 	case "next":
 		t.Next = read.time(value)
 	case "payload":
@@ -161,9 +167,9 @@ func parseDead(reply []interface{}) ([]DeadTask, error) {
 	var read reader
 	tasks := make([]DeadTask, 0, len(reply))
 	for _, one := range reply {
-		f := read.fields(one, nil, 5)
+		f := read.fields(one, nil, 6)
 		tasks = append(tasks, DeadTask{ID: read.text(f[0]), Due: read.time(f[1]), Died: read.time(f[2]),
-			Attempts: int(read.int(f[3])), Error: read.text(f[4])})
+			Attempts: int(read.int(f[3])), Error: read.text(f[4]), Lapses: int(read.int(f[5]))})
 	}
 	return tasks, read.err
 }

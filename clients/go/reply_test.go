@@ -17,11 +17,12 @@ func TestParseTask(t *testing.T) {
 	reply := values(bulk("due"), int64(5000), bulk("remaining"), int64(math.MaxInt64), bulk("every"), int64(60000),
 		bulk("times"), int64(-1), bulk("target"), bulk(""), bulk("kind"), bulk("workers"), bulk("maxlen"), int64(0),
 		bulk("missed"), bulk("skip"), bulk("max-late"), int64(7), bulk("attempt"), int64(2), bulk("state"),
-		bulk("leased"), bulk("missed-periods"), int64(3), bulk("next"), int64(6000), bulk("worker"), bulk("w"), bulk("error"), bulk("no"),
+		bulk("leased"), bulk("missed-periods"), int64(3), bulk("lapses"), int64(1), bulk("replaced"), int64(1),
+		bulk("next"), int64(6000), bulk("worker"), bulk("w"), bulk("error"), bulk("no"),
 		bulk("payload"), values(bulk("v"), bulk("")), bulk("of a newer server"), values())
 	want := &Task{ID: "a", Due: time.UnixMilli(5000), Remaining: math.MaxInt64, Every: time.Minute, Times: -1,
 		Kind: "workers", Missed: Skip, MaxLate: 7 * time.Millisecond, Attempt: 2, State: Leased,
-		MissedPeriods: 3, Next: time.UnixMilli(6000), Worker: "w", Error: "no", Payload: [][]byte{bulk("v"), bulk("")}}
+		MissedPeriods: 3, Lapses: 1, Replaced: true, Next: time.UnixMilli(6000), Worker: "w", Error: "no", Payload: [][]byte{bulk("v"), bulk("")}}
 	task, err := parseTask("a", reply)
 	if err != nil || !reflect.DeepEqual(task, want) {
 		t.Fatalf("%+v, %v: expected %+v", task, err, want)
@@ -64,8 +65,8 @@ func TestRepliesOfAnotherShapeAreErrors(t *testing.T) {
 }
 
 func TestParseDead(t *testing.T) {
-	dead, err := parseDead(values(values(bulk("a"), int64(1), int64(2), int64(3), bulk("no"))))
-	want := []DeadTask{{"a", time.UnixMilli(1), time.UnixMilli(2), 3, "no"}}
+	dead, err := parseDead(values(values(bulk("a"), int64(1), int64(2), int64(3), bulk("no"), int64(2), bulk("newer"))))
+	want := []DeadTask{{"a", time.UnixMilli(1), time.UnixMilli(2), 3, "no", 2}}
 	if err != nil || !reflect.DeepEqual(dead, want) {
 		t.Errorf("%v, %v", dead, err)
 	}

@@ -180,8 +180,10 @@ func (r *run) end(job *Job, err error) {
 		r.counts.lost.Add(1)
 	case err == nil:
 		r.acknowledge(job)
+	case backWords(err) != nil:
+		r.giveBack(job, backWords(err)...)
 	case r.handling.Err() != nil && !isOwnWish(err):
-		r.giveBack(job)
+		r.giveBack(job, "BACK")
 	default:
 		r.fail(job, err)
 	}
@@ -213,9 +215,9 @@ func (r *run) fail(job *Job, cause error) {
 	}
 }
 
-// giveBack makes a task ready again for other workers. The attempt does not count.
-func (r *run) giveBack(job *Job) {
-	reply, unsure, err := r.send(job, "TW.NACK", "BACK")
+// giveBack makes a task ready again for other workers, or lets it wait. The attempt does not count.
+func (r *run) giveBack(job *Job, words ...interface{}) {
+	reply, unsure, err := r.send(job, "TW.NACK", words...)
 	if err == nil && (reply != nil || unsure) {
 		r.counts.back.Add(1)
 	} else {

@@ -149,7 +149,7 @@ func (t *taker) start(jobs []*Job) {
 		if t.run.stopping.Err() == nil {
 			go t.run.work(job)
 		} else {
-			t.run.giveBack(job)
+			t.run.giveBack(job, "BACK")
 			t.run.working.Done()
 		}
 	}

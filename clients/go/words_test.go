@@ -79,6 +79,17 @@ func TestFailureWords(t *testing.T) {
 			t.Errorf("%v: %q, expected %q", c.err, got, c.want)
 		}
 	}
+	for err, want := range map[error]string{
+		fmt.Errorf("mail: %w", Back(time.Minute)): "BACK IN 60000",
+		Back(-1):          "BACK IN 0",
+		Dead(Back(1)):     "",
+		Retry(1, Back(1)): "",
+		cause:             "",
+	} {
+		if got := joined(backWords(err)); got != want {
+			t.Errorf("%v: %q, expected %q", err, got, want)
+		}
+	}
 	if !errors.Is(Retry(0, cause), cause) || !errors.Is(Dead(cause), cause) {
 		t.Error("the reason cannot be found in the error")
 	}

@@ -47,8 +47,9 @@ export type PutOptions = When & {
     times?: number;
     /** What becomes of periods that were missed. Default: coalesce. */
     missed?: "burst" | "skip" | "coalesce";
+    /** A first attempt that is later by so many ms is not made: the task, or its period, is dropped. */
     maxLate?: number;
-    /** Attempts before the task is dead, 1 to 1,000,000. Default: the server's setting. */
+    /** Failures until the task is dead, 1 to 1,000,000. Default: the server's setting, 20 unless changed. */
     tries?: number;
     /** The waits between attempts. Default: the server's settings. */
     backoff?: Backoff;
@@ -78,6 +79,10 @@ export interface Task<P extends string | Buffer = string> {
     maxLate: number;
     /** Attempts that have begun: 0 before the first. */
     attempt: number;
+    /** Attempts that have lapsed: their leases ran out. */
+    lapses: number;
+    /** It stands behind the attempt of an older task, of which `attempt`, `next` and `worker` are then. */
+    replaced: boolean;
     state: "waiting" | "ready" | "leased" | "dead";
     /** When it can be taken next; of a leased task the end of the lease, of a dead one null. */
     next: Date | null;
@@ -92,6 +97,8 @@ export interface DeadTask {
     died: Date;
     attempts: number;
     error: string;
+    /** Attempts that have lapsed. */
+    lapses: number;
 }
 
 export interface QueueOptions<B extends boolean = boolean> {
@@ -115,8 +122,8 @@ export class Queue<B extends boolean = false> {
     get(id: Bytes): Promise<Task<B extends true ? Buffer : string> | null>;
     /** The number of tasks that are not dead. */
     count(): Promise<number>;
-    /** The waiting task that is due first. */
-    next(): Promise<{ id: string; due: Date } | null>;
+    /** The waiting task that comes first, with the time of its next chance to be taken. */
+    next(): Promise<{ id: string; next: Date } | null>;
     /** Lets a waiting task be ready now. Resolves to false if no waiting task has this id. */
     promote(id: Bytes): Promise<boolean>;
     /** Lets waiting tasks be ready now, by one command: at most 10,000, and for about 20 ms. Resolves to their
@@ -234,6 +241,13 @@ export class Worker<B extends boolean = false> extends EventEmitter {
 /** The attempt has failed; the next one shall come after `delay` ms, or at a Date. */
 export class Retry extends Error {
     constructor(delay: number | Date, message?: string, options?: { cause?: unknown });
+    readonly delay: number | Date;
+}
+
+/** It is too early: the task shall come again after `delay` ms, or at a Date. Nothing has failed, and the attempt
+ * does not count. */
+export class Back extends Error {
+    constructor(delay: number | Date);
     readonly delay: number | Date;
 }
 

@@ -221,8 +221,8 @@ enum {
  *   - Waiting, ready, or standing behind an attempt: its due_ms, next_ms, attempt, error, revision and place in
  *     the order stay. Options that the put leaves out have their defaults, not their old values.
  *   - Leased, and both the stored and the new task repeat: the attempt goes on with the payload that its
- *     handler has. Its answer counts for the new options, and the next period is the present due_ms plus the
- *     new every_ms.
+ *     handler has. Its answer counts for the new options. The next period is the present due_ms plus the new
+ *     every_ms, times one more than the missed periods of the call, which are counted anew.
  *   - Leased otherwise: the new task stands behind the attempt, and is due now.
  *   - Dead, or no such task: a put as each other one. */
 

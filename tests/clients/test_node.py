@@ -149,7 +149,7 @@ BEFORE = """
 const served = (address) => address !== "eve@nowhere";
 const sent = [];
 const deliver = async (address, { signal }) => { if (!signal.aborted) sent.push(address); };
-const mailServerIsBusy = () => false;
+const mailServerIsBusy = () => false, isNight = () => false;
 """
 
 # The worker of the page works until it has a signal. It comes when two mails are sent and one is dead.

@@ -20,7 +20,8 @@ from harness import HOST, PATIENCE, ROOT, now_ms, version, wait_until
 from python_package import LIMITS, PACKAGE, bad_arguments, emptied
 
 import tickwheel
-from tickwheel import Backoff, Counts, Dead, Retry, Queue, Worker, WorkerError, _errors, _links, _tasks, _words
+from tickwheel import Back, Backoff, Counts, Dead, Retry, Queue, Worker, WorkerError
+from tickwheel import _errors, _links, _tasks, _words
 from tickwheel.worker import Places
 
 
@@ -71,7 +72,7 @@ def test_a_task_has_all_its_fields(work):
     assert task.payload == (b"x", b"\xff\0", b"7", b"2.5") and task.text == "x"
     assert (task.id, task.state, task.every, task.times) == ("a", "waiting", 60.0, 3)
     assert (task.missed, task.max_late, task.kind, task.target) == ("burst", 5.5, "workers", "")
-    assert task.missed_periods == 0
+    assert (task.missed_periods, task.lapses, task.replaced) == (0, 0, False)
     assert task.due == task.next == round(due, 3) and 0 < task.remaining <= 3600.001  # a time is whole ms
     assert (task.attempt, task.worker, task.error, task.maxlen) == (0, "", "", None)
     plain = work.get(work.put(None, b"y", delay=60))
@@ -134,6 +135,22 @@ def test_the_other_calls(work):
     assert work.cancel("t0", "t1", "t2", "none") == [1, 1, 1, 0]
 
 
+def test_lapses_and_a_task_that_stands_behind_an_attempt(work):
+    work.put("a", "x", backoff=Backoff(0.001, 1, 0.001))
+    call = work.client.execute_command
+    call("TW.TAKE", 1, work.key, "LEASE", 1, "BLOCK", 60000)
+    job = take(work)["a"]
+    assert job.attempt == 2 and (work.get("a").lapses, work.get("a").replaced) == (1, False)
+    work.put("a", "y", backoff=Backoff(0.001, 1, 0.001))
+    assert (work.get("a").state, work.get("a").replaced, work.get("a").text) == ("leased", True, "y")
+    call("TW.ACK", work.key, "a", job.token)
+    assert not work.get("a").replaced
+    call("TW.TAKE", 1, work.key, "LEASE", 1, "BLOCK", 60000)
+    job = take(work)["a"]
+    call("TW.NACK", work.key, "a", job.token, "DEAD")
+    assert [(one.attempts, one.lapses) for one in work.dead()] == [(2, 1)]
+
+
 def test_dead_tasks(work):
     kill(work, "a", "b", "c")
     assert [(one.id, one.attempts, one.error) for one in work.dead()] == [
@@ -162,7 +179,7 @@ def test_more_dead_tasks_than_one_command_handles(work, monkeypatch):
         def execute_command(self, *words, **_):
             if words[0] == "TW.DEAD":
                 first = int(words[5]) if len(words) > 4 else 0
-                return [[str(n).encode(), 0, 0, 1, b""] for n in range(first + 1, self.left + 1)][:words[3]]
+                return [[str(n).encode(), 0, 0, 1, b"", 0] for n in range(first + 1, self.left + 1)][:words[3]]
             done = min(2, self.left)
             self.left -= done
             return done
@@ -228,9 +245,9 @@ def test_a_map_is_read_in_both_protocols(client, work):
 
 def test_rows_of_a_newer_server_may_be_longer():
     [job] = _tasks.jobs([[b"q", b"a", b"0" * 16, 1000, 1, [b"v"], b"new"]])
-    [dead] = _tasks.dead_tasks([[b"a", 1000, 2000, 3, b"no", b"new"]])
+    [dead] = _tasks.dead_tasks([[b"a", 1000, 2000, 3, b"no", 2, b"new"]])
     assert (job.id, job.attempt, job.text) == ("a", 1, "v")
-    assert (dead.id, dead.attempts, dead.error) == ("a", 3, "no")
+    assert (dead.id, dead.attempts, dead.error, dead.lapses) == ("a", 3, "no", 2)
 
 
 def test_errors_that_pass():
@@ -416,6 +433,24 @@ def test_exceptions(crew, work, messages, raised, kind, said):
         assert task.next == 4e9 if getattr(raised, "when", [""])[:1] == ["AT"] else task.next > time.time() - 60
     expected = isinstance(raised, (Retry, Dead))
     assert any(message.endswith("> failed") for message in messages()) is not expected
+
+
+def test_a_task_that_comes_too_early_is_given_back(crew, work):
+    with pytest.raises(ValueError, match="expected one of them"):
+        Back()
+    worker = crew(jobs=1)
+
+    @worker.task(work.key)
+    def handler(job):
+        raise Back(at=4e9) if job.id == "at" else Back(60)
+
+    work.put("at", "x", tries=1)
+    work.put("in", "x", tries=1)
+    with worker:
+        wait_until(lambda: worker.counts == Counts(back=2))
+    assert work.get("at").next == 4e9 and work.get("in").next > time.time() - 60
+    assert {(work.get(id).state, work.get(id).attempt, work.get(id).error) for id in ("at", "in")} == {
+        ("waiting", 0, "")}
 
 
 def test_a_retry_of_an_error_has_its_reason(crew, work):

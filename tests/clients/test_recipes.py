@@ -173,6 +173,19 @@ def test_a_pacer(recipe):
         free = due + 20
 
 
+def test_a_job_each_hour(recipe):
+    it = recipe("A job each hour")
+    cleanups = it["cleanups"]
+    it["register"]()
+    first = cleanups.get("sessions")
+    assert first.max_late == 600 and first.every == 3600 and first.due == first.next
+    cleanups.put("sessions", "older than a week", delay=60, every=3600)
+    due = cleanups.get("sessions").due
+    it["register"]()
+    again = cleanups.get("sessions")
+    assert (again.due, again.text, again.max_late) == (due, "older than a day", 600)
+
+
 # A moment, the day of the week and the time that are asked for, and the first such moment after it: the nights
 # in which the clocks of Berlin change, and days around them.
 MOMENTS = [

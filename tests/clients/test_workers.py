@@ -273,6 +273,19 @@ def test_a_handler_asks_for_a_retry_after_a_delay(desk):
 
 
 @pytest.mark.library
+def test_a_handler_says_that_it_is_too_early(desk):
+    """Nothing fails: the task has one try."""
+    desk.put("early", f"notyet {desk.file('early')} 20", words=("IN", 0, "TRIES", 1))
+    wait_until(lambda: len(desk.attempts("early")) >= 3, message=lambda: desk.story("early"))
+    found = desk.task("early")
+    assert found["error"] == "" and found["attempt"] <= 1
+    desk.finish("early")
+    desk.done("early")
+    desk.wanted["back"] += len(desk.attempts("early")) - 1
+    assert set(desk.attempts("early")) == {1}
+
+
+@pytest.mark.library
 def test_a_handler_gives_a_job_up(desk):
     desk.put("hopeless", "dead no such address")
     row = desk.dead("hopeless")

@@ -9,20 +9,21 @@ from words import first_wrong, told
 
 IDS, STEPS, TOLD = "abc", 30, 3
 
-# The verbs: how often, and the line. A word in capitals is a choice of WORDS. ID mostly names a task.
+# The verbs: how often, and the line. A word in capitals is a choice of WORDS. ID mostly names a task, and TAKEN
+# mostly one that is leased: an answer for another one is no line of the walk.
 LINES = [
-    (20, "put NEW WHEN IF SERIES LATE TRIES WAIT PAYLOAD"), (5, "put NEW WHEN keepdue SERIES WAIT PAYLOAD"),
-    (4, "move ID WHEN MOVED"), (1, "cancel ID"), (7, "take"), (5, "take lease MS"), (3, "touch ID lease MS"),
-    (7, "done ID"), (4, "fail ID in MS ERROR"), (3, "fail ID ERROR"), (5, "dead ID ERROR"), (3, "back ID"),
-    (3, "back ID in MS"), (9, "pass MS"), (1, "pause"), (1, "resume"), (1, "promote MANY"), (2, "replay MANY"),
-    (1, "replay MANY in MS"), (1, "purge"), (1, "range 500 3000"), (1, "next"), (1, "scan"), (1, "deaths"),
-    (1, "len")]
+    (15, "put NEW WHEN IF SERIES LATE TRIES WAIT PAYLOAD"), (5, "put NEW WHEN keepdue SERIES WAIT PAYLOAD"),
+    (6, "move ID WHEN MOVED"), (1, "cancel ID"), (10, "take"), (5, "take lease MS"), (3, "touch ID lease MS"),
+    (7, "done TAKEN"), (8, "fail TAKEN in MS ERROR"), (3, "fail TAKEN ERROR"), (5, "dead TAKEN ERROR"),
+    (3, "back TAKEN"), (3, "back TAKEN in MS"), (9, "pass MS"), (1, "pause"), (1, "resume"),
+    (1, "promote MANY"), (2, "replay MANY"), (1, "replay MANY in MS"), (1, "purge"), (1, "range 500 3000"),
+    (1, "next"), (1, "scan"), (1, "deaths"), (1, "len")]
 WORDS = {
     "NEW": [*IDS],
     "MS": ["1", "10", "500", "1000", "1500", "2500"],
     "WHEN": ["in 0", "in 0", "in MS", "in MS", "at 0", "at MS"],
-    "IF": ["", "", "", "nx", "xx", "gt", "lt"],
-    "MOVED": ["", "", "gt", "lt"],
+    "IF": ["", "", "nx", "xx", "gt", "lt"],
+    "MOVED": ["", "gt", "lt"],
     "SERIES": ["", "", "every 700 MISSED", "every 1000 times 2 MISSED"],
     "MISSED": ["missed burst", "missed skip", "missed coalesce"],
     "LATE": ["", "", "", "", "maxlate 0", "maxlate 800"],
@@ -34,8 +35,8 @@ WORDS = {
 # A line or a choice is left out if the home lacks one of these cells or scenarios.
 NEEDS = {
     r"keepdue": ["keep.2", "keep.4", "keep.5"], r"promote": ["promote.1"], r"touch": ["touch.1"],
-    r"take lease|jitter|fail ID ERROR": ["lapse.1"], r"missed coalesce": ["coalesce makes one call for all"],
-    r"back ID'": ["it has its old place again, also before a task of an earlier time"],
+    r"take lease|jitter|fail TAKEN ERROR": ["lapse.1"], r"missed coalesce": ["coalesce makes one call for all"],
+    r"back TAKEN'": ["it has its old place again, also before a task of an earlier time"],
     r"missed skip": ["the take skips, and nothing before it"], r"maxlate": ["the time in a pause counts"]}
 SAME_TIME = "deaths in the same millisecond stand in their order too"
 OVERLAP = "a new task of the id does not wait for the work of the cancelled one"
@@ -60,8 +61,9 @@ class Walks:
         return Table(self.program, lease_ms=0 if "lapse.1" in self.lacks else 30000,
                      answers_once="fail.4" in self.lacks)
 
-    def draw_line(self, rng, names):
-        words = {**self.words, "ID": names, "MANY": [*names, "all"]}
+    def draw_line(self, rng, tasks):
+        names, taken = [*IDS, *4 * [*tasks]], [name for name, task in tasks.items() if task.is_leased()]
+        words = {**self.words, "ID": names, "TAKEN": [*names, *20 * taken], "MANY": [*names, "all"]}
         line = rng.choices([line for _, line in self.lines], [weight for weight, _ in self.lines])[0]
         while found := re.search(r"\b[A-Z]+\b", line):
             line = line[:found.start()] + rng.choice(words[found[0]]) + line[found.end():]
@@ -86,7 +88,7 @@ class Walks:
         walk = []
         with self.table() as table:
             for _ in range(STEPS):
-                line = self.draw_line(rng, [*IDS, *4 * [*table.tasks]])
+                line = self.draw_line(rng, table.tasks)
                 if self.play(table, line)[0][1] != ["not taken"]:
                     walk += [line, *(f"get {name}" for name in sorted({*IDS, *table.tasks}))]
         return walk

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 "use strict";
-const { Retry, Dead, LeaseLost, GivenUp, errorText } = require("./errors");
+const { Retry, Back, Dead, LeaseLost, GivenUp, errorText } = require("./errors");
 const { Job } = require("./job");
 const { sleep } = require("./time");
 
@@ -14,11 +14,14 @@ async function tried(handler, job) {
     }
 }
 
+/** The words of the time at which a task shall come again. */
+function when({ delay }) {
+    return delay instanceof Date ? ["AT", String(delay.getTime())] : ["IN", String(delay)];
+}
+
 /** The words of TW.NACK that an error of the handler stands for. */
 function failure(error) {
-    const words = error instanceof Dead ? ["DEAD"]
-        : !(error instanceof Retry) ? []
-        : error.delay instanceof Date ? ["AT", String(error.delay.getTime())] : ["IN", String(error.delay)];
+    const words = error instanceof Dead ? ["DEAD"] : error instanceof Retry ? when(error) : [];
     const text = errorText(error);
     return text.length ? [...words, "ERROR", text] : words;
 }
@@ -46,6 +49,7 @@ class Attempt {
         const outcome = await this.#work(handler);
         if (job.lost) return "lost";
         if (!("error" in outcome)) return this.#acknowledge();
+        if (outcome.error instanceof Back) return this.#giveBack(...when(outcome.error));
         return job.givenUp ? this.#giveBack() : this.#fail(outcome.error);
     }
 
@@ -118,8 +122,8 @@ class Attempt {
         return dead ? "dead" : "failed";
     }
 
-    async #giveBack() {
-        const told = await this.#tell("TW.NACK", "BACK");
+    async #giveBack(...words) {
+        const told = await this.#tell("TW.NACK", "BACK", ...words);
         if (!told || (told.reply === null && !told.again)) return this.#lose();
         this.#crew.emit("back", this.job);
         return "back";

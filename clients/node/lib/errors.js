@@ -11,13 +11,27 @@ class Named extends Error {
     }
 }
 
+/** Sets the delay of an error, in ms, or a Date. It is checked, so it stays. */
+function setDelay(error, delay) {
+    if (delay instanceof Date) check.time("delay", delay);
+    else check.ms("delay", delay);
+    Object.defineProperty(error, "delay", { value: delay, enumerable: true });
+}
+
 /** A handler throws it: the attempt has failed, and the next one shall come after `delay` ms, or at a Date. */
 class Retry extends Named {
     constructor(delay, message = "", options = undefined) {
         super(message, options);
-        if (delay instanceof Date) check.time("delay", delay);
-        else check.ms("delay", delay);
-        Object.defineProperty(this, "delay", { value: delay, enumerable: true }); // Checked, so it stays.
+        setDelay(this, delay);
+    }
+}
+
+/** A handler throws it: it is too early, and the task shall come again after `delay` ms, or at a Date. Nothing
+ * has failed, and the attempt does not count. */
+class Back extends Named {
+    constructor(delay) {
+        super("it is too early");
+        setDelay(this, delay);
     }
 }
 
@@ -68,4 +82,4 @@ function errorText(error) {
     }
 }
 
-module.exports = { Retry, Dead, LeaseLost, GivenUp, WorkerError, errorText };
+module.exports = { Retry, Back, Dead, LeaseLost, GivenUp, WorkerError, errorText };

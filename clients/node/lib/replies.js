@@ -50,6 +50,8 @@ function task(id, flat, buffers) {
         missedPeriods: found["missed-periods"],
         maxLate: found["max-late"] < 0 ? Infinity : found["max-late"],
         attempt: found.attempt,
+        lapses: found.lapses,
+        replaced: found.replaced === 1,
         state: text(found.state),
         next: text(found.state) === "dead" ? null : new Date(found.next),
         worker: text(found.worker),
@@ -59,8 +61,8 @@ function task(id, flat, buffers) {
 }
 
 /** Returns an element of TW.DEAD's reply as an object. */
-function deadTask([id, due, died, attempts, error]) {
-    return { id: text(id), due: new Date(due), died: new Date(died), attempts, error: text(error) };
+function deadTask([id, due, died, attempts, error, lapses]) {
+    return { id: text(id), due: new Date(due), died: new Date(died), attempts, error: text(error), lapses };
 }
 
 module.exports = { RAW, isReply, kindOf, text, values, task, deadTask };

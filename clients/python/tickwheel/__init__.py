@@ -17,11 +17,12 @@
 
 Times and delays are seconds: numbers or timedelta; a moment is Unix seconds or an aware datetime.
 `tickwheel.aio` has the same for asyncio. docs/python.md explains all of it."""
-from ._errors import Dead, Retry, WorkerError
+from ._errors import Back, Dead, Retry, WorkerError
 from ._tasks import Counts, DeadTask, Job, Task
 from ._words import Backoff
 from .queue import Queue
 from .worker import Worker
 
-__all__ = ["Backoff", "Counts", "Dead", "DeadTask", "Job", "Queue", "Retry", "Task", "Worker", "WorkerError"]
+__all__ = ["Back", "Backoff", "Counts", "Dead", "DeadTask", "Job", "Queue", "Retry", "Task", "Worker",
+           "WorkerError"]
 __version__ = "1.0.0"

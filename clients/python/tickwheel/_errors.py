@@ -27,6 +27,17 @@ class Retry(Exception):
         self.reason, self.when = reason, when(delay, at)
 
 
+class Back(Exception):
+    """A handler raises it if it is too early for the work: the task comes again after `delay` seconds, or at
+    the time `at`. Nothing has failed, and the attempt does not count."""
+
+    def __init__(self, delay: Optional[Seconds] = None, *, at: Optional[Moment] = None) -> None:
+        super().__init__()
+        self.when = when(delay, at)
+        if not self.when:
+            raise ValueError("neither delay nor at is given: expected one of them")
+
+
 class Dead(Exception):
     """A handler raises it if no further attempt can help: the task is dead at once, with this reason, a text or
     an exception that was caught."""
@@ -93,6 +104,8 @@ def outcome_of(error: Optional[BaseException]) -> Outcome:
         return DONE
     if isinstance(error, Retry):
         return Outcome("failed", [*error.when, "ERROR", reason_of(error)])
+    if isinstance(error, Back):
+        return Outcome("back", ["BACK", *error.when])
     if isinstance(error, Dead):
         return Outcome("failed", ["DEAD", "ERROR", reason_of(error)])
     return Outcome("failed", ["ERROR", shortened(described(error))])

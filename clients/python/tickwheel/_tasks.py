@@ -37,6 +37,8 @@ class Task:
     missed: str  #: burst, skip or coalesce
     max_late: Optional[float]  #: seconds; None: no limit
     missed_periods: int  #: further periods for which the call under way stands
+    lapses: int  #: attempts that have lapsed: their leases ran out
+    replaced: bool  #: it stands behind an attempt, whose `attempt`, `next` and `worker` these are
 
     @property
     def text(self) -> str:
@@ -52,6 +54,7 @@ class DeadTask:
     died: float
     attempts: int
     error: str
+    lapses: int  #: attempts that have lapsed
 
 
 class Job:
@@ -142,12 +145,12 @@ def task(id: Union[str, bytes], raw: Any) -> Optional[Task]:
                 kind=text(told["kind"]), target=text(told["target"]), maxlen=told["maxlen"] or None,
                 missed=text(told["missed"]),
                 max_late=None if told["max-late"] < 0 else told["max-late"] / 1000,
-                missed_periods=told["missed-periods"])
+                missed_periods=told["missed-periods"], lapses=told["lapses"], replaced=told["replaced"] == 1)
 
 
 def dead_tasks(raw: List[List[Any]]) -> List[DeadTask]:
-    return [DeadTask(text(id), due / 1000, died / 1000, attempts, text(error))
-            for id, due, died, attempts, error, *_ in raw]
+    return [DeadTask(text(id), due / 1000, died / 1000, attempts, text(error), lapses)
+            for id, due, died, attempts, error, lapses, *_ in raw]
 
 
 def next_task(raw: Any) -> Optional[Tuple[str, float]]:

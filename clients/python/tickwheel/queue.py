@@ -41,8 +41,8 @@ class Queue(QueueBase):
         time. `keep_due`: a task that exists keeps its time, and gets the new payload and options; for tasks
         that a program puts at each start. `every`: seconds between two periods, of which there are `times`.
         `missed`: "coalesce" (the default), "skip" or "burst", for periods that nobody could make in time.
-        `max_late`: the seconds after which a period is dropped. `tries`: attempts before the task is dead, 1 to
-        1,000,000. `backoff`: a Backoff."""
+        `max_late`: a first attempt that is later by so many seconds is not made, and the task or its period is
+        dropped. `tries`: failures until the task is dead, 1 to 1,000,000. `backoff`: a Backoff."""
         words = self.put_words(id, payload, delay=delay, at=at, only=only, keep_due=keep_due, every=every,
                                times=times, missed=missed, max_late=max_late, tries=tries, backoff=backoff)
         return self._send(_tasks.optional_text, *words)

@@ -146,8 +146,8 @@ class Worker(WorkerBase):
     `grace`: seconds that handlers have after stop() until give_up(); without an end by default.
 
     A handler that returns has done the task. If it raises Retry, Dead or any other exception, the attempt has
-    failed. stop(), give_up() and counts are for any thread. Threads do not survive a fork: start the worker in
-    the child."""
+    failed, and if it raises Back, the task is given back. stop(), give_up() and counts are for any thread.
+    Threads do not survive a fork: start the worker in the child."""
 
     def __init__(self, client: Any, *, name: Optional[str] = None, lease: Seconds = 30.0, jobs: int = 4,
                  grace: Optional[Seconds] = None) -> None:
@@ -354,7 +354,7 @@ class Worker(WorkerBase):
             if inspect.iscoroutine(result):  # Of a lambda, say: nobody would run it.
                 result.close()
                 raise TypeError("the handler returned a coroutine, which is for tickwheel.aio.Worker")
-        except (_errors.Retry, _errors.Dead) as error:
+        except (_errors.Retry, _errors.Back, _errors.Dead) as error:
             return _errors.outcome_of(error)
         except BaseException as error:  # pylint: disable=broad-except
             log.warning("%r failed", job, exc_info=True)

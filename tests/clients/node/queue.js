@@ -42,7 +42,8 @@ test("a task that was put is there with all its fields", async () => {
     assert.deepEqual(next, due);
     assert.ok(remaining > FAR - 60000 && remaining <= FAR);
     assert.deepEqual(task, { id: "a", every: 0, times: 1, target: "", kind: "workers", maxlen: 0, missed: "coalesce",
-        missedPeriods: 0, maxLate: Infinity, attempt: 0, state: "waiting", worker: "", error: "", payload: ["one", "two"] });
+        missedPeriods: 0, maxLate: Infinity, attempt: 0, lapses: 0, replaced: false, state: "waiting", worker: "",
+        error: "", payload: ["one", "two"] });
     assert.equal(await queue.get("b"), null);
     assert.equal(await queue.count(), 1);
 });
@@ -83,7 +84,7 @@ test("conditions of put and move", async () => {
     assert.equal(await queue.move("a", { delay: 5000, only: "gt" }), false);
     assert.equal(await queue.move("a", { at: YEAR_2100, only: "gt" }), true);
     assert.equal(await queue.move("b", { delay: 0 }), null);
-    assert.deepEqual(await queue.next(), { id: "a", due: YEAR_2100 });
+    assert.deepEqual(await queue.next(), { id: "a", next: YEAR_2100 });
     assert.deepEqual(await queue.cancel("a", "b"), [1, 0]);
     assert.equal(await queue.next(), null);
 });
@@ -123,12 +124,25 @@ test("a pause and a promotion", async () => {
     assert.equal((await queue.get("a")).state, "ready");
 });
 
+test("lapses, and a task that stands behind an attempt", async () => {
+    const queue = fresh(), words = ["TW.TAKE", "1", queue.key, "BLOCK", "60000", "LEASE"];
+    const take = (lease) => client.sendCommand([...words, lease]);
+    await queue.put("a", "x", { backoff: { first: 1, factor: 1, max: 1 } });
+    await take("1");
+    const [[key, id, token]] = await take("60000");
+    assert.deepEqual([(await queue.get("a")).lapses, (await queue.get("a")).replaced], [1, false]);
+    await queue.put("a", "y");
+    assert.deepEqual([(await queue.get("a")).state, (await queue.get("a")).replaced], ["leased", true]);
+    await client.sendCommand(["TW.ACK", key, id, token]);
+    assert.equal((await queue.get("a")).replaced, false);
+});
+
 test("dead tasks", async () => {
     const queue = fresh(), begin = Date.now();
     await kill(queue, ["a", "b", "c"]);
     const [first, ...rest] = await queue.dead();
     assert.ok(first.died.getTime() >= begin && first.due.getTime() >= begin);
-    assert.deepEqual([first.id, first.attempts, first.error], ["a", 1, "no a"]);
+    assert.deepEqual([first.id, first.attempts, first.error, first.lapses], ["a", 1, "no a", 0]);
     assert.deepEqual(rest.map((one) => one.id), ["b", "c"]);
     assert.deepEqual((await queue.dead({ count: 1, after: "a" })).map((one) => one.id), ["b"]);
     assert.equal((await queue.get("a")).state, "dead");

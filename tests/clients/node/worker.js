@@ -6,7 +6,7 @@ const assert = require("assert");
 const { once } = require("events");
 const test = require("node:test");
 const { createClient } = require("redis");
-const { Queue, Worker, Retry, Dead, LeaseLost, GivenUp, WorkerError } = require("tickwheel");
+const { Queue, Worker, Retry, Back, Dead, LeaseLost, GivenUp, WorkerError } = require("tickwheel");
 
 const FAR = 3600000, NO_SIGNALS = { signals: [] };
 const NOTHING = { done: 0, failed: 0, dead: 0, back: 0, lost: 0 };
@@ -69,6 +69,21 @@ test("payloads as bytes", async () => {
     await events(worker, "done"); // The id is no text either, and is acknowledged.
     assert.deepEqual(await worker.stop(), { ...NOTHING, done: 1 });
     assert.deepEqual(payload, [bytes]);
+});
+
+test("a task that comes too early is given back", async () => {
+    const queue = fresh();
+    for (const id of ["in", "at"]) await queue.put(id, "x", { tries: 1 });
+    const [worker] = begin(queue, (job) => {
+        throw new Back(job.id === "in" ? FAR : new Date(4102444800000));
+    });
+    await events(worker, "back", 2);
+    assert.deepEqual(await worker.stop(), { ...NOTHING, back: 2 });
+    for (const id of ["in", "at"]) {
+        const { state, attempt, error } = await queue.get(id);
+        assert.deepEqual([state, attempt, error], ["waiting", 0, ""]);
+    }
+    assert.equal((await queue.get("at")).next.getTime(), 4102444800000);
 });
 
 test("errors of a handler, and the text that stays with the task", async () => {
@@ -257,6 +272,7 @@ const WRONG = [
         () => new Worker(client).task("s", handler, { jobs: 10001 })],
     [Error, "'s' has a handler already", () => new Worker(client).task("s", handler).task("s", handler)],
     [RangeError, "delay is -1: expected an integer from 0", () => new Retry(-1)],
+    [RangeError, "delay is -1: expected an integer from 0", () => new Back(-1)],
     [RangeError, "delay is Invalid Date: expected a valid Date", () => new Retry(new Date("soon"))],
 ];
 

@@ -10,7 +10,7 @@ const { existsSync, watch, writeSync } = require("fs");
 const { dirname } = require("path");
 const { parseArgs } = require("util");
 const { createClient, createCluster } = require("redis");
-const { Worker, Retry, Dead, sentinelPrimary } = require("../../../clients/node");
+const { Worker, Retry, Back, Dead, sentinelPrimary } = require("../../../clients/node");
 
 const say = (...words) => writeSync(1, `${words.join(" ")}\n`);
 
@@ -63,6 +63,7 @@ async function act(job) {
     if (verb === "show") say("shown", job.queue, job.id, digest(job.payload));
     if (verb === "fail") throw new Error(rest.join(" "));
     if (verb === "retry") throw new Retry(Number(rest[0]), rest.slice(1).join(" "));
+    if (verb === "notyet" && !existsSync(rest[0])) throw new Back(Number(rest[1]));
     if (verb === "dead") throw new Dead(rest.join(" "));
     if (verb === "die") process.kill(process.pid, "SIGKILL");
     if (verb === "until" || verb === "untilfail") await untilExists(job, rest[0]);

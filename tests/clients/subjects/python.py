@@ -80,6 +80,8 @@ def end(job, act, rest):
         raise RuntimeError(rest)
     if act == "untilfail":
         raise RuntimeError(text)
+    if act == "notyet" and not os.path.exists(word):
+        raise tickwheel.Back(int(text) / 1000)
     if act == "retry":
         raise tickwheel.Retry(int(word) / 1000, text)
     if act == "dead":

@@ -81,15 +81,15 @@ def nobody_listens(port):
 
 
 def commands_of(welcome):
-    """The commands for a task that arrives, for a job's life, and for a worker."""
+    """The commands for a task that arrives, for a task's life, for a worker, and for a task of each start."""
     lines = re.findall(r"^  ((?:JOB=\$\()?redis-cli .*|build/tickwheel .*)$", welcome, re.MULTILINE)
-    assert len(lines) == 10, welcome
-    return lines[:3], lines[3:8], lines[8:]
+    assert len(lines) == 11, welcome
+    return lines[:3], lines[3:8], lines[8:10], lines[10:]
 
 
 def test_the_first_commands_show_a_task_arriving(serve):
     serving = serve().ready()
-    commands, _, _ = commands_of(serving.welcome)
+    commands, *_ = commands_of(serving.welcome)
     began = now_ms()
     added, following, arrived = (subprocess.run(shlex.split(line),
                                                 capture_output=True,
@@ -105,10 +105,10 @@ def test_the_first_commands_show_a_task_arriving(serve):
     assert "Stopped. Pending tasks: 0;" in output
 
 
-def test_the_other_commands_show_the_life_of_a_job(serve):
+def test_the_next_commands_show_the_life_of_a_task(serve):
     """In one shell, as a reader pastes them. A mark follows each line, so that the outputs stay apart."""
     serving = serve().ready()
-    _, commands, _ = commands_of(serving.welcome)
+    _, commands, *_ = commands_of(serving.welcome)
     began = now_ms()
     script = "\n".join(f"{line}\necho ---" for line in commands)
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=PATIENCE, check=True)
@@ -123,10 +123,10 @@ def test_the_other_commands_show_the_life_of_a_job(serve):
     assert serving.client().exists("mails") == 0
 
 
-def test_the_last_commands_show_a_worker(serve):
+def test_two_commands_show_a_worker(serve):
     """Its command fails once. The reader presses Ctrl-C when nothing is left to do."""
     serving = serve().ready()
-    *_, (put, work) = commands_of(serving.welcome)
+    *_, (put, work), _ = commands_of(serving.welcome)
     subprocess.run(shlex.split(put), capture_output=True, timeout=PATIENCE, check=True)
     words = shlex.split(work.replace("build/tickwheel", os.environ["TICKWHEEL_COMMAND"], 1))
     worker = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -135,6 +135,17 @@ def test_the_last_commands_show_a_worker(serve):
     output, errors = worker.communicate(timeout=PATIENCE)
     assert (worker.returncode, output) == (0, "remind bob\n" * 2)
     assert "1 done, 1 failed, 0 dead" in errors
+
+
+def test_the_last_command_files_a_task_once(serve):
+    """The reader sends it twice, as a program that starts twice does."""
+    serving = serve().ready()
+    *_, [put] = commands_of(serving.welcome)
+    dues = []
+    for _ in range(2):
+        subprocess.run(shlex.split(put), capture_output=True, timeout=PATIENCE, check=True)
+        dues.append(serving.client().execute_command("TW.NEXT", "reports"))
+    assert dues[0] == dues[1] and dues[0][0] == "hourly"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

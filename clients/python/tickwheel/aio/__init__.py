@@ -14,10 +14,11 @@
 
     asyncio.run(main())
 """
-from .._errors import Dead, Retry, WorkerError
+from .._errors import Back, Dead, Retry, WorkerError
 from .._tasks import Counts, DeadTask, Job, Task
 from .._words import Backoff
 from .queue import Queue
 from .worker import Worker
 
-__all__ = ["Backoff", "Counts", "Dead", "DeadTask", "Job", "Queue", "Retry", "Task", "Worker", "WorkerError"]
+__all__ = ["Back", "Backoff", "Counts", "Dead", "DeadTask", "Job", "Queue", "Retry", "Task", "Worker",
+           "WorkerError"]

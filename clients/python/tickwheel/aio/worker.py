@@ -286,7 +286,7 @@ class Worker(WorkerBase):
             await self._settings.handlers[job.queue](job)
         except asyncio.CancelledError:
             raise
-        except (_errors.Retry, _errors.Dead) as error:
+        except (_errors.Retry, _errors.Back, _errors.Dead) as error:
             return _errors.outcome_of(error)
         except BaseException as error:  # pylint: disable=broad-except
             log.warning("%r failed", job, exc_info=True)

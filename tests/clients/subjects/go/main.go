@@ -115,6 +115,12 @@ func perform(ctx context.Context, job *tickwheel.Job, act, text string) error {
 			return err
 		}
 		return tickwheel.Retry(ms(delay), errors.New(rest))
+	case "notyet":
+		delay, err := strconv.Atoi(rest)
+		if _, missing := os.Stat(first); missing != nil && err == nil {
+			return tickwheel.Back(ms(delay))
+		}
+		return err
 	case "dead":
 		return tickwheel.Dead(errors.New(text))
 	case "until":

@@ -27,12 +27,13 @@ type fragment func(context.Context, *redis.Pool, *tickwheel.Queue, *tickwheel.Wo
 
 var (
 	errBusy      = errors.New("the mail server is busy")
+	errNight     = errors.New("nobody reads a mail at night")
 	errNoAddress = errors.New("no such address")
 	converting   = make(chan struct{}, 100)
 )
 
 func send(_ context.Context, to string) error {
-	return map[string]error{"busy": errBusy, "nobody": errNoAddress}[to]
+	return map[string]error{"busy": errBusy, "asleep": errNight, "nobody": errNoAddress}[to]
 }
 
 // convert takes longer for each part than for the one before, so that the worker notices in one of them that
@@ -150,15 +151,18 @@ func (p *proof) transaction() {
 
 func (p *proof) failures() {
 	p.run()
-	mails := p.put("mails", "ann", "busy", "nobody")
-	p.work(tickwheel.Counts{Done: 1, Failed: 1, Dead: 1})
+	mails := p.put("mails", "ann", "busy", "asleep", "nobody")
+	p.work(tickwheel.Counts{Done: 1, Failed: 1, Back: 1, Dead: 1})
 	busy, err := mails.Get(p.ctx, "busy")
 	must(err)
 	is(true, busy.Remaining > 50*time.Second)
+	asleep, err := mails.Get(p.ctx, "asleep")
+	must(err)
+	is(true, asleep.Remaining > 50*time.Minute && asleep.Attempt == 0)
 	nobody, err := mails.Get(p.ctx, "nobody")
 	must(err)
 	is("*errors.errorString: no such address", nobody.Error)
-	_, err = mails.Cancel(p.ctx, "busy", "nobody")
+	_, err = mails.Cancel(p.ctx, "busy", "asleep", "nobody")
 	must(err)
 }
 
