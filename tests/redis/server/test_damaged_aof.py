@@ -77,8 +77,9 @@ def found(r):
         if r.type(key) != b"tickwheel":
             continue
         ids[key] = sorted(tasks(r, key))
+        named = [name for name in ids[key][:50] if 1 <= len(name) <= 1024]  # damage may have made another one
         for words in (("TW.RANGE", key, "-", "+"), ("TW.INFO", key), ("TW.DEAD", key), ("TW.NEXT", key),
-                      ("TW.FORECAST", key), ("DUMP", key), ("TW.GET", key, *ids[key][:50], "none")):
+                      ("TW.FORECAST", key), ("DUMP", key), ("TW.GET", key, *named, "none")):
             r.execute_command(*words)
         info = as_map(r.execute_command("TW.INFO", key))
         assert r.execute_command("TW.LEN", key) + info[b"dead"] == len(ids[key])
