@@ -80,23 +80,22 @@ enum { COUNT_USUAL = 50, STEPS_USUAL = 30, STEPS_MAX = 1000, STEP_USUAL_MS = 600
 /* The commands: the least and the most arguments, of which the first is an ID and the second a time, and the
  * options that are for them alone. */
 static const struct {
-    const char *name;
+    const char *name, *expects;
     enum action action;
     int least, most;
-    const char *expects;
     unsigned options;
 } ACTIONS[] = {
-    {"list", ACTION_LIST, 0, 0, "no argument", 1U << OPTION_COUNT},
-    {"next", ACTION_NEXT, 0, 0, "no argument", 0},
-    {"forecast", ACTION_FORECAST, 0, 0, "no argument", 1U << OPTION_STEP | 1U << OPTION_STEPS},
-    {"dead", ACTION_DEAD, 0, 0, "no argument", 1U << OPTION_COUNT},
-    {"replay", ACTION_REPLAY, 1, 2, "an ID or --all, and perhaps a time", 1U << OPTION_ALL},
-    {"promote", ACTION_PROMOTE, 1, 1, "an ID or --all", 1U << OPTION_ALL},
-    {"cancel", ACTION_CANCEL, 1, 1, "an ID", 0},
-    {"move", ACTION_MOVE, 2, 2, "an ID and a time", 1U << OPTION_IF},
-    {"pause", ACTION_PAUSE, 0, 0, "no argument", 0},
-    {"resume", ACTION_RESUME, 0, 0, "no argument", 0},
-    {"purge", ACTION_PURGE, 0, 0, "no argument", 1U << OPTION_OLDER},
+    {"list", "no argument", ACTION_LIST, 0, 0, 1U << OPTION_COUNT},
+    {"next", "no argument", ACTION_NEXT, 0, 0, 0},
+    {"forecast", "no argument", ACTION_FORECAST, 0, 0, 1U << OPTION_STEP | 1U << OPTION_STEPS},
+    {"dead", "no argument", ACTION_DEAD, 0, 0, 1U << OPTION_COUNT},
+    {"replay", "an ID or --all, and perhaps a time", ACTION_REPLAY, 1, 2, 1U << OPTION_ALL},
+    {"promote", "an ID or --all", ACTION_PROMOTE, 1, 1, 1U << OPTION_ALL},
+    {"cancel", "an ID", ACTION_CANCEL, 1, 1, 0},
+    {"move", "an ID and a time", ACTION_MOVE, 2, 2, 1U << OPTION_IF},
+    {"pause", "no argument", ACTION_PAUSE, 0, 0, 0},
+    {"resume", "no argument", ACTION_RESUME, 0, 0, 0},
+    {"purge", "no argument", ACTION_PURGE, 0, 0, 1U << OPTION_OLDER},
 };
 enum { ACTION_COUNT = sizeof ACTIONS / sizeof ACTIONS[0] };
 
