@@ -612,8 +612,8 @@ int tw_store_is_restored(struct tw_store *store);
 
 /* ---- dead and waiting tasks ---------------------------------------------------------------------------- */
 
-/* How many tasks one call replays, promotes or purges at most, if it names none. It does so in one commit: call
- * again until it returns 0. */
+/* How many tasks one call replays, promotes or purges at most, if it names none. It does so in one commit, and
+ * that is fewer if their payloads come to 32 MiB before: call again until it returns 0. */
 enum { TW_STORE_ALL_MAX = 10000 };
 
 /* Makes a dead task wait again, as a new revision that is due at due_ms, with all its tries. If `id` is NULL,

@@ -138,15 +138,18 @@
              " error = ?3" TW__STORE_OF_JOB)                                                                   \
     X(BURY, "UPDATE $tw_task NOT INDEXED SET dead_ms = ?2, run = 0, token = 0, error = ?3" TW__STORE_OF_JOB)   \
     X(FIND_DEAD,                                                                                               \
-      "SELECT seq FROM $tw_task WHERE queue = ?1 AND id = ?3 AND dead_ms IS NOT NULL AND dead_ms < ?2")        \
-    X(DEAD, "SELECT seq FROM $tw_task INDEXED BY tw_dead WHERE queue = ?1 AND dead_ms IS NOT NULL"             \
-            " AND dead_ms < ?2 ORDER BY dead_ms, seq LIMIT ?3")                                                \
+      "SELECT seq, length(payload) FROM $tw_task WHERE queue = ?1 AND id = ?3 AND dead_ms IS NOT NULL"         \
+      " AND dead_ms < ?2")                                                                                     \
+    X(DEAD,                                                                                                    \
+      "SELECT seq, length(payload) FROM $tw_task INDEXED BY tw_dead WHERE queue = ?1 AND dead_ms IS NOT NULL"  \
+      " AND dead_ms < ?2 ORDER BY dead_ms, seq LIMIT ?3")                                                      \
     X(FIND_WAITING,                                                                                            \
-      "SELECT seq FROM $tw_task WHERE queue = ?1 AND id = ?3 AND dead_ms IS NULL AND next_ms > ?2"             \
-      " AND replaced = 0" TW__STORE_NOT_LEASED)                                                                \
-    X(WAITING, "SELECT seq FROM $tw_task INDEXED BY tw_order WHERE queue = ?1 AND dead_ms IS NULL"             \
-               " AND replaced = 0 AND place_ms > ?2 AND next_ms > ?2" TW__STORE_NOT_LEASED                     \
-               " ORDER BY place_ms, seq LIMIT ?3")                                                             \
+      "SELECT seq, length(payload) FROM $tw_task WHERE queue = ?1 AND id = ?3 AND dead_ms IS NULL"             \
+      " AND next_ms > ?2 AND replaced = 0" TW__STORE_NOT_LEASED)                                               \
+    X(WAITING,                                                                                                 \
+      "SELECT seq, length(payload) FROM $tw_task INDEXED BY tw_order WHERE queue = ?1 AND dead_ms IS NULL"     \
+      " AND replaced = 0 AND place_ms > ?2 AND next_ms > ?2" TW__STORE_NOT_LEASED                              \
+      " ORDER BY place_ms, seq LIMIT ?3")                                                                      \
     X(PROMOTE, "UPDATE $tw_task SET seq = ?2, next_ms = ?3, place_ms = ?4 WHERE seq = ?1")                     \
     X(ANEW, "UPDATE $tw_task SET seq = ?2, due_ms = ?3, next_ms = ?3, place_ms = ?4, attempt = 0, lapses = 0," \
             " missed_periods = 0, run = 0, dead_ms = NULL, error = NULL WHERE seq = ?1")                       \

@@ -96,6 +96,7 @@ int tw_store_is_restored(struct tw_store *store)
 /* ---- dead tasks, and tasks that wait --------------------------------------------------------------------- */
 
 enum deed { REPLAY, PURGE, PROMOTE };
+enum { BYTES = 32 << 20 }; /* of payloads: the task with which a call has so many is its last one */
 
 /* The tasks of one call: one by its id, or the first ones of all. */
 struct picked {
@@ -119,7 +120,8 @@ static int treat(struct tw__store_db *db, const struct picked *picked, uint64_t 
                                   : tw__store_db_write(db, TW__STORE_PROMOTE, "promote", numbers, 4);
 }
 
-/* Each row is changed after it was read, and then the statement that reads never comes to it again. */
+/* Each row is changed after it was read, and then the statement that reads never comes to it again. Its payload
+ * is written anew with it, and everybody else waits for the lock meanwhile. */
 static int treat_picked(struct tw__store_db *db, void *arg)
 {
     struct picked *picked = arg;
@@ -140,10 +142,12 @@ static int treat_picked(struct tw__store_db *db, void *arg)
     else
         tw__store_bind_number(db, rows, 3, TW_STORE_ALL_MAX);
     picked->count = 0; /* a transaction before may have been rolled back */
-    while (tw__store_db_next(db, rows, "look for tasks", &error)) {
+    for (int64_t bytes = 0; bytes < BYTES && tw__store_db_next(db, rows, "look for tasks", &error);) {
+        bytes += sqlite3_column_int64(rows, 1);
         error = treat(db, picked, (uint64_t)sqlite3_column_int64(rows, 0));
         picked->count++;
     }
+    sqlite3_reset(rows); /* there may be more */
     return error;
 }
 

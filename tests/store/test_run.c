@@ -2018,6 +2018,22 @@ static void a_call_replays_and_purges_ten_thousand_tasks_at_most(void **state)
     sqlite3_close(db);
 }
 
+static void a_call_with_large_payloads_takes_fewer_tasks(void **state)
+{
+    struct tw_store *store = store_of(state);
+    sqlite3 *db = other_open(*state);
+    other_ask(db,
+              "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3) INSERT INTO"
+              " tw_put(queue, id, due_ms, payload) SELECT 'q', CAST(i AS TEXT), 5, zeroblob(16 << 20) FROM n;"
+              "UPDATE tw_task SET dead_ms = seq");
+    assert_int_equal(tw_store_replay(store, "q", NULL, 0, TW_STORE_TIME_MAX), 2);
+    assert_int_equal(tw_store_replay(store, "q", NULL, 0, TW_STORE_TIME_MAX), 1);
+    assert_int_equal(tw_store_promote(store, "q", NULL, 0), 2);
+    assert_int_equal(tw_store_promote(store, "q", NULL, 0), 1);
+    assert_int_equal(tw_store_promote(store, "q", NULL, 0), 0);
+    sqlite3_close(db);
+}
+
 static int stopped_setup(void **state)
 {
     clock_stop(0);
@@ -2108,6 +2124,7 @@ int main(void)
         TEST(bad_options_are_refused),
         TEST(many_dead_tasks_are_replayed_and_purged),
         TEST(a_call_replays_and_purges_ten_thousand_tasks_at_most),
+        TEST(a_call_with_large_payloads_takes_fewer_tasks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
