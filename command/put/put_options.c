@@ -4,7 +4,6 @@
 #include "command.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <task/limits.h>
 
 static const char HELP_HEAD[] =

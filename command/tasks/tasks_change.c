@@ -10,7 +10,6 @@
 #include "task_print.h"
 #include "tasks_action.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 static const char *queue_of(const struct tasks *tasks)

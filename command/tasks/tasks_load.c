@@ -11,7 +11,6 @@
 #include "task_print.h"
 #include "tasks_action.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 

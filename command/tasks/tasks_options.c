@@ -5,8 +5,6 @@
 #include "delayed.h"
 #include "printable.h"
 
-#include <base/saturate.h>
-
 #include <stdio.h>
 #include <string.h>
 

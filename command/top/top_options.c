@@ -6,10 +6,7 @@
 #include "task_line.h"
 #include "task_options.h"
 
-#include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static const char HELP[] = "usage: tickwheel top [--redis URL | --stats PATH | --store FILE] [OPTIONS]\n"
                            "\n"

@@ -6,7 +6,6 @@
 #include "printable.h"
 #include "task_line.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

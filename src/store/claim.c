@@ -21,8 +21,6 @@
  */
 #include "claim.h"
 
-#include <base/assert.h>
-
 #include <task/limits.h>
 
 #include "look.h"

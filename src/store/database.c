@@ -17,7 +17,6 @@
  */
 #include "database.h"
 
-#include <base/assert.h>
 #include <base/error_text.h>
 #include <base/utf8.h>
 #include <task/limits.h>

@@ -5,8 +5,6 @@
  */
 #include "commit.h"
 
-#include <base/assert.h>
-
 #include "change.h"
 #include "claim.h"
 #include "lock.h"

@@ -11,7 +11,6 @@
 
 #include "change.h"
 
-#include <inttypes.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>

@@ -26,7 +26,6 @@
 #include "open.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 static const uint64_t RETRY_NS = 1000000000;  /* after an error */
 static const uint64_t STANDBY_NS = 250000000; /* between two tries to lock the file */

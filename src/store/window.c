@@ -60,7 +60,6 @@
 #include "horizon.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum { NEWS_MAX = 20000 }; /* more new tasks than this are read from the index, not by their numbers */
 
