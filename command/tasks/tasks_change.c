@@ -84,7 +84,7 @@ static int replay(const struct tasks *tasks)
     int64_t count =
         tw_store_replay(tasks->store, queue_of(tasks), options->id, options->id_size, options->due_ms);
     if (count < 0)
-        return tasks_failed(tasks, "not all tasks are replayed");
+        return tasks_failed(tasks, "no task is replayed");
     if (options->id == NULL)
         return told_count(tasks, "replayed", count);
     return count > 0 ? told(tasks, "replayed", true) : told(tasks, "there is no dead task with this ID", false);
@@ -95,7 +95,7 @@ static int promote(const struct tasks *tasks)
     const struct tasks_options *options = tasks->options;
     int64_t count = tw_store_promote(tasks->store, queue_of(tasks), options->id, options->id_size);
     if (count < 0)
-        return tasks_failed(tasks, "not all tasks are promoted");
+        return tasks_failed(tasks, "no task is promoted");
     if (options->id == NULL)
         return told_count(tasks, "promoted", count);
     return count > 0 ? told(tasks, "promoted", true)
