@@ -11,11 +11,15 @@
 
 #include "varint.h"
 
+enum { LEAST = 64 }; /* room for the log of most commands */
+
 static void reserve(struct tw__redis_buffer *buffer, size_t more, const struct tw__redis_memory *memory)
 {
     if (buffer->size + more <= buffer->capacity)
         return;
     buffer->capacity = (buffer->size + more) * 2;
+    if (buffer->capacity < LEAST)
+        buffer->capacity = LEAST;
     buffer->at = memory->realloc(buffer->at, buffer->capacity);
 }
 
