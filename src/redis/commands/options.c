@@ -373,7 +373,6 @@ bool tw__redis_filing_read(RedisModuleCtx *ctx, struct tw__redis_filing *filing,
                            RedisModuleString **argv, int argc)
 {
     int id_at = send ? 3 : 2, at = id_at + 3;
-    bool absolute;
     *filing = (struct tw__redis_filing){
         .argv = argv,
         .argc = argc,
@@ -384,8 +383,8 @@ bool tw__redis_filing_read(RedisModuleCtx *ctx, struct tw__redis_filing *filing,
                  .max_late_ms = TW_FOREVER,
                  .retry = {.jitter = TW__REDIS_JITTER_OPEN}},
     };
-    if (!read_names(ctx, filing) || !tw__redis_argument_time(ctx, argv + id_at + 1, argc - id_at - 1,
-                                                             &filing->now_ms, &filing->due, &absolute))
+    if (!read_names(ctx, filing) ||
+        !tw__redis_argument_time(ctx, argv + id_at + 1, argc - id_at - 1, &filing->now_ms, &filing->due))
         return false;
     for (; at < argc && !tw__redis_argument_is(argv[at], "PAYLOAD"); at++)
         if (!read_option(ctx, filing, &at))
