@@ -30,6 +30,7 @@
 #include "server/strings.h"
 
 enum { ID_MAX = 48 };
+enum { KEPT_MAX = 1024 }; /* a larger chunk of one put is not kept for the next one */
 
 /* The last id that was made: its time, and a number that starts anew with each millisecond. */
 static struct {
@@ -77,12 +78,13 @@ static void log_task(RedisModuleCtx *ctx, const struct tw__redis_filing *filing,
                      const struct tw__redis_task *task, struct tw__redis_route *route)
 {
     bool renews = filing->how == TW__TASK_KEEPDUE_IN_PLACE;
-    struct tw__redis_buffer chunk = {0};
-    tw__redis_chunk_put(&chunk, task, route);
+    struct tw__redis_buffer *chunk = &tw__redis_shared.chunk;
+    tw__redis_chunk_put(chunk, task, route);
     RedisModule_Replicate(ctx, "TW.FIRED", "ssbv", filing->queue,
-                          renews ? tw__redis_shared.renew : tw__redis_shared.put, chunk.at, chunk.size,
+                          renews ? tw__redis_shared.renew : tw__redis_shared.put, chunk->at, chunk->size,
                           filing->payload, (size_t)filing->payload_count);
-    tw__redis_buffer_free(&chunk, &tw__redis_shared.queues->memory);
+    if (chunk->capacity > KEPT_MAX)
+        tw__redis_buffer_free(chunk, &tw__redis_shared.queues->memory);
 }
 
 /* Makes the queue with its first task. */

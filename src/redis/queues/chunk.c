@@ -175,8 +175,9 @@ bool tw__redis_chunks_next(struct tw__redis_chunks *chunks, struct tw__redis_byt
 void tw__redis_chunk_put(struct tw__redis_buffer *buffer, const struct tw__redis_task *task,
                          struct tw__redis_route *route)
 {
-    struct tw__redis_chunks chunks = {.queues = route->queue->queues};
+    struct tw__redis_chunks chunks = {.queues = route->queue->queues, .buffer = *buffer};
     uint32_t routes = 0;
+    chunks.buffer.size = 0;
     chunks.queues->chunks++;
     put_number(&chunks, TW__REDIS_FORMAT_NUMBER);
     put_route(&chunks, route, &routes);

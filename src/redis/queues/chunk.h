@@ -38,8 +38,8 @@ void tw__redis_chunks_fini(struct tw__redis_chunks *chunks);
 /* The format of a chunk; 0 also if the bytes do not begin with a number. */
 uint64_t tw__redis_chunk_format(struct tw__redis_bytes bytes);
 
-/* For the log: adds a chunk of one task, without its payload, to an empty buffer. The task need not be in a
- * queue yet, and the route is the one that it has or will have. */
+/* For the log: writes a chunk of one task, without its payload, in place of what is in the buffer. The task
+ * need not be in a queue yet, and the route is the one that it has or will have. */
 void tw__redis_chunk_put(struct tw__redis_buffer *buffer, const struct tw__redis_task *task,
                          struct tw__redis_route *route);
 
