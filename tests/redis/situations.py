@@ -384,6 +384,32 @@ def aof_commands(path):
     return found
 
 
+def logged_task(words):
+    """Returns the task of a TW.FIRED PUT as a dict. The head of src/redis/queues/chunk.c has its bytes."""
+    name, queue, form, chunk, *payload = [
+        word if isinstance(word, bytes) else word.encode("utf-8", "surrogateescape") for word in words]
+    assert (name, form) == (b"TW.FIRED", b"PUT"), words
+    rest = iter(chunk)
+
+    def number():
+        byte = next(rest)
+        return byte if byte < 128 else byte - 128 + 128 * number()
+
+    def string():
+        return bytes(next(rest) for _ in range(number())).decode()
+
+    assert (number(), number()) == (101, 0)  # The format, and the number of the route.
+    kind, _, _, _ = (number() for _ in range(4))
+    target = "" if kind == 3 else string()
+    for _ in range(5):  # TRIES, BACKOFF, JITTER
+        number()
+    due, flags = number(), number()
+    assert flags in (8, 9), "the task has a life, or its payload is not beside it"
+    every, times = (number(), number()) if flags == 9 else (0, 1)
+    return {"queue": queue.decode(), "id": string(), "due": due, "target": target, "every": every,
+            "times": times, "payload": [value.decode() for value in payload]}
+
+
 def number_line(data, at, kind):
     end = data.index(b"\r\n", at)
     assert data[at:at + 1] == kind, (at, data[at:at + 20])

@@ -129,8 +129,7 @@ static bool read_text(RedisModuleCtx *ctx, RedisModuleString **argv, int count, 
 static bool read_time(RedisModuleCtx *ctx, RedisModuleString **argv, int count, struct nack *nack)
 {
     uint64_t now_ms;
-    bool absolute;
-    if (!tw__redis_argument_time(ctx, argv, count, &now_ms, &nack->at_ms, &absolute))
+    if (!tw__redis_argument_time(ctx, argv, count, &now_ms, &nack->at_ms))
         return false;
     nack->at_ms += nack->at_ms == 0; /* AT 0 is a time too, and long past */
     return true;

@@ -6,6 +6,8 @@
  */
 #include "commands.h"
 
+#include <string.h>
+
 #define SINCE "1.0.0" /* the first release, which has all these commands; a later command names its own */
 #define O1 "O(1)"
 
@@ -396,13 +398,14 @@ static const struct command {
      "write",
      "write slow",
      {
-         .summary = "Internal: what became of due tasks, in the append-only file and on replicas.",
+         .summary = "Internal: what became of tasks, in the append-only file and on replicas.",
          .complexity = "O(1) for each id",
          .arity = -3,
          .key_specs = SPECS(SPEC(1, RW(DELETE))),
          .args = ARGS(KEY("queue", 0),
                       GROUP("kind", ONEOF, REDISMODULE_CMD_ARG_NONE, WORD("once", "ONCE"), WORD("next", "NEXT"),
-                            WORD("lives", "LIVES"), WORD("nothing", "NOTHING")),
+                            WORD("lives", "LIVES"), WORD("put", "PUT"), WORD("renew", "RENEW"),
+                            WORD("nothing", "NOTHING")),
                       {.name = "id",
                        .type = REDISMODULE_ARG_TYPE_STRING,
                        .flags = REDISMODULE_CMD_ARG_MULTIPLE | REDISMODULE_CMD_ARG_OPTIONAL}),
@@ -448,7 +451,8 @@ int tw__redis_commands_register(RedisModuleCtx *ctx)
     /* Redis 7.2 and later. Redis 7.0 puts the commands of modules into no category. */
     int (*set_categories)(RedisModuleCommand *, const char *) = NULL;
     RedisModule_GetApi("RedisModule_SetCommandACLCategories", (void **)&set_categories);
-    tw__redis_shared.at = RedisModule_CreateString(NULL, "AT", 2);
+    tw__redis_shared.put = RedisModule_CreateString(NULL, "PUT", strlen("PUT"));
+    tw__redis_shared.renew = RedisModule_CreateString(NULL, "RENEW", strlen("RENEW"));
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         const struct command *command = &commands[i];
         if (register_command(ctx, command) != REDISMODULE_OK)

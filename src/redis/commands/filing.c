@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
- * TW.PUT and TW.SEND read all their arguments first (options.c), so that an error changes nothing. The command
- * is replicated with the task's id, with an absolute time and without a condition. Arguments that have this
- * form already are passed on unchanged. Example: TW.SEND s t * IN 500 NX PAYLOAD f v is replicated as TW.SEND s
- * t 1795312608000-0 AT 1795312608500 PAYLOAD f v.
+ * TW.PUT and TW.SEND read all their arguments first (options.c), so that an error changes nothing. The log gets
+ * the outcome in one form for both commands: the task that was filed, with its final id, its times and all its
+ * options, as a chunk (queues/chunk.c), and its payload behind that:
  *
- * KEEPDUE has been decided by then. A task that is renewed in place is replicated as TW.FIRED RENEW, one that
- * keeps its times for another target as TW.LOAD, and any other one as a command without KEEPDUE. Example: at
- * 1795312608500 a worker has the task t, which runs once. TW.PUT s t IN 500 KEEPDUE PAYLOAD v is replicated as
- * TW.PUT s t AT 1795312608500 PAYLOAD v.
+ *     TW.FIRED queue PUT chunk value [value ...]       the task takes the place of a task with its id
+ *     TW.FIRED queue RENEW chunk value [value ...]     KEEPDUE renews the task with its id in its place
+ *
+ * Conditions and KEEPDUE have been decided by then. Example: at 1795312608500 a worker has the task t, which
+ * runs once. TW.PUT s t IN 500 KEEPDUE PAYLOAD v is logged as a PUT of a task t that is due at 1795312608500.
+ *
+ * Whether an attempt of the task with this id is under way, so that the new task stands behind it, is not
+ * logged: all beginnings and ends of attempts are, so the reader of the log has the same attempt. The payload
+ * is not in the chunk, because then a large payload would be copied twice more.
  */
 #include "filing.h"
 
@@ -25,7 +29,8 @@
 #include "server/rights.h"
 #include "server/strings.h"
 
-enum { ID_MAX = 48, SMALL_ARGUMENTS = 64 };
+enum { ID_MAX = 48 };
+enum { KEPT_MAX = 1024 }; /* a larger chunk of one put is not kept for the next one */
 
 /* The last id that was made: its time, and a number that starts anew with each millisecond. */
 static struct {
@@ -68,47 +73,18 @@ static struct tw__redis_task *make_task(const struct tw__redis_filing *filing, s
     return tw__redis_task_new(&plan, &tw__redis_shared.queues->memory);
 }
 
-/* Whether the argument at an index is a condition, which has been decided. */
-static bool is_decided(const struct tw__redis_filing *filing, int i)
+/* Logs a task that is filed with this route, or is about to be. */
+static void log_task(RedisModuleCtx *ctx, const struct tw__redis_filing *filing,
+                     const struct tw__redis_task *task, struct tw__redis_route *route)
 {
-    return i != 0 && (i == filing->condition_at || i == filing->keepdue_at);
-}
-
-/* Replicates a task that has kept its times, as it is now. */
-static void replicate_kept(RedisModuleCtx *ctx, const struct tw__redis_filing *filing,
-                           const struct tw__redis_queue *queue, uint64_t hash)
-{
-    struct tw__redis_buffer chunk = {0};
-    tw__redis_chunk_put(&chunk, queue, tw__redis_queue_find(queue, hash, tw__redis_string_bytes(filing->id)));
-    if (filing->how == TW__TASK_KEEPDUE_IN_PLACE)
-        RedisModule_Replicate(ctx, "TW.FIRED", "scb", filing->queue, "RENEW", chunk.at, chunk.size);
-    else
-        RedisModule_Replicate(ctx, "TW.LOAD", "sb", filing->queue, chunk.at, chunk.size);
-    tw__redis_buffer_free(&chunk, &tw__redis_shared.queues->memory);
-}
-
-/* Replicates the command as it came, except for the id, the time and the condition. */
-static void replicate_filing(RedisModuleCtx *ctx, const struct tw__redis_filing *filing)
-{
-    if (filing->absolute && !filing->new_id && filing->condition_at == 0 && filing->keepdue_at == 0) {
-        RedisModule_ReplicateVerbatim(ctx);
-        return;
-    }
-    RedisModuleString *small[SMALL_ARGUMENTS], **vector = small;
-    if (filing->argc > SMALL_ARGUMENTS)
-        vector = RedisModule_Alloc((size_t)filing->argc * sizeof(RedisModuleString *));
-    size_t count = 0;
-    for (int i = 1; i < filing->argc; i++)
-        if (!is_decided(filing, i))
-            vector[count++] = filing->argv[i];
-    RedisModuleString *due = RedisModule_CreateStringFromLongLong(NULL, (long long)filing->due);
-    vector[filing->id_at - 1] = filing->id;
-    vector[filing->id_at] = tw__redis_shared.at;
-    vector[filing->id_at + 1] = due;
-    RedisModule_Replicate(ctx, filing->command, "v", vector, count);
-    RedisModule_FreeString(NULL, due);
-    if (vector != small)
-        RedisModule_Free(vector);
+    bool renews = filing->how == TW__TASK_KEEPDUE_IN_PLACE;
+    struct tw__redis_buffer *chunk = &tw__redis_shared.chunk;
+    tw__redis_chunk_put(chunk, task, route);
+    RedisModule_Replicate(ctx, "TW.FIRED", "ssbv", filing->queue,
+                          renews ? tw__redis_shared.renew : tw__redis_shared.put, chunk->at, chunk->size,
+                          filing->payload, (size_t)filing->payload_count);
+    if (chunk->capacity > KEPT_MAX)
+        tw__redis_buffer_free(chunk, &tw__redis_shared.queues->memory);
 }
 
 /* Makes the queue with its first task. */
@@ -118,6 +94,7 @@ static void file_first(RedisModuleCtx *ctx, const struct tw__redis_filing *filin
     tw__redis_chores_finish(); /* tasks that are due together keep their order, whatever their queues */
     struct tw__redis_queue *queue = tw__redis_queue_new(tw__redis_shared.queues);
     struct tw__redis_route *route = tw__redis_route_for(queue, &filing->plan);
+    log_task(ctx, filing, task, route);
     tw__redis_queue_put(queue, task, route, hash, NULL, filing->now_ms);
     tw__redis_keys_set(ctx, key, filing->queue, queue);
 }
@@ -126,15 +103,18 @@ static void file_new(RedisModuleCtx *ctx, const struct tw__redis_filing *filing,
                      struct tw__redis_queue *queue, uint64_t hash)
 {
     struct tw__redis_task *task = make_task(filing, tw__redis_string_bytes(filing->id));
-    if (queue == NULL)
+    if (queue == NULL) {
         file_first(ctx, filing, key, task, hash);
-    else
+    } else {
+        struct tw__redis_route *route = tw__redis_route_for(queue, &filing->plan);
+        log_task(ctx, filing, task, route);
         tw__redis_chores_leave(&(struct tw__redis_chore){.kind = TW__REDIS_CHORE_PUT,
                                                          .queue = queue,
                                                          .task = task,
-                                                         .route = tw__redis_route_for(queue, &filing->plan),
+                                                         .route = route,
                                                          .hash = hash,
                                                          .now_ms = filing->now_ms});
+    }
     tw__redis_shared.counts.added++;
     tw__redis_alarm_at(filing->due);
 }
@@ -160,8 +140,10 @@ static void file_keeping(RedisModuleCtx *ctx, struct tw__redis_filing *filing, R
         return;
     }
     tw__redis_chores_finish(); /* those before it file their tasks before this one */
-    tw__redis_keep_put(queue, make_task(filing, tw__redis_string_bytes(filing->id)),
-                       tw__redis_route_for(queue, &filing->plan), hash, old, keep.how, filing->now_ms);
+    struct tw__redis_bytes id = tw__redis_string_bytes(filing->id);
+    struct tw__redis_route *route = tw__redis_route_for(queue, &filing->plan);
+    tw__redis_keep_put(queue, make_task(filing, id), route, hash, old, keep.how, filing->now_ms);
+    log_task(ctx, filing, tw__redis_queue_find(queue, hash, id), route);
     tw__redis_alarm_next();
 }
 
@@ -171,12 +153,12 @@ static bool file_if_allowed(RedisModuleCtx *ctx, struct tw__redis_filing *filing
                             struct tw__redis_queue *queue, uint64_t hash)
 {
     struct tw__redis_task *old = NULL;
-    bool looks = filing->condition != 0 || filing->keepdue_at != 0;
+    bool looks = filing->condition != 0 || filing->keepdue;
     if (looks && queue != NULL)
         old = tw__redis_queue_find(queue, hash, tw__redis_string_bytes(filing->id));
     if (looks && !tw__redis_conditions_met(filing->condition, old, filing->due))
         return false;
-    if (filing->keepdue_at != 0)
+    if (filing->keepdue)
         file_keeping(ctx, filing, key, queue, old, hash);
     else
         file_new(ctx, filing, key, queue, hash);
@@ -197,10 +179,6 @@ int tw__redis_filing_file(RedisModuleCtx *ctx, struct tw__redis_filing *filing, 
     tw__redis_chores_finish_for(hash);
     if (file_if_allowed(ctx, filing, key, queue, hash)) {
         RedisModule_CloseKey(key);
-        if (keeps_times(filing))
-            replicate_kept(ctx, filing, queue, hash);
-        else
-            replicate_filing(ctx, filing);
         tw__redis_keys_changed(ctx, filing->queue, event);
         RedisModule_ReplyWithString(ctx, filing->id);
     } else {

@@ -12,17 +12,14 @@
 
 /* The arguments of one TW.SEND or TW.PUT. */
 struct tw__redis_filing {
-    const char *command;
     RedisModuleString **argv;
     int argc;
-    int id_at; /* the index of the id, which the time follows */
     RedisModuleString *queue, *id;
     uint64_t now_ms, due, every, times;
-    bool absolute, new_id;
+    bool new_id;
     unsigned seen;      /* the options that were given (options.c) */
     unsigned condition; /* of task/conditions.h, but not KEEPDUE; 0: none */
-    int condition_at;   /* its index among the arguments; 0: none */
-    int keepdue_at;     /* the same of KEEPDUE */
+    bool keepdue;
     enum tw__task_keepdue how;
     struct tw__redis_plan plan;
     RedisModuleString **payload;
@@ -34,7 +31,7 @@ struct tw__redis_filing {
 bool tw__redis_filing_read(RedisModuleCtx *ctx, struct tw__redis_filing *filing, bool send,
                            RedisModuleString **argv, int argc);
 
-/* Files the task, replicates the command, notifies of `event`, and replies with the id; or with nil, if the
+/* Files the task, logs the outcome, notifies of `event`, and replies with the id; or with nil, if the
  * condition keeps the queue as it is. `hash` is that of the id among the arguments. */
 int tw__redis_filing_file(RedisModuleCtx *ctx, struct tw__redis_filing *filing, uint64_t hash,
                           const char *event);

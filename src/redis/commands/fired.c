@@ -111,101 +111,6 @@ static void fired_once(struct tw__redis_queue *queue, RedisModuleString *argumen
         tw__redis_queue_remove(queue, task, hash);
 }
 
-/* LIVES: tasks were leased, failed, died, were done, cancelled, moved. RENEW: a task has got another payload
- * and other options. Returns false after an error reply. */
-static bool fired_bytes(RedisModuleCtx *ctx, struct tw__redis_queue *queue, RedisModuleString *form,
-                        RedisModuleString *argument, const char **misfit)
-{
-    struct tw__redis_fault fault;
-    struct tw__redis_bytes bytes = tw__redis_string_bytes(argument);
-    uint64_t now_ms = tw__redis_clock_now(ctx);
-    bool good = tw__redis_argument_is(form, "RENEW") ? tw__redis_chunk_renew(queue, bytes, now_ms, &fault)
-                                                     : tw__redis_change_read(queue, bytes, now_ms, &fault);
-    tw__redis_alarm_next();
-    *misfit = good ? NULL : fault.misfit;
-    if (!good && *misfit == NULL)
-        reply_damaged(ctx, "TW.FIRED: the changes are damaged", &fault);
-    return good || *misfit != NULL;
-}
-
-/* Makes the changes of a TW.FIRED. Returns false after an error reply. Sets *misfit if one does not fit. */
-static bool make_changes(RedisModuleCtx *ctx, struct tw__redis_queue *queue, RedisModuleString **argv, int argc,
-                         const char **misfit)
-{
-    bool good = true;
-    if (tw__redis_argument_is(argv[2], "LIVES") || tw__redis_argument_is(argv[2], "RENEW"))
-        return fired_bytes(ctx, queue, argv[2], argv[3], misfit);
-    if (tw__redis_argument_is(argv[2], "ONCE")) {
-        for (int i = 3; i < argc; i++)
-            fired_once(queue, argv[i], misfit);
-        return true;
-    }
-    for (int i = 3; i < argc && good; i += 3)
-        good = fired_next(ctx, queue, argv + i, tw__redis_now_ms(), misfit);
-    return good;
-}
-
-/* Whether the form has no arguments: a pause begins or ends. */
-static bool is_of_pause(RedisModuleString **argv, int argc)
-{
-    return argc == 3 && (tw__redis_argument_is(argv[2], "PAUSE") || tw__redis_argument_is(argv[2], "RESUME"));
-}
-
-static bool is_form(RedisModuleString **argv, int argc)
-{
-    return is_of_pause(argv, argc) || tw__redis_argument_is(argv[2], "ONCE") ||
-           (tw__redis_argument_is(argv[2], "NEXT") && argc % 3 == 0) ||
-           (tw__redis_argument_is(argv[2], "LIVES") && argc == 4) ||
-           (tw__redis_argument_is(argv[2], "RENEW") && argc == 4);
-}
-
-/* A pause begins or ends. Returns what does not fit, or NULL. */
-static const char *fired_pause(RedisModuleCtx *ctx, struct tw__redis_queue *queue, RedisModuleString **argv)
-{
-    bool on = tw__redis_argument_is(argv[2], "PAUSE"), was = queue != NULL && queue->paused;
-    if (on == was)
-        return on ? "it is paused" : "it is not paused";
-    tw__redis_pause_set(ctx, argv[1], queue, on);
-    return NULL;
-}
-
-/* Makes the changes, replicates them, and replies. */
-static int fire_changes(RedisModuleCtx *ctx, struct tw__redis_queue *queue, RedisModuleString **argv, int argc)
-{
-    const char *misfit = queue == NULL ? "there is no such queue" : NULL;
-    if (is_of_pause(argv, argc))
-        misfit = fired_pause(ctx, queue, argv);
-    else if (queue != NULL && !make_changes(ctx, queue, argv, argc, &misfit))
-        return REDISMODULE_OK;
-    RedisModule_ReplicateVerbatim(ctx);
-    return misfit != NULL ? reply_misfit(ctx, argv[1], misfit) : RedisModule_ReplyWithSimpleString(ctx, "OK");
-}
-
-/* TW.FIRED queue ONCE id [id ...] | NEXT id due times [id due times ...] | LIVES changes | RENEW chunk |
- * PAUSE | RESUME | NOTHING */
-int tw__redis_fired_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
-{
-    RedisModuleKey *key;
-    struct tw__redis_queue *queue;
-    bool nothing = argc == 3 && tw__redis_argument_is(argv[2], "NOTHING");
-    if (nothing && tw__redis_shared.batch != NULL)
-        return RedisModule_ReplyWithSimpleString(ctx, "OK"); /* call.c asks whether it may write */
-    if (argc < 4 && !nothing && !is_of_pause(argv, argc))
-        return RedisModule_WrongArity(ctx);
-    if (!is_internal(ctx, "TW.FIRED"))
-        return REDISMODULE_OK;
-    if (!is_form(argv, argc))
-        return tw__redis_argument_error(
-            ctx, argv[2], "TW.FIRED",
-            "ONCE id ..., NEXT id due times ..., LIVES changes, RENEW chunk, PAUSE or "
-            "RESUME");
-    if (!tw__redis_keys_open(ctx, argv[1], &key, &queue))
-        return REDISMODULE_OK;
-    RedisModule_CloseKey(key);
-    fire_changes(ctx, queue, argv, argc);
-    return RedisModule_SignalModifiedKey(ctx, argv[1]); /* if no task is left, DEL follows */
-}
-
 /* A chunk cannot be read: replies with the error. But a chunk of the AOF ends the server, as an unknown command
  * there does. Otherwise it would go on without these tasks, and the next rewrite would take them from the
  * file. */
@@ -243,6 +148,158 @@ static bool is_format(RedisModuleCtx *ctx, struct tw__redis_bytes chunk)
     return false;
 }
 
+/* Whether bytes were read to their end. Sets *misfit if what they say does not fit the queue. */
+static bool was_read(bool good, const struct tw__redis_fault *fault, const char **misfit)
+{
+    *misfit = good ? NULL : fault->misfit;
+    return good || *misfit != NULL;
+}
+
+/* LIVES: tasks were leased, failed, died, were done, cancelled, moved. Returns false after an error reply. */
+static bool fired_lives(RedisModuleCtx *ctx, struct tw__redis_queue *queue, RedisModuleString *argument,
+                        const char **misfit)
+{
+    struct tw__redis_fault fault;
+    bool good =
+        tw__redis_change_read(queue, tw__redis_string_bytes(argument), tw__redis_clock_now(ctx), &fault);
+    tw__redis_alarm_next();
+    if (was_read(good, &fault, misfit))
+        return true;
+    reply_damaged(ctx, "TW.FIRED: the changes are damaged", &fault);
+    return false;
+}
+
+/* Reads a chunk into the queue of a key, or into a new queue if it is NULL. A new one is kept if tasks have
+ * come into it, and the chunk can be read to its end. */
+static bool load_chunk(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_queue *queue,
+                       struct tw__redis_bytes chunk, const struct tw__redis_logged *logged,
+                       struct tw__redis_fault *fault)
+{
+    uint64_t now_ms = tw__redis_clock_now(ctx);
+    bool is_new = queue == NULL;
+    if (is_new)
+        queue = tw__redis_queue_new(tw__redis_shared.queues);
+    bool good = logged == NULL ? tw__redis_chunk_read(queue, chunk, now_ms, fault)
+                               : tw__redis_chunk_repeat(queue, chunk, logged, now_ms, fault);
+    if (is_new && good && tw__redis_table_count(&queue->tasks) > 0)
+        tw__redis_keys_make(ctx, name, queue);
+    else if (is_new)
+        tw__redis_grave_bury(queue);
+    tw__redis_alarm_next();
+    return good;
+}
+
+static struct tw__redis_bytes value_at(void *arg, uint32_t i)
+{
+    return tw__redis_string_bytes(((RedisModuleString **)arg)[i]);
+}
+
+/* PUT: a task was put or sent. RENEW: a task has got another payload and other options. Returns false after an
+ * error reply. */
+static bool fired_task(RedisModuleCtx *ctx, struct tw__redis_queue *queue, RedisModuleString **argv, int argc,
+                       const char **misfit)
+{
+    struct tw__redis_fault fault;
+    struct tw__redis_bytes chunk = tw__redis_string_bytes(argv[3]);
+    struct tw__redis_logged logged = {.renews = tw__redis_argument_is(argv[2], "RENEW"),
+                                      .count = (uint32_t)argc - 4,
+                                      .string = value_at,
+                                      .arg = argv + 4};
+    if (!is_format(ctx, chunk))
+        return false;
+    if (was_read(load_chunk(ctx, argv[1], queue, chunk, &logged, &fault), &fault, misfit))
+        return true;
+    refuse_damaged(ctx, argv[1], &fault);
+    return false;
+}
+
+/* Makes the changes of a TW.FIRED. The queue may be NULL. Returns false after an error reply. Sets *misfit if a
+ * change does not fit. */
+static bool make_changes(RedisModuleCtx *ctx, struct tw__redis_queue *queue, RedisModuleString **argv, int argc,
+                         const char **misfit)
+{
+    bool good = true;
+    if (tw__redis_argument_is(argv[2], "PUT") || tw__redis_argument_is(argv[2], "RENEW"))
+        return fired_task(ctx, queue, argv, argc, misfit);
+    if (queue == NULL) {
+        *misfit = "there is no such queue";
+        return true;
+    }
+    if (tw__redis_argument_is(argv[2], "LIVES"))
+        return fired_lives(ctx, queue, argv[3], misfit);
+    if (tw__redis_argument_is(argv[2], "ONCE")) {
+        for (int i = 3; i < argc; i++)
+            fired_once(queue, argv[i], misfit);
+        return true;
+    }
+    for (int i = 3; i < argc && good; i += 3)
+        good = fired_next(ctx, queue, argv + i, tw__redis_now_ms(), misfit);
+    return good;
+}
+
+/* Whether the form has no arguments: a pause begins or ends. */
+static bool is_of_pause(RedisModuleString **argv, int argc)
+{
+    return argc == 3 && (tw__redis_argument_is(argv[2], "PAUSE") || tw__redis_argument_is(argv[2], "RESUME"));
+}
+
+/* Whether the arguments have a form. A put without its payload is left to the reader of chunks, for which it is
+ * damaged. */
+static bool is_form(RedisModuleString **argv, int argc)
+{
+    return is_of_pause(argv, argc) || tw__redis_argument_is(argv[2], "ONCE") ||
+           (tw__redis_argument_is(argv[2], "NEXT") && argc % 3 == 0) ||
+           (tw__redis_argument_is(argv[2], "LIVES") && argc == 4) || tw__redis_argument_is(argv[2], "PUT") ||
+           tw__redis_argument_is(argv[2], "RENEW");
+}
+
+/* A pause begins or ends. Returns what does not fit, or NULL. */
+static const char *fired_pause(RedisModuleCtx *ctx, struct tw__redis_queue *queue, RedisModuleString **argv)
+{
+    bool on = tw__redis_argument_is(argv[2], "PAUSE"), was = queue != NULL && queue->paused;
+    if (on == was)
+        return on ? "it is paused" : "it is not paused";
+    tw__redis_pause_set(ctx, argv[1], queue, on);
+    return NULL;
+}
+
+/* Makes the changes, replicates them, and replies. */
+static int fire_changes(RedisModuleCtx *ctx, struct tw__redis_queue *queue, RedisModuleString **argv, int argc)
+{
+    const char *misfit = NULL;
+    if (is_of_pause(argv, argc))
+        misfit = fired_pause(ctx, queue, argv);
+    else if (!make_changes(ctx, queue, argv, argc, &misfit))
+        return REDISMODULE_OK;
+    RedisModule_ReplicateVerbatim(ctx);
+    return misfit != NULL ? reply_misfit(ctx, argv[1], misfit) : RedisModule_ReplyWithSimpleString(ctx, "OK");
+}
+
+/* TW.FIRED queue ONCE id [id ...] | NEXT id due times [id due times ...] | LIVES changes |
+ * PUT chunk value [value ...] | RENEW chunk [value ...] | PAUSE | RESUME | NOTHING */
+int tw__redis_fired_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+{
+    RedisModuleKey *key;
+    struct tw__redis_queue *queue;
+    bool nothing = argc == 3 && tw__redis_argument_is(argv[2], "NOTHING");
+    if (nothing && tw__redis_shared.batch != NULL)
+        return RedisModule_ReplyWithSimpleString(ctx, "OK"); /* call.c asks whether it may write */
+    if (argc < 4 && !nothing && !is_of_pause(argv, argc))
+        return RedisModule_WrongArity(ctx);
+    if (!is_internal(ctx, "TW.FIRED"))
+        return REDISMODULE_OK;
+    if (!is_form(argv, argc))
+        return tw__redis_argument_error(
+            ctx, argv[2], "TW.FIRED",
+            "ONCE id ..., NEXT id due times ..., LIVES changes, PUT chunk value ..., "
+            "RENEW chunk value ..., PAUSE or RESUME");
+    if (!tw__redis_keys_open(ctx, argv[1], &key, &queue))
+        return REDISMODULE_OK;
+    RedisModule_CloseKey(key);
+    fire_changes(ctx, queue, argv, argc);
+    return RedisModule_SignalModifiedKey(ctx, argv[1]); /* if no task is left, DEL follows */
+}
+
 /* TW.LOAD queue chunk: tasks as persist.c writes them. */
 int tw__redis_load_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
@@ -255,19 +312,10 @@ int tw__redis_load_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
     if (!is_internal(ctx, "TW.LOAD") || !is_format(ctx, chunk) ||
         !tw__redis_keys_open(ctx, argv[1], &key, &queue))
         return REDISMODULE_OK;
-    bool is_new = queue == NULL;
-    if (is_new)
-        queue = tw__redis_queue_new(tw__redis_shared.queues);
-    bool good = tw__redis_chunk_read(queue, chunk, tw__redis_clock_now(ctx), &fault);
-    if (is_new && good && tw__redis_table_count(&queue->tasks) > 0)
-        tw__redis_keys_set(ctx, key, argv[1], queue);
-    else if (is_new)
-        tw__redis_grave_bury(queue);
     RedisModule_CloseKey(key);
-    if (!good)
+    if (!load_chunk(ctx, argv[1], queue, chunk, NULL, &fault))
         return refuse_damaged(ctx, argv[1], &fault);
     RedisModule_ReplicateVerbatim(ctx);
     RedisModule_SignalModifiedKey(ctx, argv[1]);
-    tw__redis_alarm_next();
     return RedisModule_ReplyWithSimpleString(ctx, "OK");
 }

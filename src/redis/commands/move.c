@@ -119,13 +119,12 @@ int tw__redis_move_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
     struct tw__redis_queue *queue;
     struct tw__redis_buffer log = {0};
     uint64_t now_ms, due;
-    bool absolute;
     unsigned condition = 0;
     if (argc < 3 || argc > 6)
         return RedisModule_WrongArity(ctx);
     uint64_t hash = tw__redis_queue_foresee(tw__redis_shared.queues, tw__redis_string_bytes(argv[2]));
     if (!tw__redis_argument_ids(ctx, argv + 2, 1, 1) ||
-        !tw__redis_argument_time(ctx, argv + 3, argc - 3, &now_ms, &due, &absolute))
+        !tw__redis_argument_time(ctx, argv + 3, argc - 3, &now_ms, &due))
         return REDISMODULE_OK;
     tw__redis_queue_foresee_cells(tw__redis_shared.queues, hash);
     if (argc == 6 &&

@@ -35,7 +35,6 @@ bool tw__redis_named_open(RedisModuleCtx *ctx, RedisModuleString **argv, int arg
                           struct tw__redis_named *named, uint64_t *due_ms, struct tw__redis_queue **queue)
 {
     uint64_t now_ms;
-    bool absolute;
     if (argc < 2) {
         RedisModule_WrongArity(ctx);
         return false;
@@ -47,7 +46,7 @@ bool tw__redis_named_open(RedisModuleCtx *ctx, RedisModuleString **argv, int arg
         tw__redis_argument_error(ctx, argv[end], "the last option", "no more arguments");
         return false;
     }
-    if ((argc > at && !tw__redis_argument_time(ctx, argv + at, argc - at, &now_ms, due_ms, &absolute)) ||
+    if ((argc > at && !tw__redis_argument_time(ctx, argv + at, argc - at, &now_ms, due_ms)) ||
         !tw__redis_lives_open(ctx, argv[1], queue))
         return false;
     if (named->ids == NULL && *queue != NULL)

@@ -182,7 +182,8 @@ static bool read_maxlen(RedisModuleCtx *ctx, struct tw__redis_filing *filing, in
 static bool read_keepdue(RedisModuleCtx *ctx, struct tw__redis_filing *filing, int *at)
 {
     (void)ctx;
-    filing->keepdue_at = *at;
+    (void)at;
+    filing->keepdue = true;
     return true;
 }
 
@@ -252,7 +253,6 @@ static bool read_option(RedisModuleCtx *ctx, struct tw__redis_filing *filing, in
     if (option != NULL)
         return option->read(ctx, filing, at);
     filing->condition = condition;
-    filing->condition_at = *at;
     return true;
 }
 
@@ -260,7 +260,7 @@ static bool read_option(RedisModuleCtx *ctx, struct tw__redis_filing *filing, in
 static bool conditions_fit(RedisModuleCtx *ctx, const struct tw__redis_filing *filing)
 {
     char error[REPLY_MAX];
-    if (filing->keepdue_at == 0 || tw__task_conditions_fit(filing->condition | TW__TASK_KEEPDUE))
+    if (!filing->keepdue || tw__task_conditions_fit(filing->condition | TW__TASK_KEEPDUE))
         return true;
     snprintf(error, sizeof error,
              "ERR the conditions are KEEPDUE and %s: expected KEEPDUE alone, or with NX or XX",
@@ -374,10 +374,8 @@ bool tw__redis_filing_read(RedisModuleCtx *ctx, struct tw__redis_filing *filing,
 {
     int id_at = send ? 3 : 2, at = id_at + 3;
     *filing = (struct tw__redis_filing){
-        .command = send ? "TW.SEND" : "TW.PUT",
         .argv = argv,
         .argc = argc,
-        .id_at = id_at,
         .queue = argv[1],
         .id = argv[id_at],
         .times = TW__REDIS_FOR_EVER,
@@ -385,8 +383,8 @@ bool tw__redis_filing_read(RedisModuleCtx *ctx, struct tw__redis_filing *filing,
                  .max_late_ms = TW_FOREVER,
                  .retry = {.jitter = TW__REDIS_JITTER_OPEN}},
     };
-    if (!read_names(ctx, filing) || !tw__redis_argument_time(ctx, argv + id_at + 1, argc - id_at - 1,
-                                                             &filing->now_ms, &filing->due, &filing->absolute))
+    if (!read_names(ctx, filing) ||
+        !tw__redis_argument_time(ctx, argv + id_at + 1, argc - id_at - 1, &filing->now_ms, &filing->due))
         return false;
     for (; at < argc && !tw__redis_argument_is(argv[at], "PAYLOAD"); at++)
         if (!read_option(ctx, filing, &at))

@@ -20,10 +20,8 @@
 static void make_paused(RedisModuleCtx *ctx, RedisModuleString *name)
 {
     struct tw__redis_queue *queue = tw__redis_queue_new(tw__redis_shared.queues);
-    RedisModuleKey *key = RedisModule_OpenKey(ctx, name, REDISMODULE_READ | REDISMODULE_WRITE);
     tw__redis_sums_pause(queue, true);
-    tw__redis_keys_set(ctx, key, name, queue);
-    RedisModule_CloseKey(key);
+    tw__redis_keys_make(ctx, name, queue);
 }
 
 static void end_pause(struct tw__redis_queue *queue)

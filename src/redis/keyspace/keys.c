@@ -142,6 +142,13 @@ void tw__redis_keys_set(RedisModuleCtx *ctx, RedisModuleKey *key, RedisModuleStr
     RedisModule_ModuleTypeSetValue(key, tw__redis_shared.type, queue);
 }
 
+void tw__redis_keys_make(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_queue *queue)
+{
+    RedisModuleKey *key = RedisModule_OpenKey(ctx, name, REDISMODULE_READ | REDISMODULE_WRITE);
+    tw__redis_keys_set(ctx, key, name, queue);
+    RedisModule_CloseKey(key);
+}
+
 void tw__redis_keys_renamed(RedisModuleCtx *ctx, RedisModuleString *name)
 {
     struct tw__redis_queue *queue;

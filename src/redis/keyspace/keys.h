@@ -51,6 +51,9 @@ int tw__redis_keys_reply_loading(RedisModuleCtx *ctx);
 void tw__redis_keys_set(RedisModuleCtx *ctx, RedisModuleKey *key, RedisModuleString *name,
                         struct tw__redis_queue *queue);
 
+/* The same for a key that is not open, and does not exist. */
+void tw__redis_keys_make(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_queue *queue);
+
 /* Sets the name and the database of the queue's key. A name of NULL counts as an empty name. */
 void tw__redis_keys_name(struct tw__redis_queue *queue, const RedisModuleString *name, int db);
 

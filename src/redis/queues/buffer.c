@@ -9,28 +9,22 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "varint.h"
+enum { LEAST = 64 }; /* room for the log of most commands */
 
-static void reserve(struct tw__redis_buffer *buffer, size_t more, const struct tw__redis_memory *memory)
+void tw__redis_buffer_grow(struct tw__redis_buffer *buffer, size_t more, const struct tw__redis_memory *memory)
 {
-    if (buffer->size + more <= buffer->capacity)
-        return;
     buffer->capacity = (buffer->size + more) * 2;
+    if (buffer->capacity < LEAST)
+        buffer->capacity = LEAST;
     buffer->at = memory->realloc(buffer->at, buffer->capacity);
-}
-
-void tw__redis_buffer_put_number(struct tw__redis_buffer *buffer, uint64_t number,
-                                 const struct tw__redis_memory *memory)
-{
-    reserve(buffer, TW__REDIS_VARINT_MAX, memory);
-    buffer->size = (size_t)(tw__redis_varint_put(buffer->at + buffer->size, number) - buffer->at);
 }
 
 void tw__redis_buffer_put_bytes(struct tw__redis_buffer *buffer, struct tw__redis_bytes bytes,
                                 const struct tw__redis_memory *memory)
 {
     tw__redis_buffer_put_number(buffer, bytes.size, memory);
-    reserve(buffer, bytes.size, memory);
+    if (buffer->capacity - buffer->size < bytes.size)
+        tw__redis_buffer_grow(buffer, bytes.size, memory);
     if (bytes.size > 0)
         memcpy(buffer->at + buffer->size, bytes.at, bytes.size);
     buffer->size += bytes.size;

@@ -9,6 +9,7 @@
 
 #include "bytes.h"
 #include "memory.h"
+#include "varint.h"
 
 /* An empty buffer is {0}. */
 struct tw__redis_buffer {
@@ -16,9 +17,19 @@ struct tw__redis_buffer {
     size_t size, capacity;
 };
 
-/* Add a number as a varint, and a string with its size before it (varint.h). */
-void tw__redis_buffer_put_number(struct tw__redis_buffer *buffer, uint64_t number,
-                                 const struct tw__redis_memory *memory);
+/* Makes room for `more` bytes. */
+void tw__redis_buffer_grow(struct tw__redis_buffer *buffer, size_t more, const struct tw__redis_memory *memory);
+
+/* Adds a number as a varint (varint.h). */
+static inline void tw__redis_buffer_put_number(struct tw__redis_buffer *buffer, uint64_t number,
+                                               const struct tw__redis_memory *memory)
+{
+    if (buffer->capacity - buffer->size < TW__REDIS_VARINT_MAX)
+        tw__redis_buffer_grow(buffer, TW__REDIS_VARINT_MAX, memory);
+    buffer->size = (size_t)(tw__redis_varint_put(buffer->at + buffer->size, number) - buffer->at);
+}
+
+/* Adds a string with its size before it. */
 void tw__redis_buffer_put_bytes(struct tw__redis_buffer *buffer, struct tw__redis_bytes bytes,
                                 const struct tw__redis_memory *memory);
 /* Frees the memory. The buffer is then empty. */

@@ -12,6 +12,8 @@
  *             rest. Example: for the task x@1700000060000, the numbers 10 and 5 and the bytes 00000 name the
  *             task x@1700000000000
  *
+ *     task whose payload the log has beside the chunk: nothing in place of the payload
+ *
  *     route:  its number in this chunk; a new number is one more than the last number, and the definition of
  *             the route follows it: kind, late, maxlen, late_ms; target size and target, if it has one;
  *             tries, first_ms, factor, max_ms, jitter (101: as the settings say)
@@ -19,7 +21,7 @@
  *
  *     due:    the time for which the task is filed, such as the end of its lease; its life has its due time
  *     flags:  1 if the task repeats, 2 if it has a life (life.c), 4 if it shares a payload that was written
- *             before; from bit 4 on the number of failed tries
+ *             before, 8 if the payload is beside the chunk; from bit 4 on the number of failed tries
  *     times:  0 means for ever
  *
  * Tasks are in the order of their due times, equal due times in the order of filing. So the differences of
@@ -33,6 +35,7 @@
 #include <string.h>
 
 #include "keep.h"
+#include "lease.h"
 #include "look.h"
 #include "place.h"
 #include "queue.h"
@@ -41,7 +44,7 @@
 #include "sums.h"
 #include "varint.h"
 
-enum { REPEATS = 1, LIVED = 2, SHARED = 4, TRIES = 16 };
+enum { REPEATS = 1, LIVED = 2, SHARED = 4, BESIDE = 8, TRIES = 16 };
 _Static_assert(TW_MISSED_COALESCE == 0 && TW_MISSED_SKIP == 1 && TW_MISSED_BURST == 2,
                "the policies for missed periods are written as these numbers");
 
@@ -118,16 +121,14 @@ static void put_other(struct tw__redis_chunks *chunks, struct tw__redis_bytes ow
     put_bytes(chunks, (struct tw__redis_bytes){other.at + same, other.size - same});
 }
 
-static void put_task(struct tw__redis_chunks *chunks, const struct tw__redis_task *task, uint64_t before,
-                     uint32_t *routes)
+/* Writes a task without its payload. `payload` is the flag that says where that is. */
+static void put_head(struct tw__redis_chunks *chunks, const struct tw__redis_task *task, uint64_t before,
+                     unsigned payload)
 {
-    const struct tw__redis_task *written = written_before(chunks, task);
     uint64_t times = tw__redis_task_times(task);
     bool repeats = task->repeats;
-    put_route(chunks, tw__redis_route_of(chunks->queues, task), routes);
     put_number(chunks, tw__redis_place_due(chunks->queues, task) - before);
-    put_number(chunks, (uint64_t)(repeats ? REPEATS : 0) + (task->lived ? LIVED : 0) +
-                           (written != NULL ? SHARED : 0) +
+    put_number(chunks, (uint64_t)(repeats ? REPEATS : 0) + (task->lived ? LIVED : 0) + payload +
                            (uint64_t)tw__redis_place_tries(chunks->queues, task) * TRIES);
     if (task->lived) {
         struct tw__redis_life life = tw__redis_task_whole_life(task);
@@ -138,6 +139,14 @@ static void put_task(struct tw__redis_chunks *chunks, const struct tw__redis_tas
         put_number(chunks, times == TW__REDIS_FOR_EVER ? 0 : times);
     }
     put_bytes(chunks, tw__redis_task_id(task));
+}
+
+static void put_task(struct tw__redis_chunks *chunks, const struct tw__redis_task *task, uint64_t before,
+                     uint32_t *routes)
+{
+    const struct tw__redis_task *written = written_before(chunks, task);
+    put_route(chunks, tw__redis_route_of(chunks->queues, task), routes);
+    put_head(chunks, task, before, written != NULL ? SHARED : 0);
     if (written != NULL)
         put_other(chunks, tw__redis_task_id(task), tw__redis_task_id(written));
     else
@@ -163,14 +172,16 @@ bool tw__redis_chunks_next(struct tw__redis_chunks *chunks, struct tw__redis_byt
     return true;
 }
 
-void tw__redis_chunk_put(struct tw__redis_buffer *buffer, const struct tw__redis_queue *queue,
-                         const struct tw__redis_task *task)
+void tw__redis_chunk_put(struct tw__redis_buffer *buffer, const struct tw__redis_task *task,
+                         struct tw__redis_route *route)
 {
-    struct tw__redis_chunks chunks = {.queues = queue->queues, .dump = ++queue->queues->dumps};
+    struct tw__redis_chunks chunks = {.queues = route->queue->queues, .buffer = *buffer};
     uint32_t routes = 0;
-    queue->queues->chunks++;
+    chunks.buffer.size = 0;
+    chunks.queues->chunks++;
     put_number(&chunks, TW__REDIS_FORMAT_NUMBER);
-    put_task(&chunks, task, 0, &routes);
+    put_route(&chunks, route, &routes);
+    put_head(&chunks, task, 0, BESIDE);
     *buffer = chunks.buffer;
 }
 
@@ -179,9 +190,9 @@ void tw__redis_chunk_put(struct tw__redis_buffer *buffer, const struct tw__redis
 struct reader {
     struct tw__redis_reader bytes;
     struct tw__redis_queue *queue;
-    struct tw__redis_route *route[TW__REDIS_CHUNK_TASKS];
+    struct tw__redis_route **route; /* room for TW__REDIS_CHUNK_TASKS */
     uint32_t routes;
-    bool renews; /* the tasks are in the queue already, and stay where they are */
+    const struct tw__redis_logged *logged; /* NULL: the chunk is part of a queue */
     uint64_t due, now_ms;
 };
 
@@ -234,10 +245,12 @@ static struct tw__redis_route *take_route(struct reader *reader)
  * that is shared was valid as it was read, and may be long. */
 static bool payload_fits(const struct tw__redis_route *route, const struct tw__redis_task_plan *plan)
 {
-    uint64_t count;
-    if (plan->share == NULL && !tw__redis_payload_valid(plan->packed))
-        return false;
-    tw__redis_varint_get(plan->packed.at, &count);
+    uint64_t count = plan->count; /* of a payload beside the chunk */
+    if (plan->packed.at != NULL) {
+        if (plan->share == NULL && !tw__redis_payload_valid(plan->packed))
+            return false;
+        tw__redis_varint_get(plan->packed.at, &count);
+    }
     switch (tw__redis_route_plan(route).kind) {
     case TW__REDIS_STREAM:
         return count % 2 == 0;
@@ -248,16 +261,14 @@ static bool payload_fits(const struct tw__redis_route *route, const struct tw__r
     }
 }
 
-/* Reads the flags of a task, and its life and its repetition if they announce these. Sets *shares. Returns
- * false after a fault. */
+/* Reads the flags of a task, and its life and its repetition if they announce these. Sets *payload to the flags
+ * that say where the payload is. Returns false after a fault. */
 static bool take_flags(struct reader *reader, struct tw__redis_task_plan *plan, struct tw__redis_life *life,
-                       bool *shares)
+                       unsigned *payload)
 {
-    uint64_t flags = take_number(reader, SHARED + LIVED + REPEATS + TW__REDIS_TRIES_MAX * TRIES);
+    uint64_t flags = take_number(reader, TRIES * (TW__REDIS_TRIES_MAX + 1) - 1);
     bool repeats = (flags & REPEATS) != 0;
-    *shares = (flags & SHARED) != 0;
-    if (flags % TRIES > SHARED + LIVED + REPEATS)
-        return false;
+    *payload = (unsigned)flags & (SHARED | BESIDE);
     if (flags & LIVED) {
         *life = tw__redis_life_take(&reader->bytes);
         plan->life = life;
@@ -276,16 +287,16 @@ static bool may_share(const struct tw__redis_task *task)
     return task != NULL && (!task->shares || tw__redis_task_share(task)->users < TW__REDIS_USERS_MAX);
 }
 
-/* Reads the id of another task of the queue, and sets the payload of that task as the one of this task.
- * After a fault `share` stays NULL. */
-static void take_other(struct reader *reader, struct tw__redis_task_plan *plan)
+/* Reads the id of another task of the queue, and sets the payload of that task as the one of this task. Returns
+ * false after a fault. */
+static bool take_other(struct reader *reader, struct tw__redis_task_plan *plan)
 {
     struct tw__redis_queue *queue = reader->queue;
     const struct tw__redis_memory *memory = &queue->queues->memory;
     uint64_t same = take_number(reader, plan->id.size);
     struct tw__redis_bytes rest = tw__redis_reader_bytes(&reader->bytes), id = {NULL, same + rest.size};
     if (reader->bytes.at == NULL)
-        return;
+        return false;
     char *name = memory->alloc(id.size + 1);
     memcpy(name, plan->id.at, same);
     memcpy(name + same, rest.at, rest.size);
@@ -293,30 +304,82 @@ static void take_other(struct reader *reader, struct tw__redis_task_plan *plan)
     struct tw__redis_task *other = tw__redis_queue_find(queue, tw__redis_queue_hash(queue->queues, id), id);
     memory->free(name);
     if (!may_share(other))
-        return;
+        return false;
     other = tw__redis_queue_share(queue, other);
     plan->share = tw__redis_task_share(other);
     plan->packed = tw__redis_task_packed(other);
+    return true;
 }
 
-/* Puts the task into the queue, or renews the one that is there. */
+/* Reads the payload, or takes it from beside the chunk. Returns false after a fault. */
+static bool take_payload(struct reader *reader, struct tw__redis_task_plan *plan, unsigned payload)
+{
+    uint32_t beside = reader->logged == NULL ? 0 : reader->logged->count;
+    if ((payload == BESIDE) != (beside > 0))
+        return false;
+    if (payload == BESIDE) {
+        plan->count = beside;
+        plan->string = reader->logged->string;
+        plan->arg = reader->logged->arg;
+        return true;
+    }
+    if (payload == SHARED)
+        return take_other(reader, plan);
+    plan->packed = tw__redis_reader_bytes(&reader->bytes);
+    return payload == 0;
+}
+
+/* Whether a task of the log is the only one of its chunk, and as a put leaves it: without an attempt, and at
+ * most with another time than its due time. Of a task that is renewed, the life does not count. */
+static bool is_logged(const struct reader *reader, const struct tw__redis_task_plan *plan)
+{
+    const struct tw__redis_life *life = plan->life;
+    if (reader->bytes.at != reader->bytes.end || plan->share != NULL)
+        return false;
+    return reader->logged->renews ||
+           (plan->tries == 0 && (life == NULL || (life->stage == TW__REDIS_WAITING && life->attempt == 0 &&
+                                                  life->token == 0 && !life->has_missed)));
+}
+
+/* Why a task of the log does not fit the one with its id, which may be NULL. Returns NULL if it does. */
+static const char *misfit_of(const struct reader *reader, const struct tw__redis_task_plan *plan,
+                             const struct tw__redis_task *old, const struct tw__redis_route *route)
+{
+    if (reader->logged->renews)
+        return tw__redis_keep_fits(reader->queue, old, route) ? NULL : "no task with its id can be renewed so";
+    bool keeps = plan->life != NULL;
+    return !keeps || (old != NULL && tw__redis_task_stage(old) == TW__REDIS_WAITING)
+               ? NULL
+               : "no task with its id has times to keep";
+}
+
+/* Files a task of the log as its put did, in the place of `old`, which may be NULL. */
+static void file_logged(struct reader *reader, struct tw__redis_task_plan *plan, struct tw__redis_route *route,
+                        uint64_t hash, struct tw__redis_task *old)
+{
+    const struct tw__redis_memory *memory = &reader->queue->queues->memory;
+    reader->bytes.fault.misfit = misfit_of(reader, plan, old, route);
+    if (reader->bytes.fault.misfit != NULL) {
+        reader->bytes.at = NULL;
+    } else if (reader->logged->renews) {
+        plan->life = NULL; /* that of the task in the queue stays */
+        tw__redis_keep_put(reader->queue, tw__redis_task_new(plan, memory), route, hash, old,
+                           TW__TASK_KEEPDUE_IN_PLACE, reader->now_ms);
+    } else {
+        tw__redis_lease_put(reader->queue, tw__redis_task_new(plan, memory), route, hash, old, reader->now_ms);
+    }
+}
+
 static void file_task(struct reader *reader, struct tw__redis_task_plan *plan, struct tw__redis_route *route)
 {
     struct tw__redis_queue *queue = reader->queue;
     uint64_t hash = tw__redis_queue_hash(queue->queues, plan->id);
     struct tw__redis_task *old = tw__redis_queue_find(queue, hash, plan->id);
-    if (reader->renews && (plan->share != NULL || !tw__redis_keep_fits(queue, old, route))) {
-        reader->bytes.fault.misfit = "no task with its id can be renewed so";
-        reader->bytes.at = NULL;
-        return;
-    }
-    if (reader->renews)
-        plan->life = NULL; /* that of the task in the queue stays */
-    struct tw__redis_task *task = tw__redis_task_new(plan, &queue->queues->memory);
-    if (reader->renews)
-        tw__redis_keep_put(queue, task, route, hash, old, TW__TASK_KEEPDUE_IN_PLACE, reader->now_ms);
+    if (reader->logged != NULL)
+        file_logged(reader, plan, route, hash, old);
     else
-        tw__redis_queue_put(queue, task, route, hash, old, reader->now_ms);
+        tw__redis_queue_put(queue, tw__redis_task_new(plan, &queue->queues->memory), route, hash, old,
+                            reader->now_ms);
 }
 
 static void take_task(struct reader *reader)
@@ -325,14 +388,12 @@ static void take_task(struct reader *reader)
     struct tw__redis_task_plan plan = {
         .due = tw__redis_reader_after(&reader->bytes, "the time", reader->due, TW__TASK_TIME_MAX)};
     struct tw__redis_life life;
-    bool shares, good = take_flags(reader, &plan, &life, &shares);
+    unsigned payload;
+    bool good = take_flags(reader, &plan, &life, &payload);
     plan.id = tw__redis_reader_bytes(&reader->bytes);
-    if (good && shares)
-        take_other(reader, &plan);
-    else
-        plan.packed = tw__redis_reader_bytes(&reader->bytes);
-    if (!good || plan.packed.at == NULL || reader->bytes.at == NULL || !payload_fits(route, &plan) ||
-        !tw__redis_route_allows(route, plan.life)) {
+    if (!good || !take_payload(reader, &plan, payload) || reader->bytes.at == NULL ||
+        !payload_fits(route, &plan) || !tw__redis_route_allows(route, plan.life) ||
+        (reader->logged != NULL && !is_logged(reader, &plan))) {
         reader->bytes.at = NULL;
         return;
     }
@@ -348,14 +409,17 @@ uint64_t tw__redis_chunk_format(struct tw__redis_bytes bytes)
     return tw__redis_format(tw__redis_reader_number(&reader, UINT64_MAX));
 }
 
-static bool read_chunk(struct tw__redis_queue *queue, struct tw__redis_bytes bytes, bool renews,
-                       uint64_t now_ms, struct tw__redis_fault *fault)
+static bool read_chunk(struct tw__redis_queue *queue, struct tw__redis_bytes bytes,
+                       const struct tw__redis_logged *logged, uint64_t now_ms, struct tw__redis_fault *fault)
 {
+    struct tw__redis_route *route[TW__REDIS_CHUNK_TASKS];
     struct reader reader = {.bytes = {.at = bytes.at, .end = bytes.at + bytes.size},
                             .queue = queue,
-                            .renews = renews,
+                            .route = route,
+                            .logged = logged,
                             .now_ms = now_ms};
-    if (take_number(&reader, UINT64_MAX) != TW__REDIS_FORMAT_NUMBER)
+    if (take_number(&reader, UINT64_MAX) != TW__REDIS_FORMAT_NUMBER ||
+        (logged != NULL && reader.bytes.at == reader.bytes.end))
         reader.bytes.at = NULL;
     while (reader.bytes.at != NULL && reader.bytes.at < reader.bytes.end)
         take_task(&reader);
@@ -369,11 +433,12 @@ static bool read_chunk(struct tw__redis_queue *queue, struct tw__redis_bytes byt
 bool tw__redis_chunk_read(struct tw__redis_queue *queue, struct tw__redis_bytes bytes, uint64_t now_ms,
                           struct tw__redis_fault *fault)
 {
-    return read_chunk(queue, bytes, false, now_ms, fault);
+    return read_chunk(queue, bytes, NULL, now_ms, fault);
 }
 
-bool tw__redis_chunk_renew(struct tw__redis_queue *queue, struct tw__redis_bytes bytes, uint64_t now_ms,
-                           struct tw__redis_fault *fault)
+bool tw__redis_chunk_repeat(struct tw__redis_queue *queue, struct tw__redis_bytes bytes,
+                            const struct tw__redis_logged *logged, uint64_t now_ms,
+                            struct tw__redis_fault *fault)
 {
-    return read_chunk(queue, bytes, true, now_ms, fault);
+    return read_chunk(queue, bytes, logged, now_ms, fault);
 }

@@ -38,14 +38,25 @@ void tw__redis_chunks_fini(struct tw__redis_chunks *chunks);
 /* The format of a chunk; 0 also if the bytes do not begin with a number. */
 uint64_t tw__redis_chunk_format(struct tw__redis_bytes bytes);
 
-/* Adds a chunk of one task of the queue to an empty buffer. */
-void tw__redis_chunk_put(struct tw__redis_buffer *buffer, const struct tw__redis_queue *queue,
-                         const struct tw__redis_task *task);
+/* For the log: writes a chunk of one task, without its payload, in place of what is in the buffer. The task
+ * need not be in a queue yet, and the route is the one that it has or will have. */
+void tw__redis_chunk_put(struct tw__redis_buffer *buffer, const struct tw__redis_task *task,
+                         struct tw__redis_route *route);
 
-/* Renews the tasks of the queue that have the ids of a chunk, by the payload, the repetition and the options
- * there (keep.h). Returns as tw__redis_chunk_read(). */
-bool tw__redis_chunk_renew(struct tw__redis_queue *queue, struct tw__redis_bytes bytes, uint64_t now_ms,
-                           struct tw__redis_fault *fault);
+/* How the log has a task that was put or sent. */
+struct tw__redis_logged {
+    bool renews; /* the task of the queue is renewed in its place (keep.h) */
+    /* The strings of the payload, beside the chunk; 0: the payload is in the chunk. */
+    uint32_t count;
+    struct tw__redis_bytes (*string)(void *arg, uint32_t i);
+    void *arg;
+};
+
+/* Files the task of such a chunk as its put or send did: it takes the place of the task with its id, or stands
+ * behind the attempt of that task. Returns as tw__redis_chunk_read(). */
+bool tw__redis_chunk_repeat(struct tw__redis_queue *queue, struct tw__redis_bytes bytes,
+                            const struct tw__redis_logged *logged, uint64_t now_ms,
+                            struct tw__redis_fault *fault);
 
 /* Puts the tasks of a chunk into a queue, which has the tasks of the chunks before it: a task may share the
  * payload of one of them. A task of the chunk replaces a task with the same id. Returns

@@ -149,11 +149,11 @@ static long long most_delay(uint64_t now_ms)
 }
 
 /* Replies that there is no whole time among `argc` arguments, 0 or more. Returns false. */
-static bool reply_no_time(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, bool absolute, bool in)
+static bool reply_no_time(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, bool at, bool in)
 {
     if (argc == 0)
         tw__redis_argument_missing(ctx, "IN or AT", "IN ms or AT unix-ms");
-    else if (absolute)
+    else if (at)
         tw__redis_argument_no_number(ctx, "AT", TW__REDIS_UNIX_MS, 0, TW__TASK_TIME_MAX);
     else if (in)
         tw__redis_argument_no_number(ctx, "IN", TW__REDIS_MS, 0, most_delay(tw__redis_now_ms()));
@@ -163,14 +163,14 @@ static bool reply_no_time(RedisModuleCtx *ctx, RedisModuleString **argv, int arg
 }
 
 bool tw__redis_argument_time(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, uint64_t *now_ms,
-                             uint64_t *due, bool *absolute)
+                             uint64_t *due)
 {
     *now_ms = 0;
-    *absolute = argc > 0 && tw__redis_argument_is(argv[0], "AT");
-    bool in = argc > 0 && !*absolute && tw__redis_argument_is(argv[0], "IN");
-    if (argc < 2 || (!*absolute && !in))
-        return reply_no_time(ctx, argv, argc, *absolute, in);
-    if (*absolute) {
+    bool at = argc > 0 && tw__redis_argument_is(argv[0], "AT");
+    bool in = argc > 0 && !at && tw__redis_argument_is(argv[0], "IN");
+    if (argc < 2 || (!at && !in))
+        return reply_no_time(ctx, argv, argc, at, in);
+    if (at) {
         if (!tw__redis_argument_number(ctx, argv[1], "AT", TW__REDIS_UNIX_MS, 0, TW__TASK_TIME_MAX, due))
             return false;
         if (!is_far(*due))

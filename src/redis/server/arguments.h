@@ -60,12 +60,11 @@ bool tw__redis_argument_option_number(RedisModuleCtx *ctx, const struct tw__redi
 
 /* ---- times and conditions -------------------------------------------------------------------------------- */
 
-/* Reads IN ms or AT unix-ms, the first two of `argc` arguments. Sets *absolute to whether it was AT. Sets
- * *now_ms to the time, or to 0 if filing the task will not ask for the time, because the due time is absolute
- * and far away. To read the clock takes a thirtieth of a TW.MOVE. Returns false after an error reply, which
- * names IN and AT if they are missing. */
+/* Reads IN ms or AT unix-ms, the first two of `argc` arguments. Sets *now_ms to the time, or to 0 if filing the
+ * task will not ask for the time, because the due time is absolute and far away. To read the clock takes a
+ * thirtieth of a TW.MOVE. Returns false after an error reply, which names IN and AT if they are missing. */
 bool tw__redis_argument_time(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, uint64_t *now_ms,
-                             uint64_t *due, bool *absolute);
+                             uint64_t *due);
 
 /* Reads a condition, one of task/conditions.h. Returns whether the argument is one. */
 bool tw__redis_argument_condition(RedisModuleString *argument, unsigned *condition);

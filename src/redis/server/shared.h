@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "queues/buffer.h"
 #include "queues/state.h"
 
 /* The flags of a context while a data set is loaded, in either way. */
@@ -45,7 +46,8 @@ struct tw__redis_shared {
     struct tw__redis_queues *queues;
     RedisModuleType *type; /* of a key whose value is a queue */
     struct tw__redis_counts counts;
-    RedisModuleString *at;                      /* "AT", which replicated commands often contain */
+    RedisModuleString *put, *renew;             /* the two words of the log that puts need */
+    struct tw__redis_buffer chunk;              /* in which puts are written for the log (filing.c) */
     struct tw__redis_calls *calls;              /* strings that deliveries share (call.c) */
     struct tw__redis_lateness_counts *lateness; /* lateness.c */
     struct tw__redis_chores *chores;            /* work that commands have left for a moment later (chores.c) */

@@ -618,7 +618,7 @@ def test_what_a_gate_keeps_back_is_not_replicated(clock, server, r):
     tap = Tap(server)
     with workers(server, 1, "s2") as crew:
         put(r, "s2", "a", at=clock.now() + 200)
-        assert [words[0] for words in tap.commands()] == ["TW.PUT"]
+        assert [words[:3] for words in tap.commands()] == [["TW.FIRED", "s2", "PUT"]]
         r.config_set("tickwheel.deliver", "no")
         clock.run(420)
         none_served(server, crew)

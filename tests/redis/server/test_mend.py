@@ -84,7 +84,7 @@ def state(client):
 def test_what_is_acknowledged_after_a_cut_transaction_is_there_at_the_next_start(fleet):
     server = fleet.server(**ALWAYS)
     path, kept = with_a_transaction(server)
-    for at in cuts(path, b"TW.SEND", 8, seed=1):
+    for at in cuts(path, b"TW.FIRED", 8, seed=1):
         r, log = start_cut(server, path, kept, at)
         assert COMPLAINED not in log
         assert state(r)["keys"] == ["before", "s"] and list(tasks(r, "s")) == ["kept"], at
@@ -293,7 +293,7 @@ def test_a_file_that_is_whole_is_left_alone(fleet):
     of a transaction, as servers handle that."""
     server = fleet.server(**ALWAYS)
     path, kept = with_a_transaction(server)
-    begin, behind, starts = last_transaction(path, b"TW.SEND")
+    begin, behind, starts = last_transaction(path, b"TW.FIRED")
     for at, left in ((behind, behind), (begin, begin), (starts[2], begin), (begin - 1, None)):
         _, log = start_cut(server, path, kept, at)
         assert COMPLAINED not in log and MENDED not in log, at
@@ -333,7 +333,7 @@ def test_what_servers_without_the_module_wrote_into_an_open_transaction_is_kept(
     no server loads it by itself."""
     server = fleet.server(**ALWAYS)
     path, kept = with_a_transaction(server)
-    begin, _, starts = last_transaction(path, b"TW.SEND")
+    begin, _, starts = last_transaction(path, b"TW.FIRED")
     acknowledged = command("SET", "acknowledged", "1" * 10000)  # More than one copied block.
     with open(kept, "rb") as file:
         text = file.read()

@@ -16,8 +16,8 @@ import pytest
 import redis
 from harness import (Broken, Raw, as_map, delivered, in_order, now_ms, task, tasks, wait_replica_in_sync,
                      wait_until)
-from situations import (add, aof_commands, aof_path, dead_of, digest, fill, last_transaction,
-                        let_pass, rewrite, transactions, wait_dead, wait_delivered, wait_rewritten,
+from situations import (add, aof_commands, aof_path, dead_of, digest, fill, last_transaction, let_pass,
+                        logged_task, rewrite, transactions, wait_dead, wait_delivered, wait_rewritten,
                         with_checksum, working)
 
 HOUR = 3600000
@@ -219,16 +219,44 @@ def test_the_append_only_file_says_absolute_times_alone(fleet):
     after = now_ms()
     server.kill()
     words = [words for _, words in aof_commands(aof_path(server)) if words[0].upper().startswith(b"TW.")]
-    assert [one[0].upper() for one in words] == [b"TW.SEND", b"TW.SEND", b"TW.FIRED", b"TW.SEND"]
-    assert words[0][3] == made.encode()
-    assert words[2][:3] == [b"TW.FIRED", b"s", b"LIVES"]
-    for one in words[:2] + words[3:]:
-        assert b"IN" not in [word.upper() for word in one] and b"*" not in one
-        times = [int(word) for word in one if word.isdigit() and len(word) == 13]
-        assert len(times) == 1 and before + 5000000 <= times[0] <= after + 6000000, one
+    assert [one[0] for one in words] == [b"TW.FIRED"] * 4
+    assert [one[2] for one in words] == [b"PUT", b"PUT", b"LIVES", b"PUT"]
+    sent = [logged_task(one) for one in words[:2] + words[3:]]
+    assert sent[0]["id"] == made and {one["id"] for one in sent} == set(known)
+    for one in sent:
+        assert before + 5000000 <= one["due"] <= after + 6000000, one
     server.options.update(HELD_BACK)
     server.start()
     assert tasks(server.client(), "s") == known
+
+
+SERIES = ("EVERY", HOUR)
+OPTIONS = [(), SERIES, (*SERIES, "TIMES", 7), (*SERIES, "MISSED", "burst"), (*SERIES, "MISSED", "skip"),
+           (*SERIES, "MISSED", "coalesce"), ("MAXLATE", 0), ("TRIES", 9), ("BACKOFF", 300, "1.25", 7000),
+           ("JITTER", 0), ("JITTER", 100),
+           (*SERIES, "TIMES", 1, "MISSED", "skip", "MAXLATE", 5, "TRIES", 1, "BACKOFF", 1, 100, 2, "JITTER", 3)]
+OF_TARGETS = [("LIST", ), ("LIST", "LEFT"), ("STREAM", ), ("MAXLEN", 1000), ("MAXLEN", 2**63 - 1, "TRIES", 15)]
+
+
+def test_a_file_and_a_replica_have_each_option_of_a_put_and_a_send(fleet):
+    server = fleet.server(**ALWAYS)
+    replica, r = fleet.server(replicaof=server), server.client()
+    for i, words in enumerate(OPTIONS):
+        r.execute_command("TW.PUT", "s", f"put {i}", "IN", HOUR + i, *words, "PAYLOAD", "", "x" * 300, i)
+    for i, words in enumerate(OPTIONS + OF_TARGETS):
+        payload = ("v", ) if "LIST" in words else ("f", "", "", "x" * 300)
+        r.execute_command("TW.SEND", "s", f"out {i % 3}", f"sent {i}", "IN", HOUR, *words, "PAYLOAD", *payload)
+    expected = looked(r), digest(server)
+    assert len(expected[0]) == 2 * len(OPTIONS) + len(OF_TARGETS)
+    wait_replica_in_sync(server, replica)
+    assert (looked(replica.client()), digest(replica)) == expected
+    server.restart()
+    assert (looked(server.client()), digest(server)) == expected
+    assert {words[2] for _, words in aof_commands(aof_path(server)) if words[0] != b"SELECT"} == {b"PUT"}
+
+
+def looked(client):
+    return {name: {**task(client, "s", name), "remaining": 0} for name in tasks(client, "s")}
 
 
 def test_the_append_only_file_holds_delivery_and_removal_in_one_transaction(fleet):
@@ -243,11 +271,11 @@ def test_the_append_only_file_holds_delivery_and_removal_in_one_transaction(flee
     wait_until(lambda: server.tw()["pending"] == 0)
     server.kill()
     found = transactions(aof_commands(aof_path(server)))
-    ticks = [one for one in found if any(words[0].upper() == b"TW.FIRED" for words in one)]
+    ticks = [one for one in found if any(words[0].upper() == b"XADD" for words in one)]
     assert ticks
     for one in found:
         delivered_here = [words for words in one if words[0].upper() in (b"XADD", b"RPUSH")]
-        removed_here = [words for words in one if words[0].upper() == b"TW.FIRED"]
+        removed_here = [words for words in one if words[0].upper() == b"TW.FIRED" and words[2] != b"PUT"]
         assert bool(delivered_here) == bool(removed_here), one
         for words in delivered_here:
             assert one.index(words) < max(i for i, other in enumerate(one) if other in removed_here)
@@ -266,7 +294,7 @@ def test_a_transaction_with_a_task_is_one_in_the_file(fleet):
     found = transactions(aof_commands(aof_path(server)))
     names = [[words[0].upper() for words in one if words[0].upper() != b"SELECT"]
              for one in found]  # Redis 8 has a SELECT here
-    assert [one for one in names if len(one) > 1] == [[b"SET", b"TW.SEND"]]
+    assert [one for one in names if len(one) > 1] == [[b"SET", b"TW.FIRED"]]
 
 
 # Restarts
@@ -608,15 +636,19 @@ def test_a_snapshot_from_before_format_1_ends_the_start_and_stays(fleet, number)
 
 
 @pytest.mark.parametrize("number, format", [(1, 0), (2, 0), (3, 0), (102, 2)])
-def test_a_chunk_of_another_format_in_an_append_only_file_ends_the_start(fleet, number, format):
+@pytest.mark.parametrize("start, form, value", [
+    (b"*3\r\n$7\r\nTW.LOAD\r\n", b"", b""),
+    (b"*5\r\n$8\r\nTW.FIRED\r\n", b"$3\r\nPUT\r\n", b"$1\r\nv\r\n")], ids=["loaded", "put"])
+def test_a_chunk_of_another_format_in_an_append_only_file_ends_the_start(fleet, number, format, start, form,
+                                                                         value):
     """The server would go on without these tasks, and the next rewrite would lose them."""
     server = fleet.server(aof_use_rdb_preamble="no", **ALWAYS)
     specimen(server.client())
     server.stop()
     with open(aof_path(server), "ab") as file:
         for name in (b"s", b"new"):
-            file.write(b"*3\r\n$7\r\nTW.LOAD\r\n$%d\r\n%s\r\n$25\r\n" % (len(name), name) +
-                       bytes.fromhex(CHUNK.format(number)) + b"\r\n")
+            file.write(start + b"$%d\r\n%s\r\n" % (len(name), name) + form + b"$25\r\n" +
+                       bytes.fromhex(CHUNK.format(number)) + b"\r\n" + value)
     with open(aof_path(server), "rb") as file:
         before = file.read()
     server.spawn()  # It may reply before it ends, so start() is of no use.
@@ -627,22 +659,34 @@ def test_a_chunk_of_another_format_in_an_append_only_file_ends_the_start(fleet, 
         assert file.read() == before
 
 
+# A task `b` for workers that is due at 1000 ms, and one that waits for 2000 ms since KEEPDUE has let it, as the
+# log has them.
+LOGGED = [bytes.fromhex("65" "00" "03000000" "0000000065" + rest + "0162") for rest in (
+    "e80708", "d00f0a" "00e8070000000000")]
+
+
 @pytest.mark.parametrize("cut", [lambda chunk: chunk[:-1], lambda chunk: chunk[:1] + b"\xff" * 9 + chunk[1:]],
                          ids=["short", "garbage"])
-def test_a_damaged_chunk_in_an_append_only_file_ends_the_start(fleet, cut):
+@pytest.mark.parametrize("before_it, kind", [
+    ((b"TW.LOAD", b"s"), "base"), ((b"TW.FIRED", b"s", b"PUT"), "incr"),
+    ((b"TW.FIRED", b"s", b"RENEW"), "incr")], ids=["loaded", "put", "renewed"])
+def test_a_damaged_chunk_in_an_append_only_file_ends_the_start(fleet, before_it, kind, cut):
     """For the same reason. Without the damage the server has all its tasks."""
     server = fleet.server(aof_use_rdb_preamble="no", **ALWAYS)
     specimen(server.client())
     rewrite(server)
+    for value in ("old", "new"):
+        server.client().execute_command("TW.PUT", "s", "put", "IN", HOUR, "KEEPDUE", "PAYLOAD", value)
     before = digest(server)
     server.stop()
-    path = aof_path(server, "base")
+    path = aof_path(server, kind)
     with open(path, "rb") as file:
         good = file.read()
-    [chunk] = [words[2] for _, words in aof_commands(path) if words[:2] == [b"TW.LOAD", b"s"]]
+    [chunk] = [words[len(before_it)] for _, words in aof_commands(path)
+               if tuple(words[:len(before_it)]) == before_it]
+    damaged = b"$%d\r\n%s\r\n" % (len(cut(chunk)), cut(chunk))
     with open(path, "wb") as file:
-        file.write(good.replace(b"$%d\r\n%s\r\n" % (len(chunk), chunk),
-                                b"$%d\r\n%s\r\n" % (len(cut(chunk)), cut(chunk))))
+        file.write(good.replace(b"$%d\r\n%s\r\n" % (len(chunk), chunk), damaged))
     server.spawn()
     assert server.reap() == 1
     assert ("tickwheel: a chunk of the queue 's' is damaged: its bytes are not what was written; take the file "
@@ -658,7 +702,7 @@ def log_outcomes(server, *outcomes):
     """Adds outcomes to the append-only file of a server that is stopped, and starts it."""
     with open(aof_path(server), "ab") as file:
         for words in outcomes:
-            words = [b"TW.FIRED", *words.split()]
+            words = [b"TW.FIRED", *words.split(b" ")]
             file.write(b"*%d\r\n" % len(words))
             file.writelines(b"$%d\r\n%s\r\n" % (len(word), word) for word in words)
     server.start()
@@ -668,9 +712,11 @@ def test_an_outcome_that_fits_no_task_is_an_error_in_the_log(fleet):
     server = fleet.server(aof_use_rdb_preamble="no", **ALWAYS)
     add(server.client(), "s", "out", "a", now_ms() + HOUR)
     server.kill()
-    log_outcomes(server, b"s ONCE nobody", b"none ONCE a", b"s NEXT a 5 1", b"s ONCE nobody b", b"s RESUME")
+    log_outcomes(server, b"s ONCE nobody", b"none ONCE a", b"s NEXT a 5 1", b"s ONCE nobody b", b"s RESUME",
+                 b"s RENEW " + LOGGED[0] + b" v", b"s PUT " + LOGGED[1] + b" v")
     for text in ("'s': no task has the id of a change", "'none': there is no such queue",
-                 "'s': a task with another period does not repeat", "'s': it is not paused"):
+                 "'s': a task with another period does not repeat", "'s': it is not paused",
+                 "'s': no task with its id can be renewed so", "'s': no task with its id has times to keep"):
         assert f"tickwheel: an outcome does not fit the queue {text}" in server.log()
     assert list(tasks(server.client(), "s")) == ["a"]
 

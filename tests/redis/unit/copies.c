@@ -162,6 +162,31 @@ void check_what_was_read(struct tw__redis_queue *queue, bool good)
     close_queue(copy);
 }
 
+static struct tw__redis_bytes some_string(void *arg, uint32_t i)
+{
+    (void)arg;
+    return text(i % 2 == 0 ? "f" : "v");
+}
+
+void read_logged(const char *bytes, size_t size, uint32_t strings)
+{
+    struct tw__redis_queue *queue = tw__redis_queue_new(all);
+    struct tw__redis_logged logged = {.count = strings, .string = some_string};
+    char *exact = counted_alloc(size);
+    if (size > 0)
+        memcpy(exact, bytes, size);
+    struct tw__redis_bytes chunk = {exact, size};
+    tw__redis_chunk_read(queue, chunk, START, NULL);
+    tw__redis_chunk_repeat(queue, chunk, &logged, START, NULL);
+    logged.renews = true;
+    tw__redis_chunk_repeat(queue, chunk, &logged, START, NULL);
+    counted_free(exact);
+    check_what_was_read(queue, false);
+    close_queue(queue);
+    tw__redis_grave_reap_all(all);
+    assert_int_equal(blocks_out, 1 + (all->route != NULL));
+}
+
 int read_chunk(const char *bytes, size_t size)
 {
     struct tw__redis_queue *queue = tw__redis_queue_new(all);

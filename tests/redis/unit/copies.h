@@ -26,5 +26,8 @@ void check_what_was_read(struct tw__redis_queue *queue, bool good);
 /* Reads a chunk into a new queue, checks it, and frees it again. Returns how many tasks it had, or -1 if the
  * bytes were refused. Requires: there is no other queue. */
 int read_chunk(const char *bytes, size_t size);
+/* Reads bytes as a chunk, if they are one, and then as the chunk of a put or of a renewal in the log, with so
+ * many strings of a payload beside it. */
+void read_logged(const char *bytes, size_t size, uint32_t strings);
 
 #endif

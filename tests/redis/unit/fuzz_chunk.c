@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Fuzzes chunks of tasks (queues/chunk.c, life.c): the strings of RESTORE and of an RDB file, and of TW.LOAD
- * in an append-only file. A chunk that is accepted gives tasks that are in order, and that come back from
- * chunks of their own; a chunk that is refused leaves queues whose invariants hold, and no memory.
+ * Fuzzes chunks of tasks (queues/chunk.c, life.c): the strings of RESTORE and of an RDB file, and of TW.LOAD,
+ * TW.FIRED PUT and TW.FIRED RENEW in an append-only file. A chunk that is accepted gives tasks that are in
+ * order, and that come back from chunks of their own; a chunk that is refused leaves queues whose invariants
+ * hold, and no memory.
  */
 #include "copies.h"
 
@@ -16,6 +17,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         use_seed();
         open_all();
     }
-    read_chunk((const char *)data, size < MOST ? size : MOST);
+    size = size < MOST ? size : MOST;
+    read_chunk((const char *)data, size);
+    for (uint32_t strings = 0; strings < 3; strings++)
+        read_logged((const char *)data, size, strings);
     return 0;
 }

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Tasks that were put or sent, as the log has them: a chunk, and the payload beside it. test_keep.c has those
+ * that are renewed in their place.
+ */
+#include "copies.h"
+#include "work.h"
+
+#include <src/redis/queues/chunk.h>
+#include <src/redis/queues/queue.h>
+#include <src/redis/queues/route.h>
+
+/* A task as a command has it, with the strings "f" and "v" from *values on. */
+struct put {
+    const char *id;
+    unsigned plan; /* in plan_of */
+    uint64_t due, every, times;
+    uint32_t values;
+    const struct tw__redis_life *life;
+};
+
+static struct tw__redis_bytes value_of(void *arg, uint32_t i)
+{
+    (void)arg;
+    return text(i % 2 == 0 ? "f" : "value");
+}
+
+static struct tw__redis_task *make(const struct put *put)
+{
+    struct tw__redis_task_plan plan = {.id = text(put->id),
+                                       .due = put->due,
+                                       .every = put->every,
+                                       .times = put->every > 0 ? put->times : 1,
+                                       .life = put->life,
+                                       .count = put->values,
+                                       .string = value_of};
+    return tw__redis_task_new(&plan, &counted);
+}
+
+/* Puts a task into a queue. Returns its chunk, which the caller frees. */
+static struct tw__redis_buffer file(struct tw__redis_queue *into, const struct put *put)
+{
+    struct tw__redis_buffer chunk = {0};
+    struct tw__redis_task *task = make(put);
+    struct tw__redis_route *route = tw__redis_route_for(into, &plan_of[put->plan]);
+    uint64_t hash = tw__redis_queue_hash(all, text(put->id));
+    tw__redis_chunk_put(&chunk, task, route);
+    tw__redis_lease_put(into, task, route, hash, find(into, put->id), START);
+    return chunk;
+}
+
+/* Reads the first `size` bytes of a chunk, with so many strings beside it. */
+static bool repeat(struct tw__redis_queue *into, const char *chunk, size_t size, uint32_t values,
+                   struct tw__redis_fault *fault)
+{
+    struct tw__redis_logged logged = {.count = values, .string = value_of};
+    char *exact = counted_alloc(size); /* so that a sanitizer sees a read past the end */
+    if (size > 0)
+        memcpy(exact, chunk, size);
+    bool good = tw__redis_chunk_repeat(into, (struct tw__redis_bytes){exact, size}, &logged, START, fault);
+    counted_free(exact);
+    return good;
+}
+
+/* Puts a task into `queue`, and into another queue as the log says. */
+static void file_in_both(struct tw__redis_queue *other, const struct put *put)
+{
+    struct tw__redis_buffer chunk = file(queue, put);
+    assert_true(repeat(other, chunk.at, chunk.size, put->values, NULL));
+    tw__redis_buffer_free(&chunk, &counted);
+    assert_queues_equal(queue, other);
+}
+
+static void each_option_comes_back(void **state)
+{
+    static const uint64_t every[] = {0, 1, 3155760000000}, times[] = {1, INT64_MAX, TW__REDIS_FOR_EVER};
+    (void)state;
+    open_work();
+    struct tw__redis_queue *other = tw__redis_queue_new(all);
+    tw__redis_queue_attach(other);
+    for (unsigned plan = 0; plan < PLANS; plan++)
+        for (unsigned i = 0; i < 9; i++) {
+            char id[16];
+            struct put put = {.id = id,
+                              .plan = plan,
+                              .due = i == 8 ? TW__TASK_TIME_MAX : START - 4 + i,
+                              .every = every[i % 3],
+                              .times = times[i / 3],
+                              .values = strings_suit(plan_of[plan].kind, 2) ? 2 : 1};
+            snprintf(id, sizeof id, "%u.%u", plan, i);
+            file_in_both(other, &put);
+        }
+    file_in_both(other, &(struct put){.id = "", .plan = PLANS - 1, .due = 0, .values = 300});
+    file_in_both(other, &(struct put){.id = "0.0", .plan = 1, .due = START + 7, .values = 1}); /* replaces */
+    close_queue(other);
+    close_work();
+}
+
+static void a_new_task_stands_behind_the_attempt(void **state)
+{
+    (void)state;
+    open_work();
+    struct tw__redis_queue *other = tw__redis_queue_new(all);
+    tw__redis_queue_attach(other);
+    for (unsigned life = 1; life < DEAD_LIFE; life++) { /* the leased ones */
+        struct put old = {
+            .id = "a", .plan = PLANS - 1, .due = START + 900, .every = 5, .times = 3, .values = 1};
+        old.life = &life_of[life];
+        struct tw__redis_queue *const both[] = {queue, other};
+        for (int i = 0; i < 2; i++) {
+            uint64_t hash = tw__redis_queue_hash(all, text("a"));
+            tw__redis_queue_put(both[i], make(&old), tw__redis_route_for(both[i], &plan_of[PLANS - 1]), hash,
+                                find(both[i], "a"), START);
+        }
+        file_in_both(other, &(struct put){.id = "a", .plan = 0, .due = START + 3, .values = 2});
+        assert_int_equal(tw__redis_task_stage(find(other, "a")), TW__REDIS_REPLACED);
+        assert_true(tw__redis_task_first_due(find(other, "a")) == START + 3);
+    }
+    close_queue(other);
+    close_work();
+}
+
+/* KEEPDUE has given the task another time than its due time. */
+static const struct tw__redis_life kept = {.due = START + 5, .worker = {"", 0}, .error = {"", 0}};
+static const struct put keeps = {.id = "a", .plan = 1, .due = START + 60, .values = 1, .life = &kept};
+
+static void times_that_are_kept_need_the_task_that_had_them(void **state)
+{
+    (void)state;
+    open_work();
+    struct tw__redis_fault fault;
+    struct tw__redis_queue *other = tw__redis_queue_new(all);
+    tw__redis_queue_attach(other);
+    struct tw__redis_buffer chunk = file(queue, &keeps);
+    assert_false(repeat(other, chunk.at, chunk.size, 1, &fault));
+    assert_string_equal(fault.misfit, "no task with its id has times to keep");
+    struct tw__redis_task *old = put_work(other, "a", START + 5, START);
+    assert_true(repeat(other, chunk.at, chunk.size, 1, NULL));
+    assert_queues_equal(queue, other);
+    old = put_work(other, "b", START + 5, START);
+    tw__redis_lease_kill(other, old, 1, text("no"), START + 9, &changes);
+    tw__redis_buffer_free(&chunk, &counted);
+    chunk = file(queue, &(struct put){.id = "b", .plan = 1, .due = START + 60, .values = 1, .life = &kept});
+    assert_false(repeat(other, chunk.at, chunk.size, 1, &fault));
+    assert_string_equal(fault.misfit, "no task with its id has times to keep");
+    tw__redis_buffer_free(&chunk, &counted);
+    close_queue(other);
+    close_work();
+}
+
+/* Nothing is filed by bytes that are no chunk of one new task. */
+static void damaged_bytes_are_refused(void **state)
+{
+    (void)state;
+    open_work();
+    struct tw__redis_fault fault;
+    struct tw__redis_queue *other = tw__redis_queue_new(all);
+    struct put put = {.id = "abc", .plan = 7, .due = START + 60, .every = 5, .times = 3, .values = 1};
+    struct tw__redis_buffer chunk = file(queue, &put);
+    for (size_t size = 0; size < chunk.size; size++)
+        assert_false(repeat(other, chunk.at, size, 1, &fault) || fault.misfit != NULL);
+    tw__redis_buffer_put_number(&chunk, 0, &counted); /* a second task may follow in a queue's chunk alone */
+    assert_false(repeat(other, chunk.at, chunk.size, 1, &fault) || fault.misfit != NULL);
+    chunk.size--;
+    assert_false(repeat(other, chunk.at, chunk.size, 0, &fault) || fault.misfit != NULL);
+    assert_false(repeat(other, chunk.at, chunk.size, 2, &fault) || fault.misfit != NULL); /* for a List */
+    assert_false(tw__redis_chunk_read(other, (struct tw__redis_bytes){chunk.at, chunk.size}, START, &fault));
+    assert_int_equal(tw__redis_table_count(&other->tasks), 0);
+    assert_true(repeat(other, chunk.at, chunk.size, 1, &fault));
+    tw__redis_buffer_free(&chunk, &counted);
+    close_queue(other);
+    close_work();
+}
+
+/* A put leaves no task that has been taken, or has died. */
+static void a_task_that_has_begun_is_no_put(void **state)
+{
+    (void)state;
+    open_work();
+    struct tw__redis_fault fault;
+    for (unsigned life = 0; life < LIVES; life++) {
+        struct tw__redis_buffer chunk = {0};
+        struct put put = {.id = "a", .plan = PLANS - 1, .due = START + 60, .every = 5, .times = 3, .values = 1};
+        put.life = &life_of[life];
+        struct tw__redis_task *task = make(&put);
+        tw__redis_chunk_put(&chunk, task, tw__redis_route_for(queue, &plan_of[put.plan]));
+        assert_false(repeat(queue, chunk.at, chunk.size, 1, &fault) || fault.misfit != NULL);
+        tw__redis_buffer_free(&chunk, &counted);
+        counted_free(task);
+    }
+    close_work();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_option_comes_back),
+        cmocka_unit_test(a_new_task_stands_behind_the_attempt),
+        cmocka_unit_test(times_that_are_kept_need_the_task_that_had_them),
+        cmocka_unit_test(damaged_bytes_are_refused),
+        cmocka_unit_test(a_task_that_has_begun_is_no_put),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
