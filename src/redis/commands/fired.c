@@ -181,6 +181,32 @@ static int fire_changes(RedisModuleCtx *ctx, struct tw__redis_queue *queue, Redi
     return misfit != NULL ? reply_misfit(ctx, argv[1], misfit) : RedisModule_ReplyWithSimpleString(ctx, "OK");
 }
 
+/* A part of the log cannot be read: replies with the error. But one of the AOF ends the server, as an unknown
+ * command there does. Otherwise it would go on without these tasks, and the next rewrite would take them from
+ * the file. */
+static int refuse_log(RedisModuleCtx *ctx, const char *why)
+{
+    char error[REPLY_MAX + sizeof "ERR "];
+    if (RedisModule_IsAOFClient(RedisModule_GetClientId(ctx))) {
+        RedisModule_Log(ctx, "warning", "tickwheel: %s", why);
+        exit(EXIT_FAILURE);
+    }
+    snprintf(error, sizeof error, "ERR %s", why);
+    return RedisModule_ReplyWithError(ctx, error);
+}
+
+/* A later version may have further forms. */
+static int refuse_form(RedisModuleCtx *ctx, RedisModuleString *form)
+{
+    char shown[TW__REDIS_SHOWN_MAX], why[REPLY_MAX];
+    snprintf(
+        why, sizeof why,
+        "TW.FIRED is '%s': expected ONCE id ..., NEXT id due times ..., LIVES changes, RENEW chunk, PAUSE or "
+        "RESUME; the version that wrote it can read it",
+        tw__redis_string_shown(form, shown));
+    return refuse_log(ctx, why);
+}
+
 /* TW.FIRED queue ONCE id [id ...] | NEXT id due times [id due times ...] | LIVES changes | RENEW chunk |
  * PAUSE | RESUME | NOTHING */
 int tw__redis_fired_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
@@ -195,29 +221,12 @@ int tw__redis_fired_command(RedisModuleCtx *ctx, RedisModuleString **argv, int a
     if (!is_internal(ctx, "TW.FIRED"))
         return REDISMODULE_OK;
     if (!is_form(argv, argc))
-        return tw__redis_argument_error(
-            ctx, argv[2], "TW.FIRED",
-            "ONCE id ..., NEXT id due times ..., LIVES changes, RENEW chunk, PAUSE or "
-            "RESUME");
+        return refuse_form(ctx, argv[2]);
     if (!tw__redis_keys_open(ctx, argv[1], &key, &queue))
         return REDISMODULE_OK;
     RedisModule_CloseKey(key);
     fire_changes(ctx, queue, argv, argc);
     return RedisModule_SignalModifiedKey(ctx, argv[1]); /* if no task is left, DEL follows */
-}
-
-/* A chunk cannot be read: replies with the error. But a chunk of the AOF ends the server, as an unknown command
- * there does. Otherwise it would go on without these tasks, and the next rewrite would take them from the
- * file. */
-static int refuse_chunk(RedisModuleCtx *ctx, const char *why)
-{
-    char error[REPLY_MAX + sizeof "ERR "];
-    if (RedisModule_IsAOFClient(RedisModule_GetClientId(ctx))) {
-        RedisModule_Log(ctx, "warning", "tickwheel: %s", why);
-        exit(EXIT_FAILURE);
-    }
-    snprintf(error, sizeof error, "ERR %s", why);
-    return RedisModule_ReplyWithError(ctx, error);
 }
 
 static int refuse_damaged(RedisModuleCtx *ctx, RedisModuleString *name, const struct tw__redis_fault *fault)
@@ -227,7 +236,7 @@ static int refuse_damaged(RedisModuleCtx *ctx, RedisModuleString *name, const st
              "a chunk of the queue '%s' is damaged: %s; take the file from a backup or a replica, as "
              "redis-check-aof does not look into chunks",
              tw__redis_string_shown(name, shown), tw__redis_fault_text(fault, text));
-    return refuse_chunk(ctx, why);
+    return refuse_log(ctx, why);
 }
 
 /* Whether this version reads the format of a chunk. If not, refuses the chunk. */
@@ -239,7 +248,7 @@ static bool is_format(RedisModuleCtx *ctx, struct tw__redis_bytes chunk)
         return true;
     snprintf(why, sizeof why, "format is %" PRIu64 ": expected %d; the version that wrote it can read it",
              format, TW__REDIS_FORMAT);
-    refuse_chunk(ctx, why);
+    refuse_log(ctx, why);
     return false;
 }
 

@@ -664,6 +664,27 @@ def log_outcomes(server, *outcomes):
     server.start()
 
 
+@pytest.mark.parametrize("form", [b"LATER x", b"LATER a 5 1", b"NEXT a 5"])
+def test_an_unknown_form_of_an_outcome_in_an_append_only_file_ends_the_start(fleet, form):
+    """A later version may file tasks so. The next rewrite would take them from the file."""
+    server = fleet.server(aof_use_rdb_preamble="no", **ALWAYS)
+    add(server.client(), "s", "out", "a", now_ms() + HOUR)
+    server.kill()
+    path = aof_path(server)
+    with open(path, "rb") as file:
+        good = file.read()
+    with open(path, "ab") as file:
+        words = [b"TW.FIRED", b"s", *form.split()]
+        file.write(b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in words))
+    server.spawn()
+    assert server.reap() == 1
+    assert f"tickwheel: TW.FIRED is '{form.split()[0].decode()}': expected ONCE" in server.tail()
+    with open(path, "wb") as file:
+        file.write(good)
+    server.start()
+    assert task(server.client(), "s", "a") is not None
+
+
 def test_an_outcome_that_fits_no_task_is_an_error_in_the_log(fleet):
     server = fleet.server(aof_use_rdb_preamble="no", **ALWAYS)
     add(server.client(), "s", "out", "a", now_ms() + HOUR)
