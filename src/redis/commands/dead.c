@@ -57,6 +57,7 @@ int tw__redis_dead_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
         return RedisModule_WrongArity(ctx);
     if (!tw__redis_argument_options(ctx, argv + 2, argc - 2, options, "COUNT n or AFTER id") ||
         !tw__redis_argument_option_number(ctx, &options[0], &limit) ||
+        (options[1].value != NULL && !tw__redis_argument_ids(ctx, &options[1].value, 1, 1)) ||
         !tw__redis_keys_find(ctx, argv[1], &queue))
         return REDISMODULE_OK;
     struct tw__redis_task *task = queue == NULL ? NULL : tw__redis_place_first_dead(queue);

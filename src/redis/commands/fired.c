@@ -40,14 +40,6 @@ static bool is_internal(RedisModuleCtx *ctx, const char *name)
     return false;
 }
 
-/* Replies that a part of the log is damaged, and why. */
-static int reply_damaged(RedisModuleCtx *ctx, const char *what, const struct tw__redis_fault *fault)
-{
-    char text[TW__REDIS_FAULT_TEXT], error[REPLY_MAX];
-    snprintf(error, sizeof error, "ERR %s: %s", what, tw__redis_fault_text(fault, text));
-    return RedisModule_ReplyWithError(ctx, error);
-}
-
 /* Replies that an outcome does not fit the queue, and says so in the server's log too. Outcomes that fit have
  * been done. */
 static int reply_misfit(RedisModuleCtx *ctx, RedisModuleString *name, const char *misfit)
@@ -111,10 +103,10 @@ static void fired_once(struct tw__redis_queue *queue, RedisModuleString *argumen
         tw__redis_queue_remove(queue, task, hash);
 }
 
-/* A chunk cannot be read: replies with the error. But a chunk of the AOF ends the server, as an unknown command
- * there does. Otherwise it would go on without these tasks, and the next rewrite would take them from the
- * file. */
-static int refuse_chunk(RedisModuleCtx *ctx, const char *why)
+/* A part of the log cannot be read: replies with the error. But one of the AOF ends the server, as an unknown
+ * command there does. Otherwise it would go on without these tasks, and the next rewrite would take them from
+ * the file. */
+static int refuse_log(RedisModuleCtx *ctx, const char *why)
 {
     char error[REPLY_MAX + sizeof "ERR "];
     if (RedisModule_IsAOFClient(RedisModule_GetClientId(ctx))) {
@@ -125,6 +117,18 @@ static int refuse_chunk(RedisModuleCtx *ctx, const char *why)
     return RedisModule_ReplyWithError(ctx, error);
 }
 
+/* A later version may have further forms. */
+static int refuse_form(RedisModuleCtx *ctx, RedisModuleString *form)
+{
+    char shown[TW__REDIS_SHOWN_MAX], why[REPLY_MAX];
+    snprintf(
+        why, sizeof why,
+        "the outcome is '%s': expected ONCE id ..., NEXT id due times ..., LIVES changes, PUT chunk value ..., "
+        "RENEW chunk value ..., PAUSE or RESUME; the version that wrote it can read it",
+        tw__redis_string_shown(form, shown));
+    return refuse_log(ctx, why);
+}
+
 static int refuse_damaged(RedisModuleCtx *ctx, RedisModuleString *name, const struct tw__redis_fault *fault)
 {
     char shown[TW__REDIS_SHOWN_MAX], text[TW__REDIS_FAULT_TEXT], why[REPLY_MAX];
@@ -132,7 +136,7 @@ static int refuse_damaged(RedisModuleCtx *ctx, RedisModuleString *name, const st
              "a chunk of the queue '%s' is damaged: %s; take the file from a backup or a replica, as "
              "redis-check-aof does not look into chunks",
              tw__redis_string_shown(name, shown), tw__redis_fault_text(fault, text));
-    return refuse_chunk(ctx, why);
+    return refuse_log(ctx, why);
 }
 
 /* Whether this version reads the format of a chunk. If not, refuses the chunk. */
@@ -144,7 +148,7 @@ static bool is_format(RedisModuleCtx *ctx, struct tw__redis_bytes chunk)
         return true;
     snprintf(why, sizeof why, "format is %" PRIu64 ": expected %d; the version that wrote it can read it",
              format, TW__REDIS_FORMAT);
-    refuse_chunk(ctx, why);
+    refuse_log(ctx, why);
     return false;
 }
 
@@ -156,16 +160,15 @@ static bool was_read(bool good, const struct tw__redis_fault *fault, const char 
 }
 
 /* LIVES: tasks were leased, failed, died, were done, cancelled, moved. Returns false after an error reply. */
-static bool fired_lives(RedisModuleCtx *ctx, struct tw__redis_queue *queue, RedisModuleString *argument,
+static bool fired_lives(RedisModuleCtx *ctx, struct tw__redis_queue *queue, RedisModuleString **argv,
                         const char **misfit)
 {
     struct tw__redis_fault fault;
-    bool good =
-        tw__redis_change_read(queue, tw__redis_string_bytes(argument), tw__redis_clock_now(ctx), &fault);
+    bool good = tw__redis_change_read(queue, tw__redis_string_bytes(argv[3]), tw__redis_clock_now(ctx), &fault);
     tw__redis_alarm_next();
     if (was_read(good, &fault, misfit))
         return true;
-    reply_damaged(ctx, "TW.FIRED: the changes are damaged", &fault);
+    refuse_damaged(ctx, argv[1], &fault);
     return false;
 }
 
@@ -226,7 +229,7 @@ static bool make_changes(RedisModuleCtx *ctx, struct tw__redis_queue *queue, Red
         return true;
     }
     if (tw__redis_argument_is(argv[2], "LIVES"))
-        return fired_lives(ctx, queue, argv[3], misfit);
+        return fired_lives(ctx, queue, argv, misfit);
     if (tw__redis_argument_is(argv[2], "ONCE")) {
         for (int i = 3; i < argc; i++)
             fired_once(queue, argv[i], misfit);
@@ -289,10 +292,7 @@ int tw__redis_fired_command(RedisModuleCtx *ctx, RedisModuleString **argv, int a
     if (!is_internal(ctx, "TW.FIRED"))
         return REDISMODULE_OK;
     if (!is_form(argv, argc))
-        return tw__redis_argument_error(
-            ctx, argv[2], "TW.FIRED",
-            "ONCE id ..., NEXT id due times ..., LIVES changes, PUT chunk value ..., "
-            "RENEW chunk value ..., PAUSE or RESUME");
+        return refuse_form(ctx, argv[2]);
     if (!tw__redis_keys_open(ctx, argv[1], &key, &queue))
         return REDISMODULE_OK;
     RedisModule_CloseKey(key);

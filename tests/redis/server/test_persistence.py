@@ -669,7 +669,8 @@ LOGGED = [bytes.fromhex("65" "00" "03000000" "0000000065" + rest + "0162") for r
                          ids=["short", "garbage"])
 @pytest.mark.parametrize("before_it, kind", [
     ((b"TW.LOAD", b"s"), "base"), ((b"TW.FIRED", b"s", b"PUT"), "incr"),
-    ((b"TW.FIRED", b"s", b"RENEW"), "incr")], ids=["loaded", "put", "renewed"])
+    ((b"TW.FIRED", b"s", b"RENEW"), "incr"), ((b"TW.FIRED", b"s", b"LIVES"), "incr")],
+                         ids=["loaded", "put", "renewed", "moved"])
 def test_a_damaged_chunk_in_an_append_only_file_ends_the_start(fleet, before_it, kind, cut):
     """For the same reason. Without the damage the server has all its tasks."""
     server = fleet.server(aof_use_rdb_preamble="no", **ALWAYS)
@@ -677,6 +678,7 @@ def test_a_damaged_chunk_in_an_append_only_file_ends_the_start(fleet, before_it,
     rewrite(server)
     for value in ("old", "new"):
         server.client().execute_command("TW.PUT", "s", "put", "IN", HOUR, "KEEPDUE", "PAYLOAD", value)
+    server.client().execute_command("TW.MOVE", "s", "put", "IN", 2 * HOUR)
     before = digest(server)
     server.stop()
     path = aof_path(server, kind)
@@ -706,6 +708,27 @@ def log_outcomes(server, *outcomes):
             file.write(b"*%d\r\n" % len(words))
             file.writelines(b"$%d\r\n%s\r\n" % (len(word), word) for word in words)
     server.start()
+
+
+@pytest.mark.parametrize("form", [b"LATER x", b"LATER a 5 1", b"NEXT a 5"])
+def test_an_unknown_form_of_an_outcome_in_an_append_only_file_ends_the_start(fleet, form):
+    """A later version may file tasks so. The next rewrite would take them from the file."""
+    server = fleet.server(aof_use_rdb_preamble="no", **ALWAYS)
+    add(server.client(), "s", "out", "a", now_ms() + HOUR)
+    server.kill()
+    path = aof_path(server)
+    with open(path, "rb") as file:
+        good = file.read()
+    with open(path, "ab") as file:
+        words = [b"TW.FIRED", b"s", *form.split()]
+        file.write(b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in words))
+    server.spawn()
+    assert server.reap() == 1
+    assert f"tickwheel: the outcome is '{form.split()[0].decode()}': expected ONCE" in server.tail()
+    with open(path, "wb") as file:
+        file.write(good)
+    server.start()
+    assert task(server.client(), "s", "a") is not None
 
 
 def test_an_outcome_that_fits_no_task_is_an_error_in_the_log(fleet):

@@ -146,6 +146,7 @@ def test_a_new_id_of_no_bytes_or_of_too_many(stage, words, size):
     (("TW.PURGE", "s", "IDS", "2", "dead"), ()),
     (("TW.PROMOTE", "s", "IDS", "2", "waiting"), ()),
     (("TW.RANGE", "s", "0", "+", "AFTER"), ()),
+    (("TW.DEAD", "s", "AFTER"), ()),
 ])
 def test_an_id_of_no_bytes_or_of_too_many(stage, before, after, size):
     refused(stage, (*before, text_of(size), *after), f"id has {size} bytes: expected 1 to 1024")
