@@ -226,7 +226,7 @@ def test_the_example_of_the_page(shop, capsys, monkeypatch):
 @pytest.fixture
 def own(fleet, tmp_path):
     """A shop with a server of its own, which writes each command to its file, and without a worker."""
-    with contextlib.closing(Shop(fleet.server(appendonly="yes", appendfsync="always"), tmp_path)) as made:
+    with contextlib.closing(Shop(fleet.server(appendonly="yes"), tmp_path)) as made:
         yield made
 
 

@@ -208,7 +208,7 @@ def desk(language, common, tmp_path_factory):
 @pytest.fixture(scope="module")
 def rough(language, tmp_path_factory):
     """A worker, and a server with a file that tests kill, pause and fill."""
-    with slow_server(appendonly="yes", appendfsync="always") as (server, clock):
+    with slow_server(appendonly="yes") as (server, clock):
         subject = Subject(language, RUN, server=server)
         yield Desk(server, subject, tmp_path_factory.mktemp("rough"), clock)
         subject.close()
@@ -586,7 +586,7 @@ def test_a_task_that_arrives_at_the_stop_is_not_lost(clock, server, start, queue
 
 def test_a_stop_while_the_server_is_down(fleet, clock, start, queue, tmp_path):
     """An idle worker ends. A worker whose job has ended waits for the server, and acknowledges the job."""
-    server = fleet.server(appendonly="yes", appendfsync="always")
+    server = fleet.server(appendonly="yes")
     put(server.client(), queue, "a", *AGAIN, payload=(f"until {tmp_path / 'a'}",))
     busy, lazy = start(queue, server=server), start("nothing", server=server)
     busy.wait("begin", queue, "a", 1)
@@ -605,7 +605,7 @@ def test_a_stop_while_the_server_is_down(fleet, clock, start, queue, tmp_path):
 def test_the_server_is_down_for_three_leases(fleet, clock, start, queue, tmp_path):
     """Only the server's word ends a lease. The lease of a job begins anew when the server is back, once, and a
     heartbeat comes before its end. So the job runs on, and later heartbeats keep it."""
-    server = fleet.server(appendonly="yes", appendfsync="always")
+    server = fleet.server(appendonly="yes")
     put(server.client(), queue, "a", *AGAIN, payload=(f"until {tmp_path / 'go'}",))
     subject = start(queue, server=server, jobs=1)
     subject.wait("begin", queue, "a", 1)

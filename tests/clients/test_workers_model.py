@@ -30,7 +30,7 @@ class Model:
 
     def __init__(self, fleet, folder):
         self.rng, self.folder, self.numbers = seeded(), folder, itertools.count()
-        self.server = fleet.server(appendonly="yes", appendfsync="always")
+        self.server = fleet.server(appendonly="yes")
         self.jobs, self.crew, self.gone, self.seen = {}, [], [], collections.Counter()
         for _ in range(4):
             self.hire()

@@ -3,7 +3,7 @@
 of its own, and stopped by process id.
 
     fleet = Fleet()
-    server = fleet.server(appendonly="yes", appendfsync="always")   # a redis-server with the module, ready
+    server = fleet.server(appendonly="yes")   # a redis-server with the module, ready
     r = server.client()                                             # redis-py; replies are str
     replica = fleet.server(replicaof=server)
     wait_replica_in_sync(server, replica)
@@ -63,6 +63,7 @@ DEFAULTS = {
     "logfile": "",
     "loglevel": "notice",
     "save": "",
+    "appendfsync": "always",  # A test that kills a server counts on what it has read. everysec puts writes off.
     "enable-debug-command": "yes",
     "enable-module-command": "yes",
     "repl-diskless-sync-delay": "0",

@@ -14,7 +14,7 @@ from judge import Judge
 from ledger import ANY, NO_TASK, Gap
 from situations import aof_path, digest
 
-OPTIONS = {"appendonly": "yes", "appendfsync": "always", "auto-aof-rewrite-percentage": 0}
+OPTIONS = {"appendonly": "yes", "auto-aof-rewrite-percentage": 0}
 COUNTS = ["added", "replaced", "cancelled", "moved", "taken", "done", "failed", "back",
           "replayed", "purged"]
 

@@ -247,7 +247,7 @@ def test_rules_of_the_default_user_that_change_count_at_once(fleet, tmp_path):
 def test_the_server_itself_has_all_rights(fleet):
     """Commands in the log or from the replication link were allowed when the server first ran them."""
     rules = "default on nopass resetkeys +@all"
-    server = fleet.server(appendonly="yes", appendfsync="always")
+    server = fleet.server(appendonly="yes")
     r = server.client()
     r.execute_command("TW.SEND", "s", "q", "a", *DUE)
     r.execute_command("TW.SEND", "s", "q", "b", *DUE)

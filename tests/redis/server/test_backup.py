@@ -9,7 +9,6 @@ from harness import wait_replica_in_sync, wait_until
 from situations import BLOCK_MS, let_pass
 
 HOUR = 3600000
-ALWAYS = {"appendonly": "yes", "appendfsync": "always"}
 
 
 def take(r, name="s"):
@@ -22,7 +21,7 @@ def take(r, name="s"):
 def backup(fleet, clock):
     """A folder as a server left it that died: a task that is due later by a second, one for workers, one that a
     worker has."""
-    server = fleet.server(**ALWAYS)
+    server = fleet.server(appendonly="yes")
     r = server.client()
     r.execute_command("TW.PUT", "s", "leased", "IN", 0, "PAYLOAD", "v")
     assert take(r)[0] == "leased"
@@ -35,7 +34,7 @@ def backup(fleet, clock):
 
 
 def restored(fleet, backup, *words):
-    server = fleet.server(start=False, module_args=words, **ALWAYS)
+    server = fleet.server(start=False, module_args=words, appendonly="yes")
     shutil.copytree(backup, server.folder, dirs_exist_ok=True,
                     ignore=shutil.ignore_patterns("*.conf", "*.log", "*.pid"))
     server.start()
@@ -64,8 +63,8 @@ def test_a_restored_backup_without_the_setting_does_the_work_again(fleet, backup
 
 
 def pair(fleet):
-    primary = fleet.server(**ALWAYS)
-    replica = fleet.server(replicaof=primary, **ALWAYS)
+    primary = fleet.server(appendonly="yes")
+    replica = fleet.server(replicaof=primary, appendonly="yes")
     return primary, replica, primary.client(), replica.client()
 
 

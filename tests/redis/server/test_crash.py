@@ -118,7 +118,7 @@ class Crash:
 def test_always_loses_nothing_and_doubles_nothing(fleet):
     """All rounds use the same folder, so tasks outlive many crashes, and rewrites that were cut off or
     completed."""
-    crash = Crash(fleet, seeded(), appendfsync="always")
+    crash = Crash(fleet, seeded())
     books = crash.books
     for number in range(ROUNDS):
         rewrite = {2: crash.start_rewrite, 4: crash.finish_rewrite}.get(number % 5)

@@ -145,7 +145,7 @@ def test_damaged_arguments_do_not_break_the_server(fleet):
     seed = random.randrange(1 << 30)
     print(f"seed {seed}")
     chance = random.Random(seed)
-    server = fleet.server(appendonly="yes", appendfsync="always", aof_use_rdb_preamble="no",
+    server = fleet.server(appendonly="yes", aof_use_rdb_preamble="no",
                           auto_aof_rewrite_percentage="0")
     good = specimen(server)
     r, looked, ended = client_of(server), 0, 0

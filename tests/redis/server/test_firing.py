@@ -444,7 +444,7 @@ def test_coalesce_of_a_task_that_does_not_repeat(r):
 
 
 def test_late_is_what_a_server_that_was_down_makes_of_it(fleet):
-    server = fleet.server(appendonly="yes", appendfsync="always")
+    server = fleet.server(appendonly="yes")
     r = server.client()
     base = now_ms() + HOUR
     with r.pipeline(transaction=True) as pipe:

@@ -79,7 +79,7 @@ def test_failover_while_workers_wait(fleet):
 
 def pressed(fleet, clock, **options):
     """A primary and its replica; a task is ready, and a lease ends, half a second after the clock goes on."""
-    master, replica = pair(fleet, appendonly="yes", appendfsync="always", **options)
+    master, replica = pair(fleet, appendonly="yes", **options)
     r = master.client()
     put(r, "s", "a", at=clock.now() + 500)
     put_ready(r, "other", "leased", options=("TRIES", 1))
@@ -365,7 +365,7 @@ def outage_ended(server, renewed, lapsed):
     assert (server.tw()["renewed"], server.tw()["lapsed"]) == (renewed, lapsed)
 
 
-FILES = {"log": {"appendonly": "yes", "appendfsync": "always"}, "snapshot": {}}
+FILES = {"log": {"appendonly": "yes"}, "snapshot": {}}
 
 
 @pytest.mark.parametrize("files,how", [("log", "kill"), ("log", "stop"), ("snapshot", "kill")])
@@ -397,7 +397,7 @@ def test_a_lease_that_ran_out_while_the_server_was_down_begins_anew_once(fleet, 
 
 
 def test_a_renewed_lease_that_runs_out_is_a_failed_attempt(fleet, clock):
-    server = fleet.server(appendonly="yes", appendfsync="always")
+    server = fleet.server(appendonly="yes")
     leased(server.client())
     server.kill()
     clock.push(420)
@@ -413,7 +413,7 @@ def test_a_renewed_lease_that_runs_out_is_a_failed_attempt(fleet, clock):
 
 def test_touch_of_a_renewed_lease_lets_it_be_renewed_again(fleet, clock):
     """The worker has shown that it lives."""
-    server = fleet.server(appendonly="yes", appendfsync="always")
+    server = fleet.server(appendonly="yes")
     token = leased(server.client())
     for renewed in range(2):
         server.kill()
@@ -602,7 +602,7 @@ def test_a_taken_task_that_did_not_reach_the_replica_is_given_out_again_with_ano
 
 
 def test_a_log_is_rewritten_with_every_stage_in_it(fleet):
-    server = fleet.server(appendonly="yes", appendfsync="always", aof_use_rdb_preamble="no")
+    server = fleet.server(appendonly="yes", aof_use_rdb_preamble="no")
     token = leased(server.client(), lease=FAR)
     before = digest(server)
     rewrite(server)

@@ -75,7 +75,7 @@ def lua(words):
                          ids=lambda c: c[0])
 def test_a_queue_expires_in_the_middle_of_a_batch(fleet, clock, command):
     """The handler of the expiry meets tasks of another queue that have already been delivered."""
-    server = meddled(fleet, appendonly="yes", appendfsync="always")
+    server = meddled(fleet, appendonly="yes")
     replica = fleet.server(replicaof=server)
     r, due = server.client(), clock.now() + 300
     r.execute_command("DEBUG", "SET-ACTIVE-EXPIRE", 0)
@@ -102,7 +102,7 @@ def test_a_queue_expires_in_the_middle_of_a_batch(fleet, clock, command):
 @pytest.mark.parametrize("order", ["se", "es"])
 def test_a_queue_expires_where_leases_end(fleet, order, command):
     """The handler of the expiry meets a lease of another queue that has just ended, or ends next."""
-    server = meddled(fleet, appendonly="yes", appendfsync="always")
+    server = meddled(fleet, appendonly="yes")
     replica = fleet.server(replicaof=server)
     r = server.client()
     r.execute_command("DEBUG", "SET-ACTIVE-EXPIRE", 0)
@@ -133,7 +133,7 @@ def test_a_queue_expires_where_leases_end(fleet, order, command):
 
 def test_a_task_is_filed_again_while_another_queue_is_told_of(fleet, clock):
     """Both queues have delivered in one batch. The log entry of neither may undo the commands after it."""
-    server = meddled(fleet, appendonly="yes", appendfsync="always")
+    server = meddled(fleet, appendonly="yes")
     replica = fleet.server(replicaof=server)
     r, due = server.client(), clock.now() + 300
     add(r, "b", "x", due)
@@ -161,7 +161,7 @@ def test_a_task_is_filed_again_while_another_queue_is_told_of(fleet, clock):
 def test_a_queue_that_has_just_been_emptied(fleet, clock, command):
     """The last task of the queue has been delivered, and a task of another queue is next. The emptied
     queue still exists for all commands, or for none."""
-    server = meddled(fleet, appendonly="yes", appendfsync="always")
+    server = meddled(fleet, appendonly="yes")
     if command[0] == "MOVE" and server.is_valkey():
         pytest.skip("Valkey has a fault here, with replicas: its pull request 4024")
     replica = fleet.server(replicaof=server)

@@ -81,7 +81,7 @@ def test_a_condition_beside_it_is_not_logged_either(server, r):
 
 @pytest.mark.parametrize("way", ["AOF", "rewritten", "RDB"])
 def test_files_and_replicas_have_the_outcome(fleet, way):
-    options = {} if way == "RDB" else {"appendonly": "yes", "appendfsync": "always"}
+    options = {} if way == "RDB" else {"appendonly": "yes"}
     server = fleet.server(aof_use_rdb_preamble="no", **options)
     replica, r = fleet.server(replicaof=server), server.client()
     register(r, now_ms() + HOUR)

@@ -543,7 +543,7 @@ def test_restore_with_an_expiry_to_come(clock, server, r):
 
 @pytest.mark.parametrize("how", ["DEBUG RELOAD", "DEBUG LOADAOF", "DEBUG RELOAD NOFLUSH MERGE"])
 def test_reload_in_place(fleet, clock, how):
-    server = fleet.server(appendonly="yes", appendfsync="always")
+    server = fleet.server(appendonly="yes")
     r, due = server.client(), clock.now() + 2500
     names = fill(r, "s", "out", 100, due)
     there = server.client(db=3)
@@ -651,7 +651,6 @@ def test_a_primary_that_dies_in_the_middle_of_a_full_resync(fleet):
     master = fleet.server(repl_diskless_sync="yes",
                           rdb_key_save_delay=4000,
                           appendonly="yes",
-                          appendfsync="always",
                           aof_use_rdb_preamble="no")
     replica = fleet.server(repl_diskless_load="on-empty-db", loading_process_events_interval_bytes=1024)
     r, due = master.client(), now_ms() + 3600000

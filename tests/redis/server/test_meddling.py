@@ -18,7 +18,7 @@ AT_ONCE = {"repl_diskless_sync": "no", "shutdown_timeout": 0}  # No cron of a se
 @pytest.fixture
 def pair(fleet):
     """A primary with the other module, and a replica. The append-only file is on."""
-    server = meddled(fleet, appendonly="yes", appendfsync="always", **AT_ONCE)
+    server = meddled(fleet, appendonly="yes", **AT_ONCE)
     return server, fleet.server(replicaof=server)
 
 

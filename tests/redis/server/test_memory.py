@@ -29,7 +29,7 @@ def binary(server):
 @pytest.mark.parametrize("megabytes", [1, BIG])
 def test_payloads_of_many_megabytes(fleet, megabytes):
     """The payloads go through AOF and replication link, once when they are due and once after a crash."""
-    master = fleet.server(appendonly="yes", appendfsync="always", client_query_buffer_limit="1gb")
+    master = fleet.server(appendonly="yes", client_query_buffer_limit="1gb")
     replica = fleet.server(replicaof=master)
     wait_replica_in_sync(master, replica)
     r, big = binary(master), random.Random(megabytes).randbytes(megabytes << 20)
@@ -52,7 +52,7 @@ def test_payloads_of_many_megabytes(fleet, megabytes):
 
 
 def test_payloads_of_many_fields(fleet):
-    server = fleet.server(appendonly="yes", appendfsync="always")
+    server = fleet.server(appendonly="yes")
     r = server.client()
     fields = {f"field{i}": f"value{i}" for i in range(20000)}
     flat = [word for pair in fields.items() for word in pair]
@@ -70,7 +70,7 @@ def test_payloads_of_many_fields(fleet):
 
 
 def test_payloads_ids_and_names_of_all_bytes(fleet, clock):
-    server = fleet.server(appendonly="yes", appendfsync="always")
+    server = fleet.server(appendonly="yes")
     every = bytes(range(256))
     r, due = binary(server), clock.now() + 3000
     with r.pipeline(transaction=True) as all_at_once:
@@ -117,7 +117,7 @@ def test_payloads_and_names_of_no_bytes(clock, r):
 
 @pytest.mark.parametrize("size", [255, 256, 65535, 65536, 1 << 20])
 def test_ids_targets_and_fields_of_many_bytes(fleet, size):
-    server = fleet.server(appendonly="yes", appendfsync="always")
+    server = fleet.server(appendonly="yes")
     r, long, name = server.client(), "x" * size, "x" * min(size, 959)
     due = now_ms() + HOUR
     add(r, "s", long, name, due, payload=(long, long))

@@ -19,7 +19,6 @@ from situations import (add, aof_commands, aof_path, fill, ignoring_signal_xfsz,
                         wait_delivered)
 
 HOUR = 3600000
-ALWAYS = {"appendonly": "yes", "appendfsync": "always"}
 MENDED = "ended within a transaction"
 COMPLAINED = "mended"  # In all other messages about such a file.
 
@@ -82,7 +81,7 @@ def state(client):
 
 
 def test_what_is_acknowledged_after_a_cut_transaction_is_there_at_the_next_start(fleet):
-    server = fleet.server(**ALWAYS)
+    server = fleet.server(appendonly="yes")
     path, kept = with_a_transaction(server)
     for at in cuts(path, b"TW.FIRED", 8, seed=1):
         r, log = start_cut(server, path, kept, at)
@@ -104,7 +103,7 @@ def test_what_is_acknowledged_after_a_cut_transaction_is_there_at_the_next_start
 def test_a_delivery_that_was_cut_off_is_made_once(fleet, clock):
     """The delivery is made again after the first start. The second start must not also find the delivery that
     was cut off."""
-    server = fleet.server(**ALWAYS)
+    server = fleet.server(appendonly="yes")
     r, due = server.client(), clock.now() + 1500
     names = fill(r, "s", "out", 7, due)
     clock.reach(due)
@@ -126,7 +125,7 @@ def test_a_delivery_that_was_cut_off_is_made_once(fleet, clock):
 
 
 def test_a_script_that_was_cut_off(fleet):
-    server = fleet.server(**ALWAYS)
+    server = fleet.server(appendonly="yes")
     r = server.client()
     r.eval("redis.call('SET', KEYS[1], 1); redis.call('SET', KEYS[2], 2)", 2, "one", "two")
     server.kill()
@@ -164,7 +163,7 @@ def kept_of(path):
     {"aof-timestamp-enabled": "yes"},
 ], ids=["names-with-spaces", "names-beyond-ASCII", "no-CONFIG", "time-stamps"])
 def test_the_file_is_found_and_read_whatever_the_settings(fleet, options):
-    server = fleet.server(**ALWAYS, **options)
+    server = fleet.server(appendonly="yes", **options)
     set_one_and_two(server.client())
     server.kill()
     path, = glob.glob(os.path.join(server.folder, "*", "*.1.incr.aof"))
@@ -179,7 +178,7 @@ def test_the_file_is_found_and_read_whatever_the_settings(fleet, options):
 
 def test_a_file_that_cannot_be_found_is_warned_of(fleet):
     """Without CONFIG, and if the name is not the default, the module cannot learn the name."""
-    server = fleet.server(**ALWAYS, rename_command='CONFIG ""', appendfilename="other.aof")
+    server = fleet.server(appendonly="yes", rename_command='CONFIG ""', appendfilename="other.aof")
     server.kill()
     _, log = start_again(server)
     assert "no append-only file was found under appendonlydir/appendonly.aof.manifest" in log
@@ -187,7 +186,7 @@ def test_a_file_that_cannot_be_found_is_warned_of(fleet):
 
 def test_a_file_that_cannot_be_mended_is_warned_of_and_left(fleet):
     """The part to be cut off cannot be kept, as the name of its file would be too long."""
-    server = fleet.server(**ALWAYS, appendfilename="x" * 235)
+    server = fleet.server(appendonly="yes", appendfilename="x" * 235)
     set_one_and_two(server.client())
     server.kill()
     path, = glob.glob(os.path.join(server.folder, "*", "*.1.incr.aof"))
@@ -202,7 +201,7 @@ def test_a_file_that_cannot_be_mended_is_warned_of_and_left(fleet):
 
 @pytest.mark.parametrize("complete", [True, False], ids=["completed", "cut-off"])
 def test_during_and_after_a_rewrite_it_is_the_last_file_that_is_mended(fleet, complete):
-    server = fleet.server(**ALWAYS)
+    server = fleet.server(appendonly="yes")
     r = server.client()
     add(r, "s", "out", "kept", now_ms() + HOUR)
     first = aof_path(server)
@@ -229,7 +228,7 @@ def test_during_and_after_a_rewrite_it_is_the_last_file_that_is_mended(fleet, co
 def test_the_one_file_of_an_older_server(fleet):
     """The file is as Redis 6 wrote it. It becomes a base file, and the server writes to another file. Without
     the module the server would not start."""
-    server = fleet.server(**ALWAYS)
+    server = fleet.server(appendonly="yes")
     server.kill()
     shutil.rmtree(os.path.join(server.folder, "appendonlydir"))
     with open(os.path.join(server.folder, "appendonly.aof"), "wb") as file:
@@ -246,7 +245,7 @@ def test_the_one_file_of_an_older_server(fleet):
 def test_the_one_file_of_an_older_server_with_an_rdb_preamble_is_warned_of(fleet):
     """The module does not read this file, so it knows nothing about the end of the file. The server refuses
     the next start, unless the file is rewritten."""
-    server = fleet.server(**ALWAYS)
+    server = fleet.server(appendonly="yes")
     r = server.client()
     r.set("before", 1)
     rewrite(server)
@@ -268,7 +267,7 @@ def test_the_one_file_of_an_older_server_with_an_rdb_preamble_is_warned_of(fleet
 
 def test_what_cannot_be_kept_whole_is_not_cut_off(fleet, monkeypatch):
     """A limit to the size of files stands for a full disk."""
-    server = fleet.server(**ALWAYS)
+    server = fleet.server(appendonly="yes")
     set_one_and_two(server.client(), "1" * 200000)
     server.kill()
     path = aof_path(server)
@@ -291,7 +290,7 @@ def test_what_cannot_be_kept_whole_is_not_cut_off(fleet, monkeypatch):
 def test_a_file_that_is_whole_is_left_alone(fleet):
     """The module also leaves a file alone that is cut off outside of a transaction, or between two commands
     of a transaction, as servers handle that."""
-    server = fleet.server(**ALWAYS)
+    server = fleet.server(appendonly="yes")
     path, kept = with_a_transaction(server)
     begin, behind, starts = last_transaction(path, b"TW.FIRED")
     for at, left in ((behind, behind), (begin, begin), (starts[2], begin), (begin - 1, None)):
@@ -309,7 +308,7 @@ def test_a_file_that_is_whole_is_left_alone(fleet):
 
 def test_nothing_is_done_when_something_else_has_been_loaded(fleet):
     """The file of the start is gone by then, and there is another file."""
-    server = fleet.server(**ALWAYS, enable_debug_command="yes")
+    server = fleet.server(appendonly="yes", enable_debug_command="yes")
     with_a_transaction(server)
     r, _ = start_again(server)
     first = aof_path(server)
@@ -331,7 +330,7 @@ def test_nothing_is_done_when_something_else_has_been_loaded(fleet):
 def test_what_servers_without_the_module_wrote_into_an_open_transaction_is_kept(fleet, another):
     """These servers acknowledged the commands, but did not load them again either. After the part is cut off,
     no server loads it by itself."""
-    server = fleet.server(**ALWAYS)
+    server = fleet.server(appendonly="yes")
     path, kept = with_a_transaction(server)
     begin, _, starts = last_transaction(path, b"TW.FIRED")
     acknowledged = command("SET", "acknowledged", "1" * 10000)  # More than one copied block.

@@ -108,7 +108,7 @@ class Pair:
     """A primary and its replica, which change places."""
 
     def __init__(self, fleet, rng):
-        options = {"appendonly": "yes", "appendfsync": "always"}
+        options = {"appendonly": "yes"}
         self.rng = rng
         self.primary = fleet.server(**options)
         self.replica = fleet.server(replicaof=self.primary, **options)

@@ -22,7 +22,6 @@ from situations import (add, aof_commands, aof_path, dead_of, digest, fill, last
 
 HOUR = 3600000
 GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "golden")
-ALWAYS = {"appendonly": "yes", "appendfsync": "always"}
 HELD_BACK = {"maxmemory": 1}  # A server with this option delivers to no target: a test can look at its tasks.
 
 
@@ -65,7 +64,7 @@ def variety(client, due):
 def test_aof_rewrite_and_crash(fleet, preamble):
     """The server has the same tasks, and tasks with equal due times are in the same order. A task that is
     added afterwards takes its place in this order."""
-    server = fleet.server(aof_use_rdb_preamble=preamble, **ALWAYS)
+    server = fleet.server(aof_use_rdb_preamble=preamble, appendonly="yes")
     r, due = server.client(), now_ms() + HOUR
     variety(r, due)
     fill(r, "big", "out", 20000, due, payload=("n", "x" * 50))
@@ -93,7 +92,7 @@ def test_aof_rewrite_and_crash(fleet, preamble):
 
 @pytest.mark.parametrize("preamble", ["yes", "no"])
 def test_aof_rewrite_keeps_phase_and_times_of_repeating_tasks(fleet, preamble):
-    server = fleet.server(aof_use_rdb_preamble=preamble, **ALWAYS)
+    server = fleet.server(aof_use_rdb_preamble=preamble, appendonly="yes")
     r, due = server.client(), now_ms() + 200
     add(r, "s", "out", "beat", due, "EVERY", 250, "TIMES", 20, "MISSED", "burst")
     wait_delivered(r, "out", 3)
@@ -111,7 +110,7 @@ def test_aof_rewrite_keeps_phase_and_times_of_repeating_tasks(fleet, preamble):
 def test_aof_rewrite_keeps_tries_and_tasks_die_after_as_many(fleet, preamble):
     """A task whose target refused it twice has one try left after a crash, or all its tries. It is never
     lost."""
-    server = fleet.server(aof_use_rdb_preamble=preamble, module_args=("retry-ms", 400), **ALWAYS)
+    server = fleet.server(aof_use_rdb_preamble=preamble, module_args=("retry-ms", 400), appendonly="yes")
     r = server.client()
     r.set("out", "text")
     names = fill(r, "s", "out", 2, now_ms())
@@ -128,8 +127,8 @@ def test_aof_rewrite_keeps_tries_and_tasks_die_after_as_many(fleet, preamble):
 def test_a_refused_task_keeps_its_turn_after_a_crash(fleet, clock, way):
     """Only its first refusal is logged. The task is never too late, stands for the same periods, and is the
     first of its time as before."""
-    servers = [fleet.server(aof_use_rdb_preamble=way.split()[-1] if " " in way else "yes", **ALWAYS)]
-    servers += [fleet.server(replicaof=servers[0], **ALWAYS)] if way == "replica" else []
+    servers = [fleet.server(aof_use_rdb_preamble=way.split()[-1] if " " in way else "yes", appendonly="yes")]
+    servers += [fleet.server(replicaof=servers[0], appendonly="yes")] if way == "replica" else []
     r, due, names = servers[0].client(), clock.now(), ("late", "beat", "t0")
     tries = ("TRIES", 15, "BACKOFF", HOUR, 1, HOUR)
     r.set("out", "text")
@@ -164,7 +163,7 @@ def test_a_refused_task_keeps_its_turn_after_a_crash(fleet, clock, way):
 
 def test_aof_rewrite_under_load(fleet):
     """Adds, cancels and deliveries go on while the child writes. No delivery comes twice or is lost."""
-    server = fleet.server(aof_use_rdb_preamble="no", **ALWAYS)
+    server = fleet.server(aof_use_rdb_preamble="no", appendonly="yes")
     r, start = server.client(), now_ms() + 300
     fill(r, "still", "never", 30000, start + HOUR)
     names = fill(r, "s", "out", 5000, start, step=1)
@@ -181,7 +180,7 @@ def test_aof_rewrite_under_load(fleet):
 
 def test_a_task_whose_delivery_was_cut_off_is_pending_again(fleet, clock):
     """The power fails while the last transaction is written, at any byte of it."""
-    server = fleet.server(**ALWAYS)
+    server = fleet.server(appendonly="yes")
     r, due = server.client(), clock.now() + 1500
     names = fill(r, "s", "out", 7, due)
     add(r, "s", "out", "beat", due, "EVERY", HOUR, "TIMES", 5)
@@ -208,7 +207,7 @@ def test_a_task_whose_delivery_was_cut_off_is_pending_again(fleet, clock):
 
 
 def test_the_append_only_file_says_absolute_times_alone(fleet):
-    server = fleet.server(**ALWAYS)
+    server = fleet.server(appendonly="yes")
     r = server.client()
     before = now_ms()
     made = r.execute_command("TW.SEND", "s", "out", "*", "IN", 5000000, "PAYLOAD", "f", "v")
@@ -239,7 +238,7 @@ OF_TARGETS = [("LIST", ), ("LIST", "LEFT"), ("STREAM", ), ("MAXLEN", 1000), ("MA
 
 
 def test_a_file_and_a_replica_have_each_option_of_a_put_and_a_send(fleet):
-    server = fleet.server(**ALWAYS)
+    server = fleet.server(appendonly="yes")
     replica, r = fleet.server(replicaof=server), server.client()
     for i, words in enumerate(OPTIONS):
         r.execute_command("TW.PUT", "s", f"put {i}", "IN", HOUR + i, *words, "PAYLOAD", "", "x" * 300, i)
@@ -262,7 +261,7 @@ def looked(client):
 def test_the_append_only_file_holds_delivery_and_removal_in_one_transaction(fleet):
     """Each XADD and RPUSH of a tick lies between a MULTI and its EXEC, before the TW.FIRED that removes the
     tasks."""
-    server = fleet.server(**ALWAYS)
+    server = fleet.server(appendonly="yes")
     r, due = server.client(), now_ms() + 400
     names = fill(r, "s", "out", 500, due, step=1)
     for i in range(20):
@@ -285,7 +284,7 @@ def test_the_append_only_file_holds_delivery_and_removal_in_one_transaction(flee
 
 
 def test_a_transaction_with_a_task_is_one_in_the_file(fleet):
-    server = fleet.server(**ALWAYS)
+    server = fleet.server(appendonly="yes")
     with server.client().pipeline(transaction=True) as both:
         both.set("order:42", "unpaid")
         both.execute_command("TW.SEND", "s", "out", "order:42", "IN", HOUR, "PAYLOAD", "f", "v")
@@ -320,7 +319,7 @@ def test_rdb_restart(fleet, end):
 
 def test_downtime_counts_and_each_task_says_what_becomes_of_it(fleet, clock):
     """MISSED and MAXLATE, after the server was down while the tasks became due."""
-    server = fleet.server(**ALWAYS)
+    server = fleet.server(appendonly="yes")
     r, due = server.client(), clock.now() + 1500
     add(r, "s", "fire", "fire", due)
     add(r, "s", "drop", "drop", due, "MAXLATE", 100)
@@ -353,7 +352,7 @@ def test_downtime_counts_and_each_task_says_what_becomes_of_it(fleet, clock):
 
 def test_overdue_tasks_keep_their_order_over_restarts(fleet, clock):
     """Overdue tasks that could not be delivered yet are saved with the other tasks, two times in a row."""
-    server = fleet.server(**ALWAYS)
+    server = fleet.server(appendonly="yes")
     r, due = server.client(), clock.now() + 3000
     names = []
     for i in range(500):
@@ -642,7 +641,7 @@ def test_a_snapshot_from_before_format_1_ends_the_start_and_stays(fleet, number)
 def test_a_chunk_of_another_format_in_an_append_only_file_ends_the_start(fleet, number, format, start, form,
                                                                          value):
     """The server would go on without these tasks, and the next rewrite would lose them."""
-    server = fleet.server(aof_use_rdb_preamble="no", **ALWAYS)
+    server = fleet.server(aof_use_rdb_preamble="no", appendonly="yes")
     specimen(server.client())
     server.stop()
     with open(aof_path(server), "ab") as file:
@@ -673,7 +672,7 @@ LOGGED = [bytes.fromhex("65" "00" "03000000" "0000000065" + rest + "0162") for r
                          ids=["loaded", "put", "renewed", "moved"])
 def test_a_damaged_chunk_in_an_append_only_file_ends_the_start(fleet, before_it, kind, cut):
     """For the same reason. Without the damage the server has all its tasks."""
-    server = fleet.server(aof_use_rdb_preamble="no", **ALWAYS)
+    server = fleet.server(aof_use_rdb_preamble="no", appendonly="yes")
     specimen(server.client())
     rewrite(server)
     for value in ("old", "new"):
@@ -713,7 +712,7 @@ def log_outcomes(server, *outcomes):
 @pytest.mark.parametrize("form", [b"LATER x", b"LATER a 5 1", b"NEXT a 5"])
 def test_an_unknown_form_of_an_outcome_in_an_append_only_file_ends_the_start(fleet, form):
     """A later version may file tasks so. The next rewrite would take them from the file."""
-    server = fleet.server(aof_use_rdb_preamble="no", **ALWAYS)
+    server = fleet.server(aof_use_rdb_preamble="no", appendonly="yes")
     add(server.client(), "s", "out", "a", now_ms() + HOUR)
     server.kill()
     path = aof_path(server)
@@ -732,7 +731,7 @@ def test_an_unknown_form_of_an_outcome_in_an_append_only_file_ends_the_start(fle
 
 
 def test_an_outcome_that_fits_no_task_is_an_error_in_the_log(fleet):
-    server = fleet.server(aof_use_rdb_preamble="no", **ALWAYS)
+    server = fleet.server(aof_use_rdb_preamble="no", appendonly="yes")
     add(server.client(), "s", "out", "a", now_ms() + HOUR)
     server.kill()
     log_outcomes(server, b"s ONCE nobody", b"none ONCE a", b"s NEXT a 5 1", b"s ONCE nobody b", b"s RESUME",
@@ -752,7 +751,7 @@ def settled(client, *names):
 
 def test_a_delivery_of_a_task_that_was_not_to_be_delivered_is_an_error_in_the_log(fleet):
     """Only a task with a target, that waits, is delivered. The outcomes that fit are done."""
-    server = fleet.server(aof_use_rdb_preamble="no", module_args=("dead-letter-tries", 1), **ALWAYS)
+    server = fleet.server(aof_use_rdb_preamble="no", module_args=("dead-letter-tries", 1), appendonly="yes")
     r = server.client()
     r.set("wrong", "text")
     add(r, "s", "wrong", "dead", 1000)
@@ -831,7 +830,7 @@ def test_digests_agree_after_random_commands(fleet):
     seed = random.randrange(1 << 30)
     print(f"seed {seed}")
     chance = random.Random(seed)
-    master = fleet.server(**ALWAYS)
+    master = fleet.server(appendonly="yes")
     replica = fleet.server(replicaof=master)
     wait_replica_in_sync(master, replica)
     connection = Raw(master)
@@ -922,7 +921,7 @@ def test_a_value_that_is_far_too_long_to_be_true(server):
 def test_tasks_survive_both_forms_one_after_the_other(fleet, clock):
     """The server goes from AOF to RDB and back, as if an administrator changed his mind, while tasks wait and
     become due."""
-    server = fleet.server(**ALWAYS)
+    server = fleet.server(appendonly="yes")
     r, due = server.client(), clock.now() + 4000
     names = fill(r, "s", "out", 100, due)
     r.save()

@@ -361,7 +361,7 @@ def test_a_repeating_task_goes_on_after_a_promotion(fleet, clock):
 
 def test_shutdown_with_a_lagging_replica(fleet, clock):
     """The server pauses writes while it waits for the replica. Meanwhile tasks become due."""
-    master = fleet.server(appendonly="yes", appendfsync="always", shutdown_timeout=3)
+    master = fleet.server(appendonly="yes", shutdown_timeout=3)
     replica = fleet.server(replicaof=master)
     wait_replica_in_sync(master, replica)
     r, due = master.client(), clock.now() + 1500
@@ -414,7 +414,7 @@ def test_nothing_fires_before_loading_ends(fleet, form):
     """Many keys, and each takes a moment to load. Overdue tasks are delivered afterwards, in the order of due
     times."""
     keys, each = 300, 20
-    server = fleet.server(appendonly="no" if form == "rdb" else "yes", appendfsync="always",
+    server = fleet.server(appendonly="no" if form == "rdb" else "yes",
                           aof_use_rdb_preamble="yes" if "preamble" in form else "no")
     r, due = server.client(), now_ms() + 3600000
     for i in range(keys):
@@ -886,7 +886,7 @@ def test_the_wall_clock_steps_to_and_fro_with_a_repeating_task(fleet):
 
 def test_the_wall_clock_before_and_after_a_restart(fleet, clock):
     """The machine starts with its clock an hour slow, and the clock is corrected later."""
-    server = fleet.server(appendonly="yes", appendfsync="always")
+    server = fleet.server(appendonly="yes")
     due = clock.now() + 500
     names = fill(server.client(), "s", "out", 100, due)
     server.kill()

@@ -143,7 +143,7 @@ def test_errors_change_nothing(r, words, text):
 
 def test_the_log_and_a_replica_keep_it(fleet):
     """Held tasks are no matter of the log: a server that is promoted tries each target at once."""
-    server = fleet.server(appendonly="yes", appendfsync="always", aof_use_rdb_preamble="no")
+    server = fleet.server(appendonly="yes", aof_use_rdb_preamble="no")
     replica = fleet.server(replicaof=server)
     wait_replica_in_sync(server, replica)
     r, due = server.client(), now_ms() + HOUR

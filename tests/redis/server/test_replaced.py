@@ -300,7 +300,7 @@ def test_a_copy_has_the_new_task_alone(r):
 
 @pytest.mark.parametrize("way", ["AOF", "rewritten", "rewritten without preamble", "RDB", "reload"])
 def test_a_server_that_starts_again_keeps_the_mark(fleet, way):
-    options = {} if way in ("RDB", "reload") else {"appendonly": "yes", "appendfsync": "always"}
+    options = {} if way in ("RDB", "reload") else {"appendonly": "yes"}
     server = fleet.server(aof_use_rdb_preamble="no" if "without" in way else "yes", **options)
     jobs, before = two_behind(server.client())
     if way.startswith("rewritten"):
@@ -343,7 +343,7 @@ def test_a_replica_agrees_at_each_step(fleet, last):
 
 @pytest.mark.parametrize("way", ["AOF", "rewritten", "RDB"])
 def test_what_waits_since_the_end_of_an_attempt_is_the_same_everywhere(fleet, way):
-    options = {} if way == "RDB" else {"appendonly": "yes", "appendfsync": "always"}
+    options = {} if way == "RDB" else {"appendonly": "yes"}
     server = fleet.server(aof_use_rdb_preamble="no", **options)
     replica, r = fleet.server(replicaof=server), server.client()
     jobs = [leased(r), leased(r, name="b")]

@@ -17,7 +17,6 @@ import redis
 from harness import Server, delivered, tasks, wait_until
 from situations import aof_path, wait_delivered
 
-ALWAYS = {"appendonly": "yes", "appendfsync": "always"}
 PAST = 1000
 ROUND = 1024  # Commands between two looks of the server at its clients.
 ROUNDS = 600  # Each takes some 50 ms, which is much longer than any test needs.
@@ -75,7 +74,7 @@ def open_gate(server, r):
 def server_that_survives(tmp_path_factory):
     """Skips the tests if the server does not survive. Redis 8.0.2 exits at the end of such a replay, with an
     assertion of its own (aof.c, server.aof_fd == -1), also without the module."""
-    server = Server(str(tmp_path_factory.mktemp("server")), module=False, **ALWAYS).start()
+    server = Server(str(tmp_path_factory.mktemp("server")), module=False, appendonly="yes").start()
     r = between_the_gates(server, b"", b"")
     r.set("open", 1)
     wait_until(lambda: not server.alive() or "Ready to accept connections" in server.log().rpartition(
@@ -106,7 +105,7 @@ def replayed(after):
 def test_a_file_is_replayed_to_its_end_when_a_reload_comes_in_between(fleet):
     """Tasks that the file delivers are taken out of the queue. Pending tasks are delivered once, after the
     replay."""
-    server = fleet.server(**ALWAYS)
+    server = fleet.server(appendonly="yes")
     r = between_the_gates(server, filed("a") + filed("b"), replayed(delivery("a") + filed("c")))
     assert delivered(r, "out") == []
     open_gate(server, r)
@@ -120,7 +119,7 @@ def test_a_file_is_replayed_to_its_end_when_a_reload_comes_in_between(fleet):
 @pytest.mark.skipif(bool(os.environ.get("TICKWHEEL_LIGHT")), reason="sizes are real")
 def test_a_big_task_of_the_file_is_taken_when_a_reload_comes_in_between(fleet):
     """The task was acknowledged once, so it is accepted from the file (test_size.py)."""
-    server = fleet.server(**ALWAYS)
+    server = fleet.server(appendonly="yes")
     big = command("TW.SEND", "s", "out", "big", "IN", 10**9, "PAYLOAD", "n", b"x" * 10**9)
     r = between_the_gates(server, b"", replayed(big))
     open_gate(server, r)
@@ -146,7 +145,7 @@ ADD = ("TW.SEND", "s", "out", "x", "IN", 1, "PAYLOAD", "n", "v")
                          ids=lambda words: " ".join(map(str, words[:2])))
 def test_clients_change_nothing_until_the_replay_has_ended(fleet, words):
     """The server would not log a task that a client adds now."""
-    server = fleet.server(**ALWAYS)
+    server = fleet.server(appendonly="yes")
     r = between_the_gates(server, filed("a"), replayed(b""))
     assert "being loaded" in str(refusal(r, *words))
     assert isinstance(refusal(r, *ADD), redis.exceptions.BusyLoadingError)
@@ -160,7 +159,7 @@ def test_clients_change_nothing_until_the_replay_has_ended(fleet, words):
 @pytest.mark.parametrize("words", [("TW.FIRED", "s", "ONCE", "a"), ("TW.LOAD", "s", "x")],
                          ids=lambda words: words[0])
 def test_clients_cannot_speak_for_the_file_while_it_is_replayed(fleet, words):
-    server = fleet.server(**ALWAYS)
+    server = fleet.server(appendonly="yes")
     r = between_the_gates(server, filed("a"), replayed(b""))
     assert "accepted only from the append-only file and the replication link" in str(refusal(r, *words))
     open_gate(server, r)
@@ -169,7 +168,7 @@ def test_clients_cannot_speak_for_the_file_while_it_is_replayed(fleet, words):
 
 def test_a_file_that_was_cut_off_is_mended_when_a_reload_comes_in_between(fleet):
     half = command("MULTI") + command("XADD", "out", "1-1", "tw.id", "a") + b"*4\r\n$8\r\nTW.F"
-    server = fleet.server(**ALWAYS)
+    server = fleet.server(appendonly="yes")
     r = between_the_gates(server, filed("a"), replayed(b""), half)
     open_gate(server, r)
     wait_delivered(r, "out", 1)

@@ -405,7 +405,7 @@ def test_stopped_tasks_go_with_their_queue(server, r, how):
 @pytest.mark.parametrize("how", ["DEBUG RELOAD", "DEBUG LOADAOF", "rewrite", "kill", "restart"])
 @pytest.mark.parametrize("preamble", ["yes", "no"])
 def test_all_are_there_after_a_reload(fleet, how, preamble):
-    server = fleet.server(appendonly="yes", appendfsync="always", aof_use_rdb_preamble=preamble)
+    server = fleet.server(appendonly="yes", aof_use_rdb_preamble=preamble)
     r = server.client()
     stages, before = Stages(r), digest(server)
     if how.startswith("DEBUG"):
@@ -502,7 +502,7 @@ COMMANDS = [("DEL", "s"), ("UNLINK", "s"), ("RENAME", "s", "s2"), ("MOVE", "s", 
 
 @pytest.mark.parametrize("batch", [COMMANDS[:9], COMMANDS[9:]])
 def test_what_befalls_them_reaches_replicas_and_the_log(fleet, batch):
-    master = fleet.server(appendonly="yes", appendfsync="always", aof_use_rdb_preamble="no")
+    master = fleet.server(appendonly="yes", aof_use_rdb_preamble="no")
     replica = fleet.server(replicaof=master)
     wait_replica_in_sync(master, replica)
     r = master.client()
@@ -526,7 +526,7 @@ def test_what_befalls_them_reaches_replicas_and_the_log(fleet, batch):
 
 def test_promoted_tasks_stay_ready(fleet):
     """Ready by a command, not by the clock: log, copies and replicas know it."""
-    server = fleet.server(appendonly="yes", appendfsync="always", aof_use_rdb_preamble="no")
+    server = fleet.server(appendonly="yes", aof_use_rdb_preamble="no")
     replica = fleet.server(replicaof=server)
     wait_replica_in_sync(server, replica)
     r, due = server.client(), now_ms() + FAR
@@ -553,7 +553,7 @@ def test_promoted_tasks_stay_ready(fleet):
 def test_given_back_tasks_are_ready_everywhere(fleet):
     """Log, copies and replicas have them as if nobody had taken them: after their first attempt as new ones,
     after their second one with the first one and its error."""
-    server = fleet.server(appendonly="yes", appendfsync="always", aof_use_rdb_preamble="no")
+    server = fleet.server(appendonly="yes", aof_use_rdb_preamble="no")
     replica = fleet.server(replicaof=server)
     wait_replica_in_sync(server, replica)
     r, now = server.client(), now_ms()
@@ -591,7 +591,7 @@ def test_given_back_tasks_are_ready_everywhere(fleet):
 def test_late_does_not_concern_what_was_promoted(fleet, clock):
     """A copy, a restart and a failover make such tasks ready, however long ago that was. A lease goes on, and
     in a copy the attempt has not begun."""
-    server = fleet.server(appendonly="yes", appendfsync="always", aof_use_rdb_preamble="no")
+    server = fleet.server(appendonly="yes", aof_use_rdb_preamble="no")
     r = server.client()
     put_ready(r, "s", "leased", options=("MAXLATE", 100))
     token = take(r, "s")["leased"]

@@ -373,7 +373,7 @@ def test_a_replica_has_the_same_tasks(fleet, server, r):
 
 @pytest.mark.parametrize("transaction", [False, True])
 def test_the_append_only_file_has_the_same_tasks(fleet, transaction):
-    server = fleet.server(appendonly="yes", appendfsync="always")
+    server = fleet.server(appendonly="yes")
     r = server.client()
     pipe = r.pipeline(transaction=transaction)
     for i in range(20):

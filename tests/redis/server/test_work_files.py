@@ -16,7 +16,6 @@ from test_lifecycle import raw_dump
 from workers import Stages, counts
 
 HOUR = 3600 * 1000
-ALWAYS = {"appendonly": "yes", "appendfsync": "always"}
 
 
 def ack(client, job):
@@ -86,7 +85,7 @@ def check(server, before, seen, jobs):
 @pytest.mark.parametrize("way", [
     "AOF", "AOF, killed", "rewritten", "rewritten without preamble", "RDB", "reload", "both"])
 def test_a_server_that_starts_again_has_all_tasks(fleet, way):
-    options = {} if way in ("RDB", "reload") else ALWAYS
+    options = {} if way in ("RDB", "reload") else {"appendonly": "yes"}
     server = fleet.server(aof_use_rdb_preamble="no" if "without" in way else "yes", **options)
     r = server.client()
     jobs = variety(r)
@@ -106,7 +105,7 @@ def test_a_server_that_starts_again_has_all_tasks(fleet, way):
 
 
 def test_ready_tasks_keep_their_order_in_a_file(fleet):
-    server = fleet.server(**ALWAYS)
+    server = fleet.server(appendonly="yes")
     r = server.client()
     names = [f"t{i * 37 % 101}" for i in range(101)]
     for name in names:
@@ -122,7 +121,7 @@ def test_ready_tasks_keep_their_order_in_a_file(fleet):
 
 @pytest.mark.parametrize("way", ["killed", "deliver no", "reload"])
 def test_a_lease_that_ran_out_while_nobody_could_serve_begins_anew_once(fleet, clock, way):
-    server = fleet.server(**ALWAYS)
+    server = fleet.server(appendonly="yes")
     r = server.client()
     put(r, "s", "a", "IN", 0, "BACKOFF", HOUR, 1, HOUR)
     job = wait_take(r, "s", lease=400)
@@ -173,7 +172,7 @@ def start_again(server):
 
 def test_a_take_that_was_cut_off_has_not_happened(fleet):
     """The next worker gets another token, which still counts when the server starts once more."""
-    server = fleet.server(**ALWAYS)
+    server = fleet.server(appendonly="yes")
     r = server.client()
     put(r, "s", "a", payload=("x" * 200, ))
     old = wait_take(r, "s")
@@ -189,7 +188,7 @@ def test_a_take_that_was_cut_off_has_not_happened(fleet):
 
 def test_an_ack_that_was_cut_off_has_not_happened(fleet):
     """It was in a transaction with the result of the work. The token still counts, once."""
-    server = fleet.server(**ALWAYS)
+    server = fleet.server(appendonly="yes")
     r = server.client()
     put(r, "s", "a")
     job = wait_take(r, "s")
@@ -251,7 +250,7 @@ def test_corrupt_values_with_every_stage_are_refused(server):
 
 @pytest.fixture
 def pair(fleet):
-    primary = fleet.server(**ALWAYS)
+    primary = fleet.server(appendonly="yes")
     replica = fleet.server(replicaof=primary)
     wait_replica_in_sync(primary, replica)
     return primary, replica
@@ -519,7 +518,7 @@ def test_a_dead_period_takes_the_id_of_a_task_that_was_delivered_in_the_same_tic
 
 def test_a_lease_begins_anew_only_once(fleet, clock):
     """The server is down at the end of the first lease and of the second: the attempt has failed."""
-    server = fleet.server(**ALWAYS)
+    server = fleet.server(appendonly="yes")
     r = server.client()
     put(r, "s", "a", "IN", 0, "BACKOFF", HOUR, 1, HOUR)
     wait_take(r, "s", lease=1000)
