@@ -197,6 +197,7 @@ def test_it_keeps_what_it_is_told_even_if_it_is_killed(serve, tmp_path):
         "appendonly": "yes", "appendfsync": "everysec", "bind": HOST, "save": ""}
     r.execute_command("TW.SEND", "s", "t", "k", "IN", 3600000, "PAYLOAD", "a", "b")
     serving.process.kill()
+    serving.process.wait(PATIENCE)  # Until then its number is that of a program that runs, and has the lock.
     wait_until(lambda: nobody_listens(serving.port), message="the server outlives tools/serve")
     assert serve().ready().client().execute_command("TW.LEN", "s") == 1
 
