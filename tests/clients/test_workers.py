@@ -281,7 +281,7 @@ def test_a_handler_says_that_it_is_too_early(desk):
     assert found["error"] == "" and found["attempt"] <= 1
     desk.finish("early")
     desk.done("early")
-    desk.works("after-early")  # Its first line follows all of the others, which our thread may not have read yet.
+    desk.works("after-early")  # Our thread that reads the lines may lag; these come last.
     desk.wanted["back"] += len(desk.attempts("early")) - 1
     assert set(desk.attempts("early")) == {1}
 
