@@ -66,7 +66,7 @@ size_t printable_write(const void *bytes, size_t size, bool exact, size_t column
     return used + 3;
 }
 
-/* Returns the value of a hexadecimal digit, -1 if it is none. */
+/* Returns the value of a hexadecimal digit, -1 for another character. */
 static int digit_of(char c)
 {
     if (c >= '0' && c <= '9')

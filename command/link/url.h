@@ -32,7 +32,7 @@ struct url {
                           * terminal might obey */
 };
 
-/* Reads an address. Returns false if it is none, and writes the reason to `error`: `expected ..., found
+/* Reads an address. If it is not valid, returns false and writes the reason to `error`: `expected ..., found
  * "..."`. The reason holds no password, and `url` is then unchanged. */
 bool url_parse(const char *text, struct url *url, char error[URL_ERROR]);
 

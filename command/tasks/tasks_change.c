@@ -19,7 +19,7 @@ static const char *queue_of(const struct tasks *tasks)
 
 /* ---- results --------------------------------------------------------------------------------------------- */
 
-/* Prints the effect on the task of --id: "cancelled". The status of an effect that is none is 1. */
+/* Prints the effect on the task of --id: "cancelled". The status is 1 if nothing was done. */
 static int told(const struct tasks *tasks, const char *effect, bool good)
 {
     const struct tasks_options *options = tasks->options;

@@ -265,8 +265,8 @@ struct tw_every {
 };
 
 /* Runs fn again and again, as *every says. No call starts before the previous call has returned.
- * Returns: as tw_sched_after(), or TW_EINVAL if the period is shorter than a tick, or `missed` is none of the
- * three. TW_ERANGE also if the geometry refuses such a long period. */
+ * Returns: as tw_sched_after(), or TW_EINVAL if the period is shorter than a tick, or `missed` is not one
+ * of the three. TW_ERANGE also if the geometry refuses such a long period. */
 int tw_sched_every(struct tw_sched *sched, const struct tw_every *every, tw_task_fn *fn, void *arg,
                    uint64_t *id);
 

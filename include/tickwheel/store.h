@@ -61,8 +61,8 @@
  * Errors    0 or a negative TW_E* code. tw_strerror() returns its text (wheel.h), and tw_store_message() says
  *             more. Each call may return TW_ENOMEM, besides the codes that its own label lists.
  *   Busy      A call returns TW_EBUSY if another connection has held the write lock for busy_ms. The message
- *             names that time. Example: the caller himself has begun a transaction that writes, on a connection
- *             of his own.
+ *             names that time. Example: the caller has begun a transaction that writes, on a connection of its
+ *             own.
  *   Disk      A call returns TW_ENOSPACE if the disk is full or a quota is used up, TW_EIO if the disk fails,
  *             TW_EREADONLY if the file cannot be written, and TW_ECORRUPT if the file is damaged. After TW_EIO
  *             the change is not seen, but it may be in SQLite's log: if the process dies then, the next one may
@@ -270,10 +270,10 @@ struct tw_store_change {
  * Cost: one commit. A thousand changes together cost far less than a thousand calls. */
 int tw_store_apply(struct tw_store *store, struct tw_store_change *changes, size_t n);
 
-/* As tw_store_apply(), on a connection of the caller, inside the transaction that the caller has begun. If he
- * has begun none, the changes are a transaction of their own. They are durable when and as he commits, and a
- * rollback takes them back. Other connections see them after his commit. The calls use the connection only
- * while they run, and leave nothing on it. `schema` is the name under which the file is attached; NULL:
+/* As tw_store_apply(), on a connection of the caller, inside the caller's transaction. If there is none, the
+ * changes are a transaction of their own. They are durable when and as it is committed, and a rollback takes
+ * them back. Other connections see them after the commit. The calls use the connection only while they run, and
+ * leave nothing on it. `schema` is the name under which the file is attached; NULL:
  * "main". The number of changes that sqlite3_changes() counts is ours after the call; the last rowid stays
  * the caller's.
  * Requires: the tables of the store exist in that file: tw_store_open() has made them.
@@ -287,7 +287,7 @@ int tw_store_apply(struct tw_store *store, struct tw_store_change *changes, size
  *   - TW_EINTERRUPTED: sqlite3_interrupt() or a progress handler. SQLite may have rolled back the whole
  *     transaction: sqlite3_get_autocommit() tells.
  *   - TW_EROLLBACK: the changes could not be taken back, because SQLite is interrupted still, has no memory
- *     or cannot read the file. The caller must roll back his transaction.
+ *     or cannot read the file. The caller must roll back the transaction.
  *   - TW_EREPLACED: the file of the connection was removed or replaced. Close the connection and open it again.
  * Example: the order and its timeout are there both, or none of them.
  *     sqlite3_exec(db, "BEGIN; INSERT INTO orders VALUES (42, 'new')", NULL, NULL, NULL);
@@ -345,7 +345,7 @@ struct tw_store_range {
 
 /* Shows the tasks of a queue to `see`, in the order of place_ms and of their revisions, as they were at
  * one moment. `range` may be NULL, for all but the dead ones. To go on after a page, a caller sets from_ms to
- * the place_ms and `after` to the revision of the last task that he saw. Dead tasks are asked for alone, and
+ * the place_ms and `after` to the revision of the last task that it saw. Dead tasks are asked for alone, and
  * dead_ms, the time of their death, stands in for place_ms in all of this.
  * Returns: how many tasks, or an error.
  * Cost: O(log tasks + tasks in the range). */

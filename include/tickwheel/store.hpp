@@ -280,7 +280,7 @@ class changes
     std::vector<one> all_;
 };
 
-/* As tw_store_apply_in(): makes the changes on the caller's own connection, in his transaction. If it fails and
+/* As tw_store_apply_in(): makes the changes on the caller's own connection, in its transaction. If it fails and
  * `why` is not null, *why receives the reason. `schema` null: "main". */
 inline status apply_in(sqlite3 *db, changes &all, std::string *why = nullptr, const char *schema = nullptr)
 {

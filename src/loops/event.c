@@ -28,7 +28,7 @@ struct event_descriptor {
 };
 
 /* event_free() takes the event out of the base, from inside its callback as well. In a child the base may
- * still use the epoll set of the parent, and a descriptor that is closed first is taken out of none. */
+ * still use the epoll set of the parent, and a descriptor that is closed first is not taken out of any set. */
 static void watched_close(void *arg)
 {
     struct event_descriptor *watched = arg;

@@ -2,7 +2,7 @@
  *
  * A put is one statement, an upsert: the row of an existing task gets the number of a new revision, and with it
  * a new place in the table. So a runner that holds the old number finds nothing under it, and whoever reads the
- * rows above the last number that he has seen finds every task that was put or moved since.
+ * rows above the last number it has seen finds every task that was put or moved since.
  *
  * A put or a move may find its task at work. The same statement makes the row the new task then, and leaves
  * the number, the run and the token of the attempt there: `replaced` has the number. The runner loads no such

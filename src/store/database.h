@@ -273,7 +273,8 @@ static inline bool tw__store_db_next(struct tw__store_db *db, sqlite3_stmt *rows
     return false;
 }
 
-/* Copies the name of a queue from a row. Returns false if somebody has written one that is none. */
+/* Copies the name of a queue from a row. Returns false if it is not a valid name: a program with
+ * plain SQL may have written it. */
 bool tw__store_queue_name(sqlite3_stmt *row, int column, char name[TW_STORE_QUEUE_MAX + 1]);
 
 /* Runs a statement that returns no rows, which is bound already. Returns: 0 or an error. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What an operator does: pauses a queue, or a file that he has restored, replays dead tasks, removes them, and
- * promotes tasks that wait.
+ * What an operator does: pauses a queue or a restored file, replays and removes dead tasks, and promotes tasks.
  */
 #include "commit.h"
 

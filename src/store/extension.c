@@ -235,7 +235,7 @@ static int check_tables(sqlite3 *db, char **refused)
 }
 
 /* Makes the tables, unless they are there. Returns: 1, 0, or -1 if SQLite has failed, or with a text in
- * *refused if the tables are none of ours. */
+ * *refused if the tables are not ours. */
 static int add_tables(sqlite3 *db, char **refused)
 {
     int made = -1;

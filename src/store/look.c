@@ -261,7 +261,7 @@ struct question {
     char text[TW_STORE_QUEUE_MAX + 1]; /* QUEUE_AFTER: the value; empty if it is NULL */
 };
 
-/* Copies the name of a queue. Somebody else may have written one that is none. */
+/* Copies the name of a queue. A program with plain SQL may have written an invalid one. */
 static int read_name(struct tw__store_db *db, sqlite3_stmt *row, struct question *question)
 {
     char shown[200];

@@ -1356,7 +1356,7 @@ static void a_cancelled_task_is_not_called(void **state)
     assert_int_equal(tw_store_stop(store), 0);
 }
 
-/* Somebody has changed the table itself, though he should not. */
+/* Somebody has changed the table itself, which is not allowed. */
 static void a_row_that_is_due_later_than_it_was_waits(void **state)
 {
     struct tw_store *store = store_of(state);

@@ -212,7 +212,7 @@ static void the_last_rowid_of_the_caller_stays(void **state)
     sqlite3_close(db);
 }
 
-/* A caller that holds the write lock on a connection of his own would wait for himself for ever. */
+/* A caller that holds the write lock on a connection of its own would wait for itself for ever. */
 static void a_caller_with_the_write_lock_is_told(void **state)
 {
     struct fixture *fixture = *state;

@@ -492,7 +492,7 @@ static void a_commit_with_a_slow_sync_is_seen(void **state)
 
 enum { STRANGERS = 3, THEIR_TASKS = 100 };
 
-/* Somebody who has no library of ours, and the ledger of his tasks. */
+/* A program without our library, and the ledger of its tasks. */
 struct stranger {
     pthread_t thread;
     sqlite3 *db;
@@ -551,9 +551,9 @@ static enum tw_answer write_diary(void *arg, struct tw_job *job)
 static void check_diary(const struct diary *diary, const struct stranger *strangers)
 {
     for (int late = 1; late < STRANGERS * THEIR_TASKS; late++) {
-        const struct stranger *his = &strangers[diary->call[late].stranger];
-        uint64_t due_ms = his->due_ms[diary->call[late].task];
-        bool in_time = his->committed_ms[diary->call[late].task] < due_ms;
+        const struct stranger *who = &strangers[diary->call[late].stranger];
+        uint64_t due_ms = who->due_ms[diary->call[late].task];
+        bool in_time = who->committed_ms[diary->call[late].task] < due_ms;
         for (int i = 0; i < late && in_time; i++) {
             uint64_t before_ms = strangers[diary->call[i].stranger].due_ms[diary->call[i].task];
             if (before_ms > due_ms)
@@ -603,7 +603,7 @@ static void pass_a_second(struct tw_store *store)
     runner_idle(store);
 }
 
-/* Somebody reads for long, and nobody commits after he has ended. */
+/* A reader holds its snapshot for long, and nobody commits after it has ended. */
 static void the_log_is_cut_when_its_last_reader_has_gone(void **state)
 {
     enum { MOST = 1000000 };

@@ -117,8 +117,8 @@ static bool is_temporary(RedisModuleCallReply *reply)
     return begins_with(reply, errors, sizeof errors / sizeof *errors);
 }
 
-/* Whether the user has lost his rights since he was blocked. The server's text for a call of a module names
- * no kind of error, so clients would not know it. */
+/* Whether the user has lost the right since the call was blocked. The server's text for a call of a module
+ * names no kind of error, so clients would not know it. */
 static bool is_forbidden(RedisModuleCallReply *reply)
 {
     static const char *const errors[] = {"NOPERM", "ERR acl verification failed"};
