@@ -106,12 +106,21 @@ static bool take_condition(struct task_options *options, const char *command)
         const char *name;
         unsigned condition;
     } conditions[] = {{"nx", TW_STORE_NX}, {"xx", TW_STORE_XX}, {"gt", TW_STORE_GT}, {"lt", TW_STORE_LT}};
-    for (size_t i = 0; i < sizeof conditions / sizeof conditions[0]; i++)
+    const char *before = NULL, *found = NULL;
+    for (size_t i = 0; i < sizeof conditions / sizeof conditions[0]; i++) {
         if (strcmp(optarg, conditions[i].name) == 0) {
-            options->conditions = (options->conditions & TW_STORE_KEEPDUE) | conditions[i].condition;
-            return true;
+            found = conditions[i].name;
+            options->conditions |= conditions[i].condition;
+        } else if (options->conditions & conditions[i].condition) {
+            before = conditions[i].name;
         }
-    return option_refuse(command, "--if", "nx, xx, gt or lt", optarg);
+    }
+    if (found == NULL)
+        return option_refuse(command, "--if", "nx, xx, gt or lt", optarg);
+    if (before == NULL)
+        return true;
+    complain("%s: the conditions are %s and %s: expected one of nx, xx, gt and lt", command, before, found);
+    return false;
 }
 
 bool task_options_take(struct task_options *options, const char *command, int code)

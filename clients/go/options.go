@@ -133,7 +133,7 @@ type Backoff struct {
 	Factor float64       // Each further wait is so many times as long: 1 to 100, with at most two decimal places.
 	Max    time.Duration // No wait is longer. At least 1 ms.
 	Jitter int           // Makes each wait longer or shorter by up to so many percent: 1 to 100, or NoJitter.
-	//                      0: as the server's setting tickwheel.backoff-jitter, which is 10 unless changed.
+	//                      0: as the server's setting tickwheel.jitter, which is 10 unless changed.
 }
 
 func (b Backoff) add(to *filing) {

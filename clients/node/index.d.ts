@@ -30,7 +30,7 @@ export interface Backoff {
     /** ms that no wait exceeds. */
     max: number;
     /** Each wait is longer or shorter by up to so many percent, 0 to 100. Default: the server's
-     * setting `tickwheel.backoff-jitter`, 10 unless changed. */
+     * setting `tickwheel.jitter`, 10 unless changed. */
     jitter?: number;
 }
 

@@ -61,7 +61,7 @@ static int cancel(const struct tasks *tasks)
         return tasks_failed(tasks, "the task is not cancelled");
     if (found == TW_GONE)
         return told(tasks, "there is no such task", false);
-    return told(tasks, found == TW_RUNNING ? "cancelled while it runs" : "cancelled", true);
+    return told(tasks, found == TW_RUNNING ? "cancelled while at work" : "cancelled", true);
 }
 
 static int move_task(const struct tasks *tasks)

@@ -127,7 +127,7 @@ FLAGS = {"every": ("--every", "ms"), "times": ("--times", ""), "missed": ("--mis
          "factor": ("--factor", ""), "most": ("--backoff-max", "ms"), "jitter": ("--jitter", "")}
 RESULTS = {"moved": "yes", "not moved: --if has kept its time": "no", "there is no such task": "gone",
            "cancelled": "cancelled",
-           "cancelled while it runs": "at work", "replayed": "1", "there is no dead task with this ID": "0",
+           "cancelled while at work": "at work", "replayed": "1", "there is no dead task with this ID": "0",
            "promoted": "1", "there is no waiting task with this ID": "0"}
 
 

@@ -26,7 +26,7 @@ PAGE = 10000  # The most tasks that one TW.DEAD, TW.REPLAY or TW.PURGE handles.
 class Backoff(NamedTuple):
     """The waits after failed attempts of a task: `first` seconds after the first one, `factor` times as long
     after each further one (1 to 100, at most two decimal places), at most `max` seconds; each is longer or
-    shorter by up to `jitter` percent (0 to 100). None: as the server's setting `tickwheel.backoff-jitter`."""
+    shorter by up to `jitter` percent (0 to 100). None: as the server's setting `tickwheel.jitter`."""
     first: Seconds
     factor: float = 2
     max: Seconds = 3600

@@ -31,7 +31,7 @@
  *   while.
  * - This key and temporary (its slot is migrating): only its route waits.
  * - Permanent (a wrong type, for example): its route waits, and the try is counted. After the configured
- *   number of tries (dead-letter-tries) the task is dead.
+ *   number of tries (target-tries) the task is dead.
  */
 #include "deliver.h"
 

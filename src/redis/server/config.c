@@ -22,14 +22,14 @@ static const struct setting {
 } settings[] = {
     {"tasks-per-tick", &tw__redis_config.tasks_per_tick, NO_NUMBER, {1, 100000, 1000}},
     {"us-per-tick", &tw__redis_config.us_per_tick, NO_NUMBER, {100, 1000000, 1200}},
-    {"dead-letter-tries", &tw__redis_config.dead_letter_tries, TW__TASK_IN_TARGET_TRIES, {0}},
+    {"target-tries", &tw__redis_config.target_tries, TW__TASK_IN_TARGET_TRIES, {0}},
     {"default-maxlen", &tw__redis_config.default_maxlen, NO_NUMBER, {0, INT64_MAX, 0}},
-    {"retry-ms", &tw__redis_config.retry_ms, NO_NUMBER, {1, 5000, 100}},
+    {"target-backoff-ms", &tw__redis_config.target_backoff_ms, NO_NUMBER, {1, 5000, 100}},
     {"tries", &tw__redis_config.tries, TW__TASK_IN_TRIES, {0}},
-    {"backoff-first-ms", &tw__redis_config.backoff_first_ms, TW__TASK_IN_BACKOFF, {0}},
-    {"backoff-percent", &tw__redis_config.backoff_percent, TW__TASK_IN_FACTOR, {0}},
+    {"backoff-ms", &tw__redis_config.backoff_ms, TW__TASK_IN_BACKOFF, {0}},
+    {"backoff-factor-percent", &tw__redis_config.backoff_factor_percent, TW__TASK_IN_FACTOR, {0}},
     {"backoff-max-ms", &tw__redis_config.backoff_max_ms, TW__TASK_IN_BACKOFF_MAX, {0}},
-    {"backoff-jitter", &tw__redis_config.backoff_jitter, TW__TASK_IN_JITTER, {0}},
+    {"jitter", &tw__redis_config.jitter, TW__TASK_IN_JITTER, {0}},
     {"dead-max", &tw__redis_config.dead_max, NO_NUMBER, {0, INT64_MAX, 0}},
     {"dead-ms", &tw__redis_config.dead_ms, NO_NUMBER, {0, INT64_MAX, 0}},
 };
@@ -75,10 +75,9 @@ struct tw__task_retry tw__redis_config_retry(const struct tw__redis_retry *own)
     bool open = own->first_ms == 0;
     return (struct tw__task_retry){
         .tries = own->tries == 0 ? (uint32_t)tw__redis_config.tries : own->tries,
-        .factor = open ? (uint32_t)tw__redis_config.backoff_percent : own->factor,
-        .jitter =
-            own->jitter == TW__REDIS_JITTER_OPEN ? (uint32_t)tw__redis_config.backoff_jitter : own->jitter,
-        .first_ms = open ? (uint64_t)tw__redis_config.backoff_first_ms : own->first_ms,
+        .factor = open ? (uint32_t)tw__redis_config.backoff_factor_percent : own->factor,
+        .jitter = own->jitter == TW__REDIS_JITTER_OPEN ? (uint32_t)tw__redis_config.jitter : own->jitter,
+        .first_ms = open ? (uint64_t)tw__redis_config.backoff_ms : own->first_ms,
         .max_ms = open ? (uint64_t)tw__redis_config.backoff_max_ms : own->max_ms};
 }
 
@@ -86,12 +85,12 @@ struct tw__task_retry tw__redis_config_target_retry(const struct tw__redis_retry
 {
     bool open = own->first_ms == 0;
     return (struct tw__task_retry){
-        .tries = own->tries == 0 ? (uint32_t)tw__redis_config.dead_letter_tries : own->tries,
+        .tries = own->tries == 0 ? (uint32_t)tw__redis_config.target_tries : own->tries,
         .factor = open ? (uint32_t)tw__task_range(TW__TASK_IN_FACTOR).usual : own->factor,
         .jitter = own->jitter == TW__REDIS_JITTER_OPEN
                       ? (uint32_t)tw__task_range(TW__TASK_IN_TARGET_JITTER).usual
                       : own->jitter,
-        .first_ms = open ? (uint64_t)tw__redis_config.retry_ms : own->first_ms,
+        .first_ms = open ? (uint64_t)tw__redis_config.target_backoff_ms : own->first_ms,
         .max_ms = open ? tw__task_range(TW__TASK_IN_TARGET_BACKOFF_MAX).usual : own->max_ms};
 }
 

@@ -12,8 +12,8 @@
 #include "queues/state.h"
 
 struct tw__redis_config {
-    long long tasks_per_tick, us_per_tick, dead_letter_tries, default_maxlen, retry_ms;
-    long long tries, backoff_first_ms, backoff_percent, backoff_max_ms, backoff_jitter;
+    long long tasks_per_tick, us_per_tick, target_tries, default_maxlen, target_backoff_ms;
+    long long tries, backoff_ms, backoff_factor_percent, backoff_max_ms, jitter;
     long long dead_max, dead_ms; /* of each queue: the most dead tasks, and how long they stay; 0: no limit */
     int deliver;                 /* 0: this server delivers nothing, and gives nothing out */
 };

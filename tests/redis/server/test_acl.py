@@ -336,7 +336,7 @@ def test_moving_a_queue_to_another_database_writes_there(clock, server, r):
 
 
 def test_a_refused_task_dies_though_its_user_may_do_nothing_more(server, r):
-    r.config_set("tickwheel.dead-letter-tries", 1)
+    r.config_set("tickwheel.target-tries", 1)
     r.set("q", "not a stream")
     user(server, "+tw.send", "~s", "~q").execute_command("TW.SEND", "s", "q", "a", "IN", 0, "PAYLOAD", "f", "v")
     wait_dead(r, "s")

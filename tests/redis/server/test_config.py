@@ -13,12 +13,13 @@ from situations import wait_dead
 HOUR = 3600 * 1000
 CENTURY = 3155760000000
 END_OF_TIME = 2**63 - 1
+FIRST_WAIT = "tickwheel.target-backoff-ms"
 SETTINGS = {  # default, least, most
     "tickwheel.tasks-per-tick": (1000, 1, 100000), "tickwheel.us-per-tick": (1200, 100, 1000000),
-    "tickwheel.dead-letter-tries": (3, 1, 15), "tickwheel.default-maxlen": (0, 0, END_OF_TIME),
-    "tickwheel.retry-ms": (100, 1, 5000), "tickwheel.tries": (20, 1, 1000000),
-    "tickwheel.backoff-first-ms": (1000, 1, CENTURY), "tickwheel.backoff-percent": (200, 100, 10000),
-    "tickwheel.backoff-max-ms": (3600000, 1, CENTURY), "tickwheel.backoff-jitter": (10, 0, 100),
+    "tickwheel.target-tries": (3, 1, 15), "tickwheel.default-maxlen": (0, 0, END_OF_TIME),
+    FIRST_WAIT: (100, 1, 5000), "tickwheel.tries": (20, 1, 1000000),
+    "tickwheel.backoff-ms": (1000, 1, CENTURY), "tickwheel.backoff-factor-percent": (200, 100, 10000),
+    "tickwheel.backoff-max-ms": (3600000, 1, CENTURY), "tickwheel.jitter": (10, 0, 100),
     "tickwheel.dead-max": (0, 0, END_OF_TIME), "tickwheel.dead-ms": (0, 0, END_OF_TIME),
 }
 
@@ -69,7 +70,7 @@ def test_what_is_out_of_range_is_refused_and_changes_nothing(server, r, name):
 
 
 def test_a_setting_holds_from_then_on(r):
-    r.config_set("tickwheel.dead-letter-tries", 1)
+    r.config_set("tickwheel.target-tries", 1)
     r.set("q", "no stream")
     r.execute_command("TW.SEND", "s", "q", "a", "IN", 0, "PAYLOAD", "f", "v")
     assert wait_dead(r, "s")[0].attempts == 1
@@ -83,13 +84,13 @@ def test_settings_in_the_configuration_file(fleet):
 def test_settings_survive_config_rewrite_and_restart(fleet):
     server = fleet.server()
     r = server.client()
-    r.config_set("tickwheel.retry-ms", 77)
+    r.config_set(FIRST_WAIT, 77)
     r.config_rewrite()
     with open(os.path.join(server.folder, "redis.conf"), encoding="utf-8") as file:
-        assert re.search(r"^tickwheel\.retry-ms 77$", file.read(), re.MULTILINE)
+        assert re.search(r"^tickwheel\.target-backoff-ms 77$", file.read(), re.MULTILINE)
     server.options[
-        "tickwheel.retry-ms"] = 77  # The harness writes the file anew; this line was in it.
-    assert config(server.restart().client())["tickwheel.retry-ms"] == 77
+        FIRST_WAIT] = 77  # The harness writes the file anew; this line was in it.
+    assert config(server.restart().client())[FIRST_WAIT] == 77
 
 
 @pytest.mark.parametrize("way", ["CONFIG SET", "file", "argument", "short argument"])
@@ -127,10 +128,10 @@ def test_module_arguments(fleet, prefix):
     assert config(server.client()) == {name: least for name, (_, least, _) in SETTINGS.items()}
 
 
-@pytest.mark.parametrize("words,fragments", [(("tickwheel.retry-ms", 0), ("retry-ms", "1", "5000")),
-                                             (("tickwheel.retry-ms", 5001), ("retry-ms", "1", "5000")),
-                                             (("tickwheel.retry-ms", "soon"), ("retry-ms", "soon")),
-                                             (("tickwheel.retry-ms", ), ("retry-ms", )),
+@pytest.mark.parametrize("words,fragments", [((FIRST_WAIT, 0), ("target-backoff-ms", "1", "5000")),
+                                             ((FIRST_WAIT, 5001), ("target-backoff-ms", "1", "5000")),
+                                             ((FIRST_WAIT, "soon"), ("target-backoff-ms", "soon")),
+                                             ((FIRST_WAIT, ), ("target-backoff-ms", )),
                                              (("tickwheel.colour", "red"), ("colour", "deliver", "dead-ms")),
                                              (("deliver", "maybe"), ("deliver", "maybe", "yes or no")),
                                              (("deliver", ), ("deliver", "yes or no")),
@@ -159,8 +160,8 @@ def test_loadex_with_config(fleet):
 
 def test_loadex_with_args(fleet):
     r = fleet.server(module=False).client()
-    assert r.execute_command("MODULE", "LOADEX", module_path(), "ARGS", "tickwheel.retry-ms", "55")
-    assert config(r)["tickwheel.retry-ms"] == 55
+    assert r.execute_command("MODULE", "LOADEX", module_path(), "ARGS", FIRST_WAIT, "55")
+    assert config(r)[FIRST_WAIT] == 55
 
 
 def use_all_events(r):
@@ -179,8 +180,8 @@ def use_all_events(r):
 
 
 @pytest.mark.parametrize("words", [
-    ("CONFIG", "tickwheel.retry-ms", 0), ("CONFIG", "tickwheel.retry-ms", "soon"),
-    ("ARGS", "tickwheel.retry-ms", 0), ("ARGS", "tickwheel.colour", "red"), ("ARGS", "tickwheel.retry-ms")],
+    ("CONFIG", FIRST_WAIT, 0), ("CONFIG", FIRST_WAIT, "soon"), ("ARGS", FIRST_WAIT, 0),
+    ("ARGS", "tickwheel.colour", "red"), ("ARGS", FIRST_WAIT)],
     ids=lambda words: " ".join(map(str, words)))
 def test_loadex_with_something_wrong_leaves_the_server_without_the_module(fleet, words):
     """The server is sound: it calls no function of the module any more. Afterwards the module can be loaded

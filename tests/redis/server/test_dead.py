@@ -28,7 +28,7 @@ def kill(client, name, queue="s", error="bad"):
 
 def kill_many(client, count, queue="s"):
     """Makes many dead tasks, whose target refuses them."""
-    client.config_set("tickwheel.dead-letter-tries", 1)
+    client.config_set("tickwheel.target-tries", 1)
     client.set("wrong", "a string")
     fill(client, queue, "wrong", count, 1000, step=1)
     wait_until(lambda: working(client, queue)["dead"] == count)
@@ -204,7 +204,7 @@ def test_at_most_so_many_dead_tasks(server, r):
     assert (told.count("tw.dead"), told.count("tw.purge")) == (5, 2)
     assert [one.id for one in dead_of(r, "s")] == ["t2", "t3", "t4"]
     assert counters["purged"] == 2
-    r.config_set("tickwheel.dead-letter-tries", 1)
+    r.config_set("tickwheel.target-tries", 1)
     r.set("wrong", "a string")
 
     def fill_and_wait():
@@ -312,7 +312,7 @@ def test_a_series_keeps_its_last_hundred_deaths(server, r):
 
 
 def test_a_series_that_its_target_refuses_keeps_its_last_hundred_deaths(fleet):
-    server = fleet.server(module_args=("dead-letter-tries", 1))
+    server = fleet.server(module_args=("target-tries", 1))
     replica = fleet.server(replicaof=server)
     r = server.client()
     r.set("wrong", "a string")
@@ -334,7 +334,7 @@ def test_many_dead_tasks_go_at_once(clock, server, r, count, queues, setting, va
     """The cron looks once a second. If each look removed some hundreds, or found some queues, the last dead
     task would stay for minutes."""
     counters = Counters(server)
-    r.config_set("hz", 1, "tickwheel.dead-letter-tries", 1)
+    r.config_set("hz", 1, "tickwheel.target-tries", 1)
     r.set("wrong", "a string")
     for i in range(queues):
         fill(r, f"s{i}", "wrong", count, 1000, step=1)

@@ -539,7 +539,7 @@ def test_a_task_dies_after_its_tries(server, r):
 
 @pytest.mark.parametrize("left", [(), ("LEFT",)], ids=["LIST", "LIST LEFT"])
 def test_a_task_for_a_list_dies(r, left):
-    r.config_set("tickwheel.retry-ms", 1)
+    r.config_set("tickwheel.target-backoff-ms", 1)
     r.set("wrong", "a string")
     add(r, "a", "IN", 0, "LIST", *left, target="wrong", payload=("the value",))
     wait_dead(r, "s")
@@ -548,7 +548,7 @@ def test_a_task_for_a_list_dies(r, left):
 
 
 def test_a_stream_whose_ids_are_used_up(r):
-    r.config_set("tickwheel.retry-ms", 1)
+    r.config_set("tickwheel.target-backoff-ms", 1)
     r.xadd("q", {"f": "v"}, id=LAST_ID)
     add(r, "a", "IN", 0)
     assert wait_dead(r, "s")[0].error.startswith("ERR")
@@ -556,7 +556,7 @@ def test_a_stream_whose_ids_are_used_up(r):
 
 
 def test_another_queue_is_no_target(r):
-    r.config_set("tickwheel.retry-ms", 1)
+    r.config_set("tickwheel.target-backoff-ms", 1)
     add(r, "stays", "IN", HOUR, queue="other")
     add(r, "a", "IN", 0, target="other")
     wait_dead(r, "s")
@@ -566,7 +566,7 @@ def test_another_queue_is_no_target(r):
 def test_a_target_that_refused_in_another_task_is_tried_from_the_first_wait_again(clock, r):
     """The waits for a task that was cancelled do not lengthen the waits for the next task. They are as long as
     those for a target that has not refused before."""
-    r.config_set("tickwheel.dead-letter-tries", 15)
+    r.config_set("tickwheel.target-tries", 15)
     r.set("wrong", "a string")
     add(r, "stays", "IN", HOUR, target="wrong")
     add(r, "a", "IN", 0, target="wrong")
@@ -585,8 +585,8 @@ def test_a_target_that_refused_in_another_task_is_tried_from_the_first_wait_agai
 
 @pytest.mark.parametrize("tries", [1, 2, 5, 15])
 def test_so_many_tries(clock, r, tries):
-    r.config_set("tickwheel.retry-ms", 1)
-    r.config_set("tickwheel.dead-letter-tries", tries)
+    r.config_set("tickwheel.target-backoff-ms", 1)
+    r.config_set("tickwheel.target-tries", tries)
     r.set("wrong", "a string")
     add(r, "a", "IN", 0, target="wrong")
     # The waits are doubled, from 1 ms up to 5 s.
@@ -596,7 +596,7 @@ def test_so_many_tries(clock, r, tries):
 
 def test_attempts_are_told(server, r):
     """A task whose target is repaired meanwhile is delivered, and the entry says how many tries it took."""
-    r.config_set("tickwheel.dead-letter-tries", 15)
+    r.config_set("tickwheel.target-tries", 15)
     r.set("wrong", "a string")
     add(r, "a", "IN", 0, target="wrong")
     wait_until(lambda: task(r, "s", "a")["attempt"] >= 2)
@@ -613,7 +613,7 @@ def test_attempts_are_told(server, r):
 
 
 def test_others_for_the_same_target_wait_so_that_their_order_holds(r):
-    r.config_set("tickwheel.dead-letter-tries", 15)
+    r.config_set("tickwheel.target-tries", 15)
     r.set("wrong", "a string")
     for i in range(20):
         add(r, i, "AT", 1000 + i, target="wrong")
@@ -627,7 +627,7 @@ def test_others_for_the_same_target_wait_so_that_their_order_holds(r):
 
 
 def test_all_for_a_target_that_never_accepts_die_in_order(server, r):
-    r.config_set("tickwheel.retry-ms", 1)
+    r.config_set("tickwheel.target-backoff-ms", 1)
     r.set("wrong", "a string")
     for i in range(30):
         add(r, i, "AT", 1000 + i, target="wrong")
@@ -638,7 +638,7 @@ def test_all_for_a_target_that_never_accepts_die_in_order(server, r):
 
 
 def test_a_held_task_may_be_cancelled_moved_and_replaced(r):
-    r.config_set("tickwheel.dead-letter-tries", 15)
+    r.config_set("tickwheel.target-tries", 15)
     r.set("wrong", "a string")
     for name in "abc":
         add(r, name, "AT", 1000, target="wrong")
@@ -653,8 +653,8 @@ def test_a_held_task_may_be_cancelled_moved_and_replaced(r):
 
 def test_a_repeating_task_that_is_refused_goes_on_elsewhere(r):
     """Each period that is given up is a dead task of its own, with its due time; the series goes on."""
-    r.config_set("tickwheel.retry-ms", 1)
-    r.config_set("tickwheel.dead-letter-tries", 1)
+    r.config_set("tickwheel.target-backoff-ms", 1)
+    r.config_set("tickwheel.target-tries", 1)
     r.set("wrong", "a string")
     base = now_ms()
     add(r, "a", "AT", base, "EVERY", 20, "TIMES", 3, "MISSED", "burst", target="wrong")
@@ -665,7 +665,7 @@ def test_a_repeating_task_that_is_refused_goes_on_elsewhere(r):
 
 def test_a_task_may_have_its_own_tries_and_waits(r):
     """TRIES and BACKOFF count for its target. They stay over a snapshot, and make a route of their own."""
-    r.config_set("tickwheel.retry-ms", 1)
+    r.config_set("tickwheel.target-backoff-ms", 1)
     r.set("wrong", "a string")
     add(r, "once", "IN", 0, "TRIES", 1, target="wrong")
     add(r, "usual", "IN", 0, target="wrong")

@@ -283,7 +283,7 @@ def test_renamenx(clock, r):
 
 
 def test_a_renamed_queue_keeps_its_tasks_that_die(r):
-    r.config_set("tickwheel.retry-ms", 1)
+    r.config_set("tickwheel.target-backoff-ms", 1)
     r.set("out", "text")
     renamed(r, now_ms(), "s2")
     assert sorted(dead.id for dead in wait_dead(r, "s2", 10)) == [f"t{i}" for i in range(10)]
@@ -291,7 +291,7 @@ def test_a_renamed_queue_keeps_its_tasks_that_die(r):
 
 
 def test_a_queue_is_renamed_while_its_tasks_wait_for_another_try(r):
-    r.config_set("tickwheel.retry-ms", 300, "tickwheel.dead-letter-tries", 15)
+    r.config_set("tickwheel.target-backoff-ms", 300, "tickwheel.target-tries", 15)
     r.set("out", "text")
     names = fill(r, "s", "out", 10, now_ms())
     wait_until(lambda: int(task(r, "s", "t0")["attempt"]) > 0)
@@ -397,7 +397,7 @@ def test_swapdb_with_an_empty_database_and_flushdb_of_it(clock, server, r):
 
 
 def test_swapdb_while_tasks_wait_for_another_try(server, r):
-    r.config_set("tickwheel.retry-ms", 300, "tickwheel.dead-letter-tries", 15)
+    r.config_set("tickwheel.target-backoff-ms", 300, "tickwheel.target-tries", 15)
     there = server.client(db=5)
     r.set("out", "text")
     names = fill(r, "s", "out", 10, now_ms())

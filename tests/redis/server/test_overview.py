@@ -456,7 +456,7 @@ def info_us(r):
 def test_info_takes_no_longer_with_many_queues(server, r):
     """A past bug: INFO went through all queues for their bytes and, while a task was held, through all
     targets."""
-    r.config_set("tickwheel.retry-ms", 5000)
+    r.config_set("tickwheel.target-backoff-ms", 5000)
     r.set("held:out", "not a stream")
     add(r, "held", 1)
     wait_until(lambda: server.tw()["held"] == 1)

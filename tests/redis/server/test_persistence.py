@@ -110,7 +110,7 @@ def test_aof_rewrite_keeps_phase_and_times_of_repeating_tasks(fleet, preamble):
 def test_aof_rewrite_keeps_tries_and_tasks_die_after_as_many(fleet, preamble):
     """A task whose target refused it twice has one try left after a crash, or all its tries. It is never
     lost."""
-    server = fleet.server(aof_use_rdb_preamble=preamble, module_args=("retry-ms", 400), appendonly="yes")
+    server = fleet.server(aof_use_rdb_preamble=preamble, module_args=("target-backoff-ms", 400), appendonly="yes")
     r = server.client()
     r.set("out", "text")
     names = fill(r, "s", "out", 2, now_ms())
@@ -751,7 +751,7 @@ def settled(client, *names):
 
 def test_a_delivery_of_a_task_that_was_not_to_be_delivered_is_an_error_in_the_log(fleet):
     """Only a task with a target, that waits, is delivered. The outcomes that fit are done."""
-    server = fleet.server(aof_use_rdb_preamble="no", module_args=("dead-letter-tries", 1), appendonly="yes")
+    server = fleet.server(aof_use_rdb_preamble="no", module_args=("target-tries", 1), appendonly="yes")
     r = server.client()
     r.set("wrong", "text")
     add(r, "s", "wrong", "dead", 1000)

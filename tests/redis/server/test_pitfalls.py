@@ -75,7 +75,7 @@ from situations import (Counters, FullDisk, WallClock, add, dead_of, deferred, d
                         ignoring_signal_xfsz, let_pass, rewrite, shut_down, sleeps, wait_dead,
                         wait_delivered, write_until_refused)
 
-MANY_TRIES = ("tickwheel.dead-letter-tries", 15)  # A target that refuses has a minute until its tasks die.
+MANY_TRIES = ("tickwheel.target-tries", 15)  # A target that refuses has a minute until its tasks die.
 
 
 def entry_ms(client, stream):
@@ -132,7 +132,7 @@ def test_client_pause_all_puts_delivery_off(clock, server, r):
 
 
 def test_client_pause_while_tasks_wait_for_another_try(server, r):
-    r.config_set("tickwheel.retry-ms", 200, *MANY_TRIES)
+    r.config_set("tickwheel.target-backoff-ms", 200, *MANY_TRIES)
     r.set("out", "text")
     names = fill(r, "s", "out", 10, now_ms())
     wait_until(lambda: int(task(r, "s", "t0")["attempt"]) > 0)
@@ -540,7 +540,7 @@ def test_an_append_only_file_that_cannot_be_written_puts_delivery_off(fleet, clo
 
 def test_a_target_of_the_wrong_type_kills_tasks(server, r):
     counters = Counters(server)
-    r.config_set("tickwheel.retry-ms", 10)
+    r.config_set("tickwheel.target-backoff-ms", 10)
     r.set("out", "text")
     due = now_ms()
     add(r, "s", "out", "a", due, payload=("f", "v", "g", "w"))
@@ -556,7 +556,7 @@ def test_a_target_of_the_wrong_type_kills_tasks(server, r):
 
 
 def test_a_refused_target_does_not_hold_up_others(r):
-    r.config_set("tickwheel.retry-ms", 5000, *MANY_TRIES)
+    r.config_set("tickwheel.target-backoff-ms", 5000, *MANY_TRIES)
     r.set("bad", "text")
     due = now_ms()
     fill(r, "s", "bad", 100, due)
@@ -569,7 +569,7 @@ def test_a_refused_target_does_not_hold_up_others(r):
 
 
 def test_a_target_repaired_before_the_last_try(r):
-    r.config_set("tickwheel.retry-ms", 200, *MANY_TRIES)
+    r.config_set("tickwheel.target-backoff-ms", 200, *MANY_TRIES)
     r.set("out", "text")
     names = fill(r, "s", "out", 10, now_ms())
     wait_until(lambda: int(task(r, "s", "t0")["attempt"]) >= 1)
@@ -582,7 +582,7 @@ def test_a_target_repaired_before_the_last_try(r):
 
 def test_dead_tasks_stay_in_the_queue_until_they_are_replayed(server, r):
     counters = Counters(server)
-    r.config_set("tickwheel.dead-letter-tries", 1)
+    r.config_set("tickwheel.target-tries", 1)
     r.set("out", "text")
     names = fill(r, "s", "out", 10, now_ms())
     assert [dead.id for dead in wait_dead(r, "s", 10)] == names
@@ -594,7 +594,7 @@ def test_dead_tasks_stay_in_the_queue_until_they_are_replayed(server, r):
 
 
 def test_a_stream_whose_ids_are_used_up_is_a_refusal(r):
-    r.config_set("tickwheel.retry-ms", 1)
+    r.config_set("tickwheel.target-backoff-ms", 1)
     r.xadd("out", {"the": "last"}, id="18446744073709551615-18446744073709551615")
     add(r, "s", "out", "a", now_ms())
     assert wait_dead(r, "s")[0].id == "a"
@@ -607,8 +607,8 @@ def test_a_stream_ahead_of_the_clock_takes_entries(r):
 
 
 def test_a_repeating_task_goes_on_after_a_period_has_died(r):
-    r.config_set("tickwheel.retry-ms", 1)
-    r.config_set("tickwheel.dead-letter-tries", 1)
+    r.config_set("tickwheel.target-backoff-ms", 1)
+    r.config_set("tickwheel.target-tries", 1)
     r.set("out", "text")
     add(r, "s", "out", "beat", now_ms(), "EVERY", 300, "TIMES", 4, "MISSED", "burst")
     wait_dead(r, "s")
@@ -621,7 +621,7 @@ def test_a_repeating_task_goes_on_after_a_period_has_died(r):
 def test_a_target_that_is_the_queue_itself(clock, server, r):
     """TW.SEND refuses such a target, but RENAME can make one. It then is a target of the wrong type, like any
     other."""
-    r.config_set("tickwheel.retry-ms", 1)
+    r.config_set("tickwheel.target-backoff-ms", 1)
     with pytest.raises(redis.ResponseError, match="target"):
         add(r, "s", "s", "a", clock.now())
     due = clock.now() + 300
@@ -837,7 +837,7 @@ def test_the_wall_clock_steps_back_while_a_target_is_given_another_try(fleet):
     server = fleet.server(**clock.options)
     r = server.client()
     r.set("out", "not a stream")
-    r.config_set("tickwheel.retry-ms", 5000, *MANY_TRIES)
+    r.config_set("tickwheel.target-backoff-ms", 5000, *MANY_TRIES)
     add(r, "s", "out", "a", clock.now())
     wait_until(lambda: server.tw()["held"] == 1)
     clock.push(-3600000)

@@ -648,7 +648,7 @@ def test_a_replica_goes_by_its_own_clock(clock, fleet, server, r):
 
 def test_a_held_task_waits_for_the_next_try_of_its_target(r):
     """All tasks that wait for a target that refuses have the time of its next try as their `next`."""
-    r.config_set("tickwheel.retry-ms", 5000)
+    r.config_set("tickwheel.target-backoff-ms", 5000)
     r.set("q", "text")
     base = now_ms()
     for name, due in (("first", base - 2), ("second", base - 1)):

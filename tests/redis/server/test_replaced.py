@@ -179,7 +179,7 @@ def test_a_repeating_target_gets_its_periods(r):
 
 def test_a_target_that_refuses_what_stood_behind(server, r):
     """The attempts of a worker are no tries of the target."""
-    r.config_set("tickwheel.retry-ms", 1, "tickwheel.dead-letter-tries", 3)
+    r.config_set("tickwheel.target-backoff-ms", 1, "tickwheel.target-tries", 3)
     r.set("q", "a string")
     job = leased(r)
     replace(r, "TW.SEND", 2000)
@@ -190,7 +190,7 @@ def test_a_target_that_refuses_what_stood_behind(server, r):
 
 
 def test_a_lease_is_not_held_by_a_target_that_refuses(server, r):
-    r.config_set("tickwheel.retry-ms", 5000)
+    r.config_set("tickwheel.target-backoff-ms", 5000)
     r.set("q", "a string")
     job = leased(r)
     replace(r, "TW.SEND", now_ms() + HOUR)

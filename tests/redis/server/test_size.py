@@ -53,7 +53,7 @@ def test_what_is_too_big_for_a_list_or_for_workers_is_refused_likewise(fleet, wo
 def test_the_biggest_that_is_taken_fits_into_each_form(big):
     """The biggest task is delivered. If its target refuses it, the dead task has the whole payload."""
     r = big.client(socket_timeout=MINUTES)
-    r.config_set("tickwheel.dead-letter-tries", 1)
+    r.config_set("tickwheel.target-tries", 1)
     half = b"x" * (MOST // 2 - 3)
     r.set("w", "not a stream")
     for target in ("q", "w"):
@@ -85,7 +85,7 @@ def write(file, *words):
 
 def loaded(fleet, *commands):
     """Returns a server that has loaded a file with these commands."""
-    server = fleet.server(appendonly="yes", appendfsync="no", module_args=("dead-letter-tries", 1))
+    server = fleet.server(appendonly="yes", appendfsync="no", module_args=("target-tries", 1))
     server.stop()
     folder = os.path.join(server.folder, "appendonlydir")
     [name] = [name for name in os.listdir(folder) if name.endswith(".incr.aof")]

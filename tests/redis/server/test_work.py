@@ -656,7 +656,7 @@ def test_jitter_is_a_function_of_the_token(clock, r, words, percent):
 def test_a_jitter_that_is_left_out_follows_its_setting(clock, r):
     put(r, "s", "a", "AT", 1000, "BACKOFF", 1000, 1, 1000)
     job = wait_take(r, "s")
-    r.config_set("tickwheel.backoff-jitter", 0)
+    r.config_set("tickwheel.jitter", 0)
     assert nack(r, job) - clock.now() == 1000
 
 
@@ -674,8 +674,8 @@ def test_a_task_that_keeps_failing_dies_after_twenty_failures_and_eight_hours(cl
 
 
 def test_settings_are_the_defaults(r):
-    for name, value in (("tries", 2), ("backoff-first-ms", 50000), ("backoff-percent", 300),
-                        ("backoff-max-ms", 120000), ("backoff-jitter", 0)):
+    for name, value in (("tries", 2), ("backoff-ms", 50000), ("backoff-factor-percent", 300),
+                        ("backoff-max-ms", 120000), ("jitter", 0)):
         r.config_set(f"tickwheel.{name}", value)
     put(r, "s", "a")
     job = wait_take(r, "s")

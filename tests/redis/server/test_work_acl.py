@@ -125,7 +125,7 @@ def test_keys_that_look_like_options_are_checked(server, r):
 def test_replaying_needs_the_right_to_write_each_target(server, r, call):
     """Replaying files the task again, so who may not write its target may not replay it. Purging writes no
     target."""
-    r.config_set("tickwheel.dead-letter-tries", 1)
+    r.config_set("tickwheel.target-tries", 1)
     r.set("secret", "a string"), r.set("q", "a string")
     for i, target in enumerate(("q", "secret", "q")):
         r.execute_command("TW.SEND", "s", target, f"t{i}", "AT", 1000 + i, "PAYLOAD", "f", "v")

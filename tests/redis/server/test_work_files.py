@@ -47,7 +47,7 @@ def variety(r):
     put(r, "s", "waiting", "IN", HOUR)
     add(r, "s", "q", "stream", now_ms() + HOUR)
     r.execute_command("TW.SEND", "s", "list", "left", "IN", HOUR, "LIST", "LEFT", "PAYLOAD", "v")
-    r.config_set("tickwheel.dead-letter-tries", 1)
+    r.config_set("tickwheel.target-tries", 1)
     r.set("wrong", "text")
     add(r, "s", "wrong", "refused", 1000)
     for name in ("p", "empty"):
@@ -320,7 +320,7 @@ def test_coalesced_periods_and_dropped_tasks_on_the_replica(pair):
 def test_dead_tasks_with_targets_and_limits_on_the_replica(pair):
     primary, _ = pair
     r = primary.client()
-    r.config_set("tickwheel.dead-letter-tries", 1)
+    r.config_set("tickwheel.target-tries", 1)
     r.set("wrong", "text")
     add(r, "s", "wrong", "once", 1000)
     add(r, "s", "wrong", "series", 1001, "EVERY", 1, "TIMES", 5, "MISSED", "burst")
@@ -491,7 +491,7 @@ def test_a_period_is_delivered_and_the_next_one_dies_in_one_tick(pair):
     """The replica has both changes in their order, so it does not take the dead period for one to come."""
     primary, replica = pair
     r = primary.client()
-    r.config_set("tickwheel.dead-letter-tries", 1)
+    r.config_set("tickwheel.target-tries", 1)
     r.xadd("q", {"f": "v"}, id="18446744073709551615-18446744073709551614")  # takes one entry more
     due = now_ms() - HOUR - HOUR // 2
     add(r, "s", "q", "a", due, "EVERY", HOUR, "TIMES", 3, "MISSED", "burst")
@@ -503,7 +503,7 @@ def test_a_period_is_delivered_and_the_next_one_dies_in_one_tick(pair):
 def test_a_dead_period_takes_the_id_of_a_task_that_was_delivered_in_the_same_tick(pair):
     primary, _ = pair
     r = primary.client()
-    r.config_set("tickwheel.dead-letter-tries", 1)
+    r.config_set("tickwheel.target-tries", 1)
     r.set("wrong", "text")
     with r.pipeline(transaction=True) as pipe:
         for _ in range(3):
