@@ -544,8 +544,9 @@ static void a_file_that_cannot_be_written_is_refused(void **state)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
 
 /* The clock stands at the beginning of 1970, so small due times lie ahead. */
-int main(void)
+int main(int count, char **arguments)
 {
+    (void)count;
     clock_stop(1);
     static const struct CMUnitTest tests[] = {
         TEST(every_call_survives_that_memory_ends),
@@ -562,6 +563,7 @@ int main(void)
         TEST(a_lazy_store_syncs_when_it_is_flushed),
         TEST(threads_that_share_a_commit_that_fails_are_told),
     };
+    choose_tests(arguments);
     faulty_install();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
