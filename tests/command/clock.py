@@ -8,7 +8,8 @@
     clock.move(0.5)                              # seconds; then settles
 
 The date of the beginning is START. It is in the future, so that a task of another process is ready at once.
-A thread that waits for a lock, a condition or a child does not count as one that has something to do.
+A thread sleeps while it waits for descriptors, for time, or for a condition that nobody has signalled. All
+others have something to do: those too that wait for a lock or a child, or were woken and have not run yet.
 """
 import datetime
 import mmap
@@ -23,19 +24,19 @@ TIMED = os.path.join(os.path.dirname(os.path.abspath(sys.argv[1])), "tests", "ti
 START = datetime.datetime(2100, 1, 1, tzinfo=datetime.timezone.utc)
 START_MS = int(START.timestamp()) * 1000
 NEVER = 2**63 - 1
-NOW, WALL, ROUND, EVENTS, COUNT, SLEEPER, NUMBERS = 0, 1, 2, 3, 4, 5, 3
+NOW, WALL, ROUND, EVENTS, COUNT, THREAD, NUMBERS = 0, 1, 2, 3, 4, 5, 4
 TICK = 10000  # ns, of the scheduler of a store's handlers
-SLEEPERS = 1024  # each thread that ever slept, of all processes
+THREADS = 1024  # that ever began, of all processes
 
 
 class Clock:
     def __init__(self, folder):
         self.path = tempfile.mkstemp(dir=folder, prefix="clock")[1]
         with open(self.path, "r+b") as file:
-            file.truncate(8 * (SLEEPER + NUMBERS * SLEEPERS))
+            file.truncate(8 * (THREAD + NUMBERS * THREADS))
             self.numbers = memoryview(mmap.mmap(file.fileno(), 0)).cast("q")
         self.numbers[WALL] = START_MS * 10**6
-        self.processes = {}  # how many threads of a process sleep
+        self.processes = []
 
     def now_ms(self):
         """The date, as a store has it."""
@@ -48,10 +49,9 @@ class Clock:
     def environment(self):
         return {**os.environ, "TICKWHEEL_CLOCK": self.path}
 
-    def start(self, *words, threads=2, env=None, **options):
-        """Starts a command. So many of its threads sleep: of a run, the reader and the one of timers."""
+    def start(self, *words, env=None, **options):
         process = subprocess.Popen([TIMED, *words], env={**self.environment(), **(env or {})}, **options)
-        self.processes[process] = threads
+        self.processes.append(process)
         return process
 
     def run(self, *words, lines="", moves=True, **options):
@@ -72,18 +72,19 @@ class Clock:
             err.seek(0)
             return subprocess.CompletedProcess(words, process.returncode, out.read(), err.read())
 
-    def sleepers(self):
-        """(process, round, due) of each sleeper."""
-        numbers = self.numbers[SLEEPER:SLEEPER + NUMBERS * self.numbers[COUNT]].tolist()
+    def threads(self):
+        """(process, round, due, whether it waits for a condition) of each thread."""
+        numbers = self.numbers[THREAD:THREAD + NUMBERS * self.numbers[COUNT]].tolist()
         return [numbers[at:at + NUMBERS] for at in range(0, len(numbers), NUMBERS)]
 
     def running(self):
         return [process for process in self.processes if process.poll() is None]
 
     def sleeps(self, process):
-        """Whether all of its threads have found nothing to do in this round."""
-        rounds = [number for pid, number, _ in self.sleepers() if pid == process.pid]
-        return len(rounds) >= self.processes[process] and set(rounds) == {self.numbers[ROUND]}
+        """Whether each of its threads waits for a condition, or has found nothing to do in this round."""
+        threads = [thread for thread in self.threads() if thread[0] == process.pid]
+        return threads != [] and all(number == self.numbers[ROUND] or (waits and due == NEVER)
+                                     for _, number, due, waits in threads)
 
     def settle(self):
         """Waits until all sleep, for one may wake another until then. Returns whether a process still runs."""
@@ -92,7 +93,7 @@ class Clock:
             events = self.numbers[EVENTS]
             self.numbers[ROUND] += 1
             wait_until(lambda: all(self.sleeps(process) for process in self.running()),
-                       lambda: f"round {self.numbers[ROUND]}: {self.sleepers()}", every=0.001)
+                       lambda: f"round {self.numbers[ROUND]}: {self.threads()}", every=0.001)
             quiet = quiet + 1 if events == self.numbers[EVENTS] else 0
         return bool(self.running())
 
@@ -110,19 +111,19 @@ class Clock:
 
     def dues(self, process, this_round=False):
         """The times for which a process's threads wait, in seconds; this_round: those with nothing to do."""
-        return [due / 10**9 for pid, number, due in self.sleepers()
+        return [due / 10**9 for pid, number, due, _ in self.threads()
                 if pid == process.pid and (number == self.numbers[ROUND] or not this_round)]
 
     def due(self):
         """The next time for which somebody waits."""
         pids = [process.pid for process in self.running()]
-        return min((due for pid, _, due in self.sleepers() if pid in pids), default=NEVER)
+        return min((due for pid, _, due, _ in self.threads() if pid in pids), default=NEVER)
 
     def next(self):
         """Moves to the next time for which somebody waits. Returns whether a process still runs."""
         due = self.due()
         if due == NEVER and self.running():
-            raise AssertionError(f"nobody waits for a time, and nobody ends: {self.sleepers()}")
+            raise AssertionError(f"nobody waits for a time, and nobody ends: {self.threads()}")
         if due != NEVER:
             self.numbers[NOW] = max(due, self.numbers[NOW])
         return self.settle()
@@ -132,7 +133,7 @@ class Clock:
         end = self.numbers[NOW] + seconds * 10**9
         while not condition() and self.settle() and self.due() <= end:
             self.next()
-        wait_until(lambda: condition() or self.tick(end), lambda: f"{seconds} s have passed: {self.sleepers()}")
+        wait_until(lambda: condition() or self.tick(end), lambda: f"{seconds} s have passed: {self.threads()}")
 
     def tick(self, end):
         """Moves on by a tick of the scheduler, and by a millisecond after the end at most: a worker that was in

@@ -119,7 +119,7 @@ class InFolder(unittest.TestCase):
     def run_it(self, command, *arguments, lines="", status=0, env=None):
         words = command, "--store", self.store, *arguments
         if self.timed_commands:
-            done = self.clock.run(*words, threads=1, lines=lines, env=env, moves=command == "top")
+            done = self.clock.run(*words, lines=lines, env=env, moves=command == "top")
         else:
             done = subprocess.run([COMMAND, *words], input=lines, capture_output=True, text=True, env=env,
                                   timeout=PATIENCE)

@@ -37,6 +37,15 @@ int store_setup(void **state)
     return 0;
 }
 
+void choose_tests(char **arguments)
+{
+    for (char **pattern = arguments + 1; *pattern != NULL; pattern++)
+        if (**pattern == '-')
+            cmocka_set_skip_filter(*pattern + 1);
+        else
+            cmocka_set_test_filter(*pattern);
+}
+
 void store_remove(const struct fixture *fixture)
 {
     static const char *const ends[] = {"", "-wal", "-shm", "-journal", "-tickwheel"};

@@ -34,6 +34,10 @@ int store_teardown(void **state);
  * the lock may have been stopped. */
 extern const struct tw_store_options patient;
 
+/* Chooses tests by the arguments of main(): those whose names are like PATTERN, and none that are like the
+ * pattern of -PATTERN. So the tests of a file run side by side. */
+void choose_tests(char **arguments);
+
 /* Removes the files of the store, which is closed. */
 void store_remove(const struct fixture *fixture);
 

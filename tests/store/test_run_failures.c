@@ -1111,8 +1111,9 @@ static void naming_a_handler_survives_that_memory_ends(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, clock_teardown)
 
-int main(void)
+int main(int count, char **arguments)
 {
+    (void)count;
     static const struct CMUnitTest tests[] = {
         TEST(running_survives_that_memory_ends),
         TEST(running_survives_that_our_own_memory_ends),
@@ -1152,6 +1153,7 @@ int main(void)
         TEST(an_order_that_cannot_be_mended_ends_the_start_with_an_error),
         TEST(naming_a_handler_survives_that_memory_ends),
     };
+    choose_tests(arguments);
     faulty_install();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
