@@ -51,7 +51,7 @@
       " FROM $tw_task INDEXED BY tw_run WHERE run > 0 AND run <> ?1 AND replaced > 0) AS old"                  \
       " WHERE tw_task.seq = old.seq")                                                                          \
     X(CANCEL, "DELETE FROM $tw_task WHERE queue = ?1 AND id = ?2"                                              \
-              " RETURNING run <> 0 AND run = (SELECT run FROM $tw_meta)")                                      \
+              " RETURNING CASE WHEN" TW__STORE_AT_WORK " THEN 1 ELSE 0 END")                                   \
     X(GET, "SELECT " TW__STORE_COLUMNS " FROM $tw_task WHERE queue = ?1 AND id = ?2")                          \
     X(SCAN,                                                                                                    \
       "SELECT " TW__STORE_COLUMNS " FROM $tw_task INDEXED BY tw_order WHERE queue = ?1 AND dead_ms IS NULL"    \
@@ -160,12 +160,15 @@
              " ON CONFLICT (name) DO UPDATE SET paused = 1 WHERE paused = 0")                                  \
     X(RESUME, "DELETE FROM $tw_queue WHERE name = ?1 AND paused <> 0")
 
+/* A handler of the file's present run has the task. Most tasks have no run, and then tw_meta is not read. */
+#define TW__STORE_AT_WORK " run > 0 AND run = (SELECT run FROM $tw_meta)"
+
 /* What stays of the attempt that a put or a move has found under way. The run is that of the file: one that
  * begins in the same transaction ends the attempts of those before. */
 #define TW__STORE_REPLACE                                                                                      \
-    " replaced = CASE run WHEN (SELECT nullif(run, 0) FROM $tw_meta) THEN max(replaced, attempt) ELSE 0 END,"  \
-    " token = CASE run WHEN (SELECT nullif(run, 0) FROM $tw_meta) THEN token ELSE 0 END,"                      \
-    " run = CASE run WHEN (SELECT nullif(run, 0) FROM $tw_meta) THEN run ELSE 0 END"
+    " replaced = CASE WHEN" TW__STORE_AT_WORK " THEN max(replaced, attempt) ELSE 0 END,"                       \
+    " token = CASE WHEN" TW__STORE_AT_WORK " THEN token ELSE 0 END,"                                           \
+    " run = CASE WHEN" TW__STORE_AT_WORK " THEN run ELSE 0 END"
 
 /* How a task is tried again, in tw_task and tw_meta. */
 #define TW__STORE_WAITS "tries, backoff_ms, factor, backoff_max_ms, jitter"

@@ -165,9 +165,9 @@ CREATE TRIGGER tw_put_insert INSTEAD OF INSERT ON tw_put BEGIN
                 ELSE CAST(NEW.due_ms AS INTEGER) END AS due FROM tw_clock)),
         attempt = 0, lapses = 0, missed_periods = 0, dead_ms = NULL, error = NULL, payload = NULL,
         -- While an attempt is under way, its number, run and token stay.
-        replaced = CASE run WHEN (SELECT nullif(run, 0) FROM tw_meta) THEN max(replaced, attempt) ELSE 0 END,
-        token = CASE run WHEN (SELECT nullif(run, 0) FROM tw_meta) THEN token ELSE 0 END,
-        run = CASE run WHEN (SELECT nullif(run, 0) FROM tw_meta) THEN run ELSE 0 END
+        replaced = CASE WHEN run > 0 AND run = (SELECT run FROM tw_meta) THEN max(replaced, attempt) ELSE 0 END,
+        token = CASE WHEN run > 0 AND run = (SELECT run FROM tw_meta) THEN token ELSE 0 END,
+        run = CASE WHEN run > 0 AND run = (SELECT run FROM tw_meta) THEN run ELSE 0 END
         WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB) AND (dead_ms IS NOT NULL
             OR instr(NEW.condition, 'KEEPDUE') IS NOT 1
             OR (replaced = 0 AND run = (SELECT nullif(run, 0) FROM tw_meta)
@@ -223,9 +223,9 @@ CREATE TRIGGER tw_move_insert INSTEAD OF INSERT ON tw_move BEGIN
         due_ms = CAST(NEW.due_ms AS INTEGER), next_ms = CAST(NEW.due_ms AS INTEGER),
         place_ms = max(CAST(NEW.due_ms AS INTEGER), (SELECT clock FROM tw_clock)),
         attempt = 0, lapses = 0, missed_periods = 0, error = NULL,
-        replaced = CASE run WHEN (SELECT nullif(run, 0) FROM tw_meta) THEN max(replaced, attempt) ELSE 0 END,
-        token = CASE run WHEN (SELECT nullif(run, 0) FROM tw_meta) THEN token ELSE 0 END,
-        run = CASE run WHEN (SELECT nullif(run, 0) FROM tw_meta) THEN run ELSE 0 END
+        replaced = CASE WHEN run > 0 AND run = (SELECT run FROM tw_meta) THEN max(replaced, attempt) ELSE 0 END,
+        token = CASE WHEN run > 0 AND run = (SELECT run FROM tw_meta) THEN token ELSE 0 END,
+        run = CASE WHEN run > 0 AND run = (SELECT run FROM tw_meta) THEN run ELSE 0 END
         WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB);
 END;
 
