@@ -356,10 +356,10 @@ static int change_move(struct tw__store_db *db, struct tw_store_change *change)
     return change->result ? move_row(db, &change->task) : 0;
 }
 
-static int change_cancel(struct tw__store_db *db, struct tw_store_change *change)
+static int cancel_taken(struct tw__store_db *db, struct tw_store_change *change)
 {
     int error = 0;
-    sqlite3_stmt *statement = tw__store_db_statement(db, TW__STORE_CANCEL, &error);
+    sqlite3_stmt *statement = tw__store_db_statement(db, TW__STORE_CANCEL_TAKEN, &error);
     if (statement == NULL)
         return error;
     bind_name(db, statement, 1, 2, &change->task);
@@ -367,6 +367,19 @@ static int change_cancel(struct tw__store_db *db, struct tw_store_change *change
     while (tw__store_db_next(db, statement, "cancel", &error))
         change->result = sqlite3_column_int64(statement, 0) != 0 ? TW_RUNNING : TW_CANCELLED;
     return error;
+}
+
+/* Nobody has most tasks, and their row goes without a temporary table for its run. */
+static int change_cancel(struct tw__store_db *db, struct tw_store_change *change)
+{
+    int error = 0;
+    sqlite3_stmt *statement = tw__store_db_statement(db, TW__STORE_CANCEL, &error);
+    if (statement == NULL)
+        return error;
+    bind_name(db, statement, 1, 2, &change->task);
+    error = tw__store_db_run(db, statement, "cancel");
+    change->result = TW_CANCELLED;
+    return error != 0 || sqlite3_changes(db->db) > 0 ? error : cancel_taken(db, change);
 }
 
 static int make_change(struct tw__store_db *db, struct tw_store_change *change)

@@ -50,8 +50,9 @@
       " place_ms = max(place_ms, ?2) FROM (SELECT seq, row_number() OVER (ORDER BY run, seq) AS n"             \
       " FROM $tw_task INDEXED BY tw_run WHERE run > 0 AND run <> ?1 AND replaced > 0) AS old"                  \
       " WHERE tw_task.seq = old.seq")                                                                          \
-    X(CANCEL, "DELETE FROM $tw_task WHERE queue = ?1 AND id = ?2"                                              \
-              " RETURNING CASE WHEN" TW__STORE_AT_WORK " THEN 1 ELSE 0 END")                                   \
+    X(CANCEL, "DELETE FROM $tw_task WHERE queue = ?1 AND id = ?2 AND run = 0")                                 \
+    X(CANCEL_TAKEN, "DELETE FROM $tw_task WHERE queue = ?1 AND id = ?2"                                        \
+                    " RETURNING CASE WHEN" TW__STORE_AT_WORK " THEN 1 ELSE 0 END")                             \
     X(GET, "SELECT " TW__STORE_COLUMNS " FROM $tw_task WHERE queue = ?1 AND id = ?2")                          \
     X(SCAN,                                                                                                    \
       "SELECT " TW__STORE_COLUMNS " FROM $tw_task INDEXED BY tw_order WHERE queue = ?1 AND dead_ms IS NULL"    \
