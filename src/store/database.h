@@ -35,6 +35,10 @@
       " ON CONFLICT (queue, id) DO UPDATE SET seq = excluded.seq, due_ms = excluded.due_ms,"                   \
       " next_ms = excluded.next_ms, place_ms = excluded.place_ms, attempt = 0, lapses = 0," TW__STORE_REPLACE  \
       ", missed_periods = 0, dead_ms = NULL, error = NULL," TW__STORE_OPTIONS)                                 \
+    X(PUT_NEW, "INSERT OR FAIL INTO $tw_task(seq, queue, id, due_ms, next_ms, place_ms, payload)"              \
+               " SELECT column1, ?1, column2, column3, column3, column4, column5"                              \
+               " FROM (VALUES " TW__STORE_TASK_8 ", " TW__STORE_TASK_8 ", " TW__STORE_TASK_8                   \
+               ", " TW__STORE_TASK_8 ") WHERE true ON CONFLICT (queue, id) DO NOTHING")                        \
     X(RENEW, "UPDATE $tw_task SET" TW__STORE_OPTIONS                                                           \
              ", missed_periods = CASE ?5 WHEN 0 THEN 0 ELSE missed_periods * every_ms / ?5 END"                \
              " WHERE queue = ?2 AND id = ?3")                                                                  \
@@ -160,6 +164,11 @@
     X(PAUSE, "INSERT INTO $tw_queue(name, paused) VALUES (?1, 1)"                                              \
              " ON CONFLICT (name) DO UPDATE SET paused = 1 WHERE paused = 0")                                  \
     X(RESUME, "DELETE FROM $tw_queue WHERE name = ?1 AND paused <> 0")
+
+/* The tasks of PUT_NEW: each has a number, an id, its due time, its place and a payload. */
+#define TW__STORE_TASK_2 "(?, ?, ?, ?, ?), (?, ?, ?, ?, ?)"
+#define TW__STORE_TASK_8 TW__STORE_TASK_2 ", " TW__STORE_TASK_2 ", " TW__STORE_TASK_2 ", " TW__STORE_TASK_2
+enum { TW__STORE_NEW = 32 };
 
 /* A handler of the file's present run has the task. Most tasks have no run, and then tw_meta is not read. */
 #define TW__STORE_AT_WORK " run > 0 AND run = (SELECT run FROM $tw_meta)"
