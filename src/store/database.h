@@ -35,6 +35,10 @@
       " ON CONFLICT (queue, id) DO UPDATE SET seq = excluded.seq, due_ms = excluded.due_ms,"                   \
       " next_ms = excluded.next_ms, place_ms = excluded.place_ms, attempt = 0, lapses = 0," TW__STORE_REPLACE  \
       ", missed_periods = 0, dead_ms = NULL, error = NULL," TW__STORE_OPTIONS)                                 \
+    X(PUT_NEW, "INSERT OR FAIL INTO $tw_task(seq, queue, id, due_ms, next_ms, place_ms, payload)"              \
+               " SELECT column1, ?1, column2, column3, column3, column4, column5"                              \
+               " FROM (VALUES " TW__STORE_TASK_8 ", " TW__STORE_TASK_8 ", " TW__STORE_TASK_8                   \
+               ", " TW__STORE_TASK_8 ") WHERE true ON CONFLICT (queue, id) DO NOTHING")                        \
     X(RENEW, "UPDATE $tw_task SET" TW__STORE_OPTIONS                                                           \
              ", missed_periods = CASE ?5 WHEN 0 THEN 0 ELSE missed_periods * every_ms / ?5 END"                \
              " WHERE queue = ?2 AND id = ?3")                                                                  \
@@ -50,8 +54,9 @@
       " place_ms = max(place_ms, ?2) FROM (SELECT seq, row_number() OVER (ORDER BY run, seq) AS n"             \
       " FROM $tw_task INDEXED BY tw_run WHERE run > 0 AND run <> ?1 AND replaced > 0) AS old"                  \
       " WHERE tw_task.seq = old.seq")                                                                          \
-    X(CANCEL, "DELETE FROM $tw_task WHERE queue = ?1 AND id = ?2"                                              \
-              " RETURNING run <> 0 AND run = (SELECT run FROM $tw_meta)")                                      \
+    X(CANCEL, "DELETE FROM $tw_task WHERE queue = ?1 AND id = ?2 AND run = 0")                                 \
+    X(CANCEL_TAKEN, "DELETE FROM $tw_task WHERE queue = ?1 AND id = ?2"                                        \
+                    " RETURNING CASE WHEN" TW__STORE_AT_WORK " THEN 1 ELSE 0 END")                             \
     X(GET, "SELECT " TW__STORE_COLUMNS " FROM $tw_task WHERE queue = ?1 AND id = ?2")                          \
     X(SCAN,                                                                                                    \
       "SELECT " TW__STORE_COLUMNS " FROM $tw_task INDEXED BY tw_order WHERE queue = ?1 AND dead_ms IS NULL"    \
@@ -160,12 +165,20 @@
              " ON CONFLICT (name) DO UPDATE SET paused = 1 WHERE paused = 0")                                  \
     X(RESUME, "DELETE FROM $tw_queue WHERE name = ?1 AND paused <> 0")
 
+/* The tasks of PUT_NEW: each has a number, an id, its due time, its place and a payload. */
+#define TW__STORE_TASK_2 "(?, ?, ?, ?, ?), (?, ?, ?, ?, ?)"
+#define TW__STORE_TASK_8 TW__STORE_TASK_2 ", " TW__STORE_TASK_2 ", " TW__STORE_TASK_2 ", " TW__STORE_TASK_2
+enum { TW__STORE_NEW = 32 };
+
+/* A handler of the file's present run has the task. Most tasks have no run, and then tw_meta is not read. */
+#define TW__STORE_AT_WORK " run > 0 AND run = (SELECT run FROM $tw_meta)"
+
 /* What stays of the attempt that a put or a move has found under way. The run is that of the file: one that
  * begins in the same transaction ends the attempts of those before. */
 #define TW__STORE_REPLACE                                                                                      \
-    " replaced = CASE run WHEN (SELECT nullif(run, 0) FROM $tw_meta) THEN max(replaced, attempt) ELSE 0 END,"  \
-    " token = CASE run WHEN (SELECT nullif(run, 0) FROM $tw_meta) THEN token ELSE 0 END,"                      \
-    " run = CASE run WHEN (SELECT nullif(run, 0) FROM $tw_meta) THEN run ELSE 0 END"
+    " replaced = CASE WHEN" TW__STORE_AT_WORK " THEN max(replaced, attempt) ELSE 0 END,"                       \
+    " token = CASE WHEN" TW__STORE_AT_WORK " THEN token ELSE 0 END,"                                           \
+    " run = CASE WHEN" TW__STORE_AT_WORK " THEN run ELSE 0 END"
 
 /* How a task is tried again, in tw_task and tw_meta. */
 #define TW__STORE_WAITS "tries, backoff_ms, factor, backoff_max_ms, jitter"

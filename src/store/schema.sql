@@ -57,12 +57,12 @@ CREATE TABLE tw_task(
     error TEXT,                             -- of the last attempt that failed
     payload BLOB,
     UNIQUE (queue, id),
-    CHECK (typeof(queue) = 'text' AND length(CAST(queue AS BLOB)) BETWEEN 1 AND 255
-        AND NOT instr(queue, char(0))),
-    CHECK (typeof(id) = 'blob' AND length(id) BETWEEN 1 AND 1024),
-    CHECK (typeof(due_ms) = 'integer' AND due_ms BETWEEN 0 AND 253402300799999),
-    CHECK (typeof(every_ms) = 'integer' AND every_ms BETWEEN 0 AND 3155760000000),
-    CHECK (typeof(times) = 'integer' AND times >= 0)
+    -- Numbers come before text, and text before blobs. The operator | makes an integer of any value.
+    CHECK (queue > '' AND queue < x'' AND length(CAST(queue AS BLOB)) <= 255 AND NOT instr(queue, char(0))),
+    CHECK (id > x'' AND length(id) <= 1024),
+    CHECK (due_ms BETWEEN 0 AND 253402300799999 AND due_ms | 0 = due_ms),
+    CHECK (every_ms BETWEEN 0 AND 3155760000000 AND every_ms | 0 = every_ms),
+    CHECK (times >= 0 AND times | 0 = times)
 );
 -- With the last three columns the index alone answers, and the rows stay untouched. The library names the
 -- indexes in its statements, because after ANALYZE SQLite may choose others.
@@ -165,9 +165,9 @@ CREATE TRIGGER tw_put_insert INSTEAD OF INSERT ON tw_put BEGIN
                 ELSE CAST(NEW.due_ms AS INTEGER) END AS due FROM tw_clock)),
         attempt = 0, lapses = 0, missed_periods = 0, dead_ms = NULL, error = NULL, payload = NULL,
         -- While an attempt is under way, its number, run and token stay.
-        replaced = CASE run WHEN (SELECT nullif(run, 0) FROM tw_meta) THEN max(replaced, attempt) ELSE 0 END,
-        token = CASE run WHEN (SELECT nullif(run, 0) FROM tw_meta) THEN token ELSE 0 END,
-        run = CASE run WHEN (SELECT nullif(run, 0) FROM tw_meta) THEN run ELSE 0 END
+        replaced = CASE WHEN run > 0 AND run = (SELECT run FROM tw_meta) THEN max(replaced, attempt) ELSE 0 END,
+        token = CASE WHEN run > 0 AND run = (SELECT run FROM tw_meta) THEN token ELSE 0 END,
+        run = CASE WHEN run > 0 AND run = (SELECT run FROM tw_meta) THEN run ELSE 0 END
         WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB) AND (dead_ms IS NOT NULL
             OR instr(NEW.condition, 'KEEPDUE') IS NOT 1
             OR (replaced = 0 AND run = (SELECT nullif(run, 0) FROM tw_meta)
@@ -223,9 +223,9 @@ CREATE TRIGGER tw_move_insert INSTEAD OF INSERT ON tw_move BEGIN
         due_ms = CAST(NEW.due_ms AS INTEGER), next_ms = CAST(NEW.due_ms AS INTEGER),
         place_ms = max(CAST(NEW.due_ms AS INTEGER), (SELECT clock FROM tw_clock)),
         attempt = 0, lapses = 0, missed_periods = 0, error = NULL,
-        replaced = CASE run WHEN (SELECT nullif(run, 0) FROM tw_meta) THEN max(replaced, attempt) ELSE 0 END,
-        token = CASE run WHEN (SELECT nullif(run, 0) FROM tw_meta) THEN token ELSE 0 END,
-        run = CASE run WHEN (SELECT nullif(run, 0) FROM tw_meta) THEN run ELSE 0 END
+        replaced = CASE WHEN run > 0 AND run = (SELECT run FROM tw_meta) THEN max(replaced, attempt) ELSE 0 END,
+        token = CASE WHEN run > 0 AND run = (SELECT run FROM tw_meta) THEN token ELSE 0 END,
+        run = CASE WHEN run > 0 AND run = (SELECT run FROM tw_meta) THEN run ELSE 0 END
         WHERE queue = NEW.queue AND id = CAST(NEW.id AS BLOB);
 END;
 

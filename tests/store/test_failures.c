@@ -306,6 +306,37 @@ static void every_call_survives_that_memory_ends_for_our_own_code(void **state)
     every_call_survives(*state, faulty_own_memory, TW_ENOMEM, true);
 }
 
+/* So many new tasks are put by a few statements. All but the last are cancelled again. */
+static int apply_new(struct fixture *fixture)
+{
+    enum { NEW = 64 };
+    struct tw_store_change changes[2 * NEW - 1];
+    char ids[NEW][4];
+    for (int i = 0; i < 2 * NEW - 1; i++) {
+        char *id = ids[i % NEW];
+        snprintf(id, sizeof ids[0], "n%02d", i % NEW);
+        changes[i] = (struct tw_store_change){.verb = i < NEW ? TW_STORE_PUT : TW_STORE_CANCEL,
+                                              .task = {.queue = "q", .id = id, .id_size = 3, .due_ms = 5}};
+    }
+    return tw_store_apply(fixture->store, changes, 2 * NEW - 1);
+}
+
+static void many_new_tasks_survive_that_memory_ends(void **state)
+{
+    struct fixture *fixture = *state;
+    bool happened = true;
+    for (long n = 1; happened; n = after(n)) {
+        fill(fixture);
+        forget_statements(fixture->store);
+        faulty_memory(n, n % 2 == 0);
+        int error = apply_new(fixture);
+        happened = faulty_happened();
+        faulty_memory(0, false);
+        assert_true(error == 0 || (error == TW_ENOMEM && happened));
+        assert_string_equal(scan(fixture->store, NULL), error == 0 ? "n63@5 a@10 b@20 c@30" : before);
+    }
+}
+
 static void opening_survives_that_memory_ends(void **state)
 {
     struct fixture *fixture = *state;
@@ -551,6 +582,7 @@ int main(int count, char **arguments)
     static const struct CMUnitTest tests[] = {
         TEST(every_call_survives_that_memory_ends),
         TEST(every_call_survives_that_memory_ends_for_our_own_code),
+        TEST(many_new_tasks_survive_that_memory_ends),
         TEST(opening_survives_that_memory_ends),
         TEST(every_call_survives_that_the_disk_is_full),
         TEST(every_call_survives_that_the_disk_fails),

@@ -635,6 +635,36 @@ static void the_borders_of_the_ranges_are_taken(void **state)
     sqlite3_close(db);
 }
 
+/* The table refuses rows that are no tasks, whatever writes them. The last of each list is good. */
+static void rows_that_are_no_tasks_are_refused(void **state)
+{
+    static const char *const rows[][16] = {
+        {"''", "x''", "x'71'", "NULL", "'a' || char(0)", "printf('%256d', 1)", "CAST(zeroblob(5) AS TEXT)",
+         "replace(printf('%129d', 1), ' ', 'é')", "replace(printf('%128d', 1), ' ', 'é')"},
+        {"x''", "NULL", "'a'", "1", "1.5", "zeroblob(1025)", "zeroblob(1024)"},
+        {"-1", "0.5", "253402300799998.5", "253402300800000", "'x'", "x'35'", "NULL", "9e999", "'5'"},
+        {"-1", "0.5", "3155760000001", "'x'", "x'35'", "NULL", "3155760000000"},
+        {"-1", "0.5", "9223372036854775808", "'x'", "x'35'", "NULL", "-9e999", "9e999", "9223372036854775807"},
+    };
+    sqlite3 *db = other_open(*state);
+    for (int column = 0; column < 5; column++)
+        for (int i = 0; rows[column][i] != NULL; i++) {
+            const char *of[] = {"'q'", "x'61'", "5", "0", "1"};
+            char sql[256];
+            of[column] = rows[column][i];
+            snprintf(sql, sizeof sql,
+                     "INSERT INTO tw_task(seq, queue, id, due_ms, every_ms, times, next_ms, place_ms)"
+                     " VALUES (1, %s, %s, %s, %s, %s, 5, 5)",
+                     of[0], of[1], of[2], of[3], of[4]);
+            if (rows[column][i + 1] != NULL)
+                assert_non_null(strstr(other_refuses(db, sql), " constraint failed: "));
+            else
+                other_ask(db, sql);
+            other_ask(db, "DELETE FROM tw_task");
+        }
+    sqlite3_close(db);
+}
+
 /* With any conflict clause of the caller a statement with one bad row changes nothing, and the caller's
  * transaction goes on. */
 static void a_statement_with_one_bad_row_changes_nothing(void **state)
@@ -881,6 +911,7 @@ int main(void)
         TEST(bad_values_in_sql_are_named_with_their_range),
         TEST(bad_values_of_a_move_or_a_cancel_are_named),
         TEST(the_borders_of_the_ranges_are_taken),
+        TEST(rows_that_are_no_tasks_are_refused),
         TEST(a_statement_with_one_bad_row_changes_nothing),
         TEST(queues_with_equal_ids_do_not_meet),
         TEST(conditions_on_a_dead_task),

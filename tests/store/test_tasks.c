@@ -562,6 +562,98 @@ static void the_longest_names_and_the_last_time_are_taken(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
 
+/* ---- many changes ---------------------------------------------------------------------------------------- */
+
+enum { MANY = 200 };
+enum kind { ALL_NEW, ONE_TWICE, OTHER_VERBS, OPTIONS, OTHER_QUEUE, SOME_THERE, KINDS };
+
+/* Makes puts to a queue, the most of them for tasks that are not there. */
+static void fill_changes(struct tw_store_change *changes, char ids[][8], const char *queue, enum kind kind)
+{
+    for (int i = 0; i < MANY; i++) {
+        snprintf(ids[i], sizeof ids[i], "%d", i);
+        changes[i] = change(TW_STORE_PUT, ids[i], (uint64_t)(i * 7 % 50));
+        changes[i].task.queue = queue;
+        changes[i].task.payload = i % 3 > 0 ? ids[i] : NULL;
+        changes[i].task.payload_size = (size_t)(i % 3 / 2);
+    }
+    if (kind == ONE_TWICE)
+        changes[150].task.id = ids[140];
+    if (kind == OTHER_VERBS) {
+        changes[70] = change(TW_STORE_MOVE, ids[3], 99);
+        changes[71] = change(TW_STORE_CANCEL, ids[4], 0);
+        changes[72] = change(TW_STORE_PUT, ids[5], 99);
+        changes[72].conditions = TW_STORE_NX;
+        changes[70].task.queue = changes[71].task.queue = changes[72].task.queue = queue;
+    }
+    if (kind == OPTIONS) {
+        changes[10].task.every_ms = 10;
+        changes[45].task.tries = 3;
+        changes[80].task.backoff_ms = 4;
+        changes[115].task.factor = 150;
+        changes[140].task.backoff_max_ms = 6;
+        changes[175].task.jitter = 7;
+        changes[199].task.max_late_ms = TW_STORE_ON_TIME;
+        changes[100].task.max_late_ms = TW_FOREVER;
+    }
+    if (kind == OTHER_QUEUE)
+        changes[90].task.queue = "p";
+}
+
+/* Files tasks before the changes: a dead one, one that a run has, and one with options. */
+static void fill_before(sqlite3 *db, const char *queue)
+{
+    char sql[512];
+    snprintf(sql, sizeof sql,
+             "UPDATE tw_meta SET run = 5; INSERT INTO tw_put(queue, id, due_ms, every_ms, tries) VALUES"
+             " ('%s', '100', 1, NULL, NULL), ('%s', '101', 1, NULL, NULL), ('%s', '102', 1, 7, 3);"
+             "UPDATE tw_task SET dead_ms = 2, error = 'x' WHERE id = x'313030';"
+             "UPDATE tw_task SET run = 5, token = 9, attempt = 2 WHERE id = x'313031'",
+             queue, queue, queue);
+    other_ask(db, sql);
+}
+
+static const char *const difference =
+    "WITH tasks AS (SELECT queue, row_number() OVER (PARTITION BY queue ORDER BY seq) AS place, id, due_ms,"
+    " next_ms, place_ms, attempt, lapses, run, token, replaced, dead_ms, every_ms, times, missed,"
+    " missed_periods, tries, backoff_ms, factor, backoff_max_ms, jitter, max_late_ms, error, payload FROM "
+    "tw_task)"
+    " SELECT count(*) FROM (SELECT * FROM tasks WHERE queue <> 'p' GROUP BY place, id, due_ms, next_ms, "
+    "place_ms,"
+    " attempt, lapses, run, token, replaced, dead_ms, every_ms, times, missed, missed_periods, tries, "
+    "backoff_ms,"
+    " factor, backoff_max_ms, jitter, max_late_ms, error, payload HAVING count(*) <> 2)";
+
+static void many_changes_are_as_each_alone(void **state)
+{
+    static struct tw_store_change together[MANY], alone[MANY];
+    static char ids[MANY][8];
+    struct tw_store *store = store_of(state);
+    sqlite3 *db = other_open(*state);
+    clock_stop(20);
+    for (int kind = 0; kind < KINDS; kind++) {
+        other_ask(db, "DELETE FROM tw_task");
+        fill_changes(together, ids, "q", (enum kind)kind);
+        fill_changes(alone, ids, "r", (enum kind)kind);
+        if (kind == SOME_THERE) {
+            fill_before(db, "q");
+            fill_before(db, "r");
+        }
+        assert_int_equal(tw_store_apply(store, together, MANY), 0);
+        for (int i = 0; i < MANY; i++) {
+            assert_int_equal(tw_store_apply(store, &alone[i], 1), 0);
+            assert_int_equal(together[i].result, alone[i].result);
+        }
+        assert_string_equal(other_ask(db, difference), "0");
+        assert_string_equal(other_ask(db, "SELECT count(*) FROM tw_task WHERE queue = 'q'"),
+                            kind == ALL_NEW || kind == OPTIONS || kind == SOME_THERE ? "200"
+                            : kind == OTHER_VERBS                                    ? "196"
+                                                                                     : "199");
+    }
+    sqlite3_close(db);
+    clock_stop(1);
+}
+
 /* The clock stands at the beginning of 1970, so small due times lie ahead. */
 int main(void)
 {
@@ -588,6 +680,7 @@ int main(void)
         TEST(a_result_that_is_an_error_has_its_message),
         TEST(bad_arguments_are_named_with_their_range),
         TEST(the_longest_names_and_the_last_time_are_taken),
+        TEST(many_changes_are_as_each_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
