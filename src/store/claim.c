@@ -25,6 +25,8 @@
 
 #include "look.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -369,7 +371,41 @@ static int decide_fate(struct tw__store_db *db, struct tw__store_batch *batch, s
     return job != NULL ? put_behind(db, claim, job) : decide_turn(db, batch, claim, task);
 }
 
-/* Reads the row of a claim and decides about it. */
+/* Notes a damaged row, and writes the news of it. */
+static void tell_damage(struct tw__store_batch *batch, const struct tw__store_claim *claim, sqlite3_stmt *row,
+                        bool good_id)
+{
+    static const char *const types[] = {"", "an integer", "a real", "a text", "a blob", "NULL"};
+    char queue[120], reason[160];
+    const char *type = types[sqlite3_column_type(row, good_id ? 3 : 2)];
+    if (good_id)
+        snprintf(reason, sizeof reason, "due_ms is %s, %" PRId64 ": expected an integer of 0 to %" PRIu64, type,
+                 (int64_t)sqlite3_column_int64(row, 3), TW_STORE_TIME_MAX);
+    else
+        snprintf(reason, sizeof reason, "id is %s of %d bytes: expected a blob of 1 to %d", type,
+                 sqlite3_column_bytes(row, 2), TW_STORE_NAME_MAX);
+    batch->full = true;
+    batch->damaged = claim->entry->seq;
+    tw__store_show(queue, sizeof queue, claim->entry->queue->name, strlen(claim->entry->queue->name));
+    snprintf(batch->damage, sizeof batch->damage,
+             "queue '%s': the row %" PRIu64 " of tw_task is damaged, and its task is not called: %s;"
+             " DELETE FROM tw_task WHERE seq = %" PRIu64 " removes it",
+             queue, batch->damaged, reason, batch->damaged);
+}
+
+/* Whether a row has a name and a time. Others may have written it without the checks of the tables. */
+static bool is_whole(struct tw__store_batch *batch, const struct tw__store_claim *claim, sqlite3_stmt *row)
+{
+    int size = sqlite3_column_type(row, 2) == SQLITE_BLOB ? sqlite3_column_bytes(row, 2) : 0;
+    bool good_id = size >= 1 && size <= TW_STORE_NAME_MAX;
+    bool good_due = sqlite3_column_type(row, 3) == SQLITE_INTEGER &&
+                    (uint64_t)sqlite3_column_int64(row, 3) <= TW_STORE_TIME_MAX;
+    if (!good_id || !good_due)
+        tell_damage(batch, claim, row, good_id);
+    return good_id && good_due;
+}
+
+/* Reads the row of a claim and decides about it. A batch has one damaged row at most. */
 static int read_claim(struct tw__store_db *db, struct tw__store_batch *batch, struct tw__store_claim *claim)
 {
     int error = 0;
@@ -381,6 +417,8 @@ static int read_claim(struct tw__store_db *db, struct tw__store_batch *batch, st
     claim->fate = TW__STORE_GONE;
     while (tw__store_db_next(db, row, "claim", &error)) {
         struct tw_store_task task;
+        if (!is_whole(batch, claim, row))
+            continue;
         error = tw__store_read_task(db, row, batch->now_ms, &task);
         if (error == 0)
             error = decide_fate(db, batch, claim, &task);
@@ -448,7 +486,7 @@ int tw__store_claim(struct tw__store_db *db, void *arg)
     bool idle = batch->idle;
     int changes_before = sqlite3_total_changes(db->db), error = check_state(db, batch);
     batch->full = false;
-    batch->called = 0;
+    batch->called = batch->damaged = 0;
     tw__store_claim_undo(batch);                        /* of a transaction that was rolled back */
     for (size_t i = 0; i < batch->n && error == 0; i++) /* before the answers, which may end some of them */
         error = claim_one(db, batch, &batch->claims[i]);

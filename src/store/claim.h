@@ -25,7 +25,7 @@ struct tw__store_job **tw__store_table_find(const struct tw__store_table *table,
 /* The fate of a task that the commit looked at. */
 enum tw__store_fate {
     TW__STORE_CLAIMED, /* `job` has it */
-    TW__STORE_GONE,    /* nothing is to be called: it has left, or stands behind an attempt */
+    TW__STORE_GONE,    /* nothing is to be called: it has left, stands behind an attempt, or is damaged */
     TW__STORE_PASSED,  /* no call now: its row has got a later period and another number, or has left */
     TW__STORE_EARLY,   /* its turn comes at place_ms */
     TW__STORE_NO_ROOM  /* it has to wait for the end of other jobs */
@@ -46,7 +46,9 @@ struct tw__store_batch {
     uint64_t calls, called;            /* how many of them may become jobs, and how many have */
     uint64_t room;                     /* bytes of payloads that may be claimed */
     bool idle;                         /* no job is under way, so one payload of any size may be claimed */
-    bool full;                         /* a job had no room, so the claims after it wait too */
+    bool full;                         /* the claims after this one wait: it had no room, or is damaged */
+    uint64_t damaged;                  /* the number of a row that is damaged; 0: none is. Set by the work */
+    char damage[TW_STORE_MESSAGE];     /* the news of it */
     bool gone_back;                    /* the file is not a later state of the one that was seen */
     const struct tw__store_seen *seen; /* the numbers of the last look, and `changes` of our last commit */
     uint64_t changes;                  /* the same after this one. Set by the work */

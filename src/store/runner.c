@@ -99,6 +99,20 @@ static void tell_of_tasks(struct tw__store_runner *runner)
             tell_of_task(runner, job, job->buried);
 }
 
+/* Tells of a damaged row. A window that is read anew comes to it again, so the last ones that were told are not
+ * told twice. */
+static void tell_of_damage(struct tw__store_runner *runner)
+{
+    uint64_t seq = runner->batch.damaged;
+    if (seq == 0)
+        return;
+    for (size_t i = 0; i < TW__STORE_TOLD; i++)
+        if (runner->told[i] == seq)
+            return;
+    runner->told[runner->told_count++ % TW__STORE_TOLD] = seq;
+    give_news(runner, TW_EDAMAGED, runner->batch.damage);
+}
+
 /* Counts the tasks that the end of earlier runs has killed, and tells of them. */
 static void tell_of_lapses(struct tw__store_runner *runner)
 {
@@ -325,6 +339,7 @@ static bool settle_batch(struct tw__store_runner *runner)
     runner->window.seen.changes = batch->changes;
     count_batch(runner);
     tell_of_tasks(runner);
+    tell_of_damage(runner);
     for (size_t i = batch->n; i-- > 0;) {
         if (batch->claims[i].fate != TW__STORE_NO_ROOM)
             continue;
