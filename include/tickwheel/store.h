@@ -568,6 +568,7 @@ struct tw_store_stats {
     uint64_t attempts;                              /* jobs that have begun */
     uint64_t done;                                  /* attempts that ended by TW_DONE */
     uint64_t failed;                                /* attempts that ended by TW_RETRY or TW_DEAD */
+    uint64_t lapsed;                                /* attempts of earlier runs that it has ended */
     uint64_t back;                                  /* attempts that were given back */
     uint64_t died;                                  /* tasks and periods that became dead */
     uint64_t dropped;                               /* tasks and periods that were later than max_late_ms */

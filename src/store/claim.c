@@ -218,19 +218,25 @@ static int read_left(struct tw__store_db *db, sqlite3_stmt *row, uint64_t now_ms
 }
 
 /* Ends the replaced attempts: their tasks wait. */
-static int end_old_attempts(struct tw__store_db *db, uint64_t run, uint64_t now_ms)
+static int end_old_attempts(struct tw__store_db *db, uint64_t run, uint64_t now_ms,
+                            struct tw__store_lapses *lapses)
 {
     const uint64_t numbers[] = {run, tw__store_place(db, now_ms, now_ms), db->seq};
     int error = tw__store_db_write(db, TW__STORE_END_ALL_REPLACED, "end attempts", numbers, 3);
-    db->seq += error == 0 ? (uint64_t)sqlite3_changes(db->db) : 0;
+    uint64_t ended = error == 0 ? (uint64_t)sqlite3_changes(db->db) : 0;
+    db->seq += ended;
+    lapses->count += ended;
     return error;
 }
 
 /* The statement changes all rows before it returns the first one. */
-int tw__store_end_runs(struct tw__store_db *db, uint64_t run, struct tw__store_job **died)
+int tw__store_end_runs(struct tw__store_db *db, uint64_t run, struct tw__store_lapses *lapses)
 {
+    struct tw__store_job **died = &lapses->died;
     uint64_t now_ms = tw_store_now();
     int error = 0;
+    tw__store_jobs_free(lapses->died);
+    *lapses = (struct tw__store_lapses){0};
     sqlite3_stmt *rows = tw__store_db_statement(db, TW__STORE_LAPSED, &error);
     if (rows == NULL)
         return error;
@@ -240,6 +246,7 @@ int tw__store_end_runs(struct tw__store_db *db, uint64_t run, struct tw__store_j
         error = read_left(db, rows, now_ms, &job);
         if (error == 0)
             error = write_answer(db, job, now_ms);
+        lapses->count++;
         if (error == 0 && job->changed && job->buried) {
             *died = job;
             died = &job->next;
@@ -247,7 +254,7 @@ int tw__store_end_runs(struct tw__store_db *db, uint64_t run, struct tw__store_j
             tw__store_job_free(job);
         }
     }
-    return error == 0 ? end_old_attempts(db, run, now_ms) : error;
+    return error == 0 ? end_old_attempts(db, run, now_ms, lapses) : error;
 }
 
 /* ---- the number of the run ------------------------------------------------------------------------------- */
@@ -266,8 +273,6 @@ int tw__store_count_run(struct tw__store_db *db, void *arg)
 {
     int error = 0;
     struct tw__store_count *count = arg;
-    tw__store_jobs_free(count->died); /* of a transaction that was rolled back */
-    count->died = NULL;
     sqlite3_stmt *row = tw__store_db_statement(db, TW__STORE_RUN, &error);
     if (row == NULL)
         return error;
@@ -279,7 +284,7 @@ int tw__store_count_run(struct tw__store_db *db, void *arg)
         error = tw__store_place_again(db, NULL);
     if (error == 0)
         error = keep_tasks(db, count->table, count->seen.run);
-    return error == 0 ? tw__store_end_runs(db, count->seen.run, &count->died) : error;
+    return error == 0 ? tw__store_end_runs(db, count->seen.run, &count->lapses) : error;
 }
 
 void tw__store_count_jobs(const struct tw__store_table *table, uint64_t run)

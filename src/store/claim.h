@@ -61,11 +61,17 @@ struct tw__store_batch {
 /* The work of the commit; a tw__store_work_fn with a struct tw__store_batch. */
 int tw__store_claim(struct tw__store_db *db, void *batch);
 
+/* The attempts of earlier runs, which have lapsed. */
+struct tw__store_lapses {
+    uint64_t count;
+    struct tw__store_job *died; /* tasks that have lapsed too often: a list, which the caller frees */
+};
+
 /* A run that gets its number. */
 struct tw__store_count {
     const struct tw__store_table *table; /* its jobs, if it has had another number */
     struct tw__store_seen seen;          /* the numbers of the file, with this one */
-    struct tw__store_job *died;          /* tasks that have lapsed too often: a list, which the caller frees */
+    struct tw__store_lapses lapses;
 };
 
 /* Counts a run, gives its number to the tasks of its jobs, and ends the attempts of all earlier runs; a
@@ -74,10 +80,10 @@ struct tw__store_count {
 int tw__store_count_run(struct tw__store_db *db, void *count);
 void tw__store_count_jobs(const struct tw__store_table *table, uint64_t run);
 
-/* Ends the attempts of all runs but this one: they lapse, or end if they are replaced. Puts those that kill
- * their tasks on a list, which the caller frees, also after an error. Returns: 0, or an error of SQLite.
- * Requires: *died is NULL. */
-int tw__store_end_runs(struct tw__store_db *db, uint64_t run, struct tw__store_job **died);
+/* Ends the attempts of all runs but this one: they lapse, or end if they are replaced. The lapses before, of a
+ * transaction that was rolled back, are freed. The caller frees these, also after an error. Returns: 0, or an
+ * error of SQLite. */
+int tw__store_end_runs(struct tw__store_db *db, uint64_t run, struct tw__store_lapses *lapses);
 
 /* Mends the order after the clock was set back; a tw__store_work_fn. */
 int tw__store_place_again(struct tw__store_db *db, void *arg);

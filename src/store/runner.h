@@ -30,7 +30,7 @@ struct tw__store_runner {
     struct tw__store_table table;
     struct tw__store_batch batch;
     struct tw__store_job *answered; /* jobs whose answer is not written yet: a list */
-    struct tw__store_job *died;     /* the news of tasks that the end of earlier runs has killed: a list */
+    struct tw__store_lapses lapses; /* of earlier runs, which are not told yet */
     uint64_t told[TW__STORE_TOLD];  /* the last damaged rows that were told; 0: none */
     size_t told_count;
     uint64_t bytes; /* of the jobs under way */
