@@ -390,7 +390,7 @@ int64_t tw_store_queues(struct tw_store *store, tw_store_see_queue_fn *see, void
 struct tw_store_load {
     const char *queue;
     uint64_t waiting, ready, leased, dead; /* tasks in each state (task.h) */
-    uint64_t next_ms;                      /* as tw_store_next() */
+    uint64_t next_ms;                      /* of the first task that waits; TW_NEVER: none does */
     bool paused;
 };
 

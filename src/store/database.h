@@ -70,7 +70,8 @@
     X(COUNT_ALL_DEAD,                                                                                          \
       "SELECT count(*) FROM $tw_task INDEXED BY tw_dead WHERE queue >= '' AND dead_ms IS NOT NULL")            \
     X(LIVE, "SELECT count(*), (SELECT next_ms FROM $tw_task INDEXED BY tw_order WHERE queue = ?1"              \
-            " AND dead_ms IS NULL AND replaced = 0 ORDER BY place_ms, seq LIMIT 1), sum(replaced > 0)"         \
+            " AND dead_ms IS NULL AND replaced = 0 AND place_ms > ?2 ORDER BY place_ms, seq LIMIT 1),"         \
+            " sum(replaced > 0)"                                                                               \
             " FROM $tw_task INDEXED BY tw_order WHERE queue = ?1 AND dead_ms IS NULL")                         \
     X(DUE, "SELECT count(*), sum(run <> 0 AND run = ?3) FROM $tw_task INDEXED BY tw_order WHERE queue = ?1"    \
            " AND dead_ms IS NULL AND replaced = 0 AND place_ms <= ?2")                                         \
