@@ -61,6 +61,11 @@ void news_look(struct news *news)
     pthread_mutex_unlock(&news->lock);
 }
 
+bool news_is_of_task(int error)
+{
+    return error == TW_EFAILED || error == TW_EDEAD || error == TW_EDAMAGED;
+}
+
 void news_task(struct news *news, const char *text)
 {
     uint64_t now_ns = read_clock(CLOCK_MONOTONIC);

@@ -36,6 +36,9 @@ struct news {
     } file;
 };
 
+/* Returns whether an error of a run is the news of one task. */
+bool news_is_of_task(int error);
+
 /* Tells of a task: at most ten in a minute. */
 void news_task(struct news *news, const char *text);
 

@@ -209,7 +209,8 @@ func (r *run) fail(job *Job, cause error) {
 	case err == redis.ErrNil && unsure, err == nil && next != 0:
 		r.counts.failed.Add(1)
 	case err == nil:
-		r.counts.dead.Add(1)
+		r.counts.failed.Add(1)
+		r.counts.died.Add(1)
 	default:
 		r.counts.lost.Add(1)
 	}

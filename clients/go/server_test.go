@@ -380,8 +380,8 @@ func TestServerAPanicIsAFailure(t *testing.T) {
 	s := newQueue(t)
 	put(t, s, "a", "v", tickwheel.Tries(1))
 	r := work(t, newPool(t), s.Key(), func(context.Context, *tickwheel.Job) error { panic("no map") })
-	await(t, func() bool { return r.Counts().Dead == 1 })
-	r.stopped(t, tickwheel.Counts{Dead: 1})
+	await(t, func() bool { return r.Counts().Died == 1 })
+	r.stopped(t, tickwheel.Counts{Failed: 1, Died: 1})
 	dead, err := s.Dead(ctx, 0, "")
 	must(t, err)
 	if len(dead) != 1 || dead[0].Error != "panic: no map" || !strings.Contains(r.log.String(), "server_test.go") {
@@ -399,8 +399,8 @@ func TestServerAHandlerThatDoesNotReturnHasFailed(t *testing.T) {
 		}
 		panic(nil)
 	})
-	await(t, func() bool { return r.Counts().Dead == 2 })
-	r.stopped(t, tickwheel.Counts{Dead: 2})
+	await(t, func() bool { return r.Counts().Died == 2 })
+	r.stopped(t, tickwheel.Counts{Failed: 2, Died: 2})
 }
 
 func TestServerWrappedWishesCount(t *testing.T) {
@@ -412,8 +412,8 @@ func TestServerWrappedWishesCount(t *testing.T) {
 		}
 		return fmt.Errorf("mail: %w", tickwheel.Dead(errors.New("no address")))
 	})
-	await(t, func() bool { return r.Counts().Dead == 1 })
-	r.stopped(t, tickwheel.Counts{Failed: 1, Dead: 1})
+	await(t, func() bool { return r.Counts().Died == 1 })
+	r.stopped(t, tickwheel.Counts{Failed: 2, Died: 1})
 	task, err := s.Get(ctx, "a")
 	must(t, err)
 	is(t, "*errors.errorString: no address", task.Error, nil)
@@ -448,7 +448,7 @@ func TestServerAHandlerThatDoesNotReturnIsGivenUp(t *testing.T) {
 	r.GiveUp()
 	r.GiveUp()
 	must(t, <-r.end)
-	is(t, tickwheel.Counts{Done: 1, Dead: 1, Back: 2}, r.Counts(), nil)
+	is(t, tickwheel.Counts{Done: 1, Failed: 1, Died: 1, Back: 2}, r.Counts(), nil)
 	for _, id := range []string{"deaf", "wise"} {
 		task, err := s.Get(ctx, id)
 		must(t, err)

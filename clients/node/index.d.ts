@@ -175,10 +175,10 @@ export interface Job<P extends string | Buffer = string> {
 export interface Counts {
     /** Acknowledged. */
     done: number;
-    /** Failed, and to be tried again. */
+    /** Failed. */
     failed: number;
-    /** Failed for the last time. */
-    dead: number;
+    /** Failed for the last time: these count as failed too. */
+    died: number;
     /** Given back: the attempt does not count. */
     back: number;
     /** No longer this worker's when the handler had ended. */

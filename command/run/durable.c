@@ -129,7 +129,7 @@ static void on_store_error(void *arg, int error, const char *message)
 {
     const char *ends = error == TW_ECORRUPT && run.options->stay ? NULL : news_ends(error);
     (void)arg;
-    if (error == TW_EFAILED || error == TW_EDEAD)
+    if (news_is_of_task(error))
         news_task(&run.news, message);
     else
         news_file(&run.news, error, message, ends);

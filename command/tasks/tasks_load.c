@@ -84,7 +84,9 @@ static bool print_load_json(const struct tw_store_load *load)
 static void print_load(const struct tw_store_load *load, uint64_t now_ms)
 {
     struct figure next = {"-"};
-    if (load->next_ms != TW_NEVER)
+    if (load->ready > 0)
+        next = (struct figure){"now"};
+    else if (load->next_ms != TW_NEVER)
         next = figure_until(load->next_ms, now_ms);
     size_t used = printable_write(load->queue, strlen(load->queue), false, SIZE_MAX, stdout);
     printf("%*s  %12s  %12s  %9s  %9s  %s%s\n", used < QUEUE_COLUMNS ? (int)(QUEUE_COLUMNS - used) : 0, "",

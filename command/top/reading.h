@@ -79,7 +79,7 @@ struct queue_seen {
     uint64_t hash; /* of the whole name; other names may have the same printable form */
     uint64_t db, tasks, held, delivered, done, died, ready, leased, dead; /* tasks: those that are not dead */
     uint64_t waiting;                                                     /* of a file */
-    uint64_t next_ms; /* of a file: when the next task comes; ABSENT: never */
+    uint64_t next_ms; /* of a file: when the first waiting task comes; ABSENT: none waits */
     bool paused;      /* so its tasks wait */
 };
 

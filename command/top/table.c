@@ -87,24 +87,22 @@ static void put_queue_of_server(struct page *page, const struct queue_seen *seen
     put_cells(page, STYLE_PLAIN, name, reading_has_workers(page->reading) ? of_workers : cells);
 }
 
-/* When the next task of a queue comes. */
-static struct figure show_next(const struct page *page, uint64_t next_ms)
+/* When the next task of a queue comes. Its numbers may be some seconds old. */
+static struct figure show_next(const struct page *page, const struct queue_seen *seen)
 {
-    struct figure figure = {"-"};
     uint64_t now_ms = page->reading->time_ms;
-    if (next_ms == ABSENT)
-        return figure;
-    if (next_ms >= now_ms)
-        return show_time((next_ms - now_ms) * 1000000);
-    snprintf(figure.text, sizeof figure.text, "-%.40s", show_time((now_ms - next_ms) * 1000000).text);
-    return figure;
+    if (seen->ready > 0 || seen->next_ms < now_ms)
+        return (struct figure){"now"};
+    if (seen->next_ms == ABSENT)
+        return (struct figure){"-"};
+    return show_time((seen->next_ms - now_ms) * 1000000);
 }
 
 static void put_queue_of_file(struct page *page, const struct queue_seen *seen)
 {
     struct figure waiting = show_count(seen->waiting), ready = show_count(seen->ready);
     struct figure leased = show_count(seen->leased), dead = show_count(seen->dead);
-    struct figure next = show_next(page, seen->next_ms);
+    struct figure next = show_next(page, seen);
     const char *const cells[] = {
         waiting.text, seen->paused ? "paused" : next.text, ready.text, leased.text, dead.text, NULL};
     put_cells(page, STYLE_PLAIN, seen->name, cells);

@@ -91,7 +91,7 @@ static void on_error(void *arg, int error, const char *message)
 {
     struct file *file = arg;
     const char *ends = news_ends(error);
-    if (error == TW_EFAILED || error == TW_EDEAD) {
+    if (news_is_of_task(error)) {
         news_task(&file->news, message);
         return;
     }

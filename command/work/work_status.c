@@ -98,8 +98,8 @@ void work_show_status(const struct source *source, const struct work_counts *cou
 void work_say_stopped(const struct work_counts *counts)
 {
     screen_hide();
-    complain("%s: stopped; %" PRIu64 " done, %" PRIu64 " failed, %" PRIu64 " dead, %" PRIu64
+    complain("%s: stopped; %" PRIu64 " done, %" PRIu64 " failed, %" PRIu64 " died, %" PRIu64
              " given back, %" PRIu64 " lost",
-             COMMAND, counts->of[OUTCOME_DONE], counts->of[OUTCOME_FAILED], counts->of[OUTCOME_DEAD],
-             counts->of[OUTCOME_BACK], counts->of[OUTCOME_LOST]);
+             COMMAND, counts->of[OUTCOME_DONE], counts->of[OUTCOME_FAILED] + counts->of[OUTCOME_DEAD],
+             counts->of[OUTCOME_DEAD], counts->of[OUTCOME_BACK], counts->of[OUTCOME_LOST]);
 }

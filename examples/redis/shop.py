@@ -85,7 +85,7 @@ def work(r, options):
             worker.stop()
 
     counts = worker.run()
-    return f"stopped; {counts.done} done, {counts.failed + counts.dead} failed"
+    return f"stopped; {counts.done} done, {counts.failed} failed"
 
 
 def arguments():

@@ -278,11 +278,11 @@ int tw_sched_every(struct tw_sched *sched, const struct tw_every *every, tw_task
  * Cost: O(n); 104 bytes a task, as the task may repeat. */
 int tw_sched_reserve(struct tw_sched *sched, uint64_t n);
 
-/* The result of cancelling a task. */
+/* The result of cancelling a task, with the numbers of docs/contract.md. */
 enum tw_cancelled {
-    TW_CANCELLED, /* the task will not run, and the scheduler has let go of its argument */
-    TW_RUNNING,   /* its callback is under way; if the task repeats, this was the last call */
-    TW_GONE       /* there is no such task: it has run, was cancelled, or never was */
+    TW_GONE = 0,      /* there is no such task: it has run, was cancelled, or never was */
+    TW_CANCELLED = 1, /* the task will not run, and the scheduler has let go of its argument */
+    TW_RUNNING = 2    /* its callback is under way; if the task repeats, this was the last call */
 };
 
 /* Cancels a task.

@@ -390,7 +390,7 @@ int64_t tw_store_queues(struct tw_store *store, tw_store_see_queue_fn *see, void
 struct tw_store_load {
     const char *queue;
     uint64_t waiting, ready, leased, dead; /* tasks in each state (task.h) */
-    uint64_t next_ms;                      /* as tw_store_next() */
+    uint64_t next_ms;                      /* of the first task that waits; TW_NEVER: none does */
     bool paused;
 };
 
@@ -501,6 +501,9 @@ enum { TW_STORE_STANDBY = 1 };
  *   - TW_EFAILED: a call has failed for the first time, and there will be another attempt. The message names
  *     the queue, the id and the error. Further failures of the call are not told.
  *   - TW_EDEAD: a task has died; the message is of the same kind.
+ *   - TW_EDAMAGED: a task whose turn has come has a row that is damaged: its id has 0 bytes or more than
+ *     TW_STORE_NAME_MAX, or its due_ms is no time. It is not called, and the others are. The message names the
+ *     queue, the fault, and the statement of SQL that removes the row.
  *   - TW_EREPLACED: the last news. The file, or the file with the lock, was removed or replaced, and the run
  *     has ended. No handler begins any more, no answer is written, and another process may run the tasks. The
  *     program calls tw_store_stop(), and opens the store again if it shall run the file that is there now.
@@ -565,6 +568,7 @@ struct tw_store_stats {
     uint64_t attempts;                              /* jobs that have begun */
     uint64_t done;                                  /* attempts that ended by TW_DONE */
     uint64_t failed;                                /* attempts that ended by TW_RETRY or TW_DEAD */
+    uint64_t lapsed;                                /* attempts of earlier runs that it has ended */
     uint64_t back;                                  /* attempts that were given back */
     uint64_t died;                                  /* tasks and periods that became dead */
     uint64_t dropped;                               /* tasks and periods that were later than max_late_ms */

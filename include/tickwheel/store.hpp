@@ -579,7 +579,7 @@ class run_options
         return *this;
     }
     /* Receives the news that no call returns, on the store's own thread, as tw_store_error_fn says: TW_EFAILED,
-     * TW_EDEAD, other errors, and ok() when the file can be used again. */
+     * TW_EDEAD, TW_EDAMAGED, other errors, and ok() when the file can be used again. */
     run_options &on_error(std::function<void(status, const char *)> f)
     {
         on_error_ = std::move(f);

@@ -108,7 +108,8 @@ extern "C" {
     X(TW_EROLLBACK, -19, "a change could not be taken back: roll the transaction back")                        \
     X(TW_ECLOCK, -20, "the system has no timers on CLOCK_BOOTTIME: take TW_SCHED_AUTO or TW_SCHED_MONOTONIC")  \
     X(TW_EREPLACED, -21, "the file was removed or replaced while it was open: open it again")                  \
-    X(TW_EFAILED, -22, "an attempt of the task has failed")
+    X(TW_EFAILED, -22, "an attempt of the task has failed")                                                    \
+    X(TW_EDAMAGED, -23, "the row of the task is damaged, so nobody calls it")
 
 /* The codes of TW_ERROR_TABLE. 0 is success. */
 enum tw_error {

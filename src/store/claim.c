@@ -25,6 +25,8 @@
 
 #include "look.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -216,19 +218,25 @@ static int read_left(struct tw__store_db *db, sqlite3_stmt *row, uint64_t now_ms
 }
 
 /* Ends the replaced attempts: their tasks wait. */
-static int end_old_attempts(struct tw__store_db *db, uint64_t run, uint64_t now_ms)
+static int end_old_attempts(struct tw__store_db *db, uint64_t run, uint64_t now_ms,
+                            struct tw__store_lapses *lapses)
 {
     const uint64_t numbers[] = {run, tw__store_place(db, now_ms, now_ms), db->seq};
     int error = tw__store_db_write(db, TW__STORE_END_ALL_REPLACED, "end attempts", numbers, 3);
-    db->seq += error == 0 ? (uint64_t)sqlite3_changes(db->db) : 0;
+    uint64_t ended = error == 0 ? (uint64_t)sqlite3_changes(db->db) : 0;
+    db->seq += ended;
+    lapses->count += ended;
     return error;
 }
 
 /* The statement changes all rows before it returns the first one. */
-int tw__store_end_runs(struct tw__store_db *db, uint64_t run, struct tw__store_job **died)
+int tw__store_end_runs(struct tw__store_db *db, uint64_t run, struct tw__store_lapses *lapses)
 {
+    struct tw__store_job **died = &lapses->died;
     uint64_t now_ms = tw_store_now();
     int error = 0;
+    tw__store_jobs_free(lapses->died);
+    *lapses = (struct tw__store_lapses){0};
     sqlite3_stmt *rows = tw__store_db_statement(db, TW__STORE_LAPSED, &error);
     if (rows == NULL)
         return error;
@@ -238,6 +246,7 @@ int tw__store_end_runs(struct tw__store_db *db, uint64_t run, struct tw__store_j
         error = read_left(db, rows, now_ms, &job);
         if (error == 0)
             error = write_answer(db, job, now_ms);
+        lapses->count++;
         if (error == 0 && job->changed && job->buried) {
             *died = job;
             died = &job->next;
@@ -245,7 +254,7 @@ int tw__store_end_runs(struct tw__store_db *db, uint64_t run, struct tw__store_j
             tw__store_job_free(job);
         }
     }
-    return error == 0 ? end_old_attempts(db, run, now_ms) : error;
+    return error == 0 ? end_old_attempts(db, run, now_ms, lapses) : error;
 }
 
 /* ---- the number of the run ------------------------------------------------------------------------------- */
@@ -264,8 +273,6 @@ int tw__store_count_run(struct tw__store_db *db, void *arg)
 {
     int error = 0;
     struct tw__store_count *count = arg;
-    tw__store_jobs_free(count->died); /* of a transaction that was rolled back */
-    count->died = NULL;
     sqlite3_stmt *row = tw__store_db_statement(db, TW__STORE_RUN, &error);
     if (row == NULL)
         return error;
@@ -277,7 +284,7 @@ int tw__store_count_run(struct tw__store_db *db, void *arg)
         error = tw__store_place_again(db, NULL);
     if (error == 0)
         error = keep_tasks(db, count->table, count->seen.run);
-    return error == 0 ? tw__store_end_runs(db, count->seen.run, &count->died) : error;
+    return error == 0 ? tw__store_end_runs(db, count->seen.run, &count->lapses) : error;
 }
 
 void tw__store_count_jobs(const struct tw__store_table *table, uint64_t run)
@@ -369,7 +376,41 @@ static int decide_fate(struct tw__store_db *db, struct tw__store_batch *batch, s
     return job != NULL ? put_behind(db, claim, job) : decide_turn(db, batch, claim, task);
 }
 
-/* Reads the row of a claim and decides about it. */
+/* Notes a damaged row, and writes the news of it. */
+static void tell_damage(struct tw__store_batch *batch, const struct tw__store_claim *claim, sqlite3_stmt *row,
+                        bool good_id)
+{
+    static const char *const types[] = {"", "an integer", "a real", "a text", "a blob", "NULL"};
+    char queue[120], reason[160];
+    const char *type = types[sqlite3_column_type(row, good_id ? 3 : 2)];
+    if (good_id)
+        snprintf(reason, sizeof reason, "due_ms is %s, %" PRId64 ": expected an integer of 0 to %" PRIu64, type,
+                 (int64_t)sqlite3_column_int64(row, 3), TW_STORE_TIME_MAX);
+    else
+        snprintf(reason, sizeof reason, "id is %s of %d bytes: expected a blob of 1 to %d", type,
+                 sqlite3_column_bytes(row, 2), TW_STORE_NAME_MAX);
+    batch->full = true;
+    batch->damaged = claim->entry->seq;
+    tw__store_show(queue, sizeof queue, claim->entry->queue->name, strlen(claim->entry->queue->name));
+    snprintf(batch->damage, sizeof batch->damage,
+             "queue '%s': the row %" PRIu64 " of tw_task is damaged, and its task is not called: %s;"
+             " DELETE FROM tw_task WHERE seq = %" PRIu64 " removes it",
+             queue, batch->damaged, reason, batch->damaged);
+}
+
+/* Whether a row has a name and a time. Others may have written it without the checks of the tables. */
+static bool is_whole(struct tw__store_batch *batch, const struct tw__store_claim *claim, sqlite3_stmt *row)
+{
+    int size = sqlite3_column_type(row, 2) == SQLITE_BLOB ? sqlite3_column_bytes(row, 2) : 0;
+    bool good_id = size >= 1 && size <= TW_STORE_NAME_MAX;
+    bool good_due = sqlite3_column_type(row, 3) == SQLITE_INTEGER &&
+                    (uint64_t)sqlite3_column_int64(row, 3) <= TW_STORE_TIME_MAX;
+    if (!good_id || !good_due)
+        tell_damage(batch, claim, row, good_id);
+    return good_id && good_due;
+}
+
+/* Reads the row of a claim and decides about it. A batch has one damaged row at most. */
 static int read_claim(struct tw__store_db *db, struct tw__store_batch *batch, struct tw__store_claim *claim)
 {
     int error = 0;
@@ -381,6 +422,8 @@ static int read_claim(struct tw__store_db *db, struct tw__store_batch *batch, st
     claim->fate = TW__STORE_GONE;
     while (tw__store_db_next(db, row, "claim", &error)) {
         struct tw_store_task task;
+        if (!is_whole(batch, claim, row))
+            continue;
         error = tw__store_read_task(db, row, batch->now_ms, &task);
         if (error == 0)
             error = decide_fate(db, batch, claim, &task);
@@ -448,7 +491,7 @@ int tw__store_claim(struct tw__store_db *db, void *arg)
     bool idle = batch->idle;
     int changes_before = sqlite3_total_changes(db->db), error = check_state(db, batch);
     batch->full = false;
-    batch->called = 0;
+    batch->called = batch->damaged = 0;
     tw__store_claim_undo(batch);                        /* of a transaction that was rolled back */
     for (size_t i = 0; i < batch->n && error == 0; i++) /* before the answers, which may end some of them */
         error = claim_one(db, batch, &batch->claims[i]);

@@ -25,7 +25,7 @@ struct tw__store_job **tw__store_table_find(const struct tw__store_table *table,
 /* The fate of a task that the commit looked at. */
 enum tw__store_fate {
     TW__STORE_CLAIMED, /* `job` has it */
-    TW__STORE_GONE,    /* nothing is to be called: it has left, or stands behind an attempt */
+    TW__STORE_GONE,    /* nothing is to be called: it has left, stands behind an attempt, or is damaged */
     TW__STORE_PASSED,  /* no call now: its row has got a later period and another number, or has left */
     TW__STORE_EARLY,   /* its turn comes at place_ms */
     TW__STORE_NO_ROOM  /* it has to wait for the end of other jobs */
@@ -46,7 +46,9 @@ struct tw__store_batch {
     uint64_t calls, called;            /* how many of them may become jobs, and how many have */
     uint64_t room;                     /* bytes of payloads that may be claimed */
     bool idle;                         /* no job is under way, so one payload of any size may be claimed */
-    bool full;                         /* a job had no room, so the claims after it wait too */
+    bool full;                         /* the claims after this one wait: it had no room, or is damaged */
+    uint64_t damaged;                  /* the number of a row that is damaged; 0: none is. Set by the work */
+    char damage[TW_STORE_MESSAGE];     /* the news of it */
     bool gone_back;                    /* the file is not a later state of the one that was seen */
     const struct tw__store_seen *seen; /* the numbers of the last look, and `changes` of our last commit */
     uint64_t changes;                  /* the same after this one. Set by the work */
@@ -59,11 +61,17 @@ struct tw__store_batch {
 /* The work of the commit; a tw__store_work_fn with a struct tw__store_batch. */
 int tw__store_claim(struct tw__store_db *db, void *batch);
 
+/* The attempts of earlier runs, which have lapsed. */
+struct tw__store_lapses {
+    uint64_t count;
+    struct tw__store_job *died; /* tasks that have lapsed too often: a list, which the caller frees */
+};
+
 /* A run that gets its number. */
 struct tw__store_count {
     const struct tw__store_table *table; /* its jobs, if it has had another number */
     struct tw__store_seen seen;          /* the numbers of the file, with this one */
-    struct tw__store_job *died;          /* tasks that have lapsed too often: a list, which the caller frees */
+    struct tw__store_lapses lapses;
 };
 
 /* Counts a run, gives its number to the tasks of its jobs, and ends the attempts of all earlier runs; a
@@ -72,10 +80,10 @@ struct tw__store_count {
 int tw__store_count_run(struct tw__store_db *db, void *count);
 void tw__store_count_jobs(const struct tw__store_table *table, uint64_t run);
 
-/* Ends the attempts of all runs but this one: they lapse, or end if they are replaced. Puts those that kill
- * their tasks on a list, which the caller frees, also after an error. Returns: 0, or an error of SQLite.
- * Requires: *died is NULL. */
-int tw__store_end_runs(struct tw__store_db *db, uint64_t run, struct tw__store_job **died);
+/* Ends the attempts of all runs but this one: they lapse, or end if they are replaced. The lapses before, of a
+ * transaction that was rolled back, are freed. The caller frees these, also after an error. Returns: 0, or an
+ * error of SQLite. */
+int tw__store_end_runs(struct tw__store_db *db, uint64_t run, struct tw__store_lapses *lapses);
 
 /* Mends the order after the clock was set back; a tw__store_work_fn. */
 int tw__store_place_again(struct tw__store_db *db, void *arg);

@@ -75,7 +75,8 @@
     X(COUNT_ALL_DEAD,                                                                                          \
       "SELECT count(*) FROM $tw_task INDEXED BY tw_dead WHERE queue >= '' AND dead_ms IS NOT NULL")            \
     X(LIVE, "SELECT count(*), (SELECT next_ms FROM $tw_task INDEXED BY tw_order WHERE queue = ?1"              \
-            " AND dead_ms IS NULL AND replaced = 0 ORDER BY place_ms, seq LIMIT 1), sum(replaced > 0)"         \
+            " AND dead_ms IS NULL AND replaced = 0 AND place_ms > ?2 ORDER BY place_ms, seq LIMIT 1),"         \
+            " sum(replaced > 0)"                                                                               \
             " FROM $tw_task INDEXED BY tw_order WHERE queue = ?1 AND dead_ms IS NULL")                         \
     X(DUE, "SELECT count(*), sum(run <> 0 AND run = ?3) FROM $tw_task INDEXED BY tw_order WHERE queue = ?1"    \
            " AND dead_ms IS NULL AND replaced = 0 AND place_ms <= ?2")                                         \
@@ -107,7 +108,7 @@
             " AND replaced = 0 ORDER BY seq")                                                                  \
     X(PAUSED, "SELECT name FROM $tw_queue WHERE paused <> 0")                                                  \
     X(CLAIM_ROW, "SELECT " TW__STORE_COLUMNS " FROM $tw_task NOT INDEXED"                                      \
-                 " WHERE seq = ?1 AND queue = ?2 AND dead_ms IS NULL AND replaced = 0" TW__STORE_WHOLE)        \
+                 " WHERE seq = ?1 AND queue = ?2 AND dead_ms IS NULL AND replaced = 0")                        \
     X(CHECK, "SELECT 1 FROM $tw_task NOT INDEXED" TW__STORE_OF_JOB " AND dead_ms IS NULL"                      \
              " AND NOT EXISTS (SELECT 1 FROM $tw_queue WHERE name = ?4 AND paused <> 0)"                       \
              " AND NOT EXISTS (SELECT 1 FROM $tw_meta WHERE restored & 1 OR run <> ?6)")                       \
@@ -183,7 +184,8 @@ enum { TW__STORE_NEW = 32 };
 /* How a task is tried again, in tw_task and tw_meta. */
 #define TW__STORE_WAITS "tries, backoff_ms, factor, backoff_max_ms, jitter"
 
-/* A damaged row may have anything in its columns. Such a task is left alone. */
+/* A damaged row may have anything in its columns. Such a task is left alone: a run that comes to it in its turn
+ * tells of it (claim.c). */
 #define TW__STORE_WHOLE                                                                                        \
     " AND typeof(queue) = 'text' AND typeof(id) = 'blob' AND length(id) BETWEEN 1 AND 1024"                    \
     " AND due_ms BETWEEN 0 AND 253402300799999"

@@ -49,7 +49,7 @@ int tw_store_pause(struct tw_store *store, const char *queue, bool paused)
 struct mark {
     bool restored;
     int changed;
-    struct tw__store_job *died;
+    struct tw__store_lapses lapses;
 };
 
 /* Each mark is a new number, and so is its end: the runner reads everything anew when the number is another
@@ -57,15 +57,13 @@ struct mark {
 static int write_mark(struct tw__store_db *db, void *arg)
 {
     struct mark *mark = arg;
-    tw__store_jobs_free(mark->died); /* of a transaction that was rolled back */
-    mark->died = NULL;
     mark->changed = tw__store_db_is_marked(db) != mark->restored;
     if (!mark->restored && !mark->changed)
         return 0;
     bool counts = mark->restored && !tw__store_lock_is_held(db);
     int error = counts ? tw__store_db_do(db, TW__STORE_RUN, "write tw_meta") : 0;
     if (error == 0 && counts)
-        error = tw__store_end_runs(db, db->run + 1, &mark->died);
+        error = tw__store_end_runs(db, db->run + 1, &mark->lapses);
     return error == 0 ? tw__store_db_do(db, mark->restored ? TW__STORE_MARK : TW__STORE_UNMARK, "write tw_meta")
                       : error;
 }
@@ -74,7 +72,7 @@ int tw_store_restored(struct tw_store *store, bool restored)
 {
     struct mark mark = {.restored = restored};
     int error = tw__store_commit(store, write_mark, &mark, true);
-    tw__store_jobs_free(mark.died);
+    tw__store_jobs_free(mark.lapses.died);
     return error == 0 ? mark.changed : error;
 }
 

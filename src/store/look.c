@@ -256,7 +256,7 @@ int64_t tw_store_scan(struct tw_store *store, const char *queue, const struct tw
 struct question {
     enum tw__store_statement which;
     const char *queue;                 /* NULL: all */
-    uint64_t now_ms;                   /* DUE: until then */
+    uint64_t now_ms;                   /* LIVE: next_ms of the first task after then; DUE: until then */
     uint64_t value[3];                 /* each stays as it is if the file has NULL */
     char text[TW_STORE_QUEUE_MAX + 1]; /* QUEUE_AFTER: the value; empty if it is NULL */
 };
@@ -283,10 +283,10 @@ static int ask(struct tw__store_db *db, void *arg)
         return error;
     if (question->queue != NULL)
         tw__store_bind_text(db, row, 1, question->queue);
-    if (question->which == TW__STORE_DUE) {
+    if (question->now_ms > 0)
         tw__store_bind_number(db, row, 2, question->now_ms);
+    if (question->which == TW__STORE_DUE)
         tw__store_bind_number(db, row, 3, db->run);
-    }
     bool names = question->which == TW__STORE_QUEUE_AFTER;
     while (tw__store_db_next(db, row, "count", &error)) {
         if (names)
@@ -383,7 +383,10 @@ int64_t tw_store_queues(struct tw_store *store, tw_store_see_queue_fn *see, void
 /* A task that runs is due, unless a newer one has replaced it, or the clock was set back since. */
 static int show_load(struct tw__store_db *db, struct queue_tour *tour, const char *queue)
 {
-    struct question live = {.which = TW__STORE_LIVE, .queue = queue, .value = {0, TW_NEVER}},
+    struct question live = {.which = TW__STORE_LIVE,
+                            .queue = queue,
+                            .now_ms = tour->now_ms,
+                            .value = {0, TW_NEVER}},
                     due = {.which = TW__STORE_DUE, .queue = queue, .now_ms = tour->now_ms},
                     dead = {.which = TW__STORE_COUNT_DEAD, .queue = queue},
                     paused = {.which = TW__STORE_IS_PAUSED, .queue = queue};

@@ -156,7 +156,7 @@ static void free_runner(struct tw__store_runner *runner)
     tw__store_watch_fini(&runner->watch);
     tw__store_lock_release(&runner->file_lock);
     pthread_mutex_destroy(&runner->lock);
-    tw__store_jobs_free(runner->died);
+    tw__store_jobs_free(runner->lapses.died);
     free(runner->table.jobs);
     free(runner);
 }

@@ -99,18 +99,35 @@ static void tell_of_tasks(struct tw__store_runner *runner)
             tell_of_task(runner, job, job->buried);
 }
 
-/* Counts the tasks that the end of earlier runs has killed, and tells of them. */
+/* Tells of a damaged row. A window that is read anew comes to it again, so the last ones that were told are not
+ * told twice. */
+static void tell_of_damage(struct tw__store_runner *runner)
+{
+    uint64_t seq = runner->batch.damaged;
+    if (seq == 0)
+        return;
+    for (size_t i = 0; i < TW__STORE_TOLD; i++)
+        if (runner->told[i] == seq)
+            return;
+    runner->told[runner->told_count++ % TW__STORE_TOLD] = seq;
+    give_news(runner, TW_EDAMAGED, runner->batch.damage);
+}
+
+/* Counts the attempts of earlier runs, and tells of the tasks that they have killed. */
 static void tell_of_lapses(struct tw__store_runner *runner)
 {
-    for (const struct tw__store_job *job = runner->died; job != NULL; job = job->next) {
+    pthread_mutex_lock(&runner->lock);
+    runner->stats.lapsed += runner->lapses.count;
+    pthread_mutex_unlock(&runner->lock);
+    for (const struct tw__store_job *job = runner->lapses.died; job != NULL; job = job->next) {
         pthread_mutex_lock(&runner->lock);
         runner->stats.died++;
         runner->stats.coalesced += job->job.missed;
         pthread_mutex_unlock(&runner->lock);
         tell_of_task(runner, job, true);
     }
-    tw__store_jobs_free(runner->died);
-    runner->died = NULL;
+    tw__store_jobs_free(runner->lapses.died);
+    runner->lapses = (struct tw__store_lapses){0};
 }
 
 /* ---- the beginning of a run ------------------------------------------------------------------------------ */
@@ -126,12 +143,12 @@ int tw__store_runner_begin(struct tw__store_runner *runner)
         return error;
     error = tw__store_commit(runner->store, tw__store_count_run, &count, true);
     if (error != 0) {
-        tw__store_jobs_free(count.died);
+        tw__store_jobs_free(count.lapses.died);
         tw_store_message(runner->store, db->message, db->size);
         tw__store_lock_release(&runner->file_lock);
         return error;
     }
-    runner->died = count.died;
+    runner->lapses = count.lapses;
     runner->window.seen = count.seen;
     runner->batch.seen = &runner->window.seen;
     tw__store_check_begin(&runner->check, db);
@@ -325,6 +342,7 @@ static bool settle_batch(struct tw__store_runner *runner)
     runner->window.seen.changes = batch->changes;
     count_batch(runner);
     tell_of_tasks(runner);
+    tell_of_damage(runner);
     for (size_t i = batch->n; i-- > 0;) {
         if (batch->claims[i].fate != TW__STORE_NO_ROOM)
             continue;
@@ -428,10 +446,10 @@ static int count_anew(struct tw__store_runner *runner)
         return runner->lost;
     int error = commit(runner, tw__store_count_run, &count, true);
     if (error != 0) {
-        tw__store_jobs_free(count.died);
+        tw__store_jobs_free(count.lapses.died);
         return error;
     }
-    runner->died = count.died;
+    runner->lapses = count.lapses;
     tell_of_lapses(runner);
     if (!has_files(runner)) /* the commit may have waited long */
         return runner->lost;

@@ -16,6 +16,8 @@
 
 #include <base/histogram.h>
 
+enum { TW__STORE_TOLD = 16 };
+
 struct tw__store_runner {
     struct tw_store *store;
     struct tw_store_run options; /* without zeroes: the defaults are filled in */
@@ -28,8 +30,10 @@ struct tw__store_runner {
     struct tw__store_table table;
     struct tw__store_batch batch;
     struct tw__store_job *answered; /* jobs whose answer is not written yet: a list */
-    struct tw__store_job *died;     /* the news of tasks that the end of earlier runs has killed: a list */
-    uint64_t bytes;                 /* of the jobs under way */
+    struct tw__store_lapses lapses; /* of earlier runs, which are not told yet */
+    uint64_t told[TW__STORE_TOLD];  /* the last damaged rows that were told; 0: none */
+    size_t told_count;
+    uint64_t bytes; /* of the jobs under way */
     struct tw__store_pace pace;
     bool must_look;           /* whether or not SQLite says that the file has changed */
     bool dropping;            /* the last claims were too late, and so may be the next ones */

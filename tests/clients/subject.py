@@ -53,7 +53,7 @@ from workers import thread_states
 HERE = os.path.dirname(os.path.abspath(__file__))
 SUBJECTS = os.path.join(HERE, "subjects")
 LANGUAGES = ["command", "python", "asyncio", "node", "go"]
-NOTHING = {"done": 0, "failed": 0, "dead": 0, "back": 0, "lost": 0}
+NOTHING = {"done": 0, "failed": 0, "died": 0, "back": 0, "lost": 0}
 LEASE = 2000  # ms; a third of it passes between two heartbeats
 
 
@@ -145,7 +145,7 @@ def arguments(language, url, options):
 
 # The command's own lines, and the lines of the other programs
 
-COUNTS = re.compile(r"stopped; (\d+) done, (\d+) failed, (\d+) dead, (\d+) given back, (\d+) lost")
+COUNTS = re.compile(r"stopped; (\d+) done, (\d+) failed, (\d+) died, (\d+) given back, (\d+) lost")
 
 
 def translated(line):

@@ -289,7 +289,7 @@ FAILED = _errors.outcome_of(OSError())
 
 @pytest.mark.parametrize("outcome, reply, unsure, counted", [
     (_errors.DONE, 1, False, "done"), (_errors.DONE, 0, False, "lost"), (_errors.DONE, 0, True, "done"),
-    (FAILED, 4000, False, "failed"), (FAILED, 0, False, "dead"), (FAILED, None, False, "lost"),
+    (FAILED, 4000, False, "failed"), (FAILED, 0, False, "died"), (FAILED, None, False, "lost"),
     (FAILED, None, True, "failed"), (_errors.BACK, 4000, False, "back"), (_errors.BACK, None, False, "lost"),
     (_errors.BACK, None, True, "back"),
 ])
@@ -425,7 +425,7 @@ def test_exceptions(crew, work, messages, raised, kind, said):
         work.put("b", "x")
         wait_until(lambda: worker.counts.done == 1)
     task = work.get("a")
-    assert task.error == said and worker.counts == Counts(done=1)._replace(**{kind: 1})
+    assert task.error == said and worker.counts == Counts(done=1, failed=1, died=int(kind == "dead"))
     assert task.state == ("dead" if kind == "dead" else "waiting")
     if kind == "dead":
         assert task.next is None

@@ -291,7 +291,7 @@ def test_a_handler_gives_a_job_up(desk):
     desk.put("hopeless", "dead no such address")
     row = desk.dead("hopeless")
     assert row.attempts == 1 and "no such address" in row.error
-    desk.wanted["dead"] += 1
+    desk.wanted.update(failed=1, died=1)
 
 
 def test_a_job_is_dead_after_its_tries(desk, language):
@@ -300,7 +300,7 @@ def test_a_job_is_dead_after_its_tries(desk, language):
     assert row.attempts == 2 and re.fullmatch(text_of(language, "two"), row.error)
     desk.begun("tries", 2)
     assert desk.attempts("tries") == [1, 2]
-    desk.wanted.update(failed=1, dead=1)
+    desk.wanted.update(failed=2, died=1)
 
 
 def test_a_long_error_is_cut_between_two_characters(desk):
@@ -308,7 +308,7 @@ def test_a_long_error_is_cut_between_two_characters(desk):
     desk.put("novel", "fail " + "\u00e4" * 5000, words=("IN", 0, "TRIES", 1))
     error = desk.dead("novel").error
     assert 4000 < len(error.encode()) <= 4096 and "\u00e4" * 100 in error
-    desk.wanted["dead"] += 1
+    desk.wanted.update(failed=1, died=1)
 
 
 def test_tasks_of_all_queues_are_taken(desk):

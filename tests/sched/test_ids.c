@@ -33,6 +33,7 @@ static void nonsense_ids_find_nothing(void **state)
     static const uint64_t nonsense[] = {0,         1, UINT32_MAX, UINT64_MAX, 1ull << 32, 1ull << 32 | 5000,
                                         1ull << 63};
     enum tw_cancelled found = TW_RUNNING;
+    _Static_assert(TW_GONE == 0 && TW_CANCELLED == 1 && TW_RUNNING == 2, "as TW.CANCEL replies");
     tw_sched_after(sched, ms, log_call, NULL, NULL);
     for (size_t i = 0; i < sizeof nonsense / sizeof nonsense[0]; i++) {
         if (nonsense[i] != 1ull << 32) /* the only task */

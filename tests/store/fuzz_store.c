@@ -211,7 +211,7 @@ static void hurry(void *arg, int error, const char *text)
 {
     (void)arg;
     sum_up(text, strlen(text));
-    if (error != 0 && error != TW_EDEAD && error != TW_EFAILED)
+    if (error != 0 && error != TW_EDEAD && error != TW_EFAILED && error != TW_EDAMAGED)
         clock_hurry(RETRY_MS);
 }
 

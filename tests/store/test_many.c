@@ -285,6 +285,7 @@ static void loads_are_those_of_each_queue(void **state)
     assert_int_equal(tw_store_loads(store, NULL, note_load, text), 0);
     assert_string_equal(text, "");
     put_many(store, "q", 4, 5, 1);
+    put(store, "later", TW_STORE_TIME_MAX - 1);
     put_many(store, "r", 1, TW_STORE_TIME_MAX, 1);
     assert_int_equal(tw_store_pause(store, "p", true), 1);
     other_ask(db, "UPDATE tw_meta SET run = 5;"
@@ -292,7 +293,7 @@ static void loads_are_those_of_each_queue(void **state)
                   "UPDATE tw_task SET run = 4 WHERE queue = 'q' AND id = CAST('1' AS BLOB);"
                   "UPDATE tw_task SET dead_ms = 7 WHERE queue = 'q' AND id = CAST('3' AS BLOB)");
     assert_int_equal(tw_store_loads(store, NULL, note_load, text), 3);
-    assert_string_equal(text, "p 0+0*0!0 next never paused; q 0+2*1!1 next 5; "
+    assert_string_equal(text, "p 0+0*0!0 next never paused; q 1+2*1!1 next 253402300799998; "
                               "r 1+0*0!0 next 253402300799999; ");
     text[0] = '\0';
     assert_int_equal(tw_store_loads(store, "none", note_load, text), 1);
@@ -342,7 +343,7 @@ static void a_snapshot_is_one_moment(void **state)
     assert_int_equal(snapshot.before, 4);
     assert_int_equal(snapshot.after, 4);
     assert_int_equal(snapshot.wrong, TW_EINVAL);
-    assert_string_equal(snapshot.text, "q 0+4*0!0 next 5; ");
+    assert_string_equal(snapshot.text, "q 0+4*0!0 next never; ");
     assert_int_equal(snapshot.next_ms, 5);
     assert_int_equal(snapshot.outside, 3);
     assert_int_equal(tw_store_count(snapshot.store, "q", false), 3);

@@ -153,6 +153,23 @@ static void put_many(sqlite3 *db, const char *id, int n, uint64_t due_ms)
     }
 }
 
+/* Restores a backup from before n puts. The runner has not looked since. */
+static void lose_puts(struct tw_store *store, sqlite3 *db, int n)
+{
+    sqlite3 *backup = back_up(db);
+    put_many(db, "lost", n, tw_store_now() + HOUR_MS);
+    restore_unseen(store, backup, db);
+}
+
+/* The same, of a run whose job "a" stays until the test answers it. */
+static void keep_a_and_lose(struct tw_store *store, struct calls *calls, sqlite3 *db, int n)
+{
+    keep_a(store, calls);
+    runner_idle(store);
+    clock_stop(0);
+    lose_puts(store, db, n);
+}
+
 /* With this connection others put three tasks, between the next commit of the run that fails and its look;
  * NULL: nobody does. */
 static sqlite3 *_Atomic putting;
@@ -184,9 +201,7 @@ static void a_task_put_after_a_restore_is_called(void **state)
     start_with(store, &calls);
     for (size_t i = 0; i < sizeof rounds / sizeof rounds[0]; i++) {
         runner_idle(store);
-        sqlite3 *backup = back_up(db);
-        put_many(db, "lost", rounds[i].lost, tw_store_now() + HOUR_MS);
-        restore_unseen(store, backup, db);
+        lose_puts(store, db, rounds[i].lost);
         put_many(db, "made", rounds[i].made, tw_store_now() + SOON_MS);
         look_again(store);
         clock_pass(SOON_MS);
@@ -211,9 +226,7 @@ static void the_mark_of_a_restore_makes_a_run_read_anew(void **state)
     assert_int_equal(tw_store_handle(store, "q", 1, note_call, &calls), 0); /* one after the other */
     assert_int_equal(tw_store_start(store, NULL), 0);
     runner_idle(store);
-    sqlite3 *backup = back_up(db);
-    put_many(db, "lost", 1, tw_store_now() + HOUR_MS);
-    restore_unseen(store, backup, db);
+    lose_puts(store, db, 1);
     put_many(db, "made", 3, tw_store_now() + SOON_MS);
     assert_int_equal(tw_store_restored(store, true), 1);
     assert_int_equal(tw_store_restored(store, false), 1);
@@ -286,12 +299,7 @@ static void a_job_that_is_given_back_after_a_restore_is_called_again(void **stat
     struct tw_store *store = store_of(state);
     struct calls calls;
     sqlite3 *db = other_open(*state);
-    keep_a(store, &calls);
-    runner_idle(store);
-    clock_stop(0);
-    sqlite3 *backup = back_up(db);
-    put_many(db, "lost", 1, tw_store_now() + HOUR_MS);
-    restore_unseen(store, backup, db);
+    keep_a_and_lose(store, &calls, db, 1);
     look_again(store);
     assert_int_equal(calls_of(&calls), 1);
     tw_job_answer(calls.kept[0], TW_BACK);
@@ -357,12 +365,7 @@ static void a_commit_of_the_run_before_its_look_hides_no_restore(void **state)
     struct tw_store *store = store_of(state);
     struct calls calls;
     sqlite3 *db = other_open(*state);
-    keep_a(store, &calls);
-    runner_idle(store);
-    clock_stop(0);
-    sqlite3 *backup = back_up(db);
-    put_many(db, "lost", 1, tw_store_now() + HOUR_MS);
-    restore_unseen(store, backup, db);
+    keep_a_and_lose(store, &calls, db, 1);
     tw_job_answer(calls.kept[0], TW_DONE);
     wait_for_answers(store, 1);
     put_many(db, "made", 1, tw_store_now() + SOON_MS);
@@ -420,12 +423,7 @@ static void a_restore_that_a_commit_of_the_run_has_noticed_counts(void **state)
     struct tw_store *store = store_of(state);
     struct calls calls;
     sqlite3 *db = other_open(*state);
-    keep_a(store, &calls);
-    runner_idle(store);
-    clock_stop(0);
-    sqlite3 *backup = back_up(db);
-    put_many(db, "lost", 2, tw_store_now() + HOUR_MS);
-    restore_unseen(store, backup, db);
+    keep_a_and_lose(store, &calls, db, 2);
     atomic_store(&putting, db);
     tw_job_answer(calls.kept[0], TW_DONE);
     wait_for_answers(store, 1);

@@ -667,9 +667,10 @@ static void note_news(void *arg, int error, const char *message)
     pthread_mutex_lock(&news->lock);
     size_t used = strlen(news->text);
     snprintf(news->text + used, sizeof news->text - used, "%s: %s\n",
-             error == TW_EDEAD     ? "dead"
-             : error == TW_EFAILED ? "failed"
-                                   : "other",
+             error == TW_EDEAD      ? "dead"
+             : error == TW_EFAILED  ? "failed"
+             : error == TW_EDAMAGED ? "damaged"
+                                    : "other",
              message);
     news->count++;
     pthread_mutex_unlock(&news->lock);
@@ -712,6 +713,50 @@ static void a_run_tells_of_tasks_that_fail_and_die(void **state)
                                    "dead: queue 'q', id x'61ff': dead after 1 attempt: broke\n"
                                    "dead: queue 'q', id 'x': dead after 3 attempts: broke\n");
     assert_int_equal(news.count, 3);
+}
+
+/* No verb can name such an id. The end of an earlier run leaves its attempt alone, a restore lets all rows be
+ * read once more, and the message holds the remedy. */
+static void a_run_tells_of_a_damaged_row_once_and_calls_the_others(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct news news = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    struct tw_store_run options = {.workers = 1, .on_error = note_news, .arg = &news};
+    struct calls calls;
+    struct seen seen = {.text = ""};
+    sqlite3 *db = other_open(*state);
+    calls_init(&calls);
+    for (int i = 0; i < 5; i++)
+        put(store, (const char *[]){"a", "b", "c", "d", "e"}[i], (uint64_t)(5 + i));
+    other_ask(db, "PRAGMA ignore_check_constraints = ON;"
+                  "UPDATE tw_meta SET run = 7;"
+                  "UPDATE tw_task SET id = x'', attempt = 1, run = 7 WHERE seq = 1;"
+                  "UPDATE tw_task SET id = zeroblob(1025) WHERE seq = 2;"
+                  "UPDATE tw_task SET id = 'c' WHERE seq = 3;"
+                  "UPDATE tw_task SET due_ms = 253402300800000 WHERE seq = 4");
+    assert_int_equal(tw_store_scan(store, "q", NULL, see, &seen), 5);
+    assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
+    assert_int_equal(tw_store_start(store, &options), 0);
+    assert_string_equal(wait_for_calls(&calls, 1), "e/1");
+    EVENTUALLY(count_news(&news) == 4);
+    assert_int_equal(tw_store_restored(store, true), 1);
+    assert_int_equal(tw_store_restored(store, false), 1);
+    put(store, "f", 10);
+    assert_string_equal(wait_for_calls(&calls, 2), "e/1 f/1");
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_string_equal(
+        news.text,
+        "damaged: queue 'q': the row 1 of tw_task is damaged, and its task is not called: id is a blob of 0"
+        " bytes: expected a blob of 1 to 1024; DELETE FROM tw_task WHERE seq = 1 removes it\n"
+        "damaged: queue 'q': the row 2 of tw_task is damaged, and its task is not called: id is a blob of 1025"
+        " bytes: expected a blob of 1 to 1024; DELETE FROM tw_task WHERE seq = 2 removes it\n"
+        "damaged: queue 'q': the row 3 of tw_task is damaged, and its task is not called: id is a text of 1"
+        " bytes: expected a blob of 1 to 1024; DELETE FROM tw_task WHERE seq = 3 removes it\n"
+        "damaged: queue 'q': the row 4 of tw_task is damaged, and its task is not called: due_ms is an integer,"
+        " 253402300800000: expected an integer of 0 to 253402300799999;"
+        " DELETE FROM tw_task WHERE seq = 4 removes it\n");
+    assert_string_equal(other_ask(db, "DELETE FROM tw_task WHERE seq = 1; SELECT count(*) FROM tw_task"), "3");
+    sqlite3_close(db);
 }
 
 /* A bug: after a process had died in the first attempt, no failure was told. The handler gives no reason. */
@@ -2068,6 +2113,7 @@ int main(void)
         TEST_STOPPED(a_handler_may_name_the_time_of_the_next_attempt),
         TEST(a_dead_task_stays_until_it_is_replayed),
         TEST_STOPPED(a_run_tells_of_tasks_that_fail_and_die),
+        TEST_STOPPED(a_run_tells_of_a_damaged_row_once_and_calls_the_others),
         TEST_STOPPED(a_first_failure_after_a_crash_is_told_once),
         TEST_STOPPED(a_failure_is_told_once_if_the_retry_is_at_the_due_time),
         TEST_STOPPED(each_period_tells_of_its_first_failure),

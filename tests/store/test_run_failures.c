@@ -191,7 +191,7 @@ static void note_error(void *arg, int error, const char *text)
 {
     struct errors *errors = arg;
     assert_true(text[0] != '\0');
-    if (error == TW_EFAILED || error == TW_EDEAD)
+    if (error == TW_EFAILED || error == TW_EDEAD || error == TW_EDAMAGED)
         return;
     if (error == 0) {
         atomic_fetch_add(&errors->mended, 1);

@@ -325,6 +325,7 @@ static void a_task_that_kills_its_process_dies(void **state)
     wait_for_answers(store, 1);
     tw_store_stats(store, &stats);
     assert_int_equal(stats.died, 1);
+    assert_int_equal(stats.lapsed, 2);
     assert_int_equal(stats.failed, 0);
     assert_int_equal(tw_store_stop(store), 0);
     assert_int_equal(tw_store_get(store, "q", "bad", 3, see, &seen), 0);
@@ -360,6 +361,7 @@ static void the_next_run_ends_attempts_that_were_replaced(void **state)
     start_with(store, &calls);
     assert_string_equal(wait_for_calls(&calls, 1), "x/1");
     assert_int_equal(calls.last.lapses, 0);
+    assert_int_equal(stats_of(store).lapsed, 2);
     assert_int_equal(tw_store_stop(store), 0);
     assert_string_equal(other_ask(db, "SELECT id || attempt || lapses || replaced || run FROM tw_task"),
                         "y0000");

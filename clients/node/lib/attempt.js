@@ -41,7 +41,7 @@ class Attempt {
         this.job = new Job(row, crew.settings.buffers);
     }
 
-    /** Returns the name of the count to which the attempt belongs: done, failed, dead, back or lost. */
+    /** Returns the name of the count to which the attempt belongs: done, failed, died, back or lost. */
     async run(handler) {
         const { job } = this;
         if (this.#crew.stopping.aborted) return this.#giveBack();
@@ -119,7 +119,7 @@ class Attempt {
         const dead = told.reply === 0;
         if (dead) this.#crew.emit("dead", this.job, error);
         else this.#crew.emit("failed", this.job, error, told.reply === null ? null : new Date(told.reply));
-        return dead ? "dead" : "failed";
+        return dead ? "died" : "failed";
     }
 
     async #giveBack(...words) {

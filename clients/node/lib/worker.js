@@ -39,7 +39,7 @@ class Worker extends EventEmitter {
     #servers;
     #settings;
     #tasks = new Map(); // by queue: { handler, jobs }
-    #counts = { done: 0, failed: 0, dead: 0, back: 0, lost: 0 };
+    #counts = { done: 0, failed: 0, died: 0, back: 0, lost: 0 };
     #loops = [];
     #running = new Map(); // attempts, each with a promise of its end
     #stopping = new AbortController(); // take no more
@@ -200,6 +200,7 @@ class Worker extends EventEmitter {
         const { handler } = this.#tasks.get(attempt.job.queue);
         this.#running.set(attempt, attempt.run(handler).then((count) => {
             this.#counts[count]++;
+            if (count === "died") this.#counts.failed++;
         }).catch(crew.fail).finally(() => {
             this.#running.delete(attempt);
             loop.places.end();

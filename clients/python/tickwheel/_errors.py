@@ -68,7 +68,7 @@ class Outcome(NamedTuple):
         (`unsure`), they may have been carried out then, and their token is worthless now."""
         if reply is None or (self.kind == "done" and reply == 0):
             return self.kind if unsure else "lost"
-        return "dead" if self.kind == "failed" and reply == 0 else self.kind
+        return "died" if self.kind == "failed" and reply == 0 else self.kind
 
 
 DONE = Outcome("done", [])
@@ -112,7 +112,9 @@ def outcome_of(error: Optional[BaseException]) -> Outcome:
 
 
 def added(counts: Counts, name: str) -> Counts:
-    return counts._replace(**{name: getattr(counts, name) + 1})
+    """Counts an attempt. One whose task has died has failed too."""
+    names = ("failed", "died") if name == "died" else (name,)
+    return counts._replace(**{each: getattr(counts, each) + 1 for each in names})
 
 
 # Errors of the server

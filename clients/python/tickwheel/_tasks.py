@@ -8,11 +8,11 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
 
 
 class Counts(NamedTuple):
-    """The attempts of a worker: done; failed, of tasks that are tried again; failed, of tasks that are dead
-    now; given back; and attempts whose lease was lost, so that their result counts for nothing."""
+    """The attempts of a worker: done; failed; of these, attempts whose task has died; given back; and attempts
+    whose lease was lost, so that their result counts for nothing."""
     done: int = 0
     failed: int = 0
-    dead: int = 0
+    died: int = 0
     back: int = 0
     lost: int = 0
 

@@ -9,7 +9,7 @@ const { createClient } = require("redis");
 const { Queue, Worker, Retry, Back, Dead, LeaseLost, GivenUp, WorkerError } = require("tickwheel");
 
 const FAR = 3600000, NO_SIGNALS = { signals: [] };
-const NOTHING = { done: 0, failed: 0, dead: 0, back: 0, lost: 0 };
+const NOTHING = { done: 0, failed: 0, died: 0, back: 0, lost: 0 };
 const client = createClient({ url: process.env.TICKWHEEL_URL });
 let count = 0;
 
@@ -108,7 +108,7 @@ test("errors of a handler, and the text that stays with the task", async () => {
         throw throws[job.id];
     });
     const [failed, dead] = await Promise.all([events(worker, "failed", 8), events(worker, "dead", 2)]);
-    assert.deepEqual(await worker.stop(), { ...NOTHING, failed: 8, dead: 2 });
+    assert.deepEqual(await worker.stop(), { ...NOTHING, failed: 10, died: 2 });
     for (const [job, error, next] of failed) {
         assert.equal(error, throws[job.id]);
         assert.equal((await queue.get(job.id)).next.getTime(), next.getTime());

@@ -77,7 +77,7 @@ func work(pool tickwheel.Pool, queues []string) error {
 		return err
 	}
 	c := worker.Counts()
-	fmt.Printf("stopped done=%d failed=%d dead=%d back=%d lost=%d\n", c.Done, c.Failed, c.Dead, c.Back, c.Lost)
+	fmt.Printf("stopped done=%d failed=%d died=%d back=%d lost=%d\n", c.Done, c.Failed, c.Died, c.Back, c.Lost)
 	return nil
 }
 

@@ -152,7 +152,7 @@ func (p *proof) transaction() {
 func (p *proof) failures() {
 	p.run()
 	mails := p.put("mails", "ann", "busy", "asleep", "nobody")
-	p.work(tickwheel.Counts{Done: 1, Failed: 1, Back: 1, Dead: 1})
+	p.work(tickwheel.Counts{Done: 1, Failed: 2, Died: 1, Back: 1})
 	busy, err := mails.Get(p.ctx, "busy")
 	must(err)
 	is(true, busy.Remaining > 50*time.Second)
@@ -170,7 +170,7 @@ func (p *proof) dead() {
 	p.worker.Jobs = 1 // So that "a" dies first.
 	p.worker.Handle("orders", func(context.Context, *tickwheel.Job) error { return tickwheel.Dead(errBusy) })
 	p.put("orders", "a", "b")
-	p.work(tickwheel.Counts{Dead: 2})
+	p.work(tickwheel.Counts{Failed: 2, Died: 2})
 	p.run()
 	left, err := p.orders.Dead(p.ctx, 0, "")
 	must(err)
