@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * A call that was due before the run began is late because nobody ran it. Such calls are counted apart, so that
- * an hour without a process does not hide how punctual the run itself is. Retries are not late: the backoff
- * delays them. Example: a run that begins at 10:00 finds a task of 09:00, which is called an hour late, and a
- * task of 10:05, which is called 200 us late. The summary has a line for each.
+ * A call that could be made before the run began is late because nobody ran it. Such calls are counted apart,
+ * so that an hour without a process does not hide how punctual the run itself is. Only first attempts count, as
+ * in the store's own statistics. Example: a run that begins at 10:00 finds a task of 09:00, which is called an
+ * hour late, and a task of 10:05, which is called 200 us late. The summary has a line for each.
  */
 #include "tally.h"
 
@@ -63,7 +63,8 @@ uint64_t tally_late_us(const struct tw_job *job)
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     uint64_t now_us = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / US_NS;
-    return now_us > job->due_ms * 1000 ? now_us - job->due_ms * 1000 : 0;
+    uint64_t from_us = job->late_from_ms * US_NS;
+    return now_us > from_us ? now_us - from_us : 0;
 }
 
 static void note(struct late *late, uint64_t late_us)
@@ -81,7 +82,7 @@ void tally_call(struct tally *tally, const struct tw_job *job, uint64_t late_us)
     tally->standing_by = false;
     tally->calls++;
     tally->retries += job->attempt > 1;
-    if (job->attempt == 1 && job->due_ms < tally->began_ms) {
+    if (job->attempt == 1 && job->late_from_ms < tally->began_ms) {
         note(&tally->overdue, late_us);
     } else if (job->attempt == 1) {
         note(&tally->late, late_us);

@@ -33,7 +33,7 @@ void tally_command(struct tally *tally, enum children_end end);
 /* Returns the number of calls. Threads: any. */
 uint64_t tally_calls(struct tally *tally);
 
-/* Print the calls whose tasks had been due while nobody ran them, the commands, and how late the other calls
+/* Print the calls whose turn came while nobody ran them, the commands, and how late the other calls
  * were. Requires: no call is under way. */
 void tally_print_overdue(const struct tally *tally, FILE *out);
 void tally_print_commands(const struct tally *tally, FILE *out);
