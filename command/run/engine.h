@@ -6,6 +6,7 @@
 #ifndef COMMAND_ENGINE_H
 #define COMMAND_ENGINE_H
 
+#include "batch.h"
 #include "calendar.h"
 #include "children.h"
 #include "reader.h"
@@ -31,9 +32,8 @@ struct run {
     _Atomic bool damaged;     /* the file is, or was replaced */
     bool failed;              /* lines cannot be put into the file */
     bool all_read;            /* the last input was read to its end */
-    struct {
-        uint64_t put, moved, cancelled, unknown, replaced;
-    } lines; /* by their effect, when the engine has stopped */
+    struct batch_tally lines; /* by their effect, when the engine has stopped */
+    uint64_t replaced;        /* tasks that a later line has replaced, if the engine knows */
 
     /* For an engine whose tasks do not survive the run. */
     FILE *unread;     /* receives the lines that are not read; NULL: they are left in the input */

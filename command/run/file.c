@@ -163,16 +163,6 @@ static void look(struct run_now *now)
 
 /* ---- the end --------------------------------------------------------------------------------------------- */
 
-static void note_lines(void)
-{
-    const struct batch_tally *tally = &file.batch.tally;
-    struct run *run = file.run;
-    run->lines.put = tally->put;
-    run->lines.cancelled = tally->cancelled;
-    run->lines.moved = tally->moved;
-    run->lines.unknown = tally->unknown;
-}
-
 static bool stop(void)
 {
     if (file.run->signalled || atomic_load(&file.run->damaged))
@@ -185,7 +175,7 @@ static bool stop(void)
                             "the end of a task cannot be written, and it will run again");
     }
     news_end(&file.news);
-    note_lines();
+    file.run->lines = file.batch.tally;
     return error == 0;
 }
 

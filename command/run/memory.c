@@ -111,7 +111,7 @@ static const char *do_task(const struct line *line)
     struct value *value = value_new(line, &first);
     if (value == NULL)
         return "there is no memory for the task";
-    run->lines.replaced += value_cancel(sched, line->id);
+    run->replaced += value_cancel(sched, line->id);
     int error = add_task(line, first.due_ns, value);
     run->lines.put += error == 0;
     if (error == 0)

@@ -191,8 +191,8 @@ static void print_lines(FILE *out)
 {
     fprintf(out, "attempts: %" PRIu64 "; tasks put: %" PRIu64 ", cancelled: %" PRIu64 ", moved: %" PRIu64,
             tally_calls(run.tally), run.lines.put, run.lines.cancelled, run.lines.moved);
-    if (run.lines.replaced > 0)
-        fprintf(out, ", replaced by a later line: %" PRIu64, run.lines.replaced);
+    if (run.replaced > 0)
+        fprintf(out, ", replaced by a later line: %" PRIu64, run.replaced);
     fputc('\n', out);
     if (run.lines.unknown > 0)
         fprintf(out, "lines without effect: %" PRIu64 " (move or cancel of an id without a pending task)\n",
