@@ -17,6 +17,7 @@
 #include "queues/place.h"
 #include "queues/queue.h"
 #include "queues/route.h"
+#include "queues/sums.h"
 #include "server/arguments.h"
 #include "server/gate.h"
 #include "server/lateness.h"

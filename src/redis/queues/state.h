@@ -75,7 +75,6 @@ enum tw__redis_count {
     TW__REDIS_SUPERSEDED,
     TW__REDIS_COUNTS
 };
-extern const char *const tw__redis_count_name[TW__REDIS_COUNTS];
 
 /* Shared by all tasks of a queue that have the same plan. */
 struct tw__redis_route {
