@@ -87,15 +87,14 @@ int tw__redis_ack_command(RedisModuleCtx *ctx, RedisModuleString **argv, int arg
         struct tw__redis_task *task = find_task(queue, argv[i], argv[i + 1]);
         if (task == NULL)
             continue;
-        tw__redis_shared.counts.coalesced += tw__redis_task_missed(task);
+        tw__redis_count(queue, TW__REDIS_COALESCED, tw__redis_task_missed(task));
         if (tw__redis_task_stage(task) == TW__REDIS_REPLACED)
             tw__redis_lease_end_replaced(queue, task, now_ms, now_ms, &log);
         else
             tw__redis_lease_done(queue, task, now_ms, &log);
         done++;
     }
-    queue->done += (uint64_t)done;
-    tw__redis_shared.counts.done += (uint64_t)done;
+    tw__redis_count(queue, TW__REDIS_DONE, (uint64_t)done);
     if (done > 0)
         tw__redis_lives_close(ctx, argv[1], &log, "tw.ack");
     return RedisModule_ReplyWithLongLong(ctx, done);
@@ -187,7 +186,7 @@ static uint64_t end_failed(RedisModuleCtx *ctx, RedisModuleString *name, struct 
     uint64_t at_ms =
         tw__redis_offer_fail(queue, task, nack->error, nack->at_ms, nack->dead, tw__redis_now_ms(), &log);
     bool purged = at_ms == 0 && tw__redis_purge_excess(queue, &log);
-    tw__redis_shared.counts.failed++;
+    tw__redis_count(queue, TW__REDIS_FAILED, 1);
     tw__redis_lives_close(ctx, name, &log, at_ms == 0 ? "tw.dead" : "tw.nack");
     if (purged)
         tw__redis_keys_changed(ctx, name, "tw.purge");
@@ -218,7 +217,7 @@ static uint64_t end_attempt(RedisModuleCtx *ctx, RedisModuleString *name, struct
     struct tw__redis_buffer log = {0};
     uint64_t now_ms = tw__redis_now_ms(),
              next_ms = tw__redis_lease_end_replaced(queue, task, now_ms, now_ms, &log);
-    *(back ? &tw__redis_shared.counts.back : &tw__redis_shared.counts.failed) += 1;
+    tw__redis_count(queue, back ? TW__REDIS_BACK : TW__REDIS_FAILED, 1);
     tw__redis_lives_close(ctx, name, &log, back ? "tw.back" : "tw.nack");
     return next_ms;
 }

@@ -112,7 +112,8 @@
  *
  * The arity is the least number of arguments with which a command says what is missing. With fewer the server
  * says that the number of arguments is wrong. Example: the id of TW.PUT has to be there, but a call without IN
- * or PAYLOAD gets an error that names them. */
+ * or PAYLOAD gets an error that names them. The internal commands count their arguments themselves, so that
+ * fired.c decides what a wrong number in the append-only file means, and not the server. */
 static const struct command {
     const char *name;
     RedisModuleCmdFunc call;
@@ -400,7 +401,7 @@ static const struct command {
      {
          .summary = "Internal: what became of tasks, in the append-only file and on replicas.",
          .complexity = "O(1) for each id",
-         .arity = -3,
+         .arity = -1,
          .key_specs = SPECS(SPEC(1, RW(DELETE))),
          .args = ARGS(KEY("queue", 0),
                       GROUP("kind", ONEOF, REDISMODULE_CMD_ARG_NONE, WORD("once", "ONCE"), WORD("next", "NEXT"),
@@ -417,7 +418,7 @@ static const struct command {
      {
          .summary = "Internal: adds tasks, in the append-only file.",
          .complexity = "O(1) for each task",
-         .arity = 3,
+         .arity = -1,
          .key_specs = SPECS(SPEC(1, RW(INSERT))),
          .args = ARGS(KEY("queue", 0), ARG("chunk", STRING)),
      }},

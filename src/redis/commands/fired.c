@@ -51,6 +51,77 @@ static int reply_misfit(RedisModuleCtx *ctx, RedisModuleString *name, const char
     return RedisModule_ReplyWithError(ctx, error);
 }
 
+/* A part of the log cannot be read. If it is the AOF, ends the server, as an unknown command there does.
+ * Otherwise the server would go on without these tasks, and the next rewrite would take them from the file. */
+static void end_start(RedisModuleCtx *ctx, const char *why)
+{
+    if (!RedisModule_IsAOFClient(RedisModule_GetClientId(ctx)))
+        return;
+    RedisModule_Log(ctx, "warning", "tickwheel: %s", why);
+    exit(EXIT_FAILURE);
+}
+
+/* A part of the log cannot be read. The primary gets an error. */
+static int refuse_log(RedisModuleCtx *ctx, const char *why)
+{
+    char error[REPLY_MAX + sizeof "ERR "];
+    end_start(ctx, why);
+    snprintf(error, sizeof error, "ERR %s", why);
+    return RedisModule_ReplyWithError(ctx, error);
+}
+
+#define BACKUP "take the file from a backup or a replica"
+
+static int refuse_count(RedisModuleCtx *ctx, const char *name, int argc, const char *expected)
+{
+    char why[REPLY_MAX];
+    snprintf(why, sizeof why, "the number of arguments of %s is %d: expected %s; " BACKUP, name, argc - 1,
+             expected);
+    return refuse_log(ctx, why);
+}
+
+/* A later version may have further forms. */
+static int refuse_form(RedisModuleCtx *ctx, RedisModuleString *form)
+{
+    char shown[TW__REDIS_SHOWN_MAX], why[REPLY_MAX];
+    snprintf(
+        why, sizeof why,
+        "the outcome is '%s': expected ONCE id ..., NEXT id due times ..., LIVES changes, PUT chunk value ..., "
+        "RENEW chunk value ..., PAUSE or RESUME; the version that wrote it can read it",
+        tw__redis_string_shown(form, shown));
+    return refuse_log(ctx, why);
+}
+
+static int refuse_damaged(RedisModuleCtx *ctx, RedisModuleString *name, const struct tw__redis_fault *fault)
+{
+    char shown[TW__REDIS_SHOWN_MAX], text[TW__REDIS_FAULT_TEXT], why[REPLY_MAX];
+    snprintf(why, sizeof why,
+             "a chunk of the queue '%s' is damaged: %s; " BACKUP
+             ", as redis-check-aof does not look into chunks",
+             tw__redis_string_shown(name, shown), tw__redis_fault_text(fault, text));
+    return refuse_log(ctx, why);
+}
+
+/* The key of a chunk has another type, and keys.c has replied so. */
+static int tell_type(RedisModuleCtx *ctx, RedisModuleString *name)
+{
+    char shown[TW__REDIS_SHOWN_MAX], why[REPLY_MAX];
+    snprintf(why, sizeof why, "a chunk has the key '%s' of another type: expected a queue, or none; " BACKUP,
+             tw__redis_string_shown(name, shown));
+    end_start(ctx, why);
+    return REDISMODULE_OK;
+}
+
+static int refuse_next(RedisModuleCtx *ctx, RedisModuleString **argv)
+{
+    char due[TW__REDIS_SHOWN_MAX], times[TW__REDIS_SHOWN_MAX], why[REPLY_MAX];
+    snprintf(why, sizeof why,
+             "the outcome is NEXT with due '%s' and times '%s': expected 0 to %" PRIu64
+             " and -1, or at least 1; " BACKUP,
+             tw__redis_string_shown(argv[1], due), tw__redis_string_shown(argv[2], times), TW__TASK_TIME_MAX);
+    return refuse_log(ctx, why);
+}
+
 /* Returns the task with this id, which was delivered. Only a task that has a target, and that waits, can have
  * been. Otherwise returns NULL, and sets *misfit. */
 static struct tw__redis_task *delivered_task(const struct tw__redis_queue *queue, RedisModuleString *argument,
@@ -79,7 +150,7 @@ static bool fired_next(RedisModuleCtx *ctx, struct tw__redis_queue *queue, Redis
     if (RedisModule_StringToLongLong(argv[1], &due) != REDISMODULE_OK || due < 0 ||
         (uint64_t)due > TW__TASK_TIME_MAX || RedisModule_StringToLongLong(argv[2], &times) != REDISMODULE_OK ||
         times < -1 || times == 0) {
-        tw__redis_argument_error(ctx, argv[1], "TW.FIRED NEXT", "id, due time, times left");
+        refuse_next(ctx, argv);
         return false;
     }
     struct tw__redis_task *task = delivered_task(queue, argv[0], &hash, misfit);
@@ -101,42 +172,6 @@ static void fired_once(struct tw__redis_queue *queue, RedisModuleString *argumen
     struct tw__redis_task *task = delivered_task(queue, argument, &hash, misfit);
     if (task != NULL)
         tw__redis_queue_remove(queue, task, hash);
-}
-
-/* A part of the log cannot be read: replies with the error. But one of the AOF ends the server, as an unknown
- * command there does. Otherwise it would go on without these tasks, and the next rewrite would take them from
- * the file. */
-static int refuse_log(RedisModuleCtx *ctx, const char *why)
-{
-    char error[REPLY_MAX + sizeof "ERR "];
-    if (RedisModule_IsAOFClient(RedisModule_GetClientId(ctx))) {
-        RedisModule_Log(ctx, "warning", "tickwheel: %s", why);
-        exit(EXIT_FAILURE);
-    }
-    snprintf(error, sizeof error, "ERR %s", why);
-    return RedisModule_ReplyWithError(ctx, error);
-}
-
-/* A later version may have further forms. */
-static int refuse_form(RedisModuleCtx *ctx, RedisModuleString *form)
-{
-    char shown[TW__REDIS_SHOWN_MAX], why[REPLY_MAX];
-    snprintf(
-        why, sizeof why,
-        "the outcome is '%s': expected ONCE id ..., NEXT id due times ..., LIVES changes, PUT chunk value ..., "
-        "RENEW chunk value ..., PAUSE or RESUME; the version that wrote it can read it",
-        tw__redis_string_shown(form, shown));
-    return refuse_log(ctx, why);
-}
-
-static int refuse_damaged(RedisModuleCtx *ctx, RedisModuleString *name, const struct tw__redis_fault *fault)
-{
-    char shown[TW__REDIS_SHOWN_MAX], text[TW__REDIS_FAULT_TEXT], why[REPLY_MAX];
-    snprintf(why, sizeof why,
-             "a chunk of the queue '%s' is damaged: %s; take the file from a backup or a replica, as "
-             "redis-check-aof does not look into chunks",
-             tw__redis_string_shown(name, shown), tw__redis_fault_text(fault, text));
-    return refuse_log(ctx, why);
 }
 
 /* Whether this version reads the format of a chunk. If not, refuses the chunk. */
@@ -250,7 +285,9 @@ static bool is_of_pause(RedisModuleString **argv, int argc)
  * damaged. */
 static bool is_form(RedisModuleString **argv, int argc)
 {
-    return is_of_pause(argv, argc) || tw__redis_argument_is(argv[2], "ONCE") ||
+    if (argc == 3)
+        return is_of_pause(argv, argc);
+    return tw__redis_argument_is(argv[2], "ONCE") ||
            (tw__redis_argument_is(argv[2], "NEXT") && argc % 3 == 0) ||
            (tw__redis_argument_is(argv[2], "LIVES") && argc == 4) || tw__redis_argument_is(argv[2], "PUT") ||
            tw__redis_argument_is(argv[2], "RENEW");
@@ -287,10 +324,10 @@ int tw__redis_fired_command(RedisModuleCtx *ctx, RedisModuleString **argv, int a
     bool nothing = argc == 3 && tw__redis_argument_is(argv[2], "NOTHING");
     if (nothing && tw__redis_shared.batch != NULL)
         return RedisModule_ReplyWithSimpleString(ctx, "OK"); /* call.c asks whether it may write */
-    if (argc < 4 && !nothing && !is_of_pause(argv, argc))
-        return RedisModule_WrongArity(ctx);
     if (!is_internal(ctx, "TW.FIRED"))
         return REDISMODULE_OK;
+    if (argc < 3)
+        return refuse_count(ctx, "TW.FIRED", argc, "at least 2, a queue and an outcome");
     if (!is_form(argv, argc))
         return refuse_form(ctx, argv[2]);
     if (!tw__redis_keys_open(ctx, argv[1], &key, &queue))
@@ -300,18 +337,22 @@ int tw__redis_fired_command(RedisModuleCtx *ctx, RedisModuleString **argv, int a
     return RedisModule_SignalModifiedKey(ctx, argv[1]); /* if no task is left, DEL follows */
 }
 
-/* TW.LOAD queue chunk: tasks as persist.c writes them. */
+/* TW.LOAD queue chunk: tasks as persist.c writes them. A rewritten file has each key once, so a key of another
+ * type is damage there. */
 int tw__redis_load_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     RedisModuleKey *key;
     struct tw__redis_queue *queue;
     struct tw__redis_fault fault;
-    if (argc != 3)
-        return RedisModule_WrongArity(ctx);
-    struct tw__redis_bytes chunk = tw__redis_string_bytes(argv[2]);
-    if (!is_internal(ctx, "TW.LOAD") || !is_format(ctx, chunk) ||
-        !tw__redis_keys_open(ctx, argv[1], &key, &queue))
+    if (!is_internal(ctx, "TW.LOAD"))
         return REDISMODULE_OK;
+    if (argc != 3)
+        return refuse_count(ctx, "TW.LOAD", argc, "2, a queue and a chunk");
+    struct tw__redis_bytes chunk = tw__redis_string_bytes(argv[2]);
+    if (!is_format(ctx, chunk))
+        return REDISMODULE_OK;
+    if (!tw__redis_keys_open(ctx, argv[1], &key, &queue))
+        return tell_type(ctx, argv[1]);
     RedisModule_CloseKey(key);
     if (!load_chunk(ctx, argv[1], queue, chunk, NULL, &fault))
         return refuse_damaged(ctx, argv[1], &fault);

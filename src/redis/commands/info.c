@@ -131,25 +131,17 @@ static void add_counts(RedisModuleInfoCtx *info)
         [TW__REDIS_DEFER_DISK] = "deferred_disk",       [TW__REDIS_DEFER_REFUSED] = "deferred_refused",
     };
     add_number(info, "added", tw__redis_shared.counts.added);
-    add_number(info, "replaced", tw__redis_shared.counts.replaced);
     add_number(info, "cancelled", tw__redis_shared.counts.cancelled);
     add_number(info, "moved", tw__redis_shared.counts.moved);
-    add_number(info, "delivered", tw__redis_shared.counts.delivered);
-    add_number(info, "dropped", tw__redis_shared.counts.dropped);
-    add_number(info, "skipped", tw__redis_shared.counts.skipped);
-    add_number(info, "coalesced", tw__redis_shared.counts.coalesced);
-    add_number(info, "died", tw__redis_shared.counts.died);
     add_number(info, "offered", tw__redis_shared.counts.offered);
     add_number(info, "taken", tw__redis_shared.counts.taken);
-    add_number(info, "done", tw__redis_shared.counts.done);
-    add_number(info, "failed", tw__redis_shared.counts.failed);
-    add_number(info, "back", tw__redis_shared.counts.back);
-    add_number(info, "lapsed", tw__redis_shared.counts.lapsed);
     add_number(info, "renewed", tw__redis_shared.counts.renewed);
     add_number(info, "replayed", tw__redis_shared.counts.replayed);
     add_number(info, "purged", tw__redis_shared.counts.purged);
     add_number(info, "expired_tasks", tw__redis_shared.counts.expired_tasks);
     add_number(info, "evicted_tasks", tw__redis_shared.counts.evicted_tasks);
+    for (int i = 0; i < TW__REDIS_COUNTS; i++)
+        add_number(info, tw__redis_count_name[i], tw__redis_shared.queues->counts[i]);
     for (int i = TW__REDIS_DEFER_STOPPED; i < TW__REDIS_DEFERS; i++)
         add_number(info, deferred[i], tw__redis_shared.counts.deferred[i]);
 }

@@ -61,8 +61,9 @@ int tw__redis_pause_command(RedisModuleCtx *ctx, RedisModuleString **argv, int a
         return RedisModule_ReplyWithLongLong(ctx, 0);
     if (queue == NULL && tw__redis_gate_is_full(ctx)) /* a pause that ends needs no memory */
         return RedisModule_ReplyWithError(ctx, "OOM command not allowed when used memory > 'maxmemory'.");
-    tw__redis_pause_set(ctx, argv[1], queue, on);
+    /* Logged first: a handler that learns of a new queue may end its pause. */
     RedisModule_Replicate(ctx, "TW.FIRED", "sc", argv[1], on ? "PAUSE" : "RESUME");
+    tw__redis_pause_set(ctx, argv[1], queue, on);
     tw__redis_keys_changed(ctx, argv[1], on ? "tw.pause" : "tw.resume");
     tw__redis_keys_remove_if_empty(ctx, argv[1], true);
     return RedisModule_ReplyWithLongLong(ctx, 1);

@@ -17,6 +17,7 @@
 #include "queues/place.h"
 #include "queues/queue.h"
 #include "queues/route.h"
+#include "queues/sums.h"
 #include "server/arguments.h"
 #include "server/gate.h"
 #include "server/lateness.h"
@@ -401,7 +402,7 @@ static void reply_info(RedisModuleCtx *ctx, const struct tw__redis_queue *queue,
     bool replica = tw__redis_gate_is_replica(ctx);
     size_t any = tw__redis_look_earliest(queue, now_ms + 1, UINT64_MAX, now_ms, 1, &task);
     tw__redis_look_states(queue, now_ms, &states);
-    RedisModule_ReplyWithMap(ctx, 16);
+    RedisModule_ReplyWithMap(ctx, 13 + TW__REDIS_COUNTS);
     reply_named(ctx, "tasks", tw__redis_table_count(&queue->tasks) - queue->dead_count);
     reply_named(ctx, "waiting", states.waiting);
     reply_named(ctx, "ready", states.ready);
@@ -415,9 +416,8 @@ static void reply_info(RedisModuleCtx *ctx, const struct tw__redis_queue *queue,
     reply_oldest_ready(ctx, queue, now_ms);
     reply_named(ctx, "routes", tw__redis_route_count(queue));
     reply_named(ctx, "bytes", tw__redis_queue_bytes(queue));
-    reply_named(ctx, "delivered", queue->delivered);
-    reply_named(ctx, "done", queue->done);
-    reply_named(ctx, "died", queue->died);
+    for (int i = 0; i < TW__REDIS_COUNTS; i++)
+        reply_named(ctx, tw__redis_count_name[i], queue->counts[i]);
 }
 
 int tw__redis_info_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
@@ -460,9 +460,9 @@ static void reply_queues(RedisModuleCtx *ctx, const char *name, const struct tw_
         RedisModule_ReplyWithString(ctx, list[i]->name);
         reply_number(ctx, tw__redis_table_count(&list[i]->tasks) - list[i]->dead_count);
         reply_number(ctx, list[i]->held);
-        reply_number(ctx, list[i]->delivered);
-        reply_number(ctx, list[i]->done);
-        reply_number(ctx, list[i]->died);
+        reply_number(ctx, list[i]->counts[TW__REDIS_DELIVERED]);
+        reply_number(ctx, list[i]->counts[TW__REDIS_DONE]);
+        reply_number(ctx, list[i]->counts[TW__REDIS_DIED]);
         reply_number(ctx, tw__redis_overview_ready(list[i]));
         reply_number(ctx, list[i]->leased_count);
         reply_number(ctx, list[i]->dead_count);

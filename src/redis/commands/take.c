@@ -165,8 +165,8 @@ static bool lease_from(RedisModuleCtx *ctx, struct taking *take, RedisModuleStri
     uint64_t passed = take->passed;
     while (may_take_more(take) && (task = tw__redis_place_first_ready(queue)) != NULL) {
         struct tw__task_turn turn = tw__redis_turn(queue->queues, task, now_ms);
-        tw__redis_shared.counts.dropped += turn.dropped;
-        tw__redis_shared.counts.skipped += turn.skipped;
+        tw__redis_count(queue, TW__REDIS_DROPPED, turn.dropped);
+        tw__redis_count(queue, TW__REDIS_SKIPPED, turn.skipped);
         if (turn.calls) {
             lease_task(ctx, take, key, queue, task, &turn, now_ms, log);
         } else {

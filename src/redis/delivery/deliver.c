@@ -99,8 +99,7 @@ static uint64_t late_since(const struct tw__redis_task *task)
 static void delivered(struct tw__redis_delivery *delivery)
 {
     delivery->route->wait_ms = 0;
-    tw__redis_shared.counts.delivered++;
-    delivery->queue->delivered++;
+    tw__redis_count(delivery->queue, TW__REDIS_DELIVERED, 1);
     tw__redis_late_done(delivery);
 }
 
@@ -139,8 +138,8 @@ static enum tw__redis_meanwhile call_target(struct tw__redis_delivery *delivery)
 {
     enum tw__redis_meanwhile others =
         delivery->plan.kind == TW__REDIS_STREAM ? call_xadd(delivery) : call_push(delivery);
-    if (others == TW__REDIS_GONE)
-        tw__redis_shared.counts.delivered += delivery->why == TW__REDIS_DEFER_NONE;
+    if (others == TW__REDIS_GONE && delivery->why == TW__REDIS_DEFER_NONE)
+        tw__redis_count(delivery->queue, TW__REDIS_DELIVERED, 1);
     return others;
 }
 
@@ -175,9 +174,8 @@ static void give_up(struct tw__redis_delivery *delivery, bool series)
     struct tw__redis_queue *queue = delivery->queue;
     struct tw__redis_bytes error = {delivery->error, strlen(delivery->error)};
     uint32_t tries = tw__redis_place_tries(tw__redis_shared.queues, delivery->task) + 1;
-    tw__redis_shared.counts.died++;
-    tw__redis_shared.counts.coalesced += series ? 0 : delivery->missed;
-    queue->died++;
+    tw__redis_count(queue, TW__REDIS_DIED, 1);
+    tw__redis_count(queue, TW__REDIS_COALESCED, series ? 0 : delivery->missed);
     delivery->route->wait_ms = 0; /* the tries of the next task begin with the first wait */
     (series ? tw__redis_lease_kill_series : tw__redis_lease_kill)(
         queue, delivery->task, tries, error, delivery->now_ms, tw__redis_batch_log(delivery->batch, queue));

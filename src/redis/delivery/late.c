@@ -12,8 +12,8 @@ bool tw__redis_late_passes(struct tw__redis_delivery *delivery)
     delivery->every = tw__redis_task_every(delivery->task);
     if (turn.dropped + turn.skipped == 0)
         return false;
-    tw__redis_shared.counts.dropped += turn.dropped;
-    tw__redis_shared.counts.skipped += turn.skipped;
+    tw__redis_count(delivery->queue, TW__REDIS_DROPPED, turn.dropped);
+    tw__redis_count(delivery->queue, TW__REDIS_SKIPPED, turn.skipped);
     if (turn.ends)
         tw__redis_batch_leave(delivery->batch, delivery->queue, delivery->task);
     else
@@ -47,7 +47,7 @@ void tw__redis_late_refused(struct tw__redis_delivery *delivery)
 void tw__redis_late_done(struct tw__redis_delivery *delivery)
 {
     uint64_t every = tw__redis_task_every(delivery->task), times = tw__redis_task_times(delivery->task);
-    tw__redis_shared.counts.coalesced += delivery->missed;
+    tw__redis_count(delivery->queue, TW__REDIS_COALESCED, delivery->missed);
     if (every == 0)
         tw__redis_batch_leave(delivery->batch, delivery->queue, delivery->task);
     else

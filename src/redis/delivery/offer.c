@@ -93,9 +93,8 @@ uint64_t tw__redis_offer_due(struct tw__redis_queue *queue, uint64_t count, uint
 static uint64_t die(struct tw__redis_queue *queue, struct tw__redis_task *task, struct tw__redis_bytes error,
                     uint64_t now_ms, struct tw__redis_buffer *log)
 {
-    tw__redis_shared.counts.died++;
-    tw__redis_shared.counts.coalesced += tw__redis_task_missed(task);
-    queue->died++;
+    tw__redis_count(queue, TW__REDIS_DIED, 1);
+    tw__redis_count(queue, TW__REDIS_COALESCED, tw__redis_task_missed(task));
     tw__redis_lease_kill(queue, task, tw__redis_task_life(task).attempt, error, now_ms, log);
     return 0;
 }
@@ -133,7 +132,7 @@ uint64_t tw__redis_offer_again(struct tw__redis_queue *queue, struct tw__redis_t
                                struct tw__redis_buffer *log)
 {
     task = tw__redis_lease_give_back(queue, task, now_ms, log);
-    tw__redis_shared.counts.back++;
+    tw__redis_count(queue, TW__REDIS_BACK, 1);
     tw__redis_workers_wake(queue);
     return tw__redis_task_due(task);
 }
@@ -142,7 +141,7 @@ void tw__redis_offer_put_off(struct tw__redis_queue *queue, struct tw__redis_tas
                              uint64_t now_ms, struct tw__redis_buffer *log)
 {
     tw__redis_lease_put_off(queue, task, at_ms, now_ms, log);
-    tw__redis_shared.counts.back++;
+    tw__redis_count(queue, TW__REDIS_BACK, 1);
 }
 
 /* Whether this attempt is still under way. Another module, which the server called meanwhile, may have ended
@@ -160,7 +159,7 @@ static bool lapse(struct tw__redis_delivery *delivery, const struct tw__redis_li
     struct tw__redis_buffer *log = tw__redis_batch_log(delivery->batch, delivery->queue);
     struct tw__redis_bytes error = {lease_ran_out, sizeof lease_ran_out - 1};
     uint64_t end_ms = tw__redis_task_due(task), now_ms = delivery->now_ms;
-    tw__redis_shared.counts.lapsed++;
+    tw__redis_count(delivery->queue, TW__REDIS_LAPSED, 1);
     if (life->stage == TW__REDIS_REPLACED) {
         tw__redis_lease_end_replaced(delivery->queue, task, end_ms < now_ms ? end_ms : now_ms, now_ms, log);
         return false;

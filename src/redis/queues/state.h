@@ -61,6 +61,21 @@ struct tw__redis_plan {
 struct tw__redis_queue;
 struct tw__redis_queues;
 
+/* What has happened to tasks, by the names of docs/contract.md. */
+enum tw__redis_count {
+    TW__REDIS_DELIVERED,
+    TW__REDIS_DONE,
+    TW__REDIS_FAILED,
+    TW__REDIS_LAPSED,
+    TW__REDIS_BACK,
+    TW__REDIS_DIED,
+    TW__REDIS_DROPPED,
+    TW__REDIS_SKIPPED,
+    TW__REDIS_COALESCED,
+    TW__REDIS_SUPERSEDED,
+    TW__REDIS_COUNTS
+};
+
 /* Shared by all tasks of a queue that have the same plan. */
 struct tw__redis_route {
     struct tw__redis_queue *queue;
@@ -101,7 +116,7 @@ struct tw__redis_queue {
     uint64_t ready_count, leased_count, dead_count;
     uint64_t bytes;      /* all memory of this queue: its tasks, their shared payloads, its routes, tables */
     uint64_t dead_bytes; /* of them those of dead tasks, and of payloads that dead tasks share */
-    uint64_t delivered, done, died; /* since it was made or loaded, as the counts of the same name */
+    uint64_t counts[TW__REDIS_COUNTS]; /* since it was made or loaded */
     /* Strings of the server's, and changes (change.h), which the present batch has to replicate. */
     struct tw__redis_vector once, next;
     struct tw__redis_buffer changes;
@@ -145,11 +160,19 @@ struct tw__redis_queues {
     struct tw__redis_route **route; /* by number; unused numbers are a list, see tw__redis_route_at() */
     uint32_t routes, route_capacity, route_free;
 
-    uint64_t dumps, chunks, samples; /* counted, to number them (chunk.c, overview.c) */
+    uint64_t counts[TW__REDIS_COUNTS]; /* of all queues, since the start */
+    uint64_t dumps, chunks, samples;   /* counted, to number them (chunk.c, overview.c) */
 
     pthread_mutex_t graves_lock;
     struct tw__redis_queue *graves;
 };
+
+/* Counts for a queue and for all queues. */
+static inline void tw__redis_count(struct tw__redis_queue *queue, enum tw__redis_count what, uint64_t number)
+{
+    queue->counts[what] += number;
+    queue->queues->counts[what] += number;
+}
 
 /* The route with a number, or NULL. The entry of an unused number holds twice the next unused number plus 1,
  * which no pointer is. */

@@ -8,6 +8,9 @@
 
 #include "state.h"
 
+/* The names of the counts. */
+extern const char *const tw__redis_count_name[TW__REDIS_COUNTS];
+
 /* Adds the counts of a queue to the sums as it is attached (`sign` 1), or subtracts them as it is detached
  * (-1). */
 void tw__redis_sums_queue(struct tw__redis_queue *queue, int sign);

@@ -30,11 +30,10 @@ enum tw__redis_defer {
     TW__REDIS_DEFERS
 };
 
-/* Counts since the server started. */
+/* Counts since the server started, besides those that each queue keeps too (queues/state.h). */
 struct tw__redis_counts {
-    uint64_t added, replaced, cancelled, moved, delivered, dropped, skipped, coalesced, died, expired_tasks,
-        evicted_tasks, clock_jumps;
-    uint64_t offered, taken, done, failed, back, lapsed, renewed; /* of tasks for workers */
+    uint64_t added, cancelled, moved, expired_tasks, evicted_tasks, clock_jumps;
+    uint64_t offered, taken, renewed; /* of tasks for workers */
     uint64_t replayed, purged;
     uint64_t deferred[TW__REDIS_DEFERS];
     uint64_t tick_us_max;

@@ -249,6 +249,52 @@ def test_commands_are_meddled_with(pair, event, meddling):
     server.restart()
 
 
+# A handler that files tasks itself. The log has its commands behind the outcome that it was notified of.
+
+FIRST = {"put": ["TW.PUT", "s", "a", "AT", FAR, "PAYLOAD", "v"],
+         "send": ["TW.SEND", "s", "t", "a", "AT", FAR, "PAYLOAD", "n", "v"],
+         "pause": ["TW.PAUSE", "s", "ON"]}
+SECOND = {  # and when the task `a` is due then
+    ("TW.PUT", "s", "a", "AT", FAR + 2, "PAYLOAD", "w"): FAR + 2,
+    ("TW.PUT", "s", "a", "AT", FAR + 2, "KEEPDUE", "PAYLOAD", "w"): FAR,
+    ("TW.PUT", "s", "a", "AT", FAR + 2, "NX", "PAYLOAD", "w"): FAR,
+    ("TW.PUT", "s", "b", "AT", FAR, "PAYLOAD", "w"): FAR,
+    ("TW.SEND", "s", "t", "a", "AT", FAR + 2, "PAYLOAD", "n", "w"): FAR + 2,
+    ("TW.MOVE", "s", "a", "AT", FAR + 1): FAR + 1,
+    ("EVAL", "redis.call('TW.PUT', KEYS[1], 'b', 'AT', ARGV[1], 'PAYLOAD', 'w')"
+             "redis.call('TW.PAUSE', KEYS[1], 'OFF')", 1, "s", FAR): FAR,
+}
+
+
+def looks(server):
+    """Returns the data and the order of the tasks, and whether the queue is paused."""
+    r = server.client()
+    return (digest(server), r.execute_command("TW.RANGE", "s", "-", "+"),
+            r.exists("s") and as_map(r.execute_command("TW.INFO", "s"))["paused"])
+
+
+@pytest.mark.parametrize("first", FIRST)
+@pytest.mark.parametrize("event", ["new", "tw"])
+def test_a_handler_files_tasks_when_a_queue_begins(pair, event, first):
+    """At the event `new` the command that makes the queue has not ended yet. A handler must not remove the key
+    then: the server ends with a failed assertion, whatever the type."""
+    server, replica = pair
+    wait_replica_in_sync(server, replica)
+    r = server.client()
+    for words, due in SECOND.items():
+        r.execute_command("MEDDLE", event if event == "new" else f"tw.{first}", 0, 1, *words)
+        r.execute_command(*FIRST[first])
+        assert r.execute_command("MEDDLE.DONE")[0] == 1
+        if first != "pause":
+            assert as_map(r.execute_command("TW.GET", "s", "a")[0])["due"] == due, words
+        before = looks(server)
+        wait_replica_in_sync(server, replica)
+        assert looks(replica) == before, words
+        r.execute_command("DEBUG", "LOADAOF")
+        assert looks(server) == before, words
+        r.delete("s")
+
+
 # Leases that end
 
 LEASES = [("TW.ACK", "s", "b", "token"), ("TW.TOUCH", "s", "b", "token", "LEASE", HOUR),

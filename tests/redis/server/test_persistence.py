@@ -5,17 +5,19 @@
   - corrupt values;
   - the tasks that became due while the server was down.
 """
+import contextlib
 import glob
 import hashlib
 import os
 import random
 import shutil
+import socket
 import struct
 
 import pytest
 import redis
-from harness import (Broken, Raw, as_map, delivered, in_order, now_ms, task, tasks, wait_replica_in_sync,
-                     wait_until)
+from harness import (PATIENCE, Broken, Raw, as_map, delivered, in_order, now_ms, task, tasks,
+                     wait_replica_in_sync, wait_until)
 from situations import (add, aof_commands, aof_path, dead_of, digest, fill, last_transaction, let_pass,
                         logged_task, rewrite, transactions, wait_dead, wait_delivered, wait_rewritten,
                         with_checksum, working)
@@ -709,25 +711,91 @@ def log_outcomes(server, *outcomes):
     server.start()
 
 
-@pytest.mark.parametrize("form", [b"LATER x", b"LATER a 5 1", b"NEXT a 5"])
-def test_an_unknown_form_of_an_outcome_in_an_append_only_file_ends_the_start(fleet, form):
-    """A later version may file tasks so. The next rewrite would take them from the file."""
+BACKUP = "take the file from a backup or a replica"
+TWO = "at least 2, a queue and an outcome; " + BACKUP
+UNREADABLE = {
+    b"TW.FIRED s LATER x": "the outcome is 'LATER': expected ONCE",
+    b"TW.FIRED s LATER a 5 1": "the outcome is 'LATER': expected ONCE",
+    b"TW.FIRED s NEXT a 5": "the outcome is 'NEXT': expected ONCE",
+    b"TW.FIRED s LIVES": "the outcome is 'LIVES': expected ONCE",
+    b"TW.FIRED s ONCE": "the outcome is 'ONCE': expected ONCE",
+    b"TW.FIRED s NOTHING": "the outcome is 'NOTHING': expected ONCE",
+    b"TW.FIRED s NEXT a x 1": "the outcome is NEXT with due 'x' and times '1': expected 0 to 253402300799999 "
+                              "and -1, or at least 1; " + BACKUP,
+    b"TW.FIRED s NEXT a 5 0": "the outcome is NEXT with due '5' and times '0': expected ",
+    b"TW.FIRED s": "the number of arguments of TW.FIRED is 1: expected " + TWO,
+    b"TW.FIRED": "the number of arguments of TW.FIRED is 0: expected " + TWO,
+    b"TW.LOAD s CHUNK more": "the number of arguments of TW.LOAD is 3: expected 2, a queue and a chunk; take",
+    b"TW.LOAD s": "the number of arguments of TW.LOAD is 1: expected ",
+    b"TW.LOAD": "the number of arguments of TW.LOAD is 0: expected ",
+    b"TW.LOAD text CHUNK": "a chunk has the key 'text' of another type: expected a queue, or none; " + BACKUP,
+}
+
+
+def with_a_text(server):
+    """Files a task, and sets a key of another type. Returns the chunk of the task in the rewritten file."""
+    r = server.client()
+    r.set("text", "here")
+    add(r, "s", "out", "a", now_ms() + HOUR)
+    rewrite(server)
+    [chunk] = [words[2] for _, words in aof_commands(aof_path(server, "base")) if words[0] == b"TW.LOAD"]
+    return chunk
+
+
+@pytest.mark.parametrize("words", UNREADABLE, ids=lambda words: words.decode())
+def test_a_command_of_an_append_only_file_that_cannot_be_read_ends_the_start(fleet, words):
+    """A later version may file tasks so, or the file is damaged. The next rewrite would take tasks from it."""
     server = fleet.server(aof_use_rdb_preamble="no", appendonly="yes")
-    add(server.client(), "s", "out", "a", now_ms() + HOUR)
+    parts = [with_a_text(server) if word == b"CHUNK" else word for word in [b"CHUNK", *words.split()]][1:]
     server.kill()
     path = aof_path(server)
     with open(path, "rb") as file:
         good = file.read()
     with open(path, "ab") as file:
-        words = [b"TW.FIRED", b"s", *form.split()]
-        file.write(b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in words))
+        file.write(Raw.encoded(parts))
     server.spawn()
     assert server.reap() == 1
-    assert f"tickwheel: the outcome is '{form.split()[0].decode()}': expected ONCE" in server.tail()
+    assert f"tickwheel: {UNREADABLE[words]}" in server.tail()
     with open(path, "wb") as file:
         file.write(good)
     server.start()
     assert task(server.client(), "s", "a") is not None
+
+
+@contextlib.contextmanager
+def own_primary(replica):
+    """Makes a server a replica of this process, and yields the connection, on which the replica reads its
+    stream. The data set that it gets has a text, and no tasks."""
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        door.settimeout(PATIENCE)
+        replica.once("REPLICAOF", "127.0.0.1", door.getsockname()[1])
+        link, _ = door.accept()
+    link.settimeout(PATIENCE)
+    with link, link.makefile("rb") as asks:
+        while (line := asks.readline()).startswith(b"*"):
+            words = [asks.readline() and asks.readline().strip() for _ in range(int(line[1:]))]
+            if words[0] == b"PSYNC":
+                break
+            link.sendall(b"+OK\r\n" if words[0] == b"REPLCONF" else b"+PONG\r\n")
+        snapshot = b"REDIS0010\xfe\x00\x00\x04text\x04here\xff" + bytes(8)
+        link.sendall(b"+FULLRESYNC %s 0\r\n$%d\r\n%s" % (b"a" * 40, len(snapshot), snapshot))
+        yield link
+
+
+def test_a_command_that_cannot_be_read_does_not_end_a_replica(fleet):
+    """Nor may a client end the server."""
+    server = fleet.server(aof_use_rdb_preamble="no", appendonly="yes")
+    chunk = with_a_text(server)
+    commands = [[chunk if word == b"CHUNK" else word for word in words.split()] for words in UNREADABLE]
+    for words in commands:
+        with pytest.raises(redis.ResponseError, match="only from the append-only file"):
+            server.once(*words)
+    with own_primary(server) as link:
+        for words in (*commands, (b"SET", b"after", b"all")):
+            link.sendall(Raw.encoded(words))
+        wait_until(lambda: server.once("GET", "after") == "all")
+    assert server.log().count("This replica is sending an error to its master") == len(commands)
+    assert server.once("GET", "text") == "here"
 
 
 def test_an_outcome_that_fits_no_task_is_an_error_in_the_log(fleet):

@@ -15,8 +15,10 @@ GET_NAMES = [
 ]
 INFO_NAMES = [
     "tasks", "waiting", "ready", "leased", "dead", "paused", "overdue", "as-replica-due", "held", "next",
-    "oldest-ready", "routes", "bytes", "delivered", "done", "died"
+    "oldest-ready", "routes", "bytes", "delivered", "done", "failed", "lapsed", "back", "died", "dropped",
+    "skipped", "coalesced", "replaced"
 ]
+COUNTS = INFO_NAMES[INFO_NAMES.index("delivered"):]
 
 
 def add(r, name, due, *words, queue="s", target="q", payload=("f", "v")):
@@ -586,6 +588,50 @@ def test_info_counts_what_was_fired(r):
     assert info(r)["tasks"] == 1
 
 
+def happenings(r, queue):
+    """Lets each kind of count go on in a queue, by different numbers."""
+    def took(*options):
+        r.execute_command("TW.PUT", queue, "job", "AT", 1, *options, "PAYLOAD", "v")
+        return r.execute_command("TW.TAKE", 1, queue, "LEASE", HOUR)[0][1:3]
+
+    r.execute_command("TW.PUT", queue, "job", "AT", 1, "PAYLOAD", "v")  # the next put replaces it
+    for _ in range(2):
+        r.execute_command("TW.ACK", queue, *took())
+    for _ in range(3):
+        r.execute_command("TW.NACK", queue, *took("TRIES", 1))  # the next put replaces the dead task
+    for _ in range(4):
+        r.execute_command("TW.NACK", queue, *took(), "BACK")  # and here the ready one
+    r.execute_command("TW.ACK", queue, *took())
+    for _ in range(5):
+        add(r, "sent", now_ms(), queue=queue)
+        wait_until(lambda: r.execute_command("TW.GET", queue, "sent") == [None])
+    for _ in range(6):
+        r.execute_command("TW.PUT", queue, "late", "AT", 1, "MAXLATE", 1, "PAYLOAD", "v")
+        assert r.execute_command("TW.TAKE", 1, queue, "LEASE", HOUR) is None
+    for policy in ("skip", "coalesce"):
+        add(r, policy, now_ms() - 15 * HOUR // 2, "EVERY", HOUR, "MISSED", policy, queue=queue)
+        wait_until(lambda name=policy: as_map(r.execute_command("TW.GET", queue, name)[0])["due"] > now_ms())
+    r.execute_command("TW.TOUCH", queue, *took(), "LEASE", 1)
+    wait_until(lambda: as_map(r.execute_command("TW.GET", queue, "job")[0])["lapses"] == 1)
+
+
+def test_the_counts_of_the_queues_are_those_of_the_server(server, r):
+    """INFO has the sums of TW.INFO, and a row of TW.TOP has the numbers of TW.INFO."""
+    before = server.tw()
+    for queue in ("s", "other"):
+        add(r, "stays", now_ms() + HOUR, queue=queue)
+        happenings(r, queue)
+    found = [info(r, queue) for queue in ("s", "other")]
+    for name, least in {"done": 3, "failed": 3, "died": 3, "back": 4, "delivered": 6, "dropped": 6,
+                        "skipped": 7, "coalesced": 7, "lapsed": 1, "replaced": 8}.items():
+        assert all(one[name] >= least for one in found), (name, found)
+        assert sum(one[name] for one in found) == server.tw()[name] - before[name], name
+    rows = {row[1]: row for row in as_map(r.execute_command("TW.TOP"))["queues"]}
+    for queue, one in zip(("s", "other"), found):
+        assert rows[queue][4:7] == [one[name] for name in ("delivered", "done", "died")]
+        assert rows[queue][8:11] == [one[name] for name in ("leased", "dead", "paused")]
+
+
 def test_info_tells_of_what_is_overdue(r):
     base = now_ms()
     with r.pipeline() as pipe:
@@ -692,7 +738,7 @@ def test_queries_are_answered_by_replicas(fleet, server, r, words):
         if words[0] == "TW.INFO":
             return {
                 name: value
-                for name, value in as_map(found).items() if name not in ("delivered", "done", "died", "bytes")
+                for name, value in as_map(found).items() if name not in COUNTS and name != "bytes"
             }
         if words[0] == "TW.SCAN":
             return sorted(zip(found[1][::2], found[1][1::2]))
