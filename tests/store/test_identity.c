@@ -254,6 +254,33 @@ static void a_call_after_the_file_was_replaced_or_removed_fails(void **state)
     assert_int_not_equal(access(fixture->path, F_OK), 0);
 }
 
+/* As cp does. */
+static void write_new_over(const struct fixture *fixture)
+{
+    char path[PATH_SIZE + 8], bytes[4096];
+    snprintf(path, sizeof path, "%s-new", fixture->path);
+    FILE *from = fopen(path, "r"), *to = fopen(fixture->path, "w");
+    for (size_t n; (n = fread(bytes, 1, sizeof bytes, from)) > 0;)
+        assert_int_equal(fwrite(bytes, 1, n, to), n);
+    fclose(from);
+    assert_int_equal(fclose(to), 0);
+    assert_int_equal(unlink(path), 0);
+}
+
+/* The file is the same one to the system, and its log covers the new bytes. The page says that the task of the
+ * copy is lost without an error. */
+static void bytes_that_are_written_over_the_file_are_not_noticed(void **state)
+{
+    struct fixture *fixture = *state;
+    put(fixture->store, "a", 5);
+    make_new(fixture);
+    write_new_over(fixture);
+    assert_int_equal(put(fixture->store, "b", 6), 1);
+    assert_string_equal(scan(fixture->store, NULL), "a@5 b@6");
+    store_reopen(fixture);
+    assert_string_equal(scan(fixture->store, NULL), "a@5 b@6");
+}
+
 /* SQLite removes the log of a file that it closes last. It must not be that of the new file. */
 static void the_end_of_the_old_file_leaves_the_new_one_alone(void **state)
 {
@@ -693,6 +720,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         TEST(a_call_after_the_file_was_replaced_or_removed_fails),
+        TEST(bytes_that_are_written_over_the_file_are_not_noticed),
         TEST(the_end_of_the_old_file_leaves_the_new_one_alone),
         TEST(a_rename_while_a_call_waits_for_the_lock_is_seen),
         TEST(a_connection_of_the_caller_is_checked_too),
