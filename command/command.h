@@ -28,7 +28,7 @@ int command_top(int argc, char **argv);
 int command_work(int argc, char **argv);
 
 /* Parts that need the store. A build without it has store_absent.c in their place: each prints an error. */
-struct run_options;
+struct engine;
 struct top_options;
 struct feed;
 struct source;
@@ -38,7 +38,7 @@ struct work_options;
 int command_put(int argc, char **argv);
 int command_tasks(int argc, char **argv);
 int command_restore(int argc, char **argv);
-int command_run_store(const struct run_options *options, int count, char **paths); /* run --store */
+const struct engine *command_run_store(void);                      /* run --store; NULL after an error */
 struct feed *command_top_store(const struct top_options *options); /* top --store; NULL after an error */
 struct source *command_work_store(const struct work_options *options, struct timers *timers,
                                   const struct source_events *events); /* the same for work --store */

@@ -31,12 +31,10 @@ int command_restore(int argc, char **argv)
     return absent(argv[0]);
 }
 
-int command_run_store(const struct run_options *options, int count, char **paths)
+const struct engine *command_run_store(void)
 {
-    (void)options;
-    (void)count;
-    (void)paths;
-    return absent("run --store");
+    absent("run --store");
+    return NULL;
 }
 
 struct feed *command_top_store(const struct top_options *options)

@@ -10,36 +10,15 @@
  */
 #include "handler.h"
 
+#include "calls.h"
 #include "command.h"
-#include "printable.h"
 #include "screen.h"
 #include "task_line.h"
 
-#include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-/* ---- printing -------------------------------------------------------------------------------------------- */
-
-static bool print_line(const struct tw_job *job, uint64_t late_us)
-{
-    char due[TIME_SIZE], *line = NULL;
-    size_t size = 0;
-    FILE *out = open_memstream(&line, &size);
-    if (out == NULL)
-        return false;
-    time_print(instant_of_ms(job->due_ms), due);
-    fprintf(out, "%s %" PRIu64 " ", due, late_us);
-    printable_write(job->id, job->id_size, false, SIZE_MAX, out);
-    if (job->payload_size > 0)
-        fputc(' ', out);
-    printable_write(job->payload, job->payload_size, false, SIZE_MAX, out);
-    fputc('\n', out);
-    bool good = fclose(out) == 0 && screen_print(line, size);
-    free(line);
-    return good;
-}
+/* ---- lines that cannot be printed ------------------------------------------------------------------------ */
 
 static enum tw_answer keep(struct handler *handler, struct tw_job *job)
 {
@@ -48,16 +27,8 @@ static enum tw_answer keep(struct handler *handler, struct tw_job *job)
     if (later)
         handler->unprinted[handler->count++] = job;
     pthread_mutex_unlock(&handler->lock);
-    handler->wake(true);
+    calls_wake(handler->run, true);
     return later ? TW_LATER : TW_BACK;
-}
-
-bool handler_stuck(struct handler *handler)
-{
-    pthread_mutex_lock(&handler->lock);
-    bool stuck = handler->count > 0;
-    pthread_mutex_unlock(&handler->lock);
-    return stuck;
 }
 
 void handler_give_back(struct handler *handler)
@@ -77,11 +48,11 @@ static void on_end(void *arg, void *task, enum children_end end, const char *err
     static const enum tw_answer ANSWERS[] = {
         [CHILDREN_DONE] = TW_DONE, [CHILDREN_FAILED] = TW_RETRY, [CHILDREN_GIVEN_UP] = TW_BACK};
     struct handler *handler = arg;
-    tally_command(handler->tally, end);
+    tally_command(handler->run->tally, end);
     if (end == CHILDREN_FAILED)
         tw_job_fail(task, error);
     tw_job_answer(task, ANSWERS[end]);
-    handler->wake(false);
+    calls_wake(handler->run, false);
 }
 
 /* The task goes back after a pause, in which no other command is started. At once it would come again at
@@ -93,7 +64,7 @@ static enum tw_answer start_later(struct handler *handler, const char *text)
         screen_hide();
         complain("tickwheel run: the command of a task %s", text);
     }
-    tally_command(handler->tally, CHILDREN_GIVEN_UP);
+    tally_command(handler->run->tally, CHILDREN_GIVEN_UP);
     nanosleep(&pause, NULL);
     return TW_BACK;
 }
@@ -105,58 +76,57 @@ static enum tw_answer cannot_start(struct handler *handler, struct tw_job *job, 
     if (job_error_passes(error))
         return start_later(handler, text);
     tw_job_fail(job, text);
-    tally_command(handler->tally, CHILDREN_FAILED);
-    handler->wake(false);
+    tally_command(handler->run->tally, CHILDREN_FAILED);
+    calls_wake(handler->run, false);
     return TW_RETRY;
 }
 
-static enum tw_answer start_command(struct handler *handler, struct tw_job *of, uint64_t late_us)
+static enum tw_answer start_command(struct handler *handler, struct job *job, struct tw_job *of)
 {
-    char due[TIME_SIZE];
-    struct job job = {.command = handler->exec,
-                      .id = of->id,
-                      .id_size = of->id_size,
-                      .payload = of->payload != NULL ? of->payload : "",
-                      .payload_size = of->payload_size,
-                      .due = due,
-                      .late_us = late_us,
-                      .queue = of->queue,
-                      .attempt = of->attempt};
-    time_print(instant_of_ms(of->due_ms), due);
-    int error = children_start(handler->children, &job, of);
+    job->command = handler->run->options->exec;
+    int error = children_start(handler->run->children, job, of);
     return error == 0 ? TW_LATER : cannot_start(handler, of, error);
 }
 
 /* ---- the handler ----------------------------------------------------------------------------------------- */
 
-enum tw_answer handler_call(void *arg, struct tw_job *job)
+/* Returns how late a call is now, in microseconds. */
+static uint64_t late_us_of(const struct tw_job *of)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    uint64_t now_us = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000,
+             from_us = of->late_from_ms * 1000;
+    return now_us > from_us ? now_us - from_us : 0;
+}
+
+enum tw_answer handler_call(void *arg, struct tw_job *of)
 {
     struct handler *handler = arg;
-    uint64_t late_us = tally_late_us(job);
-    if (handler->exec == NULL && !print_line(job, late_us))
-        return keep(handler, job);
-    tally_call(handler->tally, job, late_us);
-    if (handler->exec != NULL)
-        return start_command(handler, job, late_us);
-    handler->wake(false);
+    char due[TIME_SIZE];
+    struct job job = {.id = of->id,
+                      .id_size = of->id_size,
+                      .payload = of->payload != NULL ? of->payload : "",
+                      .payload_size = of->payload_size,
+                      .due = due,
+                      .late_us = late_us_of(of),
+                      .queue = of->queue,
+                      .attempt = of->attempt};
+    time_print(instant_of_ms(of->due_ms), due);
+    if (!calls_begin(handler->run, &job, of->late_from_ms))
+        return keep(handler, of);
+    if (handler->run->children != NULL)
+        return start_command(handler, &job, of);
+    calls_wake(handler->run, false);
     return TW_DONE;
 }
 
-bool handler_init(struct handler *handler, struct tw_store *store, const char *exec, size_t jobs,
-                  uint64_t timeout_ms)
+bool handler_init(struct handler *handler, struct run *run)
 {
-    handler->store = store;
-    handler->exec = exec;
+    const struct run_options *options = run->options;
+    handler->run = run;
     pthread_mutex_init(&handler->lock, NULL);
-    handler->tally = tally_new();
-    if (handler->tally != NULL && exec != NULL)
-        handler->children = children_new(jobs, timeout_ms, on_end, handler);
-    return handler->tally != NULL && (exec == NULL || handler->children != NULL);
-}
-
-void handler_fini(struct handler *handler)
-{
-    children_free(handler->children);
-    tally_free(handler->tally);
-    pthread_mutex_destroy(&handler->lock);
+    if (options->exec != NULL)
+        run->children = children_new(options->jobs, options->timeout_ms, on_end, handler);
+    return options->exec == NULL || run->children != NULL;
 }

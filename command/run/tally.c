@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * A call that was due before the run began is late because nobody ran it. Such calls are counted apart, so that
- * an hour without a process does not hide how punctual the run itself is. Retries are not late: the backoff
- * delays them. Example: a run that begins at 10:00 finds a task of 09:00, which is called an hour late, and a
- * task of 10:05, which is called 200 us late. The summary has a line for each.
+ * A call that could be made before the run began is late because nobody ran it. Such calls are counted apart,
+ * so that an hour without a process does not hide how punctual the run itself is. Only first attempts count, as
+ * in the store's own statistics. Example: a run that begins at 10:00 finds a task of 09:00, which is called an
+ * hour late, and a task of 10:05, which is called 200 us late. The summary has a line for each.
  */
 #include "tally.h"
 
@@ -34,13 +34,20 @@ struct tally {
     uint64_t calls, retries, commands[CHILDREN_ENDS];
 };
 
+static uint64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
 struct tally *tally_new(void)
 {
     struct tally *tally = calloc(1, sizeof *tally);
     if (tally == NULL)
         return NULL;
     pthread_mutex_init(&tally->lock, NULL);
-    tally->began_ms = tw_store_now();
+    tally->began_ms = now_ms();
     return tally;
 }
 
@@ -58,14 +65,6 @@ void tally_stand_by(struct tally *tally)
     pthread_mutex_unlock(&tally->lock);
 }
 
-uint64_t tally_late_us(const struct tw_job *job)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    uint64_t now_us = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / US_NS;
-    return now_us > job->due_ms * 1000 ? now_us - job->due_ms * 1000 : 0;
-}
-
 static void note(struct late *late, uint64_t late_us)
 {
     late->buckets[tw__histogram_bucket(late_us)]++;
@@ -73,19 +72,19 @@ static void note(struct late *late, uint64_t late_us)
     late->calls++;
 }
 
-void tally_call(struct tally *tally, const struct tw_job *job, uint64_t late_us)
+void tally_call(struct tally *tally, const struct job *job, uint64_t from_ms)
 {
     pthread_mutex_lock(&tally->lock);
     if (tally->standing_by)
-        tally->began_ms = tw_store_now();
+        tally->began_ms = now_ms();
     tally->standing_by = false;
     tally->calls++;
     tally->retries += job->attempt > 1;
-    if (job->attempt == 1 && job->due_ms < tally->began_ms) {
-        note(&tally->overdue, late_us);
-    } else if (job->attempt == 1) {
-        note(&tally->late, late_us);
-        bins_add(&tally->bins, late_us > 0 ? late_us : 1);
+    if (job->attempt <= 1 && from_ms < tally->began_ms) {
+        note(&tally->overdue, job->late_us);
+    } else if (job->attempt <= 1) {
+        note(&tally->late, job->late_us);
+        bins_add(&tally->bins, job->late_us > 0 ? job->late_us : 1);
     }
     pthread_mutex_unlock(&tally->lock);
 }
@@ -112,7 +111,7 @@ static uint64_t percentile(const struct late *late, double share)
     return tw__histogram_percentile(late->buckets, share, late->most);
 }
 
-void tally_print_overdue(const struct tally *tally, FILE *out)
+static void print_overdue(const struct tally *tally, FILE *out)
 {
     const struct late *overdue = &tally->overdue;
     if (overdue->calls > 0)
@@ -120,7 +119,7 @@ void tally_print_overdue(const struct tally *tally, FILE *out)
                 figure_time(percentile(overdue, 0.5), US_NS).text, figure_time(overdue->most, US_NS).text);
 }
 
-void tally_print_commands(const struct tally *tally, FILE *out)
+static void print_commands(const struct tally *tally, FILE *out)
 {
     fprintf(out, "commands: %" PRIu64 " succeeded, %" PRIu64 " failed", tally->commands[CHILDREN_DONE],
             tally->commands[CHILDREN_FAILED]);
@@ -131,7 +130,7 @@ void tally_print_commands(const struct tally *tally, FILE *out)
     fputc('\n', out);
 }
 
-void tally_print_lateness(const struct tally *tally, FILE *out)
+static void print_lateness(const struct tally *tally, FILE *out)
 {
     if (tally->late.calls == 0)
         return;
@@ -139,4 +138,12 @@ void tally_print_lateness(const struct tally *tally, FILE *out)
             "lateness: %" PRIu64 " us (median), %" PRIu64 " us (99 %% of the runs), %" PRIu64 " us (maximum)\n",
             percentile(&tally->late, 0.5), percentile(&tally->late, 0.99), tally->late.most);
     bins_print(&tally->bins, "us late", "runs", 0, out);
+}
+
+void tally_print(const struct tally *tally, bool commands, FILE *out)
+{
+    print_overdue(tally, out);
+    if (commands)
+        print_commands(tally, out);
+    print_lateness(tally, out);
 }

@@ -324,7 +324,7 @@ static void give_turn(const struct tw__store_batch *batch, struct tw__store_clai
         return;
     claim->turn = tw__task_turn(&period, batch->now_ms);
     if (claim->turn.due != task->due_ms)
-        claim->next_ms = claim->turn.due;
+        task->next_ms = claim->next_ms = claim->turn.due;
     task->due_ms = claim->turn.due;
     task->missed_periods = claim->turn.missed;
 }

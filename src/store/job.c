@@ -36,17 +36,17 @@ static const void *keep(char **to, const void *from, size_t size)
     return start;
 }
 
-/* From when on a call is late. The time behind a replaced attempt does not count, nor does the time until which
- * a handler has given the task back. Both end at `next`, but a retry has another one. */
+/* From when on a call is late. A series makes up for its periods: the time of their filing does not count. */
 static uint64_t late_from(const struct tw_store_task *task)
 {
-    return task->attempt == 0 && task->next_ms > task->due_ms ? task->next_ms : task->due_ms;
+    return task->every_ms > 0 ? task->next_ms : task->place_ms;
 }
 
 /* A retry is never too late. */
 static uint64_t latest_of(const struct tw_store_task *task)
 {
-    return task->attempt > 0 ? TW_NEVER : tw__add_saturating(late_from(task), task->max_late_ms);
+    uint64_t from_ms = task->next_ms > task->due_ms ? task->next_ms : task->due_ms;
+    return task->attempt > 0 ? TW_NEVER : tw__add_saturating(from_ms, task->max_late_ms);
 }
 
 struct tw__store_job *tw__store_job_new(const struct tw_store_task *task, struct tw__store_entry *entry)
@@ -61,7 +61,6 @@ struct tw__store_job *tw__store_job_new(const struct tw_store_task *task, struct
         .size = size,
         .entry = entry,
         .every_ms = task->every_ms,
-        .late_from_ms = late_from(task),
         .latest_ms = latest_of(task),
     };
     job->job = (struct tw_job){
@@ -77,6 +76,7 @@ struct tw__store_job *tw__store_job_new(const struct tw_store_task *task, struct
         .attempt = task->attempt + 1,
         .lapses = task->lapses,
         .tries = task->tries,
+        .late_from_ms = late_from(task),
     };
     job->job.id = keep(&to, task->id, task->id_size);
     job->job.error = error > 0 ? keep(&to, task->error, error) : NULL;
@@ -151,7 +151,7 @@ void tw__store_job_run(struct tw__store_job *job)
     const struct tw__store_callee *callee = &job->entry->queue->callee;
     uint64_t now_ms = tw_store_now();
     job->begun = true;
-    job->job.late_ms = now_ms > job->late_from_ms ? now_ms - job->late_from_ms : 0;
+    job->job.late_ms = now_ms > job->job.late_from_ms ? now_ms - job->job.late_from_ms : 0;
     enum tw_answer answer = callee->handler(callee->arg, &job->job);
     if (answer != TW_LATER) {
         job->answer = answer;

@@ -28,7 +28,6 @@ struct tw__store_job {
     uint32_t series;     /* of commits (check.c) */
     bool begun;          /* its handler was called */
     uint64_t every_ms;
-    uint64_t late_from_ms; /* the lateness counts from here */
     uint64_t latest_ms; /* after that, the handler does not begin: the task is too late; TW_NEVER: no limit */
     uint64_t retry_ms;  /* the caller's time of the next attempt; 0: by the backoff, or given back at once */
     uint64_t again_ms;  /* the place of a task that is given back as it was; TW_NEVER: it is not */

@@ -203,13 +203,20 @@ static uint64_t time_of(const struct call *call)
     return call->job.late_ms > 0 ? call->from_ms + call->job.late_ms : runs.begin_ms;
 }
 
+/* From when on its lateness counts. */
+static uint64_t late_from(unsigned task, const struct entry *entry)
+{
+    uint64_t place_ms = runs.learns_place[task] ? runs.begin_ms : entry->place_ms;
+    return entry->every_ms == 0 && place_ms > entry->next_ms ? place_ms : entry->next_ms;
+}
+
 static uint64_t periods_since(const struct entry *entry, uint64_t now_ms)
 {
     return now_ms > entry->due_ms ? (now_ms - entry->due_ms) / entry->every_ms : 0;
 }
 
-/* From when on a task is late. A promoted one is due later than it is ready. */
-static uint64_t late_from(const struct entry *entry)
+/* From when on `max_late_ms` counts. A promoted one is due later than it is ready. */
+static uint64_t too_late_from(const struct entry *entry)
 {
     return entry->due_ms > entry->next_ms ? entry->due_ms : entry->next_ms;
 }
@@ -275,7 +282,7 @@ static const char *compare_job(const struct entry *entry, const struct call *cal
         return mistake_at(call, "another attempt was expected");
     if (job->due_ms != entry->due_ms)
         return mistake_at(call, "another due time was expected");
-    if (may_be_late(entry, late_from(entry), runs.begin_ms))
+    if (may_be_late(entry, too_late_from(entry), runs.begin_ms))
         return mistake_at(call, "it is too late");
     if (entry->revision != 0 && job->revision != entry->revision)
         return mistake_at(call, "another revision was expected");
@@ -401,10 +408,9 @@ static const char *follow(struct ledger *ledger, struct call *call)
     if (call->task == LEDGER_TASKS)
         return mistake_at(call, "nobody knows this task");
     struct entry *entry = &ledger->entry[call->task];
-    uint64_t next_ms = entry->next_ms;
     if (may_pass_to(entry, call->job.due_ms, call->at_ms))
         pass_to(ledger, call->task, call->job.due_ms, call->job.revision);
-    call->from_ms = entry->attempt == 0 && next_ms > entry->due_ms ? next_ms : entry->due_ms;
+    call->from_ms = late_from(call->task, entry);
     const char *wrong = compare_job(entry, call);
     if (wrong != NULL)
         return wrong;
@@ -531,7 +537,8 @@ static void learn_passes(struct tw_store *store)
         if (entry->missed != TW_MISSED_SKIP && entry->max_late_ms == TW_FOREVER)
             continue;
         int error = tw_store_get(store, ledger_queue(task), id, size, learn_pass, &task);
-        if (error == TW_EGONE && entry->every_ms == 0 && may_be_late(entry, late_from(entry), tw_store_now()))
+        if (error == TW_EGONE && entry->every_ms == 0 &&
+            may_be_late(entry, too_late_from(entry), tw_store_now()))
             entry->exists = false;
     }
 }

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+#include "calls.h"
+
+#include "printable.h"
+#include "screen.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+void calls_wake(struct run *run, bool stop)
+{
+    while ((stop || atomic_load(&run->input_ended)) && write(run->wake[1], "", 1) < 0 && errno == EINTR)
+        ;
+}
+
+bool calls_stop(struct run *run)
+{
+    return run->signalled || run->reader.stopped || run->failed || atomic_load(&run->damaged) ||
+           atomic_load(&run->stuck) || screen_error() != 0;
+}
+
+static void print_bytes(const struct job *job, const char *bytes, size_t size, FILE *out)
+{
+    if (job->queue == NULL)
+        fwrite(bytes, 1, size, out);
+    else
+        printable_write(bytes, size, false, SIZE_MAX, out);
+}
+
+static bool print_line(const struct job *job)
+{
+    char *line = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&line, &size);
+    if (out == NULL)
+        return false;
+    fprintf(out, "%s %" PRIu64 " ", job->due, job->late_us);
+    print_bytes(job, job->id, job->id_size, out);
+    if (job->payload_size > 0)
+        fputc(' ', out);
+    print_bytes(job, job->payload, job->payload_size, out);
+    fputc('\n', out);
+    bool good = fclose(out) == 0 && screen_print(line, size);
+    free(line);
+    return good;
+}
+
+bool calls_begin(struct run *run, const struct job *job, uint64_t from_ms)
+{
+    if (run->options->exec == NULL && !print_line(job)) {
+        atomic_store(&run->stuck, true);
+        return false;
+    }
+    tally_call(run->tally, job, from_ms);
+    return true;
+}
