@@ -14,9 +14,9 @@ void calls_wake(struct run *run, bool stop);
 /* Returns whether the run is to stop. Threads: the main thread. */
 bool calls_stop(struct run *run);
 
-/* Begins a call that is late from `from_ms` on (Unix time): counts it and, without --exec, prints its line.
- * Bytes that are not printable are escaped if the task is in a queue; else the line is as it was read. Returns
- * false if the line cannot be printed: then the run stops. */
-bool calls_begin(struct run *run, const struct job *job, uint64_t from_ms);
+/* Begins a call: counts it, as tally_call() does, and without --exec prints its line. Bytes that are not
+ * printable are escaped if the task is in a queue; else the line is as it was read. Returns false if the line
+ * cannot be printed: then the run stops. */
+bool calls_begin(struct run *run, const struct job *job, bool overdue);
 
 #endif

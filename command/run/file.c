@@ -239,16 +239,11 @@ static bool start_store(void)
                                .workers = 1,
                                .max_jobs = options->exec != NULL ? (uint32_t)options->jobs : HANDLER_JOBS,
                                .on_error = on_store_error};
-    struct tw_store_stats stats;
     int error = tw_store_handle(file.store, file.queue, 0, handler_call, &file.handler);
     if (error == 0)
         error = tw_store_start(file.store, &how);
-    if (error == 0) {
-        tw_store_stats(file.store, &stats);
-        if (!stats.running)
-            tally_stand_by(file.run->tally);
+    if (error == 0)
         return true;
-    }
     store_file_complain(file.store, COMMAND, file.path,
                         error == TW_EBUSY ? "the tasks cannot be run now (--standby waits until they can)"
                                           : "the tasks cannot be run");
@@ -264,7 +259,8 @@ static bool start(struct run *run)
     file.store = store_file_open(COMMAND, file.path, true);
     if (file.store == NULL)
         return false;
-    if (!batch_init(&file.batch, file.store, &run->options->task) || !handler_init(&file.handler, run)) {
+    if (!batch_init(&file.batch, file.store, &run->options->task) ||
+        !handler_init(&file.handler, run, file.store)) {
         complain("%s: the run cannot be started: %s", COMMAND, strerror(errno));
         return false;
     }

@@ -100,6 +100,17 @@ static uint64_t late_us_of(const struct tw_job *of)
     return now_us > from_us ? now_us - from_us : 0;
 }
 
+/* A standby begins when it takes over. */
+static uint64_t began_ms_of(struct handler *handler)
+{
+    struct tw_store_stats stats;
+    if (handler->began_ms == 0) {
+        tw_store_stats(handler->store, &stats);
+        handler->began_ms = stats.began_ms;
+    }
+    return handler->began_ms;
+}
+
 enum tw_answer handler_call(void *arg, struct tw_job *of)
 {
     struct handler *handler = arg;
@@ -113,7 +124,7 @@ enum tw_answer handler_call(void *arg, struct tw_job *of)
                       .queue = of->queue,
                       .attempt = of->attempt};
     time_print(instant_of_ms(of->due_ms), due);
-    if (!calls_begin(handler->run, &job, of->late_from_ms))
+    if (!calls_begin(handler->run, &job, of->late_from_ms < began_ms_of(handler)))
         return keep(handler, of);
     if (handler->run->children != NULL)
         return start_command(handler, &job, of);
@@ -121,10 +132,11 @@ enum tw_answer handler_call(void *arg, struct tw_job *of)
     return TW_DONE;
 }
 
-bool handler_init(struct handler *handler, struct run *run)
+bool handler_init(struct handler *handler, struct run *run, struct tw_store *store)
 {
     const struct run_options *options = run->options;
     handler->run = run;
+    handler->store = store;
     pthread_mutex_init(&handler->lock, NULL);
     if (options->exec != NULL)
         run->children = children_new(options->jobs, options->timeout_ms, on_end, handler);

@@ -16,6 +16,8 @@ enum { HANDLER_JOBS = 1024 }; /* tasks that are called at once, at most */
 
 struct handler {
     struct run *run;
+    struct tw_store *store;
+    uint64_t began_ms; /* when the store began to run the tasks; 0: not known yet. The worker alone uses it */
     pthread_mutex_t lock;
     struct tw_job *unprinted[HANDLER_JOBS]; /* their lines could not be printed */
     size_t count;
@@ -24,7 +26,7 @@ struct handler {
 
 /* Makes a handler and, for --exec, the room for its commands. Returns false if there is no memory or no
  * thread. */
-bool handler_init(struct handler *handler, struct run *run);
+bool handler_init(struct handler *handler, struct run *run, struct tw_store *store);
 
 /* The handler; a tw_handler_fn. `arg` is a struct handler. */
 enum tw_answer handler_call(void *arg, struct tw_job *job);

@@ -57,7 +57,7 @@ static bool call(const struct tw_task *task, const struct when *first)
                       .late_us = task->late_ns / 1000};
     at.ns -= at.ns % 1000000;
     time_print(at, due);
-    if (!calls_begin(run, &job, UINT64_MAX)) /* it never falls due while nobody runs it */
+    if (!calls_begin(run, &job, false)) /* it never falls due while nobody runs it */
         return false;
     stats_note(task->late_ns);
     return run->children == NULL || run_command(&job);

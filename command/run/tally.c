@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * A call that could be made before the run began is late because nobody ran it. Such calls are counted apart,
- * so that an hour without a process does not hide how punctual the run itself is. Only first attempts count, as
- * in the store's own statistics. Example: a run that begins at 10:00 finds a task of 09:00, which is called an
- * hour late, and a task of 10:05, which is called 200 us late. The summary has a line for each.
+ * A call that could be made before the run began is late because nobody ran it. A standby begins when it takes
+ * over. Such calls are counted apart, so that an hour without a process does not hide how punctual the run
+ * itself is. Only first attempts count, as in the store's own statistics. Example: a run that begins at 10:00
+ * finds a task of 09:00, which is called an hour late, and a task of 10:05, which is called 200 us late. The
+ * summary has a line for each.
  */
 #include "tally.h"
 
@@ -15,7 +16,6 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 
 enum { US_NS = 1000 };
 
@@ -27,19 +27,10 @@ struct late {
 
 struct tally {
     pthread_mutex_t lock;
-    bool standing_by;
-    uint64_t began_ms; /* when the run began */
     struct late late, overdue;
     struct bins bins; /* of `late` */
     uint64_t calls, retries, commands[CHILDREN_ENDS];
 };
-
-static uint64_t now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
 
 struct tally *tally_new(void)
 {
@@ -47,7 +38,6 @@ struct tally *tally_new(void)
     if (tally == NULL)
         return NULL;
     pthread_mutex_init(&tally->lock, NULL);
-    tally->began_ms = now_ms();
     return tally;
 }
 
@@ -58,13 +48,6 @@ void tally_free(struct tally *tally)
     free(tally);
 }
 
-void tally_stand_by(struct tally *tally)
-{
-    pthread_mutex_lock(&tally->lock);
-    tally->standing_by = tally->calls == 0;
-    pthread_mutex_unlock(&tally->lock);
-}
-
 static void note(struct late *late, uint64_t late_us)
 {
     late->buckets[tw__histogram_bucket(late_us)]++;
@@ -72,15 +55,12 @@ static void note(struct late *late, uint64_t late_us)
     late->calls++;
 }
 
-void tally_call(struct tally *tally, const struct job *job, uint64_t from_ms)
+void tally_call(struct tally *tally, const struct job *job, bool overdue)
 {
     pthread_mutex_lock(&tally->lock);
-    if (tally->standing_by)
-        tally->began_ms = now_ms();
-    tally->standing_by = false;
     tally->calls++;
     tally->retries += job->attempt > 1;
-    if (job->attempt <= 1 && from_ms < tally->began_ms) {
+    if (job->attempt <= 1 && overdue) {
         note(&tally->overdue, job->late_us);
     } else if (job->attempt <= 1) {
         note(&tally->late, job->late_us);

@@ -12,15 +12,12 @@
 
 struct tally;
 
-/* Makes a tally of a run that begins now. Returns NULL if there is no memory. */
+/* Returns NULL if there is no memory. */
 struct tally *tally_new(void);
 void tally_free(struct tally *tally);
 
-/* The run begins only when the next call is counted: until then, another process runs the tasks. */
-void tally_stand_by(struct tally *tally);
-
-/* Counts a call that was late from `from_ms` on, in Unix time. Threads: any. */
-void tally_call(struct tally *tally, const struct job *job, uint64_t from_ms);
+/* Counts a call. `overdue`: its turn had come before the run began. Threads: any. */
+void tally_call(struct tally *tally, const struct job *job, bool overdue);
 
 /* Counts the end of a command. Threads: any. */
 void tally_command(struct tally *tally, enum children_end end);

@@ -577,6 +577,7 @@ struct tw_store_stats {
     uint64_t coalesced;                             /* periods that calls stood for besides their own */
     uint64_t errors;                                /* times that the store could not read or write */
     uint64_t late_p50_ms, late_p99_ms, late_max_ms; /* late_ms of first attempts */
+    uint64_t began_ms; /* when it began to run the tasks; a standby: when it took over. 0: not yet */
 };
 
 #if defined(__cplusplus) && defined(__GNUC__)

@@ -59,7 +59,9 @@ static char *show(sqlite3_value *value)
     sqlite3_str *text = sqlite3_str_new(NULL);
     if (type == SQLITE_TEXT) {
         bool zero = memchr(at, '\0', (size_t)bytes) != NULL;
-        sqlite3_str_appendf(text, "'%!.*s'%s", (int)VALUE_SHOWN, at, zero ? " and a zero byte" : "");
+        sqlite3_str_appendf(text, "'%!.*s", (int)VALUE_SHOWN, at);
+        bool cut = sqlite3_str_length(text) <= (int)strlen((const char *)at); /* with the quote it is longer */
+        sqlite3_str_appendf(text, "%s'%s", cut ? "..." : "", zero ? " and a zero byte" : "");
         return sqlite3_str_finish(text);
     }
     sqlite3_str_appendall(text, "x'");

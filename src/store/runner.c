@@ -156,6 +156,7 @@ int tw__store_runner_begin(struct tw__store_runner *runner)
     tw__store_watch_begin(&runner->watch, db);
     pthread_mutex_lock(&runner->lock);
     runner->stats.running = true;
+    runner->stats.began_ms = tw_store_now();
     pthread_mutex_unlock(&runner->lock);
     return 0;
 }

@@ -160,7 +160,13 @@ static void bad_times_are_named_with_their_form(void **state)
         {"zeroblob(33)",
          "tw_in: x'0000000000000000000000000000000000000000000000000000000000000000...': expected"},
         {"printf('%070d', 0)",
+         "tw_in: '0000000000000000000000000000000000000000000000000000000000000000...': expected"},
+        {"printf('%064d', 0)",
          "tw_in: '0000000000000000000000000000000000000000000000000000000000000000': expected"},
+        {"printf('%065d', 0)",
+         "tw_in: '0000000000000000000000000000000000000000000000000000000000000000...': expected"},
+        {"replace(printf('%064d', 0), '0', 'é')",
+         "tw_in: 'éééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééé': expected"},
     };
     for (size_t i = 0; i < sizeof shown / sizeof shown[0]; i++)
         assert_non_null(strstr(refused(db, "tw_in", shown[i][0]), shown[i][1]));

@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { HOLD_MS = 3, SOON_MS = 1000, YOUNG_MS = 100, STANDBY_MS = 250, HOUR_MS = 3600000 };
+enum { HOLD_MS = 3, SOON_MS = 1000, YOUNG_MS = 100, STANDBY_MS = 250, LOOK_MS = 30000, HOUR_MS = 3600000 };
 
 /* ---- the system ------------------------------------------------------------------------------------------ */
 
@@ -137,6 +137,21 @@ static void replace_lock(const struct fixture *fixture)
     assert_int_equal(rename(other, lock), 0);
 }
 
+/* Renames the folder above that of the fixture's file, or gives it its name back. */
+static void rename_above(const struct fixture *fixture, bool back)
+{
+    char above[PATH_SIZE], moved[PATH_SIZE + 16];
+    snprintf(above, sizeof above, "%s", fixture->folder);
+    *strrchr(above, '/') = '\0';
+    snprintf(moved, sizeof moved, "%s-moved", above);
+    assert_int_equal(back ? rename(moved, above) : rename(above, moved), 0);
+}
+
+static void move_above(const struct fixture *fixture)
+{
+    rename_above(fixture, false);
+}
+
 /* Makes a store beside the fixture's file, with the task "new". */
 static void make_new(const struct fixture *fixture)
 {
@@ -237,6 +252,33 @@ static void a_call_after_the_file_was_replaced_or_removed_fails(void **state)
     remove_beside(fixture, "-shm");
     no_call_succeeds(fixture->store, "the file was removed while it was open: open it again");
     assert_int_not_equal(access(fixture->path, F_OK), 0);
+}
+
+/* As cp does. */
+static void write_new_over(const struct fixture *fixture)
+{
+    char path[PATH_SIZE + 8], bytes[4096];
+    snprintf(path, sizeof path, "%s-new", fixture->path);
+    FILE *from = fopen(path, "r"), *to = fopen(fixture->path, "w");
+    for (size_t n; (n = fread(bytes, 1, sizeof bytes, from)) > 0;)
+        assert_int_equal(fwrite(bytes, 1, n, to), n);
+    fclose(from);
+    assert_int_equal(fclose(to), 0);
+    assert_int_equal(unlink(path), 0);
+}
+
+/* The file is the same one to the system, and its log covers the new bytes. The page says that the task of the
+ * copy is lost without an error. */
+static void bytes_that_are_written_over_the_file_are_not_noticed(void **state)
+{
+    struct fixture *fixture = *state;
+    put(fixture->store, "a", 5);
+    make_new(fixture);
+    write_new_over(fixture);
+    assert_int_equal(put(fixture->store, "b", 6), 1);
+    assert_string_equal(scan(fixture->store, NULL), "a@5 b@6");
+    store_reopen(fixture);
+    assert_string_equal(scan(fixture->store, NULL), "a@5 b@6");
 }
 
 /* SQLite removes the log of a file that it closes last. It must not be that of the new file. */
@@ -424,6 +466,19 @@ static void an_idle_run_notices_that_its_file_was_removed(void **state)
     an_idle_run_notices(*state, remove_file, "the file was removed while it was open");
 }
 
+static void move_above_and_wait(const struct fixture *fixture)
+{
+    move_above(fixture);
+    assert_true(clock_hurry(LOOK_MS));
+}
+
+/* No event tells of it, so the run notices by its next look. */
+static void an_idle_run_notices_that_a_folder_above_was_renamed(void **state)
+{
+    an_idle_run_notices(*state, move_above_and_wait, "the file was removed while it was open");
+    rename_above(*state, true);
+}
+
 /* The store is as it was, and another run may begin. */
 static void a_run_without_its_lock_leaves_the_store(struct fixture *fixture,
                                                     void (*lose)(const struct fixture *fixture))
@@ -475,10 +530,10 @@ static void a_run_that_another_one_follows_does_not_count_itself_anew(void **sta
     assert_int_equal(tw_store_stop(fixture->store), TW_EREPLACED);
 }
 
-/* A bug: tasks of a file that was removed were still called. The timer wakes the run, and no event. */
-static void a_task_of_a_removed_file_is_not_called(void **state)
+/* The timer wakes the run, and no event. */
+static void a_task_of_a_lost_file_is_not_called(struct fixture *fixture,
+                                                void (*lose)(const struct fixture *fixture))
 {
-    struct fixture *fixture = *state;
     struct errors errors = {0};
     struct calls calls;
     calls_init(&calls);
@@ -488,12 +543,24 @@ static void a_task_of_a_removed_file_is_not_called(void **state)
     runner_idle(fixture->store);
     runner_look_away(true);
     runner_round(fixture->store);
-    remove_file(fixture);
+    lose(fixture);
     clock_pass(SOON_MS);
     wait_for_the_end(fixture->store, &errors);
     runner_look_away(false);
     assert_int_equal(tw_store_stop(fixture->store), TW_EREPLACED);
     assert_int_equal(calls.count, 0);
+}
+
+/* A bug: tasks of a file that was removed were still called. */
+static void a_task_of_a_removed_file_is_not_called(void **state)
+{
+    a_task_of_a_lost_file_is_not_called(*state, remove_file);
+}
+
+static void a_task_of_a_file_below_a_renamed_folder_is_not_called(void **state)
+{
+    a_task_of_a_lost_file_is_not_called(*state, move_above);
+    rename_above(*state, true);
 }
 
 static bool commits(struct tw_store *store)
@@ -653,6 +720,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         TEST(a_call_after_the_file_was_replaced_or_removed_fails),
+        TEST(bytes_that_are_written_over_the_file_are_not_noticed),
         TEST(the_end_of_the_old_file_leaves_the_new_one_alone),
         TEST(a_rename_while_a_call_waits_for_the_lock_is_seen),
         TEST(a_connection_of_the_caller_is_checked_too),
@@ -663,10 +731,12 @@ int main(void)
         TEST(a_run_ends_when_its_file_is_replaced),
         TEST(an_idle_run_notices_that_its_file_was_replaced),
         TEST(an_idle_run_notices_that_its_file_was_removed),
+        TEST(an_idle_run_notices_that_a_folder_above_was_renamed),
         TEST(an_idle_run_notices_that_its_lock_was_removed),
         TEST(an_idle_run_notices_that_its_lock_was_replaced),
         TEST(a_run_that_another_one_follows_does_not_count_itself_anew),
         TEST(a_task_of_a_removed_file_is_not_called),
+        TEST(a_task_of_a_file_below_a_renamed_folder_is_not_called),
         TEST(a_job_of_a_replaced_file_does_not_begin_while_the_run_commits),
         TEST(a_job_of_a_file_that_its_commit_has_outlived_does_not_begin),
         TEST(a_job_does_not_begin_after_another_run_has_begun),

@@ -136,7 +136,9 @@ static void a_standby_takes_over_within_a_second(void **state)
     struct calls calls;
     calls_init(&calls);
     clock_halt();
+    clock_stop(0);
     start_with(store, &calls);
+    assert_int_equal(stats_of(store).began_ms, tw_store_now());
     assert_int_equal(tw_store_handle(second, "q", 0, note_call, &calls), 0);
     assert_int_equal(tw_store_start(second, &options), 0);
     EVENTUALLY(runner_sleeps(second) > 0);
@@ -147,11 +149,15 @@ static void a_standby_takes_over_within_a_second(void **state)
         EVENTUALLY(runner_sleeps(second) > sleeps);
     }
     assert_false(stats_of(second).running);
+    assert_int_equal(stats_of(second).began_ms, 0);
     assert_int_equal(tw_store_stop(store), 0);
     put(store, "x", 5);
+    clock_pass(INTERVAL_MS);
+    uint64_t began_ms = tw_store_now();
     assert_true(clock_hurry(INTERVAL_MS));
     wait_for_calls(&calls, 1);
     assert_true(stats_of(second).running);
+    assert_int_equal(stats_of(second).began_ms, began_ms);
     assert_int_equal(tw_store_start(store, &options), 0);
     assert_int_equal(tw_store_stop(store), 0); /* one that waits can be stopped */
     assert_int_equal(tw_store_stop(second), 0);

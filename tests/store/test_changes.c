@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Each write of ours raises `changes` of tw_meta: through the views, by the calls of the library, and by a run.
+ * By that number a run sees that a backup was restored (test_restore.c).
+ */
+#include "clock.h"
+#include "running.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { SOON_MS = 1000, HOUR_MS = 3600000 };
+
+/* The part of `changes` that counts: the bits below are random. */
+static uint64_t changes_of(sqlite3 *db)
+{
+    return strtoull(other_ask(db, "SELECT changes >> 20 FROM tw_meta"), NULL, 10);
+}
+
+/* Requires that `changes` has risen since it was read, and reads it again. */
+static void expect_more(uint64_t *changes, sqlite3 *db, const char *write)
+{
+    uint64_t before = *changes;
+    *changes = changes_of(db);
+    if (*changes <= before)
+        fail_msg("%s: changes is %llu, as before", write, (unsigned long long)*changes);
+}
+
+/* ---- views and calls ------------------------------------------------------------------------------------- */
+
+/* A waiting task, a leased one, a dead one, and a queue that is paused. Nobody runs them. */
+static const char *const some_tasks =
+    "DELETE FROM tw_task; DELETE FROM tw_queue;"
+    "INSERT INTO tw_put(queue, id, due_ms, every_ms) VALUES ('q', 'waiting', 4102444800000, 60000),"
+    " ('q', 'leased', 5, NULL), ('q', 'dead', 5, NULL);"
+    "INSERT INTO tw_queue(name, paused) VALUES ('paused', 1);"
+    "UPDATE tw_meta SET run = 5;"
+    "UPDATE tw_task SET run = 5, token = 55, attempt = 1 WHERE id = x'6c6561736564';"
+    "UPDATE tw_task SET attempt = 1, dead_ms = 9 WHERE id = x'64656164'";
+
+struct writer {
+    struct tw_store *store;
+    sqlite3 *db;
+};
+
+/* Each returns how many tasks or queues were changed. */
+static int64_t call_put(const struct writer *writer)
+{
+    return put(writer->store, "new", 5);
+}
+
+static int64_t call_keepdue(const struct writer *writer)
+{
+    return put_if(writer->store, "waiting", 5, TW_STORE_KEEPDUE);
+}
+
+static int64_t call_move(const struct writer *writer)
+{
+    return tw_store_move_at(writer->store, "q", "waiting", 7, 5, 0);
+}
+
+static int64_t call_cancel(const struct writer *writer)
+{
+    return cancel(writer->store, "waiting") == TW_CANCELLED;
+}
+
+static int64_t call_cancel_of_a_leased_task(const struct writer *writer)
+{
+    return cancel(writer->store, "leased") == TW_RUNNING;
+}
+
+static int64_t call_apply_in(const struct writer *writer)
+{
+    struct tw_store_change change = {.verb = TW_STORE_CANCEL,
+                                     .task = {.queue = "q", .id = "dead", .id_size = 4}};
+    return tw_store_apply_in(writer->db, NULL, &change, 1, NULL, 0) == 0 && change.result == TW_CANCELLED;
+}
+
+static int64_t call_drain(const struct writer *writer)
+{
+    struct seen seen = {.text = ""};
+    return tw_store_drain(writer->store, "q", see, &seen);
+}
+
+static int64_t call_pause(const struct writer *writer)
+{
+    return tw_store_pause(writer->store, "q", true);
+}
+
+static int64_t call_resume(const struct writer *writer)
+{
+    return tw_store_pause(writer->store, "paused", false);
+}
+
+static int64_t call_mark(const struct writer *writer)
+{
+    return tw_store_restored(writer->store, true);
+}
+
+static int64_t call_unmark(const struct writer *writer)
+{
+    return tw_store_restored(writer->store, false);
+}
+
+static int64_t call_replay(const struct writer *writer)
+{
+    return tw_store_replay(writer->store, "q", NULL, 0, 5);
+}
+
+static int64_t call_promote(const struct writer *writer)
+{
+    return tw_store_promote(writer->store, "q", NULL, 0);
+}
+
+static int64_t call_purge(const struct writer *writer)
+{
+    return tw_store_purge(writer->store, "q", UINT64_MAX >> 1);
+}
+
+/* A bug: without `changes` of a cancel in SQL all tests passed. */
+static void each_view_and_each_call_raises_changes(void **state)
+{
+    static const struct {
+        const char *name; /* SQL, if there is no call */
+        int64_t (*call)(const struct writer *writer);
+    } writes[] = {
+        {"INSERT INTO tw_put(queue, id, due_ms) VALUES ('q', 'new', 5)", NULL},
+        {"INSERT INTO tw_put(queue, id, due_ms) VALUES ('q', 'waiting', 5)", NULL},
+        {"INSERT INTO tw_put(queue, id, due_ms, condition) VALUES ('q', 'waiting', 5, 'KEEPDUE')", NULL},
+        {"INSERT INTO tw_put(queue, id, due_ms) VALUES ('q', 'leased', 5)", NULL},
+        {"INSERT INTO tw_move(queue, id, due_ms) VALUES ('q', 'waiting', 5)", NULL},
+        {"INSERT INTO tw_cancel(queue, id) VALUES ('q', 'waiting')", NULL},
+        {"INSERT INTO tw_cancel(queue, id) VALUES ('q', 'leased')", NULL},
+        {"INSERT INTO tw_cancel(queue, id) VALUES ('q', 'dead')", NULL},
+        {"put", call_put},
+        {"put with KEEPDUE", call_keepdue},
+        {"move", call_move},
+        {"cancel", call_cancel},
+        {"cancel of a leased task", call_cancel_of_a_leased_task},
+        {"apply_in", call_apply_in},
+        {"drain", call_drain},
+        {"pause", call_pause},
+        {"resume", call_resume},
+        {"mark", call_mark},
+        {"unmark", call_unmark},
+        {"replay", call_replay},
+        {"promote", call_promote},
+        {"purge", call_purge},
+    };
+    struct writer writer = {((struct fixture *)*state)->store, other_open(*state)};
+    for (size_t i = 0; i < sizeof writes / sizeof writes[0]; i++) {
+        other_ask(writer.db, some_tasks);
+        uint64_t changes = changes_of(writer.db);
+        if (writes[i].call == NULL)
+            other_ask(writer.db, writes[i].name);
+        else if (writes[i].call(&writer) != 1)
+            fail_msg("%s: expected 1 change: %s", writes[i].name, message(writer.store));
+        expect_more(&changes, writer.db, writes[i].name);
+    }
+    sqlite3_close(writer.db);
+}
+
+/* ---- runs ------------------------------------------------------------------------------------------------ */
+
+/* The task "kept" of a run falls due, and its job waits for its answer. */
+static void claim_next(struct tw_store *store, struct calls *calls)
+{
+    int n = kept_of(calls) + 1;
+    runner_idle(store);
+    clock_pass(SOON_MS);
+    wait_for_calls(calls, n);
+    EVENTUALLY(kept_of(calls) == n);
+}
+
+static void each_answer_of_a_run_raises_changes(void **state)
+{
+    static const struct {
+        const char *name;
+        enum tw_answer answer;
+        uint64_t every_ms;
+    } answers[] = {{"done", TW_DONE, 0},    {"done, and it repeats", TW_DONE, HOUR_MS},
+                   {"failed", TW_RETRY, 0}, {"dead", TW_DEAD, 0},
+                   {"back", TW_BACK, 0},    {"dead, and it repeats", TW_DEAD, HOUR_MS}};
+    struct tw_store *store = ((struct fixture *)*state)->store;
+    sqlite3 *db = other_open(*state);
+    struct calls calls;
+    calls_init(&calls);
+    calls.answer = TW_LATER;
+    clock_stop(0);
+    start_with(store, &calls);
+    for (size_t i = 0; i < sizeof answers / sizeof answers[0]; i++) {
+        struct tw_delayed task = {.queue = "q", .id = "kept", .id_size = 4, .due_ms = tw_store_now() + SOON_MS};
+        task.every_ms = answers[i].every_ms;
+        assert_int_equal(tw_store_put(store, &task, 0), 1);
+        uint64_t changes = changes_of(db);
+        claim_next(store, &calls);
+        expect_more(&changes, db, "a claim");
+        tw_job_retry_at(calls.kept[i], tw_store_now() + HOUR_MS);
+        tw_job_answer(calls.kept[i], answers[i].answer);
+        EVENTUALLY(stats_of(store).done + stats_of(store).failed + stats_of(store).back == i + 1);
+        expect_more(&changes, db, answers[i].name);
+    }
+    assert_int_equal(tw_store_stop(store), 0);
+    sqlite3_close(db);
+}
+
+/* A run writes without a handler too: it ends the attempts of earlier runs, drops tasks that are too late, and
+ * gives tasks new places when the clock was set back. */
+static void a_run_that_calls_nothing_raises_changes(void **state)
+{
+    struct tw_store *store = ((struct fixture *)*state)->store;
+    sqlite3 *db = other_open(*state);
+    struct calls calls;
+    calls_init(&calls);
+    clock_stop(0);
+    other_ask(db, some_tasks);
+    assert_int_equal(tw_store_pause(store, "paused", true), 0);
+    uint64_t changes = changes_of(db);
+    start_with(store, &calls);
+    runner_idle(store);
+    expect_more(&changes, db, "the beginning of a run");
+    struct tw_delayed late = {
+        .queue = "q", .id = "late", .id_size = 4, .due_ms = tw_store_now() + SOON_MS / 2, .max_late_ms = 1};
+    assert_int_equal(tw_store_put(store, &late, 0), 1);
+    struct tw_delayed filed = {.queue = "paused", .id = "filed", .id_size = 5, .due_ms = 5};
+    assert_int_equal(tw_store_put(store, &filed, 0), 1);
+    runner_idle(store);
+    changes = changes_of(db);
+    clock_pass(SOON_MS / 2 + 2);
+    EVENTUALLY(stats_of(store).dropped == 1);
+    expect_more(&changes, db, "a drop");
+    clock_step(-HOUR_MS);
+    runner_idle(store);
+    expect_more(&changes, db, "new places");
+    assert_int_equal(calls_of(&calls), 0);
+    assert_int_equal(tw_store_stop(store), 0);
+    sqlite3_close(db);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, clock_teardown)
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        TEST(each_view_and_each_call_raises_changes),
+        TEST(each_answer_of_a_run_raises_changes),
+        TEST(a_run_that_calls_nothing_raises_changes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
