@@ -259,8 +259,7 @@ static long after(long n)
     return n < 50 || getenv("TICKWHEEL_LONG") != NULL ? n + 1 : n + 13;
 }
 
-/* ---- memory ----------------------------------------------------------------------------------------------
- * */
+/* ---- memory ---------------------------------------------------------------------------------------------- */
 
 /* Every call, with the n-th time of a fault, for every n. The call may fail with this error alone. `may_stay`:
  * the fault may keep a change of the caller's transaction from being taken back, and the call says so. */
@@ -324,9 +323,10 @@ static int apply_new(struct fixture *fixture)
 static void many_new_tasks_survive_that_memory_ends(void **state)
 {
     struct fixture *fixture = *state;
+    sqlite3 *filler = filler_open(fixture);
     bool happened = true;
     for (long n = 1; happened; n = after(n)) {
-        fill(fixture);
+        fill(filler);
         forget_statements(fixture->store);
         faulty_memory(n, n % 2 == 0);
         int error = apply_new(fixture);
@@ -335,6 +335,7 @@ static void many_new_tasks_survive_that_memory_ends(void **state)
         assert_true(error == 0 || (error == TW_ENOMEM && happened));
         assert_string_equal(scan(fixture->store, NULL), error == 0 ? "n63@5 a@10 b@20 c@30" : before);
     }
+    sqlite3_close(filler);
 }
 
 static void opening_survives_that_memory_ends(void **state)
