@@ -110,7 +110,7 @@ void tw__store_job_bind(struct tw__store_db *db, sqlite3_stmt *statement, const 
 
 void tw_job_fail(struct tw_job *job, const char *error)
 {
-    size_t size = tw__text_size(error, strlen(error), TW__ERROR_MAX);
+    size_t size = tw__text_size(error, strlen(error), TW__TASK_ERROR_MAX);
     char *text = size > 0 ? malloc(size + 1) : NULL;
     if (text != NULL) {
         memcpy(text, error, size);

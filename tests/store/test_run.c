@@ -6,6 +6,7 @@
 #include "running.h"
 
 #include <src/base/error_text.h>
+#include <src/task/limits.h>
 #include <src/store/internal.h>
 #include <src/store/runner.h>
 #include <stdatomic.h>
@@ -437,13 +438,13 @@ static void an_error_that_is_not_utf8_can_be_read(void **state)
 /* The bytes of a text that is all `letter`, but for one byte at its beginning if `odd`. */
 static size_t kept_of_text(const char *letter, size_t size, bool odd)
 {
-    static char text[TW__ERROR_MAX + 8];
+    static char text[TW__TASK_ERROR_MAX + 8];
     size_t at = 0;
     if (odd)
         text[at++] = 'x';
     for (size_t step = strlen(letter); at + step <= size; at += step)
         memcpy(text + at, letter, step);
-    return tw__text_size(text, at, TW__ERROR_MAX);
+    return tw__text_size(text, at, TW__TASK_ERROR_MAX);
 }
 
 static void a_text_is_cut_between_two_characters(void **state)
