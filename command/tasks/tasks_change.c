@@ -102,17 +102,28 @@ static int promote(const struct tasks *tasks)
                      : told(tasks, "there is no waiting task with this ID", false);
 }
 
+static int purge_all(const struct tasks *tasks, uint64_t before_ms)
+{
+    int64_t count = 0, purged;
+    while ((purged = tw_store_purge(tasks->store, queue_of(tasks), NULL, 0, before_ms)) > 0)
+        count += purged;
+    return purged < 0 ? tasks_failed(tasks, "not all dead tasks are removed")
+                      : told_count(tasks, "purged", count);
+}
+
 /* A task that has died in this millisecond is removed too, unless --older says otherwise. A task that dies
  * meanwhile stays, so the calls come to their end. */
 static int purge(const struct tasks *tasks)
 {
-    uint64_t now_ms = tw_store_now() + 1, older_ms = tasks->options->older_ms;
-    uint64_t before_ms = now_ms > older_ms ? now_ms - older_ms : 0;
-    int64_t count = 0, purged;
-    while ((purged = tw_store_purge(tasks->store, queue_of(tasks), before_ms)) > 0)
-        count += purged;
-    return purged < 0 ? tasks_failed(tasks, "not all dead tasks are removed")
-                      : told_count(tasks, "purged", count);
+    const struct tasks_options *options = tasks->options;
+    uint64_t now_ms = tw_store_now() + 1;
+    uint64_t before_ms = now_ms > options->older_ms ? now_ms - options->older_ms : 0;
+    if (options->id == NULL)
+        return purge_all(tasks, before_ms);
+    int64_t count = tw_store_purge(tasks->store, queue_of(tasks), options->id, options->id_size, before_ms);
+    if (count < 0)
+        return tasks_failed(tasks, "no task is removed");
+    return count > 0 ? told(tasks, "purged", true) : told(tasks, "there is no dead task with this ID", false);
 }
 
 static int pause_queue(const struct tasks *tasks, bool paused)

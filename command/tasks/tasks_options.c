@@ -31,7 +31,7 @@ static const char HELP[] = "usage: tickwheel tasks --store FILE [OPTIONS] [COMMA
                            "             then a new revision\n"
                            "  pause      call no more tasks of the queue, until the pause ends\n"
                            "  resume     end the pause\n"
-                           "  purge      remove the dead tasks\n"
+                           "  purge [ID] remove a dead task or, without ID, all of the queue\n"
                            "\n"
                            "IDs and payloads are printed so that a terminal shows and does not obey them:\n"
                            "a byte that is not printable is \\xNN, and a backslash in an ID is \\\\. An ID is\n"
@@ -58,7 +58,7 @@ static const char HELP[] = "usage: tickwheel tasks --store FILE [OPTIONS] [COMMA
                            "Exit status:\n"
                            "  0  success;\n"
                            "  1  the file cannot be read or written, or there is no task with this ID for\n"
-                           "     cancel, move, replay or promote, or --if has kept its time;\n"
+                           "     cancel, move, replay, promote or purge, or --if has kept its time;\n"
                            "  2  arguments are wrong.\n";
 
 enum {
@@ -94,7 +94,7 @@ static const struct {
     {"move", "an ID and a time", ACTION_MOVE, 2, 2, 1U << OPTION_IF},
     {"pause", "no argument", ACTION_PAUSE, 0, 0, 0},
     {"resume", "no argument", ACTION_RESUME, 0, 0, 0},
-    {"purge", "no argument", ACTION_PURGE, 0, 0, 1U << OPTION_OLDER},
+    {"purge", "an ID or no argument", ACTION_PURGE, 0, 1, 1U << OPTION_OLDER},
 };
 enum { ACTION_COUNT = sizeof ACTIONS / sizeof ACTIONS[0] };
 

@@ -167,7 +167,7 @@ static size_t copy_tail(const struct child *child, char tail[CHILD_TAIL], bool *
     return size;
 }
 
-size_t child_error(const struct child *child, const char *ended, char error[TW__ERROR_MAX + 1])
+size_t child_error(const struct child *child, const char *ended, char error[TW__TASK_ERROR_MAX + 1])
 {
     char tail[CHILD_TAIL];
     bool cut;
@@ -178,8 +178,8 @@ size_t child_error(const struct child *child, const char *ended, char error[TW__
         return head;
     memcpy(error + head, ": ", 2);
     head += 2;
-    if (size > TW__ERROR_MAX - head) {
-        from = size - (TW__ERROR_MAX - head);
+    if (size > TW__TASK_ERROR_MAX - head) {
+        from = size - (TW__TASK_ERROR_MAX - head);
         cut = true;
     }
     for (int i = 1; cut && i < CHARACTER && from < size && ((unsigned char)tail[from] & 0xC0) == 0x80; i++)

@@ -8,12 +8,11 @@
 
 #include "job.h"
 
-#include <base/error_text.h>
-
 #include <poll.h>
 #include <stdbool.h>
+#include <task/limits.h>
 
-enum { CHILD_TAIL = TW__ERROR_MAX, CHILD_WATCHES = 2 };
+enum { CHILD_TAIL = TW__TASK_ERROR_MAX, CHILD_WATCHES = 2 };
 
 /* Zeroed: no command runs. */
 struct child {
@@ -49,7 +48,7 @@ enum child_state child_look(struct child *child, int *status);
 void child_signal(const struct child *child, int number);
 
 /* Writes the error of a command that has failed: `ended` (job.h) and the end of its standard error, as UTF-8
- * of at most TW__ERROR_MAX bytes, terminated. Returns its size. */
-size_t child_error(const struct child *child, const char *ended, char error[TW__ERROR_MAX + 1]);
+ * of at most TW__TASK_ERROR_MAX bytes, terminated. Returns its size. */
+size_t child_error(const struct child *child, const char *ended, char error[TW__TASK_ERROR_MAX + 1]);
 
 #endif

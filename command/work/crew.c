@@ -25,7 +25,7 @@ struct crew {
     int signal; /* the last one that all commands have got, after which they are given up; 0: none */
     bool waits; /* some outputs of commands that have ended, for a reader of ours */
     size_t running;
-    char error[TW__ERROR_MAX + 1];
+    char error[TW__TASK_ERROR_MAX + 1];
     struct place place[];
 };
 

@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <task/ends.h>
 #include <unistd.h>
 
 enum { LOOK_MS = 100, NEWS_MS = 60000 };
@@ -229,7 +230,7 @@ static enum outcome outcome_of(const struct held *held, enum result result)
         return OUTCOME_DONE;
     if (result == RESULT_BACK)
         return OUTCOME_BACK;
-    bool last = held->job->attempt - held->job->lapses >= held->job->tries;
+    bool last = tw__task_failure_kills(held->job->attempt, held->job->lapses, held->job->tries);
     return last && !held->replaced ? OUTCOME_DEAD : OUTCOME_FAILED;
 }
 

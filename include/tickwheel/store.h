@@ -637,11 +637,12 @@ int64_t tw_store_replay(struct tw_store *store, const char *queue, const void *i
  *   - TW_EINVAL: an argument is out of its range. */
 int64_t tw_store_promote(struct tw_store *store, const char *queue, const void *id, size_t id_size);
 
-/* Removes the dead tasks of a queue that died before `before_ms`, the first death first, at most
- * TW_STORE_ALL_MAX.
- * Returns: how many tasks, 0 if none was left, or an error.
- *   - TW_EINVAL: the queue's name is out of its range. */
-int64_t tw_store_purge(struct tw_store *store, const char *queue, uint64_t before_ms);
+/* Removes a task that died before `before_ms`. If `id` is NULL, it does so with the dead tasks of the queue, in
+ * the order of their deaths, at most TW_STORE_ALL_MAX.
+ * Returns: how many tasks, 0 if none was dead, or an error.
+ *   - TW_EINVAL: an argument is out of its range. */
+int64_t tw_store_purge(struct tw_store *store, const char *queue, const void *id, size_t id_size,
+                       uint64_t before_ms);
 
 #ifdef __cplusplus
 }

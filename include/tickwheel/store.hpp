@@ -36,7 +36,7 @@
  *   - get(), scan(), count(), next(), forecast(), queues(), drain(): tw_store_get() and so on
  *   - handle(), handle_others(), start(), stop(), stats(), pause(), is_paused(): tw_store_handle() and so on
  *   - restored(), is_restored(): tw_store_restored() and so on
- *   - replay(), replay_all(), purge(): tw_store_replay(), tw_store_purge()
+ *   - replay(), replay_all(), purge(), purge_all(): tw_store_replay(), tw_store_purge()
  *   - promote(), promote_all(): tw_store_promote()
  */
 #ifndef TICKWHEEL_STORE_HPP
@@ -876,13 +876,19 @@ class store
     {
         return tw_store_promote(raw_, detail::queue_of(queue), nullptr, 0);
     }
-    /* Removes the tasks that died before this point in time, at most TW_STORE_ALL_MAX. Returns: how many, or an
-     * error, which is negative. */
-    template <class Duration>
-    std::int64_t purge(const std::string &queue,
-                       std::chrono::time_point<std::chrono::system_clock, Duration> before)
+    /* Removes a dead task. Returns: 1, 0 if it was not dead, or an error, which is negative. */
+    std::int64_t purge(const std::string &queue, std::string_view id)
     {
-        return tw_store_purge(raw_, detail::queue_of(queue), detail::ms_up(before));
+        return tw_store_purge(raw_, detail::queue_of(queue), detail::bytes_of(id), id.size(),
+                              TW_STORE_TIME_MAX);
+    }
+    /* Removes the tasks of a queue that died before this point in time, at most TW_STORE_ALL_MAX. Returns: how
+     * many, or an error, which is negative. */
+    template <class Duration>
+    std::int64_t purge_all(const std::string &queue,
+                           std::chrono::time_point<std::chrono::system_clock, Duration> before)
+    {
+        return tw_store_purge(raw_, detail::queue_of(queue), nullptr, 0, detail::ms_up(before));
     }
 
   private:

@@ -7,8 +7,6 @@
 
 #include <stddef.h>
 
-enum { TW__ERROR_MAX = 4096 }; /* bytes of an error that stay with its task */
-
 /* The end of the store's message about a lock, for programs. Who uses the command cannot set the option. */
 #define TW__BUSY_OPTION ", as long as busy_ms says"
 

@@ -21,7 +21,7 @@
  */
 #include "claim.h"
 
-#include <task/limits.h>
+#include <task/ends.h>
 
 #include "look.h"
 
@@ -111,10 +111,10 @@ static int bury_period(struct tw__store_db *db, const struct tw__store_job *job,
 /* The call has ended: the task waits for its next period, or leaves. */
 static int end_call(struct tw__store_db *db, struct tw__store_job *job, uint64_t now_ms)
 {
-    uint64_t next_ms = job->every_ms > 0 ? tw__store_job_next_due(job) : UINT64_MAX;
-    if (job->every_ms > 0 && job->job.left > 0 && next_ms <= TW_STORE_TIME_MAX)
-        return answer_and_file(db, TW__STORE_AGAIN, job, next_ms, now_ms);
-    return answer_row(db, TW__STORE_DONE, job, 0);
+    uint64_t next_ms = tw__store_job_next_due(job);
+    if (next_ms == TW_NEVER)
+        return answer_row(db, TW__STORE_DONE, job, 0);
+    return answer_and_file(db, TW__STORE_AGAIN, job, next_ms, now_ms);
 }
 
 /* Reads the options of a job's task as they are now: a put with KEEPDUE may have given a series others since
@@ -133,7 +133,7 @@ static int read_options(struct tw__store_db *db, struct tw__store_job *job, stru
         *retry = tw__store_read_retry(db, row, 0, 2);
         job->every_ms = (uint64_t)sqlite3_column_int64(row, 5);
         job->job.missed = (uint64_t)sqlite3_column_int64(row, 7);
-        job->job.left = times == 0 ? TW_FOREVER : times - 1;
+        job->job.left = tw__task_calls_left(job->every_ms, times == 0 ? TW_FOREVER : times);
         *there = true;
     }
     return error;
@@ -168,8 +168,9 @@ static int write_answer(struct tw__store_db *db, struct tw__store_job *job, uint
     int error = reads ? read_options(db, job, &retry, &there) : 0;
     job->again_ms = TW_NEVER;
     job->renumbered = false;
-    job->buried = job->answer == TW_DEAD || (job->answer == TW_RETRY && !job->lapsed &&
-                                             job->job.attempt - job->job.lapses >= retry.tries);
+    job->buried =
+        job->answer == TW_DEAD || (job->answer == TW_RETRY && !job->lapsed &&
+                                   tw__task_failure_kills(job->job.attempt, job->job.lapses, retry.tries));
     if (error == 0 && there)
         error = end_by_answer(db, job, &retry, now_ms);
     job->changed = error == 0 && there && sqlite3_changes(db->db) > 0;
@@ -212,7 +213,7 @@ static int read_left(struct tw__store_db *db, sqlite3_stmt *row, uint64_t now_ms
     (*job)->run = (uint64_t)sqlite3_column_int64(row, 5);
     (*job)->token = (uint64_t)sqlite3_column_int64(row, sqlite3_column_count(row) - 1);
     (*job)->lapsed = true;
-    (*job)->answer = task.lapses > TW__TASK_LAPSES_MAX ? TW_DEAD : TW_RETRY;
+    (*job)->answer = tw__task_lapse_kills(task.lapses) ? TW_DEAD : TW_RETRY;
     tw_job_fail(&(*job)->job, LAPSED);
     return 0;
 }

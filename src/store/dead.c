@@ -168,9 +168,10 @@ int64_t tw_store_replay(struct tw_store *store, const char *queue, const void *i
     return treat_named(store, (struct picked){REPLAY, queue, id, id_size, UINT64_MAX, due_ms, 0});
 }
 
-int64_t tw_store_purge(struct tw_store *store, const char *queue, uint64_t before_ms)
+int64_t tw_store_purge(struct tw_store *store, const char *queue, const void *id, size_t id_size,
+                       uint64_t before_ms)
 {
-    return treat_named(store, (struct picked){PURGE, queue, NULL, 0, before_ms, 0, 0});
+    return treat_named(store, (struct picked){PURGE, queue, id, id_size, before_ms, 0, 0});
 }
 
 int64_t tw_store_promote(struct tw_store *store, const char *queue, const void *id, size_t id_size)

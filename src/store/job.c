@@ -11,7 +11,7 @@
 #include <base/utf8.h>
 
 #include <task/backoff.h>
-#include <task/periods.h>
+#include <task/ends.h>
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -69,9 +69,7 @@ struct tw__store_job *tw__store_job_new(const struct tw_store_task *task, struct
         .payload_size = task->payload_size,
         .due_ms = task->due_ms,
         .revision = task->revision,
-        .left = task->every_ms == 0         ? 0
-                : task->times == TW_FOREVER ? TW_FOREVER
-                                            : task->times - 1,
+        .left = tw__task_calls_left(task->every_ms, task->times),
         .missed = task->missed_periods,
         .attempt = task->attempt + 1,
         .lapses = task->lapses,
@@ -112,7 +110,7 @@ void tw__store_job_bind(struct tw__store_db *db, sqlite3_stmt *statement, const 
 
 void tw_job_fail(struct tw_job *job, const char *error)
 {
-    size_t size = tw__text_size(error, strlen(error), TW__ERROR_MAX);
+    size_t size = tw__text_size(error, strlen(error), TW__TASK_ERROR_MAX);
     char *text = size > 0 ? malloc(size + 1) : NULL;
     if (text != NULL) {
         memcpy(text, error, size);
@@ -207,14 +205,9 @@ void tw__store_job_tell(const struct tw_job *job, bool dead, const char *error, 
 
 /* ---- times ----------------------------------------------------------------------------------------------- */
 
-static uint64_t at_most_end(uint64_t due_ms)
-{
-    return due_ms < TW_STORE_TIME_MAX ? due_ms : TW_STORE_TIME_MAX;
-}
-
 uint64_t tw__store_job_next_due(const struct tw__store_job *job)
 {
-    return tw__task_due_after(job->job.due_ms, tw__add_saturating(job->job.missed, 1), job->every_ms);
+    return tw__task_next_call(job->job.due_ms, job->job.missed, job->every_ms, job->job.left);
 }
 
 uint64_t tw__store_job_retry_due(const struct tw__store_job *job, const struct tw__task_retry *retry,
@@ -222,7 +215,6 @@ uint64_t tw__store_job_retry_due(const struct tw__store_job *job, const struct t
 {
     if (job->retry_ms > 0)
         return job->retry_ms;
-    uint32_t attempt = job->job.attempt, lapses = job->job.lapses; /* others may have written the row */
-    uint64_t wait_ms = tw__task_wait(retry, attempt > lapses ? attempt - lapses : 1);
-    return at_most_end(now_ms + tw__task_jitter(wait_ms, retry->jitter, job->token));
+    uint32_t failure = tw__task_failure(job->job.attempt, job->job.lapses);
+    return tw__task_retry_at(retry, failure, job->token, now_ms);
 }

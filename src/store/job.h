@@ -65,7 +65,7 @@ void tw__store_job_return(struct tw__store_job *job);
  * `dead`: it was the last one. `error` NULL: none is known. */
 void tw__store_job_tell(const struct tw_job *job, bool dead, const char *error, char message[TW_STORE_MESSAGE]);
 
-/* When the next call of a repeating task is due. */
+/* When the next call is due; TW_NEVER: none comes. */
 uint64_t tw__store_job_next_due(const struct tw__store_job *job);
 
 /* When the next attempt is due. */

@@ -9,9 +9,8 @@
 
 #include <base/assert.h>
 
-#include "limits.h"
+#include "ends.h"
 #include "outcome.h"
-#include "periods.h"
 
 /* ---- the beginning --------------------------------------------------------------------------------------- */
 
@@ -57,10 +56,9 @@ void tw__task_take(const struct tw__task *old, const struct tw__task_call *call,
 
 /* ---- the end --------------------------------------------------------------------------------------------- */
 
-static uint64_t wait_of(const struct tw__task *task)
+static uint64_t retry_at(const struct tw__task *task, uint64_t end_ms)
 {
-    uint64_t wait_ms = tw__task_wait(&task->retry, task->attempt - task->lapses);
-    return tw__task_jitter(wait_ms, task->retry.jitter, task->token);
+    return tw__task_retry_at(&task->retry, tw__task_failure(task->attempt, task->lapses), task->token, end_ms);
 }
 
 /* The attempt of a replaced task has ended: the new task waits, and its lateness counts from here at least. */
@@ -89,11 +87,12 @@ static void end_unsuccessful(struct tw__task_outcome *outcome, const struct tw__
     outcome->tally.failed++;
     if (old->stage == TW__TASK_REPLACED) {
         end_replaced(outcome, now_ms);
-    } else if (call->verb == TW__TASK_KILL || old->attempt - old->lapses >= old->retry.tries) {
+    } else if (call->verb == TW__TASK_KILL ||
+               tw__task_failure_kills(old->attempt, old->lapses, old->retry.tries)) {
         tw__task_bury(outcome, now_ms);
     } else {
         tw__task_void_lease(&outcome->task);
-        tw__task_retry(outcome, call->timed ? call->at_ms : now_ms + wait_of(old), now_ms);
+        tw__task_retry(outcome, call->timed ? call->at_ms : retry_at(old, now_ms), now_ms);
     }
 }
 
@@ -157,13 +156,13 @@ void tw__task_lapse(const struct tw__task *old, uint64_t now_ms, struct tw__task
         return;
     }
     outcome->task.lapses++;
-    if (outcome->task.lapses > TW__TASK_LAPSES_MAX) {
+    if (tw__task_lapse_kills(outcome->task.lapses)) {
         tw__task_bury(outcome, end_ms);
         return;
     }
     tw__task_void_lease(&outcome->task);
     outcome->task.token = old->token; /* good for a late acknowledgement */
-    tw__task_retry(outcome, end_ms + wait_of(old), end_ms);
+    tw__task_retry(outcome, retry_at(old, end_ms), end_ms);
 }
 
 /* ---- targets --------------------------------------------------------------------------------------------- */
@@ -190,7 +189,7 @@ void tw__task_refuse(const struct tw__task *old, const struct tw__task_call *cal
 {
     TW_ASSERT(old->stage == TW__TASK_FILED && old->has_target);
     outcome->task.attempt++;
-    if (outcome->task.attempt >= old->retry.tries)
+    if (tw__task_failure_kills(outcome->task.attempt, 0, old->retry.tries))
         tw__task_bury(outcome, now_ms);
     else
         tw__task_retry(outcome, call->at_ms, now_ms);

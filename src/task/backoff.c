@@ -52,3 +52,9 @@ uint64_t tw__task_jitter(uint64_t wait_ms, uint32_t percent, uint64_t token)
         return wait_ms;
     return wait_ms - reach_ms + (token & INT64_MAX) % (2 * reach_ms + 1);
 }
+
+uint64_t tw__task_retry_at(const struct tw__task_retry *retry, uint32_t n, uint64_t token, uint64_t end_ms)
+{
+    uint64_t at_ms = end_ms + tw__task_jitter(tw__task_wait(retry, n), retry->jitter, token);
+    return at_ms < TW__TASK_TIME_MAX ? at_ms : TW__TASK_TIME_MAX;
+}

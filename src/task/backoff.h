@@ -26,4 +26,8 @@ uint64_t tw__task_wait(const struct tw__task_retry *retry, uint32_t n);
  * token, so every home and every look reckons the same time. */
 uint64_t tw__task_jitter(uint64_t wait_ms, uint32_t percent, uint64_t token);
 
+/* Returns when the attempt comes that follows failure number n, or a lapse in its place, at `end_ms`. The token
+ * is that of the attempt that has ended. Requires: n > 0. */
+uint64_t tw__task_retry_at(const struct tw__task_retry *retry, uint32_t n, uint64_t token, uint64_t end_ms);
+
 #endif

@@ -17,10 +17,12 @@ enum {
     TW__TASK_QUEUE_MAX = 255,
     TW__TASK_WORKER_MAX = 255,
     TW__TASK_PAYLOAD_MAX = 999000000, /* with the id and the target */
-    TW__TASK_LAPSES_MAX = 16,         /* a further lapse kills */
-    TW__TASK_MANY = 10000,            /* tasks of one promote, replay or purge of all */
-    TW__TASK_DROPS_MAX = 1000,        /* tasks that one take drops, and leases that it ends */
-    TW__TASK_HUNDREDTHS = 100         /* a factor of 200 doubles */
+    TW__TASK_ERROR_MAX = 4096,        /* of an error; a longer text is cut */
+    TW__TASK_TRIES_MAX = 1000000,
+    TW__TASK_LAPSES_MAX = 16,  /* a further lapse kills */
+    TW__TASK_MANY = 10000,     /* tasks of one promote, replay or purge of all */
+    TW__TASK_DROPS_MAX = 1000, /* tasks that one take drops, and leases that it ends */
+    TW__TASK_HUNDREDTHS = 100  /* a factor of 200 doubles */
 };
 
 /* The latest time: the end of the year 9999. */
@@ -34,7 +36,7 @@ enum {
     X(EVERY, 1, UINT64_C(3155760000000), 0) /* 100 years */                                                    \
     X(TIMES, 1, INT64_MAX, TW__TASK_FOREVER)                                                                   \
     X(MAX_LATE, 0, UINT64_C(3155760000000), TW__TASK_FOREVER)                                                  \
-    X(TRIES, 1, 1000000, 20)                                                                                   \
+    X(TRIES, 1, TW__TASK_TRIES_MAX, 20)                                                                        \
     X(BACKOFF, 1, UINT64_C(3155760000000), 1000)                                                               \
     X(FACTOR, 100, 10000, 200) /* in hundredths */                                                             \
     X(BACKOFF_MAX, 1, UINT64_C(3155760000000), 3600000)                                                        \

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "outcome.h"
 
-#include <base/saturate.h>
-
-#include "limits.h"
-#include "periods.h"
+#include "ends.h"
 
 void tw__task_leave(struct tw__task_outcome *outcome)
 {
@@ -61,15 +58,15 @@ void tw__task_place(struct tw__task_outcome *outcome, const struct tw__task *old
 void tw__task_end_call(struct tw__task_outcome *outcome, uint64_t now_ms)
 {
     struct tw__task *task = &outcome->task;
-    uint64_t periods = tw__add_saturating(task->missed, 1),
-             due_ms = tw__task_due_after(task->due_ms, periods, task->every_ms);
+    uint64_t left = tw__task_calls_left(task->every_ms, task->times),
+             due_ms = tw__task_next_call(task->due_ms, task->missed, task->every_ms, left);
     outcome->tally.coalesced += task->missed;
     tw__task_void_lease(task);
-    if (task->every_ms == 0 || task->times == 1 || due_ms > TW__TASK_TIME_MAX) {
+    if (due_ms == TW__TASK_FOREVER) {
         tw__task_leave(outcome);
         return;
     }
-    task->times -= task->times != TW__TASK_FOREVER;
+    task->times = left;
     task->due_ms = due_ms;
     tw__task_begin_anew(outcome);
     tw__task_file(outcome, due_ms, now_ms);

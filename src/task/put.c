@@ -4,13 +4,10 @@
  */
 #include "put.h"
 
-#include <base/saturate.h>
-
 #include "conditions.h"
+#include "ends.h"
 #include "keepdue.h"
-#include "limits.h"
 #include "outcome.h"
-#include "periods.h"
 
 /* Lets the new options count for the stored task, whose times and attempts stay. */
 static void renew_options(struct tw__task_outcome *outcome, const struct tw__task *old)
@@ -40,11 +37,10 @@ static bool keep_due(struct tw__task_outcome *outcome, const struct tw__task *ol
                      const struct tw__task_call *call, uint64_t now_ms)
 {
     bool both_repeat = old->every_ms > 0 && outcome->task.every_ms > 0;
-    uint64_t periods = tw__add_saturating(old->missed, 1);
-    uint64_t next_ms = tw__task_due_after(old->due_ms, periods, old->every_ms);
+    uint64_t next_ms = tw__task_next_period(old->due_ms, old->missed, old->every_ms);
     switch (tw__task_keepdue(old->stage, both_repeat, call->elsewhere)) {
     case TW__TASK_KEEPDUE_NEXT_PERIOD:
-        if (next_ms > TW__TASK_TIME_MAX)
+        if (next_ms == TW__TASK_FOREVER)
             return false; /* the series ends with this attempt, and has no time to keep */
         stand_behind(outcome, old, next_ms, now_ms);
         return true;

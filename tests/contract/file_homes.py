@@ -128,7 +128,7 @@ FLAGS = {"every": ("--every", "ms"), "times": ("--times", ""), "missed": ("--mis
 RESULTS = {"moved": "yes", "not moved: --if has kept its time": "no", "there is no such task": "gone",
            "cancelled": "cancelled",
            "cancelled while at work": "at work", "replayed": "1", "there is no dead task with this ID": "0",
-           "promoted": "1", "there is no waiting task with this ID": "0"}
+           "purged": "1", "promoted": "1", "there is no waiting task with this ID": "0"}
 
 
 def when(options):
@@ -214,8 +214,8 @@ class Command(Store):
             return self.change("promote", name)
         return [str(self.tasks("promote", "--all")[0]["promoted"])]
 
-    def do_purge(self):
-        return [str(self.tasks("purge")[0]["purged"])]
+    def do_purge(self, name):
+        return self.change("purge", name) if name != "all" else [str(self.tasks("purge")[0]["purged"])]
 
     def do_pause(self):
         return ["yes" if self.tasks("pause")[0]["changed"] else "no"]

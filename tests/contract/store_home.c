@@ -355,6 +355,13 @@ static void promote(const char *id)
     tell_number(tw_store_promote(home.store, "q", all ? NULL : id, all ? 0 : strlen(id)));
 }
 
+static void purge(const char *id)
+{
+    bool all = strcmp(id, "all") == 0;
+    uint64_t before_ms = tw_store_now() + 1;
+    tell_number(tw_store_purge(home.store, "q", all ? NULL : id, all ? 0 : strlen(id), before_ms));
+}
+
 static void see_task(const char *id)
 {
     if (tw_store_get(home.store, "q", id, strlen(id), show, NULL) != 0)
@@ -410,7 +417,7 @@ static void obey(const struct verb *verb)
     else if (strcmp(name, "replay") == 0)
         replay(verb);
     else if (strcmp(name, "purge") == 0)
-        tell_number(tw_store_purge(home.store, "q", tw_store_now() + 1));
+        purge(id);
     else if (strcmp(name, "pause") == 0 || strcmp(name, "resume") == 0)
         tell(tw_store_pause(home.store, "q", name[0] == 'p'));
     else if (strcmp(name, "pass") == 0)

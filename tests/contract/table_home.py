@@ -207,8 +207,8 @@ class Table:
     def do_replay(self, name, *words):
         return self.many(name, REPLAY, "dead", timed=1, at_ms=self.time(read_options(words)))
 
-    def do_purge(self):
-        return self.many("all", PURGE, "dead")
+    def do_purge(self, name):
+        return self.many(name, PURGE, "dead")
 
     def do_pause(self):
         paused, self.paused = self.paused, True

@@ -16,7 +16,7 @@ LINES = [
     (6, "move ID WHEN MOVED"), (1, "cancel ID"), (10, "take"), (5, "take lease MS"), (3, "touch ID lease MS"),
     (7, "done TAKEN"), (8, "fail TAKEN in MS ERROR"), (3, "fail TAKEN ERROR"), (5, "dead TAKEN ERROR"),
     (3, "back TAKEN"), (3, "back TAKEN in MS"), (9, "pass MS"), (1, "pause"), (1, "resume"),
-    (1, "promote MANY"), (2, "replay MANY"), (1, "replay MANY in MS"), (1, "purge"), (1, "range 500 3000"),
+    (1, "promote MANY"), (2, "replay MANY"), (1, "replay MANY in MS"), (1, "purge MANY"), (1, "range 500 3000"),
     (1, "next"), (1, "scan"), (1, "deaths"), (1, "len")]
 WORDS = {
     "NEW": [*IDS],

@@ -371,7 +371,7 @@ TEST_CASE("an exception is a failed attempt with its text")
     CHECK(tasks.replay("q", "a", far) == 1);
     CHECK(dead(tasks).empty());
     CHECK(tasks.replay_all("q", far) == 0);
-    CHECK(tasks.purge("q", far) == 0);
+    CHECK(tasks.purge_all("q", far) == 0);
 }
 
 TEST_CASE("a handler answers by its value")
@@ -404,16 +404,19 @@ TEST_CASE("a handler answers by its value")
     CHECK(tasks.promote_all("q") == 1);
 }
 
-TEST_CASE("dead tasks are purged up to a point in time")
+TEST_CASE("dead tasks are purged by their id, or up to a point in time")
 {
     folder place;
     store tasks(place.file());
     tasks.handle("q", [](const job &) { return TW_DEAD; });
     tasks.put(delayed("q", "a"));
+    tasks.put(delayed("q", "b"));
     tasks.start();
-    EVENTUALLY(tasks.stats().died == 1);
-    CHECK(tasks.purge("q", store::now() - 1h) == 0);
-    CHECK(tasks.purge("q", store::now() + 1h) == 1);
+    EVENTUALLY(tasks.stats().died == 2);
+    CHECK(tasks.purge("q", "b") == 1);
+    CHECK(tasks.purge("q", "b") == 0);
+    CHECK(tasks.purge_all("q", store::now() - 1h) == 0);
+    CHECK(tasks.purge_all("q", store::now() + 1h) == 1);
     CHECK(tasks.count("q", true) == 0);
 }
 

@@ -193,7 +193,7 @@ static int promote_all(struct fixture *fixture)
 
 static int purge_dead(struct fixture *fixture)
 {
-    return made((int)tw_store_purge(fixture->store, "q", 1000));
+    return made((int)tw_store_purge(fixture->store, "q", NULL, 0, 1000));
 }
 
 static const struct call calls[] = {

@@ -241,17 +241,22 @@ static void promote_some(struct world *world)
 
 static void purge_some(struct world *world)
 {
-    unsigned queue = (unsigned)draw(world, LEDGER_QUEUES), tasks[LEDGER_IDS];
-    unsigned n = ledger_sort(&world->ledger, queue, true, tasks);
+    unsigned task = (unsigned)draw(world, LEDGER_TASKS), tasks[LEDGER_IDS];
+    unsigned n = ledger_sort(&world->ledger, task / LEDGER_IDS, true, tasks);
     uint64_t before_ms = tw_store_now() - draw(world, 200000) + 1;
+    bool all = draw(world, 2) == 0;
     int64_t purged = 0;
-    world->doing = "a purge";
+    size_t size;
+    const void *id = ledger_id(task, &size);
+    world->doing = all ? "a purge of a queue" : "a purge";
     for (unsigned i = 0; i < n; i++) {
         struct entry *entry = &world->ledger.entry[tasks[i]];
-        entry->exists = entry->dead_ms >= before_ms;
+        entry->exists = entry->dead_ms >= before_ms || !(all || tasks[i] == task);
         purged += !entry->exists;
     }
-    expect(world, tw_store_purge(world->fixture->store, ledger_queue(queue * LEDGER_IDS), before_ms) == purged,
+    expect(world,
+           tw_store_purge(world->fixture->store, ledger_queue(task), all ? NULL : id, size, before_ms) ==
+               purged,
            "another number of tasks");
 }
 

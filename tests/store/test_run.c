@@ -6,6 +6,7 @@
 #include "running.h"
 
 #include <src/base/error_text.h>
+#include <src/task/limits.h>
 #include <src/store/internal.h>
 #include <src/store/runner.h>
 #include <stdatomic.h>
@@ -437,13 +438,13 @@ static void an_error_that_is_not_utf8_can_be_read(void **state)
 /* The bytes of a text that is all `letter`, but for one byte at its beginning if `odd`. */
 static size_t kept_of_text(const char *letter, size_t size, bool odd)
 {
-    static char text[TW__ERROR_MAX + 8];
+    static char text[TW__TASK_ERROR_MAX + 8];
     size_t at = 0;
     if (odd)
         text[at++] = 'x';
     for (size_t step = strlen(letter); at + step <= size; at += step)
         memcpy(text + at, letter, step);
-    return tw__text_size(text, at, TW__ERROR_MAX);
+    return tw__text_size(text, at, TW__TASK_ERROR_MAX);
 }
 
 static void a_text_is_cut_between_two_characters(void **state)
@@ -2049,7 +2050,8 @@ static void bad_options_are_refused(void **state)
     assert_int_equal(tw_store_replay(store, "q", "", 0, 5), TW_EINVAL);
     assert_int_equal(tw_store_replay(store, "", NULL, 0, 5), TW_EINVAL);
     assert_int_equal(tw_store_replay(store, "q", NULL, 0, TW_STORE_TIME_MAX + 1), TW_EINVAL);
-    assert_int_equal(tw_store_purge(store, "", 5), TW_EINVAL);
+    assert_int_equal(tw_store_purge(store, "", NULL, 0, 5), TW_EINVAL);
+    assert_int_equal(tw_store_purge(store, "q", "", 0, 5), TW_EINVAL);
 }
 
 static void many_dead_tasks_are_replayed_and_purged(void **state)
@@ -2059,7 +2061,7 @@ static void many_dead_tasks_are_replayed_and_purged(void **state)
     other_ask(db, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000)"
                   " INSERT INTO tw_put(queue, id, due_ms) SELECT 'q', printf('%04d', 1001 - i), 5 FROM n;"
                   "UPDATE tw_task SET dead_ms = 2000 - seq, error = 'x', attempt = 3, next_ms = 4");
-    assert_int_equal(tw_store_purge(store, "q", 1100), 100);
+    assert_int_equal(tw_store_purge(store, "q", NULL, 0, 1100), 100);
     assert_int_equal(tw_store_count(store, "q", true), 900);
     assert_int_equal(tw_store_replay(store, "q", NULL, 0, 77), 900);
     assert_int_equal(tw_store_count(store, "q", true), 0);
@@ -2067,7 +2069,7 @@ static void many_dead_tasks_are_replayed_and_purged(void **state)
     assert_string_equal(other_ask(db, "SELECT count(*) FROM tw_task WHERE attempt = 0 AND error IS NULL"
                                       " AND next_ms = due_ms AND seq > 1000"),
                         "900");
-    assert_int_equal(tw_store_purge(store, "q", TW_STORE_TIME_MAX), 0);
+    assert_int_equal(tw_store_purge(store, "q", NULL, 0, TW_STORE_TIME_MAX), 0);
     sqlite3_close(db);
 }
 
@@ -2085,9 +2087,9 @@ static void a_call_replays_and_purges_ten_thousand_tasks_at_most(void **state)
     assert_int_equal(tw_store_replay(store, "q", NULL, 0, 77), 300);
     assert_int_equal(tw_store_replay(store, "q", NULL, 0, 77), 0);
     other_ask(db, "UPDATE tw_task SET dead_ms = seq");
-    assert_int_equal(tw_store_purge(store, "q", TW_STORE_TIME_MAX), TW_STORE_ALL_MAX);
-    assert_int_equal(tw_store_purge(store, "q", TW_STORE_TIME_MAX), 300);
-    assert_int_equal(tw_store_purge(store, "q", TW_STORE_TIME_MAX), 0);
+    assert_int_equal(tw_store_purge(store, "q", NULL, 0, TW_STORE_TIME_MAX), TW_STORE_ALL_MAX);
+    assert_int_equal(tw_store_purge(store, "q", NULL, 0, TW_STORE_TIME_MAX), 300);
+    assert_int_equal(tw_store_purge(store, "q", NULL, 0, TW_STORE_TIME_MAX), 0);
     sqlite3_close(db);
 }
 

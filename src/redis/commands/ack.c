@@ -7,6 +7,7 @@
 #include "commands.h"
 
 #include <base/error_text.h>
+#include <stdio.h>
 
 #include "delivery/offer.h"
 #include "delivery/purge.h"
@@ -102,6 +103,8 @@ int tw__redis_ack_command(RedisModuleCtx *ctx, RedisModuleString **argv, int arg
 
 /* ---- TW.NACK --------------------------------------------------------------------------------------------- */
 
+enum { EXPECTED = 64 }; /* bytes of the text of an error */
+
 /* The arguments of one TW.NACK. */
 struct nack {
     uint64_t at_ms; /* 0: after the backoff */
@@ -114,13 +117,15 @@ struct nack {
  * however long the text is. For the same reason the text is left out while memory is full. */
 static bool read_text(RedisModuleCtx *ctx, RedisModuleString **argv, int count, struct nack *nack)
 {
+    char expected[EXPECTED];
     if (count == 0) {
-        tw__redis_argument_no_value(ctx, "ERROR", "a text, of which 4096 bytes are kept");
+        snprintf(expected, sizeof expected, "a text, of which %d bytes are kept", TW__TASK_ERROR_MAX);
+        tw__redis_argument_no_value(ctx, "ERROR", expected);
         return false;
     }
     nack->error = tw__redis_string_bytes(argv[0]);
     nack->error.size =
-        tw__redis_gate_is_full(ctx) ? 0 : tw__text_size(nack->error.at, nack->error.size, TW__ERROR_MAX);
+        tw__redis_gate_is_full(ctx) ? 0 : tw__text_size(nack->error.at, nack->error.size, TW__TASK_ERROR_MAX);
     return true;
 }
 
@@ -249,18 +254,15 @@ int tw__redis_touch_command(RedisModuleCtx *ctx, RedisModuleString **argv, int a
 {
     struct tw__redis_queue *queue;
     struct tw__redis_buffer log = {0};
-    struct tw__redis_option options[] = {{"LEASE", TW__REDIS_MS, 1, UINT32_MAX, NULL},
+    struct tw__redis_option options[] = {tw__redis_option_of("LEASE", TW__REDIS_MS, TW__TASK_IN_LEASE),
                                          {NULL, TW__REDIS_TEXT, 0, 0, NULL}};
     uint64_t lease_ms = 0;
     if (argc < 4)
         return RedisModule_WrongArity(ctx);
     if (!tw__redis_argument_ids(ctx, argv + 2, 1, 1) ||
         !tw__redis_argument_options(ctx, argv + 4, argc - 4, options, "LEASE ms") ||
-        !tw__redis_argument_option_number(ctx, &options[0], &lease_ms))
-        return REDISMODULE_OK;
-    if (options[0].value == NULL)
-        return tw__redis_argument_missing(ctx, "LEASE", "LEASE ms, an integer from 1 to 4294967295");
-    if (!tw__redis_lives_open(ctx, argv[1], &queue))
+        !tw__redis_argument_option_ms(ctx, &options[0], &lease_ms) ||
+        !tw__redis_lives_open(ctx, argv[1], &queue))
         return REDISMODULE_OK;
     struct tw__redis_task *task = find_leased(queue, argv[2], argv[3]);
     if (task == NULL)

@@ -30,7 +30,7 @@
 #include "server/token.h"
 
 enum { TAKE_BYTES = 16 << 20 }; /* a reply ends after the task with which it reaches so many bytes */
-enum { TAKE_MAX = 10000, KEYS_MAX = 10000, FIELDS = 7, TEXT_MAX = 128 };
+enum { KEYS_MAX = 10000, FIELDS = 7, TEXT_MAX = 128 };
 
 /* The arguments of one TW.TAKE. */
 struct taking {
@@ -89,27 +89,24 @@ static void tell_keys(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 
 static bool read_take(RedisModuleCtx *ctx, struct taking *take, RedisModuleString **argv, int argc)
 {
-    struct tw__redis_option options[] = {{"LEASE", TW__REDIS_MS, 1, UINT32_MAX, NULL},
-                                         {"COUNT", TW__REDIS_COUNT, 1, TAKE_MAX, NULL},
+    struct tw__redis_option options[] = {tw__redis_option_of("LEASE", TW__REDIS_MS, TW__TASK_IN_LEASE),
+                                         tw__redis_option_of("COUNT", TW__REDIS_COUNT, TW__TASK_IN_COUNT),
                                          {"BLOCK", TW__REDIS_MS, 0, UINT32_MAX, NULL},
                                          {"NAME", TW__REDIS_TEXT, 0, 0, NULL},
                                          {NULL, TW__REDIS_TEXT, 0, 0, NULL}};
-    *take = (struct taking){.count = 1, .looks = TW__REDIS_LOOKS};
+    *take = (struct taking){.count = tw__task_range(TW__TASK_IN_COUNT).usual, .looks = TW__REDIS_LOOKS};
     if (!read_queues(ctx, take, argv + 1, argc - 1))
         return false;
     int at = 2 + take->key_count;
     if (!tw__redis_argument_options(ctx, argv + at, argc - at, options,
                                     "LEASE ms, COUNT n, BLOCK ms or NAME worker") ||
-        !tw__redis_argument_option_number(ctx, &options[0], &take->lease_ms) ||
         !tw__redis_argument_option_number(ctx, &options[1], &take->count) ||
         !tw__redis_argument_option_number(ctx, &options[2], &take->block_ms) ||
-        !read_worker(ctx, &options[3], take))
+        !read_worker(ctx, &options[3], take) ||
+        !tw__redis_argument_option_ms(ctx, &options[0], &take->lease_ms))
         return false;
     take->block = options[2].value != NULL;
-    if (options[0].value != NULL)
-        return true;
-    tw__redis_argument_missing(ctx, "LEASE", "LEASE ms, an integer from 1 to 4294967295");
-    return false;
+    return true;
 }
 
 /* ---- taking ---------------------------------------------------------------------------------------------- */

@@ -37,6 +37,7 @@
 
 #include <base/assert.h>
 #include <string.h>
+#include <task/ends.h>
 
 #include "keyspace/keys.h"
 #include "late.h"
@@ -187,7 +188,7 @@ static void refused(struct tw__redis_delivery *delivery)
 {
     uint32_t tries = tw__redis_place_tries(tw__redis_shared.queues, delivery->task);
     struct tw__task_retry retry = tw__redis_config_target_retry(&delivery->plan.retry);
-    bool last = tries + 1 >= retry.tries;
+    bool last = tw__task_failure_kills(tries + 1, 0, retry.tries);
     if (!last || delivery->missed > 0) /* its death needs no more than these periods */
         tw__redis_late_refused(delivery);
     if (last) {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "late.h"
 
+#include <task/ends.h>
+
 #include "queues/change.h"
 #include "queues/queue.h"
 #include "queues/turn.h"
@@ -46,13 +48,12 @@ void tw__redis_late_refused(struct tw__redis_delivery *delivery)
 
 void tw__redis_late_done(struct tw__redis_delivery *delivery)
 {
-    uint64_t every = tw__redis_task_every(delivery->task), times = tw__redis_task_times(delivery->task);
+    struct tw__redis_task *task = delivery->task;
+    uint64_t every = tw__redis_task_every(task), left = tw__task_calls_left(every, tw__redis_task_times(task)),
+             next = tw__task_next_call(tw__redis_task_first_due(task), missed_now(delivery), every, left);
     tw__redis_count(delivery->queue, TW__REDIS_COALESCED, delivery->missed);
-    if (every == 0)
-        tw__redis_batch_leave(delivery->batch, delivery->queue, delivery->task);
+    if (next == TW__TASK_FOREVER)
+        tw__redis_batch_leave(delivery->batch, delivery->queue, task);
     else
-        tw__redis_batch_rearm(
-            delivery->batch, delivery->queue, delivery->task,
-            tw__task_due_after(tw__redis_task_first_due(delivery->task), 1 + missed_now(delivery), every),
-            times == TW__REDIS_FOR_EVER ? times : times - 1, delivery->now_ms);
+        tw__redis_batch_rearm(delivery->batch, delivery->queue, task, next, left, delivery->now_ms);
 }

@@ -7,7 +7,7 @@
 #include "offer.h"
 
 #include <base/assert.h>
-#include <task/limits.h>
+#include <task/ends.h>
 
 #include "purge.h"
 #include "queues/lease.h"
@@ -105,13 +105,11 @@ static struct tw__task_retry retry_of(const struct tw__redis_task *task)
     return tw__redis_config_retry(&plan.retry);
 }
 
-/* The time after the wait that follows an attempt. Those that lapsed before it make no wait longer. */
+/* The time after the wait that follows an attempt. */
 static uint64_t after_wait(uint64_t end_ms, const struct tw__task_retry *retry,
                            const struct tw__redis_life *life)
 {
-    uint64_t wait_ms = tw__task_wait(retry, life->attempt - life->lapses),
-             at_ms = end_ms + tw__task_jitter(wait_ms, retry->jitter, life->token);
-    return at_ms < TW__TASK_TIME_MAX ? at_ms : TW__TASK_TIME_MAX;
+    return tw__task_retry_at(retry, tw__task_failure(life->attempt, life->lapses), life->token, end_ms);
 }
 
 uint64_t tw__redis_offer_fail(struct tw__redis_queue *queue, struct tw__redis_task *task,
@@ -120,7 +118,7 @@ uint64_t tw__redis_offer_fail(struct tw__redis_queue *queue, struct tw__redis_ta
 {
     struct tw__task_retry retry = retry_of(task);
     struct tw__redis_life life = tw__redis_task_life(task);
-    if (last || life.attempt - life.lapses >= retry.tries)
+    if (last || tw__task_failure_kills(life.attempt, life.lapses, retry.tries))
         return die(queue, task, error, now_ms, log);
     if (at_ms == 0)
         at_ms = after_wait(now_ms, &retry, &life);
@@ -165,7 +163,7 @@ static bool lapse(struct tw__redis_delivery *delivery, const struct tw__redis_li
         return false;
     }
     tw__redis_lease_count_lapse(task);
-    if (life->lapses >= TW__TASK_LAPSES_MAX) {
+    if (tw__task_lapse_kills(life->lapses + 1)) {
         die(delivery->queue, task, error, now_ms, log);
         return true;
     }

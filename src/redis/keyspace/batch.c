@@ -159,11 +159,7 @@ void tw__redis_batch_leave(struct tw__redis_batch *batch, struct tw__redis_queue
 void tw__redis_batch_rearm(struct tw__redis_batch *batch, struct tw__redis_queue *queue,
                            struct tw__redis_task *task, uint64_t due, uint64_t times, uint64_t now_ms)
 {
-    TW_ASSERT(!tw__redis_task_filed(task));
-    if (times == 0 || due > TW__TASK_TIME_MAX) {
-        tw__redis_batch_leave(batch, queue, task);
-        return;
-    }
+    TW_ASSERT(!tw__redis_task_filed(task) && times > 0 && due <= TW__TASK_TIME_MAX);
     tw__redis_batch_touch(batch, queue);
     replicate_changes(batch->ctx, queue);
     queue->tells |= TW__REDIS_TELL_DELIVERED;

@@ -63,8 +63,8 @@ void tw__redis_batch_touch(struct tw__redis_batch *batch, struct tw__redis_queue
 void tw__redis_batch_leave(struct tw__redis_batch *batch, struct tw__redis_queue *queue,
                            struct tw__redis_task *task);
 
-/* Files a repeating task again, due at `due` and with `times` deliveries left. If `times` is 0, or `due` is
- * later than TW__TASK_TIME_MAX, the task leaves its queue instead. Requires: the task is filed nowhere. */
+/* Files a repeating task again, due at `due` and with `times` deliveries left, at least one. Requires: the task
+ * is filed nowhere. */
 void tw__redis_batch_rearm(struct tw__redis_batch *batch, struct tw__redis_queue *queue,
                            struct tw__redis_task *task, uint64_t due, uint64_t times, uint64_t now_ms);
 

@@ -7,10 +7,9 @@
 
 #include <base/assert.h>
 #include <base/saturate.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <task/ends.h>
 
 #include "change.h"
 #include "place.h"
@@ -244,14 +243,14 @@ void tw__redis_lease_remove(struct tw__redis_queue *queue, struct tw__redis_task
 void tw__redis_lease_done(struct tw__redis_queue *queue, struct tw__redis_task *task, uint64_t now_ms,
                           struct tw__redis_buffer *log)
 {
-    uint64_t every = tw__redis_task_every(task), times = tw__redis_task_times(task),
-             next = tw__task_due_after(tw__redis_task_first_due(task), 1 + tw__redis_task_missed(task), every);
-    if (every == 0 || times == 1 || next > TW__TASK_TIME_MAX) {
+    uint64_t every = tw__redis_task_every(task), missed = tw__redis_task_missed(task);
+    uint64_t left = tw__task_calls_left(every, tw__redis_task_times(task)),
+             next = tw__task_next_call(tw__redis_task_first_due(task), missed, every, left);
+    if (next == TW__TASK_FOREVER) {
         tw__redis_lease_remove(queue, task, log);
         return;
     }
-    if (times != TW__REDIS_FOR_EVER)
-        tw__redis_task_set_times(task, times - 1);
+    tw__redis_task_set_times(task, left);
     task = relive(queue, task, NULL, next, now_ms);
     task->tries = 0; /* only now: the tries of a held task stand in its route too */
     tw__redis_change_put_next(log, queue->queues, task);
@@ -280,17 +279,13 @@ void tw__redis_lease_kill_series(struct tw__redis_queue *queue, struct tw__redis
     tw__redis_change_put(log, queue->queues, task);
 }
 
-enum { DUE_MAX = 48 }; /* bytes of an @, a time, a - and a number */
-
 /* Appends to the id of a task, for which `name` has room, so that it is the id of a dead period of this task,
  * and not in use. Returns its size. */
 static size_t name_period(const struct tw__redis_queue *queue, char *name, size_t size, uint64_t due)
 {
-    size_t at = size + (size_t)snprintf(name + size, DUE_MAX, "@%" PRIu64, due);
-    struct tw__redis_bytes id = {name, at};
-    uint32_t i = 1;
-    while (tw__redis_queue_find(queue, tw__redis_queue_hash(queue->queues, id), id) != NULL)
-        id.size = at + (size_t)snprintf(name + at, DUE_MAX - (at - size), "-%" PRIu32, i++);
+    struct tw__redis_bytes id = {name, size + tw__task_suffix(due, 0, name + size)};
+    for (uint32_t n = 1; tw__redis_queue_find(queue, tw__redis_queue_hash(queue->queues, id), id) != NULL; n++)
+        id.size = size + tw__task_suffix(due, n, name + size);
     return id.size;
 }
 
@@ -305,7 +300,7 @@ void tw__redis_lease_kill(struct tw__redis_queue *queue, struct tw__redis_task *
     task = tw__redis_queue_share(queue, task); /* now, as the life and the id lie in its block */
     struct tw__redis_life life = death_of(task, attempts, error);
     struct tw__redis_bytes id = tw__redis_task_id(task);
-    char *name = memory->alloc(id.size + DUE_MAX);
+    char *name = memory->alloc(id.size + TW__TASK_SUFFIX_MAX);
     memcpy(name, id.at, id.size);
     struct tw__redis_bytes own = {name, name_period(queue, name, id.size, life.due)};
     const struct tw__redis_task *dead = tw__redis_change_letter(queue, task, own, &life, now_ms);

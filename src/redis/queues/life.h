@@ -51,7 +51,7 @@ struct tw__redis_life {
 };
 
 /* Attempts are counted no further: so many tries can fail or lapse. */
-enum { TW__REDIS_BEGUN_MAX = 1000000 + TW__TASK_LAPSES_MAX };
+enum { TW__REDIS_BEGUN_MAX = TW__TASK_TRIES_MAX + TW__TASK_LAPSES_MAX };
 
 /* The lapse with this number kills. */
 enum { TW__REDIS_LAPSES_LAST = TW__TASK_LAPSES_MAX + 1 };

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <strings.h>
 #include <task/conditions.h>
-#include <task/limits.h>
 
 #include "shared.h"
 #include "strings.h"
@@ -131,6 +130,17 @@ bool tw__redis_argument_option_number(RedisModuleCtx *ctx, const struct tw__redi
 {
     return option->value == NULL || tw__redis_argument_number(ctx, option->value, option->word, option->unit,
                                                               option->min, option->max, number);
+}
+
+bool tw__redis_argument_option_ms(RedisModuleCtx *ctx, const struct tw__redis_option *option, uint64_t *ms)
+{
+    char expected[RANGE_TEXT];
+    if (option->value != NULL)
+        return tw__redis_argument_option_number(ctx, option, ms);
+    snprintf(expected, sizeof expected, "%s ms, an integer from %lld to %lld", option->word, option->min,
+             option->max);
+    tw__redis_argument_missing(ctx, option->word, expected);
+    return false;
 }
 
 /* ---- times and conditions -------------------------------------------------------------------------------- */

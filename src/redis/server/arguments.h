@@ -8,6 +8,7 @@
 #include <redismodule.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <task/limits.h>
 
 #include "queues/task.h"
 
@@ -49,6 +50,14 @@ struct tw__redis_option {
     RedisModuleString *value; /* NULL: the caller did not give it */
 };
 
+/* An option that is a number of the contract. */
+static inline struct tw__redis_option tw__redis_option_of(const char *word, enum tw__redis_unit unit,
+                                                          enum tw__task_number number)
+{
+    struct tw__task_range range = tw__task_range(number);
+    return (struct tw__redis_option){word, unit, (long long)range.least, (long long)range.most, NULL};
+}
+
 /* Reads options in any order, each at most once. The list ends with a NULL word. `expected` names all
  * options. Returns false after an error reply. */
 bool tw__redis_argument_options(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
@@ -57,6 +66,8 @@ bool tw__redis_argument_options(RedisModuleCtx *ctx, RedisModuleString **argv, i
 /* Reads the number of an option, if the caller gave it. Returns false after an error reply. */
 bool tw__redis_argument_option_number(RedisModuleCtx *ctx, const struct tw__redis_option *option,
                                       uint64_t *number);
+/* The same of milliseconds that the caller has to give. */
+bool tw__redis_argument_option_ms(RedisModuleCtx *ctx, const struct tw__redis_option *option, uint64_t *ms);
 
 /* ---- times and conditions -------------------------------------------------------------------------------- */
 

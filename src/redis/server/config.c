@@ -24,7 +24,7 @@ static const struct setting {
     {"us-per-tick", &tw__redis_config.us_per_tick, NO_NUMBER, {100, 1000000, 1200}},
     {"target-tries", &tw__redis_config.target_tries, TW__TASK_IN_TARGET_TRIES, {0}},
     {"default-maxlen", &tw__redis_config.default_maxlen, NO_NUMBER, {0, INT64_MAX, 0}},
-    {"target-backoff-ms", &tw__redis_config.target_backoff_ms, NO_NUMBER, {1, 5000, 100}},
+    {"target-backoff-ms", &tw__redis_config.target_backoff_ms, TW__TASK_IN_TARGET_BACKOFF, {0}},
     {"tries", &tw__redis_config.tries, TW__TASK_IN_TRIES, {0}},
     {"backoff-ms", &tw__redis_config.backoff_ms, TW__TASK_IN_BACKOFF, {0}},
     {"backoff-factor-percent", &tw__redis_config.backoff_factor_percent, TW__TASK_IN_FACTOR, {0}},
@@ -37,7 +37,10 @@ enum { SETTINGS = sizeof settings / sizeof *settings, NAMES_MAX = 512 };
 
 static struct tw__task_range range_of(const struct setting *setting)
 {
-    return setting->number == NO_NUMBER ? setting->own : tw__task_range(setting->number);
+    struct tw__task_range range = setting->number == NO_NUMBER ? setting->own : tw__task_range(setting->number);
+    if (setting->number == TW__TASK_IN_TARGET_BACKOFF)
+        range.most = tw__task_range(TW__TASK_IN_TARGET_BACKOFF_MAX).usual; /* no setting makes it longer */
+    return range;
 }
 
 static long long get_number(const char *name, void *arg)

@@ -134,7 +134,7 @@ def test_two_commands_show_a_worker(serve):
     worker.send_signal(signal.SIGINT)
     output, errors = worker.communicate(timeout=PATIENCE)
     assert (worker.returncode, output) == (0, "remind bob\n" * 2)
-    assert "1 done, 1 failed, 0 dead" in errors
+    assert "1 done, 1 failed, 0 died" in errors
 
 
 def test_the_last_command_files_a_task_once(serve):
