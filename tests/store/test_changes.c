@@ -114,7 +114,7 @@ static int64_t call_promote(const struct writer *writer)
 
 static int64_t call_purge(const struct writer *writer)
 {
-    return tw_store_purge(writer->store, "q", UINT64_MAX >> 1);
+    return tw_store_purge(writer->store, "q", NULL, 0, UINT64_MAX >> 1);
 }
 
 /* A bug: without `changes` of a cancel in SQL all tests passed. */
