@@ -415,7 +415,7 @@ def test_move_puts_off_what_would_have_been_delivered(r):
 
 
 def test_a_repeating_task_goes_on_from_its_new_time(r):
-    add(r, "a", "EVERY", 100, "TIMES", 3)
+    add(r, "a", "EVERY", 100, "TIMES", 3, "MISSED", "burst")
     due = now_ms() + 50
     r.execute_command("TW.MOVE", "s", "a", "AT", due)
     wait_until(lambda: r.xlen("q") == 3)
