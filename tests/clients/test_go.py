@@ -121,7 +121,7 @@ def test_the_pages_program(tree, server):
         try:
             assert program.stdout.readline() == "mail:7: remind ann, attempt 1\n"
             program.send_signal(signal.SIGINT)
-            assert program.stdout.read() == "{Done:1 Failed:0 Dead:0 Back:0 Lost:0}\n"
+            assert program.stdout.read() == "{Done:1 Failed:0 Died:0 Back:0 Lost:0}\n"
             assert program.wait(PATIENCE) == 0
         finally:
             program.kill()

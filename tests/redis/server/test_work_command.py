@@ -56,7 +56,7 @@ class Work:
         self.process.send_signal(number)
 
     def ends(self, status=0):
-        """Waits for the end. Returns the counts: done, failed, dead, given back, lost."""
+        """Waits for the end. Returns the counts: done, failed, died, given back, lost."""
         assert self.process.wait(PATIENCE) == status, self.said()
         Guard.tell("-", self.process.pid)
         return [int(n) for n in re.findall(r"\d+", self.said().splitlines()[-1])]
@@ -213,7 +213,7 @@ def test_errors(place, work, command, error):
     place.put("a", tries=1)
     one = work(place, command)
     assert is_dead(place, "a") == error
-    assert one.stop() == [0, 0, 1, 0, 0]
+    assert one.stop() == [0, 1, 1, 0, 0]
 
 
 def test_a_command_with_too_long_an_environment(place, work):
@@ -224,7 +224,7 @@ def test_a_command_with_too_long_an_environment(place, work):
     resource.prlimit(one.process.pid, resource.RLIMIT_STACK, (65536, 65536))
     place.put("a", "y" * 90000, tries=1)
     assert is_dead(place, "a") == "cannot be started: Argument list too long"
-    assert one.stop() == [0, 0, 1, 0, 0]
+    assert one.stop() == [0, 1, 1, 0, 0]
 
 
 def test_a_long_error_keeps_its_end(place, work):
@@ -235,7 +235,7 @@ def test_a_long_error_keeps_its_end(place, work):
     error = is_dead(place, "a")
     assert 4092 < len(error.encode()) <= 4096
     assert re.fullmatch("exit status 1: \u00e4+\u20acend", error)
-    assert one.stop() == [0, 0, 1, 0, 0]
+    assert one.stop() == [0, 1, 1, 0, 0]
     passed_on, told = re.split("tickwheel work: .*: dead after 1 attempt: exit status 1: ", one.said())
     assert passed_on.count("\u00e4") == 300000 and passed_on.endswith("\u20acend")
     assert len(told.splitlines()[0]) < 600
@@ -400,8 +400,8 @@ def test_no_descriptor_is_left(place, work):
     resource.prlimit(one.process.pid, resource.RLIMIT_NOFILE, before)
     gone(place, "a")
     assert one.printed() == "attempt 1\nattempt 1\n"
-    done, failed, dead, back, lost = one.stop()
-    assert (done, failed, dead, lost) == (2, 0, 0, 0) and back >= 1
+    done, failed, died, back, lost = one.stop()
+    assert (done, failed, died, lost) == (2, 0, 0, 0) and back >= 1
 
 
 @pytest.mark.long(only=True)
