@@ -112,7 +112,8 @@ def test_aof_rewrite_keeps_phase_and_times_of_repeating_tasks(fleet, preamble):
 def test_aof_rewrite_keeps_tries_and_tasks_die_after_as_many(fleet, preamble):
     """A task whose target refused it twice has one try left after a crash, or all its tries. It is never
     lost."""
-    server = fleet.server(aof_use_rdb_preamble=preamble, module_args=("target-backoff-ms", 400), appendonly="yes")
+    server = fleet.server(aof_use_rdb_preamble=preamble, appendonly="yes",
+                          module_args=("target-backoff-ms", 400))
     r = server.client()
     r.set("out", "text")
     names = fill(r, "s", "out", 2, now_ms())
