@@ -23,7 +23,7 @@
 #include <string.h>
 
 static const char COMMAND[] = "tickwheel run";
-enum { MS_NS = 1000000, AGAIN_MS = 1000 };
+enum { AGAIN_MS = 1000 };
 
 static struct {
     struct run *run;
@@ -158,7 +158,7 @@ static void look(struct run_now *now)
     if (!stats.running)
         strcpy(now->before, "standing by: another process runs the tasks; ");
     now->under_way = stats.jobs;
-    now->next_ns = next_ms == TW_NEVER ? UINT64_MAX : next_ms > now_ms ? (next_ms - now_ms) * MS_NS : 0;
+    now->next_ms = next_ms == TW_NEVER ? UINT64_MAX : next_ms > now_ms ? next_ms - now_ms : 0;
 }
 
 /* ---- the end --------------------------------------------------------------------------------------------- */

@@ -18,7 +18,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { TICK_NS = 100000 };
+enum { TICK_NS = 100000, MS_NS = 1000000 };
 
 static struct run *run;
 static struct tw_sched *sched;
@@ -81,7 +81,7 @@ static void look(struct run_now *now)
     uint64_t next_ns = tw_sched_next(sched), now_ns = tw_sched_now(sched);
     snprintf(now->before, sizeof now->before, "waiting: %" PRIu64 ", ", stats.pending);
     now->under_way = stats.running;
-    now->next_ns = next_ns == TW_NEVER ? UINT64_MAX : next_ns > now_ns ? next_ns - now_ns : 0;
+    now->next_ms = next_ns == TW_NEVER ? UINT64_MAX : next_ns > now_ns ? (next_ns - now_ns) / MS_NS : 0;
 }
 
 /* ---- lines ----------------------------------------------------------------------------------------------- */

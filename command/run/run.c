@@ -46,16 +46,16 @@ static void note_signal(int number)
 
 static void show_status(void)
 {
-    struct run_now now = {.next_ns = UINT64_MAX};
+    struct run_now now = {.next_ms = UINT64_MAX};
     char text[256];
     if (!screen_live())
         return;
     engine->look(&now);
     int at = snprintf(text, sizeof text, "%sattempts: %" PRIu64 ", under way: %" PRIu64, now.before,
                       tally_calls(run.tally), now.under_way);
-    if (now.next_ns != UINT64_MAX && now.next_ns >= MS_NS)
+    if (now.next_ms != UINT64_MAX && now.next_ms > 0)
         snprintf(text + at, sizeof text - (size_t)at, ", nothing due for %s",
-                 figure_time(now.next_ns / MS_NS, MS_NS).text);
+                 figure_time(now.next_ms, MS_NS).text);
     screen_show(text);
 }
 
