@@ -453,11 +453,17 @@ static int put_new(struct tw__store_db *db, struct tw_store_change *changes, boo
     return error;
 }
 
+/* Returns whether PUT_NEW pays for n changes. A caller may have limited the variables of its connection. */
+static bool pays(struct tw__store_db *db, size_t n)
+{
+    return n >= NEW_LEAST && sqlite3_limit(db->db, SQLITE_LIMIT_VARIABLE_NUMBER, -1) >= 1 + 5 * TW__STORE_NEW;
+}
+
 /* Makes the first changes by PUT_NEW, as long as they are alike and their tasks are new. Returns how many it
  * has made. */
 static size_t change_new(struct tw__store_db *db, struct tw_store_change *changes, size_t n, int *error)
 {
-    bool made = n >= NEW_LEAST;
+    bool made = pays(db, n);
     size_t i = 0;
     while (made && *error == 0 && n - i >= TW__STORE_NEW && are_alike(&changes[i])) {
         *error = put_new(db, &changes[i], &made);

@@ -102,6 +102,23 @@ static void a_change_that_the_connection_forbids_is_an_error(void **state)
     sqlite3_close(db);
 }
 
+/* A past bug: a statement for many puts has more variables than one for a put. */
+static void many_puts_keep_to_the_variables_of_the_connection(void **state)
+{
+    enum { MANY = 100 };
+    struct tw_store_change changes[MANY];
+    char ids[MANY][4], text[TW_STORE_MESSAGE] = "";
+    sqlite3 *db = other_open(*state);
+    for (int i = 0; i < MANY; i++) {
+        snprintf(ids[i], sizeof ids[i], "%d", i);
+        changes[i] = change(TW_STORE_PUT, ids[i], 10);
+    }
+    sqlite3_limit(db, SQLITE_LIMIT_VARIABLE_NUMBER, 100);
+    assert_int_equal(tw_store_apply_in(db, NULL, changes, MANY, text, sizeof text), 0);
+    assert_int_equal(tw_store_count(store_of(state), "q", false), MANY);
+    sqlite3_close(db);
+}
+
 static void revisions_that_are_used_up_are_an_error(void **state)
 {
     sqlite3 *db = other_open(*state);
@@ -895,6 +912,7 @@ int main(void)
         TEST(the_file_may_be_attached_under_any_name),
         TEST(an_error_leaves_the_transaction_of_the_caller),
         TEST(a_change_that_the_connection_forbids_is_an_error),
+        TEST(many_puts_keep_to_the_variables_of_the_connection),
         TEST(revisions_that_are_used_up_are_an_error),
         TEST(no_two_tasks_get_one_number),
         TEST(an_interrupted_call_has_changed_nothing_or_says_so),
