@@ -48,8 +48,9 @@ static void tell_more(struct news *news)
     if (news->tasks.untold == 0 || !screen_can_tell())
         return;
     screen_hide();
-    complain("%s: %" PRIu64 " more task%s failed or died", news->command, news->tasks.untold,
-             news->tasks.untold == 1 ? " has" : "s have");
+    bool one = news->tasks.untold == 1;
+    complain("%s: %" PRIu64 " more task%s failed or died, or %s damaged", news->command, news->tasks.untold,
+             one ? " has" : "s have", one ? "is" : "are");
     news->tasks.untold = 0;
 }
 

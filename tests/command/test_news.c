@@ -180,7 +180,7 @@ static void how_many_more_is_told_after_the_minute(void **state)
     seen.full = true;
     assert_string_equal(look(&news), "");
     seen.full = false;
-    assert_string_equal(look(&news), "run: 990 more tasks have failed or died\n");
+    assert_string_equal(look(&news), "run: 990 more tasks have failed or died, or are damaged\n");
     assert_string_equal(look(&news), "");
     assert_string_equal(end(&news), "");
 }
