@@ -4,9 +4,8 @@
  * A command runs on without the worker: children.c brings its end, and with it the answer.
  *
  * A line that cannot be printed is no failed attempt of its task: the reader of our output has gone, and the
- * task shall wait for the next run as if it had not been called. A move to its old due time does that, as it
- * makes a new revision. Until the run stops, such tasks wait for their answer: if they went back at once, they
- * would be called again at once.
+ * task shall wait for the next run as if it had not been called. So it is given back. Until the run stops, such
+ * tasks wait for this answer: if they went back at once, they would be called again at once.
  */
 #include "handler.h"
 
