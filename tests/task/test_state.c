@@ -6,6 +6,7 @@
 #include "tests/support/random.h"
 #include "tests/support/run.h"
 
+#include <task/ends.h>
 #include <task/limits.h>
 #include <task/state.h>
 
@@ -398,6 +399,16 @@ static void a_given_back_task_is_as_before_the_take(void **state)
     assert_int_equal(outcome.value_ms, 2000);
 }
 
+/* A program with plain SQL can write more lapses than attempts. */
+static void a_failure_is_the_first_one_at_least(void **state)
+{
+    (void)state;
+    assert_int_equal(tw__task_failure(5, 2), 3);
+    assert_int_equal(tw__task_failure(2, 5), 1);
+    assert_false(tw__task_failure_kills(2, 5, 2));
+    assert_true(tw__task_failure_kills(2, 5, 1));
+}
+
 /* lapse.1 to lapse.3, done.4 */
 static void the_seventeenth_lapse_kills(void **state)
 {
@@ -592,6 +603,7 @@ int main(void)
         cmocka_unit_test(the_last_period_that_dies_is_a_task_of_its_own),
         cmocka_unit_test(a_period_behind_the_last_time_ends_the_series),
         cmocka_unit_test(a_given_back_task_is_as_before_the_take),
+        cmocka_unit_test(a_failure_is_the_first_one_at_least),
         cmocka_unit_test(the_seventeenth_lapse_kills),
         cmocka_unit_test(a_look_tells_the_state_and_the_next_time),
         cmocka_unit_test(a_lease_without_a_length_ends_with_its_run),
