@@ -19,7 +19,7 @@ It prints these lines, each at once:
     shown QUEUE ID SHA1        the SHA-1 of all values of the payload, joined by line feeds
     end QUEUE ID ATTEMPT       the handler has done its work; the worker has not acknowledged it yet
     lost QUEUE ID ATTEMPT      the handler was told that the lease is lost
-    stopped done=N failed=N dead=N back=N lost=N
+    stopped done=N failed=N died=N back=N lost=N
 
 An error that ends it goes to its standard error, and its exit status is 1. The act is the value of the payload
 with the number of the attempt, or the last value if there are fewer:

@@ -40,14 +40,21 @@ static bool is_internal(RedisModuleCtx *ctx, const char *name)
     return false;
 }
 
+static void log_misfit(RedisModuleCtx *ctx, RedisModuleString *name, const char *misfit)
+{
+    char shown[TW__REDIS_SHOWN_MAX];
+    RedisModule_Log(ctx, "warning", "tickwheel: an outcome does not fit the queue '%s': %s",
+                    tw__redis_string_shown(name, shown), misfit);
+}
+
 /* Replies that an outcome does not fit the queue, and says so in the server's log too. Outcomes that fit have
  * been done. */
 static int reply_misfit(RedisModuleCtx *ctx, RedisModuleString *name, const char *misfit)
 {
     char shown[TW__REDIS_SHOWN_MAX], error[REPLY_MAX];
-    tw__redis_string_shown(name, shown);
-    RedisModule_Log(ctx, "warning", "tickwheel: an outcome does not fit the queue '%s': %s", shown, misfit);
-    snprintf(error, sizeof error, "ERR an outcome does not fit the queue '%s': %s", shown, misfit);
+    log_misfit(ctx, name, misfit);
+    snprintf(error, sizeof error, "ERR an outcome does not fit the queue '%s': %s",
+             tw__redis_string_shown(name, shown), misfit);
     return RedisModule_ReplyWithError(ctx, error);
 }
 
@@ -330,8 +337,10 @@ int tw__redis_fired_command(RedisModuleCtx *ctx, RedisModuleString **argv, int a
         return refuse_count(ctx, "TW.FIRED", argc, "at least 2, a queue and an outcome");
     if (!is_form(argv, argc))
         return refuse_form(ctx, argv[2]);
-    if (!tw__redis_keys_open(ctx, argv[1], &key, &queue))
+    if (!tw__redis_keys_open(ctx, argv[1], &key, &queue)) { /* which has replied */
+        log_misfit(ctx, argv[1], "its key has another type");
         return REDISMODULE_OK;
+    }
     RedisModule_CloseKey(key);
     fire_changes(ctx, queue, argv, argc);
     return RedisModule_SignalModifiedKey(ctx, argv[1]); /* if no task is left, DEL follows */

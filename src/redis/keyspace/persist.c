@@ -230,8 +230,9 @@ static void free_value(void *value)
         tw__redis_queue_detach(
             queue); /* never a key's value, for example from RESTORE with an expiry in the past */
     tw__redis_grave_bury(queue);
-    /* While the server evicts keys, it goes on until memory is free. So the tasks are freed now, not later. */
-    if (ours && RedisModule_GetUsedMemoryRatio() >= 1)
+    /* While the server evicts keys, it goes on until memory is free. So the tasks are freed now, not later. It
+     * evicts nothing while a batch is open, and the present delivery may be one of this queue. */
+    if (ours && tw__redis_shared.batch == NULL && RedisModule_GetUsedMemoryRatio() >= 1)
         tw__redis_grave_reap_all(tw__redis_shared.queues);
 }
 

@@ -249,6 +249,26 @@ def test_commands_are_meddled_with(pair, event, meddling):
     server.restart()
 
 
+FILL_AND_DELETE = "redis.call('SET', 'big', string.rep('x', 8000000)) return redis.call('DEL', KEYS[1])"
+
+
+def test_the_queue_of_a_delivery_goes_while_memory_is_full(fleet):
+    """The server frees a value at once then. The delivery, which has its target's reply, counts for the queue,
+    and for the server. `junk` overwrites what is freed, where the server has jemalloc."""
+    server = meddled(fleet, env={"MALLOC_CONF": "junk:free"})
+    r, before = server.client(), server.tw()["delivered"]
+    r.execute_command("MEDDLE", "xadd", 0, 1, "EVAL", FILL_AND_DELETE, 1, "s")
+    add_many(r, now_ms() + HOUR)
+    r.config_set("maxmemory", r.info("memory")["used_memory"] + 4000000)
+    r.execute_command("TW.MOVE", "s", "id3", "IN", 0)
+    wait_until(lambda: r.execute_command("MEDDLE.DONE")[0] == 1)
+    assert r.execute_command("MEDDLE.DONE")[1] == ":1\r\n"
+    wait_until(lambda: server.tw()["delivered"] == before + 1)
+    assert (r.exists("s"), r.xlen("t")) == (0, 1)
+    r.config_set("maxmemory", 0)
+    wait_until(lambda: server.tw()["reaping"] == 0)
+
+
 # A handler that files tasks itself. The log has its commands behind the outcome that it was notified of.
 
 FIRST = {"put": ["TW.PUT", "s", "a", "AT", FAR, "PAYLOAD", "v"],

@@ -801,13 +801,15 @@ def test_a_command_that_cannot_be_read_does_not_end_a_replica(fleet):
 
 def test_an_outcome_that_fits_no_task_is_an_error_in_the_log(fleet):
     server = fleet.server(aof_use_rdb_preamble="no", appendonly="yes")
+    server.client().set("text", "here")
     add(server.client(), "s", "out", "a", now_ms() + HOUR)
     server.kill()
     log_outcomes(server, b"s ONCE nobody", b"none ONCE a", b"s NEXT a 5 1", b"s ONCE nobody b", b"s RESUME",
-                 b"s RENEW " + LOGGED[0] + b" v", b"s PUT " + LOGGED[1] + b" v")
+                 b"s RENEW " + LOGGED[0] + b" v", b"s PUT " + LOGGED[1] + b" v", b"text PAUSE")
     for text in ("'s': no task has the id of a change", "'none': there is no such queue",
                  "'s': a task with another period does not repeat", "'s': it is not paused",
-                 "'s': no task with its id can be renewed so", "'s': no task with its id has times to keep"):
+                 "'s': no task with its id can be renewed so", "'s': no task with its id has times to keep",
+                 "'text': its key has another type"):
         assert f"tickwheel: an outcome does not fit the queue {text}" in server.log()
     assert list(tasks(server.client(), "s")) == ["a"]
 
