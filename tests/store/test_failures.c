@@ -62,6 +62,11 @@ static int cancel_one(struct fixture *fixture)
     return tw_store_cancel(fixture->store, "q", "b", 1, NULL);
 }
 
+static int cancel_nobody(struct fixture *fixture)
+{
+    return tw_store_cancel(fixture->store, "q", "nobody", 6, NULL);
+}
+
 static int apply_many(struct fixture *fixture)
 {
     struct tw_store_change changes[3] = {
@@ -203,6 +208,7 @@ static const struct call calls[] = {
     {"move", move_one, "b@20 c@30 a@40"},
     {"move under a condition", move_under_condition, "b@20 c@30 a@40"},
     {"cancel", cancel_one, "a@10 c@30"},
+    {"cancel nobody", cancel_nobody, NULL},
     {"apply", apply_many, "e@5 c@6 b@20"},
     {"apply_in", apply_in, "a@10 b@20 c@30 d@40"},
     {"get", get_one, NULL},
