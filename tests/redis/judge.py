@@ -36,12 +36,14 @@ class Judge(Belief):
             self.explain(deed.queue, deed.name, deed.after, deed.end)
 
     def check_seen(self, deed):
-        """A take whose reply had come before the command was sent has happened before it."""
+        """A take whose reply had come before the command was sent has happened before it. A new task that
+        KEEPDUE has put behind the attempt may be due in the same millisecond."""
         state = self.states(deed.queue, deed.name)[0]
+        at_work = state and state.behind and state.behind.token
         for attempt, takes in self.takes.get((deed.queue, deed.name, state and state.due), {}).items():
             for take in takes:
                 assert (state.begun >= attempt or take.received > deed.sent
-                        or take.token in state.given), f"{take} is forgotten at {deed}"
+                        or take.token in (*state.given, at_work)), f"{take} is forgotten at {deed}"
 
     def one(self, deed):
         return self.states(deed.queue, deed.name)[0]
@@ -387,10 +389,11 @@ class Judge(Belief):
             elif deed.kind == "ack" and self.may_hold(state, deed):
                 after.append(self.next_period(state))
             elif deed.kind == "touch" and self.may_hold(state, deed):
+                # The next look tells the end of the lease. Without the touch the end may be the same, so nobody
+                # knows the length.
                 after.append(dataclasses.replace(state, begun=deed.about["attempt"], stage="leased", at=0,
                                                  lapses=self.lapses_by(state, deed.about["attempt"]),
-                                                 lease=deed.about["lease"], renewed=False,
-                                                 token=deed.about["token"]))
+                                                 lease=0, renewed=False, token=deed.about["token"]))
             elif deed.kind == "nack" and self.may_hold(state, deed):
                 after += self.after_nack(deed, state)
             elif deed.kind == "back" and state.stage != "dead" and self.may_hold(state, deed):

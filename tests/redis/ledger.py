@@ -58,7 +58,7 @@ class Task:
     lapses: int = 0  # those of them whose lease ran out
     stage: str = "waiting"  # or leased, dead; ready is a matter of the clock
     at: int = 0  # the next attempt, the end of the lease, the death; 0: nobody knows
-    lease: int = 0  # 0: nobody knows, because the reply of TW.TAKE was lost
+    lease: int = 0  # 0: nobody knows, because the reply of TW.TAKE or TW.TOUCH was lost
     renewed: bool = False
     error: str = ""
     token: str = ""
