@@ -14,6 +14,12 @@ def comes_before(one, other):
     return at < other_at or (at == other_at and None not in (number, other_number) and number < other_number)
 
 
+def behind_attempt(new, old):
+    """The new task behind the attempt of the old one. KEEPDUE may make it due in the millisecond in which the
+    old one was due, and the take of the old one is not its own."""
+    return dataclasses.replace(new, behind=old, given=(*new.given, old.token), order=None)
+
+
 class Judge(Belief):
     """All queues of one ledger."""
 
@@ -36,14 +42,12 @@ class Judge(Belief):
             self.explain(deed.queue, deed.name, deed.after, deed.end)
 
     def check_seen(self, deed):
-        """A take whose reply had come before the command was sent has happened before it. A new task that
-        KEEPDUE has put behind the attempt may be due in the same millisecond."""
+        """A take whose reply had come before the command was sent has happened before it."""
         state = self.states(deed.queue, deed.name)[0]
-        at_work = state and state.behind and state.behind.token
         for attempt, takes in self.takes.get((deed.queue, deed.name, state and state.due), {}).items():
             for take in takes:
                 assert (state.begun >= attempt or take.received > deed.sent
-                        or take.token in (*state.given, at_work)), f"{take} is forgotten at {deed}"
+                        or take.token in state.given), f"{take} is forgotten at {deed}"
 
     def one(self, deed):
         return self.states(deed.queue, deed.name)[0]
@@ -65,7 +69,7 @@ class Judge(Belief):
     def stands(new, old):
         """The new task, behind the attempt of the old one if that is under way."""
         behind = old and (old.behind or (old if old.stage == "leased" else None))
-        return dataclasses.replace(new, behind=behind, order=None) if behind else new
+        return behind_attempt(new, behind) if behind else new
 
     @staticmethod
     def is_met(old, deed):
@@ -419,7 +423,7 @@ class Judge(Belief):
         """The new task behind an attempt of the old one, which a worker may have taken before."""
         if old is NO_TASK or old.stage == "dead":
             return []
-        return [dataclasses.replace(new, behind=old.behind or old, order=None)]
+        return [behind_attempt(new, old.behind or old)]
 
     def after_replaced(self, deed, state):
         """The attempt of the old task has ended, or has another end."""

@@ -64,7 +64,7 @@ class Task:
     token: str = ""
     order: tuple = None  # (time at which it is ready, number of the filing or None), if it is known
     was: int = 0  # of a leased task: `at` as it was before the take; 0: nobody knows
-    given: tuple = ()  # the tokens of takes that were given back
+    given: tuple = ()  # the tokens of takes that were given back, or that the task stands behind
     least: int = 0  # so many attempts have begun by the next look
     behind: object = None  # the old Task, which is leased: this one waits for the end of that attempt
     unsure: tuple = ()  # (at, ms): this `at` may be so much too late, as the server was slow between two looks
