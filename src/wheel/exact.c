@@ -133,7 +133,7 @@ static uint64_t look_through(struct tw_wheel *w, struct tw__wheel_list *list, ui
 static uint64_t list_earliest(struct tw_wheel *w, struct tw__wheel_list *list, uint64_t bound, uint64_t *kept)
 {
     uint64_t first = first_earliest(list);
-    if (list->in_order ? first != 0 : first == bound)
+    if (first != 0 && (list->in_order || first == bound))
         return *kept = first;
     struct tw__wheel_list pushed;
     tw__wheel_list_init(&pushed, TW__WHEEL_ID_DUE);
