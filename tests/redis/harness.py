@@ -165,11 +165,14 @@ def free_port():
     """Returns a port that is free together with the port 10000 above it, which a node of a cluster uses for
     its bus. Both are below the ports that the kernel gives to outgoing connections, so that they are still free
     when the server binds them. Tests that run side by side do not get the same port, and none gets the bus of
-    another one."""
+    another one. A port is claimed before it is probed: a probe binds it for a moment, which would be in the way
+    of the test that it belongs to."""
     while True:
         port = random.SystemRandom().randrange(11000, 21000)
-        if bindable(port) and bindable(port + 10000) and claim(port):
-            return port
+        if claim(port):
+            if bindable(port) and bindable(port + 10000):
+                return port
+            CLAIMS.pop().close()
 
 
 def config_lines(options):
