@@ -6,8 +6,8 @@
  * does not matter, but that a task's own calls have an order.
  *
  * The runner writes an answer a little later than the handler returns. So the time of a death, or of a retry
- * after its backoff, is known within the length of the run, and the ledger learns it from the file. Tests do not
- * see tokens, so a wait is known within its jitter.
+ * after its backoff, is known within the length of the run, and the ledger learns it from the file. Tests do
+ * not see tokens, so a wait is known within its jitter.
  */
 #include "runs.h"
 
