@@ -214,6 +214,16 @@ static void a_task_put_after_a_restore_is_called(void **state)
     sqlite3_close(db);
 }
 
+/* Starts a run with a task that is due soon, and backs the file up. */
+static sqlite3 *back_up_waiting(struct tw_store *store, struct calls *calls, sqlite3 *db)
+{
+    clock_stop(0);
+    start_with(store, calls);
+    put(store, "a", tw_store_now() + SOON_MS);
+    runner_idle(store);
+    return back_up(db);
+}
+
 /* A cancel takes no new number for a task, so `changes` alone tells that the backup has the task again. The run
  * had it in memory, and has dropped it when it was due. */
 static void a_task_cancelled_by_sql_is_called_after_a_restore(void **state)
@@ -222,24 +232,20 @@ static void a_task_cancelled_by_sql_is_called_after_a_restore(void **state)
     struct calls calls;
     sqlite3 *db = other_open(*state);
     calls_init(&calls);
-    clock_stop(0);
-    start_with(store, &calls);
-    put_many(db, "a", 1, tw_store_now() + SOON_MS);
-    runner_idle(store);
-    sqlite3 *backup = back_up(db);
-    other_ask(db, "INSERT INTO tw_cancel(queue, id) VALUES ('q', 'a0')");
+    sqlite3 *backup = back_up_waiting(store, &calls, db);
+    other_ask(db, "INSERT INTO tw_cancel(queue, id) VALUES ('q', 'a')");
     runner_idle(store);
     clock_pass(SOON_MS);
     restore_unseen(store, backup, db);
     assert_int_equal(calls_of(&calls), 0);
     look_again(store);
-    assert_string_equal(wait_for_calls(&calls, 1), "a0/1");
+    assert_string_equal(wait_for_calls(&calls, 1), "a/1");
     wait_for_answers(store, 1);
     stop_empty(store, db);
 }
 
-/* More changes than were lost are not told by `changes`, but by the mark, which is put and taken away unseen.
- * */
+/* More changes than were lost are not told by `changes`, but by the mark. Others put it and take it away
+ * unseen. */
 static void the_mark_of_a_restore_makes_a_run_read_anew(void **state)
 {
     struct tw_store *store = store_of(state);
@@ -288,19 +294,15 @@ static void a_job_of_before_a_restore_neither_hides_nor_removes_a_new_task(void 
     stop_empty(store, db);
 }
 
-/* The task of a job is in the backup too, as it was before its claim. It is called again, after the job's end.
- * */
+/* The task of a job is in the backup too, as it was before its claim. It is called again when the job has
+ * ended. */
 static void a_task_that_runs_during_a_restore_is_called_again_after_its_end(void **state)
 {
     struct tw_store *store = store_of(state);
     struct calls calls;
     sqlite3 *db = other_open(*state);
     keep_first(&calls);
-    clock_stop(0);
-    start_with(store, &calls);
-    put(store, "a", tw_store_now() + SOON_MS);
-    runner_idle(store);
-    sqlite3 *backup = back_up(db);
+    sqlite3 *backup = back_up_waiting(store, &calls, db);
     clock_pass(SOON_MS);
     wait_for_kept(&calls, 1);
     restore_unseen(store, backup, db);

@@ -125,6 +125,17 @@ static void conditions_hold_in_each_state(void **state)
     }
 }
 
+static void expect_options(const struct tw__task *task, const struct tw__task *options)
+{
+    assert_int_equal(task->has_target, options->has_target);
+    assert_int_equal(task->every_ms, options->every_ms);
+    assert_int_equal(task->times, options->times);
+    assert_int_equal(task->policy, options->policy);
+    assert_int_equal(task->max_late_ms, options->max_late_ms);
+    assert_int_equal(task->retry.tries, options->retry.tries);
+    assert_int_equal(task->retry.first_ms, options->retry.first_ms);
+}
+
 /* keep.1 to keep.3 */
 static void keepdue_keeps_the_times_of_a_filed_task(void **state)
 {
@@ -134,10 +145,12 @@ static void keepdue_keeps_the_times_of_a_filed_task(void **state)
     task.attempt = 2;
     task.lapses = 1;
     task.token = TOKEN;
-    other.every_ms = 70;
+    other = (struct tw__task){.has_target = true, .every_ms = 70, .times = 5, .policy = TW_MISSED_SKIP};
+    other.max_late_ms = 9;
+    other.retry = (struct tw__task_retry){.tries = 8, .factor = 100, .first_ms = 7, .max_ms = 7};
     struct tw__task_outcome outcome = put(task, TW__TASK_KEEPDUE, 5000, other);
     expect_filed(&outcome, 400, 450, 2);
-    assert_int_equal(outcome.task.every_ms, 70);
+    expect_options(&outcome.task, &other);
     assert_int_equal(outcome.task.token, TOKEN);
     assert_false(outcome.filed);
     outcome = change(task, (struct tw__task_call){.verb = TW__TASK_PUT,
@@ -146,6 +159,7 @@ static void keepdue_keeps_the_times_of_a_filed_task(void **state)
                                                   .at_ms = 5000,
                                                   .options = &other});
     expect_filed(&outcome, 400, 450, 0);
+    expect_options(&outcome.task, &other);
     assert_int_equal(outcome.task.token, 0);
     assert_true(outcome.filed);
     outcome = put(at(TW__TASK_BURIED, once(), 400), TW__TASK_KEEPDUE, 5000, other);
@@ -217,11 +231,15 @@ static void keepdue_goes_with_nx_and_xx(void **state)
 static void a_move_begins_with_attempt_0(void **state)
 {
     struct tw__task_call call = {.verb = TW__TASK_MOVE, .at_ms = 600};
-    struct tw__task task = at(TW__TASK_FILED, once(), 400);
+    struct tw__task task = at(TW__TASK_FILED, series(), 400);
     (void)state;
     task.attempt = 2;
+    task.lapses = 1;
+    task.missed = 3;
     struct tw__task_outcome outcome = change(task, call);
     expect_filed(&outcome, 600, 600, 0);
+    assert_int_equal(outcome.task.lapses, 0);
+    assert_int_equal(outcome.task.missed, 0);
     assert_true(outcome.clears_error);
     assert_false(outcome.renewed);
     assert_int_equal(change((struct tw__task){0}, call).reply, TW__TASK_MISSING);
@@ -305,6 +323,16 @@ static void a_coalesced_call_is_the_same_in_each_attempt(void **state)
     struct tw__task_outcome back = answer_with(taken.task, TW__TASK_BACK);
     assert_int_equal(back.task.missed, 0);
     assert_int_equal(back.tally.coalesced, 0);
+}
+
+static void a_series_without_end_has_no_last_call(void **state)
+{
+    (void)state;
+    assert_int_equal(tw__task_calls_left(0, 1), 0);
+    assert_int_equal(tw__task_calls_left(0, TW__TASK_FOREVER), 0); /* it does not repeat */
+    assert_int_equal(tw__task_calls_left(100, 1), 0);
+    assert_int_equal(tw__task_calls_left(100, 3), 2);
+    assert_int_equal(tw__task_calls_left(100, TW__TASK_FOREVER), TW__TASK_FOREVER);
 }
 
 /* touch.1, touch.2, done.1 to done.3, done.5, fail.4, dead.4, back.4 */
@@ -598,6 +626,7 @@ int main(void)
         cmocka_unit_test(a_take_begins_an_attempt),
         cmocka_unit_test(a_take_drops_and_skips),
         cmocka_unit_test(a_coalesced_call_is_the_same_in_each_attempt),
+        cmocka_unit_test(a_series_without_end_has_no_last_call),
         cmocka_unit_test(done_ends_the_call),
         cmocka_unit_test(a_failure_is_a_retry_or_a_death),
         cmocka_unit_test(the_last_period_that_dies_is_a_task_of_its_own),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The model: lives of tasks. Each function changes a task, and says in the model how it should be then.
+ * The model: lives of tasks. Each function changes a task, and the table of src/task says how it should be
+ * then.
  */
 #include "model.h"
 
@@ -17,6 +18,9 @@
 #include <src/redis/queues/turn.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <task/ends.h>
+#include <task/outcome.h>
+#include <task/state.h>
 
 static struct tw__redis_bytes some_name(void)
 {
@@ -24,21 +28,26 @@ static struct tw__redis_bytes some_name(void)
     return text(names[below(3)]);
 }
 
-struct tw__redis_life some_life(uint64_t due)
+struct tw__redis_life some_life(uint64_t due, enum tw__redis_stage stage, uint64_t every)
 {
     uint32_t attempt = 1 + (uint32_t)below(5);
-    return (struct tw__redis_life){.renewed = below(2) == 0,
-                                   .due = due,
-                                   .token = below(UINT64_MAX),
-                                   .lease_ms = (uint32_t)below(below(2) == 0 ? UINT32_MAX : 500),
-                                   .attempt = attempt,
-                                   .lapses = (uint32_t)below(attempt),
-                                   .has_next = below(2) == 0,
-                                   .next = some_due(),
-                                   .has_missed = below(2) == 0,
-                                   .missed = below(below(2) == 0 ? 9 : INT64_MAX),
-                                   .worker = some_name(),
-                                   .error = some_name()};
+    bool call = stage == TW__REDIS_LEASED || stage == TW__REDIS_WAITING;
+    struct tw__redis_life life = {.stage = stage,
+                                  .renewed = below(2) == 0,
+                                  .due = due,
+                                  .token = 1 + below(UINT64_MAX),
+                                  .lease_ms = (uint32_t)below(below(2) == 0 ? UINT32_MAX : 500),
+                                  .attempt = attempt,
+                                  .lapses = (uint32_t)below(attempt),
+                                  .has_next = below(2) == 0 && stage == TW__REDIS_LEASED,
+                                  .next = some_due(),
+                                  .has_missed = below(2) == 0 && call,
+                                  .missed = every > 0 ? below(below(2) == 0 ? 9 : INT64_MAX) : 0,
+                                  .worker = some_name(),
+                                  .error = some_name()};
+    if (stage == TW__REDIS_REPLACED)
+        life.lapses = 0;
+    return life;
 }
 
 /* ---- places ---------------------------------------------------------------------------------------------- */
@@ -144,29 +153,104 @@ static struct tw__redis_task *found(const struct room *room, const struct ref *r
     return tw__redis_queue_find(room->queue, hash_of_ref(room, ref), id_of((unsigned)(ref - room->ref)));
 }
 
-static void begin_life(struct ref *ref)
+/* The task of the model as the table has it. Its tries have no end, as the tests kill when they like. */
+static struct tw__task task_of(const struct ref *ref)
 {
+    static const enum tw__task_stage stages[] = {TW__TASK_FILED, TW__TASK_TAKEN, TW__TASK_BURIED,
+                                                 TW__TASK_REPLACED};
+    const struct tw__redis_life *life = &ref->life;
+    struct tw__task task = {.stage = ref->place == ABSENT ? TW__TASK_NONE : TW__TASK_FILED,
+                            .due_ms = ref->due,
+                            .next_ms = ref->due,
+                            .every_ms = ref->every,
+                            .times = ref->times,
+                            .policy = (enum tw_missed)plan_of[ref->plan].missed,
+                            .max_late_ms = plan_of[ref->plan].max_late_ms,
+                            .retry = {.tries = UINT32_MAX}};
     if (!ref->lived)
-        ref->life = (struct tw__redis_life){.due = ref->due};
-    ref->lived = true;
+        return task;
+    task.stage = stages[life->stage];
+    task.due_ms = life->due;
+    task.token = life->token;
+    *(life->stage == TW__REDIS_REPLACED ? &task.old_attempt : &task.attempt) = life->attempt;
+    task.lapses = life->lapses;
+    task.missed = life->has_missed ? life->missed : 0;
+    if (!is_leased(ref))
+        return task;
+    task.next_ms = life->has_next ? life->next : life->due;
+    task.end_ms = ref->due;
+    task.lease_ms = life->lease_ms;
+    return task;
+}
+
+/* Gives the task of the model the numbers of an outcome. It has a life if these are not those of a new task. */
+static void become(struct ref *ref, const struct tw__task_outcome *outcome)
+{
+    static const enum tw__redis_stage stages[] = {[TW__TASK_FILED] = TW__REDIS_WAITING,
+                                                  [TW__TASK_TAKEN] = TW__REDIS_LEASED,
+                                                  [TW__TASK_REPLACED] = TW__REDIS_REPLACED,
+                                                  [TW__TASK_BURIED] = TW__REDIS_DEAD};
+    const struct tw__task *task = &outcome->task;
+    struct tw__redis_life *life = &ref->life;
+    bool leased = tw__task_is_leased(task), dead = task->stage == TW__TASK_BURIED;
+    if (!ref->lived || (outcome->filed && (outcome->clears_worker || outcome->reply == TW__TASK_LATE)))
+        *life = (struct tw__redis_life){0};
+    if (outcome->clears_worker)
+        life->worker = text("");
+    if (outcome->clears_error)
+        life->error = text("");
+    life->stage = stages[task->stage];
+    life->due = task->due_ms;
+    life->token = task->token;
+    life->lease_ms = leased ? task->lease_ms : life->lease_ms;
+    life->attempt = task->stage == TW__TASK_REPLACED ? task->old_attempt : task->attempt;
+    life->lapses = task->lapses;
+    life->has_next &= task->stage == TW__TASK_TAKEN;
+    life->has_missed &= task->attempt > 0 && !dead;
+    life->missed = task->missed;
+    ref->every = task->every_ms;
+    ref->times = task->times;
+    ref->lived = leased || dead || task->attempt > 0 || task->next_ms != task->due_ms;
+    if (!ref->lived && (outcome->filed || outcome->clears_worker))
+        ref->tries = 0;
+}
+
+/* The task of the model leaves, or has the numbers of the outcome, and is filed. */
+static void follow(struct room *room, struct ref *ref, const struct tw__task_outcome *outcome)
+{
+    if (outcome->task.stage == TW__TASK_NONE) {
+        model_leave(room, ref);
+        *ref = (struct ref){.room = room};
+        return;
+    }
+    become(ref, outcome);
+    if (outcome->filed)
+        file_for(room, ref, outcome->task.next_ms);
+}
+
+/* The outcome of a verb for the task of the model, with its own token. */
+static struct tw__task_outcome outcome_of(const struct ref *ref, struct tw__task_call call, uint64_t now_ms)
+{
+    struct tw__task task = task_of(ref);
+    struct tw__task_outcome outcome;
+    call.token = call.token != 0 ? call.token : task.token;
+    tw__task_change(&task, &call, now_ms, &outcome);
+    assert_int_not_equal(outcome.reply, TW__TASK_NO);
+    return outcome;
 }
 
 /* In the model, a new task stands behind the attempt of `before` from now on, and has its place. If that is
  * none, as the lease has run out, it is overdue. */
-static void stand_behind(struct ref *ref, const struct ref *before, uint64_t due)
+static void stand_behind(struct ref *ref, const struct ref *before, const struct tw__task_call *call)
 {
-    ref->lived = true;
-    ref->life = before->life;
-    ref->life.stage = TW__REDIS_REPLACED;
-    ref->life.has_next = ref->life.has_missed = false;
-    ref->life.due = due;
-    ref->life.lapses = 0;
-    ref->life.error = text("");
-    ref->place = before->place;
-    ref->due = before->due;
-    ref->steady = before->steady;
-    ref->filed_ms = before->filed_ms;
-    ref->position = before->position;
+    struct tw__task_outcome outcome = outcome_of(before, *call, model.now);
+    struct ref behind = *before;
+    assert_int_equal(outcome.task.stage, TW__TASK_REPLACED);
+    become(&behind, &outcome);
+    behind.task = ref->task;
+    behind.plan = ref->plan;
+    behind.tries = ref->tries;
+    *ref = behind;
     if (ref->place == NOWHERE)
         model_line_up(ref, OVERDUE, false);
     model.replaced++;
@@ -176,6 +260,8 @@ void put_task(struct room *room, struct ref *ref, const struct ref *before, uint
 {
     uint64_t hash = hash_of_ref(room, ref);
     struct tw__redis_route *route = tw__redis_route_for(room->queue, &plan_of[ref->plan]);
+    struct tw__task options = task_of(ref);
+    struct tw__task_call put = {.verb = TW__TASK_PUT, .at_ms = due, .options = &options};
     if (route->target == NULL && below(2) == 0)
         route->target = new_target();
     if (!behind) {
@@ -185,9 +271,7 @@ void put_task(struct room *room, struct ref *ref, const struct ref *before, uint
         tw__redis_queue_put(room->queue, ref->task, route, hash, before->task, model.now);
         return;
     }
-    stand_behind(ref, before, due);
-    ref->order = before->order;
-    ref->turn = before->turn;
+    stand_behind(ref, before, &put);
     tw__redis_lease_put(room->queue, ref->task, route, hash, before->task, model.now);
     ref->task = found(room, ref);
 }
@@ -195,91 +279,59 @@ void put_task(struct room *room, struct ref *ref, const struct ref *before, uint
 static void move(struct room *room, struct ref *ref)
 {
     struct ref before = *ref;
-    uint64_t due = some_due();
-    tw__redis_lease_move(room->queue, ref->task, due, model.now);
-    stand_behind(ref, &before, due);
+    struct tw__task_call call = {.verb = TW__TASK_MOVE, .at_ms = some_due()};
+    tw__redis_lease_move(room->queue, ref->task, call.at_ms, model.now);
+    stand_behind(ref, &before, &call);
     ref->task = found(room, ref);
 }
 
 static void end_replaced(struct room *room, struct ref *ref)
 {
     struct tw__redis_buffer log = {0};
-    uint64_t end = some_due(), due = ref->life.due, next = due > end ? due : end;
-    assert_true(tw__redis_lease_end_replaced(room->queue, ref->task, end, model.now, &log) == next);
-    ref->lived = next > due;
-    ref->life = (struct tw__redis_life){.due = due};
-    if (!ref->lived)
-        ref->tries = 0;
-    file_for(room, ref, next);
+    uint64_t end = some_due();
+    struct tw__task_outcome outcome = outcome_of(ref, (struct tw__task_call){.verb = TW__TASK_DONE}, end);
+    assert_true(tw__redis_lease_end_replaced(room->queue, ref->task, end, model.now, &log) ==
+                outcome.task.next_ms);
+    follow(room, ref, &outcome);
     ref->task = found(room, ref);
     check_log(&log);
-}
-
-/* The turn of a ready task, whose attempts may have begun. */
-static struct tw__task_turn turn_of(const struct ref *ref)
-{
-    struct tw__task_period period = {.due = ref->life.due,
-                                     .next = ref->due,
-                                     .every = ref->every,
-                                     .max_late = plan_of[ref->plan].max_late_ms,
-                                     .missed = (enum tw_missed)plan_of[ref->plan].missed};
-    if (ref->life.attempt == 0)
-        return tw__task_turn(&period, model.now > ref->due ? model.now : ref->due);
-    return (struct tw__task_turn){
-        .due = ref->life.due, .missed = ref->life.has_missed ? ref->life.missed : 0, .calls = true};
-}
-
-/* It is not the turn of the task to be called. */
-static void pass_over(struct room *room, struct ref *ref, const struct tw__task_turn *turn,
-                      struct tw__redis_buffer *log)
-{
-    tw__redis_lease_pass_over(room->queue, ref->task, turn, model.now, log);
-    model_leave(room, ref);
-    if (turn->ends) {
-        *ref = (struct ref){.room = room};
-    } else {
-        ref->lived = false;
-        ref->tries = 0;
-        model_file(ref, turn->due);
-    }
-    ref->task = found(room, ref);
-    model.late++;
 }
 
 void take_as_a_worker(struct room *room)
 {
     struct tw__redis_buffer log = {0};
     struct ref *ref = first_in(room, READY);
-    struct tw__redis_lease lease = {1 + below(UINT64_MAX), (uint32_t)below(500), some_name()};
+    struct tw__redis_lease lease = {1 + below(UINT64_MAX), 1 + (uint32_t)below(499), some_name()};
+    struct tw__task_call take = {.verb = TW__TASK_TAKE, .token = lease.token, .lease_ms = lease.ms};
     if (ref == NULL)
         return;
     assert_ptr_equal(tw__redis_place_first_ready(room->queue), ref->task);
-    begin_life(ref);
-    struct tw__task_turn turn = turn_of(ref), told = tw__redis_turn(all, ref->task, model.now);
-    assert_true(turn.calls == told.calls && turn.ends == told.ends && turn.due == told.due);
-    assert_true(turn.missed == told.missed && turn.dropped == told.dropped && turn.skipped == told.skipped);
+    struct tw__task_outcome outcome = outcome_of(ref, take, model.now > ref->due ? model.now : ref->due);
+    const struct tw__task *task = &outcome.task;
+    struct tw__task_turn turn = tw__redis_turn(all, ref->task, model.now);
+    assert_true(turn.calls == (outcome.reply == TW__TASK_YES) && turn.ends == (task->stage == TW__TASK_NONE));
+    assert_true(turn.due == task->due_ms || turn.ends);
+    assert_true(turn.missed == task->missed && turn.dropped == outcome.tally.dropped &&
+                turn.skipped == outcome.tally.skipped);
     if (!turn.calls) {
-        pass_over(room, ref, &turn, &log);
+        tw__redis_lease_pass_over(room->queue, ref->task, &turn, model.now, &log);
+        follow(room, ref, &outcome);
+        ref->task = found(room, ref);
+        model.late++;
         check_log(&log);
         return;
     }
-    struct tw__redis_task *task = begin_lease(room->queue, ref->task, &lease, model.now, &log);
-    ref->life.stage = TW__REDIS_LEASED;
-    ref->life.next = ref->life.due == turn.due ? ref->due : turn.due;
-    ref->life.due = turn.due;
-    ref->life.has_next = ref->life.next != ref->life.due;
-    ref->life.missed = turn.missed;
-    ref->life.has_missed = turn.missed > 0;
-    model.merged += turn.missed > 0;
+    ref->task = begin_lease(room->queue, ref->task, &lease, model.now, &log);
+    become(ref, &outcome);
+    ref->life.has_next = task->next_ms != task->due_ms;
+    ref->life.next = task->next_ms;
+    ref->life.has_missed = task->missed > 0;
     ref->life.renewed = false;
-    ref->life.token = lease.token;
-    ref->life.lease_ms = lease.ms;
-    ref->life.attempt++;
     ref->life.worker = lease.worker;
+    model.merged += task->missed > 0;
     file_for(room, ref, model.now + lease.ms);
-    assert_ptr_equal(found(room, ref), task);
-    ref->task = task;
-    assert_true(tw__redis_lease_has_token(task, lease.token));
+    assert_ptr_equal(found(room, ref), ref->task);
+    assert_true(tw__redis_lease_has_token(ref->task, lease.token));
     model.leases++;
     check_log(&log);
     if (below(8) == 0)
@@ -290,9 +342,11 @@ static void extend(struct room *room, struct ref *ref)
 {
     struct tw__redis_buffer log = {0};
     bool stays = ref->place == LEASE;
-    ref->life.lease_ms = (uint32_t)below(500);
+    struct tw__task_call touch = {.verb = TW__TASK_TOUCH, .lease_ms = (uint32_t)below(500)};
+    struct tw__task_outcome outcome = outcome_of(ref, touch, model.now);
+    become(ref, &outcome);
     ref->life.renewed = below(2) == 0;
-    file_for(room, ref, model.now + ref->life.lease_ms);
+    file_for(room, ref, outcome.value_ms);
     ref->moved = stays && ref->place == LEASE;
     tw__redis_lease_extend(room->queue, ref->task, ref->life.lease_ms, ref->life.renewed, model.now, &log);
     check_log(&log);
@@ -301,17 +355,15 @@ static void extend(struct room *room, struct ref *ref)
 static void end_attempt(struct room *room, struct ref *ref, bool lapsed)
 {
     struct tw__redis_buffer log = {0};
-    uint64_t at_ms = some_due();
-    ref->life.stage = TW__REDIS_WAITING;
-    ref->life.has_next = false;
+    struct tw__task_call call = {
+        .verb = lapsed ? TW__TASK_LAPSE : TW__TASK_FAIL, .timed = true, .at_ms = some_due()};
+    struct tw__task_outcome outcome = outcome_of(ref, call, model.now);
+    outcome.task.next_ms = call.at_ms; /* the wait after a lapse is no matter of the queues */
     ref->life.error = some_name();
-    ref->life.lapses += lapsed;
-    if (!lapsed)
-        ref->life.token = 0;
-    file_for(room, ref, at_ms);
+    follow(room, ref, &outcome);
     if (lapsed)
         tw__redis_lease_count_lapse(ref->task);
-    (lapsed ? tw__redis_lease_lapse : tw__redis_lease_fail)(room->queue, ref->task, ref->life.error, at_ms,
+    (lapsed ? tw__redis_lease_lapse : tw__redis_lease_fail)(room->queue, ref->task, ref->life.error, call.at_ms,
                                                             model.now, &log);
     ref->task = found(room, ref);
     check_log(&log);
@@ -357,20 +409,14 @@ static void line_up_again(struct room *room, struct ref *ref)
 static void give_back(struct room *room, struct ref *ref)
 {
     struct tw__redis_buffer log = {0};
-    uint64_t before = ref->life.has_next ? ref->life.next : ref->life.due;
+    struct tw__task_outcome outcome = outcome_of(ref, (struct tw__task_call){.verb = TW__TASK_BACK}, model.now);
     struct tw__redis_task *task = tw__redis_lease_give_back(room->queue, ref->task, model.now, &log);
+    if (outcome.task.next_ms > model.now) /* the clock was set back */
+        outcome.task.next_ms = model.now;
     model_leave(room, ref);
-    ref->due = before < model.now ? before : model.now;
+    become(ref, &outcome);
+    ref->due = outcome.task.next_ms;
     ref->moved = false;
-    ref->life.stage = TW__REDIS_WAITING;
-    ref->life.has_next = false;
-    ref->life.token = 0;
-    ref->life.worker = text("");
-    ref->life.attempt -= ref->life.attempt > 0;
-    ref->life.has_missed &= ref->life.attempt > 0;
-    ref->lived = ref->life.attempt > 0 || ref->life.due != ref->due;
-    if (!ref->lived)
-        ref->tries = 0;
     line_up_again(room, ref);
     assert_ptr_equal(found(room, ref), task);
     ref->task = task;
@@ -390,28 +436,14 @@ void give_some_back(struct room *room)
     }
 }
 
-/* The next period in the model, or the end of the task. */
-static void model_done(struct room *room, struct ref *ref)
-{
-    uint64_t first = ref->lived ? ref->life.due : ref->due,
-             missed = ref->lived && ref->life.has_missed ? ref->life.missed : 0, next = first + ref->every;
-    bool ends = ref->every == 0 || missed > INT64_MAX / ref->every || next > INT64_MAX;
-    ref->lived = false;
-    if (ends || ref->times == 1 || (next += missed * ref->every) > TW__TASK_TIME_MAX) {
-        model_leave(room, ref);
-        *ref = (struct ref){.room = room};
-        return;
-    }
-    ref->times -= ref->times != TW__REDIS_FOR_EVER;
-    ref->tries = 0;
-    file_for(room, ref, next);
-}
-
+/* The call is done, also that of a task with a target. */
 static void finish(struct room *room, struct ref *ref)
 {
     struct tw__redis_buffer log = {0};
+    struct tw__task_outcome outcome = {.task = task_of(ref)};
+    tw__task_end_call(&outcome, model.now);
     tw__redis_lease_done(room->queue, ref->task, model.now, &log);
-    model_done(room, ref);
+    follow(room, ref, &outcome);
     ref->task = found(room, ref);
     check_log(&log);
 }
@@ -442,22 +474,22 @@ static void kill_task(struct room *room, struct ref *ref)
     uint32_t attempts = (ref->lived ? ref->life.lapses : 0) + (uint32_t)below(9);
     (series ? tw__redis_lease_kill_series : tw__redis_lease_kill)(room->queue, ref->task, attempts, error,
                                                                   model.now, &log);
-    begin_life(ref);
-    struct tw__redis_life alive = ref->life;
-    ref->life.stage = TW__REDIS_DEAD;
-    ref->life.has_next = ref->life.has_missed = false;
-    ref->life.token = 0;
-    ref->life.attempt = attempts;
-    ref->life.error = error;
+    struct tw__task_outcome outcome = {.task = task_of(ref)};
+    struct ref dead = *ref;
+    outcome.task.attempt = attempts;
+    tw__task_bury(&outcome, model.now);
+    bool repeats = outcome.dead.stage != TW__TASK_NONE;
+    become(&dead, &(struct tw__task_outcome){.task = repeats ? outcome.dead : outcome.task});
+    dead.life.error = error;
     model.deaths++;
-    if (ref->every == 0 || series) {
-        file_for(room, ref, model.now);
-    } else {
-        struct tw__redis_life dead = ref->life;
-        ref->life = alive;
+    if (repeats && !series) {
         model.order++; /* the dead period was filed */
-        model_done(room, ref);
-        take_letter(room, &dead, id_of((unsigned)(ref - room->ref)));
+        follow(room, ref, &outcome);
+        take_letter(room, &dead.life, id_of((unsigned)(ref - room->ref)));
+    } else {
+        dead.every = ref->every, dead.times = ref->times;
+        *ref = dead;
+        file_for(room, ref, model.now);
     }
     ref->task = found(room, ref);
     check_log(&log);
@@ -465,11 +497,10 @@ static void kill_task(struct room *room, struct ref *ref)
 
 static void begin_anew(struct room *room, struct ref *ref)
 {
-    uint64_t due = some_due();
-    tw__redis_queue_begin_anew(room->queue, ref->task, due, model.now);
-    ref->lived = false;
-    ref->tries = 0;
-    file_for(room, ref, due);
+    struct tw__task_outcome outcome = {.task = task_of(ref)};
+    tw__task_place(&outcome, &(struct tw__task){0}, some_due(), model.now);
+    tw__redis_queue_begin_anew(room->queue, ref->task, outcome.task.due_ms, model.now);
+    follow(room, ref, &outcome);
     ref->task = found(room, ref);
 }
 
@@ -477,13 +508,8 @@ static void begin_anew(struct room *room, struct ref *ref)
 static void relive(struct room *room, struct ref *ref)
 {
     enum tw__redis_stage stage = ref->lived ? ref->life.stage : TW__REDIS_WAITING;
-    struct tw__redis_life life = some_life(ref->due);
+    struct tw__redis_life life = some_life(ref->due, stage, ref->every);
     bool none = stage == TW__REDIS_WAITING && below(3) == 0;
-    life.stage = stage;
-    life.has_next &= stage == TW__REDIS_LEASED;
-    life.has_missed &= stage == TW__REDIS_LEASED || stage == TW__REDIS_WAITING;
-    if (ref->every == 0)
-        life.missed = 0;
     if (ref->lived && below(2) == 0) { /* the same strings, so the same block */
         life.has_missed = ref->life.has_missed;
         life.missed = ref->life.missed;
@@ -512,53 +538,23 @@ static void hold_on(struct room *room, struct ref *ref, const struct line *befor
     model_line_up(ref, HELD, false);
 }
 
-/* The new task stands behind an attempt; `due` is the time that the put gives. */
-static struct tw__redis_keep wanted_behind(const struct ref *ref, bool both_repeat, uint64_t due)
-{
-    if (!both_repeat)
-        return (struct tw__redis_keep){TW__TASK_KEEPDUE_NOW, model.now};
-    uint64_t missed = ref->life.has_missed ? ref->life.missed : 0;
-    if (missed > TW__TASK_TIME_MAX / ref->every ||
-        ref->life.due + (1 + missed) * ref->every > TW__TASK_TIME_MAX)
-        return (struct tw__redis_keep){TW__TASK_KEEPDUE_GIVEN, due}; /* there is no further period */
-    return (struct tw__redis_keep){TW__TASK_KEEPDUE_NEXT_PERIOD, ref->life.due + (1 + missed) * ref->every};
-}
-
-/* The cells keep.1 to keep.7 of docs/contract.md. */
-static struct tw__redis_keep wanted_keep(const struct ref *ref, unsigned plan, uint64_t every, uint64_t due)
-{
-    enum tw__redis_stage stage = ref->lived ? ref->life.stage : TW__REDIS_WAITING;
-    bool elsewhere = home_of[ref->plan] != home_of[plan], both_repeat = ref->every > 0 && every > 0;
-    struct tw__redis_keep keep = {TW__TASK_KEEPDUE_IN_PLACE, ref->lived ? ref->life.due : ref->due};
-    if (ref->place == ABSENT || stage == TW__REDIS_DEAD)
-        return (struct tw__redis_keep){TW__TASK_KEEPDUE_GIVEN, due};
-    if (stage == TW__REDIS_LEASED && (elsewhere || !both_repeat))
-        return wanted_behind(ref, both_repeat, due);
-    if (stage == TW__REDIS_WAITING && elsewhere)
-        keep.how = TW__TASK_KEEPDUE_SAME_TIMES;
-    return keep;
-}
-
 /* The new task in the model has the times of the old one, and mostly its place too. */
 static void keep_times(struct room *room, struct ref *ref, struct tw__redis_task *task, unsigned plan,
-                       enum tw__task_keepdue how)
+                       const struct tw__task_outcome *outcome, bool anew)
 {
-    uint64_t next = ref->due, due = ref->lived ? ref->life.due : next;
     struct line before = room->line[ref->plan];
-    bool anew = how == TW__TASK_KEEPDUE_SAME_TIMES, moves = !anew && ref->place == HELD && plan != ref->plan;
+    enum tw__task_keepdue how = anew ? TW__TASK_KEEPDUE_SAME_TIMES : TW__TASK_KEEPDUE_IN_PLACE;
+    bool moves = !anew && ref->place == HELD && plan != ref->plan;
     if (anew || moves)
         model_leave(room, ref);
     tw__redis_keep_put(room->queue, task, tw__redis_route_for(room->queue, &plan_of[plan]),
                        hash_of_ref(room, ref), ref->task, how, model.now);
     ref->plan = plan;
     ref->task = found(room, ref);
-    if (ref->every == 0)
-        ref->life.missed = 0;
+    become(ref, outcome);
     if (anew) {
-        ref->lived = next != due;
-        ref->life = (struct tw__redis_life){.due = due};
         ref->tries = 0;
-        model_file(ref, next);
+        model_file(ref, outcome->task.next_ms);
     } else if (moves) {
         hold_on(room, ref, &before);
     }
@@ -571,23 +567,25 @@ bool keep_due(struct room *room, struct ref *ref)
     unsigned plan = below(3) == 0 ? ref->plan : (unsigned)below(PLANS);
     parts.every = below(3) > 0 ? 1 + below(1000) : 0;
     parts.times = parts.every == 0 ? 1 : below(4) == 0 ? TW__REDIS_FOR_EVER : 1 + below(9);
-    uint64_t given = some_due();
-    struct tw__redis_keep wanted = wanted_keep(ref, plan, parts.every, given),
-                          decided = tw__redis_keep_decide(all, ref->task, &plan_of[plan], parts.every, given,
-                                                          model.now);
-    assert_int_equal(decided.how, wanted.how);
-    assert_true(decided.due == wanted.due);
+    struct tw__task options = {.every_ms = parts.every, .times = parts.times};
+    struct tw__task_call put = {.verb = TW__TASK_PUT,
+                                .conditions = TW__TASK_KEEPDUE,
+                                .elsewhere = home_of[ref->plan] != home_of[plan],
+                                .at_ms = some_due(),
+                                .options = &options};
+    struct tw__task_outcome outcome = outcome_of(ref, put, model.now);
+    struct tw__redis_keep decided =
+        tw__redis_keep_decide(all, ref->task, &plan_of[plan], parts.every, put.at_ms, model.now);
+    bool in_place = !outcome.clears_error, same_times = task_of(ref).stage == TW__TASK_FILED && !in_place;
+    assert_int_equal(decided.how == TW__TASK_KEEPDUE_IN_PLACE, in_place);
+    assert_int_equal(decided.how == TW__TASK_KEEPDUE_SAME_TIMES, same_times);
+    assert_true(decided.due == outcome.task.due_ms);
     parts.due = decided.due;
     struct tw__redis_task *task = tw__redis_task_new(&parts, &all->memory);
     model.kept[decided.how]++;
-    if (decided.how == TW__TASK_KEEPDUE_IN_PLACE || decided.how == TW__TASK_KEEPDUE_SAME_TIMES) {
-        if (ref->life.has_missed && ref->every > 0 && parts.every > 0 && parts.every != ref->every) {
-            uint64_t most = INT64_MAX / ref->every; /* a time in milliseconds */
-            ref->life.missed = (ref->life.missed < most ? ref->life.missed : most) * ref->every / parts.every;
-        }
-        ref->every = parts.every, ref->times = parts.times;
-        keep_times(room, ref, task, plan, decided.how);
-        return decided.how == TW__TASK_KEEPDUE_SAME_TIMES;
+    if (in_place || same_times) {
+        keep_times(room, ref, task, plan, &outcome, same_times);
+        return same_times;
     }
     if (ref->place != ABSENT)
         model_leave(room, ref);
@@ -613,9 +611,11 @@ static void promote(struct room *room, struct ref *ref)
         room->line[ref->plan] = (struct line){TW_NEVER, model.now - (uint64_t)model.set, ++model.made_ready};
         return;
     }
+    struct tw__task_outcome outcome =
+        outcome_of(ref, (struct tw__task_call){.verb = TW__TASK_PROMOTE}, model.now);
     ref->task = tw__redis_lease_hasten(room->queue, ref->task, model.now, &log);
-    begin_life(ref);
-    file_for(room, ref, model.now);
+    follow(room, ref, &outcome);
+    ref->lived = true;
     assert_ptr_equal(found(room, ref), ref->task);
     check_log(&log);
 }
@@ -692,7 +692,7 @@ void lapse(struct room *room, struct ref *ref)
     uint64_t what = below(4);
     if (ref->life.stage == TW__REDIS_REPLACED && what != 2)
         end_replaced(room, ref);
-    else if (what < 2 && ref->life.lapses < TW__REDIS_LAPSES_LAST - 1)
+    else if (what < 2 && !tw__task_lapse_kills(ref->life.lapses + 1))
         end_attempt(room, ref, true);
     else if (what == 2)
         extend(room, ref);

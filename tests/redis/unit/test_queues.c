@@ -26,12 +26,9 @@ static void put_life(struct ref *ref, struct tw__redis_task_plan *plan)
     ref->lived = below(for_workers ? 3 : 9) == 0;
     if (!ref->lived)
         return;
-    ref->life = some_life(plan->due);
-    ref->life.stage = for_workers ? (enum tw__redis_stage)below(4) : TW__REDIS_DEAD + (unsigned)below(2);
-    ref->life.has_next &= ref->life.stage == TW__REDIS_LEASED;
-    ref->life.has_missed &= ref->life.stage == TW__REDIS_LEASED || ref->life.stage == TW__REDIS_WAITING;
-    if (plan->every == 0)
-        ref->life.missed = 0;
+    enum tw__redis_stage stage =
+        for_workers ? (enum tw__redis_stage)below(4) : TW__REDIS_DEAD + (unsigned)below(2);
+    ref->life = some_life(plan->due, stage, plan->every);
     plan->life = &ref->life;
 }
 
