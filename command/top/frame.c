@@ -89,8 +89,6 @@ static const char *name_of(int count)
         return "oldest";
     case COUNT_PAUSED_QUEUES:
         return "pauses";
-    case COUNT_AS_REPLICA:
-        return "as replica";
     default:
         return COUNT_NAMES[count];
     }
@@ -110,7 +108,7 @@ static enum style style_of_level(int level, uint64_t count)
     case COUNT_PENDING:
     case COUNT_WAITING:
         return STYLE_NUMBER;
-    case COUNT_OVERDUE:
+    case COUNT_LATE:
     case COUNT_HELD:
     case COUNT_PAUSED:
     case COUNT_PAUSED_QUEUES:
@@ -379,7 +377,7 @@ static void put_deferred(struct page *page)
         if (!is_deferred_told(page->reading, i))
             continue;
         /* A replica leaves all deliveries to its primary. */
-        bool usual = i == DEFERRED_ROLE && page->reading->count[COUNT_AS_REPLICA] != ABSENT;
+        bool usual = i == DEFERRED_ROLE && page->reading->replica;
         put_item(page, item++, DEFERRED_NAMES[i], show_count(count).text,
                  usual       ? STYLE_LABEL
                  : rate > 0  ? STYLE_BAD

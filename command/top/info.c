@@ -74,13 +74,12 @@ static void take_state(const char *info, struct reading *reading)
     info_text(info, "master_host", host, sizeof host);
     info_text(info, "master_link_status", link, sizeof link);
     const char *cluster = info_number(info, "cluster_enabled") == 1 ? " of a cluster" : "";
-    if (strcmp(role, "slave") == 0)
+    reading->replica = strcmp(role, "slave") == 0;
+    if (reading->replica)
         snprintf(reading->state, sizeof reading->state, "replica%s, its primary %s, link %s", cluster, host,
                  link);
-    else {
+    else
         snprintf(reading->state, sizeof reading->state, "primary%s", cluster);
-        reading->count[COUNT_AS_REPLICA] = ABSENT;
-    }
     uint64_t up_s = info_number(info, "uptime_in_seconds");
     reading->up_s = up_s == ABSENT ? 0 : up_s;
     size_t size;

@@ -18,17 +18,16 @@ enum { READING_STEPS = 60, READING_QUEUES = 20, READING_NAME = 64 };
  * other numbers count events. */
 enum count {
     COUNT_PENDING,
-    COUNT_WAITING, /* of a file, which has the states of docs/contract.md */
-    COUNT_OVERDUE,
+    COUNT_WAITING, /* of a server or a file: a state of docs/contract.md, as are READY, LEASED and DEAD */
     COUNT_READY,
     COUNT_OLDEST_READY, /* how long the oldest ready task has been ready, in ms */
+    COUNT_LATE, /* of a server: ready tasks that it should have delivered or offered to workers by now */
     COUNT_LEASED,
     COUNT_RUNNING,
     COUNT_DEAD,
     COUNT_HELD,
     COUNT_PAUSED,
     COUNT_PAUSED_QUEUES,
-    COUNT_AS_REPLICA, /* tasks that are due on a replica; ABSENT: the server is a primary */
     COUNT_QUEUES,
     COUNT_KEYS,
     COUNT_MEMORY,
@@ -90,6 +89,7 @@ struct reading {
     const char *given;   /* the same with all its bytes */
     char version[32];    /* of the server, or of tickwheel run */
     char state[128];     /* for people: role, process id */
+    bool replica;        /* of a server that leaves all deliveries to its primary */
     char durability[16]; /* empty: not reported */
     char warning[512];   /* empty: no warning */
     char deliver[4];     /* yes or no, as tickwheel.deliver of the server; empty: not reported */

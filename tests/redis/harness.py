@@ -387,6 +387,12 @@ class Server:
         """Returns INFO tickwheel, without the prefix of its names."""
         return {name[len("tickwheel_"):]: value for name, value in self.info("tickwheel").items()}
 
+    def offered(self):
+        """Returns how many tasks workers could take: those that are ready, without those that ticks have not
+        offered yet, or that became due in a pause."""
+        told = self.tw()
+        return told["ready"] - told["late"] - told["paused"]
+
     def log(self):
         with contextlib.suppress(FileNotFoundError), open(self.log_path, encoding="utf-8",
                                                           errors="replace") as file:

@@ -20,11 +20,11 @@ COUNTS = ["added", "replaced", "cancelled", "moved", "taken", "done", "failed", 
 
 
 def offered_by(reply):
-    """How many tasks workers could take, by TW.INFO: those that are ready, and in no other line."""
+    """How many tasks of a queue that is not paused workers could take, by TW.INFO."""
     if isinstance(reply, Raw.Error):
         return 0
     told = as_map(reply)
-    return told["ready"] - told["overdue"]
+    return told["ready"] - told["late"]
 
 
 class House:

@@ -76,7 +76,7 @@ def wait_ready(client, queue, count=1):
     """Waits until so many tasks of a queue are ready, and ticks have offered them to workers."""
     def are_offered():
         found = client.exists(queue) and working(client, queue)
-        return found and found["ready"] == count and found["overdue"] == found["as-replica-due"] == 0
+        return found and found["ready"] == count and found["late"] == 0
     wait_until(are_offered,
                message=lambda: f"not {count} ready tasks: {client.execute_command('TW.INFO', queue)}")
 

@@ -35,8 +35,7 @@ def state(client, queue, name):
 
 def is_offered(client, queue):
     """Whether ticks have reached all ready tasks of a queue, so that TW.TAKE finds those for workers."""
-    found = working(client, queue)
-    return found["overdue"] == found["as-replica-due"] == 0
+    return working(client, queue)["late"] == 0
 
 
 def wait_state(client, queue, name, wanted):

@@ -253,7 +253,7 @@ static const struct command {
      {
          .summary = "Stops the deliveries of a queue, or lets them go on.",
          .complexity = "O(1); OFF at most O(N+M) with N the tasks that wait for the end of the pause and M the "
-                       "overdue tasks of the server",
+                       "due tasks of the server",
          .arity = -2,
          .key_specs = SPECS(SPEC(1, RW(UPDATE))),
          .args = ARGS(KEY("queue", 0),

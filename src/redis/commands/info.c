@@ -88,20 +88,18 @@ static uint64_t age(uint64_t since_ms, uint64_t now_ms)
     return since_ms < now_ms ? now_ms - since_ms : 0;
 }
 
-/* Tasks that are due, and neither delivered nor ready. A server that delivers is late with them. On a replica
- * they wait for the primary, which has perhaps long given them to workers: only attempts are replicated. */
-static void add_due(RedisModuleInfoCtx *info, RedisModuleCtx *ctx, const struct tw__redis_queues *queues,
-                    uint64_t now_ms)
+/* Adds the ready tasks that are late, and those that a pause keeps back. On a replica they wait for the
+ * primary, which has perhaps long offered them to workers: only attempts are replicated. So none is late
+ * there. */
+static void add_late(RedisModuleInfoCtx *info, RedisModuleCtx *ctx, const struct tw__redis_queues *queues,
+                     const struct tw__redis_ready *ready, uint64_t now_ms)
 {
     bool replica = tw__redis_gate_is_replica(ctx), stopped = !replica && !tw__redis_config.deliver;
-    uint64_t oldest, due = tw__redis_overview_overdue(queues, now_ms, &oldest), ms = age(oldest, now_ms);
     bool late = !replica && !stopped;
-    add_number(info, "overdue", late ? due : 0);
-    add_number(info, "oldest_overdue_ms", late ? ms : 0);
-    add_number(info, "as_replica_due", replica ? due : 0);
-    add_number(info, "as_replica_oldest_due_ms", replica ? ms : 0);
+    add_number(info, "late", late ? ready->late : 0);
+    add_number(info, "oldest_late_ms", late ? age(ready->late_since, now_ms) : 0);
     add_number(info, "held", queues->held);
-    add_number(info, "paused", stopped ? queues->in_line + queues->held : queues->stopped);
+    add_number(info, "paused", ready->count - queues->ready_count - (stopped ? 0 : ready->late));
     add_number(info, "paused_queues", queues->paused);
     RedisModule_InfoAddFieldCString(info, "deliver", tw__redis_config.deliver ? "yes" : "no");
 }
@@ -109,13 +107,16 @@ static void add_due(RedisModuleInfoCtx *info, RedisModuleCtx *ctx, const struct 
 static void add_pending(RedisModuleInfoCtx *info, RedisModuleCtx *ctx)
 {
     const struct tw__redis_queues *queues = tw__redis_keys_all();
-    uint64_t now_ms = tw__redis_now_ms(), oldest_ready = tw__redis_overview_oldest_ready(queues);
-    add_number(info, "pending", queues->pending - queues->dead_count);
+    uint64_t now_ms = tw__redis_now_ms(), pending = queues->pending - queues->dead_count;
+    struct tw__redis_ready ready;
+    tw__redis_overview_all_ready(queues, now_ms, &ready);
+    add_number(info, "pending", pending);
     add_number(info, "queues", queues->count);
     add_number(info, "bytes", all_bytes());
-    add_due(info, ctx, queues, now_ms);
-    add_number(info, "ready", queues->ready_count);
-    add_number(info, "oldest_ready_ms", age(oldest_ready, now_ms));
+    add_number(info, "waiting", pending - ready.count - queues->leased_count);
+    add_number(info, "ready", ready.count);
+    add_number(info, "oldest_ready_ms", age(ready.since, now_ms));
+    add_late(info, ctx, queues, &ready, now_ms);
     add_number(info, "leased", queues->leased_count);
     add_number(info, "dead", queues->dead_count);
     add_number(info, "dead_bytes", queues->dead_bytes);

@@ -19,6 +19,7 @@
 #include "queues/route.h"
 #include "queues/sums.h"
 #include "server/arguments.h"
+#include "server/config.h"
 #include "server/gate.h"
 #include "server/lateness.h"
 #include "server/strings.h"
@@ -388,29 +389,34 @@ int tw__redis_forecast_command(RedisModuleCtx *ctx, RedisModuleString **argv, in
     return REDISMODULE_OK;
 }
 
+/* How many tasks the server is late with: nothing keeps them back, and it has neither delivered nor offered
+ * them. */
+static uint64_t late_tasks(RedisModuleCtx *ctx, const struct tw__redis_queue *queue, uint64_t ready)
+{
+    bool delivers = tw__redis_config.deliver && !tw__redis_gate_is_replica(ctx);
+    return delivers && !queue->paused ? ready - queue->ready_count : 0;
+}
+
 static void reply_oldest_ready(RedisModuleCtx *ctx, const struct tw__redis_queue *queue, uint64_t now_ms)
 {
-    const struct tw__redis_task *ready = tw__redis_place_first_ready(queue);
-    reply_named(ctx, "oldest-ready",
-                ready != NULL && ready->parked.since_ms < now_ms ? now_ms - ready->parked.since_ms : 0);
+    uint64_t since_ms = tw__redis_overview_ready_since(queue, now_ms);
+    reply_named(ctx, "oldest-ready", since_ms < now_ms ? now_ms - since_ms : 0);
 }
 
 static void reply_info(RedisModuleCtx *ctx, const struct tw__redis_queue *queue, uint64_t now_ms)
 {
     struct tw__redis_states states;
     struct tw__redis_task *task;
-    bool replica = tw__redis_gate_is_replica(ctx);
     size_t any = tw__redis_look_earliest(queue, now_ms + 1, UINT64_MAX, now_ms, 1, &task);
     tw__redis_look_states(queue, now_ms, &states);
-    RedisModule_ReplyWithMap(ctx, 13 + TW__REDIS_COUNTS);
+    RedisModule_ReplyWithMap(ctx, 12 + TW__REDIS_COUNTS);
     reply_named(ctx, "tasks", tw__redis_table_count(&queue->tasks) - queue->dead_count);
     reply_named(ctx, "waiting", states.waiting);
     reply_named(ctx, "ready", states.ready);
     reply_named(ctx, "leased", queue->leased_count);
     reply_named(ctx, "dead", queue->dead_count);
     reply_named(ctx, "paused", queue->paused);
-    reply_named(ctx, "overdue", replica ? 0 : states.overdue);
-    reply_named(ctx, "as-replica-due", replica ? states.overdue : 0);
+    reply_named(ctx, "late", late_tasks(ctx, queue, states.ready));
     reply_named(ctx, "held", queue->held);
     reply_named(ctx, "next", any == 0 ? UINT64_MAX : tw__redis_place_next(queue->queues, task, now_ms));
     reply_oldest_ready(ctx, queue, now_ms);

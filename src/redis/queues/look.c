@@ -288,9 +288,9 @@ void tw__redis_look_forecast(const struct tw__redis_queue *queue, uint64_t now_m
 
 static void count_due(struct look *look, struct tw__redis_task *task, uint64_t next_ms)
 {
+    (void)task;
     (void)next_ms;
     look->states->ready++;
-    look->states->overdue += task->place != TW__REDIS_IN_HELD;
 }
 
 void tw__redis_look_states(const struct tw__redis_queue *queue, uint64_t now_ms,
@@ -304,7 +304,6 @@ void tw__redis_look_states(const struct tw__redis_queue *queue, uint64_t now_ms,
                         .states = states};
     uint64_t lined = count_through(&look, states, sizeof *states) && look.passes_lines ? queue->in_line : 0;
     states->ready += lined + queue->ready_count;
-    states->overdue += lined + queue->held;
     states->waiting =
         tw__redis_table_count(&queue->tasks) - states->ready - queue->leased_count - queue->dead_count;
 }

@@ -33,7 +33,6 @@ void tw__redis_look_forecast(const struct tw__redis_queue *queue, uint64_t now_m
 /* How many tasks of a queue are in each state that is a matter of the clock. */
 struct tw__redis_states {
     uint64_t waiting, ready;
-    uint64_t overdue; /* due, and neither delivered nor in the line of ready tasks; held tasks among them */
 };
 /* Counts these tasks. Cost: a look at the tasks of all queues that are due, and that no tick has moved to a
  * line, or at all tasks of this queue, whichever are fewer. */

@@ -20,6 +20,7 @@
 #include "overview.h"
 
 #include <base/assert.h>
+#include <base/list.h>
 #include <string.h>
 
 #include "place.h"
@@ -213,81 +214,146 @@ bool tw__redis_overview_forecast(struct tw__redis_queues *queues, uint64_t now_m
     return exact;
 }
 
-/* ---- overdue --------------------------------------------------------------------------------------------- */
+/* ---- ready tasks ----------------------------------------------------------------------------------------- */
 
-struct overdue {
+/* A search for the ready tasks of all queues, or for the oldest one of a queue. */
+struct search {
     const struct tw__redis_queues *queues;
-    uint64_t count, oldest;
+    const struct tw__redis_queue *only; /* NULL: all queues */
+    uint64_t now_ms;
+    uint32_t budget; /* tasks that may be counted one by one */
+    struct tw__redis_ready ready;
 };
 
-static void count_overdue(struct overdue *overdue, const struct tw__redis_task *task)
+static bool is_sought(const struct search *search, const struct tw__redis_task *task)
 {
-    const struct tw__redis_queue *queue = tw__redis_queue_of(overdue->queues, task);
-    if (queue->attached && !queue->paused && tw__redis_task_waits(task)) {
-        overdue->count++;
-        if (tw__redis_task_due(task) < overdue->oldest)
-            overdue->oldest = tw__redis_task_due(task);
+    const struct tw__redis_queue *queue = tw__redis_queue_of(search->queues, task);
+    return queue->attached && (search->only == NULL || search->only == queue) && tw__redis_task_waits(task);
+}
+
+/* Since when a task has been ready that waits in a line: its lateness counts from the same time. */
+static uint64_t since_of(const struct search *search, const struct tw__redis_task *task)
+{
+    if (task->place == TW__REDIS_IN_HELD)
+        return tw__redis_place_next(search->queues, task, search->now_ms);
+    uint64_t due = tw__redis_task_due(task), filed_ms = task->parked.since_ms;
+    return filed_ms > due && tw__redis_task_every(task) == 0 ? filed_ms : due;
+}
+
+static void keep_earlier(uint64_t *time, uint64_t other)
+{
+    if (other < *time)
+        *time = other;
+}
+
+static void note_since(struct search *search, const struct tw__redis_task *task, uint64_t since_ms)
+{
+    keep_earlier(&search->ready.since, since_ms);
+    if (!tw__redis_queue_of(search->queues, task)->paused)
+        keep_earlier(&search->ready.late_since, since_ms);
+}
+
+static void count_ready(struct search *search, const struct tw__redis_task *task)
+{
+    search->ready.count++;
+    search->ready.late += !tw__redis_queue_of(search->queues, task)->paused;
+}
+
+static int count_ready_in_wheel(void *arg, struct tw_timer *timer)
+{
+    struct search *search = arg;
+    const struct tw__redis_task *task = tw__redis_task_of_timer(timer);
+    if (is_sought(search, task)) {
+        count_ready(search, task);
+        note_since(search, task, tw__redis_task_due(task));
+    }
+    return 0;
+}
+
+static void look_into_line(struct search *search, const struct tw__link *line)
+{
+    uint32_t left = IN_LINE_MAX;
+    for (struct tw__link *link = line->next; link != line && left > 0; link = link->next, left--) {
+        const struct tw__redis_task *task = tw__redis_task_of_link(link);
+        if (is_sought(search, task))
+            note_since(search, task, since_of(search, task));
     }
 }
 
-static int count_overdue_in_wheel(void *arg, struct tw_timer *timer)
+/* Counts the held tasks whose target can be tried again: their routes are in the list of ready routes. */
+static void look_into_routes(struct search *search)
 {
-    count_overdue(arg, tw__redis_task_of_timer(timer));
-    return 0;
+    const struct tw__link *routes = &search->queues->ready;
+    for (struct tw__link *at = routes->next; at != routes && search->budget > 0; at = at->next) {
+        const struct tw__link *line = &TW_CONTAINER(at, const struct tw__redis_route, ready)->line;
+        const struct tw__redis_task *first = tw__redis_task_of_link(line->next);
+        search->budget--;
+        if (!is_sought(search, first))
+            continue;
+        note_since(search, first, since_of(search, first));
+        for (struct tw__link *link = line->next; link != line && search->budget > 0; link = link->next) {
+            count_ready(search, tw__redis_task_of_link(link));
+            search->budget--;
+        }
+    }
 }
 
-static void look_into_line(struct overdue *overdue, const struct tw__link *line, uint32_t most)
+/* Looks at the first tasks in the lines of a queue. */
+static void look_into_queue(struct search *search, const struct tw__redis_queue *queue)
 {
-    for (struct tw__link *link = line->next; link != line && most-- > 0; link = link->next)
-        count_overdue(overdue, tw__redis_task_of_link(link));
+    const struct tw__redis_task *first = tw__redis_place_first_ready(queue);
+    if (first != NULL)
+        keep_earlier(&search->ready.since, first->parked.since_ms);
+    first = tw__list_empty(&queue->stopped) ? NULL : tw__redis_task_of_link(queue->stopped.next);
+    if (first != NULL && is_sought(search, first))
+        keep_earlier(&search->ready.since, since_of(search, first));
 }
 
-static int look_into_route(void *arg, struct tw_timer *timer)
+static void look_into_queues(struct search *search)
 {
-    look_into_line(arg, &TW_CONTAINER(timer, const struct tw__redis_route, retry)->line, 1);
-    return 0;
-}
-
-/* Looks at the first task of each route's line. P3 (place.c) says where to find the routes with a line. */
-static void look_into_routes(struct overdue *overdue)
-{
-    const struct tw__redis_queues *queues = overdue->queues;
-    uint32_t ready = IN_LINE_MAX, retries = IN_LINE_MAX;
-    for (const struct tw__link *link = queues->ready.next; link != &queues->ready && ready > 0;
-         link = link->next, ready--)
-        look_into_line(overdue, &TW_CONTAINER(link, const struct tw__redis_route, ready)->line, 1);
-    tw_wheel_visit_budget(queues->retries, TW_NEVER - 1, &retries, look_into_route, overdue);
-}
-
-uint64_t tw__redis_overview_overdue(const struct tw__redis_queues *queues, uint64_t now_ms, uint64_t *oldest)
-{
-    struct overdue overdue = {queues, 0, TW_NEVER};
-    uint32_t budget = PAST_MAX; /* also for tasks that are not due: past slots may hold any number of them */
-    look_into_line(&overdue, &queues->aside, IN_LINE_MAX);
-    look_into_line(&overdue, &queues->overdue, IN_LINE_MAX);
-    look_into_line(&overdue, &queues->past, IN_LINE_MAX);
-    look_into_routes(&overdue);
-    overdue.count = queues->in_line + queues->held - queues->stopped;
-    if (tw_wheel_visit_budget(queues->wheel, now_ms, &budget, count_overdue_in_wheel, &overdue) &&
-        queues->behind != NULL)
-        tw_wheel_visit_budget(queues->behind, now_ms, &budget, count_overdue_in_wheel, &overdue);
-    *oldest = overdue.oldest;
-    return overdue.count;
-}
-
-/* ---- ready ----------------------------------------------------------------------------------------------- */
-
-uint64_t tw__redis_overview_oldest_ready(const struct tw__redis_queues *queues)
-{
-    uint64_t oldest = TW_NEVER, seen = 0;
+    const struct tw__redis_queues *queues = search->queues;
+    uint64_t seen = 0, all = queues->ready_count + queues->stopped;
     uint32_t left = QUEUES_MAX;
     struct tw__link *link = queues->attached.next;
-    for (; link != &queues->attached && left > 0 && seen < queues->ready_count; link = link->next, left--) {
+    for (; link != &queues->attached && left > 0 && seen < all; link = link->next, left--) {
         const struct tw__redis_queue *queue = tw__redis_queue_at(link);
-        const struct tw__redis_task *task = tw__redis_place_first_ready(queue);
-        seen += queue->ready_count;
-        if (task != NULL && task->parked.since_ms < oldest)
-            oldest = task->parked.since_ms;
+        look_into_queue(search, queue);
+        seen += queue->ready_count + (queue->paused ? queue->in_line : 0);
     }
-    return oldest;
+}
+
+static void look_into_lines(struct search *search)
+{
+    look_into_line(search, &search->queues->aside);
+    look_into_line(search, &search->queues->overdue);
+    look_into_line(search, &search->queues->past);
+    look_into_routes(search);
+}
+
+void tw__redis_overview_all_ready(const struct tw__redis_queues *queues, uint64_t now_ms,
+                                  struct tw__redis_ready *ready)
+{
+    struct search search = {.queues = queues, .now_ms = now_ms, .budget = PAST_MAX};
+    uint32_t budget = PAST_MAX; /* also for tasks that are not due: past slots may hold any number of them */
+    search.ready = (struct tw__redis_ready){queues->ready_count + queues->in_line,
+                                            queues->in_line - queues->stopped, TW_NEVER, TW_NEVER};
+    look_into_queues(&search);
+    look_into_lines(&search);
+    if (tw_wheel_visit_budget(queues->wheel, now_ms, &budget, count_ready_in_wheel, &search) &&
+        queues->behind != NULL)
+        tw_wheel_visit_budget(queues->behind, now_ms, &budget, count_ready_in_wheel, &search);
+    *ready = search.ready;
+}
+
+uint64_t tw__redis_overview_ready_since(const struct tw__redis_queue *queue, uint64_t now_ms)
+{
+    struct search search = {.queues = queue->queues,
+                            .only = queue,
+                            .now_ms = now_ms,
+                            .budget = IN_LINE_MAX,
+                            .ready = {.since = TW_NEVER}};
+    look_into_queue(&search, queue);
+    if (queue->in_line + queue->held > 0)
+        look_into_lines(&search);
+    return search.ready.since;
 }

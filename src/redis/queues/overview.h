@@ -18,8 +18,8 @@ bool tw__redis_overview_forecast(struct tw__redis_queues *queues, uint64_t now_m
 size_t tw__redis_overview_largest(const struct tw__redis_queues *queues, const struct tw__redis_queue **largest,
                                   size_t limit);
 
-/* The ready tasks of a queue, without those that became due since the last tick, which nobody has counted. Held
- * tasks are not ready. */
+/* The number of ready tasks of a queue, without those that became due since the last tick, which nobody has
+ * counted. Held tasks are not ready. */
 uint64_t tw__redis_overview_ready(const struct tw__redis_queue *queue);
 
 /* Writes up to `limit` of the attached queues that are paused to `paused`: first those with the most ready
@@ -27,13 +27,20 @@ uint64_t tw__redis_overview_ready(const struct tw__redis_queue *queue);
 size_t tw__redis_overview_paused(const struct tw__redis_queues *queues, const struct tw__redis_queue **paused,
                                  size_t limit);
 
-/* Returns since when the ready task that has been ready longest has been so; TW_NEVER if there is none. It
- * looks at the first 20,000 queues. */
-uint64_t tw__redis_overview_oldest_ready(const struct tw__redis_queues *queues);
+/* The ready tasks of all attached queues. A task of a queue that is not paused is late while it has neither
+ * been delivered nor offered to workers. */
+struct tw__redis_ready {
+    uint64_t count, late;
+    uint64_t since, late_since; /* the first time from which one of them has been so; TW_NEVER: there is none */
+};
 
-/* Returns the number of overdue tasks of all attached queues that are not paused, or a lower bound if more
- * than 20,000 timers had to be looked at. *oldest is the earliest due time among them, or TW_NEVER if there
- * are none. */
-uint64_t tw__redis_overview_overdue(const struct tw__redis_queues *queues, uint64_t now_ms, uint64_t *oldest);
+/* Counts these tasks. The numbers are lower bounds if more than 20,000 timers had to be looked at. For the
+ * two times it looks at the first 20,000 queues, and at the first 1,000 tasks of each line. */
+void tw__redis_overview_all_ready(const struct tw__redis_queues *queues, uint64_t now_ms,
+                                  struct tw__redis_ready *ready);
+
+/* Returns since when the task of a queue that has been ready longest has been so, as far as ticks have seen; or
+ * TW_NEVER. It looks at the first 1,000 tasks of each line. */
+uint64_t tw__redis_overview_ready_since(const struct tw__redis_queue *queue, uint64_t now_ms);
 
 #endif

@@ -134,9 +134,9 @@ def test_the_primary_is_killed(fleet):
         watched.judge(new, more)
 
         # The old primary comes back. Until the sentinels find it, it behaves as a primary with all its
-        # overdue tasks. It does not deliver them, because it has no replicas.
+        # late tasks. It does not deliver them, because it has no replicas.
         old.start()
-        overdue = old.tw()["overdue"]
+        late = old.tw()["late"]
         watched.wait_follows(old, new)
         assert old.tw()["delivered"] == 0
         for server in (old, other):
@@ -146,7 +146,7 @@ def test_the_primary_is_killed(fleet):
             f"{promised} commands confirmed by WAIT 2, "
             f"{sum(map(len, watched.books.delivered.values()))} deliveries; "
             f"a consumer saw {watched.reader.doubles()} of them twice; "
-            f"{overdue} overdue on the old primary at its return")
+            f"{late} late on the old primary at its return")
         assert other.tw()["delivered"] == 0 and new.tw()["delivered"] > 0
 
 

@@ -47,8 +47,8 @@ def test_a_restored_backup_fires_nothing_until_it_is_told(fleet, backup):
     wait_until(lambda: server.tw()["paused"] == 2)
     assert r.execute_command("TW.TAKE", 1, "s", "LEASE", HOUR, "BLOCK", 100) is None
     found = server.tw()
-    names = ("delivered", "ready", "leased", "overdue")
-    assert (r.llen("q"), *(found[name] for name in names)) == (0, 0, 0, 1, 0)
+    names = ("delivered", "ready", "leased", "late")
+    assert (r.llen("q"), *(found[name] for name in names)) == (0, 0, 2, 1, 0)
     assert r.execute_command("TW.CANCEL", "s", "work") == [1]  # It can be looked at and changed.
     r.config_set("tickwheel.deliver", "yes")
     assert r.blpop("q", BLOCK_MS // 1000 - 5) == ("q", "v")

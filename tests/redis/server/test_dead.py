@@ -411,7 +411,7 @@ def test_cancel_in_each_state(server, r, state):
     assert r.execute_command("TW.CANCEL", "s", "a") == [2 if state == "leased" else 1]
     assert r.exists("s") == 0
     found = server.tw()
-    assert all(found[name] == 0 for name in ("pending", "ready", "leased", "dead", "overdue"))
+    assert all(found[name] == 0 for name in ("pending", "ready", "leased", "dead", "late"))
 
 
 @pytest.mark.parametrize("state", STATES)
@@ -572,7 +572,7 @@ def test_a_queue_is_removed_with_tasks_in_all_states(server, r, how):
      "SET": lambda: [r.set(name, "text") for name in names]}[how]()
     wait_until(lambda: server.tw()["queues"] == 0 and server.tw()["reaping"] == 0)
     found = server.tw()
-    assert all(found[name] == 0 for name in ("pending", "ready", "leased", "dead", "overdue", "held", "paused"))
+    assert all(found[name] == 0 for name in ("pending", "ready", "leased", "dead", "late", "held", "paused"))
 
 
 # TW.PAUSE
@@ -586,7 +586,7 @@ def test_a_paused_queue_stops(server, r):
     let_pass(r, now_ms())
     assert (take(r, "s"), r.xlen("q")) == ([], 0)
     found = server.tw()
-    assert [found[name] for name in ("paused", "overdue", "ready", "pending")] == [2, 0, 0, 2]
+    assert [found[name] for name in ("paused", "late", "ready", "pending")] == [2, 0, 2, 2]
     assert working(r, "s")["paused"] == 1
     assert r.execute_command("TW.PAUSE", "s", "off") == 1
     assert r.execute_command("TW.PAUSE", "s", "OFF") == 0

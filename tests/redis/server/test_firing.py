@@ -176,7 +176,7 @@ def test_equal_due_times_are_delivered_in_the_order_of_filing(r):
     assert delivered(r, "q") == names
 
 
-def test_what_has_become_overdue_is_delivered_in_order(r):
+def test_what_has_become_late_is_delivered_in_order(r):
     base = now_ms() + 100
     paused(r, 500,
            *(("s", "q", i * 7 % 100, "AT", base + i * 7 % 100, "PAYLOAD", "f", "v") for i in range(100)))
@@ -782,7 +782,7 @@ def test_a_time_that_had_passed_is_late_from_its_filing(clock, server, r):
            puts=[("s", "work", "AT", 1, "PAYLOAD", "v")])
     clock.push(500)
     r.execute_command("CLIENT", "UNPAUSE")
-    wait_until(lambda: r.exists("q") and server.tw()["ready"] == 1)
+    wait_until(lambda: r.exists("q") and server.offered() == 1)
     assert server.tw()["lateness_us_max"] == 500000
     begin = clock.now() - 500000
     add(r, "series", "AT", begin, "EVERY", HOUR, payload=("f", "v"))
@@ -832,21 +832,24 @@ def test_a_promoted_task_is_late_from_then_on(server, r):
     assert recent["calls"] == 3 and recent["max"] < HOUR * 1000
 
 
-def test_overdue_and_oldest_are_in_info(clock, server, r):
+def test_late_tasks_and_the_oldest_are_in_info(clock, server, r):
     base = clock.now()
     paused(r, HOUR, ("s", "q", "a", "AT", base - 5000, "PAYLOAD", "f", "v"),
            ("s", "q", "b", "AT", base, "PAYLOAD", "f", "v"))
     found = server.tw()
-    assert found["overdue"] == 2
-    assert found["oldest_overdue_ms"] == 5000
+    assert (found["ready"], found["late"]) == (2, 2)
+    assert found["oldest_late_ms"] == found["oldest_ready_ms"] == 0  # They are late from their filing.
+    clock.push(400)
+    found = server.tw()
+    assert found["oldest_late_ms"] == found["oldest_ready_ms"] == 400
     r.execute_command("CLIENT", "UNPAUSE")
     wait_until(lambda: r.xlen("q") == 2)
     found = server.tw()
-    assert (found["overdue"], found["oldest_overdue_ms"]) == (0, 0)
+    assert (found["late"], found["oldest_late_ms"]) == (0, 0)
 
 
-def overdue_in_the_wheel(r, count):
-    """Returns how many overdue tasks INFO counts if `count` tasks become due within a transaction, where no
+def late_in_the_wheel(r, count):
+    """Returns how many late tasks INFO counts if `count` tasks become due within a transaction, where no
     tick runs."""
     # A task that became due and was removed is known only to its queue, by an address that a leak checker
     # does not know. Also, INFO looks at tasks that are not freed yet.
@@ -858,11 +861,11 @@ def overdue_in_the_wheel(r, count):
         pipe.execute_command("DEBUG", "SLEEP", "0.1")
         pipe.info("tickwheel")
         pipe.delete("s")
-        return pipe.execute()[-2]["tickwheel_overdue"]
+        return pipe.execute()[-2]["tickwheel_late"]
 
 
-def test_overdue_is_counted_up_to_a_point(r):
-    assert (overdue_in_the_wheel(r, 5000), overdue_in_the_wheel(r, 25000)) == (5000, 20000)
+def test_late_tasks_are_counted_up_to_a_point(r):
+    assert (late_in_the_wheel(r, 5000), late_in_the_wheel(r, 25000)) == (5000, 20000)
     wait_until(lambda: r.info("tickwheel")["tickwheel_reaping"] == 0)
 
 
@@ -903,7 +906,7 @@ def test_a_herd_in_the_same_second(fleet, clock):
         assert r.lrange("l", start, start + 99999) == [str(i) for i in range(start, start + 100000)]
     assert r.exists("s") == 0
     found = server.tw()
-    assert (found["delivered"], found["pending"], found["overdue"]) == (HERD, 0, 0)
+    assert (found["delivered"], found["pending"], found["late"]) == (HERD, 0, 0)
 
 
 # No task may harm the others

@@ -50,7 +50,7 @@ def wait_meddled(r):
 def wait_quiet(r):
     def quiet():
         info = r.info("tickwheel")
-        return info["tickwheel_overdue"] == 0 and info["tickwheel_reaping"] == 0
+        return info["tickwheel_late"] == 0 and info["tickwheel_reaping"] == 0
     wait_until(quiet)
 
 

@@ -72,7 +72,7 @@ ALL = [f"id{i}" for i in range(MANY)]
 
 
 def wait_delivered(r, count):
-    wait_until(lambda: r.xlen("t") >= count and int(r.info("tickwheel")["tickwheel_overdue"]) == 0)
+    wait_until(lambda: r.xlen("t") >= count and int(r.info("tickwheel")["tickwheel_late"]) == 0)
 
 
 @pytest.mark.parametrize("after", AFTER)
@@ -173,7 +173,7 @@ def test_the_queue_is_removed_meanwhile(pair, after, command):
         assert ids_of(settled(pair)) == ALL
         return
     wait_until(lambda: r.info("tickwheel")["tickwheel_pending"] == 0)
-    wait_until(lambda: r.info("tickwheel")["tickwheel_overdue"] == 0)
+    wait_until(lambda: r.info("tickwheel")["tickwheel_late"] == 0)
     if command[0] == "SET":
         r.delete("s")
     # The server logs the commands of a handler before the command that notified the handler. So after

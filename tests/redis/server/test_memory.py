@@ -215,7 +215,7 @@ def test_a_million_due_in_one_second(fleet, clock):
     fill(r, "s", "out", HERD, due, step=1000 / HERD, payload=("n", "v"))
     assert master.tw()["pending"] == HERD
     clock.push(1000 + 900)
-    wait_until(lambda: r.xlen("out") > 0 and master.tw()["overdue"] == 0, patience=PATIENCE * 5, every=0.1)
+    wait_until(lambda: r.xlen("out") > 0 and master.tw()["late"] == 0, patience=PATIENCE * 5, every=0.1)
     before = r.xlen("out")
     seen = answers_meanwhile(master, lambda: clock.pass_by(due + 1000), "XLEN", "out")
     assert len([count for count in seen if before < count < HERD]) >= 5, f"all at once: {seen}"
@@ -248,7 +248,7 @@ def test_many_leases_end_in_one_second(fleet, clock):
     r = master.client()
     for low in range(0, LEASES, 5000):
         r.eval(PUTS, 1, "s", low, low + 4999)
-    wait_until(lambda: master.tw()["ready"] == LEASES, patience=PATIENCE * 5)
+    wait_until(lambda: master.offered() == LEASES, patience=PATIENCE * 5)
     for i in range(0, LEASES, 1000):
         assert r.eval(TAKES, 1, "s", 1000 + i * 1000 // LEASES) == 1000
     r.config_set("tickwheel.us-per-tick", 1000000)
@@ -261,7 +261,7 @@ def test_many_leases_end_in_one_second(fleet, clock):
         assert LEASES // 1000 <= ticks <= LEASES // 1000 * 16, name
     tap.close()
     clock.push(1)  # the backoff
-    wait_until(lambda: master.tw()["ready"] == LEASES, lambda: str(master.tw()), patience=PATIENCE * 5)
+    wait_until(lambda: master.offered() == LEASES, lambda: str(master.tw()), patience=PATIENCE * 5)
     assert (master.tw()["renewed"], master.tw()["leased"]) == (LEASES, 0)
     assert task(r, "s", "t0")["attempt"] == 1
     wait_replica_in_sync(master, replica, timeout=PATIENCE * 5)

@@ -637,7 +637,8 @@ class Play:
             nexts = [(self.waiting(queue, now) or [[None, -1]])[0][1] for now in self.now]
             assert told["tasks"] == len(there) == told["waiting"] + told["ready"] and told["held"] == 0
             assert nexts[0] <= told["next"] <= nexts[1] or nexts[1] == -1 and told["next"] in (-1, nexts[0])
-            assert ready[0] <= told["overdue"] == told["ready"] <= ready[1]
+            assert ready[0] <= told["ready"] <= ready[1]
+            assert told["late"] == told["ready"]
             assert told["dead"] == 0 and told["bytes"] > 0
         self.do(queue, ["TW.INFO", queue], judge)
 

@@ -94,7 +94,7 @@ def test_paused_queues_are_listed(server, r):
         add(r, f"large{s}", *[HOUR] * 3)
     put(r, "one", 1, HOUR)
     put(r, "two", 1, 2)
-    wait_until(lambda: server.tw()["ready"] == 3)
+    wait_until(lambda: server.offered() == 3)
     for name in ("idle", "one", "due", "two"):
         assert r.execute_command("TW.PAUSE", name, "ON") == 1
     put(r, "due", 1)
@@ -116,7 +116,7 @@ def test_a_pause_is_found_after_a_restart(fleet, file):
     r = server.client()
     add(r, "other", HOUR)
     put(r, "s", 0)
-    wait_until(lambda: server.tw()["ready"] == 1)
+    wait_until(lambda: server.offered() == 1)
     r.execute_command("TW.PAUSE", "s", "ON")
     r.save()
     server.restart()
@@ -153,7 +153,7 @@ def fill(server, r):
     """Makes a queue with a task in each state: two wait, one waits for its next attempt, three are ready,
     four leased, five dead and one done."""
     put(r, "s", *range(1, 15), HOUR // 2, HOUR // 2)
-    wait_until(lambda: server.tw()["ready"] == 14)
+    wait_until(lambda: server.offered() == 14)
     taken = take(r, "s", 11)
     for id, token in taken[:5]:
         assert r.execute_command("TW.NACK", "s", id, token, "DEAD") == 0
@@ -161,7 +161,7 @@ def fill(server, r):
     assert r.execute_command("TW.ACK", "s", *taken[6]) == 1
 
 
-STATES = ("pending", "overdue", "held", "paused", "ready", "leased", "dead")
+STATES = ("waiting", "ready", "leased", "dead", "held", "late", "paused")
 
 
 def states(server):
@@ -175,16 +175,17 @@ def info_of(r, queue):
 
 def test_each_state_is_counted(server, r):
     fill(server, r)
-    assert states(server) == [10, 0, 0, 0, 3, 4, 5]
+    assert states(server) == [3, 3, 4, 5, 0, 0, 0] and server.tw()["pending"] == 10
     assert top(r)["queues"] == [[0, "s", 10, 0, 0, 1, 5, 3, 4, 5, 0]]
     found = info_of(r, "s")
-    names = ("tasks", "overdue", "held", "delivered", "done", "died", "paused", "ready", "leased", "dead")
-    assert [found[name] for name in names] == [10, 0, 0, 0, 1, 5, 0, 3, 4, 5]
+    names = ("tasks", "waiting", "ready", "leased", "dead", "held", "late", "paused", "delivered", "done",
+             "died")
+    assert [found[name] for name in names] == [10, 3, 3, 4, 5, 0, 0, 0, 0, 1, 5]
     r.execute_command("TW.PAUSE", "s", "ON")
     assert top(r)["queues"] == [[0, "s", 10, 0, 0, 1, 5, 3, 4, 5, 1]] and info_of(r, "s")["paused"] == 1
-    assert states(server) == [10, 0, 0, 0, 3, 4, 5]
+    assert states(server) == [3, 3, 4, 5, 0, 0, 0]
     assert r.execute_command("TW.PURGE", "s", "ALL") == 5
-    assert states(server) == [10, 0, 0, 0, 3, 4, 0]
+    assert states(server) == [3, 3, 4, 0, 0, 0, 0]
     assert top(r)["queues"] == [[0, "s", 10, 0, 0, 1, 5, 3, 4, 0, 1]]
     r.unlink("s")
     assert states(server) == [0] * 7 and top(r)["queues"] == []
@@ -204,7 +205,7 @@ def test_an_estimate_has_the_waiting_tasks_alone(server, r):
         """for i = 1, ARGV[1] do redis.call('TW.PUT', 's', 'w' .. i, 'IN', ARGV[2], 'PAYLOAD', 'v')
                redis.call('TW.PUT', 's', 'd' .. i, 'AT', 1, 'PAYLOAD', 'v')
                redis.call('TW.PUT', 's', 'l' .. i, 'AT', 1, 'PAYLOAD', 'v') end""", 0, 21000, HOUR // 2)
-    wait_until(lambda: server.tw()["ready"] == 42000)
+    wait_until(lambda: server.offered() == 42000)
     for _ in range(21):
         taken = take(r, "s", 1000, HOUR // 2) + take(r, "s", 1000, HOUR // 2)
         pipe = r.pipeline(transaction=False)
@@ -212,22 +213,21 @@ def test_an_estimate_has_the_waiting_tasks_alone(server, r):
             if id.startswith("d"):
                 pipe.execute_command("TW.NACK", "s", id, token, "DEAD")
         pipe.execute()
-    assert states(server) == [42000, 0, 0, 0, 0, 21000, 21000]
+    assert states(server) == [21000, 0, 21000, 21000, 0, 0, 0]
     found = top(r, "STEP", HOUR, "STEPS", 2)
     assert found["exact"] == 0
     assert abs(found["forecast"][0] - 21000) < 1300 and found["forecast"][1] == 0, found
 
 
-def test_ready_leased_dead_and_paused_tasks_are_not_overdue(clock, server, r):
-    """Then a paused server: its waiting tasks are overdue once they are due, with the retries among them."""
+def test_offered_leased_dead_and_paused_tasks_are_not_late(clock, server, r):
+    """Then a paused server: its waiting tasks are late once they are ready, with the retries among them."""
     clock.go_on()
     fill(server, r)
     r.execute_command("TW.PAUSE", "stopped", "ON")
     put(r, "stopped", *range(1, 4))
     wait_until(lambda: server.tw()["paused"] == 3)
-    found = server.tw()
-    assert (found["overdue"], found["oldest_overdue_ms"], found["leased"], found["dead"]) == (0, 0, 4, 5)
-    assert info_of(r, "s")["overdue"] == 0
+    assert states(server) == [3, 6, 4, 5, 0, 0, 3] and server.tw()["oldest_late_ms"] == 0
+    assert [info_of(r, name)["late"] for name in ("s", "stopped")] == [0, 0]
     clock.stand()
     put(r, "late", 200)
     (id, token), = take(r, "s")
@@ -235,65 +235,59 @@ def test_ready_leased_dead_and_paused_tasks_are_not_overdue(clock, server, r):
     r.client_pause(HOUR, all=False)
     clock.push(1000)
     try:
-        wait_until(lambda: server.tw()["overdue"] == 2)
-        assert server.tw()["oldest_overdue_ms"] == 800 and info_of(r, "s")["overdue"] == 1
+        wait_until(lambda: server.tw()["late"] == 2)
+        assert server.tw()["oldest_late_ms"] == 800 and info_of(r, "s")["late"] == 1
     finally:
         r.client_unpause()
     clock.go_on()
-    wait_until(lambda: server.tw()["overdue"] == 0)
+    wait_until(lambda: server.tw()["late"] == 0)
 
 
-def test_a_lease_that_has_run_out_is_not_overdue(clock, server, r):
+def test_a_lease_that_has_run_out_is_not_late(clock, server, r):
     """While the server is paused, nobody ends these leases; they are still leases."""
     clock.go_on()
     put(r, "s", *range(1, 4))
-    wait_until(lambda: server.tw()["ready"] == 3)
+    wait_until(lambda: server.offered() == 3)
     clock.stand()
     taken = take(r, "s", 3, lease=100)
     put(r, "s", 150)
     r.client_pause(HOUR, all=False)
     clock.go_on()
     try:
-        wait_until(lambda: server.tw()["overdue"] == 1)
-        assert states(server) == [4, 1, 0, 0, 0, 3, 0]
+        wait_until(lambda: server.tw()["late"] == 1)
+        assert states(server) == [0, 1, 3, 0, 0, 1, 0]
         assert top(r, "STEP", HOUR, "STEPS", 1)["forecast"] == [1]
         r.config_set("tickwheel.deliver", "no")
-        assert states(server) == [4, 0, 0, 1, 0, 3, 0]
+        assert states(server) == [0, 1, 3, 0, 0, 0, 1] and info_of(r, "s")["late"] == 0
     finally:
         r.config_set("tickwheel.deliver", "yes")
         r.client_unpause()
     assert r.execute_command("TW.ACK", "s", *taken[0]) == 1
     wait_until(lambda: server.tw()["lapsed"] == 2)
-    assert states(server)[1:4] == [0, 0, 0]
+    assert states(server)[4:] == [0, 0, 0]
 
 
-def test_no_task_is_overdue_on_a_replica(fleet):
-    """A past bug: the tasks that were ready on the primary were overdue on the replica for as long as no worker
-    took them, and the documented alarm rang. They are told in fields of their own there."""
+def test_no_task_is_late_on_a_replica(fleet):
+    """A past bug: the tasks that were ready on the primary were late on the replica for as long as no worker
+    took them, and the documented alarm rang. They are ready there too, and no more."""
     primary = fleet.server()
     replica = fleet.server(replicaof=primary)
     wait_replica_in_sync(primary, replica)
     r, copy = primary.client(), replica.client()
     put(r, "s", 0, 0, 0, HOUR)
-    wait_until(lambda: primary.tw()["ready"] == 3)
-    wait_until(lambda: replica.tw()["as_replica_due"] == 3)
-    wait_until(lambda: replica.tw()["as_replica_oldest_due_ms"] > 0)
-    assert states(replica) == [4, 0, 0, 0, 0, 0, 0] and replica.tw()["oldest_overdue_ms"] == 0
-    assert [info_of(copy, "s")[name] for name in ("tasks", "overdue", "as-replica-due")] == [4, 0, 3]
-    found = primary.tw()
-    assert [found[name] for name in ("as_replica_due", "as_replica_oldest_due_ms")] == [0, 0]
-    assert info_of(r, "s")["as-replica-due"] == 0
+    wait_until(lambda: primary.offered() == 3)
+    wait_until(lambda: replica.tw()["oldest_ready_ms"] > 0 and info_of(copy, "s")["oldest-ready"] > 0)
+    assert states(replica) == states(primary) == [1, 3, 0, 0, 0, 0, 0]
+    assert replica.tw()["oldest_late_ms"] == 0
+    assert [info_of(copy, "s")[name] for name in ("tasks", "waiting", "ready", "late")] == [4, 1, 3, 0]
     take(r, "s", 2)
     wait_until(lambda: replica.tw()["leased"] == 2)
-    assert replica.tw()["as_replica_due"] == 1
     copy.config_set("tickwheel.deliver", "no")  # It counts from the promotion on.
-    found = replica.tw()
-    assert [found[name] for name in ("as_replica_due", "paused", "deliver")] == [1, 0, "no"]
+    assert states(replica) == [1, 1, 2, 0, 0, 0, 0] and replica.tw()["deliver"] == "no"
     copy.replicaof("NO", "ONE")
-    wait_until(lambda: replica.tw()["paused"] == 1)
-    assert [replica.tw()[name] for name in ("as_replica_due", "overdue")] == [0, 0]
+    wait_until(lambda: states(replica) == [1, 1, 2, 0, 0, 0, 1])
     copy.config_set("tickwheel.deliver", "yes")
-    wait_until(lambda: replica.tw()["ready"] == 1)
+    wait_until(lambda: replica.offered() == 1)
 
 
 def test_a_paused_queue_and_the_forecast(server, r):
@@ -301,14 +295,14 @@ def test_a_paused_queue_and_the_forecast(server, r):
     r.execute_command("TW.PAUSE", "s", "ON")
     put(r, "s", 1, 2, HOUR // 2)
     add(r, "s", 3, 3 * HOUR // 2)
-    wait_until(lambda: states(server) == [5, 0, 0, 3, 0, 0, 0])
+    wait_until(lambda: states(server) == [2, 3, 0, 0, 0, 0, 3])
     assert top(r, "STEP", HOUR, "STEPS", 2)["forecast"] == [4, 1]
     assert r.execute_command("TW.FORECAST", "s", "STEP", HOUR, "STEPS", 2) == [1, 1]
     found = info_of(r, "s")
-    assert [found[name] for name in ("waiting", "ready", "overdue")] == [2, 3, 3]
+    assert [found[name] for name in ("waiting", "ready", "late")] == [2, 3, 0] and found["oldest-ready"] > 0
     assert top(r)["queues"] == [[0, "s", 5, 0, 0, 0, 0, 3, 0, 0, 1]]
     r.execute_command("TW.PAUSE", "s", "OFF")
-    wait_until(lambda: states(server) == [4, 0, 0, 0, 2, 0, 0] and r.xlen("s:out") == 1)
+    wait_until(lambda: states(server) == [2, 2, 0, 0, 0, 0, 0] and r.xlen("s:out") == 1)
     assert top(r, "STEP", HOUR, "STEPS", 2)["forecast"] == [1, 1]
 
 
@@ -316,7 +310,7 @@ def test_the_oldest_ready_task(server, r):
     assert server.tw()["oldest_ready_ms"] == 0
     put(r, "a", 1, 400)
     put(r, "b", 200)
-    wait_until(lambda: server.tw()["ready"] == 3)
+    wait_until(lambda: server.offered() == 3)
     wait_until(lambda: server.tw()["oldest_ready_ms"] >= 450)
     found = [info_of(r, "b")["oldest-ready"], server.tw()["oldest_ready_ms"], info_of(r, "a")["oldest-ready"],
              server.tw()["oldest_ready_ms"]]
@@ -335,12 +329,12 @@ def test_a_server_that_does_not_deliver_has_paused_tasks(server, r):
     try:
         put(r, "more", 1, 2)
         add(r, "t", 1)
-        wait_until(lambda: states(server) == [13, 0, 0, 3, 3, 4, 5])
-        assert server.tw()["oldest_overdue_ms"] == 0
+        wait_until(lambda: states(server) == [3, 6, 4, 5, 0, 0, 3])
+        assert server.tw()["oldest_late_ms"] == 0 and info_of(r, "t")["late"] == 0
         assert top(r, "STEP", HOUR, "STEPS", 1)["forecast"] == [5]
     finally:
         r.config_set("tickwheel.deliver", "yes")
-    wait_until(lambda: states(server) == [12, 0, 0, 0, 5, 4, 5])
+    wait_until(lambda: states(server) == [3, 5, 4, 5, 0, 0, 0])
 
 
 def test_what_workers_did_is_counted(server, r):
@@ -356,7 +350,7 @@ def test_what_workers_did_is_counted(server, r):
     dead = [id for id, *_ in r.execute_command("TW.DEAD", "s")]
     assert r.execute_command("TW.REPLAY", "s", "IDS", 1, dead[0]) == 1
     assert r.execute_command("TW.PURGE", "s", "IDS", 1, dead[1]) == 1
-    wait_until(lambda: server.tw()["ready"] == 4)
+    wait_until(lambda: server.offered() == 4)
     take(r, "s", 4, lease=1)
     wait_until(lambda: server.tw()["lapsed"] == 4)
     assert counts() == [15, 15, 1, 6, 4, 0, 5, 1, 1, 0]
@@ -458,7 +452,7 @@ def test_info_takes_no_longer_with_many_queues(server, r):
     targets."""
     r.config_set("tickwheel.target-backoff-ms", 5000)
     r.set("held:out", "not a stream")
-    add(r, "held", 1)
+    r.execute_command("TW.SEND", "held", "held:out", 1, "IN", 0, "TRIES", 15, "PAYLOAD", "f", "v")
     wait_until(lambda: server.tw()["held"] == 1)
     few = info_us(r)
     for begin in range(0, 60000, 10000):
@@ -467,7 +461,7 @@ def test_info_takes_no_longer_with_many_queues(server, r):
             pipe.execute_command("TW.SEND", f"s{s}", f"out{s}", 1, "IN", 3 * HOUR, "PAYLOAD", "f", "v")
         pipe.execute()
     many, told = info_us(r), server.tw()
-    assert (told["queues"], told["held"], told["oldest_overdue_ms"] > 0) == (60001, 1, True)
+    assert (told["queues"], told["held"]) == (60001, 1)
     assert many < 2 * few + 300, (few, many)
 
 

@@ -353,8 +353,8 @@ def test_downtime_counts_and_each_task_says_what_becomes_of_it(fleet, clock):
     assert counts["dropped"] >= 20 and counts["coalesced"] >= 2, counts
 
 
-def test_overdue_tasks_keep_their_order_over_restarts(fleet, clock):
-    """Overdue tasks that could not be delivered yet are saved with the other tasks, two times in a row."""
+def test_late_tasks_keep_their_order_over_restarts(fleet, clock):
+    """Late tasks that could not be delivered yet are saved with the other tasks, two times in a row."""
     server = fleet.server(appendonly="yes")
     r, due = server.client(), clock.now() + 3000
     names = []
@@ -364,14 +364,14 @@ def test_overdue_tasks_keep_their_order_over_restarts(fleet, clock):
     r.config_set("maxmemory", 1)
     server.options.update(HELD_BACK)
     clock.reach(due + 50)
-    wait_until(lambda: server.tw()["overdue"] == 500)
+    wait_until(lambda: server.tw()["late"] == 500)
     for preamble in ("yes", "no"):
         r = server.client()
         r.config_set("aof-use-rdb-preamble", preamble)
         rewrite(server)
         server.kill()
         server.start()
-        wait_until(lambda: server.tw()["overdue"] == 500)
+        wait_until(lambda: server.tw()["late"] == 500)
         assert sorted(tasks(server.client(), "s")) == sorted(names)
     server.client().config_set("maxmemory", 0)
     assert wait_delivered(server.client(), "out", 500) == names

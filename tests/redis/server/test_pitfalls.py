@@ -109,8 +109,8 @@ def test_client_pause_write_puts_delivery_off(clock, server, r):
     r.execute_command("CLIENT", "PAUSE", 600000, "WRITE")
     clock.reach(due)
     counters.wait("deferred_pause")
-    wait_until(lambda: server.tw()["overdue"] == 100)
-    assert (r.xlen("out"), server.tw()["oldest_overdue_ms"] > 0) == (0, True)
+    wait_until(lambda: server.tw()["late"] == 100)
+    assert (r.xlen("out"), server.tw()["oldest_late_ms"] > 0) == (0, True)
     r.execute_command("CLIENT", "UNPAUSE")
     assert wait_delivered(r, "out", 100) == names
     never_early(r, "out")
@@ -257,7 +257,7 @@ def test_a_replica_never_fires(fleet, clock):
         clock.reach(due)
         deferred(replica, "role")
         assert copy.xlen("out") == 0
-        assert replica.tw()["as_replica_due"] == 100
+        assert replica.tw()["ready"] == 100
     wait_delivered(r, "out", 100)
     wait_replica_in_sync(master, replica)
     assert delivered(copy, "out") == names
@@ -303,7 +303,7 @@ def test_demotion_with_timers_armed(fleet, clock):
     with frozen(other):
         r.replicaof("127.0.0.1", other.port)
         clock.reach(due + 400)
-        wait_until(lambda: server.tw()["as_replica_due"] == 400)
+        wait_until(lambda: server.tw()["ready"] == 400)
         deferred(server, "role")
         assert (r.xlen("out"), r.execute_command("TW.LEN", "s")) == (0, 400)
         r.replicaof("NO", "ONE")
@@ -326,15 +326,15 @@ def test_demotion_to_a_primary_with_other_data(fleet, clock):
     assert delivered(r, "theirs") == theirs
 
 
-def test_promotion_fires_overdue_tasks_at_once_and_once(fleet, clock):
-    """The primary holds its tasks back in a pause, so all are overdue when the replica takes over."""
+def test_promotion_fires_ready_tasks_at_once_and_once(fleet, clock):
+    """The primary holds its tasks back in a pause, so all are ready when the replica takes over."""
     master, replica = pair(fleet)
     r, copy, due = master.client(), replica.client(), clock.now() + 1500
     names = fill(r, "s", "out", 3000, due)
     wait_replica_in_sync(master, replica)
     r.execute_command("CLIENT", "PAUSE", 600000, "WRITE")
     clock.reach(due)
-    wait_until(lambda: replica.tw()["as_replica_due"] == 3000)
+    wait_until(lambda: replica.tw()["ready"] == 3000)
     promoted = clock.now()
     copy.replicaof("NO", "ONE")
     assert wait_delivered(copy, "out", 3000) == names
@@ -397,7 +397,7 @@ def test_shutdown_that_is_aborted(fleet, clock):
     asked.close()
 
 
-def test_a_graceful_shutdown_and_restart_with_overdue_tasks(fleet, clock):
+def test_a_graceful_shutdown_and_restart_with_late_tasks(fleet, clock):
     server = fleet.server(appendonly="yes")
     due = clock.now() + 1500
     names = fill(server.client(), "s", "out", 5000, due)
@@ -464,7 +464,7 @@ def test_out_of_memory_puts_delivery_off_and_keeps_the_order(clock, server, r):
     with pytest.raises(redis.ResponseError, match="OOM"):
         add(r, "s", "out", "refused", due)
     counters.wait("deferred_oom", 2)
-    wait_until(lambda: server.tw()["overdue"] == 500)
+    wait_until(lambda: server.tw()["late"] == 500)
     assert r.xlen("out") == 0
     assert (r.execute_command("TW.CANCEL", "s", "t499"), r.execute_command("TW.LEN", "s")) == ([1], 499)
     r.config_set("maxmemory", 0)
@@ -490,7 +490,7 @@ def test_too_few_replicas_put_delivery_off(fleet, clock):
     r.config_set("min-replicas-to-write", 1)
     clock.reach(due)
     deferred(server, "replicas")
-    wait_until(lambda: server.tw()["overdue"] == 100)
+    wait_until(lambda: server.tw()["late"] == 100)
     assert r.xlen("out") == 0
     with pytest.raises(redis.ResponseError, match="NOREPLICAS"):
         add(r, "s", "out", "refused", due)
@@ -531,7 +531,7 @@ def test_an_append_only_file_that_cannot_be_written_puts_delivery_off(fleet, clo
         write_until_refused(r)
         clock.reach(due)
         deferred(server, "disk")
-        wait_until(lambda: server.tw()["overdue"] == 100)
+        wait_until(lambda: server.tw()["late"] == 100)
         assert r.xlen("out") == 0
     assert wait_delivered(r, "out", 100) == names
     server.restart()
@@ -702,7 +702,7 @@ def test_tasks_fall_due_in_a_slow_transaction(r):
     assert wait_delivered(r, "out", 100) == names
 
 
-def test_a_task_filed_overdue_does_not_overtake_a_backlog(clock, server, r):
+def test_a_task_filed_late_does_not_overtake_a_backlog(clock, server, r):
     """The task is due later than thousands of tasks that wait for their turn, so it comes after them. The
     server reads the commands as soon as it goes on, before it has delivered much."""
     r.config_set("tickwheel.tasks-per-tick", 1)
@@ -715,7 +715,7 @@ def test_a_task_filed_overdue_does_not_overtake_a_backlog(clock, server, r):
         clock.push(1000)
         raw.send("TW.SEND", "s", "out", "late", "AT", clock.now(), "PAYLOAD", "n", "v")
         raw.send("TW.INFO", "s")
-    assert raw.read() == "late" and int(as_map(raw.read())["overdue"]) > 100
+    assert raw.read() == "late" and int(as_map(raw.read())["late"]) > 100
     r.config_set("tickwheel.tasks-per-tick", 1000, "tickwheel.us-per-tick", 10000)
     clock.go_on()
     assert wait_delivered(r, "out", 10001) == [*names, "late"]
@@ -847,7 +847,7 @@ def test_the_wall_clock_steps_back_while_a_target_is_given_another_try(fleet):
 
 
 def test_the_wall_clock_of_a_replica_steps_back_before_it_is_promoted(fleet, clock):
-    """A task that was overdue there is due again a little later, and then the timer wakes the server."""
+    """A task that was ready there is due again a little later, and then the timer wakes the server."""
     master = fleet.server()
     replica = fleet.server(replicaof=master)
     wait_replica_in_sync(master, replica)
@@ -856,7 +856,7 @@ def test_the_wall_clock_of_a_replica_steps_back_before_it_is_promoted(fleet, clo
     wait_until(lambda: replica.client().exists("s"))
     with frozen(master):
         clock.push(1000)
-        wait_until(lambda: replica.tw()["as_replica_due"] == 1)
+        wait_until(lambda: replica.tw()["ready"] == 1)
         deferred(replica, "role")
         clock.push(-1000)
         there = replica.client()
@@ -905,7 +905,7 @@ def test_the_wall_clock_before_and_after_a_restart(fleet, clock):
 def test_info_is_complete_and_in_numbers(server, r):
     fields = parse_info(Raw(server)("INFO", "tickwheel"))
     for name in (
-            "pending queues bytes overdue oldest_overdue_ms as_replica_due as_replica_oldest_due_ms "
+            "pending queues bytes waiting late oldest_late_ms "
             "paused_queues held reaping added cancelled moved delivered "
             "dropped coalesced dead died expired_tasks evicted_tasks "
             "paused ready oldest_ready_ms leased offered taken done failed back lapsed "

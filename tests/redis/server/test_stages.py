@@ -383,7 +383,7 @@ def test_pauses_go_with_the_key(server, r, paused):
                 wait_state(r, key, "a", "ready")
         r.flushall()
         wait_until(lambda: gone(server))
-        assert server.tw()["overdue"] == 0
+        assert server.tw()["late"] == 0
 
 
 @pytest.mark.parametrize("how", [("DEL", "s"), ("RENAME", "other", "s"), ("FLUSHALL",), ("UNLINK", "s")])
@@ -396,7 +396,7 @@ def test_stopped_tasks_go_with_their_queue(server, r, how):
     r.execute_command(*how)
     r.delete("s", "other")
     wait_until(lambda: gone(server), message=lambda: str(server.tw()))
-    assert (server.tw()["overdue"], server.tw()["paused"]) == (0, 0)
+    assert (server.tw()["late"], server.tw()["paused"]) == (0, 0)
     put_ready(r, "s", "a")
 
 
@@ -650,7 +650,7 @@ def test_defragmentation_moves_all_of_them(fleet, monkeypatch):
     left = [f"t{i}" for i in range(9, MANY, 10)]
     assert sorted(tasks(r, "many")) == sorted(left)
     assert r.execute_command("TW.REPLAY", "many", "ALL") == counts_of(left, "dead")
-    wait_until(lambda: server.tw()["ready"] == 1 + counts_of(left, "ready") + counts_of(left, "dead"))
+    wait_until(lambda: server.offered() == 1 + counts_of(left, "ready") + counts_of(left, "dead"))
     assert len(take(r, "many", count=10000)) == counts_of(left, "ready") + counts_of(left, "dead")
     stages.work_on(r, "s")
 

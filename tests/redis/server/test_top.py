@@ -99,7 +99,7 @@ def test_json_says_what_was_filed(clock, server, r):
     assert (found["source"], found["address"]) == ("redis", f"127.0.0.1:{server.port}")
     assert re.fullmatch(r"(redis|valkey) \d+\.\d+\.\d+", found["version"]) and found["state"] == "primary"
     counts = found["counts"]
-    assert [counts[name] for name in ("pending", "queues", "added", "cancelled", "overdue", "held")
+    assert [counts[name] for name in ("pending", "queues", "added", "cancelled", "late", "held")
             ] == [42, 2, 43, 1, 0, 0]
     assert counts["memory"] == server.info("tickwheel")["tickwheel_bytes"]
     forecast = found["forecast"]["counts"]
@@ -111,7 +111,6 @@ def test_json_says_what_was_filed(clock, server, r):
     assert [(one["name"], one["tasks"]) for one in found["queues"]] == [("a", 41), ("b", 1)]
     assert "nothing is saved" in found["warning"] and found["durability"] == "none"
     assert (found["deliver"], found["paused_queues"]) == ("yes", [])
-    assert "as_replica_due" not in counts
 
 
 def test_names_are_exact_in_json(server, r):
@@ -202,7 +201,7 @@ def fill_with_jobs(server, r):
     """Makes the queue `jobs` with one task that waits, two ready ones, three leased ones, one dead, one
     purged and one done; and the queue `stopped`, which is paused, with two due tasks and one that waits."""
     put(r, "jobs", *range(1, 9), HOUR)
-    wait_until(lambda: server.tw()["ready"] == 8)
+    wait_until(lambda: server.offered() == 8)
     purged, dead, done, *_ = [(id, token) for _, id, token, *_ in r.execute_command(
         "TW.TAKE", 1, "jobs", "LEASE", HOUR, "COUNT", 6)]
     assert [r.execute_command("TW.NACK", "jobs", *one, "DEAD") for one in (purged, dead)] == [0, 0]
@@ -223,8 +222,8 @@ def test_json_of_tasks_for_workers(server, r):
     fill_with_jobs(server, r)
     found = as_json(server)
     counts = found["counts"]
-    assert [counts[name] for name in ("pending", "overdue", "ready", "leased", "dead", "held", "paused",
-                                      "paused_queues")] == [9, 0, 2, 3, 1, 0, 2, 1]
+    assert [counts[name] for name in ("pending", "waiting", "ready", "late", "leased", "dead", "held", "paused",
+                                      "paused_queues")] == [9, 2, 4, 0, 3, 1, 0, 2, 1]
     assert [counts[name] for name in ("delivered", "offered", "taken", "done", "failed", "lapsed", "died")
             ] == [0, 8, 6, 1, 2, 0, 2]
     assert 0 < counts["oldest_ready_ms"] < 60000
@@ -241,17 +240,17 @@ def test_json_of_tasks_for_workers(server, r):
 def test_a_frame_of_tasks_for_workers(server, r):
     fill_with_jobs(server, r)
     shown = run(server, "--once", "--interval", "100ms").stdout
-    for words in (r" pending 9 +overdue 0 +ready 2 +oldest [\d.]+ m?s\n leased 3 +dead 1 +held 0 +paused 2\n",
-                  r"\n pauses 1 +queues 2 +memory ",
+    for words in (r" pending 9 +waiting 2 +ready 4 +oldest [\d.]+ m?s\n late 0 +leased 3 +dead 1 +held 0\n",
+                  r"\n paused 2 +pauses 1 +queues 2 +memory ",
                   r" firing 0/s +in all 8\n", r" taken 0/s\n done 0/s +failed 0/s +died 0/s\n",
                   r" paused, then the largest +tasks +ready +leased +dead +ended/s\n"
                   r" stopped +3 +2 +0 +0 +paused\n jobs +6 +2 +3 +1 +0\n$"):
         assert re.search(words, shown), (words, shown)
     r.execute_command("TW.PAUSE", "stopped", "OFF")
-    wait_until(lambda: server.tw()["ready"] == 4)
+    wait_until(lambda: server.offered() == 4)
     r.execute_command("TW.TAKE", 2, "jobs", "stopped", "LEASE", HOUR, "COUNT", 9)
     shown = run(server, "--once", "--interval", "100ms").stdout
-    assert re.search(r" ready 0 +oldest -\n leased 7 +dead 1 +held 0 +paused 0\n pauses 0 ", shown), shown
+    assert re.search(r" ready 0 +oldest -\n late 0 +leased 7 +dead 1 +held 0\n paused 0 ", shown), shown
     assert re.search(r" largest queues +tasks ", shown), shown
     assert re.search(r" stopped +3 +0 +2 +0 +0\n", shown), shown
 
@@ -264,11 +263,11 @@ def test_a_server_that_is_told_not_to_deliver(server, r):
         put(r, "jobs", 1)
         wait_until(lambda: server.tw()["deferred_stopped"] > 0 and server.tw()["paused"] == 3)
         found = as_json(server)
-        assert (found["counts"]["paused"], found["counts"]["overdue"]) == (3, 0)
+        assert (found["counts"]["paused"], found["counts"]["late"]) == (3, 0)
         assert found["deferred"]["stopped"] > 0 and found["deliver"] == "no"
         shown = run(server, "--once", "--interval", "100ms").stdout
         assert shown.splitlines()[1].endswith(", tickwheel.deliver is no")
-        assert re.search(r" paused 3\n", shown) and re.search(r" stopped [1-9]", shown), shown
+        assert re.search(r" paused 3 ", shown) and re.search(r" stopped [1-9]", shown), shown
     finally:
         r.config_set("tickwheel.deliver", "yes")
 
@@ -341,7 +340,7 @@ def test_why_deliveries_were_put_off(server, r):
     add_in_a_pause(r, "s")
     wait_until(lambda: server.info("tickwheel")["tickwheel_deferred_pause"] > 2)
     found = as_json(server)
-    assert found["deferred"]["pause"] > 2 and found["counts"]["overdue"] == 1
+    assert found["deferred"]["pause"] > 2 and found["counts"]["late"] == 1
     assert re.search(r"pause [1-9]", run(server, "--once", "--interval", "100ms").stdout)
     r2.client_unpause()
     r.set("t:out", "no stream")
@@ -356,10 +355,10 @@ def test_a_replica(fleet):
     add(primary.client(), "s", HOUR, 30000)
     wait_until(lambda: as_json(replica)["counts"]["pending"] == 2)
     put(primary.client(), "jobs", 0, 0)
-    wait_until(lambda: as_json(replica)["counts"]["as_replica_due"] == 2)
+    wait_until(lambda: as_json(replica)["counts"]["ready"] == 2)
     found = as_json(replica)
-    assert found["counts"]["overdue"] == 0
-    assert re.search(r" as replica 2\b", run(replica, "--once", "--interval", "100ms").stdout)
+    assert found["counts"]["late"] == 0
+    assert re.search(r" ready 2 .*\n late 0\b", run(replica, "--once", "--interval", "100ms").stdout)
     assert re.fullmatch(r"replica, its primary 127\.0\.0\.1, link up", found["state"])
     assert sum(found["forecast"]["counts"]) == 1 + 2  # The two tasks that are due are in its first second.
 
@@ -583,9 +582,9 @@ def test_live_what_is_put_off(server, r, terminals):
     terminal.sees(r"pause 0")
     add_in_a_pause(r, "s")
     terminal.sees(r"pause [1-9]")
-    terminal.sees(r"overdue 1\b")
+    terminal.sees(r"late 1\b")
     r.client_unpause()
-    terminal.sees(r"overdue 0\b")
+    terminal.sees(r"late 0\b")
     terminal.sees(r"in all 1\b")
 
 

@@ -1038,11 +1038,11 @@ def test_counters_and_gauges(server, r):
                 "lapsed": 0, "back": 1}
     assert {name: counters[name] for name in expected} == expected
     found = server.tw()
-    assert {name: found[name] for name in ("ready", "leased", "dead", "pending", "overdue", "paused")} == {
-        "ready": 1, "leased": 1, "dead": 1, "pending": 2, "overdue": 0, "paused": 0}
+    assert {name: found[name] for name in ("ready", "leased", "dead", "pending", "late", "paused")} == {
+        "ready": 1, "leased": 1, "dead": 1, "pending": 2, "late": 0, "paused": 0}
     info = working(r, "s")
     expected = {"tasks": 2, "ready": 1, "leased": 1, "dead": 1, "died": 1, "delivered": 0, "done": 1,
-                "overdue": 0, "paused": 0}
+                "late": 0, "paused": 0}
     assert {name: info[name] for name in expected} == expected
     wait_until(lambda: working(r, "s")["oldest-ready"] >= 20 and server.tw()["oldest_ready_ms"] >= 20)
     assert found["waiting_us_max"] >= found["waiting_us_p99"] >= found["waiting_us_p50"] > 0

@@ -134,11 +134,9 @@ static void count_states(const struct room *room)
         bool is_ready = ref->place == READY || (waits(ref) && next_look(ref) <= model.now);
         wanted.ready += is_ready;
         wanted.waiting += waits(ref) && !is_ready;
-        wanted.overdue += ref->place == HELD || (waits(ref) && is_ready);
     }
     assert_int_equal(states.waiting, wanted.waiting);
     assert_int_equal(states.ready, wanted.ready);
-    assert_int_equal(states.overdue, wanted.overdue);
 }
 
 static void look_at_all(struct room *room)
@@ -161,49 +159,82 @@ static uint64_t next_of(const struct ref *ref)
     return ref->due > now ? ref->due : now;
 }
 
-/* Whether a task counts as overdue. A stopped task, and a task that is due and will be stopped, do not. Neither
- * does a lease that runs, but a lease that has run out does, once it is in a line. */
-static bool is_overdue(const struct ref *ref)
+/* Whether a task counts as ready in the overview: it is in a line, it is due in a wheel, or its target can be
+ * tried again. */
+static bool is_ready(const struct ref *ref)
 {
-    if (!ref->room->attached || ref->place <= NOWHERE || ref->place >= STOPPED)
+    if (!ref->room->attached || ref->place <= NOWHERE || ref->place == DEAD || is_leased(ref))
         return false;
+    if (ref->place == HELD)
+        return ref->room->line[ref->plan].ready > 0;
+    return !is_filed(ref) || ref->due <= model.now;
+}
+
+/* Whether the overview looks at the time since which a ready task has been so. In some lines it looks at the
+ * first task alone. */
+static bool tells_time(const struct ref *ref)
+{
+    const struct tw__redis_queue *queue = ref->room->queue;
+    const struct tw__link *line = ref->place == HELD      ? &tw__redis_route_of(all, ref->task)->line
+                                  : ref->place == READY   ? &queue->ready
+                                  : ref->place == STOPPED ? &queue->stopped
+                                                          : NULL;
+    return line == NULL || line->next == &ref->task->parked.link;
+}
+
+static uint64_t ready_since(const struct ref *ref)
+{
+    if (ref->place == HELD)
+        return next_look(ref);
     if (is_filed(ref))
-        return ref->due <= model.now && !ref->room->paused && !is_leased(ref);
-    return ref->place == HELD || (!ref->room->paused && !is_leased(ref));
+        return ref->due;
+    uint64_t since = ref->task->parked.since_ms;
+    return ref->place == READY || (since > ref->due && ref->every == 0) ? since : ref->due;
 }
 
-static void look_for_oldest_ready(void)
+/* Adds a ready task. Of a queue that is not paused, it is late unless workers can take it. */
+static void count_ready(struct tw__redis_ready *ready, const struct ref *ref)
 {
-    uint64_t oldest = TW_NEVER;
-    for (const struct room *room = model.room; room < model.room + ROOMS; room++) {
-        const struct ref *first = first_in(room, READY);
-        if (room->attached && first != NULL && first->filed_ms < oldest)
-            oldest = first->filed_ms;
-    }
-    assert_true(tw__redis_overview_oldest_ready(all) == oldest);
+    bool late = !ref->room->paused && ref->place != READY;
+    uint64_t since = tells_time(ref) ? ready_since(ref) : TW_NEVER;
+    ready->count++;
+    ready->late += late;
+    if (since < ready->since)
+        ready->since = since;
+    if (late && since < ready->late_since)
+        ready->late_since = since;
 }
 
-static void look_for_overdue(void)
+static void look_for_ready_in(const struct room *room)
 {
-    uint64_t count = 0, wanted = TW_NEVER, oldest, next = TW_NEVER;
+    struct tw__redis_ready wanted = {.since = TW_NEVER};
+    for (const struct ref *ref = room->ref; ref < room->ref + room->size; ref++)
+        if (is_ready(ref) && !is_filed(ref))
+            count_ready(&wanted, ref);
+    if (room->attached)
+        assert_true(tw__redis_overview_ready_since(room->queue, model.now) == wanted.since);
+}
+
+static void look_for_ready(void)
+{
+    struct tw__redis_ready found, wanted = {.since = TW_NEVER, .late_since = TW_NEVER};
+    uint64_t next = TW_NEVER;
     for (struct ref *ref = model.ref; ref < model.ref + REFS; ref++) {
         if (is_filed(ref) && next_of(ref) < next)
             next = next_of(ref);
-        if (!is_overdue(ref))
-            continue;
-        count++;
-        if (is_leased(ref) || ref->room->paused)
-            continue; /* no task that waits since its due time */
-        if (ref->place == HELD && tw__redis_route_of(all, ref->task)->line.next != &ref->task->parked.link)
-            continue; /* only the first of each line is looked at */
-        if (ref->due < wanted)
-            wanted = ref->due;
+        if (is_ready(ref))
+            count_ready(&wanted, ref);
     }
     assert_true(tw__redis_place_next_work(all) <= next);
     if (model.graves > 0)
         return;
-    assert_int_equal(tw__redis_overview_overdue(all, model.now, &oldest), count);
-    assert_true(oldest == wanted);
+    tw__redis_overview_all_ready(all, model.now, &found);
+    assert_int_equal(found.count, wanted.count);
+    assert_int_equal(found.late, wanted.late);
+    assert_true(found.since == wanted.since);
+    assert_true(found.late_since == wanted.late_since);
+    for (const struct room *room = model.room; room < model.room + ROOMS; room++)
+        look_for_ready_in(room);
     assert_int_equal(tw__redis_place_next_work(all) == TW_NEVER, next == TW_NEVER);
     bool waiting = false;
     for (struct ref *ref = model.ref; ref < model.ref + REFS; ref++)
@@ -238,8 +269,7 @@ void look(struct room *room)
 {
     limit_dumps(room);
     look_at_all(room);
-    look_for_overdue();
-    look_for_oldest_ready();
+    look_for_ready();
     for (struct ref *ref = room->ref; ref < room->ref + room->size; ref++)
         if (ref->place == NOWHERE)
             file_again(ref); /* a task that is nowhere may be found or not */

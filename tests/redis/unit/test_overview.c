@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * All queues at once: the largest and the paused queues, the overdue tasks, and the forecast, exact and
+ * All queues at once: the largest and the paused queues, the ready tasks, and the forecast, exact and
  * from a sample.
  */
 #include "fixture.h"
@@ -99,22 +99,29 @@ static void many_tasks_are_estimated_from_a_fair_sample(void **state)
     close_all();
 }
 
-static void overdue_tasks_are_counted_wherever_they_wait(void **state)
+static void assert_ready(uint64_t now, uint64_t count, uint64_t late, uint64_t since, uint64_t late_since)
+{
+    struct tw__redis_ready ready;
+    tw__redis_overview_all_ready(all, now, &ready);
+    assert_int_equal(ready.count, count);
+    assert_int_equal(ready.late, late);
+    assert_true(ready.since == since);
+    assert_true(ready.late_since == late_since);
+}
+
+static void ready_tasks_are_counted_wherever_they_wait(void **state)
 {
     uint32_t budget = 100;
-    uint64_t oldest;
     struct tw__redis_task *task;
     (void)state;
     struct tw__redis_queue *queue = open_one();
-    assert_int_equal(tw__redis_overview_overdue(all, START, &oldest), 0);
-    assert_true(oldest == TW_NEVER);
+    assert_ready(START, 0, 0, TW_NEVER, TW_NEVER);
     put_one(queue, "held", START + 10, START);
     put_one(queue, "behind it", START + 11, START);
     put_one(queue, "due", START + 20, START);
     put_one(queue, "yet to come", START + 100, START);
-    put_one(queue, "past", START - 5, START);
-    assert_int_equal(tw__redis_overview_overdue(all, START + 50, &oldest), 4);
-    assert_true(oldest == START - 5);
+    put_one(queue, "past", START - 5, START); /* ready since it was filed */
+    assert_ready(START + 50, 4, 4, START, START);
     struct tw__redis_task *past =
         tw__redis_queue_find(queue, tw__redis_queue_hash(all, text("past")), text("past"));
     tw__redis_queue_remove(queue, past, tw__redis_queue_hash(all, text("past")));
@@ -123,13 +130,14 @@ static void overdue_tasks_are_counted_wherever_they_wait(void **state)
                          TW__REDIS_TAKEN_TASK);
         i == 0 ? tw__redis_place_hold_first(all, task, 6000, START + 1002) : tw__redis_place_hold(all, task);
     }
-    assert_int_equal(tw__redis_overview_overdue(all, START + 50, &oldest), 3);
-    assert_true(oldest == START + 10);
-    /* From now on the overview finds the line of its route in the list of ready routes. */
+    /* Held tasks wait for the next try of their target. */
+    assert_ready(START + 50, 1, 1, START + 20, START + 20);
+    assert_true(tw__redis_overview_ready_since(queue, START + 50) == TW_NEVER); /* no tick has seen "due" */
+    /* From now on the overview finds the line of their route in the list of ready routes. */
     tw__redis_place_make_ready(tw__redis_route_of(all, task));
     tw_wheel_cancel(all->retries, &tw__redis_route_of(all, task)->retry);
-    assert_int_equal(tw__redis_overview_overdue(all, START + 50, &oldest), 3);
-    assert_true(oldest == START + 10);
+    assert_ready(START + 1100, 4, 4, START + 20, START + 20);
+    assert_true(tw__redis_overview_ready_since(queue, START + 1100) == START + 1002);
     close_one(queue);
 }
 
@@ -144,11 +152,11 @@ static struct tw__redis_task *put_ready(struct tw__redis_queue *queue, const cha
     return task;
 }
 
-static void ready_leased_and_dead_tasks_are_neither_foretold_nor_overdue(void **state)
+static void ready_leased_and_dead_tasks_are_neither_foretold_nor_late(void **state)
 {
     struct tw__redis_lease lease = {.token = 7, .ms = 500, .worker = text("bob")};
     struct tw__redis_buffer log = {0};
-    uint64_t counts[4], oldest;
+    uint64_t counts[4];
     (void)state;
     struct tw__redis_queue *queue = open_one();
     put_ready(queue, "ready", START);
@@ -159,10 +167,8 @@ static void ready_leased_and_dead_tasks_are_neither_foretold_nor_overdue(void **
     put_work(queue, "waits", START + 2500, START);
     assert_true(tw__redis_overview_forecast(all, START, 1000, 4, counts));
     assert_true(counts[0] == 0 && counts[1] == 1 && counts[2] == 1 && counts[3] == 0);
-    assert_int_equal(tw__redis_overview_overdue(all, START + 1000, &oldest), 0);
-    assert_true(oldest == TW_NEVER);
-    assert_int_equal(tw__redis_overview_overdue(all, START + 2000, &oldest), 1);
-    assert_true(oldest == START + 1500);
+    assert_ready(START + 1000, 1, 0, START, TW_NEVER);
+    assert_ready(START + 2000, 2, 1, START, START + 1500);
     tw__redis_buffer_free(&log, &counted);
     close_one(queue);
 }
@@ -192,9 +198,9 @@ static void an_estimate_counts_the_tasks_that_wait_alone(void **state)
     close_one(queue);
 }
 
-static void tasks_of_a_paused_queue_are_not_overdue(void **state)
+static void tasks_of_a_paused_queue_are_ready_and_not_late(void **state)
 {
-    uint64_t oldest, counts[2];
+    uint64_t counts[2];
     (void)state;
     struct tw__redis_queue *queue = open_one();
     struct tw__redis_task *stopped = put_one(queue, "stopped", START + 1, START);
@@ -204,14 +210,12 @@ static void tasks_of_a_paused_queue_are_not_overdue(void **state)
     tw__redis_sums_pause(queue, true);
     tw__redis_place_unfile(all, stopped);
     tw__redis_place_stop(all, stopped);
-    assert_int_equal(tw__redis_overview_overdue(all, START + 10, &oldest), 0);
-    assert_true(oldest == TW_NEVER);
+    assert_ready(START + 10, 3, 0, START, TW_NEVER);
     assert_true(tw__redis_overview_forecast(all, START, 10, 2, counts));
     assert_int_equal(counts[0], 3); /* they still wait for a time that has come */
     tw__redis_place_go_on(queue);
     tw__redis_sums_pause(queue, false);
-    assert_int_equal(tw__redis_overview_overdue(all, START + 10, &oldest), 3);
-    assert_true(oldest == START - 1);
+    assert_ready(START + 10, 3, 3, START, START);
     close_one(queue);
 }
 
@@ -302,16 +306,16 @@ static void the_task_that_has_been_ready_longest_is_found(void **state)
     open_all();
     struct tw__redis_queue *none = queue_of(3, 1000), *some = queue_of(1, 1000), *older = queue_of(0, 0),
                            *gone = queue_of(0, 0);
-    assert_true(tw__redis_overview_oldest_ready(all) == TW_NEVER);
+    assert_ready(START, 0, 0, TW_NEVER, TW_NEVER);
     put_ready(some, "a", START + 30);
     put_ready(some, "b", START + 40);
-    assert_true(tw__redis_overview_oldest_ready(all) == START + 30);
+    assert_ready(START, 2, 0, START + 30, TW_NEVER);
     struct tw__redis_task *oldest = put_ready(older, "c", START + 20);
     put_ready(gone, "d", START + 10);
     tw__redis_queue_detach(gone);
-    assert_true(tw__redis_overview_oldest_ready(all) == START + 20);
+    assert_ready(START, 3, 0, START + 20, TW_NEVER);
     tw__redis_place_unfile(all, oldest);
-    assert_true(tw__redis_overview_oldest_ready(all) == START + 30);
+    assert_ready(START, 2, 0, START + 30, TW_NEVER);
     close_queue(none);
     close_queue(some);
     close_queue(older);
@@ -325,10 +329,10 @@ int main(void)
         cmocka_unit_test(the_largest_come_in_order),
         cmocka_unit_test(few_tasks_are_counted_one_by_one),
         cmocka_unit_test(many_tasks_are_estimated_from_a_fair_sample),
-        cmocka_unit_test(overdue_tasks_are_counted_wherever_they_wait),
-        cmocka_unit_test(ready_leased_and_dead_tasks_are_neither_foretold_nor_overdue),
+        cmocka_unit_test(ready_tasks_are_counted_wherever_they_wait),
+        cmocka_unit_test(ready_leased_and_dead_tasks_are_neither_foretold_nor_late),
         cmocka_unit_test(an_estimate_counts_the_tasks_that_wait_alone),
-        cmocka_unit_test(tasks_of_a_paused_queue_are_not_overdue),
+        cmocka_unit_test(tasks_of_a_paused_queue_are_ready_and_not_late),
         cmocka_unit_test(the_pauses_that_keep_most_back_come_first),
         cmocka_unit_test(a_pause_is_found_behind_very_many_queues),
         cmocka_unit_test(the_task_that_has_been_ready_longest_is_found),

@@ -561,7 +561,7 @@ static void tasks_put_aside_come_first_later(void **state)
     struct tw__redis_queue *queue = open_one();
     struct tw__redis_task *tasks[5];
     static const char *const ids[] = {"a", "b", "c", "d", "e"};
-    uint64_t oldest;
+    struct tw__redis_ready ready;
     uint32_t budget = 100;
     for (unsigned i = 0; i < 4; i++)
         tasks[i] = put_one(queue, ids[i], START + 10 + i, START);
@@ -583,8 +583,9 @@ static void tasks_put_aside_come_first_later(void **state)
     }
     tasks[4] = put_one(queue, ids[4], START + 30, START + 20);
     assert_true(tw__redis_place_any_waiting(all));
-    assert_int_equal(tw__redis_overview_overdue(all, START + 20, &oldest), 4);
-    assert_true(oldest == START + 10);
+    tw__redis_overview_all_ready(all, START + 20, &ready);
+    assert_int_equal(ready.late, 4);
+    assert_true(ready.late_since == START + 10);
     tw__redis_place_unfile(all, tasks[1]);
     tw__redis_place_file(all, tasks[1], START + 25, START + 20);
     assert_null(tw__redis_check_places(all));
