@@ -44,14 +44,15 @@ static int no_memory(void)
 }
 
 /* Makes the whole picture in memory first, so that a picture is never written by half. */
-static int write_picture(const struct picture *picture, const char *path)
+static int write_picture(const struct player *player, const struct view *view, const char *shape,
+                         const char *path)
 {
     char *bytes = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&bytes, &size);
     if (out == NULL)
         return no_memory();
-    picture_write(picture, out);
+    picture_write(view, player->trace, shape, out);
     bool good = !ferror(out);
     good = fclose(out) == 0 && good;
     int status = good ? COMMAND_GOOD : no_memory();
@@ -63,22 +64,10 @@ static int write_picture(const struct picture *picture, const char *path)
 
 static int draw_wheel(const struct player *player, const struct shape *shape, const char *path)
 {
-    struct view *view = malloc(sizeof *view);
-    if (view == NULL)
-        return no_memory();
-    const struct picture picture = {.view = view, .trace = player->trace, .shape = shape->name};
-    int status = COMMAND_GOOD;
-    if (view_take(view, player->wheel, shape->geometry.overflow) != 0) {
-        status = no_memory();
-    } else if (view_total(view) != view->pending) {
-        complain("the wheel has a wrong count: %" PRIu64 " timers on its levels, but %" PRIu64 " pending",
-                 view_total(view), view->pending);
-        status = COMMAND_WRONG;
-    }
-    if (status == COMMAND_GOOD)
-        status = write_picture(&picture, path);
-    view_free(view);
-    free(view);
+    struct view view;
+    int error = view_take(&view, player->wheel, shape->geometry.overflow);
+    int status = error != 0 ? no_memory() : write_picture(player, &view, shape->name, path);
+    view_free(&view);
     return status;
 }
 
