@@ -6,7 +6,6 @@
 #include "output.h"
 #include "picture.h"
 #include "player.h"
-#include "progress.h"
 #include "shape.h"
 
 #include <inttypes.h>
@@ -76,14 +75,12 @@ static int play_and_draw(const struct trace *trace, const struct shape *shape, u
     struct player player;
     if (player_start(&player, trace, &shape->geometry) != 0)
         return no_memory();
-    progress_begin("playing");
     int error = player_play_to(&player, tick);
     int status = COMMAND_WRONG;
     if (error != 0)
         player_complain(&player, error);
     else
         status = draw_wheel(&player, shape, path);
-    progress_end();
     player_stop(&player);
     return status;
 }

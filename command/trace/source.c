@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
@@ -25,7 +24,6 @@ enum packing { UNKNOWN, PLAIN, GZIP, ZSTD };
 
 struct source {
     int fd;
-    off_t length, taken; /* length of the file (0: not known) and bytes read, for the progress bar */
     enum packing packing;
     bool ended;  /* the file has no more bytes */
     bool inside; /* a gzip member or zstd frame has begun, but not ended */
@@ -46,9 +44,6 @@ struct source *source_open(const char *path)
         free(source);
         return NULL;
     }
-    struct stat about;
-    if (fstat(source->fd, &about) == 0 && S_ISREG(about.st_mode))
-        source->length = about.st_size;
     return source;
 }
 
@@ -67,11 +62,6 @@ void source_close(struct source *source)
 const char *source_problem(const struct source *source)
 {
     return source->problem;
-}
-
-double source_progress(const struct source *source)
-{
-    return source->length > 0 ? (double)source->taken / (double)source->length : -1;
 }
 
 /* Keeps the text of the first error. Returns false, so that the caller can return its result. */
@@ -96,7 +86,6 @@ static bool fill(struct source *source)
         return fail(source, "a file that cannot be read (", strerror(errno), "), expected a trace");
     source->ended = got == 0;
     source->have += (size_t)got;
-    source->taken += got;
     return true;
 }
 

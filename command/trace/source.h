@@ -24,9 +24,6 @@ ssize_t source_read(struct source *source, char *text, size_t size);
  * it". */
 const char *source_problem(const struct source *source);
 
-/* Returns the part of the file that has been read, 0 to 1; -1 if the length is not known. */
-double source_progress(const struct source *source);
-
 /* Closes it. `source` may be NULL. */
 void source_close(struct source *source);
 
