@@ -25,7 +25,7 @@ static const char USAGE[] = "usage: tickwheel trace replay TRACE [--preset NAME 
                             "                              [--overflow HOW] [--no-check] [--json]\n";
 
 static const char HELP[] = "\n"
-                           "Replays a recorded trace of timer operations (plain, gzip or zstd; - is standard\n"
+                           "Replays a recorded trace of timer operations (plain or zstd; - is standard\n"
                            "input) through the wheel, in virtual time, and checks every firing against a\n"
                            "sorted list of the pending timers. Example:\n"
                            "\n"
