@@ -28,7 +28,6 @@ endif()
 set(bsd BSD_TREE_INCLUDE libbsd "Debian: libbsd-dev")
 
 if(TICKWHEEL_COMMAND)
-    find_package(ZLIB QUIET)
     if(PKG_CONFIG_FOUND)
         pkg_check_modules(ZSTD QUIET IMPORTED_TARGET libzstd)
         pkg_check_modules(JANSSON QUIET IMPORTED_TARGET jansson)
@@ -38,7 +37,7 @@ if(TICKWHEEL_COMMAND)
     endif()
 endif()
 tickwheel_needs(COMMAND TICKWHEEL_BUILDS_SCHED "the scheduler" TICKWHEEL_SCHED ${pkgconfig} ${bsd}
-    ZLIB_FOUND zlib "Debian: zlib1g-dev" ZSTD_FOUND libzstd "Debian: libzstd-dev"
+    ZSTD_FOUND libzstd "Debian: libzstd-dev"
     JANSSON_FOUND jansson "Debian: libjansson-dev"
     HIREDIS_FOUND hiredis "Debian: libhiredis-dev" OPENSSL_FOUND "openssl 1.1.1 or later" "Debian: libssl-dev"
     NCURSES_FOUND ncurses "Debian: libncurses-dev")

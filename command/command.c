@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "command.h"
 
-#include "progress.h"
-
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,7 +8,6 @@
 void complain(const char *format, ...)
 {
     va_list arguments;
-    progress_end();
     va_start(arguments, format);
     vfprintf(stderr, format, arguments);
     va_end(arguments);

@@ -6,7 +6,6 @@
 #include "output.h"
 #include "picture.h"
 #include "player.h"
-#include "progress.h"
 #include "shape.h"
 
 #include <inttypes.h>
@@ -16,8 +15,8 @@
 static const char HELP[] = "usage: tickwheel trace draw TRACE --at TICK -o FILE\n"
                            "                            [--preset NAME | --geometry LEVELS] [--overflow HOW]\n"
                            "\n"
-                           "Replays a trace (plain, gzip or zstd; - is standard input) up to a tick. Draws\n"
-                           "the wheel at that tick as an SVG picture. Example:\n"
+                           "Replays a trace (plain or zstd; - is standard input) up to a tick. Draws the\n"
+                           "wheel at that tick as an SVG picture. Example:\n"
                            "\n"
                            "  tickwheel trace draw data/nginx-wrk.trace.zst --at 1000 -o wheel.svg\n"
                            "\n"
@@ -44,14 +43,15 @@ static int no_memory(void)
 }
 
 /* Makes the whole picture in memory first, so that a picture is never written by half. */
-static int write_picture(const struct picture *picture, const char *path)
+static int write_picture(const struct player *player, const struct view *view, const char *shape,
+                         const char *path)
 {
     char *bytes = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&bytes, &size);
     if (out == NULL)
         return no_memory();
-    picture_write(picture, out);
+    picture_write(view, player->trace, shape, out);
     bool good = !ferror(out);
     good = fclose(out) == 0 && good;
     int status = good ? COMMAND_GOOD : no_memory();
@@ -63,22 +63,10 @@ static int write_picture(const struct picture *picture, const char *path)
 
 static int draw_wheel(const struct player *player, const struct shape *shape, const char *path)
 {
-    struct view *view = malloc(sizeof *view);
-    if (view == NULL)
-        return no_memory();
-    const struct picture picture = {.view = view, .trace = player->trace, .shape = shape->name};
-    int status = COMMAND_GOOD;
-    if (view_take(view, player->wheel, shape->geometry.overflow) != 0) {
-        status = no_memory();
-    } else if (view_total(view) != view->pending) {
-        complain("the wheel has a wrong count: %" PRIu64 " timers on its levels, but %" PRIu64 " pending",
-                 view_total(view), view->pending);
-        status = COMMAND_WRONG;
-    }
-    if (status == COMMAND_GOOD)
-        status = write_picture(&picture, path);
-    view_free(view);
-    free(view);
+    struct view view;
+    int error = view_take(&view, player->wheel, shape->geometry.overflow);
+    int status = error != 0 ? no_memory() : write_picture(player, &view, shape->name, path);
+    view_free(&view);
     return status;
 }
 
@@ -87,14 +75,12 @@ static int play_and_draw(const struct trace *trace, const struct shape *shape, u
     struct player player;
     if (player_start(&player, trace, &shape->geometry) != 0)
         return no_memory();
-    progress_begin("playing");
     int error = player_play_to(&player, tick);
     int status = COMMAND_WRONG;
     if (error != 0)
         player_complain(&player, error);
     else
         status = draw_wheel(&player, shape, path);
-    progress_end();
     player_stop(&player);
     return status;
 }

@@ -10,13 +10,7 @@
 
 #include <stdio.h>
 
-struct picture {
-    const struct view *view;
-    const struct trace *trace;
-    const char *shape; /* the wheel's name, for people */
-};
-
-/* Writes the picture. The same view gives the same bytes. */
-void picture_write(const struct picture *picture, FILE *out);
+/* Writes the picture; `shape` is the wheel's name, for people. The same view gives the same bytes. */
+void picture_write(const struct view *view, const struct trace *trace, const char *shape, FILE *out);
 
 #endif

@@ -18,10 +18,10 @@ static void poll_at(struct player *p, uint64_t tick)
         struct object *object = TW_CONTAINER(timer, struct object, timer);
         object->firings++;
         p->fired++;
-        if (observer != NULL && observer->fired != NULL)
+        if (observer != NULL)
             observer->fired(observer->arg, (uint32_t)(object - p->objects), tick);
     }
-    if (observer != NULL && observer->polled != NULL)
+    if (observer != NULL)
         observer->polled(observer->arg, tick);
 }
 
@@ -72,14 +72,15 @@ static int apply(struct player *p, const struct record *record)
         if (error != 0)
             return error;
     }
-    if (p->observer != NULL && p->observer->applied != NULL)
-        p->observer->applied(p->observer->arg, record, pending);
+    if (p->observer != NULL)
+        p->observer->applied(p->observer->arg, record);
     return 0;
 }
 
-int player_play(struct player *p, size_t end)
+/* Plays the records up to and including a tick. */
+static int play_records(struct player *p, uint64_t last)
 {
-    for (; p->next < end; p->next++) {
+    for (; p->next < p->trace->count && p->trace->records[p->next].tick <= last; p->next++) {
         const struct record *record = &p->trace->records[p->next];
         if (record->what == RECORD_FIRED)
             continue;
@@ -95,24 +96,19 @@ int player_play(struct player *p, size_t end)
 
 int player_play_to(struct player *p, uint64_t tick)
 {
-    size_t end = p->next;
-    while (end < p->trace->count && p->trace->records[end].tick <= tick)
-        end++;
-    int error = player_play(p, end);
+    int error = play_records(p, tick);
     if (error == 0 && tick > tw_wheel_now(p->wheel))
         pass_time(p, tick);
     return error;
 }
 
-bool player_finish(struct player *p, uint64_t polls)
+int player_play(struct player *p)
 {
+    int error = play_records(p, UINT64_MAX);
     /* A timer that has not fired at the end of time is lost. The report counts it as missed. */
-    while (tw_wheel_count(p->wheel) > 0 && tw_wheel_now(p->wheel) < UINT64_MAX) {
-        if (polls-- == 0)
-            return false;
+    while (error == 0 && tw_wheel_count(p->wheel) > 0 && tw_wheel_now(p->wheel) < UINT64_MAX)
         poll_at(p, next_work(p));
-    }
-    return true;
+    return error;
 }
 
 /* ---- start and stop ------------------------------------------------------------------------------------- */

@@ -17,11 +17,11 @@ struct object {
     uint64_t firings;
 };
 
-/* Hooks that watch the player. Any of them may be NULL. */
+/* Hooks that watch the player. */
 struct observer {
     void (*fired)(void *arg, uint32_t id, uint64_t tick);
     void (*polled)(void *arg, uint64_t tick); /* no more timer is due at this tick */
-    void (*applied)(void *arg, const struct record *record, bool was_pending);
+    void (*applied)(void *arg, const struct record *record);
     void *arg;
 };
 
@@ -38,18 +38,13 @@ struct player {
  * Returns: 0 or TW_ENOMEM. */
 int player_start(struct player *player, const struct trace *trace, const struct tw_geometry *geometry);
 
-/* Plays the records before number `end`.
+/* Plays the records up to and including tick `tick`, and then moves the clock to that tick.
  * Returns: 0, or the error with which the wheel refused a timer; then `next` is the refused record. */
-int player_play(struct player *player, size_t end);
-
-/* Plays the records up to and including tick `tick`, and then moves the clock to that tick. Returns: as
- * player_play(). */
 int player_play_to(struct player *player, uint64_t tick);
 
-/* Moves the clock until every pending timer has fired, or over `polls` ticks with work, whichever comes
- * first.
- * Returns: true if no timer is left to fire. */
-bool player_finish(struct player *player, uint64_t polls);
+/* Plays all records, and then moves the clock until every pending timer has fired. Returns: as
+ * player_play_to(). */
+int player_play(struct player *player);
 
 /* Prints the error of the refused record `next`: its line, and the range of the wheel. */
 void player_complain(const struct player *player, int error);

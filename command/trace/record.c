@@ -10,7 +10,6 @@
 
 #include "command.h"
 #include "figures.h"
-#include "progress.h"
 #include "source.h"
 
 #include <errno.h>
@@ -252,7 +251,6 @@ static bool parse_source(struct parser *p, struct source *source, char *text)
             p->line++;
             return wrong(p, "a line that does not end", "at most %d bytes", TEXT_SIZE - 1);
         }
-        progress_show(source_progress(source));
     }
 }
 
@@ -268,7 +266,6 @@ int trace_load(struct trace *trace, const char *path)
 {
     memset(trace, 0, sizeof *trace);
     name_trace(trace, path);
-    progress_begin("reading");
     struct source *source = source_open(path);
     char *text = malloc(TEXT_SIZE);
     struct parser parser = {.trace = trace};
@@ -278,7 +275,6 @@ int trace_load(struct trace *trace, const char *path)
     good = good && parse_source(&parser, source, text);
     free(text);
     source_close(source);
-    progress_end();
     if (!good)
         trace_free(trace);
     trace->tick_ns = figure_tick(trace->tick);

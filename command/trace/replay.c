@@ -2,16 +2,14 @@
  *
  * tickwheel trace replay. The whole trace is read into memory first. Then it is played several times:
  *
- * 1. once to count operations and to warm the caches,
- * 2. several times without hooks, to measure the time,
- * 3. once beside the model, to check each firing.
+ * 1. once to count operations, and to check each firing beside the model,
+ * 2. several times without hooks, to measure the time.
  *
  * So the measured cost of an operation is the cost of the wheel alone, and results are printed only after all
  * passes.
  */
 #include "command.h"
 #include "player.h"
-#include "progress.h"
 #include "report.h"
 
 #include <errno.h>
@@ -20,14 +18,14 @@
 #include <string.h>
 #include <time.h>
 
-enum { SLICE = 1 << 14, TIMED_MIN = 3, TIMED_MAX = 15 };
+enum { TIMED_MIN = 3, TIMED_MAX = 15 };
 static const double TIMED_ENOUGH = 0.5; /* seconds of timed passes after which no further one is begun */
 
 static const char USAGE[] = "usage: tickwheel trace replay TRACE [--preset NAME | --geometry LEVELS]\n"
                             "                              [--overflow HOW] [--no-check] [--json]\n";
 
 static const char HELP[] = "\n"
-                           "Replays a recorded trace of timer operations (plain, gzip or zstd; - is standard\n"
+                           "Replays a recorded trace of timer operations (plain or zstd; - is standard\n"
                            "input) through the wheel, in virtual time, and checks every firing against a\n"
                            "sorted list of the pending timers. Example:\n"
                            "\n"
@@ -72,58 +70,59 @@ struct replay {
     uint64_t refiled; /* timers that the wheel refiled up to the last poll */
 };
 
-/* Plays the whole trace, with a progress bar. Returns an exit status. */
-static int play_all(struct replay *r, const char *what)
+static int no_memory(void)
 {
-    struct player *player = &r->player;
-    size_t count = r->trace.count;
-    progress_begin(what);
-    while (player->next < count) {
-        size_t end = count - player->next > SLICE ? player->next + SLICE : count;
-        int error = player_play(player, end);
-        if (error != 0) {
-            player_complain(player, error);
-            return COMMAND_WRONG;
-        }
-        progress_show((double)end / (double)count);
-    }
-    /* In slices: a small wheel may turn very often before its farthest timer fires. */
-    while (!player_finish(player, SLICE))
-        progress_show(-1);
-    progress_end();
-    return COMMAND_GOOD;
+    complain("no memory for the wheel");
+    return COMMAND_WRONG;
 }
 
-static void survey_polled(void *arg, uint64_t tick)
+static void note_fired(void *arg, uint32_t id, uint64_t tick)
+{
+    struct replay *r = arg;
+    if (r->model != NULL)
+        model_fired(r->model, id, tick);
+}
+
+static void note_polled(void *arg, uint64_t tick)
 {
     struct replay *r = arg;
     uint64_t refiled = tw_wheel_refiled(r->player.wheel);
-    (void)tick;
     if (refiled - r->refiled > r->findings.most_refiled)
         r->findings.most_refiled = refiled - r->refiled;
     r->refiled = refiled;
+    if (r->model != NULL)
+        model_settled(r->model, tick);
 }
 
-static void survey_applied(void *arg, const struct record *record, bool was_pending)
+static void note_applied(void *arg, const struct record *record)
 {
     struct replay *r = arg;
     uint64_t pending = tw_wheel_count(r->player.wheel);
-    (void)was_pending;
     if (pending > r->findings.pending_peak)
         r->findings.pending_peak = pending;
     if (record->what != RECORD_CANCEL)
         bins_add(&r->findings.delays, record->deadline > record->tick ? record->deadline - record->tick : 1);
+    if (r->model != NULL && record->what == RECORD_CANCEL)
+        model_cancel(r->model, record->id);
+    else if (r->model != NULL)
+        model_file(r->model, record->id, record->tick, record->deadline);
 }
 
 /* The first pass. It fails if the wheel refuses a timer, so the later passes need not check for that. */
-static int survey(struct replay *r)
+static int survey(struct replay *r, bool check)
 {
-    const struct observer observer = {.polled = survey_polled, .applied = survey_applied, .arg = r};
-    const struct player *player = &r->player;
+    const struct observer observer = {note_fired, note_polled, note_applied, r};
+    struct player *player = &r->player;
     struct findings *f = &r->findings;
-    r->player.observer = &observer;
-    int status = play_all(r, "counting");
-    r->player.observer = NULL;
+    if (check && (r->model = model_new(r->trace.ids)) == NULL)
+        return no_memory();
+    player->observer = &observer;
+    int error = player_play(player);
+    player->observer = NULL;
+    if (error != 0) {
+        player_complain(player, error);
+        return COMMAND_WRONG;
+    }
     f->operations = r->trace.count;
     f->levels = tw_wheel_levels(player->wheel);
     f->adds = player->adds;
@@ -131,7 +130,10 @@ static int survey(struct replay *r)
     f->cancels = player->cancels;
     f->stale = player->stale;
     f->fired = player->fired;
-    return status;
+    f->checked = check;
+    if (check)
+        f->verdict = model_finish(r->model);
+    return COMMAND_GOOD;
 }
 
 static double seconds(void)
@@ -147,65 +149,21 @@ static int compare_doubles(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static int no_memory(void)
-{
-    complain("no memory for the wheel");
-    return COMMAND_WRONG;
-}
-
 static int time_passes(struct replay *r)
 {
     double pass[TIMED_MAX], all = 0;
     size_t passes = 0;
-    progress_begin("timing");
     while (passes < TIMED_MAX && (passes < TIMED_MIN || all < TIMED_ENOUGH)) {
         if (player_rewind(&r->player, &r->shape.geometry) != 0)
             return no_memory();
         double start = seconds();
-        player_play(&r->player, r->trace.count);
-        player_finish(&r->player, UINT64_MAX);
+        player_play(&r->player);
         all += pass[passes++] = seconds() - start;
-        progress_show((double)passes / TIMED_MAX);
     }
     qsort(pass, passes, sizeof *pass, compare_doubles);
     if (r->trace.count > 0)
         r->findings.ns_per_op = pass[passes / 2] * 1e9 / (double)r->trace.count;
     return COMMAND_GOOD;
-}
-
-static void check_fired(void *arg, uint32_t id, uint64_t tick)
-{
-    model_fired(((struct replay *)arg)->model, id, tick);
-}
-
-static void check_polled(void *arg, uint64_t tick)
-{
-    model_settled(((struct replay *)arg)->model, tick);
-}
-
-static void check_applied(void *arg, const struct record *record, bool was_pending)
-{
-    struct replay *r = arg;
-    (void)was_pending; /* the model keeps its own state */
-    if (record->what == RECORD_CANCEL)
-        model_cancel(r->model, record->id);
-    else
-        model_file(r->model, record->id, record->tick, record->deadline);
-}
-
-static int check(struct replay *r)
-{
-    const struct observer observer = {
-        .fired = check_fired, .polled = check_polled, .applied = check_applied, .arg = r};
-    r->model = model_new(r->trace.ids);
-    if (r->model == NULL || player_rewind(&r->player, &r->shape.geometry) != 0)
-        return no_memory();
-    r->player.observer = &observer;
-    int status = play_all(r, "checking");
-    r->player.observer = NULL;
-    r->findings.verdict = model_finish(r->model);
-    r->findings.checked = true;
-    return status;
 }
 
 /* ---- the command ---------------------------------------------------------------------------------------- */
@@ -227,13 +185,8 @@ static int run_passes(struct replay *r, const struct replay_options *options)
     trace_drop_remarks(&r->trace);
     if (player_start(&r->player, &r->trace, &r->shape.geometry) != 0)
         return no_memory();
-    int status = survey(r);
-    if (status == COMMAND_GOOD)
-        status = time_passes(r);
-    if (status == COMMAND_GOOD && options->check)
-        status = check(r);
-    progress_end();
-    return status;
+    int status = survey(r, options->check);
+    return status == COMMAND_GOOD ? time_passes(r) : status;
 }
 
 static int replay(struct replay *r, const struct replay_options *options)

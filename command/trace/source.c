@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * fill() reads bytes. One unpacking step turns the bytes in the buffer into text: by copying, inflate or
- * zstd. A step may use up input without making text, or make text without using up input. So source_read()
- * steps until there is text, and reads more bytes only if a step could not use the bytes it had. An
- * unfinished gzip member or zstd frame at the end of the file is an error, because half a trace must not pass
- * for a whole trace.
+ * fill() reads bytes. One unpacking step turns the bytes in the buffer into text: by copying, or by zstd. A
+ * step may use up input without making text, or make text without using up input. So source_read() steps
+ * until there is text, and reads more bytes only if a step could not use the bytes it had. An unfinished zstd
+ * frame at the end of the file is an error, because half a trace must not pass for a whole trace.
  */
 #include "source.h"
 
@@ -14,23 +13,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 #include <zstd.h>
 
 enum { INPUT_SIZE = 1 << 16, PROBLEM_SIZE = 160, MAGIC_SIZE = 4 };
 
-enum packing { UNKNOWN, PLAIN, GZIP, ZSTD };
+enum packing { UNKNOWN, PLAIN, ZSTD };
 
 struct source {
     int fd;
-    off_t length, taken; /* length of the file (0: not known) and bytes read, for the progress bar */
     enum packing packing;
     bool ended;  /* the file has no more bytes */
-    bool inside; /* a gzip member or zstd frame has begun, but not ended */
+    bool inside; /* a zstd frame has begun, but not ended */
     size_t at, have;
-    z_stream gzip;
     ZSTD_DStream *zstd;
     char problem[PROBLEM_SIZE];
     unsigned char input[INPUT_SIZE];
@@ -46,9 +41,6 @@ struct source *source_open(const char *path)
         free(source);
         return NULL;
     }
-    struct stat about;
-    if (fstat(source->fd, &about) == 0 && S_ISREG(about.st_mode))
-        source->length = about.st_size;
     return source;
 }
 
@@ -56,8 +48,6 @@ void source_close(struct source *source)
 {
     if (source == NULL)
         return;
-    if (source->packing == GZIP)
-        inflateEnd(&source->gzip);
     ZSTD_freeDStream(source->zstd);
     if (source->fd != STDIN_FILENO)
         close(source->fd);
@@ -67,11 +57,6 @@ void source_close(struct source *source)
 const char *source_problem(const struct source *source)
 {
     return source->problem;
-}
-
-double source_progress(const struct source *source)
-{
-    return source->length > 0 ? (double)source->taken / (double)source->length : -1;
 }
 
 /* Keeps the text of the first error. Returns false, so that the caller can return its result. */
@@ -96,16 +81,13 @@ static bool fill(struct source *source)
         return fail(source, "a file that cannot be read (", strerror(errno), "), expected a trace");
     source->ended = got == 0;
     source->have += (size_t)got;
-    source->taken += got;
     return true;
 }
 
 static enum packing packing_of(const unsigned char *bytes, size_t length)
 {
-    static const unsigned char GZIP_MAGIC[] = {0x1F, 0x8B}, ZSTD_MAGIC[] = {0x28, 0xB5, 0x2F, 0xFD};
+    static const unsigned char ZSTD_MAGIC[] = {0x28, 0xB5, 0x2F, 0xFD};
     static const unsigned char SKIPPABLE_MAGIC[] = {0x2A, 0x4D, 0x18};
-    if (length >= sizeof GZIP_MAGIC && memcmp(bytes, GZIP_MAGIC, sizeof GZIP_MAGIC) == 0)
-        return GZIP;
     if (length < MAGIC_SIZE)
         return PLAIN;
     /* A zstd file may also begin with a frame that readers skip: its first byte is 0x50 to 0x5F. */
@@ -118,14 +100,12 @@ static bool detect(struct source *source)
     while (source->have < MAGIC_SIZE && !source->ended)
         if (!fill(source))
             return false;
+    if (source->have >= 2 && source->input[0] == 0x1F && source->input[1] == 0x8B)
+        return fail(source, "gzip data", "",
+                    ", expected text or zstd data (try: zcat FILE | tickwheel trace replay -)");
     source->packing = packing_of(source->input, source->have);
     if (source->packing == ZSTD && (source->zstd = ZSTD_createDStream()) == NULL)
         return fail(source, "a zstd file", "", ", expected enough memory to unpack it");
-    /* 16 tells zlib to expect a gzip header, not a zlib header. */
-    if (source->packing == GZIP && inflateInit2(&source->gzip, MAX_WBITS + 16) != Z_OK) {
-        source->packing = PLAIN; /* source_close() must not call inflateEnd() */
-        return fail(source, "a gzip file", "", ", expected enough memory to unpack it");
-    }
     return true;
 }
 
@@ -137,30 +117,6 @@ static size_t step_plain(struct source *source, char *text, size_t size)
     memcpy(text, source->input + source->at, length);
     source->at += length;
     return length;
-}
-
-/* The members of a gzip file follow one another without a mark. Input after the end of a member begins the
- * next. */
-static bool step_gzip(struct source *source, char *text, size_t size, size_t *produced)
-{
-    z_stream *gzip = &source->gzip;
-    gzip->next_in = source->input + source->at;
-    gzip->avail_in = (uInt)(source->have - source->at);
-    gzip->next_out = (unsigned char *)text;
-    gzip->avail_out = (uInt)size;
-    if (!source->inside && gzip->avail_in > 0) {
-        inflateReset(gzip);
-        source->inside = true;
-    }
-    int result = source->inside ? inflate(gzip, Z_NO_FLUSH) : Z_BUF_ERROR;
-    source->at = source->have - gzip->avail_in;
-    *produced = size - gzip->avail_out;
-    if (result == Z_STREAM_END)
-        source->inside = false;
-    else if (result != Z_OK && result != Z_BUF_ERROR)
-        return fail(source, "damaged gzip data (", gzip->msg != NULL ? gzip->msg : zError(result),
-                    "), expected data that unpacks");
-    return true;
 }
 
 static bool step_zstd(struct source *source, char *text, size_t size, size_t *produced)
@@ -181,8 +137,6 @@ static bool step_zstd(struct source *source, char *text, size_t size, size_t *pr
 static bool step(struct source *source, char *text, size_t size, size_t *produced)
 {
     *produced = 0;
-    if (source->packing == GZIP)
-        return step_gzip(source, text, size, produced);
     if (source->packing == ZSTD)
         return step_zstd(source, text, size, produced);
     *produced = step_plain(source, text, size);
@@ -208,7 +162,6 @@ ssize_t source_read(struct source *source, char *text, size_t size)
     }
     if (!source->inside)
         return 0;
-    fail(source, source->packing == GZIP ? "gzip" : "zstd", " data that ends too early",
-         ", expected the rest of it");
+    fail(source, "zstd", " data that ends too early", ", expected the rest of it");
     return -1;
 }

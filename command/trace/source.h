@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Reads a plain, gzip or zstd file as a stream of text. The first bytes of the file tell its format, not its
+ * Reads a plain or zstd file as a stream of text. The first bytes of the file tell its format, not its
  * name.
  */
 #ifndef COMMAND_SOURCE_H
@@ -20,12 +20,9 @@ struct source *source_open(const char *path);
  * why). */
 ssize_t source_read(struct source *source, char *text, size_t size);
 
-/* Returns the error as a phrase that follows "found": "gzip data that ends too early, expected the rest of
+/* Returns the error as a phrase that follows "found": "zstd data that ends too early, expected the rest of
  * it". */
 const char *source_problem(const struct source *source);
-
-/* Returns the part of the file that has been read, 0 to 1; -1 if the length is not known. */
-double source_progress(const struct source *source);
 
 /* Closes it. `source` may be NULL. */
 void source_close(struct source *source);

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SKEW = 8 }; /* skewed: the fullest slot holds at least so many times the timers of the median slot */
-
 /* ---- windows -------------------------------------------------------------------------------------------- */
 
 /* The last tick of a level's window: the end of the current slot of the level above and its next `a`
@@ -38,53 +36,21 @@ static void find_windows(struct view *view)
 
 /* ---- counts --------------------------------------------------------------------------------------------- */
 
-static int count_slots(struct view_ring *ring, const struct tw_wheel *wheel, uint32_t l)
+/* Counts the timers of a level's slots, and finds the fullest slot. */
+static int count_slots(struct view *view, uint32_t l, const struct tw_wheel *wheel)
 {
+    struct view_ring *ring = &view->ring[l];
     ring->info = tw_wheel_level(wheel, l);
     ring->counts = calloc(ring->info.slots, sizeof *ring->counts);
     if (ring->counts == NULL)
         return -1;
-    for (uint32_t i = 0; ring->info.filed > 0 && i < ring->info.slots; i++)
+    if (ring->info.draining > view->most)
+        view->most = ring->info.draining;
+    for (uint32_t i = 0; ring->info.filed > 0 && i < ring->info.slots; i++) {
         ring->counts[i] = tw_wheel_slot_count(wheel, l, i);
-    return 0;
-}
-
-static int compare(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
-/* Copies the counts of all occupied slots. Returns the number of counts. */
-static size_t gather(const struct view *view, uint64_t *counts)
-{
-    size_t found = 0;
-    for (uint32_t l = 0; l < view->levels; l++) {
-        const struct view_ring *ring = &view->ring[l];
-        for (uint32_t i = 0; ring->info.filed > 0 && i < ring->info.slots; i++)
-            if (ring->counts[i] > 0)
-                counts[found++] = ring->counts[i];
-        if (ring->info.draining > 0)
-            counts[found++] = ring->info.draining;
+        if (ring->counts[i] > view->most)
+            view->most = ring->counts[i];
     }
-    return found;
-}
-
-static int find_scale(struct view *view)
-{
-    size_t slots = 1;
-    for (uint32_t l = 0; l < view->levels; l++)
-        slots += (size_t)view->ring[l].info.slots + 1;
-    uint64_t *counts = calloc(slots, sizeof *counts);
-    if (counts == NULL)
-        return -1;
-    size_t found = gather(view, counts);
-    qsort(counts, found, sizeof *counts, compare);
-    if (found > 0) {
-        view->most = counts[found - 1];
-        view->skewed = view->most >= SKEW * counts[found / 2];
-    }
-    free(counts);
     return 0;
 }
 
@@ -99,15 +65,15 @@ int view_take(struct view *view, struct tw_wheel *wheel, enum tw_overflow overfl
     view->overflow = overflow;
     view->rings = 1;
     for (uint32_t l = 0; l < tw_wheel_levels(wheel); l++) {
-        struct view_ring *ring = &view->ring[view->levels++];
-        if (count_slots(ring, wheel, l) != 0)
+        const struct tw_level_info *info = &view->ring[view->levels++].info;
+        if (count_slots(view, l, wheel) != 0)
             return -1;
-        if (ring->info.filed + ring->info.draining > 0)
+        if (info->filed + info->draining > 0)
             view->rings = l + 1;
     }
     view->exact = tw_wheel_next_exact(wheel); /* may refile timers, so it comes after counting the slots */
     find_windows(view);
-    return find_scale(view);
+    return 0;
 }
 
 uint32_t view_ring_of(const struct view *view, uint64_t tick)
@@ -116,14 +82,6 @@ uint32_t view_ring_of(const struct view *view, uint64_t tick)
     while (l + 1 < view->rings && tick > view->ring[l].last)
         l++;
     return l;
-}
-
-uint64_t view_total(const struct view *view)
-{
-    uint64_t total = 0;
-    for (uint32_t l = 0; l < view->levels; l++)
-        total += view->ring[l].info.filed + view->ring[l].info.draining;
-    return total;
 }
 
 void view_free(struct view *view)

@@ -26,7 +26,6 @@ struct view {
     uint32_t rings;        /* levels to draw: up to the highest level with timers, at least one */
     uint64_t most;         /* timers in the fullest slot, or being refiled from a slot */
     enum tw_overflow overflow;
-    bool skewed; /* most slots hold far fewer timers than `most` */
     struct view_ring ring[TW_LEVELS_MAX];
 };
 
@@ -35,9 +34,6 @@ int view_take(struct view *view, struct tw_wheel *wheel, enum tw_overflow overfl
 
 /* The ring on which a timer for this tick would be filed; at most the last ring that is drawn. */
 uint32_t view_ring_of(const struct view *view, uint64_t tick);
-
-/* The timers on all levels of the view. In a correct wheel this equals tw_wheel_count(). */
-uint64_t view_total(const struct view *view);
 
 void view_free(struct view *view);
 

@@ -314,8 +314,8 @@ int tw_sched_cancel_wait(struct tw_sched *sched, uint64_t id, enum tw_cancelled 
  *     not yet handed the task over. A callback that moves its own task after a stop gets this error.
  *   - TW_ERANGE: the geometry refuses such a long delay.
  *   - TW_ENOMEM: the geometry grows, and there is no memory.
- *   - TW_EFULL: the callback is under way, so the task would take a place under max_pending again, and there
- *     is none. */
+ *   - TW_EFULL: the callback is under way, so the task would take a place under max_pending again, and all
+ *     are taken. */
 int tw_sched_move_after(struct tw_sched *sched, uint64_t id, uint64_t delay_ns);
 int tw_sched_move_at(struct tw_sched *sched, uint64_t id, uint64_t due_ns);
 

@@ -495,8 +495,8 @@ template <class Tick = std::chrono::milliseconds, class Timer = timer, class Clo
     {
         return tw_wheel_check(raw_);
     }
-    /* The timer whose tw_timer a function of C was given, such as the due callback of a loop (loop.h). NULL: of
-     * NULL. */
+    /* The timer that contains this tw_timer, which a function of C was given, such as the due callback of a
+     * loop (loop.h). NULL if `found` is NULL. */
     static Timer *object(tw_timer *found) noexcept
     {
         if (found == nullptr)

@@ -114,20 +114,17 @@ static void *resize_memory(void *old, int size)
 
 /* ---- files ----------------------------------------------------------------------------------------------- */
 
-/* A file of ours: SQLite's own file lies behind it. */
+/* What lies behind an open file of the VFS below. The file has our methods in place of its own. */
 struct file {
-    sqlite3_file base;
-    sqlite3_file *real;
+    const sqlite3_io_methods *own;
+    sqlite3_io_methods ours;
 };
 
-static sqlite3_file *real_of(sqlite3_file *file)
-{
-    return ((struct file *)file)->real;
-}
+static sqlite3_vfs *below;
 
-static int close_file(sqlite3_file *file)
+static struct file *behind(sqlite3_file *file)
 {
-    return real_of(file)->pMethods->xClose(real_of(file));
+    return (struct file *)((char *)file + below->szOsFile);
 }
 
 /* The code of a call that fails. */
@@ -143,19 +140,14 @@ static int read_file(sqlite3_file *file, void *to, int size, sqlite3_int64 at)
     int code = atomic_load(&disk_code);
     if ((code == SQLITE_IOERR_READ || code == SQLITE_IOERR_CORRUPTFS) && fails(&disk_left, &disk_on))
         return fault_of_disk();
-    return real_of(file)->pMethods->xRead(real_of(file), to, size, at);
+    return behind(file)->own->xRead(file, to, size, at);
 }
 
 static int write_file(sqlite3_file *file, const void *from, int size, sqlite3_int64 at)
 {
     if (fails(&disk_left, &disk_on))
         return fault_of_disk();
-    return real_of(file)->pMethods->xWrite(real_of(file), from, size, at);
-}
-
-static int truncate_file(sqlite3_file *file, sqlite3_int64 size)
-{
-    return real_of(file)->pMethods->xTruncate(real_of(file), size);
+    return behind(file)->own->xWrite(file, from, size, at);
 }
 
 static int sync_file(sqlite3_file *file, int flags)
@@ -163,95 +155,25 @@ static int sync_file(sqlite3_file *file, int flags)
     if (fails(&disk_left, &disk_on))
         return fault_of_disk();
     atomic_fetch_add(&syncs, 1);
-    return real_of(file)->pMethods->xSync(real_of(file), flags);
+    return behind(file)->own->xSync(file, flags);
 }
-
-static int size_file(sqlite3_file *file, sqlite3_int64 *size)
-{
-    return real_of(file)->pMethods->xFileSize(real_of(file), size);
-}
-
-static int lock_file(sqlite3_file *file, int level)
-{
-    return real_of(file)->pMethods->xLock(real_of(file), level);
-}
-
-static int unlock_file(sqlite3_file *file, int level)
-{
-    return real_of(file)->pMethods->xUnlock(real_of(file), level);
-}
-
-static int check_lock(sqlite3_file *file, int *locked)
-{
-    return real_of(file)->pMethods->xCheckReservedLock(real_of(file), locked);
-}
-
-static int control_file(sqlite3_file *file, int what, void *arg)
-{
-    return real_of(file)->pMethods->xFileControl(real_of(file), what, arg);
-}
-
-static int sector_size(sqlite3_file *file)
-{
-    return real_of(file)->pMethods->xSectorSize(real_of(file));
-}
-
-static int traits(sqlite3_file *file)
-{
-    return real_of(file)->pMethods->xDeviceCharacteristics(real_of(file));
-}
-
-static int map_index(sqlite3_file *file, int page, int size, int extend, void volatile **to)
-{
-    return real_of(file)->pMethods->xShmMap(real_of(file), page, size, extend, to);
-}
-
-static int lock_index(sqlite3_file *file, int offset, int n, int flags)
-{
-    return real_of(file)->pMethods->xShmLock(real_of(file), offset, n, flags);
-}
-
-static void barrier(sqlite3_file *file)
-{
-    real_of(file)->pMethods->xShmBarrier(real_of(file));
-}
-
-static int unmap_index(sqlite3_file *file, int remove)
-{
-    return real_of(file)->pMethods->xShmUnmap(real_of(file), remove);
-}
-
-static const sqlite3_io_methods methods = {
-    .iVersion = 2,
-    .xClose = close_file,
-    .xRead = read_file,
-    .xWrite = write_file,
-    .xTruncate = truncate_file,
-    .xSync = sync_file,
-    .xFileSize = size_file,
-    .xLock = lock_file,
-    .xUnlock = unlock_file,
-    .xCheckReservedLock = check_lock,
-    .xFileControl = control_file,
-    .xSectorSize = sector_size,
-    .xDeviceCharacteristics = traits,
-    .xShmMap = map_index,
-    .xShmLock = lock_index,
-    .xShmBarrier = barrier,
-    .xShmUnmap = unmap_index,
-};
-
-static sqlite3_vfs *below;
 
 static int open_file(sqlite3_vfs *vfs, sqlite3_filename name, sqlite3_file *file, int flags, int *got)
 {
-    struct file *ours = (struct file *)file;
+    struct file *more = behind(file);
     (void)vfs;
-    ours->real = (sqlite3_file *)(ours + 1);
     if (atomic_load(&readonly))
         flags = (flags & ~(SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE)) | SQLITE_OPEN_READONLY;
-    int code = below->xOpen(below, name, ours->real, flags, got);
-    ours->base.pMethods = ours->real->pMethods != NULL ? &methods : NULL;
+    int code = below->xOpen(below, name, file, flags, got);
+    if (file->pMethods == NULL)
+        return code;
+    more->own = file->pMethods;
+    more->ours = *more->own;
+    more->ours.iVersion = 2; /* the pages of a mapped file would be read without a call */
+    more->ours.xRead = read_file;
+    more->ours.xWrite = write_file;
+    more->ours.xSync = sync_file;
+    file->pMethods = &more->ours;
     return code;
 }
 

@@ -10,10 +10,10 @@
 #include <pthread.h>
 #include <sqlite3.h>
 
-/* An open file: SQLite's own lies behind it. */
+/* What lies behind an open file of the VFS below. The file has our methods in place of its own. */
 struct file {
-    sqlite3_file base;
-    sqlite3_file *real;
+    const sqlite3_io_methods *own;
+    sqlite3_io_methods ours;
     struct place *place; /* NULL: a file that nobody finds after a crash */
     bool syncs_folder;   /* of a log or journal that was opened, SQLite's first sync is one of the folder too */
 };
@@ -84,57 +84,52 @@ static int count_operation(void)
 
 /* ---- files ----------------------------------------------------------------------------------------------- */
 
-static sqlite3_file *real_of(sqlite3_file *file)
+static struct file *behind(sqlite3_file *file)
 {
-    return ((struct file *)file)->real;
-}
-
-static int close_file(sqlite3_file *file)
-{
-    return real_of(file)->pMethods->xClose(real_of(file));
+    return (struct file *)((char *)file + power.below->szOsFile);
 }
 
 static int read_file(sqlite3_file *file, void *to, int size, sqlite3_int64 at)
 {
-    return power_is_off() ? SQLITE_IOERR_READ : real_of(file)->pMethods->xRead(real_of(file), to, size, at);
+    return power_is_off() ? SQLITE_IOERR_READ : behind(file)->own->xRead(file, to, size, at);
 }
 
 /* The write at which the power goes off may have reached the disk. */
 static int write_file(sqlite3_file *file, const void *from, int size, sqlite3_int64 at)
 {
-    struct place *place = ((struct file *)file)->place;
+    struct place *place = behind(file)->place;
     pthread_mutex_lock(&power.lock);
     bool was_off = power.off;
     int code = count_operation();
     if (place != NULL && (code == SQLITE_OK || (power.off && !was_off)))
         disk_write(place, (size_t)at, from, (size_t)size);
     pthread_mutex_unlock(&power.lock);
-    return code == SQLITE_OK ? real_of(file)->pMethods->xWrite(real_of(file), from, size, at) : code;
+    return code == SQLITE_OK ? behind(file)->own->xWrite(file, from, size, at) : code;
 }
 
 static int truncate_file(sqlite3_file *file, sqlite3_int64 size)
 {
-    struct place *place = ((struct file *)file)->place;
+    struct place *place = behind(file)->place;
     pthread_mutex_lock(&power.lock);
     int code = count_operation();
     if (place != NULL && code == SQLITE_OK)
         disk_write(place, (size_t)size, NULL, 0);
     pthread_mutex_unlock(&power.lock);
-    return code == SQLITE_OK ? real_of(file)->pMethods->xTruncate(real_of(file), size) : code;
+    return code == SQLITE_OK ? behind(file)->own->xTruncate(file, size) : code;
 }
 
 /* No real disk waits: the picture alone counts. */
 static int sync_file(sqlite3_file *file, int flags)
 {
-    struct file *ours = (struct file *)file;
+    struct file *more = behind(file);
     (void)flags;
     pthread_mutex_lock(&power.lock);
     int code = count_operation();
-    if (ours->place != NULL && code == SQLITE_OK) {
-        disk_sync(ours->place);
-        if (ours->syncs_folder)
+    if (more->place != NULL && code == SQLITE_OK) {
+        disk_sync(more->place);
+        if (more->syncs_folder)
             disk_sync_folder(&power.disk);
-        ours->syncs_folder = false;
+        more->syncs_folder = false;
     }
     pthread_mutex_unlock(&power.lock);
     return code;
@@ -142,27 +137,7 @@ static int sync_file(sqlite3_file *file, int flags)
 
 static int size_file(sqlite3_file *file, sqlite3_int64 *size)
 {
-    return power_is_off() ? SQLITE_IOERR_FSTAT : real_of(file)->pMethods->xFileSize(real_of(file), size);
-}
-
-static int lock_file(sqlite3_file *file, int level)
-{
-    return real_of(file)->pMethods->xLock(real_of(file), level);
-}
-
-static int unlock_file(sqlite3_file *file, int level)
-{
-    return real_of(file)->pMethods->xUnlock(real_of(file), level);
-}
-
-static int check_lock(sqlite3_file *file, int *locked)
-{
-    return real_of(file)->pMethods->xCheckReservedLock(real_of(file), locked);
-}
-
-static int control_file(sqlite3_file *file, int order, void *arg)
-{
-    return real_of(file)->pMethods->xFileControl(real_of(file), order, arg);
+    return power_is_off() ? SQLITE_IOERR_FSTAT : behind(file)->own->xFileSize(file, size);
 }
 
 static int sector_size(sqlite3_file *file)
@@ -171,70 +146,40 @@ static int sector_size(sqlite3_file *file)
     return (int)power.disk.sector;
 }
 
-static int traits(sqlite3_file *file)
+static void take_methods(sqlite3_file *file)
 {
-    return real_of(file)->pMethods->xDeviceCharacteristics(real_of(file));
+    struct file *more = behind(file);
+    more->own = file->pMethods;
+    more->ours = *more->own;
+    more->ours.iVersion = 2; /* the pages of a mapped file would be read without a call */
+    more->ours.xRead = read_file;
+    more->ours.xWrite = write_file;
+    more->ours.xTruncate = truncate_file;
+    more->ours.xSync = sync_file;
+    more->ours.xFileSize = size_file;
+    more->ours.xSectorSize = sector_size;
+    file->pMethods = &more->ours;
 }
-
-static int map_index(sqlite3_file *file, int page, int size, int extend, void volatile **to)
-{
-    return real_of(file)->pMethods->xShmMap(real_of(file), page, size, extend, to);
-}
-
-static int lock_index(sqlite3_file *file, int offset, int n, int flags)
-{
-    return real_of(file)->pMethods->xShmLock(real_of(file), offset, n, flags);
-}
-
-static void barrier(sqlite3_file *file)
-{
-    real_of(file)->pMethods->xShmBarrier(real_of(file));
-}
-
-static int unmap_index(sqlite3_file *file, int remove)
-{
-    return real_of(file)->pMethods->xShmUnmap(real_of(file), remove);
-}
-
-static const sqlite3_io_methods methods = {
-    .iVersion = 2,
-    .xClose = close_file,
-    .xRead = read_file,
-    .xWrite = write_file,
-    .xTruncate = truncate_file,
-    .xSync = sync_file,
-    .xFileSize = size_file,
-    .xLock = lock_file,
-    .xUnlock = unlock_file,
-    .xCheckReservedLock = check_lock,
-    .xFileControl = control_file,
-    .xSectorSize = sector_size,
-    .xDeviceCharacteristics = traits,
-    .xShmMap = map_index,
-    .xShmLock = lock_index,
-    .xShmBarrier = barrier,
-    .xShmUnmap = unmap_index,
-};
 
 static int open_file(sqlite3_vfs *vfs, sqlite3_filename name, sqlite3_file *file, int flags, int *got)
 {
     static const int kept = SQLITE_OPEN_MAIN_DB | SQLITE_OPEN_WAL | SQLITE_OPEN_MAIN_JOURNAL;
-    struct file *ours = (struct file *)file;
+    struct file *more = behind(file);
     (void)vfs;
-    ours->base.pMethods = NULL;
-    ours->real = (sqlite3_file *)(ours + 1);
-    ours->place = NULL;
-    ours->syncs_folder = (flags & (SQLITE_OPEN_WAL | SQLITE_OPEN_MAIN_JOURNAL)) != 0;
+    file->pMethods = NULL;
+    more->place = NULL;
+    more->syncs_folder = (flags & (SQLITE_OPEN_WAL | SQLITE_OPEN_MAIN_JOURNAL)) != 0;
     if (power_is_off())
         return SQLITE_CANTOPEN;
     pthread_mutex_lock(&power.lock);
     if (name != NULL && (flags & kept) != 0)
-        ours->place = disk_place(&power.disk, name);
-    int code = power.below->xOpen(power.below, name, ours->real, flags, got);
-    if (code == SQLITE_OK && ours->place != NULL)
-        ours->place->exists = true;
+        more->place = disk_place(&power.disk, name);
+    int code = power.below->xOpen(power.below, name, file, flags, got);
+    if (code == SQLITE_OK && more->place != NULL)
+        more->place->exists = true;
     pthread_mutex_unlock(&power.lock);
-    ours->base.pMethods = ours->real->pMethods != NULL ? &methods : NULL;
+    if (file->pMethods != NULL)
+        take_methods(file);
     return code;
 }
 
