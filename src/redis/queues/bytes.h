@@ -19,4 +19,10 @@ static inline bool tw__redis_bytes_equal(struct tw__redis_bytes a, struct tw__re
     return a.size == b.size && (a.size == 0 || memcmp(a.at, b.at, a.size) == 0);
 }
 
+static inline bool tw__redis_bytes_begin(struct tw__redis_bytes bytes, const char *beginning)
+{
+    size_t size = strlen(beginning);
+    return bytes.size >= size && memcmp(bytes.at, beginning, size) == 0;
+}
+
 #endif
