@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Changes of the lives of tasks, as bytes. All numbers are varints (varint.h).
+ * Changes of the lives of tasks, as bytes. All numbers are varints (bytes.h).
  *
  *     life:    0, id size, id, time, life
  *     letter:  1, id size, id of the task that goes on, new id size, new id, time of death, life

@@ -32,9 +32,9 @@
 #include <pthread.h>
 #include <task/words.h>
 
+#include "bytes.h"
 #include "table.h"
 #include "task.h"
-#include "vector.h"
 
 /* What a task's target is. A task with the kind WORKERS has no target: workers take it from its queue. */
 enum tw__redis_kind { TW__REDIS_STREAM, TW__REDIS_LIST, TW__REDIS_LIST_LEFT, TW__REDIS_WORKERS };

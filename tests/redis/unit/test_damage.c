@@ -8,6 +8,7 @@
 #include "tests/support/random.h"
 #include "tests/support/run.h"
 
+#include <src/redis/queues/bytes.h>
 #include <src/redis/queues/check.h>
 #include <src/redis/queues/chunk.h>
 #include <src/redis/queues/grave.h>
@@ -16,7 +17,6 @@
 #include <src/redis/queues/queue.h>
 #include <src/redis/queues/route.h>
 #include <src/redis/queues/share.h>
-#include <src/redis/queues/varint.h>
 
 /* ---- chunks that are damaged ----------------------------------------------------------------------------- */
 

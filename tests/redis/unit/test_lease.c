@@ -10,7 +10,7 @@
 #include <src/redis/queues/queue.h>
 #include <src/redis/queues/route.h>
 #include <src/redis/queues/share.h>
-#include <src/redis/queues/varint.h>
+#include <src/redis/queues/bytes.h>
 #include <inttypes.h>
 #include <stdio.h>
 
