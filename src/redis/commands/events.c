@@ -40,8 +40,8 @@
 #include "keyspace/alarm.h"
 #include "keyspace/chores.h"
 #include "keyspace/keys.h"
-#include "queues/grave.h"
 #include "queues/place.h"
+#include "queues/queues.h"
 #include "server/config.h"
 #include "server/mend.h"
 

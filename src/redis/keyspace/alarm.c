@@ -19,8 +19,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "queues/grave.h"
 #include "queues/place.h"
+#include "queues/queues.h"
 
 enum {
     OVERSLEPT_MS = 20,

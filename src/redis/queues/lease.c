@@ -14,7 +14,7 @@
 #include "change.h"
 #include "place.h"
 #include "queue.h"
-#include "turn.h"
+#include "route.h"
 
 /* The life of a task, or the one that begins when a task without a life is leased, or dies. */
 static struct tw__redis_life life_of(const struct tw__redis_task *task)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The beginning and the end of all queues.
+ * The beginning and the end of all queues, and removed queues until their tasks are freed.
  */
 #ifndef TW_REDIS_QUEUES_H
 #define TW_REDIS_QUEUES_H
@@ -15,5 +15,17 @@ struct tw__redis_queues *tw__redis_queues_new(const struct tw__redis_memory *mem
                                               uint64_t monotonic_ms);
 /* Frees the state and the buried queues. Requires: all queues have been buried. */
 void tw__redis_queues_free(struct tw__redis_queues *queues);
+
+/* ---- removed queues -------------------------------------------------------------------------------------- */
+
+/* Hands a queue over to be reaped. Requires: the queue is detached. Threads: any. */
+void tw__redis_grave_bury(struct tw__redis_queue *queue);
+/* Frees up to `limit` tasks of buried queues, and the buried queues that have no tasks left. Returns the
+ * number of freed tasks, plus one for each queue that it looked at. */
+uint64_t tw__redis_grave_reap(struct tw__redis_queues *queues, uint64_t limit);
+/* Frees all buried queues. */
+void tw__redis_grave_reap_all(struct tw__redis_queues *queues);
+/* Whether there are detached queues, buried or not. */
+bool tw__redis_grave_reaping(const struct tw__redis_queues *queues);
 
 #endif

@@ -9,11 +9,11 @@
 
 #include <base/list.h>
 #include <src/redis/queues/check.h>
-#include <src/redis/queues/grave.h>
 #include <src/redis/queues/look.h>
 #include <src/redis/queues/overview.h>
 #include <src/redis/queues/place.h>
 #include <src/redis/queues/queue.h>
+#include <src/redis/queues/queues.h>
 #include <src/redis/queues/route.h>
 #include <src/redis/queues/sums.h>
 #include <stdlib.h>

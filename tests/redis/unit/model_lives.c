@@ -14,7 +14,6 @@
 #include <src/redis/queues/queue.h>
 #include <src/redis/queues/route.h>
 #include <src/redis/queues/sums.h>
-#include <src/redis/queues/turn.h>
 #include <inttypes.h>
 #include <stdlib.h>
 

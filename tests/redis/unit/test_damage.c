@@ -11,10 +11,10 @@
 #include <src/redis/queues/bytes.h>
 #include <src/redis/queues/check.h>
 #include <src/redis/queues/chunk.h>
-#include <src/redis/queues/grave.h>
 #include <src/redis/queues/lease.h>
 #include <src/redis/queues/place.h>
 #include <src/redis/queues/queue.h>
+#include <src/redis/queues/queues.h>
 #include <src/redis/queues/route.h>
 #include <src/redis/queues/share.h>
 
