@@ -29,14 +29,13 @@
  * The server clears its flag when the inner load ends. So the module counts, and loading ends with the
  * outermost load.
  */
-#include "events.h"
+#include "commands.h"
 
 #include <string.h>
 
 #include "delivery/asked.h"
 #include "delivery/tick.h"
 #include "delivery/workers.h"
-#include "info.h"
 #include "keyspace/alarm.h"
 #include "keyspace/chores.h"
 #include "keyspace/keys.h"

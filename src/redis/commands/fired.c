@@ -13,7 +13,6 @@
 
 #include "keyspace/alarm.h"
 #include "keyspace/keys.h"
-#include "pause.h"
 #include "queues/change.h"
 #include "queues/chunk.h"
 #include "queues/lease.h"

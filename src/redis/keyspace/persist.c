@@ -13,13 +13,12 @@
  *
  * The server may free a value on any thread. A value that belonged to a key is detached by then (events.c).
  */
-#include "persist.h"
+#include "keys.h"
 
 #include <pthread.h>
 
 #include "alarm.h"
 #include "chores.h"
-#include "keys.h"
 #include "queues/chunk.h"
 #include "queues/lease.h"
 #include "queues/place.h"
