@@ -111,7 +111,7 @@ static void on_load_start(RedisModuleCtx *ctx, bool replay)
         tw__redis_mend_begin(ctx);
     tw__redis_alarm_pause(true);
     if (tw__redis_shared.batch == NULL)
-        tw__redis_grave_reap_all(
+        tw__redis_reaper_run_all(
             tw__redis_shared.queues); /* two data sets at a time would be too much memory */
 }
 

@@ -237,7 +237,7 @@ static void tick(RedisModuleCtx *ctx)
         tw__redis_alarm_soon(); /* workers may have ended their leases meanwhile: the server reads that first */
         return;
     }
-    tw__redis_grave_reap(tw__redis_shared.queues, REAP_TASKS);
+    tw__redis_reaper_run(tw__redis_shared.queues, REAP_TASKS);
     give_another_try(started_us / 1000);
     enum tw__redis_defer why = deliver_due(ctx, now_ms, started_us, &next);
     if (why != TW__REDIS_DEFER_NONE)
@@ -269,7 +269,7 @@ void tw__redis_tick_cron(RedisModuleCtx *ctx)
     tw__redis_alarm_renew(now_ms, tw__redis_clock_was_set());
     if (!tw__list_empty(&tw__redis_shared.queues->awake) || tw__redis_purge_any(now_ms))
         tw__redis_alarm_at(now_ms);
-    if (tw__redis_grave_reaping(tw__redis_shared.queues) || tw__redis_shared.queues->empty > 0)
+    if (tw__redis_reaper_busy(tw__redis_shared.queues) || tw__redis_shared.queues->empty > 0)
         tw__redis_alarm_at(now_ms);
 }
 

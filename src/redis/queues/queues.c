@@ -4,7 +4,7 @@
  *
  * The server may free a value on a background thread (UNLINK, FLUSHALL ASYNC). That thread must not touch the
  * tasks, as they are linked into the wheel together with tasks of other queues. So the background thread
- * puts the queue on the list of graves, which alone has a lock here. The server's own thread then takes
+ * puts the queue on the list of the reaper, which alone has a lock here. The server's own thread then takes
  * the tasks out, a few at a time.
  */
 #include "queues.h"
@@ -19,39 +19,39 @@
 
 /* ---- removed queues -------------------------------------------------------------------------------------- */
 
-void tw__redis_grave_bury(struct tw__redis_queue *queue)
+void tw__redis_reaper_add(struct tw__redis_queue *queue)
 {
     struct tw__redis_queues *queues = queue->queues;
     TW_ASSERT(!queue->attached);
-    pthread_mutex_lock(&queues->graves_lock);
-    queue->grave = queues->graves;
-    queues->graves = queue;
-    pthread_mutex_unlock(&queues->graves_lock);
+    pthread_mutex_lock(&queues->to_reap_lock);
+    queue->reaped = queues->to_reap;
+    queues->to_reap = queue;
+    pthread_mutex_unlock(&queues->to_reap_lock);
 }
 
-bool tw__redis_grave_reaping(const struct tw__redis_queues *queues)
+bool tw__redis_reaper_busy(const struct tw__redis_queues *queues)
 {
     return !tw__list_empty(&queues->detached);
 }
 
-static struct tw__redis_queue *first_grave(struct tw__redis_queues *queues)
+static struct tw__redis_queue *first_to_reap(struct tw__redis_queues *queues)
 {
-    pthread_mutex_lock(&queues->graves_lock);
-    struct tw__redis_queue *queue = queues->graves;
-    pthread_mutex_unlock(&queues->graves_lock);
+    pthread_mutex_lock(&queues->to_reap_lock);
+    struct tw__redis_queue *queue = queues->to_reap;
+    pthread_mutex_unlock(&queues->to_reap_lock);
     return queue;
 }
 
-/* Takes a grave off the list. Another thread may have put a newer grave before it meanwhile. */
-static void close_grave(struct tw__redis_queue *queue)
+/* Takes a queue off the list. Another thread may have put a newer one before it meanwhile. */
+static void take_off(struct tw__redis_queue *queue)
 {
     struct tw__redis_queues *queues = queue->queues;
-    pthread_mutex_lock(&queues->graves_lock);
-    struct tw__redis_queue **link = &queues->graves;
+    pthread_mutex_lock(&queues->to_reap_lock);
+    struct tw__redis_queue **link = &queues->to_reap;
     while (*link != queue)
-        link = &(*link)->grave;
-    *link = queue->grave;
-    pthread_mutex_unlock(&queues->graves_lock);
+        link = &(*link)->reaped;
+    *link = queue->reaped;
+    pthread_mutex_unlock(&queues->to_reap_lock);
 }
 
 /* Frees up to `limit` tasks of one queue, and the queue too if it then has no tasks. */
@@ -59,24 +59,24 @@ static uint64_t reap_one(struct tw__redis_queue *queue, uint64_t limit)
 {
     uint64_t freed = tw__redis_queue_drop(queue, limit);
     if (freed < limit && tw__redis_table_count(&queue->tasks) == 0) {
-        close_grave(queue);
+        take_off(queue);
         tw__redis_queue_free(queue);
     }
     return freed;
 }
 
-uint64_t tw__redis_grave_reap(struct tw__redis_queues *queues, uint64_t limit)
+uint64_t tw__redis_reaper_run(struct tw__redis_queues *queues, uint64_t limit)
 {
     uint64_t freed = 0;
     struct tw__redis_queue *queue;
-    while (freed < limit && (queue = first_grave(queues)) != NULL)
+    while (freed < limit && (queue = first_to_reap(queues)) != NULL)
         freed += reap_one(queue, limit - freed) + 1;
     return freed;
 }
 
-void tw__redis_grave_reap_all(struct tw__redis_queues *queues)
+void tw__redis_reaper_run_all(struct tw__redis_queues *queues)
 {
-    while (tw__redis_grave_reap(queues, UINT64_MAX) > 0)
+    while (tw__redis_reaper_run(queues, UINT64_MAX) > 0)
         ;
 }
 
@@ -107,16 +107,16 @@ struct tw__redis_queues *tw__redis_queues_new(const struct tw__redis_memory *mem
         memory->free(queues);
         return NULL;
     }
-    pthread_mutex_init(&queues->graves_lock, NULL);
+    pthread_mutex_init(&queues->to_reap_lock, NULL);
     return queues;
 }
 
 void tw__redis_queues_free(struct tw__redis_queues *queues)
 {
-    tw__redis_grave_reap_all(queues);
+    tw__redis_reaper_run_all(queues);
     TW_ASSERT(tw__list_empty(&queues->attached) && tw__list_empty(&queues->detached));
     tw__redis_place_fini(queues);
-    pthread_mutex_destroy(&queues->graves_lock);
+    pthread_mutex_destroy(&queues->to_reap_lock);
     if (queues->route != NULL)
         queues->memory.free(queues->route);
     queues->memory.free(queues);

@@ -56,7 +56,7 @@ void stop(struct ref *ref)
     model.stopped++;
 }
 
-/* A task of the line of overdue tasks. `ref` is NULL if its queue is buried: the model has forgotten the
+/* A task of the line of overdue tasks. `ref` is NULL if its queue is removed: the model has forgotten the
  * task, but others may still wait behind it. */
 struct overdue {
     uint64_t due;

@@ -200,7 +200,7 @@ static void look_for_overdue(void)
             wanted = ref->due;
     }
     assert_true(tw__redis_place_next_work(all) <= next);
-    if (model.graves > 0)
+    if (model.removed > 0)
         return;
     assert_int_equal(tw__redis_overview_overdue(all, model.now, &oldest), count);
     assert_true(oldest == wanted);

@@ -451,7 +451,7 @@ static bool read_bytes(const char *bytes, size_t size)
     assert_queues_equal(target, copy);
     close_queue(copy);
     close_queue(target);
-    tw__redis_grave_reap_all(others);
+    tw__redis_reaper_run_all(others);
     return good;
 }
 

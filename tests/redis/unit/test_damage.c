@@ -60,7 +60,7 @@ static size_t small_chunk(char *into)
     assert_false(tw__redis_chunks_next(&chunks, &bytes));
     tw__redis_chunks_fini(&chunks);
     close_queue(queue);
-    tw__redis_grave_reap_all(all);
+    tw__redis_reaper_run_all(all);
     return size;
 }
 

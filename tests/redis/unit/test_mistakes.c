@@ -377,10 +377,10 @@ static void free_a_key(void *arg)
     tw__redis_queue_free(queue);
 }
 
-static void bury_a_key(void *arg)
+static void reap_a_key(void *arg)
 {
     (void)arg;
-    tw__redis_grave_bury(queue);
+    tw__redis_reaper_add(queue);
 }
 
 static void free_all_with_a_key(void *arg)
@@ -457,7 +457,7 @@ static const struct {
     {remove_what_is_not_in, "tw__redis_task_id(task)) == task"},
     {drop_tasks_of_a_key, "!queue->attached"},
     {free_a_key, "!queue->attached"},
-    {bury_a_key, "!queue->attached"},
+    {reap_a_key, "!queue->attached"},
     {free_all_with_a_key, "tw__list_empty(&queues->attached)"},
     {forecast_without_steps, "step > 0 && count > 0"},
     {overview_without_steps, "step > 0 && steps > 0"},
