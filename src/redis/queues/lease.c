@@ -140,8 +140,8 @@ void tw__redis_lease_pass_over(struct tw__redis_queue *queue, struct tw__redis_t
     tw__redis_queue_begin_anew(queue, task, turn->due, now_ms);
 }
 
-struct tw__redis_task *tw__redis_lease_hasten(struct tw__redis_queue *queue, struct tw__redis_task *task,
-                                              uint64_t now_ms, struct tw__redis_buffer *log)
+struct tw__redis_task *tw__redis_lease_make_due(struct tw__redis_queue *queue, struct tw__redis_task *task,
+                                                uint64_t now_ms, struct tw__redis_buffer *log)
 {
     struct tw__redis_life life = life_of(task);
     TW_ASSERT(life.stage == TW__REDIS_WAITING);

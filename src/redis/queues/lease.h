@@ -30,8 +30,8 @@ void tw__redis_lease_pass_over(struct tw__redis_queue *queue, struct tw__redis_t
                                const struct tw__task_turn *turn, uint64_t now_ms, struct tw__redis_buffer *log);
 /* Lets a waiting task be ready now; it keeps its due time and its attempts. Returns the task, whose address may
  * have changed. Requires: the task is not held. */
-struct tw__redis_task *tw__redis_lease_hasten(struct tw__redis_queue *queue, struct tw__redis_task *task,
-                                              uint64_t now_ms, struct tw__redis_buffer *log);
+struct tw__redis_task *tw__redis_lease_make_due(struct tw__redis_queue *queue, struct tw__redis_task *task,
+                                                uint64_t now_ms, struct tw__redis_buffer *log);
 /* Puts a task into a queue, as tw__redis_queue_put() does. If an attempt of `old` is under way, the task stands
  * behind it. Logs nothing. */
 void tw__redis_lease_put(struct tw__redis_queue *queue, struct tw__redis_task *task,

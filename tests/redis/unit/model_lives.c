@@ -612,7 +612,7 @@ static void promote(struct room *room, struct ref *ref)
         room->line[ref->plan] = (struct line){TW_NEVER, model.now - (uint64_t)model.set, ++model.made_ready};
         return;
     }
-    ref->task = tw__redis_lease_hasten(room->queue, ref->task, model.now, &log);
+    ref->task = tw__redis_lease_make_due(room->queue, ref->task, model.now, &log);
     begin_life(ref);
     file_for(room, ref, model.now);
     assert_ptr_equal(found(room, ref), ref->task);
