@@ -303,8 +303,8 @@ void tw__redis_lease_kill(struct tw__redis_queue *queue, struct tw__redis_task *
     char *name = memory->alloc(id.size + TW__TASK_SUFFIX_MAX);
     memcpy(name, id.at, id.size);
     struct tw__redis_bytes own = {name, name_period(queue, name, id.size, life.due)};
-    const struct tw__redis_task *dead = tw__redis_change_letter(queue, task, own, &life, now_ms);
-    tw__redis_change_put_letter(log, queue->queues, id, dead);
+    const struct tw__redis_task *dead = tw__redis_change_dead_copy(queue, task, own, &life, now_ms);
+    tw__redis_change_put_dead_copy(log, queue->queues, id, dead);
     memory->free(name);
     tw__redis_lease_done(queue, task, now_ms, log);
 }

@@ -74,7 +74,7 @@ struct model {
     unsigned nowhere;
     uint64_t taken, passed;
     /* How often it happened; `kept` by KEEPDUE, in this way. */
-    uint64_t stopped, leases, returns, deaths, letters, steps, replaced, promoted, merged, late;
+    uint64_t stopped, leases, returns, deaths, copies, steps, replaced, promoted, merged, late;
     uint64_t kept[TW__TASK_KEEPDUE_NOW + 1];
     uint64_t died; /* the latest time up to which deaths were looked at */
 };

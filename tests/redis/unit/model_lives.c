@@ -416,21 +416,21 @@ static void finish(struct room *room, struct ref *ref)
 }
 
 /* Checks the dead period of a repeating task, and removes it. */
-static void take_letter(struct room *room, const struct tw__redis_life *wanted, struct tw__redis_bytes id)
+static void take_dead_copy(struct room *room, const struct tw__redis_life *wanted, struct tw__redis_bytes id)
 {
     char name[128];
     int size = snprintf(name, sizeof name, "%.*s@%" PRIu64, (int)id.size, id.at, wanted->due);
     struct tw__redis_bytes own = {name, (size_t)size};
     uint64_t hash = tw__redis_queue_hash(all, own);
-    struct tw__redis_task *letter = tw__redis_queue_find(room->queue, hash, own);
-    assert_non_null(letter);
-    struct tw__redis_life life = tw__redis_task_whole_life(letter);
+    struct tw__redis_task *copy = tw__redis_queue_find(room->queue, hash, own);
+    assert_non_null(copy);
+    struct tw__redis_life life = tw__redis_task_whole_life(copy);
     assert_lives_equal(&life, wanted);
-    assert_true(tw__redis_task_due(letter) == model.now && tw__redis_task_every(letter) == 0);
-    assert_null(tw__redis_place_next_dead(room->queue, letter));
-    assert_bytes_equal(tw__redis_task_packed(letter), text("\1\1p"));
-    tw__redis_queue_remove(room->queue, letter, hash);
-    model.letters++;
+    assert_true(tw__redis_task_due(copy) == model.now && tw__redis_task_every(copy) == 0);
+    assert_null(tw__redis_place_next_dead(room->queue, copy));
+    assert_bytes_equal(tw__redis_task_packed(copy), text("\1\1p"));
+    tw__redis_queue_remove(room->queue, copy, hash);
+    model.copies++;
 }
 
 static void kill_task(struct room *room, struct ref *ref)
@@ -456,7 +456,7 @@ static void kill_task(struct room *room, struct ref *ref)
         ref->life = alive;
         model.order++; /* the dead period was filed */
         model_done(room, ref);
-        take_letter(room, &dead, id_of((unsigned)(ref - room->ref)));
+        take_dead_copy(room, &dead, id_of((unsigned)(ref - room->ref)));
     }
     ref->task = found(room, ref);
     check_log(&log);

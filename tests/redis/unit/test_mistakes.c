@@ -304,7 +304,7 @@ static void a_dead_period_of_a_task_that_shares_nothing(void *arg)
 {
     struct tw__redis_life life = {.stage = TW__REDIS_DEAD, .worker = text(""), .error = text("")};
     (void)arg;
-    (void)!tw__redis_change_letter(queue, one, text("two"), &life, START);
+    (void)!tw__redis_change_dead_copy(queue, one, text("two"), &life, START);
 }
 
 /* ---- broken invariants ----------------------------------------------------------------------------------- */
