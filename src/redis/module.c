@@ -20,13 +20,11 @@
 #include <tickwheel/version.h>
 
 #include "commands/commands.h"
-#include "commands/events.h"
-#include "commands/info.h"
 #include "delivery/asked.h"
 #include "delivery/call.h"
 #include "delivery/tick.h"
 #include "keyspace/chores.h"
-#include "keyspace/persist.h"
+#include "keyspace/keys.h"
 #include "queues/queues.h"
 #include "server/config.h"
 #include "server/lateness.h"

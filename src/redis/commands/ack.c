@@ -12,14 +12,12 @@
 #include "delivery/offer.h"
 #include "delivery/purge.h"
 #include "keyspace/keys.h"
-#include "lives.h"
 #include "queues/lease.h"
 #include "queues/queue.h"
 #include "server/arguments.h"
 #include "server/clock.h"
 #include "server/gate.h"
 #include "server/strings.h"
-#include "server/token.h"
 
 /* The task with an id, if the token is its token; else NULL. */
 static struct tw__redis_task *find_task(const struct tw__redis_queue *queue, RedisModuleString *name,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The commands. docs/redis.md describes each one, and docs.c lists them.
+ * The commands. docs/redis.md describes each one, and docs.c lists them. Beside them stand INFO, the server's
+ * events, and the functions that several commands share.
  */
 #ifndef TW_REDIS_COMMANDS_H
 #define TW_REDIS_COMMANDS_H
@@ -41,5 +42,37 @@ TW__REDIS_COMMAND(top);
 /* Of the append-only file and the primary alone. */
 TW__REDIS_COMMAND(fired);
 TW__REDIS_COMMAND(load);
+
+/* ---- events and INFO ------------------------------------------------------------------------------------- */
+
+/* Registers the handlers of keyspace notifications and of server events. */
+int tw__redis_events_register(RedisModuleCtx *ctx);
+
+/* Registers INFO tickwheel. */
+int tw__redis_info_register(RedisModuleCtx *ctx);
+
+/* Reads the server's settings that INFO warns by. */
+void tw__redis_info_settings(RedisModuleCtx *ctx);
+
+/* Returns how the server's present configuration endangers tasks, or "none". */
+const char *tw__redis_info_warning(RedisModuleCtx *ctx);
+
+/* ---- shared by commands ---------------------------------------------------------------------------------- */
+
+/* The beginning of a command that changes the lives of tasks: opens its queue. *queue is NULL if there is no
+ * such key. Returns false after an error reply. */
+bool tw__redis_lives_open(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_queue **queue);
+
+/* The task with an id, or NULL. */
+struct tw__redis_task *tw__redis_lives_find(const struct tw__redis_queue *queue, RedisModuleString *id);
+
+/* The end of such a command: replicates the changes that it has made, if there are any, frees the log, notifies
+ * of the event, and removes the queue if it is empty. */
+void tw__redis_lives_close(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_buffer *log,
+                           const char *event);
+
+/* Begins or ends the pause of a queue. `queue` is NULL if the key does not exist: then the pause makes a queue.
+ * Requires: the queue is not in this state. */
+void tw__redis_pause_set(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_queue *queue, bool on);
 
 #endif

@@ -29,19 +29,18 @@
  * The server clears its flag when the inner load ends. So the module counts, and loading ends with the
  * outermost load.
  */
-#include "events.h"
+#include "commands.h"
 
 #include <string.h>
 
 #include "delivery/asked.h"
 #include "delivery/tick.h"
 #include "delivery/workers.h"
-#include "info.h"
 #include "keyspace/alarm.h"
 #include "keyspace/chores.h"
 #include "keyspace/keys.h"
-#include "queues/grave.h"
 #include "queues/place.h"
+#include "queues/queues.h"
 #include "server/config.h"
 #include "server/mend.h"
 
@@ -112,7 +111,7 @@ static void on_load_start(RedisModuleCtx *ctx, bool replay)
         tw__redis_mend_begin(ctx);
     tw__redis_alarm_pause(true);
     if (tw__redis_shared.batch == NULL)
-        tw__redis_grave_reap_all(
+        tw__redis_reaper_run_all(
             tw__redis_shared.queues); /* two data sets at a time would be too much memory */
 }
 

@@ -13,13 +13,12 @@
 
 #include "keyspace/alarm.h"
 #include "keyspace/keys.h"
-#include "pause.h"
 #include "queues/change.h"
 #include "queues/chunk.h"
-#include "queues/grave.h"
 #include "queues/lease.h"
 #include "queues/place.h"
 #include "queues/queue.h"
+#include "queues/queues.h"
 #include "queues/route.h"
 #include "server/arguments.h"
 #include "server/clock.h"
@@ -229,7 +228,7 @@ static bool load_chunk(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__
     if (is_new && good && tw__redis_table_count(&queue->tasks) > 0)
         tw__redis_keys_make(ctx, name, queue);
     else if (is_new)
-        tw__redis_grave_bury(queue);
+        tw__redis_reaper_add(queue);
     tw__redis_alarm_next();
     return good;
 }

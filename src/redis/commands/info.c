@@ -2,7 +2,7 @@
  *
  * INFO tickwheel, and its warning of configurations that endanger tasks.
  */
-#include "info.h"
+#include "commands.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "lives.h"
+#include "commands.h"
 
 #include "keyspace/alarm.h"
 #include "keyspace/keys.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "named.h"
 
-#include "lives.h"
+#include "commands.h"
 #include "server/arguments.h"
 #include "server/rights.h"
 

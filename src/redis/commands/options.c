@@ -11,7 +11,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 #include <task/conditions.h>
 #include <task/limits.h>
 #include <task/words.h>
@@ -292,7 +291,7 @@ static bool is_own_field(RedisModuleString *field)
 {
     static const char *const names[] = {"tw.id", "tw.due", "tw.attempt", "tw.missed"};
     struct tw__redis_bytes bytes = tw__redis_string_bytes(field);
-    if (bytes.size < 3 || memcmp(bytes.at, "tw.", 3) != 0)
+    if (!tw__redis_bytes_begin(bytes, "tw."))
         return false;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (tw__redis_argument_is(field, names[i]))

@@ -2,13 +2,11 @@
  *
  * TW.PAUSE. The log has TW.FIRED PAUSE or RESUME.
  */
-#include "pause.h"
-
 #include "commands.h"
+
 #include "delivery/workers.h"
 #include "keyspace/alarm.h"
 #include "keyspace/keys.h"
-#include "lives.h"
 #include "queues/place.h"
 #include "queues/queue.h"
 #include "queues/sums.h"

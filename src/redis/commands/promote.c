@@ -15,7 +15,6 @@
 #include <stdlib.h>
 
 #include "keyspace/alarm.h"
-#include "lives.h"
 #include "named.h"
 #include "queues/lease.h"
 #include "queues/look.h"
@@ -94,7 +93,7 @@ static size_t promote_named(struct tw__redis_queue *queue, const struct tw__redi
         if (task != NULL && task->place == TW__REDIS_IN_HELD) {
             tw__redis_vector_add(&held, task, &tw__redis_shared.queues->memory);
         } else if (task != NULL) {
-            tw__redis_lease_hasten(queue, task, named->now_ms, log);
+            tw__redis_lease_make_due(queue, task, named->now_ms, log);
             count++;
         }
         if ((big || (i + 1) % PROMOTE_LOOK == 0) && RedisModule_MonotonicMicroseconds() >= until_us)

@@ -27,7 +27,6 @@
 #include "server/gate.h"
 #include "server/lateness.h"
 #include "server/strings.h"
-#include "server/token.h"
 
 enum { TAKE_BYTES = 16 << 20 }; /* a reply ends after the task with which it reaches so many bytes */
 enum { KEYS_MAX = 10000, FIELDS = 7, TEXT_MAX = 128 };

@@ -28,6 +28,7 @@
 #include "keyspace/keys.h"
 #include "queues/place.h"
 #include "queues/route.h"
+#include "server/gate.h"
 #include "server/strings.h"
 
 const char *const tw__redis_word_text[TW__REDIS_WORDS] = {
@@ -140,19 +141,6 @@ void tw__redis_call_add_payload(struct tw__redis_call *call, const struct tw__re
  * the error. */
 static void note_answer(struct tw__redis_delivery *delivery, RedisModuleCallReply *reply)
 {
-    static const struct {
-        const char *text;
-        enum tw__redis_defer why;
-    } refusals[] = {
-        {"OOM ", TW__REDIS_DEFER_OOM},
-        {"NOREPLICAS", TW__REDIS_DEFER_REPLICAS},
-        {"MISCONF", TW__REDIS_DEFER_DISK},
-        {"READONLY", TW__REDIS_DEFER_ROLE},
-        {"MASTERDOWN", TW__REDIS_DEFER_ROLE},
-        {"non local key", TW__REDIS_DEFER_SLOT},
-        {"cluster is down", TW__REDIS_DEFER_SLOT},
-        {"CLUSTERDOWN", TW__REDIS_DEFER_SLOT},
-    };
     delivery->why = TW__REDIS_DEFER_NONE;
     delivery->error[0] = '\0';
     if (reply != NULL && RedisModule_CallReplyType(reply) != REDISMODULE_REPLY_ERROR)
@@ -167,12 +155,7 @@ static void note_answer(struct tw__redis_delivery *delivery, RedisModuleCallRepl
         text.size--;
     text.size = tw__text_size(text.at, text.size, TW__REDIS_ERROR_MAX - 1);
     snprintf(delivery->error, TW__REDIS_ERROR_MAX, "%.*s", (int)text.size, text.at);
-    delivery->why = TW__REDIS_DEFER_REFUSED;
-    for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++)
-        if (strstr(delivery->error, refusals[i].text) != NULL) {
-            delivery->why = refusals[i].why;
-            return;
-        }
+    delivery->why = tw__redis_gate_refusal(text);
 }
 
 /* ---- other modules --------------------------------------------------------------------------------------- */

@@ -86,4 +86,12 @@ void tw__redis_call_add_payload(struct tw__redis_call *call, const struct tw__re
 enum tw__redis_meanwhile tw__redis_call_send(struct tw__redis_call *call, const char *command,
                                              struct tw__redis_delivery *delivery);
 
+/* ---- tasks that no Stream can take (size.c) -------------------------------------------------------------- */
+
+/* Returns whether no Stream will ever take the task. A List takes it. */
+bool tw__redis_size_is_too_big(const struct tw__redis_delivery *delivery);
+
+/* Writes the error to `error` with which the server would refuse such a task. */
+void tw__redis_size_error(struct tw__redis_delivery *delivery);
+
 #endif

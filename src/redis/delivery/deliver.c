@@ -39,6 +39,7 @@
 #include <string.h>
 #include <task/ends.h>
 
+#include "call.h"
 #include "keyspace/keys.h"
 #include "late.h"
 #include "offer.h"
@@ -47,8 +48,6 @@
 #include "server/config.h"
 #include "server/lateness.h"
 #include "server/strings.h"
-#include "server/token.h"
-#include "size.h"
 
 enum { SLOT_WAIT_MAX_MS = 1000 };
 

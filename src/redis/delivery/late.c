@@ -5,7 +5,7 @@
 
 #include "queues/change.h"
 #include "queues/queue.h"
-#include "queues/turn.h"
+#include "queues/route.h"
 
 bool tw__redis_late_passes(struct tw__redis_delivery *delivery)
 {

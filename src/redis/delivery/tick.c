@@ -34,8 +34,8 @@
 #include "keyspace/keys.h"
 #include "offer.h"
 #include "purge.h"
-#include "queues/grave.h"
 #include "queues/place.h"
+#include "queues/queues.h"
 #include "queues/route.h"
 #include "server/clock.h"
 #include "server/config.h"
@@ -113,12 +113,16 @@ static bool is_for_workers(const struct tw__redis_task *task)
     return tw__redis_route_plan(route).kind == TW__REDIS_WORKERS;
 }
 
-/* When memory is full: tasks for workers become ready, and leases end, because an acknowledged task frees
- * memory. Tasks with targets are put aside. Sets *more and returns as deliver_batch(). */
-static enum tw__redis_defer serve_workers(RedisModuleCtx *ctx, uint64_t now_ms, uint64_t started_us, bool *more)
+/* Delivers due tasks. Sets *more if the budget ended first. Returns TW__REDIS_DEFER_NONE, or why it had to
+ * stop. When memory is `full`, only tasks for workers become ready, and leases end, because an acknowledged
+ * task frees memory. Tasks with targets are put aside. */
+static enum tw__redis_defer deliver_batch(RedisModuleCtx *ctx, bool full, uint64_t now_ms, uint64_t started_us,
+                                          bool *more)
 {
     struct tw__redis_queues *queues = tw__redis_shared.queues;
-    uint32_t tasks = tw__redis_tick_budget_tasks(), us = tw__redis_tick_budget_us(), work = COLLECT_TASKS;
+    enum tw__redis_source from = full ? TW__REDIS_FROM_OVERDUE : TW__REDIS_FROM_ALL;
+    uint32_t tasks = tw__redis_tick_budget_tasks(), us = tw__redis_tick_budget_us(),
+             work = full ? COLLECT_TASKS : tasks * REFILE_FACTOR;
     enum tw__redis_defer why = TW__REDIS_DEFER_NONE;
     enum tw__redis_taken taken = TW__REDIS_TAKEN_MORE;
     struct tw__redis_task *task;
@@ -126,46 +130,17 @@ static enum tw__redis_defer serve_workers(RedisModuleCtx *ctx, uint64_t now_ms, 
     tw__redis_deliver_begin(&batch, ctx);
     bool dead = purge(&batch, now_ms, started_us);
     while (tasks > 0) {
-        taken = tw__redis_place_take(queues, now_ms, TW__REDIS_FROM_OVERDUE, &work, &task);
-        if (taken != TW__REDIS_TAKEN_TASK)
+        taken = tw__redis_place_take(queues, now_ms, from, &work, &task);
+        if (taken == TW__REDIS_TAKEN_NONE || taken == TW__REDIS_TAKEN_MORE)
             break;
-        if (!is_for_workers(task)) {
+        if (full && !is_for_workers(task)) {
             tw__redis_place_put_aside(queues, task);
             continue;
         }
+        bool big = tw__redis_task_bytes(task, &queues->memory) > BIG;
         why = tw__redis_deliver(&batch, &task, taken, now_ms);
         if (why != TW__REDIS_DEFER_NONE) {
             tw__redis_place_put_back(queues, task, taken);
-            break;
-        }
-        if (--tasks % LOOK_AT_CLOCK == 0 && now_us() - started_us >= us)
-            break;
-    }
-    tw__redis_deliver_finish(&batch);
-    *more = dead || taken != TW__REDIS_TAKEN_NONE;
-    return why;
-}
-
-/* Delivers due tasks. Sets *more if the budget ended first. Returns TW__REDIS_DEFER_NONE, or why it had to
- * stop. */
-static enum tw__redis_defer deliver_batch(RedisModuleCtx *ctx, uint64_t now_ms, uint64_t started_us, bool *more)
-{
-    uint32_t tasks = tw__redis_tick_budget_tasks(), us = tw__redis_tick_budget_us();
-    uint32_t work = tasks * REFILE_FACTOR;
-    enum tw__redis_defer why = TW__REDIS_DEFER_NONE;
-    enum tw__redis_taken taken = TW__REDIS_TAKEN_MORE;
-    struct tw__redis_task *task;
-    struct tw__redis_batch batch;
-    tw__redis_deliver_begin(&batch, ctx);
-    bool dead = purge(&batch, now_ms, started_us);
-    while (tasks > 0) {
-        taken = tw__redis_place_take(tw__redis_shared.queues, now_ms, TW__REDIS_FROM_ALL, &work, &task);
-        if (taken == TW__REDIS_TAKEN_NONE || taken == TW__REDIS_TAKEN_MORE)
-            break;
-        bool big = tw__redis_task_bytes(task, &tw__redis_shared.queues->memory) > BIG;
-        why = tw__redis_deliver(&batch, &task, taken, now_ms);
-        if (why != TW__REDIS_DEFER_NONE) {
-            tw__redis_place_put_back(tw__redis_shared.queues, task, taken);
             break;
         }
         if ((--tasks % LOOK_AT_CLOCK == 0 || big) && now_us() - started_us >= us)
@@ -223,7 +198,7 @@ static enum tw__redis_defer deliver_due(RedisModuleCtx *ctx, uint64_t now_ms, ui
     if (tw__redis_shared.queues->empty > 0)
         tw__redis_keys_remove_empty_ones(ctx);
     adapt(started_us);
-    why = deliver_batch(ctx, now_ms, started_us, &more);
+    why = deliver_batch(ctx, false, now_ms, started_us, &more);
     ticks.ended_us = more && why == TW__REDIS_DEFER_NONE ? now_us() : 0;
     if (why != TW__REDIS_DEFER_NONE)
         return why;
@@ -238,7 +213,7 @@ static uint64_t postpone(RedisModuleCtx *ctx, uint64_t now_ms, uint64_t started_
 {
     bool more = false;
     if (why == TW__REDIS_DEFER_OOM) {
-        enum tw__redis_defer refused = serve_workers(ctx, now_ms, started_us, &more);
+        enum tw__redis_defer refused = deliver_batch(ctx, true, now_ms, started_us, &more);
         why = refused != TW__REDIS_DEFER_NONE ? refused : why;
     }
     note_serving(why, now_ms); /* the batch may have been refused */
@@ -262,7 +237,7 @@ static void tick(RedisModuleCtx *ctx)
         tw__redis_alarm_soon(); /* workers may have ended their leases meanwhile: the server reads that first */
         return;
     }
-    tw__redis_grave_reap(tw__redis_shared.queues, REAP_TASKS);
+    tw__redis_reaper_run(tw__redis_shared.queues, REAP_TASKS);
     give_another_try(started_us / 1000);
     enum tw__redis_defer why = deliver_due(ctx, now_ms, started_us, &next);
     if (why != TW__REDIS_DEFER_NONE)
@@ -294,7 +269,7 @@ void tw__redis_tick_cron(RedisModuleCtx *ctx)
     tw__redis_alarm_renew(now_ms, tw__redis_clock_was_set());
     if (!tw__list_empty(&tw__redis_shared.queues->awake) || tw__redis_purge_any(now_ms))
         tw__redis_alarm_at(now_ms);
-    if (tw__redis_grave_reaping(tw__redis_shared.queues) || tw__redis_shared.queues->empty > 0)
+    if (tw__redis_reaper_busy(tw__redis_shared.queues) || tw__redis_shared.queues->empty > 0)
         tw__redis_alarm_at(now_ms);
 }
 

@@ -22,7 +22,6 @@
 #include "workers.h"
 
 #include <base/list.h>
-#include <string.h>
 
 #include "asked.h"
 #include "keyspace/alarm.h"
@@ -91,38 +90,19 @@ static RedisModuleCallReply *take_for(RedisModuleCtx *ctx, RedisModuleString **a
     return reply;
 }
 
-/* Whether the text of an error begins with one of these texts. */
-static bool begins_with(RedisModuleCallReply *reply, const char *const *texts, size_t count)
+/* Whether an error will be over some time, so that the client waits on. In a cluster the server itself soon
+ * tells its blocked clients where to go. */
+static bool is_temporary(struct tw__redis_bytes error)
 {
-    size_t size;
-    const char *text = RedisModule_CallReplyStringPtr(reply, &size);
-    for (size_t i = 0; text != NULL && i < count; i++)
-        if (size >= strlen(texts[i]) && memcmp(text, texts[i], strlen(texts[i])) == 0)
-            return true;
-    return false;
-}
-
-/* Whether an error will be over some time, so that the client waits on. */
-static bool is_temporary(RedisModuleCallReply *reply)
-{
-    /* The last two are of clusters: the server itself soon tells its blocked clients where to go. */
-    static const char *const errors[] = {"NOREPLICAS",
-                                         "MISCONF",
-                                         "READONLY",
-                                         "MASTERDOWN",
-                                         "OOM ",
-                                         "CLUSTERDOWN",
-                                         "ERR Attempted to access a non local key",
-                                         "ERR Can not execute a command"};
-    return begins_with(reply, errors, sizeof errors / sizeof *errors);
+    return tw__redis_gate_refusal(error) != TW__REDIS_DEFER_REFUSED;
 }
 
 /* Whether the user has lost the right since the call was blocked. The server's text for a call of a module
  * names no kind of error, so clients would not know it. */
-static bool is_forbidden(RedisModuleCallReply *reply)
+static bool is_forbidden(struct tw__redis_bytes error)
 {
-    static const char *const errors[] = {"NOPERM", "ERR acl verification failed"};
-    return begins_with(reply, errors, sizeof errors / sizeof *errors);
+    return tw__redis_bytes_begin(error, "NOPERM") ||
+           tw__redis_bytes_begin(error, "ERR acl verification failed");
 }
 
 /* Replies to a blocked client what TW.TAKE has replied. Returns whether it replied; otherwise the client stays
@@ -132,14 +112,17 @@ static bool pass_on(RedisModuleCtx *ctx, RedisModuleCallReply *reply, struct tw_
     if (reply == NULL)
         return false;
     int type = RedisModule_CallReplyType(reply);
-    if (type == REDISMODULE_REPLY_NULL || (type == REDISMODULE_REPLY_ERROR && is_temporary(reply))) {
-        if (type == REDISMODULE_REPLY_ERROR) {
-            tw__redis_workers_wake(queue);
-            tw__redis_alarm_at(tw__redis_now_ms() + AGAIN_MS);
-        }
+    struct tw__redis_bytes error = {NULL, 0};
+    if (type == REDISMODULE_REPLY_NULL)
+        return false;
+    if (type == REDISMODULE_REPLY_ERROR)
+        error.at = RedisModule_CallReplyStringPtr(reply, &error.size);
+    if (is_temporary(error)) {
+        tw__redis_workers_wake(queue);
+        tw__redis_alarm_at(tw__redis_now_ms() + AGAIN_MS);
         return false;
     }
-    if (type == REDISMODULE_REPLY_ERROR && is_forbidden(reply))
+    if (is_forbidden(error))
         RedisModule_ReplyWithError(ctx, "NOPERM the user may not take tasks of this queue any more");
     else
         RedisModule_ReplyWithCallReply(ctx, reply);

@@ -19,8 +19,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "queues/grave.h"
 #include "queues/place.h"
+#include "queues/queues.h"
 
 enum {
     OVERSLEPT_MS = 20,
@@ -96,7 +96,7 @@ void tw__redis_alarm_soon(void)
 
 uint64_t tw__redis_alarm_work(uint64_t now_ms)
 {
-    if (tw__redis_grave_reaping(tw__redis_shared.queues))
+    if (tw__redis_reaper_busy(tw__redis_shared.queues))
         return now_ms + 1; /* not at once: the background thread may not have handed a queue over yet */
     uint64_t next = tw__redis_place_next_work(tw__redis_shared.queues),
              retry = tw_wheel_next_bound(tw__redis_shared.queues->retries);

@@ -86,4 +86,10 @@ void tw__redis_keys_remove_if_empty(RedisModuleCtx *ctx, RedisModuleString *name
 /* The same for at most EMPTY_MAX of the queues without tasks, in any database. Replicates each DEL. */
 void tw__redis_keys_remove_empty_ones(RedisModuleCtx *ctx);
 
+/* ---- the data type --------------------------------------------------------------------------------------- */
+
+/* Registers the data type (persist.c): how a queue is saved, loaded, written to the AOF, copied, digested,
+ * defragmented and freed. */
+int tw__redis_persist_register(RedisModuleCtx *ctx);
+
 #endif

@@ -13,18 +13,17 @@
  *
  * The server may free a value on any thread. A value that belonged to a key is detached by then (events.c).
  */
-#include "persist.h"
+#include "keys.h"
 
 #include <pthread.h>
 
 #include "alarm.h"
 #include "chores.h"
-#include "keys.h"
 #include "queues/chunk.h"
-#include "queues/grave.h"
 #include "queues/lease.h"
 #include "queues/place.h"
 #include "queues/queue.h"
+#include "queues/queues.h"
 #include "queues/route.h"
 #include "queues/share.h"
 #include "queues/sums.h"
@@ -94,7 +93,7 @@ static void *rdb_load(RedisModuleIO *rdb, int number)
     if (!good || !load_chunks(rdb, queue, count, &fault)) {
         RedisModule_LogIOError(rdb, "warning", "tickwheel: a queue is damaged: %s",
                                tw__redis_fault_text(&fault, text));
-        tw__redis_grave_bury(queue);
+        tw__redis_reaper_add(queue);
         return NULL;
     }
     tw__redis_queue_attach(queue);
@@ -229,11 +228,11 @@ static void free_value(void *value)
     if (ours)
         tw__redis_queue_detach(
             queue); /* never a key's value, for example from RESTORE with an expiry in the past */
-    tw__redis_grave_bury(queue);
+    tw__redis_reaper_add(queue);
     /* While the server evicts keys, it goes on until memory is free. So the tasks are freed now, not later. It
      * evicts nothing while a batch is open, and the present delivery may be one of this queue. */
     if (ours && tw__redis_shared.batch == NULL && RedisModule_GetUsedMemoryRatio() >= 1)
-        tw__redis_grave_reap_all(tw__redis_shared.queues);
+        tw__redis_reaper_run_all(tw__redis_shared.queues);
 }
 
 /* ---- defragmentation ------------------------------------------------------------------------------------- */

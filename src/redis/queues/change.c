@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * Changes of the lives of tasks, as bytes. All numbers are varints (varint.h).
+ * Changes of the lives of tasks, as bytes. All numbers are varints (bytes.h).
  *
  *     life:    0, id size, id, time, life
- *     letter:  1, id size, id of the task that goes on, new id size, new id, time of death, life
+ *     copy:    1, id size, id of the task that goes on, new id size, new id, time of death, life
  *     gone:    2, id size, id
  *     next:    3, id size, id, due, times (0 means for ever)
  *     anew:    4, id size, id, due
  *     back:    5, id size, id, time
  *
  * The time is the one for which the task is filed: the end of its lease, its next attempt, its death. life.c
- * has the bytes of a life.
+ * has the bytes of a life. A copy is the dead copy of a period: its series goes on.
  */
 #include "change.h"
 
@@ -18,7 +18,7 @@
 #include "queue.h"
 #include "route.h"
 
-enum { OF_LIFE, OF_LETTER, OF_GONE, OF_NEXT, OF_ANEW, OF_BACK };
+enum { OF_LIFE, OF_DEAD_COPY, OF_GONE, OF_NEXT, OF_ANEW, OF_BACK };
 
 /* ---- writing --------------------------------------------------------------------------------------------- */
 
@@ -39,10 +39,10 @@ void tw__redis_change_put(struct tw__redis_buffer *buffer, const struct tw__redi
     put_life(buffer, queues, task);
 }
 
-void tw__redis_change_put_letter(struct tw__redis_buffer *buffer, const struct tw__redis_queues *queues,
-                                 struct tw__redis_bytes from, const struct tw__redis_task *dead)
+void tw__redis_change_put_dead_copy(struct tw__redis_buffer *buffer, const struct tw__redis_queues *queues,
+                                    struct tw__redis_bytes from, const struct tw__redis_task *dead)
 {
-    tw__redis_buffer_put_number(buffer, OF_LETTER, &queues->memory);
+    tw__redis_buffer_put_number(buffer, OF_DEAD_COPY, &queues->memory);
     tw__redis_buffer_put_bytes(buffer, from, &queues->memory);
     put_life(buffer, queues, dead);
 }
@@ -82,9 +82,9 @@ void tw__redis_change_put_back(struct tw__redis_buffer *buffer, const struct tw_
 
 /* ---- reading --------------------------------------------------------------------------------------------- */
 
-struct tw__redis_task *tw__redis_change_letter(struct tw__redis_queue *queue, const struct tw__redis_task *from,
-                                               struct tw__redis_bytes id, const struct tw__redis_life *life,
-                                               uint64_t died_ms)
+struct tw__redis_task *tw__redis_change_dead_copy(struct tw__redis_queue *queue,
+                                                  const struct tw__redis_task *from, struct tw__redis_bytes id,
+                                                  const struct tw__redis_life *life, uint64_t died_ms)
 {
     struct tw__redis_queues *queues = queue->queues;
     struct tw__redis_task_plan plan = {
@@ -142,7 +142,7 @@ static void take_life(struct tw__redis_queue *queue, struct tw__redis_reader *re
     tw__redis_place_file(queue->queues, task, time, now_ms);
 }
 
-static void take_letter(struct tw__redis_queue *queue, struct tw__redis_reader *reader)
+static void take_dead_copy(struct tw__redis_queue *queue, struct tw__redis_reader *reader)
 {
     struct tw__redis_task *from = named_task(queue, tw__redis_reader_bytes(reader));
     struct tw__redis_bytes id = tw__redis_reader_bytes(reader);
@@ -155,7 +155,7 @@ static void take_letter(struct tw__redis_queue *queue, struct tw__redis_reader *
     if (from == NULL)
         misfit(reader, from);
     else
-        tw__redis_change_letter(queue, tw__redis_queue_share(queue, from), id, &life, died_ms);
+        tw__redis_change_dead_copy(queue, tw__redis_queue_share(queue, from), id, &life, died_ms);
 }
 
 static void take_gone(struct tw__redis_queue *queue, struct tw__redis_reader *reader)
@@ -219,8 +219,8 @@ bool tw__redis_change_read(struct tw__redis_queue *queue, struct tw__redis_bytes
     struct tw__redis_reader reader = {.at = bytes.at, .end = bytes.at + bytes.size};
     while (reader.at != NULL && reader.at < reader.end)
         switch (tw__redis_reader_number(&reader, OF_BACK)) {
-        case OF_LETTER:
-            take_letter(queue, &reader);
+        case OF_DEAD_COPY:
+            take_dead_copy(queue, &reader);
             break;
         case OF_GONE:
             take_gone(queue, &reader);

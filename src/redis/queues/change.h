@@ -15,8 +15,8 @@ void tw__redis_change_put(struct tw__redis_buffer *buffer, const struct tw__redi
 
 /* Adds that a dead task is a new one, made from another task of its queue that goes on: the payload and the
  * route are those of `from`. Requires: the dead task has a life. */
-void tw__redis_change_put_letter(struct tw__redis_buffer *buffer, const struct tw__redis_queues *queues,
-                                 struct tw__redis_bytes from, const struct tw__redis_task *dead);
+void tw__redis_change_put_dead_copy(struct tw__redis_buffer *buffer, const struct tw__redis_queues *queues,
+                                    struct tw__redis_bytes from, const struct tw__redis_task *dead);
 
 /* Adds that a task has left its queue; and that a repeating task waits for its next period, without a
  * life. */
@@ -40,8 +40,8 @@ bool tw__redis_change_read(struct tw__redis_queue *queue, struct tw__redis_bytes
 
 /* Makes a dead task from another task, with the same payload, which both share, the same route, another id, and
  * this life. The new task replaces a task with that id. Returns it. Requires: `from` shares its payload. */
-struct tw__redis_task *tw__redis_change_letter(struct tw__redis_queue *queue, const struct tw__redis_task *from,
-                                               struct tw__redis_bytes id, const struct tw__redis_life *life,
-                                               uint64_t died_ms);
+struct tw__redis_task *tw__redis_change_dead_copy(struct tw__redis_queue *queue,
+                                                  const struct tw__redis_task *from, struct tw__redis_bytes id,
+                                                  const struct tw__redis_life *life, uint64_t died_ms);
 
 #endif

@@ -357,14 +357,14 @@ static void count_filed(void *entry, void *arg)
     filed->at[task->place] += task->place != TW__REDIS_IN_LINE || !leased;
 }
 
-static bool is_buried(struct tw__redis_queues *queues, const struct tw__redis_queue *queue)
+static bool is_handed_over(struct tw__redis_queues *queues, const struct tw__redis_queue *queue)
 {
-    pthread_mutex_lock(&queues->graves_lock);
-    const struct tw__redis_queue *grave = queues->graves;
-    while (grave != NULL && grave != queue)
-        grave = grave->grave;
-    pthread_mutex_unlock(&queues->graves_lock);
-    return grave != NULL;
+    pthread_mutex_lock(&queues->to_reap_lock);
+    const struct tw__redis_queue *one = queues->to_reap;
+    while (one != NULL && one != queue)
+        one = one->reaped;
+    pthread_mutex_unlock(&queues->to_reap_lock);
+    return one != NULL;
 }
 
 /* Checks the queues of a list, and counts their tasks by the place where they are filed. */
@@ -377,7 +377,7 @@ static const char *check_list(struct tw__redis_queues *queues, const struct tw__
         fault = tw__redis_table_check(&queue->tasks);
         if (fault == NULL)
             fault = tw__redis_table_check(&queue->routes);
-        if (fault == NULL && !is_buried(queues, queue))
+        if (fault == NULL && !is_handed_over(queues, queue))
             fault = tw__redis_check_routes(queue);
         uint64_t before = in_lines(filed), leased = filed->leased;
         while (tw__redis_table_walk(&queue->tasks, &segment, count_filed, filed))

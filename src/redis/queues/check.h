@@ -16,7 +16,7 @@
 const char *tw__redis_check_places(const struct tw__redis_queues *queues);
 const char *tw__redis_check_sums(const struct tw__redis_queues *queues);
 /* Checks the routes of one queue. Requires: no chunk is being read into the queue, and the queue has
- * not been buried. */
+ * not been handed to the reaper. */
 const char *tw__redis_check_routes(const struct tw__redis_queue *queue);
 /* Checks places, sums, all routes and all tables. Requires: no chunk is being read. */
 const char *tw__redis_check_all(struct tw__redis_queues *queues);

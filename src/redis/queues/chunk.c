@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Tasks as bytes. All numbers are varints (varint.h).
+ * Tasks as bytes. All numbers are varints (bytes.h).
  *
  *     chunk:  the number of the format (chunk.h), then tasks to the end
  *
@@ -34,6 +34,7 @@
 
 #include <string.h>
 
+#include "bytes.h"
 #include "keep.h"
 #include "lease.h"
 #include "look.h"
@@ -42,7 +43,6 @@
 #include "route.h"
 #include "share.h"
 #include "sums.h"
-#include "varint.h"
 
 enum { REPEATS = 1, LIVED = 2, SHARED = 4, BESIDE = 8, TRIES = 16 };
 _Static_assert(TW_MISSED_COALESCE == 0 && TW_MISSED_SKIP == 1 && TW_MISSED_BURST == 2,

@@ -5,7 +5,7 @@
 #ifndef TW_REDIS_CHUNK_H
 #define TW_REDIS_CHUNK_H
 
-#include "buffer.h"
+#include "bytes.h"
 #include "state.h"
 
 /* The format of chunks and snapshots. A chunk begins with the format plus 100, and the server keeps the same

@@ -14,7 +14,7 @@
 #include "change.h"
 #include "place.h"
 #include "queue.h"
-#include "turn.h"
+#include "route.h"
 
 /* The life of a task, or the one that begins when a task without a life is leased, or dies. */
 static struct tw__redis_life life_of(const struct tw__redis_task *task)
@@ -140,8 +140,8 @@ void tw__redis_lease_pass_over(struct tw__redis_queue *queue, struct tw__redis_t
     tw__redis_queue_begin_anew(queue, task, turn->due, now_ms);
 }
 
-struct tw__redis_task *tw__redis_lease_hasten(struct tw__redis_queue *queue, struct tw__redis_task *task,
-                                              uint64_t now_ms, struct tw__redis_buffer *log)
+struct tw__redis_task *tw__redis_lease_make_due(struct tw__redis_queue *queue, struct tw__redis_task *task,
+                                                uint64_t now_ms, struct tw__redis_buffer *log)
 {
     struct tw__redis_life life = life_of(task);
     TW_ASSERT(life.stage == TW__REDIS_WAITING);
@@ -303,8 +303,8 @@ void tw__redis_lease_kill(struct tw__redis_queue *queue, struct tw__redis_task *
     char *name = memory->alloc(id.size + TW__TASK_SUFFIX_MAX);
     memcpy(name, id.at, id.size);
     struct tw__redis_bytes own = {name, name_period(queue, name, id.size, life.due)};
-    const struct tw__redis_task *dead = tw__redis_change_letter(queue, task, own, &life, now_ms);
-    tw__redis_change_put_letter(log, queue->queues, id, dead);
+    const struct tw__redis_task *dead = tw__redis_change_dead_copy(queue, task, own, &life, now_ms);
+    tw__redis_change_put_dead_copy(log, queue->queues, id, dead);
     memory->free(name);
     tw__redis_lease_done(queue, task, now_ms, log);
 }

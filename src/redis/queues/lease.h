@@ -9,8 +9,8 @@
 #ifndef TW_REDIS_LEASE_H
 #define TW_REDIS_LEASE_H
 
+#include "route.h"
 #include "state.h"
-#include "turn.h"
 
 struct tw__redis_lease {
     uint64_t token; /* not 0 */
@@ -20,7 +20,7 @@ struct tw__redis_lease {
 
 /* Gives a ready task to a worker: an attempt begins. The first one of a call fixes the period, and the further
  * periods for which the call stands. Returns the task, whose address may have changed. Requires: `turn` is that
- * of the task at `now_ms` (turn.h), and it is its turn to be called. */
+ * of the task at `now_ms` (route.h), and it is its turn to be called. */
 struct tw__redis_task *tw__redis_lease_begin(struct tw__redis_queue *queue, struct tw__redis_task *task,
                                              const struct tw__task_turn *turn,
                                              const struct tw__redis_lease *lease, uint64_t now_ms,
@@ -30,8 +30,8 @@ void tw__redis_lease_pass_over(struct tw__redis_queue *queue, struct tw__redis_t
                                const struct tw__task_turn *turn, uint64_t now_ms, struct tw__redis_buffer *log);
 /* Lets a waiting task be ready now; it keeps its due time and its attempts. Returns the task, whose address may
  * have changed. Requires: the task is not held. */
-struct tw__redis_task *tw__redis_lease_hasten(struct tw__redis_queue *queue, struct tw__redis_task *task,
-                                              uint64_t now_ms, struct tw__redis_buffer *log);
+struct tw__redis_task *tw__redis_lease_make_due(struct tw__redis_queue *queue, struct tw__redis_task *task,
+                                                uint64_t now_ms, struct tw__redis_buffer *log);
 /* Puts a task into a queue, as tw__redis_queue_put() does. If an attempt of `old` is under way, the task stands
  * behind it. Logs nothing. */
 void tw__redis_lease_put(struct tw__redis_queue *queue, struct tw__redis_task *task,

@@ -24,7 +24,7 @@
 #include <stdint.h>
 #include <task/limits.h>
 
-#include "buffer.h"
+#include "bytes.h"
 
 enum tw__redis_stage {
     TW__REDIS_WAITING, /* for its due time or its next attempt; or ready */

@@ -6,7 +6,7 @@
 
 #include <base/assert.h>
 
-#include "varint.h"
+#include "bytes.h"
 
 struct tw__redis_bytes tw__redis_payload_next(struct tw__redis_payload *payload)
 {

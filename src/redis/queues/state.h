@@ -24,7 +24,7 @@
  * queue, and a task holds the number of its route. So a function that starts from a task alone needs
  * struct tw__redis_queues to find the task's route and queue.
  *
- * Threads: one at a time, except that any thread may call tw__redis_grave_bury().
+ * Threads: one at a time, except that any thread may call tw__redis_reaper_add().
  */
 #ifndef TW_REDIS_STATE_H
 #define TW_REDIS_STATE_H
@@ -32,9 +32,9 @@
 #include <pthread.h>
 #include <task/words.h>
 
+#include "bytes.h"
 #include "table.h"
 #include "task.h"
-#include "vector.h"
 
 /* What a task's target is. A task with the kind WORKERS has no target: workers take it from its queue. */
 enum tw__redis_kind { TW__REDIS_STREAM, TW__REDIS_LIST, TW__REDIS_LIST_LEFT, TW__REDIS_WORKERS };
@@ -99,7 +99,7 @@ struct tw__redis_queue {
     struct tw__redis_table tasks, routes;
     struct tw__redis_route *last;    /* the route that was used last */
     struct tw__link all;             /* in the list of attached queues, or of detached ones */
-    struct tw__redis_queue *grave;   /* the next queue to be reaped */
+    struct tw__redis_queue *reaped;  /* the next queue to be reaped */
     struct tw__redis_queue *touched; /* the next queue that the present batch has touched */
     void *name;                      /* of its key, as a string of the server's */
     int db;
@@ -163,8 +163,8 @@ struct tw__redis_queues {
     uint64_t counts[TW__REDIS_COUNTS]; /* of all queues, since the start */
     uint64_t dumps, chunks, samples;   /* counted, to number them (chunk.c, overview.c) */
 
-    pthread_mutex_t graves_lock;
-    struct tw__redis_queue *graves;
+    pthread_mutex_t to_reap_lock;
+    struct tw__redis_queue *to_reap;
 };
 
 /* Counts for a queue and for all queues. */

@@ -20,7 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "memory.h"
+#include "bytes.h"
 
 /* Gives the id of an entry. */
 typedef void tw__redis_key_fn(const void *entry, const char **bytes, size_t *size);

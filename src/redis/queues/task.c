@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "varint.h"
+#include "bytes.h"
 
 enum { REPEAT_SIZE = 2 * sizeof(uint64_t), ADDRESS_SIZE = sizeof(struct tw__redis_share *) };
 

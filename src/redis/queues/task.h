@@ -7,7 +7,7 @@
  *       | worker size, worker | error size, error if it has a life | next if that is not due
  *       | missed periods if its call has any ]
  *
- * Sizes are varints (varint.h). So a task costs 43 bytes besides its id and payload, and a byte or two for
+ * Sizes are varints (bytes.h). So a task costs 43 bytes besides its id and payload, and a byte or two for
  * each string of the payload. A life (life.h) adds 27 bytes, the worker's name and the last error, and a few
  * bytes more for a leased task that did not wait for its due time before, or whose call stands for further
  * periods. In place of a payload that is shared (payload.h) stands its address, aligned.
@@ -21,8 +21,8 @@
 #include <stdint.h>
 #include <tickwheel/wheel.h>
 
+#include "bytes.h"
 #include "life.h"
-#include "memory.h"
 #include "payload.h"
 
 /* Where a task is. */

@@ -19,4 +19,8 @@ bool tw__redis_gate_is_replica(RedisModuleCtx *ctx);
  * for commands of the log and of the primary, which repeat changes that were made before. */
 bool tw__redis_gate_is_full(RedisModuleCtx *ctx);
 
+/* Returns why the server has refused a call with this error: TW__REDIS_DEFER_REFUSED if the reason lies in the
+ * call, or another reason, which will be over some time. */
+enum tw__redis_defer tw__redis_gate_refusal(struct tw__redis_bytes error);
+
 #endif

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "queues/buffer.h"
+#include "queues/bytes.h"
 #include "queues/state.h"
 
 /* The flags of a context while a data set is loaded, in either way. */

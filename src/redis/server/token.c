@@ -4,12 +4,10 @@
  * So nobody can guess a token, and two servers do not give out the same ones. Random bytes for each token would
  * cost a sixth of a lease: the server makes them with SHA-256.
  */
-#include "token.h"
+#include "strings.h"
 
 #include <sodium/crypto_shorthash.h>
 #include <stdbool.h>
-
-#include "strings.h"
 
 enum { BITS_OF_DIGIT = 4, NO_DIGIT = 16 };
 

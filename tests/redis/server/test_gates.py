@@ -324,6 +324,21 @@ def test_out_of_memory_nothing_stops_tasks_for_workers(clock, server, r):
     assert delivered(r, "stream") == ids
 
 
+@pytest.mark.parametrize("maxmemory", [0, 1])
+def test_a_tick_ends_at_its_budget_also_out_of_memory(server, r, maxmemory):
+    """All leases end in one millisecond. Each tick ends ten of them, and writes one command."""
+    r.config_set("tickwheel.tasks-per-tick", 10, "tickwheel.us-per-tick", 1000000)
+    names = [f"t{i}" for i in range(300)]
+    put_ready(r, "s", *names)
+    assert len(take(r, "s", count=300, lease=300)) == 300
+    tap = Tap(server)
+    r.config_set("maxmemory", maxmemory)
+    wait_until(lambda: server.tw()["lapsed"] == 300)
+    r.config_set("maxmemory", 0)
+    assert len(tap.commands()) >= 30
+    tap.close()
+
+
 def test_rights_that_change_while_a_worker_waits(server, r):
     r.execute_command("ACL", "SETUSER", "worker", "on", ">secret", "~s", "+@all")
     with workers(server, 2, "s", user=("worker", "secret")) as crew:

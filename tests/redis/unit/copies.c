@@ -8,10 +8,10 @@
 
 #include <src/redis/queues/check.h>
 #include <src/redis/queues/chunk.h>
-#include <src/redis/queues/grave.h>
 #include <src/redis/queues/look.h>
 #include <src/redis/queues/place.h>
 #include <src/redis/queues/queue.h>
+#include <src/redis/queues/queues.h>
 #include <src/redis/queues/route.h>
 #include <src/redis/queues/sums.h>
 
@@ -183,7 +183,7 @@ void read_logged(const char *bytes, size_t size, uint32_t strings)
     counted_free(exact);
     check_what_was_read(queue, false);
     close_queue(queue);
-    tw__redis_grave_reap_all(all);
+    tw__redis_reaper_run_all(all);
     assert_int_equal(blocks_out, 1 + (all->route != NULL));
 }
 
@@ -199,7 +199,7 @@ int read_chunk(const char *bytes, size_t size)
     check_what_was_read(queue, good);
     check_dead(queue);
     close_queue(queue);
-    tw__redis_grave_reap_all(all);
+    tw__redis_reaper_run_all(all);
     assert_int_equal(all->reaping, 0);
     assert_int_equal(blocks_out, 1 + (all->route != NULL));
     return good ? count : -1;

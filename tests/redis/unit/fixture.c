@@ -8,7 +8,7 @@
 #include "tests/support/random.h"
 #include "tests/support/run.h"
 
-#include <src/redis/queues/grave.h>
+#include <src/redis/queues/queues.h>
 #include <src/redis/queues/queue.h>
 #include <src/redis/queues/route.h>
 #include <sodium/randombytes.h>
@@ -100,14 +100,14 @@ void open_all(void)
 void close_queue(struct tw__redis_queue *queue)
 {
     tw__redis_queue_detach(queue);
-    tw__redis_grave_bury(queue);
+    tw__redis_reaper_add(queue);
 }
 
-/* Requires: all queues have been buried. */
+/* Requires: the reaper has all queues. */
 void close_all(void)
 {
-    tw__redis_grave_reap_all(all);
-    assert_false(tw__redis_grave_reaping(all));
+    tw__redis_reaper_run_all(all);
+    assert_false(tw__redis_reaper_busy(all));
     assert_false(tw__redis_place_any_waiting(all));
     assert_int_equal(all->count, 0);
     assert_int_equal(all->pending, 0);

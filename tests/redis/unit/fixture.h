@@ -31,7 +31,7 @@ void *new_target(void);
 
 extern struct tw__redis_queues *all;
 void open_all(void);
-/* Checks that nothing is left of the queues. Requires: all queues have been buried. */
+/* Checks that nothing is left of the queues. Requires: the reaper has all queues. */
 void close_all(void);
 void close_queue(struct tw__redis_queue *queue);
 /* For a test of one queue, which is attached. */

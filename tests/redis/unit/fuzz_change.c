@@ -10,8 +10,8 @@
 #include "tests/support/fuzz.h"
 
 #include <src/redis/queues/change.h>
-#include <src/redis/queues/grave.h>
 #include <src/redis/queues/queue.h>
+#include <src/redis/queues/queues.h>
 #include <src/redis/queues/route.h>
 
 enum { MOST = 16384, NO_LIFE = -1 };
@@ -62,7 +62,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     counted_free(exact);
     check_what_was_read(queue, true);
     close_queue(queue);
-    tw__redis_grave_reap_all(all);
+    tw__redis_reaper_run_all(all);
     assert_int_equal(all->reaping, 0);
     assert_int_equal(blocks_out, 1 + (all->route != NULL));
     return 0;

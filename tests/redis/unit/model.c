@@ -52,7 +52,7 @@ struct ref *ref_of(const struct tw__redis_task *task, struct room **room)
             assert_ptr_equal((*room)->ref[i].task, task);
             return &(*room)->ref[i];
         }
-    return NULL; /* a task of a buried queue */
+    return NULL; /* a task of a queue that the reaper has */
 }
 
 uint64_t hash_of_ref(const struct room *room, const struct ref *ref)
@@ -246,7 +246,7 @@ static struct ref *filed_again_after(uint64_t order)
     return first;
 }
 
-/* A take files tasks again which are first in a line, and are not due any more. Tasks of buried queues have
+/* A take files tasks again which are first in a line, and are not due any more. Tasks of removed queues have
  * a place in the order too. */
 void see_what_was_filed_again(void)
 {

@@ -69,12 +69,12 @@ struct model {
     int64_t set;   /* by how much the wall clock was set, as the queues know */
     bool set_amid; /* the clock was set while a wheel had due tasks, and has some since then */
     int64_t front, back, made_ready; /* positions given so far, and routes made ready */
-    uint64_t graves, buried;         /* buried queues, and their tasks */
+    uint64_t removed, reapable;      /* queues that the reaper has, and their tasks */
     struct ref *probe;               /* the task that was taken last, if it was a probe */
     unsigned nowhere;
     uint64_t taken, passed;
     /* How often it happened; `kept` by KEEPDUE, in this way. */
-    uint64_t stopped, leases, returns, deaths, letters, steps, replaced, promoted, merged, late;
+    uint64_t stopped, leases, returns, deaths, copies, steps, replaced, promoted, merged, late;
     uint64_t kept[TW__TASK_KEEPDUE_NOW + 1];
     uint64_t died; /* the latest time up to which deaths were looked at */
 };

@@ -9,11 +9,11 @@
 
 #include <base/list.h>
 #include <src/redis/queues/check.h>
-#include <src/redis/queues/grave.h>
 #include <src/redis/queues/look.h>
 #include <src/redis/queues/overview.h>
 #include <src/redis/queues/place.h>
 #include <src/redis/queues/queue.h>
+#include <src/redis/queues/queues.h>
 #include <src/redis/queues/route.h>
 #include <src/redis/queues/sums.h>
 #include <stdlib.h>
@@ -82,7 +82,7 @@ static void check_route_line(const struct room *room, const struct ref *ref)
 }
 
 /* Counts the tasks in a line, which have to be in order, and all in this place. Passes over the tasks of
- * buried queues. */
+ * removed queues. */
 static uint64_t count_in_order(const struct tw__link *line, enum place place)
 {
     int64_t before = INT64_MIN;
@@ -187,7 +187,7 @@ static void check_room(const struct room *room, struct sums *sums)
 void check_sums(void)
 {
     struct sums sums = {0};
-    bool detached = model.graves > 0;
+    bool detached = model.removed > 0;
     for (const struct room *room = model.room; room < model.room + ROOMS; room++) {
         check_room(room, &sums);
         detached |= !room->attached;
@@ -204,9 +204,9 @@ void check_sums(void)
     assert_int_equal(all->empty, sums.empty);
     assert_int_equal(all->bytes, sums.bytes);
     assert_int_equal(all->too_large, sums.too_large);
-    assert_int_equal(all->reaping, sums.reaping + model.buried);
-    assert_int_equal(tw__redis_grave_reaping(all), detached);
-    if (model.graves > 0)
+    assert_int_equal(all->reaping, sums.reaping + model.reapable);
+    assert_int_equal(tw__redis_reaper_busy(all), detached);
+    if (model.removed > 0)
         return;
     uint64_t behind = all->behind == NULL ? 0 : tw_wheel_count(all->behind);
     assert_int_equal(tw_wheel_count(all->wheel) + behind + tw_wheel_count(all->leases), sums.filed);

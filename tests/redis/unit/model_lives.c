@@ -15,7 +15,6 @@
 #include <src/redis/queues/queue.h>
 #include <src/redis/queues/route.h>
 #include <src/redis/queues/sums.h>
-#include <src/redis/queues/turn.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <task/ends.h>
@@ -66,7 +65,7 @@ void stop(struct ref *ref)
     model.stopped++;
 }
 
-/* A task of the line of overdue tasks. `ref` is NULL if its queue is buried: the model has forgotten the
+/* A task of the line of overdue tasks. `ref` is NULL if its queue is removed: the model has forgotten the
  * task, but others may still wait behind it. */
 struct overdue {
     uint64_t due;
@@ -449,21 +448,21 @@ static void finish(struct room *room, struct ref *ref)
 }
 
 /* Checks the dead period of a repeating task, and removes it. */
-static void take_letter(struct room *room, const struct tw__redis_life *wanted, struct tw__redis_bytes id)
+static void take_dead_copy(struct room *room, const struct tw__redis_life *wanted, struct tw__redis_bytes id)
 {
     char name[128];
     int size = snprintf(name, sizeof name, "%.*s@%" PRIu64, (int)id.size, id.at, wanted->due);
     struct tw__redis_bytes own = {name, (size_t)size};
     uint64_t hash = tw__redis_queue_hash(all, own);
-    struct tw__redis_task *letter = tw__redis_queue_find(room->queue, hash, own);
-    assert_non_null(letter);
-    struct tw__redis_life life = tw__redis_task_whole_life(letter);
+    struct tw__redis_task *copy = tw__redis_queue_find(room->queue, hash, own);
+    assert_non_null(copy);
+    struct tw__redis_life life = tw__redis_task_whole_life(copy);
     assert_lives_equal(&life, wanted);
-    assert_true(tw__redis_task_due(letter) == model.now && tw__redis_task_every(letter) == 0);
-    assert_null(tw__redis_place_next_dead(room->queue, letter));
-    assert_bytes_equal(tw__redis_task_packed(letter), text("\1\1p"));
-    tw__redis_queue_remove(room->queue, letter, hash);
-    model.letters++;
+    assert_true(tw__redis_task_due(copy) == model.now && tw__redis_task_every(copy) == 0);
+    assert_null(tw__redis_place_next_dead(room->queue, copy));
+    assert_bytes_equal(tw__redis_task_packed(copy), text("\1\1p"));
+    tw__redis_queue_remove(room->queue, copy, hash);
+    model.copies++;
 }
 
 static void kill_task(struct room *room, struct ref *ref)
@@ -485,7 +484,7 @@ static void kill_task(struct room *room, struct ref *ref)
     if (repeats && !series) {
         model.order++; /* the dead period was filed */
         follow(room, ref, &outcome);
-        take_letter(room, &dead.life, id_of((unsigned)(ref - room->ref)));
+        take_dead_copy(room, &dead.life, id_of((unsigned)(ref - room->ref)));
     } else {
         dead.every = ref->every, dead.times = ref->times;
         *ref = dead;
@@ -613,7 +612,7 @@ static void promote(struct room *room, struct ref *ref)
     }
     struct tw__task_outcome outcome =
         outcome_of(ref, (struct tw__task_call){.verb = TW__TASK_PROMOTE}, model.now);
-    ref->task = tw__redis_lease_hasten(room->queue, ref->task, model.now, &log);
+    ref->task = tw__redis_lease_make_due(room->queue, ref->task, model.now, &log);
     follow(room, ref, &outcome);
     ref->lived = true;
     assert_ptr_equal(found(room, ref), ref->task);

@@ -226,7 +226,7 @@ static void look_for_ready(void)
             count_ready(&wanted, ref);
     }
     assert_true(tw__redis_place_next_work(all) <= next);
-    if (model.graves > 0)
+    if (model.removed > 0)
         return;
     tw__redis_overview_all_ready(all, model.now, &found);
     assert_int_equal(found.count, wanted.count);

@@ -12,10 +12,10 @@
 #include <src/redis/queues/change.h>
 #include <src/redis/queues/check.h>
 #include <src/redis/queues/chunk.h>
-#include <src/redis/queues/grave.h>
 #include <src/redis/queues/lease.h>
 #include <src/redis/queues/place.h>
 #include <src/redis/queues/queue.h>
+#include <src/redis/queues/queues.h>
 #include <src/redis/queues/route.h>
 #include <stdio.h>
 
@@ -451,7 +451,7 @@ static bool read_bytes(const char *bytes, size_t size)
     assert_queues_equal(target, copy);
     close_queue(copy);
     close_queue(target);
-    tw__redis_grave_reap_all(others);
+    tw__redis_reaper_run_all(others);
     return good;
 }
 

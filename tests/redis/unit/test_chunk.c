@@ -6,13 +6,13 @@
 
 #include "tests/support/cmocka.h"
 
+#include <src/redis/queues/bytes.h>
 #include <src/redis/queues/chunk.h>
 #include <src/redis/queues/lease.h>
 #include <src/redis/queues/place.h>
 #include <src/redis/queues/queue.h>
 #include <src/redis/queues/route.h>
 #include <src/redis/queues/sums.h>
-#include <src/redis/queues/varint.h>
 
 /* ---- chunks ---------------------------------------------------------------------------------------------- */
 

@@ -8,15 +8,15 @@
 #include "tests/support/random.h"
 #include "tests/support/run.h"
 
+#include <src/redis/queues/bytes.h>
 #include <src/redis/queues/check.h>
 #include <src/redis/queues/chunk.h>
-#include <src/redis/queues/grave.h>
 #include <src/redis/queues/lease.h>
 #include <src/redis/queues/place.h>
 #include <src/redis/queues/queue.h>
+#include <src/redis/queues/queues.h>
 #include <src/redis/queues/route.h>
 #include <src/redis/queues/share.h>
-#include <src/redis/queues/varint.h>
 
 /* ---- chunks that are damaged ----------------------------------------------------------------------------- */
 
@@ -60,7 +60,7 @@ static size_t small_chunk(char *into)
     assert_false(tw__redis_chunks_next(&chunks, &bytes));
     tw__redis_chunks_fini(&chunks);
     close_queue(queue);
-    tw__redis_grave_reap_all(all);
+    tw__redis_reaper_run_all(all);
     return size;
 }
 

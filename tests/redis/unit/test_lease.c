@@ -10,7 +10,7 @@
 #include <src/redis/queues/queue.h>
 #include <src/redis/queues/route.h>
 #include <src/redis/queues/share.h>
-#include <src/redis/queues/varint.h>
+#include <src/redis/queues/bytes.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -536,7 +536,7 @@ static void a_promoted_task_that_is_given_back_is_ready_everywhere(void **state)
     (void)state;
     open_work();
     struct tw__redis_task *task = put_work(queue, "a", START + 9000, START);
-    task = tw__redis_lease_hasten(queue, task, START + 5, &changes);
+    task = tw__redis_lease_make_due(queue, task, START + 5, &changes);
     offer(task, START + 5);
     task = lease(find(queue, "a"), 9, START + 10);
     task = tw__redis_lease_give_back(queue, task, START + 700, &changes);
@@ -775,7 +775,7 @@ static void what_comes_later_or_sooner_is_not_late(void **state)
     assert_false(tw__redis_turn(all, find(queue, "a"), START + 2701).calls);
     task = put_repeating("b", FIRST_OF_WORKERS + 1, 5000, 3);
     tw__redis_lease_move(queue, task, START + 9000, START + 10);
-    tw__redis_lease_hasten(queue, find(queue, "b"), START + 100, &changes);
+    tw__redis_lease_make_due(queue, find(queue, "b"), START + 100, &changes);
     offer(find(queue, "b"), START + 100);
     struct tw__task_turn turn = tw__redis_turn(all, find(queue, "b"), START + 3000);
     assert_true(turn.calls && turn.due == START + 9000 && turn.missed == 0);

@@ -6,7 +6,7 @@
 
 #include "tests/support/cmocka.h"
 
-#include <src/redis/queues/varint.h>
+#include <src/redis/queues/bytes.h>
 
 /* ---- lives ----------------------------------------------------------------------------------------------- */
 

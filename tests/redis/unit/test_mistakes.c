@@ -14,13 +14,13 @@
 
 #include <src/redis/queues/change.h>
 #include <src/redis/queues/chunk.h>
-#include <src/redis/queues/grave.h>
 #include <src/redis/queues/lease.h>
 #include <src/redis/queues/look.h>
 #include <src/redis/queues/match.h>
 #include <src/redis/queues/overview.h>
 #include <src/redis/queues/place.h>
 #include <src/redis/queues/queue.h>
+#include <src/redis/queues/queues.h>
 #include <src/redis/queues/route.h>
 #include <src/redis/queues/share.h>
 #include <src/redis/queues/sums.h>
@@ -304,7 +304,7 @@ static void a_dead_period_of_a_task_that_shares_nothing(void *arg)
 {
     struct tw__redis_life life = {.stage = TW__REDIS_DEAD, .worker = text(""), .error = text("")};
     (void)arg;
-    (void)!tw__redis_change_letter(queue, one, text("two"), &life, START);
+    (void)!tw__redis_change_dead_copy(queue, one, text("two"), &life, START);
 }
 
 /* ---- broken invariants ----------------------------------------------------------------------------------- */
@@ -377,10 +377,10 @@ static void free_a_key(void *arg)
     tw__redis_queue_free(queue);
 }
 
-static void bury_a_key(void *arg)
+static void reap_a_key(void *arg)
 {
     (void)arg;
-    tw__redis_grave_bury(queue);
+    tw__redis_reaper_add(queue);
 }
 
 static void free_all_with_a_key(void *arg)
@@ -457,7 +457,7 @@ static const struct {
     {remove_what_is_not_in, "tw__redis_task_id(task)) == task"},
     {drop_tasks_of_a_key, "!queue->attached"},
     {free_a_key, "!queue->attached"},
-    {bury_a_key, "!queue->attached"},
+    {reap_a_key, "!queue->attached"},
     {free_all_with_a_key, "tw__list_empty(&queues->attached)"},
     {forecast_without_steps, "step > 0 && count > 0"},
     {overview_without_steps, "step > 0 && steps > 0"},

@@ -17,7 +17,7 @@
 #include <src/redis/queues/route.h>
 #include <src/redis/queues/queue.h>
 #include <src/redis/queues/sums.h>
-#include <src/redis/queues/grave.h>
+#include <src/redis/queues/queues.h>
 
 /* Gives a task that is about to be put the life that a chunk may give it. */
 static void put_life(struct ref *ref, struct tw__redis_task_plan *plan)
@@ -301,31 +301,31 @@ static void sort_past(void)
     check_sorted();
 }
 
-static void bury(struct room *room)
+static void hand_over(struct room *room)
 {
     tw__redis_queue_detach(room->queue);
     for (struct ref *ref = room->ref; ref < room->ref + room->size; ref++)
-        model.buried += ref->place != ABSENT;
-    model.graves++;
-    tw__redis_grave_bury(room->queue);
+        model.reapable += ref->place != ABSENT;
+    model.removed++;
+    tw__redis_reaper_add(room->queue);
     all->recent = below(2) == 0 ? room->queue : NULL;
     open_room(room);
 }
 
 static void reap(uint64_t limit)
 {
-    uint64_t before = all->reaping, answer = tw__redis_grave_reap(all, limit), freed = before - all->reaping;
-    uint64_t most = limit < model.buried ? limit : model.buried;
+    uint64_t before = all->reaping, answer = tw__redis_reaper_run(all, limit), freed = before - all->reaping;
+    uint64_t most = limit < model.reapable ? limit : model.reapable;
     assert_true(freed <= most);
-    assert_true(freed + model.graves >= most);
+    assert_true(freed + model.removed >= most);
     assert_true(answer >= freed);
-    model.buried -= freed;
+    model.reapable -= freed;
     if (answer < limit)
-        assert_int_equal(model.buried, 0);
-    if (model.buried > 0)
+        assert_int_equal(model.reapable, 0);
+    if (model.reapable > 0)
         return;
-    tw__redis_grave_reap_all(all);
-    model.graves = 0;
+    tw__redis_reaper_run_all(all);
+    model.removed = 0;
 }
 
 static struct room *room_of(const struct tw__redis_queue *queue)
@@ -333,7 +333,7 @@ static struct room *room_of(const struct tw__redis_queue *queue)
     for (struct room *room = model.room; room < model.room + ROOMS; room++)
         if (room->queue == queue)
             return room;
-    return NULL; /* a buried queue */
+    return NULL; /* a removed queue */
 }
 
 /* Deals with a stale queue as the tick does. */
@@ -387,7 +387,7 @@ static void rare_operation(struct room *room)
     else if (what >= 24)
         pause_or_go_on(&model.room[below(ROOMS)]);
     else if (what < 4)
-        bury(room);
+        hand_over(room);
     else if (what < 10)
         attach_or_detach(room);
     else if (what < 14)
@@ -481,8 +481,7 @@ static void every_task_is_where_the_model_says_and_none_is_lost(void **state)
                 model.promoted > operations / 500);
     for (size_t how = 0; how < sizeof model.kept / sizeof *model.kept; how++)
         assert_true(model.kept[how] > operations / 20000);
-    assert_true(model.stopped > 0 && model.letters > 0 && model.steps > 0 && model.merged > 0 &&
-                model.late > 0);
+    assert_true(model.stopped > 0 && model.copies > 0 && model.steps > 0 && model.merged > 0 && model.late > 0);
     assert_true(all->routes < 20 * ROOMS * PLANS); /* unused numbers are used again */
     drain();
     check_all();

@@ -8,7 +8,7 @@
 #include "tests/support/run.h"
 
 #include <malloc.h>
-#include <src/redis/queues/memory.h>
+#include <src/redis/queues/bytes.h>
 #include <src/redis/queues/table.h>
 #include <stdlib.h>
 

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
- * Writing bytes into a block of memory that grows, and reading them again.
+ * Writing bytes and pointers into blocks of memory that grow, and reading bytes again.
  */
-#include "buffer.h"
+#include "bytes.h"
 
 #include <base/saturate.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { LEAST = 64 }; /* room for the log of most commands */
+enum {
+    LEAST = 64, /* room for the log of most commands */
+    FIRST = 16  /* pointers of a vector, which doubles its room when it is full */
+};
 
 void tw__redis_buffer_grow(struct tw__redis_buffer *buffer, size_t more, const struct tw__redis_memory *memory)
 {
@@ -81,4 +84,13 @@ struct tw__redis_bytes tw__redis_reader_bytes(struct tw__redis_reader *reader)
     bytes.at = reader->at;
     reader->at += bytes.size;
     return bytes;
+}
+
+void tw__redis_vector_add(struct tw__redis_vector *vector, void *pointer, const struct tw__redis_memory *memory)
+{
+    if (vector->count == vector->capacity) {
+        vector->capacity = vector->capacity == 0 ? FIRST : vector->capacity * 2;
+        vector->at = memory->realloc(vector->at, vector->capacity * sizeof(void *));
+    }
+    vector->at[vector->count++] = pointer;
 }
