@@ -137,7 +137,8 @@ enum tw_overflow {
     TW_OVERFLOW_REJECT, /* refuse the timer, with TW_ERANGE */
     /* file it in the slot of its deadline, round the ring; the slot passes it over until the deadline comes */
     TW_OVERFLOW_ROUNDS,
-    /* put another level on top, with memory from the grow hook; TW_ENOMEM if the hook has none */
+    /* put another level on top, with memory from malloc or from the scheduler's `memory` hook; TW_ENOMEM if
+     * there is none. A wheel of tw_wheel_init() has no such memory. */
     TW_OVERFLOW_GROW
 };
 
@@ -261,20 +262,6 @@ static inline void tw_timer_relocated(struct tw_timer *timer)
     timer->link.prev->next = &timer->link;
 }
 
-/* Prefetches the timer's neighbours, to which tw_wheel_cancel() writes. A caller that has other work to do
- * before it cancels does not wait for that memory afterwards. Changes nothing, and may be called for a timer
- * that is not pending.
- * Cost: O(1), without a wait. */
-static inline void tw_timer_prefetch(const struct tw_timer *timer)
-{
-#if defined(__GNUC__)
-    __builtin_prefetch(timer->link.next, 1);
-    __builtin_prefetch(timer->link.prev, 1);
-#else
-    (void)timer;
-#endif
-}
-
 /* The object around its timer: a `type *`, where `member` is the timer in it. Example: if `struct conn` has
  * the member `struct tw_timer idle`, then `TW_CONTAINER(timer, struct conn, idle)` points to the connection
  * whose `idle` is at `timer`. */
@@ -301,21 +288,10 @@ size_t tw_wheel_size(const struct tw_geometry *geometry);
 int tw_wheel_init(struct tw_wheel **wheel, void *memory, size_t size, const struct tw_geometry *geometry,
                   uint64_t now);
 
-/* Ends a wheel, and gives the memory of grown levels back through the grow hook. Timers that are still
- * pending stay as they are. Do not cancel or poll afterwards: pass such a timer to tw_timer_init(), or free
- * it.
+/* Ends a wheel. Timers that are still pending stay as they are. Do not cancel or poll afterwards: pass such a
+ * timer to tw_timer_init(), or free it.
  * Requires: tw_wheel_init() made the wheel, and no visit of it is under way. */
 void tw_wheel_fini(struct tw_wheel *wheel);
-
-/* A source of memory for levels. `arg` is the argument of tw_wheel_on_grow().
- *   - `old` is NULL: the hook returns a block of `size` bytes, aligned as malloc aligns, or NULL if there is
- *     no memory.
- *   - `old` is not NULL: the hook takes that block back. The wheel ignores its return value. */
-typedef void *tw_grow_fn(void *arg, void *old, size_t size);
-
-/* Sets the hook from which TW_OVERFLOW_GROW gets its memory. Without a hook, an add or a move that needs
- * another level fails with TW_ENOMEM. A wheel from tw_wheel_new() has a hook that uses malloc. */
-void tw_wheel_on_grow(struct tw_wheel *wheel, tw_grow_fn *grow, void *arg);
 
 /* Makes an empty wheel with memory from malloc, its clock at tick `now`. This function is in a file of its
  * own, because the core never refers to malloc.
@@ -337,7 +313,7 @@ void tw_wheel_free(struct tw_wheel *wheel);
  * Returns: 0 or an error. With TW_DEFAULT, TW_SMALL, TW_HASHED and TW_CLOCK the call cannot fail.
  *   - TW_ERANGE: the overflow is TW_OVERFLOW_REJECT, and the deadline is more than tw_wheel_range() after
  *     now.
- *   - TW_ENOMEM: the overflow is TW_OVERFLOW_GROW, and there was no memory for another level, or no hook.
+ *   - TW_ENOMEM: the overflow is TW_OVERFLOW_GROW, and there was no memory for another level.
  * Cost: O(1), three cache lines.
  * In callback: yes. */
 int tw_wheel_add_at(struct tw_wheel *wheel, struct tw_timer *timer, uint64_t deadline);
@@ -498,14 +474,6 @@ int tw_wheel_visit(const struct tw_wheel *wheel, tw_visit_fn *visit, void *arg);
  * timers are filed in later slots. The timers in these slots include timers that were moved later, or wait
  * for a later round. */
 int tw_wheel_visit_until(const struct tw_wheel *wheel, uint64_t tick, tw_visit_fn *visit, void *arg);
-
-/* As tw_wheel_visit_until(), but looks at no more than *budget timers, and subtracts each from *budget.
- * Timers that turn out to be due later count too.
- * Returns: true if all timers that are due by `tick` were visited; false if the budget was used up first, or
- * `visit` ended the visit.
- * Cost: O(levels + occupied slots that start at or before `tick` + *budget). */
-bool tw_wheel_visit_budget(const struct tw_wheel *wheel, uint64_t tick, uint32_t *budget, tw_visit_fn *visit,
-                           void *arg);
 
 /* The state of one level, for tools and statistics. */
 struct tw_level_info {

@@ -112,7 +112,7 @@ struct tw__wheel_ring {
     uint64_t finish;             /* the tick at which `drain` must be empty */
     uint64_t pace;               /* timers to refile per tick until then */
     uint64_t quota;              /* timers that may be refiled now, for the ticks that have passed */
-    void *block;                 /* the memory of a grown level, for the grow hook */
+    void *block;                 /* the memory of a grown level, from `grow` */
 };
 enum { TW__WHEEL_NO_SHIFT = 255 };
 #define TW__WHEEL_NO_SLOT UINT32_MAX
@@ -153,8 +153,8 @@ struct tw_wheel {
     bool nested; /* no window ends after the window above: tw__wheel_enter() needs one term */
     bool door;   /* every deadline is checked: the wheel may refuse it, watches its rounds, or has to divide */
     bool asked;  /* tw_wheel_next_exact() has been called: bounds are kept */
-    bool in_drain; /* the latest poll returned a timer, or TW_POLL_MORE */
-    tw_grow_fn *grow;
+    bool in_drain;                                    /* the latest poll returned a timer, or TW_POLL_MORE */
+    void *(*grow)(void *arg, void *old, size_t size); /* a tw__grow_fn (src/wheel/private.h) */
     void *grow_arg;
     uint8_t guess[32]; /* half the bit length of a delay -> the lowest level that could hold it */
     bool on_heap;      /* tw_wheel_new() made it */

@@ -382,7 +382,7 @@ void tw_wheel_fini(struct tw_wheel *w)
             w->grow(w->grow_arg, w->ring[level].block, 0);
 }
 
-void tw_wheel_on_grow(struct tw_wheel *w, tw_grow_fn *grow, void *arg)
+void tw__wheel_on_grow(struct tw_wheel *w, tw__grow_fn *grow, void *arg)
 {
     tw__wheel_may_change(w);
     w->grow = grow;

@@ -11,6 +11,7 @@
 #endif
 #define TW__WHEEL_LIBRARY /* wheel_inline.h: this is the library itself */
 
+#include "private.h"
 #include <tickwheel/wheel_layout.h>
 
 #include <base/assert.h>

@@ -6,6 +6,7 @@
 #include "tests/support/cmocka.h"
 
 #include "tests/support/dies.h"
+#include <wheel/private.h>
 
 static struct tw_wheel *wheel, *other;
 static struct tw_timer timer;
@@ -134,7 +135,7 @@ static void change_it(enum change change)
         tw_wheel_drain(wheel);
         break;
     case ON_GROW:
-        tw_wheel_on_grow(wheel, NULL, NULL);
+        tw__wheel_on_grow(wheel, NULL, NULL);
         break;
     default:
         tw_wheel_free(wheel);
@@ -156,7 +157,7 @@ static void a_visit_must_not_change_the_wheel(void **state)
         uint32_t budget = 10;
         assert_dies(tw_wheel_visit(wheel, visit_and_change, &change), "w->visiting == 0");
         assert_dies(tw_wheel_visit_until(wheel, 5, visit_and_change, &change), "w->visiting == 0");
-        assert_dies(tw_wheel_visit_budget(wheel, 5, &budget, visit_and_change, &change), "w->visiting == 0");
+        assert_dies(tw__wheel_visit_budget(wheel, 5, &budget, visit_and_change, &change), "w->visiting == 0");
     }
 }
 
@@ -215,7 +216,7 @@ static void null_is_no_wheel(void **state)
     uint32_t budget = 1;
     (void)state;
     assert_dies(tw_wheel_fini(NULL), "w != ");
-    assert_dies(tw_wheel_on_grow(NULL, NULL, NULL), "w != ");
+    assert_dies(tw__wheel_on_grow(NULL, NULL, NULL), "w != ");
     assert_dies(tw_wheel_add_at(NULL, &timer, 1), "w != ");
     assert_dies(tw_wheel_add_in(NULL, &timer, 1), "w != ");
     assert_dies(tw_wheel_add_now(NULL, &timer), "w != ");
@@ -239,7 +240,7 @@ static void null_is_no_wheel_to_look_at(void **state)
     assert_dies(tw_wheel_refiled(NULL), "w != ");
     assert_dies(tw_wheel_visit(NULL, visit_nothing, NULL), "tour->wheel != ");
     assert_dies(tw_wheel_visit_until(NULL, 1, visit_nothing, NULL), "tour->wheel != ");
-    assert_dies(tw_wheel_visit_budget(NULL, 1, &budget, visit_nothing, NULL), "tour->wheel != ");
+    assert_dies(tw__wheel_visit_budget(NULL, 1, &budget, visit_nothing, NULL), "tour->wheel != ");
     assert_dies(tw_wheel_levels(NULL), "w != ");
     assert_dies(tw_wheel_level(NULL, 0), "w != ");
     assert_dies(tw_wheel_slot_count(NULL, 0, 0), "w != ");
@@ -262,7 +263,7 @@ static void null_is_no_timer_and_no_answer(void **state)
     assert_dies(tw_wheel_poll_budget(wheel, 1, &budget, NULL), "timer != ");
     assert_dies(tw_wheel_visit(wheel, NULL, NULL), "tour->visit != ");
     assert_dies(tw_wheel_visit_until(wheel, 1, NULL, NULL), "tour->visit != ");
-    assert_dies(tw_wheel_visit_budget(wheel, 1, NULL, visit_nothing, NULL), "budget != ");
+    assert_dies(tw__wheel_visit_budget(wheel, 1, NULL, visit_nothing, NULL), "budget != ");
     assert_dies(tw_wheel_dump(wheel, NULL, NULL), "emit != ");
 }
 

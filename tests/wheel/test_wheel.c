@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * A test for each call of wheel.h.
+ * A test for each call of wheel.h, and of private.h of the wheel.
  */
 #include "tests/support/cmocka.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <wheel/private.h>
 
 static void a_timer_takes_32_bytes_and_the_presets_their_share(void **state)
 {
@@ -340,7 +341,7 @@ static void growing_asks_the_hook_and_gives_back(void **state)
     assert_int_equal(tw_wheel_add_in(wheel, &near, 3), 0);
     assert_int_equal(tw_wheel_add_in(wheel, &far, 100), TW_ENOMEM); /* no hook yet */
     assert_int_equal(tw_wheel_levels(wheel), 1);
-    tw_wheel_on_grow(wheel, lend, &lender);
+    tw__wheel_on_grow(wheel, lend, &lender);
     assert_int_equal(tw_wheel_add_in(wheel, &far, 1000), TW_ENOMEM); /* two levels are not enough */
     assert_false(tw_timer_pending(&far));
     assert_int_equal(tw_wheel_levels(wheel), 1);
@@ -799,23 +800,23 @@ static void visit_budget_looks_at_no_more_than_it_may(void **state)
         for (uint64_t until = 0; until < 4300; until += 7) {
             struct seen all = {.until = until}, seen = {.until = until};
             uint32_t budget = 100, needed;
-            assert_true(tw_wheel_visit_budget(wheel, until, &budget, count_due, &all));
+            assert_true(tw__wheel_visit_budget(wheel, until, &budget, count_due, &all));
             needed = 100 - budget;
             assert_true(needed >= (uint32_t)all.due);
             budget = needed;
-            assert_true(tw_wheel_visit_budget(wheel, until, &budget, count_due, &seen));
+            assert_true(tw__wheel_visit_budget(wheel, until, &budget, count_due, &seen));
             assert_int_equal(budget, 0);
             assert_int_equal(seen.due, all.due);
             for (uint32_t less = 0; less < needed; less += 13) {
                 budget = less;
                 seen.due = 0;
-                assert_false(tw_wheel_visit_budget(wheel, until, &budget, count_due, &seen));
+                assert_false(tw__wheel_visit_budget(wheel, until, &budget, count_due, &seen));
                 assert_int_equal(budget, 0);
                 assert_true((uint32_t)seen.due <= less);
             }
             seen = (struct seen){.until = until, .stop = 1};
             budget = 100;
-            assert_int_equal(tw_wheel_visit_budget(wheel, until, &budget, count_due, &seen), all.due == 0);
+            assert_int_equal(tw__wheel_visit_budget(wheel, until, &budget, count_due, &seen), all.due == 0);
         }
         empty(wheel);
     }
@@ -924,11 +925,11 @@ static void a_prefetch_changes_nothing(void **state)
     (void)state;
     struct tw_wheel *wheel = wheel_of(TW_SMALL, 0);
     struct tw_timer timer = {.deadline = 0}, before;
-    tw_timer_prefetch(&timer);
+    tw__timer_prefetch(&timer);
     assert_false(tw_timer_pending(&timer));
     assert_int_equal(tw_wheel_add_at(wheel, &timer, 50), 0);
     before = timer;
-    tw_timer_prefetch(&timer);
+    tw__timer_prefetch(&timer);
     assert_memory_equal(&timer, &before, sizeof timer);
     assert_null(tw_wheel_check(wheel));
     assert_true(tw_wheel_cancel(wheel, &timer));

@@ -18,7 +18,7 @@
 #define tw_wheel_size fixed_wheel_size
 #define tw_wheel_init fixed_wheel_init
 #define tw_wheel_fini fixed_wheel_fini
-#define tw_wheel_on_grow fixed_wheel_on_grow
+#define tw__wheel_on_grow fixed__wheel_on_grow
 #define tw_wheel_new fixed_wheel_new
 #define tw_wheel_free fixed_wheel_free
 #define tw_wheel_add_at fixed_wheel_add_at
@@ -38,7 +38,7 @@
 #define tw_wheel_drain fixed_wheel_drain
 #define tw_wheel_visit fixed_wheel_visit
 #define tw_wheel_visit_until fixed_wheel_visit_until
-#define tw_wheel_visit_budget fixed_wheel_visit_budget
+#define tw__wheel_visit_budget fixed__wheel_visit_budget
 #define tw_wheel_levels fixed_wheel_levels
 #define tw_wheel_level fixed_wheel_level
 #define tw_wheel_slot_count fixed_wheel_slot_count

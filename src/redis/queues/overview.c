@@ -21,6 +21,7 @@
 
 #include <base/assert.h>
 #include <string.h>
+#include <wheel/private.h>
 
 #include "place.h"
 
@@ -125,9 +126,9 @@ static bool read_wheels(struct ahead *ahead)
 {
     const struct tw__redis_queues *queues = ahead->queues;
     uint32_t budget = AHEAD_MAX;
-    return tw_wheel_visit_budget(queues->wheel, ahead->to, &budget, count_in_wheel, ahead) &&
+    return tw__wheel_visit_budget(queues->wheel, ahead->to, &budget, count_in_wheel, ahead) &&
            (queues->behind == NULL ||
-            tw_wheel_visit_budget(queues->behind, ahead->to, &budget, count_in_wheel, ahead));
+            tw__wheel_visit_budget(queues->behind, ahead->to, &budget, count_in_wheel, ahead));
 }
 
 static void count_in_sample(void *entry, void *arg)
@@ -256,7 +257,7 @@ static void look_into_routes(struct overdue *overdue)
     for (const struct tw__link *link = queues->ready.next; link != &queues->ready && ready > 0;
          link = link->next, ready--)
         look_into_line(overdue, &TW_CONTAINER(link, const struct tw__redis_route, ready)->line, 1);
-    tw_wheel_visit_budget(queues->retries, TW_NEVER - 1, &retries, look_into_route, overdue);
+    tw__wheel_visit_budget(queues->retries, TW_NEVER - 1, &retries, look_into_route, overdue);
 }
 
 uint64_t tw__redis_overview_overdue(const struct tw__redis_queues *queues, uint64_t now_ms, uint64_t *oldest)
@@ -268,9 +269,9 @@ uint64_t tw__redis_overview_overdue(const struct tw__redis_queues *queues, uint6
     look_into_line(&overdue, &queues->past, IN_LINE_MAX);
     look_into_routes(&overdue);
     overdue.count = queues->in_line + queues->held - queues->stopped;
-    if (tw_wheel_visit_budget(queues->wheel, now_ms, &budget, count_overdue_in_wheel, &overdue) &&
+    if (tw__wheel_visit_budget(queues->wheel, now_ms, &budget, count_overdue_in_wheel, &overdue) &&
         queues->behind != NULL)
-        tw_wheel_visit_budget(queues->behind, now_ms, &budget, count_overdue_in_wheel, &overdue);
+        tw__wheel_visit_budget(queues->behind, now_ms, &budget, count_overdue_in_wheel, &overdue);
     *oldest = overdue.oldest;
     return overdue.count;
 }

@@ -60,6 +60,7 @@
 #include <base/assert.h>
 #include <base/list.h>
 #include <base/saturate.h>
+#include <wheel/private.h>
 
 #include "check.h"
 #include "sums.h"
@@ -660,7 +661,7 @@ void tw__redis_place_unfile(struct tw__redis_queues *queues, struct tw__redis_ta
 void tw__redis_place_prefetch(const struct tw__redis_task *task)
 {
     if (!tw__redis_task_in_line(task)) {
-        tw_timer_prefetch(&task->timer);
+        tw__timer_prefetch(&task->timer);
         return;
     }
     __builtin_prefetch(task->parked.link.next, 1);
