@@ -16,9 +16,8 @@
  *     int main(void)
  *     {
  *         struct order first = {.number = 1}, second = {.number = 2}; // zeroed timers are not pending
- *         struct tw_geometry geometry = TW_DEFAULT;
  *         struct tw_wheel *wheel;
- *         if (tw_wheel_new(&wheel, &geometry, 0) != 0)
+ *         if (tw_wheel_new(&wheel, NULL, 0) != 0)
  *             return 1;
  *         tw_wheel_add_in(wheel, &first.unpaid, 1800000); // half an hour
  *         tw_wheel_add_in(wheel, &second.unpaid, 1800000);
@@ -166,33 +165,36 @@ struct tw_geometry {
     struct tw_level level[TW_LEVELS_MAX]; /* from the finest level, 0, upwards */
 };
 
+/* The presets, constants that initialise a geometry. The first is the default: where a call takes a geometry,
+ * NULL means the same. */
+
+/* clang-format off */
 /* Ten levels with lookahead, which reach the whole 64-bit range in 256 KiB. They are 1024/512, 256/128,
- * 256/128, 128/64 and so on. 1024/512 means 1,024 slots, of which 512 make one slot of the next level. */
-struct tw_geometry tw_geometry_default(void);
+ * 256/128, 128/64 and so on. 1024/512 means 1,024 slots, of which 512 make one slot of the next level.
+ * Example: `tw_wheel_new(&wheel, NULL, 0)` makes a wheel of this geometry. */
+#define TW_DEFAULT                                                                                             \
+    {10, TW_OVERFLOW_REJECT,                                                                                   \
+     {{1024, 1}, {256, UINT64_C(1) << 9}, {256, UINT64_C(1) << 16}, {128, UINT64_C(1) << 23},                  \
+      {128, UINT64_C(1) << 29}, {128, UINT64_C(1) << 35}, {128, UINT64_C(1) << 41},                            \
+      {128, UINT64_C(1) << 47}, {128, UINT64_C(1) << 53}, {32, UINT64_C(1) << 59}}}
 /* Four levels with lookahead, 64/32, 32/16, 32/16 and 16 slots, in at most 16 KiB. A delay beyond 2^17 ticks
- * takes more than one round of the top level. */
-struct tw_geometry tw_geometry_small(void);
+ * takes more than one round of the top level.
+ * Example: `struct tw_geometry geometry = TW_SMALL;` */
+#define TW_SMALL {4, TW_OVERFLOW_ROUNDS, {{64, 1}, {32, 32}, {32, 512}, {16, 8192}}}
 /* One ring of n slots, which refuses delays above n ticks with TW_ERANGE: the simple wheel of the
  * textbooks. */
-struct tw_geometry tw_geometry_simple(uint32_t slots);
+#define TW_SIMPLE(slots) {1, TW_OVERFLOW_REJECT, {{(slots), 1}}}
 /* One ring of n slots, in which far timers wait for several rounds: the hashed wheel of Netty. */
-struct tw_geometry tw_geometry_hashed(uint32_t slots);
+#define TW_HASHED(slots) {1, TW_OVERFLOW_ROUNDS, {{(slots), 1}}}
 /* n slots on each level; upper levels are made when they are first needed: the overflow wheels of Kafka. */
-struct tw_geometry tw_geometry_growing(uint32_t slots);
+#define TW_GROWING(slots) {1, TW_OVERFLOW_GROW, {{(slots), 1}}}
 /* Four levels of 60, 60, 24 and 7 slots, which are seconds, minutes, hours and days if a tick is a second. A
  * delay beyond the week takes more than one round of the top level. */
-struct tw_geometry tw_geometry_clock(void);
-
-/* Short names of these geometries. Example: `struct tw_geometry geometry = TW_CLOCK;` */
-#define TW_DEFAULT tw_geometry_default()
-#define TW_SMALL tw_geometry_small()
-#define TW_SIMPLE(slots) tw_geometry_simple(slots)
-#define TW_HASHED(slots) tw_geometry_hashed(slots)
-#define TW_GROWING(slots) tw_geometry_growing(slots)
-#define TW_CLOCK tw_geometry_clock()
+#define TW_CLOCK {4, TW_OVERFLOW_ROUNDS, {{60, 1}, {60, 60}, {24, 3600}, {7, 86400}}}
+/* clang-format on */
 
 /* Checks whether a geometry is valid. If it is not, `message` names the level, the wrong value and the valid
- * range. `message` receives at most `size` bytes, always terminated.
+ * range. `message` receives at most `size` bytes, always terminated. `geometry` may be NULL, which is valid.
  * Requires: `message` is not NULL, or `size` is 0.
  * Returns: 0 or TW_EGEOMETRY.
  * Cost: O(levels). */
@@ -272,13 +274,14 @@ static inline void tw_timer_relocated(struct tw_timer *timer)
 /* A wheel. Its members are private. */
 struct tw_wheel;
 
-/* The number of bytes that tw_wheel_init() needs for this geometry, in memory of any alignment.
+/* The number of bytes that tw_wheel_init() needs for this geometry, in memory of any alignment. `geometry` may
+ * be NULL: then it is TW_DEFAULT.
  * Returns: the bytes, or 0 if the geometry is not valid. Example: 247,039 bytes for TW_DEFAULT on a
  * 64-bit machine. */
 size_t tw_wheel_size(const struct tw_geometry *geometry);
 
 /* Makes an empty wheel of `geometry` inside the caller's `memory` of `size` bytes, its clock at tick `now`.
- * The geometry is copied.
+ * The geometry is copied. `geometry` may be NULL: then it is TW_DEFAULT.
  * Returns:
  *   - 0: the wheel is in *wheel.
  *   - TW_EGEOMETRY: the geometry is not valid.
@@ -293,8 +296,8 @@ int tw_wheel_init(struct tw_wheel **wheel, void *memory, size_t size, const stru
  * Requires: tw_wheel_init() made the wheel, and no visit of it is under way. */
 void tw_wheel_fini(struct tw_wheel *wheel);
 
-/* Makes an empty wheel with memory from malloc, its clock at tick `now`. This function is in a file of its
- * own, because the core never refers to malloc.
+/* Makes an empty wheel with memory from malloc, its clock at tick `now`. `geometry` may be NULL: then it is
+ * TW_DEFAULT. This function is in a file of its own, because the core never refers to malloc.
  * Returns:
  *   - 0: the wheel is in *wheel.
  *   - TW_EGEOMETRY: the geometry is not valid.

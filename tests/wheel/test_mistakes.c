@@ -14,8 +14,8 @@ static struct tw_timer timer;
 static int setup(void **state)
 {
     (void)state;
-    wheel = wheel_of(TW_SMALL, 0);
-    other = wheel_of(TW_DEFAULT, 0);
+    wheel = wheel_of(&(struct tw_geometry)TW_SMALL, 0);
+    other = wheel_of(NULL, 0);
     tw_timer_init(&timer);
     return 0;
 }
@@ -267,20 +267,16 @@ static void null_is_no_timer_and_no_answer(void **state)
     assert_dies(tw_wheel_dump(wheel, NULL, NULL), "emit != ");
 }
 
-static void null_is_no_geometry_and_no_memory(void **state)
+static void null_is_no_wheel_and_no_memory(void **state)
 {
     static char memory[32768];
     struct tw_geometry geometry = TW_SMALL;
     struct tw_wheel *made;
     (void)state;
-    assert_dies(tw_geometry_check(NULL, NULL, 0), "g != ");
     assert_dies(tw_geometry_check(&geometry, NULL, 9), "message != ");
-    assert_dies(tw_wheel_size(NULL), "g != ");
     assert_dies(tw_wheel_init(NULL, memory, sizeof memory, &geometry, 0), "wheel != ");
     assert_dies(tw_wheel_init(&made, NULL, sizeof memory, &geometry, 0), "memory != ");
-    assert_dies(tw_wheel_init(&made, memory, sizeof memory, NULL, 0), "g != ");
     assert_dies(tw_wheel_new(NULL, &geometry, 0), "wheel != ");
-    assert_dies(tw_wheel_new(&made, NULL, 0), "g != ");
 }
 
 #define ON_WHEELS(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
@@ -299,7 +295,7 @@ int main(void)
         ON_WHEELS(null_is_no_wheel),
         ON_WHEELS(null_is_no_wheel_to_look_at),
         ON_WHEELS(null_is_no_timer_and_no_answer),
-        ON_WHEELS(null_is_no_geometry_and_no_memory),
+        ON_WHEELS(null_is_no_wheel_and_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,12 +8,6 @@
 #define TW_BENCH_FIXED_H
 
 #define tw_strerror fixed_strerror
-#define tw_geometry_default fixed_geometry_default
-#define tw_geometry_small fixed_geometry_small
-#define tw_geometry_simple fixed_geometry_simple
-#define tw_geometry_hashed fixed_geometry_hashed
-#define tw_geometry_growing fixed_geometry_growing
-#define tw_geometry_clock fixed_geometry_clock
 #define tw_geometry_check fixed_geometry_check
 #define tw_wheel_size fixed_wheel_size
 #define tw_wheel_init fixed_wheel_init
