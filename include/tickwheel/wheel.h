@@ -66,8 +66,6 @@
  *             docs/guide.md lists the duties that no assertion can see, and why.
  *   Errors    A call that can fail returns 0 or a negative TW_E* code. A call that failed has changed
  *             nothing.
- *   Inline    wheel_inline.h has the same functions, and compiles the short paths of the frequent ones into the
- *             program.
  *   Memory    The core never allocates. Timers live inside the caller's objects, and take 32 bytes each on a
  *             64-bit machine.
  */

@@ -45,12 +45,12 @@
 #define tw__wheel_bound_lowered fixed__bound_lowered
 #define tw__wheel_list_visit fixed__wheel_list_visit
 #define tw__wheel_has fixed__wheel_has
-#define tw__wheel_mark_1 fixed__wheel_mark_1
-#define tw__wheel_add_1 fixed__wheel_add_1
-#define tw__wheel_move_1 fixed__wheel_move_1
-#define tw__wheel_cancel_1 fixed__wheel_cancel_1
-#define tw__wheel_poll_1 fixed__wheel_poll_1
-#define tw__wheel_next_bound_1 fixed__wheel_next_bound_1
+#define tw__wheel_mark_long fixed__wheel_mark_long
+#define tw__wheel_add_long fixed__wheel_add_long
+#define tw__wheel_move_long fixed__wheel_move_long
+#define tw__wheel_cancel_long fixed__wheel_cancel_long
+#define tw__wheel_poll_long fixed__wheel_poll_long
+#define tw__wheel_next_bound_long fixed__wheel_next_bound_long
 #define tw__wheel_list_move fixed__wheel_list_move
 #define tw__wheel_refile fixed__wheel_refile
 

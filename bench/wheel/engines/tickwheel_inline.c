@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Tickwheel with the short paths compiled into the loops (wheel_inline.h). The difference to `tickwheel` is the
- * cost of the calls.
+ * Tickwheel with the short paths compiled into the loops (src/wheel/wheel.h). The difference to `tickwheel` is
+ * the cost of the calls.
  */
-#include <tickwheel/wheel_inline.h>
+#include "src/wheel/wheel.h"
 
 #include "tickwheel.inc.h"
 
