@@ -21,12 +21,11 @@ const char SHAPE_HELP[] = "  --preset NAME      shape: default, small, clock, si
 
 static const struct preset {
     const char *name;
-    struct tw_geometry (*make)(void);
-    struct tw_geometry (*make_of)(uint32_t slots);
+    bool sized; /* the user gives the slots of the ring, which are 0 here */
+    struct tw_geometry geometry;
 } PRESETS[] = {
-    {"default", tw_geometry_default, NULL}, {"small", tw_geometry_small, NULL},
-    {"clock", tw_geometry_clock, NULL},     {"simple", NULL, tw_geometry_simple},
-    {"hashed", NULL, tw_geometry_hashed},   {"growing", NULL, tw_geometry_growing},
+    {"default", false, TW_DEFAULT}, {"small", false, TW_SMALL},     {"clock", false, TW_CLOCK},
+    {"simple", true, TW_SIMPLE(0)}, {"hashed", true, TW_HASHED(0)}, {"growing", true, TW_GROWING(0)},
 };
 
 /* ---- presets -------------------------------------------------------------------------------------------- */
@@ -35,19 +34,18 @@ static bool make_preset(const struct preset *preset, const char *text, struct tw
 {
     const char *colon = strchr(text, ':');
     uint64_t slots;
-    if (preset->make != NULL && colon != NULL) {
+    if (!preset->sized && colon != NULL) {
         complain("--preset %s: the preset %s takes no number", text, preset->name);
         return false;
     }
-    if (preset->make != NULL) {
-        *geometry = preset->make();
+    *geometry = preset->geometry;
+    if (!preset->sized)
         return true;
-    }
     if (colon == NULL || !number_parse(colon + 1, UINT32_MAX, &slots)) {
         complain("--preset %s: expected a number of slots from 2 to 262144, as in %s:512", text, preset->name);
         return false;
     }
-    *geometry = preset->make_of((uint32_t)slots);
+    geometry->level[0].slots = (uint32_t)slots;
     return true;
 }
 

@@ -245,12 +245,11 @@ static void turn(void)
 
 static void make_loop(void)
 {
-    struct tw_geometry geometry = TW_DEFAULT;
     struct tw_loop_options loop_options = {.due = on_due};
     epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     if (epoll_fd < 0)
         err(1, "epoll_create1");
-    int error = tw_wheel_new(&wheel, &geometry, 0);
+    int error = tw_wheel_new(&wheel, NULL, 0);
     if (error == 0)
         error = tw_loop_epoll_wait_new(&loop, epoll_fd, wheel, &loop_options);
     if (error != 0)

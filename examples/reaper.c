@@ -32,8 +32,7 @@ static void reap(uint64_t now_ms)
 
 int main(void)
 {
-    struct tw_geometry geometry = TW_DEFAULT;
-    if (tw_wheel_new(&wheel, &geometry, 0) != 0)
+    if (tw_wheel_new(&wheel, NULL, 0) != 0)
         return 1;
     for (int i = 0; i < CONNECTIONS; i++) {
         connections[i].number = i;

@@ -31,8 +31,7 @@ static struct tw_wheel *wheel;
 
 static void wheel_begin(void)
 {
-    struct tw_geometry geometry = TW_DEFAULT;
-    need(tw_wheel_new(&wheel, &geometry, 0) == 0, "no memory for a wheel");
+    need(tw_wheel_new(&wheel, NULL, 0) == 0, "no memory for a wheel");
 }
 
 static void wheel_end(void)

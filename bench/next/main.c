@@ -229,8 +229,7 @@ static double clock_cost_ns(void)
 
 static uint64_t run_once(const struct load *load, enum asking how, uint64_t turns)
 {
-    struct tw_geometry geometry = TW_DEFAULT;
-    if (tw_wheel_new(&wheel, &geometry, 0) != 0)
+    if (tw_wheel_new(&wheel, NULL, 0) != 0)
         exit(2);
     memset(objects, 0, timers * sizeof *objects);
     random_state = 42;

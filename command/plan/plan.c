@@ -30,9 +30,9 @@ static void consider(struct plan_choice *choice, const char *name, const struct 
     choice->forecast = forecast_make(&choice->layout, &plan->load, name);
 }
 
-static void consider_preset(struct plan *plan, const char *name, struct tw_geometry geometry)
+static void consider_preset(struct plan *plan, const char *name, const struct tw_geometry *geometry)
 {
-    consider(&plan->preset[plan->presets++], name, &geometry, plan);
+    consider(&plan->preset[plan->presets++], name, geometry, plan);
 }
 
 /* A simple ring needs a slot for each tick of the longest delay. */
@@ -43,19 +43,19 @@ static void consider_simple(struct plan *plan)
     if (slots > TW_SLOTS_MAX)
         slots = TW_SLOTS_MAX;
     snprintf(name, sizeof name, "simple:%u", (unsigned)slots);
-    consider_preset(plan, name, tw_geometry_simple((uint32_t)slots));
+    consider_preset(plan, name, &(struct tw_geometry)TW_SIMPLE((uint32_t)slots));
 }
 
 enum { DEFAULT, SMALL }; /* indices of these presets in plan->preset */
 
 static void consider_presets(struct plan *plan)
 {
-    consider_preset(plan, "default", tw_geometry_default());
-    consider_preset(plan, "small", tw_geometry_small());
-    consider_preset(plan, "clock", tw_geometry_clock());
+    consider_preset(plan, "default", &(struct tw_geometry)TW_DEFAULT);
+    consider_preset(plan, "small", &(struct tw_geometry)TW_SMALL);
+    consider_preset(plan, "clock", &(struct tw_geometry)TW_CLOCK);
     consider_simple(plan);
-    consider_preset(plan, "hashed:512", tw_geometry_hashed(HASHED_SLOTS));
-    consider_preset(plan, "growing:64", tw_geometry_growing(GROWING_SLOTS));
+    consider_preset(plan, "hashed:512", &(struct tw_geometry)TW_HASHED(HASHED_SLOTS));
+    consider_preset(plan, "growing:64", &(struct tw_geometry)TW_GROWING(GROWING_SLOTS));
 }
 
 /* Recommends the small preset if the default one would take more memory than the timers in it, and one turn

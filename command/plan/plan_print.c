@@ -230,13 +230,16 @@ static void print_preset(const char *title, const struct tw_geometry *geometry, 
 
 void plan_print_levels(uint64_t tick_ns)
 {
-    const struct {
+    static const struct {
         const char *title;
         struct tw_geometry geometry;
     } presets[] = {
-        {"`TW_DEFAULT`", tw_geometry_default()},       {"`TW_SMALL`", tw_geometry_small()},
-        {"`TW_CLOCK`", tw_geometry_clock()},           {"`TW_SIMPLE(1000)`", tw_geometry_simple(1000)},
-        {"`TW_HASHED(512)`", tw_geometry_hashed(512)}, {"`TW_GROWING(64)`", tw_geometry_growing(64)},
+        {"`TW_DEFAULT`", TW_DEFAULT},
+        {"`TW_SMALL`", TW_SMALL},
+        {"`TW_CLOCK`", TW_CLOCK},
+        {"`TW_SIMPLE(1000)`", TW_SIMPLE(1000)},
+        {"`TW_HASHED(512)`", TW_HASHED(512)},
+        {"`TW_GROWING(64)`", TW_GROWING(64)},
     };
     printf("Ticks of %s. Where the delays of two levels overlap, the clock's position in its slot decides "
            "between them.\n",

@@ -42,10 +42,10 @@ static uint64_t below(uint64_t limit)
     return (state >> 33) % limit;
 }
 
-static struct tw_wheel *make(struct tw_geometry geometry, uint64_t now)
+static struct tw_wheel *make(const struct tw_geometry *geometry, uint64_t now)
 {
     struct tw_wheel *wheel;
-    if (tw_wheel_new(&wheel, &geometry, now) != 0)
+    if (tw_wheel_new(&wheel, geometry, now) != 0)
         give_up("no memory");
     return wheel;
 }
@@ -88,7 +88,7 @@ static void print_ring(const struct tw_wheel *wheel, uint32_t l)
  * level. The clock stops while a slot is being refiled. */
 static void tell_wheel(void)
 {
-    struct tw_wheel *wheel = make(TW_DEFAULT, 86400000);
+    struct tw_wheel *wheel = make(NULL, 86400000);
     struct object *objects = make_objects(TIMERS);
     uint64_t now = 86400000;
     for (uint32_t i = 0; i < TIMERS; i++) {
@@ -109,7 +109,7 @@ static void tell_wheel(void)
 
 static uint32_t level_of(uint64_t now, uint64_t delay)
 {
-    struct tw_wheel *wheel = make(TW_DEFAULT, now);
+    struct tw_wheel *wheel = make(NULL, now);
     struct tw_timer timer;
     uint32_t l = 0;
     tw_timer_init(&timer);
@@ -157,7 +157,7 @@ static struct tw_geometry textbook(void)
 
 /* Prints the refilings of a steady load of timers of up to 100,000 ticks, near the end of a slot of the
  * textbook's level 2. */
-static void tell_refiled(const char *name, struct tw_geometry geometry)
+static void tell_refiled(const char *name, const struct tw_geometry *geometry)
 {
     enum { LONGEST = 100000, FROM = 65536 - 1024, UNTIL = 65536 + 1024 };
     struct tw_wheel *wheel = make(geometry, 0);
@@ -200,7 +200,7 @@ static int print_hint(void *arg, struct tw_timer *timer)
 /* Timers are filed in the order of their places in memory, so a cache line is a place in the list. */
 static void tell_hints(void)
 {
-    struct tw_wheel *wheel = make(TW_DEFAULT, 0);
+    struct tw_wheel *wheel = make(NULL, 0);
     struct object *objects = make_objects(SHOWN);
     for (int i = 0; i < SHOWN; i++)
         tw_wheel_add_at(wheel, &objects[i].timer, 10000);
@@ -245,8 +245,9 @@ int main(void)
 {
     tell_wheel();
     tell_filing();
-    tell_refiled("textbook", textbook());
-    tell_refiled("default", TW_DEFAULT);
+    const struct tw_geometry rings = textbook();
+    tell_refiled("textbook", &rings);
+    tell_refiled("default", NULL);
     tell_hints();
     tell_lateness();
     return 0;

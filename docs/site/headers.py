@@ -441,10 +441,7 @@ def read_all(folder):
     without our prefix belongs to another library, and is left to the manual of that library.
     """
     paths = sorted([*folder.glob("*.h"), *folder.glob("*.hpp")], key=lambda path: (path.suffix, path.name))
-    headers = [read_header(path) for path in paths if path.name != "wheel_layout.h"]  # which is private
-    for header in headers:
-        if header.path.name == "wheel_inline.h":  # wheel.h describes its functions
-            header.sections = []
+    headers = [read_header(path) for path in paths]
     defined = {
         name
         for header in headers for entry in header.entries() if not is_forward(entry) for name in entry.names

@@ -23,12 +23,11 @@
  *     int main(void)
  *     {
  *         int fired = 0, epoll_fd = epoll_create1(0); // the program's own descriptors are in this set, too
- *         struct tw_geometry geometry = TW_DEFAULT;
  *         struct tw_loop_options options = {.due = due, .arg = &fired};
  *         struct tw_wheel *wheel;
  *         struct tw_loop *loop;
  *         struct tw_timer timer = {0};
- *         if (tw_wheel_new(&wheel, &geometry, 0) != 0 ||
+ *         if (tw_wheel_new(&wheel, NULL, 0) != 0 ||
  *             tw_loop_epoll_wait_new(&loop, epoll_fd, wheel, &options) != 0)
  *             return 1;
  *         tw_loop_add_in(loop, &timer, TW_MS(20));

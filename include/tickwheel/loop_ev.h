@@ -19,12 +19,11 @@
  *     {
  *         struct ev_loop *ev = ev_loop_new(0);
  *         int fired = 0;
- *         struct tw_geometry geometry = TW_DEFAULT;
  *         struct tw_loop_options options = {.due = due, .arg = &fired};
  *         struct tw_wheel *wheel;
  *         struct tw_loop *loop;
  *         struct tw_timer timer = {0};
- *         if (tw_wheel_new(&wheel, &geometry, 0) != 0 || tw_loop_ev_new(&loop, ev, wheel, &options) != 0)
+ *         if (tw_wheel_new(&wheel, NULL, 0) != 0 || tw_loop_ev_new(&loop, ev, wheel, &options) != 0)
  *             return 1;
  *         tw_loop_add_in(loop, &timer, TW_MS(20));
  *         ev_run(ev, 0); // returns when nothing is pending any more

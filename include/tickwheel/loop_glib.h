@@ -17,12 +17,11 @@
  *     int main(void)
  *     {
  *         GMainLoop *main_loop = g_main_loop_new(NULL, FALSE);
- *         struct tw_geometry geometry = TW_DEFAULT;
  *         struct tw_loop_options options = {.due = due, .arg = main_loop};
  *         struct tw_wheel *wheel;
  *         struct tw_loop *loop;
  *         struct tw_timer timer = {0};
- *         if (tw_wheel_new(&wheel, &geometry, 0) != 0 || tw_loop_glib_new(&loop, NULL, wheel, &options) != 0)
+ *         if (tw_wheel_new(&wheel, NULL, 0) != 0 || tw_loop_glib_new(&loop, NULL, wheel, &options) != 0)
  *             return 1;
  *         tw_loop_add_in(loop, &timer, TW_MS(20));
  *         g_main_loop_run(main_loop);

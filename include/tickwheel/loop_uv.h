@@ -20,12 +20,11 @@
  *     {
  *         uv_loop_t *uv = uv_default_loop();
  *         int fired = 0;
- *         struct tw_geometry geometry = TW_DEFAULT;
  *         struct tw_loop_options options = {.due = due, .arg = &fired};
  *         struct tw_wheel *wheel;
  *         struct tw_loop *loop;
  *         struct tw_timer timer = {0};
- *         if (tw_wheel_new(&wheel, &geometry, 0) != 0 || tw_loop_uv_new(&loop, uv, wheel, &options) != 0)
+ *         if (tw_wheel_new(&wheel, NULL, 0) != 0 || tw_loop_uv_new(&loop, uv, wheel, &options) != 0)
  *             return 1;
  *         tw_loop_add_in(loop, &timer, TW_MS(20));
  *         uv_run(uv, UV_RUN_DEFAULT); // returns when nothing is pending any more

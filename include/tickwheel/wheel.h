@@ -16,9 +16,8 @@
  *     int main(void)
  *     {
  *         struct order first = {.number = 1}, second = {.number = 2}; // zeroed timers are not pending
- *         struct tw_geometry geometry = TW_DEFAULT;
  *         struct tw_wheel *wheel;
- *         if (tw_wheel_new(&wheel, &geometry, 0) != 0)
+ *         if (tw_wheel_new(&wheel, NULL, 0) != 0)
  *             return 1;
  *         tw_wheel_add_in(wheel, &first.unpaid, 1800000); // half an hour
  *         tw_wheel_add_in(wheel, &second.unpaid, 1800000);
@@ -67,8 +66,6 @@
  *             docs/guide.md lists the duties that no assertion can see, and why.
  *   Errors    A call that can fail returns 0 or a negative TW_E* code. A call that failed has changed
  *             nothing.
- *   Inline    wheel_inline.h has the same functions, and compiles the short paths of the frequent ones into the
- *             program.
  *   Memory    The core never allocates. Timers live inside the caller's objects, and take 32 bytes each on a
  *             64-bit machine.
  */
@@ -137,7 +134,8 @@ enum tw_overflow {
     TW_OVERFLOW_REJECT, /* refuse the timer, with TW_ERANGE */
     /* file it in the slot of its deadline, round the ring; the slot passes it over until the deadline comes */
     TW_OVERFLOW_ROUNDS,
-    /* put another level on top, with memory from the grow hook; TW_ENOMEM if the hook has none */
+    /* put another level on top, with memory from malloc or from the scheduler's `memory` hook; TW_ENOMEM if
+     * there is none. A wheel of tw_wheel_init() has no such memory. */
     TW_OVERFLOW_GROW
 };
 
@@ -165,33 +163,36 @@ struct tw_geometry {
     struct tw_level level[TW_LEVELS_MAX]; /* from the finest level, 0, upwards */
 };
 
+/* The presets, constants that initialise a geometry. The first is the default: where a call takes a geometry,
+ * NULL means the same. */
+
+/* clang-format off */
 /* Ten levels with lookahead, which reach the whole 64-bit range in 256 KiB. They are 1024/512, 256/128,
- * 256/128, 128/64 and so on. 1024/512 means 1,024 slots, of which 512 make one slot of the next level. */
-struct tw_geometry tw_geometry_default(void);
+ * 256/128, 128/64 and so on. 1024/512 means 1,024 slots, of which 512 make one slot of the next level.
+ * Example: `tw_wheel_new(&wheel, NULL, 0)` makes a wheel of this geometry. */
+#define TW_DEFAULT                                                                                             \
+    {10, TW_OVERFLOW_REJECT,                                                                                   \
+     {{1024, 1}, {256, UINT64_C(1) << 9}, {256, UINT64_C(1) << 16}, {128, UINT64_C(1) << 23},                  \
+      {128, UINT64_C(1) << 29}, {128, UINT64_C(1) << 35}, {128, UINT64_C(1) << 41},                            \
+      {128, UINT64_C(1) << 47}, {128, UINT64_C(1) << 53}, {32, UINT64_C(1) << 59}}}
 /* Four levels with lookahead, 64/32, 32/16, 32/16 and 16 slots, in at most 16 KiB. A delay beyond 2^17 ticks
- * takes more than one round of the top level. */
-struct tw_geometry tw_geometry_small(void);
+ * takes more than one round of the top level.
+ * Example: `struct tw_geometry geometry = TW_SMALL;` */
+#define TW_SMALL {4, TW_OVERFLOW_ROUNDS, {{64, 1}, {32, 32}, {32, 512}, {16, 8192}}}
 /* One ring of n slots, which refuses delays above n ticks with TW_ERANGE: the simple wheel of the
  * textbooks. */
-struct tw_geometry tw_geometry_simple(uint32_t slots);
+#define TW_SIMPLE(slots) {1, TW_OVERFLOW_REJECT, {{(slots), 1}}}
 /* One ring of n slots, in which far timers wait for several rounds: the hashed wheel of Netty. */
-struct tw_geometry tw_geometry_hashed(uint32_t slots);
+#define TW_HASHED(slots) {1, TW_OVERFLOW_ROUNDS, {{(slots), 1}}}
 /* n slots on each level; upper levels are made when they are first needed: the overflow wheels of Kafka. */
-struct tw_geometry tw_geometry_growing(uint32_t slots);
+#define TW_GROWING(slots) {1, TW_OVERFLOW_GROW, {{(slots), 1}}}
 /* Four levels of 60, 60, 24 and 7 slots, which are seconds, minutes, hours and days if a tick is a second. A
  * delay beyond the week takes more than one round of the top level. */
-struct tw_geometry tw_geometry_clock(void);
-
-/* Short names of these geometries. Example: `struct tw_geometry geometry = TW_CLOCK;` */
-#define TW_DEFAULT tw_geometry_default()
-#define TW_SMALL tw_geometry_small()
-#define TW_SIMPLE(slots) tw_geometry_simple(slots)
-#define TW_HASHED(slots) tw_geometry_hashed(slots)
-#define TW_GROWING(slots) tw_geometry_growing(slots)
-#define TW_CLOCK tw_geometry_clock()
+#define TW_CLOCK {4, TW_OVERFLOW_ROUNDS, {{60, 1}, {60, 60}, {24, 3600}, {7, 86400}}}
+/* clang-format on */
 
 /* Checks whether a geometry is valid. If it is not, `message` names the level, the wrong value and the valid
- * range. `message` receives at most `size` bytes, always terminated.
+ * range. `message` receives at most `size` bytes, always terminated. `geometry` may be NULL, which is valid.
  * Requires: `message` is not NULL, or `size` is 0.
  * Returns: 0 or TW_EGEOMETRY.
  * Cost: O(levels). */
@@ -261,20 +262,6 @@ static inline void tw_timer_relocated(struct tw_timer *timer)
     timer->link.prev->next = &timer->link;
 }
 
-/* Prefetches the timer's neighbours, to which tw_wheel_cancel() writes. A caller that has other work to do
- * before it cancels does not wait for that memory afterwards. Changes nothing, and may be called for a timer
- * that is not pending.
- * Cost: O(1), without a wait. */
-static inline void tw_timer_prefetch(const struct tw_timer *timer)
-{
-#if defined(__GNUC__)
-    __builtin_prefetch(timer->link.next, 1);
-    __builtin_prefetch(timer->link.prev, 1);
-#else
-    (void)timer;
-#endif
-}
-
 /* The object around its timer: a `type *`, where `member` is the timer in it. Example: if `struct conn` has
  * the member `struct tw_timer idle`, then `TW_CONTAINER(timer, struct conn, idle)` points to the connection
  * whose `idle` is at `timer`. */
@@ -285,13 +272,14 @@ static inline void tw_timer_prefetch(const struct tw_timer *timer)
 /* A wheel. Its members are private. */
 struct tw_wheel;
 
-/* The number of bytes that tw_wheel_init() needs for this geometry, in memory of any alignment.
+/* The number of bytes that tw_wheel_init() needs for this geometry, in memory of any alignment. `geometry` may
+ * be NULL: then it is TW_DEFAULT.
  * Returns: the bytes, or 0 if the geometry is not valid. Example: 247,039 bytes for TW_DEFAULT on a
  * 64-bit machine. */
 size_t tw_wheel_size(const struct tw_geometry *geometry);
 
 /* Makes an empty wheel of `geometry` inside the caller's `memory` of `size` bytes, its clock at tick `now`.
- * The geometry is copied.
+ * The geometry is copied. `geometry` may be NULL: then it is TW_DEFAULT.
  * Returns:
  *   - 0: the wheel is in *wheel.
  *   - TW_EGEOMETRY: the geometry is not valid.
@@ -301,24 +289,13 @@ size_t tw_wheel_size(const struct tw_geometry *geometry);
 int tw_wheel_init(struct tw_wheel **wheel, void *memory, size_t size, const struct tw_geometry *geometry,
                   uint64_t now);
 
-/* Ends a wheel, and gives the memory of grown levels back through the grow hook. Timers that are still
- * pending stay as they are. Do not cancel or poll afterwards: pass such a timer to tw_timer_init(), or free
- * it.
+/* Ends a wheel. Timers that are still pending stay as they are. Do not cancel or poll afterwards: pass such a
+ * timer to tw_timer_init(), or free it.
  * Requires: tw_wheel_init() made the wheel, and no visit of it is under way. */
 void tw_wheel_fini(struct tw_wheel *wheel);
 
-/* A source of memory for levels. `arg` is the argument of tw_wheel_on_grow().
- *   - `old` is NULL: the hook returns a block of `size` bytes, aligned as malloc aligns, or NULL if there is
- *     no memory.
- *   - `old` is not NULL: the hook takes that block back. The wheel ignores its return value. */
-typedef void *tw_grow_fn(void *arg, void *old, size_t size);
-
-/* Sets the hook from which TW_OVERFLOW_GROW gets its memory. Without a hook, an add or a move that needs
- * another level fails with TW_ENOMEM. A wheel from tw_wheel_new() has a hook that uses malloc. */
-void tw_wheel_on_grow(struct tw_wheel *wheel, tw_grow_fn *grow, void *arg);
-
-/* Makes an empty wheel with memory from malloc, its clock at tick `now`. This function is in a file of its
- * own, because the core never refers to malloc.
+/* Makes an empty wheel with memory from malloc, its clock at tick `now`. `geometry` may be NULL: then it is
+ * TW_DEFAULT. This function is in a file of its own, because the core never refers to malloc.
  * Returns:
  *   - 0: the wheel is in *wheel.
  *   - TW_EGEOMETRY: the geometry is not valid.
@@ -337,7 +314,7 @@ void tw_wheel_free(struct tw_wheel *wheel);
  * Returns: 0 or an error. With TW_DEFAULT, TW_SMALL, TW_HASHED and TW_CLOCK the call cannot fail.
  *   - TW_ERANGE: the overflow is TW_OVERFLOW_REJECT, and the deadline is more than tw_wheel_range() after
  *     now.
- *   - TW_ENOMEM: the overflow is TW_OVERFLOW_GROW, and there was no memory for another level, or no hook.
+ *   - TW_ENOMEM: the overflow is TW_OVERFLOW_GROW, and there was no memory for another level.
  * Cost: O(1), three cache lines.
  * In callback: yes. */
 int tw_wheel_add_at(struct tw_wheel *wheel, struct tw_timer *timer, uint64_t deadline);
@@ -498,14 +475,6 @@ int tw_wheel_visit(const struct tw_wheel *wheel, tw_visit_fn *visit, void *arg);
  * timers are filed in later slots. The timers in these slots include timers that were moved later, or wait
  * for a later round. */
 int tw_wheel_visit_until(const struct tw_wheel *wheel, uint64_t tick, tw_visit_fn *visit, void *arg);
-
-/* As tw_wheel_visit_until(), but looks at no more than *budget timers, and subtracts each from *budget.
- * Timers that turn out to be due later count too.
- * Returns: true if all timers that are due by `tick` were visited; false if the budget was used up first, or
- * `visit` ended the visit.
- * Cost: O(levels + occupied slots that start at or before `tick` + *budget). */
-bool tw_wheel_visit_budget(const struct tw_wheel *wheel, uint64_t tick, uint32_t *budget, tw_visit_fn *visit,
-                           void *arg);
 
 /* The state of one level, for tools and statistics. */
 struct tw_level_info {

@@ -31,6 +31,7 @@
 #include <string.h>
 #include <task/periods.h>
 #include <time.h>
+#include <wheel/private.h>
 
 enum { WHEEL = 2048, SLICE = 2048 };
 
@@ -138,8 +139,8 @@ static bool read_wheel(struct forecast *forecast, struct tw__sched_shard *shard)
     forecast->work = 0;
     forecast->most = WHEEL + forecast->steps;
     tw__sched_loose_settle(shard);
-    return tw_wheel_visit_budget(shard->wheel, tw__sched_tick_due(shard->sched, forecast->end_ns), &budget,
-                                 visit_timer, forecast) &&
+    return tw__wheel_visit_budget(shard->wheel, tw__sched_tick_due(shard->sched, forecast->end_ns), &budget,
+                                  visit_timer, forecast) &&
            count_list(forecast, &shard->ready) && count_list(forecast, &shard->sent) &&
            count_busy(forecast, &shard->busy);
 }

@@ -44,6 +44,7 @@
 #include "table.h"
 
 #include <string.h>
+#include <wheel/private.h>
 
 /* ---- lines ---------------------------------------------------------------------------------------------- */
 
@@ -373,7 +374,7 @@ void tw__sched_task_loosen(struct tw__sched_shard *shard, struct tw__sched_task 
 {
     TW_ASSERT(tw__sched_locked(shard));
     struct tw__sched_task **loose = &shard->loose[shard->loose_next++ % TW__SCHED_LOOSE];
-    tw_timer_prefetch(&task->timer);
+    tw__timer_prefetch(&task->timer);
     end_task(shard, task);
     shard->stats.pending--;
     tighten(shard, loose);

@@ -34,6 +34,7 @@
 #include "table.h"
 
 #include <string.h>
+#include <wheel/private.h>
 
 /* ---- making and ending ---------------------------------------------------------------------------------- */
 
@@ -49,7 +50,7 @@ static int make_wheel(struct tw__sched_shard *shard)
         return TW_ENOMEM;
     int error = tw_wheel_init(&shard->wheel, shard->wheel_memory, shard->wheel_size, &sched->geometry,
                               tw__sched_tick_now(sched, tw__sched_clock_read(sched)));
-    tw_wheel_on_grow(shard->wheel, tw__sched_grow_level, sched);
+    tw__wheel_on_grow(shard->wheel, tw__sched_grow_level, sched);
     return error;
 }
 

@@ -195,8 +195,7 @@ static int look_inside(struct tw__store_window *window)
 static int turn_back(struct tw__store_window *window, uint64_t now_ms)
 {
     struct tw_wheel *wheel;
-    const struct tw_geometry geometry = TW_DEFAULT;
-    int error = tw_wheel_new(&wheel, &geometry, now_ms);
+    int error = tw_wheel_new(&wheel, NULL, now_ms);
     if (error != 0)
         return tw__store_db_refuse(&window->db, error, "no memory");
     tw__store_entries_drop(window);
@@ -337,7 +336,6 @@ int tw__store_window_name(struct tw__store_window *window, const char *name,
 
 int tw__store_window_init(struct tw__store_window *window, uint64_t max_loaded, uint64_t max_taken)
 {
-    const struct tw_geometry geometry = TW_DEFAULT;
     uint64_t buckets = 1;
     while (buckets < 2 * max_taken)
         buckets *= 2;
@@ -351,7 +349,7 @@ int tw__store_window_init(struct tw__store_window *window, uint64_t max_loaded, 
     window->broken = true; /* nothing is loaded yet */
     window->now_ms = tw_store_now();
     if (tw__store_queues_init(&window->queues) != 0 || window->taken == NULL ||
-        tw_wheel_new(&window->wheel, &geometry, window->now_ms) != 0)
+        tw_wheel_new(&window->wheel, NULL, window->now_ms) != 0)
         return TW_ENOMEM;
     return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The shape of a wheel: the presets, the rules for a valid geometry, and the memory that it takes.
+ * The shape of a wheel: the rules for a valid geometry, and the memory that it takes. wheel.h has the presets.
  *
  * A geometry is a list of levels, from level 0 up. `slots` is the number of slots in the level's ring, `span`
  * the number of ticks per slot. From these follow, for each level below the top:
@@ -35,72 +35,6 @@
 #include "window.h"
 
 enum { SLOT_ALIGNMENT = 64 }; /* slots start on a cache line */
-
-/* ---- presets ------------------------------------------------------------------------------------------- */
-
-/* Puts a level on top of a geometry: `step` slots of the level below make one slot of the new level. */
-static void stack(struct tw_geometry *g, uint32_t slots, uint32_t step)
-{
-    struct tw_level *level = &g->level[g->levels];
-    level->slots = slots;
-    level->span = g->levels == 0 ? 1 : level[-1].span * step;
-    g->levels++;
-}
-
-struct tw_geometry tw_geometry_default(void)
-{
-    struct tw_geometry g = {.levels = 0, .overflow = TW_OVERFLOW_REJECT};
-    stack(&g, 1024, 0);
-    stack(&g, 256, 512);
-    stack(&g, 256, 128);
-    stack(&g, 128, 128);
-    for (int level = 4; level <= 8; level++)
-        stack(&g, 128, 64);
-    stack(&g, 32, 64);
-    return g;
-}
-
-struct tw_geometry tw_geometry_small(void)
-{
-    struct tw_geometry g = {.levels = 0, .overflow = TW_OVERFLOW_ROUNDS};
-    stack(&g, 64, 0);
-    stack(&g, 32, 32);
-    stack(&g, 32, 16);
-    stack(&g, 16, 16);
-    return g;
-}
-
-static struct tw_geometry one_ring(uint32_t slots, enum tw_overflow overflow)
-{
-    struct tw_geometry g = {.levels = 0, .overflow = overflow};
-    stack(&g, slots, 0);
-    return g;
-}
-
-struct tw_geometry tw_geometry_simple(uint32_t slots)
-{
-    return one_ring(slots, TW_OVERFLOW_REJECT);
-}
-
-struct tw_geometry tw_geometry_hashed(uint32_t slots)
-{
-    return one_ring(slots, TW_OVERFLOW_ROUNDS);
-}
-
-struct tw_geometry tw_geometry_growing(uint32_t slots)
-{
-    return one_ring(slots, TW_OVERFLOW_GROW);
-}
-
-struct tw_geometry tw_geometry_clock(void)
-{
-    struct tw_geometry g = {.levels = 0, .overflow = TW_OVERFLOW_ROUNDS};
-    stack(&g, 60, 0);
-    stack(&g, 60, 60);
-    stack(&g, 24, 60);
-    stack(&g, 7, 24);
-    return g;
-}
 
 /* ---- validity ------------------------------------------------------------------------------------------ */
 
@@ -161,9 +95,16 @@ static int check_overflow(const struct tw_geometry *g, struct tw__wheel_text *te
     return TW_EGEOMETRY;
 }
 
-int tw_geometry_check(const struct tw_geometry *g, char *message, size_t size)
+/* The geometry that a caller means. */
+static const struct tw_geometry *meant(const struct tw_geometry *given)
 {
-    TW_ASSERT(g != NULL);
+    static const struct tw_geometry standard = TW_DEFAULT;
+    return given != NULL ? given : &standard;
+}
+
+int tw_geometry_check(const struct tw_geometry *given, char *message, size_t size)
+{
+    const struct tw_geometry *g = meant(given);
     TW_ASSERT(message != NULL || size == 0);
     struct tw__wheel_text text;
     tw__wheel_text_init(&text, message, size);
@@ -221,8 +162,9 @@ static size_t header_size(uint32_t room)
     return round_up(sizeof(struct tw_wheel) + room * sizeof(struct tw__wheel_ring), SLOT_ALIGNMENT);
 }
 
-size_t tw_wheel_size(const struct tw_geometry *g)
+size_t tw_wheel_size(const struct tw_geometry *given)
 {
+    const struct tw_geometry *g = meant(given);
     if (tw_geometry_check(g, NULL, 0) != 0)
         return 0;
     size_t size = SLOT_ALIGNMENT - 1 + header_size(room_for(g));
@@ -341,9 +283,11 @@ static bool has_to_divide(const struct tw_geometry *g)
     return bits != 0;
 }
 
-int tw_wheel_init(struct tw_wheel **wheel, void *memory, size_t size, const struct tw_geometry *g, uint64_t now)
+int tw_wheel_init(struct tw_wheel **wheel, void *memory, size_t size, const struct tw_geometry *given,
+                  uint64_t now)
 {
     TW_ASSERT(wheel != NULL && memory != NULL);
+    const struct tw_geometry *g = meant(given);
     size_t needed = tw_wheel_size(g);
     if (needed == 0)
         return TW_EGEOMETRY;
@@ -382,7 +326,7 @@ void tw_wheel_fini(struct tw_wheel *w)
             w->grow(w->grow_arg, w->ring[level].block, 0);
 }
 
-void tw_wheel_on_grow(struct tw_wheel *w, tw_grow_fn *grow, void *arg)
+void tw__wheel_on_grow(struct tw_wheel *w, tw__grow_fn *grow, void *arg)
 {
     tw__wheel_may_change(w);
     w->grow = grow;

@@ -30,7 +30,7 @@ int tw_wheel_new(struct tw_wheel **wheel, const struct tw_geometry *geometry, ui
     if (memory == NULL)
         return TW_ENOMEM;
     tw_wheel_init(wheel, memory, size, geometry, now); /* cannot fail: geometry and size are right */
-    tw_wheel_on_grow(*wheel, grow_on_heap, NULL);
+    tw__wheel_on_grow(*wheel, grow_on_heap, NULL);
     (*wheel)->on_heap = true;
     return 0;
 }

@@ -32,7 +32,7 @@ static int visit_due(void *arg, struct tw_timer *timer)
 {
     struct tour *tour = arg;
     if (tour->budget == 0)
-        return 1; /* only tw_wheel_visit_budget() comes here: the other calls have an endless budget */
+        return 1; /* only tw__wheel_visit_budget() comes here: the other calls have an endless budget */
     tour->budget--;
     return timer->deadline <= tour->until ? tour->visit(tour->arg, timer) : 0;
 }
@@ -110,8 +110,8 @@ int tw_wheel_visit_until(const struct tw_wheel *w, uint64_t tick, tw_visit_fn *v
         &(struct tour){.wheel = w, .until = tick, .budget = UINT64_MAX, .visit = visit, .arg = arg});
 }
 
-bool tw_wheel_visit_budget(const struct tw_wheel *w, uint64_t tick, uint32_t *budget, tw_visit_fn *visit,
-                           void *arg)
+bool tw__wheel_visit_budget(const struct tw_wheel *w, uint64_t tick, uint32_t *budget, tw_visit_fn *visit,
+                            void *arg)
 {
     TW_ASSERT(budget != NULL);
     struct tour tour = {.wheel = w, .until = tick, .budget = *budget, .visit = visit, .arg = arg};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The small arithmetic that the wheel's files share. The structures are in wheel_layout.h, the essay is in
+ * The small arithmetic that the wheel's files share. The structures are in layout.h, the essay is in
  * wheel.c.
  */
 #ifndef TW_WHEEL_INTERNAL_H
@@ -9,9 +9,10 @@
 #if !defined(__GNUC__)
 #error "tickwheel needs gcc or clang: count-leading-zeros and prefetch are theirs"
 #endif
-#define TW__WHEEL_LIBRARY /* wheel_inline.h: this is the library itself */
+#include "private.h"
 
-#include <tickwheel/wheel_layout.h>
+#define TW__WHEEL_LIBRARY /* wheel.h: this is the library itself */
+#include "layout.h"
 
 #include <base/assert.h>
 #include <base/list.h>

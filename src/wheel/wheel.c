@@ -112,7 +112,8 @@
  */
 #include "window.h"
 
-#include <tickwheel/wheel_inline.h>
+/* After internal.h, which says that this is the library. */
+#include "wheel.h"
 
 /* ---- lists --------------------------------------------------------------------------------------------- */
 
@@ -139,7 +140,7 @@ static TW__WHEEL_COLD void list_emptied(struct tw_wheel *w, struct tw__wheel_lis
 }
 
 /* A slot without a mark has received a timer: marks the slot. Returns 0. */
-TW__WHEEL_COLD int tw__wheel_mark_1(struct tw_wheel *w, const struct tw__wheel_slot *slot)
+TW__WHEEL_COLD int tw__wheel_mark_long(struct tw_wheel *w, const struct tw__wheel_slot *slot)
 {
     uint32_t level = slot->list.id >> TW__WHEEL_ID_BITS;
     tw__wheel_bit_set(&w->ring[level], slot->list.id & TW__WHEEL_ID_DRAIN);
@@ -225,7 +226,7 @@ static void file_front(struct tw_wheel *w, struct tw_timer *timer)
     struct tw__wheel_slot *slot = tw__wheel_slot_for(ring, timer->deadline);
     tw__wheel_bound_filed(w, timer->deadline, true);
     if (!tw__wheel_marked(slot))
-        tw__wheel_mark_1(w, slot);
+        tw__wheel_mark_long(w, slot);
     tw__list_prepend(&slot->list.link, &timer->link);
     uint32_t before = leave_trail(ring->trail, slot, timer);
     timer->hint = tw__wheel_hint_of(ring->level == 0 ? before : tw__wheel_line_of(timer), ring->level);
@@ -297,7 +298,7 @@ static TW__WHEEL_COLD int add_checked(struct tw_wheel *w, struct tw_timer *timer
     return file(w, timer, deadline);
 }
 
-TW__WHEEL_COLD int tw__wheel_add_1(struct tw_wheel *w, struct tw_timer *timer, uint64_t deadline)
+TW__WHEEL_COLD int tw__wheel_add_long(struct tw_wheel *w, struct tw_timer *timer, uint64_t deadline)
 {
     if (!tw__wheel_gate_open(w, deadline))
         return add_checked(w, timer, deadline);
@@ -387,7 +388,7 @@ static TW__WHEEL_COLD int move_checked(struct tw_wheel *w, struct tw_timer *time
                                                 : move_pending(w, timer, deadline);
 }
 
-TW__WHEEL_COLD int tw__wheel_move_1(struct tw_wheel *w, struct tw_timer *timer, uint64_t deadline)
+TW__WHEEL_COLD int tw__wheel_move_long(struct tw_wheel *w, struct tw_timer *timer, uint64_t deadline)
 {
     if (!tw_timer_pending(timer))
         return tw__wheel_add(w, timer, deadline);
@@ -425,7 +426,7 @@ void tw_wheel_add_now(struct tw_wheel *w, struct tw_timer *timer)
     (void)TW__WHEEL_AUDITED(w, 0);
 }
 
-TW__WHEEL_COLD bool tw__wheel_cancel_1(struct tw_wheel *w, struct tw_timer *timer)
+TW__WHEEL_COLD bool tw__wheel_cancel_long(struct tw_wheel *w, struct tw_timer *timer)
 {
     tw__wheel_exact_left(w, timer->deadline);
     tw__wheel_take_out(w, timer);
@@ -494,7 +495,7 @@ static uint64_t next_stop(struct tw_wheel *w)
     return skip_rounds(w, w->event);
 }
 
-TW__WHEEL_COLD uint64_t tw__wheel_next_bound_1(struct tw_wheel *w)
+TW__WHEEL_COLD uint64_t tw__wheel_next_bound_long(struct tw_wheel *w)
 {
     if (w->count == 0)
         return TW_NEVER; /* if the budget ended in the middle of a tick, the next poll finishes the tick */
@@ -813,7 +814,7 @@ static enum tw_polled advance(struct tw_wheel *w, uint64_t now, uint64_t *budget
     return polled;
 }
 
-TW__WHEEL_COLD struct tw_timer *tw__wheel_poll_1(struct tw_wheel *w, uint64_t now)
+TW__WHEEL_COLD struct tw_timer *tw__wheel_poll_long(struct tw_wheel *w, uint64_t now)
 {
     struct tw_timer *timer;
     uint64_t budget = UINT64_MAX;

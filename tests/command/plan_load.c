@@ -22,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <wheel/private.h>
 
 enum { START = 123456789 }; /* not a multiple of a slot's span */
 
@@ -52,7 +53,7 @@ static struct tw_wheel *make(const char *overflow, const char *levels, uint64_t 
     *bytes = tw_wheel_size(&g);
     if (tw_wheel_new(&wheel, &g, now) != 0)
         exit(2);
-    tw_wheel_on_grow(wheel, grow, NULL);
+    tw__wheel_on_grow(wheel, grow, NULL);
     return wheel;
 }
 

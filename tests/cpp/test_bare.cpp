@@ -4,11 +4,11 @@
  * the message and ends the program. It is compiled with TW_DEBUG 1 and NDEBUG here, so the assertions of the
  * header are on.
  */
+#include "src/wheel/wheel.h"
 #include "tests/support/dies.h"
 
 #include <cassert>
 #include <tickwheel/tickwheel.hpp>
-#include <tickwheel/wheel_inline.h>
 
 #include <unistd.h>
 
@@ -77,7 +77,7 @@ int main()
         struct tw_timer timer = {};
         tw_wheel_add_at(nullptr, &timer, 1);
     };
-    check(dies(no_wheel, "wheel_layout.h"), "wheel_layout.h asserts the duties of a call");
+    check(dies(no_wheel, "layout.h"), "layout.h asserts the duties of a call");
     assert(failures < 0); /* of the program: the headers have left it as NDEBUG has it */
     return failures != 0;
 }

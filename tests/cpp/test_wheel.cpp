@@ -376,7 +376,8 @@ TEST_CASE("a raw timer is 32 bytes and is cancelled by hand")
 
 TEST_CASE("a geometry that refuses is heard, and nothing is changed")
 {
-    wheel<> wheel(tw_geometry_simple(10));
+    const tw_geometry ring = TW_SIMPLE(10);
+    wheel<> wheel(ring);
     timer one;
     const status refused = wheel.add(one, 11ms);
     CHECK(refused == TW_ERANGE);

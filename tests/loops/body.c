@@ -197,7 +197,7 @@ static int set_up(void **state)
 {
     (void)state;
     base = kind.open();
-    wheel = wheel_of(TW_DEFAULT, 123456);
+    wheel = wheel_of(NULL, 123456);
     wake_fd = __real_eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     loop_thread = pthread_self();
     timer_ns = UINT64_MAX;

@@ -43,8 +43,7 @@ static const struct tw_loop_driver fake_driver = {.arm = fake_arm, .close = fake
 static inline void fake_open(struct fake *fake, tw_due_fn *due, uint32_t budget)
 {
     struct tw_loop_options options = {.due = due, .budget = budget, .arg = fake};
-    *fake =
-        (struct fake){.now_ns = UINT64_C(5000000000), .at_ns = UINT64_MAX, .wheel = wheel_of(TW_DEFAULT, 100)};
+    *fake = (struct fake){.now_ns = UINT64_C(5000000000), .at_ns = UINT64_MAX, .wheel = wheel_of(NULL, 100)};
     assert_int_equal(tw_loop_new(&fake->loop, fake->wheel, &options, &fake_driver, fake), 0);
 }
 

@@ -31,7 +31,7 @@ static int set_up(void **state)
 {
     (void)state;
     epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    wheel = wheel_of(TW_DEFAULT, 0);
+    wheel = wheel_of(NULL, 0);
     tw_timer_init(&timer);
     tw_timer_init(&second);
     fired = 0;

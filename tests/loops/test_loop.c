@@ -77,7 +77,7 @@ static void attach_with(const struct tw_loop_options *options, const struct tw_l
     assert_int_equal(tw_loop_new(&loop, wheel, options, driver, &fake), 0);
 }
 
-static void attach(struct tw_geometry geometry, uint64_t tick, tw_due_fn *due)
+static void attach(const struct tw_geometry *geometry, uint64_t tick, tw_due_fn *due)
 {
     struct tw_loop_options options = {.due = due};
     wheel = wheel_of(geometry, tick);
@@ -128,7 +128,7 @@ static void test_a_loop_that_cannot_be_made_leaves_nothing(void **state)
     struct tw_loop_options options = {0};
     struct tw_timer timer = {0};
     struct tw_loop *made = NULL;
-    wheel = wheel_of(TW_DEFAULT, 0);
+    wheel = wheel_of(NULL, 0);
     tw_wheel_add_in(wheel, &timer, 3);
     memset(&fake, 0, sizeof fake);
     assert_int_equal(tw_loop_new(&made, wheel, &options, &plain_driver, &fake), TW_EINVAL);
@@ -150,7 +150,7 @@ static void test_a_loop_that_cannot_be_made_leaves_nothing(void **state)
 static void test_time_is_rounded_up_to_ticks(void **state)
 {
     (void)state;
-    attach(TW_DEFAULT, 77, note);
+    attach(NULL, 77, note);
     assert_int_equal(tw_loop_tick(loop, start_ns), 77);
     assert_int_equal(tw_loop_tick(loop, 0), 77);
     assert_int_equal(tw_loop_tick(loop, start_ns + 1), 78);
@@ -167,7 +167,7 @@ static void test_sums_saturate(void **state)
 {
     (void)state;
     struct tw_timer timer = {0};
-    attach(TW_DEFAULT, 77, note);
+    attach(NULL, 77, note);
     assert_true(tw_loop_tick(loop, UINT64_MAX) == TW_NEVER);
     assert_int_equal(tw_loop_tick(loop, UINT64_MAX - 1), 77 + (UINT64_MAX - 2 - start_ns) / MS + 1);
     assert_true(tw_loop_time(loop, TW_NEVER) == UINT64_MAX);
@@ -185,7 +185,7 @@ static void test_the_end_of_ticks_never_fires(void **state)
 {
     (void)state;
     struct tw_timer last = {0}, beyond = {0};
-    attach(TW_DEFAULT, UINT64_MAX - 2, note);
+    attach(NULL, UINT64_MAX - 2, note);
     tw_loop_add_in(loop, &last, MS);
     tw_loop_add_in(loop, &beyond, 50 * MS);
     turn_at(start_ns + 10 * MS); /* the clock is past the last tick, `beyond` is not due */
@@ -201,7 +201,7 @@ static void test_the_clock_is_monotonic_unless_the_driver_has_one(void **state)
     (void)state;
     struct tw_loop_options options = {.due = note};
     struct tw_loop_driver driver = {.arm = fake_arm, .close = fake_close};
-    wheel = wheel_of(TW_DEFAULT, 0);
+    wheel = wheel_of(NULL, 0);
     attach_with(&options, &driver);
     uint64_t first = tw_loop_now(loop), second = tw_loop_now(loop);
     assert_in_range(second - first, 0, UINT64_C(60000000000));
@@ -215,7 +215,7 @@ static void test_only_an_earlier_timer_sets_the_loops_timer(void **state)
 {
     (void)state;
     struct tw_timer a = {0}, b = {0}, c = {0};
-    attach(TW_DEFAULT, 0, note);
+    attach(NULL, 0, note);
     assert_int_equal(fake.arms, 0);
     tw_loop_add_in(loop, &a, 100 * MS);
     assert_int_equal(fake.arms, 1);
@@ -248,7 +248,7 @@ static void test_a_heartbeat_neither_sets_the_timer_nor_reads_the_clock(void **s
 {
     (void)state;
     struct tw_timer idle = {0};
-    attach(TW_DEFAULT, 0, note);
+    attach(NULL, 0, note);
     tw_loop_add_in(loop, &idle, 1000 * MS);
     uint64_t reads = fake.reads;
     for (int i = 1; i <= 100; i++)
@@ -262,7 +262,7 @@ static void test_an_early_turn_does_no_harm(void **state)
 {
     (void)state;
     struct tw_timer timer = {0};
-    attach(TW_DEFAULT, 0, note);
+    attach(NULL, 0, note);
     tw_loop_add_in(loop, &timer, 10 * MS);
     turn_at(start_ns + 10 * MS - 1);
     assert_int_equal(fired_count, 0);
@@ -277,7 +277,7 @@ static void test_a_far_deadline_is_approached_by_days(void **state)
     (void)state;
     struct tw_timer timer = {0};
     unsigned turns = 0;
-    attach(TW_DEFAULT, 0, note);
+    attach(NULL, 0, note);
     uint64_t due_ns = start_ns + 40 * day_ns;
     tw_loop_add_at(loop, &timer, due_ns);
     for (; fired_count == 0; turns++) {
@@ -295,7 +295,7 @@ static void test_a_loop_that_would_not_end_is_told_at_once(void **state)
     struct tw_timer a = {0}, b = {0};
     struct tw_loop_options options = {.due = note};
     struct tw_loop_driver driver = {.arm = fake_arm, .close = fake_close, .now = fake_now, .lingers = true};
-    wheel = wheel_of(TW_DEFAULT, 0);
+    wheel = wheel_of(NULL, 0);
     attach_with(&options, &driver);
     tw_loop_add_in(loop, &a, 100 * MS);
     tw_loop_add_in(loop, &b, 200 * MS);
@@ -323,7 +323,7 @@ static void test_a_wheel_that_is_taken_out_stands_at_the_present(void **state)
     struct tw_timer timer = {0};
     struct tw_loop_options options = {.due = note};
     const uint64_t hour_ns = UINT64_C(3600000000000);
-    attach(TW_DEFAULT, 0, note);
+    attach(NULL, 0, note);
     tw_loop_add_in(loop, &timer, 2 * hour_ns);
     fake.now_ns += hour_ns;
     tw_loop_free(loop);
@@ -337,7 +337,7 @@ static void test_a_loop_that_refuses_the_first_timer_can_be_asked_again(void **s
 {
     (void)state;
     struct tw_timer timer = {0};
-    attach(TW_DEFAULT, 0, note);
+    attach(NULL, 0, note);
     fake.refuses = true;
     assert_int_equal(tw_loop_add_in(loop, &timer, MS), TW_ESYSTEM);
     assert_false(tw_timer_pending(&timer));
@@ -354,7 +354,7 @@ static void test_a_move_that_the_loop_refuses_changes_nothing(void **state)
 {
     (void)state;
     struct tw_timer timer = {0};
-    attach(TW_DEFAULT, 0, note);
+    attach(NULL, 0, note);
     assert_int_equal(tw_loop_add_at(loop, &timer, UINT64_MAX), 0);
     fake.refuses = true;
     assert_int_equal(tw_loop_move_in(loop, &timer, MS), TW_ESYSTEM);
@@ -370,7 +370,7 @@ static void test_timers_filed_behind_its_back_need_an_update(void **state)
 {
     (void)state;
     struct tw_timer timer = {0};
-    attach(TW_DEFAULT, 5, note);
+    attach(NULL, 5, note);
     tw_wheel_add_at(wheel, &timer, tw_loop_tick(loop, start_ns + 7 * MS));
     assert_int_equal(fake.arms, 0);
     assert_int_equal(tw_loop_update(loop), 0);
@@ -385,7 +385,7 @@ static void test_a_wheel_may_have_timers_already(void **state)
     (void)state;
     struct tw_timer timer = {0};
     struct tw_loop_options options = {.due = note, .tick_ns = 2000};
-    wheel = wheel_of(TW_DEFAULT, 900);
+    wheel = wheel_of(NULL, 900);
     tw_wheel_add_in(wheel, &timer, 10);
     attach_with(&options, &plain_driver);
     assert_int_equal(fake.at_ns, start_ns + 10 * 2000);
@@ -399,7 +399,7 @@ static void test_after_a_sleep_one_wake_up_is_enough(void **state)
 {
     (void)state;
     struct tw_timer timer = {0};
-    attach(TW_DEFAULT, 0, note);
+    attach(NULL, 0, note);
     fake.now_ns += UINT64_C(3600000000000);
     tw_loop_add_in(loop, &timer, 100 * MS);
     assert_int_equal(fake.at_ns, fake.now_ns + 100 * MS);
@@ -413,7 +413,7 @@ static void test_a_wheel_that_refuses_measures_from_the_present(void **state)
 {
     (void)state;
     struct tw_timer first = {0}, second = {0}, third = {0};
-    attach(TW_SIMPLE(100), 0, note);
+    attach(&(struct tw_geometry)TW_SIMPLE(100), 0, note);
     tw_loop_add_in(loop, &first, 90 * MS);
     fake.now_ns += 80 * MS; /* no pass has run yet: the wheel still stands at 0 */
     assert_int_equal(tw_loop_add_in(loop, &second, 100 * MS), 0);
@@ -438,7 +438,7 @@ static void test_a_refused_timer_moves_no_wheel_past_the_present(void **state)
     const uint64_t ticks[] = {0, 1, 77}, waits_ms[] = {0, 1, 50, 300};
     for (size_t i = 0; i < 12; i++) {
         struct tw_timer at_once = {0}, too_far = {0}, soon = {0};
-        attach(TW_SIMPLE(100), ticks[i % 3], note);
+        attach(&(struct tw_geometry)TW_SIMPLE(100), ticks[i % 3], note);
         fake.now_ns += waits_ms[i / 3] * MS;
         tw_wheel_add_now(wheel, &at_once);
         assert_int_equal(tw_loop_update(loop), 0);
@@ -468,7 +468,7 @@ static void test_a_refused_timer_loses_no_other(void **state)
     (void)state;
     struct tw_timer timers[3] = {0};
     struct tw_loop_options options = {.due = ask_too_much, .budget = 2};
-    wheel = wheel_of(TW_SIMPLE(100), 0);
+    wheel = wheel_of(&(struct tw_geometry)TW_SIMPLE(100), 0);
     attach_with(&options, &plain_driver);
     memset(&refused, 0, sizeof refused);
     for (int i = 0; i < 3; i++)
@@ -491,7 +491,7 @@ static void test_a_turn_is_bounded_and_goes_on_in_the_next(void **state)
     enum { N = 50 };
     struct tw_timer timers[N] = {0};
     struct tw_loop_options options = {.due = note, .budget = 8};
-    wheel = wheel_of(TW_DEFAULT, 0);
+    wheel = wheel_of(NULL, 0);
     attach_with(&options, &plain_driver);
     for (int i = 0; i < N; i++)
         tw_loop_add_in(loop, &timers[i], 5 * MS);
@@ -519,7 +519,7 @@ static void file_again(void *arg, struct tw_timer *timer)
 static void test_a_timer_that_files_itself_at_once_does_not_hold_the_loop(void **state)
 {
     (void)state;
-    attach(TW_DEFAULT, 0, file_again);
+    attach(NULL, 0, file_again);
     memset(&again, 0, sizeof again);
     tw_loop_add_in(loop, &again, 0);
     turn_at(start_ns + 5 * MS);
@@ -541,7 +541,7 @@ static void test_a_callback_may_free_the_loop(void **state)
 {
     (void)state;
     struct tw_timer timers[3] = {0};
-    attach(TW_DEFAULT, 0, free_loop);
+    attach(NULL, 0, free_loop);
     for (int i = 0; i < 3; i++)
         tw_loop_add_in(loop, &timers[i], MS);
     turn_at(start_ns + MS);
@@ -572,7 +572,7 @@ static void run_inside(void *arg, struct tw_timer *timer)
 static void run_nested(bool free_it)
 {
     struct tw_timer timers[4] = {0};
-    attach(TW_DEFAULT, 0, run_inside);
+    attach(NULL, 0, run_inside);
     frees = free_it;
     depth = 0;
     for (int i = 0; i < 4; i++)
@@ -632,7 +632,7 @@ static void test_time_from_setting_to_setting_is_exact(void **state)
     rng_init(&rng, run_seed());
     struct one *ones = calloc(n, sizeof *ones);
     struct tw_loop_options options = {.due = check_one, .budget = 64};
-    wheel = wheel_of(TW_DEFAULT, rng_next(&rng) >> 8);
+    wheel = wheel_of(NULL, rng_next(&rng) >> 8);
     attach_with(&options, &plain_driver);
     last_tick = 0;
     for (unsigned i = 0; i < n; i++) {

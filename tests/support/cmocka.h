@@ -16,10 +16,10 @@
 #include <string.h>
 #include <tickwheel/wheel.h>
 
-static inline struct tw_wheel *wheel_of(struct tw_geometry geometry, uint64_t now)
+static inline struct tw_wheel *wheel_of(const struct tw_geometry *geometry, uint64_t now)
 {
     struct tw_wheel *wheel = NULL;
-    assert_int_equal(tw_wheel_new(&wheel, &geometry, now), 0);
+    assert_int_equal(tw_wheel_new(&wheel, geometry, now), 0);
     return wheel;
 }
 
@@ -55,14 +55,14 @@ static inline struct tw_geometry to_the_end(uint32_t slots, uint32_t step, uint3
 static inline uint32_t all_shapes(struct tw_geometry *g)
 {
     uint32_t n = 0;
-    g[n++] = TW_DEFAULT;
-    g[n++] = TW_SMALL;
-    g[n++] = TW_SIMPLE(5000);
-    g[n++] = TW_HASHED(64);
-    g[n++] = TW_HASHED(7);
-    g[n++] = TW_GROWING(8);
-    g[n++] = TW_GROWING(3);
-    g[n++] = TW_CLOCK;
+    g[n++] = (struct tw_geometry)TW_DEFAULT;
+    g[n++] = (struct tw_geometry)TW_SMALL;
+    g[n++] = (struct tw_geometry)TW_SIMPLE(5000);
+    g[n++] = (struct tw_geometry)TW_HASHED(64);
+    g[n++] = (struct tw_geometry)TW_HASHED(7);
+    g[n++] = (struct tw_geometry)TW_GROWING(8);
+    g[n++] = (struct tw_geometry)TW_GROWING(3);
+    g[n++] = (struct tw_geometry)TW_CLOCK;
     g[n++] = shape(TW_OVERFLOW_ROUNDS, 3, 4u, 2u, 6u, 3u, 5u, 5u);
     g[n++] = shape(TW_OVERFLOW_REJECT, 2, 100u, 50u, 300u, 300u);
     g[n++] = shape(TW_OVERFLOW_ROUNDS, 2, 12u, 3u, 40u, 40u);           /* three slots of lookahead */
@@ -79,7 +79,7 @@ enum { SHAPES_MAX = 16 };
     struct tw_geometry shapes_[SHAPES_MAX];                                                                    \
     uint32_t shapes_count_ = all_shapes(shapes_);                                                              \
     for (uint32_t shape_ = 0; shape_ < shapes_count_; shape_++)                                                \
-        for (struct tw_wheel *wheel = wheel_of(shapes_[shape_], start); wheel != NULL;                         \
+        for (struct tw_wheel *wheel = wheel_of(&shapes_[shape_], start); wheel != NULL;                        \
              assert_null(tw_wheel_check(wheel)), tw_wheel_free(wheel), wheel = NULL)
 
 #endif

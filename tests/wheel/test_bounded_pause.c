@@ -117,7 +117,7 @@ static uint64_t fire_all(struct tw_wheel *wheel, uint64_t now)
 }
 
 /* Runs a load on a wheel and compares each tick with the bound of the default geometry. */
-static struct outcome run(const struct load *load, struct tw_geometry geometry, struct tw_timer *timers,
+static struct outcome run(const struct load *load, const struct tw_geometry *geometry, struct tw_timer *timers,
                           bool paced)
 {
     struct tw_geometry g = TW_DEFAULT;
@@ -128,7 +128,7 @@ static struct outcome run(const struct load *load, struct tw_geometry geometry, 
     uint32_t filed = 0;
     rng_init(&rng, 5);
     memset(timers, 0, MILLION * sizeof *timers);
-    if (tw_wheel_new(&wheel, &geometry, 0) != 0)
+    if (tw_wheel_new(&wheel, geometry, 0) != 0)
         exit(2);
     for (uint64_t tick = 1; tick <= load->ticks; tick++) {
         for (uint32_t i = 0; filed < MILLION && (load->each_tick == 0 || i < load->each_tick); i++)
@@ -170,8 +170,9 @@ int main(void)
     struct tw_timer *timers = malloc(MILLION * sizeof *timers);
     int failures = 0;
     for (size_t i = 0; i < sizeof loads / sizeof *loads; i++) {
-        struct outcome paced = run(&loads[i], TW_DEFAULT, timers, true);
-        struct outcome old = run(&loads[i], old_way(), timers, false);
+        struct outcome paced = run(&loads[i], NULL, timers, true);
+        const struct tw_geometry rings = old_way();
+        struct outcome old = run(&loads[i], &rings, timers, false);
         bool good = paced.exceeded == 0 && paced.fired == MILLION && old.worst > paced.allowed;
         printf("%-46s worst tick %" PRIu64 " of %" PRIu64 " allowed; the old way %" PRIu64 "; fired %" PRIu64
                " %s\n",

@@ -12,7 +12,7 @@ static struct tw_timer timers[COUNT];
 /* A wheel with timers on three levels and in the due list, while one slot is being refiled. */
 static struct tw_wheel *busy_wheel(void)
 {
-    struct tw_wheel *wheel = wheel_of(TW_DEFAULT, 0);
+    struct tw_wheel *wheel = wheel_of(NULL, 0);
     memset(timers, 0, sizeof timers);
     for (uint64_t i = 0; i < COUNT; i++)
         tw_wheel_add_at(wheel, &timers[i], i < BIG ? 1500 + i % 2 : (i - BIG + 60) * 1000);
@@ -82,7 +82,7 @@ static void w2_wrong_bitmaps_are_named(void **state)
 static void an_emptied_slot_keeps_its_mark_until_a_search(void **state)
 {
     (void)state;
-    struct tw_wheel *wheel = wheel_of(TW_DEFAULT, 0);
+    struct tw_wheel *wheel = wheel_of(NULL, 0);
     memset(timers, 0, sizeof timers);
     tw_wheel_add_at(wheel, &timers[0], 5);
     tw_wheel_add_at(wheel, &timers[1], 700);
@@ -159,7 +159,7 @@ static void w8_a_wrong_event_is_named(void **state)
     assert_null(tw_wheel_check(wheel));
     wheel->event++;
     expect_broken(wheel, "W8");
-    wheel = wheel_of(TW_DEFAULT, 0);
+    wheel = wheel_of(NULL, 0);
     memset(timers, 0, sizeof timers);
     tw_wheel_add_at(wheel, &timers[0], 5);
     tw_wheel_add_at(wheel, &timers[1], 9);
@@ -170,11 +170,11 @@ static void w8_a_wrong_event_is_named(void **state)
     assert_null(tw_wheel_check(wheel));
     wheel->event = 6; /* the slot is marked */
     expect_broken(wheel, "W8");
-    wheel = wheel_of(TW_DEFAULT, 0);
+    wheel = wheel_of(NULL, 0);
     wheel->quiet = 600;
     wheel->event = 500;
     expect_broken(wheel, "W8");
-    wheel = wheel_of(TW_DEFAULT, 0);
+    wheel = wheel_of(NULL, 0);
     wheel->event_list = NULL;
     assert_null(tw_wheel_check(wheel));
     wheel->quiet = 600;
@@ -199,11 +199,11 @@ static void w9_wrong_windows_are_named(void **state)
     wheel = busy_wheel();
     wheel->express_ticks++;
     expect_broken(wheel, "W9");
-    wheel = wheel_of(TW_CLOCK, 0);
+    wheel = wheel_of(&(struct tw_geometry)TW_CLOCK, 0);
     assert_null(tw_wheel_check(wheel));
     wheel->gate = 0;
     expect_broken(wheel, "W9");
-    wheel = wheel_of(TW_CLOCK, 0);
+    wheel = wheel_of(&(struct tw_geometry)TW_CLOCK, 0);
     wheel->express_ticks = 1;
     expect_broken(wheel, "W9");
 }

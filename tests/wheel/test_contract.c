@@ -198,7 +198,7 @@ static void the_wheel_may_be_let_go_of_between_two_polls(void **state)
     struct tw_geometry shapes[SHAPES_MAX];
     uint32_t count = all_shapes(shapes);
     for (uint32_t i = 0; i < count; i++) {
-        struct tw_wheel *wheel = wheel_of(shapes[i], START);
+        struct tw_wheel *wheel = wheel_of(&shapes[i], START);
         struct tw_timer first = {0}, second = {0};
         tw_wheel_add_in(wheel, &first, 5);
         tw_wheel_add_in(wheel, &second, 5);

@@ -21,7 +21,7 @@ static struct rng rng;
 
 static struct tw_wheel *filled_wheel(uint64_t first, uint64_t count)
 {
-    struct tw_wheel *wheel = wheel_of(TW_DEFAULT, 0);
+    struct tw_wheel *wheel = wheel_of(NULL, 0);
     memset(timers, 0, sizeof timers);
     rng_init(&rng, 1);
     for (int i = 0; i < TIMERS; i++)
@@ -105,7 +105,7 @@ static void heartbeats_at_random_look_at_few(void **state)
 static void beat_in_order(uint64_t delay, bool restart, bool twice)
 {
     enum { PER_TICK = 5, ROUNDS = 4 };
-    struct tw_wheel *wheel = wheel_of(TW_DEFAULT, 0);
+    struct tw_wheel *wheel = wheel_of(NULL, 0);
     memset(timers, 0, sizeof timers);
     looked = 0;
     for (uint64_t k = 0; k < ROUNDS * TIMERS; k++) {
@@ -139,7 +139,7 @@ static void heartbeats_in_order_look_at_few(void **state)
 static void an_answer_of_never_does_not_make_all_timers_near(void **state)
 {
     (void)state;
-    struct tw_wheel *wheel = wheel_of(TW_DEFAULT, 0);
+    struct tw_wheel *wheel = wheel_of(NULL, 0);
     struct tw_timer near = {0}, far = {0};
     assert_int_equal(tw_wheel_next_exact(wheel), TW_NEVER);
     tw_wheel_add_at(wheel, &near, 10);

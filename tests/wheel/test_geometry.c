@@ -19,6 +19,27 @@ static void every_preset_is_valid(void **state)
     assert_int_equal(tw_geometry_check(&odd, NULL, 0), 0);
 }
 
+static void no_geometry_is_the_default(void **state)
+{
+    (void)state;
+    static const struct tw_geometry standard = TW_DEFAULT; /* presets are constants */
+    static char memory[256 * 1024];
+    struct tw_wheel *wheel;
+    char message[100] = "?";
+    assert_int_equal(tw_geometry_check(NULL, message, sizeof message), 0);
+    assert_string_equal(message, "");
+    assert_int_equal(tw_wheel_size(NULL), tw_wheel_size(&standard));
+    assert_int_equal(tw_wheel_init(&wheel, memory, tw_wheel_size(NULL) - 1, NULL, 7), TW_ESIZE);
+    assert_int_equal(tw_wheel_init(&wheel, memory, sizeof memory, NULL, 7), 0);
+    assert_int_equal(tw_wheel_levels(wheel), standard.levels);
+    for (uint32_t level = 0; level < standard.levels; level++) {
+        assert_int_equal(tw_wheel_level(wheel, level).slots, standard.level[level].slots);
+        assert_int_equal(tw_wheel_level(wheel, level).span, standard.level[level].span);
+    }
+    assert_int_equal(tw_wheel_range(wheel), UINT64_MAX);
+    tw_wheel_fini(wheel);
+}
+
 static void expect_message(const struct tw_geometry *g, const char *expected)
 {
     char message[200];
@@ -61,12 +82,12 @@ static void the_span_of_each_level_is_checked(void **state)
     struct tw_geometry g = TW_CLOCK;
     g.level[0].span = 2;
     expect_message(&g, "span 2 on level 0: must be 1");
-    g = TW_CLOCK;
+    g = (struct tw_geometry)TW_CLOCK;
     g.level[1].span = 1;
     expect_message(&g, "span 1 on level 1: must be 2 to 60, a multiple of 1");
     g.level[1].span = 61;
     expect_message(&g, "span 61 on level 1: must be 2 to 60, a multiple of 1");
-    g = TW_CLOCK;
+    g = (struct tw_geometry)TW_CLOCK;
     g.level[2].span = 150;
     expect_message(&g, "span 150 on level 2: must be 120 to 3600, a multiple of 60");
 }
@@ -89,6 +110,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_preset_is_valid),
+        cmocka_unit_test(no_geometry_is_the_default),
         cmocka_unit_test(the_number_of_levels_is_checked),
         cmocka_unit_test(the_overflow_is_checked),
         cmocka_unit_test(the_slots_of_each_level_are_checked),

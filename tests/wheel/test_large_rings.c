@@ -12,9 +12,9 @@ static struct tw_geometry large(int number)
 {
     switch (number) {
     case 0:
-        return TW_SIMPLE(RING);
+        return (struct tw_geometry)TW_SIMPLE(RING);
     case 1:
-        return TW_HASHED(RING);
+        return (struct tw_geometry)TW_HASHED(RING);
     default:
         return shape(TW_OVERFLOW_REJECT, 2, RING, RING / 2, RING, 0);
     }
@@ -24,7 +24,8 @@ static struct tw_geometry large(int number)
  * level 1. */
 static struct tw_wheel *emptied(int number, uint64_t start, uint64_t unit, uint64_t *last)
 {
-    struct tw_wheel *wheel = wheel_of(large(number), start);
+    const struct tw_geometry geometry = large(number);
+    struct tw_wheel *wheel = wheel_of(&geometry, start);
     memset(timers, 0, sizeof timers);
     uint64_t from = unit > 1 ? 2 * unit : start + 1, live = RING - 3;
     for (uint64_t i = 0; i <= live; i++)
@@ -78,7 +79,7 @@ static void a_slot_on_the_way_costs_a_unit_of_the_budget(void **state)
 static void a_jump_to_the_end_of_time_leaves_no_mark_behind(void **state)
 {
     (void)state;
-    struct tw_wheel *wheel = wheel_of(TW_HASHED(RING), 0);
+    struct tw_wheel *wheel = wheel_of(&(struct tw_geometry)TW_HASHED(RING), 0);
     memset(timers, 0, sizeof timers);
     assert_int_equal(tw_wheel_add_at(wheel, &timers[RING - 1], UINT64_MAX - 10), 0);
     for (uint64_t now = 0; now < 3 * RING; now += RING) /* a round without a timer that fires */

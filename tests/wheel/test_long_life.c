@@ -12,7 +12,7 @@ static void near_timers_fire_on_their_tick_beside_far_ones_after_any_uptime(void
 {
     (void)state;
     for (int i = 0; i < STARTS; i++) {
-        struct tw_wheel *wheel = wheel_of(TW_DEFAULT, starts[i]);
+        struct tw_wheel *wheel = wheel_of(NULL, starts[i]);
         struct tw_timer far[60] = {0}, near = {0};
         for (int bits = 0; bits < 60; bits++)
             tw_wheel_add_in(wheel, &far[bits], (1ull << bits) + 5000);
@@ -33,7 +33,7 @@ static void every_delay_fires_on_its_tick_from_any_start(void **state)
     (void)state;
     for (int i = 0; i < STARTS; i++) {
         for (int bits = 0; bits < 64; bits++) {
-            struct tw_wheel *wheel = wheel_of(TW_DEFAULT, starts[i]);
+            struct tw_wheel *wheel = wheel_of(NULL, starts[i]);
             struct tw_timer timer = {0};
             tw_wheel_add_in(wheel, &timer, 1ull << bits);
             uint64_t due = tw_timer_deadline(&timer);
@@ -71,7 +71,7 @@ static void a_huge_delay_does_not_fire_at_once_as_in_netty_7760(void **state)
 {
     (void)state;
     for (int i = 0; i < STARTS; i++) {
-        struct tw_wheel *wheel = wheel_of(TW_DEFAULT, starts[i]);
+        struct tw_wheel *wheel = wheel_of(NULL, starts[i]);
         struct tw_timer timer = {0};
         tw_wheel_add_in(wheel, &timer, UINT64_MAX - 11);
         assert_null(tw_wheel_poll(wheel, starts[i] + 1000));
@@ -157,7 +157,7 @@ static void big_slots_are_refiled_right_up_to_the_end_of_time(void **state)
     (void)state;
     enum { COUNT = 200 };
     for (uint64_t reach = 1 << 10; reach < 1ull << 40; reach <<= 3) {
-        struct tw_wheel *wheel = wheel_of(TW_DEFAULT, UINT64_MAX - reach);
+        struct tw_wheel *wheel = wheel_of(NULL, UINT64_MAX - reach);
         struct tw_timer timers[COUNT] = {0};
         for (int i = 0; i < COUNT; i++)
             tw_wheel_add_at(wheel, &timers[i], UINT64_MAX - (uint64_t)i % 2);

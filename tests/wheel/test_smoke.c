@@ -25,10 +25,10 @@ static void check(bool good, const char *text, int line)
     printf("test_smoke.c:%d: not so: %s\n", line, text);
 }
 
-static struct tw_wheel *wheel_at(struct tw_geometry geometry, uint64_t now)
+static struct tw_wheel *wheel_at(const struct tw_geometry *geometry, uint64_t now)
 {
     struct tw_wheel *wheel;
-    if (tw_wheel_new(&wheel, &geometry, now) != 0) {
+    if (tw_wheel_new(&wheel, geometry, now) != 0) {
         printf("no wheel\n");
         exit(1);
     }
@@ -39,7 +39,7 @@ static struct tw_wheel *wheel_at(struct tw_geometry geometry, uint64_t now)
 
 static void a_timer_fires_on_its_tick_and_not_before(void)
 {
-    struct tw_wheel *wheel = wheel_at(TW_DEFAULT, 1000);
+    struct tw_wheel *wheel = wheel_at(NULL, 1000);
     struct tw_timer timer;
     tw_timer_init(&timer);
     CHECK(!tw_timer_pending(&timer));
@@ -57,7 +57,7 @@ static void a_jump_fires_all_in_order_and_equals_as_they_were_filed(void)
 {
     static const uint64_t deadline[] = {70000, 9, 300, 9, 70000, 1, 9}, order[] = {5, 1, 3, 6, 2, 0, 4};
     struct tw_timer timer[7];
-    struct tw_wheel *wheel = wheel_at(TW_DEFAULT, 0);
+    struct tw_wheel *wheel = wheel_at(NULL, 0);
     for (int i = 0; i < 7; i++) {
         tw_timer_init(&timer[i]);
         CHECK(tw_wheel_add_at(wheel, &timer[i], deadline[i]) == 0);
@@ -70,7 +70,7 @@ static void a_jump_fires_all_in_order_and_equals_as_they_were_filed(void)
 
 static void a_cancelled_timer_is_silent_and_a_moved_one_keeps_its_last_deadline(void)
 {
-    struct tw_wheel *wheel = wheel_at(TW_DEFAULT, 0);
+    struct tw_wheel *wheel = wheel_at(NULL, 0);
     struct tw_timer gone, later, sooner;
     tw_timer_init(&gone);
     tw_timer_init(&later);
@@ -86,7 +86,7 @@ static void a_cancelled_timer_is_silent_and_a_moved_one_keeps_its_last_deadline(
 
 static void a_timer_that_files_itself_again_for_the_past_waits_for_the_next_tick(void)
 {
-    struct tw_wheel *wheel = wheel_at(TW_DEFAULT, 100);
+    struct tw_wheel *wheel = wheel_at(NULL, 100);
     struct tw_timer timer;
     tw_timer_init(&timer);
     CHECK(tw_wheel_add_at(wheel, &timer, 50) == 0);
@@ -99,7 +99,7 @@ static void a_timer_that_files_itself_again_for_the_past_waits_for_the_next_tick
 
 static void the_end_of_time_is_far_and_a_ring_may_refuse(void)
 {
-    struct tw_wheel *wheel = wheel_at(TW_DEFAULT, UINT64_MAX - 10);
+    struct tw_wheel *wheel = wheel_at(NULL, UINT64_MAX - 10);
     struct tw_timer timer;
     tw_timer_init(&timer);
     CHECK(tw_wheel_add_in(wheel, &timer, UINT64_MAX) == 0); /* the sum saturates */
@@ -111,7 +111,7 @@ static void the_end_of_time_is_far_and_a_ring_may_refuse(void)
     CHECK(tw_geometry_check(&nonsense, NULL, 0) == TW_EGEOMETRY && tw_wheel_size(&nonsense) == 0);
     CHECK(tw_wheel_new(&wheel, &nonsense, 0) == TW_EGEOMETRY);
 
-    wheel = wheel_at(TW_SIMPLE(64), 0);
+    wheel = wheel_at(&(struct tw_geometry)TW_SIMPLE(64), 0);
     CHECK(tw_wheel_add_in(wheel, &timer, 65) == TW_ERANGE && !tw_timer_pending(&timer));
     CHECK(tw_wheel_add_in(wheel, &timer, tw_wheel_range(wheel)) == 0 && tw_wheel_cancel(wheel, &timer));
     CHECK(strcmp(tw_strerror(TW_ERANGE), tw_strerror(TW_ENOMEM)) != 0);
@@ -217,7 +217,7 @@ static void every_preset_agrees_with_an_array(void)
     struct rng rng;
     rng_init(&rng, 20261122);
     for (size_t i = 0; i < sizeof presets / sizeof presets[0]; i++) {
-        struct tw_wheel *wheel = wheel_at(presets[i].geometry, 12345 * i);
+        struct tw_wheel *wheel = wheel_at(&presets[i].geometry, 12345 * i);
         const char *mistake = agrees(wheel, &rng);
         if (mistake != NULL)
             printf("%s: %s\n", presets[i].name, mistake);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * A test for each call of wheel.h.
+ * A test for each call of wheel.h, and of private.h of the wheel.
  */
 #include "tests/support/cmocka.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <wheel/private.h>
 
 static void a_timer_takes_32_bytes_and_the_presets_their_share(void **state)
 {
@@ -14,7 +15,7 @@ static void a_timer_takes_32_bytes_and_the_presets_their_share(void **state)
     if (sizeof(void *) == 8)
         assert_int_equal(sizeof(struct tw_timer), 32);
     assert_true(tw_wheel_size(&g) <= 256 * 1024);
-    g = TW_SMALL;
+    g = (struct tw_geometry)TW_SMALL;
     assert_true(tw_wheel_size(&g) <= 16 * 1024);
 }
 
@@ -79,7 +80,7 @@ static void new_says_when_there_is_no_memory_and_free_takes_null(void **state)
 static void sums_saturate(void **state)
 {
     (void)state;
-    struct tw_wheel *wheel = wheel_of(TW_DEFAULT, 1000);
+    struct tw_wheel *wheel = wheel_of(NULL, 1000);
     struct tw_timer far = {0}, farther = {0};
     assert_int_equal(tw_wheel_add_in(wheel, &far, UINT64_MAX), 0);
     assert_int_equal(tw_timer_deadline(&far), UINT64_MAX);
@@ -127,7 +128,7 @@ static void moving_files_what_is_not_pending(void **state)
 static void moving_later_again_and_again_refiles_once(void **state)
 {
     (void)state;
-    struct tw_wheel *wheel = wheel_of(TW_DEFAULT, 0);
+    struct tw_wheel *wheel = wheel_of(NULL, 0);
     struct tw_timer timer = {0};
     tw_wheel_add_in(wheel, &timer, 30000);
     for (uint64_t now = 1; now < 29000; now++) {
@@ -145,7 +146,7 @@ static void moving_later_again_and_again_refiles_once(void **state)
 static void moving_later_near_the_end_leaves_its_tick_no_work(void **state)
 {
     (void)state;
-    struct tw_wheel *wheel = wheel_of(TW_DEFAULT, 0);
+    struct tw_wheel *wheel = wheel_of(NULL, 0);
     struct tw_timer timer = {0};
     tw_wheel_add_in(wheel, &timer, 100);
     for (uint64_t now = 1; now < 1000; now++) {
@@ -163,7 +164,7 @@ static void moving_later_near_the_end_leaves_its_tick_no_work(void **state)
 static void a_timer_pushed_back_takes_its_turn_when_its_old_place_comes_up(void **state)
 {
     (void)state;
-    struct tw_wheel *wheel = wheel_of(TW_HASHED(64), 0);
+    struct tw_wheel *wheel = wheel_of(&(struct tw_geometry)TW_HASHED(64), 0);
     struct tw_timer first = {0}, pushed = {0}, there = {0};
     tw_wheel_add_at(wheel, &first, 10);
     tw_wheel_add_at(wheel, &pushed, 10);
@@ -195,7 +196,7 @@ static void a_timer_moved_earlier_goes_behind_those_filed_before(void **state)
 static void a_move_inside_its_slot_leaves_the_timer_where_it_is(void **state)
 {
     (void)state;
-    struct tw_wheel *wheel = wheel_of(TW_DEFAULT, 0);
+    struct tw_wheel *wheel = wheel_of(NULL, 0);
     struct tw_timer before = {0}, timer = {0}, after = {0};
     tw_wheel_add_at(wheel, &before, 512 * 20 + 300);
     tw_wheel_add_at(wheel, &timer, 512 * 20 + 300);
@@ -249,7 +250,7 @@ static void moving_earlier_works_inside_a_slot_and_beyond(void **state)
 static void simple_refuses_what_lies_beyond_its_ring_and_changes_nothing(void **state)
 {
     (void)state;
-    struct tw_wheel *wheel = wheel_of(TW_SIMPLE(60), 100);
+    struct tw_wheel *wheel = wheel_of(&(struct tw_geometry)TW_SIMPLE(60), 100);
     struct tw_timer timer = {0};
     assert_int_equal(tw_wheel_range(wheel), 60);
     assert_int_equal(tw_wheel_add_in(wheel, &timer, 61), TW_ERANGE);
@@ -267,7 +268,7 @@ static void simple_refuses_what_lies_beyond_its_ring_and_changes_nothing(void **
 static void hashed_keeps_far_timers_for_several_turns(void **state)
 {
     (void)state;
-    struct tw_wheel *wheel = wheel_of(TW_HASHED(8), 0);
+    struct tw_wheel *wheel = wheel_of(&(struct tw_geometry)TW_HASHED(8), 0);
     struct tw_timer far = {0}, near = {0};
     tw_wheel_add_in(wheel, &far, 80);
     tw_wheel_add_in(wheel, &near, 8);
@@ -280,7 +281,7 @@ static void hashed_keeps_far_timers_for_several_turns(void **state)
 static void a_jump_over_many_turns_costs_one_turn(void **state)
 {
     (void)state;
-    struct tw_wheel *wheel = wheel_of(TW_HASHED(8), 0);
+    struct tw_wheel *wheel = wheel_of(&(struct tw_geometry)TW_HASHED(8), 0);
     struct tw_timer far = {0}, cancelled = {0}, pushed = {0};
     tw_wheel_add_at(wheel, &far, 1ull << 60);
     tw_wheel_add_at(wheel, &cancelled, 1ull << 50);
@@ -297,7 +298,7 @@ static void a_jump_over_many_turns_costs_one_turn(void **state)
 static void a_sleeper_is_not_woken_for_turn_after_turn(void **state)
 {
     (void)state;
-    struct tw_wheel *wheel = wheel_of(TW_SMALL, 0);
+    struct tw_wheel *wheel = wheel_of(&(struct tw_geometry)TW_SMALL, 0);
     struct tw_timer timer = {0};
     uint32_t wakes = 0;
     tw_wheel_add_at(wheel, &timer, 1ull << 62);
@@ -340,7 +341,7 @@ static void growing_asks_the_hook_and_gives_back(void **state)
     assert_int_equal(tw_wheel_add_in(wheel, &near, 3), 0);
     assert_int_equal(tw_wheel_add_in(wheel, &far, 100), TW_ENOMEM); /* no hook yet */
     assert_int_equal(tw_wheel_levels(wheel), 1);
-    tw_wheel_on_grow(wheel, lend, &lender);
+    tw__wheel_on_grow(wheel, lend, &lender);
     assert_int_equal(tw_wheel_add_in(wheel, &far, 1000), TW_ENOMEM); /* two levels are not enough */
     assert_false(tw_timer_pending(&far));
     assert_int_equal(tw_wheel_levels(wheel), 1);
@@ -363,7 +364,7 @@ static void growing_reaches_the_end_of_time(void **state)
 {
     (void)state;
     for (uint32_t slots = 2; slots < 20; slots++) {
-        struct tw_wheel *wheel = wheel_of(TW_GROWING(slots), 0);
+        struct tw_wheel *wheel = wheel_of(&(struct tw_geometry)TW_GROWING(slots), 0);
         struct tw_timer timer = {0}, near = {0};
         assert_int_equal(tw_wheel_add_in(wheel, &timer, UINT64_MAX), 0);
         assert_int_equal(tw_wheel_add_in(wheel, &near, 5), 0);
@@ -381,7 +382,7 @@ static void a_geometry_of_64_levels_has_no_room_to_grow_and_needs_none(void **st
     struct tw_geometry g = {.levels = 64, .overflow = TW_OVERFLOW_GROW};
     for (uint32_t l = 0; l < 64; l++)
         g.level[l] = (struct tw_level){.slots = 2, .span = 1ull << l};
-    struct tw_wheel *wheel = wheel_of(g, 0);
+    struct tw_wheel *wheel = wheel_of(&g, 0);
     struct tw_timer timer = {0};
     assert_int_equal(tw_wheel_add_at(wheel, &timer, UINT64_MAX - 3), 0);
     assert_null(tw_wheel_poll(wheel, UINT64_MAX - 4));
@@ -414,7 +415,7 @@ static void next_bound_is_never_after_next_exact_and_is_now_when_due(void **stat
 static void next_bound_is_now_while_a_budget_leaves_work(void **state)
 {
     (void)state;
-    struct tw_wheel *wheel = wheel_of(TW_CLOCK, 0);
+    struct tw_wheel *wheel = wheel_of(&(struct tw_geometry)TW_CLOCK, 0);
     struct tw_timer timers[50] = {0}, *timer;
     for (int i = 0; i < 50; i++)
         tw_wheel_add_at(wheel, &timers[i], 3600);
@@ -432,7 +433,7 @@ static void next_bound_is_now_while_a_budget_leaves_work(void **state)
 static void next_exact_sees_timers_that_were_pushed_back_when_due(void **state)
 {
     (void)state;
-    struct tw_wheel *wheel = wheel_of(TW_HASHED(64), 0);
+    struct tw_wheel *wheel = wheel_of(&(struct tw_geometry)TW_HASHED(64), 0);
     struct tw_timer timers[4] = {0};
     for (int i = 0; i < 4; i++)
         tw_wheel_add_at(wheel, &timers[i], 10);
@@ -518,7 +519,7 @@ static void a_budget_of_0_moves_the_clock_and_takes_nothing_out(void **state)
 static void never_is_also_a_deadline(void **state)
 {
     (void)state;
-    struct tw_wheel *wheel = wheel_of(TW_DEFAULT, 7);
+    struct tw_wheel *wheel = wheel_of(NULL, 7);
     struct tw_timer last = {0};
     assert_int_equal(tw_wheel_add_at(wheel, &last, TW_NEVER), 0);
     assert_int_equal(tw_wheel_next_exact(wheel), TW_NEVER);
@@ -584,7 +585,7 @@ static void next_exact_sees_through_pushed_back_timers(void **state)
 static void next_exact_sees_a_timer_that_was_pushed_back_out_of_order(void **state)
 {
     (void)state;
-    struct tw_wheel *wheel = wheel_of(TW_DEFAULT, 0);
+    struct tw_wheel *wheel = wheel_of(NULL, 0);
     const uint64_t slot = 40 * 65536;
     struct tw_timer near = {0}, first = {0}, second = {0}, pushed = {0}, last = {0};
     tw_wheel_add_at(wheel, &near, 1000);
@@ -606,7 +607,7 @@ static void a_far_timer_costs_at_most_one_wake_up_per_level(void **state)
 {
     (void)state;
     for (int bits = 1; bits < 64; bits++) {
-        struct tw_wheel *wheel = wheel_of(TW_DEFAULT, 12345);
+        struct tw_wheel *wheel = wheel_of(NULL, 12345);
         struct tw_timer timer = {0};
         tw_wheel_add_in(wheel, &timer, (1ull << bits) + 77);
         uint32_t wakes = 0;
@@ -624,7 +625,7 @@ static void a_sleeper_is_woken_for_a_big_slot_in_chunks(void **state)
 {
     (void)state;
     enum { COUNT = 20000 };
-    struct tw_wheel *wheel = wheel_of(TW_DEFAULT, 0);
+    struct tw_wheel *wheel = wheel_of(NULL, 0);
     struct tw_timer *timers = calloc(COUNT, sizeof *timers);
     for (int i = 0; i < COUNT; i++)
         tw_wheel_add_at(wheel, &timers[i], 200000);
@@ -654,7 +655,7 @@ static void empty_time_costs_nothing(void **state)
 }
 
 /* The firing sequence of a fixed load, polled in steps. Each call gets a budget; 0: no budget. */
-static uint32_t sequence(struct tw_geometry g, uint32_t budget_each, uint32_t *order)
+static uint32_t sequence(const struct tw_geometry *g, uint32_t budget_each, uint32_t *order)
 {
     enum { COUNT = 500 };
     struct tw_wheel *wheel = wheel_of(g, 0);
@@ -686,9 +687,9 @@ static void any_budget_gives_the_same_firings(void **state)
     struct tw_geometry shapes[SHAPES_MAX];
     uint32_t count = all_shapes(shapes), whole[500], cut[500];
     for (uint32_t i = 0; i < count; i++) {
-        assert_int_equal(sequence(shapes[i], 0, whole), 500);
+        assert_int_equal(sequence(&shapes[i], 0, whole), 500);
         for (uint32_t budget = 1; budget < 40; budget += 3) {
-            assert_int_equal(sequence(shapes[i], budget, cut), 500);
+            assert_int_equal(sequence(&shapes[i], budget, cut), 500);
             assert_memory_equal(whole, cut, sizeof whole);
         }
     }
@@ -800,23 +801,23 @@ static void visit_budget_looks_at_no_more_than_it_may(void **state)
         for (uint64_t until = 0; until < 4300; until += 7) {
             struct seen all = {.until = until}, seen = {.until = until};
             uint32_t budget = 100, needed;
-            assert_true(tw_wheel_visit_budget(wheel, until, &budget, count_due, &all));
+            assert_true(tw__wheel_visit_budget(wheel, until, &budget, count_due, &all));
             needed = 100 - budget;
             assert_true(needed >= (uint32_t)all.due);
             budget = needed;
-            assert_true(tw_wheel_visit_budget(wheel, until, &budget, count_due, &seen));
+            assert_true(tw__wheel_visit_budget(wheel, until, &budget, count_due, &seen));
             assert_int_equal(budget, 0);
             assert_int_equal(seen.due, all.due);
             for (uint32_t less = 0; less < needed; less += 13) {
                 budget = less;
                 seen.due = 0;
-                assert_false(tw_wheel_visit_budget(wheel, until, &budget, count_due, &seen));
+                assert_false(tw__wheel_visit_budget(wheel, until, &budget, count_due, &seen));
                 assert_int_equal(budget, 0);
                 assert_true((uint32_t)seen.due <= less);
             }
             seen = (struct seen){.until = until, .stop = 1};
             budget = 100;
-            assert_int_equal(tw_wheel_visit_budget(wheel, until, &budget, count_due, &seen), all.due == 0);
+            assert_int_equal(tw__wheel_visit_budget(wheel, until, &budget, count_due, &seen), all.due == 0);
         }
         empty(wheel);
     }
@@ -891,7 +892,7 @@ static void visit_until_does_not_look_at_a_slot_being_refiled_that_starts_later(
 {
     (void)state;
     struct tw_timer *page = open_page();
-    struct tw_wheel *wheel = wheel_of(TW_DEFAULT, 0);
+    struct tw_wheel *wheel = wheel_of(NULL, 0);
     for (int i = 0; i < PAGE_TIMERS; i++)
         tw_wheel_add_at(wheel, &page[i], 5120);
     assert_null(tw_wheel_poll(wheel, 4700));
@@ -906,7 +907,7 @@ static void visit_until_does_not_look_at_a_slot_being_refiled_that_starts_later(
 static void a_timer_may_be_made_with_a_deadline(void **state)
 {
     (void)state;
-    struct tw_wheel *wheel = wheel_of(TW_SMALL, 0);
+    struct tw_wheel *wheel = wheel_of(&(struct tw_geometry)TW_SMALL, 0);
     struct tw_timer timer;
     memset(&timer, 0xFF, sizeof timer);
     tw_timer_init_at(&timer, 77);
@@ -923,13 +924,13 @@ static void a_timer_may_be_made_with_a_deadline(void **state)
 static void a_prefetch_changes_nothing(void **state)
 {
     (void)state;
-    struct tw_wheel *wheel = wheel_of(TW_SMALL, 0);
+    struct tw_wheel *wheel = wheel_of(&(struct tw_geometry)TW_SMALL, 0);
     struct tw_timer timer = {.deadline = 0}, before;
-    tw_timer_prefetch(&timer);
+    tw__timer_prefetch(&timer);
     assert_false(tw_timer_pending(&timer));
     assert_int_equal(tw_wheel_add_at(wheel, &timer, 50), 0);
     before = timer;
-    tw_timer_prefetch(&timer);
+    tw__timer_prefetch(&timer);
     assert_memory_equal(&timer, &before, sizeof timer);
     assert_null(tw_wheel_check(wheel));
     assert_true(tw_wheel_cancel(wheel, &timer));
@@ -972,7 +973,7 @@ static void a_timer_may_be_copied_on_every_level_first_between_or_last(void **st
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
         for (uint32_t l = 0; l < shapes[s].levels; l++) {
             for (int which = 0; which < 4; which++) {
-                struct tw_wheel *wheel = wheel_of(shapes[s], 0);
+                struct tw_wheel *wheel = wheel_of(&shapes[s], 0);
                 struct tw_timer *timers[3];
                 int count = which == 3 ? 1 : 3; /* at the fourth time the timer is alone in its slot */
                 uint64_t deadline = shapes[s].level[l].span * 2 + 5;
@@ -991,7 +992,7 @@ static void a_timer_may_be_copied_on_every_level_first_between_or_last(void **st
 static void timers_may_be_copied_while_their_slot_is_refiled(void **state)
 {
     (void)state;
-    struct tw_wheel *wheel = wheel_of(TW_DEFAULT, 0);
+    struct tw_wheel *wheel = wheel_of(NULL, 0);
     struct tw_timer *timers[100];
     add_all(wheel, timers, 100, 5120);
     for (uint64_t now = 4600; now < 4740; now += 20) {
@@ -1107,7 +1108,7 @@ static void append(void *arg, const char *text, size_t length)
 static void dump_shows_clock_counts_and_levels(void **state)
 {
     (void)state;
-    struct tw_wheel *wheel = wheel_of(TW_CLOCK, 0);
+    struct tw_wheel *wheel = wheel_of(&(struct tw_geometry)TW_CLOCK, 0);
     struct tw_timer timers[3] = {0};
     char text[4096] = "";
     tw_wheel_poll(wheel, 61);

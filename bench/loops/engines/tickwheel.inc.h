@@ -29,12 +29,10 @@ static void on_due(void *arg, struct tw_timer *timer)
 
 static void engine_open(void)
 {
-    struct tw_geometry geometry = TW_DEFAULT;
     struct tw_loop_options options = {.due = on_due};
     epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     watches = 0;
-    if (epoll_fd < 0 || tw_wheel_new(&wheel, &geometry, 0) != 0 ||
-        ENGINE_NEW(&loop, epoll_fd, wheel, &options) != 0)
+    if (epoll_fd < 0 || tw_wheel_new(&wheel, NULL, 0) != 0 || ENGINE_NEW(&loop, epoll_fd, wheel, &options) != 0)
         bench_fail("tickwheel: no loop");
 }
 

@@ -8,17 +8,11 @@
 #define TW_BENCH_FIXED_H
 
 #define tw_strerror fixed_strerror
-#define tw_geometry_default fixed_geometry_default
-#define tw_geometry_small fixed_geometry_small
-#define tw_geometry_simple fixed_geometry_simple
-#define tw_geometry_hashed fixed_geometry_hashed
-#define tw_geometry_growing fixed_geometry_growing
-#define tw_geometry_clock fixed_geometry_clock
 #define tw_geometry_check fixed_geometry_check
 #define tw_wheel_size fixed_wheel_size
 #define tw_wheel_init fixed_wheel_init
 #define tw_wheel_fini fixed_wheel_fini
-#define tw_wheel_on_grow fixed_wheel_on_grow
+#define tw__wheel_on_grow fixed__wheel_on_grow
 #define tw_wheel_new fixed_wheel_new
 #define tw_wheel_free fixed_wheel_free
 #define tw_wheel_add_at fixed_wheel_add_at
@@ -38,7 +32,7 @@
 #define tw_wheel_drain fixed_wheel_drain
 #define tw_wheel_visit fixed_wheel_visit
 #define tw_wheel_visit_until fixed_wheel_visit_until
-#define tw_wheel_visit_budget fixed_wheel_visit_budget
+#define tw__wheel_visit_budget fixed__wheel_visit_budget
 #define tw_wheel_levels fixed_wheel_levels
 #define tw_wheel_level fixed_wheel_level
 #define tw_wheel_slot_count fixed_wheel_slot_count
@@ -51,12 +45,12 @@
 #define tw__wheel_bound_lowered fixed__bound_lowered
 #define tw__wheel_list_visit fixed__wheel_list_visit
 #define tw__wheel_has fixed__wheel_has
-#define tw__wheel_mark_1 fixed__wheel_mark_1
-#define tw__wheel_add_1 fixed__wheel_add_1
-#define tw__wheel_move_1 fixed__wheel_move_1
-#define tw__wheel_cancel_1 fixed__wheel_cancel_1
-#define tw__wheel_poll_1 fixed__wheel_poll_1
-#define tw__wheel_next_bound_1 fixed__wheel_next_bound_1
+#define tw__wheel_mark_long fixed__wheel_mark_long
+#define tw__wheel_add_long fixed__wheel_add_long
+#define tw__wheel_move_long fixed__wheel_move_long
+#define tw__wheel_cancel_long fixed__wheel_cancel_long
+#define tw__wheel_poll_long fixed__wheel_poll_long
+#define tw__wheel_next_bound_long fixed__wheel_next_bound_long
 #define tw__wheel_list_move fixed__wheel_list_move
 #define tw__wheel_refile fixed__wheel_refile
 

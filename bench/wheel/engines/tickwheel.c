@@ -10,15 +10,15 @@ static struct tw_geometry engine_geometry(int variant)
 {
     switch (variant) {
     case SMALL:
-        return TW_SMALL;
+        return (struct tw_geometry)TW_SMALL;
     case CLOCK:
-        return TW_CLOCK;
+        return (struct tw_geometry)TW_CLOCK;
     case HASHED:
-        return TW_HASHED(65536);
+        return (struct tw_geometry)TW_HASHED(65536);
     case GROWING:
-        return TW_GROWING(256);
+        return (struct tw_geometry)TW_GROWING(256);
     default:
-        return TW_DEFAULT;
+        return (struct tw_geometry)TW_DEFAULT;
     }
 }
 

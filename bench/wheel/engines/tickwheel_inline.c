@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * Tickwheel with the short paths compiled into the loops (wheel_inline.h). The difference to `tickwheel` is the
- * cost of the calls.
+ * Tickwheel with the short paths compiled into the loops (src/wheel/wheel.h). The difference to `tickwheel` is
+ * the cost of the calls.
  */
-#include <tickwheel/wheel_inline.h>
+#include "src/wheel/wheel.h"
 
 #include "tickwheel.inc.h"
 
 static struct tw_geometry engine_geometry(int variant)
 {
     (void)variant;
-    return TW_DEFAULT;
+    return (struct tw_geometry)TW_DEFAULT;
 }
 
 extern const struct engine engine_tickwheel_inline;

@@ -22,6 +22,7 @@
 #include <base/assert.h>
 #include <base/list.h>
 #include <string.h>
+#include <wheel/private.h>
 
 #include "place.h"
 
@@ -126,9 +127,9 @@ static bool read_wheels(struct ahead *ahead)
 {
     const struct tw__redis_queues *queues = ahead->queues;
     uint32_t budget = AHEAD_MAX;
-    return tw_wheel_visit_budget(queues->wheel, ahead->to, &budget, count_in_wheel, ahead) &&
+    return tw__wheel_visit_budget(queues->wheel, ahead->to, &budget, count_in_wheel, ahead) &&
            (queues->behind == NULL ||
-            tw_wheel_visit_budget(queues->behind, ahead->to, &budget, count_in_wheel, ahead));
+            tw__wheel_visit_budget(queues->behind, ahead->to, &budget, count_in_wheel, ahead));
 }
 
 static void count_in_sample(void *entry, void *arg)
@@ -339,9 +340,9 @@ void tw__redis_overview_all_ready(const struct tw__redis_queues *queues, uint64_
                                             queues->in_line - queues->stopped, TW_NEVER, TW_NEVER};
     look_into_queues(&search);
     look_into_lines(&search);
-    if (tw_wheel_visit_budget(queues->wheel, now_ms, &budget, count_ready_in_wheel, &search) &&
+    if (tw__wheel_visit_budget(queues->wheel, now_ms, &budget, count_ready_in_wheel, &search) &&
         queues->behind != NULL)
-        tw_wheel_visit_budget(queues->behind, now_ms, &budget, count_ready_in_wheel, &search);
+        tw__wheel_visit_budget(queues->behind, now_ms, &budget, count_ready_in_wheel, &search);
     *ready = search.ready;
 }
 

@@ -60,6 +60,7 @@
 #include <base/assert.h>
 #include <base/list.h>
 #include <base/saturate.h>
+#include <wheel/private.h>
 
 #include "check.h"
 #include "sums.h"
@@ -68,13 +69,13 @@
 
 int tw__redis_place_init(struct tw__redis_queues *queues, uint64_t now_ms, uint64_t monotonic_ms)
 {
-    struct tw_geometry big = TW_DEFAULT, small = TW_SMALL;
+    const struct tw_geometry small = TW_SMALL;
     tw__list_init(&queues->overdue);
     tw__list_init(&queues->past);
     tw__list_init(&queues->aside);
     tw__list_init(&queues->ready);
     /* The wheel of deaths stands before all deaths that a file may tell of. */
-    if (tw_wheel_new(&queues->wheel, &big, now_ms) == 0 && tw_wheel_new(&queues->leases, &big, now_ms) == 0 &&
+    if (tw_wheel_new(&queues->wheel, NULL, now_ms) == 0 && tw_wheel_new(&queues->leases, NULL, now_ms) == 0 &&
         tw_wheel_new(&queues->retries, &small, monotonic_ms) == 0 &&
         tw_wheel_new(&queues->deaths, &small, 0) == 0)
         return 0;
@@ -200,7 +201,7 @@ static void file_behind(struct tw__redis_queues *queues, struct tw_wheel *behind
 
 void tw__redis_place_clock_back(struct tw__redis_queues *queues, uint64_t now_ms)
 {
-    struct tw_geometry small = TW_SMALL;
+    const struct tw_geometry small = TW_SMALL;
     struct tw_wheel *behind;
     TW_ASSERT(now_ms < tw_wheel_now(queues->wheel));
     if (tw_wheel_new(&behind, &small, now_ms) != 0)
@@ -660,7 +661,7 @@ void tw__redis_place_unfile(struct tw__redis_queues *queues, struct tw__redis_ta
 void tw__redis_place_prefetch(const struct tw__redis_task *task)
 {
     if (!tw__redis_task_in_line(task)) {
-        tw_timer_prefetch(&task->timer);
+        tw__timer_prefetch(&task->timer);
         return;
     }
     __builtin_prefetch(task->parked.link.next, 1);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * tickwheel/wheel_inline.h - the short paths of add, move, cancel, poll and next_bound, compiled into the
- * program.
+ * The short paths of add, move, cancel, poll and next_bound. The library compiles its functions from them, and
+ * wheel.c has the long paths. A file that defines TW_WHEEL_INLINE, and includes the tickwheel.h that
+ * tools/amalgamate makes, compiles them into its own code. Example:
  *
- * Include this header instead of wheel.h, or after it. Nothing else changes: the functions keep their names
- * and contracts, and the program still links libtickwheel. Example:
- *
- *     #include <tickwheel/wheel_inline.h>
+ *     #define TW_WHEEL_INLINE
+ *     #include "tickwheel.h"
  *
  *     struct request {
  *         struct tw_timer timeout;
@@ -19,32 +18,30 @@
  *
  * The short path of an add files a timer on level 0 or level 1, with TW_DEFAULT within about 65,000 ticks from
  * now. A move to a later tick stores it, a cancel takes the timer out, and a poll before the next work notes
- * the time. In all other cases these functions call the library. So does each call through a pointer to a
- * function, and each call in a program that is compiled without gcc or clang. The library compiles its own
- * functions from the same bodies.
+ * the time. In all other cases these functions call the library (tw__wheel_add_long and its like). So does each
+ * call through a pointer to a function, and each call in a program that is compiled without gcc or clang.
  *
  * Adds and moves have short paths on wheels that reach the end of time, whose two lowest levels have spans and
  * slots that are powers of two, and only until tw_wheel_next_exact() is first called. TW_DEFAULT is such a
  * wheel; TW_SMALL, TW_CLOCK, TW_SIMPLE, TW_HASHED and TW_GROWING are not. While the wheel knows its earliest
  * deadline, a cancel calls the library too.
  *
- * When to take it: in a program whose hot loop files and cancels timers. Each add makes the program about 350
- * bytes larger, and each other call 30 to 65 bytes. docs/benchmark.md has the gain.
+ * Each add makes the program about 350 bytes larger, and each other call 30 to 65 bytes. docs/benchmark.md has
+ * the gain.
  *
- * Such a program depends on the private layout of a wheel, which has a number (wheel_layout.h). With a library
- * of another layout it does not link, or the loader refuses to start it. A program with wheel.h alone runs
- * with every libtickwheel.so.1.
+ * A file that is compiled with -DTW_DEBUG=1 asserts the duties of the caller in these bodies. With -DTW_DEBUG=2
+ * it calls the library.
  *
- * A program that is compiled with -DTW_DEBUG=1 asserts the duties of the caller in these bodies. With
- * -DTW_DEBUG=2 it calls the library, which asserts the duties if it was compiled with TICKWHEEL_DEBUG.
+ * Rejected: to install this header. A program that reads and writes a wheel by itself runs with one layout of a
+ * wheel alone, and no later version could change the layout.
  */
-#ifndef TICKWHEEL_WHEEL_INLINE_H
-#define TICKWHEEL_WHEEL_INLINE_H
+#ifndef TW_WHEEL_WHEEL_H
+#define TW_WHEEL_WHEEL_H
 
 #include <tickwheel/wheel.h>
 
 #if defined(__GNUC__) && (defined(TW__WHEEL_LIBRARY) || !defined(TW_DEBUG) || TW_DEBUG < 2)
-#include <tickwheel/wheel_layout.h>
+#include "layout.h"
 
 #ifdef TW__WHEEL_ASSERTS
 #pragma push_macro("NDEBUG")
@@ -72,20 +69,18 @@ extern "C" {
 
 /* ---- the long paths, in the library ---------------------------------------------------------------------- */
 
-/* Private. The last digits of these names are the number of the layout. */
-
 /* A slot without a mark has received a timer: marks the slot. Returns 0. */
-int tw__wheel_mark_1(struct tw_wheel *wheel, const struct tw__wheel_slot *slot);
+int tw__wheel_mark_long(struct tw_wheel *wheel, const struct tw__wheel_slot *slot);
 /* Files a timer that goes neither to level 0 nor to level 1, or whose deadline has to be checked. */
-int tw__wheel_add_1(struct tw_wheel *wheel, struct tw_timer *timer, uint64_t deadline);
+int tw__wheel_add_long(struct tw_wheel *wheel, struct tw_timer *timer, uint64_t deadline);
 /* Moves a timer in every way but the short one. */
-int tw__wheel_move_1(struct tw_wheel *wheel, struct tw_timer *timer, uint64_t deadline);
+int tw__wheel_move_long(struct tw_wheel *wheel, struct tw_timer *timer, uint64_t deadline);
 /* Cancels a pending timer of a wheel that remembers its earliest deadline. */
-bool tw__wheel_cancel_1(struct tw_wheel *wheel, struct tw_timer *timer);
+bool tw__wheel_cancel_long(struct tw_wheel *wheel, struct tw_timer *timer);
 /* A poll at a tick that may have work. */
-struct tw_timer *tw__wheel_poll_1(struct tw_wheel *wheel, uint64_t now);
+struct tw_timer *tw__wheel_poll_long(struct tw_wheel *wheel, uint64_t now);
 /* Finds the next tick with work, and notes it for the calls to come. */
-uint64_t tw__wheel_next_bound_1(struct tw_wheel *wheel);
+uint64_t tw__wheel_next_bound_long(struct tw_wheel *wheel);
 
 /* ---- the short paths ------------------------------------------------------------------------------------- */
 
@@ -130,7 +125,7 @@ TW__WHEEL_HOT int tw__wheel_append(struct tw_wheel *w, struct tw__wheel_slot *sl
     slot->list.filed = filed + 1;
 #endif
     tail->next = &timer->link;
-    return TW__WHEEL_UNLIKELY(filed == 0) ? tw__wheel_mark_1(w, slot) : 0;
+    return TW__WHEEL_UNLIKELY(filed == 0) ? tw__wheel_mark_long(w, slot) : 0;
 }
 
 /* True when a deadline needs no check at the door: it lies after now, the wheel accepts any deadline and keeps
@@ -155,7 +150,7 @@ TW__WHEEL_HOT int tw__wheel_add(struct tw_wheel *w, struct tw_timer *timer, uint
         return tw__wheel_append(w, tw__wheel_slot_near(&w->ring[0], deadline), 0, TW__WHEEL_TRAIL_NEAR - 1,
                                 timer, deadline);
     }
-    return tw__wheel_add_1(w, timer, deadline);
+    return tw__wheel_add_long(w, timer, deadline);
 }
 
 TW__WHEEL_HOT int tw__wheel_move(struct tw_wheel *w, struct tw_timer *timer, uint64_t deadline)
@@ -169,7 +164,7 @@ TW__WHEEL_HOT int tw__wheel_move(struct tw_wheel *w, struct tw_timer *timer, uin
         timer->hint |= TW__WHEEL_PUSHED;
         return 0;
     }
-    return tw__wheel_move_1(w, timer, deadline);
+    return tw__wheel_move_long(w, timer, deadline);
 }
 
 /* Takes a timer out of its list for good. The list may be empty then, and keeps its mark. */
@@ -190,7 +185,7 @@ TW__WHEEL_HOT bool tw__wheel_cancel(struct tw_wheel *w, struct tw_timer *timer)
     if (!tw__wheel_pending(timer))
         return false;
     if (TW__WHEEL_UNLIKELY(w->exact != 0))
-        return tw__wheel_cancel_1(w, timer);
+        return tw__wheel_cancel_long(w, timer);
     tw__wheel_take_out(w, timer);
     return true;
 }
@@ -199,7 +194,7 @@ TW__WHEEL_HOT struct tw_timer *tw__wheel_poll(struct tw_wheel *w, uint64_t now)
 {
     tw__wheel_may_change(w);
     if (now >= w->quiet)
-        return tw__wheel_poll_1(w, now);
+        return tw__wheel_poll_long(w, now);
     if (now > w->now) {
         w->gate = now | w->shut;
         w->now = w->cur = now;
@@ -213,7 +208,7 @@ TW__WHEEL_HOT uint64_t tw__wheel_next_bound(const struct tw_wheel *w)
     if (w->now < w->quiet && !tw__wheel_list_empty(w->event_list))
         return w->event;
     /* Remembering the event changes nothing that a caller can see, so the wheel is const for the caller. */
-    return tw__wheel_next_bound_1((struct tw_wheel *)(uintptr_t)w);
+    return tw__wheel_next_bound_long((struct tw_wheel *)(uintptr_t)w);
 }
 
 TW__WHEEL_HOT uint64_t tw__wheel_after(const struct tw_wheel *w, uint64_t delay)

@@ -1,18 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * tickwheel/wheel_layout.h - the private structures of a wheel, for wheel_inline.h and the library.
- *
- * Do not include this header, and do not use its names: include wheel.h or wheel_inline.h. It is installed
- * because a program that was compiled with wheel_inline.h reads and writes a wheel by itself. Example: a
- * cancel in such a program counts the timer down in `count`, the member behind `now`.
- *
- * Such a program must run with the library that it was compiled for. So each change of a structure here, or of
- * a rule that the inline functions rely on, gives the layout a new number: the last digits in the names of the
- * functions that wheel_inline.h declares, and in the version under which the shared library exports them. A
- * program of another layout does not link, or the loader refuses to start it.
+ * The structures of a wheel.
  */
-#ifndef TICKWHEEL_WHEEL_LAYOUT_H
-#define TICKWHEEL_WHEEL_LAYOUT_H
+#ifndef TW_WHEEL_LAYOUT_H
+#define TW_WHEEL_LAYOUT_H
 
 #include <tickwheel/wheel.h>
 
@@ -112,7 +103,7 @@ struct tw__wheel_ring {
     uint64_t finish;             /* the tick at which `drain` must be empty */
     uint64_t pace;               /* timers to refile per tick until then */
     uint64_t quota;              /* timers that may be refiled now, for the ticks that have passed */
-    void *block;                 /* the memory of a grown level, for the grow hook */
+    void *block;                 /* the memory of a grown level, from `grow` */
 };
 enum { TW__WHEEL_NO_SHIFT = 255 };
 #define TW__WHEEL_NO_SLOT UINT32_MAX
@@ -153,8 +144,8 @@ struct tw_wheel {
     bool nested; /* no window ends after the window above: tw__wheel_enter() needs one term */
     bool door;   /* every deadline is checked: the wheel may refuse it, watches its rounds, or has to divide */
     bool asked;  /* tw_wheel_next_exact() has been called: bounds are kept */
-    bool in_drain; /* the latest poll returned a timer, or TW_POLL_MORE */
-    tw_grow_fn *grow;
+    bool in_drain;                                    /* the latest poll returned a timer, or TW_POLL_MORE */
+    void *(*grow)(void *arg, void *old, size_t size); /* a tw__grow_fn (private.h) */
     void *grow_arg;
     uint8_t guess[32]; /* half the bit length of a delay -> the lowest level that could hold it */
     bool on_heap;      /* tw_wheel_new() made it */
