@@ -126,6 +126,55 @@ def test_aof_rewrite_keeps_tries_and_tasks_die_after_as_many(fleet, preamble):
     assert sorted(one.id for one in dead) == names and {one.attempts for one in dead} == {3}
 
 
+@pytest.mark.parametrize("way", ["snapshot", "rewritten yes", "rewritten no", "replica"])
+def test_a_refused_task_is_tried_at_its_next_after_a_restart(fleet, clock, way):
+    """So restarts use up no tries, and the waits go on getting longer. A task that waits behind it waits on."""
+    preamble = way.split()[-1] if " " in way else "yes"
+    server = fleet.server(aof_use_rdb_preamble=preamble, appendonly="yes" if " " in way else "no")
+    r = server.client()
+    r.set("out", "text")
+    names = fill(r, "s", "out", 2, clock.now(), options=("TRIES", 3, "BACKOFF", HOUR, 3, 10 * HOUR))
+    wait_until(lambda: server.tw()["held"] == 2)
+    expected = [(1, clock.now() + HOUR), (0, clock.now() + HOUR)]
+    for _ in range(3):
+        if way == "replica":
+            replica = fleet.server(replicaof=server)
+            wait_replica_in_sync(server, replica)
+            server.kill()
+            server = replica
+            server.client().execute_command("REPLICAOF", "NO", "ONE")
+        else:
+            rewrite(server) if " " in way else r.save()
+            server.kill()
+            server.start()
+        r = server.client()
+        wait_until(lambda: server.tw()["held"] == 2)
+        found = [task(r, "s", name) for name in names]
+        assert [(one["attempt"], one["next"]) for one in found] == expected
+    clock.push_monotonic(HOUR)
+    wait_until(lambda: task(r, "s", "t0")["attempt"] == 2)
+    assert task(r, "s", "t0")["next"] == clock.now() + 3 * HOUR
+    r.delete("out")
+    clock.push_monotonic(3 * HOUR)
+    wait_delivered(r, "out", 2)
+
+
+def test_a_next_that_another_clock_has_set_is_no_further_than_twice_the_wait(fleet, clock):
+    """With jitter a wait may be twice as long as without."""
+    server = fleet.server()
+    r = server.client()
+    r.set("out", "text")
+    add(r, "s", "out", "a", clock.now() - 100 * HOUR, "BACKOFF", HOUR, 3, 10 * HOUR)
+    wait_until(lambda: task(r, "s", "a")["attempt"] == 1)
+    r.save()
+    server.kill()
+    clock.push(-10 * HOUR)
+    server.start()
+    r = server.client()
+    wait_until(lambda: server.tw()["held"] == 1)
+    assert task(r, "s", "a")["next"] == clock.now() + 2 * HOUR
+
+
 @pytest.mark.parametrize("way", ["log", "rewritten yes", "rewritten no", "replica"])
 def test_a_refused_task_keeps_its_turn_after_a_crash(fleet, clock, way):
     """Only its first refusal is logged. The task is never too late, stands for the same periods, and is the
@@ -860,7 +909,7 @@ def describe_task(found):
     if found["state"] == "ready":
         found["state"] = "waiting"  # a file does not tell
     if found["state"] == "leased" or (found["kind"] != "workers" and found["attempt"]):
-        del found["next"]  # A lease that has ended begins anew, and a target that refused is tried at once.
+        del found["next"]  # An ended lease begins anew, and a server that delivers nothing holds no task.
     return found
 
 
