@@ -778,6 +778,7 @@ UNREADABLE = {
     b"TW.LOAD s CHUNK more": "the number of arguments of TW.LOAD is 3: expected 2, a queue and a chunk; take",
     b"TW.LOAD s": "the number of arguments of TW.LOAD is 1: expected ",
     b"TW.LOAD": "the number of arguments of TW.LOAD is 0: expected ",
+    b"TW.FIRED text PUT CHUNK v": "a chunk has the key 'text' of another type: expected a queue, or none; take",
     b"TW.LOAD text CHUNK": "a chunk has the key 'text' of another type: expected a queue, or none; " + BACKUP,
 }
 
@@ -854,7 +855,8 @@ def test_an_outcome_that_fits_no_task_is_an_error_in_the_log(fleet):
     add(server.client(), "s", "out", "a", now_ms() + HOUR)
     server.kill()
     log_outcomes(server, b"s ONCE nobody", b"none ONCE a", b"s NEXT a 5 1", b"s ONCE nobody b", b"s RESUME",
-                 b"s RENEW " + LOGGED[0] + b" v", b"s PUT " + LOGGED[1] + b" v", b"text PAUSE")
+                 b"s RENEW " + LOGGED[0] + b" v", b"s PUT " + LOGGED[1] + b" v", b"text PAUSE",
+                 b"text RENEW " + LOGGED[0] + b" v")
     for text in ("'s': no task has the id of a change", "'none': there is no such queue",
                  "'s': a task with another period does not repeat", "'s': it is not paused",
                  "'s': no task with its id can be renewed so", "'s': no task with its id has times to keep",
