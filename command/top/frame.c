@@ -127,7 +127,7 @@ static struct figure show_level(const struct reading *reading, int level)
     if (level == COUNT_MEMORY)
         return show_bytes(count);
     if (level == COUNT_OLDEST_READY)
-        return show_time(reading->count[COUNT_READY] == 0 ? ABSENT : count * 1000000);
+        return show_ms(reading->count[COUNT_READY] == 0 ? ABSENT : count);
     return show_count(count);
 }
 

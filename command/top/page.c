@@ -23,12 +23,22 @@ struct figure show_bytes(uint64_t bytes)
     return figure;
 }
 
-struct figure show_time(uint64_t ns)
+static struct figure show_ticks(uint64_t ticks, double tick_ns)
 {
     struct figure figure = {"-"};
-    if (ns == ABSENT)
+    if (ticks == ABSENT)
         return figure;
-    return ns == 0 ? (struct figure){"0"} : figure_time(ns, 1);
+    return ticks == 0 ? (struct figure){"0"} : figure_time(ticks, tick_ns);
+}
+
+struct figure show_time(uint64_t ns)
+{
+    return show_ticks(ns, 1);
+}
+
+struct figure show_ms(uint64_t ms)
+{
+    return show_ticks(ms, 1e6);
 }
 
 struct figure show_count(uint64_t count)

@@ -46,6 +46,7 @@ int items_in_a_row(int cols);
 struct figure show_rate(double rate);
 struct figure show_bytes(uint64_t bytes);
 struct figure show_time(uint64_t ns);
+struct figure show_ms(uint64_t ms); /* nanoseconds would overflow after 584 years */
 struct figure show_count(uint64_t count);
 
 #endif

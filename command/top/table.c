@@ -95,7 +95,11 @@ static struct figure show_next(const struct page *page, const struct queue_seen 
         return (struct figure){"now"};
     if (seen->next_ms == ABSENT)
         return (struct figure){"-"};
-    return show_time((seen->next_ms - now_ms) * 1000000);
+    struct figure next = show_ms(seen->next_ms - now_ms);
+    size_t size = strlen(next.text);
+    if (size >= QUEUE_COLUMN) /* "7900 years" would touch the number before it: "7900 y" */
+        next.text[size - strlen("ears")] = '\0';
+    return next;
 }
 
 static void put_queue_of_file(struct page *page, const struct queue_seen *seen)

@@ -363,14 +363,13 @@ static int change_move(struct tw__store_db *db, struct tw_store_change *change)
     return change->result ? move_row(db, &change->task) : 0;
 }
 
-static int cancel_taken(struct tw__store_db *db, struct tw_store_change *change)
+static int cancel_row(struct tw__store_db *db, enum tw__store_statement which, struct tw_store_change *change)
 {
     int error = 0;
-    sqlite3_stmt *statement = tw__store_db_statement(db, TW__STORE_CANCEL_TAKEN, &error);
+    sqlite3_stmt *statement = tw__store_db_statement(db, which, &error);
     if (statement == NULL)
         return error;
     bind_name(db, statement, 1, 2, &change->task);
-    change->result = TW_GONE;
     while (tw__store_db_next(db, statement, "cancel", &error))
         change->result = sqlite3_column_int64(statement, 0) != 0 ? TW_RUNNING : TW_CANCELLED;
     return error;
@@ -379,14 +378,12 @@ static int cancel_taken(struct tw__store_db *db, struct tw_store_change *change)
 /* Nobody has most tasks, and their row goes without a temporary table for its run. */
 static int change_cancel(struct tw__store_db *db, struct tw_store_change *change)
 {
-    int error = 0;
-    sqlite3_stmt *statement = tw__store_db_statement(db, TW__STORE_CANCEL, &error);
-    if (statement == NULL)
-        return error;
-    bind_name(db, statement, 1, 2, &change->task);
-    error = tw__store_db_run(db, statement, "cancel");
     change->result = TW_CANCELLED;
-    return error != 0 || sqlite3_changes(db->db) > 0 ? error : cancel_taken(db, change);
+    int error = cancel_row(db, TW__STORE_CANCEL, change);
+    if (error != 0 || sqlite3_changes(db->db) > 0)
+        return error;
+    change->result = TW_GONE;
+    return cancel_row(db, TW__STORE_CANCEL_TAKEN, change);
 }
 
 static int make_change(struct tw__store_db *db, struct tw_store_change *change)

@@ -42,7 +42,7 @@ enum {
     X(BACKOFF_MAX, 1, UINT64_C(3155760000000), 3600000)                                                        \
     X(JITTER, 0, 100, 10) /* percent */                                                                        \
     X(TARGET_TRIES, 1, 15, 3)                                                                                  \
-    X(TARGET_BACKOFF, 1, UINT64_C(3155760000000), 100)                                                         \
+    X(TARGET_BACKOFF, 1, 5000, 100) /* of the setting: no longer than the usual longest wait */                \
     X(TARGET_BACKOFF_MAX, 1, UINT64_C(3155760000000), 5000)                                                    \
     X(TARGET_JITTER, 0, 100, 0)                                                                                \
     X(LEASE, 1, UINT32_MAX, 0)                                                                                 \

@@ -1334,7 +1334,7 @@ static void replace_a_period(struct tw_store *store, enum tw_answer answer, uint
                               .id_size = 1,
                               .due_ms = 5,
                               .every_ms = 60000,
-                              .missed = TW_MISSED_BURST,
+                              .missed = TW_MISSED_COALESCE,
                               .times = 3,
                               .tries = 1};
     calls_init(&calls);
@@ -1345,6 +1345,7 @@ static void replace_a_period(struct tw_store *store, enum tw_answer answer, uint
     assert_int_equal(tw_store_put(store, &task, 0), 1);
     start_with(store, &calls);
     wait_for_calls(&calls, 1);
+    assert_true(calls.last.missed > 0);
     task.due_ms = due_ms;
     assert_int_equal(tw_store_put(store, &task, TW_STORE_GT), 1);
     assert_int_equal(put_if(store, "x", due_ms, TW_STORE_GT), 0);
@@ -1359,11 +1360,12 @@ static void replace_a_period(struct tw_store *store, enum tw_answer answer, uint
     EVENTUALLY(stats_of(store).jobs == 0);
     runner_idle(store);
     assert_int_equal(calls.count, 1);
+    assert_int_equal(stats_of(store).coalesced, 0);
     assert_int_equal(tw_store_stop(store), 0);
 }
 
-/* The answer ends the attempt alone: no try, no call and no period of the new task are used up by it, it is due
- * when it was put for, and it has a new number. */
+/* The answer ends the attempt alone: no try, no call and no period of the new task are used up by it, and the
+ * missed periods of the old call count nothing. The task is due when it was put for, and has a new number. */
 static void an_answer_ends_an_attempt_that_was_replaced(void **state)
 {
     static const enum tw_answer answers[] = {TW_DONE, TW_RETRY, TW_DEAD, TW_BACK};

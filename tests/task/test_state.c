@@ -323,6 +323,10 @@ static void a_coalesced_call_is_the_same_in_each_attempt(void **state)
     struct tw__task_outcome back = answer_with(taken.task, TW__TASK_BACK);
     assert_int_equal(back.task.missed, 0);
     assert_int_equal(back.tally.coalesced, 0);
+    struct tw__task_outcome moved =
+        change(taken.task, (struct tw__task_call){.verb = TW__TASK_MOVE, .at_ms = 5000});
+    assert_int_equal(moved.task.stage, TW__TASK_REPLACED);
+    assert_int_equal(answer_with(moved.task, TW__TASK_DONE).tally.coalesced, 0);
 }
 
 static void a_series_without_end_has_no_last_call(void **state)

@@ -108,7 +108,7 @@ static int refuse_damaged(RedisModuleCtx *ctx, RedisModuleString *name, const st
     return refuse_log(ctx, why);
 }
 
-/* The key of a chunk has another type, and keys.c has replied so. */
+/* The key of a chunk that brings tasks has another type, and keys.c has replied so. */
 static int tell_type(RedisModuleCtx *ctx, RedisModuleString *name)
 {
     char shown[TW__REDIS_SHOWN_MAX], why[REPLY_MAX];
@@ -337,6 +337,8 @@ int tw__redis_fired_command(RedisModuleCtx *ctx, RedisModuleString **argv, int a
     if (!is_form(argv, argc))
         return refuse_form(ctx, argv[2]);
     if (!tw__redis_keys_open(ctx, argv[1], &key, &queue)) { /* which has replied */
+        if (tw__redis_argument_is(argv[2], "PUT"))
+            tell_type(ctx, argv[1]);
         log_misfit(ctx, argv[1], "its key has another type");
         return REDISMODULE_OK;
     }

@@ -113,6 +113,21 @@ static bool may_move(RedisModuleCtx *ctx, const struct tw__redis_task *task)
     return may;
 }
 
+/* Reads GT or LT, or no argument. Returns false after an error reply. */
+static bool read_conditions(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, unsigned *condition)
+{
+    for (int i = 0; i < argc; i++) {
+        unsigned before = *condition;
+        if (!tw__redis_argument_condition(argv[i], condition) || !(*condition & (TW__TASK_GT | TW__TASK_LT))) {
+            tw__redis_argument_error(ctx, argv[i], "the option", "GT or LT");
+            return false;
+        }
+        if (before != 0)
+            return tw__redis_conditions_refuse(ctx, before, argv[i]);
+    }
+    return true;
+}
+
 int tw__redis_move_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     RedisModuleKey *key;
@@ -120,16 +135,15 @@ int tw__redis_move_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
     struct tw__redis_buffer log = {0};
     uint64_t now_ms, due;
     unsigned condition = 0;
-    if (argc < 3 || argc > 6)
+    if (argc < 3)
         return RedisModule_WrongArity(ctx);
     uint64_t hash = tw__redis_queue_foresee(tw__redis_shared.queues, tw__redis_string_bytes(argv[2]));
     if (!tw__redis_argument_ids(ctx, argv + 2, 1, 1) ||
         !tw__redis_argument_time(ctx, argv + 3, argc - 3, &now_ms, &due))
         return REDISMODULE_OK;
     tw__redis_queue_foresee_cells(tw__redis_shared.queues, hash);
-    if (argc == 6 &&
-        (!tw__redis_argument_condition(argv[5], &condition) || !(condition & (TW__TASK_GT | TW__TASK_LT))))
-        return tw__redis_argument_error(ctx, argv[5], "the option", "GT or LT");
+    if (!read_conditions(ctx, argv + 5, argc - 5, &condition))
+        return REDISMODULE_OK;
     if (!tw__redis_keys_open_quickly(ctx, argv[1], &key, &queue))
         return REDISMODULE_OK;
     tw__redis_chores_finish_for(hash);

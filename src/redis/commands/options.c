@@ -222,14 +222,8 @@ static bool reply_unknown(RedisModuleCtx *ctx, const struct tw__redis_filing *fi
 static bool reply_again(RedisModuleCtx *ctx, const struct tw__redis_filing *filing, RedisModuleString *word,
                         unsigned option)
 {
-    char error[REPLY_MAX];
-    if (option == OF_CONDITION && !tw__redis_argument_is(word, tw__redis_conditions_word(filing->condition))) {
-        snprintf(error, sizeof error, "ERR the conditions are %s and %.*s: expected one of NX, XX, GT and LT",
-                 tw__redis_conditions_word(filing->condition), (int)tw__redis_string_bytes(word).size,
-                 tw__redis_string_bytes(word).at);
-        RedisModule_ReplyWithError(ctx, error);
-        return false;
-    }
+    if (option == OF_CONDITION)
+        return tw__redis_conditions_refuse(ctx, filing->condition, word);
     tw__redis_argument_error(ctx, word, "the option",
                              option == OF_KIND ? "each option at most once, and one of STREAM and LIST"
                                                : "each option at most once");

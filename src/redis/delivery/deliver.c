@@ -7,6 +7,7 @@
  *        |
  *     deliver.c   is its queue paused? -------------- yes: the task is stopped
  *        |        are tasks of its target held? ----- yes: the task is held behind them
+ *        |        does its target's wait go on? ----- yes, as a snapshot tells: the task is held
  *        |        is its queue still a key? --------- no: the queue is detached by now, with this task
  *        |        has its lease run out? ------------ yes, offer.c: it waits for the next attempt, or is dead
  *        |        is it for workers? ---------------- yes, offer.c: it is ready
@@ -145,6 +146,12 @@ static enum tw__redis_meanwhile call_target(struct tw__redis_delivery *delivery)
 
 /* ---- refusals -------------------------------------------------------------------------------------------- */
 
+static void hold_first(struct tw__redis_delivery *delivery, uint64_t now_ms, uint64_t next_ms)
+{
+    tw__redis_place_hold_first(tw__redis_shared.queues, delivery->task,
+                               RedisModule_MonotonicMicroseconds() / 1000 + (next_ms - now_ms), next_ms);
+}
+
 /* Holds the task as the first in the line of its route, and lets the route wait. The first wait and each
  * further one are as `retry` says. */
 static void make_wait(struct tw__redis_delivery *delivery, const struct tw__task_retry *retry)
@@ -152,10 +159,9 @@ static void make_wait(struct tw__redis_delivery *delivery, const struct tw__task
     struct tw__redis_route *route = delivery->route;
     tw__redis_shared.counts.deferred[delivery->why]++;
     route->wait_ms = route->wait_ms == 0 ? tw__task_wait(retry, 1) : tw__task_wait_after(retry, route->wait_ms);
-    uint64_t wait_ms = tw__task_jitter(route->wait_ms, retry->jitter, tw__redis_token_new());
-    tw__redis_place_hold_first(tw__redis_shared.queues, delivery->task,
-                               RedisModule_MonotonicMicroseconds() / 1000 + wait_ms,
-                               tw__redis_now_ms() + wait_ms);
+    uint64_t wait_ms = tw__task_jitter(route->wait_ms, retry->jitter, tw__redis_token_new()),
+             now_ms = tw__redis_now_ms();
+    hold_first(delivery, now_ms, now_ms + wait_ms);
 }
 
 /* The slot of the key is migrating: nothing is known about the target. */
@@ -274,6 +280,11 @@ enum tw__redis_defer tw__redis_deliver(struct tw__redis_batch *batch, struct tw_
     }
     if (taken != TW__REDIS_TAKEN_PROBE && !leased && tw__redis_place_is_blocked(queues, *task)) {
         tw__redis_place_hold(queues, *task); /* behind the refused task, so that their order holds */
+        return TW__REDIS_DEFER_NONE;
+    }
+    uint64_t next_ms = tw__redis_place_next_after(queues, *task, now_ms);
+    if (taken != TW__REDIS_TAKEN_PROBE && next_ms > now_ms) {
+        hold_first(&delivery, now_ms, next_ms);
         return TW__REDIS_DEFER_NONE;
     }
     enum tw__redis_defer why = deliver(&delivery);

@@ -75,7 +75,7 @@ static void do_put(const struct tw__redis_chore *chore)
     struct tw__redis_task *old = tw__redis_queue_find(chore->queue, chore->hash, id);
     tw__redis_lease_put(chore->queue, chore->task, chore->route, chore->hash, old, chore->now_ms);
     tw__redis_route_release(chore->route); /* the task itself keeps it now */
-    tw__redis_count(chore->queue, TW__REDIS_SUPERSEDED, old != NULL);
+    tw__redis_count(chore->queue, TW__REDIS_COUNT_REPLACED, old != NULL);
 }
 
 static void do_refile(const struct tw__redis_chore *chore)

@@ -16,8 +16,11 @@
  *
  *     route:  its number in this chunk; a new number is one more than the last number, and the definition of
  *             the route follows it: kind, late, maxlen, late_ms; target size and target, if it has one;
- *             tries, first_ms, factor, max_ms, jitter (101: as the settings say)
+ *             tries, first_ms, factor, max_ms, jitter (101: as the settings say); wait, [next_try]
  *     late:   the policy for missed periods; late_ms is the limit plus 1, or 0 without one
+ *
+ *     wait:   the last wait for the target, since it has refused a task; 0 without one. A put's log has none
+ *     next_try: when that wait ends or has ended, Unix ms
  *
  *     due:    the time for which the task is filed, such as the end of its lease; its life has its due time
  *     flags:  1 if the task repeats, 2 if it has a life (life.c), 4 if it shares a payload that was written
@@ -75,6 +78,14 @@ static void put_bytes(struct tw__redis_chunks *chunks, struct tw__redis_bytes by
     tw__redis_buffer_put_bytes(&chunks->buffer, bytes, &chunks->queues->memory);
 }
 
+/* Writes how long tasks wait for a target that refuses them. */
+static void put_wait(struct tw__redis_chunks *chunks, const struct tw__redis_route *route)
+{
+    put_number(chunks, route->wait_ms);
+    if (route->wait_ms > 0)
+        put_number(chunks, tw__redis_place_next_try(route));
+}
+
 static void put_route(struct tw__redis_chunks *chunks, struct tw__redis_route *route, uint32_t *routes)
 {
     if (route->chunk == chunks->queues->chunks) {
@@ -96,6 +107,8 @@ static void put_route(struct tw__redis_chunks *chunks, struct tw__redis_route *r
     put_number(chunks, plan.retry.factor);
     put_number(chunks, plan.retry.max_ms);
     put_number(chunks, plan.retry.jitter);
+    if (chunks->dump > 0)
+        put_wait(chunks, route);
 }
 
 /* The task with which the payload that this task shares has been written; NULL if the payload is not shared, or
@@ -218,6 +231,16 @@ static struct tw__redis_retry take_retry(struct reader *reader)
     return retry;
 }
 
+/* Reads the wait for a target, and notes it for the tasks to come. */
+static void take_wait(struct reader *reader, struct tw__redis_route *route)
+{
+    uint64_t wait_ms = take_own(reader, "the wait", TW__TASK_IN_BACKOFF_MAX);
+    if (wait_ms > 0) {
+        uint64_t next_ms = tw__redis_reader_named(&reader->bytes, "next", TW__TASK_TIME_MAX);
+        tw__redis_place_set_wait(route, wait_ms, next_ms);
+    }
+}
+
 static struct tw__redis_route *take_route(struct reader *reader)
 {
     uint64_t number = take_number(reader, TW__REDIS_CHUNK_TASKS - 1);
@@ -237,6 +260,8 @@ static struct tw__redis_route *take_route(struct reader *reader)
     if (reader->bytes.at == NULL)
         return NULL;
     struct tw__redis_route *route = tw__redis_route_for(reader->queue, &plan);
+    if (reader->logged == NULL)
+        take_wait(reader, route);
     tw__redis_route_keep(route); /* until the chunk is read */
     return reader->route[reader->routes++] = route;
 }

@@ -137,7 +137,7 @@ uint64_t tw__redis_place_next(const struct tw__redis_queues *queues, const struc
     if (task->place != TW__REDIS_IN_HELD)
         return tw__redis_place_due(queues, task);
     const struct tw__redis_route *route = tw__redis_route_of(queues, task);
-    uint64_t next_ms = wall_of(queues, route->next_try_ms);
+    uint64_t next_ms = tw__redis_place_next_try(route);
     return tw_timer_pending(&route->retry) || next_ms < now_ms ? next_ms : now_ms;
 }
 
@@ -404,6 +404,30 @@ void tw__redis_place_hold_first(struct tw__redis_queues *queues, struct tw__redi
     route->next_try_ms = steady_of(queues, next_ms);
     fits(tw_wheel_move_at(queues->retries, &route->retry, retry_ms));
     tw__redis_check_changed(queues, tw__redis_check_places);
+}
+
+uint64_t tw__redis_place_next_try(const struct tw__redis_route *route)
+{
+    return wall_of(route->queue->queues, route->next_try_ms);
+}
+
+void tw__redis_place_set_wait(struct tw__redis_route *route, uint64_t wait_ms, uint64_t next_ms)
+{
+    if (!tw__list_empty(&route->line))
+        return;
+    route->wait_ms = wait_ms;
+    route->next_try_ms = steady_of(route->queue->queues, next_ms);
+}
+
+uint64_t tw__redis_place_next_after(const struct tw__redis_queues *queues, const struct tw__redis_task *task,
+                                    uint64_t now_ms)
+{
+    const struct tw__redis_route *route = tw__redis_route_of(queues, task);
+    TW_ASSERT(!tw__redis_task_filed(task));
+    if (task->tries == 0 || tw__redis_place_next_try(route) <= now_ms)
+        return now_ms;
+    uint64_t next_ms = tw__redis_place_next_try(route), most_ms = now_ms + 2 * route->wait_ms; /* its jitter */
+    return next_ms < most_ms ? next_ms : most_ms;
 }
 
 void tw__redis_place_make_ready(struct tw__redis_route *route)

@@ -92,6 +92,16 @@ struct tw__redis_wait tw__redis_place_let_go(struct tw__redis_queues *queues, st
  * this line, it waits as the other route does. Requires: the task is filed nowhere. */
 void tw__redis_place_hold_on(struct tw__redis_queues *queues, struct tw__redis_task *task,
                              const struct tw__redis_wait *wait);
+/* The next try of a route's target, by the wall clock; a time that has passed if its wait is over. */
+uint64_t tw__redis_place_next_try(const struct tw__redis_route *route);
+/* Notes the last wait of a route, as a file or another server tells it. Nothing changes if its line has tasks
+ * already. */
+void tw__redis_place_set_wait(struct tw__redis_route *route, uint64_t wait_ms, uint64_t next_ms);
+/* The next try of the target of a task that it has refused, before the task was filed here; `now_ms` if the
+ * wait is over. As another clock may have set this time, the task waits no longer than the last wait was.
+ * Requires: the task is filed nowhere. */
+uint64_t tw__redis_place_next_after(const struct tw__redis_queues *queues, const struct tw__redis_task *task,
+                                    uint64_t now_ms);
 /* Ends the wait of a route: tw__redis_place_take() now takes the first task of its line, and then the other
  * tasks of this line. Requires: the line is not empty. */
 void tw__redis_place_make_ready(struct tw__redis_route *route);

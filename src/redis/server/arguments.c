@@ -218,6 +218,21 @@ const char *tw__redis_conditions_word(unsigned condition)
     return conditions_of[i].word;
 }
 
+bool tw__redis_conditions_refuse(RedisModuleCtx *ctx, unsigned first, RedisModuleString *second)
+{
+    char error[ERROR_MAX];
+    const char *word = tw__redis_conditions_word(first);
+    struct tw__redis_bytes other = tw__redis_string_bytes(second);
+    if (tw__redis_argument_is(second, word)) {
+        tw__redis_argument_error(ctx, second, "the option", "each option at most once");
+        return false;
+    }
+    snprintf(error, sizeof error, "ERR the conditions are %s and %.*s: expected one of NX, XX, GT and LT", word,
+             (int)other.size, other.at);
+    RedisModule_ReplyWithError(ctx, error);
+    return false;
+}
+
 bool tw__redis_conditions_met(unsigned conditions, const struct tw__redis_task *old, uint64_t due)
 {
     return tw__task_conditions_met(conditions, old != NULL, old == NULL ? 0 : tw__redis_task_first_due(old),

@@ -82,6 +82,9 @@ bool tw__redis_argument_condition(RedisModuleString *argument, unsigned *conditi
 /* The word of a condition. */
 const char *tw__redis_conditions_word(unsigned condition);
 
+/* Replies that a second condition was given beside the first one, or the same one again. Returns false. */
+bool tw__redis_conditions_refuse(RedisModuleCtx *ctx, unsigned first, RedisModuleString *second);
+
 /* Returns whether the conditions let a task that is due at `due` take the place of `old`, which may be NULL. */
 bool tw__redis_conditions_met(unsigned conditions, const struct tw__redis_task *old, uint64_t due);
 

@@ -37,10 +37,7 @@ enum { SETTINGS = sizeof settings / sizeof *settings, NAMES_MAX = 512 };
 
 static struct tw__task_range range_of(const struct setting *setting)
 {
-    struct tw__task_range range = setting->number == NO_NUMBER ? setting->own : tw__task_range(setting->number);
-    if (setting->number == TW__TASK_IN_TARGET_BACKOFF)
-        range.most = tw__task_range(TW__TASK_IN_TARGET_BACKOFF_MAX).usual; /* no setting makes it longer */
-    return range;
+    return setting->number == NO_NUMBER ? setting->own : tw__task_range(setting->number);
 }
 
 static long long get_number(const char *name, void *arg)

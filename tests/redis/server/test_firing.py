@@ -383,6 +383,7 @@ def test_a_copy_of_a_refused_call_stands_for_the_same_periods(clock, server, r, 
         assert (found["due"], found["attempt"], found["missed-periods"]) == (due, 1, 10)
     r.delete("q")
     r.execute_command("TW.PAUSE", "s2", "OFF")
+    wait_until(lambda: r.execute_command("TW.PROMOTE", "s2", "ALL") == 1)  # It waits for its next try again.
     wait_until(lambda: r.exists("q"))
     assert calls(r)[0] == (due, 10)
 

@@ -126,6 +126,55 @@ def test_aof_rewrite_keeps_tries_and_tasks_die_after_as_many(fleet, preamble):
     assert sorted(one.id for one in dead) == names and {one.attempts for one in dead} == {3}
 
 
+@pytest.mark.parametrize("way", ["snapshot", "rewritten yes", "rewritten no", "replica"])
+def test_a_refused_task_is_tried_at_its_next_after_a_restart(fleet, clock, way):
+    """So restarts use up no tries, and the waits go on getting longer. A task that waits behind it waits on."""
+    preamble = way.split()[-1] if " " in way else "yes"
+    server = fleet.server(aof_use_rdb_preamble=preamble, appendonly="yes" if " " in way else "no")
+    r = server.client()
+    r.set("out", "text")
+    names = fill(r, "s", "out", 2, clock.now(), options=("TRIES", 3, "BACKOFF", HOUR, 3, 10 * HOUR))
+    wait_until(lambda: server.tw()["held"] == 2)
+    expected = [(1, clock.now() + HOUR), (0, clock.now() + HOUR)]
+    for _ in range(3):
+        if way == "replica":
+            replica = fleet.server(replicaof=server)
+            wait_replica_in_sync(server, replica)
+            server.kill()
+            server = replica
+            server.client().execute_command("REPLICAOF", "NO", "ONE")
+        else:
+            rewrite(server) if " " in way else r.save()
+            server.kill()
+            server.start()
+        r = server.client()
+        wait_until(lambda: server.tw()["held"] == 2)
+        found = [task(r, "s", name) for name in names]
+        assert [(one["attempt"], one["next"]) for one in found] == expected
+    clock.push_monotonic(HOUR)
+    wait_until(lambda: task(r, "s", "t0")["attempt"] == 2)
+    assert task(r, "s", "t0")["next"] == clock.now() + 3 * HOUR
+    r.delete("out")
+    clock.push_monotonic(3 * HOUR)
+    wait_delivered(r, "out", 2)
+
+
+def test_a_next_that_another_clock_has_set_is_no_further_than_twice_the_wait(fleet, clock):
+    """With jitter a wait may be twice as long as without."""
+    server = fleet.server()
+    r = server.client()
+    r.set("out", "text")
+    add(r, "s", "out", "a", clock.now() - 100 * HOUR, "BACKOFF", HOUR, 3, 10 * HOUR)
+    wait_until(lambda: task(r, "s", "a")["attempt"] == 1)
+    r.save()
+    server.kill()
+    clock.push(-10 * HOUR)
+    server.start()
+    r = server.client()
+    wait_until(lambda: server.tw()["held"] == 1)
+    assert task(r, "s", "a")["next"] == clock.now() + 2 * HOUR
+
+
 @pytest.mark.parametrize("way", ["log", "rewritten yes", "rewritten no", "replica"])
 def test_a_refused_task_keeps_its_turn_after_a_crash(fleet, clock, way):
     """Only its first refusal is logged. The task is never too late, stands for the same periods, and is the
@@ -729,6 +778,7 @@ UNREADABLE = {
     b"TW.LOAD s CHUNK more": "the number of arguments of TW.LOAD is 3: expected 2, a queue and a chunk; take",
     b"TW.LOAD s": "the number of arguments of TW.LOAD is 1: expected ",
     b"TW.LOAD": "the number of arguments of TW.LOAD is 0: expected ",
+    b"TW.FIRED text PUT CHUNK v": "a chunk has the key 'text' of another type: expected a queue, or none; take",
     b"TW.LOAD text CHUNK": "a chunk has the key 'text' of another type: expected a queue, or none; " + BACKUP,
 }
 
@@ -805,7 +855,8 @@ def test_an_outcome_that_fits_no_task_is_an_error_in_the_log(fleet):
     add(server.client(), "s", "out", "a", now_ms() + HOUR)
     server.kill()
     log_outcomes(server, b"s ONCE nobody", b"none ONCE a", b"s NEXT a 5 1", b"s ONCE nobody b", b"s RESUME",
-                 b"s RENEW " + LOGGED[0] + b" v", b"s PUT " + LOGGED[1] + b" v", b"text PAUSE")
+                 b"s RENEW " + LOGGED[0] + b" v", b"s PUT " + LOGGED[1] + b" v", b"text PAUSE",
+                 b"text RENEW " + LOGGED[0] + b" v")
     for text in ("'s': no task has the id of a change", "'none': there is no such queue",
                  "'s': a task with another period does not repeat", "'s': it is not paused",
                  "'s': no task with its id can be renewed so", "'s': no task with its id has times to keep",
@@ -860,7 +911,7 @@ def describe_task(found):
     if found["state"] == "ready":
         found["state"] = "waiting"  # a file does not tell
     if found["state"] == "leased" or (found["kind"] != "workers" and found["attempt"]):
-        del found["next"]  # A lease that has ended begins anew, and a target that refused is tried at once.
+        del found["next"]  # An ended lease begins anew, and a server that delivers nothing holds no task.
     return found
 
 

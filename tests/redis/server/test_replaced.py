@@ -156,6 +156,19 @@ def test_each_end_lets_a_task_whose_time_has_passed_come(r, how, last):
     assert ack(r, job) == 0 and ack(r, again) == 1
 
 
+@pytest.mark.parametrize("last", ENDS, ids=lambda last: " ".join(map(str, last)) or "failed")
+def test_the_missed_periods_of_a_replaced_call_count_nothing(server, r, last):
+    """The call does not end, only its attempt does. The new task has a call of its own."""
+    put(r, "s", "a", "AT", now_ms() - 10 * HOUR, "EVERY", HOUR, "TRIES", 1)
+    job, counters = wait_take(r, "s"), Counters(server)
+    assert job.missed == 10
+    put(r, "s", "a", "AT", now_ms() - 5 * HOUR, "EVERY", HOUR)
+    end(r, job, last)
+    again = wait_take(r, "s")
+    assert (again.missed, counters["coalesced"]) == (5, 0)
+    assert (ack(r, again), counters["coalesced"]) == (1, 5)
+
+
 def test_a_repeating_task_keeps_its_periods_and_its_times(r):
     job = leased(r)
     put(r, "s", "a", "AT", 2000, "EVERY", 1000, "TIMES", 3, "MISSED", "burst")
