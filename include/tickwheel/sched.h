@@ -73,6 +73,12 @@
  *   Ids       An id has 64 bits. It is never 0 and is never used twice, so a stale id finds nothing.
  *   NULL      Never a valid argument, except where a label says so. A pointer that the scheduler only hands
  *             back (`arg`, `value`) may be NULL. An id may be any number.
+ *   Structs   A later version may have more members, and then a program that was compiled with this version runs
+ *             on:
+ *             - A struct that the scheduler fills in: the caller passes its size, for example
+ *               `tw_sched_stats(sched, &stats, sizeof stats)`. The scheduler writes no more than that. A library
+ *               that is older than the program sets the members that it does not know to 0.
+ *             - A struct that the scheduler shows, in a callback: a later version adds members at its end only.
  *   Requires  A duty of the caller that no return code reports. A library compiled with TICKWHEEL_DEBUG 1
  *             asserts it. docs/guide.md lists the duties that no assertion can see, and why.
  *   Errors    0 or a negative TW_E* code. tw_strerror() returns its text (wheel.h). A call that fails has
@@ -319,9 +325,9 @@ int tw_sched_cancel_wait(struct tw_sched *sched, uint64_t id, enum tw_cancelled 
 int tw_sched_move_after(struct tw_sched *sched, uint64_t id, uint64_t delay_ns);
 int tw_sched_move_at(struct tw_sched *sched, uint64_t id, uint64_t due_ns);
 
-/* Looks a task up, and fills in *task, except for its key.
+/* Looks a task up, and fills in *task, except for its key. `size` is sizeof *task.
  * Returns: 0, or TW_EGONE if there is no such task, or its last call is under way. */
-int tw_sched_get(struct tw_sched *sched, uint64_t id, struct tw_task *task);
+int tw_sched_get(struct tw_sched *sched, uint64_t id, struct tw_task *task, size_t size);
 
 /* Runs, on the calling thread, a task that the execute hook received. A task that was cancelled meanwhile is
  * passed over. */
@@ -382,7 +388,8 @@ enum tw_cancelled tw_sched_key_remove(struct tw_sched *sched, const void *key, s
 /* Looks a key up, as tw_sched_get() looks an id up.
  * Requires: as tw_sched_set_after().
  * Returns: as tw_sched_get(). */
-int tw_sched_key_get(struct tw_sched *sched, const void *key, size_t key_size, struct tw_task *task);
+int tw_sched_key_get(struct tw_sched *sched, const void *key, size_t key_size, struct tw_task *task,
+                     size_t size);
 
 /* The number of keys that name a task, including keys whose callback is under way. The shards are counted one
  * after the other, as by tw_sched_pending(). */
@@ -462,9 +469,9 @@ struct tw_sched_stats {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"
 #endif
-/* Fills in *stats. The counts of one shard are from one moment, and the shards are read one after the
- * other. */
-void tw_sched_stats(const struct tw_sched *sched, struct tw_sched_stats *stats);
+/* Fills in *stats; `size` is sizeof *stats. The counts of one shard are from one moment, and the shards are
+ * read one after the other. */
+void tw_sched_stats(const struct tw_sched *sched, struct tw_sched_stats *stats, size_t size);
 #if defined(__cplusplus) && defined(__GNUC__)
 #pragma GCC diagnostic pop
 #endif
