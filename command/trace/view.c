@@ -40,7 +40,7 @@ static void find_windows(struct view *view)
 
 static int count_slots(struct view_ring *ring, const struct tw_wheel *wheel, uint32_t l)
 {
-    ring->info = tw_wheel_level(wheel, l);
+    tw_wheel_level(wheel, l, &ring->info, sizeof ring->info);
     ring->counts = calloc(ring->info.slots, sizeof *ring->counts);
     if (ring->counts == NULL)
         return -1;

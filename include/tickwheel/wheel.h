@@ -520,10 +520,12 @@ struct tw_level_info {
 /* The number of levels in use now. With TW_OVERFLOW_GROW it includes the grown levels. */
 uint32_t tw_wheel_levels(const struct tw_wheel *wheel);
 
-/* Describes one level.
+/* Describes one level in *info; `size` is sizeof *info. A later version may have more members: the wheel writes
+ * no more than `size` bytes, and a library that is older than the program sets the members that it does not
+ * know to 0.
  * Requires: level < tw_wheel_levels().
  * Cost: O(slots of the level + timers on it). */
-struct tw_level_info tw_wheel_level(const struct tw_wheel *wheel, uint32_t level);
+void tw_wheel_level(const struct tw_wheel *wheel, uint32_t level, struct tw_level_info *info, size_t size);
 
 /* The number of timers filed in one slot.
  * Requires: level < tw_wheel_levels(), and `slot` is less than the slots of that level.
