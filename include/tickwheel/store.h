@@ -56,6 +56,8 @@
  *   Threads   Every call may come from any thread, except where a label says otherwise, and none from a signal
  *             handler.
  *   NULL      Never a valid argument, except where a label says so. `arg` may be NULL.
+ *   Structs   As in sched.h: a program passes the size of a struct that the store fills in, and later versions
+ *             add members at the end of a struct that the store shows.
  *   Requires  A duty of the caller that no return code reports. A library compiled with TICKWHEEL_DEBUG 1
  *             asserts it.
  * Errors    0 or a negative TW_E* code. tw_strerror() returns its text (wheel.h), and tw_store_message() says
@@ -585,8 +587,8 @@ struct tw_store_stats {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"
 #endif
-/* Fills in *stats. */
-void tw_store_stats(struct tw_store *store, struct tw_store_stats *stats);
+/* Fills in *stats; `size` is sizeof *stats. */
+void tw_store_stats(struct tw_store *store, struct tw_store_stats *stats, size_t size);
 #if defined(__cplusplus) && defined(__GNUC__)
 #pragma GCC diagnostic pop
 #endif

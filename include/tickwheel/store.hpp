@@ -827,7 +827,7 @@ class store
     struct tw_store_stats stats() const noexcept
     {
         struct tw_store_stats counts;
-        tw_store_stats(raw_, &counts);
+        tw_store_stats(raw_, &counts, sizeof counts);
         return counts;
     }
     changed pause(const std::string &queue, bool paused = true)

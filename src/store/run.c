@@ -5,6 +5,7 @@
 #include "run.h"
 
 #include <base/assert.h>
+#include <base/grow.h>
 
 #include "change.h"
 #include "commit.h"
@@ -329,11 +330,12 @@ static void read_stats(struct tw__store_runner *runner, struct tw_store_stats *s
     pthread_mutex_unlock(&runner->lock);
 }
 
-void tw_store_stats(struct tw_store *store, struct tw_store_stats *stats)
+void tw_store_stats(struct tw_store *store, struct tw_store_stats *stats, size_t size)
 {
-    *stats = (struct tw_store_stats){0};
+    struct tw_store_stats all = {0};
     pthread_mutex_lock(&store->run.lock);
     if (store->run.runner != NULL)
-        read_stats(store->run.runner, stats);
+        read_stats(store->run.runner, &all);
     pthread_mutex_unlock(&store->run.lock);
+    tw__grow_fill(stats, size, &all, sizeof all);
 }

@@ -223,7 +223,7 @@ static void run_on(struct tw_store *store)
     clock_pass(1);
     for (int i = 0; i < ROUNDS; i++)
         runner_idle(store);
-    tw_store_stats(store, &stats);
+    tw_store_stats(store, &stats, sizeof stats);
     check(store, tw_store_stop(store));
 }
 
