@@ -24,4 +24,21 @@ static inline void tw__grow_fill(void *caller, size_t size, const void *filled, 
         memset((char *)caller + known, 0, size - known);
 }
 
+/* Returns the first of n reserved members that is not 0, or n. */
+static inline size_t tw__grow_reserved(const uint64_t *reserved, size_t n)
+{
+    size_t i = 0;
+    while (i < n && reserved[i] == 0)
+        i++;
+    return i;
+}
+
+/* The message for such a member: its index, as a size_t, and its value. A file that uses it has inttypes.h. */
+#define TW__GROW_REFUSED                                                                                       \
+    "reserved[%zu] is %" PRIu64 ": expected 0; zero the struct first, or take a library as new as the headers"
+
+#define TW__GROW_ROOM(reserved) (sizeof(reserved) / sizeof(reserved)[0])
+#define TW__GROW_UNUSED(reserved)                                                                              \
+    (tw__grow_reserved(reserved, TW__GROW_ROOM(reserved)) == TW__GROW_ROOM(reserved))
+
 #endif

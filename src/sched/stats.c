@@ -65,7 +65,7 @@ static void add_stats(struct tw_sched_stats *sum, const struct tw_sched_stats *o
 }
 
 /* Sums the counts of all shards up. */
-static void count(const struct tw_sched *sched, struct tw_sched_stats *sum)
+static void sum_up(const struct tw_sched *sched, struct tw_sched_stats *sum)
 {
     memset(sum, 0, sizeof *sum); /* with the padding at the end, where a later version may have a member */
     for (uint32_t i = 0; i < tw__sched_made(sched); i++) {
@@ -90,7 +90,7 @@ void tw_sched_stats(const struct tw_sched *sched, struct tw_sched_stats *stats, 
     TW_ASSERT(stats != NULL);
     uint64_t buckets[TW__HISTOGRAM_BUCKETS];
     struct tw_sched_stats all;
-    count(sched, &all);
+    sum_up(sched, &all);
     histogram(sched, buckets);
     all.late_p50_ns = tw__histogram_percentile(buckets, 0.5, all.late_max_ns);
     all.late_p99_ns = tw__histogram_percentile(buckets, 0.99, all.late_max_ns);
@@ -112,7 +112,7 @@ uint64_t tw_sched_pending(const struct tw_sched *sched)
 {
     TW_ASSERT(tw__sched_usable(sched));
     struct tw_sched_stats sum;
-    count(sched, &sum);
+    sum_up(sched, &sum);
     return sum.pending;
 }
 
@@ -120,7 +120,7 @@ uint64_t tw_sched_key_count(const struct tw_sched *sched)
 {
     TW_ASSERT(tw__sched_usable(sched));
     struct tw_sched_stats sum;
-    count(sched, &sum);
+    sum_up(sched, &sum);
     return sum.keys;
 }
 

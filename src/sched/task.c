@@ -144,7 +144,8 @@ int tw_sched_after(struct tw_sched *sched, uint64_t delay_ns, tw_task_fn *fn, vo
 
 int tw__sched_every_check(const struct tw_sched *sched, const struct tw_every *every)
 {
-    bool good = every->period_ns >= sched->options.tick_ns && (unsigned)every->missed <= TW_MISSED_BURST;
+    bool good = every->period_ns >= sched->options.tick_ns && (unsigned)every->missed <= TW_MISSED_BURST &&
+                TW__GROW_UNUSED(every->reserved);
     return good ? 0 : TW_EINVAL;
 }
 
