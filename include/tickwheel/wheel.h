@@ -141,7 +141,8 @@ enum tw_overflow {
     TW_OVERFLOW_GROW
 };
 
-/* One level of a wheel: a ring of slots. */
+/* One level of a wheel: a ring of slots. Its members stay as they are in every 1.x, because a geometry has an
+ * array of levels. */
 struct tw_level {
     uint32_t slots; /* slots in the ring: 2 to TW_SLOTS_MAX */
     /* ticks per slot: 1 on level 0; above it a multiple of the span one level below, at least 2 of its slots
@@ -200,13 +201,13 @@ int tw_geometry_check(const struct tw_geometry *geometry, char *message, size_t 
 /* ---- timers ------------------------------------------------------------------------------------------- */
 
 /* A place in a list. Private: it is here because a timer contains a link; its functions are in
- * src/base/list.h. */
+ * src/base/list.h. As the timer, it stays as it is in every 1.x. */
 struct tw__link {
     struct tw__link *next, *prev;
 };
 
 /* A timer, which the caller embeds in an object of its own. Zeroed memory is a timer that is not pending. The
- * members are private; use the functions.
+ * members are private; use the functions. They stay as they are in every 1.x, so the objects keep their layout.
  * Requires: the caller zeroes the timer, or passes it to tw_timer_init(), before its first use. Its memory
  * stays while it is pending. */
 struct tw_timer {
