@@ -143,7 +143,7 @@ static json_t *counts(const struct tw_sched_stats *stats)
 static json_t *snapshot(void)
 {
     struct tw_sched_stats stats;
-    tw_sched_stats(server.sched, &stats);
+    tw_sched_stats(server.sched, &stats, sizeof stats);
     return json_pack("{s:i, s:s, s:I, s:I, s:o, s:o, s:o, s:I, s:I, s:o}", "tickwheel_stats", STATS_PROTOCOL,
                      "version", TW_VERSION, "pid", (json_int_t)getpid(), "up_ns",
                      number(now() - server.begun_ns), "counts", counts(&stats), "late_ns", lateness(&stats),

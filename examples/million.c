@@ -48,7 +48,7 @@ int main(void)
     if ((error = file_all(sched)) != 0)
         return fprintf(stderr, "million: %s\n", tw_strerror(error)), 1;
     uint64_t filed_ns = tw_sched_now(sched);
-    tw_sched_stats(sched, &stats);
+    tw_sched_stats(sched, &stats, sizeof stats);
     printf("%d timers filed in %.2f s, %.0f bytes each\n", TIMERS, seconds(filed_ns - start_ns),
            (double)stats.memory / TIMERS);
 

@@ -151,7 +151,7 @@ static void second_process(void)
     start(&shop);
     do {
         usleep(10000); /* a program would do something else */
-        tw_store_stats(shop.store, &stats);
+        tw_store_stats(shop.store, &stats, sizeof stats);
     } while (stats.done < 2);
     sqlite3_exec(shop.db, "SELECT id, state FROM orders ORDER BY id", show_order, NULL, NULL);
     shop_close(&shop);

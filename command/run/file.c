@@ -64,7 +64,7 @@ static uint64_t next_due(void)
 static bool busy(void)
 {
     struct tw_store_stats stats;
-    tw_store_stats(file.store, &stats);
+    tw_store_stats(file.store, &stats, sizeof stats);
     if (stats.jobs > 0 || file.run->options->stay || !stats.running || next_due() != TW_NEVER)
         return true;
     file.rest_ms = 0; /* a task may have come since the question: the end of a run needs a new answer */
@@ -153,7 +153,7 @@ static bool settle(void)
 static void look(struct run_now *now)
 {
     struct tw_store_stats stats;
-    tw_store_stats(file.store, &stats);
+    tw_store_stats(file.store, &stats, sizeof stats);
     uint64_t next_ms = next_due(), now_ms = tw_store_now();
     if (!stats.running)
         strcpy(now->before, "standing by: another process runs the tasks; ");

@@ -104,7 +104,7 @@ static uint64_t began_ms_of(struct handler *handler)
 {
     struct tw_store_stats stats;
     if (handler->began_ms == 0) {
-        tw_store_stats(handler->store, &stats);
+        tw_store_stats(handler->store, &stats, sizeof stats);
         handler->began_ms = stats.began_ms;
     }
     return handler->began_ms;

@@ -77,7 +77,7 @@ static void on_task(struct tw_sched *of, const struct tw_task *task)
 static void look(struct run_now *now)
 {
     struct tw_sched_stats stats;
-    tw_sched_stats(sched, &stats);
+    tw_sched_stats(sched, &stats, sizeof stats);
     uint64_t next_ns = tw_sched_next(sched), now_ns = tw_sched_now(sched);
     snprintf(now->before, sizeof now->before, "waiting: %" PRIu64 ", ", stats.pending);
     now->under_way = stats.running;
@@ -156,7 +156,7 @@ static bool settle(void)
 static bool busy(void)
 {
     struct tw_sched_stats stats;
-    tw_sched_stats(sched, &stats);
+    tw_sched_stats(sched, &stats, sizeof stats);
     return stats.pending > 0 || stats.running > 0;
 }
 

@@ -77,7 +77,7 @@ void value_leave(struct value *value, const struct tw_task *task, bool done)
 /* Looks up an id. Returns NULL if it names no task with a call to come. The lock is held. */
 static struct value *find(struct tw_sched *sched, const char *id, struct tw_task *task)
 {
-    return tw_sched_key_get(sched, id, strlen(id), task) == 0 ? task->arg : NULL;
+    return tw_sched_key_get(sched, id, strlen(id), task, sizeof *task) == 0 ? task->arg : NULL;
 }
 
 /* Finds the value of a task that the reader is going to cancel, and makes the reader hold it. */

@@ -40,7 +40,7 @@ static void find_windows(struct view *view)
 static int count_slots(struct view *view, uint32_t l, const struct tw_wheel *wheel)
 {
     struct view_ring *ring = &view->ring[l];
-    ring->info = tw_wheel_level(wheel, l);
+    tw_wheel_level(wheel, l, &ring->info, sizeof ring->info);
     ring->counts = calloc(ring->info.slots, sizeof *ring->counts);
     if (ring->counts == NULL)
         return -1;

@@ -129,7 +129,7 @@ static void tell_of_mark(struct file *file)
 static void tell_ready(struct file *file)
 {
     struct tw_store_stats stats;
-    tw_store_stats(file->store, &stats);
+    tw_store_stats(file->store, &stats, sizeof stats);
     if (stats.running && !file->told_ready) {
         file->told_ready = true;
         file->source.events.ready(file->source.events.arg, file->source.options->store);

@@ -72,7 +72,8 @@ static uint64_t some_delay(void)
 
 static void print_ring(const struct tw_wheel *wheel, uint32_t l)
 {
-    struct tw_level_info info = tw_wheel_level(wheel, l);
+    struct tw_level_info info;
+    tw_wheel_level(wheel, l, &info, sizeof info);
     for (uint32_t i = 0; i < info.slots; i++) {
         uint64_t timers = tw_wheel_slot_count(wheel, l, (info.current + i) % info.slots);
         if (timers > 0)
@@ -110,12 +111,13 @@ static void tell_wheel(void)
 static uint32_t level_of(uint64_t now, uint64_t delay)
 {
     struct tw_wheel *wheel = make(NULL, now);
+    struct tw_level_info info;
     struct tw_timer timer;
     uint32_t l = 0;
     tw_timer_init(&timer);
     tw_wheel_add_in(wheel, &timer, delay);
-    while (tw_wheel_level(wheel, l).filed == 0)
-        l++;
+    for (tw_wheel_level(wheel, l, &info, sizeof info); info.filed == 0;)
+        tw_wheel_level(wheel, ++l, &info, sizeof info);
     tw_wheel_free(wheel);
     return l;
 }

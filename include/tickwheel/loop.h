@@ -31,6 +31,9 @@
  *   Threads   All calls come from the thread that runs the loop. "In callback" means in a due callback or,
  *             for an executor, in a callback of its scheduler. A callback of the loop itself may make every
  *             call. A signal handler may make none: it writes to an eventfd that the loop watches.
+ *   Structs   As in sched.h: the caller zeroes the structs that it fills in, because a later version puts new
+ *             members in the places of the reserved ones. If a reserved member is not 0, the call returns
+ *             TW_EINVAL.
  *   Requires  As in wheel.h: a duty of the caller. A library with assertions sees a breach, except for the
  *             duties that docs/guide.md lists.
  *   Errors    0 or a negative TW_E* code. tw_strerror() returns its text (wheel.h). A call that fails has
@@ -84,10 +87,11 @@ typedef void tw_due_fn(void *arg, struct tw_timer *timer);
  *     struct tw_loop_options options = {.tick_ns = TW_MS(10), .due = close_idle_connection, .arg = &server};
  */
 struct tw_loop_options {
-    uint64_t tick_ns; /* nanoseconds a tick, 1,000 to 3,600,000,000,000; 0: 1,000,000 (a millisecond) */
-    uint32_t budget;  /* units of work in an iteration of the loop; 0: 256 */
-    tw_due_fn *due;   /* called for each due timer; not NULL */
-    void *arg;        /* for `due` */
+    uint64_t tick_ns;     /* nanoseconds a tick, 1,000 to 3,600,000,000,000; 0: 1,000,000 (a millisecond) */
+    uint32_t budget;      /* units of work in an iteration of the loop; 0: 256 */
+    tw_due_fn *due;       /* called for each due timer; not NULL */
+    void *arg;            /* for `due` */
+    uint64_t reserved[4]; /* 0: see "Structs" above */
 };
 
 /* Checks whether options are valid. If they are not, `message` names the wrong value and the values that are
@@ -185,11 +189,12 @@ struct tw_loop_driver {
     /* True: the loop does not end by itself while its timer is armed, so tw_loop switches the timer off as
      * soon as nothing is pending. */
     bool lingers;
+    uint64_t reserved[4]; /* 0: see "Structs" above */
 };
 
 /* Makes a tw_loop. `driver` is copied, and `arg` is passed to its functions.
- * Returns: 0, and the loop is in *loop. Otherwise TW_EINVAL (tw_loop_check() says why), TW_ENOMEM, or the
- * error that `arm` returned. */
+ * Returns: 0, and the loop is in *loop. Otherwise TW_EINVAL (tw_loop_check() says why, unless it is a
+ * reserved member of the driver), TW_ENOMEM, or the error that `arm` returned. */
 int tw_loop_new(struct tw_loop **loop, struct tw_wheel *wheel, const struct tw_loop_options *options,
                 const struct tw_loop_driver *driver, void *arg);
 
@@ -211,12 +216,14 @@ struct tw_executor_driver {
     void (*clear)(void *arg);
     /* Frees everything that the driver holds. tw_executor_free() calls it, in a child of fork() as well. */
     void (*close)(void *arg);
+    uint64_t reserved[4]; /* 0: see "Structs" above */
 };
 
 /* Makes an executor, and fills in options->execute and options->execute_arg. `budget` is callbacks in an
  * iteration of the loop; 0: 256.
  * Returns: 0, and the executor is in *executor, or an error.
- *   - TW_EINVAL: the options have workers or an execute hook, or the program does not link tickwheel_sched.
+ *   - TW_EINVAL: the options have workers or an execute hook, the program does not link tickwheel_sched, or a
+ *     reserved member of the driver is not 0.
  *   - TW_ENOMEM: there is no memory. */
 int tw_executor_new(struct tw_executor **executor, uint32_t budget, struct tw_sched_options *options,
                     const struct tw_executor_driver *driver, void *arg);

@@ -73,6 +73,15 @@
  *   Ids       An id has 64 bits. It is never 0 and is never used twice, so a stale id finds nothing.
  *   NULL      Never a valid argument, except where a label says so. A pointer that the scheduler only hands
  *             back (`arg`, `value`) may be NULL. An id may be any number.
+ *   Structs   A later version may have more members, and then a program that was compiled with this version
+ *             runs on:
+ *             - A struct that the scheduler fills in: the caller passes its size, for example
+ *               `tw_sched_stats(sched, &stats, sizeof stats)`. The scheduler writes no more than that. A
+ *               library that is older than the program sets the members that it does not know to 0.
+ *             - A struct that the scheduler shows, in a callback: a later version adds members at its end only.
+ *             - A struct that the caller fills in: its reserved members must be 0, and a later version puts new
+ *               members in their places. A caller zeroes the whole struct, as `struct tw_every every =
+ *               {.period_ns = TW_SEC(1)}` does. If a reserved member is not 0, the call returns TW_EINVAL.
  *   Requires  A duty of the caller that no return code reports. A library compiled with TICKWHEEL_DEBUG 1
  *             asserts it. docs/guide.md lists the duties that no assertion can see, and why.
  *   Errors    0 or a negative TW_E* code. tw_strerror() returns its text (wheel.h). A call that fails has
@@ -183,6 +192,7 @@ struct tw_sched_options {
     tw_release_fn *release;
     /* NULL: the hook receives the arguments of all tasks; otherwise only those of tasks with this function */
     tw_task_fn *release_of;
+    uint64_t reserved[8]; /* 0: see "Structs" above */
 };
 
 /* Checks whether options are valid. If they are not, `message` names the wrong value and the values that are
@@ -262,11 +272,12 @@ struct tw_every {
     uint64_t period_ns;    /* from due time to due time, at least the tick */
     uint64_t times;        /* calls in all, however many periods are missed; 0 or TW_FOREVER: no end */
     enum tw_missed missed; /* 0: TW_MISSED_COALESCE */
+    uint64_t reserved[2];  /* 0: see "Structs" above */
 };
 
 /* Runs fn again and again, as *every says. No call starts before the previous call has returned.
- * Returns: as tw_sched_after(), or TW_EINVAL if the period is shorter than a tick, or `missed` is not one
- * of the three. TW_ERANGE also if the geometry refuses such a long period. */
+ * Returns: as tw_sched_after(), or TW_EINVAL if the period is shorter than a tick, `missed` is not one of
+ * the three, or a reserved member is not 0. TW_ERANGE also if the geometry refuses such a long period. */
 int tw_sched_every(struct tw_sched *sched, const struct tw_every *every, tw_task_fn *fn, void *arg,
                    uint64_t *id);
 
@@ -319,9 +330,9 @@ int tw_sched_cancel_wait(struct tw_sched *sched, uint64_t id, enum tw_cancelled 
 int tw_sched_move_after(struct tw_sched *sched, uint64_t id, uint64_t delay_ns);
 int tw_sched_move_at(struct tw_sched *sched, uint64_t id, uint64_t due_ns);
 
-/* Looks a task up, and fills in *task, except for its key.
+/* Looks a task up, and fills in *task, except for its key. `size` is sizeof *task.
  * Returns: 0, or TW_EGONE if there is no such task, or its last call is under way. */
-int tw_sched_get(struct tw_sched *sched, uint64_t id, struct tw_task *task);
+int tw_sched_get(struct tw_sched *sched, uint64_t id, struct tw_task *task, size_t size);
 
 /* Runs, on the calling thread, a task that the execute hook received. A task that was cancelled meanwhile is
  * passed over. */
@@ -382,7 +393,8 @@ enum tw_cancelled tw_sched_key_remove(struct tw_sched *sched, const void *key, s
 /* Looks a key up, as tw_sched_get() looks an id up.
  * Requires: as tw_sched_set_after().
  * Returns: as tw_sched_get(). */
-int tw_sched_key_get(struct tw_sched *sched, const void *key, size_t key_size, struct tw_task *task);
+int tw_sched_key_get(struct tw_sched *sched, const void *key, size_t key_size, struct tw_task *task,
+                     size_t size);
 
 /* The number of keys that name a task, including keys whose callback is under way. The shards are counted one
  * after the other, as by tw_sched_pending(). */
@@ -462,9 +474,9 @@ struct tw_sched_stats {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"
 #endif
-/* Fills in *stats. The counts of one shard are from one moment, and the shards are read one after the
- * other. */
-void tw_sched_stats(const struct tw_sched *sched, struct tw_sched_stats *stats);
+/* Fills in *stats; `size` is sizeof *stats. The counts of one shard are from one moment, and the shards are
+ * read one after the other. */
+void tw_sched_stats(const struct tw_sched *sched, struct tw_sched_stats *stats, size_t size);
 #if defined(__cplusplus) && defined(__GNUC__)
 #pragma GCC diagnostic pop
 #endif

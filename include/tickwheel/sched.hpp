@@ -587,7 +587,8 @@ class scheduler
     std::optional<tw_task> find(task_id id) const noexcept
     {
         tw_task seen;
-        return tw_sched_get(raw_, id.value(), &seen) == 0 ? std::optional<tw_task>(seen) : std::nullopt;
+        return tw_sched_get(raw_, id.value(), &seen, sizeof seen) == 0 ? std::optional<tw_task>(seen)
+                                                                       : std::nullopt;
     }
     void run(task_id id)
     {
@@ -636,8 +637,9 @@ class scheduler
     std::optional<tw_task> find(std::string_view key) const noexcept
     {
         tw_task seen;
-        return tw_sched_key_get(raw_, key.data(), key.size(), &seen) == 0 ? std::optional<tw_task>(seen)
-                                                                          : std::nullopt;
+        return tw_sched_key_get(raw_, key.data(), key.size(), &seen, sizeof seen) == 0
+                   ? std::optional<tw_task>(seen)
+                   : std::nullopt;
     }
     std::uint64_t key_count() const noexcept
     {
@@ -690,7 +692,7 @@ class scheduler
     struct tw_sched_stats stats() const noexcept
     {
         struct tw_sched_stats counts;
-        tw_sched_stats(raw_, &counts);
+        tw_sched_stats(raw_, &counts, sizeof counts);
         return counts;
     }
 

@@ -56,6 +56,9 @@
  *   Threads   Every call may come from any thread, except where a label says otherwise, and none from a signal
  *             handler.
  *   NULL      Never a valid argument, except where a label says so. `arg` may be NULL.
+ *   Structs   As in sched.h. A program passes the size of a struct that the store fills in. It zeroes the
+ *             structs that it fills in itself: a reserved member that is not 0 is out of its range. Later
+ *             versions add members at the end of the structs that the store shows.
  *   Requires  A duty of the caller that no return code reports. A library compiled with TICKWHEEL_DEBUG 1
  *             asserts it.
  * Errors    0 or a negative TW_E* code. tw_strerror() returns its text (wheel.h), and tw_store_message() says
@@ -122,6 +125,7 @@ struct tw_store_options {
     unsigned flags;       /* TW_STORE_LAZY, TW_STORE_EXISTING, added */
     uint64_t busy_ms;     /* how long a call waits for another connection's lock, at most 3,600,000; 0: 5,000 */
     uint64_t max_payload; /* bytes of a payload, at most 999,000,000; 0: 1,000,000 */
+    uint64_t reserved[4]; /* 0: see "Structs" above */
 };
 
 /* Opens the file at `path`, and makes it if it does not exist. A file without the tables of a store gets them,
@@ -187,6 +191,7 @@ struct tw_delayed {
      * that repeats goes on with the first period that is not too late. At most 100 years, or TW_STORE_ON_TIME;
      * 0 or TW_FOREVER: no limit. */
     uint64_t max_late_ms;
+    uint64_t reserved[4]; /* 0: see "Structs" above */
 };
 
 /* Conditions of a put or a move: at most one of the first four. A put may have TW_STORE_KEEPDUE, alone or with
@@ -262,6 +267,7 @@ struct tw_store_change {
     struct tw_delayed task; /* TW_STORE_MOVE needs queue, id and due_ms; TW_STORE_CANCEL needs queue and id */
     unsigned conditions;    /* as in the calls above; TW_STORE_CANCEL: 0 */
     int result;             /* receives what the single call returns; TW_STORE_CANCEL: enum tw_cancelled */
+    uint64_t reserved[2];   /* 0: see "Structs" above */
 };
 
 /* Makes many changes, one after the other, in one commit. TW_EGONE and TW_EDEAD of one change do not hinder
@@ -341,6 +347,7 @@ struct tw_store_range {
     uint64_t from_ms, to_ms; /* place_ms from and to, both included; to_ms 0: no end */
     uint64_t after;          /* of the tasks with place_ms from_ms only revisions after this one */
     uint64_t count;          /* at most so many tasks; 0: all */
+    uint64_t reserved[2];    /* 0: see "Structs" above */
 };
 
 /* Shows the tasks of a queue to `see`, in the order of place_ms and of their revisions, as they were at
@@ -526,6 +533,7 @@ struct tw_store_run {
     uint64_t max_loaded;         /* coming tasks in memory, roughly, 1,000 to 100,000,000; 0: 100,000 */
     tw_store_error_fn *on_error; /* NULL: none */
     void *arg;                   /* for on_error */
+    uint64_t reserved[4];        /* 0: see "Structs" above */
 };
 
 /* Runs the tasks of the file: the handlers of their queues are called when they are due. Tasks that fell due
@@ -585,8 +593,8 @@ struct tw_store_stats {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"
 #endif
-/* Fills in *stats. */
-void tw_store_stats(struct tw_store *store, struct tw_store_stats *stats);
+/* Fills in *stats; `size` is sizeof *stats. */
+void tw_store_stats(struct tw_store *store, struct tw_store_stats *stats, size_t size);
 #if defined(__cplusplus) && defined(__GNUC__)
 #pragma GCC diagnostic pop
 #endif

@@ -269,8 +269,13 @@ class changes
     {
         std::vector<tw_store_change> raw;
         raw.reserve(all_.size());
-        for (const one &each : all_)
-            raw.push_back({each.verb, each.task.raw(), each.conditions, 0});
+        for (const one &each : all_) {
+            tw_store_change change{};
+            change.verb = each.verb;
+            change.task = each.task.raw();
+            change.conditions = each.conditions;
+            raw.push_back(change);
+        }
         const status done = apply(raw.data(), raw.size());
         for (std::size_t i = 0; done.ok() && i < raw.size(); i++)
             all_[i].result = raw[i].result;
@@ -827,7 +832,7 @@ class store
     struct tw_store_stats stats() const noexcept
     {
         struct tw_store_stats counts;
-        tw_store_stats(raw_, &counts);
+        tw_store_stats(raw_, &counts, sizeof counts);
         return counts;
     }
     changed pause(const std::string &queue, bool paused = true)

@@ -139,7 +139,8 @@ enum tw_overflow {
     TW_OVERFLOW_GROW
 };
 
-/* One level of a wheel: a ring of slots. */
+/* One level of a wheel: a ring of slots. Its members stay as they are in every 1.x, because a geometry has an
+ * array of levels. */
 struct tw_level {
     uint32_t slots; /* slots in the ring: 2 to TW_SLOTS_MAX */
     /* ticks per slot: 1 on level 0; above it a multiple of the span one level below, at least 2 of its slots
@@ -201,13 +202,13 @@ int tw_geometry_check(const struct tw_geometry *geometry, char *message, size_t 
 /* ---- timers ------------------------------------------------------------------------------------------- */
 
 /* A place in a list. Private: it is here because a timer contains a link; its functions are in
- * src/base/list.h. */
+ * src/base/list.h. As the timer, it stays as it is in every 1.x. */
 struct tw__link {
     struct tw__link *next, *prev;
 };
 
 /* A timer, which the caller embeds in an object of its own. Zeroed memory is a timer that is not pending. The
- * members are private; use the functions.
+ * members are private; use the functions. They stay as they are in every 1.x, so the objects keep their layout.
  * Requires: the caller zeroes the timer, or passes it to tw_timer_init(), before its first use. Its memory
  * stays while it is pending. */
 struct tw_timer {
@@ -489,10 +490,12 @@ struct tw_level_info {
 /* The number of levels in use now. With TW_OVERFLOW_GROW it includes the grown levels. */
 uint32_t tw_wheel_levels(const struct tw_wheel *wheel);
 
-/* Describes one level.
+/* Describes one level in *info; `size` is sizeof *info. A later version may have more members: the wheel writes
+ * no more than `size` bytes, and a library that is older than the program sets the members that it does not
+ * know to 0.
  * Requires: level < tw_wheel_levels().
  * Cost: O(slots of the level + timers on it). */
-struct tw_level_info tw_wheel_level(const struct tw_wheel *wheel, uint32_t level);
+void tw_wheel_level(const struct tw_wheel *wheel, uint32_t level, struct tw_level_info *info, size_t size);
 
 /* The number of timers filed in one slot.
  * Requires: level < tw_wheel_levels(), and `slot` is less than the slots of that level.

@@ -220,7 +220,8 @@ static void event_clear(void *arg)
 int tw_executor_epoll_new(struct tw_executor **made, int epoll_fd, uint32_t budget,
                           struct tw_sched_options *options)
 {
-    static const struct tw_executor_driver driver = {event_wake, event_clear, watched_close};
+    static const struct tw_executor_driver driver = {
+        .wake = event_wake, .clear = event_clear, .close = watched_close};
     struct epoll_descriptor *watched;
     struct tw_executor *executor;
     TW_ASSERT(made != NULL && options != NULL);

@@ -149,7 +149,8 @@ static void event_clear(void *arg)
 int tw_executor_event_new(struct tw_executor **made, struct event_base *base, uint32_t budget,
                           struct tw_sched_options *options)
 {
-    static const struct tw_executor_driver driver = {event_wake, event_clear, watched_close};
+    static const struct tw_executor_driver driver = {
+        .wake = event_wake, .clear = event_clear, .close = watched_close};
     struct event_descriptor *watched;
     TW_ASSERT(made != NULL && base != NULL);
     int error = watched_new(&watched, base, tw__loop_event_new(), on_event);

@@ -26,6 +26,7 @@
 #include <tickwheel/sched.h>
 
 #include <base/assert.h>
+#include <base/grow.h>
 #include <base/time.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -82,6 +83,8 @@ int tw_executor_new(struct tw_executor **made, uint32_t budget, struct tw_sched_
     if (tw_sched_run_some == NULL || options->workers != 0 || options->execute != NULL)
         return TW_EINVAL;
     TW_ASSERT(driver != NULL && driver->wake != NULL && driver->close != NULL);
+    if (!TW__GROW_UNUSED(driver->reserved))
+        return TW_EINVAL;
     struct tw_executor *executor = calloc(1, sizeof *executor);
     if (executor == NULL)
         return TW_ENOMEM;

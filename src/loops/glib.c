@@ -90,7 +90,8 @@ int tw_executor_glib_new(struct tw_executor **made, GMainContext *context, uint3
                          struct tw_sched_options *options)
 {
     static GSourceFuncs calls = {.dispatch = executor_dispatch};
-    static const struct tw_executor_driver driver = {executor_wake, executor_clear, source_close};
+    static const struct tw_executor_driver driver = {
+        .wake = executor_wake, .clear = executor_clear, .close = source_close};
     TW_ASSERT(made != NULL);
     GSource *source = g_source_new(&calls, sizeof(struct executor_source));
     struct executor_source *own = (struct executor_source *)source;

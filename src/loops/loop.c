@@ -53,6 +53,7 @@
  */
 #include "internal.h"
 
+#include <base/grow.h>
 #include <base/saturate.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -108,6 +109,11 @@ int tw_loop_check(const struct tw_loop_options *options, char *message, size_t s
     }
     if (options->due == NULL) {
         snprintf(message, size, "due is NULL: expected a function");
+        return TW_EINVAL;
+    }
+    size_t i = tw__grow_reserved(options->reserved, TW__GROW_ROOM(options->reserved));
+    if (i < TW__GROW_ROOM(options->reserved)) {
+        snprintf(message, size, TW__GROW_REFUSED, i, options->reserved[i]);
         return TW_EINVAL;
     }
     return 0;
@@ -219,7 +225,7 @@ int tw_loop_new(struct tw_loop **made, struct tw_wheel *wheel, const struct tw_l
 {
     TW_ASSERT(made != NULL && wheel != NULL);
     TW_ASSERT(driver != NULL && driver->arm != NULL && driver->close != NULL);
-    if (tw_loop_check(options, NULL, 0) != 0)
+    if (tw_loop_check(options, NULL, 0) != 0 || !TW__GROW_UNUSED(driver->reserved))
         return TW_EINVAL;
     struct tw_loop *loop = calloc(1, sizeof *loop);
     if (loop == NULL)

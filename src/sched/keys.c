@@ -392,12 +392,13 @@ enum tw_cancelled tw_sched_key_remove(struct tw_sched *sched, const void *key, s
     return found;
 }
 
-int tw_sched_key_get(struct tw_sched *sched, const void *key, size_t key_size, struct tw_task *seen)
+int tw_sched_key_get(struct tw_sched *sched, const void *key, size_t key_size, struct tw_task *seen,
+                     size_t size)
 {
     TW_ASSERT(seen != NULL);
     struct target target;
     struct tw__sched_task *task = lock_and_find(sched, key, key_size, &target);
-    int error = tw__sched_task_look(target.shard, task, seen);
+    int error = tw__sched_task_look(target.shard, task, seen, size);
     tw__sched_unlock(target.shard);
     return error;
 }

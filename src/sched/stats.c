@@ -8,6 +8,7 @@
 
 #include "lock.h"
 
+#include <base/grow.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -63,19 +64,17 @@ static void add_stats(struct tw_sched_stats *sum, const struct tw_sched_stats *o
     sum->run_max_ns = larger(sum->run_max_ns, one->run_max_ns);
 }
 
-/* The counts of all shards together. */
-static struct tw_sched_stats counts(const struct tw_sched *sched)
+/* Sums the counts of all shards up. */
+static void sum_up(const struct tw_sched *sched, struct tw_sched_stats *sum)
 {
-    struct tw_sched_stats sum;
-    memset(&sum, 0, sizeof sum);
+    memset(sum, 0, sizeof *sum); /* with the padding at the end, where a later version may have a member */
     for (uint32_t i = 0; i < tw__sched_made(sched); i++) {
         struct tw__sched_shard *shard = sched->shard[i];
         tw__sched_lock(shard);
         struct tw_sched_stats one = shard->stats;
         tw__sched_unlock(shard);
-        add_stats(&sum, &one);
+        add_stats(sum, &one);
     }
-    return sum;
 }
 
 static void histogram(const struct tw_sched *sched, uint64_t *sum)
@@ -85,17 +84,19 @@ static void histogram(const struct tw_sched *sched, uint64_t *sum)
         add_histogram(sched->shard[i], sum);
 }
 
-void tw_sched_stats(const struct tw_sched *sched, struct tw_sched_stats *stats)
+void tw_sched_stats(const struct tw_sched *sched, struct tw_sched_stats *stats, size_t size)
 {
     TW_ASSERT(tw__sched_usable(sched));
     TW_ASSERT(stats != NULL);
     uint64_t buckets[TW__HISTOGRAM_BUCKETS];
-    *stats = counts(sched);
+    struct tw_sched_stats all;
+    sum_up(sched, &all);
     histogram(sched, buckets);
-    stats->late_p50_ns = tw__histogram_percentile(buckets, 0.5, stats->late_max_ns);
-    stats->late_p99_ns = tw__histogram_percentile(buckets, 0.99, stats->late_max_ns);
-    stats->memory = atomic_load(&sched->memory);
-    stats->clock = sched->options.clock;
+    all.late_p50_ns = tw__histogram_percentile(buckets, 0.5, all.late_max_ns);
+    all.late_p99_ns = tw__histogram_percentile(buckets, 0.99, all.late_max_ns);
+    all.memory = atomic_load(&sched->memory);
+    all.clock = sched->options.clock;
+    tw__grow_fill(stats, size, &all, sizeof all);
 }
 
 uint64_t tw_sched_late_percentile(const struct tw_sched *sched, double share)
@@ -110,13 +111,17 @@ uint64_t tw_sched_late_percentile(const struct tw_sched *sched, double share)
 uint64_t tw_sched_pending(const struct tw_sched *sched)
 {
     TW_ASSERT(tw__sched_usable(sched));
-    return counts(sched).pending;
+    struct tw_sched_stats sum;
+    sum_up(sched, &sum);
+    return sum.pending;
 }
 
 uint64_t tw_sched_key_count(const struct tw_sched *sched)
 {
     TW_ASSERT(tw__sched_usable(sched));
-    return counts(sched).keys;
+    struct tw_sched_stats sum;
+    sum_up(sched, &sum);
+    return sum.keys;
 }
 
 /* ---- Prometheus ------------------------------------------------------------------------------------------ */
@@ -162,7 +167,7 @@ void tw_sched_prometheus(const struct tw_sched *sched, tw_emit_fn *emit, void *a
     TW_ASSERT(emit != NULL);
     struct output out = {emit, arg};
     struct tw_sched_stats stats;
-    tw_sched_stats(sched, &stats);
+    tw_sched_stats(sched, &stats, sizeof stats);
     put_value(&out, "pending", "gauge", "Tasks that wait for their time or for a thread.", stats.pending);
     put_value(&out, "running", "gauge", "Callbacks under way.", stats.running);
     put_value(&out, "keys", "gauge", "Keys that name a task.", stats.keys);

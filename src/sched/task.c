@@ -30,6 +30,8 @@
 #include "run.h"
 #include "shard.h"
 
+#include <base/grow.h>
+
 /* ---- adding --------------------------------------------------------------------------------------------- */
 
 /* A task that is to be added. */
@@ -142,7 +144,8 @@ int tw_sched_after(struct tw_sched *sched, uint64_t delay_ns, tw_task_fn *fn, vo
 
 int tw__sched_every_check(const struct tw_sched *sched, const struct tw_every *every)
 {
-    bool good = every->period_ns >= sched->options.tick_ns && (unsigned)every->missed <= TW_MISSED_BURST;
+    bool good = every->period_ns >= sched->options.tick_ns && (unsigned)every->missed <= TW_MISSED_BURST &&
+                TW__GROW_UNUSED(every->reserved);
     return good ? 0 : TW_EINVAL;
 }
 
@@ -378,17 +381,19 @@ int tw_sched_move_after(struct tw_sched *sched, uint64_t id, uint64_t delay_ns)
 /* ---- looking -------------------------------------------------------------------------------------------- */
 
 int tw__sched_task_look(const struct tw__sched_shard *shard, const struct tw__sched_task *task,
-                        struct tw_task *seen)
+                        struct tw_task *seen, size_t size)
 {
     TW_ASSERT(tw__sched_locked(shard));
+    struct tw_task all;
     if (task == NULL || (task->state == TW__SCHED_RUNNING && !tw__sched_task_goes_on(task)))
         return TW_EGONE;
-    tw__sched_task_describe(shard, task, seen);
-    seen->key = NULL; /* the key may be freed as soon as the lock is released */
+    tw__sched_task_describe(shard, task, &all);
+    all.key = NULL; /* the key may be freed as soon as the lock is released */
+    tw__grow_fill(seen, size, &all, sizeof all);
     return 0;
 }
 
-int tw_sched_get(struct tw_sched *sched, uint64_t id, struct tw_task *seen)
+int tw_sched_get(struct tw_sched *sched, uint64_t id, struct tw_task *seen, size_t size)
 {
     TW_ASSERT(tw__sched_usable(sched));
     TW_ASSERT(seen != NULL);
@@ -396,7 +401,7 @@ int tw_sched_get(struct tw_sched *sched, uint64_t id, struct tw_task *seen)
     if (shard == NULL)
         return TW_EGONE;
     tw__sched_lock(shard);
-    int error = tw__sched_task_look(shard, tw__sched_task_find(shard, id), seen);
+    int error = tw__sched_task_look(shard, tw__sched_task_find(shard, id), seen, size);
     tw__sched_unlock(shard);
     return error;
 }

@@ -17,10 +17,10 @@ int tw__sched_task_move(struct tw__sched_shard *shard, struct tw__sched_task *ta
 /* Notes that a RUNNING task is to be filed when its callback has returned.
  * Returns: 0; TW_ERANGE; TW_ENOMEM; TW_EFULL. */
 int tw__sched_task_again(struct tw__sched_shard *shard, struct tw__sched_task *task, uint64_t due_ns);
-/* Describes the task that a caller has looked up; `task` may be NULL.
+/* Describes the task that a caller has looked up, in the caller's struct of `size` bytes; `task` may be NULL.
  * Returns: 0; TW_EGONE: no such task, or its last call is under way. */
 int tw__sched_task_look(const struct tw__sched_shard *shard, const struct tw__sched_task *task,
-                        struct tw_task *seen);
+                        struct tw_task *seen, size_t size);
 
 /* Checks the period and the policy of a repeating task. No lock is needed. Returns: 0; TW_EINVAL. */
 int tw__sched_every_check(const struct tw_sched *sched, const struct tw_every *every);

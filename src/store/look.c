@@ -6,6 +6,7 @@
 #include "look.h"
 
 #include <base/assert.h>
+#include <base/grow.h>
 #include <base/saturate.h>
 #include <task/words.h>
 
@@ -246,7 +247,11 @@ int64_t tw_store_scan(struct tw_store *store, const char *queue, const struct tw
                  view.states);
         return tw__store_failed(store, TW_EINVAL, text);
     }
-    int error = tw__store_look(store, scan_queue, &view);
+    struct tw__store_db only_message = {.message = text, .size = sizeof text};
+    int error = tw__store_reserved_check(&only_message, of->reserved, TW__GROW_ROOM(of->reserved));
+    if (error != 0)
+        return tw__store_failed(store, error, text);
+    error = tw__store_look(store, scan_queue, &view);
     return error == 0 ? (int64_t)view.seen : error;
 }
 

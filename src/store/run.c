@@ -5,6 +5,7 @@
 #include "run.h"
 
 #include <base/assert.h>
+#include <base/grow.h>
 
 #include "change.h"
 #include "commit.h"
@@ -119,6 +120,9 @@ static int check_run(struct tw_store *store, const struct tw_store_run *options)
         error = check_run_option(store, "max_jobs", options->max_jobs, 1, JOBS_MAX);
     if (error == 0)
         error = check_run_option(store, "max_loaded", options->max_loaded, LOADED_MIN, LOADED_MAX);
+    size_t i = tw__grow_reserved(options->reserved, TW__GROW_ROOM(options->reserved));
+    if (error == 0 && i < TW__GROW_ROOM(options->reserved))
+        error = refuse_run(store, TW_EINVAL, TW__GROW_REFUSED, i, options->reserved[i]);
     if (error == 0 && store->run.handlers == NULL)
         error = refuse_run(store, TW_EINVAL, "no queue has a handler: tw_store_handle() names one");
     if (error == 0 && store->run.runner != NULL)
@@ -329,11 +333,12 @@ static void read_stats(struct tw__store_runner *runner, struct tw_store_stats *s
     pthread_mutex_unlock(&runner->lock);
 }
 
-void tw_store_stats(struct tw_store *store, struct tw_store_stats *stats)
+void tw_store_stats(struct tw_store *store, struct tw_store_stats *stats, size_t size)
 {
-    *stats = (struct tw_store_stats){0};
+    struct tw_store_stats all = {0};
     pthread_mutex_lock(&store->run.lock);
     if (store->run.runner != NULL)
-        read_stats(store->run.runner, stats);
+        read_stats(store->run.runner, &all);
     pthread_mutex_unlock(&store->run.lock);
+    tw__grow_fill(stats, size, &all, sizeof all);
 }

@@ -6,6 +6,7 @@
 #include "internal.h"
 
 #include <base/assert.h>
+#include <base/grow.h>
 #include <task/limits.h>
 
 #include "change.h"
@@ -30,6 +31,8 @@ static int check_options(const char *path, const struct tw_store_options *option
         error = tw__store_range_check(&db, "busy_ms", options->busy_ms, 0, BUSY_MAX_MS);
     if (error == 0)
         error = tw__store_range_check(&db, "max_payload", options->max_payload, 0, TW__TASK_PAYLOAD_MAX);
+    if (error == 0)
+        error = tw__store_reserved_check(&db, options->reserved, TW__GROW_ROOM(options->reserved));
     if (error == 0 && (path[0] == '\0' || strcmp(path, ":memory:") == 0 || strncmp(path, "file:", 5) == 0))
         error = tw__store_db_refuse(&db, TW_EINVAL, "path is '%s': expected the name of a file", path);
     return error;
@@ -162,21 +165,23 @@ static int apply_one(struct tw_store *store, struct tw_store_change *change)
 
 int tw_store_put(struct tw_store *store, const struct tw_delayed *put, unsigned conditions)
 {
-    return apply_one(store, &(struct tw_store_change){TW_STORE_PUT, *put, conditions, 0});
+    return apply_one(store,
+                     &(struct tw_store_change){.verb = TW_STORE_PUT, .task = *put, .conditions = conditions});
 }
 
 int tw_store_move_at(struct tw_store *store, const char *queue, const void *id, size_t id_size, uint64_t due_ms,
                      unsigned conditions)
 {
     struct tw_delayed task = {.queue = queue, .id = id, .id_size = id_size, .due_ms = due_ms};
-    return apply_one(store, &(struct tw_store_change){TW_STORE_MOVE, task, conditions, 0});
+    return apply_one(store,
+                     &(struct tw_store_change){.verb = TW_STORE_MOVE, .task = task, .conditions = conditions});
 }
 
 int tw_store_cancel(struct tw_store *store, const char *queue, const void *id, size_t id_size,
                     enum tw_cancelled *found)
 {
     struct tw_delayed task = {.queue = queue, .id = id, .id_size = id_size};
-    struct tw_store_change change = {TW_STORE_CANCEL, task, 0, 0};
+    struct tw_store_change change = {.verb = TW_STORE_CANCEL, .task = task};
     int error = tw_store_apply(store, &change, 1);
     if (error == 0 && found != NULL)
         *found = (enum tw_cancelled)change.result;

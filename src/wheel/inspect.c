@@ -6,6 +6,8 @@
 #include "internal.h"
 #include "text.h"
 
+#include <base/grow.h>
+
 /* ---- walking --------------------------------------------------------------------------------------------- */
 
 int tw__wheel_list_visit(const struct tw__wheel_list *list, tw_visit_fn *visit, void *arg)
@@ -147,12 +149,12 @@ uint32_t tw_wheel_levels(const struct tw_wheel *w)
     return w->levels;
 }
 
-struct tw_level_info tw_wheel_level(const struct tw_wheel *w, uint32_t level)
+void tw_wheel_level(const struct tw_wheel *w, uint32_t level, struct tw_level_info *info, size_t size)
 {
-    TW_ASSERT(w != NULL);
+    TW_ASSERT(w != NULL && info != NULL);
     TW_ASSERT(level < w->levels);
     const struct tw__wheel_ring *ring = &w->ring[level];
-    struct tw_level_info info = {
+    struct tw_level_info all = {
         .slots = ring->count,
         .span = ring->span,
         .current = tw__wheel_slot_index(ring, tw__wheel_slot_number(ring, w->cur)),
@@ -160,10 +162,10 @@ struct tw_level_info tw_wheel_level(const struct tw_wheel *w, uint32_t level)
     };
     for (uint32_t i = 0; i < ring->count; i++) {
         uint64_t length = list_length(&tw__wheel_slot_at(ring, i)->list);
-        info.occupied += length > 0;
-        info.filed += length;
+        all.occupied += length > 0;
+        all.filed += length;
     }
-    return info;
+    tw__grow_fill(info, size, &all, sizeof all);
 }
 
 uint64_t tw_wheel_slot_count(const struct tw_wheel *w, uint32_t level, uint32_t slot)
@@ -185,7 +187,8 @@ static void put_field(struct tw__wheel_text *text, const char *name, uint64_t va
 
 static void dump_level(const struct tw_wheel *w, uint32_t level, struct tw__wheel_text *text)
 {
-    struct tw_level_info info = tw_wheel_level(w, level);
+    struct tw_level_info info;
+    tw_wheel_level(w, level, &info, sizeof info);
     put_field(text, "  level ", level);
     put_field(text, ": ", info.slots);
     put_field(text, " slots of ", info.span);

@@ -14,6 +14,7 @@
  *     together   All timers are filed at once with a delay of MAX.
  * The first deadlines are random and chosen so that the load is the same from the first tick on.
  */
+#include "tests/support/level.h"
 #include "tests/support/random.h"
 #include <tickwheel/wheel.h>
 
@@ -68,7 +69,7 @@ static void print_place(const char *overflow, const char *levels, uint64_t now, 
     int level = -1;
     if (tw_wheel_add_in(wheel, &timer, delay) == 0)
         for (uint32_t l = 0; l < tw_wheel_levels(wheel); l++)
-            if (tw_wheel_level(wheel, l).filed > 0)
+            if (level_info(wheel, l).filed > 0)
                 level = (int)l;
     printf("%d\n", level);
     tw_wheel_free(wheel);

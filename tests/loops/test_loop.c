@@ -120,6 +120,9 @@ static void test_bad_options_are_named(void **state)
     assert_string_equal(message, "due is NULL: expected a function");
     assert_int_equal(tw_loop_check(&options, message, 4), TW_EINVAL);
     assert_string_equal(message, "due");
+    options = (struct tw_loop_options){.due = note, .reserved[2] = 7};
+    assert_int_equal(tw_loop_check(&options, message, sizeof message), TW_EINVAL);
+    assert_non_null(strstr(message, "reserved[2] is 7: expected 0"));
 }
 
 static void test_a_loop_that_cannot_be_made_leaves_nothing(void **state)
@@ -133,6 +136,9 @@ static void test_a_loop_that_cannot_be_made_leaves_nothing(void **state)
     memset(&fake, 0, sizeof fake);
     assert_int_equal(tw_loop_new(&made, wheel, &options, &plain_driver, &fake), TW_EINVAL);
     options.due = note;
+    struct tw_loop_driver odd = plain_driver;
+    odd.reserved[0] = 1;
+    assert_int_equal(tw_loop_new(&made, wheel, &options, &odd, &fake), TW_EINVAL);
     calloc_fails = true;
     assert_int_equal(tw_loop_new(&made, wheel, &options, &plain_driver, &fake), TW_ENOMEM);
     calloc_fails = false;

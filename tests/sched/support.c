@@ -40,7 +40,7 @@ void advance(struct tw_sched *sched, uint64_t ns)
 struct tw_sched_stats stats_of(const struct tw_sched *sched)
 {
     struct tw_sched_stats stats;
-    tw_sched_stats(sched, &stats);
+    tw_sched_stats(sched, &stats, sizeof stats);
     assert_null(tw__sched_check(sched));
     assert_int_equal(stats.added + stats.again, stats.fired + stats.cancelled + stats.handed + stats.pending);
     return stats;

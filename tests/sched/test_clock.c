@@ -46,7 +46,7 @@ static int tear_down(void **state)
 static enum tw_sched_clock clock_in_use(const struct tw_sched *sched)
 {
     struct tw_sched_stats stats;
-    tw_sched_stats(sched, &stats);
+    tw_sched_stats(sched, &stats, sizeof stats);
     return stats.clock;
 }
 

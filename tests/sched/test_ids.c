@@ -125,7 +125,7 @@ static void get_itself(struct tw_sched *sched, const struct tw_task *task)
 {
     struct tw_task got;
     log_call(sched, task);
-    assert_int_equal(tw_sched_get(sched, task->id, &got), task->left > 0 ? 0 : TW_EGONE);
+    assert_int_equal(tw_sched_get(sched, task->id, &got, sizeof got), task->left > 0 ? 0 : TW_EGONE);
 }
 
 static void a_task_can_be_looked_up_by_its_id(void **state)
@@ -138,13 +138,13 @@ static void a_task_can_be_looked_up_by_its_id(void **state)
     struct tw_every every = {.first_ns = 7 * ms, .period_ns = 3 * ms, .times = 2};
     tw_sched_at(sched, 5 * ms, get_itself, &thing, &once);
     tw_sched_every(sched, &every, get_itself, &thing, &twice);
-    assert_int_equal(tw_sched_get(sched, once, &task), 0);
+    assert_int_equal(tw_sched_get(sched, once, &task, sizeof task), 0);
     assert_int_equal(task.id, once);
     assert_ptr_equal(task.arg, &thing);
     assert_true(task.fn == get_itself);
     assert_int_equal(task.due_ns, 5 * ms);
     assert_int_equal(task.period_ns, 0);
-    assert_int_equal(tw_sched_get(sched, twice, &task), 0);
+    assert_int_equal(tw_sched_get(sched, twice, &task, sizeof task), 0);
     assert_true(task.fn == get_itself);
     assert_int_equal(task.due_ns, 7 * ms);
     assert_int_equal(task.period_ns, 3 * ms);
@@ -152,12 +152,12 @@ static void a_task_can_be_looked_up_by_its_id(void **state)
     advance(sched, 8 * ms);
     assert_int_equal(calls, 2);
     assert_true(seen[0].fn == get_itself);
-    assert_int_equal(tw_sched_get(sched, once, &task), TW_EGONE);
-    assert_int_equal(tw_sched_get(sched, twice, &task), 0);
+    assert_int_equal(tw_sched_get(sched, once, &task, sizeof task), TW_EGONE);
+    assert_int_equal(tw_sched_get(sched, twice, &task, sizeof task), 0);
     assert_int_equal(task.due_ns, 10 * ms);
     tw_sched_cancel(sched, twice);
-    assert_int_equal(tw_sched_get(sched, twice, &task), TW_EGONE);
-    assert_int_equal(tw_sched_get(sched, UINT64_MAX, &task), TW_EGONE);
+    assert_int_equal(tw_sched_get(sched, twice, &task, sizeof task), TW_EGONE);
+    assert_int_equal(tw_sched_get(sched, UINT64_MAX, &task, sizeof task), TW_EGONE);
     tw_sched_free(sched);
 }
 

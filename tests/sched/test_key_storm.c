@@ -76,7 +76,7 @@ static void use_own(struct rng *rng, uint32_t key, uintptr_t *value)
         *value = 0;
         return;
     case 1:
-        EXPECT(tw_sched_key_get(sched, &key, sizeof key, &task) == (*value != 0 ? 0 : TW_EGONE));
+        EXPECT(tw_sched_key_get(sched, &key, sizeof key, &task, sizeof task) == (*value != 0 ? 0 : TW_EGONE));
         EXPECT(*value == 0 || (uintptr_t)task.arg == *value);
         EXPECT(tw_sched_key_move_after(sched, &key, sizeof key, TW_SEC(900)) == (*value != 0 ? 0 : TW_EGONE));
         return;

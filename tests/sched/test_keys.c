@@ -70,7 +70,7 @@ static void many_keys_are_told_apart(void **state)
     for (int i = 0; i < MANY; i++) {
         struct tw_task task;
         snprintf(key, sizeof key, "key %d", i);
-        assert_int_equal(tw_sched_key_get(sched, key, strlen(key), &task), i % 2 ? TW_EGONE : 0);
+        assert_int_equal(tw_sched_key_get(sched, key, strlen(key), &task, sizeof task), i % 2 ? TW_EGONE : 0);
     }
     advance(sched, 4000 * ms);
     assert_int_equal(calls, 2000);
@@ -101,13 +101,13 @@ static void a_key_can_be_looked_up_and_removed_with_its_value(void **state)
     int thing;
     void *value = NULL;
     tw_sched_set_at(sched, "k", 1, 25 * ms, log_call, &thing, NULL);
-    assert_int_equal(tw_sched_key_get(sched, "k", 1, &task), 0);
+    assert_int_equal(tw_sched_key_get(sched, "k", 1, &task, sizeof task), 0);
     assert_int_equal(task.due_ns, 25 * ms);
     assert_ptr_equal(task.arg, &thing);
-    assert_int_equal(tw_sched_key_get(sched, "x", 1, &task), TW_EGONE);
+    assert_int_equal(tw_sched_key_get(sched, "x", 1, &task, sizeof task), TW_EGONE);
     assert_int_equal(tw_sched_key_remove(sched, "k", 1, &value), TW_CANCELLED);
     assert_ptr_equal(value, &thing);
-    assert_int_equal(tw_sched_key_get(sched, "k", 1, &task), TW_EGONE);
+    assert_int_equal(tw_sched_key_get(sched, "k", 1, &task, sizeof task), TW_EGONE);
     advance(sched, 100 * ms);
     assert_int_equal(calls, 0);
     tw_sched_free(sched);
@@ -125,10 +125,10 @@ static void set_anew_inside(struct tw_sched *sched, const struct tw_task *task)
     if (task->arg != &first_value)
         return;
     void *old = sched;
-    get_before = tw_sched_key_get(sched, "k", 1, &task_inside);
+    get_before = tw_sched_key_get(sched, "k", 1, &task_inside, sizeof task_inside);
     tw_sched_set_after(sched, "k", 1, 10 * ms, set_anew_inside, &second_value, &old);
     assert_null(old); /* the last call with the first value is still using it */
-    get_after = tw_sched_key_get(sched, "k", 1, &task_inside);
+    get_after = tw_sched_key_get(sched, "k", 1, &task_inside, sizeof task_inside);
 }
 
 static void a_key_set_anew_in_its_callback_runs_again(void **state)
@@ -221,7 +221,7 @@ static void keys_of_every_size_take_every_call(void **state)
         assert_int_equal(tw_sched_set_every(sched, long_key, sizes[i], &twice, note_the_key, NULL, &old), 0);
         assert_ptr_equal(old, long_key);
         assert_int_equal(tw_sched_key_move_after(sched, long_key, sizes[i], (10 + i) * ms), 0);
-        assert_int_equal(tw_sched_key_get(sched, long_key, sizes[i], &task), 0);
+        assert_int_equal(tw_sched_key_get(sched, long_key, sizes[i], &task, sizeof task), 0);
         assert_int_equal(task.due_ns, (10 + i) * ms);
         assert_int_equal(task.left, 1);
     }
@@ -235,7 +235,7 @@ static void keys_of_every_size_take_every_call(void **state)
 static uint32_t line_of(struct tw_sched *sched, size_t size)
 {
     struct tw_task task;
-    assert_int_equal(tw_sched_key_get(sched, long_key, size, &task), 0);
+    assert_int_equal(tw_sched_key_get(sched, long_key, size, &task, sizeof task), 0);
     return (uint32_t)task.id & ((1u << TW__SCHED_INDEX_BITS) - 1);
 }
 
@@ -314,7 +314,7 @@ static void a_key_may_begin_and_cease_to_repeat(void **state)
         assert_int_equal(seen[1].period_ns, anew_repeats ? 10 * ms : 0);
         tw_sched_set_every(sched, long_key, size, &thrice, log_call, NULL, NULL);
         tw_sched_set_after(sched, long_key, size, ms, log_call, NULL, NULL);
-        assert_int_equal(tw_sched_key_get(sched, long_key, size, &task), 0);
+        assert_int_equal(tw_sched_key_get(sched, long_key, size, &task, sizeof task), 0);
         assert_int_equal(task.period_ns, 0);
         assert_int_equal(task.left, 0);
         advance(sched, 1000 * ms);
@@ -353,13 +353,13 @@ static void a_stale_id_of_one_kind_finds_no_task_of_the_other(void **state)
     uint64_t plain;
     for (int round = 0; round < 3; round++) {
         assert_int_equal(tw_sched_set_after(sched, "k", 1, ms, log_call, NULL, NULL), 0);
-        assert_int_equal(tw_sched_key_get(sched, "k", 1, &task), 0);
+        assert_int_equal(tw_sched_key_get(sched, "k", 1, &task, sizeof task), 0);
         assert_int_equal(tw_sched_after(sched, ms, log_call, NULL, &plain), 0);
         assert_int_not_equal(plain, task.id);
         assert_int_equal(tw_sched_cancel(sched, task.id), TW_CANCELLED);
         tw_sched_next(sched); /* takes it out of the wheel */
         assert_int_equal(tw_sched_cancel(sched, task.id), TW_GONE);
-        assert_int_equal(tw_sched_get(sched, plain, &task), 0);
+        assert_int_equal(tw_sched_get(sched, plain, &task, sizeof task), 0);
         assert_int_equal(tw_sched_cancel(sched, plain), TW_CANCELLED);
         tw_sched_next(sched);
     }

@@ -68,12 +68,12 @@ static void use_keys(struct tw_sched *sched, int i)
     char key[60];
     snprintf(key, sizeof key, "a key that has no room beside its task: %d", i);
     int set = tw_sched_set_after(sched, key, strlen(key), 60 * ms, log_call, NULL, NULL);
-    int got = tw_sched_key_get(sched, key, strlen(key), &before);
+    int got = tw_sched_key_get(sched, key, strlen(key), &before, sizeof before);
     assert_true(set == 0 ? got == 0 : set == TW_ENOMEM);
     int repeats = tw_sched_set_every(sched, key, strlen(key), &every, log_call, &every, NULL);
     assert_true(repeats == 0 || repeats == TW_ENOMEM);
     if (got == 0 && repeats == TW_ENOMEM) { /* then nothing has changed */
-        assert_int_equal(tw_sched_key_get(sched, key, strlen(key), &task), 0);
+        assert_int_equal(tw_sched_key_get(sched, key, strlen(key), &task, sizeof task), 0);
         assert_true(task.due_ns == before.due_ns && task.arg == before.arg);
         assert_true(task.period_ns == before.period_ns && task.left == before.left);
     }

@@ -64,7 +64,7 @@ static bool make_key_call(struct tw_sched *sched, int n)
         tw_sched_key_remove(sched, "k", 1, NULL);
         return true;
     case 19:
-        tw_sched_key_get(sched, "k", 1, &task);
+        tw_sched_key_get(sched, "k", 1, &task, sizeof task);
         return true;
     case 20:
         tw_sched_key_count(sched);
@@ -93,7 +93,7 @@ static bool make_whole_call(struct tw_sched *sched, int n)
         tw_sched_next(sched);
         return true;
     case 25:
-        tw_sched_stats(sched, &stats);
+        tw_sched_stats(sched, &stats, sizeof stats);
         return true;
     case 26:
         tw_sched_late_percentile(sched, 0.5);
@@ -142,7 +142,7 @@ static bool make_call(struct tw_sched *sched, int n)
         tw_sched_move_at(sched, 1, 1);
         return true;
     case 9:
-        tw_sched_get(sched, 1, &task);
+        tw_sched_get(sched, 1, &task, sizeof task);
         return true;
     case 10:
         tw_sched_run(sched, 1);
@@ -193,8 +193,8 @@ static void pointers_are_not_null_but_where_a_label_says_so(void **state)
     assert_dies(tw_sched_after(virtual_sched(), 1, NULL, NULL, NULL), "fn != ");
     assert_dies(tw_sched_every(virtual_sched(), &every, NULL, NULL, NULL), "fn != ");
     assert_dies(tw_sched_every(virtual_sched(), NULL, nop, NULL, NULL), "every != ");
-    assert_dies(tw_sched_get(virtual_sched(), 1, NULL), "seen != ");
-    assert_dies(tw_sched_stats(virtual_sched(), NULL), "stats != ");
+    assert_dies(tw_sched_get(virtual_sched(), 1, NULL, 0), "seen != ");
+    assert_dies(tw_sched_stats(virtual_sched(), NULL, 0), "stats != ");
     assert_dies(tw_sched_forecast(virtual_sched(), 1, 1, NULL), "counts != ");
     assert_dies(tw_sched_prometheus(virtual_sched(), NULL, NULL), "emit != ");
 }
@@ -212,8 +212,8 @@ static void a_key_of_some_size_has_bytes(void **state)
     assert_dies(tw_sched_key_move_at(virtual_sched(), NULL, 1, 1), "key != ");
     assert_dies(tw_sched_key_move_after(virtual_sched(), NULL, 1, 1), "key != ");
     assert_dies(tw_sched_key_remove(virtual_sched(), NULL, 1, NULL), "key != ");
-    assert_dies(tw_sched_key_get(virtual_sched(), NULL, 1, &task), "key != ");
-    assert_dies(tw_sched_key_get(virtual_sched(), "k", 1, NULL), "seen != ");
+    assert_dies(tw_sched_key_get(virtual_sched(), NULL, 1, &task, sizeof task), "key != ");
+    assert_dies(tw_sched_key_get(virtual_sched(), "k", 1, NULL, 0), "seen != ");
 }
 
 static void ask_for_percentile(double share)

@@ -247,7 +247,7 @@ static void look(const struct entry *entry)
     struct tw_task seen;
     if (!keyed(entry))
         return;
-    int error = tw_sched_key_get(world.sched, key_of(entry), key_size(entry), &seen);
+    int error = tw_sched_key_get(world.sched, key_of(entry), key_size(entry), &seen, sizeof seen);
     expect(error == (entry->alive ? 0 : TW_EGONE), "a get gave the wrong answer");
     if (error == 0 && !entry->running)
         expect(seen.due_ns == entry->due_ns && seen.arg == entry->value && seen.key_size == key_size(entry) &&
@@ -385,7 +385,7 @@ static void check_nothing_is_overdue(void)
 static void check_counts(void)
 {
     struct tw_sched_stats stats;
-    tw_sched_stats(world.sched, &stats);
+    tw_sched_stats(world.sched, &stats, sizeof stats);
     expect(stats.fired == world.fired && stats.added == world.added, "fired or added is wrong");
     expect(stats.cancelled == world.cancelled && stats.handed == world.handed, "cancelled or handed is wrong");
     expect(stats.moved == world.moved && stats.again == world.again, "moved or again is wrong");

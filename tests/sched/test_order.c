@@ -149,7 +149,7 @@ static void note_sent(void *arg, struct tw_sched *sched, uint64_t id)
 {
     struct tw_task task;
     (void)arg;
-    assert_int_equal(tw_sched_get(sched, id, &task), 0);
+    assert_int_equal(tw_sched_get(sched, id, &task, sizeof task), 0);
     sent_tick[sent_count++] = (task.due_ns + ms - 1) / ms;
 }
 

@@ -59,6 +59,8 @@ static void a_period_shorter_than_a_tick_is_refused(void **state)
     assert_int_equal(tw_sched_set_every(sched, "k", 1, &every, log_call, NULL, NULL), TW_EINVAL);
     every = (struct tw_every){.period_ns = ms, .missed = (enum tw_missed)3};
     assert_int_equal(tw_sched_every(sched, &every, log_call, NULL, NULL), TW_EINVAL);
+    every = (struct tw_every){.period_ns = ms, .reserved[1] = 1};
+    assert_int_equal(tw_sched_every(sched, &every, log_call, NULL, NULL), TW_EINVAL);
     assert_int_equal(tw_sched_pending(sched), 0);
     tw_sched_free(sched);
 }

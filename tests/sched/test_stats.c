@@ -18,6 +18,53 @@ static void a_virtual_clock_does_not_go_back_and_others_are_not_moved(void **sta
     tw_sched_free(real);
 }
 
+static bool all_are(const unsigned char *bytes, size_t n, unsigned char value)
+{
+    while (n > 0 && bytes[n - 1] == value)
+        n--;
+    return n == 0;
+}
+
+enum { HELD = 0xa5 }; /* in each byte before the call */
+
+/* A struct of `known` bytes is in the first `size` bytes of `mine`. The bytes after these are as they were. */
+static void assert_filled(const unsigned char *mine, size_t room, size_t size, const void *whole, size_t known)
+{
+    size_t both = size < known ? size : known;
+    assert_memory_equal(mine, whole, both);
+    assert_true(all_are(mine + both, size - both, 0));
+    assert_true(all_are(mine + size, room - size, HELD));
+}
+
+/* A program that is older than the library has a shorter struct. A program that is newer has a longer one. */
+static void the_caller_says_the_size_of_its_struct(void **state)
+{
+    (void)state;
+    struct {
+        struct tw_sched_stats stats;
+        struct tw_task task;
+    } mine;
+    struct tw_sched *sched = sched_of((struct tw_sched_options){.shards = 1});
+    struct tw_task task;
+    tw_sched_set_after(sched, "k", 1, 5 * ms, log_call, &mine, NULL);
+    assert_int_equal(tw_sched_key_get(sched, "k", 1, &task, sizeof task), 0);
+    struct tw_sched_stats stats = stats_of(sched);
+    for (size_t size = 0; size <= sizeof mine; size++) {
+        memset(&mine, HELD, sizeof mine);
+        tw_sched_stats(sched, &mine.stats, size);
+        assert_filled((unsigned char *)&mine, sizeof mine, size, &stats, sizeof stats);
+    }
+    for (size_t size = 0; size <= sizeof mine; size++) {
+        struct tw_task *mine_too = (struct tw_task *)(void *)&mine;
+        memset(&mine, HELD, sizeof mine);
+        assert_int_equal(size % 2 ? tw_sched_get(sched, task.id, mine_too, size)
+                                  : tw_sched_key_get(sched, "k", 1, mine_too, size),
+                         0);
+        assert_filled((unsigned char *)&mine, sizeof mine, size, &task, sizeof task);
+    }
+    tw_sched_free(sched);
+}
+
 static void next_is_the_time_of_the_next_work(void **state)
 {
     (void)state;
@@ -168,6 +215,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_virtual_clock_does_not_go_back_and_others_are_not_moved),
+        cmocka_unit_test(the_caller_says_the_size_of_its_struct),
         cmocka_unit_test(next_is_the_time_of_the_next_work),
         cmocka_unit_test(late_and_slow_callbacks_are_told_and_counted),
         cmocka_unit_test(a_point_that_has_passed_is_late_from_its_filing_on),

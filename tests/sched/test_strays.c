@@ -18,7 +18,7 @@ static int set(struct tw_sched *sched, uint32_t key, uint64_t delay_ns, void *va
 static uint64_t id_of(struct tw_sched *sched, uint32_t key)
 {
     struct tw_task task;
-    assert_int_equal(tw_sched_key_get(sched, &key, sizeof key, &task), 0);
+    assert_int_equal(tw_sched_key_get(sched, &key, sizeof key, &task, sizeof task), 0);
     return task.id;
 }
 
@@ -57,7 +57,8 @@ static void one_thread_has_one_wheel_however_many_keys_it_sets(void **state)
     for (uint32_t key = 0; key < 2 * MARKED; key++)
         assert_int_equal(set(sched, key, 100 * ms, NULL), 0);
     for (uint32_t key = 0; key < 3 * MARKED; key++)
-        assert_int_equal(tw_sched_key_get(sched, &key, sizeof key, &task), key < 2 * MARKED ? 0 : TW_EGONE);
+        assert_int_equal(tw_sched_key_get(sched, &key, sizeof key, &task, sizeof task),
+                         key < 2 * MARKED ? 0 : TW_EGONE);
     assert_int_equal(tw__sched_made(sched), 1);
     assert_int_equal(sched->strays > MARKED, true); /* three quarters of them, if a second thread comes */
     assert_false(sched->wide);
@@ -212,7 +213,8 @@ static void without_memory_for_the_bits_strays_are_found_all_the_same(void **sta
     requests_left = 0;
     for (uint32_t key = 0; key < 2 * FEW; key++) {
         struct tw_task task;
-        assert_int_equal(tw_sched_key_get(sched, &key, sizeof key, &task), key < FEW ? 0 : TW_EGONE);
+        assert_int_equal(tw_sched_key_get(sched, &key, sizeof key, &task, sizeof task),
+                         key < FEW ? 0 : TW_EGONE);
     }
     requests_left = 1000000;
     assert_true(sched->wide);
@@ -262,7 +264,8 @@ static unsigned locks_of_the_first_shard(struct tw_sched *sched)
     locks = 0;
     watched = &sched->shard[0]->lock;
     for (unsigned i = 0; i < elsewhere_count; i++)
-        assert_int_equal(tw_sched_key_get(sched, &elsewhere[i], sizeof elsewhere[i], &task), TW_EGONE);
+        assert_int_equal(tw_sched_key_get(sched, &elsewhere[i], sizeof elsewhere[i], &task, sizeof task),
+                         TW_EGONE);
     watched = NULL;
     return locks;
 }

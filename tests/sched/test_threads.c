@@ -181,7 +181,7 @@ static void *produce(void *arg)
         else if (choice < 98)
             move(self);
         else if (choice == 98)
-            tw_sched_stats(sched, &stats);
+            tw_sched_stats(sched, &stats, sizeof stats);
         else if (rng_below(&self->rng, 20) == 0)
             tw_sched_forecast(sched, 1000000, 20, counts);
         else if (rng_below(&self->rng, 50) == 0)
@@ -261,7 +261,7 @@ static void check_tickets(void)
 static void check_stats(uint64_t *fired)
 {
     struct tw_sched_stats stats;
-    tw_sched_stats(sched, &stats);
+    tw_sched_stats(sched, &stats, sizeof stats);
     if (stats.pending != 0 || stats.running != 0 || stats.keys != 0)
         fail("something is left after the stop");
     if (stats.added + stats.again != stats.fired + stats.cancelled + stats.handed)

@@ -422,7 +422,7 @@ static bool is_stopping(struct tw_store *store)
 static bool is_lost(struct tw_store *store)
 {
     struct tw_store_stats stats;
-    tw_store_stats(store, &stats);
+    tw_store_stats(store, &stats, sizeof stats);
     return is_stopping(store) && !stats.running;
 }
 

@@ -166,11 +166,12 @@ static void change(struct tw_store *store)
 {
     uint64_t id = 153, other = 999;
     struct tw_delayed task = {.queue = "q", .id = &id, .id_size = sizeof id, .due_ms = 5};
-    struct tw_store_change changes[3] = {{TW_STORE_PUT, task, 0, 0}, {TW_STORE_MOVE, task, TW_STORE_GT, 0}};
+    struct tw_store_change changes[3] = {{.verb = TW_STORE_PUT, .task = task},
+                                         {.verb = TW_STORE_MOVE, .task = task, .conditions = TW_STORE_GT}};
     sqlite3 *db;
     check(store, tw_store_put(store, &task, TW_STORE_LT));
     check(store, tw_store_move_at(store, "q", &id, sizeof id, 7, 0));
-    changes[2] = (struct tw_store_change){TW_STORE_CANCEL, task, 0, 0};
+    changes[2] = (struct tw_store_change){.verb = TW_STORE_CANCEL, .task = task};
     task.id = &other;
     changes[0].task = task;
     check(store, tw_store_apply(store, changes, 3));
@@ -223,7 +224,7 @@ static void run_on(struct tw_store *store)
     clock_pass(1);
     for (int i = 0; i < ROUNDS; i++)
         runner_idle(store);
-    tw_store_stats(store, &stats);
+    tw_store_stats(store, &stats, sizeof stats);
     check(store, tw_store_stop(store));
 }
 

@@ -87,7 +87,7 @@ int kept_of(struct calls *calls)
 struct tw_store_stats stats_of(struct tw_store *store)
 {
     struct tw_store_stats stats;
-    tw_store_stats(store, &stats);
+    tw_store_stats(store, &stats, sizeof stats);
     return stats;
 }
 

@@ -532,9 +532,9 @@ static bool is_quiet(struct tw_store *store, const bool *paused)
 static bool is_over(struct tw_store *store, const bool *paused)
 {
     struct tw_store_stats before, after;
-    tw_store_stats(store, &before);
+    tw_store_stats(store, &before, sizeof before);
     bool quiet = before.jobs == 0 && is_quiet(store, paused);
-    tw_store_stats(store, &after);
+    tw_store_stats(store, &after, sizeof after);
     return quiet && after.jobs == 0 && after.attempts == before.attempts;
 }
 

@@ -115,14 +115,14 @@ static void the_window_moves_on(void **state)
     put(store, "b", now_ms + 16 * MINUTE_MS);
     start_with(store, &calls);
     runner_idle(store);
-    tw_store_stats(store, &stats);
+    tw_store_stats(store, &stats, sizeof stats);
     assert_int_equal(stats.loaded, 1);
     clock_pass(6000);
     wait_for_calls(&calls, 1);
     wait_for_answers(store, 1);
     clock_pass(8 * MINUTE_MS);
     runner_idle(store);
-    tw_store_stats(store, &stats);
+    tw_store_stats(store, &stats, sizeof stats);
     assert_int_equal(stats.loaded, 1);
     assert_int_equal(stats.attempts, 1);
     clock_pass(8 * MINUTE_MS);

@@ -176,7 +176,7 @@ static void close_store(struct world *world)
     struct tw_store_stats stats = {0};
     pthread_t thread;
     if (world->store != NULL)
-        tw_store_stats(world->store, &stats);
+        tw_store_stats(world->store, &stats, sizeof stats);
     clock_halt();
     if (pthread_create(&thread, NULL, close_it, world->store) != 0)
         fail_life(world, "the system has no room for a thread");

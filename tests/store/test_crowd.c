@@ -151,7 +151,7 @@ static void run_tasks(struct child *child)
     tell(child, (struct note){.kind = NOTE_READY});
     while (!stats.running) { /* or until it is killed */
         any_moment(500);
-        tw_store_stats(child->store, &stats);
+        tw_store_stats(child->store, &stats, sizeof stats);
     }
     tell(child, (struct note){.kind = NOTE_RUNS});
     for (;;)

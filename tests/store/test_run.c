@@ -10,6 +10,7 @@
 #include <src/store/internal.h>
 #include <src/store/runner.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,7 +86,7 @@ static void lateness_is_counted_in_milliseconds(void **state)
     clock_pass(5);
     wait_for_answers(store, 2);
     assert_int_equal(calls.last.late_ms, 3);
-    tw_store_stats(store, &stats);
+    tw_store_stats(store, &stats, sizeof stats);
     assert_true(stats.running);
     assert_int_equal(stats.attempts, 2);
     assert_int_equal(stats.done, 2);
@@ -94,9 +95,30 @@ static void lateness_is_counted_in_milliseconds(void **state)
     assert_int_equal(stats.late_p50_ms, 0);
     assert_int_equal(stats.late_p99_ms, 3);
     assert_int_equal(tw_store_stop(store), 0);
-    tw_store_stats(store, &stats);
+    tw_store_stats(store, &stats, sizeof stats);
     assert_false(stats.running);
     assert_int_equal(stats.done, 0);
+}
+
+/* A program that is older than the library has a shorter struct. A program that is newer has a longer one. */
+static void the_caller_says_the_size_of_its_stats(void **state)
+{
+    enum { OLDER = offsetof(struct tw_store_stats, began_ms) };
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    calls_init(&calls);
+    start_with(store, &calls);
+    struct tw_store_stats stats, mine[2];
+    EVENTUALLY((stats = stats_of(store)).began_ms > 0);
+    memset(mine, 0xa5, sizeof mine);
+    tw_store_stats(store, mine, OLDER);
+    assert_true(mine[0].running);
+    assert_int_equal(mine[0].began_ms, UINT64_C(0xa5a5a5a5a5a5a5a5));
+    tw_store_stats(store, mine, sizeof stats + sizeof stats.began_ms);
+    assert_int_equal(mine[0].began_ms, stats.began_ms);
+    assert_memory_equal(mine + 1, &(uint64_t){0}, sizeof(uint64_t));
+    assert_int_equal(mine[1].began_ms, UINT64_C(0xa5a5a5a5a5a5a5a5));
+    assert_int_equal(tw_store_stop(store), 0);
 }
 
 static void a_job_has_all_that_the_put_gave(void **state)
@@ -1069,7 +1091,7 @@ static void missed_periods(void **state, enum tw_missed policy, int calls_expect
     runner_idle(store);
     assert_int_equal(attempts(store), calls_expected);
     struct tw_store_stats stats;
-    tw_store_stats(store, &stats);
+    tw_store_stats(store, &stats, sizeof stats);
     assert_int_equal(stats.skipped, policy == TW_MISSED_SKIP ? 11 : 0);
     assert_int_equal(stats.coalesced, missed);
     assert_int_equal(tw_store_stop(store), 0);
@@ -2038,6 +2060,7 @@ static void bad_options_are_refused(void **state)
     assert_string_equal(message(store), "queue NULL, all others, has a handler already");
     assert_int_equal(tw_store_start(store, &(struct tw_store_run){.flags = 2}), TW_EINVAL);
     assert_string_equal(message(store), "flags is '2': expected 0 to 1");
+    assert_int_equal(tw_store_start(store, &(struct tw_store_run){.reserved[0] = 7}), TW_EINVAL);
     assert_int_equal(tw_store_start(store, &(struct tw_store_run){.workers = 1025}), TW_EINVAL);
     assert_string_equal(message(store), "workers is '1025': expected 0, or 1 to 1024");
     assert_int_equal(tw_store_start(store, &(struct tw_store_run){.max_jobs = 65537}), TW_EINVAL);
@@ -2134,6 +2157,7 @@ int main(void)
         TEST_STOPPED(lateness_is_counted_in_milliseconds),
         TEST_STOPPED(lateness_counts_from_the_end_of_an_older_attempt),
         TEST_STOPPED(lateness_counts_from_a_filing_after_the_time),
+        TEST(the_caller_says_the_size_of_its_stats),
         TEST(a_job_has_all_that_the_put_gave),
         TEST_STOPPED(a_retry_comes_after_the_backoff_and_ends_with_the_tries),
         TEST_STOPPED(a_backoff_is_at_most_an_hour),

@@ -423,7 +423,7 @@ static void answers_wait_for_the_disk(void **state)
     faulty_disk(0, 0, false);
     hurry_for_answers(fixture->store, 3);
     EVENTUALLY(atomic_load(&errors.mended) == 1);
-    tw_store_stats(fixture->store, &stats);
+    tw_store_stats(fixture->store, &stats, sizeof stats);
     assert_true(stats.errors >= 6);
     assert_int_equal(tw_store_stop(fixture->store), 0);
     assert_int_equal(tw_store_count(fixture->store, "q", false), 0);

@@ -329,7 +329,7 @@ static void a_task_that_kills_its_process_dies(void **state)
     start_with(store, &calls);
     assert_string_equal(wait_for_calls(&calls, 1), "good/17");
     wait_for_answers(store, 1);
-    tw_store_stats(store, &stats);
+    tw_store_stats(store, &stats, sizeof stats);
     assert_int_equal(stats.died, 1);
     assert_int_equal(stats.lapsed, 2);
     assert_int_equal(stats.failed, 0);
@@ -706,7 +706,7 @@ static void a_flood_is_read_from_the_index(void **state)
     wait_for_calls(&calls, 25001);
     wait_for_answers(store_of(state), 25001);
     runner_idle(store_of(state)); /* it tells how many it has loaded before it sleeps */
-    tw_store_stats(store_of(state), &stats);
+    tw_store_stats(store_of(state), &stats, sizeof stats);
     assert_true(stats.loaded <= 2000);
     assert_int_equal(tw_store_stop(store_of(state)), 0);
     assert_int_equal(tw_store_count(store_of(state), "q", false), 0);

@@ -7,6 +7,7 @@
  */
 #include "src/wheel/internal.h"
 #include "tests/support/cmocka.h"
+#include "tests/support/level.h"
 #include "tests/support/random.h"
 
 #include <stdlib.h>
@@ -174,7 +175,7 @@ static void a_slot_that_is_refiled_is_looked_through(void **state)
     tw_wheel_add_at(wheel, &early, 1);
     assert_int_equal(tw_wheel_next_exact(wheel), 1);
     assert_ptr_equal(tw_wheel_poll(wheel, 1), &early);
-    for (uint64_t now = 1; tw_wheel_level(wheel, 1).draining == 0; now++)
+    for (uint64_t now = 1; level_info(wheel, 1).draining == 0; now++)
         assert_null(tw_wheel_poll(wheel, now));
     for (int i = 0; i < TIMERS; i++) {
         if (tw__wheel_filed_on(&timers[i]) == 0)
@@ -184,7 +185,7 @@ static void a_slot_that_is_refiled_is_looked_through(void **state)
         else
             tw_wheel_move_at(wheel, &timers[i], LATER);
     }
-    assert_int_equal(tw_wheel_level(wheel, 1).draining, tw_wheel_count(wheel));
+    assert_int_equal(level_info(wheel, 1).draining, tw_wheel_count(wheel));
     assert_int_equal(tw_wheel_next_exact(wheel), kept);
     expect_looks(wheel, TIMERS, 1);
 }

@@ -4,6 +4,7 @@
  * a wheel whose timers were cancelled answers as a wheel that never had them.
  */
 #include "tests/support/cmocka.h"
+#include "tests/support/level.h"
 #include "tests/support/random.h"
 
 enum { PRESETS = 6, ROUNDS = 200, TIMERS = 60, EMPTIED = 400 };
@@ -46,7 +47,7 @@ static void expect_same(struct tw_wheel *wheel, struct tw_wheel *fresh)
     assert_int_equal(tw_wheel_next_bound(wheel), tw_wheel_next_bound(fresh));
     assert_int_equal(tw_wheel_next_bound(wheel), tw_wheel_next_bound(fresh)); /* and from memory */
     for (uint32_t level = 0; level < tw_wheel_levels(fresh); level++)
-        assert_int_equal(tw_wheel_level(wheel, level).occupied, tw_wheel_level(fresh, level).occupied);
+        assert_int_equal(level_info(wheel, level).occupied, level_info(fresh, level).occupied);
     assert_null(tw_wheel_check(wheel));
 }
 
@@ -170,10 +171,10 @@ static void a_slot_may_be_emptied_while_it_is_refiled(void **state)
         if (exact)
             assert_int_equal(tw_wheel_next_exact(wheel), 1300);
         assert_null(tw_wheel_poll(wheel, 520));
-        assert_true(tw_wheel_level(wheel, 1).draining > 0);
+        assert_true(level_info(wheel, 1).draining > 0);
         for (int i = 0; i < EMPTIED; i++)
             assert_true(tw_wheel_cancel(wheel, &passing[i]));
-        assert_int_equal(tw_wheel_level(wheel, 1).draining, 0);
+        assert_int_equal(level_info(wheel, 1).draining, 0);
         assert_null(tw_wheel_check(wheel));
         if (exact)
             assert_int_equal(tw_wheel_next_exact(wheel), 4000);

@@ -6,6 +6,7 @@
 #include "tests/support/cmocka.h"
 
 #include "tests/support/dies.h"
+#include "tests/support/level.h"
 #include <wheel/private.h>
 
 static struct tw_wheel *wheel, *other;
@@ -191,9 +192,9 @@ static void a_level_and_a_slot_have_to_be_there(void **state)
 {
     uint32_t levels = tw_wheel_levels(wheel);
     (void)state;
-    assert_dies(tw_wheel_level(wheel, levels), "level < w->levels");
+    assert_dies(level_info(wheel, levels), "level < w->levels");
     assert_dies(tw_wheel_slot_count(wheel, levels, 0), "level < w->levels");
-    assert_dies(tw_wheel_slot_count(wheel, 0, tw_wheel_level(wheel, 0).slots), "slot < w->ring[level].count");
+    assert_dies(tw_wheel_slot_count(wheel, 0, level_info(wheel, 0).slots), "slot < w->ring[level].count");
 }
 
 static int visit_nothing(void *arg, struct tw_timer *visited)
@@ -242,7 +243,8 @@ static void null_is_no_wheel_to_look_at(void **state)
     assert_dies(tw_wheel_visit_until(NULL, 1, visit_nothing, NULL), "tour->wheel != ");
     assert_dies(tw__wheel_visit_budget(NULL, 1, &budget, visit_nothing, NULL), "tour->wheel != ");
     assert_dies(tw_wheel_levels(NULL), "w != ");
-    assert_dies(tw_wheel_level(NULL, 0), "w != ");
+    assert_dies(level_info(NULL, 0), "w != ");
+    assert_dies(tw_wheel_level(wheel, 0, NULL, 0), "info != ");
     assert_dies(tw_wheel_slot_count(NULL, 0, 0), "w != ");
     assert_dies(tw_wheel_check(NULL), "w != ");
     assert_dies(tw_wheel_dump(NULL, emit_nothing, NULL), "w != ");

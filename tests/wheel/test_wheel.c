@@ -3,6 +3,7 @@
  * A test for each call of wheel.h, and of private.h of the wheel.
  */
 #include "tests/support/cmocka.h"
+#include "tests/support/level.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -896,7 +897,7 @@ static void visit_until_does_not_look_at_a_slot_being_refiled_that_starts_later(
     for (int i = 0; i < PAGE_TIMERS; i++)
         tw_wheel_add_at(wheel, &page[i], 5120);
     assert_null(tw_wheel_poll(wheel, 4700));
-    assert_in_range(tw_wheel_level(wheel, 1).draining, 1, PAGE_TIMERS - 1);
+    assert_in_range(level_info(wheel, 1).draining, 1, PAGE_TIMERS - 1);
     assert_int_equal(visited_with_page_closed(wheel, 5119, page), 0);
     assert_int_equal(visited_until(wheel, 5120), PAGE_TIMERS);
     empty(wheel);
@@ -978,7 +979,7 @@ static void a_timer_may_be_copied_on_every_level_first_between_or_last(void **st
                 int count = which == 3 ? 1 : 3; /* at the fourth time the timer is alone in its slot */
                 uint64_t deadline = shapes[s].level[l].span * 2 + 5;
                 add_all(wheel, timers, count, deadline);
-                assert_int_equal(tw_wheel_level(wheel, l).filed, count);
+                assert_int_equal(level_info(wheel, l).filed, count);
                 relocate(&timers[which % 3]);
                 assert_null(tw_wheel_check(wheel));
                 assert_null(tw_wheel_poll(wheel, deadline - 1));
@@ -997,7 +998,7 @@ static void timers_may_be_copied_while_their_slot_is_refiled(void **state)
     add_all(wheel, timers, 100, 5120);
     for (uint64_t now = 4600; now < 4740; now += 20) {
         assert_null(tw_wheel_poll(wheel, now));
-        assert_int_equal(tw_wheel_level(wheel, 1).draining > 0, now > 4608 && now < 4708);
+        assert_int_equal(level_info(wheel, 1).draining > 0, now > 4608 && now < 4708);
         for (int i = 99; i >= 0; i--)
             relocate(&timers[i]);
         assert_null(tw_wheel_check(wheel));
@@ -1083,7 +1084,7 @@ static void levels_tell_where_the_timers_are(void **state)
             assert_null(tw_wheel_poll(wheel, now));
             uint64_t found = 0;
             for (uint32_t l = 0; l < tw_wheel_levels(wheel); l++) {
-                struct tw_level_info info = tw_wheel_level(wheel, l);
+                struct tw_level_info info = level_info(wheel, l);
                 uint64_t in_slots = 0, occupied = 0;
                 for (uint32_t s = 0; s < info.slots; s++) {
                     in_slots += tw_wheel_slot_count(wheel, l, s);
