@@ -3,6 +3,7 @@
  * Which shapes are valid, and the message for each invalid shape.
  */
 #include "tests/support/cmocka.h"
+#include "tests/support/level.h"
 
 static void every_preset_is_valid(void **state)
 {
@@ -33,8 +34,8 @@ static void no_geometry_is_the_default(void **state)
     assert_int_equal(tw_wheel_init(&wheel, memory, sizeof memory, NULL, 7), 0);
     assert_int_equal(tw_wheel_levels(wheel), standard.levels);
     for (uint32_t level = 0; level < standard.levels; level++) {
-        assert_int_equal(tw_wheel_level(wheel, level).slots, standard.level[level].slots);
-        assert_int_equal(tw_wheel_level(wheel, level).span, standard.level[level].span);
+        assert_int_equal(level_info(wheel, level).slots, standard.level[level].slots);
+        assert_int_equal(level_info(wheel, level).span, standard.level[level].span);
     }
     assert_int_equal(tw_wheel_range(wheel), UINT64_MAX);
     tw_wheel_fini(wheel);
