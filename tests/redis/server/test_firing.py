@@ -675,7 +675,8 @@ def test_a_task_may_have_its_own_tries_and_waits(r):
     add(r, "slow", "AT", due, "TRIES", 2, "BACKOFF", HOUR, 1, HOUR, "JITTER", 0, target="wrong")
     wait_until(lambda: task(r, "s", "slow")["attempt"] == 1)
     assert task(r, "s", "slow")["next"] >= due + HOUR // 2
-    r.execute_command("DEBUG", "RELOAD")  # The wait is over then, and the second try the last one.
+    r.execute_command("DEBUG", "RELOAD")  # The wait goes on then, and the second try is the last one.
+    wait_until(lambda: r.execute_command("TW.PROMOTE", "s", "ALL") == 1)
     assert [(dead.id, dead.attempts) for dead in wait_dead(r, "s", 3)][2:] == [("slow", 2)]
 
 

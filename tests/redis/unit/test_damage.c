@@ -130,7 +130,7 @@ static void garbage_is_refused_or_read_as_something_in_order(void **state)
 /* Chunks of one task, as they were written before format 1: by the first numbers, 1 to 3. */
 static void a_chunk_of_another_format_is_refused(void **state)
 {
-    static const char whole[] = "e\0\0\2\0\0\3out\0\0\0\0\0\5\0\1a\5\2\1f\1v";
+    static const char whole[] = "e\0\0\2\0\0\3out\0\0\0\0\0\0\5\0\1a\5\2\1f\1v";
     static const struct {
         struct tw__redis_bytes bytes;
         uint64_t format;
@@ -161,8 +161,8 @@ static void a_chunk_of_another_format_is_refused(void **state)
 static int read_two(bool list, char flags, struct tw__redis_bytes other)
 {
     const struct tw__redis_bytes parts[] = {
-        {"e\0\0\0\0\0\1a\0\0\0\0\0\5\0\1x\5\2\1f\1v", 23},
-        list ? (struct tw__redis_bytes){"\1\1\0\0\0\1a\0\0\0\0\0", 12} : (struct tw__redis_bytes){"\0", 1},
+        {"e\0\0\0\0\0\1a\0\0\0\0\0\0\5\0\1x\5\2\1f\1v", 24},
+        list ? (struct tw__redis_bytes){"\1\1\0\0\0\1a\0\0\0\0\0\0", 13} : (struct tw__redis_bytes){"\0", 1},
         {"\0", 1},
         {&flags, 1},
         {"\2xy", 3},
@@ -203,7 +203,7 @@ static void a_task_of_a_chunk_may_share_a_payload_that_was_read(void **state)
 /* A task beyond the limit would get a copy of the payload. */
 static void a_chunk_gives_a_payload_no_more_users_than_it_may_have(void **state)
 {
-    static const char first[] = "e\0\0\0\0\0\1a\0\0\0\0\0\5\0\1x\5\2\1f\1v";
+    static const char first[] = "e\0\0\0\0\0\1a\0\0\0\0\0\0\5\0\1x\5\2\1f\1v";
     enum { FIRST = sizeof first - 1, EACH = 11 };
     char bytes[FIRST + EACH * TW__REDIS_USERS_MAX + 1];
     (void)state;
@@ -234,6 +234,7 @@ enum {
     FACTOR,
     MAX_MS,
     JITTER,
+    WAIT, /* 0: none, and no time of the next try */
     DUE,
     FLAGS,
     STAGE, /* to ERROR: if the flags say that the task has a life */
@@ -253,7 +254,7 @@ enum {
 
 static bool is_there(const uint64_t *field, unsigned k, bool again)
 {
-    if (again && k >= KIND && k <= JITTER)
+    if (again && k >= KIND && k <= WAIT)
         return false; /* a route is defined once */
     if (k == TARGET)
         return field[KIND] != TW__REDIS_WORKERS;
@@ -349,6 +350,7 @@ static const struct wrong cases_of_work[] = {
     {MAX_MS, CENTURY + 1, -1},
     {JITTER, 101, 1},
     {JITTER, 102, -1},
+    {WAIT, CENTURY + 1, -1},
     {FLAGS, 0xF3, 1},
     {FLAGS, 0xF4, -1},
     {FLAGS, 0x27, -1},
