@@ -462,10 +462,12 @@ static int put_new(struct tw__store_db *db, struct tw_store_change *changes, boo
     return error;
 }
 
-/* Returns whether PUT_NEW pays for n changes. A caller may have limited the variables of its connection. */
-static bool pays(struct tw__store_db *db, size_t n)
+/* Returns whether PUT_NEW pays for n changes. SQLite copies the pages that a statement changes, and what
+ * goes beyond 64 KiB into a file, unless temp_store is MEMORY. A connection of ours has set that. */
+static bool pays(const struct tw__store_db *db, size_t n)
 {
-    return n >= NEW_LEAST && sqlite3_limit(db->db, SQLITE_LIMIT_VARIABLE_NUMBER, -1) >= 1 + 5 * TW__STORE_NEW;
+    bool ours = db->busy_ms > 0;
+    return ours && n >= NEW_LEAST;
 }
 
 /* Makes the first changes by PUT_NEW, as long as they are alike and their tasks are new. Returns how many it

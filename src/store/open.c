@@ -203,7 +203,7 @@ int tw__store_open(struct tw__store_db *db, const char *path, const struct tw_st
         char settings[160];
         sqlite3_snprintf(sizeof settings, settings,
                          "PRAGMA synchronous=%s; PRAGMA cache_size=-%d; PRAGMA wal_autocheckpoint=%d;"
-                         "PRAGMA journal_size_limit=%d",
+                         "PRAGMA journal_size_limit=%d; PRAGMA temp_store=MEMORY",
                          options->flags & TW_STORE_LAZY ? "NORMAL" : "FULL", CACHE_KIB, CHECKPOINT_PAGES,
                          TW__STORE_LOG_MAX);
         error = tw__store_db_exec(db, settings, "settings");

@@ -10,7 +10,7 @@
 static atomic_long memory_left, own_left, disk_left; /* 0: no fault; the fault comes when it goes from 1 to 0 */
 static atomic_bool memory_on, disk_on, happened, readonly;
 static atomic_int disk_code, disk_errno;
-static atomic_long syncs;
+static atomic_long syncs, temporary;
 
 /* Whether this is the n-th call. With `on` the count stays at 1, so all later calls fail too. */
 static bool fails(atomic_long *left, const atomic_bool *on)
@@ -60,6 +60,11 @@ void faulty_errno(int number)
 long faulty_syncs(void)
 {
     return atomic_exchange(&syncs, 0);
+}
+
+long faulty_temporary(void)
+{
+    return atomic_exchange(&temporary, 0);
 }
 
 bool faulty_happened(void)
@@ -165,6 +170,8 @@ static int open_file(sqlite3_vfs *vfs, sqlite3_filename name, sqlite3_file *file
     if (atomic_load(&readonly))
         flags = (flags & ~(SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE)) | SQLITE_OPEN_READONLY;
     int code = below->xOpen(below, name, file, flags, got);
+    if (flags & SQLITE_OPEN_DELETEONCLOSE)
+        atomic_fetch_add(&temporary, 1);
     if (file->pMethods == NULL)
         return code;
     more->own = file->pMethods;

@@ -28,6 +28,9 @@ void faulty_own_memory(long n, bool on);
 /* How many times a file was synced since the last of these calls. */
 long faulty_syncs(void);
 
+/* How many files of its own, which it deletes again, SQLite has opened since the last of these calls. */
+long faulty_temporary(void);
+
 /* Files are opened as if the user might only read them. */
 void faulty_readonly(bool on);
 

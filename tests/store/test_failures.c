@@ -529,6 +529,34 @@ static void a_lazy_store_syncs_when_it_is_flushed(void **state)
     }
 }
 
+/* ---- files of SQLite's own ------------------------------------------------------------------------------- */
+
+/* The pages that a statement of many rows changes do not go through a file in the system's folder for such
+ * files: that folder may be full, and most of the time of the puts was spent there. */
+static void many_puts_need_no_other_file(void **state)
+{
+    enum { TASKS = 1000, CALLS = 8 };
+    static struct tw_store_change changes[TASKS];
+    static char ids[TASKS][8], payload[1000];
+    struct fixture *fixture = *state;
+    faulty_temporary();
+    for (int call = 0; call < CALLS; call++) {
+        for (int i = 0; i < TASKS; i++) {
+            int number = i * 383 % TASKS * CALLS + call; /* each is between others, on another page */
+            size_t size = (size_t)snprintf(ids[i], sizeof ids[i], "%06d", number);
+            changes[i] = (struct tw_store_change){.verb = TW_STORE_PUT,
+                                                  .task = {.queue = "q",
+                                                           .id = ids[i],
+                                                           .id_size = size,
+                                                           .due_ms = (uint64_t)number + 1,
+                                                           .payload = payload,
+                                                           .payload_size = sizeof payload}};
+        }
+        assert_int_equal(tw_store_apply(fixture->store, changes, TASKS), 0);
+    }
+    assert_int_equal(faulty_temporary(), 0);
+}
+
 /* ---- shared commits -------------------------------------------------------------------------------------- */
 
 /* Six threads put while another connection holds the lock, so that five of them share a commit. The n-th write
@@ -600,6 +628,7 @@ int main(int count, char **arguments)
         TEST(a_file_that_cannot_be_written_is_refused),
         TEST(every_durable_call_syncs_before_it_returns),
         TEST(a_lazy_store_syncs_when_it_is_flushed),
+        TEST(many_puts_need_no_other_file),
         TEST(threads_that_share_a_commit_that_fails_are_told),
     };
     choose_tests(arguments);
