@@ -178,6 +178,24 @@ static void a_timer_pushed_back_takes_its_turn_when_its_old_place_comes_up(void 
     tw_wheel_free(wheel);
 }
 
+/* A move of a timer that is not pending files it behind the others too. */
+static void timers_of_one_delay_fire_in_the_order_of_filing(void **state)
+{
+    (void)state;
+    const uint64_t delay[] = {5, 400, 70000};
+    for (int i = 0; i < 3; i++) {
+        struct tw_wheel *wheel = wheel_of(NULL, 1000);
+        struct tw_timer timers[3] = {0};
+        assert_int_equal(tw_wheel_add_in(wheel, &timers[0], delay[i]), 0);
+        assert_int_equal(tw_wheel_add_in(wheel, &timers[1], delay[i]), 0);
+        assert_int_equal(tw_wheel_move_in(wheel, &timers[2], delay[i]), 0);
+        assert_null(tw_wheel_poll(wheel, 999 + delay[i]));
+        for (int k = 0; k < 3; k++)
+            assert_ptr_equal(tw_wheel_poll(wheel, 1000 + delay[i]), &timers[k]);
+        tw_wheel_free(wheel);
+    }
+}
+
 static void a_timer_moved_earlier_goes_behind_those_filed_before(void **state)
 {
     (void)state;
@@ -1146,6 +1164,7 @@ int main(void)
         cmocka_unit_test(moving_files_what_is_not_pending),
         cmocka_unit_test(moving_later_near_the_end_leaves_its_tick_no_work),
         cmocka_unit_test(a_timer_pushed_back_takes_its_turn_when_its_old_place_comes_up),
+        cmocka_unit_test(timers_of_one_delay_fire_in_the_order_of_filing),
         cmocka_unit_test(a_timer_moved_earlier_goes_behind_those_filed_before),
         cmocka_unit_test(a_move_inside_its_slot_leaves_the_timer_where_it_is),
         cmocka_unit_test(handing_out_a_timer_costs_a_unit_of_the_budget),
