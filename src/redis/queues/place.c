@@ -424,7 +424,7 @@ uint64_t tw__redis_place_next_after(const struct tw__redis_queues *queues, const
 {
     const struct tw__redis_route *route = tw__redis_route_of(queues, task);
     TW_ASSERT(!tw__redis_task_filed(task));
-    if (task->tries == 0 || tw__redis_place_next_try(route) <= now_ms)
+    if (task->tries == 0 || tw__redis_task_is_leased(task) || tw__redis_place_next_try(route) <= now_ms)
         return now_ms;
     uint64_t next_ms = tw__redis_place_next_try(route), most_ms = now_ms + 2 * route->wait_ms; /* its jitter */
     return next_ms < most_ms ? next_ms : most_ms;

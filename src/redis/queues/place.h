@@ -98,8 +98,9 @@ uint64_t tw__redis_place_next_try(const struct tw__redis_route *route);
  * already. */
 void tw__redis_place_set_wait(struct tw__redis_route *route, uint64_t wait_ms, uint64_t next_ms);
 /* The next try of the target of a task that it has refused, before the task was filed here; `now_ms` if the
- * wait is over. As another clock may have set this time, the task waits no longer than the last wait was.
- * Requires: the task is filed nowhere. */
+ * wait is over, or if a lease of the task has ended, as it then waits for no target. As another clock may have
+ * set this time, the task waits no longer than the last wait can have been, with its jitter. Requires: the
+ * task is filed nowhere. */
 uint64_t tw__redis_place_next_after(const struct tw__redis_queues *queues, const struct tw__redis_task *task,
                                     uint64_t now_ms);
 /* Ends the wait of a route: tw__redis_place_take() now takes the first task of its line, and then the other

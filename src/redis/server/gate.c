@@ -42,7 +42,8 @@ enum tw__redis_defer tw__redis_gate_refusal(struct tw__redis_bytes error)
         {"MASTERDOWN", TW__REDIS_DEFER_ROLE},
         {"CLUSTERDOWN", TW__REDIS_DEFER_SLOT},
         {"ERR Attempted to access a non local key", TW__REDIS_DEFER_SLOT},
-        {"ERR Can not execute a command", TW__REDIS_DEFER_SLOT}, /* "while the cluster is down" */
+        {"ERR Can not execute a command", TW__REDIS_DEFER_SLOT},       /* "while the cluster is down" */
+        {"ERR Can not execute a write command", TW__REDIS_DEFER_SLOT}, /* the same, and the node may read */
     };
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++)
         if (tw__redis_bytes_begin(error, refusals[i].beginning))

@@ -3,6 +3,7 @@
 over."""
 import pytest
 import redis
+from redis.crc import key_slot
 
 from harness import HOST, Raw, any_moment, in_order, now_ms, wait_replica_in_sync, wait_until
 from load import Reader, Shards, go_on, seeded
@@ -50,6 +51,23 @@ def test_one_client_library_finds_all_queues(fleet):
     assert sum(node.tw()["delivered"] for node in cluster.nodes) == len(TAGS)
     assert all(node.tw()["delivered"] for node in cluster.nodes), "the tags do not reach every node"
     client.close()
+
+
+@pytest.mark.parametrize("reads", ["no", "yes"])
+def test_a_cluster_that_is_down_costs_no_try(fleet, reads):
+    """A past bug: a node that may still read refuses writes with another text, and the task died."""
+    cluster = fleet.cluster(3, cluster_allow_reads_when_down=reads)
+    node, other_slot = cluster.owner("{a}"), key_slot(b"a") + 1
+    r = node.client()
+    r.config_set("tickwheel.deliver", "no")
+    r.execute_command("TW.SEND", "{a}:timeouts", "{a}:out", "x", "IN", 0, "TRIES", 1, "PAYLOAD", "f", "v")
+    r.execute_command("CLUSTER", "DELSLOTS", other_slot)
+    wait_until(lambda: cluster.state(node)["cluster_state"] == "fail")
+    r.config_set("tickwheel.deliver", "yes")
+    wait_until(lambda: node.tw()["deferred_slot"] + node.tw()["dead"] > 0)
+    assert (node.tw()["deferred_refused"], node.tw()["dead"]) == (0, 0)
+    r.execute_command("CLUSTER", "ADDSLOTS", other_slot)
+    wait_until(lambda: node.tw()["delivered"] == 1, node.tail)
 
 
 def test_no_node_takes_another_config_epoch_when_the_nodes_meet(fleet):

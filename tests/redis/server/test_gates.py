@@ -330,12 +330,12 @@ def test_a_tick_ends_at_its_budget_also_out_of_memory(server, r, maxmemory):
     r.config_set("tickwheel.tasks-per-tick", 10, "tickwheel.us-per-tick", 1000000)
     names = [f"t{i}" for i in range(300)]
     put_ready(r, "s", *names)
-    assert len(take(r, "s", count=300, lease=300)) == 300
     tap = Tap(server)
+    assert len(take(r, "s", count=300, lease=300)) == 300
     r.config_set("maxmemory", maxmemory)
     wait_until(lambda: server.tw()["lapsed"] == 300)
     r.config_set("maxmemory", 0)
-    assert len(tap.commands()) >= 30
+    assert len(tap.commands()) > 30  # One is of the take.
     tap.close()
 
 

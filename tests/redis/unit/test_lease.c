@@ -547,6 +547,28 @@ static void a_promoted_task_that_is_given_back_is_ready_everywhere(void **state)
     close_work();
 }
 
+/* The tries of a leased task come from RESTORE, or from a file that somebody has changed. */
+static void an_ended_lease_does_not_wait_for_a_target(void **state)
+{
+    (void)state;
+    open_work();
+    struct tw__redis_task *task = put_one(queue, "refused", START + 1, START), *taken = leased("taken", 9);
+    const uint64_t now = START + 10;
+    tw__redis_place_unfile(all, task);
+    tw__redis_place_unfile(all, taken);
+    task->tries = taken->tries = 2;
+    tw__redis_place_set_wait(tw__redis_route_of(all, task), 5000, now + 6000);
+    tw__redis_place_set_wait(tw__redis_route_of(all, taken), 5000, now + 6000);
+    assert_true(tw__redis_place_next_after(all, task, now) == now + 6000);
+    assert_true(tw__redis_place_next_after(all, taken, now) == now);
+    assert_true(tw__redis_place_next_after(all, task, now + 6000) == now + 6000);
+    tw__redis_place_set_wait(tw__redis_route_of(all, task), 5000, now + 10001);
+    assert_true(tw__redis_place_next_after(all, task, now) == now + 10000);
+    task->tries = 0;
+    assert_true(tw__redis_place_next_after(all, task, now) == now);
+    close_work();
+}
+
 /* A lease takes bytes for the time before it only if that is not the due time, and gives them back. */
 static void a_lease_knows_when_its_task_was_ready(void **state)
 {
@@ -1336,6 +1358,7 @@ int main(void)
         cmocka_unit_test(a_task_that_is_given_back_was_never_taken),
         cmocka_unit_test(a_second_attempt_that_is_given_back_leaves_the_first),
         cmocka_unit_test(a_promoted_task_that_is_given_back_is_ready_everywhere),
+        cmocka_unit_test(an_ended_lease_does_not_wait_for_a_target),
         cmocka_unit_test(a_lease_knows_when_its_task_was_ready),
         cmocka_unit_test(tasks_that_are_given_back_have_their_old_order),
         cmocka_unit_test(a_period_that_is_given_back_is_still_to_come),
