@@ -153,6 +153,8 @@ struct tw_level {
  *   - a = 0 is the textbook wheel, which refiles a whole slot at each round.
  *   - a = 1 leaves one slot of lookahead, over which the refiling is spread out.
  *
+ * Its members stay as they are in every 1.x, because the presets initialise them by their places.
+ *
  * Example:
  *     // a = 256 * 1 / 128 - 1 = 1: a slot of 128 ticks is refiled during the slot before it
  *     struct tw_geometry geometry = {

@@ -24,6 +24,8 @@ _Static_assert(sizeof(struct tw__link) == 16 && offsetof(struct tw__link, prev) 
 _Static_assert(sizeof(struct tw_timer) == 32 && offsetof(struct tw_timer, deadline) == 16, "the timer");
 _Static_assert(offsetof(struct tw_timer, hint) == 24, "the timer");
 _Static_assert(sizeof(struct tw_level) == 16 && offsetof(struct tw_level, span) == 8, "the level");
+_Static_assert(sizeof(struct tw_geometry) == 1032 && offsetof(struct tw_geometry, level) == 8, "the geometry");
+_Static_assert(offsetof(struct tw_geometry, overflow) == 4, "the geometry");
 
 /* The caller fills them in: their sizes stay, and new members take the places of reserved ones. */
 #define SIZE(name, last, at, size)                                                                             \

@@ -29,6 +29,11 @@ static void nothing(void *arg, struct tw_sched *sched, uint64_t id)
     (void)id;
 }
 
+static void do_nothing(void *arg)
+{
+    (void)arg;
+}
+
 void test_bad_options_are_refused(void **state)
 {
     (void)state;
@@ -45,6 +50,11 @@ void test_bad_options_are_refused(void **state)
     assert_int_equal(kind.executor(&executor, base, 0, &given), TW_EINVAL);
     assert_null(executor);
     assert_true(given.execute == nothing);
+    struct tw_executor_driver odd = {.wake = do_nothing, .close = do_nothing, .reserved[3] = 1};
+    given.execute = NULL;
+    assert_int_equal(tw_executor_new(&executor, 0, &given, &odd, NULL), TW_EINVAL);
+    assert_null(executor);
+    assert_true(given.execute == NULL);
     assert_true(is_empty());
 }
 

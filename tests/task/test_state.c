@@ -439,6 +439,11 @@ static void a_failure_is_the_first_one_at_least(void **state)
     assert_int_equal(tw__task_failure(2, 5), 1);
     assert_false(tw__task_failure_kills(2, 5, 2));
     assert_true(tw__task_failure_kills(2, 5, 1));
+    struct tw__task task = at(TW__TASK_TAKEN, once(), 400);
+    task.attempt = 3;
+    task.lapses = 5;
+    struct tw__task_outcome outcome = answer_with(task, TW__TASK_FAIL);
+    expect_filed(&outcome, 400, NOW + 100, 3);
 }
 
 /* lapse.1 to lapse.3, done.4 */

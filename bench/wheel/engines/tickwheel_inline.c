@@ -3,7 +3,7 @@
  * Tickwheel with the short paths compiled into the loops (src/wheel/wheel.h). The difference to `tickwheel` is
  * the cost of the calls.
  */
-#include "src/wheel/wheel.h"
+#include <wheel/wheel.h>
 
 #include "tickwheel.inc.h"
 
