@@ -383,25 +383,15 @@ class Judge(Belief):
                 after += self.after_put(deed, state)
             elif state is NO_TASK:
                 continue
-            elif state.behind and deed.kind in ("ack", "nack", "back", "touch"):
-                after += self.after_replaced(deed, state)
             elif deed.kind in ("cancel", "purge"):
                 after.append(NO_TASK)
             elif deed.kind in ("move", "replay"):
                 moved = self.moved(state, deed.about["at"])
                 after += [moved, *self.may_stand(moved, state)]
-            elif deed.kind == "ack" and self.may_hold(state, deed):
-                after.append(self.next_period(state))
-            elif deed.kind == "touch" and self.may_hold(state, deed):
-                # The next look tells the end of the lease. Without the touch the end may be the same, so nobody
-                # knows the length.
-                after.append(dataclasses.replace(state, begun=deed.about["attempt"], stage="leased", at=0,
-                                                 lapses=self.lapses_by(state, deed.about["attempt"]),
-                                                 lease=0, renewed=False, token=deed.about["token"]))
-            elif deed.kind == "nack" and self.may_hold(state, deed):
-                after += self.after_nack(deed, state)
-            elif deed.kind == "back" and state.stage != "dead" and self.may_hold(state, deed):
-                after.append(self.given_back(deed, state))
+            elif state.behind:
+                after += self.after_replaced(deed, state) + self.after_end_of_old(deed, state)
+            else:
+                after += self.after_answer(deed, state)
         if deed.kind == "back":
             before = [self.had_begun(deed, state) for state in before]
         self.put_state(deed.queue, deed.name, *(after if deed.kind == "put" else (*before, *after)))
@@ -424,6 +414,28 @@ class Judge(Belief):
         if old is NO_TASK or old.stage == "dead":
             return []
         return [behind_attempt(new, old.behind or old)]
+
+    def after_answer(self, deed, state):
+        """A worker has answered for the attempt that it has."""
+        if not self.may_hold(state, deed):
+            return []
+        attempt = deed.about["attempt"]
+        if deed.kind == "ack":
+            return [self.next_period(state)]
+        if deed.kind == "touch":
+            # The next look tells the end of the lease. Without the touch the end may be the same, so nobody
+            # knows the length.
+            return [dataclasses.replace(state, begun=attempt, stage="leased", at=0, lease=0, renewed=False,
+                                        lapses=self.lapses_by(state, attempt), token=deed.about["token"])]
+        if deed.kind == "nack":
+            return self.after_nack(deed, state)
+        return [self.given_back(deed, state)] if state.stage != "dead" else []
+
+    def after_end_of_old(self, deed, state):
+        """The attempt of the old task has lapsed, and a worker has taken the new one and answered for that."""
+        if state.behind.at_least > now_ms() + SLACK or deed.about["token"] in state.given:
+            return []
+        return self.after_answer(deed, dataclasses.replace(state, behind=None, at=0, order=None))
 
     def after_replaced(self, deed, state):
         """The attempt of the old task has ended, or has another end."""

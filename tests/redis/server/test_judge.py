@@ -155,6 +155,24 @@ def test_a_new_task_that_is_given_out_before_the_end_is_seen():
         history.ends_with(row("leased", DUE + 60000, "w2", DUE + 5))
 
 
+@pytest.mark.parametrize("token, fits", [("b", True), ("a", False)])
+def test_an_answer_without_a_reply_may_be_for_the_new_task(token, fits):
+    """The attempt of the old task has lapsed, and a blocked worker has taken the new one and failed."""
+    first, second = taken("a", "w1", 2.0), taken("b", "w2", 4.0)
+    second.due, second.payload = DUE + 5, "3"
+    about = {"due": DUE + 5, "attempt": 1, "token": token, "at": DUE + 5000, "dead": False, "error": "e"}
+    nack = Deed("4", "nack", "s", "t", about, sent=5.0)
+    seen = row("waiting", DUE + 5000, "w2", DUE + 5)
+    seen[seen.index("attempt") + 1], seen[seen.index("error") + 1] = 1, "e"
+    history = History(put(), replaced(first, BEHIND), nack, takes=[first, second])
+    if not fits:
+        with pytest.raises(AssertionError, match="is {"):
+            history.ends_with(seen)
+        return
+    state, = history.ends_with(seen)
+    assert (state.begun, state.behind, state.error) == (1, None, "e")
+
+
 def test_a_put_without_a_reply_may_have_met_an_attempt_or_not():
     first = taken("a", "w1", 2.0)
     for seen, behind in ((BEHIND, "a"), (row("ready", DUE + 5, "", DUE + 5), None)):
