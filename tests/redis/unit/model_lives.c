@@ -550,7 +550,9 @@ static void keep_times(struct room *room, struct ref *ref, struct tw__redis_task
                        hash_of_ref(room, ref), ref->task, how, model.now);
     ref->plan = plan;
     ref->task = found(room, ref);
+    bool lived = ref->lived; /* in its place it keeps its life, also one that tells nothing */
     become(ref, outcome);
+    ref->lived |= lived && !anew;
     if (anew) {
         ref->tries = 0;
         model_file(ref, outcome->task.next_ms);
