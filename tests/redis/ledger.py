@@ -184,7 +184,8 @@ class Belief:
     def take_of(self, queue, name, state):
         """The take that begins the next attempt of a task in this state, if anybody has told of it."""
         takes = self.takes.get((queue, name, state.due), {}).get(state.begun + 1, ())
-        return next((take for take in takes if take.token not in state.given), None)
+        takes = [take for take in takes if take.token not in state.given]
+        return next((take for take in takes if state.has_payload(take)), takes[0] if takes else None)
 
     # Changes of a task by itself
 
