@@ -217,8 +217,8 @@ static uint64_t late_from(unsigned task)
 }
 
 /* Takes a task at a millisecond of the run, until `to_ms`, at which the table brings it to this due time, with
- * this reply and so many missed periods. Returns whether there is one. A `next` that is known within bounds is
- * the first of them, or as late as it can be. */
+ * this reply and so many missed periods. Returns whether there is one. A `next` that is known within bounds may
+ * be as late as the take. */
 static bool take_task(unsigned task, enum tw__task_reply reply, uint64_t due_ms, uint64_t missed,
                       uint64_t to_ms)
 {
@@ -228,8 +228,7 @@ static bool take_task(unsigned task, enum tw__task_reply reply, uint64_t due_ms,
     for (unsigned late = 0; late <= (runs.most_ms[task] > is->next_ms); late++)
         for (uint64_t at_ms = runs.begin_ms; at_ms <= to_ms; at_ms++) {
             struct tw__task ready = *is;
-            if (late && at_ms > is->next_ms)
-                ready.next_ms = at_ms < runs.most_ms[task] ? at_ms : runs.most_ms[task];
+            ready.next_ms = late && at_ms > is->next_ms ? at_ms : is->next_ms;
             tw__task_change(&ready, &take, at_ms, &outcome);
             if (outcome.reply != reply || outcome.task.due_ms != due_ms || outcome.task.missed != missed)
                 continue;
