@@ -80,8 +80,7 @@ static void change_some(struct world *world)
     unsigned made = way_go(way, world->fixture->store, world->db, changes, n, results, back);
     expect(world, made == n, "a change fails");
     for (unsigned i = 0; i < n; i++)
-        expect_result(world, way, &changes[i], results[i],
-                      ledger_make(&world->ledger, &changes[i], tw_store_now()));
+        expect_result(world, way, &changes[i], results[i], ledger_make(&world->ledger, &changes[i]));
     if (back)
         world->ledger = before;
     world->changes += n;
@@ -118,8 +117,8 @@ static void write_failure(struct world *world, unsigned task)
                        -1, &statement, NULL);
     sqlite3_bind_int64(statement, 1, (sqlite3_int64)entry->dead_ms);
     sqlite3_bind_text(statement, 2, ledger_error(entry->error), -1, SQLITE_STATIC);
-    sqlite3_bind_int64(statement, 3, entry->task.attempt);
-    sqlite3_bind_int64(statement, 4, (sqlite3_int64)entry->task.next_ms);
+    sqlite3_bind_int64(statement, 3, entry->attempt);
+    sqlite3_bind_int64(statement, 4, (sqlite3_int64)entry->next_ms);
     sqlite3_bind_text(statement, 5, ledger_queue(task), -1, SQLITE_STATIC);
     sqlite3_bind_blob64(statement, 6, id, size, SQLITE_STATIC);
     expect(world, sqlite3_step(statement) == SQLITE_DONE, sqlite3_errmsg(world->db));
@@ -132,17 +131,16 @@ static void fail_one(struct world *world)
     unsigned task = (unsigned)draw(world, LEDGER_TASKS);
     struct entry *entry = &world->ledger.entry[task];
     world->doing = "an attempt that failed";
-    if (entry->task.stage != TW__TASK_FILED)
+    if (!entry->exists || entry->dead_ms != 0)
         return;
     entry->error = (unsigned)draw(world, 4);
-    entry->task.attempt++;
+    entry->attempt++;
     if (draw(world, 2) == 0) {
-        entry->task.stage = TW__TASK_BURIED;
         entry->dead_ms = tw_store_now() + draw(world, 3);
     } else {
-        entry->task.next_ms = tw_store_now() + draw(world, 1000);
+        entry->next_ms = tw_store_now() + draw(world, 1000);
     }
-    entry->place_ms = entry->task.next_ms;
+    entry->place_ms = entry->next_ms;
     write_failure(world, task);
 }
 
@@ -169,7 +167,7 @@ static void drain_one(struct world *world)
     int64_t n = tw_store_drain(world->fixture->store, ledger_queue(queue * LEDGER_IDS), take, &handed);
     expect(world, n == handed.n && handed.at == handed.n, "another number of tasks");
     for (unsigned i = 0; i < handed.n; i++)
-        world->ledger.entry[handed.task[i]].task.stage = TW__TASK_NONE;
+        world->ledger.entry[handed.task[i]].exists = false;
 }
 
 static void get_one(struct world *world)
@@ -180,9 +178,8 @@ static void get_one(struct world *world)
     const void *id = ledger_id(task, &size);
     int error = tw_store_get(world->fixture->store, ledger_queue(task), id, size, take, &handed);
     world->doing = "a get";
-    bool there = ledger_has(&world->ledger.entry[task]);
-    expect(world, error == (there ? 0 : TW_EGONE), tw_strerror(error));
-    expect(world, handed.at == there, "it does not show the task");
+    expect(world, error == (world->ledger.entry[task].exists ? 0 : TW_EGONE), tw_strerror(error));
+    expect(world, handed.at == world->ledger.entry[task].exists, "it does not show the task");
 }
 
 static void forecast_one(struct world *world)
@@ -205,45 +202,41 @@ static void forecast_one(struct world *world)
 
 /* ---- dead and waiting tasks ----------------------------------------------------------------------------- */
 
-/* The table does to a task, or to all of its queue in their order, as people ask. Returns to how many. */
-static int64_t do_some(struct world *world, unsigned task, bool all, bool dead,
-                       const struct tw__task_call *call)
-{
-    unsigned tasks[LEDGER_IDS] = {task}, n = 1;
-    int64_t done = 0;
-    if (all)
-        n = ledger_sort(&world->ledger, task / LEDGER_IDS, dead, tasks);
-    for (unsigned i = 0; i < n; i++)
-        done += ledger_do(&world->ledger, tasks[i], call, tw_store_now()).reply == TW__TASK_YES;
-    return done;
-}
-
 /* Dead tasks get new revisions in the order of their deaths. */
 static void replay_some(struct world *world)
 {
-    unsigned task = (unsigned)draw(world, LEDGER_TASKS);
+    unsigned task = (unsigned)draw(world, LEDGER_TASKS), tasks[LEDGER_IDS] = {task}, n;
     bool all = draw(world, 2) == 0;
-    struct tw__task_call call = {
-        .verb = TW__TASK_REPLAY, .timed = true, .at_ms = tw_store_now() + draw(world, 1000)};
+    uint64_t due_ms = tw_store_now() + draw(world, 1000);
     size_t size;
     const void *id = ledger_id(task, &size);
+    const struct entry *entry = &world->ledger.entry[task];
+    n = all ? ledger_sort(&world->ledger, task / LEDGER_IDS, true, tasks)
+            : entry->exists && entry->dead_ms != 0;
     world->doing = all ? "a replay of a queue" : "a replay";
     int64_t replayed =
-        tw_store_replay(world->fixture->store, ledger_queue(task), all ? NULL : id, size, call.at_ms);
-    expect(world, replayed == do_some(world, task, all, true, &call), "another number of tasks");
+        tw_store_replay(world->fixture->store, ledger_queue(task), all ? NULL : id, size, due_ms);
+    expect(world, replayed == n, "another number of tasks");
+    for (unsigned i = 0; i < n; i++)
+        ledger_file_again(&world->ledger, tasks[i], due_ms);
 }
 
 /* Waiting tasks get new revisions in their order, and are ready. */
 static void promote_some(struct world *world)
 {
-    unsigned task = (unsigned)draw(world, LEDGER_TASKS);
+    unsigned task = (unsigned)draw(world, LEDGER_TASKS), tasks[LEDGER_IDS] = {task}, n = 1;
     bool all = draw(world, 2) == 0;
-    struct tw__task_call call = {.verb = TW__TASK_PROMOTE};
+    int64_t promoted = 0;
     size_t size;
     const void *id = ledger_id(task, &size);
+    if (all)
+        n = ledger_sort(&world->ledger, task / LEDGER_IDS, false, tasks);
     world->doing = all ? "a promotion of a queue" : "a promotion";
-    int64_t promoted = tw_store_promote(world->fixture->store, ledger_queue(task), all ? NULL : id, size);
-    expect(world, promoted == do_some(world, task, all, false, &call), "another number of tasks");
+    for (unsigned i = 0; i < n; i++)
+        promoted += ledger_promote(&world->ledger, tasks[i]);
+    expect(world,
+           tw_store_promote(world->fixture->store, ledger_queue(task), all ? NULL : id, size) == promoted,
+           "another number of tasks");
 }
 
 static void purge_some(struct world *world)
@@ -252,17 +245,19 @@ static void purge_some(struct world *world)
     unsigned n = ledger_sort(&world->ledger, task / LEDGER_IDS, true, tasks);
     uint64_t before_ms = tw_store_now() - draw(world, 200000) + 1;
     bool all = draw(world, 2) == 0;
-    struct tw__task_call call = {.verb = TW__TASK_PURGE};
-    int64_t expected = 0;
+    int64_t purged = 0;
     size_t size;
     const void *id = ledger_id(task, &size);
     world->doing = all ? "a purge of a queue" : "a purge";
-    for (unsigned i = 0; i < n; i++)
-        if ((all || tasks[i] == task) && world->ledger.entry[tasks[i]].dead_ms < before_ms)
-            expected += do_some(world, tasks[i], false, true, &call);
-    int64_t purged =
-        tw_store_purge(world->fixture->store, ledger_queue(task), all ? NULL : id, size, before_ms);
-    expect(world, purged == expected, "another number of tasks");
+    for (unsigned i = 0; i < n; i++) {
+        struct entry *entry = &world->ledger.entry[tasks[i]];
+        entry->exists = entry->dead_ms >= before_ms || !(all || tasks[i] == task);
+        purged += !entry->exists;
+    }
+    expect(world,
+           tw_store_purge(world->fixture->store, ledger_queue(task), all ? NULL : id, size, before_ms) ==
+               purged,
+           "another number of tasks");
 }
 
 /* A pause is in the file, also when it is opened again, and changes no task. */
@@ -279,13 +274,13 @@ static void pause_one(struct world *world)
 /* The file has other numbers for tasks that leave some out. It holds for those that are there too. */
 static void set_waits(struct world *world)
 {
-    struct tw__task_retry waits = ledger_draw_waits(&world->rng);
+    struct ledger_waits waits = ledger_draw_waits(&world->rng);
     char sql[300];
     snprintf(sql, sizeof sql,
              "UPDATE tw_meta SET tries = iif(%u, %u, 20), backoff_ms = iif(%d, %" PRIu64 ", 1000),"
              " factor = iif(%u, %u / 100.0, 2), backoff_max_ms = iif(%d, %" PRIu64 ", 3600000), jitter = %u",
-             waits.tries, waits.tries, waits.first_ms > 0, waits.first_ms, waits.factor, waits.factor,
-             waits.max_ms > 0, waits.max_ms,
+             waits.tries, waits.tries, waits.backoff_ms > 0, waits.backoff_ms, waits.factor, waits.factor,
+             waits.backoff_max_ms > 0, waits.backoff_max_ms,
              waits.jitter == 0                    ? 10
              : waits.jitter == TW_STORE_NO_JITTER ? 0
                                                   : waits.jitter);
