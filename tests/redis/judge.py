@@ -335,7 +335,7 @@ class Judge(Belief):
     def take_now(self, take, state, deed):
         """Brings a task to the state in which it was ready at this take."""
         assert state.has_payload(take), f"{take} {state}"
-        state = self.after_lapse(state, None, deed.end)
+        state = self.after_lapse(take.queue, take.name, state, None, deed.end)
         look = imagined(take.due, "ready", take.attempt - 1, take.payload)
         while state.due != take.due:
             state = self.next_after_death(take.queue, take.name, state, look, deed.end)

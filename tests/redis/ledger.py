@@ -254,7 +254,7 @@ class Belief:
         if state is not NO_TASK and state.behind:
             if look and look.replaced:
                 return self.same_behind(queue, name, state, look, now)
-            state = self.after_lapse(state, look, now)
+            state = self.after_lapse(queue, name, state, look, now)
         assert not look or not look.replaced, "no attempt of an older task is under way"
         if state is not NO_TASK and look is None and state.every:
             return self.last_period_died(queue, name, state, now)
@@ -290,12 +290,15 @@ class Belief:
         old = self.same_lease(old, dataclasses.replace(old, at=look.at), told, now)
         return dataclasses.replace(state, behind=old)
 
-    def after_lapse(self, state, look, now):
+    def after_lapse(self, queue, name, state, look, now):
         """The attempt of the old task has lapsed, if there is one: the new task waits for its time, or since
-        that end."""
+        that end. A blocked worker may have begun that attempt, and nobody has looked at it."""
         old = state.behind
         if old is None:
             return state
+        if old.stage == "waiting" and (self.nameless or self.take_of(queue, name, old)):
+            unseen = imagined(old.due, "leased", old.begun + 2, old.payload)
+            old = self.begin_silently(queue, name, old, unseen, now)
         assert old.stage == "leased", "nobody had the old task"
         self.check_lapse(old, now)
         self.lapses += 1
@@ -317,7 +320,7 @@ class Belief:
         """The period has ended between two looks, by a command without a reply, or its last lease has run
         out, and a letter is there."""
         assert state.every and look.due > state.due, "another due time"
-        state = self.after_lapse(state, None, now)
+        state = self.after_lapse(queue, name, state, None, now)
         letter = f"{name}@{state.due}"
         error = self.letters.get((queue, letter))
         for deed in self.unknown.get((queue, name), ()):
@@ -361,7 +364,7 @@ class Belief:
     def begin_silently(self, queue, name, state, look, now):
         """A blocked worker has taken the task, or a worker whose reply was lost."""
         assert state.stage != "dead", "it was dead"
-        state = self.after_lapse(state, None, now)
+        state = self.after_lapse(queue, name, state, None, now)
         take = self.take_of(queue, name, state)
         if state.stage == "leased":
             self.check_lapse(state, now)

@@ -239,6 +239,20 @@ def test_a_put_with_keepdue_without_a_reply_has_one_of_two_ends(seen, due, behin
     assert (state.payload, state.due, state.behind and state.behind.token) == ("3", due, behind)
 
 
+@pytest.mark.parametrize("takes", [[taken("a", "w1", 2.0)], []], ids=["a worker had it", "nobody had it"])
+def test_an_attempt_may_lapse_before_anybody_looks_at_the_put_without_a_reply(takes):
+    deed = renewed(None, None)
+    deed.reply = ...
+    history = History(put(), deed, takes=takes)
+    lapsed = row("ready", DUE + 8, due=DUE + 1)
+    if takes:
+        state, = history.ends_with(lapsed)
+        assert (state.payload, state.due, state.at, state.behind) == ("3", DUE + 1, DUE + 8, None)
+    else:
+        with pytest.raises(AssertionError, match="nobody had the old task"):
+            history.ends_with(lapsed)
+
+
 def test_a_promoted_task_is_ready_now_and_keeps_its_due_time():
     after = row("ready", DUE - 50)
     state, = History(put(), promoted(row("waiting"), after)).ends_with(after)
