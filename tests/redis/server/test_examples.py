@@ -336,9 +336,9 @@ def signal_all(leader, number):
         os.killpg(leader.pid, number)
 
 
-def test_the_tour_of_the_readme(server, r):
-    """Runs each line of the README that calls the shop or a consumer, unchanged except for the port."""
-    readme = pathlib.Path(ROOT, "README.md").read_text(encoding="utf-8")
+def test_the_shop_of_the_page(server, r):
+    """Runs each line of examples/README.md that calls the shop or a consumer, unchanged except for the port."""
+    readme = pathlib.Path(ROOT, "examples", "README.md").read_text(encoding="utf-8")
     lines = re.findall(r"^((?:NODE_PATH=\S+ )?(?:python3|node) examples/redis/[^#\n]*)", readme, re.MULTILINE)
     consumers = [line for line in lines if "consumer" in line]
     assert [line.split("/")[-1].split()[0] for line in consumers] == ["consumer.py", "consumer.js"]
