@@ -159,6 +159,41 @@ def test_a_refused_task_is_tried_at_its_next_after_a_restart(fleet, clock, way):
     wait_delivered(r, "out", 2)
 
 
+@pytest.mark.parametrize("way", ["snapshot", "rewritten yes", "rewritten no", "replica", "restore", "copy"])
+def test_a_refused_task_is_held_from_the_start_on(fleet, clock, way):
+    """In a pause no tick holds it again. So the file does, with the task behind it."""
+    preamble = way.split()[-1] if " " in way else "yes"
+    server = fleet.server(aof_use_rdb_preamble=preamble, appendonly="yes" if " " in way else "no")
+    r, due = server.client(), clock.now()
+    r.set("out", "text")
+    names = fill(r, "s", "out", 2, due, options=("TRIES", 3, "BACKOFF", HOUR, 1, HOUR))
+    wait_until(lambda: server.tw()["held"] == 2)
+    r.execute_command("TW.PAUSE", "s", "ON")
+    if way == "replica":
+        server = fleet.server(replicaof=server)
+        wait_replica_in_sync(fleet.servers[0], server)
+    elif way == "restore":
+        r.restore("s", 0, r.dump("s"), replace=True)
+    elif way == "copy":
+        r.copy("s", "t")
+        r.rename("t", "s")
+    else:
+        rewrite(server) if " " in way else r.save()
+        server.kill()
+        server.start()
+    r = server.client()
+    found = [task(r, "s", name) for name in names]
+    assert [(one["state"], one["due"], one["next"]) for one in found] == [("waiting", due, due + HOUR)] * 2
+    info = as_map(r.execute_command("TW.INFO", "s"))
+    assert [(one["held"], one["ready"], one["waiting"]) for one in (info, server.tw())] == [(2, 0, 2)] * 2
+    if way == "replica":
+        r.execute_command("REPLICAOF", "NO", "ONE")
+    r.delete("out")
+    r.execute_command("TW.PAUSE", "s", "OFF")
+    clock.push_monotonic(HOUR)
+    wait_delivered(r, "out", 2)
+
+
 def test_a_next_that_another_clock_has_set_is_no_further_than_twice_the_wait(fleet, clock):
     """With jitter a wait may be twice as long as without."""
     server = fleet.server()

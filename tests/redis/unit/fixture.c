@@ -93,7 +93,7 @@ struct tw__redis_queues *all;
 
 void open_all(void)
 {
-    all = tw__redis_queues_new(&counted, forget_target, START, 5000);
+    all = tw__redis_queues_new(&counted, forget_target, START, MONOTONIC);
     assert_non_null(all);
 }
 
