@@ -133,6 +133,27 @@ def test_a_queue_is_described(server, r):
     assert top(r)["queues"] == [[3, "s", 1, 0, 2, 0, 0, 0, 0, 0, 0]]
 
 
+# No tick comes while a script runs. It ends when the clock has made the task ready.
+NOT_SEEN_YET = """
+for _, queue in ipairs(KEYS) do
+    redis.call('TW.PUT', queue, 'soon', 'IN', 2, 'PAYLOAD', 'v')
+    redis.call('TW.PUT', queue, 'later', 'IN', 3600000, 'PAYLOAD', 'v')
+end
+while redis.call('TW.NEXT', KEYS[2])[1] == 'soon' do end
+local found = {redis.call('TW.TOP')}
+for i, queue in ipairs(KEYS) do found[i + 1] = redis.call('TW.INFO', queue) end
+return found
+"""
+
+
+def test_a_task_is_ready_in_all_looks_before_a_tick_has_seen_it(r):
+    r.execute_command("TW.PAUSE", "b", "ON")
+    *_, found, one, other = [as_map(reply) for reply in r.eval(NOT_SEEN_YET, 2, "a", "b")]
+    assert (one["ready"], other["ready"]) == (1, 1)
+    assert sorted((row[1], row[7]) for row in found["queues"]) == [("a", 1), ("b", 1)]
+    assert [(row[1], row[7]) for row in found["paused"]] == [("b", 1)]
+
+
 # Tasks for workers
 
 
