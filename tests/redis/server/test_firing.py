@@ -805,6 +805,19 @@ def test_a_time_that_had_passed_is_late_from_its_filing(clock, server, r):
     assert server.tw()["lateness_us_max"] == 500000000
 
 
+@pytest.mark.parametrize("every", [(), ("EVERY", HOUR)], ids=["once", "series"])
+def test_a_held_task_is_late_from_the_next_try_of_its_target(clock, server, r, every):
+    """So is a task behind it. An hour in which the target refused is no lateness of the server."""
+    r.set("wrong", "a string")
+    for name in "ab":
+        add(r, name, "AT", clock.now(), "BACKOFF", HOUR, 1, HOUR, *every, target="wrong")
+    wait_until(lambda: server.tw()["held"] == 2)
+    r.delete("wrong")
+    clock.elapse(HOUR + 500)
+    wait_until(lambda: server.tw()["delivered"] >= 2)
+    assert server.tw()["lateness_us_max"] == 500000
+
+
 def test_lateness_of_the_past_minute_recovers(fleet):
     """An alarm should use these figures. The figures since the start keep the worst lateness for ever."""
     clock = WallClock(fleet.folder)
