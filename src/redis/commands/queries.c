@@ -483,7 +483,7 @@ static void reply_listed(RedisModuleCtx *ctx, const struct tw__redis_queues *que
     size_t count = tw__redis_overview_largest(queues, listed, limit);
     reply_queues(ctx, "queues", listed, count);
     count = tw__redis_overview_paused(queues, listed, limit);
-    reply_queues(ctx, "paused", listed, count);
+    reply_queues(ctx, "paused-queues", listed, count);
 }
 
 int tw__redis_top_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)

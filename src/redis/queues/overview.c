@@ -198,7 +198,7 @@ static void estimate(struct ahead *ahead, size_t steps)
     if (all == 0)
         return; /* the pending tasks belong to queues that were not looked at */
     sample_all(ahead, wanted < all ? wanted : all, all);
-    double weight = (double)ahead->queues->pending / (double)ahead->seen;
+    double weight = (double)ahead->queues->tasks / (double)ahead->seen;
     for (size_t i = 0; i < steps; i++)
         ahead->counts[i] = (uint64_t)((double)ahead->counts[i] * weight + 0.5);
 }
@@ -210,7 +210,7 @@ bool tw__redis_overview_forecast(struct tw__redis_queues *queues, uint64_t now_m
     struct ahead ahead = {.queues = queues, .now_ms = now_ms, .step = step, .counts = counts};
     ahead.to = step > (UINT64_MAX - now_ms) / steps ? UINT64_MAX : now_ms + step * steps;
     memset(counts, 0, steps * sizeof *counts);
-    bool exact = read_wheels(&ahead) || queues->pending == 0;
+    bool exact = read_wheels(&ahead) || queues->tasks == 0;
     if (!exact)
         estimate(&ahead, steps);
     counts[0] += queues->in_line + queues->held;

@@ -548,7 +548,7 @@ def test_a_task_dies_after_its_tries(server, r):
     assert [found[name] for name in names] == [
         "dead", due, 0, 3, "wrong", "stream", dead.error, ["f", "v", "g", "w"]]
     assert (r.get("wrong"), r.exists("s:dead"), r.execute_command("TW.LEN", "s")) == ("a string", 0, 0)
-    assert [server.tw()[name] for name in ("dead", "died", "delivered", "pending", "held")] == [1, 1, 0, 0, 0]
+    assert [server.tw()[name] for name in ("dead", "died", "delivered", "tasks", "held")] == [1, 1, 0, 0, 0]
 
 
 @pytest.mark.parametrize("left", [(), ("LEFT",)], ids=["LIST", "LIST LEFT"])
@@ -934,7 +934,7 @@ def test_a_herd_in_the_same_second(fleet, clock):
         assert r.lrange("l", start, start + 99999) == [str(i) for i in range(start, start + 100000)]
     assert r.exists("s") == 0
     found = server.tw()
-    assert (found["delivered"], found["pending"], found["late"]) == (HERD, 0, 0)
+    assert (found["delivered"], found["tasks"], found["late"]) == (HERD, 0, 0)
 
 
 # No task may harm the others

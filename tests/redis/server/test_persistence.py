@@ -82,7 +82,7 @@ def test_aof_rewrite_and_crash(fleet, preamble):
     server.start()
     r = server.client()
     assert (everything(r, "s"), order(r, "s"), digest(server)) == (before, sequence, fingerprint)
-    assert (server.tw()["pending"], server.tw()["queues"]) == (len(before) + 20010, 3)
+    assert (server.tw()["tasks"], server.tw()["queues"]) == (len(before) + 20010, 3)
     add(r, "s", "out", "t0", due)
     r.execute_command("TW.CANCEL", "s", "t9")
     sequence = [name for name in sequence if name not in ("t0", "t9")]
@@ -354,7 +354,7 @@ def test_the_append_only_file_holds_delivery_and_removal_in_one_transaction(flee
     for i in range(20):
         add(r, f"s{i % 3}", f"list{i % 2}", f"l{i}", due + i * 10, "LIST", payload=("v",))
     wait_delivered(r, "out", 500)
-    wait_until(lambda: server.tw()["pending"] == 0)
+    wait_until(lambda: server.tw()["tasks"] == 0)
     server.kill()
     found = transactions(aof_commands(aof_path(server)))
     ticks = [one for one in found if any(words[0].upper() == b"XADD" for words in one)]
@@ -664,7 +664,7 @@ def test_a_corrupt_rdb_file_ends_the_start_with_a_message(fleet):
     with open(path, "wb") as file:
         file.write(good)
     server.start()
-    assert server.tw()["pending"] == 7
+    assert server.tw()["tasks"] == 7
 
 
 # Files of this format, and of other formats

@@ -110,7 +110,7 @@ void close_all(void)
     assert_false(tw__redis_reaper_busy(all));
     assert_false(tw__redis_place_any_waiting(all));
     assert_int_equal(all->count, 0);
-    assert_int_equal(all->pending, 0);
+    assert_int_equal(all->tasks, 0);
     assert_int_equal(all->in_line, 0);
     assert_int_equal(all->held, 0);
     assert_int_equal(all->paused, 0);
