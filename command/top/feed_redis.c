@@ -186,7 +186,7 @@ static bool take_top(const struct attempt *attempt)
         return false;
     freeReplyObject(attempt->feed->top);
     attempt->feed->top = reply;
-    const redisReply *paused = value_of(reply, "paused", REDIS_REPLY_ARRAY);
+    const redisReply *paused = value_of(reply, "paused-queues", REDIS_REPLY_ARRAY);
     bool good = take_forecast(attempt, value_of(reply, "forecast", REDIS_REPLY_ARRAY));
     reading->exact = number_of(reply, "exact") == 1;
     take_recent(value_of(reply, "recent", REDIS_REPLY_ARRAY), &reading->recent);

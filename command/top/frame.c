@@ -87,6 +87,8 @@ static const char *name_of(int count)
     switch (count) {
     case COUNT_OLDEST_READY:
         return "oldest";
+    case COUNT_PAUSED_TASKS:
+        return "paused";
     case COUNT_PAUSED_QUEUES:
         return "pauses";
     default:
@@ -106,11 +108,12 @@ static enum style style_of_level(int level, uint64_t count)
 {
     switch (level) {
     case COUNT_PENDING:
+    case COUNT_TASKS:
     case COUNT_WAITING:
         return STYLE_NUMBER;
     case COUNT_LATE:
     case COUNT_HELD:
-    case COUNT_PAUSED:
+    case COUNT_PAUSED_TASKS:
     case COUNT_PAUSED_QUEUES:
     case COUNT_DEAD:
         return count > 0 ? STYLE_WARN : STYLE_PLAIN;

@@ -89,7 +89,7 @@ static void take_state(const char *info, struct reading *reading)
 
 bool info_read(const char *info, struct reading *reading)
 {
-    if (field(info, "tickwheel_pending", &(size_t){0}) == NULL)
+    if (field(info, "tickwheel_tasks", &(size_t){0}) == NULL)
         return false;
     take_counts(info, reading);
     take_state(info, reading);

@@ -17,7 +17,8 @@ enum { READING_STEPS = 60, READING_QUEUES = 20, READING_NAME = 64 };
 /* The numbers that a source may report. The numbers before COUNT_LEVELS are levels, which rise and fall; the
  * other numbers count events. */
 enum count {
-    COUNT_PENDING,
+    COUNT_PENDING, /* of a scheduler */
+    COUNT_TASKS,   /* of a server: the sum of WAITING, READY and LEASED */
     COUNT_WAITING, /* of a server or a file: a state of docs/contract.md, as are READY, LEASED and DEAD */
     COUNT_READY,
     COUNT_OLDEST_READY, /* how long the oldest ready task has been ready, in ms */
@@ -26,7 +27,7 @@ enum count {
     COUNT_RUNNING,
     COUNT_DEAD,
     COUNT_HELD,
-    COUNT_PAUSED,
+    COUNT_PAUSED_TASKS, /* of a server: ready tasks that a pause keeps back */
     COUNT_PAUSED_QUEUES,
     COUNT_QUEUES,
     COUNT_KEYS,

@@ -391,7 +391,7 @@ class Server:
         """Returns how many tasks workers could take: those that are ready, without those that ticks have not
         offered yet, or that became due in a pause."""
         told = self.tw()
-        return told["ready"] - told["late"] - told["paused"]
+        return told["ready"] - told["late"] - told["paused_tasks"]
 
     def log(self):
         with contextlib.suppress(FileNotFoundError), open(self.log_path, encoding="utf-8",

@@ -295,7 +295,7 @@ class House:
         all_tasks = [row for queue in QUEUES for row in self.there(queue).values()]
         for stage in ("leased", "dead"):
             assert told[stage] == sum((row.behind or row).stage == stage for row in all_tasks), (stage, told)
-        assert told["pending"] == sum(row.stage != "dead" for row in all_tasks), told
+        assert told["tasks"] == sum(row.stage != "dead" for row in all_tasks), told
         self.blocked += len(self.shop.takes)
         mine = {**self.judge.counts, "taken": self.judge.counts["taken"] + self.blocked}
         self.check_progress(told, mine)

@@ -219,11 +219,11 @@ static bool load_chunk(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__
                        struct tw__redis_bytes chunk, const struct tw__redis_logged *logged,
                        struct tw__redis_fault *fault)
 {
-    uint64_t now_ms = tw__redis_clock_now(ctx);
+    uint64_t now_ms = tw__redis_clock_now(ctx), monotonic_ms = RedisModule_MonotonicMicroseconds() / 1000;
     bool is_new = queue == NULL;
     if (is_new)
         queue = tw__redis_queue_new(tw__redis_shared.queues);
-    bool good = logged == NULL ? tw__redis_chunk_read(queue, chunk, now_ms, fault)
+    bool good = logged == NULL ? tw__redis_chunk_read(queue, chunk, now_ms, monotonic_ms, fault)
                                : tw__redis_chunk_repeat(queue, chunk, logged, now_ms, fault);
     if (is_new && good && tw__redis_table_count(&queue->tasks) > 0)
         tw__redis_keys_make(ctx, name, queue);

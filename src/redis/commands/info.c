@@ -99,21 +99,21 @@ static void add_late(RedisModuleInfoCtx *info, RedisModuleCtx *ctx, const struct
     add_number(info, "late", late ? ready->late : 0);
     add_number(info, "oldest_late_ms", late ? age(ready->late_since, now_ms) : 0);
     add_number(info, "held", queues->held);
-    add_number(info, "paused", ready->count - queues->ready_count - (stopped ? 0 : ready->late));
+    add_number(info, "paused_tasks", ready->count - queues->ready_count - (stopped ? 0 : ready->late));
     add_number(info, "paused_queues", queues->paused);
     RedisModule_InfoAddFieldCString(info, "deliver", tw__redis_config.deliver ? "yes" : "no");
 }
 
-static void add_pending(RedisModuleInfoCtx *info, RedisModuleCtx *ctx)
+static void add_tasks(RedisModuleInfoCtx *info, RedisModuleCtx *ctx)
 {
     const struct tw__redis_queues *queues = tw__redis_keys_all();
-    uint64_t now_ms = tw__redis_now_ms(), pending = queues->pending - queues->dead_count;
+    uint64_t now_ms = tw__redis_now_ms(), tasks = queues->tasks - queues->dead_count;
     struct tw__redis_ready ready;
     tw__redis_overview_all_ready(queues, now_ms, &ready);
-    add_number(info, "pending", pending);
+    add_number(info, "tasks", tasks);
     add_number(info, "queues", queues->count);
     add_number(info, "bytes", all_bytes());
-    add_number(info, "waiting", pending - ready.count - queues->leased_count);
+    add_number(info, "waiting", tasks - ready.count - queues->leased_count);
     add_number(info, "ready", ready.count);
     add_number(info, "oldest_ready_ms", age(ready.since, now_ms));
     add_late(info, ctx, queues, &ready, now_ms);
@@ -172,11 +172,11 @@ static void on_info(RedisModuleInfoCtx *info, int for_crash_report)
     RedisModule_InfoAddSection(info, "");
     RedisModule_InfoAddFieldCString(info, "version", TW_VERSION);
     if (for_crash_report) { /* touch as little as possible */
-        add_number(info, "pending", tw__redis_shared.queues->pending - tw__redis_shared.queues->dead_count);
+        add_number(info, "tasks", tw__redis_shared.queues->tasks - tw__redis_shared.queues->dead_count);
         return;
     }
     RedisModuleCtx *ctx = RedisModule_GetThreadSafeContext(NULL);
-    add_pending(info, ctx);
+    add_tasks(info, ctx);
     add_number(info, "unmovable", tw__redis_shared.queues->too_large);
     add_counts(info);
     add_times(info);

@@ -34,8 +34,7 @@ enum {
     SCAN_USUAL = 10,
     SCAN_MOST = 20000, /* tasks that one call looks at: about ten milliseconds */
     SCAN_BYTES = 256,  /* so many bytes of an id count as one more task */
-    LISTED_USUAL = 10,
-    LISTED_MAX = 100
+    LISTED_USUAL = 10
 };
 
 /* ---- replies --------------------------------------------------------------------------------------------- */
@@ -458,6 +457,8 @@ static void reply_lateness(RedisModuleCtx *ctx)
 static void reply_queues(RedisModuleCtx *ctx, const char *name, const struct tw__redis_queue *const *list,
                          size_t count)
 {
+    uint64_t ready[TW__REDIS_LISTED_MAX];
+    tw__redis_overview_ready(tw__redis_shared.queues, tw__redis_now_ms(), list, count, ready);
     RedisModule_ReplyWithCString(ctx, name);
     RedisModule_ReplyWithArray(ctx, (long)count);
     for (size_t i = 0; i < count; i++) {
@@ -469,7 +470,7 @@ static void reply_queues(RedisModuleCtx *ctx, const char *name, const struct tw_
         reply_number(ctx, list[i]->counts[TW__REDIS_DELIVERED]);
         reply_number(ctx, list[i]->counts[TW__REDIS_DONE]);
         reply_number(ctx, list[i]->counts[TW__REDIS_DIED]);
-        reply_number(ctx, tw__redis_overview_ready(list[i]));
+        reply_number(ctx, ready[i]);
         reply_number(ctx, list[i]->leased_count);
         reply_number(ctx, list[i]->dead_count);
         reply_number(ctx, list[i]->paused);
@@ -478,11 +479,11 @@ static void reply_queues(RedisModuleCtx *ctx, const char *name, const struct tw_
 
 static void reply_listed(RedisModuleCtx *ctx, const struct tw__redis_queues *queues, uint64_t limit)
 {
-    const struct tw__redis_queue *listed[LISTED_MAX];
+    const struct tw__redis_queue *listed[TW__REDIS_LISTED_MAX];
     size_t count = tw__redis_overview_largest(queues, listed, limit);
     reply_queues(ctx, "queues", listed, count);
     count = tw__redis_overview_paused(queues, listed, limit);
-    reply_queues(ctx, "paused", listed, count);
+    reply_queues(ctx, "paused-queues", listed, count);
 }
 
 int tw__redis_top_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
@@ -490,7 +491,7 @@ int tw__redis_top_command(RedisModuleCtx *ctx, RedisModuleString **argv, int arg
     uint64_t step = STEP_USUAL_MS, count = STEPS_USUAL, limit = LISTED_USUAL;
     struct tw__redis_option options[] = {{"STEP", TW__REDIS_MS, 1, TW__TASK_TIME_MAX, NULL},
                                          {"STEPS", TW__REDIS_COUNT, 1, STEPS_MAX, NULL},
-                                         {"QUEUES", TW__REDIS_COUNT, 0, LISTED_MAX, NULL},
+                                         {"QUEUES", TW__REDIS_COUNT, 0, TW__REDIS_LISTED_MAX, NULL},
                                          {NULL, TW__REDIS_TEXT, 0, 0, NULL}};
     if (!tw__redis_argument_options(ctx, argv + 1, argc - 1, options, "STEP ms, STEPS n or QUEUES n") ||
         !tw__redis_argument_option_number(ctx, &options[0], &step) ||

@@ -173,7 +173,7 @@ void tw__redis_delivery_init(struct tw__redis_delivery *delivery, struct tw__red
 {
     delivery->batch = batch;
     delivery->now_ms = now_ms;
-    delivery->missed = delivery->every = 0;
+    delivery->missed = delivery->every = delivery->late_since_ms = 0;
     set_task(delivery, task);
 }
 

@@ -91,11 +91,6 @@ void tw__redis_deliver_finish(struct tw__redis_batch *batch)
     tw__redis_batch_end(batch);
 }
 
-static uint64_t late_since(const struct tw__redis_task *task)
-{
-    return tw__redis_place_late_since(tw__redis_shared.queues, task);
-}
-
 /* Ends a delivery that the target has accepted. */
 static void delivered(struct tw__redis_delivery *delivery)
 {
@@ -211,7 +206,7 @@ static enum tw__redis_defer decide(struct tw__redis_delivery *delivery)
 {
     switch (delivery->why) {
     case TW__REDIS_DEFER_NONE:
-        tw__redis_lateness_count(late_since(delivery->task));
+        tw__redis_lateness_count(delivery->late_since_ms);
         delivered(delivery);
         return TW__REDIS_DEFER_NONE;
     case TW__REDIS_DEFER_SLOT:
@@ -260,7 +255,7 @@ static enum tw__redis_defer deliver(struct tw__redis_delivery *delivery)
         return tw__redis_offer_lapse(delivery);
     if (delivery->plan.kind == TW__REDIS_WORKERS) {
         tw__redis_offer(delivery);
-        tw__redis_lateness_count(late_since(task));
+        tw__redis_lateness_count(delivery->late_since_ms);
         return TW__REDIS_DEFER_NONE;
     }
     return tw__redis_late_passes(delivery) ? TW__REDIS_DEFER_NONE : deliver_to_target(delivery);
@@ -287,6 +282,8 @@ enum tw__redis_defer tw__redis_deliver(struct tw__redis_batch *batch, struct tw_
         hold_first(&delivery, now_ms, next_ms);
         return TW__REDIS_DEFER_NONE;
     }
+    delivery.late_since_ms = taken == TW__REDIS_TAKEN_PROBE ? tw__redis_place_next_try(delivery.route)
+                                                            : tw__redis_place_late_since(queues, *task);
     enum tw__redis_defer why = deliver(&delivery);
     *task = delivery.task;
     return why;

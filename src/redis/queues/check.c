@@ -258,7 +258,7 @@ const char *tw__redis_check_sums(const struct tw__redis_queues *queues)
             fault = "C5: a paused queue is behind one that is not paused";
         sums.count++;
         sums.empty += tasks == 0 && !queue->paused;
-        sums.pending += tasks;
+        sums.tasks += tasks;
         sums.in_line += queue->in_line;
         sums.held += queue->held;
         sums.paused += queue->paused;
@@ -275,7 +275,7 @@ const char *tw__redis_check_sums(const struct tw__redis_queues *queues)
         sums.reaping += tw__redis_table_count(&tw__redis_queue_at(link)->tasks);
     }
     if (fault == NULL &&
-        (sums.count != queues->count || sums.empty != queues->empty || sums.pending != queues->pending ||
+        (sums.count != queues->count || sums.empty != queues->empty || sums.tasks != queues->tasks ||
          sums.in_line != queues->in_line || sums.held != queues->held || sums.paused != queues->paused ||
          sums.stopped != queues->stopped || sums.ready_count != queues->ready_count ||
          sums.leased_count != queues->leased_count || sums.dead_count != queues->dead_count ||

@@ -26,7 +26,7 @@ enum { TW__REDIS_CHECK_TASKS = 1000 };
 static inline void tw__redis_check_changed(const struct tw__redis_queues *queues,
                                            const char *(*check)(const struct tw__redis_queues *queues))
 {
-    TW_ASSERT_WALK(queues->pending + queues->reaping > TW__REDIS_CHECK_TASKS || check(queues) == NULL);
+    TW_ASSERT_WALK(queues->tasks + queues->reaping > TW__REDIS_CHECK_TASKS || check(queues) == NULL);
     (void)queues;
     (void)check;
 }

@@ -206,7 +206,7 @@ struct reader {
     struct tw__redis_route **route; /* room for TW__REDIS_CHUNK_TASKS */
     uint32_t routes;
     const struct tw__redis_logged *logged; /* NULL: the chunk is part of a queue */
-    uint64_t due, now_ms;
+    uint64_t due, now_ms, monotonic_ms;
 };
 
 static uint64_t take_number(struct reader *reader, uint64_t most)
@@ -400,11 +400,13 @@ static void file_task(struct reader *reader, struct tw__redis_task_plan *plan, s
     struct tw__redis_queue *queue = reader->queue;
     uint64_t hash = tw__redis_queue_hash(queue->queues, plan->id);
     struct tw__redis_task *old = tw__redis_queue_find(queue, hash, plan->id);
-    if (reader->logged != NULL)
+    if (reader->logged != NULL) {
         file_logged(reader, plan, route, hash, old);
-    else
-        tw__redis_queue_put(queue, tw__redis_task_new(plan, &queue->queues->memory), route, hash, old,
-                            reader->now_ms);
+        return;
+    }
+    struct tw__redis_task *task = tw__redis_task_new(plan, &queue->queues->memory);
+    tw__redis_queue_put(queue, task, route, hash, old, reader->now_ms);
+    tw__redis_place_hold_again(queue->queues, task, reader->now_ms, reader->monotonic_ms);
 }
 
 static void take_task(struct reader *reader)
@@ -435,14 +437,16 @@ uint64_t tw__redis_chunk_format(struct tw__redis_bytes bytes)
 }
 
 static bool read_chunk(struct tw__redis_queue *queue, struct tw__redis_bytes bytes,
-                       const struct tw__redis_logged *logged, uint64_t now_ms, struct tw__redis_fault *fault)
+                       const struct tw__redis_logged *logged, uint64_t now_ms, uint64_t monotonic_ms,
+                       struct tw__redis_fault *fault)
 {
     struct tw__redis_route *route[TW__REDIS_CHUNK_TASKS];
     struct reader reader = {.bytes = {.at = bytes.at, .end = bytes.at + bytes.size},
                             .queue = queue,
                             .route = route,
                             .logged = logged,
-                            .now_ms = now_ms};
+                            .now_ms = now_ms,
+                            .monotonic_ms = monotonic_ms};
     if (take_number(&reader, UINT64_MAX) != TW__REDIS_FORMAT_NUMBER ||
         (logged != NULL && reader.bytes.at == reader.bytes.end))
         reader.bytes.at = NULL;
@@ -456,14 +460,14 @@ static bool read_chunk(struct tw__redis_queue *queue, struct tw__redis_bytes byt
 }
 
 bool tw__redis_chunk_read(struct tw__redis_queue *queue, struct tw__redis_bytes bytes, uint64_t now_ms,
-                          struct tw__redis_fault *fault)
+                          uint64_t monotonic_ms, struct tw__redis_fault *fault)
 {
-    return read_chunk(queue, bytes, NULL, now_ms, fault);
+    return read_chunk(queue, bytes, NULL, now_ms, monotonic_ms, fault);
 }
 
 bool tw__redis_chunk_repeat(struct tw__redis_queue *queue, struct tw__redis_bytes bytes,
                             const struct tw__redis_logged *logged, uint64_t now_ms,
                             struct tw__redis_fault *fault)
 {
-    return read_chunk(queue, bytes, logged, now_ms, fault);
+    return read_chunk(queue, bytes, logged, now_ms, 0, fault);
 }

@@ -328,7 +328,8 @@ static void gather_begun(void *entry, void *arg)
     struct all_begun *all = arg;
     struct tw__redis_task *task = entry;
     enum tw__redis_stage stage = tw__redis_task_stage(task);
-    if (stage == TW__REDIS_DEAD || (!task->lived && task->place != TW__REDIS_IN_LINE))
+    if (stage == TW__REDIS_DEAD || task->place == TW__REDIS_IN_HELD ||
+        (!task->lived && task->place != TW__REDIS_IN_LINE))
         return;
     uint64_t at_ms = tw__redis_task_due(task);
     if (tw__redis_stage_is_leased(stage)) {

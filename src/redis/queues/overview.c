@@ -21,6 +21,7 @@
 
 #include <base/assert.h>
 #include <base/list.h>
+#include <stdlib.h>
 #include <string.h>
 #include <wheel/private.h>
 
@@ -51,7 +52,8 @@ static bool is_larger(const struct tw__redis_queue *queue, const struct tw__redi
     return tw__redis_table_count(&queue->tasks) > tw__redis_table_count(&other->tasks);
 }
 
-uint64_t tw__redis_overview_ready(const struct tw__redis_queue *queue)
+/* The ready tasks of a queue that ticks have seen, without held ones. */
+static uint64_t ready_seen(const struct tw__redis_queue *queue)
 {
     return queue->ready_count + queue->in_line;
 }
@@ -59,7 +61,7 @@ uint64_t tw__redis_overview_ready(const struct tw__redis_queue *queue)
 /* Whether a pause keeps more back than another one. */
 static bool keeps_more(const struct tw__redis_queue *queue, const struct tw__redis_queue *other)
 {
-    uint64_t ready = tw__redis_overview_ready(queue), others = tw__redis_overview_ready(other);
+    uint64_t ready = ready_seen(queue), others = ready_seen(other);
     return ready != others ? ready > others : is_larger(queue, other);
 }
 
@@ -196,7 +198,7 @@ static void estimate(struct ahead *ahead, size_t steps)
     if (all == 0)
         return; /* the pending tasks belong to queues that were not looked at */
     sample_all(ahead, wanted < all ? wanted : all, all);
-    double weight = (double)ahead->queues->pending / (double)ahead->seen;
+    double weight = (double)ahead->queues->tasks / (double)ahead->seen;
     for (size_t i = 0; i < steps; i++)
         ahead->counts[i] = (uint64_t)((double)ahead->counts[i] * weight + 0.5);
 }
@@ -208,7 +210,7 @@ bool tw__redis_overview_forecast(struct tw__redis_queues *queues, uint64_t now_m
     struct ahead ahead = {.queues = queues, .now_ms = now_ms, .step = step, .counts = counts};
     ahead.to = step > (UINT64_MAX - now_ms) / steps ? UINT64_MAX : now_ms + step * steps;
     memset(counts, 0, steps * sizeof *counts);
-    bool exact = read_wheels(&ahead) || queues->pending == 0;
+    bool exact = read_wheels(&ahead) || queues->tasks == 0;
     if (!exact)
         estimate(&ahead, steps);
     counts[0] += queues->in_line + queues->held;
@@ -217,10 +219,18 @@ bool tw__redis_overview_forecast(struct tw__redis_queues *queues, uint64_t now_m
 
 /* ---- ready tasks ----------------------------------------------------------------------------------------- */
 
+/* The ready tasks of one of some queues. */
+struct counted {
+    const struct tw__redis_queue *queue;
+    uint64_t ready;
+};
+
 /* A search for the ready tasks of all queues, or for the oldest one of a queue. */
 struct search {
     const struct tw__redis_queues *queues;
     const struct tw__redis_queue *only; /* NULL: all queues */
+    struct counted *counted;            /* queues by their addresses, whose tasks are counted apart */
+    size_t counts;
     uint64_t now_ms;
     uint32_t budget; /* tasks that may be counted one by one */
     struct tw__redis_ready ready;
@@ -254,10 +264,30 @@ static void note_since(struct search *search, const struct tw__redis_task *task,
         keep_earlier(&search->ready.late_since, since_ms);
 }
 
+static int by_address(const void *a, const void *b)
+{
+    uintptr_t one = (uintptr_t)((const struct counted *)a)->queue,
+              other = (uintptr_t)((const struct counted *)b)->queue;
+    return (one > other) - (one < other);
+}
+
+/* Returns the entry of a queue, or NULL. */
+static struct counted *counted_of(const struct search *search, const struct tw__redis_queue *queue)
+{
+    const struct counted key = {.queue = queue};
+    if (search->counts == 0)
+        return NULL;
+    return bsearch(&key, search->counted, search->counts, sizeof key, by_address);
+}
+
 static void count_ready(struct search *search, const struct tw__redis_task *task)
 {
+    const struct tw__redis_queue *queue = tw__redis_queue_of(search->queues, task);
+    struct counted *counted = counted_of(search, queue);
     search->ready.count++;
-    search->ready.late += !tw__redis_queue_of(search->queues, task)->paused;
+    search->ready.late += !queue->paused;
+    if (counted != NULL)
+        counted->ready++;
 }
 
 static int count_ready_in_wheel(void *arg, struct tw_timer *timer)
@@ -331,19 +361,43 @@ static void look_into_lines(struct search *search)
     look_into_routes(search);
 }
 
+static void look_into_wheels(struct search *search)
+{
+    const struct tw__redis_queues *queues = search->queues;
+    uint32_t budget = PAST_MAX; /* also for tasks that are not due: past slots may hold any number of them */
+    if (tw__wheel_visit_budget(queues->wheel, search->now_ms, &budget, count_ready_in_wheel, search) &&
+        queues->behind != NULL)
+        tw__wheel_visit_budget(queues->behind, search->now_ms, &budget, count_ready_in_wheel, search);
+}
+
 void tw__redis_overview_all_ready(const struct tw__redis_queues *queues, uint64_t now_ms,
                                   struct tw__redis_ready *ready)
 {
     struct search search = {.queues = queues, .now_ms = now_ms, .budget = PAST_MAX};
-    uint32_t budget = PAST_MAX; /* also for tasks that are not due: past slots may hold any number of them */
     search.ready = (struct tw__redis_ready){queues->ready_count + queues->in_line,
                                             queues->in_line - queues->stopped, TW_NEVER, TW_NEVER};
     look_into_queues(&search);
     look_into_lines(&search);
-    if (tw__wheel_visit_budget(queues->wheel, now_ms, &budget, count_ready_in_wheel, &search) &&
-        queues->behind != NULL)
-        tw__wheel_visit_budget(queues->behind, now_ms, &budget, count_ready_in_wheel, &search);
+    look_into_wheels(&search);
     *ready = search.ready;
+}
+
+void tw__redis_overview_ready(const struct tw__redis_queues *queues, uint64_t now_ms,
+                              const struct tw__redis_queue *const *list, size_t count, uint64_t *ready)
+{
+    struct counted counted[TW__REDIS_LISTED_MAX];
+    struct search search = {
+        .queues = queues, .counted = counted, .counts = count, .now_ms = now_ms, .budget = PAST_MAX};
+    TW_ASSERT(count <= TW__REDIS_LISTED_MAX);
+    if (count == 0)
+        return;
+    for (size_t i = 0; i < count; i++)
+        counted[i] = (struct counted){list[i], ready_seen(list[i])};
+    qsort(counted, count, sizeof *counted, by_address);
+    look_into_routes(&search);
+    look_into_wheels(&search);
+    for (size_t i = 0; i < count; i++)
+        ready[i] = counted_of(&search, list[i])->ready;
 }
 
 uint64_t tw__redis_overview_ready_since(const struct tw__redis_queue *queue, uint64_t now_ms)

@@ -18,14 +18,17 @@ bool tw__redis_overview_forecast(struct tw__redis_queues *queues, uint64_t now_m
 size_t tw__redis_overview_largest(const struct tw__redis_queues *queues, const struct tw__redis_queue **largest,
                                   size_t limit);
 
-/* The number of ready tasks of a queue, without those that became due since the last tick, which nobody has
- * counted. Held tasks are not ready. */
-uint64_t tw__redis_overview_ready(const struct tw__redis_queue *queue);
-
 /* Writes up to `limit` of the attached queues that are paused to `paused`: first those with the most ready
- * tasks. Returns how many. It looks at 20,000 paused queues at most. */
+ * tasks, as far as ticks have seen. Returns how many. It looks at 20,000 paused queues at most. */
 size_t tw__redis_overview_paused(const struct tw__redis_queues *queues, const struct tw__redis_queue **paused,
                                  size_t limit);
+
+/* Writes how many tasks of each of these queues are ready, whether a tick has seen them or not. The numbers are
+ * lower bounds if more than 20,000 timers had to be looked at. Requires: no queue is in the list twice, and
+ * there are at most TW__REDIS_LISTED_MAX. */
+enum { TW__REDIS_LISTED_MAX = 100 };
+void tw__redis_overview_ready(const struct tw__redis_queues *queues, uint64_t now_ms,
+                              const struct tw__redis_queue *const *list, size_t count, uint64_t *ready);
 
 /* The ready tasks of all attached queues. A task of a queue that is not paused is late while it has neither
  * been delivered nor offered to workers. */

@@ -395,14 +395,37 @@ void tw__redis_place_hold(struct tw__redis_queues *queues, struct tw__redis_task
     tw__redis_check_changed(queues, tw__redis_check_places);
 }
 
-void tw__redis_place_hold_first(struct tw__redis_queues *queues, struct tw__redis_task *task, uint64_t retry_ms,
-                                uint64_t next_ms)
+static void hold_first(struct tw__redis_queues *queues, struct tw__redis_task *task, uint64_t retry_ms,
+                       uint64_t next_ms, uint64_t since_ms)
 {
     struct tw__redis_route *route = tw__redis_route_of(queues, task);
     tw__redis_place_rest(route);
-    hold(queues, task, route->line.next, queues->late_since_ms);
+    hold(queues, task, route->line.next, since_ms);
     route->next_try_ms = steady_of(queues, next_ms);
     fits(tw_wheel_move_at(queues->retries, &route->retry, retry_ms));
+    tw__redis_check_changed(queues, tw__redis_check_places);
+}
+
+void tw__redis_place_hold_first(struct tw__redis_queues *queues, struct tw__redis_task *task, uint64_t retry_ms,
+                                uint64_t next_ms)
+{
+    hold_first(queues, task, retry_ms, next_ms, queues->late_since_ms);
+}
+
+void tw__redis_place_hold_again(struct tw__redis_queues *queues, struct tw__redis_task *task, uint64_t now_ms,
+                                uint64_t monotonic_ms)
+{
+    bool behind = tw__redis_place_is_blocked(queues, task);
+    if (task->place != TW__REDIS_IN_LINE || tw__redis_task_is_leased(task) || (task->tries == 0 && !behind))
+        return;
+    tw__redis_place_unfile(queues, task);
+    uint64_t next_ms = tw__redis_place_next_after(queues, task, now_ms);
+    if (behind)
+        hold(queues, task, &tw__redis_route_of(queues, task)->line, 0);
+    else if (next_ms > now_ms)
+        hold_first(queues, task, monotonic_ms + (next_ms - now_ms), next_ms, 0);
+    else
+        line_up(queues, task, &queues->past, now_ms);
     tw__redis_check_changed(queues, tw__redis_check_places);
 }
 

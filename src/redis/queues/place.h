@@ -79,6 +79,12 @@ void tw__redis_place_hold(struct tw__redis_queues *queues, struct tw__redis_task
  * which is `next_ms` on the wall clock. Requires: the task is filed nowhere and is not leased. */
 void tw__redis_place_hold_first(struct tw__redis_queues *queues, struct tw__redis_task *task, uint64_t retry_ms,
                                 uint64_t next_ms);
+/* Holds a task that was filed just now, as a file or another server tells it, if its target has refused it or a
+ * task before it: in the line of its route, which waits until the next try of the target, as
+ * tw__redis_place_next_after() says. Nothing changes if the time of the task is yet to come, or if the wait is
+ * over. Tasks come in the order of their due times. */
+void tw__redis_place_hold_again(struct tw__redis_queues *queues, struct tw__redis_task *task, uint64_t now_ms,
+                                uint64_t monotonic_ms);
 /* A held task, and how long its route waits. */
 struct tw__redis_wait {
     uint64_t since_ms;    /* as in the line of the task */

@@ -150,7 +150,7 @@ struct tw__redis_queues {
     uint32_t order;
 
     /* Sums of attached queues (sums.c). */
-    uint64_t count, pending, in_line, held, ready_count, leased_count, dead_count, bytes, dead_bytes;
+    uint64_t count, tasks, in_line, held, ready_count, leased_count, dead_count, bytes, dead_bytes;
     uint64_t paused, stopped;       /* queues that are paused; their tasks in line */
     uint64_t empty;                 /* queues that are to be removed: without tasks, and not paused */
     uint64_t reaping;               /* tasks of detached queues */

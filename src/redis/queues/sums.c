@@ -140,7 +140,7 @@ void tw__redis_sums_queue(struct tw__redis_queue *queue, int sign)
     uint64_t one = (uint64_t)(int64_t)sign;
     queues->count += one;
     count_pause(queue, one);
-    queues->pending += one * tw__redis_table_count(&queue->tasks);
+    queues->tasks += one * tw__redis_table_count(&queue->tasks);
     queues->in_line += one * queue->in_line;
     queues->held += one * queue->held;
     queues->ready_count += one * queue->ready_count;
@@ -157,7 +157,7 @@ void tw__redis_sums_task(struct tw__redis_queue *queue, int sign)
 {
     struct tw__redis_queues *queues = queue->queues;
     if (queue->attached) {
-        queues->pending += (uint64_t)(int64_t)sign;
+        queues->tasks += (uint64_t)(int64_t)sign;
         queues->empty -= is_empty(queue) ? (uint64_t)(int64_t)sign : 0;
     } else {
         queues->reaping += (uint64_t)(int64_t)sign;

@@ -44,7 +44,7 @@ def restored(fleet, backup, *words):
 def test_a_restored_backup_fires_nothing_until_it_is_told(fleet, backup):
     server = restored(fleet, backup, "deliver", "no")
     r = server.client()
-    wait_until(lambda: server.tw()["paused"] == 2)
+    wait_until(lambda: server.tw()["paused_tasks"] == 2)
     assert r.execute_command("TW.TAKE", 1, "s", "LEASE", HOUR, "BLOCK", 100) is None
     found = server.tw()
     names = ("delivered", "ready", "leased", "late")

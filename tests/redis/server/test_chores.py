@@ -113,13 +113,13 @@ def test_the_key_goes_immediately_after_its_tasks_came(server, r, last, left):
     assert everything == sum(left.values())
     elsewhere = 5 if last[0] in ("SWAPDB", "MOVE") or "DB" in last else 0
     assert server.client(db=1).execute_command("TW.LEN", "s") == elsewhere
-    assert int(r.info("tickwheel")["tickwheel_pending"]) == everything + elsewhere
+    assert int(r.info("tickwheel")["tickwheel_tasks"]) == everything + elsewhere
     assert piped(server, [["DEBUG", "RELOAD"], ["PING"]])[-1] == "PONG"
 
 
 @pytest.mark.parametrize("look, reply", [
     (["DEBUG", "RELOAD"], "OK"),
-    (["EVAL", "return string.match(redis.call('INFO', 'tickwheel'), 'pending:(%d+)')", "0"], "25"),
+    (["EVAL", "return string.match(redis.call('INFO', 'tickwheel'), 'tickwheel_tasks:(%d+)')", "0"], "25"),
 ])
 def test_the_server_sees_the_tasks_of_the_commands_before_it(server, r, look, reply):
     piped(server, filled())

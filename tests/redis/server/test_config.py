@@ -105,7 +105,7 @@ def test_deliver(fleet, way):
     r.execute_command("TW.PUT", "w", "b", "IN", 0, "PAYLOAD", "v")
     wait_until(lambda: server.tw()["deferred_stopped"] > 0)
     found = server.tw()
-    assert [found[name] for name in ("paused", "late", "oldest_late_ms", "ready")] == [2, 0, 0, 2]
+    assert [found[name] for name in ("paused_tasks", "late", "oldest_late_ms", "ready")] == [2, 0, 0, 2]
     assert (found["deliver"], found["paused_queues"]) == ("no", 0)
     for value in ("maybe", "", "2"):
         with pytest.raises(redis.ResponseError, match="deliver"):
@@ -113,7 +113,7 @@ def test_deliver(fleet, way):
     assert r.xlen("q") == 0
     r.config_set("tickwheel.deliver", "yes")
     wait_until(lambda: r.xlen("q") == 1 and server.offered() == 1)
-    assert (server.tw()["paused"], server.tw()["deliver"]) == (0, "yes")
+    assert (server.tw()["paused_tasks"], server.tw()["deliver"]) == (0, "yes")
 
 
 # Module arguments
@@ -256,7 +256,7 @@ def test_info_fields_have_the_prefix(server):
 
 @pytest.mark.parametrize("section", ["modules", "everything", "tickwheel"])
 def test_info_is_in_these_sections(server, section):
-    assert "tickwheel_pending" in server.info(section)
+    assert "tickwheel_tasks" in server.info(section)
 
 
 def test_a_fresh_server_counts_from_0(server):
@@ -295,14 +295,14 @@ def test_added_pending_and_queues(server):
         add(r, "b")
         add(r, "b", "IN", 5, "NX")
         r.execute_command("TW.SEND", "s2", "q", "a", "IN", HOUR, "PAYLOAD", "f", "v")
-    assert counted(server, run) == {"added": 3, "pending": 3, "waiting": 3, "queues": 2}
+    assert counted(server, run) == {"added": 3, "tasks": 3, "waiting": 3, "queues": 2}
 
 
 def test_a_task_that_is_replaced_is_pending_once(server):
     def run(r):
         add(r, "a")
         add(r, "a")
-    assert counted(server, run) == {"added": 2, "replaced": 1, "pending": 1, "waiting": 1, "queues": 1}
+    assert counted(server, run) == {"added": 2, "replaced": 1, "tasks": 1, "waiting": 1, "queues": 1}
 
 
 @pytest.mark.parametrize("words,replaced", [(("IN", HOUR), 1), (("IN", HOUR, "NX"), 0), (("IN", HOUR, "XX"), 1),
@@ -317,7 +317,7 @@ def test_cancelled(server, r):
     add(r, "a")
     add(r, "b")
     assert counted(server, lambda r: r.execute_command("TW.CANCEL", "s", "a", "nobody")) == {
-        "cancelled": 1, "pending": -1, "waiting": -1
+        "cancelled": 1, "tasks": -1, "waiting": -1
     }
 
 
@@ -339,7 +339,7 @@ def test_fired(server, r):
         wait_until(lambda: r.xlen("q") == 3)
         r.execute_command("TW.PROMOTE", "s", "ALL")
         wait_until(lambda: r.xlen("q") == 4)
-    assert counted(server, run) == {"added": 1, "delivered": 4, "pending": -1, "waiting": -1, "queues": -1}
+    assert counted(server, run) == {"added": 1, "delivered": 4, "tasks": -1, "waiting": -1, "queues": -1}
 
 
 def test_expired_tasks(server, r):
@@ -349,7 +349,7 @@ def test_expired_tasks(server, r):
     def run(r):
         r.pexpire("s", 10)
         wait_until(lambda: r.exists("s") == 0)
-    assert counted(server, run) == {"expired_tasks": 5, "pending": -5, "waiting": -5, "queues": -1}
+    assert counted(server, run) == {"expired_tasks": 5, "tasks": -5, "waiting": -5, "queues": -1}
 
 
 def test_evicted_tasks(server, r):
@@ -360,7 +360,7 @@ def test_evicted_tasks(server, r):
         r.config_set("maxmemory-policy", "allkeys-lru", "maxmemory", 1)
         wait_until(lambda: r.exists("s") == 0)
         r.config_set("maxmemory", 0)
-    assert counted(server, run) == {"evicted_tasks": 5, "pending": -5, "waiting": -5, "queues": -1}
+    assert counted(server, run) == {"evicted_tasks": 5, "tasks": -5, "waiting": -5, "queues": -1}
 
 
 def test_a_removed_queue_is_not_pending_and_gives_its_memory_back(server, r):
@@ -373,7 +373,7 @@ def test_a_removed_queue_is_not_pending_and_gives_its_memory_back(server, r):
     assert full - empty > 20000 * 40
     r.delete("s")
     found = server.tw()
-    assert (found["pending"], found["queues"]) == (0, 0)
+    assert (found["tasks"], found["queues"]) == (0, 0)
     wait_until(lambda: server.tw()["reaping"] == 0)
     assert server.tw()["bytes"] < empty + (full - empty) // 10
 

@@ -411,7 +411,7 @@ def test_cancel_in_each_state(server, r, state):
     assert r.execute_command("TW.CANCEL", "s", "a") == [2 if state == "leased" else 1]
     assert r.exists("s") == 0
     found = server.tw()
-    assert all(found[name] == 0 for name in ("pending", "ready", "leased", "dead", "late"))
+    assert all(found[name] == 0 for name in ("tasks", "ready", "leased", "dead", "late"))
 
 
 @pytest.mark.parametrize("state", STATES)
@@ -426,7 +426,7 @@ def test_a_new_task_replaces_the_old_one_in_each_state(server, r, state, how):
     assert (found["state"], found["attempt"]) == (("leased", 1) if leased else ("waiting", 0))
     assert (found["replaced"], found["payload"][0], found["error"]) == (leased, "new", "")
     numbers = server.tw()
-    assert [numbers[name] for name in ("pending", "ready", "leased", "dead")] == [1, 0, leased, 0]
+    assert [numbers[name] for name in ("tasks", "ready", "leased", "dead")] == [1, 0, leased, 0]
     assert job is None or ack(r, job) == leased
     found = task(r, "s", "a")
     assert (found["state"], found["attempt"], found["replaced"]) == ("waiting", 0, 0)
@@ -572,7 +572,7 @@ def test_a_queue_is_removed_with_tasks_in_all_states(server, r, how):
      "SET": lambda: [r.set(name, "text") for name in names]}[how]()
     wait_until(lambda: server.tw()["queues"] == 0 and server.tw()["reaping"] == 0)
     found = server.tw()
-    assert all(found[name] == 0 for name in ("pending", "ready", "leased", "dead", "late", "held", "paused"))
+    assert all(found[name] == 0 for name in ("tasks", "ready", "leased", "dead", "late", "held", "paused_tasks"))
 
 
 # TW.PAUSE
@@ -586,12 +586,12 @@ def test_a_paused_queue_stops(server, r):
     let_pass(r, now_ms())
     assert (take(r, "s"), r.xlen("q")) == ([], 0)
     found = server.tw()
-    assert [found[name] for name in ("paused", "late", "ready", "pending")] == [2, 0, 2, 2]
+    assert [found[name] for name in ("paused_tasks", "late", "ready", "tasks")] == [2, 0, 2, 2]
     assert working(r, "s")["paused"] == 1
     assert r.execute_command("TW.PAUSE", "s", "off") == 1
     assert r.execute_command("TW.PAUSE", "s", "OFF") == 0
     assert wait_take(r, "s").id == "a" and wait_delivered(r, "q", 1) == ["b"]
-    assert counters["died"] == 0 and server.tw()["paused"] == 0
+    assert counters["died"] == 0 and server.tw()["paused_tasks"] == 0
 
 
 def test_ready_tasks_of_a_paused_queue_wait(server, r):

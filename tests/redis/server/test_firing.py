@@ -548,7 +548,7 @@ def test_a_task_dies_after_its_tries(server, r):
     assert [found[name] for name in names] == [
         "dead", due, 0, 3, "wrong", "stream", dead.error, ["f", "v", "g", "w"]]
     assert (r.get("wrong"), r.exists("s:dead"), r.execute_command("TW.LEN", "s")) == ("a string", 0, 0)
-    assert [server.tw()[name] for name in ("dead", "died", "delivered", "pending", "held")] == [1, 1, 0, 0, 0]
+    assert [server.tw()[name] for name in ("dead", "died", "delivered", "tasks", "held")] == [1, 1, 0, 0, 0]
 
 
 @pytest.mark.parametrize("left", [(), ("LEFT",)], ids=["LIST", "LIST LEFT"])
@@ -805,6 +805,19 @@ def test_a_time_that_had_passed_is_late_from_its_filing(clock, server, r):
     assert server.tw()["lateness_us_max"] == 500000000
 
 
+@pytest.mark.parametrize("every", [(), ("EVERY", HOUR)], ids=["once", "series"])
+def test_a_held_task_is_late_from_the_next_try_of_its_target(clock, server, r, every):
+    """So is a task behind it. An hour in which the target refused is no lateness of the server."""
+    r.set("wrong", "a string")
+    for name in "ab":
+        add(r, name, "AT", clock.now(), "BACKOFF", HOUR, 1, HOUR, *every, target="wrong")
+    wait_until(lambda: server.tw()["held"] == 2)
+    r.delete("wrong")
+    clock.elapse(HOUR + 500)
+    wait_until(lambda: server.tw()["delivered"] >= 2)
+    assert server.tw()["lateness_us_max"] == 500000
+
+
 def test_lateness_of_the_past_minute_recovers(fleet):
     """An alarm should use these figures. The figures since the start keep the worst lateness for ever."""
     clock = WallClock(fleet.folder)
@@ -921,7 +934,7 @@ def test_a_herd_in_the_same_second(fleet, clock):
         assert r.lrange("l", start, start + 99999) == [str(i) for i in range(start, start + 100000)]
     assert r.exists("s") == 0
     found = server.tw()
-    assert (found["delivered"], found["pending"], found["late"]) == (HERD, 0, 0)
+    assert (found["delivered"], found["tasks"], found["late"]) == (HERD, 0, 0)
 
 
 # No task may harm the others

@@ -172,7 +172,7 @@ def test_a_queue_that_has_just_been_emptied(fleet, clock, command):
     meddle(r, "xadd", 1, *command)
     clock.reach(due)
     wait_meddled(r)
-    wait_until(lambda: r.info("tickwheel")["tickwheel_queues"] == r.info("tickwheel")["tickwheel_pending"])
+    wait_until(lambda: r.info("tickwheel")["tickwheel_queues"] == r.info("tickwheel")["tickwheel_tasks"])
     wait_replica_in_sync(server, replica)
     mine = queues(r)
     assert all(mine.values()) and queues(replica.client()) == mine
@@ -216,7 +216,7 @@ def test_an_empty_queue_does_not_stay(alone, event, command):
 SEEN = {
     "copy": ("COPY", "s", "s2"),
     "restore": lua("return redis.call('restore', 's2', 0, redis.call('dump', 's'))"), "save": ("SAVE", ),
-    "info": lua("return string.match(redis.call('info', 'tickwheel'), 'pending:%d+')"),
+    "info": lua("return string.match(redis.call('info', 'tickwheel'), 'tickwheel_tasks:%d+')"),
     "digest": ("DEBUG", "DIGEST-VALUE", "s")
 }
 
@@ -230,13 +230,13 @@ def test_what_has_been_delivered_is_in_no_copy(alone, command):
     add_together(r, 10)
     answer = wait_meddled(r)
     if command == "info":
-        assert "pending:3" in answer
+        assert "tickwheel_tasks:3" in answer
     wait_quiet(r)
     if command == "save":
         alone.kill()
         alone.start()
         r = alone.client()
-        wait_until(lambda: r.info("tickwheel")["tickwheel_pending"] == 0)
+        wait_until(lambda: r.info("tickwheel")["tickwheel_tasks"] == 0)
     wait_until(lambda: r.xlen("t") >= 10)
     came = ids(r)
     assert {name: came.count(name) for name in came if came.count(name) > 1}.keys() <= {"id7", "id8", "id9"}
@@ -266,7 +266,7 @@ def test_a_queue_that_has_just_been_made(alone, command):
     meddle(r, "new", 0, *command)
     assert add(r, "s", "a", FAR) == "a"
     wait_meddled(r)
-    wait_until(lambda: r.info("tickwheel")["tickwheel_queues"] == r.info("tickwheel")["tickwheel_pending"])
+    wait_until(lambda: r.info("tickwheel")["tickwheel_queues"] == r.info("tickwheel")["tickwheel_tasks"])
     assert queues(r) == {"s": sorted(["a", str(FAR)])}
     if command[0] == "SAVE":
         alone.kill()
@@ -304,7 +304,7 @@ def test_a_queue_is_freed_at_once_when_memory_is_short(alone, event, skip, comma
     wait_meddled(r)
     r.config_set("maxmemory", 0)
     wait_quiet(r)
-    assert r.info("tickwheel")["tickwheel_pending"] == 0
+    assert r.info("tickwheel")["tickwheel_tasks"] == 0
 
 
 def test_the_same_within_cancelling(alone):
@@ -333,7 +333,7 @@ def test_the_same_when_leases_end(alone, command):
             all_at_once.execute_command("TW.TOUCH", "s", name, tokens[name], "LEASE", 1)
         all_at_once.execute()
     wait_meddled(r)
-    assert (counts(alone), r.info("tickwheel")["tickwheel_pending"]) == ((0, 0, 0), 0)
+    assert (counts(alone), r.info("tickwheel")["tickwheel_tasks"]) == ((0, 0, 0), 0)
 
 
 def test_the_same_within_taking(alone):

@@ -68,9 +68,9 @@ WAYS_TO_GO = {
 def test_tasks_go_with_their_queue(clock, server, r, way):
     due = clock.now() + AHEAD
     fill(r, "s", "out", 100, due)
-    assert server.tw()["pending"] == 100
+    assert server.tw()["tasks"] == 100
     WAYS_TO_GO[way](r, "s")
-    assert (server.tw()["pending"], server.tw()["queues"]) == (0, 0)
+    assert (server.tw()["tasks"], server.tw()["queues"]) == (0, 0)
     assert "tickwheel" not in r.type("s")
     clock.reach(due)
     let_pass(r, due)
@@ -120,7 +120,7 @@ def test_a_queue_that_expires_takes_its_tasks_with_it_and_they_are_counted(clock
     clock.reach(due - 1000)
     counters.wait("expired_tasks", 100)  # The server's own cycle expires the key: no command touches it.
     let_pass(r, due)
-    assert (r.exists("out"), server.tw()["pending"], counters["delivered"]) == (0, 0, 1)
+    assert (r.exists("out"), server.tw()["tasks"], counters["delivered"]) == (0, 0, 1)
 
 
 def test_a_queue_found_to_have_expired_is_counted_too(server, r):
@@ -133,7 +133,7 @@ def test_a_queue_found_to_have_expired_is_counted_too(server, r):
         counters.wait("expired_tasks", 100)
     finally:
         r.execute_command("DEBUG", "SET-ACTIVE-EXPIRE", 1)
-    assert server.tw()["pending"] == 0
+    assert server.tw()["tasks"] == 0
 
 
 def test_tasks_due_after_their_queue_has_expired_are_not_delivered_though_nobody_noticed(clock, server, r):
@@ -183,7 +183,7 @@ def test_eviction_is_counted_and_warned_of(fleet, clock):
     r.config_set("maxmemory", 0)
     clock.reach(due)
     let_pass(r, due)
-    assert (r.exists("s", "out"), server.tw()["pending"]) == (0, 0)
+    assert (r.exists("s", "out"), server.tw()["tasks"]) == (0, 0)
 
 
 def test_the_warning_follows_the_configuration(server, r):
@@ -216,7 +216,7 @@ def test_rename_with_tasks_due_right_after(server, r, ahead):
     let_pass(r, due + 10)
     assert delivered(r, "out") == names
     assert r.exists("s", "s2") == 0
-    assert (server.tw()["pending"], server.tw()["queues"]) == (0, 0)
+    assert (server.tw()["tasks"], server.tw()["queues"]) == (0, 0)
 
 
 def test_rename_leaves_the_old_name_free_for_another_queue(clock, r):
@@ -236,7 +236,7 @@ def test_rename_over_another_queue_cancels_that_one(clock, server, r):
     due = clock.now() + AHEAD
     fill(r, "s2", "other", 50, due)
     names = renamed(r, due, "s2")
-    assert server.tw()["pending"] == 10
+    assert server.tw()["tasks"] == 10
     clock.reach(due)
     let_pass(r, due + 10)
     assert delivered(r, "out") == names
@@ -334,7 +334,7 @@ def test_copies_deliver_too(clock, server, r):
     assert not r.copy("s", "s2")
     fill(r, "s3", "never", 10, due)
     assert r.copy("s", "s3", replace=True)
-    assert server.tw()["pending"] == 40
+    assert server.tw()["tasks"] == 40
     clock.reach(due)
     let_pass(r, due)
     assert sorted(delivered(r, "out")) == sorted(names * 3)
@@ -416,7 +416,7 @@ def test_flushdb_leaves_other_databases_alone(clock, server, r):
     fill(r, "s", "out", 10, due)
     names = fill(there, "s", "out", 10, due)
     r.flushdb()
-    assert server.tw()["pending"] == 10
+    assert server.tw()["tasks"] == 10
     clock.reach(due)
     let_pass(r, due)
     assert delivered(there, "out") == names
@@ -428,13 +428,13 @@ def test_flushall_async_of_200000_tasks_and_the_same_names_again(clock, server, 
     fill(r, "s", "out", 200000, due, payload=("n", "old"))
     r.flushall(asynchronous=True)
     names = fill(r, "s", "out", 20000, due, payload=("n", "new"))
-    assert server.tw()["pending"] == 20000
+    assert server.tw()["tasks"] == 20000
     clock.reach(due)
     wait_until(lambda: server.tw()["reaping"] == 0)
     let_pass(r, due)
     assert delivered(r, "out") == names
     assert {fields["n"] for _, fields in r.xrange("out")} == {"new"}
-    assert server.tw()["pending"] == 0
+    assert server.tw()["tasks"] == 0
 
 
 def test_unlink_of_200000_tasks_gives_their_memory_back(server, r):
@@ -442,7 +442,7 @@ def test_unlink_of_200000_tasks_gives_their_memory_back(server, r):
     fill(r, "s", "out", 200000, now_ms() + 3600000)
     assert server.tw()["bytes"] > before + 200000 * 20
     r.unlink("s")
-    assert server.tw()["pending"] == 0
+    assert server.tw()["tasks"] == 0
     wait_until(lambda: server.tw()["reaping"] == 0, message=lambda: str(server.tw()))
     assert server.tw()["bytes"] < before + 200000 * 20 / 10
 
@@ -492,7 +492,7 @@ def test_restore_is_refused_where_the_name_is_taken_and_leaves_no_task_behind(cl
     names = fill(r, "s", "out", 10, due)
     with pytest.raises(redis.ResponseError, match="BUSYKEY"):
         r.restore("s", 0, raw_dump(r, "s"))
-    assert server.tw()["pending"] == 10
+    assert server.tw()["tasks"] == 10
     clock.reach(due)
     let_pass(r, due)
     assert delivered(r, "out") == names
@@ -506,9 +506,9 @@ def test_restore_replace_over_a_live_queue(clock, server, r):
     fill(r, "s", "never", 30, due)
     fill(r, "s", "never", 30, due, prefix="u")
     r.restore("s", 0, dump, replace=True)
-    assert server.tw()["pending"] == 10
+    assert server.tw()["tasks"] == 10
     r.restore("s", 0, dump, replace=True)
-    assert (server.tw()["pending"], server.tw()["queues"]) == (10, 1)
+    assert (server.tw()["tasks"], server.tw()["queues"]) == (10, 1)
     clock.reach(due)
     let_pass(r, due)
     assert delivered(r, "out") == names
@@ -523,7 +523,7 @@ def test_restore_with_an_expiry_that_has_passed_leaves_nothing_behind(clock, ser
     r.restore("s", 1000, dump, replace=True, absttl=True)
     r.restore("s2", 1000, dump, absttl=True)
     assert r.exists("s", "s2") == 0
-    wait_until(lambda: (server.tw()["pending"], server.tw()["queues"]) == (0, 0),
+    wait_until(lambda: (server.tw()["tasks"], server.tw()["queues"]) == (0, 0),
                message=lambda: str(server.tw()))
     clock.reach(due)
     let_pass(r, due)
@@ -558,7 +558,7 @@ def test_reload_in_place(fleet, clock, how):
     else:
         r.execute_command(*how.split())
     assert digest(server) == before
-    assert (server.tw()["pending"], server.tw()["queues"]) == (150, 2)
+    assert (server.tw()["tasks"], server.tw()["queues"]) == (150, 2)
     clock.reach(due)
     let_pass(r, due)
     assert delivered(r, "out") == names
@@ -629,7 +629,7 @@ def test_full_resync(fleet, clock, diskless_sync, diskless_load):
     assert ("master to parser" in replica.log()
             or "EOF to parser" in replica.log()) == (diskless_load == "on-empty-db")
     assert digest(replica) == digest(master)
-    assert (replica.tw()["pending"], replica.tw()["queues"]) == (5101, 2)
+    assert (replica.tw()["tasks"], replica.tw()["queues"]) == (5101, 2)
     assert tasks(copy, "s") == tasks(r, "s")
     clock.reach(old_due)
     let_pass(r, old_due)
@@ -662,11 +662,11 @@ def test_a_primary_that_dies_in_the_middle_of_a_full_resync(fleet):
     wait_until(lambda: replica.info("persistence")["loading"] == 0)
     # A replica with Redis 8 may have all data nevertheless: it is connected to the saving child, which lives
     # on.
-    found = replica.tw()["pending"], replica.tw()["queues"], replica.once("DBSIZE")
+    found = replica.tw()["tasks"], replica.tw()["queues"], replica.once("DBSIZE")
     assert found in ((0, 0, 0), (15000, 300, 300))
     master.start()
     wait_replica_in_sync(master, replica)
-    assert replica.tw()["pending"] == 15000
+    assert replica.tw()["tasks"] == 15000
     assert digest(replica) == digest(master)
 
 
@@ -700,7 +700,7 @@ def test_a_chain_of_replicas(fleet):
         wait_replica_in_sync(first, one)
         assert digest(one) == digest(first)
         assert delivered(one.client(), "out") == names
-        assert one.tw()["pending"] == 100
+        assert one.tw()["tasks"] == 100
         assert one.tw()["delivered"] == 0
 
 
@@ -720,11 +720,11 @@ def test_life_cycle_commands_reach_replicas(fleet):
         wait_replica_in_sync(master, replica)
         # compared again and again, as a key may expire between two digests
         wait_until(lambda: digest(replica) == digest(master), message=f"step {i}: the replica holds other keys")
-        wait_until(lambda: replica.tw()["pending"] == master.tw()["pending"],
+        wait_until(lambda: replica.tw()["tasks"] == master.tw()["tasks"],
                    message=lambda: f"{replica.tw()} {master.tw()}")
     r.flushall()
     wait_replica_in_sync(master, replica)
-    assert (replica.tw()["pending"], replica.tw()["queues"]) == (0, 0)
+    assert (replica.tw()["tasks"], replica.tw()["queues"]) == (0, 0)
 
 
 def test_info_of_a_renamed_queue(server, r):

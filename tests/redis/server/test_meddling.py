@@ -100,7 +100,7 @@ def test_cancelling_those_to_come(pair, after):
     wait_until(lambda: r.exists("s") == 0)
     found = settled(pair)
     assert ids_of(found) == ALL[:after + 1]
-    assert int(pair[0].client().info("tickwheel")["tickwheel_pending"]) == 0
+    assert int(pair[0].client().info("tickwheel")["tickwheel_tasks"]) == 0
 
 
 @pytest.mark.parametrize("after", AFTER)
@@ -172,7 +172,7 @@ def test_the_queue_is_removed_meanwhile(pair, after, command):
         wait_delivered(r, MANY)
         assert ids_of(settled(pair)) == ALL
         return
-    wait_until(lambda: r.info("tickwheel")["tickwheel_pending"] == 0)
+    wait_until(lambda: r.info("tickwheel")["tickwheel_tasks"] == 0)
     wait_until(lambda: r.info("tickwheel")["tickwheel_late"] == 0)
     if command[0] == "SET":
         r.delete("s")
@@ -193,7 +193,7 @@ def test_another_queue_takes_its_place(pair, after):
     r = server.client()
     r.execute_command("TW.SEND", "s2", "t2", f"id{after}", "AT", FAR, "PAYLOAD", "n", "new")
     r = meddle(pair, after, 1, "RENAME", "s2", "s")
-    wait_until(lambda: r.info("tickwheel")["tickwheel_pending"] == 1)
+    wait_until(lambda: r.info("tickwheel")["tickwheel_tasks"] == 1)
     found = settled(pair)
     assert ids_of(found) == ALL[:after + 1]
     assert found["s"] == [(f"id{after}", FAR)]

@@ -114,7 +114,7 @@ def test_a_delivery_that_was_cut_off_is_made_once(fleet, clock):
     for at in cuts(path, b"TW.FIRED", 6, seed=2):
         r, _ = start_cut(server, path, kept, at)
         wait_delivered(r, "out", 7)
-        wait_until(lambda: server.tw()["pending"] == 0)
+        wait_until(lambda: server.tw()["tasks"] == 0)
         add(r, "s", "out", "after", now_ms() + HOUR)
         entries = r.xrange("out")
         assert [fields["tw.id"] for _, fields in entries] == names

@@ -27,7 +27,7 @@ def add(r, queue, *dues, every=None):
 
 
 def test_an_empty_server(r):
-    assert top(r) == {"forecast": [0] * 60, "exact": 1, "queues": [], "paused": [],
+    assert top(r) == {"forecast": [0] * 60, "exact": 1, "queues": [], "paused-queues": [],
                       "recent": {"calls": 0, "p50": 0, "p90": 0, "p99": 0, "p999": 0, "max": 0}}
 
 
@@ -88,7 +88,7 @@ def test_paused_queues_are_listed(server, r):
     """A past bug: nobody found a pause among a hundred and fifty larger queues. With a ready task INFO said
     that nothing was paused."""
     def paused(*words):
-        return [name for _, name, *_ in top(r, *words)["paused"]]
+        return [name for _, name, *_ in top(r, *words)["paused-queues"]]
     assert (paused(), server.tw()["paused_queues"]) == ([], 0)
     for s in range(150):
         add(r, f"large{s}", *[HOUR] * 3)
@@ -98,10 +98,10 @@ def test_paused_queues_are_listed(server, r):
     for name in ("idle", "one", "due", "two"):
         assert r.execute_command("TW.PAUSE", name, "ON") == 1
     put(r, "due", 1)
-    wait_until(lambda: server.tw()["paused"] == 1)
+    wait_until(lambda: server.tw()["paused_tasks"] == 1)
     assert (paused(), server.tw()["paused_queues"]) == (["two", "one", "due", "idle"], 4)
     assert (paused("QUEUES", 2), paused("QUEUES", 0)) == (["two", "one"], [])
-    assert top(r)["paused"][0] == [0, "two", 2, 0, 0, 0, 0, 2, 0, 0, 1]
+    assert top(r)["paused-queues"][0] == [0, "two", 2, 0, 0, 0, 0, 2, 0, 0, 1]
     r.rename("two", "three")
     r.unlink("due")
     assert r.execute_command("TW.PAUSE", "one", "OFF") == 1
@@ -120,9 +120,9 @@ def test_a_pause_is_found_after_a_restart(fleet, file):
     r.execute_command("TW.PAUSE", "s", "ON")
     r.save()
     server.restart()
-    wait_until(lambda: server.tw()["paused"] == 1)  # The task that was ready became due again in the pause.
+    wait_until(lambda: server.tw()["paused_tasks"] == 1)  # The task that was ready became due again in the pause.
     assert server.tw()["paused_queues"] == 1
-    assert [name for _, name, *_ in top(server.client())["paused"]] == ["s"]
+    assert [name for _, name, *_ in top(server.client())["paused-queues"]] == ["s"]
 
 
 def test_a_queue_is_described(server, r):
@@ -131,6 +131,27 @@ def test_a_queue_is_described(server, r):
     add(other, "s", 1, 2, HOUR)
     wait_until(lambda: other.xlen("s:out") == 2)
     assert top(r)["queues"] == [[3, "s", 1, 0, 2, 0, 0, 0, 0, 0, 0]]
+
+
+# No tick comes while a script runs. It ends when the clock has made the task ready.
+NOT_SEEN_YET = """
+for _, queue in ipairs(KEYS) do
+    redis.call('TW.PUT', queue, 'soon', 'IN', 2, 'PAYLOAD', 'v')
+    redis.call('TW.PUT', queue, 'later', 'IN', 3600000, 'PAYLOAD', 'v')
+end
+while redis.call('TW.NEXT', KEYS[2])[1] == 'soon' do end
+local found = {redis.call('TW.TOP')}
+for i, queue in ipairs(KEYS) do found[i + 1] = redis.call('TW.INFO', queue) end
+return found
+"""
+
+
+def test_a_task_is_ready_in_all_looks_before_a_tick_has_seen_it(r):
+    r.execute_command("TW.PAUSE", "b", "ON")
+    *_, found, one, other = [as_map(reply) for reply in r.eval(NOT_SEEN_YET, 2, "a", "b")]
+    assert (one["ready"], other["ready"]) == (1, 1)
+    assert sorted((row[1], row[7]) for row in found["queues"]) == [("a", 1), ("b", 1)]
+    assert [(row[1], row[7]) for row in found["paused-queues"]] == [("b", 1)]
 
 
 # Tasks for workers
@@ -161,7 +182,7 @@ def fill(server, r):
     assert r.execute_command("TW.ACK", "s", *taken[6]) == 1
 
 
-STATES = ("waiting", "ready", "leased", "dead", "held", "late", "paused")
+STATES = ("waiting", "ready", "leased", "dead", "held", "late", "paused_tasks")
 
 
 def states(server):
@@ -175,7 +196,7 @@ def info_of(r, queue):
 
 def test_each_state_is_counted(server, r):
     fill(server, r)
-    assert states(server) == [3, 3, 4, 5, 0, 0, 0] and server.tw()["pending"] == 10
+    assert states(server) == [3, 3, 4, 5, 0, 0, 0] and server.tw()["tasks"] == 10
     assert top(r)["queues"] == [[0, "s", 10, 0, 0, 1, 5, 3, 4, 5, 0]]
     found = info_of(r, "s")
     names = ("tasks", "waiting", "ready", "leased", "dead", "held", "late", "paused", "delivered", "done",
@@ -225,7 +246,7 @@ def test_offered_leased_dead_and_paused_tasks_are_not_late(clock, server, r):
     fill(server, r)
     r.execute_command("TW.PAUSE", "stopped", "ON")
     put(r, "stopped", *range(1, 4))
-    wait_until(lambda: server.tw()["paused"] == 3)
+    wait_until(lambda: server.tw()["paused_tasks"] == 3)
     assert states(server) == [3, 6, 4, 5, 0, 0, 3] and server.tw()["oldest_late_ms"] == 0
     assert [info_of(r, name)["late"] for name in ("s", "stopped")] == [0, 0]
     clock.stand()

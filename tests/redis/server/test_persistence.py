@@ -82,7 +82,7 @@ def test_aof_rewrite_and_crash(fleet, preamble):
     server.start()
     r = server.client()
     assert (everything(r, "s"), order(r, "s"), digest(server)) == (before, sequence, fingerprint)
-    assert (server.tw()["pending"], server.tw()["queues"]) == (len(before) + 20010, 3)
+    assert (server.tw()["tasks"], server.tw()["queues"]) == (len(before) + 20010, 3)
     add(r, "s", "out", "t0", due)
     r.execute_command("TW.CANCEL", "s", "t9")
     sequence = [name for name in sequence if name not in ("t0", "t9")]
@@ -156,6 +156,41 @@ def test_a_refused_task_is_tried_at_its_next_after_a_restart(fleet, clock, way):
     assert task(r, "s", "t0")["next"] == clock.now() + 3 * HOUR
     r.delete("out")
     clock.push_monotonic(3 * HOUR)
+    wait_delivered(r, "out", 2)
+
+
+@pytest.mark.parametrize("way", ["snapshot", "rewritten yes", "rewritten no", "replica", "restore", "copy"])
+def test_a_refused_task_is_held_from_the_start_on(fleet, clock, way):
+    """In a pause no tick holds it again. So the file does, with the task behind it."""
+    preamble = way.split()[-1] if " " in way else "yes"
+    server = fleet.server(aof_use_rdb_preamble=preamble, appendonly="yes" if " " in way else "no")
+    r, due = server.client(), clock.now()
+    r.set("out", "text")
+    names = fill(r, "s", "out", 2, due, options=("TRIES", 3, "BACKOFF", HOUR, 1, HOUR))
+    wait_until(lambda: server.tw()["held"] == 2)
+    r.execute_command("TW.PAUSE", "s", "ON")
+    if way == "replica":
+        server = fleet.server(replicaof=server)
+        wait_replica_in_sync(fleet.servers[0], server)
+    elif way == "restore":
+        r.restore("s", 0, r.dump("s"), replace=True)
+    elif way == "copy":
+        r.copy("s", "t")
+        r.rename("t", "s")
+    else:
+        rewrite(server) if " " in way else r.save()
+        server.kill()
+        server.start()
+    r = server.client()
+    found = [task(r, "s", name) for name in names]
+    assert [(one["state"], one["due"], one["next"]) for one in found] == [("waiting", due, due + HOUR)] * 2
+    info = as_map(r.execute_command("TW.INFO", "s"))
+    assert [(one["held"], one["ready"], one["waiting"]) for one in (info, server.tw())] == [(2, 0, 2)] * 2
+    if way == "replica":
+        r.execute_command("REPLICAOF", "NO", "ONE")
+    r.delete("out")
+    r.execute_command("TW.PAUSE", "s", "OFF")
+    clock.push_monotonic(HOUR)
     wait_delivered(r, "out", 2)
 
 
@@ -319,7 +354,7 @@ def test_the_append_only_file_holds_delivery_and_removal_in_one_transaction(flee
     for i in range(20):
         add(r, f"s{i % 3}", f"list{i % 2}", f"l{i}", due + i * 10, "LIST", payload=("v",))
     wait_delivered(r, "out", 500)
-    wait_until(lambda: server.tw()["pending"] == 0)
+    wait_until(lambda: server.tw()["tasks"] == 0)
     server.kill()
     found = transactions(aof_commands(aof_path(server)))
     ticks = [one for one in found if any(words[0].upper() == b"XADD" for words in one)]
@@ -629,7 +664,7 @@ def test_a_corrupt_rdb_file_ends_the_start_with_a_message(fleet):
     with open(path, "wb") as file:
         file.write(good)
     server.start()
-    assert server.tw()["pending"] == 7
+    assert server.tw()["tasks"] == 7
 
 
 # Files of this format, and of other formats

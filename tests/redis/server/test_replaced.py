@@ -72,7 +72,7 @@ def test_of_the_old_task_only_the_attempt_is_left(server, r, how):
     assert r.execute_command("TW.NEXT", "s") is None and r.execute_command("TW.RANGE", "s", "-", "+") == []
     assert r.execute_command("TW.FORECAST", "s", "STEP", HOUR, "STEPS", 5) == [0] * 5
     assert r.execute_command("TW.PROMOTE", "s", "ALL") == 0 and take(r, "s") == []
-    assert [server.tw()[name] for name in ("pending", "leased", "ready", "late")] == [1, 1, 0, 0]
+    assert [server.tw()[name] for name in ("tasks", "leased", "ready", "late")] == [1, 1, 0, 0]
     assert ends < touch(r, job, 2 * HOUR) == task(r, "s", "a")["next"]
     shows(r, "a", replaced=1, attempt=2, worker="bob", due=due)
     assert ack(r, job._replace(token="0" * 16)) == 0 and touch(r, job._replace(token="f" * 16), 1) is None
@@ -108,7 +108,7 @@ def test_a_cancel_removes_both(server, r):
     replace(r, "TW.PUT", 1000)
     assert r.execute_command("TW.CANCEL", "s", "a") == [2] and r.exists("s") == 0
     assert touch(r, job, 5) is None and ack(r, job) == 0
-    assert (server.tw()["leased"], server.tw()["pending"]) == (0, 0)
+    assert (server.tw()["leased"], server.tw()["tasks"]) == (0, 0)
 
 
 # Its end

@@ -110,7 +110,7 @@ def test_a_file_is_replayed_to_its_end_when_a_reload_comes_in_between(fleet):
     assert delivered(r, "out") == []
     open_gate(server, r)
     wait_delivered(r, "out", 3)
-    wait_until(lambda: server.tw()["pending"] == 0)
+    wait_until(lambda: server.tw()["tasks"] == 0)
     assert delivered(r, "out") == ["a", "b", "c"]
     assert delivered(start_again(server), "out") == ["a", "b", "c"]
 

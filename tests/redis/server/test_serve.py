@@ -102,7 +102,7 @@ def test_the_first_commands_show_a_task_arriving(serve):
     assert now_ms() >= began + 5000
     status, output, errors = serving.stop()
     assert (status, errors) == (0, "")
-    assert "Stopped. Pending tasks: 0;" in output
+    assert "Stopped. Tasks: 0;" in output
 
 
 def test_the_next_commands_show_the_life_of_a_task(serve):
@@ -151,16 +151,16 @@ def test_the_last_command_files_a_task_once(serve):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_restart_finds_every_pending_task(serve, number):
     serving = serve().ready()
-    assert "Pending tasks: 0." in serving.welcome
+    assert "Tasks: 0." in serving.welcome
     r = serving.client()
     for i in range(100):
         r.execute_command("TW.SEND", f"s{i % 7}", "t", f"id{i}", "IN", 3600000, "PAYLOAD", "a", i)
     status, output, errors = serving.stop(number)
     assert (status, errors) == (0, "")
-    assert "Stopped. Pending tasks: 100;" in output
+    assert "Stopped. Tasks: 100;" in output
     assert nobody_listens(serving.port)
     again = serve().ready()
-    assert "Pending tasks: 100." in again.welcome
+    assert "Tasks: 100." in again.welcome
     assert sum(again.client().execute_command("TW.LEN", f"s{i}") for i in range(7)) == 100
 
 
@@ -175,7 +175,7 @@ def test_tasks_are_counted_when_all_are_loaded(serve):
             batch.execute_command("TW.SEND", "s", "t", i, "IN", 36000000, "PAYLOAD", "n", i)
         batch.execute()
     assert serving.stop()[0] == 0
-    assert "Pending tasks: 300000." in serve().ready().welcome
+    assert "Tasks: 300000." in serve().ready().welcome
 
 
 def test_a_task_that_came_due_meanwhile_arrives_after_the_restart(serve):

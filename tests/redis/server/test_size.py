@@ -126,7 +126,7 @@ def test_a_big_task_from_a_file_dies_with_its_size_in_the_error(fleet, words, mo
     assert dead[:2] + dead[3:5] == ("big", 1000, 1, error)
     wait_until(lambda: delivered(server.client(), "q") == ["small"], patience=MINUTES)
     found = server.tw()
-    assert [found[name] for name in ("dead", "died", "dropped", "deferred_refused", "delivered", "pending")
+    assert [found[name] for name in ("dead", "died", "dropped", "deferred_refused", "delivered", "tasks")
             ] == [1, 1, 0, 0, 1, 0]
     server.stop()
     server.start(wait=False)

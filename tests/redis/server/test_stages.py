@@ -80,7 +80,7 @@ from workers import (FAR, Stages, blocked, counts, put, put_frail, put_ready, st
 def gone(server):
     """Whether the module holds nothing any more."""
     now = server.tw()
-    return (now["pending"], now["queues"], now["reaping"], *counts(server)) == (0, 0, 0, 0, 0, 0)
+    return (now["tasks"], now["queues"], now["reaping"], *counts(server)) == (0, 0, 0, 0, 0, 0)
 
 
 def test_the_stages_are_those_that_these_tests_speak_of(server, r):
@@ -319,7 +319,7 @@ def test_restore_keeps_leases_and_tokens(server, r):
     r.restore("s", 0, dump)
     r.restore("s", 0, dump, replace=True)
     stages.wait_there(r, "s")
-    assert (counts(server), server.tw()["pending"]) == ((1, 1, 2), 5)
+    assert (counts(server), server.tw()["tasks"]) == ((1, 1, 2), 5)
 
 
 def test_restore_of_a_lease_that_has_run_out(server, r):
@@ -392,11 +392,11 @@ def test_stopped_tasks_go_with_their_queue(server, r, how):
     r.execute_command("TW.PAUSE", "s", "ON")
     for name in "abc":
         put(r, "s", name)
-    wait_until(lambda: server.tw()["paused"] >= 1)
+    wait_until(lambda: server.tw()["paused_tasks"] >= 1)
     r.execute_command(*how)
     r.delete("s", "other")
     wait_until(lambda: gone(server), message=lambda: str(server.tw()))
-    assert (server.tw()["late"], server.tw()["paused"]) == (0, 0)
+    assert (server.tw()["late"], server.tw()["paused_tasks"]) == (0, 0)
     put_ready(r, "s", "a")
 
 
@@ -511,7 +511,7 @@ def test_what_befalls_them_reaches_replicas_and_the_log(fleet, batch):
             continue  # Valkey has a fault here, with replicas: its pull request 4024
         Stages(r)
         r.execute_command(*command)
-        wait_until(lambda: command[0] != "PEXPIRE" or master.tw()["pending"] == 0)
+        wait_until(lambda: command[0] != "PEXPIRE" or master.tw()["tasks"] == 0)
         wait_replica_in_sync(master, replica)
         wait_until(lambda: digest(replica) == digest(master), message=f"{command}: the replica differs")
         before = digest(master)

@@ -99,7 +99,7 @@ def test_json_says_what_was_filed(clock, server, r):
     assert (found["source"], found["address"]) == ("redis", f"127.0.0.1:{server.port}")
     assert re.fullmatch(r"(redis|valkey) \d+\.\d+\.\d+", found["version"]) and found["state"] == "primary"
     counts = found["counts"]
-    assert [counts[name] for name in ("pending", "queues", "added", "cancelled", "late", "held")
+    assert [counts[name] for name in ("tasks", "queues", "added", "cancelled", "late", "held")
             ] == [42, 2, 43, 1, 0, 0]
     assert counts["memory"] == server.info("tickwheel")["tickwheel_bytes"]
     forecast = found["forecast"]["counts"]
@@ -183,7 +183,7 @@ def test_a_frame(clock, server, r):
     lines = done.stdout.splitlines()
     assert lines[0] == f" tickwheel top  127.0.0.1:{server.port}"
     assert all(len(line) <= 80 for line in lines)
-    for words in (r"pending 41\b", r"queues 2\b", r"the coming minute 40 due, at most 30 in a second", "█",
+    for words in (r"tasks 41\b", r"queues 2\b", r"the coming minute 40 due, at most 30 in a second", "█",
                   r"put off because of pause 0", r"orders:timeouts +40 +0 +0 +0 +0",
                   r"db2 bad\?\[31m\?name +1 "):
         assert re.search(words, done.stdout), (words, done.stdout)
@@ -209,7 +209,7 @@ def fill_with_jobs(server, r):
     assert r.execute_command("TW.ACK", "jobs", *done) == 1
     r.execute_command("TW.PAUSE", "stopped", "ON")
     put(r, "stopped", 1, 2, HOUR)
-    wait_until(lambda: server.tw()["paused"] == 2)
+    wait_until(lambda: server.tw()["paused_tasks"] == 2)
 
 
 JOBS = {"tasks": 6, "ready": 2, "leased": 3, "dead": 1, "held": 0, "delivered": 0, "done": 1, "died": 2,
@@ -222,8 +222,8 @@ def test_json_of_tasks_for_workers(server, r):
     fill_with_jobs(server, r)
     found = as_json(server)
     counts = found["counts"]
-    assert [counts[name] for name in ("pending", "waiting", "ready", "late", "leased", "dead", "held", "paused",
-                                      "paused_queues")] == [9, 2, 4, 0, 3, 1, 0, 2, 1]
+    assert [counts[name] for name in ("tasks", "waiting", "ready", "late", "leased", "dead", "held",
+                                      "paused_tasks", "paused_queues")] == [9, 2, 4, 0, 3, 1, 0, 2, 1]
     assert [counts[name] for name in ("delivered", "offered", "taken", "done", "failed", "lapsed", "died")
             ] == [0, 8, 6, 1, 2, 0, 2]
     assert 0 < counts["oldest_ready_ms"] < 60000
@@ -240,7 +240,7 @@ def test_json_of_tasks_for_workers(server, r):
 def test_a_frame_of_tasks_for_workers(server, r):
     fill_with_jobs(server, r)
     shown = run(server, "--once", "--interval", "100ms").stdout
-    for words in (r" pending 9 +waiting 2 +ready 4 +oldest [\d.]+ m?s\n late 0 +leased 3 +dead 1 +held 0\n",
+    for words in (r" tasks 9 +waiting 2 +ready 4 +oldest [\d.]+ m?s\n late 0 +leased 3 +dead 1 +held 0\n",
                   r"\n paused 2 +pauses 1 +queues 2 +memory ",
                   r" firing 0/s +in all 8\n", r" taken 0/s\n done 0/s +failed 0/s +died 0/s\n",
                   r" paused, then the largest +tasks +ready +leased +dead +ended/s\n"
@@ -261,9 +261,9 @@ def test_a_server_that_is_told_not_to_deliver(server, r):
     try:
         add(r, "s", 1, 2)
         put(r, "jobs", 1)
-        wait_until(lambda: server.tw()["deferred_stopped"] > 0 and server.tw()["paused"] == 3)
+        wait_until(lambda: server.tw()["deferred_stopped"] > 0 and server.tw()["paused_tasks"] == 3)
         found = as_json(server)
-        assert (found["counts"]["paused"], found["counts"]["late"]) == (3, 0)
+        assert (found["counts"]["paused_tasks"], found["counts"]["late"]) == (3, 0)
         assert found["deferred"]["stopped"] > 0 and found["deliver"] == "no"
         shown = run(server, "--once", "--interval", "100ms").stdout
         assert shown.splitlines()[1].endswith(", tickwheel.deliver is no")
@@ -353,7 +353,7 @@ def test_a_replica(fleet):
     replica = fleet.server(replicaof=primary)
     wait_replica_in_sync(primary, replica)
     add(primary.client(), "s", HOUR, 30000)
-    wait_until(lambda: as_json(replica)["counts"]["pending"] == 2)
+    wait_until(lambda: as_json(replica)["counts"]["tasks"] == 2)
     put(primary.client(), "jobs", 0, 0)
     wait_until(lambda: as_json(replica)["counts"]["ready"] == 2)
     found = as_json(replica)
@@ -421,10 +421,10 @@ def test_a_password(fleet):
     try:
         fails(server, says="the server needs a password: set TICKWHEEL_TOP_PASSWORD")
         for name in ("TICKWHEEL_TOP_PASSWORD", "REDISCLI_AUTH"):
-            assert as_json(server, env={name: "right"})["counts"]["pending"] == 0
+            assert as_json(server, env={name: "right"})["counts"]["tasks"] == 0
             fails(server, env={name: "wrong"}, says="the password of user default is wrong")
         assert as_json(server, env={"TICKWHEEL_TOP_PASSWORD": "right",
-                                    "REDISCLI_AUTH": "wrong"})["counts"]["pending"] == 0
+                                    "REDISCLI_AUTH": "wrong"})["counts"]["tasks"] == 0
     finally:
         r.execute_command("CONFIG", "SET", "requirepass", "")
     fails(server, env={"REDISCLI_AUTH": "any"}, says="AUTH: ERR")
@@ -437,7 +437,7 @@ def test_users(server, r):
     def rules(*words):
         r.execute_command("ACL", "SETUSER", "watch", "reset", "on", ">secret", *words)
     rules("+info", "+tw.top")
-    assert as_json(server, "--user", "watch", env=password)["counts"]["pending"] == 1
+    assert as_json(server, "--user", "watch", env=password)["counts"]["tasks"] == 1
     fails(server,
           "--user",
           "watch",
@@ -496,10 +496,10 @@ def answering(text):
                   (b"-LOADING Redis is loading\r\n", "INFO: LOADING Redis is loading"),
                   (None, "there was no answer for 3 s"),
                   (b"$18\r\ntickwheel_pendin:1\r\n-ERR unknown command 'TW.TOP'\r\n", "has not loaded"),
-                  (b"$19\r\ntickwheel_pending:1\r\n-ERR unknown command 'TW.TOP'\r\n",
+                  (b"$17\r\ntickwheel_tasks:1\r\n-ERR unknown command 'TW.TOP'\r\n",
                    "the server has no TW.TOP: its Tickwheel module is older"),
-                  (b"$19\r\ntickwheel_pending:1\r\n*0\r\n", "the answer is not a forecast of 60 steps"),
-                  (b"$19\r\ntickwheel_pending:1\r\n+OK\r\n", "the answer is not a forecast of 60 steps"),
+                  (b"$17\r\ntickwheel_tasks:1\r\n*0\r\n", "the answer is not a forecast of 60 steps"),
+                  (b"$17\r\ntickwheel_tasks:1\r\n+OK\r\n", "the answer is not a forecast of 60 steps"),
                   (b"*0\r\n*0\r\n", "has not loaded"), (b"-ERR \x1b[31m\r\n", "ERR ?[31m")],
     ids=str)
 def test_others(text, says):
@@ -547,11 +547,11 @@ def terminals(tmp_path):
 def test_live(server, r, terminals):
     add(r, "s", *range(SOON, SOON + 50))
     terminal = terminals("--redis", f"127.0.0.1:{server.port}", "--interval", "100ms", rows=30)
-    terminal.sees(r"pending 50\b")
+    terminal.sees(r"tasks 50\b")
     terminal.sees(r"the coming minute 50 due")
     terminal.sees("█")
     add(r, "bigger", *[HOUR] * 70)
-    terminal.sees(r"pending 120\b")
+    terminal.sees(r"tasks 120\b")
     terminal.sees(r"largest queues[^\n]*\n bigger +70 [^\n]*\n s +50 ")
     terminal.resize(40, 24)
     terminal.sees(r"late +p50 +p90 +p99 +max")
@@ -566,12 +566,12 @@ def test_live_while_the_server_starts_anew(fleet, terminals):
     server = fleet.server(appendonly="yes")
     add(server.client(), "s", HOUR)
     terminal = terminals("--redis", f"127.0.0.1:{server.port}", "--interval", "100ms", cols=120)
-    terminal.sees(r"pending 1\b")
+    terminal.sees(r"tasks 1\b")
     server.kill()
     terminal.sees(r"lost for \d+ s: .*Connection refused")
     server.start()
     add(server.client(), "s", 2 * HOUR)
-    terminal.sees(r"pending 2\b")
+    terminal.sees(r"tasks 2\b")
     assert "lost for" not in terminal.screen()
     terminal.keys("C-c")
     terminal.ended_well()
@@ -590,7 +590,7 @@ def test_live_what_is_put_off(server, r, terminals):
 
 def test_live_a_server_that_is_frozen(server, terminals):
     terminal = terminals("--redis", f"127.0.0.1:{server.port}", "--interval", "100ms", cols=120)
-    terminal.sees(r"pending 0\b")
+    terminal.sees(r"tasks 0\b")
     server.process.send_signal(signal.SIGSTOP)
     try:
         terminal.sees(r"lost for \d+ s: .*there was no answer for 3 s")

@@ -41,7 +41,7 @@ def test_a_discarded_transaction_adds_nothing(server):
                   ("DISCARD", )):
         raw(*words)
     assert raw("DBSIZE") == 0
-    assert server.tw()["pending"] == 0
+    assert server.tw()["tasks"] == 0
 
 
 def test_nothing_is_delivered_in_the_middle_of_a_transaction(r):

@@ -708,7 +708,7 @@ def test_a_task_that_is_given_back_is_as_if_it_had_not_been_taken(server, r, wor
         assert give_back(r, job) == max(before["due"], 1)
         assert (seen(r, "a"), server.tw()["bytes"]) == (before, size)
         found = server.tw()
-        assert [found[name] for name in ("ready", "leased", "dead", "pending")] == [1, 0, 0, 1]
+        assert [found[name] for name in ("ready", "leased", "dead", "tasks")] == [1, 0, 0, 1]
     assert ack(r, take(r, "s")[0]) == 1
 
 
@@ -783,7 +783,7 @@ def test_a_task_is_given_back_in_a_pause(server, r):
     job = wait_take(r, "s")
     r.execute_command("TW.PAUSE", "s", "ON")
     give_back(r, job)
-    assert (get(r, "a")["state"], take(r, "s"), server.tw()["paused"]) == ("ready", [], 0)
+    assert (get(r, "a")["state"], take(r, "s"), server.tw()["paused_tasks"]) == ("ready", [], 0)
     r.execute_command("TW.PAUSE", "s", "OFF")
     assert take(r, "s")[0].attempt == 1
 
@@ -1038,8 +1038,8 @@ def test_counters_and_gauges(server, r):
                 "lapsed": 0, "back": 1}
     assert {name: counters[name] for name in expected} == expected
     found = server.tw()
-    assert {name: found[name] for name in ("ready", "leased", "dead", "pending", "late", "paused")} == {
-        "ready": 1, "leased": 1, "dead": 1, "pending": 2, "late": 0, "paused": 0}
+    assert {name: found[name] for name in ("ready", "leased", "dead", "tasks", "late", "paused_tasks")} == {
+        "ready": 1, "leased": 1, "dead": 1, "tasks": 2, "late": 0, "paused_tasks": 0}
     info = working(r, "s")
     expected = {"tasks": 2, "ready": 1, "leased": 1, "dead": 1, "died": 1, "delivered": 0, "done": 1,
                 "late": 0, "paused": 0}

@@ -93,7 +93,7 @@ struct tw__redis_queues *all;
 
 void open_all(void)
 {
-    all = tw__redis_queues_new(&counted, forget_target, START, 5000);
+    all = tw__redis_queues_new(&counted, forget_target, START, MONOTONIC);
     assert_non_null(all);
 }
 
@@ -110,7 +110,7 @@ void close_all(void)
     assert_false(tw__redis_reaper_busy(all));
     assert_false(tw__redis_place_any_waiting(all));
     assert_int_equal(all->count, 0);
-    assert_int_equal(all->pending, 0);
+    assert_int_equal(all->tasks, 0);
     assert_int_equal(all->in_line, 0);
     assert_int_equal(all->held, 0);
     assert_int_equal(all->paused, 0);

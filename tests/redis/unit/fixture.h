@@ -28,6 +28,7 @@ void *new_target(void);
 /* ---- queues ---------------------------------------------------------------------------------------------- */
 
 #define START UINT64_C(1700000000000)
+enum { MONOTONIC = 5000 }; /* the monotonic clock at the start */
 
 extern struct tw__redis_queues *all;
 void open_all(void);

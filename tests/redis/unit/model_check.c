@@ -121,7 +121,7 @@ static uint64_t check_own_line(const struct room *room, const struct tw__link *l
 }
 
 struct sums {
-    uint64_t queues, pending, in_line, held, bytes, too_large, reaping, filed, taken_up;
+    uint64_t queues, tasks, in_line, held, bytes, too_large, reaping, filed, taken_up;
     uint64_t paused, stopped, ready, leased, dead, empty;
 };
 
@@ -177,7 +177,7 @@ static void check_room(const struct room *room, struct sums *sums)
         return;
     }
     sums->queues++;
-    sums->pending += count;
+    sums->tasks += count;
     sums->in_line += in_line;
     sums->held += held;
     sums->bytes += room->queue->bytes;
@@ -193,7 +193,7 @@ void check_sums(void)
         detached |= !room->attached;
     }
     assert_int_equal(all->count, sums.queues);
-    assert_int_equal(all->pending, sums.pending);
+    assert_int_equal(all->tasks, sums.tasks);
     assert_int_equal(all->in_line, sums.in_line);
     assert_int_equal(all->held, sums.held);
     assert_int_equal(all->paused, sums.paused);

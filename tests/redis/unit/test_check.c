@@ -289,7 +289,7 @@ static void a_wrong_count_is_seen(void **state)
     BREAK(queue->dead_count, queue->dead_count - 1, "P4: the count of tasks in lines");
     BREAK(queue->leased_count, queue->leased_count + 1, "P4: the count of leased tasks");
     BREAK(paused->in_line, 0, "P4: the count of tasks in lines");
-    BREAK(all->pending, all->pending + 1, "C2");
+    BREAK(all->tasks, all->tasks + 1, "C2");
     BREAK(all->in_line, all->in_line - 1, "C2");
     BREAK(all->held, 0, "C2");
     BREAK(all->bytes, all->bytes + 1, "C2");

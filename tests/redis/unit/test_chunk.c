@@ -103,12 +103,12 @@ static void reading_a_chunk_twice_changes_nothing_more(void **state)
     struct tw__redis_bytes bytes;
     tw__redis_chunks_init(&chunks, queue);
     while (tw__redis_chunks_next(&chunks, &bytes)) {
-        assert_true(tw__redis_chunk_read(copy, bytes, START, NULL));
+        assert_true(tw__redis_chunk_read(copy, bytes, START, MONOTONIC, NULL));
         size_t taken_up = tw__redis_queue_bytes(copy);
-        assert_true(tw__redis_chunk_read(copy, bytes, START, NULL));
+        assert_true(tw__redis_chunk_read(copy, bytes, START, MONOTONIC, NULL));
         assert_int_equal(tw__redis_queue_bytes(copy), taken_up);
     }
-    assert_int_equal(all->pending, 200);
+    assert_int_equal(all->tasks, 200);
     uint64_t behind = all->behind == NULL ? 0 : tw_wheel_count(all->behind), leases = 0; /* that have run out */
     for (struct tw__link *link = all->past.next; link != &all->past; link = link->next)
         leases += tw__redis_task_is_leased(tw__redis_task_of_link(link));

@@ -109,6 +109,50 @@ static void assert_ready(uint64_t now, uint64_t count, uint64_t late, uint64_t s
     assert_true(ready.late_since == late_since);
 }
 
+/* The tasks of each of these queues, wherever their addresses lie in the order of all. */
+static void assert_ready_of(struct tw__redis_queue *one, struct tw__redis_queue *other, uint64_t now,
+                            uint64_t of_one, uint64_t of_other)
+{
+    const struct tw__redis_queue *list[] = {one, other, NULL}, *turned[] = {other, one};
+    uint64_t ready[2];
+    tw__redis_overview_ready(all, now, list, 2, ready);
+    assert_true(ready[0] == of_one && ready[1] == of_other);
+    tw__redis_overview_ready(all, now, turned, 2, ready);
+    assert_true(ready[1] == of_one && ready[0] == of_other);
+    tw__redis_overview_ready(all, now, &list[1], 1, ready);
+    assert_true(ready[0] == of_other);
+    tw__redis_overview_ready(all, now, list, 0, NULL);
+}
+
+static void ready_tasks_are_counted_queue_by_queue(void **state)
+{
+    uint32_t budget = 100;
+    struct tw__redis_task *task;
+    (void)state;
+    struct tw__redis_queue *queue = open_one(), *other = tw__redis_queue_new(all),
+                           *third = tw__redis_queue_new(all);
+    tw__redis_queue_attach(other);
+    tw__redis_queue_attach(third);
+    put_one(queue, "held", START + 10, START);
+    put_one(queue, "not seen", START + 20, START);
+    put_one(queue, "yet to come", START + 100, START);
+    put_one(other, "not seen either", START + 20, START);
+    put_one(other, "past", START - 5, START);
+    put_one(third, "of no interest", START - 5, START);
+    assert_ready_of(queue, other, START, 0, 1);
+    assert_ready_of(queue, other, START + 50, 2, 2);
+    assert_int_equal(tw__redis_place_take(all, START + 10, TW__REDIS_FROM_WHEELS, &budget, &task),
+                     TW__REDIS_TAKEN_TASK);
+    tw__redis_place_hold_first(all, task, 6000, START + 1002);
+    assert_ready_of(queue, other, START + 50, 1, 2);
+    tw__redis_place_make_ready(tw__redis_route_of(all, task));
+    tw_wheel_cancel(all->retries, &tw__redis_route_of(all, task)->retry);
+    assert_ready_of(queue, other, START + 1100, 3, 2);
+    close_queue(other);
+    close_queue(third);
+    close_one(queue);
+}
+
 static void ready_tasks_are_counted_wherever_they_wait(void **state)
 {
     uint32_t budget = 100;
@@ -329,6 +373,7 @@ int main(void)
         cmocka_unit_test(the_largest_come_in_order),
         cmocka_unit_test(few_tasks_are_counted_one_by_one),
         cmocka_unit_test(many_tasks_are_estimated_from_a_fair_sample),
+        cmocka_unit_test(ready_tasks_are_counted_queue_by_queue),
         cmocka_unit_test(ready_tasks_are_counted_wherever_they_wait),
         cmocka_unit_test(ready_leased_and_dead_tasks_are_neither_foretold_nor_late),
         cmocka_unit_test(an_estimate_counts_the_tasks_that_wait_alone),

@@ -187,6 +187,40 @@ static void each_wait_is_a_try_of_all_that_are_held(void **state)
     close_one(queue);
 }
 
+/* As a snapshot tells: the first has been refused twice, the second has only waited behind it. */
+static void a_refused_task_is_held_again_by_the_file_that_brings_it(void **state)
+{
+    const uint64_t now = START + 10, next = START + 6000;
+    (void)state;
+    struct tw__redis_queue *queue = open_one();
+    struct tw__redis_task *first = put_one(queue, "1", START + 1, now),
+                          *worker = put_work(queue, "w", START, now),
+                          *second = put_one(queue, "2", START + 2, now);
+    struct tw__redis_route *route = tw__redis_route_of(all, first);
+    tw__redis_place_hold_again(all, worker, now, MONOTONIC);
+    tw__redis_place_hold_again(all, second, now, MONOTONIC);
+    assert_true(worker->place == TW__REDIS_IN_LINE && second->place == TW__REDIS_IN_LINE);
+    first->tries = 2;
+    tw__redis_place_set_wait(route, 5000, now);
+    tw__redis_place_hold_again(all, first, now, MONOTONIC); /* the wait is over */
+    assert_true(first->place == TW__REDIS_IN_LINE && all->past.prev == &first->parked.link);
+    tw__redis_place_set_wait(route, 5000, next);
+    tw__redis_place_hold_again(all, first, now, MONOTONIC);
+    tw__redis_place_hold_again(all, second, now, MONOTONIC);
+    struct tw__redis_task *late = put_one(queue, "3", START + 100, now);
+    tw__redis_place_hold_again(all, late, now, MONOTONIC);
+    assert_int_equal(late->place, TW__REDIS_IN_WHEEL);
+    assert_true(tw_timer_deadline(&route->retry) == MONOTONIC + next - now);
+    assert_true(tw__redis_place_next(all, first, now) == next &&
+                tw__redis_place_next(all, second, now) == next);
+    assert_true(tw__redis_place_tries(all, first) == 2 && tw__redis_place_tries(all, second) == 0);
+    tw__redis_place_make_ready(route);
+    assert_take(next, TW__REDIS_TAKEN_PROBE, first);
+    assert_take(next, TW__REDIS_TAKEN_PROBE, second);
+    assert_taken(next, worker);
+    close_one(queue);
+}
+
 /* The next chance of a held task is the next try of its target, by the wall clock. */
 static void a_held_task_comes_next_when_its_target_is_tried(void **state)
 {
@@ -608,6 +642,7 @@ int main(void)
         cmocka_unit_test(what_is_due_no_more_after_a_step_back_holds_nothing_up),
         cmocka_unit_test(what_is_due_no_more_after_a_small_step_back_waits_in_its_line),
         cmocka_unit_test(each_wait_is_a_try_of_all_that_are_held),
+        cmocka_unit_test(a_refused_task_is_held_again_by_the_file_that_brings_it),
         cmocka_unit_test(a_held_task_comes_next_when_its_target_is_tried),
         cmocka_unit_test(ready_tasks_keep_the_order_in_which_they_were_offered),
         cmocka_unit_test(a_task_that_is_offered_again_has_its_place),

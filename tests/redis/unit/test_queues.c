@@ -458,7 +458,7 @@ static void drain(void)
         }
     }
     assert_int_equal(left, 0);
-    assert_int_equal(all->pending, 0);
+    assert_int_equal(all->tasks, 0);
 }
 
 static void every_task_is_where_the_model_says_and_none_is_lost(void **state)
