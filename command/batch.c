@@ -37,14 +37,14 @@ static const void *keep(struct batch *batch, const void *bytes, size_t size)
     return to;
 }
 
-static bool room_for(const struct batch *batch, const struct tw_delayed *task)
+static bool room_for(const struct batch *batch, const struct tw_store_delayed *task)
 {
     return batch->count < CHANGES_MAX && task->id_size + task->payload_size <= BYTES_MAX - batch->used;
 }
 
 const char *batch_add(struct batch *batch, const struct line *line)
 {
-    struct tw_delayed task;
+    struct tw_store_delayed task;
     const char *error = delayed_make(batch->options, line, &task);
     if (error != NULL || (!room_for(batch, &task) && !batch_commit(batch)))
         return error;

@@ -75,7 +75,7 @@ static void change(struct shop *shop, const char *text, struct tw_store_change c
 static void place(struct shop *shop, const char *order, uint64_t within_ms)
 {
     char text[128];
-    struct tw_delayed task = {.id = order, .due_ms = tw_store_now() + within_ms};
+    struct tw_store_delayed task = {.id = order, .due_ms = tw_store_now() + within_ms};
     sqlite3_snprintf(sizeof text, text, "INSERT INTO orders VALUES (%Q, 'placed')", order);
     change(shop, text, (struct tw_store_change){.verb = TW_STORE_PUT, .task = task});
     printf("order %s is placed\n", order);

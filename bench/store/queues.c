@@ -101,7 +101,7 @@ static void put_probes(struct run *run, void *arg)
     for (size_t i = 0; i < PROBES; i++) {
         char queue[32];
         snprintf(queue, sizeof queue, "user:%" PRIu64, draw(run, run->n) + 1);
-        struct tw_delayed task = {
+        struct tw_store_delayed task = {
             .queue = queue, .id = PROBE, .id_size = strlen(PROBE), .due_ms = wall_us() / MS_US};
         uint64_t begun_ns = now_ns();
         if (tw_store_put(store, &task, 0) != 1)

@@ -30,14 +30,14 @@ static void check(struct tw_store *store, int error, const char *doing)
     fail("tickwheel: %s: %s", doing, message);
 }
 
-static struct tw_delayed task_of(const struct row *row)
+static struct tw_store_delayed task_of(const struct row *row)
 {
-    return (struct tw_delayed){.queue = QUEUE,
-                               .id = row->id,
-                               .id_size = row->id_size,
-                               .due_ms = row->due_ms,
-                               .payload = payload,
-                               .payload_size = PAYLOAD};
+    return (struct tw_store_delayed){.queue = QUEUE,
+                                     .id = row->id,
+                                     .id_size = row->id_size,
+                                     .due_ms = row->due_ms,
+                                     .payload = payload,
+                                     .payload_size = PAYLOAD};
 }
 
 static void apply(struct tw_store *store, enum tw_store_verb verb, int expected, const struct row *rows,
@@ -54,7 +54,7 @@ static void apply(struct tw_store *store, enum tw_store_verb verb, int expected,
 
 static void ours_put(void *self, const struct row *rows, size_t n)
 {
-    struct tw_delayed task = task_of(rows);
+    struct tw_store_delayed task = task_of(rows);
     if (n > 1)
         apply(self, TW_STORE_PUT, 1, rows, n);
     else

@@ -55,7 +55,7 @@ static int kept(const void *id, size_t size)
 
 static int put_task(const struct put *put, const struct line *line, char *id)
 {
-    struct tw_delayed task;
+    struct tw_store_delayed task;
     const char *error = delayed_make(&put->options.task, line, &task);
     task.id = id;
     task.id_size = printable_read(id);

@@ -198,7 +198,7 @@ static bool take_id(struct tasks_options *options, char *text)
 static bool take_when(struct tasks_options *options, const char *text)
 {
     struct line line = {.kind = LINE_MOVE, .id = "", .payload = ""};
-    struct tw_delayed task;
+    struct tw_store_delayed task;
     const char *error = when_parse(text, &line);
     if (error != NULL) {
         complain("tickwheel tasks: %s, found \"%s\"", error, text);

@@ -24,7 +24,7 @@
  *             fprintf(stderr, "%s\n", message);
  *             return 1;
  *         }
- *         struct tw_delayed order = {.queue = "orders", .id = "order:42", .id_size = 8,
+ *         struct tw_store_delayed order = {.queue = "orders", .id = "order:42", .id_size = 8,
  *                                      .due_ms = tw_store_now() + 30 * 60 * 1000};
  *         tw_store_put(store, &order, 0);                            // on the disk when the call returns
  *         tw_store_scan(store, "orders", NULL, show, NULL);
@@ -166,10 +166,10 @@ int tw_store_flush(struct tw_store *store);
 
 /* A task to put. `queue`, `id` and `due_ms` are needed; the other members may be zero.
  * Example:
- *     struct tw_delayed order = {.queue = "orders", .id = "order:42", .id_size = 8,
+ *     struct tw_store_delayed order = {.queue = "orders", .id = "order:42", .id_size = 8,
  *                                  .due_ms = tw_store_now() + 1800000, .tries = 3, .backoff_ms = 10000};
  */
-struct tw_delayed {
+struct tw_store_delayed {
     const char *queue;     /* terminated */
     const void *id;        /* its bytes */
     size_t id_size;        /* 1 to TW_STORE_ID_MAX */
@@ -235,7 +235,7 @@ enum {
  * Returns: 1 if the task was put, 0 if the condition kept everything as it was, or an error.
  *   - TW_EINVAL: a member is out of its range, or the conditions do not go together.
  * Cost: a commit, shared with other threads; O(log tasks) in the file. */
-int tw_store_put(struct tw_store *store, const struct tw_delayed *put, unsigned conditions);
+int tw_store_put(struct tw_store *store, const struct tw_store_delayed *put, unsigned conditions);
 
 /* Gives a task a new due time.
  * Requires: `conditions` is 0, TW_STORE_GT or TW_STORE_LT.
@@ -264,10 +264,11 @@ enum tw_store_verb {
 /* One change of many. */
 struct tw_store_change {
     enum tw_store_verb verb;
-    struct tw_delayed task; /* TW_STORE_MOVE needs queue, id and due_ms; TW_STORE_CANCEL needs queue and id */
-    unsigned conditions;    /* as in the calls above; TW_STORE_CANCEL: 0 */
-    int result;             /* receives what the single call returns; TW_STORE_CANCEL: enum tw_cancelled */
-    uint64_t reserved[2];   /* 0: see "Structs" above */
+    struct tw_store_delayed
+        task;             /* TW_STORE_MOVE needs queue, id and due_ms; TW_STORE_CANCEL needs queue and id */
+    unsigned conditions;  /* as in the calls above; TW_STORE_CANCEL: 0 */
+    int result;           /* receives what the single call returns; TW_STORE_CANCEL: enum tw_cancelled */
+    uint64_t reserved[2]; /* 0: see "Structs" above */
 };
 
 /* Makes many changes, one after the other, in one commit. TW_EGONE and TW_EDEAD of one change do not hinder
@@ -305,7 +306,7 @@ int tw_store_apply_in(struct sqlite3 *db, const char *schema, struct tw_store_ch
 
 /* ---- looking ------------------------------------------------------------------------------------------- */
 
-/* A task of the file, as a tw_store_see_fn sees it. It is valid during that call. */
+/* A task of the file, as a tw_store_visit_fn sees it. It is valid during that call. */
 struct tw_store_task {
     const char *queue;
     const void *id;
@@ -334,12 +335,12 @@ struct tw_store_task {
 
 /* Sees a task.
  * Requires: it makes no call with the same store. */
-typedef void tw_store_see_fn(void *arg, const struct tw_store_task *task);
+typedef void tw_store_visit_fn(void *arg, const struct tw_store_task *task);
 
 /* Shows a task to `see`, once.
  * Returns: 0, TW_EGONE, or an error. */
 int tw_store_get(struct tw_store *store, const char *queue, const void *id, size_t id_size,
-                 tw_store_see_fn *see, void *arg);
+                 tw_store_visit_fn *see, void *arg);
 
 /* Which tasks a scan shows. If all members are zero, it shows all but the dead tasks. */
 struct tw_store_range {
@@ -357,7 +358,7 @@ struct tw_store_range {
  * Returns: how many tasks, or an error.
  * Cost: O(log tasks + tasks in the range). */
 int64_t tw_store_scan(struct tw_store *store, const char *queue, const struct tw_store_range *range,
-                      tw_store_see_fn *see, void *arg);
+                      tw_store_visit_fn *see, void *arg);
 
 /* Counts the tasks of a queue: the dead ones, or all others. `queue` NULL: of all queues.
  * Returns: how many, or an error.
@@ -385,15 +386,15 @@ int tw_store_forecast(struct tw_store *store, const char *queue, uint64_t step_m
 
 /* Sees a queue.
  * Requires: it makes no call with the same store. */
-typedef void tw_store_see_queue_fn(void *arg, const char *queue);
+typedef void tw_store_visit_queue_fn(void *arg, const char *queue);
 
 /* Shows the name of each queue that has a task, or is paused, to `see`, in the order of their bytes, as they
  * were at one moment.
  * Returns: how many queues, or an error.
  * Cost: O(queues * log tasks), in one transaction that reads. */
-int64_t tw_store_queues(struct tw_store *store, tw_store_see_queue_fn *see, void *arg);
+int64_t tw_store_queues(struct tw_store *store, tw_store_visit_queue_fn *see, void *arg);
 
-/* The load of a queue, as a tw_store_see_load_fn sees it. It is valid during that call. */
+/* The load of a queue, as a tw_store_visit_load_fn sees it. It is valid during that call. */
 struct tw_store_load {
     const char *queue;
     uint64_t waiting, ready, leased, dead; /* tasks in each state (task.h) */
@@ -403,14 +404,14 @@ struct tw_store_load {
 
 /* Sees the load of a queue.
  * Requires: it makes no call with the same store. */
-typedef void tw_store_see_load_fn(void *arg, const struct tw_store_load *load);
+typedef void tw_store_visit_load_fn(void *arg, const struct tw_store_load *load);
 
 /* Shows the load of each queue that has a task, or is paused, to `see`, in the order of their names, as they
  * were at one moment. If `queue` is not NULL, it shows that queue alone, also one that the file does not have.
  * Returns: how many queues, or an error.
  *   - TW_EINVAL: the queue's name is out of its range.
  * Cost: O(tasks), a few million a second, and O(log tasks) for each queue, in one transaction that reads. */
-int64_t tw_store_loads(struct tw_store *store, const char *queue, tw_store_see_load_fn *see, void *arg);
+int64_t tw_store_loads(struct tw_store *store, const char *queue, tw_store_visit_load_fn *see, void *arg);
 
 /* Makes looks at the file: calls of this section.
  * Requires: it makes no other call with the same store, and leaves by its return. */
@@ -430,7 +431,7 @@ int tw_store_snapshot(struct tw_store *store, tw_store_looks_fn *looks, void *ar
  * Requires: `hand` makes no call with the same store.
  * Returns: how many tasks, or an error, and then the tasks that were not handed over are still in the file.
  * Cost: O(tasks), a commit for each 256. */
-int64_t tw_store_drain(struct tw_store *store, const char *queue, tw_store_see_fn *hand, void *arg);
+int64_t tw_store_drain(struct tw_store *store, const char *queue, tw_store_visit_fn *hand, void *arg);
 
 /* ---- running tasks ------------------------------------------------------------------------------------- */
 

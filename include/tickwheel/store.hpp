@@ -196,9 +196,9 @@ class delayed
         return *this;
     }
     /* For the functions of store.h. Its pointers are valid until this object changes. */
-    tw_delayed raw() const noexcept
+    tw_store_delayed raw() const noexcept
     {
-        tw_delayed task = raw_;
+        tw_store_delayed task = raw_;
         task.queue = detail::queue_of(queue_);
         task.id = detail::bytes_of(id_);
         task.id_size = id_.size();
@@ -209,7 +209,7 @@ class delayed
 
   private:
     std::string queue_, id_, payload_;
-    tw_delayed raw_{};
+    tw_store_delayed raw_{};
 };
 
 /* Changes to make in one commit, one after the other.
@@ -706,7 +706,7 @@ class store
 
     changed put(const delayed &task, unsigned conditions = 0)
     {
-        const tw_delayed raw = task.raw();
+        const tw_store_delayed raw = task.raw();
         return tw_store_put(raw_, &raw, conditions);
     }
     template <class Duration>

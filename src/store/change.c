@@ -102,7 +102,7 @@ static int check_due(struct tw__store_db *db, uint64_t due_ms)
     return tw__store_range_check(db, "due_ms", due_ms, 0, TW_STORE_TIME_MAX);
 }
 
-static int check_times(struct tw__store_db *db, const struct tw_delayed *put)
+static int check_times(struct tw__store_db *db, const struct tw_store_delayed *put)
 {
     if (put->times == TW_FOREVER)
         return 0;
@@ -127,7 +127,7 @@ static uint64_t most_of(enum tw__task_number number)
 }
 
 /* An option that is left out is 0, or has a value of its own. */
-static int check_options(struct tw__store_db *db, const struct tw_delayed *put)
+static int check_options(struct tw__store_db *db, const struct tw_store_delayed *put)
 {
     bool late = put->max_late_ms != TW_FOREVER && put->max_late_ms != TW_STORE_ON_TIME;
     const struct {
@@ -145,7 +145,7 @@ static int check_options(struct tw__store_db *db, const struct tw_delayed *put)
     return error;
 }
 
-static int check_put(struct tw__store_db *db, const struct tw_delayed *put, uint64_t max_payload)
+static int check_put(struct tw__store_db *db, const struct tw_store_delayed *put, uint64_t max_payload)
 {
     int error = check_due(db, put->due_ms);
     if (error == 0)
@@ -199,7 +199,7 @@ static int check_conditions(struct tw__store_db *db, enum tw_store_verb verb, un
 
 int tw__store_change_check(struct tw__store_db *db, const struct tw_store_change *change, uint64_t max_payload)
 {
-    const struct tw_delayed *task = &change->task;
+    const struct tw_store_delayed *task = &change->task;
     int error = check_conditions(db, change->verb, change->conditions);
     if (error == 0)
         error = tw__store_reserved_check(db, change->reserved, TW__GROW_ROOM(change->reserved));
@@ -225,7 +225,7 @@ struct found {
 };
 
 static void bind_name(struct tw__store_db *db, sqlite3_stmt *statement, int queue, int id,
-                      const struct tw_delayed *task)
+                      const struct tw_store_delayed *task)
 {
     tw__store_bind_text(db, statement, queue, task->queue);
     tw__store_bind_blob(db, statement, id, task->id, task->id_size);
@@ -240,7 +240,7 @@ static enum tw__task_stage read_stage(sqlite3_stmt *row)
     return sqlite3_column_int64(row, 3) > 0 ? TW__TASK_REPLACED : TW__TASK_TAKEN;
 }
 
-static int find_row(struct tw__store_db *db, const struct tw_delayed *task, struct found *found)
+static int find_row(struct tw__store_db *db, const struct tw_store_delayed *task, struct found *found)
 {
     int error = 0;
     *found = (struct found){0};
@@ -271,7 +271,7 @@ static void bind_option(struct tw__store_db *db, sqlite3_stmt *statement, int at
 }
 
 /* Binds what TW__STORE_OPTIONS has, and the name. */
-static void bind_options(struct tw__store_db *db, sqlite3_stmt *statement, const struct tw_delayed *task)
+static void bind_options(struct tw__store_db *db, sqlite3_stmt *statement, const struct tw_store_delayed *task)
 {
     uint64_t times = task->every_ms == 0 ? 1 : task->times == TW_FOREVER ? 0 : task->times;
     uint64_t max_late_ms = task->max_late_ms == TW_FOREVER ? 0 : task->max_late_ms;
@@ -289,7 +289,8 @@ static void bind_options(struct tw__store_db *db, sqlite3_stmt *statement, const
 }
 
 /* Files the task for `due_ms`. Requires: the condition is met. */
-static int put_row(struct tw__store_db *db, const struct tw_delayed *task, uint64_t due_ms, uint64_t now_ms)
+static int put_row(struct tw__store_db *db, const struct tw_store_delayed *task, uint64_t due_ms,
+                   uint64_t now_ms)
 {
     int error = 0;
     sqlite3_stmt *statement = tw__store_db_statement(db, TW__STORE_PUT, &error);
@@ -305,7 +306,7 @@ static int put_row(struct tw__store_db *db, const struct tw_delayed *task, uint6
 }
 
 /* Gives a task that is there other options, and leaves its times alone. */
-static int renew_row(struct tw__store_db *db, const struct tw_delayed *task)
+static int renew_row(struct tw__store_db *db, const struct tw_store_delayed *task)
 {
     int error = 0;
     sqlite3_stmt *statement = tw__store_db_statement(db, TW__STORE_RENEW, &error);
@@ -318,7 +319,7 @@ static int renew_row(struct tw__store_db *db, const struct tw_delayed *task)
 /* A put whose condition is met. A file has no targets, so no task comes from elsewhere. */
 static int put_found(struct tw__store_db *db, const struct tw_store_change *change, const struct found *found)
 {
-    const struct tw_delayed *task = &change->task;
+    const struct tw_store_delayed *task = &change->task;
     uint64_t now_ms = tw_store_now();
     enum tw__task_keepdue how = TW__TASK_KEEPDUE_GIVEN;
     if (change->conditions & TW_STORE_KEEPDUE)
@@ -338,7 +339,7 @@ static int change_put(struct tw__store_db *db, struct tw_store_change *change)
     return change->result ? put_found(db, change, &found) : 0;
 }
 
-static int move_row(struct tw__store_db *db, const struct tw_delayed *task)
+static int move_row(struct tw__store_db *db, const struct tw_store_delayed *task)
 {
     int error = 0;
     sqlite3_stmt *statement = tw__store_db_statement(db, TW__STORE_MOVE, &error);
@@ -415,7 +416,7 @@ static int make_change(struct tw__store_db *db, struct tw_store_change *change)
 /* Returns whether a put has no condition, and gives its task no option. */
 static bool is_plain(const struct tw_store_change *change)
 {
-    const struct tw_delayed *task = &change->task;
+    const struct tw_store_delayed *task = &change->task;
     return change->verb == TW_STORE_PUT && change->conditions == 0 && task->every_ms == 0 && task->tries == 0 &&
            task->backoff_ms == 0 && task->factor == 0 && task->backoff_max_ms == 0 && task->jitter == 0 &&
            (task->max_late_ms == 0 || task->max_late_ms == TW_FOREVER);
@@ -436,7 +437,7 @@ static void bind_new(struct tw__store_db *db, sqlite3_stmt *statement, const str
     int at = 1;
     tw__store_bind_text(db, statement, at++, changes[0].task.queue);
     for (size_t i = 0; i < TW__STORE_NEW; i++) {
-        const struct tw_delayed *task = &changes[i].task;
+        const struct tw_store_delayed *task = &changes[i].task;
         tw__store_bind_number(db, statement, at++, db->seq + i + 1);
         tw__store_bind_blob(db, statement, at++, task->id, task->id_size);
         tw__store_bind_number(db, statement, at++, task->due_ms);

@@ -105,7 +105,7 @@ static int take_tasks(struct tw__store_db *db, void *arg)
     return error;
 }
 
-int64_t tw_store_drain(struct tw_store *store, const char *queue, tw_store_see_fn *hand, void *arg)
+int64_t tw_store_drain(struct tw_store *store, const char *queue, tw_store_visit_fn *hand, void *arg)
 {
     struct emptying drain = {.queue = queue};
     int64_t handed = 0;

@@ -72,7 +72,7 @@ int tw__store_read_task(struct tw__store_db *db, sqlite3_stmt *row, uint64_t now
     return code == SQLITE_NOMEM ? tw__store_db_error(db, code, "read a task") : 0;
 }
 
-void tw__store_show_task(struct tw_store_task *task, tw_store_see_fn *see, void *arg)
+void tw__store_show_task(struct tw_store_task *task, tw_store_visit_fn *see, void *arg)
 {
     if (task->max_late_ms == 0)
         task->max_late_ms = TW_STORE_ON_TIME;
@@ -146,7 +146,7 @@ struct view {
     const struct tw_store_range *range;
     unsigned states;
     uint64_t now_ms, limit, seen;
-    tw_store_see_fn *see;
+    tw_store_visit_fn *see;
     void *arg;
 };
 
@@ -178,7 +178,7 @@ static int get_task(struct tw__store_db *db, void *arg)
 }
 
 int tw_store_get(struct tw_store *store, const char *queue, const void *id, size_t id_size,
-                 tw_store_see_fn *see, void *arg)
+                 tw_store_visit_fn *see, void *arg)
 {
     struct view view = {.queue = queue,
                         .id = id,
@@ -229,7 +229,7 @@ static int scan_queue(struct tw__store_db *db, void *arg)
 }
 
 int64_t tw_store_scan(struct tw_store *store, const char *queue, const struct tw_store_range *range,
-                      tw_store_see_fn *see, void *arg)
+                      tw_store_visit_fn *see, void *arg)
 {
     static const struct tw_store_range all = {0};
     const struct tw_store_range *of = range != NULL ? range : &all;
@@ -346,8 +346,8 @@ struct queue_tour {
     const char *queue; /* NULL: all */
     uint64_t now_ms;
     int (*visit)(struct tw__store_db *db, struct queue_tour *tour, const char *queue);
-    tw_store_see_queue_fn *see;
-    tw_store_see_load_fn *see_load;
+    tw_store_visit_queue_fn *see;
+    tw_store_visit_load_fn *see_load;
     void *arg;
     int64_t seen;
 };
@@ -378,7 +378,7 @@ static int show_queue(struct tw__store_db *db, struct queue_tour *tour, const ch
     return 0;
 }
 
-int64_t tw_store_queues(struct tw_store *store, tw_store_see_queue_fn *see, void *arg)
+int64_t tw_store_queues(struct tw_store *store, tw_store_visit_queue_fn *see, void *arg)
 {
     struct queue_tour tour = {.visit = show_queue, .see = see, .arg = arg};
     int error = tw__store_look(store, visit_queues, &tour);
@@ -416,7 +416,7 @@ static int show_load(struct tw__store_db *db, struct queue_tour *tour, const cha
     return 0;
 }
 
-int64_t tw_store_loads(struct tw_store *store, const char *queue, tw_store_see_load_fn *see, void *arg)
+int64_t tw_store_loads(struct tw_store *store, const char *queue, tw_store_visit_load_fn *see, void *arg)
 {
     struct queue_tour tour = {
         .queue = queue, .now_ms = tw_store_now(), .visit = show_load, .see_load = see, .arg = arg};

@@ -163,7 +163,7 @@ static int apply_one(struct tw_store *store, struct tw_store_change *change)
     return error == 0 ? change->result : error;
 }
 
-int tw_store_put(struct tw_store *store, const struct tw_delayed *put, unsigned conditions)
+int tw_store_put(struct tw_store *store, const struct tw_store_delayed *put, unsigned conditions)
 {
     return apply_one(store,
                      &(struct tw_store_change){.verb = TW_STORE_PUT, .task = *put, .conditions = conditions});
@@ -172,7 +172,7 @@ int tw_store_put(struct tw_store *store, const struct tw_delayed *put, unsigned 
 int tw_store_move_at(struct tw_store *store, const char *queue, const void *id, size_t id_size, uint64_t due_ms,
                      unsigned conditions)
 {
-    struct tw_delayed task = {.queue = queue, .id = id, .id_size = id_size, .due_ms = due_ms};
+    struct tw_store_delayed task = {.queue = queue, .id = id, .id_size = id_size, .due_ms = due_ms};
     return apply_one(store,
                      &(struct tw_store_change){.verb = TW_STORE_MOVE, .task = task, .conditions = conditions});
 }
@@ -180,7 +180,7 @@ int tw_store_move_at(struct tw_store *store, const char *queue, const void *id, 
 int tw_store_cancel(struct tw_store *store, const char *queue, const void *id, size_t id_size,
                     enum tw_cancelled *found)
 {
-    struct tw_delayed task = {.queue = queue, .id = id, .id_size = id_size};
+    struct tw_store_delayed task = {.queue = queue, .id = id, .id_size = id_size};
     struct tw_store_change change = {.verb = TW_STORE_CANCEL, .task = task};
     int error = tw_store_apply(store, &change, 1);
     if (error == 0 && found != NULL)

@@ -88,7 +88,7 @@ static void check_again(const struct line *line)
 static const char *check_delayed(const struct line *line)
 {
     const struct task_options options = {.tries = 0};
-    struct tw_delayed task;
+    struct tw_store_delayed task;
     const char *refused = delayed_make(&options, line, &task);
     if (refused != NULL) {
         fuzz_require(strncmp(refused, "expected ", 9) == 0, "a refusal does not say what was expected");

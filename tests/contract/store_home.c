@@ -256,7 +256,7 @@ static void answer(const struct verb *verb, enum tw_answer answer)
 /* ---- the other verbs ------------------------------------------------------------------------------------- */
 
 /* "backoff FIRST [FACTOR MOST]", as a server has it, and "jitter PERCENT". */
-static void read_waits(const struct verb *verb, struct tw_delayed *task)
+static void read_waits(const struct verb *verb, struct tw_store_delayed *task)
 {
     task->jitter = (uint32_t)number(verb, "jitter", 0);
     if (option(verb, "jitter") != NULL && task->jitter == 0)
@@ -275,17 +275,17 @@ static void read_waits(const struct verb *verb, struct tw_delayed *task)
 static void put_task(const struct verb *verb)
 {
     const char *payload = option(verb, "payload");
-    struct tw_delayed task = {.queue = "q",
-                              .id = verb->word[1],
-                              .id_size = strlen(verb->word[1]),
-                              .due_ms = time_of(verb),
-                              .payload = payload,
-                              .payload_size = payload != NULL ? strlen(payload) : 0,
-                              .every_ms = number(verb, "every", 0),
-                              .times = number(verb, "times", 0),
-                              .missed = missed_of(verb),
-                              .tries = (uint32_t)number(verb, "tries", 0),
-                              .max_late_ms = max_late_of(verb)};
+    struct tw_store_delayed task = {.queue = "q",
+                                    .id = verb->word[1],
+                                    .id_size = strlen(verb->word[1]),
+                                    .due_ms = time_of(verb),
+                                    .payload = payload,
+                                    .payload_size = payload != NULL ? strlen(payload) : 0,
+                                    .every_ms = number(verb, "every", 0),
+                                    .times = number(verb, "times", 0),
+                                    .missed = missed_of(verb),
+                                    .tries = (uint32_t)number(verb, "tries", 0),
+                                    .max_late_ms = max_late_of(verb)};
     read_waits(verb, &task);
     tell(tw_store_put(home.store, &task, conditions_of(verb)));
 }

@@ -34,7 +34,7 @@ _Static_assert(offsetof(struct tw_geometry, overflow) == 4, "the geometry");
 SIZE(tw_sched_options, release_of, 128, 200);
 SIZE(tw_every, missed, 32, 56);
 SIZE(tw_store_options, max_payload, 16, 56);
-SIZE(tw_delayed, max_late_ms, 104, 144);
+SIZE(tw_store_delayed, max_late_ms, 104, 144);
 SIZE(tw_store_change, result, 156, 176);
 SIZE(tw_store_range, count, 32, 56);
 SIZE(tw_store_run, arg, 40, 80);
@@ -315,9 +315,9 @@ static struct tw_store *opened(void)
     return store;
 }
 
-static struct tw_delayed delayed(const char *id)
+static struct tw_store_delayed delayed(const char *id)
 {
-    return (struct tw_delayed){
+    return (struct tw_store_delayed){
         .queue = "q", .id = id, .id_size = 1, .due_ms = 5, .payload = "p", .payload_size = 1};
 }
 
@@ -327,7 +327,7 @@ static void store_options(void)
     struct tw_store *store;
     REFUSED(options, tw_store_open(&store, "grown.db", &options, text, sizeof text));
     CHECK(tw_store_open(&store, "grown.db", &options, text, sizeof text) == 0);
-    struct tw_delayed put = delayed("a");
+    struct tw_store_delayed put = delayed("a");
     put.payload = "long";
     put.payload_size = 2;
     CHECK(tw_store_put(store, &put, 0) == 1);
@@ -347,7 +347,7 @@ static void see_task(void *arg, const struct tw_store_task *task)
 static void put(void)
 {
     struct tw_store *store = opened();
-    struct tw_delayed one = delayed("a");
+    struct tw_store_delayed one = delayed("a");
     one.tries = 7;
     one.max_late_ms = 9;
     REFUSED(one, tw_store_put(store, &one, 0));
@@ -382,7 +382,7 @@ static void range(void)
 {
     struct tw_store *store = opened();
     struct tw_store_range some = {.count = 1};
-    struct tw_delayed a = delayed("a"), b = delayed("b");
+    struct tw_store_delayed a = delayed("a"), b = delayed("b");
     CHECK(tw_store_put(store, &a, 0) == 1 && tw_store_put(store, &b, 0) == 1);
     REFUSED(some, tw_store_scan(store, "q", &some, count_task, &runs));
     CHECK(tw_store_scan(store, "q", &some, count_task, &runs) == 1 && runs == 1);
@@ -398,7 +398,7 @@ static void see_load(void *arg, const struct tw_store_load *load)
 static void load(void)
 {
     struct tw_store *store = opened();
-    struct tw_delayed a = delayed("a");
+    struct tw_store_delayed a = delayed("a");
     CHECK(tw_store_put(store, &a, 0) == 1 && tw_store_pause(store, "q", true) == 1);
     CHECK(tw_store_loads(store, "q", see_load, &runs) == 1 && runs == 1);
     tw_store_close(store);
@@ -426,7 +426,7 @@ static void run(void)
     GUARDED(struct tw_store_stats) mine;
     struct tw_store *store = opened();
     struct tw_store_run options = {.workers = 1, .on_error = tell, .arg = &told};
-    struct tw_delayed a = delayed("a");
+    struct tw_store_delayed a = delayed("a");
     CHECK(sem_init(&told, 0, 0) == 0);
     CHECK(tw_store_put(store, &a, 0) == 1);
     CHECK(tw_store_handle(store, "q", 0, handle, &runs) == 0);

@@ -11,7 +11,7 @@
 int main(void)
 {
     struct tw_store *store;
-    struct tw_delayed task;
+    struct tw_store_delayed task;
     char message[TW_STORE_MESSAGE];
     enum tw_cancelled found = TW_GONE;
     if (tw_store_open(&store, "use_store.db", NULL, message, sizeof message) != 0) {

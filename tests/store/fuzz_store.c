@@ -71,14 +71,14 @@ static void put_some(struct tw_store *store, uint64_t first, uint64_t n)
 {
     static char payload[6000];
     for (uint64_t i = first; i < first + n; i++) {
-        struct tw_delayed task = {.queue = i % 3 == 0 ? "q" : "other",
-                                  .id = &i,
-                                  .id_size = sizeof i,
-                                  .due_ms = i % 2 == 0 ? i : tw_store_now() + i,
-                                  .every_ms = i % 5 == 0 ? 1000 : 0,
-                                  .tries = 2,
-                                  .payload = payload,
-                                  .payload_size = i % 20 == 0 ? sizeof payload : (size_t)i % 60};
+        struct tw_store_delayed task = {.queue = i % 3 == 0 ? "q" : "other",
+                                        .id = &i,
+                                        .id_size = sizeof i,
+                                        .due_ms = i % 2 == 0 ? i : tw_store_now() + i,
+                                        .every_ms = i % 5 == 0 ? 1000 : 0,
+                                        .tries = 2,
+                                        .payload = payload,
+                                        .payload_size = i % 20 == 0 ? sizeof payload : (size_t)i % 60};
         require(tw_store_put(store, &task, 0) == 1, message(store));
     }
 }
@@ -165,7 +165,7 @@ static void look(struct tw_store *store, const char *queue)
 static void change(struct tw_store *store)
 {
     uint64_t id = 153, other = 999;
-    struct tw_delayed task = {.queue = "q", .id = &id, .id_size = sizeof id, .due_ms = 5};
+    struct tw_store_delayed task = {.queue = "q", .id = &id, .id_size = sizeof id, .due_ms = 5};
     struct tw_store_change changes[3] = {{.verb = TW_STORE_PUT, .task = task},
                                          {.verb = TW_STORE_MOVE, .task = task, .conditions = TW_STORE_GT}};
     sqlite3 *db;

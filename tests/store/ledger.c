@@ -132,7 +132,7 @@ void ledger_draw(struct rng *rng, uint64_t now_ms, struct ledger_change *change)
 struct tw_store_change ledger_call(const struct ledger_change *change)
 {
     struct tw_store_change call = {.verb = change->verb, .conditions = change->conditions};
-    struct tw_delayed *task = &call.task;
+    struct tw_store_delayed *task = &call.task;
     task->queue = ledger_queue(change->task);
     task->id = ledger_id(change->task, &task->id_size);
     task->due_ms = change->due_ms;

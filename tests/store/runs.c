@@ -106,7 +106,7 @@ static void learn_due(void *arg, const struct tw_store_task *seen)
 
 /* A put with KEEPDUE, of a series or of a task that runs once. If it does not act in its place, the task is due
  * now: the ledger learns that time from the file. */
-static void draw_keepdue(struct call *call, struct tw_delayed *put)
+static void draw_keepdue(struct call *call, struct tw_store_delayed *put)
 {
     const struct entry *entry = &runs.ledger->entry[call->task]; /* as it was when the run began */
     struct ledger_change *change = &call->change;
@@ -135,7 +135,7 @@ static void draw_change(struct call *call)
     enum tw_cancelled found = TW_GONE;
     call->changes = kind < 6;
     call->change = (struct ledger_change){.task = call->task, .due_ms = now_ms + rng_below(&runs.rng, 3)};
-    struct tw_delayed put = {.queue = queue, .id = id, .id_size = size, .due_ms = call->change.due_ms};
+    struct tw_store_delayed put = {.queue = queue, .id = id, .id_size = size, .due_ms = call->change.due_ms};
     if (kind == 0) {
         call->change.verb = TW_STORE_CANCEL;
         call->result = tw_store_cancel(runs.store, queue, id, size, &found) == 0 ? (int)found : TW_EIO;

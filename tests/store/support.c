@@ -116,7 +116,7 @@ const char *other_refuses(sqlite3 *db, const char *sql)
 
 int put_if(struct tw_store *store, const char *id, uint64_t due_ms, unsigned conditions)
 {
-    struct tw_delayed task = {.queue = "q", .id = id, .id_size = strlen(id), .due_ms = due_ms};
+    struct tw_store_delayed task = {.queue = "q", .id = id, .id_size = strlen(id), .due_ms = due_ms};
     return tw_store_put(store, &task, conditions);
 }
 

@@ -189,7 +189,8 @@ static void each_answer_of_a_run_raises_changes(void **state)
     clock_stop(0);
     start_with(store, &calls);
     for (size_t i = 0; i < sizeof answers / sizeof answers[0]; i++) {
-        struct tw_delayed task = {.queue = "q", .id = "kept", .id_size = 4, .due_ms = tw_store_now() + SOON_MS};
+        struct tw_store_delayed task = {
+            .queue = "q", .id = "kept", .id_size = 4, .due_ms = tw_store_now() + SOON_MS};
         task.every_ms = answers[i].every_ms;
         assert_int_equal(tw_store_put(store, &task, 0), 1);
         uint64_t changes = changes_of(db);
@@ -219,10 +220,10 @@ static void a_run_that_calls_nothing_raises_changes(void **state)
     start_with(store, &calls);
     runner_idle(store);
     expect_more(&changes, db, "the beginning of a run");
-    struct tw_delayed late = {
+    struct tw_store_delayed late = {
         .queue = "q", .id = "late", .id_size = 4, .due_ms = tw_store_now() + SOON_MS / 2, .max_late_ms = 1};
     assert_int_equal(tw_store_put(store, &late, 0), 1);
-    struct tw_delayed filed = {.queue = "paused", .id = "filed", .id_size = 5, .due_ms = 5};
+    struct tw_store_delayed filed = {.queue = "paused", .id = "filed", .id_size = 5, .due_ms = 5};
     assert_int_equal(tw_store_put(store, &filed, 0), 1);
     runner_idle(store);
     changes = changes_of(db);

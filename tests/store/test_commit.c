@@ -25,7 +25,7 @@ static void *work(void *arg)
     for (int i = 0; i < ROUNDS; i++) {
         char id[32];
         int size = snprintf(id, sizeof id, "%d-%d", worker->number, i);
-        struct tw_delayed task = {.queue = "q", .id = id, .id_size = (size_t)size, .due_ms = (uint64_t)i};
+        struct tw_store_delayed task = {.queue = "q", .id = id, .id_size = (size_t)size, .due_ms = (uint64_t)i};
         enum tw_cancelled found = TW_GONE;
         worker->puts += tw_store_put(worker->store, &task, 0);
         if (i % 3 == 0 && tw_store_cancel(worker->store, "q", id, (size_t)size, &found) == 0)
@@ -61,7 +61,7 @@ static void *put_in_order(void *arg)
     for (int i = 0; i < ROUNDS; i++) {
         char id[32];
         int size = snprintf(id, sizeof id, "%d-%02d", worker->number, i);
-        struct tw_delayed task = {.queue = "q", .id = id, .id_size = (size_t)size, .due_ms = 7};
+        struct tw_store_delayed task = {.queue = "q", .id = id, .id_size = (size_t)size, .due_ms = 7};
         worker->puts += tw_store_put(worker->store, &task, 0);
     }
     return NULL;

@@ -102,7 +102,7 @@ static enum tw_answer answer(void *arg, struct tw_job *job)
 /* A change that fails may be made or not: it has no acknowledgement, and its task is not changed again. */
 static bool change(struct world *world, enum tw_store_verb verb, uint64_t id, uint64_t due_ms)
 {
-    struct tw_delayed task = {
+    struct tw_store_delayed task = {
         .queue = "q", .id = &id, .id_size = sizeof id, .due_ms = due_ms, .tries = TRIES, .backoff_ms = 1};
     enum tw_cancelled found = TW_GONE;
     tell(world, (struct note){.kind = NOTE_INTENT, .id = id, .verb = verb, .due_ms = due_ms});

@@ -73,7 +73,7 @@ static void tell(const struct child *child, struct note note)
 /* Makes a change, with a note before it and one after it. */
 static int change(struct child *child, enum tw_store_verb verb, uint64_t id, uint64_t due_ms)
 {
-    struct tw_delayed task = {
+    struct tw_store_delayed task = {
         .queue = "q", .id = &id, .id_size = sizeof id, .due_ms = due_ms, .tries = TRIES, .backoff_ms = 1};
     enum tw_cancelled found = TW_GONE;
     tell(child, (struct note){.kind = NOTE_INTENT, .id = id, .verb = verb, .due_ms = due_ms});

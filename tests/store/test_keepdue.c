@@ -15,25 +15,25 @@ static struct tw_store *store_of(void **state)
     return ((struct fixture *)*state)->store;
 }
 
-static struct tw_delayed task_of(const char *id, uint64_t due_ms, const char *payload)
+static struct tw_store_delayed task_of(const char *id, uint64_t due_ms, const char *payload)
 {
-    return (struct tw_delayed){.queue = "q",
-                               .id = id,
-                               .id_size = strlen(id),
-                               .due_ms = due_ms,
-                               .payload = payload,
-                               .payload_size = strlen(payload)};
+    return (struct tw_store_delayed){.queue = "q",
+                                     .id = id,
+                                     .id_size = strlen(id),
+                                     .due_ms = due_ms,
+                                     .payload = payload,
+                                     .payload_size = strlen(payload)};
 }
 
-static struct tw_delayed series_of(const char *payload, uint64_t every_ms, uint64_t times)
+static struct tw_store_delayed series_of(const char *payload, uint64_t every_ms, uint64_t times)
 {
-    struct tw_delayed task = task_of("x", tw_store_now(), payload);
+    struct tw_store_delayed task = task_of("x", tw_store_now(), payload);
     task.every_ms = every_ms;
     task.times = times;
     return task;
 }
 
-static void register_task(struct tw_store *store, struct tw_delayed task)
+static void register_task(struct tw_store *store, struct tw_store_delayed task)
 {
     assert_int_equal(tw_store_put(store, &task, TW_STORE_KEEPDUE), 1);
 }
@@ -84,7 +84,7 @@ static void loaded_tasks_are_called_once_with_their_new_payload(void **state)
 
 /* A series is at work and is registered again, and then its call ends with this answer. */
 static void register_at_work(struct tw_store *store, struct calls *calls, enum tw_answer answer,
-                             struct tw_delayed before, struct tw_delayed after)
+                             struct tw_store_delayed before, struct tw_store_delayed after)
 {
     calls_init(calls);
     calls->answer = TW_LATER;
@@ -137,7 +137,7 @@ static void a_failure_of_a_series_at_work_counts_for_its_new_tries(void **state)
     struct tw_store *store = store_of(state);
     struct calls calls;
     uint64_t due_ms = tw_store_now();
-    struct tw_delayed before = series_of("old", PERIOD_MS, 0), after = series_of("new", 2500, 0);
+    struct tw_store_delayed before = series_of("old", PERIOD_MS, 0), after = series_of("new", 2500, 0);
     before.tries = 1;
     after.tries = 2;
     after.backoff_ms = 500;
@@ -208,7 +208,7 @@ static void tasks_of_a_process_that_was_killed(void **state)
     sqlite3 *db = other_open(*state);
     calls_init(&calls);
     uint64_t due_ms = tw_store_now();
-    struct tw_delayed series = series_of("old", PERIOD_MS, 0), again = series_of("new", PERIOD_MS, 0);
+    struct tw_store_delayed series = series_of("old", PERIOD_MS, 0), again = series_of("new", PERIOD_MS, 0);
     assert_int_equal(tw_store_put(store, &series, 0), 1);
     assert_int_equal(put(store, "once", due_ms), 1);
     other_ask(db, "UPDATE tw_meta SET run = 7; UPDATE tw_task SET run = 7, attempt = 1, token = 5");

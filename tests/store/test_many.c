@@ -25,7 +25,7 @@ static void put_many(struct tw_store *store, const char *queue, int n, uint64_t 
     char(*ids)[16] = calloc((size_t)n, sizeof *ids);
     for (int i = 0; i < n; i++) {
         int size = snprintf(ids[i], sizeof ids[i], "%d", i);
-        changes[i].task = (struct tw_delayed){
+        changes[i].task = (struct tw_store_delayed){
             .queue = queue, .id = ids[i], .id_size = (size_t)size, .due_ms = due_ms + (uint64_t)i * step_ms};
     }
     assert_int_equal(tw_store_apply(store, changes, (size_t)n), 0);
@@ -89,7 +89,7 @@ static void see_queue(void *arg, const char *queue)
 enum { HOUR_MS = 3600000 };
 
 /* Steps of an hour: the test may take a while, and its tasks lie in the middle of their steps. */
-static void put_at_hour(struct tw_store *store, const char *id, double hours, struct tw_delayed more)
+static void put_at_hour(struct tw_store *store, const char *id, double hours, struct tw_store_delayed more)
 {
     more.queue = "q";
     more.id = id;
@@ -112,21 +112,21 @@ static void a_forecast_counts_each_step(void **state)
 {
     struct tw_store *store = store_of(state);
     expect_forecast(store, "0 0 0 0 0 0 ");
-    put_at_hour(store, "overdue", -30, (struct tw_delayed){0});
-    put_at_hour(store, "soon", 0.5, (struct tw_delayed){0});
-    put_at_hour(store, "later", 2.5, (struct tw_delayed){0});
-    put_at_hour(store, "beyond", 6.5, (struct tw_delayed){0});
+    put_at_hour(store, "overdue", -30, (struct tw_store_delayed){0});
+    put_at_hour(store, "soon", 0.5, (struct tw_store_delayed){0});
+    put_at_hour(store, "later", 2.5, (struct tw_store_delayed){0});
+    put_at_hour(store, "beyond", 6.5, (struct tw_store_delayed){0});
     expect_forecast(store, "2 0 1 0 0 0 ");
 }
 
 static void a_forecast_counts_each_call_of_a_repeating_task(void **state)
 {
     struct tw_store *store = store_of(state);
-    put_at_hour(store, "a", 1.5, (struct tw_delayed){.every_ms = 2 * HOUR_MS});
+    put_at_hour(store, "a", 1.5, (struct tw_store_delayed){.every_ms = 2 * HOUR_MS});
     expect_forecast(store, "0 1 0 1 0 1 ");
-    put_at_hour(store, "a", 0.4, (struct tw_delayed){.every_ms = HOUR_MS / 4, .times = 6});
+    put_at_hour(store, "a", 0.4, (struct tw_store_delayed){.every_ms = HOUR_MS / 4, .times = 6});
     expect_forecast(store, "3 3 0 0 0 0 ");
-    put_at_hour(store, "a", 2.5, (struct tw_delayed){.every_ms = HOUR_MS, .times = 1});
+    put_at_hour(store, "a", 2.5, (struct tw_store_delayed){.every_ms = HOUR_MS, .times = 1});
     expect_forecast(store, "0 0 1 0 0 0 ");
 }
 
@@ -135,11 +135,11 @@ static void a_forecast_counts_each_call_of_a_repeating_task(void **state)
 static void a_forecast_counts_missed_periods_by_their_policy(void **state)
 {
     struct tw_store *store = store_of(state);
-    put_at_hour(store, "a", -9.5, (struct tw_delayed){.every_ms = HOUR_MS, .missed = TW_MISSED_BURST});
+    put_at_hour(store, "a", -9.5, (struct tw_store_delayed){.every_ms = HOUR_MS, .missed = TW_MISSED_BURST});
     expect_forecast(store, "11 1 1 1 1 1 ");
-    put_at_hour(store, "a", -9.5, (struct tw_delayed){.every_ms = HOUR_MS, .missed = TW_MISSED_SKIP});
+    put_at_hour(store, "a", -9.5, (struct tw_store_delayed){.every_ms = HOUR_MS, .missed = TW_MISSED_SKIP});
     expect_forecast(store, "1 1 1 1 1 1 ");
-    put_at_hour(store, "a", -9.5, (struct tw_delayed){.every_ms = HOUR_MS, .missed = TW_MISSED_COALESCE});
+    put_at_hour(store, "a", -9.5, (struct tw_store_delayed){.every_ms = HOUR_MS, .missed = TW_MISSED_COALESCE});
     expect_forecast(store, "2 1 1 1 1 1 ");
 }
 
@@ -147,16 +147,16 @@ static void a_missed_call_is_one_of_the_calls_in_all(void **state)
 {
     struct tw_store *store = store_of(state);
     put_at_hour(store, "a", -9.5,
-                (struct tw_delayed){.every_ms = HOUR_MS, .times = 5, .missed = TW_MISSED_COALESCE});
+                (struct tw_store_delayed){.every_ms = HOUR_MS, .times = 5, .missed = TW_MISSED_COALESCE});
     expect_forecast(store, "2 1 1 1 0 0 ");
     put_at_hour(store, "a", -9.5,
-                (struct tw_delayed){.every_ms = HOUR_MS, .times = 12, .missed = TW_MISSED_BURST});
+                (struct tw_store_delayed){.every_ms = HOUR_MS, .times = 12, .missed = TW_MISSED_BURST});
     expect_forecast(store, "11 1 0 0 0 0 ");
 }
 
 /* Due each hour since half an hour ago, and the first attempt has failed. The retry is so long after `due`. */
 static void put_retry(struct tw_store *store, sqlite3 *db, double hours, unsigned missed_periods,
-                      struct tw_delayed more)
+                      struct tw_store_delayed more)
 {
     char sql[200];
     more.every_ms = HOUR_MS;
@@ -174,23 +174,23 @@ static void a_forecast_of_a_retry_knows_the_periods_of_its_call(void **state)
 {
     struct tw_store *store = store_of(state);
     sqlite3 *db = other_open(*state);
-    put_retry(store, db, 4, 0, (struct tw_delayed){.missed = TW_MISSED_COALESCE});
+    put_retry(store, db, 4, 0, (struct tw_store_delayed){.missed = TW_MISSED_COALESCE});
     expect_forecast(store, "0 0 0 2 1 1 ");
-    put_retry(store, db, 4, 3, (struct tw_delayed){.missed = TW_MISSED_COALESCE});
+    put_retry(store, db, 4, 3, (struct tw_store_delayed){.missed = TW_MISSED_COALESCE});
     expect_forecast(store, "0 0 0 2 1 1 ");
-    put_retry(store, db, 4, 4, (struct tw_delayed){.missed = TW_MISSED_COALESCE});
+    put_retry(store, db, 4, 4, (struct tw_store_delayed){.missed = TW_MISSED_COALESCE});
     expect_forecast(store, "0 0 0 1 1 1 ");
-    put_retry(store, db, 2, 4, (struct tw_delayed){.missed = TW_MISSED_COALESCE});
+    put_retry(store, db, 2, 4, (struct tw_store_delayed){.missed = TW_MISSED_COALESCE});
     expect_forecast(store, "0 1 0 0 1 1 ");
-    put_retry(store, db, 4, 0, (struct tw_delayed){.missed = TW_MISSED_COALESCE, .times = 1});
+    put_retry(store, db, 4, 0, (struct tw_store_delayed){.missed = TW_MISSED_COALESCE, .times = 1});
     expect_forecast(store, "0 0 0 1 0 0 ");
-    put_retry(store, db, 4, 0, (struct tw_delayed){.missed = TW_MISSED_COALESCE, .times = 2});
+    put_retry(store, db, 4, 0, (struct tw_store_delayed){.missed = TW_MISSED_COALESCE, .times = 2});
     expect_forecast(store, "0 0 0 2 0 0 ");
-    put_retry(store, db, 4, 0, (struct tw_delayed){.missed = TW_MISSED_BURST});
+    put_retry(store, db, 4, 0, (struct tw_store_delayed){.missed = TW_MISSED_BURST});
     expect_forecast(store, "0 0 0 5 1 1 ");
-    put_retry(store, db, 4, 0, (struct tw_delayed){.missed = TW_MISSED_SKIP});
+    put_retry(store, db, 4, 0, (struct tw_store_delayed){.missed = TW_MISSED_SKIP});
     expect_forecast(store, "0 0 0 1 1 1 ");
-    put_retry(store, db, 1.7, 0, (struct tw_delayed){.missed = TW_MISSED_SKIP});
+    put_retry(store, db, 1.7, 0, (struct tw_store_delayed){.missed = TW_MISSED_SKIP});
     expect_forecast(store, "0 3 1 1 1 1 ");
     sqlite3_close(db);
 }
@@ -206,7 +206,7 @@ static void a_forecast_ends_where_it_says(void **state)
     assert_int_equal(tw_store_forecast(store, "q", HOUR_MS, 4, counts), 0);
     assert_int_equal(counts[0] + counts[1] + counts[2], 0);
     assert_int_equal(counts[3], 1);
-    struct tw_delayed last = {
+    struct tw_store_delayed last = {
         .queue = "q", .id = "last", .id_size = 4, .due_ms = TW_STORE_TIME_MAX, .every_ms = HOUR_MS};
     tw_store_put(store, &last, 0);
     assert_int_equal(tw_store_forecast(store, "q", TW_STORE_TIME_MAX, 1, counts), 0);
@@ -442,7 +442,7 @@ static void a_drained_task_has_all_its_parts(void **state)
     memset(big, 'x', sizeof big);
     for (int i = 0; i < 6; i++) {
         char id[4] = {'a', 0, 'b', (char)('0' + i)};
-        struct tw_delayed task = {
+        struct tw_store_delayed task = {
             .queue = "q", .id = id, .id_size = sizeof id, .payload = big, .payload_size = sizeof big};
         assert_int_equal(tw_store_put(store_of(state), &task, 0), 1);
     }
@@ -617,13 +617,13 @@ static void late_series_are_called_once(struct tw_store *store, enum tw_answer f
     runner_idle(store);
     for (int i = 0; i < SERIES; i++) {
         id[1] = (char)('a' + i);
-        struct tw_delayed task = {.queue = "q",
-                                  .id = id,
-                                  .id_size = 2,
-                                  .due_ms = begin_ms,
-                                  .every_ms = STEP * (1000 + 100 * (uint64_t)i),
-                                  .times = 2,
-                                  .missed = TW_MISSED_BURST};
+        struct tw_store_delayed task = {.queue = "q",
+                                        .id = id,
+                                        .id_size = 2,
+                                        .due_ms = begin_ms,
+                                        .every_ms = STEP * (1000 + 100 * (uint64_t)i),
+                                        .times = 2,
+                                        .missed = TW_MISSED_BURST};
         assert_int_equal(tw_store_put(store, &task, 0), 1);
     }
     runner_idle(store);

@@ -373,7 +373,8 @@ static void an_option_out_of_its_range_is_named(void **state)
     assert_int_equal(reopen(fixture, &(struct tw_store_options){.max_payload = 999000001}), TW_EINVAL);
     assert_string_equal(text, "max_payload is '999000001': expected 0 to 999000000");
     assert_int_equal(reopen(fixture, &(struct tw_store_options){.max_payload = 3}), 0);
-    struct tw_delayed task = {.queue = "q", .id = "a", .id_size = 1, .payload = "abcd", .payload_size = 4};
+    struct tw_store_delayed task = {
+        .queue = "q", .id = "a", .id_size = 1, .payload = "abcd", .payload_size = 4};
     assert_int_equal(tw_store_put(fixture->store, &task, 0), TW_EINVAL);
     assert_string_equal(message(fixture->store), "payload_size is '4': expected 0 to 3");
 }

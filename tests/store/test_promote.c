@@ -150,7 +150,7 @@ static void a_promoted_retry_has_its_next_attempt_now(void **state)
     calls.error = "broke";
     clock_stop(0);
     uint64_t due_ms = tw_store_now();
-    struct tw_delayed series = {
+    struct tw_store_delayed series = {
         .queue = "q", .id = "x", .id_size = 1, .due_ms = due_ms, .every_ms = 5000, .backoff_ms = 3600000};
     assert_int_equal(tw_store_put(store, &series, 0), 1);
     start_with(store, &calls);

@@ -127,13 +127,13 @@ static void a_job_has_all_that_the_put_gave(void **state)
     struct calls calls;
     calls_init(&calls);
     calls.block = true;
-    struct tw_delayed task = {.queue = "q",
-                              .id = "a\0b",
-                              .id_size = 3,
-                              .due_ms = 5,
-                              .payload = "paper",
-                              .payload_size = 5,
-                              .tries = 4};
+    struct tw_store_delayed task = {.queue = "q",
+                                    .id = "a\0b",
+                                    .id_size = 3,
+                                    .due_ms = 5,
+                                    .payload = "paper",
+                                    .payload_size = 5,
+                                    .tries = 4};
     assert_int_equal(tw_store_put(store, &task, 0), 1);
     start_with(store, &calls);
     wait_for_calls(&calls, 1);
@@ -185,7 +185,8 @@ static void a_retry_comes_after_the_backoff_and_ends_with_the_tries(void **state
     calls_init(&calls);
     calls.answer = TW_RETRY;
     calls.error = "no paper";
-    struct tw_delayed task = {.queue = "q", .id = "x", .id_size = 1, .due_ms = 5, .tries = 3, .backoff_ms = 40};
+    struct tw_store_delayed task = {
+        .queue = "q", .id = "x", .id_size = 1, .due_ms = 5, .tries = 3, .backoff_ms = 40};
     assert_int_equal(tw_store_put(store, &task, 0), 1);
     start_with(store, &calls);
     wait_for_answers(store, 1);
@@ -217,7 +218,7 @@ static void a_backoff_is_at_most_an_hour(void **state)
     calls.answer = TW_RETRY;
     calls.answers = 1;
     sqlite3 *db = other_open(*state);
-    struct tw_delayed task = {.queue = "q", .id = "x", .id_size = 1, .due_ms = 5, .tries = 100};
+    struct tw_store_delayed task = {.queue = "q", .id = "x", .id_size = 1, .due_ms = 5, .tries = 100};
     assert_int_equal(tw_store_put(store, &task, 0), 1);
     other_ask(db, "UPDATE tw_task SET attempt = 63");
     start_with(store, &calls);
@@ -241,15 +242,15 @@ static void a_task_has_waits_of_its_own(void **state)
     struct calls calls;
     calls_init(&calls);
     calls.answer = TW_RETRY;
-    struct tw_delayed task = {.queue = "q",
-                              .id = "x",
-                              .id_size = 1,
-                              .due_ms = 5,
-                              .tries = 9,
-                              .backoff_ms = 40,
-                              .factor = 150,
-                              .backoff_max_ms = 100,
-                              .jitter = TW_STORE_NO_JITTER};
+    struct tw_store_delayed task = {.queue = "q",
+                                    .id = "x",
+                                    .id_size = 1,
+                                    .due_ms = 5,
+                                    .tries = 9,
+                                    .backoff_ms = 40,
+                                    .factor = 150,
+                                    .backoff_max_ms = 100,
+                                    .jitter = TW_STORE_NO_JITTER};
     assert_int_equal(tw_store_put(store, &task, 0), 1);
     start_with(store, &calls);
     for (uint64_t i = 0; i < sizeof waits_ms / sizeof waits_ms[0]; i++) {
@@ -319,7 +320,7 @@ static void a_retry_and_a_period_come_behind_the_tasks_of_their_time(void **stat
     calls_init(&calls);
     calls.answer = TW_LATER;
     calls.answers = 2;
-    struct tw_delayed task = {.queue = "q", .id = "x", .id_size = 1, .due_ms = now_ms, .every_ms = 1000};
+    struct tw_store_delayed task = {.queue = "q", .id = "x", .id_size = 1, .due_ms = now_ms, .every_ms = 1000};
     assert_int_equal(tw_store_put(store, &task, 0), 1);
     put(store, "z", now_ms);
     assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
@@ -347,15 +348,15 @@ static void a_period_that_dies_is_a_task_of_its_own(void **state)
     calls.answer = TW_RETRY;
     calls.error = "no paper";
     clock_stop(1000000);
-    struct tw_delayed task = {.queue = "q",
-                              .id = "x",
-                              .id_size = 1,
-                              .due_ms = 1000001,
-                              .every_ms = 1000,
-                              .times = 2,
-                              .tries = 1,
-                              .payload = "p",
-                              .payload_size = 1};
+    struct tw_store_delayed task = {.queue = "q",
+                                    .id = "x",
+                                    .id_size = 1,
+                                    .due_ms = 1000001,
+                                    .every_ms = 1000,
+                                    .times = 2,
+                                    .tries = 1,
+                                    .payload = "p",
+                                    .payload_size = 1};
     assert_int_equal(tw_store_put(store, &task, 0), 1);
     put(store, "x@1000001", 2000000);
     start_with(store, &calls);
@@ -389,7 +390,7 @@ static void a_period_that_lapses_too_often_dies_alone(void **state)
     struct calls calls;
     struct seen seen = {.text = ""};
     calls_init(&calls);
-    struct tw_delayed task = {
+    struct tw_store_delayed task = {
         .queue = "q", .id = "x", .id_size = 1, .due_ms = 5, .every_ms = UINT64_C(1000000000000)};
     sqlite3 *db = other_open(*state);
     assert_int_equal(tw_store_put(store, &task, 0), 1);
@@ -427,7 +428,7 @@ static void an_error_is_cut_and_a_time_has_an_end(void **state)
     struct calls calls;
     calls_init(&calls);
     sqlite3 *db = other_open(*state);
-    struct tw_delayed task = {
+    struct tw_store_delayed task = {
         .queue = "q", .id = "x", .id_size = 1, .due_ms = 5, .tries = 3, .backoff_ms = 60000};
     assert_int_equal(tw_store_put(store, &task, 0), 1);
     assert_int_equal(tw_store_handle(store, "q", 0, fail_at_length, &calls), 0);
@@ -605,7 +606,7 @@ static void a_handler_may_name_the_time_of_the_next_attempt(void **state)
     calls.answer = TW_RETRY;
     calls.answers = 1;
     calls.retry_ms = tw_store_now() + 80;
-    struct tw_delayed task = {
+    struct tw_store_delayed task = {
         .queue = "q", .id = "x", .id_size = 1, .due_ms = 5, .tries = 2, .backoff_ms = 60000};
     assert_int_equal(tw_store_put(store, &task, 0), 1);
     start_with(store, &calls);
@@ -655,7 +656,7 @@ static void lateness_counts_from_a_filing_after_the_time(void **state)
     struct tw_store *store = store_of(state);
     struct calls calls;
     uint64_t now_ms = tw_store_now();
-    struct tw_delayed series = {
+    struct tw_store_delayed series = {
         .queue = "q", .id = "s", .id_size = 1, .due_ms = now_ms - 500, .every_ms = 3600000};
     calls_init(&calls);
     calls.answer = TW_RETRY;
@@ -816,7 +817,8 @@ static void a_first_failure_after_a_crash_is_told_once(void **state)
     struct tw_store *store = store_of(state);
     struct news news = {.lock = PTHREAD_MUTEX_INITIALIZER};
     struct tw_store_run options = {.workers = 1, .on_error = note_news, .arg = &news};
-    struct tw_delayed task = {.queue = "q", .id = "x", .id_size = 1, .due_ms = 5, .tries = 4, .backoff_ms = 40};
+    struct tw_store_delayed task = {
+        .queue = "q", .id = "x", .id_size = 1, .due_ms = 5, .tries = 4, .backoff_ms = 40};
     struct calls calls;
     sqlite3 *db = other_open(*state);
     calls_init(&calls);
@@ -846,7 +848,7 @@ static void a_failure_is_told_once_if_the_retry_is_at_the_due_time(void **state)
     struct tw_store *store = store_of(state);
     struct news news = {.lock = PTHREAD_MUTEX_INITIALIZER};
     struct tw_store_run options = {.workers = 1, .on_error = note_news, .arg = &news};
-    struct tw_delayed task = {.queue = "q", .id = "x", .id_size = 1, .due_ms = 5, .tries = 4};
+    struct tw_store_delayed task = {.queue = "q", .id = "x", .id_size = 1, .due_ms = 5, .tries = 4};
     struct calls calls;
     calls_init(&calls);
     calls.answer = TW_RETRY;
@@ -871,13 +873,13 @@ static void each_period_tells_of_its_first_failure(void **state)
     struct tw_store *store = store_of(state);
     struct news news = {.lock = PTHREAD_MUTEX_INITIALIZER};
     struct tw_store_run options = {.workers = 1, .on_error = note_news, .arg = &news};
-    struct tw_delayed task = {.queue = "q",
-                              .id = "x",
-                              .id_size = 1,
-                              .due_ms = tw_store_now(), /* the next period comes after the retries */
-                              .every_ms = 100,
-                              .tries = 3,
-                              .backoff_ms = 10};
+    struct tw_store_delayed task = {.queue = "q",
+                                    .id = "x",
+                                    .id_size = 1,
+                                    .due_ms = tw_store_now(), /* the next period comes after the retries */
+                                    .every_ms = 100,
+                                    .tries = 3,
+                                    .backoff_ms = 10};
     struct calls calls;
     calls_init(&calls);
     calls.answer = TW_RETRY;
@@ -1057,7 +1059,7 @@ static void a_repeating_task_keeps_its_phase_and_ends(void **state)
     struct calls calls;
     calls_init(&calls);
     uint64_t due_ms = tw_store_now();
-    struct tw_delayed task = {
+    struct tw_store_delayed task = {
         .queue = "q", .id = "x", .id_size = 1, .due_ms = due_ms, .every_ms = 30, .times = 3};
     assert_int_equal(tw_store_put(store, &task, 0), 1);
     start_with(store, &calls);
@@ -1080,7 +1082,7 @@ static void missed_periods(void **state, enum tw_missed policy, int calls_expect
     struct calls calls;
     calls_init(&calls);
     uint64_t every_ms = 1000000, due_ms = tw_store_now() - 10 * every_ms - every_ms / 2;
-    struct tw_delayed task = {
+    struct tw_store_delayed task = {
         .queue = "q", .id = "x", .id_size = 1, .due_ms = due_ms, .every_ms = every_ms, .missed = policy};
     assert_int_equal(tw_store_put(store, &task, 0), 1);
     start_with(store, &calls);
@@ -1136,7 +1138,8 @@ static void the_missed_periods_of_a_call_are_fixed(void **state)
     calls_init(&calls);
     calls.answer = TW_LATER;
     uint64_t every_ms = 1000000, due_ms = tw_store_now() - 10 * every_ms - every_ms / 2;
-    struct tw_delayed task = {.queue = "q", .id = "x", .id_size = 1, .due_ms = due_ms, .every_ms = every_ms};
+    struct tw_store_delayed task = {
+        .queue = "q", .id = "x", .id_size = 1, .due_ms = due_ms, .every_ms = every_ms};
     assert_int_equal(tw_store_put(store, &task, 0), 1);
     start_with(store, &calls);
     for (int n = 1; n <= 3; n++) {
@@ -1170,12 +1173,12 @@ static void the_missed_periods_of_a_call_are_fixed(void **state)
 static void put_late(struct tw_store *store, const char *id, uint64_t late_ms, uint64_t max_late_ms,
                      uint64_t every_ms)
 {
-    struct tw_delayed task = {.queue = "q",
-                              .id = id,
-                              .id_size = strlen(id),
-                              .due_ms = tw_store_now() - late_ms,
-                              .every_ms = every_ms,
-                              .max_late_ms = max_late_ms};
+    struct tw_store_delayed task = {.queue = "q",
+                                    .id = id,
+                                    .id_size = strlen(id),
+                                    .due_ms = tw_store_now() - late_ms,
+                                    .every_ms = every_ms,
+                                    .max_late_ms = max_late_ms};
     assert_int_equal(tw_store_put(store, &task, 0), 1);
 }
 
@@ -1243,13 +1246,13 @@ static void a_retry_keeps_the_phase(void **state)
     calls.answer = TW_RETRY;
     calls.answers = 1;
     uint64_t due_ms = tw_store_now() - 100;
-    struct tw_delayed task = {.queue = "q",
-                              .id = "x",
-                              .id_size = 1,
-                              .due_ms = due_ms,
-                              .every_ms = 3600000,
-                              .tries = 2,
-                              .backoff_ms = 20};
+    struct tw_store_delayed task = {.queue = "q",
+                                    .id = "x",
+                                    .id_size = 1,
+                                    .due_ms = due_ms,
+                                    .every_ms = 3600000,
+                                    .tries = 2,
+                                    .backoff_ms = 20};
     assert_int_equal(tw_store_put(store, &task, 0), 1);
     start_with(store, &calls);
     assert_string_equal(wait_for_calls(&calls, 2), "x/1 x/2");
@@ -1273,7 +1276,8 @@ static void change_while_running(void **state, struct calls *calls, enum tw_answ
     calls->answer = answer;
     calls->answers = 1;
     calls->error = "old";
-    struct tw_delayed task = {.queue = "q", .id = "x", .id_size = 1, .due_ms = 5, .tries = 5, .backoff_ms = 1};
+    struct tw_store_delayed task = {
+        .queue = "q", .id = "x", .id_size = 1, .due_ms = 5, .tries = 5, .backoff_ms = 1};
     assert_int_equal(tw_store_put(store, &task, 0), 1);
     start_with(store, calls);
     wait_for_calls(calls, 1);
@@ -1351,14 +1355,14 @@ static void replace_a_period(struct tw_store *store, enum tw_answer answer, uint
     struct seen seen = {.text = ""};
     struct tw_store_range range = {.states = TW_STATE_LEASED};
     uint64_t counts[1], next_ms = 0;
-    struct tw_delayed task = {.queue = "q",
-                              .id = "x",
-                              .id_size = 1,
-                              .due_ms = 5,
-                              .every_ms = 60000,
-                              .missed = TW_MISSED_COALESCE,
-                              .times = 3,
-                              .tries = 1};
+    struct tw_store_delayed task = {.queue = "q",
+                                    .id = "x",
+                                    .id_size = 1,
+                                    .due_ms = 5,
+                                    .every_ms = 60000,
+                                    .missed = TW_MISSED_COALESCE,
+                                    .times = 3,
+                                    .tries = 1};
     calls_init(&calls);
     calls.block = true;
     calls.answer = answer;
@@ -1483,7 +1487,7 @@ static void a_row_that_is_due_later_than_it_was_waits(void **state)
 
 static void put_in(struct tw_store *store, const char *queue, const char *id, uint64_t due_ms)
 {
-    struct tw_delayed task = {.queue = queue, .id = id, .id_size = strlen(id), .due_ms = due_ms};
+    struct tw_store_delayed task = {.queue = queue, .id = id, .id_size = strlen(id), .due_ms = due_ms};
     assert_int_equal(tw_store_put(store, &task, 0), 1);
 }
 
@@ -1625,12 +1629,12 @@ static void put_kilobytes(struct tw_store *store)
     static const char payload[1000];
     for (int i = 0; i < 9; i++) {
         char id[2] = {(char)('a' + i), 0};
-        struct tw_delayed task = {.queue = "q",
-                                  .id = id,
-                                  .id_size = 1,
-                                  .due_ms = 5,
-                                  .payload = payload,
-                                  .payload_size = sizeof payload};
+        struct tw_store_delayed task = {.queue = "q",
+                                        .id = id,
+                                        .id_size = 1,
+                                        .due_ms = 5,
+                                        .payload = payload,
+                                        .payload_size = sizeof payload};
         assert_int_equal(tw_store_put(store, &task, 0), 1);
     }
 }
@@ -1662,12 +1666,12 @@ static void payloads_wait_for_room(void **state)
     store = store_of(state);
     calls_init(&calls);
     put(store, "small", 5);
-    struct tw_delayed task = {.queue = "q",
-                              .id = "large",
-                              .id_size = 5,
-                              .due_ms = 6,
-                              .payload = payload,
-                              .payload_size = sizeof payload};
+    struct tw_store_delayed task = {.queue = "q",
+                                    .id = "large",
+                                    .id_size = 5,
+                                    .due_ms = 6,
+                                    .payload = payload,
+                                    .payload_size = sizeof payload};
     assert_int_equal(tw_store_put(store, &task, 0), 1);
     assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
     assert_int_equal(tw_store_start(store, &(struct tw_store_run){.max_bytes = 10}), 0);
@@ -1885,7 +1889,7 @@ static void a_put_reaches_a_job_that_has_not_begun(void **state)
     struct tw_store *store = store_of(state);
     struct calls calls;
     start_with_one_worker(store, &calls, 'b');
-    struct tw_delayed task = {
+    struct tw_store_delayed task = {
         .queue = "q", .id = "b", .id_size = 1, .due_ms = 6, .payload = "new", .payload_size = 3};
     assert_int_equal(tw_store_put(store, &task, 0), 1);
     unblock(&calls);

@@ -881,8 +881,8 @@ static void a_death_survives_that_memory_ends(void **state)
 }
 
 /* The handler of the task gives this answer, which waits for the next try. Then the file answers `sql` so. */
-static void an_answer_survives(struct fixture *fixture, const struct tw_delayed *task, enum tw_answer answer,
-                               int expected_error, const char *sql, const char *expected)
+static void an_answer_survives(struct fixture *fixture, const struct tw_store_delayed *task,
+                               enum tw_answer answer, int expected_error, const char *sql, const char *expected)
 {
     struct errors errors = {0};
     struct tw_store_run options = quietly(&errors);
@@ -906,7 +906,7 @@ static void an_answer_survives(struct fixture *fixture, const struct tw_delayed 
 static void the_death_of_a_period_survives_a_failure(struct fixture *fixture, atomic_int *failure,
                                                      int statement, int expected_error)
 {
-    struct tw_delayed series = {
+    struct tw_store_delayed series = {
         .queue = "q", .id = "x", .id_size = 1, .due_ms = 5, .every_ms = 1000, .times = 1};
     assert_int_equal(put(fixture->store, "x@5", tw_store_now() + HOUR_MS), 1);
     atomic_store(failure, statement);
@@ -998,7 +998,7 @@ static void a_period_is_passed_over_at_the_next_try(void **state)
     struct tw_store *store = store_of(state);
     struct calls calls;
     uint64_t next_ms;
-    struct tw_delayed series = {
+    struct tw_store_delayed series = {
         .queue = "q", .id = "x", .id_size = 1, .due_ms = 5, .every_ms = HOUR_MS, .missed = TW_MISSED_SKIP};
     calls_init(&calls);
     clock_stop(2 * HOUR_MS);
@@ -1012,7 +1012,7 @@ static void a_period_is_passed_over_at_the_next_try(void **state)
 /* The answer of a job cannot be written, or the options of its task cannot be read. */
 static void a_failure_survives(struct fixture *fixture, atomic_int *failure, int statement, int expected_error)
 {
-    struct tw_delayed task = {
+    struct tw_store_delayed task = {
         .queue = "q", .id = "x", .id_size = 1, .due_ms = 5, .tries = 2, .backoff_ms = HOUR_MS};
     atomic_store(failure, statement);
     an_answer_survives(fixture, &task, TW_RETRY, expected_error, "SELECT state || attempt FROM tw_list",

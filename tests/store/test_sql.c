@@ -16,7 +16,7 @@ static struct tw_store *store_of(void **state)
 
 static struct tw_store_change change(enum tw_store_verb verb, const char *id, uint64_t due_ms)
 {
-    struct tw_delayed task = {.queue = "q", .id = id, .id_size = strlen(id), .due_ms = due_ms};
+    struct tw_store_delayed task = {.queue = "q", .id = id, .id_size = strlen(id), .due_ms = due_ms};
     return (struct tw_store_change){.verb = verb, .task = task, .result = 99};
 }
 
@@ -401,21 +401,21 @@ static void keepdue_in_sql_is_as_in_c(void **state)
     for (size_t i = 0; i < 4 * sizeof states / sizeof states[0]; i++) {
         char sql[512];
         uint64_t every_ms = i & 1 ? 0 : 20;
-        struct tw_delayed task = {.queue = "q",
-                                  .id = "c",
-                                  .id_size = 1,
-                                  .due_ms = 90,
-                                  .payload = "new",
-                                  .payload_size = 3,
-                                  .every_ms = every_ms,
-                                  .times = every_ms > 0 ? 6 : 0,
-                                  .missed = TW_MISSED_SKIP,
-                                  .tries = 4,
-                                  .backoff_ms = 11,
-                                  .factor = 150,
-                                  .backoff_max_ms = 99,
-                                  .jitter = 7,
-                                  .max_late_ms = 30};
+        struct tw_store_delayed task = {.queue = "q",
+                                        .id = "c",
+                                        .id_size = 1,
+                                        .due_ms = 90,
+                                        .payload = "new",
+                                        .payload_size = 3,
+                                        .every_ms = every_ms,
+                                        .times = every_ms > 0 ? 6 : 0,
+                                        .missed = TW_MISSED_SKIP,
+                                        .tries = 4,
+                                        .backoff_ms = 11,
+                                        .factor = 150,
+                                        .backoff_max_ms = 99,
+                                        .jitter = 7,
+                                        .max_late_ms = 30};
         clock_stop(20);
         other_ask(
             db, i & 2 ? "DELETE FROM tw_task; UPDATE tw_meta SET run = 5; INSERT INTO tw_put(queue, id, due_ms,"
@@ -871,7 +871,7 @@ static void a_queue_that_is_not_utf8_is_read_and_emptied_all_the_same(void **sta
 {
     struct tw_store *store = store_of(state);
     struct seen seen = {.text = ""};
-    struct tw_delayed task = {.queue = "a\xff", .id = "c", .id_size = 1, .due_ms = 5};
+    struct tw_store_delayed task = {.queue = "a\xff", .id = "c", .id_size = 1, .due_ms = 5};
     char queue[32] = "";
     uint64_t next_ms, counts[1];
     sqlite3 *db = other_open(*state);

@@ -18,21 +18,21 @@ static struct tw_store *store_of(void **state)
 
 static void a_task_that_is_put_is_there_after_reopening(void **state)
 {
-    struct tw_delayed task = {.queue = "q",
-                              .id = "a\0b",
-                              .id_size = 3,
-                              .due_ms = 1234567890123,
-                              .payload = "hello",
-                              .payload_size = 5,
-                              .every_ms = 60000,
-                              .times = 7,
-                              .missed = TW_MISSED_SKIP,
-                              .tries = 4,
-                              .backoff_ms = 250,
-                              .factor = 115,
-                              .backoff_max_ms = 900,
-                              .jitter = 33,
-                              .max_late_ms = 300};
+    struct tw_store_delayed task = {.queue = "q",
+                                    .id = "a\0b",
+                                    .id_size = 3,
+                                    .due_ms = 1234567890123,
+                                    .payload = "hello",
+                                    .payload_size = 5,
+                                    .every_ms = 60000,
+                                    .times = 7,
+                                    .missed = TW_MISSED_SKIP,
+                                    .tries = 4,
+                                    .backoff_ms = 250,
+                                    .factor = 115,
+                                    .backoff_max_ms = 900,
+                                    .jitter = 33,
+                                    .max_late_ms = 300};
     struct seen seen = {.text = ""};
     assert_int_equal(tw_store_put(store_of(state), &task, 0), 1);
     store_reopen(*state);
@@ -62,21 +62,21 @@ static void a_task_that_is_put_is_there_after_reopening(void **state)
 
 static void a_put_replaces_everything_of_a_waiting_task(void **state)
 {
-    struct tw_delayed task = {.queue = "q",
-                              .id = "a",
-                              .id_size = 1,
-                              .due_ms = 10,
-                              .payload = "old",
-                              .payload_size = 3,
-                              .every_ms = 5,
-                              .times = 3,
-                              .tries = 9,
-                              .backoff_ms = 8,
-                              .factor = 10000,
-                              .backoff_max_ms = 3155760000000,
-                              .jitter = TW_STORE_NO_JITTER,
-                              .max_late_ms = TW_STORE_ON_TIME,
-                              .missed = TW_MISSED_BURST};
+    struct tw_store_delayed task = {.queue = "q",
+                                    .id = "a",
+                                    .id_size = 1,
+                                    .due_ms = 10,
+                                    .payload = "old",
+                                    .payload_size = 3,
+                                    .every_ms = 5,
+                                    .times = 3,
+                                    .tries = 9,
+                                    .backoff_ms = 8,
+                                    .factor = 10000,
+                                    .backoff_max_ms = 3155760000000,
+                                    .jitter = TW_STORE_NO_JITTER,
+                                    .max_late_ms = TW_STORE_ON_TIME,
+                                    .missed = TW_MISSED_BURST};
     struct seen before = {.text = ""}, after = {.text = ""};
     tw_store_put(store_of(state), &task, 0);
     tw_store_get(store_of(state), "q", "a", 1, see, &before);
@@ -101,14 +101,14 @@ static void a_put_replaces_everything_of_a_waiting_task(void **state)
 
 static void a_move_keeps_all_but_the_time(void **state)
 {
-    struct tw_delayed task = {.queue = "q",
-                              .id = "a",
-                              .id_size = 1,
-                              .due_ms = 10,
-                              .payload = "old",
-                              .payload_size = 3,
-                              .every_ms = 5,
-                              .times = TW_FOREVER};
+    struct tw_store_delayed task = {.queue = "q",
+                                    .id = "a",
+                                    .id_size = 1,
+                                    .due_ms = 10,
+                                    .payload = "old",
+                                    .payload_size = 3,
+                                    .every_ms = 5,
+                                    .times = TW_FOREVER};
     struct seen seen = {.text = ""};
     tw_store_put(store_of(state), &task, 0);
     assert_int_equal(tw_store_move_at(store_of(state), "q", "a", 1, 77, 0), 1);
@@ -214,29 +214,29 @@ static void conditions_keep_the_task_as_it_was(void **state)
 /* ---- KEEPDUE --------------------------------------------------------------------------------------------- */
 
 /* A task with other options than the next one, and a payload. */
-static const struct tw_delayed first = {.queue = "q",
-                                        .id = "a",
-                                        .id_size = 1,
-                                        .due_ms = 50,
-                                        .payload = "old",
-                                        .payload_size = 3,
-                                        .every_ms = 5,
-                                        .times = 3,
-                                        .missed = TW_MISSED_BURST,
-                                        .tries = 9,
-                                        .backoff_ms = 8,
-                                        .max_late_ms = 70};
-static const struct tw_delayed second = {.queue = "q",
-                                         .id = "a",
-                                         .id_size = 1,
-                                         .due_ms = 90,
-                                         .payload = "newer",
-                                         .payload_size = 5,
-                                         .every_ms = 6,
-                                         .missed = TW_MISSED_SKIP,
-                                         .tries = 4,
-                                         .backoff_ms = 11,
-                                         .max_late_ms = TW_STORE_ON_TIME};
+static const struct tw_store_delayed first = {.queue = "q",
+                                              .id = "a",
+                                              .id_size = 1,
+                                              .due_ms = 50,
+                                              .payload = "old",
+                                              .payload_size = 3,
+                                              .every_ms = 5,
+                                              .times = 3,
+                                              .missed = TW_MISSED_BURST,
+                                              .tries = 9,
+                                              .backoff_ms = 8,
+                                              .max_late_ms = 70};
+static const struct tw_store_delayed second = {.queue = "q",
+                                               .id = "a",
+                                               .id_size = 1,
+                                               .due_ms = 90,
+                                               .payload = "newer",
+                                               .payload_size = 5,
+                                               .every_ms = 6,
+                                               .missed = TW_MISSED_SKIP,
+                                               .tries = 4,
+                                               .backoff_ms = 11,
+                                               .max_late_ms = TW_STORE_ON_TIME};
 
 /* The task has the options of the second put. */
 static void has_second_options(const struct seen *seen)
@@ -412,7 +412,7 @@ static void counts_and_the_next_task(void **state)
 
 static struct tw_store_change change(enum tw_store_verb verb, const char *id, uint64_t due_ms)
 {
-    struct tw_delayed task = {.queue = "q", .id = id, .id_size = strlen(id), .due_ms = due_ms};
+    struct tw_store_delayed task = {.queue = "q", .id = id, .id_size = strlen(id), .due_ms = due_ms};
     return (struct tw_store_change){.verb = verb, .task = task, .result = 99};
 }
 
@@ -501,7 +501,7 @@ static void a_result_that_is_an_error_has_its_message(void **state)
 
 /* ---- bad arguments --------------------------------------------------------------------------------------- */
 
-static void refused(struct tw_store *store, struct tw_delayed task, const char *text)
+static void refused(struct tw_store *store, struct tw_store_delayed task, const char *text)
 {
     if (task.queue == NULL)
         task.queue = "q";
@@ -516,9 +516,9 @@ static void bad_arguments_are_named_with_their_range(void **state)
 {
     static char big[1000001];
     struct tw_store *store = store_of(state);
-    refused(store, (struct tw_delayed){.queue = ""}, "queue has 0 bytes: expected 1 to 255");
+    refused(store, (struct tw_store_delayed){.queue = ""}, "queue has 0 bytes: expected 1 to 255");
     memset(big, 'x', 256);
-    refused(store, (struct tw_delayed){.queue = big}, "queue has 256 bytes: expected 1 to 255");
+    refused(store, (struct tw_store_delayed){.queue = big}, "queue has 256 bytes: expected 1 to 255");
     static const struct {
         const char *queue, *text;
     } bad[] = {{"\x80", "queue is '\\x80': expected UTF-8"},
@@ -534,29 +534,30 @@ static void bad_arguments_are_named_with_their_range(void **state)
                {"\xc3\xa9\t\xff", "queue is '\xc3\xa9\\x09\\xff': expected UTF-8"},
                {"\xff", "queue is '\\xff': expected UTF-8"}};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-        refused(store, (struct tw_delayed){.queue = bad[i].queue}, bad[i].text);
-    refused(store, (struct tw_delayed){.id = big, .id_size = 961}, "id has 961 bytes: expected 1 to 960");
-    refused(store, (struct tw_delayed){.due_ms = TW_STORE_TIME_MAX + 1},
+        refused(store, (struct tw_store_delayed){.queue = bad[i].queue}, bad[i].text);
+    refused(store, (struct tw_store_delayed){.id = big, .id_size = 961}, "id has 961 bytes: expected 1 to 960");
+    refused(store, (struct tw_store_delayed){.due_ms = TW_STORE_TIME_MAX + 1},
             "due_ms is '253402300800000': expected 0 to 253402300799999");
-    refused(store, (struct tw_delayed){.payload = big, .payload_size = sizeof big},
+    refused(store, (struct tw_store_delayed){.payload = big, .payload_size = sizeof big},
             "payload_size is '1000001': expected 0 to 1000000");
-    refused(store, (struct tw_delayed){.payload_size = 3}, "payload_size is '3': expected 0 to 0");
-    refused(store, (struct tw_delayed){.every_ms = UINT64_C(3155760000001)},
+    refused(store, (struct tw_store_delayed){.payload_size = 3}, "payload_size is '3': expected 0 to 0");
+    refused(store, (struct tw_store_delayed){.every_ms = UINT64_C(3155760000001)},
             "every_ms is '3155760000001': expected 0 to 3155760000000");
-    refused(store, (struct tw_delayed){.times = 2}, "times is 2: expected every_ms too");
-    refused(store, (struct tw_delayed){.times = UINT64_C(1) << 63, .every_ms = 1},
+    refused(store, (struct tw_store_delayed){.times = 2}, "times is 2: expected every_ms too");
+    refused(store, (struct tw_store_delayed){.times = UINT64_C(1) << 63, .every_ms = 1},
             "times is '9223372036854775808': expected 0 to 9223372036854775807");
-    refused(store, (struct tw_delayed){.missed = (enum tw_missed)3},
+    refused(store, (struct tw_store_delayed){.missed = (enum tw_missed)3},
             "missed is '3': expected burst, skip or coalesce");
-    refused(store, (struct tw_delayed){.tries = 1000001}, "tries is '1000001': expected 0 to 1000000");
-    refused(store, (struct tw_delayed){.backoff_ms = 3155760000001},
+    refused(store, (struct tw_store_delayed){.tries = 1000001}, "tries is '1000001': expected 0 to 1000000");
+    refused(store, (struct tw_store_delayed){.backoff_ms = 3155760000001},
             "backoff_ms is '3155760000001': expected 0 to 3155760000000");
-    refused(store, (struct tw_delayed){.factor = 99}, "factor is '99': expected 0, or 100 to 10000");
-    refused(store, (struct tw_delayed){.factor = 10001}, "factor is '10001': expected 0, or 100 to 10000");
-    refused(store, (struct tw_delayed){.backoff_max_ms = 3155760000001},
+    refused(store, (struct tw_store_delayed){.factor = 99}, "factor is '99': expected 0, or 100 to 10000");
+    refused(store, (struct tw_store_delayed){.factor = 10001},
+            "factor is '10001': expected 0, or 100 to 10000");
+    refused(store, (struct tw_store_delayed){.backoff_max_ms = 3155760000001},
             "backoff_max_ms is '3155760000001': expected 0 to 3155760000000");
-    refused(store, (struct tw_delayed){.jitter = 101}, "jitter is '101': expected 0 to 100");
-    refused(store, (struct tw_delayed){.max_late_ms = 3155760000001},
+    refused(store, (struct tw_store_delayed){.jitter = 101}, "jitter is '101': expected 0 to 100");
+    refused(store, (struct tw_store_delayed){.max_late_ms = 3155760000001},
             "max_late_ms is '3155760000001': expected 0 to 3155760000000");
     assert_int_equal(tw_store_move_at(store, "q", "a", 1, UINT64_MAX, 0), TW_EINVAL);
     assert_int_equal(tw_store_cancel(store, "", "a", 1, NULL), TW_EINVAL);
@@ -568,7 +569,8 @@ static void the_longest_names_and_the_last_time_are_taken(void **state)
     struct seen seen = {.text = ""};
     memset(queue, 'q', 255), queue[255] = '\0', memset(id, 0xff, sizeof id);
     memcpy(queue, "\xf4\x8f\xbf\xbf\xed\x9f\xbf\xee\x80\x80\xc2\x80", 12);
-    struct tw_delayed task = {.queue = queue, .id = id, .id_size = sizeof id, .due_ms = TW_STORE_TIME_MAX};
+    struct tw_store_delayed task = {
+        .queue = queue, .id = id, .id_size = sizeof id, .due_ms = TW_STORE_TIME_MAX};
     assert_int_equal(tw_store_put(store_of(state), &task, 0), 1);
     assert_int_equal(tw_store_get(store_of(state), queue, id, sizeof id, see, &seen), 0);
     assert_int_equal(seen.last.due_ms, TW_STORE_TIME_MAX);

@@ -58,16 +58,16 @@ static const void *payload_of(const struct old *old, size_t *size)
 static void put_old(struct tw_store *store, sqlite3 *db, const struct old *old)
 {
     char sql[400];
-    struct tw_delayed task = {.queue = old->queue,
-                              .id = old->id,
-                              .id_size = strlen(old->id),
-                              .due_ms = old->due_ms,
-                              .every_ms = old->every_ms,
-                              .times = old->times,
-                              .missed = old->missed,
-                              .tries = old->tries,
-                              .backoff_ms = old->backoff_ms,
-                              .max_late_ms = old->max_late_ms};
+    struct tw_store_delayed task = {.queue = old->queue,
+                                    .id = old->id,
+                                    .id_size = strlen(old->id),
+                                    .due_ms = old->due_ms,
+                                    .every_ms = old->every_ms,
+                                    .times = old->times,
+                                    .missed = old->missed,
+                                    .tries = old->tries,
+                                    .backoff_ms = old->backoff_ms,
+                                    .max_late_ms = old->max_late_ms};
     task.payload = payload_of(old, &task.payload_size);
     if (tw_store_put(store, &task, 0) != 1)
         exit(1);

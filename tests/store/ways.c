@@ -13,7 +13,7 @@ bool way_is_one(enum way way)
 
 static int call_one(struct tw_store *store, const struct tw_store_change *change)
 {
-    const struct tw_delayed *task = &change->task;
+    const struct tw_store_delayed *task = &change->task;
     enum tw_cancelled found = TW_GONE;
     if (change->verb == TW_STORE_PUT)
         return tw_store_put(store, task, change->conditions);
@@ -56,7 +56,7 @@ static sqlite3_stmt *prepare(sqlite3 *db, const struct tw_store_change *change)
 }
 
 /* NULL stands for an option that is left out. */
-static void bind_waits(sqlite3_stmt *statement, const struct tw_delayed *task)
+static void bind_waits(sqlite3_stmt *statement, const struct tw_store_delayed *task)
 {
     if (task->tries > 0)
         sqlite3_bind_int64(statement, 9, task->tries);
@@ -80,7 +80,7 @@ static void bind(sqlite3_stmt *statement, const struct tw_store_change *change)
                                         [TW_STORE_KEEPDUE | TW_STORE_NX] = "KEEPDUE NX",
                                         [TW_STORE_KEEPDUE | TW_STORE_XX] = "KEEPDUE XX"};
     static const char *const policies[] = {"coalesce", "skip", "burst"};
-    const struct tw_delayed *task = &change->task;
+    const struct tw_store_delayed *task = &change->task;
     sqlite3_bind_text(statement, 1, task->queue, -1, SQLITE_STATIC);
     sqlite3_bind_blob64(statement, 2, task->id, task->id_size, SQLITE_STATIC);
     if (change->verb == TW_STORE_CANCEL)
