@@ -425,14 +425,6 @@ typedef void tw_store_looks_fn(void *arg);
  * has ended the transaction, as a lack of memory does, each look after it returns the same error. */
 int tw_store_snapshot(struct tw_store *store, tw_store_looks_fn *looks, void *arg);
 
-/* Takes all waiting tasks of a queue out of the file, in many commits, and hands each to `hand`, in their
- * order. When `hand` sees a task, the task is not in the file any more. Tasks that are put
- * meanwhile may or may not be among them; leased and dead tasks stay.
- * Requires: `hand` makes no call with the same store.
- * Returns: how many tasks, or an error, and then the tasks that were not handed over are still in the file.
- * Cost: O(tasks), a commit for each 256. */
-int64_t tw_store_drain(struct tw_store *store, const char *queue, tw_store_visit_fn *hand, void *arg);
-
 /* ---- running tasks ------------------------------------------------------------------------------------- */
 
 /* A handler's answer. */

@@ -33,7 +33,7 @@
  *
  * In short:
  *   - put(), move(), move_at(), cancel(), apply(): tw_store_put() and so on; apply_in(): tw_store_apply_in()
- *   - get(), scan(), count(), next(), forecast(), queues(), drain(): tw_store_get() and so on
+ *   - get(), scan(), count(), next(), forecast(), queues(): tw_store_get() and so on
  *   - handle(), handle_others(), start(), stop(), stats(), pause(), is_paused(): tw_store_handle() and so on
  *   - restored(), is_restored(): tw_store_restored() and so on
  *   - replay(), replay_all(), purge(), purge_all(): tw_store_replay(), tw_store_purge()
@@ -300,7 +300,7 @@ inline status apply_in(sqlite3 *db, changes &all, std::string *why = nullptr, co
 
 /* ---- tasks in the file -------------------------------------------------------------------------------- */
 
-/* A task of the file, as the callable of get(), scan() or drain() sees it. It is valid during that call. */
+/* A task of the file, as the callable of get() or scan() sees it. It is valid during that call. */
 class stored
 {
   public:
@@ -791,13 +791,6 @@ class store
         return tw_store_loads(raw_, detail::queue_of(queue), detail::show_load<std::remove_reference_t<See>>,
                               address(see));
     }
-    /* Calls hand(const stored &) with each task that it has taken out of the file. */
-    template <class Hand> std::int64_t drain(const std::string &queue, Hand &&hand)
-    {
-        return tw_store_drain(raw_, detail::queue_of(queue), detail::show_task<std::remove_reference_t<Hand>>,
-                              address(hand));
-    }
-
     /* Names the handler of a queue. A handler takes `const job &`, and returns a tw_answer, or nothing, which
      * means TW_DONE. An exception that leaves it means TW_RETRY, with what() as the error.
      * Requires: an exception leaves it only while nobody else can answer the job. */

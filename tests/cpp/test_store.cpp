@@ -290,10 +290,6 @@ TEST_CASE("ranges, counts, the next task, a forecast, the queues")
     CHECK(tasks.loads("none", [&loaded](const tw_store_load &load) { loaded = load.queue; }) == 1);
     CHECK(loaded == "none");
     CHECK(names == "qr");
-    std::string drained;
-    CHECK(tasks.drain("q", [&](const stored &task) { drained += task.id(); }) == 5);
-    CHECK(drained == "bcdef");
-    CHECK(tasks.count("q") == 0);
 }
 
 /* A callable that may throw is called through C, which knows no exceptions. */

@@ -245,7 +245,6 @@ static void end(struct tw_store *store)
 {
     check(store, tw_store_replay(store, "other", NULL, 0, 5));
     check(store, tw_store_purge(store, "q", NULL, 0, tw_store_now()));
-    check(store, tw_store_drain(store, "other", read_task, NULL));
     check(store, tw_store_queues(store, read_queue, NULL));
     check(store, tw_store_loads(store, NULL, read_load, NULL));
     check(store, tw_store_count(store, NULL, false));

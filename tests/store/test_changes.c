@@ -76,12 +76,6 @@ static int64_t call_apply_in(const struct writer *writer)
     return tw_store_apply_in(writer->db, NULL, &change, 1, NULL, 0) == 0 && change.result == TW_CANCELLED;
 }
 
-static int64_t call_drain(const struct writer *writer)
-{
-    struct seen seen = {.text = ""};
-    return tw_store_drain(writer->store, "q", see, &seen);
-}
-
 static int64_t call_pause(const struct writer *writer)
 {
     return tw_store_pause(writer->store, "q", true);
@@ -138,7 +132,6 @@ static void each_view_and_each_call_raises_changes(void **state)
         {"cancel", call_cancel},
         {"cancel of a leased task", call_cancel_of_a_leased_task},
         {"apply_in", call_apply_in},
-        {"drain", call_drain},
         {"pause", call_pause},
         {"resume", call_resume},
         {"mark", call_mark},

@@ -155,14 +155,6 @@ static int queues(struct fixture *fixture)
     return count < 0 ? (int)count : (int)count - 1;
 }
 
-static int drain(struct fixture *fixture)
-{
-    struct seen seen = {.text = ""};
-    int64_t count = tw_store_drain(fixture->store, "q", see, &seen);
-    assert_string_equal(seen.text, count >= 0 ? before : ""); /* an error came before the first commit */
-    return count < 0 ? (int)count : (int)count - 3;
-}
-
 static int pause_queue(struct fixture *fixture)
 {
     int paused = tw_store_pause(fixture->store, "q", true);
@@ -218,7 +210,6 @@ static const struct call calls[] = {
     {"snapshot", snapshot, NULL},
     {"forecast", forecast, NULL},
     {"queues", queues, NULL},
-    {"drain", drain, ""},
     {"pause", pause_queue, NULL},
     {"mark", mark_file, NULL},
     {"replay", replay_one, "a@10 b@20 c@30 z@50"},

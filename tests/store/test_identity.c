@@ -218,7 +218,6 @@ static void no_call_succeeds(struct tw_store *store, const char *expected)
         tw_store_restored(store, true),
         tw_store_replay(store, "q", NULL, 0, 5),
         tw_store_purge(store, "q", NULL, 0, TW_STORE_TIME_MAX),
-        tw_store_drain(store, "q", see, &seen),
         tw_store_get(store, "q", "old", 3, see, &seen),
         tw_store_scan(store, "q", NULL, see, &seen),
         tw_store_count(store, "q", false),

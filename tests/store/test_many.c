@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Looking at many tasks at once: pages among equal due times, forecast, queues, and the drain. Running the
- * tasks of many queues.
+ * Looking at many tasks at once: pages among equal due times, forecast and queues. Running the tasks of many
+ * queues.
  */
 #include "clock.h"
 #include "running.h"
@@ -254,7 +254,7 @@ static void a_forecast_refuses_bad_steps(void **state)
     assert_int_equal(counts[0], 0);
 }
 
-/* ---- queues and the drain -------------------------------------------------------------------------------- */
+/* ---- queues ---------------------------------------------------------------------------------------------- */
 
 static void queues_are_named_once(void **state)
 {
@@ -401,54 +401,6 @@ static void all_queues_are_counted_at_once(void **state)
     assert_int_equal(tw_store_count(store, NULL, true), 10);
     assert_int_equal(tw_store_next(store, NULL, &next_ms), 0);
     assert_int_equal(next_ms, 8);
-    sqlite3_close(db);
-}
-
-static void a_drain_hands_over_every_waiting_task_in_order(void **state)
-{
-    struct page page = {0};
-    sqlite3 *db = other_open(*state);
-    put_many(store_of(state), "q", 1000, 5, 1);
-    put_many(store_of(state), "other", 3, 5, 1);
-    other_ask(db, "UPDATE tw_meta SET run = 5;"
-                  "INSERT INTO tw_put(queue, id, due_ms) VALUES ('q', 'running', 1), ('q', 'dead', 1);"
-                  "UPDATE tw_task SET run = 5 WHERE id = CAST('running' AS BLOB);"
-                  "UPDATE tw_task SET dead_ms = 5 WHERE id = CAST('dead' AS BLOB)");
-    assert_int_equal(tw_store_drain(store_of(state), "q", expect_next, &page), 1000);
-    assert_string_equal(scan(store_of(state), NULL), "running@1*");
-    assert_int_equal(tw_store_count(store_of(state), "q", true), 1);
-    assert_int_equal(tw_store_count(store_of(state), "other", false), 3);
-    assert_int_equal(tw_store_drain(store_of(state), "q", expect_next, &page), 0);
-    sqlite3_close(db);
-}
-
-static void expect_whole(void *arg, const struct tw_store_task *task)
-{
-    int *seen = arg;
-    ++*seen;
-    assert_string_equal(task->queue, "q");
-    assert_memory_equal(task->id, "a\0b", 3);
-    assert_int_equal(task->payload_size, 1000000);
-    assert_int_equal(((const char *)task->payload)[999999], 'x');
-    assert_string_equal(task->error, "no paper");
-}
-
-/* Six megabytes are two commits. */
-static void a_drained_task_has_all_its_parts(void **state)
-{
-    static char big[1000000];
-    sqlite3 *db = other_open(*state);
-    int seen = 0;
-    memset(big, 'x', sizeof big);
-    for (int i = 0; i < 6; i++) {
-        char id[4] = {'a', 0, 'b', (char)('0' + i)};
-        struct tw_store_delayed task = {
-            .queue = "q", .id = id, .id_size = sizeof id, .payload = big, .payload_size = sizeof big};
-        assert_int_equal(tw_store_put(store_of(state), &task, 0), 1);
-    }
-    other_ask(db, "UPDATE tw_task SET error = 'no paper', attempt = 1");
-    assert_int_equal(tw_store_drain(store_of(state), "q", expect_whole, &seen), 6);
-    assert_int_equal(seen, 6);
     sqlite3_close(db);
 }
 
@@ -846,8 +798,6 @@ int main(void)
         TEST(a_snapshot_is_one_moment),
         TEST(a_snapshot_that_has_ended_shows_nothing_more),
         TEST(all_queues_are_counted_at_once),
-        TEST(a_drain_hands_over_every_waiting_task_in_order),
-        TEST(a_drained_task_has_all_its_parts),
         TEST(tasks_of_many_queues_come_in_order),
         TEST(large_queues_are_loaded_in_order),
         TEST(no_claim_overtakes_tasks_that_are_not_loaded),

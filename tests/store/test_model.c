@@ -158,18 +158,6 @@ static void take(void *arg, const struct tw_store_task *seen)
     expect(handed->world, wrong == NULL, wrong);
 }
 
-static void drain_one(struct world *world)
-{
-    unsigned queue = (unsigned)draw(world, LEDGER_QUEUES);
-    struct handed handed = {.world = world};
-    handed.n = ledger_sort(&world->ledger, queue, false, handed.task);
-    world->doing = "a drain";
-    int64_t n = tw_store_drain(world->fixture->store, ledger_queue(queue * LEDGER_IDS), take, &handed);
-    expect(world, n == handed.n && handed.at == handed.n, "another number of tasks");
-    for (unsigned i = 0; i < handed.n; i++)
-        world->ledger.entry[handed.task[i]].exists = false;
-}
-
 static void get_one(struct world *world)
 {
     unsigned task = (unsigned)draw(world, LEDGER_TASKS);
@@ -330,9 +318,9 @@ static void pass_time(struct world *world)
 
 static void step(struct world *world)
 {
-    static void (*const rare[])(struct world *) = {
-        promote_some, run_some, replay_some, purge_some, pause_one, refuse_some, fail_one,  fail_one,
-        fail_one,     fail_one, drain_one,   reopen,     move_log,  pass_time,   pass_time, set_waits};
+    static void (*const rare[])(struct world *) = {promote_some, run_some, replay_some, purge_some, pause_one,
+                                                   refuse_some,  fail_one, fail_one,    fail_one,   fail_one,
+                                                   reopen,       move_log, pass_time,   pass_time,  set_waits};
     world->steps++;
     if (draw(world, 5) < 3)
         change_some(world);
