@@ -32,12 +32,8 @@ static void check(struct tw_store *store, int error, const char *doing)
 
 static struct tw_store_delayed task_of(const struct row *row)
 {
-    return (struct tw_store_delayed){.queue = QUEUE,
-                                     .id = row->id,
-                                     .id_size = row->id_size,
-                                     .due_ms = row->due_ms,
-                                     .payload = payload,
-                                     .payload_size = PAYLOAD};
+    return (struct tw_store_delayed){
+        .queue = QUEUE, .id = {row->id, row->id_size}, .due_ms = row->due_ms, .payload = {payload, PAYLOAD}};
 }
 
 static void apply(struct tw_store *store, enum tw_store_verb verb, int expected, const struct row *rows,

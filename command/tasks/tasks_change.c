@@ -17,6 +17,12 @@ static const char *queue_of(const struct tasks *tasks)
     return tasks->options->queue != NULL ? tasks->options->queue : TASK_QUEUE;
 }
 
+/* Without an --id the name has none, which stands for all tasks. */
+static struct tw_store_name name_of(const struct tasks *tasks)
+{
+    return (struct tw_store_name){queue_of(tasks), tasks->options->id};
+}
+
 /* ---- results --------------------------------------------------------------------------------------------- */
 
 /* Prints the effect on the task of --id: "cancelled". The status is 1 if nothing was done. */
@@ -26,12 +32,12 @@ static int told(const struct tasks *tasks, const char *effect, bool good)
     if (options->json) {
         json_t *object = json_object();
         json_put_bytes(object, "queue", queue_of(tasks), strlen(queue_of(tasks)));
-        json_put_bytes(object, "id", options->id, options->id_size);
+        json_put_bytes(object, "id", options->id.data, options->id.size);
         json_object_set_new(object, "result", json_string(effect));
         json_line(object, stdout);
     } else {
         FILE *out = good ? stdout : stderr;
-        printable_write(options->id, options->id_size, true, SIZE_MAX, out);
+        printable_write(options->id.data, options->id.size, true, SIZE_MAX, out);
         fprintf(out, ": %s\n", effect);
     }
     return good ? COMMAND_GOOD : COMMAND_WRONG;
@@ -56,8 +62,7 @@ static int told_count(const struct tasks *tasks, const char *name, int64_t count
 static int cancel(const struct tasks *tasks)
 {
     enum tw_cancelled found;
-    if (tw_store_cancel(tasks->store, queue_of(tasks), tasks->options->id, tasks->options->id_size, &found) !=
-        0)
+    if (tw_store_cancel(tasks->store, name_of(tasks), &found) != 0)
         return tasks_failed(tasks, "the task is not cancelled");
     if (found == TW_GONE)
         return told(tasks, "there is no such task", false);
@@ -67,8 +72,7 @@ static int cancel(const struct tasks *tasks)
 static int move_task(const struct tasks *tasks)
 {
     const struct tasks_options *options = tasks->options;
-    int done = tw_store_move_at(tasks->store, queue_of(tasks), options->id, options->id_size, options->due_ms,
-                                options->condition);
+    int done = tw_store_move_at(tasks->store, name_of(tasks), options->due_ms, options->condition);
     if (done == TW_EGONE)
         return told(tasks, "there is no such task", false);
     if (done == TW_EDEAD)
@@ -81,11 +85,10 @@ static int move_task(const struct tasks *tasks)
 static int replay(const struct tasks *tasks)
 {
     const struct tasks_options *options = tasks->options;
-    int64_t count =
-        tw_store_replay(tasks->store, queue_of(tasks), options->id, options->id_size, options->due_ms);
+    int64_t count = tw_store_replay(tasks->store, name_of(tasks), options->due_ms);
     if (count < 0)
         return tasks_failed(tasks, "no task is replayed");
-    if (options->id == NULL)
+    if (options->id.data == NULL)
         return told_count(tasks, "replayed", count);
     return count > 0 ? told(tasks, "replayed", true) : told(tasks, "there is no dead task with this ID", false);
 }
@@ -93,10 +96,10 @@ static int replay(const struct tasks *tasks)
 static int promote(const struct tasks *tasks)
 {
     const struct tasks_options *options = tasks->options;
-    int64_t count = tw_store_promote(tasks->store, queue_of(tasks), options->id, options->id_size);
+    int64_t count = tw_store_promote(tasks->store, name_of(tasks));
     if (count < 0)
         return tasks_failed(tasks, "no task is promoted");
-    if (options->id == NULL)
+    if (options->id.data == NULL)
         return told_count(tasks, "promoted", count);
     return count > 0 ? told(tasks, "promoted", true)
                      : told(tasks, "there is no waiting task with this ID", false);
@@ -105,7 +108,7 @@ static int promote(const struct tasks *tasks)
 static int purge_all(const struct tasks *tasks, uint64_t before_ms)
 {
     int64_t count = 0, purged;
-    while ((purged = tw_store_purge(tasks->store, queue_of(tasks), NULL, 0, before_ms)) > 0)
+    while ((purged = tw_store_purge(tasks->store, name_of(tasks), before_ms)) > 0)
         count += purged;
     return purged < 0 ? tasks_failed(tasks, "not all dead tasks are removed")
                       : told_count(tasks, "purged", count);
@@ -118,9 +121,9 @@ static int purge(const struct tasks *tasks)
     const struct tasks_options *options = tasks->options;
     uint64_t now_ms = tw_store_now() + 1;
     uint64_t before_ms = now_ms > options->older_ms ? now_ms - options->older_ms : 0;
-    if (options->id == NULL)
+    if (options->id.data == NULL)
         return purge_all(tasks, before_ms);
-    int64_t count = tw_store_purge(tasks->store, queue_of(tasks), options->id, options->id_size, before_ms);
+    int64_t count = tw_store_purge(tasks->store, name_of(tasks), before_ms);
     if (count < 0)
         return tasks_failed(tasks, "no task is removed");
     return count > 0 ? told(tasks, "purged", true) : told(tasks, "there is no dead task with this ID", false);

@@ -187,11 +187,10 @@ static bool check_options(unsigned given, unsigned own)
 
 static bool take_id(struct tasks_options *options, char *text)
 {
-    options->id = text;
-    options->id_size = printable_read(text);
-    if (options->id_size > 0 && options->id_size <= TW_STORE_NAME_MAX)
+    options->id = (struct tw_bytes){text, printable_read(text)};
+    if (options->id.size > 0 && options->id.size <= TW_STORE_NAME_MAX)
         return true;
-    complain("tickwheel tasks: expected an ID of 1 to 1024 bytes, found one of %zu", options->id_size);
+    complain("tickwheel tasks: expected an ID of 1 to 1024 bytes, found one of %zu", options->id.size);
     return false;
 }
 

@@ -94,9 +94,22 @@ inline const char *queue_of(const std::string &name) noexcept
 }
 
 /* The bytes of a view, whose data() may be null. */
-inline const void *bytes_of(std::string_view bytes) noexcept
+inline tw_bytes bytes_of(std::string_view bytes) noexcept
 {
-    return bytes.empty() ? "" : bytes.data();
+    return {bytes.empty() ? "" : bytes.data(), bytes.size()};
+}
+inline std::string_view view_of(tw_bytes bytes) noexcept
+{
+    return {static_cast<const char *>(bytes.data), bytes.size};
+}
+inline tw_store_name name_of(const std::string &queue, std::string_view id) noexcept
+{
+    return {queue_of(queue), bytes_of(id)};
+}
+/* The name for all tasks of a queue. */
+inline tw_store_name all_of(const std::string &queue) noexcept
+{
+    return {queue_of(queue), {}};
 }
 } // namespace detail
 
@@ -201,9 +214,7 @@ class delayed
         tw_store_delayed task = raw_;
         task.queue = detail::queue_of(queue_);
         task.id = detail::bytes_of(id_);
-        task.id_size = id_.size();
-        task.payload = payload_.empty() ? nullptr : payload_.data();
-        task.payload_size = payload_.size();
+        task.payload = payload_.empty() ? tw_bytes{} : detail::bytes_of(payload_);
         return task;
     }
 
@@ -313,7 +324,7 @@ class stored
     }
     std::string_view id() const noexcept
     {
-        return {static_cast<const char *>(seen_->id), seen_->id_size};
+        return detail::view_of(seen_->id);
     }
     tw_state state() const noexcept
     {
@@ -342,7 +353,7 @@ class stored
     }
     std::string_view payload() const noexcept
     {
-        return {static_cast<const char *>(seen_->payload), seen_->payload_size};
+        return detail::view_of(seen_->payload);
     }
     /* Empty: no attempt has failed. */
     std::string_view error() const noexcept
@@ -417,11 +428,11 @@ class job
     }
     std::string_view id() const noexcept
     {
-        return {static_cast<const char *>(raw_->id), raw_->id_size};
+        return detail::view_of(raw_->id);
     }
     std::string_view payload() const noexcept
     {
-        return {static_cast<const char *>(raw_->payload), raw_->payload_size};
+        return detail::view_of(raw_->payload);
     }
     store_time due() const noexcept
     {
@@ -534,20 +545,20 @@ template <class F> struct handler_of final : handler {
     F f;
 };
 
-/* Passes what C shows to the callable behind `see`. */
-template <class See> void show_task(void *see, const tw_store_task *seen) noexcept
+/* Passes what C shows to the callable behind `visit`. */
+template <class Visit> void show_task(void *visit, const tw_store_task *seen) noexcept
 {
-    std::invoke(*static_cast<See *>(see), stored(*seen));
+    std::invoke(*static_cast<Visit *>(visit), stored(*seen));
 }
 
-template <class See> void show_queue(void *see, const char *queue) noexcept
+template <class Visit> void show_queue(void *visit, const char *queue) noexcept
 {
-    std::invoke(*static_cast<See *>(see), std::string_view(queue));
+    std::invoke(*static_cast<Visit *>(visit), std::string_view(queue));
 }
 
-template <class See> void show_load(void *see, const tw_store_load *load) noexcept
+template <class Visit> void show_load(void *visit, const tw_store_load *load) noexcept
 {
-    std::invoke(*static_cast<See *>(see), *load);
+    std::invoke(*static_cast<Visit *>(visit), *load);
 }
 
 } // namespace detail
@@ -713,19 +724,18 @@ class store
     changed move_at(const std::string &queue, std::string_view id,
                     std::chrono::time_point<std::chrono::system_clock, Duration> due, unsigned conditions = 0)
     {
-        return tw_store_move_at(raw_, detail::queue_of(queue), detail::bytes_of(id), id.size(),
-                                detail::ms_up(due), conditions);
+        return tw_store_move_at(raw_, detail::name_of(queue, id), detail::ms_up(due), conditions);
     }
     template <class Rep, class Period>
     changed move(const std::string &queue, std::string_view id, std::chrono::duration<Rep, Period> delay,
                  unsigned conditions = 0)
     {
-        return tw_store_move_at(raw_, detail::queue_of(queue), detail::bytes_of(id), id.size(),
+        return tw_store_move_at(raw_, detail::name_of(queue, id),
                                 detail::sum(tw_store_now(), detail::ms_up(delay)), conditions);
     }
     status cancel(const std::string &queue, std::string_view id, tw_cancelled *found = nullptr)
     {
-        return tw_store_cancel(raw_, detail::queue_of(queue), detail::bytes_of(id), id.size(), found);
+        return tw_store_cancel(raw_, detail::name_of(queue, id), found);
     }
     status apply(changes &all)
     {
@@ -736,22 +746,22 @@ class store
         return apply(all);
     }
 
-    /* Calls see(const stored &) with the task. */
-    template <class See> status get(const std::string &queue, std::string_view id, See &&see)
+    /* Calls visit(const stored &) with the task. */
+    template <class Visit> status get(const std::string &queue, std::string_view id, Visit &&visit)
     {
-        return tw_store_get(raw_, detail::queue_of(queue), detail::bytes_of(id), id.size(),
-                            detail::show_task<std::remove_reference_t<See>>, address(see));
+        return tw_store_get(raw_, detail::name_of(queue, id), detail::show_task<std::remove_reference_t<Visit>>,
+                            address(visit));
     }
-    /* Calls see(const stored &) with each task.
+    /* Calls visit(const stored &) with each task.
      * Returns: how many tasks, or an error, which is negative. */
-    template <class See> std::int64_t scan(const std::string &queue, const scan_range &range, See &&see)
+    template <class Visit> std::int64_t scan(const std::string &queue, const scan_range &range, Visit &&visit)
     {
         return tw_store_scan(raw_, detail::queue_of(queue), &range.raw(),
-                             detail::show_task<std::remove_reference_t<See>>, address(see));
+                             detail::show_task<std::remove_reference_t<Visit>>, address(visit));
     }
-    template <class See> std::int64_t scan(const std::string &queue, See &&see)
+    template <class Visit> std::int64_t scan(const std::string &queue, Visit &&visit)
     {
-        return scan(queue, scan_range(), std::forward<See>(see));
+        return scan(queue, scan_range(), std::forward<Visit>(visit));
     }
     std::int64_t count(const std::string &queue, bool dead = false)
     {
@@ -775,21 +785,21 @@ class store
         const auto steps = static_cast<std::uint32_t>(counts.size() < most ? counts.size() : most);
         return tw_store_forecast(raw_, detail::queue_of(queue), detail::ms_up(step), steps, counts.data());
     }
-    /* Calls see(std::string_view) with the name of each queue. */
-    template <class See> std::int64_t queues(See &&see)
+    /* Calls visit(std::string_view) with the name of each queue. */
+    template <class Visit> std::int64_t queues(Visit &&visit)
     {
-        return tw_store_queues(raw_, detail::show_queue<std::remove_reference_t<See>>, address(see));
+        return tw_store_queues(raw_, detail::show_queue<std::remove_reference_t<Visit>>, address(visit));
     }
-    /* Calls see(const tw_store_load &) with the load of each queue. */
-    template <class See> std::int64_t loads(See &&see)
+    /* Calls visit(const tw_store_load &) with the load of each queue. */
+    template <class Visit> std::int64_t loads(Visit &&visit)
     {
-        return tw_store_loads(raw_, nullptr, detail::show_load<std::remove_reference_t<See>>, address(see));
+        return tw_store_loads(raw_, nullptr, detail::show_load<std::remove_reference_t<Visit>>, address(visit));
     }
     /* The same for one queue. */
-    template <class See> std::int64_t loads(const std::string &queue, See &&see)
+    template <class Visit> std::int64_t loads(const std::string &queue, Visit &&visit)
     {
-        return tw_store_loads(raw_, detail::queue_of(queue), detail::show_load<std::remove_reference_t<See>>,
-                              address(see));
+        return tw_store_loads(raw_, detail::queue_of(queue), detail::show_load<std::remove_reference_t<Visit>>,
+                              address(visit));
     }
     /* Names the handler of a queue. A handler takes `const job &`, and returns a tw_answer, or nothing, which
      * means TW_DONE. An exception that leaves it means TW_RETRY, with what() as the error.
@@ -852,8 +862,7 @@ class store
     std::int64_t replay(const std::string &queue, std::string_view id,
                         std::chrono::time_point<std::chrono::system_clock, Duration> due)
     {
-        return tw_store_replay(raw_, detail::queue_of(queue), detail::bytes_of(id), id.size(),
-                               detail::ms_up(due));
+        return tw_store_replay(raw_, detail::name_of(queue, id), detail::ms_up(due));
     }
     /* Makes the dead tasks of a queue wait again, at most TW_STORE_ALL_MAX. Returns: how many, or an error,
      * which is negative. */
@@ -861,24 +870,23 @@ class store
     std::int64_t replay_all(const std::string &queue,
                             std::chrono::time_point<std::chrono::system_clock, Duration> due)
     {
-        return tw_store_replay(raw_, detail::queue_of(queue), nullptr, 0, detail::ms_up(due));
+        return tw_store_replay(raw_, detail::all_of(queue), detail::ms_up(due));
     }
     /* Lets a waiting task be ready now. Returns: 1, 0 if it was not waiting, or an error, which is negative. */
     std::int64_t promote(const std::string &queue, std::string_view id)
     {
-        return tw_store_promote(raw_, detail::queue_of(queue), detail::bytes_of(id), id.size());
+        return tw_store_promote(raw_, detail::name_of(queue, id));
     }
     /* Lets the waiting tasks of a queue be ready now, at most TW_STORE_ALL_MAX. Returns: how many, or an
      * error, which is negative. */
     std::int64_t promote_all(const std::string &queue)
     {
-        return tw_store_promote(raw_, detail::queue_of(queue), nullptr, 0);
+        return tw_store_promote(raw_, detail::all_of(queue));
     }
     /* Removes a dead task. Returns: 1, 0 if it was not dead, or an error, which is negative. */
     std::int64_t purge(const std::string &queue, std::string_view id)
     {
-        return tw_store_purge(raw_, detail::queue_of(queue), detail::bytes_of(id), id.size(),
-                              TW_STORE_TIME_MAX);
+        return tw_store_purge(raw_, detail::name_of(queue, id), TW_STORE_TIME_MAX);
     }
     /* Removes the tasks of a queue that died before this point in time, at most TW_STORE_ALL_MAX. Returns: how
      * many, or an error, which is negative. */
@@ -886,7 +894,7 @@ class store
     std::int64_t purge_all(const std::string &queue,
                            std::chrono::time_point<std::chrono::system_clock, Duration> before)
     {
-        return tw_store_purge(raw_, detail::queue_of(queue), nullptr, 0, detail::ms_up(before));
+        return tw_store_purge(raw_, detail::all_of(queue), detail::ms_up(before));
     }
 
   private:

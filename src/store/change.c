@@ -65,21 +65,20 @@ int tw__store_new_queue_check(struct tw__store_db *db, const char *queue)
 }
 
 /* Checks the name of a task whose id may have so many bytes. */
-static int check_name(struct tw__store_db *db, const char *queue, const void *id, size_t id_size, size_t most)
+static int check_name(struct tw__store_db *db, const char *queue, struct tw_bytes id, size_t most)
 {
-    TW_ASSERT(id != NULL || id_size == 0);
-    (void)id;
+    TW_ASSERT(id.data != NULL || id.size == 0);
     int error = tw__store_queue_check(db, queue);
     if (error != 0)
         return error;
-    if (id_size == 0 || id_size > most)
-        return tw__store_db_refuse(db, TW_EINVAL, "id has %zu bytes: expected 1 to %zu", id_size, most);
+    if (id.size == 0 || id.size > most)
+        return tw__store_db_refuse(db, TW_EINVAL, "id has %zu bytes: expected 1 to %zu", id.size, most);
     return 0;
 }
 
-int tw__store_name_check(struct tw__store_db *db, const char *queue, const void *id, size_t id_size)
+int tw__store_name_check(struct tw__store_db *db, struct tw_store_name name)
 {
-    return check_name(db, queue, id, id_size, TW_STORE_NAME_MAX);
+    return check_name(db, name.queue, name.id, TW_STORE_NAME_MAX);
 }
 
 int tw__store_range_check(struct tw__store_db *db, const char *name, uint64_t value, uint64_t least,
@@ -151,8 +150,8 @@ static int check_put(struct tw__store_db *db, const struct tw_store_delayed *put
     if (error == 0)
         error = tw__store_new_queue_check(db, put->queue);
     if (error == 0)
-        error = tw__store_range_check(db, "payload_size", put->payload_size, 0,
-                                      put->payload != NULL ? max_payload : 0);
+        error = tw__store_range_check(db, "payload.size", put->payload.size, 0,
+                                      put->payload.data != NULL ? max_payload : 0);
     if (error == 0)
         error = check_options(db, put);
     if (error == 0)
@@ -206,7 +205,7 @@ int tw__store_change_check(struct tw__store_db *db, const struct tw_store_change
     if (error == 0)
         error = tw__store_reserved_check(db, task->reserved, TW__GROW_ROOM(task->reserved));
     if (error == 0)
-        error = check_name(db, change->task.queue, change->task.id, change->task.id_size,
+        error = check_name(db, change->task.queue, change->task.id,
                            change->verb == TW_STORE_PUT ? TW_STORE_ID_MAX : TW_STORE_NAME_MAX);
     if (error == 0 && change->verb == TW_STORE_PUT)
         error = check_put(db, &change->task, max_payload);
@@ -228,7 +227,7 @@ static void bind_name(struct tw__store_db *db, sqlite3_stmt *statement, int queu
                       const struct tw_store_delayed *task)
 {
     tw__store_bind_text(db, statement, queue, task->queue);
-    tw__store_bind_blob(db, statement, id, task->id, task->id_size);
+    tw__store_bind_blob(db, statement, id, task->id.data, task->id.size);
 }
 
 static enum tw__task_stage read_stage(sqlite3_stmt *row)
@@ -281,7 +280,7 @@ static void bind_options(struct tw__store_db *db, sqlite3_stmt *statement, const
     tw__store_bind_text(db, statement, 7, task->every_ms > 0 ? tw__task_missed_name(task->missed) : NULL);
     bind_option(db, statement, 8, task->tries, 0);
     bind_option(db, statement, 9, task->backoff_ms, 0);
-    tw__store_bind_blob(db, statement, 10, task->payload, task->payload_size);
+    tw__store_bind_blob(db, statement, 10, task->payload.data, task->payload.size);
     bind_option(db, statement, 12, max_late_ms, TW_STORE_ON_TIME);
     bind_option(db, statement, 13, task->factor, 0);
     bind_option(db, statement, 14, task->backoff_max_ms, 0);
@@ -439,10 +438,10 @@ static void bind_new(struct tw__store_db *db, sqlite3_stmt *statement, const str
     for (size_t i = 0; i < TW__STORE_NEW; i++) {
         const struct tw_store_delayed *task = &changes[i].task;
         tw__store_bind_number(db, statement, at++, db->seq + i + 1);
-        tw__store_bind_blob(db, statement, at++, task->id, task->id_size);
+        tw__store_bind_blob(db, statement, at++, task->id.data, task->id.size);
         tw__store_bind_number(db, statement, at++, task->due_ms);
         tw__store_bind_number(db, statement, at++, tw__store_place(db, task->due_ms, now_ms));
-        tw__store_bind_blob(db, statement, at++, task->payload, task->payload_size);
+        tw__store_bind_blob(db, statement, at++, task->payload.data, task->payload.size);
     }
 }
 

@@ -169,18 +169,16 @@ int tw_store_put(struct tw_store *store, const struct tw_store_delayed *put, uns
                      &(struct tw_store_change){.verb = TW_STORE_PUT, .task = *put, .conditions = conditions});
 }
 
-int tw_store_move_at(struct tw_store *store, const char *queue, const void *id, size_t id_size, uint64_t due_ms,
-                     unsigned conditions)
+int tw_store_move_at(struct tw_store *store, struct tw_store_name name, uint64_t due_ms, unsigned conditions)
 {
-    struct tw_store_delayed task = {.queue = queue, .id = id, .id_size = id_size, .due_ms = due_ms};
+    struct tw_store_delayed task = {.queue = name.queue, .id = name.id, .due_ms = due_ms};
     return apply_one(store,
                      &(struct tw_store_change){.verb = TW_STORE_MOVE, .task = task, .conditions = conditions});
 }
 
-int tw_store_cancel(struct tw_store *store, const char *queue, const void *id, size_t id_size,
-                    enum tw_cancelled *found)
+int tw_store_cancel(struct tw_store *store, struct tw_store_name name, enum tw_cancelled *found)
 {
-    struct tw_store_delayed task = {.queue = queue, .id = id, .id_size = id_size};
+    struct tw_store_delayed task = {.queue = name.queue, .id = name.id};
     struct tw_store_change change = {.verb = TW_STORE_CANCEL, .task = task};
     int error = tw_store_apply(store, &change, 1);
     if (error == 0 && found != NULL)

@@ -182,8 +182,8 @@ static void show(void *arg, const struct tw_store_task *task)
         printf(" every %" PRIu64, task->every_ms);
     if (task->every_ms > 0 && task->times != TW_FOREVER)
         printf(" times %" PRIu64, task->times);
-    if (task->payload_size > 0)
-        printf(" payload %.*s", (int)task->payload_size, (const char *)task->payload);
+    if (task->payload.size > 0)
+        printf(" payload %.*s", (int)task->payload.size, (const char *)task->payload.data);
     if (task->error != NULL && task->error[0] != '\0')
         printf(" error %s", task->error);
     if (task->replaced)
@@ -200,7 +200,7 @@ static enum tw_answer keep(void *arg, struct tw_job *job)
     if (n == TAKEN)
         refuse("too many tasks were taken", "");
     home.job[n] = job;
-    snprintf(home.id[n], sizeof home.id[n], "%.*s", (int)job->id_size, (const char *)job->id);
+    snprintf(home.id[n], sizeof home.id[n], "%.*s", (int)job->id.size, (const char *)job->id.data);
     atomic_store(&home.taken, n + 1);
     return TW_LATER;
 }
@@ -276,11 +276,9 @@ static void put_task(const struct verb *verb)
 {
     const char *payload = option(verb, "payload");
     struct tw_store_delayed task = {.queue = "q",
-                                    .id = verb->word[1],
-                                    .id_size = strlen(verb->word[1]),
+                                    .id = tw_text(verb->word[1]),
                                     .due_ms = time_of(verb),
-                                    .payload = payload,
-                                    .payload_size = payload != NULL ? strlen(payload) : 0,
+                                    .payload = {payload, payload != NULL ? strlen(payload) : 0},
                                     .every_ms = number(verb, "every", 0),
                                     .times = number(verb, "times", 0),
                                     .missed = missed_of(verb),
@@ -295,7 +293,7 @@ static void cancel_task(const char *id)
     static const char *const words[] = {
         [TW_GONE] = "gone", [TW_CANCELLED] = "cancelled", [TW_RUNNING] = "at work"};
     enum tw_cancelled found = TW_GONE;
-    int error = tw_store_cancel(home.store, "q", id, strlen(id), &found);
+    int error = tw_store_cancel(home.store, tw_store_named("q", id), &found);
     if (error != 0)
         tell(error);
     else
@@ -305,7 +303,7 @@ static void cancel_task(const char *id)
 static void show_id(void *arg, const struct tw_store_task *task)
 {
     (void)arg;
-    printf("%.*s", (int)task->id_size, (const char *)task->id);
+    printf("%.*s", (int)task->id.size, (const char *)task->id.data);
     if (task->state != TW_STATE_DEAD)
         printf(" %" PRId64, since_begin(task->next_ms));
     puts("");
@@ -314,7 +312,7 @@ static void show_id(void *arg, const struct tw_store_task *task)
 static void show_due(void *arg, const struct tw_store_task *task)
 {
     (void)arg;
-    printf("%.*s %" PRId64 "\n", (int)task->id_size, (const char *)task->id, since_begin(task->due_ms));
+    printf("%.*s %" PRId64 "\n", (int)task->id.size, (const char *)task->id.data, since_begin(task->due_ms));
 }
 
 /* The dead tasks have a scan of their own. */
@@ -346,25 +344,27 @@ static void replay(const struct verb *verb)
     bool all = strcmp(verb->word[1], "all") == 0;
     uint64_t due_ms = time_of(verb) > 0 ? time_of(verb) : tw_store_now();
     const char *id = all ? NULL : verb->word[1];
-    tell_number(tw_store_replay(home.store, "q", id, all ? 0 : strlen(id), due_ms));
+    tell_number(tw_store_replay(home.store, (struct tw_store_name){"q", {id, all ? 0 : strlen(id)}}, due_ms));
 }
 
 static void promote(const char *id)
 {
     bool all = strcmp(id, "all") == 0;
-    tell_number(tw_store_promote(home.store, "q", all ? NULL : id, all ? 0 : strlen(id)));
+    tell_number(
+        tw_store_promote(home.store, (struct tw_store_name){"q", {all ? NULL : id, all ? 0 : strlen(id)}}));
 }
 
 static void purge(const char *id)
 {
     bool all = strcmp(id, "all") == 0;
     uint64_t before_ms = tw_store_now() + 1;
-    tell_number(tw_store_purge(home.store, "q", all ? NULL : id, all ? 0 : strlen(id), before_ms));
+    tell_number(tw_store_purge(home.store, (struct tw_store_name){"q", {all ? NULL : id, all ? 0 : strlen(id)}},
+                               before_ms));
 }
 
 static void see_task(const char *id)
 {
-    if (tw_store_get(home.store, "q", id, strlen(id), show, NULL) != 0)
+    if (tw_store_get(home.store, tw_store_named("q", id), show, NULL) != 0)
         puts("gone");
 }
 
@@ -385,7 +385,7 @@ static void obey(const struct verb *verb)
     if (strcmp(name, "put") == 0)
         put_task(verb);
     else if (strcmp(name, "move") == 0)
-        tell(tw_store_move_at(home.store, "q", id, strlen(id), time_of(verb), conditions_of(verb)));
+        tell(tw_store_move_at(home.store, tw_store_named("q", id), time_of(verb), conditions_of(verb)));
     else if (strcmp(name, "cancel") == 0)
         cancel_task(id);
     else if (strcmp(name, "take") == 0)

@@ -21,6 +21,8 @@
 #if UINTPTR_MAX == UINT64_MAX
 /* Frozen by name: a program embeds them, or has arrays of them. */
 _Static_assert(sizeof(struct tw__link) == 16 && offsetof(struct tw__link, prev) == 8, "the list link");
+_Static_assert(sizeof(struct tw_bytes) == 16 && offsetof(struct tw_bytes, size) == 8, "bytes");
+_Static_assert(sizeof(struct tw_store_name) == 24 && offsetof(struct tw_store_name, id) == 8, "a name");
 _Static_assert(sizeof(struct tw_timer) == 32 && offsetof(struct tw_timer, deadline) == 16, "the timer");
 _Static_assert(offsetof(struct tw_timer, hint) == 24, "the timer");
 _Static_assert(sizeof(struct tw_level) == 16 && offsetof(struct tw_level, span) == 8, "the level");
@@ -317,8 +319,7 @@ static struct tw_store *opened(void)
 
 static struct tw_store_delayed delayed(const char *id)
 {
-    return (struct tw_store_delayed){
-        .queue = "q", .id = id, .id_size = 1, .due_ms = 5, .payload = "p", .payload_size = 1};
+    return (struct tw_store_delayed){.queue = "q", .id = {id, 1}, .due_ms = 5, .payload = tw_text("p")};
 }
 
 static void store_options(void)
@@ -328,19 +329,18 @@ static void store_options(void)
     REFUSED(options, tw_store_open(&store, "grown.db", &options, text, sizeof text));
     CHECK(tw_store_open(&store, "grown.db", &options, text, sizeof text) == 0);
     struct tw_store_delayed put = delayed("a");
-    put.payload = "long";
-    put.payload_size = 2;
+    put.payload = (struct tw_bytes){"long", 2};
     CHECK(tw_store_put(store, &put, 0) == 1);
-    put.payload_size = 3;
+    put.payload.size = 3;
     CHECK(tw_store_put(store, &put, 0) == TW_EINVAL);
     tw_store_close(store);
 }
 
 static void see_task(void *arg, const struct tw_store_task *task)
 {
-    CHECK(strcmp(task->queue, "q") == 0 && task->id_size == 1 && memcmp(task->id, "a", 1) == 0);
+    CHECK(strcmp(task->queue, "q") == 0 && task->id.size == 1 && memcmp(task->id.data, "a", 1) == 0);
     CHECK(task->state == TW_STATE_READY && task->due_ms == 5 && task->tries == 7 && task->max_late_ms == 9);
-    CHECK(task->payload_size == 1 && memcmp(task->payload, "p", 1) == 0 && task->error == NULL);
+    CHECK(task->payload.size == 1 && memcmp(task->payload.data, "p", 1) == 0 && task->error == NULL);
     ++*(int *)arg;
 }
 
@@ -352,7 +352,7 @@ static void put(void)
     one.max_late_ms = 9;
     REFUSED(one, tw_store_put(store, &one, 0));
     CHECK(tw_store_put(store, &one, 0) == 1);
-    CHECK(tw_store_get(store, "q", "a", 1, see_task, &runs) == 0 && runs == 1);
+    CHECK(tw_store_get(store, tw_store_named("q", "a"), see_task, &runs) == 0 && runs == 1);
     tw_store_close(store);
 }
 
@@ -408,8 +408,9 @@ static sem_t told;
 
 static enum tw_answer handle(void *arg, struct tw_job *job)
 {
-    CHECK(arg == &runs && strcmp(job->queue, "q") == 0 && memcmp(job->id, "a", 1) == 0 && job->id_size == 1);
-    CHECK(job->payload_size == 1 && job->due_ms == 5 && job->attempt == 1 && job->error == NULL);
+    CHECK(arg == &runs && strcmp(job->queue, "q") == 0 && memcmp(job->id.data, "a", 1) == 0 &&
+          job->id.size == 1);
+    CHECK(job->payload.size == 1 && job->due_ms == 5 && job->attempt == 1 && job->error == NULL);
     CHECK(job->late_from_ms > 5); /* it was filed later than it was due */
     return TW_DEAD;
 }

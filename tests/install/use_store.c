@@ -20,11 +20,10 @@ int main(void)
     }
     memset(&task, 0, sizeof task);
     task.queue = "orders";
-    task.id = "order:42";
-    task.id_size = strlen("order:42");
+    task.id = tw_text("order:42");
     task.due_ms = tw_store_now() + 1800000;
     if (tw_store_put(store, &task, 0) != 1 || tw_store_count(store, "orders", false) != 1 ||
-        tw_store_cancel(store, "orders", task.id, task.id_size, &found) != 0)
+        tw_store_cancel(store, (struct tw_store_name){"orders", task.id}, &found) != 0)
         return 1;
     tw_store_close(store);
     remove("use_store.db");

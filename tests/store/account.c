@@ -302,7 +302,7 @@ static void collect(void *arg, const struct tw_store_task *task)
 {
     struct remainders *left = arg;
     struct remainder *one = &left->first[left->n++];
-    memcpy(&one->id, task->id, sizeof one->id);
+    memcpy(&one->id, task->id.data, sizeof one->id);
     one->due_ms = task->due_ms;
     one->dead = task->state == TW_STATE_DEAD;
 }

@@ -134,9 +134,9 @@ struct tw_store_change ledger_call(const struct ledger_change *change)
     struct tw_store_change call = {.verb = change->verb, .conditions = change->conditions};
     struct tw_store_delayed *task = &call.task;
     task->queue = ledger_queue(change->task);
-    task->id = ledger_id(change->task, &task->id_size);
+    task->id.data = ledger_id(change->task, &task->id.size);
     task->due_ms = change->due_ms;
-    task->payload = ledger_payload(change->payload, &task->payload_size);
+    task->payload.data = ledger_payload(change->payload, &task->payload.size);
     task->every_ms = change->every_ms;
     task->times = change->times;
     task->missed = change->missed;
@@ -314,8 +314,8 @@ static const char *compare_name(unsigned task, const struct tw_store_task *seen)
     const void *id = ledger_id(task, &size);
     if (strcmp(seen->queue, ledger_queue(task)) != 0)
         return differ("task %u: the queue is '%s'", task, seen->queue);
-    if (!same_bytes(id, size, seen->id, seen->id_size))
-        return differ("task %u: another id of %zu bytes came, due %" PRIu64, task, seen->id_size, seen->due_ms);
+    if (!same_bytes(id, size, seen->id.data, seen->id.size))
+        return differ("task %u: another id of %zu bytes came, due %" PRIu64, task, seen->id.size, seen->due_ms);
     return NULL;
 }
 
@@ -324,8 +324,8 @@ static const char *compare_bytes(unsigned task, const struct entry *entry, const
     size_t size;
     const void *payload = ledger_payload(entry->payload, &size);
     const char *error = ledger_error(entry->error);
-    if (!same_bytes(payload, size, seen->payload, seen->payload_size))
-        return differ("task %u: the payload of %zu bytes is another, of %zu", task, size, seen->payload_size);
+    if (!same_bytes(payload, size, seen->payload.data, seen->payload.size))
+        return differ("task %u: the payload of %zu bytes is another, of %zu", task, size, seen->payload.size);
     if ((error == NULL) != (seen->error == NULL) || (error != NULL && strcmp(error, seen->error) != 0))
         return differ("task %u: the error is '%s'", task, seen->error != NULL ? seen->error : "none");
     return NULL;

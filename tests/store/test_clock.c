@@ -83,7 +83,7 @@ static void a_step_leaves_jobs_alone(void **state)
     calls.answer = TW_RETRY;
     calls.answers = 1;
     struct tw_store_delayed task = {
-        .queue = "q", .id = "x", .id_size = 1, .due_ms = tw_store_now(), .tries = 2, .backoff_ms = 20};
+        .queue = "q", .id = tw_text("x"), .due_ms = tw_store_now(), .tries = 2, .backoff_ms = 20};
     assert_int_equal(tw_store_put(store, &task, 0), 1);
     start_with(store, &calls);
     clock_pass(1);
@@ -161,7 +161,7 @@ static void a_call_beyond_the_window_comes_once(void **state)
     calls_init(&calls);
     uint64_t now_ms = tw_store_now();
     struct tw_store_delayed task = {
-        .queue = "q", .id = "x", .id_size = 1, .due_ms = now_ms, .every_ms = 20 * MINUTE_MS, .times = 2};
+        .queue = "q", .id = tw_text("x"), .due_ms = now_ms, .every_ms = 20 * MINUTE_MS, .times = 2};
     assert_int_equal(tw_store_put(store, &task, 0), 1);
     start_with(store, &calls);
     clock_pass(1);

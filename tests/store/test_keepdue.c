@@ -17,12 +17,8 @@ static struct tw_store *store_of(void **state)
 
 static struct tw_store_delayed task_of(const char *id, uint64_t due_ms, const char *payload)
 {
-    return (struct tw_store_delayed){.queue = "q",
-                                     .id = id,
-                                     .id_size = strlen(id),
-                                     .due_ms = due_ms,
-                                     .payload = payload,
-                                     .payload_size = strlen(payload)};
+    return (struct tw_store_delayed){
+        .queue = "q", .id = tw_text(id), .due_ms = due_ms, .payload = tw_text(payload)};
 }
 
 static struct tw_store_delayed series_of(const char *payload, uint64_t every_ms, uint64_t times)
@@ -41,7 +37,7 @@ static void register_task(struct tw_store *store, struct tw_store_delayed task)
 static struct seen get(struct tw_store *store, const char *id)
 {
     struct seen seen = {.text = ""};
-    assert_int_equal(tw_store_get(store, "q", id, strlen(id), see, &seen), 0);
+    assert_int_equal(tw_store_get(store, tw_store_named("q", id), see, &seen), 0);
     return seen;
 }
 

@@ -26,7 +26,7 @@ static void put_many(struct tw_store *store, const char *queue, int n, uint64_t 
     for (int i = 0; i < n; i++) {
         int size = snprintf(ids[i], sizeof ids[i], "%d", i);
         changes[i].task = (struct tw_store_delayed){
-            .queue = queue, .id = ids[i], .id_size = (size_t)size, .due_ms = due_ms + (uint64_t)i * step_ms};
+            .queue = queue, .id = {ids[i], (size_t)size}, .due_ms = due_ms + (uint64_t)i * step_ms};
     }
     assert_int_equal(tw_store_apply(store, changes, (size_t)n), 0);
     free(ids);
@@ -45,8 +45,8 @@ static void expect_next(void *arg, const struct tw_store_task *task)
     struct page *page = arg;
     char id[16];
     int size = snprintf(id, sizeof id, "%d", page->next++);
-    assert_int_equal(task->id_size, size);
-    assert_memory_equal(task->id, id, (size_t)size);
+    assert_int_equal(task->id.size, size);
+    assert_memory_equal(task->id.data, id, (size_t)size);
     page->last = *task;
 }
 
@@ -92,8 +92,7 @@ enum { HOUR_MS = 3600000 };
 static void put_at_hour(struct tw_store *store, const char *id, double hours, struct tw_store_delayed more)
 {
     more.queue = "q";
-    more.id = id;
-    more.id_size = strlen(id);
+    more.id = tw_text(id);
     more.due_ms = (uint64_t)((int64_t)tw_store_now() + (int64_t)(hours * HOUR_MS));
     assert_int_equal(tw_store_put(store, &more, 0), 1);
 }
@@ -207,7 +206,7 @@ static void a_forecast_ends_where_it_says(void **state)
     assert_int_equal(counts[0] + counts[1] + counts[2], 0);
     assert_int_equal(counts[3], 1);
     struct tw_store_delayed last = {
-        .queue = "q", .id = "last", .id_size = 4, .due_ms = TW_STORE_TIME_MAX, .every_ms = HOUR_MS};
+        .queue = "q", .id = tw_text("last"), .due_ms = TW_STORE_TIME_MAX, .every_ms = HOUR_MS};
     tw_store_put(store, &last, 0);
     assert_int_equal(tw_store_forecast(store, "q", TW_STORE_TIME_MAX, 1, counts), 0);
     assert_int_equal(counts[0], 3);
@@ -543,9 +542,9 @@ struct series {
 static enum tw_answer note_series(void *arg, struct tw_job *job)
 {
     struct series *series = arg;
-    const char *id = job->id;
+    const char *id = job->id.data;
     atomic_fetch_add(&series->calls, 1);
-    if (job->id_size != 2 || id[0] != 's')
+    if (job->id.size != 2 || id[0] != 's')
         return TW_DONE;
     return atomic_fetch_add(&series->of[id[1] - 'a'], 1) == 0 ? series->first : TW_DONE;
 }
@@ -570,8 +569,7 @@ static void late_series_are_called_once(struct tw_store *store, enum tw_answer f
     for (int i = 0; i < SERIES; i++) {
         id[1] = (char)('a' + i);
         struct tw_store_delayed task = {.queue = "q",
-                                        .id = id,
-                                        .id_size = 2,
+                                        .id = {id, 2},
                                         .due_ms = begin_ms,
                                         .every_ms = STEP * (1000 + 100 * (uint64_t)i),
                                         .times = 2,

@@ -164,7 +164,8 @@ static void get_one(struct world *world)
     struct handed handed = {.world = world, .task = {task}, .n = 1};
     size_t size;
     const void *id = ledger_id(task, &size);
-    int error = tw_store_get(world->fixture->store, ledger_queue(task), id, size, take, &handed);
+    int error = tw_store_get(world->fixture->store, (struct tw_store_name){ledger_queue(task), {id, size}},
+                             take, &handed);
     world->doing = "a get";
     expect(world, error == (world->ledger.entry[task].exists ? 0 : TW_EGONE), tw_strerror(error));
     expect(world, handed.at == world->ledger.entry[task].exists, "it does not show the task");
@@ -202,8 +203,8 @@ static void replay_some(struct world *world)
     n = all ? ledger_sort(&world->ledger, task / LEDGER_IDS, true, tasks)
             : entry->exists && entry->dead_ms != 0;
     world->doing = all ? "a replay of a queue" : "a replay";
-    int64_t replayed =
-        tw_store_replay(world->fixture->store, ledger_queue(task), all ? NULL : id, size, due_ms);
+    int64_t replayed = tw_store_replay(
+        world->fixture->store, (struct tw_store_name){ledger_queue(task), {all ? NULL : id, size}}, due_ms);
     expect(world, replayed == n, "another number of tasks");
     for (unsigned i = 0; i < n; i++)
         ledger_file_again(&world->ledger, tasks[i], due_ms);
@@ -223,7 +224,8 @@ static void promote_some(struct world *world)
     for (unsigned i = 0; i < n; i++)
         promoted += ledger_promote(&world->ledger, tasks[i]);
     expect(world,
-           tw_store_promote(world->fixture->store, ledger_queue(task), all ? NULL : id, size) == promoted,
+           tw_store_promote(world->fixture->store,
+                            (struct tw_store_name){ledger_queue(task), {all ? NULL : id, size}}) == promoted,
            "another number of tasks");
 }
 
@@ -243,8 +245,9 @@ static void purge_some(struct world *world)
         purged += !entry->exists;
     }
     expect(world,
-           tw_store_purge(world->fixture->store, ledger_queue(task), all ? NULL : id, size, before_ms) ==
-               purged,
+           tw_store_purge(world->fixture->store,
+                          (struct tw_store_name){ledger_queue(task), {all ? NULL : id, size}},
+                          before_ms) == purged,
            "another number of tasks");
 }
 

@@ -529,7 +529,7 @@ static void a_put_beside_the_begin_of_a_run_replaces_no_attempt(void **state)
 {
     struct tw_store *store = store_of(state);
     sqlite3 *db = other_open(*state);
-    struct tw_store_change change = {.task = {.queue = "q", .id = "a", .id_size = 1, .due_ms = 7}};
+    struct tw_store_change change = {.task = {.queue = "q", .id = tw_text("a"), .due_ms = 7}};
     put(store, "a", 5);
     other_ask(db, "UPDATE tw_meta SET run = 3");
     other_ask(db, "UPDATE tw_task SET run = 3, attempt = 1, token = 9");
@@ -549,7 +549,7 @@ static void no_later_answer_counts(const struct fixture *fixture, enum tw_answer
     struct calls calls;
     sqlite3 *db = other_open(fixture);
     clock_stop(0);
-    struct tw_store_delayed task = {.queue = "q", .id = "r", .id_size = 1, .due_ms = tw_store_now() + SOON_MS};
+    struct tw_store_delayed task = {.queue = "q", .id = tw_text("r"), .due_ms = tw_store_now() + SOON_MS};
     char expected[40];
     snprintf(expected, sizeof expected, "r@%llu", (unsigned long long)task.due_ms);
     keep_first(&calls);
@@ -614,8 +614,7 @@ static void a_job_does_not_begin_for_an_earlier_call(void **state)
     clock_stop(0);
     clock_halt();
     uint64_t due_ms = tw_store_now() + SOON_MS;
-    struct tw_store_delayed task = {
-        .queue = "q", .id = "r", .id_size = 1, .due_ms = due_ms, .every_ms = SOON_MS};
+    struct tw_store_delayed task = {.queue = "q", .id = tw_text("r"), .due_ms = due_ms, .every_ms = SOON_MS};
     assert_int_equal(tw_store_put(store, &task, 0), 1);
     put(store, "b", due_ms + SOON_MS - 1);
     assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);

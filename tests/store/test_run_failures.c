@@ -245,7 +245,7 @@ static void run_again(struct tw_store *store)
 static enum tw_answer fail_once(void *arg, struct tw_job *job)
 {
     note_call(arg, job);
-    if (*(const char *)job->id != 'b' || job->attempt > 1)
+    if (*(const char *)job->id.data != 'b' || job->attempt > 1)
         return TW_DONE;
     tw_job_fail(job, "once");
     return TW_RETRY;
@@ -261,10 +261,10 @@ static struct tw_store_run quietly(struct errors *errors)
 static void put_three(struct tw_store *store, uint64_t now_ms)
 {
     struct tw_store_change changes[] = {
-        {.task = {.queue = "q", .id = "a", .id_size = 1, .due_ms = 5, .payload = "x", .payload_size = 1}},
-        {.task = {.queue = "q", .id = "b", .id_size = 1, .due_ms = 6, .tries = 2, .backoff_ms = 1}},
-        {.task = {.queue = "q", .id = "c", .id_size = 1, .due_ms = now_ms, .every_ms = 3600000}},
-        {.task = {.queue = "r", .id = "d", .id_size = 1, .due_ms = 7}},
+        {.task = {.queue = "q", .id = tw_text("a"), .due_ms = 5, .payload = tw_text("x")}},
+        {.task = {.queue = "q", .id = tw_text("b"), .due_ms = 6, .tries = 2, .backoff_ms = 1}},
+        {.task = {.queue = "q", .id = tw_text("c"), .due_ms = now_ms, .every_ms = 3600000}},
+        {.task = {.queue = "r", .id = tw_text("d"), .due_ms = 7}},
     };
     assert_int_equal(tw_store_apply(store, changes, 4), 0);
 }
@@ -907,7 +907,7 @@ static void the_death_of_a_period_survives_a_failure(struct fixture *fixture, at
                                                      int statement, int expected_error)
 {
     struct tw_store_delayed series = {
-        .queue = "q", .id = "x", .id_size = 1, .due_ms = 5, .every_ms = 1000, .times = 1};
+        .queue = "q", .id = tw_text("x"), .due_ms = 5, .every_ms = 1000, .times = 1};
     assert_int_equal(put(fixture->store, "x@5", tw_store_now() + HOUR_MS), 1);
     atomic_store(failure, statement);
     an_answer_survives(fixture, &series, TW_DEAD, expected_error, "SELECT id FROM tw_list WHERE state = 'dead'",
@@ -982,7 +982,7 @@ static void a_task_stands_behind_an_attempt_at_the_next_try(void **state)
     assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
     assert_int_equal(tw_store_start(store, &options), 0);
     EVENTUALLY(kept_of(&calls) == 1);
-    assert_int_equal(tw_store_cancel(store, "q", "x", 1, NULL), 0);
+    assert_int_equal(tw_store_cancel(store, tw_store_named("q", "x"), NULL), 0);
     atomic_store(&refused, TW__STORE_STAND_BEHIND);
     put(store, "x", 7);
     EVENTUALLY(atomic_load(&errors.count) == 1);
@@ -999,7 +999,7 @@ static void a_period_is_passed_over_at_the_next_try(void **state)
     struct calls calls;
     uint64_t next_ms;
     struct tw_store_delayed series = {
-        .queue = "q", .id = "x", .id_size = 1, .due_ms = 5, .every_ms = HOUR_MS, .missed = TW_MISSED_SKIP};
+        .queue = "q", .id = tw_text("x"), .due_ms = 5, .every_ms = HOUR_MS, .missed = TW_MISSED_SKIP};
     calls_init(&calls);
     clock_stop(2 * HOUR_MS);
     assert_int_equal(tw_store_put(store, &series, 0), 1);
@@ -1013,7 +1013,7 @@ static void a_period_is_passed_over_at_the_next_try(void **state)
 static void a_failure_survives(struct fixture *fixture, atomic_int *failure, int statement, int expected_error)
 {
     struct tw_store_delayed task = {
-        .queue = "q", .id = "x", .id_size = 1, .due_ms = 5, .tries = 2, .backoff_ms = HOUR_MS};
+        .queue = "q", .id = tw_text("x"), .due_ms = 5, .tries = 2, .backoff_ms = HOUR_MS};
     atomic_store(failure, statement);
     an_answer_survives(fixture, &task, TW_RETRY, expected_error, "SELECT state || attempt FROM tw_list",
                        "waiting1");

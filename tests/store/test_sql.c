@@ -16,7 +16,7 @@ static struct tw_store *store_of(void **state)
 
 static struct tw_store_change change(enum tw_store_verb verb, const char *id, uint64_t due_ms)
 {
-    struct tw_store_delayed task = {.queue = "q", .id = id, .id_size = strlen(id), .due_ms = due_ms};
+    struct tw_store_delayed task = {.queue = "q", .id = tw_text(id), .due_ms = due_ms};
     return (struct tw_store_change){.verb = verb, .task = task, .result = 99};
 }
 
@@ -95,8 +95,7 @@ static void a_change_that_the_connection_forbids_is_an_error(void **state)
     sqlite3_close(db);
     db = other_open(*state);
     sqlite3_limit(db, SQLITE_LIMIT_LENGTH, 8000);
-    put.task.payload = payload;
-    put.task.payload_size = sizeof payload;
+    put.task.payload = (struct tw_bytes){payload, sizeof payload};
     assert_int_equal(tw_store_apply_in(db, NULL, &put, 1, text, sizeof text), TW_EINVAL);
     assert_string_equal(scan(store_of(state), NULL), "");
     sqlite3_close(db);
@@ -205,7 +204,7 @@ static void an_interrupted_call_has_changed_nothing_or_says_so(void **state)
 static void a_copy_in_memory_is_changed_too(void **state)
 {
     char text[TW_STORE_MESSAGE];
-    struct tw_store_change change = {.task = {.queue = "q", .id = "a", .id_size = 1, .due_ms = 5}};
+    struct tw_store_change change = {.task = {.queue = "q", .id = tw_text("a"), .due_ms = 5}};
     sqlite3 *from = other_open(*state), *db;
     assert_int_equal(sqlite3_open(":memory:", &db), SQLITE_OK);
     sqlite3_backup *backup = sqlite3_backup_init(db, "main", from, "main");
@@ -290,7 +289,7 @@ static void plain_sql_puts_moves_and_cancels(void **state)
                   "INSERT INTO tw_put(queue, id, due_ms) VALUES ('q', x'62', 10.0), ('q', '3', '10');"
                   "COMMIT");
     assert_string_equal(scan(store, NULL), "a@10 b@10 3@10");
-    assert_int_equal(tw_store_get(store, "q", "a", 1, see, &seen), 0);
+    assert_int_equal(tw_store_get(store, tw_store_named("q", "a"), see, &seen), 0);
     assert_string_equal(seen.payload, "hello");
     assert_int_equal(seen.last.tries, 20);
     assert_int_equal(seen.last.times, 1);
@@ -300,7 +299,7 @@ static void plain_sql_puts_moves_and_cancels(void **state)
     assert_string_equal(scan(store, NULL), "3@10 a@10");
     other_ask(db,
               "INSERT INTO tw_put VALUES ('q', 'a', 20, NULL, 1000, 5, 'skip', 3, 250, '1.15', 9, 0, 0, NULL)");
-    assert_int_equal(tw_store_get(store, "q", "a", 1, see, &seen), 0);
+    assert_int_equal(tw_store_get(store, tw_store_named("q", "a"), see, &seen), 0);
     assert_string_equal(seen.payload, "");
     assert_int_equal(seen.last.every_ms, 1000);
     assert_int_equal(seen.last.times, 5);
@@ -312,14 +311,14 @@ static void plain_sql_puts_moves_and_cancels(void **state)
     assert_int_equal(seen.last.jitter, TW_STORE_NO_JITTER);
     assert_true(seen.last.max_late_ms == TW_STORE_ON_TIME);
     other_ask(db, "INSERT INTO tw_put(queue, id, due_ms, every_ms) VALUES ('q', 'a', 20, 1000)");
-    assert_int_equal(tw_store_get(store, "q", "a", 1, see, &seen), 0);
+    assert_int_equal(tw_store_get(store, tw_store_named("q", "a"), see, &seen), 0);
     assert_true(seen.last.max_late_ms == TW_FOREVER);
     assert_int_equal(seen.last.times, TW_FOREVER);
     assert_int_equal(seen.last.missed, TW_MISSED_COALESCE);
     assert_string_equal(other_ask(db, "SELECT group_concat(coalesce(missed, 'none')) FROM tw_put ORDER BY id"),
                         "none,coalesce");
     other_ask(db, "UPDATE tw_task SET missed = 9 WHERE id = CAST('a' AS BLOB)");
-    assert_int_equal(tw_store_get(store, "q", "a", 1, see, &seen), 0);
+    assert_int_equal(tw_store_get(store, tw_store_named("q", "a"), see, &seen), 0);
     assert_int_equal(seen.last.missed, TW_MISSED_COALESCE);
     assert_string_equal(other_ask(db, "SELECT count(*) = (SELECT count(*) FROM tw_task) FROM tw_put"), "1");
     sqlite3_close(db);
@@ -402,11 +401,9 @@ static void keepdue_in_sql_is_as_in_c(void **state)
         char sql[512];
         uint64_t every_ms = i & 1 ? 0 : 20;
         struct tw_store_delayed task = {.queue = "q",
-                                        .id = "c",
-                                        .id_size = 1,
+                                        .id = tw_text("c"),
                                         .due_ms = 90,
-                                        .payload = "new",
-                                        .payload_size = 3,
+                                        .payload = tw_text("new"),
                                         .every_ms = every_ms,
                                         .times = every_ms > 0 ? 6 : 0,
                                         .missed = TW_MISSED_SKIP,
@@ -871,7 +868,7 @@ static void a_queue_that_is_not_utf8_is_read_and_emptied_all_the_same(void **sta
 {
     struct tw_store *store = store_of(state);
     struct seen seen = {.text = ""};
-    struct tw_store_delayed task = {.queue = "a\xff", .id = "c", .id_size = 1, .due_ms = 5};
+    struct tw_store_delayed task = {.queue = "a\xff", .id = tw_text("c"), .due_ms = 5};
     char queue[32] = "";
     uint64_t next_ms, counts[1];
     sqlite3 *db = other_open(*state);
@@ -884,18 +881,18 @@ static void a_queue_that_is_not_utf8_is_read_and_emptied_all_the_same(void **sta
     assert_string_equal(queue, "a\xff");
     assert_int_equal(tw_store_scan(store, queue, NULL, see, &seen), 2);
     assert_string_equal(seen.text, "a@1 b@2");
-    assert_int_equal(tw_store_get(store, queue, "a", 1, see, &seen), 0);
+    assert_int_equal(tw_store_get(store, tw_store_named(queue, "a"), see, &seen), 0);
     assert_int_equal(tw_store_count(store, queue, false), 2);
     assert_int_equal(tw_store_next(store, queue, &next_ms), 0);
     assert_int_equal(tw_store_forecast(store, queue, 1000, 1, counts), 0);
     assert_int_equal(tw_store_is_paused(store, queue), 1);
     assert_int_equal(tw_store_pause(store, queue, false), 1);
-    assert_int_equal(tw_store_move_at(store, queue, "a", 1, 3, 0), 1);
-    assert_int_equal(tw_store_cancel(store, queue, "b", 1, NULL), 0);
+    assert_int_equal(tw_store_move_at(store, tw_store_named(queue, "a"), 3, 0), 1);
+    assert_int_equal(tw_store_cancel(store, tw_store_named(queue, "b"), NULL), 0);
     other_ask(db, "UPDATE tw_task SET dead_ms = 1");
-    assert_int_equal(tw_store_replay(store, queue, NULL, 0, 7), 1);
-    assert_int_equal(tw_store_cancel(store, queue, "a", 1, NULL), 0);
-    assert_int_equal(tw_store_purge(store, queue, NULL, 0, 1), 0);
+    assert_int_equal(tw_store_replay(store, all_of(queue), 7), 1);
+    assert_int_equal(tw_store_cancel(store, tw_store_named(queue, "a"), NULL), 0);
+    assert_int_equal(tw_store_purge(store, all_of(queue), 1), 0);
     assert_int_equal(tw_store_queues(store, note_queue, queue), 0);
     sqlite3_close(db);
 }

@@ -334,7 +334,7 @@ static void a_task_that_kills_its_process_dies(void **state)
     assert_int_equal(stats.lapsed, 2);
     assert_int_equal(stats.failed, 0);
     assert_int_equal(tw_store_stop(store), 0);
-    assert_int_equal(tw_store_get(store, "q", "bad", 3, see, &seen), 0);
+    assert_int_equal(tw_store_get(store, tw_store_named("q", "bad"), see, &seen), 0);
     assert_int_equal(seen.last.state, TW_STATE_DEAD);
     assert_string_equal(seen.error, "the run has ended");
 }
@@ -550,7 +550,7 @@ static enum tw_answer write_diary(void *arg, struct tw_job *job)
     struct diary *diary = arg;
     char id[16] = "";
     int n = atomic_load(&diary->n);
-    memcpy(id, job->id, job->id_size < sizeof id ? job->id_size : sizeof id - 1);
+    memcpy(id, job->id.data, job->id.size < sizeof id ? job->id.size : sizeof id - 1);
     if (n < STRANGERS * THEIR_TASKS)
         sscanf(id, "%d:%d", &diary->call[n].stranger, &diary->call[n].task);
     atomic_store(&diary->n, n + 1);

@@ -18,8 +18,9 @@ static int call_one(struct tw_store *store, const struct tw_store_change *change
     if (change->verb == TW_STORE_PUT)
         return tw_store_put(store, task, change->conditions);
     if (change->verb == TW_STORE_MOVE)
-        return tw_store_move_at(store, task->queue, task->id, task->id_size, task->due_ms, change->conditions);
-    int error = tw_store_cancel(store, task->queue, task->id, task->id_size, &found);
+        return tw_store_move_at(store, (struct tw_store_name){task->queue, task->id}, task->due_ms,
+                                change->conditions);
+    int error = tw_store_cancel(store, (struct tw_store_name){task->queue, task->id}, &found);
     return error == 0 ? (int)found : error;
 }
 
@@ -82,7 +83,7 @@ static void bind(sqlite3_stmt *statement, const struct tw_store_change *change)
     static const char *const policies[] = {"coalesce", "skip", "burst"};
     const struct tw_store_delayed *task = &change->task;
     sqlite3_bind_text(statement, 1, task->queue, -1, SQLITE_STATIC);
-    sqlite3_bind_blob64(statement, 2, task->id, task->id_size, SQLITE_STATIC);
+    sqlite3_bind_blob64(statement, 2, task->id.data, task->id.size, SQLITE_STATIC);
     if (change->verb == TW_STORE_CANCEL)
         return;
     sqlite3_bind_int64(statement, 3, (sqlite3_int64)task->due_ms);
@@ -90,7 +91,7 @@ static void bind(sqlite3_stmt *statement, const struct tw_store_change *change)
         sqlite3_bind_text(statement, 4, names[change->conditions], -1, SQLITE_STATIC);
     if (change->verb == TW_STORE_MOVE)
         return;
-    sqlite3_bind_blob64(statement, 5, task->payload, task->payload_size, SQLITE_STATIC);
+    sqlite3_bind_blob64(statement, 5, task->payload.data, task->payload.size, SQLITE_STATIC);
     if (task->every_ms > 0) /* NULL stands for none */
         sqlite3_bind_int64(statement, 6, (sqlite3_int64)task->every_ms);
     if (task->every_ms > 0 && task->times > 0 && task->times != TW_FOREVER)
