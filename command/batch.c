@@ -66,7 +66,7 @@ const char *batch_add(struct batch *batch, const struct line *line)
 
 static void count(struct batch_tally *tally, const struct tw_store_change *change)
 {
-    bool effect = change->verb == TW_STORE_CANCEL ? change->result != TW_GONE : change->result == 1;
+    bool effect = change->verb == TW_STORE_CANCEL ? change->found != TW_GONE : change->made;
     tally->lines++;
     tally->put += effect && change->verb == TW_STORE_PUT;
     tally->kept += !effect && change->verb == TW_STORE_PUT;

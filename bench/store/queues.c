@@ -103,7 +103,7 @@ static void put_probes(struct run *run, void *arg)
         snprintf(queue, sizeof queue, "user:%" PRIu64, draw(run, run->n) + 1);
         struct tw_store_delayed task = {.queue = queue, .id = tw_text(PROBE), .due_ms = wall_us() / MS_US};
         uint64_t begun_ns = now_ns();
-        if (tw_store_put(store, &task, 0) != 1)
+        if (tw_store_put(store, &task, 0, NULL) != 0)
             fail("queues: a put has failed");
         wait_for(&shared->seen.probes, i + 1);
         shared->us[i] = (atomic_load(&shared->seen.probe_ns) - begun_ns) / 1000;

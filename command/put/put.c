@@ -45,10 +45,10 @@ static char *join(int count, char **words)
 }
 
 /* Says that the condition has kept the task. */
-static int kept(const void *id, size_t size)
+static int kept(struct tw_bytes id)
 {
     fputs("tickwheel put: the task ", stderr);
-    printable_write(id, size, true, SIZE_MAX, stderr);
+    printable_write(id.data, id.size, true, SIZE_MAX, stderr);
     fputs(" was not put: --if has kept everything as it was\n", stderr);
     return COMMAND_WRONG;
 }
@@ -68,10 +68,12 @@ static int put_task(const struct put *put, const struct line *line, char *id)
         complain("%s: %s", COMMAND, error);
         return COMMAND_INPUT;
     }
-    int done = tw_store_put(put->store, &task, put->options.task.conditions);
-    if (done < 0)
+    bool made;
+    if (tw_store_put(put->store, &task, put->options.task.conditions, &made) != 0) {
         store_file_complain(put->store, COMMAND, put->options.store, "the task is not in the file");
-    return done < 0 ? COMMAND_WRONG : done == 0 ? kept(task.id.data, task.id.size) : COMMAND_GOOD;
+        return COMMAND_WRONG;
+    }
+    return made ? COMMAND_GOOD : kept(task.id);
 }
 
 /* Puts the task of the words WHEN ID [PAYLOAD...]. */

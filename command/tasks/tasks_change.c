@@ -44,15 +44,15 @@ static int told(const struct tasks *tasks, const char *effect, bool good)
 }
 
 /* Prints a number of tasks with its name: "3 tasks replayed". */
-static int told_count(const struct tasks *tasks, const char *name, int64_t count)
+static int told_count(const struct tasks *tasks, const char *name, uint64_t count)
 {
     if (tasks->options->json) {
         json_t *object = json_object();
         json_put_bytes(object, "queue", queue_of(tasks), strlen(queue_of(tasks)));
-        json_object_set_new(object, name, json_integer(count));
+        json_object_set_new(object, name, json_integer((json_int_t)count));
         json_line(object, stdout);
     } else {
-        printf("%s task%s %s\n", figure_count((uint64_t)count).text, count == 1 ? "" : "s", name);
+        printf("%s task%s %s\n", figure_count(count).text, count == 1 ? "" : "s", name);
     }
     return COMMAND_GOOD;
 }
@@ -72,21 +72,22 @@ static int cancel(const struct tasks *tasks)
 static int move_task(const struct tasks *tasks)
 {
     const struct tasks_options *options = tasks->options;
-    int done = tw_store_move_at(tasks->store, name_of(tasks), options->due_ms, options->condition);
-    if (done == TW_EGONE)
+    bool made;
+    int error = tw_store_move_at(tasks->store, name_of(tasks), options->due_ms, options->condition, &made);
+    if (error == TW_EGONE)
         return told(tasks, "there is no such task", false);
-    if (done == TW_EDEAD)
+    if (error == TW_EDEAD)
         return told(tasks, "the task is dead: expected a replay, or a put in its place", false);
-    if (done < 0)
+    if (error != 0)
         return tasks_failed(tasks, "the task is not moved");
-    return done > 0 ? told(tasks, "moved", true) : told(tasks, "not moved: --if has kept its time", false);
+    return made ? told(tasks, "moved", true) : told(tasks, "not moved: --if has kept its time", false);
 }
 
 static int replay(const struct tasks *tasks)
 {
     const struct tasks_options *options = tasks->options;
-    int64_t count = tw_store_replay(tasks->store, name_of(tasks), options->due_ms);
-    if (count < 0)
+    uint64_t count;
+    if (tw_store_replay(tasks->store, name_of(tasks), options->due_ms, &count) != 0)
         return tasks_failed(tasks, "no task is replayed");
     if (options->id.data == NULL)
         return told_count(tasks, "replayed", count);
@@ -96,8 +97,8 @@ static int replay(const struct tasks *tasks)
 static int promote(const struct tasks *tasks)
 {
     const struct tasks_options *options = tasks->options;
-    int64_t count = tw_store_promote(tasks->store, name_of(tasks));
-    if (count < 0)
+    uint64_t count;
+    if (tw_store_promote(tasks->store, name_of(tasks), &count) != 0)
         return tasks_failed(tasks, "no task is promoted");
     if (options->id.data == NULL)
         return told_count(tasks, "promoted", count);
@@ -107,10 +108,13 @@ static int promote(const struct tasks *tasks)
 
 static int purge_all(const struct tasks *tasks, uint64_t before_ms)
 {
-    int64_t count = 0, purged;
-    while ((purged = tw_store_purge(tasks->store, name_of(tasks), before_ms)) > 0)
-        count += purged;
-    return purged < 0 ? tasks_failed(tasks, "not all dead tasks are removed")
+    uint64_t count = 0, purged;
+    int error;
+    do {
+        error = tw_store_purge(tasks->store, name_of(tasks), before_ms, &purged);
+        count += error == 0 ? purged : 0;
+    } while (error == 0 && purged > 0);
+    return error != 0 ? tasks_failed(tasks, "not all dead tasks are removed")
                       : told_count(tasks, "purged", count);
 }
 
@@ -123,16 +127,16 @@ static int purge(const struct tasks *tasks)
     uint64_t before_ms = now_ms > options->older_ms ? now_ms - options->older_ms : 0;
     if (options->id.data == NULL)
         return purge_all(tasks, before_ms);
-    int64_t count = tw_store_purge(tasks->store, name_of(tasks), before_ms);
-    if (count < 0)
+    uint64_t count;
+    if (tw_store_purge(tasks->store, name_of(tasks), before_ms, &count) != 0)
         return tasks_failed(tasks, "no task is removed");
     return count > 0 ? told(tasks, "purged", true) : told(tasks, "there is no dead task with this ID", false);
 }
 
 static int pause_queue(const struct tasks *tasks, bool paused)
 {
-    int changed = tw_store_pause(tasks->store, queue_of(tasks), paused);
-    if (changed < 0)
+    bool changed;
+    if (tw_store_pause(tasks->store, queue_of(tasks), paused, &changed) != 0)
         return tasks_failed(tasks, paused ? "the queue is not paused" : "the pause is not ended");
     if (tasks->options->json) {
         json_t *object = json_object();

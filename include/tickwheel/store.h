@@ -26,7 +26,7 @@
  *         }
  *         struct tw_store_delayed order = {.queue = "orders", .id = tw_text("order:42"),
  *                                          .due_ms = tw_store_now() + 30 * 60 * 1000};
- *         tw_store_put(store, &order, 0);                            // on the disk when the call returns
+ *         tw_store_put(store, &order, 0, NULL);                    // on the disk when the call returns
  *         tw_store_scan(store, "orders", NULL, show, NULL);
  *         tw_store_cancel(store, tw_store_named("orders", "order:42"), NULL); // paid
  *         tw_store_close(store);
@@ -244,18 +244,21 @@ enum {
  *   - Dead, or no such task: a put as each other one. */
 
 /* Puts a task.
- * Returns: 1 if the task was put, 0 if the condition kept everything as it was, or an error.
+ * Returns: 0 or an error. If `made` is not NULL, *made receives whether the task was put: false, if the
+ * condition kept everything as it was.
  *   - TW_EINVAL: a member is out of its range, or the conditions do not go together.
  * Cost: a commit, shared with other threads; O(log tasks) in the file. */
-int tw_store_put(struct tw_store *store, const struct tw_store_delayed *put, unsigned conditions);
+int tw_store_put(struct tw_store *store, const struct tw_store_delayed *put, unsigned conditions, bool *made);
 
 /* Gives a task a new due time.
  * Requires: `conditions` is 0, TW_STORE_GT or TW_STORE_LT.
- * Returns: 1 if it was moved, 0 if the condition kept it where it was, or an error.
+ * Returns: 0 or an error. If `made` is not NULL, *made receives whether the task was moved: false, if the
+ * condition kept it where it was.
  *   - TW_EGONE, TW_EDEAD: see the states above.
  *   - TW_EINVAL: an argument is out of its range.
  * Cost: as tw_store_put(). */
-int tw_store_move_at(struct tw_store *store, struct tw_store_name name, uint64_t due_ms, unsigned conditions);
+int tw_store_move_at(struct tw_store *store, struct tw_store_name name, uint64_t due_ms, unsigned conditions,
+                     bool *made);
 
 /* Cancels a task. If `found` is not NULL and the call returns 0, *found receives one of the three values
  * above.
@@ -276,9 +279,11 @@ struct tw_store_change {
     enum tw_store_verb verb;
     /* TW_STORE_MOVE needs queue, id and due_ms; TW_STORE_CANCEL needs queue and id */
     struct tw_store_delayed task;
-    unsigned conditions;  /* as in the calls above; TW_STORE_CANCEL: 0 */
-    int result;           /* receives what the single call returns; TW_STORE_CANCEL: enum tw_cancelled */
-    uint64_t reserved[2]; /* 0: see "Structs" above */
+    unsigned conditions;     /* as in the calls above; TW_STORE_CANCEL: 0 */
+    int result;              /* receives 0, TW_EGONE or TW_EDEAD, as the single call returns */
+    bool made;               /* receives whether a put or a move was made */
+    enum tw_cancelled found; /* receives what a cancel has found */
+    uint64_t reserved[2];    /* 0: see "Structs" above */
 };
 
 /* Makes many changes, one after the other, in one commit. TW_EGONE and TW_EDEAD of one change do not hinder
@@ -362,15 +367,15 @@ struct tw_store_range {
  * one moment. `range` may be NULL, for all but the dead ones. To go on after a page, a caller sets from_ms to
  * the place_ms and `after` to the revision of the last task that it saw. Dead tasks are asked for alone, and
  * dead_ms, the time of their death, stands in for place_ms in all of this.
- * Returns: how many tasks, or an error.
+ * Returns: 0 or an error.
  * Cost: O(log tasks + tasks in the range). */
-int64_t tw_store_scan(struct tw_store *store, const char *queue, const struct tw_store_range *range,
-                      tw_store_visit_fn *visit, void *arg);
+int tw_store_scan(struct tw_store *store, const char *queue, const struct tw_store_range *range,
+                  tw_store_visit_fn *visit, void *arg);
 
 /* Counts the tasks of a queue: the dead ones, or all others. `queue` NULL: of all queues.
- * Returns: how many, or an error.
+ * Returns: 0, and the number in *count; or an error, and *count is as it was.
  * Cost: O(tasks counted), a few million a second. */
-int64_t tw_store_count(struct tw_store *store, const char *queue, bool dead);
+int tw_store_count(struct tw_store *store, const char *queue, bool dead, uint64_t *count);
 
 /* Looks up next_ms of the first task of a queue that waits or runs, and stands behind no attempt. `queue` NULL:
  * the least of all queues.
@@ -397,9 +402,9 @@ typedef void tw_store_visit_queue_fn(void *arg, const char *queue);
 
 /* Shows the name of each queue that has a task, or is paused, to `visit`, in the order of their bytes, as they
  * were at one moment.
- * Returns: how many queues, or an error.
+ * Returns: 0 or an error.
  * Cost: O(queues * log tasks), in one transaction that reads. */
-int64_t tw_store_queues(struct tw_store *store, tw_store_visit_queue_fn *visit, void *arg);
+int tw_store_queues(struct tw_store *store, tw_store_visit_queue_fn *visit, void *arg);
 
 /* The load of a queue, as a tw_store_visit_load_fn gets it. It is valid during that call. */
 struct tw_store_load {
@@ -415,10 +420,10 @@ typedef void tw_store_visit_load_fn(void *arg, const struct tw_store_load *load)
 
 /* Shows the load of each queue that has a task, or is paused, to `visit`, in the order of their names, as they
  * were at one moment. If `queue` is not NULL, it shows that queue alone, also one that the file does not have.
- * Returns: how many queues, or an error.
+ * Returns: 0 or an error.
  *   - TW_EINVAL: the queue's name is out of its range.
  * Cost: O(tasks), a few million a second, and O(log tasks) for each queue, in one transaction that reads. */
-int64_t tw_store_loads(struct tw_store *store, const char *queue, tw_store_visit_load_fn *visit, void *arg);
+int tw_store_loads(struct tw_store *store, const char *queue, tw_store_visit_load_fn *visit, void *arg);
 
 /* Makes looks at the file: calls of this section.
  * Requires: it makes no other call with the same store, and leaves by its return. */
@@ -599,14 +604,14 @@ void tw_store_stats(struct tw_store *store, struct tw_store_stats *stats, size_t
 /* Pauses a queue, or ends its pause, in the file: so it holds for every process, until it is ended. Handlers
  * that have begun go on, also one that begins at this moment. No other handler of this queue begins after the
  * call has returned.
- * Returns: 1 if that was a change, 0 if not, or an error.
+ * Returns: 0 or an error. If `changed` is not NULL, *changed receives whether that was a change.
  *   - TW_EINVAL: the queue's name is out of its range; a pause of a name that is not UTF-8. */
-int tw_store_pause(struct tw_store *store, const char *queue, bool paused);
+int tw_store_pause(struct tw_store *store, const char *queue, bool paused, bool *changed);
 
 /* Looks up whether a queue is paused.
- * Returns: 1 if it is, 0 if not, or an error.
+ * Returns: 0, and the answer in *paused; or an error, and *paused is as it was.
  *   - TW_EINVAL: the queue's name is out of its range. */
-int tw_store_is_paused(struct tw_store *store, const char *queue);
+int tw_store_is_paused(struct tw_store *store, const char *queue, bool *paused);
 
 /* Marks the file as restored from a backup, or takes the mark away. While the file has the mark, every run of
  * it calls nothing, also after a restart. So an operator can look at the tasks first, and cancel the tasks
@@ -614,39 +619,40 @@ int tw_store_is_paused(struct tw_store *store, const char *queue);
  * Handlers that have begun go on, also one that begins at this moment. No other handler begins after the mark
  * is there. After a mark no task is running but those of a run that is under way.
  * The call is on the disk when it returns, with TW_STORE_LAZY too.
- * Returns: 1 if that was a change, 0 if the file had the mark already, or had none, or an error. */
-int tw_store_restored(struct tw_store *store, bool restored);
+ * Returns: 0 or an error. If `changed` is not NULL, *changed receives whether that was a change: false, if the
+ * file had the mark already, or had none. */
+int tw_store_restored(struct tw_store *store, bool restored, bool *changed);
 
 /* Looks up whether the file is marked as restored.
- * Returns: 1 if it is, 0 if not, or an error. */
-int tw_store_is_restored(struct tw_store *store);
+ * Returns: 0, and the answer in *restored; or an error, and *restored is as it was. */
+int tw_store_is_restored(struct tw_store *store, bool *restored);
 
 /* ---- dead and waiting tasks ---------------------------------------------------------------------------- */
 
 /* How many tasks one call replays, promotes or purges at most, if it names none. It does so in one commit, and
- * that is fewer if their payloads come to 32 MiB before: call again until it returns 0. */
+ * that is fewer if their payloads come to 32 MiB before: call again until it finds none. */
 enum { TW_STORE_ALL_MAX = 10000 };
 
 /* Makes a dead task wait again, as a new revision that is due at due_ms, with all its tries. If the name has
  * no id (its data is NULL), it does so with the dead tasks of the queue, in the order of their deaths, at most
  * TW_STORE_ALL_MAX. Example: `(struct tw_store_name){.queue = "orders"}`.
- * Returns: how many tasks, 0 if none was dead, or an error.
+ * Returns: 0 or an error. If `count` is not NULL, *count receives how many tasks: 0, if none was dead.
  *   - TW_EINVAL: an argument is out of its range. */
-int64_t tw_store_replay(struct tw_store *store, struct tw_store_name name, uint64_t due_ms);
+int tw_store_replay(struct tw_store *store, struct tw_store_name name, uint64_t due_ms, uint64_t *count);
 
 /* Lets a waiting task, also a retry, be ready now: its next_ms is the time of the call, under a new revision.
  * Its due_ms, attempt and error stay. If the name has no id, it does so with the waiting tasks of the queue, in
  * their order, at most TW_STORE_ALL_MAX. Tasks that are ready, leased or dead stay as they are. A pause holds
  * for a promoted task too.
- * Returns: how many tasks, 0 if none was waiting, or an error.
+ * Returns: 0 or an error. If `count` is not NULL, *count receives how many tasks: 0, if none was waiting.
  *   - TW_EINVAL: an argument is out of its range. */
-int64_t tw_store_promote(struct tw_store *store, struct tw_store_name name);
+int tw_store_promote(struct tw_store *store, struct tw_store_name name, uint64_t *count);
 
 /* Removes a task that died before `before_ms`. If the name has no id, it does so with the dead tasks of the
  * queue, in the order of their deaths, at most TW_STORE_ALL_MAX.
- * Returns: how many tasks, 0 if none was dead, or an error.
+ * Returns: 0 or an error. If `count` is not NULL, *count receives how many tasks: 0, if none was dead.
  *   - TW_EINVAL: an argument is out of its range. */
-int64_t tw_store_purge(struct tw_store *store, struct tw_store_name name, uint64_t before_ms);
+int tw_store_purge(struct tw_store *store, struct tw_store_name name, uint64_t before_ms, uint64_t *count);
 
 #ifdef __cplusplus
 }

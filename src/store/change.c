@@ -334,8 +334,8 @@ static int change_put(struct tw__store_db *db, struct tw_store_change *change)
     int error = change->conditions != 0 ? find_row(db, &change->task, &found) : 0;
     if (error != 0)
         return error;
-    change->result = is_met(change, &found);
-    return change->result ? put_found(db, change, &found) : 0;
+    change->made = is_met(change, &found);
+    return change->made ? put_found(db, change, &found) : 0;
 }
 
 static int move_row(struct tw__store_db *db, const struct tw_store_delayed *task)
@@ -360,7 +360,7 @@ static int change_move(struct tw__store_db *db, struct tw_store_change *change)
     int error = 0;
     if (change->conditions == 0) {
         error = move_row(db, &change->task);
-        change->result = 1;
+        change->made = true;
         if (error != 0 || sqlite3_changes(db->db) > 0)
             return error;
     }
@@ -369,10 +369,11 @@ static int change_move(struct tw__store_db *db, struct tw_store_change *change)
         return error;
     if (found.stage == TW__TASK_NONE || found.stage == TW__TASK_BURIED) {
         change->result = found.stage == TW__TASK_BURIED ? TW_EDEAD : TW_EGONE;
+        change->made = false;
         return 0;
     }
-    change->result = is_met(change, &found);
-    return change->result ? move_row(db, &change->task) : 0;
+    change->made = is_met(change, &found);
+    return change->made ? move_row(db, &change->task) : 0;
 }
 
 static int cancel_row(struct tw__store_db *db, enum tw__store_statement which, struct tw_store_change *change)
@@ -383,23 +384,24 @@ static int cancel_row(struct tw__store_db *db, enum tw__store_statement which, s
         return error;
     bind_name(db, statement, 1, 2, &change->task);
     while (tw__store_db_next(db, statement, "cancel", &error))
-        change->result = sqlite3_column_int64(statement, 0) != 0 ? TW_RUNNING : TW_CANCELLED;
+        change->found = sqlite3_column_int64(statement, 0) != 0 ? TW_RUNNING : TW_CANCELLED;
     return error;
 }
 
 /* Nobody has most tasks, and their row goes without a temporary table for its run. */
 static int change_cancel(struct tw__store_db *db, struct tw_store_change *change)
 {
-    change->result = TW_CANCELLED;
+    change->found = TW_CANCELLED;
     int error = cancel_row(db, TW__STORE_CANCEL, change);
     if (error != 0 || sqlite3_changes(db->db) > 0)
         return error;
-    change->result = TW_GONE;
+    change->found = TW_GONE;
     return cancel_row(db, TW__STORE_CANCEL_TAKEN, change);
 }
 
 static int make_change(struct tw__store_db *db, struct tw_store_change *change)
 {
+    change->result = 0;
     switch (change->verb) {
     case TW_STORE_PUT:
         return change_put(db, change);
@@ -458,7 +460,7 @@ static int put_new(struct tw__store_db *db, struct tw_store_change *changes, boo
     db->seq += error == 0 ? TW__STORE_NEW : 0;
     *made = error == 0 && sqlite3_changes(db->db) == TW__STORE_NEW;
     for (size_t i = 0; i < TW__STORE_NEW; i++)
-        changes[i].result = 1;
+        changes[i].result = 0, changes[i].made = true;
     return error;
 }
 

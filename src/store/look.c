@@ -227,8 +227,8 @@ static int scan_queue(struct tw__store_db *db, void *arg)
                       : error;
 }
 
-int64_t tw_store_scan(struct tw_store *store, const char *queue, const struct tw_store_range *range,
-                      tw_store_visit_fn *visit, void *arg)
+int tw_store_scan(struct tw_store *store, const char *queue, const struct tw_store_range *range,
+                  tw_store_visit_fn *visit, void *arg)
 {
     static const struct tw_store_range all = {0};
     const struct tw_store_range *of = range != NULL ? range : &all;
@@ -250,8 +250,7 @@ int64_t tw_store_scan(struct tw_store *store, const char *queue, const struct tw
     int error = tw__store_reserved_check(&only_message, of->reserved, TW__GROW_ROOM(of->reserved));
     if (error != 0)
         return tw__store_failed(store, error, text);
-    error = tw__store_look(store, scan_queue, &view);
-    return error == 0 ? (int64_t)view.seen : error;
+    return tw__store_look(store, scan_queue, &view);
 }
 
 /* ---- counting -------------------------------------------------------------------------------------------- */
@@ -302,13 +301,15 @@ static int ask(struct tw__store_db *db, void *arg)
     return error;
 }
 
-int64_t tw_store_count(struct tw_store *store, const char *queue, bool dead)
+int tw_store_count(struct tw_store *store, const char *queue, bool dead, uint64_t *count)
 {
     static const enum tw__store_statement which[2][2] = {{TW__STORE_COUNT_ALL, TW__STORE_COUNT},
                                                          {TW__STORE_COUNT_ALL_DEAD, TW__STORE_COUNT_DEAD}};
     struct question question = {.which = which[dead][queue != NULL], .queue = queue};
     int error = tw__store_look(store, ask, &question);
-    return error == 0 ? (int64_t)question.value[0] : error;
+    if (error == 0)
+        *count = question.value[0];
+    return error;
 }
 
 int tw_store_next(struct tw_store *store, const char *queue, uint64_t *next_ms)
@@ -329,13 +330,15 @@ static int check_name(struct tw_store *store, const char *queue)
     return error == 0 ? 0 : tw__store_failed(store, error, text);
 }
 
-int tw_store_is_paused(struct tw_store *store, const char *queue)
+int tw_store_is_paused(struct tw_store *store, const char *queue, bool *paused)
 {
     struct question question = {.which = TW__STORE_IS_PAUSED, .queue = queue};
     int error = check_name(store, queue);
     if (error == 0)
         error = tw__store_look(store, ask, &question);
-    return error == 0 ? (int)question.value[0] : error;
+    if (error == 0)
+        *paused = question.value[0] > 0;
+    return error;
 }
 
 /* ---- queues ---------------------------------------------------------------------------------------------- */
@@ -348,7 +351,6 @@ struct queue_tour {
     tw_store_visit_queue_fn *visit;
     tw_store_visit_load_fn *visit_load;
     void *arg;
-    int64_t seen;
 };
 
 static int visit_queues(struct tw__store_db *db, void *arg)
@@ -373,15 +375,13 @@ static int show_queue(struct tw__store_db *db, struct queue_tour *tour, const ch
 {
     (void)db;
     tour->visit(tour->arg, queue);
-    tour->seen++;
     return 0;
 }
 
-int64_t tw_store_queues(struct tw_store *store, tw_store_visit_queue_fn *visit, void *arg)
+int tw_store_queues(struct tw_store *store, tw_store_visit_queue_fn *visit, void *arg)
 {
     struct queue_tour tour = {.show = show_queue, .visit = visit, .arg = arg};
-    int error = tw__store_look(store, visit_queues, &tour);
-    return error == 0 ? tour.seen : error;
+    return tw__store_look(store, visit_queues, &tour);
 }
 
 /* A task that runs is due, unless a newer one has replaced it, or the clock was set back since. */
@@ -411,16 +411,13 @@ static int show_load(struct tw__store_db *db, struct queue_tour *tour, const cha
                                                         .dead = dead.value[0],
                                                         .next_ms = live.value[1],
                                                         .paused = paused.value[0] > 0});
-    tour->seen++;
     return 0;
 }
 
-int64_t tw_store_loads(struct tw_store *store, const char *queue, tw_store_visit_load_fn *visit, void *arg)
+int tw_store_loads(struct tw_store *store, const char *queue, tw_store_visit_load_fn *visit, void *arg)
 {
     struct queue_tour tour = {
         .queue = queue, .now_ms = tw_store_now(), .show = show_load, .visit_load = visit, .arg = arg};
     int error = queue != NULL ? check_name(store, queue) : 0;
-    if (error == 0)
-        error = tw__store_look(store, visit_queues, &tour);
-    return error == 0 ? tour.seen : error;
+    return error == 0 ? tw__store_look(store, visit_queues, &tour) : error;
 }

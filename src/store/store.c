@@ -155,25 +155,28 @@ int tw_store_apply(struct tw_store *store, struct tw_store_change *changes, size
     return tw__store_commit(store, work, &(struct changes){changes, n}, false);
 }
 
-static int apply_one(struct tw_store *store, struct tw_store_change *change)
+static int apply_one(struct tw_store *store, struct tw_store_change *change, bool *made)
 {
     int error = tw_store_apply(store, change, 1);
-    if (error == 0 && change->result < 0)
+    if (error == 0 && change->result != 0)
         return tw__store_failed(store, change->result, tw_strerror(change->result));
-    return error == 0 ? change->result : error;
+    if (error == 0 && made != NULL)
+        *made = change->made;
+    return error;
 }
 
-int tw_store_put(struct tw_store *store, const struct tw_store_delayed *put, unsigned conditions)
+int tw_store_put(struct tw_store *store, const struct tw_store_delayed *put, unsigned conditions, bool *made)
 {
-    return apply_one(store,
-                     &(struct tw_store_change){.verb = TW_STORE_PUT, .task = *put, .conditions = conditions});
+    return apply_one(
+        store, &(struct tw_store_change){.verb = TW_STORE_PUT, .task = *put, .conditions = conditions}, made);
 }
 
-int tw_store_move_at(struct tw_store *store, struct tw_store_name name, uint64_t due_ms, unsigned conditions)
+int tw_store_move_at(struct tw_store *store, struct tw_store_name name, uint64_t due_ms, unsigned conditions,
+                     bool *made)
 {
     struct tw_store_delayed task = {.queue = name.queue, .id = name.id, .due_ms = due_ms};
-    return apply_one(store,
-                     &(struct tw_store_change){.verb = TW_STORE_MOVE, .task = task, .conditions = conditions});
+    return apply_one(
+        store, &(struct tw_store_change){.verb = TW_STORE_MOVE, .task = task, .conditions = conditions}, made);
 }
 
 int tw_store_cancel(struct tw_store *store, struct tw_store_name name, enum tw_cancelled *found)
@@ -182,7 +185,7 @@ int tw_store_cancel(struct tw_store *store, struct tw_store_name name, enum tw_c
     struct tw_store_change change = {.verb = TW_STORE_CANCEL, .task = task};
     int error = tw_store_apply(store, &change, 1);
     if (error == 0 && found != NULL)
-        *found = (enum tw_cancelled)change.result;
+        *found = change.found;
     return error;
 }
 

@@ -285,7 +285,7 @@ static void put_task(const struct verb *verb)
                                     .tries = (uint32_t)number(verb, "tries", 0),
                                     .max_late_ms = max_late_of(verb)};
     read_waits(verb, &task);
-    tell(tw_store_put(home.store, &task, conditions_of(verb)));
+    tell(store_put(home.store, &task, conditions_of(verb)));
 }
 
 static void cancel_task(const char *id)
@@ -319,14 +319,14 @@ static void show_due(void *arg, const struct tw_store_task *task)
 static void show_all(void)
 {
     static const struct tw_store_range dead = {.states = TW_STATE_DEAD};
-    tell_error(tw_store_scan(home.store, "q", NULL, show_due, NULL));
-    tell_error(tw_store_scan(home.store, "q", &dead, show_due, NULL));
+    tell_error(store_scan(home.store, "q", NULL, show_due, NULL));
+    tell_error(store_scan(home.store, "q", &dead, show_due, NULL));
 }
 
 static void list(unsigned states, uint64_t from_ms, uint64_t to_ms, uint64_t count)
 {
     struct tw_store_range range = {.states = states, .from_ms = from_ms, .to_ms = to_ms, .count = count};
-    if (tw_store_scan(home.store, "q", &range, show_id, NULL) == 0)
+    if (store_scan(home.store, "q", &range, show_id, NULL) == 0)
         puts("nothing");
 }
 
@@ -344,22 +344,22 @@ static void replay(const struct verb *verb)
     bool all = strcmp(verb->word[1], "all") == 0;
     uint64_t due_ms = time_of(verb) > 0 ? time_of(verb) : tw_store_now();
     const char *id = all ? NULL : verb->word[1];
-    tell_number(tw_store_replay(home.store, (struct tw_store_name){"q", {id, all ? 0 : strlen(id)}}, due_ms));
+    tell_number(store_replay(home.store, (struct tw_store_name){"q", {id, all ? 0 : strlen(id)}}, due_ms));
 }
 
 static void promote(const char *id)
 {
     bool all = strcmp(id, "all") == 0;
     tell_number(
-        tw_store_promote(home.store, (struct tw_store_name){"q", {all ? NULL : id, all ? 0 : strlen(id)}}));
+        store_promote(home.store, (struct tw_store_name){"q", {all ? NULL : id, all ? 0 : strlen(id)}}));
 }
 
 static void purge(const char *id)
 {
     bool all = strcmp(id, "all") == 0;
     uint64_t before_ms = tw_store_now() + 1;
-    tell_number(tw_store_purge(home.store, (struct tw_store_name){"q", {all ? NULL : id, all ? 0 : strlen(id)}},
-                               before_ms));
+    tell_number(store_purge(home.store, (struct tw_store_name){"q", {all ? NULL : id, all ? 0 : strlen(id)}},
+                            before_ms));
 }
 
 static void see_task(const char *id)
@@ -385,7 +385,7 @@ static void obey(const struct verb *verb)
     if (strcmp(name, "put") == 0)
         put_task(verb);
     else if (strcmp(name, "move") == 0)
-        tell(tw_store_move_at(home.store, tw_store_named("q", id), time_of(verb), conditions_of(verb)));
+        tell(store_move_at(home.store, tw_store_named("q", id), time_of(verb), conditions_of(verb)));
     else if (strcmp(name, "cancel") == 0)
         cancel_task(id);
     else if (strcmp(name, "take") == 0)
@@ -411,7 +411,7 @@ static void obey(const struct verb *verb)
     else if (strcmp(name, "forecast") == 0)
         forecast(number_of(id), (uint32_t)number_of(verb->word[2]));
     else if (strcmp(name, "len") == 0)
-        tell_number(tw_store_count(home.store, "q", false));
+        tell_number(store_count(home.store, "q", false));
     else if (strcmp(name, "promote") == 0)
         promote(id);
     else if (strcmp(name, "replay") == 0)
@@ -419,7 +419,7 @@ static void obey(const struct verb *verb)
     else if (strcmp(name, "purge") == 0)
         purge(id);
     else if (strcmp(name, "pause") == 0 || strcmp(name, "resume") == 0)
-        tell(tw_store_pause(home.store, "q", name[0] == 'p'));
+        tell(store_pause(home.store, "q", name[0] == 'p'));
     else if (strcmp(name, "pass") == 0)
         pass(number_of(id));
     else if (strcmp(name, "file") == 0)

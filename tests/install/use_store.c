@@ -14,6 +14,7 @@ int main(void)
     struct tw_store_delayed task;
     char message[TW_STORE_MESSAGE];
     enum tw_cancelled found = TW_GONE;
+    uint64_t count = 0;
     if (tw_store_open(&store, "use_store.db", NULL, message, sizeof message) != 0) {
         fprintf(stderr, "%s\n", message);
         return 1;
@@ -22,8 +23,8 @@ int main(void)
     task.queue = "orders";
     task.id = tw_text("order:42");
     task.due_ms = tw_store_now() + 1800000;
-    if (tw_store_put(store, &task, 0) != 1 || tw_store_count(store, "orders", false) != 1 ||
-        tw_store_cancel(store, (struct tw_store_name){"orders", task.id}, &found) != 0)
+    if (tw_store_put(store, &task, 0, NULL) != 0 || tw_store_count(store, "orders", false, &count) != 0 ||
+        count != 1 || tw_store_cancel(store, tw_store_named("orders", "order:42"), &found) != 0)
         return 1;
     tw_store_close(store);
     remove("use_store.db");

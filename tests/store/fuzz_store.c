@@ -77,7 +77,7 @@ static void put_some(struct tw_store *store, uint64_t first, uint64_t n)
                                         .every_ms = i % 5 == 0 ? 1000 : 0,
                                         .tries = 2,
                                         .payload = {payload, i % 20 == 0 ? sizeof payload : (size_t)i % 60}};
-        require(tw_store_put(store, &task, 0) == 1, message(store));
+        require(store_put(store, &task, 0) == 1, message(store));
     }
 }
 
@@ -150,12 +150,12 @@ static void look(struct tw_store *store, const char *queue)
 {
     struct tw_store_range dead = {.states = TW_STATE_DEAD}, page = {.from_ms = 2, .after = 2, .count = 3};
     uint64_t next_ms, counts[50], id = 150;
-    check(store, tw_store_scan(store, queue, NULL, read_task, NULL));
-    check(store, tw_store_scan(store, queue, &dead, read_task, NULL));
-    check(store, tw_store_scan(store, queue, &page, read_task, NULL));
+    check(store, store_scan(store, queue, NULL, read_task, NULL));
+    check(store, store_scan(store, queue, &dead, read_task, NULL));
+    check(store, store_scan(store, queue, &page, read_task, NULL));
     check(store, tw_store_get(store, (struct tw_store_name){queue, {&id, sizeof id}}, read_task, NULL));
-    check(store, tw_store_count(store, queue, false));
-    check(store, tw_store_count(store, queue, true));
+    check(store, store_count(store, queue, false));
+    check(store, store_count(store, queue, true));
     check(store, tw_store_next(store, queue, &next_ms));
     check(store, tw_store_forecast(store, queue, 1000, 50, counts));
 }
@@ -167,19 +167,19 @@ static void change(struct tw_store *store)
     struct tw_store_change changes[3] = {{.verb = TW_STORE_PUT, .task = task},
                                          {.verb = TW_STORE_MOVE, .task = task, .conditions = TW_STORE_GT}};
     sqlite3 *db;
-    check(store, tw_store_put(store, &task, TW_STORE_LT));
-    check(store, tw_store_move_at(store, (struct tw_store_name){"q", {&id, sizeof id}}, 7, 0));
+    check(store, store_put(store, &task, TW_STORE_LT));
+    check(store, store_move_at(store, (struct tw_store_name){"q", {&id, sizeof id}}, 7, 0));
     changes[2] = (struct tw_store_change){.verb = TW_STORE_CANCEL, .task = task};
     task.id.data = &other;
     changes[0].task = task;
     check(store, tw_store_apply(store, changes, 3));
     check(store, tw_store_cancel(store, (struct tw_store_name){"q", {&other, sizeof other}}, NULL));
-    check(store, tw_store_pause(store, "q", true));
-    check(store, tw_store_pause(store, "q", false));
-    check(store, tw_store_restored(store, true));
-    check(store, tw_store_is_restored(store));
-    check(store, tw_store_restored(store, false));
-    check(store, tw_store_replay(store, (struct tw_store_name){"q", {&id, sizeof id}}, 9));
+    check(store, store_pause(store, "q", true));
+    check(store, store_pause(store, "q", false));
+    check(store, store_restored(store, true));
+    check(store, store_is_restored(store));
+    check(store, store_restored(store, false));
+    check(store, store_replay(store, (struct tw_store_name){"q", {&id, sizeof id}}, 9));
     check(store, tw_store_flush(store));
     if (sqlite3_open(fixture->path, &db) == SQLITE_OK) {
         char text[TW_STORE_MESSAGE];
@@ -241,11 +241,11 @@ static void run(struct tw_store *store)
 
 static void end(struct tw_store *store)
 {
-    check(store, tw_store_replay(store, all_of("other"), 5));
-    check(store, tw_store_purge(store, all_of("q"), tw_store_now()));
-    check(store, tw_store_queues(store, read_queue, NULL));
-    check(store, tw_store_loads(store, NULL, read_load, NULL));
-    check(store, tw_store_count(store, NULL, false));
+    check(store, store_replay(store, all_of("other"), 5));
+    check(store, store_purge(store, all_of("q"), tw_store_now()));
+    check(store, store_queues(store, read_queue, NULL));
+    check(store, store_loads(store, NULL, read_load, NULL));
+    check(store, store_count(store, NULL, false));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -407,7 +407,7 @@ static const char *compare_queue(struct ledger *ledger, struct tw_store *store, 
     int64_t seen;
     reading.n = ledger_sort(ledger, queue, dead, reading.task);
     do {
-        seen = tw_store_scan(store, ledger_queue(queue * LEDGER_IDS), &range, read_task, &reading);
+        seen = store_scan(store, ledger_queue(queue * LEDGER_IDS), &range, read_task, &reading);
         range.from_ms = reading.last_ms;
         range.after = reading.last_revision;
     } while (seen > 0 && page > 0 && reading.wrong == NULL);
@@ -422,7 +422,7 @@ static const char *compare_counts(const struct ledger *ledger, struct tw_store *
 {
     unsigned tasks[LEDGER_IDS];
     const char *name = ledger_queue(queue * LEDGER_IDS);
-    int64_t dead = tw_store_count(store, name, true), others = tw_store_count(store, name, false);
+    int64_t dead = store_count(store, name, true), others = store_count(store, name, false);
     uint64_t next_ms = 0;
     int error = tw_store_next(store, name, &next_ms);
     if (dead != ledger_sort(ledger, queue, true, tasks))
@@ -446,11 +446,11 @@ static void read_queue(void *arg, const char *queue)
 static const char *compare_queues(const struct ledger *ledger, struct tw_store *store)
 {
     unsigned found = 0, expected = 0, n = 0;
-    int64_t count = tw_store_queues(store, read_queue, &found);
+    int64_t count = store_queues(store, read_queue, &found);
     for (unsigned task = 0; task < LEDGER_TASKS; task++)
         expected |= (unsigned)ledger->entry[task].exists << task / LEDGER_IDS;
     for (unsigned i = 0; i < LEDGER_QUEUES; i++) {
-        expected |= (unsigned)(tw_store_is_paused(store, ledger_queue(i * LEDGER_IDS)) == 1) << i;
+        expected |= (unsigned)(store_is_paused(store, ledger_queue(i * LEDGER_IDS)) == 1) << i;
         n += expected >> i & 1;
     }
     return found == expected && count == n ? NULL : differ("queues: %#x, expected %#x", found, expected);

@@ -121,7 +121,7 @@ static void draw_keepdue(struct call *call, struct tw_store_delayed *put)
     put->times = change->times;
     put->tries = change->waits.tries;
     put->backoff_ms = change->waits.backoff_ms;
-    call->result = tw_store_put(runs.store, put, TW_STORE_KEEPDUE);
+    call->result = store_put(runs.store, put, TW_STORE_KEEPDUE);
     tw_store_get(runs.store, (struct tw_store_name){put->queue, put->id}, learn_due, &change->due_ms);
     if (change->due_ms != call->job.due_ms && (change->due_ms < from_ms || change->due_ms > tw_store_now()))
         call->result = TW_EIO;
@@ -144,10 +144,10 @@ static void draw_change(struct call *call)
                            : TW_EIO;
     } else if (kind == 1) {
         call->change.verb = TW_STORE_MOVE;
-        call->result = tw_store_move_at(runs.store, (struct tw_store_name){queue, {id, size}}, put.due_ms, 0);
+        call->result = store_move_at(runs.store, (struct tw_store_name){queue, {id, size}}, put.due_ms, 0);
     } else if (kind < 4) {
         call->change.verb = TW_STORE_PUT;
-        call->result = tw_store_put(runs.store, &put, 0);
+        call->result = store_put(runs.store, &put, 0);
     } else if (kind < 6) {
         call->change.verb = TW_STORE_PUT;
         draw_keepdue(call, &put);
@@ -582,7 +582,7 @@ static bool tame(struct ledger *ledger, struct tw_store *store)
             entry->due_ms + BURST_MAX * entry->every_ms > runs.begin_ms)
             continue;
         uint64_t due_ms = runs.begin_ms - 3 * (entry->every_ms < runs.begin_ms / 4 ? entry->every_ms : 1);
-        if (tw_store_move_at(store, (struct tw_store_name){ledger_queue(task), {id, size}}, due_ms, 0) != 1)
+        if (store_move_at(store, (struct tw_store_name){ledger_queue(task), {id, size}}, due_ms, 0) != 1)
             return false;
         ledger_file_again(ledger, task, due_ms);
     }

@@ -122,7 +122,7 @@ struct tw_store_name all_of(const char *queue)
 int put_if(struct tw_store *store, const char *id, uint64_t due_ms, unsigned conditions)
 {
     struct tw_store_delayed task = {.queue = "q", .id = tw_text(id), .due_ms = due_ms};
-    return tw_store_put(store, &task, conditions);
+    return store_put(store, &task, conditions);
 }
 
 int put(struct tw_store *store, const char *id, uint64_t due_ms)
@@ -188,7 +188,7 @@ const char *scan(struct tw_store *store, const struct tw_store_range *range)
 {
     static struct seen seen;
     seen = (struct seen){.text = ""};
-    int64_t count = tw_store_scan(store, "q", range, see, &seen);
+    int64_t count = store_scan(store, "q", range, see, &seen);
     if (count < 0)
         fail_msg("%s", message(store));
     return seen.text;

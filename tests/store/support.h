@@ -17,6 +17,8 @@
 #include <stdbool.h>
 #include <tickwheel/store.h>
 
+#include "outcomes.h"
+
 enum { PATH_SIZE = 256, SEEN_MAX = 64 };
 
 /* A store in a folder of its own, which the group's setup makes and its teardown removes. */

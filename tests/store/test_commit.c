@@ -27,13 +27,12 @@ static void *work(void *arg)
         int size = snprintf(id, sizeof id, "%d-%d", worker->number, i);
         struct tw_store_delayed task = {.queue = "q", .id = {id, (size_t)size}, .due_ms = (uint64_t)i};
         enum tw_cancelled found = TW_GONE;
-        worker->puts += tw_store_put(worker->store, &task, 0);
+        worker->puts += store_put(worker->store, &task, 0);
         if (i % 3 == 0 &&
             tw_store_cancel(worker->store, (struct tw_store_name){"q", {id, (size_t)size}}, &found) == 0)
             worker->cancels += found == TW_CANCELLED;
         if (i % 5 == 0)
-            worker->refusals +=
-                tw_store_move_at(worker->store, tw_store_named("q", "nobody"), 1, 0) == TW_EGONE;
+            worker->refusals += store_move_at(worker->store, tw_store_named("q", "nobody"), 1, 0) == TW_EGONE;
     }
     return NULL;
 }
@@ -53,7 +52,7 @@ static void every_thread_finds_its_own_result(void **state)
         assert_int_equal(workers[i].refusals, ROUNDS / 5);
     }
     store_reopen(fixture);
-    assert_int_equal(tw_store_count(fixture->store, "q", false), THREADS * (ROUNDS - (ROUNDS + 2) / 3));
+    assert_int_equal(store_count(fixture->store, "q", false), THREADS * (ROUNDS - (ROUNDS + 2) / 3));
 }
 
 /* Each thread's tasks of one due time stay in its order, whoever led the commits. */
@@ -64,7 +63,7 @@ static void *put_in_order(void *arg)
         char id[32];
         int size = snprintf(id, sizeof id, "%d-%02d", worker->number, i);
         struct tw_store_delayed task = {.queue = "q", .id = {id, (size_t)size}, .due_ms = 7};
-        worker->puts += tw_store_put(worker->store, &task, 0);
+        worker->puts += store_put(worker->store, &task, 0);
     }
     return NULL;
 }
@@ -87,7 +86,7 @@ static void the_tasks_of_a_thread_keep_its_order(void **state)
     }
     for (int i = 0; i < 4; i++)
         eventually_joined(workers[i].thread);
-    assert_int_equal(tw_store_scan(fixture->store, "q", NULL, check_order, next), 4 * ROUNDS);
+    assert_int_equal(store_scan(fixture->store, "q", NULL, check_order, next), 4 * ROUNDS);
 }
 
 /* ---- a neighbour that fails ------------------------------------------------------------------------------ */

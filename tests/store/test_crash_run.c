@@ -106,9 +106,9 @@ static bool change(struct world *world, enum tw_store_verb verb, uint64_t id, ui
         .queue = "q", .id = {&id, sizeof id}, .due_ms = due_ms, .tries = TRIES, .backoff_ms = 1};
     enum tw_cancelled found = TW_GONE;
     tell(world, (struct note){.kind = NOTE_INTENT, .id = id, .verb = verb, .due_ms = due_ms});
-    int result = verb == TW_STORE_PUT ? tw_store_put(world->store, &task, 0)
+    int result = verb == TW_STORE_PUT ? store_put(world->store, &task, 0)
                  : verb == TW_STORE_MOVE
-                     ? tw_store_move_at(world->store, (struct tw_store_name){"q", {&id, sizeof id}}, due_ms, 0)
+                     ? store_move_at(world->store, (struct tw_store_name){"q", {&id, sizeof id}}, due_ms, 0)
                      : tw_store_cancel(world->store, (struct tw_store_name){"q", {&id, sizeof id}}, &found);
     if (result < 0 && result != TW_EGONE && result != TW_EDEAD)
         return false;

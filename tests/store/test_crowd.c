@@ -77,9 +77,9 @@ static int change(struct child *child, enum tw_store_verb verb, uint64_t id, uin
         .queue = "q", .id = {&id, sizeof id}, .due_ms = due_ms, .tries = TRIES, .backoff_ms = 1};
     enum tw_cancelled found = TW_GONE;
     tell(child, (struct note){.kind = NOTE_INTENT, .id = id, .verb = verb, .due_ms = due_ms});
-    int result = verb == TW_STORE_PUT ? tw_store_put(child->store, &task, 0)
+    int result = verb == TW_STORE_PUT ? store_put(child->store, &task, 0)
                  : verb == TW_STORE_MOVE
-                     ? tw_store_move_at(child->store, (struct tw_store_name){"q", {&id, sizeof id}}, due_ms, 0)
+                     ? store_move_at(child->store, (struct tw_store_name){"q", {&id, sizeof id}}, due_ms, 0)
                      : tw_store_cancel(child->store, (struct tw_store_name){"q", {&id, sizeof id}}, &found);
     if (result < 0 && result != TW_EGONE && result != TW_EDEAD) {
         fprintf(stderr, "test_store_crowd: process %u: %s\n", child->who, message(child->store));

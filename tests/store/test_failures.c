@@ -49,12 +49,12 @@ static int put_in_place(struct fixture *fixture)
 
 static int move_one(struct fixture *fixture)
 {
-    return made(tw_store_move_at(fixture->store, tw_store_named("q", "a"), 40, 0));
+    return made(store_move_at(fixture->store, tw_store_named("q", "a"), 40, 0));
 }
 
 static int move_under_condition(struct fixture *fixture)
 {
-    return made(tw_store_move_at(fixture->store, tw_store_named("q", "a"), 40, TW_STORE_GT));
+    return made(store_move_at(fixture->store, tw_store_named("q", "a"), 40, TW_STORE_GT));
 }
 
 static int cancel_one(struct fixture *fixture)
@@ -98,13 +98,13 @@ static int scan_all(struct fixture *fixture)
 {
     struct seen seen = {.text = ""};
     struct tw_store_range range = {.from_ms = 10, .after = 1};
-    int64_t count = tw_store_scan(fixture->store, "q", &range, see, &seen);
+    int64_t count = store_scan(fixture->store, "q", &range, see, &seen);
     return count < 0 ? (int)count : (int)count - 2;
 }
 
 static int count_all(struct fixture *fixture)
 {
-    int64_t count = tw_store_count(fixture->store, "q", false);
+    int64_t count = store_count(fixture->store, "q", false);
     return count < 0 ? (int)count : (int)count - 3;
 }
 
@@ -151,46 +151,46 @@ static void see_queue(void *arg, const char *queue)
 
 static int queues(struct fixture *fixture)
 {
-    int64_t count = tw_store_queues(fixture->store, see_queue, NULL);
+    int64_t count = store_queues(fixture->store, see_queue, NULL);
     return count < 0 ? (int)count : (int)count - 1;
 }
 
 static int pause_queue(struct fixture *fixture)
 {
-    int paused = tw_store_pause(fixture->store, "q", true);
-    return paused < 0 ? paused : made(tw_store_pause(fixture->store, "q", false));
+    int paused = store_pause(fixture->store, "q", true);
+    return paused < 0 ? paused : made(store_pause(fixture->store, "q", false));
 }
 
 static int mark_file(struct fixture *fixture)
 {
-    int marked = tw_store_restored(fixture->store, true);
-    return marked < 0 ? marked : made(tw_store_restored(fixture->store, false));
+    int marked = store_restored(fixture->store, true);
+    return marked < 0 ? marked : made(store_restored(fixture->store, false));
 }
 
 static int replay_one(struct fixture *fixture)
 {
-    return made((int)tw_store_replay(fixture->store, tw_store_named("q", "z"), 50));
+    return made((int)store_replay(fixture->store, tw_store_named("q", "z"), 50));
 }
 
 static int replay_all(struct fixture *fixture)
 {
-    return made((int)tw_store_replay(fixture->store, all_of("q"), 50));
+    return made((int)store_replay(fixture->store, all_of("q"), 50));
 }
 
 static int promote_one(struct fixture *fixture)
 {
-    return made((int)tw_store_promote(fixture->store, tw_store_named("q", "c")));
+    return made((int)store_promote(fixture->store, tw_store_named("q", "c")));
 }
 
 static int promote_all(struct fixture *fixture)
 {
-    int64_t count = tw_store_promote(fixture->store, all_of("q"));
+    int64_t count = store_promote(fixture->store, all_of("q"));
     return count < 0 ? (int)count : (int)count - 3;
 }
 
 static int purge_dead(struct fixture *fixture)
 {
-    return made((int)tw_store_purge(fixture->store, all_of("q"), 1000));
+    return made((int)store_purge(fixture->store, all_of("q"), 1000));
 }
 
 static const struct call calls[] = {
@@ -495,7 +495,7 @@ static void every_durable_call_syncs_before_it_returns(void **state)
         assert_true(faulty_syncs() > 0);
     }
     faulty_syncs();
-    assert_int_equal(tw_store_move_at(fixture->store, tw_store_named("q", "nobody"), 1, 0), TW_EGONE);
+    assert_int_equal(store_move_at(fixture->store, tw_store_named("q", "nobody"), 1, 0), TW_EGONE);
     assert_int_equal(tw_store_flush(fixture->store), 0);
     assert_int_equal(faulty_syncs(), 0); /* nothing has changed */
     sqlite3_close(filler);

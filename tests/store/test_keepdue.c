@@ -31,7 +31,7 @@ static struct tw_store_delayed series_of(const char *payload, uint64_t every_ms,
 
 static void register_task(struct tw_store *store, struct tw_store_delayed task)
 {
-    assert_int_equal(tw_store_put(store, &task, TW_STORE_KEEPDUE), 1);
+    assert_int_equal(store_put(store, &task, TW_STORE_KEEPDUE), 1);
 }
 
 static struct seen get(struct tw_store *store, const char *id)
@@ -56,7 +56,7 @@ static void loaded_tasks_are_called_once_with_their_new_payload(void **state)
     assert_int_equal(tw_store_handle(store, "q", 1, note_call, &calls), 0);
     assert_int_equal(tw_store_start(store, NULL), 0);
     runner_idle(store);
-    assert_int_equal(tw_store_pause(store, "q", true), 1);
+    assert_int_equal(store_pause(store, "q", true), 1);
     register_task(store, task_of("a", due_ms + 3600000, ""));
     other_ask(
         db, "INSERT INTO tw_put(queue, id, due_ms, payload, condition) VALUES ('q', 'c', 1, 'new', 'KEEPDUE')");
@@ -66,7 +66,7 @@ static void loaded_tasks_are_called_once_with_their_new_payload(void **state)
     register_task(store, task_of("a", 5, ""));
     runner_idle(store);
     assert_int_equal(stats_of(store).loaded, 3);
-    assert_int_equal(tw_store_pause(store, "q", false), 1);
+    assert_int_equal(store_pause(store, "q", false), 1);
     runner_idle(store);
     assert_string_equal(wait_for_calls(&calls, 3), "a/1 b/1 c/1");
     assert_string_equal(calls.last_payload, "new");
@@ -74,7 +74,7 @@ static void loaded_tasks_are_called_once_with_their_new_payload(void **state)
     runner_idle(store);
     assert_int_equal(tw_store_stop(store), 0);
     assert_int_equal(calls.count, 3);
-    assert_int_equal(tw_store_count(store, "q", false), 0);
+    assert_int_equal(store_count(store, "q", false), 0);
     sqlite3_close(db);
 }
 
@@ -86,7 +86,7 @@ static void register_at_work(struct tw_store *store, struct calls *calls, enum t
     calls->answer = TW_LATER;
     calls->answers = 1;
     calls->error = "broke";
-    assert_int_equal(tw_store_put(store, &before, 0), 1);
+    assert_int_equal(store_put(store, &before, 0), 1);
     start_with(store, calls);
     wait_for_calls(calls, 1);
     EVENTUALLY(kept_of(calls) == 1);
@@ -123,7 +123,7 @@ static void a_series_at_work_may_get_its_last_call(void **state)
     struct tw_store *store = store_of(state);
     struct calls calls;
     register_at_work(store, &calls, TW_DONE, series_of("old", PERIOD_MS, 0), series_of("new", 2500, 1));
-    assert_int_equal(tw_store_count(store, "q", false), 0);
+    assert_int_equal(store_count(store, "q", false), 0);
     assert_int_equal(tw_store_stop(store), 0);
 }
 
@@ -151,7 +151,7 @@ static void a_failure_of_a_series_at_work_counts_for_its_new_tries(void **state)
     assert_string_equal(calls.text, "x/1 x/2");
     assert_string_equal(calls.last_payload, "new");
     assert_int_equal(get(store, "x").last.due_ms, due_ms + 2500);
-    assert_int_equal(tw_store_count(store, "q", true), 1);
+    assert_int_equal(store_count(store, "q", true), 1);
     assert_int_equal(tw_store_stop(store), 0);
 }
 
@@ -193,7 +193,7 @@ static void a_task_that_runs_once_runs_again(void **state)
     assert_string_equal(calls.last_payload, "newest");
     assert_int_equal(calls.last.due_ms, due_ms + 100);
     assert_int_equal(tw_store_stop(store), 0);
-    assert_int_equal(tw_store_count(store, "q", false), 0);
+    assert_int_equal(store_count(store, "q", false), 0);
 }
 
 /* The process that had both tasks was killed. Its program registers them before the next run begins. */
@@ -205,7 +205,7 @@ static void tasks_of_a_process_that_was_killed(void **state)
     calls_init(&calls);
     uint64_t due_ms = tw_store_now();
     struct tw_store_delayed series = series_of("old", PERIOD_MS, 0), again = series_of("new", PERIOD_MS, 0);
-    assert_int_equal(tw_store_put(store, &series, 0), 1);
+    assert_int_equal(store_put(store, &series, 0), 1);
     assert_int_equal(put(store, "once", due_ms), 1);
     other_ask(db, "UPDATE tw_meta SET run = 7; UPDATE tw_task SET run = 7, attempt = 1, token = 5");
     store_reopen(*state);

@@ -55,7 +55,7 @@ static void pages_among_equal_due_times_lose_nothing(void **state)
     struct tw_store_range range = {.count = 7};
     struct page page = {0};
     put_many(store_of(state), "q", 100, 5, 0);
-    while (tw_store_scan(store_of(state), "q", &range, expect_next, &page) > 0) {
+    while (store_scan(store_of(state), "q", &range, expect_next, &page) > 0) {
         range.from_ms = page.last.place_ms;
         range.after = page.last.revision;
     }
@@ -69,13 +69,13 @@ static void pages_of_dead_tasks_too(void **state)
     sqlite3 *db = other_open(*state);
     put_many(store_of(state), "q", 50, 5, 1);
     other_ask(db, "UPDATE tw_task SET dead_ms = 9");
-    while (tw_store_scan(store_of(state), "q", &range, expect_next, &page) > 0) {
+    while (store_scan(store_of(state), "q", &range, expect_next, &page) > 0) {
         range.from_ms = page.last.dead_ms;
         range.after = page.last.revision;
     }
     assert_int_equal(page.next, 50);
-    assert_int_equal(tw_store_count(store_of(state), "q", true), 50);
-    assert_int_equal(tw_store_count(store_of(state), "q", false), 0);
+    assert_int_equal(store_count(store_of(state), "q", true), 50);
+    assert_int_equal(store_count(store_of(state), "q", false), 0);
     sqlite3_close(db);
 }
 
@@ -94,7 +94,7 @@ static void put_at_hour(struct tw_store *store, const char *id, double hours, st
     more.queue = "q";
     more.id = tw_text(id);
     more.due_ms = (uint64_t)((int64_t)tw_store_now() + (int64_t)(hours * HOUR_MS));
-    assert_int_equal(tw_store_put(store, &more, 0), 1);
+    assert_int_equal(store_put(store, &more, 0), 1);
 }
 
 static void expect_forecast(struct tw_store *store, const char *expected)
@@ -207,7 +207,7 @@ static void a_forecast_ends_where_it_says(void **state)
     assert_int_equal(counts[3], 1);
     struct tw_store_delayed last = {
         .queue = "q", .id = tw_text("last"), .due_ms = TW_STORE_TIME_MAX, .every_ms = HOUR_MS};
-    tw_store_put(store, &last, 0);
+    store_put(store, &last, 0);
     assert_int_equal(tw_store_forecast(store, "q", TW_STORE_TIME_MAX, 1, counts), 0);
     assert_int_equal(counts[0], 3);
     clock_go();
@@ -233,7 +233,7 @@ static void odd_rows_end_no_program(void **state)
                  "x'61', 5, 5, 5)",
                  names[i]);
         other_ask(db, sql);
-        assert_true(tw_store_queues(store, see_queue, seen) <= 0);
+        assert_true(store_queues(store, see_queue, seen) <= 0);
     }
     sqlite3_close(db);
 }
@@ -258,11 +258,11 @@ static void a_forecast_refuses_bad_steps(void **state)
 static void queues_are_named_once(void **state)
 {
     char text[64] = "";
-    assert_int_equal(tw_store_queues(store_of(state), see_queue, text), 0);
+    assert_int_equal(store_queues(store_of(state), see_queue, text), 0);
     put_many(store_of(state), "orders", 10, 1, 1);
     put_many(store_of(state), "mails", 10, 1, 1);
     put_many(store_of(state), "o", 1, 1, 1);
-    assert_int_equal(tw_store_queues(store_of(state), see_queue, text), 3);
+    assert_int_equal(store_queues(store_of(state), see_queue, text), 3);
     assert_string_equal(text, "mails o orders ");
 }
 
@@ -281,23 +281,23 @@ static void loads_are_those_of_each_queue(void **state)
     struct tw_store *store = store_of(state);
     char text[256] = "";
     sqlite3 *db = other_open(*state);
-    assert_int_equal(tw_store_loads(store, NULL, note_load, text), 0);
+    assert_int_equal(store_loads(store, NULL, note_load, text), 0);
     assert_string_equal(text, "");
     put_many(store, "q", 4, 5, 1);
     put(store, "later", TW_STORE_TIME_MAX - 1);
     put_many(store, "r", 1, TW_STORE_TIME_MAX, 1);
-    assert_int_equal(tw_store_pause(store, "p", true), 1);
+    assert_int_equal(store_pause(store, "p", true), 1);
     other_ask(db, "UPDATE tw_meta SET run = 5;"
                   "UPDATE tw_task SET run = 5 WHERE queue = 'q' AND id = CAST('0' AS BLOB);"
                   "UPDATE tw_task SET run = 4 WHERE queue = 'q' AND id = CAST('1' AS BLOB);"
                   "UPDATE tw_task SET dead_ms = 7 WHERE queue = 'q' AND id = CAST('3' AS BLOB)");
-    assert_int_equal(tw_store_loads(store, NULL, note_load, text), 3);
+    assert_int_equal(store_loads(store, NULL, note_load, text), 3);
     assert_string_equal(text, "p 0+0*0!0 next never paused; q 1+2*1!1 next 253402300799998; "
                               "r 1+0*0!0 next 253402300799999; ");
     text[0] = '\0';
-    assert_int_equal(tw_store_loads(store, "none", note_load, text), 1);
+    assert_int_equal(store_loads(store, "none", note_load, text), 1);
     assert_string_equal(text, "none 0+0*0!0 next never; ");
-    assert_int_equal(tw_store_loads(store, "", note_load, text), TW_EINVAL);
+    assert_int_equal(store_loads(store, "", note_load, text), TW_EINVAL);
     sqlite3_close(db);
 }
 
@@ -314,7 +314,7 @@ struct snapshot {
 static void *count_outside(void *arg)
 {
     struct snapshot *snapshot = arg;
-    snapshot->outside = tw_store_count(snapshot->store, "q", false);
+    snapshot->outside = store_count(snapshot->store, "q", false);
     return NULL;
 }
 
@@ -322,12 +322,12 @@ static void look_twice(void *arg)
 {
     struct snapshot *snapshot = arg;
     struct tw_store_range none = {.states = 64};
-    snapshot->before = tw_store_count(snapshot->store, "q", false);
+    snapshot->before = store_count(snapshot->store, "q", false);
     other_ask(snapshot->db, "DELETE FROM tw_task WHERE id = CAST('0' AS BLOB)");
     assert_int_equal(pthread_create(&snapshot->other, NULL, count_outside, snapshot), 0);
-    snapshot->wrong = tw_store_scan(snapshot->store, "q", &none, NULL, NULL);
-    snapshot->after = tw_store_count(snapshot->store, "q", false);
-    assert_int_equal(tw_store_loads(snapshot->store, NULL, note_load, snapshot->text), 1);
+    snapshot->wrong = store_scan(snapshot->store, "q", &none, NULL, NULL);
+    snapshot->after = store_count(snapshot->store, "q", false);
+    assert_int_equal(store_loads(snapshot->store, NULL, note_load, snapshot->text), 1);
     assert_int_equal(tw_store_next(snapshot->store, "q", &snapshot->next_ms), 0);
 }
 
@@ -345,7 +345,7 @@ static void a_snapshot_is_one_moment(void **state)
     assert_string_equal(snapshot.text, "q 0+4*0!0 next never; ");
     assert_int_equal(snapshot.next_ms, 5);
     assert_int_equal(snapshot.outside, 3);
-    assert_int_equal(tw_store_count(snapshot.store, "q", false), 3);
+    assert_int_equal(store_count(snapshot.store, "q", false), 3);
     sqlite3_close(snapshot.db);
 }
 
@@ -358,11 +358,11 @@ static void see_nothing(void *arg, const struct tw_store_task *task)
 static void run_out_of_memory(void *arg)
 {
     struct snapshot *snapshot = arg;
-    snapshot->before = tw_store_count(snapshot->store, "q", false);
+    snapshot->before = store_count(snapshot->store, "q", false);
     sqlite3_hard_heap_limit64(sqlite3_memory_used() + (1 << 16));
-    snapshot->wrong = tw_store_scan(snapshot->store, "q", NULL, see_nothing, NULL);
+    snapshot->wrong = store_scan(snapshot->store, "q", NULL, see_nothing, NULL);
     sqlite3_hard_heap_limit64(0);
-    snapshot->after = tw_store_count(snapshot->store, "q", false);
+    snapshot->after = store_count(snapshot->store, "q", false);
 }
 
 /* SQLite ends the transaction when a look lacks memory, and a look after it would see another moment. */
@@ -376,7 +376,7 @@ static void a_snapshot_that_has_ended_shows_nothing_more(void **state)
     assert_int_equal(snapshot.before, 3);
     assert_int_equal(snapshot.wrong, TW_ENOMEM);
     assert_int_equal(snapshot.after, TW_ENOMEM);
-    assert_int_equal(tw_store_count(snapshot.store, "q", false), 3);
+    assert_int_equal(store_count(snapshot.store, "q", false), 3);
     sqlite3_close(snapshot.db);
 }
 
@@ -385,19 +385,19 @@ static void all_queues_are_counted_at_once(void **state)
     struct tw_store *store = store_of(state);
     uint64_t next_ms = 1;
     sqlite3 *db = other_open(*state);
-    assert_int_equal(tw_store_count(store, NULL, false), 0);
+    assert_int_equal(store_count(store, NULL, false), 0);
     assert_int_equal(tw_store_next(store, NULL, &next_ms), 0);
     assert_true(next_ms == TW_NEVER);
     put_many(store, "orders", 10, 7, 1);
     put_many(store, "mails", 10, 9, 1);
     put_many(store, "prints", 1, 8, 1);
-    assert_int_equal(tw_store_count(store, NULL, false), 21);
-    assert_int_equal(tw_store_count(store, NULL, true), 0);
+    assert_int_equal(store_count(store, NULL, false), 21);
+    assert_int_equal(store_count(store, NULL, true), 0);
     assert_int_equal(tw_store_next(store, NULL, &next_ms), 0);
     assert_int_equal(next_ms, 7);
     other_ask(db, "UPDATE tw_task SET dead_ms = 5 WHERE queue = 'orders'");
-    assert_int_equal(tw_store_count(store, NULL, false), 11);
-    assert_int_equal(tw_store_count(store, NULL, true), 10);
+    assert_int_equal(store_count(store, NULL, false), 11);
+    assert_int_equal(store_count(store, NULL, true), 10);
     assert_int_equal(tw_store_next(store, NULL, &next_ms), 0);
     assert_int_equal(next_ms, 8);
     sqlite3_close(db);
@@ -562,7 +562,7 @@ static void late_series_are_called_once(struct tw_store *store, enum tw_answer f
     clock_stop(0);
     uint64_t begin_ms = tw_store_now() - TASKS * STEP;
     put_many(store, "q", TASKS, begin_ms, STEP);
-    assert_int_equal(tw_store_pause(store, "q", true), 1);
+    assert_int_equal(store_pause(store, "q", true), 1);
     assert_int_equal(tw_store_handle(store, NULL, 0, note_series, &series), 0);
     assert_int_equal(tw_store_start(store, &(struct tw_store_run){.workers = 1, .max_loaded = 1000}), 0);
     runner_idle(store);
@@ -574,10 +574,10 @@ static void late_series_are_called_once(struct tw_store *store, enum tw_answer f
                                         .every_ms = STEP * (1000 + 100 * (uint64_t)i),
                                         .times = 2,
                                         .missed = TW_MISSED_BURST};
-        assert_int_equal(tw_store_put(store, &task, 0), 1);
+        assert_int_equal(store_put(store, &task, 0), 1);
     }
     runner_idle(store);
-    assert_int_equal(tw_store_pause(store, "q", false), 1);
+    assert_int_equal(store_pause(store, "q", false), 1);
     EVENTUALLY_TOLD(passed(atomic_load(&series.calls) >= calls), "%d calls came, expected %d",
                     atomic_load(&series.calls), calls);
     wait_for_answers(store, TASKS + 2 * SERIES);
@@ -668,7 +668,7 @@ static void a_forgotten_queue_stays_paused(void **state)
 {
     struct tw_store *store = store_of(state);
     struct sequence sequence = {0};
-    assert_int_equal(tw_store_pause(store, "q", true), 1);
+    assert_int_equal(store_pause(store, "q", true), 1);
     start_one_worker(store, &sequence);
     assert_int_equal(known_queues(store), 0);
     put(store, "x", 5);
@@ -678,7 +678,7 @@ static void a_forgotten_queue_stays_paused(void **state)
     assert_string_equal(scan(store, NULL), "x@5");
     assert_int_equal(cancel(store, "x"), TW_CANCELLED);
     atomic_store(&sequence.due_ms, 0);
-    assert_int_equal(tw_store_pause(store, "q", false), 1);
+    assert_int_equal(store_pause(store, "q", false), 1);
     put(store, "y", 5);
     wait_for_sequence(&sequence, 2);
     wait_for_answers(store, 2);

@@ -203,7 +203,7 @@ static void replay_some(struct world *world)
     n = all ? ledger_sort(&world->ledger, task / LEDGER_IDS, true, tasks)
             : entry->exists && entry->dead_ms != 0;
     world->doing = all ? "a replay of a queue" : "a replay";
-    int64_t replayed = tw_store_replay(
+    int64_t replayed = store_replay(
         world->fixture->store, (struct tw_store_name){ledger_queue(task), {all ? NULL : id, size}}, due_ms);
     expect(world, replayed == n, "another number of tasks");
     for (unsigned i = 0; i < n; i++)
@@ -224,8 +224,8 @@ static void promote_some(struct world *world)
     for (unsigned i = 0; i < n; i++)
         promoted += ledger_promote(&world->ledger, tasks[i]);
     expect(world,
-           tw_store_promote(world->fixture->store,
-                            (struct tw_store_name){ledger_queue(task), {all ? NULL : id, size}}) == promoted,
+           store_promote(world->fixture->store,
+                         (struct tw_store_name){ledger_queue(task), {all ? NULL : id, size}}) == promoted,
            "another number of tasks");
 }
 
@@ -245,9 +245,9 @@ static void purge_some(struct world *world)
         purged += !entry->exists;
     }
     expect(world,
-           tw_store_purge(world->fixture->store,
-                          (struct tw_store_name){ledger_queue(task), {all ? NULL : id, size}},
-                          before_ms) == purged,
+           store_purge(world->fixture->store,
+                       (struct tw_store_name){ledger_queue(task), {all ? NULL : id, size}},
+                       before_ms) == purged,
            "another number of tasks");
 }
 
@@ -257,7 +257,7 @@ static void pause_one(struct world *world)
     unsigned queue = (unsigned)draw(world, LEDGER_QUEUES);
     bool paused = draw(world, 2) == 0, *now = &world->paused[queue];
     world->doing = "a pause";
-    int changed = tw_store_pause(world->fixture->store, ledger_queue(queue * LEDGER_IDS), paused);
+    int changed = store_pause(world->fixture->store, ledger_queue(queue * LEDGER_IDS), paused);
     expect(world, changed == (*now != paused), "it tells wrongly whether that was a change");
     *now = paused;
 }

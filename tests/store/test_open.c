@@ -173,7 +173,7 @@ static void an_open_file_of_another_format_is_refused(void **state)
     put(fixture->store, "a", 1);
     for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
         other_ask(db, formats[i].sql);
-        assert_int_equal(tw_store_count(fixture->store, "q", false), TW_EFORMAT);
+        assert_int_equal(store_count(fixture->store, "q", false), TW_EFORMAT);
         assert_string_equal(message(fixture->store), formats[i].text);
         assert_int_equal(put(fixture->store, "b", 1), TW_EFORMAT);
         assert_string_equal(message(fixture->store), formats[i].text);
@@ -374,7 +374,7 @@ static void an_option_out_of_its_range_is_named(void **state)
     assert_string_equal(text, "max_payload is '999000001': expected 0 to 999000000");
     assert_int_equal(reopen(fixture, &(struct tw_store_options){.max_payload = 3}), 0);
     struct tw_store_delayed task = {.queue = "q", .id = tw_text("a"), .payload = tw_text("abcd")};
-    assert_int_equal(tw_store_put(fixture->store, &task, 0), TW_EINVAL);
+    assert_int_equal(store_put(fixture->store, &task, 0), TW_EINVAL);
     assert_string_equal(message(fixture->store), "payload.size is '4': expected 0 to 3");
 }
 
@@ -418,7 +418,7 @@ static void processes_may_make_a_file_together(void **state)
         for (int i = 0; i < 4; i++)
             assert_int_equal(eventually_exited(children[i]), 0);
         assert_int_equal(reopen(fixture, NULL), 0);
-        assert_int_equal(tw_store_count(fixture->store, "q", false), 4);
+        assert_int_equal(store_count(fixture->store, "q", false), 4);
     }
 }
 

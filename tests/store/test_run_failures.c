@@ -318,7 +318,7 @@ static bool run_with_fault(struct fixture *fixture, void (*fault)(long n, bool o
     assert_string_equal(scan(fixture->store, &(struct tw_store_range){.to_ms = now_ms}), "");
     assert_int_equal(tw_store_next(fixture->store, "q", &next_ms), 0);
     assert_int_equal(next_ms, now_ms + 3600000);
-    assert_int_equal(tw_store_count(fixture->store, "r", false), 0);
+    assert_int_equal(store_count(fixture->store, "r", false), 0);
     assert_int_equal(cancel(fixture->store, "c"), TW_CANCELLED);
     return happened;
 }
@@ -394,7 +394,7 @@ static void an_answer_that_cannot_be_written_ends_the_stop_with_an_error(void **
     assert_int_equal(tw_store_start(fixture->store, &options), 0);
     assert_string_equal(wait_for_calls(&calls, 2), "x/1 x/2");
     assert_int_equal(tw_store_stop(fixture->store), 0);
-    assert_int_equal(tw_store_count(fixture->store, "q", false), 0);
+    assert_int_equal(store_count(fixture->store, "q", false), 0);
 }
 
 /* Answers that come while the disk is full wait together with the first. */
@@ -426,7 +426,7 @@ static void answers_wait_for_the_disk(void **state)
     tw_store_stats(fixture->store, &stats, sizeof stats);
     assert_true(stats.errors >= 6);
     assert_int_equal(tw_store_stop(fixture->store), 0);
-    assert_int_equal(tw_store_count(fixture->store, "q", false), 0);
+    assert_int_equal(store_count(fixture->store, "q", false), 0);
 }
 
 static void answers_are_written_though_nothing_can_be_looked_at(void **state)
@@ -817,7 +817,7 @@ static void a_window_without_memory_is_made_up_for(void **state)
     wait_for_answers(fixture->store, 602);
     assert_int_equal(tw_store_stop(fixture->store), 0);
     assert_int_equal(calls.count, 602);
-    assert_int_equal(tw_store_count(fixture->store, "q", false), 0);
+    assert_int_equal(store_count(fixture->store, "q", false), 0);
     sqlite3_close(db);
 }
 
@@ -889,7 +889,7 @@ static void an_answer_survives(struct fixture *fixture, const struct tw_store_de
     struct calls calls;
     calls_init(&calls);
     calls.answer = answer;
-    assert_int_equal(tw_store_put(fixture->store, task, 0), 1);
+    assert_int_equal(store_put(fixture->store, task, 0), 1);
     assert_int_equal(tw_store_handle(fixture->store, "q", 0, note_call, &calls), 0);
     assert_int_equal(tw_store_start(fixture->store, &options), 0);
     wait_for_errors(&errors, 1);
@@ -990,7 +990,7 @@ static void a_task_stands_behind_an_attempt_at_the_next_try(void **state)
     assert_string_equal(hurry_for_calls(&calls, 2), "x/1 x/1");
     hurry_for_answers(store, 2);
     assert_int_equal(tw_store_stop(store), 0);
-    assert_int_equal(tw_store_count(store, "q", false), 0);
+    assert_int_equal(store_count(store, "q", false), 0);
 }
 
 static void a_period_is_passed_over_at_the_next_try(void **state)
@@ -1002,7 +1002,7 @@ static void a_period_is_passed_over_at_the_next_try(void **state)
         .queue = "q", .id = tw_text("x"), .due_ms = 5, .every_ms = HOUR_MS, .missed = TW_MISSED_SKIP};
     calls_init(&calls);
     clock_stop(2 * HOUR_MS);
-    assert_int_equal(tw_store_put(store, &series, 0), 1);
+    assert_int_equal(store_put(store, &series, 0), 1);
     refuse_once(*state, TW__STORE_ANEW, note_call, &calls);
     assert_int_equal(calls.count, 0);
     assert_int_equal(tw_store_next(store, "q", &next_ms), 0);

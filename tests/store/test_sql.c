@@ -29,7 +29,7 @@ static void a_change_commits_with_the_row_of_the_caller(void **state)
     char text[TW_STORE_MESSAGE];
     other_ask(db, "CREATE TABLE orders(id); BEGIN; INSERT INTO orders VALUES (42)");
     assert_int_equal(tw_store_apply_in(db, NULL, &put, 1, text, sizeof text), 0);
-    assert_int_equal(put.result, 1);
+    assert_int_equal(outcome_of(&put), 1);
     assert_string_equal(scan(store_of(state), NULL), ""); /* not committed yet */
     other_ask(db, "COMMIT");
     assert_string_equal(scan(store_of(state), NULL), "order:42@10");
@@ -44,7 +44,7 @@ static void a_rollback_takes_the_change_back(void **state)
     put(store_of(state), "a", 5);
     other_ask(db, "BEGIN");
     assert_int_equal(tw_store_apply_in(db, "main", changes, 3, NULL, 0), 0);
-    assert_int_equal(changes[2].result, TW_CANCELLED);
+    assert_int_equal(outcome_of(&changes[2]), TW_CANCELLED);
     other_ask(db, "ROLLBACK");
     assert_string_equal(scan(store_of(state), NULL), "a@5");
     assert_int_equal(tw_store_apply_in(db, NULL, changes, 1, NULL, 0), 0); /* in no transaction: its own */
@@ -114,7 +114,7 @@ static void many_puts_keep_to_the_variables_of_the_connection(void **state)
     }
     sqlite3_limit(db, SQLITE_LIMIT_VARIABLE_NUMBER, 100);
     assert_int_equal(tw_store_apply_in(db, NULL, changes, MANY, text, sizeof text), 0);
-    assert_int_equal(tw_store_count(store_of(state), "q", false), MANY);
+    assert_int_equal(store_count(store_of(state), "q", false), MANY);
     sqlite3_close(db);
 }
 
@@ -423,7 +423,7 @@ static void keepdue_in_sql_is_as_in_c(void **state)
         snprintf(sql, sizeof sql, "UPDATE tw_task SET %s", states[i / 4]);
         other_ask(db, sql);
         clock_stop(60);
-        assert_int_equal(tw_store_put(store, &task, TW_STORE_KEEPDUE), 1);
+        assert_int_equal(store_put(store, &task, TW_STORE_KEEPDUE), 1);
         snprintf(sql, sizeof sql,
                  "INSERT INTO tw_put(queue, id, due_ms, payload, every_ms, times, missed, tries, backoff_ms,"
                  " factor, backoff_max_ms, jitter, max_late_ms, condition)"
@@ -872,28 +872,28 @@ static void a_queue_that_is_not_utf8_is_read_and_emptied_all_the_same(void **sta
     char queue[32] = "";
     uint64_t next_ms, counts[1];
     sqlite3 *db = other_open(*state);
-    assert_int_equal(tw_store_put(store, &task, 0), TW_EINVAL);
-    assert_int_equal(tw_store_pause(store, "a\xff", true), TW_EINVAL);
+    assert_int_equal(store_put(store, &task, 0), TW_EINVAL);
+    assert_int_equal(store_pause(store, "a\xff", true), TW_EINVAL);
     assert_string_equal(message(store), "queue is 'a\\xff': expected UTF-8");
     other_ask(db, "INSERT INTO tw_put(queue, id, due_ms) VALUES (CAST(x'61ff' AS TEXT), 'a', 1),"
                   " (CAST(x'61ff' AS TEXT), 'b', 2); INSERT INTO tw_queue VALUES (CAST(x'61ff' AS TEXT), 1)");
-    assert_int_equal(tw_store_queues(store, note_queue, queue), 1);
+    assert_int_equal(store_queues(store, note_queue, queue), 1);
     assert_string_equal(queue, "a\xff");
-    assert_int_equal(tw_store_scan(store, queue, NULL, see, &seen), 2);
+    assert_int_equal(store_scan(store, queue, NULL, see, &seen), 2);
     assert_string_equal(seen.text, "a@1 b@2");
     assert_int_equal(tw_store_get(store, tw_store_named(queue, "a"), see, &seen), 0);
-    assert_int_equal(tw_store_count(store, queue, false), 2);
+    assert_int_equal(store_count(store, queue, false), 2);
     assert_int_equal(tw_store_next(store, queue, &next_ms), 0);
     assert_int_equal(tw_store_forecast(store, queue, 1000, 1, counts), 0);
-    assert_int_equal(tw_store_is_paused(store, queue), 1);
-    assert_int_equal(tw_store_pause(store, queue, false), 1);
-    assert_int_equal(tw_store_move_at(store, tw_store_named(queue, "a"), 3, 0), 1);
+    assert_int_equal(store_is_paused(store, queue), 1);
+    assert_int_equal(store_pause(store, queue, false), 1);
+    assert_int_equal(store_move_at(store, tw_store_named(queue, "a"), 3, 0), 1);
     assert_int_equal(tw_store_cancel(store, tw_store_named(queue, "b"), NULL), 0);
     other_ask(db, "UPDATE tw_task SET dead_ms = 1");
-    assert_int_equal(tw_store_replay(store, all_of(queue), 7), 1);
+    assert_int_equal(store_replay(store, all_of(queue), 7), 1);
     assert_int_equal(tw_store_cancel(store, tw_store_named(queue, "a"), NULL), 0);
-    assert_int_equal(tw_store_purge(store, all_of(queue), 1), 0);
-    assert_int_equal(tw_store_queues(store, note_queue, queue), 0);
+    assert_int_equal(store_purge(store, all_of(queue), 1), 0);
+    assert_int_equal(store_queues(store, note_queue, queue), 0);
     sqlite3_close(db);
 }
 

@@ -16,10 +16,10 @@ static int call_one(struct tw_store *store, const struct tw_store_change *change
     const struct tw_store_delayed *task = &change->task;
     enum tw_cancelled found = TW_GONE;
     if (change->verb == TW_STORE_PUT)
-        return tw_store_put(store, task, change->conditions);
+        return store_put(store, task, change->conditions);
     if (change->verb == TW_STORE_MOVE)
-        return tw_store_move_at(store, (struct tw_store_name){task->queue, task->id}, task->due_ms,
-                                change->conditions);
+        return store_move_at(store, (struct tw_store_name){task->queue, task->id}, task->due_ms,
+                             change->conditions);
     int error = tw_store_cancel(store, (struct tw_store_name){task->queue, task->id}, &found);
     return error == 0 ? (int)found : error;
 }
@@ -151,7 +151,7 @@ static unsigned go_in_transaction(enum way way, sqlite3 *db, struct tw_store_cha
     else if (tw_store_apply_in(db, NULL, changes, n, NULL, 0) == 0)
         made = n;
     for (unsigned i = 0; i < made && way == WAY_APPLY_IN; i++)
-        results[i] = changes[i].result;
+        results[i] = outcome_of(&changes[i]);
     if (made == n && !back && do_sql(db, "COMMIT"))
         return n;
     if (!sqlite3_get_autocommit(db))
@@ -175,7 +175,7 @@ unsigned way_go(enum way way, struct tw_store *store, sqlite3 *db, const struct 
         if (tw_store_apply(store, calls, n) != 0)
             return 0;
         for (unsigned i = 0; i < n; i++)
-            results[i] = calls[i].result;
+            results[i] = outcome_of(&calls[i]);
         return n;
     default:
         return go_in_transaction(way, db, calls, n, results, back);
