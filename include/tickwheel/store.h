@@ -250,7 +250,7 @@ enum {
  * Cost: a commit, shared with other threads; O(log tasks) in the file. */
 int tw_store_put(struct tw_store *store, const struct tw_store_delayed *put, unsigned conditions, bool *made);
 
-/* Gives a task a new due time.
+/* Gives a task a new due time: the point `due_ms`, or `delay_ms` from now.
  * Requires: `conditions` is 0, TW_STORE_GT or TW_STORE_LT.
  * Returns: 0 or an error. If `made` is not NULL, *made receives whether the task was moved: false, if the
  * condition kept it where it was.
@@ -258,6 +258,8 @@ int tw_store_put(struct tw_store *store, const struct tw_store_delayed *put, uns
  *   - TW_EINVAL: an argument is out of its range.
  * Cost: as tw_store_put(). */
 int tw_store_move_at(struct tw_store *store, struct tw_store_name name, uint64_t due_ms, unsigned conditions,
+                     bool *made);
+int tw_store_move_in(struct tw_store *store, struct tw_store_name name, uint64_t delay_ms, unsigned conditions,
                      bool *made);
 
 /* Cancels a task. If `found` is not NULL and the call returns 0, *found receives one of the three values

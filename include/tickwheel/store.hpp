@@ -32,7 +32,7 @@
  *               its error. An exception that leaves another callable ends the program.
  *
  * In short:
- *   - put(), move(), move_at(), cancel(), apply(): tw_store_put() and so on; apply_in(): tw_store_apply_in()
+ *   - put(), move_in(), move_at(), cancel(), apply(): tw_store_put() and so on; apply_in(): tw_store_apply_in()
  *   - get(), scan(), count(), next(), forecast(), queues(): tw_store_get() and so on
  *   - handle(), handle_others(), start(), stop(), stats(), pause(), is_paused(): tw_store_handle() and so on
  *   - restored(), is_restored(): tw_store_restored() and so on
@@ -260,8 +260,8 @@ class changes
         return *this;
     }
     template <class Rep, class Period>
-    changes &move(std::string queue, std::string id, std::chrono::duration<Rep, Period> delay,
-                  unsigned conditions = 0)
+    changes &move_in(std::string queue, std::string id, std::chrono::duration<Rep, Period> delay,
+                     unsigned conditions = 0)
     {
         all_.push_back({TW_STORE_MOVE, delayed(std::move(queue), std::move(id)).in(delay), conditions});
         return *this;
@@ -758,8 +758,8 @@ class store
         return move_to(queue, id, detail::ms_up(due), conditions);
     }
     template <class Rep, class Period>
-    changed move(const std::string &queue, std::string_view id, std::chrono::duration<Rep, Period> delay,
-                 unsigned conditions = 0)
+    changed move_in(const std::string &queue, std::string_view id, std::chrono::duration<Rep, Period> delay,
+                    unsigned conditions = 0)
     {
         return move_to(queue, id, detail::sum(tw_store_now(), detail::ms_up(delay)), conditions);
     }

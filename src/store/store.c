@@ -7,6 +7,7 @@
 
 #include <base/assert.h>
 #include <base/grow.h>
+#include <base/saturate.h>
 #include <task/limits.h>
 
 #include "change.h"
@@ -177,6 +178,12 @@ int tw_store_move_at(struct tw_store *store, struct tw_store_name name, uint64_t
     struct tw_store_delayed task = {.queue = name.queue, .id = name.id, .due_ms = due_ms};
     return apply_one(
         store, &(struct tw_store_change){.verb = TW_STORE_MOVE, .task = task, .conditions = conditions}, made);
+}
+
+int tw_store_move_in(struct tw_store *store, struct tw_store_name name, uint64_t delay_ms, unsigned conditions,
+                     bool *made)
+{
+    return tw_store_move_at(store, name, tw__add_saturating(tw_store_now(), delay_ms), conditions, made);
 }
 
 int tw_store_cancel(struct tw_store *store, struct tw_store_name name, enum tw_cancelled *found)

@@ -180,7 +180,7 @@ TEST_CASE("times are rounded up, and a delay counts from the call")
     tasks.put(delayed("q", "b").at(system_clock::time_point(-5s)));
     CHECK(list(tasks) == "a@1001 b@0");
     const store_time before = store::now();
-    CHECK(tasks.move("q", "a", 1min).made());
+    CHECK(tasks.move_in("q", "a", 1min).made());
     tasks.put(delayed("r", "c").in(1min));
     for (const char *queue : {"q", "r"})
         tasks.scan(queue, scan_range().from(before + 1s), [&](const stored &task) {
@@ -221,7 +221,7 @@ TEST_CASE("many changes are one commit")
     all.put(delayed("q", "a").at(at(1)).payload("x"))
         .put(delayed("q", "b").at(at(2)))
         .move_at("q", "b", at(3))
-        .move("q", "none", 1s)
+        .move_in("q", "none", 1s)
         .cancel("q", "a");
     CHECK(tasks.apply(all).ok());
     CHECK(all.size() == 5);

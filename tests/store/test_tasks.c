@@ -502,6 +502,24 @@ static void refused(struct tw_store *store, struct tw_store_delayed task, const 
     assert_string_equal(scan(store, NULL), "");
 }
 
+static void a_delay_counts_from_now(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct tw_store_name name = tw_store_named("q", "a");
+    struct seen seen = {.text = ""};
+    uint64_t before_ms = tw_store_now();
+    bool made = false;
+    put(store, "a", 5);
+    assert_int_equal(tw_store_move_in(store, name, 1000, 0, &made), 0);
+    assert_true(made);
+    assert_int_equal(tw_store_get(store, name, see, &seen), 0);
+    assert_in_range(seen.last.due_ms, before_ms + 1000, tw_store_now() + 1000);
+    assert_int_equal(tw_store_move_in(store, name, 500, TW_STORE_GT, &made), 0);
+    assert_false(made);
+    assert_int_equal(tw_store_move_in(store, name, UINT64_MAX, 0, &made), TW_EINVAL);
+    assert_int_equal(tw_store_move_in(store, tw_store_named("q", "none"), 0, 0, &made), TW_EGONE);
+}
+
 static void an_outcome_may_be_left_out(void **state)
 {
     struct tw_store *store = store_of(state);
@@ -718,6 +736,7 @@ int main(void)
         TEST(a_batch_with_one_bad_change_changes_nothing),
         TEST(bad_verbs_and_conditions_are_refused),
         TEST(a_result_that_is_an_error_has_its_message),
+        TEST(a_delay_counts_from_now),
         TEST(an_outcome_may_be_left_out),
         TEST(an_error_leaves_the_outcome_as_it_was),
         TEST(bad_arguments_are_named_with_their_range),
