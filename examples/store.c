@@ -66,7 +66,7 @@ static void change(struct shop *shop, const char *text, struct tw_store_change c
     change.task.queue = "unpaid";
     sql(shop, "BEGIN IMMEDIATE");
     sql(shop, text);
-    if (tw_store_apply_in(shop->db, NULL, &change, 1, message, sizeof message) != 0)
+    if (tw_store_apply_on(shop->db, NULL, &change, 1, message, sizeof message) != 0)
         fail(message);
     sql(shop, "COMMIT");
 }

@@ -315,10 +315,10 @@ int tw_store_apply(struct tw_store *store, struct tw_store_change *changes, size
  *   - TW_EREPLACED: the file of the connection was removed or replaced. Close the connection and open it again.
  * Example: the order and its timeout are there both, or none of them.
  *     sqlite3_exec(db, "BEGIN; INSERT INTO orders VALUES (42, 'new')", NULL, NULL, NULL);
- *     tw_store_apply_in(db, NULL, &change, 1, NULL, 0);
+ *     tw_store_apply_on(db, NULL, &change, 1, NULL, 0);
  *     sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
  */
-int tw_store_apply_in(struct sqlite3 *db, const char *schema, struct tw_store_change *changes, size_t n,
+int tw_store_apply_on(struct sqlite3 *db, const char *schema, struct tw_store_change *changes, size_t n,
                       char *message, size_t size);
 
 /* ---- looking ------------------------------------------------------------------------------------------- */

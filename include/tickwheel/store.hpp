@@ -32,7 +32,7 @@
  *               its error. An exception that leaves another callable ends the program.
  *
  * In short:
- *   - put(), move_in(), move_at(), cancel(), apply(): tw_store_put() and so on; apply_in(): tw_store_apply_in()
+ *   - put(), move_in(), move_at(), cancel(), apply(): tw_store_put() and so on; apply_on(): tw_store_apply_on()
  *   - get(), scan(), count(), next(), forecast(), queues(): tw_store_get() and so on
  *   - handle(), handle_others(), start(), stop(), stats(), pause(), is_paused(): tw_store_handle() and so on
  *   - restored(), is_restored(): tw_store_restored() and so on
@@ -292,7 +292,7 @@ class changes
 
   private:
     friend class store;
-    friend status apply_in(sqlite3 *db, changes &all, std::string *why, const char *schema);
+    friend status apply_on(sqlite3 *db, changes &all, std::string *why, const char *schema);
 
     struct one {
         tw_store_verb verb;
@@ -327,13 +327,13 @@ class changes
     std::vector<one> all_;
 };
 
-/* As tw_store_apply_in(): makes the changes on the caller's own connection, in its transaction. If it fails and
+/* As tw_store_apply_on(): makes the changes on the caller's own connection, in its transaction. If it fails and
  * `why` is not null, *why receives the reason. `schema` null: "main". */
-inline status apply_in(sqlite3 *db, changes &all, std::string *why = nullptr, const char *schema = nullptr)
+inline status apply_on(sqlite3 *db, changes &all, std::string *why = nullptr, const char *schema = nullptr)
 {
     char message[TW_STORE_MESSAGE] = "";
     const status done = all.pass([&](tw_store_change *raw, std::size_t n) {
-        return tw_store_apply_in(db, schema, raw, n, message, sizeof message);
+        return tw_store_apply_on(db, schema, raw, n, message, sizeof message);
     });
     if (why != nullptr)
         *why = message;

@@ -258,7 +258,7 @@ static int release_savepoint(struct tw__store_db *db)
 }
 
 /* The statements that take the changes back are prepared first: memory may end in between. */
-static int apply_in(struct tw__store_db *db, struct tw_store_change *changes, size_t n)
+static int apply_on(struct tw__store_db *db, struct tw_store_change *changes, size_t n)
 {
     int error = 0;
     if (tw__store_db_statement(db, TW__STORE_ROLLBACK_TO, &error) == NULL ||
@@ -273,7 +273,7 @@ static int apply_in(struct tw__store_db *db, struct tw_store_change *changes, si
     return error == 0 ? 0 : take_back(db, error);
 }
 
-int tw_store_apply_in(struct sqlite3 *handle, const char *schema, struct tw_store_change *changes, size_t n,
+int tw_store_apply_on(struct sqlite3 *handle, const char *schema, struct tw_store_change *changes, size_t n,
                       char *message, size_t size)
 {
     struct tw__store_db db = {
@@ -285,7 +285,7 @@ int tw_store_apply_in(struct sqlite3 *handle, const char *schema, struct tw_stor
         message[0] = '\0';
     int error = check_all(&db, changes, n, TW__TASK_PAYLOAD_MAX);
     if (error == 0 && n > 0)
-        error = apply_in(&db, changes, n);
+        error = apply_on(&db, changes, n);
     tw__store_db_fini(&db);
     sqlite3_set_last_insert_rowid(handle, rowid); /* the caller's own row */
     return error;

@@ -245,12 +245,12 @@ TEST_CASE("changes in the transaction of the program")
     changes all, bad;
     std::string why = "not empty";
     sqlite3_exec(db, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr);
-    CHECK(apply_in(db, all.put(delayed("q", "a").at(at(1))), &why).ok());
+    CHECK(apply_on(db, all.put(delayed("q", "a").at(at(1))), &why).ok());
     CHECK(why.empty());
     CHECK(list(tasks).empty());
-    CHECK(apply_in(db, bad.put(delayed("", "a")), &why) == TW_EINVAL);
+    CHECK(apply_on(db, bad.put(delayed("", "a")), &why) == TW_EINVAL);
     CHECK(why.find("queue has 0 bytes") != std::string::npos);
-    CHECK(apply_in(db, all, nullptr, "elsewhere") == TW_EFORMAT);
+    CHECK(apply_on(db, all, nullptr, "elsewhere") == TW_EFORMAT);
     sqlite3_exec(db, "COMMIT", nullptr, nullptr, nullptr);
     CHECK(list(tasks) == "a@1");
     sqlite3_close(db);

@@ -183,7 +183,7 @@ static void change(struct tw_store *store)
     check(store, tw_store_flush(store));
     if (sqlite3_open(fixture->path, &db) == SQLITE_OK) {
         char text[TW_STORE_MESSAGE];
-        int error = tw_store_apply_in(db, NULL, changes, 3, text, sizeof text);
+        int error = tw_store_apply_on(db, NULL, changes, 3, text, sizeof text);
         require(error == 0 || text[0] != '\0', "an error without a message");
         sqlite3_exec(db,
                      "INSERT INTO tw_put(queue, id, due_ms) VALUES ('q', 'sql', 5);"

@@ -69,10 +69,10 @@ static int64_t call_cancel_of_a_leased_task(const struct writer *writer)
     return cancel(writer->store, "leased") == TW_RUNNING;
 }
 
-static int64_t call_apply_in(const struct writer *writer)
+static int64_t call_apply_on(const struct writer *writer)
 {
     struct tw_store_change change = {.verb = TW_STORE_CANCEL, .task = {.queue = "q", .id = tw_text("dead")}};
-    return tw_store_apply_in(writer->db, NULL, &change, 1, NULL, 0) == 0 && outcome_of(&change) == TW_CANCELLED;
+    return tw_store_apply_on(writer->db, NULL, &change, 1, NULL, 0) == 0 && outcome_of(&change) == TW_CANCELLED;
 }
 
 static int64_t call_pause(const struct writer *writer)
@@ -130,7 +130,7 @@ static void each_view_and_each_call_raises_changes(void **state)
         {"move", call_move},
         {"cancel", call_cancel},
         {"cancel of a leased task", call_cancel_of_a_leased_task},
-        {"apply_in", call_apply_in},
+        {"apply_on", call_apply_on},
         {"pause", call_pause},
         {"resume", call_resume},
         {"mark", call_mark},

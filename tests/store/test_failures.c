@@ -79,13 +79,13 @@ static int apply_many(struct fixture *fixture)
 
 static sqlite3 *own;
 
-static int apply_in(struct fixture *fixture)
+static int apply_on(struct fixture *fixture)
 {
     struct tw_store_change change = {.verb = TW_STORE_PUT,
                                      .task = {.queue = "q", .id = tw_text("d"), .due_ms = 40}};
     char text[TW_STORE_MESSAGE];
     (void)fixture;
-    return tw_store_apply_in(own, NULL, &change, 1, text, sizeof text);
+    return tw_store_apply_on(own, NULL, &change, 1, text, sizeof text);
 }
 
 static int get_one(struct fixture *fixture)
@@ -202,7 +202,7 @@ static const struct call calls[] = {
     {"cancel", cancel_one, "a@10 c@30"},
     {"cancel nobody", cancel_nobody, NULL},
     {"apply", apply_many, "e@5 c@6 b@20"},
-    {"apply_in", apply_in, "a@10 b@20 c@30 d@40"},
+    {"apply_on", apply_on, "a@10 b@20 c@30 d@40"},
     {"get", get_one, NULL},
     {"scan", scan_all, NULL},
     {"count", count_all, NULL},
@@ -270,7 +270,7 @@ static void every_call_survives(struct fixture *fixture, void (*fault)(long n, b
             if (changed || calls[i].done == NULL) /* a look has to read the pages anew */
                 fill(filler);
             forget_statements(fixture->store);
-            own = calls[i].make == apply_in ? other_open(fixture) : NULL;
+            own = calls[i].make == apply_on ? other_open(fixture) : NULL;
             fault(n, n % 2 == 0);
             int error = calls[i].make(fixture);
             happened = faulty_happened();

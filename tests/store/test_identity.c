@@ -317,10 +317,10 @@ static void a_connection_of_the_caller_is_checked_too(void **state)
                                      .task = {.queue = "q", .id = tw_text("x"), .due_ms = 5}};
     char text[TW_STORE_MESSAGE];
     sqlite3 *db = other_open(fixture);
-    assert_int_equal(tw_store_apply_in(db, NULL, &change, 1, text, sizeof text), 0);
+    assert_int_equal(tw_store_apply_on(db, NULL, &change, 1, text, sizeof text), 0);
     replace_file(fixture);
     change.task.id = tw_text("y");
-    assert_int_equal(tw_store_apply_in(db, NULL, &change, 1, text, sizeof text), TW_EREPLACED);
+    assert_int_equal(tw_store_apply_on(db, NULL, &change, 1, text, sizeof text), TW_EREPLACED);
     assert_string_equal(text, "the file was replaced while it was open: open it again");
     assert_int_equal(sqlite3_get_autocommit(db), 1);
     assert_string_equal(other_ask(db, "SELECT group_concat(id) FROM tw_list"), "x");

@@ -72,7 +72,7 @@ static void change_some(struct world *world)
     int results[WAY_CHANGES];
     struct ledger before = world->ledger;
     enum way way = (enum way)draw(world, WAYS);
-    bool back = (way == WAY_APPLY_IN || way == WAY_SQL_IN) && draw(world, 6) == 0;
+    bool back = (way == WAY_APPLY_ON || way == WAY_SQL_IN) && draw(world, 6) == 0;
     unsigned n = 1 + (unsigned)draw(world, WAY_CHANGES);
     for (unsigned i = 0; i < n; i++)
         ledger_draw(&world->rng, tw_store_now(), &changes[i]);
@@ -101,7 +101,7 @@ static void refuse_some(struct world *world)
     calls[wrong].task.due_ms = TW_STORE_TIME_MAX + 1 + draw(world, 2) * (UINT64_MAX / 2);
     world->doing = "a wrong batch";
     expect(world, tw_store_apply(world->fixture->store, calls, n) == TW_EINVAL, "it is not refused");
-    expect(world, tw_store_apply_in(world->db, NULL, calls, n, NULL, 0) == TW_EINVAL, "apply_in takes it");
+    expect(world, tw_store_apply_on(world->db, NULL, calls, n, NULL, 0) == TW_EINVAL, "apply_on takes it");
 }
 
 /* Writes how an attempt ended: as a runner would, and without one. */

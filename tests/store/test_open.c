@@ -157,7 +157,7 @@ static void a_file_of_another_format_is_refused_and_unchanged(void **state)
         snprintf(before, sizeof before, "%s", other_ask(db, dump));
         assert_int_equal(reopen(fixture, NULL), TW_EFORMAT);
         assert_string_equal(text, formats[i].text);
-        assert_int_equal(tw_store_apply_in(db, NULL, &put_b, 1, text, sizeof text), TW_EFORMAT);
+        assert_int_equal(tw_store_apply_on(db, NULL, &put_b, 1, text, sizeof text), TW_EFORMAT);
         assert_string_equal(text, formats[i].text);
         snprintf(text, sizeof text, "%s", other_ask(db, dump));
         assert_string_equal(text, before);

@@ -6,7 +6,7 @@
 
 bool way_is_one(enum way way)
 {
-    return way == WAY_APPLY || way == WAY_APPLY_IN || way == WAY_SQL_IN;
+    return way == WAY_APPLY || way == WAY_APPLY_ON || way == WAY_SQL_IN;
 }
 
 /* ---- the calls ------------------------------------------------------------------------------------------- */
@@ -148,9 +148,9 @@ static unsigned go_in_transaction(enum way way, sqlite3 *db, struct tw_store_cha
         return 0;
     if (way == WAY_SQL_IN)
         made = go_by_views(db, changes, n, results);
-    else if (tw_store_apply_in(db, NULL, changes, n, NULL, 0) == 0)
+    else if (tw_store_apply_on(db, NULL, changes, n, NULL, 0) == 0)
         made = n;
-    for (unsigned i = 0; i < made && way == WAY_APPLY_IN; i++)
+    for (unsigned i = 0; i < made && way == WAY_APPLY_ON; i++)
         results[i] = outcome_of(&changes[i]);
     if (made == n && !back && do_sql(db, "COMMIT"))
         return n;
