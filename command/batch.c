@@ -29,29 +29,30 @@ void batch_fini(struct batch *batch)
 
 /* ---- adding ---------------------------------------------------------------------------------------------- */
 
-static const void *keep(struct batch *batch, const void *bytes, size_t size)
+static struct tw_bytes keep(struct batch *batch, struct tw_bytes bytes)
 {
     char *to = batch->bytes + batch->used;
-    memcpy(to, bytes, size);
-    batch->used += size;
-    return to;
+    if (bytes.data == NULL)
+        return bytes;
+    memcpy(to, bytes.data, bytes.size);
+    batch->used += bytes.size;
+    return (struct tw_bytes){to, bytes.size};
 }
 
-static bool room_for(const struct batch *batch, const struct tw_delayed *task)
+static bool room_for(const struct batch *batch, const struct tw_store_delayed *task)
 {
-    return batch->count < CHANGES_MAX && task->id_size + task->payload_size <= BYTES_MAX - batch->used;
+    return batch->count < CHANGES_MAX && task->id.size + task->payload.size <= BYTES_MAX - batch->used;
 }
 
 const char *batch_add(struct batch *batch, const struct line *line)
 {
-    struct tw_delayed task;
+    struct tw_store_delayed task;
     const char *error = delayed_make(batch->options, line, &task);
     if (error != NULL || (!room_for(batch, &task) && !batch_commit(batch)))
         return error;
     bool puts = line->kind == LINE_TASK || line->kind == LINE_EVERY;
-    task.id = keep(batch, task.id, task.id_size);
-    if (task.payload != NULL)
-        task.payload = keep(batch, task.payload, task.payload_size);
+    task.id = keep(batch, task.id);
+    task.payload = keep(batch, task.payload);
     batch->changes[batch->count++] =
         (struct tw_store_change){.verb = puts                      ? TW_STORE_PUT
                                          : line->kind == LINE_MOVE ? TW_STORE_MOVE
@@ -65,7 +66,7 @@ const char *batch_add(struct batch *batch, const struct line *line)
 
 static void count(struct batch_tally *tally, const struct tw_store_change *change)
 {
-    bool effect = change->verb == TW_STORE_CANCEL ? change->result != TW_GONE : change->result == 1;
+    bool effect = change->verb == TW_STORE_CANCEL ? change->found != TW_GONE : change->made;
     tally->lines++;
     tally->put += effect && change->verb == TW_STORE_PUT;
     tally->kept += !effect && change->verb == TW_STORE_PUT;

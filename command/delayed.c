@@ -21,31 +21,30 @@ static uint64_t due_of(const struct line *line)
     return due_ms < TW_STORE_TIME_MAX ? due_ms : TW_STORE_TIME_MAX; /* it was rounded up */
 }
 
-const char *delayed_make(const struct task_options *options, const struct line *line, struct tw_delayed *task)
+const char *delayed_make(const struct task_options *options, const struct line *line,
+                         struct tw_store_delayed *task)
 {
     uint64_t every_ms = whole_ms(line->period_ns);
-    size_t size = strlen(line->id), payload = strlen(line->payload);
-    if (size > TW_STORE_ID_MAX)
+    struct tw_bytes id = tw_text(line->id), none = {0};
+    if (id.size > TW_STORE_ID_MAX)
         return "expected an id of at most 960 bytes";
     if (line->kind == LINE_EVERY &&
         (line->period_ns < MS_NS || !tw__task_in_range(TW__TASK_IN_EVERY, every_ms)))
         return "expected a period of 1ms to 36525d";
     if (line->times > INT64_MAX)
         return "expected a number of times of at most x9223372036854775807";
-    *task = (struct tw_delayed){.queue = options->queue != NULL ? options->queue : TASK_QUEUE,
-                                .id = line->id,
-                                .id_size = size,
-                                .due_ms = due_of(line),
-                                .payload = payload > 0 ? line->payload : NULL,
-                                .payload_size = payload,
-                                .every_ms = every_ms,
-                                .times = line->times,
-                                .missed = options->missed,
-                                .tries = options->tries,
-                                .backoff_ms = options->backoff_ms,
-                                .factor = options->factor,
-                                .backoff_max_ms = options->backoff_max_ms,
-                                .jitter = options->jitter,
-                                .max_late_ms = options->max_late_ms};
+    *task = (struct tw_store_delayed){.queue = options->queue != NULL ? options->queue : TASK_QUEUE,
+                                      .id = id,
+                                      .due_ms = due_of(line),
+                                      .payload = *line->payload != '\0' ? tw_text(line->payload) : none,
+                                      .every_ms = every_ms,
+                                      .times = line->times,
+                                      .missed = options->missed,
+                                      .tries = options->tries,
+                                      .backoff_ms = options->backoff_ms,
+                                      .factor = options->factor,
+                                      .backoff_max_ms = options->backoff_max_ms,
+                                      .jitter = options->jitter,
+                                      .max_late_ms = options->max_late_ms};
     return NULL;
 }

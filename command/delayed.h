@@ -12,6 +12,7 @@
  * line and the options. Also sets queue, id and due_ms for a line of the kind MOVE, and queue and id for
  * CANCEL.
  * Returns: NULL, or the error as a phrase. */
-const char *delayed_make(const struct task_options *options, const struct line *line, struct tw_delayed *task);
+const char *delayed_make(const struct task_options *options, const struct line *line,
+                         struct tw_store_delayed *task);
 
 #endif

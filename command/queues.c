@@ -29,13 +29,13 @@ static void add_name(void *arg, const char *queue)
 
 int queues_read(struct queues *queues, struct tw_store *store, const char *only)
 {
-    int64_t error = 0;
+    int error = 0;
     *queues = (struct queues){.name = NULL};
     if (only != NULL)
         add_name(queues, only);
     else
         error = tw_store_queues(store, add_name, queues);
-    return error < 0 ? (int)error : queues->lost ? TW_ENOMEM : 0;
+    return error != 0 ? error : queues->lost ? TW_ENOMEM : 0;
 }
 
 void queues_free(struct queues *queues)

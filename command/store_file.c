@@ -44,9 +44,15 @@ uint64_t store_file_rest_ms(uint64_t begun_ms)
     return took_ms < LONG_MS ? SHARE * took_ms : 0;
 }
 
+bool store_file_is_marked(struct tw_store *store)
+{
+    bool marked;
+    return tw_store_is_restored(store, &marked) == 0 && marked;
+}
+
 void store_file_tell_of_mark(struct tw_store *store, const char *command, const char *path, bool *told)
 {
-    bool marked = tw_store_is_restored(store) == 1, tells = marked && !*told && screen_can_tell();
+    bool marked = store_file_is_marked(store), tells = marked && !*told && screen_can_tell();
     *told = marked && (*told || tells);
     if (!tells)
         return;

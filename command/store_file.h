@@ -32,6 +32,9 @@ void store_file_complain(struct tw_store *store, const char *command, const char
  * thread's time. 0 if the clock was set back, or far ahead, meanwhile. */
 uint64_t store_file_rest_ms(uint64_t begun_ms);
 
+/* Returns whether the file is marked as restored; false if it cannot be read. */
+bool store_file_is_marked(struct tw_store *store);
+
 /* Says on standard error that the file is marked as restored, unless that would wait for a reader; once until
  * the mark has gone. *told: whether it has said so; false at first. */
 void store_file_tell_of_mark(struct tw_store *store, const char *command, const char *path, bool *told);

@@ -64,10 +64,9 @@ static void change(struct shop *shop, const char *text, struct tw_store_change c
 {
     char message[TW_STORE_MESSAGE];
     change.task.queue = "unpaid";
-    change.task.id_size = strlen(change.task.id);
     sql(shop, "BEGIN IMMEDIATE");
     sql(shop, text);
-    if (tw_store_apply_in(shop->db, NULL, &change, 1, message, sizeof message) != 0)
+    if (tw_store_apply_on(shop->db, NULL, &change, 1, message, sizeof message) != 0)
         fail(message);
     sql(shop, "COMMIT");
 }
@@ -75,7 +74,7 @@ static void change(struct shop *shop, const char *text, struct tw_store_change c
 static void place(struct shop *shop, const char *order, uint64_t within_ms)
 {
     char text[128];
-    struct tw_delayed task = {.id = order, .due_ms = tw_store_now() + within_ms};
+    struct tw_store_delayed task = {.id = tw_text(order), .due_ms = tw_store_now() + within_ms};
     sqlite3_snprintf(sizeof text, text, "INSERT INTO orders VALUES (%Q, 'placed')", order);
     change(shop, text, (struct tw_store_change){.verb = TW_STORE_PUT, .task = task});
     printf("order %s is placed\n", order);
@@ -85,7 +84,7 @@ static void pay(struct shop *shop, const char *order)
 {
     char text[128];
     sqlite3_snprintf(sizeof text, text, "UPDATE orders SET state = 'paid' WHERE id = %Q", order);
-    change(shop, text, (struct tw_store_change){.verb = TW_STORE_CANCEL, .task = {.id = order}});
+    change(shop, text, (struct tw_store_change){.verb = TW_STORE_CANCEL, .task = {.id = tw_text(order)}});
     printf("order %s is paid\n", order);
 }
 
@@ -95,11 +94,12 @@ static enum tw_answer cancel_order(void *arg, struct tw_job *job)
 {
     struct shop *shop = arg;
     char text[256];
-    printf("order %.*s was not paid, attempt %u\n", (int)job->id_size, (const char *)job->id, job->attempt);
+    printf("order %.*s was not paid, attempt %u\n", (int)job->id.size, (const char *)job->id.data,
+           job->attempt);
     if (shop->dies)
         raise(SIGKILL);
     sqlite3_snprintf(sizeof text, text, "UPDATE orders SET state = 'cancelled' WHERE id = '%.*q'",
-                     (int)job->id_size, job->id);
+                     (int)job->id.size, (const char *)job->id.data);
     if (sqlite3_exec(shop->db, text, NULL, NULL, NULL) == SQLITE_OK)
         return TW_DONE;
     tw_job_fail(job, sqlite3_errmsg(shop->db));
@@ -132,7 +132,7 @@ static void first_process(void)
 static void show(void *arg, const struct tw_store_task *task)
 {
     (void)arg;
-    printf("  %.*s, attempts so far: %u\n", (int)task->id_size, (const char *)task->id, task->attempt);
+    printf("  %.*s, attempts so far: %u\n", (int)task->id.size, (const char *)task->id.data, task->attempt);
 }
 
 static int show_order(void *arg, int n, char **columns, char **names)

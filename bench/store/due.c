@@ -134,7 +134,7 @@ struct progress {
 static enum tw_answer handle(void *arg, struct tw_job *job)
 {
     struct progress *progress = arg;
-    count_one(&progress->handled, job->payload);
+    count_one(&progress->handled, job->payload.data);
     if (atomic_load_explicit(&progress->handled, memory_order_relaxed) == progress->n) {
         pthread_mutex_lock(&progress->lock);
         pthread_cond_signal(&progress->all);

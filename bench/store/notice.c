@@ -68,7 +68,7 @@ static enum tw_answer note_call(void *arg, struct tw_job *job)
 {
     struct shared *shared = arg;
     char id[ID_SIZE + 1] = "";
-    memcpy(id, job->id, job->id_size < ID_SIZE ? job->id_size : ID_SIZE);
+    memcpy(id, job->id.data, job->id.size < ID_SIZE ? job->id.size : ID_SIZE);
     size_t i = strtoul(id + strlen("order:"), NULL, 10);
     if (i < COMMITS_MAX)
         shared->called_us[i] = wall_us();

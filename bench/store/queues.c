@@ -37,7 +37,7 @@ static enum tw_answer note_job(void *arg, struct tw_job *job)
 {
     struct seen *seen = arg;
     uint_fast64_t none = 0, at_ns = now_ns();
-    if (job->id_size == strlen(PROBE) && memcmp(job->id, PROBE, job->id_size) == 0) {
+    if (job->id.size == strlen(PROBE) && memcmp(job->id.data, PROBE, job->id.size) == 0) {
         atomic_store(&seen->probe_ns, at_ns);
         atomic_fetch_add(&seen->probes, 1);
         return TW_DONE;
@@ -101,10 +101,9 @@ static void put_probes(struct run *run, void *arg)
     for (size_t i = 0; i < PROBES; i++) {
         char queue[32];
         snprintf(queue, sizeof queue, "user:%" PRIu64, draw(run, run->n) + 1);
-        struct tw_delayed task = {
-            .queue = queue, .id = PROBE, .id_size = strlen(PROBE), .due_ms = wall_us() / MS_US};
+        struct tw_store_delayed task = {.queue = queue, .id = tw_text(PROBE), .due_ms = wall_us() / MS_US};
         uint64_t begun_ns = now_ns();
-        if (tw_store_put(store, &task, 0) != 1)
+        if (tw_store_put(store, &task, 0, NULL) != 0)
             fail("queues: a put has failed");
         wait_for(&shared->seen.probes, i + 1);
         shared->us[i] = (atomic_load(&shared->seen.probe_ns) - begun_ns) / 1000;

@@ -30,40 +30,35 @@ static void check(struct tw_store *store, int error, const char *doing)
     fail("tickwheel: %s: %s", doing, message);
 }
 
-static struct tw_delayed task_of(const struct row *row)
+static struct tw_store_delayed task_of(const struct row *row)
 {
-    return (struct tw_delayed){.queue = QUEUE,
-                               .id = row->id,
-                               .id_size = row->id_size,
-                               .due_ms = row->due_ms,
-                               .payload = payload,
-                               .payload_size = PAYLOAD};
+    return (struct tw_store_delayed){
+        .queue = QUEUE, .id = {row->id, row->id_size}, .due_ms = row->due_ms, .payload = {payload, PAYLOAD}};
 }
 
-static void apply(struct tw_store *store, enum tw_store_verb verb, int expected, const struct row *rows,
-                  size_t n)
+static void apply(struct tw_store *store, enum tw_store_verb verb, const struct row *rows, size_t n)
 {
     struct tw_store_change changes[BATCH];
     for (size_t i = 0; i < n; i++)
         changes[i] = (struct tw_store_change){.verb = verb, .task = task_of(&rows[i])};
     check(store, tw_store_apply(store, changes, n), "apply");
     for (size_t i = 0; i < n; i++)
-        if (changes[i].result != expected)
-            fail("tickwheel: %s: the change returned %d", rows[i].id, changes[i].result);
+        if (verb == TW_STORE_CANCEL ? changes[i].found != TW_CANCELLED : !changes[i].made)
+            fail("tickwheel: %s: the change was not made", rows[i].id);
 }
 
 static void ours_put(void *self, const struct row *rows, size_t n)
 {
-    struct tw_delayed task = task_of(rows);
+    struct tw_store_delayed task = task_of(rows);
     if (n > 1)
-        apply(self, TW_STORE_PUT, 1, rows, n);
+        apply(self, TW_STORE_PUT, rows, n);
     else
-        check(self, tw_store_put(self, &task, 0) - 1, "put");
+        check(self, tw_store_put(self, &task, 0, NULL), "put");
 }
 
 static void ours_cancel(void *self, const struct row *rows, size_t n)
 {
-    apply(self, TW_STORE_CANCEL, TW_CANCELLED, rows, n);
+    apply(self, TW_STORE_CANCEL, rows, n);
 }
 
 static void ours_move(void *self, const struct row *rows, size_t n)

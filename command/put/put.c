@@ -45,34 +45,35 @@ static char *join(int count, char **words)
 }
 
 /* Says that the condition has kept the task. */
-static int kept(const void *id, size_t size)
+static int kept(struct tw_bytes id)
 {
     fputs("tickwheel put: the task ", stderr);
-    printable_write(id, size, true, SIZE_MAX, stderr);
+    printable_write(id.data, id.size, true, SIZE_MAX, stderr);
     fputs(" was not put: --if has kept everything as it was\n", stderr);
     return COMMAND_WRONG;
 }
 
 static int put_task(const struct put *put, const struct line *line, char *id)
 {
-    struct tw_delayed task;
+    struct tw_store_delayed task;
     const char *error = delayed_make(&put->options.task, line, &task);
-    task.id = id;
-    task.id_size = printable_read(id);
-    if (error == NULL && (task.id_size == 0 || task.id_size > TW_STORE_ID_MAX)) {
-        complain("%s: expected an ID of 1 to 960 bytes, found one of %zu", COMMAND, task.id_size);
+    task.id = (struct tw_bytes){id, printable_read(id)};
+    if (error == NULL && (task.id.size == 0 || task.id.size > TW_STORE_ID_MAX)) {
+        complain("%s: expected an ID of 1 to 960 bytes, found one of %zu", COMMAND, task.id.size);
         return COMMAND_INPUT;
     }
-    if (error == NULL && task.payload_size > LINES_MAX)
+    if (error == NULL && task.payload.size > LINES_MAX)
         error = "expected a PAYLOAD of at most 1 MiB";
     if (error != NULL) {
         complain("%s: %s", COMMAND, error);
         return COMMAND_INPUT;
     }
-    int done = tw_store_put(put->store, &task, put->options.task.conditions);
-    if (done < 0)
+    bool made;
+    if (tw_store_put(put->store, &task, put->options.task.conditions, &made) != 0) {
         store_file_complain(put->store, COMMAND, put->options.store, "the task is not in the file");
-    return done < 0 ? COMMAND_WRONG : done == 0 ? kept(task.id, task.id_size) : COMMAND_GOOD;
+        return COMMAND_WRONG;
+    }
+    return made ? COMMAND_GOOD : kept(task.id);
 }
 
 /* Puts the task of the words WHEN ID [PAYLOAD...]. */

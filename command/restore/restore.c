@@ -91,12 +91,13 @@ int command_restore(int argc, char **argv)
     struct tw_store *store = store_file_open(COMMAND, restore.store, false);
     if (store == NULL)
         return COMMAND_WRONG;
-    int changed = tw_store_restored(store, !restore.go);
-    if (changed < 0)
+    bool changed;
+    int error = tw_store_restored(store, !restore.go, &changed);
+    if (error != 0)
         store_file_complain(store, COMMAND, restore.store,
                             restore.go ? "the mark is not taken away" : "the file is not marked as restored");
     else
-        tell(&restore, changed > 0);
+        tell(&restore, changed);
     tw_store_close(store);
-    return changed < 0 ? COMMAND_WRONG : COMMAND_GOOD;
+    return error != 0 ? COMMAND_WRONG : COMMAND_GOOD;
 }

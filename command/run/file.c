@@ -43,7 +43,9 @@ static struct {
 /* Counts the tasks of the queues that this run runs; `dead`: the dead tasks. Returns: how many, or an error. */
 static int64_t count_tasks(bool dead)
 {
-    return tw_store_count(file.store, file.queue, dead);
+    uint64_t count;
+    int error = tw_store_count(file.store, file.queue, dead, &count);
+    return error == 0 ? (int64_t)count : error;
 }
 
 /* Returns when the next task is due that waits or runs, TW_NEVER if there is none; 0 if the file cannot be

@@ -114,10 +114,10 @@ enum tw_answer handler_call(void *arg, struct tw_job *of)
 {
     struct handler *handler = arg;
     char due[TIME_SIZE];
-    struct job job = {.id = of->id,
-                      .id_size = of->id_size,
-                      .payload = of->payload != NULL ? of->payload : "",
-                      .payload_size = of->payload_size,
+    struct job job = {.id = of->id.data,
+                      .id_size = of->id.size,
+                      .payload = of->payload.data != NULL ? of->payload.data : "",
+                      .payload_size = of->payload.size,
                       .due = due,
                       .late_us = late_us_of(of),
                       .queue = of->queue,

@@ -24,7 +24,8 @@ static bool keep_paused(struct queues *queues, struct tw_store *store)
         good = tw_store_next(store, queues->name[i], &next_ms) == 0;
         if (!good || next_ms == TW_NEVER)
             continue;
-        good = tw_store_is_paused(store, queues->name[i]) == 1;
+        bool paused;
+        good = tw_store_is_paused(store, queues->name[i], &paused) == 0 && paused;
         char *name = queues->name[i];
         queues->name[i] = queues->name[kept];
         queues->name[kept++] = name;

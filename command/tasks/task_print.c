@@ -77,12 +77,12 @@ void task_print_row(const struct tw_store_task *task, uint64_t now_ms, FILE *out
     fprintf(out, "%-7s  ", tries);
     if (!dead)
         fprintf(out, "%-9s  ", every(task).text);
-    bool more = task->payload != NULL;
-    print_padded(task->id, task->id_size, true, dead || more ? ID_COLUMNS : 0, SIZE_MAX, out);
+    bool more = task->payload.data != NULL;
+    print_padded(task->id.data, task->id.size, true, dead || more ? ID_COLUMNS : 0, SIZE_MAX, out);
     if (dead)
         print_padded(error, strlen(error), false, more ? ERROR_COLUMNS : 0, ERROR_COLUMNS, out);
     if (more)
-        printable_write(task->payload, task->payload_size, false, PAYLOAD_COLUMNS, out);
+        printable_write(task->payload.data, task->payload.size, false, PAYLOAD_COLUMNS, out);
     fputc('\n', out);
 }
 
@@ -108,7 +108,7 @@ bool task_print_json(const struct tw_store_task *task, FILE *out)
 {
     json_t *object = json_object();
     json_put_bytes(object, "queue", task->queue, strlen(task->queue));
-    json_put_bytes(object, "id", task->id, task->id_size);
+    json_put_bytes(object, "id", task->id.data, task->id.size);
     json_object_set_new(object, "state", json_string(tw__task_state_name(task->state)));
     json_object_set_new(object, "due_ms", json_number(task->due_ms));
     json_object_set_new(object, "next_ms",
@@ -128,6 +128,6 @@ bool task_print_json(const struct tw_store_task *task, FILE *out)
         json_object_set_new(object, "dead_ms", json_number(task->dead_ms));
     if (task->error != NULL)
         json_put_bytes(object, "error", task->error, strlen(task->error));
-    json_put_bytes(object, "payload", task->payload, task->payload_size);
+    json_put_bytes(object, "payload", task->payload.data, task->payload.size);
     return json_line(object, out);
 }

@@ -17,6 +17,12 @@ static const char *queue_of(const struct tasks *tasks)
     return tasks->options->queue != NULL ? tasks->options->queue : TASK_QUEUE;
 }
 
+/* Without an --id the name has none, which stands for all tasks. */
+static struct tw_store_name name_of(const struct tasks *tasks)
+{
+    return (struct tw_store_name){queue_of(tasks), tasks->options->id};
+}
+
 /* ---- results --------------------------------------------------------------------------------------------- */
 
 /* Prints the effect on the task of --id: "cancelled". The status is 1 if nothing was done. */
@@ -26,27 +32,27 @@ static int told(const struct tasks *tasks, const char *effect, bool good)
     if (options->json) {
         json_t *object = json_object();
         json_put_bytes(object, "queue", queue_of(tasks), strlen(queue_of(tasks)));
-        json_put_bytes(object, "id", options->id, options->id_size);
+        json_put_bytes(object, "id", options->id.data, options->id.size);
         json_object_set_new(object, "result", json_string(effect));
         json_line(object, stdout);
     } else {
         FILE *out = good ? stdout : stderr;
-        printable_write(options->id, options->id_size, true, SIZE_MAX, out);
+        printable_write(options->id.data, options->id.size, true, SIZE_MAX, out);
         fprintf(out, ": %s\n", effect);
     }
     return good ? COMMAND_GOOD : COMMAND_WRONG;
 }
 
 /* Prints a number of tasks with its name: "3 tasks replayed". */
-static int told_count(const struct tasks *tasks, const char *name, int64_t count)
+static int told_count(const struct tasks *tasks, const char *name, uint64_t count)
 {
     if (tasks->options->json) {
         json_t *object = json_object();
         json_put_bytes(object, "queue", queue_of(tasks), strlen(queue_of(tasks)));
-        json_object_set_new(object, name, json_integer(count));
+        json_object_set_new(object, name, json_integer((json_int_t)count));
         json_line(object, stdout);
     } else {
-        printf("%s task%s %s\n", figure_count((uint64_t)count).text, count == 1 ? "" : "s", name);
+        printf("%s task%s %s\n", figure_count(count).text, count == 1 ? "" : "s", name);
     }
     return COMMAND_GOOD;
 }
@@ -56,8 +62,7 @@ static int told_count(const struct tasks *tasks, const char *name, int64_t count
 static int cancel(const struct tasks *tasks)
 {
     enum tw_cancelled found;
-    if (tw_store_cancel(tasks->store, queue_of(tasks), tasks->options->id, tasks->options->id_size, &found) !=
-        0)
+    if (tw_store_cancel(tasks->store, name_of(tasks), &found) != 0)
         return tasks_failed(tasks, "the task is not cancelled");
     if (found == TW_GONE)
         return told(tasks, "there is no such task", false);
@@ -67,25 +72,24 @@ static int cancel(const struct tasks *tasks)
 static int move_task(const struct tasks *tasks)
 {
     const struct tasks_options *options = tasks->options;
-    int done = tw_store_move_at(tasks->store, queue_of(tasks), options->id, options->id_size, options->due_ms,
-                                options->condition);
-    if (done == TW_EGONE)
+    bool made;
+    int error = tw_store_move_at(tasks->store, name_of(tasks), options->due_ms, options->condition, &made);
+    if (error == TW_EGONE)
         return told(tasks, "there is no such task", false);
-    if (done == TW_EDEAD)
+    if (error == TW_EDEAD)
         return told(tasks, "the task is dead: expected a replay, or a put in its place", false);
-    if (done < 0)
+    if (error != 0)
         return tasks_failed(tasks, "the task is not moved");
-    return done > 0 ? told(tasks, "moved", true) : told(tasks, "not moved: --if has kept its time", false);
+    return made ? told(tasks, "moved", true) : told(tasks, "not moved: --if has kept its time", false);
 }
 
 static int replay(const struct tasks *tasks)
 {
     const struct tasks_options *options = tasks->options;
-    int64_t count =
-        tw_store_replay(tasks->store, queue_of(tasks), options->id, options->id_size, options->due_ms);
-    if (count < 0)
+    uint64_t count;
+    if (tw_store_replay(tasks->store, name_of(tasks), options->due_ms, &count) != 0)
         return tasks_failed(tasks, "no task is replayed");
-    if (options->id == NULL)
+    if (options->id.data == NULL)
         return told_count(tasks, "replayed", count);
     return count > 0 ? told(tasks, "replayed", true) : told(tasks, "there is no dead task with this ID", false);
 }
@@ -93,10 +97,10 @@ static int replay(const struct tasks *tasks)
 static int promote(const struct tasks *tasks)
 {
     const struct tasks_options *options = tasks->options;
-    int64_t count = tw_store_promote(tasks->store, queue_of(tasks), options->id, options->id_size);
-    if (count < 0)
+    uint64_t count;
+    if (tw_store_promote(tasks->store, name_of(tasks), &count) != 0)
         return tasks_failed(tasks, "no task is promoted");
-    if (options->id == NULL)
+    if (options->id.data == NULL)
         return told_count(tasks, "promoted", count);
     return count > 0 ? told(tasks, "promoted", true)
                      : told(tasks, "there is no waiting task with this ID", false);
@@ -104,10 +108,13 @@ static int promote(const struct tasks *tasks)
 
 static int purge_all(const struct tasks *tasks, uint64_t before_ms)
 {
-    int64_t count = 0, purged;
-    while ((purged = tw_store_purge(tasks->store, queue_of(tasks), NULL, 0, before_ms)) > 0)
-        count += purged;
-    return purged < 0 ? tasks_failed(tasks, "not all dead tasks are removed")
+    uint64_t count = 0, purged;
+    int error;
+    do {
+        error = tw_store_purge(tasks->store, name_of(tasks), before_ms, &purged);
+        count += error == 0 ? purged : 0;
+    } while (error == 0 && purged > 0);
+    return error != 0 ? tasks_failed(tasks, "not all dead tasks are removed")
                       : told_count(tasks, "purged", count);
 }
 
@@ -118,18 +125,18 @@ static int purge(const struct tasks *tasks)
     const struct tasks_options *options = tasks->options;
     uint64_t now_ms = tw_store_now() + 1;
     uint64_t before_ms = now_ms > options->older_ms ? now_ms - options->older_ms : 0;
-    if (options->id == NULL)
+    if (options->id.data == NULL)
         return purge_all(tasks, before_ms);
-    int64_t count = tw_store_purge(tasks->store, queue_of(tasks), options->id, options->id_size, before_ms);
-    if (count < 0)
+    uint64_t count;
+    if (tw_store_purge(tasks->store, name_of(tasks), before_ms, &count) != 0)
         return tasks_failed(tasks, "no task is removed");
     return count > 0 ? told(tasks, "purged", true) : told(tasks, "there is no dead task with this ID", false);
 }
 
 static int pause_queue(const struct tasks *tasks, bool paused)
 {
-    int changed = tw_store_pause(tasks->store, queue_of(tasks), paused);
-    if (changed < 0)
+    bool changed;
+    if (tw_store_pause(tasks->store, queue_of(tasks), paused, &changed) != 0)
         return tasks_failed(tasks, paused ? "the queue is not paused" : "the pause is not ended");
     if (tasks->options->json) {
         json_t *object = json_object();

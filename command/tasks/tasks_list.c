@@ -64,9 +64,10 @@ static void read_page(struct listing *list)
     const struct tasks *tasks = list->tasks;
     uint64_t left = list->reads - list->of_queue;
     list->range.count = left < PAGE ? left : PAGE;
-    int64_t got = tw_store_scan(tasks->store, tasks->queue[list->queue], &list->range, see, list);
-    list->part.failed = got < 0;
-    if (got < PAGE || list->of_queue == list->reads)
+    uint64_t before = list->of_queue;
+    int error = tw_store_scan(tasks->store, tasks->queue[list->queue], &list->range, see, list);
+    list->part.failed = error != 0;
+    if (error != 0 || list->of_queue - before < PAGE || list->of_queue == list->reads)
         go_to_queue(list, list->queue + 1);
 }
 

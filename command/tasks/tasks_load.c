@@ -7,6 +7,7 @@
 #include "json.h"
 #include "part.h"
 #include "printable.h"
+#include "store_file.h"
 #include "task_line.h"
 #include "task_print.h"
 #include "tasks_action.h"
@@ -51,7 +52,7 @@ static void keep_load(void *arg, const struct tw_store_load *load)
 static bool read_loads(const struct tasks *tasks, struct loads *loads)
 {
     *loads = (struct loads){.now_ms = tw_store_now()};
-    if (tw_store_loads(tasks->store, tasks->options->queue, keep_load, loads) < 0)
+    if (tw_store_loads(tasks->store, tasks->options->queue, keep_load, loads) != 0)
         tasks_failed(tasks, "the tasks cannot be counted");
     else if (loads->lost)
         complain("tickwheel tasks: there is no memory");
@@ -106,7 +107,7 @@ static void print_loads(const struct loads *loads)
 
 static void tell_of_mark(const struct tasks *tasks)
 {
-    if (tw_store_is_restored(tasks->store) != 1)
+    if (!store_file_is_marked(tasks->store))
         return;
     fputs("marked as restored: no task is called until `tickwheel restore --store ", stdout);
     printable_word(tasks->options->store, stdout);

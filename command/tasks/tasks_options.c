@@ -187,18 +187,17 @@ static bool check_options(unsigned given, unsigned own)
 
 static bool take_id(struct tasks_options *options, char *text)
 {
-    options->id = text;
-    options->id_size = printable_read(text);
-    if (options->id_size > 0 && options->id_size <= TW_STORE_NAME_MAX)
+    options->id = (struct tw_bytes){text, printable_read(text)};
+    if (options->id.size > 0 && options->id.size <= TW_STORE_NAME_MAX)
         return true;
-    complain("tickwheel tasks: expected an ID of 1 to 1024 bytes, found one of %zu", options->id_size);
+    complain("tickwheel tasks: expected an ID of 1 to 1024 bytes, found one of %zu", options->id.size);
     return false;
 }
 
 static bool take_when(struct tasks_options *options, const char *text)
 {
     struct line line = {.kind = LINE_MOVE, .id = "", .payload = ""};
-    struct tw_delayed task;
+    struct tw_store_delayed task;
     const char *error = when_parse(text, &line);
     if (error != NULL) {
         complain("tickwheel tasks: %s, found \"%s\"", error, text);

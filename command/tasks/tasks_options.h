@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <tickwheel/task.h>
 
 /* The actions on the tasks of a file. */
 enum action {
@@ -29,8 +30,7 @@ struct tasks_options {
     const char *store;
     const char *queue; /* NULL: not given */
     enum action action;
-    char *id; /* NULL: every task */
-    size_t id_size;
+    struct tw_bytes id; /* NULL: every task */
     uint64_t due_ms;    /* move, replay: the new time; without one now */
     unsigned condition; /* move: TW_STORE_GT, TW_STORE_LT, or 0 */
     uint64_t count;     /* list, dead: tasks of a queue; 0: all */

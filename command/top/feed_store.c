@@ -118,7 +118,7 @@ static void look_at_queues(void *arg)
     struct store_feed *feed = counting->feed;
     const struct queues *queues = &feed->queues;
     counting->good =
-        tw_store_loads(feed->store, feed->options->queue, count_queue, counting) >= 0 && !queues->lost;
+        tw_store_loads(feed->store, feed->options->queue, count_queue, counting) == 0 && !queues->lost;
     for (size_t i = 0; i < queues->count && counting->good; i++)
         counting->good = add_forecast(feed, queues->name[i], counting->reading);
 }
@@ -176,7 +176,7 @@ static void warn(const struct store_feed *feed, struct reading *reading, bool ru
     uint64_t ready = reading->count[COUNT_READY] - feed->held, dead = reading->count[COUNT_DEAD];
     char path[PATH_SHOWN];
     write_path(feed, path);
-    if (tw_store_is_restored(feed->store) == 1)
+    if (store_file_is_marked(feed->store))
         snprintf(reading->warning, sizeof reading->warning,
                  "marked as restored: no task is called (tickwheel restore --store %s --go)", path);
     else if (!runs && ready > 0)

@@ -60,11 +60,11 @@ static struct held *hold(struct tw_job *job)
     struct held *held = malloc(sizeof *held);
     if (held == NULL)
         return NULL;
-    *held = (struct held){.job = job, .value = {job->payload, job->payload_size}};
+    *held = (struct held){.job = job, .value = {job->payload.data, job->payload.size}};
     held->taken = (struct taken){.queue = job->queue,
-                                 .id = {job->id, job->id_size},
+                                 .id = {job->id.data, job->id.size},
                                  .value = &held->value,
-                                 .values = job->payload != NULL,
+                                 .values = job->payload.data != NULL,
                                  .due_ms = job->due_ms,
                                  .attempt = job->attempt};
     return held;
@@ -206,7 +206,8 @@ static void look_for(struct file *file, struct held *held)
 {
     struct look look = {.job = held->job};
     const struct taken *taken = &held->taken;
-    int error = tw_store_get(file->store, taken->queue, taken->id.bytes, taken->id.size, see, &look);
+    int error = tw_store_get(
+        file->store, (struct tw_store_name){taken->queue, {taken->id.bytes, taken->id.size}}, see, &look);
     held->replaced = held->replaced || look.replaced;
     held->taken.lost = taken->lost || (!look.ours && (error == 0 || error == TW_EGONE));
 }

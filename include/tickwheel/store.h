@@ -12,7 +12,7 @@
  *     static void show(void *arg, const struct tw_store_task *task)
  *     {
  *         (void)arg;
- *         printf("%.*s is due at %llu\n", (int)task->id_size, (const char *)task->id,
+ *         printf("%.*s is due at %llu\n", (int)task->id.size, (const char *)task->id.data,
  *                (unsigned long long)task->due_ms);
  *     }
  *
@@ -24,11 +24,11 @@
  *             fprintf(stderr, "%s\n", message);
  *             return 1;
  *         }
- *         struct tw_delayed order = {.queue = "orders", .id = "order:42", .id_size = 8,
- *                                      .due_ms = tw_store_now() + 30 * 60 * 1000};
- *         tw_store_put(store, &order, 0);                            // on the disk when the call returns
+ *         struct tw_store_delayed order = {.queue = "orders", .id = tw_text("order:42"),
+ *                                          .due_ms = tw_store_now() + 30 * 60 * 1000};
+ *         tw_store_put(store, &order, 0, NULL);                    // on the disk when the call returns
  *         tw_store_scan(store, "orders", NULL, show, NULL);
- *         tw_store_cancel(store, "orders", "order:42", 8, NULL);     // paid
+ *         tw_store_cancel(store, tw_store_named("orders", "order:42"), NULL); // paid
  *         tw_store_close(store);
  *     }
  *
@@ -58,7 +58,8 @@
  *   NULL      Never a valid argument, except where a label says so. `arg` may be NULL.
  *   Structs   As in sched.h. A program passes the size of a struct that the store fills in. It zeroes the
  *             structs that it fills in itself: a reserved member that is not 0 is out of its range. Later
- *             versions add members at the end of the structs that the store shows.
+ *             versions add members at the end of the structs that the store shows. struct tw_bytes and struct
+ *             tw_store_name stay as they are.
  *   Requires  A duty of the caller that no return code reports. A library compiled with TICKWHEEL_DEBUG 1
  *             asserts it.
  * Errors    0 or a negative TW_E* code. tw_strerror() returns its text (wheel.h), and tw_store_message() says
@@ -164,18 +165,29 @@ int tw_store_flush(struct tw_store *store);
 
 /* ---- changing tasks ------------------------------------------------------------------------------------ */
 
+/* The name of a task. */
+struct tw_store_name {
+    const char *queue; /* terminated */
+    struct tw_bytes id;
+};
+
+/* Returns the name of a task whose id is a C string. Other ids: `(struct tw_store_name){queue, {id, size}}`. */
+static inline struct tw_store_name tw_store_named(const char *queue, const char *id)
+{
+    struct tw_store_name name = {queue, tw_text(id)};
+    return name;
+}
+
 /* A task to put. `queue`, `id` and `due_ms` are needed; the other members may be zero.
  * Example:
- *     struct tw_delayed order = {.queue = "orders", .id = "order:42", .id_size = 8,
- *                                  .due_ms = tw_store_now() + 1800000, .tries = 3, .backoff_ms = 10000};
+ *     struct tw_store_delayed order = {.queue = "orders", .id = tw_text("order:42"),
+ *                                      .due_ms = tw_store_now() + 1800000, .tries = 3, .backoff_ms = 10000};
  */
-struct tw_delayed {
-    const char *queue;     /* terminated */
-    const void *id;        /* its bytes */
-    size_t id_size;        /* 1 to TW_STORE_ID_MAX */
-    uint64_t due_ms;       /* when it is due, at most TW_STORE_TIME_MAX; a time that has passed means at once */
-    const void *payload;   /* for the handler; NULL: none */
-    size_t payload_size;   /* 0 to max_payload; 0 if `payload` is NULL */
+struct tw_store_delayed {
+    const char *queue;  /* terminated */
+    struct tw_bytes id; /* 1 to TW_STORE_ID_MAX bytes */
+    uint64_t due_ms;    /* when it is due, at most TW_STORE_TIME_MAX; a time that has passed means at once */
+    struct tw_bytes payload; /* for the handler, 0 to max_payload bytes */
     uint64_t every_ms;     /* from due time to due time, 0 to 3,155,760,000,000 (100 years); 0: it runs once */
     uint64_t times;        /* calls in all, if it has a period; 0 or TW_FOREVER: no end */
     enum tw_missed missed; /* periods that passed without a call (task.h); 0: TW_MISSED_COALESCE */
@@ -232,27 +244,30 @@ enum {
  *   - Dead, or no such task: a put as each other one. */
 
 /* Puts a task.
- * Returns: 1 if the task was put, 0 if the condition kept everything as it was, or an error.
+ * Returns: 0 or an error. If `made` is not NULL, *made receives whether the task was put: false, if the
+ * condition kept everything as it was.
  *   - TW_EINVAL: a member is out of its range, or the conditions do not go together.
  * Cost: a commit, shared with other threads; O(log tasks) in the file. */
-int tw_store_put(struct tw_store *store, const struct tw_delayed *put, unsigned conditions);
+int tw_store_put(struct tw_store *store, const struct tw_store_delayed *put, unsigned conditions, bool *made);
 
-/* Gives a task a new due time.
+/* Gives a task a new due time: the point `due_ms`, or `delay_ms` from now.
  * Requires: `conditions` is 0, TW_STORE_GT or TW_STORE_LT.
- * Returns: 1 if it was moved, 0 if the condition kept it where it was, or an error.
+ * Returns: 0 or an error. If `made` is not NULL, *made receives whether the task was moved: false, if the
+ * condition kept it where it was.
  *   - TW_EGONE, TW_EDEAD: see the states above.
  *   - TW_EINVAL: an argument is out of its range.
  * Cost: as tw_store_put(). */
-int tw_store_move_at(struct tw_store *store, const char *queue, const void *id, size_t id_size, uint64_t due_ms,
-                     unsigned conditions);
+int tw_store_move_at(struct tw_store *store, struct tw_store_name name, uint64_t due_ms, unsigned conditions,
+                     bool *made);
+int tw_store_move_in(struct tw_store *store, struct tw_store_name name, uint64_t delay_ms, unsigned conditions,
+                     bool *made);
 
 /* Cancels a task. If `found` is not NULL and the call returns 0, *found receives one of the three values
  * above.
  * Returns: 0, also if there is no such task, or an error.
  *   - TW_EINVAL: an argument is out of its range.
  * Cost: as tw_store_put(). */
-int tw_store_cancel(struct tw_store *store, const char *queue, const void *id, size_t id_size,
-                    enum tw_cancelled *found);
+int tw_store_cancel(struct tw_store *store, struct tw_store_name name, enum tw_cancelled *found);
 
 /* What a change does. */
 enum tw_store_verb {
@@ -264,10 +279,13 @@ enum tw_store_verb {
 /* One change of many. */
 struct tw_store_change {
     enum tw_store_verb verb;
-    struct tw_delayed task; /* TW_STORE_MOVE needs queue, id and due_ms; TW_STORE_CANCEL needs queue and id */
-    unsigned conditions;    /* as in the calls above; TW_STORE_CANCEL: 0 */
-    int result;             /* receives what the single call returns; TW_STORE_CANCEL: enum tw_cancelled */
-    uint64_t reserved[2];   /* 0: see "Structs" above */
+    /* TW_STORE_MOVE needs queue, id and due_ms; TW_STORE_CANCEL needs queue and id */
+    struct tw_store_delayed task;
+    unsigned conditions;     /* as in the calls above; TW_STORE_CANCEL: 0 */
+    int result;              /* receives 0, TW_EGONE or TW_EDEAD, as the single call returns */
+    bool made;               /* receives whether a put or a move was made */
+    enum tw_cancelled found; /* receives what a cancel has found */
+    uint64_t reserved[2];    /* 0: see "Structs" above */
 };
 
 /* Makes many changes, one after the other, in one commit. TW_EGONE and TW_EDEAD of one change do not hinder
@@ -297,19 +315,18 @@ int tw_store_apply(struct tw_store *store, struct tw_store_change *changes, size
  *   - TW_EREPLACED: the file of the connection was removed or replaced. Close the connection and open it again.
  * Example: the order and its timeout are there both, or none of them.
  *     sqlite3_exec(db, "BEGIN; INSERT INTO orders VALUES (42, 'new')", NULL, NULL, NULL);
- *     tw_store_apply_in(db, NULL, &change, 1, NULL, 0);
+ *     tw_store_apply_on(db, NULL, &change, 1, NULL, 0);
  *     sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
  */
-int tw_store_apply_in(struct sqlite3 *db, const char *schema, struct tw_store_change *changes, size_t n,
+int tw_store_apply_on(struct sqlite3 *db, const char *schema, struct tw_store_change *changes, size_t n,
                       char *message, size_t size);
 
 /* ---- looking ------------------------------------------------------------------------------------------- */
 
-/* A task of the file, as a tw_store_see_fn sees it. It is valid during that call. */
+/* A task of the file, as a tw_store_visit_fn gets it. It is valid during that call. */
 struct tw_store_task {
     const char *queue;
-    const void *id;
-    size_t id_size;
+    struct tw_bytes id;
     enum tw_state state;       /* a task that waits is TW_STATE_READY as soon as next_ms has passed */
     uint64_t due_ms, revision; /* due_ms: the time of this period, the same in each attempt */
     /* When it can be taken next: due_ms, or later for a retry, or earlier if it was promoted. Of a leased or
@@ -327,19 +344,17 @@ struct tw_store_task {
     uint32_t factor, jitter;
     uint64_t dead_ms;     /* when it died; 0: it has not */
     uint64_t max_late_ms; /* as in the put: TW_STORE_ON_TIME, and TW_FOREVER: no limit */
-    const void *payload;
-    size_t payload_size;
+    struct tw_bytes payload;
     const char *error; /* of the last attempt that failed; NULL: none */
 };
 
-/* Sees a task.
+/* Visits a task.
  * Requires: it makes no call with the same store. */
-typedef void tw_store_see_fn(void *arg, const struct tw_store_task *task);
+typedef void tw_store_visit_fn(void *arg, const struct tw_store_task *task);
 
-/* Shows a task to `see`, once.
+/* Shows a task to `visit`, once.
  * Returns: 0, TW_EGONE, or an error. */
-int tw_store_get(struct tw_store *store, const char *queue, const void *id, size_t id_size,
-                 tw_store_see_fn *see, void *arg);
+int tw_store_get(struct tw_store *store, struct tw_store_name name, tw_store_visit_fn *visit, void *arg);
 
 /* Which tasks a scan shows. If all members are zero, it shows all but the dead tasks. */
 struct tw_store_range {
@@ -350,19 +365,19 @@ struct tw_store_range {
     uint64_t reserved[2];    /* 0: see "Structs" above */
 };
 
-/* Shows the tasks of a queue to `see`, in the order of place_ms and of their revisions, as they were at
+/* Shows the tasks of a queue to `visit`, in the order of place_ms and of their revisions, as they were at
  * one moment. `range` may be NULL, for all but the dead ones. To go on after a page, a caller sets from_ms to
  * the place_ms and `after` to the revision of the last task that it saw. Dead tasks are asked for alone, and
  * dead_ms, the time of their death, stands in for place_ms in all of this.
- * Returns: how many tasks, or an error.
+ * Returns: 0 or an error.
  * Cost: O(log tasks + tasks in the range). */
-int64_t tw_store_scan(struct tw_store *store, const char *queue, const struct tw_store_range *range,
-                      tw_store_see_fn *see, void *arg);
+int tw_store_scan(struct tw_store *store, const char *queue, const struct tw_store_range *range,
+                  tw_store_visit_fn *visit, void *arg);
 
 /* Counts the tasks of a queue: the dead ones, or all others. `queue` NULL: of all queues.
- * Returns: how many, or an error.
+ * Returns: 0, and the number in *count; or an error, and *count is as it was.
  * Cost: O(tasks counted), a few million a second. */
-int64_t tw_store_count(struct tw_store *store, const char *queue, bool dead);
+int tw_store_count(struct tw_store *store, const char *queue, bool dead, uint64_t *count);
 
 /* Looks up next_ms of the first task of a queue that waits or runs, and stands behind no attempt. `queue` NULL:
  * the least of all queues.
@@ -383,17 +398,17 @@ int tw_store_next(struct tw_store *store, const char *queue, uint64_t *next_ms);
 int tw_store_forecast(struct tw_store *store, const char *queue, uint64_t step_ms, uint32_t steps,
                       uint64_t *counts);
 
-/* Sees a queue.
+/* Visits a queue.
  * Requires: it makes no call with the same store. */
-typedef void tw_store_see_queue_fn(void *arg, const char *queue);
+typedef void tw_store_visit_queue_fn(void *arg, const char *queue);
 
-/* Shows the name of each queue that has a task, or is paused, to `see`, in the order of their bytes, as they
+/* Shows the name of each queue that has a task, or is paused, to `visit`, in the order of their bytes, as they
  * were at one moment.
- * Returns: how many queues, or an error.
+ * Returns: 0 or an error.
  * Cost: O(queues * log tasks), in one transaction that reads. */
-int64_t tw_store_queues(struct tw_store *store, tw_store_see_queue_fn *see, void *arg);
+int tw_store_queues(struct tw_store *store, tw_store_visit_queue_fn *visit, void *arg);
 
-/* The load of a queue, as a tw_store_see_load_fn sees it. It is valid during that call. */
+/* The load of a queue, as a tw_store_visit_load_fn gets it. It is valid during that call. */
 struct tw_store_load {
     const char *queue;
     uint64_t waiting, ready, leased, dead; /* tasks in each state (task.h) */
@@ -401,16 +416,16 @@ struct tw_store_load {
     bool paused;
 };
 
-/* Sees the load of a queue.
+/* Visits the load of a queue.
  * Requires: it makes no call with the same store. */
-typedef void tw_store_see_load_fn(void *arg, const struct tw_store_load *load);
+typedef void tw_store_visit_load_fn(void *arg, const struct tw_store_load *load);
 
-/* Shows the load of each queue that has a task, or is paused, to `see`, in the order of their names, as they
+/* Shows the load of each queue that has a task, or is paused, to `visit`, in the order of their names, as they
  * were at one moment. If `queue` is not NULL, it shows that queue alone, also one that the file does not have.
- * Returns: how many queues, or an error.
+ * Returns: 0 or an error.
  *   - TW_EINVAL: the queue's name is out of its range.
  * Cost: O(tasks), a few million a second, and O(log tasks) for each queue, in one transaction that reads. */
-int64_t tw_store_loads(struct tw_store *store, const char *queue, tw_store_see_load_fn *see, void *arg);
+int tw_store_loads(struct tw_store *store, const char *queue, tw_store_visit_load_fn *visit, void *arg);
 
 /* Makes looks at the file: calls of this section.
  * Requires: it makes no other call with the same store, and leaves by its return. */
@@ -419,18 +434,10 @@ typedef void tw_store_looks_fn(void *arg);
 /* Calls `looks`. All its looks see the file as it was at one moment, and are one transaction that reads: so
  * looking at a hundred thousand queues, one after the other, costs a fraction. Meanwhile looks of other threads
  * wait, and SQLite cannot shorten its log: do not wait for anybody.
- * Requires: it is not called by a tw_store_looks_fn or a function that sees, with the same store.
+ * Requires: it is not called by a tw_store_looks_fn or a function that visits, with the same store.
  * Returns: 0, or an error, and then `looks` was not called. An error of a look is the result of that one. If it
  * has ended the transaction, as a lack of memory does, each look after it returns the same error. */
 int tw_store_snapshot(struct tw_store *store, tw_store_looks_fn *looks, void *arg);
-
-/* Takes all waiting tasks of a queue out of the file, in many commits, and hands each to `hand`, in their
- * order. When `hand` sees a task, the task is not in the file any more. Tasks that are put
- * meanwhile may or may not be among them; leased and dead tasks stay.
- * Requires: `hand` makes no call with the same store.
- * Returns: how many tasks, or an error, and then the tasks that were not handed over are still in the file.
- * Cost: O(tasks), a commit for each 256. */
-int64_t tw_store_drain(struct tw_store *store, const char *queue, tw_store_see_fn *hand, void *arg);
 
 /* ---- running tasks ------------------------------------------------------------------------------------- */
 
@@ -452,10 +459,7 @@ enum tw_answer {
 /* A job: one attempt of a task, as its handler gets it. It is valid until it is answered. */
 struct tw_job {
     const char *queue;
-    const void *id;
-    size_t id_size;
-    const void *payload; /* NULL: none */
-    size_t payload_size;
+    struct tw_bytes id, payload;
     uint64_t due_ms;   /* when this call was due; the same for each attempt */
     uint64_t late_ms;  /* how long after late_from_ms the handler was called */
     uint64_t revision; /* of the task: a retry has another one, and so has the next period */
@@ -602,14 +606,14 @@ void tw_store_stats(struct tw_store *store, struct tw_store_stats *stats, size_t
 /* Pauses a queue, or ends its pause, in the file: so it holds for every process, until it is ended. Handlers
  * that have begun go on, also one that begins at this moment. No other handler of this queue begins after the
  * call has returned.
- * Returns: 1 if that was a change, 0 if not, or an error.
+ * Returns: 0 or an error. If `changed` is not NULL, *changed receives whether that was a change.
  *   - TW_EINVAL: the queue's name is out of its range; a pause of a name that is not UTF-8. */
-int tw_store_pause(struct tw_store *store, const char *queue, bool paused);
+int tw_store_pause(struct tw_store *store, const char *queue, bool paused, bool *changed);
 
 /* Looks up whether a queue is paused.
- * Returns: 1 if it is, 0 if not, or an error.
+ * Returns: 0, and the answer in *paused; or an error, and *paused is as it was.
  *   - TW_EINVAL: the queue's name is out of its range. */
-int tw_store_is_paused(struct tw_store *store, const char *queue);
+int tw_store_is_paused(struct tw_store *store, const char *queue, bool *paused);
 
 /* Marks the file as restored from a backup, or takes the mark away. While the file has the mark, every run of
  * it calls nothing, also after a restart. So an operator can look at the tasks first, and cancel the tasks
@@ -617,40 +621,40 @@ int tw_store_is_paused(struct tw_store *store, const char *queue);
  * Handlers that have begun go on, also one that begins at this moment. No other handler begins after the mark
  * is there. After a mark no task is running but those of a run that is under way.
  * The call is on the disk when it returns, with TW_STORE_LAZY too.
- * Returns: 1 if that was a change, 0 if the file had the mark already, or had none, or an error. */
-int tw_store_restored(struct tw_store *store, bool restored);
+ * Returns: 0 or an error. If `changed` is not NULL, *changed receives whether that was a change: false, if the
+ * file had the mark already, or had none. */
+int tw_store_restored(struct tw_store *store, bool restored, bool *changed);
 
 /* Looks up whether the file is marked as restored.
- * Returns: 1 if it is, 0 if not, or an error. */
-int tw_store_is_restored(struct tw_store *store);
+ * Returns: 0, and the answer in *restored; or an error, and *restored is as it was. */
+int tw_store_is_restored(struct tw_store *store, bool *restored);
 
 /* ---- dead and waiting tasks ---------------------------------------------------------------------------- */
 
 /* How many tasks one call replays, promotes or purges at most, if it names none. It does so in one commit, and
- * that is fewer if their payloads come to 32 MiB before: call again until it returns 0. */
+ * that is fewer if their payloads come to 32 MiB before: call again until it finds none. */
 enum { TW_STORE_ALL_MAX = 10000 };
 
-/* Makes a dead task wait again, as a new revision that is due at due_ms, with all its tries. If `id` is NULL,
- * it does so with the dead tasks of the queue, in the order of their deaths, at most TW_STORE_ALL_MAX.
- * Returns: how many tasks, 0 if none was dead, or an error.
+/* Makes a dead task wait again, as a new revision that is due at due_ms, with all its tries. If the name has
+ * no id (its data is NULL), it does so with the dead tasks of the queue, in the order of their deaths, at most
+ * TW_STORE_ALL_MAX. Example: `(struct tw_store_name){.queue = "orders"}`.
+ * Returns: 0 or an error. If `count` is not NULL, *count receives how many tasks: 0, if none was dead.
  *   - TW_EINVAL: an argument is out of its range. */
-int64_t tw_store_replay(struct tw_store *store, const char *queue, const void *id, size_t id_size,
-                        uint64_t due_ms);
+int tw_store_replay(struct tw_store *store, struct tw_store_name name, uint64_t due_ms, uint64_t *count);
 
 /* Lets a waiting task, also a retry, be ready now: its next_ms is the time of the call, under a new revision.
- * Its due_ms, attempt and error stay. If `id` is NULL, it does so with the waiting tasks of the queue, in their
- * order, at most TW_STORE_ALL_MAX. Tasks that are ready, leased or dead stay as they are. A pause holds for a
- * promoted task too.
- * Returns: how many tasks, 0 if none was waiting, or an error.
+ * Its due_ms, attempt and error stay. If the name has no id, it does so with the waiting tasks of the queue, in
+ * their order, at most TW_STORE_ALL_MAX. Tasks that are ready, leased or dead stay as they are. A pause holds
+ * for a promoted task too.
+ * Returns: 0 or an error. If `count` is not NULL, *count receives how many tasks: 0, if none was waiting.
  *   - TW_EINVAL: an argument is out of its range. */
-int64_t tw_store_promote(struct tw_store *store, const char *queue, const void *id, size_t id_size);
+int tw_store_promote(struct tw_store *store, struct tw_store_name name, uint64_t *count);
 
-/* Removes a task that died before `before_ms`. If `id` is NULL, it does so with the dead tasks of the queue, in
- * the order of their deaths, at most TW_STORE_ALL_MAX.
- * Returns: how many tasks, 0 if none was dead, or an error.
+/* Removes a task that died before `before_ms`. If the name has no id, it does so with the dead tasks of the
+ * queue, in the order of their deaths, at most TW_STORE_ALL_MAX.
+ * Returns: 0 or an error. If `count` is not NULL, *count receives how many tasks: 0, if none was dead.
  *   - TW_EINVAL: an argument is out of its range. */
-int64_t tw_store_purge(struct tw_store *store, const char *queue, const void *id, size_t id_size,
-                       uint64_t before_ms);
+int tw_store_purge(struct tw_store *store, struct tw_store_name name, uint64_t before_ms, uint64_t *count);
 
 #ifdef __cplusplus
 }

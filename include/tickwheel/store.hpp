@@ -32,8 +32,8 @@
  *               its error. An exception that leaves another callable ends the program.
  *
  * In short:
- *   - put(), move(), move_at(), cancel(), apply(): tw_store_put() and so on; apply_in(): tw_store_apply_in()
- *   - get(), scan(), count(), next(), forecast(), queues(), drain(): tw_store_get() and so on
+ *   - put(), move_in(), move_at(), cancel(), apply(): tw_store_put() and so on; apply_on(): tw_store_apply_on()
+ *   - get(), scan(), count(), next(), forecast(), queues(): tw_store_get() and so on
  *   - handle(), handle_others(), start(), stop(), stats(), pause(), is_paused(): tw_store_handle() and so on
  *   - restored(), is_restored(): tw_store_restored() and so on
  *   - replay(), replay_all(), purge(), purge_all(): tw_store_replay(), tw_store_purge()
@@ -94,9 +94,22 @@ inline const char *queue_of(const std::string &name) noexcept
 }
 
 /* The bytes of a view, whose data() may be null. */
-inline const void *bytes_of(std::string_view bytes) noexcept
+inline tw_bytes bytes_of(std::string_view bytes) noexcept
 {
-    return bytes.empty() ? "" : bytes.data();
+    return {bytes.empty() ? "" : bytes.data(), bytes.size()};
+}
+inline std::string_view view_of(tw_bytes bytes) noexcept
+{
+    return {static_cast<const char *>(bytes.data), bytes.size};
+}
+inline tw_store_name name_of(const std::string &queue, std::string_view id) noexcept
+{
+    return {queue_of(queue), bytes_of(id)};
+}
+/* The name for all tasks of a queue. */
+inline tw_store_name all_of(const std::string &queue) noexcept
+{
+    return {queue_of(queue), {}};
 }
 } // namespace detail
 
@@ -104,7 +117,7 @@ inline const void *bytes_of(std::string_view bytes) noexcept
 class changed : public status
 {
   public:
-    constexpr changed(int result) noexcept : status(result < 0 ? result : 0), made_(result > 0)
+    constexpr changed(int result, bool made) noexcept : status(result), made_(result == 0 && made)
     {
     }
     /* False: the condition kept the task as it was, or the call has failed. */
@@ -115,6 +128,25 @@ class changed : public status
 
   private:
     bool made_;
+};
+
+/* The result of a call that counts tasks: count() says how many. */
+class counted : public status
+{
+  public:
+    constexpr counted(int result, std::uint64_t count) noexcept : status(result), count_(count)
+    {
+    }
+    /* 0 if the call has failed. */
+    constexpr std::uint64_t count() const noexcept
+    {
+        return count_;
+    }
+    /* A number is compared with count(), an error with code(). */
+    friend bool operator==(counted, int) = delete;
+
+  private:
+    std::uint64_t count_;
 };
 
 /* ---- tasks to put ------------------------------------------------------------------------------------- */
@@ -196,20 +228,18 @@ class delayed
         return *this;
     }
     /* For the functions of store.h. Its pointers are valid until this object changes. */
-    tw_delayed raw() const noexcept
+    tw_store_delayed raw() const noexcept
     {
-        tw_delayed task = raw_;
+        tw_store_delayed task = raw_;
         task.queue = detail::queue_of(queue_);
         task.id = detail::bytes_of(id_);
-        task.id_size = id_.size();
-        task.payload = payload_.empty() ? nullptr : payload_.data();
-        task.payload_size = payload_.size();
+        task.payload = payload_.empty() ? tw_bytes{} : detail::bytes_of(payload_);
         return task;
     }
 
   private:
     std::string queue_, id_, payload_;
-    tw_delayed raw_{};
+    tw_store_delayed raw_{};
 };
 
 /* Changes to make in one commit, one after the other.
@@ -219,49 +249,58 @@ class changes
   public:
     changes &put(delayed task, unsigned conditions = 0)
     {
-        all_.push_back({TW_STORE_PUT, std::move(task), conditions, 0});
+        all_.push_back({TW_STORE_PUT, std::move(task), conditions});
         return *this;
     }
     template <class Duration>
     changes &move_at(std::string queue, std::string id,
                      std::chrono::time_point<std::chrono::system_clock, Duration> due, unsigned conditions = 0)
     {
-        all_.push_back({TW_STORE_MOVE, delayed(std::move(queue), std::move(id)).at(due), conditions, 0});
+        all_.push_back({TW_STORE_MOVE, delayed(std::move(queue), std::move(id)).at(due), conditions});
         return *this;
     }
     template <class Rep, class Period>
-    changes &move(std::string queue, std::string id, std::chrono::duration<Rep, Period> delay,
-                  unsigned conditions = 0)
+    changes &move_in(std::string queue, std::string id, std::chrono::duration<Rep, Period> delay,
+                     unsigned conditions = 0)
     {
-        all_.push_back({TW_STORE_MOVE, delayed(std::move(queue), std::move(id)).in(delay), conditions, 0});
+        all_.push_back({TW_STORE_MOVE, delayed(std::move(queue), std::move(id)).in(delay), conditions});
         return *this;
     }
     changes &cancel(std::string queue, std::string id)
     {
-        all_.push_back({TW_STORE_CANCEL, delayed(std::move(queue), std::move(id)), 0, 0});
+        all_.push_back({TW_STORE_CANCEL, delayed(std::move(queue), std::move(id)), 0});
         return *this;
     }
     std::size_t size() const noexcept
     {
         return all_.size();
     }
-    /* The result of the i-th change: of a put or a move 1, 0 or an error, of a cancel a tw_cancelled.
+    /* The result of the i-th change, a put or a move.
      * Requires: the changes were applied without an error, and i < size(). */
-    int result(std::size_t i) const noexcept
+    changed result(std::size_t i) const noexcept
     {
         TICKWHEEL_ASSERT(i < all_.size());
-        return all_[i].result;
+        return {all_[i].result, all_[i].made};
+    }
+    /* What the i-th change has found, a cancel.
+     * Requires: as result(). */
+    tw_cancelled found(std::size_t i) const noexcept
+    {
+        TICKWHEEL_ASSERT(i < all_.size());
+        return all_[i].found;
     }
 
   private:
     friend class store;
-    friend status apply_in(sqlite3 *db, changes &all, std::string *why, const char *schema);
+    friend status apply_on(sqlite3 *db, changes &all, std::string *why, const char *schema);
 
     struct one {
         tw_store_verb verb;
         delayed task;
         unsigned conditions;
-        int result;
+        int result = 0;
+        bool made = false;
+        tw_cancelled found = TW_GONE;
     };
 
     /* Passes the changes to `apply(changes, n)`, and keeps their results. */
@@ -277,21 +316,24 @@ class changes
             raw.push_back(change);
         }
         const status done = apply(raw.data(), raw.size());
-        for (std::size_t i = 0; done.ok() && i < raw.size(); i++)
+        for (std::size_t i = 0; done.ok() && i < raw.size(); i++) {
             all_[i].result = raw[i].result;
+            all_[i].made = raw[i].made;
+            all_[i].found = raw[i].found;
+        }
         return done;
     }
 
     std::vector<one> all_;
 };
 
-/* As tw_store_apply_in(): makes the changes on the caller's own connection, in its transaction. If it fails and
+/* As tw_store_apply_on(): makes the changes on the caller's own connection, in its transaction. If it fails and
  * `why` is not null, *why receives the reason. `schema` null: "main". */
-inline status apply_in(sqlite3 *db, changes &all, std::string *why = nullptr, const char *schema = nullptr)
+inline status apply_on(sqlite3 *db, changes &all, std::string *why = nullptr, const char *schema = nullptr)
 {
     char message[TW_STORE_MESSAGE] = "";
     const status done = all.pass([&](tw_store_change *raw, std::size_t n) {
-        return tw_store_apply_in(db, schema, raw, n, message, sizeof message);
+        return tw_store_apply_on(db, schema, raw, n, message, sizeof message);
     });
     if (why != nullptr)
         *why = message;
@@ -300,7 +342,7 @@ inline status apply_in(sqlite3 *db, changes &all, std::string *why = nullptr, co
 
 /* ---- tasks in the file -------------------------------------------------------------------------------- */
 
-/* A task of the file, as the callable of get(), scan() or drain() sees it. It is valid during that call. */
+/* A task of the file, as the callable of get() or scan() sees it. It is valid during that call. */
 class stored
 {
   public:
@@ -313,7 +355,7 @@ class stored
     }
     std::string_view id() const noexcept
     {
-        return {static_cast<const char *>(seen_->id), seen_->id_size};
+        return detail::view_of(seen_->id);
     }
     tw_state state() const noexcept
     {
@@ -342,7 +384,7 @@ class stored
     }
     std::string_view payload() const noexcept
     {
-        return {static_cast<const char *>(seen_->payload), seen_->payload_size};
+        return detail::view_of(seen_->payload);
     }
     /* Empty: no attempt has failed. */
     std::string_view error() const noexcept
@@ -417,11 +459,11 @@ class job
     }
     std::string_view id() const noexcept
     {
-        return {static_cast<const char *>(raw_->id), raw_->id_size};
+        return detail::view_of(raw_->id);
     }
     std::string_view payload() const noexcept
     {
-        return {static_cast<const char *>(raw_->payload), raw_->payload_size};
+        return detail::view_of(raw_->payload);
     }
     store_time due() const noexcept
     {
@@ -534,20 +576,20 @@ template <class F> struct handler_of final : handler {
     F f;
 };
 
-/* Passes what C shows to the callable behind `see`. */
-template <class See> void show_task(void *see, const tw_store_task *seen) noexcept
+/* Passes what C shows to the callable behind `visit`. */
+template <class Visit> void show_task(void *visit, const tw_store_task *seen) noexcept
 {
-    std::invoke(*static_cast<See *>(see), stored(*seen));
+    std::invoke(*static_cast<Visit *>(visit), stored(*seen));
 }
 
-template <class See> void show_queue(void *see, const char *queue) noexcept
+template <class Visit> void show_queue(void *visit, const char *queue) noexcept
 {
-    std::invoke(*static_cast<See *>(see), std::string_view(queue));
+    std::invoke(*static_cast<Visit *>(visit), std::string_view(queue));
 }
 
-template <class See> void show_load(void *see, const tw_store_load *load) noexcept
+template <class Visit> void show_load(void *visit, const tw_store_load *load) noexcept
 {
-    std::invoke(*static_cast<See *>(see), *load);
+    std::invoke(*static_cast<Visit *>(visit), *load);
 }
 
 } // namespace detail
@@ -706,26 +748,24 @@ class store
 
     changed put(const delayed &task, unsigned conditions = 0)
     {
-        const tw_delayed raw = task.raw();
-        return tw_store_put(raw_, &raw, conditions);
+        const tw_store_delayed raw = task.raw();
+        return change_by([&](bool *made) { return tw_store_put(raw_, &raw, conditions, made); });
     }
     template <class Duration>
     changed move_at(const std::string &queue, std::string_view id,
                     std::chrono::time_point<std::chrono::system_clock, Duration> due, unsigned conditions = 0)
     {
-        return tw_store_move_at(raw_, detail::queue_of(queue), detail::bytes_of(id), id.size(),
-                                detail::ms_up(due), conditions);
+        return move_to(queue, id, detail::ms_up(due), conditions);
     }
     template <class Rep, class Period>
-    changed move(const std::string &queue, std::string_view id, std::chrono::duration<Rep, Period> delay,
-                 unsigned conditions = 0)
+    changed move_in(const std::string &queue, std::string_view id, std::chrono::duration<Rep, Period> delay,
+                    unsigned conditions = 0)
     {
-        return tw_store_move_at(raw_, detail::queue_of(queue), detail::bytes_of(id), id.size(),
-                                detail::sum(tw_store_now(), detail::ms_up(delay)), conditions);
+        return move_to(queue, id, detail::sum(tw_store_now(), detail::ms_up(delay)), conditions);
     }
     status cancel(const std::string &queue, std::string_view id, tw_cancelled *found = nullptr)
     {
-        return tw_store_cancel(raw_, detail::queue_of(queue), detail::bytes_of(id), id.size(), found);
+        return tw_store_cancel(raw_, detail::name_of(queue, id), found);
     }
     status apply(changes &all)
     {
@@ -736,26 +776,26 @@ class store
         return apply(all);
     }
 
-    /* Calls see(const stored &) with the task. */
-    template <class See> status get(const std::string &queue, std::string_view id, See &&see)
+    /* Calls visit(const stored &) with the task. */
+    template <class Visit> status get(const std::string &queue, std::string_view id, Visit &&visit)
     {
-        return tw_store_get(raw_, detail::queue_of(queue), detail::bytes_of(id), id.size(),
-                            detail::show_task<std::remove_reference_t<See>>, address(see));
+        return tw_store_get(raw_, detail::name_of(queue, id), detail::show_task<std::remove_reference_t<Visit>>,
+                            address(visit));
     }
-    /* Calls see(const stored &) with each task.
-     * Returns: how many tasks, or an error, which is negative. */
-    template <class See> std::int64_t scan(const std::string &queue, const scan_range &range, See &&see)
+    /* Calls visit(const stored &) with each task. */
+    template <class Visit> status scan(const std::string &queue, const scan_range &range, Visit &&visit)
     {
         return tw_store_scan(raw_, detail::queue_of(queue), &range.raw(),
-                             detail::show_task<std::remove_reference_t<See>>, address(see));
+                             detail::show_task<std::remove_reference_t<Visit>>, address(visit));
     }
-    template <class See> std::int64_t scan(const std::string &queue, See &&see)
+    template <class Visit> status scan(const std::string &queue, Visit &&visit)
     {
-        return scan(queue, scan_range(), std::forward<See>(see));
+        return scan(queue, scan_range(), std::forward<Visit>(visit));
     }
-    std::int64_t count(const std::string &queue, bool dead = false)
+    counted count(const std::string &queue, bool dead = false)
     {
-        return tw_store_count(raw_, detail::queue_of(queue), dead);
+        return count_by(
+            [&](std::uint64_t *n) { return tw_store_count(raw_, detail::queue_of(queue), dead, n); });
     }
     /* If the call succeeds, `due` receives the earliest due time, or nothing if there is no task. */
     status next(const std::string &queue, std::optional<store_time> &due)
@@ -775,29 +815,22 @@ class store
         const auto steps = static_cast<std::uint32_t>(counts.size() < most ? counts.size() : most);
         return tw_store_forecast(raw_, detail::queue_of(queue), detail::ms_up(step), steps, counts.data());
     }
-    /* Calls see(std::string_view) with the name of each queue. */
-    template <class See> std::int64_t queues(See &&see)
+    /* Calls visit(std::string_view) with the name of each queue. */
+    template <class Visit> status queues(Visit &&visit)
     {
-        return tw_store_queues(raw_, detail::show_queue<std::remove_reference_t<See>>, address(see));
+        return tw_store_queues(raw_, detail::show_queue<std::remove_reference_t<Visit>>, address(visit));
     }
-    /* Calls see(const tw_store_load &) with the load of each queue. */
-    template <class See> std::int64_t loads(See &&see)
+    /* Calls visit(const tw_store_load &) with the load of each queue. */
+    template <class Visit> status loads(Visit &&visit)
     {
-        return tw_store_loads(raw_, nullptr, detail::show_load<std::remove_reference_t<See>>, address(see));
+        return tw_store_loads(raw_, nullptr, detail::show_load<std::remove_reference_t<Visit>>, address(visit));
     }
     /* The same for one queue. */
-    template <class See> std::int64_t loads(const std::string &queue, See &&see)
+    template <class Visit> status loads(const std::string &queue, Visit &&visit)
     {
-        return tw_store_loads(raw_, detail::queue_of(queue), detail::show_load<std::remove_reference_t<See>>,
-                              address(see));
+        return tw_store_loads(raw_, detail::queue_of(queue), detail::show_load<std::remove_reference_t<Visit>>,
+                              address(visit));
     }
-    /* Calls hand(const stored &) with each task that it has taken out of the file. */
-    template <class Hand> std::int64_t drain(const std::string &queue, Hand &&hand)
-    {
-        return tw_store_drain(raw_, detail::queue_of(queue), detail::show_task<std::remove_reference_t<Hand>>,
-                              address(hand));
-    }
-
     /* Names the handler of a queue. A handler takes `const job &`, and returns a tw_answer, or nothing, which
      * means TW_DONE. An exception that leaves it means TW_RETRY, with what() as the error.
      * Requires: an exception leaves it only while nobody else can answer the job. */
@@ -837,63 +870,68 @@ class store
     }
     changed pause(const std::string &queue, bool paused = true)
     {
-        return tw_store_pause(raw_, detail::queue_of(queue), paused);
+        return change_by(
+            [&](bool *made) { return tw_store_pause(raw_, detail::queue_of(queue), paused, made); });
     }
-    /* Returns: 1 if the queue is paused, 0 if not, or an error, which is negative. */
-    int is_paused(const std::string &queue) const
+    /* If the call succeeds, `paused` receives the answer. */
+    status is_paused(const std::string &queue, bool &paused) const
     {
-        return tw_store_is_paused(raw_, detail::queue_of(queue));
+        return tw_store_is_paused(raw_, detail::queue_of(queue), &paused);
     }
     changed restored(bool mark = true)
     {
-        return tw_store_restored(raw_, mark);
+        return change_by([&](bool *made) { return tw_store_restored(raw_, mark, made); });
     }
-    /* Returns: 1 if the file is marked as restored, 0 if not, or an error, which is negative. */
-    int is_restored() const
+    /* If the call succeeds, `restored` receives the answer. */
+    status is_restored(bool &restored) const
     {
-        return tw_store_is_restored(raw_);
+        return tw_store_is_restored(raw_, &restored);
     }
 
-    /* Makes a dead task wait again. Returns: 1, 0 if it was not dead, or an error, which is negative. */
+    /* Makes a dead task wait again. count() is 0 if it was not dead. */
     template <class Duration>
-    std::int64_t replay(const std::string &queue, std::string_view id,
-                        std::chrono::time_point<std::chrono::system_clock, Duration> due)
+    counted replay(const std::string &queue, std::string_view id,
+                   std::chrono::time_point<std::chrono::system_clock, Duration> due)
     {
-        return tw_store_replay(raw_, detail::queue_of(queue), detail::bytes_of(id), id.size(),
-                               detail::ms_up(due));
+        return count_by([&](std::uint64_t *n) {
+            return tw_store_replay(raw_, detail::name_of(queue, id), detail::ms_up(due), n);
+        });
     }
-    /* Makes the dead tasks of a queue wait again, at most TW_STORE_ALL_MAX. Returns: how many, or an error,
-     * which is negative. */
+    /* Makes the dead tasks of a queue wait again, at most TW_STORE_ALL_MAX. */
     template <class Duration>
-    std::int64_t replay_all(const std::string &queue,
-                            std::chrono::time_point<std::chrono::system_clock, Duration> due)
+    counted replay_all(const std::string &queue,
+                       std::chrono::time_point<std::chrono::system_clock, Duration> due)
     {
-        return tw_store_replay(raw_, detail::queue_of(queue), nullptr, 0, detail::ms_up(due));
+        return count_by([&](std::uint64_t *n) {
+            return tw_store_replay(raw_, detail::all_of(queue), detail::ms_up(due), n);
+        });
     }
-    /* Lets a waiting task be ready now. Returns: 1, 0 if it was not waiting, or an error, which is negative. */
-    std::int64_t promote(const std::string &queue, std::string_view id)
+    /* Lets a waiting task be ready now. count() is 0 if it was not waiting. */
+    counted promote(const std::string &queue, std::string_view id)
     {
-        return tw_store_promote(raw_, detail::queue_of(queue), detail::bytes_of(id), id.size());
+        return count_by(
+            [&](std::uint64_t *n) { return tw_store_promote(raw_, detail::name_of(queue, id), n); });
     }
-    /* Lets the waiting tasks of a queue be ready now, at most TW_STORE_ALL_MAX. Returns: how many, or an
-     * error, which is negative. */
-    std::int64_t promote_all(const std::string &queue)
+    /* Lets the waiting tasks of a queue be ready now, at most TW_STORE_ALL_MAX. */
+    counted promote_all(const std::string &queue)
     {
-        return tw_store_promote(raw_, detail::queue_of(queue), nullptr, 0);
+        return count_by([&](std::uint64_t *n) { return tw_store_promote(raw_, detail::all_of(queue), n); });
     }
-    /* Removes a dead task. Returns: 1, 0 if it was not dead, or an error, which is negative. */
-    std::int64_t purge(const std::string &queue, std::string_view id)
+    /* Removes a dead task. count() is 0 if it was not dead. */
+    counted purge(const std::string &queue, std::string_view id)
     {
-        return tw_store_purge(raw_, detail::queue_of(queue), detail::bytes_of(id), id.size(),
-                              TW_STORE_TIME_MAX);
+        return count_by([&](std::uint64_t *n) {
+            return tw_store_purge(raw_, detail::name_of(queue, id), TW_STORE_TIME_MAX, n);
+        });
     }
-    /* Removes the tasks of a queue that died before this point in time, at most TW_STORE_ALL_MAX. Returns: how
-     * many, or an error, which is negative. */
+    /* Removes the tasks of a queue that died before this point in time, at most TW_STORE_ALL_MAX. */
     template <class Duration>
-    std::int64_t purge_all(const std::string &queue,
-                           std::chrono::time_point<std::chrono::system_clock, Duration> before)
+    counted purge_all(const std::string &queue,
+                      std::chrono::time_point<std::chrono::system_clock, Duration> before)
     {
-        return tw_store_purge(raw_, detail::queue_of(queue), nullptr, 0, detail::ms_up(before));
+        return count_by([&](std::uint64_t *n) {
+            return tw_store_purge(raw_, detail::all_of(queue), detail::ms_up(before), n);
+        });
     }
 
   private:
@@ -902,6 +940,25 @@ class store
     status open(const std::string &path, const store_options &given, char (&message)[TW_STORE_MESSAGE])
     {
         return tw_store_open(&raw_, detail::queue_of(path), &given.raw_, message, sizeof message);
+    }
+    changed move_to(const std::string &queue, std::string_view id, std::uint64_t due_ms, unsigned conditions)
+    {
+        return change_by([&](bool *made) {
+            return tw_store_move_at(raw_, detail::name_of(queue, id), due_ms, conditions, made);
+        });
+    }
+    /* Makes a call that has an outcome. */
+    template <class Call> static changed change_by(Call call)
+    {
+        bool made = false;
+        const int result = call(&made);
+        return {result, made};
+    }
+    template <class Call> static counted count_by(Call call)
+    {
+        std::uint64_t n = 0;
+        const int result = call(&n);
+        return {result, n};
     }
     template <class F> static void *address(F &f) noexcept
     {

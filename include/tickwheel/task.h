@@ -6,7 +6,29 @@
 #ifndef TICKWHEEL_TASK_H
 #define TICKWHEEL_TASK_H
 
+#include <stddef.h>
 #include <stdint.h>
+#include <string.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- bytes --------------------------------------------------------------------------------------------- */
+
+/* Bytes of any kind, in the memory of somebody else. This struct stays as it is. */
+struct tw_bytes {
+    const void *data; /* NULL: none */
+    size_t size;
+};
+
+/* Returns the bytes of a C string, without the NUL at its end.
+ * Example: `.id = tw_text("order:42")`. */
+static inline struct tw_bytes tw_text(const char *text)
+{
+    struct tw_bytes bytes = {text, strlen(text)};
+    return bytes;
+}
 
 /* ---- repeats ------------------------------------------------------------------------------------------- */
 
@@ -37,5 +59,9 @@ enum tw_state {
     TW_STATE_LEASED = 4,  /* an attempt is under way */
     TW_STATE_DEAD = 8     /* its last attempt has failed */
 };
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

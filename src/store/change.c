@@ -65,21 +65,20 @@ int tw__store_new_queue_check(struct tw__store_db *db, const char *queue)
 }
 
 /* Checks the name of a task whose id may have so many bytes. */
-static int check_name(struct tw__store_db *db, const char *queue, const void *id, size_t id_size, size_t most)
+static int check_name(struct tw__store_db *db, const char *queue, struct tw_bytes id, size_t most)
 {
-    TW_ASSERT(id != NULL || id_size == 0);
-    (void)id;
+    TW_ASSERT(id.data != NULL || id.size == 0);
     int error = tw__store_queue_check(db, queue);
     if (error != 0)
         return error;
-    if (id_size == 0 || id_size > most)
-        return tw__store_db_refuse(db, TW_EINVAL, "id has %zu bytes: expected 1 to %zu", id_size, most);
+    if (id.size == 0 || id.size > most)
+        return tw__store_db_refuse(db, TW_EINVAL, "id has %zu bytes: expected 1 to %zu", id.size, most);
     return 0;
 }
 
-int tw__store_name_check(struct tw__store_db *db, const char *queue, const void *id, size_t id_size)
+int tw__store_name_check(struct tw__store_db *db, struct tw_store_name name)
 {
-    return check_name(db, queue, id, id_size, TW_STORE_NAME_MAX);
+    return check_name(db, name.queue, name.id, TW_STORE_NAME_MAX);
 }
 
 int tw__store_range_check(struct tw__store_db *db, const char *name, uint64_t value, uint64_t least,
@@ -102,7 +101,7 @@ static int check_due(struct tw__store_db *db, uint64_t due_ms)
     return tw__store_range_check(db, "due_ms", due_ms, 0, TW_STORE_TIME_MAX);
 }
 
-static int check_times(struct tw__store_db *db, const struct tw_delayed *put)
+static int check_times(struct tw__store_db *db, const struct tw_store_delayed *put)
 {
     if (put->times == TW_FOREVER)
         return 0;
@@ -127,7 +126,7 @@ static uint64_t most_of(enum tw__task_number number)
 }
 
 /* An option that is left out is 0, or has a value of its own. */
-static int check_options(struct tw__store_db *db, const struct tw_delayed *put)
+static int check_options(struct tw__store_db *db, const struct tw_store_delayed *put)
 {
     bool late = put->max_late_ms != TW_FOREVER && put->max_late_ms != TW_STORE_ON_TIME;
     const struct {
@@ -145,14 +144,14 @@ static int check_options(struct tw__store_db *db, const struct tw_delayed *put)
     return error;
 }
 
-static int check_put(struct tw__store_db *db, const struct tw_delayed *put, uint64_t max_payload)
+static int check_put(struct tw__store_db *db, const struct tw_store_delayed *put, uint64_t max_payload)
 {
     int error = check_due(db, put->due_ms);
     if (error == 0)
         error = tw__store_new_queue_check(db, put->queue);
     if (error == 0)
-        error = tw__store_range_check(db, "payload_size", put->payload_size, 0,
-                                      put->payload != NULL ? max_payload : 0);
+        error = tw__store_range_check(db, "payload.size", put->payload.size, 0,
+                                      put->payload.data != NULL ? max_payload : 0);
     if (error == 0)
         error = check_options(db, put);
     if (error == 0)
@@ -199,14 +198,14 @@ static int check_conditions(struct tw__store_db *db, enum tw_store_verb verb, un
 
 int tw__store_change_check(struct tw__store_db *db, const struct tw_store_change *change, uint64_t max_payload)
 {
-    const struct tw_delayed *task = &change->task;
+    const struct tw_store_delayed *task = &change->task;
     int error = check_conditions(db, change->verb, change->conditions);
     if (error == 0)
         error = tw__store_reserved_check(db, change->reserved, TW__GROW_ROOM(change->reserved));
     if (error == 0)
         error = tw__store_reserved_check(db, task->reserved, TW__GROW_ROOM(task->reserved));
     if (error == 0)
-        error = check_name(db, change->task.queue, change->task.id, change->task.id_size,
+        error = check_name(db, change->task.queue, change->task.id,
                            change->verb == TW_STORE_PUT ? TW_STORE_ID_MAX : TW_STORE_NAME_MAX);
     if (error == 0 && change->verb == TW_STORE_PUT)
         error = check_put(db, &change->task, max_payload);
@@ -225,10 +224,10 @@ struct found {
 };
 
 static void bind_name(struct tw__store_db *db, sqlite3_stmt *statement, int queue, int id,
-                      const struct tw_delayed *task)
+                      const struct tw_store_delayed *task)
 {
     tw__store_bind_text(db, statement, queue, task->queue);
-    tw__store_bind_blob(db, statement, id, task->id, task->id_size);
+    tw__store_bind_blob(db, statement, id, task->id.data, task->id.size);
 }
 
 static enum tw__task_stage read_stage(sqlite3_stmt *row)
@@ -240,7 +239,7 @@ static enum tw__task_stage read_stage(sqlite3_stmt *row)
     return sqlite3_column_int64(row, 3) > 0 ? TW__TASK_REPLACED : TW__TASK_TAKEN;
 }
 
-static int find_row(struct tw__store_db *db, const struct tw_delayed *task, struct found *found)
+static int find_row(struct tw__store_db *db, const struct tw_store_delayed *task, struct found *found)
 {
     int error = 0;
     *found = (struct found){0};
@@ -271,7 +270,7 @@ static void bind_option(struct tw__store_db *db, sqlite3_stmt *statement, int at
 }
 
 /* Binds what TW__STORE_OPTIONS has, and the name. */
-static void bind_options(struct tw__store_db *db, sqlite3_stmt *statement, const struct tw_delayed *task)
+static void bind_options(struct tw__store_db *db, sqlite3_stmt *statement, const struct tw_store_delayed *task)
 {
     uint64_t times = task->every_ms == 0 ? 1 : task->times == TW_FOREVER ? 0 : task->times;
     uint64_t max_late_ms = task->max_late_ms == TW_FOREVER ? 0 : task->max_late_ms;
@@ -281,7 +280,7 @@ static void bind_options(struct tw__store_db *db, sqlite3_stmt *statement, const
     tw__store_bind_text(db, statement, 7, task->every_ms > 0 ? tw__task_missed_name(task->missed) : NULL);
     bind_option(db, statement, 8, task->tries, 0);
     bind_option(db, statement, 9, task->backoff_ms, 0);
-    tw__store_bind_blob(db, statement, 10, task->payload, task->payload_size);
+    tw__store_bind_blob(db, statement, 10, task->payload.data, task->payload.size);
     bind_option(db, statement, 12, max_late_ms, TW_STORE_ON_TIME);
     bind_option(db, statement, 13, task->factor, 0);
     bind_option(db, statement, 14, task->backoff_max_ms, 0);
@@ -289,7 +288,8 @@ static void bind_options(struct tw__store_db *db, sqlite3_stmt *statement, const
 }
 
 /* Files the task for `due_ms`. Requires: the condition is met. */
-static int put_row(struct tw__store_db *db, const struct tw_delayed *task, uint64_t due_ms, uint64_t now_ms)
+static int put_row(struct tw__store_db *db, const struct tw_store_delayed *task, uint64_t due_ms,
+                   uint64_t now_ms)
 {
     int error = 0;
     sqlite3_stmt *statement = tw__store_db_statement(db, TW__STORE_PUT, &error);
@@ -305,7 +305,7 @@ static int put_row(struct tw__store_db *db, const struct tw_delayed *task, uint6
 }
 
 /* Gives a task that is there other options, and leaves its times alone. */
-static int renew_row(struct tw__store_db *db, const struct tw_delayed *task)
+static int renew_row(struct tw__store_db *db, const struct tw_store_delayed *task)
 {
     int error = 0;
     sqlite3_stmt *statement = tw__store_db_statement(db, TW__STORE_RENEW, &error);
@@ -318,7 +318,7 @@ static int renew_row(struct tw__store_db *db, const struct tw_delayed *task)
 /* A put whose condition is met. A file has no targets, so no task comes from elsewhere. */
 static int put_found(struct tw__store_db *db, const struct tw_store_change *change, const struct found *found)
 {
-    const struct tw_delayed *task = &change->task;
+    const struct tw_store_delayed *task = &change->task;
     uint64_t now_ms = tw_store_now();
     enum tw__task_keepdue how = TW__TASK_KEEPDUE_GIVEN;
     if (change->conditions & TW_STORE_KEEPDUE)
@@ -334,11 +334,11 @@ static int change_put(struct tw__store_db *db, struct tw_store_change *change)
     int error = change->conditions != 0 ? find_row(db, &change->task, &found) : 0;
     if (error != 0)
         return error;
-    change->result = is_met(change, &found);
-    return change->result ? put_found(db, change, &found) : 0;
+    change->made = is_met(change, &found);
+    return change->made ? put_found(db, change, &found) : 0;
 }
 
-static int move_row(struct tw__store_db *db, const struct tw_delayed *task)
+static int move_row(struct tw__store_db *db, const struct tw_store_delayed *task)
 {
     int error = 0;
     sqlite3_stmt *statement = tw__store_db_statement(db, TW__STORE_MOVE, &error);
@@ -360,7 +360,7 @@ static int change_move(struct tw__store_db *db, struct tw_store_change *change)
     int error = 0;
     if (change->conditions == 0) {
         error = move_row(db, &change->task);
-        change->result = 1;
+        change->made = true;
         if (error != 0 || sqlite3_changes(db->db) > 0)
             return error;
     }
@@ -369,10 +369,11 @@ static int change_move(struct tw__store_db *db, struct tw_store_change *change)
         return error;
     if (found.stage == TW__TASK_NONE || found.stage == TW__TASK_BURIED) {
         change->result = found.stage == TW__TASK_BURIED ? TW_EDEAD : TW_EGONE;
+        change->made = false;
         return 0;
     }
-    change->result = is_met(change, &found);
-    return change->result ? move_row(db, &change->task) : 0;
+    change->made = is_met(change, &found);
+    return change->made ? move_row(db, &change->task) : 0;
 }
 
 static int cancel_row(struct tw__store_db *db, enum tw__store_statement which, struct tw_store_change *change)
@@ -383,23 +384,24 @@ static int cancel_row(struct tw__store_db *db, enum tw__store_statement which, s
         return error;
     bind_name(db, statement, 1, 2, &change->task);
     while (tw__store_db_next(db, statement, "cancel", &error))
-        change->result = sqlite3_column_int64(statement, 0) != 0 ? TW_RUNNING : TW_CANCELLED;
+        change->found = sqlite3_column_int64(statement, 0) != 0 ? TW_RUNNING : TW_CANCELLED;
     return error;
 }
 
 /* Nobody has most tasks, and their row goes without a temporary table for its run. */
 static int change_cancel(struct tw__store_db *db, struct tw_store_change *change)
 {
-    change->result = TW_CANCELLED;
+    change->found = TW_CANCELLED;
     int error = cancel_row(db, TW__STORE_CANCEL, change);
     if (error != 0 || sqlite3_changes(db->db) > 0)
         return error;
-    change->result = TW_GONE;
+    change->found = TW_GONE;
     return cancel_row(db, TW__STORE_CANCEL_TAKEN, change);
 }
 
 static int make_change(struct tw__store_db *db, struct tw_store_change *change)
 {
+    change->result = 0;
     switch (change->verb) {
     case TW_STORE_PUT:
         return change_put(db, change);
@@ -415,7 +417,7 @@ static int make_change(struct tw__store_db *db, struct tw_store_change *change)
 /* Returns whether a put has no condition, and gives its task no option. */
 static bool is_plain(const struct tw_store_change *change)
 {
-    const struct tw_delayed *task = &change->task;
+    const struct tw_store_delayed *task = &change->task;
     return change->verb == TW_STORE_PUT && change->conditions == 0 && task->every_ms == 0 && task->tries == 0 &&
            task->backoff_ms == 0 && task->factor == 0 && task->backoff_max_ms == 0 && task->jitter == 0 &&
            (task->max_late_ms == 0 || task->max_late_ms == TW_FOREVER);
@@ -436,12 +438,12 @@ static void bind_new(struct tw__store_db *db, sqlite3_stmt *statement, const str
     int at = 1;
     tw__store_bind_text(db, statement, at++, changes[0].task.queue);
     for (size_t i = 0; i < TW__STORE_NEW; i++) {
-        const struct tw_delayed *task = &changes[i].task;
+        const struct tw_store_delayed *task = &changes[i].task;
         tw__store_bind_number(db, statement, at++, db->seq + i + 1);
-        tw__store_bind_blob(db, statement, at++, task->id, task->id_size);
+        tw__store_bind_blob(db, statement, at++, task->id.data, task->id.size);
         tw__store_bind_number(db, statement, at++, task->due_ms);
         tw__store_bind_number(db, statement, at++, tw__store_place(db, task->due_ms, now_ms));
-        tw__store_bind_blob(db, statement, at++, task->payload, task->payload_size);
+        tw__store_bind_blob(db, statement, at++, task->payload.data, task->payload.size);
     }
 }
 
@@ -458,7 +460,7 @@ static int put_new(struct tw__store_db *db, struct tw_store_change *changes, boo
     db->seq += error == 0 ? TW__STORE_NEW : 0;
     *made = error == 0 && sqlite3_changes(db->db) == TW__STORE_NEW;
     for (size_t i = 0; i < TW__STORE_NEW; i++)
-        changes[i].result = 1;
+        changes[i].result = 0, changes[i].made = true;
     return error;
 }
 

@@ -14,8 +14,8 @@ int tw__store_queue_check(struct tw__store_db *db, const char *queue);
 /* The same for a name that goes into the file, which must be UTF-8. */
 int tw__store_new_queue_check(struct tw__store_db *db, const char *queue);
 
-/* Checks the names of a task. Returns: 0, or TW_EINVAL with a message. */
-int tw__store_name_check(struct tw__store_db *db, const char *queue, const void *id, size_t id_size);
+/* Checks the name of a task. Returns: 0, or TW_EINVAL with a message. */
+int tw__store_name_check(struct tw__store_db *db, struct tw_store_name name);
 
 /* Checks a number of a call. Returns: 0, or TW_EINVAL with a message. */
 int tw__store_range_check(struct tw__store_db *db, const char *name, uint64_t value, uint64_t least,

@@ -37,8 +37,8 @@ struct tw__store_job **tw__store_table_find(const struct tw__store_table *table,
 {
     uint64_t hash = tw__store_hash((uintptr_t)queue, id, id_size);
     struct tw__store_job **at = &table->jobs[hash & table->mask];
-    while (*at != NULL && ((*at)->entry->queue != queue || (*at)->job.id_size != id_size ||
-                           memcmp((*at)->job.id, id, id_size) != 0))
+    while (*at != NULL && ((*at)->entry->queue != queue || (*at)->job.id.size != id_size ||
+                           memcmp((*at)->job.id.data, id, id_size) != 0))
         at = &(*at)->next_id;
     return at;
 }
@@ -92,9 +92,9 @@ static int bury_period(struct tw__store_db *db, const struct tw__store_job *job,
 {
     char id[TW_STORE_NAME_MAX + TW__TASK_SUFFIX_MAX];
     int error = 0;
-    memcpy(id, job->job.id, job->job.id_size);
+    memcpy(id, job->job.id.data, job->job.id.size);
     for (uint32_t n = 0; error == 0; n++) {
-        size_t size = job->job.id_size + tw__task_suffix(job->job.due_ms, n, id + job->job.id_size);
+        size_t size = job->job.id.size + tw__task_suffix(job->job.due_ms, n, id + job->job.id.size);
         sqlite3_stmt *statement = bind_answer(db, TW__STORE_BURY_PERIOD, job, now_ms, &error);
         if (statement == NULL)
             return error;
@@ -344,7 +344,7 @@ static int decide_turn(struct tw__store_db *db, struct tw__store_batch *batch, s
     give_turn(batch, claim, task);
     if (!claim->turn.calls)
         claim->fate = TW__STORE_PASSED;
-    else if (batch->called == batch->calls || (task->payload_size > batch->room && !batch->idle))
+    else if (batch->called == batch->calls || (task->payload.size > batch->room && !batch->idle))
         batch->full = true;
     else if ((claim->job = tw__store_job_new(task, claim->entry)) == NULL)
         return tw__store_db_refuse(db, TW_ENOMEM, "no memory");
@@ -367,7 +367,7 @@ static int decide_fate(struct tw__store_db *db, struct tw__store_batch *batch, s
                        struct tw_store_task *task)
 {
     const struct tw__store_job *job =
-        *tw__store_table_find(batch->table, claim->entry->queue, task->id, task->id_size);
+        *tw__store_table_find(batch->table, claim->entry->queue, task->id.data, task->id.size);
     bool early = task->place_ms > batch->now_ms || task->next_ms > batch->now_ms;
     claim->fate = early ? TW__STORE_EARLY : job != NULL ? TW__STORE_GONE : TW__STORE_NO_ROOM;
     claim->next_ms = task->next_ms;

@@ -13,8 +13,7 @@
 
 struct pause {
     const char *queue;
-    bool paused;
-    int changed;
+    bool paused, changed;
 };
 
 static int write_pause(struct tw__store_db *db, void *arg)
@@ -31,7 +30,7 @@ static int write_pause(struct tw__store_db *db, void *arg)
     return error;
 }
 
-int tw_store_pause(struct tw_store *store, const char *queue, bool paused)
+int tw_store_pause(struct tw_store *store, const char *queue, bool paused, bool *changed)
 {
     struct pause pause = {.queue = queue, .paused = paused};
     char text[TW_STORE_MESSAGE];
@@ -41,14 +40,15 @@ int tw_store_pause(struct tw_store *store, const char *queue, bool paused)
     if (error != 0)
         return tw__store_failed(store, error, text);
     error = tw__store_commit(store, write_pause, &pause, false);
-    return error == 0 ? pause.changed : error;
+    if (error == 0 && changed != NULL)
+        *changed = pause.changed;
+    return error;
 }
 
 /* ---- the mark of a restored file ------------------------------------------------------------------------- */
 
 struct mark {
-    bool restored;
-    int changed;
+    bool restored, changed;
     struct tw__store_lapses lapses;
 };
 
@@ -68,24 +68,25 @@ static int write_mark(struct tw__store_db *db, void *arg)
                       : error;
 }
 
-int tw_store_restored(struct tw_store *store, bool restored)
+int tw_store_restored(struct tw_store *store, bool restored, bool *changed)
 {
     struct mark mark = {.restored = restored};
     int error = tw__store_commit(store, write_mark, &mark, true);
     tw__store_jobs_free(mark.lapses.died);
-    return error == 0 ? mark.changed : error;
+    if (error == 0 && changed != NULL)
+        *changed = mark.changed;
+    return error;
 }
 
 static int read_mark(struct tw__store_db *db, void *arg)
 {
-    *(int *)arg = tw__store_db_is_marked(db);
+    *(bool *)arg = tw__store_db_is_marked(db);
     return 0;
 }
 
-int tw_store_is_restored(struct tw_store *store)
+int tw_store_is_restored(struct tw_store *store, bool *restored)
 {
-    int marked = 0, error = tw__store_look(store, read_mark, &marked);
-    return error == 0 ? marked : error;
+    return tw__store_look(store, read_mark, restored);
 }
 
 /* ---- dead tasks, and tasks that wait --------------------------------------------------------------------- */
@@ -96,12 +97,10 @@ enum { BYTES = 32 << 20 }; /* of payloads: the task with which a call has so man
 /* The tasks of one call: one by its id, or the first ones of all. */
 struct picked {
     enum deed deed;
-    const char *queue;
-    const void *id; /* NULL: all */
-    size_t id_size;
-    uint64_t at_ms; /* those that died before, or PROMOTE: whose time comes later */
+    struct tw_store_name name; /* without an id: all */
+    uint64_t at_ms;            /* those that died before, or PROMOTE: whose time comes later */
     uint64_t due_ms;
-    int64_t count; /* treated */
+    uint64_t count; /* treated */
 };
 
 /* Replays, removes or promotes one task. */
@@ -120,7 +119,7 @@ static int treat(struct tw__store_db *db, const struct picked *picked, uint64_t 
 static int treat_picked(struct tw__store_db *db, void *arg)
 {
     struct picked *picked = arg;
-    bool waiting = picked->deed == PROMOTE, one = picked->id != NULL;
+    bool waiting = picked->deed == PROMOTE, one = picked->name.id.data != NULL;
     enum tw__store_statement which = one       ? waiting ? TW__STORE_FIND_WAITING : TW__STORE_FIND_DEAD
                                      : waiting ? TW__STORE_WAITING
                                                : TW__STORE_DEAD;
@@ -130,10 +129,10 @@ static int treat_picked(struct tw__store_db *db, void *arg)
         return error;
     if (waiting)
         picked->at_ms = picked->due_ms = tw_store_now();
-    tw__store_bind_text(db, rows, 1, picked->queue);
+    tw__store_bind_text(db, rows, 1, picked->name.queue);
     tw__store_bind_number(db, rows, 2, picked->at_ms);
     if (one)
-        tw__store_bind_blob(db, rows, 3, picked->id, picked->id_size);
+        tw__store_bind_blob(db, rows, 3, picked->name.id.data, picked->name.id.size);
     else
         tw__store_bind_number(db, rows, 3, TW_STORE_ALL_MAX);
     picked->count = 0; /* a transaction before may have been rolled back */
@@ -147,34 +146,34 @@ static int treat_picked(struct tw__store_db *db, void *arg)
 }
 
 /* Checks the names, and treats the tasks. */
-static int64_t treat_named(struct tw_store *store, struct picked picked)
+static int treat_named(struct tw_store *store, struct picked picked, uint64_t *count)
 {
     char text[TW_STORE_MESSAGE];
     struct tw__store_db only_message = {.message = text, .size = sizeof text};
-    int error = picked.id != NULL ? tw__store_name_check(&only_message, picked.queue, picked.id, picked.id_size)
-                                  : tw__store_queue_check(&only_message, picked.queue);
+    int error = picked.name.id.data != NULL ? tw__store_name_check(&only_message, picked.name)
+                                            : tw__store_queue_check(&only_message, picked.name.queue);
     if (error == 0)
         error = tw__store_range_check(&only_message, "due_ms", picked.due_ms, 0, TW_STORE_TIME_MAX);
     if (error != 0)
         return tw__store_failed(store, error, text);
     error = tw__store_commit(store, treat_picked, &picked, false);
-    return error == 0 ? picked.count : error;
+    if (error == 0 && count != NULL)
+        *count = picked.count;
+    return error;
 }
 
 /* The clock may have gone back since a death, so the time of none counts. */
-int64_t tw_store_replay(struct tw_store *store, const char *queue, const void *id, size_t id_size,
-                        uint64_t due_ms)
+int tw_store_replay(struct tw_store *store, struct tw_store_name name, uint64_t due_ms, uint64_t *count)
 {
-    return treat_named(store, (struct picked){REPLAY, queue, id, id_size, UINT64_MAX, due_ms, 0});
+    return treat_named(store, (struct picked){REPLAY, name, UINT64_MAX, due_ms, 0}, count);
 }
 
-int64_t tw_store_purge(struct tw_store *store, const char *queue, const void *id, size_t id_size,
-                       uint64_t before_ms)
+int tw_store_purge(struct tw_store *store, struct tw_store_name name, uint64_t before_ms, uint64_t *count)
 {
-    return treat_named(store, (struct picked){PURGE, queue, id, id_size, before_ms, 0, 0});
+    return treat_named(store, (struct picked){PURGE, name, before_ms, 0, 0}, count);
 }
 
-int64_t tw_store_promote(struct tw_store *store, const char *queue, const void *id, size_t id_size)
+int tw_store_promote(struct tw_store *store, struct tw_store_name name, uint64_t *count)
 {
-    return treat_named(store, (struct picked){PROMOTE, queue, id, id_size, 0, 0, 0});
+    return treat_named(store, (struct picked){PROMOTE, name, 0, 0, 0}, count);
 }

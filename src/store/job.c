@@ -36,6 +36,11 @@ static const void *keep(char **to, const void *from, size_t size)
     return start;
 }
 
+static struct tw_bytes keep_bytes(char **to, struct tw_bytes from)
+{
+    return from.data != NULL ? (struct tw_bytes){keep(to, from.data, from.size), from.size} : from;
+}
+
 /* From when on a call is late. A series makes up for its periods: the time of their filing does not count. */
 static uint64_t late_from(const struct tw_store_task *task)
 {
@@ -52,7 +57,7 @@ static uint64_t latest_of(const struct tw_store_task *task)
 struct tw__store_job *tw__store_job_new(const struct tw_store_task *task, struct tw__store_entry *entry)
 {
     size_t queue = strlen(task->queue) + 1, error = task->error != NULL ? strlen(task->error) + 1 : 0;
-    size_t size = queue + task->id_size + error + task->payload_size;
+    size_t size = queue + task->id.size + error + task->payload.size;
     struct tw__store_job *job = malloc(sizeof *job + size);
     if (job == NULL)
         return NULL;
@@ -65,8 +70,6 @@ struct tw__store_job *tw__store_job_new(const struct tw_store_task *task, struct
     };
     job->job = (struct tw_job){
         .queue = keep(&to, task->queue, queue),
-        .id_size = task->id_size,
-        .payload_size = task->payload_size,
         .due_ms = task->due_ms,
         .revision = task->revision,
         .left = tw__task_calls_left(task->every_ms, task->times),
@@ -76,9 +79,9 @@ struct tw__store_job *tw__store_job_new(const struct tw_store_task *task, struct
         .tries = task->tries,
         .late_from_ms = late_from(task),
     };
-    job->job.id = keep(&to, task->id, task->id_size);
+    job->job.id = keep_bytes(&to, task->id);
     job->job.error = error > 0 ? keep(&to, task->error, error) : NULL;
-    job->job.payload = task->payload != NULL ? keep(&to, task->payload, task->payload_size) : NULL;
+    job->job.payload = keep_bytes(&to, task->payload);
     return job;
 }
 
@@ -101,7 +104,7 @@ void tw__store_job_bind(struct tw__store_db *db, sqlite3_stmt *statement, const 
 {
     tw__store_bind_number(db, statement, 1, job->job.revision);
     tw__store_bind_text(db, statement, 4, job->job.queue);
-    tw__store_bind_blob(db, statement, 5, job->job.id, job->job.id_size);
+    tw__store_bind_blob(db, statement, 5, job->job.id.data, job->job.id.size);
     tw__store_bind_number(db, statement, 6, job->run);
     tw__store_bind_number(db, statement, 7, job->token);
 }
@@ -170,19 +173,19 @@ void tw__store_job_return(struct tw__store_job *job)
 /* Writes an id as text in quotes or, if it is no short text of ASCII, in hexadecimal as SQL has it. */
 static void name_id(const struct tw_job *job, char name[ID_NAME])
 {
-    const unsigned char *id = job->id;
+    const unsigned char *id = job->id.data;
     size_t size = 0;
-    while (size < job->id_size && id[size] >= ' ' && id[size] <= '~')
+    while (size < job->id.size && id[size] >= ' ' && id[size] <= '~')
         size++;
-    if (size == job->id_size && size <= ID_SHOWN) {
+    if (size == job->id.size && size <= ID_SHOWN) {
         snprintf(name, ID_NAME, "'%.*s'", (int)size, (const char *)id);
         return;
     }
-    size_t shown = job->id_size < ID_SHOWN / 2 ? job->id_size : ID_SHOWN / 2;
+    size_t shown = job->id.size < ID_SHOWN / 2 ? job->id.size : ID_SHOWN / 2;
     int at = snprintf(name, ID_NAME, "x'");
     for (size_t i = 0; i < shown; i++)
         at += snprintf(name + at, ID_NAME - (size_t)at, "%02x", id[i]);
-    snprintf(name + at, ID_NAME - (size_t)at, "%s'", shown < job->id_size ? "..." : "");
+    snprintf(name + at, ID_NAME - (size_t)at, "%s'", shown < job->id.size ? "..." : "");
 }
 
 void tw__store_job_tell(const struct tw_job *job, bool dead, const char *error, char message[TW_STORE_MESSAGE])

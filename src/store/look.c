@@ -24,6 +24,12 @@ static uint64_t number(sqlite3_stmt *row, int column)
     return (uint64_t)sqlite3_column_int64(row, column);
 }
 
+static struct tw_bytes read_bytes(sqlite3_stmt *row, int column)
+{
+    const void *data = sqlite3_column_blob(row, column); /* before its size: it may make the bytes */
+    return (struct tw_bytes){data, (size_t)sqlite3_column_bytes(row, column)};
+}
+
 enum tw_missed tw__store_read_missed(sqlite3_stmt *row, int column)
 {
     const char *name = (const char *)sqlite3_column_text(row, column);
@@ -40,8 +46,7 @@ int tw__store_read_task(struct tw__store_db *db, sqlite3_stmt *row, uint64_t now
     struct tw__task_retry retry = tw__store_read_retry(db, row, 10, 20);
     *task = (struct tw_store_task){
         .queue = (const char *)sqlite3_column_text(row, 1),
-        .id = sqlite3_column_blob(row, 2),
-        .id_size = (size_t)sqlite3_column_bytes(row, 2),
+        .id = read_bytes(row, 2),
         .state = dead                               ? TW_STATE_DEAD
                  : holder != 0 && holder == db->run ? TW_STATE_LEASED
                  : number(row, 14) <= now_ms        ? TW_STATE_READY
@@ -64,21 +69,20 @@ int tw__store_read_task(struct tw__store_db *db, sqlite3_stmt *row, uint64_t now
         .jitter = retry.jitter,
         .max_late_ms = sqlite3_column_type(row, 19) == SQLITE_NULL ? TW_FOREVER : number(row, 19),
         .dead_ms = dead ? number(row, 6) : 0,
-        .payload = sqlite3_column_blob(row, 13),
-        .payload_size = (size_t)sqlite3_column_bytes(row, 13),
+        .payload = read_bytes(row, 13),
         .error = (const char *)sqlite3_column_text(row, 12),
     };
     int code = sqlite3_errcode(db->db);
     return code == SQLITE_NOMEM ? tw__store_db_error(db, code, "read a task") : 0;
 }
 
-void tw__store_show_task(struct tw_store_task *task, tw_store_see_fn *see, void *arg)
+void tw__store_show_task(struct tw_store_task *task, tw_store_visit_fn *visit, void *arg)
 {
     if (task->max_late_ms == 0)
         task->max_late_ms = TW_STORE_ON_TIME;
     if (task->jitter == 0)
         task->jitter = TW_STORE_NO_JITTER;
-    see(arg, task);
+    visit(arg, task);
 }
 
 /* ---- one look -------------------------------------------------------------------------------------------- */
@@ -86,7 +90,7 @@ void tw__store_show_task(struct tw_store_task *task, tw_store_see_fn *see, void 
 /* Begins a transaction for the looks of this thread. Returns: 0 or an error; end_looks() follows each. */
 static int begin_looks(struct tw__store_reader *reader, int *cancelled)
 {
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, cancelled); /* `see` may have a point of cancellation */
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, cancelled); /* `visit` may have a point of cancellation */
     pthread_mutex_lock(&reader->lock);
     int error = tw__store_db_begin(&reader->db, TW__STORE_BEGIN_READ);
     return error == 0 ? tw__store_db_begin_seq(&reader->db) : error;
@@ -140,13 +144,11 @@ int tw_store_snapshot(struct tw_store *store, tw_store_looks_fn *looks, void *ar
 
 /* The tasks that a caller asks for: one, by its id, or a range. */
 struct view {
-    const char *queue;
-    const void *id;
-    size_t id_size;
+    struct tw_store_name name; /* of a range: the queue alone */
     const struct tw_store_range *range;
     unsigned states;
     uint64_t now_ms, limit, seen;
-    tw_store_see_fn *see;
+    tw_store_visit_fn *visit;
     void *arg;
 };
 
@@ -157,7 +159,7 @@ static int show(struct tw__store_db *db, sqlite3_stmt *rows, struct view *view)
         struct tw_store_task task;
         error = tw__store_read_task(db, rows, view->now_ms, &task);
         if (error == 0 && (task.state & view->states)) {
-            tw__store_show_task(&task, view->see, view->arg);
+            tw__store_show_task(&task, view->visit, view->arg);
             view->seen++;
         }
     }
@@ -172,25 +174,22 @@ static int get_task(struct tw__store_db *db, void *arg)
     sqlite3_stmt *row = tw__store_db_statement(db, TW__STORE_GET, &error);
     if (row == NULL)
         return error;
-    tw__store_bind_text(db, row, 1, view->queue);
-    tw__store_bind_blob(db, row, 2, view->id, view->id_size);
+    tw__store_bind_text(db, row, 1, view->name.queue);
+    tw__store_bind_blob(db, row, 2, view->name.id.data, view->name.id.size);
     return show(db, row, view);
 }
 
-int tw_store_get(struct tw_store *store, const char *queue, const void *id, size_t id_size,
-                 tw_store_see_fn *see, void *arg)
+int tw_store_get(struct tw_store *store, struct tw_store_name name, tw_store_visit_fn *visit, void *arg)
 {
-    struct view view = {.queue = queue,
-                        .id = id,
-                        .id_size = id_size,
+    struct view view = {.name = name,
                         .states = STATES | TW_STATE_DEAD,
                         .now_ms = tw_store_now(),
                         .limit = 1,
-                        .see = see,
+                        .visit = visit,
                         .arg = arg};
     char text[TW_STORE_MESSAGE];
     struct tw__store_db only_message = {.message = text, .size = sizeof text};
-    int error = tw__store_name_check(&only_message, queue, id, id_size);
+    int error = tw__store_name_check(&only_message, name);
     if (error != 0)
         return tw__store_failed(store, error, text);
     error = tw__store_look(store, get_task, &view);
@@ -205,7 +204,7 @@ static int scan_rows(struct tw__store_db *db, struct view *view, enum tw__store_
     sqlite3_stmt *rows = tw__store_db_statement(db, which, &error);
     if (rows == NULL)
         return error;
-    tw__store_bind_text(db, rows, 1, view->queue);
+    tw__store_bind_text(db, rows, 1, view->name.queue);
     tw__store_bind_number(db, rows, 2, from);
     tw__store_bind_number(db, rows, 3, to);
     return show(db, rows, view);
@@ -228,17 +227,17 @@ static int scan_queue(struct tw__store_db *db, void *arg)
                       : error;
 }
 
-int64_t tw_store_scan(struct tw_store *store, const char *queue, const struct tw_store_range *range,
-                      tw_store_see_fn *see, void *arg)
+int tw_store_scan(struct tw_store *store, const char *queue, const struct tw_store_range *range,
+                  tw_store_visit_fn *visit, void *arg)
 {
     static const struct tw_store_range all = {0};
     const struct tw_store_range *of = range != NULL ? range : &all;
-    struct view view = {.queue = queue,
+    struct view view = {.name = {.queue = queue},
                         .range = of,
                         .states = of->states != 0 ? of->states : STATES,
                         .now_ms = tw_store_now(),
                         .limit = of->count > 0 ? of->count : UINT64_MAX,
-                        .see = see,
+                        .visit = visit,
                         .arg = arg};
     char text[TW_STORE_MESSAGE];
     if ((view.states & ~(unsigned)STATES) != 0 && view.states != TW_STATE_DEAD) {
@@ -251,8 +250,7 @@ int64_t tw_store_scan(struct tw_store *store, const char *queue, const struct tw
     int error = tw__store_reserved_check(&only_message, of->reserved, TW__GROW_ROOM(of->reserved));
     if (error != 0)
         return tw__store_failed(store, error, text);
-    error = tw__store_look(store, scan_queue, &view);
-    return error == 0 ? (int64_t)view.seen : error;
+    return tw__store_look(store, scan_queue, &view);
 }
 
 /* ---- counting -------------------------------------------------------------------------------------------- */
@@ -303,13 +301,15 @@ static int ask(struct tw__store_db *db, void *arg)
     return error;
 }
 
-int64_t tw_store_count(struct tw_store *store, const char *queue, bool dead)
+int tw_store_count(struct tw_store *store, const char *queue, bool dead, uint64_t *count)
 {
     static const enum tw__store_statement which[2][2] = {{TW__STORE_COUNT_ALL, TW__STORE_COUNT},
                                                          {TW__STORE_COUNT_ALL_DEAD, TW__STORE_COUNT_DEAD}};
     struct question question = {.which = which[dead][queue != NULL], .queue = queue};
     int error = tw__store_look(store, ask, &question);
-    return error == 0 ? (int64_t)question.value[0] : error;
+    if (error == 0)
+        *count = question.value[0];
+    return error;
 }
 
 int tw_store_next(struct tw_store *store, const char *queue, uint64_t *next_ms)
@@ -330,13 +330,15 @@ static int check_name(struct tw_store *store, const char *queue)
     return error == 0 ? 0 : tw__store_failed(store, error, text);
 }
 
-int tw_store_is_paused(struct tw_store *store, const char *queue)
+int tw_store_is_paused(struct tw_store *store, const char *queue, bool *paused)
 {
     struct question question = {.which = TW__STORE_IS_PAUSED, .queue = queue};
     int error = check_name(store, queue);
     if (error == 0)
         error = tw__store_look(store, ask, &question);
-    return error == 0 ? (int)question.value[0] : error;
+    if (error == 0)
+        *paused = question.value[0] > 0;
+    return error;
 }
 
 /* ---- queues ---------------------------------------------------------------------------------------------- */
@@ -345,11 +347,10 @@ int tw_store_is_paused(struct tw_store *store, const char *queue)
 struct queue_tour {
     const char *queue; /* NULL: all */
     uint64_t now_ms;
-    int (*visit)(struct tw__store_db *db, struct queue_tour *tour, const char *queue);
-    tw_store_see_queue_fn *see;
-    tw_store_see_load_fn *see_load;
+    int (*show)(struct tw__store_db *db, struct queue_tour *tour, const char *queue);
+    tw_store_visit_queue_fn *visit;
+    tw_store_visit_load_fn *visit_load;
     void *arg;
-    int64_t seen;
 };
 
 static int visit_queues(struct tw__store_db *db, void *arg)
@@ -357,14 +358,14 @@ static int visit_queues(struct tw__store_db *db, void *arg)
     struct queue_tour *tour = arg;
     char last[TW_STORE_QUEUE_MAX + 1] = "";
     if (tour->queue != NULL)
-        return tour->visit(db, tour, tour->queue);
+        return tour->show(db, tour, tour->queue);
     for (;;) {
         struct question question = {.which = TW__STORE_QUEUE_AFTER, .queue = last};
         int error = ask(db, &question);
         if (error != 0 || question.text[0] == '\0')
             return error;
         memcpy(last, question.text, sizeof last);
-        error = tour->visit(db, tour, last);
+        error = tour->show(db, tour, last);
         if (error != 0)
             return error;
     }
@@ -373,16 +374,14 @@ static int visit_queues(struct tw__store_db *db, void *arg)
 static int show_queue(struct tw__store_db *db, struct queue_tour *tour, const char *queue)
 {
     (void)db;
-    tour->see(tour->arg, queue);
-    tour->seen++;
+    tour->visit(tour->arg, queue);
     return 0;
 }
 
-int64_t tw_store_queues(struct tw_store *store, tw_store_see_queue_fn *see, void *arg)
+int tw_store_queues(struct tw_store *store, tw_store_visit_queue_fn *visit, void *arg)
 {
-    struct queue_tour tour = {.visit = show_queue, .see = see, .arg = arg};
-    int error = tw__store_look(store, visit_queues, &tour);
-    return error == 0 ? tour.seen : error;
+    struct queue_tour tour = {.show = show_queue, .visit = visit, .arg = arg};
+    return tw__store_look(store, visit_queues, &tour);
 }
 
 /* A task that runs is due, unless a newer one has replaced it, or the clock was set back since. */
@@ -405,23 +404,20 @@ static int show_load(struct tw__store_db *db, struct queue_tour *tour, const cha
     if (error != 0)
         return error;
     uint64_t ready = due.value[0] - due.value[1], leased = due.value[1] + live.value[2];
-    tour->see_load(tour->arg, &(struct tw_store_load){.queue = queue,
-                                                      .waiting = live.value[0] - leased - ready,
-                                                      .ready = ready,
-                                                      .leased = leased,
-                                                      .dead = dead.value[0],
-                                                      .next_ms = live.value[1],
-                                                      .paused = paused.value[0] > 0});
-    tour->seen++;
+    tour->visit_load(tour->arg, &(struct tw_store_load){.queue = queue,
+                                                        .waiting = live.value[0] - leased - ready,
+                                                        .ready = ready,
+                                                        .leased = leased,
+                                                        .dead = dead.value[0],
+                                                        .next_ms = live.value[1],
+                                                        .paused = paused.value[0] > 0});
     return 0;
 }
 
-int64_t tw_store_loads(struct tw_store *store, const char *queue, tw_store_see_load_fn *see, void *arg)
+int tw_store_loads(struct tw_store *store, const char *queue, tw_store_visit_load_fn *visit, void *arg)
 {
     struct queue_tour tour = {
-        .queue = queue, .now_ms = tw_store_now(), .visit = show_load, .see_load = see, .arg = arg};
+        .queue = queue, .now_ms = tw_store_now(), .show = show_load, .visit_load = visit, .arg = arg};
     int error = queue != NULL ? check_name(store, queue) : 0;
-    if (error == 0)
-        error = tw__store_look(store, visit_queues, &tour);
-    return error == 0 ? tour.seen : error;
+    return error == 0 ? tw__store_look(store, visit_queues, &tour) : error;
 }

@@ -17,7 +17,7 @@ int tw__store_read_task(struct tw__store_db *db, sqlite3_stmt *row, uint64_t now
                         struct tw_store_task *task);
 
 /* Shows a task to its caller. There 0 would mean no limit, as in a put. */
-void tw__store_show_task(struct tw_store_task *task, tw_store_see_fn *see, void *arg);
+void tw__store_show_task(struct tw_store_task *task, tw_store_visit_fn *visit, void *arg);
 
 /* Reads what a task does with missed periods. A word that somebody else has written means as much as none. */
 enum tw_missed tw__store_read_missed(sqlite3_stmt *row, int column);

@@ -34,6 +34,10 @@ enum {
     CHECKPOINT_PAGES = 10000 /* of the log, before a commit moves them to the file: 40 MB */
 };
 
+/* Of a connection: a word and three numbers. */
+static const char PRAGMAS[] = "PRAGMA synchronous=%s; PRAGMA cache_size=-%d; PRAGMA wal_autocheckpoint=%d;"
+                              "PRAGMA journal_size_limit=%d; PRAGMA temp_store=MEMORY";
+
 /* Reads the first column of a statement's first row as text. Returns: 0 or an error. */
 static int ask_text(struct tw__store_db *db, const char *sql, char *answer, size_t size)
 {
@@ -200,12 +204,9 @@ int tw__store_open(struct tw__store_db *db, const char *path, const struct tw_st
     if (error == TW_EIO || error == TW_EREADONLY)
         error = explain_reading(db, error, path);
     if (error == 0) {
-        char settings[160];
-        sqlite3_snprintf(sizeof settings, settings,
-                         "PRAGMA synchronous=%s; PRAGMA cache_size=-%d; PRAGMA wal_autocheckpoint=%d;"
-                         "PRAGMA journal_size_limit=%d; PRAGMA temp_store=MEMORY",
-                         options->flags & TW_STORE_LAZY ? "NORMAL" : "FULL", CACHE_KIB, CHECKPOINT_PAGES,
-                         TW__STORE_LOG_MAX);
+        char settings[sizeof PRAGMAS + sizeof "NORMAL" + 3 * sizeof "2147483647"];
+        sqlite3_snprintf(sizeof settings, settings, PRAGMAS, options->flags & TW_STORE_LAZY ? "NORMAL" : "FULL",
+                         CACHE_KIB, CHECKPOINT_PAGES, TW__STORE_LOG_MAX);
         error = tw__store_db_exec(db, settings, "settings");
     }
     if (error == 0) /* a rollback must not need memory */

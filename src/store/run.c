@@ -99,34 +99,30 @@ void tw__store_handlers_free(struct tw_store *store)
 
 /* ---- the options ----------------------------------------------------------------------------------------- */
 
-static int check_run_option(struct tw_store *store, const char *name, uint64_t value, uint64_t least,
+static int check_run_option(struct tw__store_db *db, const char *name, uint64_t value, uint64_t least,
                             uint64_t most)
 {
     if (value == 0 || (value >= least && value <= most))
         return 0;
-    return refuse_run(store, TW_EINVAL, "%s is '%" PRIu64 "': expected 0, or %" PRIu64 " to %" PRIu64, name,
-                      value, least, most);
+    return tw__store_db_refuse(db, TW_EINVAL, "%s is '%" PRIu64 "': expected 0, or %" PRIu64 " to %" PRIu64,
+                               name, value, least, most);
 }
 
-static int check_run(struct tw_store *store, const struct tw_store_run *options)
+static int check_run(struct tw__store_db *db, const struct tw_store *store, const struct tw_store_run *options)
 {
-    int error = 0;
-    if (options->flags > TW_STORE_STANDBY)
-        error =
-            refuse_run(store, TW_EINVAL, "flags is '%u': expected 0 to %d", options->flags, TW_STORE_STANDBY);
+    int error = tw__store_range_check(db, "flags", options->flags, 0, TW_STORE_STANDBY);
     if (error == 0)
-        error = check_run_option(store, "workers", options->workers, 1, THREADS_MAX);
+        error = check_run_option(db, "workers", options->workers, 1, THREADS_MAX);
     if (error == 0)
-        error = check_run_option(store, "max_jobs", options->max_jobs, 1, JOBS_MAX);
+        error = check_run_option(db, "max_jobs", options->max_jobs, 1, JOBS_MAX);
     if (error == 0)
-        error = check_run_option(store, "max_loaded", options->max_loaded, LOADED_MIN, LOADED_MAX);
-    size_t i = tw__grow_reserved(options->reserved, TW__GROW_ROOM(options->reserved));
-    if (error == 0 && i < TW__GROW_ROOM(options->reserved))
-        error = refuse_run(store, TW_EINVAL, TW__GROW_REFUSED, i, options->reserved[i]);
+        error = check_run_option(db, "max_loaded", options->max_loaded, LOADED_MIN, LOADED_MAX);
+    if (error == 0)
+        error = tw__store_reserved_check(db, options->reserved, TW__GROW_ROOM(options->reserved));
     if (error == 0 && store->run.handlers == NULL)
-        error = refuse_run(store, TW_EINVAL, "no queue has a handler: tw_store_handle() names one");
+        error = tw__store_db_refuse(db, TW_EINVAL, "no queue has a handler: tw_store_handle() names one");
     if (error == 0 && store->run.runner != NULL)
-        error = refuse_run(store, TW_EINVAL, "the store runs already");
+        error = tw__store_db_refuse(db, TW_EINVAL, "the store runs already");
     return error;
 }
 
@@ -260,9 +256,11 @@ static int start_runner(struct tw__store_runner *runner)
 
 static int start(struct tw_store *store, const struct tw_store_run *options)
 {
-    int error = check_run(store, options);
+    char text[TW_STORE_MESSAGE];
+    struct tw__store_db only_message = {.message = text, .size = sizeof text};
+    int error = check_run(&only_message, store, options);
     if (error != 0)
-        return error;
+        return tw__store_failed(store, error, text);
     struct tw__store_runner *runner = new_runner(store, options);
     if (runner == NULL)
         return refuse_run(store, TW_ENOMEM, "no memory");

@@ -182,7 +182,7 @@ static bool stand_by(struct tw__store_runner *runner)
 static void hand_out(struct tw__store_runner *runner, struct tw__store_job *job)
 {
     struct tw__store_job **at =
-        tw__store_table_find(&runner->table, job->entry->queue, job->job.id, job->job.id_size);
+        tw__store_table_find(&runner->table, job->entry->queue, job->job.id.data, job->job.id.size);
     TW_ASSERT(*at == NULL);
     *at = job;
     job->answered = tw__store_hands_answer;
@@ -236,7 +236,7 @@ static void count_batch(struct tw__store_runner *runner)
 static void end_job(struct tw__store_runner *runner, struct tw__store_job *job)
 {
     struct tw__store_job **at =
-        tw__store_table_find(&runner->table, job->entry->queue, job->job.id, job->job.id_size);
+        tw__store_table_find(&runner->table, job->entry->queue, job->job.id.data, job->job.id.size);
     TW_ASSERT(*at == job);
     *at = job->next_id;
     if (job->again_ms == TW_NEVER)

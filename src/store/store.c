@@ -7,6 +7,7 @@
 
 #include <base/assert.h>
 #include <base/grow.h>
+#include <base/saturate.h>
 #include <task/limits.h>
 
 #include "change.h"
@@ -155,36 +156,43 @@ int tw_store_apply(struct tw_store *store, struct tw_store_change *changes, size
     return tw__store_commit(store, work, &(struct changes){changes, n}, false);
 }
 
-static int apply_one(struct tw_store *store, struct tw_store_change *change)
+static int apply_one(struct tw_store *store, struct tw_store_change *change, bool *made)
 {
     int error = tw_store_apply(store, change, 1);
-    if (error == 0 && change->result < 0)
+    if (error == 0 && change->result != 0)
         return tw__store_failed(store, change->result, tw_strerror(change->result));
-    return error == 0 ? change->result : error;
+    if (error == 0 && made != NULL)
+        *made = change->made;
+    return error;
 }
 
-int tw_store_put(struct tw_store *store, const struct tw_delayed *put, unsigned conditions)
+int tw_store_put(struct tw_store *store, const struct tw_store_delayed *put, unsigned conditions, bool *made)
 {
-    return apply_one(store,
-                     &(struct tw_store_change){.verb = TW_STORE_PUT, .task = *put, .conditions = conditions});
+    return apply_one(
+        store, &(struct tw_store_change){.verb = TW_STORE_PUT, .task = *put, .conditions = conditions}, made);
 }
 
-int tw_store_move_at(struct tw_store *store, const char *queue, const void *id, size_t id_size, uint64_t due_ms,
-                     unsigned conditions)
+int tw_store_move_at(struct tw_store *store, struct tw_store_name name, uint64_t due_ms, unsigned conditions,
+                     bool *made)
 {
-    struct tw_delayed task = {.queue = queue, .id = id, .id_size = id_size, .due_ms = due_ms};
-    return apply_one(store,
-                     &(struct tw_store_change){.verb = TW_STORE_MOVE, .task = task, .conditions = conditions});
+    struct tw_store_delayed task = {.queue = name.queue, .id = name.id, .due_ms = due_ms};
+    return apply_one(
+        store, &(struct tw_store_change){.verb = TW_STORE_MOVE, .task = task, .conditions = conditions}, made);
 }
 
-int tw_store_cancel(struct tw_store *store, const char *queue, const void *id, size_t id_size,
-                    enum tw_cancelled *found)
+int tw_store_move_in(struct tw_store *store, struct tw_store_name name, uint64_t delay_ms, unsigned conditions,
+                     bool *made)
 {
-    struct tw_delayed task = {.queue = queue, .id = id, .id_size = id_size};
+    return tw_store_move_at(store, name, tw__add_saturating(tw_store_now(), delay_ms), conditions, made);
+}
+
+int tw_store_cancel(struct tw_store *store, struct tw_store_name name, enum tw_cancelled *found)
+{
+    struct tw_store_delayed task = {.queue = name.queue, .id = name.id};
     struct tw_store_change change = {.verb = TW_STORE_CANCEL, .task = task};
     int error = tw_store_apply(store, &change, 1);
     if (error == 0 && found != NULL)
-        *found = (enum tw_cancelled)change.result;
+        *found = change.found;
     return error;
 }
 
@@ -250,7 +258,7 @@ static int release_savepoint(struct tw__store_db *db)
 }
 
 /* The statements that take the changes back are prepared first: memory may end in between. */
-static int apply_in(struct tw__store_db *db, struct tw_store_change *changes, size_t n)
+static int apply_on(struct tw__store_db *db, struct tw_store_change *changes, size_t n)
 {
     int error = 0;
     if (tw__store_db_statement(db, TW__STORE_ROLLBACK_TO, &error) == NULL ||
@@ -265,7 +273,7 @@ static int apply_in(struct tw__store_db *db, struct tw_store_change *changes, si
     return error == 0 ? 0 : take_back(db, error);
 }
 
-int tw_store_apply_in(struct sqlite3 *handle, const char *schema, struct tw_store_change *changes, size_t n,
+int tw_store_apply_on(struct sqlite3 *handle, const char *schema, struct tw_store_change *changes, size_t n,
                       char *message, size_t size)
 {
     struct tw__store_db db = {
@@ -277,7 +285,7 @@ int tw_store_apply_in(struct sqlite3 *handle, const char *schema, struct tw_stor
         message[0] = '\0';
     int error = check_all(&db, changes, n, TW__TASK_PAYLOAD_MAX);
     if (error == 0 && n > 0)
-        error = apply_in(&db, changes, n);
+        error = apply_on(&db, changes, n);
     tw__store_db_fini(&db);
     sqlite3_set_last_insert_rowid(handle, rowid); /* the caller's own row */
     return error;

@@ -88,13 +88,13 @@ static void check_again(const struct line *line)
 static const char *check_delayed(const struct line *line)
 {
     const struct task_options options = {.tries = 0};
-    struct tw_delayed task;
+    struct tw_store_delayed task;
     const char *refused = delayed_make(&options, line, &task);
     if (refused != NULL) {
         fuzz_require(strncmp(refused, "expected ", 9) == 0, "a refusal does not say what was expected");
         return refused;
     }
-    fuzz_require(task.id_size > 0 && task.id_size <= TW_STORE_ID_MAX, "an id has no size that a file takes");
+    fuzz_require(task.id.size > 0 && task.id.size <= TW_STORE_ID_MAX, "an id has no size that a file takes");
     fuzz_require(task.due_ms <= TW_STORE_TIME_MAX && task.times <= INT64_MAX,
                  "a number is too large for a file");
     fuzz_require((line->kind == LINE_EVERY) == (task.every_ms > 0), "a period comes from nowhere, or is lost");

@@ -46,7 +46,7 @@ static void make_file(char path[])
     for (int i = 0; i < QUEUES; i++) {
         snprintf(names[i], sizeof names[i], "q%d", i);
         changes[i] = (struct tw_store_change){
-            .task = {.queue = names[i], .id = "a", .id_size = 1, .due_ms = TW_STORE_TIME_MAX}};
+            .task = {.queue = names[i], .id = tw_text("a"), .due_ms = TW_STORE_TIME_MAX}};
     }
     assert_int_equal(tw_store_apply(store, changes, QUEUES), 0);
     tw_store_close(store);

@@ -182,8 +182,8 @@ static void show(void *arg, const struct tw_store_task *task)
         printf(" every %" PRIu64, task->every_ms);
     if (task->every_ms > 0 && task->times != TW_FOREVER)
         printf(" times %" PRIu64, task->times);
-    if (task->payload_size > 0)
-        printf(" payload %.*s", (int)task->payload_size, (const char *)task->payload);
+    if (task->payload.size > 0)
+        printf(" payload %.*s", (int)task->payload.size, (const char *)task->payload.data);
     if (task->error != NULL && task->error[0] != '\0')
         printf(" error %s", task->error);
     if (task->replaced)
@@ -200,7 +200,7 @@ static enum tw_answer keep(void *arg, struct tw_job *job)
     if (n == TAKEN)
         refuse("too many tasks were taken", "");
     home.job[n] = job;
-    snprintf(home.id[n], sizeof home.id[n], "%.*s", (int)job->id_size, (const char *)job->id);
+    snprintf(home.id[n], sizeof home.id[n], "%.*s", (int)job->id.size, (const char *)job->id.data);
     atomic_store(&home.taken, n + 1);
     return TW_LATER;
 }
@@ -256,7 +256,7 @@ static void answer(const struct verb *verb, enum tw_answer answer)
 /* ---- the other verbs ------------------------------------------------------------------------------------- */
 
 /* "backoff FIRST [FACTOR MOST]", as a server has it, and "jitter PERCENT". */
-static void read_waits(const struct verb *verb, struct tw_delayed *task)
+static void read_waits(const struct verb *verb, struct tw_store_delayed *task)
 {
     task->jitter = (uint32_t)number(verb, "jitter", 0);
     if (option(verb, "jitter") != NULL && task->jitter == 0)
@@ -275,19 +275,17 @@ static void read_waits(const struct verb *verb, struct tw_delayed *task)
 static void put_task(const struct verb *verb)
 {
     const char *payload = option(verb, "payload");
-    struct tw_delayed task = {.queue = "q",
-                              .id = verb->word[1],
-                              .id_size = strlen(verb->word[1]),
-                              .due_ms = time_of(verb),
-                              .payload = payload,
-                              .payload_size = payload != NULL ? strlen(payload) : 0,
-                              .every_ms = number(verb, "every", 0),
-                              .times = number(verb, "times", 0),
-                              .missed = missed_of(verb),
-                              .tries = (uint32_t)number(verb, "tries", 0),
-                              .max_late_ms = max_late_of(verb)};
+    struct tw_store_delayed task = {.queue = "q",
+                                    .id = tw_text(verb->word[1]),
+                                    .due_ms = time_of(verb),
+                                    .payload = {payload, payload != NULL ? strlen(payload) : 0},
+                                    .every_ms = number(verb, "every", 0),
+                                    .times = number(verb, "times", 0),
+                                    .missed = missed_of(verb),
+                                    .tries = (uint32_t)number(verb, "tries", 0),
+                                    .max_late_ms = max_late_of(verb)};
     read_waits(verb, &task);
-    tell(tw_store_put(home.store, &task, conditions_of(verb)));
+    tell(store_put(home.store, &task, conditions_of(verb)));
 }
 
 static void cancel_task(const char *id)
@@ -295,7 +293,7 @@ static void cancel_task(const char *id)
     static const char *const words[] = {
         [TW_GONE] = "gone", [TW_CANCELLED] = "cancelled", [TW_RUNNING] = "at work"};
     enum tw_cancelled found = TW_GONE;
-    int error = tw_store_cancel(home.store, "q", id, strlen(id), &found);
+    int error = tw_store_cancel(home.store, tw_store_named("q", id), &found);
     if (error != 0)
         tell(error);
     else
@@ -305,7 +303,7 @@ static void cancel_task(const char *id)
 static void show_id(void *arg, const struct tw_store_task *task)
 {
     (void)arg;
-    printf("%.*s", (int)task->id_size, (const char *)task->id);
+    printf("%.*s", (int)task->id.size, (const char *)task->id.data);
     if (task->state != TW_STATE_DEAD)
         printf(" %" PRId64, since_begin(task->next_ms));
     puts("");
@@ -314,21 +312,21 @@ static void show_id(void *arg, const struct tw_store_task *task)
 static void show_due(void *arg, const struct tw_store_task *task)
 {
     (void)arg;
-    printf("%.*s %" PRId64 "\n", (int)task->id_size, (const char *)task->id, since_begin(task->due_ms));
+    printf("%.*s %" PRId64 "\n", (int)task->id.size, (const char *)task->id.data, since_begin(task->due_ms));
 }
 
 /* The dead tasks have a scan of their own. */
 static void show_all(void)
 {
     static const struct tw_store_range dead = {.states = TW_STATE_DEAD};
-    tell_error(tw_store_scan(home.store, "q", NULL, show_due, NULL));
-    tell_error(tw_store_scan(home.store, "q", &dead, show_due, NULL));
+    tell_error(store_scan(home.store, "q", NULL, show_due, NULL));
+    tell_error(store_scan(home.store, "q", &dead, show_due, NULL));
 }
 
 static void list(unsigned states, uint64_t from_ms, uint64_t to_ms, uint64_t count)
 {
     struct tw_store_range range = {.states = states, .from_ms = from_ms, .to_ms = to_ms, .count = count};
-    if (tw_store_scan(home.store, "q", &range, show_id, NULL) == 0)
+    if (store_scan(home.store, "q", &range, show_id, NULL) == 0)
         puts("nothing");
 }
 
@@ -346,25 +344,27 @@ static void replay(const struct verb *verb)
     bool all = strcmp(verb->word[1], "all") == 0;
     uint64_t due_ms = time_of(verb) > 0 ? time_of(verb) : tw_store_now();
     const char *id = all ? NULL : verb->word[1];
-    tell_number(tw_store_replay(home.store, "q", id, all ? 0 : strlen(id), due_ms));
+    tell_number(store_replay(home.store, (struct tw_store_name){"q", {id, all ? 0 : strlen(id)}}, due_ms));
 }
 
 static void promote(const char *id)
 {
     bool all = strcmp(id, "all") == 0;
-    tell_number(tw_store_promote(home.store, "q", all ? NULL : id, all ? 0 : strlen(id)));
+    tell_number(
+        store_promote(home.store, (struct tw_store_name){"q", {all ? NULL : id, all ? 0 : strlen(id)}}));
 }
 
 static void purge(const char *id)
 {
     bool all = strcmp(id, "all") == 0;
     uint64_t before_ms = tw_store_now() + 1;
-    tell_number(tw_store_purge(home.store, "q", all ? NULL : id, all ? 0 : strlen(id), before_ms));
+    tell_number(store_purge(home.store, (struct tw_store_name){"q", {all ? NULL : id, all ? 0 : strlen(id)}},
+                            before_ms));
 }
 
 static void see_task(const char *id)
 {
-    if (tw_store_get(home.store, "q", id, strlen(id), show, NULL) != 0)
+    if (tw_store_get(home.store, tw_store_named("q", id), show, NULL) != 0)
         puts("gone");
 }
 
@@ -385,7 +385,7 @@ static void obey(const struct verb *verb)
     if (strcmp(name, "put") == 0)
         put_task(verb);
     else if (strcmp(name, "move") == 0)
-        tell(tw_store_move_at(home.store, "q", id, strlen(id), time_of(verb), conditions_of(verb)));
+        tell(store_move_at(home.store, tw_store_named("q", id), time_of(verb), conditions_of(verb)));
     else if (strcmp(name, "cancel") == 0)
         cancel_task(id);
     else if (strcmp(name, "take") == 0)
@@ -411,7 +411,7 @@ static void obey(const struct verb *verb)
     else if (strcmp(name, "forecast") == 0)
         forecast(number_of(id), (uint32_t)number_of(verb->word[2]));
     else if (strcmp(name, "len") == 0)
-        tell_number(tw_store_count(home.store, "q", false));
+        tell_number(store_count(home.store, "q", false));
     else if (strcmp(name, "promote") == 0)
         promote(id);
     else if (strcmp(name, "replay") == 0)
@@ -419,7 +419,7 @@ static void obey(const struct verb *verb)
     else if (strcmp(name, "purge") == 0)
         purge(id);
     else if (strcmp(name, "pause") == 0 || strcmp(name, "resume") == 0)
-        tell(tw_store_pause(home.store, "q", name[0] == 'p'));
+        tell(store_pause(home.store, "q", name[0] == 'p'));
     else if (strcmp(name, "pass") == 0)
         pass(number_of(id));
     else if (strcmp(name, "file") == 0)

@@ -21,6 +21,8 @@
 #if UINTPTR_MAX == UINT64_MAX
 /* Frozen by name: a program embeds them, or has arrays of them. */
 _Static_assert(sizeof(struct tw__link) == 16 && offsetof(struct tw__link, prev) == 8, "the list link");
+_Static_assert(sizeof(struct tw_bytes) == 16 && offsetof(struct tw_bytes, size) == 8, "bytes");
+_Static_assert(sizeof(struct tw_store_name) == 24 && offsetof(struct tw_store_name, id) == 8, "a name");
 _Static_assert(sizeof(struct tw_timer) == 32 && offsetof(struct tw_timer, deadline) == 16, "the timer");
 _Static_assert(offsetof(struct tw_timer, hint) == 24, "the timer");
 _Static_assert(sizeof(struct tw_level) == 16 && offsetof(struct tw_level, span) == 8, "the level");
@@ -34,7 +36,7 @@ _Static_assert(offsetof(struct tw_geometry, overflow) == 4, "the geometry");
 SIZE(tw_sched_options, release_of, 128, 200);
 SIZE(tw_every, missed, 32, 56);
 SIZE(tw_store_options, max_payload, 16, 56);
-SIZE(tw_delayed, max_late_ms, 104, 144);
+SIZE(tw_store_delayed, max_late_ms, 104, 144);
 SIZE(tw_store_change, result, 156, 176);
 SIZE(tw_store_range, count, 32, 56);
 SIZE(tw_store_run, arg, 40, 80);
@@ -315,10 +317,9 @@ static struct tw_store *opened(void)
     return store;
 }
 
-static struct tw_delayed delayed(const char *id)
+static struct tw_store_delayed delayed(const char *id)
 {
-    return (struct tw_delayed){
-        .queue = "q", .id = id, .id_size = 1, .due_ms = 5, .payload = "p", .payload_size = 1};
+    return (struct tw_store_delayed){.queue = "q", .id = {id, 1}, .due_ms = 5, .payload = tw_text("p")};
 }
 
 static void store_options(void)
@@ -327,32 +328,31 @@ static void store_options(void)
     struct tw_store *store;
     REFUSED(options, tw_store_open(&store, "grown.db", &options, text, sizeof text));
     CHECK(tw_store_open(&store, "grown.db", &options, text, sizeof text) == 0);
-    struct tw_delayed put = delayed("a");
-    put.payload = "long";
-    put.payload_size = 2;
-    CHECK(tw_store_put(store, &put, 0) == 1);
-    put.payload_size = 3;
-    CHECK(tw_store_put(store, &put, 0) == TW_EINVAL);
+    struct tw_store_delayed put = delayed("a");
+    put.payload = (struct tw_bytes){"long", 2};
+    CHECK(tw_store_put(store, &put, 0, NULL) == 0);
+    put.payload.size = 3;
+    CHECK(tw_store_put(store, &put, 0, NULL) == TW_EINVAL);
     tw_store_close(store);
 }
 
 static void see_task(void *arg, const struct tw_store_task *task)
 {
-    CHECK(strcmp(task->queue, "q") == 0 && task->id_size == 1 && memcmp(task->id, "a", 1) == 0);
+    CHECK(strcmp(task->queue, "q") == 0 && task->id.size == 1 && memcmp(task->id.data, "a", 1) == 0);
     CHECK(task->state == TW_STATE_READY && task->due_ms == 5 && task->tries == 7 && task->max_late_ms == 9);
-    CHECK(task->payload_size == 1 && memcmp(task->payload, "p", 1) == 0 && task->error == NULL);
+    CHECK(task->payload.size == 1 && memcmp(task->payload.data, "p", 1) == 0 && task->error == NULL);
     ++*(int *)arg;
 }
 
 static void put(void)
 {
     struct tw_store *store = opened();
-    struct tw_delayed one = delayed("a");
+    struct tw_store_delayed one = delayed("a");
     one.tries = 7;
     one.max_late_ms = 9;
-    REFUSED(one, tw_store_put(store, &one, 0));
-    CHECK(tw_store_put(store, &one, 0) == 1);
-    CHECK(tw_store_get(store, "q", "a", 1, see_task, &runs) == 0 && runs == 1);
+    REFUSED(one, tw_store_put(store, &one, 0, NULL));
+    CHECK(tw_store_put(store, &one, 0, NULL) == 0);
+    CHECK(tw_store_get(store, tw_store_named("q", "a"), see_task, &runs) == 0 && runs == 1);
     tw_store_close(store);
 }
 
@@ -371,10 +371,11 @@ static void change(void)
     REFUSED(changes[1], tw_store_apply(store, changes, 2));
     REFUSED(changes[1].task, tw_store_apply(store, changes, 2));
     CHECK(tw_store_apply(store, changes, 2) == 0);
-    CHECK(changes[0].result == 1 && changes[1].result == 0);
+    CHECK(changes[0].made && !changes[1].made);
     changes[1].conditions = TW_STORE_NX;
-    CHECK(tw_store_apply(store, changes, 2) == 0 && changes[1].result == 1);
-    CHECK(tw_store_count(store, "q", false) == 2);
+    CHECK(tw_store_apply(store, changes, 2) == 0 && changes[1].result == 0 && changes[1].made);
+    uint64_t count;
+    CHECK(tw_store_count(store, "q", false, &count) == 0 && count == 2);
     tw_store_close(store);
 }
 
@@ -382,10 +383,10 @@ static void range(void)
 {
     struct tw_store *store = opened();
     struct tw_store_range some = {.count = 1};
-    struct tw_delayed a = delayed("a"), b = delayed("b");
-    CHECK(tw_store_put(store, &a, 0) == 1 && tw_store_put(store, &b, 0) == 1);
+    struct tw_store_delayed a = delayed("a"), b = delayed("b");
+    CHECK(tw_store_put(store, &a, 0, NULL) == 0 && tw_store_put(store, &b, 0, NULL) == 0);
     REFUSED(some, tw_store_scan(store, "q", &some, count_task, &runs));
-    CHECK(tw_store_scan(store, "q", &some, count_task, &runs) == 1 && runs == 1);
+    CHECK(tw_store_scan(store, "q", &some, count_task, &runs) == 0 && runs == 1);
     tw_store_close(store);
 }
 
@@ -398,9 +399,9 @@ static void see_load(void *arg, const struct tw_store_load *load)
 static void load(void)
 {
     struct tw_store *store = opened();
-    struct tw_delayed a = delayed("a");
-    CHECK(tw_store_put(store, &a, 0) == 1 && tw_store_pause(store, "q", true) == 1);
-    CHECK(tw_store_loads(store, "q", see_load, &runs) == 1 && runs == 1);
+    struct tw_store_delayed a = delayed("a");
+    CHECK(tw_store_put(store, &a, 0, NULL) == 0 && tw_store_pause(store, "q", true, NULL) == 0);
+    CHECK(tw_store_loads(store, "q", see_load, &runs) == 0 && runs == 1);
     tw_store_close(store);
 }
 
@@ -408,8 +409,9 @@ static sem_t told;
 
 static enum tw_answer handle(void *arg, struct tw_job *job)
 {
-    CHECK(arg == &runs && strcmp(job->queue, "q") == 0 && memcmp(job->id, "a", 1) == 0 && job->id_size == 1);
-    CHECK(job->payload_size == 1 && job->due_ms == 5 && job->attempt == 1 && job->error == NULL);
+    CHECK(arg == &runs && strcmp(job->queue, "q") == 0 && memcmp(job->id.data, "a", 1) == 0 &&
+          job->id.size == 1);
+    CHECK(job->payload.size == 1 && job->due_ms == 5 && job->attempt == 1 && job->error == NULL);
     CHECK(job->late_from_ms > 5); /* it was filed later than it was due */
     return TW_DEAD;
 }
@@ -426,9 +428,9 @@ static void run(void)
     GUARDED(struct tw_store_stats) mine;
     struct tw_store *store = opened();
     struct tw_store_run options = {.workers = 1, .on_error = tell, .arg = &told};
-    struct tw_delayed a = delayed("a");
+    struct tw_store_delayed a = delayed("a");
     CHECK(sem_init(&told, 0, 0) == 0);
-    CHECK(tw_store_put(store, &a, 0) == 1);
+    CHECK(tw_store_put(store, &a, 0, NULL) == 0);
     CHECK(tw_store_handle(store, "q", 0, handle, &runs) == 0);
     REFUSED(options, tw_store_start(store, &options));
     CHECK(tw_store_start(store, &options) == 0);

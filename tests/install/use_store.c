@@ -11,20 +11,20 @@
 int main(void)
 {
     struct tw_store *store;
-    struct tw_delayed task;
+    struct tw_store_delayed task;
     char message[TW_STORE_MESSAGE];
     enum tw_cancelled found = TW_GONE;
+    uint64_t count = 0;
     if (tw_store_open(&store, "use_store.db", NULL, message, sizeof message) != 0) {
         fprintf(stderr, "%s\n", message);
         return 1;
     }
     memset(&task, 0, sizeof task);
     task.queue = "orders";
-    task.id = "order:42";
-    task.id_size = strlen("order:42");
+    task.id = tw_text("order:42");
     task.due_ms = tw_store_now() + 1800000;
-    if (tw_store_put(store, &task, 0) != 1 || tw_store_count(store, "orders", false) != 1 ||
-        tw_store_cancel(store, "orders", task.id, task.id_size, &found) != 0)
+    if (tw_store_put(store, &task, 0, NULL) != 0 || tw_store_count(store, "orders", false, &count) != 0 ||
+        count != 1 || tw_store_cancel(store, tw_store_named("orders", "order:42"), &found) != 0)
         return 1;
     tw_store_close(store);
     remove("use_store.db");

@@ -14,6 +14,7 @@
  *     A7   a task that was answered with `done` is not in the file, and a dead one is there
  */
 #include "account.h"
+#include "outcomes.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -302,7 +303,7 @@ static void collect(void *arg, const struct tw_store_task *task)
 {
     struct remainders *left = arg;
     struct remainder *one = &left->first[left->n++];
-    memcpy(&one->id, task->id, sizeof one->id);
+    memcpy(&one->id, task->id.data, sizeof one->id);
     one->due_ms = task->due_ms;
     one->dead = task->state == TW_STATE_DEAD;
 }
@@ -316,10 +317,10 @@ static int compare_ids(const void *one, const void *two)
 const char *account_check(struct account *account, struct tw_store *store, uint64_t far_ms)
 {
     struct tw_store_range dead = {.states = TW_STATE_DEAD};
-    int64_t n = tw_store_count(store, "q", false) + tw_store_count(store, "q", true);
+    int64_t n = store_count(store, "q", false) + store_count(store, "q", true);
     struct remainders left = {calloc((size_t)n + 1, sizeof *left.first), 0};
-    tw_store_scan(store, "q", NULL, collect, &left);
-    tw_store_scan(store, "q", &dead, collect, &left);
+    store_scan(store, "q", NULL, collect, &left);
+    store_scan(store, "q", &dead, collect, &left);
     qsort(left.first, left.n, sizeof *left.first, compare_ids);
     const char *wrong = check_tasks(account, left.first, left.n, far_ms);
     free(left.first);

@@ -71,15 +71,13 @@ static void put_some(struct tw_store *store, uint64_t first, uint64_t n)
 {
     static char payload[6000];
     for (uint64_t i = first; i < first + n; i++) {
-        struct tw_delayed task = {.queue = i % 3 == 0 ? "q" : "other",
-                                  .id = &i,
-                                  .id_size = sizeof i,
-                                  .due_ms = i % 2 == 0 ? i : tw_store_now() + i,
-                                  .every_ms = i % 5 == 0 ? 1000 : 0,
-                                  .tries = 2,
-                                  .payload = payload,
-                                  .payload_size = i % 20 == 0 ? sizeof payload : (size_t)i % 60};
-        require(tw_store_put(store, &task, 0) == 1, message(store));
+        struct tw_store_delayed task = {.queue = i % 3 == 0 ? "q" : "other",
+                                        .id = {&i, sizeof i},
+                                        .due_ms = i % 2 == 0 ? i : tw_store_now() + i,
+                                        .every_ms = i % 5 == 0 ? 1000 : 0,
+                                        .tries = 2,
+                                        .payload = {payload, i % 20 == 0 ? sizeof payload : (size_t)i % 60}};
+        require(store_put(store, &task, 0) == 1, message(store));
     }
 }
 
@@ -96,7 +94,7 @@ static void make_valid(void)
               "UPDATE tw_task SET attempt = 1, next_ms = due_ms + 3, run = 1, error = 'e' WHERE seq % 11 = 0;"
               "INSERT INTO tw_queue VALUES ('other', 1); PRAGMA wal_checkpoint(TRUNCATE)");
     put_some(fixture->store, 150, 30);
-    tw_store_cancel(fixture->store, "other", "12345678", 8, NULL);
+    tw_store_cancel(fixture->store, tw_store_named("other", "12345678"), NULL);
     valid = read_file("");
     valid_log = read_file("-wal");
     sqlite3_close(db);
@@ -130,8 +128,8 @@ static void read_task(void *arg, const struct tw_store_task *task)
 {
     (void)arg;
     sum_up(task->queue, strlen(task->queue));
-    sum_up(task->id, task->id_size);
-    sum_up(task->payload, task->payload_size);
+    sum_up(task->id.data, task->id.size);
+    sum_up(task->payload.data, task->payload.size);
     sum_up(task->error, task->error != NULL ? strlen(task->error) : 0);
 }
 
@@ -152,12 +150,12 @@ static void look(struct tw_store *store, const char *queue)
 {
     struct tw_store_range dead = {.states = TW_STATE_DEAD}, page = {.from_ms = 2, .after = 2, .count = 3};
     uint64_t next_ms, counts[50], id = 150;
-    check(store, tw_store_scan(store, queue, NULL, read_task, NULL));
-    check(store, tw_store_scan(store, queue, &dead, read_task, NULL));
-    check(store, tw_store_scan(store, queue, &page, read_task, NULL));
-    check(store, tw_store_get(store, queue, &id, sizeof id, read_task, NULL));
-    check(store, tw_store_count(store, queue, false));
-    check(store, tw_store_count(store, queue, true));
+    check(store, store_scan(store, queue, NULL, read_task, NULL));
+    check(store, store_scan(store, queue, &dead, read_task, NULL));
+    check(store, store_scan(store, queue, &page, read_task, NULL));
+    check(store, tw_store_get(store, (struct tw_store_name){queue, {&id, sizeof id}}, read_task, NULL));
+    check(store, store_count(store, queue, false));
+    check(store, store_count(store, queue, true));
     check(store, tw_store_next(store, queue, &next_ms));
     check(store, tw_store_forecast(store, queue, 1000, 50, counts));
 }
@@ -165,27 +163,27 @@ static void look(struct tw_store *store, const char *queue)
 static void change(struct tw_store *store)
 {
     uint64_t id = 153, other = 999;
-    struct tw_delayed task = {.queue = "q", .id = &id, .id_size = sizeof id, .due_ms = 5};
+    struct tw_store_delayed task = {.queue = "q", .id = {&id, sizeof id}, .due_ms = 5};
     struct tw_store_change changes[3] = {{.verb = TW_STORE_PUT, .task = task},
                                          {.verb = TW_STORE_MOVE, .task = task, .conditions = TW_STORE_GT}};
     sqlite3 *db;
-    check(store, tw_store_put(store, &task, TW_STORE_LT));
-    check(store, tw_store_move_at(store, "q", &id, sizeof id, 7, 0));
+    check(store, store_put(store, &task, TW_STORE_LT));
+    check(store, store_move_at(store, (struct tw_store_name){"q", {&id, sizeof id}}, 7, 0));
     changes[2] = (struct tw_store_change){.verb = TW_STORE_CANCEL, .task = task};
-    task.id = &other;
+    task.id.data = &other;
     changes[0].task = task;
     check(store, tw_store_apply(store, changes, 3));
-    check(store, tw_store_cancel(store, "q", &other, sizeof other, NULL));
-    check(store, tw_store_pause(store, "q", true));
-    check(store, tw_store_pause(store, "q", false));
-    check(store, tw_store_restored(store, true));
-    check(store, tw_store_is_restored(store));
-    check(store, tw_store_restored(store, false));
-    check(store, tw_store_replay(store, "q", &id, sizeof id, 9));
+    check(store, tw_store_cancel(store, (struct tw_store_name){"q", {&other, sizeof other}}, NULL));
+    check(store, store_pause(store, "q", true));
+    check(store, store_pause(store, "q", false));
+    check(store, store_restored(store, true));
+    check(store, store_is_restored(store));
+    check(store, store_restored(store, false));
+    check(store, store_replay(store, (struct tw_store_name){"q", {&id, sizeof id}}, 9));
     check(store, tw_store_flush(store));
     if (sqlite3_open(fixture->path, &db) == SQLITE_OK) {
         char text[TW_STORE_MESSAGE];
-        int error = tw_store_apply_in(db, NULL, changes, 3, text, sizeof text);
+        int error = tw_store_apply_on(db, NULL, changes, 3, text, sizeof text);
         require(error == 0 || text[0] != '\0', "an error without a message");
         sqlite3_exec(db,
                      "INSERT INTO tw_put(queue, id, due_ms) VALUES ('q', 'sql', 5);"
@@ -200,8 +198,8 @@ static enum tw_answer answer(void *arg, struct tw_job *job)
 {
     (void)arg;
     sum_up(job->queue, strlen(job->queue));
-    sum_up(job->id, job->id_size);
-    sum_up(job->payload, job->payload_size);
+    sum_up(job->id.data, job->id.size);
+    sum_up(job->payload.data, job->payload.size);
     sum_up(job->error, job->error != NULL ? strlen(job->error) : 0);
     tw_job_fail(job, "no answer");
     return job->revision % 5 == 0 ? TW_DEAD : job->revision % 3 == 0 ? TW_RETRY : TW_DONE;
@@ -243,12 +241,11 @@ static void run(struct tw_store *store)
 
 static void end(struct tw_store *store)
 {
-    check(store, tw_store_replay(store, "other", NULL, 0, 5));
-    check(store, tw_store_purge(store, "q", NULL, 0, tw_store_now()));
-    check(store, tw_store_drain(store, "other", read_task, NULL));
-    check(store, tw_store_queues(store, read_queue, NULL));
-    check(store, tw_store_loads(store, NULL, read_load, NULL));
-    check(store, tw_store_count(store, NULL, false));
+    check(store, store_replay(store, all_of("other"), 5));
+    check(store, store_purge(store, all_of("q"), tw_store_now()));
+    check(store, store_queues(store, read_queue, NULL));
+    check(store, store_loads(store, NULL, read_load, NULL));
+    check(store, store_count(store, NULL, false));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -132,11 +132,11 @@ void ledger_draw(struct rng *rng, uint64_t now_ms, struct ledger_change *change)
 struct tw_store_change ledger_call(const struct ledger_change *change)
 {
     struct tw_store_change call = {.verb = change->verb, .conditions = change->conditions};
-    struct tw_delayed *task = &call.task;
+    struct tw_store_delayed *task = &call.task;
     task->queue = ledger_queue(change->task);
-    task->id = ledger_id(change->task, &task->id_size);
+    task->id.data = ledger_id(change->task, &task->id.size);
     task->due_ms = change->due_ms;
-    task->payload = ledger_payload(change->payload, &task->payload_size);
+    task->payload.data = ledger_payload(change->payload, &task->payload.size);
     task->every_ms = change->every_ms;
     task->times = change->times;
     task->missed = change->missed;
@@ -314,8 +314,8 @@ static const char *compare_name(unsigned task, const struct tw_store_task *seen)
     const void *id = ledger_id(task, &size);
     if (strcmp(seen->queue, ledger_queue(task)) != 0)
         return differ("task %u: the queue is '%s'", task, seen->queue);
-    if (!same_bytes(id, size, seen->id, seen->id_size))
-        return differ("task %u: another id of %zu bytes came, due %" PRIu64, task, seen->id_size, seen->due_ms);
+    if (!same_bytes(id, size, seen->id.data, seen->id.size))
+        return differ("task %u: another id of %zu bytes came, due %" PRIu64, task, seen->id.size, seen->due_ms);
     return NULL;
 }
 
@@ -324,8 +324,8 @@ static const char *compare_bytes(unsigned task, const struct entry *entry, const
     size_t size;
     const void *payload = ledger_payload(entry->payload, &size);
     const char *error = ledger_error(entry->error);
-    if (!same_bytes(payload, size, seen->payload, seen->payload_size))
-        return differ("task %u: the payload of %zu bytes is another, of %zu", task, size, seen->payload_size);
+    if (!same_bytes(payload, size, seen->payload.data, seen->payload.size))
+        return differ("task %u: the payload of %zu bytes is another, of %zu", task, size, seen->payload.size);
     if ((error == NULL) != (seen->error == NULL) || (error != NULL && strcmp(error, seen->error) != 0))
         return differ("task %u: the error is '%s'", task, seen->error != NULL ? seen->error : "none");
     return NULL;
@@ -407,7 +407,7 @@ static const char *compare_queue(struct ledger *ledger, struct tw_store *store, 
     int64_t seen;
     reading.n = ledger_sort(ledger, queue, dead, reading.task);
     do {
-        seen = tw_store_scan(store, ledger_queue(queue * LEDGER_IDS), &range, read_task, &reading);
+        seen = store_scan(store, ledger_queue(queue * LEDGER_IDS), &range, read_task, &reading);
         range.from_ms = reading.last_ms;
         range.after = reading.last_revision;
     } while (seen > 0 && page > 0 && reading.wrong == NULL);
@@ -422,7 +422,7 @@ static const char *compare_counts(const struct ledger *ledger, struct tw_store *
 {
     unsigned tasks[LEDGER_IDS];
     const char *name = ledger_queue(queue * LEDGER_IDS);
-    int64_t dead = tw_store_count(store, name, true), others = tw_store_count(store, name, false);
+    int64_t dead = store_count(store, name, true), others = store_count(store, name, false);
     uint64_t next_ms = 0;
     int error = tw_store_next(store, name, &next_ms);
     if (dead != ledger_sort(ledger, queue, true, tasks))
@@ -446,11 +446,11 @@ static void read_queue(void *arg, const char *queue)
 static const char *compare_queues(const struct ledger *ledger, struct tw_store *store)
 {
     unsigned found = 0, expected = 0, n = 0;
-    int64_t count = tw_store_queues(store, read_queue, &found);
+    int64_t count = store_queues(store, read_queue, &found);
     for (unsigned task = 0; task < LEDGER_TASKS; task++)
         expected |= (unsigned)ledger->entry[task].exists << task / LEDGER_IDS;
     for (unsigned i = 0; i < LEDGER_QUEUES; i++) {
-        expected |= (unsigned)(tw_store_is_paused(store, ledger_queue(i * LEDGER_IDS)) == 1) << i;
+        expected |= (unsigned)(store_is_paused(store, ledger_queue(i * LEDGER_IDS)) == 1) << i;
         n += expected >> i & 1;
     }
     return found == expected && count == n ? NULL : differ("queues: %#x, expected %#x", found, expected);

@@ -7,6 +7,7 @@
 #ifndef TESTS_STORE_LEDGER_H
 #define TESTS_STORE_LEDGER_H
 
+#include "outcomes.h"
 #include "tests/support/random.h"
 
 #include <stdbool.h>

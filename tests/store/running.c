@@ -14,12 +14,12 @@ void calls_init(struct calls *calls)
 static void write_down(struct calls *calls, const struct tw_job *job)
 {
     size_t used = strlen(calls->text);
-    snprintf(calls->text + used, sizeof calls->text - used, "%s%.*s/%u", used > 0 ? " " : "", (int)job->id_size,
-             (const char *)job->id, job->attempt);
+    snprintf(calls->text + used, sizeof calls->text - used, "%s%.*s/%u", used > 0 ? " " : "", (int)job->id.size,
+             (const char *)job->id.data, job->attempt);
     calls->last = *job;
     snprintf(calls->last_error, sizeof calls->last_error, "%s", job->error != NULL ? job->error : "");
-    snprintf(calls->last_payload, sizeof calls->last_payload, "%.*s", (int)job->payload_size,
-             job->payload != NULL ? (const char *)job->payload : "");
+    snprintf(calls->last_payload, sizeof calls->last_payload, "%.*s", (int)job->payload.size,
+             job->payload.data != NULL ? (const char *)job->payload.data : "");
     if (calls->count < 64)
         calls->called_ms[calls->count] = tw_store_now();
     calls->count++;

@@ -75,8 +75,8 @@ static unsigned find_task(const struct tw_job *job)
     for (unsigned task = 0; task < LEDGER_TASKS; task++) {
         size_t size;
         const void *id = ledger_id(task, &size);
-        if (strcmp(job->queue, ledger_queue(task)) == 0 && size == job->id_size &&
-            memcmp(id, job->id, size) == 0)
+        if (strcmp(job->queue, ledger_queue(task)) == 0 && size == job->id.size &&
+            memcmp(id, job->id.data, size) == 0)
             return task;
     }
     return LEDGER_TASKS;
@@ -96,7 +96,8 @@ static bool is_payload(unsigned task, const struct tw_job *job)
 {
     size_t size;
     const void *payload = ledger_payload(runs.ledger->entry[task].payload, &size);
-    return job->payload_size == 0 || (size == job->payload_size && memcmp(payload, job->payload, size) == 0);
+    return job->payload.size == 0 ||
+           (size == job->payload.size && memcmp(payload, job->payload.data, size) == 0);
 }
 
 static void learn_due(void *arg, const struct tw_store_task *seen)
@@ -106,7 +107,7 @@ static void learn_due(void *arg, const struct tw_store_task *seen)
 
 /* A put with KEEPDUE, of a series or of a task that runs once. If it does not act in its place, the task is due
  * now: the ledger learns that time from the file. */
-static void draw_keepdue(struct call *call, struct tw_delayed *put)
+static void draw_keepdue(struct call *call, struct tw_store_delayed *put)
 {
     const struct entry *entry = &runs.ledger->entry[call->task]; /* as it was when the run began */
     struct ledger_change *change = &call->change;
@@ -120,8 +121,8 @@ static void draw_keepdue(struct call *call, struct tw_delayed *put)
     put->times = change->times;
     put->tries = change->waits.tries;
     put->backoff_ms = change->waits.backoff_ms;
-    call->result = tw_store_put(runs.store, put, TW_STORE_KEEPDUE);
-    tw_store_get(runs.store, put->queue, put->id, put->id_size, learn_due, &change->due_ms);
+    call->result = store_put(runs.store, put, TW_STORE_KEEPDUE);
+    tw_store_get(runs.store, (struct tw_store_name){put->queue, put->id}, learn_due, &change->due_ms);
     if (change->due_ms != call->job.due_ms && (change->due_ms < from_ms || change->due_ms > tw_store_now()))
         call->result = TW_EIO;
 }
@@ -135,16 +136,18 @@ static void draw_change(struct call *call)
     enum tw_cancelled found = TW_GONE;
     call->changes = kind < 6;
     call->change = (struct ledger_change){.task = call->task, .due_ms = now_ms + rng_below(&runs.rng, 3)};
-    struct tw_delayed put = {.queue = queue, .id = id, .id_size = size, .due_ms = call->change.due_ms};
+    struct tw_store_delayed put = {.queue = queue, .id = {id, size}, .due_ms = call->change.due_ms};
     if (kind == 0) {
         call->change.verb = TW_STORE_CANCEL;
-        call->result = tw_store_cancel(runs.store, queue, id, size, &found) == 0 ? (int)found : TW_EIO;
+        call->result = tw_store_cancel(runs.store, (struct tw_store_name){queue, {id, size}}, &found) == 0
+                           ? (int)found
+                           : TW_EIO;
     } else if (kind == 1) {
         call->change.verb = TW_STORE_MOVE;
-        call->result = tw_store_move_at(runs.store, queue, id, size, put.due_ms, 0);
+        call->result = store_move_at(runs.store, (struct tw_store_name){queue, {id, size}}, put.due_ms, 0);
     } else if (kind < 4) {
         call->change.verb = TW_STORE_PUT;
-        call->result = tw_store_put(runs.store, &put, 0);
+        call->result = store_put(runs.store, &put, 0);
     } else if (kind < 6) {
         call->change.verb = TW_STORE_PUT;
         draw_keepdue(call, &put);
@@ -465,7 +468,7 @@ static void see_dead_period(void *arg, const struct tw_store_task *seen)
         seen->times != 1 || seen->attempt != dead->entry.attempt || seen->tries != waits.tries ||
         seen->backoff_ms != waits.backoff_ms || seen->backoff_max_ms != waits.backoff_max_ms ||
         seen->factor != waits.factor || seen->jitter != waits.jitter ||
-        find_error(seen->error) != dead->entry.error || seen->payload_size != size ||
+        find_error(seen->error) != dead->entry.error || seen->payload.size != size ||
         seen->dead_ms < dead->from_ms || seen->dead_ms > tw_store_now())
         runs.dead_wrong = "a dead period is another than expected";
 }
@@ -485,9 +488,9 @@ static const char *end_dead_periods(struct tw_store *store)
             snprintf(again, sizeof again, "-%u", dead->n);
         size += (size_t)snprintf(id + size, sizeof id - size, "@%" PRIu64 "%s", dead->entry.due_ms, again);
         const char *queue = ledger_queue(dead->task);
-        if (tw_store_get(store, queue, id, size, see_dead_period, dead) != 0)
+        if (tw_store_get(store, (struct tw_store_name){queue, {id, size}}, see_dead_period, dead) != 0)
             runs.dead_wrong = "a dead period is lost";
-        tw_store_cancel(store, queue, id, size, &found);
+        tw_store_cancel(store, (struct tw_store_name){queue, {id, size}}, &found);
     }
     return runs.dead_wrong;
 }
@@ -515,7 +518,8 @@ static void learn_order(struct tw_store *store)
         size_t size;
         const void *id = ledger_id(task, &size);
         if (ledger->entry[task].exists && ledger->entry[task].filed > runs.filed_before)
-            tw_store_get(store, ledger_queue(task), id, size, learn_revision, &revision[task]);
+            tw_store_get(store, (struct tw_store_name){ledger_queue(task), {id, size}}, learn_revision,
+                         &revision[task]);
     }
     for (unsigned one = 0; one < LEDGER_TASKS; one++) {
         filed[one] = runs.filed_before + 1;
@@ -536,7 +540,8 @@ static void learn_passes(struct tw_store *store)
         const void *id = ledger_id(task, &size);
         if (entry->missed != TW_MISSED_SKIP && entry->max_late_ms == TW_FOREVER)
             continue;
-        int error = tw_store_get(store, ledger_queue(task), id, size, learn_pass, &task);
+        int error =
+            tw_store_get(store, (struct tw_store_name){ledger_queue(task), {id, size}}, learn_pass, &task);
         if (error == TW_EGONE && entry->every_ms == 0 &&
             may_be_late(entry, too_late_from(entry), tw_store_now()))
             entry->exists = false;
@@ -549,7 +554,8 @@ static void learn_revisions(struct tw_store *store)
     for (unsigned task = 0; task < LEDGER_TASKS; task++) {
         size_t size;
         const void *id = ledger_id(task, &size);
-        tw_store_get(store, ledger_queue(task), id, size, learn_revision, &runs.ledger->entry[task].revision);
+        tw_store_get(store, (struct tw_store_name){ledger_queue(task), {id, size}}, learn_revision,
+                     &runs.ledger->entry[task].revision);
     }
 }
 
@@ -559,7 +565,7 @@ static void learn_times(struct tw_store *store)
         size_t size;
         const void *id = ledger_id(task, &size);
         if (runs.learns_next[task] || runs.learns_place[task] || runs.learns_death[task])
-            tw_store_get(store, ledger_queue(task), id, size, learn_task, &task);
+            tw_store_get(store, (struct tw_store_name){ledger_queue(task), {id, size}}, learn_task, &task);
     }
 }
 
@@ -576,7 +582,7 @@ static bool tame(struct ledger *ledger, struct tw_store *store)
             entry->due_ms + BURST_MAX * entry->every_ms > runs.begin_ms)
             continue;
         uint64_t due_ms = runs.begin_ms - 3 * (entry->every_ms < runs.begin_ms / 4 ? entry->every_ms : 1);
-        if (tw_store_move_at(store, ledger_queue(task), id, size, due_ms, 0) != 1)
+        if (store_move_at(store, (struct tw_store_name){ledger_queue(task), {id, size}}, due_ms, 0) != 1)
             return false;
         ledger_file_again(ledger, task, due_ms);
     }

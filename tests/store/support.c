@@ -114,10 +114,15 @@ const char *other_refuses(sqlite3 *db, const char *sql)
 
 /* ---- short forms ----------------------------------------------------------------------------------------- */
 
+struct tw_store_name all_of(const char *queue)
+{
+    return (struct tw_store_name){.queue = queue};
+}
+
 int put_if(struct tw_store *store, const char *id, uint64_t due_ms, unsigned conditions)
 {
-    struct tw_delayed task = {.queue = "q", .id = id, .id_size = strlen(id), .due_ms = due_ms};
-    return tw_store_put(store, &task, conditions);
+    struct tw_store_delayed task = {.queue = "q", .id = tw_text(id), .due_ms = due_ms};
+    return store_put(store, &task, conditions);
 }
 
 int put(struct tw_store *store, const char *id, uint64_t due_ms)
@@ -128,7 +133,7 @@ int put(struct tw_store *store, const char *id, uint64_t due_ms)
 enum tw_cancelled cancel(struct tw_store *store, const char *id)
 {
     enum tw_cancelled found = (enum tw_cancelled)99;
-    assert_int_equal(tw_store_cancel(store, "q", id, strlen(id), &found), 0);
+    assert_int_equal(tw_store_cancel(store, tw_store_named("q", id), &found), 0);
     return found;
 }
 
@@ -169,13 +174,13 @@ void see(void *arg, const struct tw_store_task *task)
     struct seen *seen = arg;
     size_t used = strlen(seen->text);
     snprintf(seen->text + used, sizeof seen->text - used, "%s%.*s@%llu%s", used > 0 ? " " : "",
-             (int)task->id_size, (const char *)task->id, (unsigned long long)task->due_ms,
+             (int)task->id.size, (const char *)task->id.data, (unsigned long long)task->due_ms,
              task->state == TW_STATE_DEAD     ? "!"
              : task->state == TW_STATE_LEASED ? "*"
                                               : "");
     seen->last = *task;
-    snprintf(seen->payload, sizeof seen->payload, "%.*s", (int)task->payload_size,
-             task->payload != NULL ? (const char *)task->payload : "");
+    snprintf(seen->payload, sizeof seen->payload, "%.*s", (int)task->payload.size,
+             task->payload.data != NULL ? (const char *)task->payload.data : "");
     snprintf(seen->error, sizeof seen->error, "%s", task->error != NULL ? task->error : "");
 }
 
@@ -183,7 +188,7 @@ const char *scan(struct tw_store *store, const struct tw_store_range *range)
 {
     static struct seen seen;
     seen = (struct seen){.text = ""};
-    int64_t count = tw_store_scan(store, "q", range, see, &seen);
+    int64_t count = store_scan(store, "q", range, see, &seen);
     if (count < 0)
         fail_msg("%s", message(store));
     return seen.text;

@@ -17,6 +17,8 @@
 #include <stdbool.h>
 #include <tickwheel/store.h>
 
+#include "outcomes.h"
+
 enum { PATH_SIZE = 256, SEEN_MAX = 64 };
 
 /* A store in a folder of its own, which the group's setup makes and its teardown removes. */
@@ -51,6 +53,9 @@ const char *other_ask(sqlite3 *db, const char *sql);
 
 /* Runs SQL that must fail, and returns SQLite's message. */
 const char *other_refuses(sqlite3 *db, const char *sql);
+
+/* The name for all tasks of a queue. */
+struct tw_store_name all_of(const char *queue);
 
 /* Puts a task without a payload, with an id that is text; puts it under a condition. */
 int put(struct tw_store *store, const char *id, uint64_t due_ms);

@@ -56,7 +56,7 @@ static int64_t call_keepdue(const struct writer *writer)
 
 static int64_t call_move(const struct writer *writer)
 {
-    return tw_store_move_at(writer->store, "q", "waiting", 7, 5, 0);
+    return store_move_at(writer->store, tw_store_named("q", "waiting"), 5, 0);
 }
 
 static int64_t call_cancel(const struct writer *writer)
@@ -69,52 +69,45 @@ static int64_t call_cancel_of_a_leased_task(const struct writer *writer)
     return cancel(writer->store, "leased") == TW_RUNNING;
 }
 
-static int64_t call_apply_in(const struct writer *writer)
+static int64_t call_apply_on(const struct writer *writer)
 {
-    struct tw_store_change change = {.verb = TW_STORE_CANCEL,
-                                     .task = {.queue = "q", .id = "dead", .id_size = 4}};
-    return tw_store_apply_in(writer->db, NULL, &change, 1, NULL, 0) == 0 && change.result == TW_CANCELLED;
-}
-
-static int64_t call_drain(const struct writer *writer)
-{
-    struct seen seen = {.text = ""};
-    return tw_store_drain(writer->store, "q", see, &seen);
+    struct tw_store_change change = {.verb = TW_STORE_CANCEL, .task = {.queue = "q", .id = tw_text("dead")}};
+    return tw_store_apply_on(writer->db, NULL, &change, 1, NULL, 0) == 0 && outcome_of(&change) == TW_CANCELLED;
 }
 
 static int64_t call_pause(const struct writer *writer)
 {
-    return tw_store_pause(writer->store, "q", true);
+    return store_pause(writer->store, "q", true);
 }
 
 static int64_t call_resume(const struct writer *writer)
 {
-    return tw_store_pause(writer->store, "paused", false);
+    return store_pause(writer->store, "paused", false);
 }
 
 static int64_t call_mark(const struct writer *writer)
 {
-    return tw_store_restored(writer->store, true);
+    return store_restored(writer->store, true);
 }
 
 static int64_t call_unmark(const struct writer *writer)
 {
-    return tw_store_restored(writer->store, false);
+    return store_restored(writer->store, false);
 }
 
 static int64_t call_replay(const struct writer *writer)
 {
-    return tw_store_replay(writer->store, "q", NULL, 0, 5);
+    return store_replay(writer->store, all_of("q"), 5);
 }
 
 static int64_t call_promote(const struct writer *writer)
 {
-    return tw_store_promote(writer->store, "q", NULL, 0);
+    return store_promote(writer->store, all_of("q"));
 }
 
 static int64_t call_purge(const struct writer *writer)
 {
-    return tw_store_purge(writer->store, "q", NULL, 0, UINT64_MAX >> 1);
+    return store_purge(writer->store, all_of("q"), UINT64_MAX >> 1);
 }
 
 /* A bug: without `changes` of a cancel in SQL all tests passed. */
@@ -137,8 +130,7 @@ static void each_view_and_each_call_raises_changes(void **state)
         {"move", call_move},
         {"cancel", call_cancel},
         {"cancel of a leased task", call_cancel_of_a_leased_task},
-        {"apply_in", call_apply_in},
-        {"drain", call_drain},
+        {"apply_on", call_apply_on},
         {"pause", call_pause},
         {"resume", call_resume},
         {"mark", call_mark},
@@ -189,9 +181,10 @@ static void each_answer_of_a_run_raises_changes(void **state)
     clock_stop(0);
     start_with(store, &calls);
     for (size_t i = 0; i < sizeof answers / sizeof answers[0]; i++) {
-        struct tw_delayed task = {.queue = "q", .id = "kept", .id_size = 4, .due_ms = tw_store_now() + SOON_MS};
+        struct tw_store_delayed task = {
+            .queue = "q", .id = tw_text("kept"), .due_ms = tw_store_now() + SOON_MS};
         task.every_ms = answers[i].every_ms;
-        assert_int_equal(tw_store_put(store, &task, 0), 1);
+        assert_int_equal(store_put(store, &task, 0), 1);
         uint64_t changes = changes_of(db);
         claim_next(store, &calls);
         expect_more(&changes, db, "a claim");
@@ -214,16 +207,16 @@ static void a_run_that_calls_nothing_raises_changes(void **state)
     calls_init(&calls);
     clock_stop(0);
     other_ask(db, some_tasks);
-    assert_int_equal(tw_store_pause(store, "paused", true), 0);
+    assert_int_equal(store_pause(store, "paused", true), 0);
     uint64_t changes = changes_of(db);
     start_with(store, &calls);
     runner_idle(store);
     expect_more(&changes, db, "the beginning of a run");
-    struct tw_delayed late = {
-        .queue = "q", .id = "late", .id_size = 4, .due_ms = tw_store_now() + SOON_MS / 2, .max_late_ms = 1};
-    assert_int_equal(tw_store_put(store, &late, 0), 1);
-    struct tw_delayed filed = {.queue = "paused", .id = "filed", .id_size = 5, .due_ms = 5};
-    assert_int_equal(tw_store_put(store, &filed, 0), 1);
+    struct tw_store_delayed late = {
+        .queue = "q", .id = tw_text("late"), .due_ms = tw_store_now() + SOON_MS / 2, .max_late_ms = 1};
+    assert_int_equal(store_put(store, &late, 0), 1);
+    struct tw_store_delayed filed = {.queue = "paused", .id = tw_text("filed"), .due_ms = 5};
+    assert_int_equal(store_put(store, &filed, 0), 1);
     runner_idle(store);
     changes = changes_of(db);
     clock_pass(SOON_MS / 2 + 2);

@@ -82,9 +82,9 @@ static void a_step_leaves_jobs_alone(void **state)
     calls.block = true;
     calls.answer = TW_RETRY;
     calls.answers = 1;
-    struct tw_delayed task = {
-        .queue = "q", .id = "x", .id_size = 1, .due_ms = tw_store_now(), .tries = 2, .backoff_ms = 20};
-    assert_int_equal(tw_store_put(store, &task, 0), 1);
+    struct tw_store_delayed task = {
+        .queue = "q", .id = tw_text("x"), .due_ms = tw_store_now(), .tries = 2, .backoff_ms = 20};
+    assert_int_equal(store_put(store, &task, 0), 1);
     start_with(store, &calls);
     clock_pass(1);
     wait_for_calls(&calls, 1);
@@ -100,7 +100,7 @@ static void a_step_leaves_jobs_alone(void **state)
     clock_pass(22); /* a wait may be longer by a tenth */
     assert_string_equal(wait_for_calls(&calls, 2), "x/1 x/2");
     assert_int_equal(tw_store_stop(store), 0);
-    assert_int_equal(tw_store_count(store, "q", false), 0);
+    assert_int_equal(store_count(store, "q", false), 0);
 }
 
 /* Tasks beyond the ten minutes that are loaded come in time, and nothing happens in between. */
@@ -160,9 +160,9 @@ static void a_call_beyond_the_window_comes_once(void **state)
     struct calls calls;
     calls_init(&calls);
     uint64_t now_ms = tw_store_now();
-    struct tw_delayed task = {
-        .queue = "q", .id = "x", .id_size = 1, .due_ms = now_ms, .every_ms = 20 * MINUTE_MS, .times = 2};
-    assert_int_equal(tw_store_put(store, &task, 0), 1);
+    struct tw_store_delayed task = {
+        .queue = "q", .id = tw_text("x"), .due_ms = now_ms, .every_ms = 20 * MINUTE_MS, .times = 2};
+    assert_int_equal(store_put(store, &task, 0), 1);
     start_with(store, &calls);
     clock_pass(1);
     wait_for_calls(&calls, 1);
@@ -175,7 +175,7 @@ static void a_call_beyond_the_window_comes_once(void **state)
     runner_idle(store);
     assert_int_equal(attempts(store), 2);
     assert_int_equal(tw_store_stop(store), 0);
-    assert_int_equal(tw_store_count(store, "q", false), 0);
+    assert_int_equal(store_count(store, "q", false), 0);
 }
 
 static void a_step_is_noticed_when_the_timer_is_set(void **state)
@@ -403,18 +403,18 @@ static void a_late_task_is_called_after_the_clock_was_set_back(void **state)
     runner_idle(store);
     clock_pass(1);
     assert_string_equal(wait_for_calls(&calls, 1), "before/1");
-    assert_int_equal(tw_store_pause(store, "q", true), 1);
+    assert_int_equal(store_pause(store, "q", true), 1);
     put(store, "x", 7);
     put(store, "y", 6);
     put(store, "waits", tw_store_now() + 5);
     runner_idle(store);
     clock_step(-3 * (int64_t)HOUR_MS);
     runner_idle(store);
-    assert_int_equal(tw_store_pause(store, "q", false), 1);
+    assert_int_equal(store_pause(store, "q", false), 1);
     clock_pass(1);
     assert_string_equal(wait_for_calls(&calls, 3), "before/1 x/1 y/1");
     assert_int_equal(tw_store_stop(store), 0);
-    assert_int_equal(tw_store_count(store, "q", false), 1);
+    assert_int_equal(store_count(store, "q", false), 1);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

@@ -25,13 +25,14 @@ static void *work(void *arg)
     for (int i = 0; i < ROUNDS; i++) {
         char id[32];
         int size = snprintf(id, sizeof id, "%d-%d", worker->number, i);
-        struct tw_delayed task = {.queue = "q", .id = id, .id_size = (size_t)size, .due_ms = (uint64_t)i};
+        struct tw_store_delayed task = {.queue = "q", .id = {id, (size_t)size}, .due_ms = (uint64_t)i};
         enum tw_cancelled found = TW_GONE;
-        worker->puts += tw_store_put(worker->store, &task, 0);
-        if (i % 3 == 0 && tw_store_cancel(worker->store, "q", id, (size_t)size, &found) == 0)
+        worker->puts += store_put(worker->store, &task, 0);
+        if (i % 3 == 0 &&
+            tw_store_cancel(worker->store, (struct tw_store_name){"q", {id, (size_t)size}}, &found) == 0)
             worker->cancels += found == TW_CANCELLED;
         if (i % 5 == 0)
-            worker->refusals += tw_store_move_at(worker->store, "q", "nobody", 6, 1, 0) == TW_EGONE;
+            worker->refusals += store_move_at(worker->store, tw_store_named("q", "nobody"), 1, 0) == TW_EGONE;
     }
     return NULL;
 }
@@ -51,7 +52,7 @@ static void every_thread_finds_its_own_result(void **state)
         assert_int_equal(workers[i].refusals, ROUNDS / 5);
     }
     store_reopen(fixture);
-    assert_int_equal(tw_store_count(fixture->store, "q", false), THREADS * (ROUNDS - (ROUNDS + 2) / 3));
+    assert_int_equal(store_count(fixture->store, "q", false), THREADS * (ROUNDS - (ROUNDS + 2) / 3));
 }
 
 /* Each thread's tasks of one due time stay in its order, whoever led the commits. */
@@ -61,8 +62,8 @@ static void *put_in_order(void *arg)
     for (int i = 0; i < ROUNDS; i++) {
         char id[32];
         int size = snprintf(id, sizeof id, "%d-%02d", worker->number, i);
-        struct tw_delayed task = {.queue = "q", .id = id, .id_size = (size_t)size, .due_ms = 7};
-        worker->puts += tw_store_put(worker->store, &task, 0);
+        struct tw_store_delayed task = {.queue = "q", .id = {id, (size_t)size}, .due_ms = 7};
+        worker->puts += store_put(worker->store, &task, 0);
     }
     return NULL;
 }
@@ -70,7 +71,7 @@ static void *put_in_order(void *arg)
 static void check_order(void *arg, const struct tw_store_task *task)
 {
     int *next = arg, number, round;
-    assert_int_equal(sscanf((const char *)task->id, "%d-%d", &number, &round), 2);
+    assert_int_equal(sscanf((const char *)task->id.data, "%d-%d", &number, &round), 2);
     assert_int_equal(round, next[number]++);
 }
 
@@ -85,7 +86,7 @@ static void the_tasks_of_a_thread_keep_its_order(void **state)
     }
     for (int i = 0; i < 4; i++)
         eventually_joined(workers[i].thread);
-    assert_int_equal(tw_store_scan(fixture->store, "q", NULL, check_order, next), 4 * ROUNDS);
+    assert_int_equal(store_scan(fixture->store, "q", NULL, check_order, next), 4 * ROUNDS);
 }
 
 /* ---- a neighbour that fails ------------------------------------------------------------------------------ */

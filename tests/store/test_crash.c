@@ -122,9 +122,9 @@ static void change_some(struct world *world)
 {
     struct ledger_change changes[WAY_CHANGES];
     int results[WAY_CHANGES];
-    enum way way = (enum way)draw(world, world->kind->lazy && draw(world, 4) > 0 ? WAY_APPLY_IN : WAYS);
+    enum way way = (enum way)draw(world, world->kind->lazy && draw(world, 4) > 0 ? WAY_APPLY_ON : WAYS);
     unsigned n = 1 + (unsigned)draw(world, WAY_CHANGES);
-    bool synced = !world->kind->lazy || way >= WAY_APPLY_IN;
+    bool synced = !world->kind->lazy || way >= WAY_APPLY_ON;
     struct ledger before = world->now;
     for (unsigned i = 0; i < n; i++)
         ledger_draw(&world->rng, UINT64_C(1700000000000), &changes[i]);

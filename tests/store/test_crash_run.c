@@ -88,7 +88,7 @@ static enum tw_answer answer(void *arg, struct tw_job *job)
                         .due_ms = job->due_ms,
                         .at_ms = tw_store_now()};
     struct rng rng;
-    memcpy(&note.id, job->id, sizeof note.id);
+    memcpy(&note.id, job->id.data, sizeof note.id);
     tell(world, note);
     rng_init(&rng, note.id * 31 + job->attempt);
     any_moment(rng_below(&rng, 300));
@@ -102,13 +102,14 @@ static enum tw_answer answer(void *arg, struct tw_job *job)
 /* A change that fails may be made or not: it has no acknowledgement, and its task is not changed again. */
 static bool change(struct world *world, enum tw_store_verb verb, uint64_t id, uint64_t due_ms)
 {
-    struct tw_delayed task = {
-        .queue = "q", .id = &id, .id_size = sizeof id, .due_ms = due_ms, .tries = TRIES, .backoff_ms = 1};
+    struct tw_store_delayed task = {
+        .queue = "q", .id = {&id, sizeof id}, .due_ms = due_ms, .tries = TRIES, .backoff_ms = 1};
     enum tw_cancelled found = TW_GONE;
     tell(world, (struct note){.kind = NOTE_INTENT, .id = id, .verb = verb, .due_ms = due_ms});
-    int result = verb == TW_STORE_PUT    ? tw_store_put(world->store, &task, 0)
-                 : verb == TW_STORE_MOVE ? tw_store_move_at(world->store, "q", &id, sizeof id, due_ms, 0)
-                                         : tw_store_cancel(world->store, "q", &id, sizeof id, &found);
+    int result = verb == TW_STORE_PUT ? store_put(world->store, &task, 0)
+                 : verb == TW_STORE_MOVE
+                     ? store_move_at(world->store, (struct tw_store_name){"q", {&id, sizeof id}}, due_ms, 0)
+                     : tw_store_cancel(world->store, (struct tw_store_name){"q", {&id, sizeof id}}, &found);
     if (result < 0 && result != TW_EGONE && result != TW_EDEAD)
         return false;
     result = verb == TW_STORE_CANCEL ? (int)found : result;

@@ -73,13 +73,14 @@ static void tell(const struct child *child, struct note note)
 /* Makes a change, with a note before it and one after it. */
 static int change(struct child *child, enum tw_store_verb verb, uint64_t id, uint64_t due_ms)
 {
-    struct tw_delayed task = {
-        .queue = "q", .id = &id, .id_size = sizeof id, .due_ms = due_ms, .tries = TRIES, .backoff_ms = 1};
+    struct tw_store_delayed task = {
+        .queue = "q", .id = {&id, sizeof id}, .due_ms = due_ms, .tries = TRIES, .backoff_ms = 1};
     enum tw_cancelled found = TW_GONE;
     tell(child, (struct note){.kind = NOTE_INTENT, .id = id, .verb = verb, .due_ms = due_ms});
-    int result = verb == TW_STORE_PUT    ? tw_store_put(child->store, &task, 0)
-                 : verb == TW_STORE_MOVE ? tw_store_move_at(child->store, "q", &id, sizeof id, due_ms, 0)
-                                         : tw_store_cancel(child->store, "q", &id, sizeof id, &found);
+    int result = verb == TW_STORE_PUT ? store_put(child->store, &task, 0)
+                 : verb == TW_STORE_MOVE
+                     ? store_move_at(child->store, (struct tw_store_name){"q", {&id, sizeof id}}, due_ms, 0)
+                     : tw_store_cancel(child->store, (struct tw_store_name){"q", {&id, sizeof id}}, &found);
     if (result < 0 && result != TW_EGONE && result != TW_EDEAD) {
         fprintf(stderr, "test_store_crowd: process %u: %s\n", child->who, message(child->store));
         _exit(4);
@@ -131,7 +132,7 @@ static enum tw_answer handle(void *arg, struct tw_job *job)
                         .revision = job->revision,
                         .due_ms = job->due_ms,
                         .at_ms = tw_store_now()};
-    memcpy(&note.id, job->id, sizeof note.id);
+    memcpy(&note.id, job->id.data, sizeof note.id);
     tell(child, note);
     uint64_t drawn = mix(note.id, job->attempt);
     any_moment(drawn % 6 == 0 ? 8000 : drawn % 700);

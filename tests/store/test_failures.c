@@ -49,62 +49,62 @@ static int put_in_place(struct fixture *fixture)
 
 static int move_one(struct fixture *fixture)
 {
-    return made(tw_store_move_at(fixture->store, "q", "a", 1, 40, 0));
+    return made(store_move_at(fixture->store, tw_store_named("q", "a"), 40, 0));
 }
 
 static int move_under_condition(struct fixture *fixture)
 {
-    return made(tw_store_move_at(fixture->store, "q", "a", 1, 40, TW_STORE_GT));
+    return made(store_move_at(fixture->store, tw_store_named("q", "a"), 40, TW_STORE_GT));
 }
 
 static int cancel_one(struct fixture *fixture)
 {
-    return tw_store_cancel(fixture->store, "q", "b", 1, NULL);
+    return tw_store_cancel(fixture->store, tw_store_named("q", "b"), NULL);
 }
 
 static int cancel_nobody(struct fixture *fixture)
 {
-    return tw_store_cancel(fixture->store, "q", "nobody", 6, NULL);
+    return tw_store_cancel(fixture->store, tw_store_named("q", "nobody"), NULL);
 }
 
 static int apply_many(struct fixture *fixture)
 {
     struct tw_store_change changes[3] = {
-        {.verb = TW_STORE_PUT, .task = {.queue = "q", .id = "e", .id_size = 1, .due_ms = 5}},
-        {.verb = TW_STORE_MOVE, .task = {.queue = "q", .id = "c", .id_size = 1, .due_ms = 6}},
-        {.verb = TW_STORE_CANCEL, .task = {.queue = "q", .id = "a", .id_size = 1}},
+        {.verb = TW_STORE_PUT, .task = {.queue = "q", .id = tw_text("e"), .due_ms = 5}},
+        {.verb = TW_STORE_MOVE, .task = {.queue = "q", .id = tw_text("c"), .due_ms = 6}},
+        {.verb = TW_STORE_CANCEL, .task = {.queue = "q", .id = tw_text("a")}},
     };
     return tw_store_apply(fixture->store, changes, 3);
 }
 
 static sqlite3 *own;
 
-static int apply_in(struct fixture *fixture)
+static int apply_on(struct fixture *fixture)
 {
     struct tw_store_change change = {.verb = TW_STORE_PUT,
-                                     .task = {.queue = "q", .id = "d", .id_size = 1, .due_ms = 40}};
+                                     .task = {.queue = "q", .id = tw_text("d"), .due_ms = 40}};
     char text[TW_STORE_MESSAGE];
     (void)fixture;
-    return tw_store_apply_in(own, NULL, &change, 1, text, sizeof text);
+    return tw_store_apply_on(own, NULL, &change, 1, text, sizeof text);
 }
 
 static int get_one(struct fixture *fixture)
 {
     struct seen seen = {.text = ""};
-    return tw_store_get(fixture->store, "q", "a", 1, see, &seen);
+    return tw_store_get(fixture->store, tw_store_named("q", "a"), see, &seen);
 }
 
 static int scan_all(struct fixture *fixture)
 {
     struct seen seen = {.text = ""};
     struct tw_store_range range = {.from_ms = 10, .after = 1};
-    int64_t count = tw_store_scan(fixture->store, "q", &range, see, &seen);
+    int64_t count = store_scan(fixture->store, "q", &range, see, &seen);
     return count < 0 ? (int)count : (int)count - 2;
 }
 
 static int count_all(struct fixture *fixture)
 {
-    int64_t count = tw_store_count(fixture->store, "q", false);
+    int64_t count = store_count(fixture->store, "q", false);
     return count < 0 ? (int)count : (int)count - 3;
 }
 
@@ -151,54 +151,46 @@ static void see_queue(void *arg, const char *queue)
 
 static int queues(struct fixture *fixture)
 {
-    int64_t count = tw_store_queues(fixture->store, see_queue, NULL);
+    int64_t count = store_queues(fixture->store, see_queue, NULL);
     return count < 0 ? (int)count : (int)count - 1;
-}
-
-static int drain(struct fixture *fixture)
-{
-    struct seen seen = {.text = ""};
-    int64_t count = tw_store_drain(fixture->store, "q", see, &seen);
-    assert_string_equal(seen.text, count >= 0 ? before : ""); /* an error came before the first commit */
-    return count < 0 ? (int)count : (int)count - 3;
 }
 
 static int pause_queue(struct fixture *fixture)
 {
-    int paused = tw_store_pause(fixture->store, "q", true);
-    return paused < 0 ? paused : made(tw_store_pause(fixture->store, "q", false));
+    int paused = store_pause(fixture->store, "q", true);
+    return paused < 0 ? paused : made(store_pause(fixture->store, "q", false));
 }
 
 static int mark_file(struct fixture *fixture)
 {
-    int marked = tw_store_restored(fixture->store, true);
-    return marked < 0 ? marked : made(tw_store_restored(fixture->store, false));
+    int marked = store_restored(fixture->store, true);
+    return marked < 0 ? marked : made(store_restored(fixture->store, false));
 }
 
 static int replay_one(struct fixture *fixture)
 {
-    return made((int)tw_store_replay(fixture->store, "q", "z", 1, 50));
+    return made((int)store_replay(fixture->store, tw_store_named("q", "z"), 50));
 }
 
 static int replay_all(struct fixture *fixture)
 {
-    return made((int)tw_store_replay(fixture->store, "q", NULL, 0, 50));
+    return made((int)store_replay(fixture->store, all_of("q"), 50));
 }
 
 static int promote_one(struct fixture *fixture)
 {
-    return made((int)tw_store_promote(fixture->store, "q", "c", 1));
+    return made((int)store_promote(fixture->store, tw_store_named("q", "c")));
 }
 
 static int promote_all(struct fixture *fixture)
 {
-    int64_t count = tw_store_promote(fixture->store, "q", NULL, 0);
+    int64_t count = store_promote(fixture->store, all_of("q"));
     return count < 0 ? (int)count : (int)count - 3;
 }
 
 static int purge_dead(struct fixture *fixture)
 {
-    return made((int)tw_store_purge(fixture->store, "q", NULL, 0, 1000));
+    return made((int)store_purge(fixture->store, all_of("q"), 1000));
 }
 
 static const struct call calls[] = {
@@ -210,7 +202,7 @@ static const struct call calls[] = {
     {"cancel", cancel_one, "a@10 c@30"},
     {"cancel nobody", cancel_nobody, NULL},
     {"apply", apply_many, "e@5 c@6 b@20"},
-    {"apply_in", apply_in, "a@10 b@20 c@30 d@40"},
+    {"apply_on", apply_on, "a@10 b@20 c@30 d@40"},
     {"get", get_one, NULL},
     {"scan", scan_all, NULL},
     {"count", count_all, NULL},
@@ -218,7 +210,6 @@ static const struct call calls[] = {
     {"snapshot", snapshot, NULL},
     {"forecast", forecast, NULL},
     {"queues", queues, NULL},
-    {"drain", drain, ""},
     {"pause", pause_queue, NULL},
     {"mark", mark_file, NULL},
     {"replay", replay_one, "a@10 b@20 c@30 z@50"},
@@ -279,7 +270,7 @@ static void every_call_survives(struct fixture *fixture, void (*fault)(long n, b
             if (changed || calls[i].done == NULL) /* a look has to read the pages anew */
                 fill(filler);
             forget_statements(fixture->store);
-            own = calls[i].make == apply_in ? other_open(fixture) : NULL;
+            own = calls[i].make == apply_on ? other_open(fixture) : NULL;
             fault(n, n % 2 == 0);
             int error = calls[i].make(fixture);
             happened = faulty_happened();
@@ -321,7 +312,7 @@ static int apply_new(struct fixture *fixture)
         char *id = ids[i % NEW];
         snprintf(id, sizeof ids[0], "n%02d", i % NEW);
         changes[i] = (struct tw_store_change){.verb = i < NEW ? TW_STORE_PUT : TW_STORE_CANCEL,
-                                              .task = {.queue = "q", .id = id, .id_size = 3, .due_ms = 5}};
+                                              .task = {.queue = "q", .id = {id, 3}, .due_ms = 5}};
     }
     return tw_store_apply(fixture->store, changes, 2 * NEW - 1);
 }
@@ -504,7 +495,7 @@ static void every_durable_call_syncs_before_it_returns(void **state)
         assert_true(faulty_syncs() > 0);
     }
     faulty_syncs();
-    assert_int_equal(tw_store_move_at(fixture->store, "q", "nobody", 6, 1, 0), TW_EGONE);
+    assert_int_equal(store_move_at(fixture->store, tw_store_named("q", "nobody"), 1, 0), TW_EGONE);
     assert_int_equal(tw_store_flush(fixture->store), 0);
     assert_int_equal(faulty_syncs(), 0); /* nothing has changed */
     sqlite3_close(filler);
@@ -546,11 +537,9 @@ static void many_puts_need_no_other_file(void **state)
             size_t size = (size_t)snprintf(ids[i], sizeof ids[i], "%06d", number);
             changes[i] = (struct tw_store_change){.verb = TW_STORE_PUT,
                                                   .task = {.queue = "q",
-                                                           .id = ids[i],
-                                                           .id_size = size,
+                                                           .id = {ids[i], size},
                                                            .due_ms = (uint64_t)number + 1,
-                                                           .payload = payload,
-                                                           .payload_size = sizeof payload}};
+                                                           .payload = {payload, sizeof payload}}};
         }
         assert_int_equal(tw_store_apply(fixture->store, changes, TASKS), 0);
     }

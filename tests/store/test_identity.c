@@ -206,29 +206,28 @@ static void fail_in_snapshot(void *arg)
 static void no_call_succeeds(struct tw_store *store, const char *expected)
 {
     struct tw_store_change change = {.verb = TW_STORE_PUT,
-                                     .task = {.queue = "q", .id = "x", .id_size = 1, .due_ms = 5}};
+                                     .task = {.queue = "q", .id = tw_text("x"), .due_ms = 5}};
     struct seen seen = {.text = ""};
     uint64_t next_ms, counts[2];
     const int64_t results[] = {
         put(store, "x", 5),
         tw_store_apply(store, &change, 1),
-        tw_store_move_at(store, "q", "old", 3, 7, 0),
-        tw_store_cancel(store, "q", "old", 3, NULL),
-        tw_store_pause(store, "q", true),
-        tw_store_restored(store, true),
-        tw_store_replay(store, "q", NULL, 0, 5),
-        tw_store_purge(store, "q", NULL, 0, TW_STORE_TIME_MAX),
-        tw_store_drain(store, "q", see, &seen),
-        tw_store_get(store, "q", "old", 3, see, &seen),
-        tw_store_scan(store, "q", NULL, see, &seen),
-        tw_store_count(store, "q", false),
+        store_move_at(store, tw_store_named("q", "old"), 7, 0),
+        tw_store_cancel(store, tw_store_named("q", "old"), NULL),
+        store_pause(store, "q", true),
+        store_restored(store, true),
+        store_replay(store, all_of("q"), 5),
+        store_purge(store, all_of("q"), TW_STORE_TIME_MAX),
+        tw_store_get(store, tw_store_named("q", "old"), see, &seen),
+        store_scan(store, "q", NULL, see, &seen),
+        store_count(store, "q", false),
         tw_store_next(store, "q", &next_ms),
         tw_store_forecast(store, "q", 1000, 2, counts),
-        tw_store_queues(store, see_queue, NULL),
-        tw_store_loads(store, NULL, see_load, NULL),
+        store_queues(store, see_queue, NULL),
+        store_loads(store, NULL, see_load, NULL),
         tw_store_snapshot(store, fail_in_snapshot, NULL),
-        tw_store_is_paused(store, "q"),
-        tw_store_is_restored(store),
+        store_is_paused(store, "q"),
+        store_is_restored(store),
         tw_store_flush(store),
     };
     for (size_t i = 0; i < sizeof results / sizeof results[0]; i++)
@@ -315,13 +314,13 @@ static void a_connection_of_the_caller_is_checked_too(void **state)
 {
     struct fixture *fixture = *state;
     struct tw_store_change change = {.verb = TW_STORE_PUT,
-                                     .task = {.queue = "q", .id = "x", .id_size = 1, .due_ms = 5}};
+                                     .task = {.queue = "q", .id = tw_text("x"), .due_ms = 5}};
     char text[TW_STORE_MESSAGE];
     sqlite3 *db = other_open(fixture);
-    assert_int_equal(tw_store_apply_in(db, NULL, &change, 1, text, sizeof text), 0);
+    assert_int_equal(tw_store_apply_on(db, NULL, &change, 1, text, sizeof text), 0);
     replace_file(fixture);
-    change.task.id = "y";
-    assert_int_equal(tw_store_apply_in(db, NULL, &change, 1, text, sizeof text), TW_EREPLACED);
+    change.task.id = tw_text("y");
+    assert_int_equal(tw_store_apply_on(db, NULL, &change, 1, text, sizeof text), TW_EREPLACED);
     assert_string_equal(text, "the file was replaced while it was open: open it again");
     assert_int_equal(sqlite3_get_autocommit(db), 1);
     assert_string_equal(other_ask(db, "SELECT group_concat(id) FROM tw_list"), "x");

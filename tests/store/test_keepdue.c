@@ -15,33 +15,29 @@ static struct tw_store *store_of(void **state)
     return ((struct fixture *)*state)->store;
 }
 
-static struct tw_delayed task_of(const char *id, uint64_t due_ms, const char *payload)
+static struct tw_store_delayed task_of(const char *id, uint64_t due_ms, const char *payload)
 {
-    return (struct tw_delayed){.queue = "q",
-                               .id = id,
-                               .id_size = strlen(id),
-                               .due_ms = due_ms,
-                               .payload = payload,
-                               .payload_size = strlen(payload)};
+    return (struct tw_store_delayed){
+        .queue = "q", .id = tw_text(id), .due_ms = due_ms, .payload = tw_text(payload)};
 }
 
-static struct tw_delayed series_of(const char *payload, uint64_t every_ms, uint64_t times)
+static struct tw_store_delayed series_of(const char *payload, uint64_t every_ms, uint64_t times)
 {
-    struct tw_delayed task = task_of("x", tw_store_now(), payload);
+    struct tw_store_delayed task = task_of("x", tw_store_now(), payload);
     task.every_ms = every_ms;
     task.times = times;
     return task;
 }
 
-static void register_task(struct tw_store *store, struct tw_delayed task)
+static void register_task(struct tw_store *store, struct tw_store_delayed task)
 {
-    assert_int_equal(tw_store_put(store, &task, TW_STORE_KEEPDUE), 1);
+    assert_int_equal(store_put(store, &task, TW_STORE_KEEPDUE), 1);
 }
 
 static struct seen get(struct tw_store *store, const char *id)
 {
     struct seen seen = {.text = ""};
-    assert_int_equal(tw_store_get(store, "q", id, strlen(id), see, &seen), 0);
+    assert_int_equal(tw_store_get(store, tw_store_named("q", id), see, &seen), 0);
     return seen;
 }
 
@@ -60,7 +56,7 @@ static void loaded_tasks_are_called_once_with_their_new_payload(void **state)
     assert_int_equal(tw_store_handle(store, "q", 1, note_call, &calls), 0);
     assert_int_equal(tw_store_start(store, NULL), 0);
     runner_idle(store);
-    assert_int_equal(tw_store_pause(store, "q", true), 1);
+    assert_int_equal(store_pause(store, "q", true), 1);
     register_task(store, task_of("a", due_ms + 3600000, ""));
     other_ask(
         db, "INSERT INTO tw_put(queue, id, due_ms, payload, condition) VALUES ('q', 'c', 1, 'new', 'KEEPDUE')");
@@ -70,7 +66,7 @@ static void loaded_tasks_are_called_once_with_their_new_payload(void **state)
     register_task(store, task_of("a", 5, ""));
     runner_idle(store);
     assert_int_equal(stats_of(store).loaded, 3);
-    assert_int_equal(tw_store_pause(store, "q", false), 1);
+    assert_int_equal(store_pause(store, "q", false), 1);
     runner_idle(store);
     assert_string_equal(wait_for_calls(&calls, 3), "a/1 b/1 c/1");
     assert_string_equal(calls.last_payload, "new");
@@ -78,19 +74,19 @@ static void loaded_tasks_are_called_once_with_their_new_payload(void **state)
     runner_idle(store);
     assert_int_equal(tw_store_stop(store), 0);
     assert_int_equal(calls.count, 3);
-    assert_int_equal(tw_store_count(store, "q", false), 0);
+    assert_int_equal(store_count(store, "q", false), 0);
     sqlite3_close(db);
 }
 
 /* A series is at work and is registered again, and then its call ends with this answer. */
 static void register_at_work(struct tw_store *store, struct calls *calls, enum tw_answer answer,
-                             struct tw_delayed before, struct tw_delayed after)
+                             struct tw_store_delayed before, struct tw_store_delayed after)
 {
     calls_init(calls);
     calls->answer = TW_LATER;
     calls->answers = 1;
     calls->error = "broke";
-    assert_int_equal(tw_store_put(store, &before, 0), 1);
+    assert_int_equal(store_put(store, &before, 0), 1);
     start_with(store, calls);
     wait_for_calls(calls, 1);
     EVENTUALLY(kept_of(calls) == 1);
@@ -127,7 +123,7 @@ static void a_series_at_work_may_get_its_last_call(void **state)
     struct tw_store *store = store_of(state);
     struct calls calls;
     register_at_work(store, &calls, TW_DONE, series_of("old", PERIOD_MS, 0), series_of("new", 2500, 1));
-    assert_int_equal(tw_store_count(store, "q", false), 0);
+    assert_int_equal(store_count(store, "q", false), 0);
     assert_int_equal(tw_store_stop(store), 0);
 }
 
@@ -137,7 +133,7 @@ static void a_failure_of_a_series_at_work_counts_for_its_new_tries(void **state)
     struct tw_store *store = store_of(state);
     struct calls calls;
     uint64_t due_ms = tw_store_now();
-    struct tw_delayed before = series_of("old", PERIOD_MS, 0), after = series_of("new", 2500, 0);
+    struct tw_store_delayed before = series_of("old", PERIOD_MS, 0), after = series_of("new", 2500, 0);
     before.tries = 1;
     after.tries = 2;
     after.backoff_ms = 500;
@@ -155,7 +151,7 @@ static void a_failure_of_a_series_at_work_counts_for_its_new_tries(void **state)
     assert_string_equal(calls.text, "x/1 x/2");
     assert_string_equal(calls.last_payload, "new");
     assert_int_equal(get(store, "x").last.due_ms, due_ms + 2500);
-    assert_int_equal(tw_store_count(store, "q", true), 1);
+    assert_int_equal(store_count(store, "q", true), 1);
     assert_int_equal(tw_store_stop(store), 0);
 }
 
@@ -197,7 +193,7 @@ static void a_task_that_runs_once_runs_again(void **state)
     assert_string_equal(calls.last_payload, "newest");
     assert_int_equal(calls.last.due_ms, due_ms + 100);
     assert_int_equal(tw_store_stop(store), 0);
-    assert_int_equal(tw_store_count(store, "q", false), 0);
+    assert_int_equal(store_count(store, "q", false), 0);
 }
 
 /* The process that had both tasks was killed. Its program registers them before the next run begins. */
@@ -208,8 +204,8 @@ static void tasks_of_a_process_that_was_killed(void **state)
     sqlite3 *db = other_open(*state);
     calls_init(&calls);
     uint64_t due_ms = tw_store_now();
-    struct tw_delayed series = series_of("old", PERIOD_MS, 0), again = series_of("new", PERIOD_MS, 0);
-    assert_int_equal(tw_store_put(store, &series, 0), 1);
+    struct tw_store_delayed series = series_of("old", PERIOD_MS, 0), again = series_of("new", PERIOD_MS, 0);
+    assert_int_equal(store_put(store, &series, 0), 1);
     assert_int_equal(put(store, "once", due_ms), 1);
     other_ask(db, "UPDATE tw_meta SET run = 7; UPDATE tw_task SET run = 7, attempt = 1, token = 5");
     store_reopen(*state);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Looking at many tasks at once: pages among equal due times, forecast, queues, and the drain. Running the
- * tasks of many queues.
+ * Looking at many tasks at once: pages among equal due times, forecast and queues. Running the tasks of many
+ * queues.
  */
 #include "clock.h"
 #include "running.h"
@@ -25,8 +25,8 @@ static void put_many(struct tw_store *store, const char *queue, int n, uint64_t 
     char(*ids)[16] = calloc((size_t)n, sizeof *ids);
     for (int i = 0; i < n; i++) {
         int size = snprintf(ids[i], sizeof ids[i], "%d", i);
-        changes[i].task = (struct tw_delayed){
-            .queue = queue, .id = ids[i], .id_size = (size_t)size, .due_ms = due_ms + (uint64_t)i * step_ms};
+        changes[i].task = (struct tw_store_delayed){
+            .queue = queue, .id = {ids[i], (size_t)size}, .due_ms = due_ms + (uint64_t)i * step_ms};
     }
     assert_int_equal(tw_store_apply(store, changes, (size_t)n), 0);
     free(ids);
@@ -45,8 +45,8 @@ static void expect_next(void *arg, const struct tw_store_task *task)
     struct page *page = arg;
     char id[16];
     int size = snprintf(id, sizeof id, "%d", page->next++);
-    assert_int_equal(task->id_size, size);
-    assert_memory_equal(task->id, id, (size_t)size);
+    assert_int_equal(task->id.size, size);
+    assert_memory_equal(task->id.data, id, (size_t)size);
     page->last = *task;
 }
 
@@ -55,7 +55,7 @@ static void pages_among_equal_due_times_lose_nothing(void **state)
     struct tw_store_range range = {.count = 7};
     struct page page = {0};
     put_many(store_of(state), "q", 100, 5, 0);
-    while (tw_store_scan(store_of(state), "q", &range, expect_next, &page) > 0) {
+    while (store_scan(store_of(state), "q", &range, expect_next, &page) > 0) {
         range.from_ms = page.last.place_ms;
         range.after = page.last.revision;
     }
@@ -69,13 +69,13 @@ static void pages_of_dead_tasks_too(void **state)
     sqlite3 *db = other_open(*state);
     put_many(store_of(state), "q", 50, 5, 1);
     other_ask(db, "UPDATE tw_task SET dead_ms = 9");
-    while (tw_store_scan(store_of(state), "q", &range, expect_next, &page) > 0) {
+    while (store_scan(store_of(state), "q", &range, expect_next, &page) > 0) {
         range.from_ms = page.last.dead_ms;
         range.after = page.last.revision;
     }
     assert_int_equal(page.next, 50);
-    assert_int_equal(tw_store_count(store_of(state), "q", true), 50);
-    assert_int_equal(tw_store_count(store_of(state), "q", false), 0);
+    assert_int_equal(store_count(store_of(state), "q", true), 50);
+    assert_int_equal(store_count(store_of(state), "q", false), 0);
     sqlite3_close(db);
 }
 
@@ -89,13 +89,12 @@ static void see_queue(void *arg, const char *queue)
 enum { HOUR_MS = 3600000 };
 
 /* Steps of an hour: the test may take a while, and its tasks lie in the middle of their steps. */
-static void put_at_hour(struct tw_store *store, const char *id, double hours, struct tw_delayed more)
+static void put_at_hour(struct tw_store *store, const char *id, double hours, struct tw_store_delayed more)
 {
     more.queue = "q";
-    more.id = id;
-    more.id_size = strlen(id);
+    more.id = tw_text(id);
     more.due_ms = (uint64_t)((int64_t)tw_store_now() + (int64_t)(hours * HOUR_MS));
-    assert_int_equal(tw_store_put(store, &more, 0), 1);
+    assert_int_equal(store_put(store, &more, 0), 1);
 }
 
 static void expect_forecast(struct tw_store *store, const char *expected)
@@ -112,21 +111,21 @@ static void a_forecast_counts_each_step(void **state)
 {
     struct tw_store *store = store_of(state);
     expect_forecast(store, "0 0 0 0 0 0 ");
-    put_at_hour(store, "overdue", -30, (struct tw_delayed){0});
-    put_at_hour(store, "soon", 0.5, (struct tw_delayed){0});
-    put_at_hour(store, "later", 2.5, (struct tw_delayed){0});
-    put_at_hour(store, "beyond", 6.5, (struct tw_delayed){0});
+    put_at_hour(store, "overdue", -30, (struct tw_store_delayed){0});
+    put_at_hour(store, "soon", 0.5, (struct tw_store_delayed){0});
+    put_at_hour(store, "later", 2.5, (struct tw_store_delayed){0});
+    put_at_hour(store, "beyond", 6.5, (struct tw_store_delayed){0});
     expect_forecast(store, "2 0 1 0 0 0 ");
 }
 
 static void a_forecast_counts_each_call_of_a_repeating_task(void **state)
 {
     struct tw_store *store = store_of(state);
-    put_at_hour(store, "a", 1.5, (struct tw_delayed){.every_ms = 2 * HOUR_MS});
+    put_at_hour(store, "a", 1.5, (struct tw_store_delayed){.every_ms = 2 * HOUR_MS});
     expect_forecast(store, "0 1 0 1 0 1 ");
-    put_at_hour(store, "a", 0.4, (struct tw_delayed){.every_ms = HOUR_MS / 4, .times = 6});
+    put_at_hour(store, "a", 0.4, (struct tw_store_delayed){.every_ms = HOUR_MS / 4, .times = 6});
     expect_forecast(store, "3 3 0 0 0 0 ");
-    put_at_hour(store, "a", 2.5, (struct tw_delayed){.every_ms = HOUR_MS, .times = 1});
+    put_at_hour(store, "a", 2.5, (struct tw_store_delayed){.every_ms = HOUR_MS, .times = 1});
     expect_forecast(store, "0 0 1 0 0 0 ");
 }
 
@@ -135,11 +134,11 @@ static void a_forecast_counts_each_call_of_a_repeating_task(void **state)
 static void a_forecast_counts_missed_periods_by_their_policy(void **state)
 {
     struct tw_store *store = store_of(state);
-    put_at_hour(store, "a", -9.5, (struct tw_delayed){.every_ms = HOUR_MS, .missed = TW_MISSED_BURST});
+    put_at_hour(store, "a", -9.5, (struct tw_store_delayed){.every_ms = HOUR_MS, .missed = TW_MISSED_BURST});
     expect_forecast(store, "11 1 1 1 1 1 ");
-    put_at_hour(store, "a", -9.5, (struct tw_delayed){.every_ms = HOUR_MS, .missed = TW_MISSED_SKIP});
+    put_at_hour(store, "a", -9.5, (struct tw_store_delayed){.every_ms = HOUR_MS, .missed = TW_MISSED_SKIP});
     expect_forecast(store, "1 1 1 1 1 1 ");
-    put_at_hour(store, "a", -9.5, (struct tw_delayed){.every_ms = HOUR_MS, .missed = TW_MISSED_COALESCE});
+    put_at_hour(store, "a", -9.5, (struct tw_store_delayed){.every_ms = HOUR_MS, .missed = TW_MISSED_COALESCE});
     expect_forecast(store, "2 1 1 1 1 1 ");
 }
 
@@ -147,16 +146,16 @@ static void a_missed_call_is_one_of_the_calls_in_all(void **state)
 {
     struct tw_store *store = store_of(state);
     put_at_hour(store, "a", -9.5,
-                (struct tw_delayed){.every_ms = HOUR_MS, .times = 5, .missed = TW_MISSED_COALESCE});
+                (struct tw_store_delayed){.every_ms = HOUR_MS, .times = 5, .missed = TW_MISSED_COALESCE});
     expect_forecast(store, "2 1 1 1 0 0 ");
     put_at_hour(store, "a", -9.5,
-                (struct tw_delayed){.every_ms = HOUR_MS, .times = 12, .missed = TW_MISSED_BURST});
+                (struct tw_store_delayed){.every_ms = HOUR_MS, .times = 12, .missed = TW_MISSED_BURST});
     expect_forecast(store, "11 1 0 0 0 0 ");
 }
 
 /* Due each hour since half an hour ago, and the first attempt has failed. The retry is so long after `due`. */
 static void put_retry(struct tw_store *store, sqlite3 *db, double hours, unsigned missed_periods,
-                      struct tw_delayed more)
+                      struct tw_store_delayed more)
 {
     char sql[200];
     more.every_ms = HOUR_MS;
@@ -174,23 +173,23 @@ static void a_forecast_of_a_retry_knows_the_periods_of_its_call(void **state)
 {
     struct tw_store *store = store_of(state);
     sqlite3 *db = other_open(*state);
-    put_retry(store, db, 4, 0, (struct tw_delayed){.missed = TW_MISSED_COALESCE});
+    put_retry(store, db, 4, 0, (struct tw_store_delayed){.missed = TW_MISSED_COALESCE});
     expect_forecast(store, "0 0 0 2 1 1 ");
-    put_retry(store, db, 4, 3, (struct tw_delayed){.missed = TW_MISSED_COALESCE});
+    put_retry(store, db, 4, 3, (struct tw_store_delayed){.missed = TW_MISSED_COALESCE});
     expect_forecast(store, "0 0 0 2 1 1 ");
-    put_retry(store, db, 4, 4, (struct tw_delayed){.missed = TW_MISSED_COALESCE});
+    put_retry(store, db, 4, 4, (struct tw_store_delayed){.missed = TW_MISSED_COALESCE});
     expect_forecast(store, "0 0 0 1 1 1 ");
-    put_retry(store, db, 2, 4, (struct tw_delayed){.missed = TW_MISSED_COALESCE});
+    put_retry(store, db, 2, 4, (struct tw_store_delayed){.missed = TW_MISSED_COALESCE});
     expect_forecast(store, "0 1 0 0 1 1 ");
-    put_retry(store, db, 4, 0, (struct tw_delayed){.missed = TW_MISSED_COALESCE, .times = 1});
+    put_retry(store, db, 4, 0, (struct tw_store_delayed){.missed = TW_MISSED_COALESCE, .times = 1});
     expect_forecast(store, "0 0 0 1 0 0 ");
-    put_retry(store, db, 4, 0, (struct tw_delayed){.missed = TW_MISSED_COALESCE, .times = 2});
+    put_retry(store, db, 4, 0, (struct tw_store_delayed){.missed = TW_MISSED_COALESCE, .times = 2});
     expect_forecast(store, "0 0 0 2 0 0 ");
-    put_retry(store, db, 4, 0, (struct tw_delayed){.missed = TW_MISSED_BURST});
+    put_retry(store, db, 4, 0, (struct tw_store_delayed){.missed = TW_MISSED_BURST});
     expect_forecast(store, "0 0 0 5 1 1 ");
-    put_retry(store, db, 4, 0, (struct tw_delayed){.missed = TW_MISSED_SKIP});
+    put_retry(store, db, 4, 0, (struct tw_store_delayed){.missed = TW_MISSED_SKIP});
     expect_forecast(store, "0 0 0 1 1 1 ");
-    put_retry(store, db, 1.7, 0, (struct tw_delayed){.missed = TW_MISSED_SKIP});
+    put_retry(store, db, 1.7, 0, (struct tw_store_delayed){.missed = TW_MISSED_SKIP});
     expect_forecast(store, "0 3 1 1 1 1 ");
     sqlite3_close(db);
 }
@@ -206,9 +205,9 @@ static void a_forecast_ends_where_it_says(void **state)
     assert_int_equal(tw_store_forecast(store, "q", HOUR_MS, 4, counts), 0);
     assert_int_equal(counts[0] + counts[1] + counts[2], 0);
     assert_int_equal(counts[3], 1);
-    struct tw_delayed last = {
-        .queue = "q", .id = "last", .id_size = 4, .due_ms = TW_STORE_TIME_MAX, .every_ms = HOUR_MS};
-    tw_store_put(store, &last, 0);
+    struct tw_store_delayed last = {
+        .queue = "q", .id = tw_text("last"), .due_ms = TW_STORE_TIME_MAX, .every_ms = HOUR_MS};
+    store_put(store, &last, 0);
     assert_int_equal(tw_store_forecast(store, "q", TW_STORE_TIME_MAX, 1, counts), 0);
     assert_int_equal(counts[0], 3);
     clock_go();
@@ -234,7 +233,7 @@ static void odd_rows_end_no_program(void **state)
                  "x'61', 5, 5, 5)",
                  names[i]);
         other_ask(db, sql);
-        assert_true(tw_store_queues(store, see_queue, seen) <= 0);
+        assert_true(store_queues(store, see_queue, seen) <= 0);
     }
     sqlite3_close(db);
 }
@@ -254,16 +253,16 @@ static void a_forecast_refuses_bad_steps(void **state)
     assert_int_equal(counts[0], 0);
 }
 
-/* ---- queues and the drain -------------------------------------------------------------------------------- */
+/* ---- queues ---------------------------------------------------------------------------------------------- */
 
 static void queues_are_named_once(void **state)
 {
     char text[64] = "";
-    assert_int_equal(tw_store_queues(store_of(state), see_queue, text), 0);
+    assert_int_equal(store_queues(store_of(state), see_queue, text), 0);
     put_many(store_of(state), "orders", 10, 1, 1);
     put_many(store_of(state), "mails", 10, 1, 1);
     put_many(store_of(state), "o", 1, 1, 1);
-    assert_int_equal(tw_store_queues(store_of(state), see_queue, text), 3);
+    assert_int_equal(store_queues(store_of(state), see_queue, text), 3);
     assert_string_equal(text, "mails o orders ");
 }
 
@@ -282,23 +281,23 @@ static void loads_are_those_of_each_queue(void **state)
     struct tw_store *store = store_of(state);
     char text[256] = "";
     sqlite3 *db = other_open(*state);
-    assert_int_equal(tw_store_loads(store, NULL, note_load, text), 0);
+    assert_int_equal(store_loads(store, NULL, note_load, text), 0);
     assert_string_equal(text, "");
     put_many(store, "q", 4, 5, 1);
     put(store, "later", TW_STORE_TIME_MAX - 1);
     put_many(store, "r", 1, TW_STORE_TIME_MAX, 1);
-    assert_int_equal(tw_store_pause(store, "p", true), 1);
+    assert_int_equal(store_pause(store, "p", true), 1);
     other_ask(db, "UPDATE tw_meta SET run = 5;"
                   "UPDATE tw_task SET run = 5 WHERE queue = 'q' AND id = CAST('0' AS BLOB);"
                   "UPDATE tw_task SET run = 4 WHERE queue = 'q' AND id = CAST('1' AS BLOB);"
                   "UPDATE tw_task SET dead_ms = 7 WHERE queue = 'q' AND id = CAST('3' AS BLOB)");
-    assert_int_equal(tw_store_loads(store, NULL, note_load, text), 3);
+    assert_int_equal(store_loads(store, NULL, note_load, text), 3);
     assert_string_equal(text, "p 0+0*0!0 next never paused; q 1+2*1!1 next 253402300799998; "
                               "r 1+0*0!0 next 253402300799999; ");
     text[0] = '\0';
-    assert_int_equal(tw_store_loads(store, "none", note_load, text), 1);
+    assert_int_equal(store_loads(store, "none", note_load, text), 1);
     assert_string_equal(text, "none 0+0*0!0 next never; ");
-    assert_int_equal(tw_store_loads(store, "", note_load, text), TW_EINVAL);
+    assert_int_equal(store_loads(store, "", note_load, text), TW_EINVAL);
     sqlite3_close(db);
 }
 
@@ -315,7 +314,7 @@ struct snapshot {
 static void *count_outside(void *arg)
 {
     struct snapshot *snapshot = arg;
-    snapshot->outside = tw_store_count(snapshot->store, "q", false);
+    snapshot->outside = store_count(snapshot->store, "q", false);
     return NULL;
 }
 
@@ -323,12 +322,12 @@ static void look_twice(void *arg)
 {
     struct snapshot *snapshot = arg;
     struct tw_store_range none = {.states = 64};
-    snapshot->before = tw_store_count(snapshot->store, "q", false);
+    snapshot->before = store_count(snapshot->store, "q", false);
     other_ask(snapshot->db, "DELETE FROM tw_task WHERE id = CAST('0' AS BLOB)");
     assert_int_equal(pthread_create(&snapshot->other, NULL, count_outside, snapshot), 0);
-    snapshot->wrong = tw_store_scan(snapshot->store, "q", &none, NULL, NULL);
-    snapshot->after = tw_store_count(snapshot->store, "q", false);
-    assert_int_equal(tw_store_loads(snapshot->store, NULL, note_load, snapshot->text), 1);
+    snapshot->wrong = store_scan(snapshot->store, "q", &none, NULL, NULL);
+    snapshot->after = store_count(snapshot->store, "q", false);
+    assert_int_equal(store_loads(snapshot->store, NULL, note_load, snapshot->text), 1);
     assert_int_equal(tw_store_next(snapshot->store, "q", &snapshot->next_ms), 0);
 }
 
@@ -346,7 +345,7 @@ static void a_snapshot_is_one_moment(void **state)
     assert_string_equal(snapshot.text, "q 0+4*0!0 next never; ");
     assert_int_equal(snapshot.next_ms, 5);
     assert_int_equal(snapshot.outside, 3);
-    assert_int_equal(tw_store_count(snapshot.store, "q", false), 3);
+    assert_int_equal(store_count(snapshot.store, "q", false), 3);
     sqlite3_close(snapshot.db);
 }
 
@@ -359,11 +358,11 @@ static void see_nothing(void *arg, const struct tw_store_task *task)
 static void run_out_of_memory(void *arg)
 {
     struct snapshot *snapshot = arg;
-    snapshot->before = tw_store_count(snapshot->store, "q", false);
+    snapshot->before = store_count(snapshot->store, "q", false);
     sqlite3_hard_heap_limit64(sqlite3_memory_used() + (1 << 16));
-    snapshot->wrong = tw_store_scan(snapshot->store, "q", NULL, see_nothing, NULL);
+    snapshot->wrong = store_scan(snapshot->store, "q", NULL, see_nothing, NULL);
     sqlite3_hard_heap_limit64(0);
-    snapshot->after = tw_store_count(snapshot->store, "q", false);
+    snapshot->after = store_count(snapshot->store, "q", false);
 }
 
 /* SQLite ends the transaction when a look lacks memory, and a look after it would see another moment. */
@@ -377,7 +376,7 @@ static void a_snapshot_that_has_ended_shows_nothing_more(void **state)
     assert_int_equal(snapshot.before, 3);
     assert_int_equal(snapshot.wrong, TW_ENOMEM);
     assert_int_equal(snapshot.after, TW_ENOMEM);
-    assert_int_equal(tw_store_count(snapshot.store, "q", false), 3);
+    assert_int_equal(store_count(snapshot.store, "q", false), 3);
     sqlite3_close(snapshot.db);
 }
 
@@ -386,69 +385,21 @@ static void all_queues_are_counted_at_once(void **state)
     struct tw_store *store = store_of(state);
     uint64_t next_ms = 1;
     sqlite3 *db = other_open(*state);
-    assert_int_equal(tw_store_count(store, NULL, false), 0);
+    assert_int_equal(store_count(store, NULL, false), 0);
     assert_int_equal(tw_store_next(store, NULL, &next_ms), 0);
     assert_true(next_ms == TW_NEVER);
     put_many(store, "orders", 10, 7, 1);
     put_many(store, "mails", 10, 9, 1);
     put_many(store, "prints", 1, 8, 1);
-    assert_int_equal(tw_store_count(store, NULL, false), 21);
-    assert_int_equal(tw_store_count(store, NULL, true), 0);
+    assert_int_equal(store_count(store, NULL, false), 21);
+    assert_int_equal(store_count(store, NULL, true), 0);
     assert_int_equal(tw_store_next(store, NULL, &next_ms), 0);
     assert_int_equal(next_ms, 7);
     other_ask(db, "UPDATE tw_task SET dead_ms = 5 WHERE queue = 'orders'");
-    assert_int_equal(tw_store_count(store, NULL, false), 11);
-    assert_int_equal(tw_store_count(store, NULL, true), 10);
+    assert_int_equal(store_count(store, NULL, false), 11);
+    assert_int_equal(store_count(store, NULL, true), 10);
     assert_int_equal(tw_store_next(store, NULL, &next_ms), 0);
     assert_int_equal(next_ms, 8);
-    sqlite3_close(db);
-}
-
-static void a_drain_hands_over_every_waiting_task_in_order(void **state)
-{
-    struct page page = {0};
-    sqlite3 *db = other_open(*state);
-    put_many(store_of(state), "q", 1000, 5, 1);
-    put_many(store_of(state), "other", 3, 5, 1);
-    other_ask(db, "UPDATE tw_meta SET run = 5;"
-                  "INSERT INTO tw_put(queue, id, due_ms) VALUES ('q', 'running', 1), ('q', 'dead', 1);"
-                  "UPDATE tw_task SET run = 5 WHERE id = CAST('running' AS BLOB);"
-                  "UPDATE tw_task SET dead_ms = 5 WHERE id = CAST('dead' AS BLOB)");
-    assert_int_equal(tw_store_drain(store_of(state), "q", expect_next, &page), 1000);
-    assert_string_equal(scan(store_of(state), NULL), "running@1*");
-    assert_int_equal(tw_store_count(store_of(state), "q", true), 1);
-    assert_int_equal(tw_store_count(store_of(state), "other", false), 3);
-    assert_int_equal(tw_store_drain(store_of(state), "q", expect_next, &page), 0);
-    sqlite3_close(db);
-}
-
-static void expect_whole(void *arg, const struct tw_store_task *task)
-{
-    int *seen = arg;
-    ++*seen;
-    assert_string_equal(task->queue, "q");
-    assert_memory_equal(task->id, "a\0b", 3);
-    assert_int_equal(task->payload_size, 1000000);
-    assert_int_equal(((const char *)task->payload)[999999], 'x');
-    assert_string_equal(task->error, "no paper");
-}
-
-/* Six megabytes are two commits. */
-static void a_drained_task_has_all_its_parts(void **state)
-{
-    static char big[1000000];
-    sqlite3 *db = other_open(*state);
-    int seen = 0;
-    memset(big, 'x', sizeof big);
-    for (int i = 0; i < 6; i++) {
-        char id[4] = {'a', 0, 'b', (char)('0' + i)};
-        struct tw_delayed task = {
-            .queue = "q", .id = id, .id_size = sizeof id, .payload = big, .payload_size = sizeof big};
-        assert_int_equal(tw_store_put(store_of(state), &task, 0), 1);
-    }
-    other_ask(db, "UPDATE tw_task SET error = 'no paper', attempt = 1");
-    assert_int_equal(tw_store_drain(store_of(state), "q", expect_whole, &seen), 6);
-    assert_int_equal(seen, 6);
     sqlite3_close(db);
 }
 
@@ -591,9 +542,9 @@ struct series {
 static enum tw_answer note_series(void *arg, struct tw_job *job)
 {
     struct series *series = arg;
-    const char *id = job->id;
+    const char *id = job->id.data;
     atomic_fetch_add(&series->calls, 1);
-    if (job->id_size != 2 || id[0] != 's')
+    if (job->id.size != 2 || id[0] != 's')
         return TW_DONE;
     return atomic_fetch_add(&series->of[id[1] - 'a'], 1) == 0 ? series->first : TW_DONE;
 }
@@ -611,23 +562,22 @@ static void late_series_are_called_once(struct tw_store *store, enum tw_answer f
     clock_stop(0);
     uint64_t begin_ms = tw_store_now() - TASKS * STEP;
     put_many(store, "q", TASKS, begin_ms, STEP);
-    assert_int_equal(tw_store_pause(store, "q", true), 1);
+    assert_int_equal(store_pause(store, "q", true), 1);
     assert_int_equal(tw_store_handle(store, NULL, 0, note_series, &series), 0);
     assert_int_equal(tw_store_start(store, &(struct tw_store_run){.workers = 1, .max_loaded = 1000}), 0);
     runner_idle(store);
     for (int i = 0; i < SERIES; i++) {
         id[1] = (char)('a' + i);
-        struct tw_delayed task = {.queue = "q",
-                                  .id = id,
-                                  .id_size = 2,
-                                  .due_ms = begin_ms,
-                                  .every_ms = STEP * (1000 + 100 * (uint64_t)i),
-                                  .times = 2,
-                                  .missed = TW_MISSED_BURST};
-        assert_int_equal(tw_store_put(store, &task, 0), 1);
+        struct tw_store_delayed task = {.queue = "q",
+                                        .id = {id, 2},
+                                        .due_ms = begin_ms,
+                                        .every_ms = STEP * (1000 + 100 * (uint64_t)i),
+                                        .times = 2,
+                                        .missed = TW_MISSED_BURST};
+        assert_int_equal(store_put(store, &task, 0), 1);
     }
     runner_idle(store);
-    assert_int_equal(tw_store_pause(store, "q", false), 1);
+    assert_int_equal(store_pause(store, "q", false), 1);
     EVENTUALLY_TOLD(passed(atomic_load(&series.calls) >= calls), "%d calls came, expected %d",
                     atomic_load(&series.calls), calls);
     wait_for_answers(store, TASKS + 2 * SERIES);
@@ -718,7 +668,7 @@ static void a_forgotten_queue_stays_paused(void **state)
 {
     struct tw_store *store = store_of(state);
     struct sequence sequence = {0};
-    assert_int_equal(tw_store_pause(store, "q", true), 1);
+    assert_int_equal(store_pause(store, "q", true), 1);
     start_one_worker(store, &sequence);
     assert_int_equal(known_queues(store), 0);
     put(store, "x", 5);
@@ -728,7 +678,7 @@ static void a_forgotten_queue_stays_paused(void **state)
     assert_string_equal(scan(store, NULL), "x@5");
     assert_int_equal(cancel(store, "x"), TW_CANCELLED);
     atomic_store(&sequence.due_ms, 0);
-    assert_int_equal(tw_store_pause(store, "q", false), 1);
+    assert_int_equal(store_pause(store, "q", false), 1);
     put(store, "y", 5);
     wait_for_sequence(&sequence, 2);
     wait_for_answers(store, 2);
@@ -846,8 +796,6 @@ int main(void)
         TEST(a_snapshot_is_one_moment),
         TEST(a_snapshot_that_has_ended_shows_nothing_more),
         TEST(all_queues_are_counted_at_once),
-        TEST(a_drain_hands_over_every_waiting_task_in_order),
-        TEST(a_drained_task_has_all_its_parts),
         TEST(tasks_of_many_queues_come_in_order),
         TEST(large_queues_are_loaded_in_order),
         TEST(no_claim_overtakes_tasks_that_are_not_loaded),

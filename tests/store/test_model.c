@@ -72,7 +72,7 @@ static void change_some(struct world *world)
     int results[WAY_CHANGES];
     struct ledger before = world->ledger;
     enum way way = (enum way)draw(world, WAYS);
-    bool back = (way == WAY_APPLY_IN || way == WAY_SQL_IN) && draw(world, 6) == 0;
+    bool back = (way == WAY_APPLY_ON || way == WAY_SQL_IN) && draw(world, 6) == 0;
     unsigned n = 1 + (unsigned)draw(world, WAY_CHANGES);
     for (unsigned i = 0; i < n; i++)
         ledger_draw(&world->rng, tw_store_now(), &changes[i]);
@@ -101,7 +101,7 @@ static void refuse_some(struct world *world)
     calls[wrong].task.due_ms = TW_STORE_TIME_MAX + 1 + draw(world, 2) * (UINT64_MAX / 2);
     world->doing = "a wrong batch";
     expect(world, tw_store_apply(world->fixture->store, calls, n) == TW_EINVAL, "it is not refused");
-    expect(world, tw_store_apply_in(world->db, NULL, calls, n, NULL, 0) == TW_EINVAL, "apply_in takes it");
+    expect(world, tw_store_apply_on(world->db, NULL, calls, n, NULL, 0) == TW_EINVAL, "apply_on takes it");
 }
 
 /* Writes how an attempt ended: as a runner would, and without one. */
@@ -158,25 +158,14 @@ static void take(void *arg, const struct tw_store_task *seen)
     expect(handed->world, wrong == NULL, wrong);
 }
 
-static void drain_one(struct world *world)
-{
-    unsigned queue = (unsigned)draw(world, LEDGER_QUEUES);
-    struct handed handed = {.world = world};
-    handed.n = ledger_sort(&world->ledger, queue, false, handed.task);
-    world->doing = "a drain";
-    int64_t n = tw_store_drain(world->fixture->store, ledger_queue(queue * LEDGER_IDS), take, &handed);
-    expect(world, n == handed.n && handed.at == handed.n, "another number of tasks");
-    for (unsigned i = 0; i < handed.n; i++)
-        world->ledger.entry[handed.task[i]].exists = false;
-}
-
 static void get_one(struct world *world)
 {
     unsigned task = (unsigned)draw(world, LEDGER_TASKS);
     struct handed handed = {.world = world, .task = {task}, .n = 1};
     size_t size;
     const void *id = ledger_id(task, &size);
-    int error = tw_store_get(world->fixture->store, ledger_queue(task), id, size, take, &handed);
+    int error = tw_store_get(world->fixture->store, (struct tw_store_name){ledger_queue(task), {id, size}},
+                             take, &handed);
     world->doing = "a get";
     expect(world, error == (world->ledger.entry[task].exists ? 0 : TW_EGONE), tw_strerror(error));
     expect(world, handed.at == world->ledger.entry[task].exists, "it does not show the task");
@@ -214,8 +203,8 @@ static void replay_some(struct world *world)
     n = all ? ledger_sort(&world->ledger, task / LEDGER_IDS, true, tasks)
             : entry->exists && entry->dead_ms != 0;
     world->doing = all ? "a replay of a queue" : "a replay";
-    int64_t replayed =
-        tw_store_replay(world->fixture->store, ledger_queue(task), all ? NULL : id, size, due_ms);
+    int64_t replayed = store_replay(
+        world->fixture->store, (struct tw_store_name){ledger_queue(task), {all ? NULL : id, size}}, due_ms);
     expect(world, replayed == n, "another number of tasks");
     for (unsigned i = 0; i < n; i++)
         ledger_file_again(&world->ledger, tasks[i], due_ms);
@@ -235,7 +224,8 @@ static void promote_some(struct world *world)
     for (unsigned i = 0; i < n; i++)
         promoted += ledger_promote(&world->ledger, tasks[i]);
     expect(world,
-           tw_store_promote(world->fixture->store, ledger_queue(task), all ? NULL : id, size) == promoted,
+           store_promote(world->fixture->store,
+                         (struct tw_store_name){ledger_queue(task), {all ? NULL : id, size}}) == promoted,
            "another number of tasks");
 }
 
@@ -255,8 +245,9 @@ static void purge_some(struct world *world)
         purged += !entry->exists;
     }
     expect(world,
-           tw_store_purge(world->fixture->store, ledger_queue(task), all ? NULL : id, size, before_ms) ==
-               purged,
+           store_purge(world->fixture->store,
+                       (struct tw_store_name){ledger_queue(task), {all ? NULL : id, size}},
+                       before_ms) == purged,
            "another number of tasks");
 }
 
@@ -266,7 +257,7 @@ static void pause_one(struct world *world)
     unsigned queue = (unsigned)draw(world, LEDGER_QUEUES);
     bool paused = draw(world, 2) == 0, *now = &world->paused[queue];
     world->doing = "a pause";
-    int changed = tw_store_pause(world->fixture->store, ledger_queue(queue * LEDGER_IDS), paused);
+    int changed = store_pause(world->fixture->store, ledger_queue(queue * LEDGER_IDS), paused);
     expect(world, changed == (*now != paused), "it tells wrongly whether that was a change");
     *now = paused;
 }
@@ -330,9 +321,9 @@ static void pass_time(struct world *world)
 
 static void step(struct world *world)
 {
-    static void (*const rare[])(struct world *) = {
-        promote_some, run_some, replay_some, purge_some, pause_one, refuse_some, fail_one,  fail_one,
-        fail_one,     fail_one, drain_one,   reopen,     move_log,  pass_time,   pass_time, set_waits};
+    static void (*const rare[])(struct world *) = {promote_some, run_some, replay_some, purge_some, pause_one,
+                                                   refuse_some,  fail_one, fail_one,    fail_one,   fail_one,
+                                                   reopen,       move_log, pass_time,   pass_time,  set_waits};
     world->steps++;
     if (draw(world, 5) < 3)
         change_some(world);

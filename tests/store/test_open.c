@@ -146,7 +146,7 @@ static void a_file_of_another_format_is_refused_and_unchanged(void **state)
 {
     struct fixture *fixture = *state;
     char before[200];
-    struct tw_store_change put_b = {.verb = TW_STORE_PUT, .task = {.queue = "q", .id = "b", .id_size = 1}};
+    struct tw_store_change put_b = {.verb = TW_STORE_PUT, .task = {.queue = "q", .id = tw_text("b")}};
     sqlite3 *db = other_open(fixture);
     put(fixture->store, "a", 1);
     for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
@@ -157,7 +157,7 @@ static void a_file_of_another_format_is_refused_and_unchanged(void **state)
         snprintf(before, sizeof before, "%s", other_ask(db, dump));
         assert_int_equal(reopen(fixture, NULL), TW_EFORMAT);
         assert_string_equal(text, formats[i].text);
-        assert_int_equal(tw_store_apply_in(db, NULL, &put_b, 1, text, sizeof text), TW_EFORMAT);
+        assert_int_equal(tw_store_apply_on(db, NULL, &put_b, 1, text, sizeof text), TW_EFORMAT);
         assert_string_equal(text, formats[i].text);
         snprintf(text, sizeof text, "%s", other_ask(db, dump));
         assert_string_equal(text, before);
@@ -173,7 +173,7 @@ static void an_open_file_of_another_format_is_refused(void **state)
     put(fixture->store, "a", 1);
     for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
         other_ask(db, formats[i].sql);
-        assert_int_equal(tw_store_count(fixture->store, "q", false), TW_EFORMAT);
+        assert_int_equal(store_count(fixture->store, "q", false), TW_EFORMAT);
         assert_string_equal(message(fixture->store), formats[i].text);
         assert_int_equal(put(fixture->store, "b", 1), TW_EFORMAT);
         assert_string_equal(message(fixture->store), formats[i].text);
@@ -373,9 +373,9 @@ static void an_option_out_of_its_range_is_named(void **state)
     assert_int_equal(reopen(fixture, &(struct tw_store_options){.max_payload = 999000001}), TW_EINVAL);
     assert_string_equal(text, "max_payload is '999000001': expected 0 to 999000000");
     assert_int_equal(reopen(fixture, &(struct tw_store_options){.max_payload = 3}), 0);
-    struct tw_delayed task = {.queue = "q", .id = "a", .id_size = 1, .payload = "abcd", .payload_size = 4};
-    assert_int_equal(tw_store_put(fixture->store, &task, 0), TW_EINVAL);
-    assert_string_equal(message(fixture->store), "payload_size is '4': expected 0 to 3");
+    struct tw_store_delayed task = {.queue = "q", .id = tw_text("a"), .payload = tw_text("abcd")};
+    assert_int_equal(store_put(fixture->store, &task, 0), TW_EINVAL);
+    assert_string_equal(message(fixture->store), "payload.size is '4': expected 0 to 3");
 }
 
 static void two_stores_share_a_file(void **state)
@@ -418,7 +418,7 @@ static void processes_may_make_a_file_together(void **state)
         for (int i = 0; i < 4; i++)
             assert_int_equal(eventually_exited(children[i]), 0);
         assert_int_equal(reopen(fixture, NULL), 0);
-        assert_int_equal(tw_store_count(fixture->store, "q", false), 4);
+        assert_int_equal(store_count(fixture->store, "q", false), 4);
     }
 }
 

@@ -15,12 +15,12 @@ static struct tw_store *store_of(void **state)
 
 static int64_t promote(struct tw_store *store, const char *id)
 {
-    return tw_store_promote(store, "q", id, strlen(id));
+    return store_promote(store, tw_store_named("q", id));
 }
 
 static int64_t promote_all(struct tw_store *store)
 {
-    return tw_store_promote(store, "q", NULL, 0);
+    return store_promote(store, all_of("q"));
 }
 
 /* ---- the table ------------------------------------------------------------------------------------------- */
@@ -31,7 +31,7 @@ static void make_states(struct tw_store *store, sqlite3 *db)
     static const char *const ids[] = {"ready", "leased", "behind", "retry", "lapsed", "dead", "waiting"};
     for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++)
         put(store, ids[i], 100 - i);
-    tw_store_move_at(store, "q", "ready", 5, 40, 0);
+    store_move_at(store, tw_store_named("q", "ready"), 40, 0);
     other_ask(db, "UPDATE tw_meta SET run = 5;"
                   "UPDATE tw_task SET run = 5, token = 55, attempt = 1 WHERE id = CAST('leased' AS BLOB);"
                   "UPDATE tw_task SET run = 5, token = 56, replaced = 1 WHERE id = CAST('behind' AS BLOB);"
@@ -52,7 +52,7 @@ static void waiting_tasks_alone_are_promoted(void **state)
     sqlite3 *db = other_open(*state);
     char old[512];
     make_states(store, db);
-    assert_int_equal(tw_store_get(store, "q", "retry", 5, see, &before), 0);
+    assert_int_equal(tw_store_get(store, tw_store_named("q", "retry"), see, &before), 0);
     snprintf(old, sizeof old, "%s", other_ask(db, all_but_waiting));
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         assert_int_equal(promote(store, others[i]), 0);
@@ -61,7 +61,7 @@ static void waiting_tasks_alone_are_promoted(void **state)
     assert_int_equal(promote(store, "retry"), 0); /* it is ready */
     store_reopen(*state);
     store = store_of(state);
-    assert_int_equal(tw_store_get(store, "q", "retry", 5, see, &after), 0);
+    assert_int_equal(tw_store_get(store, tw_store_named("q", "retry"), see, &after), 0);
     assert_int_equal(after.last.state, TW_STATE_READY);
     assert_int_equal(after.last.due_ms, 7);
     assert_int_equal(after.last.next_ms, 50);
@@ -108,7 +108,7 @@ static void bad_names_are_refused(void **state)
     struct tw_store *store = store_of(state);
     assert_int_equal(promote(store, ""), TW_EINVAL);
     assert_string_equal(message(store), "id has 0 bytes: expected 1 to 1024");
-    assert_int_equal(tw_store_promote(store, "", NULL, 0), TW_EINVAL);
+    assert_int_equal(store_promote(store, all_of("")), TW_EINVAL);
     assert_string_equal(message(store), "queue has 0 bytes: expected 1 to 255");
     assert_int_equal(promote(store, "nobody"), 0);
     assert_int_equal(promote_all(store), 0);
@@ -137,7 +137,7 @@ static void a_run_calls_promoted_tasks_at_once(void **state)
     runner_idle(store);
     assert_int_equal(attempts(store), 2);
     assert_int_equal(tw_store_stop(store), 0);
-    assert_int_equal(tw_store_count(store, "q", false), 0);
+    assert_int_equal(store_count(store, "q", false), 0);
 }
 
 static void a_promoted_retry_has_its_next_attempt_now(void **state)
@@ -150,17 +150,17 @@ static void a_promoted_retry_has_its_next_attempt_now(void **state)
     calls.error = "broke";
     clock_stop(0);
     uint64_t due_ms = tw_store_now();
-    struct tw_delayed series = {
-        .queue = "q", .id = "x", .id_size = 1, .due_ms = due_ms, .every_ms = 5000, .backoff_ms = 3600000};
-    assert_int_equal(tw_store_put(store, &series, 0), 1);
+    struct tw_store_delayed series = {
+        .queue = "q", .id = tw_text("x"), .due_ms = due_ms, .every_ms = 5000, .backoff_ms = 3600000};
+    assert_int_equal(store_put(store, &series, 0), 1);
     start_with(store, &calls);
     wait_for_answers(store, 1);
     runner_idle(store);
-    assert_int_equal(tw_store_pause(store, "q", true), 1);
+    assert_int_equal(store_pause(store, "q", true), 1);
     assert_int_equal(promote(store, "x"), 1);
     runner_idle(store);
     assert_int_equal(attempts(store), 1); /* a pause holds */
-    assert_int_equal(tw_store_pause(store, "q", false), 1);
+    assert_int_equal(store_pause(store, "q", false), 1);
     wait_for_answers(store, 2);
     assert_string_equal(calls.text, "x/1 x/2");
     assert_string_equal(calls.last_error, "broke");

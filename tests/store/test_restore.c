@@ -47,7 +47,7 @@ static void keep_a(struct tw_store *store, struct calls *calls)
 static void stop_empty(struct tw_store *store, sqlite3 *db)
 {
     assert_int_equal(tw_store_stop(store), 0);
-    assert_int_equal(tw_store_count(store, "q", false), 0);
+    assert_int_equal(store_count(store, "q", false), 0);
     sqlite3_close(db);
 }
 
@@ -258,8 +258,8 @@ static void the_mark_of_a_restore_makes_a_run_read_anew(void **state)
     runner_idle(store);
     lose_puts(store, db, 1);
     put_many(db, "made", 3, tw_store_now() + SOON_MS);
-    assert_int_equal(tw_store_restored(store, true), 1);
-    assert_int_equal(tw_store_restored(store, false), 1);
+    assert_int_equal(store_restored(store, true), 1);
+    assert_int_equal(store_restored(store, false), 1);
     look_again(store);
     clock_pass(SOON_MS);
     assert_string_equal(wait_for_calls(&calls, 3), "made0/1 made1/1 made2/1");
@@ -357,7 +357,7 @@ static void a_run_goes_on_after_a_backup_from_before_its_beginning(void **state)
     assert_string_equal(other_ask(db, "SELECT run FROM tw_meta"), "1");
     assert_int_equal(stats_of(store).errors, 0);
     assert_int_equal(tw_store_stop(store), 0);
-    assert_int_equal(tw_store_count(store, "q", false), 1);
+    assert_int_equal(store_count(store, "q", false), 1);
     sqlite3_close(db);
 }
 
@@ -423,7 +423,7 @@ static void a_backup_from_between_two_commits_of_the_run_is_noticed(void **state
     put_and_keep(store, &calls);
     runner_idle(store);
     clock_stop(0);
-    assert_int_equal(tw_store_pause(store, "q", true), 1);
+    assert_int_equal(store_pause(store, "q", true), 1);
     runner_look_away(true);
     runner_round(store);
     tw_job_answer(calls.kept[0], TW_DONE);
@@ -474,7 +474,7 @@ static void only_tasks_of_jobs_under_way_run_after_a_restore(void **state)
     runner_idle(store);
     clock_stop(0);
     assert_string_equal(scan(store, NULL), "a@5* b@6*");
-    assert_int_equal(tw_store_pause(store, "q", true), 1);
+    assert_int_equal(store_pause(store, "q", true), 1);
     sqlite3 *backup = back_up(db);
     tw_job_answer(calls.kept[0], TW_DONE);
     wait_for_answers(store, 1);
@@ -529,13 +529,13 @@ static void a_put_beside_the_begin_of_a_run_replaces_no_attempt(void **state)
 {
     struct tw_store *store = store_of(state);
     sqlite3 *db = other_open(*state);
-    struct tw_store_change change = {.task = {.queue = "q", .id = "a", .id_size = 1, .due_ms = 7}};
+    struct tw_store_change change = {.task = {.queue = "q", .id = tw_text("a"), .due_ms = 7}};
     put(store, "a", 5);
     other_ask(db, "UPDATE tw_meta SET run = 3");
     other_ask(db, "UPDATE tw_task SET run = 3, attempt = 1, token = 9");
     assert_string_equal(scan(store, NULL), "a@5*");
     assert_int_equal(tw__store_commit(store, begin_and_put, &change, true), 0);
-    assert_int_equal(change.result, 1);
+    assert_int_equal(outcome_of(&change), 1);
     assert_string_equal(other_ask(db, "SELECT run || '/' || token || '/' || replaced FROM tw_task"), "0/0/0");
     assert_string_equal(scan(store, NULL), "a@7");
     sqlite3_close(db);
@@ -549,7 +549,7 @@ static void no_later_answer_counts(const struct fixture *fixture, enum tw_answer
     struct calls calls;
     sqlite3 *db = other_open(fixture);
     clock_stop(0);
-    struct tw_delayed task = {.queue = "q", .id = "r", .id_size = 1, .due_ms = tw_store_now() + SOON_MS};
+    struct tw_store_delayed task = {.queue = "q", .id = tw_text("r"), .due_ms = tw_store_now() + SOON_MS};
     char expected[40];
     snprintf(expected, sizeof expected, "r@%llu", (unsigned long long)task.due_ms);
     keep_first(&calls);
@@ -557,15 +557,15 @@ static void no_later_answer_counts(const struct fixture *fixture, enum tw_answer
     calls.retry_ms = task.due_ms;
     task.every_ms = every_ms;
     task.tries = 3;
-    assert_int_equal(tw_store_put(store, &task, 0), 1);
+    assert_int_equal(store_put(store, &task, 0), 1);
     start_with(store, &calls);
     runner_idle(store);
     clock_pass(SOON_MS);
     wait_for_kept(&calls, 1);
-    assert_int_equal(tw_store_pause(store, "q", true), 1); /* so that the task of the backup is not called */
+    assert_int_equal(store_pause(store, "q", true), 1); /* so that the task of the backup is not called */
     runner_idle(store);
     sqlite3 *backup = back_up(db);
-    assert_int_equal(tw_store_pause(store, "q", false), 1);
+    assert_int_equal(store_pause(store, "q", false), 1);
     tw_job_answer(calls.kept[0], answer);
     wait_for_answers(store, 1);
     runner_idle(store);
@@ -614,8 +614,8 @@ static void a_job_does_not_begin_for_an_earlier_call(void **state)
     clock_stop(0);
     clock_halt();
     uint64_t due_ms = tw_store_now() + SOON_MS;
-    struct tw_delayed task = {.queue = "q", .id = "r", .id_size = 1, .due_ms = due_ms, .every_ms = SOON_MS};
-    assert_int_equal(tw_store_put(store, &task, 0), 1);
+    struct tw_store_delayed task = {.queue = "q", .id = tw_text("r"), .due_ms = due_ms, .every_ms = SOON_MS};
+    assert_int_equal(store_put(store, &task, 0), 1);
     put(store, "b", due_ms + SOON_MS - 1);
     assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
     assert_int_equal(tw_store_start(store, &one_worker), 0);
@@ -675,13 +675,13 @@ static void a_marked_file_is_not_run_until_it_is_told(void **state)
     struct fixture *fixture = *state;
     struct calls calls;
     calls_init(&calls);
-    assert_int_equal(tw_store_is_restored(fixture->store), 0);
-    assert_int_equal(tw_store_restored(fixture->store, false), 0);
+    assert_int_equal(store_is_restored(fixture->store), 0);
+    assert_int_equal(store_restored(fixture->store, false), 0);
     put(fixture->store, "a", 5);
-    assert_int_equal(tw_store_restored(fixture->store, true), 1);
-    assert_int_equal(tw_store_restored(fixture->store, true), 0);
+    assert_int_equal(store_restored(fixture->store, true), 1);
+    assert_int_equal(store_restored(fixture->store, true), 0);
     store_reopen(fixture);
-    assert_int_equal(tw_store_is_restored(fixture->store), 1);
+    assert_int_equal(store_is_restored(fixture->store), 1);
     clock_stop(0);
     start_with(fixture->store, &calls);
     put(fixture->store, "b", tw_store_now() + SOON_MS);
@@ -690,12 +690,12 @@ static void a_marked_file_is_not_run_until_it_is_told(void **state)
     runner_idle(fixture->store);
     assert_int_equal(attempts(fixture->store), 0);
     assert_int_equal(cancel(fixture->store, "a"), TW_CANCELLED);
-    assert_int_equal(tw_store_restored(fixture->store, false), 1);
+    assert_int_equal(store_restored(fixture->store, false), 1);
     runner_idle(fixture->store);
     clock_pass(1);
     assert_string_equal(wait_for_calls(&calls, 1), "b/1");
     wait_for_answers(fixture->store, 1);
-    assert_int_equal(tw_store_is_restored(fixture->store), 0);
+    assert_int_equal(store_is_restored(fixture->store), 0);
     assert_int_equal(tw_store_stop(fixture->store), 0);
 }
 
@@ -717,18 +717,18 @@ static void a_mark_leaves_no_task_running_without_a_job(void **state)
     runner_idle(store);
     sqlite3 *backup = back_up(db);
     runner_before_look(note_scan, store);
-    assert_int_equal(tw_store_restored(store, true), 1);
+    assert_int_equal(store_restored(store, true), 1);
     runner_idle(store);
     assert_string_equal(noted, "a@5*"); /* before the run has seen the mark */
     assert_string_equal(scan(store, NULL), "a@5*");
     tw_job_answer(calls.kept[0], TW_DONE);
     wait_for_answers(store, 1);
-    assert_int_equal(tw_store_count(store, "q", false), 0);
+    assert_int_equal(store_count(store, "q", false), 0);
     assert_int_equal(tw_store_stop(store), 0);
     copy_all(backup, db);
     sqlite3_close(backup);
     assert_string_equal(scan(store, NULL), "a@5*");
-    assert_int_equal(tw_store_restored(store, true), 1);
+    assert_int_equal(store_restored(store, true), 1);
     assert_string_equal(scan(store, NULL), "a@5");
     assert_int_equal(cancel(store, "a"), TW_CANCELLED);
     sqlite3_close(db);
@@ -745,7 +745,7 @@ static void a_mark_keeps_a_replaced_attempt_only_if_it_is_under_way(void **state
     put(store, "a", later_ms);
     runner_idle(store);
     sqlite3 *backup = back_up(db);
-    assert_int_equal(tw_store_restored(store, true), 1);
+    assert_int_equal(store_restored(store, true), 1);
     runner_idle(store);
     assert_string_equal(scan(store, NULL), "a@4102444800000*");
     tw_job_answer(calls.kept[0], TW_DONE);
@@ -755,7 +755,7 @@ static void a_mark_keeps_a_replaced_attempt_only_if_it_is_under_way(void **state
     copy_all(backup, db);
     sqlite3_close(backup);
     assert_string_equal(scan(store, NULL), "a@4102444800000*");
-    assert_int_equal(tw_store_restored(store, true), 1);
+    assert_int_equal(store_restored(store, true), 1);
     assert_string_equal(scan(store, NULL), "a@4102444800000");
     assert_int_equal(cancel(store, "a"), TW_CANCELLED);
     sqlite3_close(db);
@@ -779,19 +779,19 @@ static void a_mark_that_the_run_has_not_seen_counts(void **state)
     runner_idle(store);
     runner_look_away(true);
     runner_round(store);
-    assert_int_equal(tw_store_restored(store, true), 1);
-    assert_int_equal(tw_store_pause(store, "q", true), 1);
+    assert_int_equal(store_restored(store, true), 1);
+    assert_int_equal(store_pause(store, "q", true), 1);
     tw_job_answer(calls.kept[0], TW_DONE);
     wait_for_answers(store, 1);
     runner_round(store);
     assert_int_equal(attempts(store), 1);
     look_again(store);
-    assert_int_equal(tw_store_restored(store, false), 1);
+    assert_int_equal(store_restored(store, false), 1);
     runner_idle(store);
     clock_pass(1);
     runner_idle(store);
     assert_int_equal(attempts(store), 1);
-    assert_int_equal(tw_store_pause(store, "q", false), 1);
+    assert_int_equal(store_pause(store, "q", false), 1);
     runner_idle(store);
     clock_pass(1);
     assert_string_equal(wait_for_calls(&calls, 2), "a/1 b/1");

@@ -43,7 +43,7 @@ static void due_tasks_are_called_in_order_and_removed(void **state)
     assert_int_equal(tw_store_start(store, NULL), 0);
     assert_string_equal(wait_for_calls(&calls, 4), "a/1 b1/1 b2/1 c/1");
     assert_int_equal(tw_store_stop(store), 0);
-    assert_int_equal(tw_store_count(store, "q", false), 1);
+    assert_int_equal(store_count(store, "q", false), 1);
     assert_int_equal(calls.count, 4);
 }
 
@@ -127,19 +127,14 @@ static void a_job_has_all_that_the_put_gave(void **state)
     struct calls calls;
     calls_init(&calls);
     calls.block = true;
-    struct tw_delayed task = {.queue = "q",
-                              .id = "a\0b",
-                              .id_size = 3,
-                              .due_ms = 5,
-                              .payload = "paper",
-                              .payload_size = 5,
-                              .tries = 4};
-    assert_int_equal(tw_store_put(store, &task, 0), 1);
+    struct tw_store_delayed task = {
+        .queue = "q", .id = {"a\0b", 3}, .due_ms = 5, .payload = tw_text("paper"), .tries = 4};
+    assert_int_equal(store_put(store, &task, 0), 1);
     start_with(store, &calls);
     wait_for_calls(&calls, 1);
-    assert_int_equal(calls.last.id_size, 3);
+    assert_int_equal(calls.last.id.size, 3);
     assert_string_equal(calls.last_payload, "paper");
-    assert_int_equal(calls.last.payload_size, 5);
+    assert_int_equal(calls.last.payload.size, 5);
     assert_int_equal(calls.last.due_ms, 5);
     assert_true(calls.last.late_from_ms >= UINT64_C(1600000000000));
     assert_int_equal(calls.last.revision, 1);
@@ -185,8 +180,9 @@ static void a_retry_comes_after_the_backoff_and_ends_with_the_tries(void **state
     calls_init(&calls);
     calls.answer = TW_RETRY;
     calls.error = "no paper";
-    struct tw_delayed task = {.queue = "q", .id = "x", .id_size = 1, .due_ms = 5, .tries = 3, .backoff_ms = 40};
-    assert_int_equal(tw_store_put(store, &task, 0), 1);
+    struct tw_store_delayed task = {
+        .queue = "q", .id = tw_text("x"), .due_ms = 5, .tries = 3, .backoff_ms = 40};
+    assert_int_equal(store_put(store, &task, 0), 1);
     start_with(store, &calls);
     wait_for_answers(store, 1);
     comes_after_wait(store, 40);
@@ -201,7 +197,7 @@ static void a_retry_comes_after_the_backoff_and_ends_with_the_tries(void **state
     assert_int_equal(tw_store_stop(store), 0);
     assert_string_equal(scan(store, NULL), "");
     struct seen seen = {.text = ""};
-    assert_int_equal(tw_store_get(store, "q", "x", 1, see, &seen), 0);
+    assert_int_equal(tw_store_get(store, tw_store_named("q", "x"), see, &seen), 0);
     assert_int_equal(seen.last.state, TW_STATE_DEAD);
     assert_string_equal(seen.error, "no paper");
     assert_int_equal(seen.last.attempt, 3);
@@ -217,8 +213,8 @@ static void a_backoff_is_at_most_an_hour(void **state)
     calls.answer = TW_RETRY;
     calls.answers = 1;
     sqlite3 *db = other_open(*state);
-    struct tw_delayed task = {.queue = "q", .id = "x", .id_size = 1, .due_ms = 5, .tries = 100};
-    assert_int_equal(tw_store_put(store, &task, 0), 1);
+    struct tw_store_delayed task = {.queue = "q", .id = tw_text("x"), .due_ms = 5, .tries = 100};
+    assert_int_equal(store_put(store, &task, 0), 1);
     other_ask(db, "UPDATE tw_task SET attempt = 63");
     start_with(store, &calls);
     clock_pass(1);
@@ -241,16 +237,15 @@ static void a_task_has_waits_of_its_own(void **state)
     struct calls calls;
     calls_init(&calls);
     calls.answer = TW_RETRY;
-    struct tw_delayed task = {.queue = "q",
-                              .id = "x",
-                              .id_size = 1,
-                              .due_ms = 5,
-                              .tries = 9,
-                              .backoff_ms = 40,
-                              .factor = 150,
-                              .backoff_max_ms = 100,
-                              .jitter = TW_STORE_NO_JITTER};
-    assert_int_equal(tw_store_put(store, &task, 0), 1);
+    struct tw_store_delayed task = {.queue = "q",
+                                    .id = tw_text("x"),
+                                    .due_ms = 5,
+                                    .tries = 9,
+                                    .backoff_ms = 40,
+                                    .factor = 150,
+                                    .backoff_max_ms = 100,
+                                    .jitter = TW_STORE_NO_JITTER};
+    assert_int_equal(store_put(store, &task, 0), 1);
     start_with(store, &calls);
     for (uint64_t i = 0; i < sizeof waits_ms / sizeof waits_ms[0]; i++) {
         wait_for_answers(store, i + 1);
@@ -284,7 +279,7 @@ static void what_a_task_leaves_out_follows_the_file(void **state)
     tw_job_answer(calls.kept[3], TW_RETRY);
     wait_for_answers(store, 4);
     assert_int_equal(tw_store_stop(store), 0);
-    assert_int_equal(tw_store_get(store, "q", "x", 1, see, &seen), 0);
+    assert_int_equal(tw_store_get(store, tw_store_named("q", "x"), see, &seen), 0);
     assert_int_equal(seen.last.state, TW_STATE_DEAD);
     assert_int_equal(seen.last.tries, 4);
     sqlite3_close(db);
@@ -300,7 +295,7 @@ static void numbers_of_the_file_out_of_their_range_are_those_of_a_new_file(void 
     other_ask(db,
               "PRAGMA ignore_check_constraints=ON; UPDATE tw_meta SET tries = 0, backoff_ms = -1, factor = 0.5,"
               " backoff_max_ms = 0, jitter = 101; UPDATE tw_task SET tries = 1000001, factor = 'x'");
-    assert_int_equal(tw_store_get(store, "q", "x", 1, see, &seen), 0);
+    assert_int_equal(tw_store_get(store, tw_store_named("q", "x"), see, &seen), 0);
     assert_int_equal(seen.last.tries, 20);
     assert_int_equal(seen.last.backoff_ms, 1000);
     assert_int_equal(seen.last.factor, 200);
@@ -319,8 +314,8 @@ static void a_retry_and_a_period_come_behind_the_tasks_of_their_time(void **stat
     calls_init(&calls);
     calls.answer = TW_LATER;
     calls.answers = 2;
-    struct tw_delayed task = {.queue = "q", .id = "x", .id_size = 1, .due_ms = now_ms, .every_ms = 1000};
-    assert_int_equal(tw_store_put(store, &task, 0), 1);
+    struct tw_store_delayed task = {.queue = "q", .id = tw_text("x"), .due_ms = now_ms, .every_ms = 1000};
+    assert_int_equal(store_put(store, &task, 0), 1);
     put(store, "z", now_ms);
     assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
     assert_int_equal(tw_store_start(store, &(struct tw_store_run){.workers = 1}), 0);
@@ -347,23 +342,21 @@ static void a_period_that_dies_is_a_task_of_its_own(void **state)
     calls.answer = TW_RETRY;
     calls.error = "no paper";
     clock_stop(1000000);
-    struct tw_delayed task = {.queue = "q",
-                              .id = "x",
-                              .id_size = 1,
-                              .due_ms = 1000001,
-                              .every_ms = 1000,
-                              .times = 2,
-                              .tries = 1,
-                              .payload = "p",
-                              .payload_size = 1};
-    assert_int_equal(tw_store_put(store, &task, 0), 1);
+    struct tw_store_delayed task = {.queue = "q",
+                                    .id = tw_text("x"),
+                                    .due_ms = 1000001,
+                                    .every_ms = 1000,
+                                    .times = 2,
+                                    .tries = 1,
+                                    .payload = tw_text("p")};
+    assert_int_equal(store_put(store, &task, 0), 1);
     put(store, "x@1000001", 2000000);
     start_with(store, &calls);
     clock_pass(1);
     wait_for_answers(store, 1);
     assert_string_equal(scan(store, &dead), "x@1000001-1@1000001!");
     assert_string_equal(scan(store, NULL), "x@1001001 x@1000001@2000000");
-    assert_int_equal(tw_store_replay(store, "q", "x@1000001-1", 11, tw_store_now() + 1), 1);
+    assert_int_equal(store_replay(store, tw_store_named("q", "x@1000001-1"), tw_store_now() + 1), 1);
     clock_pass(1);
     wait_for_answers(store, 2);
     assert_string_equal(scan(store, &dead), "x@1000001-1@1000002!"); /* it has one try, as its series */
@@ -373,7 +366,7 @@ static void a_period_that_dies_is_a_task_of_its_own(void **state)
     assert_string_equal(scan(store, &dead), "x@1000001-1@1000002! x@1001001@1001001!");
     assert_string_equal(scan(store, NULL), "x@1000001@2000000");
     struct seen seen = {.text = ""};
-    assert_int_equal(tw_store_get(store, "q", "x@1001001", 9, see, &seen), 0);
+    assert_int_equal(tw_store_get(store, tw_store_named("q", "x@1001001"), see, &seen), 0);
     assert_string_equal(seen.payload, "p");
     assert_string_equal(seen.error, "no paper");
     assert_int_equal(seen.last.every_ms, 0);
@@ -389,21 +382,21 @@ static void a_period_that_lapses_too_often_dies_alone(void **state)
     struct calls calls;
     struct seen seen = {.text = ""};
     calls_init(&calls);
-    struct tw_delayed task = {
-        .queue = "q", .id = "x", .id_size = 1, .due_ms = 5, .every_ms = UINT64_C(1000000000000)};
+    struct tw_store_delayed task = {
+        .queue = "q", .id = tw_text("x"), .due_ms = 5, .every_ms = UINT64_C(1000000000000)};
     sqlite3 *db = other_open(*state);
-    assert_int_equal(tw_store_put(store, &task, 0), 1);
+    assert_int_equal(store_put(store, &task, 0), 1);
     other_ask(db, "UPDATE tw_task SET attempt = 17, lapses = 16, missed_periods = 1, run = 7");
     sqlite3_close(db);
     start_with(store, &calls);
-    EVENTUALLY(tw_store_count(store, "q", true) == 1);
+    EVENTUALLY(store_count(store, "q", true) == 1);
     assert_int_equal(tw_store_stop(store), 0);
     assert_string_equal(scan(store, &dead), "x@5@5!");
-    assert_int_equal(tw_store_get(store, "q", "x@5", 3, see, &seen), 0);
+    assert_int_equal(tw_store_get(store, tw_store_named("q", "x@5"), see, &seen), 0);
     assert_string_equal(seen.error, "the run has ended");
     assert_int_equal(seen.last.attempt, 17);
     assert_int_equal(seen.last.lapses, 17);
-    assert_int_equal(tw_store_get(store, "q", "x", 1, see, &seen), 0);
+    assert_int_equal(tw_store_get(store, tw_store_named("q", "x"), see, &seen), 0);
     assert_int_equal(seen.last.attempt, 0);
     assert_true(seen.last.due_ms > tw_store_now());
     assert_int_equal(calls.count, 0);
@@ -427,9 +420,9 @@ static void an_error_is_cut_and_a_time_has_an_end(void **state)
     struct calls calls;
     calls_init(&calls);
     sqlite3 *db = other_open(*state);
-    struct tw_delayed task = {
-        .queue = "q", .id = "x", .id_size = 1, .due_ms = 5, .tries = 3, .backoff_ms = 60000};
-    assert_int_equal(tw_store_put(store, &task, 0), 1);
+    struct tw_store_delayed task = {
+        .queue = "q", .id = tw_text("x"), .due_ms = 5, .tries = 3, .backoff_ms = 60000};
+    assert_int_equal(store_put(store, &task, 0), 1);
     assert_int_equal(tw_store_handle(store, "q", 0, fail_at_length, &calls), 0);
     assert_int_equal(tw_store_start(store, NULL), 0);
     wait_for_calls(&calls, 2);
@@ -576,7 +569,7 @@ static void stop_twice(struct tw_store *store, void *(*first)(void *))
     unblock(&calls);
     for (int i = 0; i < 2; i++)
         eventually_joined(threads[i]);
-    assert_int_equal(tw_store_count(store, "q", false), 0);
+    assert_int_equal(store_count(store, "q", false), 0);
 }
 
 static void two_threads_may_stop(void **state)
@@ -605,9 +598,9 @@ static void a_handler_may_name_the_time_of_the_next_attempt(void **state)
     calls.answer = TW_RETRY;
     calls.answers = 1;
     calls.retry_ms = tw_store_now() + 80;
-    struct tw_delayed task = {
-        .queue = "q", .id = "x", .id_size = 1, .due_ms = 5, .tries = 2, .backoff_ms = 60000};
-    assert_int_equal(tw_store_put(store, &task, 0), 1);
+    struct tw_store_delayed task = {
+        .queue = "q", .id = tw_text("x"), .due_ms = 5, .tries = 2, .backoff_ms = 60000};
+    assert_int_equal(store_put(store, &task, 0), 1);
     start_with(store, &calls);
     wait_for_answers(store, 1);
     comes_after(store, 80);
@@ -655,8 +648,8 @@ static void lateness_counts_from_a_filing_after_the_time(void **state)
     struct tw_store *store = store_of(state);
     struct calls calls;
     uint64_t now_ms = tw_store_now();
-    struct tw_delayed series = {
-        .queue = "q", .id = "s", .id_size = 1, .due_ms = now_ms - 500, .every_ms = 3600000};
+    struct tw_store_delayed series = {
+        .queue = "q", .id = tw_text("s"), .due_ms = now_ms - 500, .every_ms = 3600000};
     calls_init(&calls);
     calls.answer = TW_RETRY;
     calls.answers = 1;
@@ -671,7 +664,7 @@ static void lateness_counts_from_a_filing_after_the_time(void **state)
     clock_pass(74);
     assert_string_equal(wait_for_calls(&calls, 2), "x/1 x/2");
     assert_int_equal(calls.last.late_ms, 4);
-    assert_int_equal(tw_store_put(store, &series, 0), 1);
+    assert_int_equal(store_put(store, &series, 0), 1);
     assert_string_equal(wait_for_calls(&calls, 3), "x/1 x/2 s/1");
     assert_int_equal(calls.last.late_from_ms, now_ms - 500);
     assert_int_equal(calls.last.late_ms, 604);
@@ -692,12 +685,12 @@ static void a_dead_task_stays_until_it_is_replayed(void **state)
     assert_int_equal(tw_store_start(store, NULL), 0);
     wait_for_answers(store, 2);
     assert_string_equal(dead(store), "x@5! y@6!");
-    assert_int_equal(tw_store_replay(store, "q", "x", 1, 7), 1);
-    assert_int_equal(tw_store_replay(store, "q", "x", 1, 7), 0);
+    assert_int_equal(store_replay(store, tw_store_named("q", "x"), 7), 1);
+    assert_int_equal(store_replay(store, tw_store_named("q", "x"), 7), 0);
     assert_string_equal(wait_for_calls(&calls, 3), calls.text);
     assert_int_equal(calls.last.attempt, 1);
     assert_int_equal(calls.last.due_ms, 7);
-    assert_int_equal(tw_store_replay(store, "q", NULL, 0, 8), 1);
+    assert_int_equal(store_replay(store, all_of("q"), 8), 1);
     wait_for_calls(&calls, 4);
     wait_for_answers(store, 4);
     assert_int_equal(tw_store_stop(store), 0);
@@ -747,8 +740,8 @@ static void a_run_tells_of_tasks_that_fail_and_die(void **state)
     calls.answer = TW_RETRY;
     calls.error = "broke";
     struct tw_store_change changes[] = {
-        {.task = {.queue = "q", .id = "x", .id_size = 1, .due_ms = 5, .tries = 3, .backoff_ms = 40}},
-        {.task = {.queue = "q", .id = "a\xff", .id_size = 2, .due_ms = 6, .tries = 1}},
+        {.task = {.queue = "q", .id = tw_text("x"), .due_ms = 5, .tries = 3, .backoff_ms = 40}},
+        {.task = {.queue = "q", .id = tw_text("a\xff"), .due_ms = 6, .tries = 1}},
     };
     assert_int_equal(tw_store_apply(store, changes, 2), 0);
     assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
@@ -785,13 +778,13 @@ static void a_run_tells_of_a_damaged_row_once_and_calls_the_others(void **state)
                   "UPDATE tw_task SET id = zeroblob(1025) WHERE seq = 2;"
                   "UPDATE tw_task SET id = 'c' WHERE seq = 3;"
                   "UPDATE tw_task SET due_ms = 253402300800000 WHERE seq = 4");
-    assert_int_equal(tw_store_scan(store, "q", NULL, see, &seen), 5);
+    assert_int_equal(store_scan(store, "q", NULL, see, &seen), 5);
     assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
     assert_int_equal(tw_store_start(store, &options), 0);
     assert_string_equal(wait_for_calls(&calls, 1), "e/1");
     EVENTUALLY(count_news(&news) == 4);
-    assert_int_equal(tw_store_restored(store, true), 1);
-    assert_int_equal(tw_store_restored(store, false), 1);
+    assert_int_equal(store_restored(store, true), 1);
+    assert_int_equal(store_restored(store, false), 1);
     put(store, "f", 10);
     assert_string_equal(wait_for_calls(&calls, 2), "e/1 f/1");
     assert_int_equal(tw_store_stop(store), 0);
@@ -816,12 +809,13 @@ static void a_first_failure_after_a_crash_is_told_once(void **state)
     struct tw_store *store = store_of(state);
     struct news news = {.lock = PTHREAD_MUTEX_INITIALIZER};
     struct tw_store_run options = {.workers = 1, .on_error = note_news, .arg = &news};
-    struct tw_delayed task = {.queue = "q", .id = "x", .id_size = 1, .due_ms = 5, .tries = 4, .backoff_ms = 40};
+    struct tw_store_delayed task = {
+        .queue = "q", .id = tw_text("x"), .due_ms = 5, .tries = 4, .backoff_ms = 40};
     struct calls calls;
     sqlite3 *db = other_open(*state);
     calls_init(&calls);
     calls.answer = TW_RETRY;
-    assert_int_equal(tw_store_put(store, &task, 0), 1);
+    assert_int_equal(store_put(store, &task, 0), 1);
     other_ask(db, "UPDATE tw_task SET attempt = 1, run = 7");
     sqlite3_close(db);
     assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
@@ -846,12 +840,12 @@ static void a_failure_is_told_once_if_the_retry_is_at_the_due_time(void **state)
     struct tw_store *store = store_of(state);
     struct news news = {.lock = PTHREAD_MUTEX_INITIALIZER};
     struct tw_store_run options = {.workers = 1, .on_error = note_news, .arg = &news};
-    struct tw_delayed task = {.queue = "q", .id = "x", .id_size = 1, .due_ms = 5, .tries = 4};
+    struct tw_store_delayed task = {.queue = "q", .id = tw_text("x"), .due_ms = 5, .tries = 4};
     struct calls calls;
     calls_init(&calls);
     calls.answer = TW_RETRY;
     calls.retry_ms = task.due_ms;
-    assert_int_equal(tw_store_put(store, &task, 0), 1);
+    assert_int_equal(store_put(store, &task, 0), 1);
     assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
     assert_int_equal(tw_store_start(store, &options), 0);
     for (uint64_t n = 1; n <= task.tries; n++) {
@@ -871,18 +865,17 @@ static void each_period_tells_of_its_first_failure(void **state)
     struct tw_store *store = store_of(state);
     struct news news = {.lock = PTHREAD_MUTEX_INITIALIZER};
     struct tw_store_run options = {.workers = 1, .on_error = note_news, .arg = &news};
-    struct tw_delayed task = {.queue = "q",
-                              .id = "x",
-                              .id_size = 1,
-                              .due_ms = tw_store_now(), /* the next period comes after the retries */
-                              .every_ms = 100,
-                              .tries = 3,
-                              .backoff_ms = 10};
+    struct tw_store_delayed task = {.queue = "q",
+                                    .id = tw_text("x"),
+                                    .due_ms = tw_store_now(), /* the next period comes after the retries */
+                                    .every_ms = 100,
+                                    .tries = 3,
+                                    .backoff_ms = 10};
     struct calls calls;
     calls_init(&calls);
     calls.answer = TW_RETRY;
     calls.answers = 2;
-    assert_int_equal(tw_store_put(store, &task, 0), 1);
+    assert_int_equal(store_put(store, &task, 0), 1);
     assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
     assert_int_equal(tw_store_start(store, &options), 0);
     wait_for_answers(store, 1);
@@ -941,7 +934,7 @@ static void an_answer_may_come_later_from_another_thread(void **state)
     wait_for_answers(store, 3);
     assert_int_equal(tw_store_stop(store), 0);
     assert_string_equal(scan(store, NULL), "");
-    assert_int_equal(tw_store_count(store, "q", true), 1);
+    assert_int_equal(store_count(store, "q", true), 1);
 }
 
 /* A job that is given back comes again with the same attempt, at its old place, and its answer is as if the
@@ -977,7 +970,7 @@ static void a_job_that_is_given_back_was_never_called(void **state)
     tw_job_answer(calls.kept[1], TW_BACK);
     eventually_joined(stop);
     assert_string_equal(scan(store, NULL), "a@5 b@5");
-    assert_int_equal(tw_store_get(store, "q", "a", 1, see, &seen), 0);
+    assert_int_equal(tw_store_get(store, tw_store_named("q", "a"), see, &seen), 0);
     assert_int_equal(seen.last.attempt, 0);
 }
 
@@ -998,7 +991,7 @@ static void a_job_that_is_given_back_with_a_time_waits_until_then(void **state)
     assert_int_equal(tw_store_start(store, NULL), 0);
     wait_for_calls(&calls, 1);
     runner_idle(store);
-    assert_int_equal(tw_store_get(store, "q", "a", 1, see, &seen), 0);
+    assert_int_equal(tw_store_get(store, tw_store_named("q", "a"), see, &seen), 0);
     assert_int_equal(seen.last.state, TW_STATE_WAITING);
     assert_int_equal(seen.last.due_ms, 1000);
     assert_int_equal(seen.last.next_ms, 7000);
@@ -1010,7 +1003,7 @@ static void a_job_that_is_given_back_with_a_time_waits_until_then(void **state)
     clock_pass(1);
     assert_string_equal(wait_for_calls(&calls, 3), "a/1 b/1 a/1");
     assert_int_equal(tw_store_stop(store), 0);
-    assert_int_equal(tw_store_count(store, "q", false), 0);
+    assert_int_equal(store_count(store, "q", false), 0);
 }
 
 /* A bug: the time 0 meant that it does not come again. */
@@ -1057,9 +1050,9 @@ static void a_repeating_task_keeps_its_phase_and_ends(void **state)
     struct calls calls;
     calls_init(&calls);
     uint64_t due_ms = tw_store_now();
-    struct tw_delayed task = {
-        .queue = "q", .id = "x", .id_size = 1, .due_ms = due_ms, .every_ms = 30, .times = 3};
-    assert_int_equal(tw_store_put(store, &task, 0), 1);
+    struct tw_store_delayed task = {
+        .queue = "q", .id = tw_text("x"), .due_ms = due_ms, .every_ms = 30, .times = 3};
+    assert_int_equal(store_put(store, &task, 0), 1);
     start_with(store, &calls);
     wait_for_answers(store, 1);
     comes_after(store, 30);
@@ -1070,7 +1063,7 @@ static void a_repeating_task_keeps_its_phase_and_ends(void **state)
     assert_int_equal(calls.last.left, 0);
     wait_for_answers(store, 3);
     assert_int_equal(tw_store_stop(store), 0);
-    assert_int_equal(tw_store_count(store, "q", false), 0);
+    assert_int_equal(store_count(store, "q", false), 0);
 }
 
 /* Ten periods and a half have passed when the store starts. */
@@ -1080,9 +1073,9 @@ static void missed_periods(void **state, enum tw_missed policy, int calls_expect
     struct calls calls;
     calls_init(&calls);
     uint64_t every_ms = 1000000, due_ms = tw_store_now() - 10 * every_ms - every_ms / 2;
-    struct tw_delayed task = {
-        .queue = "q", .id = "x", .id_size = 1, .due_ms = due_ms, .every_ms = every_ms, .missed = policy};
-    assert_int_equal(tw_store_put(store, &task, 0), 1);
+    struct tw_store_delayed task = {
+        .queue = "q", .id = tw_text("x"), .due_ms = due_ms, .every_ms = every_ms, .missed = policy};
+    assert_int_equal(store_put(store, &task, 0), 1);
     start_with(store, &calls);
     wait_for_calls(&calls, calls_expected);
     assert_int_equal(calls.last.missed, missed);
@@ -1123,7 +1116,7 @@ static void missed_periods_are_one_call_without_a_word(void **state)
 static uint64_t missed_of_x(struct tw_store *store)
 {
     struct seen seen = {.text = ""};
-    assert_int_equal(tw_store_get(store, "q", "x", 1, see, &seen), 0);
+    assert_int_equal(tw_store_get(store, tw_store_named("q", "x"), see, &seen), 0);
     return seen.last.missed_periods;
 }
 
@@ -1136,31 +1129,31 @@ static void the_missed_periods_of_a_call_are_fixed(void **state)
     calls_init(&calls);
     calls.answer = TW_LATER;
     uint64_t every_ms = 1000000, due_ms = tw_store_now() - 10 * every_ms - every_ms / 2;
-    struct tw_delayed task = {.queue = "q", .id = "x", .id_size = 1, .due_ms = due_ms, .every_ms = every_ms};
-    assert_int_equal(tw_store_put(store, &task, 0), 1);
+    struct tw_store_delayed task = {.queue = "q", .id = tw_text("x"), .due_ms = due_ms, .every_ms = every_ms};
+    assert_int_equal(store_put(store, &task, 0), 1);
     start_with(store, &calls);
     for (int n = 1; n <= 3; n++) {
         wait_for_calls(&calls, n);
         EVENTUALLY(kept_of(&calls) == n);
         assert_int_equal(calls.last.missed, 10);
-        assert_int_equal(tw_store_get(store, "q", "x", 1, see, &seen), 0);
+        assert_int_equal(tw_store_get(store, tw_store_named("q", "x"), see, &seen), 0);
         assert_int_equal(seen.last.missed_periods, 10);
         assert_int_equal(seen.last.attempt, n == 1 ? 1 : n - 1);
         if (n == 1) {
-            assert_int_equal(tw_store_pause(store, "q", true), 1);
+            assert_int_equal(store_pause(store, "q", true), 1);
             tw_job_answer(calls.kept[0], TW_BACK);
             EVENTUALLY(missed_of_x(store) == 0); /* the task may be claimed once more, and given back */
-            assert_int_equal(tw_store_pause(store, "q", false), 1);
+            assert_int_equal(store_pause(store, "q", false), 1);
         } else if (n == 2) {
             clock_pass(every_ms); /* the retry is later by a period */
             tw_job_retry_at(calls.kept[1], 5);
             tw_job_answer(calls.kept[1], TW_RETRY);
         }
     }
-    assert_int_equal(tw_store_pause(store, "q", true), 1); /* the next period is due */
+    assert_int_equal(store_pause(store, "q", true), 1); /* the next period is due */
     tw_job_answer(calls.kept[2], TW_DONE);
     assert_int_equal(tw_store_stop(store), 0);
-    assert_int_equal(tw_store_get(store, "q", "x", 1, see, &seen), 0);
+    assert_int_equal(tw_store_get(store, tw_store_named("q", "x"), see, &seen), 0);
     assert_int_equal(seen.last.due_ms, due_ms + 11 * every_ms);
     assert_int_equal(seen.last.missed_periods, 0);
 }
@@ -1170,13 +1163,12 @@ static void the_missed_periods_of_a_call_are_fixed(void **state)
 static void put_late(struct tw_store *store, const char *id, uint64_t late_ms, uint64_t max_late_ms,
                      uint64_t every_ms)
 {
-    struct tw_delayed task = {.queue = "q",
-                              .id = id,
-                              .id_size = strlen(id),
-                              .due_ms = tw_store_now() - late_ms,
-                              .every_ms = every_ms,
-                              .max_late_ms = max_late_ms};
-    assert_int_equal(tw_store_put(store, &task, 0), 1);
+    struct tw_store_delayed task = {.queue = "q",
+                                    .id = tw_text(id),
+                                    .due_ms = tw_store_now() - late_ms,
+                                    .every_ms = every_ms,
+                                    .max_late_ms = max_late_ms};
+    assert_int_equal(store_put(store, &task, 0), 1);
 }
 
 /* Of the task that repeats, three periods are dropped, and the fourth lies ahead. */
@@ -1200,7 +1192,7 @@ static void tasks_that_are_too_late_are_dropped(void **state)
     assert_int_equal(attempts(store), 3);
     assert_int_equal(stats_of(store).dropped, 5);
     assert_int_equal(stats_of(store).skipped, 0);
-    assert_int_equal(tw_store_count(store, "q", false), 1);
+    assert_int_equal(store_count(store, "q", false), 1);
     assert_int_equal(tw_store_next(store, "q", &next_ms), 0);
     assert_int_equal(next_ms, tw_store_now() + 400);
     assert_int_equal(tw_store_stop(store), 0);
@@ -1219,7 +1211,7 @@ static void many_tasks_that_are_too_late_need_few_commits(void **state)
     for (int i = 0; i < MANY; i++) {
         snprintf(ids[i], sizeof ids[i], "%d", i);
         changes[i] = (struct tw_store_change){
-            .task = {.queue = "q", .id = ids[i], .id_size = strlen(ids[i]), .due_ms = 5, .max_late_ms = 1000}};
+            .task = {.queue = "q", .id = tw_text(ids[i]), .due_ms = 5, .max_late_ms = 1000}};
     }
     assert_int_equal(tw_store_apply(store, changes, MANY), 0);
     put(store, "good", 5);
@@ -1243,14 +1235,9 @@ static void a_retry_keeps_the_phase(void **state)
     calls.answer = TW_RETRY;
     calls.answers = 1;
     uint64_t due_ms = tw_store_now() - 100;
-    struct tw_delayed task = {.queue = "q",
-                              .id = "x",
-                              .id_size = 1,
-                              .due_ms = due_ms,
-                              .every_ms = 3600000,
-                              .tries = 2,
-                              .backoff_ms = 20};
-    assert_int_equal(tw_store_put(store, &task, 0), 1);
+    struct tw_store_delayed task = {
+        .queue = "q", .id = tw_text("x"), .due_ms = due_ms, .every_ms = 3600000, .tries = 2, .backoff_ms = 20};
+    assert_int_equal(store_put(store, &task, 0), 1);
     start_with(store, &calls);
     assert_string_equal(wait_for_calls(&calls, 2), "x/1 x/2");
     assert_int_equal(calls.last.due_ms, due_ms);
@@ -1273,8 +1260,8 @@ static void change_while_running(void **state, struct calls *calls, enum tw_answ
     calls->answer = answer;
     calls->answers = 1;
     calls->error = "old";
-    struct tw_delayed task = {.queue = "q", .id = "x", .id_size = 1, .due_ms = 5, .tries = 5, .backoff_ms = 1};
-    assert_int_equal(tw_store_put(store, &task, 0), 1);
+    struct tw_store_delayed task = {.queue = "q", .id = tw_text("x"), .due_ms = 5, .tries = 5, .backoff_ms = 1};
+    assert_int_equal(store_put(store, &task, 0), 1);
     start_with(store, calls);
     wait_for_calls(calls, 1);
     change(store);
@@ -1299,7 +1286,7 @@ static void put_anew(struct tw_store *store)
 
 static void move_it(struct tw_store *store)
 {
-    assert_int_equal(tw_store_move_at(store, "q", "x", 1, 9, 0), 1);
+    assert_int_equal(store_move_at(store, tw_store_named("q", "x"), 9, 0), 1);
 }
 
 static void cancel_it(struct tw_store *store)
@@ -1330,8 +1317,8 @@ static void a_put_meanwhile_runs_again_whatever_the_answer(void **state)
         assert_string_equal(calls.text, "x/1 x/1");
         assert_int_equal(calls.last.due_ms, 9);
         assert_string_equal(calls.last_error, "");
-        assert_int_equal(tw_store_count(store_of(state), "q", false), 0);
-        assert_int_equal(tw_store_count(store_of(state), "q", true), 0);
+        assert_int_equal(store_count(store_of(state), "q", false), 0);
+        assert_int_equal(store_count(store_of(state), "q", true), 0);
         store_reopen(*state);
     }
 }
@@ -1351,28 +1338,27 @@ static void replace_a_period(struct tw_store *store, enum tw_answer answer, uint
     struct seen seen = {.text = ""};
     struct tw_store_range range = {.states = TW_STATE_LEASED};
     uint64_t counts[1], next_ms = 0;
-    struct tw_delayed task = {.queue = "q",
-                              .id = "x",
-                              .id_size = 1,
-                              .due_ms = 5,
-                              .every_ms = 60000,
-                              .missed = TW_MISSED_COALESCE,
-                              .times = 3,
-                              .tries = 1};
+    struct tw_store_delayed task = {.queue = "q",
+                                    .id = tw_text("x"),
+                                    .due_ms = 5,
+                                    .every_ms = 60000,
+                                    .missed = TW_MISSED_COALESCE,
+                                    .times = 3,
+                                    .tries = 1};
     calls_init(&calls);
     calls.block = true;
     calls.answer = answer;
     calls.answers = 1;
     calls.error = "old";
-    assert_int_equal(tw_store_put(store, &task, 0), 1);
+    assert_int_equal(store_put(store, &task, 0), 1);
     start_with(store, &calls);
     wait_for_calls(&calls, 1);
     assert_true(calls.last.missed > 0);
     task.due_ms = due_ms;
-    assert_int_equal(tw_store_put(store, &task, TW_STORE_GT), 1);
+    assert_int_equal(store_put(store, &task, TW_STORE_GT), 1);
     assert_int_equal(put_if(store, "x", due_ms, TW_STORE_GT), 0);
     runner_idle(store);
-    assert_int_equal(tw_store_scan(store, "q", &range, see, &seen), 1);
+    assert_int_equal(store_scan(store, "q", &range, see, &seen), 1);
     assert_true(seen.last.replaced && seen.last.attempt == 1 && seen.last.due_ms == due_ms);
     assert_int_equal(tw_store_next(store, "q", &next_ms), 0);
     assert_int_equal(next_ms, TW_NEVER);
@@ -1396,13 +1382,13 @@ static void an_answer_ends_an_attempt_that_was_replaced(void **state)
         struct tw_store *store = store_of(state);
         struct seen seen = {.text = ""};
         replace_a_period(store, answers[i], due_ms);
-        assert_int_equal(tw_store_get(store, "q", "x", 1, see, &seen), 0);
+        assert_int_equal(tw_store_get(store, tw_store_named("q", "x"), see, &seen), 0);
         const struct tw_store_task *task = &seen.last;
         assert_int_equal(task->state, TW_STATE_WAITING);
         assert_true(!task->replaced && task->attempt == 0 && task->lapses == 0 && task->times == 3);
         assert_true(task->due_ms == due_ms && task->next_ms == due_ms && task->place_ms == due_ms);
         assert_string_equal(seen.error, "");
-        assert_int_equal(tw_store_count(store, "q", true), 0);
+        assert_int_equal(store_count(store, "q", true), 0);
         assert_int_equal(cancel(store, "x"), TW_CANCELLED);
         store_reopen(*state);
     }
@@ -1412,17 +1398,17 @@ static void a_cancelled_task_does_not_come_back(void **state)
 {
     struct calls calls;
     change_while_running(state, &calls, TW_RETRY, cancel_it, 0);
-    assert_int_equal(tw_store_count(store_of(state), "q", false), 0);
+    assert_int_equal(store_count(store_of(state), "q", false), 0);
     store_reopen(*state);
     change_while_running(state, &calls, TW_DEAD, cancel_it, 0);
-    assert_int_equal(tw_store_count(store_of(state), "q", true), 0);
+    assert_int_equal(store_count(store_of(state), "q", true), 0);
 }
 
 static void an_old_answer_leaves_a_new_task_alone(void **state)
 {
     struct calls calls;
     change_while_running(state, &calls, TW_DONE, cancel_and_put, 0);
-    assert_int_equal(tw_store_count(store_of(state), "q", false), 1);
+    assert_int_equal(store_count(store_of(state), "q", false), 1);
 }
 
 static void a_new_task_waits_for_the_end_of_the_old_call(void **state)
@@ -1446,7 +1432,7 @@ static void a_cancelled_task_is_not_called(void **state)
     runner_idle(store);
     assert_int_equal(stats_of(store).loaded, 3);
     assert_int_equal(cancel(store, "x"), TW_CANCELLED);
-    assert_int_equal(tw_store_move_at(store, "q", "z", 1, due_ms + 3600000, 0), 1);
+    assert_int_equal(store_move_at(store, tw_store_named("q", "z"), due_ms + 3600000, 0), 1);
     clock_pass(400);
     assert_string_equal(wait_for_calls(&calls, 1), "y/1");
     runner_idle(store);
@@ -1483,8 +1469,8 @@ static void a_row_that_is_due_later_than_it_was_waits(void **state)
 
 static void put_in(struct tw_store *store, const char *queue, const char *id, uint64_t due_ms)
 {
-    struct tw_delayed task = {.queue = queue, .id = id, .id_size = strlen(id), .due_ms = due_ms};
-    assert_int_equal(tw_store_put(store, &task, 0), 1);
+    struct tw_store_delayed task = {.queue = queue, .id = tw_text(id), .due_ms = due_ms};
+    assert_int_equal(store_put(store, &task, 0), 1);
 }
 
 static void each_queue_has_its_handler(void **state)
@@ -1523,14 +1509,14 @@ static void queues_are_merged_in_the_order_of_due_times(void **state)
     for (uint64_t i = 0; i < 60; i++)
         if (i * 7 % 3 == 2)
             snprintf(expected + strlen(expected), sizeof expected - strlen(expected), " c%d/1", (int)i);
-    assert_int_equal(tw_store_pause(store, "c", true), 1);
+    assert_int_equal(store_pause(store, "c", true), 1);
     for (int i = 0; i < 3; i++)
         assert_int_equal(tw_store_handle(store, names[i], i == 1 ? 0 : 1, note_call, &calls), 0);
     assert_int_equal(tw_store_start(store, &(struct tw_store_run){.workers = 1, .max_jobs = 1}), 0);
     wait_for_calls(&calls, 40);
     runner_idle(store);
     assert_int_equal(attempts(store), 40);
-    assert_int_equal(tw_store_pause(store, "c", false), 1);
+    assert_int_equal(store_pause(store, "c", false), 1);
     assert_string_equal(wait_for_calls(&calls, 60), expected);
     assert_int_equal(tw_store_stop(store), 0);
 }
@@ -1545,7 +1531,7 @@ static void a_queue_without_a_handler_waits(void **state)
     start_with(store, &calls);
     assert_string_equal(wait_for_calls(&calls, 1), "mine/1");
     assert_int_equal(tw_store_stop(store), 0);
-    assert_int_equal(tw_store_count(store, "mails", false), 1);
+    assert_int_equal(store_count(store, "mails", false), 1);
 }
 
 static void no_more_jobs_than_at_once(void **state)
@@ -1625,13 +1611,9 @@ static void put_kilobytes(struct tw_store *store)
     static const char payload[1000];
     for (int i = 0; i < 9; i++) {
         char id[2] = {(char)('a' + i), 0};
-        struct tw_delayed task = {.queue = "q",
-                                  .id = id,
-                                  .id_size = 1,
-                                  .due_ms = 5,
-                                  .payload = payload,
-                                  .payload_size = sizeof payload};
-        assert_int_equal(tw_store_put(store, &task, 0), 1);
+        struct tw_store_delayed task = {
+            .queue = "q", .id = {id, 1}, .due_ms = 5, .payload = {payload, sizeof payload}};
+        assert_int_equal(store_put(store, &task, 0), 1);
     }
 }
 
@@ -1662,13 +1644,9 @@ static void payloads_wait_for_room(void **state)
     store = store_of(state);
     calls_init(&calls);
     put(store, "small", 5);
-    struct tw_delayed task = {.queue = "q",
-                              .id = "large",
-                              .id_size = 5,
-                              .due_ms = 6,
-                              .payload = payload,
-                              .payload_size = sizeof payload};
-    assert_int_equal(tw_store_put(store, &task, 0), 1);
+    struct tw_store_delayed task = {
+        .queue = "q", .id = tw_text("large"), .due_ms = 6, .payload = {payload, sizeof payload}};
+    assert_int_equal(store_put(store, &task, 0), 1);
     assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
     assert_int_equal(tw_store_start(store, &(struct tw_store_run){.max_bytes = 10}), 0);
     assert_string_equal(wait_for_calls(&calls, 2), "small/1 large/1"); /* alone it always has room */
@@ -1770,14 +1748,14 @@ static void a_pause_reaches_jobs_that_have_not_begun(void **state)
     struct calls calls;
     start_with_one_worker(store, &calls, 'e');
     assert_int_equal(stats_of(store).jobs, 3);
-    assert_int_equal(tw_store_pause(store, "q", true), 1);
+    assert_int_equal(store_pause(store, "q", true), 1);
     unblock(&calls);
     EVENTUALLY(stats_of(store).jobs == 0);
     runner_idle(store);
     assert_string_equal(calls.text, "a/1");
     assert_int_equal(attempts(store), 1);
     assert_string_equal(scan(store, NULL), "b@5 c@5 d@5 e@5");
-    assert_int_equal(tw_store_pause(store, "q", false), 1);
+    assert_int_equal(store_pause(store, "q", false), 1);
     runner_idle(store);
     assert_string_equal(wait_for_calls(&calls, 5), "a/1 b/1 c/1 d/1 e/1");
     assert_int_equal(tw_store_stop(store), 0);
@@ -1799,7 +1777,7 @@ static void a_job_that_becomes_too_late_does_not_begin(void **state)
     runner_idle(store);
     assert_string_equal(calls.text, "a/1");
     assert_int_equal(attempts(store), 1);
-    assert_int_equal(tw_store_count(store, "q", false), 0);
+    assert_int_equal(store_count(store, "q", false), 0);
     assert_int_equal(tw_store_stop(store), 0);
 }
 
@@ -1822,14 +1800,14 @@ static void a_pause_that_the_run_has_not_seen_counts(void **state)
     runner_idle(store);
     runner_look_away(true);
     runner_round(store);
-    assert_int_equal(tw_store_pause(store, "q", true), 1);
+    assert_int_equal(store_pause(store, "q", true), 1);
     tw_job_answer(calls.kept[0], TW_DONE);
     wait_for_answers(store, 1);
     runner_round(store);
     runner_look_away(false);
     EVENTUALLY(stats_of(store).jobs == 0);
     assert_string_equal(calls.text, "a/1");
-    assert_int_equal(tw_store_pause(store, "q", false), 1);
+    assert_int_equal(store_pause(store, "q", false), 1);
     runner_idle(store);
     assert_string_equal(wait_for_calls(&calls, 2), "a/1 b/1");
     assert_int_equal(tw_store_stop(store), 0);
@@ -1842,14 +1820,14 @@ static void a_mark_reaches_jobs_that_have_not_begun(void **state)
     struct calls calls;
     start_with_one_worker(store, &calls, 'c');
     assert_int_equal(stats_of(store).jobs, 3);
-    assert_int_equal(tw_store_restored(store, true), 1);
+    assert_int_equal(store_restored(store, true), 1);
     unblock(&calls);
     EVENTUALLY(stats_of(store).jobs == 0);
     runner_idle(store);
     assert_string_equal(calls.text, "a/1");
     assert_int_equal(attempts(store), 1);
     assert_string_equal(scan(store, NULL), "b@5 c@5");
-    assert_int_equal(tw_store_restored(store, false), 1);
+    assert_int_equal(store_restored(store, false), 1);
     runner_idle(store);
     clock_pass(1);
     assert_string_equal(wait_for_calls(&calls, 3), "a/1 b/1 c/1");
@@ -1866,7 +1844,7 @@ static void a_cancel_and_a_move_reach_jobs_that_have_not_begun(void **state)
     start_with_one_worker(store, &calls, 'c');
     assert_string_equal(scan(store, NULL), "a@5* b@5* c@5*");
     other_ask(db, "INSERT INTO tw_cancel(queue, id) VALUES ('q', 'b')");
-    assert_int_equal(tw_store_move_at(store, "q", "c", 1, later_ms, 0), 1);
+    assert_int_equal(store_move_at(store, tw_store_named("q", "c"), later_ms, 0), 1);
     unblock(&calls);
     EVENTUALLY(stats_of(store).jobs == 0);
     put(store, "d", 5);
@@ -1885,9 +1863,8 @@ static void a_put_reaches_a_job_that_has_not_begun(void **state)
     struct tw_store *store = store_of(state);
     struct calls calls;
     start_with_one_worker(store, &calls, 'b');
-    struct tw_delayed task = {
-        .queue = "q", .id = "b", .id_size = 1, .due_ms = 6, .payload = "new", .payload_size = 3};
-    assert_int_equal(tw_store_put(store, &task, 0), 1);
+    struct tw_store_delayed task = {.queue = "q", .id = tw_text("b"), .due_ms = 6, .payload = tw_text("new")};
+    assert_int_equal(store_put(store, &task, 0), 1);
     unblock(&calls);
     EVENTUALLY(stats_of(store).jobs == 0);
     runner_idle(store);
@@ -1896,7 +1873,7 @@ static void a_put_reaches_a_job_that_has_not_begun(void **state)
     assert_string_equal(calls.text, "a/1 b/1");
     assert_string_equal(calls.last_payload, "new");
     assert_int_equal(tw_store_stop(store), 0);
-    assert_int_equal(tw_store_count(store, "q", false), 0);
+    assert_int_equal(store_count(store, "q", false), 0);
 }
 
 /* Handlers have turned slow. A tenth of a second later the jobs wait as if they had not been claimed, and then
@@ -1924,7 +1901,7 @@ static void jobs_that_no_worker_begins_are_given_back(void **state, enum tw_answ
         tw_job_answer(calls.kept[i], TW_DONE);
     wait_for_answers(store, 5);
     assert_int_equal(tw_store_stop(store), 0);
-    assert_int_equal(tw_store_count(store, "q", false), 0);
+    assert_int_equal(store_count(store, "q", false), 0);
 }
 
 static void slow_handlers_get_no_jobs_ahead(void **state)
@@ -1971,20 +1948,20 @@ static void a_paused_queue_waits(void **state)
     struct tw_store *store = store_of(state);
     struct calls calls;
     calls_init(&calls);
-    assert_int_equal(tw_store_pause(store, "q", true), 1);
-    assert_int_equal(tw_store_pause(store, "q", true), 0);
-    assert_int_equal(tw_store_is_paused(store, "q"), 1);
-    assert_int_equal(tw_store_is_paused(store, "r"), 0);
+    assert_int_equal(store_pause(store, "q", true), 1);
+    assert_int_equal(store_pause(store, "q", true), 0);
+    assert_int_equal(store_is_paused(store, "q"), 1);
+    assert_int_equal(store_is_paused(store, "r"), 0);
     char names[16] = "";
-    assert_int_equal(tw_store_queues(store, see_name, names), 1); /* also without a task */
+    assert_int_equal(store_queues(store, see_name, names), 1); /* also without a task */
     assert_string_equal(names, "q");
-    assert_int_equal(tw_store_is_paused(store, ""), TW_EINVAL);
+    assert_int_equal(store_is_paused(store, ""), TW_EINVAL);
     put(store, "x", 5);
     start_with(store, &calls);
     runner_idle(store);
     assert_int_equal(attempts(store), 0);
-    assert_int_equal(tw_store_pause(store, "q", false), 1);
-    assert_int_equal(tw_store_pause(store, "q", false), 0);
+    assert_int_equal(store_pause(store, "q", false), 1);
+    assert_int_equal(store_pause(store, "q", false), 0);
     assert_string_equal(wait_for_calls(&calls, 1), "x/1");
     sqlite3 *db = other_open(*state);
     /* A bug: each queue that was ever paused left a row, and every look read them all. */
@@ -2011,13 +1988,13 @@ static void stop_waits_for_the_answers(void **state)
     start_with(store, &calls);
     wait_for_calls(&calls, 1);
     assert_int_equal(tw_store_stop(store), 0);
-    assert_int_equal(tw_store_count(store, "q", false), 0);
+    assert_int_equal(store_count(store, "q", false), 0);
     assert_int_equal(tw_store_stop(store), 0);
     put(store, "y", 5);
     assert_int_equal(tw_store_start(store, NULL), 0); /* with the same handlers */
     wait_for_calls(&calls, 2);
     store_reopen(*state); /* closing stops */
-    assert_int_equal(tw_store_count(store_of(state), "q", false), 0);
+    assert_int_equal(store_count(store_of(state), "q", false), 0);
 }
 
 /* They are given back, and none of their attempts counts. */
@@ -2071,12 +2048,12 @@ static void bad_options_are_refused(void **state)
     assert_int_equal(tw_store_handle(store, "r", 0, note_call, &calls), TW_EINVAL);
     assert_string_equal(message(store), "the store runs: name its handlers before");
     assert_int_equal(tw_store_stop(store), 0);
-    assert_int_equal(tw_store_pause(store, longest, true), TW_EINVAL);
-    assert_int_equal(tw_store_replay(store, "q", "", 0, 5), TW_EINVAL);
-    assert_int_equal(tw_store_replay(store, "", NULL, 0, 5), TW_EINVAL);
-    assert_int_equal(tw_store_replay(store, "q", NULL, 0, TW_STORE_TIME_MAX + 1), TW_EINVAL);
-    assert_int_equal(tw_store_purge(store, "", NULL, 0, 5), TW_EINVAL);
-    assert_int_equal(tw_store_purge(store, "q", "", 0, 5), TW_EINVAL);
+    assert_int_equal(store_pause(store, longest, true), TW_EINVAL);
+    assert_int_equal(store_replay(store, tw_store_named("q", ""), 5), TW_EINVAL);
+    assert_int_equal(store_replay(store, all_of(""), 5), TW_EINVAL);
+    assert_int_equal(store_replay(store, all_of("q"), TW_STORE_TIME_MAX + 1), TW_EINVAL);
+    assert_int_equal(store_purge(store, all_of(""), 5), TW_EINVAL);
+    assert_int_equal(store_purge(store, tw_store_named("q", ""), 5), TW_EINVAL);
 }
 
 static void many_dead_tasks_are_replayed_and_purged(void **state)
@@ -2086,15 +2063,15 @@ static void many_dead_tasks_are_replayed_and_purged(void **state)
     other_ask(db, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000)"
                   " INSERT INTO tw_put(queue, id, due_ms) SELECT 'q', printf('%04d', 1001 - i), 5 FROM n;"
                   "UPDATE tw_task SET dead_ms = 2000 - seq, error = 'x', attempt = 3, next_ms = 4");
-    assert_int_equal(tw_store_purge(store, "q", NULL, 0, 1100), 100);
-    assert_int_equal(tw_store_count(store, "q", true), 900);
-    assert_int_equal(tw_store_replay(store, "q", NULL, 0, 77), 900);
-    assert_int_equal(tw_store_count(store, "q", true), 0);
+    assert_int_equal(store_purge(store, all_of("q"), 1100), 100);
+    assert_int_equal(store_count(store, "q", true), 900);
+    assert_int_equal(store_replay(store, all_of("q"), 77), 900);
+    assert_int_equal(store_count(store, "q", true), 0);
     assert_string_equal(scan(store, &(struct tw_store_range){.count = 2}), "0101@77 0102@77");
     assert_string_equal(other_ask(db, "SELECT count(*) FROM tw_task WHERE attempt = 0 AND error IS NULL"
                                       " AND next_ms = due_ms AND seq > 1000"),
                         "900");
-    assert_int_equal(tw_store_purge(store, "q", NULL, 0, TW_STORE_TIME_MAX), 0);
+    assert_int_equal(store_purge(store, all_of("q"), TW_STORE_TIME_MAX), 0);
     sqlite3_close(db);
 }
 
@@ -2105,16 +2082,16 @@ static void a_call_replays_and_purges_ten_thousand_tasks_at_most(void **state)
     other_ask(db, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10300)"
                   " INSERT INTO tw_put(queue, id, due_ms) SELECT 'q', CAST(i AS TEXT), 5 FROM n;"
                   "UPDATE tw_task SET dead_ms = 20000 - seq");
-    assert_int_equal(tw_store_replay(store, "q", NULL, 0, 77), TW_STORE_ALL_MAX);
+    assert_int_equal(store_replay(store, all_of("q"), 77), TW_STORE_ALL_MAX);
     assert_string_equal(other_ask(db, "SELECT count(*) || ' ' || min(dead_ms) FROM tw_task"
                                       " WHERE dead_ms IS NOT NULL"),
                         "300 19700"); /* the first death first */
-    assert_int_equal(tw_store_replay(store, "q", NULL, 0, 77), 300);
-    assert_int_equal(tw_store_replay(store, "q", NULL, 0, 77), 0);
+    assert_int_equal(store_replay(store, all_of("q"), 77), 300);
+    assert_int_equal(store_replay(store, all_of("q"), 77), 0);
     other_ask(db, "UPDATE tw_task SET dead_ms = seq");
-    assert_int_equal(tw_store_purge(store, "q", NULL, 0, TW_STORE_TIME_MAX), TW_STORE_ALL_MAX);
-    assert_int_equal(tw_store_purge(store, "q", NULL, 0, TW_STORE_TIME_MAX), 300);
-    assert_int_equal(tw_store_purge(store, "q", NULL, 0, TW_STORE_TIME_MAX), 0);
+    assert_int_equal(store_purge(store, all_of("q"), TW_STORE_TIME_MAX), TW_STORE_ALL_MAX);
+    assert_int_equal(store_purge(store, all_of("q"), TW_STORE_TIME_MAX), 300);
+    assert_int_equal(store_purge(store, all_of("q"), TW_STORE_TIME_MAX), 0);
     sqlite3_close(db);
 }
 
@@ -2126,11 +2103,11 @@ static void a_call_with_large_payloads_takes_fewer_tasks(void **state)
               "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3) INSERT INTO"
               " tw_put(queue, id, due_ms, payload) SELECT 'q', CAST(i AS TEXT), 5, zeroblob(16 << 20) FROM n;"
               "UPDATE tw_task SET dead_ms = seq");
-    assert_int_equal(tw_store_replay(store, "q", NULL, 0, TW_STORE_TIME_MAX), 2);
-    assert_int_equal(tw_store_replay(store, "q", NULL, 0, TW_STORE_TIME_MAX), 1);
-    assert_int_equal(tw_store_promote(store, "q", NULL, 0), 2);
-    assert_int_equal(tw_store_promote(store, "q", NULL, 0), 1);
-    assert_int_equal(tw_store_promote(store, "q", NULL, 0), 0);
+    assert_int_equal(store_replay(store, all_of("q"), TW_STORE_TIME_MAX), 2);
+    assert_int_equal(store_replay(store, all_of("q"), TW_STORE_TIME_MAX), 1);
+    assert_int_equal(store_promote(store, all_of("q")), 2);
+    assert_int_equal(store_promote(store, all_of("q")), 1);
+    assert_int_equal(store_promote(store, all_of("q")), 0);
     sqlite3_close(db);
 }
 

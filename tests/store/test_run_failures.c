@@ -245,7 +245,7 @@ static void run_again(struct tw_store *store)
 static enum tw_answer fail_once(void *arg, struct tw_job *job)
 {
     note_call(arg, job);
-    if (*(const char *)job->id != 'b' || job->attempt > 1)
+    if (*(const char *)job->id.data != 'b' || job->attempt > 1)
         return TW_DONE;
     tw_job_fail(job, "once");
     return TW_RETRY;
@@ -261,10 +261,10 @@ static struct tw_store_run quietly(struct errors *errors)
 static void put_three(struct tw_store *store, uint64_t now_ms)
 {
     struct tw_store_change changes[] = {
-        {.task = {.queue = "q", .id = "a", .id_size = 1, .due_ms = 5, .payload = "x", .payload_size = 1}},
-        {.task = {.queue = "q", .id = "b", .id_size = 1, .due_ms = 6, .tries = 2, .backoff_ms = 1}},
-        {.task = {.queue = "q", .id = "c", .id_size = 1, .due_ms = now_ms, .every_ms = 3600000}},
-        {.task = {.queue = "r", .id = "d", .id_size = 1, .due_ms = 7}},
+        {.task = {.queue = "q", .id = tw_text("a"), .due_ms = 5, .payload = tw_text("x")}},
+        {.task = {.queue = "q", .id = tw_text("b"), .due_ms = 6, .tries = 2, .backoff_ms = 1}},
+        {.task = {.queue = "q", .id = tw_text("c"), .due_ms = now_ms, .every_ms = 3600000}},
+        {.task = {.queue = "r", .id = tw_text("d"), .due_ms = 7}},
     };
     assert_int_equal(tw_store_apply(store, changes, 4), 0);
 }
@@ -318,7 +318,7 @@ static bool run_with_fault(struct fixture *fixture, void (*fault)(long n, bool o
     assert_string_equal(scan(fixture->store, &(struct tw_store_range){.to_ms = now_ms}), "");
     assert_int_equal(tw_store_next(fixture->store, "q", &next_ms), 0);
     assert_int_equal(next_ms, now_ms + 3600000);
-    assert_int_equal(tw_store_count(fixture->store, "r", false), 0);
+    assert_int_equal(store_count(fixture->store, "r", false), 0);
     assert_int_equal(cancel(fixture->store, "c"), TW_CANCELLED);
     return happened;
 }
@@ -394,7 +394,7 @@ static void an_answer_that_cannot_be_written_ends_the_stop_with_an_error(void **
     assert_int_equal(tw_store_start(fixture->store, &options), 0);
     assert_string_equal(wait_for_calls(&calls, 2), "x/1 x/2");
     assert_int_equal(tw_store_stop(fixture->store), 0);
-    assert_int_equal(tw_store_count(fixture->store, "q", false), 0);
+    assert_int_equal(store_count(fixture->store, "q", false), 0);
 }
 
 /* Answers that come while the disk is full wait together with the first. */
@@ -426,7 +426,7 @@ static void answers_wait_for_the_disk(void **state)
     tw_store_stats(fixture->store, &stats, sizeof stats);
     assert_true(stats.errors >= 6);
     assert_int_equal(tw_store_stop(fixture->store), 0);
-    assert_int_equal(tw_store_count(fixture->store, "q", false), 0);
+    assert_int_equal(store_count(fixture->store, "q", false), 0);
 }
 
 static void answers_are_written_though_nothing_can_be_looked_at(void **state)
@@ -817,7 +817,7 @@ static void a_window_without_memory_is_made_up_for(void **state)
     wait_for_answers(fixture->store, 602);
     assert_int_equal(tw_store_stop(fixture->store), 0);
     assert_int_equal(calls.count, 602);
-    assert_int_equal(tw_store_count(fixture->store, "q", false), 0);
+    assert_int_equal(store_count(fixture->store, "q", false), 0);
     sqlite3_close(db);
 }
 
@@ -881,15 +881,15 @@ static void a_death_survives_that_memory_ends(void **state)
 }
 
 /* The handler of the task gives this answer, which waits for the next try. Then the file answers `sql` so. */
-static void an_answer_survives(struct fixture *fixture, const struct tw_delayed *task, enum tw_answer answer,
-                               int expected_error, const char *sql, const char *expected)
+static void an_answer_survives(struct fixture *fixture, const struct tw_store_delayed *task,
+                               enum tw_answer answer, int expected_error, const char *sql, const char *expected)
 {
     struct errors errors = {0};
     struct tw_store_run options = quietly(&errors);
     struct calls calls;
     calls_init(&calls);
     calls.answer = answer;
-    assert_int_equal(tw_store_put(fixture->store, task, 0), 1);
+    assert_int_equal(store_put(fixture->store, task, 0), 1);
     assert_int_equal(tw_store_handle(fixture->store, "q", 0, note_call, &calls), 0);
     assert_int_equal(tw_store_start(fixture->store, &options), 0);
     wait_for_errors(&errors, 1);
@@ -906,8 +906,8 @@ static void an_answer_survives(struct fixture *fixture, const struct tw_delayed 
 static void the_death_of_a_period_survives_a_failure(struct fixture *fixture, atomic_int *failure,
                                                      int statement, int expected_error)
 {
-    struct tw_delayed series = {
-        .queue = "q", .id = "x", .id_size = 1, .due_ms = 5, .every_ms = 1000, .times = 1};
+    struct tw_store_delayed series = {
+        .queue = "q", .id = tw_text("x"), .due_ms = 5, .every_ms = 1000, .times = 1};
     assert_int_equal(put(fixture->store, "x@5", tw_store_now() + HOUR_MS), 1);
     atomic_store(failure, statement);
     an_answer_survives(fixture, &series, TW_DEAD, expected_error, "SELECT id FROM tw_list WHERE state = 'dead'",
@@ -982,7 +982,7 @@ static void a_task_stands_behind_an_attempt_at_the_next_try(void **state)
     assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
     assert_int_equal(tw_store_start(store, &options), 0);
     EVENTUALLY(kept_of(&calls) == 1);
-    assert_int_equal(tw_store_cancel(store, "q", "x", 1, NULL), 0);
+    assert_int_equal(tw_store_cancel(store, tw_store_named("q", "x"), NULL), 0);
     atomic_store(&refused, TW__STORE_STAND_BEHIND);
     put(store, "x", 7);
     EVENTUALLY(atomic_load(&errors.count) == 1);
@@ -990,7 +990,7 @@ static void a_task_stands_behind_an_attempt_at_the_next_try(void **state)
     assert_string_equal(hurry_for_calls(&calls, 2), "x/1 x/1");
     hurry_for_answers(store, 2);
     assert_int_equal(tw_store_stop(store), 0);
-    assert_int_equal(tw_store_count(store, "q", false), 0);
+    assert_int_equal(store_count(store, "q", false), 0);
 }
 
 static void a_period_is_passed_over_at_the_next_try(void **state)
@@ -998,11 +998,11 @@ static void a_period_is_passed_over_at_the_next_try(void **state)
     struct tw_store *store = store_of(state);
     struct calls calls;
     uint64_t next_ms;
-    struct tw_delayed series = {
-        .queue = "q", .id = "x", .id_size = 1, .due_ms = 5, .every_ms = HOUR_MS, .missed = TW_MISSED_SKIP};
+    struct tw_store_delayed series = {
+        .queue = "q", .id = tw_text("x"), .due_ms = 5, .every_ms = HOUR_MS, .missed = TW_MISSED_SKIP};
     calls_init(&calls);
     clock_stop(2 * HOUR_MS);
-    assert_int_equal(tw_store_put(store, &series, 0), 1);
+    assert_int_equal(store_put(store, &series, 0), 1);
     refuse_once(*state, TW__STORE_ANEW, note_call, &calls);
     assert_int_equal(calls.count, 0);
     assert_int_equal(tw_store_next(store, "q", &next_ms), 0);
@@ -1012,8 +1012,8 @@ static void a_period_is_passed_over_at_the_next_try(void **state)
 /* The answer of a job cannot be written, or the options of its task cannot be read. */
 static void a_failure_survives(struct fixture *fixture, atomic_int *failure, int statement, int expected_error)
 {
-    struct tw_delayed task = {
-        .queue = "q", .id = "x", .id_size = 1, .due_ms = 5, .tries = 2, .backoff_ms = HOUR_MS};
+    struct tw_store_delayed task = {
+        .queue = "q", .id = tw_text("x"), .due_ms = 5, .tries = 2, .backoff_ms = HOUR_MS};
     atomic_store(failure, statement);
     an_answer_survives(fixture, &task, TW_RETRY, expected_error, "SELECT state || attempt FROM tw_list",
                        "waiting1");

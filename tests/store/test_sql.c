@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Tasks in the transaction of somebody else: tw_store_apply_in() on a connection of the caller, and plain SQL
+ * Tasks in the transaction of somebody else: tw_store_apply_on() on a connection of the caller, and plain SQL
  * through the views tw_put, tw_move and tw_cancel.
  */
 #include "clock.h"
@@ -16,7 +16,7 @@ static struct tw_store *store_of(void **state)
 
 static struct tw_store_change change(enum tw_store_verb verb, const char *id, uint64_t due_ms)
 {
-    struct tw_delayed task = {.queue = "q", .id = id, .id_size = strlen(id), .due_ms = due_ms};
+    struct tw_store_delayed task = {.queue = "q", .id = tw_text(id), .due_ms = due_ms};
     return (struct tw_store_change){.verb = verb, .task = task, .result = 99};
 }
 
@@ -28,8 +28,8 @@ static void a_change_commits_with_the_row_of_the_caller(void **state)
     struct tw_store_change put = change(TW_STORE_PUT, "order:42", 10);
     char text[TW_STORE_MESSAGE];
     other_ask(db, "CREATE TABLE orders(id); BEGIN; INSERT INTO orders VALUES (42)");
-    assert_int_equal(tw_store_apply_in(db, NULL, &put, 1, text, sizeof text), 0);
-    assert_int_equal(put.result, 1);
+    assert_int_equal(tw_store_apply_on(db, NULL, &put, 1, text, sizeof text), 0);
+    assert_int_equal(outcome_of(&put), 1);
     assert_string_equal(scan(store_of(state), NULL), ""); /* not committed yet */
     other_ask(db, "COMMIT");
     assert_string_equal(scan(store_of(state), NULL), "order:42@10");
@@ -43,11 +43,11 @@ static void a_rollback_takes_the_change_back(void **state)
                                         change(TW_STORE_CANCEL, "a", 0)};
     put(store_of(state), "a", 5);
     other_ask(db, "BEGIN");
-    assert_int_equal(tw_store_apply_in(db, "main", changes, 3, NULL, 0), 0);
-    assert_int_equal(changes[2].result, TW_CANCELLED);
+    assert_int_equal(tw_store_apply_on(db, "main", changes, 3, NULL, 0), 0);
+    assert_int_equal(outcome_of(&changes[2]), TW_CANCELLED);
     other_ask(db, "ROLLBACK");
     assert_string_equal(scan(store_of(state), NULL), "a@5");
-    assert_int_equal(tw_store_apply_in(db, NULL, changes, 1, NULL, 0), 0); /* in no transaction: its own */
+    assert_int_equal(tw_store_apply_on(db, NULL, changes, 1, NULL, 0), 0); /* in no transaction: its own */
     assert_int_equal(sqlite3_get_autocommit(db), 1);
     assert_string_equal(scan(store_of(state), NULL), "a@5 b@10");
     assert_null(sqlite3_next_stmt(db, NULL)); /* nothing is left on the handle */
@@ -62,7 +62,7 @@ static void the_file_may_be_attached_under_any_name(void **state)
     assert_int_equal(sqlite3_open(":memory:", &db), SQLITE_OK);
     snprintf(sql, sizeof sql, "ATTACH '%s' AS \"my \"\"file\"", ((struct fixture *)*state)->path);
     other_ask(db, sql);
-    assert_int_equal(tw_store_apply_in(db, "my \"file", &put, 1, NULL, 0), 0);
+    assert_int_equal(tw_store_apply_on(db, "my \"file", &put, 1, NULL, 0), 0);
     assert_string_equal(scan(store_of(state), NULL), "a@10");
     sqlite3_close(db);
 }
@@ -73,9 +73,9 @@ static void an_error_leaves_the_transaction_of_the_caller(void **state)
     struct tw_store_change changes[] = {change(TW_STORE_PUT, "b", 10), change(TW_STORE_PUT, "", 10)};
     char text[TW_STORE_MESSAGE];
     other_ask(db, "CREATE TABLE orders(id); BEGIN; INSERT INTO orders VALUES (42)");
-    assert_int_equal(tw_store_apply_in(db, NULL, changes, 2, text, sizeof text), TW_EINVAL);
+    assert_int_equal(tw_store_apply_on(db, NULL, changes, 2, text, sizeof text), TW_EINVAL);
     assert_string_equal(text, "change 1: id has 0 bytes: expected 1 to 960");
-    assert_int_equal(tw_store_apply_in(db, "nowhere", changes, 1, text, sizeof text), TW_EFORMAT);
+    assert_int_equal(tw_store_apply_on(db, "nowhere", changes, 1, text, sizeof text), TW_EFORMAT);
     assert_non_null(strstr(text, "nowhere"));
     other_ask(db, "COMMIT");
     assert_string_equal(other_ask(db, "SELECT count(*) FROM orders"), "1");
@@ -90,14 +90,13 @@ static void a_change_that_the_connection_forbids_is_an_error(void **state)
     struct tw_store_change put = change(TW_STORE_PUT, "a", 10);
     assert_int_equal(sqlite3_open_v2(((struct fixture *)*state)->path, &db, SQLITE_OPEN_READONLY, NULL),
                      SQLITE_OK);
-    assert_int_equal(tw_store_apply_in(db, NULL, &put, 1, text, sizeof text), TW_EREADONLY);
+    assert_int_equal(tw_store_apply_on(db, NULL, &put, 1, text, sizeof text), TW_EREADONLY);
     assert_string_equal(text, "begin: attempt to write a readonly database (SQLite's code 8)");
     sqlite3_close(db);
     db = other_open(*state);
     sqlite3_limit(db, SQLITE_LIMIT_LENGTH, 8000);
-    put.task.payload = payload;
-    put.task.payload_size = sizeof payload;
-    assert_int_equal(tw_store_apply_in(db, NULL, &put, 1, text, sizeof text), TW_EINVAL);
+    put.task.payload = (struct tw_bytes){payload, sizeof payload};
+    assert_int_equal(tw_store_apply_on(db, NULL, &put, 1, text, sizeof text), TW_EINVAL);
     assert_string_equal(scan(store_of(state), NULL), "");
     sqlite3_close(db);
 }
@@ -114,8 +113,8 @@ static void many_puts_keep_to_the_variables_of_the_connection(void **state)
         changes[i] = change(TW_STORE_PUT, ids[i], 10);
     }
     sqlite3_limit(db, SQLITE_LIMIT_VARIABLE_NUMBER, 100);
-    assert_int_equal(tw_store_apply_in(db, NULL, changes, MANY, text, sizeof text), 0);
-    assert_int_equal(tw_store_count(store_of(state), "q", false), MANY);
+    assert_int_equal(tw_store_apply_on(db, NULL, changes, MANY, text, sizeof text), 0);
+    assert_int_equal(store_count(store_of(state), "q", false), MANY);
     sqlite3_close(db);
 }
 
@@ -140,7 +139,7 @@ static void a_failure_in_the_middle_takes_back_the_call_alone(void **state)
     other_ask(db, "CREATE TABLE orders(id);"
                   "CREATE TEMP TRIGGER refuse AFTER INSERT ON main.tw_task WHEN NEW.id = x'79' BEGIN"
                   " SELECT RAISE(ABORT, 'refused'); END; BEGIN; INSERT INTO orders VALUES (42)");
-    assert_int_equal(tw_store_apply_in(db, NULL, changes, 2, text, sizeof text), TW_ECORRUPT);
+    assert_int_equal(tw_store_apply_on(db, NULL, changes, 2, text, sizeof text), TW_ECORRUPT);
     assert_string_equal(text, "put: refused (SQLite's code 19)");
     assert_int_equal(sqlite3_get_autocommit(db), 0);
     other_ask(db, "COMMIT");
@@ -154,9 +153,9 @@ static void no_two_tasks_get_one_number(void **state)
 {
     sqlite3 *db = other_open(*state);
     struct tw_store_change a = change(TW_STORE_PUT, "a", 1), c = change(TW_STORE_PUT, "c", 1);
-    assert_int_equal(tw_store_apply_in(db, NULL, &a, 1, NULL, 0), 0);
+    assert_int_equal(tw_store_apply_on(db, NULL, &a, 1, NULL, 0), 0);
     put(store_of(state), "b", 1);
-    assert_int_equal(tw_store_apply_in(db, NULL, &c, 1, NULL, 0), 0);
+    assert_int_equal(tw_store_apply_on(db, NULL, &c, 1, NULL, 0), 0);
     other_ask(db, "INSERT INTO tw_put(queue, id, due_ms) VALUES ('q', 'd', 1)");
     put(store_of(state), "e", 1);
     assert_string_equal(scan(store_of(state), NULL), "a@1 b@1 c@1 d@1 e@1");
@@ -187,7 +186,7 @@ static void an_interrupted_call_has_changed_nothing_or_says_so(void **state)
         other_ask(db, "DELETE FROM tw_task; INSERT INTO tw_put(queue, id, due_ms) VALUES ('q', 'b', 6)");
         other_ask(db, n % 2 ? "BEGIN IMMEDIATE" : "");
         sqlite3_progress_handler(db, 1, interrupt_at, &left);
-        error = tw_store_apply_in(db, NULL, changes, 2, NULL, 0);
+        error = tw_store_apply_on(db, NULL, changes, 2, NULL, 0);
         sqlite3_progress_handler(db, 0, NULL, NULL);
         if (error == TW_EROLLBACK)
             other_ask(db, "ROLLBACK");
@@ -205,13 +204,13 @@ static void an_interrupted_call_has_changed_nothing_or_says_so(void **state)
 static void a_copy_in_memory_is_changed_too(void **state)
 {
     char text[TW_STORE_MESSAGE];
-    struct tw_store_change change = {.task = {.queue = "q", .id = "a", .id_size = 1, .due_ms = 5}};
+    struct tw_store_change change = {.task = {.queue = "q", .id = tw_text("a"), .due_ms = 5}};
     sqlite3 *from = other_open(*state), *db;
     assert_int_equal(sqlite3_open(":memory:", &db), SQLITE_OK);
     sqlite3_backup *backup = sqlite3_backup_init(db, "main", from, "main");
     assert_int_equal(sqlite3_backup_step(backup, -1), SQLITE_DONE);
     assert_int_equal(sqlite3_backup_finish(backup), SQLITE_OK);
-    assert_int_equal(tw_store_apply_in(db, NULL, &change, 1, text, sizeof text), 0);
+    assert_int_equal(tw_store_apply_on(db, NULL, &change, 1, text, sizeof text), 0);
     assert_string_equal(other_ask(db, "SELECT id FROM tw_list"), "a");
     sqlite3_close(db);
     sqlite3_close(from);
@@ -222,9 +221,9 @@ static void the_last_rowid_of_the_caller_stays(void **state)
     sqlite3 *db = other_open(*state);
     struct tw_store_change put = change(TW_STORE_PUT, "a", 1);
     other_ask(db, "CREATE TABLE orders(id INTEGER PRIMARY KEY); BEGIN; INSERT INTO orders VALUES (42)");
-    assert_int_equal(tw_store_apply_in(db, NULL, &put, 1, NULL, 0), 0);
+    assert_int_equal(tw_store_apply_on(db, NULL, &put, 1, NULL, 0), 0);
     assert_int_equal(sqlite3_last_insert_rowid(db), 42);
-    assert_int_equal(tw_store_apply_in(db, NULL, NULL, 0, NULL, 0), 0);
+    assert_int_equal(tw_store_apply_on(db, NULL, NULL, 0, NULL, 0), 0);
     other_ask(db, "COMMIT");
     sqlite3_close(db);
 }
@@ -259,19 +258,19 @@ static void a_lock_that_hinders_the_caller_is_explained(void **state)
     char text[TW_STORE_MESSAGE];
     sqlite3_busy_timeout(db, 20);
     other_ask(other, "BEGIN IMMEDIATE");
-    assert_int_equal(tw_store_apply_in(db, NULL, &put, 1, text, sizeof text), TW_EBUSY);
+    assert_int_equal(tw_store_apply_on(db, NULL, &put, 1, text, sizeof text), TW_EBUSY);
     assert_string_equal(text,
                         "begin: database is locked (SQLite's code 5): another connection has held the write "
                         "lock for as long as this one waits, 20 ms (sqlite3_busy_timeout() sets that)");
     other_ask(db, "BEGIN; SELECT * FROM tw_task");
-    assert_int_equal(tw_store_apply_in(db, NULL, &put, 1, text, sizeof text), TW_EBUSY);
+    assert_int_equal(tw_store_apply_on(db, NULL, &put, 1, text, sizeof text), TW_EBUSY);
     assert_non_null(strstr(text, begin_anew));
     other_ask(other, "INSERT INTO tw_put(queue, id, due_ms) VALUES ('q', 'b', 5); COMMIT");
-    assert_int_equal(tw_store_apply_in(db, NULL, &put, 1, text, sizeof text), TW_EBUSY);
+    assert_int_equal(tw_store_apply_on(db, NULL, &put, 1, text, sizeof text), TW_EBUSY);
     assert_non_null(strstr(text, begin_anew));
-    assert_int_equal(tw_store_apply_in(db, NULL, &put, 1, NULL, 0), TW_EBUSY);
+    assert_int_equal(tw_store_apply_on(db, NULL, &put, 1, NULL, 0), TW_EBUSY);
     other_ask(db, "ROLLBACK; BEGIN IMMEDIATE");
-    assert_int_equal(tw_store_apply_in(db, NULL, &put, 1, text, sizeof text), 0);
+    assert_int_equal(tw_store_apply_on(db, NULL, &put, 1, text, sizeof text), 0);
     other_ask(db, "COMMIT");
     assert_string_equal(scan(store_of(state), NULL), "b@5 a@10");
     sqlite3_close(other);
@@ -290,7 +289,7 @@ static void plain_sql_puts_moves_and_cancels(void **state)
                   "INSERT INTO tw_put(queue, id, due_ms) VALUES ('q', x'62', 10.0), ('q', '3', '10');"
                   "COMMIT");
     assert_string_equal(scan(store, NULL), "a@10 b@10 3@10");
-    assert_int_equal(tw_store_get(store, "q", "a", 1, see, &seen), 0);
+    assert_int_equal(tw_store_get(store, tw_store_named("q", "a"), see, &seen), 0);
     assert_string_equal(seen.payload, "hello");
     assert_int_equal(seen.last.tries, 20);
     assert_int_equal(seen.last.times, 1);
@@ -300,7 +299,7 @@ static void plain_sql_puts_moves_and_cancels(void **state)
     assert_string_equal(scan(store, NULL), "3@10 a@10");
     other_ask(db,
               "INSERT INTO tw_put VALUES ('q', 'a', 20, NULL, 1000, 5, 'skip', 3, 250, '1.15', 9, 0, 0, NULL)");
-    assert_int_equal(tw_store_get(store, "q", "a", 1, see, &seen), 0);
+    assert_int_equal(tw_store_get(store, tw_store_named("q", "a"), see, &seen), 0);
     assert_string_equal(seen.payload, "");
     assert_int_equal(seen.last.every_ms, 1000);
     assert_int_equal(seen.last.times, 5);
@@ -312,14 +311,14 @@ static void plain_sql_puts_moves_and_cancels(void **state)
     assert_int_equal(seen.last.jitter, TW_STORE_NO_JITTER);
     assert_true(seen.last.max_late_ms == TW_STORE_ON_TIME);
     other_ask(db, "INSERT INTO tw_put(queue, id, due_ms, every_ms) VALUES ('q', 'a', 20, 1000)");
-    assert_int_equal(tw_store_get(store, "q", "a", 1, see, &seen), 0);
+    assert_int_equal(tw_store_get(store, tw_store_named("q", "a"), see, &seen), 0);
     assert_true(seen.last.max_late_ms == TW_FOREVER);
     assert_int_equal(seen.last.times, TW_FOREVER);
     assert_int_equal(seen.last.missed, TW_MISSED_COALESCE);
     assert_string_equal(other_ask(db, "SELECT group_concat(coalesce(missed, 'none')) FROM tw_put ORDER BY id"),
                         "none,coalesce");
     other_ask(db, "UPDATE tw_task SET missed = 9 WHERE id = CAST('a' AS BLOB)");
-    assert_int_equal(tw_store_get(store, "q", "a", 1, see, &seen), 0);
+    assert_int_equal(tw_store_get(store, tw_store_named("q", "a"), see, &seen), 0);
     assert_int_equal(seen.last.missed, TW_MISSED_COALESCE);
     assert_string_equal(other_ask(db, "SELECT count(*) = (SELECT count(*) FROM tw_task) FROM tw_put"), "1");
     sqlite3_close(db);
@@ -401,21 +400,19 @@ static void keepdue_in_sql_is_as_in_c(void **state)
     for (size_t i = 0; i < 4 * sizeof states / sizeof states[0]; i++) {
         char sql[512];
         uint64_t every_ms = i & 1 ? 0 : 20;
-        struct tw_delayed task = {.queue = "q",
-                                  .id = "c",
-                                  .id_size = 1,
-                                  .due_ms = 90,
-                                  .payload = "new",
-                                  .payload_size = 3,
-                                  .every_ms = every_ms,
-                                  .times = every_ms > 0 ? 6 : 0,
-                                  .missed = TW_MISSED_SKIP,
-                                  .tries = 4,
-                                  .backoff_ms = 11,
-                                  .factor = 150,
-                                  .backoff_max_ms = 99,
-                                  .jitter = 7,
-                                  .max_late_ms = 30};
+        struct tw_store_delayed task = {.queue = "q",
+                                        .id = tw_text("c"),
+                                        .due_ms = 90,
+                                        .payload = tw_text("new"),
+                                        .every_ms = every_ms,
+                                        .times = every_ms > 0 ? 6 : 0,
+                                        .missed = TW_MISSED_SKIP,
+                                        .tries = 4,
+                                        .backoff_ms = 11,
+                                        .factor = 150,
+                                        .backoff_max_ms = 99,
+                                        .jitter = 7,
+                                        .max_late_ms = 30};
         clock_stop(20);
         other_ask(
             db, i & 2 ? "DELETE FROM tw_task; UPDATE tw_meta SET run = 5; INSERT INTO tw_put(queue, id, due_ms,"
@@ -426,7 +423,7 @@ static void keepdue_in_sql_is_as_in_c(void **state)
         snprintf(sql, sizeof sql, "UPDATE tw_task SET %s", states[i / 4]);
         other_ask(db, sql);
         clock_stop(60);
-        assert_int_equal(tw_store_put(store, &task, TW_STORE_KEEPDUE), 1);
+        assert_int_equal(store_put(store, &task, TW_STORE_KEEPDUE), 1);
         snprintf(sql, sizeof sql,
                  "INSERT INTO tw_put(queue, id, due_ms, payload, every_ms, times, missed, tries, backoff_ms,"
                  " factor, backoff_max_ms, jitter, max_late_ms, condition)"
@@ -871,32 +868,32 @@ static void a_queue_that_is_not_utf8_is_read_and_emptied_all_the_same(void **sta
 {
     struct tw_store *store = store_of(state);
     struct seen seen = {.text = ""};
-    struct tw_delayed task = {.queue = "a\xff", .id = "c", .id_size = 1, .due_ms = 5};
+    struct tw_store_delayed task = {.queue = "a\xff", .id = tw_text("c"), .due_ms = 5};
     char queue[32] = "";
     uint64_t next_ms, counts[1];
     sqlite3 *db = other_open(*state);
-    assert_int_equal(tw_store_put(store, &task, 0), TW_EINVAL);
-    assert_int_equal(tw_store_pause(store, "a\xff", true), TW_EINVAL);
+    assert_int_equal(store_put(store, &task, 0), TW_EINVAL);
+    assert_int_equal(store_pause(store, "a\xff", true), TW_EINVAL);
     assert_string_equal(message(store), "queue is 'a\\xff': expected UTF-8");
     other_ask(db, "INSERT INTO tw_put(queue, id, due_ms) VALUES (CAST(x'61ff' AS TEXT), 'a', 1),"
                   " (CAST(x'61ff' AS TEXT), 'b', 2); INSERT INTO tw_queue VALUES (CAST(x'61ff' AS TEXT), 1)");
-    assert_int_equal(tw_store_queues(store, note_queue, queue), 1);
+    assert_int_equal(store_queues(store, note_queue, queue), 1);
     assert_string_equal(queue, "a\xff");
-    assert_int_equal(tw_store_scan(store, queue, NULL, see, &seen), 2);
+    assert_int_equal(store_scan(store, queue, NULL, see, &seen), 2);
     assert_string_equal(seen.text, "a@1 b@2");
-    assert_int_equal(tw_store_get(store, queue, "a", 1, see, &seen), 0);
-    assert_int_equal(tw_store_count(store, queue, false), 2);
+    assert_int_equal(tw_store_get(store, tw_store_named(queue, "a"), see, &seen), 0);
+    assert_int_equal(store_count(store, queue, false), 2);
     assert_int_equal(tw_store_next(store, queue, &next_ms), 0);
     assert_int_equal(tw_store_forecast(store, queue, 1000, 1, counts), 0);
-    assert_int_equal(tw_store_is_paused(store, queue), 1);
-    assert_int_equal(tw_store_pause(store, queue, false), 1);
-    assert_int_equal(tw_store_move_at(store, queue, "a", 1, 3, 0), 1);
-    assert_int_equal(tw_store_cancel(store, queue, "b", 1, NULL), 0);
+    assert_int_equal(store_is_paused(store, queue), 1);
+    assert_int_equal(store_pause(store, queue, false), 1);
+    assert_int_equal(store_move_at(store, tw_store_named(queue, "a"), 3, 0), 1);
+    assert_int_equal(tw_store_cancel(store, tw_store_named(queue, "b"), NULL), 0);
     other_ask(db, "UPDATE tw_task SET dead_ms = 1");
-    assert_int_equal(tw_store_replay(store, queue, NULL, 0, 7), 1);
-    assert_int_equal(tw_store_drain(store, queue, see, &seen), 1);
-    assert_int_equal(tw_store_purge(store, queue, NULL, 0, 1), 0);
-    assert_int_equal(tw_store_queues(store, note_queue, queue), 0);
+    assert_int_equal(store_replay(store, all_of(queue), 7), 1);
+    assert_int_equal(tw_store_cancel(store, tw_store_named(queue, "a"), NULL), 0);
+    assert_int_equal(store_purge(store, all_of(queue), 1), 0);
+    assert_int_equal(store_queues(store, note_queue, queue), 0);
     sqlite3_close(db);
 }
 

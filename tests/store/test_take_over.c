@@ -222,7 +222,7 @@ static void a_killed_handler_is_called_again(void **state)
     assert_int_equal(calls.last.lapses, 2);
     assert_int_equal(calls.last.due_ms, 5);
     assert_int_equal(tw_store_stop(store_of(state)), 0);
-    assert_int_equal(tw_store_count(store_of(state), "q", false), 0);
+    assert_int_equal(store_count(store_of(state), "q", false), 0);
 }
 
 /* Each attempt lapses, also of a queue that this run does not have. Its wait is that of the first failure, as a
@@ -306,7 +306,7 @@ static void a_mark_ends_the_attempts_of_a_backup(void **state)
     put(store, "y", 6);
     other_ask(db, "UPDATE tw_task SET attempt = 17, lapses = 15 + (id = CAST('y' AS BLOB)), run = 7;"
                   "UPDATE tw_meta SET run = 7");
-    assert_int_equal(tw_store_restored(store, true), 1);
+    assert_int_equal(store_restored(store, true), 1);
     assert_string_equal(other_ask(db, "SELECT group_concat(id || ' ' || state || ' ' || error) FROM tw_list"),
                         "y dead the run has ended,x waiting the run has ended");
     sqlite3_close(db);
@@ -334,7 +334,7 @@ static void a_task_that_kills_its_process_dies(void **state)
     assert_int_equal(stats.lapsed, 2);
     assert_int_equal(stats.failed, 0);
     assert_int_equal(tw_store_stop(store), 0);
-    assert_int_equal(tw_store_get(store, "q", "bad", 3, see, &seen), 0);
+    assert_int_equal(tw_store_get(store, tw_store_named("q", "bad"), see, &seen), 0);
     assert_int_equal(seen.last.state, TW_STATE_DEAD);
     assert_string_equal(seen.error, "the run has ended");
 }
@@ -362,7 +362,9 @@ static void the_next_run_ends_attempts_that_were_replaced(void **state)
                                       " (SELECT * FROM tw_task ORDER BY id)"),
                         "2/9,2/9,0/0");
     assert_string_equal(other_ask(db, "SELECT state || attempt FROM tw_list WHERE id = 'y'"), "leased2");
-    assert_int_equal(tw_store_drain(store, "q", see, &seen), 1);
+    assert_int_equal(store_scan(store, "q", &(struct tw_store_range){.states = TW_STATE_WAITING}, see, &seen),
+                     1);
+    cancel(store, "z");
     assert_int_equal(seen.last.due_ms, due_ms);
     start_with(store, &calls);
     assert_string_equal(wait_for_calls(&calls, 1), "x/1");
@@ -548,7 +550,7 @@ static enum tw_answer write_diary(void *arg, struct tw_job *job)
     struct diary *diary = arg;
     char id[16] = "";
     int n = atomic_load(&diary->n);
-    memcpy(id, job->id, job->id_size < sizeof id ? job->id_size : sizeof id - 1);
+    memcpy(id, job->id.data, job->id.size < sizeof id ? job->id.size : sizeof id - 1);
     if (n < STRANGERS * THEIR_TASKS)
         sscanf(id, "%d:%d", &diary->call[n].stranger, &diary->call[n].task);
     atomic_store(&diary->n, n + 1);
@@ -709,7 +711,7 @@ static void a_flood_is_read_from_the_index(void **state)
     tw_store_stats(store_of(state), &stats, sizeof stats);
     assert_true(stats.loaded <= 2000);
     assert_int_equal(tw_store_stop(store_of(state)), 0);
-    assert_int_equal(tw_store_count(store_of(state), "q", false), 0);
+    assert_int_equal(store_count(store_of(state), "q", false), 0);
     assert_int_equal(calls.count, 25001);
 }
 

@@ -18,29 +18,27 @@ static struct tw_store *store_of(void **state)
 
 static void a_task_that_is_put_is_there_after_reopening(void **state)
 {
-    struct tw_delayed task = {.queue = "q",
-                              .id = "a\0b",
-                              .id_size = 3,
-                              .due_ms = 1234567890123,
-                              .payload = "hello",
-                              .payload_size = 5,
-                              .every_ms = 60000,
-                              .times = 7,
-                              .missed = TW_MISSED_SKIP,
-                              .tries = 4,
-                              .backoff_ms = 250,
-                              .factor = 115,
-                              .backoff_max_ms = 900,
-                              .jitter = 33,
-                              .max_late_ms = 300};
+    struct tw_store_delayed task = {.queue = "q",
+                                    .id = {"a\0b", 3},
+                                    .due_ms = 1234567890123,
+                                    .payload = tw_text("hello"),
+                                    .every_ms = 60000,
+                                    .times = 7,
+                                    .missed = TW_MISSED_SKIP,
+                                    .tries = 4,
+                                    .backoff_ms = 250,
+                                    .factor = 115,
+                                    .backoff_max_ms = 900,
+                                    .jitter = 33,
+                                    .max_late_ms = 300};
     struct seen seen = {.text = ""};
-    assert_int_equal(tw_store_put(store_of(state), &task, 0), 1);
+    assert_int_equal(store_put(store_of(state), &task, 0), 1);
     store_reopen(*state);
-    assert_int_equal(tw_store_get(store_of(state), "q", "a\0b", 3, see, &seen), 0);
-    assert_int_equal(seen.last.id_size, 3);
+    assert_int_equal(tw_store_get(store_of(state), (struct tw_store_name){"q", {"a\0b", 3}}, see, &seen), 0);
+    assert_int_equal(seen.last.id.size, 3);
     assert_int_equal(seen.last.due_ms, 1234567890123);
     assert_string_equal(seen.payload, "hello");
-    assert_int_equal(seen.last.payload_size, 5);
+    assert_int_equal(seen.last.payload.size, 5);
     assert_int_equal(seen.last.every_ms, 60000);
     assert_int_equal(seen.last.times, 7);
     assert_int_equal(seen.last.missed, TW_MISSED_SKIP);
@@ -53,41 +51,40 @@ static void a_task_that_is_put_is_there_after_reopening(void **state)
     assert_int_equal(seen.last.attempt, 0);
     assert_int_equal(seen.last.state, TW_STATE_WAITING);
     clock_stop(1234567890123);
-    assert_int_equal(tw_store_get(store_of(state), "q", "a\0b", 3, see, &seen), 0);
+    assert_int_equal(tw_store_get(store_of(state), (struct tw_store_name){"q", {"a\0b", 3}}, see, &seen), 0);
     assert_int_equal(seen.last.state, TW_STATE_READY);
     clock_stop(1);
-    assert_int_equal(tw_store_get(store_of(state), "q", "a", 1, see, &seen), TW_EGONE);
-    assert_int_equal(tw_store_get(store_of(state), "other", "a\0b", 3, see, &seen), TW_EGONE);
+    assert_int_equal(tw_store_get(store_of(state), tw_store_named("q", "a"), see, &seen), TW_EGONE);
+    assert_int_equal(tw_store_get(store_of(state), (struct tw_store_name){"other", {"a\0b", 3}}, see, &seen),
+                     TW_EGONE);
 }
 
 static void a_put_replaces_everything_of_a_waiting_task(void **state)
 {
-    struct tw_delayed task = {.queue = "q",
-                              .id = "a",
-                              .id_size = 1,
-                              .due_ms = 10,
-                              .payload = "old",
-                              .payload_size = 3,
-                              .every_ms = 5,
-                              .times = 3,
-                              .tries = 9,
-                              .backoff_ms = 8,
-                              .factor = 10000,
-                              .backoff_max_ms = 3155760000000,
-                              .jitter = TW_STORE_NO_JITTER,
-                              .max_late_ms = TW_STORE_ON_TIME,
-                              .missed = TW_MISSED_BURST};
+    struct tw_store_delayed task = {.queue = "q",
+                                    .id = tw_text("a"),
+                                    .due_ms = 10,
+                                    .payload = tw_text("old"),
+                                    .every_ms = 5,
+                                    .times = 3,
+                                    .tries = 9,
+                                    .backoff_ms = 8,
+                                    .factor = 10000,
+                                    .backoff_max_ms = 3155760000000,
+                                    .jitter = TW_STORE_NO_JITTER,
+                                    .max_late_ms = TW_STORE_ON_TIME,
+                                    .missed = TW_MISSED_BURST};
     struct seen before = {.text = ""}, after = {.text = ""};
-    tw_store_put(store_of(state), &task, 0);
-    tw_store_get(store_of(state), "q", "a", 1, see, &before);
+    store_put(store_of(state), &task, 0);
+    tw_store_get(store_of(state), tw_store_named("q", "a"), see, &before);
     assert_true(before.last.max_late_ms == TW_STORE_ON_TIME);
     assert_int_equal(before.last.jitter, TW_STORE_NO_JITTER);
     assert_int_equal(put(store_of(state), "a", 20), 1);
-    tw_store_get(store_of(state), "q", "a", 1, see, &after);
+    tw_store_get(store_of(state), tw_store_named("q", "a"), see, &after);
     assert_true(after.last.max_late_ms == TW_FOREVER);
     assert_true(after.last.revision > before.last.revision);
     assert_int_equal(after.last.due_ms, 20);
-    assert_int_equal(after.last.payload_size, 0);
+    assert_int_equal(after.last.payload.size, 0);
     assert_int_equal(after.last.every_ms, 0);
     assert_int_equal(after.last.times, 1);
     assert_int_equal(after.last.missed, TW_MISSED_COALESCE);
@@ -101,24 +98,22 @@ static void a_put_replaces_everything_of_a_waiting_task(void **state)
 
 static void a_move_keeps_all_but_the_time(void **state)
 {
-    struct tw_delayed task = {.queue = "q",
-                              .id = "a",
-                              .id_size = 1,
-                              .due_ms = 10,
-                              .payload = "old",
-                              .payload_size = 3,
-                              .every_ms = 5,
-                              .times = TW_FOREVER};
+    struct tw_store_delayed task = {.queue = "q",
+                                    .id = tw_text("a"),
+                                    .due_ms = 10,
+                                    .payload = tw_text("old"),
+                                    .every_ms = 5,
+                                    .times = TW_FOREVER};
     struct seen seen = {.text = ""};
-    tw_store_put(store_of(state), &task, 0);
-    assert_int_equal(tw_store_move_at(store_of(state), "q", "a", 1, 77, 0), 1);
-    tw_store_get(store_of(state), "q", "a", 1, see, &seen);
+    store_put(store_of(state), &task, 0);
+    assert_int_equal(store_move_at(store_of(state), tw_store_named("q", "a"), 77, 0), 1);
+    tw_store_get(store_of(state), tw_store_named("q", "a"), see, &seen);
     assert_string_equal(seen.text, "a@77");
     assert_string_equal(seen.payload, "old");
     assert_int_equal(seen.last.times, TW_FOREVER);
     assert_int_equal(seen.last.revision, 2);
-    assert_int_equal(tw_store_move_at(store_of(state), "q", "b", 1, 77, 0), TW_EGONE);
-    assert_int_equal(tw_store_move_at(store_of(state), "p", "a", 1, 77, 0), TW_EGONE);
+    assert_int_equal(store_move_at(store_of(state), tw_store_named("q", "b"), 77, 0), TW_EGONE);
+    assert_int_equal(store_move_at(store_of(state), tw_store_named("p", "a"), 77, 0), TW_EGONE);
 }
 
 static void a_cancelled_task_is_gone_at_once(void **state)
@@ -128,7 +123,7 @@ static void a_cancelled_task_is_gone_at_once(void **state)
     assert_int_equal(cancel(store_of(state), "a"), TW_CANCELLED);
     assert_int_equal(cancel(store_of(state), "a"), TW_GONE);
     assert_string_equal(scan(store_of(state), NULL), "b@10");
-    assert_int_equal(tw_store_cancel(store_of(state), "q", "b", 1, NULL), 0);
+    assert_int_equal(tw_store_cancel(store_of(state), tw_store_named("q", "b"), NULL), 0);
     assert_string_equal(scan(store_of(state), NULL), "");
 }
 
@@ -142,15 +137,15 @@ static void the_table_holds_for_running_tasks(void **state)
     other_ask(db, "UPDATE tw_meta SET run = 5;"
                   "UPDATE tw_task SET run = 5, attempt = 1, due_ms = 4");
     assert_string_equal(scan(store, NULL), "a@4* b@4* c@4*");
-    assert_int_equal(tw_store_get(store, "q", "a", 1, see, &seen), 0);
+    assert_int_equal(tw_store_get(store, tw_store_named("q", "a"), see, &seen), 0);
     assert_int_equal(seen.last.next_ms, 10);
     assert_int_equal(put(store, "a", 30), 1);
-    assert_int_equal(tw_store_move_at(store, "q", "b", 1, 20, 0), 1);
+    assert_int_equal(store_move_at(store, tw_store_named("q", "b"), 20, 0), 1);
     assert_int_equal(cancel(store, "c"), TW_RUNNING);
     assert_string_equal(scan(store, NULL), "b@20* a@30*");
     assert_string_equal(other_ask(db, "SELECT sum(attempt) || sum(replaced) FROM tw_task"), "02");
     assert_string_equal(other_ask(db, "SELECT count(*) FROM tw_task WHERE next_ms = due_ms"), "2");
-    tw_store_get(store, "q", "a", 1, see, &seen);
+    tw_store_get(store, tw_store_named("q", "a"), see, &seen);
     assert_int_equal(seen.last.next_ms, 30);
     assert_true(seen.last.replaced && seen.last.attempt == 1);
     other_ask(db, "UPDATE tw_task SET run = 4"); /* of a process that is dead */
@@ -169,12 +164,12 @@ static void the_table_holds_for_dead_tasks(void **state)
     other_ask(db, "UPDATE tw_task SET dead_ms = 1000 - seq, error = 'no paper'");
     assert_string_equal(scan(store, NULL), "");
     assert_string_equal(scan(store, &dead), "c@10! b@10! a@10!"); /* in the order of their deaths */
-    assert_int_equal(tw_store_get(store, "q", "a", 1, see, &seen), 0);
+    assert_int_equal(tw_store_get(store, tw_store_named("q", "a"), see, &seen), 0);
     assert_int_equal(seen.last.dead_ms, 999);
     assert_string_equal(seen.error, "no paper");
     assert_int_equal(put_if(store, "a", 30, TW_STORE_NX), 0);
-    assert_int_equal(tw_store_move_at(store, "q", "b", 1, 20, 0), TW_EDEAD);
-    assert_int_equal(tw_store_move_at(store, "q", "b", 1, 20, TW_STORE_GT), TW_EDEAD);
+    assert_int_equal(store_move_at(store, tw_store_named("q", "b"), 20, 0), TW_EDEAD);
+    assert_int_equal(store_move_at(store, tw_store_named("q", "b"), 20, TW_STORE_GT), TW_EDEAD);
     assert_int_equal(put(store, "a", 30), 1);
     assert_int_equal(put_if(store, "b", 10, TW_STORE_GT), 0);
     assert_int_equal(put_if(store, "b", 11, TW_STORE_LT), 0);
@@ -203,40 +198,36 @@ static void conditions_keep_the_task_as_it_was(void **state)
     assert_int_equal(put_if(store, "a", 60, TW_STORE_LT), 1);
     assert_int_equal(put_if(store, "b", 1, TW_STORE_GT), 1);
     assert_int_equal(put_if(store, "c", 2, TW_STORE_LT), 1);
-    assert_int_equal(tw_store_move_at(store, "q", "a", 1, 60, TW_STORE_GT), 0);
-    assert_int_equal(tw_store_move_at(store, "q", "a", 1, 70, TW_STORE_GT), 1);
-    assert_int_equal(tw_store_move_at(store, "q", "a", 1, 70, TW_STORE_LT), 0);
-    assert_int_equal(tw_store_move_at(store, "q", "a", 1, 65, TW_STORE_LT), 1);
-    assert_int_equal(tw_store_move_at(store, "q", "z", 1, 65, TW_STORE_LT), TW_EGONE);
+    assert_int_equal(store_move_at(store, tw_store_named("q", "a"), 60, TW_STORE_GT), 0);
+    assert_int_equal(store_move_at(store, tw_store_named("q", "a"), 70, TW_STORE_GT), 1);
+    assert_int_equal(store_move_at(store, tw_store_named("q", "a"), 70, TW_STORE_LT), 0);
+    assert_int_equal(store_move_at(store, tw_store_named("q", "a"), 65, TW_STORE_LT), 1);
+    assert_int_equal(store_move_at(store, tw_store_named("q", "z"), 65, TW_STORE_LT), TW_EGONE);
     assert_string_equal(scan(store, NULL), "b@1 c@2 a@65");
 }
 
 /* ---- KEEPDUE --------------------------------------------------------------------------------------------- */
 
 /* A task with other options than the next one, and a payload. */
-static const struct tw_delayed first = {.queue = "q",
-                                        .id = "a",
-                                        .id_size = 1,
-                                        .due_ms = 50,
-                                        .payload = "old",
-                                        .payload_size = 3,
-                                        .every_ms = 5,
-                                        .times = 3,
-                                        .missed = TW_MISSED_BURST,
-                                        .tries = 9,
-                                        .backoff_ms = 8,
-                                        .max_late_ms = 70};
-static const struct tw_delayed second = {.queue = "q",
-                                         .id = "a",
-                                         .id_size = 1,
-                                         .due_ms = 90,
-                                         .payload = "newer",
-                                         .payload_size = 5,
-                                         .every_ms = 6,
-                                         .missed = TW_MISSED_SKIP,
-                                         .tries = 4,
-                                         .backoff_ms = 11,
-                                         .max_late_ms = TW_STORE_ON_TIME};
+static const struct tw_store_delayed first = {.queue = "q",
+                                              .id = {"a", 1},
+                                              .due_ms = 50,
+                                              .payload = {"old", 3},
+                                              .every_ms = 5,
+                                              .times = 3,
+                                              .missed = TW_MISSED_BURST,
+                                              .tries = 9,
+                                              .backoff_ms = 8,
+                                              .max_late_ms = 70};
+static const struct tw_store_delayed second = {.queue = "q",
+                                               .id = {"a", 1},
+                                               .due_ms = 90,
+                                               .payload = {"newer", 5},
+                                               .every_ms = 6,
+                                               .missed = TW_MISSED_SKIP,
+                                               .tries = 4,
+                                               .backoff_ms = 11,
+                                               .max_late_ms = TW_STORE_ON_TIME};
 
 /* The task has the options of the second put. */
 static void has_second_options(const struct seen *seen)
@@ -252,14 +243,14 @@ static void has_second_options(const struct seen *seen)
 static void keepdue_gives_a_waiting_task_new_options_in_its_place(void **state)
 {
     struct seen before = {.text = ""}, after = {.text = ""};
-    assert_int_equal(tw_store_put(store_of(state), &first, 0), 1);
+    assert_int_equal(store_put(store_of(state), &first, 0), 1);
     put(store_of(state), "b", 50);
-    assert_int_equal(tw_store_get(store_of(state), "q", "a", 1, see, &before), 0);
+    assert_int_equal(tw_store_get(store_of(state), tw_store_named("q", "a"), see, &before), 0);
     clock_stop(60); /* it is ready by now, which does not matter */
-    assert_int_equal(tw_store_put(store_of(state), &second, TW_STORE_KEEPDUE), 1);
+    assert_int_equal(store_put(store_of(state), &second, TW_STORE_KEEPDUE), 1);
     clock_stop(1);
     store_reopen(*state);
-    assert_int_equal(tw_store_get(store_of(state), "q", "a", 1, see, &after), 0);
+    assert_int_equal(tw_store_get(store_of(state), tw_store_named("q", "a"), see, &after), 0);
     has_second_options(&after);
     assert_int_equal(after.last.due_ms, 50);
     assert_int_equal(after.last.next_ms, 50);
@@ -267,10 +258,10 @@ static void keepdue_gives_a_waiting_task_new_options_in_its_place(void **state)
     assert_int_equal(after.last.revision, before.last.revision);
     assert_string_equal(scan(store_of(state), NULL), "a@50 b@50");
     assert_int_equal(put_if(store_of(state), "a", 7, TW_STORE_KEEPDUE | TW_STORE_XX), 1);
-    assert_int_equal(tw_store_get(store_of(state), "q", "a", 1, see, &after), 0);
+    assert_int_equal(tw_store_get(store_of(state), tw_store_named("q", "a"), see, &after), 0);
     assert_int_equal(after.last.every_ms, 0);
     assert_int_equal(after.last.times, 1);
-    assert_int_equal(after.last.payload_size, 0);
+    assert_int_equal(after.last.payload.size, 0);
     assert_string_equal(scan(store_of(state), NULL), "a@50 b@50");
 }
 
@@ -279,11 +270,11 @@ static void keepdue_leaves_the_attempts_of_a_retry_alone(void **state)
 {
     struct seen seen = {.text = ""};
     sqlite3 *db = other_open(*state);
-    assert_int_equal(tw_store_put(store_of(state), &first, 0), 1);
+    assert_int_equal(store_put(store_of(state), &first, 0), 1);
     other_ask(db, "UPDATE tw_meta SET run = 5; UPDATE tw_task SET attempt = 3, lapses = 1, missed_periods = 2,"
                   " run = 4, token = 44, error = 'full', next_ms = 80, place_ms = 80"); /* run 4 has ended */
-    assert_int_equal(tw_store_put(store_of(state), &second, TW_STORE_KEEPDUE), 1);
-    assert_int_equal(tw_store_get(store_of(state), "q", "a", 1, see, &seen), 0);
+    assert_int_equal(store_put(store_of(state), &second, TW_STORE_KEEPDUE), 1);
+    assert_int_equal(tw_store_get(store_of(state), tw_store_named("q", "a"), see, &seen), 0);
     has_second_options(&seen);
     assert_int_equal(seen.last.state, TW_STATE_WAITING);
     assert_int_equal(seen.last.due_ms, 50);
@@ -302,10 +293,10 @@ static void keepdue_lets_the_attempt_of_a_series_go_on(void **state)
 {
     struct seen seen = {.text = ""};
     sqlite3 *db = other_open(*state);
-    assert_int_equal(tw_store_put(store_of(state), &first, 0), 1);
+    assert_int_equal(store_put(store_of(state), &first, 0), 1);
     other_ask(db, "UPDATE tw_meta SET run = 5; UPDATE tw_task SET run = 5, attempt = 2, token = 55");
-    assert_int_equal(tw_store_put(store_of(state), &second, TW_STORE_KEEPDUE), 1);
-    assert_int_equal(tw_store_get(store_of(state), "q", "a", 1, see, &seen), 0);
+    assert_int_equal(store_put(store_of(state), &second, TW_STORE_KEEPDUE), 1);
+    assert_int_equal(tw_store_get(store_of(state), tw_store_named("q", "a"), see, &seen), 0);
     has_second_options(&seen);
     assert_true(seen.last.state == TW_STATE_LEASED && !seen.last.replaced);
     assert_int_equal(seen.last.due_ms, 50);
@@ -323,8 +314,8 @@ static void keepdue_is_due_now_behind_another_attempt(void **state)
     assert_int_equal(put(store, "a", 50), 1);
     other_ask(db, "UPDATE tw_meta SET run = 5; UPDATE tw_task SET run = 5, attempt = 2, token = 55");
     clock_stop(70);
-    assert_int_equal(tw_store_put(store, &second, TW_STORE_KEEPDUE), 1);
-    assert_int_equal(tw_store_get(store, "q", "a", 1, see, &seen), 0);
+    assert_int_equal(store_put(store, &second, TW_STORE_KEEPDUE), 1);
+    assert_int_equal(tw_store_get(store, tw_store_named("q", "a"), see, &seen), 0);
     has_second_options(&seen);
     assert_true(seen.last.state == TW_STATE_LEASED && seen.last.replaced && seen.last.attempt == 2);
     assert_int_equal(seen.last.due_ms, 70);
@@ -370,7 +361,7 @@ static void equal_due_times_come_in_the_order_of_filing(void **state)
     struct tw_store *store = store_of(state);
     put(store, "a", 10), put(store, "b", 10), put(store, "c", 10), put(store, "d", 9);
     put(store, "a", 10);
-    tw_store_move_at(store, "q", "b", 1, 10, 0);
+    store_move_at(store, tw_store_named("q", "b"), 10, 0);
     assert_string_equal(scan(store, NULL), "d@9 c@10 a@10 b@10");
 }
 
@@ -380,7 +371,7 @@ static void a_scan_goes_on_after_a_page(void **state)
     struct tw_store_range range = {.count = 2};
     struct seen seen = {.text = ""};
     put(store, "a", 0), put(store, "b", 10), put(store, "c", 10), put(store, "d", 10), put(store, "e", 11);
-    while (tw_store_scan(store, "q", &range, see, &seen) == 2) {
+    while (store_scan(store, "q", &range, see, &seen) == 2) {
         range.from_ms = seen.last.place_ms;
         range.after = seen.last.revision;
         strcat(seen.text, " |");
@@ -403,16 +394,16 @@ static void counts_and_the_next_task(void **state)
     put(store, "a", 30), put(store, "b", 20);
     assert_int_equal(tw_store_next(store, "q", &next), 0);
     assert_int_equal(next, 20);
-    assert_int_equal(tw_store_count(store, "q", false), 2);
-    assert_int_equal(tw_store_count(store, "q", true), 0);
-    assert_int_equal(tw_store_count(store, "p", false), 0);
+    assert_int_equal(store_count(store, "q", false), 2);
+    assert_int_equal(store_count(store, "q", true), 0);
+    assert_int_equal(store_count(store, "p", false), 0);
 }
 
 /* ---- many changes ---------------------------------------------------------------------------------------- */
 
 static struct tw_store_change change(enum tw_store_verb verb, const char *id, uint64_t due_ms)
 {
-    struct tw_delayed task = {.queue = "q", .id = id, .id_size = strlen(id), .due_ms = due_ms};
+    struct tw_store_delayed task = {.queue = "q", .id = tw_text(id), .due_ms = due_ms};
     return (struct tw_store_change){.verb = verb, .task = task, .result = 99};
 }
 
@@ -426,7 +417,7 @@ static void a_batch_makes_all_changes_in_order(void **state)
     static const int results[] = {1, 1, 1, TW_EGONE, TW_CANCELLED, TW_GONE, 1};
     assert_int_equal(tw_store_apply(store_of(state), changes, 7), 0);
     for (size_t i = 0; i < 7; i++)
-        assert_int_equal(changes[i].result, results[i]);
+        assert_int_equal(outcome_of(&changes[i]), results[i]);
     assert_string_equal(scan(store_of(state), NULL), "b@2 a@3");
     assert_int_equal(tw_store_apply(store_of(state), changes, 0), 0);
 }
@@ -457,9 +448,8 @@ static void bad_verbs_and_conditions_are_refused(void **state)
     odd.task.reserved[3] = 8;
     assert_int_equal(tw_store_apply(store, &odd, 1), TW_EINVAL);
     assert_non_null(strstr(message(store), "reserved[3] is 8: expected 0"));
-    assert_int_equal(tw_store_put(store, &odd.task, 0), TW_EINVAL);
-    assert_int_equal(tw_store_scan(store, "q", &(struct tw_store_range){.reserved[0] = 9}, see, &seen),
-                     TW_EINVAL);
+    assert_int_equal(store_put(store, &odd.task, 0), TW_EINVAL);
+    assert_int_equal(store_scan(store, "q", &(struct tw_store_range){.reserved[0] = 9}, see, &seen), TW_EINVAL);
     assert_non_null(strstr(message(store), "reserved[0] is 9: expected 0"));
     assert_int_equal(put_if(store, "a", 2, TW_STORE_NX | TW_STORE_GT), TW_EINVAL);
     assert_string_equal(message(store), "the conditions are NX and GT: expected one of NX, XX, GT and LT");
@@ -470,20 +460,20 @@ static void bad_verbs_and_conditions_are_refused(void **state)
                         "the conditions are KEEPDUE and LT: expected KEEPDUE alone, or with NX or XX");
     assert_int_equal(put_if(store, "a", 2, 32), TW_EINVAL);
     assert_string_equal(message(store), "conditions are 32: expected 0 or NX, XX, GT, LT or KEEPDUE");
-    assert_int_equal(tw_store_move_at(store, "q", "a", 1, 2, TW_STORE_KEEPDUE), TW_EINVAL);
+    assert_int_equal(store_move_at(store, tw_store_named("q", "a"), 2, TW_STORE_KEEPDUE), TW_EINVAL);
     assert_string_equal(message(store), "conditions are 16: expected 0 or GT or LT");
-    assert_int_equal(tw_store_move_at(store, "q", "a", 1, 2, TW_STORE_NX), TW_EINVAL);
+    assert_int_equal(store_move_at(store, tw_store_named("q", "a"), 2, TW_STORE_NX), TW_EINVAL);
     assert_string_equal(message(store), "conditions are 1: expected 0 or GT or LT");
     odd = change(TW_STORE_CANCEL, "a", 1);
     odd.conditions = TW_STORE_XX;
     assert_int_equal(tw_store_apply(store, &odd, 1), TW_EINVAL);
-    assert_int_equal(tw_store_get(store, "q", "a", (size_t)1 << 32 | 1, see, &seen), TW_EINVAL);
-    assert_int_equal(tw_store_scan(store, "q", &(struct tw_store_range){.states = 9}, see, &seen), TW_EINVAL);
+    assert_int_equal(tw_store_get(store, (struct tw_store_name){"q", {"a", (size_t)1 << 32 | 1}}, see, &seen),
+                     TW_EINVAL);
+    assert_int_equal(store_scan(store, "q", &(struct tw_store_range){.states = 9}, see, &seen), TW_EINVAL);
     assert_string_equal(message(store),
                         "states is '9': expected 1 (waiting), 2 (ready) and 4 (leased), added, or 8 (dead)");
     assert_int_equal(
-        tw_store_scan(store, "q", &(struct tw_store_range){.from_ms = 2, .to_ms = 1, .after = 1}, see, &seen),
-        0);
+        store_scan(store, "q", &(struct tw_store_range){.from_ms = 2, .to_ms = 1, .after = 1}, see, &seen), 0);
     assert_string_equal(scan(store, NULL), "a@1");
 }
 
@@ -492,33 +482,86 @@ static void a_result_that_is_an_error_has_its_message(void **state)
     struct tw_store *store = store_of(state);
     struct seen seen = {.text = ""};
     assert_int_equal(put(store, "", 1), TW_EINVAL);
-    assert_int_equal(tw_store_move_at(store, "q", "a", 1, 2, 0), TW_EGONE);
+    assert_int_equal(store_move_at(store, tw_store_named("q", "a"), 2, 0), TW_EGONE);
     assert_string_equal(message(store), tw_strerror(TW_EGONE));
     assert_int_equal(put(store, "", 1), TW_EINVAL);
-    assert_int_equal(tw_store_get(store, "q", "a", 1, see, &seen), TW_EGONE);
+    assert_int_equal(tw_store_get(store, tw_store_named("q", "a"), see, &seen), TW_EGONE);
     assert_string_equal(message(store), tw_strerror(TW_EGONE));
 }
 
 /* ---- bad arguments --------------------------------------------------------------------------------------- */
 
-static void refused(struct tw_store *store, struct tw_delayed task, const char *text)
+static void refused(struct tw_store *store, struct tw_store_delayed task, const char *text)
 {
     if (task.queue == NULL)
         task.queue = "q";
-    if (task.id == NULL)
-        task.id = "a", task.id_size = 1;
-    assert_int_equal(tw_store_put(store, &task, 0), TW_EINVAL);
+    if (task.id.data == NULL)
+        task.id = tw_text("a");
+    assert_int_equal(store_put(store, &task, 0), TW_EINVAL);
     assert_string_equal(message(store), text);
     assert_string_equal(scan(store, NULL), "");
+}
+
+static void a_delay_counts_from_now(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct tw_store_name name = tw_store_named("q", "a");
+    struct seen seen = {.text = ""};
+    uint64_t before_ms = tw_store_now();
+    bool made = false;
+    put(store, "a", 5);
+    assert_int_equal(tw_store_move_in(store, name, 1000, 0, &made), 0);
+    assert_true(made);
+    assert_int_equal(tw_store_get(store, name, see, &seen), 0);
+    assert_in_range(seen.last.due_ms, before_ms + 1000, tw_store_now() + 1000);
+    assert_int_equal(tw_store_move_in(store, name, 500, TW_STORE_GT, &made), 0);
+    assert_false(made);
+    assert_int_equal(tw_store_move_in(store, name, UINT64_MAX, 0, &made), TW_EINVAL);
+    assert_int_equal(tw_store_move_in(store, tw_store_named("q", "none"), 0, 0, &made), TW_EGONE);
+}
+
+static void an_outcome_may_be_left_out(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct tw_store_delayed task = {.queue = "q", .id = tw_text("a"), .due_ms = 5};
+    struct tw_store_name name = tw_store_named("q", "a");
+    assert_int_equal(tw_store_put(store, &task, 0, NULL), 0);
+    assert_int_equal(tw_store_move_at(store, name, 7, 0, NULL), 0);
+    assert_int_equal(tw_store_promote(store, name, NULL), 0);
+    assert_int_equal(tw_store_replay(store, name, 7, NULL), 0);
+    assert_int_equal(tw_store_purge(store, name, 7, NULL), 0);
+    assert_int_equal(tw_store_pause(store, "q", true, NULL), 0);
+    assert_int_equal(tw_store_restored(store, true, NULL), 0);
+    assert_int_equal(store_is_paused(store, "q"), 1);
+    assert_int_equal(store_is_restored(store), 1);
+    assert_string_equal(scan(store, NULL), "a@7");
+}
+
+static void an_error_leaves_the_outcome_as_it_was(void **state)
+{
+    struct tw_store *store = store_of(state);
+    struct tw_store_delayed task = {.queue = "", .id = tw_text("a"), .due_ms = 5};
+    struct tw_store_name bad = tw_store_named("q", "");
+    bool flag = true;
+    uint64_t count = 7;
+    assert_int_equal(tw_store_put(store, &task, 0, &flag), TW_EINVAL);
+    assert_int_equal(tw_store_move_at(store, tw_store_named("q", "none"), 1, 0, &flag), TW_EGONE);
+    assert_int_equal(tw_store_pause(store, "", true, &flag), TW_EINVAL);
+    assert_int_equal(tw_store_is_paused(store, "", &flag), TW_EINVAL);
+    assert_int_equal(tw_store_promote(store, bad, &count), TW_EINVAL);
+    assert_int_equal(tw_store_replay(store, bad, 5, &count), TW_EINVAL);
+    assert_int_equal(tw_store_purge(store, bad, 5, &count), TW_EINVAL);
+    assert_true(flag);
+    assert_int_equal(count, 7);
 }
 
 static void bad_arguments_are_named_with_their_range(void **state)
 {
     static char big[1000001];
     struct tw_store *store = store_of(state);
-    refused(store, (struct tw_delayed){.queue = ""}, "queue has 0 bytes: expected 1 to 255");
+    refused(store, (struct tw_store_delayed){.queue = ""}, "queue has 0 bytes: expected 1 to 255");
     memset(big, 'x', 256);
-    refused(store, (struct tw_delayed){.queue = big}, "queue has 256 bytes: expected 1 to 255");
+    refused(store, (struct tw_store_delayed){.queue = big}, "queue has 256 bytes: expected 1 to 255");
     static const struct {
         const char *queue, *text;
     } bad[] = {{"\x80", "queue is '\\x80': expected UTF-8"},
@@ -534,32 +577,33 @@ static void bad_arguments_are_named_with_their_range(void **state)
                {"\xc3\xa9\t\xff", "queue is '\xc3\xa9\\x09\\xff': expected UTF-8"},
                {"\xff", "queue is '\\xff': expected UTF-8"}};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-        refused(store, (struct tw_delayed){.queue = bad[i].queue}, bad[i].text);
-    refused(store, (struct tw_delayed){.id = big, .id_size = 961}, "id has 961 bytes: expected 1 to 960");
-    refused(store, (struct tw_delayed){.due_ms = TW_STORE_TIME_MAX + 1},
+        refused(store, (struct tw_store_delayed){.queue = bad[i].queue}, bad[i].text);
+    refused(store, (struct tw_store_delayed){.id = {big, 961}}, "id has 961 bytes: expected 1 to 960");
+    refused(store, (struct tw_store_delayed){.due_ms = TW_STORE_TIME_MAX + 1},
             "due_ms is '253402300800000': expected 0 to 253402300799999");
-    refused(store, (struct tw_delayed){.payload = big, .payload_size = sizeof big},
-            "payload_size is '1000001': expected 0 to 1000000");
-    refused(store, (struct tw_delayed){.payload_size = 3}, "payload_size is '3': expected 0 to 0");
-    refused(store, (struct tw_delayed){.every_ms = UINT64_C(3155760000001)},
+    refused(store, (struct tw_store_delayed){.payload = {big, sizeof big}},
+            "payload.size is '1000001': expected 0 to 1000000");
+    refused(store, (struct tw_store_delayed){.payload.size = 3}, "payload.size is '3': expected 0 to 0");
+    refused(store, (struct tw_store_delayed){.every_ms = UINT64_C(3155760000001)},
             "every_ms is '3155760000001': expected 0 to 3155760000000");
-    refused(store, (struct tw_delayed){.times = 2}, "times is 2: expected every_ms too");
-    refused(store, (struct tw_delayed){.times = UINT64_C(1) << 63, .every_ms = 1},
+    refused(store, (struct tw_store_delayed){.times = 2}, "times is 2: expected every_ms too");
+    refused(store, (struct tw_store_delayed){.times = UINT64_C(1) << 63, .every_ms = 1},
             "times is '9223372036854775808': expected 0 to 9223372036854775807");
-    refused(store, (struct tw_delayed){.missed = (enum tw_missed)3},
+    refused(store, (struct tw_store_delayed){.missed = (enum tw_missed)3},
             "missed is '3': expected burst, skip or coalesce");
-    refused(store, (struct tw_delayed){.tries = 1000001}, "tries is '1000001': expected 0 to 1000000");
-    refused(store, (struct tw_delayed){.backoff_ms = 3155760000001},
+    refused(store, (struct tw_store_delayed){.tries = 1000001}, "tries is '1000001': expected 0 to 1000000");
+    refused(store, (struct tw_store_delayed){.backoff_ms = 3155760000001},
             "backoff_ms is '3155760000001': expected 0 to 3155760000000");
-    refused(store, (struct tw_delayed){.factor = 99}, "factor is '99': expected 0, or 100 to 10000");
-    refused(store, (struct tw_delayed){.factor = 10001}, "factor is '10001': expected 0, or 100 to 10000");
-    refused(store, (struct tw_delayed){.backoff_max_ms = 3155760000001},
+    refused(store, (struct tw_store_delayed){.factor = 99}, "factor is '99': expected 0, or 100 to 10000");
+    refused(store, (struct tw_store_delayed){.factor = 10001},
+            "factor is '10001': expected 0, or 100 to 10000");
+    refused(store, (struct tw_store_delayed){.backoff_max_ms = 3155760000001},
             "backoff_max_ms is '3155760000001': expected 0 to 3155760000000");
-    refused(store, (struct tw_delayed){.jitter = 101}, "jitter is '101': expected 0 to 100");
-    refused(store, (struct tw_delayed){.max_late_ms = 3155760000001},
+    refused(store, (struct tw_store_delayed){.jitter = 101}, "jitter is '101': expected 0 to 100");
+    refused(store, (struct tw_store_delayed){.max_late_ms = 3155760000001},
             "max_late_ms is '3155760000001': expected 0 to 3155760000000");
-    assert_int_equal(tw_store_move_at(store, "q", "a", 1, UINT64_MAX, 0), TW_EINVAL);
-    assert_int_equal(tw_store_cancel(store, "", "a", 1, NULL), TW_EINVAL);
+    assert_int_equal(store_move_at(store, tw_store_named("q", "a"), UINT64_MAX, 0), TW_EINVAL);
+    assert_int_equal(tw_store_cancel(store, tw_store_named("", "a"), NULL), TW_EINVAL);
 }
 
 static void the_longest_names_and_the_last_time_are_taken(void **state)
@@ -568,9 +612,10 @@ static void the_longest_names_and_the_last_time_are_taken(void **state)
     struct seen seen = {.text = ""};
     memset(queue, 'q', 255), queue[255] = '\0', memset(id, 0xff, sizeof id);
     memcpy(queue, "\xf4\x8f\xbf\xbf\xed\x9f\xbf\xee\x80\x80\xc2\x80", 12);
-    struct tw_delayed task = {.queue = queue, .id = id, .id_size = sizeof id, .due_ms = TW_STORE_TIME_MAX};
-    assert_int_equal(tw_store_put(store_of(state), &task, 0), 1);
-    assert_int_equal(tw_store_get(store_of(state), queue, id, sizeof id, see, &seen), 0);
+    struct tw_store_delayed task = {.queue = queue, .id = {id, sizeof id}, .due_ms = TW_STORE_TIME_MAX};
+    assert_int_equal(store_put(store_of(state), &task, 0), 1);
+    assert_int_equal(tw_store_get(store_of(state), (struct tw_store_name){queue, {id, sizeof id}}, see, &seen),
+                     0);
     assert_int_equal(seen.last.due_ms, TW_STORE_TIME_MAX);
 }
 
@@ -588,11 +633,10 @@ static void fill_changes(struct tw_store_change *changes, char ids[][8], const c
         snprintf(ids[i], sizeof ids[i], "%d", i);
         changes[i] = change(TW_STORE_PUT, ids[i], (uint64_t)(i * 7 % 50));
         changes[i].task.queue = queue;
-        changes[i].task.payload = i % 3 > 0 ? ids[i] : NULL;
-        changes[i].task.payload_size = (size_t)(i % 3 / 2);
+        changes[i].task.payload = (struct tw_bytes){i % 3 > 0 ? ids[i] : NULL, (size_t)(i % 3 / 2)};
     }
     if (kind == ONE_TWICE)
-        changes[150].task.id = ids[140];
+        changes[150].task.id = tw_text(ids[140]);
     if (kind == OTHER_VERBS) {
         changes[70] = change(TW_STORE_MOVE, ids[3], 99);
         changes[71] = change(TW_STORE_CANCEL, ids[4], 0);
@@ -656,7 +700,7 @@ static void many_changes_are_as_each_alone(void **state)
         assert_int_equal(tw_store_apply(store, together, MANY), 0);
         for (int i = 0; i < MANY; i++) {
             assert_int_equal(tw_store_apply(store, &alone[i], 1), 0);
-            assert_int_equal(together[i].result, alone[i].result);
+            assert_int_equal(outcome_of(&together[i]), outcome_of(&alone[i]));
         }
         assert_string_equal(other_ask(db, difference), "0");
         assert_string_equal(other_ask(db, "SELECT count(*) FROM tw_task WHERE queue = 'q'"),
@@ -692,6 +736,9 @@ int main(void)
         TEST(a_batch_with_one_bad_change_changes_nothing),
         TEST(bad_verbs_and_conditions_are_refused),
         TEST(a_result_that_is_an_error_has_its_message),
+        TEST(a_delay_counts_from_now),
+        TEST(an_outcome_may_be_left_out),
+        TEST(an_error_leaves_the_outcome_as_it_was),
         TEST(bad_arguments_are_named_with_their_range),
         TEST(the_longest_names_and_the_last_time_are_taken),
         TEST(many_changes_are_as_each_alone),

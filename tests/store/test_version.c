@@ -58,18 +58,17 @@ static const void *payload_of(const struct old *old, size_t *size)
 static void put_old(struct tw_store *store, sqlite3 *db, const struct old *old)
 {
     char sql[400];
-    struct tw_delayed task = {.queue = old->queue,
-                              .id = old->id,
-                              .id_size = strlen(old->id),
-                              .due_ms = old->due_ms,
-                              .every_ms = old->every_ms,
-                              .times = old->times,
-                              .missed = old->missed,
-                              .tries = old->tries,
-                              .backoff_ms = old->backoff_ms,
-                              .max_late_ms = old->max_late_ms};
-    task.payload = payload_of(old, &task.payload_size);
-    if (tw_store_put(store, &task, 0) != 1)
+    struct tw_store_delayed task = {.queue = old->queue,
+                                    .id = tw_text(old->id),
+                                    .due_ms = old->due_ms,
+                                    .every_ms = old->every_ms,
+                                    .times = old->times,
+                                    .missed = old->missed,
+                                    .tries = old->tries,
+                                    .backoff_ms = old->backoff_ms,
+                                    .max_late_ms = old->max_late_ms};
+    task.payload.data = payload_of(old, &task.payload.size);
+    if (store_put(store, &task, 0) != 1)
         exit(1);
     snprintf(sql, sizeof sql, "UPDATE tw_task SET %s WHERE id = CAST('%s' AS BLOB)", old->more, old->id);
     if (old->more != NULL && sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK)
@@ -87,8 +86,8 @@ static int make_file(const char *path)
     for (size_t i = 0; i < OLDS; i++)
         put_old(store, db, &olds[i]);
     cancel(store, "cancelled");
-    tw_store_move_at(store, "orders", "order:42", 8, 5, 0);
-    tw_store_move_at(store, "orders", "order:42", 8, olds[0].due_ms, 0);
+    store_move_at(store, tw_store_named("orders", "order:42"), 5, 0);
+    store_move_at(store, tw_store_named("orders", "order:42"), olds[0].due_ms, 0);
     int error = sqlite3_exec(db,
                              "INSERT INTO tw_queue VALUES ('orders', 1), ('big', 0);"
                              "UPDATE tw_meta SET run = 7",
@@ -140,11 +139,11 @@ static void compare_old(void *arg, const struct tw_store_task *task)
     assert_int_equal(task->tries, old->tries > 0 ? old->tries : 20);
     assert_int_equal(task->backoff_ms, old->backoff_ms > 0 ? old->backoff_ms : 1000);
     assert_true(task->max_late_ms == (old->max_late_ms > 0 ? old->max_late_ms : TW_FOREVER));
-    assert_int_equal(task->payload_size, size);
+    assert_int_equal(task->payload.size, size);
     if (size > 0)
-        assert_memory_equal(task->payload, payload, size);
+        assert_memory_equal(task->payload.data, payload, size);
     else
-        assert_null(task->payload);
+        assert_null(task->payload.data);
 }
 
 static void each_task_is_as_it_was_put(void **state)
@@ -153,20 +152,20 @@ static void each_task_is_as_it_was_put(void **state)
     open_old(fixture);
     for (size_t i = 0; i < OLDS; i++) {
         struct old old = olds[i];
-        assert_int_equal(tw_store_get(fixture->store, old.queue, old.id, strlen(old.id), compare_old, &old), 0);
+        assert_int_equal(tw_store_get(fixture->store, tw_store_named(old.queue, old.id), compare_old, &old), 0);
     }
-    assert_int_equal(tw_store_count(fixture->store, "orders", false), 8);
-    assert_int_equal(tw_store_count(fixture->store, "orders", true), 1);
-    assert_int_equal(tw_store_count(fixture->store, "\xc3\xa9t\xc3\xa9", false), 2);
-    assert_int_equal(tw_store_count(fixture->store, "big", false), 1);
-    assert_int_equal(tw_store_count(fixture->store, "q", false), 0);
+    assert_int_equal(store_count(fixture->store, "orders", false), 8);
+    assert_int_equal(store_count(fixture->store, "orders", true), 1);
+    assert_int_equal(store_count(fixture->store, "\xc3\xa9t\xc3\xa9", false), 2);
+    assert_int_equal(store_count(fixture->store, "big", false), 1);
+    assert_int_equal(store_count(fixture->store, "q", false), 0);
 }
 
 static const struct seen *get_old(struct fixture *fixture, const char *id)
 {
     static struct seen seen;
     seen = (struct seen){.text = ""};
-    assert_int_equal(tw_store_get(fixture->store, "orders", id, strlen(id), see, &seen), 0);
+    assert_int_equal(tw_store_get(fixture->store, tw_store_named("orders", id), see, &seen), 0);
     return &seen;
 }
 
@@ -199,8 +198,8 @@ static void attempts_deaths_and_pauses_are_kept(void **state)
     seen = get_old(fixture, "coalesced");
     assert_int_equal(seen->last.attempt, 1);
     assert_int_equal(seen->last.missed_periods, 10);
-    assert_int_equal(tw_store_pause(fixture->store, "orders", true), 0); /* it is paused already */
-    assert_int_equal(tw_store_pause(fixture->store, "big", true), 1);
+    assert_int_equal(store_pause(fixture->store, "orders", true), 0); /* it is paused already */
+    assert_int_equal(store_pause(fixture->store, "big", true), 1);
 }
 
 static void the_old_file_is_used_on(void **state)
@@ -210,7 +209,7 @@ static void the_old_file_is_used_on(void **state)
     assert_int_equal(get_old(fixture, "order:42")->last.revision, OLD_SEQ);
     assert_int_equal(put(fixture->store, "new", 1), 1);
     assert_string_equal(scan(fixture->store, NULL), "new@1");
-    assert_int_equal(tw_store_replay(fixture->store, "orders", NULL, 0, 5), 1);
+    assert_int_equal(store_replay(fixture->store, all_of("orders"), 5), 1);
     assert_int_equal(get_old(fixture, "dead")->last.revision, OLD_SEQ + 2);
     sqlite3 *db = other_open(fixture);
     assert_string_equal(other_ask(db, "PRAGMA integrity_check"), "ok");
@@ -261,7 +260,7 @@ static void each_change_is_counted(void **state)
     assert_int_equal(put(fixture->store, "b", 5), 1);
     assert_int_equal(cancel(fixture->store, "b"), TW_CANCELLED);
     assert_int_equal(cancel(fixture->store, "b"), TW_GONE);
-    assert_int_equal(tw_store_pause(fixture->store, "q", true), 1);
+    assert_int_equal(store_pause(fixture->store, "q", true), 1);
     assert_int_equal(atol(other_ask(db, "SELECT changes >> 20 FROM tw_meta")), before + 3);
     sqlite3_close(db);
 }

@@ -6,20 +6,21 @@
 
 bool way_is_one(enum way way)
 {
-    return way == WAY_APPLY || way == WAY_APPLY_IN || way == WAY_SQL_IN;
+    return way == WAY_APPLY || way == WAY_APPLY_ON || way == WAY_SQL_IN;
 }
 
 /* ---- the calls ------------------------------------------------------------------------------------------- */
 
 static int call_one(struct tw_store *store, const struct tw_store_change *change)
 {
-    const struct tw_delayed *task = &change->task;
+    const struct tw_store_delayed *task = &change->task;
     enum tw_cancelled found = TW_GONE;
     if (change->verb == TW_STORE_PUT)
-        return tw_store_put(store, task, change->conditions);
+        return store_put(store, task, change->conditions);
     if (change->verb == TW_STORE_MOVE)
-        return tw_store_move_at(store, task->queue, task->id, task->id_size, task->due_ms, change->conditions);
-    int error = tw_store_cancel(store, task->queue, task->id, task->id_size, &found);
+        return store_move_at(store, (struct tw_store_name){task->queue, task->id}, task->due_ms,
+                             change->conditions);
+    int error = tw_store_cancel(store, (struct tw_store_name){task->queue, task->id}, &found);
     return error == 0 ? (int)found : error;
 }
 
@@ -56,7 +57,7 @@ static sqlite3_stmt *prepare(sqlite3 *db, const struct tw_store_change *change)
 }
 
 /* NULL stands for an option that is left out. */
-static void bind_waits(sqlite3_stmt *statement, const struct tw_delayed *task)
+static void bind_waits(sqlite3_stmt *statement, const struct tw_store_delayed *task)
 {
     if (task->tries > 0)
         sqlite3_bind_int64(statement, 9, task->tries);
@@ -80,9 +81,9 @@ static void bind(sqlite3_stmt *statement, const struct tw_store_change *change)
                                         [TW_STORE_KEEPDUE | TW_STORE_NX] = "KEEPDUE NX",
                                         [TW_STORE_KEEPDUE | TW_STORE_XX] = "KEEPDUE XX"};
     static const char *const policies[] = {"coalesce", "skip", "burst"};
-    const struct tw_delayed *task = &change->task;
+    const struct tw_store_delayed *task = &change->task;
     sqlite3_bind_text(statement, 1, task->queue, -1, SQLITE_STATIC);
-    sqlite3_bind_blob64(statement, 2, task->id, task->id_size, SQLITE_STATIC);
+    sqlite3_bind_blob64(statement, 2, task->id.data, task->id.size, SQLITE_STATIC);
     if (change->verb == TW_STORE_CANCEL)
         return;
     sqlite3_bind_int64(statement, 3, (sqlite3_int64)task->due_ms);
@@ -90,7 +91,7 @@ static void bind(sqlite3_stmt *statement, const struct tw_store_change *change)
         sqlite3_bind_text(statement, 4, names[change->conditions], -1, SQLITE_STATIC);
     if (change->verb == TW_STORE_MOVE)
         return;
-    sqlite3_bind_blob64(statement, 5, task->payload, task->payload_size, SQLITE_STATIC);
+    sqlite3_bind_blob64(statement, 5, task->payload.data, task->payload.size, SQLITE_STATIC);
     if (task->every_ms > 0) /* NULL stands for none */
         sqlite3_bind_int64(statement, 6, (sqlite3_int64)task->every_ms);
     if (task->every_ms > 0 && task->times > 0 && task->times != TW_FOREVER)
@@ -147,10 +148,10 @@ static unsigned go_in_transaction(enum way way, sqlite3 *db, struct tw_store_cha
         return 0;
     if (way == WAY_SQL_IN)
         made = go_by_views(db, changes, n, results);
-    else if (tw_store_apply_in(db, NULL, changes, n, NULL, 0) == 0)
+    else if (tw_store_apply_on(db, NULL, changes, n, NULL, 0) == 0)
         made = n;
-    for (unsigned i = 0; i < made && way == WAY_APPLY_IN; i++)
-        results[i] = changes[i].result;
+    for (unsigned i = 0; i < made && way == WAY_APPLY_ON; i++)
+        results[i] = outcome_of(&changes[i]);
     if (made == n && !back && do_sql(db, "COMMIT"))
         return n;
     if (!sqlite3_get_autocommit(db))
@@ -174,7 +175,7 @@ unsigned way_go(enum way way, struct tw_store *store, sqlite3 *db, const struct 
         if (tw_store_apply(store, calls, n) != 0)
             return 0;
         for (unsigned i = 0; i < n; i++)
-            results[i] = calls[i].result;
+            results[i] = outcome_of(&calls[i]);
         return n;
     default:
         return go_in_transaction(way, db, calls, n, results, back);

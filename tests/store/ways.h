@@ -12,7 +12,7 @@
 enum way {
     WAY_CALLS,    /* a call for each change, each a commit */
     WAY_APPLY,    /* tw_store_apply() */
-    WAY_APPLY_IN, /* tw_store_apply_in(), on another connection, in a transaction */
+    WAY_APPLY_ON, /* tw_store_apply_on(), on another connection, in a transaction */
     WAY_SQL,      /* the views, a commit for each change */
     WAY_SQL_IN,   /* the views, in one transaction */
     WAYS
