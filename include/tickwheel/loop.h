@@ -98,7 +98,7 @@ struct tw_loop_options {
  * allowed. `message` receives at most `size` bytes, always terminated.
  * Requires: `message` is not NULL, or `size` is 0.
  * Returns: 0 or TW_EINVAL. */
-int tw_loop_check(const struct tw_loop_options *options, char *message, size_t size);
+int tw_loop_options_check(const struct tw_loop_options *options, char *message, size_t size);
 
 /* Takes the wheel out of the loop. Its timers stay pending, and the wheel stays the caller's. It stands at the
  * present tick, so in a loop to which it is attached at once its timers keep their times, to a tick. `loop` may
@@ -193,7 +193,7 @@ struct tw_loop_driver {
 };
 
 /* Makes a tw_loop. `driver` is copied, and `arg` is passed to its functions.
- * Returns: 0, and the loop is in *loop. Otherwise TW_EINVAL (tw_loop_check() says why, unless it is a
+ * Returns: 0, and the loop is in *loop. Otherwise TW_EINVAL (tw_loop_options_check() says why, unless it is a
  * reserved member of the driver), TW_ENOMEM, or the error that `arm` returned. */
 int tw_loop_new(struct tw_loop **loop, struct tw_wheel *wheel, const struct tw_loop_options *options,
                 const struct tw_loop_driver *driver, void *arg);

@@ -70,7 +70,7 @@ struct epoll_event;
 
 /* Attaches a wheel to an epoll set. tw_loop_free() takes it out again; do so before the set is closed.
  * Returns: 0, and the loop is in *loop, or an error.
- *   - TW_EINVAL: an option is not valid (tw_loop_check() says why), or `epoll_fd` is not an epoll set.
+ *   - TW_EINVAL: an option is not valid (tw_loop_options_check() says why), or `epoll_fd` is not an epoll set.
  *   - TW_ENOMEM: there is no memory.
  *   - TW_ESYSTEM: the system has no descriptor left, or the set takes no more. */
 int tw_loop_epoll_new(struct tw_loop **loop, int epoll_fd, struct tw_wheel *wheel,
@@ -83,7 +83,7 @@ int tw_loop_epoll_new(struct tw_loop **loop, int epoll_fd, struct tw_wheel *whee
 bool tw_loop_epoll_handle(struct tw_loop *loop, const struct epoll_event *event);
 
 /* Attaches a wheel to the program's own waits on an epoll set. Nothing is put into the set.
- * Returns: 0, and the loop is in *loop. Otherwise TW_EINVAL (tw_loop_check() says why) or TW_ENOMEM. */
+ * Returns: 0, and the loop is in *loop. Otherwise TW_EINVAL (tw_loop_options_check() says why) or TW_ENOMEM. */
 int tw_loop_epoll_wait_new(struct tw_loop **loop, int epoll_fd, struct tw_wheel *wheel,
                            const struct tw_loop_options *options);
 

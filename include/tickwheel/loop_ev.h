@@ -53,7 +53,7 @@ extern "C" {
 struct ev_loop; /* of libev */
 
 /* Attaches a wheel to a loop. tw_loop_free() takes it out again.
- * Returns: 0, and the loop is in *loop. Otherwise TW_EINVAL (tw_loop_check() says why) or TW_ENOMEM. */
+ * Returns: 0, and the loop is in *loop. Otherwise TW_EINVAL (tw_loop_options_check() says why) or TW_ENOMEM. */
 int tw_loop_ev_new(struct tw_loop **loop, struct ev_loop *ev, struct tw_wheel *wheel,
                    const struct tw_loop_options *options);
 

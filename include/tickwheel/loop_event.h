@@ -52,7 +52,7 @@ extern "C" {
 struct event_base; /* of libevent */
 
 /* Attaches a wheel to a loop. tw_loop_free() takes it out again.
- * Returns: 0, and the loop is in *loop. Otherwise TW_EINVAL (tw_loop_check() says why), TW_ENOMEM or
+ * Returns: 0, and the loop is in *loop. Otherwise TW_EINVAL (tw_loop_options_check() says why), TW_ENOMEM or
  * TW_ESYSTEM. */
 int tw_loop_event_new(struct tw_loop **loop, struct event_base *base, struct tw_wheel *wheel,
                       const struct tw_loop_options *options);

@@ -48,7 +48,7 @@ extern "C" {
 struct _GMainContext; /* GMainContext */
 
 /* Attaches a wheel to a loop. tw_loop_free() takes it out again.
- * Returns: 0, and the loop is in *loop. Otherwise TW_EINVAL (tw_loop_check() says why) or TW_ENOMEM. */
+ * Returns: 0, and the loop is in *loop. Otherwise TW_EINVAL (tw_loop_options_check() says why) or TW_ENOMEM. */
 int tw_loop_glib_new(struct tw_loop **loop, struct _GMainContext *context, struct tw_wheel *wheel,
                      const struct tw_loop_options *options);
 

@@ -52,7 +52,7 @@ extern "C" {
 struct uv_loop_s; /* uv_loop_t */
 
 /* Attaches a wheel to a loop. tw_loop_free() takes it out again.
- * Returns: 0, and the loop is in *loop. Otherwise TW_EINVAL (tw_loop_check() says why) or TW_ENOMEM. */
+ * Returns: 0, and the loop is in *loop. Otherwise TW_EINVAL (tw_loop_options_check() says why) or TW_ENOMEM. */
 int tw_loop_uv_new(struct tw_loop **loop, struct uv_loop_s *uv, struct tw_wheel *wheel,
                    const struct tw_loop_options *options);
 

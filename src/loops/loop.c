@@ -96,7 +96,7 @@ static inline void may_change(const struct tw_loop *loop)
 
 /* ---- options --------------------------------------------------------------------------------------------- */
 
-int tw_loop_check(const struct tw_loop_options *options, char *message, size_t size)
+int tw_loop_options_check(const struct tw_loop_options *options, char *message, size_t size)
 {
     TW_ASSERT(options != NULL);
     TW_ASSERT(message != NULL || size == 0);
@@ -225,7 +225,7 @@ int tw_loop_new(struct tw_loop **made, struct tw_wheel *wheel, const struct tw_l
 {
     TW_ASSERT(made != NULL && wheel != NULL);
     TW_ASSERT(driver != NULL && driver->arm != NULL && driver->close != NULL);
-    if (tw_loop_check(options, NULL, 0) != 0 || !TW__GROW_UNUSED(driver->reserved))
+    if (tw_loop_options_check(options, NULL, 0) != 0 || !TW__GROW_UNUSED(driver->reserved))
         return TW_EINVAL;
     struct tw_loop *loop = calloc(1, sizeof *loop);
     if (loop == NULL)

@@ -20,7 +20,7 @@
  * run before, so the threads are there. No task is pending, so the timer thread sleeps without limit: `wake`
  * is TW_NEVER.
  *
- *     5,000.2 ms   a caller    tw_sched_after(1.5 ms): due at 5,001.7 ms, so on tick 1,002
+ *     5,000.2 ms   a caller    tw_sched_add_in(1.5 ms): due at 5,001.7 ms, so on tick 1,002
  *     5,000.2 ms   a caller    free list -> wheel (PENDING); its tick is before `wake`: wakes the timer thread
  *     5,000.3 ms   timer       finds nothing due, sets `wake` to 1,002, sleeps until that tick begins
  *     5,002.0 ms   timer       wheel -> ready list (READY); tells the worker; sleeps again
@@ -90,7 +90,7 @@ static int refuse(char *message, size_t size, const char *name, uint64_t value, 
     return TW_EINVAL;
 }
 
-int tw_sched_check(const struct tw_sched_options *options, char *message, size_t size)
+int tw_sched_options_check(const struct tw_sched_options *options, char *message, size_t size)
 {
     TW_ASSERT(options != NULL && (message != NULL || size == 0));
     if (options->tick_ns != 0 && (options->tick_ns < tick_min_ns || options->tick_ns > tick_max_ns))
@@ -181,7 +181,7 @@ int tw_sched_new(struct tw_sched **made, const struct tw_sched_options *options)
     static const struct tw_sched_options defaults;
     if (options == NULL)
         options = &defaults;
-    int error = tw_sched_check(options, NULL, 0);
+    int error = tw_sched_options_check(options, NULL, 0);
     if (error != 0)
         return error;
     struct tw_sched *sched = allocate(options);

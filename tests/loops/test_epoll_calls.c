@@ -212,7 +212,7 @@ static bool run_woken(void)
 static void send(unsigned tasks)
 {
     for (unsigned i = 0; i < tasks; i++)
-        assert_int_equal(tw_sched_after(sched, 0, count_task, NULL, NULL), 0);
+        assert_int_equal(tw_sched_add_in(sched, 0, count_task, NULL, NULL), 0);
     tw_sched_advance(sched, tw_sched_now(sched) + MS);
 }
 

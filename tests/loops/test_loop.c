@@ -106,22 +106,22 @@ static void test_bad_options_are_named(void **state)
     (void)state;
     char message[128];
     struct tw_loop_options options = {.due = note, .tick_ns = 999};
-    assert_int_equal(tw_loop_check(&options, message, sizeof message), TW_EINVAL);
+    assert_int_equal(tw_loop_options_check(&options, message, sizeof message), TW_EINVAL);
     assert_string_equal(message, "tick_ns is 999: expected 1,000 to 3,600,000,000,000, or 0 for a millisecond");
     options.tick_ns = UINT64_C(3600000000001);
-    assert_int_equal(tw_loop_check(&options, message, sizeof message), TW_EINVAL);
+    assert_int_equal(tw_loop_options_check(&options, message, sizeof message), TW_EINVAL);
     assert_non_null(strstr(message, "3600000000001"));
     options.tick_ns = 1000;
-    assert_int_equal(tw_loop_check(&options, message, sizeof message), 0);
+    assert_int_equal(tw_loop_options_check(&options, message, sizeof message), 0);
     options.tick_ns = UINT64_C(3600000000000);
-    assert_int_equal(tw_loop_check(&options, NULL, 0), 0);
+    assert_int_equal(tw_loop_options_check(&options, NULL, 0), 0);
     options.due = NULL;
-    assert_int_equal(tw_loop_check(&options, message, sizeof message), TW_EINVAL);
+    assert_int_equal(tw_loop_options_check(&options, message, sizeof message), TW_EINVAL);
     assert_string_equal(message, "due is NULL: expected a function");
-    assert_int_equal(tw_loop_check(&options, message, 4), TW_EINVAL);
+    assert_int_equal(tw_loop_options_check(&options, message, 4), TW_EINVAL);
     assert_string_equal(message, "due");
     options = (struct tw_loop_options){.due = note, .reserved[2] = 7};
-    assert_int_equal(tw_loop_check(&options, message, sizeof message), TW_EINVAL);
+    assert_int_equal(tw_loop_options_check(&options, message, sizeof message), TW_EINVAL);
     assert_non_null(strstr(message, "reserved[2] is 7: expected 0"));
 }
 

@@ -268,8 +268,8 @@ static void test_null_makes_nothing(void **state)
     struct tw_loop *loop;
     struct tw_executor *made;
     (void)state;
-    assert_dies(tw_loop_check(NULL, NULL, 0), "options != ");
-    assert_dies(tw_loop_check(&options, NULL, 1), "message != ");
+    assert_dies(tw_loop_options_check(NULL, NULL, 0), "options != ");
+    assert_dies(tw_loop_options_check(&options, NULL, 1), "message != ");
     assert_dies(tw_loop_new(NULL, fake.wheel, &options, &fake_driver, &fake), "made != ");
     assert_dies(tw_loop_new(&loop, NULL, &options, &fake_driver, &fake), "wheel != ");
     assert_dies(tw_loop_new(&loop, fake.wheel, NULL, &fake_driver, &fake), "options != ");

@@ -13,7 +13,7 @@ static void expect_refused(struct tw_sched_options options, const char *name, co
 {
     char message[200] = "";
     struct tw_sched *sched = NULL;
-    int error = tw_sched_check(&options, message, sizeof message);
+    int error = tw_sched_options_check(&options, message, sizeof message);
     assert_true(error == TW_EINVAL || error == TW_EGEOMETRY);
     assert_non_null(strstr(message, name));
     assert_non_null(strstr(message, value));
