@@ -7,8 +7,8 @@
  * | wheel.h   | ticks       | latest poll | caller's choice   | `tw_wheel_add_in(wheel, timer, 30000)`     |
  * | sched.h   | nanoseconds | the call    | boot, or your own | `tw_sched_add_in(s, TW_SEC(30), f, a, id)` |
  * | loop*.h   | nanoseconds | the call    | CLOCK_MONOTONIC's | `tw_loop_add_in(loop, timer, TW_SEC(30))`  |
- * | wheel.hpp | durations   | latest poll | caller's choice   | `wheel.add(timer, 30s)`                    |
- * | sched.hpp | durations   | the call    | as sched.h        | `scheduler.after(30s, f)`                  |
+ * | wheel.hpp | durations   | latest poll | caller's choice   | `wheel.add_in(timer, 30s)`                 |
+ * | sched.hpp | durations   | the call    | as sched.h        | `scheduler.add_in(30s, f)`                 |
  * | store.h   | ms          |             | 1970, in UTC      | `.due_ms = tw_store_now() + 30000`         |
  *
  *   - wheel.h: the program chooses how long a tick is and which moment is tick 0, so the wheel has no macros.
