@@ -100,10 +100,9 @@ int tw_loop_epoll_wait(struct tw_loop *loop, struct epoll_event *events, int roo
 
 /* Makes an executor for a scheduler whose callbacks are to run in this loop. `budget` is callbacks in an
  * iteration; 0: 256. The program links tickwheel_sched too. The executor's event carries the tw_executor in
- * data.ptr; loop.h has the order of making and freeing.
+ * data.ptr. loop.h has tw_executor_hook(), and the order of making and freeing.
  * Returns: as tw_loop_epoll_new(), and TW_EINVAL also as tw_executor_new(). */
-int tw_executor_epoll_new(struct tw_executor **executor, int epoll_fd, uint32_t budget,
-                          struct tw_sched_options *options);
+int tw_executor_epoll_new(struct tw_executor **executor, int epoll_fd, uint32_t budget);
 
 /* If the event is the executor's, runs callbacks that are due. `executor` may be NULL.
  * Returns: true if the event was the executor's. */

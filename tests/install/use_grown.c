@@ -291,8 +291,9 @@ static void executor(void)
     struct tw_executor_driver driver = {.wake = wake, .clear = clear, .close = close_driver};
     struct tw_executor *made;
     struct tw_sched *sched;
-    REFUSED(driver, tw_executor_new(&made, 0, &options, &driver, &armed_ns));
-    CHECK(tw_executor_new(&made, 0, &options, &driver, &armed_ns) == 0);
+    REFUSED(driver, tw_executor_new(&made, 0, &driver, &armed_ns));
+    CHECK(tw_executor_new(&made, 0, &driver, &armed_ns) == 0);
+    CHECK(tw_executor_hook(made, &options) == 0);
     CHECK(tw_sched_new(&sched, &options) == 0);
     CHECK(tw_sched_add_in(sched, 1, count_run, NULL, NULL) == 0);
     CHECK(tw_sched_advance(sched, TW_SEC(1)) == 0);

@@ -30,7 +30,8 @@ static void count_sent(void *arg, struct tw_sched *of, uint64_t id)
 struct tw_executor *make_sched(uint32_t budget)
 {
     struct tw_sched_options options = {.clock = TW_SCHED_MONOTONIC};
-    assert_int_equal(kind.executor(&executor, base, budget, &options), 0);
+    assert_int_equal(kind.executor(&executor, base, budget), 0);
+    assert_int_equal(tw_executor_hook(executor, &options), 0);
     hook = options;
     options.execute = count_sent;
     atomic_store(&sent, 0);
