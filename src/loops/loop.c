@@ -53,7 +53,7 @@
  */
 #include "internal.h"
 
-#include <base/grow.h>
+#include <base/grow_check.h>
 #include <base/saturate.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -111,12 +111,8 @@ int tw_loop_options_check(const struct tw_loop_options *options, char *message, 
         snprintf(message, size, "due is NULL: expected a function");
         return TW_EINVAL;
     }
-    size_t i = tw__grow_reserved(options->reserved, TW__GROW_ROOM(options->reserved));
-    if (i < TW__GROW_ROOM(options->reserved)) {
-        snprintf(message, size, TW__GROW_REFUSED, i, options->reserved[i]);
-        return TW_EINVAL;
-    }
-    return 0;
+    return tw__grow_check("tw_loop_options", options->reserved, TW__GROW_ROOM(options->reserved), message,
+                          size);
 }
 
 /* ---- time ------------------------------------------------------------------------------------------------ */

@@ -122,7 +122,7 @@ static int check_run(struct tw_store *store, const struct tw_store_run *options)
         error = check_run_option(store, "max_loaded", options->max_loaded, LOADED_MIN, LOADED_MAX);
     size_t i = tw__grow_reserved(options->reserved, TW__GROW_ROOM(options->reserved));
     if (error == 0 && i < TW__GROW_ROOM(options->reserved))
-        error = refuse_run(store, TW_EINVAL, TW__GROW_REFUSED, i, options->reserved[i]);
+        error = refuse_run(store, TW_EINVAL, TW__GROW_REFUSED, "tw_store_run", i, options->reserved[i]);
     if (error == 0 && store->run.handlers == NULL)
         error = refuse_run(store, TW_EINVAL, "no queue has a handler: tw_store_handle() names one");
     if (error == 0 && store->run.runner != NULL)

@@ -122,7 +122,7 @@ static void test_bad_options_are_named(void **state)
     assert_string_equal(message, "due");
     options = (struct tw_loop_options){.due = note, .reserved[2] = 7};
     assert_int_equal(tw_loop_options_check(&options, message, sizeof message), TW_EINVAL);
-    assert_non_null(strstr(message, "reserved[2] is 7: expected 0"));
+    assert_non_null(strstr(message, "tw_loop_options.reserved[2] is 7: expected 0"));
 }
 
 static void test_a_loop_that_cannot_be_made_leaves_nothing(void **state)
