@@ -55,9 +55,9 @@ int main(void)
     struct tw_every report = {.first_ns = TW_MIN(20), .period_ns = TW_MIN(20), .missed = TW_MISSED_BURST};
     struct tw_every clean = {.first_ns = TW_MIN(15), .period_ns = TW_MIN(15), .missed = TW_MISSED_SKIP};
     struct tw_every sample = {.first_ns = TW_MIN(10), .period_ns = TW_MIN(10), .missed = TW_MISSED_COALESCE};
-    tw_sched_every(sched, &report, job, "report", NULL);
-    tw_sched_every(sched, &clean, job, "clean", NULL);
-    tw_sched_every(sched, &sample, job, "sample", NULL);
+    tw_sched_add_every(sched, &report, job, "report", NULL);
+    tw_sched_add_every(sched, &clean, job, "clean", NULL);
+    tw_sched_add_every(sched, &sample, job, "sample", NULL);
     awake(sched, 21);
     tw_sched_advance(sched, TW_MIN(62)); /* asleep */
     puts("         (slept from 21 to 62 min)");

@@ -29,7 +29,7 @@ static int file_all(struct tw_sched *sched)
 {
     for (int i = 0; i < TIMERS; i++) {
         uint64_t delay_ns = TW_MS(1000 + rand() % 2000);
-        int error = tw_sched_after(sched, delay_ns, fire, NULL, NULL);
+        int error = tw_sched_add_in(sched, delay_ns, fire, NULL, NULL);
         if (error != 0)
             return error;
     }

@@ -18,14 +18,14 @@ class shop
   public:
     void place(const std::string &order)
     {
-        clock_.set(order, 30min, [this](const tickwheel::task &task) { say(task, "unpaid, cancelled:"); });
+        clock_.put_in(order, 30min, [this](const tickwheel::task &task) { say(task, "unpaid, cancelled:"); });
     }
 
     /* The same key: the voucher's task replaces the task of the unpaid order, which cannot fire any
      * more. */
     void pay(const std::string &order)
     {
-        clock_.set(order, 24h, [this](const tickwheel::task &task) { say(task, "voucher sent:"); });
+        clock_.put_in(order, 24h, [this](const tickwheel::task &task) { say(task, "voucher sent:"); });
     }
 
     void pass(minutes time)

@@ -32,7 +32,7 @@ int main(void)
     for (uintptr_t order = 0; order < ORDERS; order++) {
         if (order % 20000 == 0) /* twenty thousand a millisecond */
             tw_sched_advance(sched, TW_MS(order / 20000));
-        if (tw_sched_after(sched, TW_MIN(30), check, (void *)order, NULL) != 0)
+        if (tw_sched_add_in(sched, TW_MIN(30), check, (void *)order, NULL) != 0)
             return 1;
     }
     printf("%d orders wait for their check\n", (int)tw_sched_pending(sched));

@@ -85,7 +85,7 @@ static void on_due(struct tw_sched *self, const struct tw_task *task)
 
 static inline void sched_add(struct object *object, uint64_t ms)
 {
-    need(tw_sched_after(sched, ms * ms_ns, on_due, object, &object->task) == 0, "after");
+    need(tw_sched_add_in(sched, ms * ms_ns, on_due, object, &object->task) == 0, "after");
 }
 
 static inline void sched_cancel(struct object *object)
@@ -108,20 +108,19 @@ static inline const char *key_of(const struct object *object, char *key)
 static inline void sched_set(struct object *object, uint64_t ms)
 {
     char key[KEY_SIZE];
-    need(tw_sched_set_after(sched, key_of(object, key), KEY_SIZE, ms * ms_ns, on_due, object, NULL) == 0,
-         "set");
+    need(tw_sched_put_in(sched, key_of(object, key), KEY_SIZE, ms * ms_ns, on_due, object, NULL) == 0, "set");
 }
 
 static inline void sched_move(struct object *object, uint64_t ms)
 {
     char key[KEY_SIZE];
-    need(tw_sched_key_move_after(sched, key_of(object, key), KEY_SIZE, ms * ms_ns) == 0, "move");
+    need(tw_sched_key_move_in(sched, key_of(object, key), KEY_SIZE, ms * ms_ns) == 0, "move");
 }
 
 static inline void sched_remove(struct object *object)
 {
     char key[KEY_SIZE];
-    need(tw_sched_key_remove(sched, key_of(object, key), KEY_SIZE, NULL) == TW_CANCELLED, "remove");
+    need(tw_sched_key_cancel(sched, key_of(object, key), KEY_SIZE, NULL) == TW_CANCELLED, "remove");
 }
 
 /* Two words on the heap. A C program frees them itself, in the callback or after it has cancelled the
@@ -146,7 +145,7 @@ static inline void heap_add(struct object *object, uint64_t ms)
     need(words != NULL, "no memory for two words");
     *words = (struct words){object, &fired_sum};
     object->heap = words;
-    need(tw_sched_after(sched, ms * ms_ns, on_due_heap, words, &object->task) == 0, "after");
+    need(tw_sched_add_in(sched, ms * ms_ns, on_due_heap, words, &object->task) == 0, "after");
 }
 
 static inline void heap_cancel(struct object *object)

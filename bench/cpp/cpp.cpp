@@ -43,12 +43,12 @@ static void wheel_end()
 
 static inline void wheel_add(object *object, uint64_t ms)
 {
-    wheel->add(*object, milliseconds(ms));
+    wheel->add_in(*object, milliseconds(ms));
 }
 
 static inline void wheel_move(object *object, uint64_t ms)
 {
-    wheel->move(*object, milliseconds(ms));
+    wheel->move_in(*object, milliseconds(ms));
 }
 
 static inline void wheel_cancel(object *object)
@@ -78,7 +78,7 @@ static void sched_end()
 
 static inline void sched_add(object *object, uint64_t ms)
 {
-    const auto added = sched->after(milliseconds(ms), [object] { fired_id(object->id); });
+    const auto added = sched->add_in(milliseconds(ms), [object] { fired_id(object->id); });
     need(added.ok(), "after");
     object->task = added;
 }
@@ -103,25 +103,25 @@ static inline std::string_view key_of(const object *object, char *key)
 static inline void sched_set(object *object, uint64_t ms)
 {
     char key[KEY_SIZE];
-    need(sched->set(key_of(object, key), milliseconds(ms), [object] { fired_id(object->id); }).ok(), "set");
+    need(sched->put_in(key_of(object, key), milliseconds(ms), [object] { fired_id(object->id); }).ok(), "put");
 }
 
 static inline void sched_move(object *object, uint64_t ms)
 {
     char key[KEY_SIZE];
-    need(sched->move(key_of(object, key), milliseconds(ms)).ok(), "move");
+    need(sched->move_in(key_of(object, key), milliseconds(ms)).ok(), "move");
 }
 
 static inline void sched_remove(object *object)
 {
     char key[KEY_SIZE];
-    need(sched->remove(key_of(object, key)) == TW_CANCELLED, "remove");
+    need(sched->cancel(key_of(object, key)) == TW_CANCELLED, "cancel");
 }
 
 /* Two words, which the scheduler frees by itself. */
 static inline void heap_add(object *object, uint64_t ms)
 {
-    const auto added = sched->after(milliseconds(ms), [object, sum = &fired_sum] {
+    const auto added = sched->add_in(milliseconds(ms), [object, sum = &fired_sum] {
         fired_count++;
         *sum += object->id;
     });

@@ -77,7 +77,7 @@ static void on_due(struct tw_sched *sched, const struct tw_task *task)
 static void add(void *at, size_t job, uint64_t delay_ns)
 {
     struct self *self = at;
-    check(tw_sched_after(self->sched, delay_ns, on_due, (void *)(uintptr_t)job, &self->ids[job]), "after");
+    check(tw_sched_add_in(self->sched, delay_ns, on_due, (void *)(uintptr_t)job, &self->ids[job]), "after");
 }
 
 static void cancel(void *at, size_t job)
@@ -90,15 +90,14 @@ static void cancel(void *at, size_t job)
 static void key_add(void *at, size_t job, uint64_t delay_ns)
 {
     struct self *self = at;
-    check(
-        tw_sched_set_after(self->sched, key_of(job), KEY_SIZE, delay_ns, on_due, (void *)(uintptr_t)job, NULL),
-        "set");
+    check(tw_sched_put_in(self->sched, key_of(job), KEY_SIZE, delay_ns, on_due, (void *)(uintptr_t)job, NULL),
+          "set");
 }
 
 static void key_move(void *at, size_t job, uint64_t delay_ns)
 {
     struct self *self = at;
-    check(tw_sched_key_move_after(self->sched, key_of(job), KEY_SIZE, delay_ns), "move");
+    check(tw_sched_key_move_in(self->sched, key_of(job), KEY_SIZE, delay_ns), "move");
 }
 
 static void settle(void *at)

@@ -234,9 +234,9 @@ static void tell_lateness(void)
     if (tw_sched_new(&sched, &options) != 0)
         give_up("no scheduler");
     for (size_t i = 0; i < sizeof DUE_US / sizeof *DUE_US; i++)
-        tw_sched_at(sched, DUE_US[i] * 1000, ran, NULL, NULL);
+        tw_sched_add_at(sched, DUE_US[i] * 1000, ran, NULL, NULL);
     for (int i = 0; i < TASKS; i++)
-        tw_sched_at(sched, 10000000 + below(1000000000), ran, late, NULL);
+        tw_sched_add_at(sched, 10000000 + below(1000000000), ran, late, NULL);
     tw_sched_advance(sched, UINT64_C(2000000000));
     for (int i = 0; i <= TENTHS; i++)
         printf("late\t%d\t%" PRIu64 "\n", i, late[i]);

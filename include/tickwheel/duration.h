@@ -2,18 +2,18 @@
  *
  * tickwheel/duration.h - microseconds to hours as nanoseconds, and which header counts in which unit.
  *
- * | header    | unit        | delays from | zero of the clock | 30 seconds from now                       |
- * |-----------|-------------|-------------|-------------------|-------------------------------------------|
- * | wheel.h   | ticks       | latest poll | caller's choice   | `tw_wheel_add_in(wheel, timer, 30000)`    |
- * | sched.h   | nanoseconds | the call    | boot, or your own | `tw_sched_after(s, TW_SEC(30), f, a, id)` |
- * | loop*.h   | nanoseconds | the call    | CLOCK_MONOTONIC's | `tw_loop_add_in(loop, timer, TW_SEC(30))` |
- * | wheel.hpp | durations   | latest poll | caller's choice   | `wheel.add(timer, 30s)`                   |
- * | sched.hpp | durations   | the call    | as sched.h        | `scheduler.after(30s, f)`                 |
- * | store.h   | ms          |             | 1970, in UTC      | `.due_ms = tw_store_now() + 30000`        |
+ * | header    | unit        | delays from | zero of the clock | 30 seconds from now                        |
+ * |-----------|-------------|-------------|-------------------|--------------------------------------------|
+ * | wheel.h   | ticks       | latest poll | caller's choice   | `tw_wheel_add_in(wheel, timer, 30000)`     |
+ * | sched.h   | nanoseconds | the call    | boot, or your own | `tw_sched_add_in(s, TW_SEC(30), f, a, id)` |
+ * | loop*.h   | nanoseconds | the call    | CLOCK_MONOTONIC's | `tw_loop_add_in(loop, timer, TW_SEC(30))`  |
+ * | wheel.hpp | durations   | latest poll | caller's choice   | `wheel.add_in(timer, 30s)`                 |
+ * | sched.hpp | durations   | the call    | as sched.h        | `scheduler.add_in(30s, f)`                 |
+ * | store.h   | ms          |             | 1970, in UTC      | `.due_ms = tw_store_now() + 30000`         |
  *
  *   - wheel.h: the program chooses how long a tick is and which moment is tick 0, so the wheel has no macros.
  *     The example is for a program whose tick is a millisecond.
- *   - sched.h: `_after` is a delay, `_at` is a point on the clock that tw_sched_now() reads. Its zero is the
+ *   - sched.h: `_in` is a delay, `_at` is a point on the clock that tw_sched_now() reads. Its zero is the
  *     boot of the machine. A virtual clock has a zero of your own, and starts at the `start_ns` of the
  *     options. Example of a point: `tw_sched_now(sched) + TW_SEC(30)`.
  *   - loop.h, loop_*.h: `_in` is a delay, `_at` is a point on CLOCK_MONOTONIC, as tw_loop_now() reads it.

@@ -65,7 +65,8 @@ struct tw_loop;
  * scheduler's order. An executor serves one scheduler, and keeps its loop running until the executor is
  * freed. The program links tickwheel_sched. The members are private.
  * Example:
- *     tw_executor_uv_new(&executor, loop, 0, &options);    // fills in options.execute
+ *     tw_executor_uv_new(&executor, loop, 0);
+ *     tw_executor_hook(executor, &options);
  *     tw_sched_new(&sched, &options);                      // any thread may add now
  *     ...
  *     tw_sched_free(sched);                                // on the loop's thread, outside of callbacks
@@ -98,7 +99,7 @@ struct tw_loop_options {
  * allowed. `message` receives at most `size` bytes, always terminated.
  * Requires: `message` is not NULL, or `size` is 0.
  * Returns: 0 or TW_EINVAL. */
-int tw_loop_check(const struct tw_loop_options *options, char *message, size_t size);
+int tw_loop_options_check(const struct tw_loop_options *options, char *message, size_t size);
 
 /* Takes the wheel out of the loop. Its timers stay pending, and the wheel stays the caller's. It stands at the
  * present tick, so in a loop to which it is attached at once its timers keep their times, to a tick. `loop` may
@@ -165,6 +166,11 @@ int tw_loop_update(struct tw_loop *loop);
 
 /* ---- a scheduler in a loop ------------------------------------------------------------------------------- */
 
+/* Makes the scheduler that gets these options give its callbacks to the executor: fills in `execute` and
+ * `execute_arg`.
+ * Returns: 0, or TW_EINVAL if the options have workers or an execute hook. */
+int tw_executor_hook(struct tw_executor *executor, struct tw_sched_options *options);
+
 /* Ends an executor. `executor` may be NULL.
  * Requires: its scheduler was freed, or never made, and no callback of the scheduler is under way. A child of
  * fork(), which cannot free its parent's scheduler (sched.h), frees the executor alone.
@@ -193,7 +199,7 @@ struct tw_loop_driver {
 };
 
 /* Makes a tw_loop. `driver` is copied, and `arg` is passed to its functions.
- * Returns: 0, and the loop is in *loop. Otherwise TW_EINVAL (tw_loop_check() says why, unless it is a
+ * Returns: 0, and the loop is in *loop. Otherwise TW_EINVAL (tw_loop_options_check() says why, unless it is a
  * reserved member of the driver), TW_ENOMEM, or the error that `arm` returned. */
 int tw_loop_new(struct tw_loop **loop, struct tw_wheel *wheel, const struct tw_loop_options *options,
                 const struct tw_loop_driver *driver, void *arg);
@@ -219,14 +225,13 @@ struct tw_executor_driver {
     uint64_t reserved[4]; /* 0: see "Structs" above */
 };
 
-/* Makes an executor, and fills in options->execute and options->execute_arg. `budget` is callbacks in an
- * iteration of the loop; 0: 256.
+/* Makes an executor. `budget` is callbacks in an iteration of the loop; 0: 256. `driver` is copied, and `arg` is
+ * passed to its functions.
  * Returns: 0, and the executor is in *executor, or an error.
- *   - TW_EINVAL: the options have workers or an execute hook, the program does not link tickwheel_sched, or a
- *     reserved member of the driver is not 0.
+ *   - TW_EINVAL: the program does not link tickwheel_sched, or a reserved member of the driver is not 0.
  *   - TW_ENOMEM: there is no memory. */
-int tw_executor_new(struct tw_executor **executor, uint32_t budget, struct tw_sched_options *options,
-                    const struct tw_executor_driver *driver, void *arg);
+int tw_executor_new(struct tw_executor **executor, uint32_t budget, const struct tw_executor_driver *driver,
+                    void *arg);
 
 /* Runs callbacks of the scheduler, at most `budget` of them. The driver calls it after `wake`. */
 void tw_executor_turn(struct tw_executor *executor);

@@ -70,7 +70,7 @@ struct epoll_event;
 
 /* Attaches a wheel to an epoll set. tw_loop_free() takes it out again; do so before the set is closed.
  * Returns: 0, and the loop is in *loop, or an error.
- *   - TW_EINVAL: an option is not valid (tw_loop_check() says why), or `epoll_fd` is not an epoll set.
+ *   - TW_EINVAL: an option is not valid (tw_loop_options_check() says why), or `epoll_fd` is not an epoll set.
  *   - TW_ENOMEM: there is no memory.
  *   - TW_ESYSTEM: the system has no descriptor left, or the set takes no more. */
 int tw_loop_epoll_new(struct tw_loop **loop, int epoll_fd, struct tw_wheel *wheel,
@@ -83,7 +83,7 @@ int tw_loop_epoll_new(struct tw_loop **loop, int epoll_fd, struct tw_wheel *whee
 bool tw_loop_epoll_handle(struct tw_loop *loop, const struct epoll_event *event);
 
 /* Attaches a wheel to the program's own waits on an epoll set. Nothing is put into the set.
- * Returns: 0, and the loop is in *loop. Otherwise TW_EINVAL (tw_loop_check() says why) or TW_ENOMEM. */
+ * Returns: 0, and the loop is in *loop. Otherwise TW_EINVAL (tw_loop_options_check() says why) or TW_ENOMEM. */
 int tw_loop_epoll_wait_new(struct tw_loop **loop, int epoll_fd, struct tw_wheel *wheel,
                            const struct tw_loop_options *options);
 
@@ -100,10 +100,9 @@ int tw_loop_epoll_wait(struct tw_loop *loop, struct epoll_event *events, int roo
 
 /* Makes an executor for a scheduler whose callbacks are to run in this loop. `budget` is callbacks in an
  * iteration; 0: 256. The program links tickwheel_sched too. The executor's event carries the tw_executor in
- * data.ptr; loop.h has the order of making and freeing.
+ * data.ptr. loop.h has tw_executor_hook(), and the order of making and freeing.
  * Returns: as tw_loop_epoll_new(), and TW_EINVAL also as tw_executor_new(). */
-int tw_executor_epoll_new(struct tw_executor **executor, int epoll_fd, uint32_t budget,
-                          struct tw_sched_options *options);
+int tw_executor_epoll_new(struct tw_executor **executor, int epoll_fd, uint32_t budget);
 
 /* If the event is the executor's, runs callbacks that are due. `executor` may be NULL.
  * Returns: true if the event was the executor's. */

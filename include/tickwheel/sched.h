@@ -21,16 +21,16 @@
  *         uint64_t first;
  *         if (tw_sched_new(&sched, NULL) != 0)
  *             return 1;
- *         tw_sched_after(sched, TW_MS(20), unpaid, "order 1", &first);
- *         tw_sched_after(sched, TW_MS(20), unpaid, "order 2", NULL);
+ *         tw_sched_add_in(sched, TW_MS(20), unpaid, "order 1", &first);
+ *         tw_sched_add_in(sched, TW_MS(20), unpaid, "order 2", NULL);
  *         tw_sched_cancel(sched, first); // paid
  *         thrd_sleep(&(struct timespec){.tv_nsec = 100000000}, NULL); // the program does something else
  *         tw_sched_free(sched); // drops pending tasks, and waits for running callbacks
  *     }
  *
  * Conventions, stated once
- *   Time      Nanoseconds in a uint64_t, on the scheduler's own clock, which tw_sched_now() reads. `_after`
- *             counts from the call, `_at` is a point on that clock. duration.h makes nanoseconds, for example
+ *   Time      Nanoseconds in a uint64_t, on the scheduler's own clock, which tw_sched_now() reads. `_in` counts
+ *             from the call, `_at` is a point on that clock. duration.h makes nanoseconds, for example
  *             `TW_MS(20)`. Sums saturate. A task due at the end of time (UINT64_MAX) never runs.
  *   Due       A task never runs before its due time. It is due at the latest one tick after that time.
  *             Example: the scheduler was made at 0 with a tick of 1 ms. A task for 12.3 ms runs on the tick
@@ -63,8 +63,8 @@
  *   Threads   Every call may come from any thread and from inside a callback, except where a label says
  *             otherwise. The scheduler holds no lock while a callback runs. A task never runs on two threads
  *             at once.
- *   Locks     A call that runs callbacks, hooks or a tw_hand_fn, or waits for callbacks, requires that the
- *             caller holds no lock that they take: both threads would wait for ever. Calls that wait are
+ *   Locks     A call that runs callbacks, hooks or a tw_task_visit_fn, or waits for callbacks, requires that
+ *             the caller holds no lock that they take: both threads would wait for ever. Calls that wait are
  *             tw_sched_cancel_wait(), tw_sched_stop() and tw_sched_free(). tw_sched_cancel_wait() says how
  *             a program does without a wait under its lock.
  *   Signals   No call may be made in a signal handler, which may have interrupted a call that holds a lock of
@@ -107,7 +107,7 @@ struct tw_task;
 /* ---- options ------------------------------------------------------------------------------------------- */
 
 /* The clock that measures due times. With a virtual clock tw_sched_advance() runs the due tasks itself, so
- * `workers` must be 0: with workers tw_sched_new() and tw_sched_check() return TW_EINVAL. */
+ * `workers` must be 0: with workers tw_sched_new() and tw_sched_options_check() return TW_EINVAL. */
 enum tw_sched_clock {
     /* TW_SCHED_BOOTTIME, or TW_SCHED_MONOTONIC if the system has no timers on that clock: old kernels,
      * emulators and sandboxes have none. tw_sched_stats() tells which. */
@@ -200,7 +200,7 @@ struct tw_sched_options {
  * meaning.
  * Requires: `message` is not NULL, or `size` is 0.
  * Returns: 0, TW_EINVAL or TW_EGEOMETRY. */
-int tw_sched_check(const struct tw_sched_options *options, char *message, size_t size);
+int tw_sched_options_check(const struct tw_sched_options *options, char *message, size_t size);
 
 /* ---- life ---------------------------------------------------------------------------------------------- */
 
@@ -208,7 +208,7 @@ int tw_sched_check(const struct tw_sched_options *options, char *message, size_t
  * copied.
  * Returns:
  *   - 0: the scheduler is in *sched.
- *   - TW_EINVAL, TW_EGEOMETRY: an option is not valid. tw_sched_check() says which.
+ *   - TW_EINVAL, TW_EGEOMETRY: an option is not valid. tw_sched_options_check() says which.
  *   - TW_ENOMEM: there is no memory.
  *   - TW_ESYSTEM: no descriptor is left, for the process or the system.
  *   - TW_ECLOCK: `clock` is TW_SCHED_BOOTTIME, and the system has no timers on that clock. */
@@ -218,7 +218,7 @@ int tw_sched_new(struct tw_sched **sched, const struct tw_sched_options *options
  * dropped. `sched` may be NULL.
  * Requires: no other call is under way, except calls from running callbacks, and no call comes later. The
  * caller holds no lock that a running callback takes.
- * In callback: no, and not in a hook or a tw_hand_fn either. */
+ * In callback: no, and not in a hook or a tw_task_visit_fn either. */
 void tw_sched_free(struct tw_sched *sched);
 
 /* The time on the scheduler's clock, in nanoseconds. */
@@ -226,7 +226,8 @@ uint64_t tw_sched_now(const struct tw_sched *sched);
 
 /* ---- tasks --------------------------------------------------------------------------------------------- */
 
-/* A task, as its callback or a tw_hand_fn sees it. It is valid during that call. Times are in nanoseconds. */
+/* A task, as its callback or a tw_task_visit_fn sees it. It is valid during that call. Times are in
+ * nanoseconds. */
 struct tw_task {
     uint64_t id;     /* never 0 */
     tw_task_fn *fn;  /* its callback */
@@ -252,13 +253,13 @@ struct tw_task {
  *   - TW_ERANGE: the geometry refuses such a long delay.
  *   - TW_ESYSTEM: a thread could not be started.
  * Cost: O(1). */
-int tw_sched_after(struct tw_sched *sched, uint64_t delay_ns, tw_task_fn *fn, void *arg, uint64_t *id);
+int tw_sched_add_in(struct tw_sched *sched, uint64_t delay_ns, tw_task_fn *fn, void *arg, uint64_t *id);
 
-/* As tw_sched_after(), at the point `due_ns` of the scheduler's clock. A point that has passed means at once,
+/* As tw_sched_add_in(), at the point `due_ns` of the scheduler's clock. A point that has passed means at once,
  * and lateness counts from this call: the task's due_ns becomes the beginning of the present tick.
- * Example: the scheduler was made at 0 with a tick of 1 ms. At 5,000.7 ms, tw_sched_at() for the point 0 files
- * a task that is due at 5,000 ms. */
-int tw_sched_at(struct tw_sched *sched, uint64_t due_ns, tw_task_fn *fn, void *arg, uint64_t *id);
+ * Example: the scheduler was made at 0 with a tick of 1 ms. At 5,000.7 ms, tw_sched_add_at() for the point 0
+ * files a task that is due at 5,000 ms. */
+int tw_sched_add_at(struct tw_sched *sched, uint64_t due_ns, tw_task_fn *fn, void *arg, uint64_t *id);
 
 /* When a repeating task runs. Times are in nanoseconds.
  * Example: ten calls, the first in 250 ms, then one a second:
@@ -276,10 +277,10 @@ struct tw_every {
 };
 
 /* Runs fn again and again, as *every says. No call starts before the previous call has returned.
- * Returns: as tw_sched_after(), or TW_EINVAL if the period is shorter than a tick, `missed` is not one of
+ * Returns: as tw_sched_add_in(), or TW_EINVAL if the period is shorter than a tick, `missed` is not one of
  * the three, or a reserved member is not 0. TW_ERANGE also if the geometry refuses such a long period. */
-int tw_sched_every(struct tw_sched *sched, const struct tw_every *every, tw_task_fn *fn, void *arg,
-                   uint64_t *id);
+int tw_sched_add_every(struct tw_sched *sched, const struct tw_every *every, tw_task_fn *fn, void *arg,
+                       uint64_t *id);
 
 /* Reserves room for n more tasks without keys, in the shard of the calling thread, and beyond 2^25 tasks in
  * further shards. A thread whose own shard finds no memory adds to the other shards. So until this room is used
@@ -315,9 +316,9 @@ enum tw_cancelled tw_sched_cancel(struct tw_sched *sched, uint64_t id);
 int tw_sched_cancel_wait(struct tw_sched *sched, uint64_t id, enum tw_cancelled *found);
 
 /* Gives a pending task a new due time: `delay_ns` nanoseconds from now, or the point `due_ns`, which may have
- * passed, as in tw_sched_at(). For a repeating task this is the due time of the next call, and the phase goes
- * on from there, so the periods after a point that has passed are missed periods. A task that runs once may
- * move itself in its own callback: it is filed again, under its id.
+ * passed, as in tw_sched_add_at(). For a repeating task this is the due time of the next call, and the phase
+ * goes on from there, so the periods after a point that has passed are missed periods. A task that runs once
+ * may move itself in its own callback: it is filed again, under its id.
  * Returns: 0 or an error.
  *   - TW_EGONE: there is no such task, or its last call is under way on another thread. After tw_sched_stop()
  *     has returned, this holds for every task whose callback is not under way.
@@ -327,7 +328,7 @@ int tw_sched_cancel_wait(struct tw_sched *sched, uint64_t id, enum tw_cancelled 
  *   - TW_ENOMEM: the geometry grows, and there is no memory.
  *   - TW_EFULL: the callback is under way, so the task would take a place under max_pending again, and all
  *     are taken. */
-int tw_sched_move_after(struct tw_sched *sched, uint64_t id, uint64_t delay_ns);
+int tw_sched_move_in(struct tw_sched *sched, uint64_t id, uint64_t delay_ns);
 int tw_sched_move_at(struct tw_sched *sched, uint64_t id, uint64_t due_ns);
 
 /* Looks a task up, and fills in *task, except for its key. `size` is sizeof *task.
@@ -360,38 +361,38 @@ enum { TW_KEY_MAX = 65536 }; /* a key has 1 to 65,536 bytes, of any value */
  *     the value of the call that was to come next, or NULL if none was to come.
  *   - The key names a task whose callback is under way: the same, and the task runs again, at the new time.
  * Requires: `key` is not NULL, or `key_size` is 0.
- * Returns: as tw_sched_after() and, for tw_sched_set_every(), tw_sched_every(). TW_EINVAL also if the key is
- * empty or longer than TW_KEY_MAX bytes, and TW_ENOMEM also if the key's shard has 2^25 tasks. *old may
+ * Returns: as tw_sched_add_in() and, for tw_sched_put_every(), tw_sched_add_every(). TW_EINVAL also if the key
+ * is empty or longer than TW_KEY_MAX bytes, and TW_ENOMEM also if the key's shard has 2^25 tasks. *old may
  * become NULL also if the call fails.
  * Cost: O(1) on average. The key is hashed with SipHash. A key of at most 24 bytes lies beside its task, a
  * longer key in a block of its own.
- * Example: a program calls tw_sched_set_after() with the key "save" and 500 ms at each keystroke. While the
+ * Example: a program calls tw_sched_put_in() with the key "save" and 500 ms at each keystroke. While the
  * keystrokes are less than 500 ms apart it does not save; it saves once, 500 ms after the last keystroke. */
-int tw_sched_set_after(struct tw_sched *sched, const void *key, size_t key_size, uint64_t delay_ns,
-                       tw_task_fn *fn, void *value, void **old);
-int tw_sched_set_at(struct tw_sched *sched, const void *key, size_t key_size, uint64_t due_ns, tw_task_fn *fn,
+int tw_sched_put_in(struct tw_sched *sched, const void *key, size_t key_size, uint64_t delay_ns, tw_task_fn *fn,
                     void *value, void **old);
-int tw_sched_set_every(struct tw_sched *sched, const void *key, size_t key_size, const struct tw_every *every,
+int tw_sched_put_at(struct tw_sched *sched, const void *key, size_t key_size, uint64_t due_ns, tw_task_fn *fn,
+                    void *value, void **old);
+int tw_sched_put_every(struct tw_sched *sched, const void *key, size_t key_size, const struct tw_every *every,
                        tw_task_fn *fn, void *value, void **old);
 
 /* Gives the task of a key a new due time: `delay_ns` nanoseconds from now, or the point `due_ns`. However
  * often the task is moved, it fires once, at the due time that it received last.
- * Requires: as tw_sched_set_after().
- * Returns: as tw_sched_move_after(). TW_EGONE: the key names no task that is still to run. */
-int tw_sched_key_move_after(struct tw_sched *sched, const void *key, size_t key_size, uint64_t delay_ns);
+ * Requires: as tw_sched_put_in().
+ * Returns: as tw_sched_move_in(). TW_EGONE: the key names no task that is still to run. */
+int tw_sched_key_move_in(struct tw_sched *sched, const void *key, size_t key_size, uint64_t delay_ns);
 int tw_sched_key_move_at(struct tw_sched *sched, const void *key, size_t key_size, uint64_t due_ns);
 
 /* Cancels the task of a key. If `value` is not NULL and the task was cancelled, *value receives the task's
  * value. A key that was set anew while its callback is under way is cancelled too: the scheduler lets go of
  * the new value, and the callback goes on with the old value.
- * Requires: as tw_sched_set_after().
+ * Requires: as tw_sched_put_in().
  * Returns: one of enum tw_cancelled. To wait for a callback, pass the task's id to tw_sched_cancel_wait().
  * tw_sched_key_get() returns the id while a call is still to come, and TW_EGONE once the last call is under
  * way; then only the callback itself knows it (`task->id`). */
-enum tw_cancelled tw_sched_key_remove(struct tw_sched *sched, const void *key, size_t key_size, void **value);
+enum tw_cancelled tw_sched_key_cancel(struct tw_sched *sched, const void *key, size_t key_size, void **value);
 
 /* Looks a key up, as tw_sched_get() looks an id up.
- * Requires: as tw_sched_set_after().
+ * Requires: as tw_sched_put_in().
  * Returns: as tw_sched_get(). */
 int tw_sched_key_get(struct tw_sched *sched, const void *key, size_t key_size, struct tw_task *task,
                      size_t size);
@@ -405,13 +406,13 @@ uint64_t tw_sched_key_count(const struct tw_sched *sched);
 /* Takes a task that the scheduler hands over. The task is gone from the scheduler, which holds no lock. `arg`
  * is the `arg` of tw_sched_drain() or tw_sched_stop().
  * Requires: it does not free the scheduler. */
-typedef void tw_hand_fn(void *arg, const struct tw_task *task);
+typedef void tw_task_visit_fn(void *arg, const struct tw_task *task);
 
 /* Hands over all tasks that are pending now, in no particular order, and the scheduler goes on. Tasks that
  * are added or become due meanwhile may or may not be among them. `hand` may be NULL: the tasks are dropped.
  * Returns: how many tasks, 0 if none was pending. TW_ESTOPPED if tw_sched_stop() was called, which hands the
  * tasks over itself. */
-int64_t tw_sched_drain(struct tw_sched *sched, tw_hand_fn *hand, void *arg);
+int64_t tw_sched_drain(struct tw_sched *sched, tw_task_visit_fn *hand, void *arg);
 
 enum { TW_STOP_NOWAIT = 1 }; /* flag: do not wait for callbacks that are under way */
 
@@ -430,7 +431,7 @@ enum { TW_STOP_NOWAIT = 1 }; /* flag: do not wait for callbacks that are under w
  * Example: with release set, the stop finds a repeating task in the middle of its third call of ten. `hand`
  * receives the task with no argument and with `left` 6 (after the next call), and the hook receives the
  * argument when the third call has returned. */
-uint64_t tw_sched_stop(struct tw_sched *sched, unsigned flags, tw_hand_fn *hand, void *arg);
+uint64_t tw_sched_stop(struct tw_sched *sched, unsigned flags, tw_task_visit_fn *hand, void *arg);
 
 /* ---- virtual time -------------------------------------------------------------------------------------- */
 

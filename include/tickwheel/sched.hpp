@@ -14,8 +14,8 @@
  *     {
  *         using namespace std::chrono_literals;
  *         tickwheel::scheduler scheduler(tickwheel::options().workers(2));
- *         tickwheel::task_id first = scheduler.after(20ms, [] { std::puts("order 1 was not paid"); });
- *         scheduler.set("order 2", 20ms, [](const tickwheel::task &task) {
+ *         tickwheel::task_id first = scheduler.add_in(20ms, [] { std::puts("order 1 was not paid"); });
+ *         scheduler.put_in("order 2", 20ms, [](const tickwheel::task &task) {
  *             std::printf("%s was not paid\n", std::string(task.key()).c_str());
  *         });
  *         scheduler.cancel(first); // paid
@@ -24,10 +24,10 @@
  *
  * A call does, costs and fails as sched.h says at the C function of its name. The comments here describe the
  * additions of C++. The conventions are those of wheel.hpp. In short:
- *   - after(), at(), every(): tw_sched_after(), tw_sched_at(), tw_sched_every()
- *   - set(), set_at(), set_every(), remove(): tw_sched_set_after() and so on, with a key
- *   - cancel(), cancel_wait(): tw_sched_cancel(), tw_sched_cancel_wait()
- *   - move(), move_at(), find(): tw_sched_move_after() and so on, with an id or a key
+ *   - add_in(), add_at(), add_every(): tw_sched_add_in() and so on
+ *   - put_in(), put_at(), put_every(): tw_sched_put_in() and so on, with a key
+ *   - move_in(), move_at(), cancel(), find(): tw_sched_move_in() and so on, with an id or a key
+ *   - cancel_wait(): tw_sched_cancel_wait()
  *   - drain(), stop(), advance(), next(), stats(): tw_sched_drain() and so on
  */
 #ifndef TICKWHEEL_SCHED_HPP
@@ -55,7 +55,8 @@ namespace tickwheel
 /* ---- tasks -------------------------------------------------------------------------------------------- */
 
 /* The clock of a scheduler, as a type for time points. It has no now(), because scheduler::now() reads the
- * clock. Time points of other clocks do not compile. Example: `scheduler.at(scheduler.now() + 500ms, f)`. */
+ * clock. Time points of other clocks do not compile.
+ * Example: `scheduler.add_at(scheduler.now() + 500ms, f)`. */
 struct scheduler_clock {
     using duration = std::chrono::nanoseconds;
     using rep = duration::rep;
@@ -188,10 +189,10 @@ class task : public task_view
     task(tw_sched *sched, const tw_task &seen) noexcept : task_view(seen), sched_(sched)
     {
     }
-    /* Makes the task run again, under its id; see tw_sched_move_after(). */
-    template <class Rep, class Period> status move(std::chrono::duration<Rep, Period> delay) const noexcept
+    /* Makes the task run again, under its id; see tw_sched_move_in(). */
+    template <class Rep, class Period> status move_in(std::chrono::duration<Rep, Period> delay) const noexcept
     {
-        return tw_sched_move_after(sched_, seen_->id, detail::ns_up(delay));
+        return tw_sched_move_in(sched_, seen_->id, detail::ns_up(delay));
     }
     /* Makes this call the last call of a repeating task. */
     void cancel() const noexcept
@@ -466,7 +467,8 @@ class options
     std::string explain() const
     {
         char message[256] = "";
-        return tw_sched_check(&raw_, message, sizeof message) == 0 ? std::string() : std::string(message);
+        return tw_sched_options_check(&raw_, message, sizeof message) == 0 ? std::string()
+                                                                           : std::string(message);
     }
 
   private:
@@ -545,22 +547,23 @@ class scheduler
         return time_point(detail::duration_of<std::chrono::nanoseconds>(tw_sched_now(raw_)));
     }
 
-    template <class Rep, class Period, class F> added after(std::chrono::duration<Rep, Period> delay, F &&f)
+    template <class Rep, class Period, class F> added add_in(std::chrono::duration<Rep, Period> delay, F &&f)
     {
         return add(std::forward<F>(f), [this, ns = detail::ns_up(delay)](tw_task_fn *fn, void *arg, auto *id) {
-            return tw_sched_after(raw_, ns, fn, arg, id);
+            return tw_sched_add_in(raw_, ns, fn, arg, id);
         });
     }
-    template <class Duration, class F> added at(std::chrono::time_point<scheduler_clock, Duration> due, F &&f)
+    template <class Duration, class F>
+    added add_at(std::chrono::time_point<scheduler_clock, Duration> due, F &&f)
     {
         return add(std::forward<F>(f), [this, ns = detail::ns_up(due)](tw_task_fn *fn, void *arg, auto *id) {
-            return tw_sched_at(raw_, ns, fn, arg, id);
+            return tw_sched_add_at(raw_, ns, fn, arg, id);
         });
     }
-    template <class F> added every(const repeat &when, F &&f)
+    template <class F> added add_every(const repeat &when, F &&f)
     {
         return add(std::forward<F>(f), [this, &when](tw_task_fn *fn, void *arg, auto *id) {
-            return tw_sched_every(raw_, &when.raw(), fn, arg, id);
+            return tw_sched_add_every(raw_, &when.raw(), fn, arg, id);
         });
     }
     status reserve(std::uint64_t n)
@@ -575,9 +578,9 @@ class scheduler
     {
         return tw_sched_cancel_wait(raw_, id.value(), found);
     }
-    template <class Rep, class Period> status move(task_id id, std::chrono::duration<Rep, Period> delay)
+    template <class Rep, class Period> status move_in(task_id id, std::chrono::duration<Rep, Period> delay)
     {
-        return tw_sched_move_after(raw_, id.value(), detail::ns_up(delay));
+        return tw_sched_move_in(raw_, id.value(), detail::ns_up(delay));
     }
     template <class Duration> status move_at(task_id id, std::chrono::time_point<scheduler_clock, Duration> due)
     {
@@ -599,40 +602,40 @@ class scheduler
         return tw_sched_pending(raw_);
     }
 
-    /* As after(), at() and every(), for the task of a key. The key is bytes of any kind. */
+    /* As add_in(), add_at() and add_every(), for the task of a key. The key is bytes of any kind. */
     template <class Rep, class Period, class F>
-    status set(std::string_view key, std::chrono::duration<Rep, Period> delay, F &&f)
+    status put_in(std::string_view key, std::chrono::duration<Rep, Period> delay, F &&f)
     {
         return add(std::forward<F>(f), [&, this](tw_task_fn *fn, void *arg, auto *) {
-            return tw_sched_set_after(raw_, key.data(), key.size(), detail::ns_up(delay), fn, arg, nullptr);
+            return tw_sched_put_in(raw_, key.data(), key.size(), detail::ns_up(delay), fn, arg, nullptr);
         });
     }
     template <class Duration, class F>
-    status set_at(std::string_view key, std::chrono::time_point<scheduler_clock, Duration> due, F &&f)
+    status put_at(std::string_view key, std::chrono::time_point<scheduler_clock, Duration> due, F &&f)
     {
         return add(std::forward<F>(f), [&, this](tw_task_fn *fn, void *arg, auto *) {
-            return tw_sched_set_at(raw_, key.data(), key.size(), detail::ns_up(due), fn, arg, nullptr);
+            return tw_sched_put_at(raw_, key.data(), key.size(), detail::ns_up(due), fn, arg, nullptr);
         });
     }
-    template <class F> status set_every(std::string_view key, const repeat &when, F &&f)
+    template <class F> status put_every(std::string_view key, const repeat &when, F &&f)
     {
         return add(std::forward<F>(f), [&, this](tw_task_fn *fn, void *arg, auto *) {
-            return tw_sched_set_every(raw_, key.data(), key.size(), &when.raw(), fn, arg, nullptr);
+            return tw_sched_put_every(raw_, key.data(), key.size(), &when.raw(), fn, arg, nullptr);
         });
     }
     template <class Rep, class Period>
-    status move(std::string_view key, std::chrono::duration<Rep, Period> delay)
+    status move_in(std::string_view key, std::chrono::duration<Rep, Period> delay)
     {
-        return tw_sched_key_move_after(raw_, key.data(), key.size(), detail::ns_up(delay));
+        return tw_sched_key_move_in(raw_, key.data(), key.size(), detail::ns_up(delay));
     }
     template <class Duration>
     status move_at(std::string_view key, std::chrono::time_point<scheduler_clock, Duration> due)
     {
         return tw_sched_key_move_at(raw_, key.data(), key.size(), detail::ns_up(due));
     }
-    tw_cancelled remove(std::string_view key)
+    tw_cancelled cancel(std::string_view key)
     {
-        return tw_sched_key_remove(raw_, key.data(), key.size(), nullptr);
+        return tw_sched_key_cancel(raw_, key.data(), key.size(), nullptr);
     }
     std::optional<tw_task> find(std::string_view key) const noexcept
     {

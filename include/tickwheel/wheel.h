@@ -166,6 +166,14 @@ struct tw_geometry {
     struct tw_level level[TW_LEVELS_MAX]; /* from the finest level, 0, upwards */
 };
 
+/* A number of slots from any integer: C++ converts no `int` by itself in braces. The `| 0` does not compile with
+ * a floating-point number. */
+#ifdef __cplusplus
+#define TW__SLOTS(n) (static_cast<uint32_t>((n) | 0))
+#else
+#define TW__SLOTS(n) ((uint32_t)((n) | 0))
+#endif
+
 /* The presets, constants that initialise a geometry. The first is the default: where a call takes a geometry,
  * NULL means the same. */
 
@@ -183,12 +191,12 @@ struct tw_geometry {
  * Example: `struct tw_geometry geometry = TW_SMALL;` */
 #define TW_SMALL {4, TW_OVERFLOW_ROUNDS, {{64, 1}, {32, 32}, {32, 512}, {16, 8192}}}
 /* One ring of n slots, which refuses delays above n ticks with TW_ERANGE: the simple wheel of the
- * textbooks. */
-#define TW_SIMPLE(slots) {1, TW_OVERFLOW_REJECT, {{(slots), 1}}}
+ * textbooks. Here and below, n is an integer from 0 to UINT32_MAX, and a constant or not. */
+#define TW_SIMPLE(n) {1, TW_OVERFLOW_REJECT, {{TW__SLOTS(n), 1}}}
 /* One ring of n slots, in which far timers wait for several rounds: the hashed wheel of Netty. */
-#define TW_HASHED(slots) {1, TW_OVERFLOW_ROUNDS, {{(slots), 1}}}
+#define TW_HASHED(n) {1, TW_OVERFLOW_ROUNDS, {{TW__SLOTS(n), 1}}}
 /* n slots on each level; upper levels are made when they are first needed: the overflow wheels of Kafka. */
-#define TW_GROWING(slots) {1, TW_OVERFLOW_GROW, {{(slots), 1}}}
+#define TW_GROWING(n) {1, TW_OVERFLOW_GROW, {{TW__SLOTS(n), 1}}}
 /* Four levels of 60, 60, 24 and 7 slots, which are seconds, minutes, hours and days if a tick is a second. A
  * delay beyond the week takes more than one round of the top level. */
 #define TW_CLOCK {4, TW_OVERFLOW_ROUNDS, {{60, 1}, {60, 60}, {24, 3600}, {7, 86400}}}

@@ -19,8 +19,8 @@
  *         using namespace std::chrono_literals;
  *         tickwheel::wheel<std::chrono::milliseconds, order> wheel; // a tick is a millisecond, and now is 0
  *         order first(1), second(2);
- *         wheel.add(first, 30min);
- *         wheel.add(second, 30min);
+ *         wheel.add_in(first, 30min);
+ *         wheel.add_in(second, 30min);
  *         first.cancel(); // paid
  *         for (order &unpaid : wheel.due(30min))
  *             std::printf("order %d was not paid\n", unpaid.number);
@@ -28,16 +28,16 @@
  *
  * A call does, costs and fails as wheel.h says at the C function of its name. The comments here describe the
  * additions of C++. In short:
- *   - add(), add_at(), add_now(), move(), move_at(), cancel(): tw_wheel_add_in(), tw_wheel_add_at() and so on
+ *   - add_in(), add_at(), add_now(), move_in(), move_at(), cancel(): tw_wheel_add_in() and so on
  *   - poll(now), due(now): tw_wheel_poll(); poll(now, budget, timer): tw_wheel_poll_budget()
  *   - drain(), next_bound(), next_exact(): tw_wheel_drain() and so on
  *   - count(), now(), range(), check(), visit(), visit_until(): tw_wheel_count() and so on
  *
  * Conventions, stated once
  *   Time      Durations of integers. Delays and deadlines are rounded up, `now` is rounded down, so add_at()
- *             and move_at() are never early. add() and move() count from now(), which was rounded down: on a
- *             real clock they may be early by less than a tick. A negative duration is 0. A duration that is
- *             too long is the end of time: hours::max() is "never". Durations of floating point do not
+ *             and move_at() are never early. add_in() and move_in() count from now(), which was rounded down:
+ *             on a real clock they may be early by less than a tick. A negative duration is 0. A duration
+ *             that is too long is the end of time: hours::max() is "never". Durations of floating point do not
  *             compile, because their own arithmetic may round down: write std::chrono::ceil<milliseconds>(x).
  *             Example: with ticks of a millisecond, a delay of 1,500 us is 2 ticks, and a poll at 1,500 us is
  *             a poll at tick 1.
@@ -131,7 +131,7 @@ inline const std::error_category &category() noexcept
     return instance;
 }
 
-/* The result of a call: 0 or a TW_E* code. Example: `if (wheel.add(timer, 1h) == TW_ERANGE)`. */
+/* The result of a call: 0 or a TW_E* code. Example: `if (wheel.add_in(timer, 1h) == TW_ERANGE)`. */
 class status
 {
   public:
@@ -419,7 +419,7 @@ template <class Tick = std::chrono::milliseconds, class Timer = timer, class Clo
     }
 
     /* Counts from now(), the latest poll. To count from the present, call add_at(timer, present + delay). */
-    template <class Rep, class Period> status add(Timer &timer, std::chrono::duration<Rep, Period> delay)
+    template <class Rep, class Period> status add_in(Timer &timer, std::chrono::duration<Rep, Period> delay)
     {
         return tw_wheel_add_in(raw_, enter(timer), detail::count<Tick, detail::round::up>(delay));
     }
@@ -433,8 +433,8 @@ template <class Tick = std::chrono::milliseconds, class Timer = timer, class Clo
     {
         tw_wheel_add_now(raw_, enter(timer));
     }
-    /* As add() and add_at(), for a timer that may be pending in this wheel. */
-    template <class Rep, class Period> status move(Timer &timer, std::chrono::duration<Rep, Period> delay)
+    /* As add_in() and add_at(), for a timer that may be pending in this wheel. */
+    template <class Rep, class Period> status move_in(Timer &timer, std::chrono::duration<Rep, Period> delay)
     {
         return tw_wheel_move_in(raw_, mark(timer), detail::count<Tick, detail::round::up>(delay));
     }

@@ -33,9 +33,11 @@ static inline size_t tw__grow_reserved(const uint64_t *reserved, size_t n)
     return i;
 }
 
-/* The message for such a member: its index, as a size_t, and its value. A file that uses it has inttypes.h. */
+/* The message for such a member: the name of its struct, its index, as a size_t, and its value. A file that uses
+ * it has inttypes.h. */
 #define TW__GROW_REFUSED                                                                                       \
-    "reserved[%zu] is %" PRIu64 ": expected 0; zero the struct first, or take a library as new as the headers"
+    "%s.reserved[%zu] is %" PRIu64                                                                             \
+    ": expected 0; zero the struct first, or take a library as new as the headers"
 
 #define TW__GROW_ROOM(reserved) (sizeof(reserved) / sizeof(reserved)[0])
 #define TW__GROW_UNUSED(reserved)                                                                              \

@@ -217,19 +217,17 @@ static void event_clear(void *arg)
     tw__loop_event_lower(watched->own.fd);
 }
 
-int tw_executor_epoll_new(struct tw_executor **made, int epoll_fd, uint32_t budget,
-                          struct tw_sched_options *options)
+int tw_executor_epoll_new(struct tw_executor **made, int epoll_fd, uint32_t budget)
 {
     static const struct tw_executor_driver driver = {
         .wake = event_wake, .clear = event_clear, .close = watched_close};
     struct epoll_descriptor *watched;
     struct tw_executor *executor;
-    TW_ASSERT(made != NULL && options != NULL);
+    TW_ASSERT(made != NULL);
     int error = watched_new(&watched, epoll_fd, tw__loop_event_new());
     if (error != 0)
         return error;
-    struct tw_sched_options filled = *options;
-    error = tw_executor_new(&executor, budget, &filled, &driver, watched);
+    error = tw_executor_new(&executor, budget, &driver, watched);
     if (error != 0) {
         watched_close(watched);
         return error;
@@ -240,7 +238,6 @@ int tw_executor_epoll_new(struct tw_executor **made, int epoll_fd, uint32_t budg
         tw_executor_free(executor);
         return error;
     }
-    *options = filled;
     *made = executor;
     return 0;
 }

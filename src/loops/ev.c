@@ -142,8 +142,7 @@ static void async_close(void *arg)
     free(async);
 }
 
-int tw_executor_ev_new(struct tw_executor **made, struct ev_loop *ev, uint32_t budget,
-                       struct tw_sched_options *options)
+int tw_executor_ev_new(struct tw_executor **made, struct ev_loop *ev, uint32_t budget)
 {
     static const struct tw_executor_driver driver = {.wake = async_wake, .close = async_close};
     TW_ASSERT(made != NULL && ev != NULL);
@@ -154,7 +153,7 @@ int tw_executor_ev_new(struct tw_executor **made, struct ev_loop *ev, uint32_t b
     ev_async_init(&async->watcher, on_async);
     async->watcher.data = async;
     ev_async_start(ev, &async->watcher);
-    int error = tw_executor_new(&async->executor, budget, options, &driver, async);
+    int error = tw_executor_new(&async->executor, budget, &driver, async);
     if (error != 0)
         async_close(async);
     else

@@ -146,8 +146,7 @@ static void event_clear(void *arg)
     tw__loop_event_lower(watched->own.fd);
 }
 
-int tw_executor_event_new(struct tw_executor **made, struct event_base *base, uint32_t budget,
-                          struct tw_sched_options *options)
+int tw_executor_event_new(struct tw_executor **made, struct event_base *base, uint32_t budget)
 {
     static const struct tw_executor_driver driver = {
         .wake = event_wake, .clear = event_clear, .close = watched_close};
@@ -158,7 +157,7 @@ int tw_executor_event_new(struct tw_executor **made, struct event_base *base, ui
         return error;
     error = watched_add(watched);
     if (error == 0)
-        error = tw_executor_new(&watched->executor, budget, options, &driver, watched);
+        error = tw_executor_new(&watched->executor, budget, &driver, watched);
     if (error != 0)
         watched_close(watched);
     else

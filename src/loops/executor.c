@@ -76,11 +76,11 @@ static void execute(void *arg, struct tw_sched *sched, uint64_t id)
     wake(executor);
 }
 
-int tw_executor_new(struct tw_executor **made, uint32_t budget, struct tw_sched_options *options,
-                    const struct tw_executor_driver *driver, void *arg)
+int tw_executor_new(struct tw_executor **made, uint32_t budget, const struct tw_executor_driver *driver,
+                    void *arg)
 {
-    TW_ASSERT(made != NULL && options != NULL);
-    if (tw_sched_run_some == NULL || options->workers != 0 || options->execute != NULL)
+    TW_ASSERT(made != NULL);
+    if (tw_sched_run_some == NULL)
         return TW_EINVAL;
     TW_ASSERT(driver != NULL && driver->wake != NULL && driver->close != NULL);
     if (!TW__GROW_UNUSED(driver->reserved))
@@ -93,9 +93,17 @@ int tw_executor_new(struct tw_executor **made, uint32_t budget, struct tw_sched_
     atomic_init(&executor->process, getpid());
     executor->driver = *driver;
     executor->driver_arg = arg;
+    *made = executor;
+    return 0;
+}
+
+int tw_executor_hook(struct tw_executor *executor, struct tw_sched_options *options)
+{
+    TW_ASSERT(executor != NULL && options != NULL);
+    if (options->workers != 0 || options->execute != NULL)
+        return TW_EINVAL;
     options->execute = execute;
     options->execute_arg = executor;
-    *made = executor;
     return 0;
 }
 

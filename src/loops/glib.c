@@ -86,8 +86,7 @@ static void executor_clear(void *arg)
     g_source_set_ready_time(arg, -1);
 }
 
-int tw_executor_glib_new(struct tw_executor **made, GMainContext *context, uint32_t budget,
-                         struct tw_sched_options *options)
+int tw_executor_glib_new(struct tw_executor **made, GMainContext *context, uint32_t budget)
 {
     static GSourceFuncs calls = {.dispatch = executor_dispatch};
     static const struct tw_executor_driver driver = {
@@ -96,7 +95,7 @@ int tw_executor_glib_new(struct tw_executor **made, GMainContext *context, uint3
     GSource *source = g_source_new(&calls, sizeof(struct executor_source));
     struct executor_source *own = (struct executor_source *)source;
     g_source_set_name(source, "tickwheel executor");
-    int error = tw_executor_new(&own->executor, budget, options, &driver, source);
+    int error = tw_executor_new(&own->executor, budget, &driver, source);
     if (error != 0) {
         source_close(source);
         return error;

@@ -53,7 +53,7 @@
  */
 #include "internal.h"
 
-#include <base/grow.h>
+#include <base/grow_check.h>
 #include <base/saturate.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -96,7 +96,7 @@ static inline void may_change(const struct tw_loop *loop)
 
 /* ---- options --------------------------------------------------------------------------------------------- */
 
-int tw_loop_check(const struct tw_loop_options *options, char *message, size_t size)
+int tw_loop_options_check(const struct tw_loop_options *options, char *message, size_t size)
 {
     TW_ASSERT(options != NULL);
     TW_ASSERT(message != NULL || size == 0);
@@ -111,12 +111,8 @@ int tw_loop_check(const struct tw_loop_options *options, char *message, size_t s
         snprintf(message, size, "due is NULL: expected a function");
         return TW_EINVAL;
     }
-    size_t i = tw__grow_reserved(options->reserved, TW__GROW_ROOM(options->reserved));
-    if (i < TW__GROW_ROOM(options->reserved)) {
-        snprintf(message, size, TW__GROW_REFUSED, i, options->reserved[i]);
-        return TW_EINVAL;
-    }
-    return 0;
+    return tw__grow_check("tw_loop_options", options->reserved, TW__GROW_ROOM(options->reserved), message,
+                          size);
 }
 
 /* ---- time ------------------------------------------------------------------------------------------------ */
@@ -225,7 +221,7 @@ int tw_loop_new(struct tw_loop **made, struct tw_wheel *wheel, const struct tw_l
 {
     TW_ASSERT(made != NULL && wheel != NULL);
     TW_ASSERT(driver != NULL && driver->arm != NULL && driver->close != NULL);
-    if (tw_loop_check(options, NULL, 0) != 0 || !TW__GROW_UNUSED(driver->reserved))
+    if (tw_loop_options_check(options, NULL, 0) != 0 || !TW__GROW_UNUSED(driver->reserved))
         return TW_EINVAL;
     struct tw_loop *loop = calloc(1, sizeof *loop);
     if (loop == NULL)

@@ -152,17 +152,15 @@ static void async_close(void *arg)
         free(async);
 }
 
-int tw_executor_uv_new(struct tw_executor **made, uv_loop_t *uv, uint32_t budget,
-                       struct tw_sched_options *options)
+int tw_executor_uv_new(struct tw_executor **made, uv_loop_t *uv, uint32_t budget)
 {
     static const struct tw_executor_driver driver = {.wake = async_wake, .close = async_close};
-    TW_ASSERT(made != NULL && uv != NULL && options != NULL);
-    struct tw_sched_options filled = *options;
+    TW_ASSERT(made != NULL && uv != NULL);
     struct uv_waker *async = malloc(sizeof *async);
     if (async == NULL)
         return TW_ENOMEM;
     async->open = false;
-    int error = tw_executor_new(&async->executor, budget, &filled, &driver, async);
+    int error = tw_executor_new(&async->executor, budget, &driver, async);
     if (error != 0) {
         free(async);
         return error;
@@ -173,7 +171,6 @@ int tw_executor_uv_new(struct tw_executor **made, uv_loop_t *uv, uint32_t budget
     }
     async->handle.data = async;
     async->open = true;
-    *options = filled;
     *made = async->executor;
     return 0;
 }

@@ -129,7 +129,7 @@ static bool take_busy(struct tw__sched_shard *shard, struct handing *handing)
 typedef bool take_fn(struct tw__sched_shard *shard, struct handing *handing);
 
 /* Hands over the tasks that `take` takes, one by one. Returns the number of tasks. */
-static uint64_t hand_over(struct tw__sched_shard *shard, take_fn *take, tw_hand_fn *hand, void *arg)
+static uint64_t hand_over(struct tw__sched_shard *shard, take_fn *take, tw_task_visit_fn *hand, void *arg)
 {
     struct handing handing;
     uint64_t handed = 0;
@@ -159,7 +159,7 @@ static bool is_stopped(struct tw__sched_shard *shard)
     return stopped;
 }
 
-int64_t tw_sched_drain(struct tw_sched *sched, tw_hand_fn *hand, void *arg)
+int64_t tw_sched_drain(struct tw_sched *sched, tw_task_visit_fn *hand, void *arg)
 {
     TW_ASSERT(tw__sched_usable(sched));
     uint64_t handed = 0;
@@ -193,7 +193,7 @@ static void mark_stopped(struct tw__sched_shard *shard)
     tw__sched_unlock(shard);
 }
 
-uint64_t tw_sched_stop(struct tw_sched *sched, unsigned flags, tw_hand_fn *hand, void *arg)
+uint64_t tw_sched_stop(struct tw_sched *sched, unsigned flags, tw_task_visit_fn *hand, void *arg)
 {
     TW_ASSERT(tw__sched_usable(sched));
     TW_ASSERT((flags & ~(unsigned)TW_STOP_NOWAIT) == 0);

@@ -305,7 +305,7 @@ static int set(struct tw_sched *sched, const void *key, size_t size, struct assi
     return error;
 }
 
-int tw_sched_set_at(struct tw_sched *sched, const void *key, size_t key_size, uint64_t due_ns, tw_task_fn *fn,
+int tw_sched_put_at(struct tw_sched *sched, const void *key, size_t key_size, uint64_t due_ns, tw_task_fn *fn,
                     void *value, void **old)
 {
     TW_ASSERT(tw__sched_usable(sched));
@@ -315,8 +315,8 @@ int tw_sched_set_at(struct tw_sched *sched, const void *key, size_t key_size, ui
                &(struct assignment){.due_ns = due_ns, .fn = fn, .value = value, .old = old});
 }
 
-int tw_sched_set_after(struct tw_sched *sched, const void *key, size_t key_size, uint64_t delay_ns,
-                       tw_task_fn *fn, void *value, void **old)
+int tw_sched_put_in(struct tw_sched *sched, const void *key, size_t key_size, uint64_t delay_ns, tw_task_fn *fn,
+                    void *value, void **old)
 {
     TW_ASSERT(tw__sched_usable(sched));
     TW_ASSERT(key != NULL || key_size == 0);
@@ -325,7 +325,7 @@ int tw_sched_set_after(struct tw_sched *sched, const void *key, size_t key_size,
                &(struct assignment){.due_ns = delay_ns, .delayed = true, .fn = fn, .value = value, .old = old});
 }
 
-int tw_sched_set_every(struct tw_sched *sched, const void *key, size_t key_size, const struct tw_every *every,
+int tw_sched_put_every(struct tw_sched *sched, const void *key, size_t key_size, const struct tw_every *every,
                        tw_task_fn *fn, void *value, void **old)
 {
     TW_ASSERT(tw__sched_usable(sched));
@@ -371,12 +371,12 @@ int tw_sched_key_move_at(struct tw_sched *sched, const void *key, size_t key_siz
     return move_key(sched, key, key_size, due_ns, false);
 }
 
-int tw_sched_key_move_after(struct tw_sched *sched, const void *key, size_t key_size, uint64_t delay_ns)
+int tw_sched_key_move_in(struct tw_sched *sched, const void *key, size_t key_size, uint64_t delay_ns)
 {
     return move_key(sched, key, key_size, delay_ns, true);
 }
 
-enum tw_cancelled tw_sched_key_remove(struct tw_sched *sched, const void *key, size_t key_size, void **value)
+enum tw_cancelled tw_sched_key_cancel(struct tw_sched *sched, const void *key, size_t key_size, void **value)
 {
     struct target target;
     struct tw__sched_task *task = lock_and_find(sched, key, key_size, &target);

@@ -20,7 +20,7 @@
  * run before, so the threads are there. No task is pending, so the timer thread sleeps without limit: `wake`
  * is TW_NEVER.
  *
- *     5,000.2 ms   a caller    tw_sched_after(1.5 ms): due at 5,001.7 ms, so on tick 1,002
+ *     5,000.2 ms   a caller    tw_sched_add_in(1.5 ms): due at 5,001.7 ms, so on tick 1,002
  *     5,000.2 ms   a caller    free list -> wheel (PENDING); its tick is before `wake`: wakes the timer thread
  *     5,000.3 ms   timer       finds nothing due, sets `wake` to 1,002, sleeps until that tick begins
  *     5,002.0 ms   timer       wheel -> ready list (READY); tells the worker; sleeps again
@@ -71,7 +71,7 @@
 #include "run.h"
 #include "shard.h"
 
-#include <base/grow.h>
+#include <base/grow_check.h>
 #include <inttypes.h>
 #include <sched.h>
 #include <sodium/randombytes.h>
@@ -90,7 +90,7 @@ static int refuse(char *message, size_t size, const char *name, uint64_t value, 
     return TW_EINVAL;
 }
 
-int tw_sched_check(const struct tw_sched_options *options, char *message, size_t size)
+int tw_sched_options_check(const struct tw_sched_options *options, char *message, size_t size)
 {
     TW_ASSERT(options != NULL && (message != NULL || size == 0));
     if (options->tick_ns != 0 && (options->tick_ns < tick_min_ns || options->tick_ns > tick_max_ns))
@@ -111,11 +111,10 @@ int tw_sched_check(const struct tw_sched_options *options, char *message, size_t
                       "0 with a virtual clock, because tw_sched_advance() runs the due tasks itself");
     if (options->start_ns > 0 && options->clock != TW_SCHED_VIRTUAL)
         return refuse(message, size, "start_ns", options->start_ns, "0 unless the clock is virtual");
-    size_t i = tw__grow_reserved(options->reserved, TW__GROW_ROOM(options->reserved));
-    if (i < TW__GROW_ROOM(options->reserved)) {
-        snprintf(message, size, TW__GROW_REFUSED, i, options->reserved[i]);
-        return TW_EINVAL;
-    }
+    int error =
+        tw__grow_check("tw_sched_options", options->reserved, TW__GROW_ROOM(options->reserved), message, size);
+    if (error != 0)
+        return error;
     return options->geometry == NULL ? 0 : tw_geometry_check(options->geometry, message, size);
 }
 
@@ -181,7 +180,7 @@ int tw_sched_new(struct tw_sched **made, const struct tw_sched_options *options)
     static const struct tw_sched_options defaults;
     if (options == NULL)
         options = &defaults;
-    int error = tw_sched_check(options, NULL, 0);
+    int error = tw_sched_options_check(options, NULL, 0);
     if (error != 0)
         return error;
     struct tw_sched *sched = allocate(options);

@@ -126,14 +126,14 @@ static int add_task(struct tw_sched *sched, const struct addition *addition)
     return error == TW_ENOMEM ? add_elsewhere(sched, home, addition) : error;
 }
 
-int tw_sched_at(struct tw_sched *sched, uint64_t due_ns, tw_task_fn *fn, void *arg, uint64_t *id)
+int tw_sched_add_at(struct tw_sched *sched, uint64_t due_ns, tw_task_fn *fn, void *arg, uint64_t *id)
 {
     TW_ASSERT(tw__sched_usable(sched));
     TW_ASSERT(fn != NULL);
     return add_task(sched, &(struct addition){.due_ns = due_ns, .fn = fn, .arg = arg, .id = id});
 }
 
-int tw_sched_after(struct tw_sched *sched, uint64_t delay_ns, tw_task_fn *fn, void *arg, uint64_t *id)
+int tw_sched_add_in(struct tw_sched *sched, uint64_t delay_ns, tw_task_fn *fn, void *arg, uint64_t *id)
 {
     TW_ASSERT(tw__sched_usable(sched));
     TW_ASSERT(fn != NULL);
@@ -163,8 +163,8 @@ void tw__sched_details_every(struct tw__sched_details *details, const struct tw_
     details->missed = 0;
 }
 
-int tw_sched_every(struct tw_sched *sched, const struct tw_every *every, tw_task_fn *fn, void *arg,
-                   uint64_t *id)
+int tw_sched_add_every(struct tw_sched *sched, const struct tw_every *every, tw_task_fn *fn, void *arg,
+                       uint64_t *id)
 {
     TW_ASSERT(tw__sched_usable(sched));
     TW_ASSERT(every != NULL && fn != NULL);
@@ -372,7 +372,7 @@ int tw_sched_move_at(struct tw_sched *sched, uint64_t id, uint64_t due_ns)
     return error;
 }
 
-int tw_sched_move_after(struct tw_sched *sched, uint64_t id, uint64_t delay_ns)
+int tw_sched_move_in(struct tw_sched *sched, uint64_t id, uint64_t delay_ns)
 {
     TW_ASSERT(tw__sched_usable(sched));
     return tw_sched_move_at(sched, id, tw__add_saturating(tw__sched_clock_read(sched), delay_ns));

@@ -90,10 +90,10 @@ int tw__store_range_check(struct tw__store_db *db, const char *name, uint64_t va
                                value, least, most);
 }
 
-int tw__store_reserved_check(struct tw__store_db *db, const uint64_t *reserved, size_t n)
+int tw__store_reserved_check(struct tw__store_db *db, const char *name, const uint64_t *reserved, size_t n)
 {
     size_t i = tw__grow_reserved(reserved, n);
-    return i == n ? 0 : tw__store_db_refuse(db, TW_EINVAL, TW__GROW_REFUSED, i, reserved[i]);
+    return i == n ? 0 : tw__store_db_refuse(db, TW_EINVAL, TW__GROW_REFUSED, name, i, reserved[i]);
 }
 
 static int check_due(struct tw__store_db *db, uint64_t due_ms)
@@ -201,9 +201,10 @@ int tw__store_change_check(struct tw__store_db *db, const struct tw_store_change
     const struct tw_store_delayed *task = &change->task;
     int error = check_conditions(db, change->verb, change->conditions);
     if (error == 0)
-        error = tw__store_reserved_check(db, change->reserved, TW__GROW_ROOM(change->reserved));
+        error =
+            tw__store_reserved_check(db, "tw_store_change", change->reserved, TW__GROW_ROOM(change->reserved));
     if (error == 0)
-        error = tw__store_reserved_check(db, task->reserved, TW__GROW_ROOM(task->reserved));
+        error = tw__store_reserved_check(db, "tw_store_delayed", task->reserved, TW__GROW_ROOM(task->reserved));
     if (error == 0)
         error = check_name(db, change->task.queue, change->task.id,
                            change->verb == TW_STORE_PUT ? TW_STORE_ID_MAX : TW_STORE_NAME_MAX);

@@ -22,7 +22,7 @@ int tw__store_range_check(struct tw__store_db *db, const char *name, uint64_t va
                           uint64_t most);
 
 /* Checks the reserved members of a struct. Returns: 0, or TW_EINVAL with a message. */
-int tw__store_reserved_check(struct tw__store_db *db, const uint64_t *reserved, size_t n);
+int tw__store_reserved_check(struct tw__store_db *db, const char *name, const uint64_t *reserved, size_t n);
 
 /* Checks the members of a change. Returns: 0, or TW_EINVAL with a message. */
 int tw__store_change_check(struct tw__store_db *db, const struct tw_store_change *change, uint64_t max_payload);

@@ -123,7 +123,7 @@ void tw__store_hands_call(struct tw__store_hands *hands)
     uint64_t waiting = tw__store_hands_waiting(hands);
     while (atomic_load(&hands->active) < hands->workers && waiting > 0) {
         atomic_fetch_add(&hands->active, 1);
-        int error = tw_sched_after(hands->sched, 0, work, hands, NULL);
+        int error = tw_sched_add_in(hands->sched, 0, work, hands, NULL);
         TW_ASSERT(error == 0); /* the room is reserved */
         (void)error;
         waiting--;
@@ -220,7 +220,7 @@ int tw__store_hands_init(struct tw__store_hands *hands, const struct tw__store_w
     int error = tw_sched_new(&hands->sched, &options);
     if (error == 0)
         error = tw_sched_reserve(hands->sched, 2 * (uint64_t)workers + 1);
-    return error == 0 ? tw_sched_after(hands->sched, 0, do_nothing, NULL, NULL) : error;
+    return error == 0 ? tw_sched_add_in(hands->sched, 0, do_nothing, NULL, NULL) : error;
 }
 
 /* A thread that has brought the last answer may still be about to return. */

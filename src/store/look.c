@@ -247,7 +247,8 @@ int tw_store_scan(struct tw_store *store, const char *queue, const struct tw_sto
         return tw__store_failed(store, TW_EINVAL, text);
     }
     struct tw__store_db only_message = {.message = text, .size = sizeof text};
-    int error = tw__store_reserved_check(&only_message, of->reserved, TW__GROW_ROOM(of->reserved));
+    int error =
+        tw__store_reserved_check(&only_message, "tw_store_range", of->reserved, TW__GROW_ROOM(of->reserved));
     if (error != 0)
         return tw__store_failed(store, error, text);
     return tw__store_look(store, scan_queue, &view);

@@ -118,7 +118,8 @@ static int check_run(struct tw__store_db *db, const struct tw_store *store, cons
     if (error == 0)
         error = check_run_option(db, "max_loaded", options->max_loaded, LOADED_MIN, LOADED_MAX);
     if (error == 0)
-        error = tw__store_reserved_check(db, options->reserved, TW__GROW_ROOM(options->reserved));
+        error =
+            tw__store_reserved_check(db, "tw_store_run", options->reserved, TW__GROW_ROOM(options->reserved));
     if (error == 0 && store->run.handlers == NULL)
         error = tw__store_db_refuse(db, TW_EINVAL, "no queue has a handler: tw_store_handle() names one");
     if (error == 0 && store->run.runner != NULL)

@@ -33,7 +33,8 @@ static int check_options(const char *path, const struct tw_store_options *option
     if (error == 0)
         error = tw__store_range_check(&db, "max_payload", options->max_payload, 0, TW__TASK_PAYLOAD_MAX);
     if (error == 0)
-        error = tw__store_reserved_check(&db, options->reserved, TW__GROW_ROOM(options->reserved));
+        error = tw__store_reserved_check(&db, "tw_store_options", options->reserved,
+                                         TW__GROW_ROOM(options->reserved));
     if (error == 0 && (path[0] == '\0' || strcmp(path, ":memory:") == 0 || strncmp(path, "file:", 5) == 0))
         error = tw__store_db_refuse(&db, TW_EINVAL, "path is '%s': expected the name of a file", path);
     return error;

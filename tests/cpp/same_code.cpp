@@ -19,12 +19,12 @@ extern "C" {
 
 int add(raw_wheel &wheel, tw_timer &timer)
 {
-    return wheel.add(timer, 30min).code();
+    return wheel.add_in(timer, 30min).code();
 }
 
 int move_later(raw_wheel &wheel, tw_timer &timer)
 {
-    return wheel.move(timer, 30min).code();
+    return wheel.move_in(timer, 30min).code();
 }
 
 bool cancel(raw_wheel &wheel, tw_timer &timer)
@@ -39,7 +39,7 @@ bool pending(const timer &timer)
 
 int add_timer(wheel<> &wheel, timer &timer)
 {
-    return wheel.add(timer, 30min).code();
+    return wheel.add_in(timer, 30min).code();
 }
 
 bool cancel_timer(timer &timer)
@@ -58,7 +58,7 @@ std::uint64_t count_due(tickwheel::wheel<milliseconds, object> &wheel)
 /* The header turns the lambda into the callback. */
 bool add_task(scheduler &scheduler, std::uint64_t &calls)
 {
-    return scheduler.after(500ms, [&calls] { ++calls; }).ok();
+    return scheduler.add_in(500ms, [&calls] { ++calls; }).ok();
 }
 
 tw_cancelled cancel_task(scheduler &scheduler, std::uint64_t id)

@@ -45,13 +45,13 @@ static void use_both()
     tickwheel::status made;
     tickwheel::scheduler scheduler(tickwheel::options().virtual_clock(), made);
     check(made.ok(), "a scheduler is made");
-    scheduler.after(5ms, [&] { calls++; });
-    scheduler.set("key", 5ms, [&calls, text] { calls += text.size() > 10; });
+    scheduler.add_in(5ms, [&] { calls++; });
+    scheduler.put_in("key", 5ms, [&calls, text] { calls += text.size() > 10; });
     scheduler.advance(5ms);
     check(calls == 2, "both are called");
     tickwheel::wheel<> wheel;
     tickwheel::timer timer;
-    wheel.add(timer, 1s);
+    wheel.add_in(timer, 1s);
     for (auto &due : wheel.due(1s))
         calls += &due == &timer;
     check(calls == 3, "the timer is due");
@@ -69,8 +69,8 @@ int main()
     const auto twice = [] {
         tickwheel::wheel<> wheel;
         tickwheel::timer timer;
-        wheel.add(timer, 1s);
-        wheel.add(timer, 1s);
+        wheel.add_in(timer, 1s);
+        wheel.add_in(timer, 1s);
     };
     check(dies(twice, "wheel.hpp"), "the header asserts that a timer is not pending");
     const auto no_wheel = [] {

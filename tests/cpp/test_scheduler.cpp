@@ -49,16 +49,16 @@ TEST_CASE("a small callable is kept in place, any other in one box")
     scheduler scheduler(virtual_time());
     int calls = 0, *other = &calls;
     boxes = 0;
-    scheduler.after(1ms, [&calls] { calls++; });
-    scheduler.after(1ms, [] {});
-    scheduler.after(
+    scheduler.add_in(1ms, [&calls] { calls++; });
+    scheduler.add_in(1ms, [] {});
+    scheduler.add_in(
         1ms, +[] {});
-    scheduler.after(1ms, [&calls](const task &) { calls++; });
-    scheduler.set("a key", 1ms, [&calls] { calls++; });
+    scheduler.add_in(1ms, [&calls](const task &) { calls++; });
+    scheduler.put_in("a key", 1ms, [&calls] { calls++; });
     CHECK(boxes == 0);
-    scheduler.after(1ms, [&calls, other] { *other += &calls == other; });
+    scheduler.add_in(1ms, [&calls, other] { *other += &calls == other; });
     CHECK(boxes == 1);
-    scheduler.after(1ms, counting(calls));
+    scheduler.add_in(1ms, counting(calls));
     CHECK(boxes == 2);
     scheduler.advance(1ms);
     CHECK(calls == 5);
@@ -79,7 +79,7 @@ template <class T> static void hold(scheduler &scheduler, T value)
 {
     static T seen;
     seen = T();
-    scheduler.after(1ms, [value] { seen = value; });
+    scheduler.add_in(1ms, [value] { seen = value; });
     scheduler.advance(1ms);
     CHECK((seen == value));
 }
@@ -98,7 +98,7 @@ TEST_CASE("a small callable that holds no pointer has what it was given")
     hold<double>(scheduler, -2.5);
     hold<pair_of>(scheduler, {7, 8});
     int seen = 0;
-    scheduler.set("key", 1ms, [n = 5, &seen] { seen += n; }); /* a box, for comparison */
+    scheduler.put_in("key", 1ms, [n = 5, &seen] { seen += n; }); /* a box, for comparison */
     scheduler.advance(1ms);
     CHECK(seen == 5);
     CHECK(boxes == 1);
@@ -108,9 +108,9 @@ TEST_CASE("a callable with a state of its own keeps it from call to call")
 {
     scheduler scheduler(virtual_time());
     std::vector<int> seen, *to = &seen;
-    scheduler.every(1ms, [to, n = 0]() mutable { to->push_back(n++); });
+    scheduler.add_every(1ms, [to, n = 0]() mutable { to->push_back(n++); });
     static int last;
-    scheduler.every(1ms, [n = 10]() mutable { last = n++; }); /* small, but every call changes it */
+    scheduler.add_every(1ms, [n = 10]() mutable { last = n++; }); /* small, but every call changes it */
     scheduler.advance(3ms);
     CHECK(seen == std::vector<int>{0, 1, 2});
     CHECK(last == 12);
@@ -139,12 +139,12 @@ TEST_CASE("anything that can be called will do, given by value or by name")
     int calls = 0;
     const greeter one{&calls};
     std::function<void()> wrapped = [&calls] { calls += 100; };
-    scheduler.after(1ms, one);
-    scheduler.after(1ms, wrapped);
-    scheduler.after(1ms, std::bind(&greeter::greet, &one));
-    scheduler.after(1ms, plain);
-    scheduler.after(1ms, &plain);
-    scheduler.after(1ms, [](auto &&...given) { plain_calls += sizeof...(given) == 1 ? 10 : 100; });
+    scheduler.add_in(1ms, one);
+    scheduler.add_in(1ms, wrapped);
+    scheduler.add_in(1ms, std::bind(&greeter::greet, &one));
+    scheduler.add_in(1ms, plain);
+    scheduler.add_in(1ms, &plain);
+    scheduler.add_in(1ms, [](auto &&...given) { plain_calls += sizeof...(given) == 1 ? 10 : 100; });
     scheduler.advance(1ms);
     CHECK(calls == 111);
     CHECK(plain_calls == 12);
@@ -160,7 +160,7 @@ TEST_CASE("a callable that wants much room gets it")
     wide big{};
     big.bytes[255] = 7;
     int seen = 0;
-    scheduler.after(
+    scheduler.add_in(
         1ms, [big, &seen] { seen = reinterpret_cast<std::uintptr_t>(&big) % 128 == 0 ? big.bytes[255] : -1; });
     scheduler.advance(1ms);
     CHECK(seen == 7);
@@ -172,8 +172,8 @@ TEST_CASE("a callable is destroyed after its last call")
 {
     scheduler scheduler(virtual_time());
     int once = 0, thrice = 0;
-    scheduler.after(2ms, counting(once));
-    scheduler.every(repeat(1ms).times(3), counting(thrice));
+    scheduler.add_in(2ms, counting(once));
+    scheduler.add_every(repeat(1ms).times(3), counting(thrice));
     CHECK(token::live == 2);
     scheduler.advance(2ms);
     CHECK(once == 1);
@@ -188,7 +188,8 @@ TEST_CASE("a callable is destroyed when its task is cancelled")
 {
     scheduler scheduler(virtual_time());
     int calls = 0;
-    const task_id first = scheduler.after(1ms, counting(calls)), second = scheduler.every(1ms, counting(calls));
+    const task_id first = scheduler.add_in(1ms, counting(calls)),
+                  second = scheduler.add_every(1ms, counting(calls));
     CHECK(token::live == 2);
     CHECK(scheduler.cancel(first) == TW_CANCELLED);
     CHECK(token::live == 1);
@@ -205,7 +206,7 @@ TEST_CASE("a callable that cancels or moves itself lives to the end of its call"
 {
     scheduler scheduler(virtual_time());
     int calls = 0;
-    scheduler.every(1ms, [&calls, mine = token()](const task &self) {
+    scheduler.add_every(1ms, [&calls, mine = token()](const task &self) {
         self.cancel();
         CHECK(mine.sound());
         calls++;
@@ -213,9 +214,9 @@ TEST_CASE("a callable that cancels or moves itself lives to the end of its call"
     scheduler.advance(5ms);
     CHECK(calls == 1);
     CHECK(token::live == 0);
-    scheduler.after(1ms, [&calls, mine = token()](const task &self) {
+    scheduler.add_in(1ms, [&calls, mine = token()](const task &self) {
         if (++calls < 5)
-            CHECK(self.move(1ms).ok());
+            CHECK(self.move_in(1ms).ok());
         CHECK(mine.sound());
     });
     scheduler.advance(3ms);
@@ -230,18 +231,18 @@ TEST_CASE("a callable is destroyed when its key is set anew or removed")
 {
     scheduler scheduler(virtual_time());
     int first = 0, second = 0;
-    scheduler.set("order 1", 5ms, counting(first));
-    scheduler.set_every("order 1", repeat(5ms), counting(second));
+    scheduler.put_in("order 1", 5ms, counting(first));
+    scheduler.put_every("order 1", repeat(5ms), counting(second));
     CHECK(token::live == 1);
     scheduler.advance(5ms);
     CHECK(first == 0);
     CHECK(second == 1);
-    scheduler.set("order 1", 5ms, plain); /* plain needs no box */
+    scheduler.put_in("order 1", 5ms, plain); /* plain needs no box */
     CHECK(token::live == 0);
-    scheduler.set_at("order 1", scheduler.now() + 5ms, counting(first));
+    scheduler.put_at("order 1", scheduler.now() + 5ms, counting(first));
     CHECK(token::live == 1);
-    CHECK(scheduler.remove("order 1") == TW_CANCELLED);
-    CHECK(scheduler.remove("order 1") == TW_GONE);
+    CHECK(scheduler.cancel("order 1") == TW_CANCELLED);
+    CHECK(scheduler.cancel("order 1") == TW_GONE);
     CHECK(token::live == 0);
 }
 
@@ -250,9 +251,9 @@ TEST_CASE("a callable whose key is set anew in its call lives to the end of it")
     scheduler scheduler(virtual_time());
     int calls = 0;
     for (const std::uint64_t times : {UINT64_C(1), UINT64_C(2)}) {
-        scheduler.set_every("k", repeat(1ms).times(times), [&, mine = token()](const task &self) {
-            scheduler.set(self.key(), 1ms, counting(calls));
-            scheduler.set(self.key(), 1ms, counting(calls)); /* so the first counting() never runs */
+        scheduler.put_every("k", repeat(1ms).times(times), [&, mine = token()](const task &self) {
+            scheduler.put_in(self.key(), 1ms, counting(calls));
+            scheduler.put_in(self.key(), 1ms, counting(calls)); /* so the first counting() never runs */
             CHECK(token::live == 2);
             CHECK(mine.sound());
             calls += 10;
@@ -269,11 +270,11 @@ TEST_CASE("a key set anew and removed in its call leaves nothing")
 {
     scheduler scheduler(virtual_time());
     int calls = 0;
-    scheduler.set_every("k", repeat(1ms), [&, mine = token()](const task &self) {
-        scheduler.set(self.key(), 1ms, counting(calls));
-        CHECK(scheduler.remove(self.key()) == TW_CANCELLED);
+    scheduler.put_every("k", repeat(1ms), [&, mine = token()](const task &self) {
+        scheduler.put_in(self.key(), 1ms, counting(calls));
+        CHECK(scheduler.cancel(self.key()) == TW_CANCELLED);
         CHECK(token::live == 1);
-        CHECK(scheduler.remove(self.key()) == TW_RUNNING);
+        CHECK(scheduler.cancel(self.key()) == TW_RUNNING);
         CHECK(mine.sound());
     });
     scheduler.advance(10ms);
@@ -286,9 +287,9 @@ TEST_CASE("what is drained is destroyed, after whoever it is handed to has run i
 {
     scheduler scheduler(virtual_time());
     int calls = 0;
-    scheduler.after(1ms, counting(calls));
-    scheduler.set("k", 1ms, counting(calls));
-    scheduler.after(1ms, [&calls] { calls++; });
+    scheduler.add_in(1ms, counting(calls));
+    scheduler.put_in("k", 1ms, counting(calls));
+    scheduler.add_in(1ms, [&calls] { calls++; });
     CHECK(scheduler.drain([&](const handed &one) {
         CHECK(one.runnable());
         one.run();
@@ -297,7 +298,7 @@ TEST_CASE("what is drained is destroyed, after whoever it is handed to has run i
     }) == 3);
     CHECK(calls == 3);
     CHECK(token::live == 0);
-    scheduler.after(1ms, counting(calls));
+    scheduler.add_in(1ms, counting(calls));
     CHECK(token::live == 1);
     CHECK(scheduler.drain() == 1);
     CHECK(token::live == 0);
@@ -310,7 +311,7 @@ TEST_CASE("what is stopped is destroyed, and a call under way keeps its callable
     int calls = 0, handed_over = 0;
     for (const bool by_hand : {true, false}) {
         scheduler scheduler(virtual_time());
-        scheduler.every(1ms, [&, mine = token()] {
+        scheduler.add_every(1ms, [&, mine = token()] {
             const auto hand = [&](const handed &one) {
                 handed_over++;
                 CHECK(one.runnable() == (one.key() == "k"));
@@ -321,7 +322,7 @@ TEST_CASE("what is stopped is destroyed, and a call under way keeps its callable
             CHECK(mine.sound());
             calls++;
         });
-        scheduler.set("k", 1h, counting(calls));
+        scheduler.put_in("k", 1h, counting(calls));
         scheduler.advance(1s);
         CHECK(token::live == 0);
     }
@@ -334,9 +335,9 @@ TEST_CASE("what is pending when the scheduler ends is destroyed")
     int calls = 0;
     {
         scheduler scheduler(virtual_time());
-        scheduler.after(1ms, counting(calls));
-        scheduler.every(1ms, counting(calls));
-        scheduler.set("k", 1ms, counting(calls));
+        scheduler.add_in(1ms, counting(calls));
+        scheduler.add_every(1ms, counting(calls));
+        scheduler.put_in("k", 1ms, counting(calls));
         CHECK(token::live == 3);
     }
     CHECK(token::live == 0);
@@ -347,7 +348,7 @@ TEST_CASE("a callable may hold the last of what keeps others pending")
 {
     scheduler scheduler(virtual_time());
     int calls = 0;
-    const task_id other = scheduler.after(1h, counting(calls));
+    const task_id other = scheduler.add_in(1h, counting(calls));
     struct canceller {
         tickwheel::scheduler *with;
         task_id id;
@@ -368,7 +369,7 @@ TEST_CASE("a callable may hold the last of what keeps others pending")
         {
         }
     };
-    scheduler.after(1ms, canceller(&scheduler, other));
+    scheduler.add_in(1ms, canceller(&scheduler, other));
     scheduler.advance(1ms);
     CHECK(token::live == 0);
     CHECK(scheduler.pending() == 0);
@@ -380,19 +381,19 @@ TEST_CASE("a callable that is refused is destroyed at once, and nothing is chang
 {
     scheduler scheduler(virtual_time().max_pending(1));
     int calls = 0;
-    scheduler.set("k", 1ms, counting(calls));
-    CHECK(scheduler.after(1ms, counting(calls)) == TW_EFULL);
-    CHECK(!scheduler.after(1ms, counting(calls)).id());
-    CHECK(scheduler.set("other", 1ms, counting(calls)) == TW_EFULL);
-    CHECK(scheduler.every(1us, counting(calls)) == TW_EINVAL);
-    CHECK(scheduler.set_every("k", 1us, counting(calls)) == TW_EINVAL);
-    CHECK(scheduler.set("", 1ms, counting(calls)) == TW_EINVAL);
+    scheduler.put_in("k", 1ms, counting(calls));
+    CHECK(scheduler.add_in(1ms, counting(calls)) == TW_EFULL);
+    CHECK(!scheduler.add_in(1ms, counting(calls)).id());
+    CHECK(scheduler.put_in("other", 1ms, counting(calls)) == TW_EFULL);
+    CHECK(scheduler.add_every(1us, counting(calls)) == TW_EINVAL);
+    CHECK(scheduler.put_every("k", 1us, counting(calls)) == TW_EINVAL);
+    CHECK(scheduler.put_in("", 1ms, counting(calls)) == TW_EINVAL);
     CHECK(token::live == 1);
     scheduler.advance(1ms);
     CHECK(calls == 1);
     scheduler.stop();
-    CHECK(scheduler.after(1ms, counting(calls)) == TW_ESTOPPED);
-    CHECK(scheduler.set("k", 1ms, counting(calls)) == TW_ESTOPPED);
+    CHECK(scheduler.add_in(1ms, counting(calls)) == TW_ESTOPPED);
+    CHECK(scheduler.put_in("k", 1ms, counting(calls)) == TW_ESTOPPED);
     CHECK(token::live == 0);
 }
 
@@ -401,9 +402,9 @@ TEST_CASE("without memory for a box nothing is added, and small ones still are")
     scheduler scheduler(virtual_time());
     int calls = 0;
     no_boxes = true;
-    CHECK(scheduler.after(1ms, counting(calls)) == TW_ENOMEM);
-    CHECK(scheduler.set("k", 1ms, counting(calls)) == TW_ENOMEM);
-    CHECK(scheduler.after(1ms, [&calls] { calls++; }).ok());
+    CHECK(scheduler.add_in(1ms, counting(calls)) == TW_ENOMEM);
+    CHECK(scheduler.put_in("k", 1ms, counting(calls)) == TW_ENOMEM);
+    CHECK(scheduler.add_in(1ms, [&calls] { calls++; }).ok());
     no_boxes = false;
     CHECK(token::live == 0);
     CHECK(scheduler.pending() == 1);
@@ -424,7 +425,7 @@ TEST_CASE("a callable that throws when it is copied is not added")
     };
     scheduler scheduler(virtual_time());
     const thrower one;
-    CHECK_THROWS_AS(scheduler.after(1ms, one), std::runtime_error);
+    CHECK_THROWS_AS(scheduler.add_in(1ms, one), std::runtime_error);
     CHECK(token::live == 1);
     CHECK(scheduler.pending() == 0);
 }
@@ -435,7 +436,7 @@ TEST_CASE("an exception that leaves a callable ends the program")
     if (child == 0) {
         std::set_terminate([] { _exit(42); });
         scheduler scheduler(virtual_time());
-        scheduler.after(1ms, [] { throw std::runtime_error("out"); });
+        scheduler.add_in(1ms, [] { throw std::runtime_error("out"); });
         try {
             scheduler.advance(1ms);
         } catch (...) {
@@ -455,14 +456,14 @@ TEST_CASE("delays are rounded up to the tick, and nothing runs early")
     scheduler scheduler(virtual_time());
     std::vector<nanoseconds> ran;
     const auto note = [&] { ran.push_back(scheduler.now().time_since_epoch()); };
-    scheduler.after(1ns, note);
-    scheduler.after(1500us, note);
-    scheduler.at(point(5ms), note);
-    scheduler.at(tickwheel::scheduler_clock::time_point(7ms) + 1ns, note);
-    scheduler.after(-1h, note);
-    scheduler.after(hours::max(), note);
+    scheduler.add_in(1ns, note);
+    scheduler.add_in(1500us, note);
+    scheduler.add_at(point(5ms), note);
+    scheduler.add_at(tickwheel::scheduler_clock::time_point(7ms) + 1ns, note);
+    scheduler.add_in(-1h, note);
+    scheduler.add_in(hours::max(), note);
     const std::chrono::time_point<tickwheel::scheduler_clock, hours> last(hours::max());
-    scheduler.at(last, note);
+    scheduler.add_at(last, note);
     scheduler.advance(10h);
     CHECK(ran == std::vector<nanoseconds>{1ms, 1ms, 2ms, 5ms, 8ms});
     CHECK(scheduler.pending() == 2);
@@ -477,10 +478,10 @@ TEST_CASE("repeats run when they say")
             ran.push_back(who * 1000 + static_cast<int>(scheduler.now().time_since_epoch() / 1ms));
         };
     };
-    scheduler.every(10ms, note(1));
-    scheduler.every(repeat(10ms).first(0ms).times(2), note(2));
-    scheduler.every(repeat(20ms).first_at(point(5ms)), note(3));
-    scheduler.every(repeat(100ms).first(1h).first_at(point()), note(4));
+    scheduler.add_every(10ms, note(1));
+    scheduler.add_every(repeat(10ms).first(0ms).times(2), note(2));
+    scheduler.add_every(repeat(20ms).first_at(point(5ms)), note(3));
+    scheduler.add_every(repeat(100ms).first(1h).first_at(point()), note(4));
     scheduler.advance(25ms);
     std::sort(ran.begin(), ran.end());
     CHECK(ran == std::vector<int>{1010, 1020, 2001, 2010, 3005, 3025, 4001});
@@ -491,7 +492,7 @@ TEST_CASE("missed periods follow the policy")
     int calls = 0;
     std::uint64_t missed = 0;
     scheduler scheduler(virtual_time().clock(TW_SCHED_VIRTUAL));
-    scheduler.every(repeat(1ms).missed(TW_MISSED_COALESCE), [&](const task &self) {
+    scheduler.add_every(repeat(1ms).missed(TW_MISSED_COALESCE), [&](const task &self) {
         calls++;
         missed += self.missed();
         CHECK(self.period() == 1ms);
@@ -508,19 +509,19 @@ TEST_CASE("a task knows itself, and can be looked up")
     scheduler scheduler(virtual_time());
     task_id id;
     bool same = false;
-    id = scheduler.after(5ms, [&](const task &self) {
+    id = scheduler.add_in(5ms, [&](const task &self) {
         same = self.id() == id && self.due() == point(5ms) && self.late() == 0ns && self.key().empty();
     });
     CHECK(id);
     CHECK(scheduler.find(id)->due_ns == 5000000);
-    CHECK(scheduler.move(id, 5ms).ok());
+    CHECK(scheduler.move_in(id, 5ms).ok());
     CHECK(scheduler.move_at(id, point(4999001ns)).ok());
     CHECK(scheduler.find(id)->due_ns == 4999001);
     CHECK(scheduler.move_at(id, point(5ms)).ok());
     scheduler.advance(5ms);
     CHECK(same);
     CHECK(!scheduler.find(id));
-    CHECK(scheduler.move(id, 1ms) == TW_EGONE);
+    CHECK(scheduler.move_in(id, 1ms) == TW_EGONE);
     CHECK(!scheduler.find(task_id()));
     CHECK(std::unordered_set<task_id>{id, id, task_id()}.size() == 2);
     CHECK(task_id() < id);
@@ -534,14 +535,14 @@ TEST_CASE("keys are any bytes; they can be moved, found and counted")
     using namespace std::string_view_literals;
     std::string seen;
     const auto note = [&](const task &self) { seen += self.key(); };
-    scheduler.set("a\0b"sv, 5ms, note);
-    scheduler.set("a\0c"sv, 6ms, note);
+    scheduler.put_in("a\0b"sv, 5ms, note);
+    scheduler.put_in("a\0c"sv, 6ms, note);
     CHECK(scheduler.key_count() == 2);
     CHECK(scheduler.find("a\0b"sv)->due_ns == 5000000);
     CHECK(!scheduler.find("a"));
-    CHECK(scheduler.move("a\0b"sv, 7ms).ok());
+    CHECK(scheduler.move_in("a\0b"sv, 7ms).ok());
     CHECK(scheduler.move_at("a\0c"sv, point(8ms)).ok());
-    CHECK(scheduler.move("a", 7ms) == TW_EGONE);
+    CHECK(scheduler.move_in("a", 7ms) == TW_EGONE);
     scheduler.advance(10ms);
     CHECK(seen == "a\0ba\0c"sv);
 }
@@ -549,11 +550,11 @@ TEST_CASE("keys are any bytes; they can be moved, found and counted")
 TEST_CASE("added is an id or an error")
 {
     scheduler scheduler(virtual_time());
-    const tickwheel::added good = scheduler.after(1ms, plain);
+    const tickwheel::added good = scheduler.add_in(1ms, plain);
     CHECK(good.ok());
     CHECK(good.value() == good.id());
     scheduler.stop();
-    const tickwheel::added bad = scheduler.after(1ms, plain);
+    const tickwheel::added bad = scheduler.add_in(1ms, plain);
     CHECK_THROWS_WITH(bad.value("orders"), doctest::Contains(tw_strerror(TW_ESTOPPED)));
     CHECK(bad == TW_ESTOPPED);
 }
@@ -562,12 +563,12 @@ TEST_CASE("a scheduler is moved with its tasks")
 {
     scheduler first(virtual_time());
     int calls = 0;
-    first.after(1ms, counting(calls));
+    first.add_in(1ms, counting(calls));
     scheduler second(std::move(first));
     CHECK(!first);
-    second.after(1ms, counting(calls));
+    second.add_in(1ms, counting(calls));
     scheduler third(virtual_time());
-    third.after(1ms, counting(calls));
+    third.add_in(1ms, counting(calls));
     third = std::move(second);
     CHECK(!second);
     CHECK(token::live == 2); /* the first scheduler of `third` has ended, with its task */
@@ -584,7 +585,7 @@ TEST_CASE("time, next and statistics")
     CHECK(scheduler.now() == point(1h));
     CHECK(!scheduler.next());
     CHECK(scheduler.reserve(100).ok());
-    scheduler.after(1ms, plain);
+    scheduler.add_in(1ms, plain);
     CHECK(*scheduler.next() == point(1h + 10ms));
     CHECK(scheduler.advance_to(point(1h - 1ns)) == TW_EINVAL);
     CHECK(scheduler.advance_to(point(1h + 9ms)).ok());
@@ -671,9 +672,9 @@ TEST_CASE("options reach the scheduler")
     scheduler scheduler(
         virtual_time().geometry(simple).shards(2).memory(counted_memory, &blocks).execute(note_id, &sent));
     CHECK(blocks > 0);
-    CHECK(scheduler.after(1h, plain) == TW_ERANGE);
+    CHECK(scheduler.add_in(1h, plain) == TW_ERANGE);
     int calls = 0;
-    const task_id id = scheduler.after(1ms, counting(calls));
+    const task_id id = scheduler.add_in(1ms, counting(calls));
     scheduler.advance(1ms);
     CHECK(sent == id.value());
     CHECK(calls == 0);
@@ -681,7 +682,7 @@ TEST_CASE("options reach the scheduler")
     scheduler.run(id);
     CHECK(calls == 1);
     CHECK(token::live == 0);
-    scheduler.after(1ms, counting(calls));
+    scheduler.add_in(1ms, counting(calls));
     scheduler.advance(1ms);
     scheduler.drain(); /* the task was sent, but has not run yet */
     CHECK(token::live == 0);
@@ -700,7 +701,7 @@ TEST_CASE("the hooks are told of late and slow callbacks")
     const auto slow = [](void *to, const tw_task *, std::uint64_t) { static_cast<struct told *>(to)->slow++; };
     scheduler scheduler(options().on_late(1ns, late).on_slow(1ms, slow).hook_arg(&told));
     std::atomic<int> calls{0};
-    scheduler.after(1ms, [&calls, &scheduler] {
+    scheduler.add_in(1ms, [&calls, &scheduler] {
         const auto began = scheduler.now();
         EVENTUALLY(scheduler.now() > began + 1ms);
         calls++;

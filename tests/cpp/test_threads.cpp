@@ -89,7 +89,7 @@ TEST_CASE("a callable is gone when cancel_wait is over")
         for (const std::uint64_t times : {UINT64_C(1), TW_FOREVER}) {
             gate at;
             scheduler scheduler(options().workers(workers));
-            const task_id id = scheduler.every(repeat(1ms).times(times), held_up(at));
+            const task_id id = scheduler.add_every(repeat(1ms).times(times), held_up(at));
             EVENTUALLY(at.entered.load());
             const pthread_t later = opener(at);
             tw_cancelled found = TW_GONE;
@@ -107,7 +107,7 @@ TEST_CASE("a callable is gone when stop is over, or the scheduler")
         pthread_t later;
         {
             scheduler scheduler(options().workers(1));
-            scheduler.every(1ms, held_up(at));
+            scheduler.add_every(1ms, held_up(at));
             EVENTUALLY(at.entered.load());
             later = opener(at);
             if (stops) {
@@ -125,9 +125,9 @@ TEST_CASE("a callable whose key is set anew while it runs ends with its call, an
     gate at;
     std::atomic<int> calls{0};
     scheduler scheduler(options().workers(2));
-    scheduler.set("k", 1ms, held_up(at));
+    scheduler.put_in("k", 1ms, held_up(at));
     EVENTUALLY(at.entered.load());
-    CHECK(scheduler.set("k", 1ms, [&calls, mine = token()] { calls += mine.sound(); }).ok());
+    CHECK(scheduler.put_in("k", 1ms, [&calls, mine = token()] { calls += mine.sound(); }).ok());
     CHECK(!at.destroyed);
     CHECK(token::live == 1);
     at.open = true;
@@ -164,7 +164,7 @@ TEST_CASE("a cancel_wait in a task's own callable or its destructor is refused")
         }
     };
     task_id id;
-    scheduler.after(1ms, waiter(&scheduler, &refused, &id));
+    scheduler.add_in(1ms, waiter(&scheduler, &refused, &id));
     EVENTUALLY(refused == 2);
 }
 
@@ -187,7 +187,7 @@ struct storm {
             if (self.id().value() % 7 == 0)
                 self.cancel();
             if (self.id().value() % 5 == 0 && calls % 3 == 0)
-                self.move(100us);
+                self.move_in(100us);
             bad += !mine.sound();
         };
     }
@@ -202,22 +202,22 @@ void storm::turn(rng &random, std::vector<task_id> &ids)
     case 0:
     case 1:
     case 2:
-        ids.push_back(scheduler.after(delay, job()));
+        ids.push_back(scheduler.add_in(delay, job()));
         break;
     case 3:
-        ids.push_back(scheduler.every(repeat(1ms).times(3), job()));
+        ids.push_back(scheduler.add_every(repeat(1ms).times(3), job()));
         break;
     case 4:
-        scheduler.set(key, delay, job());
+        scheduler.put_in(key, delay, job());
         break;
     case 5:
-        scheduler.set_every(key, repeat(1ms), job());
+        scheduler.put_every(key, repeat(1ms), job());
         break;
     case 6:
-        scheduler.remove(key);
+        scheduler.cancel(key);
         break;
     case 7:
-        scheduler.move(key, delay);
+        scheduler.move_in(key, delay);
         break;
     case 8:
         if (!ids.empty())
@@ -248,7 +248,7 @@ static void run_thread(storm &storm, unsigned number, bool stops)
         EVENTUALLY_TOLD(has_called(calls), "%llu calls", static_cast<unsigned long long>(storm.calls));
     if (number == 1 && stops) {
         storm.scheduler.stop();
-        storm.bad += storm.scheduler.after(1ms, storm.job()) != TW_ESTOPPED;
+        storm.bad += storm.scheduler.add_in(1ms, storm.job()) != TW_ESTOPPED;
     }
 }
 

@@ -117,7 +117,7 @@ static void sched_stats(void)
     GUARDED(struct tw_sched_stats) mine;
     struct tw_sched *sched;
     CHECK(tw_sched_new(&sched, NULL) == 0);
-    CHECK(tw_sched_after(sched, TW_HOUR(1), count_run, NULL, NULL) == 0);
+    CHECK(tw_sched_add_in(sched, TW_HOUR(1), count_run, NULL, NULL) == 0);
     guard(&mine, sizeof mine);
     tw_sched_stats(sched, &mine.it, sizeof mine.it);
     CHECK(mine.it.pending == 1 && mine.it.keys == 0 && mine.it.added == 1 && mine.it.memory > 0);
@@ -145,7 +145,7 @@ static void task(void)
     GUARDED(struct tw_task) mine;
     struct tw_sched *sched;
     CHECK(tw_sched_new(&sched, NULL) == 0);
-    CHECK(tw_sched_set_after(sched, "key", 3, TW_HOUR(1), count_run, &mine, NULL) == 0);
+    CHECK(tw_sched_put_in(sched, "key", 3, TW_HOUR(1), count_run, &mine, NULL) == 0);
     guard(&mine, sizeof mine);
     CHECK(tw_sched_key_get(sched, "key", 3, &mine.it, sizeof mine.it) == 0);
     check_task(&mine.it, &mine);
@@ -188,7 +188,7 @@ static struct tw_sched *standing(void)
 #ifdef GROWN
     char message[200];
     options.grown = 77;
-    CHECK(tw_sched_check(&options, message, sizeof message) == TW_EINVAL);
+    CHECK(tw_sched_options_check(&options, message, sizeof message) == TW_EINVAL);
     CHECK(strstr(message, "reserved[0] is 77: expected 0") != NULL);
     options.grown = 0;
 #endif
@@ -201,9 +201,9 @@ static void sched_options(void)
     struct tw_sched *sched = standing();
     uint64_t first, second;
     CHECK(tw_sched_now(sched) == TW_SEC(5));
-    CHECK(tw_sched_after(sched, 1, count_run, &runs, &first) == 0);
-    CHECK(tw_sched_after(sched, 1, count_other, &runs, &second) == 0);
-    CHECK(tw_sched_after(sched, 1, count_run, &runs, NULL) == TW_EFULL);
+    CHECK(tw_sched_add_in(sched, 1, count_run, &runs, &first) == 0);
+    CHECK(tw_sched_add_in(sched, 1, count_other, &runs, &second) == 0);
+    CHECK(tw_sched_add_in(sched, 1, count_run, &runs, NULL) == TW_EFULL);
     CHECK(tw_sched_cancel(sched, first) == TW_CANCELLED && ends == 1);
     CHECK(tw_sched_cancel(sched, second) == TW_CANCELLED && ends == 1);
     tw_sched_free(sched);
@@ -215,8 +215,8 @@ static void every(void)
     struct tw_sched *sched;
     CHECK(tw_sched_new(&sched, &(struct tw_sched_options){.clock = TW_SCHED_VIRTUAL}) == 0);
     CHECK(tw_sched_advance(sched, TW_SEC(4)) == 0);
-    REFUSED(each, tw_sched_every(sched, &each, count_run, NULL, NULL));
-    CHECK(tw_sched_every(sched, &each, count_run, NULL, NULL) == 0);
+    REFUSED(each, tw_sched_add_every(sched, &each, count_run, NULL, NULL));
+    CHECK(tw_sched_add_every(sched, &each, count_run, NULL, NULL) == 0);
     CHECK(tw_sched_advance(sched, TW_SEC(5)) == 0);
     CHECK(runs == 4); /* of the seconds 2, 3, 4 and 5 */
     tw_sched_free(sched);
@@ -293,10 +293,11 @@ static void executor(void)
     struct tw_executor_driver driver = {.wake = wake, .clear = clear, .close = close_driver};
     struct tw_executor *made;
     struct tw_sched *sched;
-    REFUSED(driver, tw_executor_new(&made, 0, &options, &driver, &armed_ns));
-    CHECK(tw_executor_new(&made, 0, &options, &driver, &armed_ns) == 0);
+    REFUSED(driver, tw_executor_new(&made, 0, &driver, &armed_ns));
+    CHECK(tw_executor_new(&made, 0, &driver, &armed_ns) == 0);
+    CHECK(tw_executor_hook(made, &options) == 0);
     CHECK(tw_sched_new(&sched, &options) == 0);
-    CHECK(tw_sched_after(sched, 1, count_run, NULL, NULL) == 0);
+    CHECK(tw_sched_add_in(sched, 1, count_run, NULL, NULL) == 0);
     CHECK(tw_sched_advance(sched, TW_SEC(1)) == 0);
     CHECK(armed_ns == 1 && runs == 0);
     tw_executor_turn(made);

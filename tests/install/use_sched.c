@@ -31,8 +31,8 @@ int main(void)
     if (tw_sched_new(&sched, NULL) != 0)
         return 1;
     uint64_t id, start = tw_sched_now(sched);
-    if (tw_sched_after(sched, hour_ns, note_time, NULL, NULL) != 0 ||
-        tw_sched_after(sched, delay_ns, note_time, NULL, &id) != 0)
+    if (tw_sched_add_in(sched, hour_ns, note_time, NULL, NULL) != 0 ||
+        tw_sched_add_in(sched, delay_ns, note_time, NULL, &id) != 0)
         return 1;
     for (const time_t start_s = time(NULL); !has_run(sched);)
         if (time(NULL) > start_s + 60) {

@@ -30,7 +30,8 @@ static void count_sent(void *arg, struct tw_sched *of, uint64_t id)
 struct tw_executor *make_sched(uint32_t budget)
 {
     struct tw_sched_options options = {.clock = TW_SCHED_MONOTONIC};
-    assert_int_equal(kind.executor(&executor, base, budget, &options), 0);
+    assert_int_equal(kind.executor(&executor, base, budget), 0);
+    assert_int_equal(tw_executor_hook(executor, &options), 0);
     hook = options;
     options.execute = count_sent;
     atomic_store(&sent, 0);
@@ -60,7 +61,7 @@ static void on_task(struct tw_sched *of, const struct tw_task *task)
 void send_one(void)
 {
     atomic_store(&tasks_left, 1);
-    assert_int_equal(tw_sched_after(sched, 0, on_task, NULL, NULL), 0);
+    assert_int_equal(tw_sched_add_in(sched, 0, on_task, NULL, NULL), 0);
     EVENTUALLY_TOLD(atomic_load(&sent) == 1, "%u were sent", atomic_load(&sent));
 }
 
@@ -69,7 +70,7 @@ static void *add_tasks(void *arg)
     struct rng rng;
     rng_init(&rng, (uintptr_t)arg);
     for (unsigned i = 0; i < task_count; i++)
-        if (tw_sched_after(sched, rng_below(&rng, 300 * MS), on_task, NULL, NULL) != 0)
+        if (tw_sched_add_in(sched, rng_below(&rng, 300 * MS), on_task, NULL, NULL) != 0)
             atomic_fetch_add(&refused, 1);
     return NULL;
 }
@@ -111,7 +112,7 @@ void test_a_schedulers_callbacks_are_bounded_and_in_order(void **state)
     watch_always();
     uint64_t due_ns = tw_sched_now(sched) + 10 * MS;
     for (uintptr_t i = 0; i < CROWD; i++)
-        assert_int_equal(tw_sched_at(sched, due_ns, on_crowd_task, (void *)i, NULL), 0);
+        assert_int_equal(tw_sched_add_at(sched, due_ns, on_crowd_task, (void *)i, NULL), 0);
     EVENTUALLY_TOLD(atomic_load(&sent) == CROWD, "%u were sent", atomic_load(&sent));
     kind.run(base);
     assert_int_equal(calls, CROWD);
@@ -137,7 +138,7 @@ void test_an_idle_executor_lets_the_loop_sleep(void **state)
     assert_int_equal(tw_loop_add_in(loop, &near, MS), 0);
     kind.run(base);
     atomic_store(&tasks_left, 1);
-    assert_int_equal(tw_sched_after(sched, MS, on_task, NULL, NULL), 0);
+    assert_int_equal(tw_sched_add_in(sched, MS, on_task, NULL, NULL), 0);
     kind.run(base);
     sleep_in_loop();
     end_sched();

@@ -44,17 +44,17 @@ void test_bad_options_are_refused(void **state)
     assert_int_equal(kind.attach(&loop, base, wheel, &options), TW_EINVAL);
     assert_null(loop);
     assert_int_equal(descriptors(), before);
-    assert_int_equal(kind.executor(&executor, base, 0, &given), TW_EINVAL);
-    given.execute = nothing;
-    given.workers = 0;
-    assert_int_equal(kind.executor(&executor, base, 0, &given), TW_EINVAL);
+    struct tw_executor_driver driver = {.wake = do_nothing, .close = do_nothing, .reserved[3] = 1};
+    assert_int_equal(tw_executor_new(&executor, 0, &driver, NULL), TW_EINVAL);
     assert_null(executor);
-    assert_true(given.execute == nothing);
-    struct tw_executor_driver odd = {.wake = do_nothing, .close = do_nothing, .reserved[3] = 1};
-    given.execute = NULL;
-    assert_int_equal(tw_executor_new(&executor, 0, &given, &odd, NULL), TW_EINVAL);
-    assert_null(executor);
-    assert_true(given.execute == NULL);
+    driver.reserved[3] = 0;
+    assert_int_equal(tw_executor_new(&executor, 0, &driver, NULL), 0);
+    assert_int_equal(tw_executor_hook(executor, &given), TW_EINVAL);
+    assert_true(given.execute == NULL && given.execute_arg == NULL);
+    given = (struct tw_sched_options){.execute = nothing};
+    assert_int_equal(tw_executor_hook(executor, &given), TW_EINVAL);
+    assert_true(given.execute == nothing && given.execute_arg == NULL);
+    tw_executor_free(executor);
     assert_true(is_empty());
 }
 
@@ -86,20 +86,18 @@ void test_a_wheel_that_cannot_be_attached_leaves_nothing(void **state)
 void test_an_executor_that_cannot_be_made_leaves_nothing(void **state)
 {
     (void)state;
-    struct tw_sched_options options = {0};
     struct tw_executor *executor = NULL;
-    assert_int_equal(kind.executor(&executor, base, 0, &options), 0); /* a loop may open a descriptor once */
+    assert_int_equal(kind.executor(&executor, base, 0), 0); /* a loop may open a descriptor once */
     tw_executor_free(executor);
     if (kind.ends)
         kind.run(base); /* now libuv has closed it as well */
     executor = NULL;
-    options.execute = NULL;
     unsigned before = descriptors(), failures = 0;
     for (int error = TW_ENOMEM; error != 0; failures++) {
         fail_at = failures + 1;
-        error = kind.executor(&executor, base, 0, &options);
+        error = kind.executor(&executor, base, 0);
         assert_true(error == 0 || is_failure(error));
-        assert_true((error == 0) == (executor != NULL) && (error == 0) == (options.execute != NULL));
+        assert_true((error == 0) == (executor != NULL));
         assert_true(error == 0 || (descriptors() == before && is_empty()));
     }
     assert_true(failures > 1 && fail_at > 0);

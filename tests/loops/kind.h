@@ -17,8 +17,7 @@ struct kind {
     void (*close)(void *base);
     int (*attach)(struct tw_loop **loop, void *base, struct tw_wheel *wheel,
                   const struct tw_loop_options *options);
-    int (*executor)(struct tw_executor **executor, void *base, uint32_t budget,
-                    struct tw_sched_options *options);
+    int (*executor)(struct tw_executor **executor, void *base, uint32_t budget);
     /* Tells the kind which loop and executor own the events, for loops whose programs look at events. */
     void (*owner)(struct tw_loop *loop, struct tw_executor *executor);
     /* Calls `readable` in each iteration in which the descriptor is readable. One descriptor at a time. */

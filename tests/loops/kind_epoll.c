@@ -47,10 +47,10 @@ static int attach(struct tw_loop **loop, void *arg, struct tw_wheel *wheel,
 #endif
 }
 
-static int executor(struct tw_executor **made, void *arg, uint32_t budget, struct tw_sched_options *options)
+static int executor(struct tw_executor **made, void *arg, uint32_t budget)
 {
     (void)arg;
-    return tw_executor_epoll_new(made, base.fd, budget, options);
+    return tw_executor_epoll_new(made, base.fd, budget);
 }
 
 static void owner(struct tw_loop *loop, struct tw_executor *of)

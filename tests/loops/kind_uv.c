@@ -33,9 +33,9 @@ static int attach(struct tw_loop **loop, void *base, struct tw_wheel *wheel,
     return tw_loop_uv_new(loop, base, wheel, options);
 }
 
-static int executor(struct tw_executor **made, void *base, uint32_t budget, struct tw_sched_options *options)
+static int executor(struct tw_executor **made, void *base, uint32_t budget)
 {
-    return tw_executor_uv_new(made, base, budget, options);
+    return tw_executor_uv_new(made, base, budget);
 }
 
 static void owner(struct tw_loop *loop, struct tw_executor *of)

@@ -66,7 +66,6 @@ static const struct tw_loop_options plain = {.due = count_one};
 static void test_what_is_no_epoll_set_is_refused(void **state)
 {
     (void)state;
-    struct tw_sched_options options = {0};
     struct tw_executor *executor = NULL;
     int pipe_fds[2];
     assert_int_equal(pipe(pipe_fds), 0);
@@ -74,8 +73,8 @@ static void test_what_is_no_epoll_set_is_refused(void **state)
     assert_int_equal(tw_loop_epoll_new(&loop, -1, wheel, &fine), TW_EINVAL);
     assert_int_equal(tw_loop_epoll_new(&loop, pipe_fds[0], wheel, &fine), TW_EINVAL);
     assert_int_equal(tw_wheel_now(wheel), 0);
-    assert_int_equal(tw_executor_epoll_new(&executor, -1, 0, &options), TW_EINVAL);
-    assert_true(loop == NULL && executor == NULL && options.execute == NULL);
+    assert_int_equal(tw_executor_epoll_new(&executor, -1, 0), TW_EINVAL);
+    assert_true(loop == NULL && executor == NULL);
     close(pipe_fds[0]);
     close(pipe_fds[1]);
 }
@@ -184,7 +183,8 @@ static void open_executor(void)
     struct tw_sched_options options = {.clock = TW_SCHED_VIRTUAL};
     executor_fd = dup(epoll_fd); /* the number that the next descriptor gets */
     close(executor_fd);
-    assert_int_equal(tw_executor_epoll_new(&executor, epoll_fd, 0, &options), 0);
+    assert_int_equal(tw_executor_epoll_new(&executor, epoll_fd, 0), 0);
+    assert_int_equal(tw_executor_hook(executor, &options), 0);
     assert_int_equal(tw_sched_new(&sched, &options), 0);
 }
 
@@ -212,7 +212,7 @@ static bool run_woken(void)
 static void send(unsigned tasks)
 {
     for (unsigned i = 0; i < tasks; i++)
-        assert_int_equal(tw_sched_after(sched, 0, count_task, NULL, NULL), 0);
+        assert_int_equal(tw_sched_add_in(sched, 0, count_task, NULL, NULL), 0);
     tw_sched_advance(sched, tw_sched_now(sched) + MS);
 }
 

@@ -56,7 +56,8 @@ static int set_up(void **state)
     fake_open(&fake, due, 0);
     tw_timer_init(&timer);
     frees = false;
-    assert_int_equal(tw_executor_new(&executor, 0, &options, &executor_driver, NULL), 0);
+    assert_int_equal(tw_executor_new(&executor, 0, &executor_driver, NULL), 0);
+    assert_int_equal(tw_executor_hook(executor, &options), 0);
     options.execute(options.execute_arg, (struct tw_sched *)(void *)&fake, 1);
     return 0;
 }
@@ -193,7 +194,8 @@ static void test_an_executor_is_freed_after_its_scheduler(void **state)
     (void)state;
     struct tw_sched_options options = {0};
     struct tw_executor *early;
-    assert_int_equal(tw_executor_new(&early, 0, &options, &executor_driver, NULL), 0);
+    assert_int_equal(tw_executor_new(&early, 0, &executor_driver, NULL), 0);
+    assert_int_equal(tw_executor_hook(early, &options), 0);
     tw_executor_free(early);
     assert_dies(options.execute(options.execute_arg, (struct tw_sched *)(void *)&fake, 1), "!executor->freed");
 }
@@ -268,23 +270,23 @@ static void test_null_makes_nothing(void **state)
     struct tw_loop *loop;
     struct tw_executor *made;
     (void)state;
-    assert_dies(tw_loop_check(NULL, NULL, 0), "options != ");
-    assert_dies(tw_loop_check(&options, NULL, 1), "message != ");
+    assert_dies(tw_loop_options_check(NULL, NULL, 0), "options != ");
+    assert_dies(tw_loop_options_check(&options, NULL, 1), "message != ");
     assert_dies(tw_loop_new(NULL, fake.wheel, &options, &fake_driver, &fake), "made != ");
     assert_dies(tw_loop_new(&loop, NULL, &options, &fake_driver, &fake), "wheel != ");
     assert_dies(tw_loop_new(&loop, fake.wheel, NULL, &fake_driver, &fake), "options != ");
     assert_dies(tw_loop_new(&loop, fake.wheel, &options, NULL, &fake), "driver != ");
     assert_dies(tw_loop_new(&loop, fake.wheel, &options, &no_arm, &fake), "driver->arm != ");
     assert_dies(tw_loop_new(&loop, fake.wheel, &options, &no_close, &fake), "driver->close != ");
-    assert_dies(tw_executor_new(NULL, 0, &given, &executor_driver, NULL), "made != ");
-    assert_dies(tw_executor_new(&made, 0, NULL, &executor_driver, NULL), "options != ");
-    assert_dies(tw_executor_new(&made, 0, &given, NULL, NULL), "driver != ");
-    assert_dies(tw_executor_new(&made, 0, &given, &no_wake, NULL), "driver->wake != ");
-    assert_dies(tw_executor_new(&made, 0, &given, &no_end, NULL), "driver->close != ");
+    assert_dies(tw_executor_new(NULL, 0, &executor_driver, NULL), "made != ");
+    assert_dies(tw_executor_new(&made, 0, NULL, NULL), "driver != ");
+    assert_dies(tw_executor_new(&made, 0, &no_wake, NULL), "driver->wake != ");
+    assert_dies(tw_executor_new(&made, 0, &no_end, NULL), "driver->close != ");
+    assert_dies(tw_executor_hook(NULL, &given), "executor != ");
+    assert_dies(tw_executor_hook(executor, NULL), "options != ");
     assert_dies(tw_loop_epoll_new(NULL, 0, fake.wheel, &options), "made != ");
     assert_dies(tw_loop_epoll_wait_new(NULL, 0, fake.wheel, &options), "made != ");
-    assert_dies(tw_executor_epoll_new(NULL, 0, 0, &given), "made != ");
-    assert_dies(tw_executor_epoll_new(&made, 0, 0, NULL), "options != ");
+    assert_dies(tw_executor_epoll_new(NULL, 0, 0), "made != ");
 }
 
 int main(void)

@@ -44,7 +44,7 @@ static inline void *file_one(void *arg)
     struct filer *filer = arg;
     if (filer->around != NULL)
         filer->around(true);
-    filer->error = tw_sched_after(filer->sched, ms, log_call, NULL, &filer->id);
+    filer->error = tw_sched_add_in(filer->sched, ms, log_call, NULL, &filer->id);
     if (filer->around != NULL)
         filer->around(false);
     step(filer, &filer->filed);
@@ -77,7 +77,7 @@ static inline void go(struct filer *filer)
 static inline uint32_t shard_of_this_thread(struct tw_sched *sched)
 {
     uint64_t id;
-    assert_int_equal(tw_sched_after(sched, ms, log_call, NULL, &id), 0);
+    assert_int_equal(tw_sched_add_in(sched, ms, log_call, NULL, &id), 0);
     return tw__sched_id_shard(id);
 }
 

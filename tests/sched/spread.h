@@ -20,7 +20,7 @@ static inline void never_called(struct tw_sched *sched, const struct tw_task *ta
 static inline void *file_and_cancel(void *sched)
 {
     uint64_t id;
-    if (tw_sched_at(sched, UINT64_MAX - 1, never_called, NULL, &id) != 0 ||
+    if (tw_sched_add_at(sched, UINT64_MAX - 1, never_called, NULL, &id) != 0 ||
         tw_sched_cancel(sched, id) != TW_CANCELLED)
         abort();
     return NULL;

@@ -109,12 +109,12 @@ void add_another(struct tw_sched *sched, const struct tw_task *task)
 {
     log_call(sched, task);
     if (calls < 10)
-        error_inside = tw_sched_after(sched, 3 * ms, add_another, task->arg, NULL);
+        error_inside = tw_sched_add_in(sched, 3 * ms, add_another, task->arg, NULL);
 }
 
 void cancel_and_move_self(struct tw_sched *sched, const struct tw_task *task)
 {
     log_call(sched, task);
     tw_sched_cancel(sched, task->id);
-    error_inside = tw_sched_move_after(sched, task->id, ms);
+    error_inside = tw_sched_move_in(sched, task->id, ms);
 }

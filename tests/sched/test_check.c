@@ -27,12 +27,12 @@ static struct busy busy_sched(void)
     uint64_t id[4];
     busy.shard = busy.sched->shard[0];
     for (int i = 0; i < 2; i++) { /* the executor will have two tasks */
-        tw_sched_after(busy.sched, ms, log_call, NULL, &id[1]);
-        tw_sched_after(busy.sched, 1000 * ms, log_call, NULL, &id[0]);
+        tw_sched_add_in(busy.sched, ms, log_call, NULL, &id[1]);
+        tw_sched_add_in(busy.sched, 1000 * ms, log_call, NULL, &id[0]);
     }
-    tw_sched_set_after(busy.sched, "key", 3, 900 * ms, log_call, NULL, NULL);
+    tw_sched_put_in(busy.sched, "key", 3, 900 * ms, log_call, NULL, NULL);
     advance(busy.sched, 5 * ms);
-    tw_sched_after(busy.sched, 1000 * ms, log_call, NULL, &id[2]);
+    tw_sched_add_in(busy.sched, 1000 * ms, log_call, NULL, &id[2]);
     tw_sched_cancel(busy.sched, id[2]);
     busy.pending = task_of(&busy, id[0]);
     busy.ready = task_of(&busy, id[1]);
@@ -113,7 +113,7 @@ static void s1_a_call_of_no_running_task_is_named(void **state)
 {
     (void)state;
     struct tw_sched *sched = plain_sched();
-    tw_sched_after(sched, ms, break_inside, NULL, NULL);
+    tw_sched_add_in(sched, ms, break_inside, NULL, NULL);
     advance(sched, 2 * ms);
     assert_int_equal(calls, 1);
     tw_sched_free(sched);

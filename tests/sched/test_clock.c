@@ -67,7 +67,7 @@ static void tasks_run_on_both_clocks_and_never_early(void **state)
             calls = 0;
             assert_int_equal(tw_sched_new(&sched, &options), 0);
             for (uint64_t i = 0; i < 100; i++)
-                assert_int_equal(tw_sched_after(sched, i * ms + i * 777, count_call, NULL, NULL), 0);
+                assert_int_equal(tw_sched_add_in(sched, i * ms + i * 777, count_call, NULL, NULL), 0);
             wait_for_calls(100);
             assert_int_equal(own.read_kind, clocks[c].kind);
             assert_int_equal(own.alarm_kind, clocks[c].kind);
@@ -86,7 +86,7 @@ static void a_system_without_boottime_timers_counts_on_the_monotonic_clock(void 
         own.no_boottime_timers = true;
         struct tw_sched *sched = still_sched((struct tw_sched_options){.workers = 1});
         assert_int_equal(clock_in_use(sched), TW_SCHED_MONOTONIC);
-        tw_sched_after(sched, 10 * ms, count_call, NULL, NULL);
+        tw_sched_add_in(sched, 10 * ms, count_call, NULL, NULL);
         settle();
         pass(10 * ms);
         wait_for_calls(1);
@@ -109,21 +109,21 @@ static void an_earlier_task_wakes_a_scheduler_that_sleeps_long(void **state)
     struct tw_sched *sched = still_sched((struct tw_sched_options){.shards = 3});
     uint64_t far;
     spread_keys(sched);
-    tw_sched_after(sched, hour, count_call, NULL, &far);
+    tw_sched_add_in(sched, hour, count_call, NULL, &far);
     settle();
-    tw_sched_after(sched, 10 * ms, count_call, NULL, NULL);
+    tw_sched_add_in(sched, 10 * ms, count_call, NULL, NULL);
     settle();
     pass(10 * ms);
     wait_for_calls(1);
     settle();
-    assert_int_equal(tw_sched_move_after(sched, far, 10 * ms), 0);
+    assert_int_equal(tw_sched_move_in(sched, far, 10 * ms), 0);
     settle();
     assert_int_equal(calls, 1);
     pass(10 * ms);
     wait_for_calls(2);
-    tw_sched_set_after(sched, "k", 1, hour, count_call, NULL, NULL);
+    tw_sched_put_in(sched, "k", 1, hour, count_call, NULL, NULL);
     settle();
-    tw_sched_key_move_after(sched, "k", 1, 10 * ms);
+    tw_sched_key_move_in(sched, "k", 1, 10 * ms);
     settle();
     assert_int_equal(calls, 2);
     pass(10 * ms);
@@ -139,7 +139,7 @@ static void nobody_wakes_up_while_nothing_is_due(void **state)
         struct tw_sched *sched = still_sched((struct tw_sched_options){.workers = workers});
         calls = 0;
         for (uint64_t i = 0; i < 1000; i++)
-            tw_sched_after(sched, hour + i, count_call, NULL, NULL);
+            tw_sched_add_in(sched, hour + i, count_call, NULL, NULL);
         settle();
         EVENTUALLY(own.waiting == (int)workers);
         long sleeps = own.sleeps, waits = own.waits;
@@ -161,9 +161,9 @@ static void a_slow_callback_does_not_delay_others_while_workers_are_free(void **
 {
     (void)state;
     struct tw_sched *sched = still_sched((struct tw_sched_options){.workers = 2});
-    tw_sched_after(sched, 5 * ms, run_long, NULL, NULL);
+    tw_sched_add_in(sched, 5 * ms, run_long, NULL, NULL);
     for (uint64_t i = 0; i < 500; i++)
-        tw_sched_after(sched, 20 * ms + i * ms, count_call, NULL, NULL);
+        tw_sched_add_in(sched, 20 * ms + i * ms, count_call, NULL, NULL);
     pass(5 * ms);
     EVENTUALLY(running == 1);
     pass(14 * ms);
@@ -205,10 +205,10 @@ static void a_thread_that_comes_late_keeps_the_order(void **state)
             .at_ns = now + 21500000, .period_ns = 9 * ms, .times = 100, .missed = TW_MISSED_BURST};
         last_due = 0;
         calls = disorder = 0;
-        tw_sched_at(sched, now + 5 * ms, take_a_second, NULL, NULL);
-        tw_sched_every(sched, &every, check_order, NULL, NULL);
+        tw_sched_add_at(sched, now + 5 * ms, take_a_second, NULL, NULL);
+        tw_sched_add_every(sched, &every, check_order, NULL, NULL);
         for (uint64_t i = 300; i > 0; i--)
-            tw_sched_set_at(sched, &i, sizeof i, now + 20 * ms + i * 3 * ms, check_order, NULL, NULL);
+            tw_sched_put_at(sched, &i, sizeof i, now + 20 * ms + i * 3 * ms, check_order, NULL, NULL);
         pass(5 * ms);
         wait_for_calls(400);
         assert_int_equal(disorder, 0);
@@ -220,10 +220,10 @@ static void nobody_spins_once_woken_or_while_workers_are_busy(void **state)
 {
     (void)state;
     struct tw_sched *sched = still_sched((struct tw_sched_options){.workers = 1});
-    tw_sched_after(sched, hour, count_call, NULL, NULL);
+    tw_sched_add_in(sched, hour, count_call, NULL, NULL);
     settle();
-    tw_sched_after(sched, ms, run_long, NULL, NULL); /* wakes the timer thread, which sleeps for an hour */
-    tw_sched_after(sched, 2 * ms, count_call, NULL, NULL);
+    tw_sched_add_in(sched, ms, run_long, NULL, NULL); /* wakes the timer thread, which sleeps for an hour */
+    tw_sched_add_in(sched, 2 * ms, count_call, NULL, NULL);
     pass(2 * ms);
     EVENTUALLY(running == 1);
     settle(); /* a thread that spins never gets there */
@@ -242,7 +242,7 @@ static void tasks_due_together_run_side_by_side(void **state)
     (void)state;
     struct tw_sched *sched = still_sched((struct tw_sched_options){.workers = 3});
     for (int i = 0; i < 3; i++)
-        tw_sched_after(sched, 50 * ms, run_long, NULL, NULL);
+        tw_sched_add_in(sched, 50 * ms, run_long, NULL, NULL);
     pass(50 * ms);
     EVENTUALLY_TOLD(running == 3, "%d run", running);
     for (int i = 0; i < 3; i++)
@@ -256,16 +256,16 @@ static void a_slow_callback_does_not_delay_tasks_that_are_due_with_it(void **sta
     (void)state;
     struct tw_sched *sched = still_sched((struct tw_sched_options){.workers = 2});
     uint64_t at = tw_sched_now(sched) + 50 * ms, removed = 0, id[1000];
-    tw_sched_at(sched, at, run_long, NULL, NULL);
+    tw_sched_add_at(sched, at, run_long, NULL, NULL);
     for (int i = 0; i < 1000; i++)
-        tw_sched_at(sched, at, i == 500 ? run_long : count_call, NULL, &id[i]);
+        tw_sched_add_at(sched, at, i == 500 ? run_long : count_call, NULL, &id[i]);
     pass(50 * ms);
     EVENTUALLY_TOLD(running == 2, "%d run", running); /* both workers are in a slow callback */
     assert_int_equal(calls, 500);
     for (int i = 501; i < 1000; i += 2) /* a task that waits for a worker is still only a task that waits */
         removed += tw_sched_cancel(sched, id[i]) == TW_CANCELLED;
     assert_int_equal(removed, 250);
-    assert_int_equal(tw_sched_move_after(sched, id[502], 10 * ms), 0);
+    assert_int_equal(tw_sched_move_in(sched, id[502], 10 * ms), 0);
     assert_int_equal(tw_sched_drain(sched, NULL, NULL), 249);
     assert_int_equal(calls, 500);
     sem_post(&may_return);
@@ -289,7 +289,7 @@ static void an_executor_that_is_late_is_brought_the_next_call_at_once(void **sta
     struct tw_every every = {.first_ns = 10 * ms, .period_ns = 10 * ms, .times = 4, .missed = TW_MISSED_BURST};
     uint64_t id;
     brought = 0;
-    tw_sched_every(sched, &every, count_call, NULL, &id);
+    tw_sched_add_every(sched, &every, count_call, NULL, &id);
     pass(100 * ms);
     for (int i = 1; i <= 4; i++) {
         EVENTUALLY_TOLD(brought == id, "after %d calls", calls);
@@ -320,16 +320,16 @@ static void a_wheel_that_refuses_reaches_as_far_after_a_rest(void **state)
         struct tw_every every = {.first_ns = 20 * ms, .period_ns = 200 * ms, .times = 2};
         calls = 0;
         pass(300 * ms);
-        assert_int_equal(tw_sched_after(sched, 10 * ms, count_call, NULL, NULL), 0);
+        assert_int_equal(tw_sched_add_in(sched, 10 * ms, count_call, NULL, NULL), 0);
         pass(10 * ms);
         wait_for_calls(1);
         settle();
         pass(300 * ms);
-        assert_int_equal(tw_sched_set_after(sched, "k", 1, 200 * ms, count_call, NULL, NULL), 0);
+        assert_int_equal(tw_sched_put_in(sched, "k", 1, 200 * ms, count_call, NULL, NULL), 0);
         pass(100 * ms);
-        assert_int_equal(tw_sched_key_move_after(sched, "k", 1, 200 * ms), 0);
-        assert_int_equal(tw_sched_every(sched, &every, count_call, NULL, NULL), 0);
-        assert_int_equal(tw_sched_after(sched, 300 * ms, count_call, NULL, NULL), TW_ERANGE);
+        assert_int_equal(tw_sched_key_move_in(sched, "k", 1, 200 * ms), 0);
+        assert_int_equal(tw_sched_add_every(sched, &every, count_call, NULL, NULL), 0);
+        assert_int_equal(tw_sched_add_in(sched, 300 * ms, count_call, NULL, NULL), TW_ERANGE);
         pass_by_and_by(20 * ms);
         wait_for_calls(2); /* before the next period: otherwise one call stands for both */
         pass_by_and_by(200 * ms);
@@ -345,14 +345,14 @@ static void a_wheel_that_refuses_is_brought_to_the_present_by_who_needs_it(void 
     struct tw_geometry geometry = TW_SIMPLE(256);
     struct tw_sched *sched = still_sched((struct tw_sched_options){.geometry = &geometry});
     uint64_t moved;
-    tw_sched_after(sched, ms, run_long, NULL, NULL);
-    tw_sched_after(sched, 100 * ms, count_call, NULL, NULL);
-    tw_sched_after(sched, 110 * ms, count_call, NULL, &moved);
+    tw_sched_add_in(sched, ms, run_long, NULL, NULL);
+    tw_sched_add_in(sched, 100 * ms, count_call, NULL, NULL);
+    tw_sched_add_in(sched, 110 * ms, count_call, NULL, &moved);
     pass(ms);
     EVENTUALLY(running == 1);
     pass(300 * ms);
-    assert_int_equal(tw_sched_move_after(sched, moved, 200 * ms), 0);
-    assert_int_equal(tw_sched_after(sched, 200 * ms, count_call, NULL, NULL), 0);
+    assert_int_equal(tw_sched_move_in(sched, moved, 200 * ms), 0);
+    assert_int_equal(tw_sched_add_in(sched, 200 * ms, count_call, NULL, NULL), 0);
     sem_post(&may_return);
     wait_for_calls(1);
     settle();
@@ -378,7 +378,7 @@ static void cancel_wait_waits_until_the_callback_has_returned(void **state)
     const int threads = 1;
     pthread_t other;
     uint64_t id;
-    tw_sched_after(sched, ms, run_long, NULL, &id);
+    tw_sched_add_in(sched, ms, run_long, NULL, &id);
     pass(ms);
     EVENTUALLY(running == 1);
     assert_int_equal(tw_sched_cancel(sched, id), TW_RUNNING);
@@ -406,7 +406,7 @@ static void take_the_callers_lock(struct tw_sched *sched, const struct tw_task *
 static struct tw_sched *sched_that_wants_the_lock(uint64_t *id)
 {
     struct tw_sched *sched = still_sched((struct tw_sched_options){.workers = 1});
-    tw_sched_after(sched, ms, take_the_callers_lock, NULL, id);
+    tw_sched_add_in(sched, ms, take_the_callers_lock, NULL, id);
     pthread_mutex_lock(&callers_lock);
     pass(ms);
     EVENTUALLY(running == 1);
@@ -440,8 +440,8 @@ static void stop_waits_for_callbacks_unless_told_not_to(void **state)
         struct tw_sched *sched = still_sched((struct tw_sched_options){.workers = flags == 0 ? 2 : 0});
         const int threads = flags == 0 ? 2 : 1; /* the idle worker, and this thread */
         pthread_t other;
-        tw_sched_after(sched, ms, run_long, NULL, NULL);
-        tw_sched_after(sched, 600000 * ms, count_call, NULL, NULL);
+        tw_sched_add_in(sched, ms, run_long, NULL, NULL);
+        tw_sched_add_in(sched, 600000 * ms, count_call, NULL, NULL);
         pass(ms);
         EVENTUALLY(running == 1);
         assert_int_equal(pthread_create(&other, NULL, let_return, (void *)&threads), 0);

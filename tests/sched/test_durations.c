@@ -69,8 +69,8 @@ static void a_scheduler_takes_them(void **state)
 {
     (void)state;
     struct tw_sched *sched = sched_of((struct tw_sched_options){.tick_ns = TW_MS(1)});
-    tw_sched_after(sched, TW_SEC(30), log_call, NULL, NULL);
-    tw_sched_after(sched, UINT64_MAX, log_call, NULL, NULL); /* never */
+    tw_sched_add_in(sched, TW_SEC(30), log_call, NULL, NULL);
+    tw_sched_add_in(sched, UINT64_MAX, log_call, NULL, NULL); /* never */
     advance(sched, TW_SEC(30) - 1);
     assert_int_equal(calls, 0);
     advance(sched, 1);

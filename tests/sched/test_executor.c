@@ -9,7 +9,7 @@ static void an_id_that_comes_back_after_the_stop_runs_nothing(void **state)
 {
     (void)state;
     struct tw_sched *sched = lazy_sched();
-    tw_sched_after(sched, ms, log_call, NULL, NULL);
+    tw_sched_add_in(sched, ms, log_call, NULL, NULL);
     advance(sched, 2 * ms);
     assert_int_equal(sent_count, 1);
     assert_int_equal(tw_sched_stop(sched, 0, NULL, NULL), 1);
@@ -33,11 +33,11 @@ static void an_id_that_was_moved_after_it_was_sent_does_not_run_in_a_drain(void 
     (void)state;
     drained_sched = lazy_sched();
     for (int i = 0; i < 2; i++)
-        tw_sched_after(drained_sched, ms, log_call, NULL, &drained_id[i]);
+        tw_sched_add_in(drained_sched, ms, log_call, NULL, &drained_id[i]);
     advance(drained_sched, 2 * ms);
     assert_int_equal(sent_count, 2);
     for (int i = 0; i < 2; i++)
-        assert_int_equal(tw_sched_move_after(drained_sched, drained_id[i], 50 * ms), 0);
+        assert_int_equal(tw_sched_move_in(drained_sched, drained_id[i], 50 * ms), 0);
     assert_int_equal(tw_sched_drain(drained_sched, run_the_others, NULL), 2);
     assert_int_equal(calls, 0);
     tw_sched_free(drained_sched);
@@ -61,7 +61,7 @@ static void a_hook_is_part_of_the_callback(void **state)
     struct tw_sched *sched;
     uint64_t id;
     sched = sched_of((struct tw_sched_options){.on_late = hook_that_waits, .hook_arg = &sched});
-    tw_sched_at(sched, ms / 2, log_call, NULL, &id); /* half a tick late */
+    tw_sched_add_at(sched, ms / 2, log_call, NULL, &id); /* half a tick late */
     advance(sched, 2 * ms);
     assert_int_equal(late_id, id);
     assert_int_equal(wait_error, TW_EDEADLK);
@@ -74,12 +74,12 @@ static void a_task_with_the_executor_can_still_be_cancelled_moved_and_handed_ove
     struct tw_sched *sched = lazy_sched();
     uint64_t id[4];
     for (int i = 0; i < 4; i++)
-        tw_sched_after(sched, ms, log_call, NULL, &id[i]);
+        tw_sched_add_in(sched, ms, log_call, NULL, &id[i]);
     advance(sched, 5 * ms);
     assert_int_equal(sent_count, 4);
     assert_int_equal(tw_sched_pending(sched), 4);
     assert_int_equal(tw_sched_cancel(sched, id[1]), TW_CANCELLED);
-    assert_int_equal(tw_sched_move_after(sched, id[2], 10 * ms), 0);
+    assert_int_equal(tw_sched_move_in(sched, id[2], 10 * ms), 0);
     run_sent(sched); /* passes over tasks 1 and 2 */
     assert_int_equal(calls, 2);
     assert_int_equal(seen[0].id, id[0]);
@@ -99,7 +99,7 @@ static void an_executor_gets_each_missed_call_after_the_one_before(void **state)
     (void)state;
     struct tw_sched *sched = lazy_sched();
     struct tw_every every = {.first_ns = ms, .period_ns = ms, .times = 4, .missed = TW_MISSED_BURST};
-    tw_sched_every(sched, &every, log_call, NULL, NULL);
+    tw_sched_add_every(sched, &every, log_call, NULL, NULL);
     advance(sched, 20 * ms);
     for (int i = 0; i < 4; i++) {
         assert_int_equal(sent_count, 1);
@@ -115,7 +115,7 @@ static void a_stopped_scheduler_runs_nothing_the_executor_still_holds(void **sta
 {
     (void)state;
     struct tw_sched *sched = lazy_sched();
-    tw_sched_after(sched, ms, log_call, NULL, NULL);
+    tw_sched_add_in(sched, ms, log_call, NULL, NULL);
     advance(sched, 5 * ms);
     handed = 0;
     assert_int_equal(tw_sched_stop(sched, TW_STOP_NOWAIT, hand_count, NULL), 1);
@@ -133,11 +133,11 @@ static void what_was_sent_runs_in_order_and_as_much_as_is_asked_for(void **state
     struct tw_sched *sched = lazy_sched();
     uint64_t id[8];
     for (int i = 0; i < 8; i++)
-        tw_sched_after(sched, ms + (uint64_t)i % 2 * ms, log_call, NULL, &id[i]);
+        tw_sched_add_in(sched, ms + (uint64_t)i % 2 * ms, log_call, NULL, &id[i]);
     assert_int_equal(tw_sched_run_some(sched, 100), 0); /* no task is due */
     advance(sched, 5 * ms);
     assert_int_equal(tw_sched_cancel(sched, id[0]), TW_CANCELLED);
-    assert_int_equal(tw_sched_move_after(sched, id[2], 10 * ms), 0);
+    assert_int_equal(tw_sched_move_in(sched, id[2], 10 * ms), 0);
     assert_int_equal(tw_sched_run_some(sched, 0), 0);
     assert_int_equal(tw_sched_run_some(sched, 3), 3);
     assert_int_equal(calls, 3);
@@ -160,7 +160,7 @@ static void a_repeating_task_is_sent_again_before_it_runs_again(void **state)
     (void)state;
     struct tw_sched *sched = lazy_sched();
     struct tw_every every = {.first_ns = ms, .period_ns = ms, .times = 4, .missed = TW_MISSED_BURST};
-    tw_sched_every(sched, &every, log_call, NULL, NULL);
+    tw_sched_add_every(sched, &every, log_call, NULL, NULL);
     advance(sched, 20 * ms);
     for (int i = 1; i <= 4; i++) {
         assert_int_equal(tw_sched_run_some(sched, 100), 1);
@@ -176,7 +176,7 @@ static void a_call_that_is_skipped_was_taken_all_the_same(void **state)
     (void)state;
     struct tw_sched *sched = lazy_sched();
     struct tw_every every = {.first_ns = 10 * ms, .period_ns = 10 * ms, .missed = TW_MISSED_SKIP};
-    tw_sched_every(sched, &every, log_call, NULL, NULL);
+    tw_sched_add_every(sched, &every, log_call, NULL, NULL);
     advance(sched, 45 * ms);
     assert_int_equal(tw_sched_run_some(sched, 100), 1);
     assert_int_equal(calls, 0);
@@ -199,7 +199,7 @@ static void a_callback_that_stops_the_scheduler_is_the_last(void **state)
     struct tw_sched *sched = lazy_sched();
     handed = 0;
     for (int i = 0; i < 5; i++)
-        tw_sched_after(sched, ms, log_and_stop, NULL, NULL);
+        tw_sched_add_in(sched, ms, log_and_stop, NULL, NULL);
     advance(sched, 5 * ms);
     assert_int_equal(tw_sched_run_some(sched, 100), 2);
     assert_int_equal(calls, 2);
@@ -224,7 +224,7 @@ static void while_one_shard_is_handed_over_none_runs(void **state)
     struct tw_sched *sched = sched_of((struct tw_sched_options){.execute = send_later, .shards = 4});
     spread_keys(sched);
     for (int key = 0; key < TASKS; key++)
-        assert_int_equal(tw_sched_set_after(sched, &key, sizeof key, ms, log_call, NULL, NULL), 0);
+        assert_int_equal(tw_sched_put_in(sched, &key, sizeof key, ms, log_call, NULL, NULL), 0);
     advance(sched, 5 * ms);
     assert_int_equal(tw_sched_stop(sched, 0, hand_and_run, &sched), TASKS);
     assert_int_equal(handed, TASKS);
@@ -241,7 +241,7 @@ static void shards_take_turns_in_what_was_sent(void **state)
     struct tw_sched *sched = sched_of((struct tw_sched_options){.execute = send_later, .shards = SHARDS});
     spread_keys(sched);
     for (int key = 0; key < TASKS; key++)
-        assert_int_equal(tw_sched_set_after(sched, &key, sizeof key, ms, log_call, NULL, NULL), 0);
+        assert_int_equal(tw_sched_put_in(sched, &key, sizeof key, ms, log_call, NULL, NULL), 0);
     advance(sched, 5 * ms);
     assert_int_equal(tw_sched_run_some(sched, SOME), SOME);
     for (int i = 0; i < calls; i++)

@@ -21,14 +21,14 @@ static void a_forecast_counts_what_is_due_in_each_step(void **state)
     uint64_t id;
     expect_forecast(sched, 10 * ms, (uint64_t[]){0, 0, 0, 0, 0, 0});
     for (size_t i = 0; i < sizeof due / sizeof due[0]; i++)
-        assert_int_equal(tw_sched_after(sched, due[i] * ms, log_call, NULL, NULL), 0);
-    tw_sched_after(sched, UINT64_MAX, log_call, NULL, NULL);
+        assert_int_equal(tw_sched_add_in(sched, due[i] * ms, log_call, NULL, NULL), 0);
+    tw_sched_add_in(sched, UINT64_MAX, log_call, NULL, NULL);
     expect_forecast(sched, 10 * ms, (uint64_t[]){3, 2, 1, 0, 0, 1});
     expect_forecast(sched, UINT64_MAX,
                     (uint64_t[]){9, 0, 0, 0, 0, 0}); /* a task due at the end of time never runs */
-    assert_int_equal(tw_sched_after(sched, 35 * ms, log_call, NULL, &id), 0);
+    assert_int_equal(tw_sched_add_in(sched, 35 * ms, log_call, NULL, &id), 0);
     expect_forecast(sched, 10 * ms, (uint64_t[]){3, 2, 1, 1, 0, 1});
-    tw_sched_move_after(sched, id, 45 * ms);
+    tw_sched_move_in(sched, id, 45 * ms);
     expect_forecast(sched, 10 * ms, (uint64_t[]){3, 2, 1, 0, 1, 1});
     tw_sched_cancel(sched, id);
     expect_forecast(sched, 10 * ms, (uint64_t[]){3, 2, 1, 0, 0, 1});
@@ -44,13 +44,13 @@ static void a_forecast_counts_every_call_of_a_repeating_task(void **state)
     struct tw_every thrice = {.first_ns = 15 * ms, .period_ns = 10 * ms, .times = 3},
                     ever = {.first_ns = 5 * ms, .period_ns = 5 * ms, .missed = TW_MISSED_SKIP},
                     late = {.first_ns = 500 * ms, .period_ns = ms};
-    assert_int_equal(tw_sched_every(sched, &thrice, log_call, NULL, NULL), 0);
+    assert_int_equal(tw_sched_add_every(sched, &thrice, log_call, NULL, NULL), 0);
     expect_forecast(sched, 10 * ms, (uint64_t[]){0, 1, 1, 1, 0, 0});
     expect_forecast(sched, UINT64_MAX / 2,
                     (uint64_t[]){3, 0, 0, 0, 0, 0}); /* the steps reach beyond the end of time */
     expect_forecast(sched, UINT64_MAX, (uint64_t[]){3, 0, 0, 0, 0, 0}); /* the first step alone does */
-    assert_int_equal(tw_sched_every(sched, &ever, log_call, NULL, NULL), 0);
-    assert_int_equal(tw_sched_every(sched, &late, log_call, NULL, NULL), 0);
+    assert_int_equal(tw_sched_add_every(sched, &ever, log_call, NULL, NULL), 0);
+    assert_int_equal(tw_sched_add_every(sched, &late, log_call, NULL, NULL), 0);
     expect_forecast(sched, 10 * ms, (uint64_t[]){2, 3, 3, 3, 2, 2});
     advance(sched, 27 * ms);
     expect_forecast(sched, 10 * ms, (uint64_t[]){3, 2, 2, 2, 2, 2});
@@ -65,10 +65,10 @@ static void a_forecast_counts_tasks_with_and_without_keys(void **state)
     enum { EACH = 5000 };
     for (int i = 0; i < EACH; i++) {
         uint64_t due_ns = (1 + (uint64_t)i % 60) * ms;
-        assert_int_equal(tw_sched_at(sched, due_ns, log_call, NULL, NULL), 0);
-        assert_int_equal(tw_sched_set_at(sched, &i, sizeof i, due_ns, log_call, NULL, NULL), 0);
+        assert_int_equal(tw_sched_add_at(sched, due_ns, log_call, NULL, NULL), 0);
+        assert_int_equal(tw_sched_put_at(sched, &i, sizeof i, due_ns, log_call, NULL, NULL), 0);
         if (i >= 60 && i % 2)
-            assert_int_equal(tw_sched_key_remove(sched, &i, sizeof i, NULL), TW_CANCELLED);
+            assert_int_equal(tw_sched_key_cancel(sched, &i, sizeof i, NULL), TW_CANCELLED);
     }
     expect_forecast(sched, 10 * ms, (uint64_t[]){1265, 1265, 1250, 1250, 1250, 1250});
     tw_sched_free(sched);
@@ -78,7 +78,7 @@ static void forecast_inside(struct tw_sched *sched, const struct tw_task *task)
 {
     uint64_t *counts = task->arg;
     if (counts[0] == 1)
-        tw_sched_move_after(sched, task->id, 25 * ms);
+        tw_sched_move_in(sched, task->id, 25 * ms);
     tw_sched_forecast(sched, 10 * ms, 6, counts);
 }
 
@@ -89,15 +89,15 @@ static void a_forecast_counts_what_follows_the_call_under_way(void **state)
     struct tw_sched *sched = plain_sched();
     uint64_t counts[3][6] = {{0}, {1}, {0}};
     struct tw_every every = {.first_ns = 0, .period_ns = 20 * ms, .times = 3};
-    tw_sched_every(sched, &every, forecast_inside, counts[0], NULL);
+    tw_sched_add_every(sched, &every, forecast_inside, counts[0], NULL);
     advance(sched, ms);
     assert_memory_equal(counts[0], ((uint64_t[]){0, 1, 0, 1, 0, 0}), sizeof counts[0]);
     advance(sched, 100 * ms);
     assert_memory_equal(counts[0], last, sizeof last);
-    tw_sched_every(sched, &every, forecast_inside, counts[1], NULL);
+    tw_sched_add_every(sched, &every, forecast_inside, counts[1], NULL);
     advance(sched, ms);
     assert_memory_equal(counts[1], again, sizeof again);
-    tw_sched_after(sched, ms, forecast_inside, counts[2], NULL);
+    tw_sched_add_in(sched, ms, forecast_inside, counts[2], NULL);
     advance(sched, ms);
     assert_int_equal(counts[2][0], 0);
     tw_sched_free(sched);
@@ -118,7 +118,7 @@ static void a_forecast_counts_missed_periods_as_their_policy_has_it(void **state
         uint64_t id = 0;
         struct tw_sched *sched = sched_of((struct tw_sched_options){.execute = sit_on, .execute_arg = &id});
         struct tw_every every = {.first_ns = 5 * ms, .period_ns = 10 * ms, .missed = missed};
-        tw_sched_every(sched, &every, log_call, NULL, NULL);
+        tw_sched_add_every(sched, &every, log_call, NULL, NULL);
         advance(sched, 87 * ms);
         expect_forecast(sched, 10 * ms, (uint64_t[]){first[missed], 1, 1, 1, 1, 1});
         tw_sched_run(sched, id);
@@ -137,10 +137,10 @@ static void a_forecast_of_more_than_one_hold_of_the_lock_is_complete(void **stat
         spread_keys(sched);
         for (int i = 0; i < MANY; i++) {
             int size = snprintf(key, sizeof key, "%d", i);
-            tw_sched_set_after(sched, key, (size_t)size, (uint64_t)(i % 60) * ms + 1, log_call, NULL, NULL);
+            tw_sched_put_in(sched, key, (size_t)size, (uint64_t)(i % 60) * ms + 1, log_call, NULL, NULL);
         }
         for (int i = 0; i < REPEATING; i++)
-            tw_sched_every(sched, &every, log_call, NULL, NULL);
+            tw_sched_add_every(sched, &every, log_call, NULL, NULL);
         uint64_t sum = 0, counts[TW_FORECAST_MAX];
         assert_int_equal(tw_sched_forecast(sched, 10 * ms, 6, counts), 0);
         for (int i = 0; i < 6; i++)
@@ -163,7 +163,7 @@ static void a_forecast_counts_a_backlog(void **state)
     uint64_t id;
     struct tw_sched *sched = sched_of((struct tw_sched_options){.execute = sit_on, .execute_arg = &id});
     for (int i = 0; i < MANY; i++)
-        tw_sched_after(sched, ms, log_call, NULL, NULL);
+        tw_sched_add_in(sched, ms, log_call, NULL, NULL);
     advance(sched, 2 * ms);
     expect_forecast(sched, ms, (uint64_t[]){MANY, 0, 0, 0, 0, 0});
     tw_sched_free(sched);

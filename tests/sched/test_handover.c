@@ -22,16 +22,16 @@ static void drain_hands_over_everything_and_goes_on(void **state)
     struct tw_sched *sched = sched_of((struct tw_sched_options){.shards = 3});
     handed_text[0] = '\0';
     spread_keys(sched);
-    tw_sched_after(sched, 10 * ms, log_call, "once", NULL);
-    tw_sched_every(sched, &(struct tw_every){.first_ns = 20 * ms, .period_ns = 5 * ms, .times = 4}, log_call,
-                   "many", NULL);
-    tw_sched_set_after(sched, "key", 3, 30 * ms, log_call, "keyed", NULL);
+    tw_sched_add_in(sched, 10 * ms, log_call, "once", NULL);
+    tw_sched_add_every(sched, &(struct tw_every){.first_ns = 20 * ms, .period_ns = 5 * ms, .times = 4},
+                       log_call, "many", NULL);
+    tw_sched_put_in(sched, "key", 3, 30 * ms, log_call, "keyed", NULL);
     assert_int_equal(tw_sched_drain(sched, hand_text, NULL), 3);
     assert_non_null(strstr(handed_text, "once::10:0\n"));
     assert_non_null(strstr(handed_text, "many::20:3\n"));
     assert_non_null(strstr(handed_text, "keyed:key:30:0\n"));
     assert_int_equal(tw_sched_key_count(sched), 0);
-    assert_int_equal(tw_sched_after(sched, ms, log_call, "more", NULL), 0);
+    assert_int_equal(tw_sched_add_in(sched, ms, log_call, "more", NULL), 0);
     advance(sched, 100 * ms);
     assert_int_equal(calls, 1);
     assert_int_equal(tw_sched_drain(sched, NULL, NULL), 0);
@@ -51,7 +51,7 @@ static void a_drain_tells_a_stopped_scheduler_apart_from_an_empty_one(void **sta
     (void)state;
     struct tw_sched *sched = sched_of((struct tw_sched_options){.shards = 3});
     assert_int_equal(tw_sched_drain(sched, NULL, NULL), 0);
-    tw_sched_after(sched, 10 * ms, log_call, NULL, NULL);
+    tw_sched_add_in(sched, 10 * ms, log_call, NULL, NULL);
     assert_int_equal(tw_sched_stop(sched, 0, drain_in_hand, sched), 1);
     assert_int_equal(drained_in_hand, TW_ESTOPPED); /* already when the stop hands over its first task */
     assert_int_equal(tw_sched_drain(sched, NULL, NULL), TW_ESTOPPED);
@@ -63,15 +63,15 @@ static void stop_hands_over_what_did_not_run_once(void **state)
     (void)state;
     struct tw_sched *sched = plain_sched();
     handed_text[0] = '\0';
-    tw_sched_every(sched, &(struct tw_every){.first_ns = 5 * ms, .period_ns = 5 * ms, .times = 4}, log_call,
-                   "many", NULL);
-    tw_sched_set_after(sched, "key", 3, 30 * ms, log_call, "keyed", NULL);
+    tw_sched_add_every(sched, &(struct tw_every){.first_ns = 5 * ms, .period_ns = 5 * ms, .times = 4}, log_call,
+                       "many", NULL);
+    tw_sched_put_in(sched, "key", 3, 30 * ms, log_call, "keyed", NULL);
     advance(sched, 12 * ms);
     assert_int_equal(tw_sched_stop(sched, 0, hand_text, NULL), 2);
     assert_non_null(strstr(handed_text, "many::15:1\n"));
     assert_non_null(strstr(handed_text, "keyed:key:30:0\n"));
     assert_int_equal(tw_sched_stop(sched, 0, hand_text, NULL), 0);
-    assert_int_equal(tw_sched_set_after(sched, "key", 3, ms, log_call, NULL, NULL), TW_ESTOPPED);
+    assert_int_equal(tw_sched_put_in(sched, "key", 3, ms, log_call, NULL, NULL), TW_ESTOPPED);
     advance(sched, 100 * ms);
     assert_int_equal(calls, 2);
     assert_int_equal(stats_of(sched).handed, 2);
@@ -84,14 +84,14 @@ static void after_a_stop_there_is_no_task_to_move_or_to_remove(void **state)
     struct tw_sched *sched = plain_sched();
     uint64_t id;
     void *value = sched;
-    tw_sched_after(sched, ms, log_call, NULL, &id);
-    tw_sched_set_after(sched, "key", 3, ms, log_call, NULL, NULL);
+    tw_sched_add_in(sched, ms, log_call, NULL, &id);
+    tw_sched_put_in(sched, "key", 3, ms, log_call, NULL, NULL);
     assert_int_equal(tw_sched_stop(sched, 0, NULL, NULL), 2);
-    assert_int_equal(tw_sched_move_after(sched, id, ms), TW_EGONE);
-    assert_int_equal(tw_sched_key_move_after(sched, "key", 3, ms), TW_EGONE);
+    assert_int_equal(tw_sched_move_in(sched, id, ms), TW_EGONE);
+    assert_int_equal(tw_sched_key_move_in(sched, "key", 3, ms), TW_EGONE);
     assert_int_equal(tw_sched_key_move_at(sched, "key", 3, ms), TW_EGONE);
     assert_int_equal(tw_sched_cancel(sched, id), TW_GONE);
-    assert_int_equal(tw_sched_key_remove(sched, "key", 3, &value), TW_GONE);
+    assert_int_equal(tw_sched_key_cancel(sched, "key", 3, &value), TW_GONE);
     assert_ptr_equal(value, sched);
     tw_sched_free(sched);
 }
@@ -102,7 +102,7 @@ static void a_negative_delay_that_was_cast_never_comes(void **state)
     const int64_t negative[] = {-1, -(int64_t)ms, INT64_MIN};
     struct tw_sched *sched = plain_sched();
     for (int i = 0; i < 3; i++)
-        assert_int_equal(tw_sched_after(sched, (uint64_t)negative[i], log_call, NULL, NULL), 0);
+        assert_int_equal(tw_sched_add_in(sched, (uint64_t)negative[i], log_call, NULL, NULL), 0);
     advance(sched, UINT64_C(3155760000000000000)); /* a century */
     assert_int_equal(calls, 0);
     tw_sched_free(sched);
@@ -112,7 +112,7 @@ static void stop_after_move(struct tw_sched *sched, const struct tw_task *task)
 {
     log_call(sched, task);
     tw_sched_move_at(sched, task->id, 77 * ms);
-    tw_sched_set_after(sched, "k", 1, 88 * ms, log_call, "anew", NULL);
+    tw_sched_put_in(sched, "k", 1, 88 * ms, log_call, "anew", NULL);
     tw_sched_stop(sched, 0, hand_text, NULL);
 }
 
@@ -121,7 +121,7 @@ static void stop_hands_over_the_calls_to_come_of_a_running_task(void **state)
     (void)state;
     struct tw_sched *sched = plain_sched();
     handed_text[0] = '\0';
-    tw_sched_after(sched, ms, stop_after_move, "moved", NULL);
+    tw_sched_add_in(sched, ms, stop_after_move, "moved", NULL);
     advance(sched, 100 * ms);
     assert_non_null(strstr(handed_text, "moved::77:0\n"));
     assert_non_null(strstr(handed_text, "anew:k:89:0\n"));
@@ -129,7 +129,7 @@ static void stop_hands_over_the_calls_to_come_of_a_running_task(void **state)
     tw_sched_free(sched);
     sched = plain_sched();
     handed_text[0] = '\0';
-    tw_sched_set_after(sched, "k", 1, ms, stop_after_move, "old", NULL);
+    tw_sched_put_in(sched, "k", 1, ms, stop_after_move, "old", NULL);
     advance(sched, 100 * ms);
     assert_string_equal(handed_text, "anew:k:89:0\n");
     assert_int_equal(tw_sched_key_count(sched), 0);
@@ -144,7 +144,7 @@ static void hand_keys(void *arg, const struct tw_task *task)
     struct tw_sched *sched = arg;
     assert_true(handed < 3);
     if (handed == 0)
-        tw_sched_set_after(sched, "a task that was added by hand", 29, ms, log_call, NULL, NULL);
+        tw_sched_put_in(sched, "a task that was added by hand", 29, ms, log_call, NULL, NULL);
     memcpy(text_of_keys[handed++], task->key, task->key_size);
 }
 
@@ -158,7 +158,7 @@ static void a_key_can_be_read_in_hand_after_its_line_was_taken(void **state)
     memset(text_of_keys, 0, sizeof text_of_keys);
     handed = 0;
     for (size_t i = 0; i < 3; i++)
-        tw_sched_set_after(sched, keys[i], strlen(keys[i]), (1 + i) * ms, log_call, NULL, NULL);
+        tw_sched_put_in(sched, keys[i], strlen(keys[i]), (1 + i) * ms, log_call, NULL, NULL);
     assert_int_equal(tw_sched_drain(sched, hand_keys, sched), 3);
     for (int i = 0; i < 3; i++)
         assert_string_equal(text_of_keys[i], keys[i]);
@@ -170,7 +170,7 @@ static const char *stopping_key;
 
 static void remove_in_hand(void *arg, const struct tw_task *task)
 {
-    tw_sched_key_remove(arg, stopping_key, strlen(stopping_key), NULL);
+    tw_sched_key_cancel(arg, stopping_key, strlen(stopping_key), NULL);
     assert_int_equal(task->key_size, strlen(stopping_key));
     assert_memory_equal(task->key, stopping_key, task->key_size);
     handed++;
@@ -193,7 +193,7 @@ static void a_running_task_and_a_hand_share_its_key(void **state)
         struct tw_sched *sched = sched_of(options);
         handed = 0;
         stopping_key = keys[i];
-        tw_sched_set_every(sched, keys[i], strlen(keys[i]), &(struct tw_every){.period_ns = ms}, stop_inside,
+        tw_sched_put_every(sched, keys[i], strlen(keys[i]), &(struct tw_every){.period_ns = ms}, stop_inside,
                            NULL, NULL);
         advance(sched, 10 * ms);
         assert_int_equal(calls, 1);

@@ -11,13 +11,13 @@ static void a_stale_id_finds_nothing_though_its_place_is_taken_again(void **stat
     (void)state;
     struct tw_sched *sched = plain_sched();
     uint64_t first, second;
-    tw_sched_after(sched, ms, log_call, NULL, &first);
+    tw_sched_add_in(sched, ms, log_call, NULL, &first);
     assert_int_equal(tw_sched_cancel(sched, first), TW_CANCELLED);
     tw_sched_next(sched); /* takes it out of the wheel */
-    tw_sched_after(sched, ms, log_call, NULL, &second);
+    tw_sched_add_in(sched, ms, log_call, NULL, &second);
     assert_int_equal((uint32_t)first, (uint32_t)second); /* the second task has the place of the first */
     assert_int_equal(tw_sched_cancel(sched, first), TW_GONE);
-    assert_int_equal(tw_sched_move_after(sched, first, 5 * ms), TW_EGONE);
+    assert_int_equal(tw_sched_move_in(sched, first, 5 * ms), TW_EGONE);
     tw_sched_run(sched, first);
     assert_int_equal(calls, 0);
     advance(sched, 2 * ms);
@@ -34,12 +34,12 @@ static void nonsense_ids_find_nothing(void **state)
                                         1ull << 63};
     enum tw_cancelled found = TW_RUNNING;
     _Static_assert(TW_GONE == 0 && TW_CANCELLED == 1 && TW_RUNNING == 2, "as TW.CANCEL replies");
-    tw_sched_after(sched, ms, log_call, NULL, NULL);
+    tw_sched_add_in(sched, ms, log_call, NULL, NULL);
     for (size_t i = 0; i < sizeof nonsense / sizeof nonsense[0]; i++) {
         if (nonsense[i] != 1ull << 32) /* the only task */
             assert_int_equal(tw_sched_cancel(sched, nonsense[i]), TW_GONE);
         if (nonsense[i] != 1ull << 32)
-            assert_int_equal(tw_sched_move_after(sched, nonsense[i], ms), TW_EGONE);
+            assert_int_equal(tw_sched_move_in(sched, nonsense[i], ms), TW_EGONE);
         tw_sched_run(sched, nonsense[i]);
     }
     assert_int_equal(tw_sched_cancel_wait(sched, UINT64_MAX, &found), 0);
@@ -54,15 +54,15 @@ static void a_place_whose_generations_are_used_up_is_left_alone(void **state)
     (void)state;
     struct tw_sched *sched = plain_sched();
     uint64_t id, last, after;
-    tw_sched_after(sched, ms, log_call, NULL, &id);
+    tw_sched_add_in(sched, ms, log_call, NULL, &id);
     tw_sched_cancel(sched, id);
     tw_sched_next(sched); /* takes it out of the wheel */
     tw__sched_task_at(&sched->shard[0]->lines[TW__SCHED_PLAIN], 0)->generation = UINT32_MAX;
-    tw_sched_after(sched, ms, log_call, NULL, &last);
+    tw_sched_add_in(sched, ms, log_call, NULL, &last);
     assert_int_equal(last >> 32, UINT32_MAX);
     assert_int_equal(tw_sched_cancel(sched, last), TW_CANCELLED);
     tw_sched_next(sched);
-    tw_sched_after(sched, ms, log_call, NULL, &after);
+    tw_sched_add_in(sched, ms, log_call, NULL, &after);
     assert_int_not_equal((uint32_t)after, (uint32_t)last);
     assert_int_equal(tw_sched_cancel(sched, last), TW_GONE);
     tw_sched_free(sched);
@@ -73,11 +73,11 @@ static void cancelled_memory_is_used_again_at_once(void **state)
     (void)state;
     struct tw_sched *sched = plain_sched();
     uint64_t id;
-    tw_sched_after(sched, 3600000 * ms, log_call, NULL, &id);
+    tw_sched_add_in(sched, 3600000 * ms, log_call, NULL, &id);
     uint64_t memory = stats_of(sched).memory;
     for (int i = 0; i < 100000; i++) {
         tw_sched_cancel(sched, id);
-        tw_sched_after(sched, 3600000 * ms, log_call, NULL, &id);
+        tw_sched_add_in(sched, 3600000 * ms, log_call, NULL, &id);
     }
     assert_int_equal(stats_of(sched).memory, memory);
     tw_sched_free(sched);
@@ -93,13 +93,13 @@ static void cancelled_memory_serves_when_there_is_no_other(void **state)
         requests_left = 1000;
         struct tw_sched *sched = sched_of((struct tw_sched_options){.memory = scarce_memory});
         for (uint64_t i = 0; i < CHUNK; i++)
-            assert_int_equal(tw_sched_after(sched, (1 + i) * ms, log_call, NULL, &id[i]), 0);
+            assert_int_equal(tw_sched_add_in(sched, (1 + i) * ms, log_call, NULL, &id[i]), 0);
         requests_left = 0;
         for (int i = 0; i < cancelled; i++)
             assert_int_equal(tw_sched_cancel(sched, id[i]), TW_CANCELLED);
         for (int i = 0; i < cancelled; i++)
-            assert_int_equal(tw_sched_after(sched, 2000 * ms, log_call, NULL, NULL), 0);
-        assert_int_equal(tw_sched_after(sched, ms, log_call, NULL, NULL), TW_ENOMEM);
+            assert_int_equal(tw_sched_add_in(sched, 2000 * ms, log_call, NULL, NULL), 0);
+        assert_int_equal(tw_sched_add_in(sched, ms, log_call, NULL, NULL), TW_ENOMEM);
         assert_int_equal(tw_sched_pending(sched), CHUNK);
         advance(sched, 1500 * ms);
         assert_int_equal(calls, CHUNK - cancelled);
@@ -112,8 +112,8 @@ static void the_next_event_is_not_a_cancelled_one(void **state)
     (void)state;
     struct tw_sched *sched = plain_sched();
     uint64_t id;
-    tw_sched_at(sched, 5 * ms, log_call, NULL, &id);
-    tw_sched_at(sched, 9 * ms, log_call, NULL, NULL);
+    tw_sched_add_at(sched, 5 * ms, log_call, NULL, &id);
+    tw_sched_add_at(sched, 9 * ms, log_call, NULL, NULL);
     tw_sched_cancel(sched, id);
     assert_int_equal(tw_sched_next(sched), 9 * ms);
     assert_int_equal(tw_sched_drain(sched, NULL, NULL), 1);
@@ -136,8 +136,8 @@ static void a_task_can_be_looked_up_by_its_id(void **state)
     uint64_t once, twice;
     int thing;
     struct tw_every every = {.first_ns = 7 * ms, .period_ns = 3 * ms, .times = 2};
-    tw_sched_at(sched, 5 * ms, get_itself, &thing, &once);
-    tw_sched_every(sched, &every, get_itself, &thing, &twice);
+    tw_sched_add_at(sched, 5 * ms, get_itself, &thing, &once);
+    tw_sched_add_every(sched, &every, get_itself, &thing, &twice);
     assert_int_equal(tw_sched_get(sched, once, &task, sizeof task), 0);
     assert_int_equal(task.id, once);
     assert_ptr_equal(task.arg, &thing);

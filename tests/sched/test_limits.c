@@ -18,13 +18,13 @@ static void max_pending_refuses_the_one_too_many_and_counts_right(void **state)
     uint64_t id[3];
     for (int round = 0; round < 50; round++) {
         for (int i = 0; i < 3; i++)
-            assert_int_equal(tw_sched_after(sched, 5 * ms, log_call, NULL, &id[i]), 0);
-        assert_int_equal(tw_sched_after(sched, ms, log_call, NULL, NULL), TW_EFULL);
-        assert_int_equal(tw_sched_set_after(sched, "k", 1, ms, log_call, NULL, NULL), TW_EFULL);
+            assert_int_equal(tw_sched_add_in(sched, 5 * ms, log_call, NULL, &id[i]), 0);
+        assert_int_equal(tw_sched_add_in(sched, ms, log_call, NULL, NULL), TW_EFULL);
+        assert_int_equal(tw_sched_put_in(sched, "k", 1, ms, log_call, NULL, NULL), TW_EFULL);
         assert_int_equal(tw_sched_key_count(sched), 0);
         assert_int_equal(tw_sched_cancel(sched, id[round % 3]), TW_CANCELLED);
-        assert_int_equal(tw_sched_set_after(sched, "k", 1, ms, log_call, NULL, NULL), 0);
-        assert_int_equal(tw_sched_set_after(sched, "k", 1, 2 * ms, log_call, NULL, NULL), 0);
+        assert_int_equal(tw_sched_put_in(sched, "k", 1, ms, log_call, NULL, NULL), 0);
+        assert_int_equal(tw_sched_put_in(sched, "k", 1, 2 * ms, log_call, NULL, NULL), 0);
         assert_int_equal(tw_sched_pending(sched), 3);
         advance(sched, 10 * ms);
         assert_int_equal(tw_sched_pending(sched), 0);
@@ -37,24 +37,23 @@ static void max_pending_refuses_the_one_too_many_and_counts_right(void **state)
 static void fill_up_and_move(struct tw_sched *sched, const struct tw_task *task)
 {
     log_call(sched, task);
-    assert_int_equal(tw_sched_after(sched, 50 * ms, log_call, NULL, NULL),
+    assert_int_equal(tw_sched_add_in(sched, 50 * ms, log_call, NULL, NULL),
                      0); /* the running task does not count any more */
-    error_inside = tw_sched_move_after(sched, task->id, ms);
-    answer = task->key != NULL
-                 ? (enum tw_cancelled) - tw_sched_set_after(sched, "k", 1, ms, log_call, NULL, NULL)
-                 : 0;
+    error_inside = tw_sched_move_in(sched, task->id, ms);
+    answer =
+        task->key != NULL ? (enum tw_cancelled) - tw_sched_put_in(sched, "k", 1, ms, log_call, NULL, NULL) : 0;
 }
 
 static void a_last_call_makes_room_while_it_runs(void **state)
 {
     (void)state;
     struct tw_sched *sched = sched_of((struct tw_sched_options){.max_pending = 1});
-    tw_sched_after(sched, ms, fill_up_and_move, NULL, NULL);
+    tw_sched_add_in(sched, ms, fill_up_and_move, NULL, NULL);
     advance(sched, 10 * ms);
     assert_int_equal(calls, 1);
     assert_int_equal(error_inside, TW_EFULL);
     advance(sched, 100 * ms);
-    assert_int_equal(tw_sched_set_after(sched, "k", 1, ms, fill_up_and_move, NULL, NULL), 0);
+    assert_int_equal(tw_sched_put_in(sched, "k", 1, ms, fill_up_and_move, NULL, NULL), 0);
     advance(sched, 10 * ms);
     assert_int_equal(answer, -TW_EFULL);
     tw_sched_free(sched);
@@ -67,10 +66,10 @@ static void use_keys(struct tw_sched *sched, int i)
     struct tw_task before, task;
     char key[60];
     snprintf(key, sizeof key, "a key that has no room beside its task: %d", i);
-    int set = tw_sched_set_after(sched, key, strlen(key), 60 * ms, log_call, NULL, NULL);
+    int set = tw_sched_put_in(sched, key, strlen(key), 60 * ms, log_call, NULL, NULL);
     int got = tw_sched_key_get(sched, key, strlen(key), &before, sizeof before);
     assert_true(set == 0 ? got == 0 : set == TW_ENOMEM);
-    int repeats = tw_sched_set_every(sched, key, strlen(key), &every, log_call, &every, NULL);
+    int repeats = tw_sched_put_every(sched, key, strlen(key), &every, log_call, &every, NULL);
     assert_true(repeats == 0 || repeats == TW_ENOMEM);
     if (got == 0 && repeats == TW_ENOMEM) { /* then nothing has changed */
         assert_int_equal(tw_sched_key_get(sched, key, strlen(key), &task, sizeof task), 0);
@@ -78,7 +77,7 @@ static void use_keys(struct tw_sched *sched, int i)
         assert_true(task.period_ns == before.period_ns && task.left == before.left);
     }
     if (i % 3 == 0)
-        tw_sched_key_remove(sched, key, strlen(key), NULL);
+        tw_sched_key_cancel(sched, key, strlen(key), NULL);
 }
 
 /* Makes a few calls of every kind. A call that fails must return TW_ENOMEM and have changed nothing. */
@@ -90,16 +89,16 @@ static void use_everything(struct tw_sched *sched, int n)
         use_keys(sched, i);
         uint64_t pending = tw_sched_pending(sched), keys = tw_sched_key_count(sched), id;
         struct tw_every every = {.first_ns = (uint64_t)i * ms, .period_ns = 3 * ms, .times = 2};
-        int error[3] = {tw_sched_after(sched, (uint64_t)i * 100 * ms, log_call, NULL, &id),
-                        tw_sched_every(sched, &every, log_call, NULL, NULL),
-                        tw_sched_set_after(sched, key, strlen(key), ms, log_call, NULL, NULL)};
+        int error[3] = {tw_sched_add_in(sched, (uint64_t)i * 100 * ms, log_call, NULL, &id),
+                        tw_sched_add_every(sched, &every, log_call, NULL, NULL),
+                        tw_sched_put_in(sched, key, strlen(key), ms, log_call, NULL, NULL)};
         for (int k = 0; k < 3; k++) {
             assert_true(error[k] == 0 || error[k] == TW_ENOMEM);
             pending += error[k] == 0;
         }
         assert_int_equal(tw_sched_pending(sched), pending);
         assert_int_equal(tw_sched_key_count(sched), keys + (error[2] == 0));
-        int moved = error[0] == 0 ? tw_sched_move_after(sched, id, 50000000 * ms) : 0;
+        int moved = error[0] == 0 ? tw_sched_move_in(sched, id, 50000000 * ms) : 0;
         assert_true(moved == 0 || moved == TW_ENOMEM);
     }
     stats_of(sched);
@@ -109,7 +108,7 @@ static void use_everything(struct tw_sched *sched, int n)
 static void *add_and_cancel(void *sched)
 {
     uint64_t id;
-    int error = tw_sched_after(sched, ms, log_call, NULL, &id);
+    int error = tw_sched_add_in(sched, ms, log_call, NULL, &id);
     if (error == 0)
         tw_sched_cancel(sched, id);
     return NULL;
@@ -161,10 +160,10 @@ static void tasks_with_keys_take_nothing_that_is_reserved(void **state)
     assert_int_equal(tw_sched_reserve(sched, 5000), 0);
     const struct tw_every every = {.period_ns = ms};
     for (int i = 0; i < 7000; i++)
-        assert_int_equal(tw_sched_set_every(sched, &i, sizeof i, &every, log_call, NULL, NULL), 0);
+        assert_int_equal(tw_sched_put_every(sched, &i, sizeof i, &every, log_call, NULL, NULL), 0);
     requests_left = 0;
     for (int i = 0; i < 5000; i++)
-        assert_int_equal(tw_sched_every(sched, &every, log_call, NULL, NULL), 0);
+        assert_int_equal(tw_sched_add_every(sched, &every, log_call, NULL, NULL), 0);
     tw_sched_free(sched);
 }
 
@@ -179,8 +178,8 @@ static void what_was_reserved_cannot_fail(void **state)
         requests_left = 0;
         for (int i = 0; i < 5000; i++)
             assert_int_equal(
-                i % 2 ? tw_sched_after(sched, ms, log_call, NULL, NULL)
-                      : tw_sched_every(sched, &(struct tw_every){.period_ns = ms}, log_call, NULL, NULL),
+                i % 2 ? tw_sched_add_in(sched, ms, log_call, NULL, NULL)
+                      : tw_sched_add_every(sched, &(struct tw_every){.period_ns = ms}, log_call, NULL, NULL),
                 0);
         assert_int_equal(tw_sched_reserve(sched, 1000000), TW_ENOMEM);
         tw_sched_free(sched);
@@ -193,14 +192,14 @@ static void a_geometry_that_refuses_is_heard(void **state)
     struct tw_geometry g = TW_SIMPLE(100);
     struct tw_sched *sched = sched_of((struct tw_sched_options){.geometry = &g});
     uint64_t id;
-    assert_int_equal(tw_sched_after(sched, 101 * ms, log_call, NULL, NULL), TW_ERANGE);
-    assert_int_equal(tw_sched_set_after(sched, "k", 1, 101 * ms, log_call, NULL, NULL), TW_ERANGE);
+    assert_int_equal(tw_sched_add_in(sched, 101 * ms, log_call, NULL, NULL), TW_ERANGE);
+    assert_int_equal(tw_sched_put_in(sched, "k", 1, 101 * ms, log_call, NULL, NULL), TW_ERANGE);
     assert_int_equal(tw_sched_key_count(sched), 0);
     struct tw_every every = {.first_ns = ms, .period_ns = 100 * ms + 1};
-    assert_int_equal(tw_sched_every(sched, &every, log_call, NULL, NULL), TW_ERANGE);
-    assert_int_equal(tw_sched_set_every(sched, "k", 1, &every, log_call, NULL, NULL), TW_ERANGE);
-    assert_int_equal(tw_sched_after(sched, 100 * ms, log_call, NULL, &id), 0);
-    assert_int_equal(tw_sched_move_after(sched, id, 101 * ms), TW_ERANGE);
+    assert_int_equal(tw_sched_add_every(sched, &every, log_call, NULL, NULL), TW_ERANGE);
+    assert_int_equal(tw_sched_put_every(sched, "k", 1, &every, log_call, NULL, NULL), TW_ERANGE);
+    assert_int_equal(tw_sched_add_in(sched, 100 * ms, log_call, NULL, &id), 0);
+    assert_int_equal(tw_sched_move_in(sched, id, 101 * ms), TW_ERANGE);
     assert_int_equal(tw_sched_pending(sched), 1);
     advance(sched, 100 * ms);
     assert_int_equal(calls, 1);
@@ -210,8 +209,8 @@ static void a_geometry_that_refuses_is_heard(void **state)
 static void move_too_far(struct tw_sched *sched, const struct tw_task *task)
 {
     log_call(sched, task);
-    error_inside = task->key == NULL ? tw_sched_move_after(sched, task->id, 101 * ms)
-                                     : tw_sched_set_after(sched, "k", 1, 101 * ms, log_call, NULL, NULL);
+    error_inside = task->key == NULL ? tw_sched_move_in(sched, task->id, 101 * ms)
+                                     : tw_sched_put_in(sched, "k", 1, 101 * ms, log_call, NULL, NULL);
 }
 
 static void a_geometry_that_refuses_is_heard_inside_callbacks(void **state)
@@ -220,11 +219,11 @@ static void a_geometry_that_refuses_is_heard_inside_callbacks(void **state)
     struct tw_geometry g = TW_SIMPLE(100);
     struct tw_sched *sched = sched_of((struct tw_sched_options){.geometry = &g});
     error_inside = 0;
-    tw_sched_after(sched, ms, move_too_far, NULL, NULL);
+    tw_sched_add_in(sched, ms, move_too_far, NULL, NULL);
     advance(sched, 5 * ms);
     assert_int_equal(error_inside, TW_ERANGE);
     error_inside = 0;
-    tw_sched_set_after(sched, "k", 1, ms, move_too_far, NULL, NULL);
+    tw_sched_put_in(sched, "k", 1, ms, move_too_far, NULL, NULL);
     advance(sched, 5 * ms);
     assert_int_equal(error_inside, TW_ERANGE);
     assert_int_equal(tw_sched_key_count(sched), 0);
@@ -239,9 +238,9 @@ static void a_task_that_is_ready_stays_so_when_it_cannot_be_moved(void **state)
     uint64_t id[3];
     sent_count = 0;
     for (int i = 0; i < 3; i++)
-        tw_sched_after(sched, ms, log_call, NULL, &id[i]);
+        tw_sched_add_in(sched, ms, log_call, NULL, &id[i]);
     advance(sched, 5 * ms);
-    assert_int_equal(tw_sched_move_after(sched, id[1], 101 * ms), TW_ERANGE);
+    assert_int_equal(tw_sched_move_in(sched, id[1], 101 * ms), TW_ERANGE);
     assert_int_equal(tw_sched_pending(sched), 3);
     run_sent(sched);
     assert_int_equal(calls, 3);
@@ -256,7 +255,7 @@ static void many_tasks_have_room(void **state)
     enum { MANY = TW_DEBUG > 1 ? 10000 : 40000 }; /* each call then checks all of them */
     uint64_t *id = calloc(MANY, sizeof *id);
     for (int i = 0; i < MANY; i++)
-        assert_int_equal(tw_sched_after(sched, ms, log_call, NULL, &id[i]), 0);
+        assert_int_equal(tw_sched_add_in(sched, ms, log_call, NULL, &id[i]), 0);
     assert_true(stats_of(sched).memory / MANY <= 96);
     for (int i = 0; i < MANY; i++)
         assert_int_equal(tw_sched_cancel(sched, id[i]), TW_CANCELLED);
@@ -281,9 +280,9 @@ static void the_end_of_time_never_comes(void **state)
     struct tw_sched *sched =
         sched_of((struct tw_sched_options){.tick_ns = 3855}); /* 2^64 - 1 is a multiple of it */
     struct tw_every every = {.at_ns = UINT64_MAX, .period_ns = 3855};
-    tw_sched_at(sched, UINT64_MAX, log_call, NULL, NULL);
-    tw_sched_every(sched, &every, log_call, NULL, NULL);
-    tw_sched_at(sched, UINT64_MAX - 3855, log_call, NULL, NULL);
+    tw_sched_add_at(sched, UINT64_MAX, log_call, NULL, NULL);
+    tw_sched_add_every(sched, &every, log_call, NULL, NULL);
+    tw_sched_add_at(sched, UINT64_MAX - 3855, log_call, NULL, NULL);
     assert_int_equal(tw_sched_advance(sched, UINT64_MAX), 0);
     assert_int_equal(calls, 1);
     assert_int_equal(tw_sched_pending(sched), 2);
@@ -301,7 +300,7 @@ static void refill(void *arg, const struct tw_task *task)
     if (number >= sizeof original)
         return;
     original[number] = true;
-    tw_sched_at(refilled, ms, log_call, (void *)(uintptr_t)1000, NULL);
+    tw_sched_add_at(refilled, ms, log_call, (void *)(uintptr_t)1000, NULL);
 }
 
 static void a_drain_that_adds_hands_over_what_was_there(void **state)
@@ -311,7 +310,7 @@ static void a_drain_that_adds_hands_over_what_was_there(void **state)
         refilled = sched_of((struct tw_sched_options){.shards = shards});
         memset(original, 0, sizeof original);
         for (uintptr_t i = 0; i < sizeof original; i++)
-            tw_sched_at(refilled, (1000 + i * i) * ms, log_call, (void *)i, NULL);
+            tw_sched_add_at(refilled, (1000 + i * i) * ms, log_call, (void *)i, NULL);
         assert_true(tw_sched_drain(refilled, refill, NULL) >= (int64_t)sizeof original);
         for (size_t i = 0; i < sizeof original; i++)
             assert_true(original[i]);
@@ -345,7 +344,7 @@ static void periods_of_centuries_saturate(void **state)
         struct tw_sched *sched = lazy_sched();
         struct tw_every every = {
             .first_ns = ms, .period_ns = UINT64_MAX / 2 + 9, .missed = (enum tw_missed)policy};
-        assert_int_equal(tw_sched_every(sched, &every, log_call, NULL, NULL), 0);
+        assert_int_equal(tw_sched_add_every(sched, &every, log_call, NULL, NULL), 0);
         advance(sched, UINT64_MAX - 5 * ms);
         run_sent(sched);
         advance(sched, ms);
@@ -398,12 +397,12 @@ static void a_scheduler_without_threads_says_so_and_can_try_again(void **state)
         struct tw_sched *sched = NULL;
         assert_int_equal(tw_sched_new(&sched, &(struct tw_sched_options){.workers = 2}), 0);
         threads_left = good;
-        assert_int_equal(tw_sched_after(sched, 3600000 * ms, log_call, NULL, NULL), TW_ESYSTEM);
+        assert_int_equal(tw_sched_add_in(sched, 3600000 * ms, log_call, NULL, NULL), TW_ESYSTEM);
         threads_left = good;
-        assert_int_equal(tw_sched_set_after(sched, "k", 1, 3600000 * ms, log_call, NULL, NULL), TW_ESYSTEM);
+        assert_int_equal(tw_sched_put_in(sched, "k", 1, 3600000 * ms, log_call, NULL, NULL), TW_ESYSTEM);
         assert_int_equal(tw_sched_pending(sched), 0);
         threads_left = -1;
-        assert_int_equal(tw_sched_after(sched, 3600000 * ms, log_call, NULL, NULL), 0);
+        assert_int_equal(tw_sched_add_in(sched, 3600000 * ms, log_call, NULL, NULL), 0);
         tw_sched_free(sched);
     }
 }
@@ -427,14 +426,14 @@ static void stop_then_move(struct tw_sched *sched, const struct tw_task *task)
 {
     log_call(sched, task);
     tw_sched_stop(sched, 0, NULL, NULL);
-    error_inside = tw_sched_move_after(sched, task->id, ms);
+    error_inside = tw_sched_move_in(sched, task->id, ms);
 }
 
 static void a_callback_cannot_file_itself_again_after_the_stop(void **state)
 {
     (void)state;
     struct tw_sched *sched = plain_sched();
-    tw_sched_after(sched, ms, stop_then_move, NULL, NULL);
+    tw_sched_add_in(sched, ms, stop_then_move, NULL, NULL);
     advance(sched, 10 * ms);
     assert_int_equal(error_inside, TW_ESTOPPED);
     assert_int_equal(calls, 1);

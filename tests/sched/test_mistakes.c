@@ -46,22 +46,22 @@ static bool make_key_call(struct tw_sched *sched, int n)
     struct tw_task task;
     switch (n) {
     case 13:
-        tw_sched_set_after(sched, "k", 1, 1, nop, NULL, NULL);
+        tw_sched_put_in(sched, "k", 1, 1, nop, NULL, NULL);
         return true;
     case 14:
-        tw_sched_set_at(sched, "k", 1, 1, nop, NULL, NULL);
+        tw_sched_put_at(sched, "k", 1, 1, nop, NULL, NULL);
         return true;
     case 15:
-        tw_sched_set_every(sched, "k", 1, &every, nop, NULL, NULL);
+        tw_sched_put_every(sched, "k", 1, &every, nop, NULL, NULL);
         return true;
     case 16:
-        tw_sched_key_move_after(sched, "k", 1, 1);
+        tw_sched_key_move_in(sched, "k", 1, 1);
         return true;
     case 17:
         tw_sched_key_move_at(sched, "k", 1, 1);
         return true;
     case 18:
-        tw_sched_key_remove(sched, "k", 1, NULL);
+        tw_sched_key_cancel(sched, "k", 1, NULL);
         return true;
     case 19:
         tw_sched_key_get(sched, "k", 1, &task, sizeof task);
@@ -118,13 +118,13 @@ static bool make_call(struct tw_sched *sched, int n)
         tw_sched_now(sched);
         return true;
     case 1:
-        tw_sched_after(sched, 1, nop, NULL, NULL);
+        tw_sched_add_in(sched, 1, nop, NULL, NULL);
         return true;
     case 2:
-        tw_sched_at(sched, 1, nop, NULL, NULL);
+        tw_sched_add_at(sched, 1, nop, NULL, NULL);
         return true;
     case 3:
-        tw_sched_every(sched, &every, nop, NULL, NULL);
+        tw_sched_add_every(sched, &every, nop, NULL, NULL);
         return true;
     case 4:
         tw_sched_reserve(sched, 1);
@@ -136,7 +136,7 @@ static bool make_call(struct tw_sched *sched, int n)
         tw_sched_cancel_wait(sched, 1, NULL);
         return true;
     case 7:
-        tw_sched_move_after(sched, 1, 1);
+        tw_sched_move_in(sched, 1, 1);
         return true;
     case 8:
         tw_sched_move_at(sched, 1, 1);
@@ -187,12 +187,12 @@ static void pointers_are_not_null_but_where_a_label_says_so(void **state)
     (void)state;
     static const struct tw_sched_options good;
     assert_dies(tw_sched_new(NULL, NULL), "made != ");
-    assert_dies(tw_sched_check(NULL, NULL, 0), "options != ");
-    assert_dies(tw_sched_check(&good, NULL, 1), "message != ");
-    assert_dies(tw_sched_at(virtual_sched(), 1, NULL, NULL, NULL), "fn != ");
-    assert_dies(tw_sched_after(virtual_sched(), 1, NULL, NULL, NULL), "fn != ");
-    assert_dies(tw_sched_every(virtual_sched(), &every, NULL, NULL, NULL), "fn != ");
-    assert_dies(tw_sched_every(virtual_sched(), NULL, nop, NULL, NULL), "every != ");
+    assert_dies(tw_sched_options_check(NULL, NULL, 0), "options != ");
+    assert_dies(tw_sched_options_check(&good, NULL, 1), "message != ");
+    assert_dies(tw_sched_add_at(virtual_sched(), 1, NULL, NULL, NULL), "fn != ");
+    assert_dies(tw_sched_add_in(virtual_sched(), 1, NULL, NULL, NULL), "fn != ");
+    assert_dies(tw_sched_add_every(virtual_sched(), &every, NULL, NULL, NULL), "fn != ");
+    assert_dies(tw_sched_add_every(virtual_sched(), NULL, nop, NULL, NULL), "every != ");
     assert_dies(tw_sched_get(virtual_sched(), 1, NULL, 0), "seen != ");
     assert_dies(tw_sched_stats(virtual_sched(), NULL, 0), "stats != ");
     assert_dies(tw_sched_forecast(virtual_sched(), 1, 1, NULL), "counts != ");
@@ -203,15 +203,15 @@ static void a_key_of_some_size_has_bytes(void **state)
 {
     (void)state;
     struct tw_task task;
-    assert_dies(tw_sched_set_at(virtual_sched(), NULL, 1, 1, nop, NULL, NULL), "key != ");
-    assert_dies(tw_sched_set_after(virtual_sched(), NULL, 1, 1, nop, NULL, NULL), "key != ");
-    assert_dies(tw_sched_set_every(virtual_sched(), NULL, 1, &every, nop, NULL, NULL), "key != ");
-    assert_dies(tw_sched_set_at(virtual_sched(), "k", 1, 1, NULL, NULL, NULL), "fn != ");
-    assert_dies(tw_sched_set_every(virtual_sched(), "k", 1, &every, NULL, NULL, NULL), "fn != ");
-    assert_dies(tw_sched_set_every(virtual_sched(), "k", 1, NULL, nop, NULL, NULL), "every != ");
+    assert_dies(tw_sched_put_at(virtual_sched(), NULL, 1, 1, nop, NULL, NULL), "key != ");
+    assert_dies(tw_sched_put_in(virtual_sched(), NULL, 1, 1, nop, NULL, NULL), "key != ");
+    assert_dies(tw_sched_put_every(virtual_sched(), NULL, 1, &every, nop, NULL, NULL), "key != ");
+    assert_dies(tw_sched_put_at(virtual_sched(), "k", 1, 1, NULL, NULL, NULL), "fn != ");
+    assert_dies(tw_sched_put_every(virtual_sched(), "k", 1, &every, NULL, NULL, NULL), "fn != ");
+    assert_dies(tw_sched_put_every(virtual_sched(), "k", 1, NULL, nop, NULL, NULL), "every != ");
     assert_dies(tw_sched_key_move_at(virtual_sched(), NULL, 1, 1), "key != ");
-    assert_dies(tw_sched_key_move_after(virtual_sched(), NULL, 1, 1), "key != ");
-    assert_dies(tw_sched_key_remove(virtual_sched(), NULL, 1, NULL), "key != ");
+    assert_dies(tw_sched_key_move_in(virtual_sched(), NULL, 1, 1), "key != ");
+    assert_dies(tw_sched_key_cancel(virtual_sched(), NULL, 1, NULL), "key != ");
     assert_dies(tw_sched_key_get(virtual_sched(), NULL, 1, &task, sizeof task), "key != ");
     assert_dies(tw_sched_key_get(virtual_sched(), "k", 1, NULL, 0), "seen != ");
 }
@@ -260,7 +260,7 @@ static void free_in_release(void *arg, void *value)
 static void run_one(struct tw_sched *sched, tw_task_fn *fn)
 {
     freed = sched;
-    tw_sched_after(sched, ms / 2, fn, NULL, NULL);
+    tw_sched_add_in(sched, ms / 2, fn, NULL, NULL);
     tw_sched_advance(sched, 2 * ms);
 }
 
@@ -305,7 +305,7 @@ static void free_in_hand(void *arg, const struct tw_task *task)
 static void hand_over(bool stop)
 {
     struct tw_sched *sched = virtual_sched();
-    tw_sched_after(sched, ms, nop, NULL, NULL);
+    tw_sched_add_in(sched, ms, nop, NULL, NULL);
     if (stop)
         tw_sched_stop(sched, 0, free_in_hand, sched);
     else
@@ -342,7 +342,7 @@ static void free_while_a_thread_waits(void)
     struct tw_task task;
     freed = sched_of((struct tw_sched_options){.workers = 1});
     sem_init(&runs, 0, 0);
-    tw_sched_after(freed, 0, run_for_ever, NULL, &task.id);
+    tw_sched_add_in(freed, 0, run_for_ever, NULL, &task.id);
     eventually_posted(&runs);
     pthread_create(&thread, NULL, wait_for_it, &task);
     EVENTUALLY(atomic_load(&freed->guests) > 0);
@@ -374,7 +374,7 @@ static void call_from_memory(void)
     struct tw_sched_options options = {
         .clock = TW_SCHED_VIRTUAL, .memory = calling_memory, .memory_arg = &sched};
     if (tw_sched_new(&sched, &options) == 0)
-        tw_sched_after(sched, ms, nop, NULL, NULL);
+        tw_sched_add_in(sched, ms, nop, NULL, NULL);
 }
 
 static void a_source_of_memory_does_not_call_the_scheduler(void **state)
@@ -388,7 +388,7 @@ static struct tw_sched *interrupted;
 static void call_in_handler(int number)
 {
     (void)number;
-    tw_sched_after(interrupted, ms, nop, NULL, NULL);
+    tw_sched_add_in(interrupted, ms, nop, NULL, NULL);
 }
 
 static void *raising_memory(void *arg, void *old, size_t size)
@@ -407,7 +407,7 @@ static void interrupt_a_call(void)
 {
     signal(SIGUSR1, call_in_handler);
     interrupted = sched_of((struct tw_sched_options){.clock = TW_SCHED_VIRTUAL, .memory = raising_memory});
-    tw_sched_after(interrupted, ms, nop, NULL, NULL);
+    tw_sched_add_in(interrupted, ms, nop, NULL, NULL);
 }
 
 static void a_signal_handler_does_not_call_the_scheduler(void **state)

@@ -145,8 +145,8 @@ static void add_once(struct entry *entry)
 {
     uint64_t delay = random_delay(), due_ns = tw_sched_now(world.sched) + delay;
     bool at = rng_below(&world.rng, 2);
-    int error = at ? tw_sched_at(world.sched, due_ns, on_task, entry, &entry->id)
-                   : tw_sched_after(world.sched, delay, on_task, entry, &entry->id);
+    int error = at ? tw_sched_add_at(world.sched, due_ns, on_task, entry, &entry->id)
+                   : tw_sched_add_in(world.sched, delay, on_task, entry, &entry->id);
     expect(error == 0, "an add failed");
     entry->period_ns = entry->left = 0;
     plan(entry, due_ns);
@@ -174,7 +174,7 @@ static void plan_every(struct entry *entry, const struct tw_every *every)
 static void add_repeating(struct entry *entry)
 {
     struct tw_every every = random_every();
-    expect(tw_sched_every(world.sched, &every, on_task, entry, &entry->id) == 0, "an add failed");
+    expect(tw_sched_add_every(world.sched, &every, on_task, entry, &entry->id) == 0, "an add failed");
     plan_every(entry, &every);
     plan_new(entry);
 }
@@ -188,8 +188,8 @@ static void set_key(struct entry *entry)
     bool repeats = rng_below(&world.rng, 3) == 0;
     uint64_t delay = random_delay();
     int error =
-        repeats ? tw_sched_set_every(world.sched, key_of(entry), key_size(entry), &every, on_task, value, &old)
-                : tw_sched_set_after(world.sched, key_of(entry), key_size(entry), delay, on_task, value, &old);
+        repeats ? tw_sched_put_every(world.sched, key_of(entry), key_size(entry), &every, on_task, value, &old)
+                : tw_sched_put_in(world.sched, key_of(entry), key_size(entry), delay, on_task, value, &old);
     expect(error == 0, "a set failed");
     expect(old == (entry->alive ? entry->value : NULL), "a set gave the wrong old value");
     entry->value = value;
@@ -207,7 +207,7 @@ static void set_key(struct entry *entry)
 static void cancel(struct entry *entry)
 {
     enum tw_cancelled found = keyed(entry)
-                                  ? tw_sched_key_remove(world.sched, key_of(entry), key_size(entry), NULL)
+                                  ? tw_sched_key_cancel(world.sched, key_of(entry), key_size(entry), NULL)
                                   : tw_sched_cancel(world.sched, entry->id);
     enum tw_cancelled expected = entry->running && !entry->fresh ? TW_RUNNING
                                  : entry->alive                  ? TW_CANCELLED
@@ -230,10 +230,10 @@ static void move(struct entry *entry)
     if (keyed(entry))
         error = rng_below(&world.rng, 2)
                     ? tw_sched_key_move_at(world.sched, key_of(entry), key_size(entry), due_ns)
-                    : tw_sched_key_move_after(world.sched, key_of(entry), key_size(entry), delay);
+                    : tw_sched_key_move_in(world.sched, key_of(entry), key_size(entry), delay);
     else
         error = rng_below(&world.rng, 2) ? tw_sched_move_at(world.sched, entry->id, due_ns)
-                                         : tw_sched_move_after(world.sched, entry->id, delay);
+                                         : tw_sched_move_in(world.sched, entry->id, delay);
     bool can = entry->alive || (entry->running && !entry->dead);
     expect(error == (can ? 0 : TW_EGONE), "a move gave the wrong answer");
     if (can) {
@@ -499,7 +499,7 @@ static void finish(void)
     uint64_t pending = tw_sched_pending(world.sched);
     expect(tw_sched_stop(world.sched, 0, on_hand, NULL) == pending, "stop is not complete");
     expect(tw_sched_stop(world.sched, 0, on_hand, NULL) == 0, "a second stop found something");
-    expect(tw_sched_after(world.sched, 1, on_task, NULL, NULL) == TW_ESTOPPED, "an add after the stop");
+    expect(tw_sched_add_in(world.sched, 1, on_task, NULL, NULL) == TW_ESTOPPED, "an add after the stop");
     check_counts();
     tw_sched_free(world.sched);
 }

@@ -15,7 +15,7 @@ static void a_task_runs_on_the_first_tick_that_is_not_before_its_time(void **sta
                 struct tw_sched *sched =
                     sched_of((struct tw_sched_options){.tick_ns = ticks[t], .start_ns = starts[s]});
                 uint64_t due_ns = starts[s] + 3 * ticks[t] + part * ticks[t] / 20;
-                tw_sched_at(sched, due_ns, log_call, NULL, NULL);
+                tw_sched_add_at(sched, due_ns, log_call, NULL, NULL);
                 advance(sched, 10 * ticks[t]);
                 assert_int_equal(calls, 1);
                 assert_true(seen_at[0] >= due_ns);
@@ -31,7 +31,7 @@ static void tasks_of_one_tick_run_in_the_order_of_adding(void **state)
     (void)state;
     struct tw_sched *sched = plain_sched();
     for (uintptr_t i = 0; i < 1000; i++)
-        tw_sched_after(sched, (i % 3 == 0 ? 500 : i % 3 == 1 ? 70 : 5) * ms, log_call, (void *)i, NULL);
+        tw_sched_add_in(sched, (i % 3 == 0 ? 500 : i % 3 == 1 ? 70 : 5) * ms, log_call, (void *)i, NULL);
     advance(sched, 1000 * ms);
     assert_int_equal(calls, 1000);
     for (int i = 1; i < calls; i++)
@@ -44,10 +44,10 @@ static void a_time_that_has_passed_means_the_next_tick(void **state)
     (void)state;
     struct tw_sched *sched = plain_sched();
     advance(sched, 100 * ms + 300);
-    tw_sched_at(sched, 3 * ms, log_call, NULL, NULL);
-    tw_sched_at(sched, 0, log_call, NULL, NULL);
-    tw_sched_at(sched, 100 * ms + 1, log_call, NULL, NULL);
-    tw_sched_after(sched, 0, log_call, NULL, NULL);
+    tw_sched_add_at(sched, 3 * ms, log_call, NULL, NULL);
+    tw_sched_add_at(sched, 0, log_call, NULL, NULL);
+    tw_sched_add_at(sched, 100 * ms + 1, log_call, NULL, NULL);
+    tw_sched_add_in(sched, 0, log_call, NULL, NULL);
     advance(sched, ms);
     assert_int_equal(calls, 4);
     assert_int_equal(seen[0].due_ns, 100 * ms); /* the beginning of the tick in which it was filed */
@@ -64,8 +64,8 @@ static void the_end_of_time_never_comes_and_sums_saturate(void **state)
     (void)state;
     struct tw_sched *sched = plain_sched();
     advance(sched, 5 * ms);
-    tw_sched_after(sched, UINT64_MAX, log_call, NULL, NULL);
-    tw_sched_after(sched, UINT64_MAX - 5, log_call, NULL, NULL);
+    tw_sched_add_in(sched, UINT64_MAX, log_call, NULL, NULL);
+    tw_sched_add_in(sched, UINT64_MAX - 5, log_call, NULL, NULL);
     assert_int_equal(tw_sched_advance(sched, UINT64_MAX - 1), 0);
     assert_int_equal(calls, 0);
     assert_int_equal(tw_sched_pending(sched), 2);
@@ -77,7 +77,7 @@ static void the_id_is_there_before_the_task_can_run(void **state)
     (void)state;
     struct tw_sched *sched = plain_sched();
     uint64_t id = 0;
-    tw_sched_after(sched, ms, log_call, NULL, &id);
+    tw_sched_add_in(sched, ms, log_call, NULL, &id);
     assert_int_not_equal(id, 0);
     advance(sched, 2 * ms);
     assert_int_equal(seen[0].id, id);

@@ -13,7 +13,7 @@ static void expect_refused(struct tw_sched_options options, const char *name, co
 {
     char message[200] = "";
     struct tw_sched *sched = NULL;
-    int error = tw_sched_check(&options, message, sizeof message);
+    int error = tw_sched_options_check(&options, message, sizeof message);
     assert_true(error == TW_EINVAL || error == TW_EGEOMETRY);
     assert_non_null(strstr(message, name));
     assert_non_null(strstr(message, value));
@@ -35,7 +35,7 @@ static void a_bad_option_is_named_with_its_value_and_range(void **state)
     expect_refused((struct tw_sched_options){.clock = TW_SCHED_VIRTUAL, .workers = 1}, "workers", "1");
     expect_refused((struct tw_sched_options){.start_ns = 7}, "start_ns", "7");
     expect_refused((struct tw_sched_options){.geometry = &g}, "level 0", "1");
-    expect_refused((struct tw_sched_options){.reserved[0] = 77}, "reserved[0]", "77");
+    expect_refused((struct tw_sched_options){.reserved[0] = 77}, "tw_sched_options.reserved[0]", "77");
     expect_refused((struct tw_sched_options){.reserved[7] = 1}, "reserved[7]",
                    "1: expected 0; zero the struct");
 }

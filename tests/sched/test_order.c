@@ -54,9 +54,9 @@ static void *file_many(void *arg)
         self->task[i] = (struct filed){self->self, i};
         if (i % 10 == 0) {
             unsigned key = self->self * EACH + i;
-            assert_int_equal(tw_sched_set_at(self->sched, &key, sizeof key, due_ns, note_start, NULL, NULL), 0);
+            assert_int_equal(tw_sched_put_at(self->sched, &key, sizeof key, due_ns, note_start, NULL, NULL), 0);
         } else {
-            assert_int_equal(tw_sched_at(self->sched, due_ns, note_start, &self->task[i], NULL), 0);
+            assert_int_equal(tw_sched_add_at(self->sched, due_ns, note_start, &self->task[i], NULL), 0);
         }
     }
     eventually_met(&all_filed); /* a thread that ended would give its shard to the next */
@@ -107,8 +107,8 @@ static void a_timer_thread_that_comes_late_starts_tasks_by_ticks_across_shards(v
     (void)state;
     struct tw_sched *sched = sched_of((struct tw_sched_options){.shards = SHARDS});
     struct tw_every every = {.at_ns = 30 * ms, .period_ns = 7 * ms, .times = 20, .missed = TW_MISSED_BURST};
-    assert_int_equal(tw_sched_at(sched, 2 * ms, run_very_long, NULL, NULL), 0);
-    assert_int_equal(tw_sched_every(sched, &every, note_start, NULL, NULL), 0);
+    assert_int_equal(tw_sched_add_at(sched, 2 * ms, run_very_long, NULL, NULL), 0);
+    assert_int_equal(tw_sched_add_every(sched, &every, note_start, NULL, NULL), 0);
     file_from_many_threads(sched, 10 * ms);
     advance(sched, 5 * ms);
     assert_int_equal(starts, ALL + 20);
@@ -235,7 +235,7 @@ static void one_worker_that_comes_late_starts_tasks_by_ticks(void **state)
     (void)state;
     struct tw_sched *sched = sched_with_a_worker();
     sem_init(&may_return, 0, 0);
-    assert_int_equal(tw_sched_after(sched, 50 * ms, block, NULL, NULL), 0);
+    assert_int_equal(tw_sched_add_in(sched, 50 * ms, block, NULL, NULL), 0);
     file_from_many_threads(sched, tw_sched_now(sched) + 100 * ms);
     pass(50 * ms);
     EVENTUALLY(blocked);

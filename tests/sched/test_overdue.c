@@ -39,7 +39,7 @@ static void *file_three(void *sched)
 {
     uint64_t now_ns = tw_sched_now(sched);
     for (uint64_t i = 1; i <= 3; i++)
-        assert_int_equal(tw_sched_at(sched, now_ns + i * 500 * ms, note_lateness, NULL, NULL), 0);
+        assert_int_equal(tw_sched_add_at(sched, now_ns + i * 500 * ms, note_lateness, NULL, NULL), 0);
     return NULL;
 }
 
@@ -51,7 +51,7 @@ static void an_overloaded_task_does_not_starve_another_shard(void **state)
     struct tw_sched *sched = still_sched((struct tw_sched_options){.workers = 1, .shards = 2});
     struct tw_every every = {.first_ns = ms, .period_ns = ms, .times = 2000, .missed = TW_MISSED_BURST};
     pthread_t other;
-    assert_int_equal(tw_sched_every(sched, &every, take_three, NULL, NULL), 0);
+    assert_int_equal(tw_sched_add_every(sched, &every, take_three, NULL, NULL), 0);
     assert_int_equal(pthread_create(&other, NULL, file_three, sched), 0);
     eventually_joined(other);
     assert_int_equal(tw__sched_made(sched), 2);
@@ -85,14 +85,14 @@ static void an_overdue_call_is_made_although_its_wheel_is_ahead_of_the_timer_thr
     struct tw_every every = {.first_ns = 20 * ms, .period_ns = 10 * ms, .missed = TW_MISSED_BURST};
     sem_init(&may_return, 0, 0);
     slow_calls = 0;
-    assert_int_equal(tw_sched_after(sched, 5000 * ms, ignore, NULL, NULL), 0);
-    assert_int_equal(tw_sched_every(sched, &every, slow_once, NULL, NULL), 0);
+    assert_int_equal(tw_sched_add_in(sched, 5000 * ms, ignore, NULL, NULL), 0);
+    assert_int_equal(tw_sched_add_every(sched, &every, slow_once, NULL, NULL), 0);
     settle();
     pass(20 * ms);
     EVENTUALLY(slow_calls == 1);
     settle();
     pass(100 * ms);
-    assert_int_equal(tw_sched_after(sched, 9950 * ms, ignore, NULL, NULL), 0);
+    assert_int_equal(tw_sched_add_in(sched, 9950 * ms, ignore, NULL, NULL), 0);
     settle();
     pass(100 * ms);
     sem_post(&may_return);
@@ -143,10 +143,10 @@ static void an_overdue_call_does_not_wait_for_the_rest_of_the_batch(void **state
     struct tw_sched *sched = still_sched((struct tw_sched_options){.shards = 1, .execute = count_sent});
     uint64_t at_ns = tw_sched_now(sched) + 50 * ms;
     struct tw_every every = {.at_ns = at_ns, .period_ns = 10 * ms, .missed = TW_MISSED_BURST};
-    assert_int_equal(tw_sched_every(sched, &every, slow_once, NULL, NULL), 0);
-    assert_int_equal(tw_sched_at(sched, at_ns, end_late, NULL, NULL), 0);
+    assert_int_equal(tw_sched_add_every(sched, &every, slow_once, NULL, NULL), 0);
+    assert_int_equal(tw_sched_add_at(sched, at_ns, end_late, NULL, NULL), 0);
     for (uint64_t i = 1; i <= 15; i++) /* these take the wheel past the second call */
-        assert_int_equal(tw_sched_at(sched, at_ns + i * 10 * ms, ignore, NULL, NULL), 0);
+        assert_int_equal(tw_sched_add_at(sched, at_ns + i * 10 * ms, ignore, NULL, NULL), 0);
     pass(50 * ms);
     EVENTUALLY_TOLD(sent_tasks == 2, "%u were sent", sent_tasks);
     assert_int_equal(pthread_create(&server[0], NULL, serve, sched), 0);

@@ -16,7 +16,7 @@ static void count_release(void *arg, void *value)
     released[(uintptr_t)value]++;
     if (release_calls == NULL)
         return;
-    release_error[0] = tw_sched_move_after(release_calls, release_id, ms);
+    release_error[0] = tw_sched_move_in(release_calls, release_id, ms);
     release_error[1] = tw_sched_cancel_wait(release_calls, release_id, NULL);
 }
 
@@ -35,7 +35,7 @@ static void *value_of(uintptr_t number)
 
 static void set_value(struct tw_sched *sched, const char *key, uintptr_t number)
 {
-    assert_int_equal(tw_sched_set_after(sched, key, 1, ms, log_call, value_of(number), NULL), 0);
+    assert_int_equal(tw_sched_put_in(sched, key, 1, ms, log_call, value_of(number), NULL), 0);
 }
 
 /* Value 1 must have been released as often as the first digit says, value 2 as often as the second, and so
@@ -51,8 +51,8 @@ static void a_value_is_released_after_the_last_call(void **state)
     (void)state;
     struct tw_sched *sched = releasing_sched(NULL);
     struct tw_every thrice = {.first_ns = ms, .period_ns = ms, .times = 3};
-    tw_sched_after(sched, ms, log_call, value_of(1), NULL);
-    tw_sched_every(sched, &thrice, log_call, value_of(2), NULL);
+    tw_sched_add_in(sched, ms, log_call, value_of(1), NULL);
+    tw_sched_add_every(sched, &thrice, log_call, value_of(2), NULL);
     set_value(sched, "k", 3);
     assert_released("000");
     advance(sched, ms);
@@ -71,21 +71,21 @@ static void a_value_is_released_when_its_task_is_cancelled_removed_or_set_anew(v
     struct tw_sched *sched = releasing_sched(NULL);
     uint64_t first, second;
     void *old, *removed = NULL;
-    tw_sched_after(sched, ms, log_call, value_of(1), &first);
-    tw_sched_after(sched, ms, log_call, value_of(2), &second);
+    tw_sched_add_in(sched, ms, log_call, value_of(1), &first);
+    tw_sched_add_in(sched, ms, log_call, value_of(2), &second);
     set_value(sched, "k", 3);
     assert_int_equal(tw_sched_cancel(sched, first), TW_CANCELLED);
     assert_released("100");
     assert_int_equal(tw_sched_cancel_wait(sched, second, NULL), 0);
     assert_released("110");
-    assert_int_equal(tw_sched_set_after(sched, "k", 1, ms, log_call, value_of(4), &old), 0);
+    assert_int_equal(tw_sched_put_in(sched, "k", 1, ms, log_call, value_of(4), &old), 0);
     assert_ptr_equal(old, value_of(3));
     assert_released("1110");
-    assert_int_equal(tw_sched_key_remove(sched, "k", 1, &removed), TW_CANCELLED);
+    assert_int_equal(tw_sched_key_cancel(sched, "k", 1, &removed), TW_CANCELLED);
     assert_ptr_equal(removed, value_of(4));
     assert_released("1111");
     assert_int_equal(tw_sched_cancel(sched, first), TW_GONE);
-    assert_int_equal(tw_sched_key_remove(sched, "k", 1, NULL), TW_GONE);
+    assert_int_equal(tw_sched_key_cancel(sched, "k", 1, NULL), TW_GONE);
     tw_sched_free(sched);
     assert_released("1111");
 }
@@ -96,12 +96,12 @@ static void what_was_refused_is_not_released(void **state)
     struct tw_sched *sched = releasing_sched(NULL);
     struct tw_every short_one = {.period_ns = 1};
     set_value(sched, "k", 1);
-    assert_int_equal(tw_sched_every(sched, &short_one, log_call, value_of(2), NULL), TW_EINVAL);
-    assert_int_equal(tw_sched_set_every(sched, "k", 1, &short_one, log_call, value_of(2), NULL), TW_EINVAL);
-    assert_int_equal(tw_sched_set_after(sched, "", 0, ms, log_call, value_of(2), NULL), TW_EINVAL);
+    assert_int_equal(tw_sched_add_every(sched, &short_one, log_call, value_of(2), NULL), TW_EINVAL);
+    assert_int_equal(tw_sched_put_every(sched, "k", 1, &short_one, log_call, value_of(2), NULL), TW_EINVAL);
+    assert_int_equal(tw_sched_put_in(sched, "", 0, ms, log_call, value_of(2), NULL), TW_EINVAL);
     tw_sched_stop(sched, 0, NULL, NULL);
-    assert_int_equal(tw_sched_after(sched, ms, log_call, value_of(2), NULL), TW_ESTOPPED);
-    assert_int_equal(tw_sched_set_after(sched, "k", 1, ms, log_call, value_of(2), NULL), TW_ESTOPPED);
+    assert_int_equal(tw_sched_add_in(sched, ms, log_call, value_of(2), NULL), TW_ESTOPPED);
+    assert_int_equal(tw_sched_put_in(sched, "k", 1, ms, log_call, value_of(2), NULL), TW_ESTOPPED);
     assert_released("10");
     tw_sched_free(sched);
     assert_released("10");
@@ -120,7 +120,7 @@ static void what_is_drained_stopped_or_freed_is_released_once_it_was_handed(void
     (void)state;
     struct tw_sched *sched = releasing_sched(NULL);
     int seen_by_hand = 0;
-    tw_sched_after(sched, ms, log_call, value_of(1), NULL);
+    tw_sched_add_in(sched, ms, log_call, value_of(1), NULL);
     assert_int_equal(tw_sched_drain(sched, hand_unreleased, &seen_by_hand), 1);
     assert_released("1000");
     set_value(sched, "k", 2);
@@ -142,13 +142,13 @@ static void only_the_values_of_the_function_that_was_named_are_released(void **s
     (void)state;
     struct tw_sched *sched = releasing_sched(log_call);
     uint64_t other;
-    tw_sched_after(sched, ms, log_call, value_of(1), NULL);
-    tw_sched_after(sched, ms, add_another, value_of(2), &other);
+    tw_sched_add_in(sched, ms, log_call, value_of(1), NULL);
+    tw_sched_add_in(sched, ms, add_another, value_of(2), &other);
     tw_sched_cancel(sched, other);
     advance(sched, ms);
     assert_released("10");
-    tw_sched_after(sched, ms, cancel_and_move_self, value_of(3), NULL);
-    tw_sched_after(sched, ms, cancel_and_move_self, value_of(4), NULL);
+    tw_sched_add_in(sched, ms, cancel_and_move_self, value_of(3), NULL);
+    tw_sched_add_in(sched, ms, cancel_and_move_self, value_of(4), NULL);
     advance(sched, ms);
     assert_int_equal(tw_sched_drain(sched, NULL, NULL), 0);
     tw_sched_free(sched);
@@ -172,7 +172,7 @@ static struct tw_sched *with_meanwhile(uint64_t times, void (*does)(struct tw_sc
     struct tw_sched *sched = releasing_sched(NULL);
     struct tw_every every = {.first_ns = ms, .period_ns = ms, .times = times};
     meanwhile = does;
-    assert_int_equal(tw_sched_set_every(sched, "k", 1, &every, call_meanwhile, value_of(1), NULL), 0);
+    assert_int_equal(tw_sched_put_every(sched, "k", 1, &every, call_meanwhile, value_of(1), NULL), 0);
     advance(sched, ms);
     assert_int_equal(calls, 1);
     return sched;
@@ -189,7 +189,7 @@ static void set_twice(struct tw_sched *sched, const struct tw_task *task)
 static void set_and_remove(struct tw_sched *sched, const struct tw_task *task)
 {
     set_value(sched, "k", 2);
-    assert_int_equal(tw_sched_key_remove(sched, "k", 1, NULL), TW_CANCELLED);
+    assert_int_equal(tw_sched_key_cancel(sched, "k", 1, NULL), TW_CANCELLED);
     assert_released("010");
     assert_int_equal(tw_sched_cancel(sched, task->id), TW_RUNNING);
     assert_released("010");
@@ -210,7 +210,7 @@ static void cancel_this(struct tw_sched *sched, const struct tw_task *task)
 
 static void move_this(struct tw_sched *sched, const struct tw_task *task)
 {
-    assert_int_equal(tw_sched_move_after(sched, task->id, ms), 0);
+    assert_int_equal(tw_sched_move_in(sched, task->id, ms), 0);
 }
 
 static void a_value_in_use_is_released_when_its_call_is_over(void **state)
@@ -279,7 +279,7 @@ static void a_stop_hands_a_value_in_use_to_nobody(void **state)
     assert_int_equal(handed_with, 1);
     struct tw_sched *sched = releasing_sched(NULL);
     meanwhile = move_and_stop;
-    tw_sched_after(sched, ms, call_meanwhile, value_of(3), NULL);
+    tw_sched_add_in(sched, ms, call_meanwhile, value_of(3), NULL);
     advance(sched, ms);
     assert_released("001");
     assert_int_equal(handed_without, 2);
@@ -287,7 +287,7 @@ static void a_stop_hands_a_value_in_use_to_nobody(void **state)
     sched = releasing_sched(log_call); /* the hook does not own the value, so `hand` gets it */
     meanwhile = stop_this;
     struct tw_every twice = {.first_ns = ms, .period_ns = ms, .times = 2};
-    tw_sched_every(sched, &twice, call_meanwhile, value_of(4), NULL);
+    tw_sched_add_every(sched, &twice, call_meanwhile, value_of(4), NULL);
     advance(sched, ms);
     assert_int_equal(handed_without, 2);
     tw_sched_free(sched);
@@ -298,7 +298,7 @@ static void a_task_whose_value_is_being_released_cannot_be_called_back(void **st
 {
     (void)state;
     struct tw_sched *sched = releasing_sched(NULL);
-    tw_sched_after(sched, ms, log_call, value_of(1), &release_id);
+    tw_sched_add_in(sched, ms, log_call, value_of(1), &release_id);
     release_calls = sched;
     advance(sched, 10 * ms);
     assert_int_equal(calls, 1);

@@ -9,7 +9,7 @@ static void a_repeating_task_keeps_its_phase_and_counts_its_calls(void **state)
     (void)state;
     struct tw_sched *sched = plain_sched();
     struct tw_every every = {.first_ns = 2 * ms + 300, .period_ns = 7 * ms + 1, .times = 5};
-    assert_int_equal(tw_sched_every(sched, &every, log_call, &every, NULL), 0);
+    assert_int_equal(tw_sched_add_every(sched, &every, log_call, &every, NULL), 0);
     advance(sched, 1000 * ms);
     assert_int_equal(calls, 5);
     for (int i = 0; i < 5; i++) {
@@ -27,8 +27,8 @@ static void the_first_call_may_have_a_point_in_time(void **state)
     struct tw_sched *sched = plain_sched();
     advance(sched, 3 * ms);
     struct tw_every every = {.first_ns = 500 * ms, .at_ns = 10 * ms + 1, .period_ns = 7 * ms, .times = 2};
-    tw_sched_every(sched, &every, log_call, NULL, NULL);
-    tw_sched_set_every(sched, "k", 1, &every, log_call, NULL, NULL);
+    tw_sched_add_every(sched, &every, log_call, NULL, NULL);
+    tw_sched_put_every(sched, "k", 1, &every, log_call, NULL, NULL);
     advance(sched, 100 * ms);
     assert_int_equal(calls, 4);
     assert_int_equal(seen[0].due_ns, 10 * ms + 1);
@@ -41,9 +41,9 @@ static void without_times_it_repeats_for_ever(void **state)
     (void)state;
     struct tw_sched *sched = plain_sched();
     struct tw_every every = {.period_ns = ms, .missed = TW_MISSED_BURST};
-    tw_sched_every(sched, &every, log_call, NULL, NULL);
+    tw_sched_add_every(sched, &every, log_call, NULL, NULL);
     every.times = TW_FOREVER;
-    tw_sched_every(sched, &every, log_call, NULL, NULL);
+    tw_sched_add_every(sched, &every, log_call, NULL, NULL);
     advance(sched, 1000 * ms);
     assert_int_equal(calls, 2002); /* the calls due at 0 and at 1,000 ms are among them */
     assert_true(seen[2001].left == TW_FOREVER);
@@ -55,12 +55,12 @@ static void a_period_shorter_than_a_tick_is_refused(void **state)
     (void)state;
     struct tw_sched *sched = plain_sched();
     struct tw_every every = {.period_ns = ms - 1};
-    assert_int_equal(tw_sched_every(sched, &every, log_call, NULL, NULL), TW_EINVAL);
-    assert_int_equal(tw_sched_set_every(sched, "k", 1, &every, log_call, NULL, NULL), TW_EINVAL);
+    assert_int_equal(tw_sched_add_every(sched, &every, log_call, NULL, NULL), TW_EINVAL);
+    assert_int_equal(tw_sched_put_every(sched, "k", 1, &every, log_call, NULL, NULL), TW_EINVAL);
     every = (struct tw_every){.period_ns = ms, .missed = (enum tw_missed)3};
-    assert_int_equal(tw_sched_every(sched, &every, log_call, NULL, NULL), TW_EINVAL);
+    assert_int_equal(tw_sched_add_every(sched, &every, log_call, NULL, NULL), TW_EINVAL);
     every = (struct tw_every){.period_ns = ms, .reserved[1] = 1};
-    assert_int_equal(tw_sched_every(sched, &every, log_call, NULL, NULL), TW_EINVAL);
+    assert_int_equal(tw_sched_add_every(sched, &every, log_call, NULL, NULL), TW_EINVAL);
     assert_int_equal(tw_sched_pending(sched), 0);
     tw_sched_free(sched);
 }
@@ -71,7 +71,7 @@ static struct tw_sched *late_by_three_periods(enum tw_missed missed, uint64_t ti
 {
     struct tw_sched *sched = lazy_sched();
     struct tw_every every = {.first_ns = 10 * ms, .period_ns = 10 * ms, .missed = missed, .times = times};
-    assert_int_equal(tw_sched_every(sched, &every, log_call, NULL, NULL), 0);
+    assert_int_equal(tw_sched_add_every(sched, &every, log_call, NULL, NULL), 0);
     advance(sched, 45 * ms);
     assert_int_equal(sent_count, 1);
     while (tw_sched_now(sched) <= 100 * ms) {
@@ -124,7 +124,8 @@ static void without_a_word_missed_periods_are_coalesced(void **state)
 {
     (void)state;
     struct tw_sched *sched = lazy_sched();
-    tw_sched_every(sched, &(struct tw_every){.first_ns = 10 * ms, .period_ns = 10 * ms}, log_call, NULL, NULL);
+    tw_sched_add_every(sched, &(struct tw_every){.first_ns = 10 * ms, .period_ns = 10 * ms}, log_call, NULL,
+                       NULL);
     advance(sched, 45 * ms);
     run_sent(sched);
     assert_int_equal(calls, 1);
@@ -152,7 +153,7 @@ static void a_period_counts_as_missed_from_the_tick_of_the_call_on(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct tw_sched *sched = lazy_sched();
         struct tw_every every = {.first_ns = rows[i].due_ns, .period_ns = 10 * ms, .missed = rows[i].missed};
-        tw_sched_every(sched, &every, log_call, NULL, NULL);
+        tw_sched_add_every(sched, &every, log_call, NULL, NULL);
         advance(sched, rows[i].start_ns);
         run_sent(sched);
         assert_int_equal(calls, rows[i].calls);
@@ -186,8 +187,8 @@ static struct tw_sched *heartbeat_behind_a_slow_task(enum tw_missed missed)
     struct tw_sched *sched = plain_sched();
     struct tw_every slow = {.first_ns = 10 * ms, .period_ns = 100 * ms},
                     beat = {.first_ns = 20 * ms, .period_ns = 10 * ms, .missed = missed};
-    tw_sched_every(sched, &slow, take_95_ms, NULL, NULL);
-    tw_sched_every(sched, &beat, log_call, NULL, NULL);
+    tw_sched_add_every(sched, &slow, take_95_ms, NULL, NULL);
+    tw_sched_add_every(sched, &beat, log_call, NULL, NULL);
     advance(sched, 2908 * ms);
     return sched;
 }
@@ -227,7 +228,7 @@ static void a_stop_inside_a_coalesced_call_hands_over_the_call_after_it(void **s
     struct tw_sched *sched = lazy_sched();
     struct tw_every every = {
         .first_ns = 10 * ms, .period_ns = 10 * ms, .missed = TW_MISSED_COALESCE, .times = 9};
-    tw_sched_every(sched, &every, stop_in_its_call, NULL, NULL);
+    tw_sched_add_every(sched, &every, stop_in_its_call, NULL, NULL);
     advance(sched, 55 * ms);
     handed_ones = 0;
     run_sent(sched);
@@ -250,7 +251,7 @@ static void a_move_in_a_coalesced_call_starts_afresh(void **state)
     (void)state;
     struct tw_sched *sched = lazy_sched();
     struct tw_every every = {.first_ns = 10 * ms, .period_ns = 10 * ms, .missed = TW_MISSED_COALESCE};
-    tw_sched_every(sched, &every, move_itself_to_90, NULL, NULL);
+    tw_sched_add_every(sched, &every, move_itself_to_90, NULL, NULL);
     advance(sched, 55 * ms);
     run_sent(sched);
     assert_int_equal(seen[0].missed, 4);
@@ -271,7 +272,7 @@ static void a_repeating_task_is_not_lost_on_a_wheel_that_is_behind(void **state)
         struct tw_sched *sched =
             sched_of((struct tw_sched_options){.execute = send_later, .geometry = &geometry});
         struct tw_every every = {.first_ns = 10 * ms, .period_ns = 10 * ms, .missed = (enum tw_missed)policy};
-        tw_sched_every(sched, &every, log_call, NULL, NULL);
+        tw_sched_add_every(sched, &every, log_call, NULL, NULL);
         advance(sched, 600 * ms);
         run_sent(sched);
         assert_int_equal(tw_sched_pending(sched), 1);
@@ -289,8 +290,8 @@ static void a_moved_repeating_task_goes_on_from_its_new_time(void **state)
     (void)state;
     struct tw_sched *sched = plain_sched();
     uint64_t id;
-    tw_sched_every(sched, &(struct tw_every){.first_ns = 10 * ms, .period_ns = 10 * ms, .times = 3}, log_call,
-                   NULL, &id);
+    tw_sched_add_every(sched, &(struct tw_every){.first_ns = 10 * ms, .period_ns = 10 * ms, .times = 3},
+                       log_call, NULL, &id);
     advance(sched, 12 * ms);
     assert_int_equal(tw_sched_move_at(sched, id, 55 * ms), 0);
     advance(sched, 100 * ms);

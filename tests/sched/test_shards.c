@@ -22,7 +22,7 @@ static void one_thread_pays_for_one_wheel(void **state)
         struct tw_sched *sched = NULL;
         assert_int_equal(tw_sched_new(&sched, &kinds[i]), 0);
         for (uint64_t k = 0; k < 1000; k++)
-            assert_int_equal(tw_sched_after(sched, 3600000 * ms, log_call, NULL, NULL), 0);
+            assert_int_equal(tw_sched_add_in(sched, 3600000 * ms, log_call, NULL, NULL), 0);
         assert_true(stats_of(sched).memory < tw_wheel_size(&plain) + 100 * 1024);
         assert_int_equal(tw__sched_made(sched), 1);
         tw_sched_free(sched);
@@ -124,14 +124,14 @@ static void the_timer_thread_files_into_the_first_shard(void **state)
     sem_init(&called, 0, 0);
     calls = 0;
     assert_int_equal(tw_sched_new(&sched, &(struct tw_sched_options){.shards = 4}), 0);
-    assert_int_equal(tw_sched_after(sched, ms, file_in_callback, &shard, NULL), 0);
+    assert_int_equal(tw_sched_add_in(sched, ms, file_in_callback, &shard, NULL), 0);
     eventually_posted(&called);
     assert_int_equal(shard, 0);
     tw_sched_stop(sched, 0, NULL, NULL);
     assert_int_equal(tw__sched_made(sched), 1);
     tw_sched_free(sched);
     assert_int_equal(tw_sched_new(&sched, &(struct tw_sched_options){.shards = 4, .workers = 1}), 0);
-    assert_int_equal(tw_sched_after(sched, ms, file_in_callback, &shard, NULL), 0);
+    assert_int_equal(tw_sched_add_in(sched, ms, file_in_callback, &shard, NULL), 0);
     eventually_posted(&called);
     assert_int_equal(shard, 1); /* a worker is a thread like any other */
     tw_sched_free(sched);
@@ -183,7 +183,7 @@ static void room_that_one_thread_reserved_serves_every_thread(void **state)
         assert_int_equal(tw__sched_id_shard(filer.id), 1);
     }
     for (int i = 0; i < ROOM; i++)
-        assert_int_equal(tw_sched_after(sched, ms, log_call, NULL, NULL), 0);
+        assert_int_equal(tw_sched_add_in(sched, ms, log_call, NULL, NULL), 0);
     for (int i = 0; i < 60; i++) { /* 23 have room in their shard, and 37 in the main thread's */
         go(&filer);
         come(&filer, sched);
@@ -223,7 +223,7 @@ static void *file_until_stopped(void *arg)
 {
     struct race *race = arg;
     eventually_met(&race->start);
-    for (int i = 0; i < RACED && tw_sched_after(race->sched, 3600000 * ms, log_call, NULL, NULL) == 0; i++)
+    for (int i = 0; i < RACED && tw_sched_add_in(race->sched, 3600000 * ms, log_call, NULL, NULL) == 0; i++)
         race->added++;
     return NULL;
 }
@@ -266,7 +266,7 @@ static void *file_and_outlive(void *arg)
     int (*after)(struct tw_sched *, uint64_t, tw_task_fn *, void *, uint64_t *);
     void (*end)(struct tw_sched *);
     *(void **)&make = dlsym(loaded, "tw_sched_new");
-    *(void **)&after = dlsym(loaded, "tw_sched_after");
+    *(void **)&after = dlsym(loaded, "tw_sched_add_in");
     *(void **)&end = dlsym(loaded, "tw_sched_free");
     struct tw_sched *sched = NULL;
     assert_int_equal(make(&sched, &(struct tw_sched_options){.shards = 2, .clock = TW_SCHED_VIRTUAL}), 0);

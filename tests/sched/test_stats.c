@@ -46,7 +46,7 @@ static void the_caller_says_the_size_of_its_struct(void **state)
     } mine;
     struct tw_sched *sched = sched_of((struct tw_sched_options){.shards = 1});
     struct tw_task task;
-    tw_sched_set_after(sched, "k", 1, 5 * ms, log_call, &mine, NULL);
+    tw_sched_put_in(sched, "k", 1, 5 * ms, log_call, &mine, NULL);
     assert_int_equal(tw_sched_key_get(sched, "k", 1, &task, sizeof task), 0);
     struct tw_sched_stats stats; /* not stats_of(): a struct by value may lose its padding, which is 0 */
     tw_sched_stats(sched, &stats, sizeof stats);
@@ -75,13 +75,14 @@ static void next_is_the_time_of_the_next_work(void **state)
     (void)state;
     struct tw_sched *sched = sched_of((struct tw_sched_options){.shards = 2});
     assert_true(tw_sched_next(sched) == TW_NEVER);
-    tw_sched_after(sched, 50 * ms, log_call, NULL, NULL);
+    tw_sched_add_in(sched, 50 * ms, log_call, NULL, NULL);
     assert_int_equal(tw_sched_next(sched), 50 * ms);
     tw_sched_free(sched);
     sched = lazy_sched();
-    tw_sched_after(sched, 5 * ms, log_call, NULL, NULL);
+    tw_sched_add_in(sched, 5 * ms, log_call, NULL, NULL);
     advance(sched, 7 * ms);
-    tw_sched_every(sched, &(struct tw_every){.period_ns = ms, .missed = TW_MISSED_BURST}, log_call, NULL, NULL);
+    tw_sched_add_every(sched, &(struct tw_every){.period_ns = ms, .missed = TW_MISSED_BURST}, log_call, NULL,
+                       NULL);
     advance(sched, 50 * ms);
     run_sent(sched); /* the repeating task is ready again */
     assert_int_equal(tw_sched_next(sched), tw_sched_now(sched));
@@ -116,9 +117,9 @@ static void late_and_slow_callbacks_are_told_and_counted(void **state)
         .late_ns = 2 * ms, .on_late = on_late, .slow_ns = 2 * ms, .on_slow = on_slow, .hook_arg = &late_told};
     struct tw_sched *sched = sched_of(options);
     late_told = slow_told = 0;
-    tw_sched_after(sched, ms, take_three_ms, NULL, NULL);
-    tw_sched_after(sched, ms, log_call, NULL, NULL);
-    tw_sched_after(sched, 20 * ms, log_call, NULL, NULL);
+    tw_sched_add_in(sched, ms, take_three_ms, NULL, NULL);
+    tw_sched_add_in(sched, ms, log_call, NULL, NULL);
+    tw_sched_add_in(sched, 20 * ms, log_call, NULL, NULL);
     advance(sched, 50 * ms);
     assert_int_equal(late_told, 1);
     assert_int_equal(slow_told, 1);
@@ -149,20 +150,20 @@ static void a_point_that_has_passed_is_late_from_its_filing_on(void **state)
     late_told = 0;
     error_inside = 1;
     advance(sched, 3600000 * ms);
-    tw_sched_at(sched, 0, log_call, NULL, NULL);
-    tw_sched_set_at(sched, "set", 3, 0, log_call, NULL, NULL);
-    tw_sched_after(sched, ms, log_call, NULL, &id);
+    tw_sched_add_at(sched, 0, log_call, NULL, NULL);
+    tw_sched_put_at(sched, "set", 3, 0, log_call, NULL, NULL);
+    tw_sched_add_in(sched, ms, log_call, NULL, &id);
     assert_int_equal(tw_sched_move_at(sched, id, 0), 0);
-    tw_sched_set_after(sched, "moved", 5, ms, log_call, NULL, NULL);
+    tw_sched_put_in(sched, "moved", 5, ms, log_call, NULL, NULL);
     assert_int_equal(tw_sched_key_move_at(sched, "moved", 5, 0), 0);
     for (int policy = TW_MISSED_COALESCE; policy <= TW_MISSED_BURST; policy++) {
         every.missed = (enum tw_missed)policy;
-        tw_sched_every(sched, &every, log_call, NULL, NULL);
-        tw_sched_set_every(sched, &policy, sizeof policy, &every, log_call, NULL, NULL);
+        tw_sched_add_every(sched, &every, log_call, NULL, NULL);
+        tw_sched_put_every(sched, &policy, sizeof policy, &every, log_call, NULL, NULL);
     }
     every = (struct tw_every){.first_ns = 5 * ms, .period_ns = 1000 * ms, .times = 2};
-    tw_sched_every(sched, &every, move_itself_to_0, NULL, &id);
-    tw_sched_set_every(sched, "itself", 6, &every, move_itself_to_0, NULL, NULL);
+    tw_sched_add_every(sched, &every, move_itself_to_0, NULL, &id);
+    tw_sched_put_every(sched, "itself", 6, &every, move_itself_to_0, NULL, NULL);
     assert_int_equal(tw_sched_move_at(sched, id, 1), 0);
     advance(sched, 3000 * ms);
     assert_int_equal(error_inside, 0);
@@ -180,7 +181,7 @@ static void percentiles_are_right_to_three_per_cent(void **state)
     assert_int_equal(tw_sched_late_percentile(sched, 0.5), 0);
     for (uint64_t i = 0; i < 1000;
          i++) /* due i/1000 of a tick after a tick began: late by the rest of the tick */
-        tw_sched_at(sched, 10 * ms + 1 + i * 1000, log_call, NULL, NULL);
+        tw_sched_add_at(sched, 10 * ms + 1 + i * 1000, log_call, NULL, NULL);
     advance(sched, 50 * ms);
     for (double share = 0.01; share < 1; share += 0.07) {
         double wanted = share * 1e6, got = (double)tw_sched_late_percentile(sched, share);
@@ -205,7 +206,7 @@ static void statistics_can_be_read_by_prometheus(void **state)
     struct tw_sched *sched = plain_sched();
     prometheus[0] = '\0';
     for (int i = 0; i < 7; i++)
-        tw_sched_after(sched, (uint64_t)i * ms, log_call, NULL, NULL);
+        tw_sched_add_in(sched, (uint64_t)i * ms, log_call, NULL, NULL);
     advance(sched, 3 * ms);
     tw_sched_prometheus(sched, emit, NULL);
     assert_non_null(strstr(prometheus, "# TYPE tickwheel_added_total counter\ntickwheel_added_total 7\n"));

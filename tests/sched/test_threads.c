@@ -87,9 +87,9 @@ static void add(struct producer *self, struct ticket *ticket)
                                  .times = 3,
                                  .missed = (enum tw_missed)rng_below(&self->rng, 3)};
         ticket->wanted = 3;
-        error = tw_sched_every(sched, &every, on_task, ticket, &id);
+        error = tw_sched_add_every(sched, &every, on_task, ticket, &id);
     } else {
-        error = tw_sched_after(sched, delay_ns, on_task, ticket, &id);
+        error = tw_sched_add_in(sched, delay_ns, on_task, ticket, &id);
     }
     if (error == TW_ESTOPPED)
         atomic_store(&over, true);
@@ -115,7 +115,7 @@ static void set(struct producer *self, struct ticket *ticket)
     random_key(self, key);
     ticket->wanted = 1;
     int error =
-        tw_sched_set_after(sched, key, strlen(key), rng_below(&self->rng, 20000000), on_task, ticket, &old);
+        tw_sched_put_in(sched, key, strlen(key), rng_below(&self->rng, 20000000), on_task, ticket, &old);
     if (error == TW_ESTOPPED)
         atomic_store(&over, true);
     else if (error != 0)
@@ -150,7 +150,7 @@ static void remove_key(struct producer *self)
     char key[16];
     void *value;
     random_key(self, key);
-    if (tw_sched_key_remove(sched, key, strlen(key), &value) == TW_CANCELLED)
+    if (tw_sched_key_cancel(sched, key, strlen(key), &value) == TW_CANCELLED)
         atomic_fetch_add(&((struct ticket *)value)->ends, 1);
 }
 
@@ -159,9 +159,9 @@ static void move(struct producer *self)
     char key[16];
     uint64_t delay_ns = rng_below(&self->rng, 20000000);
     if (rng_below(&self->rng, 2))
-        tw_sched_move_after(sched, self->id[rng_below(&self->rng, OWN)], delay_ns);
+        tw_sched_move_in(sched, self->id[rng_below(&self->rng, OWN)], delay_ns);
     else
-        tw_sched_key_move_after(sched, random_key(self, key), strlen(key), delay_ns);
+        tw_sched_key_move_in(sched, random_key(self, key), strlen(key), delay_ns);
 }
 
 static void *produce(void *arg)

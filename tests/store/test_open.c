@@ -368,6 +368,7 @@ static void an_option_out_of_its_range_is_named(void **state)
     assert_int_equal(reopen(fixture, &(struct tw_store_options){.flags = 4}), TW_EINVAL);
     assert_string_equal(text, "flags is '4': expected 0 to 3");
     assert_int_equal(reopen(fixture, &(struct tw_store_options){.reserved[3] = 5}), TW_EINVAL);
+    assert_non_null(strstr(text, "tw_store_options.reserved[3] is 5: expected 0"));
     assert_int_equal(reopen(fixture, &(struct tw_store_options){.busy_ms = 3600001}), TW_EINVAL);
     assert_string_equal(text, "busy_ms is '3600001': expected 0 to 3600000");
     assert_int_equal(reopen(fixture, &(struct tw_store_options){.max_payload = 999000001}), TW_EINVAL);

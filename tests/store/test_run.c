@@ -2038,6 +2038,7 @@ static void bad_options_are_refused(void **state)
     assert_int_equal(tw_store_start(store, &(struct tw_store_run){.flags = 2}), TW_EINVAL);
     assert_string_equal(message(store), "flags is '2': expected 0 to 1");
     assert_int_equal(tw_store_start(store, &(struct tw_store_run){.reserved[0] = 7}), TW_EINVAL);
+    assert_non_null(strstr(message(store), "tw_store_run.reserved[0] is 7: expected 0"));
     assert_int_equal(tw_store_start(store, &(struct tw_store_run){.workers = 1025}), TW_EINVAL);
     assert_string_equal(message(store), "workers is '1025': expected 0, or 1 to 1024");
     assert_int_equal(tw_store_start(store, &(struct tw_store_run){.max_jobs = 65537}), TW_EINVAL);

@@ -441,16 +441,17 @@ static void bad_verbs_and_conditions_are_refused(void **state)
     odd = change(TW_STORE_PUT, "a", 1);
     odd.reserved[1] = 7;
     assert_int_equal(tw_store_apply(store, &odd, 1), TW_EINVAL);
-    assert_string_equal(message(store),
-                        "reserved[1] is 7: expected 0; zero the struct first, or take a library "
-                        "as new as the headers");
+    assert_string_equal(
+        message(store),
+        "tw_store_change.reserved[1] is 7: expected 0; zero the struct first, or take a library "
+        "as new as the headers");
     odd = change(TW_STORE_CANCEL, "a", 1);
     odd.task.reserved[3] = 8;
     assert_int_equal(tw_store_apply(store, &odd, 1), TW_EINVAL);
-    assert_non_null(strstr(message(store), "reserved[3] is 8: expected 0"));
+    assert_non_null(strstr(message(store), "tw_store_delayed.reserved[3] is 8: expected 0"));
     assert_int_equal(store_put(store, &odd.task, 0), TW_EINVAL);
     assert_int_equal(store_scan(store, "q", &(struct tw_store_range){.reserved[0] = 9}, see, &seen), TW_EINVAL);
-    assert_non_null(strstr(message(store), "reserved[0] is 9: expected 0"));
+    assert_non_null(strstr(message(store), "tw_store_range.reserved[0] is 9: expected 0"));
     assert_int_equal(put_if(store, "a", 2, TW_STORE_NX | TW_STORE_GT), TW_EINVAL);
     assert_string_equal(message(store), "the conditions are NX and GT: expected one of NX, XX, GT and LT");
     assert_int_equal(put_if(store, "a", 2, TW_STORE_KEEPDUE | TW_STORE_XX | TW_STORE_LT), TW_EINVAL);

@@ -41,6 +41,23 @@ static void no_geometry_is_the_default(void **state)
     tw_wheel_fini(wheel);
 }
 
+static void a_ring_takes_its_slots_from_any_integer(void **state)
+{
+    (void)state;
+    enum { FEW = 7 };
+    static const struct tw_geometry constant = TW_HASHED(FEW);
+    int n = 100;
+    int64_t many = 1 << 18;
+    struct tw_geometry simple = TW_SIMPLE(n), hashed = TW_HASHED(many), growing = TW_GROWING((uint16_t)n);
+    assert_int_equal(constant.level[0].slots, 7);
+    assert_int_equal(simple.level[0].slots, 100);
+    assert_int_equal(hashed.level[0].slots, 262144);
+    assert_int_equal(growing.level[0].slots, 100);
+    n = -1;
+    simple = (struct tw_geometry)TW_SIMPLE(n);
+    assert_int_equal(tw_geometry_check(&simple, NULL, 0), TW_EGEOMETRY);
+}
+
 static void expect_message(const struct tw_geometry *g, const char *expected)
 {
     char message[200];
@@ -112,6 +129,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_preset_is_valid),
         cmocka_unit_test(no_geometry_is_the_default),
+        cmocka_unit_test(a_ring_takes_its_slots_from_any_integer),
         cmocka_unit_test(the_number_of_levels_is_checked),
         cmocka_unit_test(the_overflow_is_checked),
         cmocka_unit_test(the_slots_of_each_level_are_checked),
