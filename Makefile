@@ -131,6 +131,11 @@ deb: ## build the Debian packages, in build/deb
 	@[ '$(REDISMODULE_DIR)' != build/redismodule ] || tools/redismodule build/redismodule
 	@tools/deb build/deb
 
+# make check-deb compares the libraries with these files.
+abi: ## write the binary interface into src/*/*.abi
+	@tools/setup deb
+	@tools/abi --write
+
 # Installs, uses and removes them in a new minimal Debian 12.
 check-deb: deb ## test the Debian packages (needs root)
 	@tools/check-deb build/deb; status=$$?; $(give_back); exit $$status
@@ -147,4 +152,4 @@ clean: ## remove build/
 	@rm -rf build
 
 .PHONY: $(CHECKS) $(ROOMS) help run replay test build docs module serve cluster bench check format figures \
-    generate install uninstall deb check-deb amalgamation fresh clean
+    generate install uninstall deb abi check-deb amalgamation fresh clean

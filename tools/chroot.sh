@@ -5,11 +5,11 @@
 #   say        prints a line with the time
 #   step       runs a command as a step; its output goes to a log, whose end is shown if the step fails
 #   inside     runs a command in the folder's Debian
-# Needs root, for debootstrap and chroot. Debian is fetched from the mirror that this machine's apt uses
+# Needs root, for mmdebstrap and chroot. Debian is fetched from the mirror that this machine's apt uses
 # (tools/mirror), or from MIRROR= in the environment.
 
 if [ "$(id -u)" -ne 0 ]; then
-    echo "$command: needs root, for debootstrap and chroot; use: sudo $command" >&2
+    echo "$command: needs root, for mmdebstrap and chroot; use: sudo $command" >&2
     exit 1
 fi
 tools/setup fresh
@@ -18,7 +18,6 @@ suite=bookworm
 mirror=$(tools/mirror)
 root=$(mktemp -d "${TMPDIR:-/var/tmp}/tickwheel-fresh.XXXXXX")
 chmod 755 "$root" # it becomes /, which all users may enter
-cache=${TMPDIR:-/var/tmp}/tickwheel-fresh-cache
 log=$root.log
 
 clean_up() {
@@ -64,18 +63,17 @@ inside() {
         ${https_proxy:+https_proxy="$https_proxy"} "$@"
 }
 
+# The folder is new and is removed at the end, so dpkg need not wait until its files are on the disk.
 make_debian() {
-    mkdir -p "$cache"
-    debootstrap --variant=minbase --cache-dir="$cache" "$suite" "$root" "$mirror"
+    # The host's settings for its mirror (a proxy, a certificate) are copied; they are not part of the test.
+    settings=
+    for setting in tools/apt.conf /etc/apt/apt.conf.d/*proxy* /etc/apt/apt.conf; do
+        [ ! -f "$setting" ] || settings="$settings --aptopt=$setting"
+    done
+    mmdebstrap --variant=minbase --dpkgopt=force-unsafe-io $settings "$suite" "$root" \
+        "deb $mirror $suite main" "deb $mirror $suite-updates main" || return
     mount -t proc proc "$root/proc"
     mount --rbind /dev "$root/dev"
     mount --make-rslave "$root/dev"
     cp /etc/resolv.conf "$root/etc/resolv.conf"
-    cp tools/apt.conf "$root/etc/apt/apt.conf.d/80retries"
-    # The host's settings for its mirror (a proxy, a certificate) are copied; they are not part of the test.
-    for setting in /etc/apt/apt.conf.d/*proxy* /etc/apt/apt.conf; do
-        [ -f "$setting" ] && cp "$setting" "$root/etc/apt/apt.conf.d/90host" || true
-    done
-    printf 'deb %s %s main\ndeb %s %s-updates main\n' "$mirror" "$suite" "$mirror" "$suite" \
-        >"$root/etc/apt/sources.list"
 }
