@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A put or a move gets its revision from the file, and the ledger learns it at the next comparison. Until then
- * it knows only the order in which the changes came. So each comparison proves two things about a revision
+ * A task that is filed gets its revision from the file, and the ledger learns it at the next comparison. Until
+ * then it knows only the order in which the changes came. So each comparison proves two things about a revision
  * that is new: it is larger than every revision before, and a later change has a larger one.
  */
 #include "ledger.h"
@@ -10,6 +10,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <task/ends.h>
+#include <task/limits.h>
+#include <task/state.h>
 
 /* ---- names and bytes ------------------------------------------------------------------------------------- */
 
@@ -64,8 +67,8 @@ const char *ledger_error(unsigned error)
     static const char *const errors[] = {NULL, "no answer",
                                          "Stra\xc3\x9f"
                                          "e",
-                                         ""};
-    return errors[error % 4];
+                                         "", "the run has ended"};
+    return errors[error % LEDGER_ERRORS];
 }
 
 /* ---- changes --------------------------------------------------------------------------------------------- */
@@ -88,12 +91,12 @@ static uint64_t draw_due(struct rng *rng, uint64_t now_ms)
     }
 }
 
-struct ledger_waits ledger_draw_waits(struct rng *rng)
+struct tw__task_retry ledger_draw_waits(struct rng *rng)
 {
     static const uint64_t mosts[] = {0, 0, 50, 150, 100000, UINT64_C(3155760000000)};
     static const uint32_t factors[] = {0, 0, 100, 101, 150, 333, 10000}, jitters[] = {0, 1, 10, 100};
-    struct ledger_waits waits = {.backoff_ms = rng_below(rng, 3) * 100, .tries = (uint32_t)rng_below(rng, 4)};
-    waits.backoff_max_ms = mosts[rng_below(rng, 6)];
+    struct tw__task_retry waits = {.first_ms = rng_below(rng, 3) * 100, .tries = (uint32_t)rng_below(rng, 4)};
+    waits.max_ms = mosts[rng_below(rng, 6)];
     waits.factor = factors[rng_below(rng, 7)];
     waits.jitter = rng_below(rng, 5) == 0 ? TW_STORE_NO_JITTER : jitters[rng_below(rng, 4)];
     return waits;
@@ -141,121 +144,111 @@ struct tw_store_change ledger_call(const struct ledger_change *change)
     task->times = change->times;
     task->missed = change->missed;
     task->tries = change->waits.tries;
-    task->backoff_ms = change->waits.backoff_ms;
-    task->backoff_max_ms = change->waits.backoff_max_ms;
+    task->backoff_ms = change->waits.first_ms;
+    task->backoff_max_ms = change->waits.max_ms;
     task->factor = change->waits.factor;
     task->jitter = change->waits.jitter;
     task->max_late_ms = change->max_late_ms;
     return call;
 }
 
-static bool keeps(const struct entry *entry, const struct ledger_change *change)
-{
-    uint64_t due_ms = entry->due_ms;
-    return (change->conditions & TW_STORE_NX && entry->exists) ||
-           (change->conditions & TW_STORE_XX && !entry->exists) ||
-           (change->conditions & TW_STORE_GT && entry->exists && change->due_ms <= due_ms) ||
-           (change->conditions & TW_STORE_LT && entry->exists && change->due_ms >= due_ms);
-}
-
-uint64_t ledger_place(uint64_t next_ms)
-{
-    uint64_t now_ms = tw_store_now();
-    return next_ms > now_ms ? next_ms : now_ms;
-}
-
-static struct ledger_waits fill_in(struct ledger_waits waits, const struct ledger_waits *usual)
+static struct tw__task_retry fill_in(struct tw__task_retry waits, const struct tw__task_retry *usual)
 {
     waits.tries = waits.tries > 0 ? waits.tries : usual->tries;
-    waits.backoff_ms = waits.backoff_ms > 0 ? waits.backoff_ms : usual->backoff_ms;
-    waits.backoff_max_ms = waits.backoff_max_ms > 0 ? waits.backoff_max_ms : usual->backoff_max_ms;
+    waits.first_ms = waits.first_ms > 0 ? waits.first_ms : usual->first_ms;
+    waits.max_ms = waits.max_ms > 0 ? waits.max_ms : usual->max_ms;
     waits.factor = waits.factor > 0 ? waits.factor : usual->factor;
     waits.jitter = waits.jitter > 0 ? waits.jitter : usual->jitter;
     return waits;
 }
 
-struct ledger_waits ledger_waits_of(const struct ledger *ledger, const struct entry *entry)
+struct tw__task_retry ledger_retry_of(const struct ledger *ledger, const struct entry *entry)
 {
-    static const struct ledger_waits first = {1000, 3600000, 20, 200, 10};
-    struct ledger_waits usual = fill_in(ledger->usual, &first);
-    return fill_in(entry->waits, &usual);
+    static const struct tw__task_retry first = {
+        .tries = 20, .factor = 200, .jitter = 10, .first_ms = 1000, .max_ms = 3600000};
+    struct tw__task_retry usual = fill_in(ledger->usual, &first), retry = fill_in(entry->waits, &usual);
+    retry.jitter = retry.jitter == TW_STORE_NO_JITTER ? 0 : retry.jitter;
+    return retry;
 }
 
-void ledger_renew(struct entry *entry, const struct ledger_change *change)
+bool ledger_has(const struct entry *entry)
 {
-    entry->missed_periods =
-        change->every_ms > 0 ? entry->missed_periods * entry->every_ms / change->every_ms : 0;
-    entry->every_ms = change->every_ms;
-    entry->times = change->every_ms == 0 ? 1 : change->times == 0 ? TW_FOREVER : change->times;
-    entry->max_late_ms = change->max_late_ms == 0                  ? TW_FOREVER
-                         : change->max_late_ms == TW_STORE_ON_TIME ? 0
-                                                                   : change->max_late_ms;
-    entry->missed = change->every_ms > 0 ? change->missed : TW_MISSED_COALESCE;
-    entry->waits = change->waits;
-    entry->payload = change->payload;
+    return entry->task.stage != TW__TASK_NONE;
 }
 
-static int make_put(struct ledger *ledger, struct entry *entry, const struct ledger_change *change)
+bool ledger_is_dead(const struct entry *entry)
 {
-    if (keeps(entry, change))
-        return 0;
-    if (!(change->conditions & TW_STORE_KEEPDUE) || !entry->exists || entry->dead_ms != 0)
-        *entry = (struct entry){.exists = true,
-                                .filed = ++ledger->filed,
-                                .due_ms = change->due_ms,
-                                .next_ms = change->due_ms,
-                                .place_ms = ledger_place(change->due_ms)};
-    ledger_renew(entry, change);
-    return 1;
+    return entry->task.stage == TW__TASK_BURIED;
 }
 
-void ledger_file_again(struct ledger *ledger, unsigned task, uint64_t due_ms)
+struct tw__task_outcome ledger_do(struct ledger *ledger, unsigned task, const struct tw__task_call *call,
+                                  uint64_t now_ms)
 {
     struct entry *entry = &ledger->entry[task];
-    entry->filed = ++ledger->filed;
-    entry->revision = 0;
-    entry->due_ms = entry->next_ms = due_ms;
-    entry->place_ms = ledger_place(due_ms);
-    entry->dead_ms = 0;
-    entry->attempt = 0;
-    entry->missed_periods = 0;
-    entry->error = 0;
+    struct tw__task_outcome outcome;
+    struct tw__task before = entry->task;
+    before.retry = ledger_retry_of(ledger, entry);
+    tw__task_change(&before, call, now_ms, &outcome);
+    if (outcome.reply == TW__TASK_NO || outcome.reply == TW__TASK_MISSING || outcome.reply == TW__TASK_IS_DEAD)
+        return outcome;
+    entry->task = outcome.task;
+    entry->dead_ms = ledger_is_dead(entry) ? now_ms : 0;
+    entry->error = outcome.clears_error ? 0 : entry->error;
+    bool behind = entry->task.stage == TW__TASK_REPLACED && outcome.clears_error;
+    if (outcome.filed || behind) { /* in a file a task behind an attempt has its place already */
+        entry->filed = ++ledger->filed;
+        entry->revision = 0;
+        entry->place_ms = entry->task.next_ms > outcome.filed_ms ? entry->task.next_ms : outcome.filed_ms;
+    }
+    return outcome;
 }
 
-bool ledger_promote(struct ledger *ledger, unsigned task)
+/* The options of a put as the table has them. 0 stands for those that are left out. */
+static struct tw__task options_of(const struct ledger_change *change)
 {
-    struct entry *entry = &ledger->entry[task];
-    uint64_t now_ms = tw_store_now();
-    if (!entry->exists || entry->dead_ms != 0 || entry->next_ms <= now_ms)
-        return false;
-    entry->filed = ++ledger->filed;
-    entry->revision = 0;
-    entry->next_ms = entry->place_ms = now_ms;
-    return true;
+    struct tw__task options = {.every_ms = change->every_ms, .times = 1, .max_late_ms = change->max_late_ms};
+    if (change->every_ms > 0) {
+        options.times = change->times == 0 ? TW_FOREVER : change->times;
+        options.policy = change->missed;
+    }
+    if (change->max_late_ms == 0)
+        options.max_late_ms = TW_FOREVER;
+    else if (change->max_late_ms == TW_STORE_ON_TIME)
+        options.max_late_ms = 0;
+    return options;
 }
 
-static int make_move(struct ledger *ledger, struct entry *entry, const struct ledger_change *change)
+static int result_of(enum tw__task_reply reply, enum tw_store_verb verb)
 {
-    if (!entry->exists)
-        return TW_EGONE;
-    if (entry->dead_ms != 0)
+    switch (reply) {
+    case TW__TASK_MISSING:
+        return verb == TW_STORE_CANCEL ? (int)TW_GONE : TW_EGONE;
+    case TW__TASK_IS_DEAD:
         return TW_EDEAD;
-    if (keeps(entry, change))
-        return 0;
-    ledger_file_again(ledger, change->task, change->due_ms);
-    return 1;
+    case TW__TASK_CANCELLED:
+        return TW_CANCELLED;
+    case TW__TASK_AT_WORK:
+        return TW_RUNNING;
+    default:
+        return reply == TW__TASK_YES;
+    }
 }
 
-int ledger_make(struct ledger *ledger, const struct ledger_change *change)
+int ledger_make(struct ledger *ledger, const struct ledger_change *change, uint64_t now_ms)
 {
-    struct entry *entry = &ledger->entry[change->task];
-    if (change->verb == TW_STORE_PUT)
-        return make_put(ledger, entry, change);
-    if (change->verb == TW_STORE_MOVE)
-        return make_move(ledger, entry, change);
-    int found = entry->exists ? TW_CANCELLED : TW_GONE;
-    entry->exists = false;
-    return found;
+    static const enum tw__task_verb verbs[] = {
+        [TW_STORE_PUT] = TW__TASK_PUT, [TW_STORE_MOVE] = TW__TASK_MOVE, [TW_STORE_CANCEL] = TW__TASK_CANCEL};
+    struct tw__task options = options_of(change);
+    struct tw__task_call call = {.verb = verbs[change->verb],
+                                 .conditions = change->conditions,
+                                 .at_ms = change->due_ms,
+                                 .options = &options};
+    struct tw__task_outcome outcome = ledger_do(ledger, change->task, &call, now_ms);
+    if (outcome.renewed) {
+        ledger->entry[change->task].payload = change->payload;
+        ledger->entry[change->task].waits = change->waits;
+    }
+    return result_of(outcome.reply, change->verb);
 }
 
 /* ---- comparing ------------------------------------------------------------------------------------------- */
@@ -287,7 +280,7 @@ unsigned ledger_sort(const struct ledger *ledger, unsigned queue, bool dead, uns
     unsigned n = 0;
     for (unsigned task = queue * LEDGER_IDS; task < (queue + 1) * LEDGER_IDS; task++) {
         const struct entry *entry = &ledger->entry[task];
-        if (!entry->exists || (entry->dead_ms != 0) != dead)
+        if (!ledger_has(entry) || ledger_is_dead(entry) != dead)
             continue;
         unsigned at = n++;
         for (; at > 0; at--) {
@@ -346,35 +339,36 @@ static const char *compare_revision(struct ledger *ledger, unsigned task, uint64
 /* A task that has become due since the comparison began may be seen with either state. */
 static enum tw_state state_of(const struct ledger *ledger, const struct entry *entry, enum tw_state seen)
 {
-    bool waits =
-        entry->next_ms > tw_store_now() || (entry->next_ms > ledger->look_ms && seen == TW_STATE_WAITING);
-    return entry->dead_ms != 0 ? TW_STATE_DEAD : waits ? TW_STATE_WAITING : TW_STATE_READY;
+    enum tw_state before = tw__task_state(&entry->task, ledger->look_ms);
+    return seen == before ? before : tw__task_state(&entry->task, tw_store_now());
 }
 
 const char *ledger_compare_task(struct ledger *ledger, unsigned task, const struct tw_store_task *seen)
 {
     const struct entry *entry = &ledger->entry[task];
-    struct ledger_waits waits = ledger_waits_of(ledger, entry);
+    const struct tw__task *is = &entry->task;
+    struct tw__task_retry retry = ledger_retry_of(ledger, entry);
     const char *wrong = compare_name(task, seen);
-    uint64_t max_late_ms = entry->max_late_ms == 0 ? TW_STORE_ON_TIME : entry->max_late_ms;
     const struct {
         const char *name;
         uint64_t is, expected;
     } of[] = {{"state", seen->state, state_of(ledger, entry, seen->state)},
-              {"due_ms", seen->due_ms, entry->due_ms},
-              {"next_ms", seen->next_ms, entry->next_ms},
+              {"due_ms", seen->due_ms, is->due_ms},
+              {"next_ms", seen->next_ms, is->next_ms},
               {"place_ms", seen->place_ms, entry->place_ms},
-              {"every_ms", seen->every_ms, entry->every_ms},
-              {"times", seen->times, entry->times},
-              {"missed", seen->missed, entry->missed},
-              {"missed_periods", seen->missed_periods, entry->missed_periods},
-              {"tries", seen->tries, waits.tries},
-              {"attempt", seen->attempt, entry->attempt},
-              {"backoff_ms", seen->backoff_ms, waits.backoff_ms},
-              {"backoff_max_ms", seen->backoff_max_ms, waits.backoff_max_ms},
-              {"factor", seen->factor, waits.factor},
-              {"jitter", seen->jitter, waits.jitter},
-              {"max_late_ms", seen->max_late_ms, max_late_ms},
+              {"every_ms", seen->every_ms, is->every_ms},
+              {"times", seen->times, is->times},
+              {"missed", seen->missed, is->policy},
+              {"missed_periods", seen->missed_periods, is->missed},
+              {"tries", seen->tries, retry.tries},
+              {"attempt", seen->attempt, is->stage == TW__TASK_REPLACED ? is->old_attempt : is->attempt},
+              {"replaced", seen->replaced, is->stage == TW__TASK_REPLACED},
+              {"lapses", seen->lapses, is->lapses},
+              {"backoff_ms", seen->backoff_ms, retry.first_ms},
+              {"backoff_max_ms", seen->backoff_max_ms, retry.max_ms},
+              {"factor", seen->factor, retry.factor},
+              {"jitter", seen->jitter, retry.jitter > 0 ? retry.jitter : TW_STORE_NO_JITTER},
+              {"max_late_ms", seen->max_late_ms, is->max_late_ms > 0 ? is->max_late_ms : TW_STORE_ON_TIME},
               {"dead_ms", seen->dead_ms, entry->dead_ms}};
     for (size_t i = 0; i < sizeof of / sizeof of[0] && wrong == NULL; i++)
         if (of[i].is != of[i].expected)
@@ -430,7 +424,10 @@ static const char *compare_counts(const struct ledger *ledger, struct tw_store *
     unsigned n = ledger_sort(ledger, queue, false, tasks);
     if (others != n)
         return differ("queue %u: %" PRId64 " tasks are counted, expected %u", queue, others, n);
-    if (error != 0 || next_ms != (n > 0 ? ledger->entry[tasks[0]].next_ms : TW_NEVER))
+    unsigned first = 0;
+    while (first < n && ledger->entry[tasks[first]].task.stage == TW__TASK_REPLACED)
+        first++;
+    if (error != 0 || next_ms != (first < n ? ledger->entry[tasks[first]].task.next_ms : TW_NEVER))
         return differ("queue %u: next returns %d, due %" PRIu64, queue, error, next_ms);
     return NULL;
 }
@@ -448,7 +445,7 @@ static const char *compare_queues(const struct ledger *ledger, struct tw_store *
     unsigned found = 0, expected = 0, n = 0;
     int64_t count = store_queues(store, read_queue, &found);
     for (unsigned task = 0; task < LEDGER_TASKS; task++)
-        expected |= (unsigned)ledger->entry[task].exists << task / LEDGER_IDS;
+        expected |= (unsigned)ledger_has(&ledger->entry[task]) << task / LEDGER_IDS;
     for (unsigned i = 0; i < LEDGER_QUEUES; i++) {
         expected |= (unsigned)(store_is_paused(store, ledger_queue(i * LEDGER_IDS)) == 1) << i;
         n += expected >> i & 1;
@@ -456,18 +453,18 @@ static const char *compare_queues(const struct ledger *ledger, struct tw_store *
     return found == expected && count == n ? NULL : differ("queues: %#x, expected %#x", found, expected);
 }
 
-/* Revisions have the order of the puts and moves. The largest counts from now on. */
+/* Revisions have the order of the filings. The largest counts from now on. */
 static const char *compare_order(struct ledger *ledger)
 {
     for (unsigned i = 0; i < LEDGER_TASKS; i++) {
         const struct entry *one = &ledger->entry[i];
-        for (unsigned j = 0; j < LEDGER_TASKS && one->exists; j++) {
+        for (unsigned j = 0; j < LEDGER_TASKS && ledger_has(one); j++) {
             const struct entry *two = &ledger->entry[j];
-            if (two->exists && one->filed < two->filed && one->revision >= two->revision)
-                return differ("task %u has revision %" PRIu64 ", but task %u, put later, has %" PRIu64, i,
+            if (ledger_has(two) && one->filed < two->filed && one->revision >= two->revision)
+                return differ("task %u has revision %" PRIu64 ", but task %u, filed later, has %" PRIu64, i,
                               one->revision, j, two->revision);
         }
-        if (one->exists && one->revision > ledger->top)
+        if (ledger_has(one) && one->revision > ledger->top)
             ledger->top = one->revision;
     }
     return NULL;
@@ -499,14 +496,16 @@ static void count_begun(const struct entry *entry, uint64_t now_ms, uint64_t ste
                         uint64_t *counts)
 {
     struct entry after = *entry;
+    struct tw__task *task = &after.task;
     uint64_t first_ms = entry->place_ms > now_ms ? entry->place_ms : now_ms;
     if (first_ms > now_ms + step_ms * steps)
         return;
     counts[first_ms > now_ms ? (first_ms - now_ms - 1) / step_ms : 0]++;
-    after.due_ms += (entry->missed_periods + 1) * entry->every_ms;
-    after.place_ms = first_ms > after.due_ms ? first_ms : after.due_ms;
-    after.attempt = 0;
-    if (--after.times > 0)
+    task->times = tw__task_calls_left(task->every_ms, task->times);
+    task->due_ms = tw__task_next_call(task->due_ms, task->missed, task->every_ms, task->times);
+    after.place_ms = first_ms > task->due_ms ? first_ms : task->due_ms;
+    task->attempt = 0;
+    if (task->due_ms != TW__TASK_FOREVER)
         count_entry(&after, now_ms, step_ms, steps, counts);
 }
 
@@ -515,16 +514,17 @@ static void count_begun(const struct entry *entry, uint64_t now_ms, uint64_t ste
 static void count_entry(const struct entry *entry, uint64_t now_ms, uint64_t step_ms, uint32_t steps,
                         uint64_t *counts)
 {
-    if (entry->attempt > 0) {
+    const struct tw__task *task = &entry->task;
+    if (task->attempt > 0) {
         count_begun(entry, now_ms, step_ms, steps, counts);
         return;
     }
     uint64_t first_ms = entry->place_ms > now_ms ? entry->place_ms : now_ms;
-    uint64_t every_ms = entry->every_ms > 0 ? entry->every_ms : TW_STORE_TIME_MAX;
-    uint64_t missed = first_ms > entry->due_ms ? (first_ms - entry->due_ms) / every_ms : 0;
-    uint64_t calls = entry->missed != TW_MISSED_BURST ? 1 : missed < entry->times ? missed + 1 : entry->times;
-    calls -= entry->missed == TW_MISSED_SKIP && missed > 0; /* it makes no late call */
-    uint64_t due_ms = entry->due_ms + (missed + 1) * every_ms, left = entry->times - calls;
+    uint64_t every_ms = task->every_ms > 0 ? task->every_ms : TW_STORE_TIME_MAX;
+    uint64_t missed = tw__task_periods_since(task->due_ms, every_ms, first_ms);
+    uint64_t calls = task->policy != TW_MISSED_BURST ? 1 : missed < task->times ? missed + 1 : task->times;
+    calls -= task->policy == TW_MISSED_SKIP && missed > 0; /* it makes no late call */
+    uint64_t due_ms = task->due_ms + (missed + 1) * every_ms, left = task->times - calls;
     if (first_ms > now_ms + step_ms * steps)
         return;
     counts[first_ms > now_ms ? (first_ms - now_ms - 1) / step_ms : 0] += calls;
@@ -536,7 +536,9 @@ void ledger_forecast(const struct ledger *ledger, unsigned queue, uint64_t now_m
                      uint32_t steps, uint64_t *counts)
 {
     memset(counts, 0, steps * sizeof *counts);
-    for (unsigned task = queue * LEDGER_IDS; task < (queue + 1) * LEDGER_IDS; task++)
-        if (ledger->entry[task].exists && ledger->entry[task].dead_ms == 0)
+    for (unsigned task = queue * LEDGER_IDS; task < (queue + 1) * LEDGER_IDS; task++) {
+        enum tw__task_stage stage = ledger->entry[task].task.stage;
+        if (stage == TW__TASK_FILED || stage == TW__TASK_TAKEN)
             count_entry(&ledger->entry[task], now_ms, step_ms, steps, counts);
+    }
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The reference of the random tests: a ledger of every task that a file must have, in an array. It follows
- * store.h and knows nothing of SQLite. A change is made in the ledger and in the file, and then both are
- * compared. A ledger is a value: a test of crashes keeps copies, one for each state that the file may be in.
+ * The reference of the random tests: a ledger of every task that a file must have, in an array. It asks the
+ * table of src/task for the effect of each verb, and knows nothing of SQLite. A change is made in the ledger
+ * and in the file, and then both are compared. A ledger is a value: a test of crashes keeps copies, one for
+ * each state that the file may be in.
  */
 #ifndef TESTS_STORE_LEDGER_H
 #define TESTS_STORE_LEDGER_H
@@ -12,34 +13,29 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <task/task.h>
 #include <tickwheel/store.h>
 
 enum { LEDGER_QUEUES = 3, LEDGER_IDS = 20, LEDGER_TASKS = LEDGER_QUEUES * LEDGER_IDS };
-
-/* How a task is tried again. 0: as the file has it; a jitter of TW_STORE_NO_JITTER is none. */
-struct ledger_waits {
-    uint64_t backoff_ms, backoff_max_ms;
-    uint32_t tries, factor, jitter;
-};
+enum { LEDGER_LAPSED = 4, LEDGER_ERRORS }; /* errors: those below LEDGER_LAPSED are the handlers' */
 
 /* A task. Payloads and errors are numbers, from which their bytes follow; 0: none. */
 struct entry {
-    bool exists;
-    uint64_t filed;    /* the number of its last put or move, counted by the ledger */
+    struct tw__task task; /* NONE: the file has no such task */
+    struct tw__task_retry
+        waits;         /* as in the put. 0: as the file has it; the jitter may be TW_STORE_NO_JITTER */
+    uint64_t filed;    /* the number of its last filing, counted by the ledger */
     uint64_t revision; /* 0: not seen yet */
-    uint64_t due_ms, next_ms, place_ms, every_ms, times, max_late_ms, dead_ms, missed_periods;
-    struct ledger_waits waits; /* as in the put */
-    enum tw_missed missed;
-    uint32_t attempt;
+    uint64_t place_ms, dead_ms;
     unsigned payload, error;
 };
 
 struct ledger {
     struct entry entry[LEDGER_TASKS];
-    struct ledger_waits usual; /* of the file. All zero: those of a new one */
-    uint64_t filed;            /* puts and moves so far */
-    uint64_t top;              /* the largest revision that was ever seen */
-    uint64_t look_ms;          /* when the last comparison began */
+    struct tw__task_retry usual; /* of the file. All zero: those of a new one */
+    uint64_t filed;              /* filings so far */
+    uint64_t top;                /* the largest revision that was ever seen */
+    uint64_t look_ms;            /* when the last comparison began */
 };
 
 /* A change, as struct tw_store_change; `task` is the number of its entry. */
@@ -47,7 +43,7 @@ struct ledger_change {
     enum tw_store_verb verb;
     unsigned task, conditions, payload;
     uint64_t due_ms, every_ms, times, max_late_ms;
-    struct ledger_waits waits;
+    struct tw__task_retry waits;
     enum tw_missed missed;
 };
 
@@ -60,7 +56,7 @@ const void *ledger_payload(unsigned payload, size_t *size);
 const char *ledger_error(unsigned error);
 
 /* Draws how tasks are tried again; each number may be left out. */
-struct ledger_waits ledger_draw_waits(struct rng *rng);
+struct tw__task_retry ledger_draw_waits(struct rng *rng);
 
 /* Draws a random change, with due times before and after `now_ms`. */
 void ledger_draw(struct rng *rng, uint64_t now_ms, struct ledger_change *change);
@@ -68,23 +64,18 @@ void ledger_draw(struct rng *rng, uint64_t now_ms, struct ledger_change *change)
 /* The change as the store's own. Its pointers stay valid. */
 struct tw_store_change ledger_call(const struct ledger_change *change);
 
-/* The place of a task that is filed now. So the clock must stand still. */
-uint64_t ledger_place(uint64_t next_ms);
+/* How a task is tried again if it fails now, with a jitter of 0 for none. */
+struct tw__task_retry ledger_retry_of(const struct ledger *ledger, const struct entry *entry);
 
-/* How a task is tried again if it fails now. */
-struct ledger_waits ledger_waits_of(const struct ledger *ledger, const struct entry *entry);
+bool ledger_has(const struct entry *entry);
+bool ledger_is_dead(const struct entry *entry);
+
+/* Does to an entry as the table says of a verb at `now_ms`. The error of the call is left to the caller. */
+struct tw__task_outcome ledger_do(struct ledger *ledger, unsigned task, const struct tw__task_call *call,
+                                  uint64_t now_ms);
 
 /* Makes a change in the ledger. Returns the result of the same call of the store. */
-int ledger_make(struct ledger *ledger, const struct ledger_change *change);
-
-/* Gives a task the options and the payload of a put, and leaves its times alone. */
-void ledger_renew(struct entry *entry, const struct ledger_change *change);
-
-/* Gives a task, also a dead one, a new revision that is due then. */
-void ledger_file_again(struct ledger *ledger, unsigned task, uint64_t due_ms);
-
-/* Lets a task be ready now, under a new revision, if it waits. Returns whether it did. */
-bool ledger_promote(struct ledger *ledger, unsigned task);
+int ledger_make(struct ledger *ledger, const struct ledger_change *change, uint64_t now_ms);
 
 /* The entries of a queue in the order of a scan. Returns how many. */
 unsigned ledger_sort(const struct ledger *ledger, unsigned queue, bool dead, unsigned *tasks);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
  * Handlers write down each call, their answer, and the change that they made. Afterwards the calls are
- * followed in the ledger one by one: each must be due, with the attempt and the revision that the ledger
- * expects, and its answer gives the task a new state. At the end no task may be due. So the order in which the
- * workers came does not matter, but that a task's own calls have an order.
+ * followed in the ledger one by one: each must be a take that the table allows at some millisecond of the run,
+ * and its answer is one of the table too. At the end no task may be due. So the order in which the workers came
+ * does not matter, but that a task's own calls have an order.
  *
  * The runner writes an answer a little later than the handler returns. So the time of a death, or of a retry
- * after its backoff, is known within the length of the run, and the ledger learns it from the file.
+ * after its backoff, is known within the length of the run, and the ledger learns it from the file. Tests do
+ * not see tokens, so a wait is known within its jitter.
  */
 #include "runs.h"
 
@@ -16,9 +17,13 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <task/ends.h>
+#include <task/state.h>
 #include <tests/support/eventually.h>
 
 enum { CALLS = 4000, BURST_MAX = 20 };
+
+#define SHORTEST (UINT64_C(1) << 63) /* the token with which a wait is as short as its jitter lets it be */
 
 /* A call: a copy of the job, and its end. */
 struct call {
@@ -47,12 +52,11 @@ static struct runs {
     struct rng rng;
     struct tw_store *store;
     struct ledger *ledger;
-    uint64_t begin_ms, calls_before;
-    uint64_t reach_ms[LEDGER_TASKS]; /* by how much a wait may be longer or shorter */
-    uint64_t filed_before;           /* the ledger's count when the run began */
-    uint64_t called[LEDGER_TASKS];   /* the revision of the last call; 0: none in this run */
-    bool learns_next[LEDGER_TASKS], learns_place[LEDGER_TASKS],
-        learns_death[LEDGER_TASKS]; /* the ledger's time is right, or too early */
+    uint64_t begin_ms, end_ms, calls_before;
+    uint64_t filed_before;          /* the ledger's count when the run began */
+    uint64_t called[LEDGER_TASKS];  /* the revision of the last call; 0: none in this run */
+    uint64_t most_ms[LEDGER_TASKS]; /* if `next` is known within bounds, the last one; or less than `next` */
+    bool learns_place[LEDGER_TASKS], learns_death[LEDGER_TASKS]; /* the ledger's time is the earliest one */
     struct call calls[CALLS];
     unsigned n;
     struct dead_period dead[CALLS];
@@ -84,10 +88,10 @@ static unsigned find_task(const struct tw_job *job)
 
 static unsigned find_error(const char *error)
 {
-    for (unsigned i = 1; error != NULL && i < 4; i++)
+    for (unsigned i = 1; error != NULL && i < LEDGER_ERRORS; i++)
         if (strcmp(ledger_error(i), error) == 0)
             return i;
-    return error != NULL ? 4 : 0;
+    return error != NULL ? LEDGER_ERRORS : 0;
 }
 
 /* The ledger does not change during a run, and a task's payload comes from its last put. A put of a handler has
@@ -113,14 +117,14 @@ static void draw_keepdue(struct call *call, struct tw_store_delayed *put)
     struct ledger_change *change = &call->change;
     uint64_t from_ms = tw_store_now();
     change->conditions = TW_STORE_KEEPDUE;
-    change->every_ms = rng_below(&runs.rng, 4) > 0 ? 2 * (entry->every_ms & INT32_MAX) : 0;
+    change->every_ms = rng_below(&runs.rng, 4) > 0 ? 2 * (entry->task.every_ms & INT32_MAX) : 0;
     change->times = change->every_ms > 0 ? 1 + rng_below(&runs.rng, 2) : 0;
     change->waits.tries = 1 + (uint32_t)rng_below(&runs.rng, 3);
-    change->waits.backoff_ms = 100;
+    change->waits.first_ms = 100;
     put->every_ms = change->every_ms;
     put->times = change->times;
     put->tries = change->waits.tries;
-    put->backoff_ms = change->waits.backoff_ms;
+    put->backoff_ms = change->waits.first_ms;
     call->result = store_put(runs.store, put, TW_STORE_KEEPDUE);
     tw_store_get(runs.store, (struct tw_store_name){put->queue, put->id}, learn_due, &change->due_ms);
     if (change->due_ms != call->job.due_ms && (change->due_ms < from_ms || change->due_ms > tw_store_now()))
@@ -135,7 +139,7 @@ static void draw_change(struct call *call)
     const char *queue = ledger_queue(call->task);
     enum tw_cancelled found = TW_GONE;
     call->changes = kind < 6;
-    call->change = (struct ledger_change){.task = call->task, .due_ms = now_ms + rng_below(&runs.rng, 3)};
+    call->change = (struct ledger_change){.task = call->task, .due_ms = now_ms + rng_below(&runs.rng, 5) - 2};
     struct tw_store_delayed put = {.queue = queue, .id = {id, size}, .due_ms = call->change.due_ms};
     if (kind == 0) {
         call->change.verb = TW_STORE_CANCEL;
@@ -156,8 +160,8 @@ static void draw_change(struct call *call)
 
 static void draw_answer(struct call *call)
 {
-    static const enum tw_answer answers[] = {TW_DONE, TW_DONE, TW_DONE, TW_RETRY, TW_RETRY, TW_DEAD};
-    call->answer = answers[rng_below(&runs.rng, 6)];
+    static const enum tw_answer answers[] = {TW_DONE, TW_DONE, TW_DONE, TW_RETRY, TW_RETRY, TW_DEAD, TW_BACK};
+    call->answer = answers[rng_below(&runs.rng, 7)];
     call->error = (unsigned)rng_below(&runs.rng, 4);
     if (rng_below(&runs.rng, 3) == 0)
         call->retry_ms = tw_store_now() + rng_below(&runs.rng, 2) * 5000;
@@ -207,241 +211,168 @@ static uint64_t time_of(const struct call *call)
 }
 
 /* From when on its lateness counts. */
-static uint64_t late_from(unsigned task, const struct entry *entry)
+static uint64_t late_from(const struct entry *entry)
 {
-    uint64_t place_ms = runs.learns_place[task] ? runs.begin_ms : entry->place_ms;
-    return entry->every_ms == 0 && place_ms > entry->next_ms ? place_ms : entry->next_ms;
+    uint64_t next_ms = entry->task.next_ms;
+    return entry->task.every_ms == 0 && entry->place_ms > next_ms ? entry->place_ms : next_ms;
 }
 
-static uint64_t periods_since(const struct entry *entry, uint64_t now_ms)
+/* The earliest `next` with which a take at `at_ms` finds the task not too late, if its bounds allow that. */
+static uint64_t timely_next(unsigned task, uint64_t at_ms)
 {
-    return now_ms > entry->due_ms ? (now_ms - entry->due_ms) / entry->every_ms : 0;
+    const struct tw__task *is = &runs.ledger->entry[task].task;
+    uint64_t next_ms = at_ms > is->max_late_ms ? at_ms - is->max_late_ms : 0;
+    return next_ms > is->next_ms && next_ms <= runs.most_ms[task] ? next_ms : is->next_ms;
 }
 
-/* From when on `max_late_ms` counts. A promoted one is due later than it is ready. */
-static uint64_t too_late_from(const struct entry *entry)
+/* Takes a task at a millisecond of the run, until `to_ms`, at which the table brings it to this due time, with
+ * this reply and so many missed periods. Returns whether there is one. A `next` that is known within bounds
+ * becomes the earliest one that fits. */
+static bool take_task(unsigned task, enum tw__task_reply reply, uint64_t due_ms, uint64_t missed,
+                      uint64_t to_ms)
 {
-    return entry->due_ms > entry->next_ms ? entry->due_ms : entry->next_ms;
-}
-
-/* Whether a task that waits for its first attempt since `due_ms` may have been dropped until `now_ms`. */
-static bool may_be_late(const struct entry *entry, uint64_t due_ms, uint64_t now_ms)
-{
-    return entry->exists && entry->dead_ms == 0 && entry->attempt == 0 && entry->max_late_ms != TW_FOREVER &&
-           due_ms + entry->max_late_ms < now_ms;
-}
-
-/* Whether `skip` may have passed periods over, until `now_ms` at most, so that the task is due then. It passes
- * none over that is late by less than a period, and stops at the first that lies ahead. */
-static bool may_skip_to(const struct entry *entry, uint64_t due_ms, uint64_t now_ms)
-{
-    return entry->exists && entry->dead_ms == 0 && entry->attempt == 0 && entry->missed == TW_MISSED_SKIP &&
-           due_ms > runs.begin_ms && due_ms >= entry->due_ms + 2 * entry->every_ms &&
-           due_ms - entry->every_ms <= now_ms;
-}
-
-/* Whether periods may have got no call of their own, so that the task is due then. */
-static bool may_pass_to(const struct entry *entry, uint64_t due_ms, uint64_t now_ms)
-{
-    return entry->every_ms > 0 && due_ms > entry->due_ms && (due_ms - entry->due_ms) % entry->every_ms == 0 &&
-           (may_skip_to(entry, due_ms, now_ms) || may_be_late(entry, due_ms - entry->every_ms, now_ms));
-}
-
-/* The task has got a later period. If it has not got it together with a call, it has a new number, whose place
- * among those of this run only the file knows. */
-static void pass_to(struct ledger *ledger, unsigned task, uint64_t due_ms, uint64_t revision)
-{
-    struct entry *entry = &ledger->entry[task];
-    if (revision != 0 && revision == entry->revision) {
-        entry->due_ms = entry->next_ms = due_ms;
-        return;
-    }
-    ledger_file_again(ledger, task, due_ms);
-    entry->place_ms = due_ms;
-    runs.learns_next[task] = runs.learns_place[task] = false;
-}
-
-/* Whether a call stands for as many missed periods as had passed at its claim, or as its attempts before. */
-static bool has_missed(const struct entry *entry, const struct call *call)
-{
-    uint64_t from_ms = entry->next_ms > runs.begin_ms ? entry->next_ms : runs.begin_ms;
-    if (entry->attempt > 0)
-        return call->job.missed == entry->missed_periods;
-    if (entry->every_ms == 0 || entry->missed != TW_MISSED_COALESCE)
-        return call->job.missed == 0;
-    return call->job.missed >= periods_since(entry, from_ms) &&
-           call->job.missed <= periods_since(entry, call->at_ms);
+    struct tw__task *is = &runs.ledger->entry[task].task;
+    struct tw__task_call take = {.verb = TW__TASK_TAKE, .token = SHORTEST};
+    struct tw__task_outcome outcome;
+    bool within_bounds = runs.most_ms[task] > is->next_ms, moves = due_ms != is->due_ms;
+    for (unsigned late = 0; late <= within_bounds; late++)
+        for (uint64_t at_ms = runs.begin_ms; at_ms <= to_ms; at_ms++) {
+            struct tw__task ready = *is;
+            ready.next_ms = late ? timely_next(task, at_ms) : is->next_ms;
+            tw__task_change(&ready, &take, at_ms, &outcome);
+            if (outcome.reply != reply || outcome.task.due_ms != due_ms || outcome.task.missed != missed)
+                continue;
+            is->next_ms = ready.next_ms;
+            runs.learns_place[task] &= !ledger_do(runs.ledger, task, &take, at_ms).filed;
+            if (moves)
+                runs.most_ms[task] = 0;
+            return true;
+        }
+    return false;
 }
 
 static const char *compare_job(const struct entry *entry, const struct call *call)
 {
     const struct tw_job *job = &call->job;
-    uint64_t left = entry->times == TW_FOREVER ? TW_FOREVER : entry->times - 1;
-    if (!entry->exists || entry->dead_ms != 0 || entry->next_ms > call->at_ms)
-        return mistake_at(call, "it is not due");
     if (time_of(call) < runs.begin_ms || time_of(call) > call->at_ms)
         return mistake_at(call, "its lateness is wrong");
-    if (job->attempt != entry->attempt + 1 || job->tries != ledger_waits_of(runs.ledger, entry).tries)
+    if (job->attempt != entry->task.attempt || job->tries != ledger_retry_of(runs.ledger, entry).tries)
         return mistake_at(call, "another attempt was expected");
-    if (job->due_ms != entry->due_ms)
-        return mistake_at(call, "another due time was expected");
-    if (may_be_late(entry, too_late_from(entry), runs.begin_ms))
-        return mistake_at(call, "it is too late");
     if (entry->revision != 0 && job->revision != entry->revision)
         return mistake_at(call, "another revision was expected");
     if (entry->revision == 0 && job->revision <= runs.called[call->task])
         return mistake_at(call, "it was filed anew, and its revision is no new one");
-    if (job->left != left || !has_missed(entry, call))
+    if (job->left != tw__task_calls_left(entry->task.every_ms, entry->task.times))
         return mistake_at(call, "another number of calls was expected");
     if (call->error_before != entry->error && !(entry->error == 3 && call->error_before == 0))
         return mistake_at(call, "another error was expected");
     return call->payload_wrong ? mistake_at(call, "the payload is another") : NULL;
 }
 
-static void die(struct entry *entry, const struct call *call)
-{
-    entry->dead_ms = time_of(call);
-    runs.learns_death[call->task] = true;
-}
-
-/* The wait after a failure, without jitter: the contract in small numbers. */
-static uint64_t wait_of(const struct ledger_waits *waits, uint32_t failure)
-{
-    uint64_t most_ms = waits->backoff_max_ms;
-    uint64_t wait_ms = waits->backoff_ms < most_ms ? waits->backoff_ms : most_ms;
-    for (uint32_t i = 1; i < failure && wait_ms < most_ms && waits->factor > 100; i++) {
-        uint64_t longer_ms = wait_ms * waits->factor / 100;
-        longer_ms = longer_ms > wait_ms ? longer_ms : wait_ms + 1;
-        wait_ms = longer_ms < most_ms ? longer_ms : most_ms;
-    }
-    return wait_ms;
-}
-
-/* The answer files the task, which gives it a new number: only the file knows that. */
-static void file_anew(struct entry *entry, const struct call *call)
-{
-    entry->filed = ++runs.ledger->filed;
-    entry->revision = 0;
-    runs.learns_place[call->task] = true;
-}
-
-static void retry(struct entry *entry, const struct call *call)
-{
-    file_anew(entry, call);
-    runs.learns_next[call->task] = call->retry_ms == 0;
-    struct ledger_waits waits = ledger_waits_of(runs.ledger, entry);
-    uint64_t wait_ms = wait_of(&waits, entry->attempt);
-    uint64_t reach_ms = waits.jitter == TW_STORE_NO_JITTER ? 0 : wait_ms * waits.jitter / 100;
-    runs.reach_ms[call->task] = reach_ms;
-    entry->next_ms = call->retry_ms != 0 ? call->retry_ms : time_of(call) + wait_ms - reach_ms;
-}
-
-static void finish(struct entry *entry, const struct call *call)
-{
-    uint64_t due_ms = entry->due_ms + (1 + entry->missed_periods) * entry->every_ms;
-    if (entry->every_ms == 0 || entry->times == 1) {
-        entry->exists = false;
-        return;
-    }
-    if (due_ms > TW_STORE_TIME_MAX) {
-        entry->exists = false;
-        return;
-    }
-    file_anew(entry, call);
-    entry->due_ms = entry->next_ms = due_ms;
-    runs.learns_next[call->task] = false;
-    entry->times -= entry->times != TW_FOREVER;
-    entry->missed_periods = 0;
-    entry->attempt = 0;
-    entry->error = 0;
-}
-
-/* A period that dies becomes a task of its own, and its series goes on. */
-static void die_period(struct entry *entry, const struct call *call)
+/* A period that has died is a task of its own. */
+static void note_death(unsigned task, const struct entry *before, const struct tw__task *died, uint64_t from_ms,
+                       unsigned error)
 {
     struct dead_period *dead = &runs.dead[runs.dead_count < CALLS ? runs.dead_count++ : CALLS - 1];
-    *dead = (struct dead_period){.task = call->task, .entry = *entry, .from_ms = time_of(call)};
-    for (const struct dead_period *before = runs.dead; before < dead; before++)
-        dead->n += before->task == dead->task && before->entry.due_ms == entry->due_ms;
-    finish(entry, call);
+    *dead = (struct dead_period){.task = task, .entry = *before, .from_ms = from_ms};
+    dead->entry.task = *died;
+    dead->entry.error = error;
+    for (const struct dead_period *other = runs.dead; other < dead; other++)
+        dead->n += other->task == task && other->entry.task.due_ms == died->due_ms;
 }
 
-/* An empty error is none. */
-static void follow_answer(struct entry *entry, const struct call *call)
+/* The token with which a wait after a failure is as long as its jitter lets it be. */
+static uint64_t longest_token(const struct tw__task *task)
 {
-    uint32_t tries = ledger_waits_of(runs.ledger, entry).tries;
-    bool dies = call->answer == TW_DEAD || (call->answer == TW_RETRY && entry->attempt >= tries);
-    entry->error = call->error == 3 ? 0 : call->error;
-    if (dies && entry->every_ms > 0)
-        die_period(entry, call);
-    else if (dies)
-        die(entry, call);
-    else if (call->answer == TW_RETRY)
-        retry(entry, call);
-    else
-        finish(entry, call);
+    uint64_t wait_ms = tw__task_wait(&task->retry, tw__task_failure(task->attempt, task->lapses));
+    return SHORTEST | (wait_ms - tw__task_jitter(wait_ms, task->retry.jitter, SHORTEST)) * 2;
 }
 
-/* The change has replaced the task, whatever the answer is. The new one is not due before the attempt ends. */
-static void end_replaced(struct entry *entry, const struct call *call)
+/* Notes the latest `next` to which the end of an attempt leads: that end comes with the end of the run. A task
+ * that is not filed has its old `next`. */
+static void note_latest_next(unsigned task, struct tw__task_call end)
 {
-    runs.learns_next[call->task] = runs.learns_place[call->task] = entry->exists;
-    runs.reach_ms[call->task] = 0;
-    entry->next_ms = entry->next_ms > time_of(call) ? entry->next_ms : time_of(call);
+    const struct entry *entry = &runs.ledger->entry[task];
+    struct tw__task before = entry->task;
+    struct tw__task_outcome outcome;
+    before.retry = ledger_retry_of(runs.ledger, entry);
+    before.token = end.token = longest_token(&before);
+    tw__task_change(&before, &end, runs.end_ms, &outcome);
+    if (outcome.filed)
+        runs.most_ms[task] = outcome.task.next_ms;
 }
 
-/* A change of a task at work. KEEPDUE lets the attempt of a series go on, and its answer counts for the new
- * options. */
-static int follow_change(struct ledger *ledger, struct entry *entry, const struct call *call)
+/* Ends an attempt at `from_ms`, or at any later time of the run. */
+static void end_attempt(unsigned task, struct tw__task_call end, uint64_t from_ms, unsigned error)
 {
-    struct ledger_change change = call->change;
-    if (change.conditions & TW_STORE_KEEPDUE && entry->every_ms > 0 && change.every_ms > 0) {
-        ledger_renew(entry, &change);
-        follow_answer(entry, call);
-        return 1;
-    }
-    change.conditions = 0;
-    int result = ledger_make(ledger, &change);
-    end_replaced(entry, call);
-    return change.verb == TW_STORE_CANCEL ? TW_RUNNING : result;
+    struct entry *entry = &runs.ledger->entry[task], before = *entry;
+    note_latest_next(task, end);
+    struct tw__task_outcome outcome = ledger_do(runs.ledger, task, &end, from_ms);
+    runs.learns_place[task] |= outcome.filed;
+    runs.learns_death[task] = ledger_is_dead(entry);
+    if (outcome.dead.stage != TW__TASK_NONE)
+        note_death(task, &before, &outcome.dead, from_ms, error);
+    else if (outcome.fails)
+        entry->error = error;
+}
+
+/* The answer comes when the handler was called, or later. An empty error is none. */
+static void answer(const struct call *call)
+{
+    static const enum tw__task_verb verbs[] = {[TW_DONE] = TW__TASK_DONE,
+                                               [TW_RETRY] = TW__TASK_FAIL,
+                                               [TW_DEAD] = TW__TASK_KILL,
+                                               [TW_BACK] = TW__TASK_BACK};
+    struct tw__task_call end = {
+        .verb = verbs[call->answer], .timed = call->retry_ms != 0, .at_ms = call->retry_ms, .token = SHORTEST};
+    end_attempt(call->task, end, time_of(call), call->error == 3 ? 0 : call->error);
+}
+
+/* The attempts of processes that have died lapse when the run begins. */
+static void lapse_all(void)
+{
+    static const struct tw__task_call lapse = {.verb = TW__TASK_LAPSE};
+    for (unsigned task = 0; task < LEDGER_TASKS; task++)
+        if (tw__task_is_leased(&runs.ledger->entry[task].task)) {
+            end_attempt(task, lapse, runs.begin_ms, LEDGER_LAPSED);
+            runs.most_ms[task] = runs.learns_place[task] = runs.learns_death[task] = 0; /* it is begin_ms */
+        }
 }
 
 static const char *follow(struct ledger *ledger, struct call *call)
 {
+    const struct tw_job *job = &call->job;
     if (call->task == LEDGER_TASKS)
         return mistake_at(call, "nobody knows this task");
     struct entry *entry = &ledger->entry[call->task];
-    if (may_pass_to(entry, call->job.due_ms, call->at_ms))
-        pass_to(ledger, call->task, call->job.due_ms, call->job.revision);
-    call->from_ms = late_from(call->task, entry);
+    if (job->revision != entry->revision && job->due_ms != entry->task.due_ms)
+        take_task(call->task, TW__TASK_LATE, job->due_ms, 0, call->at_ms);
+    if (!take_task(call->task, TW__TASK_YES, job->due_ms, job->missed, call->at_ms))
+        return mistake_at(call, "the table has no such take");
+    call->from_ms = late_from(entry);
     const char *wrong = compare_job(entry, call);
     if (wrong != NULL)
         return wrong;
-    entry->attempt++;
-    entry->missed_periods = call->job.missed;
-    entry->revision = runs.called[call->task] = call->job.revision;
-    if (!call->changes) {
-        follow_answer(entry, call);
-        return NULL;
-    }
-    int expected = follow_change(ledger, entry, call);
-    return call->result == expected ? NULL : mistake_at(call, "a change in the handler returns another result");
+    entry->revision = runs.called[call->task] = job->revision;
+    if (call->changes && ledger_make(ledger, &call->change, call->change.due_ms) != call->result)
+        return mistake_at(call, "a change in the handler returns another result");
+    answer(call);
+    return NULL;
 }
 
-/* If the time that the file has is not within the run, the comparison of the file tells. */
-static void learn_time(uint64_t *time_ms, uint64_t seen_ms, uint64_t more_ms)
+/* If the time that the file has is not within these bounds, the comparison of the file tells. */
+static void learn_time(uint64_t *time_ms, uint64_t seen_ms, uint64_t most_ms)
 {
-    if (seen_ms >= *time_ms && seen_ms - *time_ms <= tw_store_now() - runs.begin_ms + more_ms)
+    if (seen_ms > *time_ms && seen_ms <= most_ms)
         *time_ms = seen_ms;
 }
 
 /* A task that is filed by an answer has the place of `next`, or of a moment of this run. */
 static void learn_place(struct entry *entry, const struct tw_store_task *seen)
 {
-    entry->place_ms = entry->next_ms > runs.begin_ms ? entry->next_ms : runs.begin_ms;
-    learn_time(&entry->place_ms, seen->place_ms, 0);
-    if (entry->next_ms >= tw_store_now())
-        entry->place_ms = entry->next_ms;
+    learn_time(&entry->place_ms, seen->place_ms, runs.end_ms);
+    if (entry->task.next_ms >= runs.end_ms)
+        entry->place_ms = entry->task.next_ms;
 }
 
 /* The task under the number that `arg` points to. */
@@ -449,27 +380,28 @@ static void learn_task(void *arg, const struct tw_store_task *seen)
 {
     unsigned task = *(const unsigned *)arg;
     struct entry *entry = &runs.ledger->entry[task];
-    if (runs.learns_next[task])
-        learn_time(&entry->next_ms, seen->next_ms, 2 * runs.reach_ms[task]);
+    learn_time(&entry->task.next_ms, seen->next_ms, runs.most_ms[task]);
     if (runs.learns_place[task])
         learn_place(entry, seen);
     if (runs.learns_death[task])
-        learn_time(&entry->dead_ms, seen->dead_ms, 0);
+        learn_time(&entry->dead_ms, seen->dead_ms, runs.end_ms);
 }
 
 /* `arg` is a struct dead_period. */
 static void see_dead_period(void *arg, const struct tw_store_task *seen)
 {
     const struct dead_period *dead = arg;
-    struct ledger_waits waits = ledger_waits_of(runs.ledger, &dead->entry);
+    const struct tw__task *task = &dead->entry.task;
+    struct tw__task_retry retry = ledger_retry_of(runs.ledger, &dead->entry);
     size_t size;
     ledger_payload(dead->entry.payload, &size);
-    if (seen->state != TW_STATE_DEAD || seen->due_ms != dead->entry.due_ms || seen->every_ms != 0 ||
-        seen->times != 1 || seen->attempt != dead->entry.attempt || seen->tries != waits.tries ||
-        seen->backoff_ms != waits.backoff_ms || seen->backoff_max_ms != waits.backoff_max_ms ||
-        seen->factor != waits.factor || seen->jitter != waits.jitter ||
-        find_error(seen->error) != dead->entry.error || seen->payload.size != size ||
-        seen->dead_ms < dead->from_ms || seen->dead_ms > tw_store_now())
+    if (seen->state != TW_STATE_DEAD || seen->due_ms != task->due_ms || seen->every_ms != task->every_ms ||
+        seen->times != task->times || seen->attempt != task->attempt || seen->lapses != task->lapses ||
+        seen->tries != retry.tries || seen->backoff_ms != retry.first_ms ||
+        seen->backoff_max_ms != retry.max_ms || seen->factor != retry.factor ||
+        find_error(seen->error) != dead->entry.error ||
+        seen->jitter != (retry.jitter > 0 ? retry.jitter : TW_STORE_NO_JITTER) || seen->payload.size != size ||
+        seen->dead_ms < dead->from_ms || seen->dead_ms > runs.end_ms)
         runs.dead_wrong = "a dead period is another than expected";
 }
 
@@ -486,7 +418,7 @@ static const char *end_dead_periods(struct tw_store *store)
         memcpy(id, of, size);
         if (dead->n > 0)
             snprintf(again, sizeof again, "-%u", dead->n);
-        size += (size_t)snprintf(id + size, sizeof id - size, "@%" PRIu64 "%s", dead->entry.due_ms, again);
+        size += (size_t)snprintf(id + size, sizeof id - size, "@%" PRIu64 "%s", dead->entry.task.due_ms, again);
         const char *queue = ledger_queue(dead->task);
         if (tw_store_get(store, (struct tw_store_name){queue, {id, size}}, see_dead_period, dead) != 0)
             runs.dead_wrong = "a dead period is lost";
@@ -499,8 +431,8 @@ static const char *end_dead_periods(struct tw_store *store)
 static void learn_pass(void *arg, const struct tw_store_task *seen)
 {
     unsigned task = *(const unsigned *)arg;
-    if (may_pass_to(&runs.ledger->entry[task], seen->due_ms, tw_store_now()))
-        pass_to(runs.ledger, task, seen->due_ms, 0);
+    if (seen->due_ms != runs.ledger->entry[task].task.due_ms)
+        take_task(task, TW__TASK_LATE, seen->due_ms, 0, runs.end_ms);
 }
 
 static void learn_revision(void *arg, const struct tw_store_task *seen)
@@ -517,7 +449,7 @@ static void learn_order(struct tw_store *store)
     for (unsigned task = 0; task < LEDGER_TASKS; task++) {
         size_t size;
         const void *id = ledger_id(task, &size);
-        if (ledger->entry[task].exists && ledger->entry[task].filed > runs.filed_before)
+        if (ledger_has(&ledger->entry[task]) && ledger->entry[task].filed > runs.filed_before)
             tw_store_get(store, (struct tw_store_name){ledger_queue(task), {id, size}}, learn_revision,
                          &revision[task]);
     }
@@ -531,20 +463,16 @@ static void learn_order(struct tw_store *store)
             ledger->entry[task].filed = filed[task];
 }
 
-/* A task that was too late, and would run once, is gone. */
+/* A task that was too late may be gone. */
 static void learn_passes(struct tw_store *store)
 {
     for (unsigned task = 0; task < LEDGER_TASKS; task++) {
-        struct entry *entry = &runs.ledger->entry[task];
+        const struct tw__task *is = &runs.ledger->entry[task].task;
         size_t size;
         const void *id = ledger_id(task, &size);
-        if (entry->missed != TW_MISSED_SKIP && entry->max_late_ms == TW_FOREVER)
-            continue;
-        int error =
-            tw_store_get(store, (struct tw_store_name){ledger_queue(task), {id, size}}, learn_pass, &task);
-        if (error == TW_EGONE && entry->every_ms == 0 &&
-            may_be_late(entry, too_late_from(entry), tw_store_now()))
-            entry->exists = false;
+        if (tw_store_get(store, (struct tw_store_name){ledger_queue(task), {id, size}}, learn_pass, &task) ==
+            TW_EGONE)
+            take_task(task, TW__TASK_LATE, is->due_ms, 0, runs.end_ms);
     }
 }
 
@@ -564,7 +492,7 @@ static void learn_times(struct tw_store *store)
     for (unsigned task = 0; task < LEDGER_TASKS; task++) {
         size_t size;
         const void *id = ledger_id(task, &size);
-        if (runs.learns_next[task] || runs.learns_place[task] || runs.learns_death[task])
+        if (runs.most_ms[task] > 0 || runs.learns_place[task] || runs.learns_death[task])
             tw_store_get(store, (struct tw_store_name){ledger_queue(task), {id, size}}, learn_task, &task);
     }
 }
@@ -575,16 +503,17 @@ static void learn_times(struct tw_store *store)
 static bool tame(struct ledger *ledger, struct tw_store *store)
 {
     for (unsigned task = 0; task < LEDGER_TASKS; task++) {
-        const struct entry *entry = &ledger->entry[task];
+        const struct tw__task *is = &ledger->entry[task].task;
+        struct ledger_change move = {.verb = TW_STORE_MOVE, .task = task};
         size_t size;
         const void *id = ledger_id(task, &size);
-        if (!entry->exists || entry->dead_ms != 0 || entry->every_ms == 0 ||
-            entry->due_ms + BURST_MAX * entry->every_ms > runs.begin_ms)
+        if (is->stage == TW__TASK_NONE || is->stage == TW__TASK_BURIED || is->every_ms == 0 ||
+            is->due_ms + BURST_MAX * is->every_ms > runs.begin_ms)
             continue;
-        uint64_t due_ms = runs.begin_ms - 3 * (entry->every_ms < runs.begin_ms / 4 ? entry->every_ms : 1);
-        if (store_move_at(store, (struct tw_store_name){ledger_queue(task), {id, size}}, due_ms, 0) != 1)
+        move.due_ms = runs.begin_ms - 3 * (is->every_ms < runs.begin_ms / 4 ? is->every_ms : 1);
+        if (store_move_at(store, (struct tw_store_name){ledger_queue(task), {id, size}}, move.due_ms, 0) !=
+            ledger_make(ledger, &move, tw_store_now()))
             return false;
-        ledger_file_again(ledger, task, due_ms);
     }
     return true;
 }
@@ -594,9 +523,9 @@ static void mend_order(struct ledger *ledger)
 {
     for (unsigned task = 0; task < LEDGER_TASKS; task++) {
         struct entry *entry = &ledger->entry[task];
-        if (entry->exists && entry->dead_ms == 0 && entry->place_ms > entry->next_ms &&
-            entry->place_ms > runs.begin_ms)
-            entry->place_ms = ledger_place(entry->next_ms);
+        uint64_t next_ms = entry->task.next_ms;
+        if (!ledger_is_dead(entry) && entry->place_ms > next_ms && entry->place_ms > runs.begin_ms)
+            entry->place_ms = next_ms > runs.begin_ms ? next_ms : runs.begin_ms;
     }
 }
 
@@ -657,7 +586,7 @@ const char *runs_go(struct ledger *ledger, const bool *paused, struct tw_store *
     runs.store = store;
     runs.ledger = ledger;
     runs.begin_ms = tw_store_now();
-    memset(runs.learns_next, 0, sizeof runs.learns_next);
+    memset(runs.most_ms, 0, sizeof runs.most_ms);
     memset(runs.learns_place, 0, sizeof runs.learns_place);
     memset(runs.learns_death, 0, sizeof runs.learns_death);
     memset(runs.called, 0, sizeof runs.called);
@@ -669,6 +598,8 @@ const char *runs_go(struct ledger *ledger, const bool *paused, struct tw_store *
     runs.filed_before = ledger->filed;
     tw_store_handle(store, NULL, 0, note_job, NULL); /* the second time it is refused */
     const char *wrong = run(store, paused, 1 + (uint32_t)rng_below(rng, 3));
+    runs.end_ms = tw_store_now();
+    lapse_all();
     for (unsigned i = 0; i < runs.n && wrong == NULL; i++)
         wrong = follow(ledger, &runs.calls[i]);
     if (wrong == NULL)
@@ -678,9 +609,8 @@ const char *runs_go(struct ledger *ledger, const bool *paused, struct tw_store *
     if (wrong == NULL)
         wrong = end_dead_periods(store);
     for (unsigned task = 0; task < LEDGER_TASKS && wrong == NULL; task++) {
-        const struct entry *entry = &ledger->entry[task];
-        if (entry->exists && entry->dead_ms == 0 && entry->next_ms <= tw_store_now() &&
-            !paused[task / LEDGER_IDS])
+        const struct tw__task *is = &ledger->entry[task].task;
+        if (is->stage == TW__TASK_FILED && is->next_ms <= runs.end_ms && !paused[task / LEDGER_IDS])
             wrong = "a task is due, and was not called";
     }
     return wrong;

@@ -130,7 +130,7 @@ static void change_some(struct world *world)
         ledger_draw(&world->rng, UINT64_C(1700000000000), &changes[i]);
     unsigned made = way_go(way, world->store, world->db, changes, n, results, false);
     for (unsigned i = 0; i < made; i++) {
-        ledger_make(&world->now, &changes[i]);
+        ledger_make(&world->now, &changes[i], tw_store_now());
         if (!way_is_one(way)) {
             acknowledge(world, &before, synced);
             before = world->now;
@@ -142,7 +142,7 @@ static void change_some(struct world *world)
         return;
     struct ledger may_be = world->now;
     for (unsigned i = made; i < (way_is_one(way) ? n : made + 1); i++)
-        ledger_make(&may_be, &changes[i]);
+        ledger_make(&may_be, &changes[i], tw_store_now());
     add_state(world, &may_be);
 }
 

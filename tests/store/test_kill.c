@@ -155,7 +155,7 @@ static void compare_file(struct world *world, struct tw_store *store, const stru
         return;
     world->later++;
     for (unsigned i = 0; i < under_way->n && under_way->kind == CHANGE; i++) {
-        ledger_make(&may_be, &under_way->changes[i]);
+        ledger_make(&may_be, &under_way->changes[i], tw_store_now());
         bool whole = !way_is_one(under_way->way) || i + 1 == under_way->n;
         if (whole && adopt(world, store, &may_be, &other))
             return;
@@ -175,7 +175,7 @@ static void kill_one(struct world *world)
     for (uint64_t i = 0; i <= count; i++) {
         draw_step(&rng, &step);
         for (unsigned j = 0; j < step.n && step.kind == CHANGE && i < count; j++)
-            ledger_make(&world->ledger, &step.changes[j]);
+            ledger_make(&world->ledger, &step.changes[j], tw_store_now());
     }
     if (tw_store_open(&store, world->fixture->path, NULL, message, sizeof message) != 0)
         fail_kill(world, message);

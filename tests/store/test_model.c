@@ -2,7 +2,8 @@
  *
  * The store against a ledger: random changes in every way that there is, and after each step the whole file
  * is compared with the ledger. The clock stands still, and steps when the test says so, so that the forecast
- * can be compared too.
+ * can be compared too. A process that has died has some of the tasks until the next run, so that each change
+ * finds tasks at work too.
  *
  *     test_store_model [--seed N] [--steps N] [--seconds N]
  */
@@ -17,6 +18,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <task/limits.h>
+#include <task/state.h>
 #include <unistd.h>
 
 enum { ROUND = 400, STEPS = 20 }; /* steps of a file; steps of a forecast */
@@ -80,7 +83,8 @@ static void change_some(struct world *world)
     unsigned made = way_go(way, world->fixture->store, world->db, changes, n, results, back);
     expect(world, made == n, "a change fails");
     for (unsigned i = 0; i < n; i++)
-        expect_result(world, way, &changes[i], results[i], ledger_make(&world->ledger, &changes[i]));
+        expect_result(world, way, &changes[i], results[i],
+                      ledger_make(&world->ledger, &changes[i], tw_store_now()));
     if (back)
         world->ledger = before;
     world->changes += n;
@@ -117,8 +121,8 @@ static void write_failure(struct world *world, unsigned task)
                        -1, &statement, NULL);
     sqlite3_bind_int64(statement, 1, (sqlite3_int64)entry->dead_ms);
     sqlite3_bind_text(statement, 2, ledger_error(entry->error), -1, SQLITE_STATIC);
-    sqlite3_bind_int64(statement, 3, entry->attempt);
-    sqlite3_bind_int64(statement, 4, (sqlite3_int64)entry->next_ms);
+    sqlite3_bind_int64(statement, 3, entry->task.attempt);
+    sqlite3_bind_int64(statement, 4, (sqlite3_int64)entry->task.next_ms);
     sqlite3_bind_text(statement, 5, ledger_queue(task), -1, SQLITE_STATIC);
     sqlite3_bind_blob64(statement, 6, id, size, SQLITE_STATIC);
     expect(world, sqlite3_step(statement) == SQLITE_DONE, sqlite3_errmsg(world->db));
@@ -131,17 +135,62 @@ static void fail_one(struct world *world)
     unsigned task = (unsigned)draw(world, LEDGER_TASKS);
     struct entry *entry = &world->ledger.entry[task];
     world->doing = "an attempt that failed";
-    if (!entry->exists || entry->dead_ms != 0)
+    if (entry->task.stage != TW__TASK_FILED)
         return;
     entry->error = (unsigned)draw(world, 4);
-    entry->attempt++;
+    entry->task.attempt++;
     if (draw(world, 2) == 0) {
+        entry->task.stage = TW__TASK_BURIED;
         entry->dead_ms = tw_store_now() + draw(world, 3);
     } else {
-        entry->next_ms = tw_store_now() + draw(world, 1000);
+        entry->task.next_ms = tw_store_now() + draw(world, 1000);
     }
-    entry->place_ms = entry->next_ms;
+    entry->place_ms = entry->task.next_ms;
     write_failure(world, task);
+}
+
+/* Writes that a process has a task, of a run that nobody follows. It ends when the next run begins. */
+static void write_take(struct world *world, unsigned task)
+{
+    const struct tw__task *is = &world->ledger.entry[task].task;
+    sqlite3_stmt *statement;
+    size_t size;
+    const void *id = ledger_id(task, &size);
+    sqlite3_exec(world->db, "UPDATE tw_meta SET run = 1 WHERE run = 0", NULL, NULL, NULL);
+    sqlite3_prepare_v2(world->db,
+                       "UPDATE tw_task SET run = (SELECT run FROM tw_meta), token = ?1, attempt = ?2,"
+                       " lapses = ?3, due_ms = ?4, next_ms = ?5, missed_periods = ?6"
+                       " WHERE queue = ?7 AND id = ?8",
+                       -1, &statement, NULL);
+    const uint64_t numbers[] = {is->token, is->attempt, is->lapses, is->due_ms, is->next_ms, is->missed};
+    for (int i = 0; i < 6; i++)
+        sqlite3_bind_int64(statement, i + 1, (sqlite3_int64)numbers[i]);
+    sqlite3_bind_text(statement, 7, ledger_queue(task), -1, SQLITE_STATIC);
+    sqlite3_bind_blob64(statement, 8, id, size, SQLITE_STATIC);
+    expect(world, sqlite3_step(statement) == SQLITE_DONE, sqlite3_errmsg(world->db));
+    sqlite3_finalize(statement);
+}
+
+/* Another process takes some of the tasks that are ready, but for those that are too late, and dies. Some have
+ * lapsed as often as a task may, or once less. */
+static void take_some(struct world *world)
+{
+    world->doing = "tasks that a process has taken";
+    for (unsigned task = 0; task < LEDGER_TASKS; task++) {
+        struct entry *entry = &world->ledger.entry[task];
+        struct tw__task_call take = {.verb = TW__TASK_TAKE, .token = 1 + draw(world, INT64_MAX)};
+        struct tw__task_outcome outcome;
+        tw__task_change(&entry->task, &take, tw_store_now(), &outcome);
+        if (outcome.reply != TW__TASK_YES || entry->place_ms > tw_store_now() || draw(world, 2) == 0)
+            continue;
+        if (draw(world, 4) == 0) {
+            uint32_t lapses = TW__TASK_LAPSES_MAX - (uint32_t)draw(world, 2);
+            entry->task.attempt += lapses - entry->task.lapses;
+            entry->task.lapses = lapses;
+        }
+        ledger_do(&world->ledger, task, &take, tw_store_now());
+        write_take(world, task);
+    }
 }
 
 struct handed {
@@ -167,8 +216,9 @@ static void get_one(struct world *world)
     int error = tw_store_get(world->fixture->store, (struct tw_store_name){ledger_queue(task), {id, size}},
                              take, &handed);
     world->doing = "a get";
-    expect(world, error == (world->ledger.entry[task].exists ? 0 : TW_EGONE), tw_strerror(error));
-    expect(world, handed.at == world->ledger.entry[task].exists, "it does not show the task");
+    bool there = ledger_has(&world->ledger.entry[task]);
+    expect(world, error == (there ? 0 : TW_EGONE), tw_strerror(error));
+    expect(world, handed.at == there, "it does not show the task");
 }
 
 static void forecast_one(struct world *world)
@@ -191,42 +241,45 @@ static void forecast_one(struct world *world)
 
 /* ---- dead and waiting tasks ----------------------------------------------------------------------------- */
 
+/* The table does to a task, or to all of its queue in their order, as people ask. Returns to how many. */
+static int64_t do_some(struct world *world, unsigned task, bool all, bool dead,
+                       const struct tw__task_call *call)
+{
+    unsigned tasks[LEDGER_IDS] = {task}, n = 1;
+    int64_t done = 0;
+    if (all)
+        n = ledger_sort(&world->ledger, task / LEDGER_IDS, dead, tasks);
+    for (unsigned i = 0; i < n; i++)
+        done += ledger_do(&world->ledger, tasks[i], call, tw_store_now()).reply == TW__TASK_YES;
+    return done;
+}
+
 /* Dead tasks get new revisions in the order of their deaths. */
 static void replay_some(struct world *world)
 {
-    unsigned task = (unsigned)draw(world, LEDGER_TASKS), tasks[LEDGER_IDS] = {task}, n;
+    unsigned task = (unsigned)draw(world, LEDGER_TASKS);
     bool all = draw(world, 2) == 0;
-    uint64_t due_ms = tw_store_now() + draw(world, 1000);
+    struct tw__task_call call = {
+        .verb = TW__TASK_REPLAY, .timed = true, .at_ms = tw_store_now() + draw(world, 1000)};
     size_t size;
     const void *id = ledger_id(task, &size);
-    const struct entry *entry = &world->ledger.entry[task];
-    n = all ? ledger_sort(&world->ledger, task / LEDGER_IDS, true, tasks)
-            : entry->exists && entry->dead_ms != 0;
     world->doing = all ? "a replay of a queue" : "a replay";
-    int64_t replayed = store_replay(
-        world->fixture->store, (struct tw_store_name){ledger_queue(task), {all ? NULL : id, size}}, due_ms);
-    expect(world, replayed == n, "another number of tasks");
-    for (unsigned i = 0; i < n; i++)
-        ledger_file_again(&world->ledger, tasks[i], due_ms);
+    int64_t replayed =
+        tw_store_replay(world->fixture->store, ledger_queue(task), all ? NULL : id, size, call.at_ms);
+    expect(world, replayed == do_some(world, task, all, true, &call), "another number of tasks");
 }
 
 /* Waiting tasks get new revisions in their order, and are ready. */
 static void promote_some(struct world *world)
 {
-    unsigned task = (unsigned)draw(world, LEDGER_TASKS), tasks[LEDGER_IDS] = {task}, n = 1;
+    unsigned task = (unsigned)draw(world, LEDGER_TASKS);
     bool all = draw(world, 2) == 0;
-    int64_t promoted = 0;
+    struct tw__task_call call = {.verb = TW__TASK_PROMOTE};
     size_t size;
     const void *id = ledger_id(task, &size);
-    if (all)
-        n = ledger_sort(&world->ledger, task / LEDGER_IDS, false, tasks);
     world->doing = all ? "a promotion of a queue" : "a promotion";
-    for (unsigned i = 0; i < n; i++)
-        promoted += ledger_promote(&world->ledger, tasks[i]);
-    expect(world,
-           store_promote(world->fixture->store,
-                         (struct tw_store_name){ledger_queue(task), {all ? NULL : id, size}}) == promoted,
-           "another number of tasks");
+    int64_t promoted = tw_store_promote(world->fixture->store, ledger_queue(task), all ? NULL : id, size);
+    expect(world, promoted == do_some(world, task, all, false, &call), "another number of tasks");
 }
 
 static void purge_some(struct world *world)
@@ -235,20 +288,17 @@ static void purge_some(struct world *world)
     unsigned n = ledger_sort(&world->ledger, task / LEDGER_IDS, true, tasks);
     uint64_t before_ms = tw_store_now() - draw(world, 200000) + 1;
     bool all = draw(world, 2) == 0;
-    int64_t purged = 0;
+    struct tw__task_call call = {.verb = TW__TASK_PURGE};
+    int64_t expected = 0;
     size_t size;
     const void *id = ledger_id(task, &size);
     world->doing = all ? "a purge of a queue" : "a purge";
-    for (unsigned i = 0; i < n; i++) {
-        struct entry *entry = &world->ledger.entry[tasks[i]];
-        entry->exists = entry->dead_ms >= before_ms || !(all || tasks[i] == task);
-        purged += !entry->exists;
-    }
-    expect(world,
-           store_purge(world->fixture->store,
-                       (struct tw_store_name){ledger_queue(task), {all ? NULL : id, size}},
-                       before_ms) == purged,
-           "another number of tasks");
+    for (unsigned i = 0; i < n; i++)
+        if ((all || tasks[i] == task) && world->ledger.entry[tasks[i]].dead_ms < before_ms)
+            expected += do_some(world, tasks[i], false, true, &call);
+    int64_t purged =
+        tw_store_purge(world->fixture->store, ledger_queue(task), all ? NULL : id, size, before_ms);
+    expect(world, purged == expected, "another number of tasks");
 }
 
 /* A pause is in the file, also when it is opened again, and changes no task. */
@@ -265,13 +315,13 @@ static void pause_one(struct world *world)
 /* The file has other numbers for tasks that leave some out. It holds for those that are there too. */
 static void set_waits(struct world *world)
 {
-    struct ledger_waits waits = ledger_draw_waits(&world->rng);
+    struct tw__task_retry waits = ledger_draw_waits(&world->rng);
     char sql[300];
     snprintf(sql, sizeof sql,
              "UPDATE tw_meta SET tries = iif(%u, %u, 20), backoff_ms = iif(%d, %" PRIu64 ", 1000),"
              " factor = iif(%u, %u / 100.0, 2), backoff_max_ms = iif(%d, %" PRIu64 ", 3600000), jitter = %u",
-             waits.tries, waits.tries, waits.backoff_ms > 0, waits.backoff_ms, waits.factor, waits.factor,
-             waits.backoff_max_ms > 0, waits.backoff_max_ms,
+             waits.tries, waits.tries, waits.first_ms > 0, waits.first_ms, waits.factor, waits.factor,
+             waits.max_ms > 0, waits.max_ms,
              waits.jitter == 0                    ? 10
              : waits.jitter == TW_STORE_NO_JITTER ? 0
                                                   : waits.jitter);
