@@ -18,6 +18,12 @@
  * id, and the run that has claimed the row. Example: a job has revision 7. A backup is restored that ends at 5,
  * and two new tasks get 6 and 7. The answer of the job leaves the new task as it is. It asks for the token
  * of the attempt too, because a backup may have an earlier attempt, or an earlier call of a repeating task.
+ *
+ * When many tasks are due together, the begin of a statement costs as much as its row. So 32 claims are written
+ * by one statement, and so are 32 answers that let tasks leave. The tokens of a commit's claims are one random
+ * number plus the numbers of the rows, so one parameter tells all of them. Such a statement asks for the token,
+ * the run and the queue of each row, but not for its id: no other row has the token. If it has found fewer rows
+ * than answers, each of these tasks may have been replaced, as above.
  */
 #include "claim.h"
 
@@ -181,6 +187,63 @@ static int write_answer(struct tw__store_db *db, struct tw__store_job *job, uint
     return answer_and_file(db, TW__STORE_END_REPLACED, job, now_ms, now_ms);
 }
 
+/* Whether two tasks leave alike: their rows are of one queue and one commit. */
+static bool leave_alike(const struct tw__store_job *a, const struct tw__store_job *b)
+{
+    return b->answer == TW_DONE && b->every_ms == 0 && b->job.missed == 0 &&
+           a->entry->queue == b->entry->queue && a->run == b->run &&
+           a->token - a->job.revision == b->token - b->job.revision;
+}
+
+/* Returns whether DONE_MANY can write the next answers. */
+static bool are_many(const struct tw__store_job *first)
+{
+    const struct tw__store_job *job = first;
+    size_t n = 0;
+    while (n < TW__STORE_MANY && job != NULL && leave_alike(first, job)) {
+        job = job->next;
+        n++;
+    }
+    return n == TW__STORE_MANY;
+}
+
+/* Writes TW__STORE_MANY answers by one statement, and sets *end to the job after them. If some of the tasks
+ * have left or have got another number, newer tasks may stand behind their attempts. */
+static int write_many(struct tw__store_db *db, struct tw__store_job *first, struct tw__store_job **end,
+                      uint64_t now_ms)
+{
+    int error = 0, at = 4;
+    sqlite3_stmt *statement = tw__store_db_statement(db, TW__STORE_DONE_MANY, &error);
+    if (statement == NULL)
+        return error;
+    tw__store_bind_text(db, statement, 1, first->job.queue);
+    tw__store_bind_number(db, statement, 2, first->run);
+    tw__store_bind_number(db, statement, 3, first->token - first->job.revision);
+    for (*end = first; at < 4 + TW__STORE_MANY; *end = (*end)->next)
+        tw__store_bind_number(db, statement, at++, (*end)->job.revision);
+    error = tw__store_db_run(db, statement, "answer");
+    bool all = sqlite3_changes(db->db) == TW__STORE_MANY;
+    for (struct tw__store_job *job = first; job != *end && error == 0; job = job->next) {
+        job->again_ms = TW_NEVER;
+        job->renumbered = job->buried = false;
+        job->changed = all;
+        error = all ? 0 : answer_and_file(db, TW__STORE_END_REPLACED, job, now_ms, now_ms);
+    }
+    return error;
+}
+
+static int write_answers(struct tw__store_db *db, struct tw__store_batch *batch)
+{
+    struct tw__store_job *job = batch->answered, *next;
+    int error = 0;
+    for (; job != NULL && error == 0; job = next) {
+        next = job->next;
+        error =
+            are_many(job) ? write_many(db, job, &next, batch->now_ms) : write_answer(db, job, batch->now_ms);
+    }
+    return error;
+}
+
 /* ---- the order ------------------------------------------------------------------------------------------- */
 
 /* The clock has gone back. Tasks that were filed late have a place that lies ahead now, though they may be
@@ -310,15 +373,12 @@ static int write_turn(struct tw__store_db *db, const struct tw__store_batch *bat
     return tw__store_db_write(db, TW__STORE_ANEW, doing, numbers, 4);
 }
 
-/* An integer of SQL has a sign, so the highest bit stays free. */
+/* Numbers of rows are below 2^62 too, so that the token of an attempt is an integer of SQL, and more than 0. */
 static uint64_t draw_token(void)
 {
     uint64_t token;
-    do {
-        sqlite3_randomness(sizeof token, &token);
-        token &= INT64_MAX;
-    } while (token == 0);
-    return token;
+    sqlite3_randomness(sizeof token, &token);
+    return token & (UINT64_MAX >> 2);
 }
 
 /* Gives the task the period whose turn it is. A retry is of the same period as the attempt before. */
@@ -328,9 +388,11 @@ static void give_turn(const struct tw__store_batch *batch, struct tw__store_clai
     struct tw__task_period period = {task->due_ms, task->next_ms, task->every_ms, task->max_late_ms,
                                      task->missed};
     claim->turn = (struct tw__task_turn){.due = task->due_ms, .missed = task->missed_periods, .calls = true};
+    claim->has_turn = true;
     if (task->attempt > 0)
         return;
     claim->turn = tw__task_turn(&period, batch->now_ms);
+    claim->has_turn = claim->turn.due == task->due_ms && claim->turn.missed == task->missed_periods;
     if (claim->turn.due != task->due_ms)
         task->next_ms = claim->next_ms = claim->turn.due;
     task->due_ms = claim->turn.due;
@@ -432,19 +494,17 @@ static int read_claim(struct tw__store_db *db, struct tw__store_batch *batch, st
     return error;
 }
 
-/* Changes the row that the claim has read in this transaction. */
-static int write_claim(struct tw__store_db *db, struct tw__store_batch *batch, struct tw__store_claim *claim)
+/* Gives the job its attempt. */
+static void begin_attempt(const struct tw__store_db *db, struct tw__store_batch *batch,
+                          const struct tw__store_claim *claim)
 {
     struct tw__store_job *job = claim->job;
     job->place_ms = claim->place_ms;
     job->run = db->run;
-    job->token = draw_token();
+    job->token = batch->token + claim->entry->seq;
     batch->room -= job->size < batch->room ? job->size : batch->room;
     batch->idle = false;
     batch->called++;
-    const uint64_t numbers[] = {claim->entry->seq, job->run,       job->token,
-                                claim->turn.due,   claim->next_ms, claim->turn.missed};
-    return tw__store_db_write(db, TW__STORE_CLAIM, "claim", numbers, 6);
 }
 
 static int claim_one(struct tw__store_db *db, struct tw__store_batch *batch, struct tw__store_claim *claim)
@@ -454,9 +514,46 @@ static int claim_one(struct tw__store_db *db, struct tw__store_batch *batch, str
         return 0;
     int error = read_claim(db, batch, claim);
     if (error == 0 && claim->fate == TW__STORE_CLAIMED)
-        error = write_claim(db, batch, claim);
+        begin_attempt(db, batch, claim);
     if (error == 0 && claim->fate == TW__STORE_PASSED)
         error = write_turn(db, batch, claim);
+    return error;
+}
+
+/* Changes the row that the claim has read in this transaction. */
+static int write_claim(struct tw__store_db *db, const struct tw__store_claim *claim)
+{
+    const struct tw__store_job *job = claim->job;
+    const uint64_t numbers[] = {claim->entry->seq, job->run,       job->token,
+                                claim->turn.due,   claim->next_ms, claim->turn.missed};
+    return tw__store_db_write(db, TW__STORE_CLAIM, "claim", numbers, 6);
+}
+
+/* Changes the rows that the claims have read: many by one statement, if they have the times of their turns. */
+static int write_claims(struct tw__store_db *db, const struct tw__store_batch *batch)
+{
+    enum { BEFORE = 2 };
+    const struct tw__store_claim *alike[TW__STORE_MANY];
+    uint64_t numbers[BEFORE + TW__STORE_MANY] = {db->run, batch->token};
+    size_t n = 0;
+    int error = 0;
+    for (size_t i = 0; i < batch->n && error == 0; i++) {
+        const struct tw__store_claim *claim = &batch->claims[i];
+        if (claim->fate != TW__STORE_CLAIMED)
+            continue;
+        if (!claim->has_turn) {
+            error = write_claim(db, claim);
+            continue;
+        }
+        alike[n] = claim;
+        numbers[BEFORE + n++] = claim->entry->seq;
+        if (n == TW__STORE_MANY) {
+            error = tw__store_db_write(db, TW__STORE_CLAIM_MANY, "claim", numbers, BEFORE + TW__STORE_MANY);
+            n = 0;
+        }
+    }
+    for (size_t i = 0; i < n && error == 0; i++)
+        error = write_claim(db, alike[i]);
     return error;
 }
 
@@ -493,11 +590,14 @@ int tw__store_claim(struct tw__store_db *db, void *arg)
     int changes_before = sqlite3_total_changes(db->db), error = check_state(db, batch);
     batch->full = false;
     batch->called = batch->damaged = 0;
+    batch->token = draw_token();
     tw__store_claim_undo(batch);                        /* of a transaction that was rolled back */
     for (size_t i = 0; i < batch->n && error == 0; i++) /* before the answers, which may end some of them */
         error = claim_one(db, batch, &batch->claims[i]);
-    for (struct tw__store_job *job = batch->answered; job != NULL && error == 0; job = job->next)
-        error = write_answer(db, job, batch->now_ms);
+    if (error == 0)
+        error = write_claims(db, batch);
+    if (error == 0)
+        error = write_answers(db, batch);
     note_commit(db, batch, changes_before);
     batch->room = room;
     batch->idle = idle;

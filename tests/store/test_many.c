@@ -778,6 +778,62 @@ static void a_burst_of_one_queue_among_many_drops_no_other(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
 
+/* ---- answers --------------------------------------------------------------------------------------------- */
+
+/* Of each eight tasks one is cancelled, one put anew and one moved, or its row has another attempt. */
+static void change_some(struct tw_store *store, sqlite3 *db, int n, uint64_t due_ms)
+{
+    char id[16], sql[100];
+    for (int i = 0; i < n; i++) {
+        snprintf(id, sizeof id, "%d", i);
+        snprintf(sql, sizeof sql, "UPDATE tw_task SET token = 1 WHERE id = CAST('%d' AS BLOB)", i);
+        if (i % 8 == 3)
+            assert_int_equal(cancel(store, id), TW_RUNNING);
+        else if (i % 8 == 5)
+            assert_int_equal(put(store, id, due_ms), 1);
+        else if (i % 16 == 7)
+            assert_int_equal(tw_store_move_at(store, "q", id, strlen(id), due_ms, 0), 1);
+        else if (i % 16 == 15)
+            other_ask(db, sql);
+    }
+}
+
+/* They are claimed in one commit and, because somebody holds the lock, answered in two at most. */
+static void answers_of_many_tasks_end_their_own_attempts_alone(void **state)
+{
+    enum { N = 96 };
+    struct tw_store *store = store_of(state);
+    struct tw_store_run options = {.workers = N};
+    struct calls calls;
+    sqlite3 *db = other_open(*state);
+    calls_init(&calls);
+    calls.answer = TW_LATER;
+    clock_stop(0);
+    put_many(store, "q", N, 5, 0);
+    assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
+    assert_int_equal(tw_store_start(store, &options), 0);
+    EVENTUALLY(kept_of(&calls) == N);
+    assert_string_equal(other_ask(db, "SELECT count(DISTINCT token) || ' ' || sum(attempt = 1 AND run = 1 AND "
+                                      "due_ms = 5 AND next_ms = 5) FROM tw_task"),
+                        "96 96");
+    change_some(store, db, N, tw_store_now() + HOUR_MS);
+    other_ask(db, "BEGIN IMMEDIATE");
+    for (int i = 0; i < N; i++)
+        tw_job_answer(calls.kept[i], TW_DONE);
+    other_ask(db, "COMMIT");
+    wait_for_answers(store, N);
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_non_null(store->writer.db.statement[TW__STORE_CLAIM_MANY]);
+    assert_non_null(store->writer.db.statement[TW__STORE_DONE_MANY]);
+    assert_string_equal(other_ask(db,
+                                  "SELECT count(*) || ' ' || sum(attempt = 0 AND run = 0 AND token = 0 AND"
+                                  " replaced = 0 AND CAST(id AS TEXT) % 8 IN (5, 7)) || ' ' ||"
+                                  " sum(attempt = 1 AND run = 1 AND token = 1 AND CAST(id AS TEXT) % 16 = 15)"
+                                  " FROM tw_task"),
+                        "24 18 6");
+    sqlite3_close(db);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -808,6 +864,7 @@ int main(void)
         TEST(a_forgotten_queue_stays_paused),
         TEST(the_first_queues_have_no_more_than_their_share),
         TEST(a_burst_of_one_queue_among_many_drops_no_other),
+        TEST(answers_of_many_tasks_end_their_own_attempts_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
