@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Figures about time: due times, ticks, never early, lateness."""
-from sheet import Sheet
+from svg import Sheet
 
 
 def never_early(facts):

@@ -2,7 +2,7 @@
 """Figures of the benchmarks' results."""
 import statistics
 
-from sheet import LogLog, Sheet, number, spread
+from svg import LogLog, Sheet
 
 ENGINES = [("tickwheel", "Tickwheel", "ours", 3.5, ""), ("heap4", "heap", "pink", 1.8, ""),
            ("libev", "libev", "blue", 1.8, ""), ("libuv", "libuv", "green", 1.8, "7 3"),
@@ -21,16 +21,8 @@ def panel(sheet, bench, workload, box, y_range):
     rows = [10 ** e for e in range(5) if y_range[0] <= 10 ** e <= y_range[1]]
     plot.rows(rows, lambda value: f"{value:,}")
     plot.columns(SIZES, SIZES.get)
-    drawn = [(engine, series(bench, workload, engine[0])) for engine in ENGINES]
-    ends = spread([plot.y(points[-1][1]) for _, points in drawn], 17, plot.top, plot.bottom)
-    for ((_, name, colour, width, dash), points), end in reversed(list(zip(drawn, ends))):
-        places = [(plot.x(n), plot.y(ns)) for n, ns in points]
-        sheet.path(places, colour, width, dash)
-        for x, y in places:
-            sheet.dot(x, y, 2 + width / 3, colour)
-        sheet.line(plot.right + 3, places[-1][1], plot.right + 13, end, colour)
-        weight = "bold" if colour == "ours" else "small"
-        sheet.text(plot.right + 16, end + 4, f"{name} {number(points[-1][1])}", f"{colour} {weight}")
+    plot.curves([(name, colour, width, dash, series(bench, workload, engine))
+                 for engine, name, colour, width, dash in ENGINES], 17)
 
 
 def benchmark(bench):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """How Tickwheel is built: the layers, the threads of the scheduler, the way of a task in the Redis module."""
-from sheet import Sheet
+from svg import Sheet
 
 
 def room(sheet, box, name, lines, colour="soft"):

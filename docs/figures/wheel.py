@@ -2,7 +2,7 @@
 """Figures of the wheel: the rings, filing, lookahead, draining with hints."""
 import math
 
-from sheet import LogLog, Sheet, place
+from svg import LogLog, Sheet, place
 
 TEXTBOOK_NAME = "textbook"
 
