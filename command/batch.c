@@ -54,9 +54,9 @@ const char *batch_add(struct batch *batch, const struct line *line)
     task.id = keep(batch, task.id);
     task.payload = keep(batch, task.payload);
     batch->changes[batch->count++] =
-        (struct tw_store_change){.verb = puts                      ? TW_STORE_PUT
-                                         : line->kind == LINE_MOVE ? TW_STORE_MOVE
-                                                                   : TW_STORE_CANCEL,
+        (struct tw_store_change){.verb = puts                      ? TW_STORE_VERB_PUT
+                                         : line->kind == LINE_MOVE ? TW_STORE_VERB_MOVE
+                                                                   : TW_STORE_VERB_CANCEL,
                                  .task = task,
                                  .conditions = puts ? batch->options->conditions : 0};
     return NULL;
@@ -66,13 +66,13 @@ const char *batch_add(struct batch *batch, const struct line *line)
 
 static void count(struct batch_tally *tally, const struct tw_store_change *change)
 {
-    bool effect = change->verb == TW_STORE_CANCEL ? change->found != TW_GONE : change->made;
+    bool effect = change->verb == TW_STORE_VERB_CANCEL ? change->found != TW_CANCEL_GONE : change->made;
     tally->lines++;
-    tally->put += effect && change->verb == TW_STORE_PUT;
-    tally->kept += !effect && change->verb == TW_STORE_PUT;
-    tally->moved += effect && change->verb == TW_STORE_MOVE;
-    tally->cancelled += effect && change->verb == TW_STORE_CANCEL;
-    tally->unknown += !effect && change->verb != TW_STORE_PUT;
+    tally->put += effect && change->verb == TW_STORE_VERB_PUT;
+    tally->kept += !effect && change->verb == TW_STORE_VERB_PUT;
+    tally->moved += effect && change->verb == TW_STORE_VERB_MOVE;
+    tally->cancelled += effect && change->verb == TW_STORE_VERB_CANCEL;
+    tally->unknown += !effect && change->verb != TW_STORE_VERB_PUT;
 }
 
 bool batch_commit(struct batch *batch)

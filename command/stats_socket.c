@@ -106,13 +106,13 @@ static json_t *recent_lateness(void)
 }
 
 /* A percentile is up to 3 % too high, so it could exceed the maximum. */
-static json_int_t percentile(const struct tw_sched_stats *stats, double share)
+static json_int_t percentile(const struct tw_sched_info *stats, double share)
 {
     uint64_t ns = tw_sched_late_percentile(server.sched, share);
     return number(ns < stats->late_max_ns ? ns : stats->late_max_ns);
 }
 
-static json_t *lateness(const struct tw_sched_stats *stats)
+static json_t *lateness(const struct tw_sched_info *stats)
 {
     return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "calls", number(stats->fired), "p50",
                      number(stats->late_p50_ns), "p90", percentile(stats, 0.9), "p99",
@@ -130,7 +130,7 @@ static json_t *forecast(void)
     return array;
 }
 
-static json_t *counts(const struct tw_sched_stats *stats)
+static json_t *counts(const struct tw_sched_info *stats)
 {
     return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "pending",
                      number(stats->pending), "keys", number(stats->keys), "running", number(stats->running),
@@ -142,7 +142,7 @@ static json_t *counts(const struct tw_sched_stats *stats)
 
 static json_t *snapshot(void)
 {
-    struct tw_sched_stats stats;
+    struct tw_sched_info stats;
     tw_sched_stats(server.sched, &stats, sizeof stats);
     return json_pack("{s:i, s:s, s:I, s:I, s:o, s:o, s:o, s:I, s:I, s:o}", "tickwheel_stats", STATS_PROTOCOL,
                      "version", TW_VERSION, "pid", (json_int_t)getpid(), "up_ns",

@@ -15,7 +15,7 @@ enum { SHARE = 10, LONG_MS = 60000 };
 
 struct tw_store *store_file_open(const char *command, const char *path, bool make)
 {
-    struct tw_store_options options = {.flags = make ? 0 : TW_STORE_EXISTING, .max_payload = LINES_MAX};
+    struct tw_store_options options = {.flags = make ? 0 : TW_STORE_OPEN_EXISTING, .max_payload = LINES_MAX};
     struct tw_store *store;
     char message[TW_STORE_MESSAGE];
     if (!make && access(path, F_OK) != 0) {

@@ -105,7 +105,8 @@ static bool take_condition(struct task_options *options, const char *command)
     static const struct {
         const char *name;
         unsigned condition;
-    } conditions[] = {{"nx", TW_STORE_NX}, {"xx", TW_STORE_XX}, {"gt", TW_STORE_GT}, {"lt", TW_STORE_LT}};
+    } conditions[] = {
+        {"nx", TW_CONDITION_NX}, {"xx", TW_CONDITION_XX}, {"gt", TW_CONDITION_GT}, {"lt", TW_CONDITION_LT}};
     const char *before = NULL, *found = NULL;
     for (size_t i = 0; i < sizeof conditions / sizeof conditions[0]; i++) {
         if (strcmp(optarg, conditions[i].name) == 0) {
@@ -144,7 +145,7 @@ bool task_options_take(struct task_options *options, const char *command, int co
     case TASK_OPTION_MISSED:
         return take_missed(options, command);
     case TASK_OPTION_KEEPDUE:
-        options->conditions |= TW_STORE_KEEPDUE;
+        options->conditions |= TW_CONDITION_KEEPDUE;
         return true;
     default:
         return take_condition(options, command);

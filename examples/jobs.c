@@ -49,7 +49,8 @@ static void awake(struct tw_sched *sched, int minutes)
 int main(void)
 {
     struct tw_sched *sched;
-    struct tw_sched_options options = {.clock = TW_SCHED_VIRTUAL, .tick_ns = TW_SEC(1), .execute = enqueue};
+    struct tw_sched_options options = {
+        .clock = TW_SCHED_CLOCK_VIRTUAL, .tick_ns = TW_SEC(1), .execute = enqueue};
     if (tw_sched_new(&sched, &options) != 0)
         return 1;
     struct tw_every report = {.first_ns = TW_MIN(20), .period_ns = TW_MIN(20), .missed = TW_MISSED_BURST};

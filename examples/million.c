@@ -39,7 +39,7 @@ static int file_all(struct tw_sched *sched)
 int main(void)
 {
     struct tw_sched *sched;
-    struct tw_sched_stats stats;
+    struct tw_sched_info stats;
     int error = tw_sched_new(&sched, NULL);
     if (error != 0)
         return fprintf(stderr, "million: %s\n", tw_strerror(error)), 1;

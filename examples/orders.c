@@ -43,7 +43,7 @@ static void pass(struct tw_sched *sched, uint64_t minutes)
 int main(void)
 {
     struct tw_sched *sched;
-    struct tw_sched_options options = {.clock = TW_SCHED_VIRTUAL};
+    struct tw_sched_options options = {.clock = TW_SCHED_CLOCK_VIRTUAL};
     if (tw_sched_new(&sched, &options) != 0)
         return 1;
     place(sched, "order 1");

@@ -26,7 +26,7 @@ static void check(struct tw_sched *sched, const struct tw_task *task)
 int main(void)
 {
     struct tw_sched *sched;
-    struct tw_sched_options options = {.clock = TW_SCHED_VIRTUAL};
+    struct tw_sched_options options = {.clock = TW_SCHED_CLOCK_VIRTUAL};
     if (tw_sched_new(&sched, &options) != 0 || tw_sched_reserve(sched, ORDERS) != 0)
         return 1;
     for (uintptr_t order = 0; order < ORDERS; order++) {

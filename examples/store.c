@@ -76,7 +76,7 @@ static void place(struct shop *shop, const char *order, uint64_t within_ms)
     char text[128];
     struct tw_store_delayed task = {.id = tw_text(order), .due_ms = tw_store_now() + within_ms};
     sqlite3_snprintf(sizeof text, text, "INSERT INTO orders VALUES (%Q, 'placed')", order);
-    change(shop, text, (struct tw_store_change){.verb = TW_STORE_PUT, .task = task});
+    change(shop, text, (struct tw_store_change){.verb = TW_STORE_VERB_PUT, .task = task});
     printf("order %s is placed\n", order);
 }
 
@@ -84,7 +84,7 @@ static void pay(struct shop *shop, const char *order)
 {
     char text[128];
     sqlite3_snprintf(sizeof text, text, "UPDATE orders SET state = 'paid' WHERE id = %Q", order);
-    change(shop, text, (struct tw_store_change){.verb = TW_STORE_CANCEL, .task = {.id = tw_text(order)}});
+    change(shop, text, (struct tw_store_change){.verb = TW_STORE_VERB_CANCEL, .task = {.id = tw_text(order)}});
     printf("order %s is paid\n", order);
 }
 
@@ -101,9 +101,9 @@ static enum tw_answer cancel_order(void *arg, struct tw_job *job)
     sqlite3_snprintf(sizeof text, text, "UPDATE orders SET state = 'cancelled' WHERE id = '%.*q'",
                      (int)job->id.size, (const char *)job->id.data);
     if (sqlite3_exec(shop->db, text, NULL, NULL, NULL) == SQLITE_OK)
-        return TW_DONE;
+        return TW_ANSWER_DONE;
     tw_job_fail(job, sqlite3_errmsg(shop->db));
-    return TW_RETRY;
+    return TW_ANSWER_RETRY;
 }
 
 /* ---- the two processes ----------------------------------------------------------------------------------- */
@@ -145,7 +145,7 @@ static int show_order(void *arg, int n, char **columns, char **names)
 static void second_process(void)
 {
     struct shop shop = shop_open(false);
-    struct tw_store_stats stats;
+    struct tw_store_info stats;
     puts("tasks in the file:");
     tw_store_scan(shop.store, "unpaid", NULL, show, NULL);
     start(&shop);

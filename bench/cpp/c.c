@@ -68,7 +68,7 @@ static struct tw_sched *sched;
 
 static void sched_begin(void)
 {
-    struct tw_sched_options options = {.clock = TW_SCHED_VIRTUAL};
+    struct tw_sched_options options = {.clock = TW_SCHED_CLOCK_VIRTUAL};
     need(tw_sched_new(&sched, &options) == 0, "no memory for a scheduler");
 }
 
@@ -90,7 +90,7 @@ static inline void sched_add(struct object *object, uint64_t ms)
 
 static inline void sched_cancel(struct object *object)
 {
-    need(tw_sched_cancel(sched, object->task) == TW_CANCELLED, "cancel");
+    need(tw_sched_cancel(sched, object->task) == TW_CANCEL_DONE, "cancel");
 }
 
 static inline void sched_pass(uint64_t ms)
@@ -120,7 +120,7 @@ static inline void sched_move(struct object *object, uint64_t ms)
 static inline void sched_remove(struct object *object)
 {
     char key[KEY_SIZE];
-    need(tw_sched_key_cancel(sched, key_of(object, key), KEY_SIZE, NULL) == TW_CANCELLED, "remove");
+    need(tw_sched_key_cancel(sched, key_of(object, key), KEY_SIZE, NULL) == TW_CANCEL_DONE, "remove");
 }
 
 /* Two words on the heap. A C program frees them itself, in the callback or after it has cancelled the
@@ -150,7 +150,7 @@ static inline void heap_add(struct object *object, uint64_t ms)
 
 static inline void heap_cancel(struct object *object)
 {
-    need(tw_sched_cancel(sched, object->task) == TW_CANCELLED, "cancel");
+    need(tw_sched_cancel(sched, object->task) == TW_CANCEL_DONE, "cancel");
     free(object->heap);
 }
 

@@ -140,7 +140,7 @@ static enum tw_answer handle(void *arg, struct tw_job *job)
         pthread_cond_signal(&progress->all);
         pthread_mutex_unlock(&progress->lock);
     }
-    return TW_DONE;
+    return TW_ANSWER_DONE;
 }
 
 static void wait_for_all(struct progress *progress)

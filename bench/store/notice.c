@@ -73,7 +73,7 @@ static enum tw_answer note_call(void *arg, struct tw_job *job)
     if (i < COMMITS_MAX)
         shared->called_us[i] = wall_us();
     atomic_fetch_add(&shared->called, 1);
-    return TW_DONE;
+    return TW_ANSWER_DONE;
 }
 
 static void commit_due_tasks(struct run *run, void *arg)

@@ -40,11 +40,11 @@ static enum tw_answer note_job(void *arg, struct tw_job *job)
     if (job->id.size == strlen(PROBE) && memcmp(job->id.data, PROBE, job->id.size) == 0) {
         atomic_store(&seen->probe_ns, at_ns);
         atomic_fetch_add(&seen->probes, 1);
-        return TW_DONE;
+        return TW_ANSWER_DONE;
     }
     atomic_compare_exchange_strong(&seen->first_ns, &none, at_ns);
     atomic_fetch_add(&seen->calls, 1);
-    return TW_DONE;
+    return TW_ANSWER_DONE;
 }
 
 /* Makes a file of n queues with a task each. */

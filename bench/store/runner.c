@@ -53,7 +53,7 @@ static enum tw_answer note_lateness(void *arg, struct tw_job *job)
     if (i >= PROBES)
         fail("late: more calls than tasks");
     lateness->late_us[i] = now_us - due_us;
-    return TW_DONE;
+    return TW_ANSWER_DONE;
 }
 
 /* Each call of the runner waits for a commit of its claim, so the target names one. The commits come at the
@@ -106,7 +106,7 @@ static enum tw_answer note_first(void *arg, struct tw_job *job)
     uint_fast64_t none = 0;
     (void)job;
     atomic_compare_exchange_strong((atomic_uint_fast64_t *)arg, &none, now_ns());
-    return TW_DONE;
+    return TW_ANSWER_DONE;
 }
 
 /* Another process puts a task that is due, so that nothing of SQLite is in the memory of this one. */

@@ -43,7 +43,7 @@ static void apply(struct tw_store *store, enum tw_store_verb verb, const struct 
         changes[i] = (struct tw_store_change){.verb = verb, .task = task_of(&rows[i])};
     check(store, tw_store_apply(store, changes, n), "apply");
     for (size_t i = 0; i < n; i++)
-        if (verb == TW_STORE_CANCEL ? changes[i].found != TW_CANCELLED : !changes[i].made)
+        if (verb == TW_STORE_VERB_CANCEL ? changes[i].found != TW_CANCEL_DONE : !changes[i].made)
             fail("tickwheel: %s: the change was not made", rows[i].id);
 }
 
@@ -51,19 +51,19 @@ static void ours_put(void *self, const struct row *rows, size_t n)
 {
     struct tw_store_delayed task = task_of(rows);
     if (n > 1)
-        apply(self, TW_STORE_PUT, rows, n);
+        apply(self, TW_STORE_VERB_PUT, rows, n);
     else
         check(self, tw_store_put(self, &task, 0, NULL), "put");
 }
 
 static void ours_cancel(void *self, const struct row *rows, size_t n)
 {
-    apply(self, TW_STORE_CANCEL, rows, n);
+    apply(self, TW_STORE_VERB_CANCEL, rows, n);
 }
 
 static void ours_move(void *self, const struct row *rows, size_t n)
 {
-    apply(self, TW_STORE_MOVE, 1, rows, n);
+    apply(self, TW_STORE_VERB_MOVE, 1, rows, n);
 }
 
 const struct peer tickwheel_peer = {"tickwheel", ours_open, ours_close, ours_put, ours_cancel, ours_move};

@@ -94,10 +94,11 @@ static bool check(const struct put_options *options, const char *first)
         complain("tickwheel put: expected --store FILE (try: tickwheel put --help)");
         return false;
     }
-    if (options->task.conditions & TW_STORE_KEEPDUE && options->task.conditions & (TW_STORE_GT | TW_STORE_LT)) {
+    if (options->task.conditions & TW_CONDITION_KEEPDUE &&
+        options->task.conditions & (TW_CONDITION_GT | TW_CONDITION_LT)) {
         complain(
             "tickwheel put: the conditions are --keepdue and %s: expected --keepdue alone, or with nx or xx",
-            options->task.conditions & TW_STORE_GT ? "gt" : "lt");
+            options->task.conditions & TW_CONDITION_GT ? "gt" : "lt");
         return false;
     }
     if (options->times > 0 && options->period_ns == 0) {

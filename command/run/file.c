@@ -65,7 +65,7 @@ static uint64_t next_due(void)
 /* A run in standby has not had its turn, even if no task waits now. */
 static bool busy(void)
 {
-    struct tw_store_stats stats;
+    struct tw_store_info stats;
     tw_store_stats(file.store, &stats, sizeof stats);
     if (stats.jobs > 0 || file.run->options->stay || !stats.running || next_due() != TW_NEVER)
         return true;
@@ -154,7 +154,7 @@ static bool settle(void)
 
 static void look(struct run_now *now)
 {
-    struct tw_store_stats stats;
+    struct tw_store_info stats;
     tw_store_stats(file.store, &stats, sizeof stats);
     uint64_t next_ms = next_due(), now_ms = tw_store_now();
     if (!stats.running)
@@ -237,7 +237,7 @@ static bool print_left(FILE *out)
 static bool start_store(void)
 {
     const struct run_options *options = file.run->options;
-    struct tw_store_run how = {.flags = options->standby ? TW_STORE_STANDBY : 0,
+    struct tw_store_run how = {.flags = options->standby ? TW_STORE_RUN_STANDBY : 0,
                                .workers = 1,
                                .max_jobs = options->exec != NULL ? (uint32_t)options->jobs : HANDLER_JOBS,
                                .on_error = on_store_error};

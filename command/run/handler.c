@@ -27,7 +27,7 @@ static enum tw_answer keep(struct handler *handler, struct tw_job *job)
         handler->unprinted[handler->count++] = job;
     pthread_mutex_unlock(&handler->lock);
     calls_wake(handler->run, true);
-    return later ? TW_LATER : TW_BACK;
+    return later ? TW_ANSWER_LATER : TW_ANSWER_BACK;
 }
 
 void handler_give_back(struct handler *handler)
@@ -37,15 +37,16 @@ void handler_give_back(struct handler *handler)
     size_t count = handler->count;
     pthread_mutex_unlock(&handler->lock);
     for (size_t i = 0; i < count; i++)
-        tw_job_answer(handler->unprinted[i], TW_BACK);
+        tw_job_answer(handler->unprinted[i], TW_ANSWER_BACK);
 }
 
 /* ---- commands -------------------------------------------------------------------------------------------- */
 
 static void on_end(void *arg, void *task, enum children_end end, const char *error)
 {
-    static const enum tw_answer ANSWERS[] = {
-        [CHILDREN_DONE] = TW_DONE, [CHILDREN_FAILED] = TW_RETRY, [CHILDREN_GIVEN_UP] = TW_BACK};
+    static const enum tw_answer ANSWERS[] = {[CHILDREN_DONE] = TW_ANSWER_DONE,
+                                             [CHILDREN_FAILED] = TW_ANSWER_RETRY,
+                                             [CHILDREN_GIVEN_UP] = TW_ANSWER_BACK};
     struct handler *handler = arg;
     tally_command(handler->run->tally, end);
     if (end == CHILDREN_FAILED)
@@ -65,7 +66,7 @@ static enum tw_answer start_later(struct handler *handler, const char *text)
     }
     tally_command(handler->run->tally, CHILDREN_GIVEN_UP);
     nanosleep(&pause, NULL);
-    return TW_BACK;
+    return TW_ANSWER_BACK;
 }
 
 static enum tw_answer cannot_start(struct handler *handler, struct tw_job *job, int error)
@@ -77,14 +78,14 @@ static enum tw_answer cannot_start(struct handler *handler, struct tw_job *job, 
     tw_job_fail(job, text);
     tally_command(handler->run->tally, CHILDREN_FAILED);
     calls_wake(handler->run, false);
-    return TW_RETRY;
+    return TW_ANSWER_RETRY;
 }
 
 static enum tw_answer start_command(struct handler *handler, struct job *job, struct tw_job *of)
 {
     job->command = handler->run->options->exec;
     int error = children_start(handler->run->children, job, of);
-    return error == 0 ? TW_LATER : cannot_start(handler, of, error);
+    return error == 0 ? TW_ANSWER_LATER : cannot_start(handler, of, error);
 }
 
 /* ---- the handler ----------------------------------------------------------------------------------------- */
@@ -102,7 +103,7 @@ static uint64_t late_us_of(const struct tw_job *of)
 /* A standby begins when it takes over. */
 static uint64_t began_ms_of(struct handler *handler)
 {
-    struct tw_store_stats stats;
+    struct tw_store_info stats;
     if (handler->began_ms == 0) {
         tw_store_stats(handler->store, &stats, sizeof stats);
         handler->began_ms = stats.began_ms;
@@ -128,7 +129,7 @@ enum tw_answer handler_call(void *arg, struct tw_job *of)
     if (handler->run->children != NULL)
         return start_command(handler, &job, of);
     calls_wake(handler->run, false);
-    return TW_DONE;
+    return TW_ANSWER_DONE;
 }
 
 bool handler_init(struct handler *handler, struct run *run, struct tw_store *store)

@@ -76,7 +76,7 @@ static void on_task(struct tw_sched *of, const struct tw_task *task)
 /* tw_sched_next() is a bound: no task is due before it, but a task need not be due then. */
 static void look(struct run_now *now)
 {
-    struct tw_sched_stats stats;
+    struct tw_sched_info stats;
     tw_sched_stats(sched, &stats, sizeof stats);
     uint64_t next_ns = tw_sched_next(sched), now_ns = tw_sched_now(sched);
     snprintf(now->before, sizeof now->before, "waiting: %" PRIu64 ", ", stats.pending);
@@ -103,7 +103,7 @@ static int add_task(const struct line *line, uint64_t at_ns, struct value *value
 /* Adds the task of a line. Returns NULL, or the error as a phrase. */
 static const char *do_task(const struct line *line)
 {
-    if (strlen(line->id) > TW_KEY_MAX)
+    if (strlen(line->id) > TW_SCHED_KEY_MAX)
         return "expected an id of at most 65536 bytes";
     if (line->kind == LINE_EVERY && calendar_scale(&run->calendar, line->period_ns) < 1000000)
         return "expected a period of at least 1ms (divided by --speed)";
@@ -155,7 +155,7 @@ static bool settle(void)
 
 static bool busy(void)
 {
-    struct tw_sched_stats stats;
+    struct tw_sched_info stats;
     tw_sched_stats(sched, &stats, sizeof stats);
     return stats.pending > 0 || stats.running > 0;
 }

@@ -114,10 +114,10 @@ static bool is_inside(const struct value *value)
 }
 
 /* Returns whether the cancel prevented a call. `found` is the result of tw_sched_cancel(). */
-static bool was_in_time(const struct value *value, enum tw_cancelled found)
+static bool was_in_time(const struct value *value, enum tw_cancel found)
 {
     pthread_mutex_lock(&lock);
-    bool in_time = value->skipped || found == TW_CANCELLED || (found == TW_RUNNING && !value->last);
+    bool in_time = value->skipped || found == TW_CANCEL_DONE || (found == TW_CANCEL_RUNNING && !value->last);
     pthread_mutex_unlock(&lock);
     return in_time;
 }
@@ -131,8 +131,8 @@ bool value_cancel(struct tw_sched *sched, const char *id)
     struct value *value = find_to_end(sched, id, &task);
     if (value == NULL)
         return false;
-    enum tw_cancelled found = tw_sched_cancel(sched, task.id);
-    if (found == TW_RUNNING && !is_inside(value))
+    enum tw_cancel found = tw_sched_cancel(sched, task.id);
+    if (found == TW_CANCEL_RUNNING && !is_inside(value))
         tw_sched_cancel_wait(sched, task.id, NULL);
     bool in_time = was_in_time(value, found);
     let_go(value);

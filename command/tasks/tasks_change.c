@@ -61,12 +61,12 @@ static int told_count(const struct tasks *tasks, const char *name, uint64_t coun
 
 static int cancel(const struct tasks *tasks)
 {
-    enum tw_cancelled found;
+    enum tw_cancel found;
     if (tw_store_cancel(tasks->store, name_of(tasks), &found) != 0)
         return tasks_failed(tasks, "the task is not cancelled");
-    if (found == TW_GONE)
+    if (found == TW_CANCEL_GONE)
         return told(tasks, "there is no such task", false);
-    return told(tasks, found == TW_RUNNING ? "cancelled while at work" : "cancelled", true);
+    return told(tasks, found == TW_CANCEL_RUNNING ? "cancelled while at work" : "cancelled", true);
 }
 
 static int move_task(const struct tasks *tasks)

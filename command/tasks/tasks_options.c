@@ -125,7 +125,7 @@ static bool parse_steps(uint32_t *steps)
 
 static bool parse_if(const char *text, unsigned *condition)
 {
-    *condition = strcmp(text, "gt") == 0 ? TW_STORE_GT : strcmp(text, "lt") == 0 ? TW_STORE_LT : 0;
+    *condition = strcmp(text, "gt") == 0 ? TW_CONDITION_GT : strcmp(text, "lt") == 0 ? TW_CONDITION_LT : 0;
     return *condition != 0 || option_refuse(COMMAND, "--if", "gt or lt", text);
 }
 

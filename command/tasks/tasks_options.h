@@ -32,7 +32,7 @@ struct tasks_options {
     enum action action;
     struct tw_bytes id; /* NULL: every task */
     uint64_t due_ms;    /* move, replay: the new time; without one now */
-    unsigned condition; /* move: TW_STORE_GT, TW_STORE_LT, or 0 */
+    unsigned condition; /* move: TW_CONDITION_GT, TW_CONDITION_LT, or 0 */
     uint64_t count;     /* list, dead: tasks of a queue; 0: all */
     uint64_t step_ms;   /* forecast */
     uint32_t steps;

@@ -85,7 +85,7 @@ static enum tw_answer handle(void *arg, struct tw_job *job)
         wake(file);
     else
         free(held);
-    return later ? TW_LATER : TW_BACK;
+    return later ? TW_ANSWER_LATER : TW_ANSWER_BACK;
 }
 
 static void on_error(void *arg, int error, const char *message)
@@ -128,7 +128,7 @@ static void tell_of_mark(struct file *file)
 
 static void tell_ready(struct file *file)
 {
-    struct tw_store_stats stats;
+    struct tw_store_info stats;
     tw_store_stats(file->store, &stats, sizeof stats);
     if (stats.running && !file->told_ready) {
         file->told_ready = true;
@@ -221,8 +221,8 @@ static void touch(struct source *source, struct taken *taken)
         source->events.lost(source->events.arg, taken);
 }
 
-/* The store counts the failures as we do here: after the last one, TW_RETRY makes the task dead, unless it was
- * replaced. */
+/* The store counts the failures as we do here: after the last one, TW_ANSWER_RETRY makes the task dead, unless
+ * it was replaced. */
 static enum outcome outcome_of(const struct held *held, enum result result)
 {
     if (held->taken.lost)
@@ -238,7 +238,7 @@ static enum outcome outcome_of(const struct held *held, enum result result)
 static void answer(struct source *source, struct taken *taken, enum result result, const char *error)
 {
     static const enum tw_answer ANSWERS[] = {
-        [RESULT_DONE] = TW_DONE, [RESULT_FAILED] = TW_RETRY, [RESULT_BACK] = TW_BACK};
+        [RESULT_DONE] = TW_ANSWER_DONE, [RESULT_FAILED] = TW_ANSWER_RETRY, [RESULT_BACK] = TW_ANSWER_BACK};
     struct held *held = (struct held *)taken;
     look_for(of(source), held);
     enum outcome outcome = outcome_of(held, result);
@@ -275,7 +275,7 @@ static void give_back(struct file *file)
     pthread_mutex_unlock(&file->lock);
     for (struct held *held = take_list(file), *next; held != NULL; held = next) {
         next = held->next;
-        free_held(held, TW_BACK);
+        free_held(held, TW_ANSWER_BACK);
     }
 }
 
@@ -311,7 +311,7 @@ static void look_again(void *arg)
 static bool start(struct file *file)
 {
     const struct work_options *options = file->source.options;
-    const struct tw_store_run how = {.flags = TW_STORE_STANDBY,
+    const struct tw_store_run how = {.flags = TW_STORE_RUN_STANDBY,
                                      .workers = 1,
                                      .max_jobs = (uint32_t)options->jobs,
                                      .on_error = on_error,

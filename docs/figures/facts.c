@@ -230,7 +230,7 @@ static void tell_lateness(void)
 {
     static const uint64_t DUE_US[] = {400, 1250, 1900, 3000, 3050, 4600};
     struct tw_sched *sched;
-    const struct tw_sched_options options = {.clock = TW_SCHED_VIRTUAL};
+    const struct tw_sched_options options = {.clock = TW_SCHED_CLOCK_VIRTUAL};
     if (tw_sched_new(&sched, &options) != 0)
         give_up("no scheduler");
     for (size_t i = 0; i < sizeof DUE_US / sizeof *DUE_US; i++)

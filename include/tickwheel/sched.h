@@ -109,12 +109,12 @@ struct tw_task;
 /* The clock that measures due times. With a virtual clock tw_sched_advance() runs the due tasks itself, so
  * `workers` must be 0: with workers tw_sched_new() and tw_sched_options_check() return TW_EINVAL. */
 enum tw_sched_clock {
-    /* TW_SCHED_BOOTTIME, or TW_SCHED_MONOTONIC if the system has no timers on that clock: old kernels,
-     * emulators and sandboxes have none. tw_sched_stats() tells which. */
-    TW_SCHED_AUTO,
-    TW_SCHED_BOOTTIME,  /* time since boot, with the time that the machine sleeps */
-    TW_SCHED_MONOTONIC, /* time since boot, without the time that the machine sleeps */
-    TW_SCHED_VIRTUAL    /* stands still until tw_sched_advance() moves it; for tests and simulations */
+    /* TW_SCHED_CLOCK_BOOTTIME, or TW_SCHED_CLOCK_MONOTONIC if the system has no timers on that clock: old
+     * kernels, emulators and sandboxes have none. tw_sched_stats() tells which. */
+    TW_SCHED_CLOCK_AUTO,
+    TW_SCHED_CLOCK_BOOTTIME,  /* time since boot, with the time that the machine sleeps */
+    TW_SCHED_CLOCK_MONOTONIC, /* time since boot, without the time that the machine sleeps */
+    TW_SCHED_CLOCK_VIRTUAL    /* stands still until tw_sched_advance() moves it; for tests and simulations */
 };
 
 /* A callback. `task` describes the task, with the caller's argument in `task->arg`. The callback may add
@@ -156,7 +156,7 @@ typedef void tw_slow_fn(void *arg, const struct tw_task *task, uint64_t ns);
  * hook is part of the call that ended the task, and has returned when that call returns on its thread. Other
  * threads may find the task gone before the hook has returned, and do not wait for it.
  * Example: one thread cancels a task that is pending, so the hook runs inside its tw_sched_cancel(). A second
- * thread that cancels the same task gets TW_GONE, perhaps before the hook has returned.
+ * thread that cancels the same task gets TW_CANCEL_GONE, perhaps before the hook has returned.
  * Requires: it takes no lock that a thread holds while it ends a task, for example by tw_sched_cancel(). */
 typedef void tw_release_fn(void *arg, void *value);
 
@@ -177,8 +177,8 @@ struct tw_sched_options {
     void *execute_arg; /* for `execute` */
     /* tasks pending at once, in all shards together; 0: no limit but memory (2^25 tasks a shard) */
     uint64_t max_pending;
-    enum tw_sched_clock clock; /* 0: TW_SCHED_AUTO */
-    uint64_t start_ns;         /* TW_SCHED_VIRTUAL: the time at which the clock starts; other clocks: 0 */
+    enum tw_sched_clock clock; /* 0: TW_SCHED_CLOCK_AUTO */
+    uint64_t start_ns;         /* TW_SCHED_CLOCK_VIRTUAL: the time at which the clock starts; other clocks: 0 */
     tw_memory_fn *memory;      /* NULL: malloc and free */
     void *memory_arg;          /* for `memory` */
     /* nanoseconds: on_late is called for callbacks that start more than this after they were due */
@@ -211,7 +211,7 @@ int tw_sched_options_check(const struct tw_sched_options *options, char *message
  *   - TW_EINVAL, TW_EGEOMETRY: an option is not valid. tw_sched_options_check() says which.
  *   - TW_ENOMEM: there is no memory.
  *   - TW_ESYSTEM: no descriptor is left, for the process or the system.
- *   - TW_ECLOCK: `clock` is TW_SCHED_BOOTTIME, and the system has no timers on that clock. */
+ *   - TW_ECLOCK: `clock` is TW_SCHED_CLOCK_BOOTTIME, and the system has no timers on that clock. */
 int tw_sched_new(struct tw_sched **sched, const struct tw_sched_options *options);
 
 /* Stops the scheduler, waits for running callbacks, ends the threads and frees everything. Pending tasks are
@@ -291,29 +291,29 @@ int tw_sched_add_every(struct tw_sched *sched, const struct tw_every *every, tw_
 int tw_sched_reserve(struct tw_sched *sched, uint64_t n);
 
 /* The result of cancelling a task, with the numbers of docs/contract.md. */
-enum tw_cancelled {
-    TW_GONE = 0,      /* there is no such task: it has run, was cancelled, or never was */
-    TW_CANCELLED = 1, /* the task will not run, and the scheduler has let go of its argument */
-    TW_RUNNING = 2    /* its callback is under way; if the task repeats, this was the last call */
+enum tw_cancel {
+    TW_CANCEL_GONE = 0,   /* there is no such task: it has run, was cancelled, or never was */
+    TW_CANCEL_DONE = 1,   /* the task will not run, and the scheduler has let go of its argument */
+    TW_CANCEL_RUNNING = 2 /* its callback is under way; if the task repeats, this was the last call */
 };
 
 /* Cancels a task.
- * Returns: one of enum tw_cancelled. After TW_RUNNING the callback may still use the argument. Without a
+ * Returns: one of enum tw_cancel. After TW_CANCEL_RUNNING the callback may still use the argument. Without a
  * release hook, a caller that is not this callback waits with tw_sched_cancel_wait() before it frees the
  * argument.
  * Cost: O(1). The task's memory is free for another task at once. */
-enum tw_cancelled tw_sched_cancel(struct tw_sched *sched, uint64_t id);
+enum tw_cancel tw_sched_cancel(struct tw_sched *sched, uint64_t id);
 
 /* Cancels a task. If its callback is under way, waits until the callback has returned. Then the argument is
- * the caller's. If the call returns 0 and `found` is not NULL, *found receives one of enum tw_cancelled.
+ * the caller's. If the call returns 0 and `found` is not NULL, *found receives one of enum tw_cancel.
  * Requires: nobody waits for ever, so
  *   - no callback waits for another callback that waits for it
  *   - the caller holds no lock that the callback, or its release hook, takes. Under such a lock the caller
- *     calls tw_sched_cancel(), which does not wait. If it returns TW_RUNNING, the caller releases the lock, and
- *     calls tw_sched_cancel_wait() for the same id.
+ *     calls tw_sched_cancel(), which does not wait. If it returns TW_CANCEL_RUNNING, the caller releases the
+ *     lock, and calls tw_sched_cancel_wait() for the same id.
  *
  * Returns: 0, or TW_EDEADLK from inside the task's own callback, and then the task is not cancelled. */
-int tw_sched_cancel_wait(struct tw_sched *sched, uint64_t id, enum tw_cancelled *found);
+int tw_sched_cancel_wait(struct tw_sched *sched, uint64_t id, enum tw_cancel *found);
 
 /* Gives a pending task a new due time: `delay_ns` nanoseconds from now, or the point `due_ns`, which may have
  * passed, as in tw_sched_add_at(). For a repeating task this is the due time of the next call, and the phase
@@ -351,7 +351,7 @@ uint64_t tw_sched_pending(const struct tw_sched *sched);
 
 /* ---- keyed tasks --------------------------------------------------------------------------------------- */
 
-enum { TW_KEY_MAX = 65536 }; /* a key has 1 to 65,536 bytes, of any value */
+enum { TW_SCHED_KEY_MAX = 65536 }; /* a key has 1 to 65,536 bytes, of any value */
 
 /* Makes `key` name a task that calls fn, with `value` in `task->arg`: `delay_ns` nanoseconds from now, at the
  * point `due_ns`, or as *every says. The key is `key_size` bytes of any kind, and is copied. `old` may be
@@ -362,8 +362,8 @@ enum { TW_KEY_MAX = 65536 }; /* a key has 1 to 65,536 bytes, of any value */
  *   - The key names a task whose callback is under way: the same, and the task runs again, at the new time.
  * Requires: `key` is not NULL, or `key_size` is 0.
  * Returns: as tw_sched_add_in() and, for tw_sched_put_every(), tw_sched_add_every(). TW_EINVAL also if the key
- * is empty or longer than TW_KEY_MAX bytes, and TW_ENOMEM also if the key's shard has 2^25 tasks. *old may
- * become NULL also if the call fails.
+ * is empty or longer than TW_SCHED_KEY_MAX bytes, and TW_ENOMEM also if the key's shard has 2^25 tasks. *old
+ * may become NULL also if the call fails.
  * Cost: O(1) on average. The key is hashed with SipHash. A key of at most 24 bytes lies beside its task, a
  * longer key in a block of its own.
  * Example: a program calls tw_sched_put_in() with the key "save" and 500 ms at each keystroke. While the
@@ -386,10 +386,10 @@ int tw_sched_key_move_at(struct tw_sched *sched, const void *key, size_t key_siz
  * value. A key that was set anew while its callback is under way is cancelled too: the scheduler lets go of
  * the new value, and the callback goes on with the old value.
  * Requires: as tw_sched_put_in().
- * Returns: one of enum tw_cancelled. To wait for a callback, pass the task's id to tw_sched_cancel_wait().
+ * Returns: one of enum tw_cancel. To wait for a callback, pass the task's id to tw_sched_cancel_wait().
  * tw_sched_key_get() returns the id while a call is still to come, and TW_EGONE once the last call is under
  * way; then only the callback itself knows it (`task->id`). */
-enum tw_cancelled tw_sched_key_cancel(struct tw_sched *sched, const void *key, size_t key_size, void **value);
+enum tw_cancel tw_sched_key_cancel(struct tw_sched *sched, const void *key, size_t key_size, void **value);
 
 /* Looks a key up, as tw_sched_get() looks an id up.
  * Requires: as tw_sched_put_in().
@@ -414,19 +414,20 @@ typedef void tw_task_visit_fn(void *arg, const struct tw_task *task);
  * tasks over itself. */
 int64_t tw_sched_drain(struct tw_sched *sched, tw_task_visit_fn *hand, void *arg);
 
-enum { TW_STOP_NOWAIT = 1 }; /* flag: do not wait for callbacks that are under way */
+enum { TW_SCHED_STOP_NOWAIT = 1 }; /* flag: do not wait for callbacks that are under way */
 
 /* Stops the scheduler. When the call returns:
  *   - No callback starts any more.
- *   - Callbacks that were under way have returned, unless `flags` is TW_STOP_NOWAIT, or the stop is called
- *     from inside a callback.
+ *   - Callbacks that were under way have returned, unless `flags` is TW_SCHED_STOP_NOWAIT, or the stop is
+ *     called from inside a callback.
  *   - `hand` has received every task with calls left, once. `hand` may be NULL: the tasks are dropped.
  *
  * If a callback is under way with an argument that the release hook will receive, `hand` receives the task
  * without the argument: `fn` and `arg` are NULL. A second stop finds nothing to hand over. The scheduler
  * itself stays: tw_sched_free() ends it.
- * Requires: `flags` is 0 or TW_STOP_NOWAIT. If the call waits, the caller holds no lock that a running callback
- * takes. Under such a lock the caller passes TW_STOP_NOWAIT, releases the lock, and waits in a second stop.
+ * Requires: `flags` is 0 or TW_SCHED_STOP_NOWAIT. If the call waits, the caller holds no lock that a running
+ * callback takes. Under such a lock the caller passes TW_SCHED_STOP_NOWAIT, releases the lock, and waits in a
+ * second stop.
  * Returns: how many tasks were handed over.
  * Example: with release set, the stop finds a repeating task in the middle of its third call of ten. `hand`
  * receives the task with no argument and with `left` 6 (after the next call), and the hook receives the
@@ -452,7 +453,7 @@ uint64_t tw_sched_next(const struct tw_sched *sched);
 
 /* Numbers of a scheduler; all but the first three and the last two count from the start.
  * added + again = fired + cancelled + handed + pending */
-struct tw_sched_stats {
+struct tw_sched_info {
     uint64_t pending, keys, running; /* now: pending tasks, keys that name a task, callbacks under way */
     uint64_t added;                  /* tasks added */
     uint64_t again;     /* further calls of repeating tasks, and tasks filed again in their own callback */
@@ -467,7 +468,7 @@ struct tw_sched_stats {
     uint64_t late_p50_ns, late_p99_ns, late_max_ns; /* nanoseconds; a percentile is at most 3.2 % too high */
     uint64_t run_max_ns;                            /* the longest callback, in nanoseconds */
     uint64_t memory;                                /* bytes held now */
-    enum tw_sched_clock clock;                      /* the clock in use, never TW_SCHED_AUTO */
+    enum tw_sched_clock clock;                      /* the clock in use, never TW_SCHED_CLOCK_AUTO */
 };
 
 #if defined(__cplusplus) && defined(__GNUC__)
@@ -477,7 +478,7 @@ struct tw_sched_stats {
 #endif
 /* Fills in *stats; `size` is sizeof *stats. The counts of one shard are from one moment, and the shards are
  * read one after the other. */
-void tw_sched_stats(const struct tw_sched *sched, struct tw_sched_stats *stats, size_t size);
+void tw_sched_stats(const struct tw_sched *sched, struct tw_sched_info *stats, size_t size);
 #if defined(__cplusplus) && defined(__GNUC__)
 #pragma GCC diagnostic pop
 #endif

@@ -433,7 +433,7 @@ class options
     /* A virtual clock, which scheduler::advance() moves. */
     options &virtual_clock(scheduler_clock::time_point start = scheduler_clock::time_point()) noexcept
     {
-        raw_.clock = TW_SCHED_VIRTUAL;
+        raw_.clock = TW_SCHED_CLOCK_VIRTUAL;
         raw_.start_ns = detail::ns_up(start);
         return *this;
     }
@@ -570,11 +570,11 @@ class scheduler
     {
         return tw_sched_reserve(raw_, n);
     }
-    tw_cancelled cancel(task_id id)
+    tw_cancel cancel(task_id id)
     {
         return tw_sched_cancel(raw_, id.value());
     }
-    status cancel_wait(task_id id, tw_cancelled *found = nullptr)
+    status cancel_wait(task_id id, tw_cancel *found = nullptr)
     {
         return tw_sched_cancel_wait(raw_, id.value(), found);
     }
@@ -633,7 +633,7 @@ class scheduler
     {
         return tw_sched_key_move_at(raw_, key.data(), key.size(), detail::ns_up(due));
     }
-    tw_cancelled cancel(std::string_view key)
+    tw_cancel cancel(std::string_view key)
     {
         return tw_sched_key_cancel(raw_, key.data(), key.size(), nullptr);
     }
@@ -692,9 +692,9 @@ class scheduler
             return std::nullopt;
         return time_point(detail::duration_of<std::chrono::nanoseconds>(ns));
     }
-    struct tw_sched_stats stats() const noexcept
+    struct tw_sched_info stats() const noexcept
     {
-        struct tw_sched_stats counts;
+        struct tw_sched_info counts;
         tw_sched_stats(raw_, &counts, sizeof counts);
         return counts;
     }

@@ -40,13 +40,13 @@
  *             kind, and is unique in its queue. Plain SQL cannot check UTF-8: a queue that another program has
  *             named with other bytes is shown, run, and emptied as each other one.
  *   Revision  A task gets a new revision each time it is filed: by a put, a move, a replay, a promotion, for a
- *             retry, and for its next period. The file never uses a number twice. A put with TW_STORE_KEEPDUE
- *             that leaves the times alone gives none.
+ *             retry, and for its next period. The file never uses a number twice. A put with
+ *             TW_CONDITION_KEEPDUE that leaves the times alone gives none.
  *   Order     Tasks have the order of their places: the later of `next_ms` and the time of filing. Those with
  *             the same place have the order of their revisions, so of filing.
  *   Durable   A call that changes tasks returns when the change is on the disk (SQLite's synchronous=FULL), or
- *             fails and has changed nothing. With TW_STORE_LAZY it returns earlier: docs/store.md says what a
- *             crash of the machine can take then.
+ *             fails and has changed nothing. With TW_STORE_OPEN_LAZY it returns earlier: docs/store.md says
+ *             what a crash of the machine can take then.
  *   Commits   Calls that come from several threads at the same time share a commit. One of them that fails
  *             leaves the others as they are.
  *   File      The store has connections of its own, in WAL mode. Any number of processes may have the same
@@ -116,14 +116,14 @@ enum {
 enum {
     /* A call that changes tasks returns before they are on the disk. The tasks survive the end of the process,
      * but not a crash of the machine until the next tw_store_flush() or checkpoint. */
-    TW_STORE_LAZY = 1,
+    TW_STORE_OPEN_LAZY = 1,
     /* The file must exist and have the tables of a store: none are made in a file of somebody else. */
-    TW_STORE_EXISTING = 2
+    TW_STORE_OPEN_EXISTING = 2
 };
 
 /* The options of a store. If all members are zero, the options are the defaults. */
 struct tw_store_options {
-    unsigned flags;       /* TW_STORE_LAZY, TW_STORE_EXISTING, added */
+    unsigned flags;       /* TW_STORE_OPEN_LAZY, TW_STORE_OPEN_EXISTING, added */
     uint64_t busy_ms;     /* how long a call waits for another connection's lock, at most 3,600,000; 0: 5,000 */
     uint64_t max_payload; /* bytes of a payload, at most 999,000,000; 0: 1,000,000 */
     uint64_t reserved[4]; /* 0: see "Structs" above */
@@ -158,8 +158,8 @@ uint64_t tw_store_now(void);
  * Requires: `message` is not NULL, or `size` is 0. */
 void tw_store_message(struct tw_store *store, char *message, size_t size);
 
-/* Waits until every change so far is on the disk. Only a store with TW_STORE_LAZY needs it. Any other store
- * looks whether the file is still at its path.
+/* Waits until every change so far is on the disk. Only a store with TW_STORE_OPEN_LAZY needs it. Any other
+ * store looks whether the file is still at its path.
  * Returns: 0 or an error. */
 int tw_store_flush(struct tw_store *store);
 
@@ -206,29 +206,29 @@ struct tw_store_delayed {
     uint64_t reserved[4]; /* 0: see "Structs" above */
 };
 
-/* Conditions of a put or a move: at most one of the first four. A put may have TW_STORE_KEEPDUE, alone or with
- * NX or XX. */
+/* Conditions of a put or a move: at most one of the first four. A put may have TW_CONDITION_KEEPDUE, alone or
+ * with NX or XX. */
 enum {
-    TW_STORE_NX = 1, /* put: only if the queue has no task with this id */
-    TW_STORE_XX = 2, /* put: only if the queue has a task with this id */
-    TW_STORE_GT = 4, /* an existing task only gets a later due time */
-    TW_STORE_LT = 8, /* an existing task only gets an earlier due time */
+    TW_CONDITION_NX = 1, /* put: only if the queue has no task with this id */
+    TW_CONDITION_XX = 2, /* put: only if the queue has a task with this id */
+    TW_CONDITION_GT = 4, /* an existing task only gets a later due time */
+    TW_CONDITION_LT = 8, /* an existing task only gets an earlier due time */
     /* put: an existing task keeps its times, and gets the new payload and the new options. For a program that
      * puts its tasks at each start, see below. */
-    TW_STORE_KEEPDUE = 16
+    TW_CONDITION_KEEPDUE = 16
 };
 
 /* The state of a task decides about a change:
- *   - No such task: a put files it. A move returns TW_EGONE, and a cancel finds TW_GONE.
- *   - Waiting: a put replaces it, and a move files it for its new time. A cancel removes it (TW_CANCELLED).
+ *   - No such task: a put files it. A move returns TW_EGONE, and a cancel finds TW_CANCEL_GONE.
+ *   - Waiting: a put replaces it, and a move files it for its new time. A cancel removes it (TW_CANCEL_DONE).
  *   - Leased: a put or a move replaces the task at once, and the new one stands behind the attempt that is
  *     under way. Whatever its handler answers then only ends that attempt: no retry follows, and nothing dies.
  *     From that moment on the new task waits. If its time has passed meanwhile, its `next_ms` is that moment. A
- *     cancel removes the task (TW_RUNNING), and with it one that stands behind; the handler goes on, and its
- *     answer changes nothing. A task is leased from its claim on, and its handler begins a moment later: if it
- *     has not begun when the put, the move or the cancel returns, it does not begin. If the process dies, the
- *     task is leased until the next run begins.
- *   - Dead: a put replaces it. A move returns TW_EDEAD. A cancel removes it (TW_CANCELLED).
+ *     cancel removes the task (TW_CANCEL_RUNNING), and with it one that stands behind; the handler goes on, and
+ *     its answer changes nothing. A task is leased from its claim on, and its handler begins a moment later: if
+ *     it has not begun when the put, the move or the cancel returns, it does not begin. If the process dies,
+ *     the task is leased until the next run begins.
+ *   - Dead: a put replaces it. A move returns TW_EDEAD. A cancel removes it (TW_CANCEL_DONE).
  *
  * A task that was put, moved or replayed begins with its first attempt. The conditions see tasks in every
  * state, dead ones too, and the one that stands behind an attempt. GT and LT compare with `due_ms`, which is
@@ -251,7 +251,7 @@ enum {
 int tw_store_put(struct tw_store *store, const struct tw_store_delayed *put, unsigned conditions, bool *made);
 
 /* Gives a task a new due time: the point `due_ms`, or `delay_ms` from now.
- * Requires: `conditions` is 0, TW_STORE_GT or TW_STORE_LT.
+ * Requires: `conditions` is 0, TW_CONDITION_GT or TW_CONDITION_LT.
  * Returns: 0 or an error. If `made` is not NULL, *made receives whether the task was moved: false, if the
  * condition kept it where it was.
  *   - TW_EGONE, TW_EDEAD: see the states above.
@@ -267,25 +267,25 @@ int tw_store_move_in(struct tw_store *store, struct tw_store_name name, uint64_t
  * Returns: 0, also if there is no such task, or an error.
  *   - TW_EINVAL: an argument is out of its range.
  * Cost: as tw_store_put(). */
-int tw_store_cancel(struct tw_store *store, struct tw_store_name name, enum tw_cancelled *found);
+int tw_store_cancel(struct tw_store *store, struct tw_store_name name, enum tw_cancel *found);
 
 /* What a change does. */
 enum tw_store_verb {
-    TW_STORE_PUT,   /* as tw_store_put() */
-    TW_STORE_MOVE,  /* as tw_store_move_at() */
-    TW_STORE_CANCEL /* as tw_store_cancel() */
+    TW_STORE_VERB_PUT,   /* as tw_store_put() */
+    TW_STORE_VERB_MOVE,  /* as tw_store_move_at() */
+    TW_STORE_VERB_CANCEL /* as tw_store_cancel() */
 };
 
 /* One change of many. */
 struct tw_store_change {
     enum tw_store_verb verb;
-    /* TW_STORE_MOVE needs queue, id and due_ms; TW_STORE_CANCEL needs queue and id */
+    /* a move needs queue, id and due_ms; a cancel needs queue and id */
     struct tw_store_delayed task;
-    unsigned conditions;     /* as in the calls above; TW_STORE_CANCEL: 0 */
-    int result;              /* receives 0, TW_EGONE or TW_EDEAD, as the single call returns */
-    bool made;               /* receives whether a put or a move was made */
-    enum tw_cancelled found; /* receives what a cancel has found */
-    uint64_t reserved[2];    /* 0: see "Structs" above */
+    unsigned conditions;  /* as in the calls above; TW_STORE_VERB_CANCEL: 0 */
+    int result;           /* receives 0, TW_EGONE or TW_EDEAD, as the single call returns */
+    bool made;            /* receives whether a put or a move was made */
+    enum tw_cancel found; /* receives what a cancel has found */
+    uint64_t reserved[2]; /* 0: see "Structs" above */
 };
 
 /* Makes many changes, one after the other, in one commit. TW_EGONE and TW_EDEAD of one change do not hinder
@@ -443,17 +443,17 @@ int tw_store_snapshot(struct tw_store *store, tw_store_looks_fn *looks, void *ar
 
 /* A handler's answer. */
 enum tw_answer {
-    TW_DONE,  /* the call is done: the task is removed, or waits for its next period */
-    TW_RETRY, /* the attempt has failed: the next one comes after the backoff, and after the last one TW_DEAD */
+    TW_ANSWER_DONE,  /* the call is done: the task is removed, or waits for its next period */
+    TW_ANSWER_RETRY, /* the attempt has failed: the next one comes after the backoff; after the last: dead */
     /* The task is dead: it stays in the file, until it is replayed, put anew, cancelled or purged. If it
      * repeats, this period becomes a dead task of its own, whose id is "<id>@<due_ms>" or, if that is in use,
      * "<id>@<due_ms>-1", and so on. The task waits for its next period. */
-    TW_DEAD,
-    TW_LATER, /* tw_job_answer() will bring the answer */
+    TW_ANSWER_DEAD,
+    TW_ANSWER_LATER, /* tw_job_answer() will bring the answer */
     /* The job is given back, as if its handler had not been called: the task waits with its revision and its
      * due time, and the attempt does not count. For a program that is about to stop. With a time of
      * tw_job_retry_at() it waits until then, and goes behind the others of that time: for "not yet". */
-    TW_BACK
+    TW_ANSWER_BACK
 };
 
 /* A job: one attempt of a task, as its handler gets it. It is valid until it is answered. */
@@ -477,25 +477,25 @@ struct tw_job {
 
 /* Handles a job, on a worker. It may make every call with the store but those that say otherwise.
  *
- * The attempt is on the disk before the handler is called (with TW_STORE_LAZY, in the log of the file). So if
- * the process dies in the handler, the next run calls it again, with the next attempt: each call comes at least
- * once. An attempt whose process has died lapses when the next run begins. That costs no try, and the task
- * waits as after a failure; the 17th lapse kills the task. Jobs of the same task never overlap within one run.
- * The answer is that of the revision that ran, see the states above. If it cannot be written, for example
+ * The attempt is on the disk before the handler is called (with TW_STORE_OPEN_LAZY, in the log of the file). So
+ * if the process dies in the handler, the next run calls it again, with the next attempt: each call comes at
+ * least once. An attempt whose process has died lapses when the next run begins. That costs no try, and the
+ * task waits as after a failure; the 17th lapse kills the task. Jobs of the same task never overlap within one
+ * run. The answer is that of the revision that ran, see the states above. If it cannot be written, for example
  * because the disk is full, it is tried again until it can.
- * Returns: its answer. After each of them but TW_LATER the job is gone. */
+ * Returns: its answer. After each of them but TW_ANSWER_LATER the job is gone. */
 typedef enum tw_answer tw_handler_fn(void *arg, struct tw_job *job);
 
-/* Notes the error of an attempt, for TW_RETRY and TW_DEAD. A longer text than 4,096 bytes is cut, between two
- * characters of UTF-8. A byte that is not UTF-8 becomes '?', because programs in many languages refuse to read
- * a row with such a text. Without memory the error is empty. */
+/* Notes the error of an attempt, for TW_ANSWER_RETRY and TW_ANSWER_DEAD. A longer text than 4,096 bytes is cut,
+ * between two characters of UTF-8. A byte that is not UTF-8 becomes '?', because programs in many languages
+ * refuse to read a row with such a text. Without memory the error is empty. */
 void tw_job_fail(struct tw_job *job, const char *error);
 
-/* Sets when the next attempt comes: for TW_RETRY in place of the backoff, and for TW_BACK. */
+/* Sets when the next attempt comes: for TW_ANSWER_RETRY in place of the backoff, and for TW_ANSWER_BACK. */
 void tw_job_retry_at(struct tw_job *job, uint64_t due_ms);
 
-/* Answers a job whose handler returns TW_LATER, or has returned it.
- * Requires: it is called once for a job. `answer` is not TW_LATER. */
+/* Answers a job whose handler returns TW_ANSWER_LATER, or has returned it.
+ * Requires: it is called once for a job. `answer` is not TW_ANSWER_LATER. */
 void tw_job_answer(struct tw_job *job, enum tw_answer answer);
 
 /* Names the handler of a queue. `queue` NULL: of all queues that have no handler of their own. At most
@@ -507,7 +507,7 @@ int tw_store_handle(struct tw_store *store, const char *queue, uint32_t at_once,
                     void *arg);
 
 /* Flag of a run: while another process runs the tasks of the file, wait and take over when it ends. */
-enum { TW_STORE_STANDBY = 1 };
+enum { TW_STORE_RUN_STANDBY = 1 };
 
 /* Receives the news of a run that no call returns:
  *   - TW_EFAILED: a call has failed for the first time, and there will be another attempt. The message names
@@ -530,7 +530,7 @@ typedef void tw_store_error_fn(void *arg, int error, const char *message);
 
 /* The options of a run. If all members are zero, the options are the defaults. */
 struct tw_store_run {
-    unsigned flags;              /* 0 or TW_STORE_STANDBY */
+    unsigned flags;              /* 0 or TW_STORE_RUN_STANDBY */
     uint32_t workers;            /* threads that call handlers, at most 1,024; 0: as many as processors */
     uint32_t max_jobs;           /* jobs under way at most, 1 to 65,536; 0: 1,024 */
     uint64_t max_bytes;          /* of their payloads, ids and errors; one job is always possible; 0: 64 MiB */
@@ -566,28 +566,28 @@ struct tw_store_run {
  * ten minutes, besides 150 bytes for such a queue. A commit for each batch of jobs. */
 int tw_store_start(struct tw_store *store, const struct tw_store_run *options);
 
-/* Stops: no handler is called any more. Jobs whose handlers have not begun are given back (TW_BACK). Waits
- * until each other job is answered, and the answers are on the disk. tw_store_close() stops too.
+/* Stops: no handler is called any more. Jobs whose handlers have not begun are given back (TW_ANSWER_BACK).
+ * Waits until each other job is answered, and the answers are on the disk. tw_store_close() stops too.
  * Requires: it is not called in a handler, and the caller holds no lock that a handler takes.
  * Returns: 0, also if the store does not run; or an error, because an answer could not be written, and then its
  * task will run again; or TW_EREPLACED, because the run has ended before. */
 int tw_store_stop(struct tw_store *store);
 
 /* Numbers of a store that runs, since its start. All are 0 if it does not run. */
-struct tw_store_stats {
-    bool running;                                   /* false: it stands by, or has ended (TW_EREPLACED) */
-    uint64_t loaded;                                /* now: tasks in memory */
-    uint64_t jobs;                                  /* now: jobs under way */
-    uint64_t attempts;                              /* jobs that have begun */
-    uint64_t done;                                  /* attempts that ended by TW_DONE */
-    uint64_t failed;                                /* attempts that ended by TW_RETRY or TW_DEAD */
-    uint64_t lapsed;                                /* attempts of earlier runs that it has ended */
-    uint64_t back;                                  /* attempts that were given back */
-    uint64_t died;                                  /* tasks and periods that became dead */
-    uint64_t dropped;                               /* tasks and periods that were later than max_late_ms */
-    uint64_t skipped;                               /* periods that TW_MISSED_SKIP has passed over */
-    uint64_t coalesced;                             /* periods that calls stood for besides their own */
-    uint64_t errors;                                /* times that the store could not read or write */
+struct tw_store_info {
+    bool running;       /* false: it stands by, or has ended (TW_EREPLACED) */
+    uint64_t loaded;    /* now: tasks in memory */
+    uint64_t jobs;      /* now: jobs under way */
+    uint64_t attempts;  /* jobs that have begun */
+    uint64_t done;      /* attempts that ended by TW_ANSWER_DONE */
+    uint64_t failed;    /* attempts that ended by TW_ANSWER_RETRY or TW_ANSWER_DEAD */
+    uint64_t lapsed;    /* attempts of earlier runs that it has ended */
+    uint64_t back;      /* attempts that were given back */
+    uint64_t died;      /* tasks and periods that became dead */
+    uint64_t dropped;   /* tasks and periods that were later than max_late_ms */
+    uint64_t skipped;   /* periods that TW_MISSED_SKIP has passed over */
+    uint64_t coalesced; /* periods that calls stood for besides their own */
+    uint64_t errors;    /* times that the store could not read or write */
     uint64_t late_p50_ms, late_p99_ms, late_max_ms; /* late_ms of first attempts */
     uint64_t began_ms; /* when it began to run the tasks; a standby: when it took over. 0: not yet */
 };
@@ -598,7 +598,7 @@ struct tw_store_stats {
 #pragma GCC diagnostic ignored "-Wshadow"
 #endif
 /* Fills in *stats; `size` is sizeof *stats. */
-void tw_store_stats(struct tw_store *store, struct tw_store_stats *stats, size_t size);
+void tw_store_stats(struct tw_store *store, struct tw_store_info *stats, size_t size);
 #if defined(__cplusplus) && defined(__GNUC__)
 #pragma GCC diagnostic pop
 #endif
@@ -620,7 +620,7 @@ int tw_store_is_paused(struct tw_store *store, const char *queue, bool *paused);
  * whose work has been done since the backup. Either change makes a run that is under way read the file anew.
  * Handlers that have begun go on, also one that begins at this moment. No other handler begins after the mark
  * is there. After a mark no task is running but those of a run that is under way.
- * The call is on the disk when it returns, with TW_STORE_LAZY too.
+ * The call is on the disk when it returns, with TW_STORE_OPEN_LAZY too.
  * Returns: 0 or an error. If `changed` is not NULL, *changed receives whether that was a change: false, if the
  * file had the mark already, or had none. */
 int tw_store_restored(struct tw_store *store, bool restored, bool *changed);

@@ -28,8 +28,8 @@
  * additions of C++. The conventions are those of wheel.hpp, with two additions:
  *   Time        Time points are of std::chrono::system_clock, whose epoch is that of Unix time. They are
  *               rounded up to milliseconds, so no task is early.
- *   Exceptions  An exception that leaves a handler is a failed attempt: the answer is TW_RETRY, and what() is
- *               its error. An exception that leaves another callable ends the program.
+ *   Exceptions  An exception that leaves a handler is a failed attempt: the answer is TW_ANSWER_RETRY, and
+ *               what() is its error. An exception that leaves another callable ends the program.
  *
  * In short:
  *   - put(), move_in(), move_at(), cancel(), apply(): tw_store_put() and so on; apply_on(): tw_store_apply_on()
@@ -249,26 +249,26 @@ class changes
   public:
     changes &put(delayed task, unsigned conditions = 0)
     {
-        all_.push_back({TW_STORE_PUT, std::move(task), conditions});
+        all_.push_back({TW_STORE_VERB_PUT, std::move(task), conditions});
         return *this;
     }
     template <class Duration>
     changes &move_at(std::string queue, std::string id,
                      std::chrono::time_point<std::chrono::system_clock, Duration> due, unsigned conditions = 0)
     {
-        all_.push_back({TW_STORE_MOVE, delayed(std::move(queue), std::move(id)).at(due), conditions});
+        all_.push_back({TW_STORE_VERB_MOVE, delayed(std::move(queue), std::move(id)).at(due), conditions});
         return *this;
     }
     template <class Rep, class Period>
     changes &move_in(std::string queue, std::string id, std::chrono::duration<Rep, Period> delay,
                      unsigned conditions = 0)
     {
-        all_.push_back({TW_STORE_MOVE, delayed(std::move(queue), std::move(id)).in(delay), conditions});
+        all_.push_back({TW_STORE_VERB_MOVE, delayed(std::move(queue), std::move(id)).in(delay), conditions});
         return *this;
     }
     changes &cancel(std::string queue, std::string id)
     {
-        all_.push_back({TW_STORE_CANCEL, delayed(std::move(queue), std::move(id)), 0});
+        all_.push_back({TW_STORE_VERB_CANCEL, delayed(std::move(queue), std::move(id)), 0});
         return *this;
     }
     std::size_t size() const noexcept
@@ -284,7 +284,7 @@ class changes
     }
     /* What the i-th change has found, a cancel.
      * Requires: as result(). */
-    tw_cancelled found(std::size_t i) const noexcept
+    tw_cancel found(std::size_t i) const noexcept
     {
         TICKWHEEL_ASSERT(i < all_.size());
         return all_[i].found;
@@ -300,7 +300,7 @@ class changes
         unsigned conditions;
         int result = 0;
         bool made = false;
-        tw_cancelled found = TW_GONE;
+        tw_cancel found = TW_CANCEL_GONE;
     };
 
     /* Passes the changes to `apply(changes, n)`, and keeps their results. */
@@ -445,8 +445,8 @@ class scan_range
 
 /* ---- handlers ----------------------------------------------------------------------------------------- */
 
-/* A job, as its handler gets it. A copy names the same job. A handler that returns TW_LATER keeps a copy, with
- * which another thread calls answer(). */
+/* A job, as its handler gets it. A copy names the same job. A handler that returns TW_ANSWER_LATER keeps a
+ * copy, with which another thread calls answer(). */
 class job
 {
   public:
@@ -502,18 +502,18 @@ class job
     {
         tw_job_fail(raw_, error.c_str());
     }
-    /* As tw_job_retry_at(). Returns: TW_RETRY. Example: `return job.retry_in(5min);`. */
+    /* As tw_job_retry_at(). Returns: TW_ANSWER_RETRY. Example: `return job.retry_in(5min);`. */
     template <class Duration>
     tw_answer retry_at(std::chrono::time_point<std::chrono::system_clock, Duration> due) const noexcept
     {
         tw_job_retry_at(raw_, detail::ms_up(due));
-        return TW_RETRY;
+        return TW_ANSWER_RETRY;
     }
     template <class Rep, class Period>
     tw_answer retry_in(std::chrono::duration<Rep, Period> delay) const noexcept
     {
         tw_job_retry_at(raw_, detail::sum(tw_store_now(), detail::ms_up(delay)));
-        return TW_RETRY;
+        return TW_ANSWER_RETRY;
     }
     void answer(tw_answer with) const noexcept
     {
@@ -538,7 +538,7 @@ template <class F> tw_answer answer_of(F &f, const job &job)
 {
     if constexpr (std::is_void_v<std::invoke_result_t<F &, const class job &>>) {
         std::invoke(f, job);
-        return TW_DONE;
+        return TW_ANSWER_DONE;
     } else {
         return std::invoke(f, job);
     }
@@ -568,7 +568,7 @@ template <class F> struct handler_of final : handler {
         } catch (...) {
             tw_job_fail(raw, "an exception that is no std::exception");
         }
-        return TW_RETRY;
+        return TW_ANSWER_RETRY;
 #else
         return answer_of(f, job(raw));
 #endif
@@ -602,7 +602,7 @@ class run_options
     /* While another process runs the tasks of the file, wait and take over when it ends. */
     run_options &standby() noexcept
     {
-        raw_.flags |= TW_STORE_STANDBY;
+        raw_.flags |= TW_STORE_RUN_STANDBY;
         return *this;
     }
     run_options &workers(std::uint32_t n) noexcept
@@ -645,16 +645,16 @@ class run_options
 class store_options
 {
   public:
-    /* As TW_STORE_LAZY: a call returns before its change is on the disk. */
+    /* As TW_STORE_OPEN_LAZY: a call returns before its change is on the disk. */
     store_options &lazy() noexcept
     {
-        raw_.flags |= TW_STORE_LAZY;
+        raw_.flags |= TW_STORE_OPEN_LAZY;
         return *this;
     }
-    /* As TW_STORE_EXISTING: no tables are made in a file that has none. */
+    /* As TW_STORE_OPEN_EXISTING: no tables are made in a file that has none. */
     store_options &existing() noexcept
     {
-        raw_.flags |= TW_STORE_EXISTING;
+        raw_.flags |= TW_STORE_OPEN_EXISTING;
         return *this;
     }
     /* How long a call waits for another connection's lock. */
@@ -763,7 +763,7 @@ class store
     {
         return move_to(queue, id, detail::sum(tw_store_now(), detail::ms_up(delay)), conditions);
     }
-    status cancel(const std::string &queue, std::string_view id, tw_cancelled *found = nullptr)
+    status cancel(const std::string &queue, std::string_view id, tw_cancel *found = nullptr)
     {
         return tw_store_cancel(raw_, detail::name_of(queue, id), found);
     }
@@ -832,7 +832,7 @@ class store
                               address(visit));
     }
     /* Names the handler of a queue. A handler takes `const job &`, and returns a tw_answer, or nothing, which
-     * means TW_DONE. An exception that leaves it means TW_RETRY, with what() as the error.
+     * means TW_ANSWER_DONE. An exception that leaves it means TW_ANSWER_RETRY, with what() as the error.
      * Requires: an exception leaves it only while nobody else can answer the job. */
     template <class F> status handle(const std::string &queue, F &&f, std::uint32_t at_once = 0)
     {
@@ -862,9 +862,9 @@ class store
     {
         return tw_store_stop(raw_);
     }
-    struct tw_store_stats stats() const noexcept
+    struct tw_store_info stats() const noexcept
     {
-        struct tw_store_stats counts;
+        struct tw_store_info counts;
         tw_store_stats(raw_, &counts, sizeof counts);
         return counts;
     }

@@ -103,7 +103,8 @@ extern "C" {
     X(TW_EDEAD, -17, "the task is dead: expected a replay, or a put in its place")                             \
     X(TW_EINTERRUPTED, -18, "SQLite was interrupted")                                                          \
     X(TW_EROLLBACK, -19, "a change could not be taken back: roll the transaction back")                        \
-    X(TW_ECLOCK, -20, "the system has no timers on CLOCK_BOOTTIME: take TW_SCHED_AUTO or TW_SCHED_MONOTONIC")  \
+    X(TW_ECLOCK, -20,                                                                                          \
+      "the system has no timers on CLOCK_BOOTTIME: take TW_SCHED_CLOCK_AUTO or TW_SCHED_CLOCK_MONOTONIC")      \
     X(TW_EREPLACED, -21, "the file was removed or replaced while it was open: open it again")                  \
     X(TW_EFAILED, -22, "an attempt of the task has failed")                                                    \
     X(TW_EDAMAGED, -23, "the row of the task is damaged, so nobody calls it")
@@ -387,7 +388,7 @@ bool tw_wheel_cancel(struct tw_wheel *wheel, struct tw_timer *timer);
 struct tw_timer *tw_wheel_poll(struct tw_wheel *wheel, uint64_t now);
 
 /* The results of tw_wheel_poll_budget(). */
-enum tw_polled {
+enum tw_poll {
     TW_POLL_IDLE, /* nothing more is due at `now` */
     TW_POLL_DUE,  /* *timer is due, and is no longer pending */
     TW_POLL_MORE  /* the budget is used up: call again, with a new budget */
@@ -398,16 +399,16 @@ enum tw_polled {
  * subtracts the units from *budget. Order and exactness are those of
  * tw_wheel_poll(), however the work is cut up. A budget of 0 moves the clock to `now` and takes no timer out,
  * so that tw_wheel_add_in() counts from `now`.
- * Returns: one of enum tw_polled. *timer is NULL unless the result is TW_POLL_DUE.
+ * Returns: one of enum tw_poll. *timer is NULL unless the result is TW_POLL_DUE.
  * Example:
  *     uint32_t budget = 1000; // of one iteration of the program's loop
- *     enum tw_polled polled;
+ *     enum tw_poll polled;
  *     while ((polled = tw_wheel_poll_budget(wheel, now, &budget, &timer)) == TW_POLL_DUE)
  *         fire(timer);
  *     bool may_sleep = polled != TW_POLL_MORE; // more work: poll in the next iteration, without a sleep
  */
-enum tw_polled tw_wheel_poll_budget(struct tw_wheel *wheel, uint64_t now, uint32_t *budget,
-                                    struct tw_timer **timer);
+enum tw_poll tw_wheel_poll_budget(struct tw_wheel *wheel, uint64_t now, uint32_t *budget,
+                                  struct tw_timer **timer);
 
 /* The next tick at which the wheel has work: a timer to fire, or timers to refile. It is never later than the
  * earliest deadline. The caller sleeps until then, polls, and calls this again. On wheels that reach the end

@@ -451,10 +451,10 @@ template <class Tick = std::chrono::milliseconds, class Timer = timer, class Clo
     {
         return object(tw_wheel_poll(raw_, ticks<detail::round::down>(now)));
     }
-    template <class Point> tw_polled poll(Point now, std::uint32_t &budget, Timer *&timer)
+    template <class Point> tw_poll poll(Point now, std::uint32_t &budget, Timer *&timer)
     {
         tw_timer *found;
-        const tw_polled polled = tw_wheel_poll_budget(raw_, ticks<detail::round::down>(now), &budget, &found);
+        const tw_poll polled = tw_wheel_poll_budget(raw_, ticks<detail::round::down>(now), &budget, &found);
         timer = object(found);
         return polled;
     }

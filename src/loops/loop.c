@@ -353,7 +353,7 @@ bool tw_loop_cancel(struct tw_loop *loop, struct tw_timer *timer)
 static bool fire(struct tw_loop *loop, struct tw__loop_pass *pass, bool *done)
 {
     struct tw_timer *timer;
-    enum tw_polled polled;
+    enum tw_poll polled;
     const uint64_t tick = pass->tick;
     while ((polled = tw_wheel_poll_budget(loop->wheel, tick, &pass->budget, &timer)) == TW_POLL_DUE) {
         pass->fired++;

@@ -150,7 +150,7 @@ static bool key_finds(const struct tw__sched_shard *shard, uint32_t line)
     uint32_t index, found = 0;
     while ((index = tw__sched_probe_next(&probe)) != TW__SCHED_NONE)
         found += index == line;
-    return found == 1 && slot->size > 0 && slot->size <= TW_KEY_MAX && key_leads_here(shard, slot);
+    return found == 1 && slot->size > 0 && slot->size <= TW_SCHED_KEY_MAX && key_leads_here(shard, slot);
 }
 
 /* Whether every task of one kind that is not FREE is found by its id. */
@@ -186,7 +186,7 @@ static bool keys_find(const struct tw__sched_shard *shard)
 
 static bool counts_agree(const struct tw__sched_shard *shard, const struct census *census)
 {
-    const struct tw_sched_stats *stats = &shard->stats;
+    const struct tw_sched_info *stats = &shard->stats;
     return stats->pending == census->in[TW__SCHED_PENDING] + census->in[TW__SCHED_READY] &&
            stats->running == census->in[TW__SCHED_RUNNING] &&
            stats->added + stats->again == stats->fired + stats->cancelled + stats->handed + stats->pending;

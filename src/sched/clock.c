@@ -37,13 +37,13 @@
 
 static clockid_t clock_of(const struct tw_sched *sched)
 {
-    return sched->options.clock == TW_SCHED_BOOTTIME ? CLOCK_BOOTTIME : CLOCK_MONOTONIC;
+    return sched->options.clock == TW_SCHED_CLOCK_BOOTTIME ? CLOCK_BOOTTIME : CLOCK_MONOTONIC;
 }
 
 uint64_t tw__sched_clock_read(const struct tw_sched *sched)
 {
     struct timespec now;
-    if (sched->options.clock == TW_SCHED_VIRTUAL)
+    if (sched->options.clock == TW_SCHED_CLOCK_VIRTUAL)
         return atomic_load_explicit(&sched->virtual_ns, memory_order_relaxed);
     clock_gettime(clock_of(sched), &now);
     return (uint64_t)now.tv_sec * TW__NS_PER_S + (uint64_t)now.tv_nsec;
@@ -90,15 +90,15 @@ static int open_timer(struct tw_sched *sched, enum tw_sched_clock clock)
     if (sched->timer_fd >= 0)
         return 0;
     bool no_room = errno == EMFILE || errno == ENFILE || errno == ENOMEM;
-    return clock == TW_SCHED_BOOTTIME && !no_room ? TW_ECLOCK : TW_ESYSTEM;
+    return clock == TW_SCHED_CLOCK_BOOTTIME && !no_room ? TW_ECLOCK : TW_ESYSTEM;
 }
 
 static int open_descriptors(struct tw_sched *sched)
 {
     enum tw_sched_clock wanted = sched->options.clock;
-    int error = open_timer(sched, wanted == TW_SCHED_AUTO ? TW_SCHED_BOOTTIME : wanted);
-    if (error == TW_ECLOCK && wanted == TW_SCHED_AUTO)
-        error = open_timer(sched, TW_SCHED_MONOTONIC);
+    int error = open_timer(sched, wanted == TW_SCHED_CLOCK_AUTO ? TW_SCHED_CLOCK_BOOTTIME : wanted);
+    if (error == TW_ECLOCK && wanted == TW_SCHED_CLOCK_AUTO)
+        error = open_timer(sched, TW_SCHED_CLOCK_MONOTONIC);
     if (error != 0)
         return error;
     sched->event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -108,7 +108,7 @@ static int open_descriptors(struct tw_sched *sched)
 int tw__sched_clock_open(struct tw_sched *sched)
 {
     sched->timer_fd = sched->event_fd = -1;
-    int error = sched->options.clock == TW_SCHED_VIRTUAL ? 0 : open_descriptors(sched);
+    int error = sched->options.clock == TW_SCHED_CLOCK_VIRTUAL ? 0 : open_descriptors(sched);
     if (error != 0)
         tw__sched_clock_close(sched);
     else

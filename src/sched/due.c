@@ -82,7 +82,7 @@ bool tw__sched_due_some(struct tw__sched_shard *shard, uint64_t tick)
     TW_ASSERT(tw__sched_locked(shard));
     uint32_t budget = TW__SCHED_COLLECT;
     struct tw_timer *timer;
-    enum tw_polled polled;
+    enum tw_poll polled;
     tw__sched_loose_settle(shard);
     while ((polled = tw_wheel_poll_budget(shard->wheel, tick, &budget, &timer)) == TW_POLL_DUE)
         tw__sched_task_collect(shard, timer);

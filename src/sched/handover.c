@@ -196,8 +196,8 @@ static void mark_stopped(struct tw__sched_shard *shard)
 uint64_t tw_sched_stop(struct tw_sched *sched, unsigned flags, tw_task_visit_fn *hand, void *arg)
 {
     TW_ASSERT(tw__sched_usable(sched));
-    TW_ASSERT((flags & ~(unsigned)TW_STOP_NOWAIT) == 0);
-    bool wait = (flags & TW_STOP_NOWAIT) == 0 && !tw__sched_inside(sched);
+    TW_ASSERT((flags & ~(unsigned)TW_SCHED_STOP_NOWAIT) == 0);
+    bool wait = (flags & TW_SCHED_STOP_NOWAIT) == 0 && !tw__sched_inside(sched);
     uint64_t handed = 0;
     tw__sched_guest_comes(sched);
     tw__sched_shards_close(sched);

@@ -171,7 +171,7 @@ struct tw__sched_shard {
     uint64_t at_stop;      /* stats.added + stats.fired at the moment of the stop */
     pthread_cond_t idle;   /* a callback that a thread waits for has returned */
     struct tw__sched_table table;
-    struct tw_sched_stats stats;
+    struct tw_sched_info stats;
     void *wheel_memory;
     size_t wheel_size;
     char *block; /* the block from memory() that this structure lies in */

@@ -286,7 +286,7 @@ static int set_locked(const struct target *target, struct tw__sched_task *task, 
 
 static int set(struct tw_sched *sched, const void *key, size_t size, struct assignment *wanted)
 {
-    if (size == 0 || size > TW_KEY_MAX)
+    if (size == 0 || size > TW_SCHED_KEY_MAX)
         return TW_EINVAL;
     struct target target = {NULL, key_of(sched, key, size)};
     wanted->due_ns = due_of(sched, &target.key, wanted->due_ns, wanted->delayed);
@@ -376,15 +376,15 @@ int tw_sched_key_move_in(struct tw_sched *sched, const void *key, size_t key_siz
     return move_key(sched, key, key_size, delay_ns, true);
 }
 
-enum tw_cancelled tw_sched_key_cancel(struct tw_sched *sched, const void *key, size_t key_size, void **value)
+enum tw_cancel tw_sched_key_cancel(struct tw_sched *sched, const void *key, size_t key_size, void **value)
 {
     struct target target;
     struct tw__sched_task *task = lock_and_find(sched, key, key_size, &target);
-    enum tw_cancelled found = TW_GONE;
+    enum tw_cancel found = TW_CANCEL_GONE;
     struct tw__sched_value let_go = {NULL, NULL};
     if (task != NULL) {
         found = tw__sched_task_cancel(target.shard, task, &let_go);
-        if (value != NULL && found == TW_CANCELLED)
+        if (value != NULL && found == TW_CANCEL_DONE)
             *value = let_go.arg;
     }
     tw__sched_unlock(target.shard);

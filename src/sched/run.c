@@ -87,7 +87,7 @@ int tw__sched_threads_start(struct tw_sched *sched)
     int error = 0;
     pthread_mutex_lock(&sched->life);
     if (!atomic_load(&sched->started)) {
-        if (sched->options.clock == TW_SCHED_VIRTUAL || start_all(sched)) {
+        if (sched->options.clock == TW_SCHED_CLOCK_VIRTUAL || start_all(sched)) {
             atomic_store_explicit(&sched->started, true, memory_order_release);
         } else {
             end_workers(sched);
@@ -101,7 +101,7 @@ int tw__sched_threads_start(struct tw_sched *sched)
 
 void tw__sched_threads_end(struct tw_sched *sched)
 {
-    if (!atomic_load(&sched->started) || sched->options.clock == TW_SCHED_VIRTUAL)
+    if (!atomic_load(&sched->started) || sched->options.clock == TW_SCHED_CLOCK_VIRTUAL)
         return;
     atomic_store(&sched->quit, true);
     tw__sched_clock_wake(sched);
@@ -131,7 +131,7 @@ int tw_sched_advance(struct tw_sched *sched, uint64_t now_ns)
     TW_ASSERT(tw__sched_usable(sched));
     TW_ASSERT(!tw__sched_inside(sched));
     uint64_t clock_ns = tw__sched_clock_read(sched);
-    if (sched->options.clock != TW_SCHED_VIRTUAL || now_ns < clock_ns)
+    if (sched->options.clock != TW_SCHED_CLOCK_VIRTUAL || now_ns < clock_ns)
         return TW_EINVAL;
     bool advancing = atomic_exchange(&sched->advancing, true);
     TW_ASSERT(!advancing);

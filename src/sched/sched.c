@@ -103,13 +103,13 @@ int tw_sched_options_check(const struct tw_sched_options *options, char *message
     if (options->workers > 0 && options->execute != NULL)
         return refuse(message, size, "workers", options->workers,
                       "0 with an execute hook, because callbacks run on the caller's own threads");
-    if (options->clock < TW_SCHED_AUTO || options->clock > TW_SCHED_VIRTUAL)
+    if (options->clock < TW_SCHED_CLOCK_AUTO || options->clock > TW_SCHED_CLOCK_VIRTUAL)
         return refuse(message, size, "clock", (uint64_t)options->clock,
                       "0 to 3, a value of enum tw_sched_clock");
-    if (options->workers > 0 && options->clock == TW_SCHED_VIRTUAL)
+    if (options->workers > 0 && options->clock == TW_SCHED_CLOCK_VIRTUAL)
         return refuse(message, size, "workers", options->workers,
                       "0 with a virtual clock, because tw_sched_advance() runs the due tasks itself");
-    if (options->start_ns > 0 && options->clock != TW_SCHED_VIRTUAL)
+    if (options->start_ns > 0 && options->clock != TW_SCHED_CLOCK_VIRTUAL)
         return refuse(message, size, "start_ns", options->start_ns, "0 unless the clock is virtual");
     int error =
         tw__grow_check("tw_sched_options", options->reserved, TW__GROW_ROOM(options->reserved), message, size);
@@ -123,7 +123,7 @@ int tw_sched_options_check(const struct tw_sched_options *options, char *message
 static uint32_t default_shards(const struct tw_sched_options *options)
 {
     cpu_set_t processors;
-    if (options->clock == TW_SCHED_VIRTUAL)
+    if (options->clock == TW_SCHED_CLOCK_VIRTUAL)
         return 1;
     int count = sched_getaffinity(0, sizeof processors, &processors) == 0 ? CPU_COUNT(&processors)
                                                                           : DEFAULT_SHARDS; /* over 1,024 */

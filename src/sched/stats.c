@@ -20,7 +20,7 @@ void tw__sched_stats_call(struct tw__sched_shard *shard, uint64_t late_ns, uint6
 {
     TW_ASSERT(tw__sched_locked(shard));
     const struct tw_sched_options *options = &shard->sched->options;
-    struct tw_sched_stats *stats = &shard->stats;
+    struct tw_sched_info *stats = &shard->stats;
     shard->lateness[tw__histogram_bucket(late_ns)]++;
     if (late_ns > stats->late_max_ns)
         stats->late_max_ns = late_ns;
@@ -45,7 +45,7 @@ static uint64_t larger(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-static void add_stats(struct tw_sched_stats *sum, const struct tw_sched_stats *one)
+static void add_stats(struct tw_sched_info *sum, const struct tw_sched_info *one)
 {
     sum->pending += one->pending;
     sum->keys += one->keys;
@@ -65,13 +65,13 @@ static void add_stats(struct tw_sched_stats *sum, const struct tw_sched_stats *o
 }
 
 /* Sums the counts of all shards up. */
-static void sum_up(const struct tw_sched *sched, struct tw_sched_stats *sum)
+static void sum_up(const struct tw_sched *sched, struct tw_sched_info *sum)
 {
     memset(sum, 0, sizeof *sum); /* with the padding at the end, where a later version may have a member */
     for (uint32_t i = 0; i < tw__sched_made(sched); i++) {
         struct tw__sched_shard *shard = sched->shard[i];
         tw__sched_lock(shard);
-        struct tw_sched_stats one = shard->stats;
+        struct tw_sched_info one = shard->stats;
         tw__sched_unlock(shard);
         add_stats(sum, &one);
     }
@@ -84,12 +84,12 @@ static void histogram(const struct tw_sched *sched, uint64_t *sum)
         add_histogram(sched->shard[i], sum);
 }
 
-void tw_sched_stats(const struct tw_sched *sched, struct tw_sched_stats *stats, size_t size)
+void tw_sched_stats(const struct tw_sched *sched, struct tw_sched_info *stats, size_t size)
 {
     TW_ASSERT(tw__sched_usable(sched));
     TW_ASSERT(stats != NULL);
     uint64_t buckets[TW__HISTOGRAM_BUCKETS];
-    struct tw_sched_stats all;
+    struct tw_sched_info all;
     sum_up(sched, &all);
     histogram(sched, buckets);
     all.late_p50_ns = tw__histogram_percentile(buckets, 0.5, all.late_max_ns);
@@ -111,7 +111,7 @@ uint64_t tw_sched_late_percentile(const struct tw_sched *sched, double share)
 uint64_t tw_sched_pending(const struct tw_sched *sched)
 {
     TW_ASSERT(tw__sched_usable(sched));
-    struct tw_sched_stats sum;
+    struct tw_sched_info sum;
     sum_up(sched, &sum);
     return sum.pending;
 }
@@ -119,7 +119,7 @@ uint64_t tw_sched_pending(const struct tw_sched *sched)
 uint64_t tw_sched_key_count(const struct tw_sched *sched)
 {
     TW_ASSERT(tw__sched_usable(sched));
-    struct tw_sched_stats sum;
+    struct tw_sched_info sum;
     sum_up(sched, &sum);
     return sum.keys;
 }
@@ -166,7 +166,7 @@ void tw_sched_prometheus(const struct tw_sched *sched, tw_emit_fn *emit, void *a
     TW_ASSERT(tw__sched_usable(sched));
     TW_ASSERT(emit != NULL);
     struct output out = {emit, arg};
-    struct tw_sched_stats stats;
+    struct tw_sched_info stats;
     tw_sched_stats(sched, &stats, sizeof stats);
     put_value(&out, "pending", "gauge", "Tasks that wait for their time or for a thread.", stats.pending);
     put_value(&out, "running", "gauge", "Callbacks under way.", stats.running);

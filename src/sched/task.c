@@ -221,8 +221,8 @@ int tw_sched_reserve(struct tw_sched *sched, uint64_t n)
 
 /* The value of a call under way is released when the call ends. But a value that was set during the call is
  * not in use, so the caller of this function releases it. */
-enum tw_cancelled tw__sched_task_cancel(struct tw__sched_shard *shard, struct tw__sched_task *task,
-                                        struct tw__sched_value *value)
+enum tw_cancel tw__sched_task_cancel(struct tw__sched_shard *shard, struct tw__sched_task *task,
+                                     struct tw__sched_value *value)
 {
     TW_ASSERT(tw__sched_locked(shard));
     *value = (struct tw__sched_value){NULL, NULL};
@@ -230,35 +230,35 @@ enum tw_cancelled tw__sched_task_cancel(struct tw__sched_shard *shard, struct tw
         bool goes_on = tw__sched_task_goes_on(task);
         task->dead = 1;
         if (!goes_on)
-            return TW_RUNNING;
+            return TW_CANCEL_RUNNING;
         shard->stats.again++; /* for S3: as if the task had been filed again before it was cancelled */
         shard->stats.cancelled++;
         if (!tw__sched_task_fresh(shard, task))
-            return TW_RUNNING;
+            return TW_CANCEL_RUNNING;
         *value = tw__sched_task_value(task);
-        return TW_CANCELLED;
+        return TW_CANCEL_DONE;
     }
     *value = tw__sched_task_value(task);
     shard->stats.cancelled++;
     if (task->state == TW__SCHED_PENDING) {
         tw__sched_task_loosen(shard, task);
-        return TW_CANCELLED;
+        return TW_CANCEL_DONE;
     }
     tw__sched_task_unfile(shard, task);
     tw__sched_task_drop(shard, task);
-    return TW_CANCELLED;
+    return TW_CANCEL_DONE;
 }
 
-enum tw_cancelled tw_sched_cancel(struct tw_sched *sched, uint64_t id)
+enum tw_cancel tw_sched_cancel(struct tw_sched *sched, uint64_t id)
 {
     TW_ASSERT(tw__sched_usable(sched));
     struct tw__sched_shard *shard = tw__sched_shard_of(sched, id);
     if (shard == NULL)
-        return TW_GONE;
+        return TW_CANCEL_GONE;
     tw__sched_lock(shard);
     struct tw__sched_task *task = tw__sched_task_find(shard, id);
     struct tw__sched_value value = {NULL, NULL};
-    enum tw_cancelled found = task == NULL ? TW_GONE : tw__sched_task_cancel(shard, task, &value);
+    enum tw_cancel found = task == NULL ? TW_CANCEL_GONE : tw__sched_task_cancel(shard, task, &value);
     tw__sched_unlock(shard);
     tw__sched_value_release(sched, &value);
     return found;
@@ -277,7 +277,7 @@ static void wait_for(struct tw__sched_shard *shard, uint64_t id)
 
 /* Returns: 0, and the result of the cancel in *found, which stays as it is if there is no task; TW_EDEADLK.
  * The lock is released during the wait. */
-static int cancel_and_wait(struct tw__sched_shard *shard, uint64_t id, enum tw_cancelled *found,
+static int cancel_and_wait(struct tw__sched_shard *shard, uint64_t id, enum tw_cancel *found,
                            struct tw__sched_value *value)
 {
     struct tw__sched_task *task = tw__sched_task_find(shard, id);
@@ -290,12 +290,12 @@ static int cancel_and_wait(struct tw__sched_shard *shard, uint64_t id, enum tw_c
     return 0;
 }
 
-int tw_sched_cancel_wait(struct tw_sched *sched, uint64_t id, enum tw_cancelled *found)
+int tw_sched_cancel_wait(struct tw_sched *sched, uint64_t id, enum tw_cancel *found)
 {
     TW_ASSERT(tw__sched_usable(sched));
     struct tw__sched_shard *shard = tw__sched_shard_of(sched, id);
     struct tw__sched_value value = {NULL, NULL};
-    enum tw_cancelled result = TW_GONE;
+    enum tw_cancel result = TW_CANCEL_GONE;
     int error = 0;
     if (shard != NULL) {
         tw__sched_guest_comes(sched);

@@ -10,8 +10,8 @@
 
 /* Cancels a task in any state. *value receives the function and argument that nothing uses any more; the
  * caller releases them after it has released the lock. */
-enum tw_cancelled tw__sched_task_cancel(struct tw__sched_shard *shard, struct tw__sched_task *task,
-                                        struct tw__sched_value *value);
+enum tw_cancel tw__sched_task_cancel(struct tw__sched_shard *shard, struct tw__sched_task *task,
+                                     struct tw__sched_value *value);
 /* Moves a task in any state. */
 int tw__sched_task_move(struct tw__sched_shard *shard, struct tw__sched_task *task, uint64_t due_ns);
 /* Notes that a RUNNING task is to be filed when its callback has returned.

@@ -31,9 +31,9 @@
 #include <string.h>
 
 /* The conditions of the header are those of the contract. */
-_Static_assert((int)TW_STORE_NX == TW__TASK_NX && (int)TW_STORE_XX == TW__TASK_XX &&
-                   (int)TW_STORE_GT == TW__TASK_GT && (int)TW_STORE_LT == TW__TASK_LT &&
-                   (int)TW_STORE_KEEPDUE == TW__TASK_KEEPDUE,
+_Static_assert((int)TW_CONDITION_NX == TW__TASK_NX && (int)TW_CONDITION_XX == TW__TASK_XX &&
+                   (int)TW_CONDITION_GT == TW__TASK_GT && (int)TW_CONDITION_LT == TW__TASK_LT &&
+                   (int)TW_CONDITION_KEEPDUE == TW__TASK_KEEPDUE,
                "the conditions");
 _Static_assert((int)TW_STORE_ID_MAX == TW__TASK_ID_MAX && (int)TW_STORE_NAME_MAX == TW__TASK_NAME_MAX &&
                    (int)TW_STORE_QUEUE_MAX == TW__TASK_QUEUE_MAX && TW_STORE_TIME_MAX == TW__TASK_TIME_MAX &&
@@ -184,12 +184,14 @@ static int check_conditions(struct tw__store_db *db, enum tw_store_verb verb, un
     static const struct {
         unsigned good;
         const char *names;
-    } of[] = {[TW_STORE_PUT] = {TW_STORE_NX | TW_STORE_XX | TW_STORE_GT | TW_STORE_LT | TW_STORE_KEEPDUE,
-                                "NX, XX, GT, LT or KEEPDUE"},
-              [TW_STORE_MOVE] = {TW_STORE_GT | TW_STORE_LT, "GT or LT"},
-              [TW_STORE_CANCEL] = {0, "no condition"}};
-    if ((unsigned)verb > TW_STORE_CANCEL)
-        return tw__store_db_refuse(db, TW_EINVAL, "verb is %d: expected 0 to %d", (int)verb, TW_STORE_CANCEL);
+    } of[] = {[TW_STORE_VERB_PUT] = {TW_CONDITION_NX | TW_CONDITION_XX | TW_CONDITION_GT | TW_CONDITION_LT |
+                                         TW_CONDITION_KEEPDUE,
+                                     "NX, XX, GT, LT or KEEPDUE"},
+              [TW_STORE_VERB_MOVE] = {TW_CONDITION_GT | TW_CONDITION_LT, "GT or LT"},
+              [TW_STORE_VERB_CANCEL] = {0, "no condition"}};
+    if ((unsigned)verb > TW_STORE_VERB_CANCEL)
+        return tw__store_db_refuse(db, TW_EINVAL, "verb is %d: expected 0 to %d", (int)verb,
+                                   TW_STORE_VERB_CANCEL);
     if ((conditions & ~of[verb].good) != 0)
         return tw__store_db_refuse(db, TW_EINVAL, "conditions are %u: expected 0 or %s", conditions,
                                    of[verb].names);
@@ -207,10 +209,10 @@ int tw__store_change_check(struct tw__store_db *db, const struct tw_store_change
         error = tw__store_reserved_check(db, "tw_store_delayed", task->reserved, TW__GROW_ROOM(task->reserved));
     if (error == 0)
         error = check_name(db, change->task.queue, change->task.id,
-                           change->verb == TW_STORE_PUT ? TW_STORE_ID_MAX : TW_STORE_NAME_MAX);
-    if (error == 0 && change->verb == TW_STORE_PUT)
+                           change->verb == TW_STORE_VERB_PUT ? TW_STORE_ID_MAX : TW_STORE_NAME_MAX);
+    if (error == 0 && change->verb == TW_STORE_VERB_PUT)
         error = check_put(db, &change->task, max_payload);
-    if (error == 0 && change->verb == TW_STORE_MOVE)
+    if (error == 0 && change->verb == TW_STORE_VERB_MOVE)
         error = check_due(db, change->task.due_ms);
     return error;
 }
@@ -322,7 +324,7 @@ static int put_found(struct tw__store_db *db, const struct tw_store_change *chan
     const struct tw_store_delayed *task = &change->task;
     uint64_t now_ms = tw_store_now();
     enum tw__task_keepdue how = TW__TASK_KEEPDUE_GIVEN;
-    if (change->conditions & TW_STORE_KEEPDUE)
+    if (change->conditions & TW_CONDITION_KEEPDUE)
         how = tw__task_keepdue(found->stage, found->repeats && task->every_ms > 0, false);
     if (how == TW__TASK_KEEPDUE_IN_PLACE)
         return renew_row(db, task);
@@ -385,18 +387,18 @@ static int cancel_row(struct tw__store_db *db, enum tw__store_statement which, s
         return error;
     bind_name(db, statement, 1, 2, &change->task);
     while (tw__store_db_next(db, statement, "cancel", &error))
-        change->found = sqlite3_column_int64(statement, 0) != 0 ? TW_RUNNING : TW_CANCELLED;
+        change->found = sqlite3_column_int64(statement, 0) != 0 ? TW_CANCEL_RUNNING : TW_CANCEL_DONE;
     return error;
 }
 
 /* Nobody has most tasks, and their row goes without a temporary table for its run. */
 static int change_cancel(struct tw__store_db *db, struct tw_store_change *change)
 {
-    change->found = TW_CANCELLED;
+    change->found = TW_CANCEL_DONE;
     int error = cancel_row(db, TW__STORE_CANCEL, change);
     if (error != 0 || sqlite3_changes(db->db) > 0)
         return error;
-    change->found = TW_GONE;
+    change->found = TW_CANCEL_GONE;
     return cancel_row(db, TW__STORE_CANCEL_TAKEN, change);
 }
 
@@ -404,9 +406,9 @@ static int make_change(struct tw__store_db *db, struct tw_store_change *change)
 {
     change->result = 0;
     switch (change->verb) {
-    case TW_STORE_PUT:
+    case TW_STORE_VERB_PUT:
         return change_put(db, change);
-    case TW_STORE_MOVE:
+    case TW_STORE_VERB_MOVE:
         return change_move(db, change);
     default:
         return change_cancel(db, change);
@@ -419,9 +421,9 @@ static int make_change(struct tw__store_db *db, struct tw_store_change *change)
 static bool is_plain(const struct tw_store_change *change)
 {
     const struct tw_store_delayed *task = &change->task;
-    return change->verb == TW_STORE_PUT && change->conditions == 0 && task->every_ms == 0 && task->tries == 0 &&
-           task->backoff_ms == 0 && task->factor == 0 && task->backoff_max_ms == 0 && task->jitter == 0 &&
-           (task->max_late_ms == 0 || task->max_late_ms == TW_FOREVER);
+    return change->verb == TW_STORE_VERB_PUT && change->conditions == 0 && task->every_ms == 0 &&
+           task->tries == 0 && task->backoff_ms == 0 && task->factor == 0 && task->backoff_max_ms == 0 &&
+           task->jitter == 0 && (task->max_late_ms == 0 || task->max_late_ms == TW_FOREVER);
 }
 
 /* Returns whether PUT_NEW can make the next changes: plain puts to one queue. */

@@ -149,15 +149,15 @@ static int read_options(struct tw__store_db *db, struct tw__store_job *job, stru
 static int end_by_answer(struct tw__store_db *db, struct tw__store_job *job, const struct tw__task_retry *retry,
                          uint64_t now_ms)
 {
-    if (job->answer == TW_BACK && job->retry_ms > 0)
+    if (job->answer == TW_ANSWER_BACK && job->retry_ms > 0)
         return answer_and_file(db, TW__STORE_BACK_AT, job, job->retry_ms, now_ms);
-    if (job->answer == TW_BACK) {
+    if (job->answer == TW_ANSWER_BACK) {
         job->again_ms = job->place_ms < now_ms ? job->place_ms : now_ms; /* the clock may have gone back */
         return answer_row(db, TW__STORE_BACK, job, 0);
     }
     if (job->buried && job->every_ms == 0)
         return answer_row(db, TW__STORE_BURY, job, now_ms);
-    if (job->answer == TW_RETRY && !job->buried) {
+    if (job->answer == TW_ANSWER_RETRY && !job->buried) {
         job->job.tries = retry->tries;
         return answer_and_file(db, TW__STORE_RETRY, job, tw__store_job_retry_due(job, retry, now_ms), now_ms);
     }
@@ -170,13 +170,13 @@ static int end_by_answer(struct tw__store_db *db, struct tw__store_job *job, con
 static int write_answer(struct tw__store_db *db, struct tw__store_job *job, uint64_t now_ms)
 {
     struct tw__task_retry retry = db->retry;
-    bool there = true, reads = job->every_ms > 0 || job->answer == TW_RETRY;
+    bool there = true, reads = job->every_ms > 0 || job->answer == TW_ANSWER_RETRY;
     int error = reads ? read_options(db, job, &retry, &there) : 0;
     job->again_ms = TW_NEVER;
     job->renumbered = false;
-    job->buried =
-        job->answer == TW_DEAD || (job->answer == TW_RETRY && !job->lapsed &&
-                                   tw__task_failure_kills(job->job.attempt, job->job.lapses, retry.tries));
+    job->buried = job->answer == TW_ANSWER_DEAD ||
+                  (job->answer == TW_ANSWER_RETRY && !job->lapsed &&
+                   tw__task_failure_kills(job->job.attempt, job->job.lapses, retry.tries));
     if (error == 0 && there)
         error = end_by_answer(db, job, &retry, now_ms);
     job->changed = error == 0 && there && sqlite3_changes(db->db) > 0;
@@ -190,7 +190,7 @@ static int write_answer(struct tw__store_db *db, struct tw__store_job *job, uint
 /* Whether two tasks leave alike: their rows are of one queue and one commit. */
 static bool leave_alike(const struct tw__store_job *a, const struct tw__store_job *b)
 {
-    return b->answer == TW_DONE && b->every_ms == 0 && b->job.missed == 0 &&
+    return b->answer == TW_ANSWER_DONE && b->every_ms == 0 && b->job.missed == 0 &&
            a->entry->queue == b->entry->queue && a->run == b->run &&
            a->token - a->job.revision == b->token - b->job.revision;
 }
@@ -276,7 +276,7 @@ static int read_left(struct tw__store_db *db, sqlite3_stmt *row, uint64_t now_ms
     (*job)->run = (uint64_t)sqlite3_column_int64(row, 5);
     (*job)->token = (uint64_t)sqlite3_column_int64(row, sqlite3_column_count(row) - 1);
     (*job)->lapsed = true;
-    (*job)->answer = tw__task_lapse_kills(task.lapses) ? TW_DEAD : TW_RETRY;
+    (*job)->answer = tw__task_lapse_kills(task.lapses) ? TW_ANSWER_DEAD : TW_ANSWER_RETRY;
     tw_job_fail(&(*job)->job, LAPSED);
     return 0;
 }

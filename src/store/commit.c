@@ -181,7 +181,7 @@ static void lead(struct tw_store *store, struct tw__store_writer *writer)
     bool sync;
     struct tw__store_wish *wishes = take_wishes(writer, &sync);
     TW_ASSERT(wishes != NULL);
-    sync = sync && (store->options.flags & TW_STORE_LAZY) != 0;
+    sync = sync && (store->options.flags & TW_STORE_OPEN_LAZY) != 0;
     int error = sync ? set_sync(&writer->db, true) : 0;
     for (struct tw__store_wish *wish = wishes; wish != NULL && error != 0; wish = wish->next)
         note(wish, error, &writer->db);

@@ -11,9 +11,9 @@
  * the runner falls asleep: it first says so, and then looks for answers and at the ring.
  *
  * The runner keeps a few jobs in the ring. A worker that takes the last one wakes it, even if no job has an
- * answer yet: a handler that returns TW_LATER makes its worker free at once. While handlers are slow the runner
- * keeps no job there, and a worker that has nothing to do wakes it. Jobs that no worker takes are taken back by
- * the runner, from the same end of the ring.
+ * answer yet: a handler that returns TW_ANSWER_LATER makes its worker free at once. While handlers are slow the
+ * runner keeps no job there, and a worker that has nothing to do wakes it. Jobs that no worker takes are taken
+ * back by the runner, from the same end of the ring.
  */
 #include "hands.h"
 

@@ -56,7 +56,7 @@ uint64_t tw__store_hands_idle(const struct tw__store_hands *hands);
 uint64_t tw__store_hands_oldest(const struct tw__store_hands *hands);
 
 /* If a job waits for a worker that was given at this time or before, takes all back that wait: they get the
- * answer TW_BACK. The runner's thread alone. Returns whether it did so. */
+ * answer TW_ANSWER_BACK. The runner's thread alone. Returns whether it did so. */
 bool tw__store_hands_take_back(struct tw__store_hands *hands, uint64_t given_ns);
 
 /* Notes that a job has an answer, and wakes the runner; a tw__store_answered_fn with a struct tw__store_hands.

@@ -137,7 +137,7 @@ static void note_state(struct tw__store_job *job, unsigned came)
 
 void tw_job_answer(struct tw_job *job, enum tw_answer answer)
 {
-    TW_ASSERT(answer != TW_LATER);
+    TW_ASSERT(answer != TW_ANSWER_LATER);
     job_of(job)->answer = answer;
     note_state(job_of(job), ANSWERED);
 }
@@ -154,7 +154,7 @@ void tw__store_job_run(struct tw__store_job *job)
     job->begun = true;
     job->job.late_ms = now_ms > job->job.late_from_ms ? now_ms - job->job.late_from_ms : 0;
     enum tw_answer answer = callee->handler(callee->arg, &job->job);
-    if (answer != TW_LATER) {
+    if (answer != TW_ANSWER_LATER) {
         job->answer = answer;
         note_state(job, RETURNED | ANSWERED);
     } else {
@@ -164,7 +164,7 @@ void tw__store_job_run(struct tw__store_job *job)
 
 void tw__store_job_return(struct tw__store_job *job)
 {
-    job->answer = TW_BACK;
+    job->answer = TW_ANSWER_BACK;
     note_state(job, RETURNED | ANSWERED);
 }
 

@@ -86,7 +86,7 @@ static int read_mode(struct tw__store_db *db, char *mode, size_t size, const str
     char pages[32];
     int error = ask_text(db, "PRAGMA page_count", pages, sizeof pages);
     bool made = error == 0 && strcmp(pages, "0") != 0;
-    if (error == 0 && !made && (options->flags & TW_STORE_EXISTING))
+    if (error == 0 && !made && (options->flags & TW_STORE_OPEN_EXISTING))
         return refuse_foreign(db);
     if (error == 0)
         error = made ? ask_text(db, "PRAGMA journal_mode", mode, size) : set_mode(db, mode, size);
@@ -185,7 +185,7 @@ int tw__store_open(struct tw__store_db *db, const char *path, const struct tw_st
 {
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE |
                 SQLITE_OPEN_PRIVATECACHE;
-    if (options->flags & TW_STORE_EXISTING)
+    if (options->flags & TW_STORE_OPEN_EXISTING)
         flags &= ~SQLITE_OPEN_CREATE;
     errno = 0;
     int code = sqlite3_open_v2(path, &db->db, flags, NULL), error;
@@ -205,8 +205,9 @@ int tw__store_open(struct tw__store_db *db, const char *path, const struct tw_st
         error = explain_reading(db, error, path);
     if (error == 0) {
         char settings[sizeof PRAGMAS + sizeof "NORMAL" + 3 * sizeof "2147483647"];
-        sqlite3_snprintf(sizeof settings, settings, PRAGMAS, options->flags & TW_STORE_LAZY ? "NORMAL" : "FULL",
-                         CACHE_KIB, CHECKPOINT_PAGES, TW__STORE_LOG_MAX);
+        sqlite3_snprintf(sizeof settings, settings, PRAGMAS,
+                         options->flags & TW_STORE_OPEN_LAZY ? "NORMAL" : "FULL", CACHE_KIB, CHECKPOINT_PAGES,
+                         TW__STORE_LOG_MAX);
         error = tw__store_db_exec(db, settings, "settings");
     }
     if (error == 0) /* a rollback must not need memory */
@@ -292,5 +293,5 @@ int tw__store_open_tables(struct tw__store_db *db, const struct tw_store_options
         return error;
     if (found)
         return tw__store_db_begin_seq(db);
-    return options->flags & TW_STORE_EXISTING ? refuse_foreign(db) : add_tables(db);
+    return options->flags & TW_STORE_OPEN_EXISTING ? refuse_foreign(db) : add_tables(db);
 }

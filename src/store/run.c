@@ -110,7 +110,7 @@ static int check_run_option(struct tw__store_db *db, const char *name, uint64_t 
 
 static int check_run(struct tw__store_db *db, const struct tw_store *store, const struct tw_store_run *options)
 {
-    int error = tw__store_range_check(db, "flags", options->flags, 0, TW_STORE_STANDBY);
+    int error = tw__store_range_check(db, "flags", options->flags, 0, TW_STORE_RUN_STANDBY);
     if (error == 0)
         error = check_run_option(db, "workers", options->workers, 1, THREADS_MAX);
     if (error == 0)
@@ -236,7 +236,7 @@ static int open_window(struct tw__store_runner *runner)
         tw__store_open(&runner->window.db, sqlite3_db_filename(store->writer.db.db, "main"), &store->options);
     if (error == 0)
         error = tw__store_runner_begin(runner);
-    if (error != TW_EBUSY || (runner->options.flags & TW_STORE_STANDBY) == 0)
+    if (error != TW_EBUSY || (runner->options.flags & TW_STORE_RUN_STANDBY) == 0)
         return error;
     runner->window.message[0] = '\0';
     return 0;
@@ -323,7 +323,7 @@ int tw_store_stop(struct tw_store *store)
 
 /* ---- numbers --------------------------------------------------------------------------------------------- */
 
-static void read_stats(struct tw__store_runner *runner, struct tw_store_stats *stats)
+static void read_stats(struct tw__store_runner *runner, struct tw_store_info *stats)
 {
     pthread_mutex_lock(&runner->lock);
     *stats = runner->stats;
@@ -332,9 +332,9 @@ static void read_stats(struct tw__store_runner *runner, struct tw_store_stats *s
     pthread_mutex_unlock(&runner->lock);
 }
 
-void tw_store_stats(struct tw_store *store, struct tw_store_stats *stats, size_t size)
+void tw_store_stats(struct tw_store *store, struct tw_store_info *stats, size_t size)
 {
-    struct tw_store_stats all = {0};
+    struct tw_store_info all = {0};
     pthread_mutex_lock(&store->run.lock);
     if (store->run.runner != NULL)
         read_stats(store->run.runner, &all);

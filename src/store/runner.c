@@ -87,7 +87,7 @@ static void tell_of_task(struct tw__store_runner *runner, const struct tw__store
 /* Whether an attempt has failed, and none of the same period before. Earlier ones may have lapsed. */
 static bool fails_first(const struct tw__store_job *job)
 {
-    return job->answer == TW_RETRY && job->job.attempt == job->job.lapses + 1;
+    return job->answer == TW_ANSWER_RETRY && job->job.attempt == job->job.lapses + 1;
 }
 
 /* Tells of the tasks of a committed batch that have died, or have failed for the first time. */
@@ -196,21 +196,21 @@ static void hand_out(struct tw__store_runner *runner, struct tw__store_job *job)
 /* Requires: the lock is held. */
 static void count_answer(struct tw__store_runner *runner, const struct tw__store_job *job)
 {
-    struct tw_store_stats *stats = &runner->stats;
+    struct tw_store_info *stats = &runner->stats;
     stats->jobs--;
-    stats->done += job->answer == TW_DONE;
-    stats->failed += job->answer == TW_RETRY || job->answer == TW_DEAD;
-    stats->back += job->answer == TW_BACK && job->begun;
+    stats->done += job->answer == TW_ANSWER_DONE;
+    stats->failed += job->answer == TW_ANSWER_RETRY || job->answer == TW_ANSWER_DEAD;
+    stats->back += job->answer == TW_ANSWER_BACK && job->begun;
     stats->died += job->buried;
     stats->attempts -= !job->begun;
-    stats->coalesced += job->changed && (job->answer == TW_DONE || job->buried) ? job->job.missed : 0;
+    stats->coalesced += job->changed && (job->answer == TW_ANSWER_DONE || job->buried) ? job->job.missed : 0;
     if (job->begun && job->job.attempt == 1) {
         runner->late[tw__histogram_bucket(job->job.late_ms)]++;
         stats->late_max_ms = job->job.late_ms > stats->late_max_ms ? job->job.late_ms : stats->late_max_ms;
     }
 }
 
-static void count_claim(struct tw_store_stats *stats, const struct tw__store_claim *claim)
+static void count_claim(struct tw_store_info *stats, const struct tw__store_claim *claim)
 {
     stats->jobs += claim->fate == TW__STORE_CLAIMED;
     stats->attempts += claim->fate == TW__STORE_CLAIMED;

@@ -48,7 +48,7 @@ struct tw__store_runner {
     struct tw__store_hands hands;
     struct tw__store_check check;
     pthread_mutex_t lock; /* guards the members below */
-    struct tw_store_stats stats;
+    struct tw_store_info stats;
     uint64_t late[TW__HISTOGRAM_BUCKETS]; /* milliseconds */
 };
 

@@ -27,7 +27,8 @@ enum { BUSY_MS = 5000, BUSY_MAX_MS = 3600000, PAYLOAD = 1000000 };
 static int check_options(const char *path, const struct tw_store_options *options, char *message, size_t size)
 {
     struct tw__store_db db = {.message = message, .size = size};
-    int error = tw__store_range_check(&db, "flags", options->flags, 0, TW_STORE_LAZY | TW_STORE_EXISTING);
+    int error =
+        tw__store_range_check(&db, "flags", options->flags, 0, TW_STORE_OPEN_LAZY | TW_STORE_OPEN_EXISTING);
     if (error == 0)
         error = tw__store_range_check(&db, "busy_ms", options->busy_ms, 0, BUSY_MAX_MS);
     if (error == 0)
@@ -170,7 +171,8 @@ static int apply_one(struct tw_store *store, struct tw_store_change *change, boo
 int tw_store_put(struct tw_store *store, const struct tw_store_delayed *put, unsigned conditions, bool *made)
 {
     return apply_one(
-        store, &(struct tw_store_change){.verb = TW_STORE_PUT, .task = *put, .conditions = conditions}, made);
+        store, &(struct tw_store_change){.verb = TW_STORE_VERB_PUT, .task = *put, .conditions = conditions},
+        made);
 }
 
 int tw_store_move_at(struct tw_store *store, struct tw_store_name name, uint64_t due_ms, unsigned conditions,
@@ -178,7 +180,8 @@ int tw_store_move_at(struct tw_store *store, struct tw_store_name name, uint64_t
 {
     struct tw_store_delayed task = {.queue = name.queue, .id = name.id, .due_ms = due_ms};
     return apply_one(
-        store, &(struct tw_store_change){.verb = TW_STORE_MOVE, .task = task, .conditions = conditions}, made);
+        store, &(struct tw_store_change){.verb = TW_STORE_VERB_MOVE, .task = task, .conditions = conditions},
+        made);
 }
 
 int tw_store_move_in(struct tw_store *store, struct tw_store_name name, uint64_t delay_ms, unsigned conditions,
@@ -187,10 +190,10 @@ int tw_store_move_in(struct tw_store *store, struct tw_store_name name, uint64_t
     return tw_store_move_at(store, name, tw__add_saturating(tw_store_now(), delay_ms), conditions, made);
 }
 
-int tw_store_cancel(struct tw_store *store, struct tw_store_name name, enum tw_cancelled *found)
+int tw_store_cancel(struct tw_store *store, struct tw_store_name name, enum tw_cancel *found)
 {
     struct tw_store_delayed task = {.queue = name.queue, .id = name.id};
-    struct tw_store_change change = {.verb = TW_STORE_CANCEL, .task = task};
+    struct tw_store_change change = {.verb = TW_STORE_VERB_CANCEL, .task = task};
     int error = tw_store_apply(store, &change, 1);
     if (error == 0 && found != NULL)
         *found = change.found;
@@ -206,7 +209,7 @@ static int nothing(struct tw__store_db *db, void *arg)
 
 int tw_store_flush(struct tw_store *store)
 {
-    if (store->options.flags & TW_STORE_LAZY)
+    if (store->options.flags & TW_STORE_OPEN_LAZY)
         return tw__store_commit(store, nothing, NULL, true);
     char message[TW_STORE_MESSAGE];
     const struct tw__store_db *open = &store->reader.db;

@@ -773,7 +773,7 @@ static struct tw_timer *take_due(struct tw_wheel *w, uint64_t *budget)
 }
 
 /* Takes out the first timer that was filed for now. Requires: no other timer is due. */
-static enum tw_polled take_soon(struct tw_wheel *w, uint64_t *budget, struct tw_timer **timer)
+static enum tw_poll take_soon(struct tw_wheel *w, uint64_t *budget, struct tw_timer **timer)
 {
     if (tw__wheel_list_empty(&w->soon))
         return TW_POLL_IDLE;
@@ -785,7 +785,7 @@ static enum tw_polled take_soon(struct tw_wheel *w, uint64_t *budget, struct tw_
     return TW_POLL_DUE;
 }
 
-static enum tw_polled take_next(struct tw_wheel *w, uint64_t *budget, struct tw_timer **timer)
+static enum tw_poll take_next(struct tw_wheel *w, uint64_t *budget, struct tw_timer **timer)
 {
     *timer = NULL;
     do {
@@ -799,7 +799,7 @@ static enum tw_polled take_next(struct tw_wheel *w, uint64_t *budget, struct tw_
     return take_soon(w, budget, timer);
 }
 
-static enum tw_polled advance(struct tw_wheel *w, uint64_t now, uint64_t *budget, struct tw_timer **timer)
+static enum tw_poll advance(struct tw_wheel *w, uint64_t now, uint64_t *budget, struct tw_timer **timer)
 {
     if (now > w->now) {
         w->now = now;
@@ -807,7 +807,7 @@ static enum tw_polled advance(struct tw_wheel *w, uint64_t now, uint64_t *budget
         if (now > w->ring[0].last)
             tw__wheel_open(w); /* a jump: the lane begins after now */
     }
-    enum tw_polled polled = take_next(w, budget, timer);
+    enum tw_poll polled = take_next(w, budget, timer);
     w->in_drain = polled != TW_POLL_IDLE;
     if (!w->in_drain && !tw__wheel_list_empty(&w->next_drain))
         list_splice(&w->next_drain, &w->soon); /* filed in the drain that ends here, due in the next drain */
@@ -828,12 +828,12 @@ struct tw_timer *tw_wheel_poll(struct tw_wheel *w, uint64_t now)
     return TW__WHEEL_AUDITED(w, tw__wheel_poll(w, now));
 }
 
-enum tw_polled tw_wheel_poll_budget(struct tw_wheel *w, uint64_t now, uint32_t *budget, struct tw_timer **timer)
+enum tw_poll tw_wheel_poll_budget(struct tw_wheel *w, uint64_t now, uint32_t *budget, struct tw_timer **timer)
 {
     tw__wheel_may_change(w);
     TW_ASSERT(budget != NULL && timer != NULL);
     uint64_t left = *budget;
-    enum tw_polled polled = advance(w, now, &left, timer);
+    enum tw_poll polled = advance(w, now, &left, timer);
     *budget = (uint32_t)left;
     if (polled == TW_POLL_MORE)
         w->quiet = 0; /* the rest is due at `now`, also for a poll with an earlier tick */

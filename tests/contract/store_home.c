@@ -101,9 +101,9 @@ static uint64_t time_of(const struct verb *verb)
 
 static unsigned conditions_of(const struct verb *verb)
 {
-    return (has(verb, "nx") ? TW_STORE_NX : 0u) | (has(verb, "xx") ? TW_STORE_XX : 0u) |
-           (has(verb, "gt") ? TW_STORE_GT : 0u) | (has(verb, "lt") ? TW_STORE_LT : 0u) |
-           (has(verb, "keepdue") ? TW_STORE_KEEPDUE : 0u);
+    return (has(verb, "nx") ? TW_CONDITION_NX : 0u) | (has(verb, "xx") ? TW_CONDITION_XX : 0u) |
+           (has(verb, "gt") ? TW_CONDITION_GT : 0u) | (has(verb, "lt") ? TW_CONDITION_LT : 0u) |
+           (has(verb, "keepdue") ? TW_CONDITION_KEEPDUE : 0u);
 }
 
 static uint64_t max_late_of(const struct verb *verb)
@@ -202,7 +202,7 @@ static enum tw_answer keep(void *arg, struct tw_job *job)
     home.job[n] = job;
     snprintf(home.id[n], sizeof home.id[n], "%.*s", (int)job->id.size, (const char *)job->id.data);
     atomic_store(&home.taken, n + 1);
-    return TW_LATER;
+    return TW_ANSWER_LATER;
 }
 
 static void start(void)
@@ -291,8 +291,8 @@ static void put_task(const struct verb *verb)
 static void cancel_task(const char *id)
 {
     static const char *const words[] = {
-        [TW_GONE] = "gone", [TW_CANCELLED] = "cancelled", [TW_RUNNING] = "at work"};
-    enum tw_cancelled found = TW_GONE;
+        [TW_CANCEL_GONE] = "gone", [TW_CANCEL_DONE] = "cancelled", [TW_CANCEL_RUNNING] = "at work"};
+    enum tw_cancel found = TW_CANCEL_GONE;
     int error = tw_store_cancel(home.store, tw_store_named("q", id), &found);
     if (error != 0)
         tell(error);
@@ -391,13 +391,13 @@ static void obey(const struct verb *verb)
     else if (strcmp(name, "take") == 0)
         take();
     else if (strcmp(name, "done") == 0)
-        answer(verb, TW_DONE);
+        answer(verb, TW_ANSWER_DONE);
     else if (strcmp(name, "fail") == 0)
-        answer(verb, TW_RETRY);
+        answer(verb, TW_ANSWER_RETRY);
     else if (strcmp(name, "dead") == 0)
-        answer(verb, TW_DEAD);
+        answer(verb, TW_ANSWER_DEAD);
     else if (strcmp(name, "back") == 0)
-        answer(verb, TW_BACK);
+        answer(verb, TW_ANSWER_BACK);
     else if (strcmp(name, "get") == 0)
         see_task(id);
     else if (strcmp(name, "range") == 0)
@@ -449,7 +449,7 @@ int main(void)
     }
     for (int i = 0; i < atomic_load(&home.taken); i++)
         if (!home.ended[i])
-            tw_job_answer(home.job[i], TW_DONE);
+            tw_job_answer(home.job[i], TW_ANSWER_DONE);
     if (tw_store_stop(home.store) != 0)
         refuse("the run does not stop", "");
     return store_teardown(&state);

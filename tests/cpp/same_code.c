@@ -28,7 +28,7 @@ int add_timer(struct wheel *wheel, struct timer *timer);
 bool cancel_timer(struct timer *timer);
 uint64_t count_due(struct wheel *wheel);
 void on_due(struct tw_sched *sched, const struct tw_task *task);
-enum tw_cancelled cancel_task(struct tw_sched **sched, uint64_t id);
+enum tw_cancel cancel_task(struct tw_sched **sched, uint64_t id);
 
 int add(struct wheel *wheel, struct tw_timer *timer)
 {
@@ -77,7 +77,7 @@ void on_due(struct tw_sched *sched, const struct tw_task *task)
     ++*(uint64_t *)task->arg;
 }
 
-enum tw_cancelled cancel_task(struct tw_sched **sched, uint64_t id)
+enum tw_cancel cancel_task(struct tw_sched **sched, uint64_t id)
 {
     return tw_sched_cancel(*sched, id);
 }

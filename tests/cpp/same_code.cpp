@@ -61,7 +61,7 @@ bool add_task(scheduler &scheduler, std::uint64_t &calls)
     return scheduler.add_in(500ms, [&calls] { ++calls; }).ok();
 }
 
-tw_cancelled cancel_task(scheduler &scheduler, std::uint64_t id)
+tw_cancel cancel_task(scheduler &scheduler, std::uint64_t id)
 {
     return scheduler.cancel(tickwheel::task_id(id));
 }

@@ -191,12 +191,12 @@ TEST_CASE("a callable is destroyed when its task is cancelled")
     const task_id first = scheduler.add_in(1ms, counting(calls)),
                   second = scheduler.add_every(1ms, counting(calls));
     CHECK(token::live == 2);
-    CHECK(scheduler.cancel(first) == TW_CANCELLED);
+    CHECK(scheduler.cancel(first) == TW_CANCEL_DONE);
     CHECK(token::live == 1);
-    CHECK(scheduler.cancel(first) == TW_GONE);
-    tw_cancelled found = TW_GONE;
+    CHECK(scheduler.cancel(first) == TW_CANCEL_GONE);
+    tw_cancel found = TW_CANCEL_GONE;
     CHECK(scheduler.cancel_wait(second, &found).ok());
-    CHECK(found == TW_CANCELLED);
+    CHECK(found == TW_CANCEL_DONE);
     CHECK(token::live == 0);
     scheduler.advance(1s);
     CHECK(calls == 0);
@@ -241,8 +241,8 @@ TEST_CASE("a callable is destroyed when its key is set anew or removed")
     CHECK(token::live == 0);
     scheduler.put_at("order 1", scheduler.now() + 5ms, counting(first));
     CHECK(token::live == 1);
-    CHECK(scheduler.cancel("order 1") == TW_CANCELLED);
-    CHECK(scheduler.cancel("order 1") == TW_GONE);
+    CHECK(scheduler.cancel("order 1") == TW_CANCEL_DONE);
+    CHECK(scheduler.cancel("order 1") == TW_CANCEL_GONE);
     CHECK(token::live == 0);
 }
 
@@ -272,9 +272,9 @@ TEST_CASE("a key set anew and removed in its call leaves nothing")
     int calls = 0;
     scheduler.put_every("k", repeat(1ms), [&, mine = token()](const task &self) {
         scheduler.put_in(self.key(), 1ms, counting(calls));
-        CHECK(scheduler.cancel(self.key()) == TW_CANCELLED);
+        CHECK(scheduler.cancel(self.key()) == TW_CANCEL_DONE);
         CHECK(token::live == 1);
-        CHECK(scheduler.cancel(self.key()) == TW_RUNNING);
+        CHECK(scheduler.cancel(self.key()) == TW_CANCEL_RUNNING);
         CHECK(mine.sound());
     });
     scheduler.advance(10ms);
@@ -491,7 +491,7 @@ TEST_CASE("missed periods follow the policy")
 {
     int calls = 0;
     std::uint64_t missed = 0;
-    scheduler scheduler(virtual_time().clock(TW_SCHED_VIRTUAL));
+    scheduler scheduler(virtual_time().clock(TW_SCHED_CLOCK_VIRTUAL));
     scheduler.add_every(repeat(1ms).missed(TW_MISSED_COALESCE), [&](const task &self) {
         calls++;
         missed += self.missed();
@@ -641,12 +641,13 @@ int __wrap_timerfd_create(int clock, int flags)
 TEST_CASE("a clock that the system lacks is named")
 {
     no_boottime_timers = true;
-    CHECK(what_of(options().clock(TW_SCHED_BOOTTIME)).find("no timers on CLOCK_BOOTTIME") != std::string::npos);
+    CHECK(what_of(options().clock(TW_SCHED_CLOCK_BOOTTIME)).find("no timers on CLOCK_BOOTTIME") !=
+          std::string::npos);
     status made;
-    scheduler named(options().clock(TW_SCHED_BOOTTIME), made);
+    scheduler named(options().clock(TW_SCHED_CLOCK_BOOTTIME), made);
     CHECK(made == TW_ECLOCK);
     scheduler other;
-    CHECK(other.stats().clock == TW_SCHED_MONOTONIC);
+    CHECK(other.stats().clock == TW_SCHED_CLOCK_MONOTONIC);
     no_boottime_timers = false;
 }
 

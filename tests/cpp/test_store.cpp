@@ -195,20 +195,20 @@ TEST_CASE("conditions keep a task, and cancelling tells what it found")
 {
     folder place;
     store tasks(place.file());
-    CHECK(tasks.put(delayed("q", "a").at(at(10)), TW_STORE_NX).made());
-    const tickwheel::changed kept = tasks.put(delayed("q", "a").at(at(5)), TW_STORE_NX);
+    CHECK(tasks.put(delayed("q", "a").at(at(10)), TW_CONDITION_NX).made());
+    const tickwheel::changed kept = tasks.put(delayed("q", "a").at(at(5)), TW_CONDITION_NX);
     CHECK(kept.ok());
     CHECK_FALSE(kept.made());
-    CHECK_FALSE(tasks.move_at("q", "a", at(5), TW_STORE_GT).made());
-    CHECK(tasks.move_at("q", "a", at(20), TW_STORE_GT).made());
-    CHECK(tasks.put(delayed("q", "a").at(at(5)), TW_STORE_KEEPDUE).made());
+    CHECK_FALSE(tasks.move_at("q", "a", at(5), TW_CONDITION_GT).made());
+    CHECK(tasks.move_at("q", "a", at(20), TW_CONDITION_GT).made());
+    CHECK(tasks.put(delayed("q", "a").at(at(5)), TW_CONDITION_KEEPDUE).made());
     CHECK(list(tasks) == "a@20");
     CHECK(tasks.move_at("q", "none", at(5)) == TW_EGONE);
-    tw_cancelled found = TW_GONE;
+    tw_cancel found = TW_CANCEL_GONE;
     CHECK(tasks.cancel("q", "a", &found).ok());
-    CHECK(found == TW_CANCELLED);
+    CHECK(found == TW_CANCEL_DONE);
     CHECK(tasks.cancel("q", "a", &found).ok());
-    CHECK(found == TW_GONE);
+    CHECK(found == TW_CANCEL_GONE);
     CHECK(tasks.cancel("q", "") == TW_EINVAL);
     CHECK(tasks.cancel(std::string("q\0r", 3), "a") == TW_EINVAL); /* and not of queue "q" */
 }
@@ -229,7 +229,7 @@ TEST_CASE("many changes are one commit")
     CHECK(all.result(2).made());
     CHECK(all.result(3) == TW_EGONE);
     CHECK_FALSE(all.result(3).made());
-    CHECK(all.found(4) == TW_CANCELLED);
+    CHECK(all.found(4) == TW_CANCEL_DONE);
     CHECK(list(tasks) == "b@3");
     CHECK(tasks.apply(changes().cancel("q", "b").put(delayed("q", ""))) == TW_EINVAL);
     CHECK(list(tasks) == "b@3");
@@ -380,11 +380,11 @@ TEST_CASE("a handler answers by its value")
         calls++;
         if (job.id() == "dies") {
             job.fail("no such order");
-            return TW_DEAD;
+            return TW_ANSWER_DEAD;
         }
         if (job.id() == "again")
-            return job.attempt() == 1 ? job.retry_in(1ms) : TW_DONE;
-        return job.attempt() == 1 ? job.retry_at(far) : TW_DONE;
+            return job.attempt() == 1 ? job.retry_in(1ms) : TW_ANSWER_DONE;
+        return job.attempt() == 1 ? job.retry_at(far) : TW_ANSWER_DONE;
     });
     for (const char *id : {"dies", "again", "far"})
         tasks.put(delayed("q", id).tries(9).backoff(1h));
@@ -405,7 +405,7 @@ TEST_CASE("dead tasks are purged by their id, or up to a point in time")
 {
     folder place;
     store tasks(place.file());
-    tasks.handle("q", [](const job &) { return TW_DEAD; });
+    tasks.handle("q", [](const job &) { return TW_ANSWER_DEAD; });
     tasks.put(delayed("q", "a"));
     tasks.put(delayed("q", "b"));
     tasks.start();
@@ -426,7 +426,7 @@ TEST_CASE("another thread answers later")
     tasks.handle("q", [&](const job &job) {
         const std::lock_guard<std::mutex> guard(lock);
         kept = job;
-        return TW_LATER;
+        return TW_ANSWER_LATER;
     });
     tasks.put(delayed("q", "a").tries(2));
     tasks.start();
@@ -437,7 +437,7 @@ TEST_CASE("another thread answers later")
     EVENTUALLY(is_kept());
     CHECK(tasks.stats().jobs == 1);
     CHECK(tasks.stats().done == 0);
-    const pthread_t other = begin_thread([&] { kept->answer(TW_DONE); });
+    const pthread_t other = begin_thread([&] { kept->answer(TW_ANSWER_DONE); });
     eventually_joined(other);
     EVENTUALLY(tasks.stats().done == 1);
     CHECK(tasks.stop().ok());

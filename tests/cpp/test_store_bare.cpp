@@ -24,7 +24,7 @@ int main()
     {
         tickwheel::status made;
         tickwheel::store store(file, tickwheel::store_options(), made);
-        store.handle("q", [](const tickwheel::job &) { return TW_DONE; });
+        store.handle("q", [](const tickwheel::job &) { return TW_ANSWER_DONE; });
         store.put(tickwheel::delayed("q", "a"));
         store.start();
         EVENTUALLY((done = store.stats().done) > 0);

@@ -92,10 +92,10 @@ TEST_CASE("a callable is gone when cancel_wait is over")
             const task_id id = scheduler.add_every(repeat(1ms).times(times), held_up(at));
             EVENTUALLY(at.entered.load());
             const pthread_t later = opener(at);
-            tw_cancelled found = TW_GONE;
+            tw_cancel found = TW_CANCEL_GONE;
             CHECK(scheduler.cancel_wait(id, &found).ok());
             CHECK(at.destroyed);
-            CHECK(found == TW_RUNNING);
+            CHECK(found == TW_CANCEL_RUNNING);
             end_opener(later);
         }
 }

@@ -47,10 +47,10 @@ SIZE(tw_executor_driver, close, 16, 56);
 /* The library fills them in, or shows them: they grow at their ends. */
 #define LAST(name, last, at)                                                                                   \
     _Static_assert(offsetof(struct name, last) == (at), "a member before " #last " of " #name)
-LAST(tw_sched_stats, clock, 144);
+LAST(tw_sched_info, clock, 144);
 LAST(tw_task, key_size, 80);
 LAST(tw_level_info, draining, 32);
-LAST(tw_store_stats, began_ms, 128);
+LAST(tw_store_info, began_ms, 128);
 LAST(tw_store_task, error, 176);
 LAST(tw_store_load, paused, 48);
 LAST(tw_job, late_from_ms, 104);
@@ -114,14 +114,14 @@ static void count_other(struct tw_sched *sched, const struct tw_task *task)
 
 static void sched_stats(void)
 {
-    GUARDED(struct tw_sched_stats) mine;
+    GUARDED(struct tw_sched_info) mine;
     struct tw_sched *sched;
     CHECK(tw_sched_new(&sched, NULL) == 0);
     CHECK(tw_sched_add_in(sched, TW_HOUR(1), count_run, NULL, NULL) == 0);
     guard(&mine, sizeof mine);
     tw_sched_stats(sched, &mine.it, sizeof mine.it);
     CHECK(mine.it.pending == 1 && mine.it.keys == 0 && mine.it.added == 1 && mine.it.memory > 0);
-    CHECK(mine.it.clock == TW_SCHED_BOOTTIME || mine.it.clock == TW_SCHED_MONOTONIC);
+    CHECK(mine.it.clock == TW_SCHED_CLOCK_BOOTTIME || mine.it.clock == TW_SCHED_CLOCK_MONOTONIC);
     CHECK_GROWN(mine.it);
     check_guard(mine.behind, sizeof mine.behind);
     tw_sched_free(sched);
@@ -177,7 +177,7 @@ static void count_end(void *arg, void *value)
 
 static struct tw_sched *standing(void)
 {
-    struct tw_sched_options options = {.clock = TW_SCHED_VIRTUAL,
+    struct tw_sched_options options = {.clock = TW_SCHED_CLOCK_VIRTUAL,
                                        .start_ns = TW_SEC(5),
                                        .max_pending = 2,
                                        .hook_arg = &ends,
@@ -204,8 +204,8 @@ static void sched_options(void)
     CHECK(tw_sched_add_in(sched, 1, count_run, &runs, &first) == 0);
     CHECK(tw_sched_add_in(sched, 1, count_other, &runs, &second) == 0);
     CHECK(tw_sched_add_in(sched, 1, count_run, &runs, NULL) == TW_EFULL);
-    CHECK(tw_sched_cancel(sched, first) == TW_CANCELLED && ends == 1);
-    CHECK(tw_sched_cancel(sched, second) == TW_CANCELLED && ends == 1);
+    CHECK(tw_sched_cancel(sched, first) == TW_CANCEL_DONE && ends == 1);
+    CHECK(tw_sched_cancel(sched, second) == TW_CANCEL_DONE && ends == 1);
     tw_sched_free(sched);
 }
 
@@ -213,7 +213,7 @@ static void every(void)
 {
     struct tw_every each = {.at_ns = TW_SEC(2), .period_ns = TW_SEC(1), .times = 9, .missed = TW_MISSED_BURST};
     struct tw_sched *sched;
-    CHECK(tw_sched_new(&sched, &(struct tw_sched_options){.clock = TW_SCHED_VIRTUAL}) == 0);
+    CHECK(tw_sched_new(&sched, &(struct tw_sched_options){.clock = TW_SCHED_CLOCK_VIRTUAL}) == 0);
     CHECK(tw_sched_advance(sched, TW_SEC(4)) == 0);
     REFUSED(each, tw_sched_add_every(sched, &each, count_run, NULL, NULL));
     CHECK(tw_sched_add_every(sched, &each, count_run, NULL, NULL) == 0);
@@ -289,7 +289,7 @@ static void clear(void *arg)
 
 static void executor(void)
 {
-    struct tw_sched_options options = {.clock = TW_SCHED_VIRTUAL};
+    struct tw_sched_options options = {.clock = TW_SCHED_CLOCK_VIRTUAL};
     struct tw_executor_driver driver = {.wake = wake, .clear = clear, .close = close_driver};
     struct tw_executor *made;
     struct tw_sched *sched;
@@ -368,12 +368,12 @@ static void change(void)
 {
     struct tw_store *store = opened();
     struct tw_store_change changes[2] = {{.task = delayed("a")},
-                                         {.task = delayed("b"), .conditions = TW_STORE_XX}};
+                                         {.task = delayed("b"), .conditions = TW_CONDITION_XX}};
     REFUSED(changes[1], tw_store_apply(store, changes, 2));
     REFUSED(changes[1].task, tw_store_apply(store, changes, 2));
     CHECK(tw_store_apply(store, changes, 2) == 0);
     CHECK(changes[0].made && !changes[1].made);
-    changes[1].conditions = TW_STORE_NX;
+    changes[1].conditions = TW_CONDITION_NX;
     CHECK(tw_store_apply(store, changes, 2) == 0 && changes[1].result == 0 && changes[1].made);
     uint64_t count;
     CHECK(tw_store_count(store, "q", false, &count) == 0 && count == 2);
@@ -414,7 +414,7 @@ static enum tw_answer handle(void *arg, struct tw_job *job)
           job->id.size == 1);
     CHECK(job->payload.size == 1 && job->due_ms == 5 && job->attempt == 1 && job->error == NULL);
     CHECK(job->late_from_ms > 5); /* it was filed later than it was due */
-    return TW_DEAD;
+    return TW_ANSWER_DEAD;
 }
 
 static void tell(void *arg, int error, const char *message)
@@ -426,7 +426,7 @@ static void tell(void *arg, int error, const char *message)
 
 static void run(void)
 {
-    GUARDED(struct tw_store_stats) mine;
+    GUARDED(struct tw_store_info) mine;
     struct tw_store *store = opened();
     struct tw_store_run options = {.workers = 1, .on_error = tell, .arg = &told};
     struct tw_store_delayed a = delayed("a");

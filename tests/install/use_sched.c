@@ -19,7 +19,7 @@ static void note_time(struct tw_sched *sched, const struct tw_task *task)
 
 static int has_run(const struct tw_sched *sched)
 {
-    struct tw_sched_stats stats;
+    struct tw_sched_info stats;
     tw_sched_stats(sched, &stats, sizeof stats);
     return stats.fired == 1 && stats.running == 0 && stats.pending == 1;
 }

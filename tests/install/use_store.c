@@ -13,7 +13,7 @@ int main(void)
     struct tw_store *store;
     struct tw_store_delayed task;
     char message[TW_STORE_MESSAGE];
-    enum tw_cancelled found = TW_GONE;
+    enum tw_cancel found = TW_CANCEL_GONE;
     uint64_t count = 0;
     if (tw_store_open(&store, "use_store.db", NULL, message, sizeof message) != 0) {
         fprintf(stderr, "%s\n", message);
@@ -29,5 +29,5 @@ int main(void)
     tw_store_close(store);
     remove("use_store.db");
     puts(TW_VERSION);
-    return found == TW_CANCELLED ? 0 : 1;
+    return found == TW_CANCEL_DONE ? 0 : 1;
 }

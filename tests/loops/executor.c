@@ -29,7 +29,7 @@ static void count_sent(void *arg, struct tw_sched *of, uint64_t id)
 
 struct tw_executor *make_sched(uint32_t budget)
 {
-    struct tw_sched_options options = {.clock = TW_SCHED_MONOTONIC};
+    struct tw_sched_options options = {.clock = TW_SCHED_CLOCK_MONOTONIC};
     assert_int_equal(kind.executor(&executor, base, budget), 0);
     assert_int_equal(tw_executor_hook(executor, &options), 0);
     hook = options;

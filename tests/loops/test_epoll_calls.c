@@ -180,7 +180,7 @@ static void count_task(struct tw_sched *of, const struct tw_task *task)
 
 static void open_executor(void)
 {
-    struct tw_sched_options options = {.clock = TW_SCHED_VIRTUAL};
+    struct tw_sched_options options = {.clock = TW_SCHED_CLOCK_VIRTUAL};
     executor_fd = dup(epoll_fd); /* the number that the next descriptor gets */
     close(executor_fd);
     assert_int_equal(tw_executor_epoll_new(&executor, epoll_fd, 0), 0);

@@ -20,7 +20,7 @@ void log_call(struct tw_sched *sched, const struct tw_task *task)
 struct tw_sched *sched_of(struct tw_sched_options options)
 {
     struct tw_sched *sched = NULL;
-    options.clock = TW_SCHED_VIRTUAL;
+    options.clock = TW_SCHED_CLOCK_VIRTUAL;
     calls = 0;
     assert_int_equal(tw_sched_new(&sched, &options), 0);
     return sched;
@@ -37,9 +37,9 @@ void advance(struct tw_sched *sched, uint64_t ns)
     assert_null(tw__sched_check(sched));
 }
 
-struct tw_sched_stats stats_of(const struct tw_sched *sched)
+struct tw_sched_info stats_of(const struct tw_sched *sched)
 {
-    struct tw_sched_stats stats;
+    struct tw_sched_info stats;
     tw_sched_stats(sched, &stats, sizeof stats);
     assert_null(tw__sched_check(sched));
     assert_int_equal(stats.added + stats.again, stats.fired + stats.cancelled + stats.handed + stats.pending);
@@ -95,7 +95,7 @@ void run_sent(struct tw_sched *sched)
 
 /* ---- callbacks and hands --------------------------------------------------------------------------------- */
 
-enum tw_cancelled answer;
+enum tw_cancel answer;
 int error_inside;
 uint64_t handed;
 

@@ -32,7 +32,7 @@ struct tw_sched *plain_sched(void);
 /* Moves the scheduler's clock, and checks the invariants. */
 void advance(struct tw_sched *sched, uint64_t ns);
 /* The scheduler's statistics. Fails the test if they do not add up. */
-struct tw_sched_stats stats_of(const struct tw_sched *sched);
+struct tw_sched_info stats_of(const struct tw_sched *sched);
 
 /* A source of memory that fails at the n-th request, and counts the blocks and bytes that it has lent. */
 extern int requests_left;
@@ -48,7 +48,7 @@ struct tw_sched *lazy_sched(void);
 void run_sent(struct tw_sched *sched);
 
 /* The results of calls that callbacks made. */
-extern enum tw_cancelled answer;
+extern enum tw_cancel answer;
 extern int error_inside;
 void add_another(struct tw_sched *sched, const struct tw_task *task);
 void cancel_and_move_self(struct tw_sched *sched, const struct tw_task *task);

@@ -136,7 +136,7 @@ static void s2_a_task_that_its_key_does_not_find_is_named(void **state)
     struct tw__sched_slot *slot = tw__sched_task_slot(busy.shard, busy.keyed);
     EXPECT_BROKEN(busy, "S2", slot->tag, slot->tag = slot->tag + 1);
     EXPECT_BROKEN(busy, "S2", *slot, slot->size = 0);
-    EXPECT_BROKEN(busy, "S2", *slot, slot->size = TW_KEY_MAX + 1);
+    EXPECT_BROKEN(busy, "S2", *slot, slot->size = TW_SCHED_KEY_MAX + 1);
     EXPECT_BROKEN(busy, "S2", slot[1], slot[1].size = 3); /* of a line that is free */
     EXPECT_BROKEN(busy, "S2", busy.shard->stats.keys, busy.shard->stats.keys = 0);
     atomic_store(&busy.sched->strays, 1); /* with one shard there is none */
@@ -154,7 +154,7 @@ static void s3_counts_that_do_not_add_up_are_named(void **state)
 {
     (void)state;
     struct busy busy = busy_sched();
-    struct tw_sched_stats *stats = &busy.shard->stats;
+    struct tw_sched_info *stats = &busy.shard->stats;
     EXPECT_BROKEN(busy, "S3", stats->pending, stats->pending = stats->pending + 1);
     EXPECT_BROKEN(busy, "S3", stats->running, stats->running = 1);
     EXPECT_BROKEN(busy, "S3", stats->added, stats->added = stats->added + 1);
@@ -179,7 +179,7 @@ static void s5_a_call_after_the_stop_is_named(void **state)
     (void)state;
     struct busy busy = busy_sched();
     tw_sched_stop(busy.sched, 0, NULL, NULL);
-    struct tw_sched_stats more = busy.shard->stats;
+    struct tw_sched_info more = busy.shard->stats;
     more.fired++;
     more.added++;
     EXPECT_BROKEN(busy, "S5", busy.shard->stats, busy.shard->stats = more);

@@ -45,7 +45,7 @@ static int tear_down(void **state)
 
 static enum tw_sched_clock clock_in_use(const struct tw_sched *sched)
 {
-    struct tw_sched_stats stats;
+    struct tw_sched_info stats;
     tw_sched_stats(sched, &stats, sizeof stats);
     return stats.clock;
 }
@@ -56,9 +56,9 @@ static void tasks_run_on_both_clocks_and_never_early(void **state)
     static const struct {
         enum tw_sched_clock wanted, used;
         int kind;
-    } clocks[] = {{TW_SCHED_AUTO, TW_SCHED_BOOTTIME, CLOCK_BOOTTIME},
-                  {TW_SCHED_BOOTTIME, TW_SCHED_BOOTTIME, CLOCK_BOOTTIME},
-                  {TW_SCHED_MONOTONIC, TW_SCHED_MONOTONIC, CLOCK_MONOTONIC}};
+    } clocks[] = {{TW_SCHED_CLOCK_AUTO, TW_SCHED_CLOCK_BOOTTIME, CLOCK_BOOTTIME},
+                  {TW_SCHED_CLOCK_BOOTTIME, TW_SCHED_CLOCK_BOOTTIME, CLOCK_BOOTTIME},
+                  {TW_SCHED_CLOCK_MONOTONIC, TW_SCHED_CLOCK_MONOTONIC, CLOCK_MONOTONIC}};
     own.stands = false;
     for (int c = 0; c < 3; c++)
         for (uint32_t workers = 0; workers < 3; workers++) {
@@ -85,7 +85,7 @@ static void a_system_without_boottime_timers_counts_on_the_monotonic_clock(void 
         own.no_boottime = known == 0;
         own.no_boottime_timers = true;
         struct tw_sched *sched = still_sched((struct tw_sched_options){.workers = 1});
-        assert_int_equal(clock_in_use(sched), TW_SCHED_MONOTONIC);
+        assert_int_equal(clock_in_use(sched), TW_SCHED_CLOCK_MONOTONIC);
         tw_sched_add_in(sched, 10 * ms, count_call, NULL, NULL);
         settle();
         pass(10 * ms);
@@ -93,10 +93,10 @@ static void a_system_without_boottime_timers_counts_on_the_monotonic_clock(void 
         assert_int_equal(own.read_kind, CLOCK_MONOTONIC);
         assert_int_equal(own.alarm_kind, CLOCK_MONOTONIC);
         tw_sched_free(sched);
-        assert_int_equal(tw_sched_new(&none, &(struct tw_sched_options){.clock = TW_SCHED_BOOTTIME}),
+        assert_int_equal(tw_sched_new(&none, &(struct tw_sched_options){.clock = TW_SCHED_CLOCK_BOOTTIME}),
                          TW_ECLOCK);
         assert_null(none);
-        sched = still_sched((struct tw_sched_options){.clock = TW_SCHED_MONOTONIC});
+        sched = still_sched((struct tw_sched_options){.clock = TW_SCHED_CLOCK_MONOTONIC});
         tw_sched_free(sched);
     }
     own.no_boottime = own.no_boottime_timers = false;
@@ -263,7 +263,7 @@ static void a_slow_callback_does_not_delay_tasks_that_are_due_with_it(void **sta
     EVENTUALLY_TOLD(running == 2, "%d run", running); /* both workers are in a slow callback */
     assert_int_equal(calls, 500);
     for (int i = 501; i < 1000; i += 2) /* a task that waits for a worker is still only a task that waits */
-        removed += tw_sched_cancel(sched, id[i]) == TW_CANCELLED;
+        removed += tw_sched_cancel(sched, id[i]) == TW_CANCEL_DONE;
     assert_int_equal(removed, 250);
     assert_int_equal(tw_sched_move_in(sched, id[502], 10 * ms), 0);
     assert_int_equal(tw_sched_drain(sched, NULL, NULL), 249);
@@ -374,18 +374,18 @@ static void cancel_wait_waits_until_the_callback_has_returned(void **state)
 {
     (void)state;
     struct tw_sched *sched = still_sched((struct tw_sched_options){.workers = 1});
-    enum tw_cancelled found;
+    enum tw_cancel found;
     const int threads = 1;
     pthread_t other;
     uint64_t id;
     tw_sched_add_in(sched, ms, run_long, NULL, &id);
     pass(ms);
     EVENTUALLY(running == 1);
-    assert_int_equal(tw_sched_cancel(sched, id), TW_RUNNING);
+    assert_int_equal(tw_sched_cancel(sched, id), TW_CANCEL_RUNNING);
     assert_int_equal(running, 1);
     assert_int_equal(pthread_create(&other, NULL, let_return, (void *)&threads), 0);
     assert_int_equal(tw_sched_cancel_wait(sched, id, &found), 0);
-    assert_int_equal(found, TW_RUNNING);
+    assert_int_equal(found, TW_CANCEL_RUNNING);
     assert_int_equal(running, 0);
     eventually_joined(other);
     tw_sched_free(sched);
@@ -418,14 +418,14 @@ static void a_caller_cancels_or_stops_under_its_lock_and_waits_without_it(void *
     (void)state;
     uint64_t id;
     struct tw_sched *sched = sched_that_wants_the_lock(&id);
-    assert_int_equal(tw_sched_cancel(sched, id), TW_RUNNING);
+    assert_int_equal(tw_sched_cancel(sched, id), TW_CANCEL_RUNNING);
     assert_int_equal(running, 1);
     pthread_mutex_unlock(&callers_lock);
     assert_int_equal(tw_sched_cancel_wait(sched, id, NULL), 0);
     assert_int_equal(running, 0);
     tw_sched_free(sched);
     sched = sched_that_wants_the_lock(&id);
-    assert_int_equal(tw_sched_stop(sched, TW_STOP_NOWAIT, NULL, NULL), 0);
+    assert_int_equal(tw_sched_stop(sched, TW_SCHED_STOP_NOWAIT, NULL, NULL), 0);
     assert_int_equal(running, 1);
     pthread_mutex_unlock(&callers_lock);
     assert_int_equal(tw_sched_stop(sched, 0, NULL, NULL), 0);
@@ -436,7 +436,7 @@ static void a_caller_cancels_or_stops_under_its_lock_and_waits_without_it(void *
 static void stop_waits_for_callbacks_unless_told_not_to(void **state)
 {
     (void)state;
-    for (unsigned flags = 0; flags <= TW_STOP_NOWAIT; flags++) {
+    for (unsigned flags = 0; flags <= TW_SCHED_STOP_NOWAIT; flags++) {
         struct tw_sched *sched = still_sched((struct tw_sched_options){.workers = flags == 0 ? 2 : 0});
         const int threads = flags == 0 ? 2 : 1; /* the idle worker, and this thread */
         pthread_t other;

@@ -90,8 +90,8 @@ static void after_a_stop_there_is_no_task_to_move_or_to_remove(void **state)
     assert_int_equal(tw_sched_move_in(sched, id, ms), TW_EGONE);
     assert_int_equal(tw_sched_key_move_in(sched, "key", 3, ms), TW_EGONE);
     assert_int_equal(tw_sched_key_move_at(sched, "key", 3, ms), TW_EGONE);
-    assert_int_equal(tw_sched_cancel(sched, id), TW_GONE);
-    assert_int_equal(tw_sched_key_cancel(sched, "key", 3, &value), TW_GONE);
+    assert_int_equal(tw_sched_cancel(sched, id), TW_CANCEL_GONE);
+    assert_int_equal(tw_sched_key_cancel(sched, "key", 3, &value), TW_CANCEL_GONE);
     assert_ptr_equal(value, sched);
     tw_sched_free(sched);
 }
@@ -179,7 +179,7 @@ static void remove_in_hand(void *arg, const struct tw_task *task)
 static void stop_inside(struct tw_sched *sched, const struct tw_task *task)
 {
     log_call(sched, task);
-    tw_sched_stop(sched, TW_STOP_NOWAIT, remove_in_hand, sched);
+    tw_sched_stop(sched, TW_SCHED_STOP_NOWAIT, remove_in_hand, sched);
     assert_memory_equal(task->key, stopping_key, task->key_size); /* the call still has its key, too */
 }
 

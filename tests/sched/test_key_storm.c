@@ -71,7 +71,8 @@ static void use_own(struct rng *rng, uint32_t key, uintptr_t *value)
     struct tw_task task;
     switch (rng_below(rng, 4)) {
     case 0:
-        EXPECT(tw_sched_key_cancel(sched, &key, sizeof key, &old) == (*value != 0 ? TW_CANCELLED : TW_GONE));
+        EXPECT(tw_sched_key_cancel(sched, &key, sizeof key, &old) ==
+               (*value != 0 ? TW_CANCEL_DONE : TW_CANCEL_GONE));
         EXPECT((uintptr_t)old == *value);
         *value = 0;
         return;
@@ -107,7 +108,7 @@ static void add_and_cancel(void)
 {
     uint64_t id;
     EXPECT(tw_sched_add_in(sched, TW_SEC(1000), on_due, NULL, &id) == 0);
-    EXPECT(tw_sched_cancel(sched, id) == TW_CANCELLED);
+    EXPECT(tw_sched_cancel(sched, id) == TW_CANCEL_DONE);
 }
 
 static void *use_keys(void *arg)

@@ -35,17 +35,18 @@ static void keys_are_any_bytes_up_to_64_kib(void **state)
     (void)state;
     struct tw_sched *sched = sched_of((struct tw_sched_options){.shards = 5});
     spread_keys(sched);
-    char *long_key = calloc(1, TW_KEY_MAX + 1);
+    char *long_key = calloc(1, TW_SCHED_KEY_MAX + 1);
     assert_int_equal(tw_sched_put_in(sched, "a\0b", 3, ms, log_call, NULL, NULL), 0);
     assert_int_equal(tw_sched_put_in(sched, "a\0c", 3, ms, log_call, NULL, NULL), 0);
     assert_int_equal(tw_sched_put_in(sched, "a", 1, ms, log_call, NULL, NULL), 0);
-    assert_int_equal(tw_sched_put_in(sched, long_key, TW_KEY_MAX, ms, log_call, NULL, NULL), 0);
-    assert_int_equal(tw_sched_put_in(sched, long_key, TW_KEY_MAX - 1, ms, log_call, NULL, NULL), 0);
-    assert_int_equal(tw_sched_put_in(sched, long_key, TW_KEY_MAX + 1, ms, log_call, NULL, NULL), TW_EINVAL);
+    assert_int_equal(tw_sched_put_in(sched, long_key, TW_SCHED_KEY_MAX, ms, log_call, NULL, NULL), 0);
+    assert_int_equal(tw_sched_put_in(sched, long_key, TW_SCHED_KEY_MAX - 1, ms, log_call, NULL, NULL), 0);
+    assert_int_equal(tw_sched_put_in(sched, long_key, TW_SCHED_KEY_MAX + 1, ms, log_call, NULL, NULL),
+                     TW_EINVAL);
     assert_int_equal(tw_sched_put_in(sched, "", 0, ms, log_call, NULL, NULL), TW_EINVAL);
     assert_int_equal(tw_sched_key_count(sched), 5);
-    assert_int_equal(tw_sched_key_cancel(sched, "a\0c", 3, NULL), TW_CANCELLED);
-    assert_int_equal(tw_sched_key_cancel(sched, "a\0c", 3, NULL), TW_GONE);
+    assert_int_equal(tw_sched_key_cancel(sched, "a\0c", 3, NULL), TW_CANCEL_DONE);
+    assert_int_equal(tw_sched_key_cancel(sched, "a\0c", 3, NULL), TW_CANCEL_GONE);
     free(long_key);
     advance(sched, 5 * ms);
     assert_int_equal(calls, 4);
@@ -65,7 +66,7 @@ static void many_keys_are_told_apart(void **state)
     assert_int_equal(tw_sched_key_count(sched), MANY);
     for (int i = MANY - 1; i >= 0; i -= 2) {
         snprintf(key, sizeof key, "key %d", i);
-        assert_int_equal(tw_sched_key_cancel(sched, key, strlen(key), NULL), TW_CANCELLED);
+        assert_int_equal(tw_sched_key_cancel(sched, key, strlen(key), NULL), TW_CANCEL_DONE);
     }
     for (int i = 0; i < MANY; i++) {
         struct tw_task task;
@@ -105,7 +106,7 @@ static void a_key_can_be_looked_up_and_removed_with_its_value(void **state)
     assert_int_equal(task.due_ns, 25 * ms);
     assert_ptr_equal(task.arg, &thing);
     assert_int_equal(tw_sched_key_get(sched, "x", 1, &task, sizeof task), TW_EGONE);
-    assert_int_equal(tw_sched_key_cancel(sched, "k", 1, &value), TW_CANCELLED);
+    assert_int_equal(tw_sched_key_cancel(sched, "k", 1, &value), TW_CANCEL_DONE);
     assert_ptr_equal(value, &thing);
     assert_int_equal(tw_sched_key_get(sched, "k", 1, &task, sizeof task), TW_EGONE);
     advance(sched, 100 * ms);
@@ -117,7 +118,7 @@ static int first_value, second_value;
 static void *value_inside;
 static struct tw_task task_inside;
 static int get_before, get_after;
-static enum tw_cancelled removed_before, removed_after;
+static enum tw_cancel removed_before, removed_after;
 
 static void set_anew_inside(struct tw_sched *sched, const struct tw_task *task)
 {
@@ -164,8 +165,8 @@ static void a_key_set_anew_and_removed_in_its_callback_gives_the_new_value_back(
                        NULL);
     advance(sched, 100 * ms);
     assert_int_equal(calls, 1);
-    assert_int_equal(removed_before, TW_RUNNING);
-    assert_int_equal(removed_after, TW_CANCELLED);
+    assert_int_equal(removed_before, TW_CANCEL_RUNNING);
+    assert_int_equal(removed_after, TW_CANCEL_DONE);
     assert_ptr_equal(value_inside, &second_value);
     stats_of(sched);
     tw_sched_free(sched);
@@ -188,13 +189,13 @@ static void a_keyed_task_may_repeat(void **state)
 }
 
 /* The sizes around the longest key that lies beside its task, and the shortest and the longest of all. */
-static const size_t sizes[] = {1, 16, 23, 24, 25, TW_KEY_MAX};
+static const size_t sizes[] = {1, 16, 23, 24, 25, TW_SCHED_KEY_MAX};
 enum { SIZES = sizeof sizes / sizeof sizes[0] };
-static char long_key[TW_KEY_MAX]; /* its beginnings are the keys of these sizes */
+static char long_key[TW_SCHED_KEY_MAX]; /* its beginnings are the keys of these sizes */
 
 static void make_long_key(void)
 {
-    for (size_t i = 0; i < TW_KEY_MAX; i++)
+    for (size_t i = 0; i < TW_SCHED_KEY_MAX; i++)
         long_key[i] = (char)(i * 7 % 251);
 }
 
@@ -216,7 +217,7 @@ static void keys_of_every_size_take_every_call(void **state)
     for (size_t i = 0; i < SIZES; i++) {
         assert_int_equal(tw_sched_key_move_in(sched, long_key, sizes[i], ms), TW_EGONE);
         assert_int_equal(tw_sched_put_in(sched, long_key, sizes[i], ms, log_call, NULL, &old), 0);
-        assert_int_equal(tw_sched_key_cancel(sched, long_key, sizes[i], NULL), TW_CANCELLED);
+        assert_int_equal(tw_sched_key_cancel(sched, long_key, sizes[i], NULL), TW_CANCEL_DONE);
         assert_int_equal(tw_sched_put_in(sched, long_key, sizes[i], ms, log_call, long_key, NULL), 0);
         assert_int_equal(tw_sched_put_every(sched, long_key, sizes[i], &twice, note_the_key, NULL, &old), 0);
         assert_ptr_equal(old, long_key);
@@ -262,16 +263,16 @@ static void keys_are_compared_to_the_last_byte(void **state)
         char *last = &long_key[sizes[i] - 1];
         assert_int_equal(tw_sched_put_in(sched, long_key, sizes[i], ms, log_call, NULL, NULL), 0);
         uint32_t tag = tw__sched_slot_at(shard, line_of(sched, sizes[i]))->tag;
-        assert_int_equal(tw_sched_key_cancel(sched, long_key, sizes[i], NULL), TW_CANCELLED);
+        assert_int_equal(tw_sched_key_cancel(sched, long_key, sizes[i], NULL), TW_CANCEL_DONE);
         ++*last;
         assert_int_equal(tw_sched_put_in(sched, long_key, sizes[i], ms, log_call, NULL, NULL), 0);
         uint32_t line = line_of(sched, sizes[i]);
         share_tag(shard, tag, line, true);
         --*last;
-        assert_int_equal(tw_sched_key_cancel(sched, long_key, sizes[i], NULL), TW_GONE);
+        assert_int_equal(tw_sched_key_cancel(sched, long_key, sizes[i], NULL), TW_CANCEL_GONE);
         share_tag(shard, tag, line, false);
         ++*last;
-        assert_int_equal(tw_sched_key_cancel(sched, long_key, sizes[i], NULL), TW_CANCELLED);
+        assert_int_equal(tw_sched_key_cancel(sched, long_key, sizes[i], NULL), TW_CANCEL_DONE);
         --*last;
     }
     tw_sched_free(sched);
@@ -356,11 +357,11 @@ static void a_stale_id_of_one_kind_finds_no_task_of_the_other(void **state)
         assert_int_equal(tw_sched_key_get(sched, "k", 1, &task, sizeof task), 0);
         assert_int_equal(tw_sched_add_in(sched, ms, log_call, NULL, &plain), 0);
         assert_int_not_equal(plain, task.id);
-        assert_int_equal(tw_sched_cancel(sched, task.id), TW_CANCELLED);
+        assert_int_equal(tw_sched_cancel(sched, task.id), TW_CANCEL_DONE);
         tw_sched_next(sched); /* takes it out of the wheel */
-        assert_int_equal(tw_sched_cancel(sched, task.id), TW_GONE);
+        assert_int_equal(tw_sched_cancel(sched, task.id), TW_CANCEL_GONE);
         assert_int_equal(tw_sched_get(sched, plain, &task, sizeof task), 0);
-        assert_int_equal(tw_sched_cancel(sched, plain), TW_CANCELLED);
+        assert_int_equal(tw_sched_cancel(sched, plain), TW_CANCEL_DONE);
         tw_sched_next(sched);
     }
     tw_sched_free(sched);

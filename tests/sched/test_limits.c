@@ -22,7 +22,7 @@ static void max_pending_refuses_the_one_too_many_and_counts_right(void **state)
         assert_int_equal(tw_sched_add_in(sched, ms, log_call, NULL, NULL), TW_EFULL);
         assert_int_equal(tw_sched_put_in(sched, "k", 1, ms, log_call, NULL, NULL), TW_EFULL);
         assert_int_equal(tw_sched_key_count(sched), 0);
-        assert_int_equal(tw_sched_cancel(sched, id[round % 3]), TW_CANCELLED);
+        assert_int_equal(tw_sched_cancel(sched, id[round % 3]), TW_CANCEL_DONE);
         assert_int_equal(tw_sched_put_in(sched, "k", 1, ms, log_call, NULL, NULL), 0);
         assert_int_equal(tw_sched_put_in(sched, "k", 1, 2 * ms, log_call, NULL, NULL), 0);
         assert_int_equal(tw_sched_pending(sched), 3);
@@ -41,7 +41,7 @@ static void fill_up_and_move(struct tw_sched *sched, const struct tw_task *task)
                      0); /* the running task does not count any more */
     error_inside = tw_sched_move_in(sched, task->id, ms);
     answer =
-        task->key != NULL ? (enum tw_cancelled) - tw_sched_put_in(sched, "k", 1, ms, log_call, NULL, NULL) : 0;
+        task->key != NULL ? (enum tw_cancel) - tw_sched_put_in(sched, "k", 1, ms, log_call, NULL, NULL) : 0;
 }
 
 static void a_last_call_makes_room_while_it_runs(void **state)
@@ -129,7 +129,7 @@ static void any_allocation_may_fail(void **state)
     for (int g = 0; g < 2; g++)
         for (int n = 0;; n++) {
             struct tw_sched_options options = {
-                .clock = TW_SCHED_VIRTUAL, .memory = scarce_memory, .shards = 2, .geometry = &shapes[g]};
+                .clock = TW_SCHED_CLOCK_VIRTUAL, .memory = scarce_memory, .shards = 2, .geometry = &shapes[g]};
             struct tw_sched *sched = NULL;
             requests_left = n;
             calls = 0;
@@ -258,7 +258,7 @@ static void many_tasks_have_room(void **state)
         assert_int_equal(tw_sched_add_in(sched, ms, log_call, NULL, &id[i]), 0);
     assert_true(stats_of(sched).memory / MANY <= 96);
     for (int i = 0; i < MANY; i++)
-        assert_int_equal(tw_sched_cancel(sched, id[i]), TW_CANCELLED);
+        assert_int_equal(tw_sched_cancel(sched, id[i]), TW_CANCEL_DONE);
     free(id);
     tw_sched_free(sched);
 }
@@ -411,7 +411,7 @@ static void a_scheduler_without_descriptors_says_so(void **state)
 {
     (void)state;
     struct tw_sched *sched = NULL;
-    for (int clock = TW_SCHED_AUTO; clock < TW_SCHED_VIRTUAL; clock++)
+    for (int clock = TW_SCHED_CLOCK_AUTO; clock < TW_SCHED_CLOCK_VIRTUAL; clock++)
         for (descriptors_left = 0; descriptors_left < 2; descriptors_left++) {
             struct tw_sched_options options = {.clock = (enum tw_sched_clock)clock};
             timers_tried = 0;

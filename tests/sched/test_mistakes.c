@@ -23,7 +23,7 @@ static struct tw_sched *sched_of(struct tw_sched_options options)
 
 static struct tw_sched *virtual_sched(void)
 {
-    return sched_of((struct tw_sched_options){.clock = TW_SCHED_VIRTUAL});
+    return sched_of((struct tw_sched_options){.clock = TW_SCHED_CLOCK_VIRTUAL});
 }
 
 static void nop(struct tw_sched *sched, const struct tw_task *task)
@@ -77,7 +77,7 @@ static bool make_key_call(struct tw_sched *sched, int n)
 /* The calls about all tasks. */
 static bool make_whole_call(struct tw_sched *sched, int n)
 {
-    struct tw_sched_stats stats;
+    struct tw_sched_info stats;
     uint64_t counts[1];
     switch (n) {
     case 21:
@@ -226,7 +226,7 @@ static void numbers_are_in_their_range(void **state)
     (void)state;
     assert_dies(ask_for_percentile(1.1), "share <= 1");
     assert_dies(ask_for_percentile(-0.1), "share >= 0");
-    assert_dies(tw_sched_stop(virtual_sched(), 2, NULL, NULL), "TW_STOP_NOWAIT");
+    assert_dies(tw_sched_stop(virtual_sched(), 2, NULL, NULL), "TW_SCHED_STOP_NOWAIT");
 }
 
 /* ---- freeing and advancing at the wrong time ------------------------------------------------------------- */
@@ -267,8 +267,8 @@ static void run_one(struct tw_sched *sched, tw_task_fn *fn)
 static void a_callback_neither_frees_nor_advances_its_scheduler(void **state)
 {
     (void)state;
-    struct tw_sched_options late = {.clock = TW_SCHED_VIRTUAL, .on_late = free_in_hook};
-    struct tw_sched_options release = {.clock = TW_SCHED_VIRTUAL, .release = free_in_release};
+    struct tw_sched_options late = {.clock = TW_SCHED_CLOCK_VIRTUAL, .on_late = free_in_hook};
+    struct tw_sched_options release = {.clock = TW_SCHED_CLOCK_VIRTUAL, .release = free_in_release};
     assert_dies(run_one(virtual_sched(), free_inside), "!tw__sched_inside(sched)");
     assert_dies(run_one(virtual_sched(), advance_inside), "!tw__sched_inside(sched)");
     assert_dies(run_one(sched_of(late), nop), "!tw__sched_inside(sched)");
@@ -290,7 +290,7 @@ static void free_in_execute(void *arg, struct tw_sched *sched, uint64_t id)
 static void one_thread_at_a_time_advances(void **state)
 {
     (void)state;
-    struct tw_sched_options options = {.clock = TW_SCHED_VIRTUAL, .execute = advance_in_execute};
+    struct tw_sched_options options = {.clock = TW_SCHED_CLOCK_VIRTUAL, .execute = advance_in_execute};
     assert_dies(run_one(sched_of(options), nop), "!advancing");
     options.execute = free_in_execute;
     assert_dies(run_one(sched_of(options), nop), "!advancing");
@@ -372,7 +372,7 @@ static void call_from_memory(void)
 {
     struct tw_sched *sched = NULL;
     struct tw_sched_options options = {
-        .clock = TW_SCHED_VIRTUAL, .memory = calling_memory, .memory_arg = &sched};
+        .clock = TW_SCHED_CLOCK_VIRTUAL, .memory = calling_memory, .memory_arg = &sched};
     if (tw_sched_new(&sched, &options) == 0)
         tw_sched_add_in(sched, ms, nop, NULL, NULL);
 }
@@ -406,7 +406,8 @@ static void *raising_memory(void *arg, void *old, size_t size)
 static void interrupt_a_call(void)
 {
     signal(SIGUSR1, call_in_handler);
-    interrupted = sched_of((struct tw_sched_options){.clock = TW_SCHED_VIRTUAL, .memory = raising_memory});
+    interrupted =
+        sched_of((struct tw_sched_options){.clock = TW_SCHED_CLOCK_VIRTUAL, .memory = raising_memory});
     tw_sched_add_in(interrupted, ms, nop, NULL, NULL);
 }
 

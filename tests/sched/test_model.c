@@ -206,12 +206,11 @@ static void set_key(struct entry *entry)
 
 static void cancel(struct entry *entry)
 {
-    enum tw_cancelled found = keyed(entry)
-                                  ? tw_sched_key_cancel(world.sched, key_of(entry), key_size(entry), NULL)
-                                  : tw_sched_cancel(world.sched, entry->id);
-    enum tw_cancelled expected = entry->running && !entry->fresh ? TW_RUNNING
-                                 : entry->alive                  ? TW_CANCELLED
-                                                                 : TW_GONE;
+    enum tw_cancel found = keyed(entry) ? tw_sched_key_cancel(world.sched, key_of(entry), key_size(entry), NULL)
+                                        : tw_sched_cancel(world.sched, entry->id);
+    enum tw_cancel expected = entry->running && !entry->fresh ? TW_CANCEL_RUNNING
+                              : entry->alive                  ? TW_CANCEL_DONE
+                                                              : TW_CANCEL_GONE;
     expect(found == expected, "a cancel gave the wrong answer");
     if (entry->alive) {
         world.cancelled++;
@@ -384,7 +383,7 @@ static void check_nothing_is_overdue(void)
 
 static void check_counts(void)
 {
-    struct tw_sched_stats stats;
+    struct tw_sched_info stats;
     tw_sched_stats(world.sched, &stats, sizeof stats);
     expect(stats.fired == world.fired && stats.added == world.added, "fired or added is wrong");
     expect(stats.cancelled == world.cancelled && stats.handed == world.handed, "cancelled or handed is wrong");
@@ -464,7 +463,7 @@ static void begin(uint64_t seed)
 {
     static const uint64_t ticks[] = {1000, 1000000, 999999, 7777777, 1000000000};
     struct tw_geometry g;
-    struct tw_sched_options options = {.clock = TW_SCHED_VIRTUAL};
+    struct tw_sched_options options = {.clock = TW_SCHED_CLOCK_VIRTUAL};
     memset(&world, 0, sizeof world);
     world.seed = seed;
     rng_init(&world.rng, seed);

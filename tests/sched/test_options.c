@@ -32,7 +32,7 @@ static void a_bad_option_is_named_with_its_value_and_range(void **state)
     expect_refused((struct tw_sched_options){.workers = 1025}, "workers", "1025");
     expect_refused((struct tw_sched_options){.workers = 2, .execute = nop_execute}, "workers", "2");
     expect_refused((struct tw_sched_options){.clock = (enum tw_sched_clock)4}, "clock", "4");
-    expect_refused((struct tw_sched_options){.clock = TW_SCHED_VIRTUAL, .workers = 1}, "workers", "1");
+    expect_refused((struct tw_sched_options){.clock = TW_SCHED_CLOCK_VIRTUAL, .workers = 1}, "workers", "1");
     expect_refused((struct tw_sched_options){.start_ns = 7}, "start_ns", "7");
     expect_refused((struct tw_sched_options){.geometry = &g}, "level 0", "1");
     expect_refused((struct tw_sched_options){.reserved[0] = 77}, "tw_sched_options.reserved[0]", "77");

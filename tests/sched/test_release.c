@@ -74,18 +74,18 @@ static void a_value_is_released_when_its_task_is_cancelled_removed_or_set_anew(v
     tw_sched_add_in(sched, ms, log_call, value_of(1), &first);
     tw_sched_add_in(sched, ms, log_call, value_of(2), &second);
     set_value(sched, "k", 3);
-    assert_int_equal(tw_sched_cancel(sched, first), TW_CANCELLED);
+    assert_int_equal(tw_sched_cancel(sched, first), TW_CANCEL_DONE);
     assert_released("100");
     assert_int_equal(tw_sched_cancel_wait(sched, second, NULL), 0);
     assert_released("110");
     assert_int_equal(tw_sched_put_in(sched, "k", 1, ms, log_call, value_of(4), &old), 0);
     assert_ptr_equal(old, value_of(3));
     assert_released("1110");
-    assert_int_equal(tw_sched_key_cancel(sched, "k", 1, &removed), TW_CANCELLED);
+    assert_int_equal(tw_sched_key_cancel(sched, "k", 1, &removed), TW_CANCEL_DONE);
     assert_ptr_equal(removed, value_of(4));
     assert_released("1111");
-    assert_int_equal(tw_sched_cancel(sched, first), TW_GONE);
-    assert_int_equal(tw_sched_key_cancel(sched, "k", 1, NULL), TW_GONE);
+    assert_int_equal(tw_sched_cancel(sched, first), TW_CANCEL_GONE);
+    assert_int_equal(tw_sched_key_cancel(sched, "k", 1, NULL), TW_CANCEL_GONE);
     tw_sched_free(sched);
     assert_released("1111");
 }
@@ -189,9 +189,9 @@ static void set_twice(struct tw_sched *sched, const struct tw_task *task)
 static void set_and_remove(struct tw_sched *sched, const struct tw_task *task)
 {
     set_value(sched, "k", 2);
-    assert_int_equal(tw_sched_key_cancel(sched, "k", 1, NULL), TW_CANCELLED);
+    assert_int_equal(tw_sched_key_cancel(sched, "k", 1, NULL), TW_CANCEL_DONE);
     assert_released("010");
-    assert_int_equal(tw_sched_cancel(sched, task->id), TW_RUNNING);
+    assert_int_equal(tw_sched_cancel(sched, task->id), TW_CANCEL_RUNNING);
     assert_released("010");
 }
 
@@ -204,8 +204,8 @@ static void set_remove_and_set(struct tw_sched *sched, const struct tw_task *tas
 
 static void cancel_this(struct tw_sched *sched, const struct tw_task *task)
 {
-    assert_int_equal(tw_sched_cancel(sched, task->id), TW_RUNNING);
-    assert_int_equal(tw_sched_cancel(sched, task->id), TW_RUNNING);
+    assert_int_equal(tw_sched_cancel(sched, task->id), TW_CANCEL_RUNNING);
+    assert_int_equal(tw_sched_cancel(sched, task->id), TW_CANCEL_RUNNING);
 }
 
 static void move_this(struct tw_sched *sched, const struct tw_task *task)

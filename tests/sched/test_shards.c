@@ -269,7 +269,7 @@ static void *file_and_outlive(void *arg)
     *(void **)&after = dlsym(loaded, "tw_sched_add_in");
     *(void **)&end = dlsym(loaded, "tw_sched_free");
     struct tw_sched *sched = NULL;
-    assert_int_equal(make(&sched, &(struct tw_sched_options){.shards = 2, .clock = TW_SCHED_VIRTUAL}), 0);
+    assert_int_equal(make(&sched, &(struct tw_sched_options){.shards = 2, .clock = TW_SCHED_CLOCK_VIRTUAL}), 0);
     filer->error = after(sched, ms, log_call, NULL, NULL);
     end(sched);
     assert_int_equal(dlclose(loaded), 0);

@@ -11,7 +11,7 @@ static void a_virtual_clock_does_not_go_back_and_others_are_not_moved(void **sta
     advance(sched, 10 * ms);
     assert_int_equal(tw_sched_advance(sched, 10 * ms - 1), TW_EINVAL);
     assert_int_equal(tw_sched_now(sched), 10 * ms);
-    assert_int_equal(stats_of(sched).clock, TW_SCHED_VIRTUAL);
+    assert_int_equal(stats_of(sched).clock, TW_SCHED_CLOCK_VIRTUAL);
     tw_sched_free(sched);
     assert_int_equal(tw_sched_new(&real, NULL), 0);
     assert_int_equal(tw_sched_advance(real, UINT64_MAX), TW_EINVAL);
@@ -41,14 +41,14 @@ static void the_caller_says_the_size_of_its_struct(void **state)
 {
     (void)state;
     struct {
-        struct tw_sched_stats stats;
+        struct tw_sched_info stats;
         struct tw_task task;
     } mine;
     struct tw_sched *sched = sched_of((struct tw_sched_options){.shards = 1});
     struct tw_task task;
     tw_sched_put_in(sched, "k", 1, 5 * ms, log_call, &mine, NULL);
     assert_int_equal(tw_sched_key_get(sched, "k", 1, &task, sizeof task), 0);
-    struct tw_sched_stats stats; /* not stats_of(): a struct by value may lose its padding, which is 0 */
+    struct tw_sched_info stats; /* not stats_of(): a struct by value may lose its padding, which is 0 */
     tw_sched_stats(sched, &stats, sizeof stats);
     const size_t gap = offsetof(struct tw_task, policy) + sizeof task.policy,
                  end = offsetof(struct tw_task, key);
@@ -123,7 +123,7 @@ static void late_and_slow_callbacks_are_told_and_counted(void **state)
     advance(sched, 50 * ms);
     assert_int_equal(late_told, 1);
     assert_int_equal(slow_told, 1);
-    struct tw_sched_stats stats = stats_of(sched);
+    struct tw_sched_info stats = stats_of(sched);
     assert_int_equal(stats.late, 1);
     assert_int_equal(stats.slow, 1);
     assert_int_equal(stats.run_max_ns, 3 * ms);

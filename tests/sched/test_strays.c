@@ -160,9 +160,9 @@ static void a_stray_keeps_its_place_in_every_call(void **state)
     assert_int_equal(tw_sched_key_count(sched), FEW);
     for (uint32_t key = 0; key < FEW; key += 2) {
         void *removed = NULL;
-        assert_int_equal(tw_sched_key_cancel(sched, &key, sizeof key, &removed), TW_CANCELLED);
+        assert_int_equal(tw_sched_key_cancel(sched, &key, sizeof key, &removed), TW_CANCEL_DONE);
         assert_ptr_equal(removed, &value);
-        assert_int_equal(tw_sched_key_cancel(sched, &key, sizeof key, NULL), TW_GONE);
+        assert_int_equal(tw_sched_key_cancel(sched, &key, sizeof key, NULL), TW_CANCEL_GONE);
         assert_int_equal(set(sched, key, 30 * ms, NULL), 0); /* a new task, and no stray any more */
     }
     unsigned moved = 0;
@@ -240,7 +240,7 @@ static void find_keys_elsewhere(struct tw_sched *sched)
         assert_int_equal(set(sched, key, 100 * ms, NULL), 0);
         if (shard_of(sched, key) != 0)
             elsewhere[elsewhere_count++] = key;
-        assert_int_equal(tw_sched_key_cancel(sched, &key, sizeof key, NULL), TW_CANCELLED);
+        assert_int_equal(tw_sched_key_cancel(sched, &key, sizeof key, NULL), TW_CANCEL_DONE);
     }
 }
 

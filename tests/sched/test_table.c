@@ -44,7 +44,7 @@ static void *counted_memory(void *arg, void *old, size_t size)
 
 static void open_table(void)
 {
-    struct tw_sched_options options = {.clock = TW_SCHED_VIRTUAL, .memory = counted_memory};
+    struct tw_sched_options options = {.clock = TW_SCHED_CLOCK_VIRTUAL, .memory = counted_memory};
     requests_left = -1;
     assert_int_equal(tw_sched_new(&sched, &options), 0);
     shard = sched->shard[0];

@@ -129,7 +129,7 @@ static void cancel(struct producer *self)
 {
     uint32_t place = (uint32_t)rng_below(&self->rng, OWN);
     struct ticket *ticket = self->ticket[place];
-    enum tw_cancelled found;
+    enum tw_cancel found;
     if (ticket == NULL)
         return;
     if (rng_below(&self->rng, 2)) {
@@ -139,9 +139,9 @@ static void cancel(struct producer *self)
         if (atomic_load(&ticket->running))
             fail("it still runs");
     }
-    if (found == TW_CANCELLED)
+    if (found == TW_CANCEL_DONE)
         atomic_fetch_add(&ticket->ends, 1);
-    if (found == TW_RUNNING)
+    if (found == TW_CANCEL_RUNNING)
         atomic_fetch_add(&ticket->ends, 0x10000); /* this call was its last, or it makes one call fewer */
 }
 
@@ -150,7 +150,7 @@ static void remove_key(struct producer *self)
     char key[16];
     void *value;
     random_key(self, key);
-    if (tw_sched_key_cancel(sched, key, strlen(key), &value) == TW_CANCELLED)
+    if (tw_sched_key_cancel(sched, key, strlen(key), &value) == TW_CANCEL_DONE)
         atomic_fetch_add(&((struct ticket *)value)->ends, 1);
 }
 
@@ -170,7 +170,7 @@ static void *produce(void *arg)
     while (!atomic_load(&over)) {
         uint64_t choice = rng_below(&self->rng, 100);
         struct ticket *ticket = choice < 60 ? take_ticket() : NULL;
-        struct tw_sched_stats stats;
+        struct tw_sched_info stats;
         uint64_t counts[20];
         if (ticket != NULL)
             choice < 45 ? add(self, ticket) : set(self, ticket);
@@ -260,7 +260,7 @@ static void check_tickets(void)
 
 static void check_stats(uint64_t *fired)
 {
-    struct tw_sched_stats stats;
+    struct tw_sched_info stats;
     tw_sched_stats(sched, &stats, sizeof stats);
     if (stats.pending != 0 || stats.running != 0 || stats.keys != 0)
         fail("something is left after the stop");
@@ -318,7 +318,7 @@ int main(int count, char **words)
         {.shards = 3, .workers = 3},
         {.shards = 1, .workers = 2, .tick_ns = 100000},
         {.shards = 2, .execute = execute},
-        {.shards = 4, .clock = TW_SCHED_MONOTONIC, .late_ns = 1},
+        {.shards = 4, .clock = TW_SCHED_CLOCK_MONOTONIC, .late_ns = 1},
         {.shards = 2, .workers = 2, .max_pending = 10000000},
     };
     enum { KINDS = sizeof kinds / sizeof kinds[0] };

@@ -129,7 +129,7 @@ static const char *check_next_call(const struct story *story, const struct note 
         return mistake(begin, "A4: an older revision comes after a newer one");
     if (!is_again(last, begin))
         return NULL;
-    if (!killed && end->answer != TW_RETRY)
+    if (!killed && end->answer != TW_ANSWER_RETRY)
         return mistake(begin, "A2: it is called again after its answer");
     return !killed && begin->attempt != last->attempt + 1
                ? mistake(begin, "A3: an attempt is missing, and its process lives")
@@ -171,7 +171,7 @@ struct outcome {
 static void follow(struct outcome *outcome, const struct note *intent, const struct note *ack)
 {
     outcome->sure = true;
-    if (intent->verb == TW_STORE_CANCEL) {
+    if (intent->verb == TW_STORE_VERB_CANCEL) {
         outcome->exists = false;
         outcome->cancel = ack;
     } else if (ack->result == 1) {
@@ -202,7 +202,7 @@ static const char *check_cancelled(const struct story *story, const struct outco
                                    const struct remainder *left)
 {
     for (const struct note *note = outcome->cancel; note < story->notes + story->n; note++)
-        if (note->kind == NOTE_BEGIN && outcome->cancel->result != TW_RUNNING)
+        if (note->kind == NOTE_BEGIN && outcome->cancel->result != TW_CANCEL_RUNNING)
             return mistake(note, "A6: it was cancelled and is called");
     return left != NULL ? mistake(outcome->cancel, "A6: it was cancelled and is in the file") : NULL;
 }
@@ -224,8 +224,8 @@ static const char *check_answered(const struct story *story, const struct outcom
     const struct note *end = end_of(story, begin);
     if (end == NULL)
         return mistake(begin, "A1: its last call has no end");
-    bool dies = end->answer == TW_DEAD || (end->answer == TW_RETRY && end->attempt >= end->tries);
-    if (end->answer == TW_RETRY && !dies)
+    bool dies = end->answer == TW_ANSWER_DEAD || (end->answer == TW_ANSWER_RETRY && end->attempt >= end->tries);
+    if (end->answer == TW_ANSWER_RETRY && !dies)
         return mistake(end, "A1: the retry did not come");
     if (dies != (left != NULL && left->dead))
         return mistake(end, "A7: it is not in the state of its last answer");

@@ -421,7 +421,7 @@ static bool is_stopping(struct tw_store *store)
 /* A run that has lost its file goes round no more. */
 static bool is_lost(struct tw_store *store)
 {
-    struct tw_store_stats stats;
+    struct tw_store_info stats;
     tw_store_stats(store, &stats, sizeof stats);
     return is_stopping(store) && !stats.running;
 }

@@ -164,12 +164,13 @@ static void change(struct tw_store *store)
 {
     uint64_t id = 153, other = 999;
     struct tw_store_delayed task = {.queue = "q", .id = {&id, sizeof id}, .due_ms = 5};
-    struct tw_store_change changes[3] = {{.verb = TW_STORE_PUT, .task = task},
-                                         {.verb = TW_STORE_MOVE, .task = task, .conditions = TW_STORE_GT}};
+    struct tw_store_change changes[3] = {
+        {.verb = TW_STORE_VERB_PUT, .task = task},
+        {.verb = TW_STORE_VERB_MOVE, .task = task, .conditions = TW_CONDITION_GT}};
     sqlite3 *db;
-    check(store, store_put(store, &task, TW_STORE_LT));
+    check(store, store_put(store, &task, TW_CONDITION_LT));
     check(store, store_move_at(store, (struct tw_store_name){"q", {&id, sizeof id}}, 7, 0));
-    changes[2] = (struct tw_store_change){.verb = TW_STORE_CANCEL, .task = task};
+    changes[2] = (struct tw_store_change){.verb = TW_STORE_VERB_CANCEL, .task = task};
     task.id.data = &other;
     changes[0].task = task;
     check(store, tw_store_apply(store, changes, 3));
@@ -202,7 +203,7 @@ static enum tw_answer answer(void *arg, struct tw_job *job)
     sum_up(job->payload.data, job->payload.size);
     sum_up(job->error, job->error != NULL ? strlen(job->error) : 0);
     tw_job_fail(job, "no answer");
-    return job->revision % 5 == 0 ? TW_DEAD : job->revision % 3 == 0 ? TW_RETRY : TW_DONE;
+    return job->revision % 5 == 0 ? TW_ANSWER_DEAD : job->revision % 3 == 0 ? TW_ANSWER_RETRY : TW_ANSWER_DONE;
 }
 
 /* The runner's next try is due at once. */
@@ -216,7 +217,7 @@ static void hurry(void *arg, int error, const char *text)
 
 static void run_on(struct tw_store *store)
 {
-    struct tw_store_stats stats;
+    struct tw_store_info stats;
     put(store, "while it runs", 5);
     runner_idle(store);
     clock_pass(1);

@@ -104,24 +104,26 @@ struct tw__task_retry ledger_draw_waits(struct rng *rng)
 
 void ledger_draw(struct rng *rng, uint64_t now_ms, struct ledger_change *change)
 {
-    static const enum tw_store_verb verbs[] = {TW_STORE_PUT,  TW_STORE_PUT,  TW_STORE_PUT,   TW_STORE_PUT,
-                                               TW_STORE_MOVE, TW_STORE_MOVE, TW_STORE_CANCEL};
+    static const enum tw_store_verb verbs[] = {TW_STORE_VERB_PUT,   TW_STORE_VERB_PUT,  TW_STORE_VERB_PUT,
+                                               TW_STORE_VERB_PUT,   TW_STORE_VERB_MOVE, TW_STORE_VERB_MOVE,
+                                               TW_STORE_VERB_CANCEL};
     enum {
-        KEEP = TW_STORE_KEEPDUE,
-        KEEP_NX = TW_STORE_KEEPDUE | TW_STORE_NX,
-        KEEP_XX = TW_STORE_KEEPDUE | TW_STORE_XX
+        KEEP = TW_CONDITION_KEEPDUE,
+        KEEP_NX = TW_CONDITION_KEEPDUE | TW_CONDITION_NX,
+        KEEP_XX = TW_CONDITION_KEEPDUE | TW_CONDITION_XX
     };
-    static const unsigned of_put[] = {0,           0,           0,           0,    0,    0,       TW_STORE_NX,
-                                      TW_STORE_XX, TW_STORE_GT, TW_STORE_LT, KEEP, KEEP, KEEP_NX, KEEP_XX};
-    static const unsigned of_move[] = {0, 0, TW_STORE_GT, TW_STORE_LT};
+    static const unsigned of_put[] = {
+        0,    0,    0,       0,      0, 0, TW_CONDITION_NX, TW_CONDITION_XX, TW_CONDITION_GT, TW_CONDITION_LT,
+        KEEP, KEEP, KEEP_NX, KEEP_XX};
+    static const unsigned of_move[] = {0, 0, TW_CONDITION_GT, TW_CONDITION_LT};
     static const uint64_t times[] = {0, 1, 2, 5, TW_FOREVER};
     static const uint64_t lates[] = {0, 0, 0, 0, TW_FOREVER, TW_STORE_ON_TIME, 1000, 100000};
     *change = (struct ledger_change){.verb = verbs[rng_below(rng, 7)],
                                      .task = (unsigned)rng_below(rng, LEDGER_TASKS),
                                      .due_ms = draw_due(rng, now_ms)};
-    if (change->verb == TW_STORE_MOVE)
+    if (change->verb == TW_STORE_VERB_MOVE)
         change->conditions = of_move[rng_below(rng, 4)];
-    if (change->verb != TW_STORE_PUT)
+    if (change->verb != TW_STORE_VERB_PUT)
         return;
     change->conditions = of_put[rng_below(rng, sizeof of_put / sizeof of_put[0])];
     change->payload = (unsigned)rng_below(rng, 1000);
@@ -222,13 +224,13 @@ static int result_of(enum tw__task_reply reply, enum tw_store_verb verb)
 {
     switch (reply) {
     case TW__TASK_MISSING:
-        return verb == TW_STORE_CANCEL ? (int)TW_GONE : TW_EGONE;
+        return verb == TW_STORE_VERB_CANCEL ? (int)TW_CANCEL_GONE : TW_EGONE;
     case TW__TASK_IS_DEAD:
         return TW_EDEAD;
     case TW__TASK_CANCELLED:
-        return TW_CANCELLED;
+        return TW_CANCEL_DONE;
     case TW__TASK_AT_WORK:
-        return TW_RUNNING;
+        return TW_CANCEL_RUNNING;
     default:
         return reply == TW__TASK_YES;
     }
@@ -236,8 +238,9 @@ static int result_of(enum tw__task_reply reply, enum tw_store_verb verb)
 
 int ledger_make(struct ledger *ledger, const struct ledger_change *change, uint64_t now_ms)
 {
-    static const enum tw__task_verb verbs[] = {
-        [TW_STORE_PUT] = TW__TASK_PUT, [TW_STORE_MOVE] = TW__TASK_MOVE, [TW_STORE_CANCEL] = TW__TASK_CANCEL};
+    static const enum tw__task_verb verbs[] = {[TW_STORE_VERB_PUT] = TW__TASK_PUT,
+                                               [TW_STORE_VERB_MOVE] = TW__TASK_MOVE,
+                                               [TW_STORE_VERB_CANCEL] = TW__TASK_CANCEL};
     struct tw__task options = options_of(change);
     struct tw__task_call call = {.verb = verbs[change->verb],
                                  .conditions = change->conditions,

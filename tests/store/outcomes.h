@@ -27,7 +27,7 @@ static inline int outcome_of(const struct tw_store_change *change)
 {
     if (change->result != 0)
         return change->result;
-    return change->verb == TW_STORE_CANCEL ? (int)change->found : change->made;
+    return change->verb == TW_STORE_VERB_CANCEL ? (int)change->found : change->made;
 }
 
 static inline int store_pause(struct tw_store *store, const char *queue, bool paused)

@@ -6,7 +6,7 @@
 
 void calls_init(struct calls *calls)
 {
-    *calls = (struct calls){.answer = TW_DONE};
+    *calls = (struct calls){.answer = TW_ANSWER_DONE};
     pthread_mutex_init(&calls->lock, NULL);
     pthread_cond_init(&calls->unblocked, NULL);
 }
@@ -32,11 +32,12 @@ enum tw_answer note_call(void *arg, struct tw_job *job)
     write_down(calls, job);
     calls->under_way++;
     calls->most = calls->under_way > calls->most ? calls->under_way : calls->most;
-    enum tw_answer answer = calls->answers == 0 || calls->count <= calls->answers ? calls->answer : TW_DONE;
+    enum tw_answer answer =
+        calls->answers == 0 || calls->count <= calls->answers ? calls->answer : TW_ANSWER_DONE;
     while (calls->block)
         woken_by_test(&calls->unblocked, &calls->lock);
     calls->under_way--;
-    if (answer == TW_LATER)
+    if (answer == TW_ANSWER_LATER)
         calls->kept[calls->kept_count++] = job;
     if (calls->error != NULL)
         tw_job_fail(job, calls->error);
@@ -84,9 +85,9 @@ int kept_of(struct calls *calls)
     return count;
 }
 
-struct tw_store_stats stats_of(struct tw_store *store)
+struct tw_store_info stats_of(struct tw_store *store)
 {
-    struct tw_store_stats stats;
+    struct tw_store_info stats;
     tw_store_stats(store, &stats, sizeof stats);
     return stats;
 }
@@ -98,7 +99,7 @@ uint64_t attempts(struct tw_store *store)
 
 uint64_t answers(struct tw_store *store)
 {
-    struct tw_store_stats stats = stats_of(store);
+    struct tw_store_info stats = stats_of(store);
     return stats.done + stats.failed;
 }
 

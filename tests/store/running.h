@@ -17,14 +17,14 @@ struct calls {
     char text[16384]; /* "id/attempt id/attempt ..." */
     int count;
     enum tw_answer answer; /* for the first `answers` calls; 0: for all */
-    int answers;           /* later calls answer TW_DONE */
+    int answers;           /* later calls answer TW_ANSWER_DONE */
     const char *error;     /* for tw_job_fail(); NULL: none */
     uint64_t retry_ms;     /* for tw_job_retry_at(); 0: none */
     bool block;            /* calls wait until this is false */
     int under_way, most;   /* calls at the same time: now, and at most */
     struct tw_job last;    /* its pointers are not valid */
     char last_error[256], last_payload[256];
-    struct tw_job *kept[2048]; /* with TW_LATER */
+    struct tw_job *kept[2048]; /* with TW_ANSWER_LATER */
     int kept_count;
     uint64_t called_ms[64]; /* when: the first calls */
 };
@@ -47,7 +47,7 @@ void unblock(struct calls *calls);
 /* Starts the store with this handler for queue "q". */
 void start_with(struct tw_store *store, struct calls *calls);
 
-struct tw_store_stats stats_of(struct tw_store *store);
+struct tw_store_info stats_of(struct tw_store *store);
 
 /* How many jobs the runner has claimed. After runner_idle() of clock.h no other one can follow by itself. */
 uint64_t attempts(struct tw_store *store);

@@ -116,7 +116,7 @@ static void draw_keepdue(struct call *call, struct tw_store_delayed *put)
     const struct entry *entry = &runs.ledger->entry[call->task]; /* as it was when the run began */
     struct ledger_change *change = &call->change;
     uint64_t from_ms = tw_store_now();
-    change->conditions = TW_STORE_KEEPDUE;
+    change->conditions = TW_CONDITION_KEEPDUE;
     change->every_ms = rng_below(&runs.rng, 4) > 0 ? 2 * (entry->task.every_ms & INT32_MAX) : 0;
     change->times = change->every_ms > 0 ? 1 + rng_below(&runs.rng, 2) : 0;
     change->waits.tries = 1 + (uint32_t)rng_below(&runs.rng, 3);
@@ -125,7 +125,7 @@ static void draw_keepdue(struct call *call, struct tw_store_delayed *put)
     put->times = change->times;
     put->tries = change->waits.tries;
     put->backoff_ms = change->waits.first_ms;
-    call->result = store_put(runs.store, put, TW_STORE_KEEPDUE);
+    call->result = store_put(runs.store, put, TW_CONDITION_KEEPDUE);
     tw_store_get(runs.store, (struct tw_store_name){put->queue, put->id}, learn_due, &change->due_ms);
     if (change->due_ms != call->job.due_ms && (change->due_ms < from_ms || change->due_ms > tw_store_now()))
         call->result = TW_EIO;
@@ -137,30 +137,31 @@ static void draw_change(struct call *call)
     size_t size;
     const void *id = ledger_id(call->task, &size);
     const char *queue = ledger_queue(call->task);
-    enum tw_cancelled found = TW_GONE;
+    enum tw_cancel found = TW_CANCEL_GONE;
     call->changes = kind < 6;
     call->change = (struct ledger_change){.task = call->task, .due_ms = now_ms + rng_below(&runs.rng, 5) - 2};
     struct tw_store_delayed put = {.queue = queue, .id = {id, size}, .due_ms = call->change.due_ms};
     if (kind == 0) {
-        call->change.verb = TW_STORE_CANCEL;
+        call->change.verb = TW_STORE_VERB_CANCEL;
         call->result = tw_store_cancel(runs.store, (struct tw_store_name){queue, {id, size}}, &found) == 0
                            ? (int)found
                            : TW_EIO;
     } else if (kind == 1) {
-        call->change.verb = TW_STORE_MOVE;
+        call->change.verb = TW_STORE_VERB_MOVE;
         call->result = store_move_at(runs.store, (struct tw_store_name){queue, {id, size}}, put.due_ms, 0);
     } else if (kind < 4) {
-        call->change.verb = TW_STORE_PUT;
+        call->change.verb = TW_STORE_VERB_PUT;
         call->result = store_put(runs.store, &put, 0);
     } else if (kind < 6) {
-        call->change.verb = TW_STORE_PUT;
+        call->change.verb = TW_STORE_VERB_PUT;
         draw_keepdue(call, &put);
     }
 }
 
 static void draw_answer(struct call *call)
 {
-    static const enum tw_answer answers[] = {TW_DONE, TW_DONE, TW_DONE, TW_RETRY, TW_RETRY, TW_DEAD, TW_BACK};
+    static const enum tw_answer answers[] = {TW_ANSWER_DONE,  TW_ANSWER_DONE, TW_ANSWER_DONE, TW_ANSWER_RETRY,
+                                             TW_ANSWER_RETRY, TW_ANSWER_DEAD, TW_ANSWER_BACK};
     call->answer = answers[rng_below(&runs.rng, 7)];
     call->error = (unsigned)rng_below(&runs.rng, 4);
     if (rng_below(&runs.rng, 3) == 0)
@@ -187,7 +188,7 @@ static enum tw_answer note_job(void *arg, struct tw_job *job)
     if (rng_below(&runs.rng, 4) == 0) {
         runs.later[runs.waiting] = job;
         runs.later_answer[runs.waiting++] = answer;
-        answer = TW_LATER;
+        answer = TW_ANSWER_LATER;
     }
     pthread_mutex_unlock(&runs.lock);
     return answer;
@@ -319,10 +320,10 @@ static void end_attempt(unsigned task, struct tw__task_call end, uint64_t from_m
 /* The answer comes when the handler was called, or later. An empty error is none. */
 static void answer(const struct call *call)
 {
-    static const enum tw__task_verb verbs[] = {[TW_DONE] = TW__TASK_DONE,
-                                               [TW_RETRY] = TW__TASK_FAIL,
-                                               [TW_DEAD] = TW__TASK_KILL,
-                                               [TW_BACK] = TW__TASK_BACK};
+    static const enum tw__task_verb verbs[] = {[TW_ANSWER_DONE] = TW__TASK_DONE,
+                                               [TW_ANSWER_RETRY] = TW__TASK_FAIL,
+                                               [TW_ANSWER_DEAD] = TW__TASK_KILL,
+                                               [TW_ANSWER_BACK] = TW__TASK_BACK};
     struct tw__task_call end = {
         .verb = verbs[call->answer], .timed = call->retry_ms != 0, .at_ms = call->retry_ms, .token = SHORTEST};
     end_attempt(call->task, end, time_of(call), call->error == 3 ? 0 : call->error);
@@ -414,7 +415,7 @@ static const char *end_dead_periods(struct tw_store *store)
         char id[TW_STORE_NAME_MAX + 1], again[16] = "";
         size_t size;
         const void *of = ledger_id(dead->task, &size);
-        enum tw_cancelled found = TW_GONE;
+        enum tw_cancel found = TW_CANCEL_GONE;
         memcpy(id, of, size);
         if (dead->n > 0)
             snprintf(again, sizeof again, "-%u", dead->n);
@@ -504,7 +505,7 @@ static bool tame(struct ledger *ledger, struct tw_store *store)
 {
     for (unsigned task = 0; task < LEDGER_TASKS; task++) {
         const struct tw__task *is = &ledger->entry[task].task;
-        struct ledger_change move = {.verb = TW_STORE_MOVE, .task = task};
+        struct ledger_change move = {.verb = TW_STORE_VERB_MOVE, .task = task};
         size_t size;
         const void *id = ledger_id(task, &size);
         if (is->stage == TW__TASK_NONE || is->stage == TW__TASK_BURIED || is->every_ms == 0 ||
@@ -556,7 +557,7 @@ static bool is_quiet(struct tw_store *store, const bool *paused)
  */
 static bool is_over(struct tw_store *store, const bool *paused)
 {
-    struct tw_store_stats before, after;
+    struct tw_store_info before, after;
     tw_store_stats(store, &before, sizeof before);
     bool quiet = before.jobs == 0 && is_quiet(store, paused);
     tw_store_stats(store, &after, sizeof after);

@@ -130,9 +130,9 @@ int put(struct tw_store *store, const char *id, uint64_t due_ms)
     return put_if(store, id, due_ms, 0);
 }
 
-enum tw_cancelled cancel(struct tw_store *store, const char *id)
+enum tw_cancel cancel(struct tw_store *store, const char *id)
 {
-    enum tw_cancelled found = (enum tw_cancelled)99;
+    enum tw_cancel found = (enum tw_cancel)99;
     assert_int_equal(tw_store_cancel(store, tw_store_named("q", id), &found), 0);
     return found;
 }

@@ -60,7 +60,7 @@ struct tw_store_name all_of(const char *queue);
 /* Puts a task without a payload, with an id that is text; puts it under a condition. */
 int put(struct tw_store *store, const char *id, uint64_t due_ms);
 int put_if(struct tw_store *store, const char *id, uint64_t due_ms, unsigned conditions);
-enum tw_cancelled cancel(struct tw_store *store, const char *id);
+enum tw_cancel cancel(struct tw_store *store, const char *id);
 
 /* A thread that puts a task. */
 struct putter {

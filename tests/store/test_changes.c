@@ -51,7 +51,7 @@ static int64_t call_put(const struct writer *writer)
 
 static int64_t call_keepdue(const struct writer *writer)
 {
-    return put_if(writer->store, "waiting", 5, TW_STORE_KEEPDUE);
+    return put_if(writer->store, "waiting", 5, TW_CONDITION_KEEPDUE);
 }
 
 static int64_t call_move(const struct writer *writer)
@@ -61,18 +61,20 @@ static int64_t call_move(const struct writer *writer)
 
 static int64_t call_cancel(const struct writer *writer)
 {
-    return cancel(writer->store, "waiting") == TW_CANCELLED;
+    return cancel(writer->store, "waiting") == TW_CANCEL_DONE;
 }
 
 static int64_t call_cancel_of_a_leased_task(const struct writer *writer)
 {
-    return cancel(writer->store, "leased") == TW_RUNNING;
+    return cancel(writer->store, "leased") == TW_CANCEL_RUNNING;
 }
 
 static int64_t call_apply_on(const struct writer *writer)
 {
-    struct tw_store_change change = {.verb = TW_STORE_CANCEL, .task = {.queue = "q", .id = tw_text("dead")}};
-    return tw_store_apply_on(writer->db, NULL, &change, 1, NULL, 0) == 0 && outcome_of(&change) == TW_CANCELLED;
+    struct tw_store_change change = {.verb = TW_STORE_VERB_CANCEL,
+                                     .task = {.queue = "q", .id = tw_text("dead")}};
+    return tw_store_apply_on(writer->db, NULL, &change, 1, NULL, 0) == 0 &&
+           outcome_of(&change) == TW_CANCEL_DONE;
 }
 
 static int64_t call_pause(const struct writer *writer)
@@ -170,14 +172,14 @@ static void each_answer_of_a_run_raises_changes(void **state)
         const char *name;
         enum tw_answer answer;
         uint64_t every_ms;
-    } answers[] = {{"done", TW_DONE, 0},    {"done, and it repeats", TW_DONE, HOUR_MS},
-                   {"failed", TW_RETRY, 0}, {"dead", TW_DEAD, 0},
-                   {"back", TW_BACK, 0},    {"dead, and it repeats", TW_DEAD, HOUR_MS}};
+    } answers[] = {{"done", TW_ANSWER_DONE, 0},    {"done, and it repeats", TW_ANSWER_DONE, HOUR_MS},
+                   {"failed", TW_ANSWER_RETRY, 0}, {"dead", TW_ANSWER_DEAD, 0},
+                   {"back", TW_ANSWER_BACK, 0},    {"dead, and it repeats", TW_ANSWER_DEAD, HOUR_MS}};
     struct tw_store *store = ((struct fixture *)*state)->store;
     sqlite3 *db = other_open(*state);
     struct calls calls;
     calls_init(&calls);
-    calls.answer = TW_LATER;
+    calls.answer = TW_ANSWER_LATER;
     clock_stop(0);
     start_with(store, &calls);
     for (size_t i = 0; i < sizeof answers / sizeof answers[0]; i++) {

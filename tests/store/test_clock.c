@@ -80,7 +80,7 @@ static void a_step_leaves_jobs_alone(void **state)
     struct calls calls;
     calls_init(&calls);
     calls.block = true;
-    calls.answer = TW_RETRY;
+    calls.answer = TW_ANSWER_RETRY;
     calls.answers = 1;
     struct tw_store_delayed task = {
         .queue = "q", .id = tw_text("x"), .due_ms = tw_store_now(), .tries = 2, .backoff_ms = 20};
@@ -108,7 +108,7 @@ static void the_window_moves_on(void **state)
 {
     struct tw_store *store = store_of(state);
     struct calls calls;
-    struct tw_store_stats stats;
+    struct tw_store_info stats;
     calls_init(&calls);
     uint64_t now_ms = tw_store_now();
     put(store, "a", now_ms + 5000);

@@ -26,11 +26,11 @@ static void *work(void *arg)
         char id[32];
         int size = snprintf(id, sizeof id, "%d-%d", worker->number, i);
         struct tw_store_delayed task = {.queue = "q", .id = {id, (size_t)size}, .due_ms = (uint64_t)i};
-        enum tw_cancelled found = TW_GONE;
+        enum tw_cancel found = TW_CANCEL_GONE;
         worker->puts += store_put(worker->store, &task, 0);
         if (i % 3 == 0 &&
             tw_store_cancel(worker->store, (struct tw_store_name){"q", {id, (size_t)size}}, &found) == 0)
-            worker->cancels += found == TW_CANCELLED;
+            worker->cancels += found == TW_CANCEL_DONE;
         if (i % 5 == 0)
             worker->refusals += store_move_at(worker->store, tw_store_named("q", "nobody"), 1, 0) == TW_EGONE;
     }
@@ -205,7 +205,7 @@ static void threads_that_find_the_file_locked_are_told(void **state)
 static void a_lazy_store_flushes_when_asked(void **state)
 {
     struct fixture *fixture = *state;
-    struct tw_store_options options = {.flags = TW_STORE_LAZY};
+    struct tw_store_options options = {.flags = TW_STORE_OPEN_LAZY};
     tw_store_close(fixture->store);
     assert_int_equal(tw_store_open(&fixture->store, fixture->path, &options, NULL, 0), 0);
     assert_int_equal(put(fixture->store, "a", 1), 1);

@@ -6,7 +6,7 @@
  *     512, 4096   the power goes off, on a disk with sectors of this size
  *     fault       some writes or syncs fail; then the power goes off
  *     fault kill  the same, but then the process dies, and the disk keeps its power
- *     lazy        with TW_STORE_LAZY: the file is as it was after some change since the last flush
+ *     lazy        with TW_STORE_OPEN_LAZY: the file is as it was after some change since the last flush
  *
  * For the durable kinds the file has every change that was acknowledged, in the order in which they came. It
  * may have the change that was under way too, or a change that failed with an error of the disk.
@@ -167,7 +167,7 @@ static void move_log(struct world *world)
 
 static bool open_all(struct world *world)
 {
-    struct tw_store_options options = {.flags = world->kind->lazy ? TW_STORE_LAZY : 0, .busy_ms = 100};
+    struct tw_store_options options = {.flags = world->kind->lazy ? TW_STORE_OPEN_LAZY : 0, .busy_ms = 100};
     char message[TW_STORE_MESSAGE];
     world->db = NULL;
     world->store = NULL;

@@ -94,7 +94,7 @@ static enum tw_answer answer(void *arg, struct tw_job *job)
     any_moment(rng_below(&rng, 300));
     uint64_t drawn = rng_below(&rng, 20);
     note.kind = NOTE_END;
-    note.answer = drawn == 0 ? TW_DEAD : drawn < 5 ? TW_RETRY : TW_DONE;
+    note.answer = drawn == 0 ? TW_ANSWER_DEAD : drawn < 5 ? TW_ANSWER_RETRY : TW_ANSWER_DONE;
     tell(world, note);
     return note.answer;
 }
@@ -104,15 +104,15 @@ static bool change(struct world *world, enum tw_store_verb verb, uint64_t id, ui
 {
     struct tw_store_delayed task = {
         .queue = "q", .id = {&id, sizeof id}, .due_ms = due_ms, .tries = TRIES, .backoff_ms = 1};
-    enum tw_cancelled found = TW_GONE;
+    enum tw_cancel found = TW_CANCEL_GONE;
     tell(world, (struct note){.kind = NOTE_INTENT, .id = id, .verb = verb, .due_ms = due_ms});
-    int result = verb == TW_STORE_PUT ? store_put(world->store, &task, 0)
-                 : verb == TW_STORE_MOVE
+    int result = verb == TW_STORE_VERB_PUT ? store_put(world->store, &task, 0)
+                 : verb == TW_STORE_VERB_MOVE
                      ? store_move_at(world->store, (struct tw_store_name){"q", {&id, sizeof id}}, due_ms, 0)
                      : tw_store_cancel(world->store, (struct tw_store_name){"q", {&id, sizeof id}}, &found);
     if (result < 0 && result != TW_EGONE && result != TW_EDEAD)
         return false;
-    result = verb == TW_STORE_CANCEL ? (int)found : result;
+    result = verb == TW_STORE_VERB_CANCEL ? (int)found : result;
     tell(world, (struct note){.kind = NOTE_ACK, .id = id, .verb = verb, .result = result});
     return true;
 }
@@ -121,15 +121,15 @@ static void change_some(struct world *world)
 {
     uint64_t id = ++world->ids, soon_ms = tw_store_now() + draw(world, 4);
     bool far = draw(world, 4) == 0;
-    if (!change(world, TW_STORE_PUT, id, far ? world->far_ms + draw(world, 9) : soon_ms))
+    if (!change(world, TW_STORE_VERB_PUT, id, far ? world->far_ms + draw(world, 9) : soon_ms))
         return;
     uint64_t next = draw(world, far ? 4 : 16);
     if (next == 0)
-        change(world, TW_STORE_CANCEL, id, 0);
+        change(world, TW_STORE_VERB_CANCEL, id, 0);
     else if (next == 1)
-        change(world, TW_STORE_MOVE, id, soon_ms + 1);
+        change(world, TW_STORE_VERB_MOVE, id, soon_ms + 1);
     else if (next == 2)
-        change(world, TW_STORE_PUT, id, soon_ms + 2);
+        change(world, TW_STORE_VERB_PUT, id, soon_ms + 2);
     if (draw(world, 4) == 0)
         any_moment(draw(world, 1500));
 }
@@ -174,7 +174,7 @@ static void *close_it(void *store)
 /* After an error the store waits for a second. Its end must not wait, for the clock stands still meanwhile. */
 static void close_store(struct world *world)
 {
-    struct tw_store_stats stats = {0};
+    struct tw_store_info stats = {0};
     pthread_t thread;
     if (world->store != NULL)
         tw_store_stats(world->store, &stats, sizeof stats);

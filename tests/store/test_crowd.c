@@ -75,17 +75,17 @@ static int change(struct child *child, enum tw_store_verb verb, uint64_t id, uin
 {
     struct tw_store_delayed task = {
         .queue = "q", .id = {&id, sizeof id}, .due_ms = due_ms, .tries = TRIES, .backoff_ms = 1};
-    enum tw_cancelled found = TW_GONE;
+    enum tw_cancel found = TW_CANCEL_GONE;
     tell(child, (struct note){.kind = NOTE_INTENT, .id = id, .verb = verb, .due_ms = due_ms});
-    int result = verb == TW_STORE_PUT ? store_put(child->store, &task, 0)
-                 : verb == TW_STORE_MOVE
+    int result = verb == TW_STORE_VERB_PUT ? store_put(child->store, &task, 0)
+                 : verb == TW_STORE_VERB_MOVE
                      ? store_move_at(child->store, (struct tw_store_name){"q", {&id, sizeof id}}, due_ms, 0)
                      : tw_store_cancel(child->store, (struct tw_store_name){"q", {&id, sizeof id}}, &found);
     if (result < 0 && result != TW_EGONE && result != TW_EDEAD) {
         fprintf(stderr, "test_store_crowd: process %u: %s\n", child->who, message(child->store));
         _exit(4);
     }
-    result = verb == TW_STORE_CANCEL ? (int)found : result;
+    result = verb == TW_STORE_VERB_CANCEL ? (int)found : result;
     tell(child, (struct note){.kind = NOTE_ACK, .id = id, .verb = verb, .result = result});
     return result;
 }
@@ -101,16 +101,16 @@ static void put_tasks(struct child *child)
     for (uint64_t n = 1;; n++) {
         uint64_t id = (uint64_t)child->who << 32 | n, far_ms = child->far_ms + rng_below(&child->rng, 1000);
         bool far = rng_below(&child->rng, 3) == 0;
-        change(child, TW_STORE_PUT, id, far ? far_ms : soon(child));
+        change(child, TW_STORE_VERB_PUT, id, far ? far_ms : soon(child));
         uint64_t next = rng_below(&child->rng, far ? 4 : 12);
         if (!far && next < 3) /* it may be running */
             any_moment(rng_below(&child->rng, 5000));
         if (next == 0)
-            change(child, TW_STORE_CANCEL, id, 0);
+            change(child, TW_STORE_VERB_CANCEL, id, 0);
         else if (next == 1)
-            change(child, TW_STORE_MOVE, id, soon(child));
+            change(child, TW_STORE_VERB_MOVE, id, soon(child));
         else if (next == 2)
-            change(child, TW_STORE_PUT, id, soon(child));
+            change(child, TW_STORE_VERB_PUT, id, soon(child));
         any_moment(rng_below(&child->rng, 2000));
     }
 }
@@ -137,15 +137,17 @@ static enum tw_answer handle(void *arg, struct tw_job *job)
     uint64_t drawn = mix(note.id, job->attempt);
     any_moment(drawn % 6 == 0 ? 8000 : drawn % 700);
     note.kind = NOTE_END;
-    note.answer = drawn / 700 % 20 == 0 ? TW_DEAD : drawn / 700 % 20 < 4 ? TW_RETRY : TW_DONE;
+    note.answer = drawn / 700 % 20 == 0  ? TW_ANSWER_DEAD
+                  : drawn / 700 % 20 < 4 ? TW_ANSWER_RETRY
+                                         : TW_ANSWER_DONE;
     tell(child, note);
     return note.answer;
 }
 
 static void run_tasks(struct child *child)
 {
-    struct tw_store_run options = {.flags = TW_STORE_STANDBY, .workers = 2};
-    struct tw_store_stats stats = {0};
+    struct tw_store_run options = {.flags = TW_STORE_RUN_STANDBY, .workers = 2};
+    struct tw_store_info stats = {0};
     if (tw_store_handle(child->store, "q", 0, handle, child) != 0 ||
         tw_store_start(child->store, &options) != 0)
         _exit(6);

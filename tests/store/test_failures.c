@@ -39,12 +39,12 @@ static int put_new(struct fixture *fixture)
 
 static int put_under_condition(struct fixture *fixture)
 {
-    return made(put_if(fixture->store, "a", 40, TW_STORE_GT));
+    return made(put_if(fixture->store, "a", 40, TW_CONDITION_GT));
 }
 
 static int put_in_place(struct fixture *fixture)
 {
-    return made(put_if(fixture->store, "a", 40, TW_STORE_KEEPDUE));
+    return made(put_if(fixture->store, "a", 40, TW_CONDITION_KEEPDUE));
 }
 
 static int move_one(struct fixture *fixture)
@@ -54,7 +54,7 @@ static int move_one(struct fixture *fixture)
 
 static int move_under_condition(struct fixture *fixture)
 {
-    return made(store_move_at(fixture->store, tw_store_named("q", "a"), 40, TW_STORE_GT));
+    return made(store_move_at(fixture->store, tw_store_named("q", "a"), 40, TW_CONDITION_GT));
 }
 
 static int cancel_one(struct fixture *fixture)
@@ -70,9 +70,9 @@ static int cancel_nobody(struct fixture *fixture)
 static int apply_many(struct fixture *fixture)
 {
     struct tw_store_change changes[3] = {
-        {.verb = TW_STORE_PUT, .task = {.queue = "q", .id = tw_text("e"), .due_ms = 5}},
-        {.verb = TW_STORE_MOVE, .task = {.queue = "q", .id = tw_text("c"), .due_ms = 6}},
-        {.verb = TW_STORE_CANCEL, .task = {.queue = "q", .id = tw_text("a")}},
+        {.verb = TW_STORE_VERB_PUT, .task = {.queue = "q", .id = tw_text("e"), .due_ms = 5}},
+        {.verb = TW_STORE_VERB_MOVE, .task = {.queue = "q", .id = tw_text("c"), .due_ms = 6}},
+        {.verb = TW_STORE_VERB_CANCEL, .task = {.queue = "q", .id = tw_text("a")}},
     };
     return tw_store_apply(fixture->store, changes, 3);
 }
@@ -81,7 +81,7 @@ static sqlite3 *own;
 
 static int apply_on(struct fixture *fixture)
 {
-    struct tw_store_change change = {.verb = TW_STORE_PUT,
+    struct tw_store_change change = {.verb = TW_STORE_VERB_PUT,
                                      .task = {.queue = "q", .id = tw_text("d"), .due_ms = 40}};
     char text[TW_STORE_MESSAGE];
     (void)fixture;
@@ -311,7 +311,7 @@ static int apply_new(struct fixture *fixture)
     for (int i = 0; i < 2 * NEW - 1; i++) {
         char *id = ids[i % NEW];
         snprintf(id, sizeof ids[0], "n%02d", i % NEW);
-        changes[i] = (struct tw_store_change){.verb = i < NEW ? TW_STORE_PUT : TW_STORE_CANCEL,
+        changes[i] = (struct tw_store_change){.verb = i < NEW ? TW_STORE_VERB_PUT : TW_STORE_VERB_CANCEL,
                                               .task = {.queue = "q", .id = {id, 3}, .due_ms = 5}};
     }
     return tw_store_apply(fixture->store, changes, 2 * NEW - 1);
@@ -504,7 +504,7 @@ static void every_durable_call_syncs_before_it_returns(void **state)
 static void a_lazy_store_syncs_when_it_is_flushed(void **state)
 {
     struct fixture *fixture = *state;
-    struct tw_store_options options = {.flags = TW_STORE_LAZY};
+    struct tw_store_options options = {.flags = TW_STORE_OPEN_LAZY};
     bool happened = true;
     tw_store_close(fixture->store);
     assert_int_equal(tw_store_open(&fixture->store, fixture->path, &options, NULL, 0), 0);
@@ -535,7 +535,7 @@ static void many_puts_need_no_other_file(void **state)
         for (int i = 0; i < TASKS; i++) {
             int number = i * 383 % TASKS * CALLS + call; /* each is between others, on another page */
             size_t size = (size_t)snprintf(ids[i], sizeof ids[i], "%06d", number);
-            changes[i] = (struct tw_store_change){.verb = TW_STORE_PUT,
+            changes[i] = (struct tw_store_change){.verb = TW_STORE_VERB_PUT,
                                                   .task = {.queue = "q",
                                                            .id = {ids[i], size},
                                                            .due_ms = (uint64_t)number + 1,

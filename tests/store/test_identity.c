@@ -205,7 +205,7 @@ static void fail_in_snapshot(void *arg)
 
 static void no_call_succeeds(struct tw_store *store, const char *expected)
 {
-    struct tw_store_change change = {.verb = TW_STORE_PUT,
+    struct tw_store_change change = {.verb = TW_STORE_VERB_PUT,
                                      .task = {.queue = "q", .id = tw_text("x"), .due_ms = 5}};
     struct seen seen = {.text = ""};
     uint64_t next_ms, counts[2];
@@ -313,7 +313,7 @@ static void a_rename_while_a_call_waits_for_the_lock_is_seen(void **state)
 static void a_connection_of_the_caller_is_checked_too(void **state)
 {
     struct fixture *fixture = *state;
-    struct tw_store_change change = {.verb = TW_STORE_PUT,
+    struct tw_store_change change = {.verb = TW_STORE_VERB_PUT,
                                      .task = {.queue = "q", .id = tw_text("x"), .due_ms = 5}};
     char text[TW_STORE_MESSAGE];
     sqlite3 *db = other_open(fixture);
@@ -702,7 +702,7 @@ static void a_standby_of_a_replaced_file_ends(void **state)
     struct calls calls;
     calls_init(&calls);
     start_noting(fixture->store, &calls, &first_errors, 0);
-    start_noting(second, &calls, &errors, TW_STORE_STANDBY);
+    start_noting(second, &calls, &errors, TW_STORE_RUN_STANDBY);
     replace_file(fixture);
     EVENTUALLY_TOLD(hurried(atomic_load(&errors.count) > 0), "the standby goes on");
     wait_for_the_end(second, &errors);

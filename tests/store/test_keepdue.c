@@ -31,7 +31,7 @@ static struct tw_store_delayed series_of(const char *payload, uint64_t every_ms,
 
 static void register_task(struct tw_store *store, struct tw_store_delayed task)
 {
-    assert_int_equal(store_put(store, &task, TW_STORE_KEEPDUE), 1);
+    assert_int_equal(store_put(store, &task, TW_CONDITION_KEEPDUE), 1);
 }
 
 static struct seen get(struct tw_store *store, const char *id)
@@ -83,7 +83,7 @@ static void register_at_work(struct tw_store *store, struct calls *calls, enum t
                              struct tw_store_delayed before, struct tw_store_delayed after)
 {
     calls_init(calls);
-    calls->answer = TW_LATER;
+    calls->answer = TW_ANSWER_LATER;
     calls->answers = 1;
     calls->error = "broke";
     assert_int_equal(store_put(store, &before, 0), 1);
@@ -106,7 +106,7 @@ static void the_next_period_of_a_series_at_work_is_new(void **state)
     struct tw_store *store = store_of(state);
     struct calls calls;
     uint64_t due_ms = tw_store_now();
-    register_at_work(store, &calls, TW_DONE, series_of("old", PERIOD_MS, 1), series_of("new", 2500, 0));
+    register_at_work(store, &calls, TW_ANSWER_DONE, series_of("old", PERIOD_MS, 1), series_of("new", 2500, 0));
     struct seen seen = get(store, "x");
     assert_int_equal(seen.last.due_ms, due_ms + 2500);
     assert_true(seen.last.every_ms == 2500 && seen.last.times == TW_FOREVER && seen.last.attempt == 0);
@@ -122,7 +122,7 @@ static void a_series_at_work_may_get_its_last_call(void **state)
 {
     struct tw_store *store = store_of(state);
     struct calls calls;
-    register_at_work(store, &calls, TW_DONE, series_of("old", PERIOD_MS, 0), series_of("new", 2500, 1));
+    register_at_work(store, &calls, TW_ANSWER_DONE, series_of("old", PERIOD_MS, 0), series_of("new", 2500, 1));
     assert_int_equal(store_count(store, "q", false), 0);
     assert_int_equal(tw_store_stop(store), 0);
 }
@@ -137,13 +137,13 @@ static void a_failure_of_a_series_at_work_counts_for_its_new_tries(void **state)
     before.tries = 1;
     after.tries = 2;
     after.backoff_ms = 500;
-    register_at_work(store, &calls, TW_RETRY, before, after);
+    register_at_work(store, &calls, TW_ANSWER_RETRY, before, after);
     struct seen seen = get(store, "x");
     assert_true(seen.last.due_ms == due_ms && seen.last.attempt == 1);
     assert_true(seen.last.next_ms >= due_ms + 450 && seen.last.next_ms <= due_ms + 550);
     assert_string_equal(seen.error, "broke");
     pthread_mutex_lock(&calls.lock);
-    calls.answer = TW_DEAD;
+    calls.answer = TW_ANSWER_DEAD;
     calls.answers = 0;
     pthread_mutex_unlock(&calls.lock);
     clock_pass(550);
@@ -159,7 +159,7 @@ static void a_job_that_is_given_back_comes_with_the_new_payload(void **state)
 {
     struct tw_store *store = store_of(state);
     struct calls calls;
-    register_at_work(store, &calls, TW_BACK, series_of("old", PERIOD_MS, 0), series_of("new", 2500, 0));
+    register_at_work(store, &calls, TW_ANSWER_BACK, series_of("old", PERIOD_MS, 0), series_of("new", 2500, 0));
     wait_for_answers(store, 1);
     assert_string_equal(calls.text, "x/1 x/1");
     assert_string_equal(calls.last_payload, "new");
@@ -172,7 +172,7 @@ static void a_task_that_runs_once_runs_again(void **state)
     struct tw_store *store = store_of(state);
     struct calls calls;
     calls_init(&calls);
-    calls.answer = TW_LATER;
+    calls.answer = TW_ANSWER_LATER;
     calls.answers = 1;
     uint64_t due_ms = tw_store_now();
     register_task(store, task_of("x", due_ms, "old"));
@@ -187,7 +187,7 @@ static void a_task_that_runs_once_runs_again(void **state)
     struct seen seen = get(store, "x");
     assert_true(seen.last.replaced && seen.last.due_ms == due_ms + 100);
     assert_int_equal(attempts(store), 1);
-    tw_job_answer(calls.kept[0], TW_RETRY);
+    tw_job_answer(calls.kept[0], TW_ANSWER_RETRY);
     wait_for_answers(store, 2);
     assert_string_equal(calls.text, "x/1 x/1");
     assert_string_equal(calls.last_payload, "newest");

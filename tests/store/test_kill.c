@@ -169,7 +169,7 @@ static void kill_one(struct world *world)
     char message[TW_STORE_MESSAGE];
     struct tw_store *store;
     world->options.flags =
-        rng_below(&world->rng, 3) == 0 ? TW_STORE_LAZY : 0; /* a kill takes nothing from it */
+        rng_below(&world->rng, 3) == 0 ? TW_STORE_OPEN_LAZY : 0; /* a kill takes nothing from it */
     struct rng rng = world->rng;
     uint64_t count = raise_and_kill(world);
     for (uint64_t i = 0; i <= count; i++) {

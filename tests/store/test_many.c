@@ -418,7 +418,7 @@ static enum tw_answer note_in_turn(void *arg, struct tw_job *job)
     if (job->due_ms < atomic_exchange(&sequence->due_ms, job->due_ms))
         atomic_store(&sequence->wrong, true);
     atomic_fetch_add(&sequence->calls, 1);
-    return TW_DONE;
+    return TW_ANSWER_DONE;
 }
 
 static void start_one_worker(struct tw_store *store, struct sequence *sequence)
@@ -545,8 +545,8 @@ static enum tw_answer note_series(void *arg, struct tw_job *job)
     const char *id = job->id.data;
     atomic_fetch_add(&series->calls, 1);
     if (job->id.size != 2 || id[0] != 's')
-        return TW_DONE;
-    return atomic_fetch_add(&series->of[id[1] - 'a'], 1) == 0 ? series->first : TW_DONE;
+        return TW_ANSWER_DONE;
+    return atomic_fetch_add(&series->of[id[1] - 'a'], 1) == 0 ? series->first : TW_ANSWER_DONE;
 }
 
 /* A bug: a series was filed for a due time that its queue was not loaded up to, and then loaded there once
@@ -557,7 +557,7 @@ static void late_series_are_called_once(struct tw_store *store, enum tw_answer f
 {
     enum { TASKS = 3000, STEP = 100 };
     struct series series = {.first = first};
-    int calls = TASKS + SERIES * (first == TW_BACK ? 3 : 2);
+    int calls = TASKS + SERIES * (first == TW_ANSWER_BACK ? 3 : 2);
     char id[2] = "s";
     clock_stop(0);
     uint64_t begin_ms = tw_store_now() - TASKS * STEP;
@@ -590,12 +590,12 @@ static void late_series_are_called_once(struct tw_store *store, enum tw_answer f
 
 static void late_series_of_a_large_queue_are_called_once(void **state)
 {
-    late_series_are_called_once(store_of(state), TW_DONE);
+    late_series_are_called_once(store_of(state), TW_ANSWER_DONE);
 }
 
 static void late_series_that_are_given_back_are_called_once_more(void **state)
 {
-    late_series_are_called_once(store_of(state), TW_BACK);
+    late_series_are_called_once(store_of(state), TW_ANSWER_BACK);
 }
 
 /* The runner has gone to sleep, and nothing wakes it: the test may look at its memory. */
@@ -631,7 +631,7 @@ static void queues_without_tasks_are_forgotten(void **state)
     put(store, "far", tw_store_now() + 4 * HOUR_MS);
     put(store, "near", tw_store_now() + 60000);
     assert_int_equal(known_queues(store), 1); /* that of both */
-    assert_int_equal(cancel(store, "near"), TW_CANCELLED);
+    assert_int_equal(cancel(store, "near"), TW_CANCEL_DONE);
     assert_int_equal(tw_store_stop(store), 0);
     sqlite3_close(db);
 }
@@ -676,7 +676,7 @@ static void a_forgotten_queue_stays_paused(void **state)
     wait_for_sequence(&sequence, 1);
     runner_idle(store);
     assert_string_equal(scan(store, NULL), "x@5");
-    assert_int_equal(cancel(store, "x"), TW_CANCELLED);
+    assert_int_equal(cancel(store, "x"), TW_CANCEL_DONE);
     atomic_store(&sequence.due_ms, 0);
     assert_int_equal(store_pause(store, "q", false), 1);
     put(store, "y", 5);
@@ -788,7 +788,7 @@ static void change_some(struct tw_store *store, sqlite3 *db, int n, uint64_t due
         snprintf(id, sizeof id, "%d", i);
         snprintf(sql, sizeof sql, "UPDATE tw_task SET token = 1 WHERE id = CAST('%d' AS BLOB)", i);
         if (i % 8 == 3)
-            assert_int_equal(cancel(store, id), TW_RUNNING);
+            assert_int_equal(cancel(store, id), TW_CANCEL_RUNNING);
         else if (i % 8 == 5)
             assert_int_equal(put(store, id, due_ms), 1);
         else if (i % 16 == 7)
@@ -807,7 +807,7 @@ static void answers_of_many_tasks_end_their_own_attempts_alone(void **state)
     struct calls calls;
     sqlite3 *db = other_open(*state);
     calls_init(&calls);
-    calls.answer = TW_LATER;
+    calls.answer = TW_ANSWER_LATER;
     clock_stop(0);
     put_many(store, "q", N, 5, 0);
     assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
@@ -819,7 +819,7 @@ static void answers_of_many_tasks_end_their_own_attempts_alone(void **state)
     change_some(store, db, N, tw_store_now() + HOUR_MS);
     other_ask(db, "BEGIN IMMEDIATE");
     for (int i = 0; i < N; i++)
-        tw_job_answer(calls.kept[i], TW_DONE);
+        tw_job_answer(calls.kept[i], TW_ANSWER_DONE);
     other_ask(db, "COMMIT");
     wait_for_answers(store, N);
     assert_int_equal(tw_store_stop(store), 0);

@@ -61,7 +61,7 @@ static void expect_result(struct world *world, enum way way, const struct ledger
                           int expected)
 {
     char wrong[120];
-    if (change->verb == TW_STORE_CANCEL && (way == WAY_SQL || way == WAY_SQL_IN))
+    if (change->verb == TW_STORE_VERB_CANCEL && (way == WAY_SQL || way == WAY_SQL_IN))
         return;
     snprintf(wrong, sizeof wrong, "way %d, verb %d, task %u, condition %u: returns %d, expected %d", (int)way,
              (int)change->verb, change->task, change->conditions, is, expected);
@@ -100,7 +100,7 @@ static void refuse_some(struct world *world)
         ledger_draw(&world->rng, tw_store_now(), &change);
         calls[i] = ledger_call(&change);
     }
-    calls[wrong].verb = TW_STORE_PUT;
+    calls[wrong].verb = TW_STORE_VERB_PUT;
     calls[wrong].conditions = 0;
     calls[wrong].task.due_ms = TW_STORE_TIME_MAX + 1 + draw(world, 2) * (UINT64_MAX / 2);
     world->doing = "a wrong batch";

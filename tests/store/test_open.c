@@ -146,7 +146,7 @@ static void a_file_of_another_format_is_refused_and_unchanged(void **state)
 {
     struct fixture *fixture = *state;
     char before[200];
-    struct tw_store_change put_b = {.verb = TW_STORE_PUT, .task = {.queue = "q", .id = tw_text("b")}};
+    struct tw_store_change put_b = {.verb = TW_STORE_VERB_PUT, .task = {.queue = "q", .id = tw_text("b")}};
     sqlite3 *db = other_open(fixture);
     put(fixture->store, "a", 1);
     for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
@@ -201,7 +201,7 @@ static void a_tw_meta_of_another_program_is_told_as_such(void **state)
     make_file(fixture, "PRAGMA journal_mode=WAL; CREATE TABLE tw_meta(id, about)");
     assert_int_equal(reopen(fixture, NULL), TW_EFORMAT);
     assert_string_equal(text, none);
-    assert_int_equal(reopen(fixture, &(struct tw_store_options){.flags = TW_STORE_EXISTING}), TW_EFORMAT);
+    assert_int_equal(reopen(fixture, &(struct tw_store_options){.flags = TW_STORE_OPEN_EXISTING}), TW_EFORMAT);
     assert_string_equal(text, none);
     sqlite3 *db = other_open(fixture);
     other_ask(
@@ -343,7 +343,7 @@ static void an_index_of_the_log_that_cannot_be_made_names_the_folder(void **stat
 static void a_store_that_must_exist_is_not_made(void **state)
 {
     struct fixture *fixture = *state;
-    struct tw_store_options options = {.flags = TW_STORE_EXISTING};
+    struct tw_store_options options = {.flags = TW_STORE_OPEN_EXISTING};
     assert_int_equal(reopen(fixture, &options), 0);
     tw_store_close(fixture->store);
     fixture->store = NULL;

@@ -24,7 +24,7 @@ static struct tw_store *store_of(void **state)
 static void keep_first(struct calls *calls)
 {
     calls_init(calls);
-    calls->answer = TW_LATER;
+    calls->answer = TW_ANSWER_LATER;
     calls->answers = 1;
 }
 
@@ -92,7 +92,7 @@ static void an_answer_removes_no_row_that_it_does_not_know(void **state)
     struct calls calls;
     sqlite3 *db = other_open(*state);
     calls_init(&calls);
-    calls.answer = TW_LATER;
+    calls.answer = TW_ANSWER_LATER;
     start_with(store, &calls);
     for (int i = 0; i < 2; i++) {
         char sql[200], expected[40];
@@ -104,7 +104,7 @@ static void an_answer_removes_no_row_that_it_does_not_know(void **state)
                  "%llu, place_ms = %llu",
                  ids[i], (unsigned long long)due_ms, (unsigned long long)due_ms, (unsigned long long)due_ms);
         other_ask(db, sql);
-        tw_job_answer(calls.kept[i], TW_DONE);
+        tw_job_answer(calls.kept[i], TW_ANSWER_DONE);
         wait_for_answers(store, (uint64_t)i + 1);
         snprintf(expected, sizeof expected, "%s@%llu", ids[i], (unsigned long long)due_ms);
         assert_string_equal(scan(store, NULL), expected);
@@ -286,7 +286,7 @@ static void a_job_of_before_a_restore_neither_hides_nor_removes_a_new_task(void 
     put_many(db, "b", 1, tw_store_now() + SOON_MS);
     assert_string_equal(other_ask(db, "SELECT seq FROM tw_task"), "1"); /* the number of the job */
     look_again(store);
-    tw_job_answer(calls.kept[0], TW_DONE);
+    tw_job_answer(calls.kept[0], TW_ANSWER_DONE);
     wait_for_answers(store, 1);
     clock_pass(SOON_MS);
     assert_string_equal(wait_for_calls(&calls, 2), "a/1 b0/1");
@@ -310,7 +310,7 @@ static void a_task_that_runs_during_a_restore_is_called_again_after_its_end(void
     clock_pass(1);
     runner_idle(store);
     assert_int_equal(calls_of(&calls), 1);
-    tw_job_answer(calls.kept[0], TW_DONE);
+    tw_job_answer(calls.kept[0], TW_ANSWER_DONE);
     wait_for_answers(store, 1);
     clock_pass(1);
     assert_string_equal(wait_for_calls(&calls, 2), "a/1 a/1");
@@ -328,7 +328,7 @@ static void a_job_that_is_given_back_after_a_restore_is_called_again(void **stat
     keep_a_and_lose(store, &calls, db, 1);
     look_again(store);
     assert_int_equal(calls_of(&calls), 1);
-    tw_job_answer(calls.kept[0], TW_BACK);
+    tw_job_answer(calls.kept[0], TW_ANSWER_BACK);
     assert_string_equal(wait_for_calls(&calls, 2), "a/1 a/1");
     wait_for_answers(store, 1);
     stop_empty(store, db);
@@ -392,7 +392,7 @@ static void a_commit_of_the_run_before_its_look_hides_no_restore(void **state)
     struct calls calls;
     sqlite3 *db = other_open(*state);
     keep_a_and_lose(store, &calls, db, 1);
-    tw_job_answer(calls.kept[0], TW_DONE);
+    tw_job_answer(calls.kept[0], TW_ANSWER_DONE);
     wait_for_answers(store, 1);
     put_many(db, "made", 1, tw_store_now() + SOON_MS);
     look_again(store);
@@ -426,17 +426,17 @@ static void a_backup_from_between_two_commits_of_the_run_is_noticed(void **state
     assert_int_equal(store_pause(store, "q", true), 1);
     runner_look_away(true);
     runner_round(store);
-    tw_job_answer(calls.kept[0], TW_DONE);
+    tw_job_answer(calls.kept[0], TW_ANSWER_DONE);
     wait_for_answers(store, 1);
     sqlite3 *backup = back_up(db);
-    tw_job_answer(calls.kept[1], TW_DONE);
+    tw_job_answer(calls.kept[1], TW_ANSWER_DONE);
     wait_for_answers(store, 2);
     copy_all(backup, db);
     sqlite3_close(backup);
     assert_string_equal(scan(store, NULL), "b@6*");
     look_again(store);
     assert_string_equal(scan(store, NULL), "b@6");
-    assert_int_equal(cancel(store, "b"), TW_CANCELLED);
+    assert_int_equal(cancel(store, "b"), TW_CANCEL_DONE);
     assert_int_equal(tw_store_stop(store), 0);
     assert_int_equal(calls.count, 2);
     sqlite3_close(db);
@@ -451,7 +451,7 @@ static void a_restore_that_a_commit_of_the_run_has_noticed_counts(void **state)
     sqlite3 *db = other_open(*state);
     keep_a_and_lose(store, &calls, db, 2);
     atomic_store(&putting, db);
-    tw_job_answer(calls.kept[0], TW_DONE);
+    tw_job_answer(calls.kept[0], TW_ANSWER_DONE);
     wait_for_answers(store, 1);
     assert_null(atomic_load(&putting));
     look_again(store);
@@ -476,13 +476,13 @@ static void only_tasks_of_jobs_under_way_run_after_a_restore(void **state)
     assert_string_equal(scan(store, NULL), "a@5* b@6*");
     assert_int_equal(store_pause(store, "q", true), 1);
     sqlite3 *backup = back_up(db);
-    tw_job_answer(calls.kept[0], TW_DONE);
+    tw_job_answer(calls.kept[0], TW_ANSWER_DONE);
     wait_for_answers(store, 1);
     restore_unseen(store, backup, db);
     look_again(store);
     assert_string_equal(scan(store, NULL), "b@6* a@5");
-    assert_int_equal(cancel(store, "a"), TW_CANCELLED);
-    tw_job_answer(calls.kept[1], TW_DONE);
+    assert_int_equal(cancel(store, "a"), TW_CANCEL_DONE);
+    tw_job_answer(calls.kept[1], TW_ANSWER_DONE);
     wait_for_answers(store, 2);
     assert_string_equal(scan(store, NULL), "");
     assert_int_equal(tw_store_stop(store), 0);
@@ -500,7 +500,7 @@ static void a_task_behind_an_attempt_of_before_a_restore_is_called(void **state)
     put(store, "a", 7);
     runner_idle(store);
     sqlite3 *backup = back_up(db);
-    tw_job_answer(calls.kept[0], TW_DONE);
+    tw_job_answer(calls.kept[0], TW_ANSWER_DONE);
     wait_for_calls(&calls, 2);
     wait_for_answers(store, 2);
     assert_string_equal(scan(store, NULL), "");
@@ -574,10 +574,10 @@ static void no_later_answer_counts(const struct fixture *fixture, enum tw_answer
     restore_unseen(store, backup, db);
     look_again(store);
     assert_string_equal(scan(store, NULL), expected);
-    tw_job_answer(calls.kept[1], TW_DEAD);
+    tw_job_answer(calls.kept[1], TW_ANSWER_DEAD);
     wait_for_answers(store, 2);
     assert_string_equal(scan(store, NULL), expected);
-    assert_int_equal(cancel(store, "r"), TW_CANCELLED);
+    assert_int_equal(cancel(store, "r"), TW_CANCEL_DONE);
     assert_int_equal(tw_store_stop(store), 0);
     sqlite3_close(db);
 }
@@ -585,13 +585,13 @@ static void no_later_answer_counts(const struct fixture *fixture, enum tw_answer
 /* A bug: the answer was written to an earlier call of the series. */
 static void an_answer_counts_for_its_call_alone(void **state)
 {
-    no_later_answer_counts(*state, TW_DONE, SOON_MS, SOON_MS);
+    no_later_answer_counts(*state, TW_ANSWER_DONE, SOON_MS, SOON_MS);
 }
 
 /* The two attempts are due in the same millisecond. */
 static void an_answer_counts_for_its_attempt_alone(void **state)
 {
-    no_later_answer_counts(*state, TW_RETRY, 0, 1);
+    no_later_answer_counts(*state, TW_ANSWER_RETRY, 0, 1);
 }
 
 static bool passed(bool there)
@@ -625,7 +625,7 @@ static void a_job_does_not_begin_for_an_earlier_call(void **state)
     runner_idle(store);
     sqlite3 *backup = back_up(db);
     calls.block = true;
-    tw_job_answer(calls.kept[0], TW_DONE);
+    tw_job_answer(calls.kept[0], TW_ANSWER_DONE);
     wait_for_answers(store, 1);
     runner_idle(store);
     clock_pass(SOON_MS);
@@ -636,8 +636,8 @@ static void a_job_does_not_begin_for_an_earlier_call(void **state)
     EVENTUALLY(passed(kept_of(&calls) == 3));
     assert_string_equal(calls.text, "r/1 b/1 r/2"); /* the backup has its first attempt */
     assert_int_equal(calls.last.due_ms, due_ms);
-    tw_job_answer(calls.kept[1], TW_DONE);
-    tw_job_answer(calls.kept[2], TW_DONE);
+    tw_job_answer(calls.kept[1], TW_ANSWER_DONE);
+    tw_job_answer(calls.kept[2], TW_ANSWER_DONE);
     wait_for_answers(store, 3);
     assert_int_equal(tw_store_stop(store), 0);
     sqlite3_close(db);
@@ -658,7 +658,7 @@ static void an_answer_before_the_look_after_a_restore_is_no_error(void **state)
     clock_pass(SOON_MS);
     wait_for_kept(&calls, 1);
     restore_unseen(store, backup, db);
-    tw_job_answer(calls.kept[0], TW_DONE);
+    tw_job_answer(calls.kept[0], TW_ANSWER_DONE);
     wait_for_answers(store, 1);
     clock_pass(1);
     assert_string_equal(wait_for_calls(&calls, 2), "x/1 x/1");
@@ -689,7 +689,7 @@ static void a_marked_file_is_not_run_until_it_is_told(void **state)
     clock_pass(SOON_MS);
     runner_idle(fixture->store);
     assert_int_equal(attempts(fixture->store), 0);
-    assert_int_equal(cancel(fixture->store, "a"), TW_CANCELLED);
+    assert_int_equal(cancel(fixture->store, "a"), TW_CANCEL_DONE);
     assert_int_equal(store_restored(fixture->store, false), 1);
     runner_idle(fixture->store);
     clock_pass(1);
@@ -721,7 +721,7 @@ static void a_mark_leaves_no_task_running_without_a_job(void **state)
     runner_idle(store);
     assert_string_equal(noted, "a@5*"); /* before the run has seen the mark */
     assert_string_equal(scan(store, NULL), "a@5*");
-    tw_job_answer(calls.kept[0], TW_DONE);
+    tw_job_answer(calls.kept[0], TW_ANSWER_DONE);
     wait_for_answers(store, 1);
     assert_int_equal(store_count(store, "q", false), 0);
     assert_int_equal(tw_store_stop(store), 0);
@@ -730,7 +730,7 @@ static void a_mark_leaves_no_task_running_without_a_job(void **state)
     assert_string_equal(scan(store, NULL), "a@5*");
     assert_int_equal(store_restored(store, true), 1);
     assert_string_equal(scan(store, NULL), "a@5");
-    assert_int_equal(cancel(store, "a"), TW_CANCELLED);
+    assert_int_equal(cancel(store, "a"), TW_CANCEL_DONE);
     sqlite3_close(db);
 }
 
@@ -748,7 +748,7 @@ static void a_mark_keeps_a_replaced_attempt_only_if_it_is_under_way(void **state
     assert_int_equal(store_restored(store, true), 1);
     runner_idle(store);
     assert_string_equal(scan(store, NULL), "a@4102444800000*");
-    tw_job_answer(calls.kept[0], TW_DONE);
+    tw_job_answer(calls.kept[0], TW_ANSWER_DONE);
     wait_for_answers(store, 1);
     assert_string_equal(scan(store, NULL), "a@4102444800000");
     assert_int_equal(tw_store_stop(store), 0);
@@ -757,7 +757,7 @@ static void a_mark_keeps_a_replaced_attempt_only_if_it_is_under_way(void **state
     assert_string_equal(scan(store, NULL), "a@4102444800000*");
     assert_int_equal(store_restored(store, true), 1);
     assert_string_equal(scan(store, NULL), "a@4102444800000");
-    assert_int_equal(cancel(store, "a"), TW_CANCELLED);
+    assert_int_equal(cancel(store, "a"), TW_CANCEL_DONE);
     sqlite3_close(db);
 }
 
@@ -781,7 +781,7 @@ static void a_mark_that_the_run_has_not_seen_counts(void **state)
     runner_round(store);
     assert_int_equal(store_restored(store, true), 1);
     assert_int_equal(store_pause(store, "q", true), 1);
-    tw_job_answer(calls.kept[0], TW_DONE);
+    tw_job_answer(calls.kept[0], TW_ANSWER_DONE);
     wait_for_answers(store, 1);
     runner_round(store);
     assert_int_equal(attempts(store), 1);

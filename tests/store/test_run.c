@@ -66,7 +66,7 @@ static void lateness_is_counted_in_milliseconds(void **state)
 {
     struct tw_store *store = store_of(state);
     struct calls calls;
-    struct tw_store_stats stats;
+    struct tw_store_info stats;
     calls_init(&calls);
     uint64_t due_ms = tw_store_now() + 60;
     start_with(store, &calls);
@@ -103,12 +103,12 @@ static void lateness_is_counted_in_milliseconds(void **state)
 /* A program that is older than the library has a shorter struct. A program that is newer has a longer one. */
 static void the_caller_says_the_size_of_its_stats(void **state)
 {
-    enum { OLDER = offsetof(struct tw_store_stats, began_ms) };
+    enum { OLDER = offsetof(struct tw_store_info, began_ms) };
     struct tw_store *store = store_of(state);
     struct calls calls;
     calls_init(&calls);
     start_with(store, &calls);
-    struct tw_store_stats stats, mine[2];
+    struct tw_store_info stats, mine[2];
     EVENTUALLY((stats = stats_of(store)).began_ms > 0);
     memset(mine, 0xa5, sizeof mine);
     tw_store_stats(store, mine, OLDER);
@@ -178,7 +178,7 @@ static void a_retry_comes_after_the_backoff_and_ends_with_the_tries(void **state
     struct tw_store *store = store_of(state);
     struct calls calls;
     calls_init(&calls);
-    calls.answer = TW_RETRY;
+    calls.answer = TW_ANSWER_RETRY;
     calls.error = "no paper";
     struct tw_store_delayed task = {
         .queue = "q", .id = tw_text("x"), .due_ms = 5, .tries = 3, .backoff_ms = 40};
@@ -210,7 +210,7 @@ static void a_backoff_is_at_most_an_hour(void **state)
     struct calls calls;
     uint64_t next_ms = 0;
     calls_init(&calls);
-    calls.answer = TW_RETRY;
+    calls.answer = TW_ANSWER_RETRY;
     calls.answers = 1;
     sqlite3 *db = other_open(*state);
     struct tw_store_delayed task = {.queue = "q", .id = tw_text("x"), .due_ms = 5, .tries = 100};
@@ -236,7 +236,7 @@ static void a_task_has_waits_of_its_own(void **state)
     struct tw_store *store = store_of(state);
     struct calls calls;
     calls_init(&calls);
-    calls.answer = TW_RETRY;
+    calls.answer = TW_ANSWER_RETRY;
     struct tw_store_delayed task = {.queue = "q",
                                     .id = tw_text("x"),
                                     .due_ms = 5,
@@ -262,7 +262,7 @@ static void what_a_task_leaves_out_follows_the_file(void **state)
     struct calls calls;
     sqlite3 *db = other_open(*state);
     calls_init(&calls);
-    calls.answer = TW_LATER;
+    calls.answer = TW_ANSWER_LATER;
     other_ask(db, "UPDATE tw_meta SET tries = 7, factor = 3, jitter = 0, backoff_max_ms = 200");
     put(store, "x", 5);
     start_with(store, &calls);
@@ -270,13 +270,13 @@ static void what_a_task_leaves_out_follows_the_file(void **state)
         wait_for_calls(&calls, n);
         assert_int_equal(calls.last.tries, 7);
         other_ask(db, "UPDATE tw_meta SET backoff_ms = 50, backoff_max_ms = 300");
-        tw_job_answer(calls.kept[n - 1], TW_RETRY);
+        tw_job_answer(calls.kept[n - 1], TW_ANSWER_RETRY);
         wait_for_answers(store, (uint64_t)n);
         comes_after(store, n == 1 ? 50 : n == 2 ? 150 : 300);
     }
     wait_for_calls(&calls, 4);
     other_ask(db, "UPDATE tw_meta SET tries = 4");
-    tw_job_answer(calls.kept[3], TW_RETRY);
+    tw_job_answer(calls.kept[3], TW_ANSWER_RETRY);
     wait_for_answers(store, 4);
     assert_int_equal(tw_store_stop(store), 0);
     assert_int_equal(tw_store_get(store, tw_store_named("q", "x"), see, &seen), 0);
@@ -312,7 +312,7 @@ static void a_retry_and_a_period_come_behind_the_tasks_of_their_time(void **stat
     struct calls calls;
     uint64_t now_ms = tw_store_now();
     calls_init(&calls);
-    calls.answer = TW_LATER;
+    calls.answer = TW_ANSWER_LATER;
     calls.answers = 2;
     struct tw_store_delayed task = {.queue = "q", .id = tw_text("x"), .due_ms = now_ms, .every_ms = 1000};
     assert_int_equal(store_put(store, &task, 0), 1);
@@ -322,9 +322,9 @@ static void a_retry_and_a_period_come_behind_the_tasks_of_their_time(void **stat
     wait_for_calls(&calls, 2);
     put(store, "y", now_ms + 1000);
     tw_job_retry_at(calls.kept[1], now_ms + 1000);
-    tw_job_answer(calls.kept[1], TW_RETRY);
+    tw_job_answer(calls.kept[1], TW_ANSWER_RETRY);
     wait_for_answers(store, 1);
-    tw_job_answer(calls.kept[0], TW_DONE);
+    tw_job_answer(calls.kept[0], TW_ANSWER_DONE);
     wait_for_answers(store, 2);
     runner_idle(store);
     clock_pass(1000);
@@ -339,7 +339,7 @@ static void a_period_that_dies_is_a_task_of_its_own(void **state)
     struct tw_store *store = store_of(state);
     struct calls calls;
     calls_init(&calls);
-    calls.answer = TW_RETRY;
+    calls.answer = TW_ANSWER_RETRY;
     calls.error = "no paper";
     clock_stop(1000000);
     struct tw_store_delayed task = {.queue = "q",
@@ -411,7 +411,7 @@ static enum tw_answer fail_at_length(void *arg, struct tw_job *job)
     tw_job_fail(job, text);
     tw_job_retry_at(job, job->attempt == 1 ? 0 : TW_STORE_TIME_MAX + 1);
     note_call(arg, job);
-    return TW_RETRY;
+    return TW_ANSWER_RETRY;
 }
 
 static void an_error_is_cut_and_a_time_has_an_end(void **state)
@@ -439,7 +439,7 @@ static void an_error_that_is_not_utf8_can_be_read(void **state)
     struct tw_store *store = store_of(state);
     struct calls calls;
     calls_init(&calls);
-    calls.answer = TW_DEAD;
+    calls.answer = TW_ANSWER_DEAD;
     calls.error = "caf\xe9 \xe2\x82\xac \xe2\x82";
     sqlite3 *db = other_open(*state);
     put(store, "x", 5);
@@ -595,7 +595,7 @@ static void a_handler_may_name_the_time_of_the_next_attempt(void **state)
     struct tw_store *store = store_of(state);
     struct calls calls;
     calls_init(&calls);
-    calls.answer = TW_RETRY;
+    calls.answer = TW_ANSWER_RETRY;
     calls.answers = 1;
     calls.retry_ms = tw_store_now() + 80;
     struct tw_store_delayed task = {
@@ -618,7 +618,7 @@ static void lateness_counts_from_the_end_of_an_older_attempt(void **state)
     struct calls calls;
     uint64_t now_ms = tw_store_now();
     calls_init(&calls);
-    calls.answer = TW_LATER;
+    calls.answer = TW_ANSWER_LATER;
     calls.answers = 2;
     put(store, "x", now_ms);
     start_with(store, &calls);
@@ -626,13 +626,13 @@ static void lateness_counts_from_the_end_of_an_older_attempt(void **state)
     put(store, "x", now_ms + 10);
     runner_idle(store);
     clock_pass(50);
-    tw_job_answer(calls.kept[0], TW_DONE);
+    tw_job_answer(calls.kept[0], TW_ANSWER_DONE);
     wait_for_answers(store, 1);
     assert_string_equal(wait_for_calls(&calls, 2), "x/1 x/1");
     assert_int_equal(calls.last.late_ms, 0);
     put(store, "y", tw_store_now());
     tw_job_retry_at(calls.kept[1], tw_store_now() + 100);
-    tw_job_answer(calls.kept[1], TW_BACK);
+    tw_job_answer(calls.kept[1], TW_ANSWER_BACK);
     wait_for_calls(&calls, 3);
     runner_idle(store);
     clock_pass(103);
@@ -651,7 +651,7 @@ static void lateness_counts_from_a_filing_after_the_time(void **state)
     struct tw_store_delayed series = {
         .queue = "q", .id = tw_text("s"), .due_ms = now_ms - 500, .every_ms = 3600000};
     calls_init(&calls);
-    calls.answer = TW_RETRY;
+    calls.answer = TW_ANSWER_RETRY;
     calls.answers = 1;
     calls.retry_ms = now_ms + 100;
     put(store, "x", 5);
@@ -676,7 +676,7 @@ static void a_dead_task_stays_until_it_is_replayed(void **state)
     struct tw_store *store = store_of(state);
     struct calls calls;
     calls_init(&calls);
-    calls.answer = TW_DEAD;
+    calls.answer = TW_ANSWER_DEAD;
     calls.answers = 2;
     calls.error = "address unknown";
     put(store, "x", 5);
@@ -737,7 +737,7 @@ static void a_run_tells_of_tasks_that_fail_and_die(void **state)
     struct tw_store_run options = {.workers = 1, .on_error = note_news, .arg = &news};
     struct calls calls;
     calls_init(&calls);
-    calls.answer = TW_RETRY;
+    calls.answer = TW_ANSWER_RETRY;
     calls.error = "broke";
     struct tw_store_change changes[] = {
         {.task = {.queue = "q", .id = tw_text("x"), .due_ms = 5, .tries = 3, .backoff_ms = 40}},
@@ -814,7 +814,7 @@ static void a_first_failure_after_a_crash_is_told_once(void **state)
     struct calls calls;
     sqlite3 *db = other_open(*state);
     calls_init(&calls);
-    calls.answer = TW_RETRY;
+    calls.answer = TW_ANSWER_RETRY;
     assert_int_equal(store_put(store, &task, 0), 1);
     other_ask(db, "UPDATE tw_task SET attempt = 1, run = 7");
     sqlite3_close(db);
@@ -843,7 +843,7 @@ static void a_failure_is_told_once_if_the_retry_is_at_the_due_time(void **state)
     struct tw_store_delayed task = {.queue = "q", .id = tw_text("x"), .due_ms = 5, .tries = 4};
     struct calls calls;
     calls_init(&calls);
-    calls.answer = TW_RETRY;
+    calls.answer = TW_ANSWER_RETRY;
     calls.retry_ms = task.due_ms;
     assert_int_equal(store_put(store, &task, 0), 1);
     assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
@@ -873,7 +873,7 @@ static void each_period_tells_of_its_first_failure(void **state)
                                     .backoff_ms = 10};
     struct calls calls;
     calls_init(&calls);
-    calls.answer = TW_RETRY;
+    calls.answer = TW_ANSWER_RETRY;
     calls.answers = 2;
     assert_int_equal(store_put(store, &task, 0), 1);
     assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
@@ -918,7 +918,7 @@ static void an_answer_may_come_later_from_another_thread(void **state)
     struct tw_store *store = store_of(state);
     struct calls calls;
     calls_init(&calls);
-    calls.answer = TW_LATER;
+    calls.answer = TW_ANSWER_LATER;
     calls.answers = 2;
     put(store, "x", 5);
     put(store, "y", 6);
@@ -929,8 +929,8 @@ static void an_answer_may_come_later_from_another_thread(void **state)
     runner_idle(store);
     assert_string_equal(scan(store, NULL), "x@5* y@6*");
     tw_job_fail(calls.kept[0], "later");
-    tw_job_answer(calls.kept[0], TW_DEAD);
-    tw_job_answer(calls.kept[1], TW_DONE);
+    tw_job_answer(calls.kept[0], TW_ANSWER_DEAD);
+    tw_job_answer(calls.kept[1], TW_ANSWER_DONE);
     wait_for_answers(store, 3);
     assert_int_equal(tw_store_stop(store), 0);
     assert_string_equal(scan(store, NULL), "");
@@ -945,14 +945,14 @@ static void a_job_that_is_given_back_was_never_called(void **state)
     struct calls calls;
     struct seen seen = {.text = ""};
     calls_init(&calls);
-    calls.answer = TW_LATER;
+    calls.answer = TW_ANSWER_LATER;
     calls.answers = 1;
     put(store, "a", 5);
     put(store, "b", 5);
     assert_int_equal(tw_store_handle(store, "q", 1, note_call, &calls), 0);
     assert_int_equal(tw_store_start(store, NULL), 0);
     assert_string_equal(wait_for_calls(&calls, 1), "a/1");
-    tw_job_answer(calls.kept[0], TW_BACK);
+    tw_job_answer(calls.kept[0], TW_ANSWER_BACK);
     assert_string_equal(wait_for_calls(&calls, 3), "a/1 a/1 b/1");
     wait_for_answers(store, 2);
     assert_int_equal(tw_store_stop(store), 0);
@@ -967,7 +967,7 @@ static void a_job_that_is_given_back_was_never_called(void **state)
     pthread_t stop;
     assert_int_equal(pthread_create(&stop, NULL, stop_too, store), 0);
     runner_stopping(store);
-    tw_job_answer(calls.kept[1], TW_BACK);
+    tw_job_answer(calls.kept[1], TW_ANSWER_BACK);
     eventually_joined(stop);
     assert_string_equal(scan(store, NULL), "a@5 b@5");
     assert_int_equal(tw_store_get(store, tw_store_named("q", "a"), see, &seen), 0);
@@ -982,7 +982,7 @@ static void a_job_that_is_given_back_with_a_time_waits_until_then(void **state)
     struct seen seen = {.text = ""};
     calls_init(&calls);
     clock_stop(5000);
-    calls.answer = TW_BACK;
+    calls.answer = TW_ANSWER_BACK;
     calls.answers = 1;
     calls.retry_ms = 7000;
     put(store, "a", 1000);
@@ -1012,7 +1012,7 @@ static void a_task_due_at_zero_may_be_given_back(void **state)
     struct tw_store *store = store_of(state);
     struct calls calls;
     calls_init(&calls);
-    calls.answer = TW_BACK;
+    calls.answer = TW_ANSWER_BACK;
     calls.answers = 1;
     put(store, "a", 0);
     start_with(store, &calls);
@@ -1020,14 +1020,14 @@ static void a_task_due_at_zero_may_be_given_back(void **state)
     assert_int_equal(tw_store_stop(store), 0);
 }
 
-/* The worker is free when its handler returns TW_LATER, and no answer and no commit tells of it. */
+/* The worker is free when its handler returns TW_ANSWER_LATER, and no answer and no commit tells of it. */
 static void a_worker_that_is_free_gets_a_job_before_an_answer_comes(void **state)
 {
     struct tw_store *store = store_of(state);
     struct calls calls;
     char id[8] = "0";
     calls_init(&calls);
-    calls.answer = TW_LATER;
+    calls.answer = TW_ANSWER_LATER;
     calls.block = true;
     for (; id[0] <= '8'; id[0]++)
         put(store, id, 5);
@@ -1040,7 +1040,7 @@ static void a_worker_that_is_free_gets_a_job_before_an_answer_comes(void **state
     EVENTUALLY_TOLD(kept_of(&calls) == 9, "%d calls came", calls_of(&calls));
     runner_look_away(false);
     for (int i = 0; i < 9; i++)
-        tw_job_answer(calls.kept[i], TW_DONE);
+        tw_job_answer(calls.kept[i], TW_ANSWER_DONE);
     assert_int_equal(tw_store_stop(store), 0);
 }
 
@@ -1083,7 +1083,7 @@ static void missed_periods(void **state, enum tw_missed policy, int calls_expect
     wait_for_answers(store, (uint64_t)calls_expected);
     runner_idle(store);
     assert_int_equal(attempts(store), calls_expected);
-    struct tw_store_stats stats;
+    struct tw_store_info stats;
     tw_store_stats(store, &stats, sizeof stats);
     assert_int_equal(stats.skipped, policy == TW_MISSED_SKIP ? 11 : 0);
     assert_int_equal(stats.coalesced, missed);
@@ -1127,7 +1127,7 @@ static void the_missed_periods_of_a_call_are_fixed(void **state)
     struct calls calls;
     struct seen seen = {.text = ""};
     calls_init(&calls);
-    calls.answer = TW_LATER;
+    calls.answer = TW_ANSWER_LATER;
     uint64_t every_ms = 1000000, due_ms = tw_store_now() - 10 * every_ms - every_ms / 2;
     struct tw_store_delayed task = {.queue = "q", .id = tw_text("x"), .due_ms = due_ms, .every_ms = every_ms};
     assert_int_equal(store_put(store, &task, 0), 1);
@@ -1141,17 +1141,17 @@ static void the_missed_periods_of_a_call_are_fixed(void **state)
         assert_int_equal(seen.last.attempt, n == 1 ? 1 : n - 1);
         if (n == 1) {
             assert_int_equal(store_pause(store, "q", true), 1);
-            tw_job_answer(calls.kept[0], TW_BACK);
+            tw_job_answer(calls.kept[0], TW_ANSWER_BACK);
             EVENTUALLY(missed_of_x(store) == 0); /* the task may be claimed once more, and given back */
             assert_int_equal(store_pause(store, "q", false), 1);
         } else if (n == 2) {
             clock_pass(every_ms); /* the retry is later by a period */
             tw_job_retry_at(calls.kept[1], 5);
-            tw_job_answer(calls.kept[1], TW_RETRY);
+            tw_job_answer(calls.kept[1], TW_ANSWER_RETRY);
         }
     }
     assert_int_equal(store_pause(store, "q", true), 1); /* the next period is due */
-    tw_job_answer(calls.kept[2], TW_DONE);
+    tw_job_answer(calls.kept[2], TW_ANSWER_DONE);
     assert_int_equal(tw_store_stop(store), 0);
     assert_int_equal(tw_store_get(store, tw_store_named("q", "x"), see, &seen), 0);
     assert_int_equal(seen.last.due_ms, due_ms + 11 * every_ms);
@@ -1232,7 +1232,7 @@ static void a_retry_keeps_the_phase(void **state)
     struct tw_store *store = store_of(state);
     struct calls calls;
     calls_init(&calls);
-    calls.answer = TW_RETRY;
+    calls.answer = TW_ANSWER_RETRY;
     calls.answers = 1;
     uint64_t due_ms = tw_store_now() - 100;
     struct tw_store_delayed task = {
@@ -1291,8 +1291,8 @@ static void move_it(struct tw_store *store)
 
 static void cancel_it(struct tw_store *store)
 {
-    assert_int_equal(cancel(store, "x"), TW_RUNNING);
-    assert_int_equal(cancel(store, "x"), TW_GONE);
+    assert_int_equal(cancel(store, "x"), TW_CANCEL_RUNNING);
+    assert_int_equal(cancel(store, "x"), TW_CANCEL_GONE);
 }
 
 static void cancel_and_put(struct tw_store *store)
@@ -1310,7 +1310,7 @@ static void cancel_and_put_anew(struct tw_store *store)
 
 static void a_put_meanwhile_runs_again_whatever_the_answer(void **state)
 {
-    static const enum tw_answer answers[] = {TW_DONE, TW_RETRY, TW_DEAD};
+    static const enum tw_answer answers[] = {TW_ANSWER_DONE, TW_ANSWER_RETRY, TW_ANSWER_DEAD};
     for (size_t i = 0; i < 3; i++) {
         struct calls calls;
         change_while_running(state, &calls, answers[i], put_anew, 1);
@@ -1326,7 +1326,7 @@ static void a_put_meanwhile_runs_again_whatever_the_answer(void **state)
 static void a_move_meanwhile_runs_again(void **state)
 {
     struct calls calls;
-    change_while_running(state, &calls, TW_RETRY, move_it, 1);
+    change_while_running(state, &calls, TW_ANSWER_RETRY, move_it, 1);
     assert_string_equal(calls.text, "x/1 x/1");
     assert_int_equal(calls.last.due_ms, 9);
 }
@@ -1355,8 +1355,8 @@ static void replace_a_period(struct tw_store *store, enum tw_answer answer, uint
     wait_for_calls(&calls, 1);
     assert_true(calls.last.missed > 0);
     task.due_ms = due_ms;
-    assert_int_equal(store_put(store, &task, TW_STORE_GT), 1);
-    assert_int_equal(put_if(store, "x", due_ms, TW_STORE_GT), 0);
+    assert_int_equal(store_put(store, &task, TW_CONDITION_GT), 1);
+    assert_int_equal(put_if(store, "x", due_ms, TW_CONDITION_GT), 0);
     runner_idle(store);
     assert_int_equal(store_scan(store, "q", &range, see, &seen), 1);
     assert_true(seen.last.replaced && seen.last.attempt == 1 && seen.last.due_ms == due_ms);
@@ -1376,7 +1376,7 @@ static void replace_a_period(struct tw_store *store, enum tw_answer answer, uint
  * missed periods of the old call count nothing. The task is due when it was put for, and has a new number. */
 static void an_answer_ends_an_attempt_that_was_replaced(void **state)
 {
-    static const enum tw_answer answers[] = {TW_DONE, TW_RETRY, TW_DEAD, TW_BACK};
+    static const enum tw_answer answers[] = {TW_ANSWER_DONE, TW_ANSWER_RETRY, TW_ANSWER_DEAD, TW_ANSWER_BACK};
     uint64_t due_ms = tw_store_now() + 3600000;
     for (size_t i = 0; i < 4; i++) {
         struct tw_store *store = store_of(state);
@@ -1389,7 +1389,7 @@ static void an_answer_ends_an_attempt_that_was_replaced(void **state)
         assert_true(task->due_ms == due_ms && task->next_ms == due_ms && task->place_ms == due_ms);
         assert_string_equal(seen.error, "");
         assert_int_equal(store_count(store, "q", true), 0);
-        assert_int_equal(cancel(store, "x"), TW_CANCELLED);
+        assert_int_equal(cancel(store, "x"), TW_CANCEL_DONE);
         store_reopen(*state);
     }
 }
@@ -1397,24 +1397,24 @@ static void an_answer_ends_an_attempt_that_was_replaced(void **state)
 static void a_cancelled_task_does_not_come_back(void **state)
 {
     struct calls calls;
-    change_while_running(state, &calls, TW_RETRY, cancel_it, 0);
+    change_while_running(state, &calls, TW_ANSWER_RETRY, cancel_it, 0);
     assert_int_equal(store_count(store_of(state), "q", false), 0);
     store_reopen(*state);
-    change_while_running(state, &calls, TW_DEAD, cancel_it, 0);
+    change_while_running(state, &calls, TW_ANSWER_DEAD, cancel_it, 0);
     assert_int_equal(store_count(store_of(state), "q", true), 0);
 }
 
 static void an_old_answer_leaves_a_new_task_alone(void **state)
 {
     struct calls calls;
-    change_while_running(state, &calls, TW_DONE, cancel_and_put, 0);
+    change_while_running(state, &calls, TW_ANSWER_DONE, cancel_and_put, 0);
     assert_int_equal(store_count(store_of(state), "q", false), 1);
 }
 
 static void a_new_task_waits_for_the_end_of_the_old_call(void **state)
 {
     struct calls calls;
-    change_while_running(state, &calls, TW_DONE, cancel_and_put_anew, 1);
+    change_while_running(state, &calls, TW_ANSWER_DONE, cancel_and_put_anew, 1);
     assert_string_equal(calls.text, "x/1 x/1");
     assert_int_equal(calls.last.due_ms, 9);
 }
@@ -1431,7 +1431,7 @@ static void a_cancelled_task_is_not_called(void **state)
     start_with(store, &calls);
     runner_idle(store);
     assert_int_equal(stats_of(store).loaded, 3);
-    assert_int_equal(cancel(store, "x"), TW_CANCELLED);
+    assert_int_equal(cancel(store, "x"), TW_CANCEL_DONE);
     assert_int_equal(store_move_at(store, tw_store_named("q", "z"), due_ms + 3600000, 0), 1);
     clock_pass(400);
     assert_string_equal(wait_for_calls(&calls, 1), "y/1");
@@ -1571,7 +1571,7 @@ static void few_are_claimed_while_handlers_are_slow(void **state)
     wait_for_calls(&calls, 1);
     runner_idle(store);
     assert_true(stats_of(store).jobs <= 3);
-    assert_int_equal(cancel(store, "t"), TW_CANCELLED);
+    assert_int_equal(cancel(store, "t"), TW_CANCEL_DONE);
     unblock(&calls);
     wait_for_calls(&calls, 19);
     assert_int_equal(tw_store_stop(store), 0);
@@ -1583,7 +1583,7 @@ static void no_more_jobs_than_max_jobs(void **state)
     struct tw_store *store = store_of(state);
     struct calls calls;
     calls_init(&calls);
-    calls.answer = TW_LATER;
+    calls.answer = TW_ANSWER_LATER;
     calls.answers = 3;
     assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
     for (int i = 0; i < 9; i++) {
@@ -1600,7 +1600,7 @@ static void no_more_jobs_than_max_jobs(void **state)
     assert_int_equal(stats_of(store).jobs, 3);
     assert_int_equal(attempts(store), 3);
     for (int i = 0; i < 3; i++)
-        tw_job_answer(calls.kept[i], TW_DONE);
+        tw_job_answer(calls.kept[i], TW_ANSWER_DONE);
     wait_for_calls(&calls, 18);
     assert_int_equal(tw_store_stop(store), 0);
 }
@@ -1624,7 +1624,7 @@ static void payloads_wait_for_room(void **state)
     struct calls calls;
     char payload[1000] = "";
     calls_init(&calls);
-    calls.answer = TW_LATER;
+    calls.answer = TW_ANSWER_LATER;
     calls.answers = 3;
     assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
     put_kilobytes(store);
@@ -1632,12 +1632,12 @@ static void payloads_wait_for_room(void **state)
     wait_for_calls(&calls, 2);
     runner_idle(store);
     assert_int_equal(attempts(store), 2);
-    tw_job_answer(calls.kept[0], TW_DONE);
+    tw_job_answer(calls.kept[0], TW_ANSWER_DONE);
     wait_for_calls(&calls, 3);
     runner_idle(store);
     assert_int_equal(attempts(store), 3);
-    tw_job_answer(calls.kept[1], TW_DONE);
-    tw_job_answer(calls.kept[2], TW_DONE);
+    tw_job_answer(calls.kept[1], TW_ANSWER_DONE);
+    tw_job_answer(calls.kept[2], TW_ANSWER_DONE);
     wait_for_calls(&calls, 9);
     assert_int_equal(tw_store_stop(store), 0);
     store_reopen(*state);
@@ -1659,15 +1659,15 @@ static void tasks_that_wait_for_room_keep_their_order(void **state)
     struct tw_store *store = store_of(state);
     struct calls calls;
     calls_init(&calls);
-    calls.answer = TW_LATER;
+    calls.answer = TW_ANSWER_LATER;
     calls.answers = 2;
     assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
     put_kilobytes(store);
     assert_int_equal(tw_store_start(store, &(struct tw_store_run){.workers = 1, .max_bytes = 2500}), 0);
     wait_for_calls(&calls, 2);
     runner_idle(store);
-    tw_job_answer(calls.kept[0], TW_DONE);
-    tw_job_answer(calls.kept[1], TW_DONE);
+    tw_job_answer(calls.kept[0], TW_ANSWER_DONE);
+    tw_job_answer(calls.kept[1], TW_ANSWER_DONE);
     assert_string_equal(wait_for_calls(&calls, 9), "a/1 b/1 c/1 d/1 e/1 f/1 g/1 h/1 i/1");
     assert_int_equal(tw_store_stop(store), 0);
 }
@@ -1788,7 +1788,7 @@ static void a_pause_that_the_run_has_not_seen_counts(void **state)
     struct tw_store *store = store_of(state);
     struct calls calls;
     calls_init(&calls);
-    calls.answer = TW_LATER;
+    calls.answer = TW_ANSWER_LATER;
     calls.answers = 1;
     put(store, "a", 5);
     put(store, "b", 5);
@@ -1801,7 +1801,7 @@ static void a_pause_that_the_run_has_not_seen_counts(void **state)
     runner_look_away(true);
     runner_round(store);
     assert_int_equal(store_pause(store, "q", true), 1);
-    tw_job_answer(calls.kept[0], TW_DONE);
+    tw_job_answer(calls.kept[0], TW_ANSWER_DONE);
     wait_for_answers(store, 1);
     runner_round(store);
     runner_look_away(false);
@@ -1891,14 +1891,14 @@ static void jobs_that_no_worker_begins_are_given_back(void **state, enum tw_answ
     runner_idle(store);
     assert_int_equal(stats_of(store).jobs, 1);
     assert_string_equal(scan(store, NULL), "a@5* b@5 c@5 d@5 e@5 f@5");
-    assert_int_equal(cancel(store, "b"), TW_CANCELLED);
+    assert_int_equal(cancel(store, "b"), TW_CANCEL_DONE);
     runner_look_away(true); /* only the worker tells that it is free */
     unblock(&calls);
     assert_string_equal(wait_for_calls(&calls, 5), "a/1 c/1 d/1 e/1 f/1");
     runner_look_away(false);
-    EVENTUALLY(answer != TW_LATER || kept_of(&calls) == 4); /* all but the first, which was under way */
+    EVENTUALLY(answer != TW_ANSWER_LATER || kept_of(&calls) == 4); /* all but the first, which was under way */
     for (int i = 0; i < kept_of(&calls); i++)
-        tw_job_answer(calls.kept[i], TW_DONE);
+        tw_job_answer(calls.kept[i], TW_ANSWER_DONE);
     wait_for_answers(store, 5);
     assert_int_equal(tw_store_stop(store), 0);
     assert_int_equal(store_count(store, "q", false), 0);
@@ -1906,12 +1906,12 @@ static void jobs_that_no_worker_begins_are_given_back(void **state, enum tw_answ
 
 static void slow_handlers_get_no_jobs_ahead(void **state)
 {
-    jobs_that_no_worker_begins_are_given_back(state, TW_DONE);
+    jobs_that_no_worker_begins_are_given_back(state, TW_ANSWER_DONE);
 }
 
 static void slow_handlers_that_answer_later_get_no_jobs_ahead(void **state)
 {
-    jobs_that_no_worker_begins_are_given_back(state, TW_LATER);
+    jobs_that_no_worker_begins_are_given_back(state, TW_ANSWER_LATER);
 }
 
 /* The jobs of one commit begin after other commits of ours, and after one of somebody else: they are looked up,

@@ -94,7 +94,7 @@ static void answer_last(_Atomic(struct tw_job *) *last)
 {
     struct tw_job *job = atomic_exchange(last, NULL);
     if (job != NULL)
-        tw_job_answer(job, TW_DONE);
+        tw_job_answer(job, TW_ANSWER_DONE);
 }
 
 bool __wrap_tw__store_hands_sleep(struct tw__store_hands *hands, bool answers, enum tw__store_more more)
@@ -246,9 +246,9 @@ static enum tw_answer fail_once(void *arg, struct tw_job *job)
 {
     note_call(arg, job);
     if (*(const char *)job->id.data != 'b' || job->attempt > 1)
-        return TW_DONE;
+        return TW_ANSWER_DONE;
     tw_job_fail(job, "once");
-    return TW_RETRY;
+    return TW_ANSWER_RETRY;
 }
 
 static struct tw_store_run quietly(struct errors *errors)
@@ -319,7 +319,7 @@ static bool run_with_fault(struct fixture *fixture, void (*fault)(long n, bool o
     assert_int_equal(tw_store_next(fixture->store, "q", &next_ms), 0);
     assert_int_equal(next_ms, now_ms + 3600000);
     assert_int_equal(store_count(fixture->store, "r", false), 0);
-    assert_int_equal(cancel(fixture->store, "c"), TW_CANCELLED);
+    assert_int_equal(cancel(fixture->store, "c"), TW_CANCEL_DONE);
     return happened;
 }
 
@@ -403,10 +403,10 @@ static void answers_wait_for_the_disk(void **state)
     struct fixture *fixture = *state;
     struct errors errors = {0};
     struct tw_store_run options = quietly(&errors);
-    struct tw_store_stats stats = {0};
+    struct tw_store_info stats = {0};
     struct calls calls;
     calls_init(&calls);
-    calls.answer = TW_LATER;
+    calls.answer = TW_ANSWER_LATER;
     calls.answers = 3;
     options.workers = 4;
     for (int i = 0; i < 3; i++)
@@ -416,7 +416,7 @@ static void answers_wait_for_the_disk(void **state)
     wait_for_calls(&calls, 3);
     faulty_disk(1, SQLITE_FULL, true);
     for (int i = 0; i < 3; i++) {
-        tw_job_answer(calls.kept[i], TW_DONE);
+        tw_job_answer(calls.kept[i], TW_ANSWER_DONE);
         wait_for_errors(&errors, 2 * (i + 1));
     }
     assert_int_equal(atomic_load(&errors.mended), 0);
@@ -436,7 +436,7 @@ static void answers_are_written_though_nothing_can_be_looked_at(void **state)
     struct tw_store_run options = quietly(&errors);
     struct calls calls;
     calls_init(&calls);
-    calls.answer = TW_LATER;
+    calls.answer = TW_ANSWER_LATER;
     put(fixture->store, "x", 5);
     assert_int_equal(tw_store_handle(fixture->store, "q", 0, note_call, &calls), 0);
     assert_int_equal(tw_store_start(fixture->store, &options), 0);
@@ -446,7 +446,7 @@ static void answers_are_written_though_nothing_can_be_looked_at(void **state)
     runner_idle(fixture->store);
     other_ask(db, "UPDATE tw_meta SET seq = seq + 30000");
     wait_for_errors(&errors, 1);
-    tw_job_answer(calls.kept[0], TW_DONE);
+    tw_job_answer(calls.kept[0], TW_ANSWER_DONE);
     assert_int_equal(tw_store_stop(fixture->store), 0);
     assert_string_equal(other_ask(db, "SELECT count(*) FROM tw_task"), "0");
     sqlite3_close(db);
@@ -468,7 +468,7 @@ static void stop_while_the_last_answer_comes(struct fixture *fixture, bool aslee
     struct calls calls;
     pthread_t thread;
     calls_init(&calls);
-    calls.answer = TW_LATER;
+    calls.answer = TW_ANSWER_LATER;
     clock_halt();
     put(fixture->store, "a", 5);
     put(fixture->store, "b", 5);
@@ -478,10 +478,10 @@ static void stop_while_the_last_answer_comes(struct fixture *fixture, bool aslee
     takes = 0;
     if (asleep) {
         faulty_disk(1, SQLITE_FULL, true);
-        tw_job_answer(calls.kept[0], TW_DONE);
+        tw_job_answer(calls.kept[0], TW_ANSWER_DONE);
         EVENTUALLY(atomic_load(&errors.count) == 1);
     } else {
-        tw_job_answer(calls.kept[0], TW_DONE);
+        tw_job_answer(calls.kept[0], TW_ANSWER_DONE);
         runner_round(fixture->store);
         faulty_disk(1, SQLITE_FULL, true);
     }
@@ -628,7 +628,7 @@ static void a_standby_survives_that_it_cannot_begin(void **state)
     struct calls calls;
     calls_init(&calls);
     start_with(fixture->store, &calls);
-    options.flags = TW_STORE_STANDBY;
+    options.flags = TW_STORE_RUN_STANDBY;
     assert_int_equal(tw_store_open(&second, fixture->path, NULL, NULL, 0), 0);
     assert_int_equal(tw_store_handle(second, "q", 0, note_call, &calls), 0);
     assert_int_equal(tw_store_start(second, &options), 0);
@@ -910,8 +910,8 @@ static void the_death_of_a_period_survives_a_failure(struct fixture *fixture, at
         .queue = "q", .id = tw_text("x"), .due_ms = 5, .every_ms = 1000, .times = 1};
     assert_int_equal(put(fixture->store, "x@5", tw_store_now() + HOUR_MS), 1);
     atomic_store(failure, statement);
-    an_answer_survives(fixture, &series, TW_DEAD, expected_error, "SELECT id FROM tw_list WHERE state = 'dead'",
-                       "x@5-1");
+    an_answer_survives(fixture, &series, TW_ANSWER_DEAD, expected_error,
+                       "SELECT id FROM tw_list WHERE state = 'dead'", "x@5-1");
 }
 
 static void a_period_is_buried_at_the_next_try(void **state)
@@ -976,7 +976,7 @@ static void a_task_stands_behind_an_attempt_at_the_next_try(void **state)
     struct tw_store_run options = quietly(&errors);
     struct calls calls;
     calls_init(&calls);
-    calls.answer = TW_LATER;
+    calls.answer = TW_ANSWER_LATER;
     calls.answers = 1;
     put(store, "x", 5);
     assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
@@ -986,7 +986,7 @@ static void a_task_stands_behind_an_attempt_at_the_next_try(void **state)
     atomic_store(&refused, TW__STORE_STAND_BEHIND);
     put(store, "x", 7);
     EVENTUALLY(atomic_load(&errors.count) == 1);
-    tw_job_answer(calls.kept[0], TW_DONE);
+    tw_job_answer(calls.kept[0], TW_ANSWER_DONE);
     assert_string_equal(hurry_for_calls(&calls, 2), "x/1 x/1");
     hurry_for_answers(store, 2);
     assert_int_equal(tw_store_stop(store), 0);
@@ -1015,7 +1015,7 @@ static void a_failure_survives(struct fixture *fixture, atomic_int *failure, int
     struct tw_store_delayed task = {
         .queue = "q", .id = tw_text("x"), .due_ms = 5, .tries = 2, .backoff_ms = HOUR_MS};
     atomic_store(failure, statement);
-    an_answer_survives(fixture, &task, TW_RETRY, expected_error, "SELECT state || attempt FROM tw_list",
+    an_answer_survives(fixture, &task, TW_ANSWER_RETRY, expected_error, "SELECT state || attempt FROM tw_list",
                        "waiting1");
 }
 

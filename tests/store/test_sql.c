@@ -25,7 +25,7 @@ static struct tw_store_change change(enum tw_store_verb verb, const char *id, ui
 static void a_change_commits_with_the_row_of_the_caller(void **state)
 {
     sqlite3 *db = other_open(*state);
-    struct tw_store_change put = change(TW_STORE_PUT, "order:42", 10);
+    struct tw_store_change put = change(TW_STORE_VERB_PUT, "order:42", 10);
     char text[TW_STORE_MESSAGE];
     other_ask(db, "CREATE TABLE orders(id); BEGIN; INSERT INTO orders VALUES (42)");
     assert_int_equal(tw_store_apply_on(db, NULL, &put, 1, text, sizeof text), 0);
@@ -39,12 +39,12 @@ static void a_change_commits_with_the_row_of_the_caller(void **state)
 static void a_rollback_takes_the_change_back(void **state)
 {
     sqlite3 *db = other_open(*state);
-    struct tw_store_change changes[] = {change(TW_STORE_PUT, "b", 10), change(TW_STORE_MOVE, "a", 9),
-                                        change(TW_STORE_CANCEL, "a", 0)};
+    struct tw_store_change changes[] = {change(TW_STORE_VERB_PUT, "b", 10), change(TW_STORE_VERB_MOVE, "a", 9),
+                                        change(TW_STORE_VERB_CANCEL, "a", 0)};
     put(store_of(state), "a", 5);
     other_ask(db, "BEGIN");
     assert_int_equal(tw_store_apply_on(db, "main", changes, 3, NULL, 0), 0);
-    assert_int_equal(outcome_of(&changes[2]), TW_CANCELLED);
+    assert_int_equal(outcome_of(&changes[2]), TW_CANCEL_DONE);
     other_ask(db, "ROLLBACK");
     assert_string_equal(scan(store_of(state), NULL), "a@5");
     assert_int_equal(tw_store_apply_on(db, NULL, changes, 1, NULL, 0), 0); /* in no transaction: its own */
@@ -58,7 +58,7 @@ static void the_file_may_be_attached_under_any_name(void **state)
 {
     sqlite3 *db;
     char sql[512];
-    struct tw_store_change put = change(TW_STORE_PUT, "a", 10);
+    struct tw_store_change put = change(TW_STORE_VERB_PUT, "a", 10);
     assert_int_equal(sqlite3_open(":memory:", &db), SQLITE_OK);
     snprintf(sql, sizeof sql, "ATTACH '%s' AS \"my \"\"file\"", ((struct fixture *)*state)->path);
     other_ask(db, sql);
@@ -70,7 +70,7 @@ static void the_file_may_be_attached_under_any_name(void **state)
 static void an_error_leaves_the_transaction_of_the_caller(void **state)
 {
     sqlite3 *db = other_open(*state);
-    struct tw_store_change changes[] = {change(TW_STORE_PUT, "b", 10), change(TW_STORE_PUT, "", 10)};
+    struct tw_store_change changes[] = {change(TW_STORE_VERB_PUT, "b", 10), change(TW_STORE_VERB_PUT, "", 10)};
     char text[TW_STORE_MESSAGE];
     other_ask(db, "CREATE TABLE orders(id); BEGIN; INSERT INTO orders VALUES (42)");
     assert_int_equal(tw_store_apply_on(db, NULL, changes, 2, text, sizeof text), TW_EINVAL);
@@ -87,7 +87,7 @@ static void a_change_that_the_connection_forbids_is_an_error(void **state)
 {
     sqlite3 *db;
     char payload[20000] = "", text[TW_STORE_MESSAGE];
-    struct tw_store_change put = change(TW_STORE_PUT, "a", 10);
+    struct tw_store_change put = change(TW_STORE_VERB_PUT, "a", 10);
     assert_int_equal(sqlite3_open_v2(((struct fixture *)*state)->path, &db, SQLITE_OPEN_READONLY, NULL),
                      SQLITE_OK);
     assert_int_equal(tw_store_apply_on(db, NULL, &put, 1, text, sizeof text), TW_EREADONLY);
@@ -110,7 +110,7 @@ static void many_puts_keep_to_the_variables_of_the_connection(void **state)
     sqlite3 *db = other_open(*state);
     for (int i = 0; i < MANY; i++) {
         snprintf(ids[i], sizeof ids[i], "%d", i);
-        changes[i] = change(TW_STORE_PUT, ids[i], 10);
+        changes[i] = change(TW_STORE_VERB_PUT, ids[i], 10);
     }
     sqlite3_limit(db, SQLITE_LIMIT_VARIABLE_NUMBER, 100);
     assert_int_equal(tw_store_apply_on(db, NULL, changes, MANY, text, sizeof text), 0);
@@ -133,7 +133,7 @@ static void revisions_that_are_used_up_are_an_error(void **state)
 static void a_failure_in_the_middle_takes_back_the_call_alone(void **state)
 {
     sqlite3 *db = other_open(*state);
-    struct tw_store_change changes[] = {change(TW_STORE_PUT, "x", 1), change(TW_STORE_PUT, "y", 2)};
+    struct tw_store_change changes[] = {change(TW_STORE_VERB_PUT, "x", 1), change(TW_STORE_VERB_PUT, "y", 2)};
     char text[TW_STORE_MESSAGE];
     put(store_of(state), "b", 6);
     other_ask(db, "CREATE TABLE orders(id);"
@@ -152,7 +152,7 @@ static void a_failure_in_the_middle_takes_back_the_call_alone(void **state)
 static void no_two_tasks_get_one_number(void **state)
 {
     sqlite3 *db = other_open(*state);
-    struct tw_store_change a = change(TW_STORE_PUT, "a", 1), c = change(TW_STORE_PUT, "c", 1);
+    struct tw_store_change a = change(TW_STORE_VERB_PUT, "a", 1), c = change(TW_STORE_VERB_PUT, "c", 1);
     assert_int_equal(tw_store_apply_on(db, NULL, &a, 1, NULL, 0), 0);
     put(store_of(state), "b", 1);
     assert_int_equal(tw_store_apply_on(db, NULL, &c, 1, NULL, 0), 0);
@@ -181,7 +181,8 @@ static void an_interrupted_call_has_changed_nothing_or_says_so(void **state)
     sqlite3 *db = other_open(*state);
     int error = 1;
     for (int n = 1; error != 0; n++) {
-        struct tw_store_change changes[] = {change(TW_STORE_PUT, "x", 1), change(TW_STORE_MOVE, "b", 9)};
+        struct tw_store_change changes[] = {change(TW_STORE_VERB_PUT, "x", 1),
+                                            change(TW_STORE_VERB_MOVE, "b", 9)};
         int left = n;
         other_ask(db, "DELETE FROM tw_task; INSERT INTO tw_put(queue, id, due_ms) VALUES ('q', 'b', 6)");
         other_ask(db, n % 2 ? "BEGIN IMMEDIATE" : "");
@@ -219,7 +220,7 @@ static void a_copy_in_memory_is_changed_too(void **state)
 static void the_last_rowid_of_the_caller_stays(void **state)
 {
     sqlite3 *db = other_open(*state);
-    struct tw_store_change put = change(TW_STORE_PUT, "a", 1);
+    struct tw_store_change put = change(TW_STORE_VERB_PUT, "a", 1);
     other_ask(db, "CREATE TABLE orders(id INTEGER PRIMARY KEY); BEGIN; INSERT INTO orders VALUES (42)");
     assert_int_equal(tw_store_apply_on(db, NULL, &put, 1, NULL, 0), 0);
     assert_int_equal(sqlite3_last_insert_rowid(db), 42);
@@ -254,7 +255,7 @@ static void a_lock_that_hinders_the_caller_is_explained(void **state)
     static const char *const begin_anew = "the transaction has read, and another connection writes, or has "
                                           "written since: roll it back, and begin it with BEGIN IMMEDIATE";
     sqlite3 *db = other_open(*state), *other = other_open(*state);
-    struct tw_store_change put = change(TW_STORE_PUT, "a", 10);
+    struct tw_store_change put = change(TW_STORE_VERB_PUT, "a", 10);
     char text[TW_STORE_MESSAGE];
     sqlite3_busy_timeout(db, 20);
     other_ask(other, "BEGIN IMMEDIATE");
@@ -423,7 +424,7 @@ static void keepdue_in_sql_is_as_in_c(void **state)
         snprintf(sql, sizeof sql, "UPDATE tw_task SET %s", states[i / 4]);
         other_ask(db, sql);
         clock_stop(60);
-        assert_int_equal(store_put(store, &task, TW_STORE_KEEPDUE), 1);
+        assert_int_equal(store_put(store, &task, TW_CONDITION_KEEPDUE), 1);
         snprintf(sql, sizeof sql,
                  "INSERT INTO tw_put(queue, id, due_ms, payload, every_ms, times, missed, tries, backoff_ms,"
                  " factor, backoff_max_ms, jitter, max_late_ms, condition)"

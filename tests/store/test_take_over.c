@@ -132,7 +132,7 @@ static void a_standby_takes_over_within_a_second(void **state)
 {
     enum { ASKS = 4, INTERVAL_MS = 250 };
     struct tw_store *store = store_of(state), *second = open_again(state);
-    struct tw_store_run options = {.flags = TW_STORE_STANDBY};
+    struct tw_store_run options = {.flags = TW_STORE_RUN_STANDBY};
     struct calls calls;
     calls_init(&calls);
     clock_halt();
@@ -171,7 +171,7 @@ static enum tw_answer tell_and_hang(void *arg, struct tw_job *job)
     (void)job;
     if (write(*(int *)arg, "x", 1) == 1)
         pause();
-    return TW_DONE;
+    return TW_ANSWER_DONE;
 }
 
 /* Runs the file in another process, waits until a handler is under way, and kills the process there. */
@@ -317,7 +317,7 @@ static void a_task_that_kills_its_process_dies(void **state)
     struct tw_store *store = store_of(state);
     struct calls calls;
     struct seen seen = {.text = ""};
-    struct tw_store_stats stats = {0};
+    struct tw_store_info stats = {0};
     calls_init(&calls);
     shorten_waits(*state);
     put(store, "bad", 5);
@@ -554,7 +554,7 @@ static enum tw_answer write_diary(void *arg, struct tw_job *job)
     if (n < STRANGERS * THEIR_TASKS)
         sscanf(id, "%d:%d", &diary->call[n].stranger, &diary->call[n].task);
     atomic_store(&diary->n, n + 1);
-    return TW_DONE;
+    return TW_ANSWER_DONE;
 }
 
 /* A task that was committed before its time is never called after one that is due later. */
@@ -694,7 +694,7 @@ static void a_queue_with_too_many_entries_is_read_anew(void **state)
 /* More new tasks at once than the runner reads one by one, and more than it keeps. */
 static void a_flood_is_read_from_the_index(void **state)
 {
-    struct tw_store_stats stats = {0};
+    struct tw_store_info stats = {0};
     struct calls calls;
     sqlite3 *db = other_open(*state);
     calls_init(&calls);
@@ -722,7 +722,7 @@ static void a_flood_behind_many_jobs_is_read(void **state)
     struct calls *calls = calloc(1, sizeof *calls);
     sqlite3 *db = other_open(*state);
     calls_init(calls);
-    calls->answer = TW_LATER;
+    calls->answer = TW_ANSWER_LATER;
     calls->answers = 1500;
     assert_int_equal(tw_store_handle(store, "q", 0, note_call, calls), 0);
     assert_int_equal(tw_store_start(store, &(struct tw_store_run){.max_jobs = 2000, .max_loaded = 1000}), 0);
@@ -735,7 +735,7 @@ static void a_flood_behind_many_jobs_is_read(void **state)
     sqlite3_close(db);
     wait_for_calls(calls, 1501);
     for (int i = 0; i < 1500; i++)
-        tw_job_answer(calls->kept[i], TW_DONE);
+        tw_job_answer(calls->kept[i], TW_ANSWER_DONE);
     assert_int_equal(tw_store_stop(store), 0);
     free(calls);
 }

@@ -120,8 +120,8 @@ static void a_cancelled_task_is_gone_at_once(void **state)
 {
     put(store_of(state), "a", 10);
     put(store_of(state), "b", 10);
-    assert_int_equal(cancel(store_of(state), "a"), TW_CANCELLED);
-    assert_int_equal(cancel(store_of(state), "a"), TW_GONE);
+    assert_int_equal(cancel(store_of(state), "a"), TW_CANCEL_DONE);
+    assert_int_equal(cancel(store_of(state), "a"), TW_CANCEL_GONE);
     assert_string_equal(scan(store_of(state), NULL), "b@10");
     assert_int_equal(tw_store_cancel(store_of(state), tw_store_named("q", "b"), NULL), 0);
     assert_string_equal(scan(store_of(state), NULL), "");
@@ -141,7 +141,7 @@ static void the_table_holds_for_running_tasks(void **state)
     assert_int_equal(seen.last.next_ms, 10);
     assert_int_equal(put(store, "a", 30), 1);
     assert_int_equal(store_move_at(store, tw_store_named("q", "b"), 20, 0), 1);
-    assert_int_equal(cancel(store, "c"), TW_RUNNING);
+    assert_int_equal(cancel(store, "c"), TW_CANCEL_RUNNING);
     assert_string_equal(scan(store, NULL), "b@20* a@30*");
     assert_string_equal(other_ask(db, "SELECT sum(attempt) || sum(replaced) FROM tw_task"), "02");
     assert_string_equal(other_ask(db, "SELECT count(*) FROM tw_task WHERE next_ms = due_ms"), "2");
@@ -150,7 +150,7 @@ static void the_table_holds_for_running_tasks(void **state)
     assert_true(seen.last.replaced && seen.last.attempt == 1);
     other_ask(db, "UPDATE tw_task SET run = 4"); /* of a process that is dead */
     assert_string_equal(scan(store, NULL), "b@20 a@30");
-    assert_int_equal(cancel(store, "a"), TW_CANCELLED);
+    assert_int_equal(cancel(store, "a"), TW_CANCEL_DONE);
     sqlite3_close(db);
 }
 
@@ -167,15 +167,15 @@ static void the_table_holds_for_dead_tasks(void **state)
     assert_int_equal(tw_store_get(store, tw_store_named("q", "a"), see, &seen), 0);
     assert_int_equal(seen.last.dead_ms, 999);
     assert_string_equal(seen.error, "no paper");
-    assert_int_equal(put_if(store, "a", 30, TW_STORE_NX), 0);
+    assert_int_equal(put_if(store, "a", 30, TW_CONDITION_NX), 0);
     assert_int_equal(store_move_at(store, tw_store_named("q", "b"), 20, 0), TW_EDEAD);
-    assert_int_equal(store_move_at(store, tw_store_named("q", "b"), 20, TW_STORE_GT), TW_EDEAD);
+    assert_int_equal(store_move_at(store, tw_store_named("q", "b"), 20, TW_CONDITION_GT), TW_EDEAD);
     assert_int_equal(put(store, "a", 30), 1);
-    assert_int_equal(put_if(store, "b", 10, TW_STORE_GT), 0);
-    assert_int_equal(put_if(store, "b", 11, TW_STORE_LT), 0);
+    assert_int_equal(put_if(store, "b", 10, TW_CONDITION_GT), 0);
+    assert_int_equal(put_if(store, "b", 11, TW_CONDITION_LT), 0);
     assert_string_equal(scan(store, &dead), "c@10! b@10!");
-    assert_int_equal(put_if(store, "b", 11, TW_STORE_GT), 1);
-    assert_int_equal(cancel(store, "c"), TW_CANCELLED);
+    assert_int_equal(put_if(store, "b", 11, TW_CONDITION_GT), 1);
+    assert_int_equal(cancel(store, "c"), TW_CANCEL_DONE);
     assert_string_equal(scan(store, &dead), "");
     assert_string_equal(scan(store, NULL), "b@11 a@30");
     assert_string_equal(other_ask(db, "SELECT count(*) FROM tw_task WHERE error IS NOT NULL"), "0");
@@ -187,22 +187,22 @@ static void the_table_holds_for_dead_tasks(void **state)
 static void conditions_keep_the_task_as_it_was(void **state)
 {
     struct tw_store *store = store_of(state);
-    assert_int_equal(put_if(store, "a", 50, TW_STORE_XX), 0);
+    assert_int_equal(put_if(store, "a", 50, TW_CONDITION_XX), 0);
     assert_string_equal(scan(store, NULL), "");
-    assert_int_equal(put_if(store, "a", 50, TW_STORE_NX), 1);
-    assert_int_equal(put_if(store, "a", 60, TW_STORE_NX), 0);
-    assert_int_equal(put_if(store, "a", 60, TW_STORE_XX), 1);
-    assert_int_equal(put_if(store, "a", 60, TW_STORE_GT), 0);
-    assert_int_equal(put_if(store, "a", 61, TW_STORE_GT), 1);
-    assert_int_equal(put_if(store, "a", 61, TW_STORE_LT), 0);
-    assert_int_equal(put_if(store, "a", 60, TW_STORE_LT), 1);
-    assert_int_equal(put_if(store, "b", 1, TW_STORE_GT), 1);
-    assert_int_equal(put_if(store, "c", 2, TW_STORE_LT), 1);
-    assert_int_equal(store_move_at(store, tw_store_named("q", "a"), 60, TW_STORE_GT), 0);
-    assert_int_equal(store_move_at(store, tw_store_named("q", "a"), 70, TW_STORE_GT), 1);
-    assert_int_equal(store_move_at(store, tw_store_named("q", "a"), 70, TW_STORE_LT), 0);
-    assert_int_equal(store_move_at(store, tw_store_named("q", "a"), 65, TW_STORE_LT), 1);
-    assert_int_equal(store_move_at(store, tw_store_named("q", "z"), 65, TW_STORE_LT), TW_EGONE);
+    assert_int_equal(put_if(store, "a", 50, TW_CONDITION_NX), 1);
+    assert_int_equal(put_if(store, "a", 60, TW_CONDITION_NX), 0);
+    assert_int_equal(put_if(store, "a", 60, TW_CONDITION_XX), 1);
+    assert_int_equal(put_if(store, "a", 60, TW_CONDITION_GT), 0);
+    assert_int_equal(put_if(store, "a", 61, TW_CONDITION_GT), 1);
+    assert_int_equal(put_if(store, "a", 61, TW_CONDITION_LT), 0);
+    assert_int_equal(put_if(store, "a", 60, TW_CONDITION_LT), 1);
+    assert_int_equal(put_if(store, "b", 1, TW_CONDITION_GT), 1);
+    assert_int_equal(put_if(store, "c", 2, TW_CONDITION_LT), 1);
+    assert_int_equal(store_move_at(store, tw_store_named("q", "a"), 60, TW_CONDITION_GT), 0);
+    assert_int_equal(store_move_at(store, tw_store_named("q", "a"), 70, TW_CONDITION_GT), 1);
+    assert_int_equal(store_move_at(store, tw_store_named("q", "a"), 70, TW_CONDITION_LT), 0);
+    assert_int_equal(store_move_at(store, tw_store_named("q", "a"), 65, TW_CONDITION_LT), 1);
+    assert_int_equal(store_move_at(store, tw_store_named("q", "z"), 65, TW_CONDITION_LT), TW_EGONE);
     assert_string_equal(scan(store, NULL), "b@1 c@2 a@65");
 }
 
@@ -247,7 +247,7 @@ static void keepdue_gives_a_waiting_task_new_options_in_its_place(void **state)
     put(store_of(state), "b", 50);
     assert_int_equal(tw_store_get(store_of(state), tw_store_named("q", "a"), see, &before), 0);
     clock_stop(60); /* it is ready by now, which does not matter */
-    assert_int_equal(store_put(store_of(state), &second, TW_STORE_KEEPDUE), 1);
+    assert_int_equal(store_put(store_of(state), &second, TW_CONDITION_KEEPDUE), 1);
     clock_stop(1);
     store_reopen(*state);
     assert_int_equal(tw_store_get(store_of(state), tw_store_named("q", "a"), see, &after), 0);
@@ -257,7 +257,7 @@ static void keepdue_gives_a_waiting_task_new_options_in_its_place(void **state)
     assert_int_equal(after.last.place_ms, 50);
     assert_int_equal(after.last.revision, before.last.revision);
     assert_string_equal(scan(store_of(state), NULL), "a@50 b@50");
-    assert_int_equal(put_if(store_of(state), "a", 7, TW_STORE_KEEPDUE | TW_STORE_XX), 1);
+    assert_int_equal(put_if(store_of(state), "a", 7, TW_CONDITION_KEEPDUE | TW_CONDITION_XX), 1);
     assert_int_equal(tw_store_get(store_of(state), tw_store_named("q", "a"), see, &after), 0);
     assert_int_equal(after.last.every_ms, 0);
     assert_int_equal(after.last.times, 1);
@@ -273,7 +273,7 @@ static void keepdue_leaves_the_attempts_of_a_retry_alone(void **state)
     assert_int_equal(store_put(store_of(state), &first, 0), 1);
     other_ask(db, "UPDATE tw_meta SET run = 5; UPDATE tw_task SET attempt = 3, lapses = 1, missed_periods = 2,"
                   " run = 4, token = 44, error = 'full', next_ms = 80, place_ms = 80"); /* run 4 has ended */
-    assert_int_equal(store_put(store_of(state), &second, TW_STORE_KEEPDUE), 1);
+    assert_int_equal(store_put(store_of(state), &second, TW_CONDITION_KEEPDUE), 1);
     assert_int_equal(tw_store_get(store_of(state), tw_store_named("q", "a"), see, &seen), 0);
     has_second_options(&seen);
     assert_int_equal(seen.last.state, TW_STATE_WAITING);
@@ -283,7 +283,7 @@ static void keepdue_leaves_the_attempts_of_a_retry_alone(void **state)
     assert_int_equal(seen.last.missed_periods, 1); /* as many as lie in the same time */
     assert_string_equal(seen.error, "full");
     assert_string_equal(other_ask(db, "SELECT lapses || ' ' || run || ' ' || token FROM tw_task"), "1 4 44");
-    assert_int_equal(put_if(store_of(state), "a", 7, TW_STORE_KEEPDUE), 1);
+    assert_int_equal(put_if(store_of(state), "a", 7, TW_CONDITION_KEEPDUE), 1);
     assert_string_equal(other_ask(db, "SELECT attempt || ' ' || missed_periods || ' ' || next_ms FROM tw_task"),
                         "3 0 80");
     sqlite3_close(db);
@@ -295,7 +295,7 @@ static void keepdue_lets_the_attempt_of_a_series_go_on(void **state)
     sqlite3 *db = other_open(*state);
     assert_int_equal(store_put(store_of(state), &first, 0), 1);
     other_ask(db, "UPDATE tw_meta SET run = 5; UPDATE tw_task SET run = 5, attempt = 2, token = 55");
-    assert_int_equal(store_put(store_of(state), &second, TW_STORE_KEEPDUE), 1);
+    assert_int_equal(store_put(store_of(state), &second, TW_CONDITION_KEEPDUE), 1);
     assert_int_equal(tw_store_get(store_of(state), tw_store_named("q", "a"), see, &seen), 0);
     has_second_options(&seen);
     assert_true(seen.last.state == TW_STATE_LEASED && !seen.last.replaced);
@@ -314,7 +314,7 @@ static void keepdue_is_due_now_behind_another_attempt(void **state)
     assert_int_equal(put(store, "a", 50), 1);
     other_ask(db, "UPDATE tw_meta SET run = 5; UPDATE tw_task SET run = 5, attempt = 2, token = 55");
     clock_stop(70);
-    assert_int_equal(store_put(store, &second, TW_STORE_KEEPDUE), 1);
+    assert_int_equal(store_put(store, &second, TW_CONDITION_KEEPDUE), 1);
     assert_int_equal(tw_store_get(store, tw_store_named("q", "a"), see, &seen), 0);
     has_second_options(&seen);
     assert_true(seen.last.state == TW_STATE_LEASED && seen.last.replaced && seen.last.attempt == 2);
@@ -322,13 +322,13 @@ static void keepdue_is_due_now_behind_another_attempt(void **state)
     assert_int_equal(seen.last.next_ms, 70);
     assert_int_equal(seen.last.revision, 2);
     clock_stop(75);
-    assert_int_equal(put_if(store, "a", 7, TW_STORE_KEEPDUE), 1); /* of the task behind */
+    assert_int_equal(put_if(store, "a", 7, TW_CONDITION_KEEPDUE), 1); /* of the task behind */
     assert_string_equal(other_ask(db,
                                   "SELECT due_ms || ' ' || seq || ' ' || token || ' ' || replaced || every_ms"
                                   " FROM tw_task"),
                         "70 2 55 20");
     other_ask(db, "UPDATE tw_task SET replaced = 0, attempt = 1, every_ms = 5");
-    assert_int_equal(put_if(store, "a", 7, TW_STORE_KEEPDUE), 1); /* the series ends */
+    assert_int_equal(put_if(store, "a", 7, TW_CONDITION_KEEPDUE), 1); /* the series ends */
     assert_string_equal(scan(store, NULL), "a@75*");
     assert_string_equal(other_ask(db, "SELECT attempt || replaced || ' ' || seq FROM tw_task"), "01 3");
     clock_stop(1);
@@ -339,14 +339,14 @@ static void keepdue_files_a_task_that_is_dead_or_missing(void **state)
 {
     struct tw_store *store = store_of(state);
     sqlite3 *db = other_open(*state);
-    assert_int_equal(put_if(store, "a", 50, TW_STORE_KEEPDUE | TW_STORE_XX), 0);
-    assert_int_equal(put_if(store, "a", 50, TW_STORE_KEEPDUE | TW_STORE_NX), 1);
-    assert_int_equal(put_if(store, "a", 60, TW_STORE_KEEPDUE | TW_STORE_NX), 0);
-    assert_int_equal(put_if(store, "b", 40, TW_STORE_KEEPDUE), 1);
+    assert_int_equal(put_if(store, "a", 50, TW_CONDITION_KEEPDUE | TW_CONDITION_XX), 0);
+    assert_int_equal(put_if(store, "a", 50, TW_CONDITION_KEEPDUE | TW_CONDITION_NX), 1);
+    assert_int_equal(put_if(store, "a", 60, TW_CONDITION_KEEPDUE | TW_CONDITION_NX), 0);
+    assert_int_equal(put_if(store, "b", 40, TW_CONDITION_KEEPDUE), 1);
     assert_string_equal(scan(store, NULL), "b@40 a@50");
     other_ask(db, "UPDATE tw_task SET dead_ms = 7, attempt = 2, error = 'no paper'");
-    assert_int_equal(put_if(store, "a", 60, TW_STORE_KEEPDUE | TW_STORE_NX), 0);
-    assert_int_equal(put_if(store, "a", 60, TW_STORE_KEEPDUE), 1);
+    assert_int_equal(put_if(store, "a", 60, TW_CONDITION_KEEPDUE | TW_CONDITION_NX), 0);
+    assert_int_equal(put_if(store, "a", 60, TW_CONDITION_KEEPDUE), 1);
     assert_string_equal(scan(store, NULL), "a@60");
     assert_string_equal(other_ask(db, "SELECT count(*) FROM tw_task WHERE due_ms = 60 AND attempt = 0"
                                       " AND error IS NULL"),
@@ -410,11 +410,12 @@ static struct tw_store_change change(enum tw_store_verb verb, const char *id, ui
 static void a_batch_makes_all_changes_in_order(void **state)
 {
     struct tw_store_change changes[] = {
-        change(TW_STORE_PUT, "a", 1),  change(TW_STORE_PUT, "b", 2),    change(TW_STORE_MOVE, "a", 3),
-        change(TW_STORE_MOVE, "x", 3), change(TW_STORE_CANCEL, "b", 0), change(TW_STORE_CANCEL, "b", 0),
-        change(TW_STORE_PUT, "b", 2),
+        change(TW_STORE_VERB_PUT, "a", 1),    change(TW_STORE_VERB_PUT, "b", 2),
+        change(TW_STORE_VERB_MOVE, "a", 3),   change(TW_STORE_VERB_MOVE, "x", 3),
+        change(TW_STORE_VERB_CANCEL, "b", 0), change(TW_STORE_VERB_CANCEL, "b", 0),
+        change(TW_STORE_VERB_PUT, "b", 2),
     };
-    static const int results[] = {1, 1, 1, TW_EGONE, TW_CANCELLED, TW_GONE, 1};
+    static const int results[] = {1, 1, 1, TW_EGONE, TW_CANCEL_DONE, TW_CANCEL_GONE, 1};
     assert_int_equal(tw_store_apply(store_of(state), changes, 7), 0);
     for (size_t i = 0; i < 7; i++)
         assert_int_equal(outcome_of(&changes[i]), results[i]);
@@ -424,7 +425,7 @@ static void a_batch_makes_all_changes_in_order(void **state)
 
 static void a_batch_with_one_bad_change_changes_nothing(void **state)
 {
-    struct tw_store_change changes[] = {change(TW_STORE_PUT, "a", 1), change(TW_STORE_PUT, "", 2)};
+    struct tw_store_change changes[] = {change(TW_STORE_VERB_PUT, "a", 1), change(TW_STORE_VERB_PUT, "", 2)};
     assert_int_equal(tw_store_apply(store_of(state), changes, 2), TW_EINVAL);
     assert_string_equal(message(store_of(state)), "change 1: id has 0 bytes: expected 1 to 960");
     assert_string_equal(scan(store_of(state), NULL), "");
@@ -438,35 +439,36 @@ static void bad_verbs_and_conditions_are_refused(void **state)
     put(store, "a", 1);
     assert_int_equal(tw_store_apply(store, &odd, 1), TW_EINVAL);
     assert_string_equal(message(store), "verb is 77: expected 0 to 2");
-    odd = change(TW_STORE_PUT, "a", 1);
+    odd = change(TW_STORE_VERB_PUT, "a", 1);
     odd.reserved[1] = 7;
     assert_int_equal(tw_store_apply(store, &odd, 1), TW_EINVAL);
     assert_string_equal(
         message(store),
         "tw_store_change.reserved[1] is 7: expected 0; zero the struct first, or take a library "
         "as new as the headers");
-    odd = change(TW_STORE_CANCEL, "a", 1);
+    odd = change(TW_STORE_VERB_CANCEL, "a", 1);
     odd.task.reserved[3] = 8;
     assert_int_equal(tw_store_apply(store, &odd, 1), TW_EINVAL);
     assert_non_null(strstr(message(store), "tw_store_delayed.reserved[3] is 8: expected 0"));
     assert_int_equal(store_put(store, &odd.task, 0), TW_EINVAL);
     assert_int_equal(store_scan(store, "q", &(struct tw_store_range){.reserved[0] = 9}, see, &seen), TW_EINVAL);
     assert_non_null(strstr(message(store), "tw_store_range.reserved[0] is 9: expected 0"));
-    assert_int_equal(put_if(store, "a", 2, TW_STORE_NX | TW_STORE_GT), TW_EINVAL);
+    assert_int_equal(put_if(store, "a", 2, TW_CONDITION_NX | TW_CONDITION_GT), TW_EINVAL);
     assert_string_equal(message(store), "the conditions are NX and GT: expected one of NX, XX, GT and LT");
-    assert_int_equal(put_if(store, "a", 2, TW_STORE_KEEPDUE | TW_STORE_XX | TW_STORE_LT), TW_EINVAL);
+    assert_int_equal(put_if(store, "a", 2, TW_CONDITION_KEEPDUE | TW_CONDITION_XX | TW_CONDITION_LT),
+                     TW_EINVAL);
     assert_string_equal(message(store), "the conditions are XX and LT: expected one of NX, XX, GT and LT");
-    assert_int_equal(put_if(store, "a", 2, TW_STORE_KEEPDUE | TW_STORE_LT), TW_EINVAL);
+    assert_int_equal(put_if(store, "a", 2, TW_CONDITION_KEEPDUE | TW_CONDITION_LT), TW_EINVAL);
     assert_string_equal(message(store),
                         "the conditions are KEEPDUE and LT: expected KEEPDUE alone, or with NX or XX");
     assert_int_equal(put_if(store, "a", 2, 32), TW_EINVAL);
     assert_string_equal(message(store), "conditions are 32: expected 0 or NX, XX, GT, LT or KEEPDUE");
-    assert_int_equal(store_move_at(store, tw_store_named("q", "a"), 2, TW_STORE_KEEPDUE), TW_EINVAL);
+    assert_int_equal(store_move_at(store, tw_store_named("q", "a"), 2, TW_CONDITION_KEEPDUE), TW_EINVAL);
     assert_string_equal(message(store), "conditions are 16: expected 0 or GT or LT");
-    assert_int_equal(store_move_at(store, tw_store_named("q", "a"), 2, TW_STORE_NX), TW_EINVAL);
+    assert_int_equal(store_move_at(store, tw_store_named("q", "a"), 2, TW_CONDITION_NX), TW_EINVAL);
     assert_string_equal(message(store), "conditions are 1: expected 0 or GT or LT");
-    odd = change(TW_STORE_CANCEL, "a", 1);
-    odd.conditions = TW_STORE_XX;
+    odd = change(TW_STORE_VERB_CANCEL, "a", 1);
+    odd.conditions = TW_CONDITION_XX;
     assert_int_equal(tw_store_apply(store, &odd, 1), TW_EINVAL);
     assert_int_equal(tw_store_get(store, (struct tw_store_name){"q", {"a", (size_t)1 << 32 | 1}}, see, &seen),
                      TW_EINVAL);
@@ -515,7 +517,7 @@ static void a_delay_counts_from_now(void **state)
     assert_true(made);
     assert_int_equal(tw_store_get(store, name, see, &seen), 0);
     assert_in_range(seen.last.due_ms, before_ms + 1000, tw_store_now() + 1000);
-    assert_int_equal(tw_store_move_in(store, name, 500, TW_STORE_GT, &made), 0);
+    assert_int_equal(tw_store_move_in(store, name, 500, TW_CONDITION_GT, &made), 0);
     assert_false(made);
     assert_int_equal(tw_store_move_in(store, name, UINT64_MAX, 0, &made), TW_EINVAL);
     assert_int_equal(tw_store_move_in(store, tw_store_named("q", "none"), 0, 0, &made), TW_EGONE);
@@ -632,17 +634,17 @@ static void fill_changes(struct tw_store_change *changes, char ids[][8], const c
 {
     for (int i = 0; i < MANY; i++) {
         snprintf(ids[i], sizeof ids[i], "%d", i);
-        changes[i] = change(TW_STORE_PUT, ids[i], (uint64_t)(i * 7 % 50));
+        changes[i] = change(TW_STORE_VERB_PUT, ids[i], (uint64_t)(i * 7 % 50));
         changes[i].task.queue = queue;
         changes[i].task.payload = (struct tw_bytes){i % 3 > 0 ? ids[i] : NULL, (size_t)(i % 3 / 2)};
     }
     if (kind == ONE_TWICE)
         changes[150].task.id = tw_text(ids[140]);
     if (kind == OTHER_VERBS) {
-        changes[70] = change(TW_STORE_MOVE, ids[3], 99);
-        changes[71] = change(TW_STORE_CANCEL, ids[4], 0);
-        changes[72] = change(TW_STORE_PUT, ids[5], 99);
-        changes[72].conditions = TW_STORE_NX;
+        changes[70] = change(TW_STORE_VERB_MOVE, ids[3], 99);
+        changes[71] = change(TW_STORE_VERB_CANCEL, ids[4], 0);
+        changes[72] = change(TW_STORE_VERB_PUT, ids[5], 99);
+        changes[72].conditions = TW_CONDITION_NX;
         changes[70].task.queue = changes[71].task.queue = changes[72].task.queue = queue;
     }
     if (kind == OPTIONS) {

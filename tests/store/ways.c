@@ -14,10 +14,10 @@ bool way_is_one(enum way way)
 static int call_one(struct tw_store *store, const struct tw_store_change *change)
 {
     const struct tw_store_delayed *task = &change->task;
-    enum tw_cancelled found = TW_GONE;
-    if (change->verb == TW_STORE_PUT)
+    enum tw_cancel found = TW_CANCEL_GONE;
+    if (change->verb == TW_STORE_VERB_PUT)
         return store_put(store, task, change->conditions);
-    if (change->verb == TW_STORE_MOVE)
+    if (change->verb == TW_STORE_VERB_MOVE)
         return store_move_at(store, (struct tw_store_name){task->queue, task->id}, task->due_ms,
                              change->conditions);
     int error = tw_store_cancel(store, (struct tw_store_name){task->queue, task->id}, &found);
@@ -45,13 +45,13 @@ static unsigned go_by_calls(struct tw_store *store, const struct tw_store_change
 static sqlite3_stmt *prepare(sqlite3 *db, const struct tw_store_change *change)
 {
     static const char *const sql[] = {
-        [TW_STORE_PUT] =
+        [TW_STORE_VERB_PUT] =
             ("INSERT INTO tw_put(queue, id, due_ms, condition, payload, every_ms, times, missed, tries,"
              " backoff_ms, max_late_ms, factor, backoff_max_ms, jitter)"
              " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14) RETURNING 1"),
-        [TW_STORE_MOVE] =
+        [TW_STORE_VERB_MOVE] =
             "INSERT INTO tw_move(queue, id, due_ms, condition) VALUES (?1, ?2, ?3, ?4) RETURNING 1",
-        [TW_STORE_CANCEL] = "INSERT INTO tw_cancel(queue, id) VALUES (?1, ?2)"};
+        [TW_STORE_VERB_CANCEL] = "INSERT INTO tw_cancel(queue, id) VALUES (?1, ?2)"};
     sqlite3_stmt *statement;
     return sqlite3_prepare_v2(db, sql[change->verb], -1, &statement, NULL) == SQLITE_OK ? statement : NULL;
 }
@@ -73,23 +73,23 @@ static void bind_waits(sqlite3_stmt *statement, const struct tw_store_delayed *t
 
 static void bind(sqlite3_stmt *statement, const struct tw_store_change *change)
 {
-    static const char *const names[] = {[TW_STORE_NX] = "NX",
-                                        [TW_STORE_XX] = "XX",
-                                        [TW_STORE_GT] = "GT",
-                                        [TW_STORE_LT] = "LT",
-                                        [TW_STORE_KEEPDUE] = "KEEPDUE",
-                                        [TW_STORE_KEEPDUE | TW_STORE_NX] = "KEEPDUE NX",
-                                        [TW_STORE_KEEPDUE | TW_STORE_XX] = "KEEPDUE XX"};
+    static const char *const names[] = {[TW_CONDITION_NX] = "NX",
+                                        [TW_CONDITION_XX] = "XX",
+                                        [TW_CONDITION_GT] = "GT",
+                                        [TW_CONDITION_LT] = "LT",
+                                        [TW_CONDITION_KEEPDUE] = "KEEPDUE",
+                                        [TW_CONDITION_KEEPDUE | TW_CONDITION_NX] = "KEEPDUE NX",
+                                        [TW_CONDITION_KEEPDUE | TW_CONDITION_XX] = "KEEPDUE XX"};
     static const char *const policies[] = {"coalesce", "skip", "burst"};
     const struct tw_store_delayed *task = &change->task;
     sqlite3_bind_text(statement, 1, task->queue, -1, SQLITE_STATIC);
     sqlite3_bind_blob64(statement, 2, task->id.data, task->id.size, SQLITE_STATIC);
-    if (change->verb == TW_STORE_CANCEL)
+    if (change->verb == TW_STORE_VERB_CANCEL)
         return;
     sqlite3_bind_int64(statement, 3, (sqlite3_int64)task->due_ms);
     if (change->conditions != 0)
         sqlite3_bind_text(statement, 4, names[change->conditions], -1, SQLITE_STATIC);
-    if (change->verb == TW_STORE_MOVE)
+    if (change->verb == TW_STORE_VERB_MOVE)
         return;
     sqlite3_bind_blob64(statement, 5, task->payload.data, task->payload.size, SQLITE_STATIC);
     if (task->every_ms > 0) /* NULL stands for none */
@@ -114,7 +114,7 @@ static int run_view(sqlite3 *db, const struct tw_store_change *change)
     while ((code = sqlite3_step(statement)) == SQLITE_ROW)
         rows++;
     const char *message = sqlite3_errmsg(db);
-    int result = change->verb == TW_STORE_CANCEL ? TW_CANCELLED : rows;
+    int result = change->verb == TW_STORE_VERB_CANCEL ? TW_CANCEL_DONE : rows;
     if (code != SQLITE_DONE)
         result = strstr(message, "no such task") != NULL       ? TW_EGONE
                  : strstr(message, "the task is dead") != NULL ? TW_EDEAD

@@ -115,7 +115,7 @@ static void poll(struct run *run, struct input *input, uint32_t budget_each)
 {
     uint64_t now = later(run->model.now, take_delay(input));
     struct tw_timer *timer;
-    enum tw_polled polled;
+    enum tw_poll polled;
     uint64_t earliest = model_earliest(&run->model), bound = tw_wheel_next_bound(run->wheel);
     fuzz_require(bound <= earliest || bound == run->model.now, "next_bound is late");
     fuzz_require(run->model.count > 0 || bound == TW_NEVER, "next_bound sees work in an empty wheel");
@@ -155,7 +155,7 @@ static void poll_with_nothing(struct run *run)
 {
     struct tw_timer *timer;
     uint32_t none = 0;
-    enum tw_polled polled = tw_wheel_poll_budget(run->wheel, run->model.now, &none, &timer);
+    enum tw_poll polled = tw_wheel_poll_budget(run->wheel, run->model.now, &none, &timer);
     fuzz_require(polled != TW_POLL_DUE && timer == NULL, "no budget, a timer");
     if (polled == TW_POLL_MORE)
         model_more(&run->model);

@@ -302,7 +302,7 @@ static void add_any_now(struct world *world)
 
 static void poll_in_pieces(struct world *world, uint64_t now)
 {
-    enum tw_polled polled;
+    enum tw_poll polled;
     do {
         struct tw_timer *timer;
         uint32_t given = (uint32_t)rng_below(&world->rng, 9), budget = given;

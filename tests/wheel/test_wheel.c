@@ -688,7 +688,7 @@ static uint32_t sequence(const struct tw_geometry *g, uint32_t budget_each, uint
                 order[count++] = (uint32_t)(timer - timers);
             continue;
         }
-        enum tw_polled polled;
+        enum tw_poll polled;
         do {
             uint32_t budget = budget_each;
             polled = tw_wheel_poll_budget(wheel, now, &budget, &timer);

@@ -747,7 +747,7 @@ static enum tw__redis_taken take_from(struct tw_wheel *wheel, uint64_t now_ms, u
                                       struct tw__redis_task **task)
 {
     struct tw_timer *timer;
-    enum tw_polled polled = tw_wheel_poll_budget(wheel, now_ms, budget, &timer);
+    enum tw_poll polled = tw_wheel_poll_budget(wheel, now_ms, budget, &timer);
     if (polled != TW_POLL_DUE)
         return polled == TW_POLL_MORE ? TW__REDIS_TAKEN_MORE : TW__REDIS_TAKEN_NONE;
     *task = tw__redis_task_of_timer(timer);
