@@ -178,30 +178,37 @@ struct tw_geometry {
 /* The presets, constants that initialise a geometry. The first is the default: where a call takes a geometry,
  * NULL means the same. */
 
-/* clang-format off */
+/* A preset: how deadlines beyond the top level are treated, how many levels follow, and the levels. */
+#define TW__PRESET(overflow, levels, ...)                                                                      \
+    {                                                                                                          \
+        levels, overflow,                                                                                      \
+        {                                                                                                      \
+            __VA_ARGS__                                                                                        \
+        }                                                                                                      \
+    }
+
 /* Ten levels with lookahead, which reach the whole 64-bit range in 256 KiB. They are 1024/512, 256/128,
  * 256/128, 128/64 and so on. 1024/512 means 1,024 slots, of which 512 make one slot of the next level.
  * Example: `tw_wheel_new(&wheel, NULL, 0)` makes a wheel of this geometry. */
 #define TW_DEFAULT                                                                                             \
-    {10, TW_OVERFLOW_REJECT,                                                                                   \
-     {{1024, 1}, {256, UINT64_C(1) << 9}, {256, UINT64_C(1) << 16}, {128, UINT64_C(1) << 23},                  \
-      {128, UINT64_C(1) << 29}, {128, UINT64_C(1) << 35}, {128, UINT64_C(1) << 41},                            \
-      {128, UINT64_C(1) << 47}, {128, UINT64_C(1) << 53}, {32, UINT64_C(1) << 59}}}
+    TW__PRESET(TW_OVERFLOW_REJECT, 10, {1024, 1}, {256, UINT64_C(1) << 9}, {256, UINT64_C(1) << 16},           \
+               {128, UINT64_C(1) << 23}, {128, UINT64_C(1) << 29}, {128, UINT64_C(1) << 35},                   \
+               {128, UINT64_C(1) << 41}, {128, UINT64_C(1) << 47}, {128, UINT64_C(1) << 53},                   \
+               {32, UINT64_C(1) << 59})
 /* Four levels with lookahead, 64/32, 32/16, 32/16 and 16 slots, in at most 16 KiB. A delay beyond 2^17 ticks
  * takes more than one round of the top level.
  * Example: `struct tw_geometry geometry = TW_SMALL;` */
-#define TW_SMALL {4, TW_OVERFLOW_ROUNDS, {{64, 1}, {32, 32}, {32, 512}, {16, 8192}}}
+#define TW_SMALL TW__PRESET(TW_OVERFLOW_ROUNDS, 4, {64, 1}, {32, 32}, {32, 512}, {16, 8192})
 /* One ring of n slots, which refuses delays above n ticks with TW_ERANGE: the simple wheel of the
  * textbooks. Here and below, n is an integer from 0 to UINT32_MAX, and a constant or not. */
-#define TW_SIMPLE(n) {1, TW_OVERFLOW_REJECT, {{TW__SLOTS(n), 1}}}
+#define TW_SIMPLE(n) TW__PRESET(TW_OVERFLOW_REJECT, 1, {TW__SLOTS(n), 1})
 /* One ring of n slots, in which far timers wait for several rounds: the hashed wheel of Netty. */
-#define TW_HASHED(n) {1, TW_OVERFLOW_ROUNDS, {{TW__SLOTS(n), 1}}}
+#define TW_HASHED(n) TW__PRESET(TW_OVERFLOW_ROUNDS, 1, {TW__SLOTS(n), 1})
 /* n slots on each level; upper levels are made when they are first needed: the overflow wheels of Kafka. */
-#define TW_GROWING(n) {1, TW_OVERFLOW_GROW, {{TW__SLOTS(n), 1}}}
+#define TW_GROWING(n) TW__PRESET(TW_OVERFLOW_GROW, 1, {TW__SLOTS(n), 1})
 /* Four levels of 60, 60, 24 and 7 slots, which are seconds, minutes, hours and days if a tick is a second. A
  * delay beyond the week takes more than one round of the top level. */
-#define TW_CLOCK {4, TW_OVERFLOW_ROUNDS, {{60, 1}, {60, 60}, {24, 3600}, {7, 86400}}}
-/* clang-format on */
+#define TW_CLOCK TW__PRESET(TW_OVERFLOW_ROUNDS, 4, {60, 1}, {60, 60}, {24, 3600}, {7, 86400})
 
 /* Checks whether a geometry is valid. If it is not, `message` names the level, the wrong value and the valid
  * range. `message` receives at most `size` bytes, always terminated. `geometry` may be NULL, which is valid.
