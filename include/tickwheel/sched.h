@@ -471,17 +471,9 @@ struct tw_sched_info {
     enum tw_sched_clock clock;                      /* the clock in use, never TW_SCHED_CLOCK_AUTO */
 };
 
-#if defined(__cplusplus) && defined(__GNUC__)
-/* g++ warns that the function hides the constructor of the struct of its name. */
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wshadow"
-#endif
 /* Fills in *stats; `size` is sizeof *stats. The counts of one shard are from one moment, and the shards are
  * read one after the other. */
 void tw_sched_stats(const struct tw_sched *sched, struct tw_sched_info *stats, size_t size);
-#if defined(__cplusplus) && defined(__GNUC__)
-#pragma GCC diagnostic pop
-#endif
 
 /* The lateness in nanoseconds below which `share` of all calls started. It is at most 3.2 % too high, and
  * never too low.

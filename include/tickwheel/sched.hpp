@@ -692,9 +692,9 @@ class scheduler
             return std::nullopt;
         return time_point(detail::duration_of<std::chrono::nanoseconds>(ns));
     }
-    struct tw_sched_info stats() const noexcept
+    tw_sched_info stats() const noexcept
     {
-        struct tw_sched_info counts;
+        tw_sched_info counts;
         tw_sched_stats(raw_, &counts, sizeof counts);
         return counts;
     }

@@ -208,7 +208,7 @@ struct tw_store_delayed {
 
 /* Conditions of a put or a move: at most one of the first four. A put may have TW_CONDITION_KEEPDUE, alone or
  * with NX or XX. */
-enum {
+enum tw_condition {
     TW_CONDITION_NX = 1, /* put: only if the queue has no task with this id */
     TW_CONDITION_XX = 2, /* put: only if the queue has a task with this id */
     TW_CONDITION_GT = 4, /* an existing task only gets a later due time */
@@ -592,16 +592,8 @@ struct tw_store_info {
     uint64_t began_ms; /* when it began to run the tasks; a standby: when it took over. 0: not yet */
 };
 
-#if defined(__cplusplus) && defined(__GNUC__)
-/* g++ warns that the function hides the constructor of the struct of its name. */
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wshadow"
-#endif
 /* Fills in *stats; `size` is sizeof *stats. */
 void tw_store_stats(struct tw_store *store, struct tw_store_info *stats, size_t size);
-#if defined(__cplusplus) && defined(__GNUC__)
-#pragma GCC diagnostic pop
-#endif
 
 /* Pauses a queue, or ends its pause, in the file: so it holds for every process, until it is ended. Handlers
  * that have begun go on, also one that begins at this moment. No other handler of this queue begins after the

@@ -862,9 +862,9 @@ class store
     {
         return tw_store_stop(raw_);
     }
-    struct tw_store_info stats() const noexcept
+    tw_store_info stats() const noexcept
     {
-        struct tw_store_info counts;
+        tw_store_info counts;
         tw_store_stats(raw_, &counts, sizeof counts);
         return counts;
     }
