@@ -30,8 +30,8 @@ static void run_due(struct tw_sched *sched)
 static void job(struct tw_sched *sched, const struct tw_task *task)
 {
     printf("%3d min  %s", (int)(tw_sched_now(sched) / TW_MIN(1)), (const char *)task->arg);
-    if (task->missed > 0)
-        printf(", standing for %d more", (int)task->missed);
+    if (task->missed_periods > 0)
+        printf(", standing for %d more", (int)task->missed_periods);
     putchar('\n');
 }
 

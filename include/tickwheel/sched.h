@@ -236,12 +236,12 @@ struct tw_task {
     /* in its callback: how long after due_ns the callback started. If due_ns is a period that had passed when
      * the task was filed or moved, it counts from there. */
     uint64_t late_ns;
-    uint64_t period_ns;    /* 0: it runs once */
-    uint64_t left;         /* calls after the call under way or, while it waits, after the next; TW_FOREVER */
-    uint64_t missed;       /* TW_MISSED_COALESCE: periods that this call stands for besides its own */
-    enum tw_missed policy; /* for missed periods, if it repeats */
-    const void *key;       /* NULL: the task has none */
-    size_t key_size;       /* bytes of the key; 0: none */
+    uint64_t period_ns;      /* 0: it runs once */
+    uint64_t left;           /* calls after the call under way or, while it waits, after the next; TW_FOREVER */
+    uint64_t missed_periods; /* TW_MISSED_COALESCE: periods that this call stands for besides its own */
+    enum tw_missed missed;   /* the policy for missed periods, if it repeats */
+    const void *key;         /* NULL: the task has none */
+    size_t key_size;         /* bytes of the key; 0: none */
 };
 
 /* Runs fn(sched, task) once, `delay_ns` nanoseconds from now, with `arg` in `task->arg`. If `id` is not NULL,

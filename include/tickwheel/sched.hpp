@@ -150,9 +150,9 @@ class task_view
     {
         return seen_->left;
     }
-    std::uint64_t missed() const noexcept
+    std::uint64_t missed_periods() const noexcept
     {
-        return seen_->missed;
+        return seen_->missed_periods;
     }
     /* Empty: the task has no key. */
     std::string_view key() const noexcept

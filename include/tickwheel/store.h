@@ -460,16 +460,16 @@ enum tw_answer {
 struct tw_job {
     const char *queue;
     struct tw_bytes id, payload;
-    uint64_t due_ms;   /* when this call was due; the same for each attempt */
-    uint64_t late_ms;  /* how long after late_from_ms the handler was called */
-    uint64_t revision; /* of the task: a retry has another one, and so has the next period */
-    uint64_t left;     /* calls after this one, as the claim has found them; TW_FOREVER: no end */
-    uint64_t missed;   /* TW_MISSED_COALESCE: periods that this call stands for besides its own, the same
+    uint64_t due_ms;         /* when this call was due; the same for each attempt */
+    uint64_t late_ms;        /* how long after late_from_ms the handler was called */
+    uint64_t revision;       /* of the task: a retry has another one, and so has the next period */
+    uint64_t left;           /* calls after this one, as the claim has found them; TW_FOREVER: no end */
+    uint64_t missed_periods; /* TW_MISSED_COALESCE: periods that this call stands for besides its own, the same
                                 in each attempt */
-    uint32_t attempt;  /* the number of this attempt, from 1 */
-    uint32_t tries;    /* failures until the task is dead, as it was when the attempt began */
-    uint32_t lapses;   /* attempts before this one that have lapsed: they cost no try */
-    const char *error; /* of the attempt before; NULL: none */
+    uint32_t attempt;        /* the number of this attempt, from 1 */
+    uint32_t tries;          /* failures until the task is dead, as it was when the attempt began */
+    uint32_t lapses;         /* attempts before this one that have lapsed: they cost no try */
+    const char *error;       /* of the attempt before; NULL: none */
     /* When the call could be made first: the task's next_ms or, if it does not repeat and was filed later than
      * that, when it was filed (place_ms). Example: a task that is put for 1970 is late from its put on. */
     uint64_t late_from_ms;

@@ -481,9 +481,9 @@ class job
     {
         return raw_->left;
     }
-    std::uint64_t missed() const noexcept
+    std::uint64_t missed_periods() const noexcept
     {
-        return raw_->missed;
+        return raw_->missed_periods;
     }
     std::uint32_t attempt() const noexcept
     {

@@ -38,14 +38,14 @@ static inline struct tw_bytes tw_text(const char *text)
 /* How a repeating task treats periods that passed without a call, because the machine slept or callbacks were
  * slow. The phase is kept in any case: due times stay at first + n * period.
  * Example: calls are due at 1, 2, 3, 4, 5 ... seconds, and nothing runs from 1.5 to 4.2 seconds. BURST makes
- * the calls of 2, 3 and 4 at 4.2. SKIP makes none of them. COALESCE makes one call at 4.2, with `missed` 2.
- * With each of them the next call is due at 5.
+ * the calls of 2, 3 and 4 at 4.2. SKIP makes none of them. COALESCE makes one call at 4.2, with
+ * `missed_periods` 2. With each of them the next call is due at 5.
  *
  * SKIP makes a call only if it can start less than a period after its due time. So a task with a short period
  * never runs if its thread is busy with slow callbacks all the time. A heartbeat takes COALESCE, which makes a
  * call whenever the thread is free. */
 enum tw_missed {
-    TW_MISSED_COALESCE, /* one call at once for all; `missed` is how many it stands for besides itself */
+    TW_MISSED_COALESCE, /* one call at once for all; `missed_periods` says how many others it stands for */
     TW_MISSED_SKIP,     /* makes up for none: the next call is at the next period that lies ahead */
     TW_MISSED_BURST     /* makes up for each period, one call after the other */
 };

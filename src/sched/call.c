@@ -101,8 +101,8 @@ static uint64_t periods_late(const struct tw__sched_shard *shard, const struct t
 static void coalesce(struct tw__sched_shard *shard, const struct tw__sched_task *task,
                      struct tw__sched_details *details, uint64_t now_ns)
 {
-    details->missed = periods_late(shard, task, details, now_ns);
-    shard->stats.skipped += details->missed;
+    details->missed_periods = periods_late(shard, task, details, now_ns);
+    shard->stats.skipped += details->missed_periods;
 }
 
 /* If the call is late by a period or more, files the task for the next period that lies ahead, and returns
@@ -124,12 +124,12 @@ static bool put_off(struct tw__sched_shard *shard, struct tw__sched_task *task, 
     struct tw__sched_details *details = tw__sched_task_details(task);
     if (details == NULL)
         return false;
-    TW_ASSERT(details->missed == 0);
+    TW_ASSERT(details->missed_periods == 0);
     if (now_ns - task->due_ns < details->period_ns) /* mostly: then there is nothing to divide */
         return false;
-    if (details->policy == TW_MISSED_SKIP)
+    if (details->missed == TW_MISSED_SKIP)
         return skip_periods(shard, task, details, now_ns);
-    if (details->policy == TW_MISSED_COALESCE)
+    if (details->missed == TW_MISSED_COALESCE)
         coalesce(shard, task, details, now_ns);
     return false;
 }
@@ -203,14 +203,14 @@ static bool go_on(struct tw__sched_shard *shard, struct tw__sched_task *task, co
         if (task->keyed)
             tw__sched_task_slot(shard, task)->fresh = 0;
         if (details != NULL)
-            details->missed = 0;
+            details->missed_periods = 0;
         file_again(shard, task, task->due_ns);
         return true;
     }
     if (details->left != TW_FOREVER)
         details->left--;
-    uint64_t due_ns = tw__task_due_after(seen->due_ns, details->missed + 1, details->period_ns);
-    details->missed = 0;
+    uint64_t due_ns = tw__task_due_after(seen->due_ns, details->missed_periods + 1, details->period_ns);
+    details->missed_periods = 0;
     file_next(shard, task, due_ns);
     return true;
 }

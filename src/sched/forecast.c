@@ -74,7 +74,7 @@ static void count_series(const struct forecast *forecast, const struct series *s
 static void pass_over_missed(const struct forecast *forecast, const struct tw__sched_details *details,
                              struct series *series)
 {
-    if (details->policy == TW_MISSED_BURST)
+    if (details->missed == TW_MISSED_BURST)
         return;
     uint64_t missed = tw__task_periods_since(series->due_ns, series->period_ns, forecast->now_ns);
     series->due_ns = tw__task_due_after(series->due_ns, missed, series->period_ns);
@@ -85,7 +85,7 @@ static void count_repeating(struct forecast *forecast, const struct tw__sched_ta
 {
     struct series series = {task->due_ns, details->period_ns, tw__add_saturating(details->left, 1)};
     if (task->state == TW__SCHED_RUNNING && !task->again) { /* the call under way has started already */
-        series.due_ns = tw__task_due_after(task->due_ns, details->missed + 1, details->period_ns);
+        series.due_ns = tw__task_due_after(task->due_ns, details->missed_periods + 1, details->period_ns);
         series.calls = details->left;
     }
     if (series.due_ns > forecast->end_ns)

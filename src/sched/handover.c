@@ -113,9 +113,10 @@ static bool take_busy(struct tw__sched_shard *shard, struct handing *handing)
         describe(shard, task, handing);
         if (!task->again) { /* the task repeats: describe its next call */
             const struct tw__sched_details *details = tw__sched_task_details(task);
-            handing->seen.due_ns = tw__task_due_after(task->due_ns, details->missed + 1, details->period_ns);
+            handing->seen.due_ns =
+                tw__task_due_after(task->due_ns, details->missed_periods + 1, details->period_ns);
             handing->seen.left = details->left == TW_FOREVER ? TW_FOREVER : details->left - 1;
-            handing->seen.missed = 0;
+            handing->seen.missed_periods = 0;
         }
         withhold_value(shard, task, handing);
         task->dead = 1;

@@ -50,11 +50,11 @@ enum tw__sched_state {
 struct tw__sched_details {
     void *arg;
     uint64_t period_ns;
-    uint64_t left;   /* calls after the call that is filed or under way */
-    uint64_t missed; /* periods that the next call stands for besides its own */
+    uint64_t left;           /* calls after the call that is filed or under way */
+    uint64_t missed_periods; /* periods that the next call stands for besides its own */
     /* the time of the call that filed the task; its lower bits, where the clock has run for 146 years */
     __extension__ uint64_t filed_ns : 62;
-    __extension__ uint64_t policy : 2;
+    __extension__ uint64_t missed : 2; /* enum tw_missed */
 };
 _Static_assert(sizeof(void *) != 8 || sizeof(struct tw__sched_details) == 40, "docs/guide.md says 40 bytes");
 

@@ -407,8 +407,8 @@ void tw__sched_task_describe(const struct tw__sched_shard *shard, const struct t
     if (details != NULL) {
         seen->period_ns = details->period_ns;
         seen->left = details->left;
-        seen->missed = details->missed;
-        seen->policy = (enum tw_missed)details->policy;
+        seen->missed_periods = details->missed_periods;
+        seen->missed = (enum tw_missed)details->missed;
     }
     if (slot != NULL) {
         seen->key = tw__sched_key_bytes(slot);

@@ -157,10 +157,10 @@ uint64_t tw__sched_every_first(const struct tw_every *every, uint64_t now_ns)
 void tw__sched_details_every(struct tw__sched_details *details, const struct tw_every *every, uint64_t now_ns)
 {
     details->period_ns = every->period_ns;
-    details->policy = (unsigned)every->missed;
+    details->missed = (unsigned)every->missed;
     details->filed_ns = now_ns;
     details->left = every->times == 0 || every->times == TW_FOREVER ? TW_FOREVER : every->times - 1;
-    details->missed = 0;
+    details->missed_periods = 0;
 }
 
 int tw_sched_add_every(struct tw_sched *sched, const struct tw_every *every, tw_task_fn *fn, void *arg,

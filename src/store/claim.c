@@ -138,7 +138,7 @@ static int read_options(struct tw__store_db *db, struct tw__store_job *job, stru
         uint64_t times = (uint64_t)sqlite3_column_int64(row, 6);
         *retry = tw__store_read_retry(db, row, 0, 2);
         job->every_ms = (uint64_t)sqlite3_column_int64(row, 5);
-        job->job.missed = (uint64_t)sqlite3_column_int64(row, 7);
+        job->job.missed_periods = (uint64_t)sqlite3_column_int64(row, 7);
         job->job.left = tw__task_calls_left(job->every_ms, times == 0 ? TW_FOREVER : times);
         *there = true;
     }

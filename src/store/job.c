@@ -73,7 +73,7 @@ struct tw__store_job *tw__store_job_new(const struct tw_store_task *task, struct
         .due_ms = task->due_ms,
         .revision = task->revision,
         .left = tw__task_calls_left(task->every_ms, task->times),
-        .missed = task->missed_periods,
+        .missed_periods = task->missed_periods,
         .attempt = task->attempt + 1,
         .lapses = task->lapses,
         .tries = task->tries,
@@ -210,7 +210,7 @@ void tw__store_job_tell(const struct tw_job *job, bool dead, const char *error, 
 
 uint64_t tw__store_job_next_due(const struct tw__store_job *job)
 {
-    return tw__task_next_call(job->job.due_ms, job->job.missed, job->every_ms, job->job.left);
+    return tw__task_next_call(job->job.due_ms, job->job.missed_periods, job->every_ms, job->job.left);
 }
 
 uint64_t tw__store_job_retry_due(const struct tw__store_job *job, const struct tw__task_retry *retry,

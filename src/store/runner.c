@@ -122,7 +122,7 @@ static void tell_of_lapses(struct tw__store_runner *runner)
     for (const struct tw__store_job *job = runner->lapses.died; job != NULL; job = job->next) {
         pthread_mutex_lock(&runner->lock);
         runner->stats.died++;
-        runner->stats.coalesced += job->job.missed;
+        runner->stats.coalesced += job->job.missed_periods;
         pthread_mutex_unlock(&runner->lock);
         tell_of_task(runner, job, true);
     }
@@ -203,7 +203,8 @@ static void count_answer(struct tw__store_runner *runner, const struct tw__store
     stats->back += job->answer == TW_ANSWER_BACK && job->begun;
     stats->died += job->buried;
     stats->attempts -= !job->begun;
-    stats->coalesced += job->changed && (job->answer == TW_ANSWER_DONE || job->buried) ? job->job.missed : 0;
+    stats->coalesced +=
+        job->changed && (job->answer == TW_ANSWER_DONE || job->buried) ? job->job.missed_periods : 0;
     if (job->begun && job->job.attempt == 1) {
         runner->late[tw__histogram_bucket(job->job.late_ms)]++;
         stats->late_max_ms = job->job.late_ms > stats->late_max_ms ? job->job.late_ms : stats->late_max_ms;

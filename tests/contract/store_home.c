@@ -227,8 +227,8 @@ static void take(void)
     for (int i = first; i < atomic_load(&home.taken); i++) {
         const struct tw_job *job = home.job[i];
         printf("%s due %" PRId64 " attempt %" PRIu32, home.id[i], since_begin(job->due_ms), job->attempt);
-        if (job->missed > 0)
-            printf(" missed %" PRIu64, job->missed);
+        if (job->missed_periods > 0)
+            printf(" missed %" PRIu64, job->missed_periods);
         puts("");
     }
     if (first == atomic_load(&home.taken))

@@ -494,10 +494,10 @@ TEST_CASE("missed periods follow the policy")
     scheduler scheduler(virtual_time().clock(TW_SCHED_CLOCK_VIRTUAL));
     scheduler.add_every(repeat(1ms).missed(TW_MISSED_COALESCE), [&](const task &self) {
         calls++;
-        missed += self.missed();
+        missed += self.missed_periods();
         CHECK(self.period() == 1ms);
         CHECK(self.left() == TW_FOREVER);
-        CHECK(self.raw().policy == TW_MISSED_COALESCE);
+        CHECK(self.raw().missed == TW_MISSED_COALESCE);
     });
     scheduler.advance(10ms);
     CHECK(calls == 10);

@@ -332,7 +332,7 @@ TEST_CASE("a handler that returns nothing is done")
                           CHECK(job.raw()->late_from_ms > 5);
                           CHECK(job.revision() == job.raw()->revision);
                           CHECK(job.left() == 0);
-                          CHECK(job.missed() == 0);
+                          CHECK(job.missed_periods() == 0);
                       })
               .ok());
     tasks.put(delayed("q", "a").at(at(5)).payload("p").tries(3));

@@ -310,7 +310,7 @@ static void check_call(const struct entry *entry, const struct tw_task *task)
     expect(task->due_ns == entry->due_ns && task->late_ns == now_ns - task->due_ns, "due or lateness is wrong");
     expect(world.late ? tick_of(now_ns) >= entry->tick : tick_of(now_ns) == entry->tick,
            "a task ran on the wrong tick");
-    expect(task->left == entry->left && task->period_ns == entry->period_ns && task->missed == 0,
+    expect(task->left == entry->left && task->period_ns == entry->period_ns && task->missed_periods == 0,
            "calls left are wrong");
     expect(keyed(entry)
                ? task->key_size == key_size(entry) && memcmp(task->key, key_of(entry), key_size(entry)) == 0

@@ -50,7 +50,7 @@ static void the_caller_says_the_size_of_its_struct(void **state)
     assert_int_equal(tw_sched_key_get(sched, "k", 1, &task, sizeof task), 0);
     struct tw_sched_info stats; /* not stats_of(): a struct by value may lose its padding, which is 0 */
     tw_sched_stats(sched, &stats, sizeof stats);
-    const size_t gap = offsetof(struct tw_task, policy) + sizeof task.policy,
+    const size_t gap = offsetof(struct tw_task, missed) + sizeof task.missed,
                  end = offsetof(struct tw_task, key);
     for (size_t size = 0; size <= sizeof mine; size++) {
         memset(&mine, HELD, sizeof mine);

@@ -1078,7 +1078,7 @@ static void missed_periods(void **state, enum tw_missed policy, int calls_expect
     assert_int_equal(store_put(store, &task, 0), 1);
     start_with(store, &calls);
     wait_for_calls(&calls, calls_expected);
-    assert_int_equal(calls.last.missed, missed);
+    assert_int_equal(calls.last.missed_periods, missed);
     assert_true(calls_expected == 0 || calls.last.left == TW_FOREVER);
     wait_for_answers(store, (uint64_t)calls_expected);
     runner_idle(store);
@@ -1135,7 +1135,7 @@ static void the_missed_periods_of_a_call_are_fixed(void **state)
     for (int n = 1; n <= 3; n++) {
         wait_for_calls(&calls, n);
         EVENTUALLY(kept_of(&calls) == n);
-        assert_int_equal(calls.last.missed, 10);
+        assert_int_equal(calls.last.missed_periods, 10);
         assert_int_equal(tw_store_get(store, tw_store_named("q", "x"), see, &seen), 0);
         assert_int_equal(seen.last.missed_periods, 10);
         assert_int_equal(seen.last.attempt, n == 1 ? 1 : n - 1);
@@ -1353,7 +1353,7 @@ static void replace_a_period(struct tw_store *store, enum tw_answer answer, uint
     assert_int_equal(store_put(store, &task, 0), 1);
     start_with(store, &calls);
     wait_for_calls(&calls, 1);
-    assert_true(calls.last.missed > 0);
+    assert_true(calls.last.missed_periods > 0);
     task.due_ms = due_ms;
     assert_int_equal(store_put(store, &task, TW_CONDITION_GT), 1);
     assert_int_equal(put_if(store, "x", due_ms, TW_CONDITION_GT), 0);
