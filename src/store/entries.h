@@ -74,7 +74,7 @@ uint64_t tw__store_share_of(const struct tw__store_window *window);
 /* Returns whether there are twice as many entries as the shares of all queues. */
 bool tw__store_is_overfull(const struct tw__store_window *window);
 
-/* Returns whether a task lies within the horizon of its queue. `queue` NULL: one that is not known. */
+/* Returns whether a task lies within the horizon of its queue. `queue` NULL: it is not known. */
 bool tw__store_is_within(const struct tw__store_window *window, const struct tw__store_queue *queue,
                          uint64_t place_ms, uint64_t seq);
 

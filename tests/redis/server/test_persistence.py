@@ -1076,8 +1076,8 @@ def test_a_value_that_is_far_too_long_to_be_true(server):
 
 
 def test_tasks_survive_both_forms_one_after_the_other(fleet, clock):
-    """The server goes from AOF to RDB and back, as if an administrator changed his mind, while tasks wait and
-    become due."""
+    """The server goes from AOF to RDB and back, as if an administrator tried one after the other, while tasks
+    wait and become due."""
     server = fleet.server(appendonly="yes")
     r, due = server.client(), clock.now() + 4000
     names = fill(r, "s", "out", 100, due)

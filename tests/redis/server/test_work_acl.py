@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Users and tasks for workers: a worker needs rights to the queue alone, and the rules of a producer do not
-let him take. Where the keys of TW.TAKE stand; and the rights to a target that a dead task has."""
+allow a take. Where the keys of TW.TAKE stand; and the rights to a target that a dead task has."""
 import re
 
 import pytest

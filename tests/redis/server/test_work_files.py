@@ -469,7 +469,7 @@ def test_a_blocked_worker_waits_while_the_server_may_not_serve_him(clock, server
     clock.reach(clock.now() + 300)
     wait_until(lambda: server.tw()["ready"] == 1)
     let_turn(server)
-    assert (working(r, "s")["leased"], server.info("clients")["blocked_clients"]) == (0, 1), "he was served"
+    assert (working(r, "s")["leased"], server.info("clients")["blocked_clients"]) == (0, 1), "it was served"
     {"deliver": lambda: r.config_set("tickwheel.deliver", "yes"),
      "pause": lambda: r.execute_command("CLIENT", "UNPAUSE"),
      "replicas": lambda: r.config_set("min-replicas-to-write", 0)}[why]()
@@ -543,6 +543,6 @@ def test_ready_tasks_that_come_by_rename_wait_too(server, r):
     r.config_set("tickwheel.deliver", "no")
     r.rename("other", "s")
     let_turn(server)
-    assert server.info("clients")["blocked_clients"] == 1, "the worker was served"
+    assert server.info("clients")["blocked_clients"] == 1, "it was served"
     r.config_set("tickwheel.deliver", "yes")
     assert raw.read()[0][1] == "a"
