@@ -42,11 +42,11 @@ int main(void)
     struct tw_sched_info stats;
     int error = tw_sched_new(&sched, NULL);
     if (error != 0)
-        return fprintf(stderr, "million: %s\n", tw_strerror(error)), 1;
+        return fprintf(stderr, "million: %s\n", tw_sched_strerror(error)), 1;
 
     uint64_t start_ns = tw_sched_now(sched);
     if ((error = file_all(sched)) != 0)
-        return fprintf(stderr, "million: %s\n", tw_strerror(error)), 1;
+        return fprintf(stderr, "million: %s\n", tw_sched_strerror(error)), 1;
     uint64_t filed_ns = tw_sched_now(sched);
     tw_sched_stats(sched, &stats, sizeof stats);
     printf("%d timers filed in %.2f s, %.0f bytes each\n", TIMERS, seconds(filed_ns - start_ns),

@@ -23,7 +23,7 @@ static void check(int error, const char *what)
 {
     if (error == 0)
         return;
-    fprintf(stderr, "tickwheel: %s: %s\n", what, tw_strerror(error));
+    fprintf(stderr, "tickwheel: %s: %s\n", what, tw_sched_strerror(error));
     exit(1);
 }
 

@@ -117,7 +117,7 @@ static const char *do_task(const struct line *line)
     if (error == 0)
         return NULL;
     value_free(value);
-    return tw_strerror(error);
+    return tw_sched_strerror(error);
 }
 
 /* An id without a pending task is not an error, because the task may have run a moment ago. It is counted. */

@@ -267,7 +267,7 @@ def members_of(code):
             at = closing(body, at) if body[at] in "({[" else at + 1
     if enum and begin is not None:
         members.append((re.sub(r"\s+", " ", body[begin:].strip()), comment))
-    return [(name, words) for name, words in members if not name.startswith("TW_ERROR_TABLE")]
+    return [(name, words) for name, words in members if "_ERROR_TABLE(" not in name]
 
 
 class Reader:

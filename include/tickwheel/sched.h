@@ -84,8 +84,8 @@
  *               {.period_ns = TW_SEC(1)}` does. If a reserved member is not 0, the call returns TW_EINVAL.
  *   Requires  A duty of the caller that no return code reports. A library compiled with TICKWHEEL_DEBUG 1
  *             asserts it. docs/guide.md lists the duties that no assertion can see, and why.
- *   Errors    0 or a negative TW_E* code. tw_strerror() returns its text (wheel.h). A call that fails has
- *             changed nothing.
+ *   Errors    0 or a negative TW_E* code, of this header or of wheel.h. tw_sched_strerror() returns its text.
+ *             A call that fails has changed nothing.
  *   Fork      Every call requires that this process made the scheduler. A child of fork() must not use a
  *             scheduler of its parent, and must not free it.
  */
@@ -103,6 +103,27 @@ extern "C" {
 /* A scheduler. Its members are private. */
 struct tw_sched;
 struct tw_task;
+
+/* ---- errors -------------------------------------------------------------------------------------------- */
+
+/* The errors of the scheduler, besides those of wheel.h: name, value and text. */
+#define TW_SCHED_ERROR_TABLE(X)                                                                                \
+    X(TW_EFULL, -100, "too many tasks are pending (max_pending)")                                              \
+    X(TW_ESTOPPED, -101, "the scheduler has been stopped")                                                     \
+    X(TW_EGONE, -102, "no such task: it has run, was cancelled, or never was")                                 \
+    X(TW_EDEADLK, -103, "a callback cannot wait for itself")                                                   \
+    X(TW_ECLOCK, -104, "the system has no timers on CLOCK_BOOTTIME: take TW_SCHED_CLOCK_AUTO")
+
+/* The codes of TW_SCHED_ERROR_TABLE. */
+enum tw_sched_error {
+#define TW__ENUM(name, value, text) name = value,
+    TW_SCHED_ERROR_TABLE(TW__ENUM)
+#undef TW__ENUM
+};
+
+/* The text of an error of this library or of the wheel.
+ * Returns: as tw_strerror(). */
+const char *tw_sched_strerror(int error);
 
 /* ---- options ------------------------------------------------------------------------------------------- */
 

@@ -52,6 +52,38 @@
 namespace tickwheel
 {
 
+/* ---- errors ------------------------------------------------------------------------------------------- */
+
+namespace detail
+{
+inline const error_category &sched_errors() noexcept
+{
+    static const error_category instance("tickwheel.sched", tw_sched_strerror);
+    return instance;
+}
+/* wheel.h says which numbers are errors of which library. */
+constexpr auto sched_errors_of(int code) noexcept
+{
+    return code > -100 ? wheel_errors : sched_errors;
+}
+} // namespace detail
+
+/* The category of the errors of sched.h. Errors that the scheduler shares with the wheel are of category(). */
+inline const std::error_category &sched_category() noexcept
+{
+    return detail::sched_errors();
+}
+
+/* The result of a call of a scheduler, with the errors of sched.h and wheel.h.
+ * Example: a std::error_code is compared as in `code == sched_status(TW_EFULL)`. */
+class sched_status : public status
+{
+  public:
+    constexpr sched_status(int code) noexcept : status(code, detail::sched_errors_of(code))
+    {
+    }
+};
+
 /* ---- tasks -------------------------------------------------------------------------------------------- */
 
 /* The clock of a scheduler, as a type for time points. It has no now(), because scheduler::now() reads the
@@ -98,10 +130,10 @@ class task_id
 };
 
 /* The result of adding a task: an id, or an error. */
-class added : public status
+class added : public sched_status
 {
   public:
-    constexpr added(status error, task_id id) noexcept : status(error), id_(id)
+    constexpr added(sched_status error, task_id id) noexcept : sched_status(error), id_(id)
     {
     }
     constexpr task_id id() const noexcept
@@ -190,7 +222,8 @@ class task : public task_view
     {
     }
     /* Makes the task run again, under its id; see tw_sched_move_in(). */
-    template <class Rep, class Period> status move_in(std::chrono::duration<Rep, Period> delay) const noexcept
+    template <class Rep, class Period>
+    sched_status move_in(std::chrono::duration<Rep, Period> delay) const noexcept
     {
         return tw_sched_move_in(sched_, seen_->id, detail::ns_up(delay));
     }
@@ -498,6 +531,7 @@ class scheduler
 {
   public:
     using time_point = scheduler_clock::time_point;
+    using status = sched_status;
 
     /* Makes a scheduler. Throws std::system_error, whose what() says which option is wrong, or has the text of
      * the error. */
@@ -509,7 +543,7 @@ class scheduler
         const std::string wrong = given.explain();
         detail::raise(made, wrong.empty() ? "scheduler" : wrong.c_str());
     }
-    scheduler(const options &given, status &made) noexcept
+    scheduler(const options &given, tickwheel::status &made) noexcept
     {
         made = open(given);
     }

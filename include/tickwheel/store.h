@@ -62,8 +62,9 @@
  *             tw_store_name stay as they are.
  *   Requires  A duty of the caller that no return code reports. A library compiled with TICKWHEEL_DEBUG 1
  *             asserts it.
- * Errors    0 or a negative TW_E* code. tw_strerror() returns its text (wheel.h), and tw_store_message() says
- *             more. Each call may return TW_ENOMEM, besides the codes that its own label lists.
+ *   Errors    0 or a negative TW_E* code, of this header, of sched.h or of wheel.h. tw_store_strerror() returns
+ *             its text, and tw_store_message() says more. Each call may return TW_ENOMEM, besides the codes
+ *             that its own label lists.
  *   Busy      A call returns TW_EBUSY if another connection has held the write lock for busy_ms. The message
  *             names that time. Example: the caller has begun a transaction that writes, on a connection of its
  *             own.
@@ -94,6 +95,32 @@ extern "C" {
 struct tw_store;
 /* A connection of SQLite (sqlite3.h). */
 struct sqlite3;
+
+/* The errors of the store, besides those of sched.h and wheel.h: name, value and text. */
+#define TW_STORE_ERROR_TABLE(X)                                                                                \
+    X(TW_EBUSY, -200, "another connection holds the write lock of the file")                                   \
+    X(TW_EREADONLY, -201, "the file cannot be written")                                                        \
+    X(TW_EFORMAT, -202, "the file is no store, or a store of a newer version")                                 \
+    X(TW_ECORRUPT, -203, "the file is damaged")                                                                \
+    X(TW_ENOSPACE, -204, "the disk is full")                                                                   \
+    X(TW_EIO, -205, "the file cannot be opened, read or written")                                              \
+    X(TW_EDEAD, -206, "the task is dead: expected a replay, or a put in its place")                            \
+    X(TW_EINTERRUPTED, -207, "SQLite was interrupted")                                                         \
+    X(TW_EROLLBACK, -208, "a change could not be taken back: roll the transaction back")                       \
+    X(TW_EREPLACED, -209, "the file was removed or replaced while it was open: open it again")                 \
+    X(TW_EFAILED, -210, "an attempt of the task has failed")                                                   \
+    X(TW_EDAMAGED, -211, "the row of the task is damaged, so nobody calls it")
+
+/* The codes of TW_STORE_ERROR_TABLE. */
+enum tw_store_error {
+#define TW__ENUM(name, value, text) name = value,
+    TW_STORE_ERROR_TABLE(TW__ENUM)
+#undef TW__ENUM
+};
+
+/* The text of an error of this library, of the scheduler or of the wheel.
+ * Returns: as tw_strerror(). */
+const char *tw_store_strerror(int error);
 
 /* Limits. */
 enum {

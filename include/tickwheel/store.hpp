@@ -42,8 +42,8 @@
 #ifndef TICKWHEEL_STORE_HPP
 #define TICKWHEEL_STORE_HPP
 
+#include <tickwheel/sched.hpp>
 #include <tickwheel/store.h>
-#include <tickwheel/wheel.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -63,6 +63,34 @@
 
 namespace tickwheel
 {
+
+/* ---- errors ------------------------------------------------------------------------------------------- */
+
+namespace detail
+{
+inline const error_category &store_errors() noexcept
+{
+    static const error_category instance("tickwheel.store", tw_store_strerror);
+    return instance;
+}
+} // namespace detail
+
+/* The category of the errors of store.h. Errors that the store shares with the scheduler and the wheel are of
+ * their categories. */
+inline const std::error_category &store_category() noexcept
+{
+    return detail::store_errors();
+}
+
+/* The result of a call of a store, with the errors of store.h, sched.h and wheel.h. */
+class store_status : public status
+{
+  public:
+    constexpr store_status(int code) noexcept
+        : status(code, code > -200 ? detail::sched_errors_of(code) : detail::store_errors)
+    {
+    }
+};
 
 /* ---- time and results --------------------------------------------------------------------------------- */
 
@@ -114,10 +142,10 @@ inline tw_store_name all_of(const std::string &queue) noexcept
 } // namespace detail
 
 /* The result of a call that may leave all as it was: made() says whether it has changed something. */
-class changed : public status
+class changed : public store_status
 {
   public:
-    constexpr changed(int result, bool made) noexcept : status(result), made_(result == 0 && made)
+    constexpr changed(int result, bool made) noexcept : store_status(result), made_(result == 0 && made)
     {
     }
     /* False: the condition kept the task as it was, or the call has failed. */
@@ -247,6 +275,8 @@ class delayed
 class changes
 {
   public:
+    using status = store_status;
+
     changes &put(delayed task, unsigned conditions = 0)
     {
         all_.push_back({TW_STORE_VERB_PUT, std::move(task), conditions});
@@ -329,10 +359,11 @@ class changes
 
 /* As tw_store_apply_on(): makes the changes on the caller's own connection, in its transaction. If it fails and
  * `why` is not null, *why receives the reason. `schema` null: "main". */
-inline status apply_on(sqlite3 *db, changes &all, std::string *why = nullptr, const char *schema = nullptr)
+inline store_status apply_on(sqlite3 *db, changes &all, std::string *why = nullptr,
+                             const char *schema = nullptr)
 {
     char message[TW_STORE_MESSAGE] = "";
-    const status done = all.pass([&](tw_store_change *raw, std::size_t n) {
+    const store_status done = all.pass([&](tw_store_change *raw, std::size_t n) {
         return tw_store_apply_on(db, schema, raw, n, message, sizeof message);
     });
     if (why != nullptr)
@@ -683,6 +714,8 @@ class store_options
 class store
 {
   public:
+    using status = store_status;
+
     /* Opens a file. Throws std::system_error, whose what() is the message of tw_store_open(). */
     explicit store(const std::string &path, const store_options &given = store_options())
     {
@@ -692,7 +725,8 @@ class store
             detail::raise(made, message);
     }
     /* As above, but throws nothing of its own. If `why` is not null, *why receives the message. */
-    store(const std::string &path, const store_options &given, status &made, std::string *why = nullptr)
+    store(const std::string &path, const store_options &given, tickwheel::status &made,
+          std::string *why = nullptr)
     {
         char message[TW_STORE_MESSAGE] = "";
         made = open(path, given, message);
@@ -935,7 +969,7 @@ class store
     }
 
   private:
-    using error_function = std::function<void(status, const char *)>;
+    using error_function = std::function<void(tickwheel::status, const char *)>;
 
     status open(const std::string &path, const store_options &given, char (&message)[TW_STORE_MESSAGE])
     {
@@ -966,7 +1000,7 @@ class store
     }
     static void show_error(void *f, int error, const char *message) noexcept
     {
-        (*static_cast<error_function *>(f))(error, message);
+        (*static_cast<error_function *>(f))(status(error), message);
     }
     template <class G> status add(const char *queue, std::uint32_t at_once, G &&g)
     {

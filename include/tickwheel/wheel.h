@@ -82,32 +82,18 @@ extern "C" {
 
 /* ---- errors ------------------------------------------------------------------------------------------- */
 
-/* Every error of the library: its name, value and text. tw_strerror() is made from the same table. */
+/* The errors of the wheel, and the errors that all libraries share: name, value and text. tw_strerror() is made
+ * from the same table. Each library has a range of its own:
+ *   - the wheel and the loops -1 to -99
+ *   - the scheduler -100 to -199 (sched.h)
+ *   - the store -200 to -299 (store.h) */
 #define TW_ERROR_TABLE(X)                                                                                      \
     X(TW_EGEOMETRY, -1, "the geometry is not valid (tw_geometry_check says why)")                              \
     X(TW_ESIZE, -2, "the memory is smaller than tw_wheel_size() asks for")                                     \
     X(TW_ERANGE, -3, "the deadline lies beyond the wheel's range (see tw_wheel_range)")                        \
     X(TW_ENOMEM, -4, "no memory")                                                                              \
-    X(TW_EFULL, -5, "too many tasks are pending (max_pending)")                                                \
-    X(TW_ESTOPPED, -6, "the scheduler has been stopped")                                                       \
-    X(TW_EINVAL, -7, "an argument is out of its range")                                                        \
-    X(TW_EGONE, -8, "no such task: it has run, was cancelled, or never was")                                   \
-    X(TW_EDEADLK, -9, "a callback cannot wait for itself")                                                     \
-    X(TW_ESYSTEM, -10, "the system has no thread or descriptor left")                                          \
-    X(TW_EBUSY, -11, "another connection holds the write lock of the file")                                    \
-    X(TW_EREADONLY, -12, "the file cannot be written")                                                         \
-    X(TW_EFORMAT, -13, "the file is no store, or a store of a newer version")                                  \
-    X(TW_ECORRUPT, -14, "the file is damaged")                                                                 \
-    X(TW_ENOSPACE, -15, "the disk is full")                                                                    \
-    X(TW_EIO, -16, "the file cannot be opened, read or written")                                               \
-    X(TW_EDEAD, -17, "the task is dead: expected a replay, or a put in its place")                             \
-    X(TW_EINTERRUPTED, -18, "SQLite was interrupted")                                                          \
-    X(TW_EROLLBACK, -19, "a change could not be taken back: roll the transaction back")                        \
-    X(TW_ECLOCK, -20,                                                                                          \
-      "the system has no timers on CLOCK_BOOTTIME: take TW_SCHED_CLOCK_AUTO or TW_SCHED_CLOCK_MONOTONIC")      \
-    X(TW_EREPLACED, -21, "the file was removed or replaced while it was open: open it again")                  \
-    X(TW_EFAILED, -22, "an attempt of the task has failed")                                                    \
-    X(TW_EDAMAGED, -23, "the row of the task is damaged, so nobody calls it")
+    X(TW_EINVAL, -5, "an argument is out of its range")                                                        \
+    X(TW_ESYSTEM, -6, "the system has no thread or descriptor left")
 
 /* The codes of TW_ERROR_TABLE. 0 is success. */
 enum tw_error {
@@ -116,7 +102,7 @@ enum tw_error {
 #undef TW__ENUM
 };
 
-/* The text of an error code.
+/* The text of an error of this library. tw_sched_strerror() and tw_store_strerror() know their own errors too.
  * Returns: a static string. It is "no error" for 0, and "unknown error" for a code outside the table.
  * Example: `tw_strerror(TW_ENOMEM)` is "no memory". */
 const char *tw_strerror(int error);

@@ -99,39 +99,58 @@ namespace tickwheel
 namespace detail
 {
 
+/* The errors of one library. */
 class error_category final : public std::error_category
 {
   public:
+    error_category(const char *of, const char *(*strerror)(int)) noexcept : name_(of), text_(strerror)
+    {
+    }
     const char *name() const noexcept override
     {
-        return "tickwheel";
+        return name_;
     }
     std::string message(int error) const override
     {
-        return tw_strerror(error);
+        return text_(error);
     }
+    const char *text(int error) const noexcept
+    {
+        return text_(error);
+    }
+
+  private:
+    const char *name_;
+    const char *(*text_)(int);
 };
+
+inline const error_category &wheel_errors() noexcept
+{
+    static const error_category instance("tickwheel", tw_strerror);
+    return instance;
+}
 
 [[noreturn]] inline void raise(const std::error_code &error, const char *what)
 {
 #if defined(__cpp_exceptions)
     throw std::system_error(error, what);
 #else
-    std::fprintf(stderr, "tickwheel: %s: %s\n", what, tw_strerror(error.value()));
+    std::fprintf(stderr, "tickwheel: %s: %s\n", what, error.message().c_str());
     std::abort();
 #endif
 }
 
 } // namespace detail
 
-/* The category of the TW_E* codes. */
+/* The category of the errors of wheel.h. */
 inline const std::error_category &category() noexcept
 {
-    static const detail::error_category instance;
-    return instance;
+    return detail::wheel_errors();
 }
 
-/* The result of a call: 0 or a TW_E* code. Example: `if (wheel.add_in(timer, 1h) == TW_ERANGE)`. */
+/* The result of a call: 0 or a TW_E* code. Example: `if (wheel.add_in(timer, 1h) == TW_ERANGE)`. A status of a
+ * scheduler or of a store is a sched_status or a store_status first, which knows the errors of its library. It
+ * knows them still when it was copied to a status. */
 class status
 {
   public:
@@ -149,11 +168,11 @@ class status
     }
     const char *message() const noexcept
     {
-        return tw_strerror(code_);
+        return errors_().text(code_);
     }
     operator std::error_code() const noexcept
     {
-        return {code_, category()};
+        return {code_, errors_()};
     }
     /* Throws std::system_error, with `what` in its text, unless the status is ok. */
     void check(const char *what = "tickwheel") const
@@ -170,8 +189,16 @@ class status
         return a.code_ != b.code_;
     }
 
+  protected:
+    using category_function = const detail::error_category &(*)();
+
+    constexpr status(int error, category_function errors) noexcept : code_(error), errors_(errors)
+    {
+    }
+
   private:
     int code_ = 0;
+    category_function errors_ = detail::wheel_errors; /* of the library whose error the code is */
 };
 
 /* ---- durations ---------------------------------------------------------------------------------------- */

@@ -214,3 +214,18 @@ void tw_sched_free(struct tw_sched *sched)
     tw__sched_threads_end(sched);
     end(sched);
 }
+
+/* ---- errors --------------------------------------------------------------------------------------------- */
+
+const char *tw_sched_strerror(int error)
+{
+    switch (error) {
+#define SCHED_CASE(name, value, text)                                                                          \
+    case name:                                                                                                 \
+        return text;
+        TW_SCHED_ERROR_TABLE(SCHED_CASE)
+#undef SCHED_CASE
+    default:
+        return tw_strerror(error);
+    }
+}

@@ -190,7 +190,7 @@ static int write_answer(struct tw__store_db *db, struct tw__store_job *job, uint
 /* Whether two tasks leave alike: their rows are of one queue and one commit. */
 static bool leave_alike(const struct tw__store_job *a, const struct tw__store_job *b)
 {
-    return b->answer == TW_ANSWER_DONE && b->every_ms == 0 && b->job.missed == 0 &&
+    return b->answer == TW_ANSWER_DONE && b->every_ms == 0 && b->job.missed_periods == 0 &&
            a->entry->queue == b->entry->queue && a->run == b->run &&
            a->token - a->job.revision == b->token - b->job.revision;
 }

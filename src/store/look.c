@@ -193,7 +193,8 @@ int tw_store_get(struct tw_store *store, struct tw_store_name name, tw_store_vis
     if (error != 0)
         return tw__store_failed(store, error, text);
     error = tw__store_look(store, get_task, &view);
-    return error == 0 && view.seen == 0 ? tw__store_failed(store, TW_EGONE, tw_strerror(TW_EGONE)) : error;
+    return error == 0 && view.seen == 0 ? tw__store_failed(store, TW_EGONE, tw_store_strerror(TW_EGONE))
+                                        : error;
 }
 
 /* Shows the rows of a scan: from a time to a time, or of one time after a revision. */

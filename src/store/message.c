@@ -24,3 +24,18 @@ void tw_store_message(struct tw_store *store, char *message, size_t size)
         snprintf(message, size, "%s", store->message);
     pthread_mutex_unlock(&store->message_lock);
 }
+
+/* ---- errors --------------------------------------------------------------------------------------------- */
+
+const char *tw_store_strerror(int error)
+{
+    switch (error) {
+#define STORE_CASE(name, value, text)                                                                          \
+    case name:                                                                                                 \
+        return text;
+        TW_STORE_ERROR_TABLE(STORE_CASE)
+#undef STORE_CASE
+    default:
+        return tw_sched_strerror(error);
+    }
+}

@@ -278,7 +278,7 @@ static int start(struct tw_store *store, const struct tw_store_run *options)
         return 0;
     }
     bool said = runner->window.message[0] != '\0';
-    refuse_run(store, error, "%s", said ? runner->window.message : tw_strerror(error));
+    refuse_run(store, error, "%s", said ? runner->window.message : tw_store_strerror(error));
     free_runner(runner);
     return error;
 }

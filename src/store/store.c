@@ -162,7 +162,7 @@ static int apply_one(struct tw_store *store, struct tw_store_change *change, boo
 {
     int error = tw_store_apply(store, change, 1);
     if (error == 0 && change->result != 0)
-        return tw__store_failed(store, change->result, tw_strerror(change->result));
+        return tw__store_failed(store, change->result, tw_store_strerror(change->result));
     if (error == 0 && made != NULL)
         *made = change->made;
     return error;

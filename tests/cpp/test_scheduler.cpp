@@ -555,8 +555,21 @@ TEST_CASE("added is an id or an error")
     CHECK(good.value() == good.id());
     scheduler.stop();
     const tickwheel::added bad = scheduler.add_in(1ms, plain);
-    CHECK_THROWS_WITH(bad.value("orders"), doctest::Contains(tw_strerror(TW_ESTOPPED)));
+    CHECK_THROWS_WITH(bad.value("orders"), doctest::Contains(tw_sched_strerror(TW_ESTOPPED)));
     CHECK(bad == TW_ESTOPPED);
+    const status copy = bad; /* it knows the errors of the scheduler still */
+    CHECK(copy.message() == std::string(tw_sched_strerror(TW_ESTOPPED)));
+    const std::error_code code = copy;
+    CHECK(code == tickwheel::sched_status(TW_ESTOPPED));
+    CHECK(code.category() == tickwheel::sched_category());
+    CHECK(code.category().name() == std::string("tickwheel.sched"));
+}
+
+TEST_CASE("an error that the scheduler shares with the wheel is of the wheel's category")
+{
+    const std::error_code shared = tickwheel::sched_status(TW_ENOMEM);
+    CHECK(shared == std::error_code(status(TW_ENOMEM)));
+    CHECK(shared.message() == tw_strerror(TW_ENOMEM));
 }
 
 TEST_CASE("a scheduler is moved with its tasks")

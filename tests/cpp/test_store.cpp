@@ -87,6 +87,19 @@ static std::string dead(store &tasks)
 
 /* ---- opening --------------------------------------------------------------------------------------------- */
 
+TEST_CASE("an error of a store has its text and the category of its library")
+{
+    const status error = tickwheel::store_status(TW_EDEAD);
+    CHECK(error == TW_EDEAD);
+    CHECK(error.message() == std::string(tw_store_strerror(TW_EDEAD)));
+    const std::error_code own = error, of_sched = tickwheel::store_status(TW_EGONE),
+                          of_wheel = tickwheel::store_status(TW_EINVAL);
+    CHECK(own.category() == tickwheel::store_category());
+    CHECK(own.category().name() == std::string("tickwheel.store"));
+    CHECK(of_sched == std::error_code(tickwheel::sched_status(TW_EGONE)));
+    CHECK(of_wheel == std::error_code(status(TW_EINVAL)));
+}
+
 TEST_CASE("a store that cannot be opened says why")
 {
     status made;

@@ -100,7 +100,7 @@ static void a_system_without_boottime_timers_counts_on_the_monotonic_clock(void 
         tw_sched_free(sched);
     }
     own.no_boottime = own.no_boottime_timers = false;
-    assert_non_null(strstr(tw_strerror(TW_ECLOCK), "CLOCK_BOOTTIME"));
+    assert_non_null(strstr(tw_sched_strerror(TW_ECLOCK), "CLOCK_BOOTTIME"));
 }
 
 static void an_earlier_task_wakes_a_scheduler_that_sleeps_long(void **state)

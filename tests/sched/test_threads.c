@@ -94,7 +94,7 @@ static void add(struct producer *self, struct ticket *ticket)
     if (error == TW_ESTOPPED)
         atomic_store(&over, true);
     else if (error != 0)
-        fail(tw_strerror(error));
+        fail(tw_sched_strerror(error));
     ticket->filed = error == 0;
     if (error == 0) {
         self->id[place] = id;
@@ -119,7 +119,7 @@ static void set(struct producer *self, struct ticket *ticket)
     if (error == TW_ESTOPPED)
         atomic_store(&over, true);
     else if (error != 0)
-        fail(tw_strerror(error));
+        fail(tw_sched_strerror(error));
     ticket->filed = error == 0;
     if (old != NULL) /* if its task runs now, or has run, this is not its end: but it has an end */
         atomic_fetch_add(&((struct ticket *)old)->ends, 0x10000);

@@ -409,7 +409,7 @@ static const char *compare_queue(struct ledger *ledger, struct tw_store *store, 
         range.after = reading.last_revision;
     } while (seen > 0 && page > 0 && reading.wrong == NULL);
     if (seen < 0)
-        return differ("queue %u: the scan returns %s", queue, tw_strerror((int)seen));
+        return differ("queue %u: the scan returns %s", queue, tw_store_strerror((int)seen));
     if (reading.wrong == NULL && reading.at != reading.n)
         return differ("queue %u: task %u is lost, as the scan ends", queue, reading.task[reading.at]);
     return reading.wrong;

@@ -348,7 +348,7 @@ static const char *follow(struct ledger *ledger, struct call *call)
     struct entry *entry = &ledger->entry[call->task];
     if (job->revision != entry->revision && job->due_ms != entry->task.due_ms)
         take_task(call->task, TW__TASK_LATE, job->due_ms, 0, call->at_ms);
-    if (!take_task(call->task, TW__TASK_YES, job->due_ms, job->missed, call->at_ms))
+    if (!take_task(call->task, TW__TASK_YES, job->due_ms, job->missed_periods, call->at_ms))
         return mistake_at(call, "the table has no such take");
     call->from_ms = late_from(entry);
     const char *wrong = compare_job(entry, call);

@@ -17,7 +17,7 @@ static void open_store(struct fixture *fixture)
     char text[TW_STORE_MESSAGE] = "";
     int error = tw_store_open(&fixture->store, fixture->path, &patient, text, sizeof text);
     if (error != 0)
-        fail_msg("%s: %s (%s)", fixture->path, text, tw_strerror(error));
+        fail_msg("%s: %s (%s)", fixture->path, text, tw_store_strerror(error));
 }
 
 int store_setup(void **state)

@@ -279,12 +279,12 @@ static void every_call_survives(struct fixture *fixture, void (*fault)(long n, b
             if (stays) /* the caller takes it back, and the fault is over */
                 other_ask(own, "ROLLBACK");
             if (error != 0 && ((error != expected_error && !stays) || !happened))
-                fail_msg("%s, fault %ld: %s (%s)", calls[i].name, n, tw_strerror(error),
+                fail_msg("%s, fault %ld: %s (%s)", calls[i].name, n, tw_store_strerror(error),
                          message(fixture->store));
             changed = error == 0;
             const char *expected = error == 0 && calls[i].done != NULL ? calls[i].done : before;
             if (strcmp(scan(fixture->store, NULL), expected) != 0)
-                fail_msg("%s, fault %ld, %s: '%s', expected '%s'", calls[i].name, n, tw_strerror(error),
+                fail_msg("%s, fault %ld, %s: '%s', expected '%s'", calls[i].name, n, tw_store_strerror(error),
                          scan(fixture->store, NULL), expected);
             sqlite3_close(own);
         }
@@ -352,7 +352,7 @@ static void opening_survives_that_memory_ends(void **state)
             faulty_memory(0, false);
             if (error != 0) {
                 if (error != TW_ENOMEM || !happened)
-                    fail_msg("allocation %ld: %s (%s)", n, tw_strerror(error), text);
+                    fail_msg("allocation %ld: %s (%s)", n, tw_store_strerror(error), text);
                 assert_null(fixture->store);
                 assert_int_equal(tw_store_open(&fixture->store, fixture->path, NULL, text, sizeof text), 0);
             }

@@ -217,7 +217,7 @@ static void get_one(struct world *world)
                              take, &handed);
     world->doing = "a get";
     bool there = ledger_has(&world->ledger.entry[task]);
-    expect(world, error == (there ? 0 : TW_EGONE), tw_strerror(error));
+    expect(world, error == (there ? 0 : TW_EGONE), tw_store_strerror(error));
     expect(world, handed.at == there, "it does not show the task");
 }
 

@@ -303,7 +303,7 @@ static bool run_with_fault(struct fixture *fixture, void (*fault)(long n, bool o
     int error = tw_store_start(fixture->store, &options);
     if (error != 0) {
         if (error != expected || !faulty_happened())
-            fail_msg("fault %ld: %s (%s)", n, tw_strerror(error), message(fixture->store));
+            fail_msg("fault %ld: %s (%s)", n, tw_store_strerror(error), message(fixture->store));
         assert_int_equal(tw_store_start(fixture->store, &options), 0);
     }
     hurry_for_calls(&calls, 5);
@@ -312,7 +312,7 @@ static bool run_with_fault(struct fixture *fixture, void (*fault)(long n, bool o
     fault(0, false);
     assert_int_equal(tw_store_stop(fixture->store), 0);
     if (atomic_load(&errors.count) > 0 && (atomic_load(&errors.last) != expected || !happened))
-        fail_msg("fault %ld: %s", n, tw_strerror(atomic_load(&errors.last)));
+        fail_msg("fault %ld: %s", n, tw_store_strerror(atomic_load(&errors.last)));
     if (!in_any_order(calls.text, words, 5))
         fail_msg("fault %ld: %s", n, calls.text);
     assert_string_equal(scan(fixture->store, &(struct tw_store_range){.to_ms = now_ms}), "");

@@ -486,10 +486,10 @@ static void a_result_that_is_an_error_has_its_message(void **state)
     struct seen seen = {.text = ""};
     assert_int_equal(put(store, "", 1), TW_EINVAL);
     assert_int_equal(store_move_at(store, tw_store_named("q", "a"), 2, 0), TW_EGONE);
-    assert_string_equal(message(store), tw_strerror(TW_EGONE));
+    assert_string_equal(message(store), tw_store_strerror(TW_EGONE));
     assert_int_equal(put(store, "", 1), TW_EINVAL);
     assert_int_equal(tw_store_get(store, tw_store_named("q", "a"), see, &seen), TW_EGONE);
-    assert_string_equal(message(store), tw_strerror(TW_EGONE));
+    assert_string_equal(message(store), tw_store_strerror(TW_EGONE));
 }
 
 /* ---- bad arguments --------------------------------------------------------------------------------------- */
