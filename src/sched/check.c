@@ -137,8 +137,8 @@ static bool key_leads_here(const struct tw__sched_shard *shard, const struct tw_
     const struct tw_sched *sched = shard->sched;
     if (shard->number == 0 && !atomic_load(&sched->wide))
         return true;
-    if (slot->stray)
-        return shard->number == 0 && tw__sched_key_may_stray(sched, slot->tag);
+    if (slot->legacy)
+        return shard->number == 0 && tw__sched_key_may_be_legacy(sched, slot->tag);
     return atomic_load(&sched->hashes.shard[tw__sched_key_seat(sched, slot->tag)]) == shard->number + 1;
 }
 
@@ -166,20 +166,21 @@ static bool ids_find(const struct tw__sched_shard *shard, enum tw__sched_kind ki
     return true;
 }
 
-/* Whether every key finds its task, a FREE task has no key, and there are as many keys, and as many strays, as
- * the counts say. */
+/* Whether every key finds its task, a FREE task has no key, and there are as many keys, and as many legacy
+ * keys, as the counts say. */
 static bool keys_find(const struct tw__sched_shard *shard)
 {
     const struct tw__sched_lines *lines = &shard->lines[TW__SCHED_KEYED];
-    uint64_t keys = 0, strays = 0;
+    uint64_t keys = 0, legacy_keys = 0;
     for (uint32_t i = 0; i < tw__sched_lines_made(lines); i++) {
         bool taken = tw__sched_task_at(lines, i)->state != TW__SCHED_FREE;
         if (taken ? !key_finds(shard, i) : tw__sched_slot_at(shard, i)->size > 0)
             return false;
         keys += taken;
-        strays += taken && tw__sched_slot_at(shard, i)->stray;
+        legacy_keys += taken && tw__sched_slot_at(shard, i)->legacy;
     }
-    return keys == shard->stats.keys && (shard->number != 0 || strays == atomic_load(&shard->sched->strays));
+    return keys == shard->stats.keys &&
+           (shard->number != 0 || legacy_keys == atomic_load(&shard->sched->legacy_keys));
 }
 
 /* ---- S3 to S6 -------------------------------------------------------------------------------------------- */

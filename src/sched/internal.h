@@ -5,7 +5,7 @@
 #ifndef TW_SCHED_INTERNAL_H
 #define TW_SCHED_INTERNAL_H
 
-#include "seat.h"
+#include "thread_slot.h"
 
 #include <tickwheel/sched.h>
 
@@ -27,7 +27,7 @@ enum {
     TW__SCHED_CHUNK = 1 << TW__SCHED_CHUNK_SHIFT,
     TW__SCHED_SHORT = 24, /* a key of at most so many bytes lies in its slot */
     TW__SCHED_LOOSE = 8,  /* cancelled tasks that are taken out of the wheel a little later */
-    TW__SCHED_STRAY_BITS = 1 << 16,
+    TW__SCHED_LEGACY_BITS = 1 << 16,
     TW__SCHED_AHEAD = 8,    /* READY tasks between a task that starts and the task that is prefetched */
     TW__SCHED_COLLECT = 64, /* units of work under one hold of a shard's lock */
 };
@@ -92,9 +92,9 @@ struct tw__sched_long {
 
 /* The slot of a task with a key. */
 struct tw__sched_slot {
-    uint32_t tag;       /* the lower half of the key's hash */
-    uint32_t size : 30; /* of the key; 0: no key */
-    uint32_t stray : 1; /* the key was set in shard 0 before keys were spread, and its hash has another seat */
+    uint32_t tag;        /* the lower half of the key's hash */
+    uint32_t size : 30;  /* of the key; 0: no key */
+    uint32_t legacy : 1; /* the key was set in shard 0 before keys were spread, and its hash has another seat */
     uint32_t fresh : 1; /* RUNNING: the key was set anew during the call, so fn and arg are for the next call */
     union {
         unsigned char bytes[TW__SCHED_SHORT];
@@ -199,11 +199,11 @@ struct tw_sched {
     _Atomic uint32_t made; /* shards that are complete: shard[0] to shard[made - 1] */
     struct tw__sched_shard *shard[TW__SCHED_SHARDS];
     struct tw__sched_seats threads, hashes;
-    _Atomic bool wide;       /* keys live in the shards of their hashes; see keys.c */
-    _Atomic uint64_t strays; /* keys of shard 0 that are marked `stray`; under the lock of shard 0 */
-    uint64_t *stray_bits;    /* a bit for each tag that such a key may have; NULL: see widen() in keys.c */
-    _Atomic pthread_t timer; /* the timer thread, which sets this itself */
-    _Atomic bool started;    /* the threads run */
+    _Atomic bool wide;            /* keys live in the shards of their hashes; see keys.c */
+    _Atomic uint64_t legacy_keys; /* keys of shard 0 that are marked `legacy`; under the lock of shard 0 */
+    uint64_t *legacy_bits;        /* a bit for each tag that such a key may have; NULL: see widen() in keys.c */
+    _Atomic pthread_t timer;      /* the timer thread, which sets this itself */
+    _Atomic bool started;         /* the threads run */
     _Atomic bool quit;
     _Alignas(TW__SCHED_LINE) _Atomic uint64_t counted; /* tasks that count towards max_pending */
     _Atomic uint64_t memory;                           /* bytes */

@@ -25,25 +25,26 @@
  * finds that a second shard was made for a second thread. From then on a new key lives in the shard of its
  * hash.
  *
- * A key that was set before is a stray, if its hash has another seat than shard 0's. It keeps its place and
- * its id until its task ends, also when it is set anew. So a call looks in shard 0 first, then in the shard of
- * the hash. It need not look in shard 0 if the tag has no bit in `stray_bits`, or if the last stray has ended.
- * More than MARKED strays would set most of the bits, and marking them takes time under the lock. There are no
- * bits then, and every call by key looks in shard 0 first until the last stray has ended.
+ * A key that was set before is a legacy key, if its hash has another seat than shard 0's. It keeps its place
+ * and its id until its task ends, also when it is set anew. So a call looks in shard 0 first, then in the shard
+ * of the hash. It need not look in shard 0 if the tag has no bit in `legacy_bits`, or if the last legacy key
+ * has ended. More than MARKED legacy keys would set most of the bits, and marking them takes time under the
+ * lock. There are no bits then, and every call by key looks in shard 0 first until the last legacy key has
+ * ended.
  *
  *     narrow    find in shard 0, or set there
- *     wide      the bit is set and there are strays: find in shard 0; otherwise, or if the key is not there,
+ *     wide      the bit is set and there are legacy keys: find in shard 0; otherwise, or if it is not there,
  *               find in the shard of the hash, or set there
  *
  * Example: one thread sets 1,000 keys, and a second thread adds a task. The next call for a key makes the
- * scheduler wide, with 2 shards. About 500 keys are strays and set 500 of the 65,536 bits. A call for another
- * key whose hash leads to shard 1 meets one of these bits in one of 131 cases. Only then does it take two
- * locks, one after the other.
+ * scheduler wide, with 2 shards. About 500 keys are legacy keys and set 500 of the 65,536 bits. A call for
+ * another key whose hash leads to shard 1 meets one of these bits in one of 131 cases. Only then does it take
+ * two locks, one after the other.
  *
- * A key is never in two shards. No stray is born after the change, which happens under the lock of shard 0. So
- * a thread that has not found the key in shard 0, under that lock, will not find it there later either. (If
- * there is no memory for the shard of a seat, a shard that exists becomes the home of all keys of that seat. In
- * shard 0 they are no strays.)
+ * A key is never in two shards. No legacy key is born after the change, which happens under the lock of shard
+ * 0. So a thread that has not found the key in shard 0, under that lock, will not find it there later either.
+ * (If there is no memory for the shard of a seat, a shard that exists becomes the home of all keys of that
+ * seat. In shard 0 they are no legacy keys.)
  *
  * Rejected: setting the bits as keys are set. A program that sets short-lived keys all day would have set them
  * all before a second thread comes.
@@ -95,31 +96,31 @@ static struct tw__sched_task *find(const struct target *target)
 
 /* ---- narrow and wide ------------------------------------------------------------------------------------ */
 
-enum { MARKED = 16384, STRAY_BYTES = TW__SCHED_STRAY_BITS / 8 };
+enum { MARKED = 16384, LEGACY_BYTES = TW__SCHED_LEGACY_BITS / 8 };
 
 static bool is_wide(const struct tw_sched *sched)
 {
     return atomic_load_explicit(&sched->wide, memory_order_acquire);
 }
 
-static void set_stray_bit(void *arg, uint32_t tag)
+static void set_legacy_bit(void *arg, uint32_t tag)
 {
     struct tw_sched *sched = arg;
-    uint32_t at = tag % TW__SCHED_STRAY_BITS;
+    uint32_t at = tag % TW__SCHED_LEGACY_BITS;
     if (tw__sched_key_seat(sched, tag) != 0)
-        sched->stray_bits[at / 64] |= UINT64_C(1) << at % 64;
+        sched->legacy_bits[at / 64] |= UINT64_C(1) << at % 64;
 }
 
-/* Makes the scheduler wide. Without bits, every tag counts as one that a stray may have. The lock of shard 0 is
- * held. */
+/* Makes the scheduler wide. Without bits, every tag counts as one that a legacy key may have. The lock of shard
+ * 0 is held. */
 static void widen(struct tw_sched *sched)
 {
-    uint64_t strays = atomic_load(&sched->strays);
-    if (strays > 0 && strays <= MARKED)
-        sched->stray_bits = tw__sched_alloc(sched, STRAY_BYTES);
-    if (sched->stray_bits != NULL) {
-        memset(sched->stray_bits, 0, STRAY_BYTES);
-        tw__sched_table_visit(&sched->shard[0]->table, set_stray_bit, sched);
+    uint64_t legacy_keys = atomic_load(&sched->legacy_keys);
+    if (legacy_keys > 0 && legacy_keys <= MARKED)
+        sched->legacy_bits = tw__sched_alloc(sched, LEGACY_BYTES);
+    if (sched->legacy_bits != NULL) {
+        memset(sched->legacy_bits, 0, LEGACY_BYTES);
+        tw__sched_table_visit(&sched->shard[0]->table, set_legacy_bit, sched);
     }
     atomic_store_explicit(&sched->wide, true, memory_order_release);
 }
@@ -155,7 +156,7 @@ static uint64_t due_of(struct tw_sched *sched, const struct tw__sched_key *key, 
 static struct tw__sched_task *find_and_lock(struct tw_sched *sched, struct target *target)
 {
     struct tw__sched_task *task;
-    if (!is_wide(sched) || tw__sched_key_may_stray(sched, target->key.tag)) {
+    if (!is_wide(sched) || tw__sched_key_may_be_legacy(sched, target->key.tag)) {
         target->shard = sched->shard[0];
         tw__sched_lock(target->shard);
         task = find(target);

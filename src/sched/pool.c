@@ -227,21 +227,22 @@ static void clear_key(struct tw__sched_shard *shard, struct tw__sched_slot *slot
     slot->size = 0;
 }
 
-/* Counts a stray that comes (1) or goes (-1). */
-static void count_stray(struct tw_sched *sched, int by)
+/* Counts a legacy key that comes (1) or goes (-1). */
+static void count_legacy(struct tw_sched *sched, int by)
 {
-    atomic_store_explicit(&sched->strays, atomic_load(&sched->strays) + (uint64_t)by, memory_order_relaxed);
+    atomic_store_explicit(&sched->legacy_keys, atomic_load(&sched->legacy_keys) + (uint64_t)by,
+                          memory_order_relaxed);
 }
 
-/* Marks a new key if it is a stray. The scheduler becomes wide under the lock of shard 0, which is held here if
- * the key is one of shard 0. */
-static void mark_stray(const struct tw__sched_shard *shard, struct tw__sched_slot *slot)
+/* Marks a new key if it is a legacy key. The scheduler becomes wide under the lock of shard 0, which is held
+ * here if the key is one of shard 0. */
+static void mark_legacy(const struct tw__sched_shard *shard, struct tw__sched_slot *slot)
 {
     struct tw_sched *sched = shard->sched;
-    slot->stray = shard->number == 0 && !atomic_load_explicit(&sched->wide, memory_order_relaxed) &&
-                  tw__sched_key_seat(sched, slot->tag) != 0;
-    if (slot->stray)
-        count_stray(sched, 1);
+    slot->legacy = shard->number == 0 && !atomic_load_explicit(&sched->wide, memory_order_relaxed) &&
+                   tw__sched_key_seat(sched, slot->tag) != 0;
+    if (slot->legacy)
+        count_legacy(sched, 1);
 }
 
 bool tw__sched_key_name(struct tw__sched_shard *shard, const struct tw__sched_task *task,
@@ -253,7 +254,7 @@ bool tw__sched_key_name(struct tw__sched_shard *shard, const struct tw__sched_ta
         return false;
     if (tw__sched_table_add(shard, key->tag, task->index)) {
         shard->stats.keys++;
-        mark_stray(shard, slot);
+        mark_legacy(shard, slot);
         return true;
     }
     clear_key(shard, slot);
@@ -269,8 +270,8 @@ static void forget_key(struct tw__sched_shard *shard, const struct tw__sched_tas
     tw__sched_table_remove(shard, slot->tag, task->index);
     clear_key(shard, slot);
     shard->stats.keys--;
-    if (slot->stray)
-        count_stray(shard->sched, -1);
+    if (slot->legacy)
+        count_legacy(shard->sched, -1);
 }
 
 const void *tw__sched_key_keep(const struct tw__sched_shard *shard, const struct tw__sched_task *task,

@@ -118,12 +118,12 @@ static inline uint32_t tw__sched_key_seat(const struct tw_sched *sched, uint32_t
     return (uint32_t)((uint64_t)(tag * UINT32_C(2654435769)) * sched->options.shards >> 32); /* 2^32 / 1.618 */
 }
 
-/* Whether a key with this tag may be a stray. Requires: keys live in the shards of their hashes. */
-static inline bool tw__sched_key_may_stray(const struct tw_sched *sched, uint32_t tag)
+/* Whether a key with this tag may be a legacy key. Requires: keys live in the shards of their hashes. */
+static inline bool tw__sched_key_may_be_legacy(const struct tw_sched *sched, uint32_t tag)
 {
-    uint32_t at = tag % TW__SCHED_STRAY_BITS;
-    return atomic_load_explicit(&sched->strays, memory_order_relaxed) != 0 &&
-           (sched->stray_bits == NULL || (sched->stray_bits[at / 64] >> at % 64 & 1));
+    uint32_t at = tag % TW__SCHED_LEGACY_BITS;
+    return atomic_load_explicit(&sched->legacy_keys, memory_order_relaxed) != 0 &&
+           (sched->legacy_bits == NULL || (sched->legacy_bits[at / 64] >> at % 64 & 1));
 }
 
 /* Makes a key name a task that was taken for a key. Returns false if there is no memory. */

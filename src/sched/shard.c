@@ -5,11 +5,11 @@
  *
  *     thread -- its number -->  seat  -- the scheduler's map -->  shard
  *
- * The thread's number is from seat.c. The map is filled by and by: the first seat that files gets shard 0, each
- * further seat gets a new shard, and when there are as many as allowed, the next seats get shard 0, 1, 2 and so
- * on once more. A seat keeps its shard for good, because the tasks of one thread that are due on one tick start
- * in the order in which the thread filed them. If there is no memory for a new shard, the seat gets a shard
- * that exists, for good.
+ * The thread's number is from thread_slot.c. The map is filled by and by: the first seat that files gets shard
+ * 0, each further seat gets a new shard, and when there are as many as allowed, the next seats get shard 0, 1,
+ * 2 and so on once more. A seat keeps its shard for good, because the tasks of one thread that are due on one
+ * tick start in the order in which the thread filed them. If there is no memory for a new shard, the seat gets
+ * a shard that exists, for good.
  *
  * Example: a scheduler may have 2 shards. Threads number 0, 5 and 9 file, in this order. Seat 0 gets shard 0,
  * seat 5 gets shard 1, and seat 9 gets shard 0. Thread 5 ends, and a new thread takes its number and with it
@@ -30,7 +30,7 @@
 #include "memory.h"
 #include "order.h"
 #include "pool.h"
-#include "seat.h"
+#include "thread_slot.h"
 #include "table.h"
 
 #include <string.h>
@@ -131,8 +131,8 @@ void tw__sched_shards_end(struct tw_sched *sched)
 {
     for (uint32_t i = tw__sched_made(sched); i-- > 0;)
         end_shard(sched->shard[i]);
-    if (sched->stray_bits != NULL)
-        tw__sched_dealloc(sched, sched->stray_bits, TW__SCHED_STRAY_BITS / 8);
+    if (sched->legacy_bits != NULL)
+        tw__sched_dealloc(sched, sched->legacy_bits, TW__SCHED_LEGACY_BITS / 8);
 }
 
 /* ---- seats ---------------------------------------------------------------------------------------------- */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * A commit waits for the disk, 0.1 ms to 20 ms. While one thread waits there, others come with wishes of their
- * own. The thread that comes while nobody leads becomes the leader: it takes all wishes of the list, its own
- * among them, makes them in one transaction and wakes their threads. Wishes that came meanwhile are the next
- * leader's, who is the first thread among them. So there is no thread for commits, a lone caller pays no
- * switch of threads, and 64 callers share the wait.
+ * A commit waits for the disk, 0.1 ms to 20 ms. While one thread waits there, others come with write requests
+ * of their own. The thread that comes while nobody leads becomes the leader: it takes all requests of the list,
+ * its own among them, makes them in one transaction and wakes their threads. Requests that came meanwhile are
+ * the next leader's, who is the first thread among them. So there is no thread for commits, a lone caller pays
+ * no switch of threads, and 64 callers share the wait.
  *
  * Each thread waits at a semaphore of its own, and needs no lock when it wakes. The leader wakes its threads
  * before it hands over. A thread that puts one task after the other then is in the next commit already. If the
@@ -13,12 +13,12 @@
  * the processor's time, but glibc before 2.41 may lose a wake-up when many threads share a condition, its bug
  * 25847, and then a caller would wait for ever.)
  *
- * A wish that fails takes no other back. The leader makes all wishes without savepoints first, since hardly one
- * ever fails, and a savepoint costs a tenth of a put. If one fails, the leader begins anew with a savepoint
- * for each. Some errors, for example a full disk, make SQLite roll the whole transaction back. Then, and if the
- * commit itself fails, the leader makes each wish again in a transaction of its own, so that each has its own
- * result. (Rejected: to let all wishes fail with the first. A put of a hundred megabytes that does not fit the
- * disk would fail its neighbours of a hundred bytes.)
+ * A request that fails takes no other back. The leader makes all requests without savepoints first, since
+ * hardly one ever fails, and a savepoint costs a tenth of a put. If one fails, the leader begins anew with a
+ * savepoint for each. Some errors, for example a full disk, make SQLite roll the whole transaction back. Then,
+ * and if the commit itself fails, the leader makes each request again in a transaction of its own, so that each
+ * has its own result. (Rejected: to let all requests fail with the first. A put of a hundred megabytes that
+ * does not fit the disk would fail its neighbours of a hundred bytes.)
  */
 #include "commit.h"
 
@@ -28,13 +28,13 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SHARE_MAX = 1024 }; /* wishes of one commit */
+enum { SHARE_MAX = 1024 }; /* requests of one commit */
 
-struct tw__store_wish {
-    struct tw__store_wish *next;
+struct tw__store_request {
+    struct tw__store_request *next;
     tw__store_work_fn *work;
     void *arg;
-    sem_t turn; /* posted once, if another thread leads: the wish is made, or its thread leads */
+    sem_t turn; /* posted once, if another thread leads: the request is made, or its thread leads */
     int result;
     bool sync, leads;
     char *message; /* of TW_STORE_MESSAGE bytes, if the result is an error */
@@ -61,41 +61,41 @@ static int commit_all(struct tw__store_db *db)
     return error == 0 ? tw__store_db_do(db, TW__STORE_COMMIT, "commit") : error;
 }
 
-static void note(struct tw__store_wish *wish, int error, const struct tw__store_db *db)
+static void note(struct tw__store_request *request, int error, const struct tw__store_db *db)
 {
-    wish->result = error;
+    request->result = error;
     if (error != 0)
-        memcpy(wish->message, db->message, TW_STORE_MESSAGE);
+        memcpy(request->message, db->message, TW_STORE_MESSAGE);
 }
 
-static int make_alone(struct tw__store_db *db, struct tw__store_wish *wish)
+static int make_alone(struct tw__store_db *db, struct tw__store_request *request)
 {
     int began = begin_writing(db), error = began;
     db->shared = false;
     if (error == 0)
-        error = wish->work(db, wish->arg);
+        error = request->work(db, request->arg);
     if (error == 0)
         error = commit_all(db);
-    note(wish, error, db);
+    note(request, error, db);
     tw__store_db_roll_back(db);
     return began;
 }
 
-/* Makes one wish of a transaction that it shares. Returns false if the transaction must begin anew. */
-typedef bool make_fn(struct tw__store_db *db, struct tw__store_wish *wish);
+/* Makes one request of a transaction that it shares. Returns false if the transaction must begin anew. */
+typedef bool make_fn(struct tw__store_db *db, struct tw__store_request *request);
 
-static bool make_plainly(struct tw__store_db *db, struct tw__store_wish *wish)
+static bool make_plainly(struct tw__store_db *db, struct tw__store_request *request)
 {
-    note(wish, wish->work(db, wish->arg), db);
-    return wish->result == 0;
+    note(request, request->work(db, request->arg), db);
+    return request->result == 0;
 }
 
-static bool make_in_savepoint(struct tw__store_db *db, struct tw__store_wish *wish)
+static bool make_in_savepoint(struct tw__store_db *db, struct tw__store_request *request)
 {
     int error = tw__store_db_do(db, TW__STORE_SAVEPOINT, "savepoint");
     if (error == 0)
-        error = wish->work(db, wish->arg);
-    note(wish, error, db);
+        error = request->work(db, request->arg);
+    note(request, error, db);
     if (sqlite3_get_autocommit(db->db))
         return false;
     if (error != 0)
@@ -103,43 +103,44 @@ static bool make_in_savepoint(struct tw__store_db *db, struct tw__store_wish *wi
     return error == 0 && tw__store_db_do(db, TW__STORE_RELEASE, "release") == 0;
 }
 
-/* Makes the wishes in one transaction. *made tells whether it is committed; if not, nothing of it is.
+/* Makes the requests in one transaction. *made tells whether it is committed; if not, nothing of it is.
  * Returns: 0, or an error if the transaction could not begin. */
-static int make_together(struct tw__store_db *db, struct tw__store_wish *wishes, make_fn *make_one, bool *made)
+static int make_together(struct tw__store_db *db, struct tw__store_request *requests, make_fn *make_one,
+                         bool *made)
 {
     int error = begin_writing(db);
     bool good = error == 0;
     db->shared = true;
-    for (struct tw__store_wish *wish = wishes; wish != NULL && good; wish = wish->next)
-        good = make_one(db, wish);
+    for (struct tw__store_request *request = requests; request != NULL && good; request = request->next)
+        good = make_one(db, request);
     *made = good && commit_all(db) == 0;
     tw__store_db_roll_back(db);
     return error;
 }
 
-/* If a transaction cannot begin because somebody holds the lock, the wishes after it are not tried: each of
+/* If a transaction cannot begin because somebody holds the lock, the requests after it are not tried: each of
  * them would wait as long. */
-static void make(struct tw__store_db *db, struct tw__store_wish *wishes)
+static void make(struct tw__store_db *db, struct tw__store_request *requests)
 {
-    bool several = wishes->next != NULL, made = false;
-    int error = several ? make_together(db, wishes, make_plainly, &made) : 0;
+    bool several = requests->next != NULL, made = false;
+    int error = several ? make_together(db, requests, make_plainly, &made) : 0;
     if (several && error == 0 && !made)
-        error = make_together(db, wishes, make_in_savepoint, &made);
-    for (struct tw__store_wish *wish = wishes; wish != NULL && !made; wish = wish->next) {
+        error = make_together(db, requests, make_in_savepoint, &made);
+    for (struct tw__store_request *request = requests; request != NULL && !made; request = request->next) {
         if (error == 0)
-            error = make_alone(db, wish);
+            error = make_alone(db, request);
         else
-            note(wish, error, db);
+            note(request, error, db);
     }
 }
 
 /* ---- the leader ------------------------------------------------------------------------------------------ */
 
-/* Takes the first wishes off the list. *sync tells whether one of them asks for the disk. */
-static struct tw__store_wish *take_wishes(struct tw__store_writer *writer, bool *sync)
+/* Takes the first requests off the list. *sync tells whether one of them asks for the disk. */
+static struct tw__store_request *take_requests(struct tw__store_writer *writer, bool *sync)
 {
     pthread_mutex_lock(&writer->lock);
-    struct tw__store_wish *first = writer->first, **end = &writer->first;
+    struct tw__store_request *first = writer->first, **end = &writer->first;
     *sync = false;
     for (int i = 0; *end != NULL && i < SHARE_MAX; i++) {
         *sync |= (*end)->sync;
@@ -153,20 +154,20 @@ static struct tw__store_wish *take_wishes(struct tw__store_writer *writer, bool 
     return first;
 }
 
-/* A wish is its thread's memory, so it is not touched after the post. */
-static void wake_callers(struct tw__store_wish *wishes)
+/* A request is its thread's memory, so it is not touched after the post. */
+static void wake_callers(struct tw__store_request *requests)
 {
-    for (struct tw__store_wish *wish = wishes, *next; wish != NULL; wish = next) {
-        next = wish->next;
-        sem_post(&wish->turn);
+    for (struct tw__store_request *request = requests, *next; request != NULL; request = next) {
+        next = request->next;
+        sem_post(&request->turn);
     }
 }
 
-/* The thread of the next wish, if there is one, leads from now on. */
+/* The thread of the next request, if there is one, leads from now on. */
 static void name_leader(struct tw__store_writer *writer)
 {
     pthread_mutex_lock(&writer->lock);
-    struct tw__store_wish *next = writer->first;
+    struct tw__store_request *next = writer->first;
     writer->led = next != NULL;
     pthread_mutex_unlock(&writer->lock);
     if (next != NULL) {
@@ -175,31 +176,31 @@ static void name_leader(struct tw__store_writer *writer)
     }
 }
 
-/* Makes the wishes that wait, of which the thread's own is the first. */
+/* Makes the requests that wait, of which the thread's own is the first. */
 static void lead(struct tw_store *store, struct tw__store_writer *writer)
 {
     bool sync;
-    struct tw__store_wish *wishes = take_wishes(writer, &sync);
-    TW_ASSERT(wishes != NULL);
+    struct tw__store_request *requests = take_requests(writer, &sync);
+    TW_ASSERT(requests != NULL);
     sync = sync && (store->options.flags & TW_STORE_OPEN_LAZY) != 0;
     int error = sync ? set_sync(&writer->db, true) : 0;
-    for (struct tw__store_wish *wish = wishes; wish != NULL && error != 0; wish = wish->next)
-        note(wish, error, &writer->db);
+    for (struct tw__store_request *request = requests; request != NULL && error != 0; request = request->next)
+        note(request, error, &writer->db);
     if (error == 0)
-        make(&writer->db, wishes);
+        make(&writer->db, requests);
     if (sync)
         set_sync(&writer->db, false);
-    wake_callers(wishes->next);
+    wake_callers(requests->next);
     name_leader(writer);
 }
 
-/* Adds a wish to the list. Returns whether its thread leads. */
-static bool file_wish(struct tw__store_writer *writer, struct tw__store_wish *wish)
+/* Adds a request to the list. Returns whether its thread leads. */
+static bool file_request(struct tw__store_writer *writer, struct tw__store_request *request)
 {
     pthread_mutex_lock(&writer->lock);
     bool leads = !writer->led;
-    *writer->last = wish;
-    writer->last = &wish->next;
+    *writer->last = request;
+    writer->last = &request->next;
     writer->led = true;
     pthread_mutex_unlock(&writer->lock);
     return leads;
@@ -208,22 +209,22 @@ static bool file_wish(struct tw__store_writer *writer, struct tw__store_wish *wi
 int tw__store_commit(struct tw_store *store, tw__store_work_fn *work, void *arg, bool sync)
 {
     char message[TW_STORE_MESSAGE];
-    struct tw__store_wish wish = {.work = work, .arg = arg, .sync = sync, .message = message};
+    struct tw__store_request request = {.work = work, .arg = arg, .sync = sync, .message = message};
     int cancelled;
     TW_ASSERT(store->pid == getpid());
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancelled); /* others may wait for this thread */
-    sem_init(&wish.turn, 0, 0);
-    bool leads = file_wish(&store->writer, &wish);
+    sem_init(&request.turn, 0, 0);
+    bool leads = file_request(&store->writer, &request);
     if (!leads) {
-        while (sem_wait(&wish.turn) != 0) /* a signal */
+        while (sem_wait(&request.turn) != 0) /* a signal */
             ;
-        leads = wish.leads;
+        leads = request.leads;
     }
     if (leads)
         lead(store, &store->writer);
-    sem_destroy(&wish.turn);
+    sem_destroy(&request.turn);
     pthread_setcancelstate(cancelled, NULL);
-    return wish.result == 0 ? 0 : tw__store_failed(store, wish.result, message);
+    return request.result == 0 ? 0 : tw__store_failed(store, request.result, message);
 }
 
 void tw__store_writer_init(struct tw__store_writer *writer)

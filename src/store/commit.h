@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Transactions that write, shared by all threads that wish something at the same time.
+ * Transactions that write, shared by all threads that request something at the same time.
  */
 #ifndef TW_STORE_COMMIT_H
 #define TW_STORE_COMMIT_H
 
 #include "internal.h"
 
-/* The work of a wish, in a transaction that has begun. It may run on another thread, and again if the
+/* The work of a request, in a transaction that has begun. It may run on another thread, and again if the
  * transaction before was rolled back. Returns: 0, or an error, and then it has no effect. */
 typedef int tw__store_work_fn(struct tw__store_db *db, void *arg);
 

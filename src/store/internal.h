@@ -11,14 +11,14 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
-struct tw__store_wish;
+struct tw__store_request;
 
-/* The connection that writes. One thread at a time leads: it makes the wishes of all threads that wait, in one
- * commit (commit.c). `lock` guards the list and `led`; the leader alone uses `db`. */
+/* The connection that writes. One thread at a time leads: it makes the requests of all threads that wait, in
+ * one commit (commit.c). `lock` guards the list and `led`; the leader alone uses `db`. */
 struct tw__store_writer {
     struct tw__store_db db;
     pthread_mutex_t lock;
-    struct tw__store_wish *first, **last; /* wishes that wait, in the order in which they came */
+    struct tw__store_request *first, **last; /* requests that wait, in the order in which they came */
     bool led;
     char message[TW_STORE_MESSAGE];
 };

@@ -29,12 +29,12 @@ void tw__store_pace_init(struct tw__store_pace *pace, uint64_t workers)
 
 /* Sets how many jobs may wait for a worker, by the pace of the handlers that have returned since the last call.
  * While none is claimed ahead, only a handler that has returned tells of a pace. */
-static void adapt_ahead(struct tw__store_pace *pace, struct tw__store_hands *hands, uint64_t most,
+static void adapt_ahead(struct tw__store_pace *pace, struct tw__store_pool *pool, uint64_t most,
                         uint64_t waiting)
 {
-    uint64_t workers = hands->workers;
-    uint64_t waited_ns = atomic_exchange(&hands->waited_ns, 0);
-    uint64_t took_ns = atomic_exchange(&hands->took_ns, 0);
+    uint64_t workers = pool->workers;
+    uint64_t waited_ns = atomic_exchange(&pool->waited_ns, 0);
+    uint64_t took_ns = atomic_exchange(&pool->took_ns, 0);
     if (waited_ns > PATIENCE_NS)
         pace->ahead /= 2;
     else if (waiting == 0 && pace->wished_more && (pace->ahead > 0 || took_ns > 0))
@@ -44,26 +44,26 @@ static void adapt_ahead(struct tw__store_pace *pace, struct tw__store_hands *han
     pace->ahead = lesser(pace->ahead, most);
 }
 
-uint64_t tw__store_pace_claims(struct tw__store_pace *pace, struct tw__store_hands *hands, uint64_t max_jobs,
+uint64_t tw__store_pace_claims(struct tw__store_pace *pace, struct tw__store_pool *pool, uint64_t max_jobs,
                                uint64_t room)
 {
-    uint64_t idle = tw__store_hands_idle(hands), waiting = tw__store_hands_waiting(hands);
-    adapt_ahead(pace, hands, max_jobs, waiting);
+    uint64_t idle = tw__store_pool_idle(pool), waiting = tw__store_pool_waiting(pool);
+    adapt_ahead(pace, pool, max_jobs, waiting);
     uint64_t wanted = pace->ahead > idle ? pace->ahead : idle;
     uint64_t more = wanted > waiting ? wanted - waiting : 0;
     pace->wished_more = more <= room;
     return lesser(more, room);
 }
 
-void tw__store_pace_take_back(struct tw__store_pace *pace, struct tw__store_hands *hands)
+void tw__store_pace_take_back(struct tw__store_pace *pace, struct tw__store_pool *pool)
 {
     uint64_t now_ns = tw__store_monotonic();
-    if (now_ns > PATIENCE_NS && tw__store_hands_take_back(hands, now_ns - PATIENCE_NS))
+    if (now_ns > PATIENCE_NS && tw__store_pool_take_back(pool, now_ns - PATIENCE_NS))
         pace->ahead = 0;
 }
 
-uint64_t tw__store_pace_next(const struct tw__store_hands *hands)
+uint64_t tw__store_pace_next(const struct tw__store_pool *pool)
 {
-    uint64_t oldest_ns = tw__store_hands_oldest(hands);
+    uint64_t oldest_ns = tw__store_pool_oldest(pool);
     return oldest_ns != UINT64_MAX ? oldest_ns + PATIENCE_NS : UINT64_MAX;
 }

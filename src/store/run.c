@@ -150,7 +150,7 @@ static void fill_in(struct tw_store_run *options)
 
 static void free_runner(struct tw__store_runner *runner)
 {
-    tw__store_hands_fini(&runner->hands);
+    tw__store_pool_fini(&runner->pool);
     tw__store_check_fini(&runner->check);
     tw__store_close(&runner->window.db);
     tw__store_window_fini(&runner->window);
@@ -172,7 +172,7 @@ static struct tw__store_runner *new_runner(struct tw_store *store, const struct 
     fill_in(&runner->options);
     runner->file_lock.fd = -1;
     runner->watch.files = runner->watch.wake = runner->watch.timer = -1;
-    runner->hands.check = &runner->check;
+    runner->pool.check = &runner->check;
     runner->log_max = TW__STORE_LOG_MAX;
     tw__store_pace_init(&runner->pace, runner->options.workers);
     pthread_mutex_init(&runner->lock, NULL);
@@ -267,8 +267,8 @@ static int start(struct tw_store *store, const struct tw_store_run *options)
         return refuse_run(store, TW_ENOMEM, "no memory");
     error = make_parts(runner);
     if (error == 0)
-        error = tw__store_hands_init(&runner->hands, &runner->watch, runner->options.workers,
-                                     runner->options.max_jobs);
+        error = tw__store_pool_init(&runner->pool, &runner->watch, runner->options.workers,
+                                    runner->options.max_jobs);
     if (error == 0)
         error = open_window(runner);
     if (error == 0)
@@ -304,7 +304,7 @@ int tw_store_stop(struct tw_store *store)
     if (runner != NULL && !store->run.stopping) {
         store->run.stopping = true;
         pthread_mutex_unlock(&store->run.lock);
-        atomic_store(&runner->hands.stopping, true);
+        atomic_store(&runner->pool.stopping, true);
         tw__store_watch_wake(&runner->watch);
         pthread_join(runner->thread, NULL);
         error = runner->lost != 0 ? runner->lost : runner->stats.jobs > 0 ? runner->result : 0;

@@ -39,7 +39,7 @@ static void lose_run(struct tw__store_runner *runner, int error)
     runner->lost = error;
     runner->retry_ns = UINT64_MAX;
     tw__store_lock_release(&runner->file_lock);
-    atomic_store(&runner->hands.stopping, true);
+    atomic_store(&runner->pool.stopping, true);
 }
 
 static void give_news(struct tw__store_runner *runner, int error, const char *message)
@@ -164,7 +164,7 @@ int tw__store_runner_begin(struct tw__store_runner *runner)
 /* Waits for the process that runs the tasks to end. Returns false if this run was stopped before. */
 static bool stand_by(struct tw__store_runner *runner)
 {
-    while (runner->file_lock.fd < 0 && !atomic_load(&runner->hands.stopping)) {
+    while (runner->file_lock.fd < 0 && !atomic_load(&runner->pool.stopping)) {
         int error = tw__store_runner_begin(runner);
         if (error != 0 && error != TW_EBUSY)
             fail(runner, error, runner->window.message);
@@ -185,12 +185,12 @@ static void hand_out(struct tw__store_runner *runner, struct tw__store_job *job)
         tw__store_table_find(&runner->table, job->entry->queue, job->job.id.data, job->job.id.size);
     TW_ASSERT(*at == NULL);
     *at = job;
-    job->answered = tw__store_hands_answer;
-    job->answered_arg = &runner->hands;
+    job->answered = tw__store_pool_answer;
+    job->answered_arg = &runner->pool;
     job->claimed_ns = tw__store_monotonic();
     job->series = runner->series;
     runner->bytes += job->size;
-    tw__store_hands_give(&runner->hands, job);
+    tw__store_pool_give(&runner->pool, job);
 }
 
 /* Requires: the lock is held. */
@@ -256,7 +256,7 @@ static uint64_t claims_allowed(struct tw__store_runner *runner)
 {
     uint64_t most = runner->options.max_jobs, jobs = runner->stats.jobs; /* only this thread changes it */
     uint64_t room = most > jobs ? most - jobs : 0;
-    uint64_t allowed = tw__store_pace_claims(&runner->pace, &runner->hands, most, room);
+    uint64_t allowed = tw__store_pace_claims(&runner->pace, &runner->pool, most, room);
     return allowed < TW__STORE_CLAIMS ? allowed : TW__STORE_CLAIMS;
 }
 
@@ -276,7 +276,7 @@ static void take_claims(struct tw__store_runner *runner, bool seen)
     struct tw__store_batch *batch = &runner->batch;
     bool full = runner->bytes >= runner->options.max_bytes && runner->stats.jobs > 0;
     uint64_t allowed = claims_allowed(runner);
-    if (full || !seen || gives_back(batch->answered) || atomic_load(&runner->hands.stopping)) {
+    if (full || !seen || gives_back(batch->answered) || atomic_load(&runner->pool.stopping)) {
         allowed = 0;
         runner->pace.wished_more = false;
     }
@@ -298,7 +298,7 @@ static void take_answers(struct tw__store_runner *runner)
     struct tw__store_job **end = &runner->answered;
     while (*end != NULL)
         end = &(*end)->next;
-    *end = tw__store_hands_answers(&runner->hands);
+    *end = tw__store_pool_answers(&runner->pool);
     runner->batch.answered = runner->answered;
 }
 
@@ -360,7 +360,7 @@ static bool settle_batch(struct tw__store_runner *runner)
         end_job(runner, job);
     }
     runner->answered = NULL;
-    tw__store_hands_call(&runner->hands);
+    tw__store_pool_call(&runner->pool);
     runner->pace.wished_more &= put_back == 0 || batch->called == batch->calls; /* an answer makes room */
     runner->dropping = dropped;
     return batch->answered != NULL || batch->n > put_back;
@@ -404,7 +404,7 @@ static int look_inside_file(struct tw__store_runner *runner, uint64_t now_ms, bo
 static int look_at_file(struct tw__store_runner *runner, uint64_t now_ms)
 {
     const struct tw__store_window *window = &runner->window;
-    runner->must_look |= atomic_exchange(&runner->hands.stale, false);
+    runner->must_look |= atomic_exchange(&runner->pool.stale, false);
     bool whole = runner->must_look || tw__store_window_wants(window, now_ms);
     bool due = tw__store_watch_look(&runner->watch, &whole) || tw__store_window_is_due(window, now_ms);
     if (!due && !whole)
@@ -476,7 +476,7 @@ static bool go_round(struct tw__store_runner *runner)
     bool seen = mend_order(runner, now_ms) == 0 && look_at_file(runner, now_ms) == 0 && count_anew(runner) == 0;
     if (runner->lost != 0)
         return false;
-    tw__store_pace_take_back(&runner->pace, &runner->hands);
+    tw__store_pace_take_back(&runner->pace, &runner->pool);
     take_answers(runner);
     take_claims(runner, seen);
     if (batch->answered == NULL && batch->n == 0)
@@ -516,7 +516,7 @@ static uint64_t missing_answers(const struct tw__store_runner *runner)
 /* Returns whether the run is over: it was stopped, and no answer is missing or can be written. */
 static bool is_over(struct tw__store_runner *runner)
 {
-    if (!atomic_load(&runner->hands.stopping))
+    if (!atomic_load(&runner->pool.stopping))
         return false;
     take_answers(runner);
     bool all = missing_answers(runner) == 0;
@@ -530,9 +530,9 @@ static bool is_over(struct tw__store_runner *runner)
 
 static void wait(struct tw__store_runner *runner)
 {
-    bool good = runner->result == 0, ends = atomic_load(&runner->hands.stopping);
+    bool good = runner->result == 0, ends = atomic_load(&runner->pool.stopping);
     uint64_t until_ms = good ? tw__store_window_next(&runner->window) : TW_STORE_TIME_MAX;
-    uint64_t until_ns = good ? tw__store_pace_next(&runner->hands) : runner->retry_ns;
+    uint64_t until_ns = good ? tw__store_pace_next(&runner->pool) : runner->retry_ns;
     pthread_mutex_lock(&runner->lock);
     runner->stats.loaded = runner->window.loaded;
     pthread_mutex_unlock(&runner->lock);
@@ -542,9 +542,9 @@ static void wait(struct tw__store_runner *runner)
     enum tw__store_more more = !good || !runner->pace.wished_more ? TW__STORE_NO_MORE
                                : runner->pace.ahead > 0           ? TW__STORE_MORE_AHEAD
                                                                   : TW__STORE_MORE_FOR_WORKERS;
-    if (tw__store_hands_sleep(&runner->hands, good || ends, more))
+    if (tw__store_pool_sleep(&runner->pool, good || ends, more))
         tw__store_watch_wait(&runner->watch, until_ms, until_ns, good);
-    tw__store_hands_awake(&runner->hands);
+    tw__store_pool_awake(&runner->pool);
 }
 
 void *tw__store_runner_main(void *arg)

@@ -8,7 +8,7 @@
 
 #include "check.h"
 #include "claim.h"
-#include "hands.h"
+#include "pool.h"
 #include "internal.h"
 #include "lock.h"
 #include "pace.h"
@@ -45,7 +45,7 @@ struct tw__store_runner {
     int lost;                 /* the run has ended by itself, with this error; 0: it has not */
     bool broken;              /* an error was told, and its end was not */
     /* All threads: */
-    struct tw__store_hands hands;
+    struct tw__store_pool pool;
     struct tw__store_check check;
     pthread_mutex_t lock; /* guards the members below */
     struct tw_store_info stats;

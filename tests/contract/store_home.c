@@ -32,16 +32,16 @@ static struct {
     bool ended[TAKEN];  /* they were answered */
 } home;
 
-uint64_t __real_tw__store_pace_claims(struct tw__store_pace *pace, struct tw__store_hands *hands, uint64_t most,
+uint64_t __real_tw__store_pace_claims(struct tw__store_pace *pace, struct tw__store_pool *pool, uint64_t most,
                                       uint64_t room);
-uint64_t __wrap_tw__store_pace_claims(struct tw__store_pace *pace, struct tw__store_hands *hands, uint64_t most,
+uint64_t __wrap_tw__store_pace_claims(struct tw__store_pace *pace, struct tw__store_pool *pool, uint64_t most,
                                       uint64_t room);
 
-uint64_t __wrap_tw__store_pace_claims(struct tw__store_pace *pace, struct tw__store_hands *hands, uint64_t most,
+uint64_t __wrap_tw__store_pace_claims(struct tw__store_pace *pace, struct tw__store_pool *pool, uint64_t most,
                                       uint64_t room)
 {
     if (atomic_load(&home.open))
-        return __real_tw__store_pace_claims(pace, hands, most, room);
+        return __real_tw__store_pace_claims(pace, pool, most, room);
     pace->wished_more = false;
     return 0;
 }

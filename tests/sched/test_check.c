@@ -139,9 +139,9 @@ static void s2_a_task_that_its_key_does_not_find_is_named(void **state)
     EXPECT_BROKEN(busy, "S2", *slot, slot->size = TW_SCHED_KEY_MAX + 1);
     EXPECT_BROKEN(busy, "S2", slot[1], slot[1].size = 3); /* of a line that is free */
     EXPECT_BROKEN(busy, "S2", busy.shard->stats.keys, busy.shard->stats.keys = 0);
-    atomic_store(&busy.sched->strays, 1); /* with one shard there is none */
+    atomic_store(&busy.sched->legacy_keys, 1); /* with one shard there is none */
     expect_named(busy.sched, "S2");
-    atomic_store(&busy.sched->strays, 0);
+    atomic_store(&busy.sched->legacy_keys, 0);
     atomic_store(&busy.sched->hashes.shard[0], 2); /* as if the key lived in the second shard */
     atomic_store(&busy.sched->wide, true);
     expect_named(busy.sched, "S2");

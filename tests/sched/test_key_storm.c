@@ -2,7 +2,7 @@
  *
  * Keys while a scheduler goes from one shard to many. Four threads use keys of their own, which must answer as
  * in a model, and keys that they share. The first thread has set its keys before the others come, so these are
- * strays when the second shard is made. At the end each value was given back exactly once.
+ * legacy keys when the second shard is made. At the end each value was given back exactly once.
  */
 #include "tests/support/eventually.h"
 #include "tests/support/random.h"
@@ -22,7 +22,7 @@ static struct tw_sched *sched;
 static struct meeting begin;
 static _Atomic uint32_t last_value;
 static _Atomic int accepted[VALUES], released[VALUES], inside[SHARED];
-static bool deny_bits; /* there is no memory for the bits of strays */
+static bool deny_bits; /* there is no memory for the bits of legacy keys */
 
 #define EXPECT(condition)                                                                                      \
     ((condition) ? (void)0 : (fprintf(stderr, "line %d: %s does not hold\n", __LINE__, #condition), abort()))

@@ -413,7 +413,7 @@ static uint64_t number(const uint64_t *of)
 static bool is_stopping(struct tw_store *store)
 {
     pthread_mutex_lock(&store->run.lock);
-    bool stopping = store->run.runner != NULL && atomic_load(&store->run.runner->hands.stopping);
+    bool stopping = store->run.runner != NULL && atomic_load(&store->run.runner->pool.stopping);
     pthread_mutex_unlock(&store->run.lock);
     return stopping;
 }

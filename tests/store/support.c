@@ -149,11 +149,12 @@ void begin_put(struct putter *putter)
     assert_int_equal(pthread_create(&putter->thread, NULL, run_put, putter), 0);
 }
 
-/* The end of the list of wishes, or NULL if no thread leads. It is `first` while only the leader has a wish. */
-static struct tw__store_wish **end_of_wishes(struct tw__store_writer *writer)
+/* The end of the list of requests, or NULL if no thread leads. It is `first` while only the leader has a
+ * request. */
+static struct tw__store_request **end_of_requests(struct tw__store_writer *writer)
 {
     pthread_mutex_lock(&writer->lock);
-    struct tw__store_wish **end = writer->led ? writer->last : NULL;
+    struct tw__store_request **end = writer->led ? writer->last : NULL;
     pthread_mutex_unlock(&writer->lock);
     return end;
 }
@@ -161,11 +162,11 @@ static struct tw__store_wish **end_of_wishes(struct tw__store_writer *writer)
 void begin_puts(struct putter *putters, int n)
 {
     struct tw__store_writer *writer = &putters->store->writer;
-    struct tw__store_wish **end = NULL;
+    struct tw__store_request **end = NULL;
     for (int i = 0; i < n; i++) {
         begin_put(&putters[i]);
-        EVENTUALLY(i == 0 ? end_of_wishes(writer) == &writer->first : end_of_wishes(writer) != end);
-        end = end_of_wishes(writer);
+        EVENTUALLY(i == 0 ? end_of_requests(writer) == &writer->first : end_of_requests(writer) != end);
+        end = end_of_requests(writer);
     }
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Many threads share commits: each finds its own result, and a wish that fails takes nothing else back.
+ * Many threads share commits: each finds its own result, and a request that fails takes nothing else back.
  */
 #include "support.h"
 

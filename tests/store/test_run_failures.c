@@ -8,7 +8,7 @@
 #include "clock.h"
 #include "faulty.h"
 #include "running.h"
-#include "src/store/hands.h"
+#include "src/store/pool.h"
 #include "tests/support/eventually.h"
 
 #include <errno.h>
@@ -85,10 +85,10 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(
 static _Atomic(struct tw_job *) falling_asleep, in_its_round;
 static int takes; /* of answers, by a runner that is to stop */
 
-bool __real_tw__store_hands_sleep(struct tw__store_hands *hands, bool answers, enum tw__store_more more);
-bool __wrap_tw__store_hands_sleep(struct tw__store_hands *hands, bool answers, enum tw__store_more more);
-struct tw__store_job *__real_tw__store_hands_answers(struct tw__store_hands *hands);
-struct tw__store_job *__wrap_tw__store_hands_answers(struct tw__store_hands *hands);
+bool __real_tw__store_pool_sleep(struct tw__store_pool *pool, bool answers, enum tw__store_more more);
+bool __wrap_tw__store_pool_sleep(struct tw__store_pool *pool, bool answers, enum tw__store_more more);
+struct tw__store_job *__real_tw__store_pool_answers(struct tw__store_pool *pool);
+struct tw__store_job *__wrap_tw__store_pool_answers(struct tw__store_pool *pool);
 
 static void answer_last(_Atomic(struct tw_job *) *last)
 {
@@ -97,19 +97,19 @@ static void answer_last(_Atomic(struct tw_job *) *last)
         tw_job_answer(job, TW_ANSWER_DONE);
 }
 
-bool __wrap_tw__store_hands_sleep(struct tw__store_hands *hands, bool answers, enum tw__store_more more)
+bool __wrap_tw__store_pool_sleep(struct tw__store_pool *pool, bool answers, enum tw__store_more more)
 {
-    if (atomic_load(&hands->stopping))
+    if (atomic_load(&pool->stopping))
         answer_last(&falling_asleep);
-    return __real_tw__store_hands_sleep(hands, answers, more);
+    return __real_tw__store_pool_sleep(pool, answers, more);
 }
 
 /* A runner that is to stop asks first whether the run is over, and then in its round. */
-struct tw__store_job *__wrap_tw__store_hands_answers(struct tw__store_hands *hands)
+struct tw__store_job *__wrap_tw__store_pool_answers(struct tw__store_pool *pool)
 {
-    if (atomic_load(&hands->stopping) && ++takes == 2)
+    if (atomic_load(&pool->stopping) && ++takes == 2)
         answer_last(&in_its_round);
-    return __real_tw__store_hands_answers(hands);
+    return __real_tw__store_pool_answers(pool);
 }
 
 static atomic_bool no_count; /* SQLite does not tell how many commits there were */

@@ -93,7 +93,7 @@ void tw__redis_place_fini(struct tw__redis_queues *queues)
 }
 
 /* Asserts that a wheel took a timer: the wheels' geometries have no end, so no time is out of range. */
-static inline void fits(int result)
+static inline void assert_taken(int result)
 {
     TW_ASSERT(result == 0);
     (void)result;
@@ -192,7 +192,7 @@ static void file_behind(struct tw__redis_queues *queues, struct tw_wheel *behind
 {
     uint64_t due_ms = tw__redis_task_due(task);
     if (due_ms > now_ms) {
-        fits(tw_wheel_add_at(behind, &task->timer, due_ms));
+        assert_taken(tw_wheel_add_at(behind, &task->timer, due_ms));
         return;
     }
     task->place = TW__REDIS_NOWHERE;
@@ -246,7 +246,7 @@ static void await_death(struct tw__redis_queue *queue)
         return;
     uint64_t died_ms = tw__redis_task_due(tw__redis_task_of_link(queue->dead.next));
     if (!tw_timer_pending(&queue->death) || died_ms < tw_timer_deadline(&queue->death))
-        fits(tw_wheel_move_at(queue->queues->deaths, &queue->death, died_ms));
+        assert_taken(tw_wheel_move_at(queue->queues->deaths, &queue->death, died_ms));
 }
 
 static void file_dead(struct tw__redis_queues *queues, struct tw__redis_task *task)
@@ -293,7 +293,7 @@ static uint64_t steady_end(const struct tw__redis_queues *queues, uint64_t end_m
 static void file_in(struct tw_wheel *wheel, enum tw__redis_place place, struct tw__redis_task *task,
                     uint64_t time_ms)
 {
-    fits(tw_wheel_add_at(wheel, &task->timer, time_ms));
+    assert_taken(tw_wheel_add_at(wheel, &task->timer, time_ms));
     task->place = place & 15;
 }
 
@@ -402,7 +402,7 @@ static void hold_first(struct tw__redis_queues *queues, struct tw__redis_task *t
     tw__redis_place_rest(route);
     hold(queues, task, route->line.next, since_ms);
     route->next_try_ms = steady_of(queues, next_ms);
-    fits(tw_wheel_move_at(queues->retries, &route->retry, retry_ms));
+    assert_taken(tw_wheel_move_at(queues->retries, &route->retry, retry_ms));
     tw__redis_check_changed(queues, tw__redis_check_places);
 }
 
@@ -659,7 +659,7 @@ void tw__redis_place_hold_on(struct tw__redis_queues *queues, struct tw__redis_t
         route->next_try_ms = wait->next_try_ms;
         route->wait_ms = wait->wait_ms;
         if (wait->retry_ms > 0)
-            fits(tw_wheel_move_at(queues->retries, &route->retry, wait->retry_ms));
+            assert_taken(tw_wheel_move_at(queues->retries, &route->retry, wait->retry_ms));
         else
             tw__redis_place_make_ready(route);
     }
@@ -730,10 +730,10 @@ void tw__redis_place_refile(struct tw__redis_queues *queues, struct tw__redis_ta
         queues->delivering = NULL;
     due_ms = file_time(task, due_ms, now_ms);
     if (due_ms > now_ms && task->place == TW__REDIS_IN_LEASES) {
-        fits(tw_wheel_move_at(queues->leases, &task->timer, steady_end(queues, due_ms, now_ms)));
+        assert_taken(tw_wheel_move_at(queues->leases, &task->timer, steady_end(queues, due_ms, now_ms)));
     } else if (due_ms > now_ms && due_ms > tw_wheel_now(queues->wheel) && task->place == TW__REDIS_IN_WHEEL) {
         task->order = queues->order++;
-        fits(tw_wheel_move_at(queues->wheel, &task->timer, due_ms));
+        assert_taken(tw_wheel_move_at(queues->wheel, &task->timer, due_ms));
     } else {
         tw__redis_place_unfile(queues, task);
         file_task(queues, task, due_ms, now_ms);

@@ -37,7 +37,7 @@ static unsigned abroad(struct tw_sched *sched, uint32_t from, uint32_t to)
 }
 
 /* A scheduler with FEW keys that were set before a second thread came. */
-static struct tw_sched *sched_with_strays(struct tw_sched_options options)
+static struct tw_sched *sched_with_legacy_keys(struct tw_sched_options options)
 {
     options.shards = SHARDS;
     struct tw_sched *sched = sched_of(options);
@@ -60,7 +60,7 @@ static void one_thread_has_one_wheel_however_many_keys_it_sets(void **state)
         assert_int_equal(tw_sched_key_get(sched, &key, sizeof key, &task, sizeof task),
                          key < 2 * MARKED ? 0 : TW_EGONE);
     assert_int_equal(tw__sched_made(sched), 1);
-    assert_int_equal(sched->strays > MARKED, true); /* three quarters of them, if a second thread comes */
+    assert_int_equal(sched->legacy_keys > MARKED, true); /* three quarters of them, if a second thread comes */
     assert_false(sched->wide);
     tw_sched_free(sched);
 }
@@ -79,8 +79,8 @@ static void set_counted(struct tw_sched *sched, uint32_t from, uint32_t to)
         assert_int_equal(tw_sched_put_in(sched, &key, sizeof key, 100 * ms, count_start, NULL, NULL), 0);
 }
 
-/* So many strays have no bits. */
-static void very_many_strays_are_found_all_the_same(void **state)
+/* So many legacy keys have no bits. */
+static void very_many_legacy_keys_are_found_all_the_same(void **state)
 {
     (void)state;
     started = 0;
@@ -89,19 +89,20 @@ static void very_many_strays_are_found_all_the_same(void **state)
     spread_keys(sched);
     set_counted(sched, 2 * MARKED, 3 * MARKED);
     assert_true(sched->wide);
-    assert_null(sched->stray_bits);
+    assert_null(sched->legacy_bits);
     assert_int_equal(abroad(sched, 0, 2 * MARKED), 0);
     unsigned moved = abroad(sched, 2 * MARKED, 3 * MARKED);
     assert_true(moved > MARKED * 7 / 10 && moved < MARKED * 8 / 10); /* three shards of four */
     assert_null(tw__sched_check(sched));
     advance(sched, 200 * ms);
     assert_int_equal(started, 3 * MARKED);
-    assert_int_equal(sched->strays, 0);
+    assert_int_equal(sched->legacy_keys, 0);
     tw_sched_free(sched);
 }
 
-/* There was no memory for a shard when the first key of a seat came. The keys of that seat are no strays. */
-static void keys_that_found_no_memory_for_their_shard_are_no_strays(void **state)
+/* There was no memory for a shard when the first key of a seat came. The keys of that seat are not legacy
+ * keys. */
+static void keys_that_found_no_memory_for_their_shard_are_no_legacy_keys(void **state)
 {
     (void)state;
     requests_left = 1000000;
@@ -114,7 +115,7 @@ static void keys_that_found_no_memory_for_their_shard_are_no_strays(void **state
     requests_left = 1000000;
     for (uint32_t key = 1; key < FEW; key++)
         assert_int_equal(set(sched, key, 100 * ms, NULL), 0);
-    assert_true(sched->strays <= 1);
+    assert_true(sched->legacy_keys <= 1);
     assert_int_equal(tw__sched_made(sched), 2); /* two of four seats share a shard for good */
     assert_null(tw__sched_check(sched));
     assert_int_equal(tw_sched_key_count(sched), FEW);
@@ -143,10 +144,10 @@ static void two_threads_that_only_set_keys_have_them_spread(void **state)
     tw_sched_free(sched);
 }
 
-static void a_stray_keeps_its_place_in_every_call(void **state)
+static void a_legacy_key_keeps_its_place_in_every_call(void **state)
 {
     (void)state;
-    struct tw_sched *sched = sched_with_strays((struct tw_sched_options){.start_ns = 0});
+    struct tw_sched *sched = sched_with_legacy_keys((struct tw_sched_options){.start_ns = 0});
     int value;
     void *old;
     for (uint32_t key = 0; key < FEW; key++) {
@@ -163,7 +164,7 @@ static void a_stray_keeps_its_place_in_every_call(void **state)
         assert_int_equal(tw_sched_key_cancel(sched, &key, sizeof key, &removed), TW_CANCEL_DONE);
         assert_ptr_equal(removed, &value);
         assert_int_equal(tw_sched_key_cancel(sched, &key, sizeof key, NULL), TW_CANCEL_GONE);
-        assert_int_equal(set(sched, key, 30 * ms, NULL), 0); /* a new task, and no stray any more */
+        assert_int_equal(set(sched, key, 30 * ms, NULL), 0); /* a new task, and no legacy key any more */
     }
     unsigned moved = 0;
     for (uint32_t key = 0; key < FEW; key += 2)
@@ -188,7 +189,7 @@ static void set_anew_inside(struct tw_sched *sched, const struct tw_task *task)
         assert_int_equal(set(sched, key + FEW, 10 * ms, NULL), 0);
 }
 
-static void a_stray_whose_callback_is_under_way_is_still_a_stray(void **state)
+static void a_legacy_key_whose_callback_is_under_way_is_still_a_legacy_key(void **state)
 {
     (void)state;
     struct tw_sched *sched = sched_of((struct tw_sched_options){.shards = SHARDS});
@@ -205,11 +206,11 @@ static void a_stray_whose_callback_is_under_way_is_still_a_stray(void **state)
     tw_sched_free(sched);
 }
 
-static void without_memory_for_the_bits_strays_are_found_all_the_same(void **state)
+static void without_memory_for_the_bits_legacy_keys_are_found_all_the_same(void **state)
 {
     (void)state;
     requests_left = 1000000;
-    struct tw_sched *sched = sched_with_strays((struct tw_sched_options){.memory = scarce_memory});
+    struct tw_sched *sched = sched_with_legacy_keys((struct tw_sched_options){.memory = scarce_memory});
     requests_left = 0;
     for (uint32_t key = 0; key < 2 * FEW; key++) {
         struct tw_task task;
@@ -218,7 +219,7 @@ static void without_memory_for_the_bits_strays_are_found_all_the_same(void **sta
     }
     requests_left = 1000000;
     assert_true(sched->wide);
-    assert_null(sched->stray_bits);
+    assert_null(sched->legacy_bits);
     for (uint32_t key = 0; key < 2 * FEW; key++)
         assert_int_equal(set(sched, key, 20 * ms, NULL), 0);
     assert_int_equal(tw_sched_key_count(sched), 2 * FEW);
@@ -270,29 +271,29 @@ static unsigned locks_of_the_first_shard(struct tw_sched *sched)
     return locks;
 }
 
-static void the_last_stray_leaves_the_first_shard_alone(void **state)
+static void the_last_legacy_key_leaves_the_first_shard_alone(void **state)
 {
     (void)state;
-    struct tw_sched *sched = sched_with_strays((struct tw_sched_options){.start_ns = 0});
+    struct tw_sched *sched = sched_with_legacy_keys((struct tw_sched_options){.start_ns = 0});
     assert_int_equal(abroad(sched, 0, FEW), 0);
-    assert_true(sched->strays > FEW / 2);
+    assert_true(sched->legacy_keys > FEW / 2);
     find_keys_elsewhere(sched);
-    assert_true(locks_of_the_first_shard(sched) > 0); /* some of the keys share a bit with a stray */
+    assert_true(locks_of_the_first_shard(sched) > 0); /* some of the keys share a bit with a legacy key */
     advance(sched, 200 * ms);
     assert_int_equal(calls, FEW);
-    assert_int_equal(sched->strays, 0);
+    assert_int_equal(sched->legacy_keys, 0);
     assert_int_equal(locks_of_the_first_shard(sched), 0);
     tw_sched_free(sched);
 }
 
-static void a_drain_and_a_stop_find_strays(void **state)
+static void a_drain_and_a_stop_find_legacy_keys(void **state)
 {
     (void)state;
-    struct tw_sched *sched = sched_with_strays((struct tw_sched_options){.start_ns = 0});
+    struct tw_sched *sched = sched_with_legacy_keys((struct tw_sched_options){.start_ns = 0});
     for (uint32_t key = FEW; key < 2 * FEW; key++)
         assert_int_equal(set(sched, key, 100 * ms, NULL), 0);
     assert_int_equal(tw_sched_drain(sched, NULL, NULL), 2 * FEW);
-    assert_int_equal(sched->strays, 0);
+    assert_int_equal(sched->legacy_keys, 0);
     assert_int_equal(set(sched, 7, 100 * ms, NULL), 0);
     assert_int_equal(tw_sched_stop(sched, 0, NULL, NULL), 1);
     assert_int_equal(set(sched, 7, 100 * ms, NULL), TW_ESTOPPED);
@@ -303,14 +304,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_thread_has_one_wheel_however_many_keys_it_sets),
-        cmocka_unit_test(very_many_strays_are_found_all_the_same),
-        cmocka_unit_test(keys_that_found_no_memory_for_their_shard_are_no_strays),
+        cmocka_unit_test(very_many_legacy_keys_are_found_all_the_same),
+        cmocka_unit_test(keys_that_found_no_memory_for_their_shard_are_no_legacy_keys),
         cmocka_unit_test(two_threads_that_only_set_keys_have_them_spread),
-        cmocka_unit_test(a_stray_keeps_its_place_in_every_call),
-        cmocka_unit_test(a_stray_whose_callback_is_under_way_is_still_a_stray),
-        cmocka_unit_test(without_memory_for_the_bits_strays_are_found_all_the_same),
-        cmocka_unit_test(the_last_stray_leaves_the_first_shard_alone),
-        cmocka_unit_test(a_drain_and_a_stop_find_strays),
+        cmocka_unit_test(a_legacy_key_keeps_its_place_in_every_call),
+        cmocka_unit_test(a_legacy_key_whose_callback_is_under_way_is_still_a_legacy_key),
+        cmocka_unit_test(without_memory_for_the_bits_legacy_keys_are_found_all_the_same),
+        cmocka_unit_test(the_last_legacy_key_leaves_the_first_shard_alone),
+        cmocka_unit_test(a_drain_and_a_stop_find_legacy_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Numbers for threads. A thread that files a task for the first time takes the lowest free number, and gives it
+ * Thread slots: numbers for threads.
+ *
+ * A thread that files a task for the first time takes the lowest free number, and gives it
  * back when it ends. The numbers belong to the process, because a thread may use several schedulers. Each
  * scheduler gives a number a shard by itself: see shard.c.
  *
@@ -16,7 +18,7 @@
  * So a library that was closed with dlclose() is not called any more when a thread ends. A thread for which the
  * key cannot be set shares its number with the next thread. So do threads beyond 1,024, which share number 0.
  */
-#include "seat.h"
+#include "thread_slot.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

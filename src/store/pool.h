@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Jobs on their way between the runner and the workers: to a worker, and back with an answer.
+ * The worker pool: jobs on their way between the runner and the workers, to a worker, and back with an answer.
  */
-#ifndef TW_STORE_HANDS_H
-#define TW_STORE_HANDS_H
+#ifndef TW_STORE_POOL_H
+#define TW_STORE_POOL_H
 
 #include "check.h"
 #include "watch.h"
@@ -15,7 +15,7 @@ enum tw__store_more {
     TW__STORE_MORE_FOR_WORKERS /* a worker has nothing to do */
 };
 
-struct tw__store_hands {
+struct tw__store_pool {
     struct tw_sched *sched; /* its workers call the handlers */
     uint32_t workers;
     struct tw__store_check *check; /* set before the first job is given */
@@ -38,37 +38,37 @@ struct tw__store_hands {
 };
 
 /* Makes the threads. At most `jobs` jobs are under way. Returns: 0, TW_ENOMEM or TW_ESYSTEM. */
-int tw__store_hands_init(struct tw__store_hands *hands, const struct tw__store_watch *watch, uint32_t workers,
-                         uint32_t jobs);
+int tw__store_pool_init(struct tw__store_pool *pool, const struct tw__store_watch *watch, uint32_t workers,
+                        uint32_t jobs);
 
 /* Waits for the threads. Requires: no job is under way. */
-void tw__store_hands_fini(struct tw__store_hands *hands);
+void tw__store_pool_fini(struct tw__store_pool *pool);
 
-/* Gives a job to the workers, which tw__store_hands_call() then calls. */
-void tw__store_hands_give(struct tw__store_hands *hands, struct tw__store_job *job);
-void tw__store_hands_call(struct tw__store_hands *hands);
+/* Gives a job to the workers, which tw__store_pool_call() then calls. */
+void tw__store_pool_give(struct tw__store_pool *pool, struct tw__store_job *job);
+void tw__store_pool_call(struct tw__store_pool *pool);
 
 /* How many jobs wait for a worker, and how many workers have nothing to do. */
-uint64_t tw__store_hands_waiting(const struct tw__store_hands *hands);
-uint64_t tw__store_hands_idle(const struct tw__store_hands *hands);
+uint64_t tw__store_pool_waiting(const struct tw__store_pool *pool);
+uint64_t tw__store_pool_idle(const struct tw__store_pool *pool);
 
 /* When the job was given that waits for a worker longest; UINT64_MAX: none waits. The runner's thread alone. */
-uint64_t tw__store_hands_oldest(const struct tw__store_hands *hands);
+uint64_t tw__store_pool_oldest(const struct tw__store_pool *pool);
 
 /* If a job waits for a worker that was given at this time or before, takes all back that wait: they get the
  * answer TW_ANSWER_BACK. The runner's thread alone. Returns whether it did so. */
-bool tw__store_hands_take_back(struct tw__store_hands *hands, uint64_t given_ns);
+bool tw__store_pool_take_back(struct tw__store_pool *pool, uint64_t given_ns);
 
-/* Notes that a job has an answer, and wakes the runner; a tw__store_answered_fn with a struct tw__store_hands.
+/* Notes that a job has an answer, and wakes the runner; a tw__store_answered_fn with a struct tw__store_pool.
  * From any thread. */
-void tw__store_hands_answer(void *hands, struct tw__store_job *job);
+void tw__store_pool_answer(void *pool, struct tw__store_job *job);
 
 /* Takes the jobs that have an answer, in the order of their answers. */
-struct tw__store_job *tw__store_hands_answers(struct tw__store_hands *hands);
+struct tw__store_job *tw__store_pool_answers(struct tw__store_pool *pool);
 
 /* The runner is about to wait. Returns whether it may: an answer (with `answers`) or the event of `more` wakes
  * it from now on. */
-bool tw__store_hands_sleep(struct tw__store_hands *hands, bool answers, enum tw__store_more more);
-void tw__store_hands_awake(struct tw__store_hands *hands);
+bool tw__store_pool_sleep(struct tw__store_pool *pool, bool answers, enum tw__store_more more);
+void tw__store_pool_awake(struct tw__store_pool *pool);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Numbers for the threads that file tasks.
+ * Thread slots: numbers for the threads that file tasks.
  */
-#ifndef TW_SCHED_SEAT_H
-#define TW_SCHED_SEAT_H
+#ifndef TW_SCHED_THREAD_SLOT_H
+#define TW_SCHED_THREAD_SLOT_H
 
 #include <stdint.h>
 
