@@ -792,7 +792,7 @@ static void change_some(struct tw_store *store, sqlite3 *db, int n, uint64_t due
         else if (i % 8 == 5)
             assert_int_equal(put(store, id, due_ms), 1);
         else if (i % 16 == 7)
-            assert_int_equal(tw_store_move_at(store, "q", id, strlen(id), due_ms, 0), 1);
+            assert_int_equal(store_move_at(store, tw_store_named("q", id), due_ms, 0), 1);
         else if (i % 16 == 15)
             other_ask(db, sql);
     }

@@ -254,6 +254,15 @@ static int64_t do_some(struct world *world, unsigned task, bool all, bool dead,
     return done;
 }
 
+/* The name of a task, or of all tasks of its queue. */
+static struct tw_store_name name_of(unsigned task, bool all)
+{
+    struct tw_store_name name = {.queue = ledger_queue(task)};
+    if (!all)
+        name.id.data = ledger_id(task, &name.id.size);
+    return name;
+}
+
 /* Dead tasks get new revisions in the order of their deaths. */
 static void replay_some(struct world *world)
 {
@@ -261,11 +270,8 @@ static void replay_some(struct world *world)
     bool all = draw(world, 2) == 0;
     struct tw__task_call call = {
         .verb = TW__TASK_REPLAY, .timed = true, .at_ms = tw_store_now() + draw(world, 1000)};
-    size_t size;
-    const void *id = ledger_id(task, &size);
     world->doing = all ? "a replay of a queue" : "a replay";
-    int64_t replayed =
-        tw_store_replay(world->fixture->store, ledger_queue(task), all ? NULL : id, size, call.at_ms);
+    int64_t replayed = store_replay(world->fixture->store, name_of(task, all), call.at_ms);
     expect(world, replayed == do_some(world, task, all, true, &call), "another number of tasks");
 }
 
@@ -275,10 +281,8 @@ static void promote_some(struct world *world)
     unsigned task = (unsigned)draw(world, LEDGER_TASKS);
     bool all = draw(world, 2) == 0;
     struct tw__task_call call = {.verb = TW__TASK_PROMOTE};
-    size_t size;
-    const void *id = ledger_id(task, &size);
     world->doing = all ? "a promotion of a queue" : "a promotion";
-    int64_t promoted = tw_store_promote(world->fixture->store, ledger_queue(task), all ? NULL : id, size);
+    int64_t promoted = store_promote(world->fixture->store, name_of(task, all));
     expect(world, promoted == do_some(world, task, all, false, &call), "another number of tasks");
 }
 
@@ -290,14 +294,11 @@ static void purge_some(struct world *world)
     bool all = draw(world, 2) == 0;
     struct tw__task_call call = {.verb = TW__TASK_PURGE};
     int64_t expected = 0;
-    size_t size;
-    const void *id = ledger_id(task, &size);
     world->doing = all ? "a purge of a queue" : "a purge";
     for (unsigned i = 0; i < n; i++)
         if ((all || tasks[i] == task) && world->ledger.entry[tasks[i]].dead_ms < before_ms)
             expected += do_some(world, tasks[i], false, true, &call);
-    int64_t purged =
-        tw_store_purge(world->fixture->store, ledger_queue(task), all ? NULL : id, size, before_ms);
+    int64_t purged = store_purge(world->fixture->store, name_of(task, all), before_ms);
     expect(world, purged == expected, "another number of tasks");
 }
 
@@ -371,9 +372,9 @@ static void pass_time(struct world *world)
 
 static void step(struct world *world)
 {
-    static void (*const rare[])(struct world *) = {promote_some, run_some, replay_some, purge_some, pause_one,
-                                                   refuse_some,  fail_one, fail_one,    fail_one,   fail_one,
-                                                   reopen,       move_log, pass_time,   pass_time,  set_waits};
+    static void (*const rare[])(struct world *) = {
+        promote_some, run_some, replay_some, purge_some, pause_one, refuse_some, fail_one,  fail_one,
+        fail_one,     fail_one, take_some,   reopen,     move_log,  pass_time,   pass_time, set_waits};
     world->steps++;
     if (draw(world, 5) < 3)
         change_some(world);
