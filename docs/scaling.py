@@ -160,14 +160,14 @@ class Plan:
         return Assumed.window_s + Assumed.election_s
 
     @property
-    def overdue(self):
+    def due_meanwhile(self):
         return self.rate_each * self.outage_s
 
     @property
     def catch_up_s(self):
-        """Time to deliver the overdue tasks, while further tasks fall due at the same rate."""
+        """Time to deliver these tasks, while further tasks fall due at the same rate."""
         spare = 1e6 / Measured.deliver_us - self.rate_each
-        return self.overdue / spare
+        return self.due_meanwhile / spare
 
     @property
     def moved(self):
@@ -313,7 +313,7 @@ def failover(plans):
     return across(plans, [
         ["nothing is delivered for its part of the tasks", lambda p: time(p.outage_s)],
         ["that part", lambda p: share(1 / p.primaries)],
-        ["tasks that fall due meanwhile", lambda p: count(p.overdue)],
+        ["tasks that fall due meanwhile", lambda p: count(p.due_meanwhile)],
         ["delivered by the new primary within", lambda p: time(p.catch_up_s)],
         ["latest delivery", lambda p: time(p.outage_s + p.catch_up_s)],
         ["commands without WAIT undone, deliveries made again: about", lambda p: count(p.unsafe)],

@@ -77,7 +77,7 @@ static void wait_for(atomic_size_t *count, size_t n)
 }
 
 /* A task is due in each queue when the file is opened. */
-static void run_overdue(struct run *run)
+static void run_due(struct run *run)
 {
     struct seen seen = {0};
     fill_queues(run, wall_us() / MS_US - 1);
@@ -128,6 +128,6 @@ static void run_pending(struct run *run)
 
 void load_queues(struct run *run)
 {
-    run_overdue(run);
+    run_due(run);
     run_pending(run);
 }

@@ -47,12 +47,12 @@ static bool print_line(const struct job *job)
     return good;
 }
 
-bool calls_begin(struct run *run, const struct job *job, bool overdue)
+bool calls_begin(struct run *run, const struct job *job, bool before_run)
 {
     if (run->options->exec == NULL && !print_line(job)) {
         atomic_store(&run->stuck, true);
         return false;
     }
-    tally_call(run->tally, job, overdue);
+    tally_call(run->tally, job, before_run);
     return true;
 }

@@ -17,6 +17,6 @@ bool calls_stop(struct run *run);
 /* Begins a call: counts it, as tally_call() does, and without --exec prints its line. Bytes that are not
  * printable are escaped if the task is in a queue; else the line is as it was read. Returns false if the line
  * cannot be printed: then the run stops. */
-bool calls_begin(struct run *run, const struct job *job, bool overdue);
+bool calls_begin(struct run *run, const struct job *job, bool before_run);
 
 #endif

@@ -27,7 +27,7 @@ struct late {
 
 struct tally {
     pthread_mutex_t lock;
-    struct late late, overdue;
+    struct late late, before_run;
     struct bins bins; /* of `late` */
     uint64_t calls, retries, commands[CHILDREN_ENDS];
 };
@@ -55,13 +55,13 @@ static void note(struct late *late, uint64_t late_us)
     late->calls++;
 }
 
-void tally_call(struct tally *tally, const struct job *job, bool overdue)
+void tally_call(struct tally *tally, const struct job *job, bool before_run)
 {
     pthread_mutex_lock(&tally->lock);
     tally->calls++;
     tally->retries += job->attempt > 1;
-    if (job->attempt <= 1 && overdue) {
-        note(&tally->overdue, job->late_us);
+    if (job->attempt <= 1 && before_run) {
+        note(&tally->before_run, job->late_us);
     } else if (job->attempt <= 1) {
         note(&tally->late, job->late_us);
         bins_add(&tally->bins, job->late_us > 0 ? job->late_us : 1);
@@ -91,12 +91,13 @@ static uint64_t percentile(const struct late *late, double share)
     return tw__histogram_percentile(late->buckets, share, late->most);
 }
 
-static void print_overdue(const struct tally *tally, FILE *out)
+static void print_before_run(const struct tally *tally, FILE *out)
 {
-    const struct late *overdue = &tally->overdue;
-    if (overdue->calls > 0)
-        fprintf(out, "due while nobody ran: %" PRIu64 ", %s late (median), %s (maximum)\n", overdue->calls,
-                figure_time(percentile(overdue, 0.5), US_NS).text, figure_time(overdue->most, US_NS).text);
+    const struct late *before_run = &tally->before_run;
+    if (before_run->calls > 0)
+        fprintf(out, "due while nobody ran: %" PRIu64 ", %s late (median), %s (maximum)\n", before_run->calls,
+                figure_time(percentile(before_run, 0.5), US_NS).text,
+                figure_time(before_run->most, US_NS).text);
 }
 
 static void print_commands(const struct tally *tally, FILE *out)
@@ -122,7 +123,7 @@ static void print_lateness(const struct tally *tally, FILE *out)
 
 void tally_print(const struct tally *tally, bool commands, FILE *out)
 {
-    print_overdue(tally, out);
+    print_before_run(tally, out);
     if (commands)
         print_commands(tally, out);
     print_lateness(tally, out);

@@ -16,8 +16,8 @@ struct tally;
 struct tally *tally_new(void);
 void tally_free(struct tally *tally);
 
-/* Counts a call. `overdue`: its turn had come before the run began. Threads: any. */
-void tally_call(struct tally *tally, const struct job *job, bool overdue);
+/* Counts a call. `before_run`: its turn had come before the run began. Threads: any. */
+void tally_call(struct tally *tally, const struct job *job, bool before_run);
 
 /* Counts the end of a command. Threads: any. */
 void tally_command(struct tally *tally, enum children_end end);

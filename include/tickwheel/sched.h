@@ -43,7 +43,7 @@
  *             - A task that was moved, or whose key was set anew, has no fixed place among the tasks of its new
  *               tick (wheel.h, "Order").
  *             - A task that is filed for a tick that has begun already starts on the next tick, or at once. So
- *               does a call of a repeating task that is overdue when the call before it returns: it starts
+ *               does a call of a repeating task that is late when the call before it returns: it starts
  *               after the tasks that wait then.
  *             - Workers take tasks in this order and run them side by side. The execute hook receives tasks in
  *               this order, and tw_sched_run_some() starts them in it.

@@ -20,7 +20,7 @@
  * has fallen behind, it moves to the present first: see tw__sched_catch_up().
  *
  * A READY task has the tick on which it was due. The lists of READY tasks are sorted by it (S7). A repeating
- * task whose next call is overdue joins the end of the ready list, as if it were due on the tick of the wheel.
+ * task whose next call is late joins the end of the ready list, as if it were due on the tick of the wheel.
  * Example: the wheel stands on tick 25, the list has tasks of ticks 20 and 24, and a call that was due on tick
  * 22 is filed. It starts after both, and after a task of tick 23 in another shard. If it kept its tick, a task
  * that takes longer than its period would fall further and further behind, and go before all tasks of other

@@ -287,14 +287,14 @@ class Books:
         times = [earliest for _, earliest in results if earliest is not None]
         return sum(count for count, _ in results), min(times, default=None)
 
-    def overdue(self, before):
+    def late(self, before):
         return [name for name, due in self.pending.items() if due <= before]
 
     def wait_delivered(self, client):
         """Waits until the only pending tasks are due in hours."""
         before = now_ms() + FAR_MS // 2
-        wait_until(lambda: not self.read(client).overdue(before),
-                   lambda: f"still pending: {self.overdue(before)[:5]} of {len(self.overdue(before))}",
+        wait_until(lambda: not self.read(client).late(before),
+                   lambda: f"still pending: {self.late(before)[:5]} of {len(self.late(before))}",
                    every=0.1)
 
 

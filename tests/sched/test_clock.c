@@ -281,7 +281,7 @@ static void bring(void *arg, struct tw_sched *sched, uint64_t id)
     brought = id;
 }
 
-/* Each call is so late that the next call is overdue when it returns. */
+/* Each call is so late that the next call is late too when it returns. */
 static void an_executor_that_is_late_is_brought_the_next_call_at_once(void **state)
 {
     (void)state;

@@ -366,7 +366,7 @@ static void on_task(struct tw_sched *sched, const struct tw_task *task)
 
 /* ---- steps ----------------------------------------------------------------------------------------------- */
 
-static void check_nothing_is_overdue(void)
+static void check_nothing_is_late(void)
 {
     uint64_t now = tick_of(tw_sched_now(world.sched)), next_ns = tw_sched_next(world.sched), alive = 0;
     for (int i = 0; i < ENTRIES; i++) {
@@ -419,7 +419,7 @@ static void come_late(void)
     atomic_store(&world.sched->virtual_ns, now_ns);
     expect(tw_sched_advance(world.sched, now_ns) == 0, "the clock does not move");
     world.late = false;
-    check_nothing_is_overdue();
+    check_nothing_is_late();
 }
 
 static void step(void)
@@ -435,13 +435,13 @@ static void step(void)
         uint64_t delay = random_delay();
         expect(tw_sched_advance(world.sched, tw_sched_now(world.sched) + delay) == 0,
                "the clock does not move");
-        check_nothing_is_overdue();
+        check_nothing_is_late();
     } else if (choice < 999) {
         check_counts();
     } else {
         uint64_t pending = tw_sched_pending(world.sched);
         expect(tw_sched_drain(world.sched, on_hand, NULL) == (int64_t)pending, "drain is not complete");
-        check_nothing_is_overdue();
+        check_nothing_is_late();
     }
     if (TW_DEBUG > 1 || world.operations % 8 == 0)
         check_invariants();

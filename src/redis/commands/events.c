@@ -10,10 +10,10 @@
  *     RENAME, MOVE, SWAPDB with blocked workers       nothing: the server itself calls them (workers.c), and
  *                                                     would call in vain if their queues were awake
  *     loading starts                                  stop the ticks
- *     loading ends                                    sort the overdue tasks, and mend the append-only file
+ *     loading ends                                    sort the late tasks, and mend the append-only file
  *     CONFIG SET                                      read the settings again that INFO warns by; wake the
  *                                                     workers, who may have waited for tickwheel.deliver yes
- *     a replica is promoted                           deliver overdue tasks at once
+ *     a replica is promoted                           deliver late tasks at once
  *     the event loop goes to sleep, or wakes up       finish the chores
  *     the event loop wakes up                         free the client asked last (delivery/asked.c); look
  *                                                     at the clock
@@ -124,7 +124,7 @@ static void on_load_end(RedisModuleCtx *ctx)
         return;
     tw__redis_alarm_pause(false);
     tw__redis_chores_settle();
-    tw__redis_place_sort_overdue(tw__redis_shared.queues, tw__redis_now_ms());
+    tw__redis_place_sort_late(tw__redis_shared.queues, tw__redis_now_ms());
     tw__redis_tick_loaded();
     tw__redis_alarm_next();
 }

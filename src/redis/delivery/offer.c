@@ -73,7 +73,7 @@ uint64_t tw__redis_offer_due(struct tw__redis_queue *queue, uint64_t count, uint
     TW_ASSERT(*looks <= TW__REDIS_LOOKS);
     uint32_t work = ((uint32_t)(count - queue->ready_count) + *looks) * STEPS;
     while (*looks > 0 && queue->ready_count < count &&
-           tw__redis_place_take(queues, now_ms, TW__REDIS_FROM_OVERDUE, &work, &task) == TW__REDIS_TAKEN_TASK) {
+           tw__redis_place_take(queues, now_ms, TW__REDIS_FROM_LATE, &work, &task) == TW__REDIS_TAKEN_TASK) {
         if (!is_for_workers(queue, task)) {
             passed.since_ms[passed.count] = queues->late_since_ms;
             passed.task[passed.count++] = task;

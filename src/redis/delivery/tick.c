@@ -12,7 +12,7 @@
  * clients had to wait. While that is so, the budget shrinks, but not below one eighth.
  *
  * When nothing may be delivered (a pause, another role, no memory), the tick still moves due tasks from the
- * wheel to the line of overdue tasks. So the wheel never falls behind, and INFO can say how many tasks wait.
+ * wheel to the line of late tasks. So the wheel never falls behind, and INFO can say how many tasks wait.
  * When memory is full, tasks for workers still become ready, leases end, and dead tasks are removed: that frees
  * memory, and so does who takes tasks and acknowledges them.
  *
@@ -120,7 +120,7 @@ static enum tw__redis_defer deliver_batch(RedisModuleCtx *ctx, bool full, uint64
                                           bool *more)
 {
     struct tw__redis_queues *queues = tw__redis_shared.queues;
-    enum tw__redis_source from = full ? TW__REDIS_FROM_OVERDUE : TW__REDIS_FROM_ALL;
+    enum tw__redis_source from = full ? TW__REDIS_FROM_LATE : TW__REDIS_FROM_ALL;
     uint32_t tasks = tw__redis_tick_budget_tasks(), us = tw__redis_tick_budget_us(),
              work = full ? COLLECT_TASKS : tasks * REFILE_FACTOR;
     enum tw__redis_defer why = TW__REDIS_DEFER_NONE;

@@ -134,7 +134,7 @@ const char *tw__redis_check_places(const struct tw__redis_queues *queues)
     if (places.fault == NULL)
         places.fault = tw_wheel_check(queues->deaths);
     places.in_line += check_line(&places, &queues->aside, TW__REDIS_IN_LINE, NULL);
-    places.in_line += check_line(&places, &queues->overdue, TW__REDIS_IN_LINE, NULL);
+    places.in_line += check_line(&places, &queues->late, TW__REDIS_IN_LINE, NULL);
     places.in_line += check_line(&places, &queues->past, TW__REDIS_IN_LINE, NULL);
     for (uint32_t i = 0; i < queues->routes && places.fault == NULL; i++)
         if (tw__redis_route_at(queues, i) != NULL)

@@ -53,7 +53,7 @@ static struct tw__redis_task *let_stand_behind(struct tw__redis_queue *queue, st
         queues->delivering = NULL;
     task = tw__redis_queue_relive(queue, task, &life);
     if (!tw__redis_task_filed(task))
-        tw__redis_place_file_overdue(queues, task); /* its lease has run out, and that has to be seen again */
+        tw__redis_place_file_late(queues, task); /* its lease has run out, and that has to be seen again */
     return task;
 }
 

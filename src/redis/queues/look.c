@@ -32,7 +32,7 @@ struct look {
     const struct tw__redis_queue *queue;
     uint64_t from, to;
     uint64_t seen, most; /* tasks looked at through the wheel; the search stops after `most` */
-    bool passes_lines;   /* the tasks in lines need no look: those of `overdue` to `stopped` */
+    bool passes_lines;   /* the tasks in lines need no look: those of `late` to `stopped` */
     uint64_t now_ms;
     void (*each)(struct look *look, struct tw__redis_task *task, uint64_t next_ms);
     const struct tw__redis_wanted *wanted; /* tw__redis_look_wanted */
@@ -114,7 +114,7 @@ static bool look_through_wheel(struct look *look)
 {
     const struct tw__redis_queues *queues = look->queue->queues;
     struct line_look lines = {look, !look->passes_lines && (look_in_line(look, &queues->aside) ||
-                                                            look_in_line(look, &queues->overdue) ||
+                                                            look_in_line(look, &queues->late) ||
                                                             look_in_line(look, &queues->past) ||
                                                             look_in_line(look, &look->queue->stopped))};
     uint64_t segment = 0;

@@ -356,7 +356,7 @@ static void look_into_queues(struct search *search)
 static void look_into_lines(struct search *search)
 {
     look_into_line(search, &search->queues->aside);
-    look_into_line(search, &search->queues->overdue);
+    look_into_line(search, &search->queues->late);
     look_into_line(search, &search->queues->past);
     look_into_routes(search);
 }

@@ -31,7 +31,7 @@
  *
  * A queue has three lines of its own. A task without a target becomes ready when it is due, and waits for
  * a worker in the order in which tasks became ready. While a queue is paused, its due tasks are stopped:
- * they leave the wheel, and go to the end of the line of overdue tasks when the pause ends. A dead task
+ * they leave the wheel, and go to the end of the line of late tasks when the pause ends. A dead task
  * waits until it is replayed, purged, cancelled or replaced.
  *
  * The settings limit how long dead tasks stay, and how many. Each queue with dead tasks has one timer, which
@@ -51,7 +51,7 @@
  *   P4  Each queue counts its tasks that are in lines, and its leased tasks.
  *   P5  A queue with dead tasks waits for its timer or is in the list `stale`. A queue without dead tasks
  *       does neither. An attached queue with more dead tasks than the limit is in that list.
- *   P6  No task in the lines of overdue, of past and of stopped tasks, and of those put aside, is due after
+ *   P6  No task in the lines of late, of past and of stopped tasks, and of those put aside, is due after
  *       `lined_ms`. So a look for later tasks need not walk these lines. Only after the clock was set back may
  *       `lined_ms` lie in the future.
  */
@@ -70,7 +70,7 @@
 int tw__redis_place_init(struct tw__redis_queues *queues, uint64_t now_ms, uint64_t monotonic_ms)
 {
     const struct tw_geometry small = TW_SMALL;
-    tw__list_init(&queues->overdue);
+    tw__list_init(&queues->late);
     tw__list_init(&queues->past);
     tw__list_init(&queues->aside);
     tw__list_init(&queues->ready);
@@ -167,15 +167,15 @@ static void unpark(struct tw__redis_task *task)
     tw_timer_init_at(&task->timer, task->parked.due);
 }
 
-/* Counts a task of the line of overdue, past or stopped tasks. A lease that has run out while the server may
- * not deliver is in the line of overdue tasks too. It is counted as leased alone. */
+/* Counts a task of the line of late, past or stopped tasks. A lease that has run out while the server may
+ * not deliver is in the line of late tasks too. It is counted as leased alone. */
 static void count_in_line(const struct tw__redis_queues *queues, const struct tw__redis_task *task, int more)
 {
     if (!tw__redis_task_is_leased(task))
         tw__redis_sums_in_line(tw__redis_queue_of(queues, task), more);
 }
 
-/* Puts a task into the line of overdue, past or stopped tasks, or of those put aside, before `next`. */
+/* Puts a task into the line of late, past or stopped tasks, or of those put aside, before `next`. */
 static void line_up(struct tw__redis_queues *queues, struct tw__redis_task *task, struct tw__link *next,
                     uint64_t since_ms)
 {
@@ -186,7 +186,7 @@ static void line_up(struct tw__redis_queues *queues, struct tw__redis_task *task
 }
 
 /* Files a task of the old second wheel in a new one. A task that became due meanwhile, and was not taken,
- * goes to the line of overdue tasks. */
+ * goes to the line of late tasks. */
 static void file_behind(struct tw__redis_queues *queues, struct tw_wheel *behind, struct tw__redis_task *task,
                         uint64_t now_ms)
 {
@@ -196,7 +196,7 @@ static void file_behind(struct tw__redis_queues *queues, struct tw_wheel *behind
         return;
     }
     task->place = TW__REDIS_NOWHERE;
-    line_up(queues, task, &queues->overdue, 0);
+    line_up(queues, task, &queues->late, 0);
 }
 
 void tw__redis_place_clock_back(struct tw__redis_queues *queues, uint64_t now_ms)
@@ -217,9 +217,9 @@ void tw__redis_place_clock_back(struct tw__redis_queues *queues, uint64_t now_ms
     tw__redis_check_changed(queues, tw__redis_check_places);
 }
 
-void tw__redis_place_file_overdue(struct tw__redis_queues *queues, struct tw__redis_task *task)
+void tw__redis_place_file_late(struct tw__redis_queues *queues, struct tw__redis_task *task)
 {
-    line_up(queues, task, &queues->overdue, 0);
+    line_up(queues, task, &queues->late, 0);
     tw__redis_check_changed(queues, tw__redis_check_places);
 }
 
@@ -229,13 +229,13 @@ void tw__redis_place_put_aside(struct tw__redis_queues *queues, struct tw__redis
     tw__redis_check_changed(queues, tw__redis_check_places);
 }
 
-/* Puts the tasks that were put aside before the overdue ones. */
+/* Puts the tasks that were put aside before the late ones. */
 static void bring_back(struct tw__redis_queues *queues)
 {
     if (tw__list_empty(&queues->aside))
         return;
-    tw__list_move_all(&queues->overdue, &queues->aside);
-    tw__list_move_all(&queues->aside, &queues->overdue);
+    tw__list_move_all(&queues->late, &queues->aside);
+    tw__list_move_all(&queues->aside, &queues->late);
 }
 
 /* Lets a queue wait until its first dead task has stayed too long, if it has one. A timer that expires too
@@ -383,7 +383,7 @@ bool tw__redis_place_is_blocked(const struct tw__redis_queues *queues, const str
 
 bool tw__redis_place_any_waiting(const struct tw__redis_queues *queues)
 {
-    return !tw__list_empty(&queues->overdue) || !tw__list_empty(&queues->past) ||
+    return !tw__list_empty(&queues->late) || !tw__list_empty(&queues->past) ||
            !tw__list_empty(&queues->aside) || !tw__list_empty(&queues->ready);
 }
 
@@ -395,8 +395,8 @@ void tw__redis_place_hold(struct tw__redis_queues *queues, struct tw__redis_task
     tw__redis_check_changed(queues, tw__redis_check_places);
 }
 
-static void hold_first(struct tw__redis_queues *queues, struct tw__redis_task *task, uint64_t retry_ms,
-                       uint64_t next_ms, uint64_t since_ms)
+static void hold_before_all(struct tw__redis_queues *queues, struct tw__redis_task *task, uint64_t retry_ms,
+                            uint64_t next_ms, uint64_t since_ms)
 {
     struct tw__redis_route *route = tw__redis_route_of(queues, task);
     tw__redis_place_rest(route);
@@ -409,7 +409,7 @@ static void hold_first(struct tw__redis_queues *queues, struct tw__redis_task *t
 void tw__redis_place_hold_first(struct tw__redis_queues *queues, struct tw__redis_task *task, uint64_t retry_ms,
                                 uint64_t next_ms)
 {
-    hold_first(queues, task, retry_ms, next_ms, queues->late_since_ms);
+    hold_before_all(queues, task, retry_ms, next_ms, queues->late_since_ms);
 }
 
 void tw__redis_place_hold_again(struct tw__redis_queues *queues, struct tw__redis_task *task, uint64_t now_ms,
@@ -423,7 +423,7 @@ void tw__redis_place_hold_again(struct tw__redis_queues *queues, struct tw__redi
     if (behind)
         hold(queues, task, &tw__redis_route_of(queues, task)->line, 0);
     else if (next_ms > now_ms)
-        hold_first(queues, task, monotonic_ms + (next_ms - now_ms), next_ms, 0);
+        hold_before_all(queues, task, monotonic_ms + (next_ms - now_ms), next_ms, 0);
     else
         line_up(queues, task, &queues->past, now_ms);
     tw__redis_check_changed(queues, tw__redis_check_places);
@@ -479,7 +479,7 @@ void tw__redis_place_put_back(struct tw__redis_queues *queues, struct tw__redis_
         if (!tw_timer_pending(&route->retry)) /* else it has got another route meanwhile, which waits */
             tw__redis_place_make_ready(route);
     } else {
-        line_up(queues, task, queues->overdue.next, queues->late_since_ms);
+        line_up(queues, task, queues->late.next, queues->late_since_ms);
     }
     tw__redis_check_changed(queues, tw__redis_check_places);
 }
@@ -563,7 +563,7 @@ static void merge_into(struct tw__link *into, struct tw__link *from)
 void tw__redis_place_go_on(struct tw__redis_queue *queue)
 {
     bring_back(queue->queues);
-    merge_into(&queue->queues->overdue, &queue->stopped);
+    merge_into(&queue->queues->late, &queue->stopped);
     tw__redis_check_changed(queue->queues, tw__redis_check_places);
 }
 
@@ -864,21 +864,21 @@ static struct tw__redis_task *take_probe(struct tw__redis_queues *queues, uint32
 static enum tw__redis_taken take_first(struct tw__redis_queues *queues, uint64_t now_ms, uint32_t *budget,
                                        struct tw__redis_task **task)
 {
-    struct tw__redis_task *overdue = first_due(queues, &queues->overdue, now_ms, budget),
+    struct tw__redis_task *late = first_due(queues, &queues->late, now_ms, budget),
                           *past = first_due(queues, &queues->past, now_ms, budget);
     if (*budget == 0)
         return TW__REDIS_TAKEN_MORE;
-    if (overdue == NULL) {
+    if (late == NULL) {
         enum tw__redis_taken taken = take_filed(queues, now_ms, budget, task);
         if (past == NULL || taken == TW__REDIS_TAKEN_MORE)
             return taken;
         if (taken == TW__REDIS_TAKEN_TASK) {
             if (tw__redis_task_due(*task) <= past->parked.since_ms)
                 return taken;
-            line_up(queues, *task, queues->overdue.next, 0);
+            line_up(queues, *task, queues->late.next, 0);
         }
-    } else if (past == NULL || tw__redis_task_due(overdue) <= past->parked.since_ms) {
-        past = overdue;
+    } else if (past == NULL || tw__redis_task_due(late) <= past->parked.since_ms) {
+        past = late;
     }
     queues->late_since_ms = past->parked.since_ms;
     tw__redis_place_unfile(queues, past);
@@ -925,7 +925,7 @@ bool tw__redis_place_collect(struct tw__redis_queues *queues, uint64_t now_ms, u
     enum tw__redis_taken taken;
     while ((taken = tw__redis_place_take(queues, now_ms, TW__REDIS_FROM_WHEELS, &budget, &task)) ==
            TW__REDIS_TAKEN_TASK)
-        tw__redis_place_file_overdue(queues, task);
+        tw__redis_place_file_late(queues, task);
     return taken == TW__REDIS_TAKEN_MORE;
 }
 
@@ -994,13 +994,13 @@ static void sort(struct tw__link *line)
     }
 }
 
-void tw__redis_place_sort_overdue(struct tw__redis_queues *queues, uint64_t now_ms)
+void tw__redis_place_sort_late(struct tw__redis_queues *queues, uint64_t now_ms)
 {
     bring_back(queues);
     while (tw__redis_place_collect(queues, now_ms, UINT32_MAX))
         ;
-    tw__list_move_all(&queues->past, &queues->overdue);
-    sort(&queues->overdue);
+    tw__list_move_all(&queues->past, &queues->late);
+    sort(&queues->late);
     tw__redis_check_changed(queues, tw__redis_check_places);
 }
 

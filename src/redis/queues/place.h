@@ -36,8 +36,8 @@ enum tw__redis_taken {
 /* Where tw__redis_place_take() looks. */
 enum tw__redis_source {
     TW__REDIS_FROM_WHEELS,
-    TW__REDIS_FROM_OVERDUE, /* the overdue and the past tasks, then the wheels */
-    TW__REDIS_FROM_ALL      /* routes whose wait is over, then the same, with the tasks that were put aside */
+    TW__REDIS_FROM_LATE, /* the late and the past tasks, then the wheels */
+    TW__REDIS_FROM_ALL   /* routes whose wait is over, then the same, with the tasks that were put aside */
 };
 
 /* ---- filing ---------------------------------------------------------------------------------------------- */
@@ -56,14 +56,14 @@ void tw__redis_place_moved(struct tw__redis_task *task);
 /* Gives a task another due time. */
 void tw__redis_place_refile(struct tw__redis_queues *queues, struct tw__redis_task *task, uint64_t due_ms,
                             uint64_t now_ms);
-/* Puts a task that was taken out into the line of overdue tasks. Requires: the task is filed nowhere. */
-void tw__redis_place_file_overdue(struct tw__redis_queues *queues, struct tw__redis_task *task);
+/* Puts a task that was taken out into the line of late tasks. Requires: the task is filed nowhere. */
+void tw__redis_place_file_late(struct tw__redis_queues *queues, struct tw__redis_task *task);
 /* Puts a task with a target aside, because it needs memory and tasks for workers do not. It keeps its place in
- * the order of tasks: tw__redis_place_take() from all tasks finds it before the overdue ones. Requires: the
- * task was taken from the overdue tasks, and is filed nowhere. */
+ * the order of tasks: tw__redis_place_take() from all tasks finds it before the late ones. Requires: the
+ * task was taken from the late tasks, and is filed nowhere. */
 void tw__redis_place_put_aside(struct tw__redis_queues *queues, struct tw__redis_task *task);
 /* Puts back a task that was taken out: a probe first in the line of its route, any other task first in the
- * line of overdue tasks. Requires: the task is filed nowhere. */
+ * line of late tasks. Requires: the task is filed nowhere. */
 void tw__redis_place_put_back(struct tw__redis_queues *queues, struct tw__redis_task *task,
                               enum tw__redis_taken taken);
 
@@ -131,7 +131,7 @@ void tw__redis_place_offer_again(struct tw__redis_queues *queues, struct tw__red
 /* Puts a due task of a paused queue at the end of the queue's line of stopped tasks. Requires: the task
  * is filed nowhere. */
 void tw__redis_place_stop(struct tw__redis_queues *queues, struct tw__redis_task *task);
-/* Moves the stopped tasks of a queue to the line of overdue tasks, in the order of due times. */
+/* Moves the stopped tasks of a queue to the line of late tasks, in the order of due times. */
 void tw__redis_place_go_on(struct tw__redis_queue *queue);
 /* The first ready task, and the first dead one, the one that died first; NULL if there is none. */
 struct tw__redis_task *tw__redis_place_first_ready(const struct tw__redis_queue *queue);
@@ -159,23 +159,23 @@ void tw__redis_place_let_wait(struct tw__redis_queue *queue);
 enum tw__redis_taken tw__redis_place_take(struct tw__redis_queues *queues, uint64_t now_ms,
                                           enum tw__redis_source from, uint32_t *budget,
                                           struct tw__redis_task **task);
-/* Moves due tasks from the wheels to the line of overdue tasks, although they may not be delivered. Returns
+/* Moves due tasks from the wheels to the line of late tasks, although they may not be delivered. Returns
  * whether there are more. */
 bool tw__redis_place_collect(struct tw__redis_queues *queues, uint64_t now_ms, uint32_t budget);
 /* The time from which the task that was taken last is late: its due time. If it does not repeat, and its time
  * had passed when it was filed, it is late from its filing, until the line where it waits is sorted. */
 uint64_t tw__redis_place_late_since(const struct tw__redis_queues *queues, const struct tw__redis_task *task);
-/* Whether tasks wait that could be delivered now: overdue tasks, past tasks, or tasks of a route whose wait
+/* Whether tasks wait that could be delivered now: late tasks, past tasks, or tasks of a route whose wait
  * is over. */
 bool tw__redis_place_any_waiting(const struct tw__redis_queues *queues);
 /* Returns the next time at which a task is due or a wheel has work of its own, or TW_NEVER if the wheels are
- * empty. Overdue tasks do not count. */
+ * empty. Late tasks do not count. */
 uint64_t tw__redis_place_next_work(const struct tw__redis_queues *queues);
-/* Merges the tasks that are due into one line, sorted by due time: those of the wheels, the overdue and the
+/* Merges the tasks that are due into one line, sorted by due time: those of the wheels, the late and the
  * past ones. Cost: a look at each of them. */
-void tw__redis_place_sort_overdue(struct tw__redis_queues *queues, uint64_t now_ms);
+void tw__redis_place_sort_late(struct tw__redis_queues *queues, uint64_t now_ms);
 /* From now on the due times of the past tasks count, not the times of their filing. Cost: a sort of the past
- * tasks alone, however many are overdue. */
+ * tasks alone, however many are late. */
 void tw__redis_place_sort_past(struct tw__redis_queues *queues);
 
 /* ---- clocks ---------------------------------------------------------------------------------------------- */

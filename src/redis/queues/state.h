@@ -9,7 +9,7 @@
  * A task waits in one of these places:
  *   - the wheel that all queues share: for its due time or its next attempt;
  *   - the wheel of leases: for the end of its lease;
- *   - the line of overdue tasks, if the task became due and could not be delivered yet;
+ *   - the line of late tasks, if the task became due and could not be delivered yet;
  *   - the line of past tasks, if its time had passed before it was filed;
  *   - the line of its route, if the target refused this task, or a task before it;
  *   - the line of its queue for stopped tasks, if it became due while the queue was paused;
@@ -112,7 +112,7 @@ struct tw__redis_queue {
     struct tw__link awake;                /* in the list of queues whose blocked workers can be served */
     struct tw_timer death;                /* for the time at which its first dead task died */
     struct tw__link stale;                /* in the list of queues whose first dead task may have to go */
-    uint64_t in_line, held; /* waiting tasks that are overdue, past or stopped; in its routes' lines */
+    uint64_t in_line, held; /* waiting tasks that are late, past or stopped; in its routes' lines */
     uint64_t ready_count, leased_count, dead_count;
     uint64_t bytes;      /* all memory of this queue: its tasks, their shared payloads, its routes, tables */
     uint64_t dead_bytes; /* of them those of dead tasks, and of payloads that dead tasks share */
@@ -142,11 +142,11 @@ struct tw__redis_queues {
     struct tw__link ready;    /* routes whose wait is over and whose line is not empty */
     struct tw__link awake;    /* queues that have ready tasks which blocked workers may not have seen */
     struct tw__link stale;    /* queues whose first dead task may have to go */
-    struct tw__link overdue;  /* tasks, in the order in which they came due */
+    struct tw__link late;     /* tasks, in the order in which they came due */
     struct tw__link past;     /* tasks whose time had passed when they were filed, in the order of filing */
     uint64_t lined_ms;        /* no task in these lines, or in `stopped` ones, is due later (place.c) */
     uint64_t late_since_ms;   /* of the task that was taken last: tw__redis_place_late_since() */
-    struct tw__link aside;    /* tasks with targets that come before `overdue`, but wait for memory */
+    struct tw__link aside;    /* tasks with targets that come before `late`, but wait for memory */
     uint32_t order;
 
     /* Sums of attached queues (sums.c). */

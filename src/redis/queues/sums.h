@@ -23,7 +23,7 @@ void tw__redis_sums_block(struct tw__redis_queue *queue, void *block, int sign);
  * tw__redis_sums_tables() after the change. */
 size_t tw__redis_sums_table_bytes(const struct tw__redis_queue *queue);
 void tw__redis_sums_tables(struct tw__redis_queue *queue, size_t before);
-/* Count `more` tasks, which may be negative: waiting ones in the lines of overdue, past and stopped tasks; of
+/* Count `more` tasks, which may be negative: waiting ones in the lines of late, past and stopped tasks; of
  * the lines of routes; of the lines of ready tasks. */
 void tw__redis_sums_in_line(struct tw__redis_queue *queue, int more);
 void tw__redis_sums_held(struct tw__redis_queue *queue, int more);

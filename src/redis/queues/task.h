@@ -31,7 +31,7 @@ enum tw__redis_place {
     TW__REDIS_IN_WHEEL,
     TW__REDIS_IN_BEHIND, /* the wheel for times that the main wheel has passed (place.c) */
     TW__REDIS_IN_LEASES,
-    TW__REDIS_IN_LINE,  /* of overdue, past or stopped tasks, or of those put aside; all lines from here on */
+    TW__REDIS_IN_LINE,  /* of late, past or stopped tasks, or of those put aside; all lines from here on */
     TW__REDIS_IN_HELD,  /* the line of its route, which its target refuses */
     TW__REDIS_IN_READY, /* the line of ready tasks of its queue */
     TW__REDIS_IN_DEAD

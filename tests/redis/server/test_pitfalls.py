@@ -411,7 +411,7 @@ def test_a_graceful_shutdown_and_restart_with_late_tasks(fleet, clock):
 
 @pytest.mark.parametrize("form", ["rdb", "aof", "aof with preamble"])
 def test_nothing_fires_before_loading_ends(fleet, form):
-    """Many keys, and each takes a moment to load. Overdue tasks are delivered afterwards, in the order of due
+    """Many keys, and each takes a moment to load. Late tasks are delivered afterwards, in the order of due
     times."""
     keys, each = 300, 20
     server = fleet.server(appendonly="no" if form == "rdb" else "yes",

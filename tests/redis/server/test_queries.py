@@ -76,7 +76,7 @@ def test_remaining_is_what_is_left(r):
     assert found["due"] - after <= found["remaining"] <= found["due"] - before
 
 
-def test_remaining_is_0_when_overdue(r):
+def test_remaining_is_0_when_late(r):
     with r.pipeline() as pipe:
         add(pipe, "a", now_ms())
         pausing(pipe, 60000)

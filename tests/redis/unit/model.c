@@ -239,7 +239,7 @@ static struct ref *filed_again_after(uint64_t order)
 {
     struct ref *first = NULL;
     for (struct ref *ref = model.ref; ref < model.ref + REFS; ref++)
-        if ((ref->place == OVERDUE || ref->place == PAST) && tw__redis_task_filed(ref->task) &&
+        if ((ref->place == LATE || ref->place == PAST) && tw__redis_task_filed(ref->task) &&
             !tw__redis_task_in_line(ref->task) && ref->task->order - (uint32_t)order < INT32_MAX &&
             (first == NULL || (int32_t)(ref->task->order - first->task->order) < 0))
             first = ref;
@@ -251,9 +251,9 @@ static struct ref *filed_again_after(uint64_t order)
 void see_what_was_filed_again(void)
 {
     struct ref *ref;
-    int64_t overdue = INT64_MIN, past = INT64_MIN;
+    int64_t late = INT64_MIN, past = INT64_MIN;
     while ((ref = filed_again_after(model.order)) != NULL) {
-        int64_t *before = ref->place == OVERDUE ? &overdue : &past;
+        int64_t *before = ref->place == LATE ? &late : &past;
         assert_true(ref->position > *before && ref->due > model.now && !is_leased(ref));
         *before = ref->position;
         ref->place = ref->task->place == TW__REDIS_IN_BEHIND ? BEHIND : WHEEL;
@@ -265,13 +265,13 @@ void see_what_was_filed_again(void)
     model.order += all->order - (uint32_t)model.order;
 }
 
-/* A take may move tasks from the wheel to the front of the line of overdue tasks. */
+/* A take may move tasks from the wheel to the front of the line of late tasks. */
 void see_what_was_moved_to_the_front(void)
 {
     struct ref *moved[REFS];
     unsigned count = 0, due = 0;
     struct room *room;
-    for (struct tw__link *link = all->overdue.next; link != &all->overdue; link = link->next) {
+    for (struct tw__link *link = all->late.next; link != &all->late; link = link->next) {
         struct ref *ref = ref_of(tw__redis_task_of_link(link), &room);
         if (ref == NULL)
             continue;
@@ -283,7 +283,7 @@ void see_what_was_moved_to_the_front(void)
     }
     assert_true(due <= 1);
     while (count > 0)
-        model_line_up(moved[--count], OVERDUE, true);
+        model_line_up(moved[--count], LATE, true);
 }
 
 /* A take passes over tasks of detached queues. */

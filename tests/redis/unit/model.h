@@ -22,7 +22,7 @@ enum place {
     WHEEL,
     BEHIND,
     LEASE,
-    OVERDUE,
+    LATE,
     PAST,
     HELD,
     STOPPED,

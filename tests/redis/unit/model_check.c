@@ -22,7 +22,7 @@ static void check_place(const struct ref *ref)
 {
     static const enum tw__redis_place places[] = {
         [NOWHERE] = TW__REDIS_NOWHERE, [WHEEL] = TW__REDIS_IN_WHEEL,  [BEHIND] = TW__REDIS_IN_BEHIND,
-        [LEASE] = TW__REDIS_IN_LEASES, [OVERDUE] = TW__REDIS_IN_LINE, [PAST] = TW__REDIS_IN_LINE,
+        [LEASE] = TW__REDIS_IN_LEASES, [LATE] = TW__REDIS_IN_LINE,    [PAST] = TW__REDIS_IN_LINE,
         [HELD] = TW__REDIS_IN_HELD,    [STOPPED] = TW__REDIS_IN_LINE, [READY] = TW__REDIS_IN_READY,
         [DEAD] = TW__REDIS_IN_DEAD};
     assert_int_equal(ref->task->place, places[ref->place]);
@@ -157,7 +157,7 @@ static void check_room(const struct room *room, struct sums *sums)
     uint64_t tasks[PLANS] = {0};
     for (const struct ref *ref = room->ref; ref < room->ref + room->size; ref++) {
         count += ref->place != ABSENT;
-        in_line += !is_leased(ref) && (ref->place == OVERDUE || ref->place == PAST || ref->place == STOPPED);
+        in_line += !is_leased(ref) && (ref->place == LATE || ref->place == PAST || ref->place == STOPPED);
         held += ref->place == HELD;
         sums->filed += is_filed(ref);
         if (ref->place != ABSENT)
@@ -242,6 +242,6 @@ void check_all(void)
         if (ref->place != ABSENT && (ref->place == HELD || below(16) == 0))
             check_route_line(ref->room, ref);
     }
-    check_line(&all->overdue, OVERDUE);
+    check_line(&all->late, LATE);
     check_line(&all->past, PAST);
 }

@@ -70,22 +70,22 @@ static void judge_filed(const struct ref *taken)
 /* A past task takes its turn when no task is left that was due before the past task was filed. */
 static void judge_in_line(const struct ref *taken)
 {
-    const struct ref *late = first_of(PAST, true), *overdue = first_of(OVERDUE, true);
+    const struct ref *past = first_of(PAST, true), *late = first_of(LATE, true);
     if (taken->place == PAST) {
-        assert_ptr_equal(late, taken);
-        if (is_next(&all->overdue, overdue))
-            assert_true(overdue->due > taken->filed_ms);
+        assert_ptr_equal(past, taken);
+        if (is_next(&all->late, late))
+            assert_true(late->due > taken->filed_ms);
         const struct ref *filed = first_filed();
-        if (filed != NULL && all->overdue.next == &all->overdue)
+        if (filed != NULL && all->late.next == &all->late)
             assert_true(filed->due > taken->filed_ms);
         return;
     }
-    if (is_next(&all->past, late))
-        assert_true(taken->due <= late->filed_ms);
-    if (taken->place == OVERDUE)
-        assert_ptr_equal(overdue, taken);
+    if (is_next(&all->past, past))
+        assert_true(taken->due <= past->filed_ms);
+    if (taken->place == LATE)
+        assert_ptr_equal(late, taken);
     else
-        assert_true(overdue == NULL || is_stuck(&all->overdue));
+        assert_true(late == NULL || is_stuck(&all->late));
 }
 
 static void judge(const struct room *room, const struct ref *taken, bool in_line, bool probe)
@@ -121,7 +121,7 @@ static void judge_none(bool in_line)
             assert_false(ref->place == HELD && ref->room->line[ref->plan].ready > 0);
     }
     if (in_line)
-        assert_true(is_stuck(&all->overdue) && is_stuck(&all->past));
+        assert_true(is_stuck(&all->late) && is_stuck(&all->past));
     if (model.now >= tw_wheel_now(all->wheel)) {
         assert_null(all->behind);
         assert_true(tw__redis_place_next_work(all) > model.now);

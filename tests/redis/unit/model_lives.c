@@ -65,56 +65,56 @@ void stop(struct ref *ref)
     model.stopped++;
 }
 
-/* A task of the line of overdue tasks. `ref` is NULL if its queue is removed: the model has forgotten the
+/* A task of the line of late tasks. `ref` is NULL if its queue is removed: the model has forgotten the
  * task, but others may still wait behind it. */
-struct overdue {
+struct late {
     uint64_t due;
     struct ref *ref;
 };
 
-/* The overdue tasks in the order of their line, which is the model's order. There are `*count`. */
-static struct overdue *list_overdue(size_t *count)
+/* The late tasks in the order of their line, which is the model's order. There are `*count`. */
+static struct late *list_late(size_t *count)
 {
     struct room *room;
-    struct tw__link *line = &all->overdue;
+    struct tw__link *line = &all->late;
     size_t size = 0;
-    check_line(line, OVERDUE);
+    check_line(line, LATE);
     for (struct tw__link *link = line->next; link != line; link = link->next)
         size++;
-    struct overdue *list = calloc(size + 1, sizeof *list), *next = list;
+    struct late *list = calloc(size + 1, sizeof *list), *next = list;
     assert_non_null(list);
     for (struct tw__link *link = line->next; link != line; link = link->next) {
         const struct tw__redis_task *task = tw__redis_task_of_link(link);
-        *next++ = (struct overdue){tw__redis_task_due(task), ref_of(task, &room)};
+        *next++ = (struct late){tw__redis_task_due(task), ref_of(task, &room)};
     }
     *count = size;
     return list;
 }
 
-static void line_up_overdue(const struct overdue *overdue)
+static void line_up_late(const struct late *late)
 {
-    if (overdue->ref != NULL)
-        model_line_up(overdue->ref, OVERDUE, false);
+    if (late->ref != NULL)
+        model_line_up(late->ref, LATE, false);
 }
 
-/* Each stopped task goes before the first overdue task that is due later than it, of those that are behind the
+/* Each stopped task goes before the first late task that is due later than it, of those that are behind the
  * stopped task before it. */
-static void merge_stopped(struct room *room, const struct overdue *overdue, size_t count)
+static void merge_stopped(struct room *room, const struct late *late, size_t count)
 {
-    const struct overdue *end = overdue + count;
+    const struct late *end = late + count;
     struct ref *ref = first_in(room, STOPPED);
     if (ref == NULL)
         return;
     if (count > 0 && end[-1].due <= ref->due)
-        while (overdue < end)
-            line_up_overdue(overdue++);
+        while (late < end)
+            line_up_late(late++);
     while ((ref = first_in(room, STOPPED)) != NULL) {
-        while (overdue < end && overdue->due <= ref->due)
-            line_up_overdue(overdue++);
-        model_line_up(ref, OVERDUE, false);
+        while (late < end && late->due <= ref->due)
+            line_up_late(late++);
+        model_line_up(ref, LATE, false);
     }
-    while (overdue < end)
-        line_up_overdue(overdue++);
+    while (late < end)
+        line_up_late(late++);
 }
 
 void pause_or_go_on(struct room *room)
@@ -122,10 +122,10 @@ void pause_or_go_on(struct room *room)
     room->paused = !room->paused;
     if (!room->paused) {
         size_t count;
-        struct overdue *overdue = list_overdue(&count);
+        struct late *late = list_late(&count);
         tw__redis_place_go_on(room->queue);
-        merge_stopped(room, overdue, count);
-        free(overdue);
+        merge_stopped(room, late, count);
+        free(late);
     }
     tw__redis_sums_pause(room->queue, room->paused);
 }
@@ -239,7 +239,7 @@ static struct tw__task_outcome outcome_of(const struct ref *ref, struct tw__task
 }
 
 /* In the model, a new task stands behind the attempt of `before` from now on, and has its place. If that is
- * none, as the lease has run out, it is overdue. */
+ * none, as the lease has run out, it is late. */
 static void stand_behind(struct ref *ref, const struct ref *before, const struct tw__task_call *call)
 {
     struct tw__task_outcome outcome = outcome_of(before, *call, model.now);
@@ -251,7 +251,7 @@ static void stand_behind(struct ref *ref, const struct ref *before, const struct
     behind.tries = ref->tries;
     *ref = behind;
     if (ref->place == NOWHERE)
-        model_line_up(ref, OVERDUE, false);
+        model_line_up(ref, LATE, false);
     model.replaced++;
 }
 

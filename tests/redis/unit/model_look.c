@@ -238,7 +238,7 @@ static void look_for_ready(void)
     assert_int_equal(tw__redis_place_next_work(all) == TW_NEVER, next == TW_NEVER);
     bool waiting = false;
     for (struct ref *ref = model.ref; ref < model.ref + REFS; ref++)
-        waiting |= ref->place == OVERDUE || ref->place == PAST;
+        waiting |= ref->place == LATE || ref->place == PAST;
     for (struct ref *ref = model.ref; ref < model.ref + REFS; ref++)
         waiting |= ref->place == HELD && ref->room->line[ref->plan].ready > 0;
     assert_int_equal(tw__redis_place_any_waiting(all), waiting);

@@ -553,7 +553,7 @@ static void do_something(struct tw__redis_task *task)
     } else if (under_lease) {
         tw__redis_lease_fail(queue, task, some_error(), later, now, &changes);
     } else if (!tw__redis_task_filed(task)) {
-        tw__redis_place_file_overdue(all, task);
+        tw__redis_place_file_late(all, task);
     }
 }
 
@@ -579,7 +579,7 @@ static bool waits_for_workers(const struct tw__redis_queues *queues, const struc
            tw__redis_route_plan(tw__redis_route_of(queues, task)).kind == TW__REDIS_WORKERS;
 }
 
-/* The ticks of both servers. A replica delivers nothing, but it makes tasks ready and keeps overdue ones. */
+/* The ticks of both servers. A replica delivers nothing, but it makes tasks ready and keeps late ones. */
 static void tick_both(void)
 {
     struct tw__redis_task *task;
@@ -593,7 +593,7 @@ static void tick_both(void)
         if (waits_for_workers(others, task))
             tw__redis_place_offer(others, task, now);
         else
-            tw__redis_place_file_overdue(others, task);
+            tw__redis_place_file_late(others, task);
 }
 
 static void whatever_happens_is_told_in_full(void **state)

@@ -17,7 +17,7 @@
 /* Three queues, with a task in each place. All tasks belong to the attached queue, except one task in the
  * wheel, which belongs to the detached queue, and the stopped task of the paused queue. */
 static struct tw__redis_queue *queue, *detached, *paused;
-static struct tw__redis_task *filed, *behind, *overdue, *past, *held, *stopped, *ready, *leased, *again, *dead;
+static struct tw__redis_task *filed, *behind, *late, *past, *held, *stopped, *ready, *leased, *again, *dead;
 static struct tw__redis_route *refused, *other;
 
 static struct tw__redis_task *put_to(struct tw__redis_queue *to, const char *id, unsigned plan, uint64_t due)
@@ -63,11 +63,11 @@ static void open_places(void)
     detached = tw__redis_queue_new(all);
     put_to(detached, "detached", 1, START + 9000);
     held = put_to(queue, "held", 1, START + 1);
-    overdue = put_to(queue, "overdue", 6, START + 2);
+    late = put_to(queue, "late", 6, START + 2);
     assert_taken(START + 3000, held);
-    assert_taken(START + 3000, overdue);
+    assert_taken(START + 3000, late);
     tw__redis_place_hold_first(all, held, 6000, START + 1002);
-    tw__redis_place_file_overdue(all, overdue);
+    tw__redis_place_file_late(all, late);
     assert_int_equal(tw__redis_place_take(all, START + 3000, TW__REDIS_FROM_WHEELS, &budget, &taken),
                      TW__REDIS_TAKEN_NONE);
     tw__redis_place_clock_back(all, START + 1000);
@@ -111,10 +111,10 @@ static void a_task_that_is_not_where_it_says_is_seen(void **state)
     open_places();
     BREAK(filed->place, TW__REDIS_IN_BEHIND, "P2: a task in a wheel says");
     BREAK(behind->place, TW__REDIS_IN_WHEEL, "P2: a task in a wheel says");
-    BREAK(overdue->place, TW__REDIS_IN_READY, "P2: a task in a line says");
+    BREAK(late->place, TW__REDIS_IN_READY, "P2: a task in a line says");
     BREAK(past->place, TW__REDIS_IN_HELD, "P2: a task in a line says");
     BREAK(held->place, TW__REDIS_IN_LINE, "P2: a task in a line says");
-    BREAK(overdue->parked.link.prev, &past->parked.link, "P1: a task in a line");
+    BREAK(late->parked.link.prev, &past->parked.link, "P1: a task in a line");
     BREAK(all->lined_ms, START + 1, "P6: a task in a line is due later");
     close_places();
 }

@@ -279,7 +279,7 @@ static void the_delivery_of_a_task_goes_on_with_its_other_options(void **state)
     assert_taken(START + 5, NULL);
     assert_true(tw__redis_task_due(task) == START + 5);
     all->delivering = NULL;
-    tw__redis_place_file_overdue(all, task);
+    tw__redis_place_file_late(all, task);
     close_work();
 }
 

@@ -148,7 +148,7 @@ static void the_ends_of_leases_move_with_the_clock(void **state)
     tw__redis_lease_extend(queue, one, 100, true, START + 510, &changes);
     assert_end(one, START + 610);
     assert_taken(START + 510, two);
-    tw__redis_place_file_overdue(all, two);
+    tw__redis_place_file_late(all, two);
     tw__redis_place_clock_set(all, 100000);
     assert_end(one, START + 100610);
     assert_end(three, START + 100560);
@@ -362,8 +362,8 @@ static void a_new_task_has_the_place_of_the_lease(void **state)
     assert_taken(START + 1010, first);
     assert_taken(START + 1010, second);
     assert_taken(START + 1010, third);
-    tw__redis_place_file_overdue(all, first);
-    tw__redis_place_file_overdue(all, second);
+    tw__redis_place_file_late(all, first);
+    tw__redis_place_file_late(all, second);
     all->delivering = third;
     first = put_behind(first, 0, START);
     third = put_behind(third, 0, START);

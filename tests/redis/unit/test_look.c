@@ -59,8 +59,8 @@ static void a_search_ends_that_finds_nothing(void **state)
     close_one(queue);
 }
 
-/* Overdue tasks in a line are counted, and not looked at: the line leads nowhere meanwhile. */
-static void a_search_passes_over_the_line_of_overdue_tasks(void **state)
+/* Late tasks in a line are counted, and not looked at: the line leads nowhere meanwhile. */
+static void a_search_passes_over_the_line_of_late_tasks(void **state)
 {
     enum { MANY = 2000 };
     struct tw__redis_states states;
@@ -76,14 +76,14 @@ static void a_search_passes_over_the_line_of_overdue_tasks(void **state)
     while (tw__redis_place_collect(all, START + 100, 10000))
         ;
     struct tw__redis_task *waiting = put_one(queue, "waiting", START + 5000, START + 100);
-    line = all->overdue;
-    all->overdue.next = NULL; /* who follows it dies */
+    line = all->late;
+    all->late.next = NULL; /* who follows it dies */
     assert_int_equal(tw__redis_look_earliest(queue, START + 101, UINT64_MAX, START + 100, 2, found), 1);
     assert_ptr_equal(found[0], waiting);
     tw__redis_look_states(queue, START + 100, &states);
     assert_int_equal(states.ready, MANY);
     assert_int_equal(states.waiting, 1);
-    all->overdue = line;
+    all->late = line;
     /* The clock was set back: then some tasks of the line are waiting. */
     tw__redis_look_states(queue, START + 3, &states);
     assert_true(states.waiting > 1 && states.waiting + states.ready == MANY + 1);
@@ -97,7 +97,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_earliest_are_found_however_far_apart_they_are),
         cmocka_unit_test(a_search_ends_that_finds_nothing),
-        cmocka_unit_test(a_search_passes_over_the_line_of_overdue_tasks),
+        cmocka_unit_test(a_search_passes_over_the_line_of_late_tasks),
     };
     use_seed();
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -114,10 +114,10 @@ static void file_twice(void *arg)
     tw__redis_place_file(all, one, START + 9, START);
 }
 
-static void file_overdue_what_is_filed(void *arg)
+static void file_late_what_is_filed(void *arg)
 {
     (void)arg;
-    tw__redis_place_file_overdue(all, one);
+    tw__redis_place_file_late(all, one);
 }
 
 static void put_back_what_is_filed(void *arg)
@@ -417,7 +417,7 @@ static const struct {
     {remove_from_a_table_what_is_not_in, "at < segment->count"},
     {read_a_long_pattern, "bytes.size <= TW__REDIS_PATTERN_MAX"},
     {file_twice, "!tw__redis_task_filed(task)"},
-    {file_overdue_what_is_filed, "!tw__redis_task_filed(task)"},
+    {file_late_what_is_filed, "!tw__redis_task_filed(task)"},
     {put_back_what_is_filed, "!tw__redis_task_filed(task)"},
     {hold_behind_nobody, "!tw__list_empty(line)"},
     {hold_first_what_is_filed, "!tw__redis_task_filed(task)"},

@@ -124,7 +124,7 @@ static void what_is_due_no_more_after_a_step_back_holds_nothing_up(void **state)
     struct tw__redis_queue *queue = open_one();
     struct tw__redis_task *a = put_one(queue, "a", START + 3000, START);
     assert_taken(START + 3000, a);
-    tw__redis_place_file_overdue(all, a);
+    tw__redis_place_file_late(all, a);
     struct tw__redis_task *b = put_one(queue, "b", START + 3000, START + 3000);
     tw__redis_place_clock_back(all, START + 1000);
     struct tw__redis_task *c = put_one(queue, "c", START + 900, START + 1000);
@@ -146,7 +146,7 @@ static void what_is_due_no_more_after_a_small_step_back_waits_in_its_line(void *
     struct tw__redis_queue *queue = open_one();
     struct tw__redis_task *a = put_one(queue, "a", START + 3000, START);
     assert_taken(START + 3000, a);
-    tw__redis_place_file_overdue(all, a);
+    tw__redis_place_file_late(all, a);
     assert_taken(START + 2995, NULL);
     assert_true(tw__redis_place_any_waiting(all));
     assert_taken(START + 3000, a);
@@ -352,7 +352,7 @@ static void a_time_that_had_passed_is_late_from_its_filing(void **state)
     assert_taken(START + 70, work);
     assert_late_since(work, START + 30);
     tw__redis_place_put_back(all, work, TW__REDIS_TAKEN_TASK);
-    tw__redis_place_sort_overdue(all, START + 70); /* nobody knows any more when it was filed */
+    tw__redis_place_sort_late(all, START + 70); /* nobody knows any more when it was filed */
     assert_taken(START + 80, work);
     assert_late_since(work, 2);
     close_one(queue);
@@ -368,7 +368,7 @@ static void tasks_that_became_due_in_a_load_are_sorted_with_the_others(void **st
                           *lives = put_one(queue, "4", START + 61, START + 10),
                           *first = put_one(queue, "1", START + 15, START + 50),
                           *equal = put_one(queue, "5", START + 30, START + 50);
-    tw__redis_place_sort_overdue(all, START + 60);
+    tw__redis_place_sort_late(all, START + 60);
     assert_taken(START + 60, first);
     assert_taken(START + 60, second);
     assert_taken(START + 60, third);
@@ -601,15 +601,15 @@ static void tasks_put_aside_come_first_later(void **state)
         tasks[i] = put_one(queue, ids[i], START + 10 + i, START);
     for (unsigned i = 0; i < 3; i++) {
         struct tw__redis_task *task;
-        assert_int_equal(tw__redis_place_take(all, START + 20, TW__REDIS_FROM_OVERDUE, &budget, &task),
+        assert_int_equal(tw__redis_place_take(all, START + 20, TW__REDIS_FROM_LATE, &budget, &task),
                          TW__REDIS_TAKEN_TASK);
         assert_ptr_equal(task, tasks[i]);
         if (i == 1)
-            tw__redis_place_file_overdue(all, task); /* it comes first again */
+            tw__redis_place_file_late(all, task); /* it comes first again */
         else
             tw__redis_place_put_aside(all, task);
         if (i == 1) {
-            assert_int_equal(tw__redis_place_take(all, START + 20, TW__REDIS_FROM_OVERDUE, &budget, &task),
+            assert_int_equal(tw__redis_place_take(all, START + 20, TW__REDIS_FROM_LATE, &budget, &task),
                              TW__REDIS_TAKEN_TASK);
             assert_ptr_equal(task, tasks[1]);
             tw__redis_place_put_aside(all, task);

@@ -132,7 +132,7 @@ static void put_back(struct room *room, struct ref *ref)
 {
     bool probe = model.probe == ref;
     tw__redis_place_put_back(all, ref->task, probe ? TW__REDIS_TAKEN_PROBE : TW__REDIS_TAKEN_TASK);
-    model_line_up(ref, probe ? HELD : OVERDUE, true);
+    model_line_up(ref, probe ? HELD : LATE, true);
     if (probe && room->line[ref->plan].ready == 0 && room->line[ref->plan].retry_ms == TW_NEVER)
         room->line[ref->plan].ready = ++model.made_ready;
 }
@@ -156,8 +156,8 @@ static void deal_with(struct room *room, struct ref *ref)
     } else if (what < 16) {
         put_back(room, ref);
     } else if (what < 18) {
-        tw__redis_place_file_overdue(all, ref->task);
-        model_line_up(ref, OVERDUE, false);
+        tw__redis_place_file_late(all, ref->task);
+        model_line_up(ref, LATE, false);
     } /* else the task stays nowhere for a while */
 }
 
@@ -256,7 +256,7 @@ static int compare_positions(const void *a, const void *b)
     if (one->due != two->due)
         return one->due < two->due ? -1 : 1;
     if (one->place != two->place)
-        return one->place == OVERDUE ? -1 : 1;
+        return one->place == LATE ? -1 : 1;
     return one->position < two->position ? -1 : 1;
 }
 
@@ -275,19 +275,19 @@ static void model_sort(enum place place, enum place into)
 
 static void check_sorted(void)
 {
-    check_line(&all->overdue, OVERDUE);
+    check_line(&all->late, LATE);
     check_line(&all->past, PAST);
 }
 
-static void sort_overdue(void)
+static void sort_late(void)
 {
     struct room *room;
     for (struct ref *ref; (ref = take(false, UINT32_MAX, &room)) != NULL;) {
-        tw__redis_place_file_overdue(all, ref->task);
-        model_line_up(ref, OVERDUE, false);
+        tw__redis_place_file_late(all, ref->task);
+        model_line_up(ref, LATE, false);
     }
-    model_sort(PAST, OVERDUE);
-    tw__redis_place_sort_overdue(all, model.now);
+    model_sort(PAST, LATE);
+    tw__redis_place_sort_late(all, model.now);
     check_sorted();
 }
 
@@ -393,7 +393,7 @@ static void rare_operation(struct room *room)
     else if (what < 14)
         clock_back();
     else if (what < 16)
-        below(2) == 0 ? sort_overdue() : sort_past();
+        below(2) == 0 ? sort_late() : sort_past();
     else
         reap(below(4) == 0 ? UINT64_MAX : 1 + below(40));
 }

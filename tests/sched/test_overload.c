@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Repeating tasks that take longer than their period, with threads: their calls are overdue all the time.
+ * Repeating tasks that take longer than their period, with threads: their calls are late all the time.
  * They must not keep other tasks waiting, and nobody may forget them. A call takes time by moving the clock,
  * or runs until the test lets it return.
  */
@@ -76,7 +76,7 @@ static void slow_once(struct tw_sched *sched, const struct tw_task *task)
 
 /* While the call is under way, a thread files a task at the end of the wheel's range. So it has to bring the
  * wheel to the present, beyond the tick up to which the worker may start tasks. */
-static void an_overdue_call_is_made_although_its_wheel_is_ahead_of_the_timer_thread(void **state)
+static void a_late_call_is_made_although_its_wheel_is_ahead_of_the_timer_thread(void **state)
 {
     (void)state;
     struct tw_geometry short_range = TW_SIMPLE(10000);
@@ -130,9 +130,9 @@ static void end_late(struct tw_sched *sched, const struct tw_task *task)
     eventually_posted(&may_end);
 }
 
-/* The first thread takes both tasks. When the repeating task's first call returns, its second call is overdue.
+/* The first thread takes both tasks. When the repeating task's first call returns, its second call is late.
  * The other thread comes then, and makes it while the first thread is in the slow callback. */
-static void an_overdue_call_does_not_wait_for_the_rest_of_the_batch(void **state)
+static void a_late_call_does_not_wait_for_the_rest_of_the_batch(void **state)
 {
     (void)state;
     pthread_t server[2];
@@ -176,8 +176,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_overloaded_task_does_not_starve_another_shard),
-        cmocka_unit_test(an_overdue_call_is_made_although_its_wheel_is_ahead_of_the_timer_thread),
-        cmocka_unit_test(an_overdue_call_does_not_wait_for_the_rest_of_the_batch),
+        cmocka_unit_test(a_late_call_is_made_although_its_wheel_is_ahead_of_the_timer_thread),
+        cmocka_unit_test(a_late_call_does_not_wait_for_the_rest_of_the_batch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
