@@ -15,9 +15,9 @@
  *     task whose payload the log has beside the chunk: nothing in place of the payload
  *
  *     route:  its number in this chunk; a new number is one more than the last number, and the definition of
- *             the route follows it: kind, late, maxlen, late_ms; target size and target, if it has one;
+ *             the route follows it: kind, missed, maxlen, max_late; target size and target, if it has one;
  *             tries, first_ms, factor, max_ms, jitter (101: as the settings say); wait, [next_try]
- *     late:   the policy for missed periods; late_ms is the limit plus 1, or 0 without one
+ *     missed: the policy for missed periods; max_late is the limit plus 1, or 0 without one
  *
  *     wait:   the last wait for the target, since it has refused a task; 0 without one. A put's log has none
  *     next_try: when that wait ends or has ended, Unix ms

@@ -572,7 +572,8 @@ def test_a_queue_is_removed_with_tasks_in_all_states(server, r, how):
      "SET": lambda: [r.set(name, "text") for name in names]}[how]()
     wait_until(lambda: server.tw()["queues"] == 0 and server.tw()["reaping"] == 0)
     found = server.tw()
-    assert all(found[name] == 0 for name in ("tasks", "ready", "leased", "dead", "late", "held", "paused_tasks"))
+    names = ("tasks", "ready", "leased", "dead", "late", "held", "paused_tasks")
+    assert all(found[name] == 0 for name in names)
 
 
 # TW.PAUSE

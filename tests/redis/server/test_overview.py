@@ -120,7 +120,7 @@ def test_a_pause_is_found_after_a_restart(fleet, file):
     r.execute_command("TW.PAUSE", "s", "ON")
     r.save()
     server.restart()
-    wait_until(lambda: server.tw()["paused_tasks"] == 1)  # The task that was ready became due again in the pause.
+    wait_until(lambda: server.tw()["paused_tasks"] == 1)  # The ready task became due again in the pause.
     assert server.tw()["paused_queues"] == 1
     assert [name for _, name, *_ in top(server.client())["paused-queues"]] == ["s"]
 
