@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <tickwheel/task.h>
+#include <tickwheel/store.h>
 
 /* The actions on the tasks of a file. */
 enum action {

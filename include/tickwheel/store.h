@@ -656,9 +656,10 @@ enum { TW_STORE_ALL_MAX = 10000 };
 
 /* Makes a dead task wait again, as a new revision that is due at due_ms, with all its tries. If the name has
  * no id (its data is NULL), it does so with the dead tasks of the queue, in the order of their deaths, at most
- * TW_STORE_ALL_MAX. Example: `(struct tw_store_name){.queue = "orders"}`.
+ * TW_STORE_ALL_MAX.
  * Returns: 0 or an error. If `count` is not NULL, *count receives how many tasks: 0, if none was dead.
- *   - TW_EINVAL: an argument is out of its range. */
+ *   - TW_EINVAL: an argument is out of its range.
+ * Example: `tw_store_replay(store, (struct tw_store_name){.queue = "orders"}, tw_store_now(), NULL)`. */
 int tw_store_replay(struct tw_store *store, struct tw_store_name name, uint64_t due_ms, uint64_t *count);
 
 /* Lets a waiting task, also a retry, be ready now: its next_ms is the time of the call, under a new revision.

@@ -37,7 +37,7 @@ SIZE(tw_sched_options, release_of, 128, 200);
 SIZE(tw_every, missed, 32, 56);
 SIZE(tw_store_options, max_payload, 16, 56);
 SIZE(tw_store_delayed, max_late_ms, 104, 144);
-SIZE(tw_store_change, result, 156, 176);
+SIZE(tw_store_change, found, 164, 184);
 SIZE(tw_store_range, count, 32, 56);
 SIZE(tw_store_run, arg, 40, 80);
 SIZE(tw_loop_options, arg, 24, 64);
