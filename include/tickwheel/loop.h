@@ -225,8 +225,8 @@ struct tw_executor_driver {
     uint64_t reserved[4]; /* 0: see "Structs" above */
 };
 
-/* Makes an executor. `budget` is callbacks in an iteration of the loop; 0: 256. `driver` is copied, and `arg` is
- * passed to its functions.
+/* Makes an executor. `budget` is callbacks in an iteration of the loop; 0: 256. `driver` is copied, and `arg`
+ * is passed to its functions.
  * Returns: 0, and the executor is in *executor, or an error.
  *   - TW_EINVAL: the program does not link tickwheel_sched, or a reserved member of the driver is not 0.
  *   - TW_ENOMEM: there is no memory. */

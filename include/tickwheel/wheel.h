@@ -153,8 +153,8 @@ struct tw_geometry {
     struct tw_level level[TW_LEVELS_MAX]; /* from the finest level, 0, upwards */
 };
 
-/* A number of slots from any integer: C++ converts no `int` by itself in braces. The `| 0` does not compile with
- * a floating-point number. */
+/* A number of slots from any integer: C++ converts no `int` by itself in braces. The `| 0` does not compile
+ * with a floating-point number. */
 #ifdef __cplusplus
 #define TW__SLOTS(n) (static_cast<uint32_t>((n) | 0))
 #else

@@ -33,14 +33,22 @@ static inline size_t tw__grow_reserved(const uint64_t *reserved, size_t n)
     return i;
 }
 
-/* The message for such a member: the name of its struct, its index, as a size_t, and its value. A file that uses
- * it has inttypes.h. */
+/* The message for such a member: the name of its struct, its index, as a size_t, and its value. A file that
+ * uses it has inttypes.h. */
 #define TW__GROW_REFUSED                                                                                       \
     "%s.reserved[%zu] is %" PRIu64                                                                             \
     ": expected 0; zero the struct first, or take a library as new as the headers"
 
 #define TW__GROW_ROOM(reserved) (sizeof(reserved) / sizeof(reserved)[0])
-#define TW__GROW_UNUSED(reserved)                                                                              \
-    (tw__grow_reserved(reserved, TW__GROW_ROOM(reserved)) == TW__GROW_ROOM(reserved))
+#define TW__GROW_FIRST(reserved) tw__grow_reserved(reserved, TW__GROW_ROOM(reserved))
+#define TW__GROW_UNUSED(reserved) (TW__GROW_FIRST(reserved) == TW__GROW_ROOM(reserved))
+
+/* 0, or TW_EINVAL with a message if a reserved member of the struct `name` is not 0. A macro, because the wheel
+ * has no stdio: a file that uses it has stdio.h and inttypes.h. */
+#define TW__GROW_CHECK(name, reserved, message, size)                                                          \
+    (TW__GROW_UNUSED(reserved) ? 0                                                                             \
+                               : (snprintf(message, size, TW__GROW_REFUSED, name, TW__GROW_FIRST(reserved),    \
+                                           (reserved)[TW__GROW_FIRST(reserved)]),                              \
+                                  TW_EINVAL))
 
 #endif

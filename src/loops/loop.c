@@ -53,7 +53,7 @@
  */
 #include "internal.h"
 
-#include <base/grow_check.h>
+#include <base/grow.h>
 #include <base/saturate.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -111,8 +111,7 @@ int tw_loop_options_check(const struct tw_loop_options *options, char *message, 
         snprintf(message, size, "due is NULL: expected a function");
         return TW_EINVAL;
     }
-    return tw__grow_check("tw_loop_options", options->reserved, TW__GROW_ROOM(options->reserved), message,
-                          size);
+    return TW__GROW_CHECK("tw_loop_options", options->reserved, message, size);
 }
 
 /* ---- time ------------------------------------------------------------------------------------------------ */

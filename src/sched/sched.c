@@ -71,7 +71,7 @@
 #include "run.h"
 #include "shard.h"
 
-#include <base/grow_check.h>
+#include <base/grow.h>
 #include <inttypes.h>
 #include <sched.h>
 #include <sodium/randombytes.h>
@@ -111,8 +111,7 @@ int tw_sched_options_check(const struct tw_sched_options *options, char *message
                       "0 with a virtual clock, because tw_sched_advance() runs the due tasks itself");
     if (options->start_ns > 0 && options->clock != TW_SCHED_CLOCK_VIRTUAL)
         return refuse(message, size, "start_ns", options->start_ns, "0 unless the clock is virtual");
-    int error =
-        tw__grow_check("tw_sched_options", options->reserved, TW__GROW_ROOM(options->reserved), message, size);
+    int error = TW__GROW_CHECK("tw_sched_options", options->reserved, message, size);
     if (error != 0)
         return error;
     return options->geometry == NULL ? 0 : tw_geometry_check(options->geometry, message, size);
