@@ -90,7 +90,9 @@ static inline void sched_add(struct object *object, uint64_t ms)
 
 static inline void sched_cancel(struct object *object)
 {
-    need(tw_sched_cancel(sched, object->task) == TW_CANCEL_DONE, "cancel");
+    enum tw_cancel found;
+    tw_sched_cancel(sched, object->task, &found);
+    need(found == TW_CANCEL_DONE, "cancel");
 }
 
 static inline void sched_pass(uint64_t ms)
@@ -120,7 +122,9 @@ static inline void sched_move(struct object *object, uint64_t ms)
 static inline void sched_remove(struct object *object)
 {
     char key[KEY_SIZE];
-    need(tw_sched_key_cancel(sched, key_of(object, key), KEY_SIZE, NULL) == TW_CANCEL_DONE, "remove");
+    enum tw_cancel found;
+    tw_sched_key_cancel(sched, key_of(object, key), KEY_SIZE, &found, NULL);
+    need(found == TW_CANCEL_DONE, "cancel");
 }
 
 /* Two words on the heap. A C program frees them itself, in the callback or after it has cancelled the
@@ -150,7 +154,9 @@ static inline void heap_add(struct object *object, uint64_t ms)
 
 static inline void heap_cancel(struct object *object)
 {
-    need(tw_sched_cancel(sched, object->task) == TW_CANCEL_DONE, "cancel");
+    enum tw_cancel found;
+    tw_sched_cancel(sched, object->task, &found);
+    need(found == TW_CANCEL_DONE, "cancel");
     free(object->heap);
 }
 

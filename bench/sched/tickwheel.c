@@ -83,7 +83,9 @@ static void add(void *at, size_t job, uint64_t delay_ns)
 static void cancel(void *at, size_t job)
 {
     struct self *self = at;
-    if (tw_sched_cancel(self->sched, self->ids[job]) != TW_CANCEL_DONE)
+    enum tw_cancel found;
+    tw_sched_cancel(self->sched, self->ids[job], &found);
+    if (found != TW_CANCEL_DONE)
         check(TW_EGONE, "cancel");
 }
 

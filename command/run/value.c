@@ -131,7 +131,8 @@ bool value_cancel(struct tw_sched *sched, const char *id)
     struct value *value = find_to_end(sched, id, &task);
     if (value == NULL)
         return false;
-    enum tw_cancel found = tw_sched_cancel(sched, task.id);
+    enum tw_cancel found;
+    tw_sched_cancel(sched, task.id, &found);
     if (found == TW_CANCEL_RUNNING && !is_inside(value))
         tw_sched_cancel_wait(sched, task.id, NULL);
     bool in_time = was_in_time(value, found);

@@ -23,7 +23,7 @@
  *             return 1;
  *         tw_sched_add_in(sched, TW_MS(20), unpaid, "order 1", &first);
  *         tw_sched_add_in(sched, TW_MS(20), unpaid, "order 2", NULL);
- *         tw_sched_cancel(sched, first); // paid
+ *         tw_sched_cancel(sched, first, NULL); // paid
  *         thrd_sleep(&(struct timespec){.tv_nsec = 100000000}, NULL); // the program does something else
  *         tw_sched_free(sched); // drops pending tasks, and waits for running callbacks
  *     }
@@ -84,8 +84,10 @@
  *               {.period_ns = TW_SEC(1)}` does. If a reserved member is not 0, the call returns TW_EINVAL.
  *   Requires  A duty of the caller that no return code reports. A library compiled with TICKWHEEL_DEBUG 1
  *             asserts it. docs/guide.md lists the duties that no assertion can see, and why.
- *   Errors    0 or a negative TW_E* code, of this header or of wheel.h. tw_sched_strerror() returns its text.
- *             A call that fails has changed nothing.
+ *   Results   0 or a negative TW_E* code, of this header or of wheel.h. tw_sched_strerror() returns its text.
+ *             A call that fails has changed nothing. A call that cannot fail returns nothing, or the answer if
+ *             it only looks. The outcome of a call is written through a pointer (`id`, `old`, `found`, `value`,
+ *             `handed`, `taken`), which may be NULL.
  *   Fork      Every call requires that this process made the scheduler. A child of fork() must not use a
  *             scheduler of its parent, and must not free it.
  */
@@ -167,7 +169,7 @@ typedef void tw_slow_fn(void *arg, const struct tw_task *task, uint64_t ns);
 /* Takes the argument of a task back, once, when nothing will use it any more:
  *   - the last callback has returned
  *   - the task was cancelled, or its key was removed or set anew
- *   - the task was drained or stopped, and `hand` has seen it
+ *   - the task was drained or stopped, and `visit` has seen it
  *
  * The scheduler holds no lock. `value` is the argument, `arg` is hook_arg. If a call that adds a task or sets
  * a key fails, the argument stays the caller's, and the hook does not receive it.
@@ -318,19 +320,18 @@ enum tw_cancel {
     TW_CANCEL_RUNNING = 2 /* its callback is under way; if the task repeats, this was the last call */
 };
 
-/* Cancels a task.
- * Returns: one of enum tw_cancel. After TW_CANCEL_RUNNING the callback may still use the argument. Without a
- * release hook, a caller that is not this callback waits with tw_sched_cancel_wait() before it frees the
- * argument.
+/* Cancels a task. *found receives one of enum tw_cancel. After TW_CANCEL_RUNNING the callback may still use the
+ * argument. Without a release hook, a caller that is not this callback waits with tw_sched_cancel_wait() before
+ * it frees the argument.
  * Cost: O(1). The task's memory is free for another task at once. */
-enum tw_cancel tw_sched_cancel(struct tw_sched *sched, uint64_t id);
+void tw_sched_cancel(struct tw_sched *sched, uint64_t id, enum tw_cancel *found);
 
 /* Cancels a task. If its callback is under way, waits until the callback has returned. Then the argument is
- * the caller's. If the call returns 0 and `found` is not NULL, *found receives one of enum tw_cancel.
+ * the caller's. If the call returns 0, *found receives one of enum tw_cancel.
  * Requires: nobody waits for ever, so
  *   - no callback waits for another callback that waits for it
  *   - the caller holds no lock that the callback, or its release hook, takes. Under such a lock the caller
- *     calls tw_sched_cancel(), which does not wait. If it returns TW_CANCEL_RUNNING, the caller releases the
+ *     calls tw_sched_cancel(), which does not wait. If it finds TW_CANCEL_RUNNING, the caller releases the
  *     lock, and calls tw_sched_cancel_wait() for the same id.
  *
  * Returns: 0, or TW_EDEADLK from inside the task's own callback, and then the task is not cancelled. */
@@ -362,9 +363,8 @@ void tw_sched_run(struct tw_sched *sched, uint64_t id);
 
 /* Runs, on the calling thread, tasks that the execute hook received and nobody has run yet, at most `limit`
  * of them, in the order that is stated above. So a hook needs no queue: it wakes a thread, and that thread
- * calls this function.
- * Returns: how many tasks it took, fewer than `limit` if none was left. */
-uint64_t tw_sched_run_some(struct tw_sched *sched, uint64_t limit);
+ * calls this function. *taken receives how many tasks it took, fewer than `limit` if none was left. */
+void tw_sched_run_some(struct tw_sched *sched, uint64_t limit, uint64_t *taken);
 
 /* The number of tasks that wait for their due time or for a thread. The shards are counted one after the other,
  * so while other threads add and cancel, the sum may be of no one moment. */
@@ -403,14 +403,15 @@ int tw_sched_put_every(struct tw_sched *sched, const void *key, size_t key_size,
 int tw_sched_key_move_in(struct tw_sched *sched, const void *key, size_t key_size, uint64_t delay_ns);
 int tw_sched_key_move_at(struct tw_sched *sched, const void *key, size_t key_size, uint64_t due_ns);
 
-/* Cancels the task of a key. If `value` is not NULL and the task was cancelled, *value receives the task's
- * value. A key that was set anew while its callback is under way is cancelled too: the scheduler lets go of
- * the new value, and the callback goes on with the old value.
- * Requires: as tw_sched_put_in().
- * Returns: one of enum tw_cancel. To wait for a callback, pass the task's id to tw_sched_cancel_wait().
- * tw_sched_key_get() returns the id while a call is still to come, and TW_EGONE once the last call is under
- * way; then only the callback itself knows it (`task->id`). */
-enum tw_cancel tw_sched_key_cancel(struct tw_sched *sched, const void *key, size_t key_size, void **value);
+/* Cancels the task of a key. *found receives one of enum tw_cancel and, if the task was cancelled, *value
+ * the task's value. A key that was set anew while its callback is under way is cancelled too: the scheduler
+ * lets go of the new value, and the callback goes on with the old value.
+ * To wait for a callback, pass the task's id to tw_sched_cancel_wait(). tw_sched_key_get() returns the id while
+ * a call is still to come, and TW_EGONE once the last call is under way; then only the callback itself knows it
+ * (`task->id`).
+ * Requires: as tw_sched_put_in(). */
+void tw_sched_key_cancel(struct tw_sched *sched, const void *key, size_t key_size, enum tw_cancel *found,
+                         void **value);
 
 /* Looks a key up, as tw_sched_get() looks an id up.
  * Requires: as tw_sched_put_in().
@@ -430,10 +431,10 @@ uint64_t tw_sched_key_count(const struct tw_sched *sched);
 typedef void tw_task_visit_fn(void *arg, const struct tw_task *task);
 
 /* Hands over all tasks that are pending now, in no particular order, and the scheduler goes on. Tasks that
- * are added or become due meanwhile may or may not be among them. `hand` may be NULL: the tasks are dropped.
- * Returns: how many tasks, 0 if none was pending. TW_ESTOPPED if tw_sched_stop() was called, which hands the
- * tasks over itself. */
-int64_t tw_sched_drain(struct tw_sched *sched, tw_task_visit_fn *hand, void *arg);
+ * are added or become due meanwhile may or may not be among them. `visit` may be NULL: the tasks are dropped.
+ * *handed receives how many tasks.
+ * Returns: 0, or TW_ESTOPPED if tw_sched_stop() was called, which hands the tasks over itself. */
+int tw_sched_drain(struct tw_sched *sched, tw_task_visit_fn *visit, void *arg, uint64_t *handed);
 
 enum { TW_SCHED_STOP_NOWAIT = 1 }; /* flag: do not wait for callbacks that are under way */
 
@@ -441,19 +442,19 @@ enum { TW_SCHED_STOP_NOWAIT = 1 }; /* flag: do not wait for callbacks that are u
  *   - No callback starts any more.
  *   - Callbacks that were under way have returned, unless `flags` is TW_SCHED_STOP_NOWAIT, or the stop is
  *     called from inside a callback.
- *   - `hand` has received every task with calls left, once. `hand` may be NULL: the tasks are dropped.
+ *   - `visit` has received every task with calls left, once. `visit` may be NULL: the tasks are dropped.
  *
- * If a callback is under way with an argument that the release hook will receive, `hand` receives the task
- * without the argument: `fn` and `arg` are NULL. A second stop finds nothing to hand over. The scheduler
- * itself stays: tw_sched_free() ends it.
+ * If a callback is under way with an argument that the release hook will receive, `visit` receives the
+ * task without the argument: `fn` and `arg` are NULL. A second stop finds nothing to hand over. The scheduler
+ * itself stays: tw_sched_free() ends it. *handed receives how many tasks were handed over.
  * Requires: `flags` is 0 or TW_SCHED_STOP_NOWAIT. If the call waits, the caller holds no lock that a running
  * callback takes. Under such a lock the caller passes TW_SCHED_STOP_NOWAIT, releases the lock, and waits in a
  * second stop.
- * Returns: how many tasks were handed over.
- * Example: with release set, the stop finds a repeating task in the middle of its third call of ten. `hand`
+ * Example: with release set, the stop finds a repeating task in the middle of its third call of ten. `visit`
  * receives the task with no argument and with `left` 6 (after the next call), and the hook receives the
  * argument when the third call has returned. */
-uint64_t tw_sched_stop(struct tw_sched *sched, unsigned flags, tw_task_visit_fn *hand, void *arg);
+void tw_sched_stop(struct tw_sched *sched, unsigned flags, tw_task_visit_fn *visit, void *arg,
+                   uint64_t *handed);
 
 /* ---- virtual time -------------------------------------------------------------------------------------- */
 

@@ -230,7 +230,7 @@ class task : public task_view
     /* Makes this call the last call of a repeating task. */
     void cancel() const noexcept
     {
-        tw_sched_cancel(sched_, seen_->id);
+        tw_sched_cancel(sched_, seen_->id, nullptr);
     }
     const tw_task &raw() const noexcept
     {
@@ -241,7 +241,7 @@ class task : public task_view
     tw_sched *sched_;
 };
 
-/* A task that drain() or stop() hands over. It is valid during the call of `hand`. */
+/* A task that drain() or stop() hands over. It is valid during the call of `visit`. */
 class handed : public task
 {
   public:
@@ -606,7 +606,9 @@ class scheduler
     }
     tw_cancel cancel(task_id id)
     {
-        return tw_sched_cancel(raw_, id.value());
+        tw_cancel found;
+        tw_sched_cancel(raw_, id.value(), &found);
+        return found;
     }
     status cancel_wait(task_id id, tw_cancel *found = nullptr)
     {
@@ -669,7 +671,9 @@ class scheduler
     }
     tw_cancel cancel(std::string_view key)
     {
-        return tw_sched_key_cancel(raw_, key.data(), key.size(), nullptr);
+        tw_cancel found;
+        tw_sched_key_cancel(raw_, key.data(), key.size(), &found, nullptr);
+        return found;
     }
     std::optional<tw_task> find(std::string_view key) const noexcept
     {
@@ -683,28 +687,33 @@ class scheduler
         return tw_sched_key_count(raw_);
     }
 
-    /* Drops all pending tasks.
-     * Returns: how many tasks, or TW_ESTOPPED, which is negative, after a stop. */
-    std::int64_t drain()
+    /* Drops all pending tasks. */
+    status drain(std::uint64_t *count = nullptr)
     {
-        return tw_sched_drain(raw_, nullptr, nullptr);
+        return tw_sched_drain(raw_, nullptr, nullptr, count);
     }
-    /* Calls hand(const handed &) for each pending task. `hand` may run the task. The callable is destroyed
+    /* Calls visit(const handed &) for each pending task. `visit` may run the task. The callable is destroyed
      * after that. */
-    template <class Hand> std::int64_t drain(Hand &&hand)
+    template <class Visit, class = std::enable_if_t<std::is_invocable_v<Visit &, const handed &>>>
+    status drain(Visit &&visit, std::uint64_t *count = nullptr)
     {
-        handing<Hand> context{raw_, hand};
-        return tw_sched_drain(raw_, hand_over<Hand>, &context);
+        handing<Visit> context{raw_, visit};
+        return tw_sched_drain(raw_, hand_over<Visit>, &context, count);
     }
+    /* Returns how many tasks were handed over. */
     std::uint64_t stop(unsigned flags = 0)
     {
-        return tw_sched_stop(raw_, flags, nullptr, nullptr);
+        std::uint64_t count;
+        tw_sched_stop(raw_, flags, nullptr, nullptr, &count);
+        return count;
     }
-    template <class Hand, class = std::enable_if_t<std::is_invocable_v<Hand &, const handed &>>>
-    std::uint64_t stop(Hand &&hand, unsigned flags = 0)
+    template <class Visit, class = std::enable_if_t<std::is_invocable_v<Visit &, const handed &>>>
+    std::uint64_t stop(Visit &&visit, unsigned flags = 0)
     {
-        handing<Hand> context{raw_, hand};
-        return tw_sched_stop(raw_, flags, hand_over<Hand>, &context);
+        handing<Visit> context{raw_, visit};
+        std::uint64_t count;
+        tw_sched_stop(raw_, flags, hand_over<Visit>, &context, &count);
+        return count;
     }
 
     /* Moves a virtual clock by a duration, which is rounded down, or to a point in time.
@@ -734,14 +743,14 @@ class scheduler
     }
 
   private:
-    template <class Hand> struct handing {
+    template <class Visit> struct handing {
         tw_sched *sched;
-        Hand &hand;
+        Visit &visit;
     };
-    template <class Hand> static void hand_over(void *at, const tw_task *seen) noexcept
+    template <class Visit> static void hand_over(void *at, const tw_task *seen) noexcept
     {
-        auto *context = static_cast<handing<Hand> *>(at);
-        std::invoke(context->hand, handed(context->sched, *seen));
+        auto *context = static_cast<handing<Visit> *>(at);
+        std::invoke(context->visit, handed(context->sched, *seen));
     }
 
     status open(const options &given) noexcept

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Handing over: a drain and a stop give tasks back to the caller, one after the other, through its `hand`.
+ * Handing over: a drain and a stop give tasks back to the caller, one after the other, through its `visit`.
  *
- *     wheel, ready list, sent list  -- set_aside() -->  aside list  -- take_aside() -->  hand   drain, stop
- *     busy list                     -- take_busy() ----------------------------------->  hand   stop only
+ *     wheel, ready list, sent list  -- set_aside() -->  aside list  -- take_aside() -->  visit   drain, stop
+ *     busy list                     -- take_busy() ----------------------------------->  visit   stop only
  *
  * A drain hands over the pending tasks, and the scheduler goes on. A stop hands over the pending tasks and
  * the calls that are still to come of tasks whose callbacks are under way. After it nothing is added or
- * started (S5). The lock is not held while `hand` runs. A task that is set aside is READY, so other threads
+ * started (S5). The lock is not held while `visit` runs. A task that is set aside is READY, so other threads
  * can still cancel or move it until take_aside() takes it (S1).
  *
  * Example: a shard has 100,000 pending tasks. A drain sets 64 of them aside under each hold of the lock, so
@@ -59,7 +59,7 @@ static void set_all_aside(struct tw__sched_shard *shard)
 
 /* ---- one task ------------------------------------------------------------------------------------------- */
 
-/* A task that is being handed over. Its key is kept until `hand` has returned. */
+/* A task that is being handed over. Its key is kept until `visit` has returned. */
 struct handing {
     struct tw_task seen;
     struct tw__sched_kept key;
@@ -130,17 +130,17 @@ static bool take_busy(struct tw__sched_shard *shard, struct handing *handing)
 typedef bool take_fn(struct tw__sched_shard *shard, struct handing *handing);
 
 /* Hands over the tasks that `take` takes, one by one. Returns the number of tasks. */
-static uint64_t hand_over(struct tw__sched_shard *shard, take_fn *take, tw_task_visit_fn *hand, void *arg)
+static uint64_t hand_over(struct tw__sched_shard *shard, take_fn *take, tw_task_visit_fn *visit, void *arg)
 {
     struct handing handing;
     uint64_t handed = 0;
     tw__sched_lock(shard);
     while (take(shard, &handing)) {
         handed++;
-        if (hand != NULL || tw__sched_value_owned(shard->sched, &handing.value)) {
+        if (visit != NULL || tw__sched_value_owned(shard->sched, &handing.value)) {
             tw__sched_unlock(shard);
-            if (hand != NULL)
-                hand(arg, &handing.seen);
+            if (visit != NULL)
+                visit(arg, &handing.seen);
             tw__sched_value_release(shard->sched, &handing.value);
             tw__sched_lock(shard);
         }
@@ -160,19 +160,21 @@ static bool is_stopped(struct tw__sched_shard *shard)
     return stopped;
 }
 
-int64_t tw_sched_drain(struct tw_sched *sched, tw_task_visit_fn *hand, void *arg)
+int tw_sched_drain(struct tw_sched *sched, tw_task_visit_fn *visit, void *arg, uint64_t *handed)
 {
     TW_ASSERT(tw__sched_usable(sched));
-    uint64_t handed = 0;
+    uint64_t n = 0;
     if (is_stopped(sched->shard[0])) /* a stop marks this shard first */
         return TW_ESTOPPED;
     tw__sched_guest_comes(sched);
     for (uint32_t i = 0; i < tw__sched_made(sched); i++) {
         set_all_aside(sched->shard[i]);
-        handed += hand_over(sched->shard[i], take_aside, hand, arg);
+        n += hand_over(sched->shard[i], take_aside, visit, arg);
     }
     tw__sched_guest_goes(sched);
-    return (int64_t)handed;
+    if (handed != NULL)
+        *handed = n;
+    return 0;
 }
 
 /* Waits until no callback is under way. */
@@ -194,23 +196,24 @@ static void mark_stopped(struct tw__sched_shard *shard)
     tw__sched_unlock(shard);
 }
 
-uint64_t tw_sched_stop(struct tw_sched *sched, unsigned flags, tw_task_visit_fn *hand, void *arg)
+void tw_sched_stop(struct tw_sched *sched, unsigned flags, tw_task_visit_fn *visit, void *arg, uint64_t *handed)
 {
     TW_ASSERT(tw__sched_usable(sched));
     TW_ASSERT((flags & ~(unsigned)TW_SCHED_STOP_NOWAIT) == 0);
     bool wait = (flags & TW_SCHED_STOP_NOWAIT) == 0 && !tw__sched_inside(sched);
-    uint64_t handed = 0;
+    uint64_t n = 0;
     tw__sched_guest_comes(sched);
     tw__sched_shards_close(sched);
     for (uint32_t i = 0; i < tw__sched_made(sched); i++)
         mark_stopped(sched->shard[i]);
     for (uint32_t i = 0; i < tw__sched_made(sched); i++) {
-        handed += hand_over(sched->shard[i], take_busy, hand, arg);
+        n += hand_over(sched->shard[i], take_busy, visit, arg);
         set_all_aside(sched->shard[i]);
-        handed += hand_over(sched->shard[i], take_aside, hand, arg);
+        n += hand_over(sched->shard[i], take_aside, visit, arg);
     }
     for (uint32_t i = 0; wait && i < tw__sched_made(sched); i++)
         wait_until_idle(sched->shard[i]);
     tw__sched_guest_goes(sched);
-    return handed;
+    if (handed != NULL)
+        *handed = n;
 }

@@ -377,20 +377,22 @@ int tw_sched_key_move_in(struct tw_sched *sched, const void *key, size_t key_siz
     return move_key(sched, key, key_size, delay_ns, true);
 }
 
-enum tw_cancel tw_sched_key_cancel(struct tw_sched *sched, const void *key, size_t key_size, void **value)
+void tw_sched_key_cancel(struct tw_sched *sched, const void *key, size_t key_size, enum tw_cancel *found,
+                         void **value)
 {
     struct target target;
     struct tw__sched_task *task = lock_and_find(sched, key, key_size, &target);
-    enum tw_cancel found = TW_CANCEL_GONE;
+    enum tw_cancel result = TW_CANCEL_GONE;
     struct tw__sched_value let_go = {NULL, NULL};
     if (task != NULL) {
-        found = tw__sched_task_cancel(target.shard, task, &let_go);
-        if (value != NULL && found == TW_CANCEL_DONE)
+        result = tw__sched_task_cancel(target.shard, task, &let_go);
+        if (value != NULL && result == TW_CANCEL_DONE)
             *value = let_go.arg;
     }
     tw__sched_unlock(target.shard);
     tw__sched_value_release(sched, &let_go);
-    return found;
+    if (found != NULL)
+        *found = result;
 }
 
 int tw_sched_key_get(struct tw_sched *sched, const void *key, size_t key_size, struct tw_task *seen,

@@ -5,6 +5,7 @@
 #ifndef TW_TESTS_SCHED_SPREAD_H
 #define TW_TESTS_SCHED_SPREAD_H
 
+#include "outcome.h"
 #include "tests/support/eventually.h"
 
 #include <pthread.h>
@@ -21,7 +22,7 @@ static inline void *file_and_cancel(void *sched)
 {
     uint64_t id;
     if (tw_sched_add_at(sched, UINT64_MAX - 1, never_called, NULL, &id) != 0 ||
-        tw_sched_cancel(sched, id) != TW_CANCEL_DONE)
+        try_cancel(sched, id) != TW_CANCEL_DONE)
         abort();
     return NULL;
 }

@@ -2,6 +2,7 @@
  *
  * Draining and stopping.
  */
+#include "outcome.h"
 #include "spread.h"
 #include "support.h"
 
@@ -26,7 +27,7 @@ static void drain_hands_over_everything_and_goes_on(void **state)
     tw_sched_add_every(sched, &(struct tw_every){.first_ns = 20 * ms, .period_ns = 5 * ms, .times = 4},
                        log_call, "many", NULL);
     tw_sched_put_in(sched, "key", 3, 30 * ms, log_call, "keyed", NULL);
-    assert_int_equal(tw_sched_drain(sched, hand_text, NULL), 3);
+    assert_int_equal(try_drain(sched, hand_text, NULL), 3);
     assert_non_null(strstr(handed_text, "once::10:0\n"));
     assert_non_null(strstr(handed_text, "many::20:3\n"));
     assert_non_null(strstr(handed_text, "keyed:key:30:0\n"));
@@ -34,7 +35,7 @@ static void drain_hands_over_everything_and_goes_on(void **state)
     assert_int_equal(tw_sched_add_in(sched, ms, log_call, "more", NULL), 0);
     advance(sched, 100 * ms);
     assert_int_equal(calls, 1);
-    assert_int_equal(tw_sched_drain(sched, NULL, NULL), 0);
+    assert_int_equal(try_drain(sched, NULL, NULL), 0);
     tw_sched_free(sched);
 }
 
@@ -43,18 +44,18 @@ static int64_t drained_in_hand;
 static void drain_in_hand(void *arg, const struct tw_task *task)
 {
     (void)task;
-    drained_in_hand = tw_sched_drain(arg, NULL, NULL);
+    drained_in_hand = try_drain(arg, NULL, NULL);
 }
 
 static void a_drain_tells_a_stopped_scheduler_apart_from_an_empty_one(void **state)
 {
     (void)state;
     struct tw_sched *sched = sched_of((struct tw_sched_options){.shards = 3});
-    assert_int_equal(tw_sched_drain(sched, NULL, NULL), 0);
+    assert_int_equal(try_drain(sched, NULL, NULL), 0);
     tw_sched_add_in(sched, 10 * ms, log_call, NULL, NULL);
-    assert_int_equal(tw_sched_stop(sched, 0, drain_in_hand, sched), 1);
+    assert_int_equal(try_stop(sched, 0, drain_in_hand, sched), 1);
     assert_int_equal(drained_in_hand, TW_ESTOPPED); /* already when the stop hands over its first task */
-    assert_int_equal(tw_sched_drain(sched, NULL, NULL), TW_ESTOPPED);
+    assert_int_equal(try_drain(sched, NULL, NULL), TW_ESTOPPED);
     tw_sched_free(sched);
 }
 
@@ -67,10 +68,10 @@ static void stop_hands_over_what_did_not_run_once(void **state)
                        "many", NULL);
     tw_sched_put_in(sched, "key", 3, 30 * ms, log_call, "keyed", NULL);
     advance(sched, 12 * ms);
-    assert_int_equal(tw_sched_stop(sched, 0, hand_text, NULL), 2);
+    assert_int_equal(try_stop(sched, 0, hand_text, NULL), 2);
     assert_non_null(strstr(handed_text, "many::15:1\n"));
     assert_non_null(strstr(handed_text, "keyed:key:30:0\n"));
-    assert_int_equal(tw_sched_stop(sched, 0, hand_text, NULL), 0);
+    assert_int_equal(try_stop(sched, 0, hand_text, NULL), 0);
     assert_int_equal(tw_sched_put_in(sched, "key", 3, ms, log_call, NULL, NULL), TW_ESTOPPED);
     advance(sched, 100 * ms);
     assert_int_equal(calls, 2);
@@ -86,12 +87,12 @@ static void after_a_stop_there_is_no_task_to_move_or_to_remove(void **state)
     void *value = sched;
     tw_sched_add_in(sched, ms, log_call, NULL, &id);
     tw_sched_put_in(sched, "key", 3, ms, log_call, NULL, NULL);
-    assert_int_equal(tw_sched_stop(sched, 0, NULL, NULL), 2);
+    assert_int_equal(try_stop(sched, 0, NULL, NULL), 2);
     assert_int_equal(tw_sched_move_in(sched, id, ms), TW_EGONE);
     assert_int_equal(tw_sched_key_move_in(sched, "key", 3, ms), TW_EGONE);
     assert_int_equal(tw_sched_key_move_at(sched, "key", 3, ms), TW_EGONE);
-    assert_int_equal(tw_sched_cancel(sched, id), TW_CANCEL_GONE);
-    assert_int_equal(tw_sched_key_cancel(sched, "key", 3, &value), TW_CANCEL_GONE);
+    assert_int_equal(try_cancel(sched, id), TW_CANCEL_GONE);
+    assert_int_equal(try_key_cancel(sched, "key", 3, &value), TW_CANCEL_GONE);
     assert_ptr_equal(value, sched);
     tw_sched_free(sched);
 }
@@ -113,7 +114,7 @@ static void stop_after_move(struct tw_sched *sched, const struct tw_task *task)
     log_call(sched, task);
     tw_sched_move_at(sched, task->id, 77 * ms);
     tw_sched_put_in(sched, "k", 1, 88 * ms, log_call, "anew", NULL);
-    tw_sched_stop(sched, 0, hand_text, NULL);
+    tw_sched_stop(sched, 0, hand_text, NULL, NULL);
 }
 
 static void stop_hands_over_the_calls_to_come_of_a_running_task(void **state)
@@ -159,7 +160,7 @@ static void a_key_can_be_read_in_hand_after_its_line_was_taken(void **state)
     handed = 0;
     for (size_t i = 0; i < 3; i++)
         tw_sched_put_in(sched, keys[i], strlen(keys[i]), (1 + i) * ms, log_call, NULL, NULL);
-    assert_int_equal(tw_sched_drain(sched, hand_keys, sched), 3);
+    assert_int_equal(try_drain(sched, hand_keys, sched), 3);
     for (int i = 0; i < 3; i++)
         assert_string_equal(text_of_keys[i], keys[i]);
     assert_int_equal(tw_sched_key_count(sched), 1);
@@ -170,7 +171,7 @@ static const char *stopping_key;
 
 static void remove_in_hand(void *arg, const struct tw_task *task)
 {
-    tw_sched_key_cancel(arg, stopping_key, strlen(stopping_key), NULL);
+    tw_sched_key_cancel(arg, stopping_key, strlen(stopping_key), NULL, NULL);
     assert_int_equal(task->key_size, strlen(stopping_key));
     assert_memory_equal(task->key, stopping_key, task->key_size);
     handed++;
@@ -179,7 +180,7 @@ static void remove_in_hand(void *arg, const struct tw_task *task)
 static void stop_inside(struct tw_sched *sched, const struct tw_task *task)
 {
     log_call(sched, task);
-    tw_sched_stop(sched, TW_SCHED_STOP_NOWAIT, remove_in_hand, sched);
+    tw_sched_stop(sched, TW_SCHED_STOP_NOWAIT, remove_in_hand, sched, NULL);
     assert_memory_equal(task->key, stopping_key, task->key_size); /* the call still has its key, too */
 }
 

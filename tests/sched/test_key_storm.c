@@ -4,6 +4,7 @@
  * in a model, and keys that they share. The first thread has set its keys before the others come, so these are
  * legacy keys when the second shard is made. At the end each value was given back exactly once.
  */
+#include "outcome.h"
 #include "tests/support/eventually.h"
 #include "tests/support/random.h"
 
@@ -71,7 +72,7 @@ static void use_own(struct rng *rng, uint32_t key, uintptr_t *value)
     struct tw_task task;
     switch (rng_below(rng, 4)) {
     case 0:
-        EXPECT(tw_sched_key_cancel(sched, &key, sizeof key, &old) ==
+        EXPECT(try_key_cancel(sched, &key, sizeof key, &old) ==
                (*value != 0 ? TW_CANCEL_DONE : TW_CANCEL_GONE));
         EXPECT((uintptr_t)old == *value);
         *value = 0;
@@ -93,7 +94,7 @@ static void use_shared(struct rng *rng, uint32_t key)
 {
     switch (rng_below(rng, 4)) {
     case 0:
-        tw_sched_key_cancel(sched, &key, sizeof key, NULL);
+        tw_sched_key_cancel(sched, &key, sizeof key, NULL, NULL);
         return;
     case 1:
         tw_sched_key_move_in(sched, &key, sizeof key, TW_US(200));
@@ -108,7 +109,7 @@ static void add_and_cancel(void)
 {
     uint64_t id;
     EXPECT(tw_sched_add_in(sched, TW_SEC(1000), on_due, NULL, &id) == 0);
-    EXPECT(tw_sched_cancel(sched, id) == TW_CANCEL_DONE);
+    EXPECT(try_cancel(sched, id) == TW_CANCEL_DONE);
 }
 
 static void *use_keys(void *arg)

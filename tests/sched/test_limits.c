@@ -3,6 +3,7 @@
  * Limits: max_pending, memory, geometries that refuse, the end of time, and a system that has no more threads
  * or descriptors.
  */
+#include "outcome.h"
 #include "spread.h"
 #include "support.h"
 
@@ -22,7 +23,7 @@ static void max_pending_refuses_the_one_too_many_and_counts_right(void **state)
         assert_int_equal(tw_sched_add_in(sched, ms, log_call, NULL, NULL), TW_EFULL);
         assert_int_equal(tw_sched_put_in(sched, "k", 1, ms, log_call, NULL, NULL), TW_EFULL);
         assert_int_equal(tw_sched_key_count(sched), 0);
-        assert_int_equal(tw_sched_cancel(sched, id[round % 3]), TW_CANCEL_DONE);
+        assert_int_equal(try_cancel(sched, id[round % 3]), TW_CANCEL_DONE);
         assert_int_equal(tw_sched_put_in(sched, "k", 1, ms, log_call, NULL, NULL), 0);
         assert_int_equal(tw_sched_put_in(sched, "k", 1, 2 * ms, log_call, NULL, NULL), 0);
         assert_int_equal(tw_sched_pending(sched), 3);
@@ -77,7 +78,7 @@ static void use_keys(struct tw_sched *sched, int i)
         assert_true(task.period_ns == before.period_ns && task.left == before.left);
     }
     if (i % 3 == 0)
-        tw_sched_key_cancel(sched, key, strlen(key), NULL);
+        tw_sched_key_cancel(sched, key, strlen(key), NULL, NULL);
 }
 
 /* Makes a few calls of every kind. A call that fails must return TW_ENOMEM and have changed nothing. */
@@ -110,7 +111,7 @@ static void *add_and_cancel(void *sched)
     uint64_t id;
     int error = tw_sched_add_in(sched, ms, log_call, NULL, &id);
     if (error == 0)
-        tw_sched_cancel(sched, id);
+        tw_sched_cancel(sched, id, NULL);
     return NULL;
 }
 
@@ -258,7 +259,7 @@ static void many_tasks_have_room(void **state)
         assert_int_equal(tw_sched_add_in(sched, ms, log_call, NULL, &id[i]), 0);
     assert_true(stats_of(sched).memory / MANY <= 96);
     for (int i = 0; i < MANY; i++)
-        assert_int_equal(tw_sched_cancel(sched, id[i]), TW_CANCEL_DONE);
+        assert_int_equal(try_cancel(sched, id[i]), TW_CANCEL_DONE);
     free(id);
     tw_sched_free(sched);
 }
@@ -311,7 +312,7 @@ static void a_drain_that_adds_hands_over_what_was_there(void **state)
         memset(original, 0, sizeof original);
         for (uintptr_t i = 0; i < sizeof original; i++)
             tw_sched_add_at(refilled, (1000 + i * i) * ms, log_call, (void *)i, NULL);
-        assert_true(tw_sched_drain(refilled, refill, NULL) >= (int64_t)sizeof original);
+        assert_true(try_drain(refilled, refill, NULL) >= (int64_t)sizeof original);
         for (size_t i = 0; i < sizeof original; i++)
             assert_true(original[i]);
         tw_sched_free(refilled);
@@ -425,7 +426,7 @@ static void a_scheduler_without_descriptors_says_so(void **state)
 static void stop_then_move(struct tw_sched *sched, const struct tw_task *task)
 {
     log_call(sched, task);
-    tw_sched_stop(sched, 0, NULL, NULL);
+    tw_sched_stop(sched, 0, NULL, NULL, NULL);
     error_inside = tw_sched_move_in(sched, task->id, ms);
 }
 

@@ -61,7 +61,7 @@ static bool make_key_call(struct tw_sched *sched, int n)
         tw_sched_key_move_at(sched, "k", 1, 1);
         return true;
     case 18:
-        tw_sched_key_cancel(sched, "k", 1, NULL);
+        tw_sched_key_cancel(sched, "k", 1, NULL, NULL);
         return true;
     case 19:
         tw_sched_key_get(sched, "k", 1, &task, sizeof task);
@@ -81,10 +81,10 @@ static bool make_whole_call(struct tw_sched *sched, int n)
     uint64_t counts[1];
     switch (n) {
     case 21:
-        tw_sched_drain(sched, NULL, NULL);
+        tw_sched_drain(sched, NULL, NULL, NULL);
         return true;
     case 22:
-        tw_sched_stop(sched, 0, NULL, NULL);
+        tw_sched_stop(sched, 0, NULL, NULL, NULL);
         return true;
     case 23:
         tw_sched_advance(sched, 1);
@@ -130,7 +130,7 @@ static bool make_call(struct tw_sched *sched, int n)
         tw_sched_reserve(sched, 1);
         return true;
     case 5:
-        tw_sched_cancel(sched, 1);
+        tw_sched_cancel(sched, 1, NULL);
         return true;
     case 6:
         tw_sched_cancel_wait(sched, 1, NULL);
@@ -148,7 +148,7 @@ static bool make_call(struct tw_sched *sched, int n)
         tw_sched_run(sched, 1);
         return true;
     case 11:
-        tw_sched_run_some(sched, 1);
+        tw_sched_run_some(sched, 1, NULL);
         return true;
     case 12:
         tw_sched_pending(sched);
@@ -211,7 +211,7 @@ static void a_key_of_some_size_has_bytes(void **state)
     assert_dies(tw_sched_put_every(virtual_sched(), "k", 1, NULL, nop, NULL, NULL), "every != ");
     assert_dies(tw_sched_key_move_at(virtual_sched(), NULL, 1, 1), "key != ");
     assert_dies(tw_sched_key_move_in(virtual_sched(), NULL, 1, 1), "key != ");
-    assert_dies(tw_sched_key_cancel(virtual_sched(), NULL, 1, NULL), "key != ");
+    assert_dies(tw_sched_key_cancel(virtual_sched(), NULL, 1, NULL, NULL), "key != ");
     assert_dies(tw_sched_key_get(virtual_sched(), NULL, 1, &task, sizeof task), "key != ");
     assert_dies(tw_sched_key_get(virtual_sched(), "k", 1, NULL, 0), "seen != ");
 }
@@ -226,7 +226,7 @@ static void numbers_are_in_their_range(void **state)
     (void)state;
     assert_dies(ask_for_percentile(1.1), "share <= 1");
     assert_dies(ask_for_percentile(-0.1), "share >= 0");
-    assert_dies(tw_sched_stop(virtual_sched(), 2, NULL, NULL), "TW_SCHED_STOP_NOWAIT");
+    assert_dies(tw_sched_stop(virtual_sched(), 2, NULL, NULL, NULL), "TW_SCHED_STOP_NOWAIT");
 }
 
 /* ---- freeing and advancing at the wrong time ------------------------------------------------------------- */
@@ -307,9 +307,9 @@ static void hand_over(bool stop)
     struct tw_sched *sched = virtual_sched();
     tw_sched_add_in(sched, ms, nop, NULL, NULL);
     if (stop)
-        tw_sched_stop(sched, 0, free_in_hand, sched);
+        tw_sched_stop(sched, 0, free_in_hand, sched, NULL);
     else
-        tw_sched_drain(sched, free_in_hand, sched);
+        tw_sched_drain(sched, free_in_hand, sched, NULL);
 }
 
 static void a_hand_does_not_free_the_scheduler(void **state)

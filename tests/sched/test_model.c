@@ -8,6 +8,7 @@
  *
  *     test_sched_model [--seed N] [--operations N] [--seconds N]
  */
+#include "outcome.h"
 #include "tests/support/extent.h"
 #include "tests/support/random.h"
 #include "tests/support/turns.h"
@@ -206,8 +207,8 @@ static void set_key(struct entry *entry)
 
 static void cancel(struct entry *entry)
 {
-    enum tw_cancel found = keyed(entry) ? tw_sched_key_cancel(world.sched, key_of(entry), key_size(entry), NULL)
-                                        : tw_sched_cancel(world.sched, entry->id);
+    enum tw_cancel found = keyed(entry) ? try_key_cancel(world.sched, key_of(entry), key_size(entry), NULL)
+                                        : try_cancel(world.sched, entry->id);
     enum tw_cancel expected = entry->running && !entry->fresh ? TW_CANCEL_RUNNING
                               : entry->alive                  ? TW_CANCEL_DONE
                                                               : TW_CANCEL_GONE;
@@ -440,7 +441,7 @@ static void step(void)
         check_counts();
     } else {
         uint64_t pending = tw_sched_pending(world.sched);
-        expect(tw_sched_drain(world.sched, on_hand, NULL) == (int64_t)pending, "drain is not complete");
+        expect(try_drain(world.sched, on_hand, NULL) == (int64_t)pending, "drain is not complete");
         check_nothing_is_late();
     }
     if (TW_DEBUG > 1 || world.operations % 8 == 0)
@@ -496,8 +497,8 @@ static void finish(void)
 {
     check_counts();
     uint64_t pending = tw_sched_pending(world.sched);
-    expect(tw_sched_stop(world.sched, 0, on_hand, NULL) == pending, "stop is not complete");
-    expect(tw_sched_stop(world.sched, 0, on_hand, NULL) == 0, "a second stop found something");
+    expect(try_stop(world.sched, 0, on_hand, NULL) == pending, "stop is not complete");
+    expect(try_stop(world.sched, 0, on_hand, NULL) == 0, "a second stop found something");
     expect(tw_sched_add_in(world.sched, 1, on_task, NULL, NULL) == TW_ESTOPPED, "an add after the stop");
     check_counts();
     tw_sched_free(world.sched);

@@ -2,6 +2,7 @@
  *
  * The release hook.
  */
+#include "outcome.h"
 #include "support.h"
 
 enum { VALUES = 8 };
@@ -74,18 +75,18 @@ static void a_value_is_released_when_its_task_is_cancelled_removed_or_set_anew(v
     tw_sched_add_in(sched, ms, log_call, value_of(1), &first);
     tw_sched_add_in(sched, ms, log_call, value_of(2), &second);
     set_value(sched, "k", 3);
-    assert_int_equal(tw_sched_cancel(sched, first), TW_CANCEL_DONE);
+    assert_int_equal(try_cancel(sched, first), TW_CANCEL_DONE);
     assert_released("100");
     assert_int_equal(tw_sched_cancel_wait(sched, second, NULL), 0);
     assert_released("110");
     assert_int_equal(tw_sched_put_in(sched, "k", 1, ms, log_call, value_of(4), &old), 0);
     assert_ptr_equal(old, value_of(3));
     assert_released("1110");
-    assert_int_equal(tw_sched_key_cancel(sched, "k", 1, &removed), TW_CANCEL_DONE);
+    assert_int_equal(try_key_cancel(sched, "k", 1, &removed), TW_CANCEL_DONE);
     assert_ptr_equal(removed, value_of(4));
     assert_released("1111");
-    assert_int_equal(tw_sched_cancel(sched, first), TW_CANCEL_GONE);
-    assert_int_equal(tw_sched_key_cancel(sched, "k", 1, NULL), TW_CANCEL_GONE);
+    assert_int_equal(try_cancel(sched, first), TW_CANCEL_GONE);
+    assert_int_equal(try_key_cancel(sched, "k", 1, NULL), TW_CANCEL_GONE);
     tw_sched_free(sched);
     assert_released("1111");
 }
@@ -99,7 +100,7 @@ static void what_was_refused_is_not_released(void **state)
     assert_int_equal(tw_sched_add_every(sched, &short_one, log_call, value_of(2), NULL), TW_EINVAL);
     assert_int_equal(tw_sched_put_every(sched, "k", 1, &short_one, log_call, value_of(2), NULL), TW_EINVAL);
     assert_int_equal(tw_sched_put_in(sched, "", 0, ms, log_call, value_of(2), NULL), TW_EINVAL);
-    tw_sched_stop(sched, 0, NULL, NULL);
+    tw_sched_stop(sched, 0, NULL, NULL, NULL);
     assert_int_equal(tw_sched_add_in(sched, ms, log_call, value_of(2), NULL), TW_ESTOPPED);
     assert_int_equal(tw_sched_put_in(sched, "k", 1, ms, log_call, value_of(2), NULL), TW_ESTOPPED);
     assert_released("10");
@@ -121,13 +122,13 @@ static void what_is_drained_stopped_or_freed_is_released_once_it_was_handed(void
     struct tw_sched *sched = releasing_sched(NULL);
     int seen_by_hand = 0;
     tw_sched_add_in(sched, ms, log_call, value_of(1), NULL);
-    assert_int_equal(tw_sched_drain(sched, hand_unreleased, &seen_by_hand), 1);
+    assert_int_equal(try_drain(sched, hand_unreleased, &seen_by_hand), 1);
     assert_released("1000");
     set_value(sched, "k", 2);
-    assert_int_equal(tw_sched_drain(sched, NULL, NULL), 1);
+    assert_int_equal(try_drain(sched, NULL, NULL), 1);
     assert_released("1100");
     set_value(sched, "k", 3);
-    assert_int_equal(tw_sched_stop(sched, 0, hand_unreleased, &seen_by_hand), 1);
+    assert_int_equal(try_stop(sched, 0, hand_unreleased, &seen_by_hand), 1);
     assert_released("1110");
     assert_int_equal(seen_by_hand, 2);
     tw_sched_free(sched);
@@ -144,13 +145,13 @@ static void only_the_values_of_the_function_that_was_named_are_released(void **s
     uint64_t other;
     tw_sched_add_in(sched, ms, log_call, value_of(1), NULL);
     tw_sched_add_in(sched, ms, add_another, value_of(2), &other);
-    tw_sched_cancel(sched, other);
+    tw_sched_cancel(sched, other, NULL);
     advance(sched, ms);
     assert_released("10");
     tw_sched_add_in(sched, ms, cancel_and_move_self, value_of(3), NULL);
     tw_sched_add_in(sched, ms, cancel_and_move_self, value_of(4), NULL);
     advance(sched, ms);
-    assert_int_equal(tw_sched_drain(sched, NULL, NULL), 0);
+    assert_int_equal(try_drain(sched, NULL, NULL), 0);
     tw_sched_free(sched);
     assert_released("1000");
 }
@@ -189,9 +190,9 @@ static void set_twice(struct tw_sched *sched, const struct tw_task *task)
 static void set_and_remove(struct tw_sched *sched, const struct tw_task *task)
 {
     set_value(sched, "k", 2);
-    assert_int_equal(tw_sched_key_cancel(sched, "k", 1, NULL), TW_CANCEL_DONE);
+    assert_int_equal(try_key_cancel(sched, "k", 1, NULL), TW_CANCEL_DONE);
     assert_released("010");
-    assert_int_equal(tw_sched_cancel(sched, task->id), TW_CANCEL_RUNNING);
+    assert_int_equal(try_cancel(sched, task->id), TW_CANCEL_RUNNING);
     assert_released("010");
 }
 
@@ -204,8 +205,8 @@ static void set_remove_and_set(struct tw_sched *sched, const struct tw_task *tas
 
 static void cancel_this(struct tw_sched *sched, const struct tw_task *task)
 {
-    assert_int_equal(tw_sched_cancel(sched, task->id), TW_CANCEL_RUNNING);
-    assert_int_equal(tw_sched_cancel(sched, task->id), TW_CANCEL_RUNNING);
+    assert_int_equal(try_cancel(sched, task->id), TW_CANCEL_RUNNING);
+    assert_int_equal(try_cancel(sched, task->id), TW_CANCEL_RUNNING);
 }
 
 static void move_this(struct tw_sched *sched, const struct tw_task *task)
@@ -251,7 +252,7 @@ static void hand_busy(void *arg, const struct tw_task *task)
 static void stop_this(struct tw_sched *sched, const struct tw_task *task)
 {
     (void)task;
-    tw_sched_stop(sched, 0, hand_busy, NULL);
+    tw_sched_stop(sched, 0, hand_busy, NULL, NULL);
 }
 
 static void set_and_stop(struct tw_sched *sched, const struct tw_task *task)

@@ -7,6 +7,7 @@
  *
  *     test_sched_threads [--seconds N]        in all; default 6
  */
+#include "outcome.h"
 #include <tickwheel/sched.h>
 
 #include "tests/support/eventually.h"
@@ -133,7 +134,7 @@ static void cancel(struct producer *self)
     if (ticket == NULL)
         return;
     if (rng_below(&self->rng, 2)) {
-        found = tw_sched_cancel(sched, self->id[place]);
+        found = try_cancel(sched, self->id[place]);
     } else {
         tw_sched_cancel_wait(sched, self->id[place], &found);
         if (atomic_load(&ticket->running))
@@ -150,7 +151,7 @@ static void remove_key(struct producer *self)
     char key[16];
     void *value;
     random_key(self, key);
-    if (tw_sched_key_cancel(sched, key, strlen(key), &value) == TW_CANCEL_DONE)
+    if (try_key_cancel(sched, key, strlen(key), &value) == TW_CANCEL_DONE)
         atomic_fetch_add(&((struct ticket *)value)->ends, 1);
 }
 
@@ -185,7 +186,7 @@ static void *produce(void *arg)
         else if (rng_below(&self->rng, 20) == 0)
             tw_sched_forecast(sched, 1000000, 20, counts);
         else if (rng_below(&self->rng, 50) == 0)
-            tw_sched_drain(sched, on_hand, NULL);
+            tw_sched_drain(sched, on_hand, NULL, NULL);
     }
     return NULL;
 }
@@ -288,7 +289,7 @@ static uint64_t storm(const struct tw_sched_options *options, uint64_t seed, uns
         pthread_create(&producers[i].thread, NULL, produce, &producers[i]);
     }
     any_moment(ns / 1000);
-    tw_sched_stop(sched, 0, on_hand, NULL);
+    tw_sched_stop(sched, 0, on_hand, NULL, NULL);
     for (uint32_t i = 0; i < TICKETS; i++)
         if (atomic_load(&tickets[i].running))
             fail("a callback runs after the stop");
