@@ -621,7 +621,8 @@ static std::string what_of(const options &given)
     try {
         scheduler scheduler(given);
     } catch (const std::system_error &error) {
-        CHECK(error.code().category() == tickwheel::category());
+        const bool of_sched = error.code() == tickwheel::sched_status(TW_ECLOCK);
+        CHECK(error.code().category() == (of_sched ? tickwheel::sched_category() : tickwheel::category()));
         return error.what();
     }
     return "";

@@ -22,8 +22,8 @@ import pytest
 from harness import PATIENCE, ROOT, program
 
 # Documents with sessions, and how many commands they have at least.
-TOURS = [(pathlib.Path(ROOT, name), least) for name, least in (("docs/durable-tasks.md", 20), ("docs/redis.md", 20),
-                                                                ("README.md", 3))]
+TOURS = [(pathlib.Path(ROOT, "docs/durable-tasks.md"), 20), (pathlib.Path(ROOT, "docs/redis.md"), 20),
+         (pathlib.Path(ROOT, "README.md"), 3)]
 TOKEN = re.compile(r"\b[0-9a-f]{16}\b")
 STEP = re.compile(r"^<!-- tour: (?P<act>.*?) -->$|^```console\n(?P<session>.*?)^```$", re.MULTILINE | re.DOTALL)
 
