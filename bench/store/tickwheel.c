@@ -63,7 +63,7 @@ static void ours_cancel(void *self, const struct row *rows, size_t n)
 
 static void ours_move(void *self, const struct row *rows, size_t n)
 {
-    apply(self, TW_STORE_VERB_MOVE, 1, rows, n);
+    apply(self, TW_STORE_VERB_MOVE, rows, n);
 }
 
 const struct peer tickwheel_peer = {"tickwheel", ours_open, ours_close, ours_put, ours_cancel, ours_move};
