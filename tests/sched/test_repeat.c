@@ -255,7 +255,7 @@ static void a_move_in_a_coalesced_call_starts_afresh(void **state)
     tw_sched_add_every(sched, &every, move_itself_to_90, NULL, NULL);
     advance(sched, 55 * ms);
     run_sent(sched);
-    assert_int_equal(seen[0].missed, 4);
+    assert_int_equal(seen[0].missed_periods, 4);
     assert_int_equal(try_drain(sched, keep_handed, NULL), 1);
     assert_int_equal(handed_one.due_ns, 90 * ms);
     assert_int_equal(handed_one.missed_periods, 0);
