@@ -87,7 +87,7 @@
  *   Results   0 or a negative TW_E* code, of this header or of wheel.h. tw_sched_strerror() returns its text.
  *             A call that fails has changed nothing. A call that cannot fail returns nothing, or the answer if
  *             it only looks. The outcome of a call is written through a pointer (`id`, `old`, `found`, `value`,
- *             `handed`, `taken`), which may be NULL.
+ *             `handed`, `taken`), which may be NULL. A call that fails writes none of them but `old`.
  *   Fork      Every call requires that this process made the scheduler. A child of fork() must not use a
  *             scheduler of its parent, and must not free it.
  */

@@ -162,8 +162,8 @@ struct tw_store_options {
  * always terminated.
  * Requires: `message` is not NULL, or `size` is 0.
  * Returns: 0, and the store in *store, or an error.
- * - TW_EINVAL: an option is out of its range, or the path names no file (":memory:", an empty path,
- * "file:...").
+ *   - TW_EINVAL: an option is out of its range, or the path names no file (":memory:", an empty path,
+ *     "file:...").
  *   - TW_EFORMAT: the file is no database of SQLite, or is not in WAL mode, or its text is not UTF-8, or
  *     its tables have another format, or it has none and the flag says that it must. The file is unchanged.
  *   - TW_EREADONLY: the process may not write the file, or may make no file in its folder.
@@ -324,9 +324,8 @@ int tw_store_apply(struct tw_store *store, struct tw_store_change *changes, size
 /* As tw_store_apply(), on a connection of the caller, inside the caller's transaction. If there is none, the
  * changes are a transaction of their own. They are durable when and as it is committed, and a rollback takes
  * them back. Other connections see them after the commit. The calls use the connection only while they run, and
- * leave nothing on it. `schema` is the name under which the file is attached; NULL:
- * "main". The number of changes that sqlite3_changes() counts is ours after the call; the last rowid stays
- * the caller's.
+ * leave nothing on it. `schema` is the name under which the file is attached; NULL: "main". The number of
+ * changes that sqlite3_changes() counts is ours after the call; the last rowid stays the caller's.
  * Requires: the tables of the store exist in that file: tw_store_open() has made them.
  * Threads: as SQLite's rules for the connection.
  * Returns: as tw_store_apply(), or one of the errors below. After an error the caller's transaction has the

@@ -159,10 +159,10 @@ class changed : public store_status
 };
 
 /* The result of a call that counts tasks: count() says how many. */
-class counted : public status
+class counted : public store_status
 {
   public:
-    constexpr counted(int result, std::uint64_t count) noexcept : status(result), count_(count)
+    constexpr counted(int result, std::uint64_t count) noexcept : store_status(result), count_(count)
     {
     }
     /* 0 if the call has failed. */

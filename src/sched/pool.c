@@ -13,7 +13,7 @@
  * Example: the first task of shard 0 has no key. It lies in plain line 0 and is of generation 1. So its id is
  * 1 * 2^32, 4294967296. The task runs and ends, and the line goes to the head of the free list. The next task
  * takes the same line and is of generation 2, with the id 8589934592. If some thread now cancels the id
- * 4294967296, it finds line 0 with another generation. The cancel returns TW_CANCEL_GONE and the new task is
+ * 4294967296, it finds line 0 with another generation. The cancel finds TW_CANCEL_GONE, and the new task is
  * safe.
  *
  * Generations do not start over. A line that has had its last generation, 2^32 - 1, is left alone for good.

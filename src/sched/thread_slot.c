@@ -2,9 +2,9 @@
  *
  * Thread slots: numbers for threads.
  *
- * A thread that files a task for the first time takes the lowest free number, and gives it
- * back when it ends. The numbers belong to the process, because a thread may use several schedulers. Each
- * scheduler gives a number a shard by itself: see shard.c.
+ * A thread that files a task for the first time takes the lowest free number, and gives it back when it ends.
+ * The numbers belong to the process, because a thread may use several schedulers. Each scheduler gives a number
+ * a shard by itself: see shard.c.
  *
  * Example: the main thread files and gets 0, three threads of a pool get 1, 2 and 3. The pool ends, and another
  * pool starts three threads. They get 1, 2 and 3 again, and with them the shards that the scheduler has made

@@ -98,6 +98,9 @@ TEST_CASE("an error of a store has its text and the category of its library")
     CHECK(own.category().name() == std::string("tickwheel.store"));
     CHECK(of_sched == std::error_code(tickwheel::sched_status(TW_EGONE)));
     CHECK(of_wheel == std::error_code(status(TW_EINVAL)));
+    const status counted = tickwheel::counted(TW_EBUSY, 0), changed = tickwheel::changed(TW_EBUSY, false);
+    CHECK(counted.message() == std::string(tw_store_strerror(TW_EBUSY)));
+    CHECK(std::error_code(counted) == std::error_code(changed));
 }
 
 TEST_CASE("a store that cannot be opened says why")
