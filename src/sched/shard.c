@@ -30,8 +30,8 @@
 #include "memory.h"
 #include "order.h"
 #include "pool.h"
-#include "thread_slot.h"
 #include "table.h"
+#include "thread_slot.h"
 
 #include <string.h>
 #include <wheel/private.h>
