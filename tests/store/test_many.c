@@ -834,6 +834,28 @@ static void answers_of_many_tasks_end_their_own_attempts_alone(void **state)
     sqlite3_close(db);
 }
 
+/* A bug: the tokens of a commit follow each other, and so did the waits of tasks that failed together. */
+static void tasks_that_fail_together_wait_for_different_times(void **state)
+{
+    enum { N = 64 };
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    sqlite3 *db = other_open(*state);
+    calls_init(&calls);
+    calls.answer = TW_ANSWER_RETRY;
+    clock_stop(0);
+    other_ask(db, "UPDATE tw_meta SET backoff_ms = 3600000, jitter = 10");
+    put_many(store, "q", N, 5, 0);
+    assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
+    assert_int_equal(tw_store_start(store, NULL), 0);
+    wait_for_answers(store, N);
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_string_equal(other_ask(db, "SELECT count(*) < 8 FROM tw_task AS a JOIN tw_task AS b"
+                                      " ON b.next_ms - a.next_ms = 1"),
+                        "1");
+    sqlite3_close(db);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -865,6 +887,7 @@ int main(void)
         TEST(the_first_queues_have_no_more_than_their_share),
         TEST(a_burst_of_one_queue_among_many_drops_no_other),
         TEST(answers_of_many_tasks_end_their_own_attempts_alone),
+        TEST(tasks_that_fail_together_wait_for_different_times),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
