@@ -37,7 +37,7 @@ static void adapt_ahead(struct tw__store_pace *pace, struct tw__store_pool *pool
     uint64_t took_ns = atomic_exchange(&pool->took_ns, 0);
     if (waited_ns > PATIENCE_NS)
         pace->ahead /= 2;
-    else if (waiting == 0 && pace->wished_more && (pace->ahead > 0 || took_ns > 0))
+    else if (waiting == 0 && pace->more_ready && (pace->ahead > 0 || took_ns > 0))
         pace->ahead = pace->ahead > 0 ? 2 * pace->ahead : 2 * workers;
     if (took_ns > 0)
         most = lesser(most, AHEAD_NS / took_ns * workers);
@@ -51,7 +51,7 @@ uint64_t tw__store_pace_claims(struct tw__store_pace *pace, struct tw__store_poo
     adapt_ahead(pace, pool, max_jobs, waiting);
     uint64_t wanted = pace->ahead > idle ? pace->ahead : idle;
     uint64_t more = wanted > waiting ? wanted - waiting : 0;
-    pace->wished_more = more <= room;
+    pace->more_ready = more <= room;
     return lesser(more, room);
 }
 

@@ -8,8 +8,8 @@
 #include "pool.h"
 
 struct tw__store_pace {
-    uint64_t ahead;   /* how many jobs may wait for a worker */
-    bool wished_more; /* more tasks may be ready than `ahead` lets the runner claim */
+    uint64_t ahead;  /* how many jobs may wait for a worker */
+    bool more_ready; /* more tasks may be ready than `ahead` lets the runner claim */
 };
 
 void tw__store_pace_init(struct tw__store_pace *pace, uint64_t workers);

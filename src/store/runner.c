@@ -278,7 +278,7 @@ static void take_claims(struct tw__store_runner *runner, bool seen)
     uint64_t allowed = claims_allowed(runner);
     if (full || !seen || gives_back(batch->answered) || atomic_load(&runner->pool.stopping)) {
         allowed = 0;
-        runner->pace.wished_more = false;
+        runner->pace.more_ready = false;
     }
     uint64_t most = runner->dropping && allowed > 0 ? TW__STORE_CLAIMS : allowed;
     batch->calls = allowed;
@@ -289,7 +289,7 @@ static void take_claims(struct tw__store_runner *runner, bool seen)
             break;
         batch->claims[batch->n] = (struct tw__store_claim){.entry = entry};
     }
-    runner->pace.wished_more &= batch->n >= allowed;
+    runner->pace.more_ready &= batch->n >= allowed;
 }
 
 /* Adds the answers that have come to those that could not be written before. */
@@ -361,7 +361,7 @@ static bool settle_batch(struct tw__store_runner *runner)
     }
     runner->answered = NULL;
     tw__store_pool_call(&runner->pool);
-    runner->pace.wished_more &= put_back == 0 || batch->called == batch->calls; /* an answer makes room */
+    runner->pace.more_ready &= put_back == 0 || batch->called == batch->calls; /* an answer makes room */
     runner->dropping = dropped;
     return batch->answered != NULL || batch->n > put_back;
 }
@@ -539,9 +539,9 @@ static void wait(struct tw__store_runner *runner)
     /* After an error answers wait for the next try, but a run that ends takes the last of them at once. */
     if (ends && missing_answers(runner) == 0) /* the last one came in this round: is_over() decides at once */
         return;
-    enum tw__store_more more = !good || !runner->pace.wished_more ? TW__STORE_NO_MORE
-                               : runner->pace.ahead > 0           ? TW__STORE_MORE_AHEAD
-                                                                  : TW__STORE_MORE_FOR_WORKERS;
+    enum tw__store_more more = !good || !runner->pace.more_ready ? TW__STORE_NO_MORE
+                               : runner->pace.ahead > 0          ? TW__STORE_MORE_AHEAD
+                                                                 : TW__STORE_MORE_FOR_WORKERS;
     if (tw__store_pool_sleep(&runner->pool, good || ends, more))
         tw__store_watch_wait(&runner->watch, until_ms, until_ns, good);
     tw__store_pool_awake(&runner->pool);

@@ -42,7 +42,7 @@ uint64_t __wrap_tw__store_pace_claims(struct tw__store_pace *pace, struct tw__st
 {
     if (atomic_load(&home.open))
         return __real_tw__store_pace_claims(pace, pool, most, room);
-    pace->wished_more = false;
+    pace->more_ready = false;
     return 0;
 }
 
