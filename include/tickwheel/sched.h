@@ -114,7 +114,7 @@ struct tw_task;
     X(TW_ESTOPPED, -101, "the scheduler has been stopped")                                                     \
     X(TW_EGONE, -102, "no such task: it has run, was cancelled, or never was")                                 \
     X(TW_EDEADLK, -103, "a callback cannot wait for itself")                                                   \
-    X(TW_ECLOCK, -104, "the system has no timers on CLOCK_BOOTTIME: take TW_SCHED_CLOCK_AUTO")
+    X(TW_ECLOCK, -104, "the system has no timers on CLOCK_BOOTTIME: take TW_SCHED_CLOCK_AUTO or _MONOTONIC")
 
 /* The codes of TW_SCHED_ERROR_TABLE. */
 enum tw_sched_error {

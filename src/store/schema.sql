@@ -41,7 +41,7 @@ CREATE TABLE tw_task(
     attempt INTEGER NOT NULL DEFAULT 0,     -- attempts of this period that have begun
     lapses INTEGER NOT NULL DEFAULT 0,      -- how many of them have lapsed: their run had ended
     run INTEGER NOT NULL DEFAULT 0,         -- its handler has it, in the process of this number; 0: nobody
-    token INTEGER NOT NULL DEFAULT 0,       -- of the attempt that run has, 63 random bits; 0: none
+    token INTEGER NOT NULL DEFAULT 0,       -- of the attempt that run has, random; 0: none
     replaced INTEGER NOT NULL DEFAULT 0,    -- that attempt's number, if the task is a newer one; 0: it is not
     dead_ms INTEGER,                        -- when it died; NULL: it lives
     every_ms INTEGER NOT NULL DEFAULT 0,   -- 0: it runs once
