@@ -968,6 +968,38 @@ static void a_replaced_attempt_is_ended_at_the_next_try(void **state)
     assert_true(next_ms > tw_store_now() && next_ms != TW_NEVER);
 }
 
+/* They come together, because somebody holds the lock meanwhile. */
+static void many_answers_are_written_at_the_next_try(void **state)
+{
+    enum { N = 3 * TW__STORE_MANY };
+    struct tw_store *store = store_of(state);
+    struct errors errors = {0};
+    struct tw_store_run options = quietly(&errors);
+    struct calls calls;
+    char id[16];
+    sqlite3 *db = other_open(*state);
+    calls_init(&calls);
+    calls.answer = TW_ANSWER_LATER;
+    for (int i = 0; i < N; i++) {
+        snprintf(id, sizeof id, "%d", i);
+        put(store, id, 5);
+    }
+    assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
+    assert_int_equal(tw_store_start(store, &options), 0);
+    EVENTUALLY(kept_of(&calls) == N);
+    other_ask(db, "BEGIN IMMEDIATE");
+    atomic_store(&refused, TW__STORE_DONE_MANY);
+    for (int i = 0; i < N; i++)
+        tw_job_answer(calls.kept[i], TW_ANSWER_DONE);
+    other_ask(db, "COMMIT");
+    EVENTUALLY(hurried(atomic_load(&errors.mended) > 0));
+    assert_int_equal(atomic_load(&errors.last), TW_ENOMEM);
+    assert_int_equal(atomic_load(&errors.count), 1);
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_int_equal(store_count(store, "q", false), 0);
+    sqlite3_close(db);
+}
+
 /* At the next try the answer is there too, and ends the attempt in the same commit. */
 static void a_task_stands_behind_an_attempt_at_the_next_try(void **state)
 {
@@ -1144,6 +1176,7 @@ int main(int count, char **arguments)
         TEST(the_options_of_a_series_are_looked_up_at_the_next_try),
         TEST(the_options_of_a_series_are_read_at_the_next_try),
         TEST(a_replaced_attempt_is_ended_at_the_next_try),
+        TEST(many_answers_are_written_at_the_next_try),
         TEST(a_task_stands_behind_an_attempt_at_the_next_try),
         TEST(a_period_is_passed_over_at_the_next_try),
         TEST(a_retry_is_written_at_the_next_try),
