@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <src/store/queues.h>
 #include <task/limits.h>
 #include <task/state.h>
 #include <unistd.h>
@@ -150,7 +151,7 @@ static void fail_one(struct world *world)
 }
 
 /* Writes that a process has a task, of a run that nobody follows. It ends when the next run begins. */
-static void write_take(struct world *world, unsigned task)
+static void write_take(struct world *world, unsigned task, uint64_t token)
 {
     const struct tw__task *is = &world->ledger.entry[task].task;
     sqlite3_stmt *statement;
@@ -162,7 +163,7 @@ static void write_take(struct world *world, unsigned task)
                        " lapses = ?3, due_ms = ?4, next_ms = ?5, missed_periods = ?6"
                        " WHERE queue = ?7 AND id = ?8",
                        -1, &statement, NULL);
-    const uint64_t numbers[] = {is->token, is->attempt, is->lapses, is->due_ms, is->next_ms, is->missed};
+    const uint64_t numbers[] = {token, is->attempt, is->lapses, is->due_ms, is->next_ms, is->missed};
     for (int i = 0; i < 6; i++)
         sqlite3_bind_int64(statement, i + 1, (sqlite3_int64)numbers[i]);
     sqlite3_bind_text(statement, 7, ledger_queue(task), -1, SQLITE_STATIC);
@@ -178,7 +179,8 @@ static void take_some(struct world *world)
     world->doing = "tasks that a process has taken";
     for (unsigned task = 0; task < LEDGER_TASKS; task++) {
         struct entry *entry = &world->ledger.entry[task];
-        struct tw__task_call take = {.verb = TW__TASK_TAKE, .token = 1 + draw(world, INT64_MAX)};
+        uint64_t token = 1 + draw(world, INT64_MAX); /* a wait after a lapse goes by its hash */
+        struct tw__task_call take = {.verb = TW__TASK_TAKE, .token = tw__store_hash(0, &token, sizeof token)};
         struct tw__task_outcome outcome;
         tw__task_change(&entry->task, &take, tw_store_now(), &outcome);
         if (outcome.reply != TW__TASK_YES || entry->place_ms > tw_store_now() || draw(world, 2) == 0)
@@ -189,7 +191,7 @@ static void take_some(struct world *world)
             entry->task.lapses = lapses;
         }
         ledger_do(&world->ledger, task, &take, tw_store_now());
-        write_take(world, task);
+        write_take(world, task, token);
     }
 }
 
