@@ -23,7 +23,6 @@
 #include "delivery/asked.h"
 #include "delivery/call.h"
 #include "delivery/tick.h"
-#include "keyspace/chores.h"
 #include "keyspace/keys.h"
 #include "queues/queues.h"
 #include "server/config.h"
@@ -64,7 +63,6 @@ static void make_deliveries(void)
     tw__redis_asked_start();
     tw__redis_call_start();
     tw__redis_lateness_start();
-    tw__redis_chores_start();
 }
 
 static int register_all(RedisModuleCtx *ctx)

@@ -14,7 +14,6 @@
  *     CONFIG SET                                      read the settings again that INFO warns by; wake the
  *                                                     workers, who may have waited for tickwheel.deliver yes
  *     a replica is promoted                           deliver late tasks at once
- *     the event loop goes to sleep, or wakes up       finish the chores
  *     the event loop wakes up                         free the client asked last (delivery/asked.c); look
  *                                                     at the clock
  *
@@ -37,7 +36,6 @@
 #include "delivery/tick.h"
 #include "delivery/workers.h"
 #include "keyspace/alarm.h"
-#include "keyspace/chores.h"
 #include "keyspace/keys.h"
 #include "queues/place.h"
 #include "queues/queues.h"
@@ -105,7 +103,6 @@ static void on_swap(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, v
 static void on_load_start(RedisModuleCtx *ctx, bool replay)
 {
     tw__redis_shared.loads++;
-    tw__redis_chores_settle();
     replays = replays << 1 | replay;
     if (replay)
         tw__redis_mend_begin(ctx);
@@ -123,7 +120,6 @@ static void on_load_end(RedisModuleCtx *ctx)
     if (tw__redis_shared.loads > 0 && --tw__redis_shared.loads > 0)
         return;
     tw__redis_alarm_pause(false);
-    tw__redis_chores_settle();
     tw__redis_place_sort_late(tw__redis_shared.queues, tw__redis_now_ms());
     tw__redis_tick_loaded();
     tw__redis_alarm_next();
@@ -159,17 +155,14 @@ static void on_cron(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, v
     tw__redis_tick_cron(ctx);
 }
 
-/* The server is about to end an event-loop iteration, or begins the next one. */
 static void on_event_loop(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, void *data)
 {
     (void)event;
     (void)data;
-    bool ending = sub == REDISMODULE_SUBEVENT_EVENTLOOP_BEFORE_SLEEP;
-    if (!ending)
-        tw__redis_asked_over();
-    tw__redis_chores_iteration(ending);
-    if (!ending)
-        tw__redis_tick_iteration(ctx);
+    if (sub != REDISMODULE_SUBEVENT_EVENTLOOP_AFTER_SLEEP)
+        return;
+    tw__redis_asked_over();
+    tw__redis_tick_iteration(ctx);
 }
 
 static void on_config(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, void *data)

@@ -20,10 +20,10 @@
 #include <string.h>
 
 #include "keyspace/alarm.h"
-#include "keyspace/chores.h"
 #include "keyspace/keys.h"
 #include "queues/chunk.h"
 #include "queues/keep.h"
+#include "queues/lease.h"
 #include "queues/queue.h"
 #include "queues/route.h"
 #include "server/rights.h"
@@ -53,7 +53,6 @@ static RedisModuleString *make_id(const struct tw__redis_queue *queue, uint64_t 
         id.size = (size_t)snprintf(text, sizeof text, "%llu-%llu", (unsigned long long)now_ms,
                                    (unsigned long long)last_id.number);
         uint64_t hash = tw__redis_queue_hash(tw__redis_shared.queues, id);
-        tw__redis_chores_finish_for(hash);
         if (queue == NULL || tw__redis_queue_find(queue, hash, id) == NULL)
             return RedisModule_CreateString(NULL, id.at, id.size);
     }
@@ -91,7 +90,6 @@ static void log_task(RedisModuleCtx *ctx, const struct tw__redis_filing *filing,
 static void file_first(RedisModuleCtx *ctx, const struct tw__redis_filing *filing, RedisModuleKey *key,
                        struct tw__redis_task *task, uint64_t hash)
 {
-    tw__redis_chores_finish(); /* tasks that are due together keep their order, whatever their queues */
     struct tw__redis_queue *queue = tw__redis_queue_new(tw__redis_shared.queues);
     struct tw__redis_route *route = tw__redis_route_for(queue, &filing->plan);
     log_task(ctx, filing, task, route);
@@ -99,22 +97,26 @@ static void file_first(RedisModuleCtx *ctx, const struct tw__redis_filing *filin
     tw__redis_keys_set(ctx, key, filing->queue, queue);
 }
 
+/* Puts a new task into its queue, in place of the task with its id. */
+static void put_new(RedisModuleCtx *ctx, const struct tw__redis_filing *filing, struct tw__redis_queue *queue,
+                    struct tw__redis_task *task, uint64_t hash)
+{
+    struct tw__redis_route *route = tw__redis_route_for(queue, &filing->plan);
+    log_task(ctx, filing, task, route);
+    struct tw__redis_task *old = tw__redis_queue_find(queue, hash, tw__redis_task_id(task));
+    tw__redis_lease_put(queue, task, route, hash, old, filing->now_ms);
+    tw__redis_count(queue, TW__REDIS_COUNT_REPLACED, old != NULL);
+}
+
 static void file_new(RedisModuleCtx *ctx, const struct tw__redis_filing *filing, RedisModuleKey *key,
                      struct tw__redis_queue *queue, uint64_t hash)
 {
+    tw__redis_queue_foresee_cells(tw__redis_shared.queues, hash);
     struct tw__redis_task *task = make_task(filing, tw__redis_string_bytes(filing->id));
-    if (queue == NULL) {
+    if (queue == NULL)
         file_first(ctx, filing, key, task, hash);
-    } else {
-        struct tw__redis_route *route = tw__redis_route_for(queue, &filing->plan);
-        log_task(ctx, filing, task, route);
-        tw__redis_chores_leave(&(struct tw__redis_chore){.kind = TW__REDIS_CHORE_PUT,
-                                                         .queue = queue,
-                                                         .task = task,
-                                                         .route = route,
-                                                         .hash = hash,
-                                                         .now_ms = filing->now_ms});
-    }
+    else
+        put_new(ctx, filing, queue, task, hash);
     tw__redis_shared.counts.added++;
     tw__redis_alarm_at(filing->due);
 }
@@ -139,7 +141,6 @@ static void file_keeping(RedisModuleCtx *ctx, struct tw__redis_filing *filing, R
         file_new(ctx, filing, key, queue, hash);
         return;
     }
-    tw__redis_chores_finish(); /* those before it file their tasks before this one */
     struct tw__redis_bytes id = tw__redis_string_bytes(filing->id);
     struct tw__redis_route *route = tw__redis_route_for(queue, &filing->plan);
     tw__redis_keep_put(queue, make_task(filing, id), route, hash, old, keep.how, filing->now_ms);
@@ -147,8 +148,7 @@ static void file_keeping(RedisModuleCtx *ctx, struct tw__redis_filing *filing, R
     tw__redis_alarm_next();
 }
 
-/* Files the task if the conditions allow it. Returns whether they do. Without a condition nothing is looked up
- * yet (chores.c). */
+/* Files the task if the conditions allow it. Returns whether they do. */
 static bool file_if_allowed(RedisModuleCtx *ctx, struct tw__redis_filing *filing, RedisModuleKey *key,
                             struct tw__redis_queue *queue, uint64_t hash)
 {
@@ -170,13 +170,12 @@ int tw__redis_filing_file(RedisModuleCtx *ctx, struct tw__redis_filing *filing, 
 {
     RedisModuleKey *key;
     struct tw__redis_queue *queue;
-    if (!tw__redis_keys_open_quickly(ctx, filing->queue, &key, &queue))
+    if (!tw__redis_keys_open(ctx, filing->queue, &key, &queue))
         return REDISMODULE_OK;
     if (filing->new_id) {
         filing->id = make_id(queue, filing->now_ms == 0 ? tw__redis_now_ms() : filing->now_ms);
         hash = tw__redis_queue_foresee(tw__redis_shared.queues, tw__redis_string_bytes(filing->id));
     }
-    tw__redis_chores_finish_for(hash);
     if (file_if_allowed(ctx, filing, key, queue, hash)) {
         RedisModule_CloseKey(key);
         tw__redis_keys_changed(ctx, filing->queue, event);

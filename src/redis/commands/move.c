@@ -10,9 +10,10 @@
 #include <task/conditions.h>
 
 #include "keyspace/alarm.h"
-#include "keyspace/chores.h"
 #include "keyspace/keys.h"
 #include "queues/change.h"
+#include "queues/lease.h"
+#include "queues/place.h"
 #include "queues/queue.h"
 #include "server/arguments.h"
 #include "server/config.h"
@@ -35,15 +36,14 @@ enum { GONE, CANCELLED, AT_WORK };
 static int cancel_id(struct tw__redis_queue *queue, uint64_t hash, struct tw__redis_bytes id,
                      struct tw__redis_buffer *log)
 {
-    tw__redis_chores_finish_for(hash);
     tw__redis_queue_foresee_removal(queue, hash);
     struct tw__redis_task *task = tw__redis_queue_find(queue, hash, id);
     if (task == NULL)
         return GONE;
+    tw__redis_place_prefetch(task);
     int reply = tw__redis_task_is_leased(task) ? AT_WORK : CANCELLED;
     tw__redis_change_put_gone(log, tw__redis_shared.queues, task);
-    tw__redis_chores_leave(
-        &(struct tw__redis_chore){.kind = TW__REDIS_CHORE_REMOVE, .queue = queue, .task = task, .hash = hash});
+    tw__redis_queue_remove(queue, task, hash);
     return reply;
 }
 
@@ -59,7 +59,7 @@ int tw__redis_cancel_command(RedisModuleCtx *ctx, RedisModuleString **argv, int 
         return REDISMODULE_OK;
     uint64_t hash = tw__redis_queue_foresee(tw__redis_shared.queues, tw__redis_string_bytes(argv[2]));
     tw__redis_queue_foresee_cells(tw__redis_shared.queues, hash);
-    if (!tw__redis_keys_open_quickly(ctx, argv[1], &key, &queue))
+    if (!tw__redis_keys_open(ctx, argv[1], &key, &queue))
         return REDISMODULE_OK;
     RedisModule_CloseKey(key);
     RedisModule_ReplyWithArray(ctx, argc - 2);
@@ -76,7 +76,6 @@ int tw__redis_cancel_command(RedisModuleCtx *ctx, RedisModuleString **argv, int 
     }
     if (cancelled > 0) {
         log_changes(ctx, argv[1], &log);
-        tw__redis_chores_finish_last(queue);
         tw__redis_shared.counts.cancelled += (uint64_t)cancelled;
         tw__redis_keys_changed(ctx, argv[1], "tw.cancel");
         tw__redis_keys_remove_if_empty(ctx, argv[1], true);
@@ -85,21 +84,6 @@ int tw__redis_cancel_command(RedisModuleCtx *ctx, RedisModuleString **argv, int 
 }
 
 /* ---- TW.MOVE --------------------------------------------------------------------------------------------- */
-
-/* Moves the task with an id. What becomes of one behind an attempt is known only when that is done. */
-static void move(struct tw__redis_chore *chore, struct tw__redis_bytes id, struct tw__redis_buffer *log)
-{
-    struct tw__redis_queue *queue = chore->queue;
-    bool behind = tw__redis_task_is_leased(chore->task);
-    chore->kind = TW__REDIS_CHORE_REFILE;
-    if (!behind)
-        tw__redis_change_put_anew(log, queue->queues, chore->task, chore->due);
-    tw__redis_chores_leave(chore);
-    if (!behind)
-        return;
-    tw__redis_chores_finish();
-    tw__redis_change_put(log, queue->queues, tw__redis_queue_find(queue, chore->hash, id));
-}
 
 /* Returns whether the caller may write the target of the task. If not, replies with an error. */
 static bool may_move(RedisModuleCtx *ctx, const struct tw__redis_task *task)
@@ -144,9 +128,8 @@ int tw__redis_move_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
     tw__redis_queue_foresee_cells(tw__redis_shared.queues, hash);
     if (!read_conditions(ctx, argv + 5, argc - 5, &condition))
         return REDISMODULE_OK;
-    if (!tw__redis_keys_open_quickly(ctx, argv[1], &key, &queue))
+    if (!tw__redis_keys_open(ctx, argv[1], &key, &queue))
         return REDISMODULE_OK;
-    tw__redis_chores_finish_for(hash);
     struct tw__redis_bytes id = tw__redis_string_bytes(argv[2]);
     struct tw__redis_task *task = queue == NULL ? NULL : tw__redis_queue_find(queue, hash, id);
     RedisModule_CloseKey(key);
@@ -159,9 +142,8 @@ int tw__redis_move_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
         return REDISMODULE_OK;
     bool moves = tw__redis_conditions_met(condition, task, due);
     if (moves) {
-        struct tw__redis_chore chore = {
-            .queue = queue, .task = task, .hash = hash, .due = due, .now_ms = now_ms};
-        move(&chore, id, &log);
+        tw__redis_place_prefetch(task);
+        tw__redis_lease_move(queue, task, due, now_ms, &log);
         log_changes(ctx, argv[1], &log);
         tw__redis_shared.counts.moved++;
         tw__redis_alarm_at(due);

@@ -30,7 +30,6 @@
 #include "asked.h"
 #include "deliver.h"
 #include "keyspace/alarm.h"
-#include "keyspace/chores.h"
 #include "keyspace/keys.h"
 #include "offer.h"
 #include "purge.h"
@@ -230,7 +229,6 @@ static uint64_t postpone(RedisModuleCtx *ctx, uint64_t now_ms, uint64_t started_
 static void tick(RedisModuleCtx *ctx)
 {
     uint64_t started_us = now_us(), next, other;
-    tw__redis_chores_settle();
     tw__redis_clock_look(ctx);
     uint64_t now_ms = now_of_tick();
     if (tw__redis_alarm_overslept() && ticks.ended_us == 0) {
@@ -263,7 +261,6 @@ void tw__redis_tick_loaded(void)
 
 void tw__redis_tick_cron(RedisModuleCtx *ctx)
 {
-    tw__redis_chores_settle();
     tw__redis_clock_look(ctx);
     uint64_t now_ms = tw__redis_shared.iteration_ms;
     tw__redis_alarm_renew(now_ms, tw__redis_clock_was_set());

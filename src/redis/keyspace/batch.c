@@ -26,7 +26,6 @@
 #include <base/assert.h>
 #include <string.h>
 
-#include "chores.h"
 #include "queues/place.h"
 #include "queues/queue.h"
 #include "server/strings.h"
@@ -189,7 +188,6 @@ void tw__redis_batch_tell(struct tw__redis_batch *batch, struct tw__redis_queue 
 void tw__redis_batch_begin(struct tw__redis_batch *batch, RedisModuleCtx *ctx)
 {
     TW_ASSERT(tw__redis_shared.batch == NULL);
-    tw__redis_chores_settle(); /* a handler may have left one since the tick began */
     batch->ctx = ctx;
     batch->touched = NULL;
     batch->settled = batch->leaving_count = 0;

@@ -10,7 +10,6 @@
 
 #include "alarm.h"
 #include "batch.h"
-#include "chores.h"
 #include "queues/queue.h"
 #include "server/rights.h"
 
@@ -21,14 +20,6 @@ static struct {
     RedisModuleString *name;
     uint64_t tasks;
 } unlinked;
-
-/* Before a caller reaches a queue: finishes everything that is still to be done to the queues. Either
- * the chores or the open batch have nothing to do. */
-static void settle_all(void)
-{
-    tw__redis_chores_settle();
-    tw__redis_batch_settle();
-}
 
 /* ---- finding --------------------------------------------------------------------------------------------- */
 
@@ -47,7 +38,7 @@ static bool look_up(RedisModuleKey *key, struct tw__redis_queue **queue)
 
 bool tw__redis_keys_find(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_queue **queue)
 {
-    settle_all();
+    tw__redis_batch_settle();
     RedisModuleKey *key = RedisModule_OpenKey(ctx, name, REDISMODULE_READ);
     bool found = look_up(key, queue);
     if (key != NULL)
@@ -60,7 +51,7 @@ bool tw__redis_keys_find(RedisModuleCtx *ctx, RedisModuleString *name, struct tw
 struct tw__redis_queue *tw__redis_keys_peek(RedisModuleCtx *ctx, RedisModuleString *name)
 {
     struct tw__redis_queue *queue;
-    settle_all();
+    tw__redis_batch_settle();
     RedisModuleKey *key = RedisModule_OpenKey(ctx, name, REDISMODULE_READ);
     if (!look_up(key, &queue))
         queue = NULL;
@@ -77,13 +68,6 @@ int tw__redis_keys_reply_loading(RedisModuleCtx *ctx)
 
 bool tw__redis_keys_open(RedisModuleCtx *ctx, RedisModuleString *name, RedisModuleKey **key,
                          struct tw__redis_queue **queue)
-{
-    tw__redis_chores_settle();
-    return tw__redis_keys_open_quickly(ctx, name, key, queue);
-}
-
-bool tw__redis_keys_open_quickly(RedisModuleCtx *ctx, RedisModuleString *name, RedisModuleKey **key,
-                                 struct tw__redis_queue **queue)
 {
     if (tw__redis_caller_is_early(ctx)) {
         tw__redis_keys_reply_loading(ctx);
@@ -102,13 +86,13 @@ bool tw__redis_keys_open_quickly(RedisModuleCtx *ctx, RedisModuleString *name, R
 
 struct tw__redis_queue *tw__redis_keys_value(const void *value)
 {
-    settle_all();
+    tw__redis_batch_settle();
     return (struct tw__redis_queue *)(uintptr_t)value;
 }
 
 struct tw__redis_queues *tw__redis_keys_all(void)
 {
-    settle_all();
+    tw__redis_batch_settle();
     return tw__redis_shared.queues;
 }
 
@@ -152,7 +136,7 @@ void tw__redis_keys_make(RedisModuleCtx *ctx, RedisModuleString *name, struct tw
 void tw__redis_keys_renamed(RedisModuleCtx *ctx, RedisModuleString *name)
 {
     struct tw__redis_queue *queue;
-    settle_all();
+    tw__redis_batch_settle();
     RedisModuleKey *key = RedisModule_OpenKey(ctx, name, REDISMODULE_READ | REDISMODULE_OPEN_KEY_NOTOUCH);
     if (look_up(key, &queue) && queue != NULL) {
         tw__redis_keys_name(queue, name, RedisModule_GetSelectedDb(ctx));
@@ -202,7 +186,6 @@ void tw__redis_keys_remove_if_empty(RedisModuleCtx *ctx, RedisModuleString *name
     struct tw__redis_queue *queue;
     if (tw__redis_shared.queues->empty == 0)
         return;
-    tw__redis_chores_settle(); /* a handler may have added a task */
     RedisModuleKey *key = RedisModule_OpenKey(ctx, name, REDISMODULE_READ | REDISMODULE_WRITE);
     bool empty =
         look_up(key, &queue) && queue != NULL && tw__redis_table_count(&queue->tasks) == 0 && !queue->paused;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Queues as keys. This file is the only way to a queue: by its key, by the value of the key, or by a
- * walk over all queues. Each way does all open chores (chores.c) and settles the open batch of deliveries
- * (batch.c) first. So the caller finds each task that was added, and no task that was cancelled or delivered.
+ * walk over all queues. Each way settles the open batch of deliveries (batch.c) first. So the caller finds no
+ * task that was delivered.
  */
 #ifndef TW_REDIS_KEYS_H
 #define TW_REDIS_KEYS_H
@@ -24,11 +24,6 @@ struct tw__redis_queue *tw__redis_keys_peek(RedisModuleCtx *ctx, RedisModuleStri
  * (tw__redis_caller_is_early()). */
 bool tw__redis_keys_open(RedisModuleCtx *ctx, RedisModuleString *name, RedisModuleKey **key,
                          struct tw__redis_queue **queue);
-
-/* The same for a command that looks at a few ids and at nothing else of the queue: open chores stay open.
- * Before the caller looks an id up, it calls tw__redis_chores_finish_for(). */
-bool tw__redis_keys_open_quickly(RedisModuleCtx *ctx, RedisModuleString *name, RedisModuleKey **key,
-                                 struct tw__redis_queue **queue);
 
 /* Returns the queue that the server passes to a callback as the value of a key. */
 struct tw__redis_queue *tw__redis_keys_value(const void *value);

@@ -18,7 +18,6 @@
 #include <pthread.h>
 
 #include "alarm.h"
-#include "chores.h"
 #include "queues/chunk.h"
 #include "queues/lease.h"
 #include "queues/place.h"
@@ -87,7 +86,6 @@ static void *rdb_load(RedisModuleIO *rdb, int number)
     char text[TW__REDIS_FAULT_TEXT];
     if (RedisModule_IsIOError(rdb))
         return NULL;
-    tw__redis_chores_settle(); /* their tasks were filed before the tasks that RESTORE loads */
     struct tw__redis_queue *queue = tw__redis_queue_new(tw__redis_shared.queues);
     tw__redis_keys_name(queue, RedisModule_GetKeyNameFromIO(rdb), RedisModule_GetDbIdFromIO(rdb));
     /* A file has an empty queue if another module's handler had the file written. The server must be able

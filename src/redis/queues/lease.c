@@ -71,12 +71,19 @@ void tw__redis_lease_put(struct tw__redis_queue *queue, struct tw__redis_task *t
 }
 
 void tw__redis_lease_move(struct tw__redis_queue *queue, struct tw__redis_task *task, uint64_t due_ms,
-                          uint64_t now_ms)
+                          uint64_t now_ms, struct tw__redis_buffer *log)
 {
-    if (tw__redis_task_is_leased(task))
-        let_stand_behind(queue, task, due_ms);
-    else
+    if (tw__redis_task_is_leased(task)) {
+        tw__redis_change_put(log, queue->queues, let_stand_behind(queue, task, due_ms));
+        return;
+    }
+    tw__redis_change_put_anew(log, queue->queues, task, due_ms);
+    if (task->lived) {
         tw__redis_queue_begin_anew(queue, task, due_ms, now_ms);
+        return;
+    }
+    tw__redis_place_refile(queue->queues, task, due_ms, now_ms);
+    task->tries = 0;
 }
 
 uint64_t tw__redis_lease_end_replaced(struct tw__redis_queue *queue, struct tw__redis_task *task,

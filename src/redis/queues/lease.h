@@ -38,9 +38,9 @@ void tw__redis_lease_put(struct tw__redis_queue *queue, struct tw__redis_task *t
                          struct tw__redis_route *route, uint64_t hash, struct tw__redis_task *old,
                          uint64_t now_ms);
 /* Gives a task another due time, with attempt 0. If an attempt is under way, the task stands behind it from now
- * on. Logs nothing. */
+ * on. */
 void tw__redis_lease_move(struct tw__redis_queue *queue, struct tw__redis_task *task, uint64_t due_ms,
-                          uint64_t now_ms);
+                          uint64_t now_ms, struct tw__redis_buffer *log);
 /* The attempt before which a task stands has ended at `end_ms`, in any way: the task waits for its due time or,
  * if that has passed by then, since this end. Returns the time for which it waits. Requires: the task is
  * REPLACED. */

@@ -5,8 +5,7 @@
  * Invariants
  * R1 A route stands in the list of all routes at its number, and in the table of its own queue. The number
  *    in a task is that of a route of the task's queue.
- * R2 `tasks` of a route is the number of its tasks, plus one while a chunk that uses the route is read, and
- *    one for each open chore that puts a task with the route (chores.c).
+ * R2 `tasks` of a route is the number of its tasks, plus one while a chunk that uses the route is read.
  * R3 A route that counts no tasks is the route that was used last.
  * R4 `longest_route` of the queue is no less than the size of any route.
  */

@@ -49,7 +49,6 @@ struct tw__redis_shared {
     struct tw__redis_buffer chunk;              /* in which puts are written for the log (filing.c) */
     struct tw__redis_calls *calls;              /* strings that deliveries share (call.c) */
     struct tw__redis_lateness_counts *lateness; /* lateness.c */
-    struct tw__redis_chores *chores;            /* work that commands have left for a moment later (chores.c) */
     struct tw__redis_batch *batch;              /* the open batch; NULL: no delivery is under way */
     uint32_t loads;        /* loads of a data set that have begun and not ended; they may nest (events.c) */
     uint64_t iteration_ms; /* the wall clock when this event-loop iteration began, or since then (clock.c) */

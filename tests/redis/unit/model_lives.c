@@ -277,9 +277,11 @@ void put_task(struct room *room, struct ref *ref, const struct ref *before, uint
 
 static void move(struct room *room, struct ref *ref)
 {
+    struct tw__redis_buffer log = {0};
     struct ref before = *ref;
     struct tw__task_call call = {.verb = TW__TASK_MOVE, .at_ms = some_due()};
-    tw__redis_lease_move(room->queue, ref->task, call.at_ms, model.now);
+    tw__redis_lease_move(room->queue, ref->task, call.at_ms, model.now, &log);
+    check_log(&log);
     stand_behind(ref, &before, &call);
     ref->task = found(room, ref);
 }

@@ -103,12 +103,11 @@ static void put_on_both(const char *id, unsigned route, uint64_t due, uint64_t e
     put_on(replica, &plan, &plan_of[route]);
 }
 
-/* Moves a task on both servers, in the same way. */
+/* Moves a task on both servers. */
 static void move_on_both(const char *id, uint64_t due)
 {
+    tw__redis_lease_move(queue, find(queue, id), due, now, &changes);
     replicate();
-    tw__redis_lease_move(queue, find(queue, id), due, now);
-    tw__redis_lease_move(replica, find(replica, id), due, now);
 }
 
 static struct tw__redis_task *lease(const char *id, uint64_t token)

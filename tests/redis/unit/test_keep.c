@@ -112,7 +112,7 @@ static void an_attempt_goes_on_if_both_repeat(void **state)
     assert_keep(decide(missed, 0, 90), TW__TASK_KEEPDUE_NEXT_PERIOD, START + 5 + 4 * 60);
     tw__redis_lease_kill_series(queue, series, 1, text(""), START + 20, &changes);
     assert_keep(decide(find(queue, "b"), FIRST_OF_WORKERS, 60), TW__TASK_KEEPDUE_GIVEN, START + 9000);
-    tw__redis_lease_move(queue, once, START + 400, START + 20);
+    tw__redis_lease_move(queue, once, START + 400, START + 20, &changes);
     assert_keep(decide(find(queue, "a"), 0, 0), TW__TASK_KEEPDUE_IN_PLACE, START + 400);
     close_work();
 }
@@ -188,7 +188,7 @@ static void the_task_behind_an_attempt_may_get_a_target(void **state)
     (void)state;
     open_work();
     struct tw__redis_task *task = take(put_plan("a", FIRST_OF_WORKERS, 0), 7, START + 10);
-    tw__redis_lease_move(queue, task, START + 400, START + 20);
+    tw__redis_lease_move(queue, task, START + 400, START + 20, &changes);
     task = keep("a", 1, 0, 1);
     assert_life(task, TW__REDIS_REPLACED, START + 400, 1, 7);
     assert_true(tw__redis_lease_end_replaced(queue, task, START + 80, START + 80, &changes) == START + 400);
@@ -352,7 +352,7 @@ static void a_logged_renewal_leaves_times_and_lives(void **state)
     assert_true(renew_logged("leased", FIRST_OF_WORKERS, 90));
     assert_life(find(queue, "leased"), TW__REDIS_LEASED, START + 5, 1, 7);
     assert_true(tw__redis_task_every(find(queue, "leased")) == 90);
-    tw__redis_lease_move(queue, find(queue, "leased"), START + 400, START + 20);
+    tw__redis_lease_move(queue, find(queue, "leased"), START + 400, START + 20, &changes);
     assert_true(renew_logged("leased", 1, 0)); /* it stands behind an attempt */
     close_work();
 }

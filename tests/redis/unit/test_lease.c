@@ -299,7 +299,7 @@ static void a_new_task_stands_behind_the_attempt(void **state)
     assert_life(task, &wanted);
     assert_end(task, START + 1025);
     tw__redis_lease_extend(queue, task, 50, true, START + 60, &changes);
-    tw__redis_lease_move(queue, task, START + 7000, START + 70);
+    tw__redis_lease_move(queue, task, START + 7000, START + 70, &changes);
     wanted.due = START + 7000;
     wanted.lease_ms = 50;
     wanted.renewed = true;
@@ -316,7 +316,7 @@ static void a_task_that_is_moved_stands_behind_its_own_attempt(void **state)
     open_work();
     tw__redis_lease_fail(queue, leased("a", 9), text("no"), START + 20, START + 15, &changes);
     offer(find(queue, "a"), START + 20);
-    tw__redis_lease_move(queue, lease(find(queue, "a"), 8, START + 25), START + 20, START + 30);
+    tw__redis_lease_move(queue, lease(find(queue, "a"), 8, START + 25), START + 20, START + 30, &changes);
     struct tw__redis_task *task = find(queue, "a");
     assert_life(task, &(struct tw__redis_life){.stage = TW__REDIS_REPLACED,
                                                .due = START + 20,
@@ -326,7 +326,7 @@ static void a_task_that_is_moved_stands_behind_its_own_attempt(void **state)
                                                .worker = text("bob")});
     assert_end(task, START + 1025);
     assert_bytes_equal(tw__redis_task_packed(task), text("\1\1p"));
-    tw__redis_lease_move(queue, put_work(queue, "waits", START + 20, START), START + 40, START + 30);
+    tw__redis_lease_move(queue, put_work(queue, "waits", START + 20, START), START + 40, START + 30, &changes);
     assert_false(find(queue, "waits")->lived);
     assert_true(tw__redis_task_due(find(queue, "waits")) == START + 40);
     close_work();
@@ -373,7 +373,7 @@ static void a_new_task_has_the_place_of_the_lease(void **state)
     assert_taken(START + 1010, first);
     assert_taken(START + 1010, second);
     all->delivering = second;
-    tw__redis_lease_move(queue, second, START + 5000, START + 1010);
+    tw__redis_lease_move(queue, second, START + 5000, START + 1010, &changes);
     assert_null(all->delivering);
     assert_taken(START + 1010, third);
     assert_taken(START + 1010, find(queue, "second"));
@@ -796,7 +796,7 @@ static void what_comes_later_or_sooner_is_not_late(void **state)
     assert_true(tw__redis_turn(all, find(queue, "a"), START + 2700).calls);
     assert_false(tw__redis_turn(all, find(queue, "a"), START + 2701).calls);
     task = put_repeating("b", FIRST_OF_WORKERS + 1, 5000, 3);
-    tw__redis_lease_move(queue, task, START + 9000, START + 10);
+    tw__redis_lease_move(queue, task, START + 9000, START + 10, &changes);
     tw__redis_lease_make_due(queue, find(queue, "b"), START + 100, &changes);
     offer(find(queue, "b"), START + 100);
     struct tw__task_turn turn = tw__redis_turn(all, find(queue, "b"), START + 3000);
@@ -834,7 +834,7 @@ static void burst_and_a_new_task_stand_for_one_period(void **state)
     open_work();
     assert_true(tw__redis_task_missed(leased_late("a", FIRST_OF_WORKERS)) == 0);
     struct tw__redis_task *task = leased_late("b", FIRST_OF_WORKERS + 1);
-    tw__redis_lease_move(queue, task, START + 400, START + 300);
+    tw__redis_lease_move(queue, task, START + 400, START + 300, &changes);
     assert_true(tw__redis_task_missed(find(queue, "b")) == 0);
     tw__redis_lease_end_replaced(queue, find(queue, "b"), START + 310, START + 310, &changes);
     assert_true(tw__redis_task_due(find(queue, "b")) == START + 400);

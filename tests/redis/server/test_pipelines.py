@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""TW.SEND, TW.CANCEL and TW.MOVE leave a part of their work for a moment later (chores.c of
-src/redis/keyspace). Nobody may be able to tell. A server reads all commands of a pipeline in one event-loop
-iteration. So in these tests some of that work is still open when the next command comes. It is done at once if
-the queue may have no tasks afterwards, so most queues here have some tasks more."""
+"""Many commands in one event-loop iteration: a server reads all commands of a pipeline in one. Each finds what
+those before it have left, whatever the next one looks at, and tasks keep their order."""
 import itertools
 import random
 
@@ -155,7 +153,6 @@ def test_a_snapshot_has_the_tasks_of_the_commands_before_it(server, r):
 
 
 def test_a_cancelled_task_is_freed_before_the_reply(server, r):
-    """INFO memory looks at no queue, so it would not finish anything."""
     size = 4 << 20
     raw = Raw(server)
     raw("TW.SEND", "s", "t", "other", "IN", SOON, "PAYLOAD", "f", "v")
@@ -166,7 +163,7 @@ def test_a_cancelled_task_is_freed_before_the_reply(server, r):
 
 
 def test_a_client_that_was_blocked_has_its_reply_after_the_task_was_freed(server, r):
-    """The server serves it at the end of an iteration, after the module has heard of that end."""
+    """The server serves it at the end of an iteration."""
     size = 8 << 20
     piped(server, filled())
     raw = Raw(server)
@@ -222,7 +219,7 @@ def test_restored_tasks_come_after_the_tasks_that_were_filed_before(clock, serve
     assert r.lrange("list", 0, -1) == ["a", "b"]
 
 
-def test_a_batch_begins_with_no_chore_open(fleet):
+def test_a_handler_cancels_a_task_that_the_tick_would_deliver(fleet):
     """The tick removes an empty queue, which tells a handler. The handler cancels a task that is due in this
     tick."""
     server = meddled(fleet, appendonly="yes")
@@ -238,7 +235,7 @@ def test_a_batch_begins_with_no_chore_open(fleet):
     assert r.xlen("out") == 0
 
 
-def test_a_thread_of_another_module_leaves_nothing_open(fleet):
+def test_a_task_that_a_thread_of_another_module_cancels_is_freed_at_once(fleet):
     """The server sleeps meanwhile, so no event-loop iteration ends."""
     client, size = meddled(fleet).client(), 4 << 20
     client.execute_command("TW.SEND", "s", "t", "other", "IN", SOON, "PAYLOAD", "f", "v")
@@ -250,7 +247,6 @@ def test_a_thread_of_another_module_leaves_nothing_open(fleet):
 
 
 def test_tasks_that_are_due_together_keep_their_order(clock, server, r):
-    """The first task of a queue makes the queue and is filed at once, the others a moment later."""
     due = clock.now() + 1500
     commands = []
     for i in range(40):
