@@ -31,13 +31,13 @@ type Handler func(ctx context.Context, job *Job) error
 
 // Job is one attempt of a task. The fields are the handler's to read.
 type Job struct {
-	Queue   string
-	ID      string
-	Payload [][]byte
-	Due     time.Time // The due time of the task; the same in each attempt.
-	Attempt int       // The number of this attempt, from 1 on.
-	Missed  int64     // Further periods for which the call stands; the same in each attempt.
-	Token   string    // The token of this attempt, for TW.ACK in a transaction or a script of your own.
+	Queue         string
+	ID            string
+	Payload       [][]byte
+	Due           time.Time // The due time of the task; the same in each attempt.
+	Attempt       int       // The number of this attempt, from 1 on.
+	MissedPeriods int64     // Further periods for which the call stands; the same in each attempt.
+	Token         string    // The token of this attempt, for TW.ACK in a transaction or a script of your own.
 
 	lost    atomic.Bool
 	claimed atomic.Bool

@@ -185,7 +185,7 @@ func parseJobs(reply interface{}) ([]*Job, error) {
 		f := read.fields(one, nil, 7)
 		jobs = append(jobs, &Job{Queue: read.text(f[0]), ID: read.text(f[1]), Token: read.text(f[2]),
 			Due: read.time(f[3]), Attempt: int(read.int(f[4])), Payload: read.payload(f[5]),
-			Missed: read.int(f[6])})
+			MissedPeriods: read.int(f[6])})
 	}
 	if read.err != nil {
 		return nil, read.err

@@ -44,7 +44,7 @@ func TestParseJobs(t *testing.T) {
 	}
 	job := jobs[1]
 	if job.Queue != "s" || job.ID != "a" || job.Token != token || job.Attempt != 3 ||
-		job.Missed != 5 || !job.Due.Equal(time.UnixMilli(1)) || job.Text() != "v" {
+		job.MissedPeriods != 5 || !job.Due.Equal(time.UnixMilli(1)) || job.Text() != "v" {
 		t.Errorf("%+v", job)
 	}
 }

@@ -164,7 +164,7 @@ export interface Job<P extends string | Buffer = string> {
     /** From 1 on. */
     readonly attempt: number;
     /** Further periods for which the call stands; the same in each attempt. */
-    readonly missed: number;
+    readonly missedPeriods: number;
     readonly token: string;
     /** Aborted when the lease is lost (its reason is a LeaseLost), or when the worker ends (a GivenUp). */
     readonly signal: AbortSignal;

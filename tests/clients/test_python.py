@@ -244,9 +244,9 @@ def test_a_map_is_read_in_both_protocols(client, work):
 
 
 def test_rows_of_a_newer_server_may_be_longer():
-    [job] = _tasks.jobs([[b"q", b"a", b"0" * 16, 1000, 1, [b"v"], b"new"]])
+    [job] = _tasks.jobs([[b"q", b"a", b"0" * 16, 1000, 1, [b"v"], 5, b"new"]])
     [dead] = _tasks.dead_tasks([[b"a", 1000, 2000, 3, b"no", 2, b"new"]])
-    assert (job.id, job.attempt, job.text) == ("a", 1, "v")
+    assert (job.id, job.attempt, job.text, job.missed_periods) == ("a", 1, "v", 5)
     assert (dead.id, dead.attempts, dead.error, dead.lapses) == ("a", 3, "no", 2)
 
 

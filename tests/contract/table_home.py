@@ -155,8 +155,8 @@ class Table:
             if self.change(name, TAKE, token=token, lease_ms=lease_ms)["reply"] != YES:
                 continue  # too late, or skipped
             self.tokens.setdefault(name, []).append(token)
-            missed = f" missed {task['missed_periods']}" if task["missed_periods"] else ""
-            lines.append(f"{name} due {task['due_ms'] - BEGIN} attempt {task['attempt']}{missed}")
+            missed_periods = f" missed-periods {task['missed_periods']}" if task["missed_periods"] else ""
+            lines.append(f"{name} due {task['due_ms'] - BEGIN} attempt {task['attempt']}{missed_periods}")
         return lines or ["nothing"]
 
     def answer(self, name, verb, words, texts):

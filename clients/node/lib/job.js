@@ -8,14 +8,14 @@ class Job {
     #controller = new AbortController();
 
     /** `row` is an element of TW.TAKE's reply. */
-    constructor([queue, id, token, due, attempt, payload, missed], buffers) {
+    constructor([queue, id, token, due, attempt, payload, missedPeriods], buffers) {
         this.queue = text(queue);
         this.id = text(id);
         this.token = text(token);
         this.due = new Date(due);
         this.attempt = attempt;
         this.payload = values(payload, buffers);
-        this.missed = missed;
+        this.missedPeriods = missedPeriods;
         // The names as bytes, for the commands that end the attempt.
         Object.defineProperty(this, "names", { value: [queue, id, token] });
     }

@@ -59,13 +59,13 @@ class DeadTask:
 
 class Job:
     """A task that the worker has, and that a handler works on. Attributes: `queue`, `id`, `payload` (its
-    values, bytes), `due` (Unix seconds, the same in each attempt), `attempt` (from 1 on), `token` and `missed`
-    (further periods for which the call stands, the same in each attempt)."""
+    values, bytes), `due` (Unix seconds, the same in each attempt), `attempt` (from 1 on), `token` and
+    `missed_periods` (further periods for which the call stands, the same in each attempt)."""
 
     def __init__(self, queue: str, id: str, token: str, due: float, attempt: int,
-                 payload: Tuple[bytes, ...], missed: int = 0) -> None:
+                 payload: Tuple[bytes, ...], missed_periods: int = 0) -> None:
         self.queue, self.id, self.token = queue, id, token
-        self.due, self.attempt, self.payload, self.missed = due, attempt, payload, missed
+        self.due, self.attempt, self.payload, self.missed_periods = due, attempt, payload, missed_periods
         self._over = threading.Event()
         self._lost = self._settled = False
         self._touch_at = 0.0  # By time.monotonic().
@@ -164,5 +164,6 @@ def scanned(raw: Any) -> Tuple[int, List[Tuple[str, float]]]:
 
 def jobs(raw: Any) -> Iterator[Job]:
     """Yields the tasks of a reply of TW.TAKE. A newer server may append elements, here and in TW.DEAD."""
-    for queue, id, token, due, attempt, values, missed, *_ in raw or []:
-        yield Job(text(queue), text(id), text(token), due / 1000, attempt, values_of(values), missed)
+    for queue, id, token, due, attempt, values, missed_periods, *_ in raw or []:
+        yield Job(text(queue), text(id), text(token), due / 1000, attempt, values_of(values),
+                  missed_periods)

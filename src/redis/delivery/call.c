@@ -35,7 +35,7 @@ const char *const tw__redis_word_text[TW__REDIS_WORDS] = {
     [TW__REDIS_WORD_MAXLEN] = "MAXLEN", [TW__REDIS_WORD_ABOUT] = "~",
     [TW__REDIS_WORD_NEW_ID] = "*",      [TW__REDIS_WORD_ID] = "tw.id",
     [TW__REDIS_WORD_DUE] = "tw.due",    [TW__REDIS_WORD_ATTEMPT] = "tw.attempt",
-    [TW__REDIS_WORD_FIRST] = "1",       [TW__REDIS_WORD_MISSED_PERIODS] = "tw.missed",
+    [TW__REDIS_WORD_FIRST] = "1",       [TW__REDIS_WORD_MISSED_PERIODS] = "tw.missed-periods",
 };
 
 /* Strings that many calls contain. */

@@ -52,7 +52,8 @@ test("the handler gets the whole job, and events tell of it", async () => {
     await worker.stop();
     const [job] = seen;
     assert.deepEqual([job.queue, job.id, job.text, job.payload], [queue.key, "a", "one", ["one", "two"]]);
-    assert.deepEqual([job.due.getTime(), job.attempt, job.lost, job.givenUp], [due, 1, false, false]);
+    assert.deepEqual([job.due.getTime(), job.attempt, job.missedPeriods, job.lost, job.givenUp],
+        [due, 1, 0, false, false]);
     assert.match(job.token, /^[0-9a-f]{16}$/);
     assert.deepEqual(told, [["begin", "a"], ["done", "a"]]);
     assert.deepEqual(await counts, { ...NOTHING, done: 1 });

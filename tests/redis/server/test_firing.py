@@ -343,7 +343,7 @@ def test_a_repeating_task_goes_on_after_it_was_dropped(clock, server, r):
 
 def calls(r):
     """Returns the due time of each delivery, and for how many further periods it stands."""
-    return [(int(fields["tw.due"]), int(fields.get("tw.missed", 0))) for _, fields in r.xrange("q")]
+    return [(int(fields["tw.due"]), int(fields.get("tw.missed-periods", 0))) for _, fields in r.xrange("q")]
 
 
 def test_a_coalesced_call_has_its_first_period_and_counts_the_others(clock, server, r):
@@ -351,8 +351,8 @@ def test_a_coalesced_call_has_its_first_period_and_counts_the_others(clock, serv
     assert (found[0], late, server.tw()["coalesced"] >= 10) == (0, 1040, True)
     (first, missed), (second, more), _ = calls(r)
     assert (missed, second - first) == (10, 1100)
-    assert list(r.xrange("q")[0][1])[:4] == ["tw.id", "tw.due", "tw.attempt", "tw.missed"]
-    assert "tw.missed" not in r.xrange("q")[1][1] or more > 0
+    assert list(r.xrange("q")[0][1])[:4] == ["tw.id", "tw.due", "tw.attempt", "tw.missed-periods"]
+    assert "tw.missed-periods" not in r.xrange("q")[1][1] or more > 0
 
 
 def test_periods_that_are_too_late_are_no_part_of_a_coalesced_call(clock, server, r):
@@ -417,7 +417,7 @@ def test_the_turn_of_a_task_behind_a_refused_one_is_its_own(clock, server, r):
     r.delete("q")
     assert r.execute_command("TW.PROMOTE", "s", "ALL") == 6
     wait_until(lambda: server.tw()["held"] == 0)
-    found = [(fields["tw.id"], int(fields["tw.due"]) - due, int(fields.get("tw.missed", 0)))
+    found = [(fields["tw.id"], int(fields["tw.due"]) - due, int(fields.get("tw.missed-periods", 0)))
              for _, fields in entries(r, "q")]
     assert sorted(one for one in found if one[1] == 0) == [
         ("beat first", 0, 0), ("beat second", 0, 3), ("once first", 0, 0), ("skip first", 0, 0)]

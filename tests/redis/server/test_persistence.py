@@ -243,7 +243,7 @@ def test_a_refused_task_keeps_its_turn_after_a_crash(fleet, clock, way):
     r.delete("out")
     assert r.execute_command("TW.PROMOTE", "s", "ALL") == 4
     wait_delivered(r, "out", 5)
-    found = [(fields["tw.id"], int(fields.get("tw.missed", 0))) for _, fields in r.xrange("out")]
+    found = [(fields["tw.id"], int(fields.get("tw.missed-periods", 0))) for _, fields in r.xrange("out")]
     assert sorted(found) == [("beat", 0), ("beat", 19), ("late", 0), ("t0", 0), ("t1", 0)]
     assert server.tw()["dropped"] == 0 and found.index(("t0", 0)) < found.index(("t1", 0))
 
