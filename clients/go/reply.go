@@ -15,10 +15,10 @@ type State string
 
 // The states of a task.
 const (
-	Waiting State = "waiting" // For its due time, or after a failed attempt for the next one.
-	Ready   State = "ready"   // It is due, and a worker may take it.
-	Leased  State = "leased"  // A worker has it.
-	Died    State = "dead"    // All its attempts have failed, or a worker gave it up.
+	StateWaiting State = "waiting" // For its due time, or after a failed attempt for the next one.
+	StateReady   State = "ready"   // It is due, and a worker may take it.
+	StateLeased  State = "leased"  // A worker has it.
+	StateDead    State = "dead"    // All its attempts have failed, or a worker gave it up.
 )
 
 // Task describes a task, as Queue.Get found it. Durations of more than 292 years read as 292 years.
@@ -117,7 +117,7 @@ func parseTask(id string, reply interface{}) (*Task, error) {
 	if read.err != nil {
 		return nil, read.err
 	}
-	if task.State == Died {
+	if task.State == StateDead {
 		task.Next = time.Time{}
 	}
 	return task, nil
@@ -168,8 +168,8 @@ func parseDead(reply []interface{}) ([]DeadTask, error) {
 	tasks := make([]DeadTask, 0, len(reply))
 	for _, one := range reply {
 		f := read.fields(one, nil, 6)
-		tasks = append(tasks, DeadTask{ID: read.text(f[0]), Due: read.time(f[1]), Died: read.time(f[2]),
-			Attempts: int(read.int(f[3])), Error: read.text(f[4]), Lapses: int(read.int(f[5]))})
+		tasks = append(tasks, DeadTask{ID: read.text(f[0]), Due: read.time(f[1]), Dead: read.time(f[2]),
+			Attempt: int(read.int(f[3])), Error: read.text(f[4]), Lapses: int(read.int(f[5]))})
 	}
 	return tasks, read.err
 }

@@ -94,8 +94,9 @@ export interface Task<P extends string | Buffer = string> {
 export interface DeadTask {
     id: string;
     due: Date;
-    died: Date;
-    attempts: number;
+    /** When it died. */
+    dead: Date;
+    attempt: number;
     error: string;
     /** Attempts that have lapsed. */
     lapses: number;

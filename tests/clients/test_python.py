@@ -148,17 +148,17 @@ def test_lapses_and_a_task_that_stands_behind_an_attempt(work):
     call("TW.TAKE", 1, work.key, "LEASE", 1, "BLOCK", 60000)
     job = take(work)["a"]
     call("TW.NACK", work.key, "a", job.token, "DEAD")
-    assert [(one.attempts, one.lapses) for one in work.dead()] == [(2, 1)]
+    assert [(one.attempt, one.lapses) for one in work.dead()] == [(2, 1)]
 
 
 def test_dead_tasks(work):
     kill(work, "a", "b", "c")
-    assert [(one.id, one.attempts, one.error) for one in work.dead()] == [
+    assert [(one.id, one.attempt, one.error) for one in work.dead()] == [
         ("a", 1, "no a"), ("b", 1, "no b"), ("c", 1, "no c")]
     assert [one.id for one in work.dead(count=1, after="a")] == ["b"]
     assert [one.id for one in work.all_dead()] == ["a", "b", "c"]
     first = work.dead()[0]
-    assert first.due <= first.died <= time.time()
+    assert first.due <= first.dead <= time.time()
     assert work.replay("a", delay=60) is True and work.replay("a") is False and work.get("a").state == "waiting"
     assert work.purge("b") is True and work.purge("a") is False
     with pytest.raises(redis.ResponseError, match="expected a replay"):
@@ -247,7 +247,7 @@ def test_rows_of_a_newer_server_may_be_longer():
     [job] = _tasks.jobs([[b"q", b"a", b"0" * 16, 1000, 1, [b"v"], 5, b"new"]])
     [dead] = _tasks.dead_tasks([[b"a", 1000, 2000, 3, b"no", 2, b"new"]])
     assert (job.id, job.attempt, job.text, job.missed_periods) == ("a", 1, "v", 5)
-    assert (dead.id, dead.attempts, dead.error, dead.lapses) == ("a", 3, "no", 2)
+    assert (dead.id, dead.attempt, dead.error, dead.lapses) == ("a", 3, "no", 2)
 
 
 def test_errors_that_pass():

@@ -290,14 +290,14 @@ def test_a_handler_says_that_it_is_too_early(desk):
 def test_a_handler_gives_a_job_up(desk):
     desk.put("hopeless", "dead no such address")
     row = desk.dead("hopeless")
-    assert row.attempts == 1 and "no such address" in row.error
+    assert row.attempt == 1 and "no such address" in row.error
     desk.wanted.update(failed=1, died=1)
 
 
 def test_a_job_is_dead_after_its_tries(desk, language):
     desk.put("tries", "fail one", "fail two", words=("IN", 0, "TRIES", 2, "BACKOFF", 1, 1, 1))
     row = desk.dead("tries")
-    assert row.attempts == 2 and re.fullmatch(text_of(language, "two"), row.error)
+    assert row.attempt == 2 and re.fullmatch(text_of(language, "two"), row.error)
     desk.begun("tries", 2)
     assert desk.attempts("tries") == [1, 2]
     desk.wanted.update(failed=2, died=1)

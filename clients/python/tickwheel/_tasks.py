@@ -51,8 +51,8 @@ class DeadTask:
     """A dead task, as TW.DEAD lists it. Times are Unix seconds. Queue.get has its payload."""
     id: str
     due: float
-    died: float
-    attempts: int
+    dead: float  #: when it died
+    attempt: int
     error: str
     lapses: int  #: attempts that have lapsed
 
@@ -149,8 +149,8 @@ def task(id: Union[str, bytes], raw: Any) -> Optional[Task]:
 
 
 def dead_tasks(raw: List[List[Any]]) -> List[DeadTask]:
-    return [DeadTask(text(id), due / 1000, died / 1000, attempts, text(error), lapses)
-            for id, due, died, attempts, error, lapses, *_ in raw]
+    return [DeadTask(text(id), due / 1000, dead / 1000, attempt, text(error), lapses)
+            for id, due, dead, attempt, error, lapses, *_ in raw]
 
 
 def next_task(raw: Any) -> Optional[Tuple[str, float]]:

@@ -541,9 +541,9 @@ def test_a_task_dies_after_its_tries(server, r):
     due = now_ms() + 20
     add(r, "a", "AT", due, target="wrong", payload=("f", "v", "g", "w"))
     [dead] = wait_dead(r, "s")
-    assert (dead.id, dead.due, dead.attempts) == ("a", due, 3)
+    assert (dead.id, dead.due, dead.attempt) == ("a", due, 3)
     assert dead.error.startswith("WRONGTYPE")
-    assert dead.died >= due + 100 + 200, "it waits for 100 ms, then for twice as long"
+    assert dead.dead >= due + 100 + 200, "it waits for 100 ms, then for twice as long"
     found, names = task(r, "s", "a"), ("state", "due", "next", "attempt", "target", "kind", "error", "payload")
     assert [found[name] for name in names] == [
         "dead", due, 0, 3, "wrong", "stream", dead.error, ["f", "v", "g", "w"]]
@@ -605,7 +605,7 @@ def test_so_many_tries(clock, r, tries):
     add(r, "a", "IN", 0, target="wrong")
     # The waits are doubled, from 1 ms up to 5 s.
     [dead] = wait_until(lambda: clock.push_monotonic(5000) or dead_of(r, "s"))
-    assert dead.attempts == tries
+    assert dead.attempt == tries
 
 
 def test_attempts_are_told(server, r):
@@ -683,14 +683,14 @@ def test_a_task_may_have_its_own_tries_and_waits(r):
     r.set("wrong", "a string")
     add(r, "once", "IN", 0, "TRIES", 1, target="wrong")
     add(r, "usual", "IN", 0, target="wrong")
-    assert sorted((dead.id, dead.attempts) for dead in wait_dead(r, "s", 2)) == [("once", 1), ("usual", 3)]
+    assert sorted((dead.id, dead.attempt) for dead in wait_dead(r, "s", 2)) == [("once", 1), ("usual", 3)]
     due = now_ms()
     add(r, "slow", "AT", due, "TRIES", 2, "BACKOFF", HOUR, 1, HOUR, "JITTER", 0, target="wrong")
     wait_until(lambda: task(r, "s", "slow")["attempt"] == 1)
     assert task(r, "s", "slow")["next"] >= due + HOUR // 2
     r.execute_command("DEBUG", "RELOAD")  # The wait goes on then, and the second try is the last one.
     wait_until(lambda: r.execute_command("TW.PROMOTE", "s", "ALL") == 1)
-    assert [(dead.id, dead.attempts) for dead in wait_dead(r, "s", 3)][2:] == [("slow", 2)]
+    assert [(dead.id, dead.attempt) for dead in wait_dead(r, "s", 3)][2:] == [("slow", 2)]
 
 
 def test_a_cluster_wants_queue_and_target_in_one_slot(fleet):

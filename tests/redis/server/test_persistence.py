@@ -123,7 +123,7 @@ def test_aof_rewrite_keeps_tries_and_tasks_die_after_as_many(fleet, preamble):
     server.start()
     r = server.client()
     dead = wait_dead(r, "s", 2)
-    assert sorted(one.id for one in dead) == names and {one.attempts for one in dead} == {3}
+    assert sorted(one.id for one in dead) == names and {one.attempt for one in dead} == {3}
 
 
 @pytest.mark.parametrize("way", ["snapshot", "rewritten yes", "rewritten no", "replica"])

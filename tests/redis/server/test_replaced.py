@@ -198,7 +198,7 @@ def test_a_target_that_refuses_what_stood_behind(server, r):
     replace(r, "TW.SEND", 2000)
     assert ack(r, job) == 1
     wait_until(lambda: dead_of(r, "s"))
-    assert dead_of(r, "s")[0][:2] == ("a", 2000) and dead_of(r, "s")[0].attempts == 3
+    assert dead_of(r, "s")[0][:2] == ("a", 2000) and dead_of(r, "s")[0].attempt == 3
     shows(r, "a", state="dead", attempt=3, worker="", replaced=0)
 
 

@@ -835,8 +835,8 @@ def test_the_seventeenth_lapse_kills(server, r, tries):
         assert (jobs[-1].attempt, get(r, "a")["lapses"], dead_of(r, "s")) == (lapses + 1, lapses, [])
         touch(r, jobs[-1], 1)
     wait_until(lambda: dead_of(r, "s"))
-    name, due, died, *rest = dead_of(r, "s")[0]
-    assert (name, due, *rest) == ("a", jobs[0].due, 17, "the lease ran out", 17) and died <= now_ms()
+    name, due, dead, *rest = dead_of(r, "s")[0]
+    assert (name, due, *rest) == ("a", jobs[0].due, 17, "the lease ran out", 17) and dead <= now_ms()
     assert get(r, "a")["lapses"] == 17 and len({job.token for job in jobs}) == 17
     assert [counters[name] for name in ("lapsed", "died", "failed", "renewed")] == [17, 1, 0, 0]
     assert ack(r, jobs[-1]) == 0
@@ -861,7 +861,7 @@ def test_a_failure_counts_and_a_lapse_does_not(clock, server, r):
         assert get(r, "a")["lapses"] == lapses + ((wait, lapses) == (300, 0))
         clock.push(wait)
     assert nack(r, wait_take(r, "s")) == 0
-    assert (dead_of(r, "s")[0].attempts, get(r, "a")["lapses"]) == (4, 1)
+    assert (dead_of(r, "s")[0].attempt, get(r, "a")["lapses"]) == (4, 1)
 
 
 @pytest.mark.parametrize("words", [("BACK", "IN", 500), ("IN", 500, "BACK")], ids=str)
