@@ -357,7 +357,7 @@ func TestServerAHandlerSeesItsJob(t *testing.T) {
 	})
 	job := <-seen
 	if job.Queue != s.Key() || job.ID != "a" || job.Text() != "one" || string(job.Payload[1]) != "two" ||
-		!job.Due.Equal(due) || job.Attempt != 1 || len(job.Token) != 16 || job.Lost() {
+		!job.Due.Equal(due) || job.Attempt != 1 || len(job.Token) != 16 || job.NotYours() {
 		t.Errorf("%+v", job)
 	}
 	r.stopped(t, tickwheel.Counts{Done: 1})
@@ -497,7 +497,7 @@ func TestServerOnlyItsWordEndsALease(t *testing.T) {
 	r := workWith(t, &tickwheel.Worker{Pool: pool, Lease: 300 * time.Millisecond}, s.Key(),
 		func(ctx context.Context, job *tickwheel.Job) error {
 			<-ctx.Done()
-			told <- job.Lost()
+			told <- job.NotYours()
 			return nil
 		})
 	await(t, func() bool {
@@ -514,7 +514,7 @@ func TestServerOnlyItsWordEndsALease(t *testing.T) {
 		back.Store(true)
 		is(t, true, <-told, nil)
 	}
-	r.stopped(t, tickwheel.Counts{Lost: 1})
+	r.stopped(t, tickwheel.Counts{NotYours: 1})
 }
 
 func TestServerInACluster(t *testing.T) {

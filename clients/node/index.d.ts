@@ -167,9 +167,10 @@ export interface Job<P extends string | Buffer = string> {
     /** Further periods for which the call stands; the same in each attempt. */
     readonly missedPeriods: number;
     readonly token: string;
-    /** Aborted when the lease is lost (its reason is a LeaseLost), or when the worker ends (a GivenUp). */
+    /** Aborted when the task is not yours any more (its reason is a NotYours), or when the worker ends (a
+     * GivenUp). */
     readonly signal: AbortSignal;
-    readonly lost: boolean;
+    readonly notYours: boolean;
     readonly givenUp: boolean;
 }
 
@@ -182,8 +183,8 @@ export interface Counts {
     died: number;
     /** Given back: the attempt does not count. */
     back: number;
-    /** No longer this worker's when the handler had ended. */
-    lost: number;
+    /** Not yours any more when the handler had ended. */
+    notYours: number;
 }
 
 export interface WorkerOptions<B extends boolean = boolean> {
@@ -229,11 +230,11 @@ export class Worker<B extends boolean = false> extends EventEmitter {
 
     /** failed: `next` is the time of the next attempt, or null if the reply was lost. trouble: a call has
      * failed, and is repeated in `wait` ms; without a listener it is a warning of the process. */
-    on(event: "begin" | "done" | "back" | "lost", listener: (job: Job<Payload<B>>) => void): this;
+    on(event: "begin" | "done" | "back" | "notYours", listener: (job: Job<Payload<B>>) => void): this;
     on(event: "failed", listener: (job: Job<Payload<B>>, error: unknown, next: Date | null) => void): this;
     on(event: "dead", listener: (job: Job<Payload<B>>, error: unknown) => void): this;
     on(event: "trouble", listener: (error: Error, wait: number) => void): this;
-    once(event: "begin" | "done" | "back" | "lost", listener: (job: Job<Payload<B>>) => void): this;
+    once(event: "begin" | "done" | "back" | "notYours", listener: (job: Job<Payload<B>>) => void): this;
     once(event: "failed", listener: (job: Job<Payload<B>>, error: unknown, next: Date | null) => void): this;
     once(event: "dead", listener: (job: Job<Payload<B>>, error: unknown) => void): this;
     once(event: "trouble", listener: (error: Error, wait: number) => void): this;
@@ -257,8 +258,9 @@ export class Dead extends Error {
     constructor(message?: string, options?: { cause?: unknown });
 }
 
-/** The reason of job.signal when another worker may have the task. */
-export class LeaseLost extends Error {
+/** The reason of job.signal when the task is not yours any more: it was cancelled, or another worker may
+ * have it. */
+export class NotYours extends Error {
     constructor(queue: string, id: string);
 }
 

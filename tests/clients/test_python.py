@@ -288,10 +288,10 @@ FAILED = _errors.outcome_of(OSError())
 
 
 @pytest.mark.parametrize("outcome, reply, unsure, counted", [
-    (_errors.DONE, 1, False, "done"), (_errors.DONE, 0, False, "lost"), (_errors.DONE, 0, True, "done"),
-    (FAILED, 4000, False, "failed"), (FAILED, 0, False, "died"), (FAILED, None, False, "lost"),
-    (FAILED, None, True, "failed"), (_errors.BACK, 4000, False, "back"), (_errors.BACK, None, False, "lost"),
-    (_errors.BACK, None, True, "back"),
+    (_errors.DONE, 1, False, "done"), (_errors.DONE, 0, False, "not_yours"), (_errors.DONE, 0, True, "done"),
+    (FAILED, 4000, False, "failed"), (FAILED, 0, False, "died"), (FAILED, None, False, "not_yours"),
+    (FAILED, None, True, "failed"), (_errors.BACK, 4000, False, "back"),
+    (_errors.BACK, None, False, "not_yours"), (_errors.BACK, None, True, "back"),
 ])
 def test_how_replies_count(outcome, reply, unsure, counted):
     """A reply that says "not yours", to words whose first reply was lost, is about a task that they ended."""
@@ -487,7 +487,7 @@ def test_a_thread_that_does_not_end_is_left_alone(crew, work):
     @worker.task(work.key)
     def handler(job):
         began.set()
-        seen.append((job.wait(PATIENCE), job.over, job.lost))
+        seen.append((job.wait(PATIENCE), job.over, job.not_yours))
         go.wait(PATIENCE)
 
     work.put("a", "x")

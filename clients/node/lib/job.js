@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 "use strict";
-const { LeaseLost, GivenUp } = require("./errors");
+const { NotYours, GivenUp } = require("./errors");
 const { text, values } = require("./replies");
 
 /** A task that this worker has taken: the argument of the handler. */
@@ -25,14 +25,14 @@ class Job {
         return text(this.payload[0]);
     }
 
-    /** Aborted when the lease is lost (the reason is a LeaseLost), or when the worker ends before the handler
-     * has ended (a GivenUp). */
+    /** Aborted when the task is not yours any more (the reason is a NotYours), or when the worker ends before
+     * the handler has ended (a GivenUp). */
     get signal() {
         return this.#controller.signal;
     }
 
-    get lost() {
-        return this.signal.reason instanceof LeaseLost;
+    get notYours() {
+        return this.signal.reason instanceof NotYours;
     }
 
     get givenUp() {

@@ -9,12 +9,12 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
 
 class Counts(NamedTuple):
     """The attempts of a worker: done; failed; of these, attempts whose task has died; given back; and attempts
-    whose lease was lost, so that their result counts for nothing."""
+    that were not yours any more at their end, so that their result counts for nothing."""
     done: int = 0
     failed: int = 0
     died: int = 0
     back: int = 0
-    lost: int = 0
+    not_yours: int = 0
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Job:
         self.queue, self.id, self.token = queue, id, token
         self.due, self.attempt, self.payload, self.missed_periods = due, attempt, payload, missed_periods
         self._over = threading.Event()
-        self._lost = self._settled = False
+        self._not_yours = self._settled = False
         self._touch_at = 0.0  # By time.monotonic().
 
     def __repr__(self) -> str:
@@ -84,15 +84,15 @@ class Job:
         return self.payload[0].decode()
 
     @property
-    def lost(self) -> bool:
-        """Whether the lease is lost: the task was cancelled, or taken by another worker after a stall. The
-        result of the handler counts for nothing then."""
-        return self._lost
+    def not_yours(self) -> bool:
+        """Whether the task is not yours any more: it was cancelled, or another worker may have it after a
+        stall. The result of the handler counts for nothing then."""
+        return self._not_yours
 
     @property
     def over(self) -> bool:
-        """Whether the result of the handler counts for nothing: the lease is lost, or the worker has given the
-        task back at the end of its grace."""
+        """Whether the result of the handler counts for nothing: the task is not yours any more, or the worker
+        has given it back at the end of its grace."""
         return self._over.is_set()
 
     def wait(self, seconds: float) -> bool:
@@ -100,9 +100,9 @@ class Job:
         handler is cancelled then."""
         return self._over.wait(seconds)
 
-    def _end(self, lost: bool) -> None:
+    def _end(self, not_yours: bool) -> None:
         """Tells the handler."""
-        self._lost = lost
+        self._not_yours = not_yours
         self._over.set()
 
 

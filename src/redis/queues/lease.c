@@ -347,7 +347,7 @@ static int compare_begun(const void *one, const void *other)
     return (int32_t)(a->order - b->order) < 0 ? -1 : 1;
 }
 
-/* Ends the lease of a task, if it has one, and makes its token worthless. */
+/* Ends the lease of a task, if it has one, and makes its token void. */
 static void forget(struct tw__redis_queue *queue, const struct begun *begun, uint64_t now_ms)
 {
     struct tw__redis_life life = life_of(begun->task);

@@ -87,7 +87,7 @@ static inline bool tw__redis_life_suits(const struct tw__redis_life *life, uint6
     return every > 0 || !life->has_missed_periods || life->missed_periods == 0;
 }
 
-/* Lets an attempt that is under way not have begun, and makes the token worthless. */
+/* Lets an attempt that is under way not have begun, and makes the token void. */
 void tw__redis_life_unbegin(struct tw__redis_life *life);
 
 void tw__redis_life_pack(char *at, const struct tw__redis_life *life);
