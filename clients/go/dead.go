@@ -16,7 +16,7 @@ const oneCall = 10000
 // page is the number of dead tasks that EachDead asks for at a time.
 const page = 1000
 
-// DeadTask is a task whose attempts have all failed, or that a worker gave up. Get has its payload.
+// DeadTask is a task whose attempts have all failed, or of which a worker said that it is dead. Get has its payload.
 type DeadTask struct {
 	ID      string
 	Due     time.Time

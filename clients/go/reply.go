@@ -18,7 +18,7 @@ const (
 	StateWaiting State = "waiting" // For its due time, or after a failed attempt for the next one.
 	StateReady   State = "ready"   // It is due, and a worker may take it.
 	StateLeased  State = "leased"  // A worker has it.
-	StateDead    State = "dead"    // All its attempts have failed, or a worker gave it up.
+	StateDead    State = "dead"    // All its attempts have failed, or a worker said that it is dead.
 )
 
 // Task describes a task, as Queue.Get found it. Durations of more than 292 years read as 292 years.
@@ -27,7 +27,7 @@ type Task struct {
 	Due       time.Time     // The same in each attempt.
 	Remaining time.Duration // Until Next; 0 if that time has passed.
 	Every     time.Duration // Between two periods; 0: the task does not repeat.
-	Times     int64         // Periods left; -1: for ever.
+	Times     int64         // Calls left; -1: for ever.
 	Target    string        // The Stream or List of a task of TW.SEND; empty for a task for workers.
 	Kind      string        // "workers"; of a task of TW.SEND "stream", "list" or "list left".
 	MaxLen    int64         // MAXLEN of a task for a Stream; 0: none.

@@ -43,7 +43,7 @@ export type PutOptions = When & {
     keepDue?: boolean;
     /** ms between two periods of a repeating task. */
     every?: number;
-    /** The number of periods, with `every`. Default: no limit. */
+    /** The number of calls, with `every`. Default: no limit. */
     times?: number;
     /** What becomes of periods that were missed. Default: coalesce. */
     missed?: "burst" | "skip" | "coalesce";
@@ -68,7 +68,7 @@ export interface Task<P extends string | Buffer = string> {
     remaining: number;
     /** ms; 0: the task does not repeat. */
     every: number;
-    /** Periods left; Infinity: for ever. */
+    /** Calls left; Infinity: for ever. */
     times: number;
     target: string;
     kind: "stream" | "list" | "list left" | "workers";

@@ -26,7 +26,7 @@ class Task:
     next: Optional[float]  #: when it can be taken next; leased: the end of the lease; dead: None
     remaining: float  #: seconds until `next`; 0 if that has passed
     every: Optional[float]  #: seconds between two periods; None: it does not repeat
-    times: Optional[int]  #: periods that are left; None: for ever
+    times: Optional[int]  #: calls that are left; None: for ever
     attempt: int  #: attempts that have begun: 0 before the first
     worker: str  #: the worker that has the task, or had it last; empty: none
     error: str  #: the last error; empty: none
