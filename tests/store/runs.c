@@ -562,7 +562,7 @@ static bool is_over(struct tw_store *store, const bool *paused)
     tw_store_stats(store, &before, sizeof before);
     bool quiet = before.jobs == 0 && is_quiet(store, paused);
     tw_store_stats(store, &after, sizeof after);
-    return quiet && after.jobs == 0 && after.attempts == before.attempts;
+    return quiet && after.jobs == 0 && after.taken == before.taken;
 }
 
 static const char *run(struct tw_store *store, const bool *paused, uint32_t workers)
