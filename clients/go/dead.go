@@ -16,14 +16,14 @@ const oneCall = 10000
 // page is the number of dead tasks that EachDead asks for at a time.
 const page = 1000
 
-// DeadTask is a task whose attempts have all failed, or that a worker gave up. Get has its payload.
+// DeadTask is a task whose attempts have all failed, or of which a worker said that it is dead. Get has its payload.
 type DeadTask struct {
-	ID       string
-	Due      time.Time
-	Died     time.Time
-	Attempts int
-	Error    string // The last error.
-	Lapses   int    // How many of the attempts have lapsed.
+	ID      string
+	Due     time.Time
+	Dead    time.Time // When it died.
+	Attempt int
+	Error   string // The last error.
+	Lapses  int    // How many of the attempts have lapsed.
 }
 
 // Dead lists up to count dead tasks, 1 to 10,000, the first death first. The count 0 stands for 100. With an id
@@ -62,10 +62,10 @@ func (q *Queue) EachDead(ctx context.Context, f func(DeadTask) error) error {
 		}
 		for _, task := range tasks {
 			after = task.ID
-			if died, old := shown[task.ID]; old && died.Equal(task.Died) {
+			if dead, old := shown[task.ID]; old && dead.Equal(task.Dead) {
 				continue
 			}
-			shown[task.ID] = task.Died
+			shown[task.ID] = task.Dead
 			if err := f(task); err != nil {
 				return err
 			}

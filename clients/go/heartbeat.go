@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// accompany extends the lease while the handler runs, and tells the handler when the lease is lost. If running
-// work is given up, it waits a moment for the handler, whose context has ended, and then gives the task back
-// without it.
+// accompany extends the lease while the handler runs, and tells the handler when the task is not this worker's
+// any more. If running work is given up, it waits a moment for the handler, whose context has ended, and then
+// gives the task back without it.
 func (r *run) accompany(job *Job, cancel context.CancelFunc, returned <-chan struct{}) {
 	beat, pause := time.NewTimer(r.lease()/3), backoff{most: r.longestPause()}
 	defer beat.Stop()
@@ -29,7 +29,7 @@ func (r *run) accompany(job *Job, cancel context.CancelFunc, returned <-chan str
 			}
 			return
 		case <-beat.C:
-			if next := r.touch(job, cancel, &pause); !job.Lost() {
+			if next := r.touch(job, cancel, &pause); !job.NotYours() {
 				beat.Reset(next)
 			}
 		}
@@ -43,7 +43,7 @@ func (r *run) touch(job *Job, cancel context.CancelFunc, pause *backoff) time.Du
 	reply, err := r.call(r.calling, job, "TW.TOUCH", "LEASE", r.leaseMS)
 	switch {
 	case err == nil && reply == nil:
-		job.lost.Store(true)
+		job.notYours.Store(true)
 		cancel()
 	case err == nil:
 		*pause = backoff{most: pause.most}

@@ -24,31 +24,31 @@ const errorBytes = 4096
 //
 // After the last of its tries a task that has failed is dead. The three errors may be wrapped.
 //
-// The context ends when the lease is lost (then job.Lost() is true) and when running work is given up; a
-// handler that has stopped for that reason returns an error, for example ctx.Err(). The context has the values
-// of Run's context, and neither its deadline nor its end: a graceful stop lets handlers finish.
+// The context ends when the task is not yours any more (then job.NotYours() is true) and when running work is
+// given up; a handler that has stopped for that reason returns an error, for example ctx.Err(). The context has
+// the values of Run's context, and neither its deadline nor its end: a graceful stop lets handlers finish.
 type Handler func(ctx context.Context, job *Job) error
 
 // Job is one attempt of a task. The fields are the handler's to read.
 type Job struct {
-	Queue   string
-	ID      string
-	Payload [][]byte
-	Due     time.Time // The due time of the task; the same in each attempt.
-	Attempt int       // The number of this attempt, from 1 on.
-	Missed  int64     // Further periods for which the call stands; the same in each attempt.
-	Token   string    // The token of this attempt, for TW.ACK in a transaction or a script of your own.
+	Queue         string
+	ID            string
+	Payload       [][]byte
+	Due           time.Time // The due time of the task; the same in each attempt.
+	Attempt       int       // The number of this attempt, from 1 on.
+	MissedPeriods int64     // Further periods for which the call stands; the same in each attempt.
+	Token         string    // The token of this attempt, for TW.ACK in a transaction or a script of your own.
 
-	lost    atomic.Bool
-	claimed atomic.Bool
+	notYours atomic.Bool
+	claimed  atomic.Bool
 }
 
 // Text is the first value of the payload.
 func (j *Job) Text() string { return firstText(j.Payload) }
 
-// Lost says that the task is not this worker's any more. It was cancelled, or the lease has run out. The result
-// of the handler then counts for nothing.
-func (j *Job) Lost() bool { return j.lost.Load() }
+// NotYours says that the task is not this worker's any more. It was cancelled, or the lease has run out. The
+// result of the handler then counts for nothing.
+func (j *Job) NotYours() bool { return j.notYours.Load() }
 
 // claim is true for the first caller, who then ends the attempt.
 func (j *Job) claim() bool { return j.claimed.CompareAndSwap(false, true) }

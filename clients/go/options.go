@@ -90,7 +90,7 @@ func Every(period time.Duration) Option {
 	return optionFunc(func(to *filing) { to.words = to.words.Add("EVERY", milliseconds(period)) })
 }
 
-// Times limits a task of Every to n periods in all, at least 1.
+// Times limits a task of Every to n calls in all, at least 1.
 func Times(n int64) Option {
 	return optionFunc(func(to *filing) { to.words = to.words.Add("TIMES", n) })
 }

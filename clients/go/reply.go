@@ -15,10 +15,10 @@ type State string
 
 // The states of a task.
 const (
-	Waiting State = "waiting" // For its due time, or after a failed attempt for the next one.
-	Ready   State = "ready"   // It is due, and a worker may take it.
-	Leased  State = "leased"  // A worker has it.
-	Died    State = "dead"    // All its attempts have failed, or a worker gave it up.
+	StateWaiting State = "waiting" // For its due time, or after a failed attempt for the next one.
+	StateReady   State = "ready"   // It is due, and a worker may take it.
+	StateLeased  State = "leased"  // A worker has it.
+	StateDead    State = "dead"    // All its attempts have failed, or a worker said that it is dead.
 )
 
 // Task describes a task, as Queue.Get found it. Durations of more than 292 years read as 292 years.
@@ -27,7 +27,7 @@ type Task struct {
 	Due       time.Time     // The same in each attempt.
 	Remaining time.Duration // Until Next; 0 if that time has passed.
 	Every     time.Duration // Between two periods; 0: the task does not repeat.
-	Times     int64         // Periods left; -1: for ever.
+	Times     int64         // Calls left; -1: for ever.
 	Target    string        // The Stream or List of a task of TW.SEND; empty for a task for workers.
 	Kind      string        // "workers"; of a task of TW.SEND "stream", "list" or "list left".
 	MaxLen    int64         // MAXLEN of a task for a Stream; 0: none.
@@ -117,7 +117,7 @@ func parseTask(id string, reply interface{}) (*Task, error) {
 	if read.err != nil {
 		return nil, read.err
 	}
-	if task.State == Died {
+	if task.State == StateDead {
 		task.Next = time.Time{}
 	}
 	return task, nil
@@ -168,8 +168,8 @@ func parseDead(reply []interface{}) ([]DeadTask, error) {
 	tasks := make([]DeadTask, 0, len(reply))
 	for _, one := range reply {
 		f := read.fields(one, nil, 6)
-		tasks = append(tasks, DeadTask{ID: read.text(f[0]), Due: read.time(f[1]), Died: read.time(f[2]),
-			Attempts: int(read.int(f[3])), Error: read.text(f[4]), Lapses: int(read.int(f[5]))})
+		tasks = append(tasks, DeadTask{ID: read.text(f[0]), Due: read.time(f[1]), Dead: read.time(f[2]),
+			Attempt: int(read.int(f[3])), Error: read.text(f[4]), Lapses: int(read.int(f[5]))})
 	}
 	return tasks, read.err
 }
@@ -185,7 +185,7 @@ func parseJobs(reply interface{}) ([]*Job, error) {
 		f := read.fields(one, nil, 7)
 		jobs = append(jobs, &Job{Queue: read.text(f[0]), ID: read.text(f[1]), Token: read.text(f[2]),
 			Due: read.time(f[3]), Attempt: int(read.int(f[4])), Payload: read.payload(f[5]),
-			Missed: read.int(f[6])})
+			MissedPeriods: read.int(f[6])})
 	}
 	if read.err != nil {
 		return nil, read.err

@@ -21,7 +21,7 @@ func TestParseTask(t *testing.T) {
 		bulk("next"), int64(6000), bulk("worker"), bulk("w"), bulk("error"), bulk("no"),
 		bulk("payload"), values(bulk("v"), bulk("")), bulk("of a newer server"), values())
 	want := &Task{ID: "a", Due: time.UnixMilli(5000), Remaining: math.MaxInt64, Every: time.Minute, Times: -1,
-		Kind: "workers", Missed: Skip, MaxLate: 7 * time.Millisecond, Attempt: 2, State: Leased,
+		Kind: "workers", Missed: Skip, MaxLate: 7 * time.Millisecond, Attempt: 2, State: StateLeased,
 		MissedPeriods: 3, Lapses: 1, Replaced: true, Next: time.UnixMilli(6000), Worker: "w", Error: "no", Payload: [][]byte{bulk("v"), bulk("")}}
 	task, err := parseTask("a", reply)
 	if err != nil || !reflect.DeepEqual(task, want) {
@@ -44,7 +44,7 @@ func TestParseJobs(t *testing.T) {
 	}
 	job := jobs[1]
 	if job.Queue != "s" || job.ID != "a" || job.Token != token || job.Attempt != 3 ||
-		job.Missed != 5 || !job.Due.Equal(time.UnixMilli(1)) || job.Text() != "v" {
+		job.MissedPeriods != 5 || !job.Due.Equal(time.UnixMilli(1)) || job.Text() != "v" {
 		t.Errorf("%+v", job)
 	}
 }

@@ -176,8 +176,8 @@ func (r *run) callHandler(ctx context.Context, job *Job) (err error) {
 func (r *run) end(job *Job, err error) {
 	defer r.working.Done()
 	switch {
-	case job.Lost():
-		r.counts.lost.Add(1)
+	case job.NotYours():
+		r.counts.notYours.Add(1)
 	case err == nil:
 		r.acknowledge(job)
 	case backWords(err) != nil:
@@ -197,11 +197,11 @@ func (r *run) acknowledge(job *Job) {
 	if err == nil && (n == 1 || unsure) {
 		r.counts.done.Add(1)
 	} else {
-		r.counts.lost.Add(1)
+		r.counts.notYours.Add(1)
 	}
 }
 
-// fail counts by the reply: 0 says that the task is dead, nil that the token was worthless.
+// fail counts by the reply: 0 says that the task is dead, nil that the task was not yours.
 func (r *run) fail(job *Job, cause error) {
 	reply, unsure, err := r.send(job, "TW.NACK", failure(cause)...)
 	next, err := redis.Int64(reply, err)
@@ -212,7 +212,7 @@ func (r *run) fail(job *Job, cause error) {
 		r.counts.failed.Add(1)
 		r.counts.died.Add(1)
 	default:
-		r.counts.lost.Add(1)
+		r.counts.notYours.Add(1)
 	}
 }
 
@@ -222,7 +222,7 @@ func (r *run) giveBack(job *Job, words ...interface{}) {
 	if err == nil && (reply != nil || unsure) {
 		r.counts.back.Add(1)
 	} else {
-		r.counts.lost.Add(1)
+		r.counts.notYours.Add(1)
 	}
 }
 

@@ -96,7 +96,7 @@ func TestServerATaskFromPutToCancel(t *testing.T) {
 	}
 	task.Remaining = 0
 	is(t, &tickwheel.Task{ID: "a", Due: due, Every: time.Minute, Times: 3, Kind: "workers", Missed: "burst",
-		MaxLate: 5 * time.Second, Attempt: 0, State: tickwheel.Waiting, Next: due,
+		MaxLate: 5 * time.Second, Attempt: 0, State: tickwheel.StateWaiting, Next: due,
 		Payload: [][]byte{[]byte("one"), []byte("two"), {0, 255}}}, task, nil)
 	count, err := s.Count(ctx)
 	is(t, int64(1), count, err)
@@ -227,7 +227,7 @@ func TestServerPauseAndPromote(t *testing.T) {
 	}
 	task, err := s.Get(ctx, "a")
 	must(t, err)
-	is(t, tickwheel.Ready, task.State, nil)
+	is(t, tickwheel.StateReady, task.State, nil)
 }
 
 // kill gives the queue so many dead tasks, called 0, 1, 2 and so on.
@@ -261,8 +261,8 @@ func TestServerDeadTasks(t *testing.T) {
 	dead, err := s.Dead(ctx, 2, "1")
 	must(t, err)
 	if len(dead) != 2 || dead[0].ID != "2" || dead[1].ID != "3" || dead[0].Error != "no" ||
-		dead[0].Attempts != 1 || dead[0].Died.Before(began) || dead[0].Died.After(time.Now()) ||
-		dead[0].Due.After(dead[0].Died) {
+		dead[0].Attempt != 1 || dead[0].Dead.Before(began) || dead[0].Dead.After(time.Now()) ||
+		dead[0].Due.After(dead[0].Dead) {
 		t.Errorf("%+v", dead)
 	}
 	replayed, err := s.Replay(ctx, "0", tickwheel.In(time.Hour))
@@ -357,7 +357,7 @@ func TestServerAHandlerSeesItsJob(t *testing.T) {
 	})
 	job := <-seen
 	if job.Queue != s.Key() || job.ID != "a" || job.Text() != "one" || string(job.Payload[1]) != "two" ||
-		!job.Due.Equal(due) || job.Attempt != 1 || len(job.Token) != 16 || job.Lost() {
+		!job.Due.Equal(due) || job.Attempt != 1 || len(job.Token) != 16 || job.NotYours() {
 		t.Errorf("%+v", job)
 	}
 	r.stopped(t, tickwheel.Counts{Done: 1})
@@ -452,7 +452,7 @@ func TestServerAHandlerThatDoesNotReturnIsGivenUp(t *testing.T) {
 	for _, id := range []string{"deaf", "wise"} {
 		task, err := s.Get(ctx, id)
 		must(t, err)
-		if task.State != tickwheel.Ready || task.Attempt != 0 {
+		if task.State != tickwheel.StateReady || task.Attempt != 0 {
 			t.Errorf("%+v", task)
 		}
 	}
@@ -497,13 +497,13 @@ func TestServerOnlyItsWordEndsALease(t *testing.T) {
 	r := workWith(t, &tickwheel.Worker{Pool: pool, Lease: 300 * time.Millisecond}, s.Key(),
 		func(ctx context.Context, job *tickwheel.Job) error {
 			<-ctx.Done()
-			told <- job.Lost()
+			told <- job.NotYours()
 			return nil
 		})
 	await(t, func() bool {
 		task, err := s.Get(ctx, "a")
 		must(t, err)
-		return task.State == tickwheel.Waiting
+		return task.State == tickwheel.StateWaiting
 	})
 	begun := refused.Load()
 	await(t, func() bool { return refused.Load() > begun+10 })
@@ -514,7 +514,7 @@ func TestServerOnlyItsWordEndsALease(t *testing.T) {
 		back.Store(true)
 		is(t, true, <-told, nil)
 	}
-	r.stopped(t, tickwheel.Counts{Lost: 1})
+	r.stopped(t, tickwheel.Counts{NotYours: 1})
 }
 
 func TestServerInACluster(t *testing.T) {

@@ -56,14 +56,14 @@ type Worker struct {
 
 // Counts are the attempts that a worker has ended since Run began.
 type Counts struct {
-	Done   int64 // The handler succeeded.
-	Failed int64 // The handler failed.
-	Died   int64 // The handler failed, and the task is dead: these count as failed too.
-	Back   int64 // The task was given back: it was not begun, or given up at the end. The attempt does not count.
-	Lost   int64 // The task was not this worker's any more, so its result counts for nothing.
+	Done     int64 // The handler succeeded.
+	Failed   int64 // The handler failed.
+	Died     int64 // The handler failed, and the task is dead: these count as failed too.
+	Back     int64 // The task was given back: it was not begun, or given up at the end. The attempt does not count.
+	NotYours int64 // The task was not this worker's any more, so its result counts for nothing.
 }
 
-type counters struct{ done, failed, died, back, lost atomic.Int64 }
+type counters struct{ done, failed, died, back, notYours atomic.Int64 }
 
 // Handle names the handler for the tasks of a queue. The server is asked for tasks of the queues in the
 // order of these calls. It panics if the handler is nil, if the queue has a handler, or if Run was called.
@@ -128,7 +128,7 @@ func (w *Worker) giveUpChannel() chan struct{} {
 // Counts returns the numbers so far. It may be called at any time.
 func (w *Worker) Counts() Counts {
 	c := &w.counts
-	return Counts{c.done.Load(), c.failed.Load(), c.died.Load(), c.back.Load(), c.lost.Load()}
+	return Counts{c.done.Load(), c.failed.Load(), c.died.Load(), c.back.Load(), c.notYours.Load()}
 }
 
 // check refuses fields that are out of their range.

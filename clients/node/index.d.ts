@@ -43,7 +43,7 @@ export type PutOptions = When & {
     keepDue?: boolean;
     /** ms between two periods of a repeating task. */
     every?: number;
-    /** The number of periods, with `every`. Default: no limit. */
+    /** The number of calls, with `every`. Default: no limit. */
     times?: number;
     /** What becomes of periods that were missed. Default: coalesce. */
     missed?: "burst" | "skip" | "coalesce";
@@ -68,7 +68,7 @@ export interface Task<P extends string | Buffer = string> {
     remaining: number;
     /** ms; 0: the task does not repeat. */
     every: number;
-    /** Periods left; Infinity: for ever. */
+    /** Calls left; Infinity: for ever. */
     times: number;
     target: string;
     kind: "stream" | "list" | "list left" | "workers";
@@ -94,8 +94,9 @@ export interface Task<P extends string | Buffer = string> {
 export interface DeadTask {
     id: string;
     due: Date;
-    died: Date;
-    attempts: number;
+    /** When it died. */
+    dead: Date;
+    attempt: number;
     error: string;
     /** Attempts that have lapsed. */
     lapses: number;
@@ -164,11 +165,12 @@ export interface Job<P extends string | Buffer = string> {
     /** From 1 on. */
     readonly attempt: number;
     /** Further periods for which the call stands; the same in each attempt. */
-    readonly missed: number;
+    readonly missedPeriods: number;
     readonly token: string;
-    /** Aborted when the lease is lost (its reason is a LeaseLost), or when the worker ends (a GivenUp). */
+    /** Aborted when the task is not yours any more (its reason is a NotYours), or when the worker ends (a
+     * GivenUp). */
     readonly signal: AbortSignal;
-    readonly lost: boolean;
+    readonly notYours: boolean;
     readonly givenUp: boolean;
 }
 
@@ -181,8 +183,8 @@ export interface Counts {
     died: number;
     /** Given back: the attempt does not count. */
     back: number;
-    /** No longer this worker's when the handler had ended. */
-    lost: number;
+    /** Not yours any more when the handler had ended. */
+    notYours: number;
 }
 
 export interface WorkerOptions<B extends boolean = boolean> {
@@ -228,11 +230,11 @@ export class Worker<B extends boolean = false> extends EventEmitter {
 
     /** failed: `next` is the time of the next attempt, or null if the reply was lost. trouble: a call has
      * failed, and is repeated in `wait` ms; without a listener it is a warning of the process. */
-    on(event: "begin" | "done" | "back" | "lost", listener: (job: Job<Payload<B>>) => void): this;
+    on(event: "begin" | "done" | "back" | "notYours", listener: (job: Job<Payload<B>>) => void): this;
     on(event: "failed", listener: (job: Job<Payload<B>>, error: unknown, next: Date | null) => void): this;
     on(event: "dead", listener: (job: Job<Payload<B>>, error: unknown) => void): this;
     on(event: "trouble", listener: (error: Error, wait: number) => void): this;
-    once(event: "begin" | "done" | "back" | "lost", listener: (job: Job<Payload<B>>) => void): this;
+    once(event: "begin" | "done" | "back" | "notYours", listener: (job: Job<Payload<B>>) => void): this;
     once(event: "failed", listener: (job: Job<Payload<B>>, error: unknown, next: Date | null) => void): this;
     once(event: "dead", listener: (job: Job<Payload<B>>, error: unknown) => void): this;
     once(event: "trouble", listener: (error: Error, wait: number) => void): this;
@@ -256,8 +258,9 @@ export class Dead extends Error {
     constructor(message?: string, options?: { cause?: unknown });
 }
 
-/** The reason of job.signal when another worker may have the task. */
-export class LeaseLost extends Error {
+/** The reason of job.signal when the task is not yours any more: it was cancelled, or another worker may
+ * have it. */
+export class NotYours extends Error {
     constructor(queue: string, id: string);
 }
 

@@ -31,7 +31,7 @@ void task_print_head(const char *queue, bool dead, FILE *out)
     fputs("queue ", out);
     printable_write(queue, strlen(queue), false, SIZE_MAX, out);
     if (dead)
-        fprintf(out, "\n  %-24s  %-10s  %-7s  %-24s  %-40s  payload\n", "died", "when", "tries", "id", "error");
+        fprintf(out, "\n  %-24s  %-10s  %-7s  %-24s  %-40s  payload\n", "dead", "when", "tries", "id", "error");
     else
         fprintf(out, "\n  %-24s  %-10s  %-7s  %-7s  %-9s  %-24s  payload\n", "due", "next in", "state", "tries",
                 "every", "id");

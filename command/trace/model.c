@@ -69,7 +69,7 @@ static void take_out(struct model *model, struct entry *entry)
 static void withdraw(struct model *model, struct entry *entry)
 {
     if (entry->state == OVERDUE)
-        model->verdict.missed++;
+        model->verdict.unfired++;
     take_out(model, entry);
 }
 
@@ -127,7 +127,7 @@ void model_settled(struct model *model, uint64_t tick)
 struct verdict model_finish(struct model *model)
 {
     model_settled(model, UINT64_MAX);
-    model->verdict.missed += model->overdue;
+    model->verdict.unfired += model->overdue;
     model->overdue = 0;
     return model->verdict;
 }

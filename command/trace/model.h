@@ -15,7 +15,7 @@ struct model;
 struct verdict {
     uint64_t early;        /* fired before its deadline, or without being pending at all */
     uint64_t late;         /* fired after its deadline */
-    uint64_t missed;       /* due, but never fired */
+    uint64_t unfired;      /* due, but never fired */
     uint64_t out_of_order; /* fired before another timer that should have fired first */
 };
 
@@ -33,7 +33,7 @@ void model_fired(struct model *model, uint32_t id, uint64_t tick);
 /* Tells the model that the wheel has no more timer due at this tick. */
 void model_settled(struct model *model, uint64_t tick);
 
-/* Ends the run. Timers that are still pending count as missed. Returns the verdict. */
+/* Ends the run. Timers that are still pending count as unfired. Returns the verdict. */
 struct verdict model_finish(struct model *model);
 
 /* Frees it. `model` may be NULL. */

@@ -105,7 +105,7 @@ int player_play_to(struct player *p, uint64_t tick)
 int player_play(struct player *p)
 {
     int error = play_records(p, UINT64_MAX);
-    /* A timer that has not fired at the end of time is lost. The report counts it as missed. */
+    /* A timer that has not fired at the end of time is lost. The report counts it as unfired. */
     while (error == 0 && tw_wheel_count(p->wheel) > 0 && tw_wheel_now(p->wheel) < UINT64_MAX)
         poll_at(p, next_work(p));
     return error;

@@ -30,7 +30,7 @@ void findings_print_json(const struct findings *f, FILE *out)
     print_member("fired", f->fired, out);
     print_checked_member(f, "early", f->verdict.early, out);
     print_checked_member(f, "late", f->verdict.late, out);
-    print_checked_member(f, "missed", f->verdict.missed, out);
+    print_checked_member(f, "unfired", f->verdict.unfired, out);
     print_checked_member(f, "out_of_order", f->verdict.out_of_order, out);
     fprintf(out, "\"ns_per_op\": %.2f, ", f->ns_per_op);
     print_member("max_filed_per_tick", f->most_refiled, out);
@@ -76,7 +76,7 @@ static void print_counts(const struct findings *f, FILE *out)
     print_line("fired", f->fired, "", out);
     print_checked_line(f, "  early", f->verdict.early, "before the deadline", out);
     print_checked_line(f, "  late", f->verdict.late, "after the deadline", out);
-    print_checked_line(f, "  missed", f->verdict.missed, "due, but never fired", out);
+    print_checked_line(f, "  unfired", f->verdict.unfired, "due, but never fired", out);
     print_checked_line(f, "  out of order", f->verdict.out_of_order, "overtook another timer", out);
     fprintf(out, "%-14s %14.1f  nanoseconds for each operation, firing and refiling included\n", "ns per op",
             f->ns_per_op);
@@ -127,7 +127,7 @@ static void print_summary(const struct findings *f, FILE *out)
 bool findings_good(const struct findings *f)
 {
     const struct verdict *verdict = &f->verdict;
-    uint64_t wrong = verdict->early + verdict->late + verdict->missed + verdict->out_of_order;
+    uint64_t wrong = verdict->early + verdict->late + verdict->unfired + verdict->out_of_order;
     return f->adds == f->fired + f->cancels && (!f->checked || wrong == 0);
 }
 

@@ -147,10 +147,10 @@ static void settle(struct answers *answers, struct call *call, enum outcome outc
 /* A reply of nil to TW.TOUCH, or an end of the lease that TW.ACK shows. */
 static void take_touch(struct answers *answers, struct lease *lease, const redisReply *reply)
 {
-    if (reply->type != REDIS_REPLY_NIL || lease->answer.listed || lease->taken.lost)
+    if (reply->type != REDIS_REPLY_NIL || lease->answer.listed || lease->taken.not_yours)
         return;
-    lease->taken.lost = true;
-    answers->events.lost(answers->events.arg, &lease->taken);
+    lease->taken.not_yours = true;
+    answers->events.not_yours(answers->events.arg, &lease->taken);
 }
 
 /* The first reply may have been lost, and then the second one finds the work done already. So a call that was
@@ -159,9 +159,9 @@ static enum outcome outcome_of(const struct call *call, const redisReply *reply)
 {
     bool again = call->times > 1, number = reply->type == REDIS_REPLY_INTEGER;
     if (call->verb == VERB_ACK)
-        return (number && reply->integer > 0) || again ? OUTCOME_DONE : OUTCOME_LOST;
+        return (number && reply->integer > 0) || again ? OUTCOME_DONE : OUTCOME_NOT_YOURS;
     if (!number && !again)
-        return OUTCOME_LOST;
+        return OUTCOME_NOT_YOURS;
     if (call->verb == VERB_BACK)
         return OUTCOME_BACK;
     return number && reply->integer == 0 ? OUTCOME_DEAD : OUTCOME_FAILED;
@@ -194,7 +194,7 @@ static void give_up(struct answers *answers, struct call *call, const char *repl
     char why[LINK_ERROR];
     trouble_explain(answers->wire.target, name_of(call->verb), reply, why);
     if (call->verb != VERB_TOUCH)
-        settle(answers, call, OUTCOME_LOST);
+        settle(answers, call, OUTCOME_NOT_YOURS);
     answers->events.failed(answers->events.arg, why);
 }
 
@@ -258,7 +258,7 @@ static void on_refused(void *arg, const char *why)
     while (answers->first != NULL) {
         struct call *call = take_first(answers);
         if (is_result(call))
-            settle(answers, call, OUTCOME_LOST);
+            settle(answers, call, OUTCOME_NOT_YOURS);
     }
     answers->in_flight = 0;
     answers->events.failed(answers->events.arg, why);
@@ -285,7 +285,7 @@ void answers_give(struct answers *answers, struct lease *lease, enum result resu
         [RESULT_DONE] = VERB_ACK, [RESULT_FAILED] = VERB_NACK, [RESULT_BACK] = VERB_BACK};
     lease->answer.verb = VERBS[result];
     if (answers->wire.closed) {
-        settle(answers, &lease->answer, OUTCOME_LOST);
+        settle(answers, &lease->answer, OUTCOME_NOT_YOURS);
         return;
     }
     lease->error = error != NULL ? strdup(error) : NULL;

@@ -12,7 +12,7 @@
 
 struct answers_events {
     void (*settled)(void *arg, const struct taken *taken, enum outcome outcome, const char *error);
-    void (*lost)(void *arg, struct taken *taken);
+    void (*not_yours)(void *arg, struct taken *taken);
     void (*unblocked)(void *arg, bool good);     /* CLIENT UNBLOCK was answered; good: it has had an effect */
     void (*moved)(void *arg, const char *reply); /* another node has the queues: calls answers_restart() */
     void (*broken)(void *arg, const char *why);  /* the connection; it is made anew */

@@ -25,7 +25,7 @@ struct taken {
     const struct job_bytes *value; /* the payload */
     size_t values;
     uint64_t due_ms, attempt;
-    bool lost; /* the task is no longer ours */
+    bool not_yours; /* the task is not this worker's any more */
 };
 
 /* How the work for a task has ended. */
@@ -36,14 +36,15 @@ enum result {
 };
 
 /* How the source has taken a result. */
-enum outcome { OUTCOME_DONE, OUTCOME_FAILED, OUTCOME_DEAD, OUTCOME_BACK, OUTCOME_LOST, OUTCOMES };
+enum outcome { OUTCOME_DONE, OUTCOME_FAILED, OUTCOME_DEAD, OUTCOME_BACK, OUTCOME_NOT_YOURS, OUTCOMES };
 
 /* What a source tells the worker. */
 struct source_events {
     void (*ready)(void *arg, const char *address); /* once, before it takes the first task */
     size_t (*places)(void *arg);                   /* how many tasks the worker can begin now */
     void (*taken)(void *arg, struct taken *taken); /* the worker begins with it */
-    void (*lost)(void *arg, struct taken *taken);  /* once, if it is lost; the worker answers nevertheless */
+    /* once, if the task is not this worker's any more; the worker answers nevertheless */
+    void (*not_yours)(void *arg, struct taken *taken);
     /* `error`: of a task that has failed or is dead, as it was answered; it may be NULL */
     void (*settled)(void *arg, const struct taken *taken, enum outcome outcome, const char *error);
     void (*failed)(void *arg); /* it has printed why no task can be taken any more */

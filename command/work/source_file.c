@@ -3,8 +3,9 @@
  * Tasks of a file. The store calls the handler on a thread of its own, which only hands the job to the worker's
  * thread; that one answers. At most as many jobs as the worker has places are under way.
  *
- * A job of a file has no lease. It is lost when its task was cancelled meanwhile, for which `touch` looks. If
- * the task was moved or put anew, the attempt goes on, and the new task stands behind it.
+ * A job of a file has no lease. It is not this worker's any more when its task was cancelled meanwhile, for
+ * which `touch` looks. If the task was moved or put anew, the attempt goes on, and the new task stands behind
+ * it.
  */
 #include "source.h"
 
@@ -209,24 +210,24 @@ static void look_for(struct file *file, struct held *held)
     int error = tw_store_get(
         file->store, (struct tw_store_name){taken->queue, {taken->id.bytes, taken->id.size}}, see, &look);
     held->replaced = held->replaced || look.replaced;
-    held->taken.lost = taken->lost || (!look.ours && (error == 0 || error == TW_EGONE));
+    held->taken.not_yours = taken->not_yours || (!look.ours && (error == 0 || error == TW_EGONE));
 }
 
 static void touch(struct source *source, struct taken *taken)
 {
-    if (taken->lost)
+    if (taken->not_yours)
         return;
     look_for(of(source), (struct held *)taken);
-    if (taken->lost)
-        source->events.lost(source->events.arg, taken);
+    if (taken->not_yours)
+        source->events.not_yours(source->events.arg, taken);
 }
 
 /* The store counts the failures as we do here: after the last one, TW_ANSWER_RETRY makes the task dead, unless
  * it was replaced. */
 static enum outcome outcome_of(const struct held *held, enum result result)
 {
-    if (held->taken.lost)
-        return OUTCOME_LOST;
+    if (held->taken.not_yours)
+        return OUTCOME_NOT_YOURS;
     if (result == RESULT_DONE)
         return OUTCOME_DONE;
     if (result == RESULT_BACK)

@@ -271,10 +271,10 @@ static void on_settled(void *arg, const struct taken *taken, enum outcome outcom
     server->source.events.settled(server->source.events.arg, taken, outcome, error);
 }
 
-static void on_lost(void *arg, struct taken *taken)
+static void on_not_yours(void *arg, struct taken *taken)
 {
     struct server *server = arg;
-    server->source.events.lost(server->source.events.arg, taken);
+    server->source.events.not_yours(server->source.events.arg, taken);
 }
 
 /* If the wait had not begun when CLIENT UNBLOCK came, asks again. */
@@ -338,18 +338,18 @@ static void turn(struct source *source)
 
 static void touch(struct source *source, struct taken *taken)
 {
-    if (!taken->lost)
+    if (!taken->not_yours)
         answers_touch(&of(source)->answers, (struct lease *)taken);
 }
 
 static void answer(struct source *source, struct taken *taken, enum result result, const char *error)
 {
     struct server *server = of(source);
-    if (!taken->lost) {
+    if (!taken->not_yours) {
         answers_give(&server->answers, (struct lease *)taken, result, error);
         return;
     }
-    on_settled(server, taken, OUTCOME_LOST, NULL);
+    on_settled(server, taken, OUTCOME_NOT_YOURS, NULL);
     lease_free((struct lease *)taken);
 }
 
@@ -417,7 +417,7 @@ static void connect_both(struct server *server)
     const struct wire_events taking = {
         .opened = on_opened, .reply = on_reply, .broken = on_broken, .refused = on_refused, .arg = server};
     const struct answers_events answering = {.settled = on_settled,
-                                             .lost = on_lost,
+                                             .not_yours = on_not_yours,
                                              .unblocked = on_unblocked,
                                              .moved = on_moved,
                                              .broken = on_answers_broken,

@@ -102,10 +102,10 @@ static void on_beat(void *arg, struct taken *taken)
     worker->source->kind->touch(worker->source, taken);
 }
 
-static void on_lost(void *arg, struct taken *taken)
+static void on_not_yours(void *arg, struct taken *taken)
 {
     (void)arg;
-    work_say_lost(taken);
+    work_say_not_yours(taken);
 }
 
 /* A file tells of its tasks itself, when their ends are on the disk. */
@@ -265,7 +265,7 @@ static bool make_source(struct worker *worker)
     const struct source_events events = {.ready = on_ready,
                                          .places = places,
                                          .taken = on_taken,
-                                         .lost = on_lost,
+                                         .not_yours = on_not_yours,
                                          .settled = on_settled,
                                          .failed = on_failed,
                                          .arg = worker};

@@ -37,16 +37,18 @@ void work_say_ready(const struct work_options *options, const char *address)
     free(names);
 }
 
-void work_say_lost(const struct taken *taken)
+void work_say_not_yours(const struct taken *taken)
 {
     if (!screen_can_tell())
         return;
     screen_hide();
-    fprintf(stderr, "%s: lost ", COMMAND);
+    fprintf(stderr, "%s: ", COMMAND);
     printable_write(taken->queue, strlen(taken->queue), false, SIZE_MAX, stderr);
     fputc(' ', stderr);
     printable_write(taken->id.bytes, taken->id.size, false, COLUMNS, stderr);
-    complain(" %" PRIu64 " (its command runs on, and the result will not be reported)", taken->attempt);
+    complain(": attempt %" PRIu64
+             " is not yours any more (its command runs on, and its result counts for nothing)",
+             taken->attempt);
 }
 
 void work_say_failed(struct news *news, const struct taken *taken, bool dead, const char *error)
@@ -99,7 +101,7 @@ void work_say_stopped(const struct work_counts *counts)
 {
     screen_hide();
     complain("%s: stopped; %" PRIu64 " done, %" PRIu64 " failed, %" PRIu64 " died, %" PRIu64
-             " given back, %" PRIu64 " lost",
+             " given back, %" PRIu64 " not yours",
              COMMAND, counts->of[OUTCOME_DONE], counts->of[OUTCOME_FAILED] + counts->of[OUTCOME_DEAD],
-             counts->of[OUTCOME_DEAD], counts->of[OUTCOME_BACK], counts->of[OUTCOME_LOST]);
+             counts->of[OUTCOME_DEAD], counts->of[OUTCOME_BACK], counts->of[OUTCOME_NOT_YOURS]);
 }

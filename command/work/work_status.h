@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The messages of `tickwheel work`: the status line, the counts at the end, and a task that is lost. While it
- * works, messages are left out if nobody reads standard error: a worker does not wait for a reader.
+ * The messages of `tickwheel work`: the status line, the counts at the end, and a task that is not this
+ * worker's any more. While it works, messages are left out if nobody reads standard error: a worker does not
+ * wait for a reader.
  */
 #ifndef COMMAND_WORK_STATUS_H
 #define COMMAND_WORK_STATUS_H
@@ -19,8 +20,8 @@ struct work_counts {
 /* Says that the worker begins. */
 void work_say_ready(const struct work_options *options, const char *address);
 
-/* Says that a task is lost whose command runs. */
-void work_say_lost(const struct taken *taken);
+/* Says that a task whose command runs is not this worker's any more. */
+void work_say_not_yours(const struct taken *taken);
 
 /* Says that an attempt has failed, or that the task is dead; of tasks of a server. `error` may be NULL. */
 void work_say_failed(struct news *news, const struct taken *taken, bool dead, const char *error);

@@ -604,7 +604,7 @@ struct tw_store_info {
     bool running;       /* false: it stands by, or has ended (TW_EREPLACED) */
     uint64_t loaded;    /* now: tasks in memory */
     uint64_t jobs;      /* now: jobs under way */
-    uint64_t attempts;  /* jobs that have begun */
+    uint64_t taken;     /* attempts that have begun */
     uint64_t done;      /* attempts that ended by TW_ANSWER_DONE */
     uint64_t failed;    /* attempts that ended by TW_ANSWER_RETRY or TW_ANSWER_DEAD */
     uint64_t lapsed;    /* attempts of earlier runs that it has ended */

@@ -15,7 +15,7 @@
  * that was due at 100 ms can start no earlier than at 137 ms. It is three whole periods late.
  *
  *     policy      calls at 137 ms                              next call due at
- *     COALESCE    one, with `missed` 3                         140 ms
+ *     COALESCE    one, with `missed_periods` 3                 140 ms
  *     SKIP        none; 4 periods count as skipped             140 ms
  *     BURST       four in a row: for 100, 110, 120, 130        140 ms
  *
@@ -110,11 +110,11 @@ static void coalesce(struct tw__sched_shard *shard, const struct tw__sched_task 
 static bool skip_periods(struct tw__sched_shard *shard, struct tw__sched_task *task,
                          const struct tw__sched_details *details, uint64_t now_ns)
 {
-    uint64_t missed = periods_late(shard, task, details, now_ns);
-    if (missed == 0)
+    uint64_t missed_periods = periods_late(shard, task, details, now_ns);
+    if (missed_periods == 0)
         return false;
-    shard->stats.skipped += missed + 1;
-    file_again(shard, task, tw__task_due_after(task->due_ns, missed + 1, details->period_ns));
+    shard->stats.skipped += missed_periods + 1;
+    file_again(shard, task, tw__task_due_after(task->due_ns, missed_periods + 1, details->period_ns));
     return true;
 }
 

@@ -76,8 +76,8 @@ static void pass_over_missed(const struct forecast *forecast, const struct tw__s
 {
     if (details->missed == TW_MISSED_BURST)
         return;
-    uint64_t missed = tw__task_periods_since(series->due_ns, series->period_ns, forecast->now_ns);
-    series->due_ns = tw__task_due_after(series->due_ns, missed, series->period_ns);
+    uint64_t missed_periods = tw__task_periods_since(series->due_ns, series->period_ns, forecast->now_ns);
+    series->due_ns = tw__task_due_after(series->due_ns, missed_periods, series->period_ns);
 }
 
 static void count_repeating(struct forecast *forecast, const struct tw__sched_task *task,

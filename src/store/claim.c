@@ -387,16 +387,17 @@ static void give_turn(const struct tw__store_batch *batch, struct tw__store_clai
 {
     struct tw__task_period period = {task->due_ms, task->next_ms, task->every_ms, task->max_late_ms,
                                      task->missed};
-    claim->turn = (struct tw__task_turn){.due = task->due_ms, .missed = task->missed_periods, .calls = true};
+    claim->turn =
+        (struct tw__task_turn){.due = task->due_ms, .missed_periods = task->missed_periods, .calls = true};
     claim->has_turn = true;
     if (task->attempt > 0)
         return;
     claim->turn = tw__task_turn(&period, batch->now_ms);
-    claim->has_turn = claim->turn.due == task->due_ms && claim->turn.missed == task->missed_periods;
+    claim->has_turn = claim->turn.due == task->due_ms && claim->turn.missed_periods == task->missed_periods;
     if (claim->turn.due != task->due_ms)
         task->next_ms = claim->next_ms = claim->turn.due;
     task->due_ms = claim->turn.due;
-    task->missed_periods = claim->turn.missed;
+    task->missed_periods = claim->turn.missed_periods;
 }
 
 /* Decides about a task whose time has come, and makes its job. Returns: 0 or an error. */
@@ -525,7 +526,7 @@ static int write_claim(struct tw__store_db *db, const struct tw__store_claim *cl
 {
     const struct tw__store_job *job = claim->job;
     const uint64_t numbers[] = {claim->entry->seq, job->run,       job->token,
-                                claim->turn.due,   claim->next_ms, claim->turn.missed};
+                                claim->turn.due,   claim->next_ms, claim->turn.missed_periods};
     return tw__store_db_write(db, TW__STORE_CLAIM, "claim", numbers, 6);
 }
 

@@ -202,7 +202,7 @@ static void count_answer(struct tw__store_runner *runner, const struct tw__store
     stats->failed += job->answer == TW_ANSWER_RETRY || job->answer == TW_ANSWER_DEAD;
     stats->back += job->answer == TW_ANSWER_BACK && job->begun;
     stats->died += job->buried;
-    stats->attempts -= !job->begun;
+    stats->taken -= !job->begun;
     stats->coalesced +=
         job->changed && (job->answer == TW_ANSWER_DONE || job->buried) ? job->job.missed_periods : 0;
     if (job->begun && job->job.attempt == 1) {
@@ -214,7 +214,7 @@ static void count_answer(struct tw__store_runner *runner, const struct tw__store
 static void count_claim(struct tw_store_info *stats, const struct tw__store_claim *claim)
 {
     stats->jobs += claim->fate == TW__STORE_CLAIMED;
-    stats->attempts += claim->fate == TW__STORE_CLAIMED;
+    stats->taken += claim->fate == TW__STORE_CLAIMED;
     if (claim->fate == TW__STORE_CLAIMED || claim->fate == TW__STORE_PASSED) {
         stats->dropped += claim->turn.dropped;
         stats->skipped += claim->turn.skipped;

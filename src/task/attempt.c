@@ -20,12 +20,12 @@ static bool take_turn(struct tw__task_outcome *outcome, uint64_t now_ms)
 {
     struct tw__task *task = &outcome->task;
     struct tw__task_period period = {task->due_ms, task->next_ms, task->every_ms, task->max_late_ms,
-                                     task->policy};
+                                     task->missed};
     struct tw__task_turn turn = tw__task_turn(&period, now_ms);
     outcome->tally.dropped += turn.dropped;
     outcome->tally.skipped += turn.skipped;
     outcome->reply = turn.calls ? TW__TASK_YES : TW__TASK_LATE;
-    task->missed = turn.missed;
+    task->missed_periods = turn.missed_periods;
     if (turn.ends) {
         tw__task_leave(outcome);
     } else if (turn.due != task->due_ms) {
@@ -109,7 +109,7 @@ static void end_given_back(struct tw__task_outcome *outcome, const struct tw__ta
     tw__task_void_lease(task);
     task->attempt--;
     if (task->attempt == 0)
-        task->missed = 0; /* the next take fixes it anew */
+        task->missed_periods = 0; /* the next take fixes it anew */
     tw__task_file(outcome, call->timed ? call->at_ms : old->next_ms, now_ms);
     outcome->filed = call->timed;
     outcome->clears_worker = true;

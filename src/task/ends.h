@@ -40,19 +40,20 @@ static inline uint64_t tw__task_calls_left(uint64_t every, uint64_t times)
     return times == TW__TASK_FOREVER ? times : times - 1;
 }
 
-/* When the period is due that follows a call, which stands for `missed` more. TW__TASK_FOREVER: that is after
- * the latest time. */
-static inline uint64_t tw__task_next_period(uint64_t due_ms, uint64_t missed, uint64_t every_ms)
+/* When the period is due that follows a call, which stands for `missed_periods` more. TW__TASK_FOREVER: that is
+ * after the latest time. */
+static inline uint64_t tw__task_next_period(uint64_t due_ms, uint64_t missed_periods, uint64_t every_ms)
 {
-    uint64_t next_ms = tw__task_due_after(due_ms, tw__add_saturating(missed, 1), every_ms);
+    uint64_t next_ms = tw__task_due_after(due_ms, tw__add_saturating(missed_periods, 1), every_ms);
     return next_ms <= TW__TASK_TIME_MAX ? next_ms : TW__TASK_FOREVER;
 }
 
 /* When the next call is due, if `left` calls follow this one. TW__TASK_FOREVER: none comes, and the task
  * leaves. */
-static inline uint64_t tw__task_next_call(uint64_t due_ms, uint64_t missed, uint64_t every_ms, uint64_t left)
+static inline uint64_t tw__task_next_call(uint64_t due_ms, uint64_t missed_periods, uint64_t every_ms,
+                                          uint64_t left)
 {
-    return left > 0 ? tw__task_next_period(due_ms, missed, every_ms) : TW__TASK_FOREVER;
+    return left > 0 ? tw__task_next_period(due_ms, missed_periods, every_ms) : TW__TASK_FOREVER;
 }
 
 #endif

@@ -27,7 +27,7 @@ void tw__task_void_lease(struct tw__task *task)
 void tw__task_begin_anew(struct tw__task_outcome *outcome)
 {
     outcome->task.attempt = outcome->task.lapses = 0;
-    outcome->task.missed = 0;
+    outcome->task.missed_periods = 0;
     outcome->clears_error = outcome->clears_worker = true;
 }
 
@@ -59,8 +59,8 @@ void tw__task_end_call(struct tw__task_outcome *outcome, uint64_t now_ms)
 {
     struct tw__task *task = &outcome->task;
     uint64_t left = tw__task_calls_left(task->every_ms, task->times),
-             due_ms = tw__task_next_call(task->due_ms, task->missed, task->every_ms, left);
-    outcome->tally.coalesced += task->missed;
+             due_ms = tw__task_next_call(task->due_ms, task->missed_periods, task->every_ms, left);
+    outcome->tally.coalesced += task->missed_periods;
     tw__task_void_lease(task);
     if (due_ms == TW__TASK_FOREVER) {
         tw__task_leave(outcome);

@@ -43,19 +43,19 @@ struct tw__task_turn tw__task_turn(const struct tw__task_period *period, uint64_
         turn.due = tw__task_due_after(turn.due, turn.skipped, period->every);
     }
     if (period->missed == TW_MISSED_COALESCE)
-        turn.missed = passed;
+        turn.missed_periods = passed;
     turn.ends = turn.due > TW__TASK_TIME_MAX;
     bool moved = turn.dropped + turn.skipped > 0;
     turn.calls = !turn.ends && (!moved || turn.due <= now); /* a promoted task comes before its due time */
     return turn;
 }
 
-uint64_t tw__task_missed_renewed(uint64_t missed, uint64_t every, uint64_t new_every)
+uint64_t tw__task_missed_periods_renewed(uint64_t missed_periods, uint64_t every, uint64_t new_every)
 {
     if (new_every == 0 || new_every == every)
-        return new_every == 0 ? 0 : missed;
+        return new_every == 0 ? 0 : missed_periods;
     uint64_t most = every == 0 ? 0 : INT64_MAX / every; /* a call stands for no more, but a file may say so */
-    return (missed < most ? missed : most) * every / new_every;
+    return (missed_periods < most ? missed_periods : most) * every / new_every;
 }
 
 static size_t write_number(char *at, uint64_t number)

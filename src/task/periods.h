@@ -36,7 +36,7 @@ static inline uint64_t tw__task_calls_by(uint64_t due, uint64_t every, uint64_t 
 /* The missed periods of a call whose task gets another `every`: as many of the new ones as lie in the same
  * time. Example: 10 missed seconds are 2 periods of 4 seconds. `every` 0: the task repeats no more, and has
  * none. */
-uint64_t tw__task_missed_renewed(uint64_t missed, uint64_t every, uint64_t new_every);
+uint64_t tw__task_missed_periods_renewed(uint64_t missed_periods, uint64_t every, uint64_t new_every);
 
 /* A task whose first attempt of a period is about to be made. */
 struct tw__task_period {
@@ -48,12 +48,12 @@ struct tw__task_period {
 
 /* The turn of such a task: the periods that get no call of their own, and the one that gets it. */
 struct tw__task_turn {
-    uint64_t due;     /* of the call, or of the period that comes next */
-    uint64_t dropped; /* periods that are too late; 1 for a task that runs once */
-    uint64_t skipped; /* periods that `skip` passes over */
-    uint64_t missed;  /* periods for which the call stands besides its own */
-    bool calls;       /* false: no call now */
-    bool ends;        /* no call, and no further period: the task leaves */
+    uint64_t due;            /* of the call, or of the period that comes next */
+    uint64_t dropped;        /* periods that are too late; 1 for a task that runs once */
+    uint64_t skipped;        /* periods that `skip` passes over */
+    uint64_t missed_periods; /* periods for which the call stands besides its own */
+    bool calls;              /* false: no call now */
+    bool ends;               /* no call, and no further period: the task leaves */
 };
 
 /* Decides at `now` about a task that is ready with attempt 0. First the periods that are too late are dropped,

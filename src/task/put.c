@@ -18,10 +18,11 @@ static void renew_options(struct tw__task_outcome *outcome, const struct tw__tas
     outcome->task.has_target = options.has_target;
     outcome->task.every_ms = options.every_ms;
     outcome->task.times = options.times;
-    outcome->task.policy = options.policy;
+    outcome->task.missed = options.missed;
     outcome->task.max_late_ms = options.max_late_ms;
     outcome->task.retry = options.retry;
-    outcome->task.missed = tw__task_missed_renewed(old->missed, old->every_ms, options.every_ms);
+    outcome->task.missed_periods =
+        tw__task_missed_periods_renewed(old->missed_periods, old->every_ms, options.every_ms);
 }
 
 /* Lets the new task stand behind the attempt under way. */
@@ -37,7 +38,7 @@ static bool keep_due(struct tw__task_outcome *outcome, const struct tw__task *ol
                      const struct tw__task_call *call, uint64_t now_ms)
 {
     bool both_repeat = old->every_ms > 0 && outcome->task.every_ms > 0;
-    uint64_t next_ms = tw__task_next_period(old->due_ms, old->missed, old->every_ms);
+    uint64_t next_ms = tw__task_next_period(old->due_ms, old->missed_periods, old->every_ms);
     switch (tw__task_keepdue(old->stage, both_repeat, call->elsewhere)) {
     case TW__TASK_KEEPDUE_NEXT_PERIOD:
         if (next_ms == TW__TASK_FOREVER)

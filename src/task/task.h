@@ -25,9 +25,9 @@ struct tw__task {
     bool has_target;          /* the home delivers it, and no worker takes it */
     uint64_t due_ms, next_ms; /* next_ms: of a leased task, as before the take */
     uint32_t attempt, lapses;
-    uint64_t missed;          /* further periods that the call stands for */
+    uint64_t missed_periods;  /* further periods that the call stands for */
     uint64_t every_ms, times; /* every_ms 0: once, and then times is 1; times may be TW__TASK_FOREVER */
-    enum tw_missed policy;
+    enum tw_missed missed;
     uint64_t max_late_ms; /* TW__TASK_FOREVER: no limit */
     struct tw__task_retry retry;
     uint64_t token;  /* of the lease; FILED: left behind by a lapse, or 0 */
@@ -70,7 +70,7 @@ struct tw__task_call {
     uint64_t at_ms;      /* put, move: the due time */
     uint64_t token;      /* take: the new one; touch and answers: that of the caller; lapse: no meaning */
     uint32_t lease_ms;   /* take, touch */
-    const struct tw__task *options; /* put: the members has_target to retry, but not due_ms to missed */
+    const struct tw__task *options; /* put: the members has_target to retry, but not due_ms to missed_periods */
 };
 
 enum tw__task_reply {

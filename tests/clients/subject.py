@@ -18,8 +18,8 @@ It prints these lines, each at once:
     begin QUEUE ID ATTEMPT     the handler begins
     shown QUEUE ID SHA1        the SHA-1 of all values of the payload, joined by line feeds
     end QUEUE ID ATTEMPT       the handler has done its work; the worker has not acknowledged it yet
-    lost QUEUE ID ATTEMPT      the handler was told that the lease is lost
-    stopped done=N failed=N died=N back=N lost=N
+    not-yours QUEUE ID ATTEMPT the handler was told that the task is not its worker's any more
+    stopped done=N failed=N died=N back=N not_yours=N
 
 An error that ends it goes to its standard error, and its exit status is 1. The act is the value of the payload
 with the number of the attempt, or the last value if there are fewer:
@@ -29,7 +29,8 @@ with the number of the attempt, or the last value if there are fewer:
     fail TEXT           raises an error
     retry MS TEXT       asks for the next attempt in so many milliseconds
     dead TEXT           asks for no further attempt
-    until FILE          works until the file is there, as release() makes it, or the lease is lost
+    until FILE          works until the file is there, as release() makes it, or the task is not its
+                        worker's any more
     untilfail FILE TEXT the same, and fails then
     die                 kills its own process by SIGKILL
 
@@ -53,7 +54,7 @@ from workers import thread_states
 HERE = os.path.dirname(os.path.abspath(__file__))
 SUBJECTS = os.path.join(HERE, "subjects")
 LANGUAGES = ["command", "python", "asyncio", "node", "go"]
-NOTHING = {"done": 0, "failed": 0, "died": 0, "back": 0, "lost": 0}
+NOTHING = {"done": 0, "failed": 0, "died": 0, "back": 0, "not_yours": 0}
 LEASE = 2000  # ms; a third of it passes between two heartbeats
 
 
@@ -145,7 +146,8 @@ def arguments(language, url, options):
 
 # The command's own lines, and the lines of the other programs
 
-COUNTS = re.compile(r"stopped; (\d+) done, (\d+) failed, (\d+) died, (\d+) given back, (\d+) lost")
+COUNTS = re.compile(r"stopped; (\d+) done, (\d+) failed, (\d+) died, (\d+) given back, (\d+) not yours")
+NOT_YOURS = re.compile(r"(\S+ \S+): attempt (\d+) is not yours any more")
 
 
 def translated(line):
@@ -156,8 +158,8 @@ def translated(line):
         return None
     if said.startswith("ready;"):
         return "ready"
-    if said.startswith("lost "):
-        return " ".join(said.split()[:4])
+    if told := NOT_YOURS.match(said):
+        return f"not-yours {told[1]} {told[2]}"
     counts = COUNTS.match(said)
     return counts and "stopped " + " ".join(map("{}={}".format, NOTHING, counts.groups()))
 

@@ -121,7 +121,7 @@ def test_the_pages_program(tree, server):
         try:
             assert program.stdout.readline() == "mail:7: remind ann, attempt 1\n"
             program.send_signal(signal.SIGINT)
-            assert program.stdout.read() == "{Done:1 Failed:0 Died:0 Back:0 Lost:0}\n"
+            assert program.stdout.read() == "{Done:1 Failed:0 Died:0 Back:0 NotYours:0}\n"
             assert program.wait(PATIENCE) == 0
         finally:
             program.kill()
@@ -131,5 +131,5 @@ def test_the_pages_other_blocks(tree, server):
     said = tree.run(tree.path("program"), TICKWHEEL_TEST_URL=url_of(server), TICKWHEEL_PROOFS="1")
     assert said.count("proved: ") == len(blocks()[1]), said
     assert said.count("order:42 has a timeout already\n") == 1
-    assert re.search(r"^stopped at part \d+ lost: true$", said, re.MULTILINE), said
+    assert re.search(r"^stopped at part \d+ not yours: true$", said, re.MULTILINE), said
     assert "a died at" in said and said.index("a died at") < said.index("b died at")

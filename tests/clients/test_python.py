@@ -148,17 +148,17 @@ def test_lapses_and_a_task_that_stands_behind_an_attempt(work):
     call("TW.TAKE", 1, work.key, "LEASE", 1, "BLOCK", 60000)
     job = take(work)["a"]
     call("TW.NACK", work.key, "a", job.token, "DEAD")
-    assert [(one.attempts, one.lapses) for one in work.dead()] == [(2, 1)]
+    assert [(one.attempt, one.lapses) for one in work.dead()] == [(2, 1)]
 
 
 def test_dead_tasks(work):
     kill(work, "a", "b", "c")
-    assert [(one.id, one.attempts, one.error) for one in work.dead()] == [
+    assert [(one.id, one.attempt, one.error) for one in work.dead()] == [
         ("a", 1, "no a"), ("b", 1, "no b"), ("c", 1, "no c")]
     assert [one.id for one in work.dead(count=1, after="a")] == ["b"]
     assert [one.id for one in work.all_dead()] == ["a", "b", "c"]
     first = work.dead()[0]
-    assert first.due <= first.died <= time.time()
+    assert first.due <= first.dead <= time.time()
     assert work.replay("a", delay=60) is True and work.replay("a") is False and work.get("a").state == "waiting"
     assert work.purge("b") is True and work.purge("a") is False
     with pytest.raises(redis.ResponseError, match="expected a replay"):
@@ -244,10 +244,10 @@ def test_a_map_is_read_in_both_protocols(client, work):
 
 
 def test_rows_of_a_newer_server_may_be_longer():
-    [job] = _tasks.jobs([[b"q", b"a", b"0" * 16, 1000, 1, [b"v"], b"new"]])
+    [job] = _tasks.jobs([[b"q", b"a", b"0" * 16, 1000, 1, [b"v"], 5, b"new"]])
     [dead] = _tasks.dead_tasks([[b"a", 1000, 2000, 3, b"no", 2, b"new"]])
-    assert (job.id, job.attempt, job.text) == ("a", 1, "v")
-    assert (dead.id, dead.attempts, dead.error, dead.lapses) == ("a", 3, "no", 2)
+    assert (job.id, job.attempt, job.text, job.missed_periods) == ("a", 1, "v", 5)
+    assert (dead.id, dead.attempt, dead.error, dead.lapses) == ("a", 3, "no", 2)
 
 
 def test_errors_that_pass():
@@ -288,10 +288,10 @@ FAILED = _errors.outcome_of(OSError())
 
 
 @pytest.mark.parametrize("outcome, reply, unsure, counted", [
-    (_errors.DONE, 1, False, "done"), (_errors.DONE, 0, False, "lost"), (_errors.DONE, 0, True, "done"),
-    (FAILED, 4000, False, "failed"), (FAILED, 0, False, "died"), (FAILED, None, False, "lost"),
-    (FAILED, None, True, "failed"), (_errors.BACK, 4000, False, "back"), (_errors.BACK, None, False, "lost"),
-    (_errors.BACK, None, True, "back"),
+    (_errors.DONE, 1, False, "done"), (_errors.DONE, 0, False, "not_yours"), (_errors.DONE, 0, True, "done"),
+    (FAILED, 4000, False, "failed"), (FAILED, 0, False, "died"), (FAILED, None, False, "not_yours"),
+    (FAILED, None, True, "failed"), (_errors.BACK, 4000, False, "back"),
+    (_errors.BACK, None, False, "not_yours"), (_errors.BACK, None, True, "back"),
 ])
 def test_how_replies_count(outcome, reply, unsure, counted):
     """A reply that says "not yours", to words whose first reply was lost, is about a task that they ended."""
@@ -487,7 +487,7 @@ def test_a_thread_that_does_not_end_is_left_alone(crew, work):
     @worker.task(work.key)
     def handler(job):
         began.set()
-        seen.append((job.wait(PATIENCE), job.over, job.lost))
+        seen.append((job.wait(PATIENCE), job.over, job.not_yours))
         go.wait(PATIENCE)
 
     work.put("a", "x")

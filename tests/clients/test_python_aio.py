@@ -140,7 +140,7 @@ async def test_a_worker_and_its_exceptions(place, caplog):
 
 
 @in_a_loop
-async def test_a_handler_is_cancelled_when_its_lease_is_lost(place):
+async def test_a_handler_is_cancelled_when_its_task_is_not_yours(place):
     seen = []
     async with place() as here:
         worker = Worker(here.client, lease=2)
@@ -150,14 +150,14 @@ async def test_a_handler_is_cancelled_when_its_lease_is_lost(place):
             try:
                 await asyncio.get_running_loop().create_future()
             except asyncio.CancelledError:
-                seen.append((job.lost, job.over))
+                seen.append((job.not_yours, job.over))
                 raise
 
         await here.work.put("a", "x")
         run = here.start(worker)
         await wait_until_async(lambda: "tickwheel-handler-a" in names())
         await here.work.cancel("a")
-        await wait_until_async(lambda: worker.counts == Counts(lost=1))
+        await wait_until_async(lambda: worker.counts == Counts(not_yours=1))
         worker.stop()
         await run
     assert seen == [(True, True)]
@@ -178,7 +178,7 @@ def test_handlers_are_cancelled_and_their_tasks_given_back(place, how):
                     seen.append("begun")
                     await asyncio.get_running_loop().create_future()
                 finally:
-                    seen.append(job.lost)
+                    seen.append(job.not_yours)
 
             await here.work.put("a", "x")
             run = here.start(worker)

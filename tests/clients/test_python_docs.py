@@ -79,8 +79,8 @@ def test_the_page(ports):
     client = redis.Redis(host=HOST, port=ports["server"], decode_responses=True)
     assert client.hgetall("order:43") == client.hgetall("order:44") == {"state": "expired"}
     assert said.getvalue().splitlines() == [
-        "eve 1 no such address", "no address", "True", "Counts(done=0, failed=0, died=0, back=0, lost=0)",
-        "Counts(done=1, failed=0, died=0, back=0, lost=0)"]
+        "eve 1 no such address", "no address", "True", "Counts(done=0, failed=0, died=0, back=0, not_yours=0)",
+        "Counts(done=1, failed=0, died=0, back=0, not_yours=0)"]
     for name, key, id in (("shop", "orders", "order:45"), ("cluster", "{shop}:orders", "order:46")):
         works(space[name], key, id)
         space[name].close()

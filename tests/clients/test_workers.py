@@ -290,14 +290,14 @@ def test_a_handler_says_that_it_is_too_early(desk):
 def test_a_handler_gives_a_job_up(desk):
     desk.put("hopeless", "dead no such address")
     row = desk.dead("hopeless")
-    assert row.attempts == 1 and "no such address" in row.error
+    assert row.attempt == 1 and "no such address" in row.error
     desk.wanted.update(failed=1, died=1)
 
 
 def test_a_job_is_dead_after_its_tries(desk, language):
     desk.put("tries", "fail one", "fail two", words=("IN", 0, "TRIES", 2, "BACKOFF", 1, 1, 1))
     row = desk.dead("tries")
-    assert row.attempts == 2 and re.fullmatch(text_of(language, "two"), row.error)
+    assert row.attempt == 2 and re.fullmatch(text_of(language, "two"), row.error)
     desk.begun("tries", 2)
     assert desk.attempts("tries") == [1, 2]
     desk.wanted.update(failed=2, died=1)
@@ -335,15 +335,15 @@ def test_the_name_of_the_worker(desk):
     assert desk.task("long")["worker"] == "desk-7"
 
 
-def test_the_lease_is_lost(desk):
+def test_the_task_is_not_yours(desk):
     """Somebody cancels a job while it runs. Its handler is told, and the task is left alone."""
     desk.at_work("cancelled")
     desk.r.execute_command("TW.CANCEL", MAILS, "cancelled")
-    desk.subject.wait("lost", MAILS, "cancelled", 1)
+    desk.subject.wait("not-yours", MAILS, "cancelled", 1)
     desk.finish("cancelled")
-    desk.works("after-lost")
+    desk.works("after-cancelled")
     assert desk.task("cancelled") is None
-    desk.wanted["lost"] += 1
+    desk.wanted["not_yours"] += 1
 
 
 def test_a_job_goes_on_when_its_task_is_moved_or_replaced(desk):
@@ -361,7 +361,7 @@ def test_a_job_goes_on_when_its_task_is_moved_or_replaced(desk):
         wait_until(lambda name=name: desk.task(name)["state"] == "waiting",
                    message=lambda name=name: desk.story(name))
         assert (desk.task(name)["error"], desk.task(name)["attempt"]) == ("", 0)
-        assert not desk.subject.all("lost", MAILS, name)
+        assert not desk.subject.all("not-yours", MAILS, name)
     assert desk.r.execute_command("TW.CANCEL", MAILS, *names) == [1, 1, 1]
     desk.wanted["done"] += 2
     desk.wanted["failed"] += 1
@@ -479,12 +479,12 @@ def test_a_worker_that_stalls_loses_its_job(clock, server, start, queue, tmp_pat
         second.wait("begin", queue, "a", 2)
     finally:
         first.send(signal.SIGCONT)
-    first.wait("lost", queue, "a", 1)
+    first.wait("not-yours", queue, "a", 1)
     assert task(r, queue, "a")["error"] == "the lease ran out"
     release(tmp_path / "go")
     second.wait("end", queue, "a", 2)
     wait_until(lambda: not r.exists(queue))
-    for one, counts in ((first, {"lost": 1}), (second, {"done": 1})):
+    for one, counts in ((first, {"not_yours": 1}), (second, {"done": 1})):
         assert one.stop() == {**NOTHING, **counts}
 
 
@@ -551,7 +551,7 @@ def test_a_second_signal_gives_jobs_back(clock, server, start, queue, tmp_path):
     subject.wait("begin", queue, "a", 1)
     stop_begins(server, subject)
     assert subject.stop() == {**NOTHING, "back": 1}
-    assert fresh(r, queue, "a") and not subject.all("end") and not subject.all("lost")
+    assert fresh(r, queue, "a") and not subject.all("end") and not subject.all("not-yours")
 
 
 def test_jobs_are_given_back_when_the_grace_is_over(common, start, queue, tmp_path):
@@ -620,7 +620,7 @@ def test_the_server_is_down_for_three_leases(fleet, clock, start, queue, tmp_pat
     release(tmp_path / "go")
     subject.wait("end", queue, "a", 1)
     assert subject.stop() == {**NOTHING, "done": 1}
-    assert subject.all("begin") == [("begin", queue, "a", "1")] and not subject.all("lost")
+    assert subject.all("begin") == [("begin", queue, "a", "1")] and not subject.all("not-yours")
 
 
 # A server that is treated badly

@@ -153,8 +153,8 @@ class Model:
             else:
                 assert fate == "dead", story
                 row = errors[job.name]
-                assert row.attempts >= TRIES or "dead" in acts, story
-                assert row.attempts >= max(attempts), f"{row} {story}"
+                assert row.attempt >= TRIES or "dead" in acts, story
+                assert row.attempt >= max(attempts), f"{row} {story}"
             yield fate, len(attempts)
 
     @staticmethod

@@ -103,10 +103,10 @@ static void on_ready(void *arg, const char *address)
     fuzz_require(*address != '\0', "the source names no address");
 }
 
-static void on_lost(void *arg, struct taken *taken)
+static void on_not_yours(void *arg, struct taken *taken)
 {
     (void)arg;
-    fuzz_require(taken->lost, "a task that is ours is told as lost");
+    fuzz_require(taken->not_yours, "a task of this worker is told as not yours");
 }
 
 static void on_settled(void *arg, const struct taken *taken, enum outcome outcome, const char *error)
@@ -190,7 +190,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const struct source_events events = {.ready = on_ready,
                                          .places = places,
                                          .taken = on_taken,
-                                         .lost = on_lost,
+                                         .not_yours = on_not_yours,
                                          .settled = on_settled,
                                          .failed = on_failed,
                                          .arg = &worker};

@@ -228,7 +228,7 @@ static void take(void)
         const struct tw_job *job = home.job[i];
         printf("%s due %" PRId64 " attempt %" PRIu32, home.id[i], since_begin(job->due_ms), job->attempt);
         if (job->missed_periods > 0)
-            printf(" missed %" PRIu64, job->missed_periods);
+            printf(" missed-periods %" PRIu64, job->missed_periods);
         puts("");
     }
     if (first == atomic_load(&home.taken))

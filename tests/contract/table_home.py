@@ -124,7 +124,7 @@ class Table:
         every = int(given.get("every", 0))
         options = {
             "every_ms": every, "times": int(given.get("times", FOREVER)) if every else 1,
-            "policy": MISSED.index(given.get("missed", "coalesce")),
+            "missed": MISSED.index(given.get("missed", "coalesce")),
             "max_late_ms": int(given.get("maxlate", FOREVER)),
             "retry.tries": int(given.get("tries", 20)), "retry.jitter": int(given.get("jitter", 10)),
             "retry.first_ms": int(first), "retry.factor": round(float(factor) * 100), "retry.max_ms": int(most)}
@@ -155,8 +155,8 @@ class Table:
             if self.change(name, TAKE, token=token, lease_ms=lease_ms)["reply"] != YES:
                 continue  # too late, or skipped
             self.tokens.setdefault(name, []).append(token)
-            missed = f" missed {task['missed']}" if task["missed"] else ""
-            lines.append(f"{name} due {task['due_ms'] - BEGIN} attempt {task['attempt']}{missed}")
+            missed_periods = f" missed-periods {task['missed_periods']}" if task["missed_periods"] else ""
+            lines.append(f"{name} due {task['due_ms'] - BEGIN} attempt {task['attempt']}{missed_periods}")
         return lines or ["nothing"]
 
     def answer(self, name, verb, words, texts):

@@ -443,7 +443,7 @@ static void run(void)
     eventually_posted(&told);
     guard(&mine, sizeof mine);
     tw_store_stats(store, &mine.it, sizeof mine.it);
-    CHECK(mine.it.running && mine.it.attempts == 1 && mine.it.done == 0 && mine.it.began_ms > 5);
+    CHECK(mine.it.running && mine.it.taken == 1 && mine.it.done == 0 && mine.it.began_ms > 5);
     CHECK_GROWN(mine.it);
     check_guard(mine.behind, sizeof mine.behind);
     CHECK(tw_store_stop(store) == 0);

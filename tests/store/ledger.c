@@ -211,7 +211,7 @@ static struct tw__task options_of(const struct ledger_change *change)
     struct tw__task options = {.every_ms = change->every_ms, .times = 1, .max_late_ms = change->max_late_ms};
     if (change->every_ms > 0) {
         options.times = change->times == 0 ? TW_FOREVER : change->times;
-        options.policy = change->missed;
+        options.missed = change->missed;
     }
     if (change->max_late_ms == 0)
         options.max_late_ms = TW_FOREVER;
@@ -361,8 +361,8 @@ const char *ledger_compare_task(struct ledger *ledger, unsigned task, const stru
               {"place_ms", seen->place_ms, entry->place_ms},
               {"every_ms", seen->every_ms, is->every_ms},
               {"times", seen->times, is->times},
-              {"missed", seen->missed, is->policy},
-              {"missed_periods", seen->missed_periods, is->missed},
+              {"missed", seen->missed, is->missed},
+              {"missed_periods", seen->missed_periods, is->missed_periods},
               {"tries", seen->tries, retry.tries},
               {"attempt", seen->attempt, is->stage == TW__TASK_REPLACED ? is->old_attempt : is->attempt},
               {"replaced", seen->replaced, is->stage == TW__TASK_REPLACED},
@@ -505,7 +505,7 @@ static void count_begun(const struct entry *entry, uint64_t now_ms, uint64_t ste
         return;
     counts[first_ms > now_ms ? (first_ms - now_ms - 1) / step_ms : 0]++;
     task->times = tw__task_calls_left(task->every_ms, task->times);
-    task->due_ms = tw__task_next_call(task->due_ms, task->missed, task->every_ms, task->times);
+    task->due_ms = tw__task_next_call(task->due_ms, task->missed_periods, task->every_ms, task->times);
     after.place_ms = first_ms > task->due_ms ? first_ms : task->due_ms;
     task->attempt = 0;
     if (task->due_ms != TW__TASK_FOREVER)
@@ -524,10 +524,12 @@ static void count_entry(const struct entry *entry, uint64_t now_ms, uint64_t ste
     }
     uint64_t first_ms = entry->place_ms > now_ms ? entry->place_ms : now_ms;
     uint64_t every_ms = task->every_ms > 0 ? task->every_ms : TW_STORE_TIME_MAX;
-    uint64_t missed = tw__task_periods_since(task->due_ms, every_ms, first_ms);
-    uint64_t calls = task->policy != TW_MISSED_BURST ? 1 : missed < task->times ? missed + 1 : task->times;
-    calls -= task->policy == TW_MISSED_SKIP && missed > 0; /* it makes no late call */
-    uint64_t due_ms = task->due_ms + (missed + 1) * every_ms, left = task->times - calls;
+    uint64_t missed_periods = tw__task_periods_since(task->due_ms, every_ms, first_ms);
+    uint64_t calls = task->missed != TW_MISSED_BURST ? 1
+                     : missed_periods < task->times  ? missed_periods + 1
+                                                     : task->times;
+    calls -= task->missed == TW_MISSED_SKIP && missed_periods > 0; /* it makes no late call */
+    uint64_t due_ms = task->due_ms + (missed_periods + 1) * every_ms, left = task->times - calls;
     if (first_ms > now_ms + step_ms * steps)
         return;
     counts[first_ms > now_ms ? (first_ms - now_ms - 1) / step_ms : 0] += calls;

@@ -94,7 +94,7 @@ struct tw_store_info stats_of(struct tw_store *store)
 
 uint64_t attempts(struct tw_store *store)
 {
-    return stats_of(store).attempts;
+    return stats_of(store).taken;
 }
 
 uint64_t answers(struct tw_store *store)

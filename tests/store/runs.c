@@ -229,7 +229,7 @@ static uint64_t timely_next(unsigned task, uint64_t at_ms)
 /* Takes a task at a millisecond of the run, until `to_ms`, at which the table brings it to this due time, with
  * this reply and so many missed periods. Returns whether there is one. A `next` that is known within bounds
  * becomes the earliest one that fits. */
-static bool take_task(unsigned task, enum tw__task_reply reply, uint64_t due_ms, uint64_t missed,
+static bool take_task(unsigned task, enum tw__task_reply reply, uint64_t due_ms, uint64_t missed_periods,
                       uint64_t to_ms)
 {
     struct tw__task *is = &runs.ledger->entry[task].task;
@@ -241,7 +241,8 @@ static bool take_task(unsigned task, enum tw__task_reply reply, uint64_t due_ms,
             struct tw__task ready = *is;
             ready.next_ms = late ? timely_next(task, at_ms) : is->next_ms;
             tw__task_change(&ready, &take, at_ms, &outcome);
-            if (outcome.reply != reply || outcome.task.due_ms != due_ms || outcome.task.missed != missed)
+            if (outcome.reply != reply || outcome.task.due_ms != due_ms ||
+                outcome.task.missed_periods != missed_periods)
                 continue;
             is->next_ms = ready.next_ms;
             runs.learns_place[task] &= !ledger_do(runs.ledger, task, &take, at_ms).filed;
@@ -561,7 +562,7 @@ static bool is_over(struct tw_store *store, const bool *paused)
     tw_store_stats(store, &before, sizeof before);
     bool quiet = before.jobs == 0 && is_quiet(store, paused);
     tw_store_stats(store, &after, sizeof after);
-    return quiet && after.jobs == 0 && after.attempts == before.attempts;
+    return quiet && after.jobs == 0 && after.taken == before.taken;
 }
 
 static const char *run(struct tw_store *store, const bool *paused, uint32_t workers)

@@ -124,7 +124,7 @@ static void the_window_moves_on(void **state)
     runner_idle(store);
     tw_store_stats(store, &stats, sizeof stats);
     assert_int_equal(stats.loaded, 1);
-    assert_int_equal(stats.attempts, 1);
+    assert_int_equal(stats.taken, 1);
     clock_pass(8 * MINUTE_MS);
     assert_string_equal(wait_for_calls(&calls, 2), "a/1 b/1");
     assert_int_equal(tw_store_stop(store), 0);

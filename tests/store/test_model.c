@@ -163,7 +163,7 @@ static void write_take(struct world *world, unsigned task, uint64_t token)
                        " lapses = ?3, due_ms = ?4, next_ms = ?5, missed_periods = ?6"
                        " WHERE queue = ?7 AND id = ?8",
                        -1, &statement, NULL);
-    const uint64_t numbers[] = {token, is->attempt, is->lapses, is->due_ms, is->next_ms, is->missed};
+    const uint64_t numbers[] = {token, is->attempt, is->lapses, is->due_ms, is->next_ms, is->missed_periods};
     for (int i = 0; i < 6; i++)
         sqlite3_bind_int64(statement, i + 1, (sqlite3_int64)numbers[i]);
     sqlite3_bind_text(statement, 7, ledger_queue(task), -1, SQLITE_STATIC);

@@ -88,7 +88,7 @@ static void lateness_is_counted_in_milliseconds(void **state)
     assert_int_equal(calls.last.late_ms, 3);
     tw_store_stats(store, &stats, sizeof stats);
     assert_true(stats.running);
-    assert_int_equal(stats.attempts, 2);
+    assert_int_equal(stats.taken, 2);
     assert_int_equal(stats.done, 2);
     assert_int_equal(stats.jobs, 0);
     assert_int_equal(stats.late_max_ms, 3);

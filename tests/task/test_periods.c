@@ -25,7 +25,7 @@ static void expect_turn(const struct row *row)
     assert_int_equal(turn.due, row->turn.due);
     assert_int_equal(turn.dropped, row->turn.dropped);
     assert_int_equal(turn.skipped, row->turn.skipped);
-    assert_int_equal(turn.missed, row->turn.missed);
+    assert_int_equal(turn.missed_periods, row->turn.missed_periods);
     assert_int_equal(turn.calls, row->turn.calls);
     assert_int_equal(turn.ends, row->turn.ends);
 }
@@ -78,12 +78,12 @@ static void a_series_ends_where_time_ends(void **state)
 static void missed_periods_of_a_renewed_series_lie_in_the_same_time(void **state)
 {
     (void)state;
-    assert_int_equal(tw__task_missed_renewed(10, 1000, 1000), 10);
-    assert_int_equal(tw__task_missed_renewed(10, 1000, 4000), 2);
-    assert_int_equal(tw__task_missed_renewed(10, 4000, 1000), 40);
-    assert_int_equal(tw__task_missed_renewed(10, 1000, 0), 0);
-    assert_int_equal(tw__task_missed_renewed(10, 0, 1000), 0);
-    assert_int_equal(tw__task_missed_renewed(INT64_MAX, 1000, 1), INT64_MAX / 1000 * 1000);
+    assert_int_equal(tw__task_missed_periods_renewed(10, 1000, 1000), 10);
+    assert_int_equal(tw__task_missed_periods_renewed(10, 1000, 4000), 2);
+    assert_int_equal(tw__task_missed_periods_renewed(10, 4000, 1000), 40);
+    assert_int_equal(tw__task_missed_periods_renewed(10, 1000, 0), 0);
+    assert_int_equal(tw__task_missed_periods_renewed(10, 0, 1000), 0);
+    assert_int_equal(tw__task_missed_periods_renewed(INT64_MAX, 1000, 1), INT64_MAX / 1000 * 1000);
 }
 
 /* The same by a loop over the periods, one by one. */
@@ -108,7 +108,7 @@ static void turns_are_as_a_loop_finds_them(void **state)
         }
         while (due + (passed + 1) * row.every <= row.now)
             passed++;
-        row.turn.missed = row.missed == TW_MISSED_COALESCE ? passed : 0;
+        row.turn.missed_periods = row.missed == TW_MISSED_COALESCE ? passed : 0;
         row.turn.skipped = row.missed == TW_MISSED_SKIP && passed > 0 ? passed + 1 : 0;
         row.turn.due = due + row.turn.skipped * row.every;
         row.turn.calls = row.turn.due == row.due || row.turn.due <= row.now;

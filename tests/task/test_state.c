@@ -130,7 +130,7 @@ static void expect_options(const struct tw__task *task, const struct tw__task *o
     assert_int_equal(task->has_target, options->has_target);
     assert_int_equal(task->every_ms, options->every_ms);
     assert_int_equal(task->times, options->times);
-    assert_int_equal(task->policy, options->policy);
+    assert_int_equal(task->missed, options->missed);
     assert_int_equal(task->max_late_ms, options->max_late_ms);
     assert_int_equal(task->retry.tries, options->retry.tries);
     assert_int_equal(task->retry.first_ms, options->retry.first_ms);
@@ -145,7 +145,7 @@ static void keepdue_keeps_the_times_of_a_filed_task(void **state)
     task.attempt = 2;
     task.lapses = 1;
     task.token = TOKEN;
-    other = (struct tw__task){.has_target = true, .every_ms = 70, .times = 5, .policy = TW_MISSED_SKIP};
+    other = (struct tw__task){.has_target = true, .every_ms = 70, .times = 5, .missed = TW_MISSED_SKIP};
     other.max_late_ms = 9;
     other.retry = (struct tw__task_retry){.tries = 8, .factor = 100, .first_ms = 7, .max_ms = 7};
     struct tw__task_outcome outcome = put(task, TW__TASK_KEEPDUE, 5000, other);
@@ -177,10 +177,10 @@ static void keepdue_lets_the_attempt_of_a_series_go_on(void **state)
     assert_int_equal(outcome.task.attempt, 1);
     assert_int_equal(outcome.task.due_ms, 400);
     struct tw__task late = at(TW__TASK_TAKEN, series(), 400), longer = series();
-    late.missed = 10;
+    late.missed_periods = 10;
     longer.every_ms = 4 * late.every_ms;
-    assert_int_equal(put(late, TW__TASK_KEEPDUE, 5000, series()).task.missed, 10);
-    assert_int_equal(put(late, TW__TASK_KEEPDUE, 5000, longer).task.missed, 2);
+    assert_int_equal(put(late, TW__TASK_KEEPDUE, 5000, series()).task.missed_periods, 10);
+    assert_int_equal(put(late, TW__TASK_KEEPDUE, 5000, longer).task.missed_periods, 2);
     outcome = put(at(TW__TASK_TAKEN, once(), 400), TW__TASK_KEEPDUE, 5000, series());
     expect_behind(&outcome, NOW);
     outcome = put(at(TW__TASK_TAKEN, series(), 400), TW__TASK_KEEPDUE, 5000, once());
@@ -235,11 +235,11 @@ static void a_move_begins_with_attempt_0(void **state)
     (void)state;
     task.attempt = 2;
     task.lapses = 1;
-    task.missed = 3;
+    task.missed_periods = 3;
     struct tw__task_outcome outcome = change(task, call);
     expect_filed(&outcome, 600, 600, 0);
     assert_int_equal(outcome.task.lapses, 0);
-    assert_int_equal(outcome.task.missed, 0);
+    assert_int_equal(outcome.task.missed_periods, 0);
     assert_true(outcome.clears_error);
     assert_false(outcome.renewed);
     assert_int_equal(change((struct tw__task){0}, call).reply, TW__TASK_MISSING);
@@ -298,7 +298,7 @@ static void a_take_drops_and_skips(void **state)
     assert_int_equal(outcome.tally.dropped, 1);
     late.attempt = 1; /* a retry is never too late */
     assert_int_equal(answer_with(late, TW__TASK_TAKE).reply, TW__TASK_YES);
-    skips.policy = TW_MISSED_SKIP;
+    skips.missed = TW_MISSED_SKIP;
     outcome = answer_with(skips, TW__TASK_TAKE);
     assert_int_equal(outcome.reply, TW__TASK_LATE);
     assert_int_equal(outcome.tally.skipped, 7);
@@ -313,15 +313,15 @@ static void a_coalesced_call_is_the_same_in_each_attempt(void **state)
     task.times = 2;
     struct tw__task_outcome taken = answer_with(task, TW__TASK_TAKE);
     assert_int_equal(taken.task.due_ms, 400);
-    assert_int_equal(taken.task.missed, 6);
+    assert_int_equal(taken.task.missed_periods, 6);
     struct tw__task_outcome failed = answer_with(taken.task, TW__TASK_FAIL);
-    assert_int_equal(failed.task.missed, 6);
+    assert_int_equal(failed.task.missed_periods, 6);
     struct tw__task_outcome done = answer_with(taken.task, TW__TASK_DONE);
     expect_filed(&done, 1100, 1100, 0);
     assert_int_equal(done.task.times, 1);
     assert_int_equal(done.tally.coalesced, 6);
     struct tw__task_outcome back = answer_with(taken.task, TW__TASK_BACK);
-    assert_int_equal(back.task.missed, 0);
+    assert_int_equal(back.task.missed_periods, 0);
     assert_int_equal(back.tally.coalesced, 0);
     struct tw__task_outcome moved =
         change(taken.task, (struct tw__task_call){.verb = TW__TASK_MOVE, .at_ms = 5000});
@@ -564,7 +564,7 @@ static void expect_sound(const struct tw__task *task)
     assert_true(task->lapses <= TW__TASK_LAPSES_MAX + 1);
     assert_true(task->due_ms <= TW__TASK_TIME_MAX && task->next_ms <= TW__TASK_TIME_MAX);
     assert_true(task->every_ms > 0 || task->times == 1);
-    assert_true(task->every_ms > 0 || task->missed == 0 || task->stage == TW__TASK_BURIED);
+    assert_true(task->every_ms > 0 || task->missed_periods == 0 || task->stage == TW__TASK_BURIED);
     assert_true(leased ? token && task->end_ms > 0 : task->end_ms == 0);
     assert_true(token || !leased);
     assert_true((task->old_attempt > 0) == (task->stage == TW__TASK_REPLACED));
@@ -606,7 +606,7 @@ static void no_walk_leaves_the_table(void **state)
         struct tw__task options = rng_below(&rng, 2) == 0 ? once() : series();
         struct tw__task_outcome outcome;
         options.has_target = rng_below(&rng, 4) == 0;
-        options.policy = (enum tw_missed)rng_below(&rng, 3);
+        options.missed = (enum tw_missed)rng_below(&rng, 3);
         options.max_late_ms = rng_below(&rng, 2) == 0 ? TW__TASK_FOREVER : 150;
         now_ms += rng_below(&rng, 60);
         struct tw__task_call call = random_call(&rng, now_ms, &options);

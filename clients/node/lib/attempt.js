@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 "use strict";
-const { Retry, Back, Dead, LeaseLost, GivenUp, errorText } = require("./errors");
+const { Retry, Back, Dead, NotYours, GivenUp, errorText } = require("./errors");
 const { Job } = require("./job");
 const { sleep } = require("./time");
 
@@ -41,13 +41,13 @@ class Attempt {
         this.job = new Job(row, crew.settings.buffers);
     }
 
-    /** Returns the name of the count to which the attempt belongs: done, failed, died, back or lost. */
+    /** Returns the name of the count to which the attempt belongs: done, failed, died, back or notYours. */
     async run(handler) {
         const { job } = this;
         if (this.#crew.stopping.aborted) return this.#giveBack();
         this.#crew.emit("begin", job);
         const outcome = await this.#work(handler);
-        if (job.lost) return "lost";
+        if (job.notYours) return "notYours";
         if (!("error" in outcome)) return this.#acknowledge();
         if (outcome.error instanceof Back) return this.#giveBack(...when(outcome.error));
         return job.givenUp ? this.#giveBack() : this.#fail(outcome.error);
@@ -76,8 +76,8 @@ class Attempt {
 
     // The lease
 
-    /** Extends the lease each third of it, until the work has ended or the lease is lost. Only the server's word
-     * ends a lease, however late it comes. */
+    /** Extends the lease each third of it, until the work has ended or the task is not yours any more. Only the
+     * server's word ends a lease, however late it comes. */
     async #beat(ended) {
         const { lease } = this.#crew.settings;
         const words = ["TW.TOUCH", ...this.job.names, "LEASE", String(lease)];
@@ -87,16 +87,16 @@ class Attempt {
             const told = await this.#loop.tell(words, ended);
             if (ended.aborted) return;
             if (told.reply === null) {
-                this.#lose();
+                this.#letGo();
                 return;
             }
         }
     }
 
-    #lose() {
-        this.job.end(new LeaseLost(this.job.queue, this.job.id));
-        this.#crew.emit("lost", this.job);
-        return "lost";
+    #letGo() {
+        this.job.end(new NotYours(this.job.queue, this.job.id));
+        this.#crew.emit("notYours", this.job);
+        return "notYours";
     }
 
     // The end of the attempt. A command whose reply was lost is sent again, and finds that it is done already:
@@ -108,14 +108,14 @@ class Attempt {
 
     async #acknowledge() {
         const told = await this.#tell("TW.ACK");
-        if (!told || (told.reply === 0 && !told.again)) return this.#lose();
+        if (!told || (told.reply === 0 && !told.again)) return this.#letGo();
         this.#crew.emit("done", this.job);
         return "done";
     }
 
     async #fail(error) {
         const told = await this.#tell("TW.NACK", ...failure(error));
-        if (!told || (told.reply === null && !told.again)) return this.#lose();
+        if (!told || (told.reply === null && !told.again)) return this.#letGo();
         const dead = told.reply === 0;
         if (dead) this.#crew.emit("dead", this.job, error);
         else this.#crew.emit("failed", this.job, error, told.reply === null ? null : new Date(told.reply));
@@ -124,7 +124,7 @@ class Attempt {
 
     async #giveBack(...words) {
         const told = await this.#tell("TW.NACK", "BACK", ...words);
-        if (!told || (told.reply === null && !told.again)) return this.#lose();
+        if (!told || (told.reply === null && !told.again)) return this.#letGo();
         this.#crew.emit("back", this.job);
         return "back";
     }

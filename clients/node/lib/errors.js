@@ -38,10 +38,11 @@ class Back extends Named {
 /** A handler throws it: no attempt can succeed, and the task shall be dead now. */
 class Dead extends Named {}
 
-/** The reason of job.signal when the task is no longer this worker's: another worker may begin it. */
-class LeaseLost extends Named {
+/** The reason of job.signal when the task is not yours any more: it was cancelled, or another worker may
+ * have it. */
+class NotYours extends Named {
     constructor(queue, id) {
-        super(`the lease of '${id}' in '${queue}' is lost`);
+        super(`'${id}' in '${queue}' is not yours any more`);
     }
 }
 
@@ -82,4 +83,4 @@ function errorText(error) {
     }
 }
 
-module.exports = { Retry, Back, Dead, LeaseLost, GivenUp, WorkerError, errorText };
+module.exports = { Retry, Back, Dead, NotYours, GivenUp, WorkerError, errorText };

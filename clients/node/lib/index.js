@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 "use strict";
-const { Retry, Back, Dead, LeaseLost, GivenUp, WorkerError } = require("./errors");
+const { Retry, Back, Dead, NotYours, GivenUp, WorkerError } = require("./errors");
 const { Queue } = require("./queue");
 const { Worker } = require("./worker");
 const { sentinelPrimary } = require("./sentinel");
 
-module.exports = { Queue, Worker, Retry, Back, Dead, LeaseLost, GivenUp, WorkerError, sentinelPrimary };
+module.exports = { Queue, Worker, Retry, Back, Dead, NotYours, GivenUp, WorkerError, sentinelPrimary };

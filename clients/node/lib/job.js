@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 "use strict";
-const { LeaseLost, GivenUp } = require("./errors");
+const { NotYours, GivenUp } = require("./errors");
 const { text, values } = require("./replies");
 
 /** A task that this worker has taken: the argument of the handler. */
@@ -8,14 +8,14 @@ class Job {
     #controller = new AbortController();
 
     /** `row` is an element of TW.TAKE's reply. */
-    constructor([queue, id, token, due, attempt, payload, missed], buffers) {
+    constructor([queue, id, token, due, attempt, payload, missedPeriods], buffers) {
         this.queue = text(queue);
         this.id = text(id);
         this.token = text(token);
         this.due = new Date(due);
         this.attempt = attempt;
         this.payload = values(payload, buffers);
-        this.missed = missed;
+        this.missedPeriods = missedPeriods;
         // The names as bytes, for the commands that end the attempt.
         Object.defineProperty(this, "names", { value: [queue, id, token] });
     }
@@ -25,14 +25,14 @@ class Job {
         return text(this.payload[0]);
     }
 
-    /** Aborted when the lease is lost (the reason is a LeaseLost), or when the worker ends before the handler
-     * has ended (a GivenUp). */
+    /** Aborted when the task is not yours any more (the reason is a NotYours), or when the worker ends before
+     * the handler has ended (a GivenUp). */
     get signal() {
         return this.#controller.signal;
     }
 
-    get lost() {
-        return this.signal.reason instanceof LeaseLost;
+    get notYours() {
+        return this.signal.reason instanceof NotYours;
     }
 
     get givenUp() {

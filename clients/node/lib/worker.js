@@ -39,7 +39,7 @@ class Worker extends EventEmitter {
     #servers;
     #settings;
     #tasks = new Map(); // by queue: { handler, jobs }
-    #counts = { done: 0, failed: 0, died: 0, back: 0, lost: 0 };
+    #counts = { done: 0, failed: 0, died: 0, back: 0, notYours: 0 };
     #loops = [];
     #running = new Map(); // attempts, each with a promise of its end
     #stopping = new AbortController(); // take no more

@@ -65,9 +65,9 @@ class Outcome(NamedTuple):
 
     def counted(self, reply: Optional[int], unsure: bool) -> str:
         """Returns the name of the count for this reply. If an earlier reply to the same words was lost
-        (`unsure`), they may have been carried out then, and their token is worthless now."""
+        (`unsure`), they may have been carried out then, and their token is void now."""
         if reply is None or (self.kind == "done" and reply == 0):
-            return self.kind if unsure else "lost"
+            return self.kind if unsure else "not_yours"
         return "died" if self.kind == "failed" and reply == 0 else self.kind
 
 

@@ -9,12 +9,12 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
 
 class Counts(NamedTuple):
     """The attempts of a worker: done; failed; of these, attempts whose task has died; given back; and attempts
-    whose lease was lost, so that their result counts for nothing."""
+    that were not yours any more at their end, so that their result counts for nothing."""
     done: int = 0
     failed: int = 0
     died: int = 0
     back: int = 0
-    lost: int = 0
+    not_yours: int = 0
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Task:
     next: Optional[float]  #: when it can be taken next; leased: the end of the lease; dead: None
     remaining: float  #: seconds until `next`; 0 if that has passed
     every: Optional[float]  #: seconds between two periods; None: it does not repeat
-    times: Optional[int]  #: periods that are left; None: for ever
+    times: Optional[int]  #: calls that are left; None: for ever
     attempt: int  #: attempts that have begun: 0 before the first
     worker: str  #: the worker that has the task, or had it last; empty: none
     error: str  #: the last error; empty: none
@@ -51,23 +51,23 @@ class DeadTask:
     """A dead task, as TW.DEAD lists it. Times are Unix seconds. Queue.get has its payload."""
     id: str
     due: float
-    died: float
-    attempts: int
+    dead: float  #: when it died
+    attempt: int
     error: str
     lapses: int  #: attempts that have lapsed
 
 
 class Job:
     """A task that the worker has, and that a handler works on. Attributes: `queue`, `id`, `payload` (its
-    values, bytes), `due` (Unix seconds, the same in each attempt), `attempt` (from 1 on), `token` and `missed`
-    (further periods for which the call stands, the same in each attempt)."""
+    values, bytes), `due` (Unix seconds, the same in each attempt), `attempt` (from 1 on), `token` and
+    `missed_periods` (further periods for which the call stands, the same in each attempt)."""
 
     def __init__(self, queue: str, id: str, token: str, due: float, attempt: int,
-                 payload: Tuple[bytes, ...], missed: int = 0) -> None:
+                 payload: Tuple[bytes, ...], missed_periods: int = 0) -> None:
         self.queue, self.id, self.token = queue, id, token
-        self.due, self.attempt, self.payload, self.missed = due, attempt, payload, missed
+        self.due, self.attempt, self.payload, self.missed_periods = due, attempt, payload, missed_periods
         self._over = threading.Event()
-        self._lost = self._settled = False
+        self._not_yours = self._settled = False
         self._touch_at = 0.0  # By time.monotonic().
 
     def __repr__(self) -> str:
@@ -84,15 +84,15 @@ class Job:
         return self.payload[0].decode()
 
     @property
-    def lost(self) -> bool:
-        """Whether the lease is lost: the task was cancelled, or taken by another worker after a stall. The
-        result of the handler counts for nothing then."""
-        return self._lost
+    def not_yours(self) -> bool:
+        """Whether the task is not yours any more: it was cancelled, or another worker may have it after a
+        stall. The result of the handler counts for nothing then."""
+        return self._not_yours
 
     @property
     def over(self) -> bool:
-        """Whether the result of the handler counts for nothing: the lease is lost, or the worker has given the
-        task back at the end of its grace."""
+        """Whether the result of the handler counts for nothing: the task is not yours any more, or the worker
+        has given it back at the end of its grace."""
         return self._over.is_set()
 
     def wait(self, seconds: float) -> bool:
@@ -100,9 +100,9 @@ class Job:
         handler is cancelled then."""
         return self._over.wait(seconds)
 
-    def _end(self, lost: bool) -> None:
+    def _end(self, not_yours: bool) -> None:
         """Tells the handler."""
-        self._lost = lost
+        self._not_yours = not_yours
         self._over.set()
 
 
@@ -149,8 +149,8 @@ def task(id: Union[str, bytes], raw: Any) -> Optional[Task]:
 
 
 def dead_tasks(raw: List[List[Any]]) -> List[DeadTask]:
-    return [DeadTask(text(id), due / 1000, died / 1000, attempts, text(error), lapses)
-            for id, due, died, attempts, error, lapses, *_ in raw]
+    return [DeadTask(text(id), due / 1000, dead / 1000, attempt, text(error), lapses)
+            for id, due, dead, attempt, error, lapses, *_ in raw]
 
 
 def next_task(raw: Any) -> Optional[Tuple[str, float]]:
@@ -164,5 +164,6 @@ def scanned(raw: Any) -> Tuple[int, List[Tuple[str, float]]]:
 
 def jobs(raw: Any) -> Iterator[Job]:
     """Yields the tasks of a reply of TW.TAKE. A newer server may append elements, here and in TW.DEAD."""
-    for queue, id, token, due, attempt, values, missed, *_ in raw or []:
-        yield Job(text(queue), text(id), text(token), due / 1000, attempt, values_of(values), missed)
+    for queue, id, token, due, attempt, values, missed_periods, *_ in raw or []:
+        yield Job(text(queue), text(id), text(token), due / 1000, attempt, values_of(values),
+                  missed_periods)

@@ -133,7 +133,7 @@ class WorkerBase:
             log.warning("%r is not given back: %s", job, error)
         else:
             self._fail(_errors.fatal(str(outcome.command(job)[0]), [job.queue], error))
-        return "lost"
+        return "not_yours"
 
 
 class Worker(WorkerBase):
@@ -368,7 +368,7 @@ class Worker(WorkerBase):
             if job._settled:
                 return  # Given back by give_up().
             job._settled = True
-        self._count("lost" if job.lost else self._settle(group, job, outcome))
+        self._count("not_yours" if job.not_yours else self._settle(group, job, outcome))
 
     def _settle(self, group: Group, job: Job, outcome: Outcome) -> str:
         """Sends the result until the server has answered, or the worker gives up. Returns the name of the
@@ -385,7 +385,7 @@ class Worker(WorkerBase):
                 unsure |= _errors.code(error) == _errors.LOST
                 group.link.renew(error, generation)
             if self._given_up:
-                return "lost"
+                return "not_yours"
             self._pause(waits.next(), True)
 
     def _count(self, name: str) -> None:
@@ -424,16 +424,16 @@ class Worker(WorkerBase):
             log.warning("heartbeat of %r: %s", job, _errors.described(error))
             group.link.renew(error, generation)
         if not kept:
-            self._lose(group, job)
+            self._let_go(group, job)
         return None
 
-    def _lose(self, group: Group, job: Job) -> None:
+    def _let_go(self, group: Group, job: Job) -> None:
         with self._changed:
             if job not in group.beating:
                 return  # Its handler has returned meanwhile, and the server knows it.
             group.beating.discard(job)
-        log.warning("%r: the lease is lost", job)
-        job._end(lost=True)
+        log.warning("%r is not yours any more", job)
+        job._end(not_yours=True)
 
     # The end
 
@@ -486,7 +486,7 @@ class Worker(WorkerBase):
                     group.beating.discard(job)
                     self._running.discard(job)
             for job in jobs:
-                job._end(lost=False)
+                job._end(not_yours=False)
                 self._count(self._settle(group, job, BACK))
         with self._changed:  # Results that are on their way have this last try.
             self._changed.wait_for(lambda: not self._running, _links.PATIENCE)

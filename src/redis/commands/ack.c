@@ -86,7 +86,7 @@ int tw__redis_ack_command(RedisModuleCtx *ctx, RedisModuleString **argv, int arg
         struct tw__redis_task *task = find_task(queue, argv[i], argv[i + 1]);
         if (task == NULL)
             continue;
-        tw__redis_count(queue, TW__REDIS_COALESCED, tw__redis_task_missed(task));
+        tw__redis_count(queue, TW__REDIS_COALESCED, tw__redis_task_missed_periods(task));
         if (tw__redis_task_stage(task) == TW__REDIS_REPLACED)
             tw__redis_lease_end_replaced(queue, task, now_ms, now_ms, &log);
         else

@@ -283,7 +283,7 @@ static bool options_fit(RedisModuleCtx *ctx, const struct tw__redis_filing *fili
 /* Whether the module itself adds a field with this name to an entry. */
 static bool is_own_field(RedisModuleString *field)
 {
-    static const char *const names[] = {"tw.id", "tw.due", "tw.attempt", "tw.missed"};
+    static const char *const names[] = {"tw.id", "tw.due", "tw.attempt", "tw.missed-periods"};
     struct tw__redis_bytes bytes = tw__redis_string_bytes(field);
     if (!tw__redis_bytes_begin(bytes, "tw."))
         return false;

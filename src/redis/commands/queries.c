@@ -107,7 +107,7 @@ static void reply_life(RedisModuleCtx *ctx, const struct tw__redis_task *task, u
         life = tw__redis_task_whole_life(task);
     reply_named(ctx, "attempt", attempt_of(task));
     reply_named(ctx, "lapses", life.lapses);
-    reply_named(ctx, "missed-periods", life.has_missed ? life.missed : 0);
+    reply_named(ctx, "missed-periods", life.has_missed_periods ? life.missed_periods : 0);
     reply_text(ctx, "state", tw__task_state_name(state_of(task, next_ms, now_ms)));
     reply_named(ctx, "replaced", tw__redis_task_stage(task) == TW__REDIS_REPLACED);
     reply_named(ctx, "next", next_ms);

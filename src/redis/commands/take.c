@@ -128,7 +128,7 @@ static void reply_task(RedisModuleCtx *ctx, RedisModuleString *key, const struct
         struct tw__redis_bytes string = tw__redis_payload_next(&payload);
         RedisModule_ReplyWithStringBuffer(ctx, string.at, string.size);
     }
-    RedisModule_ReplyWithLongLong(ctx, (long long)tw__redis_task_missed(task));
+    RedisModule_ReplyWithLongLong(ctx, (long long)tw__redis_task_missed_periods(task));
 }
 
 /* Whether the call may go on with a further task. */

@@ -35,7 +35,7 @@ const char *const tw__redis_word_text[TW__REDIS_WORDS] = {
     [TW__REDIS_WORD_MAXLEN] = "MAXLEN", [TW__REDIS_WORD_ABOUT] = "~",
     [TW__REDIS_WORD_NEW_ID] = "*",      [TW__REDIS_WORD_ID] = "tw.id",
     [TW__REDIS_WORD_DUE] = "tw.due",    [TW__REDIS_WORD_ATTEMPT] = "tw.attempt",
-    [TW__REDIS_WORD_FIRST] = "1",       [TW__REDIS_WORD_MISSED] = "tw.missed",
+    [TW__REDIS_WORD_FIRST] = "1",       [TW__REDIS_WORD_MISSED_PERIODS] = "tw.missed-periods",
 };
 
 /* Strings that many calls contain. */
@@ -122,10 +122,10 @@ void tw__redis_call_add_about(struct tw__redis_call *call, const struct tw__redi
     else
         tw__redis_call_add_own(
             call, tw__redis_string_of_number(tw__redis_place_tries(tw__redis_shared.queues, task) + 1));
-    if (delivery->missed == 0)
+    if (delivery->missed_periods == 0)
         return;
-    tw__redis_call_add_word(call, TW__REDIS_WORD_MISSED);
-    tw__redis_call_add_own(call, tw__redis_string_of_number(delivery->missed));
+    tw__redis_call_add_word(call, TW__REDIS_WORD_MISSED_PERIODS);
+    tw__redis_call_add_own(call, tw__redis_string_of_number(delivery->missed_periods));
 }
 
 void tw__redis_call_add_payload(struct tw__redis_call *call, const struct tw__redis_task *task)
@@ -173,7 +173,7 @@ void tw__redis_delivery_init(struct tw__redis_delivery *delivery, struct tw__red
 {
     delivery->batch = batch;
     delivery->now_ms = now_ms;
-    delivery->missed = delivery->every = delivery->late_since_ms = 0;
+    delivery->missed_periods = delivery->every = delivery->late_since_ms = 0;
     set_task(delivery, task);
 }
 

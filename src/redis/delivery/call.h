@@ -18,7 +18,7 @@ struct tw__redis_delivery {
     struct tw__redis_plan plan; /* the route's plan, unpacked */
     uint64_t now_ms;
     uint64_t late_since_ms;          /* the time from which the task is late */
-    uint64_t missed;                 /* further periods that the call stands for */
+    uint64_t missed_periods;         /* further periods that the call stands for */
     uint64_t every;                  /* their length: a handler may give the task another one meanwhile */
     enum tw__redis_defer why;        /* the server's last reply: TW__REDIS_DEFER_NONE, or why it refused */
     char error[TW__REDIS_ERROR_MAX]; /* the text of that refusal */
@@ -59,7 +59,7 @@ enum tw__redis_word {
     TW__REDIS_WORD_ID,
     TW__REDIS_WORD_DUE,
     TW__REDIS_WORD_ATTEMPT,
-    TW__REDIS_WORD_MISSED,
+    TW__REDIS_WORD_MISSED_PERIODS,
     TW__REDIS_WORD_FIRST, /* attempt */
     TW__REDIS_WORDS
 };

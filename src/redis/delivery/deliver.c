@@ -176,7 +176,7 @@ static void give_up(struct tw__redis_delivery *delivery, bool series)
     struct tw__redis_bytes error = {delivery->error, strlen(delivery->error)};
     uint32_t tries = tw__redis_place_tries(tw__redis_shared.queues, delivery->task) + 1;
     tw__redis_count(queue, TW__REDIS_DIED, 1);
-    tw__redis_count(queue, TW__REDIS_COALESCED, series ? 0 : delivery->missed);
+    tw__redis_count(queue, TW__REDIS_COALESCED, series ? 0 : delivery->missed_periods);
     delivery->route->wait_ms = 0; /* the tries of the next task begin with the first wait */
     (series ? tw__redis_lease_kill_series : tw__redis_lease_kill)(
         queue, delivery->task, tries, error, delivery->now_ms, tw__redis_batch_log(delivery->batch, queue));
@@ -189,7 +189,7 @@ static void refused(struct tw__redis_delivery *delivery)
     uint32_t tries = tw__redis_place_tries(tw__redis_shared.queues, delivery->task);
     struct tw__task_retry retry = tw__redis_config_target_retry(&delivery->plan.retry);
     bool last = tw__task_failure_kills(tries + 1, 0, retry.tries);
-    if (!last || delivery->missed > 0) /* its death needs no more than these periods */
+    if (!last || delivery->missed_periods > 0) /* its death needs no more than these periods */
         tw__redis_late_refused(delivery);
     if (last) {
         give_up(delivery, false);

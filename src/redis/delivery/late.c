@@ -10,7 +10,7 @@
 bool tw__redis_late_passes(struct tw__redis_delivery *delivery)
 {
     struct tw__task_turn turn = tw__redis_turn(tw__redis_shared.queues, delivery->task, delivery->now_ms);
-    delivery->missed = turn.missed;
+    delivery->missed_periods = turn.missed_periods;
     delivery->every = tw__redis_task_every(delivery->task);
     if (turn.dropped + turn.skipped == 0)
         return false;
@@ -25,22 +25,23 @@ bool tw__redis_late_passes(struct tw__redis_delivery *delivery)
 }
 
 /* The missed periods of the call, in the periods that the task has now. */
-static uint64_t missed_now(const struct tw__redis_delivery *delivery)
+static uint64_t missed_periods_now(const struct tw__redis_delivery *delivery)
 {
-    return tw__task_missed_renewed(delivery->missed, delivery->every, tw__redis_task_every(delivery->task));
+    return tw__task_missed_periods_renewed(delivery->missed_periods, delivery->every,
+                                           tw__redis_task_every(delivery->task));
 }
 
 void tw__redis_late_refused(struct tw__redis_delivery *delivery)
 {
     struct tw__redis_task *task = delivery->task;
-    uint64_t missed = missed_now(delivery);
+    uint64_t missed_periods = missed_periods_now(delivery);
     struct tw__redis_life life = {.due = tw__redis_task_due(task), .worker = {"", 0}, .error = {"", 0}};
     if (task->lived)
         life = tw__redis_task_whole_life(task);
-    if (life.has_missed && life.missed == missed)
+    if (life.has_missed_periods && life.missed_periods == missed_periods)
         return;
-    life.has_missed = true;
-    life.missed = missed;
+    life.has_missed_periods = true;
+    life.missed_periods = missed_periods;
     delivery->task = tw__redis_queue_relive(delivery->queue, task, &life);
     tw__redis_change_put(tw__redis_batch_log(delivery->batch, delivery->queue), tw__redis_shared.queues,
                          delivery->task);
@@ -50,8 +51,9 @@ void tw__redis_late_done(struct tw__redis_delivery *delivery)
 {
     struct tw__redis_task *task = delivery->task;
     uint64_t every = tw__redis_task_every(task), left = tw__task_calls_left(every, tw__redis_task_times(task)),
-             next = tw__task_next_call(tw__redis_task_first_due(task), missed_now(delivery), every, left);
-    tw__redis_count(delivery->queue, TW__REDIS_COALESCED, delivery->missed);
+             next =
+                 tw__task_next_call(tw__redis_task_first_due(task), missed_periods_now(delivery), every, left);
+    tw__redis_count(delivery->queue, TW__REDIS_COALESCED, delivery->missed_periods);
     if (next == TW__TASK_FOREVER)
         tw__redis_batch_leave(delivery->batch, delivery->queue, task);
     else

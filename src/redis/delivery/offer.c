@@ -94,7 +94,7 @@ static uint64_t die(struct tw__redis_queue *queue, struct tw__redis_task *task, 
                     uint64_t now_ms, struct tw__redis_buffer *log)
 {
     tw__redis_count(queue, TW__REDIS_DIED, 1);
-    tw__redis_count(queue, TW__REDIS_COALESCED, tw__redis_task_missed(task));
+    tw__redis_count(queue, TW__REDIS_COALESCED, tw__redis_task_missed_periods(task));
     tw__redis_lease_kill(queue, task, tw__redis_task_life(task).attempt, error, now_ms, log);
     return 0;
 }

@@ -30,10 +30,12 @@ static uint64_t word_bytes(enum tw__redis_word word)
 static uint64_t entry_bytes(const struct tw__redis_delivery *delivery)
 {
     const struct tw__redis_task *task = delivery->task;
-    size_t missed = delivery->missed == 0 ? 0 : word_bytes(TW__REDIS_WORD_MISSED) + digits(delivery->missed);
+    size_t missed_periods = delivery->missed_periods == 0
+                                ? 0
+                                : word_bytes(TW__REDIS_WORD_MISSED_PERIODS) + digits(delivery->missed_periods);
     return word_bytes(TW__REDIS_WORD_ID) + tw__redis_task_id(task).size + word_bytes(TW__REDIS_WORD_DUE) +
            digits(tw__redis_task_first_due(task)) + word_bytes(TW__REDIS_WORD_ATTEMPT) +
-           digits(tw__redis_place_tries(tw__redis_shared.queues, task) + 1) + missed +
+           digits(tw__redis_place_tries(tw__redis_shared.queues, task) + 1) + missed_periods +
            tw__redis_payload_bytes(tw__redis_task_payload(task));
 }
 

@@ -157,8 +157,8 @@ static void digest_life(RedisModuleDigest *digest, const struct tw__redis_task *
     RedisModule_DigestAddLongLong(digest, life.lapses);
     if (life.has_next)
         RedisModule_DigestAddLongLong(digest, (long long)life.next);
-    if (life.has_missed)
-        RedisModule_DigestAddLongLong(digest, (long long)life.missed);
+    if (life.has_missed_periods)
+        RedisModule_DigestAddLongLong(digest, (long long)life.missed_periods);
     digest_bytes(digest, life.worker);
     digest_bytes(digest, life.error);
 }

@@ -363,7 +363,7 @@ static bool is_logged(const struct reader *reader, const struct tw__redis_task_p
         return false;
     return reader->logged->renews ||
            (plan->tries == 0 && (life == NULL || (life->stage == TW__REDIS_WAITING && life->attempt == 0 &&
-                                                  life->token == 0 && !life->has_missed)));
+                                                  life->token == 0 && !life->has_missed_periods)));
 }
 
 /* Why a task of the log does not fit the one with its id, which may be NULL. Returns NULL if it does. */

@@ -55,7 +55,8 @@ struct tw__redis_keep tw__redis_keep_decide(const struct tw__redis_queues *queue
     else if (keep.how != TW__TASK_KEEPDUE_GIVEN)
         keep.due = tw__redis_task_first_due(old);
     if (keep.how == TW__TASK_KEEPDUE_NEXT_PERIOD)
-        keep.due = tw__task_next_period(keep.due, tw__redis_task_missed(old), tw__redis_task_every(old));
+        keep.due =
+            tw__task_next_period(keep.due, tw__redis_task_missed_periods(old), tw__redis_task_every(old));
     if (keep.due == TW__TASK_FOREVER) /* the series ends with this attempt, and has no time to keep */
         keep = (struct tw__redis_keep){TW__TASK_KEEPDUE_GIVEN, due};
     return keep;

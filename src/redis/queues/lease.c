@@ -45,7 +45,7 @@ static struct tw__redis_task *let_stand_behind(struct tw__redis_queue *queue, st
     struct tw__redis_life life = tw__redis_task_whole_life(task);
     TW_ASSERT(tw__redis_stage_is_leased(life.stage));
     life.stage = TW__REDIS_REPLACED;
-    life.has_next = life.has_missed = false;
+    life.has_next = life.has_missed_periods = false;
     life.due = due_ms;
     life.lapses = 0;
     life.error.size = 0;
@@ -110,8 +110,8 @@ static void begin_call(struct tw__redis_life *life, const struct tw__task_turn *
     if (life->due != turn->due)
         life->next = turn->due;
     life->due = turn->due;
-    life->missed = turn->missed;
-    life->has_missed = turn->missed > 0;
+    life->missed_periods = turn->missed_periods;
+    life->has_missed_periods = turn->missed_periods > 0;
 }
 
 struct tw__redis_task *tw__redis_lease_begin(struct tw__redis_queue *queue, struct tw__redis_task *task,
@@ -250,9 +250,9 @@ void tw__redis_lease_remove(struct tw__redis_queue *queue, struct tw__redis_task
 void tw__redis_lease_done(struct tw__redis_queue *queue, struct tw__redis_task *task, uint64_t now_ms,
                           struct tw__redis_buffer *log)
 {
-    uint64_t every = tw__redis_task_every(task), missed = tw__redis_task_missed(task);
+    uint64_t every = tw__redis_task_every(task), missed_periods = tw__redis_task_missed_periods(task);
     uint64_t left = tw__task_calls_left(every, tw__redis_task_times(task)),
-             next = tw__task_next_call(tw__redis_task_first_due(task), missed, every, left);
+             next = tw__task_next_call(tw__redis_task_first_due(task), missed_periods, every, left);
     if (next == TW__TASK_FOREVER) {
         tw__redis_lease_remove(queue, task, log);
         return;
@@ -271,7 +271,7 @@ static struct tw__redis_life death_of(const struct tw__redis_task *task, uint32_
     struct tw__redis_life life = life_of(task);
     TW_ASSERT(life.stage != TW__REDIS_DEAD);
     life.stage = TW__REDIS_DEAD;
-    life.has_next = life.has_missed = false;
+    life.has_next = life.has_missed_periods = false;
     life.token = 0;
     life.attempt = attempts;
     life.error = error;
@@ -354,12 +354,13 @@ static int compare_begun(const void *one, const void *other)
     return (int32_t)(a->order - b->order) < 0 ? -1 : 1;
 }
 
-/* Ends the lease of a task, if it has one, and makes its token worthless. */
+/* Ends the lease of a task, if it has one, and makes its token void. */
 static void forget(struct tw__redis_queue *queue, const struct begun *begun, uint64_t now_ms)
 {
     struct tw__redis_life life = life_of(begun->task);
     tw__redis_life_unbegin(&life);
-    bool again = life.attempt > 0 || life.has_missed || life.due != begun->at_ms; /* it is too late no more */
+    bool again =
+        life.attempt > 0 || life.has_missed_periods || life.due != begun->at_ms; /* it is too late no more */
     relive(queue, begun->task, again ? &life : NULL, begun->at_ms, now_ms);
 }
 

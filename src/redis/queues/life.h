@@ -45,8 +45,8 @@ struct tw__redis_life {
     uint64_t next;
     /* The call has begun, and stands for so many further periods; otherwise for none. The call of a task with a
      * target begins when the target refuses it. */
-    bool has_missed;
-    uint64_t missed;
+    bool has_missed_periods;
+    uint64_t missed_periods;
     struct tw__redis_bytes worker, error; /* the worker that has or had the lease; the last error */
 };
 
@@ -84,14 +84,14 @@ static inline uint64_t tw__redis_life_at(const struct tw__redis_life *life, uint
 /* Whether a task with this `every` may have the life: only one that repeats stands for further periods. */
 static inline bool tw__redis_life_suits(const struct tw__redis_life *life, uint64_t every)
 {
-    return every > 0 || !life->has_missed || life->missed == 0;
+    return every > 0 || !life->has_missed_periods || life->missed_periods == 0;
 }
 
-/* Lets an attempt that is under way not have begun, and makes the token worthless. */
+/* Lets an attempt that is under way not have begun, and makes the token void. */
 void tw__redis_life_unbegin(struct tw__redis_life *life);
 
 void tw__redis_life_pack(char *at, const struct tw__redis_life *life);
-/* Reads a life. Its strings, `next` and `missed` are not set. */
+/* Reads a life. Its strings, `next` and `missed_periods` are not set. */
 struct tw__redis_life tw__redis_life_unpack(const char *at);
 /* The stage alone. */
 static inline enum tw__redis_stage tw__redis_life_stage(const char *at)

@@ -183,8 +183,8 @@ void tw__redis_queue_remove(struct tw__redis_queue *queue, struct tw__redis_task
     tw__redis_check_changed(queue->queues, tw__redis_check_sums);
 }
 
-/* Whether a life has the strings, the `next` and the `missed` of the task's own life, so that it fits in the
- * task's block. */
+/* Whether a life has the strings, the `next` and the `missed_periods` of the task's own life, so that it fits
+ * in the task's block. */
 static bool fits_in_place(const struct tw__redis_task *task, const struct tw__redis_life *life)
 {
     if (!task->lived || life == NULL)
@@ -192,8 +192,9 @@ static bool fits_in_place(const struct tw__redis_task *task, const struct tw__re
     struct tw__redis_life own = tw__redis_task_whole_life(task);
     bool same_next = own.has_next == life->has_next &&
                      (!own.has_next || tw__redis_life_away(&own) == tw__redis_life_away(life));
-    bool same_missed = own.has_missed == life->has_missed && (!own.has_missed || own.missed == life->missed);
-    return same_next && same_missed && tw__redis_bytes_equal(own.worker, life->worker) &&
+    bool same_missed_periods = own.has_missed_periods == life->has_missed_periods &&
+                               (!own.has_missed_periods || own.missed_periods == life->missed_periods);
+    return same_next && same_missed_periods && tw__redis_bytes_equal(own.worker, life->worker) &&
            tw__redis_bytes_equal(own.error, life->error);
 }
 

@@ -236,7 +236,7 @@ static bool has_begun(const struct tw__redis_task *task)
     if (!task->lived)
         return false;
     struct tw__redis_life life = tw__redis_task_life(task);
-    return life.has_missed || life.attempt > 0;
+    return life.has_missed_periods || life.attempt > 0;
 }
 
 struct tw__task_turn tw__redis_turn(const struct tw__redis_queues *queues, const struct tw__redis_task *task,
@@ -250,6 +250,7 @@ struct tw__task_turn tw__redis_turn(const struct tw__redis_queues *queues, const
                                      .missed = (enum tw_missed)plan.missed};
     TW_ASSERT(tw__redis_task_stage(task) == TW__REDIS_WAITING);
     if (has_begun(task))
-        return (struct tw__task_turn){.due = period.due, .missed = tw__redis_task_missed(task), .calls = true};
+        return (struct tw__task_turn){
+            .due = period.due, .missed_periods = tw__redis_task_missed_periods(task), .calls = true};
     return tw__task_turn(&period, now_ms > period.next ? now_ms : period.next);
 }

@@ -41,8 +41,8 @@ static void put_rest_of_life(char *at, const struct tw__redis_life *life)
     at = tw__redis_varint_put_bytes(tw__redis_varint_put_bytes(at, life->worker), life->error);
     if (life->has_next)
         at = tw__redis_varint_put(at, tw__redis_life_away(life));
-    if (life->has_missed)
-        tw__redis_varint_put(at, life->missed);
+    if (life->has_missed_periods)
+        tw__redis_varint_put(at, life->missed_periods);
 }
 
 /* Writes the payload. Returns its end. */
@@ -72,7 +72,7 @@ static size_t life_size(const struct tw__redis_life *life)
 {
     return TW__REDIS_LIFE_SIZE + string_size(life->worker) + string_size(life->error) +
            (life->has_next ? tw__redis_varint_size(tw__redis_life_away(life)) : 0) +
-           (life->has_missed ? tw__redis_varint_size(life->missed) : 0);
+           (life->has_missed_periods ? tw__redis_varint_size(life->missed_periods) : 0);
 }
 
 struct tw__redis_task *tw__redis_task_new(const struct tw__redis_task_plan *plan,
@@ -217,14 +217,16 @@ struct tw__redis_life tw__redis_task_whole_life(const struct tw__redis_task *tas
         at = tw__redis_varint_get(at, &away);
         life.next = tw__redis_life_at(&life, away);
     }
-    if (life.has_missed)
-        tw__redis_varint_get(at, &life.missed);
+    if (life.has_missed_periods)
+        tw__redis_varint_get(at, &life.missed_periods);
     return life;
 }
 
-uint64_t tw__redis_task_missed(const struct tw__redis_task *task)
+uint64_t tw__redis_task_missed_periods(const struct tw__redis_task *task)
 {
-    return task->lived && tw__redis_task_life(task).has_missed ? tw__redis_task_whole_life(task).missed : 0;
+    return task->lived && tw__redis_task_life(task).has_missed_periods
+               ? tw__redis_task_whole_life(task).missed_periods
+               : 0;
 }
 
 void tw__redis_task_set_life(struct tw__redis_task *task, const struct tw__redis_life *life)
@@ -267,9 +269,10 @@ static struct tw__redis_task *copy_alive(const struct tw__redis_task *task, cons
     struct tw__redis_life life;
     if (task->lived)
         life = tw__redis_task_whole_life(task);
-    if (task->lived && of != task && life.has_missed) {
+    if (task->lived && of != task && life.has_missed_periods) {
         uint64_t every = tw__redis_task_every(of);
-        life.missed = tw__task_missed_renewed(life.missed, tw__redis_task_every(task), every);
+        life.missed_periods =
+            tw__task_missed_periods_renewed(life.missed_periods, tw__redis_task_every(task), every);
     }
     return copy_with(task, of, task->lived ? &life : NULL, share, memory);
 }

@@ -88,12 +88,12 @@ uint64_t tw__redis_task_every(const struct tw__redis_task *task);
 uint64_t tw__redis_task_times(const struct tw__redis_task *task);
 /* Requires: the task repeats. */
 void tw__redis_task_set_times(struct tw__redis_task *task, uint64_t times);
-/* The life of a task. Requires: it has one. The strings, `next` and `missed` lie behind the payload, and only
- * the second function reads them. */
+/* The life of a task. Requires: it has one. The strings, `next` and `missed_periods` lie behind the payload,
+ * and only the second function reads them. */
 struct tw__redis_life tw__redis_task_life(const struct tw__redis_task *task);
 struct tw__redis_life tw__redis_task_whole_life(const struct tw__redis_task *task);
 /* The further periods for which the task's call stands; 0 before its first attempt. */
-uint64_t tw__redis_task_missed(const struct tw__redis_task *task);
+uint64_t tw__redis_task_missed_periods(const struct tw__redis_task *task);
 /* The stage; WAITING without a life. A ready task is WAITING too. */
 static inline enum tw__redis_stage tw__redis_task_stage(const struct tw__redis_task *task)
 {
@@ -106,7 +106,8 @@ static inline bool tw__redis_task_is_leased(const struct tw__redis_task *task)
     return tw__redis_stage_is_leased(tw__redis_task_stage(task));
 }
 
-/* Changes the life in place, all but its strings, `next` and `missed`. Requires: the task has a life. */
+/* Changes the life in place, all but its strings, `next` and `missed_periods`. Requires: the task has a
+ * life. */
 void tw__redis_task_set_life(struct tw__redis_task *task, const struct tw__redis_life *life);
 /* Makes a copy of the task, in a block of its own, with another life, or with none if `life` is NULL. The copy
  * begins with the same bytes: the caller corrects what points at the old block, as after any move. The strings

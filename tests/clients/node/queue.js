@@ -141,8 +141,8 @@ test("dead tasks", async () => {
     const queue = fresh(), begin = Date.now();
     await kill(queue, ["a", "b", "c"]);
     const [first, ...rest] = await queue.dead();
-    assert.ok(first.died.getTime() >= begin && first.due.getTime() >= begin);
-    assert.deepEqual([first.id, first.attempts, first.error, first.lapses], ["a", 1, "no a", 0]);
+    assert.ok(first.dead.getTime() >= begin && first.due.getTime() >= begin);
+    assert.deepEqual([first.id, first.attempt, first.error, first.lapses], ["a", 1, "no a", 0]);
     assert.deepEqual(rest.map((one) => one.id), ["b", "c"]);
     assert.deepEqual((await queue.dead({ count: 1, after: "a" })).map((one) => one.id), ["b"]);
     assert.equal((await queue.get("a")).state, "dead");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The types of clients/node. A line behind @ts-expect-error must be an error. test_node.py lets tsc read this
 // file.
-import tickwheel, { Queue, Worker, Retry, Dead, WorkerError, LeaseLost, sentinelPrimary } from "tickwheel";
+import tickwheel, { Queue, Worker, Retry, Dead, WorkerError, NotYours, sentinelPrimary } from "tickwheel";
 import type { Counts, DeadTask, Job, Task, Words } from "tickwheel";
 
 declare const client: {
@@ -54,7 +54,7 @@ async function workers() {
     const worker = new Worker(client, { jobs: 2, lease: 5000, name: "w", nodeAddressMap });
     worker.task("s", async (job: Job) => {
         const text: string = job.text, signal: AbortSignal = job.signal, values: string[] = job.payload;
-        if (signal.reason instanceof LeaseLost) throw new Retry(5000, text, { cause: values });
+        if (signal.reason instanceof NotYours) throw new Retry(5000, text, { cause: values });
         throw new Dead("never");
     }, { jobs: 1 }).on("failed", (job, error, next) => [job.id, error, next?.getTime()])
         .on("trouble", (error, wait) => error.message + wait.toFixed());

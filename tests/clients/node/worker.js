@@ -6,10 +6,10 @@ const assert = require("assert");
 const { once } = require("events");
 const test = require("node:test");
 const { createClient } = require("redis");
-const { Queue, Worker, Retry, Back, Dead, LeaseLost, GivenUp, WorkerError } = require("tickwheel");
+const { Queue, Worker, Retry, Back, Dead, NotYours, GivenUp, WorkerError } = require("tickwheel");
 
 const FAR = 3600000, NO_SIGNALS = { signals: [] };
-const NOTHING = { done: 0, failed: 0, died: 0, back: 0, lost: 0 };
+const NOTHING = { done: 0, failed: 0, died: 0, back: 0, notYours: 0 };
 const client = createClient({ url: process.env.TICKWHEEL_URL });
 let count = 0;
 
@@ -52,7 +52,8 @@ test("the handler gets the whole job, and events tell of it", async () => {
     await worker.stop();
     const [job] = seen;
     assert.deepEqual([job.queue, job.id, job.text, job.payload], [queue.key, "a", "one", ["one", "two"]]);
-    assert.deepEqual([job.due.getTime(), job.attempt, job.lost, job.givenUp], [due, 1, false, false]);
+    assert.deepEqual([job.due.getTime(), job.attempt, job.missedPeriods, job.notYours, job.givenUp],
+        [due, 1, 0, false, false]);
     assert.match(job.token, /^[0-9a-f]{16}$/);
     assert.deepEqual(told, [["begin", "a"], ["done", "a"]]);
     assert.deepEqual(await counts, { ...NOTHING, done: 1 });
@@ -149,18 +150,18 @@ test("a queue with places of its own", async () => {
 
 test("the signal says why", async () => {
     const queue = fresh(), reasons = {};
-    for (const id of ["lost", "stopped"]) await queue.put(id, "x");
+    for (const id of ["cancelled", "stopped"]) await queue.put(id, "x");
     const [worker, counts] = begin(queue, async (job) => {
         await aborted(job.signal);
-        reasons[job.id] = [job.signal.reason.constructor, job.lost, job.givenUp];
+        reasons[job.id] = [job.signal.reason.constructor, job.notYours, job.givenUp];
         throw job.signal.reason;
     });
     await events(worker, "begin", 2);
-    const [[lost]] = await Promise.all([events(worker, "lost"), queue.cancel("lost")]);
-    assert.equal(lost[0].id, "lost");
+    const [[told]] = await Promise.all([events(worker, "notYours"), queue.cancel("cancelled")]);
+    assert.equal(told[0].id, "cancelled");
     await worker.giveUp();
-    assert.deepEqual(reasons, { lost: [LeaseLost, true, false], stopped: [GivenUp, false, true] });
-    assert.deepEqual(await counts, { ...NOTHING, back: 1, lost: 1 });
+    assert.deepEqual(reasons, { cancelled: [NotYours, true, false], stopped: [GivenUp, false, true] });
+    assert.deepEqual(await counts, { ...NOTHING, back: 1, notYours: 1 });
     const { state, attempt } = await queue.get("stopped");
     assert.deepEqual([state, attempt], ["ready", 0]);
 });

@@ -32,8 +32,8 @@ async def handle(job):
         if act.startswith("until"):
             await wait_until_async(lambda: os.path.exists(rest.split()[0]), patience=math.inf)
     except asyncio.CancelledError:
-        if job.lost:
-            common.say("lost", job.queue, job.id, job.attempt)
+        if job.not_yours:
+            common.say("not-yours", job.queue, job.id, job.attempt)
         raise
     common.end(job, act, rest)
 

@@ -88,14 +88,15 @@ async function main() {
     const name = values.name === undefined ? {} : { name: values.name };
     const worker = new Worker(client, { buffers: true, ...name, ...number("jobs"), ...number("lease"),
         ...number("grace") });
-    worker.on("lost", (job) => say("lost", job.queue, job.id, job.attempt));
+    worker.on("notYours", (job) => say("not-yours", job.queue, job.id, job.attempt));
     worker.on("trouble", (error) => console.error(`node.js: ${error.message}`));
     for (const queue of positionals) worker.task(queue, handle);
     process.on("SIGTERM", () => {}); // one that comes after the worker's end
     say("ready");
     const counts = await worker.run();
     await close();
-    say("stopped", ...Object.entries(counts).map(([name, count]) => `${name}=${count}`));
+    const { notYours, ...others } = counts; // the other programs print not_yours
+    say("stopped", ...Object.entries({ ...others, not_yours: notYours }).map(([name, n]) => `${name}=${n}`));
 }
 
 main().catch((error) => {

@@ -96,8 +96,8 @@ def handle(job):
     act, rest = act_of(job)
     while act.startswith("until") and not os.path.exists(rest.split()[0]):
         if job.wait(POLL_S):
-            if job.lost:
-                say("lost", job.queue, job.id, job.attempt)
+            if job.not_yours:
+                say("not-yours", job.queue, job.id, job.attempt)
             return
     end(job, act, rest)
 

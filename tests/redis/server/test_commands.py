@@ -267,7 +267,7 @@ def test_a_list_has_one_value(r):
     assert (found["kind"], found["payload"]) == ("list", ["just this"])
 
 
-@pytest.mark.parametrize("name", ["tw.id", "tw.due", "tw.attempt", "tw.missed"])
+@pytest.mark.parametrize("name", ["tw.id", "tw.due", "tw.attempt", "tw.missed-periods"])
 def test_the_names_of_the_first_fields_are_refused_as_fields_alone(r, name):
     assert add(r, "a", payload=("f", name)) == "a"
     assert add(r, "b", "LIST", payload=(name,)) == "b"

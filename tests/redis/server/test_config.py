@@ -73,7 +73,7 @@ def test_a_setting_holds_from_then_on(r):
     r.config_set("tickwheel.target-tries", 1)
     r.set("q", "no stream")
     r.execute_command("TW.SEND", "s", "q", "a", "IN", 0, "PAYLOAD", "f", "v")
-    assert wait_dead(r, "s")[0].attempts == 1
+    assert wait_dead(r, "s")[0].attempt == 1
 
 
 def test_settings_in_the_configuration_file(fleet):

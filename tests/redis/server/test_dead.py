@@ -41,9 +41,9 @@ def test_those_that_died_first_come_first(r):
     for name in "cab":
         kill(r, name, error=f"error of {name}")
     found = dead_of(r, "s")
-    assert [(one.id, one.due, one.attempts, one.error) for one in found] == [
+    assert [(one.id, one.due, one.attempt, one.error) for one in found] == [
         (name, 1000, 1, f"error of {name}") for name in "cab"]
-    assert before <= found[0].died <= found[1].died <= found[2].died <= now_ms()
+    assert before <= found[0].dead <= found[1].dead <= found[2].dead <= now_ms()
 
 
 def test_dead_tasks_are_listed_in_pages(r):

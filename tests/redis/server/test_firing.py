@@ -343,7 +343,7 @@ def test_a_repeating_task_goes_on_after_it_was_dropped(clock, server, r):
 
 def calls(r):
     """Returns the due time of each delivery, and for how many further periods it stands."""
-    return [(int(fields["tw.due"]), int(fields.get("tw.missed", 0))) for _, fields in r.xrange("q")]
+    return [(int(fields["tw.due"]), int(fields.get("tw.missed-periods", 0))) for _, fields in r.xrange("q")]
 
 
 def test_a_coalesced_call_has_its_first_period_and_counts_the_others(clock, server, r):
@@ -351,8 +351,8 @@ def test_a_coalesced_call_has_its_first_period_and_counts_the_others(clock, serv
     assert (found[0], late, server.tw()["coalesced"] >= 10) == (0, 1040, True)
     (first, missed), (second, more), _ = calls(r)
     assert (missed, second - first) == (10, 1100)
-    assert list(r.xrange("q")[0][1])[:4] == ["tw.id", "tw.due", "tw.attempt", "tw.missed"]
-    assert "tw.missed" not in r.xrange("q")[1][1] or more > 0
+    assert list(r.xrange("q")[0][1])[:4] == ["tw.id", "tw.due", "tw.attempt", "tw.missed-periods"]
+    assert "tw.missed-periods" not in r.xrange("q")[1][1] or more > 0
 
 
 def test_periods_that_are_too_late_are_no_part_of_a_coalesced_call(clock, server, r):
@@ -417,7 +417,7 @@ def test_the_turn_of_a_task_behind_a_refused_one_is_its_own(clock, server, r):
     r.delete("q")
     assert r.execute_command("TW.PROMOTE", "s", "ALL") == 6
     wait_until(lambda: server.tw()["held"] == 0)
-    found = [(fields["tw.id"], int(fields["tw.due"]) - due, int(fields.get("tw.missed", 0)))
+    found = [(fields["tw.id"], int(fields["tw.due"]) - due, int(fields.get("tw.missed-periods", 0)))
              for _, fields in entries(r, "q")]
     assert sorted(one for one in found if one[1] == 0) == [
         ("beat first", 0, 0), ("beat second", 0, 3), ("once first", 0, 0), ("skip first", 0, 0)]
@@ -541,9 +541,9 @@ def test_a_task_dies_after_its_tries(server, r):
     due = now_ms() + 20
     add(r, "a", "AT", due, target="wrong", payload=("f", "v", "g", "w"))
     [dead] = wait_dead(r, "s")
-    assert (dead.id, dead.due, dead.attempts) == ("a", due, 3)
+    assert (dead.id, dead.due, dead.attempt) == ("a", due, 3)
     assert dead.error.startswith("WRONGTYPE")
-    assert dead.died >= due + 100 + 200, "it waits for 100 ms, then for twice as long"
+    assert dead.dead >= due + 100 + 200, "it waits for 100 ms, then for twice as long"
     found, names = task(r, "s", "a"), ("state", "due", "next", "attempt", "target", "kind", "error", "payload")
     assert [found[name] for name in names] == [
         "dead", due, 0, 3, "wrong", "stream", dead.error, ["f", "v", "g", "w"]]
@@ -605,7 +605,7 @@ def test_so_many_tries(clock, r, tries):
     add(r, "a", "IN", 0, target="wrong")
     # The waits are doubled, from 1 ms up to 5 s.
     [dead] = wait_until(lambda: clock.push_monotonic(5000) or dead_of(r, "s"))
-    assert dead.attempts == tries
+    assert dead.attempt == tries
 
 
 def test_attempts_are_told(server, r):
@@ -683,14 +683,14 @@ def test_a_task_may_have_its_own_tries_and_waits(r):
     r.set("wrong", "a string")
     add(r, "once", "IN", 0, "TRIES", 1, target="wrong")
     add(r, "usual", "IN", 0, target="wrong")
-    assert sorted((dead.id, dead.attempts) for dead in wait_dead(r, "s", 2)) == [("once", 1), ("usual", 3)]
+    assert sorted((dead.id, dead.attempt) for dead in wait_dead(r, "s", 2)) == [("once", 1), ("usual", 3)]
     due = now_ms()
     add(r, "slow", "AT", due, "TRIES", 2, "BACKOFF", HOUR, 1, HOUR, "JITTER", 0, target="wrong")
     wait_until(lambda: task(r, "s", "slow")["attempt"] == 1)
     assert task(r, "s", "slow")["next"] >= due + HOUR // 2
     r.execute_command("DEBUG", "RELOAD")  # The wait goes on then, and the second try is the last one.
     wait_until(lambda: r.execute_command("TW.PROMOTE", "s", "ALL") == 1)
-    assert [(dead.id, dead.attempts) for dead in wait_dead(r, "s", 3)][2:] == [("slow", 2)]
+    assert [(dead.id, dead.attempt) for dead in wait_dead(r, "s", 3)][2:] == [("slow", 2)]
 
 
 def test_a_cluster_wants_queue_and_target_in_one_slot(fleet):

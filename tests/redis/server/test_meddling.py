@@ -159,7 +159,7 @@ def test_the_missed_periods_of_a_series_that_is_put_again_are_counted_anew(pair)
     wait_until(lambda: r.execute_command("MEDDLE.DONE")[0] == 1)
     wait_delivered(r, 1)
     found = settled(pair)
-    assert [fields["tw.missed"] for _, fields in found["t"]] == ["10"]
+    assert [fields["tw.missed-periods"] for _, fields in found["t"]] == ["10"]
     assert found["s"] == [("a", due + 3 * 4 * HOUR)]
 
 

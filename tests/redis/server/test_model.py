@@ -274,8 +274,8 @@ class Play:
         for stream, found in zip(STREAMS, looks):
             for entry, flat in found:
                 fields = dict(zip(flat[::2], flat[1::2]))
-                missed = int(fields.get("tw.missed", 0))
-                own = ["tw.id", "tw.due", "tw.attempt", *(["tw.missed"] if missed else [])]
+                missed = int(fields.get("tw.missed-periods", 0))
+                own = ["tw.id", "tw.due", "tw.attempt", *(["tw.missed-periods"] if missed else [])]
                 delivery = (stream, fields["tw.id"], int(fields["tw.due"]), int(entry.split("-")[0]),
                             flat[2 * len(own):], missed)
                 assert flat[:2 * len(own):2] == own and fields["tw.attempt"] == "1", flat

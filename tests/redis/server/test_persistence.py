@@ -123,7 +123,7 @@ def test_aof_rewrite_keeps_tries_and_tasks_die_after_as_many(fleet, preamble):
     server.start()
     r = server.client()
     dead = wait_dead(r, "s", 2)
-    assert sorted(one.id for one in dead) == names and {one.attempts for one in dead} == {3}
+    assert sorted(one.id for one in dead) == names and {one.attempt for one in dead} == {3}
 
 
 @pytest.mark.parametrize("way", ["snapshot", "rewritten yes", "rewritten no", "replica"])
@@ -243,7 +243,7 @@ def test_a_refused_task_keeps_its_turn_after_a_crash(fleet, clock, way):
     r.delete("out")
     assert r.execute_command("TW.PROMOTE", "s", "ALL") == 4
     wait_delivered(r, "out", 5)
-    found = [(fields["tw.id"], int(fields.get("tw.missed", 0))) for _, fields in r.xrange("out")]
+    found = [(fields["tw.id"], int(fields.get("tw.missed-periods", 0))) for _, fields in r.xrange("out")]
     assert sorted(found) == [("beat", 0), ("beat", 19), ("late", 0), ("t0", 0), ("t1", 0)]
     assert server.tw()["dropped"] == 0 and found.index(("t0", 0)) < found.index(("t1", 0))
 

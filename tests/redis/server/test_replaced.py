@@ -161,11 +161,11 @@ def test_the_missed_periods_of_a_replaced_call_count_nothing(server, r, last):
     """The call does not end, only its attempt does. The new task has a call of its own."""
     put(r, "s", "a", "AT", now_ms() - 10 * HOUR, "EVERY", HOUR, "TRIES", 1)
     job, counters = wait_take(r, "s"), Counters(server)
-    assert job.missed == 10
+    assert job.missed_periods == 10
     put(r, "s", "a", "AT", now_ms() - 5 * HOUR, "EVERY", HOUR)
     end(r, job, last)
     again = wait_take(r, "s")
-    assert (again.missed, counters["coalesced"]) == (5, 0)
+    assert (again.missed_periods, counters["coalesced"]) == (5, 0)
     assert (ack(r, again), counters["coalesced"]) == (1, 5)
 
 
@@ -198,7 +198,7 @@ def test_a_target_that_refuses_what_stood_behind(server, r):
     replace(r, "TW.SEND", 2000)
     assert ack(r, job) == 1
     wait_until(lambda: dead_of(r, "s"))
-    assert dead_of(r, "s")[0][:2] == ("a", 2000) and dead_of(r, "s")[0].attempts == 3
+    assert dead_of(r, "s")[0][:2] == ("a", 2000) and dead_of(r, "s")[0].attempt == 3
     shows(r, "a", state="dead", attempt=3, worker="", replaced=0)
 
 

@@ -116,7 +116,7 @@ def test_a_long_id_from_a_file_is_taken(fleet):
 @pytest.mark.long(only=True)
 @pytest.mark.parametrize("words, more", [
     pytest.param((), 0, id="once"),
-    pytest.param(("EVERY", "1"), len("tw.missed1795312608000"), id="repeating")])
+    pytest.param(("EVERY", "1"), len("tw.missed-periods1795312608000"), id="repeating")])
 def test_a_big_task_from_a_file_dies_with_its_size_in_the_error(fleet, words, more):
     """It dies as a whole although it repeats, as it can never be delivered. The task after it is delivered."""
     big_one = add("big", 1000, *words, "PAYLOAD", "f1", PART, "f2", PART, "f3", PART)

@@ -835,8 +835,8 @@ def test_the_seventeenth_lapse_kills(server, r, tries):
         assert (jobs[-1].attempt, get(r, "a")["lapses"], dead_of(r, "s")) == (lapses + 1, lapses, [])
         touch(r, jobs[-1], 1)
     wait_until(lambda: dead_of(r, "s"))
-    name, due, died, *rest = dead_of(r, "s")[0]
-    assert (name, due, *rest) == ("a", jobs[0].due, 17, "the lease ran out", 17) and died <= now_ms()
+    name, due, dead, *rest = dead_of(r, "s")[0]
+    assert (name, due, *rest) == ("a", jobs[0].due, 17, "the lease ran out", 17) and dead <= now_ms()
     assert get(r, "a")["lapses"] == 17 and len({job.token for job in jobs}) == 17
     assert [counters[name] for name in ("lapsed", "died", "failed", "renewed")] == [17, 1, 0, 0]
     assert ack(r, jobs[-1]) == 0
@@ -861,7 +861,7 @@ def test_a_failure_counts_and_a_lapse_does_not(clock, server, r):
         assert get(r, "a")["lapses"] == lapses + ((wait, lapses) == (300, 0))
         clock.push(wait)
     assert nack(r, wait_take(r, "s")) == 0
-    assert (dead_of(r, "s")[0].attempts, get(r, "a")["lapses"]) == (4, 1)
+    assert (dead_of(r, "s")[0].attempt, get(r, "a")["lapses"]) == (4, 1)
 
 
 @pytest.mark.parametrize("words", [("BACK", "IN", 500), ("IN", 500, "BACK")], ids=str)
@@ -970,8 +970,8 @@ def test_late_drop_and_coalesce(server, r):
     assert counters["dropped"] == 0  # It is decided by the take.
     jobs = {job.id: job for job in take(r, "s", options=("COUNT", 9))}
     assert sorted(jobs) == ["each", "keep"]
-    assert jobs["each"].due == now - 10 * HOUR and jobs["keep"].missed == 0
-    missed = jobs["each"].missed
+    assert jobs["each"].due == now - 10 * HOUR and jobs["keep"].missed_periods == 0
+    missed = jobs["each"].missed_periods
     assert missed >= 600 and get(r, "each")["missed-periods"] == missed
     assert (counters["dropped"], counters["coalesced"]) == (1, 0)
     ack(r, jobs["each"])
@@ -985,12 +985,12 @@ def test_a_call_stands_for_the_same_periods_in_each_attempt(r):
     due = now_ms() - 10 * HOUR
     put(r, "s", "a", "AT", due, "EVERY", HOUR, "TRIES", 3)
     job = wait_take(r, "s")
-    assert (job.due, job.missed) == (due, 10)
+    assert (job.due, job.missed_periods) == (due, 10)
     give_back(r, job)
     assert get(r, "a")["missed-periods"] == 0
     for attempt in (1, 2, 3):
         job = wait_take(r, "s")
-        assert (job.due, job.attempt, job.missed) == (due, attempt, 10)
+        assert (job.due, job.attempt, job.missed_periods) == (due, attempt, 10)
         nack(r, job, "IN", 0)
         assert get(r, "a")["missed-periods"] == (10 if attempt < 3 else 0)
     assert get(r, f"a@{due}")["missed-periods"] == 0

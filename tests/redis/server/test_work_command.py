@@ -56,7 +56,7 @@ class Work:
         self.process.send_signal(number)
 
     def ends(self, status=0):
-        """Waits for the end. Returns the counts: done, failed, died, given back, lost."""
+        """Waits for the end. Returns the counts: done, failed, died, given back, not yours."""
         assert self.process.wait(PATIENCE) == status, self.said()
         Guard.tell("-", self.process.pid)
         return [int(n) for n in re.findall(r"\d+", self.said().splitlines()[-1])]
@@ -303,7 +303,7 @@ def test_a_lost_task(place, work):
     one = work(place, WAITS + "; exit 1", lease=3000)
     pid_in(one.out.parent / "a.pid")
     place.cancel("a")
-    one.waits_for(r"^tickwheel work: lost q a 1 \(its command runs on", said=True)
+    one.waits_for(r"^tickwheel work: q a: attempt 1 is not yours any more \(its command runs on", said=True)
     go(one.out.parent, "a")
     assert one.stop() == [0, 0, 0, 0, 1]
     assert place.find("a") is None
@@ -400,8 +400,8 @@ def test_no_descriptor_is_left(place, work):
     resource.prlimit(one.process.pid, resource.RLIMIT_NOFILE, before)
     gone(place, "a")
     assert one.printed() == "attempt 1\nattempt 1\n"
-    done, failed, died, back, lost = one.stop()
-    assert (done, failed, died, lost) == (2, 0, 0, 0) and back >= 1
+    done, failed, died, back, not_yours = one.stop()
+    assert (done, failed, died, not_yours) == (2, 0, 0, 0) and back >= 1
 
 
 @pytest.mark.long(only=True)

@@ -311,9 +311,9 @@ def test_coalesced_periods_and_dropped_tasks_on_the_replica(pair):
     agree(pair)
     [job] = take(r, "s", options=("COUNT", 9))
     assert counters["dropped"] == 2 and r.execute_command("TW.LEN", "s") == 2
-    assert job.due == now - 10 * HOUR and job.missed >= 600
+    assert job.due == now - 10 * HOUR and job.missed_periods >= 600
     agree(pair)
-    assert ack(r, job) == 1 and counters["coalesced"] == job.missed
+    assert ack(r, job) == 1 and counters["coalesced"] == job.missed_periods
     agree(pair)
 
 

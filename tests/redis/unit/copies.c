@@ -25,8 +25,8 @@ const struct tw__redis_life life_of[LIVES] = {
      .lapses = 2,
      .has_next = true,
      .next = 0,
-     .has_missed = true,
-     .missed = INT64_MAX},
+     .has_missed_periods = true,
+     .missed_periods = INT64_MAX},
     {.stage = TW__REDIS_LEASED, .renewed = true, .due = START - 1, .token = 7, .lease_ms = 30000, .attempt = 1},
     {.stage = TW__REDIS_REPLACED,
      .renewed = true,
@@ -110,9 +110,9 @@ static void check_life(const struct tw__redis_task *task, uint8_t kind)
     assert_true(life.lapses <= life.attempt && life.lapses <= TW__REDIS_LAPSES_LAST);
     assert_true(!life.has_next || (life.stage == TW__REDIS_LEASED && life.next <= TW__TASK_TIME_MAX));
     assert_true(life.stage != TW__REDIS_REPLACED || (life.attempt > 0 && life.lapses == 0));
-    assert_true(!life.has_missed ||
-                (tw__redis_life_suits(&life, tw__redis_task_every(task)) && life.missed <= INT64_MAX));
-    assert_true(!life.has_missed || life.stage == TW__REDIS_WAITING || life.stage == TW__REDIS_LEASED);
+    assert_true(!life.has_missed_periods ||
+                (tw__redis_life_suits(&life, tw__redis_task_every(task)) && life.missed_periods <= INT64_MAX));
+    assert_true(!life.has_missed_periods || life.stage == TW__REDIS_WAITING || life.stage == TW__REDIS_LEASED);
     if (kind == TW__REDIS_WORKERS)
         return;
     assert_int_not_equal(life.stage, TW__REDIS_LEASED);

@@ -306,8 +306,8 @@ void assert_lives_equal(const struct tw__redis_life *a, const struct tw__redis_l
     assert_int_equal(a->lapses, b->lapses);
     assert_int_equal(a->has_next, b->has_next);
     assert_true(!a->has_next || a->next == b->next);
-    assert_int_equal(a->has_missed, b->has_missed);
-    assert_true(!a->has_missed || a->missed == b->missed);
+    assert_int_equal(a->has_missed_periods, b->has_missed_periods);
+    assert_true(!a->has_missed_periods || a->missed_periods == b->missed_periods);
     assert_bytes_equal(a->worker, b->worker);
     assert_bytes_equal(a->error, b->error);
 }

@@ -40,8 +40,8 @@ struct tw__redis_life some_life(uint64_t due, enum tw__redis_stage stage, uint64
                                   .lapses = (uint32_t)below(attempt),
                                   .has_next = below(2) == 0 && stage == TW__REDIS_LEASED,
                                   .next = some_due(),
-                                  .has_missed = below(2) == 0 && call,
-                                  .missed = every > 0 ? below(below(2) == 0 ? 9 : INT64_MAX) : 0,
+                                  .has_missed_periods = below(2) == 0 && call,
+                                  .missed_periods = every > 0 ? below(below(2) == 0 ? 9 : INT64_MAX) : 0,
                                   .worker = some_name(),
                                   .error = some_name()};
     if (stage == TW__REDIS_REPLACED)
@@ -163,7 +163,7 @@ static struct tw__task task_of(const struct ref *ref)
                             .next_ms = ref->due,
                             .every_ms = ref->every,
                             .times = ref->times,
-                            .policy = (enum tw_missed)plan_of[ref->plan].missed,
+                            .missed = (enum tw_missed)plan_of[ref->plan].missed,
                             .max_late_ms = plan_of[ref->plan].max_late_ms,
                             .retry = {.tries = UINT32_MAX}};
     if (!ref->lived)
@@ -173,7 +173,7 @@ static struct tw__task task_of(const struct ref *ref)
     task.token = life->token;
     *(life->stage == TW__REDIS_REPLACED ? &task.old_attempt : &task.attempt) = life->attempt;
     task.lapses = life->lapses;
-    task.missed = life->has_missed ? life->missed : 0;
+    task.missed_periods = life->has_missed_periods ? life->missed_periods : 0;
     if (!is_leased(ref))
         return task;
     task.next_ms = life->has_next ? life->next : life->due;
@@ -205,8 +205,8 @@ static void become(struct ref *ref, const struct tw__task_outcome *outcome)
     life->attempt = task->stage == TW__TASK_REPLACED ? task->old_attempt : task->attempt;
     life->lapses = task->lapses;
     life->has_next &= task->stage == TW__TASK_TAKEN;
-    life->has_missed &= task->attempt > 0 && !dead;
-    life->missed = task->missed;
+    life->has_missed_periods &= task->attempt > 0 && !dead;
+    life->missed_periods = task->missed_periods;
     ref->every = task->every_ms;
     ref->times = task->times;
     ref->lived = leased || dead || task->attempt > 0 || task->next_ms != task->due_ms;
@@ -312,7 +312,7 @@ void take_as_a_worker(struct room *room)
     struct tw__task_turn turn = tw__redis_turn(all, ref->task, model.now);
     assert_true(turn.calls == (outcome.reply == TW__TASK_YES) && turn.ends == (task->stage == TW__TASK_NONE));
     assert_true(turn.due == task->due_ms || turn.ends);
-    assert_true(turn.missed == task->missed && turn.dropped == outcome.tally.dropped &&
+    assert_true(turn.missed_periods == task->missed_periods && turn.dropped == outcome.tally.dropped &&
                 turn.skipped == outcome.tally.skipped);
     if (!turn.calls) {
         tw__redis_lease_pass_over(room->queue, ref->task, &turn, model.now, &log);
@@ -326,10 +326,10 @@ void take_as_a_worker(struct room *room)
     become(ref, &outcome);
     ref->life.has_next = task->next_ms != task->due_ms;
     ref->life.next = task->next_ms;
-    ref->life.has_missed = task->missed > 0;
+    ref->life.has_missed_periods = task->missed_periods > 0;
     ref->life.renewed = false;
     ref->life.worker = lease.worker;
-    model.merged += task->missed > 0;
+    model.merged += task->missed_periods > 0;
     file_for(room, ref, model.now + lease.ms);
     assert_ptr_equal(found(room, ref), ref->task);
     assert_true(tw__redis_lease_has_token(ref->task, lease.token));
@@ -512,8 +512,8 @@ static void relive(struct room *room, struct ref *ref)
     struct tw__redis_life life = some_life(ref->due, stage, ref->every);
     bool none = stage == TW__REDIS_WAITING && below(3) == 0;
     if (ref->lived && below(2) == 0) { /* the same strings, so the same block */
-        life.has_missed = ref->life.has_missed;
-        life.missed = ref->life.missed;
+        life.has_missed_periods = ref->life.has_missed_periods;
+        life.missed_periods = ref->life.missed_periods;
         life.worker = ref->life.worker;
         life.error = ref->life.error;
         life.has_next = ref->life.has_next;

@@ -234,7 +234,8 @@ static void a_task_that_begins_anew_has_no_tries(void **state)
  * its call has begun. Plan 2 has a limit of lateness. */
 static void a_refusal_arrives_and_changes_no_order(void **state)
 {
-    struct tw__redis_life life = {.due = START + 5, .has_missed = true, .worker = text(""), .error = text("")};
+    struct tw__redis_life life = {
+        .due = START + 5, .has_missed_periods = true, .worker = text(""), .error = text("")};
     (void)state;
     open_both();
     put_on_both("a", 2, START + 5, 0, 1);

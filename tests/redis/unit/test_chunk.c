@@ -25,7 +25,7 @@ static bool some_life(struct tw__redis_life *life, uint8_t kind, unsigned i)
     if (i % 4 == 0 || (kind != TW__REDIS_WORKERS && i % 9 != 0))
         return false;
     *life = life_of[kind == TW__REDIS_WORKERS ? i / 4 % LIVES : DEAD_LIFE - i / 9 % 2];
-    life->has_missed &= i % 3 == 0; /* the task repeats */
+    life->has_missed_periods &= i % 3 == 0; /* the task repeats */
     life->worker = (struct tw__redis_bytes){letters, i % 3 * 70};
     life->error = (struct tw__redis_bytes){letters + 9, i % 2 * 20};
     return true;

@@ -89,10 +89,11 @@ static void a_task_that_repeats_no_more_stands_for_no_other_period(void **state)
     open_work();
     struct tw__redis_task *task = take(put_plan("a", FIRST_OF_WORKERS + 1, 60), 7, START + 200);
     tw__redis_lease_fail(queue, task, text("no"), START + 900, START + 210, &changes);
-    assert_true(tw__redis_task_missed(keep("a", FIRST_OF_WORKERS + 1, 60, 5)) == 3);
-    assert_true(tw__redis_task_missed(keep("a", FIRST_OF_WORKERS + 1, 90, 5)) == 2); /* in the same time */
+    assert_true(tw__redis_task_missed_periods(keep("a", FIRST_OF_WORKERS + 1, 60, 5)) == 3);
+    assert_true(tw__redis_task_missed_periods(keep("a", FIRST_OF_WORKERS + 1, 90, 5)) ==
+                2); /* in the same time */
     task = keep("a", FIRST_OF_WORKERS + 1, 0, 1);
-    assert_true(tw__redis_task_missed(task) == 0);
+    assert_true(tw__redis_task_missed_periods(task) == 0);
     assert_life(task, TW__REDIS_WAITING, START + 5, 1, 0);
     close_work();
 }

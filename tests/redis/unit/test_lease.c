@@ -695,13 +695,13 @@ static void a_call_stands_for_the_same_periods_in_each_attempt(void **state)
     (void)state;
     open_work();
     struct tw__redis_task *task = leased_late("a", FIRST_OF_WORKERS + 1);
-    assert_true(tw__redis_task_missed(task) == 2 && tw__redis_task_first_due(task) == START + 5);
+    assert_true(tw__redis_task_missed_periods(task) == 2 && tw__redis_task_first_due(task) == START + 5);
     tw__redis_lease_fail(queue, task, text("no"), START + 600, START + 500, &changes);
     offer(find(queue, "a"), START + 600);
     task = lease(find(queue, "a"), 8, START + 900);
-    assert_true(tw__redis_task_missed(task) == 2);
+    assert_true(tw__redis_task_missed_periods(task) == 2);
     task = tw__redis_lease_give_back(queue, task, START + 950, &changes); /* its first attempt has begun */
-    assert_true(tw__redis_task_missed(task) == 2);
+    assert_true(tw__redis_task_missed_periods(task) == 2);
     tw__redis_lease_done(queue, lease(task, 9, START + 960), START + 970, &changes);
     task = find(queue, "a");
     assert_false(task->lived);
@@ -717,9 +717,9 @@ static void a_call_that_is_given_back_counts_its_periods_anew(void **state)
     task = tw__redis_lease_give_back(queue, task, START + 300, &changes);
     assert_false(task->lived);
     task = lease(task, 8, START + 305);
-    assert_true(tw__redis_task_missed(task) == 3 && tw__redis_task_first_due(task) == START + 5);
+    assert_true(tw__redis_task_missed_periods(task) == 3 && tw__redis_task_first_due(task) == START + 5);
     tw__redis_lease_put_off(queue, task, START + 500, START + 310, &changes);
-    assert_true(tw__redis_task_missed(find(queue, "a")) == 0);
+    assert_true(tw__redis_task_missed_periods(find(queue, "a")) == 0);
     close_work();
 }
 
@@ -761,7 +761,7 @@ static void periods_that_are_too_late_are_no_part_of_the_call(void **state)
     assert_int_equal(tw__redis_turn(all, task, START + 910).dropped, 3);
     task = lease(task, 7, START + 910);
     struct tw__redis_life life = tw__redis_task_whole_life(task);
-    assert_true(life.due == START + 305 && life.missed == 6 && !life.has_next);
+    assert_true(life.due == START + 305 && life.missed_periods == 6 && !life.has_next);
     task = tw__redis_lease_give_back(queue, task, START + 920, &changes);
     assert_true(tw__redis_task_due(task) == START + 305 && !task->lived);
     tw__redis_lease_done(queue, lease(task, 8, START + 930), START + 940, &changes);
@@ -800,7 +800,7 @@ static void what_comes_later_or_sooner_is_not_late(void **state)
     tw__redis_lease_make_due(queue, find(queue, "b"), START + 100, &changes);
     offer(find(queue, "b"), START + 100);
     struct tw__task_turn turn = tw__redis_turn(all, find(queue, "b"), START + 3000);
-    assert_true(turn.calls && turn.due == START + 9000 && turn.missed == 0);
+    assert_true(turn.calls && turn.due == START + 9000 && turn.missed_periods == 0);
     close_work();
 }
 
@@ -813,7 +813,7 @@ static void the_tries_of_a_task_before_do_not_begin_a_call(void **state)
     assert_int_equal(task->tries, 3);
     assert_true(tw__redis_turn(all, task, START + 505).calls);
     assert_false(tw__redis_turn(all, task, START + 506).calls);
-    assert_int_equal(tw__redis_turn(all, put_repeating("b", 4, 100, 3), START + 310).missed, 3);
+    assert_int_equal(tw__redis_turn(all, put_repeating("b", 4, 100, 3), START + 310).missed_periods, 3);
     close_work();
 }
 
@@ -824,7 +824,7 @@ static void a_call_dies_with_all_its_periods(void **state)
     tw__redis_lease_kill(queue, leased_late("a", FIRST_OF_WORKERS + 1), 1, text("no"), START + 300, &changes);
     assert_true(tw__redis_task_due(find(queue, "a")) == START + 305);
     const struct tw__redis_task *dead = tw__redis_place_first_dead(queue);
-    assert_true(tw__redis_task_first_due(dead) == START + 5 && !tw__redis_task_life(dead).has_missed);
+    assert_true(tw__redis_task_first_due(dead) == START + 5 && !tw__redis_task_life(dead).has_missed_periods);
     close_work();
 }
 
@@ -832,10 +832,10 @@ static void burst_and_a_new_task_stand_for_one_period(void **state)
 {
     (void)state;
     open_work();
-    assert_true(tw__redis_task_missed(leased_late("a", FIRST_OF_WORKERS)) == 0);
+    assert_true(tw__redis_task_missed_periods(leased_late("a", FIRST_OF_WORKERS)) == 0);
     struct tw__redis_task *task = leased_late("b", FIRST_OF_WORKERS + 1);
     tw__redis_lease_move(queue, task, START + 400, START + 300, &changes);
-    assert_true(tw__redis_task_missed(find(queue, "b")) == 0);
+    assert_true(tw__redis_task_missed_periods(find(queue, "b")) == 0);
     tw__redis_lease_end_replaced(queue, find(queue, "b"), START + 310, START + 310, &changes);
     assert_true(tw__redis_task_due(find(queue, "b")) == START + 400);
     close_work();
@@ -1324,16 +1324,17 @@ static void a_copy_keeps_the_attempts_that_have_failed(void **state)
 /* Of a task with a target only the mark that its call has begun is left. Plan 2 has a limit of lateness. */
 static void a_copy_keeps_the_calls_that_a_target_has_refused(void **state)
 {
-    struct tw__redis_life life = {.due = START + 5, .has_missed = true, .worker = text(""), .error = text("")};
+    struct tw__redis_life life = {
+        .due = START + 5, .has_missed_periods = true, .worker = text(""), .error = text("")};
     (void)state;
     open_work();
     tw__redis_queue_relive(queue, put_repeating("once", 2, 0, 1), &life);
-    life.missed = 4;
+    life.missed_periods = 4;
     tw__redis_queue_relive(queue, put_repeating("beat", 2, 100, 3), &life);
     tw__redis_lease_forget_all(queue, START + 2000);
     assert_life(find(queue, "beat"), &life);
     assert_true(tw__redis_turn(all, find(queue, "once"), START + 9000).calls);
-    assert_true(tw__redis_turn(all, find(queue, "beat"), START + 9000).missed == 4);
+    assert_true(tw__redis_turn(all, find(queue, "beat"), START + 9000).missed_periods == 4);
     close_work();
 }
 

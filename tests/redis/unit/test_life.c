@@ -18,7 +18,7 @@ static void a_life_comes_back_from_the_bytes_in_a_task(void **state)
         memset(bytes, 0x5A, sizeof bytes);
         tw__redis_life_pack(bytes + 1, &life_of[i]);
         struct tw__redis_life back = tw__redis_life_unpack(bytes + 1);
-        back.missed = life_of[i].missed; /* it lies behind the payload, as `next` does */
+        back.missed_periods = life_of[i].missed_periods; /* it lies behind the payload, as `next` does */
         assert_lives_equal(&back, &life_of[i]);
         assert_int_equal(tw__redis_life_stage(bytes + 1), life_of[i].stage);
         assert_int_equal(bytes[0], 0x5A);
@@ -93,14 +93,14 @@ static void wrong_missed_periods_are_a_fault(void **state)
 {
     static const struct {
         enum tw__redis_stage stage;
-        uint64_t missed;
+        uint64_t missed_periods;
         bool good;
     } cases[] = {{TW__REDIS_LEASED, 1, true},    {TW__REDIS_WAITING, INT64_MAX, true},
                  {TW__REDIS_LEASED, 0, true},    {TW__REDIS_DEAD, 1, false},
                  {TW__REDIS_REPLACED, 1, false}, {TW__REDIS_LEASED, UINT64_C(1) << 63, false}};
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        uint64_t numbers[] = {512 + (unsigned)cases[i].stage, START, 7, 1000, 1, 0, 0, cases[i].missed};
+        uint64_t numbers[] = {512 + (unsigned)cases[i].stage, START, 7, 1000, 1, 0, 0, cases[i].missed_periods};
         struct tw__redis_buffer buffer = {0};
         for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++)
             tw__redis_buffer_put_number(&buffer, numbers[k], &counted);
@@ -108,14 +108,15 @@ static void wrong_missed_periods_are_a_fault(void **state)
         struct tw__redis_life life = tw__redis_life_take(&reader);
         if ((reader.at != NULL) != cases[i].good)
             fail_msg("case %zu", i);
-        assert_true(!cases[i].good || (life.has_missed && life.missed == cases[i].missed));
+        assert_true(!cases[i].good ||
+                    (life.has_missed_periods && life.missed_periods == cases[i].missed_periods));
         tw__redis_buffer_free(&buffer, &counted);
     }
-    struct tw__redis_life life = {.has_missed = true, .missed = 1};
+    struct tw__redis_life life = {.has_missed_periods = true, .missed_periods = 1};
     assert_true(tw__redis_life_suits(&life, 1) && !tw__redis_life_suits(&life, 0));
-    life.missed = 0;
+    life.missed_periods = 0;
     assert_true(tw__redis_life_suits(&life, 0)); /* a target has refused the call of a task that runs once */
-    life = (struct tw__redis_life){.missed = 1};
+    life = (struct tw__redis_life){.missed_periods = 1};
     assert_true(tw__redis_life_suits(&life, 0));
 }
 
@@ -130,7 +131,7 @@ static void a_life_that_was_cut_is_a_fault(void **state)
         struct tw__redis_reader reader = {.at = bytes.at, .end = bytes.at + cut};
         struct tw__redis_life back = tw__redis_life_take(&reader);
         assert_null(reader.at);
-        /* behind the error stand `next` and `missed` */
+        /* behind the error stand `next` and `missed_periods` */
         assert_true(back.error.size == 0 || cut >= bytes.size - 2 * TW__REDIS_VARINT_MAX);
         assert_non_null(back.error.at);
     }

@@ -41,7 +41,7 @@ class Queue(QueueBase):
         `delay`: due in so many seconds, or `at`: at this moment; at once if neither is given. `only`: "nx" if
         there is no such task, "xx" if there is one; "gt" and "lt" replace a task only by a later or an earlier
         time. `keep_due`: a task that exists keeps its time, and gets the new payload and options; for tasks
-        that a program puts at each start. `every`: seconds between two periods, of which there are `times`.
+        that a program puts at each start. `every`: seconds between two periods; `times`: calls in all.
         `missed`: "coalesce" (the default), "skip" or "burst", for periods that nobody could make in time.
         `max_late`: a first attempt that is later by so many seconds is not made, and the task or its period is
         dropped. `tries`: failures until the task is dead, 1 to 1,000,000. `backoff`: a Backoff."""

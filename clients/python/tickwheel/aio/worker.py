@@ -36,7 +36,8 @@ class Worker(WorkerBase):
     loop, and its methods are for this loop alone.
 
     The arguments are those of tickwheel.Worker, with a client of redis.asyncio, and ten jobs at once. When the
-    lease is lost, and in give_up(), the handler is cancelled; `job.lost` tells the first from the second."""
+    task is not yours any more, and in give_up(), the handler is cancelled; `job.not_yours` tells the first from
+    the second."""
 
     def __init__(self, client: Any, *, name: Optional[str] = None, lease: Seconds = 30.0, jobs: int = 10,
                  grace: Optional[Seconds] = None) -> None:
@@ -257,12 +258,12 @@ class Worker(WorkerBase):
             outcome = await self._attended(group, job)
         else:  # TW.TAKE, if it still waits, would get the task again.
             await self._rests(group, self._settings.lease_s / 3)
-        name = "lost" if job.lost else await self._settle(group, job, outcome)
+        name = "not_yours" if job.not_yours else await self._settle(group, job, outcome)
         self._counts = _errors.added(self._counts, name)
 
     async def _attended(self, group: Group, job: Job) -> Outcome:
-        """Calls the handler, with heartbeats, which cancel it if the lease is lost; give_up() cancels it
-        too."""
+        """Calls the handler, with heartbeats, which cancel it if the task is not yours any more; give_up()
+        cancels it too."""
         call = asyncio.create_task(self._call(job), name=f"tickwheel-handler-{job.id}")
         beat = asyncio.create_task(self._beat(group, job, call), name=f"tickwheel-beat-{job.id}")
         self._beats.add(beat)
@@ -308,14 +309,14 @@ class Worker(WorkerBase):
                 unsure |= _errors.code(error) == _errors.LOST
                 await group.link.renew(error, generation)
             if self._given_up:
-                return "lost"
+                return "not_yours"
             await self._wait_for(lambda: self._given_up, waits.next())
 
     # Heartbeats
 
     async def _beat(self, group: Group, job: Job, call: asyncio.Task[Outcome]) -> None:
-        """Extends the lease of a job until its handler has returned, or the lease is lost."""
-        while not job.lost:
+        """Extends the lease of a job until its handler has returned, or the task is not yours any more."""
+        while not job.not_yours:
             await asyncio.wait([call], timeout=max(0.0, job._touch_at - time.monotonic()))
             if call.done():
                 return
@@ -335,7 +336,7 @@ class Worker(WorkerBase):
             log.warning("heartbeat of %r: %s", job, _errors.described(error))
             await group.link.renew(error, generation)
         if not kept and not call.done():
-            log.warning("%r: the lease is lost", job)
-            job._end(lost=True)
+            log.warning("%r is not yours any more", job)
+            job._end(not_yours=True)
             call.cancel()
         return None

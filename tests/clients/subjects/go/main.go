@@ -77,7 +77,7 @@ func work(pool tickwheel.Pool, queues []string) error {
 		return err
 	}
 	c := worker.Counts()
-	fmt.Printf("stopped done=%d failed=%d died=%d back=%d lost=%d\n", c.Done, c.Failed, c.Died, c.Back, c.Lost)
+	fmt.Printf("stopped done=%d failed=%d died=%d back=%d not_yours=%d\n", c.Done, c.Failed, c.Died, c.Back, c.NotYours)
 	return nil
 }
 
@@ -92,8 +92,8 @@ func handle(ctx context.Context, job *tickwheel.Job) error {
 	act, text, _ := strings.Cut(string(job.Payload[at]), " ")
 	err := perform(ctx, job, act, text)
 	switch {
-	case ctx.Err() != nil && job.Lost():
-		say("lost", job)
+	case ctx.Err() != nil && job.NotYours():
+		say("not-yours", job)
 	case ctx.Err() == nil:
 		say("end", job)
 	}

@@ -37,7 +37,7 @@ func send(_ context.Context, to string) error {
 }
 
 // convert takes longer for each part than for the one before, so that the worker notices in one of them that
-// its lease is lost.
+// the task is not its worker's any more.
 func convert(_ string, part int) {
 	converting <- struct{}{}
 	<-time.After(time.Duration(part*part) * time.Millisecond)
@@ -62,7 +62,7 @@ var proofs = []struct {
 	prove func(*proof)
 }{
 	{"options", (*proof).options}, {"transaction", (*proof).transaction}, {"failures", (*proof).failures},
-	{"dead", (*proof).dead}, {"lost", (*proof).lost}, {"stop", (*proof).stop}, {"sentinel", (*proof).run},
+	{"dead", (*proof).dead}, {"not yours", (*proof).notYours}, {"stop", (*proof).stop}, {"sentinel", (*proof).run},
 	{"cluster", (*proof).run},
 }
 
@@ -179,7 +179,7 @@ func (p *proof) dead() {
 	must(err)
 }
 
-func (p *proof) lost() {
+func (p *proof) notYours() {
 	p.run()
 	films := p.put("films", "film")
 	go func() {
@@ -187,7 +187,7 @@ func (p *proof) lost() {
 		_, err := films.Cancel(p.ctx, "film")
 		must(err)
 	}()
-	p.work(tickwheel.Counts{Lost: 1})
+	p.work(tickwheel.Counts{NotYours: 1})
 }
 
 func (p *proof) stop() {
