@@ -24,7 +24,7 @@
 #include "delivery/call.h"
 #include "delivery/tick.h"
 #include "keyspace/keys.h"
-#include "queues/queues.h"
+#include "queues/queue.h"
 #include "server/config.h"
 #include "server/lateness.h"
 #include "server/shared.h"

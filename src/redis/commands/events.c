@@ -38,7 +38,7 @@
 #include "keyspace/alarm.h"
 #include "keyspace/keys.h"
 #include "queues/place.h"
-#include "queues/queues.h"
+#include "queues/queue.h"
 #include "server/config.h"
 #include "server/mend.h"
 

@@ -18,7 +18,6 @@
 #include "queues/lease.h"
 #include "queues/place.h"
 #include "queues/queue.h"
-#include "queues/queues.h"
 #include "queues/route.h"
 #include "server/arguments.h"
 #include "server/clock.h"

@@ -34,7 +34,7 @@
 #include "offer.h"
 #include "purge.h"
 #include "queues/place.h"
-#include "queues/queues.h"
+#include "queues/queue.h"
 #include "queues/route.h"
 #include "server/clock.h"
 #include "server/config.h"

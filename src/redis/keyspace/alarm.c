@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "queues/place.h"
-#include "queues/queues.h"
+#include "queues/queue.h"
 
 enum {
     OVERSLEPT_MS = 20,

@@ -22,7 +22,6 @@
 #include "queues/lease.h"
 #include "queues/place.h"
 #include "queues/queue.h"
-#include "queues/queues.h"
 #include "queues/route.h"
 #include "queues/share.h"
 #include "queues/sums.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A queue: its beginning and end, and the tasks that come and go. state.h has the overview.
+ * A queue, and all queues together: their beginning and end, and the tasks that come and go. state.h has the
+ * overview.
  */
 #ifndef TW_REDIS_QUEUE_H
 #define TW_REDIS_QUEUE_H
@@ -43,9 +44,6 @@ void tw__redis_queue_put(struct tw__redis_queue *queue, struct tw__redis_task *t
 /* Takes a task out of the queue and of the place where it is filed, if any, and frees it. Requires: the
  * task belongs to this queue and has this hash. */
 void tw__redis_queue_remove(struct tw__redis_queue *queue, struct tw__redis_task *task, uint64_t hash);
-/* Takes out and frees up to `limit` tasks. Returns how many. Requires: the queue is detached and about to
- * be freed, because its own counts are not kept. */
-uint64_t tw__redis_queue_drop(struct tw__redis_queue *queue, uint64_t limit);
 
 /* Gives a task another life, or takes its life away if `life` is NULL. The task stays filed as it is, so the
  * caller changes the place before or after. Returns the task, whose address may have changed. Requires: the
@@ -79,5 +77,28 @@ void tw__redis_queue_moved(struct tw__redis_queue *queue, const struct tw__redis
                            struct tw__redis_task *task);
 /* For defragmentation: tw__redis_table_relocate() of the table of tasks. */
 bool tw__redis_queue_relocate(struct tw__redis_queue *queue, uint64_t *segment, void *(*move)(void *old));
+
+/* ---- all queues ------------------------------------------------------------------------------------------ */
+
+/* Makes the state without any queue, at these times of the wall clock and of a monotonic clock. Routes and
+ * queues keep strings of the server's; `forget` frees such a string. Returns NULL if there is no memory
+ * for the wheels. */
+struct tw__redis_queues *tw__redis_queues_new(const struct tw__redis_memory *memory,
+                                              void (*forget)(void *string), uint64_t now_ms,
+                                              uint64_t monotonic_ms);
+/* Frees the state and the removed queues. Requires: all queues have been handed to the reaper. */
+void tw__redis_queues_free(struct tw__redis_queues *queues);
+
+/* ---- removed queues -------------------------------------------------------------------------------------- */
+
+/* Hands a queue to the reaper. Requires: the queue is detached. Threads: any. */
+void tw__redis_reaper_add(struct tw__redis_queue *queue);
+/* Frees up to `limit` tasks of these queues, and the queues that have no tasks left. Returns the number of
+ * freed tasks, plus one for each queue that it looked at. */
+uint64_t tw__redis_reaper_run(struct tw__redis_queues *queues, uint64_t limit);
+/* Frees all these queues. */
+void tw__redis_reaper_run_all(struct tw__redis_queues *queues);
+/* Whether there are detached queues, handed over or not. */
+bool tw__redis_reaper_busy(const struct tw__redis_queues *queues);
 
 #endif

@@ -11,7 +11,6 @@
 #include <src/redis/queues/look.h>
 #include <src/redis/queues/place.h>
 #include <src/redis/queues/queue.h>
-#include <src/redis/queues/queues.h>
 #include <src/redis/queues/route.h>
 #include <src/redis/queues/sums.h>
 

@@ -8,7 +8,6 @@
 #include "tests/support/random.h"
 #include "tests/support/run.h"
 
-#include <src/redis/queues/queues.h>
 #include <src/redis/queues/queue.h>
 #include <src/redis/queues/route.h>
 #include <sodium/randombytes.h>

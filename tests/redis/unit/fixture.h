@@ -8,7 +8,7 @@
 
 #include <src/redis/queues/lease.h>
 #include <src/redis/queues/place.h>
-#include <src/redis/queues/queues.h>
+#include <src/redis/queues/queue.h>
 
 /* ---- memory that is counted ------------------------------------------------------------------------------ */
 

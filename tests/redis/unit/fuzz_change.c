@@ -11,7 +11,6 @@
 
 #include <src/redis/queues/change.h>
 #include <src/redis/queues/queue.h>
-#include <src/redis/queues/queues.h>
 #include <src/redis/queues/route.h>
 
 enum { MOST = 16384, NO_LIFE = -1 };

@@ -13,7 +13,6 @@
 #include <src/redis/queues/overview.h>
 #include <src/redis/queues/place.h>
 #include <src/redis/queues/queue.h>
-#include <src/redis/queues/queues.h>
 #include <src/redis/queues/route.h>
 #include <src/redis/queues/sums.h>
 #include <stdlib.h>

@@ -14,7 +14,6 @@
 #include <src/redis/queues/lease.h>
 #include <src/redis/queues/place.h>
 #include <src/redis/queues/queue.h>
-#include <src/redis/queues/queues.h>
 #include <src/redis/queues/route.h>
 #include <src/redis/queues/share.h>
 

@@ -20,7 +20,6 @@
 #include <src/redis/queues/overview.h>
 #include <src/redis/queues/place.h>
 #include <src/redis/queues/queue.h>
-#include <src/redis/queues/queues.h>
 #include <src/redis/queues/route.h>
 #include <src/redis/queues/share.h>
 #include <src/redis/queues/sums.h>
@@ -365,12 +364,6 @@ static void remove_what_is_not_in(void *arg)
     tw__redis_queue_remove(queue, unfiled("two"), hash_of("two"));
 }
 
-static void drop_tasks_of_a_key(void *arg)
-{
-    (void)arg;
-    tw__redis_queue_drop(queue, 1);
-}
-
 static void free_a_key(void *arg)
 {
     (void)arg;
@@ -455,7 +448,6 @@ static const struct {
     {put_to_a_route_of_another, "route->queue == queue"},
     {put_twice, "tw__redis_task_id(task)) == old"},
     {remove_what_is_not_in, "tw__redis_task_id(task)) == task"},
-    {drop_tasks_of_a_key, "!queue->attached"},
     {free_a_key, "!queue->attached"},
     {reap_a_key, "!queue->attached"},
     {free_all_with_a_key, "tw__list_empty(&queues->attached)"},

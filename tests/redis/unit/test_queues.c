@@ -17,7 +17,6 @@
 #include <src/redis/queues/route.h>
 #include <src/redis/queues/queue.h>
 #include <src/redis/queues/sums.h>
-#include <src/redis/queues/queues.h>
 
 /* Gives a task that is about to be put the life that a chunk may give it. */
 static void put_life(struct ref *ref, struct tw__redis_task_plan *plan)
