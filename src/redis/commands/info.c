@@ -11,7 +11,7 @@
 
 #include "delivery/tick.h"
 #include "keyspace/keys.h"
-#include "queues/overview.h"
+#include "queues/look.h"
 #include "queues/sums.h"
 #include "server/config.h"
 #include "server/gate.h"

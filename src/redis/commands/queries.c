@@ -13,7 +13,6 @@
 #include "keyspace/keys.h"
 #include "queues/look.h"
 #include "queues/match.h"
-#include "queues/overview.h"
 #include "queues/place.h"
 #include "queues/queue.h"
 #include "queues/route.h"

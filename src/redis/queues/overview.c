@@ -17,7 +17,7 @@
  *   - the first tasks of the wheel alone, as they say nothing about the seconds after them;
  *   - some of the largest queues alone, as they say nothing about a million small queues.
  */
-#include "overview.h"
+#include "look.h"
 
 #include <base/assert.h>
 #include <base/list.h>

@@ -10,7 +10,6 @@
 #include <base/list.h>
 #include <src/redis/queues/check.h>
 #include <src/redis/queues/look.h>
-#include <src/redis/queues/overview.h>
 #include <src/redis/queues/place.h>
 #include <src/redis/queues/queue.h>
 #include <src/redis/queues/route.h>

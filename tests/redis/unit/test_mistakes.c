@@ -17,7 +17,6 @@
 #include <src/redis/queues/lease.h>
 #include <src/redis/queues/look.h>
 #include <src/redis/queues/match.h>
-#include <src/redis/queues/overview.h>
 #include <src/redis/queues/place.h>
 #include <src/redis/queues/queue.h>
 #include <src/redis/queues/route.h>

@@ -8,7 +8,7 @@
 #include "tests/support/cmocka.h"
 
 #include <src/redis/queues/lease.h>
-#include <src/redis/queues/overview.h>
+#include <src/redis/queues/look.h>
 #include <src/redis/queues/place.h>
 #include <src/redis/queues/queue.h>
 #include <src/redis/queues/sums.h>

@@ -7,7 +7,7 @@
 #include "tests/support/cmocka.h"
 
 #include <src/redis/queues/check.h>
-#include <src/redis/queues/overview.h>
+#include <src/redis/queues/look.h>
 #include <src/redis/queues/place.h>
 #include <src/redis/queues/queue.h>
 #include <src/redis/queues/route.h>

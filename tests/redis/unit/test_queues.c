@@ -12,7 +12,6 @@
 #include <src/redis/queues/check.h>
 #include <src/redis/queues/lease.h>
 #include <src/redis/queues/look.h>
-#include <src/redis/queues/overview.h>
 #include <src/redis/queues/place.h>
 #include <src/redis/queues/route.h>
 #include <src/redis/queues/queue.h>
