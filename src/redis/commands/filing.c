@@ -22,7 +22,6 @@
 #include "keyspace/alarm.h"
 #include "keyspace/keys.h"
 #include "queues/chunk.h"
-#include "queues/keep.h"
 #include "queues/lease.h"
 #include "queues/queue.h"
 #include "queues/route.h"

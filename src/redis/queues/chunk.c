@@ -38,7 +38,6 @@
 #include <string.h>
 
 #include "bytes.h"
-#include "keep.h"
 #include "lease.h"
 #include "look.h"
 #include "place.h"

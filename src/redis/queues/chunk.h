@@ -45,7 +45,7 @@ void tw__redis_chunk_put(struct tw__redis_buffer *buffer, const struct tw__redis
 
 /* How the log has a task that was put or sent. */
 struct tw__redis_logged {
-    bool renews; /* the task of the queue is renewed in its place (keep.h) */
+    bool renews; /* the task of the queue is renewed in its place (keep.c) */
     /* The strings of the payload, beside the chunk; 0: the payload is in the chunk. */
     uint32_t count;
     struct tw__redis_bytes (*string)(void *arg, uint32_t i);

@@ -8,13 +8,12 @@
  *   - The task that is being delivered, or whose lease has run out, is filed nowhere. Its delivery goes on with
  *     the other block, and settles it by the new options.
  */
-#include "keep.h"
+#include "queue.h"
 
 #include <base/assert.h>
 #include <task/ends.h>
 
 #include "place.h"
-#include "queue.h"
 #include "route.h"
 
 /* ---- deciding -------------------------------------------------------------------------------------------- */

@@ -6,6 +6,8 @@
 #ifndef TW_REDIS_QUEUE_H
 #define TW_REDIS_QUEUE_H
 
+#include <task/keepdue.h>
+
 #include "state.h"
 
 /* Makes an empty, detached queue. */
@@ -77,6 +79,33 @@ void tw__redis_queue_moved(struct tw__redis_queue *queue, const struct tw__redis
                            struct tw__redis_task *task);
 /* For defragmentation: tw__redis_table_relocate() of the table of tasks. */
 bool tw__redis_queue_relocate(struct tw__redis_queue *queue, uint64_t *segment, void *(*move)(void *old));
+
+/* ---- KEEPDUE (keep.c) ------------------------------------------------------------------------------------ */
+
+/* A put or a send with KEEPDUE, whose other conditions are met. */
+
+/* What becomes of the new task, and its due time. */
+struct tw__redis_keep {
+    enum tw__task_keepdue how;
+    uint64_t due;
+};
+
+/* Decides about a task with this plan and `every`, for which the call gives the time `due`. `old` has its id;
+ * NULL: there is none. */
+struct tw__redis_keep tw__redis_keep_decide(const struct tw__redis_queues *queues,
+                                            const struct tw__redis_task *old, const struct tw__redis_plan *plan,
+                                            uint64_t every, uint64_t due, uint64_t now_ms);
+
+/* Whether `old`, which may be NULL, can be renewed in place with this route. */
+bool tw__redis_keep_fits(const struct tw__redis_queue *queue, const struct tw__redis_task *old,
+                         const struct tw__redis_route *route);
+
+/* IN_PLACE and SAME_TIMES: lets the new task take the place of `old`, as was decided. Takes out and frees what
+ * is not needed any more. Requires: the task is in no queue, and filed nowhere; its hash is `hash`, and its
+ * route belongs to the queue. */
+void tw__redis_keep_put(struct tw__redis_queue *queue, struct tw__redis_task *task,
+                        struct tw__redis_route *route, uint64_t hash, struct tw__redis_task *old,
+                        enum tw__task_keepdue how, uint64_t now_ms);
 
 /* ---- all queues ------------------------------------------------------------------------------------------ */
 

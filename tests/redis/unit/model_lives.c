@@ -8,7 +8,6 @@
 #include "tests/support/cmocka.h"
 
 #include <src/redis/queues/change.h>
-#include <src/redis/queues/keep.h>
 #include <src/redis/queues/lease.h>
 #include <src/redis/queues/look.h>
 #include <src/redis/queues/place.h>

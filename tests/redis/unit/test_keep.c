@@ -5,7 +5,6 @@
 #include "work.h"
 
 #include <src/redis/queues/chunk.h>
-#include <src/redis/queues/keep.h>
 #include <src/redis/queues/queue.h>
 #include <src/redis/queues/route.h>
 
