@@ -6,7 +6,6 @@
 
 #include "delivery/purge.h"
 #include "keyspace/keys.h"
-#include "named.h"
 #include "queues/change.h"
 #include "queues/place.h"
 #include "queues/queue.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "named.h"
-
 #include "commands.h"
+
 #include "server/arguments.h"
 #include "server/rights.h"
 

@@ -15,7 +15,6 @@
 #include <stdlib.h>
 
 #include "keyspace/alarm.h"
-#include "named.h"
 #include "queues/lease.h"
 #include "queues/look.h"
 #include "queues/place.h"
