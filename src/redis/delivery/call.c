@@ -31,7 +31,7 @@
 #include "server/gate.h"
 #include "server/strings.h"
 
-const char *const tw__redis_word_text[TW__REDIS_WORDS] = {
+static const char *const word_text[TW__REDIS_WORDS] = {
     [TW__REDIS_WORD_MAXLEN] = "MAXLEN", [TW__REDIS_WORD_ABOUT] = "~",
     [TW__REDIS_WORD_NEW_ID] = "*",      [TW__REDIS_WORD_ID] = "tw.id",
     [TW__REDIS_WORD_DUE] = "tw.due",    [TW__REDIS_WORD_ATTEMPT] = "tw.attempt",
@@ -45,11 +45,16 @@ struct tw__redis_calls {
     uint64_t due_ms;
 };
 
+size_t tw__redis_call_word_size(enum tw__redis_word word)
+{
+    return strlen(word_text[word]);
+}
+
 void tw__redis_call_start(void)
 {
     struct tw__redis_calls *calls = RedisModule_Alloc(sizeof *calls);
     for (int i = 0; i < TW__REDIS_WORDS; i++)
-        calls->word[i] = RedisModule_CreateString(NULL, tw__redis_word_text[i], strlen(tw__redis_word_text[i]));
+        calls->word[i] = RedisModule_CreateString(NULL, word_text[i], strlen(word_text[i]));
     calls->due_ms = 0;
     calls->due = tw__redis_string_of_number(0);
     tw__redis_shared.calls = calls;

@@ -63,7 +63,9 @@ enum tw__redis_word {
     TW__REDIS_WORD_FIRST, /* attempt */
     TW__REDIS_WORDS
 };
-extern const char *const tw__redis_word_text[TW__REDIS_WORDS];
+
+/* The bytes of such a word. */
+size_t tw__redis_call_word_size(enum tw__redis_word word);
 
 /* Creates the strings of these words. To be called when the module is loaded. */
 void tw__redis_call_start(void);

@@ -7,7 +7,6 @@
 #include "call.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "queues/place.h"
 
@@ -22,19 +21,16 @@ static size_t digits(uint64_t number)
     return count;
 }
 
-static uint64_t word_bytes(enum tw__redis_word word)
-{
-    return strlen(tw__redis_word_text[word]);
-}
-
 static uint64_t entry_bytes(const struct tw__redis_delivery *delivery)
 {
     const struct tw__redis_task *task = delivery->task;
-    size_t missed_periods = delivery->missed_periods == 0
-                                ? 0
-                                : word_bytes(TW__REDIS_WORD_MISSED_PERIODS) + digits(delivery->missed_periods);
-    return word_bytes(TW__REDIS_WORD_ID) + tw__redis_task_id(task).size + word_bytes(TW__REDIS_WORD_DUE) +
-           digits(tw__redis_task_first_due(task)) + word_bytes(TW__REDIS_WORD_ATTEMPT) +
+    size_t missed_periods =
+        delivery->missed_periods == 0
+            ? 0
+            : tw__redis_call_word_size(TW__REDIS_WORD_MISSED_PERIODS) + digits(delivery->missed_periods);
+    return tw__redis_call_word_size(TW__REDIS_WORD_ID) + tw__redis_task_id(task).size +
+           tw__redis_call_word_size(TW__REDIS_WORD_DUE) + digits(tw__redis_task_first_due(task)) +
+           tw__redis_call_word_size(TW__REDIS_WORD_ATTEMPT) +
            digits(tw__redis_place_tries(tw__redis_shared.queues, task) + 1) + missed_periods +
            tw__redis_payload_bytes(tw__redis_task_payload(task));
 }
