@@ -21,7 +21,7 @@
 
 #include "commands/commands.h"
 #include "delivery/asked.h"
-#include "delivery/call.h"
+#include "delivery/delivery.h"
 #include "delivery/tick.h"
 #include "keyspace/keys.h"
 #include "queues/queue.h"

@@ -17,7 +17,7 @@
  * the task is the same. A put with KEEPDUE renews its block, its route and its options; the delivery goes on
  * with these.
  */
-#include "call.h"
+#include "delivery.h"
 
 #include <base/assert.h>
 #include <base/error_text.h>

@@ -34,15 +34,13 @@
  * - Permanent (a wrong type, for example): its route waits, and the try is counted. After the configured
  *   number of tries (target-tries) the task is dead.
  */
-#include "deliver.h"
+#include "delivery.h"
 
 #include <base/assert.h>
 #include <string.h>
 #include <task/ends.h>
 
-#include "call.h"
 #include "keyspace/keys.h"
-#include "late.h"
 #include "offer.h"
 #include "purge.h"
 #include "queues/lease.h"

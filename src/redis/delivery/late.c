@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "late.h"
+#include "delivery.h"
 
 #include <task/ends.h>
 

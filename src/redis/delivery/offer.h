@@ -5,7 +5,7 @@
 #ifndef TW_REDIS_OFFER_H
 #define TW_REDIS_OFFER_H
 
-#include "call.h"
+#include "delivery.h"
 
 /* Makes a task ready that waits for workers and is due. Requires: the task is filed nowhere. */
 void tw__redis_offer(struct tw__redis_delivery *delivery);

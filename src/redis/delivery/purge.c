@@ -6,7 +6,7 @@
  */
 #include "purge.h"
 
-#include "call.h"
+#include "delivery.h"
 #include "queues/lease.h"
 #include "queues/place.h"
 #include "queues/share.h"

@@ -4,7 +4,7 @@
  * (TW__TASK_PAYLOAD_MAX). But a task may come from a file, from RESTORE, or from a version that refused
  * no size. To try such an entry would cost the server seconds, so the sizes are summed instead.
  */
-#include "call.h"
+#include "delivery.h"
 
 #include <stdio.h>
 

@@ -28,7 +28,7 @@
 #include <base/list.h>
 
 #include "asked.h"
-#include "deliver.h"
+#include "delivery.h"
 #include "keyspace/alarm.h"
 #include "keyspace/keys.h"
 #include "offer.h"

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * A delivery, and the commands that it calls on the server.
+ * A delivery: from a due task to an entry of its Stream, or an element of its List.
  */
-#ifndef TW_REDIS_CALL_H
-#define TW_REDIS_CALL_H
+#ifndef TW_REDIS_DELIVERY_H
+#define TW_REDIS_DELIVERY_H
 
 #include "keyspace/batch.h"
+#include "queues/place.h"
 
 enum { TW__REDIS_ERROR_MAX = 200, TW__REDIS_CALL_SMALL = 32 };
 
@@ -42,7 +43,7 @@ enum tw__redis_meanwhile tw__redis_call_key(struct tw__redis_delivery *delivery)
  * tw__redis_call_send() does. */
 enum tw__redis_meanwhile tw__redis_call_may_write(struct tw__redis_delivery *delivery);
 
-/* ---- a call ---------------------------------------------------------------------------------------------- */
+/* ---- a call (call.c) ------------------------------------------------------------------------------------- */
 
 /* The arguments of one call. */
 struct tw__redis_call {
@@ -96,5 +97,38 @@ bool tw__redis_size_is_too_big(const struct tw__redis_delivery *delivery);
 
 /* Writes the error to `error` with which the server would refuse such a task. */
 void tw__redis_size_error(struct tw__redis_delivery *delivery);
+
+/* ---- tasks that are late (late.c) ------------------------------------------------------------------------ */
+
+/* MAXLATE and MISSED of a task with a target. Of a task for workers TW.TAKE decides. */
+
+/* Passes over the periods that are too late, or that `skip` leaves out. Returns whether there were any; the
+ * task has then left, or is filed for its next period. Otherwise sets `missed_periods` of the delivery. A task
+ * that its target has refused itself is never too late, and its `missed_periods` stays.
+ * Example: EVERY 1000 and MAXLATE 500, due at 0, and now it is 2600. The periods 0, 1000 and 2000 are
+ * dropped. */
+bool tw__redis_late_passes(struct tw__redis_delivery *delivery);
+
+/* The target has refused the task: its call has begun, and keeps `missed_periods` of the delivery. The first
+ * refusal is logged, so that a restart does not make the call anew, and each further one is not. The block of
+ * the task may be another one afterwards. Requires: the task is filed nowhere. */
+void tw__redis_late_refused(struct tw__redis_delivery *delivery);
+
+/* Ends a delivery: the task leaves, or is filed for its next time. Requires: the task is filed nowhere. */
+void tw__redis_late_done(struct tw__redis_delivery *delivery);
+
+/* ---- the whole way (deliver.c) --------------------------------------------------------------------------- */
+
+/* tw__redis_deliver_begin() opens a batch of deliveries. tw__redis_deliver_finish() replicates which tasks
+ * have left their queues, sends keyspace notifications, removes the queues that are empty, and closes
+ * the batch. */
+void tw__redis_deliver_begin(struct tw__redis_batch *batch, RedisModuleCtx *ctx);
+void tw__redis_deliver_finish(struct tw__redis_batch *batch);
+
+/* Delivers a due task that was taken out and is filed nowhere. Returns TW__REDIS_DEFER_NONE: the task is then
+ * gone, filed again, held by its route, stopped, ready or dead. Otherwise returns why the server can deliver
+ * nothing at all now; the task is then still filed nowhere, and *task its block, which may be another one. */
+enum tw__redis_defer tw__redis_deliver(struct tw__redis_batch *batch, struct tw__redis_task **task,
+                                       enum tw__redis_taken taken, uint64_t now_ms);
 
 #endif
