@@ -39,8 +39,8 @@
 #include "keyspace/keys.h"
 #include "queues/place.h"
 #include "queues/queue.h"
+#include "server/aof.h"
 #include "server/config.h"
-#include "server/mend.h"
 
 /* One bit for each load that has begun and not ended, the innermost load lowest. A bit is set if its load
  * replays an AOF. */

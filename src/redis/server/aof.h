@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Reads the server's append-only files, as far as mend.c needs it. Does not use the Redis module API.
+ * Reads the server's append-only files, and mends one that was cut off. Includes no header of a server, so
+ * that unit tests read such files without one.
  */
 #ifndef TW_REDIS_AOF_H
 #define TW_REDIS_AOF_H
@@ -26,5 +27,13 @@ enum tw__redis_aof_ends tw__redis_aof_end(FILE *file, uint64_t *at);
  * file, if the manifest names a file for commands. Returns false if no file is named, or none whose name fits
  * in `room`. */
 bool tw__redis_aof_last(FILE *manifest, char *name, size_t room);
+
+/* ---- mending (mend.c) ------------------------------------------------------------------------------------ */
+
+struct RedisModuleCtx;
+
+/* To be called before the server loads the file (begin), and after that (finish). */
+void tw__redis_mend_begin(struct RedisModuleCtx *ctx);
+void tw__redis_mend_finish(struct RedisModuleCtx *ctx);
 
 #endif

@@ -19,7 +19,7 @@
  * an earlier crash. Then this part also holds the commands that the server has acknowledged since. They were
  * not loaded, and nobody can tell them from the transaction.
  */
-#include "mend.h"
+#include "aof.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +30,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "aof.h"
 #include "config.h"
 #include "shared.h"
 
