@@ -15,8 +15,8 @@
 #include "queues/lease.h"
 #include "queues/queue.h"
 #include "server/arguments.h"
-#include "server/clock.h"
 #include "server/gate.h"
+#include "server/shared.h"
 #include "server/strings.h"
 
 /* The task with an id, if the token is its token; else NULL. */

@@ -20,8 +20,8 @@
 #include "queues/queue.h"
 #include "queues/route.h"
 #include "server/arguments.h"
-#include "server/clock.h"
 #include "server/rights.h"
+#include "server/shared.h"
 #include "server/strings.h"
 
 enum { REPLY_MAX = 320 };

@@ -22,10 +22,10 @@
 #include "queues/lease.h"
 #include "queues/place.h"
 #include "server/arguments.h"
-#include "server/clock.h"
 #include "server/config.h"
 #include "server/gate.h"
 #include "server/lateness.h"
+#include "server/shared.h"
 #include "server/strings.h"
 
 enum { TAKE_BYTES = 16 << 20 }; /* a reply ends after the task with which it reaches so many bytes */

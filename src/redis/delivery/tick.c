@@ -36,9 +36,9 @@
 #include "queues/place.h"
 #include "queues/queue.h"
 #include "queues/route.h"
-#include "server/clock.h"
 #include "server/config.h"
 #include "server/gate.h"
+#include "server/shared.h"
 #include "workers.h"
 
 enum {

@@ -25,7 +25,7 @@
 #include "queues/route.h"
 #include "queues/share.h"
 #include "queues/sums.h"
-#include "server/clock.h"
+#include "server/shared.h"
 
 enum { PAUSED = 1 };
 

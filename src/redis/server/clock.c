@@ -24,7 +24,7 @@
  * - Anything, if the monotonic clock goes back. Some servers read the processor's own counter, and a virtual
  *   machine may move to another processor. Then this look measures nothing.
  */
-#include "clock.h"
+#include "shared.h"
 
 #include "queues/place.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Shared by all files of the module: its state, which is one object, and the reasons why deliveries wait.
+ * Shared by all files of the module: its state, which is one object, the reasons why deliveries wait, and
+ * the time.
  */
 #ifndef TW_REDIS_SHARED_H
 #define TW_REDIS_SHARED_H
@@ -65,5 +66,17 @@ static inline bool tw__redis_loading(void)
 
 /* The wall clock. */
 uint64_t tw__redis_now_ms(void);
+
+/* ---- whether somebody has set it (clock.c) --------------------------------------------------------------- */
+
+/* Looks at the clocks. tw__redis_shared.iteration_ms is the time of this look. Requires: no batch is open. */
+void tw__redis_clock_look(RedisModuleCtx *ctx);
+
+/* Returns the present time for a command that files leases. If the last look may have another opinion of the
+ * time, and no batch is open, the call looks once more. */
+uint64_t tw__redis_clock_now(RedisModuleCtx *ctx);
+
+/* Returns whether the clock was set, by a step or slowly, since this function returned true last. */
+bool tw__redis_clock_was_set(void);
 
 #endif
