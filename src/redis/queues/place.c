@@ -359,7 +359,8 @@ uint32_t tw__redis_place_tries(const struct tw__redis_queues *queues, const stru
     return task->place == TW__REDIS_IN_HELD ? held_tries(queues, task) : task->tries;
 }
 
-void tw__redis_place_rest(struct tw__redis_route *route)
+/* Cancels the retry of a route, and takes the route off the list of ready routes. */
+static void rest(struct tw__redis_route *route)
 {
     tw_wheel_cancel(route->queue->queues->retries, &route->retry);
     if (tw__link_listed(&route->ready))
@@ -399,7 +400,7 @@ static void hold_before_all(struct tw__redis_queues *queues, struct tw__redis_ta
                             uint64_t next_ms, uint64_t since_ms)
 {
     struct tw__redis_route *route = tw__redis_route_of(queues, task);
-    tw__redis_place_rest(route);
+    rest(route);
     hold(queues, task, route->line.next, since_ms);
     route->next_try_ms = steady_of(queues, next_ms);
     assert_taken(tw_wheel_move_at(queues->retries, &route->retry, retry_ms));
@@ -634,7 +635,7 @@ static void let_go(struct tw__redis_queues *queues, struct tw__redis_task *task)
     task->tries = tries & TW__REDIS_TRIES_MAX;
     tw__redis_sums_held(route->queue, -1);
     if (tw__list_empty(&route->line))
-        tw__redis_place_rest(route);
+        rest(route);
 }
 
 struct tw__redis_wait tw__redis_place_let_go(struct tw__redis_queues *queues, struct tw__redis_task *task)

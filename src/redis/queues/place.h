@@ -114,8 +114,6 @@ uint64_t tw__redis_place_next_after(const struct tw__redis_queues *queues, const
 void tw__redis_place_make_ready(struct tw__redis_route *route);
 /* The same at once, so that its tasks are ready at `now_ms`. */
 void tw__redis_place_try_again(struct tw__redis_route *route, uint64_t now_ms);
-/* Cancels the retry of a route, and takes the route off the list of ready routes. */
-void tw__redis_place_rest(struct tw__redis_route *route);
 /* Returns how many tries to deliver a task have failed. A wait for the target counts as a try of each task
  * that the route holds. */
 uint32_t tw__redis_place_tries(const struct tw__redis_queues *queues, const struct tw__redis_task *task);

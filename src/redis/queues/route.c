@@ -16,7 +16,6 @@
 #include <string.h>
 
 #include "check.h"
-#include "place.h"
 #include "sums.h"
 
 void tw__redis_route_key(const void *entry, const char **bytes, size_t *size)
@@ -141,7 +140,7 @@ static void free_route(struct tw__redis_route *route)
     tw__redis_sums_block(queue, route, -1);
     if (queue->last == route)
         queue->last = NULL;
-    tw__redis_place_rest(route);
+    TW_ASSERT(!tw_timer_pending(&route->retry) && !tw__link_listed(&route->ready)); /* P3: it holds no task */
     free_index(queues, route->index);
     if (route->target != NULL)
         queues->forget(route->target);

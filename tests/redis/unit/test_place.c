@@ -240,7 +240,7 @@ static void a_held_task_comes_next_when_its_target_is_tried(void **state)
     tw__redis_place_clock_set(all, 60000); /* the retry does not move, so its time is another one */
     assert_int_equal(tw__redis_place_next(all, second, START + 60003), START + 61002);
     tw__redis_place_clock_set(all, -60000);
-    tw__redis_place_rest(tw__redis_route_of(all, first));
+    assert_ptr_equal(tw_wheel_poll(all->retries, 6000), &tw__redis_route_of(all, first)->retry);
     tw__redis_place_make_ready(tw__redis_route_of(all, first));
     assert_int_equal(tw__redis_place_next(all, first, START + 9), START + 9); /* it is tried before its time */
     assert_int_equal(tw__redis_place_next(all, first, START + 1100), START + 1002);
