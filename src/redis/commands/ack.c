@@ -9,8 +9,8 @@
 #include <base/error_text.h>
 #include <stdio.h>
 
-#include "delivery/offer.h"
 #include "delivery/purge.h"
+#include "delivery/workers.h"
 #include "keyspace/keys.h"
 #include "queues/lease.h"
 #include "queues/queue.h"

@@ -15,7 +15,6 @@
 #include <stdio.h>
 #include <task/limits.h>
 
-#include "delivery/offer.h"
 #include "delivery/workers.h"
 #include "keyspace/alarm.h"
 #include "keyspace/keys.h"

@@ -41,12 +41,12 @@
 #include <task/ends.h>
 
 #include "keyspace/keys.h"
-#include "offer.h"
 #include "purge.h"
 #include "queues/lease.h"
 #include "server/config.h"
 #include "server/lateness.h"
 #include "server/strings.h"
+#include "workers.h"
 
 enum { SLOT_WAIT_MAX_MS = 1000 };
 

@@ -4,7 +4,7 @@
  * Nothing is replicated for that: a replica has the task and its time, and would make it ready at once if it
  * were promoted. What workers and leases do is replicated.
  */
-#include "offer.h"
+#include "workers.h"
 
 #include <base/assert.h>
 #include <task/ends.h>
@@ -15,7 +15,6 @@
 #include "queues/route.h"
 #include "server/config.h"
 #include "server/lateness.h"
-#include "workers.h"
 
 enum {
     SLOT_WAIT_MS = 1000, /* until a lease that ran out in a slot that is migrating is looked at again */

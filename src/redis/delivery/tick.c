@@ -31,7 +31,6 @@
 #include "delivery.h"
 #include "keyspace/alarm.h"
 #include "keyspace/keys.h"
-#include "offer.h"
 #include "purge.h"
 #include "queues/place.h"
 #include "queues/queue.h"
