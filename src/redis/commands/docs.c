@@ -454,6 +454,7 @@ int tw__redis_commands_register(RedisModuleCtx *ctx)
     RedisModule_GetApi("RedisModule_SetCommandACLCategories", (void **)&set_categories);
     tw__redis_shared.put = RedisModule_CreateString(NULL, "PUT", strlen("PUT"));
     tw__redis_shared.renew = RedisModule_CreateString(NULL, "RENEW", strlen("RENEW"));
+    tw__redis_shared.lives = RedisModule_CreateString(NULL, "LIVES", strlen("LIVES"));
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         const struct command *command = &commands[i];
         if (register_command(ctx, command) != REDISMODULE_OK)

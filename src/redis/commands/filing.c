@@ -29,7 +29,6 @@
 #include "server/strings.h"
 
 enum { ID_MAX = 48 };
-enum { KEPT_MAX = 1024 }; /* a larger chunk of one put is not kept for the next one */
 
 /* The last id that was made: its time, and a number that starts anew with each millisecond. */
 static struct {
@@ -76,13 +75,12 @@ static void log_task(RedisModuleCtx *ctx, const struct tw__redis_filing *filing,
                      const struct tw__redis_task *task, struct tw__redis_route *route)
 {
     bool renews = filing->how == TW__TASK_KEEPDUE_IN_PLACE;
-    struct tw__redis_buffer *chunk = &tw__redis_shared.chunk;
+    struct tw__redis_buffer *chunk = &tw__redis_shared.log;
     tw__redis_chunk_put(chunk, task, route);
     RedisModule_Replicate(ctx, "TW.FIRED", "ssbv", filing->queue,
                           renews ? tw__redis_shared.renew : tw__redis_shared.put, chunk->at, chunk->size,
                           filing->payload, (size_t)filing->payload_count);
-    if (chunk->capacity > KEPT_MAX)
-        tw__redis_buffer_free(chunk, &tw__redis_shared.queues->memory);
+    tw__redis_buffer_reset(chunk, &tw__redis_shared.queues->memory);
 }
 
 /* Makes the queue with its first task. */
@@ -97,8 +95,8 @@ static void file_first(RedisModuleCtx *ctx, const struct tw__redis_filing *filin
 }
 
 /* Puts a new task into its queue, in place of the task with its id. */
-static void put_new(RedisModuleCtx *ctx, const struct tw__redis_filing *filing, struct tw__redis_queue *queue,
-                    struct tw__redis_task *task, uint64_t hash)
+static void file_into(RedisModuleCtx *ctx, const struct tw__redis_filing *filing, struct tw__redis_queue *queue,
+                      struct tw__redis_task *task, uint64_t hash)
 {
     struct tw__redis_route *route = tw__redis_route_for(queue, &filing->plan);
     log_task(ctx, filing, task, route);
@@ -115,7 +113,7 @@ static void file_new(RedisModuleCtx *ctx, const struct tw__redis_filing *filing,
     if (queue == NULL)
         file_first(ctx, filing, key, task, hash);
     else
-        put_new(ctx, filing, queue, task, hash);
+        file_into(ctx, filing, queue, task, hash);
     tw__redis_shared.counts.added++;
     tw__redis_alarm_at(filing->due);
 }

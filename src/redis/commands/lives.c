@@ -26,8 +26,7 @@ struct tw__redis_task *tw__redis_lives_find(const struct tw__redis_queue *queue,
 void tw__redis_lives_close(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_buffer *log,
                            const char *event)
 {
-    if (log->size > 0)
-        RedisModule_Replicate(ctx, "TW.FIRED", "scb", name, "LIVES", log->at, log->size);
+    tw__redis_log_changes(ctx, name, log);
     tw__redis_buffer_free(log, &tw__redis_shared.queues->memory);
     tw__redis_alarm_next();
     tw__redis_keys_changed(ctx, name, event);

@@ -21,10 +21,11 @@
 #include "server/rights.h"
 #include "server/strings.h"
 
-static void log_changes(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_buffer *log)
+/* Logs the changes that a command has written to `tw__redis_shared.log`. */
+static void log_changes(RedisModuleCtx *ctx, RedisModuleString *name)
 {
-    RedisModule_Replicate(ctx, "TW.FIRED", "scb", name, "LIVES", log->at, log->size);
-    tw__redis_buffer_free(log, &tw__redis_shared.queues->memory);
+    tw__redis_log_changes(ctx, name, &tw__redis_shared.log);
+    tw__redis_buffer_reset(&tw__redis_shared.log, &tw__redis_shared.queues->memory);
 }
 
 /* ---- TW.CANCEL ------------------------------------------------------------------------------------------- */
@@ -33,8 +34,7 @@ static void log_changes(RedisModuleCtx *ctx, RedisModuleString *name, struct tw_
 enum { GONE, CANCELLED, AT_WORK };
 
 /* Cancels the task with an id. Returns the reply. */
-static int cancel_id(struct tw__redis_queue *queue, uint64_t hash, struct tw__redis_bytes id,
-                     struct tw__redis_buffer *log)
+static int cancel_id(struct tw__redis_queue *queue, uint64_t hash, struct tw__redis_bytes id)
 {
     tw__redis_queue_foresee_removal(queue, hash);
     struct tw__redis_task *task = tw__redis_queue_find(queue, hash, id);
@@ -42,7 +42,7 @@ static int cancel_id(struct tw__redis_queue *queue, uint64_t hash, struct tw__re
         return GONE;
     tw__redis_place_prefetch(task);
     int reply = tw__redis_task_is_leased(task) ? AT_WORK : CANCELLED;
-    tw__redis_change_put_gone(log, tw__redis_shared.queues, task);
+    tw__redis_change_put_gone(&tw__redis_shared.log, tw__redis_shared.queues, task);
     tw__redis_queue_remove(queue, task, hash);
     return reply;
 }
@@ -51,7 +51,6 @@ int tw__redis_cancel_command(RedisModuleCtx *ctx, RedisModuleString **argv, int 
 {
     RedisModuleKey *key;
     struct tw__redis_queue *queue;
-    struct tw__redis_buffer log = {0};
     long long cancelled = 0;
     if (argc < 3)
         return RedisModule_WrongArity(ctx);
@@ -69,13 +68,13 @@ int tw__redis_cancel_command(RedisModuleCtx *ctx, RedisModuleString **argv, int 
             next = tw__redis_queue_foresee(tw__redis_shared.queues, tw__redis_string_bytes(argv[i + 1]));
             tw__redis_queue_foresee_cells(tw__redis_shared.queues, next);
         }
-        int reply = queue == NULL ? GONE : cancel_id(queue, hash, tw__redis_string_bytes(argv[i]), &log);
+        int reply = queue == NULL ? GONE : cancel_id(queue, hash, tw__redis_string_bytes(argv[i]));
         RedisModule_ReplyWithLongLong(ctx, reply);
         cancelled += reply != GONE;
         hash = next;
     }
     if (cancelled > 0) {
-        log_changes(ctx, argv[1], &log);
+        log_changes(ctx, argv[1]);
         tw__redis_shared.counts.cancelled += (uint64_t)cancelled;
         tw__redis_keys_changed(ctx, argv[1], "tw.cancel");
         tw__redis_keys_remove_if_empty(ctx, argv[1], true);
@@ -116,7 +115,6 @@ int tw__redis_move_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
 {
     RedisModuleKey *key;
     struct tw__redis_queue *queue;
-    struct tw__redis_buffer log = {0};
     uint64_t now_ms, due;
     unsigned condition = 0;
     if (argc < 3)
@@ -143,8 +141,8 @@ int tw__redis_move_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
     bool moves = tw__redis_conditions_met(condition, task, due);
     if (moves) {
         tw__redis_place_prefetch(task);
-        tw__redis_lease_move(queue, task, due, now_ms, &log);
-        log_changes(ctx, argv[1], &log);
+        tw__redis_lease_move(queue, task, due, now_ms, &tw__redis_shared.log);
+        log_changes(ctx, argv[1]);
         tw__redis_shared.counts.moved++;
         tw__redis_alarm_at(due);
         tw__redis_keys_changed(ctx, argv[1], "tw.move");

@@ -176,8 +176,7 @@ static bool lease_from(RedisModuleCtx *ctx, struct taking *take, RedisModuleStri
 static void tell_of_take(RedisModuleCtx *ctx, RedisModuleString *name, const struct tw__redis_buffer *log,
                          bool ready, bool taken, bool passed)
 {
-    if (log->size > 0)
-        RedisModule_Replicate(ctx, "TW.FIRED", "scb", name, "LIVES", log->at, log->size);
+    tw__redis_log_changes(ctx, name, log);
     if (ready)
         tw__redis_keys_changed(ctx, name, "tw.ready");
     if (taken)

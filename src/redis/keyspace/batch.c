@@ -110,7 +110,7 @@ static void replicate_changes(RedisModuleCtx *ctx, struct tw__redis_queue *queue
         return;
     int db = RedisModule_GetSelectedDb(ctx);
     RedisModule_SelectDb(ctx, queue->db);
-    RedisModule_Replicate(ctx, "TW.FIRED", "scb", queue->name, "LIVES", queue->changes.at, queue->changes.size);
+    tw__redis_log_changes(ctx, queue->name, &queue->changes);
     tw__redis_buffer_free(&queue->changes, &tw__redis_shared.queues->memory);
     RedisModule_SelectDb(ctx, db);
 }

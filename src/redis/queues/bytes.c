@@ -10,8 +10,9 @@
 #include <string.h>
 
 enum {
-    LEAST = 64, /* room for the log of most commands */
-    FIRST = 16  /* pointers of a vector, which doubles its room when it is full */
+    LEAST = 64,     /* room for the log of most commands */
+    FIRST = 16,     /* pointers of a vector, which doubles its room when it is full */
+    KEPT_MAX = 1024 /* a larger block is not kept for later */
 };
 
 void tw__redis_buffer_grow(struct tw__redis_buffer *buffer, size_t more, const struct tw__redis_memory *memory)
@@ -37,6 +38,13 @@ void tw__redis_buffer_free(struct tw__redis_buffer *buffer, const struct tw__red
 {
     memory->free(buffer->at);
     memset(buffer, 0, sizeof *buffer);
+}
+
+void tw__redis_buffer_reset(struct tw__redis_buffer *buffer, const struct tw__redis_memory *memory)
+{
+    buffer->size = 0;
+    if (buffer->capacity > KEPT_MAX)
+        tw__redis_buffer_free(buffer, memory);
 }
 
 const char *tw__redis_fault_text(const struct tw__redis_fault *fault, char text[TW__REDIS_FAULT_TEXT])

@@ -132,6 +132,8 @@ void tw__redis_buffer_put_bytes(struct tw__redis_buffer *buffer, struct tw__redi
                                 const struct tw__redis_memory *memory);
 /* Frees the memory. The buffer is then empty. */
 void tw__redis_buffer_free(struct tw__redis_buffer *buffer, const struct tw__redis_memory *memory);
+/* Empties a buffer that will be used again: small memory is kept. */
+void tw__redis_buffer_reset(struct tw__redis_buffer *buffer, const struct tw__redis_memory *memory);
 
 /* What is wrong with bytes that were refused. */
 struct tw__redis_fault {

@@ -46,8 +46,8 @@ struct tw__redis_shared {
     struct tw__redis_queues *queues;
     RedisModuleType *type; /* of a key whose value is a queue */
     struct tw__redis_counts counts;
-    RedisModuleString *put, *renew;             /* the two words of the log that puts need */
-    struct tw__redis_buffer chunk;              /* in which puts are written for the log (filing.c) */
+    RedisModuleString *put, *renew, *lives;     /* the words of the log that many commands need */
+    struct tw__redis_buffer log;                /* in which puts, moves and cancels are logged */
     struct tw__redis_calls *calls;              /* strings that deliveries share (call.c) */
     struct tw__redis_lateness_counts *lateness; /* lateness.c */
     struct tw__redis_batch *batch;              /* the open batch; NULL: no delivery is under way */
@@ -57,6 +57,11 @@ struct tw__redis_shared {
     uint64_t serving_since_ms; /* since when that has been so */
 };
 extern struct tw__redis_shared tw__redis_shared;
+
+/* Tells the append-only file and the replicas what has become of tasks of a queue (queues/change.h), if
+ * anything has. */
+void tw__redis_log_changes(RedisModuleCtx *ctx, RedisModuleString *name,
+                           const struct tw__redis_buffer *changes);
 
 /* Returns whether a data set is being loaded, regardless of the server's flag. */
 static inline bool tw__redis_loading(void)
