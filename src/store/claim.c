@@ -195,8 +195,8 @@ static bool leave_alike(const struct tw__store_job *a, const struct tw__store_jo
            a->token - a->job.revision == b->token - b->job.revision;
 }
 
-/* Returns whether DONE_MANY can write the next answers. */
-static bool are_many(const struct tw__store_job *first)
+/* Returns how many tasks in a row, from this one on, leave alike: TW__STORE_MANY at most. */
+static size_t count_alike(const struct tw__store_job *first)
 {
     const struct tw__store_job *job = first;
     size_t n = 0;
@@ -204,7 +204,7 @@ static bool are_many(const struct tw__store_job *first)
         job = job->next;
         n++;
     }
-    return n == TW__STORE_MANY;
+    return n;
 }
 
 /* Writes TW__STORE_MANY answers by one statement, and sets *end to the job after them. If some of the tasks
@@ -232,14 +232,23 @@ static int write_many(struct tw__store_db *db, struct tw__store_job *first, stru
     return error;
 }
 
+/* A row of tasks that leave alike is counted once: if it is too short for DONE_MANY, so is each rest of it. */
 static int write_answers(struct tw__store_db *db, struct tw__store_batch *batch)
 {
     struct tw__store_job *job = batch->answered, *next;
+    size_t alike = 0; /* from this job on; 0: they were not counted */
     int error = 0;
     for (; job != NULL && error == 0; job = next) {
         next = job->next;
-        error =
-            are_many(job) ? write_many(db, job, &next, batch->now_ms) : write_answer(db, job, batch->now_ms);
+        if (alike == 0)
+            alike = count_alike(job);
+        if (alike == TW__STORE_MANY) {
+            error = write_many(db, job, &next, batch->now_ms);
+            alike = 0;
+        } else {
+            error = write_answer(db, job, batch->now_ms);
+            alike -= alike > 0;
+        }
     }
     return error;
 }
