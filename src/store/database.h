@@ -31,10 +31,9 @@
     X(PUT,                                                                                                     \
       "INSERT INTO $tw_task(seq, queue, id, due_ms, next_ms, place_ms, every_ms, times, "                      \
       "missed, " TW__STORE_WAITS ", max_late_ms, payload)"                                                     \
-      " VALUES (?1, ?2, ?3, ?4, ?4, ?11, ?5, ?6, ?7, ?8, ?9, ?13 / 100.0, ?14, ?15, ?12, ?10)"                 \
-      " ON CONFLICT (queue, id) DO UPDATE SET seq = excluded.seq, due_ms = excluded.due_ms,"                   \
-      " next_ms = excluded.next_ms, place_ms = excluded.place_ms, attempt = 0, lapses = 0," TW__STORE_REPLACE  \
-      ", missed_periods = 0, dead_ms = NULL, error = NULL," TW__STORE_OPTIONS)                                 \
+      " VALUES (?1, ?2, ?3, ?4, ?4, ?11, ?5, ?6, ?7, ?8, ?9, ?13 / 100.0, ?14, ?15, ?12, ?10)" TW__STORE_OVER) \
+    X(PUT_PLAIN, "INSERT INTO $tw_task(seq, queue, id, due_ms, next_ms, place_ms, payload)"                    \
+                 " VALUES (?1, ?2, ?3, ?4, ?4, ?11, ?10)" TW__STORE_OVER)                                      \
     X(PUT_NEW, "INSERT OR FAIL INTO $tw_task(seq, queue, id, due_ms, next_ms, place_ms, payload)"              \
                " SELECT column1, ?1, column2, column3, column3, column4, column5"                              \
                " FROM (VALUES " TW__STORE_TASK_8 ", " TW__STORE_TASK_8 ", " TW__STORE_TASK_8                   \
@@ -202,7 +201,17 @@ enum { TW__STORE_MANY = 32 };
 /* No handler has the task. */
 #define TW__STORE_NOT_LEASED " AND (run = 0 OR run <> (SELECT run FROM $tw_meta))"
 
-/* What a put gives a task besides its times. bind_options() of change.c binds these. */
+/* A put of a task that is there makes its row the new task, with all its options: `excluded` is the row that a
+ * new task would have. */
+#define TW__STORE_OVER                                                                                         \
+    " ON CONFLICT (queue, id) DO UPDATE SET seq = excluded.seq, due_ms = excluded.due_ms,"                     \
+    " next_ms = excluded.next_ms, place_ms = excluded.place_ms, attempt = 0, lapses = 0," TW__STORE_REPLACE    \
+    ", missed_periods = 0, dead_ms = NULL, error = NULL, every_ms = excluded.every_ms,"                        \
+    " times = excluded.times, missed = excluded.missed, tries = excluded.tries,"                               \
+    " backoff_ms = excluded.backoff_ms, factor = excluded.factor, backoff_max_ms = excluded.backoff_max_ms,"   \
+    " jitter = excluded.jitter, max_late_ms = excluded.max_late_ms, payload = excluded.payload"
+
+/* What a put gives a task besides its times. bind_task() and bind_options() bind these. */
 #define TW__STORE_OPTIONS                                                                                      \
     " every_ms = ?5, times = ?6, missed = ?7, tries = ?8, backoff_ms = ?9, factor = ?13 / 100.0,"              \
     " backoff_max_ms = ?14, jitter = ?15, max_late_ms = ?12, payload = ?10"
