@@ -778,6 +778,65 @@ static void a_burst_of_one_queue_among_many_drops_no_other(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
 
+/* ---- claims ---------------------------------------------------------------------------------------------- */
+
+/* Puts n tasks that are due a second from now on. Of each eight one will be cancelled, one is soon too late,
+ * and one waits for a later period then. */
+static void put_different(struct tw_store *store, int n)
+{
+    static const char payload[1000];
+    char id[16];
+    for (int i = 0; i < n; i++) {
+        snprintf(id, sizeof id, "%d", i);
+        struct tw_store_delayed task = {.queue = "q",
+                                        .id = tw_text(id),
+                                        .due_ms = tw_store_now() + 1000 + (uint64_t)i,
+                                        .payload = {payload, sizeof payload},
+                                        .max_late_ms = i % 8 == 3 ? 1 : 0,
+                                        .every_ms = i % 8 == 5 ? 400 : 0,
+                                        .missed = i % 8 == 5 ? TW_MISSED_SKIP : TW_MISSED_COALESCE};
+        assert_int_equal(store_put(store, &task, 0), 1);
+    }
+}
+
+/* There is no room for all of them at once, and the next ones wait for the ends of the first. */
+static void tasks_that_are_due_together_have_their_own_fates(void **state)
+{
+    enum { N = 2 * TW__STORE_MANY, CALLED = N / 8 * 5 };
+    struct tw_store *store = store_of(state);
+    struct tw_store_run options = {.workers = N, .max_bytes = 20500};
+    struct calls calls;
+    char id[16];
+    calls_init(&calls);
+    calls.block = true;
+    clock_stop(0);
+    put_different(store, N);
+    assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
+    assert_int_equal(tw_store_start(store, &options), 0);
+    runner_idle(store);
+    for (int i = 1; i < N; i += 8) {
+        snprintf(id, sizeof id, "%d", i);
+        assert_int_equal(cancel(store, id), TW_CANCEL_DONE);
+    }
+    clock_pass(2000);
+    wait_for_calls(&calls, 20);
+    runner_idle(store);
+    assert_int_equal(calls_of(&calls), 20);
+    unblock(&calls);
+    wait_for_answers(store, CALLED);
+    runner_idle(store);
+    for (int i = 0; i < N; i++) {
+        snprintf(id, sizeof id, i == 0 ? "%d/1" : " %d/1", i);
+        assert_int_equal(strstr(calls.text, id) != NULL, i % 8 != 1 && i % 8 != 3 && i % 8 != 5);
+    }
+    assert_int_equal(calls_of(&calls), CALLED);
+    assert_int_equal(stats_of(store).dropped, N / 8);
+    assert_int_equal(stats_of(store).skipped, 3 * N / 8);
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_non_null(store->writer.db.statement[TW__STORE_CLAIM_ROWS]);
+    assert_int_equal(store_count(store, "q", false), N / 8);
+}
+
 /* ---- answers --------------------------------------------------------------------------------------------- */
 
 /* Of each eight tasks one is cancelled, one put anew and one moved, or its row has another attempt. */
@@ -917,6 +976,7 @@ int main(void)
         TEST(a_forgotten_queue_stays_paused),
         TEST(the_first_queues_have_no_more_than_their_share),
         TEST(a_burst_of_one_queue_among_many_drops_no_other),
+        TEST(tasks_that_are_due_together_have_their_own_fates),
         TEST(answers_of_many_tasks_end_their_own_attempts_alone),
         TEST(many_answers_behind_a_short_row_are_written_together),
         TEST(tasks_that_fail_together_wait_for_different_times),
