@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * A call that could be made before the run began is late because nobody ran it. A standby begins when it takes
- * over. Such calls are counted apart, so that an hour without a process does not hide how punctual the run
- * itself is. Only first attempts count, as in the store's own statistics. Example: a run that begins at 10:00
- * finds a task of 09:00, which is called an hour late, and a task of 10:05, which is called 200 us late. The
- * summary has a line for each.
+ * A call whose lateness counts from before the run tells nothing about the run: nobody ran the task until then,
+ * or somebody has put a series whose first time had passed. A standby begins when it takes over. Such calls are
+ * counted apart, so that an hour without a process does not hide how punctual the run itself is. Only first
+ * attempts count, as in the store's own statistics. Example: a run that begins at 10:00 finds a task of 09:00,
+ * which is called an hour late, and a task of 10:05, which is called 200 us late. The summary has a line for
+ * each.
  */
 #include "tally.h"
 
@@ -95,8 +96,8 @@ static void print_before_run(const struct tally *tally, FILE *out)
 {
     const struct late *before_run = &tally->before_run;
     if (before_run->calls > 0)
-        fprintf(out, "due while nobody ran: %" PRIu64 ", %s late (median), %s (maximum)\n", before_run->calls,
-                figure_time(percentile(before_run, 0.5), US_NS).text,
+        fprintf(out, "due before the run began: %" PRIu64 ", %s late (median), %s (maximum)\n",
+                before_run->calls, figure_time(percentile(before_run, 0.5), US_NS).text,
                 figure_time(before_run->most, US_NS).text);
 }
 

@@ -16,7 +16,7 @@ struct tally;
 struct tally *tally_new(void);
 void tally_free(struct tally *tally);
 
-/* Counts a call. `before_run`: its turn had come before the run began. Threads: any. */
+/* Counts a call. `before_run`: it was due before the run began. Threads: any. */
 void tally_call(struct tally *tally, const struct job *job, bool before_run);
 
 /* Counts the end of a command. Threads: any. */
@@ -25,8 +25,8 @@ void tally_command(struct tally *tally, enum children_end end);
 /* Returns the number of calls. Threads: any. */
 uint64_t tally_calls(struct tally *tally);
 
-/* Prints the calls whose turn came while nobody ran them, the commands if the run has `commands`, and how late
- * the other calls were. Requires: no call is under way. */
+/* Prints the calls that were due before the run, the commands if the run has `commands`, and how late the other
+ * calls were. Requires: no call is under way. */
 void tally_print(const struct tally *tally, bool commands, FILE *out);
 
 #endif

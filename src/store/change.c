@@ -272,33 +272,49 @@ static void bind_option(struct tw__store_db *db, sqlite3_stmt *statement, int at
         tw__store_bind_number(db, statement, at, value == zero ? 0 : value);
 }
 
-/* Binds what TW__STORE_OPTIONS has, and the name. */
+/* Returns whether no option is given. */
+static bool is_plain(const struct tw_store_delayed *task)
+{
+    return task->every_ms == 0 && task->tries == 0 && task->backoff_ms == 0 && task->factor == 0 &&
+           task->backoff_max_ms == 0 && task->jitter == 0 &&
+           (task->max_late_ms == 0 || task->max_late_ms == TW_FOREVER);
+}
+
+static void bind_task(struct tw__store_db *db, sqlite3_stmt *statement, const struct tw_store_delayed *task)
+{
+    bind_name(db, statement, 2, 3, task);
+    tw__store_bind_blob(db, statement, 10, task->payload.data, task->payload.size);
+}
+
+/* Binds the options. */
 static void bind_options(struct tw__store_db *db, sqlite3_stmt *statement, const struct tw_store_delayed *task)
 {
     uint64_t times = task->every_ms == 0 ? 1 : task->times == TW_FOREVER ? 0 : task->times;
     uint64_t max_late_ms = task->max_late_ms == TW_FOREVER ? 0 : task->max_late_ms;
-    bind_name(db, statement, 2, 3, task);
     tw__store_bind_number(db, statement, 5, task->every_ms);
     tw__store_bind_number(db, statement, 6, times);
     tw__store_bind_text(db, statement, 7, task->every_ms > 0 ? tw__task_missed_name(task->missed) : NULL);
     bind_option(db, statement, 8, task->tries, 0);
     bind_option(db, statement, 9, task->backoff_ms, 0);
-    tw__store_bind_blob(db, statement, 10, task->payload.data, task->payload.size);
     bind_option(db, statement, 12, max_late_ms, TW_STORE_ON_TIME);
     bind_option(db, statement, 13, task->factor, 0);
     bind_option(db, statement, 14, task->backoff_max_ms, 0);
     bind_option(db, statement, 15, task->jitter, TW_STORE_NO_JITTER);
 }
 
-/* Files the task for `due_ms`. Requires: the condition is met. */
+/* Files the task for `due_ms`. Most tasks have no option, and a shorter statement files them. Requires: the
+ * condition is met. */
 static int put_row(struct tw__store_db *db, const struct tw_store_delayed *task, uint64_t due_ms,
                    uint64_t now_ms)
 {
     int error = 0;
-    sqlite3_stmt *statement = tw__store_db_statement(db, TW__STORE_PUT, &error);
+    bool plain = is_plain(task);
+    sqlite3_stmt *statement = tw__store_db_statement(db, plain ? TW__STORE_PUT_PLAIN : TW__STORE_PUT, &error);
     if (statement == NULL)
         return error;
-    bind_options(db, statement, task);
+    bind_task(db, statement, task);
+    if (!plain)
+        bind_options(db, statement, task);
     tw__store_bind_number(db, statement, 1, db->seq + 1);
     tw__store_bind_number(db, statement, 4, due_ms);
     tw__store_bind_number(db, statement, 11, tw__store_place(db, due_ms, now_ms));
@@ -314,6 +330,7 @@ static int renew_row(struct tw__store_db *db, const struct tw_store_delayed *tas
     sqlite3_stmt *statement = tw__store_db_statement(db, TW__STORE_RENEW, &error);
     if (statement == NULL)
         return error;
+    bind_task(db, statement, task);
     bind_options(db, statement, task);
     return tw__store_db_run(db, statement, "put");
 }
@@ -417,21 +434,13 @@ static int make_change(struct tw__store_db *db, struct tw_store_change *change)
 
 /* ---- many new tasks -------------------------------------------------------------------------------------- */
 
-/* Returns whether a put has no condition, and gives its task no option. */
-static bool is_plain(const struct tw_store_change *change)
-{
-    const struct tw_store_delayed *task = &change->task;
-    return change->verb == TW_STORE_VERB_PUT && change->conditions == 0 && task->every_ms == 0 &&
-           task->tries == 0 && task->backoff_ms == 0 && task->factor == 0 && task->backoff_max_ms == 0 &&
-           task->jitter == 0 && (task->max_late_ms == 0 || task->max_late_ms == TW_FOREVER);
-}
-
-/* Returns whether PUT_NEW can make the next changes: plain puts to one queue. */
+/* Returns whether PUT_NEW can make the next changes: puts to one queue, without conditions and options. */
 static bool are_alike(const struct tw_store_change *changes)
 {
     bool alike = true;
-    for (size_t i = 0; i < TW__STORE_NEW && alike; i++)
-        alike = is_plain(&changes[i]) && strcmp(changes[i].task.queue, changes[0].task.queue) == 0;
+    for (const struct tw_store_change *change = changes; change < changes + TW__STORE_NEW && alike; change++)
+        alike = change->verb == TW_STORE_VERB_PUT && change->conditions == 0 && is_plain(&change->task) &&
+                strcmp(change->task.queue, changes->task.queue) == 0;
     return alike;
 }
 

@@ -19,11 +19,12 @@
  * and two new tasks get 6 and 7. The answer of the job leaves the new task as it is. It asks for the token
  * of the attempt too, because a backup may have an earlier attempt, or an earlier call of a repeating task.
  *
- * When many tasks are due together, the begin of a statement costs as much as its row. So 32 claims are written
- * by one statement, and so are 32 answers that let tasks leave. The tokens of a commit's claims are one random
- * number plus the numbers of the rows, so one parameter tells all of them. Such a statement asks for the token,
- * the run and the queue of each row, but not for its id: no other row has the token. If it has found fewer rows
- * than answers, each of these tasks may have been replaced, as above.
+ * When many tasks are due together, the begin of a statement costs as much as its row. So one statement reads
+ * the rows of 32 claims, one writes them, and one writes 32 answers that let tasks leave. The tokens of a
+ * commit's claims are one random number plus the numbers of the rows, so one parameter tells all of them. The
+ * statement of the answers asks for the token, the run and the queue of each row, but not for its id: no other
+ * row has the token. If it has found fewer rows than answers, each of these tasks may have been replaced, as
+ * above.
  */
 #include "claim.h"
 
@@ -195,8 +196,8 @@ static bool leave_alike(const struct tw__store_job *a, const struct tw__store_jo
            a->token - a->job.revision == b->token - b->job.revision;
 }
 
-/* Returns whether DONE_MANY can write the next answers. */
-static bool are_many(const struct tw__store_job *first)
+/* Returns how many tasks in a row, from this one on, leave alike: TW__STORE_MANY at most. */
+static size_t count_alike(const struct tw__store_job *first)
 {
     const struct tw__store_job *job = first;
     size_t n = 0;
@@ -204,7 +205,7 @@ static bool are_many(const struct tw__store_job *first)
         job = job->next;
         n++;
     }
-    return n == TW__STORE_MANY;
+    return n;
 }
 
 /* Writes TW__STORE_MANY answers by one statement, and sets *end to the job after them. If some of the tasks
@@ -232,14 +233,23 @@ static int write_many(struct tw__store_db *db, struct tw__store_job *first, stru
     return error;
 }
 
+/* A row of tasks that leave alike is counted once: if it is too short for DONE_MANY, so is each rest of it. */
 static int write_answers(struct tw__store_db *db, struct tw__store_batch *batch)
 {
     struct tw__store_job *job = batch->answered, *next;
+    size_t alike = 0; /* from this job on; 0: they were not counted */
     int error = 0;
     for (; job != NULL && error == 0; job = next) {
         next = job->next;
-        error =
-            are_many(job) ? write_many(db, job, &next, batch->now_ms) : write_answer(db, job, batch->now_ms);
+        if (alike == 0)
+            alike = count_alike(job);
+        if (alike == TW__STORE_MANY) {
+            error = write_many(db, job, &next, batch->now_ms);
+            alike = 0;
+        } else {
+            error = write_answer(db, job, batch->now_ms);
+            alike -= alike > 0;
+        }
     }
     return error;
 }
@@ -474,27 +484,6 @@ static bool is_whole(struct tw__store_batch *batch, const struct tw__store_claim
     return good_id && good_due;
 }
 
-/* Reads the row of a claim and decides about it. A batch has one damaged row at most. */
-static int read_claim(struct tw__store_db *db, struct tw__store_batch *batch, struct tw__store_claim *claim)
-{
-    int error = 0;
-    sqlite3_stmt *row = tw__store_db_statement(db, TW__STORE_CLAIM_ROW, &error);
-    if (row == NULL)
-        return error;
-    tw__store_bind_number(db, row, 1, claim->entry->seq);
-    tw__store_bind_text(db, row, 2, claim->entry->queue->name);
-    claim->fate = TW__STORE_GONE;
-    while (tw__store_db_next(db, row, "claim", &error)) {
-        struct tw_store_task task;
-        if (!is_whole(batch, claim, row))
-            continue;
-        error = tw__store_read_task(db, row, batch->now_ms, &task);
-        if (error == 0)
-            error = decide_fate(db, batch, claim, &task);
-    }
-    return error;
-}
-
 /* Gives the job its attempt. */
 static void begin_attempt(const struct tw__store_db *db, struct tw__store_batch *batch,
                           const struct tw__store_claim *claim)
@@ -508,16 +497,59 @@ static void begin_attempt(const struct tw__store_db *db, struct tw__store_batch 
     batch->called++;
 }
 
-static int claim_one(struct tw__store_db *db, struct tw__store_batch *batch, struct tw__store_claim *claim)
+/* Makes a claim whose row is there. A batch has one damaged row at most. */
+static int claim_row(struct tw__store_db *db, struct tw__store_batch *batch, struct tw__store_claim *claim,
+                     sqlite3_stmt *row)
 {
-    claim->fate = TW__STORE_NO_ROOM;
-    if (batch->full)
+    struct tw_store_task task;
+    claim->fate = TW__STORE_GONE;
+    if (!is_whole(batch, claim, row))
         return 0;
-    int error = read_claim(db, batch, claim);
+    int error = tw__store_read_task(db, row, batch->now_ms, &task);
+    if (error == 0)
+        error = decide_fate(db, batch, claim, &task);
     if (error == 0 && claim->fate == TW__STORE_CLAIMED)
         begin_attempt(db, batch, claim);
     if (error == 0 && claim->fate == TW__STORE_PASSED)
         error = write_turn(db, batch, claim);
+    return error;
+}
+
+/* Makes n claims, one or TW__STORE_MANY: reads their rows by one statement, in their order, until there is no
+ * room. A claim may write: the statement looks up each row by itself, so it finds the next one all the same. */
+static int make_claims(struct tw__store_db *db, struct tw__store_batch *batch, struct tw__store_claim *claims,
+                       size_t n)
+{
+    int error = 0, at = 1;
+    enum tw__store_statement which = n == 1 ? TW__STORE_CLAIM_ROW : TW__STORE_CLAIM_ROWS;
+    sqlite3_stmt *row = tw__store_db_statement(db, which, &error);
+    if (row == NULL)
+        return error;
+    for (size_t i = 0; i < n; i++) {
+        tw__store_bind_number(db, row, at++, claims[i].entry->seq);
+        tw__store_bind_text(db, row, at++, claims[i].entry->queue->name);
+    }
+    while (!batch->full && tw__store_db_next(db, row, "claim", &error)) {
+        struct tw__store_claim *claim = claims;
+        while (claim->entry->seq != (uint64_t)sqlite3_column_int64(row, 0))
+            claim++;
+        error = claim_row(db, batch, claim, row);
+    }
+    sqlite3_reset(row);
+    for (size_t i = 0; i < n && !batch->full; i++) /* those that have no row */
+        claims[i].fate = claims[i].fate == TW__STORE_NO_ROOM ? TW__STORE_GONE : claims[i].fate;
+    return error;
+}
+
+static int make_all_claims(struct tw__store_db *db, struct tw__store_batch *batch)
+{
+    int error = 0;
+    for (size_t i = 0; i < batch->n; i++)
+        batch->claims[i].fate = TW__STORE_NO_ROOM;
+    for (size_t i = 0, n; i < batch->n && error == 0 && !batch->full; i += n) {
+        n = batch->n - i >= TW__STORE_MANY ? TW__STORE_MANY : 1;
+        error = make_claims(db, batch, &batch->claims[i], n);
+    }
     return error;
 }
 
@@ -592,9 +624,9 @@ int tw__store_claim(struct tw__store_db *db, void *arg)
     batch->full = false;
     batch->called = batch->damaged = 0;
     batch->token = draw_token();
-    tw__store_claim_undo(batch);                        /* of a transaction that was rolled back */
-    for (size_t i = 0; i < batch->n && error == 0; i++) /* before the answers, which may end some of them */
-        error = claim_one(db, batch, &batch->claims[i]);
+    tw__store_claim_undo(batch); /* of a transaction that was rolled back */
+    if (error == 0)
+        error = make_all_claims(db, batch); /* before the answers, which may end some of these tasks */
     if (error == 0)
         error = write_claims(db, batch);
     if (error == 0)

@@ -31,10 +31,9 @@
     X(PUT,                                                                                                     \
       "INSERT INTO $tw_task(seq, queue, id, due_ms, next_ms, place_ms, every_ms, times, "                      \
       "missed, " TW__STORE_WAITS ", max_late_ms, payload)"                                                     \
-      " VALUES (?1, ?2, ?3, ?4, ?4, ?11, ?5, ?6, ?7, ?8, ?9, ?13 / 100.0, ?14, ?15, ?12, ?10)"                 \
-      " ON CONFLICT (queue, id) DO UPDATE SET seq = excluded.seq, due_ms = excluded.due_ms,"                   \
-      " next_ms = excluded.next_ms, place_ms = excluded.place_ms, attempt = 0, lapses = 0," TW__STORE_REPLACE  \
-      ", missed_periods = 0, dead_ms = NULL, error = NULL," TW__STORE_OPTIONS)                                 \
+      " VALUES (?1, ?2, ?3, ?4, ?4, ?11, ?5, ?6, ?7, ?8, ?9, ?13 / 100.0, ?14, ?15, ?12, ?10)" TW__STORE_OVER) \
+    X(PUT_PLAIN, "INSERT INTO $tw_task(seq, queue, id, due_ms, next_ms, place_ms, payload)"                    \
+                 " VALUES (?1, ?2, ?3, ?4, ?4, ?11, ?10)" TW__STORE_OVER)                                      \
     X(PUT_NEW, "INSERT OR FAIL INTO $tw_task(seq, queue, id, due_ms, next_ms, place_ms, payload)"              \
                " SELECT column1, ?1, column2, column3, column3, column4, column5"                              \
                " FROM (VALUES " TW__STORE_TASK_8 ", " TW__STORE_TASK_8 ", " TW__STORE_TASK_8                   \
@@ -109,6 +108,8 @@
     X(PAUSED, "SELECT name FROM $tw_queue WHERE paused <> 0")                                                  \
     X(CLAIM_ROW, "SELECT " TW__STORE_COLUMNS " FROM $tw_task NOT INDEXED"                                      \
                  " WHERE seq = ?1 AND queue = ?2 AND dead_ms IS NULL AND replaced = 0")                        \
+    X(CLAIM_ROWS, "SELECT " TW__STORE_COLUMNS " FROM (VALUES " TW__STORE_NAMED_SEQS ") CROSS JOIN $tw_task"    \
+                  " NOT INDEXED ON seq = column1 AND queue = column2 WHERE dead_ms IS NULL AND replaced = 0")  \
     X(CHECK, "SELECT 1 FROM $tw_task NOT INDEXED" TW__STORE_OF_JOB " AND dead_ms IS NULL"                      \
              " AND NOT EXISTS (SELECT 1 FROM $tw_queue WHERE name = ?4 AND paused <> 0)"                       \
              " AND NOT EXISTS (SELECT 1 FROM $tw_meta WHERE restored & 1 OR run <> ?6)")                       \
@@ -180,6 +181,11 @@ enum { TW__STORE_NEW = 32 };
 #define TW__STORE_SEQS_8 "?, ?, ?, ?, ?, ?, ?, ?"
 enum { TW__STORE_MANY = 32 };
 
+/* The same with their queues, for CLAIM_ROWS. */
+#define TW__STORE_NAMED_SEQS                                                                                   \
+    TW__STORE_NAMED_8 ", " TW__STORE_NAMED_8 ", " TW__STORE_NAMED_8 ", " TW__STORE_NAMED_8
+#define TW__STORE_NAMED_8 "(?, ?), (?, ?), (?, ?), (?, ?), (?, ?), (?, ?), (?, ?), (?, ?)"
+
 /* A handler of the file's present run has the task. Most tasks have no run, and then tw_meta is not read. */
 #define TW__STORE_AT_WORK " run > 0 AND run = (SELECT run FROM $tw_meta)"
 
@@ -202,7 +208,17 @@ enum { TW__STORE_MANY = 32 };
 /* No handler has the task. */
 #define TW__STORE_NOT_LEASED " AND (run = 0 OR run <> (SELECT run FROM $tw_meta))"
 
-/* What a put gives a task besides its times. bind_options() of change.c binds these. */
+/* A put of a task that is there makes its row the new task, with all its options: `excluded` is the row that a
+ * new task would have. */
+#define TW__STORE_OVER                                                                                         \
+    " ON CONFLICT (queue, id) DO UPDATE SET seq = excluded.seq, due_ms = excluded.due_ms,"                     \
+    " next_ms = excluded.next_ms, place_ms = excluded.place_ms, attempt = 0, lapses = 0," TW__STORE_REPLACE    \
+    ", missed_periods = 0, dead_ms = NULL, error = NULL, every_ms = excluded.every_ms,"                        \
+    " times = excluded.times, missed = excluded.missed, tries = excluded.tries,"                               \
+    " backoff_ms = excluded.backoff_ms, factor = excluded.factor, backoff_max_ms = excluded.backoff_max_ms,"   \
+    " jitter = excluded.jitter, max_late_ms = excluded.max_late_ms, payload = excluded.payload"
+
+/* What a put gives a task besides its times. bind_task() and bind_options() bind these. */
 #define TW__STORE_OPTIONS                                                                                      \
     " every_ms = ?5, times = ?6, missed = ?7, tries = ?8, backoff_ms = ?9, factor = ?13 / 100.0,"              \
     " backoff_max_ms = ?14, jitter = ?15, max_late_ms = ?12, payload = ?10"

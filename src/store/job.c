@@ -214,9 +214,8 @@ uint64_t tw__store_job_next_due(const struct tw__store_job *job)
     return tw__task_next_call(job->job.due_ms, job->job.missed_periods, job->every_ms, job->job.left);
 }
 
-/* Tokens of one commit follow each other, and a wait is shorter or longer by the rest of a division. With the
- * tokens themselves, tasks that fail together would be due again within milliseconds. So their hashes are
- * taken. */
+/* The tokens of one commit follow each other, and the jitter is the rest of a division. With the tokens
+ * themselves, tasks that fail together would be due again within milliseconds. So their hashes are taken. */
 uint64_t tw__store_job_retry_due(const struct tw__store_job *job, const struct tw__task_retry *retry,
                                  uint64_t now_ms)
 {

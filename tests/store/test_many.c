@@ -778,6 +778,65 @@ static void a_burst_of_one_queue_among_many_drops_no_other(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
 
+/* ---- claims ---------------------------------------------------------------------------------------------- */
+
+/* Puts n tasks that are due a second from now on. Of each eight one will be cancelled, one is soon too late,
+ * and one waits for a later period then. */
+static void put_different(struct tw_store *store, int n)
+{
+    static const char payload[1000];
+    char id[16];
+    for (int i = 0; i < n; i++) {
+        snprintf(id, sizeof id, "%d", i);
+        struct tw_store_delayed task = {.queue = "q",
+                                        .id = tw_text(id),
+                                        .due_ms = tw_store_now() + 1000 + (uint64_t)i,
+                                        .payload = {payload, sizeof payload},
+                                        .max_late_ms = i % 8 == 3 ? 1 : 0,
+                                        .every_ms = i % 8 == 5 ? 400 : 0,
+                                        .missed = i % 8 == 5 ? TW_MISSED_SKIP : TW_MISSED_COALESCE};
+        assert_int_equal(store_put(store, &task, 0), 1);
+    }
+}
+
+/* There is no room for all of them at once, and the next ones wait for the ends of the first. */
+static void tasks_that_are_due_together_have_their_own_fates(void **state)
+{
+    enum { N = 2 * TW__STORE_MANY, CALLED = N / 8 * 5 };
+    struct tw_store *store = store_of(state);
+    struct tw_store_run options = {.workers = N, .max_bytes = 20500};
+    struct calls calls;
+    char id[16];
+    calls_init(&calls);
+    calls.block = true;
+    clock_stop(0);
+    put_different(store, N);
+    assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
+    assert_int_equal(tw_store_start(store, &options), 0);
+    runner_idle(store);
+    for (int i = 1; i < N; i += 8) {
+        snprintf(id, sizeof id, "%d", i);
+        assert_int_equal(cancel(store, id), TW_CANCEL_DONE);
+    }
+    clock_pass(2000);
+    wait_for_calls(&calls, 20);
+    runner_idle(store);
+    assert_int_equal(calls_of(&calls), 20);
+    unblock(&calls);
+    wait_for_answers(store, CALLED);
+    runner_idle(store);
+    for (int i = 0; i < N; i++) {
+        snprintf(id, sizeof id, i == 0 ? "%d/1" : " %d/1", i);
+        assert_int_equal(strstr(calls.text, id) != NULL, i % 8 != 1 && i % 8 != 3 && i % 8 != 5);
+    }
+    assert_int_equal(calls_of(&calls), CALLED);
+    assert_int_equal(stats_of(store).dropped, N / 8);
+    assert_int_equal(stats_of(store).skipped, 3 * N / 8);
+    assert_int_equal(tw_store_stop(store), 0);
+    assert_non_null(store->writer.db.statement[TW__STORE_CLAIM_ROWS]);
+    assert_int_equal(store_count(store, "q", false), N / 8);
+}
+
 /* ---- answers --------------------------------------------------------------------------------------------- */
 
 /* Of each eight tasks one is cancelled, one put anew and one moved, or its row has another attempt. */
@@ -798,31 +857,45 @@ static void change_some(struct tw_store *store, sqlite3 *db, int n, uint64_t due
     }
 }
 
-/* They are claimed in one commit and, because somebody holds the lock, answered in two at most. */
+/* Starts a run that claims n tasks of "q" in one commit. Each has a worker, and waits for its answer. */
+static void claim_together(struct tw_store *store, struct calls *calls, uint32_t n)
+{
+    struct tw_store_run options = {.workers = n};
+    calls_init(calls);
+    calls->answer = TW_ANSWER_LATER;
+    clock_stop(0);
+    put_many(store, "q", (int)n, 5, 0);
+    assert_int_equal(tw_store_handle(store, "q", 0, note_call, calls), 0);
+    assert_int_equal(tw_store_start(store, &options), 0);
+    EVENTUALLY(kept_of(calls) == (int)n);
+}
+
+/* Because somebody holds the lock, the answers are written in two commits at most. `other`: the number of the
+ * job with this answer. */
+static void answer_together(struct tw_store *store, sqlite3 *db, struct calls *calls, int other,
+                            enum tw_answer answer)
+{
+    int n = kept_of(calls);
+    other_ask(db, "BEGIN IMMEDIATE");
+    for (int i = 0; i < n; i++)
+        tw_job_answer(calls->kept[i], i == other ? answer : TW_ANSWER_DONE);
+    other_ask(db, "COMMIT");
+    wait_for_answers(store, n);
+    assert_int_equal(tw_store_stop(store), 0);
+}
+
 static void answers_of_many_tasks_end_their_own_attempts_alone(void **state)
 {
     enum { N = 96 };
     struct tw_store *store = store_of(state);
-    struct tw_store_run options = {.workers = N};
     struct calls calls;
     sqlite3 *db = other_open(*state);
-    calls_init(&calls);
-    calls.answer = TW_ANSWER_LATER;
-    clock_stop(0);
-    put_many(store, "q", N, 5, 0);
-    assert_int_equal(tw_store_handle(store, "q", 0, note_call, &calls), 0);
-    assert_int_equal(tw_store_start(store, &options), 0);
-    EVENTUALLY(kept_of(&calls) == N);
+    claim_together(store, &calls, N);
     assert_string_equal(other_ask(db, "SELECT count(DISTINCT token) || ' ' || sum(attempt = 1 AND run = 1 AND "
                                       "due_ms = 5 AND next_ms = 5) FROM tw_task"),
                         "96 96");
     change_some(store, db, N, tw_store_now() + HOUR_MS);
-    other_ask(db, "BEGIN IMMEDIATE");
-    for (int i = 0; i < N; i++)
-        tw_job_answer(calls.kept[i], TW_ANSWER_DONE);
-    other_ask(db, "COMMIT");
-    wait_for_answers(store, N);
-    assert_int_equal(tw_store_stop(store), 0);
+    answer_together(store, db, &calls, N, TW_ANSWER_DONE);
     assert_non_null(store->writer.db.statement[TW__STORE_CLAIM_MANY]);
     assert_non_null(store->writer.db.statement[TW__STORE_DONE_MANY]);
     assert_string_equal(other_ask(db,
@@ -831,6 +904,23 @@ static void answers_of_many_tasks_end_their_own_attempts_alone(void **state)
                                   " sum(attempt = 1 AND run = 1 AND token = 1 AND CAST(id AS TEXT) % 16 = 15)"
                                   " FROM tw_task"),
                         "24 18 6");
+    sqlite3_close(db);
+}
+
+/* The commits may part the long row in two, and each part has rests. */
+static void many_answers_behind_a_short_row_are_written_together(void **state)
+{
+    enum { SHORT = TW__STORE_MANY - 1, LONG = 3 * TW__STORE_MANY };
+    struct tw_store *store = store_of(state);
+    struct calls calls;
+    sqlite3 *db = other_open(*state);
+    claim_together(store, &calls, SHORT + 1 + LONG);
+    answer_together(store, db, &calls, SHORT, TW_ANSWER_DEAD);
+    sqlite3_stmt *many = store->writer.db.statement[TW__STORE_DONE_MANY];
+    assert_non_null(many);
+    assert_in_range(sqlite3_stmt_status(many, SQLITE_STMTSTATUS_RUN, 0), 2, 3);
+    assert_int_equal(store_count(store, "q", false), 0);
+    assert_int_equal(store_count(store, "q", true), 1);
     sqlite3_close(db);
 }
 
@@ -886,7 +976,9 @@ int main(void)
         TEST(a_forgotten_queue_stays_paused),
         TEST(the_first_queues_have_no_more_than_their_share),
         TEST(a_burst_of_one_queue_among_many_drops_no_other),
+        TEST(tasks_that_are_due_together_have_their_own_fates),
         TEST(answers_of_many_tasks_end_their_own_attempts_alone),
+        TEST(many_answers_behind_a_short_row_are_written_together),
         TEST(tasks_that_fail_together_wait_for_different_times),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

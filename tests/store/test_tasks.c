@@ -94,6 +94,18 @@ static void a_put_replaces_everything_of_a_waiting_task(void **state)
     assert_int_equal(after.last.backoff_max_ms, 3600000);
     assert_int_equal(after.last.jitter, 10);
     assert_string_equal(scan(store_of(state), NULL), "a@20");
+    store_put(store_of(state), &task, 0);
+    tw_store_get(store_of(state), tw_store_named("q", "a"), see, &after);
+    assert_string_equal(after.payload, "old");
+    assert_int_equal(after.last.every_ms, 5);
+    assert_int_equal(after.last.times, 3);
+    assert_int_equal(after.last.missed, TW_MISSED_BURST);
+    assert_int_equal(after.last.tries, 9);
+    assert_int_equal(after.last.backoff_ms, 8);
+    assert_int_equal(after.last.factor, 10000);
+    assert_int_equal(after.last.backoff_max_ms, 3155760000000);
+    assert_int_equal(after.last.jitter, TW_STORE_NO_JITTER);
+    assert_int_equal(after.last.max_late_ms, TW_STORE_ON_TIME);
 }
 
 static void a_move_keeps_all_but_the_time(void **state)

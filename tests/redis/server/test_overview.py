@@ -158,10 +158,10 @@ def test_a_task_is_ready_in_all_looks_before_a_tick_has_seen_it(r):
 
 
 def put(r, queue, *dues, more=()):
-    """Files tasks for workers that are due in these numbers of milliseconds."""
-    pipe, now = r.pipeline(transaction=False), now_ms()
+    """Files tasks for workers that are due in these numbers of milliseconds, on the server's clock."""
+    pipe = r.pipeline(transaction=False)
     for i, due in enumerate(dues):
-        pipe.execute_command("TW.PUT", queue, f"{due}:{i}", "AT", now + due, *more, "PAYLOAD", "v")
+        pipe.execute_command("TW.PUT", queue, f"{due}:{i}", "IN", due, *more, "PAYLOAD", "v")
     pipe.execute()
 
 
