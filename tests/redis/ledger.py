@@ -13,7 +13,7 @@ The judge goes through the surviving commands in the order of the ledger, and fo
 looks a task may change by itself only as the clock allows: its lease runs out, its last attempt makes it dead,
 a blocked worker takes it. All else is a fault. The clock alone says whether a task is waiting or ready, so each
 look is compared with the rule, `next` <= now. Whether the server has also offered its ready tasks to workers,
-the number of tasks that it offers says (check_offered). Two lives of one task differ in their due time, because
+the number of tasks that it offers says (check_offered). Two tasks of one id differ in their due time, because
 the clients never file an id for the same time twice.
 
 A task that was given back (TW.NACK BACK) is as if it had not been taken, so its next take has the same number

@@ -404,7 +404,7 @@ def logged_task(words):
     for _ in range(5):  # TRIES, BACKOFF, JITTER
         number()
     due, flags = number(), number()
-    assert flags in (8, 9), "the task has a life, or its payload is not beside it"
+    assert flags in (8, 9), "the task has an attempt state, or its payload is not beside it"
     every, times = (number(), number()) if flags == 9 else (0, 1)
     return {"queue": queue.decode(), "id": string(), "due": due, "target": target, "every": every,
             "times": times, "payload": [value.decode() for value in payload]}

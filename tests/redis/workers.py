@@ -183,7 +183,7 @@ class Stages:
         return {name: {**fields, "remaining": 0} for name, fields in found.items()}
 
     def all_there(self, client, queue):
-        """Whether all tasks are as they were: lives, times, errors."""
+        """Whether all tasks are as they were: attempts, times, errors."""
         return self.look(client, queue) == self.tasks
 
     def wait_there(self, client, queue):

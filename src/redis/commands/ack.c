@@ -23,7 +23,7 @@
 static struct tw__redis_task *find_task(const struct tw__redis_queue *queue, RedisModuleString *name,
                                         RedisModuleString *token)
 {
-    struct tw__redis_task *task = tw__redis_lives_find(queue, name);
+    struct tw__redis_task *task = tw__redis_changes_find(queue, name);
     return task != NULL && tw__redis_lease_has_token(task, tw__redis_token_read(token)) ? task : NULL;
 }
 
@@ -74,7 +74,7 @@ int tw__redis_ack_command(RedisModuleCtx *ctx, RedisModuleString **argv, int arg
         return RedisModule_WrongArity(ctx);
     if (argc % 2 != 0)
         return tw__redis_argument_missing(ctx, "the token of the last id", "id token [id token ...]");
-    if (!tw__redis_argument_ids(ctx, argv + 2, argc - 2, 2) || !tw__redis_lives_open(ctx, argv[1], &queue))
+    if (!tw__redis_argument_ids(ctx, argv + 2, argc - 2, 2) || !tw__redis_changes_open(ctx, argv[1], &queue))
         return REDISMODULE_OK;
     if (queue == NULL)
         return RedisModule_ReplyWithLongLong(ctx, 0);
@@ -95,7 +95,7 @@ int tw__redis_ack_command(RedisModuleCtx *ctx, RedisModuleString **argv, int arg
     }
     tw__redis_count(queue, TW__REDIS_DONE, (uint64_t)done);
     if (done > 0)
-        tw__redis_lives_close(ctx, argv[1], &log, "tw.ack");
+        tw__redis_changes_close(ctx, argv[1], &log, "tw.ack");
     return RedisModule_ReplyWithLongLong(ctx, done);
 }
 
@@ -190,7 +190,7 @@ static uint64_t end_failed(RedisModuleCtx *ctx, RedisModuleString *name, struct 
         tw__redis_offer_fail(queue, task, nack->error, nack->at_ms, nack->dead, tw__redis_now_ms(), &log);
     bool purged = at_ms == 0 && tw__redis_purge_excess(queue, &log);
     tw__redis_count(queue, TW__REDIS_FAILED, 1);
-    tw__redis_lives_close(ctx, name, &log, at_ms == 0 ? "tw.dead" : "tw.nack");
+    tw__redis_changes_close(ctx, name, &log, at_ms == 0 ? "tw.dead" : "tw.nack");
     if (purged)
         tw__redis_keys_changed(ctx, name, "tw.purge");
     return at_ms;
@@ -206,7 +206,7 @@ static uint64_t hand_back(RedisModuleCtx *ctx, RedisModuleString *name, struct t
         at_ms = tw__redis_offer_again(queue, task, tw__redis_now_ms(), &log);
     else
         tw__redis_offer_put_off(queue, task, at_ms, tw__redis_now_ms(), &log);
-    tw__redis_lives_close(ctx, name, &log, "tw.back");
+    tw__redis_changes_close(ctx, name, &log, "tw.back");
     if (at_once)
         tw__redis_keys_changed(ctx, name, "tw.ready");
     return at_ms == 0 ? 1 : at_ms; /* 0 would say that the task is dead */
@@ -221,7 +221,7 @@ static uint64_t end_attempt(RedisModuleCtx *ctx, RedisModuleString *name, struct
     uint64_t now_ms = tw__redis_now_ms(),
              next_ms = tw__redis_lease_end_replaced(queue, task, now_ms, now_ms, &log);
     tw__redis_count(queue, back ? TW__REDIS_BACK : TW__REDIS_FAILED, 1);
-    tw__redis_lives_close(ctx, name, &log, back ? "tw.back" : "tw.nack");
+    tw__redis_changes_close(ctx, name, &log, back ? "tw.back" : "tw.nack");
     return next_ms;
 }
 
@@ -233,7 +233,7 @@ int tw__redis_nack_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
     if (argc < 4)
         return RedisModule_WrongArity(ctx);
     if (!tw__redis_argument_ids(ctx, argv + 2, 1, 1) || !read_nack(ctx, argv + 4, argc - 4, &nack) ||
-        !tw__redis_lives_open(ctx, argv[1], &queue))
+        !tw__redis_changes_open(ctx, argv[1], &queue))
         return REDISMODULE_OK;
     struct tw__redis_task *task = find_leased(queue, argv[2], argv[3]);
     if (task == NULL)
@@ -260,13 +260,13 @@ int tw__redis_touch_command(RedisModuleCtx *ctx, RedisModuleString **argv, int a
     if (!tw__redis_argument_ids(ctx, argv + 2, 1, 1) ||
         !tw__redis_argument_options(ctx, argv + 4, argc - 4, options, "LEASE ms") ||
         !tw__redis_argument_option_ms(ctx, &options[0], &lease_ms) ||
-        !tw__redis_lives_open(ctx, argv[1], &queue))
+        !tw__redis_changes_open(ctx, argv[1], &queue))
         return REDISMODULE_OK;
     struct tw__redis_task *task = find_leased(queue, argv[2], argv[3]);
     if (task == NULL)
         return RedisModule_ReplyWithNull(ctx);
     uint64_t now_ms = tw__redis_clock_now(ctx), end_ms = now_ms + lease_ms;
     tw__redis_lease_extend(queue, task, (uint32_t)lease_ms, false, now_ms, &log);
-    tw__redis_lives_close(ctx, argv[1], &log, "tw.touch");
+    tw__redis_changes_close(ctx, argv[1], &log, "tw.touch");
     return RedisModule_ReplyWithLongLong(ctx, (long long)end_ms);
 }

@@ -59,17 +59,17 @@ const char *tw__redis_info_warning(RedisModuleCtx *ctx);
 
 /* ---- shared by commands ---------------------------------------------------------------------------------- */
 
-/* The beginning of a command that changes the lives of tasks: opens its queue. *queue is NULL if there is no
+/* The beginning of a command that changes tasks that are there: opens its queue. *queue is NULL if there is no
  * such key. Returns false after an error reply. */
-bool tw__redis_lives_open(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_queue **queue);
+bool tw__redis_changes_open(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_queue **queue);
 
 /* The task with an id, or NULL. */
-struct tw__redis_task *tw__redis_lives_find(const struct tw__redis_queue *queue, RedisModuleString *id);
+struct tw__redis_task *tw__redis_changes_find(const struct tw__redis_queue *queue, RedisModuleString *id);
 
 /* The end of such a command: replicates the changes that it has made, if there are any, frees the log, notifies
  * of the event, and removes the queue if it is empty. */
-void tw__redis_lives_close(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_buffer *log,
-                           const char *event);
+void tw__redis_changes_close(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_buffer *log,
+                             const char *event);
 
 /* Begins or ends the pause of a queue. `queue` is NULL if the key does not exist: then the pause makes a queue.
  * Requires: the queue is not in this state. */

@@ -18,15 +18,15 @@ enum { DEAD_USUAL = 100, DEAD_FIELDS = 6 };
 
 static void reply_dead(RedisModuleCtx *ctx, const struct tw__redis_task *task)
 {
-    struct tw__redis_life life = tw__redis_task_whole_life(task);
+    struct tw__redis_attempt attempt = tw__redis_task_whole_attempt(task);
     struct tw__redis_bytes id = tw__redis_task_id(task);
     RedisModule_ReplyWithArray(ctx, DEAD_FIELDS);
     RedisModule_ReplyWithStringBuffer(ctx, id.at, id.size);
-    RedisModule_ReplyWithLongLong(ctx, (long long)life.due);
+    RedisModule_ReplyWithLongLong(ctx, (long long)attempt.due);
     RedisModule_ReplyWithLongLong(ctx, (long long)tw__redis_task_due(task));
-    RedisModule_ReplyWithLongLong(ctx, life.attempt);
-    RedisModule_ReplyWithStringBuffer(ctx, life.error.at, life.error.size);
-    RedisModule_ReplyWithLongLong(ctx, life.lapses);
+    RedisModule_ReplyWithLongLong(ctx, attempt.number);
+    RedisModule_ReplyWithStringBuffer(ctx, attempt.error.at, attempt.error.size);
+    RedisModule_ReplyWithLongLong(ctx, attempt.lapses);
 }
 
 /* AFTER: sets *task to the dead task after the named one. Returns false, after an error reply, if the named
@@ -34,7 +34,7 @@ static void reply_dead(RedisModuleCtx *ctx, const struct tw__redis_task *task)
 static bool begin_after(RedisModuleCtx *ctx, const struct tw__redis_queue *queue, RedisModuleString *after,
                         struct tw__redis_task **task)
 {
-    struct tw__redis_task *named = tw__redis_lives_find(queue, after);
+    struct tw__redis_task *named = tw__redis_changes_find(queue, after);
     if (named == NULL || tw__redis_task_stage(named) != TW__REDIS_DEAD) {
         tw__redis_argument_error(ctx, after, "AFTER", "the id of a dead task");
         return false;
@@ -120,7 +120,7 @@ int tw__redis_replay_command(RedisModuleCtx *ctx, RedisModuleString **argv, int 
         count = replay_named(queue, &named, due_ms, &log);
     if (count > 0) {
         tw__redis_shared.counts.replayed += count;
-        tw__redis_lives_close(ctx, argv[1], &log, "tw.replay");
+        tw__redis_changes_close(ctx, argv[1], &log, "tw.replay");
     }
     RedisModule_Free(named.all.at);
     return may ? RedisModule_ReplyWithLongLong(ctx, (long long)count) : REDISMODULE_OK;
@@ -150,7 +150,7 @@ int tw__redis_purge_command(RedisModuleCtx *ctx, RedisModuleString **argv, int a
         return REDISMODULE_OK;
     size_t count = purge_named(queue, &named, &log);
     if (count > 0)
-        tw__redis_lives_close(ctx, argv[1], &log, "tw.purge");
+        tw__redis_changes_close(ctx, argv[1], &log, "tw.purge");
     RedisModule_Free(named.all.at);
     return RedisModule_ReplyWithLongLong(ctx, (long long)count);
 }

@@ -405,7 +405,7 @@ static const struct command {
          .key_specs = SPECS(SPEC(1, RW(DELETE))),
          .args = ARGS(KEY("queue", 0),
                       GROUP("kind", ONEOF, REDISMODULE_CMD_ARG_NONE, WORD("once", "ONCE"), WORD("next", "NEXT"),
-                            WORD("lives", "LIVES"), WORD("put", "PUT"), WORD("renew", "RENEW"),
+                            WORD("changes", "CHANGES"), WORD("put", "PUT"), WORD("renew", "RENEW"),
                             WORD("nothing", "NOTHING")),
                       {.name = "id",
                        .type = REDISMODULE_ARG_TYPE_STRING,
@@ -454,7 +454,7 @@ int tw__redis_commands_register(RedisModuleCtx *ctx)
     RedisModule_GetApi("RedisModule_SetCommandACLCategories", (void **)&set_categories);
     tw__redis_shared.put = RedisModule_CreateString(NULL, "PUT", strlen("PUT"));
     tw__redis_shared.renew = RedisModule_CreateString(NULL, "RENEW", strlen("RENEW"));
-    tw__redis_shared.lives = RedisModule_CreateString(NULL, "LIVES", strlen("LIVES"));
+    tw__redis_shared.changes = RedisModule_CreateString(NULL, "CHANGES", strlen("CHANGES"));
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         const struct command *command = &commands[i];
         if (register_command(ctx, command) != REDISMODULE_OK)

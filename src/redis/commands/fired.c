@@ -91,7 +91,7 @@ static int refuse_form(RedisModuleCtx *ctx, RedisModuleString *form)
     char shown[TW__REDIS_SHOWN_MAX], why[REPLY_MAX];
     snprintf(
         why, sizeof why,
-        "the outcome is '%s': expected ONCE id ..., NEXT id due times ..., LIVES changes, PUT chunk value ..., "
+        "the outcome is '%s': expected ONCE id ..., NEXT id due times ..., CHANGES bytes, PUT chunk value ..., "
         "RENEW chunk value ..., PAUSE or RESUME; the version that wrote it can read it",
         tw__redis_string_shown(form, shown));
     return refuse_log(ctx, why);
@@ -199,9 +199,9 @@ static bool was_read(bool good, const struct tw__redis_fault *fault, const char 
     return good || *misfit != NULL;
 }
 
-/* LIVES: tasks were leased, failed, died, were done, cancelled, moved. Returns false after an error reply. */
-static bool fired_lives(RedisModuleCtx *ctx, struct tw__redis_queue *queue, RedisModuleString **argv,
-                        const char **misfit)
+/* CHANGES: tasks were leased, failed, died, were done, cancelled, moved. Returns false after an error reply. */
+static bool fired_changes(RedisModuleCtx *ctx, struct tw__redis_queue *queue, RedisModuleString **argv,
+                          const char **misfit)
 {
     struct tw__redis_fault fault;
     bool good = tw__redis_change_read(queue, tw__redis_string_bytes(argv[3]), tw__redis_clock_now(ctx), &fault);
@@ -268,8 +268,8 @@ static bool make_changes(RedisModuleCtx *ctx, struct tw__redis_queue *queue, Red
         *misfit = "there is no such queue";
         return true;
     }
-    if (tw__redis_argument_is(argv[2], "LIVES"))
-        return fired_lives(ctx, queue, argv, misfit);
+    if (tw__redis_argument_is(argv[2], "CHANGES"))
+        return fired_changes(ctx, queue, argv, misfit);
     if (tw__redis_argument_is(argv[2], "ONCE")) {
         for (int i = 3; i < argc; i++)
             fired_once(queue, argv[i], misfit);
@@ -294,7 +294,7 @@ static bool is_form(RedisModuleString **argv, int argc)
         return is_of_pause(argv, argc);
     return tw__redis_argument_is(argv[2], "ONCE") ||
            (tw__redis_argument_is(argv[2], "NEXT") && argc % 3 == 0) ||
-           (tw__redis_argument_is(argv[2], "LIVES") && argc == 4) || tw__redis_argument_is(argv[2], "PUT") ||
+           (tw__redis_argument_is(argv[2], "CHANGES") && argc == 4) || tw__redis_argument_is(argv[2], "PUT") ||
            tw__redis_argument_is(argv[2], "RENEW");
 }
 
@@ -320,7 +320,7 @@ static int fire_changes(RedisModuleCtx *ctx, struct tw__redis_queue *queue, Redi
     return misfit != NULL ? reply_misfit(ctx, argv[1], misfit) : RedisModule_ReplyWithSimpleString(ctx, "OK");
 }
 
-/* TW.FIRED queue ONCE id [id ...] | NEXT id due times [id due times ...] | LIVES changes |
+/* TW.FIRED queue ONCE id [id ...] | NEXT id due times [id due times ...] | CHANGES bytes |
  * PUT chunk value [value ...] | RENEW chunk [value ...] | PAUSE | RESUME | NOTHING */
 int tw__redis_fired_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {

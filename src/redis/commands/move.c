@@ -3,7 +3,7 @@
  * TW.CANCEL and TW.MOVE.
  *
  * Each command that writes reads all its arguments first, so that an error changes nothing. The outcome is
- * replicated as TW.FIRED LIVES: the tasks that are gone, and the task that waits for another time.
+ * replicated as TW.FIRED CHANGES: the tasks that are gone, and the task that waits for another time.
  */
 #include "commands.h"
 

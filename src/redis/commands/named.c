@@ -46,7 +46,7 @@ bool tw__redis_named_open(RedisModuleCtx *ctx, RedisModuleString **argv, int arg
         return false;
     }
     if ((argc > at && !tw__redis_argument_time(ctx, argv + at, argc - at, &now_ms, due_ms)) ||
-        !tw__redis_lives_open(ctx, argv[1], queue))
+        !tw__redis_changes_open(ctx, argv[1], queue))
         return false;
     if (named->ids == NULL && *queue != NULL)
         named->gather(*queue, named);
@@ -58,7 +58,7 @@ struct tw__redis_task *tw__redis_named_at(const struct tw__redis_queue *queue,
 {
     if (named->ids == NULL)
         return named->all.at[i];
-    struct tw__redis_task *task = tw__redis_lives_find(queue, named->ids[i]);
+    struct tw__redis_task *task = tw__redis_changes_find(queue, named->ids[i]);
     return task != NULL && named->fits(task, named->now_ms) ? task : NULL;
 }
 

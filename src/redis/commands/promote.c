@@ -118,7 +118,7 @@ int tw__redis_promote_command(RedisModuleCtx *ctx, RedisModuleString **argv, int
         count = promote_named(queue, &named, ends.all_us, &log);
     if (count > 0) {
         tw__redis_alarm_at(named.now_ms);
-        tw__redis_lives_close(ctx, argv[1], &log, "tw.promote");
+        tw__redis_changes_close(ctx, argv[1], &log, "tw.promote");
     }
     RedisModule_Free(named.all.at);
     return may ? RedisModule_ReplyWithLongLong(ctx, (long long)count) : REDISMODULE_OK;

@@ -92,28 +92,28 @@ static enum tw_state state_of(const struct tw__redis_task *task, uint64_t next_m
 }
 
 /* The attempts that have begun: of a task with a target the tries that its target has refused. */
-static uint64_t attempt_of(const struct tw__redis_task *task)
+static uint64_t attempts_begun(const struct tw__redis_task *task)
 {
-    uint64_t begun = task->lived ? tw__redis_task_life(task).attempt : 0;
+    uint64_t begun = task->has_attempt ? tw__redis_task_attempt(task).number : 0;
     return begun > 0 ? begun : tw__redis_place_tries(tw__redis_shared.queues, task);
 }
 
-static void reply_life(RedisModuleCtx *ctx, const struct tw__redis_task *task, uint64_t next_ms,
-                       uint64_t now_ms)
+static void reply_attempt(RedisModuleCtx *ctx, const struct tw__redis_task *task, uint64_t next_ms,
+                          uint64_t now_ms)
 {
-    struct tw__redis_life life = {.worker = {"", 0}, .error = {"", 0}};
-    if (task->lived)
-        life = tw__redis_task_whole_life(task);
-    reply_named(ctx, "attempt", attempt_of(task));
-    reply_named(ctx, "lapses", life.lapses);
-    reply_named(ctx, "missed-periods", life.has_missed_periods ? life.missed_periods : 0);
+    struct tw__redis_attempt attempt = {.worker = {"", 0}, .error = {"", 0}};
+    if (task->has_attempt)
+        attempt = tw__redis_task_whole_attempt(task);
+    reply_named(ctx, "attempt", attempts_begun(task));
+    reply_named(ctx, "lapses", attempt.lapses);
+    reply_named(ctx, "missed-periods", attempt.has_missed_periods ? attempt.missed_periods : 0);
     reply_text(ctx, "state", tw__task_state_name(state_of(task, next_ms, now_ms)));
     reply_named(ctx, "replaced", tw__redis_task_stage(task) == TW__REDIS_REPLACED);
     reply_named(ctx, "next", next_ms);
     RedisModule_ReplyWithCString(ctx, "worker");
-    reply_bytes(ctx, life.worker);
+    reply_bytes(ctx, attempt.worker);
     RedisModule_ReplyWithCString(ctx, "error");
-    reply_bytes(ctx, life.error);
+    reply_bytes(ctx, attempt.error);
 }
 
 static void reply_task(RedisModuleCtx *ctx, const struct tw__redis_task *task, uint64_t now_ms)
@@ -135,7 +135,7 @@ static void reply_task(RedisModuleCtx *ctx, const struct tw__redis_task *task, u
     reply_text(ctx, "missed", tw__task_missed_name((enum tw_missed)plan.missed));
     RedisModule_ReplyWithCString(ctx, "max-late");
     RedisModule_ReplyWithLongLong(ctx, plan.max_late_ms == TW_FOREVER ? -1 : (long long)plan.max_late_ms);
-    reply_life(ctx, task, next_ms, now_ms);
+    reply_attempt(ctx, task, next_ms, now_ms);
     reply_payload(ctx, task);
 }
 

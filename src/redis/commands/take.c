@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * TW.TAKE gives ready tasks to a worker. What it changes is replicated as TW.FIRED LIVES: the token, the end
+ * TW.TAKE gives ready tasks to a worker. What it changes is replicated as TW.FIRED CHANGES: the token, the end
  * of the lease and the attempt of each task, in one transaction with the reply.
  *
  * A worker gets each task that is due, also if no tick has reached it yet. So the call makes due tasks of its
@@ -112,16 +112,16 @@ static bool read_take(RedisModuleCtx *ctx, struct taking *take, RedisModuleStrin
 static void reply_task(RedisModuleCtx *ctx, RedisModuleString *key, const struct tw__redis_task *task)
 {
     char token[TW__REDIS_TOKEN_TEXT];
-    struct tw__redis_life life = tw__redis_task_life(task);
+    struct tw__redis_attempt attempt = tw__redis_task_attempt(task);
     struct tw__redis_bytes id = tw__redis_task_id(task);
     struct tw__redis_payload payload = tw__redis_task_payload(task);
-    tw__redis_token_write(life.token, token);
+    tw__redis_token_write(attempt.token, token);
     RedisModule_ReplyWithArray(ctx, FIELDS);
     RedisModule_ReplyWithString(ctx, key);
     RedisModule_ReplyWithStringBuffer(ctx, id.at, id.size);
     RedisModule_ReplyWithStringBuffer(ctx, token, sizeof token);
-    RedisModule_ReplyWithLongLong(ctx, (long long)life.due);
-    RedisModule_ReplyWithLongLong(ctx, life.attempt);
+    RedisModule_ReplyWithLongLong(ctx, (long long)attempt.due);
+    RedisModule_ReplyWithLongLong(ctx, attempt.number);
     RedisModule_ReplyWithArray(ctx, payload.count);
     while (payload.count > 0) {
         struct tw__redis_bytes string = tw__redis_payload_next(&payload);

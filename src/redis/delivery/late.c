@@ -35,14 +35,14 @@ void tw__redis_late_refused(struct tw__redis_delivery *delivery)
 {
     struct tw__redis_task *task = delivery->task;
     uint64_t missed_periods = missed_periods_now(delivery);
-    struct tw__redis_life life = {.due = tw__redis_task_due(task), .worker = {"", 0}, .error = {"", 0}};
-    if (task->lived)
-        life = tw__redis_task_whole_life(task);
-    if (life.has_missed_periods && life.missed_periods == missed_periods)
+    struct tw__redis_attempt attempt = {.due = tw__redis_task_due(task), .worker = {"", 0}, .error = {"", 0}};
+    if (task->has_attempt)
+        attempt = tw__redis_task_whole_attempt(task);
+    if (attempt.has_missed_periods && attempt.missed_periods == missed_periods)
         return;
-    life.has_missed_periods = true;
-    life.missed_periods = missed_periods;
-    delivery->task = tw__redis_queue_relive(delivery->queue, task, &life);
+    attempt.has_missed_periods = true;
+    attempt.missed_periods = missed_periods;
+    delivery->task = tw__redis_queue_set_attempt(delivery->queue, task, &attempt);
     tw__redis_change_put(tw__redis_batch_log(delivery->batch, delivery->queue), tw__redis_shared.queues,
                          delivery->task);
 }

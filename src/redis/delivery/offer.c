@@ -94,7 +94,7 @@ static uint64_t die(struct tw__redis_queue *queue, struct tw__redis_task *task, 
 {
     tw__redis_count(queue, TW__REDIS_DIED, 1);
     tw__redis_count(queue, TW__REDIS_COALESCED, tw__redis_task_missed_periods(task));
-    tw__redis_lease_kill(queue, task, tw__redis_task_life(task).attempt, error, now_ms, log);
+    tw__redis_lease_kill(queue, task, tw__redis_task_attempt(task).number, error, now_ms, log);
     return 0;
 }
 
@@ -106,9 +106,9 @@ static struct tw__task_retry retry_of(const struct tw__redis_task *task)
 
 /* The time after the wait that follows an attempt. */
 static uint64_t after_wait(uint64_t end_ms, const struct tw__task_retry *retry,
-                           const struct tw__redis_life *life)
+                           const struct tw__redis_attempt *attempt)
 {
-    return tw__task_retry_at(retry, tw__task_failure(life->attempt, life->lapses), life->token, end_ms);
+    return tw__task_retry_at(retry, tw__task_failure(attempt->number, attempt->lapses), attempt->token, end_ms);
 }
 
 uint64_t tw__redis_offer_fail(struct tw__redis_queue *queue, struct tw__redis_task *task,
@@ -116,11 +116,11 @@ uint64_t tw__redis_offer_fail(struct tw__redis_queue *queue, struct tw__redis_ta
                               struct tw__redis_buffer *log)
 {
     struct tw__task_retry retry = retry_of(task);
-    struct tw__redis_life life = tw__redis_task_life(task);
-    if (last || tw__task_failure_kills(life.attempt, life.lapses, retry.tries))
+    struct tw__redis_attempt attempt = tw__redis_task_attempt(task);
+    if (last || tw__task_failure_kills(attempt.number, attempt.lapses, retry.tries))
         return die(queue, task, error, now_ms, log);
     if (at_ms == 0)
-        at_ms = after_wait(now_ms, &retry, &life);
+        at_ms = after_wait(now_ms, &retry, &attempt);
     tw__redis_lease_fail(queue, task, error, at_ms, now_ms, log);
     return at_ms;
 }
@@ -150,24 +150,24 @@ static bool goes_on(const struct tw__redis_task *task, uint64_t token)
 
 /* The lease has run out. The wait begins at its end, whenever that is noticed. Returns whether the task has
  * died. */
-static bool lapse(struct tw__redis_delivery *delivery, const struct tw__redis_life *life)
+static bool lapse(struct tw__redis_delivery *delivery, const struct tw__redis_attempt *attempt)
 {
     struct tw__redis_task *task = delivery->task;
     struct tw__redis_buffer *log = tw__redis_batch_log(delivery->batch, delivery->queue);
     struct tw__redis_bytes error = {lease_ran_out, sizeof lease_ran_out - 1};
     uint64_t end_ms = tw__redis_task_due(task), now_ms = delivery->now_ms;
     tw__redis_count(delivery->queue, TW__REDIS_LAPSED, 1);
-    if (life->stage == TW__REDIS_REPLACED) {
+    if (attempt->stage == TW__REDIS_REPLACED) {
         tw__redis_lease_end_replaced(delivery->queue, task, end_ms < now_ms ? end_ms : now_ms, now_ms, log);
         return false;
     }
     tw__redis_lease_count_lapse(task);
-    if (tw__task_lapse_kills(life->lapses + 1)) {
+    if (tw__task_lapse_kills(attempt->lapses + 1)) {
         die(delivery->queue, task, error, now_ms, log);
         return true;
     }
     struct tw__task_retry retry = retry_of(task);
-    uint64_t at_ms = after_wait(end_ms < now_ms ? end_ms : now_ms, &retry, life);
+    uint64_t at_ms = after_wait(end_ms < now_ms ? end_ms : now_ms, &retry, attempt);
     tw__redis_lease_lapse(delivery->queue, task, error, at_ms, now_ms, log);
     return false;
 }
@@ -175,10 +175,10 @@ static bool lapse(struct tw__redis_delivery *delivery, const struct tw__redis_li
 enum tw__redis_defer tw__redis_offer_lapse(struct tw__redis_delivery *delivery)
 {
     struct tw__redis_queue *queue = delivery->queue;
-    struct tw__redis_life life = tw__redis_task_life(delivery->task);
+    struct tw__redis_attempt attempt = tw__redis_task_attempt(delivery->task);
     enum tw__redis_meanwhile others = tw__redis_call_may_write(delivery);
     struct tw__redis_task *task = delivery->task;
-    if (others == TW__REDIS_GONE || !goes_on(task, life.token))
+    if (others == TW__REDIS_GONE || !goes_on(task, attempt.token))
         return TW__REDIS_DEFER_NONE;
     if (delivery->why == TW__REDIS_DEFER_SLOT) {
         tw__redis_place_file(tw__redis_shared.queues, task, delivery->now_ms + SLOT_WAIT_MS, delivery->now_ms);
@@ -187,13 +187,13 @@ enum tw__redis_defer tw__redis_offer_lapse(struct tw__redis_delivery *delivery)
     if (delivery->why != TW__REDIS_DEFER_NONE)
         return delivery->why;
     tw__redis_batch_tell(delivery->batch, queue, TW__REDIS_TELL_CHANGED);
-    if (tw__redis_task_due(task) <= tw__redis_shared.serving_since_ms && !life.renewed) {
+    if (tw__redis_task_due(task) <= tw__redis_shared.serving_since_ms && !attempt.renewed) {
         tw__redis_shared.counts.renewed++;
-        tw__redis_lease_extend(queue, task, life.lease_ms, true, delivery->now_ms,
+        tw__redis_lease_extend(queue, task, attempt.lease_ms, true, delivery->now_ms,
                                tw__redis_batch_log(delivery->batch, queue));
         return TW__REDIS_DEFER_NONE;
     }
-    if (lapse(delivery, &life))
+    if (lapse(delivery, &attempt))
         tw__redis_purge_after_death(delivery->batch, queue);
     return TW__REDIS_DEFER_NONE;
 }

@@ -2,7 +2,7 @@
  *
  * A delivered task stays in its queue while a few more tasks are delivered. Meanwhile the memory that its
  * removal touches is prefetched. At the end of the batch TW.FIRED names the tasks that have left (ONCE), the
- * tasks that are due again (NEXT), and the tasks that were leased anew, have failed or have died (LIVES),
+ * tasks that are due again (NEXT), and the tasks that were leased anew, have failed or have died (CHANGES),
  * queue by queue.
  *
  * RedisModule_Call() can run other modules' keyspace handlers, and so can opening an expired key or sending
@@ -169,8 +169,8 @@ void tw__redis_batch_rearm(struct tw__redis_batch *batch, struct tw__redis_queue
         &queue->next,
         RedisModule_CreateStringFromLongLong(NULL, times == TW__REDIS_FOR_EVER ? -1 : (long long)times),
         &tw__redis_shared.queues->memory);
-    if (task->lived)
-        task = tw__redis_queue_relive(queue, task, NULL);
+    if (task->has_attempt)
+        task = tw__redis_queue_set_attempt(queue, task, NULL);
     tw__redis_task_set_times(task, times);
     task->tries = 0;
     tw__redis_place_file(tw__redis_shared.queues, task, due, now_ms);

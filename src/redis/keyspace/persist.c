@@ -144,22 +144,22 @@ static void digest_bytes(RedisModuleDigest *digest, struct tw__redis_bytes bytes
     RedisModule_DigestAddStringBuffer(digest, bytes.at, bytes.size);
 }
 
-static void digest_life(RedisModuleDigest *digest, const struct tw__redis_task *task)
+static void digest_attempt(RedisModuleDigest *digest, const struct tw__redis_task *task)
 {
-    struct tw__redis_life life = tw__redis_task_whole_life(task);
-    RedisModule_DigestAddLongLong(digest, life.stage);
-    RedisModule_DigestAddLongLong(digest, life.renewed);
-    RedisModule_DigestAddLongLong(digest, (long long)life.due);
-    RedisModule_DigestAddLongLong(digest, (long long)life.token);
-    RedisModule_DigestAddLongLong(digest, life.lease_ms);
-    RedisModule_DigestAddLongLong(digest, life.attempt);
-    RedisModule_DigestAddLongLong(digest, life.lapses);
-    if (life.has_next)
-        RedisModule_DigestAddLongLong(digest, (long long)life.next);
-    if (life.has_missed_periods)
-        RedisModule_DigestAddLongLong(digest, (long long)life.missed_periods);
-    digest_bytes(digest, life.worker);
-    digest_bytes(digest, life.error);
+    struct tw__redis_attempt attempt = tw__redis_task_whole_attempt(task);
+    RedisModule_DigestAddLongLong(digest, attempt.stage);
+    RedisModule_DigestAddLongLong(digest, attempt.renewed);
+    RedisModule_DigestAddLongLong(digest, (long long)attempt.due);
+    RedisModule_DigestAddLongLong(digest, (long long)attempt.token);
+    RedisModule_DigestAddLongLong(digest, attempt.lease_ms);
+    RedisModule_DigestAddLongLong(digest, attempt.number);
+    RedisModule_DigestAddLongLong(digest, attempt.lapses);
+    if (attempt.has_next)
+        RedisModule_DigestAddLongLong(digest, (long long)attempt.next);
+    if (attempt.has_missed_periods)
+        RedisModule_DigestAddLongLong(digest, (long long)attempt.missed_periods);
+    digest_bytes(digest, attempt.worker);
+    digest_bytes(digest, attempt.error);
 }
 
 static void digest_retry(RedisModuleDigest *digest, const struct tw__redis_retry *retry)
@@ -182,8 +182,8 @@ static void digest_task(void *entry, void *arg)
     RedisModule_DigestAddLongLong(digest, (long long)tw__redis_place_due(tw__redis_shared.queues, task));
     RedisModule_DigestAddLongLong(digest, (long long)tw__redis_task_every(task));
     RedisModule_DigestAddLongLong(digest, (long long)tw__redis_task_times(task));
-    if (task->lived)
-        digest_life(digest, task);
+    if (task->has_attempt)
+        digest_attempt(digest, task);
     RedisModule_DigestAddLongLong(digest, plan.kind);
     RedisModule_DigestAddLongLong(digest, plan.missed);
     RedisModule_DigestAddLongLong(digest, (long long)plan.maxlen);

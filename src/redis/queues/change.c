@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * Changes of the lives of tasks, as bytes. All numbers are varints (bytes.h).
+ * Changes of the attempt states of tasks, as bytes. All numbers are varints (bytes.h).
  *
- *     life:    0, id size, id, time, life
- *     copy:    1, id size, id of the task that goes on, new id size, new id, time of death, life
+ *     attempt: 0, id size, id, time, attempt state
+ *     copy:    1, id size, id of the task that goes on, new id size, new id, time of death, attempt state
  *     gone:    2, id size, id
  *     next:    3, id size, id, due, times (0 means for ever)
  *     anew:    4, id size, id, due
  *     back:    5, id size, id, time
  *
- * The time is the one for which the task is filed: the end of its lease, its next attempt, its death. life.c
- * has the bytes of a life. A copy is the dead copy of a period: its series goes on.
+ * The time is the one for which the task is filed: the end of its lease, its next attempt, its death. attempt.c
+ * has the bytes of an attempt state. A copy is the dead copy of a period: its series goes on.
  */
 #include "change.h"
 
@@ -18,25 +18,25 @@
 #include "queue.h"
 #include "route.h"
 
-enum { OF_LIFE, OF_DEAD_COPY, OF_GONE, OF_NEXT, OF_ANEW, OF_BACK };
+enum { OF_ATTEMPT, OF_DEAD_COPY, OF_GONE, OF_NEXT, OF_ANEW, OF_BACK };
 
 /* ---- writing --------------------------------------------------------------------------------------------- */
 
-static void put_life(struct tw__redis_buffer *buffer, const struct tw__redis_queues *queues,
-                     const struct tw__redis_task *task)
+static void put_attempt(struct tw__redis_buffer *buffer, const struct tw__redis_queues *queues,
+                        const struct tw__redis_task *task)
 {
     const struct tw__redis_memory *memory = &queues->memory;
-    struct tw__redis_life life = tw__redis_task_whole_life(task);
+    struct tw__redis_attempt attempt = tw__redis_task_whole_attempt(task);
     tw__redis_buffer_put_bytes(buffer, tw__redis_task_id(task), memory);
     tw__redis_buffer_put_number(buffer, tw__redis_place_due(queues, task), memory);
-    tw__redis_life_put(buffer, &life, memory);
+    tw__redis_attempt_put(buffer, &attempt, memory);
 }
 
 void tw__redis_change_put(struct tw__redis_buffer *buffer, const struct tw__redis_queues *queues,
                           const struct tw__redis_task *task)
 {
-    tw__redis_buffer_put_number(buffer, OF_LIFE, &queues->memory);
-    put_life(buffer, queues, task);
+    tw__redis_buffer_put_number(buffer, OF_ATTEMPT, &queues->memory);
+    put_attempt(buffer, queues, task);
 }
 
 void tw__redis_change_put_dead_copy(struct tw__redis_buffer *buffer, const struct tw__redis_queues *queues,
@@ -44,7 +44,7 @@ void tw__redis_change_put_dead_copy(struct tw__redis_buffer *buffer, const struc
 {
     tw__redis_buffer_put_number(buffer, OF_DEAD_COPY, &queues->memory);
     tw__redis_buffer_put_bytes(buffer, from, &queues->memory);
-    put_life(buffer, queues, dead);
+    put_attempt(buffer, queues, dead);
 }
 
 void tw__redis_change_put_gone(struct tw__redis_buffer *buffer, const struct tw__redis_queues *queues,
@@ -84,11 +84,11 @@ void tw__redis_change_put_back(struct tw__redis_buffer *buffer, const struct tw_
 
 struct tw__redis_task *tw__redis_change_dead_copy(struct tw__redis_queue *queue,
                                                   const struct tw__redis_task *from, struct tw__redis_bytes id,
-                                                  const struct tw__redis_life *life, uint64_t died_ms)
+                                                  const struct tw__redis_attempt *attempt, uint64_t died_ms)
 {
     struct tw__redis_queues *queues = queue->queues;
     struct tw__redis_task_plan plan = {
-        .id = id, .due = died_ms, .share = tw__redis_task_share(from), .life = life};
+        .id = id, .due = died_ms, .share = tw__redis_task_share(from), .attempt = attempt};
     TW_ASSERT(from->shares);
     struct tw__redis_task *task = tw__redis_task_new(&plan, &queues->memory);
     uint64_t hash = tw__redis_queue_hash(queues, id);
@@ -114,31 +114,31 @@ static uint64_t take_time(struct tw__redis_reader *reader)
 }
 
 /* Whether a task goes on waiting for the same time. Then it keeps its place in the order. */
-static bool waits_on(const struct tw__redis_task *task, const struct tw__redis_life *life, uint64_t time)
+static bool waits_on(const struct tw__redis_task *task, const struct tw__redis_attempt *attempt, uint64_t time)
 {
-    return life->stage == TW__REDIS_WAITING && tw__redis_task_stage(task) == TW__REDIS_WAITING &&
+    return attempt->stage == TW__REDIS_WAITING && tw__redis_task_stage(task) == TW__REDIS_WAITING &&
            tw__redis_task_due(task) == time;
 }
 
-/* Gives a task its new life and time. */
-static void take_life(struct tw__redis_queue *queue, struct tw__redis_reader *reader, uint64_t now_ms)
+/* Gives a task its new attempt state and time. */
+static void take_attempt(struct tw__redis_queue *queue, struct tw__redis_reader *reader, uint64_t now_ms)
 {
     struct tw__redis_task *task = named_task(queue, tw__redis_reader_bytes(reader));
     uint64_t time = take_time(reader);
-    struct tw__redis_life life = tw__redis_life_take(reader);
+    struct tw__redis_attempt attempt = tw__redis_attempt_take(reader);
     if (reader->at == NULL)
         return;
-    if (task == NULL || !tw__redis_life_suits(&life, tw__redis_task_every(task)) ||
-        !tw__redis_route_allows(tw__redis_route_of(queue->queues, task), &life)) {
+    if (task == NULL || !tw__redis_attempt_suits(&attempt, tw__redis_task_every(task)) ||
+        !tw__redis_route_allows(tw__redis_route_of(queue->queues, task), &attempt)) {
         misfit(reader, task);
         return;
     }
-    if (waits_on(task, &life, time)) {
-        tw__redis_queue_relive(queue, task, &life);
+    if (waits_on(task, &attempt, time)) {
+        tw__redis_queue_set_attempt(queue, task, &attempt);
         return;
     }
     tw__redis_place_unfile(queue->queues, task);
-    task = tw__redis_queue_relive(queue, task, &life);
+    task = tw__redis_queue_set_attempt(queue, task, &attempt);
     tw__redis_place_file(queue->queues, task, time, now_ms);
 }
 
@@ -147,15 +147,15 @@ static void take_dead_copy(struct tw__redis_queue *queue, struct tw__redis_reade
     struct tw__redis_task *from = named_task(queue, tw__redis_reader_bytes(reader));
     struct tw__redis_bytes id = tw__redis_reader_bytes(reader);
     uint64_t died_ms = take_time(reader);
-    struct tw__redis_life life = tw__redis_life_take(reader);
-    if (life.stage != TW__REDIS_DEAD)
+    struct tw__redis_attempt attempt = tw__redis_attempt_take(reader);
+    if (attempt.stage != TW__REDIS_DEAD)
         reader->at = NULL;
     if (reader->at == NULL)
         return;
     if (from == NULL)
         misfit(reader, from);
     else
-        tw__redis_change_dead_copy(queue, tw__redis_queue_share(queue, from), id, &life, died_ms);
+        tw__redis_change_dead_copy(queue, tw__redis_queue_share(queue, from), id, &attempt, died_ms);
 }
 
 static void take_gone(struct tw__redis_queue *queue, struct tw__redis_reader *reader)
@@ -234,8 +234,8 @@ bool tw__redis_change_read(struct tw__redis_queue *queue, struct tw__redis_bytes
         case OF_BACK:
             take_unbegun(queue, &reader, now_ms);
             break;
-        default: /* OF_LIFE, and a fault */
-            take_life(queue, &reader, now_ms);
+        default: /* OF_ATTEMPT, and a fault */
+            take_attempt(queue, &reader, now_ms);
         }
     if (reader.at == NULL)
         reader.fault.misfit = NULL; /* the damage is what counts */

@@ -4,7 +4,7 @@
  *
  *     chunk:  the number of the format (chunk.h), then tasks to the end
  *
- *     task:   route, due - due of the task before (the first task: due), flags, [life], [every, times],
+ *     task:   route, due - due of the task before (the first task: due), flags, [attempt], [every, times],
  *             id size, id, payload size, payload as it is packed in memory
  *
  *     task that shares the payload of a task before it, in this chunk or in one before: in place of the payload
@@ -22,8 +22,8 @@
  *     wait:   the last wait for the target, since it has refused a task; 0 without one. A put's log has none
  *     next_try: when that wait ends or has ended, Unix ms
  *
- *     due:    the time for which the task is filed, such as the end of its lease; its life has its due time
- *     flags:  1 if the task repeats, 2 if it has a life (life.c), 4 if it shares a payload that was written
+ *     due:    the time for which the task is filed, such as the end of its lease; its attempt has its due time
+ *     flags:  1 if the task repeats, 2 if it has an attempt (attempt.c), 4 if it shares a payload written
  *             before, 8 if the payload is beside the chunk; from bit 4 on the number of failed tries
  *     times:  0 means for ever
  *
@@ -46,7 +46,7 @@
 #include "share.h"
 #include "sums.h"
 
-enum { REPEATS = 1, LIVED = 2, SHARED = 4, BESIDE = 8, TRIES = 16 };
+enum { REPEATS = 1, HAS_ATTEMPT = 2, SHARED = 4, BESIDE = 8, TRIES = 16 };
 _Static_assert(TW_MISSED_COALESCE == 0 && TW_MISSED_SKIP == 1 && TW_MISSED_BURST == 2,
                "the policies for missed periods are written as these numbers");
 
@@ -140,11 +140,11 @@ static void put_head(struct tw__redis_chunks *chunks, const struct tw__redis_tas
     uint64_t times = tw__redis_task_times(task);
     bool repeats = task->repeats;
     put_number(chunks, tw__redis_place_due(chunks->queues, task) - before);
-    put_number(chunks, (uint64_t)(repeats ? REPEATS : 0) + (task->lived ? LIVED : 0) + payload +
+    put_number(chunks, (uint64_t)(repeats ? REPEATS : 0) + (task->has_attempt ? HAS_ATTEMPT : 0) + payload +
                            (uint64_t)tw__redis_place_tries(chunks->queues, task) * TRIES);
-    if (task->lived) {
-        struct tw__redis_life life = tw__redis_task_whole_life(task);
-        tw__redis_life_put(&chunks->buffer, &life, &chunks->queues->memory);
+    if (task->has_attempt) {
+        struct tw__redis_attempt attempt = tw__redis_task_whole_attempt(task);
+        tw__redis_attempt_put(&chunks->buffer, &attempt, &chunks->queues->memory);
     }
     if (repeats) {
         put_number(chunks, tw__redis_task_every(task));
@@ -285,23 +285,23 @@ static bool payload_fits(const struct tw__redis_route *route, const struct tw__r
     }
 }
 
-/* Reads the flags of a task, and its life and its repetition if they announce these. Sets *payload to the flags
- * that say where the payload is. Returns false after a fault. */
-static bool take_flags(struct reader *reader, struct tw__redis_task_plan *plan, struct tw__redis_life *life,
-                       unsigned *payload)
+/* Reads the flags of a task, and its attempt state and its repetition if they announce these. Sets *payload to
+ * the flags that say where the payload is. Returns false after a fault. */
+static bool take_flags(struct reader *reader, struct tw__redis_task_plan *plan,
+                       struct tw__redis_attempt *attempt, unsigned *payload)
 {
     uint64_t flags = take_number(reader, TRIES * (TW__REDIS_TRIES_MAX + 1) - 1);
     bool repeats = (flags & REPEATS) != 0;
     *payload = (unsigned)flags & (SHARED | BESIDE);
-    if (flags & LIVED) {
-        *life = tw__redis_life_take(&reader->bytes);
-        plan->life = life;
+    if (flags & HAS_ATTEMPT) {
+        *attempt = tw__redis_attempt_take(&reader->bytes);
+        plan->attempt = attempt;
     }
     plan->tries = (uint32_t)flags / TRIES;
     plan->every = repeats ? take_own(reader, "every", TW__TASK_IN_EVERY) : 0;
     plan->times = repeats ? take_own(reader, "times", TW__TASK_IN_TIMES) : 1;
     return reader->bytes.at != NULL && (!repeats || plan->every > 0) &&
-           (plan->life == NULL || tw__redis_life_suits(life, plan->every));
+           (plan->attempt == NULL || tw__redis_attempt_suits(attempt, plan->every));
 }
 
 /* Whether one more task may share the payload of a task. A full payload would be copied, and no queue is
@@ -354,15 +354,16 @@ static bool take_payload(struct reader *reader, struct tw__redis_task_plan *plan
 }
 
 /* Whether a task of the log is the only one of its chunk, and as a put leaves it: without an attempt, and at
- * most with another time than its due time. Of a task that is renewed, the life does not count. */
+ * most with another time than its due time. Of a task that is renewed, the attempt state does not count. */
 static bool is_logged(const struct reader *reader, const struct tw__redis_task_plan *plan)
 {
-    const struct tw__redis_life *life = plan->life;
+    const struct tw__redis_attempt *attempt = plan->attempt;
     if (reader->bytes.at != reader->bytes.end || plan->share != NULL)
         return false;
     return reader->logged->renews ||
-           (plan->tries == 0 && (life == NULL || (life->stage == TW__REDIS_WAITING && life->attempt == 0 &&
-                                                  life->token == 0 && !life->has_missed_periods)));
+           (plan->tries == 0 &&
+            (attempt == NULL || (attempt->stage == TW__REDIS_WAITING && attempt->number == 0 &&
+                                 attempt->token == 0 && !attempt->has_missed_periods)));
 }
 
 /* Why a task of the log does not fit the one with its id, which may be NULL. Returns NULL if it does. */
@@ -371,7 +372,7 @@ static const char *misfit_of(const struct reader *reader, const struct tw__redis
 {
     if (reader->logged->renews)
         return tw__redis_keep_fits(reader->queue, old, route) ? NULL : "no task with its id can be renewed so";
-    bool keeps = plan->life != NULL;
+    bool keeps = plan->attempt != NULL;
     return !keeps || (old != NULL && tw__redis_task_stage(old) == TW__REDIS_WAITING)
                ? NULL
                : "no task with its id has times to keep";
@@ -386,7 +387,7 @@ static void file_logged(struct reader *reader, struct tw__redis_task_plan *plan,
     if (reader->bytes.fault.misfit != NULL) {
         reader->bytes.at = NULL;
     } else if (reader->logged->renews) {
-        plan->life = NULL; /* that of the task in the queue stays */
+        plan->attempt = NULL; /* that of the task in the queue stays */
         tw__redis_keep_put(reader->queue, tw__redis_task_new(plan, memory), route, hash, old,
                            TW__TASK_KEEPDUE_IN_PLACE, reader->now_ms);
     } else {
@@ -413,12 +414,12 @@ static void take_task(struct reader *reader)
     struct tw__redis_route *route = take_route(reader);
     struct tw__redis_task_plan plan = {
         .due = tw__redis_reader_after(&reader->bytes, "the time", reader->due, TW__TASK_TIME_MAX)};
-    struct tw__redis_life life;
+    struct tw__redis_attempt attempt;
     unsigned payload;
-    bool good = take_flags(reader, &plan, &life, &payload);
+    bool good = take_flags(reader, &plan, &attempt, &payload);
     plan.id = tw__redis_reader_bytes(&reader->bytes);
     if (!good || !take_payload(reader, &plan, payload) || reader->bytes.at == NULL ||
-        !payload_fits(route, &plan) || !tw__redis_route_allows(route, plan.life) ||
+        !payload_fits(route, &plan) || !tw__redis_route_allows(route, plan.attempt) ||
         (reader->logged != NULL && !is_logged(reader, &plan))) {
         reader->bytes.at = NULL;
         return;

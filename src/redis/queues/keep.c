@@ -87,15 +87,15 @@ static void renew_in_place(struct tw__redis_queue *queue, struct tw__redis_task 
     tw__redis_place_hold_on(queues, task, &wait);
 }
 
-/* A task that waits for another time than its due time has a life, which says so. */
+/* A task that waits for another time than its due time has an attempt state, which says so. */
 static struct tw__redis_task *with_next(struct tw__redis_task *task, uint64_t due, uint64_t next,
                                         const struct tw__redis_memory *memory)
 {
     if (next != due) {
-        struct tw__redis_life life = {.due = due, .worker = {"", 0}, .error = {"", 0}};
-        struct tw__redis_task *lived = tw__redis_task_relive(task, &life, memory);
+        struct tw__redis_attempt attempt = {.due = due, .worker = {"", 0}, .error = {"", 0}};
+        struct tw__redis_task *copy = tw__redis_task_with_attempt(task, &attempt, memory);
         memory->free(task);
-        task = lived;
+        task = copy;
     }
     tw__redis_task_set_due(task, next);
     return task;

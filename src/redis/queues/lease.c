@@ -16,20 +16,21 @@
 #include "queue.h"
 #include "route.h"
 
-/* The life of a task, or the one that begins when a task without a life is leased, or dies. */
-static struct tw__redis_life life_of(const struct tw__redis_task *task)
+/* The attempt state of a task, or the one of a task that has none, and is leased or dies. */
+static struct tw__redis_attempt attempt_of(const struct tw__redis_task *task)
 {
-    if (task->lived)
-        return tw__redis_task_whole_life(task);
-    return (struct tw__redis_life){.due = tw__redis_task_due(task), .worker = {"", 0}, .error = {"", 0}};
+    if (task->has_attempt)
+        return tw__redis_task_whole_attempt(task);
+    return (struct tw__redis_attempt){.due = tw__redis_task_due(task), .worker = {"", 0}, .error = {"", 0}};
 }
 
-/* Takes the task from its place, gives it this life, and files it for another time. */
-static struct tw__redis_task *relive(struct tw__redis_queue *queue, struct tw__redis_task *task,
-                                     const struct tw__redis_life *life, uint64_t at_ms, uint64_t now_ms)
+/* Takes the task from its place, gives it this attempt state, and files it for another time. */
+static struct tw__redis_task *file_with(struct tw__redis_queue *queue, struct tw__redis_task *task,
+                                        const struct tw__redis_attempt *attempt, uint64_t at_ms,
+                                        uint64_t now_ms)
 {
     tw__redis_place_unfile(queue->queues, task);
-    task = tw__redis_queue_relive(queue, task, life);
+    task = tw__redis_queue_set_attempt(queue, task, attempt);
     tw__redis_place_file(queue->queues, task, at_ms, now_ms);
     return task;
 }
@@ -42,16 +43,16 @@ static struct tw__redis_task *let_stand_behind(struct tw__redis_queue *queue, st
                                                uint64_t due_ms)
 {
     struct tw__redis_queues *queues = queue->queues;
-    struct tw__redis_life life = tw__redis_task_whole_life(task);
-    TW_ASSERT(tw__redis_stage_is_leased(life.stage));
-    life.stage = TW__REDIS_REPLACED;
-    life.has_next = life.has_missed_periods = false;
-    life.due = due_ms;
-    life.lapses = 0;
-    life.error.size = 0;
+    struct tw__redis_attempt attempt = tw__redis_task_whole_attempt(task);
+    TW_ASSERT(tw__redis_stage_is_leased(attempt.stage));
+    attempt.stage = TW__REDIS_REPLACED;
+    attempt.has_next = attempt.has_missed_periods = false;
+    attempt.due = due_ms;
+    attempt.lapses = 0;
+    attempt.error.size = 0;
     if (queues->delivering == task)
         queues->delivering = NULL;
-    task = tw__redis_queue_relive(queue, task, &life);
+    task = tw__redis_queue_set_attempt(queue, task, &attempt);
     if (!tw__redis_task_filed(task))
         tw__redis_place_file_late(queues, task); /* its lease has run out, and that has to be seen again */
     return task;
@@ -78,7 +79,7 @@ void tw__redis_lease_move(struct tw__redis_queue *queue, struct tw__redis_task *
         return;
     }
     tw__redis_change_put_anew(log, queue->queues, task, due_ms);
-    if (task->lived) {
+    if (task->has_attempt) {
         tw__redis_queue_begin_anew(queue, task, due_ms, now_ms);
         return;
     }
@@ -89,14 +90,15 @@ void tw__redis_lease_move(struct tw__redis_queue *queue, struct tw__redis_task *
 uint64_t tw__redis_lease_end_replaced(struct tw__redis_queue *queue, struct tw__redis_task *task,
                                       uint64_t end_ms, uint64_t now_ms, struct tw__redis_buffer *log)
 {
-    struct tw__redis_life life = {.due = tw__redis_task_first_due(task), .worker = {"", 0}, .error = {"", 0}};
+    struct tw__redis_attempt attempt = {
+        .due = tw__redis_task_first_due(task), .worker = {"", 0}, .error = {"", 0}};
     TW_ASSERT(tw__redis_task_stage(task) == TW__REDIS_REPLACED);
-    if (life.due >= end_ms) {
-        tw__redis_change_put_anew(log, queue->queues, task, life.due);
-        tw__redis_queue_begin_anew(queue, task, life.due, now_ms);
-        return life.due;
+    if (attempt.due >= end_ms) {
+        tw__redis_change_put_anew(log, queue->queues, task, attempt.due);
+        tw__redis_queue_begin_anew(queue, task, attempt.due, now_ms);
+        return attempt.due;
     }
-    task = relive(queue, task, &life, end_ms, now_ms);
+    task = file_with(queue, task, &attempt, end_ms, now_ms);
     tw__redis_change_put(log, queue->queues, task);
     return end_ms;
 }
@@ -104,14 +106,14 @@ uint64_t tw__redis_lease_end_replaced(struct tw__redis_queue *queue, struct tw__
 /* ---- leases ---------------------------------------------------------------------------------------------- */
 
 /* Lets the call begin in the turn of its task: its due time may be that of a later period. */
-static void begin_call(struct tw__redis_life *life, const struct tw__task_turn *turn)
+static void begin_call(struct tw__redis_attempt *attempt, const struct tw__task_turn *turn)
 {
     TW_ASSERT(turn->calls);
-    if (life->due != turn->due)
-        life->next = turn->due;
-    life->due = turn->due;
-    life->missed_periods = turn->missed_periods;
-    life->has_missed_periods = turn->missed_periods > 0;
+    if (attempt->due != turn->due)
+        attempt->next = turn->due;
+    attempt->due = turn->due;
+    attempt->missed_periods = turn->missed_periods;
+    attempt->has_missed_periods = turn->missed_periods > 0;
 }
 
 struct tw__redis_task *tw__redis_lease_begin(struct tw__redis_queue *queue, struct tw__redis_task *task,
@@ -119,18 +121,18 @@ struct tw__redis_task *tw__redis_lease_begin(struct tw__redis_queue *queue, stru
                                              const struct tw__redis_lease *lease, uint64_t now_ms,
                                              struct tw__redis_buffer *log)
 {
-    struct tw__redis_life life = life_of(task);
+    struct tw__redis_attempt attempt = attempt_of(task);
     TW_ASSERT(task->place == TW__REDIS_IN_READY && lease->token != 0);
-    life.next = tw__redis_task_due(task);
-    begin_call(&life, turn);
-    life.has_next = life.next != life.due;
-    life.stage = TW__REDIS_LEASED;
-    life.renewed = false;
-    life.token = lease->token;
-    life.lease_ms = lease->ms;
-    life.attempt += life.attempt < TW__REDIS_BEGUN_MAX;
-    life.worker = lease->worker;
-    task = relive(queue, task, &life, tw__add_saturating(now_ms, lease->ms), now_ms);
+    attempt.next = tw__redis_task_due(task);
+    begin_call(&attempt, turn);
+    attempt.has_next = attempt.next != attempt.due;
+    attempt.stage = TW__REDIS_LEASED;
+    attempt.renewed = false;
+    attempt.token = lease->token;
+    attempt.lease_ms = lease->ms;
+    attempt.number += attempt.number < TW__REDIS_BEGUN_MAX;
+    attempt.worker = lease->worker;
+    task = file_with(queue, task, &attempt, tw__add_saturating(now_ms, lease->ms), now_ms);
     tw__redis_change_put(log, queue->queues, task);
     return task;
 }
@@ -150,26 +152,26 @@ void tw__redis_lease_pass_over(struct tw__redis_queue *queue, struct tw__redis_t
 struct tw__redis_task *tw__redis_lease_make_due(struct tw__redis_queue *queue, struct tw__redis_task *task,
                                                 uint64_t now_ms, struct tw__redis_buffer *log)
 {
-    struct tw__redis_life life = life_of(task);
-    TW_ASSERT(life.stage == TW__REDIS_WAITING);
-    task = relive(queue, task, &life, now_ms, now_ms);
+    struct tw__redis_attempt attempt = attempt_of(task);
+    TW_ASSERT(attempt.stage == TW__REDIS_WAITING);
+    task = file_with(queue, task, &attempt, now_ms, now_ms);
     tw__redis_change_put(log, queue->queues, task);
     return task;
 }
 
 bool tw__redis_lease_has_token(const struct tw__redis_task *task, uint64_t token)
 {
-    return task->lived && token != 0 && tw__redis_task_life(task).token == token;
+    return task->has_attempt && token != 0 && tw__redis_task_attempt(task).token == token;
 }
 
 void tw__redis_lease_extend(struct tw__redis_queue *queue, struct tw__redis_task *task, uint32_t ms,
                             bool renewed, uint64_t now_ms, struct tw__redis_buffer *log)
 {
-    struct tw__redis_life life = tw__redis_task_life(task);
-    TW_ASSERT(tw__redis_stage_is_leased(life.stage));
-    life.renewed = renewed;
-    life.lease_ms = ms;
-    tw__redis_task_set_life(task, &life);
+    struct tw__redis_attempt attempt = tw__redis_task_attempt(task);
+    TW_ASSERT(tw__redis_stage_is_leased(attempt.stage));
+    attempt.renewed = renewed;
+    attempt.lease_ms = ms;
+    tw__redis_task_set_attempt(task, &attempt);
     tw__redis_place_refile(queue->queues, task, tw__add_saturating(now_ms, ms), now_ms);
     tw__redis_change_put(log, queue->queues, task);
 }
@@ -181,13 +183,13 @@ static void await_attempt(struct tw__redis_queue *queue, struct tw__redis_task *
                           struct tw__redis_bytes error, uint64_t at_ms, uint64_t now_ms,
                           struct tw__redis_buffer *log)
 {
-    struct tw__redis_life life = tw__redis_task_whole_life(task);
-    TW_ASSERT(life.stage == TW__REDIS_LEASED);
-    life.stage = TW__REDIS_WAITING;
-    life.has_next = false;
-    life.token = token;
-    life.error = error;
-    task = relive(queue, task, &life, at_ms, now_ms);
+    struct tw__redis_attempt attempt = tw__redis_task_whole_attempt(task);
+    TW_ASSERT(attempt.stage == TW__REDIS_LEASED);
+    attempt.stage = TW__REDIS_WAITING;
+    attempt.has_next = false;
+    attempt.token = token;
+    attempt.error = error;
+    task = file_with(queue, task, &attempt, at_ms, now_ms);
     tw__redis_change_put(log, queue->queues, task);
 }
 
@@ -200,17 +202,17 @@ void tw__redis_lease_fail(struct tw__redis_queue *queue, struct tw__redis_task *
 
 void tw__redis_lease_count_lapse(struct tw__redis_task *task)
 {
-    struct tw__redis_life life = tw__redis_task_life(task);
-    TW_ASSERT(life.stage == TW__REDIS_LEASED && life.lapses < TW__REDIS_LAPSES_LAST);
-    life.lapses++;
-    tw__redis_task_set_life(task, &life);
+    struct tw__redis_attempt attempt = tw__redis_task_attempt(task);
+    TW_ASSERT(attempt.stage == TW__REDIS_LEASED && attempt.lapses < TW__REDIS_LAPSES_LAST);
+    attempt.lapses++;
+    tw__redis_task_set_attempt(task, &attempt);
 }
 
 void tw__redis_lease_lapse(struct tw__redis_queue *queue, struct tw__redis_task *task,
                            struct tw__redis_bytes error, uint64_t at_ms, uint64_t now_ms,
                            struct tw__redis_buffer *log)
 {
-    uint64_t token = tw__redis_task_life(task).token;
+    uint64_t token = tw__redis_task_attempt(task).token;
     await_attempt(queue, task, token, error, at_ms, now_ms, log);
 }
 
@@ -218,9 +220,9 @@ struct tw__redis_task *tw__redis_lease_give_back(struct tw__redis_queue *queue, 
                                                  uint64_t now_ms, struct tw__redis_buffer *log)
 {
     struct tw__redis_queues *queues = queue->queues;
-    struct tw__redis_life life = tw__redis_task_whole_life(task);
-    uint64_t before = tw__redis_life_before(&life), at_ms = before < now_ms ? before : now_ms;
-    TW_ASSERT(life.stage == TW__REDIS_LEASED);
+    struct tw__redis_attempt attempt = tw__redis_task_whole_attempt(task);
+    uint64_t before = tw__redis_attempt_before(&attempt), at_ms = before < now_ms ? before : now_ms;
+    TW_ASSERT(attempt.stage == TW__REDIS_LEASED);
     if (queues->delivering == task)
         queues->delivering = NULL;
     task = tw__redis_queue_unbegin(queue, task, at_ms);
@@ -233,10 +235,10 @@ struct tw__redis_task *tw__redis_lease_give_back(struct tw__redis_queue *queue, 
 void tw__redis_lease_put_off(struct tw__redis_queue *queue, struct tw__redis_task *task, uint64_t at_ms,
                              uint64_t now_ms, struct tw__redis_buffer *log)
 {
-    struct tw__redis_life life = tw__redis_task_whole_life(task);
-    TW_ASSERT(life.stage == TW__REDIS_LEASED);
-    tw__redis_life_unbegin(&life);
-    task = relive(queue, task, &life, at_ms, now_ms);
+    struct tw__redis_attempt attempt = tw__redis_task_whole_attempt(task);
+    TW_ASSERT(attempt.stage == TW__REDIS_LEASED);
+    tw__redis_attempt_unbegin(&attempt);
+    task = file_with(queue, task, &attempt, at_ms, now_ms);
     tw__redis_change_put(log, queue->queues, task);
 }
 
@@ -258,31 +260,31 @@ void tw__redis_lease_done(struct tw__redis_queue *queue, struct tw__redis_task *
         return;
     }
     tw__redis_task_set_times(task, left);
-    task = relive(queue, task, NULL, next, now_ms);
+    task = file_with(queue, task, NULL, next, now_ms);
     task->tries = 0; /* only now: the tries of a held task stand in its route too */
     tw__redis_change_put_next(log, queue->queues, task);
 }
 
 /* ---- death ----------------------------------------------------------------------------------------------- */
 
-static struct tw__redis_life death_of(const struct tw__redis_task *task, uint32_t attempts,
-                                      struct tw__redis_bytes error)
+static struct tw__redis_attempt death_of(const struct tw__redis_task *task, uint32_t attempts,
+                                         struct tw__redis_bytes error)
 {
-    struct tw__redis_life life = life_of(task);
-    TW_ASSERT(life.stage != TW__REDIS_DEAD);
-    life.stage = TW__REDIS_DEAD;
-    life.has_next = life.has_missed_periods = false;
-    life.token = 0;
-    life.attempt = attempts;
-    life.error = error;
-    return life;
+    struct tw__redis_attempt attempt = attempt_of(task);
+    TW_ASSERT(attempt.stage != TW__REDIS_DEAD);
+    attempt.stage = TW__REDIS_DEAD;
+    attempt.has_next = attempt.has_missed_periods = false;
+    attempt.token = 0;
+    attempt.number = attempts;
+    attempt.error = error;
+    return attempt;
 }
 
 void tw__redis_lease_kill_series(struct tw__redis_queue *queue, struct tw__redis_task *task, uint32_t attempts,
                                  struct tw__redis_bytes error, uint64_t now_ms, struct tw__redis_buffer *log)
 {
-    struct tw__redis_life life = death_of(task, attempts, error);
-    task = relive(queue, task, &life, now_ms, now_ms);
+    struct tw__redis_attempt attempt = death_of(task, attempts, error);
+    task = file_with(queue, task, &attempt, now_ms, now_ms);
     tw__redis_change_put(log, queue->queues, task);
 }
 
@@ -304,13 +306,13 @@ void tw__redis_lease_kill(struct tw__redis_queue *queue, struct tw__redis_task *
         tw__redis_lease_kill_series(queue, task, attempts, error, now_ms, log);
         return;
     }
-    task = tw__redis_queue_share(queue, task); /* now, as the life and the id lie in its block */
-    struct tw__redis_life life = death_of(task, attempts, error);
+    task = tw__redis_queue_share(queue, task); /* now, as the attempt state and the id lie in its block */
+    struct tw__redis_attempt attempt = death_of(task, attempts, error);
     struct tw__redis_bytes id = tw__redis_task_id(task);
     char *name = memory->alloc(id.size + TW__TASK_SUFFIX_MAX);
     memcpy(name, id.at, id.size);
-    struct tw__redis_bytes own = {name, name_period(queue, name, id.size, life.due)};
-    const struct tw__redis_task *dead = tw__redis_change_dead_copy(queue, task, own, &life, now_ms);
+    struct tw__redis_bytes own = {name, name_period(queue, name, id.size, attempt.due)};
+    const struct tw__redis_task *dead = tw__redis_change_dead_copy(queue, task, own, &attempt, now_ms);
     tw__redis_change_put_dead_copy(log, queue->queues, id, dead);
     memory->free(name);
     tw__redis_lease_done(queue, task, now_ms, log);
@@ -336,12 +338,12 @@ static void gather_begun(void *entry, void *arg)
     struct tw__redis_task *task = entry;
     enum tw__redis_stage stage = tw__redis_task_stage(task);
     if (stage == TW__REDIS_DEAD || task->place == TW__REDIS_IN_HELD ||
-        (!task->lived && task->place != TW__REDIS_IN_LINE))
+        (!task->has_attempt && task->place != TW__REDIS_IN_LINE))
         return;
     uint64_t at_ms = tw__redis_task_due(task);
     if (tw__redis_stage_is_leased(stage)) {
-        struct tw__redis_life life = tw__redis_task_whole_life(task);
-        at_ms = tw__redis_life_before(&life);
+        struct tw__redis_attempt attempt = tw__redis_task_whole_attempt(task);
+        at_ms = tw__redis_attempt_before(&attempt);
     }
     all->at[all->count++] = (struct begun){task, at_ms, task->order};
 }
@@ -357,11 +359,11 @@ static int compare_begun(const void *one, const void *other)
 /* Ends the lease of a task, if it has one, and makes its token void. */
 static void forget(struct tw__redis_queue *queue, const struct begun *begun, uint64_t now_ms)
 {
-    struct tw__redis_life life = life_of(begun->task);
-    tw__redis_life_unbegin(&life);
-    bool again =
-        life.attempt > 0 || life.has_missed_periods || life.due != begun->at_ms; /* it is too late no more */
-    relive(queue, begun->task, again ? &life : NULL, begun->at_ms, now_ms);
+    struct tw__redis_attempt attempt = attempt_of(begun->task);
+    tw__redis_attempt_unbegin(&attempt);
+    bool again = attempt.number > 0 || attempt.has_missed_periods ||
+                 attempt.due != begun->at_ms; /* it is too late no more */
+    file_with(queue, begun->task, again ? &attempt : NULL, begun->at_ms, now_ms);
 }
 
 void tw__redis_lease_forget_all(struct tw__redis_queue *queue, uint64_t now_ms)

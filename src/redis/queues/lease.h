@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The ways of a task through its life: leased to a worker, failed, dead, done. life.h has the picture.
+ * The ways of a task through its life: leased to a worker, failed, dead, done. attempt.h has the picture.
  *
  * Each function files the task in its new place, and adds what it has done to `log`, for the append-only file
  * and the replicas (change.h). The block of the task may be another one afterwards. "Leased" means the task
@@ -65,8 +65,8 @@ void tw__redis_lease_lapse(struct tw__redis_queue *queue, struct tw__redis_task 
                            struct tw__redis_buffer *log);
 /* The worker gives the task back as if it had not taken it: the attempt does not count, the token is void,
  * and the task is ready again, at the place and for the time that it had before, or for now if that is later.
- * If it had no life before, it has none any more. Returns the task, whose address may have changed. Requires:
- * the task is leased. */
+ * If it had no attempt state before, it has none any more. Returns the task, whose address may have changed.
+ * Requires: the task is leased. */
 struct tw__redis_task *tw__redis_lease_give_back(struct tw__redis_queue *queue, struct tw__redis_task *task,
                                                  uint64_t now_ms, struct tw__redis_buffer *log);
 /* The same, but the task waits until `at_ms`, behind the others there. */

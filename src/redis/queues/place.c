@@ -276,7 +276,7 @@ static uint64_t file_time(const struct tw__redis_task *task, uint64_t due_ms, ui
 {
     if (!tw__redis_task_is_leased(task))
         return due_ms;
-    uint64_t end_ms = tw__add_saturating(now_ms, tw__redis_task_life(task).lease_ms);
+    uint64_t end_ms = tw__add_saturating(now_ms, tw__redis_task_attempt(task).lease_ms);
     return due_ms > tw__add_saturating(end_ms, TW__REDIS_LEASE_MORE_MS) ? end_ms : due_ms;
 }
 

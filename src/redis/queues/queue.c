@@ -189,19 +189,19 @@ void tw__redis_queue_remove(struct tw__redis_queue *queue, struct tw__redis_task
     tw__redis_check_changed(queue->queues, tw__redis_check_sums);
 }
 
-/* Whether a life has the strings, the `next` and the `missed_periods` of the task's own life, so that it fits
- * in the task's block. */
-static bool fits_in_place(const struct tw__redis_task *task, const struct tw__redis_life *life)
+/* Whether an attempt state has the strings, the `next` and the `missed_periods` of the task's own attempt
+ * state, so that it fits in the task's block. */
+static bool fits_in_place(const struct tw__redis_task *task, const struct tw__redis_attempt *attempt)
 {
-    if (!task->lived || life == NULL)
+    if (!task->has_attempt || attempt == NULL)
         return false;
-    struct tw__redis_life own = tw__redis_task_whole_life(task);
-    bool same_next = own.has_next == life->has_next &&
-                     (!own.has_next || tw__redis_life_away(&own) == tw__redis_life_away(life));
-    bool same_missed_periods = own.has_missed_periods == life->has_missed_periods &&
-                               (!own.has_missed_periods || own.missed_periods == life->missed_periods);
-    return same_next && same_missed_periods && tw__redis_bytes_equal(own.worker, life->worker) &&
-           tw__redis_bytes_equal(own.error, life->error);
+    struct tw__redis_attempt own = tw__redis_task_whole_attempt(task);
+    bool same_next = own.has_next == attempt->has_next &&
+                     (!own.has_next || tw__redis_attempt_away(&own) == tw__redis_attempt_away(attempt));
+    bool same_missed_periods = own.has_missed_periods == attempt->has_missed_periods &&
+                               (!own.has_missed_periods || own.missed_periods == attempt->missed_periods);
+    return same_next && same_missed_periods && tw__redis_bytes_equal(own.worker, attempt->worker) &&
+           tw__redis_bytes_equal(own.error, attempt->error);
 }
 
 /* Lets a copy take the place of a task, which it frees. */
@@ -217,18 +217,18 @@ static void replace_block(struct tw__redis_queue *queue, struct tw__redis_task *
     queues->memory.free(task);
 }
 
-struct tw__redis_task *tw__redis_queue_relive(struct tw__redis_queue *queue, struct tw__redis_task *task,
-                                              const struct tw__redis_life *life)
+struct tw__redis_task *tw__redis_queue_set_attempt(struct tw__redis_queue *queue, struct tw__redis_task *task,
+                                                   const struct tw__redis_attempt *attempt)
 {
     struct tw__redis_queues *queues = queue->queues;
     TW_ASSERT(tw__redis_task_stage(task) != TW__REDIS_DEAD || !tw__redis_task_filed(task));
     tw__redis_sums_leased(queue, task, -1);
     if (task->shares)
         tw__redis_share_dead(queue, task, -1);
-    if (fits_in_place(task, life)) {
-        tw__redis_task_set_life(task, life);
-    } else if (task->lived || life != NULL) {
-        struct tw__redis_task *copy = tw__redis_task_relive(task, life, &queues->memory);
+    if (fits_in_place(task, attempt)) {
+        tw__redis_task_set_attempt(task, attempt);
+    } else if (task->has_attempt || attempt != NULL) {
+        struct tw__redis_task *copy = tw__redis_task_with_attempt(task, attempt, &queues->memory);
         replace_block(queue, task, copy);
         task = copy;
     }
@@ -278,7 +278,7 @@ void tw__redis_queue_begin_anew(struct tw__redis_queue *queue, struct tw__redis_
                                 uint64_t now_ms)
 {
     tw__redis_place_unfile(queue->queues, task);
-    task = tw__redis_queue_relive(queue, task, NULL);
+    task = tw__redis_queue_set_attempt(queue, task, NULL);
     task->tries = 0;
     tw__redis_place_file(queue->queues, task, due_ms, now_ms);
 }
@@ -286,11 +286,11 @@ void tw__redis_queue_begin_anew(struct tw__redis_queue *queue, struct tw__redis_
 struct tw__redis_task *tw__redis_queue_unbegin(struct tw__redis_queue *queue, struct tw__redis_task *task,
                                                uint64_t at_ms)
 {
-    struct tw__redis_life life = tw__redis_task_whole_life(task);
-    tw__redis_life_unbegin(&life);
-    bool again = life.attempt > 0 || life.due != at_ms;
+    struct tw__redis_attempt attempt = tw__redis_task_whole_attempt(task);
+    tw__redis_attempt_unbegin(&attempt);
+    bool again = attempt.number > 0 || attempt.due != at_ms;
     tw__redis_place_unfile(queue->queues, task);
-    task = tw__redis_queue_relive(queue, task, again ? &life : NULL);
+    task = tw__redis_queue_set_attempt(queue, task, again ? &attempt : NULL);
     if (!again)
         task->tries = 0;
     return task;

@@ -47,30 +47,30 @@ void tw__redis_queue_put(struct tw__redis_queue *queue, struct tw__redis_task *t
  * task belongs to this queue and has this hash. */
 void tw__redis_queue_remove(struct tw__redis_queue *queue, struct tw__redis_task *task, uint64_t hash);
 
-/* Gives a task another life, or takes its life away if `life` is NULL. The task stays filed as it is, so the
- * caller changes the place before or after. Returns the task, whose address may have changed. Requires: the
- * task belongs to this queue; it is not in the line of dead tasks. */
-struct tw__redis_task *tw__redis_queue_relive(struct tw__redis_queue *queue, struct tw__redis_task *task,
-                                              const struct tw__redis_life *life);
+/* Gives a task another attempt state, or takes its own away if `attempt` is NULL. The task stays filed as it
+ * is, so the caller changes the place before or after. Returns the task, whose address may have changed.
+ * Requires: the task belongs to this queue; it is not in the line of dead tasks. */
+struct tw__redis_task *tw__redis_queue_set_attempt(struct tw__redis_queue *queue, struct tw__redis_task *task,
+                                                   const struct tw__redis_attempt *attempt);
 
 /* Gives a task a payload that another task of the queue can share (share.c), unless it has one. The task
  * stays filed as it is. Returns the task, whose address may have changed. */
 struct tw__redis_task *tw__redis_queue_share(struct tw__redis_queue *queue, struct tw__redis_task *task);
 
-/* Gives a task the payload and the repetition of `fresh`, which it frees, and a route. Its times, its life and
- * its place stay. Returns the task, whose address has changed. Requires: the task is not dead; `fresh` is in no
- * queue, and shares no payload; the route is that of the task, or the task is not held. */
+/* Gives a task the payload and the repetition of `fresh`, which it frees, and a route. Its times, its attempt
+ * state and its place stay. Returns the task, whose address has changed. Requires: the task is not dead;
+ * `fresh` is in no queue, and shares no payload; the route is that of the task, or the task is not held. */
 struct tw__redis_task *tw__redis_queue_renew(struct tw__redis_queue *queue, struct tw__redis_task *task,
                                              struct tw__redis_task *fresh, struct tw__redis_route *route);
 
-/* The task waits for `due_ms` as if it had just been put: without a life, without failed tries. Logs
+/* The task waits for `due_ms` as if it had just been put: without an attempt state, without failed tries. Logs
  * nothing. */
 void tw__redis_queue_begin_anew(struct tw__redis_queue *queue, struct tw__redis_task *task, uint64_t due_ms,
                                 uint64_t now_ms);
 
-/* The attempt under way has not begun: the task has the life that it had before, or none if it has made no
- * other attempt and waits for its due time, `at_ms`. It keeps its order, and is filed nowhere. Returns the
- * task, whose address may have changed. Logs nothing. Requires: the task is leased. */
+/* The attempt under way has not begun: the task has the attempt state that it had before, or none if it has
+ * made no other attempt and waits for its due time, `at_ms`. It keeps its order, and is filed nowhere. Returns
+ * the task, whose address may have changed. Logs nothing. Requires: the task is leased. */
 struct tw__redis_task *tw__redis_queue_unbegin(struct tw__redis_queue *queue, struct tw__redis_task *task,
                                                uint64_t at_ms);
 

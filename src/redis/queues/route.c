@@ -80,13 +80,13 @@ struct tw__redis_plan tw__redis_route_plan(const struct tw__redis_route *route)
     return plan;
 }
 
-bool tw__redis_route_allows(const struct tw__redis_route *route, const struct tw__redis_life *life)
+bool tw__redis_route_allows(const struct tw__redis_route *route, const struct tw__redis_attempt *attempt)
 {
-    if (life == NULL || tw__redis_route_plan(route).kind == TW__REDIS_WORKERS)
+    if (attempt == NULL || tw__redis_route_plan(route).kind == TW__REDIS_WORKERS)
         return true;
-    if (life->stage == TW__REDIS_WAITING)
-        return life->attempt == 0 && life->token == 0;
-    return life->stage != TW__REDIS_LEASED;
+    if (attempt->stage == TW__REDIS_WAITING)
+        return attempt->number == 0 && attempt->token == 0;
+    return attempt->stage != TW__REDIS_LEASED;
 }
 
 static bool retries_are_equal(const struct tw__redis_retry *a, const struct tw__redis_retry *b)
@@ -232,10 +232,10 @@ void tw__redis_route_free_all(struct tw__redis_queue *queue)
 
 static bool has_begun(const struct tw__redis_task *task)
 {
-    if (!task->lived)
+    if (!task->has_attempt)
         return false;
-    struct tw__redis_life life = tw__redis_task_life(task);
-    return life.has_missed_periods || life.attempt > 0;
+    struct tw__redis_attempt attempt = tw__redis_task_attempt(task);
+    return attempt.has_missed_periods || attempt.number > 0;
 }
 
 struct tw__task_turn tw__redis_turn(const struct tw__redis_queues *queues, const struct tw__redis_task *task,

@@ -14,9 +14,9 @@
 void tw__redis_route_key(const void *entry, const char **bytes, size_t *size);
 
 struct tw__redis_plan tw__redis_route_plan(const struct tw__redis_route *route);
-/* Whether a task of this route may have a life, which may be NULL. Only workers have attempts. A task with a
- * target may stand behind one, wait for a later time than its due time, or be dead. */
-bool tw__redis_route_allows(const struct tw__redis_route *route, const struct tw__redis_life *life);
+/* Whether a task of this route may have an attempt state, which may be NULL. Only workers have attempts. A task
+ * with a target may stand behind one, wait for a later time than its due time, or be dead. */
+bool tw__redis_route_allows(const struct tw__redis_route *route, const struct tw__redis_attempt *attempt);
 
 /* Returns the route of a plan, and makes it if there is none. A route stays while it has tasks, while somebody
  * keeps it, or while it is the route that the queue was asked for last. */

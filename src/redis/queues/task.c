@@ -83,14 +83,14 @@ static size_t packed_size(const struct tw__redis_task_plan *plan)
     return size;
 }
 
-/* Writes the parts of a life that lie behind the payload. */
-static void put_rest_of_life(char *at, const struct tw__redis_life *life)
+/* Writes the parts of an attempt state that lie behind the payload. */
+static void put_rest_of_attempt(char *at, const struct tw__redis_attempt *attempt)
 {
-    at = tw__redis_varint_put_bytes(tw__redis_varint_put_bytes(at, life->worker), life->error);
-    if (life->has_next)
-        at = tw__redis_varint_put(at, tw__redis_life_away(life));
-    if (life->has_missed_periods)
-        tw__redis_varint_put(at, life->missed_periods);
+    at = tw__redis_varint_put_bytes(tw__redis_varint_put_bytes(at, attempt->worker), attempt->error);
+    if (attempt->has_next)
+        at = tw__redis_varint_put(at, tw__redis_attempt_away(attempt));
+    if (attempt->has_missed_periods)
+        tw__redis_varint_put(at, attempt->missed_periods);
 }
 
 /* Writes the payload. Returns its end. */
@@ -116,33 +116,33 @@ static size_t string_size(struct tw__redis_bytes string)
     return tw__redis_varint_size(string.size) + string.size;
 }
 
-static size_t life_size(const struct tw__redis_life *life)
+static size_t attempt_size(const struct tw__redis_attempt *attempt)
 {
-    return TW__REDIS_LIFE_SIZE + string_size(life->worker) + string_size(life->error) +
-           (life->has_next ? tw__redis_varint_size(tw__redis_life_away(life)) : 0) +
-           (life->has_missed_periods ? tw__redis_varint_size(life->missed_periods) : 0);
+    return TW__REDIS_ATTEMPT_SIZE + string_size(attempt->worker) + string_size(attempt->error) +
+           (attempt->has_next ? tw__redis_varint_size(tw__redis_attempt_away(attempt)) : 0) +
+           (attempt->has_missed_periods ? tw__redis_varint_size(attempt->missed_periods) : 0);
 }
 
 struct tw__redis_task *tw__redis_task_new(const struct tw__redis_task_plan *plan,
                                           const struct tw__redis_memory *memory)
 {
-    bool repeats = plan->every != 0, lived = plan->life != NULL;
+    bool repeats = plan->every != 0, has_attempt = plan->attempt != NULL;
     size_t size = offsetof(struct tw__redis_task, rest) + (repeats ? REPEAT_SIZE : 0) +
                   tw__redis_varint_size(plan->id.size) + plan->id.size + packed_size(plan) +
-                  (lived ? life_size(plan->life) : 0);
+                  (has_attempt ? attempt_size(plan->attempt) : 0);
     struct tw__redis_task *task = memory->alloc(size > sizeof *task ? size : sizeof *task);
     tw_timer_init_at(&task->timer, plan->due);
     task->route = 0;
     task->shares = plan->share != NULL;
-    task->lived = lived;
+    task->has_attempt = has_attempt;
     task->repeats = repeats;
     task->order = 0;
     task->place = TW__REDIS_NOWHERE;
     task->tries = plan->tries & TW__REDIS_TRIES_MAX;
     char *at = task->rest;
-    if (lived) {
-        tw__redis_life_pack(at, plan->life);
-        at += TW__REDIS_LIFE_SIZE;
+    if (has_attempt) {
+        tw__redis_attempt_pack(at, plan->attempt);
+        at += TW__REDIS_ATTEMPT_SIZE;
     }
     if (repeats) {
         memcpy(at, &plan->every, sizeof plan->every);
@@ -150,8 +150,8 @@ struct tw__redis_task *tw__redis_task_new(const struct tw__redis_task_plan *plan
         at += REPEAT_SIZE;
     }
     at = put_payload(tw__redis_varint_put_bytes(at, plan->id), plan);
-    if (lived)
-        put_rest_of_life(at, plan->life);
+    if (has_attempt)
+        put_rest_of_attempt(at, plan->attempt);
     return task;
 }
 
@@ -159,7 +159,7 @@ struct tw__redis_task *tw__redis_task_new(const struct tw__redis_task_plan *plan
 
 static const char *repeat_at(const struct tw__redis_task *task)
 {
-    return task->rest + (task->lived ? TW__REDIS_LIFE_SIZE : 0);
+    return task->rest + (task->has_attempt ? TW__REDIS_ATTEMPT_SIZE : 0);
 }
 
 static const char *id_at(const struct tw__redis_task *task)
@@ -241,52 +241,52 @@ struct tw__redis_bytes tw__redis_task_packed(const struct tw__redis_task *task)
     return (struct tw__redis_bytes){at, (size_t)(payload.at - at)};
 }
 
-/* ---- lives ----------------------------------------------------------------------------------------------- */
+/* ---- attempts -------------------------------------------------------------------------------------------- */
 
-struct tw__redis_life tw__redis_task_life(const struct tw__redis_task *task)
+struct tw__redis_attempt tw__redis_task_attempt(const struct tw__redis_task *task)
 {
-    TW_ASSERT(task->lived);
-    return tw__redis_life_unpack(task->rest);
+    TW_ASSERT(task->has_attempt);
+    return tw__redis_attempt_unpack(task->rest);
 }
 
-struct tw__redis_life tw__redis_task_whole_life(const struct tw__redis_task *task)
+struct tw__redis_attempt tw__redis_task_whole_attempt(const struct tw__redis_task *task)
 {
-    struct tw__redis_life life = tw__redis_task_life(task);
+    struct tw__redis_attempt attempt = tw__redis_task_attempt(task);
     const char *at = payload_at(task) + ADDRESS_SIZE;
     if (!task->shares) {
         struct tw__redis_bytes packed = tw__redis_task_packed(task);
         at = packed.at + packed.size;
     }
-    life.worker = tw__redis_varint_get_bytes(at);
-    life.error = tw__redis_varint_get_bytes(life.worker.at + life.worker.size);
-    at = life.error.at + life.error.size;
+    attempt.worker = tw__redis_varint_get_bytes(at);
+    attempt.error = tw__redis_varint_get_bytes(attempt.worker.at + attempt.worker.size);
+    at = attempt.error.at + attempt.error.size;
     uint64_t away;
-    if (life.has_next) {
+    if (attempt.has_next) {
         at = tw__redis_varint_get(at, &away);
-        life.next = tw__redis_life_at(&life, away);
+        attempt.next = tw__redis_attempt_at(&attempt, away);
     }
-    if (life.has_missed_periods)
-        tw__redis_varint_get(at, &life.missed_periods);
-    return life;
+    if (attempt.has_missed_periods)
+        tw__redis_varint_get(at, &attempt.missed_periods);
+    return attempt;
 }
 
 uint64_t tw__redis_task_missed_periods(const struct tw__redis_task *task)
 {
-    return task->lived && tw__redis_task_life(task).has_missed_periods
-               ? tw__redis_task_whole_life(task).missed_periods
+    return task->has_attempt && tw__redis_task_attempt(task).has_missed_periods
+               ? tw__redis_task_whole_attempt(task).missed_periods
                : 0;
 }
 
-void tw__redis_task_set_life(struct tw__redis_task *task, const struct tw__redis_life *life)
+void tw__redis_task_set_attempt(struct tw__redis_task *task, const struct tw__redis_attempt *attempt)
 {
-    TW_ASSERT(task->lived);
-    tw__redis_life_pack(task->rest, life);
+    TW_ASSERT(task->has_attempt);
+    tw__redis_attempt_pack(task->rest, attempt);
 }
 
-/* Makes a copy of a task, with another life and perhaps another payload. `of` has the payload, if it is not
- * shared, and `every` and `times`. */
+/* Makes a copy of a task, with another attempt state and perhaps another payload. `of` has the payload, if it
+ * is not shared, and `every` and `times`. */
 static struct tw__redis_task *copy_with(const struct tw__redis_task *task, const struct tw__redis_task *of,
-                                        const struct tw__redis_life *life, struct tw__redis_share *share,
+                                        const struct tw__redis_attempt *attempt, struct tw__redis_share *share,
                                         const struct tw__redis_memory *memory)
 {
     struct tw__redis_task_plan plan = {.id = tw__redis_task_id(task),
@@ -294,35 +294,35 @@ static struct tw__redis_task *copy_with(const struct tw__redis_task *task, const
                                        .times = tw__redis_task_times(of),
                                        .share = share,
                                        .packed = tw__redis_task_packed(of),
-                                       .life = life};
+                                       .attempt = attempt};
     struct tw__redis_task *copy = tw__redis_task_new(&plan, memory);
     memcpy(copy, task, offsetof(struct tw__redis_task, rest));
     copy->repeats = of->repeats;
-    copy->lived = life != NULL;
+    copy->has_attempt = attempt != NULL;
     copy->shares = share != NULL;
     return copy;
 }
 
-struct tw__redis_task *tw__redis_task_relive(const struct tw__redis_task *task,
-                                             const struct tw__redis_life *life,
-                                             const struct tw__redis_memory *memory)
+struct tw__redis_task *tw__redis_task_with_attempt(const struct tw__redis_task *task,
+                                                   const struct tw__redis_attempt *attempt,
+                                                   const struct tw__redis_memory *memory)
 {
-    return copy_with(task, task, life, tw__redis_task_share(task), memory);
+    return copy_with(task, task, attempt, tw__redis_task_share(task), memory);
 }
 
-/* Makes a copy of a task with its own life. */
+/* Makes a copy of a task with its own attempt state. */
 static struct tw__redis_task *copy_alive(const struct tw__redis_task *task, const struct tw__redis_task *of,
                                          struct tw__redis_share *share, const struct tw__redis_memory *memory)
 {
-    struct tw__redis_life life;
-    if (task->lived)
-        life = tw__redis_task_whole_life(task);
-    if (task->lived && of != task && life.has_missed_periods) {
+    struct tw__redis_attempt attempt;
+    if (task->has_attempt)
+        attempt = tw__redis_task_whole_attempt(task);
+    if (task->has_attempt && of != task && attempt.has_missed_periods) {
         uint64_t every = tw__redis_task_every(of);
-        life.missed_periods =
-            tw__task_missed_periods_renewed(life.missed_periods, tw__redis_task_every(task), every);
+        attempt.missed_periods =
+            tw__task_missed_periods_renewed(attempt.missed_periods, tw__redis_task_every(task), every);
     }
-    return copy_with(task, of, task->lived ? &life : NULL, share, memory);
+    return copy_with(task, of, task->has_attempt ? &attempt : NULL, share, memory);
 }
 
 struct tw__redis_task *tw__redis_task_sharing(const struct tw__redis_task *task, struct tw__redis_share *share,

@@ -2,15 +2,15 @@
  *
  * A task: one block of memory that holds its timer, its id and its payload, unless it shares the payload.
  *
- *     [ timer, or place in a line, 32 | route 4 | order 4 | place 1 | life 25 if it has one
+ *     [ timer, or place in a line, 32 | route 4 | order 4 | place 1 | attempt state 25 if it has one
  *       | every 8, times 8 if it repeats | id size, id | count, size, bytes ...
- *       | worker size, worker | error size, error if it has a life | next if that is not due
+ *       | worker size, worker | error size, error if it has an attempt state | next if that is not due
  *       | missed periods if its call has any ]
  *
  * Sizes are varints (bytes.h). So a task costs 43 bytes besides its id and payload, and a byte or two for
- * each string of the payload. A life (life.h) adds 27 bytes, the worker's name and the last error, and a few
- * bytes more for a leased task that did not wait for its due time before, or whose call stands for further
- * periods. In place of a payload that is shared stands its address, aligned.
+ * each string of the payload. An attempt state (attempt.h) adds 27 bytes, the worker's name and the last error,
+ * and a few bytes more for a leased task that did not wait for its due time before, or whose call stands for
+ * further periods. In place of a payload that is shared stands its address, aligned.
  */
 #ifndef TW_REDIS_TASK_H
 #define TW_REDIS_TASK_H
@@ -21,8 +21,8 @@
 #include <stdint.h>
 #include <tickwheel/wheel.h>
 
+#include "attempt.h"
 #include "bytes.h"
-#include "life.h"
 
 struct tw__redis_task;
 
@@ -92,23 +92,23 @@ struct tw__redis_task {
         struct tw_timer timer;          /* in a wheel or nowhere; nowhere, it still carries the due time */
         struct tw__redis_parked parked; /* in a line */
     };
-    uint32_t route : 29;  /* index in the list of all routes */
-    uint32_t shares : 1;  /* its payload, with other tasks */
-    uint32_t lived : 1;   /* has a life */
-    uint32_t repeats : 1; /* has `every` and `times` */
-    uint32_t order;       /* the order of filing among tasks that are due at the same time; it may wrap */
-    uint8_t place : 4;    /* enum tw__redis_place */
-    uint8_t tries : 4;    /* that have failed, unless the task is held (place.c) */
+    uint32_t route : 29;      /* index in the list of all routes */
+    uint32_t shares : 1;      /* its payload, with other tasks */
+    uint32_t has_attempt : 1; /* has an attempt state */
+    uint32_t repeats : 1;     /* has `every` and `times` */
+    uint32_t order;           /* the order of filing among tasks that are due at the same time; it may wrap */
+    uint8_t place : 4;        /* enum tw__redis_place */
+    uint8_t tries : 4;        /* that have failed, unless the task is held (place.c) */
     char rest[];
 };
 
 /* The parts from which a task is made. */
 struct tw__redis_task_plan {
     struct tw__redis_bytes id;
-    uint64_t due;                      /* Unix ms */
-    uint64_t every, times;             /* every 0: once; times TW__REDIS_FOR_EVER: no end */
-    uint32_t tries;                    /* tries that have failed so far */
-    const struct tw__redis_life *life; /* NULL: none */
+    uint64_t due;                            /* Unix ms */
+    uint64_t every, times;                   /* every 0: once; times TW__REDIS_FOR_EVER: no end */
+    uint32_t tries;                          /* tries that have failed so far */
+    const struct tw__redis_attempt *attempt; /* NULL: none */
     /* The payload, in one of three forms: shared, packed already, or `count` strings that `string` returns. */
     struct tw__redis_share *share;
     struct tw__redis_bytes packed;
@@ -126,16 +126,16 @@ uint64_t tw__redis_task_every(const struct tw__redis_task *task);
 uint64_t tw__redis_task_times(const struct tw__redis_task *task);
 /* Requires: the task repeats. */
 void tw__redis_task_set_times(struct tw__redis_task *task, uint64_t times);
-/* The life of a task. Requires: it has one. The strings, `next` and `missed_periods` lie behind the payload,
- * and only the second function reads them. */
-struct tw__redis_life tw__redis_task_life(const struct tw__redis_task *task);
-struct tw__redis_life tw__redis_task_whole_life(const struct tw__redis_task *task);
+/* The attempt state of a task. Requires: it has one. The strings, `next` and `missed_periods` lie behind the
+ * payload, and only the second function reads them. */
+struct tw__redis_attempt tw__redis_task_attempt(const struct tw__redis_task *task);
+struct tw__redis_attempt tw__redis_task_whole_attempt(const struct tw__redis_task *task);
 /* The further periods for which the task's call stands; 0 before its first attempt. */
 uint64_t tw__redis_task_missed_periods(const struct tw__redis_task *task);
-/* The stage; WAITING without a life. A ready task is WAITING too. */
+/* The stage; WAITING without an attempt state. A ready task is WAITING too. */
 static inline enum tw__redis_stage tw__redis_task_stage(const struct tw__redis_task *task)
 {
-    return task->lived ? tw__redis_life_stage(task->rest) : TW__REDIS_WAITING;
+    return task->has_attempt ? tw__redis_attempt_stage(task->rest) : TW__REDIS_WAITING;
 }
 
 /* Whether an attempt is under way, be it that of an older task. */
@@ -144,22 +144,23 @@ static inline bool tw__redis_task_is_leased(const struct tw__redis_task *task)
     return tw__redis_stage_is_leased(tw__redis_task_stage(task));
 }
 
-/* Changes the life in place, all but its strings, `next` and `missed_periods`. Requires: the task has a
- * life. */
-void tw__redis_task_set_life(struct tw__redis_task *task, const struct tw__redis_life *life);
-/* Makes a copy of the task, in a block of its own, with another life, or with none if `life` is NULL. The copy
- * begins with the same bytes: the caller corrects what points at the old block, as after any move. The strings
- * of `life` may lie in the task itself. */
-struct tw__redis_task *tw__redis_task_relive(const struct tw__redis_task *task,
-                                             const struct tw__redis_life *life,
-                                             const struct tw__redis_memory *memory);
+/* Changes the attempt state in place, all but its strings, `next` and `missed_periods`. Requires: the task has
+ * a attempt state. */
+void tw__redis_task_set_attempt(struct tw__redis_task *task, const struct tw__redis_attempt *attempt);
+/* Makes a copy of the task, in a block of its own, with another attempt state, or with none if `attempt` is
+ * NULL. The copy begins with the same bytes: the caller corrects what points at the old block, as after any
+ * move. The strings of `attempt` may lie in the task itself. */
+struct tw__redis_task *tw__redis_task_with_attempt(const struct tw__redis_task *task,
+                                                   const struct tw__redis_attempt *attempt,
+                                                   const struct tw__redis_memory *memory);
 
 /* Makes a copy of the task in the same way, with a payload that it shares. */
 struct tw__redis_task *tw__redis_task_sharing(const struct tw__redis_task *task, struct tw__redis_share *share,
                                               const struct tw__redis_memory *memory);
 
 /* Makes a copy of the task in the same way, with the payload, `every` and `times` of another task, which has a
- * payload of its own. The life stays, but a task that repeats no more stands for no further periods. */
+ * payload of its own. The attempt state stays, but a task that repeats no more stands for no further
+ * periods. */
 struct tw__redis_task *tw__redis_task_renewed(const struct tw__redis_task *task,
                                               const struct tw__redis_task *other,
                                               const struct tw__redis_memory *memory);
@@ -180,7 +181,7 @@ static inline uint64_t tw__redis_task_due(const struct tw__redis_task *task)
 /* The due time that its user has given the task. */
 static inline uint64_t tw__redis_task_first_due(const struct tw__redis_task *task)
 {
-    return task->lived ? tw__redis_task_life(task).due : tw__redis_task_due(task);
+    return task->has_attempt ? tw__redis_task_attempt(task).due : tw__redis_task_due(task);
 }
 
 /* Whether a task waits for a time: it is not ready, not leased and not dead. */

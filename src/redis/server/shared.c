@@ -11,5 +11,6 @@ uint64_t tw__redis_now_ms(void)
 void tw__redis_log_changes(RedisModuleCtx *ctx, RedisModuleString *name, const struct tw__redis_buffer *changes)
 {
     if (changes->size > 0)
-        RedisModule_Replicate(ctx, "TW.FIRED", "ssb", name, tw__redis_shared.lives, changes->at, changes->size);
+        RedisModule_Replicate(ctx, "TW.FIRED", "ssb", name, tw__redis_shared.changes, changes->at,
+                              changes->size);
 }

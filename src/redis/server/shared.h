@@ -46,7 +46,7 @@ struct tw__redis_shared {
     struct tw__redis_queues *queues;
     RedisModuleType *type; /* of a key whose value is a queue */
     struct tw__redis_counts counts;
-    RedisModuleString *put, *renew, *lives;     /* the words of the log that many commands need */
+    RedisModuleString *put, *renew, *changes;   /* the words of the log that many commands need */
     struct tw__redis_buffer log;                /* in which puts, moves and cancels are logged */
     struct tw__redis_calls *calls;              /* strings that deliveries share (call.c) */
     struct tw__redis_lateness_counts *lateness; /* lateness.c */

@@ -306,7 +306,7 @@ def test_the_append_only_file_says_absolute_times_alone(fleet):
     server.kill()
     words = [words for _, words in aof_commands(aof_path(server)) if words[0].upper().startswith(b"TW.")]
     assert [one[0] for one in words] == [b"TW.FIRED"] * 4
-    assert [one[2] for one in words] == [b"PUT", b"PUT", b"LIVES", b"PUT"]
+    assert [one[2] for one in words] == [b"PUT", b"PUT", b"CHANGES", b"PUT"]
     sent = [logged_task(one) for one in words[:2] + words[3:]]
     assert sent[0]["id"] == made and {one["id"] for one in sent} == set(known)
     for one in sent:
@@ -755,7 +755,7 @@ LOGGED = [bytes.fromhex("65" "00" "03000000" "0000000065" + rest + "0162") for r
                          ids=["short", "garbage"])
 @pytest.mark.parametrize("before_it, kind", [
     ((b"TW.LOAD", b"s"), "base"), ((b"TW.FIRED", b"s", b"PUT"), "incr"),
-    ((b"TW.FIRED", b"s", b"RENEW"), "incr"), ((b"TW.FIRED", b"s", b"LIVES"), "incr")],
+    ((b"TW.FIRED", b"s", b"RENEW"), "incr"), ((b"TW.FIRED", b"s", b"CHANGES"), "incr")],
                          ids=["loaded", "put", "renewed", "moved"])
 def test_a_damaged_chunk_in_an_append_only_file_ends_the_start(fleet, before_it, kind, cut):
     """For the same reason. Without the damage the server has all its tasks."""
@@ -802,7 +802,7 @@ UNREADABLE = {
     b"TW.FIRED s LATER x": "the outcome is 'LATER': expected ONCE",
     b"TW.FIRED s LATER a 5 1": "the outcome is 'LATER': expected ONCE",
     b"TW.FIRED s NEXT a 5": "the outcome is 'NEXT': expected ONCE",
-    b"TW.FIRED s LIVES": "the outcome is 'LIVES': expected ONCE",
+    b"TW.FIRED s CHANGES": "the outcome is 'CHANGES': expected ONCE",
     b"TW.FIRED s ONCE": "the outcome is 'ONCE': expected ONCE",
     b"TW.FIRED s NOTHING": "the outcome is 'NOTHING': expected ONCE",
     b"TW.FIRED s NEXT a x 1": "the outcome is NEXT with due 'x' and times '1': expected 0 to 253402300799999 "

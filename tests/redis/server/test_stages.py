@@ -351,7 +351,7 @@ def test_commands_for_all_keys_are_harmless(server, r):
     assert "serializedlength" in str(r.debug_object("s"))
     usage = r.memory_usage("s")
     assert r.execute_command("TW.NACK", "s", "leased", stages.tokens["leased"], "ERROR", "x" * 500) > 0
-    assert usage + 500 <= r.memory_usage("s") < usage + 2000  # the errors of lives count
+    assert usage + 500 <= r.memory_usage("s") < usage + 2000  # the errors of attempts count
     for words in (("GET", "s"), ("LPUSH", "s", "x"), ("XADD", "s", "*", "f", "v"), ("SORT", "s"),
                   ("BLPOP", "s", 1), ("XREADGROUP", "GROUP", "g", "c", "STREAMS", "s", ">")):
         with pytest.raises(redis.ResponseError, match="WRONGTYPE"):

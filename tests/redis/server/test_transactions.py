@@ -273,10 +273,10 @@ def test_times_are_replicated_absolute_and_ids_final(server, r):
     assert before + 2000000 <= due
     added, moved = tap.commands()
     assert logged_task(added)["id"] == name and before + 1000000 <= logged_task(added)["due"] <= due
-    assert moved[:3] == ["TW.FIRED", "s", "LIVES"] and name in moved[3]
+    assert moved[:3] == ["TW.FIRED", "s", "CHANGES"] and name in moved[3]
     r.execute_command("TW.CANCEL", "s", name, "nobody")
     gone, deleted = (words for words in tap.commands() if words[0] not in ("MULTI", "EXEC"))
-    assert gone[:3] == ["TW.FIRED", "s", "LIVES"] and name in gone[3] and "nobody" not in gone[3]
+    assert gone[:3] == ["TW.FIRED", "s", "CHANGES"] and name in gone[3] and "nobody" not in gone[3]
     assert deleted == ["DEL", "s"]
     tap.close()
 
@@ -338,7 +338,7 @@ def test_a_promotion_is_replicated_by_its_outcome(server, r):
     r.execute_command("TW.PAUSE", "s", "ON")
     tap = Tap(server)
     assert r.execute_command("TW.PROMOTE", "s", "IDS", 2, "a", "b") == 2
-    assert [words[:3] for words in tap.commands()] == [["TW.FIRED", "s", "LIVES"]]
+    assert [words[:3] for words in tap.commands()] == [["TW.FIRED", "s", "CHANGES"]]
     tap.close()
 
 

@@ -178,7 +178,7 @@ def test_a_take_that_was_cut_off_has_not_happened(fleet):
     old = wait_take(r, "s")
     server.kill()
     *_, (begin, words) = aof_commands(aof_path(server))
-    assert words[:3] == [b"TW.FIRED", b"s", b"LIVES"]
+    assert words[:3] == [b"TW.FIRED", b"s", b"CHANGES"]
     for r in cut_off(server, begin, os.path.getsize(aof_path(server))):
         new = wait_take(r, "s")
         assert (new.attempt, new.token != old.token, ack(r, old)) == (1, True, 0)
@@ -370,18 +370,18 @@ def test_what_is_replicated(server, r):
     assert changes(tap) == []
     for _ in range(2):
         job = wait_take(r, "s")
-        assert changes(tap) == [["TW.FIRED", "s", "LIVES"]]
+        assert changes(tap) == [["TW.FIRED", "s", "CHANGES"]]
         r.execute_command("TW.TOUCH", "s", "a", job.token, "LEASE", 5000)
-        assert changes(tap) == [["TW.FIRED", "s", "LIVES"]]
+        assert changes(tap) == [["TW.FIRED", "s", "CHANGES"]]
         r.execute_command("TW.NACK", "s", "a", job.token, "IN", 0)
-        assert changes(tap) == [["TW.FIRED", "s", "LIVES"]]
+        assert changes(tap) == [["TW.FIRED", "s", "CHANGES"]]
     for _ in range(2):
         job = wait_take(r, "s")
-        assert changes(tap) == [["TW.FIRED", "s", "LIVES"]]
+        assert changes(tap) == [["TW.FIRED", "s", "CHANGES"]]
         r.execute_command("TW.NACK", "s", "a", job.token, "BACK")
-        assert changes(tap) == [["TW.FIRED", "s", "LIVES"]]
+        assert changes(tap) == [["TW.FIRED", "s", "CHANGES"]]
     ack(r, wait_take(r, "s", lease=HOUR))
-    assert changes(tap) == [["TW.FIRED", "s", "LIVES"]] * 2
+    assert changes(tap) == [["TW.FIRED", "s", "CHANGES"]] * 2
     r.execute_command("TW.PAUSE", "s", "ON")
     assert changes(tap) == [["TW.FIRED", "s", "PAUSE"]]
     r.execute_command("TW.PAUSE", "s", "OFF")
@@ -415,7 +415,7 @@ def test_a_blocked_take_is_replicated_in_one_transaction(server, r):
     put(r, "s", "a", "IN", 20)
     assert raw.read()[0][1] == "a"
     assert [words[:3] for words in tap.commands() if words[0] not in ("MULTI", "EXEC")] == [
-        ["TW.FIRED", "s", "PUT"], ["TW.FIRED", "s", "LIVES"]]
+        ["TW.FIRED", "s", "PUT"], ["TW.FIRED", "s", "CHANGES"]]
 
 
 # Promotion, and servers that may not deliver

@@ -677,7 +677,7 @@ def test_serving_a_blocked_worker_is_replicated_once(server, r):
         put(r, "s", "a")
         assert crew[0].ids() == ["a"]
         found = [words for words in tap.commands() if words[0] not in ("MULTI", "EXEC")]
-        assert [words[:3] for words in found[1:]] == [["TW.FIRED", "s", "LIVES"]]
+        assert [words[:3] for words in found[1:]] == [["TW.FIRED", "s", "CHANGES"]]
         none_served(server, crew[1:])
         assert tap.commands() == []
     tap.close()

@@ -14,26 +14,26 @@
 #include <src/redis/queues/route.h>
 #include <src/redis/queues/sums.h>
 
-const struct tw__redis_life life_of[LIVES] = {
-    {.stage = TW__REDIS_WAITING, .due = START, .token = UINT64_MAX, .lease_ms = 1, .attempt = 1},
+const struct tw__redis_attempt attempt_of[ATTEMPTS] = {
+    {.stage = TW__REDIS_WAITING, .due = START, .token = UINT64_MAX, .lease_ms = 1, .number = 1},
     {.stage = TW__REDIS_LEASED,
      .due = TW__TASK_TIME_MAX,
      .token = 1,
      .lease_ms = UINT32_MAX,
-     .attempt = 3,
+     .number = 3,
      .lapses = 2,
      .has_next = true,
      .next = 0,
      .has_missed_periods = true,
      .missed_periods = INT64_MAX},
-    {.stage = TW__REDIS_LEASED, .renewed = true, .due = START - 1, .token = 7, .lease_ms = 30000, .attempt = 1},
+    {.stage = TW__REDIS_LEASED, .renewed = true, .due = START - 1, .token = 7, .lease_ms = 30000, .number = 1},
     {.stage = TW__REDIS_REPLACED,
      .renewed = true,
      .due = TW__TASK_TIME_MAX,
      .token = UINT64_MAX,
      .lease_ms = 30000,
-     .attempt = 1},
-    {.stage = TW__REDIS_DEAD, .due = 0, .lease_ms = 5, .attempt = TW__REDIS_BEGUN_MAX, .lapses = 17},
+     .number = 1},
+    {.stage = TW__REDIS_DEAD, .due = 0, .lease_ms = 5, .number = TW__REDIS_BEGUN_MAX, .lapses = 17},
 };
 /* The dead tasks are in the order in which they died, and the counts are those of the tasks. */
 void check_dead(const struct tw__redis_queue *queue)
@@ -65,11 +65,11 @@ void assert_queues_equal(const struct tw__redis_queue *a, const struct tw__redis
         assert_int_equal(tw__redis_place_tries(a->queues, one[i]), tw__redis_place_tries(b->queues, two[i]));
         assert_bytes_equal(tw__redis_task_packed(one[i]), tw__redis_task_packed(two[i]));
         assert_plans_equal(&plan, &other);
-        assert_int_equal(one[i]->lived, two[i]->lived);
-        if (one[i]->lived) {
-            struct tw__redis_life life = tw__redis_task_whole_life(one[i]),
-                                  same = tw__redis_task_whole_life(two[i]);
-            assert_lives_equal(&life, &same);
+        assert_int_equal(one[i]->has_attempt, two[i]->has_attempt);
+        if (one[i]->has_attempt) {
+            struct tw__redis_attempt attempt = tw__redis_task_whole_attempt(one[i]),
+                                     same = tw__redis_task_whole_attempt(two[i]);
+            assert_attempts_equal(&attempt, &same);
         }
     }
     counted_free(one);
@@ -100,22 +100,23 @@ struct tw__redis_queue *copy_through_chunks(const struct tw__redis_queue *queue,
 /* ---- chunks of any bytes --------------------------------------------------------------------------------- */
 
 /* Only workers have attempts. A task for a target may stand behind one, wait since its end, or be dead. */
-static void check_life(const struct tw__redis_task *task, uint8_t kind)
+static void check_attempt(const struct tw__redis_task *task, uint8_t kind)
 {
-    if (!task->lived)
+    if (!task->has_attempt)
         return;
-    struct tw__redis_life life = tw__redis_task_whole_life(task);
-    assert_true(life.stage <= TW__REDIS_REPLACED && life.due <= TW__TASK_TIME_MAX);
-    assert_true(life.lapses <= life.attempt && life.lapses <= TW__REDIS_LAPSES_LAST);
-    assert_true(!life.has_next || (life.stage == TW__REDIS_LEASED && life.next <= TW__TASK_TIME_MAX));
-    assert_true(life.stage != TW__REDIS_REPLACED || (life.attempt > 0 && life.lapses == 0));
-    assert_true(!life.has_missed_periods ||
-                (tw__redis_life_suits(&life, tw__redis_task_every(task)) && life.missed_periods <= INT64_MAX));
-    assert_true(!life.has_missed_periods || life.stage == TW__REDIS_WAITING || life.stage == TW__REDIS_LEASED);
+    struct tw__redis_attempt attempt = tw__redis_task_whole_attempt(task);
+    assert_true(attempt.stage <= TW__REDIS_REPLACED && attempt.due <= TW__TASK_TIME_MAX);
+    assert_true(attempt.lapses <= attempt.number && attempt.lapses <= TW__REDIS_LAPSES_LAST);
+    assert_true(!attempt.has_next || (attempt.stage == TW__REDIS_LEASED && attempt.next <= TW__TASK_TIME_MAX));
+    assert_true(attempt.stage != TW__REDIS_REPLACED || (attempt.number > 0 && attempt.lapses == 0));
+    assert_true(!attempt.has_missed_periods || (tw__redis_attempt_suits(&attempt, tw__redis_task_every(task)) &&
+                                                attempt.missed_periods <= INT64_MAX));
+    assert_true(!attempt.has_missed_periods || attempt.stage == TW__REDIS_WAITING ||
+                attempt.stage == TW__REDIS_LEASED);
     if (kind == TW__REDIS_WORKERS)
         return;
-    assert_int_not_equal(life.stage, TW__REDIS_LEASED);
-    assert_true(life.stage != TW__REDIS_WAITING || (life.attempt == 0 && life.token == 0));
+    assert_int_not_equal(attempt.stage, TW__REDIS_LEASED);
+    assert_true(attempt.stage != TW__REDIS_WAITING || (attempt.number == 0 && attempt.token == 0));
 }
 
 static uint64_t most(enum tw__task_number number)
@@ -148,7 +149,7 @@ void check_what_was_read(struct tw__redis_queue *queue, bool good)
         assert_true(strings_suit(plan.kind, strings));
         assert_true(tw__redis_payload_valid(tw__redis_task_packed(task[i])));
         assert_true(tw__redis_task_filed(task[i]));
-        check_life(task[i], plan.kind);
+        check_attempt(task[i], plan.kind);
     }
     counted_free(task);
     assert_true(tw__redis_route_count(queue) <= count);

@@ -8,10 +8,10 @@
 
 #include "fixture.h"
 
-/* Lives of each stage, with numbers at their limits; the strings are empty. A task for a target may have the
- * last two lives, which are behind the attempt of another task, and dead. */
-enum { LIVES = 5, DEAD_LIFE = LIVES - 1, REPLACED_LIFE = LIVES - 2 };
-extern const struct tw__redis_life life_of[LIVES];
+/* Attempt states of each stage, with numbers at their limits; the strings are empty. A task for a target may
+ * have the last two, which are behind the attempt of another task, and dead. */
+enum { ATTEMPTS = 5, DEAD_ATTEMPT = ATTEMPTS - 1, REPLACED_ATTEMPT = ATTEMPTS - 2 };
+extern const struct tw__redis_attempt attempt_of[ATTEMPTS];
 
 /* Checks the order and the count of the dead tasks. */
 void check_dead(const struct tw__redis_queue *queue);

@@ -294,14 +294,14 @@ struct tw__redis_task *find(const struct tw__redis_queue *queue, const char *id)
     return tw__redis_queue_find(queue, tw__redis_queue_hash(queue->queues, text(id)), text(id));
 }
 
-void assert_lives_equal(const struct tw__redis_life *a, const struct tw__redis_life *b)
+void assert_attempts_equal(const struct tw__redis_attempt *a, const struct tw__redis_attempt *b)
 {
     assert_int_equal(a->stage, b->stage);
     assert_int_equal(a->renewed, b->renewed);
     assert_true(a->due == b->due);
     assert_true(a->token == b->token);
     assert_int_equal(a->lease_ms, b->lease_ms);
-    assert_int_equal(a->attempt, b->attempt);
+    assert_int_equal(a->number, b->number);
     assert_int_equal(a->lapses, b->lapses);
     assert_int_equal(a->has_next, b->has_next);
     assert_true(!a->has_next || a->next == b->next);

@@ -72,7 +72,7 @@ void assert_taken(uint64_t now, const struct tw__redis_task *wanted);
 /* The task with this id, or NULL. */
 struct tw__redis_task *find(const struct tw__redis_queue *queue, const char *id);
 
-void assert_lives_equal(const struct tw__redis_life *a, const struct tw__redis_life *b);
+void assert_attempts_equal(const struct tw__redis_attempt *a, const struct tw__redis_attempt *b);
 
 /* Gives a task to a worker in its turn, as TW.TAKE does. */
 static inline struct tw__redis_task *begin_lease(struct tw__redis_queue *of, struct tw__redis_task *task,

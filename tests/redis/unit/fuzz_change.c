@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Fuzzes changes of lives (queues/change.c, life.c): the string of TW.FIRED LIVES, in an append-only file or
- * from a primary. The changes are made in a queue of tasks of each kind and stage, whose ids are the letters
- * a to h. Its invariants hold afterwards, whether the changes were refused or not.
+ * Fuzzes changes of attempt states (queues/change.c, attempt.c): the string of TW.FIRED CHANGES, in an
+ * append-only file or from a primary. The changes are made in a queue of tasks of each kind and stage, whose
+ * ids are the letters a to h. Its invariants hold afterwards, whether the changes were refused or not.
  */
 #include "copies.h"
 
@@ -13,21 +13,21 @@
 #include <src/redis/queues/queue.h>
 #include <src/redis/queues/route.h>
 
-enum { MOST = 16384, NO_LIFE = -1 };
+enum { MOST = 16384, NO_ATTEMPT = -1 };
 
 static const struct {
     const char *id;
     unsigned target; /* in plan_of */
-    int life;        /* in life_of */
+    int attempt;     /* in attempt_of */
     uint64_t due, every;
 } tasks[] = {
-    {"a", FIRST_OF_WORKERS, NO_LIFE, START + 1000, 0},
-    {"b", FIRST_OF_WORKERS, NO_LIFE, START - 5, 0},
-    {"c", 1, NO_LIFE, START + 1000, 0},
-    {"d", 0, NO_LIFE, START + 2000, 700},
+    {"a", FIRST_OF_WORKERS, NO_ATTEMPT, START + 1000, 0},
+    {"b", FIRST_OF_WORKERS, NO_ATTEMPT, START - 5, 0},
+    {"c", 1, NO_ATTEMPT, START + 1000, 0},
+    {"d", 0, NO_ATTEMPT, START + 2000, 700},
     {"e", FIRST_OF_WORKERS + 1, 0, START + 3000, 900},
     {"f", FIRST_OF_WORKERS, 1, START + 4000, 600},
-    {"g", 1, DEAD_LIFE, START - 10, 0},
+    {"g", 1, DEAD_ATTEMPT, START - 10, 0},
     {"h", FIRST_OF_WORKERS, 2, START - 1, 500},
 };
 
@@ -37,7 +37,7 @@ static void put_task(struct tw__redis_queue *queue, size_t i)
                                        .due = tasks[i].due,
                                        .every = tasks[i].every,
                                        .times = tasks[i].every > 0 ? 3 : 1,
-                                       .life = tasks[i].life >= 0 ? &life_of[tasks[i].life] : NULL,
+                                       .attempt = tasks[i].attempt >= 0 ? &attempt_of[tasks[i].attempt] : NULL,
                                        .packed = text(tasks[i].target == 0 ? "\2\1f\1v" : "\1\1p")};
     tw__redis_queue_put(queue, tw__redis_task_new(&plan, &all->memory),
                         tw__redis_route_for(queue, &plan_of[tasks[i].target]),

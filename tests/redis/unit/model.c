@@ -33,7 +33,8 @@ bool is_filed(const struct ref *ref)
 
 bool is_leased(const struct ref *ref)
 {
-    return ref->lived && (ref->life.stage == TW__REDIS_LEASED || ref->life.stage == TW__REDIS_REPLACED);
+    return ref->has_attempt &&
+           (ref->attempt.stage == TW__REDIS_LEASED || ref->attempt.stage == TW__REDIS_REPLACED);
 }
 
 bool waits(const struct ref *ref)
@@ -115,7 +116,7 @@ static bool clock_is_back(void)
 /* The time for which a task is filed: no lease is longer than its length from now on. */
 static uint64_t time_of(const struct ref *ref, uint64_t due)
 {
-    uint64_t end = model.now + ref->life.lease_ms;
+    uint64_t end = model.now + ref->attempt.lease_ms;
     return is_leased(ref) && due > end + TW__REDIS_LEASE_MORE_MS ? end : due;
 }
 
@@ -151,7 +152,7 @@ void model_file(struct ref *ref, uint64_t due)
     if (!is_leased(ref))
         ref->order = model.order++;
     ref->moved = false;
-    if (ref->lived && ref->life.stage == TW__REDIS_DEAD) {
+    if (ref->has_attempt && ref->attempt.stage == TW__REDIS_DEAD) {
         model_line_up(ref, DEAD, false);
     } else if (due > model.now && is_leased(ref)) {
         model_file_lease(ref);

@@ -42,8 +42,8 @@ struct ref {
     unsigned tries, plan;
     enum place place;
     bool moved; /* its turn among tasks with the same due time is not promised */
-    bool lived;
-    struct tw__redis_life life;
+    bool has_attempt;
+    struct tw__redis_attempt attempt;
 };
 
 /* The tasks that wait for one target. */
@@ -114,8 +114,8 @@ void check_wheels(void);
 void check_invariants(void);
 void check_all(void);
 
-/* model_lives.c: leases, attempts, deaths and pauses, on the queues and in the model */
-struct tw__redis_life some_life(uint64_t due, enum tw__redis_stage stage, uint64_t every);
+/* model_attempts.c: leases, attempts, deaths and pauses, on the queues and in the model */
+struct tw__redis_attempt some_attempt(uint64_t due, enum tw__redis_stage stage, uint64_t every);
 void offer(struct ref *ref);
 void stop(struct ref *ref);
 /* Puts the task of a ref. `behind`: it stands behind the attempt of `before`. */

@@ -29,15 +29,16 @@ static void check_place(const struct ref *ref)
         assert_true(ref->task->parked.since_ms == ref->filed_ms);
 }
 
-static void check_life(const struct ref *ref)
+static void check_attempt(const struct ref *ref)
 {
-    assert_int_equal(ref->task->lived, ref->lived);
-    assert_true(tw__redis_task_first_due(ref->task) == (ref->lived ? ref->life.due : ref->due));
-    assert_int_equal(tw__redis_task_stage(ref->task), ref->lived ? ref->life.stage : TW__REDIS_WAITING);
-    if (!ref->lived)
+    assert_int_equal(ref->task->has_attempt, ref->has_attempt);
+    assert_true(tw__redis_task_first_due(ref->task) == (ref->has_attempt ? ref->attempt.due : ref->due));
+    assert_int_equal(tw__redis_task_stage(ref->task),
+                     ref->has_attempt ? ref->attempt.stage : TW__REDIS_WAITING);
+    if (!ref->has_attempt)
         return;
-    struct tw__redis_life life = tw__redis_task_whole_life(ref->task);
-    assert_lives_equal(&life, &ref->life);
+    struct tw__redis_attempt attempt = tw__redis_task_whole_attempt(ref->task);
+    assert_attempts_equal(&attempt, &ref->attempt);
 }
 
 static void check_ref(const struct room *room, const struct ref *ref)
@@ -55,7 +56,7 @@ static void check_ref(const struct room *room, const struct ref *ref)
     assert_int_equal(tw__redis_place_tries(all, ref->task), ref->tries & TW__REDIS_TRIES_MAX);
     assert_bytes_equal(tw__redis_task_packed(ref->task), text("\1\1p"));
     check_place(ref);
-    check_life(ref);
+    check_attempt(ref);
     const struct tw__redis_route *route = tw__redis_route_of(all, ref->task);
     struct tw__redis_plan plan = tw__redis_route_plan(route);
     const struct tw__redis_plan *wanted = &plan_of[ref->plan];
@@ -124,7 +125,7 @@ struct sums {
 };
 
 /* The lines and the counts of tasks for workers, of stopped and of dead tasks. */
-static void check_lives(const struct room *room, struct sums *sums)
+static void check_attempts(const struct room *room, struct sums *sums)
 {
     const struct tw__redis_queue *queue = room->queue;
     const struct ref *ready = first_in(room, READY), *dead = first_in(room, DEAD);
@@ -169,7 +170,7 @@ static void check_room(const struct room *room, struct sums *sums)
     assert_int_equal(tw__redis_route_count(room->queue), routes);
     assert_int_equal(room->queue->attached, room->attached);
     sums->taken_up += tw__redis_queue_bytes(room->queue);
-    check_lives(room, sums);
+    check_attempts(room, sums);
     if (!room->attached) {
         sums->reaping += count;
         return;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Changes of lives, from one server to another: after each batch of changes the queues on both servers are
- * equal, bytes and order.
+ * Changes of attempt states, from one server to another: after each batch of changes the queues on both servers
+ * are equal, bytes and order.
  */
 #include "copies.h"
 
@@ -135,16 +135,16 @@ static void each_change_arrives(void **state)
     assert_true(tw__redis_task_due(find(replica, "a")) == START + 1000);
     tw__redis_lease_extend(queue, find(queue, "a"), 50, true, now + 10, &changes);
     assert_same();
-    assert_true(tw__redis_task_life(find(replica, "a")).renewed);
+    assert_true(tw__redis_task_attempt(find(replica, "a")).renewed);
     tw__redis_lease_fail(queue, find(queue, "a"), text("no"), START + 9000, now + 20, &changes);
     assert_same();
     assert_int_equal(replica->leased_count, 1);
-    assert_bytes_equal(tw__redis_task_whole_life(find(replica, "a")).error, text("no"));
+    assert_bytes_equal(tw__redis_task_whole_attempt(find(replica, "a")).error, text("no"));
     tw__redis_lease_done(queue, find(queue, "r"), now + 30, &changes);
     assert_same();
     assert_true(tw__redis_task_times(find(replica, "r")) == 2);
     assert_true(tw__redis_task_due(find(replica, "r")) == START + 60005);
-    assert_false(find(replica, "r")->lived);
+    assert_false(find(replica, "r")->has_attempt);
     tw__redis_lease_kill(queue, find(queue, "s"), 3, text("WRONGTYPE"), now + 40, &changes);
     assert_same();
     assert_int_equal(replica->dead_count, 1);
@@ -162,15 +162,15 @@ static void each_change_arrives(void **state)
     tw__redis_lease_give_back(queue, find(queue, "a"), now + 64, &changes);
     assert_same();
     assert_int_equal(replica->leased_count, 0);
-    assert_int_equal(tw__redis_task_life(find(replica, "a")).attempt, 1);
-    assert_true(tw__redis_task_life(find(replica, "a")).token == 0);
+    assert_int_equal(tw__redis_task_attempt(find(replica, "a")).number, 1);
+    assert_true(tw__redis_task_attempt(find(replica, "a")).token == 0);
     assert_true(tw__redis_task_due(find(replica, "a")) == START + 64); /* which is before its next attempt */
     put_on_both("b", FIRST_OF_WORKERS, START + 6, 0, 1);
     lease("b", 10);
     assert_same();
     tw__redis_lease_give_back(queue, find(queue, "b"), now + 66, &changes);
     assert_same();
-    assert_false(find(replica, "b")->lived);
+    assert_false(find(replica, "b")->has_attempt);
     assert_true(tw__redis_task_due(find(replica, "b")) == START + 6);
     tw__redis_lease_done(queue, find(queue, "a"), now + 70, &changes);
     assert_same();
@@ -197,7 +197,7 @@ static void the_end_of_a_replaced_attempt_arrives(void **state)
         assert_true(tw__redis_lease_end_replaced(queue, find(queue, "a"), START + 60, START + 90, &changes) ==
                     START + 9000);
         assert_same();
-        assert_false(find(replica, "a")->lived);
+        assert_false(find(replica, "a")->has_attempt);
         put_on_both("a", FIRST_OF_WORKERS, START + 5, 0, 1);
         lease("a", 8);
         put_on_both("a", kind, START + 5, 0, 1);
@@ -233,13 +233,13 @@ static void a_task_that_begins_anew_has_no_tries(void **state)
  * its call has begun. Plan 2 has a limit of lateness. */
 static void a_refusal_arrives_and_changes_no_order(void **state)
 {
-    struct tw__redis_life life = {
+    struct tw__redis_attempt attempt = {
         .due = START + 5, .has_missed_periods = true, .worker = text(""), .error = text("")};
     (void)state;
     open_both();
     put_on_both("a", 2, START + 5, 0, 1);
     put_on_both("b", 2, START + 5, 0, 1);
-    tw__redis_change_put(&changes, all, tw__redis_queue_relive(queue, find(queue, "a"), &life));
+    tw__redis_change_put(&changes, all, tw__redis_queue_set_attempt(queue, find(queue, "a"), &attempt));
     assert_same();
     assert_true(tw__redis_turn(others, find(replica, "a"), START + 9000).calls);
     assert_false(tw__redis_turn(others, find(replica, "b"), START + 9000).calls);
@@ -299,7 +299,7 @@ static void string(struct writer *writer, const char *bytes)
     writer->end += strlen(bytes);
 }
 
-static void life(struct writer *writer, uint64_t stage)
+static void attempt(struct writer *writer, uint64_t stage)
 {
     number(writer, stage);
     number(writer, START);
@@ -318,26 +318,26 @@ static bool reads(const struct writer *writer)
     return good;
 }
 
-enum { OF_LIFE, OF_LETTER, OF_GONE, OF_NEXT, OF_ANEW, OF_BACK, ONE_LAPSE = 8 };
+enum { OF_ATTEMPT, OF_DEAD_COPY, OF_GONE, OF_NEXT, OF_ANEW, OF_BACK, ONE_LAPSE = 8 };
 
-static bool reads_life(const char *id, uint64_t time, uint64_t stage)
+static bool reads_attempt(const char *id, uint64_t time, uint64_t stage)
 {
     struct writer writer = {.end = NULL};
-    number(&writer, OF_LIFE);
+    number(&writer, OF_ATTEMPT);
     string(&writer, id);
     number(&writer, time);
-    life(&writer, stage);
+    attempt(&writer, stage);
     return reads(&writer);
 }
 
-static bool reads_letter(const char *from, const char *id, uint64_t time, uint64_t stage)
+static bool reads_dead_copy(const char *from, const char *id, uint64_t time, uint64_t stage)
 {
     struct writer writer = {.end = NULL};
-    number(&writer, OF_LETTER);
+    number(&writer, OF_DEAD_COPY);
     string(&writer, from);
     string(&writer, id);
     number(&writer, time);
-    life(&writer, stage);
+    attempt(&writer, stage);
     return reads(&writer);
 }
 
@@ -358,15 +358,15 @@ static void numbers_out_of_range_are_no_changes(void **state)
     (void)state;
     open_both();
     put_on_both("", FIRST_OF_WORKERS, START + 5, 60000, 3); /* a fault must not be taken for the empty id */
-    assert_true(reads_life("", last, TW__REDIS_LEASED));
+    assert_true(reads_attempt("", last, TW__REDIS_LEASED));
     assert_int_equal(queue->leased_count, 1);
-    assert_false(reads_life("", too_late, TW__REDIS_WAITING));
-    assert_false(reads_life("", START, TW__REDIS_REPLACED + ONE_LAPSE)); /* the new task has none */
-    assert_true(reads_life("", START + 900, TW__REDIS_REPLACED));
+    assert_false(reads_attempt("", too_late, TW__REDIS_WAITING));
+    assert_false(reads_attempt("", START, TW__REDIS_REPLACED + ONE_LAPSE)); /* the new task has none */
+    assert_true(reads_attempt("", START + 900, TW__REDIS_REPLACED));
     assert_int_equal(queue->leased_count, 1);
-    assert_false(reads_letter("", "x", too_late, TW__REDIS_DEAD));
-    assert_false(reads_letter("", "x", START, TW__REDIS_LEASED));
-    assert_false(reads_letter("", "x", START, TW__REDIS_WAITING));
+    assert_false(reads_dead_copy("", "x", too_late, TW__REDIS_DEAD));
+    assert_false(reads_dead_copy("", "x", START, TW__REDIS_LEASED));
+    assert_false(reads_dead_copy("", "x", START, TW__REDIS_WAITING));
     assert_false(reads_numbers(OF_NEXT, "", too_late, 1));
     assert_false(reads_numbers(OF_NEXT, "", START, UINT64_C(1) << 63));
     assert_false(reads_numbers(OF_ANEW, "", too_late, 0));
@@ -376,7 +376,7 @@ static void numbers_out_of_range_are_no_changes(void **state)
     assert_int_equal(tw__redis_table_count(&queue->tasks), 1);
     assert_int_equal(queue->leased_count, 1);
     assert_true(tw__redis_task_times(find(queue, "")) == 3);
-    assert_true(reads_letter("", "x", last, TW__REDIS_DEAD));
+    assert_true(reads_dead_copy("", "x", last, TW__REDIS_DEAD));
     assert_int_equal(queue->dead_count, 1);
     assert_true(reads_numbers(OF_NEXT, "", last, INT64_MAX));
     assert_true(tw__redis_task_times(find(queue, "")) == INT64_MAX);
@@ -393,14 +393,14 @@ static void a_task_for_a_target_has_no_attempt_of_its_own(void **state)
     (void)state;
     open_both();
     put_on_both("s", 0, START + 5, 0, 1);
-    assert_false(reads_life("s", START + 900, TW__REDIS_LEASED));
-    assert_false(find(queue, "s")->lived);
-    assert_false(reads_life("s", START + 900, TW__REDIS_WAITING));
-    assert_false(find(queue, "s")->lived);
+    assert_false(reads_attempt("s", START + 900, TW__REDIS_LEASED));
+    assert_false(find(queue, "s")->has_attempt);
+    assert_false(reads_attempt("s", START + 900, TW__REDIS_WAITING));
+    assert_false(find(queue, "s")->has_attempt);
     assert_true(tw__redis_task_due(find(queue, "s")) == START + 5);
-    assert_true(reads_life("s", START + 900, TW__REDIS_REPLACED));
+    assert_true(reads_attempt("s", START + 900, TW__REDIS_REPLACED));
     assert_int_equal(queue->leased_count, 1);
-    assert_true(reads_life("s", START + 900, TW__REDIS_DEAD));
+    assert_true(reads_attempt("s", START + 900, TW__REDIS_DEAD));
     assert_int_equal(queue->dead_count, 1);
     assert_false(reads_numbers(OF_NEXT, "s", START + 9, 5)); /* it does not repeat */
     assert_int_equal(queue->dead_count, 1);
@@ -496,7 +496,7 @@ static void damaged_changes_leave_a_queue_in_order(void **state)
     close_both();
 }
 
-/* ---- random lives ---------------------------------------------------------------------------------------- */
+/* ---- random attempts ------------------------------------------------------------------------------------- */
 
 static struct rng random_numbers;
 

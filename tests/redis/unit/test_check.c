@@ -30,7 +30,7 @@ static struct tw__redis_task *put_to(struct tw__redis_queue *to, const char *id,
 }
 
 /* Tasks for workers, and the stopped task. */
-static void open_lives(void)
+static void open_attempts(void)
 {
     struct tw__redis_lease lease = {.token = 7, .ms = 9000, .worker = text("bob")};
     struct tw__redis_buffer log = {0};
@@ -76,7 +76,7 @@ static void open_places(void)
     filed = put_to(queue, "filed", 6, START + 5000);
     refused = tw__redis_route_of(all, held);
     other = tw__redis_route_of(all, filed);
-    open_lives();
+    open_attempts();
     assert_null(tw__redis_check_all(all));
 }
 

@@ -19,15 +19,15 @@
 enum { BIG = 70000 };
 static char big[BIG];
 
-/* Writes a life for the i-th task to *life. Returns false if the task has none. */
-static bool some_life(struct tw__redis_life *life, uint8_t kind, unsigned i)
+/* Writes an attempt state for the i-th task to *attempt. Returns false if the task has none. */
+static bool some_attempt(struct tw__redis_attempt *attempt, uint8_t kind, unsigned i)
 {
     if (i % 4 == 0 || (kind != TW__REDIS_WORKERS && i % 9 != 0))
         return false;
-    *life = life_of[kind == TW__REDIS_WORKERS ? i / 4 % LIVES : DEAD_LIFE - i / 9 % 2];
-    life->has_missed_periods &= i % 3 == 0; /* the task repeats */
-    life->worker = (struct tw__redis_bytes){letters, i % 3 * 70};
-    life->error = (struct tw__redis_bytes){letters + 9, i % 2 * 20};
+    *attempt = attempt_of[kind == TW__REDIS_WORKERS ? i / 4 % ATTEMPTS : DEAD_ATTEMPT - i / 9 % 2];
+    attempt->has_missed_periods &= i % 3 == 0; /* the task repeats */
+    attempt->worker = (struct tw__redis_bytes){letters, i % 3 * 70};
+    attempt->error = (struct tw__redis_bytes){letters + 9, i % 2 * 20};
     return true;
 }
 
@@ -45,9 +45,9 @@ static void put_many(struct tw__redis_queue *queue, unsigned from, unsigned to)
                                            .count = strings_suit(target->kind, 2) ? 2 + i % 3 * 2 : 1,
                                            .string = string_of,
                                            .arg = &first};
-        struct tw__redis_life life;
-        if (some_life(&life, target->kind, i))
-            plan.life = &life;
+        struct tw__redis_attempt attempt;
+        if (some_attempt(&attempt, target->kind, i))
+            plan.attempt = &attempt;
         if (i == 700)
             plan.due = TW__TASK_TIME_MAX;
         if (i % 300 != 3)
@@ -191,15 +191,15 @@ static void leases_take_no_more_bytes_than_is_foretold(void **state)
     (void)state;
     struct tw__redis_queue *queue = open_one();
     for (unsigned i = 0; i < 5000; i++) {
-        struct tw__redis_life life = {.stage = TW__REDIS_LEASED,
-                                      .due = START + i,
-                                      .token = UINT64_MAX - i,
-                                      .lease_ms = UINT32_MAX,
-                                      .attempt = 1000000,
-                                      .worker = text(i % 2 == 0 ? "" : "worker"),
-                                      .error = text(i % 3 == 0 ? "" : "the lease ran out")};
+        struct tw__redis_attempt attempt = {.stage = TW__REDIS_LEASED,
+                                            .due = START + i,
+                                            .token = UINT64_MAX - i,
+                                            .lease_ms = UINT32_MAX,
+                                            .number = 1000000,
+                                            .worker = text(i % 2 == 0 ? "" : "worker"),
+                                            .error = text(i % 3 == 0 ? "" : "the lease ran out")};
         struct tw__redis_task_plan plan = {
-            .id = id_of(i), .due = START + i * UINT64_C(800003), .packed = text("\1\1p"), .life = &life};
+            .id = id_of(i), .due = START + i * UINT64_C(800003), .packed = text("\1\1p"), .attempt = &attempt};
         tw__redis_queue_put(queue, tw__redis_task_new(&plan, &all->memory),
                             tw__redis_route_for(queue, &plan_of[PLANS - 1]), tw__redis_queue_hash(all, plan.id),
                             NULL, START);

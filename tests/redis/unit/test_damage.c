@@ -30,20 +30,20 @@ static size_t small_chunk(char *into)
     struct tw__redis_bytes bytes;
     for (unsigned i = 0; i < PUT; i++) {
         static const unsigned target_of[PUT] = {0, 1, 2, 3, 0, 9, 8, 8}; /* two targets have two tasks */
-        static const int life[PUT] = {-1, -1, DEAD_LIFE, -1, REPLACED_LIFE, 0, 2, -1};
+        static const int attempt[PUT] = {-1, -1, DEAD_ATTEMPT, -1, REPLACED_ATTEMPT, 0, 2, -1};
         unsigned target = target_of[i];
-        struct tw__redis_life its;
+        struct tw__redis_attempt its;
         struct tw__redis_task_plan plan = {.id = id_of(i),
                                            .due = START + i % 3 * 1000,
                                            .every = i % 2 * 700,
                                            .times = i == 1 ? TW__REDIS_FOR_EVER : 3,
                                            .tries = i,
                                            .packed = text(i == 1 ? "\1\5value" : "\2\5field\5value")};
-        if (life[i] >= 0) {
-            its = life_of[life[i]];
+        if (attempt[i] >= 0) {
+            its = attempt_of[attempt[i]];
             its.worker = text("bob");
             its.error = text("wrong");
-            plan.life = &its;
+            plan.attempt = &its;
         }
         tw__redis_queue_put(queue, tw__redis_task_new(&plan, &all->memory),
                             tw__redis_route_for(queue, &plan_of[target]), tw__redis_queue_hash(all, plan.id),
@@ -236,8 +236,8 @@ enum {
     WAIT, /* 0: none, and no time of the next try */
     DUE,
     FLAGS,
-    STAGE, /* to ERROR: if the flags say that the task has a life */
-    LIFE_DUE,
+    STAGE, /* to ERROR: if the flags say that the task has an attempt state */
+    ATTEMPT_DUE,
     TOKEN,
     LEASE_MS,
     ATTEMPT,
@@ -283,7 +283,7 @@ static const uint64_t good_work[FIELDS] = {[FORMAT] = 101,    [KIND] = TW__REDIS
                                            [FACTOR] = 200,    [MAX_MS] = 900,
                                            [JITTER] = 10,     [DUE] = 5,
                                            [FLAGS] = 0x23,    [STAGE] = TW__REDIS_LEASED,
-                                           [LIFE_DUE] = 4,    [TOKEN] = 77,
+                                           [ATTEMPT_DUE] = 4, [TOKEN] = 77,
                                            [LEASE_MS] = 1000, [ATTEMPT] = 1,
                                            [EVERY] = 9,       [TIMES] = 3,
                                            [PAYLOAD] = 3,     [STRINGS] = 2};
@@ -366,8 +366,8 @@ static const struct wrong cases_of_work[] = {
     {STAGE, 16, -1},
     {STAGE, 17 * 8 + TW__REDIS_DEAD, -1},
     {STAGE, 18 * 8, -1},
-    {LIFE_DUE, TW__TASK_TIME_MAX, 1},
-    {LIFE_DUE, TW__TASK_TIME_MAX + 1, -1},
+    {ATTEMPT_DUE, TW__TASK_TIME_MAX, 1},
+    {ATTEMPT_DUE, TW__TASK_TIME_MAX + 1, -1},
     {TOKEN, UINT64_MAX, 1},
     {TOKEN, 0, -1}, /* nobody could end the attempt */
     {LEASE_MS, UINT32_MAX, 1},

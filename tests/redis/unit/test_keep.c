@@ -51,11 +51,12 @@ static struct tw__redis_task *take(struct tw__redis_task *task, uint64_t token, 
     return lease(task, token, now);
 }
 
-static void assert_life(const struct tw__redis_task *task, enum tw__redis_stage stage, uint64_t due,
-                        uint32_t attempt, uint64_t token)
+static void assert_attempt(const struct tw__redis_task *task, enum tw__redis_stage stage, uint64_t due,
+                           uint32_t number, uint64_t token)
 {
-    struct tw__redis_life life = tw__redis_task_whole_life(task);
-    assert_true(life.stage == stage && life.due == due && life.attempt == attempt && life.token == token);
+    struct tw__redis_attempt attempt = tw__redis_task_whole_attempt(task);
+    assert_true(attempt.stage == stage && attempt.due == due && attempt.number == number &&
+                attempt.token == token);
 }
 
 /* ---- deciding -------------------------------------------------------------------------------------------- */
@@ -93,7 +94,7 @@ static void a_task_that_repeats_no_more_stands_for_no_other_period(void **state)
                 2); /* in the same time */
     task = keep("a", FIRST_OF_WORKERS + 1, 0, 1);
     assert_true(tw__redis_task_missed_periods(task) == 0);
-    assert_life(task, TW__REDIS_WAITING, START + 5, 1, 0);
+    assert_attempt(task, TW__REDIS_WAITING, START + 5, 1, 0);
     close_work();
 }
 
@@ -154,7 +155,7 @@ static void a_task_keeps_its_place_in_a_wheel_and_in_the_lines(void **state)
     close_work();
 }
 
-static void a_retry_keeps_its_life_and_takes_no_byte_more(void **state)
+static void a_retry_keeps_its_attempt_state_and_takes_no_byte_more(void **state)
 {
     (void)state;
     open_work();
@@ -163,9 +164,9 @@ static void a_retry_keeps_its_life_and_takes_no_byte_more(void **state)
     uint64_t bytes = tw__redis_queue_bytes(queue);
     task = keep("a", FIRST_OF_WORKERS, 0, 1);
     assert_true(tw__redis_queue_bytes(queue) - bytes <= 8); /* two letters more, as the allocator rounds */
-    assert_life(task, TW__REDIS_WAITING, START + 5, 1, 7);
+    assert_attempt(task, TW__REDIS_WAITING, START + 5, 1, 7);
     assert_true(tw__redis_task_due(task) == START + 500);
-    assert_bytes_equal(tw__redis_task_whole_life(task).error, text("gone"));
+    assert_bytes_equal(tw__redis_task_whole_attempt(task).error, text("gone"));
     close_work();
 }
 
@@ -175,7 +176,7 @@ static void an_attempt_under_way_keeps_its_lease(void **state)
     open_work();
     struct tw__redis_task *task = take(put_plan("a", FIRST_OF_WORKERS, 60), 7, START + 10);
     task = keep("a", FIRST_OF_WORKERS + 1, 90, 4);
-    assert_life(task, TW__REDIS_LEASED, START + 5, 1, 7);
+    assert_attempt(task, TW__REDIS_LEASED, START + 5, 1, 7);
     assert_true(tw__redis_place_due(all, task) == START + 1010);
     tw__redis_lease_done(queue, task, START + 80, &changes);
     task = find(queue, "a");
@@ -190,7 +191,7 @@ static void the_task_behind_an_attempt_may_get_a_target(void **state)
     struct tw__redis_task *task = take(put_plan("a", FIRST_OF_WORKERS, 0), 7, START + 10);
     tw__redis_lease_move(queue, task, START + 400, START + 20, &changes);
     task = keep("a", 1, 0, 1);
-    assert_life(task, TW__REDIS_REPLACED, START + 400, 1, 7);
+    assert_attempt(task, TW__REDIS_REPLACED, START + 400, 1, 7);
     assert_true(tw__redis_lease_end_replaced(queue, task, START + 80, START + 80, &changes) == START + 400);
     assert_taken(START + 400, find(queue, "a"));
     close_work();
@@ -293,7 +294,7 @@ static void another_target_keeps_the_times(void **state)
     put_plan("b", 0, 0);
     task->tries = 3;
     task = keep("a", 0, 0, 1);
-    assert_true(tw__redis_task_due(task) == START + 5 && !task->lived && task->tries == 0);
+    assert_true(tw__redis_task_due(task) == START + 5 && !task->has_attempt && task->tries == 0);
     assert_taken(START + 70, find(queue, "b"));
     assert_taken(START + 70, task);
     close_work();
@@ -306,9 +307,9 @@ static void another_target_keeps_the_next_of_a_retry(void **state)
     struct tw__redis_task *task = take(put_plan("a", FIRST_OF_WORKERS, 0), 7, START + 10);
     tw__redis_lease_lapse(queue, task, text("gone"), START + 500, START + 20, &changes);
     task = keep("a", 1, 0, 1);
-    assert_life(task, TW__REDIS_WAITING, START + 5, 0, 0);
+    assert_attempt(task, TW__REDIS_WAITING, START + 5, 0, 0);
     assert_true(tw__redis_task_due(task) == START + 500);
-    assert_bytes_equal(tw__redis_task_whole_life(task).error, text(""));
+    assert_bytes_equal(tw__redis_task_whole_attempt(task).error, text(""));
     assert_taken(START + 499, NULL);
     assert_taken(START + 500, task);
     close_work();
@@ -340,7 +341,7 @@ static bool renew_logged(const char *id, unsigned plan, uint64_t every)
     return good;
 }
 
-static void a_logged_renewal_leaves_times_and_lives(void **state)
+static void a_logged_renewal_leaves_times_and_attempts(void **state)
 {
     (void)state;
     open_work();
@@ -350,7 +351,7 @@ static void a_logged_renewal_leaves_times_and_lives(void **state)
     assert_bytes_equal(tw__redis_task_packed(find(queue, "waits")), text("\1\5newer"));
     take(put_plan("leased", FIRST_OF_WORKERS, 60), 7, START + 10);
     assert_true(renew_logged("leased", FIRST_OF_WORKERS, 90));
-    assert_life(find(queue, "leased"), TW__REDIS_LEASED, START + 5, 1, 7);
+    assert_attempt(find(queue, "leased"), TW__REDIS_LEASED, START + 5, 1, 7);
     assert_true(tw__redis_task_every(find(queue, "leased")) == 90);
     tw__redis_lease_move(queue, find(queue, "leased"), START + 400, START + 20, &changes);
     assert_true(renew_logged("leased", 1, 0)); /* it stands behind an attempt */
@@ -378,7 +379,7 @@ int main(void)
         cmocka_unit_test(an_attempt_goes_on_if_both_repeat),
         cmocka_unit_test(a_series_without_another_period_has_no_time_to_keep),
         cmocka_unit_test(a_task_keeps_its_place_in_a_wheel_and_in_the_lines),
-        cmocka_unit_test(a_retry_keeps_its_life_and_takes_no_byte_more),
+        cmocka_unit_test(a_retry_keeps_its_attempt_state_and_takes_no_byte_more),
         cmocka_unit_test(an_attempt_under_way_keeps_its_lease),
         cmocka_unit_test(the_task_behind_an_attempt_may_get_a_target),
         cmocka_unit_test(a_shared_payload_stays_with_the_others),
@@ -387,7 +388,7 @@ int main(void)
         cmocka_unit_test(the_delivery_of_a_task_goes_on_with_its_other_options),
         cmocka_unit_test(another_target_keeps_the_times),
         cmocka_unit_test(another_target_keeps_the_next_of_a_retry),
-        cmocka_unit_test(a_logged_renewal_leaves_times_and_lives),
+        cmocka_unit_test(a_logged_renewal_leaves_times_and_attempts),
         cmocka_unit_test(a_logged_renewal_has_to_fit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

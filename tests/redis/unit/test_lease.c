@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The ways of a task through its life, one promise after the other. test_change.c compares random lives on two
- * servers; test_queues.c has the model.
+ * The ways of a task through its life, one promise after the other. test_change.c compares random attempt
+ * states on two servers; test_queues.c has the model.
  */
 #include "copies.h"
 #include "work.h"
@@ -55,11 +55,11 @@ static void assert_counts(uint64_t tasks, uint64_t ready, uint64_t under_lease, 
     assert_null(tw__redis_check_all(all));
 }
 
-static void assert_life(const struct tw__redis_task *task, const struct tw__redis_life *wanted)
+static void assert_attempt(const struct tw__redis_task *task, const struct tw__redis_attempt *wanted)
 {
-    assert_true(task->lived);
-    struct tw__redis_life life = tw__redis_task_whole_life(task);
-    assert_lives_equal(&life, wanted);
+    assert_true(task->has_attempt);
+    struct tw__redis_attempt attempt = tw__redis_task_whole_attempt(task);
+    assert_attempts_equal(&attempt, wanted);
     assert_int_equal(tw__redis_task_stage(task), wanted->stage);
 }
 
@@ -81,12 +81,12 @@ static void a_lease_is_an_attempt_with_an_end(void **state)
     all->delivering = NULL;
     assert_ptr_equal(task, find(queue, "a"));
     assert_counts(1, 0, 1, 0);
-    assert_life(task, &(struct tw__redis_life){.stage = TW__REDIS_LEASED,
-                                               .due = START + 5,
-                                               .token = UINT64_MAX,
-                                               .lease_ms = 1000,
-                                               .attempt = 1,
-                                               .worker = text("bob")});
+    assert_attempt(task, &(struct tw__redis_attempt){.stage = TW__REDIS_LEASED,
+                                                     .due = START + 5,
+                                                     .token = UINT64_MAX,
+                                                     .lease_ms = 1000,
+                                                     .number = 1,
+                                                     .worker = text("bob")});
     assert_true(tw__redis_task_due(task) == START + 1010);
     assert_true(tw__redis_task_first_due(task) == START + 5);
     assert_false(tw__redis_task_waits(task));
@@ -102,26 +102,26 @@ static void a_lease_that_is_extended_ends_later(void **state)
     (void)state;
     open_work();
     struct tw__redis_task *task = leased("a", 9);
-    struct tw__redis_life wanted = {.stage = TW__REDIS_LEASED,
-                                    .due = START + 5,
-                                    .token = 9,
-                                    .lease_ms = 50,
-                                    .attempt = 1,
-                                    .worker = text("bob")};
+    struct tw__redis_attempt wanted = {.stage = TW__REDIS_LEASED,
+                                       .due = START + 5,
+                                       .token = 9,
+                                       .lease_ms = 50,
+                                       .number = 1,
+                                       .worker = text("bob")};
     tw__redis_lease_extend(queue, task, 50, false, START + 400, &changes);
     assert_ptr_equal(task, find(queue, "a")); /* in its block */
-    assert_life(task, &wanted);
+    assert_attempt(task, &wanted);
     assert_true(tw__redis_task_due(task) == START + 450);
     wanted.renewed = true;
     tw__redis_lease_extend(queue, task, 50, true, START + 500, &changes);
-    assert_life(task, &wanted);
+    assert_attempt(task, &wanted);
     assert_true(tw__redis_task_due(task) == START + 550);
     assert_counts(1, 0, 1, 0);
     /* The next lease is not a renewed one. */
     tw__redis_lease_fail(queue, task, text(""), START + 600, START + 550, &changes);
     offer(find(queue, "a"), START + 600);
     task = lease(find(queue, "a"), 10, START + 700);
-    assert_false(tw__redis_task_life(task).renewed);
+    assert_false(tw__redis_task_attempt(task).renewed);
     close_work();
 }
 
@@ -277,16 +277,16 @@ static void a_new_task_stands_behind_the_attempt(void **state)
 {
     (void)state;
     open_work();
-    struct tw__redis_life wanted = {.stage = TW__REDIS_REPLACED,
-                                    .due = START + 9000,
-                                    .token = 9,
-                                    .lease_ms = 1000,
-                                    .attempt = 2,
-                                    .worker = text("bob")};
+    struct tw__redis_attempt wanted = {.stage = TW__REDIS_REPLACED,
+                                       .due = START + 9000,
+                                       .token = 9,
+                                       .lease_ms = 1000,
+                                       .number = 2,
+                                       .worker = text("bob")};
     tw__redis_lease_fail(queue, leased_repeating("a", 60000, 3), text("no"), START + 20, START + 15, &changes);
     offer(find(queue, "a"), START + 20);
     struct tw__redis_task *task = put_behind(lease(find(queue, "a"), 9, START + 25), 0, START + 9000);
-    assert_life(task, &wanted);
+    assert_attempt(task, &wanted);
     assert_counts(1, 0, 1, 0);
     assert_end(task, START + 1025);
     assert_int_equal(tw__redis_task_every(task), 0);
@@ -296,14 +296,14 @@ static void a_new_task_stands_behind_the_attempt(void **state)
     assert_true(tw__redis_lease_has_token(task, 9) && tw__redis_task_first_due(task) == START + 9000);
     task = put_behind(task, FIRST_OF_WORKERS, START + 3);
     wanted.due = START + 3;
-    assert_life(task, &wanted);
+    assert_attempt(task, &wanted);
     assert_end(task, START + 1025);
     tw__redis_lease_extend(queue, task, 50, true, START + 60, &changes);
     tw__redis_lease_move(queue, task, START + 7000, START + 70, &changes);
     wanted.due = START + 7000;
     wanted.lease_ms = 50;
     wanted.renewed = true;
-    assert_life(find(queue, "a"), &wanted);
+    assert_attempt(find(queue, "a"), &wanted);
     assert_counts(1, 0, 1, 0);
     assert_taken(START + 109, NULL);
     assert_taken(START + 110, find(queue, "a"));
@@ -318,16 +318,16 @@ static void a_task_that_is_moved_stands_behind_its_own_attempt(void **state)
     offer(find(queue, "a"), START + 20);
     tw__redis_lease_move(queue, lease(find(queue, "a"), 8, START + 25), START + 20, START + 30, &changes);
     struct tw__redis_task *task = find(queue, "a");
-    assert_life(task, &(struct tw__redis_life){.stage = TW__REDIS_REPLACED,
-                                               .due = START + 20,
-                                               .token = 8,
-                                               .lease_ms = 1000,
-                                               .attempt = 2,
-                                               .worker = text("bob")});
+    assert_attempt(task, &(struct tw__redis_attempt){.stage = TW__REDIS_REPLACED,
+                                                     .due = START + 20,
+                                                     .token = 8,
+                                                     .lease_ms = 1000,
+                                                     .number = 2,
+                                                     .worker = text("bob")});
     assert_end(task, START + 1025);
     assert_bytes_equal(tw__redis_task_packed(task), text("\1\1p"));
     tw__redis_lease_move(queue, put_work(queue, "waits", START + 20, START), START + 40, START + 30, &changes);
-    assert_false(find(queue, "waits")->lived);
+    assert_false(find(queue, "waits")->has_attempt);
     assert_true(tw__redis_task_due(find(queue, "waits")) == START + 40);
     close_work();
 }
@@ -339,12 +339,13 @@ static void the_end_of_a_replaced_attempt_lets_the_new_task_wait(void **state)
     open_work();
     struct tw__redis_task *task = put_behind(leased("a", 9), FIRST_OF_WORKERS, START + 500);
     assert_true(tw__redis_lease_end_replaced(queue, task, START + 500, START + 510, &changes) == START + 500);
-    assert_false(find(queue, "a")->lived);
+    assert_false(find(queue, "a")->has_attempt);
     assert_true(tw__redis_task_due(find(queue, "a")) == START + 500);
     assert_counts(1, 0, 0, 0);
     task = put_behind(leased("b", 9), 0, START + 499);
     assert_true(tw__redis_lease_end_replaced(queue, task, START + 500, START + 510, &changes) == START + 500);
-    assert_life(find(queue, "b"), &(struct tw__redis_life){.stage = TW__REDIS_WAITING, .due = START + 499});
+    assert_attempt(find(queue, "b"),
+                   &(struct tw__redis_attempt){.stage = TW__REDIS_WAITING, .due = START + 499});
     assert_true(tw__redis_task_due(find(queue, "b")) == START + 500);
     assert_true(tw__redis_task_waits(find(queue, "b")));
     assert_false(tw__redis_lease_has_token(find(queue, "b"), 9));
@@ -405,13 +406,13 @@ static void an_attempt_that_failed_is_followed_by_another(void **state)
     struct tw__redis_task *task = leased("a", 9);
     tw__redis_lease_fail(queue, task, text("no network"), START + 5000, START + 700, &changes);
     task = find(queue, "a");
-    struct tw__redis_life wanted = {.stage = TW__REDIS_WAITING,
-                                    .due = START + 5,
-                                    .lease_ms = 1000,
-                                    .attempt = 1,
-                                    .worker = text("bob"),
-                                    .error = text("no network")};
-    assert_life(task, &wanted);
+    struct tw__redis_attempt wanted = {.stage = TW__REDIS_WAITING,
+                                       .due = START + 5,
+                                       .lease_ms = 1000,
+                                       .number = 1,
+                                       .worker = text("bob"),
+                                       .error = text("no network")};
+    assert_attempt(task, &wanted);
     assert_counts(1, 0, 0, 0);
     assert_true(tw__redis_task_waits(task));
     assert_true(tw__redis_task_due(task) == START + 5000);
@@ -425,8 +426,8 @@ static void an_attempt_that_failed_is_followed_by_another(void **state)
     wanted.has_next = true;
     wanted.next = START + 5000;
     wanted.token = 10;
-    wanted.attempt = 2;
-    assert_life(again, &wanted);
+    wanted.number = 2;
+    assert_attempt(again, &wanted);
     assert_false(tw__redis_lease_has_token(again, 9));
     assert_true(tw__redis_task_first_due(again) == START + 5);
     close_work();
@@ -441,24 +442,24 @@ static void a_lapse_is_followed_by_another_attempt(void **state)
     tw__redis_lease_count_lapse(task);
     tw__redis_lease_lapse(queue, task, text("the lease ran out"), START + 5000, START + 700, &changes);
     task = find(queue, "a");
-    struct tw__redis_life wanted = {.stage = TW__REDIS_WAITING,
-                                    .due = START + 5,
-                                    .token = 9,
-                                    .lease_ms = 1000,
-                                    .attempt = 1,
-                                    .lapses = 1,
-                                    .worker = text("bob"),
-                                    .error = text("the lease ran out")};
-    assert_life(task, &wanted);
+    struct tw__redis_attempt wanted = {.stage = TW__REDIS_WAITING,
+                                       .due = START + 5,
+                                       .token = 9,
+                                       .lease_ms = 1000,
+                                       .number = 1,
+                                       .lapses = 1,
+                                       .worker = text("bob"),
+                                       .error = text("the lease ran out")};
+    assert_attempt(task, &wanted);
     assert_true(tw__redis_task_due(task) == START + 5000);
     assert_true(tw__redis_lease_has_token(task, 9)); /* a late acknowledgement counts */
     offer(task, START + 5000);
     assert_true(tw__redis_lease_has_token(task, 9));
     task = lease(task, 10, START + 5001);
     assert_false(tw__redis_lease_has_token(task, 9));
-    assert_int_equal(tw__redis_task_life(task).lapses, 1);
+    assert_int_equal(tw__redis_task_attempt(task).lapses, 1);
     task = tw__redis_lease_give_back(queue, task, START + 5002, &changes);
-    assert_int_equal(tw__redis_task_life(task).lapses, 1);
+    assert_int_equal(tw__redis_task_attempt(task).lapses, 1);
     close_work();
 }
 
@@ -467,12 +468,12 @@ static void attempts_are_counted_up_to_a_limit(void **state)
     (void)state;
     open_work();
     struct tw__redis_task *task = leased("a", 9);
-    struct tw__redis_life life = tw__redis_task_whole_life(task);
-    life.attempt = TW__REDIS_BEGUN_MAX;
-    tw__redis_task_set_life(task, &life);
+    struct tw__redis_attempt attempt = tw__redis_task_whole_attempt(task);
+    attempt.number = TW__REDIS_BEGUN_MAX;
+    tw__redis_task_set_attempt(task, &attempt);
     tw__redis_lease_fail(queue, task, text(""), START + 600, START + 550, &changes);
     offer(find(queue, "a"), START + 600);
-    assert_true(tw__redis_task_life(lease(find(queue, "a"), 8, START + 700)).attempt == TW__REDIS_BEGUN_MAX);
+    assert_true(tw__redis_task_attempt(lease(find(queue, "a"), 8, START + 700)).number == TW__REDIS_BEGUN_MAX);
     close_work();
 }
 
@@ -492,13 +493,13 @@ static void a_task_that_is_given_back_was_never_taken(void **state)
     assert_null(all->delivering);
     assert_ptr_equal(task, find(queue, "a"));
     assert_counts(1, 1, 0, 0);
-    assert_false(task->lived);
+    assert_false(task->has_attempt);
     assert_int_equal(queue->bytes, bytes);
     assert_true(task->place == TW__REDIS_IN_READY && tw__redis_task_due(task) == START + 5);
     assert_false(tw__redis_lease_has_token(task, 9));
     assert_ptr_equal(tw__redis_place_first_ready(queue), task);
     task = lease(task, 10, START + 800);
-    assert_int_equal(tw__redis_task_life(task).attempt, 1);
+    assert_int_equal(tw__redis_task_attempt(task).number, 1);
     close_work();
 }
 
@@ -514,23 +515,24 @@ static void a_second_attempt_that_is_given_back_leaves_the_first(void **state)
     tw__redis_lease_extend(queue, task, 50, true, START + 710, &changes);
     task = tw__redis_lease_give_back(queue, task, START + 720, &changes);
     assert_counts(1, 1, 0, 0);
-    struct tw__redis_life wanted = {.stage = TW__REDIS_WAITING,
-                                    .renewed = true,
-                                    .due = START + 5,
-                                    .lease_ms = 50,
-                                    .attempt = 1,
-                                    .error = text("no network")};
-    assert_life(task, &wanted);
+    struct tw__redis_attempt wanted = {.stage = TW__REDIS_WAITING,
+                                       .renewed = true,
+                                       .due = START + 5,
+                                       .lease_ms = 50,
+                                       .number = 1,
+                                       .error = text("no network")};
+    assert_attempt(task, &wanted);
     assert_true(tw__redis_task_due(task) == START + 600 && tw__redis_task_first_due(task) == START + 5);
     assert_false(tw__redis_lease_has_token(task, 9) || tw__redis_lease_has_token(task, 10) ||
                  tw__redis_lease_has_token(task, 0));
     task = lease(task, 11, START + 800);
-    assert_int_equal(tw__redis_task_life(task).attempt, 2);
-    assert_false(tw__redis_task_life(task).renewed);
+    assert_int_equal(tw__redis_task_attempt(task).number, 2);
+    assert_false(tw__redis_task_attempt(task).renewed);
     close_work();
 }
 
-/* TW.PROMOTE has made it ready before its time. Without a life a replica would let it wait for that time. */
+/* TW.PROMOTE has made it ready before its time. Without an attempt state a replica would let it wait for that
+ * time. */
 static void a_promoted_task_that_is_given_back_is_ready_everywhere(void **state)
 {
     (void)state;
@@ -541,8 +543,8 @@ static void a_promoted_task_that_is_given_back_is_ready_everywhere(void **state)
     task = lease(find(queue, "a"), 9, START + 10);
     task = tw__redis_lease_give_back(queue, task, START + 700, &changes);
     assert_counts(1, 1, 0, 0);
-    struct tw__redis_life wanted = {.stage = TW__REDIS_WAITING, .due = START + 9000, .lease_ms = 1000};
-    assert_life(task, &wanted);
+    struct tw__redis_attempt wanted = {.stage = TW__REDIS_WAITING, .due = START + 9000, .lease_ms = 1000};
+    assert_attempt(task, &wanted);
     assert_true(tw__redis_task_due(task) == START + 5 && tw__redis_task_first_due(task) == START + 9000);
     close_work();
 }
@@ -575,17 +577,17 @@ static void a_lease_knows_when_its_task_was_ready(void **state)
     (void)state;
     open_work();
     struct tw__redis_task *task = leased("a", 9);
-    assert_false(tw__redis_task_life(task).has_next);
+    assert_false(tw__redis_task_attempt(task).has_next);
     size_t bytes = tw__redis_task_bytes(task, &counted);
     tw__redis_lease_fail(queue, task, text(""), START + 600, START + 500, &changes);
     offer(find(queue, "a"), START + 600);
     task = lease(find(queue, "a"), 10, START + 700);
-    struct tw__redis_life life = tw__redis_task_whole_life(task);
-    assert_true(life.has_next && life.next == START + 600);
+    struct tw__redis_attempt attempt = tw__redis_task_whole_attempt(task);
+    assert_true(attempt.has_next && attempt.next == START + 600);
     assert_in_range(tw__redis_task_bytes(task, &counted), bytes, bytes + 16);
     tw__redis_lease_count_lapse(task);
     tw__redis_lease_lapse(queue, task, text(""), START + 800, START + 750, &changes);
-    assert_false(tw__redis_task_life(find(queue, "a")).has_next);
+    assert_false(tw__redis_task_attempt(find(queue, "a")).has_next);
     assert_int_equal(tw__redis_task_bytes(find(queue, "a"), &counted), bytes);
     close_work();
 }
@@ -621,7 +623,7 @@ static void a_period_that_is_given_back_is_still_to_come(void **state)
     task->tries = 2;
     task = tw__redis_lease_give_back(queue, task, START + 700, &changes);
     assert_counts(1, 1, 0, 0);
-    assert_false(task->lived);
+    assert_false(task->has_attempt);
     assert_true(tw__redis_task_due(task) == START + 5 && tw__redis_task_times(task) == 3);
     assert_int_equal(task->tries, 0);
     tw__redis_lease_done(queue, lease(task, 8, START + 800), START + 900, &changes);
@@ -654,7 +656,7 @@ static void a_repeating_task_goes_on_from_its_due_time(void **state)
     tw__redis_lease_done(queue, task, START + 900, &changes);
     task = find(queue, "a");
     assert_counts(1, 0, 0, 0);
-    assert_false(task->lived);
+    assert_false(task->has_attempt);
     assert_true(tw__redis_task_due(task) == START + 60005);
     assert_true(tw__redis_task_every(task) == 60000);
     assert_true(tw__redis_task_times(task) == 2);
@@ -704,7 +706,7 @@ static void a_call_stands_for_the_same_periods_in_each_attempt(void **state)
     assert_true(tw__redis_task_missed_periods(task) == 2);
     tw__redis_lease_done(queue, lease(task, 9, START + 960), START + 970, &changes);
     task = find(queue, "a");
-    assert_false(task->lived);
+    assert_false(task->has_attempt);
     assert_true(tw__redis_task_due(task) == START + 305 && tw__redis_task_times(task) == 2);
     close_work();
 }
@@ -715,7 +717,7 @@ static void a_call_that_is_given_back_counts_its_periods_anew(void **state)
     open_work();
     struct tw__redis_task *task = leased_late("a", FIRST_OF_WORKERS + 1);
     task = tw__redis_lease_give_back(queue, task, START + 300, &changes);
-    assert_false(task->lived);
+    assert_false(task->has_attempt);
     task = lease(task, 8, START + 305);
     assert_true(tw__redis_task_missed_periods(task) == 3 && tw__redis_task_first_due(task) == START + 5);
     tw__redis_lease_put_off(queue, task, START + 500, START + 310, &changes);
@@ -760,10 +762,10 @@ static void periods_that_are_too_late_are_no_part_of_the_call(void **state)
     offer(task, START + 5);
     assert_int_equal(tw__redis_turn(all, task, START + 910).dropped, 3);
     task = lease(task, 7, START + 910);
-    struct tw__redis_life life = tw__redis_task_whole_life(task);
-    assert_true(life.due == START + 305 && life.missed_periods == 6 && !life.has_next);
+    struct tw__redis_attempt attempt = tw__redis_task_whole_attempt(task);
+    assert_true(attempt.due == START + 305 && attempt.missed_periods == 6 && !attempt.has_next);
     task = tw__redis_lease_give_back(queue, task, START + 920, &changes);
-    assert_true(tw__redis_task_due(task) == START + 305 && !task->lived);
+    assert_true(tw__redis_task_due(task) == START + 305 && !task->has_attempt);
     tw__redis_lease_done(queue, lease(task, 8, START + 930), START + 940, &changes);
     assert_true(tw__redis_task_due(find(queue, "a")) == START + 1005 &&
                 tw__redis_task_times(find(queue, "a")) == 2);
@@ -824,7 +826,8 @@ static void a_call_dies_with_all_its_periods(void **state)
     tw__redis_lease_kill(queue, leased_late("a", FIRST_OF_WORKERS + 1), 1, text("no"), START + 300, &changes);
     assert_true(tw__redis_task_due(find(queue, "a")) == START + 305);
     const struct tw__redis_task *dead = tw__redis_place_first_dead(queue);
-    assert_true(tw__redis_task_first_due(dead) == START + 5 && !tw__redis_task_life(dead).has_missed_periods);
+    assert_true(tw__redis_task_first_due(dead) == START + 5 &&
+                !tw__redis_task_attempt(dead).has_missed_periods);
     close_work();
 }
 
@@ -853,15 +856,15 @@ static void a_dead_task_stays_with_its_error(void **state)
     assert_counts(2, 0, 0, 2);
     first = find(queue, "a");
     second = find(queue, "b");
-    assert_life(first, &(struct tw__redis_life){.stage = TW__REDIS_DEAD,
-                                                .due = START + 5,
-                                                .lease_ms = 1000,
-                                                .attempt = 5,
-                                                .worker = text("bob"),
-                                                .error = text("no network")});
-    assert_life(second,
-                &(struct tw__redis_life){
-                    .stage = TW__REDIS_DEAD, .due = START + 6, .attempt = 3, .error = text("WRONGTYPE")});
+    assert_attempt(first, &(struct tw__redis_attempt){.stage = TW__REDIS_DEAD,
+                                                      .due = START + 5,
+                                                      .lease_ms = 1000,
+                                                      .number = 5,
+                                                      .worker = text("bob"),
+                                                      .error = text("no network")});
+    assert_attempt(second,
+                   &(struct tw__redis_attempt){
+                       .stage = TW__REDIS_DEAD, .due = START + 6, .number = 3, .error = text("WRONGTYPE")});
     assert_true(tw__redis_task_due(first) == START + 700); /* the time of its death */
     assert_false(tw__redis_task_waits(first));
     assert_false(tw__redis_lease_has_token(first, 9));
@@ -882,17 +885,17 @@ static void a_dead_period_is_a_task_of_its_own(void **state)
     assert_counts(2, 0, 0, 1);
     struct tw__redis_task *dead = find(queue, "a@1700000000005"), *task = find(queue, "a");
     assert_non_null(dead);
-    assert_life(dead, &(struct tw__redis_life){.stage = TW__REDIS_DEAD,
-                                               .due = START + 5,
-                                               .lease_ms = 1000,
-                                               .attempt = 5,
-                                               .worker = text("bob"),
-                                               .error = text("no")});
+    assert_attempt(dead, &(struct tw__redis_attempt){.stage = TW__REDIS_DEAD,
+                                                     .due = START + 5,
+                                                     .lease_ms = 1000,
+                                                     .number = 5,
+                                                     .worker = text("bob"),
+                                                     .error = text("no")});
     assert_true(tw__redis_task_due(dead) == START + 700);
     assert_true(tw__redis_task_every(dead) == 0);
     assert_bytes_equal(tw__redis_task_packed(dead), text("\1\3job"));
     assert_int_equal(dead->route, task->route);
-    assert_false(task->lived);
+    assert_false(task->has_attempt);
     assert_true(tw__redis_task_due(task) == START + 60005);
     assert_true(tw__redis_task_times(task) == 2);
     close_work();
@@ -909,7 +912,7 @@ static void the_last_period_dies_and_ends_the_series(void **state)
     close_work();
 }
 
-/* The task for a target has never had a life; its due time names the period. */
+/* The task for a target has never had an attempt state; its due time names the period. */
 static void a_period_that_a_target_refused_dies_in_the_same_way(void **state)
 {
     (void)state;
@@ -1018,8 +1021,8 @@ static void the_deaths_of_a_series_have_one_payload(void **state)
         assert_heavy(period(i));
         assert_ptr_equal(tw__redis_task_share(period(i)), tw__redis_task_share(find(queue, "s")));
     }
-    struct tw__redis_life life = tw__redis_task_whole_life(period(3));
-    assert_bytes_equal(life.error, text("no"));
+    struct tw__redis_attempt attempt = tw__redis_task_whole_attempt(period(3));
+    assert_bytes_equal(attempt.error, text("no"));
     close_work();
 }
 
@@ -1150,7 +1153,7 @@ static void assert_new(struct tw__redis_task *task, const char *id)
     size_t logged = changes.size;
     tw__redis_queue_begin_anew(queue, task, START + 9000, START + 800);
     task = find(queue, id);
-    assert_false(task->lived || task->place == TW__REDIS_IN_READY);
+    assert_false(task->has_attempt || task->place == TW__REDIS_IN_READY);
     assert_int_equal(task->tries, 0);
     assert_true(tw__redis_task_waits(task));
     assert_true(tw__redis_task_due(task) == START + 9000 && tw__redis_task_first_due(task) == START + 9000);
@@ -1212,7 +1215,7 @@ static void a_copy_has_no_leases(void **state)
     tw__redis_lease_forget_all(queue, START + 3500);
     assert_counts(5, 0, 0, 0);
     for (unsigned i = 0; i < 5; i++) {
-        assert_false(find(queue, ids[i])->lived);
+        assert_false(find(queue, ids[i])->has_attempt);
         assert_true(tw__redis_task_due(find(queue, ids[i])) == START + due[i]);
     }
     assert_int_equal(tw__redis_task_due(find(queue, "e")), START + 7);
@@ -1273,9 +1276,10 @@ static void a_copy_has_no_replaced_attempts(void **state)
     tw__redis_lease_end_replaced(queue, find(queue, "ended"), START + 30, START + 31, &changes);
     tw__redis_lease_forget_all(queue, START + 40);
     assert_counts(4, 0, 0, 0);
-    assert_false(find(queue, "later")->lived || find(queue, "target")->lived);
+    assert_false(find(queue, "later")->has_attempt || find(queue, "target")->has_attempt);
     assert_true(tw__redis_task_due(find(queue, "later")) == START + 9000);
-    assert_life(find(queue, "ended"), &(struct tw__redis_life){.stage = TW__REDIS_WAITING, .due = START + 6});
+    assert_attempt(find(queue, "ended"),
+                   &(struct tw__redis_attempt){.stage = TW__REDIS_WAITING, .due = START + 6});
     assert_taken(START + 40, find(queue, "between"));
     assert_taken(START + 40, find(queue, "target"));
     assert_taken(START + 40, find(queue, "ended"));
@@ -1299,23 +1303,23 @@ static void a_copy_keeps_the_attempts_that_have_failed(void **state)
     assert_counts(6, 2, 1, 1);
     tw__redis_lease_forget_all(queue, START + 2000);
     assert_counts(6, 1, 0, 1);
-    struct tw__redis_life wanted = {
-        .stage = TW__REDIS_WAITING, .due = START + 5, .lease_ms = 1000, .attempt = 1, .error = text("no")};
-    assert_life(find(queue, "waits"), &wanted);
-    assert_life(find(queue, "again"), &wanted);
-    assert_life(find(queue, "ready"), &wanted);
+    struct tw__redis_attempt wanted = {
+        .stage = TW__REDIS_WAITING, .due = START + 5, .lease_ms = 1000, .number = 1, .error = text("no")};
+    assert_attempt(find(queue, "waits"), &wanted);
+    assert_attempt(find(queue, "again"), &wanted);
+    assert_attempt(find(queue, "ready"), &wanted);
     assert_true(tw__redis_task_due(find(queue, "waits")) == START + 9000);
     assert_true(tw__redis_task_due(find(queue, "again")) == START + 600);
     assert_true(tw__redis_task_due(find(queue, "ready")) == START + 600);
-    wanted = (struct tw__redis_life){.stage = TW__REDIS_DEAD,
-                                     .due = START + 5,
-                                     .lease_ms = 1000,
-                                     .attempt = 5,
-                                     .worker = text("bob"),
-                                     .error = text("no")};
-    assert_life(find(queue, "dead"), &wanted);
+    wanted = (struct tw__redis_attempt){.stage = TW__REDIS_DEAD,
+                                        .due = START + 5,
+                                        .lease_ms = 1000,
+                                        .number = 5,
+                                        .worker = text("bob"),
+                                        .error = text("no")};
+    assert_attempt(find(queue, "dead"), &wanted);
     assert_true(find(queue, "first")->place == TW__REDIS_IN_READY);
-    assert_false(find(queue, "plain")->lived);
+    assert_false(find(queue, "plain")->has_attempt);
     tw__redis_lease_forget_all(queue, START + 2000); /* nothing is left to forget */
     assert_counts(6, 1, 0, 1);
     close_work();
@@ -1324,15 +1328,15 @@ static void a_copy_keeps_the_attempts_that_have_failed(void **state)
 /* Of a task with a target only the mark that its call has begun is left. Plan 2 has a limit of lateness. */
 static void a_copy_keeps_the_calls_that_a_target_has_refused(void **state)
 {
-    struct tw__redis_life life = {
+    struct tw__redis_attempt attempt = {
         .due = START + 5, .has_missed_periods = true, .worker = text(""), .error = text("")};
     (void)state;
     open_work();
-    tw__redis_queue_relive(queue, put_repeating("once", 2, 0, 1), &life);
-    life.missed_periods = 4;
-    tw__redis_queue_relive(queue, put_repeating("beat", 2, 100, 3), &life);
+    tw__redis_queue_set_attempt(queue, put_repeating("once", 2, 0, 1), &attempt);
+    attempt.missed_periods = 4;
+    tw__redis_queue_set_attempt(queue, put_repeating("beat", 2, 100, 3), &attempt);
     tw__redis_lease_forget_all(queue, START + 2000);
-    assert_life(find(queue, "beat"), &life);
+    assert_attempt(find(queue, "beat"), &attempt);
     assert_true(tw__redis_turn(all, find(queue, "once"), START + 9000).calls);
     assert_true(tw__redis_turn(all, find(queue, "beat"), START + 9000).missed_periods == 4);
     close_work();

@@ -16,7 +16,7 @@ struct put {
     unsigned plan; /* in plan_of */
     uint64_t due, every, times;
     uint32_t values;
-    const struct tw__redis_life *life;
+    const struct tw__redis_attempt *attempt;
 };
 
 static struct tw__redis_bytes value_of(void *arg, uint32_t i)
@@ -31,7 +31,7 @@ static struct tw__redis_task *make(const struct put *put)
                                        .due = put->due,
                                        .every = put->every,
                                        .times = put->every > 0 ? put->times : 1,
-                                       .life = put->life,
+                                       .attempt = put->attempt,
                                        .count = put->values,
                                        .string = value_of};
     return tw__redis_task_new(&plan, &counted);
@@ -102,10 +102,10 @@ static void a_new_task_stands_behind_the_attempt(void **state)
     open_work();
     struct tw__redis_queue *other = tw__redis_queue_new(all);
     tw__redis_queue_attach(other);
-    for (unsigned life = 1; life < DEAD_LIFE; life++) { /* the leased ones */
+    for (unsigned attempt = 1; attempt < DEAD_ATTEMPT; attempt++) { /* the leased ones */
         struct put old = {
             .id = "a", .plan = PLANS - 1, .due = START + 900, .every = 5, .times = 3, .values = 1};
-        old.life = &life_of[life];
+        old.attempt = &attempt_of[attempt];
         struct tw__redis_queue *const both[] = {queue, other};
         for (int i = 0; i < 2; i++) {
             uint64_t hash = tw__redis_queue_hash(all, text("a"));
@@ -121,8 +121,8 @@ static void a_new_task_stands_behind_the_attempt(void **state)
 }
 
 /* KEEPDUE has given the task another time than its due time. */
-static const struct tw__redis_life kept = {.due = START + 5, .worker = {"", 0}, .error = {"", 0}};
-static const struct put keeps = {.id = "a", .plan = 1, .due = START + 60, .values = 1, .life = &kept};
+static const struct tw__redis_attempt kept = {.due = START + 5, .worker = {"", 0}, .error = {"", 0}};
+static const struct put keeps = {.id = "a", .plan = 1, .due = START + 60, .values = 1, .attempt = &kept};
 
 static void times_that_are_kept_need_the_task_that_had_them(void **state)
 {
@@ -140,7 +140,7 @@ static void times_that_are_kept_need_the_task_that_had_them(void **state)
     old = put_work(other, "b", START + 5, START);
     tw__redis_lease_kill(other, old, 1, text("no"), START + 9, &changes);
     tw__redis_buffer_free(&chunk, &counted);
-    chunk = file(queue, &(struct put){.id = "b", .plan = 1, .due = START + 60, .values = 1, .life = &kept});
+    chunk = file(queue, &(struct put){.id = "b", .plan = 1, .due = START + 60, .values = 1, .attempt = &kept});
     assert_false(repeat(other, chunk.at, chunk.size, 1, &fault));
     assert_string_equal(fault.misfit, "no task with its id has times to keep");
     tw__redis_buffer_free(&chunk, &counted);
@@ -179,10 +179,10 @@ static void a_task_that_has_begun_is_no_put(void **state)
     (void)state;
     open_work();
     struct tw__redis_fault fault;
-    for (unsigned life = 0; life < LIVES; life++) {
+    for (unsigned attempt = 0; attempt < ATTEMPTS; attempt++) {
         struct tw__redis_buffer chunk = {0};
         struct put put = {.id = "a", .plan = PLANS - 1, .due = START + 60, .every = 5, .times = 3, .values = 1};
-        put.life = &life_of[life];
+        put.attempt = &attempt_of[attempt];
         struct tw__redis_task *task = make(&put);
         tw__redis_chunk_put(&chunk, task, tw__redis_route_for(queue, &plan_of[put.plan]));
         assert_false(repeat(queue, chunk.at, chunk.size, 1, &fault) || fault.misfit != NULL);

@@ -217,7 +217,7 @@ static void ready_leased_and_dead_tasks_are_neither_foretold_nor_late(void **sta
     close_one(queue);
 }
 
-/* The sample knows dead and ready tasks by their place in a line, and leases by their lives. */
+/* The sample knows dead and ready tasks by their place in a line, and leases by their attempt states. */
 static void an_estimate_counts_the_tasks_that_wait_alone(void **state)
 {
     enum { EACH = 21000 }; /* more than an exact forecast reads */

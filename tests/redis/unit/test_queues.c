@@ -17,17 +17,17 @@
 #include <src/redis/queues/queue.h>
 #include <src/redis/queues/sums.h>
 
-/* Gives a task that is about to be put the life that a chunk may give it. */
-static void put_life(struct ref *ref, struct tw__redis_task_plan *plan)
+/* Gives a task that is about to be put the attempt state that a chunk may give it. */
+static void put_attempt(struct ref *ref, struct tw__redis_task_plan *plan)
 {
     bool for_workers = ref->plan >= FIRST_OF_WORKERS;
-    ref->lived = below(for_workers ? 3 : 9) == 0;
-    if (!ref->lived)
+    ref->has_attempt = below(for_workers ? 3 : 9) == 0;
+    if (!ref->has_attempt)
         return;
     enum tw__redis_stage stage =
         for_workers ? (enum tw__redis_stage)below(4) : TW__REDIS_DEAD + (unsigned)below(2);
-    ref->life = some_life(plan->due, stage, plan->every);
-    plan->life = &ref->life;
+    ref->attempt = some_attempt(plan->due, stage, plan->every);
+    plan->attempt = &ref->attempt;
 }
 
 static void put(struct room *room, struct ref *ref)
@@ -44,7 +44,7 @@ static void put(struct room *room, struct ref *ref)
     ref->plan = (unsigned)(below(3) == 0 ? FIRST_OF_WORKERS + below(2) : below(below(4) == 0 ? PLANS : 2));
     bool behind = before.place != ABSENT && is_leased(&before) && below(3) > 0;
     if (!behind)
-        put_life(ref, &plan);
+        put_attempt(ref, &plan);
     ref->task = tw__redis_task_new(&plan, &all->memory);
     put_task(room, ref, &before, plan.due, behind);
 }

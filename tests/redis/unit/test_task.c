@@ -131,22 +131,23 @@ static void tries_and_times_can_be_set_beside_the_rest(void **state)
     counted_free(task);
 }
 
-/* ---- lives ----------------------------------------------------------------------------------------------- */
+/* ---- attempts -------------------------------------------------------------------------------------------- */
 
-static void check_life(const struct tw__redis_task *task, const struct tw__redis_life *wanted)
+static void check_attempt(const struct tw__redis_task *task, const struct tw__redis_attempt *wanted)
 {
-    struct tw__redis_life life = tw__redis_task_life(task);
-    assert_int_equal(life.attempt, wanted->attempt);
-    assert_int_equal(life.worker.size + life.error.size, 0); /* only the whole life has the strings */
-    life = tw__redis_task_whole_life(task);
-    assert_lives_equal(&life, wanted);
+    struct tw__redis_attempt attempt = tw__redis_task_attempt(task);
+    assert_int_equal(attempt.number, wanted->number);
+    /* only the whole attempt state has the strings */
+    assert_int_equal(attempt.worker.size + attempt.error.size, 0);
+    attempt = tw__redis_task_whole_attempt(task);
+    assert_attempts_equal(&attempt, wanted);
     assert_int_equal(tw__redis_task_stage(task), wanted->stage);
     assert_true(tw__redis_task_first_due(task) == wanted->due);
     assert_int_equal(tw__redis_task_waits(task), wanted->stage == TW__REDIS_WAITING);
 }
 
-/* The k-th task, with a life or without one. */
-static struct tw__redis_task *task_with(unsigned k, const struct tw__redis_life *life,
+/* The k-th task, with an attempt state or without one. */
+static struct tw__redis_task *task_with(unsigned k, const struct tw__redis_attempt *attempt,
                                         struct tw__redis_task_plan *plan)
 {
     static unsigned first;
@@ -156,69 +157,70 @@ static struct tw__redis_task *task_with(unsigned k, const struct tw__redis_life 
                                          .every = k % 2 == 0 ? 0 : INT64_MAX - k,
                                          .times = k,
                                          .tries = k % (TW__REDIS_TRIES_MAX + 1),
-                                         .life = life,
+                                         .attempt = attempt,
                                          .count = 1 + k % 130,
                                          .string = string_of,
                                          .arg = &first};
     return tw__redis_task_new(plan, &counted);
 }
 
-static struct tw__redis_life life_with(unsigned k)
+static struct tw__redis_attempt attempt_with(unsigned k)
 {
-    struct tw__redis_life life = life_of[k % LIVES];
-    life.worker = (struct tw__redis_bytes){letters + k, k % 5 * 40};
-    life.error = (struct tw__redis_bytes){letters + 7 * k, k % 3 * 70};
-    return life;
+    struct tw__redis_attempt attempt = attempt_of[k % ATTEMPTS];
+    attempt.worker = (struct tw__redis_bytes){letters + k, k % 5 * 40};
+    attempt.error = (struct tw__redis_bytes){letters + 7 * k, k % 3 * 70};
+    return attempt;
 }
 
-static void a_life_lies_beside_the_rest_of_a_task(void **state)
+static void an_attempt_state_lies_beside_the_rest_of_a_task(void **state)
 {
     (void)state;
     fill_letters();
     for (unsigned k = 1; k < 1000; k++) {
         struct tw__redis_task_plan plan;
-        struct tw__redis_life life = life_with(k);
-        struct tw__redis_task *task = task_with(k, &life, &plan);
+        struct tw__redis_attempt attempt = attempt_with(k);
+        struct tw__redis_task *task = task_with(k, &attempt, &plan);
         check_task(task, &plan);
         check_payload(task, k % 7, plan.count);
-        check_life(task, &life);
+        check_attempt(task, &attempt);
         if (plan.every > 0)
             tw__redis_task_set_times(task, plan.times = 77);
         plan.tries = k % 16;
         task->tries = k % 16;
-        life.token = k;
-        life.attempt = 5;
-        life.stage = TW__REDIS_LEASED;
-        tw__redis_task_set_life(task, &life); /* in place: all but the strings */
+        attempt.token = k;
+        attempt.number = 5;
+        attempt.stage = TW__REDIS_LEASED;
+        tw__redis_task_set_attempt(task, &attempt); /* in place: all but the strings */
         check_task(task, &plan);
         check_payload(task, k % 7, plan.count);
-        check_life(task, &life);
+        check_attempt(task, &attempt);
         counted_free(task);
     }
     assert_int_equal(blocks_out, 0);
 }
 
-/* From each of: no life, a life, to each of: no life, another life, the same strings in the task itself. */
-static void a_copy_with_another_life_keeps_the_rest(void **state)
+/* From each of: no attempt state, an attempt state, to each of: no attempt state, another attempt state, the
+ * same strings in the task itself. */
+static void a_copy_with_another_attempt_state_keeps_the_rest(void **state)
 {
     (void)state;
     fill_letters();
     for (unsigned k = 1; k < 1000; k++) {
         struct tw__redis_task_plan plan;
-        struct tw__redis_life life = life_with(k), other = life_with(k + 1 + k % 11);
-        struct tw__redis_task *task = task_with(k, k % 2 == 0 ? &life : NULL, &plan);
+        struct tw__redis_attempt attempt = attempt_with(k), other = attempt_with(k + 1 + k % 11);
+        struct tw__redis_task *task = task_with(k, k % 2 == 0 ? &attempt : NULL, &plan);
         task->route = k;
         task->order = k * 7;
         if (k % 6 == 4)
-            other = tw__redis_task_whole_life(task); /* its strings lie in the task */
-        struct tw__redis_task *copy = tw__redis_task_relive(task, k % 3 == 0 ? NULL : &other, &counted);
-        assert_int_equal(copy->lived, k % 3 != 0);
+            other = tw__redis_task_whole_attempt(task); /* its strings lie in the task */
+        struct tw__redis_task *copy = tw__redis_task_with_attempt(task, k % 3 == 0 ? NULL : &other, &counted);
+        assert_int_equal(copy->has_attempt, k % 3 != 0);
         check_task(copy, &plan);
         check_payload(copy, k % 7, plan.count);
         assert_int_equal(copy->route, k);
         assert_int_equal(copy->order, k * 7);
         if (k % 3 != 0)
-            check_life(copy, &other);
+            check_attempt(copy, &other);
         assert_int_equal(tw__redis_task_stage(copy), k % 3 == 0 ? TW__REDIS_WAITING : other.stage);
         counted_free(task);
         counted_free(copy);
@@ -226,14 +228,14 @@ static void a_copy_with_another_life_keeps_the_rest(void **state)
     assert_int_equal(blocks_out, 0);
 }
 
-/* As task.h promises: 27 bytes, and the strings. A task without a life takes nothing for it. */
-static void a_life_takes_27_bytes(void **state)
+/* As task.h promises: 27 bytes, and the strings. A task without an attempt state takes nothing for it. */
+static void an_attempt_state_takes_27_bytes(void **state)
 {
     (void)state;
-    struct tw__redis_life life = {.worker = text("ann"), .error = text("wrong")};
+    struct tw__redis_attempt attempt = {.worker = text("ann"), .error = text("wrong")};
     struct tw__redis_task_plan plan = {.id = text("id"), .packed = text("\1\1p")};
     struct tw__redis_task *without = tw__redis_task_new(&plan, &counted);
-    plan.life = &life;
+    plan.attempt = &attempt;
     struct tw__redis_task *with = tw__redis_task_new(&plan, &counted);
     size_t before = offsetof(struct tw__redis_task, rest) + 3 + 3;
     assert_in_range(counted_usable(without), before, sizeof *without > before ? sizeof *without : before);
@@ -276,9 +278,9 @@ int main(void)
         cmocka_unit_test(a_varint_that_is_too_long_or_too_large_is_refused),
         cmocka_unit_test(what_a_task_is_made_of_comes_back),
         cmocka_unit_test(tries_and_times_can_be_set_beside_the_rest),
-        cmocka_unit_test(a_life_lies_beside_the_rest_of_a_task),
-        cmocka_unit_test(a_copy_with_another_life_keeps_the_rest),
-        cmocka_unit_test(a_life_takes_27_bytes),
+        cmocka_unit_test(an_attempt_state_lies_beside_the_rest_of_a_task),
+        cmocka_unit_test(a_copy_with_another_attempt_state_keeps_the_rest),
+        cmocka_unit_test(an_attempt_state_takes_27_bytes),
         cmocka_unit_test(a_packed_payload_is_whole_and_nothing_else),
     };
     use_seed();

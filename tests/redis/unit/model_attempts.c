@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The model: lives of tasks. Each function changes a task, and the table of src/task says how it should be
- * then.
+ * The model: attempt states of tasks. Each function changes a task, and the table of src/task says how it
+ * should be then.
  */
 #include "model.h"
 
@@ -26,26 +26,26 @@ static struct tw__redis_bytes some_name(void)
     return text(names[below(3)]);
 }
 
-struct tw__redis_life some_life(uint64_t due, enum tw__redis_stage stage, uint64_t every)
+struct tw__redis_attempt some_attempt(uint64_t due, enum tw__redis_stage stage, uint64_t every)
 {
-    uint32_t attempt = 1 + (uint32_t)below(5);
+    uint32_t number = 1 + (uint32_t)below(5);
     bool call = stage == TW__REDIS_LEASED || stage == TW__REDIS_WAITING;
-    struct tw__redis_life life = {.stage = stage,
-                                  .renewed = below(2) == 0,
-                                  .due = due,
-                                  .token = 1 + below(UINT64_MAX),
-                                  .lease_ms = (uint32_t)below(below(2) == 0 ? UINT32_MAX : 500),
-                                  .attempt = attempt,
-                                  .lapses = (uint32_t)below(attempt),
-                                  .has_next = below(2) == 0 && stage == TW__REDIS_LEASED,
-                                  .next = some_due(),
-                                  .has_missed_periods = below(2) == 0 && call,
-                                  .missed_periods = every > 0 ? below(below(2) == 0 ? 9 : INT64_MAX) : 0,
-                                  .worker = some_name(),
-                                  .error = some_name()};
+    struct tw__redis_attempt attempt = {.stage = stage,
+                                        .renewed = below(2) == 0,
+                                        .due = due,
+                                        .token = 1 + below(UINT64_MAX),
+                                        .lease_ms = (uint32_t)below(below(2) == 0 ? UINT32_MAX : 500),
+                                        .number = number,
+                                        .lapses = (uint32_t)below(number),
+                                        .has_next = below(2) == 0 && stage == TW__REDIS_LEASED,
+                                        .next = some_due(),
+                                        .has_missed_periods = below(2) == 0 && call,
+                                        .missed_periods = every > 0 ? below(below(2) == 0 ? 9 : INT64_MAX) : 0,
+                                        .worker = some_name(),
+                                        .error = some_name()};
     if (stage == TW__REDIS_REPLACED)
-        life.lapses = 0;
-    return life;
+        attempt.lapses = 0;
+    return attempt;
 }
 
 /* ---- places ---------------------------------------------------------------------------------------------- */
@@ -129,7 +129,7 @@ void pause_or_go_on(struct room *room)
     tw__redis_sums_pause(room->queue, room->paused);
 }
 
-/* ---- lives ----------------------------------------------------------------------------------------------- */
+/* ---- attempts -------------------------------------------------------------------------------------------- */
 
 /* The bytes that log the changes. Their contents have a test of their own, test_change.c. */
 static void check_log(struct tw__redis_buffer *log)
@@ -138,7 +138,7 @@ static void check_log(struct tw__redis_buffer *log)
     tw__redis_buffer_free(log, &counted);
 }
 
-/* The model's task leaves its place, has its new life, and is filed for a time. */
+/* The model's task leaves its place, has its new attempt state, and is filed for a time. */
 static void file_for(struct room *room, struct ref *ref, uint64_t due)
 {
     model_leave(room, ref);
@@ -156,7 +156,7 @@ static struct tw__task task_of(const struct ref *ref)
 {
     static const enum tw__task_stage stages[] = {TW__TASK_FILED, TW__TASK_TAKEN, TW__TASK_BURIED,
                                                  TW__TASK_REPLACED};
-    const struct tw__redis_life *life = &ref->life;
+    const struct tw__redis_attempt *attempt = &ref->attempt;
     struct tw__task task = {.stage = ref->place == ABSENT ? TW__TASK_NONE : TW__TASK_FILED,
                             .due_ms = ref->due,
                             .next_ms = ref->due,
@@ -165,23 +165,24 @@ static struct tw__task task_of(const struct ref *ref)
                             .missed = (enum tw_missed)plan_of[ref->plan].missed,
                             .max_late_ms = plan_of[ref->plan].max_late_ms,
                             .retry = {.tries = UINT32_MAX}};
-    if (!ref->lived)
+    if (!ref->has_attempt)
         return task;
-    task.stage = stages[life->stage];
-    task.due_ms = life->due;
-    task.token = life->token;
-    *(life->stage == TW__REDIS_REPLACED ? &task.old_attempt : &task.attempt) = life->attempt;
-    task.lapses = life->lapses;
-    task.missed_periods = life->has_missed_periods ? life->missed_periods : 0;
+    task.stage = stages[attempt->stage];
+    task.due_ms = attempt->due;
+    task.token = attempt->token;
+    *(attempt->stage == TW__REDIS_REPLACED ? &task.old_attempt : &task.attempt) = attempt->number;
+    task.lapses = attempt->lapses;
+    task.missed_periods = attempt->has_missed_periods ? attempt->missed_periods : 0;
     if (!is_leased(ref))
         return task;
-    task.next_ms = life->has_next ? life->next : life->due;
+    task.next_ms = attempt->has_next ? attempt->next : attempt->due;
     task.end_ms = ref->due;
-    task.lease_ms = life->lease_ms;
+    task.lease_ms = attempt->lease_ms;
     return task;
 }
 
-/* Gives the task of the model the numbers of an outcome. It has a life if these are not those of a new task. */
+/* Gives the task of the model the numbers of an outcome. It has an attempt state if these are not those of a
+ * new task. */
 static void become(struct ref *ref, const struct tw__task_outcome *outcome)
 {
     static const enum tw__redis_stage stages[] = {[TW__TASK_FILED] = TW__REDIS_WAITING,
@@ -189,27 +190,27 @@ static void become(struct ref *ref, const struct tw__task_outcome *outcome)
                                                   [TW__TASK_REPLACED] = TW__REDIS_REPLACED,
                                                   [TW__TASK_BURIED] = TW__REDIS_DEAD};
     const struct tw__task *task = &outcome->task;
-    struct tw__redis_life *life = &ref->life;
+    struct tw__redis_attempt *attempt = &ref->attempt;
     bool leased = tw__task_is_leased(task), dead = task->stage == TW__TASK_BURIED;
-    if (!ref->lived || (outcome->filed && (outcome->clears_worker || outcome->reply == TW__TASK_LATE)))
-        *life = (struct tw__redis_life){0};
+    if (!ref->has_attempt || (outcome->filed && (outcome->clears_worker || outcome->reply == TW__TASK_LATE)))
+        *attempt = (struct tw__redis_attempt){0};
     if (outcome->clears_worker)
-        life->worker = text("");
+        attempt->worker = text("");
     if (outcome->clears_error)
-        life->error = text("");
-    life->stage = stages[task->stage];
-    life->due = task->due_ms;
-    life->token = task->token;
-    life->lease_ms = leased ? task->lease_ms : life->lease_ms;
-    life->attempt = task->stage == TW__TASK_REPLACED ? task->old_attempt : task->attempt;
-    life->lapses = task->lapses;
-    life->has_next &= task->stage == TW__TASK_TAKEN;
-    life->has_missed_periods &= task->attempt > 0 && !dead;
-    life->missed_periods = task->missed_periods;
+        attempt->error = text("");
+    attempt->stage = stages[task->stage];
+    attempt->due = task->due_ms;
+    attempt->token = task->token;
+    attempt->lease_ms = leased ? task->lease_ms : attempt->lease_ms;
+    attempt->number = task->stage == TW__TASK_REPLACED ? task->old_attempt : task->attempt;
+    attempt->lapses = task->lapses;
+    attempt->has_next &= task->stage == TW__TASK_TAKEN;
+    attempt->has_missed_periods &= task->attempt > 0 && !dead;
+    attempt->missed_periods = task->missed_periods;
     ref->every = task->every_ms;
     ref->times = task->times;
-    ref->lived = leased || dead || task->attempt > 0 || task->next_ms != task->due_ms;
-    if (!ref->lived && (outcome->filed || outcome->clears_worker))
+    ref->has_attempt = leased || dead || task->attempt > 0 || task->next_ms != task->due_ms;
+    if (!ref->has_attempt && (outcome->filed || outcome->clears_worker))
         ref->tries = 0;
 }
 
@@ -323,11 +324,11 @@ void take_as_a_worker(struct room *room)
     }
     ref->task = begin_lease(room->queue, ref->task, &lease, model.now, &log);
     become(ref, &outcome);
-    ref->life.has_next = task->next_ms != task->due_ms;
-    ref->life.next = task->next_ms;
-    ref->life.has_missed_periods = task->missed_periods > 0;
-    ref->life.renewed = false;
-    ref->life.worker = lease.worker;
+    ref->attempt.has_next = task->next_ms != task->due_ms;
+    ref->attempt.next = task->next_ms;
+    ref->attempt.has_missed_periods = task->missed_periods > 0;
+    ref->attempt.renewed = false;
+    ref->attempt.worker = lease.worker;
     model.merged += task->missed_periods > 0;
     file_for(room, ref, model.now + lease.ms);
     assert_ptr_equal(found(room, ref), ref->task);
@@ -345,10 +346,11 @@ static void extend(struct room *room, struct ref *ref)
     struct tw__task_call touch = {.verb = TW__TASK_TOUCH, .lease_ms = (uint32_t)below(500)};
     struct tw__task_outcome outcome = outcome_of(ref, touch, model.now);
     become(ref, &outcome);
-    ref->life.renewed = below(2) == 0;
+    ref->attempt.renewed = below(2) == 0;
     file_for(room, ref, outcome.value_ms);
     ref->moved = stays && ref->place == LEASE;
-    tw__redis_lease_extend(room->queue, ref->task, ref->life.lease_ms, ref->life.renewed, model.now, &log);
+    tw__redis_lease_extend(room->queue, ref->task, ref->attempt.lease_ms, ref->attempt.renewed, model.now,
+                           &log);
     check_log(&log);
 }
 
@@ -359,12 +361,12 @@ static void end_attempt(struct room *room, struct ref *ref, bool lapsed)
         .verb = lapsed ? TW__TASK_LAPSE : TW__TASK_FAIL, .timed = true, .at_ms = some_due()};
     struct tw__task_outcome outcome = outcome_of(ref, call, model.now);
     outcome.task.next_ms = call.at_ms; /* the wait after a lapse is no matter of the queues */
-    ref->life.error = some_name();
+    ref->attempt.error = some_name();
     follow(room, ref, &outcome);
     if (lapsed)
         tw__redis_lease_count_lapse(ref->task);
-    (lapsed ? tw__redis_lease_lapse : tw__redis_lease_fail)(room->queue, ref->task, ref->life.error, call.at_ms,
-                                                            model.now, &log);
+    (lapsed ? tw__redis_lease_lapse : tw__redis_lease_fail)(room->queue, ref->task, ref->attempt.error,
+                                                            call.at_ms, model.now, &log);
     ref->task = found(room, ref);
     check_log(&log);
 }
@@ -429,7 +431,7 @@ void give_some_back(struct room *room)
     uint64_t left = 1 + below(4), from = below(room->size);
     for (unsigned i = 0; i < room->size && left > 0; i++) {
         struct ref *ref = &room->ref[(from + i) % room->size];
-        if (ref->place == ABSENT || !is_leased(ref) || ref->life.stage == TW__REDIS_REPLACED)
+        if (ref->place == ABSENT || !is_leased(ref) || ref->attempt.stage == TW__REDIS_REPLACED)
             continue;
         give_back(room, ref);
         left--;
@@ -449,7 +451,7 @@ static void finish(struct room *room, struct ref *ref)
 }
 
 /* Checks the dead period of a repeating task, and removes it. */
-static void take_dead_copy(struct room *room, const struct tw__redis_life *wanted, struct tw__redis_bytes id)
+static void take_dead_copy(struct room *room, const struct tw__redis_attempt *wanted, struct tw__redis_bytes id)
 {
     char name[128];
     int size = snprintf(name, sizeof name, "%.*s@%" PRIu64, (int)id.size, id.at, wanted->due);
@@ -457,8 +459,8 @@ static void take_dead_copy(struct room *room, const struct tw__redis_life *wante
     uint64_t hash = tw__redis_queue_hash(all, own);
     struct tw__redis_task *copy = tw__redis_queue_find(room->queue, hash, own);
     assert_non_null(copy);
-    struct tw__redis_life life = tw__redis_task_whole_life(copy);
-    assert_lives_equal(&life, wanted);
+    struct tw__redis_attempt attempt = tw__redis_task_whole_attempt(copy);
+    assert_attempts_equal(&attempt, wanted);
     assert_true(tw__redis_task_due(copy) == model.now && tw__redis_task_every(copy) == 0);
     assert_null(tw__redis_place_next_dead(room->queue, copy));
     assert_bytes_equal(tw__redis_task_packed(copy), text("\1\1p"));
@@ -471,7 +473,7 @@ static void kill_task(struct room *room, struct ref *ref)
     struct tw__redis_buffer log = {0};
     bool series = below(2) == 0;
     struct tw__redis_bytes error = some_name();
-    uint32_t attempts = (ref->lived ? ref->life.lapses : 0) + (uint32_t)below(9);
+    uint32_t attempts = (ref->has_attempt ? ref->attempt.lapses : 0) + (uint32_t)below(9);
     (series ? tw__redis_lease_kill_series : tw__redis_lease_kill)(room->queue, ref->task, attempts, error,
                                                                   model.now, &log);
     struct tw__task_outcome outcome = {.task = task_of(ref)};
@@ -480,12 +482,12 @@ static void kill_task(struct room *room, struct ref *ref)
     tw__task_bury(&outcome, model.now);
     bool repeats = outcome.dead.stage != TW__TASK_NONE;
     become(&dead, &(struct tw__task_outcome){.task = repeats ? outcome.dead : outcome.task});
-    dead.life.error = error;
+    dead.attempt.error = error;
     model.deaths++;
     if (repeats && !series) {
         model.order++; /* the dead period was filed */
         follow(room, ref, &outcome);
-        take_dead_copy(room, &dead.life, id_of((unsigned)(ref - room->ref)));
+        take_dead_copy(room, &dead.attempt, id_of((unsigned)(ref - room->ref)));
     } else {
         dead.every = ref->every, dead.times = ref->times;
         *ref = dead;
@@ -504,23 +506,23 @@ static void begin_anew(struct room *room, struct ref *ref)
     ref->task = found(room, ref);
 }
 
-/* Gives the task another life where it is: in a wheel, in a line or nowhere. */
-static void relive(struct room *room, struct ref *ref)
+/* Gives the task another attempt state where it is: in a wheel, in a line or nowhere. */
+static void set_attempt(struct room *room, struct ref *ref)
 {
-    enum tw__redis_stage stage = ref->lived ? ref->life.stage : TW__REDIS_WAITING;
-    struct tw__redis_life life = some_life(ref->due, stage, ref->every);
+    enum tw__redis_stage stage = ref->has_attempt ? ref->attempt.stage : TW__REDIS_WAITING;
+    struct tw__redis_attempt attempt = some_attempt(ref->due, stage, ref->every);
     bool none = stage == TW__REDIS_WAITING && below(3) == 0;
-    if (ref->lived && below(2) == 0) { /* the same strings, so the same block */
-        life.has_missed_periods = ref->life.has_missed_periods;
-        life.missed_periods = ref->life.missed_periods;
-        life.worker = ref->life.worker;
-        life.error = ref->life.error;
-        life.has_next = ref->life.has_next;
-        life.next = ref->life.next;
+    if (ref->has_attempt && below(2) == 0) { /* the same strings, so the same block */
+        attempt.has_missed_periods = ref->attempt.has_missed_periods;
+        attempt.missed_periods = ref->attempt.missed_periods;
+        attempt.worker = ref->attempt.worker;
+        attempt.error = ref->attempt.error;
+        attempt.has_next = ref->attempt.has_next;
+        attempt.next = ref->attempt.next;
     }
-    ref->task = tw__redis_queue_relive(room->queue, ref->task, none ? NULL : &life);
-    ref->lived = !none;
-    ref->life = life;
+    ref->task = tw__redis_queue_set_attempt(room->queue, ref->task, none ? NULL : &attempt);
+    ref->has_attempt = !none;
+    ref->attempt = attempt;
 }
 
 /* ---- KEEPDUE --------------------------------------------------------------------------------------------- */
@@ -551,9 +553,10 @@ static void keep_times(struct room *room, struct ref *ref, struct tw__redis_task
                        hash_of_ref(room, ref), ref->task, how, model.now);
     ref->plan = plan;
     ref->task = found(room, ref);
-    bool lived = ref->lived; /* in its place it keeps its life, also one that tells nothing */
+    /* in its place it keeps its attempt state, also one that tells nothing */
+    bool has_attempt = ref->has_attempt;
     become(ref, outcome);
-    ref->lived |= lived && !anew;
+    ref->has_attempt |= has_attempt && !anew;
     if (anew) {
         ref->tries = 0;
         model_file(ref, outcome->task.next_ms);
@@ -617,7 +620,7 @@ static void promote(struct room *room, struct ref *ref)
         outcome_of(ref, (struct tw__task_call){.verb = TW__TASK_PROMOTE}, model.now);
     ref->task = tw__redis_lease_make_due(room->queue, ref->task, model.now, &log);
     follow(room, ref, &outcome);
-    ref->lived = true;
+    ref->has_attempt = true;
     assert_ptr_equal(found(room, ref), ref->task);
     check_log(&log);
 }
@@ -659,7 +662,7 @@ bool live(struct room *room, struct ref *ref)
     } else if (is_leased(ref) && what >= 18) {
         move(room, ref);
         forgotten = true;
-    } else if (is_leased(ref) && ref->life.stage == TW__REDIS_REPLACED && what >= 4 && what < 15) {
+    } else if (is_leased(ref) && ref->attempt.stage == TW__REDIS_REPLACED && what >= 4 && what < 15) {
         end_replaced(room, ref);
     } else if (is_leased(ref) && what < 4) {
         extend(room, ref);
@@ -678,7 +681,7 @@ bool live(struct room *room, struct ref *ref)
     } else if (what < 16) {
         begin_anew(room, ref);
     } else if (what < 18) {
-        relive(room, ref);
+        set_attempt(room, ref);
     } else {
         all->delivering = NULL;
         return false;
@@ -692,9 +695,9 @@ bool live(struct room *room, struct ref *ref)
 void lapse(struct room *room, struct ref *ref)
 {
     uint64_t what = below(4);
-    if (ref->life.stage == TW__REDIS_REPLACED && what != 2)
+    if (ref->attempt.stage == TW__REDIS_REPLACED && what != 2)
         end_replaced(room, ref);
-    else if (what < 2 && !tw__task_lapse_kills(ref->life.lapses + 1))
+    else if (what < 2 && !tw__task_lapse_kills(ref->attempt.lapses + 1))
         end_attempt(room, ref, true);
     else if (what == 2)
         extend(room, ref);

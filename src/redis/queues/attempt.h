@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The life of a task that workers have begun, or that is dead: its lease, its attempts, its last error. A task
- * has no life until then, so a task that waits or is ready for the first time takes no memory for one.
+ * The attempt state of a task that workers have begun, or that is dead: its lease, the number of its attempt,
+ * its lapses, its last error. A task has none until then, so a task that waits or is ready for the first time
+ * takes no memory for one. In names it is the attempt.
  *
  *     waiting --due--> ready --TAKE--> leased --ACK--> gone, or waiting for its next period
  *        ^             ^   ^            |  |
@@ -14,11 +15,11 @@
  * A replaced task is a new one, perhaps with a target, that stands behind an attempt under way. Of the old task
  * only that attempt is left: its token, its lease, its worker and its number.
  *
- * Ready is no part of a life: a task is ready because its time has come, which each server sees by itself. So
+ * Ready is no part of it: a task is ready because its time has come, which each server sees by itself. So
  * nothing is replicated when a task becomes ready.
  */
-#ifndef TW_REDIS_LIFE_H
-#define TW_REDIS_LIFE_H
+#ifndef TW_REDIS_ATTEMPT_H
+#define TW_REDIS_ATTEMPT_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -33,13 +34,13 @@ enum tw__redis_stage {
     TW__REDIS_REPLACED /* leased, and the task is a newer one, which waits for the end of the lease */
 };
 
-struct tw__redis_life {
+struct tw__redis_attempt {
     enum tw__redis_stage stage;
     bool renewed;      /* the lease ran out while nobody could have served it, and has begun anew */
     uint64_t due;      /* the task itself is filed for another time: the end of the lease, the next attempt */
     uint64_t token;    /* of the last lease, which may acknowledge the task; 0: there is none */
     uint32_t lease_ms; /* the length of the lease */
-    uint32_t attempt;  /* attempts that have begun; REPLACED: of the old task */
+    uint32_t number;   /* attempts that have begun; REPLACED: of the old task */
     uint32_t lapses;   /* those of them whose lease ran out, at most TW__REDIS_LAPSES_LAST; REPLACED: 0 */
     bool has_next;     /* LEASED: the task waited for `next` before it was taken, and not for `due` */
     uint64_t next;
@@ -56,8 +57,9 @@ enum { TW__REDIS_BEGUN_MAX = TW__TASK_TRIES_MAX + TW__TASK_LAPSES_MAX };
 /* The lapse with this number kills. */
 enum { TW__REDIS_LAPSES_LAST = TW__TASK_LAPSES_MAX + 1 };
 
-/* The bytes of a life without its two strings, as they lie in a task; the stages that the first byte tells. */
-enum { TW__REDIS_LIFE_SIZE = 1 + 2 * sizeof(uint64_t) + 2 * sizeof(uint32_t), TW__REDIS_STAGES = 4 };
+/* The bytes of an attempt state without its two strings, as they lie in a task; the stages that the first byte
+ * tells. */
+enum { TW__REDIS_ATTEMPT_SIZE = 1 + 2 * sizeof(uint64_t) + 2 * sizeof(uint32_t), TW__REDIS_STAGES = 4 };
 
 /* Whether an attempt is under way. */
 static inline bool tw__redis_stage_is_leased(enum tw__redis_stage stage)
@@ -65,44 +67,46 @@ static inline bool tw__redis_stage_is_leased(enum tw__redis_stage stage)
     return stage == TW__REDIS_LEASED || stage == TW__REDIS_REPLACED;
 }
 
-/* The time for which a task was filed before its life began, or its attempt that is under way. */
-static inline uint64_t tw__redis_life_before(const struct tw__redis_life *life)
+/* The time for which a task was filed before its first attempt, or before the one that is under way. */
+static inline uint64_t tw__redis_attempt_before(const struct tw__redis_attempt *attempt)
 {
-    return life->has_next ? life->next : life->due;
+    return attempt->has_next ? attempt->next : attempt->due;
 }
 
 /* `next` as a number that is small if it is near `due`, and the reverse. */
-static inline uint64_t tw__redis_life_away(const struct tw__redis_life *life)
+static inline uint64_t tw__redis_attempt_away(const struct tw__redis_attempt *attempt)
 {
-    return life->next >= life->due ? (life->next - life->due) * 2 : (life->due - life->next) * 2 - 1;
+    return attempt->next >= attempt->due ? (attempt->next - attempt->due) * 2
+                                         : (attempt->due - attempt->next) * 2 - 1;
 }
-static inline uint64_t tw__redis_life_at(const struct tw__redis_life *life, uint64_t away)
+static inline uint64_t tw__redis_attempt_at(const struct tw__redis_attempt *attempt, uint64_t away)
 {
-    return away % 2 == 0 ? life->due + away / 2 : life->due - away / 2 - 1;
-}
-
-/* Whether a task with this `every` may have the life: only one that repeats stands for further periods. */
-static inline bool tw__redis_life_suits(const struct tw__redis_life *life, uint64_t every)
-{
-    return every > 0 || !life->has_missed_periods || life->missed_periods == 0;
+    return away % 2 == 0 ? attempt->due + away / 2 : attempt->due - away / 2 - 1;
 }
 
-/* Lets an attempt that is under way not have begun, and makes the token void. */
-void tw__redis_life_unbegin(struct tw__redis_life *life);
+/* Whether a task with this `every` may have the attempt state: only one that repeats stands for further
+ * periods. */
+static inline bool tw__redis_attempt_suits(const struct tw__redis_attempt *attempt, uint64_t every)
+{
+    return every > 0 || !attempt->has_missed_periods || attempt->missed_periods == 0;
+}
 
-void tw__redis_life_pack(char *at, const struct tw__redis_life *life);
-/* Reads a life. Its strings, `next` and `missed_periods` are not set. */
-struct tw__redis_life tw__redis_life_unpack(const char *at);
+/* Makes an attempt that is under way one that has not begun, and makes the token void. */
+void tw__redis_attempt_unbegin(struct tw__redis_attempt *attempt);
+
+void tw__redis_attempt_pack(char *at, const struct tw__redis_attempt *attempt);
+/* Reads an attempt state. Its strings, `next` and `missed_periods` are not set. */
+struct tw__redis_attempt tw__redis_attempt_unpack(const char *at);
 /* The stage alone. */
-static inline enum tw__redis_stage tw__redis_life_stage(const char *at)
+static inline enum tw__redis_stage tw__redis_attempt_stage(const char *at)
 {
     return (enum tw__redis_stage)((uint8_t)*at % TW__REDIS_STAGES);
 }
 
-/* Write a life with its strings to a file or a replica, and read it again. Numbers out of range are a fault of
- * the reader. */
-void tw__redis_life_put(struct tw__redis_buffer *buffer, const struct tw__redis_life *life,
-                        const struct tw__redis_memory *memory);
-struct tw__redis_life tw__redis_life_take(struct tw__redis_reader *reader);
+/* Write an attempt state with its strings to a file or a replica, and read it again. Numbers out of range are a
+ * fault of the reader. */
+void tw__redis_attempt_put(struct tw__redis_buffer *buffer, const struct tw__redis_attempt *attempt,
+                           const struct tw__redis_memory *memory);
+struct tw__redis_attempt tw__redis_attempt_take(struct tw__redis_reader *reader);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Lives as bytes, and the buffer and the reader through which they go.
+ * Attempt states as bytes, and the buffer and the reader through which they go.
  */
 #include "copies.h"
 
@@ -8,29 +8,29 @@
 
 #include <src/redis/queues/bytes.h>
 
-/* ---- lives ----------------------------------------------------------------------------------------------- */
+/* ---- attempts -------------------------------------------------------------------------------------------- */
 
-static void a_life_comes_back_from_the_bytes_in_a_task(void **state)
+static void an_attempt_state_comes_back_from_the_bytes_in_a_task(void **state)
 {
     (void)state;
-    for (unsigned i = 0; i < LIVES; i++) {
-        char bytes[TW__REDIS_LIFE_SIZE + 2];
+    for (unsigned i = 0; i < ATTEMPTS; i++) {
+        char bytes[TW__REDIS_ATTEMPT_SIZE + 2];
         memset(bytes, 0x5A, sizeof bytes);
-        tw__redis_life_pack(bytes + 1, &life_of[i]);
-        struct tw__redis_life back = tw__redis_life_unpack(bytes + 1);
-        back.missed_periods = life_of[i].missed_periods; /* it lies behind the payload, as `next` does */
-        assert_lives_equal(&back, &life_of[i]);
-        assert_int_equal(tw__redis_life_stage(bytes + 1), life_of[i].stage);
+        tw__redis_attempt_pack(bytes + 1, &attempt_of[i]);
+        struct tw__redis_attempt back = tw__redis_attempt_unpack(bytes + 1);
+        back.missed_periods = attempt_of[i].missed_periods; /* it lies behind the payload, as `next` does */
+        assert_attempts_equal(&back, &attempt_of[i]);
+        assert_int_equal(tw__redis_attempt_stage(bytes + 1), attempt_of[i].stage);
         assert_int_equal(bytes[0], 0x5A);
         assert_int_equal(bytes[sizeof bytes - 1], 0x5A);
     }
 }
 
-/* Writes a life into a block of memory that is no larger than its bytes. */
-static struct tw__redis_bytes written(const struct tw__redis_life *life)
+/* Writes an attempt state into a block of memory that is no larger than its bytes. */
+static struct tw__redis_bytes written(const struct tw__redis_attempt *attempt)
 {
     struct tw__redis_buffer buffer = {0};
-    tw__redis_life_put(&buffer, life, &counted);
+    tw__redis_attempt_put(&buffer, attempt, &counted);
     char *exact = counted_alloc(buffer.size);
     memcpy(exact, buffer.at, buffer.size);
     struct tw__redis_bytes bytes = {exact, buffer.size};
@@ -38,19 +38,19 @@ static struct tw__redis_bytes written(const struct tw__redis_life *life)
     return bytes;
 }
 
-static void a_life_comes_back_from_a_file(void **state)
+static void an_attempt_state_comes_back_from_a_file(void **state)
 {
     static const char *const strings[] = {"", "worker 1"};
     (void)state;
-    for (unsigned i = 0; i < 4 * LIVES; i++) {
-        struct tw__redis_life life = life_of[i / 4];
-        life.worker = text(strings[i % 2]);
-        life.error = text(strings[i / 2 % 2]);
-        struct tw__redis_bytes bytes = written(&life);
+    for (unsigned i = 0; i < 4 * ATTEMPTS; i++) {
+        struct tw__redis_attempt attempt = attempt_of[i / 4];
+        attempt.worker = text(strings[i % 2]);
+        attempt.error = text(strings[i / 2 % 2]);
+        struct tw__redis_bytes bytes = written(&attempt);
         struct tw__redis_reader reader = {.at = bytes.at, .end = bytes.at + bytes.size};
-        struct tw__redis_life back = tw__redis_life_take(&reader);
+        struct tw__redis_attempt back = tw__redis_attempt_take(&reader);
         assert_ptr_equal(reader.at, reader.end);
-        assert_lives_equal(&back, &life);
+        assert_attempts_equal(&back, &attempt);
         counted_free((void *)(uintptr_t)bytes.at);
     }
     assert_int_equal(blocks_out, 0);
@@ -80,7 +80,7 @@ static void a_wrong_next_is_a_fault(void **state)
         for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++)
             tw__redis_buffer_put_number(&buffer, numbers[k], &counted);
         struct tw__redis_reader reader = {.at = buffer.at, .end = buffer.at + buffer.size};
-        tw__redis_life_take(&reader);
+        tw__redis_attempt_take(&reader);
         if ((reader.at != NULL) != cases[i].good)
             fail_msg("case %zu", i);
         tw__redis_buffer_free(&buffer, &counted);
@@ -105,31 +105,32 @@ static void wrong_missed_periods_are_a_fault(void **state)
         for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++)
             tw__redis_buffer_put_number(&buffer, numbers[k], &counted);
         struct tw__redis_reader reader = {.at = buffer.at, .end = buffer.at + buffer.size};
-        struct tw__redis_life life = tw__redis_life_take(&reader);
+        struct tw__redis_attempt attempt = tw__redis_attempt_take(&reader);
         if ((reader.at != NULL) != cases[i].good)
             fail_msg("case %zu", i);
         assert_true(!cases[i].good ||
-                    (life.has_missed_periods && life.missed_periods == cases[i].missed_periods));
+                    (attempt.has_missed_periods && attempt.missed_periods == cases[i].missed_periods));
         tw__redis_buffer_free(&buffer, &counted);
     }
-    struct tw__redis_life life = {.has_missed_periods = true, .missed_periods = 1};
-    assert_true(tw__redis_life_suits(&life, 1) && !tw__redis_life_suits(&life, 0));
-    life.missed_periods = 0;
-    assert_true(tw__redis_life_suits(&life, 0)); /* a target has refused the call of a task that runs once */
-    life = (struct tw__redis_life){.missed_periods = 1};
-    assert_true(tw__redis_life_suits(&life, 0));
+    struct tw__redis_attempt attempt = {.has_missed_periods = true, .missed_periods = 1};
+    assert_true(tw__redis_attempt_suits(&attempt, 1) && !tw__redis_attempt_suits(&attempt, 0));
+    attempt.missed_periods = 0;
+    /* a target has refused the call of a task that runs once */
+    assert_true(tw__redis_attempt_suits(&attempt, 0));
+    attempt = (struct tw__redis_attempt){.missed_periods = 1};
+    assert_true(tw__redis_attempt_suits(&attempt, 0));
 }
 
-static void a_life_that_was_cut_is_a_fault(void **state)
+static void an_attempt_state_that_was_cut_is_a_fault(void **state)
 {
     (void)state;
-    struct tw__redis_life life = life_of[1];
-    life.worker = text("bob");
-    life.error = text("no");
-    struct tw__redis_bytes bytes = written(&life);
+    struct tw__redis_attempt attempt = attempt_of[1];
+    attempt.worker = text("bob");
+    attempt.error = text("no");
+    struct tw__redis_bytes bytes = written(&attempt);
     for (size_t cut = 0; cut < bytes.size; cut++) {
         struct tw__redis_reader reader = {.at = bytes.at, .end = bytes.at + cut};
-        struct tw__redis_life back = tw__redis_life_take(&reader);
+        struct tw__redis_attempt back = tw__redis_attempt_take(&reader);
         assert_null(reader.at);
         /* behind the error stand `next` and `missed_periods` */
         assert_true(back.error.size == 0 || cut >= bytes.size - 2 * TW__REDIS_VARINT_MAX);
@@ -239,11 +240,11 @@ static void a_string_ends_with_the_bytes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_life_comes_back_from_the_bytes_in_a_task),
-        cmocka_unit_test(a_life_comes_back_from_a_file),
+        cmocka_unit_test(an_attempt_state_comes_back_from_the_bytes_in_a_task),
+        cmocka_unit_test(an_attempt_state_comes_back_from_a_file),
         cmocka_unit_test(a_wrong_next_is_a_fault),
         cmocka_unit_test(wrong_missed_periods_are_a_fault),
-        cmocka_unit_test(a_life_that_was_cut_is_a_fault),
+        cmocka_unit_test(an_attempt_state_that_was_cut_is_a_fault),
         cmocka_unit_test(a_buffer_keeps_each_number_and_string),
         cmocka_unit_test(a_buffer_grows_in_few_steps),
         cmocka_unit_test(a_reader_stops_at_the_first_fault),

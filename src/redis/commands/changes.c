@@ -6,7 +6,7 @@
 #include "queues/queue.h"
 #include "server/strings.h"
 
-bool tw__redis_lives_open(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_queue **queue)
+bool tw__redis_changes_open(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_queue **queue)
 {
     RedisModuleKey *key;
     if (!tw__redis_keys_open(ctx, name, &key, queue))
@@ -15,7 +15,7 @@ bool tw__redis_lives_open(RedisModuleCtx *ctx, RedisModuleString *name, struct t
     return true;
 }
 
-struct tw__redis_task *tw__redis_lives_find(const struct tw__redis_queue *queue, RedisModuleString *id)
+struct tw__redis_task *tw__redis_changes_find(const struct tw__redis_queue *queue, RedisModuleString *id)
 {
     struct tw__redis_bytes bytes = tw__redis_string_bytes(id);
     if (queue == NULL)
@@ -23,8 +23,8 @@ struct tw__redis_task *tw__redis_lives_find(const struct tw__redis_queue *queue,
     return tw__redis_queue_find(queue, tw__redis_queue_hash(tw__redis_shared.queues, bytes), bytes);
 }
 
-void tw__redis_lives_close(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_buffer *log,
-                           const char *event)
+void tw__redis_changes_close(RedisModuleCtx *ctx, RedisModuleString *name, struct tw__redis_buffer *log,
+                             const char *event)
 {
     tw__redis_log_changes(ctx, name, log);
     tw__redis_buffer_free(log, &tw__redis_shared.queues->memory);
