@@ -139,7 +139,7 @@ static bool key_leads_here(const struct tw__sched_shard *shard, const struct tw_
         return true;
     if (slot->legacy)
         return shard->number == 0 && tw__sched_key_may_be_legacy(sched, slot->tag);
-    return atomic_load(&sched->hashes.shard[tw__sched_key_seat(sched, slot->tag)]) == shard->number + 1;
+    return atomic_load(&sched->hashes.shard[tw__sched_hash_slot(sched, slot->tag)]) == shard->number + 1;
 }
 
 /* Whether the table finds a line, once, with the tag in its slot. */

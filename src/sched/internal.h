@@ -94,7 +94,7 @@ struct tw__sched_long {
 struct tw__sched_slot {
     uint32_t tag;        /* the lower half of the key's hash */
     uint32_t size : 30;  /* of the key; 0: no key */
-    uint32_t legacy : 1; /* the key was set in shard 0 before keys were spread, and its hash has another seat */
+    uint32_t legacy : 1; /* the key was set in shard 0 before keys were spread, and its hash slot is not 0 */
     uint32_t fresh : 1; /* RUNNING: the key was set anew during the call, so fn and arg are for the next call */
     union {
         unsigned char bytes[TW__SCHED_SHORT];
@@ -182,11 +182,10 @@ struct tw__sched_shard {
 };
 #define TW__SCHED_NONE UINT32_MAX
 
-/* Which shard a seat files into, from 1; 0: none yet. A thread's seat is its number, and a key's seat is chosen
- * by its hash. See shard.c. */
-struct tw__sched_seats {
+/* Which shard a thread slot or a hash slot files into, from 1; 0: none yet. See shard.c. */
+struct tw__sched_shard_map {
     _Atomic uint8_t shard[TW__SCHED_THREADS];
-    uint32_t taken; /* seats that have got a shard; under `life` */
+    uint32_t taken; /* slots that have got a shard; under `life` */
 };
 
 /* NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): what many threads write has its own line */
@@ -198,7 +197,7 @@ struct tw_sched {
     uint8_t secret[16];    /* of the hash of keys */
     _Atomic uint32_t made; /* shards that are complete: shard[0] to shard[made - 1] */
     struct tw__sched_shard *shard[TW__SCHED_SHARDS];
-    struct tw__sched_seats threads, hashes;
+    struct tw__sched_shard_map threads, hashes;
     _Atomic bool wide;            /* keys live in the shards of their hashes; see keys.c */
     _Atomic uint64_t legacy_keys; /* keys of shard 0 that are marked `legacy`; under the lock of shard 0 */
     uint64_t *legacy_bits;        /* a bit for each tag that such a key may have; NULL: see widen() in keys.c */

@@ -6,7 +6,7 @@
  * who chooses keys can make them collide.
  *
  * The lower half of the hash is the key's tag. The tag leads to the key's place in the table of a shard, and to
- * the shard: see tw__sched_key_seat().
+ * the shard: see tw__sched_hash_slot().
  *
  * To find a key costs two waits for memory however many keys there are: one for the cache line of the table,
  * then one for the task's line and the key's slot, which arrive together. table.c and pool.c say how.
@@ -25,7 +25,7 @@
  * finds that a second shard was made for a second thread. From then on a new key lives in the shard of its
  * hash.
  *
- * A key that was set before is a legacy key, if its hash has another seat than shard 0's. It keeps its place
+ * A key that was set before is a legacy key, if its hash slot is not 0. It keeps its place
  * and its id until its task ends, also when it is set anew. So a call looks in shard 0 first, then in the shard
  * of the hash. It need not look in shard 0 if the tag has no bit in `legacy_bits`, or if the last legacy key
  * has ended. More than MARKED legacy keys would set most of the bits, and marking them takes time under the
@@ -43,8 +43,8 @@
  *
  * A key is never in two shards. No legacy key is born after the change, which happens under the lock of shard
  * 0. So a thread that has not found the key in shard 0, under that lock, will not find it there later either.
- * (If there is no memory for the shard of a seat, a shard that exists becomes the home of all keys of that
- * seat. In shard 0 they are no legacy keys.)
+ * (If there is no memory for the shard of a hash slot, a shard that exists becomes the home of all keys of
+ * that slot. In shard 0 they are no legacy keys.)
  *
  * Rejected: setting the bits as keys are set. A program that sets short-lived keys all day would have set them
  * all before a second thread comes.
@@ -107,7 +107,7 @@ static void set_legacy_bit(void *arg, uint32_t tag)
 {
     struct tw_sched *sched = arg;
     uint32_t at = tag % TW__SCHED_LEGACY_BITS;
-    if (tw__sched_key_seat(sched, tag) != 0)
+    if (tw__sched_hash_slot(sched, tag) != 0)
         sched->legacy_bits[at / 64] |= UINT64_C(1) << at % 64;
 }
 

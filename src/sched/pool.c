@@ -240,7 +240,7 @@ static void mark_legacy(const struct tw__sched_shard *shard, struct tw__sched_sl
 {
     struct tw_sched *sched = shard->sched;
     slot->legacy = shard->number == 0 && !atomic_load_explicit(&sched->wide, memory_order_relaxed) &&
-                   tw__sched_key_seat(sched, slot->tag) != 0;
+                   tw__sched_hash_slot(sched, slot->tag) != 0;
     if (slot->legacy)
         count_legacy(sched, 1);
 }

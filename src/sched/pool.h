@@ -112,8 +112,8 @@ struct tw__sched_key {
     uint32_t tag;
 };
 
-/* The seat of the keys with a tag. All bits of the tag decide, because the table uses some of them. */
-static inline uint32_t tw__sched_key_seat(const struct tw_sched *sched, uint32_t tag)
+/* The hash slot of the keys with a tag. All bits of the tag decide, because the table uses some of them. */
+static inline uint32_t tw__sched_hash_slot(const struct tw_sched *sched, uint32_t tag)
 {
     return (uint32_t)((uint64_t)(tag * UINT32_C(2654435769)) * sched->options.shards >> 32); /* 2^32 / 1.618 */
 }

@@ -3,23 +3,23 @@
  * Shards are made when they are needed. A scheduler begins with shard 0, and a program in which one thread
  * files tasks never has more than this one wheel, however many processors there are.
  *
- *     thread -- its number -->  seat  -- the scheduler's map -->  shard
+ *     thread -->  its thread slot  -- the scheduler's map -->  shard
  *
- * The thread's number is from thread_slot.c. The map is filled by and by: the first seat that files gets shard
- * 0, each further seat gets a new shard, and when there are as many as allowed, the next seats get shard 0, 1,
- * 2 and so on once more. A seat keeps its shard for good, because the tasks of one thread that are due on one
- * tick start in the order in which the thread filed them. If there is no memory for a new shard, the seat gets
+ * The thread slot is from thread_slot.c. The map is filled by and by: the first slot that files gets shard 0,
+ * each further slot gets a new shard, and when there are as many as allowed, the next slots get shard 0, 1, 2
+ * and so on once more. A slot keeps its shard for good, because the tasks of one thread that are due on one
+ * tick start in the order in which the thread filed them. If there is no memory for a new shard, the slot gets
  * a shard that exists, for good.
  *
- * Example: a scheduler may have 2 shards. Threads number 0, 5 and 9 file, in this order. Seat 0 gets shard 0,
- * seat 5 gets shard 1, and seat 9 gets shard 0. Thread 5 ends, and a new thread takes its number and with it
- * shard 1.
+ * Example: a scheduler may have 2 shards. The threads with the slots 0, 5 and 9 file, in this order. Slot 0
+ * gets shard 0, slot 5 gets shard 1, and slot 9 gets shard 0. The thread with slot 5 ends, and a new thread
+ * takes its slot and with it shard 1.
  *
  * The timer thread files into shard 0. So a program that files from its main thread and from callbacks has
  * one wheel. Workers are threads like any others.
  *
- * Keys have seats too, by their hash, and a map of the same kind, in which seat 0 has shard 0 from the
- * beginning. keys.c tells when it is used.
+ * Each key has a hash slot, and there is a map of the same kind for hash slots, in which slot 0 has shard 0
+ * from the beginning. keys.c tells when it is used.
  *
  * A shard is made under `life`. `made` is raised when the shard is complete, and a thread that reads `made`
  * may use all shards below it. A stop closes the door first, so that no shard is made behind its back (S5).
@@ -135,7 +135,7 @@ void tw__sched_shards_end(struct tw_sched *sched)
         tw__sched_dealloc(sched, sched->legacy_bits, TW__SCHED_LEGACY_BITS / 8);
 }
 
-/* ---- seats ---------------------------------------------------------------------------------------------- */
+/* ---- maps ----------------------------------------------------------------------------------------------- */
 
 /* Makes sure that there is a shard with this number. The caller holds `life`. */
 static bool exists(struct tw_sched *sched, uint32_t number)
@@ -154,29 +154,29 @@ struct tw__sched_shard *tw__sched_shard_at(struct tw_sched *sched, uint32_t numb
     return found ? sched->shard[number] : NULL;
 }
 
-/* Gives a seat its shard, for good: the n-th seat of a map gets shard n, modulo the number of shards. */
-static void take_shard(struct tw_sched *sched, struct tw__sched_seats *seats, uint32_t seat)
+/* Gives a slot its shard, for good: the n-th slot of a map gets shard n, modulo the number of shards. */
+static void take_shard(struct tw_sched *sched, struct tw__sched_shard_map *map, uint32_t slot)
 {
-    uint32_t number = seats->taken % sched->options.shards;
+    uint32_t number = map->taken % sched->options.shards;
     if (exists(sched, number))
-        seats->taken++;
+        map->taken++;
     else
-        number = seat % tw__sched_made(sched);
-    atomic_store_explicit(&seats->shard[seat], (uint8_t)(number + 1), memory_order_release);
+        number = slot % tw__sched_made(sched);
+    atomic_store_explicit(&map->shard[slot], (uint8_t)(number + 1), memory_order_release);
 }
 
-/* The shard of a seat. A seat that has none when the scheduler was stopped gets none any more. Whatever is
+/* The shard of a slot. A slot that has none when the scheduler was stopped gets none any more. Whatever is
  * filed from there meets shard 0, which refuses it. */
-static struct tw__sched_shard *shard_of_seat(struct tw_sched *sched, struct tw__sched_seats *seats,
-                                             uint32_t seat)
+static struct tw__sched_shard *shard_of_slot(struct tw_sched *sched, struct tw__sched_shard_map *map,
+                                             uint32_t slot)
 {
-    uint32_t taken = atomic_load_explicit(&seats->shard[seat], memory_order_acquire);
+    uint32_t taken = atomic_load_explicit(&map->shard[slot], memory_order_acquire);
     if (taken != 0)
         return sched->shard[taken - 1];
     pthread_mutex_lock(&sched->life);
-    if (atomic_load(&seats->shard[seat]) == 0 && !sched->closed)
-        take_shard(sched, seats, seat);
-    taken = atomic_load(&seats->shard[seat]);
+    if (atomic_load(&map->shard[slot]) == 0 && !sched->closed)
+        take_shard(sched, map, slot);
+    taken = atomic_load(&map->shard[slot]);
     pthread_mutex_unlock(&sched->life);
     return sched->shard[taken != 0 ? taken - 1 : 0];
 }
@@ -190,10 +190,10 @@ struct tw__sched_shard *tw__sched_home(struct tw_sched *sched)
 {
     if (sched->options.shards == 1 || is_timer_thread(sched))
         return sched->shard[0];
-    return shard_of_seat(sched, &sched->threads, tw__sched_thread_number());
+    return shard_of_slot(sched, &sched->threads, tw__sched_thread_slot());
 }
 
 struct tw__sched_shard *tw__sched_home_of_key(struct tw_sched *sched, uint32_t tag)
 {
-    return shard_of_seat(sched, &sched->hashes, tw__sched_key_seat(sched, tag));
+    return shard_of_slot(sched, &sched->hashes, tw__sched_hash_slot(sched, tag));
 }

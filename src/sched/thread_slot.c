@@ -70,7 +70,7 @@ static bool hear_of_the_end(void)
     return end != NO_KEY && pthread_setspecific(end, &threads) == 0;
 }
 
-uint32_t tw__sched_thread_number(void)
+uint32_t tw__sched_thread_slot(void)
 {
     if (thread == 0) {
         uint32_t number = 0;

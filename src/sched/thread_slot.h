@@ -7,10 +7,10 @@
 
 #include <stdint.h>
 
-enum { TW__SCHED_THREADS = 1024 }; /* numbers */
+enum { TW__SCHED_THREADS = 1024 }; /* slots */
 
-/* The number of the calling thread, from 0. The thread takes the lowest free number with its first call, and
- * keeps it until it ends. */
-uint32_t tw__sched_thread_number(void);
+/* The slot of the calling thread, from 0. The thread takes the lowest free slot with its first call, and keeps
+ * it until it ends. */
+uint32_t tw__sched_thread_slot(void);
 
 #endif

@@ -101,7 +101,7 @@ static void very_many_legacy_keys_are_found_all_the_same(void **state)
     tw_sched_free(sched);
 }
 
-/* There was no memory for a shard when the first key of a seat came. The keys of that seat are not legacy
+/* There was no memory for a shard when the first key of a hash slot came. The keys of that slot are not legacy
  * keys. */
 static void keys_that_found_no_memory_for_their_shard_are_no_legacy_keys(void **state)
 {
@@ -117,7 +117,7 @@ static void keys_that_found_no_memory_for_their_shard_are_no_legacy_keys(void **
     for (uint32_t key = 1; key < FEW; key++)
         assert_int_equal(set(sched, key, 100 * ms, NULL), 0);
     assert_true(sched->legacy_keys <= 1);
-    assert_int_equal(tw__sched_made(sched), 2); /* two of four seats share a shard for good */
+    assert_int_equal(tw__sched_made(sched), 2); /* two of four hash slots share a shard for good */
     assert_null(tw__sched_check(sched));
     assert_int_equal(tw_sched_key_count(sched), FEW);
     tw_sched_free(sched);

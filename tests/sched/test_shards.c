@@ -155,7 +155,7 @@ static void a_thread_for_whose_shard_there_is_no_memory_keeps_the_shard_it_got(v
         assert_int_equal(filer[0].error, 0);
         assert_int_equal(tw__sched_id_shard(filer[0].id), 0);
         go(&filer[0]);
-        come(&filer[1], sched); /* on the same seat */
+        come(&filer[1], sched); /* in the same thread slot */
         assert_int_equal(tw__sched_id_shard(filer[1].id), 0);
         go(&filer[1]);
     }
