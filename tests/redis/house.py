@@ -212,9 +212,9 @@ class House:
         rows = {}
         for k, queue in enumerate(QUEUES):
             found = dict(zip(names[queue], answers[2 + 5 * k]))
-            letters = [name for name in answers[3 + 5 * k][1][::2] if name not in found]
-            assert all("@" in name for name in letters), f"nobody put {letters}"
-            rows[queue] = found, letters, answers[4 + 5 * k], answers[5 + 5 * k], offered_by(answers[6 + 5 * k])
+            copies = [name for name in answers[3 + 5 * k][1][::2] if name not in found]
+            assert all("@" in name for name in copies), f"nobody put {copies}"
+            rows[queue] = found, copies, answers[4 + 5 * k], answers[5 + 5 * k], offered_by(answers[6 + 5 * k])
         raw.close()
         return answers[0], ms(answers[1]), rows, parse_info(answers[-1])
 
@@ -243,17 +243,17 @@ class House:
         for take in self.shop.takes:
             self.judge.add_take(take)
         self.judge.nameless |= set(self.shop.names[""])
-        self.judge.letters = {(queue, name): error for queue, (_, _, dead, _, _) in looks.items()
+        self.judge.copies = {(queue, name): error for queue, (_, _, dead, _, _) in looks.items()
                               for name, _, _, _, error, _ in dead}
         self.judge.unknown = {}
-        self.judge.letters.update({(deed.queue, deed.name): ANY for deed in self.shop.deeds})
+        self.judge.copies.update({(deed.queue, deed.name): ANY for deed in self.shop.deeds})
         self.judge.ordered, self.judge.passed = ordered, passed
         self.replay(numbers, may_lose)
         rows = {queue: look[0] for queue, look in looks.items()}
         self.judge.settle_takes(self.shop.takes, rows, may_lose)
-        for queue, (found, letters, dead, length, offered) in looks.items():
+        for queue, (found, copies, dead, length, offered) in looks.items():
             self.judge.check_all(queue, found, now, offered)
-            self.check_dead(queue, letters, dead)
+            self.check_dead(queue, copies, dead)
             there = [row for row in self.there(queue).values() if row.stage != "dead"]
             assert length == len(there), f"{queue}: TW.LEN is {length}, and {len(there)} are there"
         self.check_counts(info)
@@ -279,10 +279,10 @@ class House:
         return {name: states[0] for name, states in self.judge.tasks[queue].items()
                 if states != (NO_TASK,)}
 
-    def check_dead(self, queue, letters, dead):
+    def check_dead(self, queue, copies, dead):
         """TW.DEAD lists the dead tasks that the judge knows, the first death first, with their errors."""
         known = {name: row for name, row in self.there(queue).items() if row.stage == "dead"}
-        assert sorted(known) == sorted(row[0] for row in dead), f"{queue}: {letters} {dead} {known}"
+        assert sorted(known) == sorted(row[0] for row in dead), f"{queue}: {copies} {dead} {known}"
         assert [row[2] for row in dead] == sorted(row[2] for row in dead), dead
         for name, due, at, *rest in dead:
             row = known[name]

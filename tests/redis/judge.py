@@ -53,7 +53,7 @@ class Judge(Belief):
         return self.states(deed.queue, deed.name)[0]
 
     def end_of(self, deed, state, fate):
-        """A task ends, by one of several fates. None ends twice; a letter is another task than its series."""
+        """A task ends, by one of several fates. None ends twice; a dead copy is a task of its own."""
         if state is not NO_TASK:
             key = (deed.name, state.payload, state.due)
             assert key not in self.ended, f"{state} is {fate}, and was {self.ended[key]}"
@@ -171,7 +171,7 @@ class Judge(Belief):
             at = Look(deed.after).at
             assert deed.begin <= at <= deed.end + SLACK, f"promoted for another time: {deed} {state}"
             self.put_state(deed.queue, deed.name,
-                           dataclasses.replace(state, at=at, order=(at, None), hastened=True))
+                           dataclasses.replace(state, at=at, order=(at, None), promoted=True))
 
     def promote_all(self, deed):
         """Nobody has looked at the tasks. Those that wait may be ready since now, and the next look tells. On a
@@ -189,13 +189,13 @@ class Judge(Belief):
         return state.stage == "waiting" and not state.behind and state.at > deed.end + SLACK
 
     @staticmethod
-    def hastened(state, deed):
+    def promoted(state, deed):
         if state is NO_TASK or state.stage == "dead":
             return state
         if state.behind:
-            return dataclasses.replace(state, hastened=True)
+            return dataclasses.replace(state, promoted=True)
         waits = state.stage == "waiting" and state.at > deed.begin
-        return dataclasses.replace(state, at=0, order=None, hastened=True) if waits else state
+        return dataclasses.replace(state, at=0, order=None, promoted=True) if waits else state
 
     def play_pause(self, deed):
         on = deed.about["on"]
@@ -263,8 +263,8 @@ class Judge(Belief):
         if state.every == 0:
             self.put_state(deed.queue, deed.name, dead)
             return
-        letter = f"{deed.name}@{state.due}"
-        self.put_state(deed.queue, letter, dataclasses.replace(dead, every=0, times=1))
+        copy = f"{deed.name}@{state.due}"
+        self.put_state(deed.queue, copy, dataclasses.replace(dead, every=0, times=1))
         self.put_state(deed.queue, deed.name,
                        self.next_period(state))
 
@@ -277,7 +277,7 @@ class Judge(Belief):
             self.end_replaced(deed, state, deed.reply)
         elif holds:
             at = deed.about["at"] or state.was
-            may_be = at == 0 and (state.hastened or state.due <= deed.reply) and deed.reply <= deed.end + SLACK
+            may_be = at == 0 and (state.promoted or state.due <= deed.reply) and deed.reply <= deed.end + SLACK
             assert deed.reply == at or may_be, f"{deed} {state}"
             self.counts["back"] += 1
             self.put_state(deed.queue, deed.name,
@@ -365,11 +365,11 @@ class Judge(Belief):
     # Commands whose replies were lost
 
     def catch_up(self, queue, name):
-        """Periods of which letters are there have died, so a command without a reply concerns a later one."""
-        for of, letter in sorted(self.letters):
-            news = (of, letter.rpartition("@")[0]) == (queue, name) and self.states(of, letter) == (NO_TASK,)
+        """Periods with dead copies have died, so a command without a reply concerns a later one."""
+        for of, copy in sorted(self.copies):
+            news = (of, copy.rpartition("@")[0]) == (queue, name) and self.states(of, copy) == (NO_TASK,)
             if news and len(self.states(queue, name)) == 1:
-                self.make_letter(queue, letter, now_ms())
+                self.make_copy(queue, copy, now_ms())
 
     def guess(self, deed):
         """The task is as before the command or as after it, whichever the next look shows."""
@@ -474,9 +474,9 @@ class Judge(Belief):
         dead = dataclasses.replace(state, stage="dead")
         if state.every == 0:
             return [dead]
-        letter = f"{deed.name}@{state.due}"
+        copy = f"{deed.name}@{state.due}"
         dead = dataclasses.replace(dead, every=0, times=1)
-        self.put_state(deed.queue, letter, *dict.fromkeys((*self.states(deed.queue, letter), dead)))
+        self.put_state(deed.queue, copy, *dict.fromkeys((*self.states(deed.queue, copy), dead)))
         return [self.next_period(state)]
 
     def guess_take(self, deed):
@@ -485,7 +485,7 @@ class Judge(Belief):
     def guess_promote(self, deed):
         for name in [deed.name] if deed.name else list(self.tasks[deed.queue]):
             self.put_state(deed.queue, name,
-                           *(self.hastened(state, deed) for state in self.states(deed.queue, name)))
+                           *(self.promoted(state, deed) for state in self.states(deed.queue, name)))
 
     def guess_pause(self, deed):
         self.paused[deed.queue] = deed.about["on"]
@@ -498,7 +498,7 @@ class Judge(Belief):
         """rows: {id: TW.GET} of all tasks of a queue, and of all ids that the judge knows. offered: how many
         tasks workers could take."""
         for name, flat in rows.items():
-            if "@" not in name:  # Letters come into being with the task from which they are made.
+            if "@" not in name:  # Dead copies come into being with the task from which they are made.
                 self.explain(queue, name, flat, now)
         for name, flat in rows.items():
             if "@" in name:
@@ -508,8 +508,8 @@ class Judge(Belief):
                 self.check_clock(name, flat, now, now_ms())
         self.check_offered(queue, {name: Look(flat) for name, flat in rows.items() if flat}, offered)
         for name, states in self.tasks[queue].items():
-            if name not in rows and len(states) > 1:  # A letter, if a command without a reply has run.
-                error = self.letters.get((queue, name))
+            if name not in rows and len(states) > 1:  # A dead copy, if a command without a reply has run.
+                error = self.copies.get((queue, name))
                 self.put_state(queue, name, *(state for state in states if (state and state.error) == error))
                 assert len(self.states(queue, name)) == 1, f"{name}: {states}, and its error is {error}"
         return {name: states[0] for name, states in self.tasks[queue].items() if states[0] is not NO_TASK}

@@ -70,7 +70,7 @@ class Task:
     unsure: tuple = ()  # (at, ms): this `at` may be so much too late, as the server was slow between two looks
     older: tuple = ()  # payloads that a take may have, as KEEPDUE came without a reply
     most: int = 0  # so many attempts that have not lapsed are no fault, as KEEPDUE has lowered the tries
-    hastened: bool = False  # it may have been promoted, so its attempts may begin before its due time
+    promoted: bool = False  # it may have been promoted, so its attempts may begin before its due time
 
     @property
     def at_least(self):
@@ -156,7 +156,7 @@ class Belief:
         self.tokens = {}  # token -> Taken
         self.returned = set()  # tokens that a TW.NACK BACK has named, perhaps without a reply
         self.nameless = set()  # workers whose replies were lost
-        self.letters = {}  # (queue, id): error at the end of the round, or ANY because a command names it
+        self.copies = {}  # (queue, id): error at the end of the round, or ANY because a command names it
         self.unknown = {}  # (queue, id): this round's commands without replies
         self.gaps, self.fates, self.counts = [], collections.Counter(), collections.Counter()
         self.ended, self.guessed = {}, {}  # (id, payload, due) -> fate; (queue, id) -> [(Task, fate)]
@@ -199,7 +199,7 @@ class Belief:
         """Brings the judge's belief about a task to that of a look, or raises AssertionError."""
         look, why = Look(flat) if flat else None, []
         if look and "@" in name and self.states(queue, name) == (NO_TASK,):
-            self.make_letter(queue, name, now)
+            self.make_copy(queue, name, now)
         fits = []
         for state in self.states(queue, name):
             try:
@@ -302,13 +302,13 @@ class Belief:
         assert old.stage == "leased", "nobody had the old task"
         self.check_lapse(old, now)
         self.lapses += 1
-        if look and (look.begun, look.due) == (0, state.due) and look.at != state.due and not state.hastened:
+        if look and (look.begun, look.due) == (0, state.due) and look.at != state.due and not state.promoted:
             since = old.at_least - SLACK <= look.at <= now + SLACK
             assert look.at > state.due and since, "it waits since another time"
         return dataclasses.replace(state, behind=None, at=0, order=None)
 
-    def make_letter(self, queue, name, now):
-        """A letter is there, so the attempts of its period have failed."""
+    def make_copy(self, queue, name, now):
+        """A dead copy is there, so the attempts of its period have failed."""
         name, due = name.rsplit("@", 1)
         for state in self.states(queue, name):
             later = imagined(int(due) + 1, "dead", 0, "")
@@ -318,11 +318,11 @@ class Belief:
 
     def next_after_death(self, queue, name, state, look, now):
         """The period has ended between two looks, by a command without a reply, or its last lease has run
-        out, and a letter is there."""
+        out, and a dead copy is there."""
         assert state.every and look.due > state.due, "another due time"
         state = self.after_lapse(queue, name, state, None, now)
-        letter = f"{name}@{state.due}"
-        error = self.letters.get((queue, letter))
+        copy = f"{name}@{state.due}"
+        error = self.copies.get((queue, copy))
         for deed in self.unknown.get((queue, name), ()):
             if deed.about.get("due") != state.due:
                 continue
@@ -332,19 +332,19 @@ class Belief:
             if deed.kind == "nack" and error == deed.about["error"]:
                 attempt = deed.about["attempt"]
                 state = dataclasses.replace(state, begun=attempt, lapses=self.lapses_by(state, attempt))
-                self.put_letter(queue, letter, state, error)
+                self.put_copy(queue, copy, state, error)
                 return self.next_period(state)
         while state.stage != "leased" or state.lapses < MOST_LAPSES:
             state = self.begin_silently(queue, name, state, look, now)
         self.check_lapse(state, now)
-        assert error in (RAN_OUT, ANY), "such a letter was not left"
-        self.put_letter(queue, letter, dataclasses.replace(state, lapses=state.lapses + 1), RAN_OUT)
+        assert error in (RAN_OUT, ANY), "such a dead copy was not left"
+        self.put_copy(queue, copy, dataclasses.replace(state, lapses=state.lapses + 1), RAN_OUT)
         return self.next_period(state)
 
-    def put_letter(self, queue, letter, state, error):
-        self.put_state(queue, letter,
+    def put_copy(self, queue, copy, state, error):
+        self.put_state(queue, copy,
                        dataclasses.replace(state, stage="dead", at=0, error=error, every=0, times=1))
-        for deed in self.unknown.get((queue, letter), ()):
+        for deed in self.unknown.get((queue, copy), ()):
             self.guess(deed)
 
     def last_period_died(self, queue, name, state, now):
