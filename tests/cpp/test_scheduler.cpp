@@ -314,14 +314,14 @@ TEST_CASE("what is drained is destroyed, after whoever it is handed to has run i
 TEST_CASE("what is stopped is destroyed, and a call under way keeps its callable")
 {
     int calls = 0, handed_over = 0;
-    for (const bool by_hand : {true, false}) {
+    for (const bool with_visit : {true, false}) {
         scheduler scheduler(virtual_time());
         scheduler.add_every(1ms, [&, mine = token()] {
-            const auto hand = [&](const handed &one) {
+            const auto visit = [&](const handed &one) {
                 handed_over++;
                 CHECK(one.runnable() == (one.key() == "k"));
             };
-            const std::uint64_t n = by_hand ? scheduler.stop(hand) : scheduler.stop();
+            const std::uint64_t n = with_visit ? scheduler.stop(visit) : scheduler.stop();
             CHECK(n == 2);
             CHECK(token::live == 1);
             CHECK(mine.sound());

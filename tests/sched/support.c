@@ -93,13 +93,13 @@ void run_sent(struct tw_sched *sched)
         tw_sched_run(sched, sent[i]);
 }
 
-/* ---- callbacks and hands --------------------------------------------------------------------------------- */
+/* ---- callbacks and visits -------------------------------------------------------------------------------- */
 
 enum tw_cancel answer;
 int error_inside;
 uint64_t handed;
 
-void hand_count(void *arg, const struct tw_task *task)
+void visit_count(void *arg, const struct tw_task *task)
 {
     (void)arg, (void)task;
     handed++;

@@ -53,8 +53,8 @@ extern int error_inside;
 void add_another(struct tw_sched *sched, const struct tw_task *task);
 void cancel_and_move_self(struct tw_sched *sched, const struct tw_task *task);
 
-/* A `hand` that counts the tasks it receives. */
+/* A `visit` that counts the tasks it receives. */
 extern uint64_t handed;
-void hand_count(void *arg, const struct tw_task *task);
+void visit_count(void *arg, const struct tw_task *task);
 
 #endif

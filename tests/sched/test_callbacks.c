@@ -105,7 +105,7 @@ static void a_callback_may_add_tasks(void **state)
 static void stop_inside(struct tw_sched *sched, const struct tw_task *task)
 {
     log_call(sched, task);
-    tw_sched_stop(sched, 0, hand_count, NULL, NULL);
+    tw_sched_stop(sched, 0, visit_count, NULL, NULL);
 }
 
 static void a_callback_may_stop_the_scheduler(void **state)

@@ -88,7 +88,7 @@ static void a_task_with_the_executor_can_still_be_cancelled_moved_and_handed_ove
     advance(sched, 20 * ms);
     assert_int_equal(sent_count, 1);
     handed = 0;
-    assert_int_equal(try_drain(sched, hand_count, NULL), 1);
+    assert_int_equal(try_drain(sched, visit_count, NULL), 1);
     run_sent(sched);
     assert_int_equal(calls, 2);
     stats_of(sched);
@@ -119,7 +119,7 @@ static void a_stopped_scheduler_runs_nothing_the_executor_still_holds(void **sta
     tw_sched_add_in(sched, ms, log_call, NULL, NULL);
     advance(sched, 5 * ms);
     handed = 0;
-    assert_int_equal(try_stop(sched, TW_SCHED_STOP_NOWAIT, hand_count, NULL), 1);
+    assert_int_equal(try_stop(sched, TW_SCHED_STOP_NOWAIT, visit_count, NULL), 1);
     run_sent(sched);
     assert_int_equal(calls, 0);
     advance(sched, 5 * ms);
@@ -191,7 +191,7 @@ static void log_and_stop(struct tw_sched *sched, const struct tw_task *task)
 {
     log_call(sched, task);
     if (calls == 2)
-        tw_sched_stop(sched, 0, hand_count, NULL, NULL);
+        tw_sched_stop(sched, 0, visit_count, NULL, NULL);
 }
 
 static void a_callback_that_stops_the_scheduler_is_the_last(void **state)
@@ -209,7 +209,7 @@ static void a_callback_that_stops_the_scheduler_is_the_last(void **state)
     tw_sched_free(sched);
 }
 
-static void hand_and_run(void *arg, const struct tw_task *task)
+static void visit_and_run(void *arg, const struct tw_task *task)
 {
     struct tw_sched *const *sched = arg;
     (void)task;
@@ -227,7 +227,7 @@ static void while_one_shard_is_handed_over_none_runs(void **state)
     for (int key = 0; key < TASKS; key++)
         assert_int_equal(tw_sched_put_in(sched, &key, sizeof key, ms, log_call, NULL, NULL), 0);
     advance(sched, 5 * ms);
-    assert_int_equal(try_stop(sched, 0, hand_and_run, &sched), TASKS);
+    assert_int_equal(try_stop(sched, 0, visit_and_run, &sched), TASKS);
     assert_int_equal(handed, TASKS);
     assert_int_equal(calls, 0);
     tw_sched_free(sched);

@@ -8,7 +8,7 @@
 
 static char handed_text[LOG_MAX];
 
-static void hand_text(void *arg, const struct tw_task *task)
+static void visit_text(void *arg, const struct tw_task *task)
 {
     char line[100];
     (void)arg;
@@ -27,7 +27,7 @@ static void drain_hands_over_everything_and_goes_on(void **state)
     tw_sched_add_every(sched, &(struct tw_every){.first_ns = 20 * ms, .period_ns = 5 * ms, .times = 4},
                        log_call, "many", NULL);
     tw_sched_put_in(sched, "key", 3, 30 * ms, log_call, "keyed", NULL);
-    assert_int_equal(try_drain(sched, hand_text, NULL), 3);
+    assert_int_equal(try_drain(sched, visit_text, NULL), 3);
     assert_non_null(strstr(handed_text, "once::10:0\n"));
     assert_non_null(strstr(handed_text, "many::20:3\n"));
     assert_non_null(strstr(handed_text, "keyed:key:30:0\n"));
@@ -39,12 +39,12 @@ static void drain_hands_over_everything_and_goes_on(void **state)
     tw_sched_free(sched);
 }
 
-static int64_t drained_in_hand;
+static int64_t drained_in_visit;
 
-static void drain_in_hand(void *arg, const struct tw_task *task)
+static void drain_in_visit(void *arg, const struct tw_task *task)
 {
     (void)task;
-    drained_in_hand = try_drain(arg, NULL, NULL);
+    drained_in_visit = try_drain(arg, NULL, NULL);
 }
 
 static void a_drain_tells_a_stopped_scheduler_apart_from_an_empty_one(void **state)
@@ -53,8 +53,8 @@ static void a_drain_tells_a_stopped_scheduler_apart_from_an_empty_one(void **sta
     struct tw_sched *sched = sched_of((struct tw_sched_options){.shards = 3});
     assert_int_equal(try_drain(sched, NULL, NULL), 0);
     tw_sched_add_in(sched, 10 * ms, log_call, NULL, NULL);
-    assert_int_equal(try_stop(sched, 0, drain_in_hand, sched), 1);
-    assert_int_equal(drained_in_hand, TW_ESTOPPED); /* already when the stop hands over its first task */
+    assert_int_equal(try_stop(sched, 0, drain_in_visit, sched), 1);
+    assert_int_equal(drained_in_visit, TW_ESTOPPED); /* already when the stop hands over its first task */
     assert_int_equal(try_drain(sched, NULL, NULL), TW_ESTOPPED);
     tw_sched_free(sched);
 }
@@ -68,10 +68,10 @@ static void stop_hands_over_what_did_not_run_once(void **state)
                        "many", NULL);
     tw_sched_put_in(sched, "key", 3, 30 * ms, log_call, "keyed", NULL);
     advance(sched, 12 * ms);
-    assert_int_equal(try_stop(sched, 0, hand_text, NULL), 2);
+    assert_int_equal(try_stop(sched, 0, visit_text, NULL), 2);
     assert_non_null(strstr(handed_text, "many::15:1\n"));
     assert_non_null(strstr(handed_text, "keyed:key:30:0\n"));
-    assert_int_equal(try_stop(sched, 0, hand_text, NULL), 0);
+    assert_int_equal(try_stop(sched, 0, visit_text, NULL), 0);
     assert_int_equal(tw_sched_put_in(sched, "key", 3, ms, log_call, NULL, NULL), TW_ESTOPPED);
     advance(sched, 100 * ms);
     assert_int_equal(calls, 2);
@@ -114,7 +114,7 @@ static void stop_after_move(struct tw_sched *sched, const struct tw_task *task)
     log_call(sched, task);
     tw_sched_move_at(sched, task->id, 77 * ms);
     tw_sched_put_in(sched, "k", 1, 88 * ms, log_call, "anew", NULL);
-    tw_sched_stop(sched, 0, hand_text, NULL, NULL);
+    tw_sched_stop(sched, 0, visit_text, NULL, NULL);
 }
 
 static void stop_hands_over_the_calls_to_come_of_a_running_task(void **state)
@@ -139,8 +139,8 @@ static void stop_hands_over_the_calls_to_come_of_a_running_task(void **state)
 
 static char text_of_keys[3][40];
 
-/* A `hand` that lets another task take the line of the task in hand before it reads the key. */
-static void hand_keys(void *arg, const struct tw_task *task)
+/* A `visit` that lets another task take the line of the task in hand before it reads the key. */
+static void visit_keys(void *arg, const struct tw_task *task)
 {
     struct tw_sched *sched = arg;
     assert_true(handed < 3);
@@ -149,8 +149,8 @@ static void hand_keys(void *arg, const struct tw_task *task)
     memcpy(text_of_keys[handed++], task->key, task->key_size);
 }
 
-/* Keys lie beside their tasks or in blocks of their own. Both can be read until `hand` returns. */
-static void a_key_can_be_read_in_hand_after_its_line_was_taken(void **state)
+/* Keys lie beside their tasks or in blocks of their own. Both can be read until `visit` returns. */
+static void a_key_can_be_read_in_a_visit_after_its_line_was_taken(void **state)
 {
     (void)state;
     static const char *const keys[] = {"short", "just twenty-four bytes..",
@@ -160,7 +160,7 @@ static void a_key_can_be_read_in_hand_after_its_line_was_taken(void **state)
     handed = 0;
     for (size_t i = 0; i < 3; i++)
         tw_sched_put_in(sched, keys[i], strlen(keys[i]), (1 + i) * ms, log_call, NULL, NULL);
-    assert_int_equal(try_drain(sched, hand_keys, sched), 3);
+    assert_int_equal(try_drain(sched, visit_keys, sched), 3);
     for (int i = 0; i < 3; i++)
         assert_string_equal(text_of_keys[i], keys[i]);
     assert_int_equal(tw_sched_key_count(sched), 1);
@@ -169,7 +169,7 @@ static void a_key_can_be_read_in_hand_after_its_line_was_taken(void **state)
 
 static const char *stopping_key;
 
-static void remove_in_hand(void *arg, const struct tw_task *task)
+static void remove_in_visit(void *arg, const struct tw_task *task)
 {
     tw_sched_key_cancel(arg, stopping_key, strlen(stopping_key), NULL, NULL);
     assert_int_equal(task->key_size, strlen(stopping_key));
@@ -180,11 +180,11 @@ static void remove_in_hand(void *arg, const struct tw_task *task)
 static void stop_inside(struct tw_sched *sched, const struct tw_task *task)
 {
     log_call(sched, task);
-    tw_sched_stop(sched, TW_SCHED_STOP_NOWAIT, remove_in_hand, sched, NULL);
+    tw_sched_stop(sched, TW_SCHED_STOP_NOWAIT, remove_in_visit, sched, NULL);
     assert_memory_equal(task->key, stopping_key, task->key_size); /* the call still has its key, too */
 }
 
-static void a_running_task_and_a_hand_share_its_key(void **state)
+static void a_running_task_and_a_visit_share_its_key(void **state)
 {
     (void)state;
     static const char *const keys[] = {"short", "rather more than twenty-four bytes"};
@@ -215,8 +215,8 @@ int main(void)
         cmocka_unit_test(after_a_stop_there_is_no_task_to_move_or_to_remove),
         cmocka_unit_test(a_negative_delay_that_was_cast_never_comes),
         cmocka_unit_test(stop_hands_over_the_calls_to_come_of_a_running_task),
-        cmocka_unit_test(a_key_can_be_read_in_hand_after_its_line_was_taken),
-        cmocka_unit_test(a_running_task_and_a_hand_share_its_key),
+        cmocka_unit_test(a_key_can_be_read_in_a_visit_after_its_line_was_taken),
+        cmocka_unit_test(a_running_task_and_a_visit_share_its_key),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

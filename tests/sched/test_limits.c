@@ -293,7 +293,7 @@ static void the_end_of_time_never_comes(void **state)
 static struct tw_sched *refilled;
 static bool original[100];
 
-/* A `hand` that adds a task which is due before all others. */
+/* A `visit` that adds a task which is due before all others. */
 static void refill(void *arg, const struct tw_task *task)
 {
     (void)arg;

@@ -296,7 +296,7 @@ static void one_thread_at_a_time_advances(void **state)
     assert_dies(run_one(sched_of(options), nop), "!advancing");
 }
 
-static void free_in_hand(void *arg, const struct tw_task *task)
+static void free_in_visit(void *arg, const struct tw_task *task)
 {
     (void)task;
     tw_sched_free(arg);
@@ -307,12 +307,12 @@ static void hand_over(bool stop)
     struct tw_sched *sched = virtual_sched();
     tw_sched_add_in(sched, ms, nop, NULL, NULL);
     if (stop)
-        tw_sched_stop(sched, 0, free_in_hand, sched, NULL);
+        tw_sched_stop(sched, 0, free_in_visit, sched, NULL);
     else
-        tw_sched_drain(sched, free_in_hand, sched, NULL);
+        tw_sched_drain(sched, free_in_visit, sched, NULL);
 }
 
-static void a_hand_does_not_free_the_scheduler(void **state)
+static void a_visit_does_not_free_the_scheduler(void **state)
 {
     (void)state;
     assert_dies(hand_over(false), "guests");
@@ -448,7 +448,7 @@ int main(void)
         cmocka_unit_test(numbers_are_in_their_range),
         cmocka_unit_test(a_callback_neither_frees_nor_advances_its_scheduler),
         cmocka_unit_test(one_thread_at_a_time_advances),
-        cmocka_unit_test(a_hand_does_not_free_the_scheduler),
+        cmocka_unit_test(a_visit_does_not_free_the_scheduler),
         cmocka_unit_test(a_scheduler_is_not_freed_while_a_thread_waits_in_it),
         cmocka_unit_test(a_source_of_memory_does_not_call_the_scheduler),
         cmocka_unit_test(a_signal_handler_does_not_call_the_scheduler),

@@ -393,7 +393,7 @@ static void check_counts(void)
     expect(stats.running == 0, "something is running");
 }
 
-static void on_hand(void *arg, const struct tw_task *task)
+static void on_visit(void *arg, const struct tw_task *task)
 {
     struct entry *entry = task->arg;
     (void)arg;
@@ -441,7 +441,7 @@ static void step(void)
         check_counts();
     } else {
         uint64_t pending = tw_sched_pending(world.sched);
-        expect(try_drain(world.sched, on_hand, NULL) == (int64_t)pending, "drain is not complete");
+        expect(try_drain(world.sched, on_visit, NULL) == (int64_t)pending, "drain is not complete");
         check_nothing_is_late();
     }
     if (TW_DEBUG > 1 || world.operations % 8 == 0)
@@ -497,8 +497,8 @@ static void finish(void)
 {
     check_counts();
     uint64_t pending = tw_sched_pending(world.sched);
-    expect(try_stop(world.sched, 0, on_hand, NULL) == pending, "stop is not complete");
-    expect(try_stop(world.sched, 0, on_hand, NULL) == 0, "a second stop found something");
+    expect(try_stop(world.sched, 0, on_visit, NULL) == pending, "stop is not complete");
+    expect(try_stop(world.sched, 0, on_visit, NULL) == 0, "a second stop found something");
     expect(tw_sched_add_in(world.sched, 1, on_task, NULL, NULL) == TW_ESTOPPED, "an add after the stop");
     check_counts();
     tw_sched_free(world.sched);

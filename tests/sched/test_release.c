@@ -109,7 +109,7 @@ static void what_was_refused_is_not_released(void **state)
 }
 
 /* Counts the tasks that it receives. Their values must not have been released yet. */
-static void hand_unreleased(void *arg, const struct tw_task *task)
+static void visit_unreleased(void *arg, const struct tw_task *task)
 {
     ++*(int *)arg;
     assert_int_equal(released[(uintptr_t)task->arg], 0);
@@ -120,17 +120,17 @@ static void what_is_drained_stopped_or_freed_is_released_once_it_was_handed(void
 {
     (void)state;
     struct tw_sched *sched = releasing_sched(NULL);
-    int seen_by_hand = 0;
+    int seen_by_visit = 0;
     tw_sched_add_in(sched, ms, log_call, value_of(1), NULL);
-    assert_int_equal(try_drain(sched, hand_unreleased, &seen_by_hand), 1);
+    assert_int_equal(try_drain(sched, visit_unreleased, &seen_by_visit), 1);
     assert_released("1000");
     set_value(sched, "k", 2);
     assert_int_equal(try_drain(sched, NULL, NULL), 1);
     assert_released("1100");
     set_value(sched, "k", 3);
-    assert_int_equal(try_stop(sched, 0, hand_unreleased, &seen_by_hand), 1);
+    assert_int_equal(try_stop(sched, 0, visit_unreleased, &seen_by_visit), 1);
     assert_released("1110");
-    assert_int_equal(seen_by_hand, 2);
+    assert_int_equal(seen_by_visit, 2);
     tw_sched_free(sched);
     sched = releasing_sched(NULL);
     set_value(sched, "k", 4);
@@ -242,7 +242,7 @@ static void a_value_in_use_is_released_when_its_call_is_over(void **state)
 
 static int handed_without, handed_with;
 
-static void hand_busy(void *arg, const struct tw_task *task)
+static void visit_busy(void *arg, const struct tw_task *task)
 {
     (void)arg;
     handed_without += task->fn == NULL && task->arg == NULL;
@@ -252,7 +252,7 @@ static void hand_busy(void *arg, const struct tw_task *task)
 static void stop_this(struct tw_sched *sched, const struct tw_task *task)
 {
     (void)task;
-    tw_sched_stop(sched, 0, hand_busy, NULL, NULL);
+    tw_sched_stop(sched, 0, visit_busy, NULL, NULL);
 }
 
 static void set_and_stop(struct tw_sched *sched, const struct tw_task *task)
@@ -285,7 +285,7 @@ static void a_stop_hands_a_value_in_use_to_nobody(void **state)
     assert_released("001");
     assert_int_equal(handed_without, 2);
     tw_sched_free(sched);
-    sched = releasing_sched(log_call); /* the hook does not own the value, so `hand` gets it */
+    sched = releasing_sched(log_call); /* the hook does not own the value, so `visit` gets it */
     meanwhile = stop_this;
     struct tw_every twice = {.first_ns = ms, .period_ns = ms, .times = 2};
     tw_sched_add_every(sched, &twice, call_meanwhile, value_of(4), NULL);

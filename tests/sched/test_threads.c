@@ -54,7 +54,7 @@ static void on_task(struct tw_sched *of, const struct tw_task *task)
     atomic_store(&ticket->running, false);
 }
 
-static void on_hand(void *arg, const struct tw_task *task)
+static void on_visit(void *arg, const struct tw_task *task)
 {
     struct ticket *ticket = task->arg;
     (void)arg;
@@ -186,7 +186,7 @@ static void *produce(void *arg)
         else if (rng_below(&self->rng, 20) == 0)
             tw_sched_forecast(sched, 1000000, 20, counts);
         else if (rng_below(&self->rng, 50) == 0)
-            tw_sched_drain(sched, on_hand, NULL, NULL);
+            tw_sched_drain(sched, on_visit, NULL, NULL);
     }
     return NULL;
 }
@@ -289,7 +289,7 @@ static uint64_t storm(const struct tw_sched_options *options, uint64_t seed, uns
         pthread_create(&producers[i].thread, NULL, produce, &producers[i]);
     }
     any_moment(ns / 1000);
-    tw_sched_stop(sched, 0, on_hand, NULL, NULL);
+    tw_sched_stop(sched, 0, on_visit, NULL, NULL);
     for (uint32_t i = 0; i < TICKETS; i++)
         if (atomic_load(&tickets[i].running))
             fail("a callback runs after the stop");
