@@ -128,6 +128,7 @@ static atomic_bool no_check_ready; /* or it has no memory for the statement */
 static atomic_int checks;          /* how often workers look tasks up */
 static atomic_int refused = -1;    /* there is no memory for this statement, once */
 static atomic_int unread = -1;     /* or the rows of this one cannot be read */
+static atomic_bool failed_once;    /* this has happened, to either */
 
 sqlite3_stmt *__real_tw__store_db_statement(struct tw__store_db *db, enum tw__store_statement which,
                                             int *error);
@@ -144,6 +145,8 @@ static int refuse_statement(struct tw__store_db *db, enum tw__store_statement wh
 {
     int once = (int)which;
     bool refuses = atomic_compare_exchange_strong(&refused, &once, -1);
+    if (refuses)
+        atomic_store(&failed_once, true);
     return refuses ? tw__store_db_refuse(db, TW_ENOMEM, "prepare: out of memory") : 0;
 }
 
@@ -174,6 +177,7 @@ int __wrap_tw__store_db_step(struct tw__store_db *db, sqlite3_stmt *statement)
     int once = atomic_load(&unread);
     if (once >= 0 && statement == db->statement[once]) {
         atomic_store(&unread, -1);
+        atomic_store(&failed_once, true);
         return SQLITE_IOERR_READ;
     }
     atomic_fetch_add(&checks, check);
@@ -299,10 +303,11 @@ static bool run_with_fault(struct fixture *fixture, void (*fault)(long n, bool o
     put_three(fixture->store, now_ms);
     assert_int_equal(tw_store_handle(fixture->store, "q", 0, fail_once, &calls), 0);
     assert_int_equal(tw_store_handle(fixture->store, NULL, 0, fail_once, &calls), 0);
+    atomic_store(&failed_once, false);
     fault(n, false);
     int error = tw_store_start(fixture->store, &options);
     if (error != 0) {
-        if (error != expected || !faulty_happened())
+        if (error != expected || !(faulty_happened() || atomic_load(&failed_once)))
             fail_msg("fault %ld: %s (%s)", n, tw_store_strerror(error), message(fixture->store));
         assert_int_equal(tw_store_start(fixture->store, &options), 0);
     }
@@ -311,6 +316,7 @@ static bool run_with_fault(struct fixture *fixture, void (*fault)(long n, bool o
     bool happened = faulty_happened();
     fault(0, false);
     assert_int_equal(tw_store_stop(fixture->store), 0);
+    happened = happened || atomic_load(&failed_once);
     if (atomic_load(&errors.count) > 0 && (atomic_load(&errors.last) != expected || !happened))
         fail_msg("fault %ld: %s", n, tw_store_strerror(atomic_load(&errors.last)));
     if (!in_any_order(calls.text, words, 5))
@@ -354,6 +360,38 @@ static void running_survives_that_memory_ends(void **state)
 static void running_survives_that_our_own_memory_ends(void **state)
 {
     run_with_every_fault(state, faulty_own_memory, TW_ENOMEM);
+}
+
+static void refuse_statement_once(long n, bool on)
+{
+    (void)on;
+    atomic_store(&refused, (int)n - 1);
+}
+
+static void fail_statement_once(long n, bool on)
+{
+    (void)on;
+    atomic_store(&unread, (int)n - 1);
+}
+
+/* A run does not use every statement. */
+static void run_with_every_statement(void **state, void (*fault)(long n, bool on), int expected)
+{
+    int happened = 0;
+    for (long n = 1; n <= TW__STORE_STATEMENTS; n++)
+        happened += run_with_fault(*state, fault, n, expected);
+    assert_true(happened > 3);
+}
+
+/* Each statement is one request for memory among hundreds, which only the long rounds refuse one by one. */
+static void running_survives_that_a_statement_has_no_memory(void **state)
+{
+    run_with_every_statement(state, refuse_statement_once, TW_ENOMEM);
+}
+
+static void running_survives_that_a_statement_fails(void **state)
+{
+    run_with_every_statement(state, fail_statement_once, TW_EIO);
 }
 
 static void running_survives_that_the_disk_is_full(void **state)
@@ -1151,6 +1189,8 @@ int main(int count, char **arguments)
     static const struct CMUnitTest tests[] = {
         TEST(running_survives_that_memory_ends),
         TEST(running_survives_that_our_own_memory_ends),
+        TEST(running_survives_that_a_statement_has_no_memory),
+        TEST(running_survives_that_a_statement_fails),
         TEST(running_survives_that_the_disk_is_full),
         TEST(running_survives_that_the_disk_fails),
         TEST(running_survives_that_reading_fails),
