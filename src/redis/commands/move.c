@@ -4,6 +4,12 @@
  *
  * Each command that writes reads all its arguments first, so that an error changes nothing. The outcome is
  * replicated as TW.FIRED CHANGES: the tasks that are gone, and the task that waits for another time.
+ *
+ * With millions of tasks the neighbours of a task in the wheel are in no cache. So a command prefetches them
+ * before it writes the log, and changes the wheel after that.
+ *
+ * Rejected: to change the wheel a few commands later, when the neighbours have arrived. The list of open
+ * changes took 4 to 9 % more instructions, and saved no processor time.
  */
 #include "commands.h"
 
